@@ -7,7 +7,7 @@
 #   make                          build/release/{kpack,kpackfs,librocm_kpack.*}
 #   make debug                    build/debug/...; also asan, tsan
 #   make MODE=asan CC=clang       build/asan/...
-#   make WITH_JSON=0              without the features that need jansson
+#   make WITH_LZ4=0               without what needs liblz4
 #   make CFLAGS=-O3 V=1           user flags come last; V=1 shows the commands
 
 MAKEFLAGS += --no-builtin-rules
@@ -30,16 +30,11 @@ ifneq ($(words .$(places).)$(strip $(foreach c,' " ` \ * ? [ & ; | < > ( ),$(fin
 $(error DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) LIBDIR=$(LIBDIR): no spaces, and nothing the shell reads)
 endif
 
-# Optional libraries; the minimum is fuse3, zstd, elf, xxhash and msgpack-c.
+# Optional libraries
 WITH_ZLIB    ?= 1# read zlib-compressed bundles (old CCOB)
 WITH_LZ4     ?= 1# read LZ4-compressed entries of CUDA fatbins
-WITH_JSON    ?= 1# --json
-WITH_OPENSSL ?= 1# SHA-256 in `kpack inspect` and the checksums of a mount
-WITH_SQLITE  ?= 1# read rocFFT's and MIOpen's databases
-WITH_YAML    ?= 1# TensileLibrary.yaml
-WITH_ZIP     ?= 1# wheels: kpack split-wheel
 WITH_SECCOMP ?= 1# kpackfs makes only the system calls it needs
-switches := ZLIB LZ4 JSON OPENSSL SQLITE YAML ZIP SECCOMP
+switches := ZLIB LZ4 SECCOMP
 
 # ---- configuration ----------------------------------------------------------
 
@@ -49,10 +44,8 @@ msgpack := $(shell $(PKG_CONFIG) --exists msgpack-c 2>/dev/null && echo msgpack-
 
 pkgs_core   := libzstd libelf libxxhash $(msgpack) $(if $(filter 1,$(WITH_ZLIB)),zlib) \
 	$(if $(filter 1,$(WITH_LZ4)),liblz4)
-pkgs_fs     := fuse3 $(if $(filter 1,$(WITH_SECCOMP)),libseccomp) $(if $(filter 1,$(WITH_OPENSSL)),libcrypto)
-pkgs_packer := $(if $(filter 1,$(WITH_JSON)),jansson) $(if $(filter 1,$(WITH_OPENSSL)),libcrypto) \
-	$(if $(filter 1,$(WITH_SQLITE)),sqlite3) $(if $(filter 1,$(WITH_YAML)),yaml-0.1) \
-	$(if $(filter 1,$(WITH_ZIP)),libzip)
+pkgs_fs     := fuse3 libcrypto $(if $(filter 1,$(WITH_SECCOMP)),libseccomp)
+pkgs_packer := jansson libcrypto sqlite3 yaml-0.1 libzip zlib
 pkgs        := $(pkgs_core) $(pkgs_fs) $(pkgs_packer)
 missing     := $(strip $(foreach p,$(pkgs),$(shell $(PKG_CONFIG) --exists $(p) 2>/dev/null || echo $(p))))
 
@@ -314,7 +307,7 @@ check-help: all ## compare the options in --help, manual pages and completions
 	@CHECK_ONLY=help tests/run $(MODE)=$(O)
 check-install: all ## install and uninstall, and check that nothing is left
 	@CHECK_ONLY=install tests/run $(MODE)=$(O)
-check-switches: ## build with each optional library switched off
+check-switches: ## build without each optional library
 	@CHECK_ONLY=switches tests/run $(MODE)=$(O)
 
 FUZZ_SECONDS ?= 60

@@ -4,10 +4,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#if KP_WITH_OPENSSL
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
-#endif
 
 /* Bytes of content that are read at a time. */
 #define STEP (256 << 10)
@@ -41,13 +39,6 @@ struct checksum_thread {
 
 	struct step step; /* used by the thread only */
 };
-
-#if KP_WITH_OPENSSL
-
-bool checksum_thread_is_built(void)
-{
-	return true;
-}
 
 static void take_step(void *token, const void *data, size_t size,
 		      const struct kpackx_error *why)
@@ -174,21 +165,6 @@ static void *run_thread(void *arg)
 	answer_reads(arg);
 	return NULL;
 }
-
-#else
-
-bool checksum_thread_is_built(void)
-{
-	return false;
-}
-
-static void *run_thread(void *arg)
-{
-	(void)arg;
-	return NULL;
-}
-
-#endif
 
 struct checksum_thread *checksum_thread_new(struct content *content,
 					    content_answer *answer)

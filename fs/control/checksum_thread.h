@@ -12,9 +12,6 @@
 
 struct checksum_thread;
 
-/* True if this build has SHA-256. */
-bool checksum_thread_is_built(void);
-
 /* CONTENT is borrowed.  NULL: no memory. */
 struct checksum_thread *checksum_thread_new(struct content *content,
 					    content_answer *answer);

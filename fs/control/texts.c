@@ -145,16 +145,11 @@ static const struct row {
 	bool (*put)(struct texts *t, const struct edition *e, FILE *f);
 	bool changes; /* changes within an edition, so it cannot be shared */
 } rows[] = {
-	{"archives", put_archives, false},
-	{"arches", put_arches, false},
-	{"conflicts", put_conflicts, false},
-	{"entries.jsonl", put_entries, false},
-	{"metrics", put_metrics, true},
-	{"missing", put_missing, false},
-	{"stats", put_stats, true},
-	{"status", put_status, true},
-	{"version", put_version, false},
-	{"checksums", NULL, false}, /* the last, because some builds have none */
+	{"archives", put_archives, false},   {"arches", put_arches, false},
+	{"conflicts", put_conflicts, false}, {"entries.jsonl", put_entries, false},
+	{"metrics", put_metrics, true},      {"missing", put_missing, false},
+	{"stats", put_stats, true},          {"status", put_status, true},
+	{"version", put_version, false},     {"checksums", NULL, false},
 };
 
 #define N_ROWS (sizeof(rows) / sizeof(*rows))
@@ -162,8 +157,7 @@ _Static_assert(N_ROWS <= TEXTS_MAX, "a place for each");
 
 const char *texts_name(size_t position)
 {
-	return position < N_ROWS - !checksum_thread_is_built() ? rows[position].name
-							       : NULL;
+	return position < N_ROWS ? rows[position].name : NULL;
 }
 
 /* --- making ----------------------------------------------------------------------- */

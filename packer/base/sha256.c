@@ -2,11 +2,7 @@
 #include "sha256.h"
 #include <stdio.h>
 #include <stdlib.h>
-#if KP_WITH_OPENSSL
 #include <openssl/evp.h>
-#endif
-
-#if KP_WITH_OPENSSL
 
 struct sha256 {
 	EVP_MD_CTX *ctx;
@@ -55,35 +51,3 @@ void sha256_end(struct sha256 *hash, char out[SHA256_TEXT])
 	for (size_t i = 0; i < sizeof(digest); i++)
 		snprintf(out + 2 * i, 3, "%02x", digest[i]);
 }
-
-#else
-
-kpack_error_t sha256_new(struct sha256 **out, struct kpackx_error *why)
-{
-	(void)why;
-	*out = NULL;
-	return KPACK_SUCCESS;
-}
-
-void sha256_free(struct sha256 *hash)
-{
-	(void)hash;
-}
-
-void sha256_begin(struct sha256 *hash)
-{
-	(void)hash;
-}
-
-void sha256_add(struct sha256 *hash, struct kp_span data)
-{
-	(void)hash, (void)data;
-}
-
-void sha256_end(struct sha256 *hash, char out[SHA256_TEXT])
-{
-	(void)hash;
-	out[0] = '\0';
-}
-
-#endif

@@ -6,7 +6,7 @@
 enum {
 	EXIT_OK = 0,    /* done */
 	EXIT_FAULT = 1, /* a fault was found, or the work failed */
-	EXIT_USAGE = 2, /* the command line is wrong, or the feature is not built */
+	EXIT_USAGE = 2, /* the command line is wrong */
 };
 
 #endif

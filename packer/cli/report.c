@@ -129,13 +129,6 @@ const char *report_size(uint64_t bytes, char out[24])
 	return out;
 }
 
-#if KP_WITH_JSON
-
-bool report_json_ok(void)
-{
-	return true;
-}
-
 json_t *report_json_span(struct kp_span s)
 {
 	json_t *value = json_stringn(s.size ? (const char *)s.data : "", s.size);
@@ -193,13 +186,3 @@ bool report_json(json_t *value)
 	}
 	return true;
 }
-
-#else
-
-bool report_json_ok(void)
-{
-	report_error(NULL, "not built: --json needs jansson");
-	return false;
-}
-
-#endif

@@ -6,16 +6,12 @@
 #ifndef PACKER_CLI_REPORT_H
 #define PACKER_CLI_REPORT_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include "core/base/errors.h"
 #include "core/base/span.h"
-
-/* Whether --json is built in, which needs jansson. */
-#ifndef KP_WITH_JSON
-#define KP_WITH_JSON 1
-#endif
 
 /* The name that this program was called by, for messages; "kpack" until set. */
 void report_set_program(const char *name);
@@ -52,12 +48,6 @@ int report_finish(int status);
 /* 1536 -> "1.5 KiB". */
 const char *report_size(uint64_t bytes, char out[24]);
 
-/* Whether --json is built in; if not, reports that.  The exit status is then 2. */
-bool report_json_ok(void);
-
-#if KP_WITH_JSON
-#include <jansson.h>
-
 /* A JSON string; bytes that are not UTF-8 are escaped as \ooo. */
 json_t *report_json_span(struct kp_span s);
 json_t *report_json_text(const char *s);
@@ -72,6 +62,5 @@ bool report_array_end(struct report_array *array); /* false: an element is missi
 
 /* Print one JSON value on stdout.  Takes VALUE; false: out of memory. */
 bool report_json(json_t *value);
-#endif
 
 #endif

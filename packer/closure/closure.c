@@ -6,7 +6,6 @@
 #include "internal.h"
 #include "packer/files/read_file.h"
 #include "packer/library/rocfft/kernel_paths.h"
-#include "packer/library/sqlite/header.h"
 #include "core/base/bounds.h"
 #include "core/base/alloc.h"
 #include "msgpack_names.h"
@@ -80,7 +79,7 @@ kpack_error_t closure_add_error(struct closure *c, size_t file, kpack_error_t er
 	const char *path = c->tree->items[file].path;
 	const char *text = fault->text[0] ? fault->text : kpackx_error_name(err);
 
-	if (err == KPACK_ERROR_OUT_OF_MEMORY || err == KPACK_ERROR_NOT_IMPLEMENTED)
+	if (err == KPACK_ERROR_OUT_OF_MEMORY)
 		return kp_fail(why, err, "%s: %s", path, text);
 	return closure_add(c, why, path, "%s", text);
 }
@@ -290,25 +289,6 @@ static bool is_kernel_table(struct kp_span name)
 	       !kp_span_starts(name, "rocfft_kernel_cache", 19);
 }
 
-/* Without SQLite, a database of no library cannot be checked for kernel paths. */
-static kpack_error_t check_unknown(struct closure *c, size_t file,
-				   struct kpackx_error *why)
-{
-	struct file_bytes bytes;
-	uint8_t head[16] = {0};
-	kpack_error_t err = file_tree_open(c->tree, file, &bytes, NULL);
-
-	if (err)
-		return KPACK_SUCCESS;
-	err = kp_source_read(&bytes.source, 0, head, sizeof(head), NULL);
-	file_bytes_close(&bytes);
-	if (err || !sqlite_header_probe(head, sizeof(head)))
-		return KPACK_SUCCESS;
-	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-		       "%s: cannot be checked: built without SQLite",
-		       c->tree->items[file].path);
-}
-
 static kpack_error_t check_kernel_table(struct closure *c, size_t file,
 					struct kpackx_error *why)
 {
@@ -436,27 +416,7 @@ static kpack_error_t check_file(struct closure *c, size_t file, struct kpackx_er
 		return check_kdb(c, file, why);
 	if (is_of(object, "rocfft") && is_kernel_table(name))
 		return check_kernel_table(c, file, why);
-	if (!object && !sqlite_built() && is_kernel_table(name))
-		return check_unknown(c, file, why);
 	return KPACK_SUCCESS;
-}
-
-/* After a file that cannot be checked (NOT_IMPLEMENTED), still check the rest. */
-static kpack_error_t check_files(struct closure *c, struct kpackx_error *why)
-{
-	kpack_error_t not_built = KPACK_SUCCESS;
-
-	for (size_t i = 0; i < c->tree->count; i++) {
-		struct kpackx_error fault = {0};
-		kpack_error_t err = check_file(c, i, &fault);
-
-		if (err && (!not_built || err != KPACK_ERROR_NOT_IMPLEMENTED) && why)
-			*why = fault;
-		if (err && err != KPACK_ERROR_NOT_IMPLEMENTED)
-			return err;
-		not_built = err ? err : not_built;
-	}
-	return not_built;
 }
 
 static kpack_error_t check_all(struct closure *c, struct kpackx_error *why)
@@ -465,7 +425,9 @@ static kpack_error_t check_all(struct closure *c, struct kpackx_error *why)
 	if (!c->kinds)
 		return kp_fail_memory(why, c->tree->count, "the check");
 	KP_TRY(tensile_places_read(c->found, &c->places, why));
-	return check_files(c, why);
+	for (size_t i = 0; i < c->tree->count; i++)
+		KP_TRY(check_file(c, i, why));
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t closure_check(const struct library_found *found, closure_report *report,

@@ -13,8 +13,7 @@ typedef void closure_report(void *arg, const char *path, const char *text);
  * xnack modes are complete; no .dat is next to its .dat.zlib; the files exist that
  * co_path, kernel_path and TensileLibrary.yaml name.  Each fault is passed to REPORT, in
  * order of paths, and added to *FAULTS.  A file that cannot be read is a fault.
- * OUT_OF_MEMORY; NOT_IMPLEMENTED: the check needs a library (YAML, SQLite) that is not
- * built in.
+ * OUT_OF_MEMORY.
  */
 kpack_error_t closure_check(const struct library_found *found, closure_report *report,
 			    void *arg, size_t *faults, struct kpackx_error *why);

@@ -26,8 +26,7 @@ kpack_error_t closure_add(struct closure *c, struct kpackx_error *why, const cha
 
 /*
  * Handle the error ERR, with the text FAULT, of reading FILE: remember it as a fault of
- * the file.  OUT_OF_MEMORY and NOT_IMPLEMENTED are returned instead, for the caller to
- * fail with.
+ * the file.  OUT_OF_MEMORY is returned instead, for the caller to fail with.
  */
 kpack_error_t closure_add_error(struct closure *c, size_t file, kpack_error_t err,
 				const struct kpackx_error *fault,

@@ -4,7 +4,6 @@
 #include "core/base/bounds.h"
 #include "core/base/alloc.h"
 
-#if KP_WITH_YAML
 #include <yaml.h>
 
 /* Limit of a file's bytes: libyaml reads some 20 MB/s, and real files are small. */
@@ -303,16 +302,6 @@ kpack_error_t yaml_names_read(struct kp_span bytes, struct yaml_names *out,
 	free(r);
 	return err;
 }
-#else
-kpack_error_t yaml_names_read(struct kp_span bytes, struct yaml_names *out,
-			      struct kpackx_error *why)
-{
-	(void)bytes;
-	*out = (struct yaml_names){0};
-	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-		       "cannot be checked: built without libyaml");
-}
-#endif
 
 void yaml_names_fini(struct yaml_names *names)
 {

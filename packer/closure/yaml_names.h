@@ -7,10 +7,6 @@
 #include "core/base/errors.h"
 #include "core/base/span.h"
 
-#ifndef KP_WITH_YAML
-#define KP_WITH_YAML 1
-#endif
-
 /* A scalar that ends like the name of a file. */
 struct yaml_name {
 	char *text;
@@ -28,8 +24,7 @@ struct yaml_names {
  * Collect every scalar of BYTES that names a .co, .hsaco, .dat or .yaml, and Tensile's
  * placeholders, which name PREFIX.yaml.  Aliases are not followed: their target is read
  * where it is defined.  The caller must finish OUT in any case.  INVALID_FORMAT: not YAML
- * (WHY names the line), or beyond a limit; NOT_IMPLEMENTED: built without libyaml;
- * OUT_OF_MEMORY.
+ * (WHY names the line), or beyond a limit; OUT_OF_MEMORY.
  */
 kpack_error_t yaml_names_read(struct kp_span bytes, struct yaml_names *out,
 			      struct kpackx_error *why);

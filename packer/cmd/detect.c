@@ -277,7 +277,7 @@ static int check_options(const struct detect *d, const struct options *o)
 		return options_usage(o->help, "--pip needs --dist");
 	if (d->apt && !d->names.package)
 		return options_usage(o->help, "--apt needs --package");
-	return d->json && !report_json_ok() ? EXIT_USAGE : -1;
+	return -1;
 }
 
 static int read_options(struct detect *d, struct options *o)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* kpack index: a package index for a directory of wheels. */
-#include "packer/wheel/zip/built.h"
 #include "packer/command.h"
 #include "packer/cli/report.h"
 
@@ -23,7 +22,6 @@ const struct command_help cmd_index_help = {
 	"pip install --index-url file:///PATH/OF/DIR/simple/ NAME",
 };
 
-#if WHEELS_BUILT
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -161,7 +159,6 @@ static void report_notes(const struct indexing *x)
 				     x->wheels[i].tag_fault);
 }
 
-#if KP_WITH_JSON
 static bool print_json(const struct indexing *x)
 {
 	struct report_array array = {0};
@@ -178,16 +175,13 @@ static bool print_json(const struct indexing *x)
 	}
 	return report_array_end(&array);
 }
-#endif
 
 static int print_result(const struct indexing *x)
 {
 	size_t projects = 0;
 
-#if KP_WITH_JSON
 	if (x->json)
 		return print_json(x) ? EXIT_OK : EXIT_FAULT;
-#endif
 	if (x->quiet)
 		return EXIT_OK;
 	for (size_t i = 0; i < x->count; i++)
@@ -236,8 +230,6 @@ int cmd_index(int argc, char **argv)
 		return o.status;
 	if (argc - optind != 1)
 		return options_usage(o.help, "one DIR is needed");
-	if (x.json && !report_json_ok())
-		return EXIT_USAGE;
 	x.dir = argv[optind];
 	if (!x.out) {
 		if (asprintf(&x.default_out, "%s/simple", x.dir) < 0)
@@ -248,21 +240,3 @@ int cmd_index(int argc, char **argv)
 	indexing_fini(&x);
 	return report_finish(status);
 }
-
-#else
-
-int cmd_index(int argc, char **argv)
-{
-	struct options o = {.help = &cmd_index_help, .argc = argc, .argv = argv};
-
-	int row;
-
-	while ((row = options_next(&o)) >= 0)
-		;
-	if (row == OPTIONS_STOP)
-		return o.status;
-	wheels_built("index");
-	return report_finish(EXIT_USAGE);
-}
-
-#endif

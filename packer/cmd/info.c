@@ -148,7 +148,6 @@ static void print_text(struct kpack_archive *a, const struct info *info)
 	printf("  %-14s%zu\n", "faults", info->faults);
 }
 
-#if KP_WITH_JSON
 static json_t *json_or_null(struct kp_span s)
 {
 	return s.size ? report_json_span(s) : json_null();
@@ -204,14 +203,11 @@ static json_t *info_json(struct kpack_archive *a, const struct info *info)
 			 (json_int_t)info->shared, "frame_index",
 			 (int)kp_archive_has_frame_index(a), "faults", faults_json(a));
 }
-#endif
 
 static int print_all(const struct archives *set, bool json)
 {
 	int status = set->failed ? EXIT_FAULT : EXIT_OK;
-#if KP_WITH_JSON
 	struct report_array array = {0};
-#endif
 
 	for (size_t i = 0; i < set->count; i++) {
 		struct info info = {0};
@@ -222,20 +218,15 @@ static int print_all(const struct archives *set, bool json)
 		} else if (!json) {
 			fputs(i ? "\n" : "", stdout);
 			print_text(set->items[i], &info);
-		}
-#if KP_WITH_JSON
-		else {
+		} else {
 			report_array_add(&array, info_json(set->items[i], &info));
 		}
-#endif
 		free(info.arches);
 		if (archives_refused(set->items[i]))
 			status = EXIT_FAULT;
 	}
-#if KP_WITH_JSON
 	if (json && !report_array_end(&array))
 		status = EXIT_FAULT;
-#endif
 	return status;
 }
 
@@ -252,8 +243,6 @@ int cmd_info(int argc, char **argv)
 		return o.status;
 	if (optind == argc)
 		return options_usage(o.help, "an archive is missing");
-	if (json && !report_json_ok())
-		return EXIT_USAGE;
 	archives_open(&set, argc - optind, argv + optind);
 	status = report_finish(print_all(&set, json));
 	archives_close(&set);

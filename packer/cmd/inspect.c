@@ -39,7 +39,6 @@ struct inspect {
 
 /* --- kpack's own archives --------------------------------------------------------- */
 
-#if KP_WITH_JSON
 static json_t *archive_json(const char *path, const struct kpack_archive *a)
 {
 	json_t *arches = json_array();
@@ -51,7 +50,6 @@ static json_t *archive_json(const char *path, const struct kpack_archive *a)
 			 "entries", (json_int_t)kp_archive_entry_count(a), "arches",
 			 arches);
 }
-#endif
 
 static void archive_text(const char *path, const struct kpack_archive *a)
 {
@@ -82,10 +80,8 @@ static int inspect_archive(const struct inspect *in)
 	}
 	if (!in->json)
 		archive_text(in->path, a);
-#if KP_WITH_JSON
 	else
 		ok = report_json(archive_json(in->path, a));
-#endif
 	kp_archive_close(a);
 	return ok ? EXIT_OK : EXIT_FAULT;
 }
@@ -179,7 +175,7 @@ static int read_options(struct inspect *in, struct options *o)
 		return options_usage(o->help, "--arch and --force are for --extract");
 	if (x->dir && (in->json || in->kernels))
 		return options_usage(o->help, "--extract prints nothing");
-	return in->json && !report_json_ok() ? EXIT_USAGE : -1;
+	return -1;
 }
 
 int cmd_inspect(int argc, char **argv)

@@ -28,9 +28,7 @@ const struct command_help cmd_ls_help = {
 struct ls {
 	bool long_form, json;
 	struct arch_filter filter;
-#if KP_WITH_JSON
 	struct report_array array;
-#endif
 };
 
 static void print_line(const struct ls *ls, const struct kp_entry_info *info,
@@ -49,7 +47,6 @@ static void print_line(const struct ls *ls, const struct kp_entry_info *info,
 	putchar('\n');
 }
 
-#if KP_WITH_JSON
 /* Returns all of an entry's metadata as JSON; null: it has none, or it is damaged. */
 static json_t *json_metadata(struct kp_span map)
 {
@@ -82,7 +79,6 @@ static void print_object(struct ls *ls, const struct kpack_archive *a, size_t en
 			  meta->path.size ? report_json_span(meta->path) : json_null(),
 			  "metadata", json_metadata(kp_archive_meta_raw(a, entry))));
 }
-#endif
 
 static void list_entry(struct ls *ls, const struct kpack_archive *a, size_t entry)
 {
@@ -94,12 +90,10 @@ static void list_entry(struct ls *ls, const struct kpack_archive *a, size_t entr
 		return;
 	if (ls->long_form || ls->json)
 		kp_archive_meta(a, entry, &meta);
-#if KP_WITH_JSON
 	if (ls->json) {
 		print_object(ls, a, entry, &info, &meta);
 		return;
 	}
-#endif
 	print_line(ls, &info, &meta);
 }
 
@@ -119,10 +113,8 @@ static int list_archives(struct ls *ls, int n, char **operands)
 		if (archives_refused(set.items[i]))
 			status = EXIT_FAULT;
 	}
-#if KP_WITH_JSON
 	if (ls->json && !report_array_end(&ls->array))
 		status = EXIT_FAULT;
-#endif
 	arch_filter_warn(&ls->filter, &set);
 	archives_close(&set);
 	return status;
@@ -146,7 +138,7 @@ static int read_options(struct ls *ls, struct options *o)
 		return o->status;
 	if (optind == o->argc)
 		return options_usage(o->help, "an archive or a directory is missing");
-	return ls->json && !report_json_ok() ? EXIT_USAGE : -1;
+	return -1;
 }
 
 int cmd_ls(int argc, char **argv)

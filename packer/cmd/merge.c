@@ -309,7 +309,6 @@ static void print_text(const struct merge_run *m)
 		       (unsigned long long)s->unused);
 }
 
-#if KP_WITH_JSON
 static bool print_json(struct merge_run *m, bool done)
 {
 	json_t *object = json_pack("{s:o, s:b, s:I, s:O}", "output",
@@ -333,24 +332,6 @@ static void end_report(struct merge_run *m)
 {
 	json_decref(m->report.list);
 }
-#else
-static bool print_json(struct merge_run *m, bool done)
-{
-	(void)m, (void)done;
-	return true;
-}
-
-static bool begin_report(struct merge_run *m)
-{
-	(void)m;
-	return true;
-}
-
-static void end_report(struct merge_run *m)
-{
-	(void)m;
-}
-#endif
 
 /* ------------------------------------------------------------------------------------- */
 
@@ -430,8 +411,6 @@ int cmd_merge(int argc, char **argv)
 	}
 	if (set_options(&m, &o) == OPTIONS_STOP)
 		status = o.status;
-	else if (m.json && !report_json_ok())
-		status = EXIT_USAGE;
 	else if (any_is_part(argc - optind, argv + optind))
 		status = merge_parts(&m, argc - optind, argv + optind);
 	else if ((status = check_usage(&m, argc - optind)) == EXIT_OK)

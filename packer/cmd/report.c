@@ -229,8 +229,6 @@ int cmd_report(int argc, char **argv)
 	args.operands = argv + optind;
 	if (args.n == 0)
 		return options_usage(o.help, "ARCHIVE, DIR, TREE or LIBRARY is needed");
-	if (args.json && !report_json_ok())
-		return report_finish(EXIT_USAGE);
 	if (!args.json && (!args.output || !*args.output))
 		return options_usage(o.help, "-o FILE is needed");
 	return report_finish(run_report(&args));

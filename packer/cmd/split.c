@@ -15,9 +15,7 @@
 struct reporter {
 	const struct split_args *args;
 	bool batch;
-#if KP_WITH_JSON
 	struct report_array array;
-#endif
 };
 
 static int report_split(struct reporter *r, const struct split *s)
@@ -27,12 +25,10 @@ static int report_split(struct reporter *r, const struct split *s)
 		split_report(s);
 		return EXIT_OK;
 	}
-#if KP_WITH_JSON
 	if (r->batch)
 		report_array_add(&r->array, split_report_json(s));
 	else if (!report_json(split_report_json(s)))
 		return EXIT_FAULT;
-#endif
 	return EXIT_OK;
 }
 
@@ -100,10 +96,8 @@ static int split_batch(struct reporter *r)
 		free(names[i]);
 	}
 	free(names);
-#if KP_WITH_JSON
 	if (r->args->json && !report_array_end(&r->array))
 		status = EXIT_FAULT;
-#endif
 	return status;
 }
 

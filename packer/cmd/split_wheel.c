@@ -8,7 +8,6 @@
 #include "core/binary/search_path.h"
 #include "core/base/text.h"
 #include "packer/wheel/metadata/library_names.h"
-#include "packer/wheel/zip/built.h"
 #include "packer/wheel/split/metadata.h"
 #include "packer/wheel/file/out.h"
 #include "packer/wheel/split/split.h"
@@ -313,12 +312,6 @@ static int check_args(const struct wheel_split_args *args)
 	if (args->prefer && !is_input(args, args->prefer))
 		return options_usage(&cmd_split_wheel_help,
 				     "--prefer %s: not one of the wheels", args->prefer);
-	if (args->json && !report_json_ok())
-		return EXIT_USAGE;
-	if (args->variants && !KP_WITH_JSON) {
-		report_error(NULL, "not built: --variants needs jansson");
-		return EXIT_USAGE;
-	}
 	return check_names(args);
 }
 
@@ -343,16 +336,6 @@ static int parse_args(struct parser *p, int argc, char **argv)
 	return status ? status : check_lists(p->args);
 }
 
-static int run_split(const struct wheel_split_args *args)
-{
-#if WHEELS_BUILT
-	return wheel_split_run(args);
-#else
-	(void)args;
-	return EXIT_USAGE;
-#endif
-}
-
 int cmd_split_wheel(int argc, char **argv)
 {
 	size_t room = (size_t)argc + 1;
@@ -369,12 +352,10 @@ int cmd_split_wheel(int argc, char **argv)
 	struct parser p = {.args = &args, .inputs = args.inputs};
 	int status = EXIT_FAULT;
 
-	if (!wheels_built("split-wheel"))
-		status = EXIT_USAGE;
-	else if (args.inputs && args.families && args.requires)
+	if (args.inputs && args.families && args.requires)
 		status = parse_args(&p, argc, argv);
 	if (status == EXIT_OK)
-		status = run_split(&args);
+		status = wheel_split_run(&args);
 	free(args.inputs);
 	free(args.families);
 	free(args.requires);

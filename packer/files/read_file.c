@@ -2,9 +2,7 @@
 #include "read_file.h"
 #include <stdlib.h>
 #include "core/base/bounds.h"
-#if KP_WITH_ZLIB
 #include <zlib.h>
-#endif
 
 /* Limit of a library's unpacked bytes: the largest known ones have some 150 MiB. */
 #define DAT_MAX (UINT64_C(1) << 30)
@@ -18,7 +16,6 @@ void read_file_fini(struct read_file *dat)
 	*dat = (struct read_file){0};
 }
 
-#if KP_WITH_ZLIB
 static kpack_error_t fail_zlib(const z_stream *z, int code, struct kpackx_error *why)
 {
 	if (code == Z_MEM_ERROR)
@@ -90,16 +87,6 @@ kpack_error_t read_file_inflate(struct kp_span packed, struct read_file *out,
 		read_file_fini(out);
 	return err;
 }
-#else
-kpack_error_t read_file_inflate(struct kp_span packed, struct read_file *out,
-				struct kpackx_error *why)
-{
-	(void)packed;
-	*out = (struct read_file){0};
-	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-		       "cannot be checked: built without zlib");
-}
-#endif
 
 static kpack_error_t read_whole(const struct kp_source *source, struct read_file *out,
 				struct kpackx_error *why)

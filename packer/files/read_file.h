@@ -5,10 +5,6 @@
 
 #include "file_tree.h"
 
-#ifndef KP_WITH_ZLIB
-#define KP_WITH_ZLIB 1
-#endif
-
 struct read_file {
 	uint8_t *data;
 	size_t size;
@@ -16,8 +12,8 @@ struct read_file {
 
 /*
  * Read a file; the caller must finish OUT if this succeeds.  INVALID_FORMAT: longer than
- * any library is; DECOMPRESSION_FAILED: not a whole zlib stream; NOT_IMPLEMENTED: a .zlib
- * file, and built without zlib; IO_ERROR; OUT_OF_MEMORY.
+ * any library is; DECOMPRESSION_FAILED: not a whole zlib stream; IO_ERROR;
+ * OUT_OF_MEMORY.
  */
 kpack_error_t read_file_read(const struct file_tree *tree, size_t file,
 			     struct read_file *out, struct kpackx_error *why);

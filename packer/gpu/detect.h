@@ -16,7 +16,7 @@ struct detect {
 	struct gpu_served served;
 };
 
-/* Print the results as a JSON array; report errors.  Built without JSON: do nothing. */
+/* Print the results as a JSON array; report errors. */
 void detect_json(struct detect *d);
 
 #endif

@@ -3,7 +3,6 @@
 #include "detect.h"
 #include "packer/cli/report.h"
 
-#if KP_WITH_JSON
 /* Make a JSON string of TEXT, which is on the heap, and free TEXT. */
 static json_t *take_text(char *text)
 {
@@ -93,10 +92,3 @@ void detect_json(struct detect *d)
 		report_array_add(&array, kind_json(d, &d->kinds.items[i]));
 	d->failed |= !report_array_end(&array);
 }
-
-#else
-void detect_json(struct detect *d)
-{
-	(void)d;
-}
-#endif

@@ -2,8 +2,6 @@
 #include "json.h"
 #include "packer/cli/report.h"
 
-#if KP_WITH_JSON
-
 static json_t *number_json(uint64_t n)
 {
 	return json_integer(n > INT64_MAX ? INT64_MAX : (json_int_t)n);
@@ -168,13 +166,3 @@ bool page_json(const struct page *page)
 	json_object_set_new(all, "faults", faults_json(&page->in->faults));
 	return report_json(all);
 }
-
-#else
-
-bool page_json(const struct page *page)
-{
-	(void)page;
-	return false; /* report_json_ok refused --json */
-}
-
-#endif

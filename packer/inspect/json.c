@@ -6,8 +6,6 @@
 #include "json.h"
 #include "packer/cli/report.h"
 
-#if KP_WITH_JSON
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include "kernel.h"
@@ -290,13 +288,3 @@ kpack_error_t inspect_json_print(struct inspect_file *file, struct kpackx_error 
 	free(w.positions);
 	return err;
 }
-
-#else
-
-kpack_error_t inspect_json_print(struct inspect_file *file, struct kpackx_error *why)
-{
-	(void)file;
-	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "not built: --json");
-}
-
-#endif

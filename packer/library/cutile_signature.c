@@ -381,7 +381,6 @@ void signature_print(const char *kernel, const char *margin)
 	kpackx_signature_free(s);
 }
 
-#if KP_WITH_JSON
 static json_t *too_large(const char *kernel)
 {
 	json_t *map = json_object();
@@ -438,4 +437,3 @@ json_t *signature_json(const char *kernel, size_t *left)
 	facts_fini(&f);
 	return out;
 }
-#endif

@@ -39,7 +39,6 @@ void signature_print(const char *kernel, const char *margin);
 /* Add "signatures", an array of the maps above, if OBJECT has cuTile kernels. */
 void signature_facts(struct facts *f, const struct kp_object *object);
 
-#if KP_WITH_JSON
 /* Limit of JSON bytes for the signatures of one object; real ones take some thousand. */
 #define SIGNATURE_JSON_MAX (16 << 20)
 
@@ -49,6 +48,5 @@ void signature_facts(struct facts *f, const struct kp_object *object);
  * "error".
  */
 json_t *signature_json(const char *kernel, size_t *left);
-#endif
 
 #endif

@@ -427,7 +427,6 @@ static void print_absent(const struct missing_arches *list)
 	putchar('\n');
 }
 
-#if KP_WITH_JSON
 static json_t *missing_arches_json(const struct missing_arches *list)
 {
 	json_t *arches = json_array();
@@ -446,7 +445,6 @@ static bool report_check(const struct check *c)
 		(json_int_t)c->n_archives, "not_installed",
 		missing_arches_json(&c->absent), "faults", json_incref(c->faults.list)));
 }
-#endif
 
 static void print_summary(const struct check *c)
 {
@@ -463,19 +461,15 @@ static bool check_all(struct check *c, int n, char **roots)
 	bool printed = true;
 
 	installed_init(&c->set);
-#if KP_WITH_JSON
 	c->faults.list = json_array();
-#endif
 	for (int i = 0; i < n; i++)
 		check_root(c, roots[i]);
 	check_absent(c);
 	if (!c->faults.json)
 		print_summary(c);
-#if KP_WITH_JSON
 	else
 		printed = report_check(c);
 	json_decref(c->faults.list);
-#endif
 	missing_arches_fini(&c->absent);
 	installed_fini(&c->set);
 	return printed && c->faults.count == 0;
@@ -499,7 +493,7 @@ static int read_options(struct check *c, struct options *o)
 		return o->status;
 	if (optind == o->argc)
 		return options_usage(o->help, "a tree or a file is missing");
-	return c->faults.json && !report_json_ok() ? EXIT_USAGE : -1;
+	return -1;
 }
 
 int mark_check(int argc, char **argv)

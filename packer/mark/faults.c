@@ -15,7 +15,6 @@ static void print_fault(const char *file, size_t wrapper, const char *arch,
 	report_error(file, "%s%s%s%s", number, arch ? arch : "", arch ? ": " : "", text);
 }
 
-#if KP_WITH_JSON
 static void keep_fault(struct mark_faults *f, const char *file, size_t wrapper,
 		       const char *arch, const char *text)
 {
@@ -28,7 +27,6 @@ static void keep_fault(struct mark_faults *f, const char *file, size_t wrapper,
 					arch ? report_json_text(arch) : json_null(),
 					"text", report_json_text(text)));
 }
-#endif
 
 void mark_fault(struct mark_faults *f, const char *file, size_t wrapper, const char *arch,
 		const char *fmt, ...)
@@ -42,11 +40,9 @@ void mark_fault(struct mark_faults *f, const char *file, size_t wrapper, const c
 		text = NULL;
 	va_end(ap);
 	f->count++;
-#if KP_WITH_JSON
 	if (f->json)
 		keep_fault(f, file, wrapper, safe_arch, text ? text : "out of memory");
 	else
-#endif
 		print_fault(file, wrapper, safe_arch, text ? text : "out of memory");
 	free(safe_arch);
 	free(text);

@@ -16,9 +16,7 @@
 struct mark_faults {
 	bool json; /* keep the faults in LIST; false: print them */
 	size_t count;
-#if KP_WITH_JSON
 	json_t *list;
-#endif
 };
 
 /* Record a fault of FILE; ARCH may be NULL.  The caller has escaped names in the text. */

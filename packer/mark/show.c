@@ -174,7 +174,6 @@ static void print_text(const struct show *s)
 
 /* --- JSON ------------------------------------------------------------------------- */
 
-#if KP_WITH_JSON
 static json_t *text_or_null(const char *s)
 {
 	return s ? report_json_text(s) : json_null();
@@ -232,16 +231,13 @@ static json_t *show_json(const struct show *s)
 			 (json_int_t)b->marker.size, "layout", layout_json(s), "size",
 			 (json_int_t)section_size(b), "wrappers", wrappers);
 }
-#endif
 
 /* --- the command ------------------------------------------------------------------ */
 
 static int show_all(int n, char **files, bool json)
 {
 	int status = EXIT_OK;
-#if KP_WITH_JSON
 	struct report_array array = {0};
-#endif
 
 	for (int i = 0; i < n; i++) {
 		struct kpackx_error why = {0};
@@ -253,19 +249,15 @@ static int show_all(int n, char **files, bool json)
 			read_binary(&s);
 			if (!json)
 				print_text(&s);
-#if KP_WITH_JSON
 			else
 				report_array_add(&array, show_json(&s));
-#endif
 		}
 		status = s.failed ? EXIT_FAULT : status;
 		free(s.arches);
 		binary_close(&s.b);
 	}
-#if KP_WITH_JSON
 	if (json && !report_array_end(&array))
 		status = EXIT_FAULT;
-#endif
 	return status;
 }
 
@@ -281,7 +273,5 @@ int mark_show(int argc, char **argv)
 		return o.status;
 	if (optind == argc)
 		return options_usage(o.help, "a file is missing");
-	if (json && !report_json_ok())
-		return EXIT_USAGE;
 	return report_finish(show_all(argc - optind, argv + optind, json));
 }

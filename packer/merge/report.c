@@ -2,7 +2,6 @@
 #include "report.h"
 #include "core/base/text.h"
 
-#if KP_WITH_JSON
 static void list_clash(struct merge_report *r, const struct merge_clash *clash)
 {
 	if (r->list)
@@ -14,12 +13,6 @@ static void list_clash(struct merge_report *r, const struct merge_clash *clash)
 						report_json_text(clash->first), "second",
 						report_json_text(clash->second)));
 }
-#else
-static void list_clash(struct merge_report *r, const struct merge_clash *clash)
-{
-	(void)r, (void)clash;
-}
-#endif
 
 void merge_report_clash(void *arg, const struct merge_clash *clash)
 {
@@ -73,7 +66,6 @@ void merge_report_end(struct merge_report *r)
 			     r->clashes - MERGE_CLASHES_REPORTED);
 }
 
-#if KP_WITH_JSON
 bool merge_stats_json(const struct merge_stats *stats, json_t *object)
 {
 	const struct {
@@ -92,4 +84,3 @@ bool merge_stats_json(const struct merge_stats *stats, json_t *object)
 					  json_integer((json_int_t)rows[i].value)) == 0;
 	return ok;
 }
-#endif

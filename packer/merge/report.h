@@ -13,9 +13,7 @@
 struct merge_report {
 	struct progress progress;
 	size_t clashes; /* all of them */
-#if KP_WITH_JSON
-	json_t *list; /* the caller's: the reported clashes as JSON; NULL: not wanted */
-#endif
+	json_t *list;   /* the caller's: the reported clashes as JSON; NULL: not wanted */
 };
 
 /* Callbacks for struct merge_options, whose argument is a struct merge_report. */
@@ -27,9 +25,7 @@ void merge_report_progress(void *arg, uint64_t bytes);
 /* End the progress display, and report how many clashes were not reported one by one. */
 void merge_report_end(struct merge_report *r);
 
-#if KP_WITH_JSON
 /* Add the statistics to OBJECT; false: out of memory. */
 bool merge_stats_json(const struct merge_stats *stats, json_t *object);
-#endif
 
 #endif

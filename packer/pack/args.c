@@ -452,12 +452,6 @@ static int check_args(struct pack_args *args)
 {
 	int status;
 
-	if (args->json && !report_json_ok())
-		return EXIT_USAGE;
-	if (!KP_WITH_SQLITE && (args->split_rocfft || args->rows)) {
-		report_error(NULL, "not built: --split-rocfft and --rows need SQLite");
-		return EXIT_USAGE;
-	}
 	if (args->how.chunk && args->how.scheme == KPACK_COMPRESSION_NOOP)
 		return options_usage(&cmd_pack_help,
 				     "--chunk needs --scheme zstd-per-kernel");

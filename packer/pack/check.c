@@ -45,8 +45,6 @@ int pack_check(const struct pack_args *args, const struct scan *scan)
 	err = check_whole(args, &faults, &why);
 	if (err)
 		report_why(args->input, &why);
-	if (err == KPACK_ERROR_NOT_IMPLEMENTED && !faults)
-		return EXIT_USAGE;
 	if (faults)
 		report_error(args->input,
 			     "%zu fault%s of kernel databases: nothing is packed", faults,

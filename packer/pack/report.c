@@ -113,7 +113,6 @@ static void print_summary(const struct dispositions *dispositions)
 
 /* --- JSON ---------------------------------------------------------------------------- */
 
-#if KP_WITH_JSON
 static json_t *json_stats(const struct archive_set *set)
 {
 	const struct archive_stats *stats = set ? archive_set_stats(set) : NULL;
@@ -265,13 +264,6 @@ static int print_json(const struct pack_args *args, const struct pack_result *r)
 		json_object_set_new(all, "finished_already", json_boolean(r->done));
 	return report_json(all) ? EXIT_OK : EXIT_FAULT;
 }
-#else
-static int print_json(const struct pack_args *args, const struct pack_result *r)
-{
-	(void)args, (void)r;
-	return EXIT_FAULT; /* pack_args_parse refused --json */
-}
-#endif
 
 int pack_report(const struct pack_args *args, const struct pack_result *r)
 {

@@ -24,13 +24,6 @@ void recombine_config_fini(struct recombine_config *config)
 	*config = (struct recombine_config){0};
 }
 
-bool recombine_config_built(void)
-{
-	return KP_WITH_JSON;
-}
-
-#if KP_WITH_JSON
-
 static const char *type_of(const json_t *value)
 {
 	static const char *const names[] = {
@@ -332,21 +325,3 @@ kpack_error_t recombine_config_read(const char *path, struct recombine_config *o
 	free(text);
 	return err;
 }
-
-#else
-
-kpack_error_t recombine_config_parse(struct kp_span text, struct recombine_config *out,
-				     struct kpackx_error *why)
-{
-	(void)text;
-	*out = (struct recombine_config){0};
-	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "not built: it needs jansson");
-}
-
-kpack_error_t recombine_config_read(const char *path, struct recombine_config *out,
-				    struct kpackx_error *why)
-{
-	(void)path;
-	return recombine_config_parse((struct kp_span){NULL, 0}, out, why);
-}
-#endif

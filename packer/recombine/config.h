@@ -27,9 +27,6 @@ struct recombine_config {
 	struct kp_faults warnings; /* unknown fields */
 };
 
-/* True if --config is built in; it needs jansson. */
-bool recombine_config_built(void);
-
 /*
  * Read the file PATH, or parse TEXT.  INVALID_ARGUMENT names the faulty field, or the
  * line and column of invalid JSON.  FILE_NOT_FOUND, IO_ERROR, OUT_OF_MEMORY.  The caller

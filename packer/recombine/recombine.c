@@ -326,7 +326,6 @@ static void print_trees(const struct run *r)
 	}
 }
 
-#if KP_WITH_JSON
 static json_t *trees_json(const struct run *r)
 {
 	json_t *list = json_array();
@@ -360,13 +359,6 @@ static bool print_json(const struct run *r)
 				     "files_of_no_group", (json_int_t)unwanted, "notes",
 				     (json_int_t)notes));
 }
-#else
-static bool print_json(const struct run *r)
-{
-	(void)r;
-	return true;
-}
-#endif
 
 /* --- all of it --------------------------------------------------------------------- */
 

@@ -34,7 +34,6 @@ static size_t count_files(const struct shard_join *j)
 	return n;
 }
 
-#if KP_WITH_JSON
 static int report_as_json(const struct shard_join *j, const char *out)
 {
 	json_t *archives = json_array();
@@ -51,17 +50,14 @@ static int report_as_json(const struct shard_join *j, const char *out)
 		       ? EXIT_OK
 		       : EXIT_FAULT;
 }
-#endif
 
 static int print_report(const struct shard_merge_options *options,
 			const struct shard_join *j)
 {
 	size_t n = 0;
 
-#if KP_WITH_JSON
 	if (options->json)
 		return report_as_json(j, options->out);
-#endif
 	if (options->quiet)
 		return EXIT_OK;
 	if (j->set)

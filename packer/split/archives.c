@@ -18,9 +18,7 @@ struct run {
 	const struct split_args *args;
 	struct archives set;
 	struct arch_filter filter;
-#if KP_WITH_JSON
 	json_t *written;
-#endif
 };
 
 static bool is_archive(const char *path)
@@ -79,7 +77,6 @@ static void report_written(void *arg, const struct written_archive *part)
 {
 	struct run *r = arg;
 
-#if KP_WITH_JSON
 	if (r->args->json)
 		json_array_append_new(r->written,
 				      json_pack("{so so so sI sI}", "archive",
@@ -88,7 +85,6 @@ static void report_written(void *arg, const struct written_archive *part)
 						report_json_text(part->arch), "entries",
 						(json_int_t)part->stats.entries, "bytes",
 						(json_int_t)part->stats.bytes));
-#endif
 	if (r->args->json || r->args->quiet)
 		return;
 	report_text(part->file);
@@ -151,14 +147,11 @@ static int write_archives(struct run *r)
 
 static int print_json(struct run *r)
 {
-	(void)r;
-#if KP_WITH_JSON
 	if (r->args->json)
 		return report_json(json_pack("{ss sO}", "output", r->args->output,
 					     "archives", r->written))
 			       ? EXIT_OK
 			       : EXIT_FAULT;
-#endif
 	return EXIT_OK;
 }
 
@@ -169,15 +162,11 @@ int split_archives(const struct split_args *args)
 	int n = args->n_operands ? (int)args->n_operands : 1, status;
 
 	archives_open(&r.set, n, args->n_operands ? args->operands : &only);
-#if KP_WITH_JSON
 	r.written = json_array();
-#endif
 	status = r.set.failed ? EXIT_FAULT : write_archives(&r);
 	if (!status)
 		status = print_json(&r);
-#if KP_WITH_JSON
 	json_decref(r.written);
-#endif
 	arch_filter_fini(&r.filter);
 	archives_close(&r.set);
 	return status;

@@ -346,8 +346,6 @@ int split_args_parse(struct split_args *args, int argc, char **argv)
 	}
 	if (row == OPTIONS_STOP)
 		return o.status ? o.status : -1;
-	if (args->json && !report_json_ok())
-		return EXIT_USAGE;
 	status = set_operands(args, argc, argv);
 	if (!status)
 		status = check_name(args);

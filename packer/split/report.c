@@ -120,7 +120,6 @@ void split_report(const struct split *s)
 
 /* --- JSON -------------------------------------------------------------------------- */
 
-#if KP_WITH_JSON
 static void add_unique(json_t *list, char *const *texts, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -221,4 +220,3 @@ json_t *split_report_json(const struct split *s)
 			 report_json_text(s->name), "trees", trees, "absent_prefixes",
 			 absent, "dropped", json_dropped(s), "left_out", json_left(s));
 }
-#endif

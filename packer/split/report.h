@@ -9,9 +9,7 @@
 /* Print the table on stdout, unless --quiet is given. */
 void split_report(const struct split *s);
 
-#if KP_WITH_JSON
 json_t *split_report_json(const struct split *s);
-#endif
 
 /* Print notes about paths that were not handled as a user may expect. */
 void split_report_notes(const struct split *s);

@@ -19,7 +19,6 @@ check_json() { $python -c 'import json, sys; got = json.load(open("got.json")); 
 for e in sys.argv[1:]:
     assert eval(e), (e, got)' "$@"; }
 
-# The hash is null in a program built without libcrypto.
 oracle() { # FILE OBJECTS FORMAT WRAPPERS-PER-CONTAINER COMPRESSED-CONTAINERS
 	kpack inspect --json "$1" >got.json
 	$python - "$@" <<-'END'

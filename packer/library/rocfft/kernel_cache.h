@@ -35,8 +35,8 @@ bool kernel_cache_named(const char *path, char arch[KP_TARGET_TEXT_MAX]);
  * same schema, that arch's rows in their order, and is one object.  The file is made in
  * the directory TMP.  Equal input gives equal bytes.
  * Adds nothing for a database without a table cache_v1, or without rows in it.
- * INVALID_FORMAT: damaged, or rows that belong to no GPU; NOT_IMPLEMENTED: built without
- * SQLite.  The caller must finish PARTS in any case.
+ * INVALID_FORMAT: damaged, or rows that belong to no GPU.  The caller must finish PARTS
+ * in any case.
  */
 kpack_error_t kernel_cache_split(const char *disk, const char *path, const char *tmp,
 				 struct cache_files *parts, struct kpackx_error *why);

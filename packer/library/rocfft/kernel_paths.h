@@ -32,7 +32,7 @@ kpack_error_t kernel_paths_are_there(struct sqlite_file *f, bool *are,
 /*
  * Call USE for each row of the database FILE of TREE, in order; never, if it has no such
  * table.  Paths are resolved as kernel_path_find does.
- * INVALID_FORMAT: damaged; NOT_IMPLEMENTED: built without SQLite; whatever USE returns.
+ * INVALID_FORMAT: damaged; whatever USE returns.
  */
 kpack_error_t kernel_paths_each(const struct file_tree *tree, size_t file,
 				kernel_path_use *use, void *arg,

@@ -144,10 +144,7 @@ static kpack_error_t describe_database(const struct library_question *q,
 	out->at_random = true;
 	if (named && *named)
 		KP_TRY(library_add_arch(out, named, why));
-	if (sqlite_built())
-		return look_inside(q, named, mine, out, why);
-	*mine = named != NULL;
-	return KPACK_SUCCESS;
+	return look_inside(q, named, mine, out, why);
 }
 
 static bool is_damage(kpack_error_t err)
@@ -183,13 +180,7 @@ static kpack_error_t check_file(const struct library *self,
 	return err;
 }
 
-static kpack_error_t add_path_keys(const struct library *self,
-				   struct library_found *found, struct kpackx_error *why)
-{
-	return sqlite_built() ? path_keys_add(self, found, why) : KPACK_SUCCESS;
-}
-
 const struct library library_rocfft = {.name = "rocfft",
 				       .probe = probe_file,
 				       .check = check_file,
-				       .finish = add_path_keys};
+				       .finish = path_keys_add};

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "copy.h"
 
-#if KP_WITH_SQLITE
-
 #include <stdio.h>
 #include "engine.h"
 #include "core/base/text.h"
@@ -238,17 +236,3 @@ kpack_error_t sqlite_copy(struct sqlite_file *from, struct kp_outfile *to,
 	sqlite_file_close(c.to);
 	return err;
 }
-
-#else
-
-kpack_error_t sqlite_copy(struct sqlite_file *from, struct kp_outfile *to,
-			  const char *called, const char *table, const char *column,
-			  const char *value, struct kpackx_error *why)
-{
-	bool has;
-
-	(void)to, (void)called, (void)table, (void)column, (void)value;
-	return sqlite_file_has(from, "", NULL, &has, why);
-}
-
-#endif

@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "file.h"
 
-#if KP_WITH_SQLITE
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "engine.h"
 #include "core/base/text.h"
-
-bool sqlite_built(void)
-{
-	return true;
-}
 
 /* --- a file system of one file -------------------------------------------------------- */
 
@@ -495,86 +488,3 @@ kpack_error_t sqlite_file_has(struct sqlite_file *f, const char *table,
 	sqlite_rows_close(rows);
 	return err;
 }
-
-#else
-
-bool sqlite_built(void)
-{
-	return false;
-}
-
-kpack_error_t sqlite_file_open(const struct kp_source *source, struct sqlite_file **out,
-			       struct kpackx_error *why)
-{
-	(void)source, (void)out;
-	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-		       "SQLite is not built in (WITH_SQLITE=1)");
-}
-
-/* Without SQLite nothing is ever open, so the functions below are never called. */
-
-void sqlite_file_close(struct sqlite_file *f)
-{
-	(void)f;
-}
-
-kpack_error_t sqlite_file_has(struct sqlite_file *f, const char *table,
-			      const char *const *columns, bool *has,
-			      struct kpackx_error *why)
-{
-	(void)table, (void)columns;
-	*has = false;
-	return sqlite_file_open(NULL, &f, why);
-}
-
-kpack_error_t sqlite_rows_open(struct sqlite_file *f, const char *sql,
-			       struct sqlite_rows **out, struct kpackx_error *why)
-{
-	(void)sql, (void)out;
-	return sqlite_file_open(NULL, &f, why);
-}
-
-kpack_error_t sqlite_rows_next(struct sqlite_rows *rows, bool *more,
-			       struct kpackx_error *why)
-{
-	(void)rows;
-	*more = false;
-	return sqlite_file_open(NULL, &(struct sqlite_file *){NULL}, why);
-}
-
-void sqlite_rows_close(struct sqlite_rows *rows)
-{
-	(void)rows;
-}
-
-int sqlite_rows_count(const struct sqlite_rows *rows)
-{
-	(void)rows;
-	return 0;
-}
-
-const char *sqlite_rows_name(const struct sqlite_rows *rows, int column)
-{
-	(void)rows, (void)column;
-	return "";
-}
-
-enum sqlite_type sqlite_rows_type(const struct sqlite_rows *rows, int column)
-{
-	(void)rows, (void)column;
-	return SQLITE_TYPE_NULL;
-}
-
-int64_t sqlite_rows_integer(const struct sqlite_rows *rows, int column)
-{
-	(void)rows, (void)column;
-	return 0;
-}
-
-struct kp_span sqlite_rows_bytes(const struct sqlite_rows *rows, int column)
-{
-	(void)rows, (void)column;
-	return (struct kp_span){(const uint8_t *)"", 0};
-}
-
-#endif

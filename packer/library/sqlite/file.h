@@ -2,8 +2,7 @@
 /*
  * An untrusted SQLite database, open for reading from any run of bytes.  It is never
  * written, has no journals, locks, views, triggers, virtual tables or extensions, and
- * memory and work are bounded.  No other part of the packer depends on whether SQLite is
- * built in.
+ * memory and work are bounded.
  */
 #ifndef PACKER_LIBRARY_SQLITE_FILE_H
 #define PACKER_LIBRARY_SQLITE_FILE_H
@@ -25,12 +24,7 @@ enum sqlite_type { /* SQLite's own numbers */
 		   SQLITE_TYPE_NULL = 5,
 };
 
-bool sqlite_built(void);
-
-/*
- * Open SOURCE, whose header was checked (sqlite_header_check); its bytes are borrowed.
- * NOT_IMPLEMENTED: built without SQLite.
- */
+/* Open SOURCE, whose header was checked (sqlite_header_check); its bytes are borrowed. */
 kpack_error_t sqlite_file_open(const struct kp_source *source, struct sqlite_file **out,
 			       struct kpackx_error *why);
 void sqlite_file_close(struct sqlite_file *f); /* NULL is fine */

@@ -2,12 +2,7 @@
 #include "solutions.h"
 #include "core/base/msgpack_read.h"
 
-#ifndef KP_WITH_ZLIB
-#define KP_WITH_ZLIB 1
-#endif
-#if KP_WITH_ZLIB
 #include <zlib.h>
-#endif
 
 /* Bytes decoded from a compressed file: as many as the head of a plain file has. */
 enum { DECODED_MAX = 512 };
@@ -61,7 +56,6 @@ bool solutions_count(struct kp_span head, uint64_t *count)
 	return false;
 }
 
-#if KP_WITH_ZLIB
 bool solutions_count_zlib(struct kp_span head, uint64_t *count)
 {
 	uint8_t decoded[DECODED_MAX];
@@ -80,10 +74,3 @@ bool solutions_count_zlib(struct kp_span head, uint64_t *count)
 	inflateEnd(&z);
 	return solutions_count(out, count);
 }
-#else
-bool solutions_count_zlib(struct kp_span head, uint64_t *count)
-{
-	(void)head, (void)count;
-	return false;
-}
-#endif

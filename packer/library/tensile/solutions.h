@@ -13,7 +13,7 @@
  */
 bool solutions_count(struct kp_span head, uint64_t *count);
 
-/* As solutions_count, for a zlib stream (.dat.zlib).  Built without zlib: false. */
+/* As solutions_count, for a zlib stream (.dat.zlib). */
 bool solutions_count_zlib(struct kp_span head, uint64_t *count);
 
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "directory.h"
-#include "packer/wheel/zip/built.h"
-#if WHEELS_BUILT
 
 #include <errno.h>
 #include <stdio.h>
@@ -254,5 +252,3 @@ kpack_error_t wheel_directory_unpack(const char *file, const char *dir, unsigned
 	wheel_in_close(w);
 	return err;
 }
-
-#endif

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "packer/wheel/zip/built.h"
-#if WHEELS_BUILT
 #include "dist_info.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -233,5 +231,3 @@ char *dist_info_path(const struct dist_info *info, const char *file)
 
 	return asprintf(&path, "%s/%s", info->dir, file) < 0 ? NULL : path;
 }
-
-#endif

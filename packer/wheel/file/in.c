@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "packer/wheel/zip/built.h"
-#if WHEELS_BUILT
 #include <inttypes.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -281,5 +279,3 @@ kpack_error_t wheel_reader_text(struct wheel_reader *r, size_t member, size_t ma
 	*size = t.size;
 	return KPACK_SUCCESS;
 }
-
-#endif

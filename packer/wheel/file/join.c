@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "packer/wheel/zip/built.h"
-#if WHEELS_BUILT
 #include "join.h"
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -163,5 +161,3 @@ kpack_error_t wheel_join_run(const struct wheel_join *j, struct kpackx_error *wh
 	free(x.origins);
 	return err;
 }
-
-#endif

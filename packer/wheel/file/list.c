@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "packer/wheel/zip/built.h"
-#if WHEELS_BUILT
 #include "list.h"
 #include <ctype.h>
 #include <inttypes.h>
@@ -256,5 +254,3 @@ bool wheel_list_case_clash(const struct wheel_list *list, size_t *a, size_t *b)
 	free(folded);
 	return found;
 }
-
-#endif

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "packer/wheel/zip/built.h"
-#if WHEELS_BUILT
 #include "out.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -262,5 +260,3 @@ kpack_error_t wheel_out_publish(struct wheel_out *o, struct kpackx_error *why)
 {
 	return kp_outfile_publish(&o->out, why);
 }
-
-#endif

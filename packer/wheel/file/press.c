@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "packer/wheel/zip/built.h"
-#if WHEELS_BUILT
 #include "press.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -250,5 +248,3 @@ kpack_error_t wheel_press_run(const struct wheel_press *p, struct kpackx_error *
 	record_hash_free(pressing.hash);
 	return err;
 }
-
-#endif

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "packer/wheel/zip/built.h"
-#if WHEELS_BUILT
 #include "record_check.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -143,5 +141,3 @@ kpack_error_t record_check_member(const struct wheel_in *w, struct wheel_reader 
 				     "its hash differs from the listed one");
 	return KPACK_SUCCESS;
 }
-
-#endif

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "packer/wheel/zip/built.h"
-#if WHEELS_BUILT
 #include "unpack.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -277,5 +275,3 @@ kpack_error_t wheel_unpack(const struct wheel_in *w, const struct record *record
 	pthread_mutex_destroy(&u.lock);
 	return err;
 }
-
-#endif

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "packer/wheel/zip/built.h"
-#if WHEELS_BUILT
 #include <stdlib.h>
 #include "page.h"
 #include "packer/cli/report.h"
-
-#if KP_WITH_JSON
 
 static json_t *meta_json(void)
 {
@@ -101,22 +97,3 @@ kpack_error_t index_json_root(FILE *out, const struct index_wheel *wheels, size_
 			json_pack("{so so}", "meta", meta_json(), "projects", projects),
 			why);
 }
-
-#else
-
-kpack_error_t index_json_project(FILE *out, const struct index_project *p,
-				 const char *above, struct kpackx_error *why)
-{
-	(void)out, (void)p, (void)above;
-	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "not built: WITH_JSON");
-}
-
-kpack_error_t index_json_root(FILE *out, const struct index_wheel *wheels, size_t count,
-			      struct kpackx_error *why)
-{
-	(void)out, (void)wheels, (void)count;
-	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "not built: WITH_JSON");
-}
-
-#endif
-#endif

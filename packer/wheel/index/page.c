@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "packer/wheel/zip/built.h"
-#if WHEELS_BUILT
 #include "page.h"
 #include <string.h>
 
@@ -97,5 +95,3 @@ void index_page_root(FILE *out, const struct index_wheel *wheels, size_t count)
 				wheels[i].project);
 	end_page(out);
 }
-
-#endif

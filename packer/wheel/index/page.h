@@ -28,7 +28,7 @@ void index_page_project(FILE *out, const struct index_project *p, const char *ab
 /* WHEELS is sorted by project. */
 void index_page_root(FILE *out, const struct index_wheel *wheels, size_t count);
 
-/* The same pages as JSON.  NOT_IMPLEMENTED: built without jansson. */
+/* The same pages as JSON. */
 kpack_error_t index_json_project(FILE *out, const struct index_project *p,
 				 const char *above, struct kpackx_error *why);
 kpack_error_t index_json_root(FILE *out, const struct index_wheel *wheels, size_t count,

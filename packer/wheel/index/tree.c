@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "packer/wheel/zip/built.h"
-#if WHEELS_BUILT
 #include "tree.h"
 #include <errno.h>
 #include <libgen.h>
@@ -103,13 +101,12 @@ static kpack_error_t root_json(FILE *out, const void *arg, struct kpackx_error *
 	return index_json_root(out, all->wheels, all->count, why);
 }
 
-/* Write the HTML page, and the JSON page if jansson is built in. */
+/* Write the HTML page and the JSON page. */
 static kpack_error_t write_pages(const char *dir, write_page *html, write_page *json,
 				 const void *arg, struct kpackx_error *why)
 {
 	KP_TRY(write_file(dir, "index.html", html, arg, why));
-	return KP_WITH_JSON ? write_file(dir, "index.json", json, arg, why)
-			    : KPACK_SUCCESS;
+	return write_file(dir, "index.json", json, arg, why);
 }
 
 static kpack_error_t hash_text(struct index_extra *extra, struct kpackx_error *why)
@@ -310,5 +307,3 @@ kpack_error_t index_tree_write(const char *dir, const char *out,
 	free(name);
 	return err;
 }
-
-#endif

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "packer/wheel/zip/built.h"
-#if WHEELS_BUILT
 #include "variants.h"
 #include "packer/cli/report.h"
 
@@ -11,8 +9,6 @@ static bool any_variant(const struct index_wheel *const *wheels, size_t count)
 			return true;
 	return false;
 }
-
-#if KP_WITH_JSON
 
 static kpack_error_t refuse_wheel(struct kpackx_error *why, const struct index_wheel *w,
 				  const char *text)
@@ -87,18 +83,3 @@ kpack_error_t index_variants(const struct index_wheel *const *wheels, size_t cou
 	json_decref(all);
 	return err;
 }
-
-#else
-
-kpack_error_t index_variants(const struct index_wheel *const *wheels, size_t count,
-			     char **text, struct kpackx_error *why)
-{
-	*text = NULL;
-	return any_variant(wheels, count) ? kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-						    "not built: variants need jansson "
-						    "(WITH_JSON)")
-					  : KPACK_SUCCESS;
-}
-
-#endif
-#endif

@@ -11,7 +11,7 @@
  * Make the file for WHEELS, the wheels of one version.  The caller frees *TEXT, which is
  * NULL if none of them is a variant.  INVALID_FORMAT: a variant.json is malformed or
  * lacks its wheel's label, or two contradict each other about a label or about
- * priorities.  NOT_IMPLEMENTED: there are variants, but jansson is not built in.
+ * priorities.
  */
 kpack_error_t index_variants(const struct index_wheel *const *wheels, size_t count,
 			     char **text, struct kpackx_error *why);

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "packer/wheel/zip/built.h"
-#if WHEELS_BUILT
 #include "wheel.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -171,5 +169,3 @@ void index_wheel_fini(struct index_wheel *w)
 	free(w->variant);
 	*w = (struct index_wheel){0};
 }
-
-#endif

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "packer/wheel/zip/built.h"
-#if WHEELS_BUILT
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -257,5 +255,3 @@ void record_text_fini(struct record_text *t)
 	free(t->text);
 	*t = (struct record_text){0};
 }
-
-#endif

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "packer/wheel/zip/built.h"
-#if WHEELS_BUILT
 #include <openssl/evp.h>
 #include <stdlib.h>
 #include "record_hash.h"
@@ -75,5 +73,3 @@ kpack_error_t record_hash_end(struct record_hash *hash, uint8_t digest[RECORD_DI
 		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY, "libcrypto cannot hash");
 	return KPACK_SUCCESS;
 }
-
-#endif

@@ -2,9 +2,7 @@
 #include "variant.h"
 #include <stdlib.h>
 #include <string.h>
-#if KP_WITH_JSON
 #include <jansson.h>
-#endif
 
 #define VARIANT_SCHEMA "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json"
 #define VARIANT_NAMESPACE "amd"
@@ -123,8 +121,6 @@ bool variant_unescape(const char *value, char out[KP_TARGET_TEXT_MAX])
 
 /* --- files ------------------------------------------------------------------------- */
 
-#if KP_WITH_JSON
-
 static json_t *values_of(const struct variant *v)
 {
 	json_t *values = json_array();
@@ -161,16 +157,3 @@ kpack_error_t variant_json(const struct variant *variants, size_t n, char **out,
 	json_decref(root);
 	return *out ? KPACK_SUCCESS : kp_fail_memory(why, n, "variant.json");
 }
-
-#else
-
-kpack_error_t variant_json(const struct variant *variants, size_t n, char **out,
-			   struct kpackx_error *why)
-{
-	(void)variants, (void)n;
-	*out = NULL;
-	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-		       "not built: variant.json needs jansson");
-}
-
-#endif

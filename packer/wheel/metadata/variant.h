@@ -33,8 +33,7 @@ struct variant {
 
 /*
  * Make the text of a wheel's variant.json, for one variant, or of the index's file, for
- * all variants of a version.  The caller frees *OUT.  NOT_IMPLEMENTED: built without
- * jansson.
+ * all variants of a version.  The caller frees *OUT.
  */
 kpack_error_t variant_json(const struct variant *variants, size_t n, char **out,
 			   struct kpackx_error *why);

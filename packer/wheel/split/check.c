@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "check.h"
-#include "packer/wheel/zip/built.h"
-#if WHEELS_BUILT
 
 #include <ctype.h>
 #include <stdio.h>
@@ -404,5 +402,3 @@ kpack_error_t wheel_check(const struct wheel_write *w, const struct wheel_files 
 	check_fini(&c);
 	return err;
 }
-
-#endif

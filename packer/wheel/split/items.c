@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "items.h"
-#include "packer/wheel/zip/built.h"
-#if WHEELS_BUILT
 
 #include <errno.h>
 #include <stdio.h>
@@ -285,5 +283,3 @@ kpack_error_t wheel_item_size(const struct wheel_item *item, uint64_t *size,
 	*size = (uint64_t)st.st_size;
 	return KPACK_SUCCESS;
 }
-
-#endif

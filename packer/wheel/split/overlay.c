@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "packer/wheel/zip/built.h"
-#if WHEELS_BUILT
 #include "overlay.h"
 #include <errno.h>
 #include <stdio.h>
@@ -249,5 +247,3 @@ kpack_error_t wheel_overlay_find(const struct wheel_in *w, const char *tree,
 	return given ? take_given(&o, given, overlay, why)
 		     : find_overlay(&o, overlay, why);
 }
-
-#endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "report.h"
-#include "packer/wheel/zip/built.h"
-#if WHEELS_BUILT
 
 #include <stdlib.h>
 #include "packer/cli/exit.h"
@@ -18,8 +16,6 @@ static const char *kind_name(enum wheel_file_kind kind)
 
 	return names[kind];
 }
-
-#if KP_WITH_JSON
 
 static json_t *arches_json(const struct device_wheel *device)
 {
@@ -86,16 +82,6 @@ static int report_as_json(const struct wheel_write *w, const struct wheel_files 
 		       : EXIT_FAULT;
 }
 
-#else
-
-static int report_as_json(const struct wheel_write *w, const struct wheel_files *files)
-{
-	(void)w, (void)files;
-	return EXIT_USAGE;
-}
-
-#endif
-
 int wheel_report(const struct wheel_write *w, const struct wheel_files *files)
 {
 	char size[24];
@@ -111,5 +97,3 @@ int wheel_report(const struct wheel_write *w, const struct wheel_files *files)
 	}
 	return EXIT_OK;
 }
-
-#endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "source.h"
-#include "packer/wheel/zip/built.h"
-#if WHEELS_BUILT
 
 #include <stdlib.h>
 #include <string.h>
@@ -306,5 +304,3 @@ int wheel_source_pack(struct wheel_source *s, const char *group)
 	report_why(s->path, &why);
 	return EXIT_FAULT;
 }
-
-#endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "split.h"
-#include "packer/wheel/zip/built.h"
-#if WHEELS_BUILT
 
 #include <errno.h>
 #include <fcntl.h>
@@ -419,5 +417,3 @@ int wheel_split_run(const struct wheel_split_args *args)
 	split_fini(&s);
 	return status;
 }
-
-#endif

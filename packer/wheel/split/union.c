@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "union.h"
-#include "packer/wheel/zip/built.h"
-#if WHEELS_BUILT
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -360,5 +358,3 @@ kpack_error_t wheel_union_join(struct wheel_items *list,
 	}
 	return KPACK_SUCCESS;
 }
-
-#endif

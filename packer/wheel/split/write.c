@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "write.h"
-#include "packer/wheel/zip/built.h"
-#if WHEELS_BUILT
 
 #include <ctype.h>
 #include <errno.h>
@@ -383,5 +381,3 @@ kpack_error_t wheel_files_write(const struct wheel_write *w, struct wheel_files 
 	}
 	return KPACK_SUCCESS;
 }
-
-#endif

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "built.h"
-#if WHEELS_BUILT
 #include <stdlib.h>
 #include <unistd.h>
 #include "bytes.h"
@@ -165,5 +163,3 @@ zip_source_t *zip_bytes_new(const struct zip_bytes *bytes, zip_error_t *error)
 		free(r);
 	return source;
 }
-
-#endif

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "built.h"
-#if WHEELS_BUILT
 #include "deflate_piece.h"
 #include <stdlib.h>
 #include <zlib.h>
@@ -60,5 +58,3 @@ kpack_error_t deflate_piece_run(struct deflate_piece *d, struct kp_span before,
 	*size = room - d->z.avail_out;
 	return KPACK_SUCCESS;
 }
-
-#endif

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "built.h"
-#if WHEELS_BUILT
 #include <ctype.h>
 #include "fault.h"
 
@@ -27,5 +25,3 @@ kpack_error_t zip_fault(struct kpackx_error *why, zip_error_t *error, const char
 		       *what ? ": " : "", tolower((unsigned char)text[0]),
 		       text[0] ? text + 1 : "");
 }
-
-#endif

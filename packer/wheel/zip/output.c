@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "built.h"
-#if WHEELS_BUILT
 #include "output.h"
 #include <stdlib.h>
 
@@ -121,5 +119,3 @@ zip_source_t *zip_output_new(struct kp_outfile *out, struct kpackx_error *why,
 		free(o);
 	return source;
 }
-
-#endif

@@ -198,7 +198,6 @@ static void test_print(void **state)
 				  "D B I F C) is expected, not \"\\033\"\n");
 }
 
-#if KP_WITH_JSON
 static void test_json(void **state)
 {
 	size_t left = SIGNATURE_JSON_MAX;
@@ -253,20 +252,14 @@ static void test_json_bounds(void **state)
 	assert_non_null(json_object_get(json, "error"));
 	json_decref(json);
 }
-#endif
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_none),
-		cmocka_unit_test(test_facts),
-		cmocka_unit_test(test_every_kind),
-		cmocka_unit_test(test_many),
-		cmocka_unit_test(test_print),
-#if KP_WITH_JSON
-		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_none),        cmocka_unit_test(test_facts),
+		cmocka_unit_test(test_every_kind),  cmocka_unit_test(test_many),
+		cmocka_unit_test(test_print),       cmocka_unit_test(test_json),
 		cmocka_unit_test(test_json_bounds),
-#endif
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,8 +79,6 @@ static int teardown(void **state)
 	return rmdir(*state);
 }
 
-#if KP_WITH_SQLITE
-
 #include <sqlite3.h>
 
 static void make(const char *path, const char *sql)
@@ -368,39 +366,3 @@ int main(void)
 
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
-
-#else
-
-static void without_sqlite_that_is_said(void **state)
-{
-	/* a header and an empty schema */
-	static const uint8_t database[512] =
-		"SQLite format 3\0\2\0\1\1\0\100\040\040\0\0\0\1\0\0\0\1";
-	struct cache_files parts = {0};
-	char *disk;
-	FILE *f;
-
-	assert_true(asprintf(&disk, "%s/db", (char *)*state) > 0);
-	f = fopen(disk, "wb");
-	assert_non_null(f);
-	assert_int_equal(fwrite(database, 1, 512, f), 512);
-	fclose(f);
-	assert_int_equal(kernel_cache_split(disk, in_tree, *state, &parts, &why),
-			 KPACK_ERROR_NOT_IMPLEMENTED);
-	assert_int_equal(kernel_cache_rows(disk, in_tree, *state, &parts, &why),
-			 KPACK_ERROR_NOT_IMPLEMENTED);
-	unlink(disk);
-	free(disk);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(caches_are_known_by_name_and_place),
-		cmocka_unit_test(without_sqlite_that_is_said),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
-
-#endif
