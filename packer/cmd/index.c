@@ -125,18 +125,17 @@ static uint64_t total_size(const struct indexing *x)
 /* Read all wheels, and report every wheel that is refused; false: there were some. */
 static bool read_wheels(struct indexing *x)
 {
-	struct record_hash *hash = NULL;
 	struct kpackx_error why = {0};
 	bool ok = true;
 
 	x->wheels = calloc(x->n_files + 1, sizeof(*x->wheels));
-	if (!x->wheels || record_hash_new(&hash, &why)) {
+	if (!x->wheels) {
 		report_error(NULL, "out of memory");
 		return false;
 	}
 	progress_begin(&x->progress, "indexing", total_size(x), !x->quiet);
 	for (; x->count < x->n_files; x->count++) {
-		if (index_wheel_read(x->dir, x->files[x->count], hash, add_progress,
+		if (index_wheel_read(x->dir, x->files[x->count], add_progress,
 				     &x->progress, &x->wheels[x->count], &why)) {
 			progress_end(&x->progress);
 			report_why(x->files[x->count], &why);
@@ -145,7 +144,6 @@ static bool read_wheels(struct indexing *x)
 		why = (struct kpackx_error){0};
 	}
 	progress_end(&x->progress);
-	record_hash_free(hash);
 	if (x->count)
 		qsort(x->wheels, x->count, sizeof(*x->wheels), by_project);
 	return ok;

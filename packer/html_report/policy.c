@@ -1,66 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 #include "policy.h"
-#include "packer/base/sha256.h"
+#include <openssl/evp.h>
+#include "packer/base/digest.h"
 
-enum { DIGEST = 32 };
-
-static unsigned nibble(char c)
+static kpack_error_t print_source(FILE *out, const char *text, struct kpackx_error *why)
 {
-	return (unsigned)(c <= '9' ? c - '0' : c - 'a' + 10);
-}
+	struct digest hash = {0};
+	uint8_t bytes[DIGEST_MAX];
+	unsigned char base64[DIGEST_MAX];
+	kpack_error_t err;
 
-static void print_base64(FILE *out, const uint8_t *bytes, size_t n)
-{
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-		"0123456789+/";
-
-	for (size_t i = 0; i < n; i += 3) {
-		size_t left = n - i;
-		unsigned v = (unsigned)bytes[i] << 16 |
-			     (left > 1 ? (unsigned)bytes[i + 1] << 8 : 0) |
-			     (left > 2 ? bytes[i + 2] : 0U);
-
-		putc(digits[v >> 18], out);
-		putc(digits[v >> 12 & 63], out);
-		putc(left > 1 ? digits[v >> 6 & 63] : '=', out);
-		putc(left > 2 ? digits[v & 63] : '=', out);
-	}
-}
-
-static void print_source(FILE *out, struct sha256 *hash, const char *text)
-{
-	char hex[SHA256_TEXT];
-	uint8_t digest[DIGEST];
-
-	sha256_begin(hash);
-	sha256_add(hash, kp_span_str(text));
-	sha256_end(hash, hex);
-	if (!*hex) {
-		fputs("'unsafe-inline'", out);
-		return;
-	}
-	for (int i = 0; i < DIGEST; i++)
-		digest[i] = (uint8_t)(nibble(hex[2 * i]) << 4 | nibble(hex[2 * i + 1]));
-	fputs("'sha256-", out);
-	print_base64(out, digest, DIGEST);
-	putc('\'', out);
+	digest_begin(&hash, DIGEST_SHA256);
+	digest_add(&hash, kp_span_str(text));
+	err = digest_end(&hash, bytes, why);
+	digest_fini(&hash);
+	if (err)
+		return err;
+	EVP_EncodeBlock(base64, bytes, (int)digest_size(DIGEST_SHA256));
+	fprintf(out, "'sha256-%s'", (const char *)base64);
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t page_policy(FILE *out, const char *style, const char *script,
 			  struct kpackx_error *why)
 {
-	struct sha256 *hash = NULL;
-
-	KP_TRY(sha256_new(&hash, why));
 	fputs("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src "
 	      "'none'; "
 	      "base-uri 'none'; form-action 'none'; style-src ",
 	      out);
-	print_source(out, hash, style);
+	KP_TRY(print_source(out, style, why));
 	fputs("; script-src ", out);
-	print_source(out, hash, script);
+	KP_TRY(print_source(out, script, why));
 	fputs("\">\n", out);
-	sha256_free(hash);
 	return KPACK_SUCCESS;
 }

@@ -8,8 +8,7 @@
 
 /*
  * Print the meta element with a content security policy that allows STYLE and SCRIPT by
- * their hashes, and nothing from outside.  Without SHA-256 in the build it allows any
- * inline style and script.
+ * their hashes, and nothing from outside.  OUT_OF_MEMORY: libcrypto failed.
  */
 kpack_error_t page_policy(FILE *out, const char *style, const char *script,
 			  struct kpackx_error *why);

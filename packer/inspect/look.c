@@ -20,28 +20,27 @@ void inspect_seen_drop(struct inspect_seen *seen)
 
 /* Compute the SHA-256 of SRC, which is too long to hold in memory. */
 static kpack_error_t hash_pieces(struct inspect_thread *thread,
-				 const struct kp_source *src, char out[SHA256_TEXT],
+				 const struct kp_source *src, char out[DIGEST_TEXT],
 				 struct kpackx_error *why)
 {
 	uint8_t *buf = inspect_thread_room(thread, PIECE);
 
 	if (!buf)
 		return kp_fail_memory(why, PIECE, "reading");
-	sha256_begin(thread->hash);
+	digest_begin(&thread->hash, DIGEST_SHA256);
 	for (uint64_t at = 0; at < src->size; at += PIECE) {
 		uint64_t left = src->size - at;
 		size_t n = (size_t)(left < PIECE ? left : PIECE);
 
 		KP_TRY(kp_source_read(src, at, buf, n, why));
-		sha256_add(thread->hash, (struct kp_span){buf, n});
+		digest_add(&thread->hash, (struct kp_span){buf, n});
 	}
-	sha256_end(thread->hash, out);
-	return KPACK_SUCCESS;
+	return digest_end_text(&thread->hash, out, why);
 }
 
 /* Read SRC into memory and compute its SHA-256. */
 static kpack_error_t hash_whole(struct inspect_thread *thread, struct kp_source *src,
-				char out[SHA256_TEXT], struct kpackx_error *why)
+				char out[DIGEST_TEXT], struct kpackx_error *why)
 {
 	size_t size = (size_t)src->size;
 
@@ -53,10 +52,7 @@ static kpack_error_t hash_whole(struct inspect_thread *thread, struct kp_source 
 		KP_TRY(kp_source_read(src, 0, buf, size, why));
 		*src = kp_source_memory(buf, size);
 	}
-	sha256_begin(thread->hash);
-	sha256_add(thread->hash, (struct kp_span){src->mem, size});
-	sha256_end(thread->hash, out);
-	return KPACK_SUCCESS;
+	return digest_text((struct kp_span){src->mem, size}, out, why);
 }
 
 static kpack_error_t describe_image(const struct kp_source *src,

@@ -8,14 +8,14 @@
 #include "core/format/object.h"
 #include "file.h"
 #include "packed.h"
-#include "packer/base/sha256.h"
+#include "packer/base/digest.h"
 
 /* Facts about an image. */
 struct inspect_seen {
 	const char *type; /* NULL: it could not be read */
 	bool in_file;
 	uint64_t offset;               /* in the file, where in_file */
-	char sha256[SHA256_TEXT];      /* "" if it is unknown */
+	char sha256[DIGEST_TEXT];      /* "" if it is unknown */
 	char arch[KP_TARGET_TEXT_MAX]; /* see inspect_arch */
 	struct kp_object *object;      /* NULL: not read, or freed already */
 	size_t n_kernels;

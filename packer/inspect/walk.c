@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "packer/base/pipeline.h"
-#include "packer/base/sha256.h"
 
 /* Decoded bytes held at once, unless one container has more. */
 #define BUDGET (UINT64_C(128) << 20)
@@ -157,7 +156,7 @@ static void end_thread(void *state)
 {
 	struct inspect_thread *thread = state;
 
-	sha256_free(thread->hash);
+	digest_fini(&thread->hash);
 	free(thread->buf);
 	free(thread);
 }
@@ -165,16 +164,10 @@ static void end_thread(void *state)
 static kpack_error_t begin_thread(void *arg, void **state, struct kpackx_error *why)
 {
 	struct inspect_thread *thread = calloc(1, sizeof(*thread));
-	kpack_error_t err;
 
 	(void)arg;
 	if (!thread)
 		return kp_fail_memory(why, sizeof(*thread), "a thread");
-	err = sha256_new(&thread->hash, why);
-	if (err) {
-		end_thread(thread);
-		return err;
-	}
 	*state = thread;
 	return KPACK_SUCCESS;
 }

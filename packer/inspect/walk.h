@@ -7,14 +7,13 @@
 #define PACKER_INSPECT_WALK_H
 
 #include "file.h"
-
-struct sha256;
+#include "packer/base/digest.h"
 
 /* The private state of a thread. */
 struct inspect_thread {
 	uint8_t *buf;
 	size_t cap;
-	struct sha256 *hash;
+	struct digest hash;
 };
 
 struct inspect_walk {

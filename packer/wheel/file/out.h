@@ -12,7 +12,6 @@
 #define PACKER_WHEEL_FILE_OUT_H
 
 #include "core/base/errors.h"
-#include "packer/wheel/metadata/record_hash.h"
 #include "core/base/span.h"
 #include "in.h"
 

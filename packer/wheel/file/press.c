@@ -6,7 +6,7 @@
 #include <zlib.h>
 #include "packer/wheel/zip/deflate_piece.h"
 #include "core/base/alloc.h"
-#include "packer/wheel/metadata/record_hash.h"
+#include "packer/base/digest.h"
 #include "packer/base/pipeline.h"
 
 /* Pieces in memory per thread: one being compressed, others waiting for their turn. */
@@ -21,7 +21,7 @@ struct pressing {
 	const struct wheel_press *p;
 	struct piece *pieces;
 	size_t count, cap;
-	struct record_hash *hash; /* of the member whose pieces are being committed */
+	struct digest hash; /* of the member whose pieces are being committed */
 };
 
 struct result {
@@ -135,9 +135,9 @@ static kpack_error_t press_piece(void *arg, void *state, size_t job, void **resu
 static kpack_error_t finish_member(struct pressing *pressing, struct wheel_out_member *m,
 				   struct kpackx_error *why)
 {
-	uint8_t digest[RECORD_DIGEST_MAX];
+	uint8_t digest[DIGEST_MAX];
 
-	KP_TRY(record_hash_end(pressing->hash, digest, why));
+	KP_TRY(digest_end(&pressing->hash, digest, why));
 	memcpy(m->digest, digest, sizeof(m->digest));
 	if (m->deflated && m->packed >= m->size) {
 		m->deflated = false;
@@ -153,10 +153,10 @@ static kpack_error_t take_piece(struct pressing *pressing, struct piece piece,
 	struct wheel_out_member *m = &p->members[piece.member];
 
 	if (piece.number == 0) {
-		record_hash_begin(pressing->hash, RECORD_SHA256);
+		digest_begin(&pressing->hash, DIGEST_SHA256);
 		m->packed_at = *p->end;
 	}
-	record_hash_add(pressing->hash, r->data);
+	digest_add(&pressing->hash, r->data);
 	m->crc = (uint32_t)crc32_combine(m->crc, r->crc, (z_off_t)r->data.size);
 	if (r->packed_size)
 		KP_TRY(kp_outfile_pwrite(p->collected, *p->end, r->packed, r->packed_size,
@@ -237,14 +237,12 @@ kpack_error_t wheel_press_run(const struct wheel_press *p, struct kpackx_error *
 		.commit = commit_piece,
 		.discard = discard_result,
 	};
-	kpack_error_t err = record_hash_new(&pressing.hash, why);
+	kpack_error_t err = list_pieces(&pressing, why);
 
-	if (!err)
-		err = list_pieces(&pressing, why);
 	pipeline.n_jobs = pressing.count;
 	if (!err)
 		err = pipeline_run(&pipeline, why);
 	free(pressing.pieces);
-	record_hash_free(pressing.hash);
+	digest_fini(&pressing.hash);
 	return err;
 }

@@ -42,7 +42,7 @@ static kpack_error_t check_listed(const struct record *record,
 		return KPACK_SUCCESS;
 	if (!l)
 		return refuse_member(why, m->path, "not listed");
-	if (l->kind == RECORD_NONE && !exempt)
+	if (l->kind == DIGEST_NONE && !exempt)
 		return refuse_member(why, m->path, "no hash");
 	if (l->has_size && l->size != m->size) {
 		char text[100];
@@ -104,7 +104,7 @@ kpack_error_t record_check(const struct wheel_in *w, struct wheel_reader *r,
 }
 
 struct checking {
-	struct record_hash *hash;
+	struct digest *hash;
 	wheel_take *take;
 	void *arg;
 };
@@ -114,29 +114,29 @@ static kpack_error_t take_both(void *arg, struct kp_span data, struct kpackx_err
 	struct checking *c = arg;
 
 	if (c->hash)
-		record_hash_add(c->hash, data);
+		digest_add(c->hash, data);
 	return c->take ? c->take(c->arg, data, why) : KPACK_SUCCESS;
 }
 
 kpack_error_t record_check_member(const struct wheel_in *w, struct wheel_reader *r,
-				  const struct record *record, struct record_hash *hash,
+				  const struct record *record, struct digest *hash,
 				  size_t member, wheel_take *take, void *arg,
 				  struct kpackx_error *why)
 {
 	size_t count;
 	const struct wheel_member *m = &wheel_in_members(w, &count)[member];
 	const struct record_line *l = record_find(record, m->path);
-	bool hashed = l && l->kind != RECORD_NONE;
+	bool hashed = l && l->kind != DIGEST_NONE;
 	struct checking c = {hashed ? hash : NULL, take, arg};
-	uint8_t digest[RECORD_DIGEST_MAX];
+	uint8_t digest[DIGEST_MAX];
 
 	if (hashed)
-		record_hash_begin(hash, l->kind);
+		digest_begin(hash, l->kind);
 	KP_TRY(wheel_reader_read(r, member, take_both, &c, why));
 	if (!hashed)
 		return KPACK_SUCCESS;
-	KP_TRY(record_hash_end(hash, digest, why));
-	if (memcmp(digest, l->digest, record_digest_size(l->kind)) != 0)
+	KP_TRY(digest_end(hash, digest, why));
+	if (memcmp(digest, l->digest, digest_size(l->kind)) != 0)
 		return refuse_member(why, m->path,
 				     "its hash differs from the listed one");
 	return KPACK_SUCCESS;

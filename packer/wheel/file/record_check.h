@@ -23,7 +23,7 @@ kpack_error_t record_check(const struct wheel_in *w, struct wheel_reader *r,
  * INVALID_FORMAT: the hash differs.
  */
 kpack_error_t record_check_member(const struct wheel_in *w, struct wheel_reader *r,
-				  const struct record *record, struct record_hash *hash,
+				  const struct record *record, struct digest *hash,
 				  size_t member, wheel_take *take, void *arg,
 				  struct kpackx_error *why);
 

@@ -24,8 +24,8 @@ struct unpacking {
 struct hands {
 	struct unpacking *u;
 	struct wheel_reader *reader;
-	struct record_hash *hash;   /* of RECORD's kind */
-	struct record_hash *sha256; /* for a wanted digest that RECORD lacks */
+	struct digest hash;   /* of RECORD's kind */
+	struct digest sha256; /* for a wanted digest that RECORD lacks */
 };
 
 /* A member being written; with fd -1 it is only checked. */
@@ -57,7 +57,7 @@ static kpack_error_t take_bytes(void *arg, struct kp_span data, struct kpackx_er
 	struct unpacking *u = writing->hands->u;
 
 	if (writing->digest)
-		record_hash_add(writing->hands->sha256, data);
+		digest_add(&writing->hands->sha256, data);
 	if (writing->fd >= 0)
 		KP_TRY(write_all(writing->fd, data, writing->m->path, why));
 	if (u->how->progress) {
@@ -120,14 +120,14 @@ static int create_member(int root, const struct wheel_member *m)
 static kpack_error_t keep_digest(struct hands *h, size_t member,
 				 const struct record_line *l, struct kpackx_error *why)
 {
-	uint8_t digest[RECORD_DIGEST_MAX];
+	uint8_t digest[DIGEST_MAX];
 
 	if (!h->u->how->digests)
 		return KPACK_SUCCESS;
-	if (l && l->kind == RECORD_SHA256)
+	if (l && l->kind == DIGEST_SHA256)
 		memcpy(digest, l->digest, 32);
 	else
-		KP_TRY(record_hash_end(h->sha256, digest, why));
+		KP_TRY(digest_end(&h->sha256, digest, why));
 	memcpy(h->u->how->digests[member], digest, 32);
 	return KPACK_SUCCESS;
 }
@@ -140,10 +140,10 @@ static kpack_error_t read_file(struct hands *h, size_t member, int fd,
 	const struct record_line *l = record_find(u->record, m->path);
 	struct writing writing = {h, m, fd, false};
 
-	writing.digest = u->how->digests && !(l && l->kind == RECORD_SHA256);
+	writing.digest = u->how->digests && !(l && l->kind == DIGEST_SHA256);
 	if (writing.digest)
-		record_hash_begin(h->sha256, RECORD_SHA256);
-	KP_TRY(record_check_member(u->w, h->reader, u->record, h->hash, member,
+		digest_begin(&h->sha256, DIGEST_SHA256);
+	KP_TRY(record_check_member(u->w, h->reader, u->record, &h->hash, member,
 				   take_bytes, &writing, why));
 	KP_TRY(keep_digest(h, member, l, why));
 	if (fd >= 0 && fchmod(fd, m->mode))
@@ -178,8 +178,8 @@ static void end_thread(void *state)
 	struct hands *h = state;
 
 	wheel_reader_free(h->reader);
-	record_hash_free(h->hash);
-	record_hash_free(h->sha256);
+	digest_fini(&h->hash);
+	digest_fini(&h->sha256);
 	free(h);
 }
 
@@ -192,10 +192,6 @@ static kpack_error_t begin_thread(void *arg, void **state, struct kpackx_error *
 		return kp_fail_memory(why, sizeof(*h), "thread");
 	h->u = arg;
 	err = wheel_reader_new(h->u->w, &h->reader, why);
-	if (!err)
-		err = record_hash_new(&h->hash, why);
-	if (!err)
-		err = record_hash_new(&h->sha256, why);
 	if (err)
 		end_thread(h);
 	else

@@ -10,7 +10,7 @@
 struct index_extra {
 	char *file;
 	char *text;
-	char sha256[INDEX_DIGEST_TEXT];
+	char sha256[DIGEST_TEXT];
 };
 
 /* Wheels of one project, in order of file names. */

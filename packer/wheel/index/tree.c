@@ -109,29 +109,13 @@ static kpack_error_t write_pages(const char *dir, write_page *html, write_page *
 	return write_file(dir, "index.json", json, arg, why);
 }
 
-static kpack_error_t hash_text(struct index_extra *extra, struct kpackx_error *why)
-{
-	struct record_hash *hash;
-	uint8_t digest[RECORD_DIGEST_MAX];
-	kpack_error_t err;
-
-	KP_TRY(record_hash_new(&hash, why));
-	record_hash_begin(hash, RECORD_SHA256);
-	record_hash_add(hash, kp_span_str(extra->text));
-	err = record_hash_end(hash, digest, why);
-	record_hash_free(hash);
-	for (size_t i = 0; !err && i < 32; i++)
-		snprintf(extra->sha256 + 2 * i, 3, "%02x", digest[i]);
-	return err;
-}
-
 /* Add the file of variants for the version of wheel I, if I is the version's first. */
 static kpack_error_t add_variants(struct index_project *p, size_t i,
 				  const struct index_wheel **same,
 				  struct kpackx_error *why)
 {
 	const struct index_wheel *w = &p->wheels[i];
-	struct index_extra extra = {0};
+	struct index_extra extra = {0}, *added;
 	size_t n = 0;
 
 	for (size_t k = 0; k < p->count; k++)
@@ -143,13 +127,14 @@ static kpack_error_t add_variants(struct index_project *p, size_t i,
 	KP_TRY(index_variants(same, n, &extra.text, why));
 	if (!extra.text)
 		return KPACK_SUCCESS;
-	p->extras[p->n_extras++] = extra;
-	if (asprintf(&p->extras[p->n_extras - 1].file, "%s-%s-variants.json",
-		     w->name.dist, w->name.version) < 0) {
-		p->extras[p->n_extras - 1].file = NULL;
+	added = &p->extras[p->n_extras++];
+	*added = extra;
+	if (asprintf(&added->file, "%s-%s-variants.json", w->name.dist, w->name.version) <
+	    0) {
+		added->file = NULL;
 		return kp_fail_memory(why, 0, "a path");
 	}
-	return hash_text(&p->extras[p->n_extras - 1], why);
+	return digest_text(kp_span_str(added->text), added->sha256, why);
 }
 
 static kpack_error_t write_project(const struct tree *tree, const char *dir,

@@ -9,41 +9,34 @@
 /* VARIANT_SIZE_MAX limits variant.json: real ones have less than 10,000 bytes. */
 enum { VARIANT_SIZE_MAX = 1 << 20, READ_SIZE = 1 << 20 };
 
-static kpack_error_t end_hash(struct record_hash *hash, char out[INDEX_DIGEST_TEXT],
-			      struct kpackx_error *why)
-{
-	uint8_t digest[RECORD_DIGEST_MAX];
-
-	KP_TRY(record_hash_end(hash, digest, why));
-	for (size_t i = 0; i < 32; i++)
-		snprintf(out + 2 * i, 3, "%02x", digest[i]);
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t hash_file(const char *path, struct record_hash *hash,
+static kpack_error_t hash_file(const char *path,
 			       void (*progress)(void *arg, uint64_t bytes), void *arg,
 			       struct index_wheel *w, struct kpackx_error *why)
 {
+	struct digest hash = {0};
 	uint8_t *buf = malloc(READ_SIZE);
 	struct stat st;
 	int fd = -1;
 	kpack_error_t err = buf ? kp_file_open(path, &fd, &st, why)
 				: kp_fail_memory(why, READ_SIZE, "reading");
 
-	record_hash_begin(hash, RECORD_SHA256);
+	digest_begin(&hash, DIGEST_SHA256);
 	w->size = err ? 0 : (uint64_t)st.st_size;
 	for (uint64_t at = 0; !err && at < w->size;) {
 		size_t n = w->size - at < READ_SIZE ? (size_t)(w->size - at) : READ_SIZE;
 
 		err = kp_file_pread(fd, at, buf, n, why);
-		record_hash_add(hash, (struct kp_span){buf, n});
+		digest_add(&hash, (struct kp_span){buf, n});
 		progress(arg, n);
 		at += n;
 	}
 	if (fd >= 0)
 		close(fd);
 	free(buf);
-	return err ? err : end_hash(hash, w->sha256, why);
+	if (!err)
+		err = digest_end_text(&hash, w->sha256, why);
+	digest_fini(&hash);
+	return err;
 }
 
 static kpack_error_t write_metadata(const char *dir, const struct index_wheel *w,
@@ -102,9 +95,8 @@ static kpack_error_t take_variant(const struct wheel_in *in, struct wheel_reader
 }
 
 static kpack_error_t take_info(const char *dir, const struct wheel_in *in,
-			       struct wheel_reader *r, struct record_hash *hash,
-			       const struct dist_info *info, struct index_wheel *w,
-			       struct kpackx_error *why)
+			       struct wheel_reader *r, const struct dist_info *info,
+			       struct index_wheel *w, struct kpackx_error *why)
 {
 	struct record record;
 	kpack_error_t err = record_check(in, r, info->dir, &record, why);
@@ -114,15 +106,12 @@ static kpack_error_t take_info(const char *dir, const struct wheel_in *in,
 		return err;
 	KP_TRY(take_headers(info, w, why));
 	KP_TRY(take_variant(in, r, info, w, why));
-	record_hash_begin(hash, RECORD_SHA256);
-	record_hash_add(hash, info->metadata.text);
-	KP_TRY(end_hash(hash, w->metadata, why));
+	KP_TRY(digest_text(info->metadata.text, w->metadata, why));
 	return write_metadata(dir, w, info->metadata.text, why);
 }
 
 static kpack_error_t read_wheel(const char *dir, const struct wheel_in *in,
-				struct record_hash *hash, struct index_wheel *w,
-				struct kpackx_error *why)
+				struct index_wheel *w, struct kpackx_error *why)
 {
 	struct wheel_reader *r;
 	struct dist_info info;
@@ -131,14 +120,13 @@ static kpack_error_t read_wheel(const char *dir, const struct wheel_in *in,
 	KP_TRY(wheel_reader_new(in, &r, why));
 	err = dist_info_read(in, r, &w->name, &info, why);
 	if (!err)
-		err = take_info(dir, in, r, hash, &info, w, why);
+		err = take_info(dir, in, r, &info, w, why);
 	dist_info_fini(&info);
 	wheel_reader_free(r);
 	return err;
 }
 
 kpack_error_t index_wheel_read(const char *dir, const char *file,
-			       struct record_hash *hash,
 			       void (*progress)(void *arg, uint64_t bytes), void *arg,
 			       struct index_wheel *out, struct kpackx_error *why)
 {
@@ -153,9 +141,9 @@ kpack_error_t index_wheel_read(const char *dir, const char *file,
 	if (!err)
 		err = wheel_in_open(path, &in, why);
 	if (!err)
-		err = read_wheel(dir, in, hash, out, why);
+		err = read_wheel(dir, in, out, why);
 	if (!err)
-		err = hash_file(path, hash, progress, arg, out, why);
+		err = hash_file(path, progress, arg, out, why);
 	wheel_in_close(in);
 	free(path);
 	return err;

@@ -4,10 +4,8 @@
 #define PACKER_WHEEL_INDEX_WHEEL_H
 
 #include "packer/wheel/file/dist_info.h"
-#include "packer/wheel/metadata/record_hash.h"
+#include "packer/base/digest.h"
 #include "packer/wheel/metadata/name.h"
-
-#define INDEX_DIGEST_TEXT (2 * 32 + 1)
 
 struct index_wheel {
 	char *file; /* its name in the directory */
@@ -16,8 +14,8 @@ struct index_wheel {
 	char *version;                    /* as METADATA spells it */
 	char *requires_python;            /* NULL: METADATA has none */
 	uint64_t size;
-	char sha256[INDEX_DIGEST_TEXT];   /* of the file */
-	char metadata[INDEX_DIGEST_TEXT]; /* SHA-256 of METADATA */
+	char sha256[DIGEST_TEXT];         /* of the file */
+	char metadata[DIGEST_TEXT];       /* SHA-256 of METADATA */
 	char *variant;                    /* variant.json's text, or NULL */
 	char tag_fault[WHEEL_TAGS_FAULT]; /* as in struct dist_info */
 };
@@ -29,7 +27,6 @@ struct index_wheel {
  * record_check.
  */
 kpack_error_t index_wheel_read(const char *dir, const char *file,
-			       struct record_hash *hash,
 			       void (*progress)(void *arg, uint64_t bytes), void *arg,
 			       struct index_wheel *out, struct kpackx_error *why);
 void index_wheel_fini(struct index_wheel *w);

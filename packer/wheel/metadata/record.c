@@ -100,14 +100,14 @@ static kpack_error_t read_hash(struct record_line *l, const char *text, size_t l
 		return KPACK_SUCCESS;
 	if (!is)
 		return refuse_line(why, line, "not a hash", text);
-	if (!record_kind_find((struct kp_span){(const uint8_t *)text, is - text},
+	if (!digest_kind_find((struct kp_span){(const uint8_t *)text, is - text},
 			      &l->kind))
 		return refuse_line(why, line, "not sha256, sha384 or sha512", text);
 	digest = kp_span_str(is + 1);
-	size = record_digest_size(l->kind);
+	size = digest_size(l->kind);
 	if (base64_decode(digest, l->digest, size))
 		return KPACK_SUCCESS;
-	l->hexadecimal = l->kind == RECORD_SHA256 && hex_decode(digest, l->digest, size);
+	l->hexadecimal = l->kind == DIGEST_SHA256 && hex_decode(digest, l->digest, size);
 	return l->hexadecimal
 		       ? KPACK_SUCCESS
 		       : refuse_line(why, line, "not urlsafe base64 of its size", text);

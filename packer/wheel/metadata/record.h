@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "core/base/errors.h"
-#include "record_hash.h"
 #include "core/base/span.h"
+#include "packer/base/digest.h"
 
 /* Size limit of RECORD, which is held in memory: some 130 bytes per WHEEL_MEMBERS_MAX. */
 #define RECORD_SIZE_MAX (256 << 20)
@@ -24,8 +24,8 @@ struct record_line {
 	uint64_t size;
 	bool has_size;
 	bool hexadecimal; /* the digest was hexadecimal, not base64 */
-	enum record_kind kind;
-	uint8_t digest[RECORD_DIGEST_MAX];
+	enum digest_kind kind;
+	uint8_t digest[DIGEST_MAX];
 };
 
 struct record {

@@ -39,7 +39,7 @@ static void test_lines(void **state)
 	assert_memory_equal(l->digest, record_find(&r, "x/b.py")->digest, 32);
 	assert_int_equal(l->digest[0], 0xe3);
 	l = record_find(&r, "x-1.dist-info/RECORD");
-	assert_true(l && l->kind == RECORD_NONE && !l->has_size);
+	assert_true(l && l->kind == DIGEST_NONE && !l->has_size);
 	assert_null(record_find(&r, "x"));
 	record_fini(&r);
 }
