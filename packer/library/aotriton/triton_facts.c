@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "triton_facts.h"
+#include <jansson.h>
 #include <stdlib.h>
-#include "packer/library/json_members.h"
 #include "core/base/text.h"
 
-/* Limit of bytes read of a file: Triton's files have some kilobytes. */
+/* Limit of bytes of a file: Triton's files have some kilobytes. */
 enum { JSON_MAX = 64 << 10 };
 
 /* Facts are small: limits of text bytes, of a kernel's parameters, of name bytes. */
@@ -15,125 +15,133 @@ static bool is_short(struct kp_span s, size_t max)
 	return s.size && s.size <= max && kp_text_ok(s);
 }
 
-static bool is_one_of(struct kp_span name, const char *const *names)
+/* The bytes of a string; empty for another value. */
+static struct kp_span text_of(const json_t *value)
 {
-	while (*names && !kp_span_is(name, *names))
+	return (struct kp_span){(const uint8_t *)json_string_value(value),
+				json_string_length(value)};
+}
+
+static bool is_one_of(const char *name, const char *const *names)
+{
+	while (*names && strcmp(name, *names) != 0)
 		names++;
 	return *names;
 }
 
-static const char *keep_name(struct kp_span name, char out[NAME_MAX_BYTES + 1])
-{
-	memcpy(out, name.data, name.size);
-	out[name.size] = '\0';
-	return out;
-}
-
 /* --- versions --------------------------------------------------------------------------- */
 
-static void add_versions(struct kp_span json, struct facts *out)
+static void add_versions(json_t *json, struct facts *out)
 {
 	static const char *const names[] = {"AOTRITON_GIT_SHA1", "AOTRITON_GIT_TREESHA1",
 					    "DB_SHA256", "TRITON_VERSION", NULL};
-	struct json_member m;
+	const char *name;
+	json_t *value;
 
-	while (member_next(&json, &m)) {
-		char name[NAME_MAX_BYTES + 1];
-
-		if (m.kind == MEMBER_TEXT && is_one_of(m.name, names) &&
-		    is_short(m.value, TEXT_MAX) &&
-		    !facts_has(out, keep_name(m.name, name)))
-			facts_text(out, name, m.value);
+	json_object_foreach(json, name, value)
+	{
+		if (is_one_of(name, names) && is_short(text_of(value), TEXT_MAX) &&
+		    !facts_has(out, name))
+			facts_text(out, name, text_of(value));
 	}
 }
 
 /* --- kernels ---------------------------------------------------------------------------- */
 
-static void add_param(const struct json_member *m, struct facts *params)
+static void add_param(const char *name, const json_t *value, struct facts *params)
 {
-	char name[NAME_MAX_BYTES + 1];
-	int64_t number;
-
-	if (params->count >= PARAMS_MAX || !is_short(m->name, NAME_MAX_BYTES) ||
-	    facts_has(params, keep_name(m->name, name)))
+	if (params->count >= PARAMS_MAX || !is_short(kp_span_str(name), NAME_MAX_BYTES) ||
+	    facts_has(params, name))
 		return;
-	if (m->kind == MEMBER_NUMBER && member_integer(m->value, &number))
-		facts_signed(params, name, number);
-	else if (m->kind == MEMBER_TEXT && is_short(m->value, NAME_MAX_BYTES))
-		facts_text(params, name, m->value);
-	else if (kp_span_is(m->value, "true") || kp_span_is(m->value, "false"))
-		facts_flag(params, name, kp_span_is(m->value, "true"));
-}
-
-static void add_params(struct kp_span object, struct facts *params)
-{
-	struct json_member m;
-
-	while (member_next(&object, &m))
-		add_param(&m, params);
+	if (json_is_integer(value))
+		facts_signed(params, name, json_integer_value(value));
+	else if (is_short(text_of(value), NAME_MAX_BYTES))
+		facts_text(params, name, text_of(value));
+	else if (json_is_boolean(value))
+		facts_flag(params, name, json_is_true(value));
 }
 
 /* Triton's own signature is an object that maps each argument's name to its type. */
-static void add_signature(const struct json_member *m, struct facts *out)
+static void add_signature(json_t *signature, struct facts *out)
 {
-	struct kp_span rest = m->value;
 	char text[TEXT_MAX];
-	struct json_member arg;
+	const char *name;
+	json_t *type;
 	size_t n = 0;
 
-	if (m->kind == MEMBER_TEXT && is_short(m->value, TEXT_MAX))
-		facts_text(out, "signature", m->value);
-	if (m->kind != MEMBER_OBJECT)
-		return;
-	while (member_next(&rest, &arg)) {
-		if (arg.kind != MEMBER_TEXT || !is_short(arg.value, TEXT_MAX) ||
-		    arg.value.size + 1 > sizeof(text) - n)
+	if (is_short(text_of(signature), TEXT_MAX))
+		facts_text(out, "signature", text_of(signature));
+	json_object_foreach(signature, name, type)
+	{
+		struct kp_span s = text_of(type);
+
+		if (!is_short(s, TEXT_MAX) || s.size + 1 > sizeof(text) - n)
 			return;
 		if (n)
 			text[n++] = ',';
-		memcpy(text + n, arg.value.data, arg.value.size);
-		n += arg.value.size;
+		memcpy(text + n, s.data, s.size);
+		n += s.size;
 	}
 	if (n)
 		facts_text(out, "signature", (struct kp_span){(uint8_t *)text, n});
 }
 
-static bool is_param(struct kp_span name)
+static bool is_param(const char *name)
 {
 	static const char *const names[] = {
 		"num_warps",    "num_stages",           "num_ctas", "shared", "kpack",
 		"waves_per_eu", "matrix_instr_nonkdim", NULL};
 
 	return is_one_of(name, names) ||
-	       (name.size > 6 && strncasecmp((const char *)name.data, "block_", 6) == 0);
+	       (strncasecmp(name, "block_", 6) == 0 && name[6] != '\0');
 }
 
-void triton_kernel_facts(struct kp_span json, struct facts *out)
+static void add_kernel(json_t *json, struct facts *out)
 {
 	static const char *const maps[] = {"tuning_params", "constants", "kwargs", NULL};
 	struct facts params = {0};
-	struct json_member m;
+	const char *name, *inner;
+	json_t *value, *param;
 
-	while (member_next(&json, &m)) {
-		if (kp_span_is(m.name, "signature") && !facts_has(out, "signature"))
-			add_signature(&m, out);
-		else if (m.kind == MEMBER_OBJECT && is_one_of(m.name, maps))
-			add_params(m.value, &params);
-		else if (is_param(m.name))
-			add_param(&m, &params);
+	json_object_foreach(json, name, value)
+	{
+		if (strcmp(name, "signature") == 0 && !facts_has(out, "signature"))
+			add_signature(value, out);
+		else if (json_is_object(value) && is_one_of(name, maps))
+			json_object_foreach(value, inner, param)
+				add_param(inner, param, &params);
+		else if (is_param(name))
+			add_param(name, value, &params);
 	}
 	if (params.count || params.no_memory)
 		facts_map(out, "tuning_params", &params);
 	facts_fini(&params);
 }
 
+static void add_facts(struct kp_span text, struct facts *out,
+		      void (*add)(json_t *json, struct facts *out))
+{
+	json_error_t error;
+	json_t *json =
+		json_loadb((const char *)text.data, text.size, JSON_ALLOW_NUL, &error);
+
+	out->no_memory |= !json && json_error_code(&error) == json_error_out_of_memory;
+	add(json, out);
+	json_decref(json);
+}
+
+void triton_kernel_facts(struct kp_span json, struct facts *out)
+{
+	add_facts(json, out, add_kernel);
+}
+
 /* --- files ------------------------------------------------------------------------------ */
 
 static kpack_error_t with_text(const struct kp_source *source, struct facts *out,
-			       void (*add)(struct kp_span json, struct facts *out),
+			       void (*add)(json_t *json, struct facts *out),
 			       struct kpackx_error *why)
 {
-	size_t n = source->size < JSON_MAX ? (size_t)source->size : JSON_MAX;
+	size_t n = source->size <= JSON_MAX ? (size_t)source->size : 0;
 	uint8_t *text = malloc(n + 1);
 	kpack_error_t err;
 
@@ -141,7 +149,7 @@ static kpack_error_t with_text(const struct kp_source *source, struct facts *out
 		return kp_fail_memory(why, n, "a JSON file");
 	err = kp_source_read(source, 0, text, n, why);
 	if (!err)
-		add((struct kp_span){text, n}, out);
+		add_facts((struct kp_span){text, n}, out, add);
 	free(text);
 	return err;
 }
@@ -180,7 +188,7 @@ kpack_error_t triton_kernel(const struct library_question *q, struct facts *out,
 	if (!find_json(q, &file))
 		return KPACK_SUCCESS;
 	KP_TRY(file_tree_open(q->tree, file, &bytes, why));
-	err = with_text(&bytes.source, out, triton_kernel_facts, why);
+	err = with_text(&bytes.source, out, add_kernel, why);
 	file_bytes_close(&bytes);
 	return err;
 }

@@ -7,7 +7,8 @@
 
 /*
  * Add the versions in a pack's "__signature__" file, under the names they have there.  A
- * file of any other form adds no facts.  IO_ERROR, OUT_OF_MEMORY.
+ * file that has over 64 KiB, or is not JSON of this form, adds no facts.  IO_ERROR,
+ * OUT_OF_MEMORY.
  */
 kpack_error_t triton_versions(const struct kp_source *source, struct facts *out,
 			      struct kpackx_error *why);
