@@ -498,7 +498,7 @@ meanwhile() {
 	in_gfx1030/more: does not come from the input|touch in_gfx1030/more
 	in_gfx1030/sub: does not come from the input|mkdir in_gfx1030/sub
 	in_generic/libb.so: is not converted|cp ../../in/libb.so in_generic/libb.so
-	in_generic/liba.so: asks for libb.so|cp in_generic/libb.so in_generic/liba.so
+	in_generic/liba.so: its marker names libb.so|cp in_generic/libb.so in_generic/liba.so
 	in_gfx1100/.kpack/in_gfx1100.kpack|cp in_gfx1030/.kpack/* in_gfx1100/.kpack/in_gfx1100.kpack
 	in_gfx1100/.kpack: is missing|rm -r in_gfx1100/.kpack
 	END
