@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+#include "xalloc.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "core/base/alloc.h"
+
+/* Only calls that need no memory: stdout is not flushed, and no exit handler runs. */
+_Noreturn void xalloc_fail(size_t size)
+{
+	char line[128];
+	int n = snprintf(line, sizeof(line),
+			 size ? "%.64s: out of memory (%zu bytes)\n"
+			      : "%.64s: out of memory\n",
+			 program_invocation_short_name, size);
+
+	if (write(STDERR_FILENO, line, (size_t)n) < 0) {
+		/* there is nobody else to report it to */
+	}
+	_exit(1);
+}
+
+void *xmalloc(size_t size)
+{
+	void *block = malloc(size ? size : 1);
+
+	if (!block)
+		xalloc_fail(size);
+	return block;
+}
+
+void *xcalloc(size_t n, size_t size)
+{
+	void *block = calloc(n ? n : 1, size ? size : 1);
+
+	if (!block)
+		xalloc_fail(n * size);
+	return block;
+}
+
+void *xrealloc(void *block, size_t size)
+{
+	void *bigger = realloc(block, size ? size : 1);
+
+	if (!bigger)
+		xalloc_fail(size);
+	return bigger;
+}
+
+char *xstrdup(const char *text)
+{
+	return xstrndup(text, strlen(text));
+}
+
+char *xstrndup(const char *text, size_t size)
+{
+	char *copy = strndup(text, size);
+
+	if (!copy)
+		xalloc_fail(size);
+	return copy;
+}
+
+char *xasprintf(const char *format, ...)
+{
+	char *text;
+	va_list ap;
+	int n;
+
+	va_start(ap, format);
+	n = vasprintf(&text, format, ap);
+	va_end(ap);
+	if (n < 0)
+		xalloc_fail(0);
+	return text;
+}
+
+void xgrow(void *array, size_t count, size_t *cap, size_t item)
+{
+	if (!kp_grow(array, count, cap, item))
+		xalloc_fail(count * item);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory for kpack, which ends when there is none: each call returns memory, or prints one line
+ * and ends the process with status 1.  A run that ends so leaves what a killed run leaves,
+ * and the next run removes it.
+ *
+ * Not for sizes that a file states: such an allocation may fail because the file lies, and
+ * that is a fault of the entry (kp_fail_memory).
+ */
+#ifndef PACKER_BASE_XALLOC_H
+#define PACKER_BASE_XALLOC_H
+
+#include <stddef.h>
+
+void *xmalloc(size_t size) __attribute__((malloc, returns_nonnull));
+void *xcalloc(size_t n, size_t size) __attribute__((malloc, returns_nonnull));
+void *xrealloc(void *block, size_t size) __attribute__((returns_nonnull));
+char *xstrdup(const char *text) __attribute__((malloc, returns_nonnull));
+char *xstrndup(const char *text, size_t size) __attribute__((malloc, returns_nonnull));
+char *xasprintf(const char *format, ...)
+	__attribute__((malloc, returns_nonnull, format(printf, 1, 2)));
+
+/* As kp_grow: make room for item number COUNT in the array that *ARRAY points to. */
+void xgrow(void *array, size_t count, size_t *cap, size_t item);
+
+/* Print that SIZE bytes could not be had (0: not known), and end the process. */
+_Noreturn void xalloc_fail(size_t size);
+
+#endif
