@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "core/base/file.h"
+#include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 #include "core/target/target.h"
 #include "core/base/text.h"
@@ -59,9 +60,8 @@ static kpack_error_t take_text(const json_t *value, const char *field, char **ou
 	if (strlen(json_string_value(value)) != json_string_length(value))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "%s: has a NUL in it",
 			       field);
-	*out = strdup(json_string_value(value));
-	return *out ? KPACK_SUCCESS
-		    : kp_fail_memory(why, json_string_length(value), "a text");
+	*out = xstrdup(json_string_value(value));
+	return KPACK_SUCCESS;
 }
 
 /* --- names ------------------------------------------------------------------------- */
@@ -139,9 +139,7 @@ static kpack_error_t take_arches(struct recombine_config *config,
 		return refuse_value(why, field, list, "an array");
 	if (n == 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "%s: is empty", field);
-	g->arches = calloc(n, sizeof(*g->arches));
-	if (!g->arches)
-		return kp_fail_memory(why, n * sizeof(*g->arches), "architectures");
+	g->arches = xcalloc(n, sizeof(*g->arches));
 	for (size_t i = 0; i < n; i++) {
 		char *arch;
 
@@ -190,9 +188,7 @@ static kpack_error_t take_group(struct recombine_config *config, const char *nam
 		return refuse_value(why, field, value, "an object");
 	KP_TRY(check_group_name(name, field, why));
 	config->n_groups++;
-	g->name = strdup(name);
-	if (!g->name)
-		return kp_fail_memory(why, strlen(name), "a name");
+	g->name = xstrdup(name);
 	snprintf(inner, sizeof(inner), "%s.display_name", field);
 	KP_TRY(take_text(json_object_get(value, "display_name"), inner, &g->display_name,
 			 why));
@@ -215,9 +211,7 @@ static kpack_error_t take_groups(struct recombine_config *config, const json_t *
 	if (n == 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "architecture_groups: is empty");
-	config->groups = calloc(n, sizeof(*config->groups));
-	if (!config->groups)
-		return kp_fail_memory(why, n * sizeof(*config->groups), "groups");
+	config->groups = xcalloc(n, sizeof(*config->groups));
 	for (at = json_object_iter((json_t *)groups); at;
 	     at = json_object_iter_next((json_t *)groups, at))
 		KP_TRY(take_group(config, json_object_iter_key(at),
@@ -315,9 +309,8 @@ kpack_error_t recombine_config_read(const char *path, struct recombine_config *o
 			       "has %lld bytes, at most %d", (long long)st.st_size,
 			       RECOMBINE_CONFIG_MAX);
 	}
-	text = malloc((size_t)st.st_size + 1);
-	err = text ? kp_file_pread(fd, 0, text, (size_t)st.st_size, why)
-		   : kp_fail_memory(why, (uint64_t)st.st_size, "a file");
+	text = xmalloc((size_t)st.st_size);
+	err = kp_file_pread(fd, 0, text, (size_t)st.st_size, why);
 	close(fd);
 	if (!err)
 		err = recombine_config_parse((struct kp_span){text, (size_t)st.st_size},

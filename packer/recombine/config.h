@@ -29,8 +29,8 @@ struct recombine_config {
 
 /*
  * Read the file PATH, or parse TEXT.  INVALID_ARGUMENT names the faulty field, or the
- * line and column of invalid JSON.  FILE_NOT_FOUND, IO_ERROR, OUT_OF_MEMORY.  The caller
- * calls recombine_config_fini even after an error.
+ * line and column of invalid JSON.  FILE_NOT_FOUND, IO_ERROR.  The caller calls
+ * recombine_config_fini even after an error.
  */
 kpack_error_t recombine_config_read(const char *path, struct recombine_config *out,
 				    struct kpackx_error *why);

@@ -48,7 +48,7 @@ struct recombine_component {
 	size_t unwanted;
 };
 
-/* The path to open an item's file, on the heap; NULL: out of memory. */
+/* The path to open an item's file; the caller frees it. */
 char *recombine_path(const struct recombine_item *item);
 
 /* Format "SHARD/COMPONENT_TARGET/PATH" of an item into OUT, for messages. */

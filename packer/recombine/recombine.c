@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 #include "packer/cli/exit.h"
 #include "packer/split/other_trees.h"
 #include "packer/pack/tree/write.h"
@@ -15,10 +16,7 @@
 
 char *recombine_path(const struct recombine_item *item)
 {
-	char *path;
-
-	return asprintf(&path, "%s/%s", item->tree->path, item->file->path) < 0 ? NULL
-										: path;
+	return xasprintf("%s/%s", item->tree->path, item->file->path);
 }
 
 const char *recombine_shown(const struct recombine_item *item, char out[512])
@@ -34,7 +32,7 @@ print_message(const struct recombine_component *c, const char *fmt, va_list args
 	char *text;
 
 	if (vasprintf(&text, fmt, args) < 0)
-		return;
+		xalloc_fail(0);
 	report_error(c->name, "%s", text);
 	free(text);
 }
@@ -126,13 +124,11 @@ static size_t count_arches(const struct recombine_config *config)
 	return n;
 }
 
-static kpack_error_t find_components(struct run *r, struct kpackx_error *why)
+static void find_components(struct run *r)
 {
 	size_t n = count_arches(r->args->config);
 
-	r->components = calloc(r->trees.n_trees + 1, sizeof(*r->components));
-	if (!r->components)
-		return kp_fail_memory(why, r->trees.n_trees, "components");
+	r->components = xcalloc(r->trees.n_trees, sizeof(*r->components));
 	for (size_t i = 0; i < r->trees.n_trees; i++) {
 		struct recombine_component *c = &r->components[r->n_components];
 
@@ -143,14 +139,10 @@ static kpack_error_t find_components(struct run *r, struct kpackx_error *why)
 						  .libraries = &r->libraries,
 						  .name = r->trees.trees[i].component,
 						  .n_arches = n,
-						  .delivered =
-							  calloc(n + 1, sizeof(bool))};
+						  .delivered = xcalloc(n, sizeof(bool))};
 		r->n_components++;
-		if (!c->delivered)
-			return kp_fail_memory(why, n, "architectures");
 	}
 	qsort(r->components, r->n_components, sizeof(*r->components), by_name);
-	return KPACK_SUCCESS;
 }
 
 /* Report all faults of the request, before files are compared. */
@@ -214,38 +206,31 @@ static bool is_needed(const struct recombine_component *c, int dest)
 	return dest == DEST_GENERIC;
 }
 
-static kpack_error_t add_made(struct run *r, size_t component, int dest,
-			      struct kpackx_error *why)
+static void add_made(struct run *r, size_t component, int dest)
 {
 	const struct recombine_config *config = r->args->config;
-	struct recombine_tree *tree = &r->made[r->n_made];
 
 	if (!is_needed(&r->components[component], dest))
-		return KPACK_SUCCESS;
-	*tree = (struct recombine_tree){.dest = dest};
-	if (asprintf(&tree->name, "%s_%s", r->components[component].name,
-		     dest < 0 ? KP_ARCH_GENERIC : config->groups[dest].name) < 0) {
-		tree->name = NULL;
-		return kp_fail_memory(why, 1, "a name");
-	}
+		return;
+	r->made[r->n_made] = (struct recombine_tree){
+		.name = xasprintf("%s_%s", r->components[component].name,
+				  dest < 0 ? KP_ARCH_GENERIC : config->groups[dest].name),
+		.dest = dest,
+	};
 	r->owner[r->n_made++] = component;
-	return KPACK_SUCCESS;
 }
 
-static kpack_error_t name_trees(struct run *r, struct kpackx_error *why)
+static void name_trees(struct run *r)
 {
 	size_t groups = r->args->config->n_groups;
 
-	r->made = calloc(r->n_components * (groups + 1) + 1, sizeof(*r->made));
-	r->owner = calloc(r->n_components * (groups + 1) + 1, sizeof(*r->owner));
-	if (!r->made || !r->owner)
-		return kp_fail_memory(why, r->n_components, "trees");
+	r->made = xcalloc(r->n_components * (groups + 1), sizeof(*r->made));
+	r->owner = xcalloc(r->n_components * (groups + 1), sizeof(*r->owner));
 	for (size_t i = 0; i < r->n_components; i++) {
 		for (size_t g = 0; g < groups; g++)
-			KP_TRY(add_made(r, i, (int)g, why));
-		KP_TRY(add_made(r, i, DEST_GENERIC, why));
+			add_made(r, i, (int)g);
+		add_made(r, i, DEST_GENERIC);
 	}
-	return KPACK_SUCCESS;
 }
 
 /* Report each tree that already exists. */
@@ -289,12 +274,10 @@ static kpack_error_t write_trees(struct run *r, struct kpackx_error *why)
 /* Generic trees get their names last: if one exists, so do all other trees. */
 static kpack_error_t publish_trees(struct run *r, struct kpackx_error *why)
 {
-	const char **names = malloc((r->n_made + 1) * sizeof(*names));
+	const char **names = xmalloc(r->n_made * sizeof(*names));
 	kpack_error_t err;
 	size_t n = 0;
 
-	if (!names)
-		return kp_fail_memory(why, r->n_made, "trees");
 	for (int generic = 0; generic < 2; generic++)
 		for (size_t i = 0; i < r->n_made; i++)
 			if ((r->made[i].dest == DEST_GENERIC) == generic)
@@ -374,11 +357,12 @@ static kpack_error_t plan_run(struct run *r, struct kpackx_error *why)
 				args->n_components, &r->trees, why));
 	KP_TRY(library_set_open(NULL, NULL, &r->libraries, why));
 	r->libraries.plain = true;
-	KP_TRY(find_components(r, why));
+	find_components(r);
 	check_components(r);
 	for (size_t i = 0; i < r->n_components; i++)
 		KP_TRY(plan_component(r, &r->components[i], why));
-	return name_trees(r, why);
+	name_trees(r);
+	return KPACK_SUCCESS;
 }
 
 static kpack_error_t write_run(struct run *r, struct kpackx_error *why)

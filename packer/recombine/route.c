@@ -6,6 +6,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 #include "packer/gpu/hierarchy.h"
 #include "internal.h"
 #include "core/target/target.h"
@@ -18,18 +19,14 @@ struct targets {
 	size_t n_groups, n_arches;
 };
 
-static kpack_error_t targets_init(const struct recombine_component *c, struct targets *t,
-				  struct kpackx_error *why)
+static void targets_init(const struct recombine_component *c, struct targets *t)
 {
-	*t = (struct targets){.n_groups = c->args->config->n_groups,
+	size_t groups = c->args->config->n_groups;
+
+	*t = (struct targets){.groups = xcalloc(groups, sizeof(bool)),
+			      .arches = xcalloc(c->n_arches, sizeof(bool)),
+			      .n_groups = groups,
 			      .n_arches = c->n_arches};
-	t->groups = calloc(t->n_groups + 1, sizeof(bool));
-	t->arches = calloc(t->n_arches + 1, sizeof(bool));
-	if (t->groups && t->arches)
-		return KPACK_SUCCESS;
-	free(t->groups);
-	free(t->arches);
-	return kp_fail_memory(why, t->n_arches, "architectures");
 }
 
 static void targets_fini(struct targets *t)
@@ -162,11 +159,8 @@ static bool is_neutral(const struct kpack_archive *a)
 static kpack_error_t open_archive(struct recombine_item *item, struct kpackx_error *why)
 {
 	char *path = recombine_path(item);
-	kpack_error_t err;
+	kpack_error_t err = kp_archive_open(path, &item->archive, why);
 
-	if (!path)
-		return kp_fail_memory(why, 1, "a path");
-	err = kp_archive_open(path, &item->archive, why);
 	if (err)
 		kp_fail_prefix(why, err, "%s", path);
 	free(path);
@@ -203,8 +197,6 @@ static kpack_error_t add_to_files(struct routed *r, const struct recombine_item 
 	if (!S_ISREG(item->file->mode))
 		return KPACK_SUCCESS;
 	file.disk = recombine_path(item);
-	if (!file.disk)
-		return kp_fail_memory(why, 1, "a path");
 	err = file_tree_add(&r->files, &file, why);
 	free(file.disk);
 	return err;
@@ -307,12 +299,11 @@ static void route_rest(struct routed *r, struct targets *all)
 			r->items[i].dest = dest;
 }
 
-static kpack_error_t route_family(struct routed *r, struct targets *t,
-				  struct kpackx_error *why)
+static void route_family(struct routed *r, struct targets *t)
 {
 	struct targets all;
 
-	KP_TRY(targets_init(r->c, &all, why));
+	targets_init(r->c, &all);
 	for (size_t i = 0; i < r->n; i++) {
 		if (r->items[i].dest == DEST_DROPPED)
 			continue;
@@ -323,7 +314,6 @@ static kpack_error_t route_family(struct routed *r, struct targets *t,
 	if (dest_of(&all) != DEST_NONE)
 		route_rest(r, &all);
 	targets_fini(&all);
-	return KPACK_SUCCESS;
 }
 
 /* True for the name of a GPU, with any stepping and features. */
@@ -349,8 +339,7 @@ static int named_group(const struct recombine_config *config, const char *target
 	return DEST_NONE;
 }
 
-static kpack_error_t route_device(struct routed *r, const char *target, struct targets *t,
-				  struct kpackx_error *why)
+static void route_device(struct routed *r, const char *target, struct targets *t)
 {
 	int dest = named_group(r->c->args->config, target);
 
@@ -361,27 +350,26 @@ static kpack_error_t route_device(struct routed *r, const char *target, struct t
 			mark_delivered(r->c, t);
 	}
 	if (dest < 0)
-		return route_family(r, t, why);
-	route_tree(r, dest, t);
-	return KPACK_SUCCESS;
+		route_family(r, t);
+	else
+		route_tree(r, dest, t);
 }
 
 static kpack_error_t route_items(struct routed *r, const struct shard_tree *tree,
 				 struct kpackx_error *why)
 {
 	struct targets t;
-	kpack_error_t err = KPACK_SUCCESS;
 
 	KP_TRY(find_databases(r, why));
 	for (size_t i = 0; i < r->n; i++)
 		KP_TRY(look_at_item(r, &r->items[i], why));
-	KP_TRY(targets_init(r->c, &t, why));
+	targets_init(r->c, &t);
 	if (r->generic)
 		route_generic(r, &t);
 	else
-		err = route_device(r, tree->target, &t, why);
+		route_device(r, tree->target, &t);
 	targets_fini(&t);
-	return err;
+	return KPACK_SUCCESS;
 }
 
 static kpack_error_t add_tree(struct recombine_component *c,
@@ -454,9 +442,7 @@ kpack_error_t recombine_route(struct recombine_component *c, struct kpackx_error
 
 	for (size_t i = 0; i < c->trees->n_trees; i++)
 		n += c->trees->trees[i].n_files;
-	c->items = calloc(n + 1, sizeof(*c->items));
-	if (!c->items)
-		return kp_fail_memory(why, n * sizeof(*c->items), "files");
+	c->items = xcalloc(n, sizeof(*c->items));
 	for (size_t i = 0; i < c->trees->n_trees; i++) {
 		const struct shard_tree *tree = &c->trees->trees[i];
 		const struct recombine_item *items = c->items + c->n_items;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "core/base/file.h"
+#include "packer/base/xalloc.h"
 #include "packer/binary/join.h"
 #include "internal.h"
 #include "core/target/target.h"
@@ -188,24 +189,13 @@ static void choose_item(struct run *r)
 	r->items[r->chosen].chosen = true;
 }
 
-static kpack_error_t open_paths(struct run *r, struct kpackx_error *why)
-{
-	r->paths = calloc(r->n, sizeof(*r->paths));
-	if (!r->paths)
-		return kp_fail_memory(why, r->n, "paths");
-	for (size_t i = 0; i < r->n; i++) {
-		r->paths[i] = recombine_path(&r->items[i]);
-		if (!r->paths[i])
-			return kp_fail_memory(why, 1, "a path");
-	}
-	return KPACK_SUCCESS;
-}
-
 static kpack_error_t settle_several(struct run *r, struct kpackx_error *why)
 {
 	bool same = true;
 
-	KP_TRY(open_paths(r, why));
+	r->paths = xcalloc(r->n, sizeof(*r->paths));
+	for (size_t i = 0; i < r->n; i++)
+		r->paths[i] = recombine_path(&r->items[i]);
 	for (size_t i = 0; i < r->n && same; i++) {
 		if (i == r->chosen)
 			continue;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 #include "walk.h"
 #include "core/base/text.h"
@@ -86,10 +87,7 @@ static kpack_error_t check_directory(const char *dir, const char *name, char **p
 {
 	struct stat st;
 
-	if (asprintf(path, "%s/%s", dir, name) < 0) {
-		*path = NULL;
-		return kp_fail_memory(why, strlen(dir), "a path");
-	}
+	*path = xasprintf("%s/%s", dir, name);
 	if (lstat(*path, &st) < 0)
 		return kp_fail_errno(why, errno, "%s: cannot stat", *path);
 	*is_dir = S_ISDIR(st.st_mode);
@@ -114,20 +112,14 @@ static kpack_error_t add_tree(struct shard_trees *trees, const char *shard,
 			      const char *path, const char *name, size_t size,
 			      struct kpackx_error *why)
 {
-	struct shard_tree *bigger = reallocarray(trees->trees, trees->n_trees + 1,
-						 sizeof(*bigger)),
-			  *t;
+	struct shard_tree *t;
 
-	if (!bigger)
-		return kp_fail_memory(why, sizeof(*bigger), "a tree");
-	trees->trees = bigger;
-	t = &bigger[trees->n_trees++];
+	trees->trees = xrealloc(trees->trees, (trees->n_trees + 1) * sizeof(*t));
+	t = &trees->trees[trees->n_trees++];
 	*t = (struct shard_tree){.shard = shard,
-				 .path = strdup(path),
-				 .component = strndup(name, size),
-				 .target = strdup(name + size + 1)};
-	if (!t->path || !t->component || !t->target)
-		return kp_fail_memory(why, strlen(path), "a tree");
+				 .path = xstrdup(path),
+				 .component = xstrndup(name, size),
+				 .target = xstrdup(name + size + 1)};
 	return shard_walk(t, why);
 }
 
@@ -158,12 +150,9 @@ static kpack_error_t read_shard(const struct reading *r, const char *dir,
 				const char *shard, struct kpackx_error *why)
 {
 	struct listing l = {0};
-	kpack_error_t err;
-	char *path;
+	char *path = xasprintf("%s/%s", dir, shard);
+	kpack_error_t err = list_directory(path, &l, why);
 
-	if (asprintf(&path, "%s/%s", dir, shard) < 0)
-		return kp_fail_memory(why, strlen(dir), "a path");
-	err = list_directory(path, &l, why);
 	for (int i = 0; i < l.count && !err; i++)
 		err = read_entry(r, shard, path, l.names[i]->d_name, why);
 	listing_fini(&l);
@@ -177,20 +166,17 @@ static kpack_error_t add_shard(struct shard_trees *trees, const char *dir,
 			       const char *name, const char *primary,
 			       struct kpackx_error *why)
 {
-	char *path = NULL, *copy;
+	char *path = NULL;
 	bool is_dir = false;
 	kpack_error_t err = check_directory(dir, name, &path, &is_dir, why);
 
 	if (!err && is_dir) {
 		size_t at = strcmp(name, primary) == 0 ? 0 : trees->n_shards;
 
-		copy = strdup(name);
-		if (!copy)
-			err = kp_fail_memory(why, strlen(name), "a name");
 		memmove(trees->shards + at + 1, trees->shards + at,
 			(trees->n_shards - at) * sizeof(*trees->shards));
-		trees->shards[at] = copy;
-		trees->n_shards += copy != NULL;
+		trees->shards[at] = xstrdup(name);
+		trees->n_shards++;
 	} else if (!err) {
 		report_error(path, "is not the directory of a shard; left out");
 	}
@@ -204,11 +190,8 @@ static kpack_error_t read_shards(struct shard_trees *trees, const char *dir,
 	struct listing l = {0};
 	kpack_error_t err = list_directory(dir, &l, why);
 
-	if (!err) {
-		trees->shards = calloc((size_t)l.count + 1, sizeof(*trees->shards));
-		if (!trees->shards)
-			err = kp_fail_memory(why, (uint64_t)l.count, "names");
-	}
+	if (!err)
+		trees->shards = xcalloc((size_t)l.count, sizeof(*trees->shards));
 	for (int i = 0; i < l.count && !err; i++)
 		err = add_shard(trees, dir, l.names[i]->d_name, primary, why);
 	listing_fini(&l);

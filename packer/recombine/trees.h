@@ -52,7 +52,7 @@ struct shard_trees {
  * directories that are not named like trees are reported and left out.  The caller calls
  * shard_trees_fini even after an error.
  * INVALID_ARGUMENT: no shard PRIMARY; a tree or a shard is a symbolic link to a
- * directory; an invalid manifest; directories too deep.  IO_ERROR, OUT_OF_MEMORY.
+ * directory; an invalid manifest; directories too deep.  IO_ERROR.
  */
 kpack_error_t shard_trees_read(const char *dir, const char *primary,
 			       char *const *components, size_t n_components,

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "core/base/file.h"
 #include "core/base/text.h"
+#include "packer/base/xalloc.h"
 #include "packer/split/tree_name.h"
 
 /* --- the manifest ------------------------------------------------------------------ */
@@ -15,21 +16,15 @@
 static kpack_error_t add_prefix(struct shard_tree *t, struct kp_span line,
 				struct kpackx_error *why)
 {
-	char **bigger = reallocarray(t->prefixes, t->n_prefixes + 1, sizeof(*bigger));
 	const char *fault = kp_path_fault(line);
 	char text[80];
 
-	t->prefixes = bigger ? bigger : t->prefixes;
 	if (fault)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "%s/" ARTIFACT_MANIFEST ": prefix '%s': %s", t->path,
 			       kp_text_escape(line, text, sizeof(text)), fault);
-	if (!bigger)
-		return kp_fail_memory(why, sizeof(*bigger), "a prefix");
-	bigger[t->n_prefixes] = strndup((const char *)line.data, line.size);
-	if (!bigger[t->n_prefixes])
-		return kp_fail_memory(why, line.size, "a prefix");
-	t->n_prefixes++;
+	t->prefixes = xrealloc(t->prefixes, (t->n_prefixes + 1) * sizeof(*t->prefixes));
+	t->prefixes[t->n_prefixes++] = xstrndup((const char *)line.data, line.size);
 	return KPACK_SUCCESS;
 }
 
@@ -59,28 +54,26 @@ static kpack_error_t parse_manifest(struct shard_tree *t, struct kp_span text,
 
 static kpack_error_t read_manifest(struct shard_tree *t, struct kpackx_error *why)
 {
-	kpack_error_t err;
-	char *path;
+	char *path = xasprintf("%s/" ARTIFACT_MANIFEST, t->path);
 	struct stat st;
-	uint8_t *text;
+	uint8_t *text = NULL;
 	int fd;
+	kpack_error_t err = kp_file_open(path, &fd, &st, why);
 
-	if (asprintf(&path, "%s/" ARTIFACT_MANIFEST, t->path) < 0)
-		return kp_fail_memory(why, strlen(t->path), "a path");
-	err = kp_file_open(path, &fd, &st, why);
 	if (err)
 		kp_fail_prefix(why, err, "%s", path);
 	free(path);
 	if (err)
 		return err;
 	t->has_manifest = true;
-	text = st.st_size <= SHARD_MANIFEST_MAX ? malloc((size_t)st.st_size + 1) : NULL;
-	if (!text)
+	if (st.st_size <= SHARD_MANIFEST_MAX) {
+		text = xmalloc((size_t)st.st_size);
+		err = kp_file_pread(fd, 0, text, (size_t)st.st_size, why);
+	} else {
 		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			      "%s/" ARTIFACT_MANIFEST ": has %lld bytes, at most %d",
 			      t->path, (long long)st.st_size, SHARD_MANIFEST_MAX);
-	if (!err)
-		err = kp_file_pread(fd, 0, text, (size_t)st.st_size, why);
+	}
 	if (!err)
 		err = parse_manifest(t, (struct kp_span){text, (size_t)st.st_size}, why);
 	close(fd);
@@ -99,31 +92,19 @@ struct walk {
 static kpack_error_t walk_directory(struct walk *w, int parent, const char *name,
 				    const char *path, struct kpackx_error *why);
 
-static kpack_error_t add_file(struct walk *w, const char *path, const struct stat *st,
-			      struct kpackx_error *why)
+static void add_file(struct walk *w, const char *path, const struct stat *st)
 {
 	struct shard_tree *t = w->tree;
-	struct shard_file *bigger = t->files;
 
-	if (t->n_files == w->cap) {
-		w->cap = w->cap ? w->cap * 2 : 64;
-		bigger = reallocarray(t->files, w->cap, sizeof(*bigger));
-		if (!bigger)
-			return kp_fail_memory(why, w->cap * sizeof(*bigger), "files");
-		t->files = bigger;
-	}
-	bigger[t->n_files] = (struct shard_file){
-		.path = strdup(path),
+	xgrow(&t->files, t->n_files, &w->cap, sizeof(*t->files));
+	t->files[t->n_files++] = (struct shard_file){
+		.path = xstrdup(path),
 		.mode = st->st_mode,
 		.linked = S_ISREG(st->st_mode) && st->st_nlink > 1,
 		.dev = st->st_dev,
 		.ino = st->st_ino,
 		.size = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0,
 	};
-	if (!bigger[t->n_files].path)
-		return kp_fail_memory(why, strlen(path), "a path");
-	t->n_files++;
-	return KPACK_SUCCESS;
 }
 
 static kpack_error_t walk_entry(struct walk *w, int dir, const char *name,
@@ -138,22 +119,22 @@ static kpack_error_t walk_entry(struct walk *w, int dir, const char *name,
 		return walk_directory(w, dir, name, path, why);
 	if (strcmp(path, ARTIFACT_MANIFEST) == 0 && S_ISREG(st.st_mode))
 		return read_manifest(w->tree, why);
-	return add_file(w, path, &st, why);
+	add_file(w, path, &st);
+	return KPACK_SUCCESS;
 }
 
 static kpack_error_t walk_entries(struct walk *w, DIR *d, const char *path,
 				  struct kpackx_error *why)
 {
 	struct dirent *entry;
-	char *inner;
 
 	while (errno = 0, (entry = readdir(d))) {
 		kpack_error_t err;
+		char *inner;
 
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
-		if (asprintf(&inner, "%s%s%s", path, *path ? "/" : "", entry->d_name) < 0)
-			return kp_fail_memory(why, strlen(path), "a path");
+		inner = xasprintf("%s%s%s", path, *path ? "/" : "", entry->d_name);
 		err = walk_entry(w, dirfd(d), entry->d_name, inner, why);
 		free(inner);
 		if (err)
@@ -190,7 +171,7 @@ static kpack_error_t walk_directory(struct walk *w, int parent, const char *name
 		err = walk_entries(w, d, path, why);
 	w->depth--;
 	if (!err && *path && w->tree->n_files == before)
-		err = add_file(w, path, &st, why);
+		add_file(w, path, &st);
 	closedir(d);
 	return err;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "packer/base/xalloc.h"
 #include "packer/files/copy.h"
 #include "core/base/file.h"
 #include "packer/binary/join.h"
@@ -34,36 +35,25 @@ struct writing {
 
 /* --- directories ------------------------------------------------------------------- */
 
+/* Takes FROM and TO. */
 static kpack_error_t make_directory(struct writing *w, char *from, char *to,
 				    struct kpackx_error *why)
 {
-	struct made *bigger = w->made;
 	struct stat st;
 
-	if (from && to && lstat(to, &st) == 0) {
+	if (lstat(to, &st) == 0) {
 		free(from);
 		free(to);
 		return KPACK_SUCCESS;
 	}
-	if (w->n_made == w->made_cap) {
-		w->made_cap = w->made_cap ? w->made_cap * 2 : 32;
-		bigger = reallocarray(w->made, w->made_cap, sizeof(*bigger));
-	}
-	if (!bigger || !from || !to) {
-		free(from);
-		free(to);
-		return kp_fail_memory(why, w->made_cap, "directories");
-	}
-	w->made = bigger;
-	bigger[w->n_made++] = (struct made){from, to};
+	xgrow(&w->made, w->n_made, &w->made_cap, sizeof(*w->made));
+	w->made[w->n_made++] = (struct made){from, to};
 	return copy_directory(to, why);
 }
 
 static char *join_path(const char *dir, const char *path, size_t size)
 {
-	char *out;
-
-	return asprintf(&out, "%s/%.*s", dir, (int)size, path) < 0 ? NULL : out;
+	return xasprintf("%s/%.*s", dir, (int)size, path);
 }
 
 /* Make the parent directories of ITEM; finish_directories copies their attributes. */
@@ -120,13 +110,11 @@ static void free_written(void *p)
 static void remember_file(struct writing *w, const struct shard_file *file,
 			  const char *to)
 {
-	struct written *one = malloc(sizeof(*one));
+	struct written *one = xmalloc(sizeof(*one));
 
-	if (!one)
-		return; /* its next path gets a copy */
-	*one = (struct written){file->dev, file->ino, strdup(to)};
-	if (!one->to || !tsearch(one, &w->written, by_inode))
-		free_written(one);
+	*one = (struct written){file->dev, file->ino, xstrdup(to)};
+	if (!tsearch(one, &w->written, by_inode))
+		xalloc_fail(0);
 }
 
 static const char *find_written(const struct writing *w, const struct shard_file *file)
@@ -168,15 +156,13 @@ static kpack_error_t write_item(struct writing *w, const struct recombine_item *
 {
 	const char *path = item->file->path;
 	char *from = recombine_path(item), *to = join_path(w->root, path, strlen(path));
-	bool is_dir = S_ISDIR(item->file->mode);
-	kpack_error_t err = from && to ? make_parents(w, item, why)
-				       : kp_fail_memory(why, 1, "a path");
+	kpack_error_t err = make_parents(w, item, why);
 
-	if (!err && is_dir)
+	if (!err && S_ISDIR(item->file->mode))
 		return make_directory(w, from, to, why);
 	if (!err)
 		err = write_at(w, item, from, to, why);
-	if (err && from)
+	if (err)
 		kp_fail_prefix(why, err, "%s", from);
 	free(from);
 	free(to);
@@ -220,8 +206,8 @@ static const char **collect_prefixes(const struct recombine_component *c, size_t
 	*any = false;
 	for (size_t i = 0; i < c->trees->n_trees; i++)
 		most += c->trees->trees[i].n_prefixes;
-	list = calloc(most + 1, sizeof(*list));
-	for (size_t i = 0; list && i < c->trees->n_trees; i++) {
+	list = xmalloc(most * sizeof(*list));
+	for (size_t i = 0; i < c->trees->n_trees; i++) {
 		const struct shard_tree *t = &c->trees->trees[i];
 
 		if (strcmp(t->component, c->name) != 0)
@@ -230,7 +216,7 @@ static const char **collect_prefixes(const struct recombine_component *c, size_t
 		for (size_t j = 0; j < t->n_prefixes; j++)
 			list[(*n)++] = t->prefixes[j];
 	}
-	if (list && *n)
+	if (*n)
 		qsort(list, *n, sizeof(*list), by_text);
 	return list;
 }
@@ -273,10 +259,8 @@ static kpack_error_t write_manifest(const struct writing *w, int dest,
 	size_t n;
 	bool any;
 	const char **list = collect_prefixes(w->c, &n, &any);
-	kpack_error_t err = list ? KPACK_SUCCESS : kp_fail_memory(why, 1, "prefixes");
+	kpack_error_t err = any ? put_lines(w, dest, list, n, why) : KPACK_SUCCESS;
 
-	if (!err && any)
-		err = put_lines(w, dest, list, n, why);
 	free(list);
 	return err;
 }
@@ -308,8 +292,6 @@ kpack_error_t recombine_write(const struct recombine_component *c,
 	kpack_error_t err;
 
 	w.root = join_path(staging->path, tree->name, strlen(tree->name));
-	if (!w.root)
-		return kp_fail_memory(why, strlen(tree->name), "a path");
 	err = kp_mkdirs(w.root, 0777, why);
 	if (!err)
 		err = write_items(&w, tree, why);
