@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "packer/merge/by_arch.h"
 #include "packer/archives/operands.h"
+#include "packer/base/xalloc.h"
 #include "packer/cli/exit.h"
 #include "packer/pack/archives/inherited_archives.h"
 #include "packer/merge/report.h"
@@ -102,7 +103,7 @@ static bool takes_arch(const void *arg, struct kp_span arch)
 
 static kpack_error_t write_parts(struct run *r, struct kpackx_error *why)
 {
-	struct merge_source *sources = calloc(r->set.count + 1, sizeof(*sources));
+	struct merge_source *sources = xcalloc(r->set.count, sizeof(*sources));
 	const struct merge_by_arch_options options = {
 		.group = r->args->name,
 		.force = r->args->force,
@@ -117,8 +118,6 @@ static kpack_error_t write_parts(struct run *r, struct kpackx_error *why)
 	};
 	kpack_error_t err;
 
-	if (!sources)
-		return kp_fail_memory(why, r->set.count, "archives");
 	for (size_t i = 0; i < r->set.count; i++)
 		sources[i].archive = r->set.items[i];
 	err = merge_by_arch(sources, r->set.count, r->args->output, &options, why);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "packer/command.h"
 #include "core/base/bounds.h"
+#include "packer/base/xalloc.h"
 #include "packer/cli/option_place.h"
 #include "partition.h"
 #include "packer/cli/report.h"
@@ -85,15 +86,12 @@ void split_args_fini(struct split_args *args)
 /* --- texts ------------------------------------------------------------------------- */
 
 /* Append ",MORE" to LIST. */
-static kpack_error_t join_list(char **list, const char *more, struct kpackx_error *why)
+static void join_list(char **list, const char *more)
 {
-	char *joined;
+	char *joined = xasprintf("%s%s%s", *list ? *list : "", *list ? "," : "", more);
 
-	if (asprintf(&joined, "%s%s%s", *list ? *list : "", *list ? "," : "", more) < 0)
-		return kp_fail_memory(why, strlen(more), "a list");
 	free(*list);
 	*list = joined;
-	return KPACK_SUCCESS;
 }
 
 /* Add one target without its features: --gpu-targets ignores features. */
@@ -109,7 +107,8 @@ static kpack_error_t add_target(struct split_args *args, struct kp_span text,
 	KP_TRY(kp_target_parse(text, &target, why));
 	target.sramecc = target.xnack = KP_FEATURE_ANY;
 	kp_target_format(&target, base);
-	return join_list(&args->targets, base, why);
+	join_list(&args->targets, base);
+	return KPACK_SUCCESS;
 }
 
 static kpack_error_t add_targets(struct split_args *args, const char *list,
@@ -123,12 +122,6 @@ static kpack_error_t add_targets(struct split_args *args, const char *list,
 			why));
 	}
 	return KPACK_SUCCESS;
-}
-
-static int out_of_memory(void)
-{
-	report_error(NULL, "out of memory");
-	return EXIT_FAULT;
 }
 
 static int set_targets(struct split_args *args, const char *text)
@@ -158,7 +151,6 @@ static int check_family(const char *text, const char *equals)
 static int add_family(struct split_args *args, const char *text)
 {
 	const char *equals = strchr(text, '=');
-	const char **bigger;
 	int status;
 
 	if (!equals)
@@ -167,11 +159,9 @@ static int add_family(struct split_args *args, const char *text)
 	status = check_family(text, equals);
 	if (status)
 		return status;
-	bigger = realloc(args->families, (args->n_families + 1) * sizeof(*bigger));
-	if (!bigger)
-		return out_of_memory();
-	args->families = bigger;
-	bigger[args->n_families++] = text;
+	args->families = xrealloc(args->families,
+				  (args->n_families + 1) * sizeof(*args->families));
+	args->families[args->n_families++] = text;
 	return EXIT_OK;
 }
 
@@ -186,9 +176,8 @@ static int set_databases(struct split_args *args, const char *text)
 
 static int add_library(struct split_args *args, const char *text)
 {
-	struct kpackx_error why = {0};
-
-	return join_list(&args->libraries, text, &why) ? out_of_memory() : EXIT_OK;
+	join_list(&args->libraries, text);
+	return EXIT_OK;
 }
 
 /* --- several words ----------------------------------------------------------------- */
@@ -397,9 +386,7 @@ kpack_error_t split_args_pack(const struct split_args *args, const char *input,
 	out->quiet = args->quiet;
 	out->how.level = args->level;
 	out->how.jobs = args->jobs;
-	out->prefix = strdup("");
-	if (!out->prefix)
-		return kp_fail_memory(why, 1, "a prefix");
+	out->prefix = xstrdup("");
 	return pack_lists(args, out, why);
 }
 
@@ -409,7 +396,7 @@ char *split_args_name(const char *input)
 	const char *slash = path ? strrchr(path, '/') : NULL;
 
 	if (slash)
-		name = strdup(slash + 1);
+		name = xstrdup(slash + 1);
 	free(path);
 	return name;
 }
@@ -422,5 +409,6 @@ char *split_args_artifact(const char *name)
 
 	if (n > m && strcmp(name + n - m, odd) == 0)
 		last = name + n - m;
-	return last && last > name ? strndup(name, (size_t)(last - name)) : strdup(name);
+	return last && last > name ? xstrndup(name, (size_t)(last - name))
+				   : xstrdup(name);
 }

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "packer/binary/binary.h"
-#include "core/base/alloc.h"
 #include "packer/base/pipeline.h"
+#include "packer/base/xalloc.h"
 #include "move.h"
 #include "stored_check.h"
 #include "core/archive/naming.h"
@@ -42,21 +42,15 @@ struct checker {
 
 /* --- expected paths ---------------------------------------------------------------- */
 
-static kpack_error_t expect_path(struct checker *c, const struct split_tree *tree,
-				 const char *prefix, const char *relative,
-				 struct expected item, struct kpackx_error *why)
+static void expect_path(struct checker *c, const struct split_tree *tree,
+			const char *prefix, const char *relative, struct expected item)
 {
 	size_t skip = strlen(c->s->staging.path) + 1;
-	char *path = split_path(c->s, tree, prefix, relative);
 
-	if (!path || !kp_grow(&c->items, c->count, &c->cap, sizeof(*c->items))) {
-		free(path);
-		return kp_fail_memory(why, c->count, "files");
-	}
-	memmove(path, path + skip, strlen(path + skip) + 1);
-	item.path = path;
+	item.path = split_path(c->s, tree, prefix, relative);
+	memmove(item.path, item.path + skip, strlen(item.path + skip) + 1);
+	xgrow(&c->items, c->count, &c->cap, sizeof(*c->items));
 	c->items[c->count++] = item;
-	return KPACK_SUCCESS;
 }
 
 static struct expected expected_file(const char *from, mode_t mode)
@@ -85,52 +79,41 @@ static struct expected expected_of(const struct split_prefix *i, size_t entry)
 	return item;
 }
 
-static kpack_error_t expect_part(struct checker *c, const struct split_prefix *i,
-				 size_t number, struct kpackx_error *why)
+static void expect_part(struct checker *c, const struct split_prefix *i, size_t number)
 {
 	const struct output_tree *part = &i->parts.items[number];
 	const struct split_tree *tree = split_tree_of(c->s, part->name);
 	const char *prefix = i->prefix->path;
 
 	for (size_t k = 0; k < part->n_entries; k++)
-		KP_TRY(expect_path(c, tree, prefix,
-				   i->packing.scan.entries[part->entries[k]].relative,
-				   expected_of(i, part->entries[k]), why));
+		expect_path(c, tree, prefix,
+			    i->packing.scan.entries[part->entries[k]].relative,
+			    expected_of(i, part->entries[k]));
 	for (size_t k = 0; k < part->n_archives; k++) {
-		char *relative;
-		kpack_error_t err;
+		char *relative = xasprintf(KP_ARCHIVES_DIR "/%s", part->archives[k]);
 
-		if (asprintf(&relative, KP_ARCHIVES_DIR "/%s", part->archives[k]) < 0)
-			return kp_fail_memory(why, 0, "a path");
-		err = expect_path(
-			c, tree, prefix, relative,
-			(struct expected){.kind = EXPECT_ARCHIVE, .type = S_IFREG}, why);
+		expect_path(c, tree, prefix, relative,
+			    (struct expected){.kind = EXPECT_ARCHIVE, .type = S_IFREG});
 		free(relative);
-		if (err)
-			return err;
 	}
-	return KPACK_SUCCESS;
 }
 
-static kpack_error_t expect_prefix(struct checker *c, const struct split_prefix *i,
-				   struct kpackx_error *why)
+static void expect_prefix(struct checker *c, const struct split_prefix *i)
 {
 	const struct scan *scan = &i->packing.scan;
 	const struct split_tree *generic = split_tree_of(c->s, KP_ARCH_GENERIC);
 
 	for (size_t k = 0; k < i->parts.count; k++)
-		KP_TRY(expect_part(c, i, k, why));
+		expect_part(c, i, k);
 	for (size_t k = 0; k < scan->n_entries; k++)
 		if (S_ISDIR(scan->entries[k].mode) &&
 		    i->parts.tree_of[k] == i->parts.generic)
-			KP_TRY(expect_path(c, generic, i->prefix->path,
-					   scan->entries[k].relative, expected_of(i, k),
-					   why));
-	return expect_path(c, generic, i->prefix->path, "",
-			   expected_file(i->input, S_IFDIR), why);
+			expect_path(c, generic, i->prefix->path,
+				    scan->entries[k].relative, expected_of(i, k));
+	expect_path(c, generic, i->prefix->path, "", expected_file(i->input, S_IFDIR));
 }
 
-static kpack_error_t expect_outside(struct checker *c, struct kpackx_error *why)
+static void expect_outside(struct checker *c)
 {
 	const struct split_tree *generic = split_tree_of(c->s, KP_ARCH_GENERIC);
 
@@ -138,19 +121,17 @@ static kpack_error_t expect_outside(struct checker *c, struct kpackx_error *why)
 		const struct outside_entry *e = &c->s->outside.items[i];
 
 		if (!e->left)
-			KP_TRY(expect_path(c, generic, "", e->relative,
-					   expected_file(e->path, e->st.st_mode), why));
+			expect_path(c, generic, "", e->relative,
+				    expected_file(e->path, e->st.st_mode));
 	}
 	for (size_t i = 0; i < c->s->n_trees; i++) {
 		const struct split_tree *tree = &c->s->trees[i];
 
 		if (c->s->prefixes.manifest && tree != generic)
-			KP_TRY(expect_path(c, tree, "", ARTIFACT_MANIFEST,
-					   (struct expected){.kind = EXPECT_MANIFEST,
-							     .type = S_IFREG},
-					   why));
+			expect_path(c, tree, "", ARTIFACT_MANIFEST,
+				    (struct expected){.kind = EXPECT_MANIFEST,
+						      .type = S_IFREG});
 	}
-	return KPACK_SUCCESS;
 }
 
 static int by_path(const void *a, const void *b)
@@ -163,7 +144,7 @@ static int by_path(const void *a, const void *b)
  * Expect all parent directories of the expected paths; unite_directories drops
  * duplicates.
  */
-static kpack_error_t expect_parents(struct checker *c, struct kpackx_error *why)
+static void expect_parents(struct checker *c)
 {
 	size_t n = c->count;
 
@@ -177,19 +158,13 @@ static kpack_error_t expect_parents(struct checker *c, struct kpackx_error *why)
 		for (const char *slash = path; (slash = strchr(slash, '/')); slash++) {
 			if ((size_t)(slash - path) < same)
 				continue;
-			if (!kp_grow(&c->items, c->count, &c->cap, sizeof(*c->items)))
-				return kp_fail_memory(why, c->count, "files");
-			path = c->items[i].path;
-			c->items[c->count] = (struct expected){
-				.path = strndup(path, (size_t)(slash - path)),
+			xgrow(&c->items, c->count, &c->cap, sizeof(*c->items));
+			c->items[c->count++] = (struct expected){
+				.path = xstrndup(path, (size_t)(slash - path)),
 				.kind = EXPECT_DIRECTORY,
 				.type = S_IFDIR};
-			if (!c->items[c->count].path)
-				return kp_fail_memory(why, strlen(path), "a path");
-			c->count++;
 		}
 	}
-	return KPACK_SUCCESS;
 }
 
 /* Sort, and drop duplicates: only directories may be expected several times. */
@@ -219,10 +194,10 @@ static kpack_error_t expect_all(struct checker *c, struct kpackx_error *why)
 {
 	for (size_t i = 0; i < c->s->n_items; i++)
 		if (c->s->items[i].parts.count)
-			KP_TRY(expect_prefix(c, &c->s->items[i], why));
-	KP_TRY(expect_outside(c, why));
+			expect_prefix(c, &c->s->items[i]);
+	expect_outside(c);
 	qsort(c->items, c->count, sizeof(*c->items), by_path);
-	KP_TRY(expect_parents(c, why));
+	expect_parents(c);
 	return unite_directories(c, why);
 }
 
@@ -317,8 +292,8 @@ static kpack_error_t check_bytes(const struct expected *e, const char *path,
 static kpack_error_t check_link(const struct expected *e, const char *path,
 				struct kpackx_error *why)
 {
-	char *a = calloc(2, PATH_MAX), *b = a ? a + PATH_MAX : NULL;
-	ssize_t n = a ? readlink(e->from, a, PATH_MAX) : -1;
+	char *a = xmalloc(2 * PATH_MAX), *b = a + PATH_MAX;
+	ssize_t n = readlink(e->from, a, PATH_MAX);
 	bool same = n >= 0 && readlink(path, b, PATH_MAX) == n &&
 		    memcmp(a, b, (size_t)n) == 0;
 
@@ -353,12 +328,10 @@ static kpack_error_t check_path(void *arg, void *state, size_t job, void **resul
 	const struct checker *c = arg;
 	const struct expected *e = &c->items[job];
 	kpack_error_t err = KPACK_SUCCESS;
-	char *path;
+	char *path = xasprintf("%s/%s", c->s->staging.path, e->path);
 
 	(void)state;
 	*result = NULL;
-	if (asprintf(&path, "%s/%s", c->s->staging.path, e->path) < 0)
-		return kp_fail_memory(why, strlen(e->path), "a path");
 	if (e->kind == EXPECT_FILE)
 		err = check_bytes(e, path, why);
 	else if (e->kind == EXPECT_LINK)
@@ -409,16 +382,13 @@ static kpack_error_t check_archive(const struct split *s, const struct split_pre
 				   const struct output_tree *part, const char *name,
 				   struct stored_check *stored, struct kpackx_error *why)
 {
-	char *relative, *path = NULL;
-	kpack_error_t err;
+	char *relative = xasprintf(KP_ARCHIVES_DIR "/%s", name);
+	char *path =
+		split_path(s, split_tree_of(s, part->name), i->prefix->path, relative);
+	kpack_error_t err =
+		stored_check_archive(stored, path, part->arches, part->n_arches, why);
 
-	if (asprintf(&relative, KP_ARCHIVES_DIR "/%s", name) >= 0) {
-		path = split_path(s, split_tree_of(s, part->name), i->prefix->path,
-				  relative);
-		free(relative);
-	}
-	err = path ? stored_check_archive(stored, path, part->arches, part->n_arches, why)
-		   : kp_fail_memory(why, 0, "a path");
+	free(relative);
 	free(path);
 	return err;
 }
@@ -426,8 +396,8 @@ static kpack_error_t check_archive(const struct split *s, const struct split_pre
 static kpack_error_t check_archives(const struct split *s, const struct split_prefix *i,
 				    struct kpackx_error *why)
 {
-	struct stored_check *stored = NULL;
-	kpack_error_t err = stored_check_new(&i->packing, &stored, why);
+	struct stored_check *stored = stored_check_new(&i->packing);
+	kpack_error_t err = KPACK_SUCCESS;
 
 	for (size_t k = 0; k < i->parts.count; k++) {
 		const struct output_tree *part = &i->parts.items[k];

@@ -2,27 +2,16 @@
 #include "dropped.h"
 #include <stdlib.h>
 #include "old_archive.h"
+#include "packer/base/xalloc.h"
 
-static kpack_error_t row_of(struct split *s, const char *arch, struct split_dropped **out,
-			    struct kpackx_error *why)
+static struct split_dropped *row_of(struct split *s, const char *arch)
 {
-	struct split_dropped *bigger;
-
 	for (size_t i = 0; i < s->n_dropped; i++)
-		if (strcmp(s->dropped[i].arch, arch) == 0) {
-			*out = &s->dropped[i];
-			return KPACK_SUCCESS;
-		}
-	bigger = realloc(s->dropped, (s->n_dropped + 1) * sizeof(*bigger));
-	if (!bigger)
-		return kp_fail_memory(why, sizeof(*bigger), "architectures");
-	s->dropped = bigger;
-	*out = &bigger[s->n_dropped];
-	**out = (struct split_dropped){.arch = strdup(arch)};
-	if (!(*out)->arch)
-		return kp_fail_memory(why, strlen(arch), "architectures");
-	s->n_dropped++;
-	return KPACK_SUCCESS;
+		if (strcmp(s->dropped[i].arch, arch) == 0)
+			return &s->dropped[i];
+	s->dropped = xrealloc(s->dropped, (s->n_dropped + 1) * sizeof(*s->dropped));
+	s->dropped[s->n_dropped] = (struct split_dropped){.arch = xstrdup(arch)};
+	return &s->dropped[s->n_dropped++];
 }
 
 /* Unlike arch_filter_match, do not record a match: ARCH was left out. */
@@ -38,8 +27,8 @@ static bool is_selected(const struct arch_filter *filter, const char *arch)
 	return false;
 }
 
-static kpack_error_t count_images(struct split *s, const struct split_prefix *i,
-				  const struct input *in, struct kpackx_error *why)
+static void count_images(struct split *s, const struct split_prefix *i,
+			 const struct input *in)
 {
 	struct split_dropped *row;
 
@@ -48,15 +37,13 @@ static kpack_error_t count_images(struct split *s, const struct split_prefix *i,
 
 		if (!in->packed[k] || is_selected(&i->packing.args.filter, image->arch))
 			continue;
-		KP_TRY(row_of(s, image->arch, &row, why));
+		row = row_of(s, image->arch);
 		row->objects++;
 		row->bytes += image->size;
 	}
-	return KPACK_SUCCESS;
 }
 
-static kpack_error_t count_files(struct split *s, const struct split_prefix *i,
-				 struct kpackx_error *why)
+static void count_files(struct split *s, const struct split_prefix *i)
 {
 	const struct scan *scan = &i->packing.scan;
 	char target[KP_TARGET_TEXT_MAX];
@@ -69,11 +56,10 @@ static kpack_error_t count_files(struct split *s, const struct split_prefix *i,
 		if (!o || i->packing.dispositions.items[entry].fate != FATE_NOT_WANTED)
 			continue;
 		library_object_target(o, 0, target);
-		KP_TRY(row_of(s, *o->family ? o->family : target, &row, why));
+		row = row_of(s, *o->family ? o->family : target);
 		row->files++;
 		row->bytes += scan->entries[entry].size;
 	}
-	return KPACK_SUCCESS;
 }
 
 /* Count an existing archive. */
@@ -87,13 +73,11 @@ static kpack_error_t count_archive(struct split *s, const struct split_prefix *i
 
 	if (err)
 		return kp_fail_prefix(why, err, "%s", e->path);
-	err = row_of(s, archive.family ? archive.part : archive.arches[0], &row, why);
-	if (!err) {
-		row->files++;
-		row->bytes += e->size;
-	}
+	row = row_of(s, archive.family ? archive.part : archive.arches[0]);
+	row->files++;
+	row->bytes += e->size;
 	old_archive_close(&archive);
-	return err;
+	return KPACK_SUCCESS;
 }
 
 static kpack_error_t count_archives(struct split *s, const struct split_prefix *i,
@@ -123,9 +107,8 @@ kpack_error_t split_count_dropped(struct split *s, struct kpackx_error *why)
 
 		for (size_t k = 0; k < scan->n_inputs; k++)
 			if (input_is_host(scan->inputs[k]))
-				KP_TRY(count_images(s, &s->items[i], scan->inputs[k],
-						    why));
-		KP_TRY(count_files(s, &s->items[i], why));
+				count_images(s, &s->items[i], scan->inputs[k]);
+		count_files(s, &s->items[i]);
 		KP_TRY(count_archives(s, &s->items[i], why));
 	}
 	if (s->n_dropped)

@@ -5,7 +5,7 @@
 
 #include "split.h"
 
-/* Fill S's list of dropped code, after the run.  OUT_OF_MEMORY. */
+/* Fill S's list of dropped code, after the run.  Errors of old_archive_open. */
 kpack_error_t split_count_dropped(struct split *s, struct kpackx_error *why);
 void split_free_dropped(struct split *s);
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "core/base/text.h"
+#include "packer/base/xalloc.h"
 
 bool split_has_code(const struct split_prefix *i)
 {
@@ -40,19 +41,15 @@ static bool ends_like_volume(const char *group)
 
 static char *group_of(const struct split *s, const struct split_prefix *i)
 {
-	char *group, *longer;
+	char *group = xasprintf("%s.%s", s->name, i->prefix->path);
 
-	if (asprintf(&group, "%s.%s", s->name, i->prefix->path) < 0)
-		return NULL;
 	for (char *c = group + strlen(s->name); *c; c++)
 		if (*c == '/')
 			*c = '.';
 	while (ends_like_volume(group) || is_taken(s, i, group)) {
-		if (asprintf(&longer, "%sx", group) < 0)
-			longer = NULL;
+		char *longer = xasprintf("%sx", group);
+
 		free(group);
-		if (!longer)
-			return NULL;
 		group = longer;
 	}
 	return group;
@@ -61,11 +58,9 @@ static char *group_of(const struct split *s, const struct split_prefix *i)
 static kpack_error_t choose_group(const struct split *s, struct split_prefix *i,
 				  bool first, struct kpackx_error *why)
 {
-	char *group = first ? strdup(s->name) : group_of(s, i);
+	char *group = first ? xstrdup(s->name) : group_of(s, i);
 
 	i->packing.args.group = group;
-	if (!group)
-		return kp_fail_memory(why, strlen(s->name), "a group");
 	if (!kp_component_ok(kp_span_str(group)) || !kp_text_ok(kp_span_str(group)))
 		return kp_fail(
 			why, KPACK_ERROR_INVALID_ARGUMENT,

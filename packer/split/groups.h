@@ -6,8 +6,8 @@
 #include "split.h"
 
 /*
- * Call it after all prefixes are scanned.  OUT_OF_MEMORY; INVALID_ARGUMENT: a group
- * cannot be part of a file name.
+ * Call it after all prefixes are scanned.  INVALID_ARGUMENT: a group cannot be part of a
+ * file name.
  */
 kpack_error_t split_choose_groups(struct split *s, struct kpackx_error *why);
 

@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/base/file.h"
-#include "core/base/alloc.h"
 #include "core/base/text.h"
+#include "packer/base/xalloc.h"
 #include "tree_name.h"
 
 /* Manifests are written by hand or by a build; these limits are far above real ones. */
@@ -42,13 +42,9 @@ static kpack_error_t add_line(struct prefixes *p, struct kp_span line, size_t nu
 	if (p->count >= PREFIXES_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "line %zu: more than %d prefixes", number, PREFIXES_MAX);
-	if (!kp_grow(&p->items, p->count, cap, sizeof(*p->items)))
-		return kp_fail_memory(why, p->count, "prefixes");
-	p->items[p->count].absent = false;
-	p->items[p->count].path = strndup((const char *)line.data, line.size);
-	if (!p->items[p->count].path)
-		return kp_fail_memory(why, line.size, "a prefix");
-	p->count++;
+	xgrow(&p->items, p->count, cap, sizeof(*p->items));
+	p->items[p->count++] =
+		(struct prefix){.path = xstrndup((const char *)line.data, line.size)};
 	return KPACK_SUCCESS;
 }
 
@@ -87,12 +83,11 @@ static int by_path(const void *a, const void *b, void *arg)
 static size_t *sort_prefixes(const struct prefixes *p,
 			     int (*by)(const void *, const void *, void *))
 {
-	size_t *order = malloc((p->count + 1) * sizeof(*order));
+	size_t *order = xmalloc(p->count * sizeof(*order));
 
-	for (size_t i = 0; order && i < p->count; i++)
+	for (size_t i = 0; i < p->count; i++)
 		order[i] = i;
-	if (order)
-		qsort_r(order, p->count, sizeof(*order), by, p->items);
+	qsort_r(order, p->count, sizeof(*order), by, p->items);
 	return order;
 }
 
@@ -120,8 +115,6 @@ static kpack_error_t check_apart(const struct prefixes *p, struct kpackx_error *
 	size_t *order = sort_prefixes(p, by_dir);
 	kpack_error_t err = KPACK_SUCCESS;
 
-	if (!order)
-		return kp_fail_memory(why, p->count, "prefixes");
 	for (size_t i = 1; i < p->count && !err; i++) {
 		const char *a = p->items[order[i - 1]].path, *b = p->items[order[i]].path;
 		size_t n = strlen(a);
@@ -156,8 +149,7 @@ static kpack_error_t parse_lines(struct kp_span text, struct prefixes *out,
 	if (out->count == 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "names no prefix");
 	out->sorted = sort_prefixes(out, by_path);
-	return out->sorted ? check_apart(out, why)
-			   : kp_fail_memory(why, out->count, "prefixes");
+	return check_apart(out, why);
 }
 
 kpack_error_t prefixes_parse(struct kp_span text, struct prefixes *out,
@@ -188,9 +180,8 @@ static kpack_error_t read_manifest(const char *path, struct prefixes *out,
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%lld bytes, limit %d",
 			       (long long)st.st_size, MANIFEST_MAX);
 	}
-	text = malloc((size_t)st.st_size + 1);
-	err = text ? kp_file_pread(fd, 0, text, (size_t)st.st_size, why)
-		   : kp_fail_memory(why, (size_t)st.st_size, "a manifest");
+	text = xmalloc((size_t)st.st_size);
+	err = kp_file_pread(fd, 0, text, (size_t)st.st_size, why);
 	close(fd);
 	if (!err)
 		err = prefixes_parse((struct kp_span){text, (size_t)st.st_size}, out,
@@ -205,11 +196,9 @@ static kpack_error_t check_prefix(const char *root, struct prefix *p,
 {
 	size_t skip = strlen(root) + 1;
 	kpack_error_t err = KPACK_SUCCESS;
+	char *path = xasprintf("%s/%s", root, p->path);
 	struct stat st;
-	char *path;
 
-	if (asprintf(&path, "%s/%s", root, p->path) < 0)
-		return kp_fail_memory(why, strlen(p->path), "a path");
 	for (char *end = path + skip; end && !err && !p->absent;) {
 		end = strchr(end, '/');
 		if (end)
@@ -230,15 +219,12 @@ static kpack_error_t check_prefix(const char *root, struct prefix *p,
 	return err;
 }
 
-static kpack_error_t only_root(struct prefixes *out, struct kpackx_error *why)
+static void only_root(struct prefixes *out)
 {
-	*out = (struct prefixes){.items = calloc(1, sizeof(*out->items)), .count = 1};
-	out->sorted = calloc(1, sizeof(*out->sorted));
-	if (out->items)
-		out->items[0].path = strdup("");
-	return out->items && out->sorted && out->items[0].path
-		       ? KPACK_SUCCESS
-		       : kp_fail_memory(why, 1, "a prefix");
+	*out = (struct prefixes){.items = xcalloc(1, sizeof(*out->items)),
+				 .count = 1,
+				 .sorted = xcalloc(1, sizeof(*out->sorted))};
+	out->items[0].path = xstrdup("");
 }
 
 static kpack_error_t open_manifest(const char *root, const char *path, bool required,
@@ -246,8 +232,10 @@ static kpack_error_t open_manifest(const char *root, const char *path, bool requ
 {
 	struct stat st;
 
-	if (lstat(path, &st) < 0 && errno == ENOENT && !required)
-		return only_root(out, why);
+	if (lstat(path, &st) < 0 && errno == ENOENT && !required) {
+		only_root(out);
+		return KPACK_SUCCESS;
+	}
 	KP_TRY(read_manifest(path, out, why));
 	for (size_t i = 0; i < out->count; i++)
 		KP_TRY(check_prefix(root, &out->items[i], why));
@@ -257,12 +245,10 @@ static kpack_error_t open_manifest(const char *root, const char *path, bool requ
 kpack_error_t prefixes_open(const char *root, bool required, struct prefixes *out,
 			    struct kpackx_error *why)
 {
+	char *path = xasprintf("%s/" ARTIFACT_MANIFEST, root);
 	kpack_error_t err;
-	char *path;
 
 	*out = (struct prefixes){0};
-	if (asprintf(&path, "%s/" ARTIFACT_MANIFEST, root) < 0)
-		return kp_fail_memory(why, strlen(root), "a path");
 	err = open_manifest(root, path, required, out, why);
 	if (err) {
 		prefixes_close(out);
@@ -274,7 +260,7 @@ kpack_error_t prefixes_open(const char *root, bool required, struct prefixes *ou
 
 void prefixes_close(struct prefixes *p)
 {
-	for (size_t i = 0; i < p->count && p->items; i++)
+	for (size_t i = 0; i < p->count; i++)
 		free(p->items[i].path);
 	free(p->items);
 	free(p->sorted);

@@ -27,7 +27,7 @@ struct prefixes {
  * Parse a manifest.  INVALID_FORMAT, naming the line: not a relative path inside the tree
  * (it has ".", "..", a leading slash or bytes that are not text), or too many prefixes.
  * INVALID_FORMAT: a prefix is listed twice or is inside another one; the manifest names
- * no prefix.  The limits are in manifest.c.  OUT_OF_MEMORY.
+ * no prefix.  The limits are in manifest.c.
  */
 kpack_error_t prefixes_parse(struct kp_span text, struct prefixes *out,
 			     struct kpackx_error *why);
@@ -35,7 +35,7 @@ kpack_error_t prefixes_parse(struct kp_span text, struct prefixes *out,
 /*
  * Read the prefixes of the tree ROOT.  FILE_NOT_FOUND: a manifest is REQUIRED, but
  * missing.  INVALID_FORMAT: as prefixes_parse; or a prefix is not a directory, or is
- * reached through a symbolic link.  IO_ERROR, OUT_OF_MEMORY.
+ * reached through a symbolic link.  IO_ERROR.
  */
 kpack_error_t prefixes_open(const char *root, bool required, struct prefixes *out,
 			    struct kpackx_error *why);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "packer/base/xalloc.h"
 #include "packer/files/copy.h"
 #include "core/archive/naming.h"
 #include "core/target/target.h"
@@ -18,11 +19,6 @@ struct move {
 	char *dir; /* the most recently made directory; relative */
 };
 
-static kpack_error_t no_path(struct kpackx_error *why)
-{
-	return kp_fail_memory(why, 0, "a path");
-}
-
 /* Call FN with RELATIVE's path in the generic tree and in the target tree. */
 static kpack_error_t call_on_both(const struct move *m, const char *relative,
 				  kpack_error_t (*fn)(const char *from, const char *to,
@@ -31,7 +27,7 @@ static kpack_error_t call_on_both(const struct move *m, const char *relative,
 {
 	char *from = split_path(m->s, m->generic, m->i->prefix->path, relative);
 	char *to = split_path(m->s, m->tree, m->i->prefix->path, relative);
-	kpack_error_t err = from && to ? fn(from, to, why) : no_path(why);
+	kpack_error_t err = fn(from, to, why);
 
 	free(from);
 	free(to);
@@ -59,10 +55,8 @@ static kpack_error_t make_parent(struct move *m, const char *relative,
 				 struct kpackx_error *why)
 {
 	const char *slash = strrchr(relative, '/');
-	char *dir = slash ? strndup(relative, (size_t)(slash - relative)) : strdup("");
+	char *dir = xstrndup(relative, slash ? (size_t)(slash - relative) : 0);
 
-	if (!dir)
-		return no_path(why);
 	if (m->dir && strcmp(m->dir, dir) == 0) {
 		free(dir);
 		return KPACK_SUCCESS;
@@ -90,7 +84,7 @@ static kpack_error_t link_to_first(const struct move *m, size_t first, const cha
 {
 	char *from = split_path(m->s, m->tree, m->i->prefix->path,
 				m->i->packing.scan.entries[first].relative);
-	kpack_error_t err = from ? copy_link(from, to, why) : no_path(why);
+	kpack_error_t err = copy_link(from, to, why);
 
 	free(from);
 	return err;
@@ -104,14 +98,9 @@ static kpack_error_t copy_apart(const struct move *m, size_t entry,
 	char *from = split_path(m->s, m->generic, m->i->prefix->path, e->relative);
 	char *to = split_path(m->s, m->tree, m->i->prefix->path, e->relative);
 	size_t first = first_link(m, entry);
-	kpack_error_t err = KPACK_SUCCESS;
+	kpack_error_t err = first == entry ? copy_file(e->path, to, why)
+					   : link_to_first(m, first, to, why);
 
-	if (!from || !to)
-		err = no_path(why);
-	else if (first == entry)
-		err = copy_file(e->path, to, why);
-	else
-		err = link_to_first(m, first, to, why);
 	if (!err && unlink(from) < 0)
 		err = kp_fail_errno(why, errno, "%s: cannot remove", from);
 	free(from);
@@ -132,12 +121,9 @@ static kpack_error_t move_entry(struct move *m, size_t entry, struct kpackx_erro
 static kpack_error_t move_archive(struct move *m, const char *name,
 				  struct kpackx_error *why)
 {
-	kpack_error_t err;
-	char *relative;
+	char *relative = xasprintf(KP_ARCHIVES_DIR "/%s", name);
+	kpack_error_t err = make_parent(m, relative, why);
 
-	if (asprintf(&relative, KP_ARCHIVES_DIR "/%s", name) < 0)
-		return no_path(why);
-	err = make_parent(m, relative, why);
 	if (!err)
 		err = call_on_both(m, relative, rename_one, why);
 	free(relative);
@@ -165,8 +151,6 @@ static kpack_error_t remove_dir(const struct split *s, const struct split_prefix
 				relative);
 	kpack_error_t err = KPACK_SUCCESS;
 
-	if (!path)
-		return no_path(why);
 	if (rmdir(path) < 0 && errno != ENOENT && !(may_stay && errno == ENOTEMPTY))
 		err = kp_fail_errno(why, errno, "%s: cannot remove", path);
 	free(path);
@@ -204,7 +188,7 @@ static kpack_error_t open_dirs(const struct split *s, const struct split_prefix 
 		if (!S_ISDIR(scan->entries[k].mode))
 			continue;
 		path = split_path(s, generic, i->prefix->path, scan->entries[k].relative);
-		err = path ? copy_directory(path, why) : no_path(why);
+		err = copy_directory(path, why);
 		free(path);
 	}
 	return err;
@@ -245,8 +229,6 @@ static kpack_error_t finish_dir(const char *from, char *to, struct kpackx_error 
 	kpack_error_t err = KPACK_SUCCESS;
 	struct stat st;
 
-	if (!to)
-		return no_path(why);
 	if (lstat(to, &st) == 0 && S_ISDIR(st.st_mode))
 		err = copy_directory_attributes(from, to, why);
 	if (err)
@@ -284,13 +266,10 @@ static kpack_error_t write_manifest(const struct split *s, const struct split_tr
 				    struct kpackx_error *why)
 {
 	char *path = split_path(s, tree, "", ARTIFACT_MANIFEST);
-	FILE *to = path ? fopen(path, "wxe") : NULL;
+	FILE *to = fopen(path, "wxe");
 	kpack_error_t err = KPACK_SUCCESS;
-	bool failed;
+	bool failed = !to || write_lines(s, tree, to);
 
-	if (!path)
-		return no_path(why);
-	failed = !to || write_lines(s, tree, to);
 	if (to && fclose(to) != 0)
 		failed = true;
 	if (failed)
@@ -305,8 +284,6 @@ static kpack_error_t finish_tree(const struct split *s, const struct split_tree 
 	char *root = split_path(s, tree, "", "");
 	kpack_error_t err = KPACK_SUCCESS;
 
-	if (!root)
-		return no_path(why);
 	if (s->prefixes.manifest && strcmp(tree->part, KP_ARCH_GENERIC) != 0)
 		err = write_manifest(s, tree, why);
 	for (size_t i = 0; i < s->n_items && !err; i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "old_archive.h"
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 #include "packer/pack/archives/inherited_archives.h"
 #include "output_name.h"
 #include "partition.h"
@@ -50,20 +51,20 @@ static char *choose_part(const struct kpack_archive *archive,
 {
 	const struct family *family = chosen_family(families, a);
 	struct kp_span own;
-	char *name, *part;
 
 	a->family = true;
 	if (family)
-		return strdup(family->name);
+		return xstrdup(family->name);
 	if (own_family(archive, a, &own)) {
-		name = strndup((const char *)own.data, own.size);
-		part = name ? strdup(output_name_of_code(families, name)) : NULL;
+		char *name = xstrndup((const char *)own.data, own.size);
+		char *part = xstrdup(output_name_of_code(families, name));
+
 		free(name);
 		return part;
 	}
 	a->family = false;
-	return strdup(a->n_arches == 1 ? output_name_of_code(families, a->arches[0])
-				       : KP_ARCH_GENERIC);
+	return xstrdup(a->n_arches == 1 ? output_name_of_code(families, a->arches[0])
+					: KP_ARCH_GENERIC);
 }
 
 static kpack_error_t read_arches(const struct kpack_archive *archive,
@@ -72,18 +73,15 @@ static kpack_error_t read_arches(const struct kpack_archive *archive,
 	size_t n = kp_archive_arch_count(archive);
 
 	out->arches = calloc(n + 1, sizeof(*out->arches));
-	for (size_t i = 0; out->arches && i < n; i++) {
+	if (!out->arches)
+		return kp_fail_memory(why, n, "architectures");
+	for (size_t i = 0; i < n; i++) {
 		char arch[KP_TARGET_TEXT_MAX];
 
 		kp_target_canonical(kp_span_str(kp_archive_arch(archive, i)), arch);
-		out->arches[i] = strdup(arch);
-		if (!out->arches[i])
-			break;
-		out->n_arches++;
+		out->arches[out->n_arches++] = xstrdup(arch);
 	}
-	return out->n_arches == n && out->arches
-		       ? KPACK_SUCCESS
-		       : kp_fail_memory(why, n, "architectures");
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t old_archive_open(const char *path, const struct families *families,
@@ -96,11 +94,9 @@ kpack_error_t old_archive_open(const char *path, const struct families *families
 	if (err)
 		return err;
 	err = read_arches(archive, out, why);
-	if (!err && !(out->part = choose_part(archive, families, out)))
-		err = kp_fail_memory(why, 0, "a name");
+	if (!err)
+		out->part = choose_part(archive, families, out);
 	kp_archive_close(archive);
-	if (err)
-		old_archive_close(out);
 	return err;
 }
 

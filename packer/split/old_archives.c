@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "packer/base/xalloc.h"
 #include "packer/files/copy.h"
 #include "old_archive.h"
 #include "packer/cli/report.h"
@@ -13,9 +14,8 @@ static kpack_error_t remove_file(const struct split *s, const struct split_prefi
 {
 	const struct split_tree *generic = split_tree_of(s, KP_ARCH_GENERIC);
 	char *path = split_path(s, generic, i->prefix->path, relative);
-	char *dir = path ? strndup(path, (size_t)(strrchr(path, '/') - path)) : NULL;
-	kpack_error_t err = dir ? copy_directory(dir, why)
-				: kp_fail_memory(why, strlen(relative), "a path");
+	char *dir = xstrndup(path, (size_t)(strrchr(path, '/') - path));
+	kpack_error_t err = copy_directory(dir, why);
 
 	if (!err && unlink(path) < 0)
 		err = kp_fail_errno(why, errno, "%s: cannot remove", path);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 #include "tree_name.h"
 
@@ -29,11 +30,9 @@ static bool is_made(const char *name, const char *const *made, size_t n)
 
 static void report_tree(const char *dir, const char *name)
 {
+	char *path = xasprintf("%s/%s", dir, name);
 	struct stat st;
-	char *path;
 
-	if (asprintf(&path, "%s/%s", dir, name) < 0)
-		return;
 	if (lstat(path, &st) == 0 && S_ISDIR(st.st_mode))
 		report_error(path, "note: is not from this run; it stays");
 	free(path);

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <fts.h>
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 #include "packer/files/copy.h"
-#include "core/base/alloc.h"
 
 /* --- listing ----------------------------------------------------------------------- */
 
@@ -16,21 +16,17 @@ static const char *relative_to(const char *path, size_t skip)
 	return path;
 }
 
-static kpack_error_t add_entry(struct outside *out, const FTSENT *e, size_t skip,
-			       struct kpackx_error *why)
+static void add_entry(struct outside *out, const FTSENT *e, size_t skip)
 {
-	struct outside_entry *entry;
+	char *path = xstrdup(e->fts_path);
 
-	if (!kp_grow(&out->items, out->count, &out->cap, sizeof(*out->items)))
-		return kp_fail_memory(why, out->count, "files");
-	entry = &out->items[out->count];
-	*entry = (struct outside_entry){
-		.path = strdup(e->fts_path), .st = *e->fts_statp, .link = SIZE_MAX};
-	if (!entry->path)
-		return kp_fail_memory(why, e->fts_pathlen, "a path");
-	entry->relative = relative_to(entry->path, skip);
-	out->count++;
-	return KPACK_SUCCESS;
+	xgrow(&out->items, out->count, &out->cap, sizeof(*out->items));
+	out->items[out->count++] = (struct outside_entry){
+		.path = path,
+		.relative = relative_to(path, skip),
+		.st = *e->fts_statp,
+		.link = SIZE_MAX,
+	};
 }
 
 static kpack_error_t visit_path(FTS *fts, FTSENT *e, const struct prefixes *prefixes,
@@ -52,7 +48,8 @@ static kpack_error_t visit_path(FTS *fts, FTSENT *e, const struct prefixes *pref
 	if (e->fts_info == FTS_D &&
 	    prefixes_has(prefixes, relative_to(e->fts_path, skip)))
 		fts_set(fts, e, FTS_SKIP);
-	return add_entry(out, e, skip, why);
+	add_entry(out, e, skip);
+	return KPACK_SUCCESS;
 }
 
 static int by_path(const void *a, const void *b)
@@ -79,12 +76,10 @@ static bool same_file(const struct stat *a, const struct stat *b)
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-static kpack_error_t find_links(struct outside *out, struct kpackx_error *why)
+static void find_links(struct outside *out)
 {
-	size_t *links = malloc((out->count + 1) * sizeof(*links)), n = 0, first = 0;
+	size_t *links = xmalloc(out->count * sizeof(*links)), n = 0, first = 0;
 
-	if (!links)
-		return kp_fail_memory(why, out->count, "hard links");
 	for (size_t i = 0; i < out->count; i++)
 		if (out->items[i].st.st_nlink > 1 && !S_ISDIR(out->items[i].st.st_mode))
 			links[n++] = i;
@@ -96,7 +91,6 @@ static kpack_error_t find_links(struct outside *out, struct kpackx_error *why)
 			first = i;
 	}
 	free(links);
-	return KPACK_SUCCESS;
 }
 
 static kpack_error_t walk_tree(const char *root, const struct prefixes *prefixes,
@@ -122,16 +116,16 @@ static kpack_error_t walk_tree(const char *root, const struct prefixes *prefixes
 kpack_error_t outside_open(const char *root, const struct prefixes *prefixes,
 			   struct outside *out, struct kpackx_error *why)
 {
-	kpack_error_t err = KPACK_SUCCESS;
+	kpack_error_t err;
 
 	*out = (struct outside){0};
 	if (!prefixes->manifest)
 		return KPACK_SUCCESS;
 	err = walk_tree(root, prefixes, out, why);
-	if (!err)
-		err = find_links(out, why);
 	if (err)
 		outside_close(out);
+	else
+		find_links(out);
 	return err;
 }
 
@@ -157,8 +151,8 @@ static kpack_error_t copy_special_file(struct outside_entry *e, const char *to,
 		return KPACK_SUCCESS;
 	if (!S_ISLNK(e->st.st_mode) &&
 	    (fault.sys_errno == EPERM || fault.sys_errno == EOPNOTSUPP)) {
-		e->left = strdup(fault.text);
-		return e->left ? KPACK_SUCCESS : kp_fail_memory(why, 0, "a reason");
+		e->left = xstrdup(fault.text);
+		return KPACK_SUCCESS;
 	}
 	if (why)
 		*why = fault;
@@ -174,11 +168,10 @@ static kpack_error_t copy_hard_link(const struct outside *o, struct outside_entr
 	char *from;
 
 	if (first->left) {
-		e->left = strdup(first->left);
-		return e->left ? KPACK_SUCCESS : kp_fail_memory(why, 0, "a reason");
+		e->left = xstrdup(first->left);
+		return KPACK_SUCCESS;
 	}
-	if (asprintf(&from, "%s/%s", root, first->relative) < 0)
-		return kp_fail_memory(why, strlen(root), "a path");
+	from = xasprintf("%s/%s", root, first->relative);
 	err = copy_link(from, to, why);
 	free(from);
 	return err;
@@ -187,11 +180,9 @@ static kpack_error_t copy_hard_link(const struct outside *o, struct outside_entr
 static kpack_error_t copy_entry(const struct outside *o, struct outside_entry *e,
 				const char *root, struct kpackx_error *why)
 {
+	char *to = xasprintf("%s/%s", root, e->relative);
 	kpack_error_t err;
-	char *to;
 
-	if (asprintf(&to, "%s/%s", root, e->relative) < 0)
-		return kp_fail_memory(why, strlen(root), "a path");
 	if (S_ISDIR(e->st.st_mode))
 		err = copy_directory(to, why);
 	else if (e->link != SIZE_MAX)
@@ -214,12 +205,10 @@ kpack_error_t outside_copy(struct outside *o, const char *to, struct kpackx_erro
 static kpack_error_t finish_directory(const char *from, const char *root,
 				      const char *relative, struct kpackx_error *why)
 {
+	char *to = xasprintf("%s/%s", root, relative);
 	kpack_error_t err = KPACK_SUCCESS;
 	struct stat st;
-	char *to;
 
-	if (asprintf(&to, "%s/%s", root, relative) < 0)
-		return kp_fail_memory(why, strlen(root), "a path");
 	if (lstat(to, &st) == 0 && S_ISDIR(st.st_mode))
 		err = copy_directory_attributes(from, to, why);
 	free(to);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "old_archive.h"
 #include "output_name.h"
+#include "packer/base/xalloc.h"
 #include "core/target/target.h"
 
 struct builder {
@@ -13,17 +14,14 @@ struct builder {
 
 /* --- files ------------------------------------------------------------------------- */
 
-static kpack_error_t add_base_arches(struct output_tree *part,
-				     const struct library_object *o,
-				     struct kpackx_error *why)
+static void add_base_arches(struct output_tree *part, const struct library_object *o)
 {
 	char base[KP_TARGET_TEXT_MAX];
 
 	for (size_t i = 0; i < o->n_arches; i++) {
 		output_name_base(o, i, base);
-		KP_TRY(partition_add_arch(part, base, why));
+		partition_add_arch(part, base);
 	}
-	return KPACK_SUCCESS;
 }
 
 /* Choose the output tree of a kernel database's file. */
@@ -46,7 +44,8 @@ static kpack_error_t place_file(struct builder *b, const struct library_object *
 	else
 		return KPACK_SUCCESS;
 	KP_TRY(partition_take(b->out, name, family || *o->family, number, why));
-	return add_base_arches(&b->out->items[*number], o, why);
+	add_base_arches(&b->out->items[*number], o);
+	return KPACK_SUCCESS;
 }
 
 /* Choose the output tree of each file of a kernel database that was written. */
@@ -73,7 +72,7 @@ static kpack_error_t place_old(struct builder *b, const struct old_archive *a,
 		return KPACK_SUCCESS;
 	KP_TRY(partition_take(b->out, a->part, a->family, number, why));
 	for (size_t i = 0; i < a->n_arches; i++)
-		KP_TRY(partition_add_arch(&b->out->items[*number], a->arches[i], why));
+		partition_add_arch(&b->out->items[*number], a->arches[i]);
 	return KPACK_SUCCESS;
 }
 
@@ -184,26 +183,24 @@ static void sort_lists(struct partition *out)
 }
 
 /* Sort the output trees by name, and update the indices in tree_of. */
-static kpack_error_t sort_parts(struct builder *b, struct kpackx_error *why)
+static void sort_parts(struct builder *b)
 {
 	struct partition *out = b->out;
-	const char **before = malloc(out->count * sizeof(*before));
-	size_t *now = malloc(out->count * sizeof(*now)), n = b->p->scan.n_entries;
-	bool ok = before && now;
+	const char **before = xmalloc(out->count * sizeof(*before));
+	size_t *now = xmalloc(out->count * sizeof(*now)), n = b->p->scan.n_entries;
 
-	for (size_t i = 0; ok && i < out->count; i++)
+	for (size_t i = 0; i < out->count; i++)
 		before[i] = out->items[i].name;
 	qsort(out->items, out->count, sizeof(*out->items), by_name);
-	for (size_t i = 0; ok && i < out->count; i++)
+	for (size_t i = 0; i < out->count; i++)
 		now[i] = partition_find(out, before[i]);
-	for (size_t i = 0; ok && i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		if (b->tree_of[i] != PARTITION_NONE)
 			b->tree_of[i] = now[b->tree_of[i]];
 	free(before);
 	free(now);
 	out->generic = partition_find(out, KP_ARCH_GENERIC);
 	sort_lists(out);
-	return ok ? KPACK_SUCCESS : kp_fail_memory(why, out->count, "output trees");
 }
 
 /* The output tree that lists ENTRY; or NULL. */
@@ -216,7 +213,7 @@ static struct output_tree *part_with(const struct builder *b, size_t entry)
 		       : &b->out->items[number];
 }
 
-static kpack_error_t list_entries(struct builder *b, struct kpackx_error *why)
+static void list_entries(struct builder *b)
 {
 	size_t n = b->p->scan.n_entries;
 	struct output_tree *part;
@@ -226,25 +223,20 @@ static kpack_error_t list_entries(struct builder *b, struct kpackx_error *why)
 			part->n_entries++;
 	for (size_t i = 0; i < b->out->count; i++) {
 		part = &b->out->items[i];
-		part->entries = malloc((part->n_entries + 1) * sizeof(*part->entries));
-		if (!part->entries)
-			return kp_fail_memory(why, part->n_entries, "files");
+		part->entries = xmalloc(part->n_entries * sizeof(*part->entries));
 		part->n_entries = 0;
 	}
 	for (size_t i = 0; i < n; i++)
 		if ((part = part_with(b, i)))
 			part->entries[part->n_entries++] = i;
-	return KPACK_SUCCESS;
 }
 
 static kpack_error_t build_partition(struct builder *b, struct kpackx_error *why)
 {
 	const struct scan *scan = &b->p->scan;
 
-	b->tree_of = malloc((scan->n_entries + 1) * sizeof(*b->tree_of));
+	b->tree_of = xmalloc(scan->n_entries * sizeof(*b->tree_of));
 	b->out->tree_of = b->tree_of;
-	if (!b->tree_of)
-		return kp_fail_memory(why, scan->n_entries, "files");
 	KP_TRY(partition_take(b->out, KP_ARCH_GENERIC, false, &b->out->generic, why));
 	for (size_t i = 0; i < scan->n_entries; i++)
 		b->tree_of[i] = is_there(b->p, i) ? b->out->generic : PARTITION_NONE;
@@ -252,8 +244,9 @@ static kpack_error_t build_partition(struct builder *b, struct kpackx_error *why
 	KP_TRY(place_archives_there(b, why));
 	place_directories(b);
 	KP_TRY(partition_archives(b->p, b->out, why));
-	KP_TRY(sort_parts(b, why));
-	return list_entries(b, why);
+	sort_parts(b);
+	list_entries(b);
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t partition_open(const struct packing *p, struct partition *out,

@@ -50,7 +50,7 @@ struct partition {
  * Make the partition of P, which has run with mode PACK_TREE or PACK_IN_PLACE, and with
  * databases PACKED, or PLAIN and identified.  P must outlive it.  Moves nothing; paths
  * are those of P's scan.
- * INVALID_ARGUMENT: an architecture's name cannot be part of a file name.  OUT_OF_MEMORY.
+ * INVALID_ARGUMENT: an architecture's name cannot be part of a file name.
  */
 kpack_error_t partition_open(const struct packing *p, struct partition *out,
 			     struct kpackx_error *why);

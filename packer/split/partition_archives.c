@@ -2,6 +2,7 @@
 #include "partition_internal.h"
 #include <stdlib.h>
 #include "output_name.h"
+#include "packer/base/xalloc.h"
 #include "packer/pack/archives/volume.h"
 #include "core/archive/naming.h"
 
@@ -17,51 +18,44 @@ static const char *written_name(const struct packing *p, const char *file)
 	return NULL;
 }
 
-static kpack_error_t add_name(struct output_tree *part, const char *name,
-			      struct kpackx_error *why)
+static void add_name(struct output_tree *part, const char *name)
 {
-	const char **bigger;
-
 	for (size_t i = 0; i < part->n_archives; i++)
 		if (part->archives[i] == name)
-			return KPACK_SUCCESS;
-	bigger = realloc(part->archives, (part->n_archives + 1) * sizeof(*bigger));
-	if (!bigger)
-		return kp_fail_memory(why, sizeof(*bigger), "archives");
-	part->archives = bigger;
-	bigger[part->n_archives++] = name;
-	return KPACK_SUCCESS;
+			return;
+	part->archives = xrealloc(part->archives,
+				  (part->n_archives + 1) * sizeof(*part->archives));
+	part->archives[part->n_archives++] = name;
 }
 
-/* The name of the archive with PLACE's code of VOLUME.  On the heap. */
-static kpack_error_t archive_name(const struct packing *p, const char *place,
-				  unsigned volume, char **out, struct kpackx_error *why)
+/* The name of the archive with PLACE's code of VOLUME; the caller frees it. */
+static char *archive_name(const struct packing *p, const char *place, unsigned volume)
 {
 	char *stem = families_stem(&p->args.families, place);
+	char *name = stem ? kp_archive_file_name(p->args.group, volume, stem) : NULL;
 
-	*out = NULL;
-	if (stem)
-		*out = kp_archive_file_name(p->args.group, volume, stem);
+	if (!name)
+		xalloc_fail(0);
 	free(stem);
-	return *out ? KPACK_SUCCESS : kp_fail_memory(why, strlen(place), "a name");
+	return name;
 }
 
 static kpack_error_t place_archive(const struct packing *p, struct partition *out,
 				   const char *place, unsigned volume,
 				   struct kpackx_error *why)
 {
-	const char *part = output_name_of_code(&p->args.families, place), *name;
+	const char *part = output_name_of_code(&p->args.families, place);
+	char *file = archive_name(p, place, volume);
+	const char *name = written_name(p, file);
 	bool family = part != place;
 	size_t number;
-	char *file;
 
-	KP_TRY(archive_name(p, place, volume, &file, why));
-	name = written_name(p, file);
 	free(file);
 	if (!name)
 		return KPACK_SUCCESS;
 	KP_TRY(partition_take(out, part, family, &number, why));
-	return add_name(&out->items[number], name, why);
+	add_name(&out->items[number], name);
+	return KPACK_SUCCESS;
 }
 
 static kpack_error_t place_archives(const struct packing *p, struct partition *out,
@@ -77,39 +71,34 @@ static kpack_error_t place_archives(const struct packing *p, struct partition *o
 }
 
 /* List ARCH in the output tree of PLACE, if that tree exists. */
-static kpack_error_t list_member(const struct packing *p, struct partition *out,
-				 const char *place, const char *arch,
-				 struct kpackx_error *why)
+static void list_member(const struct packing *p, struct partition *out, const char *place,
+			const char *arch)
 {
 	const char *name = output_name_of_code(&p->args.families, place);
 	size_t number = partition_find(out, name);
 
-	if (number == PARTITION_NONE || number == out->generic)
-		return KPACK_SUCCESS;
-	return partition_add_arch(&out->items[number], arch, why);
+	if (number != PARTITION_NONE && number != out->generic)
+		partition_add_arch(&out->items[number], arch);
 }
 
-static kpack_error_t list_members(const struct packing *p, struct partition *out,
-				  struct kpackx_error *why)
+static void list_members(const struct packing *p, struct partition *out)
 {
 	const struct plan *plan = &p->plan;
 
 	for (size_t i = 0; i < plan->n_names; i++)
-		KP_TRY(list_member(p, out, plan->names[i].arch, plan->names[i].arch,
-				   why));
+		list_member(p, out, plan->names[i].arch, plan->names[i].arch);
 	for (size_t i = 0; i < plan->n_keys; i++) {
 		const struct plan_key *key = &plan->keys[i];
 		const struct plan_object *o = &plan->objects[key->object];
 
-		KP_TRY(list_member(p, out, input_place(&o->input->objects[o->image]),
-				   key->arch, why));
+		list_member(p, out, input_place(&o->input->objects[o->image]), key->arch);
 	}
-	return KPACK_SUCCESS;
 }
 
 kpack_error_t partition_archives(const struct packing *p, struct partition *out,
 				 struct kpackx_error *why)
 {
 	KP_TRY(place_archives(p, out, why));
-	return list_members(p, out, why);
+	list_members(p, out);
+	return KPACK_SUCCESS;
 }

@@ -2,6 +2,7 @@
 #include "partition_internal.h"
 #include <stdlib.h>
 #include "core/base/text.h"
+#include "packer/base/xalloc.h"
 
 size_t partition_find(const struct partition *partition, const char *name)
 {
@@ -24,40 +25,25 @@ static kpack_error_t check_name(const char *name, struct kpackx_error *why)
 kpack_error_t partition_take(struct partition *out, const char *name, bool family,
 			     size_t *number, struct kpackx_error *why)
 {
-	struct output_tree *bigger;
-
 	*number = partition_find(out, name);
 	if (*number != PARTITION_NONE)
 		return KPACK_SUCCESS;
 	KP_TRY(check_name(name, why));
-	bigger = realloc(out->items, (out->count + 1) * sizeof(*bigger));
-	if (!bigger)
-		return kp_fail_memory(why, sizeof(*bigger), "output trees");
-	out->items = bigger;
-	bigger[out->count] = (struct output_tree){.name = strdup(name), .family = family};
-	if (!bigger[out->count].name)
-		return kp_fail_memory(why, strlen(name), "output trees");
+	out->items = xrealloc(out->items, (out->count + 1) * sizeof(*out->items));
+	out->items[out->count] =
+		(struct output_tree){.name = xstrdup(name), .family = family};
 	*number = out->count++;
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t partition_add_arch(struct output_tree *part, const char *arch,
-				 struct kpackx_error *why)
+void partition_add_arch(struct output_tree *part, const char *arch)
 {
-	char **bigger;
-
 	for (size_t i = 0; i < part->n_arches; i++)
 		if (strcmp(part->arches[i], arch) == 0)
-			return KPACK_SUCCESS;
-	bigger = realloc(part->arches, (part->n_arches + 1) * sizeof(*bigger));
-	if (!bigger)
-		return kp_fail_memory(why, sizeof(*bigger), "architectures");
-	part->arches = bigger;
-	bigger[part->n_arches] = strdup(arch);
-	if (!bigger[part->n_arches])
-		return kp_fail_memory(why, strlen(arch), "architectures");
-	part->n_arches++;
-	return KPACK_SUCCESS;
+			return;
+	part->arches =
+		xrealloc(part->arches, (part->n_arches + 1) * sizeof(*part->arches));
+	part->arches[part->n_arches++] = xstrdup(arch);
 }
 
 static void part_fini(struct output_tree *part)

@@ -12,8 +12,7 @@ kpack_error_t partition_take(struct partition *out, const char *name, bool famil
 			     size_t *number, struct kpackx_error *why);
 
 /* Add ARCH to PART's architectures, unless it is already listed. */
-kpack_error_t partition_add_arch(struct output_tree *part, const char *arch,
-				 struct kpackx_error *why);
+void partition_add_arch(struct output_tree *part, const char *arch);
 
 /*
  * Assign each archive that P wrote to an output tree, and list each tree's architectures.

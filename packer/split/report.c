@@ -2,6 +2,7 @@
 #include "report.h"
 #include <inttypes.h>
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 #include "packer/pack/report.h"
 #include "move.h"
 #include "core/archive/naming.h"
@@ -26,11 +27,10 @@ static uint64_t archive_size(const struct split *s, const struct split_tree *tre
 			     const struct split_prefix *i, const char *name)
 {
 	struct stat st = {0};
-	char *path;
+	char *path =
+		xasprintf("%s/%s%s%s/" KP_ARCHIVES_DIR "/%s", s->args->output, tree->name,
+			  *i->prefix->path ? "/" : "", i->prefix->path, name);
 
-	if (asprintf(&path, "%s/%s%s%s/" KP_ARCHIVES_DIR "/%s", s->args->output,
-		     tree->name, *i->prefix->path ? "/" : "", i->prefix->path, name) < 0)
-		return 0;
 	if (stat(path, &st) < 0)
 		st.st_size = 0;
 	free(path);
@@ -137,13 +137,10 @@ static void add_unique(json_t *list, char *const *texts, size_t n)
 /* The path of the archive NAME below the tree's root. */
 static json_t *json_archive(const struct split_prefix *i, const char *name)
 {
-	json_t *text;
-	char *path;
+	char *path = xasprintf("%s%s" KP_ARCHIVES_DIR "/%s", i->prefix->path,
+			       *i->prefix->path ? "/" : "", name);
+	json_t *text = report_json_text(path);
 
-	if (asprintf(&path, "%s%s" KP_ARCHIVES_DIR "/%s", i->prefix->path,
-		     *i->prefix->path ? "/" : "", name) < 0)
-		return NULL;
-	text = report_json_text(path);
 	free(path);
 	return text;
 }

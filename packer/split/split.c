@@ -2,6 +2,7 @@
 #include "split.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 #include "packer/cli/exit.h"
 #include "other_trees.h"
 #include "packer/pack/tree/write.h"
@@ -29,12 +30,8 @@ const struct split_tree *split_tree_of(const struct split *s, const char *part)
 char *split_path(const struct split *s, const struct split_tree *tree, const char *prefix,
 		 const char *relative)
 {
-	char *path;
-
-	if (asprintf(&path, "%s/%s%s%s%s%s", s->staging.path, tree->name,
-		     *prefix ? "/" : "", prefix, *relative ? "/" : "", relative) < 0)
-		return NULL;
-	return path;
+	return xasprintf("%s/%s%s%s%s%s", s->staging.path, tree->name, *prefix ? "/" : "",
+			 prefix, *relative ? "/" : "", relative);
 }
 
 static kpack_error_t check_tree_name(const char *name, struct kpackx_error *why)
@@ -48,19 +45,16 @@ static kpack_error_t check_tree_name(const char *name, struct kpackx_error *why)
 static kpack_error_t add_tree(struct split *s, const char *part, bool family,
 			      struct kpackx_error *why)
 {
-	struct split_tree *bigger;
+	struct split_tree *tree;
 
 	if (split_tree_of(s, part))
 		return KPACK_SUCCESS;
-	bigger = realloc(s->trees, (s->n_trees + 1) * sizeof(*bigger));
-	if (!bigger)
-		return kp_fail_memory(why, sizeof(*bigger), "trees");
-	s->trees = bigger;
-	bigger[s->n_trees] = (struct split_tree){.part = part, .family = family};
-	if (asprintf(&bigger[s->n_trees].name, "%s_%s", s->name, part) < 0)
-		return kp_fail_memory(why, strlen(part), "trees");
-	s->n_trees++;
-	return check_tree_name(bigger[s->n_trees - 1].name, why);
+	s->trees = xrealloc(s->trees, (s->n_trees + 1) * sizeof(*s->trees));
+	tree = &s->trees[s->n_trees++];
+	*tree = (struct split_tree){.part = part,
+				    .name = xasprintf("%s_%s", s->name, part),
+				    .family = family};
+	return check_tree_name(tree->name, why);
 }
 
 static bool is_generic(const struct split_tree *tree)
@@ -93,12 +87,8 @@ static kpack_error_t open_prefix(struct split *s, struct split_prefix *i,
 				 const struct prefix *prefix, struct kpackx_error *why)
 {
 	i->prefix = prefix;
-	if (asprintf(&i->input, "%s%s%s", s->input, *prefix->path ? "/" : "",
-		     prefix->path) < 0)
-		i->input = NULL;
+	i->input = xasprintf("%s%s%s", s->input, *prefix->path ? "/" : "", prefix->path);
 	i->output = split_path(s, split_tree_of(s, KP_ARCH_GENERIC), prefix->path, "");
-	if (!i->input || !i->output)
-		return kp_fail_memory(why, strlen(prefix->path), "a path");
 	return split_args_pack(s->args, i->input, i->output, &i->packing.args, why);
 }
 
@@ -106,9 +96,7 @@ static kpack_error_t open_prefix(struct split *s, struct split_prefix *i,
 static kpack_error_t open_prefixes(struct split *s, struct kpackx_error *why)
 {
 	KP_TRY(add_tree(s, KP_ARCH_GENERIC, false, why));
-	s->items = calloc(s->prefixes.count + 1, sizeof(*s->items));
-	if (!s->items)
-		return kp_fail_memory(why, s->prefixes.count, "prefixes");
+	s->items = xcalloc(s->prefixes.count, sizeof(*s->items));
 	for (size_t i = 0; i < s->prefixes.count; i++) {
 		const struct prefix *p = &s->prefixes.items[s->prefixes.sorted[i]];
 
@@ -248,38 +236,29 @@ static kpack_error_t begin_split(struct split *s, struct kpackx_error *why)
 static kpack_error_t split_trees(struct split *s, struct kpackx_error *why)
 {
 	char *generic = split_path(s, split_tree_of(s, KP_ARCH_GENERIC), "", "");
-	kpack_error_t err;
+	kpack_error_t err = kp_mkdirs(generic, 0777, why);
 
-	if (!generic)
-		return kp_fail_memory(why, 0, "a path");
-	err = kp_mkdirs(generic, 0777, why);
 	if (!err)
 		err = outside_copy(&s->outside, generic, why);
 	free(generic);
-	for (size_t i = 0; i < s->n_items && !err; i++) {
-		err = check_archives(&s->items[i], why);
-		if (!err)
-			err = split_old_drop(s, &s->items[i], why);
-		if (!err)
-			err = partition_open(&s->items[i].packing, &s->items[i].parts,
-					     why);
+	KP_TRY(err);
+	for (size_t i = 0; i < s->n_items; i++) {
+		KP_TRY(check_archives(&s->items[i], why));
+		KP_TRY(split_old_drop(s, &s->items[i], why));
+		KP_TRY(partition_open(&s->items[i].packing, &s->items[i].parts, why));
 	}
-	if (!err)
-		err = list_trees(s, why);
-	if (!err)
-		err = check_names(s, why);
-	for (size_t i = 0; i < s->n_items && !err; i++)
-		err = split_move(s, &s->items[i], why);
-	return err ? err : split_finish(s, why);
+	KP_TRY(list_trees(s, why));
+	KP_TRY(check_names(s, why));
+	for (size_t i = 0; i < s->n_items; i++)
+		KP_TRY(split_move(s, &s->items[i], why));
+	return split_finish(s, why);
 }
 
 static kpack_error_t publish_trees(struct split *s, struct kpackx_error *why)
 {
-	const char **names = malloc((s->n_trees + 1) * sizeof(*names));
+	const char **names = xmalloc(s->n_trees * sizeof(*names));
 	kpack_error_t err;
 
-	if (!names)
-		return kp_fail_memory(why, s->n_trees, "trees");
 	for (size_t i = 0; i < s->n_trees; i++)
 		names[i] = s->trees[i].name;
 	err = staging_publish(&s->staging, names, s->n_trees, s->args->force, why);
@@ -313,11 +292,8 @@ int split_run(struct split *s, const struct split_args *args, const char *input,
 	struct kpackx_error why = {0};
 	int status;
 
-	*s = (struct split){.args = args, .input = input, .staging.fd = -1};
-	s->name = strdup(name);
-	if (!s->name)
-		return report_status(s, kp_fail_memory(&why, strlen(name), "a name"),
-				     &why);
+	*s = (struct split){
+		.args = args, .input = input, .name = xstrdup(name), .staging.fd = -1};
 	status = report_status(s, begin_split(s, &why), &why);
 	if (!status)
 		status = scan_prefixes(s);

@@ -66,7 +66,9 @@ int split_run(struct split *s, const struct split_args *args, const char *input,
 	      const char *name);
 void split_close(struct split *s); /* accepts a zeroed one with staging.fd -1 */
 
-/* The path of PREFIX/RELATIVE (either may be "") in the staged TREE.  On the heap. */
+/*
+ * The path of PREFIX/RELATIVE (either may be "") in the staged TREE; the caller frees it.
+ */
 char *split_path(const struct split *s, const struct split_tree *tree, const char *prefix,
 		 const char *relative);
 /* The output tree of PART, or NULL. */

@@ -2,6 +2,7 @@
 #include "stored_check.h"
 #include <stdlib.h>
 #include "packer/archives/content_hash.h"
+#include "packer/base/xalloc.h"
 #include "core/target/target.h"
 
 /* An entry that must exist. */
@@ -55,30 +56,20 @@ static void list_object(struct stored_check *c, const struct plan *plan,
 						     plan->keys[i].arch, o, false};
 }
 
-kpack_error_t stored_check_new(const struct packing *p, struct stored_check **out,
-			       struct kpackx_error *why)
+struct stored_check *stored_check_new(const struct packing *p)
 {
 	const struct plan *plan = &p->plan;
-	struct stored_check *c = calloc(1, sizeof(*c));
-	size_t n = plan->n_names + plan->n_keys;
+	struct stored_check *c = xcalloc(1, sizeof(*c));
 
-	if (c)
-		c->items = malloc((n + 1) * sizeof(*c->items));
-	if (!c || !c->items) {
-		free(c);
-		return kp_fail_memory(why, n * sizeof(struct want), "entries");
-	}
+	c->items = xmalloc((plan->n_names + plan->n_keys) * sizeof(*c->items));
 	for (size_t i = 0; i < plan->n_objects; i++)
 		list_object(c, plan, &plan->objects[i]);
 	qsort(c->items, c->count, sizeof(*c->items), by_name);
-	*out = c;
-	return KPACK_SUCCESS;
+	return c;
 }
 
 void stored_check_free(struct stored_check *c)
 {
-	if (!c)
-		return;
 	free(c->items);
 	free(c);
 }

@@ -7,10 +7,9 @@
 
 struct stored_check;
 
-/* List the entries that P, which has run, must have stored.  OUT_OF_MEMORY. */
-kpack_error_t stored_check_new(const struct packing *p, struct stored_check **out,
-			       struct kpackx_error *why);
-void stored_check_free(struct stored_check *c); /* accepts NULL */
+/* List the entries that P, which has run, must have stored. */
+struct stored_check *stored_check_new(const struct packing *p);
+void stored_check_free(struct stored_check *c);
 
 /*
  * Check the entries of the archive PATH, which is for ARCHES: N canonical target IDs,
