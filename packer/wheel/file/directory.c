@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "packer/base/xalloc.h"
 #include "packer/pack/scan/scan.h"
 #include "dist_info.h"
 #include "record_check.h"
@@ -94,25 +95,22 @@ static kpack_error_t name_of(const struct dist_info *info, char out[WHEEL_NAME_M
 static kpack_error_t read_text(const char *dir, const char *info, const char *file,
 			       char **out, size_t *size, struct kpackx_error *why)
 {
+	char *path = xasprintf("%s/%s/%s", dir, info, file);
 	struct stat st;
-	kpack_error_t err;
-	char *path;
 	int fd;
+	kpack_error_t err = kp_file_open(path, &fd, &st, why);
 
-	if (asprintf(&path, "%s/%s/%s", dir, info, file) < 0)
-		return kp_fail_memory(why, strlen(dir), "a path");
-	err = kp_file_open(path, &fd, &st, why);
 	free(path);
 	if (err)
 		return err;
 	*size = (size_t)st.st_size;
-	if (st.st_size > METADATA_TEXT_MAX)
+	if (st.st_size > METADATA_TEXT_MAX) {
 		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s/%s: too large", info,
 			      file);
-	else if (!(*out = calloc(*size + 1, 1)))
-		err = kp_fail_memory(why, *size, file);
-	else
+	} else {
+		*out = xcalloc(*size + 1, 1);
 		err = kp_file_pread(fd, 0, *out, *size, why);
+	}
 	close(fd);
 	return err;
 }
@@ -120,13 +118,11 @@ static kpack_error_t read_text(const char *dir, const char *info, const char *fi
 static kpack_error_t read_info(const char *dir, const struct scan *scan,
 			       struct dist_info *out, struct kpackx_error *why)
 {
-	const char **paths = calloc(scan->n_entries + 1, sizeof(*paths));
+	const char **paths = xmalloc(scan->n_entries * sizeof(*paths));
 	char *info = NULL, *metadata = NULL, *wheel = NULL;
 	size_t n = 0, metadata_size = 0, wheel_size = 0;
-	kpack_error_t err = KPACK_SUCCESS;
+	kpack_error_t err;
 
-	if (!paths)
-		return kp_fail_memory(why, scan->n_entries, "paths");
 	for (size_t i = 0; i < scan->n_entries; i++)
 		if (S_ISREG(scan->entries[i].mode))
 			paths[n++] = scan->entries[i].relative;
@@ -183,10 +179,7 @@ static kpack_error_t write_wheel(const struct scan *scan, const struct dist_info
 	kpack_error_t err;
 
 	KP_TRY(name_of(info, name, why));
-	if (asprintf(file, "%s/%s", to, name) < 0) {
-		*file = NULL;
-		return kp_fail_memory(why, strlen(to), "a path");
-	}
+	*file = xasprintf("%s/%s", to, name);
 	err = wheel_out_new(&how, &out, why);
 	if (!err)
 		err = add_all(scan, info->dir, out, why);

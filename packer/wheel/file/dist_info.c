@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <strings.h>
 #include "core/base/text.h"
+#include "packer/base/xalloc.h"
 
 static const char suffix[] = ".dist-info";
 
@@ -34,8 +35,8 @@ kpack_error_t dist_info_find(const char *const *paths, size_t count, char **dir,
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "expected exactly one .dist-info directory, there is "
 			       "none");
-	*dir = strndup((const char *)found.data, found.size);
-	return *dir ? KPACK_SUCCESS : kp_fail_memory(why, found.size, "path");
+	*dir = xstrndup((const char *)found.data, found.size);
+	return KPACK_SUCCESS;
 }
 
 /* Get a header that must occur exactly once. */
@@ -50,8 +51,8 @@ static kpack_error_t take_header(const struct metadata_text *m, const char *file
 	if (metadata_text_next(m, name, &at, &second))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s: %s occurs twice",
 			       file, name);
-	*out = strndup((const char *)value.data, value.size);
-	return *out ? KPACK_SUCCESS : kp_fail_memory(why, value.size, name);
+	*out = xstrndup((const char *)value.data, value.size);
+	return KPACK_SUCCESS;
 }
 
 static kpack_error_t check_wheel(const struct metadata_text *m, struct kpackx_error *why)
@@ -111,19 +112,6 @@ static kpack_error_t check_names(const struct dist_info *info,
 			 : KPACK_SUCCESS;
 }
 
-/*
- * A difference is only a note: there are installable wheels that were renamed without
- * changing WHEEL.
- */
-static kpack_error_t compare_tags(struct dist_info *info,
-				  const struct wheel_name *file_name,
-				  struct kpackx_error *why)
-{
-	return file_name
-		       ? wheel_tags_compare(&info->wheel, file_name, info->tag_fault, why)
-		       : KPACK_SUCCESS;
-}
-
 static kpack_error_t parse_file(const char *file, const char *text, size_t size,
 				struct metadata_text *out, struct kpackx_error *why)
 {
@@ -139,9 +127,7 @@ kpack_error_t dist_info_parse(const char *dir, char *metadata, size_t metadata_s
 			      struct kpackx_error *why)
 {
 	*out = (struct dist_info){.metadata_file = metadata, .wheel_file = wheel};
-	out->dir = strdup(dir);
-	if (!out->dir)
-		return kp_fail_memory(why, strlen(dir), "path");
+	out->dir = xstrdup(dir);
 	if (!kp_span_ends(kp_span_str(dir), suffix))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "no .dist-info");
 	KP_TRY(parse_file("METADATA", metadata, metadata_size, &out->metadata, why));
@@ -150,7 +136,10 @@ kpack_error_t dist_info_parse(const char *dir, char *metadata, size_t metadata_s
 	KP_TRY(take_header(&out->metadata, "METADATA", "Version", &out->version, why));
 	KP_TRY(check_wheel(&out->wheel, why));
 	KP_TRY(check_names(out, file_name, why));
-	return compare_tags(out, file_name, why);
+	/* only a note: there are installable wheels that were renamed, but not in WHEEL */
+	if (file_name)
+		wheel_tags_compare(&out->wheel, file_name, out->tag_fault);
+	return KPACK_SUCCESS;
 }
 
 static kpack_error_t read_file(const struct wheel_in *w, struct wheel_reader *r,
@@ -160,12 +149,10 @@ static kpack_error_t read_file(const struct wheel_in *w, struct wheel_reader *r,
 	struct dist_info where = {.dir = (char *)dir};
 	char *path = dist_info_path(&where, file);
 	size_t member, count;
-	bool found = path && wheel_in_find(w, path, &member) &&
+	bool found = wheel_in_find(w, path, &member) &&
 		     !wheel_in_members(w, &count)[member].directory;
 
 	free(path);
-	if (!path)
-		return kp_fail_memory(why, strlen(dir), "path");
 	if (!found)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s: there is no %s", dir,
 			       file);
@@ -177,11 +164,9 @@ static kpack_error_t find_dir(const struct wheel_in *w, char **dir,
 {
 	size_t count;
 	const struct wheel_member *members = wheel_in_members(w, &count);
-	const char **paths = calloc(count + 1, sizeof(*paths));
+	const char **paths = xmalloc(count * sizeof(*paths));
 	kpack_error_t err;
 
-	if (!paths)
-		return kp_fail_memory(why, count * sizeof(*paths), "paths");
 	for (size_t i = 0; i < count; i++)
 		paths[i] = members[i].path;
 	err = dist_info_find(paths, count, dir, why);
@@ -227,7 +212,5 @@ void dist_info_fini(struct dist_info *info)
 
 char *dist_info_path(const struct dist_info *info, const char *file)
 {
-	char *path;
-
-	return asprintf(&path, "%s/%s", info->dir, file) < 0 ? NULL : path;
+	return xasprintf("%s/%s", info->dir, file);
 }

@@ -44,7 +44,7 @@ kpack_error_t dist_info_parse(const char *dir, char *metadata, size_t metadata_s
 			      struct kpackx_error *why);
 void dist_info_fini(struct dist_info *info); /* accepts a zeroed one */
 
-/* DIR + "/" + FILE on the heap; NULL: out of memory. */
+/* DIR + "/" + FILE; the caller frees it. */
 char *dist_info_path(const struct dist_info *info, const char *file);
 
 #endif

@@ -8,6 +8,7 @@
 #include "core/base/text.h"
 #include "in.h"
 #include "list.h"
+#include "packer/base/xalloc.h"
 #include "packer/wheel/zip/bytes.h"
 #include "packer/wheel/zip/fault.h"
 
@@ -89,26 +90,21 @@ static kpack_error_t read_list(struct wheel_in *w, struct kpackx_error *why)
 kpack_error_t wheel_in_open(const char *path, struct wheel_in **out,
 			    struct kpackx_error *why)
 {
-	struct wheel_in *w = calloc(1, sizeof(*w));
+	struct wheel_in *w = xcalloc(1, sizeof(*w));
 	struct stat st;
 	kpack_error_t err;
 
-	if (!w)
-		return kp_fail_memory(why, sizeof(*w), "wheel");
 	w->fd = -1;
-	w->path = strdup(path);
-	err = w->path ? kp_file_open(path, &w->fd, &st, why)
-		      : kp_fail_memory(why, strlen(path), "path");
+	w->path = xstrdup(path);
+	err = kp_file_open(path, &w->fd, &st, why);
+	if (!err) {
+		w->size = (uint64_t)st.st_size;
+		err = read_list(w, why);
+	}
 	if (err)
-		goto fail;
-	w->size = (uint64_t)st.st_size;
-	err = read_list(w, why);
-	if (err)
-		goto fail;
-	*out = w;
-	return KPACK_SUCCESS;
-fail:
-	wheel_in_close(w);
+		wheel_in_close(w);
+	else
+		*out = w;
 	return err;
 }
 
@@ -152,11 +148,9 @@ bool wheel_in_case_clash(const struct wheel_in *w, size_t *a, size_t *b)
 kpack_error_t wheel_reader_new(const struct wheel_in *w, struct wheel_reader **out,
 			       struct kpackx_error *why)
 {
-	struct wheel_reader *r = calloc(1, sizeof(*r));
+	struct wheel_reader *r = xcalloc(1, sizeof(*r));
 	kpack_error_t err;
 
-	if (!r)
-		return kp_fail_memory(why, sizeof(*r), "wheel");
 	r->w = w;
 	err = open_zip(w, 0, BUFFER_READ, &r->why, &r->zip, why);
 	if (err) {

@@ -2,8 +2,8 @@
 #include "join.h"
 #include <stdlib.h>
 #include <sys/stat.h>
-#include "core/base/alloc.h"
 #include "list.h"
+#include "packer/base/xalloc.h"
 #include "packer/wheel/zip/bytes.h"
 #include "packer/wheel/zip/fault.h"
 #include "packer/wheel/zip/output.h"
@@ -32,9 +32,8 @@ static kpack_error_t find_reader(struct joining *x, const struct wheel_in *wheel
 			*out = x->origins[i - 1].reader;
 			return KPACK_SUCCESS;
 		}
-	if (!kp_grow(&x->origins, x->n_origins, &x->cap_origins, sizeof(*x->origins)))
-		return kp_fail_memory(why, sizeof(*x->origins), "wheels");
 	KP_TRY(wheel_reader_new(wheel, out, why));
+	xgrow(&x->origins, x->n_origins, &x->cap_origins, sizeof(*x->origins));
 	x->origins[x->n_origins++] = (struct origin){wheel, *out};
 	return KPACK_SUCCESS;
 }

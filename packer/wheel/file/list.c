@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include "core/base/bounds.h"
 #include "core/base/text.h"
+#include "packer/base/xalloc.h"
 #include "packer/wheel/zip/fault.h"
 
 static kpack_error_t refuse_member(struct kpackx_error *why, const char *path,
@@ -99,9 +100,7 @@ static kpack_error_t read_member(struct wheel_member *m, zip_t *zip, size_t i,
 	m->directory = path.size && path.data[path.size - 1] == '/';
 	path.size -= m->directory;
 	KP_TRY(check_name(st.name, path, why));
-	m->path = strndup(st.name, path.size);
-	if (!m->path)
-		return kp_fail_memory(why, path.size, "path");
+	m->path = xstrndup(st.name, path.size);
 	m->size = st.size;
 	m->compressed = st.comp_size;
 	m->crc = st.crc;
@@ -237,13 +236,12 @@ static int by_folded(const void *a, const void *b, void *arg)
 
 bool wheel_list_case_clash(const struct wheel_list *list, size_t *a, size_t *b)
 {
-	uint32_t *folded = calloc(list->count + 1, sizeof(*folded));
+	uint32_t *folded;
 	bool found = false;
 
-	if (!folded || list->count < 2) {
-		free(folded);
+	if (list->count < 2)
 		return false;
-	}
+	folded = xmalloc(list->count * sizeof(*folded));
 	memcpy(folded, list->by_path, list->count * sizeof(*folded));
 	qsort_r(folded, list->count, sizeof(*folded), by_folded, (void *)list);
 	for (size_t i = 1; i < list->count && !found; i++) {

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "core/base/alloc.h"
+#include "packer/base/xalloc.h"
 #include "packer/wheel/metadata/record.h"
 #include "core/base/text.h"
 #include "join.h"
@@ -33,11 +33,9 @@ static kpack_error_t open_files(struct wheel_out *o, const struct wheel_out_opti
 kpack_error_t wheel_out_new(const struct wheel_out_options *options,
 			    struct wheel_out **out, struct kpackx_error *why)
 {
-	struct wheel_out *o = calloc(1, sizeof(*o));
+	struct wheel_out *o = xcalloc(1, sizeof(*o));
 	kpack_error_t err;
 
-	if (!o)
-		return kp_fail_memory(why, sizeof(*o), "wheel");
 	o->out.fd = o->collected.fd = -1;
 	o->threads = options->threads ? options->threads
 				      : (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
@@ -77,20 +75,15 @@ static kpack_error_t add_member(struct wheel_out *o, const char *path, unsigned 
 				struct wheel_out_member **out, struct kpackx_error *why)
 {
 	const char *fault = kp_path_fault(kp_span_str(path));
-	struct wheel_out_member *m;
 
 	if (fault)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "%.100s: %s", path,
 			       fault);
-	if (o->count == WHEEL_MEMBERS_MAX ||
-	    !kp_grow(&o->members, o->count, &o->cap, sizeof(*o->members)))
+	if (o->count == WHEEL_MEMBERS_MAX)
 		return kp_fail_memory(why, o->count * sizeof(*o->members), "members");
-	m = &o->members[o->count];
-	*m = (struct wheel_out_member){.path = strdup(path), .mode = mode & 0777};
-	if (!m->path)
-		return kp_fail_memory(why, strlen(path), "path");
-	o->count++;
-	*out = m;
+	xgrow(&o->members, o->count, &o->cap, sizeof(*o->members));
+	*out = &o->members[o->count++];
+	**out = (struct wheel_out_member){.path = xstrdup(path), .mode = mode & 0777};
 	return KPACK_SUCCESS;
 }
 
@@ -100,9 +93,7 @@ kpack_error_t wheel_out_add_bytes(struct wheel_out *o, const char *path, unsigne
 	struct wheel_out_member *m;
 
 	KP_TRY(add_member(o, path, mode, &m, why));
-	m->bytes = malloc(bytes.size + 1);
-	if (!m->bytes)
-		return kp_fail_memory(why, bytes.size, path);
+	m->bytes = xmalloc(bytes.size);
 	if (bytes.size)
 		memcpy(m->bytes, bytes.data, bytes.size);
 	m->size = bytes.size;
@@ -120,9 +111,7 @@ kpack_error_t wheel_out_add_file(struct wheel_out *o, const char *path, unsigned
 	KP_TRY(add_member(o, path, mode, &m, why));
 	KP_TRY(kp_file_open(file, &fd, &st, why));
 	close(fd);
-	m->file = strdup(file);
-	if (!m->file)
-		return kp_fail_memory(why, strlen(file), path);
+	m->file = xstrdup(file);
 	m->size = (uint64_t)st.st_size;
 	m->changed = st.st_mtim;
 	o->size += m->size;
@@ -161,11 +150,9 @@ static int by_path(const void *a, const void *b)
 
 static kpack_error_t check_twice(const struct wheel_out *o, struct kpackx_error *why)
 {
-	const struct wheel_out_member **sorted = calloc(o->count + 1, sizeof(void *));
+	const struct wheel_out_member **sorted = xmalloc(o->count * sizeof(void *));
 	kpack_error_t err = KPACK_SUCCESS;
 
-	if (!sorted)
-		return kp_fail_memory(why, o->count * sizeof(void *), "members");
 	for (size_t i = 0; i < o->count; i++)
 		sorted[i] = &o->members[i];
 	qsort(sorted, o->count, sizeof(void *), by_path);
@@ -194,33 +181,20 @@ static kpack_error_t press_members(struct wheel_out *o, size_t first,
 	return wheel_press_run(&p, why);
 }
 
-static kpack_error_t list_members(const struct wheel_out *o, struct record_text *text,
-				  struct kpackx_error *why)
-{
-	for (size_t i = 0; i < o->count; i++)
-		KP_TRY(record_text_add(text, o->members[i].path, o->members[i].digest,
-				       o->members[i].size, why));
-	return KPACK_SUCCESS;
-}
-
 static kpack_error_t add_record(struct wheel_out *o, const char *dist_info,
 				struct kpackx_error *why)
 {
 	struct record_text text = {0};
-	char *path;
+	char *path = xasprintf("%s/RECORD", dist_info);
+	struct wheel_out_member *m;
 	kpack_error_t err;
 
-	if (asprintf(&path, "%s/RECORD", dist_info) < 0)
-		return kp_fail_memory(why, strlen(dist_info), "path");
-	err = list_members(o, &text, why);
-	if (!err)
-		err = record_text_end(&text, path, why);
-	if (!err)
-		err = wheel_out_add_bytes(o, path, 0644, kp_span_str(""), why);
+	for (size_t i = 0; i < o->count; i++)
+		record_text_add(&text, o->members[i].path, o->members[i].digest,
+				o->members[i].size);
+	record_text_end(&text, path);
+	err = add_member(o, path, 0644, &m, why);
 	if (!err) {
-		struct wheel_out_member *m = &o->members[o->count - 1];
-
-		free(m->bytes);
 		m->bytes = (uint8_t *)text.text;
 		m->size = text.size;
 		text.text = NULL;

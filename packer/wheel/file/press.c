@@ -5,9 +5,9 @@
 #include <unistd.h>
 #include <zlib.h>
 #include "packer/wheel/zip/deflate_piece.h"
-#include "core/base/alloc.h"
 #include "packer/base/digest.h"
 #include "packer/base/pipeline.h"
+#include "packer/base/xalloc.h"
 
 /* Pieces in memory per thread: one being compressed, others waiting for their turn. */
 enum { PIECES_PER_THREAD = 4 };
@@ -83,9 +83,8 @@ static kpack_error_t read_piece(const struct wheel_out_member *m, struct piece p
 	kpack_error_t err;
 
 	KP_TRY(open_bytes(m, &src, why));
-	r->plain = malloc(n_before + n + 1);
-	err = r->plain ? kp_source_read(&src, at - n_before, r->plain, n_before + n, why)
-		       : kp_fail_memory(why, n_before + n, "a piece");
+	r->plain = xmalloc(n_before + n);
+	err = kp_source_read(&src, at - n_before, r->plain, n_before + n, why);
 	if (src.fd >= 0)
 		close(src.fd);
 	*before = (struct kp_span){r->plain, n_before};
@@ -111,13 +110,10 @@ static kpack_error_t press_piece(void *arg, void *state, size_t job, void **resu
 	const struct pressing *pressing = arg;
 	struct piece piece = pressing->pieces[job];
 	const struct wheel_out_member *m = &pressing->p->members[piece.member];
-	struct result *r = calloc(1, sizeof(*r));
+	struct result *r = xcalloc(1, sizeof(*r));
 	struct kp_span before;
-	kpack_error_t err;
+	kpack_error_t err = read_piece(m, piece, r, &before, why);
 
-	if (!r)
-		return kp_fail_memory(why, sizeof(*r), "a piece");
-	err = read_piece(m, piece, r, &before, why);
 	if (!err) {
 		r->crc = (uint32_t)crc32_z(0, r->data.data, r->data.size);
 		if (m->deflated)
@@ -187,11 +183,10 @@ static uint64_t piece_cost(void *arg, size_t job)
 static kpack_error_t begin_thread(void *arg, void **state, struct kpackx_error *why)
 {
 	const struct pressing *pressing = arg;
-	struct deflate_piece *d = NULL;
+	int level = pressing->p->level;
 
-	if (pressing->p->level)
-		KP_TRY(deflate_piece_new(pressing->p->level, &d, why));
-	*state = d;
+	(void)why;
+	*state = level ? deflate_piece_new(level) : NULL;
 	return KPACK_SUCCESS;
 }
 
@@ -201,7 +196,7 @@ static void end_thread(void *state)
 }
 
 /* List the pieces of all members; an empty member has one piece. */
-static kpack_error_t list_pieces(struct pressing *pressing, struct kpackx_error *why)
+static void list_pieces(struct pressing *pressing)
 {
 	const struct wheel_press *p = pressing->p;
 
@@ -213,14 +208,12 @@ static kpack_error_t list_pieces(struct pressing *pressing, struct kpackx_error 
 		m->deflated =
 			!m->from && p->level && m->size && !wheel_press_stores(m->path);
 		for (; more; piece.number++) {
-			if (!kp_grow(&pressing->pieces, pressing->count, &pressing->cap,
-				     sizeof(piece)))
-				return kp_fail_memory(why, pressing->cap, "pieces");
+			xgrow(&pressing->pieces, pressing->count, &pressing->cap,
+			      sizeof(piece));
 			pressing->pieces[pressing->count++] = piece;
 			more = !is_last(m, piece);
 		}
 	}
-	return KPACK_SUCCESS;
 }
 
 kpack_error_t wheel_press_run(const struct wheel_press *p, struct kpackx_error *why)
@@ -237,11 +230,11 @@ kpack_error_t wheel_press_run(const struct wheel_press *p, struct kpackx_error *
 		.commit = commit_piece,
 		.discard = discard_result,
 	};
-	kpack_error_t err = list_pieces(&pressing, why);
+	kpack_error_t err;
 
+	list_pieces(&pressing);
 	pipeline.n_jobs = pressing.count;
-	if (!err)
-		err = pipeline_run(&pipeline, why);
+	err = pipeline_run(&pipeline, why);
 	free(pressing.pieces);
 	digest_fini(&pressing.hash);
 	return err;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "core/base/text.h"
+#include "packer/base/xalloc.h"
 
 /*
  * True for RECORD, which cannot have its own hash, and its signatures, which depend on
@@ -69,12 +70,10 @@ static kpack_error_t read_record(const struct wheel_in *w, struct wheel_reader *
 				 const char *dist_info, struct record *out,
 				 struct kpackx_error *why)
 {
-	char *path, *text = NULL;
+	char *path = xasprintf("%s/RECORD", dist_info), *text = NULL;
 	size_t member, size = 0;
 	kpack_error_t err;
 
-	if (asprintf(&path, "%s/RECORD", dist_info) < 0)
-		return kp_fail_memory(why, strlen(dist_info), "path");
 	if (wheel_in_find(w, path, &member))
 		err = wheel_reader_text(r, member, RECORD_SIZE_MAX, &text, &size, why);
 	else

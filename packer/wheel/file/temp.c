@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/base/file.h"
+#include "packer/base/xalloc.h"
 
 /* Limit of descriptors that nftw holds. */
 #define WALK_FDS 32
@@ -47,12 +48,9 @@ static int lock_directory(const char *path)
 
 static void remove_left(const char *base, const char *name)
 {
-	char *path;
-	int fd;
+	char *path = xasprintf("%s/%s", base, name);
+	int fd = lock_directory(path);
 
-	if (asprintf(&path, "%s/%s", base, name) < 0)
-		return;
-	fd = lock_directory(path);
 	if (fd >= 0) {
 		remove_tree(path);
 		close(fd);
@@ -87,10 +85,7 @@ static bool is_ours(const struct wheel_temp *t)
 static kpack_error_t make_directory(const char *base, struct wheel_temp *out,
 				    struct kpackx_error *why)
 {
-	if (asprintf(&out->path, "%s/" KP_TEMP_WHEEL "XXXXXX", base) < 0) {
-		out->path = NULL;
-		return kp_fail_memory(why, strlen(base), "a path");
-	}
+	out->path = xasprintf("%s/" KP_TEMP_WHEEL "XXXXXX", base);
 	if (!mkdtemp(out->path)) {
 		int error = errno;
 
@@ -120,10 +115,7 @@ kpack_error_t wheel_temp_open(const char *base, struct wheel_temp *out,
 kpack_error_t wheel_temp_dir(const struct wheel_temp *t, const char *name, char **out,
 			     struct kpackx_error *why)
 {
-	if (asprintf(out, "%s/%s", t->path, name) < 0) {
-		*out = NULL;
-		return kp_fail_memory(why, strlen(name), "a path");
-	}
+	*out = xasprintf("%s/%s", t->path, name);
 	if (mkdir(*out, 0777) == 0)
 		return KPACK_SUCCESS;
 	return kp_fail_errno(why, errno, "%s: cannot make the directory", *out);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "record_check.h"
 #include "packer/base/pipeline.h"
+#include "packer/base/xalloc.h"
 
 struct unpacking {
 	const struct wheel_in *w;
@@ -98,8 +99,8 @@ static int open_parent(int root, char *path, char **name)
 
 static int create_member(int root, const struct wheel_member *m)
 {
-	char *path = strdup(m->path), *name = NULL;
-	int dir = path ? open_parent(root, path, &name) : -1, fd = -1, saved;
+	char *path = xstrdup(m->path), *name;
+	int dir = open_parent(root, path, &name), fd = -1, saved;
 
 	if (dir >= 0 && m->directory) {
 		fd = enter_directory(dir, name);
@@ -185,11 +186,9 @@ static void end_thread(void *state)
 
 static kpack_error_t begin_thread(void *arg, void **state, struct kpackx_error *why)
 {
-	struct hands *h = calloc(1, sizeof(*h));
+	struct hands *h = xcalloc(1, sizeof(*h));
 	kpack_error_t err;
 
-	if (!h)
-		return kp_fail_memory(why, sizeof(*h), "thread");
 	h->u = arg;
 	err = wheel_reader_new(h->u->w, &h->reader, why);
 	if (err)
@@ -243,9 +242,7 @@ static kpack_error_t run_pipeline(struct unpacking *u, struct kpackx_error *why)
 
 	if (!p.threads)
 		p.threads = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
-	u->order = calloc(u->count + 1, sizeof(*u->order));
-	if (!u->order)
-		return kp_fail_memory(why, u->count * sizeof(*u->order), "members");
+	u->order = xmalloc(u->count * sizeof(*u->order));
 	for (size_t i = 0; i < u->count; i++)
 		u->order[i] = (uint32_t)i;
 	if (u->count)

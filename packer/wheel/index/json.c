@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 #include "page.h"
+#include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 
 static json_t *meta_json(void)
@@ -9,31 +10,30 @@ static json_t *meta_json(void)
 }
 
 /* Takes ownership of VALUE. */
-static kpack_error_t put_json(FILE *out, json_t *value, struct kpackx_error *why)
+static void put_json(FILE *out, json_t *value)
 {
-	int failed = !value || json_dumpf(value, out, JSON_INDENT(1)) ||
-		     fputc('\n', out) == EOF;
-
+	if (!value || json_dumpf(value, out, JSON_INDENT(1)) || fputc('\n', out) == EOF)
+		xalloc_fail(0);
 	json_decref(value);
-	return failed ? kp_fail_memory(why, 0, "JSON") : KPACK_SUCCESS;
 }
 
 static json_t *url_json(const char *above, const char *file)
 {
-	char *text = NULL;
+	char *text;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
-	json_t *value = NULL;
+	json_t *value;
 
-	if (out) {
-		if (above) {
-			index_page_url(out, above);
-			fputc('/', out);
-		}
-		index_page_url(out, file);
-		if (fclose(out) == 0)
-			value = json_string(text);
+	if (!out)
+		xalloc_fail(0);
+	if (above) {
+		index_page_url(out, above);
+		fputc('/', out);
 	}
+	index_page_url(out, file);
+	if (fclose(out))
+		xalloc_fail(0);
+	value = json_string(text);
 	free(text);
 	return value;
 }
@@ -59,8 +59,7 @@ static bool has_text(json_t *list, const char *text)
 	return false;
 }
 
-kpack_error_t index_json_project(FILE *out, const struct index_project *p,
-				 const char *above, struct kpackx_error *why)
+void index_json_project(FILE *out, const struct index_project *p, const char *above)
 {
 	json_t *files = json_array(), *versions = json_array();
 
@@ -77,15 +76,12 @@ kpack_error_t index_json_project(FILE *out, const struct index_project *p,
 						url_json(NULL, p->extras[i].file), "size",
 						(json_int_t)strlen(p->extras[i].text),
 						"hashes", "sha256", p->extras[i].sha256));
-	return put_json(out,
-			json_pack("{so ss so so}", "meta", meta_json(), "name",
-				  p->wheels->project, "versions", versions, "files",
-				  files),
-			why);
+	put_json(out,
+		 json_pack("{so ss so so}", "meta", meta_json(), "name",
+			   p->wheels->project, "versions", versions, "files", files));
 }
 
-kpack_error_t index_json_root(FILE *out, const struct index_wheel *wheels, size_t count,
-			      struct kpackx_error *why)
+void index_json_root(FILE *out, const struct index_wheel *wheels, size_t count)
 {
 	json_t *projects = json_array();
 
@@ -93,7 +89,5 @@ kpack_error_t index_json_root(FILE *out, const struct index_wheel *wheels, size_
 		if (i == 0 || strcmp(wheels[i].project, wheels[i - 1].project) != 0)
 			json_array_append_new(
 				projects, json_pack("{ss}", "name", wheels[i].project));
-	return put_json(out,
-			json_pack("{so so}", "meta", meta_json(), "projects", projects),
-			why);
+	put_json(out, json_pack("{so so}", "meta", meta_json(), "projects", projects));
 }

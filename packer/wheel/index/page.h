@@ -29,10 +29,8 @@ void index_page_project(FILE *out, const struct index_project *p, const char *ab
 void index_page_root(FILE *out, const struct index_wheel *wheels, size_t count);
 
 /* The same pages as JSON. */
-kpack_error_t index_json_project(FILE *out, const struct index_project *p,
-				 const char *above, struct kpackx_error *why);
-kpack_error_t index_json_root(FILE *out, const struct index_wheel *wheels, size_t count,
-			      struct kpackx_error *why);
+void index_json_project(FILE *out, const struct index_project *p, const char *above);
+void index_json_root(FILE *out, const struct index_wheel *wheels, size_t count);
 
 /* Write TEXT, escaped for a URL except for '/'. */
 void index_page_url(FILE *out, const char *text);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/base/file.h"
+#include "packer/base/xalloc.h"
 #include "page.h"
 #include "variants.h"
 #include "packer/cli/report.h"
@@ -22,7 +23,7 @@ struct tree {
 	const char *above; /* relative path from a project's directory to the wheels */
 };
 
-typedef kpack_error_t write_page(FILE *out, const void *arg, struct kpackx_error *why);
+typedef void write_page(FILE *out, const void *arg);
 
 static kpack_error_t write_text(const char *dir, const char *name, const char *text,
 				size_t size, struct kpackx_error *why)
@@ -48,12 +49,11 @@ static kpack_error_t write_file(const char *dir, const char *name, write_page *p
 	kpack_error_t err;
 
 	if (!out)
-		return kp_fail_memory(why, 0, name);
-	err = page(out, arg, why);
-	if (fclose(out) && !err)
-		err = kp_fail_memory(why, size, name);
-	if (!err)
-		err = write_text(dir, name, text, size, why);
+		xalloc_fail(0);
+	page(out, arg);
+	if (fclose(out))
+		xalloc_fail(0);
+	err = write_text(dir, name, text, size, why);
 	free(text);
 	return err;
 }
@@ -63,20 +63,18 @@ struct page {
 	const struct index_project *project;
 };
 
-static kpack_error_t project_html(FILE *out, const void *arg, struct kpackx_error *why)
+static void project_html(FILE *out, const void *arg)
 {
 	const struct page *page = arg;
 
-	(void)why;
 	index_page_project(out, page->project, page->tree->above);
-	return KPACK_SUCCESS;
 }
 
-static kpack_error_t project_json(FILE *out, const void *arg, struct kpackx_error *why)
+static void project_json(FILE *out, const void *arg)
 {
 	const struct page *page = arg;
 
-	return index_json_project(out, page->project, page->tree->above, why);
+	index_json_project(out, page->project, page->tree->above);
 }
 
 /* All wheels, sorted by project. */
@@ -85,20 +83,18 @@ struct all {
 	size_t count;
 };
 
-static kpack_error_t root_html(FILE *out, const void *arg, struct kpackx_error *why)
+static void root_html(FILE *out, const void *arg)
 {
 	const struct all *all = arg;
 
-	(void)why;
 	index_page_root(out, all->wheels, all->count);
-	return KPACK_SUCCESS;
 }
 
-static kpack_error_t root_json(FILE *out, const void *arg, struct kpackx_error *why)
+static void root_json(FILE *out, const void *arg)
 {
 	const struct all *all = arg;
 
-	return index_json_root(out, all->wheels, all->count, why);
+	index_json_root(out, all->wheels, all->count);
 }
 
 /* Write the HTML page and the JSON page. */
@@ -127,25 +123,19 @@ static kpack_error_t add_variants(struct index_project *p, size_t i,
 	KP_TRY(index_variants(same, n, &extra.text, why));
 	if (!extra.text)
 		return KPACK_SUCCESS;
+	extra.file = xasprintf("%s-%s-variants.json", w->name.dist, w->name.version);
 	added = &p->extras[p->n_extras++];
 	*added = extra;
-	if (asprintf(&added->file, "%s-%s-variants.json", w->name.dist, w->name.version) <
-	    0) {
-		added->file = NULL;
-		return kp_fail_memory(why, 0, "a path");
-	}
 	return digest_text(kp_span_str(added->text), added->sha256, why);
 }
 
 static kpack_error_t write_project(const struct tree *tree, const char *dir,
 				   struct index_project *p, struct kpackx_error *why)
 {
-	const struct index_wheel **same = calloc(p->count, sizeof(*same));
+	const struct index_wheel **same = xmalloc(p->count * sizeof(*same));
 	struct page page = {tree, p};
 	kpack_error_t err = KPACK_SUCCESS;
 
-	if (!same)
-		return kp_fail_memory(why, p->count * sizeof(*same), "wheels");
 	for (size_t i = 0; !err && i < p->count; i++)
 		err = add_variants(p, i, same, why);
 	free(same);
@@ -159,16 +149,12 @@ static kpack_error_t make_project(const struct tree *tree,
 				  const struct index_wheel *wheels, size_t count,
 				  struct kpackx_error *why)
 {
-	struct index_project p = {.wheels = wheels, .count = count};
-	char *dir;
-	kpack_error_t err;
+	struct index_project p = {.wheels = wheels,
+				  .count = count,
+				  .extras = xcalloc(count, sizeof(*p.extras))};
+	char *dir = xasprintf("%s/%s", tree->root, wheels->project);
+	kpack_error_t err = kp_mkdirs(dir, 0777, why);
 
-	p.extras = calloc(count, sizeof(*p.extras));
-	if (!p.extras || asprintf(&dir, "%s/%s", tree->root, wheels->project) < 0) {
-		free(p.extras);
-		return kp_fail_memory(why, 0, "a path");
-	}
-	err = kp_mkdirs(dir, 0777, why);
 	if (!err)
 		err = write_project(tree, dir, &p, why);
 	for (size_t i = 0; i < p.n_extras; i++) {
@@ -204,8 +190,7 @@ static kpack_error_t check_old(const char *out, struct kpackx_error *why)
 
 	if (access(out, F_OK) != 0 || rmdir(out) == 0)
 		return KPACK_SUCCESS;
-	if (asprintf(&path, "%s/index.html", out) < 0)
-		return kp_fail_memory(why, strlen(out), "a path");
+	path = xasprintf("%s/index.html", out);
 	old = fopen(path, "re");
 	if (old) {
 		head[fread(head, 1, HEAD_MAX, old)] = '\0';
@@ -218,13 +203,17 @@ static kpack_error_t check_old(const char *out, struct kpackx_error *why)
 				 "%s: exists and is not an index that kpack wrote", out);
 }
 
-/* The relative path from the directory FROM/x to TO, both real paths; on the heap. */
+/*
+ * The relative path from the directory FROM/x to TO, both real paths.  The caller frees it.
+ */
 static char *relative_path(const char *from, const char *to)
 {
 	size_t same = 0, size;
-	char *text = NULL;
+	char *text;
 	FILE *out = open_memstream(&text, &size);
 
+	if (!out)
+		xalloc_fail(0);
 	for (size_t i = 0;; i++) {
 		bool from_ends = !from[i] || from[i] == '/';
 		bool to_ends = !to[i] || to[i] == '/';
@@ -234,41 +223,52 @@ static char *relative_path(const char *from, const char *to)
 		if (!from[i] || !to[i] || from[i] != to[i])
 			break;
 	}
-	if (!out)
-		return NULL;
 	fputs("..", out);
 	for (const char *p = from + same; *p; p++)
 		if (*p == '/' && p[1])
 			fputs("/..", out);
 	if (to[same])
 		fputs(to[same] == '/' ? to + same : "", out);
-	return fclose(out) ? NULL : text;
+	if (fclose(out))
+		xalloc_fail(0);
+	return text;
+}
+
+static kpack_error_t find_real_path(const char *path, char **out,
+				    struct kpackx_error *why)
+{
+	*out = realpath(path, NULL);
+	return *out ? KPACK_SUCCESS
+		    : kp_fail_errno(why, errno, "%s: cannot be resolved", path);
 }
 
 /* Write the index as the directory NAME in the directory BASE. */
 static kpack_error_t write_in(const char *dir, const char *base, const char *name,
 			      const struct all *all, struct kpackx_error *why)
 {
-	char *real_dir = realpath(dir, NULL), *real_base = realpath(base, NULL);
-	char *final = NULL, *root = NULL, *above = NULL;
+	char *real_dir = NULL, *real_base = NULL;
 	struct staging staging;
-	kpack_error_t err = staging_open(&staging, base, why);
+	kpack_error_t err;
 
-	if (!err &&
-	    (!real_dir || !real_base || asprintf(&final, "%s/%s", real_base, name) < 0 ||
-	     asprintf(&root, "%s/%s", staging.path, name) < 0 ||
-	     !(above = relative_path(final, real_dir))))
-		err = kp_fail_memory(why, 0, "paths");
+	KP_TRY(staging_open(&staging, base, why));
+	err = find_real_path(dir, &real_dir, why);
 	if (!err)
+		err = find_real_path(base, &real_base, why);
+	if (!err) {
+		char *final = xasprintf("%s/%s", real_base, name);
+		char *root = xasprintf("%s/%s", staging.path, name);
+		char *above = relative_path(final, real_dir);
+
 		err = make_tree(&(struct tree){root, above}, all, why);
+		free(final);
+		free(root);
+		free(above);
+	}
 	if (!err)
 		err = staging_publish(&staging, &name, 1, true, why);
 	staging_close(&staging);
 	free(real_dir);
 	free(real_base);
-	free(final);
-	free(root);
-	free(above);
 	return err;
 }
 
@@ -277,17 +277,14 @@ kpack_error_t index_tree_write(const char *dir, const char *out,
 			       struct kpackx_error *why)
 {
 	struct all all = {wheels, count};
-	char *base = strdup(out), *name = strdup(out);
-	kpack_error_t err = base && name ? check_old(out, why)
-					 : kp_fail_memory(why, strlen(out), "a path");
+	char *base = xstrdup(out), *name = xstrdup(out);
+	const char *parent = dirname(base);
+	kpack_error_t err = check_old(out, why);
 
-	if (!err) {
-		const char *parent = dirname(base);
-
+	if (!err)
 		err = kp_mkdirs(parent, 0777, why);
-		if (!err)
-			err = write_in(dir, parent, basename(name), &all, why);
-	}
+	if (!err)
+		err = write_in(dir, parent, basename(name), &all, why);
 	free(base);
 	free(name);
 	return err;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "variants.h"
+#include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 
 static bool any_variant(const struct index_wheel *const *wheels, size_t count)
@@ -17,9 +18,7 @@ static kpack_error_t refuse_wheel(struct kpackx_error *why, const struct index_w
 		       text);
 }
 
-/*
- * Add the members of FROM to TO; false: a key of both has different values, or no memory.
- */
+/* Add the members of FROM to TO; false: a key of both has different values. */
 static bool join_object(json_t *to, json_t *from)
 {
 	const char *key;
@@ -29,9 +28,10 @@ static bool join_object(json_t *to, json_t *from)
 	{
 		json_t *there = json_object_get(to, key);
 
-		if (there ? !json_equal(there, value)
-			  : json_object_set(to, key, value) != 0)
+		if (there && !json_equal(there, value))
 			return false;
+		if (!there && json_object_set(to, key, value))
+			xalloc_fail(0);
 	}
 	return true;
 }
@@ -75,11 +75,8 @@ kpack_error_t index_variants(const struct index_wheel *const *wheels, size_t cou
 	for (size_t i = 0; !err && i < count; i++)
 		if (wheels[i]->variant)
 			err = add_wheel(all, wheels[i], why);
-	if (!err) {
-		*text = json_dumps(all, JSON_INDENT(1) | JSON_SORT_KEYS);
-		if (!*text)
-			err = kp_fail_memory(why, 0, "JSON");
-	}
+	if (!err && !(*text = json_dumps(all, JSON_INDENT(1) | JSON_SORT_KEYS)))
+		xalloc_fail(0);
 	json_decref(all);
 	return err;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "core/base/file.h"
+#include "packer/base/xalloc.h"
 #include "packer/wheel/file/record_check.h"
 
 /* VARIANT_SIZE_MAX limits variant.json: real ones have less than 10,000 bytes. */
@@ -14,11 +15,10 @@ static kpack_error_t hash_file(const char *path,
 			       struct index_wheel *w, struct kpackx_error *why)
 {
 	struct digest hash = {0};
-	uint8_t *buf = malloc(READ_SIZE);
+	uint8_t *buf = xmalloc(READ_SIZE);
 	struct stat st;
 	int fd = -1;
-	kpack_error_t err = buf ? kp_file_open(path, &fd, &st, why)
-				: kp_fail_memory(why, READ_SIZE, "reading");
+	kpack_error_t err = kp_file_open(path, &fd, &st, why);
 
 	digest_begin(&hash, DIGEST_SHA256);
 	w->size = err ? 0 : (uint64_t)st.st_size;
@@ -43,12 +43,9 @@ static kpack_error_t write_metadata(const char *dir, const struct index_wheel *w
 				    struct kp_span text, struct kpackx_error *why)
 {
 	struct kp_outfile out;
-	char *name;
-	kpack_error_t err;
+	char *name = xasprintf("%s.metadata", w->file);
+	kpack_error_t err = kp_outfile_open(&out, dir, name, 0666, why);
 
-	if (asprintf(&name, "%s.metadata", w->file) < 0)
-		return kp_fail_memory(why, strlen(w->file), "path");
-	err = kp_outfile_open(&out, dir, name, 0666, why);
 	if (!err) {
 		err = kp_outfile_pwrite(&out, 0, text.data, text.size, why);
 		if (!err)
@@ -59,18 +56,16 @@ static kpack_error_t write_metadata(const char *dir, const struct index_wheel *w
 	return err;
 }
 
-static kpack_error_t take_headers(const struct dist_info *info, struct index_wheel *w,
-				  struct kpackx_error *why)
+/* The name is valid: dist_info_read has checked it. */
+static void take_headers(const struct dist_info *info, struct index_wheel *w)
 {
 	struct kp_span value;
 
 	memcpy(w->tag_fault, info->tag_fault, sizeof(w->tag_fault));
-	w->version = strdup(info->version);
+	w->version = xstrdup(info->version);
 	if (metadata_text_get(&info->metadata, "Requires-Python", &value))
-		w->requires_python = strndup((const char *)value.data, value.size);
-	if (!w->version || !dist_name_normal(info->name, '-', w->project))
-		return kp_fail_memory(why, strlen(info->version), "version");
-	return KPACK_SUCCESS;
+		w->requires_python = xstrndup((const char *)value.data, value.size);
+	dist_name_normal(info->name, '-', w->project);
 }
 
 static kpack_error_t take_variant(const struct wheel_in *in, struct wheel_reader *r,
@@ -79,12 +74,9 @@ static kpack_error_t take_variant(const struct wheel_in *in, struct wheel_reader
 {
 	char *path = dist_info_path(info, "variant.json");
 	size_t member, size;
-	bool found = path && wheel_in_find(in, path, &member);
 	kpack_error_t err = KPACK_SUCCESS;
 
-	if (!path)
-		err = kp_fail_memory(why, strlen(info->dir), "path");
-	else if (found)
+	if (wheel_in_find(in, path, &member))
 		err = wheel_reader_text(r, member, VARIANT_SIZE_MAX, &w->variant, &size,
 					why);
 	else if (*w->name.variant)
@@ -104,7 +96,7 @@ static kpack_error_t take_info(const char *dir, const struct wheel_in *in,
 	record_fini(&record);
 	if (err)
 		return err;
-	KP_TRY(take_headers(info, w, why));
+	take_headers(info, w);
 	KP_TRY(take_variant(in, r, info, w, why));
 	KP_TRY(digest_text(info->metadata.text, w->metadata, why));
 	return write_metadata(dir, w, info->metadata.text, why);
@@ -131,12 +123,10 @@ kpack_error_t index_wheel_read(const char *dir, const char *file,
 			       struct index_wheel *out, struct kpackx_error *why)
 {
 	struct wheel_in *in = NULL;
-	char *path;
+	char *path = xasprintf("%s/%s", dir, file);
 	kpack_error_t err;
 
-	*out = (struct index_wheel){.file = strdup(file)};
-	if (!out->file || asprintf(&path, "%s/%s", dir, file) < 0)
-		return kp_fail_memory(why, strlen(file), "path");
+	*out = (struct index_wheel){.file = xstrdup(file)};
 	err = wheel_name_parse(file, &out->name, why);
 	if (!err)
 		err = wheel_in_open(path, &in, why);

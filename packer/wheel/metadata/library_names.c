@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "packer/base/xalloc.h"
 
 /* True if LIST has NAME, of N bytes. */
 static bool has_name(const char *list, const char *name, size_t n)
@@ -13,26 +14,22 @@ static bool has_name(const char *list, const char *name, size_t n)
 	return false;
 }
 
-static bool add_name(char **list, const char *name, size_t n)
+static void add_name(char **list, const char *name, size_t n)
 {
 	char *all;
 
 	if (has_name(*list, name, n))
-		return true;
-	if (asprintf(&all, "%s%s%.*s", *list ? *list : "", *list ? "," : "", (int)n,
-		     name) < 0)
-		return false;
+		return;
+	all = xasprintf("%s%s%.*s", *list ? *list : "", *list ? "," : "", (int)n, name);
 	free(*list);
 	*list = all;
-	return true;
 }
 
 bool library_names_add(char **list, const char *names)
 {
 	for (size_t n; *names; names += n + (names[n] == ',')) {
 		n = strcspn(names, ",");
-		if (!add_name(list, names, n))
-			return false;
+		add_name(list, names, n);
 	}
 	return true;
 }

@@ -9,8 +9,7 @@
 
 /*
  * Add NAMES, separated by commas, to *LIST, which is NULL or on the heap, except for
- * names that it already has.  False: out of memory; *LIST may then have some of the
- * names.
+ * names that it already has.  Returns true.
  */
 bool library_names_add(char **list, const char *names);
 

@@ -6,6 +6,7 @@
 #include "core/base/alloc.h"
 #include "record.h"
 #include "core/base/text.h"
+#include "packer/base/xalloc.h"
 #include "packer/cli/options.h"
 
 /* 43 characters for the 32 bytes of SHA-256, 86 for SHA-512. */
@@ -206,48 +207,48 @@ const struct record_line *record_find(const struct record *r, const char *path)
 			: NULL;
 }
 
-static bool add_text(struct record_text *t, const char *s, size_t size)
+static void add_char(struct record_text *t, char c)
 {
-	for (size_t i = 0; i < size; i++) {
-		if (!kp_grow(&t->text, t->size, &t->cap, 1))
-			return false;
-		t->text[t->size++] = s[i];
+	xgrow(&t->text, t->size, &t->cap, 1);
+	t->text[t->size++] = c;
+}
+
+static void add_text(struct record_text *t, const char *s)
+{
+	for (; *s; s++)
+		add_char(t, *s);
+}
+
+static void add_quoted(struct record_text *t, const char *path)
+{
+	if (!strpbrk(path, ",\"\r\n")) {
+		add_text(t, path);
+		return;
 	}
-	return true;
+	add_char(t, '"');
+	for (; *path; path++) {
+		if (*path == '"')
+			add_char(t, '"');
+		add_char(t, *path);
+	}
+	add_char(t, '"');
 }
 
-static bool add_quoted(struct record_text *t, const char *path)
-{
-	if (!strpbrk(path, ",\"\r\n"))
-		return add_text(t, path, strlen(path));
-	if (!add_text(t, "\"", 1))
-		return false;
-	for (; *path; path++)
-		if ((*path == '"' && !add_text(t, "\"", 1)) || !add_text(t, path, 1))
-			return false;
-	return add_text(t, "\"", 1);
-}
-
-kpack_error_t record_text_add(struct record_text *t, const char *path,
-			      const uint8_t digest[32], uint64_t size,
-			      struct kpackx_error *why)
+void record_text_add(struct record_text *t, const char *path, const uint8_t digest[32],
+		     uint64_t size)
 {
 	char base64[BASE64_MAX], rest[BASE64_MAX + 40];
-	int n;
 
 	base64_encode(digest, 32, base64);
-	n = snprintf(rest, sizeof(rest), ",sha256=%s,%" PRIu64 "\n", base64, size);
-	if (!add_quoted(t, path) || !add_text(t, rest, (size_t)n))
-		return kp_fail_memory(why, t->size, "RECORD");
-	return KPACK_SUCCESS;
+	snprintf(rest, sizeof(rest), ",sha256=%s,%" PRIu64 "\n", base64, size);
+	add_quoted(t, path);
+	add_text(t, rest);
 }
 
-kpack_error_t record_text_end(struct record_text *t, const char *path,
-			      struct kpackx_error *why)
+void record_text_end(struct record_text *t, const char *path)
 {
-	if (!add_quoted(t, path) || !add_text(t, ",,\n", 3))
-		return kp_fail_memory(why, t->size, "RECORD");
-	return KPACK_SUCCESS;
+	add_quoted(t, path);
+	add_text(t, ",,\n");
 }
 
 void record_text_fini(struct record_text *t)

@@ -56,12 +56,10 @@ struct record_text {
 };
 
 /* Add a member, with its SHA-256. */
-kpack_error_t record_text_add(struct record_text *t, const char *path,
-			      const uint8_t digest[32], uint64_t size,
-			      struct kpackx_error *why);
+void record_text_add(struct record_text *t, const char *path, const uint8_t digest[32],
+		     uint64_t size);
 /* Add RECORD itself as the last line, without hash and size. */
-kpack_error_t record_text_end(struct record_text *t, const char *path,
-			      struct kpackx_error *why);
+void record_text_end(struct record_text *t, const char *path);
 void record_text_fini(struct record_text *t);
 
 #endif

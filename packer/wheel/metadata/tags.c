@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <strings.h>
 #include "core/base/text.h"
+#include "packer/base/xalloc.h"
 
 enum { PYTHON, ABI, PLATFORM, COMPONENTS };
 
@@ -132,21 +133,17 @@ static void check_name_tags(const struct choices *c, const bool *seen,
 	}
 }
 
-kpack_error_t wheel_tags_compare(const struct metadata_text *wheel,
-				 const struct wheel_name *name,
-				 char fault[WHEEL_TAGS_FAULT], struct kpackx_error *why)
+void wheel_tags_compare(const struct metadata_text *wheel, const struct wheel_name *name,
+			char fault[WHEEL_TAGS_FAULT])
 {
 	const struct choices c = choices_of(name);
-	bool *seen = calloc(c.product, sizeof(*seen));
+	bool *seen = xcalloc(c.product, sizeof(*seen));
 
 	fault[0] = '\0';
-	if (!seen)
-		return kp_fail_memory(why, c.product, "tags");
 	check_wheel_tags(wheel, &c, seen, fault);
 	if (!*fault)
 		check_name_tags(&c, seen, fault);
 	free(seen);
-	return KPACK_SUCCESS;
 }
 
 void wheel_tags_print(FILE *f, const struct wheel_name *name)

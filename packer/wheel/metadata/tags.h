@@ -15,11 +15,10 @@
 
 /*
  * Describe in FAULT the first tag that only one of WHEEL and NAME has; "" if both have
- * the same tags, in any order and case.  OUT_OF_MEMORY.
+ * the same tags, in any order and case.
  */
-kpack_error_t wheel_tags_compare(const struct metadata_text *wheel,
-				 const struct wheel_name *name,
-				 char fault[WHEEL_TAGS_FAULT], struct kpackx_error *why);
+void wheel_tags_compare(const struct metadata_text *wheel, const struct wheel_name *name,
+			char fault[WHEEL_TAGS_FAULT]);
 
 /* Print a line "Tag: ..." for each tag of NAME. */
 void wheel_tags_print(FILE *f, const struct wheel_name *name);

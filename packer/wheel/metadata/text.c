@@ -4,6 +4,7 @@
 #include <strings.h>
 #include "core/base/alloc.h"
 #include "core/base/text.h"
+#include "packer/base/xalloc.h"
 
 static bool is_blank(uint8_t c)
 {
@@ -170,15 +171,12 @@ static size_t put_lines(const struct metadata_text *m, char *to, const char *lin
 }
 
 /* Copy the text with the bytes [FROM, END) replaced by LINES. */
-static kpack_error_t replace_range(const struct metadata_text *m, size_t from, size_t end,
-				   const char *lines, char **out, size_t *size,
-				   struct kpackx_error *why)
+static char *replace_range(const struct metadata_text *m, size_t from, size_t end,
+			   const char *lines, size_t *size)
 {
-	size_t room = m->text.size + 2 * strlen(lines) + 3, n;
-	char *text = malloc(room);
+	size_t n;
+	char *text = xmalloc(m->text.size + 2 * strlen(lines) + 3);
 
-	if (!text)
-		return kp_fail_memory(why, room, "metadata");
 	if (from)
 		memcpy(text, m->text.data, from);
 	n = from;
@@ -189,36 +187,29 @@ static kpack_error_t replace_range(const struct metadata_text *m, size_t from, s
 		memcpy(text + n, m->text.data + end, m->text.size - end);
 	n += m->text.size - end;
 	text[n] = '\0';
-	*out = text;
 	*size = n;
-	return KPACK_SUCCESS;
+	return text;
 }
 
-kpack_error_t metadata_text_add(const struct metadata_text *m, const char *headers,
-				char **out, size_t *size, struct kpackx_error *why)
+char *metadata_text_add(const struct metadata_text *m, const char *headers, size_t *size)
 {
-	return replace_range(m, m->headers_end, m->headers_end, headers, out, size, why);
+	return replace_range(m, m->headers_end, m->headers_end, headers, size);
 }
 
-kpack_error_t metadata_text_set(const struct metadata_text *m, const char *name,
-				const char *value, char **out, size_t *size,
-				struct kpackx_error *why)
+char *metadata_text_set(const struct metadata_text *m, const char *name,
+			const char *value, size_t *size)
 {
 	const struct metadata_header *h = find_header(m, name, 0);
-	size_t from = m->headers_end, end = from, room = strlen(name) + strlen(value) + 4;
-	char *line = malloc(room);
-	kpack_error_t err;
+	size_t from = m->headers_end, end = from;
+	char *line = xasprintf("%s: %s\n", name, value), *out;
 
-	if (!line)
-		return kp_fail_memory(why, room, "metadata");
-	stpcpy(stpcpy(stpcpy(stpcpy(line, name), ": "), value), "\n");
 	if (h) {
 		from = (size_t)(h->name.data - m->text.data);
 		end = h + 1 < m->headers + m->count
 			      ? (size_t)(h[1].name.data - m->text.data)
 			      : m->headers_end;
 	}
-	err = replace_range(m, from, end, line, out, size, why);
+	out = replace_range(m, from, end, line, size);
 	free(line);
-	return err;
+	return out;
 }

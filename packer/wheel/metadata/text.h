@@ -48,15 +48,13 @@ bool metadata_text_next(const struct metadata_text *m, const char *name, size_t 
 
 /*
  * Copy the text with HEADERS (lines that end in \n) inserted before the empty line, with
- * the line ends of the text.  The caller frees *OUT, which has *SIZE bytes and a NUL
+ * the line ends of the text.  The caller frees the copy, which has *SIZE bytes and a NUL
  * behind them.
  */
-kpack_error_t metadata_text_add(const struct metadata_text *m, const char *headers,
-				char **out, size_t *size, struct kpackx_error *why);
+char *metadata_text_add(const struct metadata_text *m, const char *headers, size_t *size);
 
 /* Copy the text with VALUE in the first header NAME, which is added if there is none. */
-kpack_error_t metadata_text_set(const struct metadata_text *m, const char *name,
-				const char *value, char **out, size_t *size,
-				struct kpackx_error *why);
+char *metadata_text_set(const struct metadata_text *m, const char *name,
+			const char *value, size_t *size);
 
 #endif

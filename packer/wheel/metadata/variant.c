@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <jansson.h>
+#include "packer/base/xalloc.h"
 
 #define VARIANT_SCHEMA "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json"
 #define VARIANT_NAMESPACE "amd"
@@ -127,7 +128,7 @@ static json_t *values_of(const struct variant *v)
 
 	for (size_t i = 0; i < v->n_values; i++)
 		if (json_array_append_new(values, json_string(v->values[i])))
-			return json_decref(values), NULL;
+			xalloc_fail(0);
 	return values;
 }
 
@@ -140,7 +141,7 @@ static json_t *variants_of(const struct variant *variants, size_t n)
 					values_of(&variants[i]));
 
 		if (json_object_set_new(all, variants[i].label, one))
-			return json_decref(all), NULL;
+			xalloc_fail(0);
 	}
 	return all;
 }
@@ -153,7 +154,10 @@ kpack_error_t variant_json(const struct variant *variants, size_t n, char **out,
 				 VARIANT_NAMESPACE, "feature", VARIANT_NAMESPACE,
 				 VARIANT_FEATURE, "variants", variants_of(variants, n));
 
-	*out = root ? json_dumps(root, JSON_INDENT(2) | JSON_SORT_KEYS) : NULL;
+	(void)why;
+	*out = json_dumps(root, JSON_INDENT(2) | JSON_SORT_KEYS);
+	if (!*out)
+		xalloc_fail(0);
 	json_decref(root);
-	return *out ? KPACK_SUCCESS : kp_fail_memory(why, n, "variant.json");
+	return KPACK_SUCCESS;
 }

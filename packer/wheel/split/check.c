@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/archive/archive.h"
-#include "core/base/alloc.h"
+#include "packer/base/xalloc.h"
 
 /* Limit of objects of one architecture and kind in one container. */
 #define SAME_KIND_MAX 64
@@ -35,7 +35,7 @@ struct check {
 
 static void check_fini(struct check *c)
 {
-	for (size_t i = 0; c->wheels && i < c->files->count; i++)
+	for (size_t i = 0; i < c->files->count; i++)
 		wheel_in_close(c->wheels[i]);
 	for (size_t i = 0; i < c->n_archives; i++)
 		kp_archive_close(c->archives[i]);
@@ -59,20 +59,16 @@ static kpack_error_t read_wheel(struct check *c, size_t number, struct kpackx_er
 {
 	const struct wheel_file *file = &c->files->items[number];
 	const struct wheel_member *members;
-	kpack_error_t err;
+	char *path = xasprintf("%s/%s", c->w->dir, file->name);
+	kpack_error_t err = wheel_in_open(path, &c->wheels[number], why);
 	size_t count;
-	char *path;
 
-	if (asprintf(&path, "%s/%s", c->w->dir, file->name) < 0)
-		return kp_fail_memory(why, strlen(file->name), "a path");
-	err = wheel_in_open(path, &c->wheels[number], why);
 	free(path);
 	if (err)
 		return kp_fail_prefix(why, err, "%s", file->name);
 	members = wheel_in_members(c->wheels[number], &count);
 	for (size_t i = 0; i < count; i++) {
-		if (!kp_grow(&c->members, c->n_members, &c->cap, sizeof(*c->members)))
-			return kp_fail_memory(why, c->n_members, "members");
+		xgrow(&c->members, c->n_members, &c->cap, sizeof(*c->members));
 		c->members[c->n_members++] = (struct written){
 			.path = members[i].path,
 			.file = file->name,
@@ -93,9 +89,7 @@ static int by_path(const void *a, const void *b)
 /* Skip variant wheels: they have the members of device wheels, and replace them. */
 static kpack_error_t read_wheels(struct check *c, struct kpackx_error *why)
 {
-	c->wheels = calloc(c->files->count + 1, sizeof(struct wheel_in *));
-	if (!c->wheels)
-		return kp_fail_memory(why, c->files->count, "wheels");
+	c->wheels = xcalloc(c->files->count, sizeof(struct wheel_in *));
 	for (size_t i = 0; i < c->files->count; i++)
 		if (c->files->items[i].kind == WHEEL_FILE_DEVICE ||
 		    c->files->items[i].kind == WHEEL_FILE_HOST)
@@ -220,12 +214,9 @@ static int by_hash(const void *a, const void *b)
 }
 
 /* List the hashes of the preferred wheel's objects. */
-static kpack_error_t read_known(struct check *c, const struct plan *plan,
-				struct kpackx_error *why)
+static void read_known(struct check *c, const struct plan *plan)
 {
-	c->known = calloc(plan->n_objects + 1, sizeof(*c->known));
-	if (!c->known)
-		return kp_fail_memory(why, plan->n_objects, "hashes");
+	c->known = xcalloc(plan->n_objects, sizeof(*c->known));
 	for (size_t i = 0; i < plan->n_objects; i++) {
 		const struct plan_object *o = &plan->objects[i];
 
@@ -235,16 +226,13 @@ static kpack_error_t read_known(struct check *c, const struct plan *plan,
 	}
 	if (c->n_known)
 		qsort(c->known, c->n_known, sizeof(*c->known), by_hash);
-	return KPACK_SUCCESS;
 }
 
 static kpack_error_t open_archives(struct check *c, struct kpackx_error *why)
 {
 	const struct wheel_items *items = c->w->items;
 
-	c->archives = calloc(items->count + 1, sizeof(struct kpack_archive *));
-	if (!c->archives)
-		return kp_fail_memory(why, items->count, "archives");
+	c->archives = xcalloc(items->count, sizeof(struct kpack_archive *));
 	for (size_t i = 0; i < items->count; i++) {
 		if (items->items[i].kind != WHEEL_ITEM_ARCHIVE)
 			continue;
@@ -302,14 +290,11 @@ static void kind_text(const char *kind, char out[32])
 }
 
 /* The key KEY#INDEX, KEY@kind#INDEX, KEY@kind.2#INDEX ... for NUMBER 0, 1, 2 ... */
-static kpack_error_t key_text(const char *key, const char *kind, unsigned number,
-			      uint32_t index, char **out, struct kpackx_error *why)
+static char *key_text(const char *key, const char *kind, unsigned number, uint32_t index)
 {
-	int n = number == 0   ? asprintf(out, "%s#%u", key, index)
-		: number == 1 ? asprintf(out, "%s@%s#%u", key, kind, index)
-			      : asprintf(out, "%s@%s.%u#%u", key, kind, number, index);
-
-	return n < 0 ? kp_fail_memory(why, strlen(key), "a key") : KPACK_SUCCESS;
+	return number == 0   ? xasprintf("%s#%u", key, index)
+	       : number == 1 ? xasprintf("%s@%s#%u", key, kind, index)
+			     : xasprintf("%s@%s.%u#%u", key, kind, number, index);
 }
 
 static kpack_error_t check_image(const struct check *c, const struct plan_object *o,
@@ -321,10 +306,9 @@ static kpack_error_t check_image(const struct check *c, const struct plan_object
 
 	kind_text(image->kind, kind);
 	for (unsigned i = 0; i <= SAME_KIND_MAX && !same; i++) {
+		char *key = key_text(o->input->key, kind, i, index);
 		size_t n;
-		char *key;
 
-		KP_TRY(key_text(o->input->key, kind, i, index, &key, why));
 		n = count_entries(c, key, image->arch, o->input->xxh3[o->image], &same);
 		free(key);
 		if (n > 1)
@@ -372,7 +356,7 @@ static kpack_error_t check_object(const struct check *c, const struct plan *plan
 static kpack_error_t check_objects(struct check *c, struct kpackx_error *why)
 {
 	if (c->w->args->prefer)
-		KP_TRY(read_known(c, &c->w->host->packing.plan, why));
+		read_known(c, &c->w->host->packing.plan);
 	for (size_t i = 0; i < c->n_sources; i++) {
 		const struct plan *plan = &c->sources[i].packing.plan;
 

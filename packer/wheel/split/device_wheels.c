@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "packer/base/xalloc.h"
 #include "packer/gpu/hierarchy.h"
 
 void device_wheels_fini(struct device_wheels *devices)
@@ -113,17 +114,11 @@ static struct device_wheel *find_part(const struct device_wheels *devices,
 	return NULL;
 }
 
-static kpack_error_t keep_part(struct device_wheels *devices, struct device_wheel *device,
-			       struct kpackx_error *why)
+static void keep_part(struct device_wheels *devices, struct device_wheel *device)
 {
-	struct device_wheel **items =
-		realloc(devices->items, (devices->count + 1) * sizeof(*items));
-
-	if (!items)
-		return kp_fail_memory(why, devices->count, "device wheels");
-	devices->items = items;
-	items[devices->count++] = device;
-	return KPACK_SUCCESS;
+	devices->items = xrealloc(devices->items,
+				  (devices->count + 1) * sizeof(struct device_wheel *));
+	devices->items[devices->count++] = device;
 }
 
 static kpack_error_t tree_of(struct device_wheels *devices, enum device_wheel_kind kind,
@@ -136,9 +131,7 @@ static kpack_error_t tree_of(struct device_wheels *devices, enum device_wheel_ki
 	*out = device;
 	if (device)
 		return KPACK_SUCCESS;
-	device = calloc(1, sizeof(*device));
-	if (!device)
-		return kp_fail_memory(why, sizeof(*device), "a device wheel");
+	device = xcalloc(1, sizeof(*device));
 	device->kind = kind;
 	if (snprintf(device->name, sizeof(device->name), "%s", name) >=
 	    (int)sizeof(device->name))
@@ -146,13 +139,13 @@ static kpack_error_t tree_of(struct device_wheels *devices, enum device_wheel_ki
 			      "'%s' is too long a name", name);
 	else
 		err = name_part(devices, device, why);
-	if (!err)
-		err = keep_part(devices, device, why);
-	if (err)
+	if (err) {
 		free(device);
-	else
-		*out = device;
-	return err;
+		return err;
+	}
+	keep_part(devices, device);
+	*out = device;
+	return KPACK_SUCCESS;
 }
 
 static int by_text(const void *a, const void *b)
@@ -160,23 +153,18 @@ static int by_text(const void *a, const void *b)
 	return strcmp(a, b);
 }
 
-static kpack_error_t add_arch(struct device_wheel *device, const char *arch,
-			      struct kpackx_error *why)
+static void add_arch(struct device_wheel *device, const char *arch)
 {
 	char bundle[KP_TARGET_TEXT_MAX];
-	char(*arches)[KP_TARGET_TEXT_MAX];
 
 	device_wheels_bundle(arch, bundle);
 	for (size_t i = 0; i < device->n_arches; i++)
 		if (strcmp(device->arches[i], bundle) == 0)
-			return KPACK_SUCCESS;
-	arches = realloc(device->arches, (device->n_arches + 1) * sizeof(*arches));
-	if (!arches)
-		return kp_fail_memory(why, device->n_arches, "architectures");
-	device->arches = arches;
-	memcpy(arches[device->n_arches++], bundle, sizeof(bundle));
-	qsort(arches, device->n_arches, sizeof(*arches), by_text);
-	return KPACK_SUCCESS;
+			return;
+	device->arches = xrealloc(device->arches,
+				  (device->n_arches + 1) * sizeof(*device->arches));
+	memcpy(device->arches[device->n_arches++], bundle, sizeof(bundle));
+	qsort(device->arches, device->n_arches, sizeof(*device->arches), by_text);
 }
 
 /* The user's family that has ARCH, with or without its xnack; or NULL. */
@@ -201,7 +189,8 @@ kpack_error_t device_wheels_arch(struct device_wheels *devices, const char *arch
 		KP_TRY(tree_of(devices, DEVICE_WHEEL_FAMILY, family->name, out, why));
 	else
 		KP_TRY(tree_of(devices, DEVICE_WHEEL_TARGET, bundle, out, why));
-	return add_arch(*out, arch, why);
+	add_arch(*out, arch);
+	return KPACK_SUCCESS;
 }
 
 /*
@@ -235,7 +224,7 @@ kpack_error_t device_wheels_family(struct device_wheels *devices, const char *fa
 		return tree_of(devices, DEVICE_WHEEL_FAMILY, asked->name, out, why);
 	KP_TRY(tree_of(devices, DEVICE_WHEEL_GROUP, group ? group : family, out, why));
 	for (size_t i = 0; i < n; i++)
-		KP_TRY(add_arch(*out, arches[i], why));
+		add_arch(*out, arches[i]);
 	return KPACK_SUCCESS;
 }
 
@@ -284,18 +273,14 @@ static bool part_needs(const struct device_wheel *p, const struct device_wheel *
 	return false;
 }
 
-static kpack_error_t find_needs(const struct device_wheels *devices,
-				struct device_wheel *p, struct kpackx_error *why)
+static void find_needs(const struct device_wheels *devices, struct device_wheel *p)
 {
 	free(p->needs);
 	p->n_needs = 0;
-	p->needs = calloc(devices->count, sizeof(struct device_wheel *));
-	if (!p->needs)
-		return kp_fail_memory(why, devices->count, "device wheels");
+	p->needs = xmalloc(devices->count * sizeof(struct device_wheel *));
 	for (size_t i = 0; i < devices->count; i++)
 		if (part_needs(p, devices->items[i]))
 			p->needs[p->n_needs++] = devices->items[i];
-	return KPACK_SUCCESS;
 }
 
 static int by_name(const void *a, const void *b)
@@ -333,6 +318,6 @@ kpack_error_t device_wheels_finish(struct device_wheels *devices,
 		qsort(devices->items, devices->count, sizeof(struct device_wheel *),
 		      by_name);
 	for (size_t i = 0; i < devices->count; i++)
-		KP_TRY(find_needs(devices, devices->items[i], why));
+		find_needs(devices, devices->items[i]);
 	return check_names(devices, why);
 }

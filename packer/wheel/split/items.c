@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/alloc.h"
 #include "core/archive/naming.h"
+#include "packer/base/xalloc.h"
 
 bool wheel_items_made(const struct dist_info *info, const char *path)
 {
@@ -22,19 +22,14 @@ bool wheel_items_made(const struct dist_info *info, const char *path)
 	return false;
 }
 
-static kpack_error_t add_item(struct wheel_items *list, const struct wheel_item *item,
-			      struct kpackx_error *why)
+/* Copies the paths of ITEM. */
+static void add_item(struct wheel_items *list, const struct wheel_item *item)
 {
-	if (!kp_grow(&list->items, list->count, &list->cap, sizeof(*list->items)))
-		return kp_fail_memory(why, list->count, "members");
+	xgrow(&list->items, list->count, &list->cap, sizeof(*list->items));
 	list->items[list->count] = *item;
-	list->items[list->count].path = strdup(item->path);
-	list->items[list->count].disk = item->disk ? strdup(item->disk) : NULL;
+	list->items[list->count].path = xstrdup(item->path);
+	list->items[list->count].disk = item->disk ? xstrdup(item->disk) : NULL;
 	list->count++;
-	return list->items[list->count - 1].path &&
-			       (!item->disk || list->items[list->count - 1].disk)
-		       ? KPACK_SUCCESS
-		       : kp_fail_memory(why, strlen(item->path), "a path");
 }
 
 /* --- members ----------------------------------------------------------------------- */
@@ -49,24 +44,18 @@ struct adder {
 /*
  * If the source was a directory, its temporary wheel only stores: compress the file now.
  */
-static kpack_error_t add_member(struct adder *a, struct wheel_item *item,
-				struct kpackx_error *why)
+static void add_member(struct adder *a, struct wheel_item *item)
 {
 	const struct wheel_source *s = a->source;
 	const char *inside = wheel_source_inside(s, item->path);
 	bool below = inside && !item->last;
-	kpack_error_t err;
-	char *disk;
+	char *disk = NULL;
 
-	if (item->disk || !s->unpacked)
-		return add_item(a->list, item, why);
-	if (asprintf(&disk, "%s/%s", below ? s->root : s->rest,
-		     below ? inside : item->path) < 0)
-		return kp_fail_memory(why, strlen(item->path), "a path");
-	item->disk = disk;
-	err = add_item(a->list, item, why);
+	if (!item->disk && s->unpacked)
+		item->disk = disk = xasprintf("%s/%s", below ? s->root : s->rest,
+					      below ? inside : item->path);
+	add_item(a->list, item);
 	free(disk);
-	return err;
 }
 
 /* A member inside the overlay. */
@@ -88,7 +77,8 @@ static kpack_error_t add_inside(struct adder *a, struct wheel_item *item,
 		item->kind = WHEEL_ITEM_BINARY;
 		item->disk = p->scan.entries[entry].path;
 	}
-	return add_member(a, item, why);
+	add_member(a, item);
+	return KPACK_SUCCESS;
 }
 
 static kpack_error_t add_members(struct adder *a, struct kpackx_error *why)
@@ -112,48 +102,39 @@ static kpack_error_t add_members(struct adder *a, struct kpackx_error *why)
 		if (inside && !item.last)
 			KP_TRY(add_inside(a, &item, inside, why));
 		else
-			KP_TRY(add_member(a, &item, why));
+			add_member(a, &item);
 	}
 	return KPACK_SUCCESS;
 }
 
 /* --- archives ---------------------------------------------------------------------- */
 
-static kpack_error_t add_archive(struct adder *a, const char *name,
-				 const struct device_wheel *device,
-				 struct kpackx_error *why)
+static void add_archive(struct adder *a, const char *name,
+			const struct device_wheel *device)
 {
 	const char *overlay = a->source->overlay;
-	struct wheel_item item = {.kind = WHEEL_ITEM_ARCHIVE,
-				  .source = a->source,
-				  .mode = 0644,
-				  .device = device};
-	kpack_error_t err = KPACK_SUCCESS;
+	struct wheel_item item = {
+		.kind = WHEEL_ITEM_ARCHIVE,
+		.path = xasprintf("%s%s" KP_ARCHIVES_DIR "/%s", overlay,
+				  *overlay ? "/" : "", name),
+		.source = a->source,
+		.disk = xasprintf("%s/" KP_ARCHIVES_DIR "/%s", a->source->root, name),
+		.mode = 0644,
+		.device = device,
+	};
 
-	if (asprintf(&item.path, "%s%s" KP_ARCHIVES_DIR "/%s", overlay,
-		     *overlay ? "/" : "", name) < 0)
-		return kp_fail_memory(why, strlen(name), "a path");
-	if (asprintf(&item.disk, "%s/" KP_ARCHIVES_DIR "/%s", a->source->root, name) <
-	    0) {
-		item.disk = NULL;
-		err = kp_fail_memory(why, strlen(name), "a path");
-	}
-	if (!err)
-		err = add_item(a->list, &item, why);
+	add_item(a->list, &item);
 	free(item.path);
 	free(item.disk);
-	return err;
 }
 
-static kpack_error_t add_archives(struct adder *a, struct kpackx_error *why)
+static void add_archives(struct adder *a)
 {
 	const struct partition *partition = &a->source->partition;
 
 	for (size_t i = 0; i < partition->count; i++)
 		for (size_t k = 0; k < partition->items[i].n_archives; k++)
-			KP_TRY(add_archive(a, partition->items[i].archives[k],
-					   a->devices[i], why));
-	return KPACK_SUCCESS;
+			add_archive(a, partition->items[i].archives[k], a->devices[i]);
 }
 
 /* --- output wheels ----------------------------------------------------------------- */
@@ -175,11 +156,9 @@ static kpack_error_t find_family(struct device_wheels *devices,
 				 const struct output_tree *from,
 				 struct device_wheel **out, struct kpackx_error *why)
 {
-	char(*arches)[KP_TARGET_TEXT_MAX] = calloc(from->n_arches + 1, sizeof(*arches));
+	char(*arches)[KP_TARGET_TEXT_MAX] = xcalloc(from->n_arches, sizeof(*arches));
 	kpack_error_t err;
 
-	if (!arches)
-		return kp_fail_memory(why, from->n_arches, "architectures");
 	for (size_t i = 0; i < from->n_arches; i++)
 		snprintf(arches[i], sizeof(arches[i]), "%s", from->arches[i]);
 	err = device_wheels_family(devices, from->name, arches, from->n_arches, out, why);
@@ -210,9 +189,7 @@ static kpack_error_t find_parts(struct adder *a, struct device_wheels *devices,
 {
 	const struct partition *partition = &a->source->partition;
 
-	a->devices = calloc(partition->count + 1, sizeof(struct device_wheel *));
-	if (!a->devices)
-		return kp_fail_memory(why, partition->count, "device wheels");
+	a->devices = xcalloc(partition->count, sizeof(struct device_wheel *));
 	for (size_t i = 0; i < partition->count; i++) {
 		struct device_wheel *device = NULL;
 
@@ -234,7 +211,7 @@ kpack_error_t wheel_items_add(struct wheel_items *list, struct wheel_source *sou
 	if (!err)
 		err = add_members(&a, why);
 	if (!err)
-		err = add_archives(&a, why);
+		add_archives(&a);
 	free(a.devices);
 	return err;
 }

@@ -7,6 +7,7 @@
 #include <strings.h>
 #include "core/base/decimal.h"
 #include "core/base/text.h"
+#include "packer/base/xalloc.h"
 
 #ifndef KP_VERSION
 #define KP_VERSION "unknown"
@@ -22,17 +23,10 @@ struct extras {
 	size_t count;
 };
 
-static kpack_error_t keep_extra(struct extras *list, const struct wheel_extra *extra,
-				struct kpackx_error *why)
+static void keep_extra(struct extras *list, const struct wheel_extra *extra)
 {
-	struct wheel_extra *items =
-		realloc(list->items, (list->count + 1) * sizeof(*items));
-
-	if (!items)
-		return kp_fail_memory(why, list->count, "extras");
-	list->items = items;
-	items[list->count++] = *extra;
-	return KPACK_SUCCESS;
+	list->items = xrealloc(list->items, (list->count + 1) * sizeof(*list->items));
+	list->items[list->count++] = *extra;
 }
 
 static kpack_error_t name_extra(struct wheel_extra *e, const char *prefix,
@@ -54,7 +48,8 @@ static kpack_error_t add_extra(struct extras *list, const char *prefix, const ch
 	struct wheel_extra e = {.device = device};
 
 	KP_TRY(name_extra(&e, prefix, name, why));
-	return keep_extra(list, &e, why);
+	keep_extra(list, &e);
+	return KPACK_SUCCESS;
 }
 
 static kpack_error_t add_both(struct extras *list, const char *name,
@@ -116,9 +111,9 @@ static kpack_error_t add_gpu(struct extras *list, const struct wheel_metadata *m
 	if (!device_wheels_suffix(e.gpu, suffix))
 		return KPACK_SUCCESS;
 	KP_TRY(name_extra(&e, prefix, suffix, why));
-	if (is_taken(list, e.name) || has_extra(&m->host->metadata, e.name))
-		return KPACK_SUCCESS;
-	return keep_extra(list, &e, why);
+	if (!is_taken(list, e.name) && !has_extra(&m->host->metadata, e.name))
+		keep_extra(list, &e);
+	return KPACK_SUCCESS;
 }
 
 /* Add extras for ARCH, for its GPU without features, and for the GPUs that it covers. */
@@ -215,27 +210,22 @@ kpack_error_t wheel_extras(const struct wheel_metadata *m, struct wheel_extra **
 
 /* --- texts ------------------------------------------------------------------------- */
 
-/* Close F, and complete *OUT; both are freed after a failure. */
-static kpack_error_t finish_text(FILE *f, char **out, struct kpackx_error *why)
+static FILE *begin_text(char **out, size_t *size)
+{
+	FILE *f = open_memstream(out, size);
+
+	if (!f)
+		xalloc_fail(0);
+	return f;
+}
+
+/* Close F, which completes begin_text's text and size. */
+static void finish_text(FILE *f)
 {
 	bool bad = ferror(f);
 
-	if (fclose(f) == 0 && !bad)
-		return KPACK_SUCCESS;
-	free(*out);
-	*out = NULL;
-	return kp_fail_memory(why, 0, "a text");
-}
-
-static FILE *begin_text(char **out, size_t *size, struct kpackx_error *why)
-{
-	FILE *f;
-
-	*out = NULL;
-	f = open_memstream(out, size);
-	if (!f)
-		kp_fail_memory(why, 0, "a text");
-	return f;
+	if (fclose(f) || bad)
+		xalloc_fail(0);
 }
 
 /* True if the host's Metadata-Version is below 2.MINOR. */
@@ -290,25 +280,20 @@ static kpack_error_t extras_text(const struct wheel_metadata *m, char **out,
 				 struct kpackx_error *why)
 {
 	struct wheel_extra *extras;
-	kpack_error_t err;
+	kpack_error_t err = KPACK_SUCCESS;
 	size_t n, size;
 	FILE *f;
 
 	KP_TRY(wheel_extras(m, &extras, &n, why));
-	f = begin_text(out, &size, why);
-	err = f ? KPACK_SUCCESS : KPACK_ERROR_OUT_OF_MEMORY;
+	f = begin_text(out, &size);
 	for (size_t i = 0; !err && i < n; i++) {
 		err = check_extra(&m->host->metadata, extras[i].name, why);
 		put_extra(f, m, &extras[i]);
 	}
 	free(extras);
-	if (!f)
-		return err;
-	if (!err)
-		return finish_text(f, out, why);
-	fclose(f);
-	free(*out);
-	*out = NULL;
+	finish_text(f);
+	if (err)
+		free(*out);
 	return err;
 }
 
@@ -316,19 +301,13 @@ static kpack_error_t extras_text(const struct wheel_metadata *m, char **out,
 static kpack_error_t raise_format(char **text, size_t *size, struct kpackx_error *why)
 {
 	struct metadata_text m = {0};
-	char *raised = NULL;
+	char *old = *text;
 	kpack_error_t err = metadata_text_parse(
-		(struct kp_span){(const uint8_t *)*text, *size}, &m, why);
+		(struct kp_span){(const uint8_t *)old, *size}, &m, why);
 
 	if (!err && format_below(&m, 1)) {
-		err = metadata_text_set(&m, "Metadata-Version", "2.1", &raised, size,
-					why);
-		if (!err) {
-			metadata_text_fini(&m);
-			free(*text);
-			*text = raised;
-			return KPACK_SUCCESS;
-		}
+		*text = metadata_text_set(&m, "Metadata-Version", "2.1", size);
+		free(old);
 	}
 	metadata_text_fini(&m);
 	return err;
@@ -342,10 +321,9 @@ kpack_error_t wheel_metadata_host(const struct wheel_metadata *m, char **out,
 
 	*out = NULL;
 	KP_TRY(extras_text(m, &extras, why));
-	err = metadata_text_add(&m->host->metadata, extras, out, size, why);
+	*out = metadata_text_add(&m->host->metadata, extras, size);
 	free(extras);
-	if (!err)
-		err = raise_format(out, size, why);
+	err = raise_format(out, size, why);
 	if (err) {
 		free(*out);
 		*out = NULL;
@@ -406,28 +384,27 @@ static void put_device(FILE *f, const struct wheel_metadata *m, const char *dist
 		put_requirement(f, m->requires[i], device);
 }
 
-kpack_error_t wheel_metadata_device(const struct wheel_metadata *m,
-				    const struct device_wheel *device, char **out,
-				    size_t *size, struct kpackx_error *why)
+static char *device_text(const struct wheel_metadata *m, const char *dist,
+			 const struct device_wheel *device, size_t *size)
 {
-	FILE *f = begin_text(out, size, why);
+	char *text;
+	FILE *f = begin_text(&text, size);
 
-	if (!f)
-		return KPACK_ERROR_OUT_OF_MEMORY;
-	put_device(f, m, device->dist, device);
-	return finish_text(f, out, why);
+	put_device(f, m, dist, device);
+	finish_text(f);
+	return text;
 }
 
-kpack_error_t wheel_metadata_variant(const struct wheel_metadata *m,
-				     const struct device_wheel *device, char **out,
-				     size_t *size, struct kpackx_error *why)
+char *wheel_metadata_device(const struct wheel_metadata *m,
+			    const struct device_wheel *device, size_t *size)
 {
-	FILE *f = begin_text(out, size, why);
+	return device_text(m, device->dist, device, size);
+}
 
-	if (!f)
-		return KPACK_ERROR_OUT_OF_MEMORY;
-	put_device(f, m, m->variants, device);
-	return finish_text(f, out, why);
+char *wheel_metadata_variant(const struct wheel_metadata *m,
+			     const struct device_wheel *device, size_t *size)
+{
+	return device_text(m, m->variants, device, size);
 }
 
 /*
@@ -454,14 +431,12 @@ static void put_tags(FILE *f, const struct dist_info *host, const struct wheel_n
 		fprintf(f, "Tag: %.*s\n", (int)value.size, (const char *)value.data);
 }
 
-kpack_error_t wheel_metadata_wheel(const struct dist_info *host,
-				   const struct wheel_name *name, char **out,
-				   size_t *size, struct kpackx_error *why)
+char *wheel_metadata_wheel(const struct dist_info *host, const struct wheel_name *name,
+			   size_t *size)
 {
-	FILE *f = begin_text(out, size, why);
+	char *text;
+	FILE *f = begin_text(&text, size);
 
-	if (!f)
-		return KPACK_ERROR_OUT_OF_MEMORY;
 	fprintf(f,
 		"Wheel-Version: 1.0\nGenerator: kpack " KP_VERSION
 		"\nRoot-Is-Purelib: %s\n",
@@ -469,5 +444,6 @@ kpack_error_t wheel_metadata_wheel(const struct dist_info *host,
 	put_tags(f, host, name);
 	if (*name->build)
 		fprintf(f, "Build: %s\n", name->build);
-	return finish_text(f, out, why);
+	finish_text(f);
+	return text;
 }

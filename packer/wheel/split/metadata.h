@@ -42,26 +42,24 @@ kpack_error_t wheel_extras(const struct wheel_metadata *m, struct wheel_extra **
 			   size_t *count, struct kpackx_error *why);
 
 /*
- * Make METADATA of the host wheel, or of the device wheel PART.  The caller frees *OUT,
- * which has *SIZE bytes.  INVALID_ARGUMENT: the host already has an extra of that name.
+ * Make METADATA of the host wheel, or of the device wheel PART.  The caller frees the
+ * text, which has *SIZE bytes.  INVALID_ARGUMENT: the host already has an extra of that
+ * name.
  */
 kpack_error_t wheel_metadata_host(const struct wheel_metadata *m, char **out,
 				  size_t *size, struct kpackx_error *why);
-kpack_error_t wheel_metadata_device(const struct wheel_metadata *m,
-				    const struct device_wheel *device, char **out,
-				    size_t *size, struct kpackx_error *why);
+char *wheel_metadata_device(const struct wheel_metadata *m,
+			    const struct device_wheel *device, size_t *size);
 /* As wheel_metadata_device, for the variant wheel of PART. */
-kpack_error_t wheel_metadata_variant(const struct wheel_metadata *m,
-				     const struct device_wheel *device, char **out,
-				     size_t *size, struct kpackx_error *why);
+char *wheel_metadata_variant(const struct wheel_metadata *m,
+			     const struct device_wheel *device, size_t *size);
 /*
  * Make WHEEL of a device wheel: with the tags of the host's WHEEL, or those of its file
  * NAME if the two differ, and with the build number.  The device wheel's file name has
  * the same.
  */
-kpack_error_t wheel_metadata_wheel(const struct dist_info *host,
-				   const struct wheel_name *name, char **out,
-				   size_t *size, struct kpackx_error *why);
+char *wheel_metadata_wheel(const struct dist_info *host, const struct wheel_name *name,
+			   size_t *size);
 
 /* True if TEXT can be a requirement: it begins like a name and is printable. */
 bool wheel_requirement_ok(const char *text);

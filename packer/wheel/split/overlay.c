@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "packer/base/xalloc.h"
 #include "packer/pack/scan/scan.h"
 #include "core/base/text.h"
 #include "core/target/target.h"
@@ -52,14 +53,14 @@ static bool is_device(const struct scan *scan, const size_t *objects, size_t i)
 	return o && strcmp(o->arches[0], KP_ARCH_GENERIC) != 0;
 }
 
-/* Per entry of SCAN the index of its file, or SIZE_MAX; NULL: out of memory. */
+/* Per entry of SCAN the index of its file, or SIZE_MAX; the caller frees it. */
 static size_t *number_files(const struct scan *scan)
 {
-	size_t *files = malloc((scan->n_entries + 1) * sizeof(*files));
+	size_t *files = xmalloc(scan->n_entries * sizeof(*files));
 
-	for (size_t i = 0; files && i < scan->n_entries; i++)
+	for (size_t i = 0; i < scan->n_entries; i++)
 		files[i] = SIZE_MAX;
-	for (size_t i = 0; files && scan->found.objects && i < scan->files.count; i++)
+	for (size_t i = 0; scan->found.objects && i < scan->files.count; i++)
 		files[scan->file_entries[i]] = i;
 	return files;
 }
@@ -74,8 +75,8 @@ static kpack_error_t visit_device_files(const struct overlay *o, take_device *ta
 	size_t *files = NULL;
 	kpack_error_t err = scan_open(o->tree, "", true, o->libraries, false, &scan, why);
 
-	if (!err && !(files = number_files(&scan)))
-		err = kp_fail_memory(why, scan.n_entries, "files");
+	if (!err)
+		files = number_files(&scan);
 	for (size_t i = 0; !err && i < scan.n_entries; i++)
 		if (is_device(&scan, files, i))
 			err = take(arg, scan.entries[i].relative, why);
@@ -89,11 +90,9 @@ static kpack_error_t visit_device_files(const struct overlay *o, take_device *ta
 static kpack_error_t move_overlay(const struct overlay *o, const char *overlay, bool back,
 				  struct kpackx_error *why)
 {
+	char *inside = xasprintf("%s/%s", o->tree, overlay);
 	kpack_error_t err = KPACK_SUCCESS;
-	char *inside;
 
-	if (asprintf(&inside, "%s/%s", o->tree, overlay) < 0)
-		return kp_fail_memory(why, strlen(overlay), "a path");
 	if (rename(back ? o->moved : inside, back ? inside : o->moved) < 0)
 		err = kp_fail_errno(why, errno, "%s: cannot be moved", inside);
 	free(inside);
@@ -121,9 +120,7 @@ static bool has_directory(const struct wheel_in *w, const char *dir)
 static kpack_error_t take_given(const struct overlay *o, const char *given,
 				char **overlay, struct kpackx_error *why)
 {
-	*overlay = strdup(strcmp(given, ".") == 0 ? "" : given);
-	if (!*overlay)
-		return kp_fail_memory(why, strlen(given), "a path");
+	*overlay = xstrdup(strcmp(given, ".") == 0 ? "" : given);
 	while (**overlay && (*overlay)[strlen(*overlay) - 1] == '/')
 		(*overlay)[strlen(*overlay) - 1] = '\0';
 	if (!**overlay && strcmp(given, ".") == 0)
@@ -142,7 +139,9 @@ static kpack_error_t take_given(const struct overlay *o, const char *given,
 
 /* --- finding the overlay ----------------------------------------------------------- */
 
-/* The top-level directory with the most bytes, on the heap; "" if there is none. */
+/*
+ * The top-level directory with the most bytes; "" if there is none.  The caller frees it.
+ */
 static char *find_biggest(const struct wheel_in *w)
 {
 	const char *best = "", *at = "";
@@ -166,7 +165,7 @@ static char *find_biggest(const struct wheel_in *w)
 			best = at;
 		}
 	}
-	return strndup(best, top_size(best));
+	return xstrndup(best, top_size(best));
 }
 
 static kpack_error_t count_outside(void *arg, const char *path, struct kpackx_error *why)
@@ -193,10 +192,10 @@ static kpack_error_t add_top(void *arg, const char *path, struct kpackx_error *w
 			       "%s: device code in a directory that installers move",
 			       path);
 	if (!tops->only)
-		tops->only = strndup(path, n);
+		tops->only = xstrndup(path, n);
 	else if (strlen(tops->only) != n || strncmp(tops->only, path, n) != 0)
 		tops->only[0] = '\0';
-	return tops->only ? KPACK_SUCCESS : kp_fail_memory(why, n, "a path");
+	return KPACK_SUCCESS;
 }
 
 static kpack_error_t find_tops(const struct overlay *o, char **overlay,
@@ -205,9 +204,7 @@ static kpack_error_t find_tops(const struct overlay *o, char **overlay,
 	struct tops tops = {0};
 	kpack_error_t err = visit_device_files(o, add_top, &tops, why);
 
-	*overlay = tops.only;
-	if (!err && !tops.only && !(*overlay = strdup("")))
-		err = kp_fail_memory(why, 1, "a path");
+	*overlay = tops.only ? tops.only : xstrdup("");
 	return err;
 }
 
@@ -221,8 +218,6 @@ static kpack_error_t find_overlay(const struct overlay *o, char **overlay,
 	size_t outside = 0;
 
 	*overlay = find_biggest(o->wheel);
-	if (!*overlay)
-		return kp_fail_memory(why, 1, "a path");
 	if (**overlay) {
 		KP_TRY(move_overlay(o, *overlay, false, why));
 		KP_TRY(visit_device_files(o, count_outside, &outside, why));

@@ -6,6 +6,7 @@
 #include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "core/base/bounds.h"
+#include "packer/base/xalloc.h"
 #include "packer/wheel/file/record_check.h"
 #include "packer/wheel/file/directory.h"
 #include "overlay.h"
@@ -29,8 +30,8 @@ static kpack_error_t find_file(struct wheel_source *s, struct kpackx_error *why)
 	if (s->unpacked)
 		return wheel_directory_pack(s->path, s->dir, s->args->jobs, &s->file,
 					    why);
-	s->file = strdup(s->path);
-	return s->file ? KPACK_SUCCESS : kp_fail_memory(why, strlen(s->path), "a path");
+	s->file = xstrdup(s->path);
+	return KPACK_SUCCESS;
 }
 
 static kpack_error_t check_variant(const struct wheel_source *s, struct kpackx_error *why)
@@ -56,8 +57,8 @@ kpack_error_t wheel_source_open(const struct wheel_split_args *args, const char 
 	KP_TRY(dist_info_read(out->in, out->reader, &out->name, &out->info, why));
 	KP_TRY(record_check(out->in, out->reader, out->info.dir, &out->record, why));
 	wheel_in_members(out->in, &count);
-	out->digests = calloc(count + 1, sizeof(*out->digests));
-	return out->digests ? KPACK_SUCCESS : kp_fail_memory(why, count, "digests");
+	out->digests = xcalloc(count, sizeof(*out->digests));
+	return KPACK_SUCCESS;
 }
 
 void wheel_source_close(struct wheel_source *s)
@@ -198,10 +199,8 @@ static kpack_error_t set_args(struct wheel_source *s, const char *group,
 	out->how.jobs = args->jobs;
 	if (args->scheme == KPACK_COMPRESSION_NOOP)
 		out->volume_size = UINT64_MAX;
-	out->group = strdup(group);
-	out->prefix = strdup("");
-	if (!out->group || !out->prefix)
-		return kp_fail_memory(why, strlen(group), "a name");
+	out->group = xstrdup(group);
+	out->prefix = xstrdup("");
 	KP_TRY(wheel_source_families(args, &out->families, why));
 	KP_TRY(library_set_open(args->libraries, NULL, &out->libraries, why));
 	out->libraries.plain = args->databases == DATABASES_PLAIN;
@@ -212,32 +211,20 @@ static kpack_error_t set_args(struct wheel_source *s, const char *group,
 static kpack_error_t prepare_source(struct wheel_source *s, const char *group,
 				    struct kpackx_error *why)
 {
-	char *tree = NULL, *moved = NULL;
-	kpack_error_t err = KPACK_SUCCESS;
+	char *moved = xasprintf("%s/overlay", s->dir);
+	kpack_error_t err = set_args(s, group, why);
 
-	if (asprintf(&tree, "%s/tree", s->dir) < 0)
-		tree = NULL;
-	if (asprintf(&moved, "%s/overlay", s->dir) < 0)
-		moved = NULL;
-	if (!tree || !moved)
-		err = kp_fail_memory(why, strlen(s->dir), "a path");
+	s->rest = xasprintf("%s/tree", s->dir);
 	if (!err)
-		err = set_args(s, group, why);
+		err = unpack_source(s, s->rest, why);
 	if (!err)
-		err = unpack_source(s, tree, why);
-	if (!err)
-		err = wheel_overlay_find(s->in, tree, s->args->overlay,
+		err = wheel_overlay_find(s->in, s->rest, s->args->overlay,
 					 &s->packing.args.libraries, moved, &s->overlay,
 					 why);
 	if (!err)
 		err = check_archives(s, why);
-	s->rest = tree;
-	if (!err && !*s->overlay)
-		s->root = strdup(tree);
-	else if (!err)
-		s->root = strdup(moved);
-	if (!err && !s->root)
-		err = kp_fail_memory(why, strlen(s->dir), "a path");
+	if (!err)
+		s->root = xstrdup(*s->overlay ? moved : s->rest);
 	free(moved);
 	return err;
 }
@@ -278,16 +265,11 @@ static int pack_overlay(struct wheel_source *s)
 }
 
 /* Pack; messages about the unpacked tree name the wheel instead. */
-static int pack_in_place(struct wheel_source *s, struct kpackx_error *why)
+static int pack_in_place(struct wheel_source *s)
 {
-	char *shown;
+	char *shown = xasprintf("%s%s%s", s->path, *s->overlay ? "/" : "", s->overlay);
 	int status;
 
-	if (asprintf(&shown, "%s%s%s", s->path, *s->overlay ? "/" : "", s->overlay) < 0) {
-		kp_fail_memory(why, strlen(s->path), "a name");
-		report_why(s->path, why);
-		return EXIT_FAULT;
-	}
 	report_in_place(s->root, shown);
 	status = pack_overlay(s);
 	report_in_place(NULL, NULL);
@@ -300,7 +282,7 @@ int wheel_source_pack(struct wheel_source *s, const char *group)
 	struct kpackx_error why = {0};
 
 	if (!prepare_source(s, group, &why))
-		return pack_in_place(s, &why);
+		return pack_in_place(s);
 	report_why(s->path, &why);
 	return EXIT_FAULT;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
+#include "packer/base/xalloc.h"
 #include "packer/cli/exit.h"
 #include "packer/pack/tree/write.h"
 #include "packer/cli/report.h"
@@ -39,7 +40,7 @@ static void split_fini(struct split *s)
 	wheel_items_fini(&s->items);
 	device_wheels_fini(&s->devices);
 	families_fini(&s->families);
-	for (size_t i = 0; s->sources && i < s->n_sources; i++)
+	for (size_t i = 0; i < s->n_sources; i++)
 		wheel_source_close(&s->sources[i]);
 	free(s->sources);
 	free(s->out);
@@ -84,12 +85,10 @@ static kpack_error_t open_source(struct split *s, size_t i, struct kpackx_error 
 static kpack_error_t check_free(const struct split *s, const char *file,
 				struct kpackx_error *why)
 {
+	char *path = xasprintf("%s/%s", s->args->output, file);
 	kpack_error_t err = KPACK_SUCCESS;
 	struct stat st, in;
-	char *path;
 
-	if (asprintf(&path, "%s/%s", s->args->output, file) < 0)
-		return kp_fail_memory(why, strlen(file), "a path");
 	if (lstat(path, &st) == 0 && !s->args->force)
 		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			      "%s: exists already; --force replaces it", path);
@@ -156,9 +155,7 @@ static kpack_error_t begin_split(struct split *s, struct kpackx_error *why)
 		KP_TRY(check_beside(args->inputs[i], args->tmp_dir, why));
 	}
 	KP_TRY(open_places(s, why));
-	s->sources = calloc(args->n_inputs, sizeof(*s->sources));
-	if (!s->sources)
-		return kp_fail_memory(why, args->n_inputs, "wheels");
+	s->sources = xcalloc(args->n_inputs, sizeof(*s->sources));
 	for (size_t i = 0; i < args->n_inputs; i++)
 		KP_TRY(open_source(s, i, why));
 	KP_TRY(wheel_union_check(s->sources, s->n_sources, s->args->prefer, why));
@@ -256,18 +253,13 @@ static kpack_error_t write_wheels(struct split *s, struct kpackx_error *why)
 static kpack_error_t make_directory(const struct split *s, const struct wheel_file *file,
 				    struct kpackx_error *why)
 {
-	char name[WHEEL_NAME_MAX + 1], *from = NULL, *to = NULL;
-	kpack_error_t err = KPACK_SUCCESS;
+	char name[WHEEL_NAME_MAX + 1], *from, *to;
+	kpack_error_t err;
 
 	final_name(s, file, name);
-	if (asprintf(&from, "%s/%s", s->out, file->name) < 0)
-		from = NULL;
-	if (asprintf(&to, "%s/%s", s->out, name) < 0)
-		to = NULL;
-	if (!from || !to)
-		err = kp_fail_memory(why, strlen(name), "a path");
-	else
-		err = wheel_directory_unpack(from, to, s->args->jobs, why);
+	from = xasprintf("%s/%s", s->out, file->name);
+	to = xasprintf("%s/%s", s->out, name);
+	err = wheel_directory_unpack(from, to, s->args->jobs, why);
 	free(from);
 	free(to);
 	return err;
@@ -291,8 +283,7 @@ static kpack_error_t move_away(const struct split *s, const char *to, size_t num
 
 	if (lstat(to, &st) < 0 || !S_ISDIR(st.st_mode))
 		return KPACK_SUCCESS;
-	if (asprintf(&old, "%s/old-%zu", s->staging.path, number) < 0)
-		return kp_fail_memory(why, strlen(to), "a path");
+	old = xasprintf("%s/old-%zu", s->staging.path, number);
 	if (rename(to, old) < 0)
 		err = kp_fail_errno(why, errno, "%s: cannot be replaced", to);
 	free(old);
@@ -302,18 +293,13 @@ static kpack_error_t move_away(const struct split *s, const char *to, size_t num
 static kpack_error_t publish_file(const struct split *s, size_t number,
 				  struct kpackx_error *why)
 {
-	char name[WHEEL_NAME_MAX + 1], *from = NULL, *to = NULL;
+	char name[WHEEL_NAME_MAX + 1], *from, *to;
 	kpack_error_t err;
 
 	final_name(s, &s->files.items[number], name);
-	if (asprintf(&from, "%s/%s", s->out, name) < 0)
-		from = NULL;
-	if (asprintf(&to, "%s/%s", s->args->output, name) < 0)
-		to = NULL;
-	if (!from || !to)
-		err = kp_fail_memory(why, strlen(name), "a path");
-	else
-		err = move_away(s, to, number, why);
+	from = xasprintf("%s/%s", s->out, name);
+	to = xasprintf("%s/%s", s->args->output, name);
+	err = move_away(s, to, number, why);
 	if (!err && rename(from, to) < 0)
 		err = kp_fail_errno(why, errno, "%s: cannot rename the output to this",
 				    to);
@@ -373,7 +359,7 @@ static void report_signatures(const struct wheel_source *source)
 		char *path = dist_info_path(&source->info, names[i]);
 		size_t member;
 
-		if (path && wheel_in_find(source->in, path, &member))
+		if (wheel_in_find(source->in, path, &member))
 			report_error(source->path,
 				     "note: %s is left out: it signs the old RECORD",
 				     path);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "packer/base/xalloc.h"
 #include "packer/binary/join.h"
 #include "packer/merge/merge.h"
 #include "packer/cli/report.h"
@@ -80,12 +81,9 @@ static size_t chosen_of(const struct joiner *j, const struct same *g)
 }
 
 /* The path of a new file in the directory, which will replace the item's file. */
-static kpack_error_t new_file(struct joiner *j, char **out, struct kpackx_error *why)
+static char *new_file(struct joiner *j)
 {
-	if (asprintf(out, "%s/%zu", j->dir, j->n_made++) >= 0)
-		return KPACK_SUCCESS;
-	*out = NULL;
-	return kp_fail_memory(why, strlen(j->dir), "a path");
+	return xasprintf("%s/%zu", j->dir, j->n_made++);
 }
 
 static kpack_error_t refuse_clash(const struct same *g, size_t a, size_t b,
@@ -131,21 +129,17 @@ static kpack_error_t join_paths(struct joiner *j, struct same *g, size_t chosen,
 {
 	struct wheel_item *item = &g->items[chosen];
 	struct join join = {0};
-	char *file = NULL;
 	kpack_error_t err = join_look(paths, g->count, chosen, &join, why);
 
 	if (!err)
 		err = settle_binary(j, g, chosen, &join, why);
-	if (!err && !join.same_marker)
-		err = new_file(j, &file, why);
-	if (!err && file)
+	if (!err && !join.same_marker) {
+		char *file = new_file(j);
+
 		err = join_write(item->disk, file, &join.marker, why);
-	if (!err && file) {
 		free(item->disk);
 		item->disk = file;
-		file = NULL;
 	}
-	free(file);
 	join_fini(&join);
 	return err;
 }
@@ -153,11 +147,9 @@ static kpack_error_t join_paths(struct joiner *j, struct same *g, size_t chosen,
 static kpack_error_t join_binaries(struct joiner *j, struct same *g, size_t chosen,
 				   struct kpackx_error *why)
 {
-	char **paths = calloc(g->count, sizeof(*paths));
+	char **paths = xmalloc(g->count * sizeof(*paths));
 	kpack_error_t err;
 
-	if (!paths)
-		return kp_fail_memory(why, g->count, "paths");
 	for (size_t i = 0; i < g->count; i++)
 		paths[i] = g->items[i].disk;
 	err = join_paths(j, g, chosen, paths, why);
@@ -169,7 +161,7 @@ static kpack_error_t join_binaries(struct joiner *j, struct same *g, size_t chos
 
 static void close_sources(struct merge_source *sources, size_t n)
 {
-	for (size_t i = 0; sources && i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		kp_archive_close((struct kpack_archive *)sources[i].archive);
 	free(sources);
 }
@@ -206,12 +198,12 @@ static void report_clash(void *arg, const struct merge_clash *clash)
 		     wheel_of(g, clash->first));
 }
 
-/* The family that the archive states, on the heap; "" if none. */
+/* The family that the archive states; "" if none.  The caller frees it. */
 static char *family_of(const struct kpack_archive *a)
 {
 	struct kp_span family = kp_archive_family(a);
 
-	return strndup(family.size ? (const char *)family.data : "", family.size);
+	return xstrndup(family.size ? (const char *)family.data : "", family.size);
 }
 
 static kpack_error_t merge_archives(const struct merge_source *sources, struct same *g,
@@ -223,11 +215,8 @@ static kpack_error_t merge_archives(const struct merge_source *sources, struct s
 		.family = family, .clash = report_clash, .arg = g};
 	struct merge_plan *plan = NULL;
 	struct kp_writer *writer = NULL;
-	kpack_error_t err;
+	kpack_error_t err = merge_plan_new(sources, g->count, &options, &plan, why);
 
-	if (!family)
-		return kp_fail_memory(why, 1, "a name");
-	err = merge_plan_new(sources, g->count, &options, &plan, why);
 	if (!err)
 		err = merge_plan_write(plan, dir, name, &writer, why);
 	if (!err)
@@ -241,15 +230,10 @@ static kpack_error_t merge_archives(const struct merge_source *sources, struct s
 static kpack_error_t join_archives(struct joiner *j, struct same *g, size_t chosen,
 				   struct kpackx_error *why)
 {
-	struct merge_source *sources = calloc(g->count, sizeof(*sources));
-	kpack_error_t err =
-		sources ? KPACK_SUCCESS : kp_fail_memory(why, g->count, "archives");
-	char *file = NULL;
+	struct merge_source *sources = xcalloc(g->count, sizeof(*sources));
+	kpack_error_t err = open_sources(j, g, sources, why);
+	char *file = new_file(j);
 
-	if (!err)
-		err = open_sources(j, g, sources, why);
-	if (!err)
-		err = new_file(j, &file, why);
 	if (!err)
 		err = merge_archives(sources, g, j->dir, strrchr(file, '/') + 1, why);
 	close_sources(sources, g->count);

@@ -6,25 +6,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "packer/base/xalloc.h"
 #include "packer/cli/progress.h"
 #include "core/base/file.h"
 #include "packer/wheel/file/out.h"
 
 /* --- names ------------------------------------------------------------------------- */
 
-static kpack_error_t add_file(struct wheel_files *files, enum wheel_file_kind kind,
-			      const struct device_wheel *device, struct wheel_file **out,
-			      struct kpackx_error *why)
+/* The new file is valid until the next call. */
+static struct wheel_file *add_file(struct wheel_files *files, enum wheel_file_kind kind,
+				   const struct device_wheel *device)
 {
-	struct wheel_file *items =
-		realloc(files->items, (files->count + 1) * sizeof(*items));
+	struct wheel_file *f;
 
-	if (!items)
-		return kp_fail_memory(why, files->count, "wheels");
-	files->items = items;
-	*out = &items[files->count++];
-	**out = (struct wheel_file){.kind = kind, .device = device};
-	return KPACK_SUCCESS;
+	files->items = xrealloc(files->items, (files->count + 1) * sizeof(*f));
+	f = &files->items[files->count++];
+	*f = (struct wheel_file){.kind = kind, .device = device};
+	return f;
 }
 
 /* The host's file name with another distribution and variant label. */
@@ -65,10 +63,9 @@ static kpack_error_t add_variant(const struct wheel_write *w, struct wheel_files
 				 const struct device_wheel *device,
 				 struct kpackx_error *why)
 {
+	struct wheel_file *f = add_file(files, WHEEL_FILE_VARIANT, device);
 	char dist[WHEEL_NAME_MAX + 1];
-	struct wheel_file *f;
 
-	KP_TRY(add_file(files, WHEEL_FILE_VARIANT, device, &f, why));
 	KP_TRY(label_of(device, f->label, why));
 	variants_file(w, dist);
 	return compose_name(w, dist, f->label, f->name, why);
@@ -77,10 +74,9 @@ static kpack_error_t add_variant(const struct wheel_write *w, struct wheel_files
 static kpack_error_t add_index(const struct wheel_write *w, struct wheel_files *files,
 			       struct kpackx_error *why)
 {
+	struct wheel_file *f = add_file(files, WHEEL_FILE_INDEX, NULL);
 	char dist[WHEEL_NAME_MAX + 1];
-	struct wheel_file *f;
 
-	KP_TRY(add_file(files, WHEEL_FILE_INDEX, NULL, &f, why));
 	variants_file(w, dist);
 	if (snprintf(f->name, sizeof(f->name), "%s-%s-variants.json", dist,
 		     w->host->name.version) >= (int)sizeof(f->name))
@@ -101,7 +97,7 @@ static kpack_error_t list_all(const struct wheel_write *w, struct wheel_files *o
 	struct wheel_file *f;
 
 	for (size_t i = 0; i < w->devices->count; i++) {
-		KP_TRY(add_file(out, WHEEL_FILE_DEVICE, w->devices->items[i], &f, why));
+		f = add_file(out, WHEEL_FILE_DEVICE, w->devices->items[i]);
 		KP_TRY(compose_name(w, w->devices->items[i]->file, "", f->name, why));
 	}
 	for (size_t i = 0; i < w->devices->count; i++)
@@ -109,7 +105,7 @@ static kpack_error_t list_all(const struct wheel_write *w, struct wheel_files *o
 			KP_TRY(add_variant(w, out, w->devices->items[i], why));
 	if (w->metadata.variants)
 		KP_TRY(add_index(w, out, why));
-	KP_TRY(add_file(out, WHEEL_FILE_HOST, NULL, &f, why));
+	f = add_file(out, WHEEL_FILE_HOST, NULL);
 	return compose_name(w, w->host->name.dist, "", f->name, why);
 }
 
@@ -138,15 +134,11 @@ struct info {
 static kpack_error_t add_text(struct info *info, const char *name, char *text,
 			      size_t size, struct kpackx_error *why)
 {
-	kpack_error_t err;
-	char *path;
+	char *path = xasprintf("%s/%s", info->dir, name);
+	kpack_error_t err =
+		wheel_out_add_bytes(info->out, path, 0644,
+				    (struct kp_span){(const uint8_t *)text, size}, why);
 
-	if (asprintf(&path, "%s/%s", info->dir, name) < 0) {
-		free(text);
-		return kp_fail_memory(why, strlen(name), "a path");
-	}
-	err = wheel_out_add_bytes(info->out, path, 0644,
-				  (struct kp_span){(const uint8_t *)text, size}, why);
 	free(path);
 	free(text);
 	return err;
@@ -157,13 +149,11 @@ static kpack_error_t add_top_level(const struct wheel_write *w, struct info *inf
 {
 	const char *overlay = w->host->overlay;
 	size_t n = strcspn(overlay, "/");
-	char *text;
 
 	if (n == 0)
 		return KPACK_SUCCESS;
-	if (asprintf(&text, "%.*s\n", (int)n, overlay) < 0)
-		return kp_fail_memory(why, n, "a text");
-	return add_text(info, "top_level.txt", text, n + 1, why);
+	return add_text(info, "top_level.txt", xasprintf("%.*s\n", (int)n, overlay),
+			n + 1, why);
 }
 
 /* The values of a variant: the escaped targets of its device wheel. */
@@ -182,10 +172,8 @@ static void values_fini(struct values *v)
 static kpack_error_t values_of(const struct device_wheel *device, struct values *out,
 			       struct kpackx_error *why)
 {
-	out->texts = calloc(device->n_arches + 1, sizeof(*out->texts));
-	out->list = calloc(device->n_arches + 1, sizeof(*out->list));
-	if (!out->texts || !out->list)
-		return kp_fail_memory(why, device->n_arches, "values");
+	out->texts = xcalloc(device->n_arches, sizeof(*out->texts));
+	out->list = xcalloc(device->n_arches, sizeof(*out->list));
 	for (size_t i = 0; i < device->n_arches; i++) {
 		if (!variant_escape(device->arches[i], out->texts[i]))
 			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
@@ -201,10 +189,9 @@ static kpack_error_t values_of(const struct device_wheel *device, struct values 
 static kpack_error_t variants_text(const struct wheel_file *files, size_t n, char **out,
 				   struct kpackx_error *why)
 {
-	struct variant *list = calloc(n + 1, sizeof(*list));
-	struct values *values = calloc(n + 1, sizeof(*values));
-	kpack_error_t err =
-		list && values ? KPACK_SUCCESS : kp_fail_memory(why, n, "variants");
+	struct variant *list = xcalloc(n, sizeof(*list));
+	struct values *values = xcalloc(n, sizeof(*values));
+	kpack_error_t err = KPACK_SUCCESS;
 	size_t count = 0;
 
 	for (size_t i = 0; !err && i < n; i++) {
@@ -217,7 +204,7 @@ static kpack_error_t variants_text(const struct wheel_file *files, size_t n, cha
 	}
 	if (!err)
 		err = variant_json(list, count, out, why);
-	for (size_t i = 0; values && i < count; i++)
+	for (size_t i = 0; i < count; i++)
 		values_fini(&values[i]);
 	free(values);
 	free(list);
@@ -232,14 +219,10 @@ static kpack_error_t add_device_info(const struct wheel_write *w,
 	size_t size;
 	char *text;
 
-	if (variant)
-		KP_TRY(wheel_metadata_variant(&w->metadata, file->device, &text, &size,
-					      why));
-	else
-		KP_TRY(wheel_metadata_device(&w->metadata, file->device, &text, &size,
-					     why));
+	text = variant ? wheel_metadata_variant(&w->metadata, file->device, &size)
+		       : wheel_metadata_device(&w->metadata, file->device, &size);
 	KP_TRY(add_text(info, "METADATA", text, size, why));
-	KP_TRY(wheel_metadata_wheel(&w->host->info, &w->host->name, &text, &size, why));
+	text = wheel_metadata_wheel(&w->host->info, &w->host->name, &size);
 	KP_TRY(add_text(info, "WHEEL", text, size, why));
 	KP_TRY(add_top_level(w, info, why));
 	if (!variant)
@@ -352,12 +335,10 @@ static kpack_error_t write_index(const struct wheel_write *w,
 static kpack_error_t find_size(const struct wheel_write *w, struct wheel_file *file,
 			       struct kpackx_error *why)
 {
+	char *path = xasprintf("%s/%s", w->dir, file->name);
 	kpack_error_t err = KPACK_SUCCESS;
 	struct stat st;
-	char *path;
 
-	if (asprintf(&path, "%s/%s", w->dir, file->name) < 0)
-		return kp_fail_memory(why, strlen(file->name), "a path");
 	if (stat(path, &st) < 0)
 		err = kp_fail_errno(why, errno, "%s", path);
 	else

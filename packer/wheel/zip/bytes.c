@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "bytes.h"
+#include "packer/base/xalloc.h"
 
 struct reading {
 	struct zip_bytes bytes;
@@ -41,9 +42,9 @@ static zip_int64_t begin_reading(struct reading *r)
 			*r->bytes.why = why;
 		return set_error(r, ZIP_ER_OPEN);
 	}
-	r->buf = malloc(r->bytes.buffer);
+	r->buf = xmalloc(r->bytes.buffer);
 	r->pos = r->buf_off = r->buf_size = 0;
-	return r->buf ? 0 : set_error(r, ZIP_ER_MEMORY);
+	return 0;
 }
 
 static void end_reading(struct reading *r)
@@ -147,13 +148,9 @@ static zip_int64_t handle_command(void *arg, void *data, zip_uint64_t len,
 
 zip_source_t *zip_bytes_new(const struct zip_bytes *bytes, zip_error_t *error)
 {
-	struct reading *r = calloc(1, sizeof(*r));
+	struct reading *r = xcalloc(1, sizeof(*r));
 	zip_source_t *source;
 
-	if (!r) {
-		zip_error_set(error, ZIP_ER_MEMORY, 0);
-		return NULL;
-	}
 	r->bytes = *bytes;
 	if (r->bytes.file)
 		r->bytes.src.fd = -1;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/bounds.h"
-#include "core/base/alloc.h"
+#include "packer/base/xalloc.h"
 
 enum {
 	END_SIZE = 22,
@@ -40,12 +40,9 @@ static kpack_error_t find_end(const struct kp_source *src, uint8_t end[END_SIZE]
 {
 	size_t room = END_SIZE + COMMENT_MAX;
 	size_t n = src->size < room ? (size_t)src->size : room, i;
-	uint8_t *tail = malloc(n + 1);
-	kpack_error_t err;
+	uint8_t *tail = xmalloc(n);
+	kpack_error_t err = kp_source_read(src, src->size - n, tail, n, why);
 
-	if (!tail)
-		return kp_fail_memory(why, n, "the archive's end");
-	err = kp_source_read(src, src->size - n, tail, n, why);
 	for (i = n < END_SIZE ? 0 : n - END_SIZE + 1; !err && i > 0; i--) {
 		const uint8_t *p = tail + i - 1;
 

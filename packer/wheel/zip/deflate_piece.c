@@ -2,32 +2,26 @@
 #include "deflate_piece.h"
 #include <stdlib.h>
 #include <zlib.h>
+#include "packer/base/xalloc.h"
 
 struct deflate_piece {
 	z_stream z;
-	bool begun;
 };
 
-kpack_error_t deflate_piece_new(int level, struct deflate_piece **out,
-				struct kpackx_error *why)
+struct deflate_piece *deflate_piece_new(int level)
 {
-	struct deflate_piece *d = calloc(1, sizeof(*d));
+	struct deflate_piece *d = xcalloc(1, sizeof(*d));
 
 	/* negative: raw deflate without a header, as in zip */
-	if (d)
-		d->begun = deflateInit2(&d->z, level, Z_DEFLATED, -MAX_WBITS,
-					MAX_MEM_LEVEL, Z_DEFAULT_STRATEGY) == Z_OK;
-	if (!d || !d->begun) {
-		deflate_piece_free(d);
-		return kp_fail_memory(why, sizeof(*d), "deflate");
-	}
-	*out = d;
-	return KPACK_SUCCESS;
+	if (deflateInit2(&d->z, level, Z_DEFLATED, -MAX_WBITS, MAX_MEM_LEVEL,
+			 Z_DEFAULT_STRATEGY) != Z_OK)
+		xalloc_fail(0);
+	return d;
 }
 
 void deflate_piece_free(struct deflate_piece *d)
 {
-	if (d && d->begun)
+	if (d)
 		deflateEnd(&d->z);
 	free(d);
 }
@@ -38,10 +32,8 @@ kpack_error_t deflate_piece_run(struct deflate_piece *d, struct kp_span before,
 {
 	/* the bound is for a whole stream; a flush adds an empty block of five bytes */
 	size_t room = deflateBound(&d->z, (uLong)data.size) + 16;
-	uint8_t *packed = malloc(room);
+	uint8_t *packed = xmalloc(room);
 
-	if (!packed)
-		return kp_fail_memory(why, room, "deflate");
 	deflateReset(&d->z);
 	if (before.size)
 		deflateSetDictionary(&d->z, before.data, (uInt)before.size);

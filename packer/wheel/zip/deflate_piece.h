@@ -19,9 +19,8 @@
 /* The state that one thread reuses for its pieces. */
 struct deflate_piece;
 
-/* LEVEL is 1 to 9.  The caller frees *OUT with deflate_piece_free. */
-kpack_error_t deflate_piece_new(int level, struct deflate_piece **out,
-				struct kpackx_error *why);
+/* LEVEL is 1 to 9. */
+struct deflate_piece *deflate_piece_new(int level);
 void deflate_piece_free(struct deflate_piece *d); /* accepts NULL */
 
 /* Deflate DATA, which follows BEFORE; LAST ends the stream.  The caller frees *OUT. */

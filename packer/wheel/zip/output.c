@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "output.h"
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 
 struct output {
 	struct kp_outfile *out;
@@ -104,13 +105,9 @@ static zip_int64_t handle_command(void *arg, void *data, zip_uint64_t len,
 zip_source_t *zip_output_new(struct kp_outfile *out, struct kpackx_error *why,
 			     zip_error_t *error)
 {
-	struct output *o = calloc(1, sizeof(*o));
+	struct output *o = xcalloc(1, sizeof(*o));
 	zip_source_t *source;
 
-	if (!o) {
-		zip_error_set(error, ZIP_ER_MEMORY, 0);
-		return NULL;
-	}
 	o->out = out;
 	o->why = why;
 	zip_error_init(&o->error);

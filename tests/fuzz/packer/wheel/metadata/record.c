@@ -19,9 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	for (size_t i = 0; i < record.count; i++) {
 		assert(record_find(&record, record.lines[i].path) == &record.lines[i]);
-		assert(!record_text_add(&text, record.lines[i].path,
-					record.lines[i].digest, record.lines[i].size,
-					&why));
+		record_text_add(&text, record.lines[i].path, record.lines[i].digest,
+				record.lines[i].size);
 	}
 	assert(!record_parse((struct kp_span){(uint8_t *)text.text, text.size}, &again,
 			     &why));

@@ -81,8 +81,8 @@ static void test_write(void **state)
 
 	(void)state;
 	assert_int_equal(parse("a,sha256=" NOTHING ",0"), 0);
-	assert_int_equal(record_text_add(&t, "b \",\"", r.lines->digest, 12, NULL), 0);
-	assert_int_equal(record_text_end(&t, "x/RECORD", NULL), 0);
+	record_text_add(&t, "b \",\"", r.lines->digest, 12);
+	record_text_end(&t, "x/RECORD");
 	assert_true(kp_span_is((struct kp_span){(uint8_t *)t.text, t.size},
 			       "\"b \"\",\"\"\",sha256=" NOTHING ",12\nx/RECORD,,\n"));
 	record_text_fini(&t);
