@@ -31,7 +31,7 @@ $(error DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) LIBDIR=$(LIBDIR): no spaces, and not
 endif
 
 # Optional libraries
-WITH_ZLIB    ?= 1# read zlib-compressed bundles (old CCOB)
+WITH_ZLIB    ?= 1# read zlib-compressed bundles (old CCOB); librocm_kpack never does
 WITH_LZ4     ?= 1# read LZ4-compressed entries of CUDA fatbins
 WITH_SECCOMP ?= 1# kpackfs makes only the system calls it needs
 switches := ZLIB LZ4 SECCOMP
@@ -42,7 +42,9 @@ PKG_CONFIG ?= pkg-config
 # msgpack-c renamed its module after the release in Debian 12
 msgpack := $(shell $(PKG_CONFIG) --exists msgpack-c 2>/dev/null && echo msgpack-c || echo msgpack)
 
-pkgs_core   := libzstd libelf libxxhash $(msgpack) $(if $(filter 1,$(WITH_ZLIB)),zlib) \
+# librocm_kpack needs only these; of msgpack-c it uses headers
+pkgs_library := libzstd libelf libxxhash
+pkgs_core   := $(pkgs_library) $(msgpack) $(if $(filter 1,$(WITH_ZLIB)),zlib) \
 	$(if $(filter 1,$(WITH_LZ4)),liblz4)
 pkgs_fs     := fuse3 libcrypto $(if $(filter 1,$(WITH_SECCOMP)),libseccomp)
 pkgs_packer := jansson libcrypto sqlite3 yaml-0.1 libzip zlib
@@ -50,6 +52,7 @@ pkgs        := $(pkgs_core) $(pkgs_fs) $(pkgs_packer)
 missing     := $(strip $(foreach p,$(pkgs),$(shell $(PKG_CONFIG) --exists $(p) 2>/dev/null || echo $(p))))
 
 pkg_libs    = $(if $(strip $(1)),$(shell $(PKG_CONFIG) --libs $(1) 2>/dev/null))
+libs_library := $(call pkg_libs,$(pkgs_library))
 libs_core   := $(call pkg_libs,$(pkgs_core))
 libs_fs     := $(call pkg_libs,$(pkgs_fs)) $(libs_core)
 libs_packer := $(call pkg_libs,$(pkgs_packer)) $(libs_core)
@@ -64,7 +67,7 @@ cppflags := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DFUSE_USE_VERSION=312 \
 	-iquote . $(pkg_cflags)
 warnings := -Wall -Wextra -Wformat=2 -Wconversion -Wno-sign-conversion -Wshadow \
 	-Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wundef -Werror=implicit-function-declaration
-cflags   := -std=c11 -fPIC -fvisibility=hidden -pthread $(warnings)
+cflags   := -std=c11 -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections -pthread $(warnings)
 ldflags  := -pthread -Wl,--as-needed
 
 # In CI a warning is an error; elsewhere another compiler's new warning is not.
@@ -92,6 +95,13 @@ c_below = $(sort $(shell find $(1) -name '*.c'))
 objs = $(patsubst %.c,$(O)/%.o,$(1))
 
 core   := $(call objs,$(call c_below,core))
+# The part of core that the exports of librocm_kpack use.  It reads the formats of
+# .hip_fatbin, but not bundles compressed with zlib.
+core_library := $(call objs,$(call c_below,$(addprefix core/,api archive base codec cutile format/amdgpu loader target \
+	toc writer)) $(addprefix core/,$(addsuffix .c,binary/elf_file binary/fatbin binary/find_wrappers binary/marker \
+	binary/relocate binary/search_path convert/converted convert/edit convert/edit_open format/format format/object \
+	format/pairs format/sections format/llvm/bundle layout/layout layout/parse layout/settle))) \
+	$(O)/no-zlib/core/format/llvm/ccob.o
 fs     := $(call objs,$(call c_below,fs))
 packer := $(call objs,$(call c_below,packer)) $(addprefix $(O)/packer/html_report/,report.css.o report.js.o)
 
@@ -140,6 +150,9 @@ $(O)/.flags:
 $(O)/%.o: %.c $(O)/.flags Makefile
 	@mkdir -p $(@D)
 	$(call say,CC)$(compile) -MMD -MP -c -o $@ $<
+$(O)/no-zlib/%.o: %.c $(O)/.flags Makefile
+	@mkdir -p $(@D)
+	$(call say,CC)$(compile) -UKP_WITH_ZLIB -DKP_WITH_ZLIB=0 -MMD -MP -c -o $@ $<
 
 # Style and script of `kpack report`, as a C array without indentation and without lines that
 # begin with a comment.
@@ -154,20 +167,23 @@ $(O)/packer/html_report/%.o: $(O)/packer/html_report/%.c $(O)/.flags
 .SECONDARY: $(O)/packer/html_report/report.css.c $(O)/packer/html_report/report.js.c
 
 # rm: removes members whose source file no longer exists
-$(O)/librocm_kpack.a: $(core)
+$(O)/librocm_kpack.a: $(core_library)
 	@rm -f $@
 	$(call say,AR)ar qcs $@ $^
 
 # -Bsymbolic: if AMD's library is loaded before ours, ours still calls its own functions
-$(O)/librocm_kpack.so.0: $(core) core/kpack.map
+$(O)/librocm_kpack.so.0: $(core_library) core/kpack.map
 	$(call say,LINK)$(link) -shared -Wl,-soname,librocm_kpack.so.0 -Wl,--version-script=core/kpack.map \
-		-Wl,-Bsymbolic \
+		-Wl,-Bsymbolic -Wl,--gc-sections \
 		$(if $(filter debug release,$(MODE)),-Wl$(comma)-z$(comma)defs) \
-		-o $@ $(core) $(libs_core)
+		-o $@ $(core_library) $(libs_library)
 $(O)/librocm_kpack.so: $(O)/librocm_kpack.so.0
 	@ln -sf librocm_kpack.so.0 $@
 
-# The components as static libraries without their main function, for unit tests.
+# The components as static libraries, without their main function.
+$(O)/core.a: $(core)
+	@rm -f $@
+	$(call say,AR)ar qcs $@ $^
 $(O)/fs.a: $(filter-out $(O)/fs/main.o,$(fs))
 	@rm -f $@
 	$(call say,AR)ar qcs $@ $^
@@ -175,9 +191,9 @@ $(O)/packer.a: $(filter-out $(O)/packer/main.o,$(packer))
 	@rm -f $@
 	$(call say,AR)ar qcs $@ $^
 
-$(O)/kpackfs: $(fs) $(O)/librocm_kpack.a
+$(O)/kpackfs: $(fs) $(O)/core.a
 	$(call say,LINK)$(link) -o $@ $^ $(libs_fs)
-$(O)/kpack: $(packer) $(O)/librocm_kpack.a
+$(O)/kpack: $(packer) $(O)/core.a
 	$(call say,LINK)$(link) -o $@ $^ $(libs_packer)
 $(addprefix $(O)/,$(links)): $(O)/kpack
 	@ln -sf kpack $@
@@ -186,15 +202,15 @@ $(addprefix $(O)/clang/,$(clang_links)): $(O)/kpack
 	@ln -sf ../kpack $@
 
 # A test links the parts of the three components that it uses.
-$(O)/tests/unit/%: $(O)/tests/unit/%.o $(O)/fs.a $(O)/packer.a $(O)/librocm_kpack.a
+$(O)/tests/unit/%: $(O)/tests/unit/%.o $(O)/fs.a $(O)/packer.a $(O)/core.a
 	$(call say,LINK)$(link) -o $@ $^ $(libs_test)
 
 # In MODE=fuzz a fuzz target is linked with libFuzzer, otherwise it is a program that replays files.
 ifeq ($(MODE),fuzz)
-$(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/fs.a $(O)/packer.a $(O)/librocm_kpack.a
+$(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/fs.a $(O)/packer.a $(O)/core.a
 	$(call say,LINK)$(link) -fsanitize=fuzzer -o $@ $^ $(libs_packer)
 else
-$(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o $(O)/fs.a $(O)/packer.a $(O)/librocm_kpack.a
+$(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o $(O)/fs.a $(O)/packer.a $(O)/core.a
 	$(call say,LINK)$(link) -o $@ $^ $(libs_packer)
 endif
 
@@ -219,15 +235,15 @@ $(O)/tests/stub/write: $(O)/tests/stub/write.o $(O)/librocm_kpack.so
 	$(call say,LINK)$(link) -Wl,-rpath,'$$ORIGIN/../..' -o $@ $^
 
 # Prints how the library reads the names of cuTile's kernels, with internal functions.
-$(O)/tests/stub/cutile: $(O)/tests/stub/cutile.o $(O)/librocm_kpack.a
+$(O)/tests/stub/cutile: $(O)/tests/stub/cutile.o $(O)/core.a
 	$(call say,LINK)$(link) -o $@ $^ $(libs_core)
 
 # Reads a wheel and rewrites it.
-$(O)/tests/stub/rewheel: $(O)/tests/stub/rewheel.o $(O)/packer.a $(O)/librocm_kpack.a
+$(O)/tests/stub/rewheel: $(O)/tests/stub/rewheel.o $(O)/packer.a $(O)/core.a
 	$(call say,LINK)$(link) -o $@ $^ $(libs_packer)
 
 # Enters the sandbox of kpackfs' server, and tries the operations that it refuses.
-$(O)/tests/stub/sandbox: $(O)/tests/stub/sandbox.o $(O)/fs.a $(O)/librocm_kpack.a
+$(O)/tests/stub/sandbox: $(O)/tests/stub/sandbox.o $(O)/fs.a $(O)/core.a
 	$(call say,LINK)$(link) -o $@ $^ $(libs_fs)
 
 # A library that stands in for AMD's, and a program that is linked with it.
@@ -254,12 +270,12 @@ $(O)/contrib/examples/libamdhip64.so.5: $(O)/contrib/examples/runtime.o \
 $(O)/contrib/examples/library: $(O)/contrib/examples/library.o $(O)/librocm_kpack.so
 	$(call say,LINK)$(link) -Wl,-rpath,'$$ORIGIN/../..' -o $@ $^
 
-$(O)/contrib/bench/%: $(O)/contrib/bench/%.o $(O)/librocm_kpack.a
+$(O)/contrib/bench/%: $(O)/contrib/bench/%.o $(O)/core.a
 	$(call say,LINK)$(link) -o $@ $^ $(libs_core)
 
 comma := ,
 
--include $(patsubst %.o,%.d,$(core) $(fs) $(packer) $(addsuffix .o,$(units) $(fuzz) $(bench)) \
+-include $(patsubst %.o,%.d,$(core) $(core_library) $(fs) $(packer) $(addsuffix .o,$(units) $(fuzz) $(bench)) \
 	$(call objs,$(wildcard tests/stub/*.c tests/loaders/*.c tests/posix/*.c contrib/examples/*.c)))
 
 # ---- tests ------------------------------------------------------------------
@@ -398,7 +414,7 @@ library_files = $(addprefix $(1)/rocm_kpack/,$(notdir $(headers))) \
 	$(addprefix $(2)/cmake/rocm-kpack/,$(cmake_package))
 library_dirs = $(1)/rocm_kpack $(2)/cmake/rocm-kpack
 
-static_libs = $(strip $(shell $(PKG_CONFIG) --static --libs $(pkgs_core)))
+static_libs = $(strip $(shell $(PKG_CONFIG) --static --libs $(pkgs_library)))
 empty :=
 semicolons = $(subst $(empty) $(empty),;,$(1))
 

@@ -39,8 +39,8 @@ static kpack_error_t classify_file(int fd, uint64_t size, struct kp_fatbin *fat,
 	KP_TRY(kp_file_pread(fd, 0, bytes, head.size, why));
 	if (kp_elf_host_probe(head))
 		return open_elf(fd, size, fat, why);
-	format = kp_format_probe(head);
-	if (!format || !format->in_hip_fatbin)
+	format = kp_format_probe_hip(head);
+	if (!format)
 		return KPACK_SUCCESS;
 	fat->kind = KP_FATBIN_BARE;
 	fat->format = format->name;

@@ -196,7 +196,7 @@ static kpack_error_t nest_any(int fd, uint64_t size, bool sections, struct kp_fa
 	format = kp_format_probe(head);
 	if (!format)
 		return KPACK_SUCCESS;
-	if (!format->in_hip_fatbin)
+	if (!kp_format_is_hip(format))
 		return nest_file(fd, size, fat, why);
 	KP_TRY(kp_fatbin_open(fd, size, fat, why));
 	return nest_bare(fat, why);

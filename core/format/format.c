@@ -12,22 +12,26 @@
 #define PAD_STEP_MIN 4096
 #define PAD_STEP_MAX 65536
 
-/* Formats with a longer magic first; text formats last. */
-static const struct kp_format *const formats[] = {
-	&kp_format_bundle,      &kp_format_ccob,   &kp_format_offload_binary,
-	&kp_format_code_object, &kp_format_cubin,  &kp_format_host_elf,
-	&kp_format_archive,     &kp_format_fatbin, &kp_format_tileir,
-	&kp_format_bitcode,     &kp_format_spirv,  &kp_format_text_bundle,
-	&kp_format_ptx,
-};
+static const struct kp_format *const hip_formats[] = {&kp_format_bundle, &kp_format_ccob,
+						      &kp_format_code_object};
+#define HIP_FORMATS (sizeof(hip_formats) / sizeof(hip_formats[0]))
 
-const struct kp_format *kp_format_probe(struct kp_span head)
+const struct kp_format *kp_format_probe_hip(struct kp_span head)
 {
-	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
-		if (formats[i]->probe(head))
-			return formats[i];
+	for (size_t i = 0; i < HIP_FORMATS; i++) {
+		if (hip_formats[i]->probe(head))
+			return hip_formats[i];
 	}
 	return NULL;
+}
+
+bool kp_format_is_hip(const struct kp_format *format)
+{
+	for (size_t i = 0; i < HIP_FORMATS; i++) {
+		if (hip_formats[i] == format)
+			return true;
+	}
+	return false;
 }
 
 /*
@@ -213,8 +217,8 @@ static kpack_error_t add_container(const struct kp_source *src, uint64_t off,
 	struct kp_span head;
 
 	KP_TRY(kp_source_head(src, off, bytes, sizeof(bytes), &head, why));
-	format = kp_format_probe(head);
-	if (!format || !format->in_hip_fatbin)
+	format = kp_format_probe_hip(head);
+	if (!format)
 		return fail_unknown(head, off, why);
 	KP_TRY(kp_containers_add(src, off, format, KP_NOWHERE, list, why));
 	if (list->count > 1)
@@ -314,22 +318,4 @@ void kp_payload_fini(struct kp_payload *payload)
 {
 	free(payload->heap);
 	*payload = (struct kp_payload){.source = {.fd = -1}};
-}
-
-const char *kp_object_type(struct kp_span head)
-{
-	const struct kp_format *format = kp_format_probe(head);
-
-	return format && format->type ? format->type : "co";
-}
-
-const char *kp_image_type(const struct kp_image *image, struct kp_span head)
-{
-	const struct kp_format *format = kp_format_probe(head);
-	const char *kind = kp_pairs_find(&image->pairs, KP_PAIR_IMAGE_KIND);
-
-	/* NVIDIA scrambles LTO-IR, so that its bytes have no magic */
-	if (!format && kind && strcmp(kind, KP_LTO_IR) == 0)
-		return "ltoir";
-	return kp_object_type(head);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Foreign formats of device code: one source file per format, one table of all formats.
+ * Foreign formats of device code: one source file per format, one table of all formats
+ * (table.c), and one of those in .hip_fatbin, which librocm_kpack reads.
  *
  * A container is a run of bytes in a source (a .hip_fatbin section, a file): an offload
  * bundle, a compressed one (CCOB), an offload binary, an archive, a host ELF.  Its
@@ -84,7 +85,6 @@ struct kp_format {
 	const char *name; /* "bundle", "ccob", "code-object" ... */
 	const char
 		*type; /* for an object: its entry type, "hsaco" ...; NULL: a container */
-	bool in_hip_fatbin; /* may occur in .hip_fatbin */
 
 	/* True if HEAD (up to KP_HEAD_SIZE bytes) can begin such a container. */
 	bool (*probe)(struct kp_span head);
@@ -132,6 +132,9 @@ extern const struct kp_format kp_format_spirv;
 
 /* Return the format of which a container begins with HEAD, or NULL. */
 const struct kp_format *kp_format_probe(struct kp_span head);
+/* The same among the formats that may occur in .hip_fatbin. */
+const struct kp_format *kp_format_probe_hip(struct kp_span head);
+bool kp_format_is_hip(const struct kp_format *format);
 
 /*
  * Find every container of SRC, the contents of .hip_fatbin: bundles, plain and

@@ -4,28 +4,6 @@
 #include "core/base/bounds.h"
 #include "core/base/alloc.h"
 
-kpack_error_t kp_object_describe(const struct kp_source *src, struct kp_object *out,
-				 struct kpackx_error *why)
-{
-	uint8_t bytes[KP_HEAD_SIZE];
-	const struct kp_format *format;
-	struct kp_span head;
-	kpack_error_t err = KPACK_SUCCESS;
-
-	*out = (struct kp_object){.type = "co"};
-	KP_TRY(kp_source_head(src, 0, bytes, sizeof(bytes), &head, why));
-	format = kp_format_probe(head);
-	if (!format || !format->type)
-		return KPACK_SUCCESS;
-	out->format = format;
-	out->type = format->type;
-	if (format->describe)
-		err = format->describe(src, out, why);
-	if (err)
-		kp_object_fini(out);
-	return err;
-}
-
 void kp_object_fini(struct kp_object *object)
 {
 	for (size_t i = 0; i < object->n_kernels; i++) {

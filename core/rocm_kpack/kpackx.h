@@ -144,7 +144,8 @@ KPACK_API kpack_error_t kpackx_generic_target(const char *target, char *out,
  * KERNEL_NOT_FOUND      the binary has no such wrapper, or no longer has device code
  * ARCH_NOT_FOUND        the binary has code, but for none of the architectures
  * DECOMPRESSION_FAILED  the code is compressed and does not decode
- * NOT_IMPLEMENTED       a format or compression method that is not supported
+ * NOT_IMPLEMENTED       a format or compression method that is not supported: zlib, which
+ *                       only old compilers use
  * OUT_OF_MEMORY
  */
 KPACK_API kpack_error_t kpackx_load_embedded(const char *binary_path, uint32_t co_index,

@@ -54,3 +54,29 @@ answered() { # how many functions did what they must
 	./amd_client "$T" >out
 	[ "$(answered out)" = 14 ]
 }
+
+@test "it reads bundles compressed with zstd, and says that it cannot read zlib" {
+	case $KPACK_MODE in asan | tsan) return ;; esac # Python lacks their run time
+	cat >embedded.py <<-'END'
+		import ctypes, os, struct, sys, zlib
+		sys.path.insert(0, os.environ["tools"])
+		import mkfat
+		class Error(ctypes.Structure):
+		    _fields_ = [("code", ctypes.c_int), ("errno", ctypes.c_int), ("text", ctypes.c_char * 240)]
+		lib = ctypes.CDLL(os.environ["KPACK_BIN"] + "/librocm_kpack.so.0")
+		plain = mkfat.bundle([("gfx942", b"code for gfx942")], 0, 4096)
+		zipped = struct.pack("<4sHHIQ", b"CCOB", 1, 0, len(plain), 0) + zlib.compress(plain)
+		for data, want in ((plain, 0), (mkfat.bundle([("gfx942", b"code for gfx942")], 3, 4096), 0), (zipped, 8)):
+		    open("embedded", "wb").write(data)
+		    code, size, why = ctypes.c_void_p(), ctypes.c_size_t(), Error()
+		    arches = (ctypes.c_char_p * 1)(b"gfx942")
+		    got = lib.kpackx_load_embedded(b"embedded", 0, arches, 1, ctypes.byref(code), ctypes.byref(size),
+		                                   ctypes.byref(why))
+		    assert got == want, (got, want, why.text)
+		    if got == 0:
+		        assert ctypes.string_at(code.value, size.value) == b"code for gfx942"
+		        lib.kpack_free_code_object(code)
+		assert why.text == b"ccob at offset 0: method 0 (zlib) is not built in, only zstd", why.text
+	END
+	tools=$tools $python embedded.py
+}

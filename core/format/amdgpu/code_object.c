@@ -261,7 +261,6 @@ static kpack_error_t parse_code_object(const struct kp_source *src, uint64_t off
 const struct kp_format kp_format_code_object = {
 	.name = "code-object",
 	.type = "hsaco",
-	.in_hip_fatbin = true,
 	.probe = probe_code_object,
 	.parse = parse_code_object,
 	.describe = describe_code_object,

@@ -223,7 +223,6 @@ static kpack_error_t parse_bundle(const struct kp_source *src, uint64_t off,
 
 const struct kp_format kp_format_bundle = {
 	.name = "bundle",
-	.in_hip_fatbin = true,
 	.probe = kp_bundle_probe,
 	.parse = parse_bundle,
 };

@@ -372,6 +372,14 @@ static kpack_error_t zlib_measure(const struct kp_source *src, uint64_t decoded,
 
 /* ---- container ---- */
 
+bool kp_ccob_form_ok(const struct kp_ccob_form *form)
+{
+	int most = form->method == KP_CCOB_ZSTD ? 22 : 9;
+
+	return kp_ccob_header_size(form->version) && form->method <= KP_CCOB_ZSTD &&
+	       form->level >= 0 && form->level <= most;
+}
+
 static bool probe_ccob(struct kp_span head)
 {
 	return kp_span_starts(head, "CCOB", 4);
@@ -386,7 +394,7 @@ static kpack_error_t find_method(unsigned number, const struct method **out,
 	*out = number == 1 ? &zstd_method : NULL;
 	if (number == 0)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "method 0: built without zlib");
+			       "method 0 (zlib) is not built in, only zstd");
 #endif
 	if (!*out)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
@@ -553,7 +561,6 @@ static kpack_error_t load_ccob(const struct kp_source *src, const struct kp_cont
 
 const struct kp_format kp_format_ccob = {
 	.name = "ccob",
-	.in_hip_fatbin = true,
 	.probe = probe_ccob,
 	.parse = parse_ccob,
 	.load = load_ccob,

@@ -171,14 +171,6 @@ kpack_error_t kp_ccob_form_read(const struct kp_source *src, const struct kp_con
 	return KPACK_SUCCESS;
 }
 
-bool kp_ccob_form_ok(const struct kp_ccob_form *form)
-{
-	int most = form->method == KP_CCOB_ZSTD ? 22 : 9;
-
-	return kp_ccob_header_size(form->version) && form->method <= KP_CCOB_ZSTD &&
-	       form->level >= 0 && form->level <= most;
-}
-
 uint64_t kp_ccob_hash(struct kp_span payload)
 {
 	uint8_t digest[16];

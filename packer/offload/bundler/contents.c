@@ -201,13 +201,11 @@ bool bundler_contents_is_mark(struct bundler_contents *p, size_t number)
  */
 static const struct kp_format *format_of(struct kp_span head, bool first)
 {
-	const struct kp_format *format = kp_format_probe(head);
-
 	if (kp_bundle_probe(head))
 		return &kp_format_bundle;
 	if (is_ccob(head))
 		return &kp_format_ccob;
-	return !first && format && format->in_hip_fatbin ? format : NULL;
+	return first ? NULL : kp_format_probe_hip(head);
 }
 
 static kpack_error_t print_ccob(const struct bundler *b, struct bundler_contents *p,

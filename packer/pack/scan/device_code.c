@@ -271,7 +271,7 @@ static void find_counted(const struct settler *s, bool *count)
 
 	for (size_t c = 0; c < list->count; c++)
 		count[c] = list->items[c].inside == KP_NOWHERE &&
-			   list->items[c].format->in_hip_fatbin;
+			   kp_format_is_hip(list->items[c].format);
 	for (size_t i = 0; i < list->n_images; i++)
 		if (list->images[i].inside != KP_NOWHERE)
 			count[list->images[i].container] = false;
