@@ -16,7 +16,7 @@ MODE   ?= release
 O      ?= build/$(MODE)
 PREFIX ?= /usr/local
 LIBDIR ?= lib# below PREFIX, or absolute
-VERSION := 0.1.0
+VERSION := 0.1.0# and KPACKX_VERSION_...
 API_VERSION := 0.1.0# the version of AMD's library whose interface this one has
 
 modes := release debug asan tsan fuzz
@@ -387,8 +387,7 @@ bashdir = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
 zshdir  = $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 fishdir = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 incdir  = $(DESTDIR)$(PREFIX)/include
-runlib  = $(if $(filter /%,$(LIBDIR)),$(LIBDIR),$(PREFIX)/$(LIBDIR))
-libdir  = $(DESTDIR)$(runlib)
+libdir  = $(DESTDIR)$(if $(filter /%,$(LIBDIR)),$(LIBDIR),$(PREFIX)/$(LIBDIR))
 pcdir   = $(libdir)/pkgconfig
 bash_completions := $(wildcard contrib/completion/*.bash)
 zsh_completions  := $(wildcard contrib/completion/_*)
@@ -414,12 +413,14 @@ library_files = $(addprefix $(1)/rocm_kpack/,$(notdir $(headers))) \
 	$(addprefix $(2)/cmake/rocm-kpack/,$(cmake_package))
 library_dirs = $(1)/rocm_kpack $(2)/cmake/rocm-kpack
 
-static_libs = $(strip $(shell $(PKG_CONFIG) --static --libs $(pkgs_library)))
+# What programs with the static library need, and what they need more with -static
+needed_libs = $(strip $(libs_library)) -pthread
+static_libs = $(strip $(shell $(PKG_CONFIG) --static --libs $(pkgs_library))) -pthread
 empty :=
 semicolons = $(subst $(empty) $(empty),;,$(1))
 
 # Fill in a template, with fixed permissions: $(call fill,NAME,DIRECTORY,SED OPTIONS)
-fill = sed -e 's|@VERSION@|$(API_VERSION)|' $(3) core/$(1).in >$(2)/$(1) && chmod 644 $(2)/$(1)
+fill = sed -e 's|@VERSION@|$(VERSION)|' -e 's|@API_VERSION@|$(API_VERSION)|' $(3) core/$(1).in >$(2)/$(1) && chmod 644 $(2)/$(1)
 
 define put_library
 	install -d $(call library_dirs,$(1),$(2))
@@ -430,7 +431,7 @@ define put_library
 	include=$$(realpath -ms --relative-to=$(2) $(1)) && \
 	pointer=$$(echo __SIZEOF_POINTER__ | $(CC) -E -P -) && \
 	for f in $(cmake_package); do $(call fill,$$f,$(2)/cmake/rocm-kpack, \
-		-e 's|@LIBS@|$(call semicolons,$(static_libs))|' \
+		-e 's|@LIBS@|$(call semicolons,$(needed_libs))|' \
 		-e "s|@INCLUDEDIR@|$$include|" -e "s|@POINTER@|$$pointer|") || exit 1; done
 endef
 
@@ -464,7 +465,7 @@ install: ## install the built files, the library privately: PREFIX=/usr/local LI
 	install -m 644 contrib/systemd/user/$(service) $(unitdir)/user
 	$(call put_library,$(libdir)/$(private)/include,$(libdir)/$(private)/lib)
 	for f in $(modules); do $(call fill,$$f,$(pcdir), \
-		-e 's|@LIBS@|$(static_libs)|' -e 's|@LIBDIR@|$(runlib)/$(private)/lib|') || exit 1; done
+		-e 's|@LIBS@|$(needed_libs)|' -e 's|@STATIC_LIBS@|$(static_libs)|') || exit 1; done
 
 uninstall: ## remove the installed files
 	rm -f $(bindir)/kpackfs $(bindir)/kpack $(addprefix $(bindir)/,$(links)) $(sbindir)/mount.kpackfs \

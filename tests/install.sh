@@ -3,7 +3,8 @@
 # is left.  Prints TAP.  The root has a file of another owner, which must survive.
 #
 # Programs are built with the installed library as README.md and rocm_kpack(3) say,
-# directly from the root: no package was made of it, no LD_LIBRARY_PATH is set.
+# directly from the root: no package was made of it, no LD_LIBRARY_PATH is set, unless a
+# test does.
 # shellcheck disable=SC2317 # t calls them
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -65,18 +66,64 @@ build_c() # OUT FILE OPTION...; with the flags of pkg-config
 	# shellcheck disable=SC2046,SC2086 # lists of options
 	cc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror "$@" -o "$out" "$source" $(kpack_config $options)
 }
+build_c_rpath() # as build_c; the program finds the library
+{
+	build_c "$@" "-Wl,-rpath,$(kpack_config --variable=libdir)"
+}
 build_cxx()
 {
 	cp "$2" "$1.cpp"
 	# shellcheck disable=SC2046,SC2086
-	c++ -std=c++17 -Wall -Wextra -Werror -o "$1" "$1.cpp" $(kpack_config $options)
+	c++ -std=c++17 -Wall -Wextra -Werror -o "$1" "$1.cpp" $(kpack_config $options) \
+		"-Wl,-rpath,$(kpack_config --variable=libdir)"
 }
 pkg_config_builds() # DIRECTORY OF rocm_kpack.pc
 {
 	pc=$1
 	options="--cflags --libs"
-	build_c "$work/c" tests/link/uses.c && right "$work/c" &&
+	build_c_rpath "$work/c" tests/link/uses.c && right "$work/c" &&
 		build_cxx "$work/cxx" tests/link/uses.c && right "$work/cxx"
+}
+pkg_config_sets_no_path() # the program has no path, and its user says where the library is
+{
+	pc=$usr/lib/pkgconfig
+	options="--cflags --libs"
+	build_c "$work/pathless" tests/link/uses.c && ! right "$work/pathless" &&
+		LD_LIBRARY_PATH=$own/lib right "$work/pathless" &&
+		! readelf -d "$work/pathless" | grep -E 'RPATH|RUNPATH' && ! grep -F "$root" "$work/pathless"
+}
+needs_only() # PROGRAM LIBRARY...
+{
+	program=$1
+	shift
+	printf '%s\n' "$@" libc.so.6 | sort >"$work/may"
+	readelf -d "$program" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | grep -v '^ld-linux' | sort | diff "$work/may" -
+}
+static_needs_no_more() # than librocm_kpack.so, even if the linker drops nothing
+{
+	pc=$usr/lib/pkgconfig
+	options="--cflags --libs"
+	module=rocm_kpack_static build_c "$work/c-static" tests/link/uses.c -Wl,--no-as-needed &&
+		right "$work/c-static" && needs_only "$work/c-static" libelf.so.1 libxxhash.so.0 libzstd.so.1 &&
+		needs_only "$own/lib/librocm_kpack.so.0" libelf.so.1 libxxhash.so.0 libzstd.so.1
+}
+static_static() # the static module, too, knows what -static needs
+{
+	pc=$usr/lib/pkgconfig
+	options="--static --cflags --libs"
+	module=rocm_kpack_static build_c "$work/static" tests/link/uses.c -static && right "$work/static" &&
+		! readelf -d "$work/static" | grep NEEDED
+}
+versions()
+{
+	pc=$usr/lib/pkgconfig
+	version=$(sed -n 's/^VERSION := \([0-9.]*\).*/\1/p' Makefile)
+	api=$(sed -n 's/^API_VERSION := \([0-9.]*\).*/\1/p' Makefile)
+	for module in rocm_kpack rocm_kpack_static; do
+		[ "$(kpack_config --modversion)" = "$version" ] &&
+			[ "$(kpack_config --variable=api_version)" = "$api" ] || return 1
+	done
+	module=rocm_kpack
 }
 pkg_config_builds_static()
 {
@@ -178,6 +225,10 @@ t "the static module is there" holds lib/pkgconfig/rocm_kpack_static.pc
 t "programs built with pkg-config run" pkg_config_builds "$usr/lib/pkgconfig"
 t "they use the private library" uses "$work/c" "$own/lib/librocm_kpack.so.0"
 t "programs built with pkg-config --static run" pkg_config_builds_static "$usr/lib/pkgconfig"
+t "pkg-config sets no path" pkg_config_sets_no_path
+t "the static library needs what the shared one needs" static_needs_no_more
+t "programs built with the static module run with -static" static_static
+t "the modules have our version, and AMD's" versions
 t "programs built with CMake run" cmake_builds "$own"
 t "they use the private library" uses "$work/cmake/uses-cxx" "$own/lib/librocm_kpack.so.0"
 t "programs built with CMake, static, run" cmake_builds "$own" -DSTATIC=ON
@@ -196,7 +247,7 @@ put_and_get()
 	pc=$usr/lib/pkgconfig
 	options="--cflags --libs"
 	for i in 1 2; do
-		example "$i" && build_c "$work/example$i" "$work/example$i.c" || return 1
+		example "$i" && build_c_rpath "$work/example$i" "$work/example$i.c" || return 1
 	done
 	"$work/example2" "$work/y.kpack" lib/y.so#0 gfx942 <"$work/want" &&
 		/usr/bin/python3 tests/integration/readkpack.py cat "$work/y.kpack" lib/y.so#0 gfx942 |
@@ -229,7 +280,7 @@ beside_theirs()
 {
 	pc=$usr/lib/pkgconfig
 	options="--cflags --libs"
-	LIBRARY_PATH=$usr/lib build_c "$work/beside" tests/link/uses.c && right "$work/beside"
+	LIBRARY_PATH=$usr/lib build_c_rpath "$work/beside" tests/link/uses.c && right "$work/beside"
 }
 t "a program is built with the private one beside AMD's" beside_theirs
 t "it uses the private library" uses "$work/beside" "$own/lib/librocm_kpack.so.0"

@@ -10,9 +10,10 @@
  *    `kpackfs` shows the contents of archives as such files.
  *  - Loaded kernels are kept; the least recently used one makes room.
  *
- *   cc -std=c11 -D_GNU_SOURCE library.c -o library $(pkg-config --cflags --libs
- *   rocm_kpack) library --device gfx942 --archives /opt/rocm/.kpack --legacy /mnt/kernels
- *   \
+ *   cc -std=c11 -D_GNU_SOURCE library.c -o library \
+ *      $(pkg-config --cflags --libs rocm_kpack) \
+ *      -Wl,-rpath,$(pkg-config --variable=libdir rocm_kpack)
+ *   library --device gfx942 --archives /opt/rocm/.kpack --legacy /mnt/kernels \
  *           --cache 2 256/single 512/double 256/single
  *
  * A plan is LENGTH/PRECISION.  Its kernel has the key rocfft/ARCH/LENGTH/PRECISION/kernel

@@ -17,7 +17,8 @@
  *
  *   cc -std=c11 -D_GNU_SOURCE -shared -fPIC -pthread runtime.c -o libamdhip64.so.5 \
  *      -Wl,-soname,libamdhip64.so.5 -Wl,--version-script=runtime.map \
- *      $(pkg-config --cflags --libs rocm_kpack)
+ *      $(pkg-config --cflags --libs rocm_kpack) \
+ *      -Wl,-rpath,$(pkg-config --variable=libdir rocm_kpack)
  *   LD_LIBRARY_PATH=. EXAMPLE_DEVICES="gfx1103 gfx90a:sramecc+:xnack-" PROGRAM
  *
  *   gpu 0 gfx1103: librocrand.so.1#0: 1234 bytes, crc32 0123abcd, from an archive

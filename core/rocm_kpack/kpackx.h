@@ -18,6 +18,17 @@
 extern "C" {
 #endif
 
+/* The version of the library that these declarations are of; AMD's has another. */
+#define KPACKX_VERSION_MAJOR 0
+#define KPACKX_VERSION_MINOR 1
+#define KPACKX_VERSION_PATCH 0
+/* As one number: 0.1.0 is 100, 1.2.3 is 10203. */
+#define KPACKX_VERSION                                                                   \
+	(KPACKX_VERSION_MAJOR * 10000 + KPACKX_VERSION_MINOR * 100 + KPACKX_VERSION_PATCH)
+
+/* The version of the library that is called, as "0.1.0".  The string is static. */
+KPACK_API const char *kpackx_version(void);
+
 /*
  * Why a call failed.  The caller owns the struct, zeroes it, passes it in and reads it
  * after a failure; NULL may be passed instead.  Untouched on success.

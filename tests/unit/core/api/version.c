@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/rocm_kpack/kpackx.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+static void the_version_is_the_builds(void **state)
+{
+	char text[64];
+
+	(void)state;
+	assert_string_equal(kpackx_version(), KP_VERSION);
+	snprintf(text, sizeof(text), "%d.%d.%d", KPACKX_VERSION_MAJOR,
+		 KPACKX_VERSION_MINOR, KPACKX_VERSION_PATCH);
+	assert_string_equal(text, KP_VERSION);
+	snprintf(text, sizeof(text), "%d.%d.%d", KPACKX_VERSION / 10000,
+		 KPACKX_VERSION / 100 % 100, KPACKX_VERSION % 100);
+	assert_string_equal(text, KP_VERSION);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_version_is_the_builds),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
