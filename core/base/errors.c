@@ -5,7 +5,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include "core/rocm_kpack/kpack.h"
 
 #define CODE(code, text) [code] = {#code, text}
 

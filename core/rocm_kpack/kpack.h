@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reading kpack archives, and finding the code object that a converted binary needs.
- * Compatible with AMD's rocm_kpack/kpack.h: same names, argument order, values and ABI.
+ * The fourteen calls of AMD's rocm_kpack/kpack.h, and no others: same names, argument
+ * order, values and ABI.  kpackx.h has the others, so that a program for AMD's library may
+ * define such names itself.
  *
  * Ownership.  A string that an archive returns is borrowed until kpack_close.  The caller
  * owns kernel data and frees it with kpack_free_kernel; it owns code objects and frees
@@ -12,11 +14,8 @@
  * no other thread still use the archive.  Any number of threads may load through one
  * cache; only for kpack_cache_destroy must no other thread still use the cache.
  *
- * Errors.  Outputs are written on success only.  kpack_get_last_error, and the kpackx_*
- * variants in kpackx.h, say in words why a call failed.
- *
- * The last five calls are not in AMD's header.  They come from kpack's design paper and
- * do not conflict with AMD's calls; kpack_design.h has the paper's calls that do.
+ * Errors.  Outputs are written on success only.  kpack_get_last_error and the kpackx_*
+ * variants, in kpackx.h, say in words why a call failed.
  */
 #ifndef ROCM_KPACK_KPACK_H
 #define ROCM_KPACK_KPACK_H
@@ -184,72 +183,6 @@ KPACK_API void kpack_free_code_object(void *code_object);
 KPACK_API kpack_error_t kpack_enumerate_architectures(const char *archive_path,
 						      kpack_arch_callback_t callback,
 						      void *user_data);
-
-/* ---- beyond AMD's header: the design paper's calls ---- */
-
-/*
- * Describe CODE in words, such as "no such file"; an unknown code is "unknown error".
- * The string is static, never NULL, and the same in every locale.
- */
-KPACK_API const char *kpack_error_string(kpack_error_t code);
-
-/*
- * Return why this thread's most recent failed call on ARCHIVE failed: one line that names
- * object, field and value, in UTF-8 without control bytes; "" when no call failed.  A
- * call that succeeds does not change the text.  ARCHIVE NULL: this thread's most recent
- * failed kpack_open.  Each archive keeps the texts of 4096 threads.  A thread beyond
- * these, or one for which memory runs out, keeps only the text of its most recent such
- * failure, and gets "" for its other archives.
- *
- * The text belongs to this thread.  It is borrowed until this thread's next call on
- * ARCHIVE, and at most until kpack_close.
- */
-KPACK_API const char *kpack_get_last_error(kpack_archive_t archive);
-
-/*
- * All architectures that the archive declares, in stored order: an array of *count
- * strings followed by a NULL.  Borrowed until kpack_close; every call returns the same
- * array.
- * INVALID_ARGUMENT: a NULL argument.  OUT_OF_MEMORY.
- */
-KPACK_API kpack_error_t kpack_get_architectures(kpack_archive_t archive,
-						const char ***arches, size_t *count);
-
-/*
- * The names that kpack_get_kernel accepts for kernels of BINARY_NAME for ARCH: the key
- * BINARY_NAME itself, its indices ("BINARY_NAME#3") and the keys below it as a directory
- * ("BINARY_NAME/...").  "" as BINARY_NAME: every key with an entry for ARCH.  The names
- * are in bytewise order, but "x#2" comes before "x#10"; *kernel_names is an array of
- * *count strings followed by a NULL.  No name at all is not an error.
- *
- * Borrowed until kpack_close; the same arguments give the same array, in every thread.
- * INVALID_ARGUMENT: a NULL argument.  OUT_OF_MEMORY.
- */
-KPACK_API kpack_error_t kpack_list_kernels(kpack_archive_t archive,
-					   const char *binary_name, const char *arch,
-					   const char ***kernel_names, size_t *count);
-
-/*
- * The table of contents' record of a kernel as one JSON object in UTF-8.  The kernel is
- * found as kpack_get_kernel finds it:
- *
- *   {"binary":"lib/libx.so#0","arch":"gfx942","type":"hsaco","ordinal":0,
- *    "original_size":7472,"stored_size":2113,"metadata":{"path":"..."}}
- *
- * "metadata" is present when the entry has metadata.  Byte strings become hexadecimal
- * digits, extensions {"ext":5,"data":"00ff"}, NaN and infinities null, invalid UTF-8
- * U+FFFD, and keys that are not strings their JSON text; integers are exact; the first of
- * equal keys counts.  *size is in bytes, without the NUL.  Borrowed until kpack_close;
- * the same arguments give the same text, in every thread.
- *
- * INVALID_ARGUMENT: a NULL argument.  KERNEL_NOT_FOUND: no such entry.  OUT_OF_MEMORY,
- * also for more than 1 MiB of JSON.
- */
-KPACK_API kpack_error_t kpack_get_kernel_metadata(kpack_archive_t archive,
-						  const char *binary_name,
-						  const char *arch,
-						  const char **metadata_json,
-						  size_t *size);
 
 #ifdef __cplusplus
 }

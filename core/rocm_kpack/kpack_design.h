@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Source compatibility with the C API of kpack's design paper.  kpack.h has most of the
- * paper's calls, but declares two of them with the parameters of AMD's library.  This
- * header declares these two with the paper's parameters, under the paper's names.
+ * Source compatibility with the C API of kpack's design paper.  kpack.h and kpackx.h have
+ * the paper's calls, but two of them with the parameters of AMD's library.  This header
+ * declares these two with the paper's parameters, under the paper's names.
  *
- * Include this header instead of kpack.h, or with it in any order.  Code that includes it
+ * Include this header instead of kpack.h, or with the others in any order.  Code that includes it
  * cannot call AMD's kpack_get_kernel and kpack_free_kernel by name.
  */
 #ifndef ROCM_KPACK_KPACK_DESIGN_H
 #define ROCM_KPACK_KPACK_DESIGN_H
 
 #include "kpack.h" /* before its names become macros */
+#include "kpackx.h"
 
 #ifdef __cplusplus
 extern "C" {

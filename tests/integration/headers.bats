@@ -68,3 +68,38 @@ compile()
 	compile c c11 "$work/amd.c"
 	compile c++ c++17 "$work/amd.c"
 }
+
+@test "kpack.h leaves all other names to programs for AMD's library" {
+	cat >"$work/own.c" <<-'C'
+		#include <rocm_kpack/kpack.h>
+		static const char *kpack_error_string(kpack_error_t code)
+		{
+			return code == KPACK_SUCCESS ? "none" : "some";
+		}
+		static const char *kpack_get_last_error(void) { return ""; }
+		static int kpack_get_architectures(int x) { return x; }
+		static int kpack_list_kernels(int x) { return x; }
+		static int kpack_get_kernel_metadata(int x) { return x; }
+		static int kpackx_version(int x) { return x; }
+		typedef struct kpack_kernel { int x; } *kpack_kernel_t;
+		int main(void)
+		{
+			struct kpack_kernel kernel = { kpackx_version(0) };
+			kpack_kernel_t own = &kernel;
+
+			return kpack_error_string(KPACK_SUCCESS)[0] == kpack_get_last_error()[0] ||
+			       kpack_get_architectures(own->x) || kpack_list_kernels(0) ||
+			       kpack_get_kernel_metadata(0);
+		}
+	C
+	compile c c11 "$work/own.c"
+	compile c++ c++17 "$work/own.c"
+}
+
+@test "kpack.h declares AMD's fourteen calls" {
+	echo '#include <rocm_kpack/kpack.h>' | "${CC:-cc}" -E -P -I"$KPACK_SRC/core" - |
+		grep -oE '\bkpackx?_[a-z_]+\(' | sort -u >"$work/ours"
+	grep '^AMD_API' "$KPACK_SRC/tests/stub/amd_kpack.h" | grep -oE '\bkpack_[a-z_]+\(' | sort -u >"$work/amd"
+	[ "$(wc -l <"$work/amd")" = 14 ]
+	diff "$work/amd" "$work/ours"
+}
