@@ -160,39 +160,25 @@ static struct kp_toc_blob stored_place(const struct kpack_archive *a, uint32_t o
 				    kp_frame_at(a->frames, ordinal + 1) - at - 4};
 }
 
-static struct kp_span meta_map(const struct kp_toc *toc, const struct kp_toc_entry *e)
-{
-	if (e->meta == 0)
-		return (struct kp_span){0};
-	return (struct kp_span){toc->bytes + e->meta, toc->used - e->meta};
-}
-
 /* Find the size of an entry that states none: from its blob, or its frame's header. */
 static bool find_size(const struct kpack_archive *a, struct kp_toc_entry *e,
 		      struct kp_toc_blob at)
 {
 	uint8_t head[KP_ZSTD_HEAD];
 	size_t n = at.size < sizeof(head) ? (size_t)at.size : sizeof(head);
-	struct kp_meta meta;
 
 	if (a->toc.scheme == KPACK_COMPRESSION_NOOP) {
 		e->size = at.size;
 		return true;
 	}
-	kp_meta_parse(meta_map(&a->toc, e), &meta);
-	return !meta.chunk && /* its first frame is only the first chunk */
+	return !e->meta.has_chunk && /* its first frame is only the first chunk */
 	       !kp_file_pread(a->fd, at.offset, head, n, NULL) &&
 	       kp_zstd_content_size((struct kp_span){head, n}, &e->size);
 }
 
-static uint64_t size_limit(const struct kp_toc *toc, const struct kp_toc_entry *e)
+static uint64_t size_limit(const struct kp_toc_entry *e)
 {
-	struct kp_meta meta;
-
-	if (e->size <= KP_OBJECT_MAX)
-		return KP_OBJECT_MAX;
-	kp_meta_parse(meta_map(toc, e), &meta);
-	return meta.chunk ? KP_CHUNKED_MAX : KP_OBJECT_MAX;
+	return e->meta.has_chunk ? KP_CHUNKED_MAX : KP_OBJECT_MAX;
 }
 
 /* Whether the entry must be refused; adds the fault. */
@@ -227,10 +213,10 @@ static bool refuse_entry(struct kp_toc *toc, struct kp_toc_entry *e, void *arg)
 			(unsigned long long)e->size, (unsigned long long)at.size);
 		return true;
 	}
-	if (e->size > size_limit(toc, e)) {
+	if (e->size > size_limit(e)) {
 		kp_toc_entry_fault(toc, e, true, "original_size %llu, limit %llu",
 				   (unsigned long long)e->size,
-				   (unsigned long long)size_limit(toc, e));
+				   (unsigned long long)size_limit(e));
 		return true;
 	}
 	return false;
@@ -499,14 +485,18 @@ const struct kp_toc *kp_archive_toc(const struct kpack_archive *a)
 
 void kp_archive_meta(const struct kpack_archive *a, size_t entry, struct kp_meta *out)
 {
-	kp_meta_parse(meta_map(&a->toc, &a->toc.entries[entry]), out);
-	if (a->toc.scheme == KPACK_COMPRESSION_NOOP)
-		out->chunk = 0; /* plain bytes have no frames */
+	kp_toc_meta(&a->toc, &a->toc.entries[entry], out);
+}
+
+struct kp_decoding_facts kp_archive_decoding_facts(const struct kpack_archive *a,
+						   size_t entry)
+{
+	return kp_toc_decoding_facts(&a->toc, &a->toc.entries[entry]);
 }
 
 struct kp_span kp_archive_meta_raw(const struct kpack_archive *a, size_t entry)
 {
-	struct kp_span map = meta_map(&a->toc, &a->toc.entries[entry]);
+	struct kp_span map = kp_toc_meta_map(&a->toc, &a->toc.entries[entry]);
 	struct kp_mp c;
 
 	if (map.size == 0)

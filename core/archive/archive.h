@@ -87,6 +87,9 @@ bool kp_archive_find_kernel(const struct kpack_archive *a, struct kp_span name,
 const char *kp_archive_refusal(const struct kpack_archive *a, struct kp_span name,
 			       struct kp_span arch);
 void kp_archive_meta(const struct kpack_archive *a, size_t entry, struct kp_meta *out);
+/* The fields of the metadata that decoding needs: as kp_archive_meta, but fast. */
+struct kp_decoding_facts kp_archive_decoding_facts(const struct kpack_archive *a,
+						   size_t entry);
 /* The metadata map as stored (MessagePack); empty: none. */
 struct kp_span kp_archive_meta_raw(const struct kpack_archive *a, size_t entry);
 

@@ -66,18 +66,15 @@ static kpack_error_t open_chunks(struct kp_chunks *c, const struct kpack_archive
 {
 	struct kp_seek_row *rows;
 	struct kp_entry_info info;
-	struct kp_meta meta;
 	kpack_error_t err;
 	uint32_t n;
 
 	kp_archive_entry(a, entry, &info);
-	kp_archive_meta(a, entry, &meta);
-	if (meta.chunk < KP_CHUNK_MIN || meta.chunk > KP_CHUNK_MAX)
+	c->chunk = kp_archive_decoding_facts(a, entry).chunk;
+	if (c->chunk < KP_CHUNK_MIN || c->chunk > KP_CHUNK_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "metadata: chunk %llu is outside %d..%d",
-			       (unsigned long long)meta.chunk, KP_CHUNK_MIN,
-			       KP_CHUNK_MAX);
-	c->chunk = meta.chunk;
+			       (unsigned long long)c->chunk, KP_CHUNK_MIN, KP_CHUNK_MAX);
 	c->size = info.size;
 	KP_TRY(kp_archive_source(a, entry, &c->stored, why));
 	KP_TRY(kp_seek_table_read(&c->stored, &rows, &n, why));

@@ -5,13 +5,12 @@
 
 static const char DIFFERS[] = "content does not match its xxh3";
 
-kpack_error_t kp_digest_init(struct kp_digest *d, const struct kp_meta *meta,
+kpack_error_t kp_digest_init(struct kp_digest *d, const uint8_t *xxh3,
 			     struct kpackx_error *why)
 {
-	*d = (struct kp_digest){0};
-	if (!meta->has_xxh3)
+	*d = (struct kp_digest){.want = xxh3};
+	if (!xxh3)
 		return KPACK_SUCCESS;
-	memcpy(d->want, meta->xxh3, sizeof(d->want));
 	d->hash = kp_hasher_new();
 	return d->hash ? KPACK_SUCCESS : kp_fail_memory(why, 0, "hashing");
 }

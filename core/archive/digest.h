@@ -4,16 +4,18 @@
 #define KP_CORE_ARCHIVE_DIGEST_H
 
 #include "core/base/errors.h"
-#include "core/toc/meta.h"
 
 struct kp_digest {
 	struct kp_hasher
 		*hash; /* NULL: the entry has no xxh3, and every check succeeds */
-	uint8_t want[16];
+	const uint8_t *want;
 };
 
-/* OUT_OF_MEMORY.  kp_digest_fini also accepts a zeroed digest. */
-kpack_error_t kp_digest_init(struct kp_digest *d, const struct kp_meta *meta,
+/*
+ * XXH3 has 16 bytes, and is borrowed until fini; NULL: the entry has none.
+ * OUT_OF_MEMORY.  kp_digest_fini also accepts a zeroed digest.
+ */
+kpack_error_t kp_digest_init(struct kp_digest *d, const uint8_t *xxh3,
 			     struct kpackx_error *why);
 void kp_digest_fini(struct kp_digest *d);
 

@@ -43,10 +43,9 @@ static kpack_error_t check_frames(const struct kp_source *stored, uint64_t size,
 static bool has_chunks(const struct kpack_archive *a, size_t entry)
 {
 	struct kp_chunks *c;
-	struct kp_meta meta;
 
-	kp_archive_meta(a, entry, &meta);
-	if (!meta.chunk || kp_chunks_open(a, entry, &c, NULL) != KPACK_SUCCESS)
+	if (!kp_archive_decoding_facts(a, entry).chunk ||
+	    kp_chunks_open(a, entry, &c, NULL) != KPACK_SUCCESS)
 		return false;
 	kp_chunks_close(c);
 	return true;

@@ -45,14 +45,13 @@ static kpack_error_t open_pass(struct kp_pass *p, const struct kpack_archive *a,
 			       size_t entry, uint64_t window_max,
 			       struct kpackx_error *why)
 {
+	struct kp_decoding_facts facts = kp_archive_decoding_facts(a, entry);
 	struct kp_entry_info info;
-	struct kp_meta meta;
 
 	kp_archive_entry(a, entry, &info);
-	kp_archive_meta(a, entry, &meta);
 	p->size = info.size;
 	KP_TRY(kp_archive_source(a, entry, &p->stored, why));
-	KP_TRY(kp_digest_init(&p->digest, &meta, why));
+	KP_TRY(kp_digest_init(&p->digest, facts.xxh3, why));
 	if (is_plain(a))
 		return KPACK_SUCCESS;
 	KP_TRY(kp_frames_open(&p->stored, KP_FRAMES_PIECES, &p->frames, why));

@@ -203,10 +203,8 @@ static kpack_error_t read_frames(const struct range *r, const struct kp_source *
 static kpack_error_t read_range(const struct range *r, struct kpackx_error *why)
 {
 	struct kp_source stored;
-	struct kp_meta meta;
 
-	kp_archive_meta(r->archive, r->entry, &meta);
-	if (meta.chunk)
+	if (kp_archive_decoding_facts(r->archive, r->entry).chunk)
 		return read_chunks(r, why);
 	KP_TRY(kp_archive_source(r->archive, r->entry, &stored, why));
 	if (strcmp(kp_archive_scheme(r->archive), "none") == 0)

@@ -67,19 +67,18 @@ static kpack_error_t advance_frames(struct kp_stream *s, uint64_t until,
 static kpack_error_t open_stream(struct kp_stream *s, bool chunks,
 				 struct kpackx_error *why)
 {
+	struct kp_decoding_facts facts = kp_archive_decoding_facts(s->archive, s->entry);
 	struct kp_entry_info info;
-	struct kp_meta meta;
 
 	kp_archive_entry(s->archive, s->entry, &info);
-	kp_archive_meta(s->archive, s->entry, &meta);
 	s->size = info.size;
 	KP_TRY(kp_archive_source(s->archive, s->entry, &s->stored, why));
-	KP_TRY(kp_digest_init(&s->digest, &meta, why));
+	KP_TRY(kp_digest_init(&s->digest, facts.xxh3, why));
 	if (strcmp(kp_archive_scheme(s->archive), "none") == 0) {
 		s->advance = advance_plain;
 		return KPACK_SUCCESS;
 	}
-	if (meta.chunk && chunks) {
+	if (facts.chunk && chunks) {
 		s->advance = advance_chunks;
 		return kp_chunks_open(s->archive, s->entry, &s->chunks, why);
 	}

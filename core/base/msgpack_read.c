@@ -3,7 +3,8 @@
 #include "bounds.h"
 
 static const uint8_t FIXMAP = 0x80, FIXARRAY = 0x90, FIXSTR = 0xa0, NIL = 0xc0;
-static const uint8_t NEGATIVE_FIXINT = 0xe0;
+static const uint8_t BIN8 = 0xc4, UINT8 = 0xcc, UINT64 = 0xcf, STR8 = 0xd9,
+		     NEGATIVE_FIXINT = 0xe0;
 
 /* How to read the heads 0xc0..0xdf: type of value, bytes of the number after the head. */
 struct head {
@@ -184,20 +185,50 @@ enum kp_mp_type kp_mp_peek_long(const struct kp_mp *c)
 	return kp_mp_next(&copy, &v) ? v.type : KP_MP_BAD;
 }
 
-bool kp_mp_skip(struct kp_mp *c)
+/*
+ * Skip a scalar whose size is in its first two bytes, as of nearly every value of a
+ * table.  false: it is another value, or a fault, and the cursor was not moved.
+ */
+static bool skip_scalar(struct kp_mp *c)
+{
+	size_t left = bytes_left(c), size;
+	uint8_t head;
+
+	if (c->fault || left < 2)
+		return false;
+	head = *c->pos;
+	if (head < FIXMAP || head >= NEGATIVE_FIXINT)
+		size = 1;
+	else if (head >= FIXSTR && head < NIL)
+		size = 1 + (size_t)(head & 0x1f);
+	else if (head == BIN8 || head == STR8)
+		size = 2 + (size_t)c->pos[1];
+	else if (head >= UINT8 && head <= UINT64)
+		size = 1 + ((size_t)1 << (head - UINT8));
+	else
+		return false;
+	if (size > left)
+		return false;
+	c->pos += size;
+	return true;
+}
+
+static bool skip_value(struct kp_mp *c, int outer)
 {
 	/* remaining[d]: values still to skip at depth d */
 	uint64_t remaining[KP_MSGPACK_DEPTH_MAX + 1];
-	int depth = 0;
+	int depth = outer;
 	struct kp_mp_value v;
 
-	remaining[0] = 1;
-	while (depth >= 0) {
+	remaining[depth] = 1;
+	while (depth >= outer) {
 		if (remaining[depth] == 0) {
 			depth--;
 			continue;
 		}
 		remaining[depth]--;
+		if (skip_scalar(c))
+			continue;
 		if (!next_value(c, &v))
 			return false;
 		if ((v.type != KP_MP_ARRAY && v.type != KP_MP_MAP) || v.num == 0)
@@ -207,6 +238,16 @@ bool kp_mp_skip(struct kp_mp *c)
 		remaining[++depth] = v.type == KP_MP_MAP ? 2 * v.num : v.num;
 	}
 	return true;
+}
+
+bool kp_mp_skip(struct kp_mp *c)
+{
+	return kp_mp_skip_nested(c, 0);
+}
+
+bool kp_mp_skip_nested(struct kp_mp *c, int outer)
+{
+	return skip_scalar(c) || skip_value(c, outer);
 }
 
 static bool expect_type(struct kp_mp *c, enum kp_mp_type type, struct kp_mp_value *v,

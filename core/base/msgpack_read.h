@@ -75,6 +75,9 @@ bool kp_mp_next(struct kp_mp *c, struct kp_mp_value *v);
  */
 bool kp_mp_skip(struct kp_mp *c);
 
+/* As kp_mp_skip, for a value that is inside OUTER maps and arrays, which count as depth. */
+bool kp_mp_skip_nested(struct kp_mp *c, int outer);
+
 /* Read a value of the type in the name; a value of another type is a fault. */
 bool kp_mp_map_long(struct kp_mp *c, uint32_t *count);
 bool kp_mp_array(struct kp_mp *c, uint32_t *count);

@@ -34,7 +34,7 @@ static void move_span(struct copy *c, struct kp_span *s)
 
 static struct kp_span meta_of(const struct kp_toc *toc, const struct kp_toc_entry *e)
 {
-	struct kp_span rest = {toc->bytes + e->meta, toc->used - e->meta};
+	struct kp_span rest = kp_toc_meta_map(toc, e);
 	struct kp_mp c = kp_mp_over(rest);
 
 	kp_mp_skip(&c); /* cannot fail: the parser has read this map */
@@ -67,16 +67,18 @@ static void move_binary(struct copy *c, size_t binary)
 
 	for (uint32_t i = b->first; i < b[1].first; i++) {
 		struct kp_toc_entry *e = &toc->entries[i];
+		size_t notes = 4 * ((size_t)e->meta.has_chunk + e->meta.has_xxh3);
 		struct kp_span map;
 		uint32_t in_map;
 
-		if (!e->meta)
+		if (!e->meta.at)
 			continue;
 		map = meta_of(toc, e);
 		in_map = found ? 0 : path_in(map, key);
-		e->meta = put_span(c, map);
+		put_span(c, (struct kp_span){map.data - notes, notes});
+		e->meta.at = put_span(c, map) & KP_META_AT_MAX;
 		if (in_map)
-			found = e->meta + in_map;
+			found = e->meta.at + in_map;
 	}
 	b->key = found;
 	if (found)

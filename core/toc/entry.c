@@ -3,6 +3,7 @@
 #include "core/base/bounds.h"
 #include "core/base/alloc.h"
 #include "core/base/text.h"
+#include "meta.h"
 #include "unknown.h"
 #include "parser.h"
 
@@ -11,7 +12,7 @@ struct raw_entry {
 	uint64_t ordinal, original_size, offset, size;
 	struct kp_span type;
 	size_t more; /* its first run of unknown pairs */
-	uint32_t meta;
+	struct kp_meta_place meta;
 	unsigned seen; /* bits of enum field */
 	bool bad_type; /* "type" is not a string */
 };
@@ -77,6 +78,29 @@ static enum field field_of(struct kp_span name)
 	return kp_span_eq(name, field_names[field]) ? field : FIELDS;
 }
 
+/*
+ * Find what decoding needs of the metadata at the cursor, and note where it is.  The
+ * notes replace the last bytes of the field's name, which has been read.
+ */
+static bool parse_metadata(struct kp_toc_parser *p, struct raw_entry *r)
+{
+	size_t at = kp_mp_offset(&p->c);
+	uint8_t *word = p->toc->bytes + at;
+	struct kp_decoding_places found;
+
+	_Static_assert(KP_TOC_SIZE_MAX - 1 <= KP_META_AT_MAX, "an offset fits");
+	_Static_assert(sizeof("metadata") - 1 >= sizeof(found), "the name has room");
+	if (!kp_meta_scan(&p->c, &found))
+		return false;
+	r->meta = (struct kp_meta_place){at & KP_META_AT_MAX, found.chunk != 0,
+					 found.xxh3 != 0};
+	if (found.xxh3)
+		kp_put_le32(word -= 4, found.xxh3);
+	if (found.chunk)
+		kp_put_le32(word - 4, found.chunk);
+	return true;
+}
+
 static bool parse_field(struct kp_toc_parser *p, enum field field, struct raw_entry *r)
 {
 	switch (field) {
@@ -94,8 +118,7 @@ static bool parse_field(struct kp_toc_parser *p, enum field field, struct raw_en
 		r->bad_type = true;
 		return kp_mp_skip(&p->c);
 	case METADATA:
-		r->meta = (uint32_t)kp_mp_offset(&p->c);
-		return kp_mp_skip(&p->c);
+		return parse_metadata(p, r);
 	default:
 		return kp_mp_skip(&p->c);
 	}

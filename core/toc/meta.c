@@ -1,16 +1,89 @@
 /* SPDX-License-Identifier: MIT */
 #include "meta.h"
 #include "core/base/msgpack_read.h"
+#include "toc.h"
 
-enum { META_PATH, META_TARGET, META_XXH3, META_MODE, META_CHUNK, META_FIELDS };
+/* --- fields for decoding ---------------------------------------------------------- */
+
+/* The offset from MAP of the hash that VALUE begins; 0: it is none. */
+static uint32_t hash_place(const uint8_t *map, struct kp_mp value)
+{
+	struct kp_mp_value v;
+
+	if (!kp_mp_next(&value, &v) || v.type != KP_MP_BIN || v.span.size != 16)
+		return 0;
+	return (uint32_t)(v.span.data - map);
+}
+
+/* The offset from MAP of the number VALUE; 0: it is none, or zero. */
+static uint32_t number_place(const uint8_t *map, struct kp_mp value)
+{
+	uint32_t at = (uint32_t)(value.pos - map);
+	struct kp_mp_value v;
+
+	return kp_mp_next(&value, &v) && v.type == KP_MP_UINT && v.num ? at : 0;
+}
+
+bool kp_meta_scan(struct kp_mp *c, struct kp_decoding_places *out)
+{
+	bool xxh3 = false, chunk = false; /* seen */
+	const uint8_t *map = c->pos;
+	uint32_t pairs;
+
+	*out = (struct kp_decoding_places){0};
+	if (!kp_mp_map(c, &pairs))
+		return false;
+	while (pairs--) {
+		struct kp_span name = {0};
+		struct kp_mp value;
+
+		if (kp_mp_peek(c) == KP_MP_STR ? !kp_mp_str(c, &name)
+					       : !kp_mp_skip_nested(c, 1))
+			return false;
+		value = *c;
+		if (!kp_mp_skip_nested(c, 1))
+			return false;
+		if (!xxh3 && kp_span_is(name, "xxh3")) {
+			out->xxh3 = hash_place(map, value);
+			xxh3 = true;
+		} else if (!chunk && kp_span_is(name, "chunk")) {
+			out->chunk = number_place(map, value);
+			chunk = true;
+		}
+	}
+	return true;
+}
+
+struct kp_decoding_facts kp_toc_decoding_facts(const struct kp_toc *toc,
+					       const struct kp_toc_entry *e)
+{
+	const uint8_t *map = toc->bytes + e->meta.at, *word = map;
+	struct kp_decoding_facts facts = {0};
+
+	if (e->meta.has_xxh3) {
+		word -= 4;
+		facts.xxh3 = map + kp_le32(word);
+	}
+	if (e->meta.has_chunk && toc->scheme != KPACK_COMPRESSION_NOOP) {
+		struct kp_mp c = kp_mp_over(kp_toc_meta_map(toc, e));
+
+		c.pos += kp_le32(word - 4);
+		kp_mp_uint(&c, &facts.chunk);
+	}
+	return facts;
+}
+
+/* --- all fields ------------------------------------------------------------------- */
+
+enum { META_PATH, META_TARGET, META_MODE, META_FIELDS };
 
 static const struct {
 	const char *name;
 	enum kp_mp_type type;
 } meta_fields[META_FIELDS] = {
-	[META_PATH] = {"path", KP_MP_STR},    [META_TARGET] = {"target", KP_MP_STR},
-	[META_XXH3] = {"xxh3", KP_MP_BIN},    [META_MODE] = {"mode", KP_MP_UINT},
-	[META_CHUNK] = {"chunk", KP_MP_UINT},
+	[META_PATH] = {"path", KP_MP_STR},
+	[META_TARGET] = {"target", KP_MP_STR},
+	[META_MODE] = {"mode", KP_MP_UINT},
 };
 
 static void meta_set(int field, const struct kp_mp_value *v, struct kp_meta *out)
@@ -22,16 +95,8 @@ static void meta_set(int field, const struct kp_mp_value *v, struct kp_meta *out
 	case META_TARGET:
 		out->target = v->span;
 		break;
-	case META_XXH3:
-		out->has_xxh3 = v->span.size == sizeof(out->xxh3);
-		if (out->has_xxh3)
-			memcpy(out->xxh3, v->span.data, sizeof(out->xxh3));
-		break;
 	case META_MODE:
 		out->mode = (uint32_t)v->num & 07777;
-		break;
-	case META_CHUNK:
-		out->chunk = v->num;
 		break;
 	}
 }
@@ -49,13 +114,12 @@ static void meta_field(struct kp_span name, const struct kp_mp_value *v, unsigne
 	}
 }
 
-void kp_meta_parse(struct kp_span map, struct kp_meta *out)
+static void parse_map(struct kp_span map, struct kp_meta *out)
 {
 	unsigned seen = 0;
 	struct kp_mp c;
 	uint32_t pairs;
 
-	*out = (struct kp_meta){0};
 	if (map.size == 0)
 		return;
 	c = kp_mp_over(map);
@@ -78,4 +142,15 @@ void kp_meta_parse(struct kp_span map, struct kp_meta *out)
 			return;
 		meta_field(name, &v, &seen, out);
 	}
+}
+
+void kp_toc_meta(const struct kp_toc *toc, const struct kp_toc_entry *e,
+		 struct kp_meta *out)
+{
+	struct kp_decoding_facts facts = kp_toc_decoding_facts(toc, e);
+
+	*out = (struct kp_meta){.has_xxh3 = facts.xxh3, .chunk = facts.chunk};
+	if (facts.xxh3)
+		memcpy(out->xxh3, facts.xxh3, sizeof(out->xxh3));
+	parse_map(kp_toc_meta_map(toc, e), out);
 }

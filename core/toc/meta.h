@@ -5,6 +5,10 @@
 
 #include "core/base/span.h"
 
+struct kp_mp;
+struct kp_toc;
+struct kp_toc_entry;
+
 /* The known fields of an entry's metadata; absent fields are zero. */
 struct kp_meta {
 	struct kp_span path;   /* of the file in its tree; data NULL: absent */
@@ -16,7 +20,24 @@ struct kp_meta {
 	uint64_t chunk; /* decoded bytes per frame of a chunked entry; 0: one frame */
 };
 
-/* Parse MAP, as stored; the first of equal keys counts.  An empty span: no metadata. */
-void kp_meta_parse(struct kp_span map, struct kp_meta *out);
+/* The fields that decoding needs, which are found without parsing the map. */
+struct kp_decoding_facts {
+	uint64_t chunk;      /* as in kp_meta; 0 for scheme none, which has no frames */
+	const uint8_t *xxh3; /* 16 bytes, borrowed from the table; NULL: absent */
+};
+
+/* Where a map has these fields: offsets in the map of their values; 0: absent. */
+struct kp_decoding_places {
+	uint32_t chunk, xxh3;
+};
+
+/* As kp_mp_skip, for a metadata map; also finds the fields that decoding needs. */
+bool kp_meta_scan(struct kp_mp *c, struct kp_decoding_places *out);
+
+/* The fields of E.  The first of equal keys counts, and a value of another type is absent. */
+void kp_toc_meta(const struct kp_toc *toc, const struct kp_toc_entry *e,
+		 struct kp_meta *out);
+struct kp_decoding_facts kp_toc_decoding_facts(const struct kp_toc *toc,
+					       const struct kp_toc_entry *e);
 
 #endif

@@ -26,11 +26,25 @@
 
 #define KP_TOC_NO_SIZE UINT64_MAX
 
+/* A table's offsets fit in 30 bits: KP_TOC_SIZE_MAX. */
+#define KP_META_AT_MAX 0x3fffffff
+
+/* Where the metadata map of an entry is. */
+struct kp_meta_place {
+	uint32_t at : 30; /* its offset in the bytes; 0: none */
+	/*
+	 * Whether it has the fields that decoding needs.  Then the little-endian words
+	 * before the map are the offsets in the map of the chunk's value, then of the
+	 * xxh3's bytes.
+	 */
+	uint32_t has_chunk : 1, has_xxh3 : 1;
+};
+
 struct kp_toc_entry {
 	uint64_t size;   /* decoded bytes, or KP_TOC_NO_SIZE: not stated */
 	uint32_t binary; /* number of its key */
 	uint32_t ordinal;
-	uint32_t meta; /* offset of the metadata map in the bytes; 0: none */
+	struct kp_meta_place meta;
 	uint16_t arch; /* numbers of strings */
 	uint16_t type;
 };
@@ -107,6 +121,15 @@ static inline struct kp_span kp_toc_key(const struct kp_toc *toc, size_t binary)
 	const struct kp_toc_binary *b = &toc->binaries[binary];
 
 	return (struct kp_span){toc->bytes + b->key, b->key_size};
+}
+
+/* The metadata map of an entry and all bytes after it; empty: none. */
+static inline struct kp_span kp_toc_meta_map(const struct kp_toc *toc,
+					     const struct kp_toc_entry *e)
+{
+	if (e->meta.at == 0)
+		return (struct kp_span){0};
+	return (struct kp_span){toc->bytes + e->meta.at, toc->used - e->meta.at};
 }
 
 /* Number of the first binary whose key is not less than KEY. */

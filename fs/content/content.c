@@ -129,18 +129,18 @@ void content_read_to(struct content *c, struct origin_entry what, uint64_t off,
 	struct request r = {.answer = answer, .token = token, .what = what, .off = off};
 	struct kpackx_error why = {0};
 	struct kp_entry_info info;
-	struct kp_meta meta;
+	uint64_t chunk;
 
 	kp_archive_entry(what.origin->archive, what.entry, &info);
-	kp_archive_meta(what.origin->archive, what.entry, &meta);
 	if (off >= info.size || len == 0) {
 		answer(token, NULL, 0, NULL);
 		return;
 	}
 	r.size = info.size;
 	r.len = len < info.size - off ? len : (size_t)(info.size - off);
-	shape_request(c, &r, meta.chunk);
-	if (check_shape(c, &r, meta.chunk, &why)) {
+	chunk = kp_archive_decoding_facts(what.origin->archive, what.entry).chunk;
+	shape_request(c, &r, chunk);
+	if (check_shape(c, &r, chunk, &why)) {
 		refuse_request(c, &r, &why);
 		return;
 	}

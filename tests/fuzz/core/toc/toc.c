@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include "core/base/msgpack_read.h"
+#include "core/toc/meta.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -29,6 +30,18 @@ static void check_more(const struct kp_toc *toc, const struct kp_more *more)
 	}
 }
 
+/* What decoding needs is in the metadata. */
+static void check_facts(const struct kp_toc *toc, const struct kp_toc_entry *e)
+{
+	struct kp_decoding_facts facts = kp_toc_decoding_facts(toc, e);
+	const uint8_t *map = toc->bytes + e->meta.at, *end = toc->bytes + toc->used;
+
+	assert(e->meta.at || (!e->meta.has_chunk && !e->meta.has_xxh3));
+	assert(!facts.xxh3 || (facts.xxh3 > map && end - facts.xxh3 >= 16));
+	assert(toc->scheme == KPACK_COMPRESSION_NOOP || !e->meta.has_chunk ||
+	       facts.chunk);
+}
+
 static void check(const struct kp_toc *toc)
 {
 	for (size_t i = 0; i < toc->n_entries; i++) {
@@ -42,7 +55,8 @@ static void check(const struct kp_toc *toc)
 		assert(e->arch < toc->n_strings && e->type < toc->n_strings);
 		assert(toc->strings[e->arch].data[toc->strings[e->arch].size] == 0);
 		assert(toc->strings[e->type].data[toc->strings[e->type].size] == 0);
-		assert(e->meta < toc->used);
+		assert(e->meta.at < toc->used);
+		check_facts(toc, e);
 		assert(i == 0 || last->binary < e->binary ||
 		       (last->binary == e->binary &&
 			kp_span_cmp(toc->strings[last->arch], toc->strings[e->arch]) <

@@ -364,6 +364,64 @@ static void metadata_is_read(void **state)
 	ab_free(&a);
 }
 
+#define XXH3 "x'000102030405060708090a0b0c0d0e0f'"
+
+/* Metadata maps, and what they say that decoding needs; HASH: the last byte, -1: none. */
+static const struct {
+	const char *map;
+	uint64_t chunk;
+	int hash;
+} facts[] = {
+	{"{}", 0, -1},
+	{"{'path': 'p/q', 'mode': 5}", 0, -1},
+	{"{'xxh3': " XXH3 "}", 0, 15},
+	{"{'chunk': 4096}", 4096, -1},
+	{"{'path': 'p', 'xxh3': " XXH3 ", 'mode': 5, 'chunk': 67108864}", 67108864, 15},
+	{"{'chunk': 5, 't': [1, {'xxh3': 2}], 7: {'chunk': 3}, 'xxh3': " XXH3 "}", 5, 15},
+	{"{[1]: 2, 'chunk': 18446744073709551615}", UINT64_MAX, -1},
+	/* the first counts, of whatever type it is */
+	{"{'xxh3': " XXH3 ", 'xxh3': x'ff0102030405060708090a0b0c0d0eff', 'chunk': 8,"
+	 "'chunk': 9}",
+	 8, 15},
+	{"{'xxh3': 'a', 'xxh3': " XXH3 ", 'chunk': [1], 'chunk': 9}", 0, -1},
+	{"{'chunk': 0, 'chunk': 9}", 0, -1},
+	/* other types and sizes */
+	{"{'xxh3': '0123456789abcdef', 'chunk': -1}", 0, -1},
+	{"{'xxh3': x'00', 'chunk': 'x'}", 0, -1},
+	{"{'xxh3': {'xxh3': " XXH3 "}, 'chunk': {'chunk': 7}}", 0, -1},
+	{"{'xxh33': " XXH3 ", 'chunks': 1, 'CHUNK': 1}", 0, -1},
+};
+
+static void decoding_finds_its_metadata(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(facts); i++) {
+		struct ab a = ab_new_zstd();
+		struct kpack_archive *archive;
+		struct kp_decoding_facts found;
+		struct kp_meta meta;
+
+		ab_frame(&a, "one", 3);
+		ab_toc(&a,
+		       "{" ZSTD ", 'toc': {'a': {'v': {'metadata': %s, 'ordinal': 0,"
+		       "'original_size': 3}}}}",
+		       a.size - 64, facts[i].map);
+		archive = opened(&a);
+		for (int compacted = 0; compacted < 2; compacted++) {
+			found = kp_archive_decoding_facts(archive, 0);
+			kp_archive_meta(archive, 0, &meta);
+			assert_int_equal(found.chunk, facts[i].chunk);
+			assert_int_equal(found.xxh3 ? found.xxh3[15] : -1, facts[i].hash);
+			assert_int_equal(meta.chunk, facts[i].chunk);
+			assert_int_equal(meta.has_xxh3 ? meta.xxh3[15] : -1,
+					 facts[i].hash);
+			kp_archive_compact(archive);
+		}
+		kp_archive_close(archive);
+		ab_free(&a);
+	}
+}
+
 static void trailing_bytes_are_accepted(void **state)
 {
 	struct ab a = ab_new(64);
@@ -1111,6 +1169,14 @@ static void assert_same_text(struct kp_span a, struct kp_span b)
 	assert_true(kp_span_eq(a, b));
 }
 
+static void assert_same_facts(struct kp_decoding_facts a, struct kp_decoding_facts b)
+{
+	assert_int_equal(a.chunk, b.chunk);
+	assert_int_equal(a.xxh3 != NULL, b.xxh3 != NULL);
+	if (a.xxh3)
+		assert_memory_equal(a.xxh3, b.xxh3, 16);
+}
+
 static void assert_same_entry(const struct kpack_archive *a,
 			      const struct kpack_archive *b, size_t entry)
 {
@@ -1125,6 +1191,8 @@ static void assert_same_entry(const struct kpack_archive *a,
 	assert_same_text(x.type, y.type);
 	assert_true(x.ordinal == y.ordinal && x.size == y.size && x.stored == y.stored);
 	assert_same_text(kp_archive_meta_raw(a, entry), kp_archive_meta_raw(b, entry));
+	assert_same_facts(kp_archive_decoding_facts(a, entry),
+			  kp_archive_decoding_facts(b, entry));
 	assert_true(kp_archive_find(b, x.key, x.arch, &found) && found == entry);
 	assert_int_equal(read_entry(a, entry, &data, &size), KPACK_SUCCESS);
 	assert_entry(b, (const char *)x.key.data, (const char *)x.arch.data, data, size);
@@ -1165,7 +1233,7 @@ static void assert_same_archive(const struct ab *bytes, size_t entries)
 	"'w': {'ordinal': 0, 'original_size': 3, 'metadata': {'path': 'n'}}},"           \
 	"'m': {'x': {'ordinal': 0, 'original_size': 3, 'metadata': {}}},"                \
 	"'l': {'x': {'ordinal': 0, 'original_size': 3, 'metadata': "                     \
-	"{'t': [1, {2: nil}], 'path': 'l'}}},"                                           \
+	"{'t': [1, {2: nil}], 'path': 'l', 'chunk': 4096}}},"                            \
 	"'k': {'x': {'ordinal': 0, 'original_size': 3, 'metadata': {'path': 7}}}}"
 
 static void compacted_archives_answer_the_same(void **state)
@@ -1235,6 +1303,7 @@ int main(void)
 		cmocka_unit_test(compacted_archives_keep_their_frame_index),
 		cmocka_unit_test(faults_outlive_compacting),
 		cmocka_unit_test(metadata_is_read),
+		cmocka_unit_test(decoding_finds_its_metadata),
 		cmocka_unit_test(trailing_bytes_are_accepted),
 		cmocka_unit_test(wrong_headers_are_refused),
 		cmocka_unit_test(only_regular_files_are_opened),

@@ -468,6 +468,36 @@ static void nesting_is_bounded(void **state)
 	}
 }
 
+/* The metadata map itself counts as one level. */
+static void nesting_of_metadata_is_bounded(void **state)
+{
+	static const char before[] = "\201\243toc\201\241a\201\241x\202\247ordinal\0"
+				     "\250metadata\202\241p\0\241q";
+	uint8_t bytes[128];
+	size_t n = sizeof(before) - 1;
+
+	(void)state;
+	for (size_t depth = KP_MSGPACK_DEPTH_MAX - 1; depth <= KP_MSGPACK_DEPTH_MAX;
+	     depth++) {
+		struct kp_toc toc;
+		kpack_error_t err;
+
+		memcpy(bytes, before, n);
+		memset(bytes + n, 0x91, depth);
+		bytes[n + depth] = 0xc0;
+		err = parse_bytes(bytes, n + depth + 1, &toc);
+		if (depth == KP_MSGPACK_DEPTH_MAX) {
+			assert_int_equal(err, KPACK_ERROR_MSGPACK_PARSE_FAILED);
+			assert_string_equal(why.text,
+					    "toc: byte 68 of 69: nested deeper than "
+					    "32 levels");
+			continue;
+		}
+		assert_int_equal(err, KPACK_SUCCESS);
+		kp_toc_fini(&toc);
+	}
+}
+
 static void trailing_bytes_are_not_looked_at(void **state)
 {
 	static const char bytes[] =
@@ -483,17 +513,23 @@ static void trailing_bytes_are_not_looked_at(void **state)
 
 static void a_table_cut_anywhere_is_refused(void **state)
 {
-	struct ab a = ab_new(16);
-	struct kp_toc toc;
+	const char *const texts[] = {
+		tables[2].text,
+		"{'toc': {'a': {'x': {'ordinal': 0, 'metadata': {'path': 'p', 7: [8],"
+		"'xxh3': x'000102030405060708090a0b0c0d0e0f', 'chunk': 4096}}}}}",
+	};
 
 	(void)state;
-	ab_toc_text(&a, tables[2].text);
-	for (size_t n = 0; n < a.size - 16; n++) {
-		kpack_error_t err = parse_bytes(a.bytes + 16, n, &toc);
+	for (size_t i = 0; i < COUNT(texts); i++) {
+		struct ab a = ab_new(16);
+		struct kp_toc toc;
 
-		assert_int_equal(err, KPACK_ERROR_MSGPACK_PARSE_FAILED);
+		ab_toc_text(&a, texts[i]);
+		for (size_t n = 0; n < a.size - 16; n++)
+			assert_int_equal(parse_bytes(a.bytes + 16, n, &toc),
+					 KPACK_ERROR_MSGPACK_PARSE_FAILED);
+		ab_free(&a);
 	}
-	ab_free(&a);
 }
 
 static void a_key_has_at_most_4096_bytes(void **state)
@@ -718,6 +754,7 @@ int main(void)
 		cmocka_unit_test(wrong_tables_are_refused),
 		cmocka_unit_test(oversized_declarations_are_refused),
 		cmocka_unit_test(nesting_is_bounded),
+		cmocka_unit_test(nesting_of_metadata_is_bounded),
 		cmocka_unit_test(trailing_bytes_are_not_looked_at),
 		cmocka_unit_test(a_table_cut_anywhere_is_refused),
 		cmocka_unit_test(a_key_has_at_most_4096_bytes),

@@ -144,10 +144,11 @@ void kp_archive_entry(const struct kpack_archive *a, size_t entry,
 	*out = (struct kp_entry_info){.size = files[entry].size};
 }
 
-void kp_archive_meta(const struct kpack_archive *a, size_t entry, struct kp_meta *out)
+struct kp_decoding_facts kp_archive_decoding_facts(const struct kpack_archive *a,
+						   size_t entry)
 {
 	(void)a;
-	*out = (struct kp_meta){.chunk = files[entry].chunk};
+	return (struct kp_decoding_facts){.chunk = files[entry].chunk};
 }
 
 kpack_error_t kp_archive_read(const struct kpack_archive *a, size_t entry, void *buf,
