@@ -4,8 +4,8 @@
 #include <sys/resource.h>
 #include "packer/cli/report.h"
 #include "core/view/view.h"
+#include "core/archive/digest.h"
 #include "core/archive/find.h"
-#include "core/base/hash.h"
 
 /* --- operands --------------------------------------------------------------------- */
 
@@ -223,19 +223,8 @@ static kpack_error_t decode_whole(const struct kpack_archive *a, size_t entry,
 	return err;
 }
 
-static kpack_error_t check_hash(const struct kp_hasher *hash, const struct kp_meta *meta,
-				struct kpackx_error *why)
-{
-	struct kp_hash have = kp_hasher_value(hash);
-
-	if (!kp_hash_is(&have, meta->xxh3))
-		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
-			       "the content does not match its xxh3");
-	return KPACK_SUCCESS;
-}
-
 static kpack_error_t decode_chunks(const struct kp_chunks *chunks, uint64_t size,
-				   void *buf, struct kp_hasher *hash, sink_fn *sink,
+				   void *buf, struct kp_digest *digest, sink_fn *sink,
 				   void *arg, struct kpackx_error *why)
 {
 	uint64_t full = kp_chunks_size(chunks), count = kp_chunks_count(chunks);
@@ -245,36 +234,31 @@ static kpack_error_t decode_chunks(const struct kp_chunks *chunks, uint64_t size
 		size_t n = (size_t)(left < full ? left : full);
 
 		KP_TRY(kp_chunks_read(chunks, k, buf, why));
-		if (hash)
-			kp_hasher_add(hash, buf, n);
+		kp_digest_add(digest, buf, n);
 		KP_TRY(sink(buf, n, arg, why));
 	}
-	return KPACK_SUCCESS;
+	return kp_digest_check(digest, why);
 }
 
 static kpack_error_t decode_chunked(const struct kpack_archive *a, size_t entry,
-				    const struct kp_meta *meta, uint64_t size,
-				    sink_fn *sink, void *arg, struct kpackx_error *why)
+				    const uint8_t *xxh3, uint64_t size, sink_fn *sink,
+				    void *arg, struct kpackx_error *why)
 {
-	struct kp_chunks *chunks = NULL;
-	struct kp_hasher *hash = NULL;
+	struct kp_chunks *chunks;
+	struct kp_digest digest;
 	void *buf = NULL;
-	kpack_error_t err = kp_chunks_open(a, entry, &chunks, why);
+	kpack_error_t err;
 
+	KP_TRY(kp_chunks_open(a, entry, &chunks, why));
+	err = kp_digest_init(&digest, xxh3, why);
 	if (err)
-		return err;
-	buf = malloc(kp_chunks_size(chunks));
-	hash = meta->has_xxh3 ? kp_hasher_new() : NULL;
-	if (!buf || (meta->has_xxh3 && !hash)) {
-		err = kp_fail_memory(why, kp_chunks_size(chunks), "a chunk");
 		goto out;
-	}
-	err = decode_chunks(chunks, size, buf, hash, sink, arg, why);
-	if (!err && hash)
-		err = check_hash(hash, meta, why);
+	buf = malloc(kp_chunks_size(chunks));
+	err = buf ? decode_chunks(chunks, size, buf, &digest, sink, arg, why)
+		  : kp_fail_memory(why, kp_chunks_size(chunks), "a chunk");
 out:
 	free(buf);
-	kp_hasher_free(hash);
+	kp_digest_fini(&digest);
 	kp_chunks_close(chunks);
 	return err;
 }
@@ -282,12 +266,11 @@ out:
 kpack_error_t archive_decode(const struct kpack_archive *a, size_t entry, sink_fn *sink,
 			     void *arg, struct kpackx_error *why)
 {
+	struct kp_decoding_facts facts = kp_archive_decoding_facts(a, entry);
 	struct kp_entry_info info;
-	struct kp_meta meta;
 
 	kp_archive_entry(a, entry, &info);
-	kp_archive_meta(a, entry, &meta);
-	if (meta.chunk)
-		return decode_chunked(a, entry, &meta, info.size, sink, arg, why);
+	if (facts.chunk)
+		return decode_chunked(a, entry, facts.xxh3, info.size, sink, arg, why);
 	return decode_whole(a, entry, info.size, sink, arg, why);
 }

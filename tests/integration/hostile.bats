@@ -278,8 +278,9 @@ refuses_entry() { # FILE TEXT
 	write("chunktable", stored=Archive().seekable(data, 4096)[:-1] + b"x", chunk=4096)
 	write("chunksize", stored=Archive().seekable(data, 4096), chunk=8192)
 	write("chunkzero", stored=Archive().seekable(data, 4096), chunk=3)
+	write("chunkhash", stored=Archive().seekable(data, 4096), chunk=4096, xxh3=bytes(16))
 	END
-	for name in corrupt cut notzstd more less zero hash hash-none chunktable chunksize chunkzero; do
+	for name in corrupt cut notzstd more less zero hash hash-none chunktable chunksize chunkzero chunkhash; do
 		faulty $name.kpack "bad#0 gfx1100: "
 		run kpack verify $name.kpack
 		[[ "$output" != *"good#0"* ]]
