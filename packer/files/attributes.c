@@ -7,6 +7,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 #include "core/base/span.h"
+#include "packer/base/xalloc.h"
 
 #define ACL "system.posix_acl_access"
 
@@ -101,17 +102,15 @@ kpack_error_t attributes_copy(int from, int to, const struct stat *st,
 			      struct kpackx_error *why)
 {
 	struct timespec times[2] = {st->st_atim, st->st_mtim};
-	char *names = malloc(XATTR_MAX), *buf = malloc(XATTR_MAX);
+	char *names, *buf;
 	kpack_error_t err;
-	bool owned = false;
+	bool owned;
 
-	if (!names || !buf)
-		err = kp_fail_memory(why, XATTR_MAX, "attributes");
-	else
-		err = copy_owner_and_mode(to, st, &owned, why);
+	KP_TRY(copy_owner_and_mode(to, st, &owned, why));
 	/* after the owner, because changing it removes capabilities */
-	if (!err)
-		err = copy_xattrs(from, to, owned, names, buf, why);
+	names = xmalloc(XATTR_MAX);
+	buf = xmalloc(XATTR_MAX);
+	err = copy_xattrs(from, to, owned, names, buf, why);
 	if (!err && futimens(to, times) < 0)
 		err = kp_fail_errno(why, errno, "cannot keep its times");
 	free(names);
@@ -154,14 +153,12 @@ static kpack_error_t hash_xattr(const char *path, const char *name, uint8_t *buf
 static kpack_error_t hash_listed(const char *path, const char *list, size_t size,
 				 struct kp_hasher *hash, struct kpackx_error *why)
 {
-	const char **names = malloc((size + 1) * sizeof(*names));
-	uint8_t *buf = malloc(XATTR_MAX);
-	kpack_error_t err = names && buf ? KPACK_SUCCESS
-					 : kp_fail_memory(why, XATTR_MAX, "attributes");
+	const char **names = xmalloc(size * sizeof(*names));
+	uint8_t *buf = xmalloc(XATTR_MAX);
+	kpack_error_t err = KPACK_SUCCESS;
 	size_t n = 0;
 
-	for (const char *name = list; !err && name < list + size;
-	     name += strlen(name) + 1)
+	for (const char *name = list; name < list + size; name += strlen(name) + 1)
 		if (is_hashed(name))
 			names[n++] = name;
 	if (n)
@@ -182,9 +179,7 @@ kpack_error_t attributes_hash(const char *path, struct kp_hasher *hash,
 
 	if (size == 0 || (size < 0 && errno == ENOTSUP))
 		return KPACK_SUCCESS;
-	list = malloc(XATTR_MAX);
-	if (!list)
-		return kp_fail_memory(why, XATTR_MAX, "attributes");
+	list = xmalloc(XATTR_MAX);
 	size = llistxattr(path, list, XATTR_MAX);
 	err = size < 0 ? kp_fail_errno(why, errno, "cannot list its attributes")
 		       : hash_listed(path, list, (size_t)size, hash, why);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "attributes.h"
 #include "core/base/file.h"
+#include "packer/base/xalloc.h"
 #include "replace.h"
 
 #define ACL_DEFAULT "system.posix_acl_default"
@@ -72,13 +73,10 @@ static kpack_error_t begin_copy(const char *to, struct kp_outfile *out,
 				struct kpackx_error *why)
 {
 	const char *slash = strrchr(to, '/');
-	char *dir = slash ? strndup(to, (size_t)(slash - to) + 1) : strdup(".");
-	kpack_error_t err;
-
-	if (!dir)
-		return kp_fail_memory(why, strlen(to), "a path");
+	char *dir = slash ? xstrndup(to, (size_t)(slash - to) + 1) : xstrdup(".");
 	/* no other user can read it before it has its permissions */
-	err = kp_outfile_open(out, dir, slash ? slash + 1 : to, 0600, why);
+	kpack_error_t err = kp_outfile_open(out, dir, slash ? slash + 1 : to, 0600, why);
+
 	free(dir);
 	return err;
 }
@@ -147,8 +145,8 @@ static void proc_path(const struct place *p, char out[96])
 /* These are mostly labels; a label that cannot be set comes from the policy. */
 static void keep_xattrs(const struct node *n, const struct place *p)
 {
-	char *names = malloc(XATTR_MAX), *value = malloc(XATTR_MAX), to[96];
-	ssize_t size = names && value ? llistxattr(n->from, names, XATTR_MAX) : -1;
+	char *names = xmalloc(XATTR_MAX), *value = xmalloc(XATTR_MAX), to[96];
+	ssize_t size = llistxattr(n->from, names, XATTR_MAX);
 
 	proc_path(p, to);
 	for (char *name = names; name < names + size; name += strlen(name) + 1) {

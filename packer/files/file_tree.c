@@ -2,22 +2,19 @@
 #include "file_tree.h"
 #include <stdlib.h>
 #include <unistd.h>
-#include "core/base/alloc.h"
+#include "packer/base/xalloc.h"
 
 kpack_error_t file_tree_add(struct file_tree *t, const struct file_tree_item *item,
 			    struct kpackx_error *why)
 {
 	struct file_tree_item *to;
 
-	if (!kp_grow(&t->items, t->count, &t->cap, sizeof(*t->items)))
-		return kp_fail_memory(why, t->count * sizeof(*t->items), "files");
-	to = &t->items[t->count];
+	(void)why;
+	xgrow(&t->items, t->count, &t->cap, sizeof(*t->items));
+	to = &t->items[t->count++];
 	*to = *item;
-	to->path = strdup(item->path);
-	to->disk = item->disk ? strdup(item->disk) : NULL;
-	t->count++;
-	if (!to->path || (item->disk && !to->disk))
-		return kp_fail_memory(why, strlen(item->path), "a path");
+	to->path = xstrdup(item->path);
+	to->disk = item->disk ? xstrdup(item->disk) : NULL;
 	return KPACK_SUCCESS;
 }
 
@@ -50,11 +47,10 @@ static int by_path_and_rank(const void *a, const void *b)
 
 kpack_error_t file_tree_sort(struct file_tree *t, struct kpackx_error *why)
 {
-	struct ranked *ranked = malloc((t->count + 1) * sizeof(*ranked));
+	struct ranked *ranked = xmalloc(t->count * sizeof(*ranked));
 	size_t n = 0;
 
-	if (!ranked)
-		return kp_fail_memory(why, t->count * sizeof(*ranked), "files");
+	(void)why;
 	for (size_t i = 0; i < t->count; i++)
 		ranked[i] = (struct ranked){t->items[i], i};
 	qsort(ranked, t->count, sizeof(*ranked), by_path_and_rank);
@@ -112,11 +108,9 @@ static bool is_below(const char *path, struct kp_span dir)
 /* "dir-x" and "dir.x" come after "dir" and before "dir/x", so search for "dir/". */
 bool file_tree_has_dir(const struct file_tree *t, struct kp_span path, size_t *first)
 {
-	uint8_t *prefix = malloc(path.size + 1);
+	uint8_t *prefix = xmalloc(path.size + 1);
 	size_t at;
 
-	if (!prefix)
-		return false;
 	memcpy(prefix, path.data, path.size);
 	prefix[path.size] = '/';
 	at = lower_bound(t, (struct kp_span){prefix, path.size ? path.size + 1 : 0});

@@ -32,7 +32,7 @@ struct file_bytes {
 	uint8_t *heap; /* decoded bytes of an entry; or NULL */
 };
 
-/* Add a file; paths are copied.  OUT_OF_MEMORY. */
+/* Add a file; paths are copied. */
 kpack_error_t file_tree_add(struct file_tree *t, const struct file_tree_item *item,
 			    struct kpackx_error *why);
 /* Sort the files after the last was added.  Of equal paths, the first added stays. */

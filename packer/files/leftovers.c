@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "leftovers.h"
 #include "core/base/file.h"
+#include "packer/base/xalloc.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -53,12 +53,9 @@ static kpack_error_t remove_all(const char *dir, struct kpackx_error *why)
 kpack_error_t leftovers_remove(const char *root, const char *path,
 			       struct kpackx_error *why)
 {
-	kpack_error_t err;
-	char *dir;
+	char *dir = xasprintf("%s/%s", root, path);
+	kpack_error_t err = remove_all(dir, why);
 
-	if (asprintf(&dir, "%s/%s", root, path) < 0)
-		return kp_fail_memory(why, 0, "a path");
-	err = remove_all(dir, why);
 	free(dir);
 	return err;
 }

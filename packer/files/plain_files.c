@@ -2,9 +2,9 @@
 #include "plain_files.h"
 #include <errno.h>
 #include <fts.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 #include "core/archive/naming.h"
 
@@ -19,8 +19,8 @@ struct walk {
 	bool mounted;
 };
 
-static kpack_error_t add_file(const struct walk *w, struct file_tree *to, const FTSENT *e,
-			      const struct stat *st, struct kpackx_error *why)
+static void add_file(const struct walk *w, struct file_tree *to, const FTSENT *e,
+		     const struct stat *st)
 {
 	struct file_tree_item item = {
 		.disk = e->fts_path,
@@ -28,26 +28,23 @@ static kpack_error_t add_file(const struct walk *w, struct file_tree *to, const 
 		.mode = st->st_mode & 07777,
 	};
 	const char *path = e->fts_path + w->skip;
-	kpack_error_t err;
 
 	while (*path == '/')
 		path++;
-	if (asprintf(&item.path, "%s%s%s", w->prefix, *w->prefix ? "/" : "", path) < 0)
-		return kp_fail_memory(why, strlen(path), "a path");
-	err = file_tree_add(to, &item, why);
+	item.path = xasprintf("%s%s%s", w->prefix, *w->prefix ? "/" : "", path);
+	file_tree_add(to, &item, NULL);
 	free(item.path);
-	return err;
 }
 
 /* Loaders follow links; the caller finds out whether a dangling one leads to an entry. */
-static kpack_error_t add_link(struct walk *w, const FTSENT *e, struct kpackx_error *why)
+static void add_link(struct walk *w, const FTSENT *e)
 {
 	struct stat st;
 
 	if (stat(e->fts_path, &st) < 0)
-		return add_file(w, &w->out->links, e, e->fts_statp, why);
-	return S_ISREG(st.st_mode) ? add_file(w, &w->out->files, e, &st, why)
-				   : KPACK_SUCCESS;
+		add_file(w, &w->out->links, e, e->fts_statp);
+	else if (S_ISREG(st.st_mode))
+		add_file(w, &w->out->files, e, &st);
 }
 
 /* Whether E is an archive at the root, whose contents are read instead. */
@@ -63,27 +60,28 @@ static bool is_special(const FTSENT *e, bool mounted)
 				     (mounted && strcmp(e->fts_name, MOUNT_TOC) == 0));
 }
 
-static kpack_error_t visit_entry(struct walk *w, FTS *fts, FTSENT *e,
-				 struct kpackx_error *why)
+static void visit_entry(struct walk *w, FTS *fts, FTSENT *e)
 {
 	switch (e->fts_info) {
 	case FTS_D:
 		if (is_special(e, w->mounted))
 			fts_set(fts, e, FTS_SKIP);
-		return KPACK_SUCCESS;
+		break;
 	case FTS_F:
-		return is_archive(e) ? KPACK_SUCCESS
-				     : add_file(w, &w->out->files, e, e->fts_statp, why);
+		if (!is_archive(e))
+			add_file(w, &w->out->files, e, e->fts_statp);
+		break;
 	case FTS_SL:
-		return add_link(w, e, why);
+		add_link(w, e);
+		break;
 	case FTS_DNR:
 	case FTS_ERR:
 	case FTS_NS:
 		report_error(e->fts_path, "%s", strerror(e->fts_errno));
 		w->out->n_faults++;
-		return KPACK_SUCCESS;
+		break;
 	default:
-		return KPACK_SUCCESS;
+		break;
 	}
 }
 
@@ -91,12 +89,9 @@ static kpack_error_t visit_entry(struct walk *w, FTS *fts, FTSENT *e,
 static bool is_mount(const char *root)
 {
 	struct stat st;
-	char *path;
-	bool yes;
+	char *path = xasprintf("%s/" KP_CONTROL_NAME, root);
+	bool yes = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 
-	if (asprintf(&path, "%s/" KP_CONTROL_NAME, root) < 0)
-		return false;
-	yes = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 	free(path);
 	return yes;
 }
@@ -112,9 +107,9 @@ kpack_error_t plain_files_read(const char *root, const char *prefix,
 
 	if (!fts)
 		return kp_fail_errno(why, errno, "cannot read the directory tree");
-	while (!err && (errno = 0, e = fts_read(fts)))
-		err = visit_entry(&w, fts, e, why);
-	if (!err && errno)
+	while ((errno = 0, e = fts_read(fts)))
+		visit_entry(&w, fts, e);
+	if (errno)
 		err = kp_fail_errno(why, errno, "cannot read the directory tree");
 	fts_close(fts);
 	return err;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "core/base/file.h"
+#include "packer/base/xalloc.h"
 
 /* Limit of names to try: if all of them exist, it is likely an attack. */
 #define TRIES 100
@@ -19,10 +20,8 @@ static int pick_name(struct place *p)
 static int open_dir(const char *path, struct place *p)
 {
 	const char *slash = strrchr(path, '/');
-	char *dir = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+	char *dir = slash ? xstrndup(path, (size_t)(slash - path) + 1) : xstrdup(".");
 
-	if (!dir)
-		return -1;
 	p->name = slash ? slash + 1 : path;
 	p->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	free(dir);

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/base/file.h"
+#include "packer/base/xalloc.h"
 #include "journal.h"
 
 /* --- renaming ------------------------------------------------------------------------ */
@@ -166,12 +167,9 @@ static bool is_own(int fd)
 /* Recover and remove the staging directory NAME, unless a running run has it locked. */
 static void remove_if_left(const char *dir, int to, const char *name)
 {
-	char *path;
-	int fd;
+	char *path = xasprintf("%s/%s", dir, name);
+	int fd = open_dir(path);
 
-	if (asprintf(&path, "%s/%s", dir, name) < 0)
-		return;
-	fd = open_dir(path);
 	if (fd >= 0 && is_own(fd) && lock_directory(fd, LOCK_EX | LOCK_NB) == 0) {
 		recover_trees(fd, to);
 		remove_tree(path);
@@ -214,10 +212,7 @@ static kpack_error_t make_staging(struct staging *s, struct kpackx_error *why)
 			close(s->fd);
 		free(s->path);
 		s->fd = -1;
-		if (asprintf(&s->path, "%s/" KP_TEMP_STAGING "XXXXXX", s->dir) < 0) {
-			s->path = NULL;
-			return kp_fail_memory(why, strlen(s->dir), "a path");
-		}
+		s->path = xasprintf("%s/" KP_TEMP_STAGING "XXXXXX", s->dir);
 		if (!mkdtemp(s->path)) {
 			free(s->path);
 			s->path = NULL;
@@ -306,12 +301,10 @@ static void take_back(int from, int to, const char *const *names, const bool *sw
 static kpack_error_t give_names(const struct staging *s, int to, const char *const *names,
 				size_t n, bool replace, struct kpackx_error *why)
 {
-	bool *swapped = calloc(n + 1, sizeof(*swapped));
+	bool *swapped = xcalloc(n, sizeof(*swapped));
 	kpack_error_t err = KPACK_SUCCESS;
 	size_t i = 0;
 
-	if (!swapped)
-		return kp_fail_memory(why, n, "trees");
 	for (; i < n && !err; i++)
 		if (give_name(s->fd, to, names[i], replace, &swapped[i]) < 0)
 			err = kp_fail_errno(why, errno, "%s/%s: cannot rename the tree",
