@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "core/codec/codec.h"
 #include "core/base/bounds.h"
+#include "packer/base/xalloc.h"
 
 #define ZSTD_MAGIC UINT32_C(0xfd2fb528)
 #define ZSTD_CHECKSUM_FLAG 4
@@ -98,16 +99,16 @@ void frame_check(const struct kp_source *file, const struct kp_toc *toc,
 		 struct check_findings *out)
 {
 	struct kpackx_error why = {0};
-	struct kp_window *w = malloc(sizeof(*w));
+	struct kp_window *w;
 	struct kp_source blob;
 	struct frames f = {.out = out, .index = toc->frame_index};
 	uint64_t end = 0;
 
-	if (!w || !kp_source_sub(file, toc->zstd_offset, toc->zstd_size, &blob)) {
-		CHECK_FAULT(out, w ? "blob: not inside the file" : "out of memory");
-		free(w);
+	if (!kp_source_sub(file, toc->zstd_offset, toc->zstd_size, &blob)) {
+		CHECK_FAULT(out, "blob: not inside the file");
 		return;
 	}
+	w = xmalloc(sizeof(*w));
 	kp_window_init(w, &blob);
 	if (walk_frames(&f, w, &end, &why))
 		CHECK_FAULT(out, "blob: %s", why.text);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include "operands.h"
 #include "core/base/file.h"
+#include "packer/base/xalloc.h"
 
 static kpack_error_t update_hash(const void *data, size_t size, void *arg,
 				 struct kpackx_error *why)
@@ -28,6 +29,15 @@ static kpack_error_t read_all(int fd, uint64_t offset, uint64_t size,
 	return KPACK_SUCCESS;
 }
 
+static struct kp_hasher *begin_hash(void)
+{
+	struct kp_hasher *hash = kp_hasher_new();
+
+	if (!hash)
+		xalloc_fail(0);
+	return hash;
+}
+
 static void end_hash(struct kp_hasher *hash, struct kp_hash *out)
 {
 	*out = kp_hasher_value(hash);
@@ -43,11 +53,9 @@ kpack_error_t content_hash_file(const char *disk, uint64_t offset, uint64_t size
 	int fd;
 
 	KP_TRY(kp_file_open(disk, &fd, &st, why));
-	hash = kp_hasher_new();
-	err = hash ? read_all(fd, offset, size, hash, why)
-		   : kp_fail_memory(why, 1, "a hash");
-	if (hash)
-		end_hash(hash, out);
+	hash = begin_hash();
+	err = read_all(fd, offset, size, hash, why);
+	end_hash(hash, out);
 	close(fd);
 	return err;
 }
@@ -64,9 +72,7 @@ kpack_error_t content_hash_entry(const struct kpack_archive *a, size_t entry,
 		memcpy(out->bytes, meta.xxh3, sizeof(out->bytes));
 		return KPACK_SUCCESS;
 	}
-	hash = kp_hasher_new();
-	if (!hash)
-		return kp_fail_memory(why, 1, "a hash");
+	hash = begin_hash();
 	err = archive_decode(a, entry, update_hash, hash, why);
 	end_hash(hash, out);
 	return err;

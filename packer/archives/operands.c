@@ -2,6 +2,7 @@
 #include "operands.h"
 #include <stdlib.h>
 #include <sys/resource.h>
+#include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 #include "core/view/view.h"
 #include "core/archive/digest.h"
@@ -50,22 +51,14 @@ static void open_one(const char *path, void *arg)
 	struct archives *set = arg;
 	struct kpackx_error why = {0};
 	struct kpack_archive *a = NULL;
-	struct kpack_archive **items;
 
 	if (kp_archive_open(path, &a, &why)) {
 		report_why(path, &why);
 		set->failed = true;
 		return;
 	}
-	items = reallocarray(set->items, set->count + 1, sizeof(struct kpack_archive *));
-	if (!items) {
-		report_error(path, "out of memory");
-		set->failed = true;
-		kp_archive_close(a);
-		return;
-	}
-	set->items = items;
-	items[set->count++] = a;
+	set->items = xrealloc(set->items, (set->count + 1) * sizeof(a));
+	set->items[set->count++] = a;
 }
 
 void archives_open(struct archives *set, int n, char **operands)
@@ -107,22 +100,16 @@ bool archives_refused(const struct kpack_archive *a)
 static bool add_target(struct arch_filter *filter, struct kp_span text,
 		       struct kpackx_error *why)
 {
-	size_t n = filter->count + 1;
-	struct kp_target *targets;
-	bool *matched;
+	struct kp_target target;
+	size_t n = filter->count;
 
-	targets = reallocarray(filter->targets, n, sizeof(*targets));
-	if (!targets)
-		return kp_fail_memory(why, n * sizeof(*targets), "targets") == 0;
-	filter->targets = targets;
-	matched = reallocarray(filter->matched, n, sizeof(*matched));
-	if (!matched)
-		return kp_fail_memory(why, n, "targets") == 0;
-	filter->matched = matched;
-	if (kp_target_parse(text, &targets[n - 1], why))
+	if (kp_target_parse(text, &target, why))
 		return false;
-	matched[n - 1] = false;
-	filter->count = n;
+	filter->targets = xrealloc(filter->targets, (n + 1) * sizeof(target));
+	filter->matched = xrealloc(filter->matched, (n + 1) * sizeof(bool));
+	filter->targets[n] = target;
+	filter->matched[n] = false;
+	filter->count++;
 	return true;
 }
 

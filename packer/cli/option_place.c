@@ -4,15 +4,12 @@
 #include <string.h>
 #include "exit.h"
 #include "report.h"
+#include "packer/base/xalloc.h"
 
-static int put_text(char **slot, const char *arg)
+static void put_text(char **slot, const char *arg)
 {
 	free(*slot);
-	*slot = strdup(arg);
-	if (*slot)
-		return EXIT_OK;
-	report_error(NULL, "out of memory");
-	return EXIT_FAULT;
+	*slot = xstrdup(arg);
 }
 
 static void put_number(enum option_kind kind, void *slot, uint64_t n)
@@ -42,7 +39,8 @@ int option_put(const struct command_help *help, int row, const struct option_pla
 		*(const char **)slot = arg;
 		return EXIT_OK;
 	case OPTION_TEXT:
-		return put_text(slot, arg);
+		put_text(slot, arg);
+		return EXIT_OK;
 	default:
 		status = options_take_number(help, help->options[row].long_name, arg,
 					     place->low, place->high, &n);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/text.h"
+#include "packer/base/xalloc.h"
 
 static const char *program = "kpack";
 
@@ -149,40 +150,28 @@ json_t *report_json_text(const char *s)
 
 void report_array_add(struct report_array *array, json_t *element)
 {
-	if (!element) {
-		array->failed = true;
-		return;
-	}
+	if (!element)
+		xalloc_fail(0);
 	fputs(array->begun ? ",\n" : "[\n", stdout);
 	array->begun = true;
 	/* report_finish reports a failed write */
 	if (json_dumpf(element, stdout, JSON_COMPACT) != 0 && !ferror(stdout))
-		array->failed = true;
+		xalloc_fail(0);
 	json_decref(element);
 }
 
 bool report_array_end(struct report_array *array)
 {
 	fputs(array->begun ? "\n]\n" : "[]\n", stdout);
-	if (array->failed)
-		report_error(NULL, "out of memory for JSON");
-	return !array->failed;
+	return true;
 }
 
 bool report_json(json_t *value)
 {
-	int rc;
-
-	if (!value) {
-		report_error(NULL, "out of memory for JSON");
-		return false;
-	}
-	rc = json_dumpf(value, stdout, JSON_INDENT(1));
+	/* report_finish reports a failed write */
+	if (!value || (json_dumpf(value, stdout, JSON_INDENT(1)) != 0 && !ferror(stdout)))
+		xalloc_fail(0);
 	putchar('\n');
 	json_decref(value);
-	if (rc != 0 && !ferror(stdout)) {
-		report_error(NULL, "out of memory for JSON");
-		return false;
-	}
 	return true;
 }

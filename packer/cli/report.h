@@ -55,12 +55,12 @@ json_t *report_json_text(const char *s);
 /* Prints one JSON array on stdout, an element at a time, so that memory stays small. */
 struct report_array {
 	bool begun;
-	bool failed; /* out of memory, or an element could not be made */
 };
-void report_array_add(struct report_array *array, json_t *element); /* takes ELEMENT */
-bool report_array_end(struct report_array *array); /* false: an element is missing */
+/* Takes ELEMENT; NULL, from jansson without memory, ends the process. */
+void report_array_add(struct report_array *array, json_t *element);
+bool report_array_end(struct report_array *array); /* true */
 
-/* Print one JSON value on stdout.  Takes VALUE; false: out of memory. */
+/* Print one JSON value on stdout.  Takes VALUE, as report_array_add does.  Returns true. */
 bool report_json(json_t *value);
 
 #endif

@@ -51,7 +51,7 @@ static void read_gpus(struct detect *d)
 	for (size_t i = 0; i < gpus.faults.kept; i++)
 		report_error(NULL, "%s", gpus.faults.items[i].text);
 	for (size_t i = 0; i < gpus.count && !err; i++)
-		err = gpu_kinds_add(&d->kinds, &gpus.list[i].target, &why);
+		gpu_kinds_add(&d->kinds, &gpus.list[i].target);
 	if (err == KPACK_ERROR_FILE_NOT_FOUND)
 		report_error(place, "no GPU: the KFD driver is missing");
 	else if (err)
@@ -103,13 +103,9 @@ static bool is_new_extra(const struct detect *d, size_t i, const char *label)
 
 /* --- text ------------------------------------------------------------------------- */
 
-static void print_name(struct detect *d, char *name)
+static void print_name(char *name)
 {
-	if (name)
-		printf("%s\n", name);
-	else
-		report_error(NULL, "out of memory");
-	d->failed |= !name;
+	printf("%s\n", name);
 	free(name);
 }
 
@@ -120,11 +116,11 @@ static void print_names(struct detect *d, size_t i)
 	if (!label)
 		return;
 	if (d->names.group)
-		print_name(d, gpu_archive_name(&d->names, label));
+		print_name(gpu_archive_name(&d->names, label));
 	if (d->names.package)
-		print_name(d, gpu_package_name(&d->names, label));
+		print_name(gpu_package_name(&d->names, label));
 	if (d->names.dist && is_new_extra(d, i, label))
-		print_name(d, gpu_wheel_name(&d->names, label));
+		print_name(gpu_wheel_name(&d->names, label));
 	if (!d->names.group && !d->names.package && !d->names.dist)
 		printf("%s\n", label);
 }
@@ -230,15 +226,11 @@ static void print_all(struct detect *d)
 
 static int detect_gpus(struct detect *d, int n, char **operands)
 {
-	struct kpackx_error why = {0};
-
 	if (!d->chosen)
 		read_gpus(d);
 	d->with_archives = n > 0;
-	if (n && gpu_served_open(&d->served, n, operands, d->names.group, &why)) {
-		report_why(NULL, &why);
-		return EXIT_FAULT;
-	}
+	if (n)
+		gpu_served_open(&d->served, n, operands, d->names.group);
 	d->failed |= d->served.archives.failed || (n && d->served.archives.count == 0);
 	print_all(d);
 	return d->failed ? EXIT_FAULT : EXIT_OK;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "families.h"
-#include <stdio.h>
 #include <stdlib.h>
 #include "core/target/target.h"
 #include "core/base/text.h"
+#include "packer/base/xalloc.h"
 
 const struct family *families_find(const struct families *families, const char *arch)
 {
@@ -22,41 +22,28 @@ static kpack_error_t add_member(const struct families *families, struct family *
 {
 	char arch[KP_TARGET_TEXT_MAX];
 	struct kp_target target;
-	char **bigger;
 
 	KP_TRY(kp_target_parse(text, &target, why));
 	kp_target_format(&target, arch);
 	if (families_find(families, arch))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "%s is in a family already", arch);
-	bigger = realloc(f->arches, (f->n_arches + 1) * sizeof(char *));
-	if (!bigger)
-		return kp_fail_memory(why, sizeof(char *), "a family");
-	f->arches = bigger;
-	f->arches[f->n_arches] = strdup(arch);
-	if (!f->arches[f->n_arches])
-		return kp_fail_memory(why, strlen(arch), "a family");
-	f->n_arches++;
+	f->arches = xrealloc(f->arches, (f->n_arches + 1) * sizeof(char *));
+	f->arches[f->n_arches++] = xstrdup(arch);
 	return KPACK_SUCCESS;
 }
 
 kpack_error_t families_add(struct families *families, struct kp_span name,
 			   const char *list, struct kpackx_error *why)
 {
-	struct family *bigger, *f;
+	struct family *f;
 
 	if (!kp_component_ok(name) || !kp_text_ok(name))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "its name gives no file name");
-	bigger = realloc(families->items, (families->count + 1) * sizeof(*bigger));
-	if (!bigger)
-		return kp_fail_memory(why, sizeof(*bigger), "a family");
-	families->items = bigger;
-	f = &bigger[families->count];
-	*f = (struct family){.name = strndup((const char *)name.data, name.size)};
-	if (!f->name)
-		return kp_fail_memory(why, name.size, "a family");
-	families->count++;
+	families->items = xrealloc(families->items, (families->count + 1) * sizeof(*f));
+	f = &families->items[families->count++];
+	*f = (struct family){.name = xstrndup((const char *)name.data, name.size)};
 	for (const char *item = list, *end; item; item = *end ? end + 1 : NULL) {
 		end = strchrnul(item, ',');
 		KP_TRY(add_member(
@@ -84,10 +71,6 @@ void families_fini(struct families *families)
 char *families_stem(const struct families *families, const char *arch)
 {
 	const struct family *family = families_find(families, arch);
-	char *stem;
 
-	return asprintf(&stem, "%c%s", family ? '-' : '_', family ? family->name : arch) <
-			       0
-		       ? NULL
-		       : stem;
+	return xasprintf("%c%s", family ? '-' : '_', family ? family->name : arch);
 }

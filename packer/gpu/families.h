@@ -21,7 +21,6 @@ struct families {
  * Add a family NAME of the architectures in the comma-separated LIST.  INVALID_ARGUMENT:
  * NAME cannot be part of a file name, or an item is not a target ID, or is in a family
  * already.
- * OUT_OF_MEMORY.
  */
 kpack_error_t families_add(struct families *families, struct kp_span name,
 			   const char *list, struct kpackx_error *why);
@@ -30,8 +29,7 @@ void families_fini(struct families *families);
 /* The family that contains ARCH, or NULL. */
 const struct family *families_find(const struct families *families, const char *arch);
 
-/* The part after the group in names of ARCH's archives: "_gfx942", "-rdna".  On the heap;
- * NULL: out of memory. */
+/* The part after the group in names of ARCH's archives: "_gfx942", "-rdna".  On the heap. */
 char *families_stem(const struct families *families, const char *arch);
 
 #endif

@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 #include "kinds.h"
 #include <stdlib.h>
-#include "core/base/alloc.h"
+#include "packer/base/xalloc.h"
 
-kpack_error_t gpu_kinds_add(struct gpu_kinds *kinds, const struct kp_target *t,
-			    struct kpackx_error *why)
+void gpu_kinds_add(struct gpu_kinds *kinds, const struct kp_target *t)
 {
 	struct gpu_kind *kind;
 
 	for (size_t i = 0; i < kinds->count; i++)
 		if (kp_target_eq(&kinds->items[i].target, t))
-			return KPACK_SUCCESS;
-	if (!kp_grow(&kinds->items, kinds->count, &kinds->cap, sizeof(*kind)))
-		return kp_fail_memory(why, kinds->count * sizeof(*kind), "GPUs");
+			return;
+	xgrow(&kinds->items, kinds->count, &kinds->cap, sizeof(*kind));
 	kind = &kinds->items[kinds->count++];
 	*kind = (struct gpu_kind){.target = *t};
 	kp_target_format(t, kind->arch);
 	kind->subfamily = gpu_subfamily_of(kp_span_str(t->processor));
-	return KPACK_SUCCESS;
 }
 
 kpack_error_t gpu_kinds_parse(struct gpu_kinds *kinds, const char *list,
@@ -30,7 +27,7 @@ kpack_error_t gpu_kinds_parse(struct gpu_kinds *kinds, const char *list,
 
 		KP_TRY(kp_target_parse((struct kp_span){(const uint8_t *)list, n}, &t,
 				       why));
-		KP_TRY(gpu_kinds_add(kinds, &t, why));
+		gpu_kinds_add(kinds, &t);
 		list += n;
 		if (*list == '\0')
 			return KPACK_SUCCESS;

@@ -17,11 +17,10 @@ struct gpu_kinds {
 	size_t count, cap;
 };
 
-/* Add T unless it exists already.  OUT_OF_MEMORY. */
-kpack_error_t gpu_kinds_add(struct gpu_kinds *kinds, const struct kp_target *t,
-			    struct kpackx_error *why);
+/* Add T unless it exists already. */
+void gpu_kinds_add(struct gpu_kinds *kinds, const struct kp_target *t);
 
-/* Add the targets of the comma-separated LIST.  INVALID_ARGUMENT, OUT_OF_MEMORY. */
+/* Add the targets of the comma-separated LIST.  INVALID_ARGUMENT. */
 kpack_error_t gpu_kinds_parse(struct gpu_kinds *kinds, const char *list,
 			      struct kpackx_error *why);
 void gpu_kinds_fini(struct gpu_kinds *kinds);

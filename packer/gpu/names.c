@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "names.h"
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "core/base/text.h"
 #include "core/archive/naming.h"
+#include "packer/base/xalloc.h"
 
 #define LOWER "abcdefghijklmnopqrstuvwxyz"
 #define UPPER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -103,21 +103,9 @@ void gpu_extra_part(const char *label, char out[GPU_NAME_PART_MAX])
 	spell_label(text, out);
 }
 
-__attribute__((format(printf, 1, 2))) static char *print_new(const char *fmt, ...)
-{
-	char *text;
-	va_list ap;
-	int n;
-
-	va_start(ap, fmt);
-	n = vasprintf(&text, fmt, ap);
-	va_end(ap);
-	return n < 0 ? NULL : text;
-}
-
 char *gpu_archive_name(const struct gpu_names *names, const char *label)
 {
-	return print_new("%s%c%s" KP_ARCHIVE_SUFFIX, names->group,
+	return xasprintf("%s%c%s" KP_ARCHIVE_SUFFIX, names->group,
 			 names->family ? '-' : '_', label);
 }
 
@@ -126,7 +114,7 @@ char *gpu_package_name(const struct gpu_names *names, const char *label)
 	char part[GPU_NAME_PART_MAX];
 
 	gpu_package_part(label, part);
-	return print_new("%s-%s", names->package, part);
+	return xasprintf("%s-%s", names->package, part);
 }
 
 char *gpu_wheel_name(const struct gpu_names *names, const char *label)
@@ -134,5 +122,5 @@ char *gpu_wheel_name(const struct gpu_names *names, const char *label)
 	char part[GPU_NAME_PART_MAX];
 
 	gpu_extra_part(label, part);
-	return print_new("%s[device-%s]", names->dist, part);
+	return xasprintf("%s[device-%s]", names->dist, part);
 }

@@ -38,7 +38,7 @@ void gpu_package_part(const char *label, char out[GPU_NAME_PART_MAX]);
  */
 void gpu_extra_part(const char *label, char out[GPU_NAME_PART_MAX]);
 
-/* The names for LABEL, on the heap; NULL: out of memory. */
+/* The names for LABEL, on the heap. */
 char *gpu_archive_name(const struct gpu_names *names, const char *label);
 char *gpu_package_name(const struct gpu_names *names, const char *label);
 char *gpu_wheel_name(const struct gpu_names *names, const char *label);

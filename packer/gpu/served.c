@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "served.h"
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 
 /* The group of A; if it states none, its file's name. */
 static struct kp_span group_of(const struct kpack_archive *a)
@@ -45,8 +46,7 @@ static void keep_group(struct archives *set, const char *group)
 	set->count = kept;
 }
 
-kpack_error_t gpu_served_open(struct gpu_served *served, int n, char **operands,
-			      const char *group, struct kpackx_error *why)
+void gpu_served_open(struct gpu_served *served, int n, char **operands, const char *group)
 {
 	struct archives *set = &served->archives;
 
@@ -54,10 +54,7 @@ kpack_error_t gpu_served_open(struct gpu_served *served, int n, char **operands,
 	archives_open(set, n, operands);
 	if (group)
 		keep_group(set, group);
-	served->groups = calloc(set->count + 1, sizeof(*served->groups));
-	if (!served->groups)
-		return kp_fail_memory(why, set->count * sizeof(*served->groups),
-				      "groups of archives");
+	served->groups = xcalloc(set->count + 1, sizeof(*served->groups));
 	/* a group that was requested by name counts even if it has no archive */
 	if (group)
 		served->groups[served->n_groups++] = kp_span_str(group);
@@ -65,7 +62,6 @@ kpack_error_t gpu_served_open(struct gpu_served *served, int n, char **operands,
 		if (has_code(set->items[i]) &&
 		    !is_listed(served, group_of(set->items[i])))
 			served->groups[served->n_groups++] = group_of(set->items[i]);
-	return KPACK_SUCCESS;
 }
 
 void gpu_served_close(struct gpu_served *served)

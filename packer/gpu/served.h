@@ -15,10 +15,9 @@ struct gpu_served {
 /*
  * Open the archives of the operands; unless GROUP is NULL, only those of GROUP.  An
  * archive that cannot be opened is reported and makes archives.failed true.
- * OUT_OF_MEMORY.
  */
-kpack_error_t gpu_served_open(struct gpu_served *served, int n, char **operands,
-			      const char *group, struct kpackx_error *why);
+void gpu_served_open(struct gpu_served *served, int n, char **operands,
+		     const char *group);
 void gpu_served_close(struct gpu_served *served);
 
 /* Whether archive I has code for KIND. */
