@@ -2,7 +2,7 @@
 #include "built_arches.h"
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/alloc.h"
+#include "packer/base/xalloc.h"
 #include "core/target/target.h"
 
 static int by_text(const void *a, const void *b)
@@ -10,22 +10,18 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static kpack_error_t add_arch(struct built_arches *a, size_t *cap, const char *arch,
-			      struct kpackx_error *why)
+static void add_arch(struct built_arches *a, size_t *cap, const char *arch)
 {
-	if (!kp_grow(&a->items, a->count, cap, sizeof(*a->items)))
-		return kp_fail_memory(why, a->count, "architectures");
+	xgrow(&a->items, a->count, cap, sizeof(*a->items));
 	a->items[a->count++] = arch;
-	return KPACK_SUCCESS;
 }
 
-static kpack_error_t add_layout(struct built_arches *a, size_t *cap,
-				const struct kp_layout *layout, struct kpackx_error *why)
+static void add_layout(struct built_arches *a, size_t *cap,
+		       const struct kp_layout *layout)
 {
 	for (size_t i = 0; i < layout->n_images; i++)
 		if (!layout->images[i].host)
-			KP_TRY(add_arch(a, cap, layout->images[i].arch, why));
-	return KPACK_SUCCESS;
+			add_arch(a, cap, layout->images[i].arch);
 }
 
 /* Whether ARCH is that of database files that are for no particular GPU. */
@@ -34,8 +30,7 @@ static bool is_neutral(const char *arch)
 	return strcmp(arch, KP_ARCH_GENERIC) == 0;
 }
 
-static kpack_error_t add_archives(struct built_arches *a, size_t *cap,
-				  const struct reach *reach, struct kpackx_error *why)
+static void add_archives(struct built_arches *a, size_t *cap, const struct reach *reach)
 {
 	for (size_t i = 0; i < reach->count; i++) {
 		const struct reached *r = &reach->items[i];
@@ -47,10 +42,9 @@ static kpack_error_t add_archives(struct built_arches *a, size_t *cap,
 			const char *arch = kp_archive_arch(r->archive->archive, k);
 
 			if (!is_neutral(arch) && reached_by(r, arch))
-				KP_TRY(add_arch(a, cap, arch, why));
+				add_arch(a, cap, arch);
 		}
 	}
-	return KPACK_SUCCESS;
 }
 
 static void sort_arches(struct built_arches *a)
@@ -70,14 +64,13 @@ kpack_error_t built_arches_find(const struct binary *b, const struct reach *reac
 {
 	size_t cap = 0;
 
+	(void)why;
 	if (b->has_layout)
-		KP_TRY(add_layout(a, &cap, &b->layout, why));
+		add_layout(a, &cap, &b->layout);
 	else
-		KP_TRY(add_archives(a, &cap, reach, why));
+		add_archives(a, &cap, reach);
 	sort_arches(a);
-	a->installed = calloc(a->count + 1, sizeof(*a->installed));
-	if (!a->installed)
-		return kp_fail_memory(why, a->count, "architectures");
+	a->installed = xcalloc(a->count, sizeof(*a->installed));
 	for (size_t i = 0; i < a->count; i++)
 		a->installed[i] = reach_has_arch(reach, a->items[i]);
 	return KPACK_SUCCESS;

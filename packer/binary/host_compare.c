@@ -6,6 +6,7 @@
 #include "host_hash.h"
 #include "host_moves.h"
 #include "core/base/text.h"
+#include "packer/base/xalloc.h"
 
 /* Bytes that are compared at once, and bytes of context around them. */
 #define PIECE 65536
@@ -138,17 +139,16 @@ static kpack_error_t compare_contents(struct hosts *h, struct kpackx_error *why)
 
 static kpack_error_t compare_sections(struct hosts *h, struct kpackx_error *why)
 {
-	kpack_error_t err;
-	bool many;
+	kpack_error_t err = KPACK_SUCCESS;
 
 	compare_headers(h);
 	if (h->out->relation != HOST_SAME)
 		return KPACK_SUCCESS;
-	KP_TRY(host_moves_make(&h->a, &h->b, &h->moves, &many, why));
-	if (many)
+	if (host_moves_make(&h->a, &h->b, &h->moves))
+		err = compare_contents(h, why);
+	else
 		host_differs(h->out, "sections: more than %d distances between them",
 			     HOST_MOVES_MAX);
-	err = many ? KPACK_SUCCESS : compare_contents(h, why);
 	host_moves_fini(&h->moves);
 	return err;
 }
@@ -181,9 +181,7 @@ kpack_error_t host_compare(const struct binary *a, const struct binary *b,
 			       "one is %s, the other %s", binary_kind(a), binary_kind(b));
 	if (!compare_facts(a, b, out))
 		return KPACK_SUCCESS;
-	h.piece = malloc(sizeof(*h.piece));
-	if (!h.piece)
-		return kp_fail_memory(why, sizeof(*h.piece), "a piece of a section");
+	h.piece = xmalloc(sizeof(*h.piece));
 	err = host_sections_read(a, &h.a, why);
 	if (!err)
 		err = host_sections_read(b, &h.b, why);

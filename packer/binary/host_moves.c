@@ -2,6 +2,7 @@
 #include "host_moves.h"
 #include <stdlib.h>
 #include "host_hash.h"
+#include "packer/base/xalloc.h"
 
 static int by_value(const void *a, const void *b)
 {
@@ -41,26 +42,24 @@ static bool add_moves(struct host_moves *m, const struct host_sections *a,
 	return ok;
 }
 
-static kpack_error_t find_between(struct host_moves *m, struct kpackx_error *why)
+static void find_between(struct host_moves *m)
 {
-	m->between = calloc(m->count * m->count, sizeof(*m->between));
-	if (!m->between)
-		return kp_fail_memory(why, m->count * m->count, "distances");
+	m->between = xcalloc(m->count * m->count, sizeof(*m->between));
 	for (size_t i = 0; i < m->count; i++)
 		for (size_t j = 0; j < m->count; j++)
 			m->between[m->n_between++] =
 				(int64_t)((uint64_t)m->by[i] - (uint64_t)m->by[j]);
 	qsort(m->between, m->n_between, sizeof(*m->between), by_value);
-	return KPACK_SUCCESS;
 }
 
-kpack_error_t host_moves_make(const struct host_sections *a,
-			      const struct host_sections *b, struct host_moves *out,
-			      bool *many, struct kpackx_error *why)
+bool host_moves_make(const struct host_sections *a, const struct host_sections *b,
+		     struct host_moves *out)
 {
 	*out = (struct host_moves){.machine = a->binary->fat.elf.machine};
-	*many = !add_moves(out, a, b);
-	return *many ? KPACK_SUCCESS : find_between(out, why);
+	if (!add_moves(out, a, b))
+		return false;
+	find_between(out);
+	return true;
 }
 
 void host_moves_fini(struct host_moves *m)

@@ -23,12 +23,11 @@ struct host_moves {
 };
 
 /*
- * Compare two tables with the same sections.  *MANY: more than HOST_MOVES_MAX distances,
- * so these are not builds of one host.  OUT_OF_MEMORY.
+ * Compare two tables with the same sections.  false: more than HOST_MOVES_MAX distances,
+ * so these are not builds of one host.
  */
-kpack_error_t host_moves_make(const struct host_sections *a,
-			      const struct host_sections *b, struct host_moves *out,
-			      bool *many, struct kpackx_error *why);
+bool host_moves_make(const struct host_sections *a, const struct host_sections *b,
+		     struct host_moves *out);
 void host_moves_fini(struct host_moves *m);
 
 /* Bytes of both builds around a difference. */

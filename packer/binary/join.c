@@ -7,6 +7,7 @@
 #include "marker_edit.h"
 #include "rewrite.h"
 #include "core/base/text.h"
+#include "packer/base/xalloc.h"
 
 void join_fini(struct join *join)
 {
@@ -36,8 +37,7 @@ static void compare_names(const struct binary *a, const struct binary *b, size_t
 	set_relation(out, JOIN_WRAPPERS, other, text);
 }
 
-static kpack_error_t add_paths(struct join *out, const struct kp_marker *from,
-			       struct kpackx_error *why)
+static void add_paths(struct join *out, const struct kp_marker *from)
 {
 	for (size_t i = 0; i < from->n_search_paths; i++) {
 		size_t j = 0;
@@ -46,9 +46,8 @@ static kpack_error_t add_paths(struct join *out, const struct kp_marker *from,
 		       strcmp(out->marker.search_paths[j], from->search_paths[i]) != 0)
 			j++;
 		if (j == out->marker.n_search_paths)
-			KP_TRY(marker_add_path(&out->marker, from->search_paths[i], why));
+			marker_add_path(&out->marker, from->search_paths[i], NULL);
 	}
-	return KPACK_SUCCESS;
 }
 
 static kpack_error_t compare_one(const struct binary *chosen, const struct binary *b,
@@ -73,9 +72,9 @@ static kpack_error_t join_binaries(const struct binary *list, size_t n, size_t c
 	for (size_t i = 0; i < n && out->relation != JOIN_WRAPPERS; i++)
 		if (i != chosen)
 			KP_TRY(compare_one(&list[chosen], &list[i], i, out, why));
-	KP_TRY(marker_set_name(&out->marker, list[chosen].marker.kernel_name, why));
+	marker_set_name(&out->marker, list[chosen].marker.kernel_name, NULL);
 	for (size_t i = 0; i < n; i++)
-		KP_TRY(add_paths(out, &list[i].marker, why));
+		add_paths(out, &list[i].marker);
 	out->same_marker = marker_same(&out->marker, &list[chosen].marker);
 	return KPACK_SUCCESS;
 }
@@ -115,12 +114,10 @@ static kpack_error_t open_one(const char *path, struct binary *out,
 kpack_error_t join_look(char *const *paths, size_t n, size_t chosen, struct join *out,
 			struct kpackx_error *why)
 {
-	struct binary *list = calloc(n, sizeof(*list));
+	struct binary *list = xcalloc(n, sizeof(*list));
 	kpack_error_t err = KPACK_SUCCESS;
 
 	*out = (struct join){0};
-	if (!list)
-		return kp_fail_memory(why, n * sizeof(*list), "binaries");
 	for (size_t i = 0; i < n; i++)
 		list[i].fd = -1;
 	for (size_t i = 0; i < n && !err; i++)

@@ -2,6 +2,7 @@
 #include "marker_edit.h"
 #include <stdlib.h>
 #include "core/base/text.h"
+#include "packer/base/xalloc.h"
 
 bool marker_text_ok(const char *text)
 {
@@ -11,10 +12,9 @@ bool marker_text_ok(const char *text)
 kpack_error_t marker_set_name(struct kp_marker *marker, const char *name,
 			      struct kpackx_error *why)
 {
-	char *copy = strdup(name);
+	char *copy = xstrdup(name);
 
-	if (!copy)
-		return kp_fail_memory(why, strlen(name), "a name");
+	(void)why;
 	free(marker->kernel_name);
 	marker->kernel_name = copy;
 	return KPACK_SUCCESS;
@@ -23,24 +23,12 @@ kpack_error_t marker_set_name(struct kp_marker *marker, const char *name,
 kpack_error_t marker_add_path(struct kp_marker *marker, const char *path,
 			      struct kpackx_error *why)
 {
-	size_t n = marker->n_search_paths + 1;
-	char **paths = reallocarray(marker->search_paths, n, sizeof(*paths));
+	size_t n = marker->n_search_paths;
 
-	if (!paths)
-		return kp_fail_memory(why, n * sizeof(*paths), "search paths");
-	marker->search_paths = paths;
-	paths[n - 1] = strdup(path);
-	if (!paths[n - 1])
-		return kp_fail_memory(why, strlen(path), "a search path");
-	marker->n_search_paths = n;
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t add_paths(struct kp_marker *to, const struct kp_marker *from,
-			       struct kpackx_error *why)
-{
-	for (size_t i = 0; i < from->n_search_paths; i++)
-		KP_TRY(marker_add_path(to, from->search_paths[i], why));
+	(void)why;
+	marker->search_paths = xrealloc(marker->search_paths, (n + 1) * sizeof(char *));
+	marker->search_paths[n] = xstrdup(path);
+	marker->n_search_paths++;
 	return KPACK_SUCCESS;
 }
 
@@ -49,16 +37,13 @@ kpack_error_t marker_merge(const struct kp_marker *from, const struct kp_marker 
 {
 	const char *name =
 		changes->kernel_name ? changes->kernel_name : from->kernel_name;
-	struct kp_marker m = {0};
-	kpack_error_t err = marker_set_name(&m, name, why);
+	const struct kp_marker *paths = changes->n_search_paths ? changes : from;
 
-	if (!err)
-		err = add_paths(&m, changes->n_search_paths ? changes : from, why);
-	if (err)
-		kp_marker_fini(&m);
-	else
-		*out = m;
-	return err;
+	*out = (struct kp_marker){0};
+	marker_set_name(out, name, why);
+	for (size_t i = 0; i < paths->n_search_paths; i++)
+		marker_add_path(out, paths->search_paths[i], why);
+	return KPACK_SUCCESS;
 }
 
 bool marker_same(const struct kp_marker *a, const struct kp_marker *b)

@@ -8,7 +8,7 @@
 /* Whether TEXT can be a name or a path, for archives and as MessagePack's UTF-8. */
 bool marker_text_ok(const char *text);
 
-/* Replace the name, or add a path; the strings are copied.  OUT_OF_MEMORY. */
+/* Replace the name, or add a path; the strings are copied. */
 kpack_error_t marker_set_name(struct kp_marker *marker, const char *name,
 			      struct kpackx_error *why);
 kpack_error_t marker_add_path(struct kp_marker *marker, const char *path,

@@ -2,10 +2,9 @@
 #include "reachable_archives.h"
 #include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include "packer/archives/operands.h"
-#include "core/base/alloc.h"
+#include "packer/base/xalloc.h"
 #include "core/binary/search_path.h"
 #include "core/target/target.h"
 #include "core/base/text.h"
@@ -16,7 +15,7 @@ struct installed_decoded {
 	enum { UNKNOWN, GOOD, BAD } state;
 	uint64_t size, chunk;
 	uint8_t hash[16];
-	struct kpackx_error *why; /* if BAD; NULL if that was out of memory */
+	struct kpackx_error *why; /* if BAD */
 };
 
 /* --- archives --------------------------------------------------------------------- */
@@ -58,31 +57,21 @@ static struct installed_archive *known_archive(const struct installed *set,
 }
 
 /* Open the archive PATH with the stat ST; if that fails, it is kept with the reason. */
-static kpack_error_t open_archive(struct installed *set, const char *path,
-				  const struct stat *st, struct installed_archive **out,
-				  struct kpackx_error *why)
+static struct installed_archive *open_archive(struct installed *set, const char *path,
+					      const struct stat *st)
 {
 	struct installed_archive *a = known_archive(set, st);
 
-	*out = a;
 	if (a)
-		return KPACK_SUCCESS;
-	a = calloc(1, sizeof(*a));
-	if (a)
-		a->path = strdup(path);
-	if (!a || !a->path ||
-	    !kp_grow(&set->archives, set->count, &set->cap, sizeof(*set->archives))) {
-		if (a)
-			free(a->path);
-		free(a);
-		return kp_fail_memory(why, sizeof(*a), "an archive");
-	}
+		return a;
+	a = xcalloc(1, sizeof(*a));
+	a->path = xstrdup(path);
 	a->dev = st->st_dev;
 	a->ino = st->st_ino;
 	kp_archive_open(a->path, &a->archive, &a->why);
+	xgrow(&set->archives, set->count, &set->cap, sizeof(*set->archives));
 	set->archives[set->count++] = a;
-	*out = a;
-	return KPACK_SUCCESS;
+	return a;
 }
 
 /* --- archives that a binary reaches ----------------------------------------------- */
@@ -170,20 +159,14 @@ static bool is_processor(const char *arch)
 	return kp_target_parse(kp_span_str(arch), &t, NULL) == 0 && t.known;
 }
 
-static kpack_error_t add_reached(struct reach *out, struct installed_archive *a,
-				 const char *arch, struct kpackx_error *why)
+static void add_reached(struct reach *out, struct installed_archive *a, const char *arch)
 {
-	char *copy = arch ? strdup(arch) : NULL;
 	bool misnamed = arch && a->archive && !serves_arch(a->archive, arch);
 
-	if ((arch && !copy) ||
-	    !kp_grow(&out->items, out->count, &out->cap, sizeof(*out->items))) {
-		free(copy);
-		return kp_fail_memory(why, sizeof(*out->items), "an archive");
-	}
+	xgrow(&out->items, out->count, &out->cap, sizeof(*out->items));
 	a->reached |= !misnamed;
-	out->items[out->count++] = (struct reached){a, copy, misnamed};
-	return KPACK_SUCCESS;
+	out->items[out->count++] =
+		(struct reached){a, arch ? xstrdup(arch) : NULL, misnamed};
 }
 
 void reach_fini(struct reach *reach)
@@ -199,18 +182,17 @@ void reach_fini(struct reach *reach)
  * "rand_@GFXARCH@.kpack", but no GPU is called "x_gfx942": that archive belongs to other
  * binaries.
  */
-static kpack_error_t reach_file(struct installed *set, const char *path, const char *arch,
-				struct reach *out, struct kpackx_error *why)
+static void reach_file(struct installed *set, const char *path, const char *arch,
+		       struct reach *out)
 {
 	struct installed_archive *a;
 	struct stat st;
 
 	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
-		return KPACK_SUCCESS;
-	KP_TRY(open_archive(set, path, &st, &a, why));
-	if (arch && !is_processor(arch) && !(a->archive && serves_arch(a->archive, arch)))
-		return KPACK_SUCCESS;
-	return add_reached(out, a, arch, why);
+		return;
+	a = open_archive(set, path, &st);
+	if (!arch || is_processor(arch) || (a->archive && serves_arch(a->archive, arch)))
+		add_reached(out, a, arch);
 }
 
 /* A resolved path split at its placeholder: "DIR/" "BEFORE" arch "AFTER" "/REST". */
@@ -220,8 +202,7 @@ struct pattern {
 	const char *rest;
 };
 
-static kpack_error_t read_pattern(const char *path, struct pattern *p,
-				  struct kpackx_error *why)
+static void read_pattern(const char *path, struct pattern *p)
 {
 	const char *arch = strstr(path, KP_SEARCH_ARCH), *name = arch;
 	const char *after = arch + strlen(KP_SEARCH_ARCH);
@@ -229,13 +210,10 @@ static kpack_error_t read_pattern(const char *path, struct pattern *p,
 
 	while (name > path && name[-1] != '/')
 		name--;
-	p->dir = name == path ? strdup("./") : strndup(path, (size_t)(name - path));
-	if (!p->dir)
-		return kp_fail_memory(why, strlen(path), "a path");
+	p->dir = name == path ? xstrdup("./") : xstrndup(path, (size_t)(name - path));
 	p->before = (struct kp_span){(const uint8_t *)name, (size_t)(arch - name)};
 	p->after = (struct kp_span){(const uint8_t *)after, after_size};
 	p->rest = after + after_size;
-	return KPACK_SUCCESS;
 }
 
 /* The part of NAME for the placeholder; NULL: NAME does not match. */
@@ -247,26 +225,20 @@ static char *arch_of(const struct pattern *p, const char *name)
 	    !kp_span_starts(kp_span_str(name), p->before.data, p->before.size) ||
 	    memcmp(name + size - p->after.size, p->after.data, p->after.size) != 0)
 		return NULL;
-	return strndup(name + p->before.size, size - around);
+	return xstrndup(name + p->before.size, size - around);
 }
 
-static kpack_error_t reach_name(struct installed *set, const struct pattern *p,
-				const char *name, struct reach *out,
-				struct kpackx_error *why)
+static void reach_name(struct installed *set, const struct pattern *p, const char *name,
+		       struct reach *out)
 {
-	char *arch = arch_of(p, name), *path = NULL;
-	kpack_error_t err;
+	char *arch = arch_of(p, name), *path;
 
 	if (!arch)
-		return KPACK_SUCCESS;
-	if (asprintf(&path, "%s%s%s", p->dir, name, p->rest) < 0) {
-		free(arch);
-		return kp_fail_memory(why, strlen(name), "a path");
-	}
-	err = reach_file(set, path, arch, out, why);
+		return;
+	path = xasprintf("%s%s%s", p->dir, name, p->rest);
+	reach_file(set, path, arch, out);
 	free(path);
 	free(arch);
-	return err;
 }
 
 static int by_bytes(const struct dirent **a, const struct dirent **b)
@@ -298,12 +270,12 @@ static kpack_error_t count_names(struct reach *out, int n, struct kpackx_error *
 static kpack_error_t reach_pattern(struct installed *set, const char *path,
 				   struct reach *out, struct kpackx_error *why)
 {
-	struct pattern p = {0};
+	struct pattern p;
 	struct dirent **names = NULL;
-	kpack_error_t err = KPACK_SUCCESS;
+	kpack_error_t err;
 	int n;
 
-	KP_TRY(read_pattern(path, &p, why));
+	read_pattern(path, &p);
 	n = scandir(p.dir, &names, NULL, by_bytes);
 	if (n < 0 && errno != ENOENT && errno != ENOTDIR)
 		err = cannot_list(p.dir, errno, why);
@@ -311,7 +283,7 @@ static kpack_error_t reach_pattern(struct installed *set, const char *path,
 		err = count_names(out, n, why);
 	for (int i = 0; i < n; i++) {
 		if (!err)
-			err = reach_name(set, &p, names[i]->d_name, out, why);
+			reach_name(set, &p, names[i]->d_name, out);
 		free(names[i]);
 	}
 	free(names);
@@ -332,9 +304,10 @@ kpack_error_t installed_reach(struct installed *set, const struct kp_marker *mar
 		/* replace the placeholder by itself, to find it in the resolved path */
 		KP_TRY(kp_search_resolve(pattern, kp_span_str(KP_SEARCH_ARCH), binary,
 					 NULL, &path, why));
-		err = kp_search_has_arch(pattern) && kp_search_has_arch(path)
-			      ? reach_pattern(set, path, out, why)
-			      : reach_file(set, path, NULL, out, why);
+		if (kp_search_has_arch(pattern) && kp_search_has_arch(path))
+			err = reach_pattern(set, path, out, why);
+		else
+			reach_file(set, path, NULL, out);
 		free(path);
 	}
 	return err;
@@ -348,9 +321,11 @@ kpack_error_t installed_add(struct installed *set, const char *path, struct reac
 
 	if (stat(path, &st) < 0)
 		return kp_fail_errno(why, errno, "cannot open");
-	KP_TRY(open_archive(set, path, &st, &a, why));
-	if (a->archive)
-		return add_reached(out, a, NULL, why);
+	a = open_archive(set, path, &st);
+	if (a->archive) {
+		add_reached(out, a, NULL);
+		return KPACK_SUCCESS;
+	}
 	if (why)
 		*why = a->why;
 	return a->why.code;
@@ -371,18 +346,15 @@ struct kp_span wanted_kind(const struct kp_layout_image *img)
 static char *make_key(const struct wanted_object *want, unsigned number)
 {
 	/* the packer cuts it in the same way */
-	int kind = (int)(want->kind.size < 40 ? want->kind.size : 40), n;
-	char *key;
+	int kind = (int)(want->kind.size < 40 ? want->kind.size : 40);
 
 	if (number == 0)
-		n = asprintf(&key, "%s#%u", want->name, want->index);
-	else if (number == 1)
-		n = asprintf(&key, "%s@%.*s#%u", want->name, kind, want->kind.data,
-			     want->index);
-	else
-		n = asprintf(&key, "%s@%.*s.%u#%u", want->name, kind, want->kind.data,
-			     number, want->index);
-	return n < 0 ? NULL : key;
+		return xasprintf("%s#%u", want->name, want->index);
+	if (number == 1)
+		return xasprintf("%s@%.*s#%u", want->name, kind, want->kind.data,
+				 want->index);
+	return xasprintf("%s@%.*s.%u#%u", want->name, kind, want->kind.data, number,
+			 want->index);
 }
 
 static bool is_wanted(struct installed_archive *a, size_t entry,
@@ -407,18 +379,16 @@ static bool is_wanted(struct installed_archive *a, size_t entry,
 
 /* Try the keys in order until one is missing; true: the wanted object was found. */
 static bool find_in(struct installed_archive *a, const struct wanted_object *want,
-		    struct found_object *out, bool *no_memory)
+		    struct found_object *out)
 {
 	for (unsigned number = 0;; number++) {
 		char *key = make_key(want, number);
 		size_t entry;
-		bool there;
+		bool there = kp_archive_find(a->archive, kp_span_str(key),
+					     kp_span_str(want->arch), &entry);
 
-		*no_memory = !key;
-		there = key && kp_archive_find(a->archive, kp_span_str(key),
-					       kp_span_str(want->arch), &entry);
 		free(key);
-		if (!there && number == 0 && key)
+		if (!there && number == 0)
 			continue; /* the first object may have been replaced */
 		if (!there)
 			return false;
@@ -434,18 +404,16 @@ static bool find_in(struct installed_archive *a, const struct wanted_object *wan
 kpack_error_t installed_find(const struct reach *reach, const struct wanted_object *want,
 			     struct found_object *out, struct kpackx_error *why)
 {
-	bool no_memory = false;
-
+	(void)why;
 	*out = (struct found_object){0};
-	for (size_t i = 0; i < reach->count && !no_memory; i++) {
+	for (size_t i = 0; i < reach->count; i++) {
 		struct reached *r = &reach->items[i];
 
 		if (r->archive->archive && reached_by(r, want->arch) &&
-		    find_in(r->archive, want, out, &no_memory))
-			return KPACK_SUCCESS;
+		    find_in(r->archive, want, out))
+			break;
 	}
-	return no_memory ? kp_fail_memory(why, strlen(want->name), "a key")
-			 : KPACK_SUCCESS;
+	return KPACK_SUCCESS;
 }
 
 /* --- decoding --------------------------------------------------------------------- */
@@ -466,7 +434,7 @@ static kpack_error_t decode_entry(const struct kpack_archive *a, size_t entry,
 	kpack_error_t err;
 
 	if (!hasher)
-		return kp_fail_memory(why, 576, "hashing");
+		xalloc_fail(0);
 	err = archive_decode(a, entry, hash_piece, hasher, why);
 	value = kp_hasher_value(hasher);
 	memcpy(hash, value.bytes, sizeof(value.bytes));
@@ -481,8 +449,8 @@ static void remember_result(struct installed_decoded *d, const struct kp_entry_i
 	d->size = info->size;
 	d->chunk = meta->chunk;
 	free(d->why);
-	d->why = fault ? malloc(sizeof(*d->why)) : NULL;
-	if (d->why)
+	d->why = fault ? xmalloc(sizeof(*d->why)) : NULL;
+	if (fault)
 		*d->why = *fault;
 }
 
@@ -494,8 +462,6 @@ static kpack_error_t recall_result(const struct installed_decoded *d, uint8_t ha
 			memcpy(hash, d->hash, sizeof(d->hash));
 		return KPACK_SUCCESS;
 	}
-	if (!d->why)
-		return kp_fail_memory(why, sizeof(*d->why), "words");
 	if (why)
 		*why = *d->why;
 	return d->why->code;

@@ -50,7 +50,7 @@ struct reach {
 /*
  * Add the archives that MARKER's search paths lead to from the file BINARY.  A path with
  * a placeholder leads to every file whose name matches.  Like the runtime, skip files
- * that do not exist.  OUT_OF_MEMORY; IO_ERROR: a directory cannot be read;
+ * that do not exist.  IO_ERROR: a directory cannot be read;
  * INVALID_METADATA: the paths lead to too many names; errors of kp_search_resolve.
  */
 kpack_error_t installed_reach(struct installed *set, const struct kp_marker *marker,
@@ -99,7 +99,6 @@ struct found_object {
  * Find an object under the keys that the packer gives: NAME#i, and for further objects of
  * one architecture NAME@kind#i, NAME@kind.2#i ...; the hash decides among them.  An
  * object without a stored hash that cannot be decoded counts as found.
- * OUT_OF_MEMORY.
  */
 kpack_error_t installed_find(const struct reach *reach, const struct wanted_object *want,
 			     struct found_object *out, struct kpackx_error *why);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 #include "packer/files/attributes.h"
 #include "core/base/text.h"
 
@@ -18,17 +19,14 @@ bool rewrite_is_same(const struct binary *from, const char *path)
 	return stat(path, &there) == 0 && same_file(&there, &from->st);
 }
 
-static kpack_error_t split_path(struct rewrite *r, const char *path,
-				struct kpackx_error *why)
+static void split_path(struct rewrite *r, const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
-	r->name = strdup(slash ? slash + 1 : path);
-	r->dir = !slash          ? strdup(".")
-		 : slash == path ? strdup("/")
-				 : strndup(path, (size_t)(slash - path));
-	return r->name && r->dir ? KPACK_SUCCESS
-				 : kp_fail_memory(why, strlen(path), "a path");
+	r->name = xstrdup(slash ? slash + 1 : path);
+	r->dir = !slash          ? xstrdup(".")
+		 : slash == path ? xstrdup("/")
+				 : xstrndup(path, (size_t)(slash - path));
 }
 
 /* Resolve PATH, so that the rename replaces the file and not a link to it. */
@@ -36,13 +34,12 @@ static kpack_error_t split_real(struct rewrite *r, const char *path,
 				struct kpackx_error *why)
 {
 	char *real = realpath(path, NULL);
-	kpack_error_t err;
 
 	if (!real)
 		return kp_fail_errno(why, errno, "cannot find where it is");
-	err = split_path(r, real, why);
+	split_path(r, real);
 	free(real);
-	return err;
+	return KPACK_SUCCESS;
 }
 
 static kpack_error_t no_place(const char *path, const char *what,
@@ -67,7 +64,8 @@ static kpack_error_t find_place(struct rewrite *r, const char *path,
 	}
 	if (lstat(path, &there) == 0)
 		return no_place(path, "is a link that leads nowhere", why);
-	return split_path(r, path, why);
+	split_path(r, path);
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t rewrite_open(struct rewrite *r, const struct binary *from, const char *path,
