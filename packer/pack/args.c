@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include "packer/base/xalloc.h"
 #include "packer/command.h"
 #include "core/base/bounds.h"
 #include "packer/cli/option_place.h"
@@ -117,32 +118,20 @@ void pack_args_fini(struct pack_args *args)
 
 /* --- single options ------------------------------------------------------------------ */
 
-/* Report a usage error, or that memory ran out. */
-static int refuse_option(const char *option, const char *text, kpack_error_t err,
-			 const struct kpackx_error *why)
-{
-	if (err == KPACK_ERROR_OUT_OF_MEMORY) {
-		report_why(NULL, why);
-		return EXIT_FAULT;
-	}
-	return options_usage(&cmd_pack_help, "--%s %s: %s", option, text, why->text);
-}
-
 /* Parse NAME=ARCH,ARCH. */
 static int set_family(struct pack_args *args, const char *text)
 {
 	const char *equals = strchr(text, '=');
 	struct kpackx_error why = {0};
-	kpack_error_t err;
 
 	if (!equals)
 		return options_usage(&cmd_pack_help, "--family %s: not NAME=ARCH,...",
 				     text);
-	err = families_add(
-		&args->families,
-		(struct kp_span){(const uint8_t *)text, (size_t)(equals - text)},
-		equals + 1, &why);
-	return err ? refuse_option("family", text, err, &why) : EXIT_OK;
+	if (families_add(&args->families,
+			 (struct kp_span){(const uint8_t *)text, (size_t)(equals - text)},
+			 equals + 1, &why))
+		return options_usage(&cmd_pack_help, "--family %s: %s", text, why.text);
+	return EXIT_OK;
 }
 
 /*
@@ -266,7 +255,6 @@ static int set_option(struct parser *p, int row, const char *arg)
 static int set_gfx_arch_family(struct parser *p)
 {
 	struct kpackx_error why = {0};
-	kpack_error_t err;
 
 	if (!p->family && !p->arches)
 		return EXIT_OK;
@@ -274,9 +262,9 @@ static int set_gfx_arch_family(struct parser *p)
 		return options_usage(
 			&cmd_pack_help,
 			"--gfx-arch-family and --gfx-arches need each other");
-	err = families_add(&p->args.families, kp_span_str(p->family), p->arches, &why);
-	if (err)
-		return refuse_option("gfx-arch-family", p->family, err, &why);
+	if (families_add(&p->args.families, kp_span_str(p->family), p->arches, &why))
+		return options_usage(&cmd_pack_help, "--gfx-arch-family %s: %s",
+				     p->family, why.text);
 	return set_arch(&p->args, "gfx-arches", p->arches);
 }
 
@@ -350,17 +338,17 @@ static char *default_group(const char *input)
 
 	if (!path || stat(path, &st) < 0) {
 		free(path);
-		return strdup("none"); /* the scan reports what is wrong with INPUT */
+		return xstrdup("none"); /* the scan reports what is wrong with INPUT */
 	}
 	/* for a file, use the name that was given, not that of a link's target */
 	name = strrchr(S_ISDIR(st.st_mode) ? path : input, '/');
 	name = name ? name + 1 : input;
 	if (S_ISDIR(st.st_mode)) {
-		group = strdup(name);
+		group = xstrdup(name);
 	} else {
 		if (strncmp(name, "lib", 3) == 0 && name[3] && name[3] != '.')
 			name += 3;
-		group = strndup(name, strcspn(name, "."));
+		group = xstrndup(name, strcspn(name, "."));
 	}
 	free(path);
 	return group;
@@ -381,9 +369,7 @@ static int check_names(struct pack_args *args)
 	if (!args->group)
 		args->group = default_group(args->input);
 	if (!args->prefix)
-		args->prefix = strdup("");
-	if (!args->group || !args->prefix)
-		return EXIT_FAULT;
+		args->prefix = xstrdup("");
 	trim_slashes(args->prefix);
 	group = kp_span_str(args->group);
 	if (!kp_component_ok(group) || !kp_text_ok(group) || args->group[0] == '.')
@@ -438,8 +424,7 @@ static int check_tree(const struct pack_args *args)
 	}
 	if (!args->force)
 		return EXIT_OK;
-	if (asprintf(&archives, "%s/" KP_ARCHIVES_DIR, args->input) < 0)
-		return EXIT_FAULT;
+	archives = xasprintf("%s/" KP_ARCHIVES_DIR, args->input);
 	has = stat(archives, &st) == 0;
 	free(archives);
 	return has ? options_usage(&cmd_pack_help,

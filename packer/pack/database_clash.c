@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "core/base/alloc.h"
+#include "packer/base/xalloc.h"
 #include "packer/pack/plan/drop.h"
 #include "packer/cli/report.h"
 #include "packer/pack/scan/rocfft_caches.h"
@@ -16,42 +16,30 @@ enum { REPORTED_MAX = 20 };
 
 /* --- our files ----------------------------------------------------------------------- */
 
-static kpack_error_t add_file(struct clash *c, const struct clash_file *file,
-			      struct kpackx_error *why)
+/* Add FILE, whose path is on the heap and becomes the list's. */
+static void add_file(struct clash *c, const struct clash_file *file)
 {
-	struct clash_file *to;
-
-	if (!kp_grow(&c->files, c->n_files, &c->files_cap, sizeof(*c->files)))
-		return kp_fail_memory(why, c->n_files, "files");
-	to = &c->files[c->n_files];
-	*to = *file;
-	to->path = strdup(file->path);
-	if (!to->path)
-		return kp_fail_memory(why, strlen(file->path), "a path");
-	c->n_files++;
-	return KPACK_SUCCESS;
+	xgrow(&c->files, c->n_files, &c->files_cap, sizeof(*c->files));
+	c->files[c->n_files++] = *file;
 }
 
 /* Add what is packed. */
-static kpack_error_t add_objects(struct clash *c, struct kpackx_error *why)
+static void add_objects(struct clash *c)
 {
 	for (size_t i = 0; i < c->run->plan->n_objects; i++) {
 		const struct plan_object *o = &c->run->plan->objects[i];
 		const struct input *in = o->input;
 
 		if (in->objects && in->objects[o->image].path)
-			KP_TRY(add_file(c,
-					&(struct clash_file){
-						.path = in->objects[o->image].path,
-						.entry = in->entry,
-						.disk = in->path,
-						.offset = in->objects[o->image].offset,
-						.size = in->objects[o->image].size,
-						.stored = true,
-					},
-					why));
+			add_file(c, &(struct clash_file){
+					    .path = xstrdup(in->objects[o->image].path),
+					    .entry = in->entry,
+					    .disk = in->path,
+					    .offset = in->objects[o->image].offset,
+					    .size = in->objects[o->image].size,
+					    .stored = true,
+				    });
 	}
-	return KPACK_SUCCESS;
 }
 
 static bool is_probed(const struct library_set *set, const char *path)
@@ -68,37 +56,36 @@ static bool is_probed(const struct library_set *set, const char *path)
  * Add the file or link ENTRY of SIZE bytes, which is not packed, if it may be a
  * library's.
  */
-static kpack_error_t add_plain_file(struct clash *c, size_t entry, uint64_t size,
-				    struct kpackx_error *why)
+static void add_plain_file(struct clash *c, size_t entry, uint64_t size)
 {
 	const struct scan_entry *e = &c->run->scan->entries[entry];
 	const char *prefix = c->run->args->prefix;
 	struct clash_file file = {
-		.entry = entry, .disk = e->path, .size = size, .link = S_ISLNK(e->mode)};
-	kpack_error_t err = KPACK_SUCCESS;
+		.path = xasprintf("%s%s%s", prefix, *prefix ? "/" : "", e->relative),
+		.entry = entry,
+		.disk = e->path,
+		.size = size,
+		.link = S_ISLNK(e->mode)};
 
-	if (asprintf(&file.path, "%s%s%s", prefix, *prefix ? "/" : "", e->relative) < 0)
-		return kp_fail_memory(why, strlen(e->relative), "a path");
 	if (is_probed(&c->run->args->libraries, file.path))
-		err = add_file(c, &file, why);
-	free(file.path);
-	return err;
+		add_file(c, &file);
+	else
+		free(file.path);
 }
 
 /* Add what is copied as it is. */
-static kpack_error_t add_plain(struct clash *c, struct kpackx_error *why)
+static void add_plain(struct clash *c)
 {
 	for (size_t i = 0; i < c->run->scan->n_entries; i++) {
 		const struct scan_entry *e = &c->run->scan->entries[i];
 
 		if (S_ISREG(e->mode) && !e->leftover && !scan_in_archives(e))
-			KP_TRY(add_plain_file(c, i, e->size, why));
+			add_plain_file(c, i, e->size);
 	}
-	return KPACK_SUCCESS;
 }
 
 /* Add the links: they are copied, too, and hide what archives have at their path. */
-static kpack_error_t add_links(struct clash *c, struct kpackx_error *why)
+static void add_links(struct clash *c)
 {
 	for (size_t i = 0; c->run->dispositions && i < c->run->scan->n_entries; i++) {
 		const struct scan_entry *e = &c->run->scan->entries[i];
@@ -106,9 +93,8 @@ static kpack_error_t add_links(struct clash *c, struct kpackx_error *why)
 
 		if (S_ISLNK(e->mode) && !scan_in_archives(e) && stat(e->path, &st) == 0 &&
 		    S_ISREG(st.st_mode))
-			KP_TRY(add_plain_file(c, i, (uint64_t)st.st_size, why));
+			add_plain_file(c, i, (uint64_t)st.st_size);
 	}
-	return KPACK_SUCCESS;
 }
 
 static int by_path(const void *a, const void *b)
@@ -163,8 +149,8 @@ static kpack_error_t same_bytes(struct clash_file *f, const struct kpack_archive
  * Leave out the file F: the output is preferred.  A packed file whose path an archive has
  * stays visible in the tree, so its disposition does not change.
  */
-static kpack_error_t drop_file(struct clash *c, struct clash_file *f,
-			       const struct clash_other *other, struct kpackx_error *why)
+static void drop_file(struct clash *c, struct clash_file *f,
+		      const struct clash_other *other)
 {
 	bool tree = c->run->args->mode == PACK_TREE;
 	struct disposition *o;
@@ -172,12 +158,12 @@ static kpack_error_t drop_file(struct clash *c, struct clash_file *f,
 
 	f->dropped = true;
 	if (!c->run->dispositions)
-		return KPACK_SUCCESS;
+		return;
 	o = &c->run->dispositions->items[f->entry];
 	if (o->fate == FATE_PACKED && tree && !other->is_file)
-		return KPACK_SUCCESS;
+		return;
 	snprintf(reason, sizeof(reason), "%.360s has other bytes", other->path);
-	return disposition_set(o, tree ? FATE_NOT_WANTED : FATE_LEFT_ALONE, reason, why);
+	disposition_set(o, tree ? FATE_NOT_WANTED : FATE_LEFT_ALONE, reason, NULL);
 }
 
 static void report_fault(struct clash *c, const char *path,
@@ -198,8 +184,8 @@ static void report_fault(struct clash *c, const char *path,
 			     other->path, other->arch);
 }
 
-kpack_error_t clash_report(struct clash *c, struct clash_file *file,
-			   const struct clash_other *other, struct kpackx_error *why)
+void clash_report(struct clash *c, struct clash_file *file,
+		  const struct clash_other *other)
 {
 	const char *path = c->run->scan->entries[file->entry].path;
 	enum pack_prefer prefer = c->run->args->prefer;
@@ -210,16 +196,14 @@ kpack_error_t clash_report(struct clash *c, struct clash_file *file,
 			report_error(path,
 				     "note: left out, because %s (%s) has other bytes",
 				     other->path, other->arch);
-		return drop_file(c, file, other, why);
-	}
-	if (prefer == PREFER_INPUT && !other->fixed) {
+		drop_file(c, file, other);
+	} else if (prefer == PREFER_INPUT && !other->fixed) {
 		if (!quiet)
 			report_error(path, "note: replaces other bytes in %s (%s)",
 				     other->path, other->arch);
-		return KPACK_SUCCESS;
+	} else {
+		report_fault(c, path, other);
 	}
-	report_fault(c, path, other);
-	return KPACK_SUCCESS;
 }
 
 /* --- archives ------------------------------------------------------------------------ */
@@ -305,13 +289,13 @@ static kpack_error_t compare_entry(struct clash *c, const struct kpack_archive *
 	if (same)
 		return KPACK_SUCCESS;
 	snprintf(arch, sizeof(arch), "%.*s", (int)info.arch.size, info.arch.data);
-	return clash_report(c, f,
-			    &(struct clash_other){
-				    .path = kp_archive_path(a),
-				    .arch = arch,
-				    .fixed = obstacle_to(c, a, f, stored),
-			    },
-			    why);
+	clash_report(c, f,
+		     &(struct clash_other){
+			     .path = kp_archive_path(a),
+			     .arch = arch,
+			     .fixed = obstacle_to(c, a, f, stored),
+		     });
+	return KPACK_SUCCESS;
 }
 
 /*
@@ -371,14 +355,11 @@ kpack_error_t clash_archives(struct clash *c, struct kpackx_error *why)
 
 /* --- all together -------------------------------------------------------------------- */
 
-static kpack_error_t drop_objects(const struct clash *c, struct kpackx_error *why)
+static void drop_objects(const struct clash *c)
 {
 	struct plan *plan = c->run->plan;
-	bool *drop = calloc(plan->n_objects + 1, 1);
-	kpack_error_t err;
+	bool *drop = xcalloc(plan->n_objects, 1);
 
-	if (!drop)
-		return kp_fail_memory(why, plan->n_objects, "objects");
 	for (size_t i = 0; i < plan->n_objects; i++) {
 		const struct plan_object *o = &plan->objects[i];
 		const struct input *in = o->input;
@@ -388,18 +369,18 @@ static kpack_error_t drop_objects(const struct clash *c, struct kpackx_error *wh
 
 		drop[i] = f && f->dropped;
 	}
-	err = plan_drop(plan, drop, why);
+	plan_drop(plan, drop);
 	free(drop);
-	return err;
 }
 
 static kpack_error_t compare_files(struct clash *c, clash_side *side,
 				   struct kpackx_error *why)
 {
-	bool plain = c->run->args->databases == DATABASES_PLAIN;
-
-	KP_TRY(plain ? add_plain(c, why) : add_objects(c, why));
-	KP_TRY(add_links(c, why));
+	if (c->run->args->databases == DATABASES_PLAIN)
+		add_plain(c);
+	else
+		add_objects(c);
+	add_links(c);
 	if (c->n_files == 0)
 		return KPACK_SUCCESS;
 	qsort(c->files, c->n_files, sizeof(*c->files), by_path);
@@ -410,7 +391,8 @@ static kpack_error_t compare_files(struct clash *c, clash_side *side,
 	if (c->n_faults)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "nothing was packed because of the faults above");
-	return drop_objects(c, why);
+	drop_objects(c);
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t clash_check(const struct clash_run *run, clash_side *side,

@@ -68,6 +68,6 @@ struct clash_other {
 	const char *fixed; /* why it cannot be replaced; NULL: it can */
 };
 /* Report that FILE and OTHER differ, as clash_check says, and apply the preference. */
-kpack_error_t clash_report(struct clash *c, struct clash_file *file,
-			   const struct clash_other *other, struct kpackx_error *why);
+void clash_report(struct clash *c, struct clash_file *file,
+		  const struct clash_other *other);
 #endif

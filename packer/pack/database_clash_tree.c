@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Files of databases whose path has other bytes in the output's tree. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "database_clash.h"
 #include "core/base/file.h"
 #include "core/target/target.h"
+#include "packer/base/xalloc.h"
 
 /* Both sides of the files that differ, for the libraries to identify them. */
 struct sides {
@@ -43,9 +43,8 @@ static bool same_files(const char *a, const char *b)
 	return same;
 }
 
-static kpack_error_t add_sides(struct sides *s, const struct clash_file *f,
-			       const char *to, const struct stat *st,
-			       struct kpackx_error *why)
+static void add_sides(struct sides *s, const struct clash_file *f, const char *to,
+		      const struct stat *st)
 {
 	struct file_tree_item ours = {
 		.path = f->path, .disk = (char *)f->disk, .size = f->size};
@@ -54,19 +53,8 @@ static kpack_error_t add_sides(struct sides *s, const struct clash_file *f,
 					.size = (uint64_t)st->st_size,
 					.mode = st->st_mode};
 
-	KP_TRY(file_tree_add(&s->ours, &ours, why));
-	return file_tree_add(&s->theirs, &theirs, why);
-}
-
-/* Returns the file's path in the output; NULL: out of memory. */
-static char *destination(const struct clash *c, const struct clash_file *f)
-{
-	char *to;
-
-	if (asprintf(&to, "%s/%s", c->run->args->output,
-		     c->run->scan->entries[f->entry].relative) < 0)
-		return NULL;
-	return to;
+	file_tree_add(&s->ours, &ours, NULL);
+	file_tree_add(&s->theirs, &theirs, NULL);
 }
 
 /* Whether F is a whole file: parts of a file are not in the tree. */
@@ -75,28 +63,23 @@ static bool is_whole(const struct clash *c, const struct clash_file *f)
 	return strcmp(f->disk, c->run->scan->entries[f->entry].path) == 0;
 }
 
-static kpack_error_t find_different(const struct clash *c, struct sides *s,
-				    struct kpackx_error *why)
+static void find_different(const struct clash *c, struct sides *s)
 {
-	kpack_error_t err = KPACK_SUCCESS;
-
-	for (size_t i = 0; i < c->n_files && !err; i++) {
+	for (size_t i = 0; i < c->n_files; i++) {
 		const struct clash_file *f = &c->files[i];
 		struct stat st;
 		char *to;
 
 		if (!is_whole(c, f))
 			continue;
-		to = destination(c, f);
-		if (!to)
-			return kp_fail_memory(why, strlen(f->path), "a path");
+		to = xasprintf("%s/%s", c->run->args->output,
+			       c->run->scan->entries[f->entry].relative);
 		/* a link is replaced, too, and what it leads to disappears from here */
 		if (stat(to, &st) == 0 && !S_ISDIR(st.st_mode) &&
 		    !same_files(f->disk, to))
-			err = add_sides(s, f, to, &st, why);
+			add_sides(s, f, to, &st);
 		free(to);
 	}
-	return err;
 }
 
 /* Faults do not matter here: the file differs anyway. */
@@ -111,7 +94,7 @@ static kpack_error_t recognise_files(const struct library_set *set,
 {
 	size_t faults = 0;
 
-	KP_TRY(file_tree_sort(tree, why));
+	file_tree_sort(tree, NULL);
 	return library_find_all(set, tree, ignore_fault, NULL, found, &faults, why);
 }
 
@@ -127,8 +110,7 @@ static bool is_rebuilt(const struct library_object *a, const struct library_obje
 	return true;
 }
 
-static kpack_error_t report_different(struct clash *c, const struct sides *s,
-				      struct kpackx_error *why)
+static void report_different(struct clash *c, const struct sides *s)
 {
 	for (size_t i = 0; i < s->ours.count; i++) {
 		const struct library_object *a = s->our_found.objects[i],
@@ -136,29 +118,28 @@ static kpack_error_t report_different(struct clash *c, const struct sides *s,
 		struct clash_file *f = clash_find(c, kp_span_str(s->ours.items[i].path));
 
 		if (a && f && !is_rebuilt(a, b))
-			KP_TRY(clash_report(c, f,
-					    &(struct clash_other){
-						    .path = s->theirs.items[i].disk,
-						    .arch = b ? b->arches[0] : "damaged",
-						    .is_file = true,
-					    },
-					    why));
+			clash_report(c, f,
+				     &(struct clash_other){
+					     .path = s->theirs.items[i].disk,
+					     .arch = b ? b->arches[0] : "damaged",
+					     .is_file = true,
+				     });
 	}
-	return KPACK_SUCCESS;
 }
 
 kpack_error_t clash_tree(struct clash *c, struct kpackx_error *why)
 {
 	const struct library_set *set = &c->run->args->libraries;
 	struct sides s = {0};
-	kpack_error_t err = find_different(c, &s, why);
+	kpack_error_t err = KPACK_SUCCESS;
 
-	if (!err && s.ours.count) {
+	find_different(c, &s);
+	if (s.ours.count) {
 		err = recognise_files(set, &s.ours, &s.our_found, why);
 		if (!err)
 			err = recognise_files(set, &s.theirs, &s.their_found, why);
 		if (!err)
-			err = report_different(c, &s, why);
+			report_different(c, &s);
 	}
 	sides_fini(&s);
 	return err;

@@ -8,6 +8,7 @@
 #include "core/view/view.h"
 #include "core/archive/naming.h"
 #include "core/archive/find.h"
+#include "packer/base/xalloc.h"
 
 /* --- what is packed ------------------------------------------------------------------ */
 
@@ -23,11 +24,10 @@ static struct kp_span below_prefix(struct kp_span path, const char *prefix)
 	return (struct kp_span){path.data + n + 1, path.size - n - 1};
 }
 
-static kpack_error_t add_entries(const struct kpack_archive *a, const char *prefix,
-				 struct mounts *m, struct kpackx_error *why)
+static void add_entries(const struct kpack_archive *a, const char *prefix,
+			struct mounts *m)
 {
 	for (size_t i = 0; i < kp_archive_entry_count(a); i++) {
-		kpack_error_t err;
 		struct kp_meta meta;
 		struct kp_span rest;
 		char *path;
@@ -36,45 +36,34 @@ static kpack_error_t add_entries(const struct kpack_archive *a, const char *pref
 		rest = below_prefix(meta.path, prefix);
 		if (rest.size == 0)
 			continue;
-		path = strndup((const char *)rest.data, rest.size);
-		err = path ? mounts_add(m, path, MOUNTS_PACKED, why)
-			   : kp_fail_memory(why, rest.size, "a path");
+		path = xstrndup((const char *)rest.data, rest.size);
+		mounts_add(m, path, MOUNTS_PACKED);
 		free(path);
-		if (err)
-			return err;
 	}
-	return KPACK_SUCCESS;
 }
 
 /* Add an archive's entries; an unreadable archive will not be mounted either. */
-static kpack_error_t add_archive(const char *path, const char *prefix, struct mounts *m,
-				 struct kpackx_error *why)
+static void add_archive(const char *path, const char *prefix, struct mounts *m)
 {
 	struct kpack_archive *a = NULL;
-	kpack_error_t err = KPACK_SUCCESS;
 
 	if (!kp_archive_open(path, &a, NULL))
-		err = add_entries(a, prefix, m, why);
+		add_entries(a, prefix, m);
 	kp_archive_close(a);
-	return err;
 }
 
-static kpack_error_t add_archives(const struct mount_tree *tree, struct mounts *m,
-				  struct kpackx_error *why)
+static void add_archives(const struct mount_tree *tree, struct mounts *m)
 {
-	kpack_error_t err = KPACK_SUCCESS;
 	char **paths = NULL;
 	size_t n = 0;
 
 	if (kp_archives_find(tree->archives, &paths, &n, NULL))
-		return KPACK_SUCCESS;
+		return;
 	for (size_t i = 0; i < n; i++) {
-		if (!err)
-			err = add_archive(paths[i], tree->prefix, m, why);
+		add_archive(paths[i], tree->prefix, m);
 		free(paths[i]);
 	}
 	free(paths);
-	return err;
 }
 
 /* --- what exists --------------------------------------------------------------------- */
@@ -109,23 +98,22 @@ static bool had_files(const struct scan *scan, const char *dir)
 	       scan->entries[at].relative[n] == '/';
 }
 
-static kpack_error_t add_tree_entry(const struct mount_tree *tree, FTS *fts, FTSENT *e,
-				    size_t skip, struct mounts *m,
-				    struct kpackx_error *why)
+static void add_tree_entry(const struct mount_tree *tree, FTS *fts, FTSENT *e,
+			   size_t skip, struct mounts *m)
 {
 	const char *path = e->fts_path + skip;
 	bool open;
 
 	if (e->fts_level == FTS_ROOTLEVEL || e->fts_info == FTS_DP)
-		return KPACK_SUCCESS;
+		return;
 	if (e->fts_level == 1 && strcmp(e->fts_name, KP_ARCHIVES_DIR) == 0) {
 		fts_set(fts, e, FTS_SKIP);
-		return KPACK_SUCCESS;
+		return;
 	}
 	while (*path == '/')
 		path++;
 	open = e->fts_info == FTS_D && had_files(tree->scan, path);
-	return mounts_add(m, path, open ? MOUNTS_DIRECTORY : MOUNTS_KEPT, why);
+	mounts_add(m, path, open ? MOUNTS_DIRECTORY : MOUNTS_KEPT);
 }
 
 static kpack_error_t add_tree(const struct mount_tree *tree, const char *root,
@@ -138,9 +126,9 @@ static kpack_error_t add_tree(const struct mount_tree *tree, const char *root,
 
 	if (!fts)
 		return kp_fail_errno(why, errno, "%s: cannot walk it", root);
-	while (!err && (errno = 0, e = fts_read(fts)))
-		err = add_tree_entry(tree, fts, e, strlen(root), m, why);
-	if (!err && errno)
+	while ((errno = 0, e = fts_read(fts)))
+		add_tree_entry(tree, fts, e, strlen(root), m);
+	if (errno)
 		err = kp_fail_errno(why, errno, "%s: cannot walk it", root);
 	fts_close(fts);
 	return err;
@@ -151,11 +139,12 @@ static kpack_error_t add_tree(const struct mount_tree *tree, const char *root,
 static kpack_error_t decide_mounts(const struct mount_tree *tree, const char *root,
 				   struct mounts *m, struct kpackx_error *why)
 {
-	KP_TRY(add_archives(tree, m, why));
+	add_archives(tree, m);
 	if (m->n_paths == 0)
 		return KPACK_SUCCESS;
 	KP_TRY(add_tree(tree, root, m, why));
-	return mounts_decide(m, why);
+	mounts_decide(m);
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t mount_line(const struct mount_tree *tree, char **command,
@@ -174,7 +163,7 @@ kpack_error_t mount_line(const struct mount_tree *tree, char **command,
 		const struct mounts_names names = {root, archives, tree->group,
 						   tree->prefix};
 
-		err = mounts_command(&m, &names, command, why);
+		*command = mounts_command(&m, &names);
 	}
 	mounts_fini(&m);
 	free(archives);

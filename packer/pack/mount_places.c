@@ -3,20 +3,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/alloc.h"
+#include "packer/base/xalloc.h"
 #include "core/base/text.h"
 
-kpack_error_t mounts_add(struct mounts *m, const char *path, enum mounts_kind kind,
-			 struct kpackx_error *why)
+void mounts_add(struct mounts *m, const char *path, enum mounts_kind kind)
 {
-	char *copy = strdup(path);
-
-	if (!copy || !kp_grow(&m->paths, m->n_paths, &m->paths_cap, sizeof(*m->paths))) {
-		free(copy);
-		return kp_fail_memory(why, strlen(path), "a path");
-	}
-	m->paths[m->n_paths++] = (struct mounts_path){copy, kind};
-	return KPACK_SUCCESS;
+	xgrow(&m->paths, m->n_paths, &m->paths_cap, sizeof(*m->paths));
+	m->paths[m->n_paths++] = (struct mounts_path){xstrdup(path), kind};
 }
 
 static void free_texts(char **texts, size_t n)
@@ -149,19 +142,11 @@ static bool has_text(char *const *texts, size_t n, const char *text)
 	return false;
 }
 
-static kpack_error_t append_text(char ***texts, size_t *n, const char *text, size_t size,
-				 struct kpackx_error *why)
+/* Add TEXT, which is on the heap and becomes the list's. */
+static void append_text(char ***texts, size_t *n, char *text)
 {
-	char **bigger = realloc(*texts, (*n + 1) * sizeof(char *));
-	char *copy = strndup(text, size);
-
-	*texts = bigger ? bigger : *texts;
-	if (!bigger || !copy) {
-		free(copy);
-		return kp_fail_memory(why, size, "a path");
-	}
-	bigger[(*n)++] = copy;
-	return KPACK_SUCCESS;
+	*texts = xrealloc(*texts, (*n + 1) * sizeof(char *));
+	(*texts)[(*n)++] = text;
 }
 
 /*
@@ -181,58 +166,51 @@ static bool is_library_dir(const struct mounts *m, size_t at, size_t end)
  * Everything below paths[AT] is packed: mount where a library's files begin, and leave
  * room above.
  */
-static kpack_error_t add_places(struct mounts *m, size_t at, struct kpackx_error *why)
+static void add_places(struct mounts *m, size_t at)
 {
-	const char *path = m->paths[at].path;
 	size_t end = end_of(m, at);
 
 	if (!has_packed(m, at, end))
-		return KPACK_SUCCESS;
-	if (is_library_dir(m, at, end))
-		return append_text(&m->places, &m->n_places, path, strlen(path), why);
+		return;
+	if (is_library_dir(m, at, end)) {
+		append_text(&m->places, &m->n_places, xstrdup(m->paths[at].path));
+		return;
+	}
 	for (size_t i = at + 1; i < end; i = end_of(m, i))
-		KP_TRY(add_places(m, i, why));
-	return KPACK_SUCCESS;
+		add_places(m, i);
 }
 
 /*
  * Add an overlay at the directory of PATH, and no higher, so that no other files become
  * read-only.
  */
-static kpack_error_t add_overlay(struct mounts *m, const char *path,
-				 struct kpackx_error *why)
+static void add_overlay(struct mounts *m, const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	size_t n = slash ? (size_t)(slash - path) : 0;
-	char *dir = strndup(path, n);
-	kpack_error_t err = KPACK_SUCCESS;
+	char *dir = xstrndup(path, slash ? (size_t)(slash - path) : 0);
 
-	if (!dir)
-		return kp_fail_memory(why, n, "a path");
-	if (!has_text(m->overlays, m->n_overlays, dir))
-		err = append_text(&m->overlays, &m->n_overlays, dir, n, why);
-	free(dir);
-	return err;
+	if (has_text(m->overlays, m->n_overlays, dir))
+		free(dir);
+	else
+		append_text(&m->overlays, &m->n_overlays, dir);
 }
 
 /* Decide for the paths of one directory. */
-static kpack_error_t visit_dir(struct mounts *m, size_t first, size_t end,
-			       struct kpackx_error *why)
+static void visit_dir(struct mounts *m, size_t first, size_t end)
 {
 	size_t next;
 
 	for (size_t i = first; i < end; i = next) {
 		next = end_of(m, i);
 		if (m->paths[i].kind == MOUNTS_PACKED)
-			KP_TRY(add_overlay(m, m->paths[i].path, why));
+			add_overlay(m, m->paths[i].path);
 		else if (!has_packed(m, i, next))
 			continue;
 		else if (has_kept(m, i + 1, next))
-			KP_TRY(visit_dir(m, i + 1, next, why));
+			visit_dir(m, i + 1, next);
 		else
-			KP_TRY(add_places(m, i, why));
+			add_places(m, i);
 	}
-	return KPACK_SUCCESS;
 }
 
 /* Whether PLACE is below an overlay, which shows everything there. */
@@ -248,14 +226,11 @@ static bool is_covered(const struct mounts *m, const char *place)
 }
 
 /* Remove the TEXTS that an overlay covers.  All are checked before any is freed. */
-static kpack_error_t drop_covered(const struct mounts *m, char **texts, size_t *n,
-				  struct kpackx_error *why)
+static void drop_covered(const struct mounts *m, char **texts, size_t *n)
 {
-	bool *covered = calloc(*n + 1, sizeof(*covered));
+	bool *covered = xcalloc(*n, sizeof(*covered));
 	size_t kept = 0;
 
-	if (!covered)
-		return kp_fail_memory(why, *n, "paths");
 	for (size_t i = 0; i < *n; i++)
 		covered[i] = is_covered(m, texts[i]);
 	for (size_t i = 0; i < *n; i++) {
@@ -266,17 +241,16 @@ static kpack_error_t drop_covered(const struct mounts *m, char **texts, size_t *
 	}
 	*n = kept;
 	free(covered);
-	return KPACK_SUCCESS;
 }
 
-kpack_error_t mounts_decide(struct mounts *m, struct kpackx_error *why)
+void mounts_decide(struct mounts *m)
 {
 	if (m->n_paths == 0)
-		return KPACK_SUCCESS;
+		return;
 	tidy_paths(m);
-	KP_TRY(visit_dir(m, 0, m->n_paths, why));
-	KP_TRY(drop_covered(m, m->places, &m->n_places, why));
-	return drop_covered(m, m->overlays, &m->n_overlays, why);
+	visit_dir(m, 0, m->n_paths);
+	drop_covered(m, m->places, &m->n_places);
+	drop_covered(m, m->overlays, &m->n_overlays);
 }
 
 /* --- the command --------------------------------------------------------------------- */
@@ -319,32 +293,42 @@ static void put_quoted(FILE *f, const char *text)
 	fputc('\'', f);
 }
 
-/* Close F and return what it wrote to *TEXT; NULL: out of memory. */
-static char *close_text(FILE *f, char **text)
-{
-	bool failed = ferror(f);
+/* Text that is written to a stream: the command, or one word of it. */
+struct text {
+	FILE *f;
+	char *text;
+	size_t size;
+};
 
-	if (fclose(f) == 0 && !failed)
-		return *text;
-	free(*text);
-	return NULL;
+static void begin_text(struct text *t)
+{
+	t->f = open_memstream(&t->text, &t->size);
+	if (!t->f)
+		xalloc_fail(0);
+}
+
+/* Returns what was written, on the heap. */
+static char *end_text(struct text *t)
+{
+	bool failed = ferror(t->f);
+
+	if (fclose(t->f) != 0 || failed)
+		xalloc_fail(0);
+	return t->text;
 }
 
 char *mounts_quote(const char *text)
 {
-	char *out = NULL;
-	size_t size;
-	FILE *f = open_memstream(&out, &size);
+	struct text t;
 
-	if (!f)
-		return NULL;
+	begin_text(&t);
 	if (is_plain(text))
-		fputs(text, f);
+		fputs(text, t.f);
 	else if (kp_text_ok(kp_span_str(text)))
-		put_quoted(f, text);
+		put_quoted(t.f, text);
 	else
-		put_escaped(f, text);
-	return close_text(f, &out);
+		put_escaped(t.f, text);
+	return end_text(&t);
 }
 
 /*
@@ -370,66 +354,47 @@ static void put_path(FILE *f, const char *root, const char *below, const char *e
 	}
 }
 
-/* One word of the command: a path, or an option with paths in it. */
-struct word {
-	FILE *f;
-	char *text;
-	size_t size;
-};
-
-static bool word_begin(struct word *w)
+/* Write the word W, a path or an option with paths in it, to OUT, after a space. */
+static void end_word(struct text *w, FILE *out)
 {
-	w->text = NULL;
-	w->f = open_memstream(&w->text, &w->size);
-	return w->f != NULL;
-}
+	char *text = end_text(w), *quoted = mounts_quote(text);
 
-/* Write the word to OUT, after a space. */
-static bool word_end(struct word *w, FILE *out)
-{
-	char *text = close_text(w->f, &w->text);
-	char *quoted = text ? mounts_quote(text) : NULL;
-
-	if (quoted)
-		fprintf(out, " %s", quoted);
+	fprintf(out, " %s", quoted);
 	free(text);
 	free(quoted);
-	return quoted != NULL;
 }
 
-static bool put_word(FILE *out, const char *root, const char *below)
+static void put_word(FILE *out, const char *root, const char *below)
 {
-	struct word w;
+	struct text w;
 
-	if (!word_begin(&w))
-		return false;
+	begin_text(&w);
 	put_path(w.f, root, below, "");
-	return word_end(&w, out);
+	end_word(&w, out);
 }
 
 /* Commas in a path are escaped, because they separate options. */
-static bool put_place(FILE *out, const struct mounts_names *names, const char *place)
+static void put_place(FILE *out, const struct mounts_names *names, const char *place)
 {
-	struct word w;
+	struct text w;
 
 	fputs("kpackfs -o", out);
-	if (!word_begin(&w))
-		return false;
+	begin_text(&w);
 	fputs("subdir=", w.f);
 	put_path(w.f, names->prefix, place, ",\\");
-	return word_end(&w, out) && put_word(out, names->archives, "") &&
-	       put_word(out, names->root, place);
+	end_word(&w, out);
+	put_word(out, names->archives, "");
+	put_word(out, names->root, place);
 }
 
-static bool put_overlay(FILE *out, const struct mounts_names *names, const char *mount,
+static void put_overlay(FILE *out, const struct mounts_names *names, const char *mount,
 			const char *dir)
 {
 	static const char special[] = ",:\\";
-	struct word w;
+	struct text w;
 
 	fputs("mount -t overlay overlay -o", out);
-	if (!word_begin(&w))
-		return false;
+	begin_text(&w);
 	fputs("ro,lowerdir=", w.f);
 	put_path(w.f, names->root, dir, special);
 	fputc(':', w.f);
@@ -437,63 +402,44 @@ static bool put_overlay(FILE *out, const struct mounts_names *names, const char 
 	if (*dir)
 		fputc('/', w.f);
 	put_path(w.f, dir, "", special);
-	return word_end(&w, out) && put_word(out, names->root, dir);
+	end_word(&w, out);
+	put_word(out, names->root, dir);
 }
 
-static bool put_overlays(FILE *out, const struct mounts *m,
-			 const struct mounts_names *names, const char *mount)
+static void put_overlays(FILE *out, const struct mounts *m,
+			 const struct mounts_names *names)
 {
-	bool ok;
+	char *mount = xasprintf("/run/kpackfs/%s", names->group);
 
 	fputs("mkdir -p", out);
-	ok = put_word(out, mount, "");
+	put_word(out, mount, "");
 	fputs(" && kpackfs", out);
 	/* the mount's directory toc/ does not belong to the tree */
 	if (has_text(m->overlays, m->n_overlays, "") && !*names->prefix)
 		fputs(" -o subdir=.", out);
-	ok = ok && put_word(out, names->archives, "") && put_word(out, mount, "");
-	for (size_t i = 0; ok && i < m->n_overlays; i++) {
+	put_word(out, names->archives, "");
+	put_word(out, mount, "");
+	for (size_t i = 0; i < m->n_overlays; i++) {
 		fputs(" && ", out);
-		ok = put_overlay(out, names, mount, m->overlays[i]);
+		put_overlay(out, names, mount, m->overlays[i]);
 	}
-	return ok;
-}
-
-static bool put_command(FILE *out, const struct mounts *m,
-			const struct mounts_names *names, const char *mount)
-{
-	bool ok = true;
-
-	for (size_t i = 0; ok && i < m->n_places; i++) {
-		fputs(i ? " && " : "", out);
-		ok = put_place(out, names, m->places[i]);
-	}
-	if (!ok || m->n_overlays == 0)
-		return ok;
-	fputs(m->n_places ? " && " : "", out);
-	return put_overlays(out, m, names, mount);
-}
-
-kpack_error_t mounts_command(const struct mounts *m, const struct mounts_names *names,
-			     char **command, struct kpackx_error *why)
-{
-	char *mount = NULL, *text = NULL;
-	size_t size;
-	FILE *out;
-	bool ok;
-
-	*command = NULL;
-	if (m->n_places + m->n_overlays == 0)
-		return KPACK_SUCCESS;
-	if (asprintf(&mount, "/run/kpackfs/%s", names->group) < 0)
-		return kp_fail_memory(why, strlen(names->group), "a path");
-	out = open_memstream(&text, &size);
-	ok = out && put_command(out, m, names, mount);
-	*command = out ? close_text(out, &text) : NULL;
 	free(mount);
-	if (ok && *command)
-		return KPACK_SUCCESS;
-	free(*command);
-	*command = NULL;
-	return kp_fail_memory(why, m->n_paths, "a command");
+}
+
+char *mounts_command(const struct mounts *m, const struct mounts_names *names)
+{
+	struct text command;
+
+	if (m->n_places + m->n_overlays == 0)
+		return NULL;
+	begin_text(&command);
+	for (size_t i = 0; i < m->n_places; i++) {
+		fputs(i ? " && " : "", command.f);
+		put_place(command.f, names, m->places[i]);
+	}
+	if (m->n_places && m->n_overlays)
+		fputs(" && ", command.f);
+	if (m->n_overlays)
+		put_overlays(command.f, m, names);
+	return end_text(&command);
 }

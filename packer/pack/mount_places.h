@@ -6,7 +6,7 @@
 #ifndef PACKER_PACK_MOUNT_PLACES_H
 #define PACKER_PACK_MOUNT_PLACES_H
 
-#include "core/base/errors.h"
+#include <stddef.h>
 
 enum mounts_kind {
 	MOUNTS_KEPT, /* must stay visible; a directory only when nothing is below it */
@@ -37,14 +37,13 @@ struct mounts {
  * Add PATH, which is copied and is relative to the root.  If a path is added twice, the
  * smaller kind counts.
  */
-kpack_error_t mounts_add(struct mounts *m, const char *path, enum mounts_kind kind,
-			 struct kpackx_error *why);
+void mounts_add(struct mounts *m, const char *path, enum mounts_kind kind);
 
 /*
  * After all paths are added, find the places and overlays.  A packed file counts only if
  * the directory that it was in exists.
  */
-kpack_error_t mounts_decide(struct mounts *m, struct kpackx_error *why);
+void mounts_decide(struct mounts *m);
 void mounts_fini(struct mounts *m);
 
 struct mounts_names {
@@ -54,11 +53,10 @@ struct mounts_names {
 	const char *prefix; /* what precedes every path in archives, or "" */
 };
 
-/* Set *COMMAND to a shell command of one line, on the heap; NULL: no mount is needed. */
-kpack_error_t mounts_command(const struct mounts *m, const struct mounts_names *names,
-			     char **command, struct kpackx_error *why);
+/* Returns a shell command of one line, on the heap; NULL: no mount is needed. */
+char *mounts_command(const struct mounts *m, const struct mounts_names *names);
 
-/* Returns TEXT as one word of a shell command, on the heap; NULL: out of memory. */
+/* Returns TEXT as one word of a shell command, on the heap. */
 char *mounts_quote(const char *text);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "database_clash.h"
+#include "packer/base/xalloc.h"
 #include "packer/cli/exit.h"
 #include "packer/files/copy.h"
 #include "packer/pack/tree/databases.h"
@@ -69,14 +70,11 @@ static kpack_error_t flush_directory(const char *path, struct kpackx_error *why)
  */
 static kpack_error_t make_dirs(const struct packing *p, struct kpackx_error *why)
 {
-	kpack_error_t err;
-	char *root;
-
 	KP_TRY(kp_mkdirs(p->args.output, 0777, why));
 	if (p->args.mode == PACK_TREE) {
-		if (asprintf(&root, "%s/.", p->args.output) < 0)
-			return kp_fail_memory(why, strlen(p->args.output), "a path");
-		err = copy_directory(root, why);
+		char *root = xasprintf("%s/.", p->args.output);
+		kpack_error_t err = copy_directory(root, why);
+
 		free(root);
 		if (err)
 			return kp_fail_prefix(why, err, "%s", p->args.output);
@@ -178,26 +176,21 @@ static kpack_error_t write_archives(struct packing *p, struct kpackx_error *why)
 
 /* --- the rest ------------------------------------------------------------------------ */
 
-static kpack_error_t find_archives(struct packing *p, struct kpackx_error *why)
+static void find_archives(struct packing *p)
 {
 	const struct pack_args *args = &p->args;
+	const char *dir = p->hooks ? p->hooks->dir : KP_ARCHIVES_DIR;
 	struct stat st;
 
-	if (asprintf(&p->archives, "%s%s%s", args->output, args->unnamed ? "" : "/",
-		     args->unnamed ? ""
-		     : p->hooks    ? p->hooks->dir
-				   : KP_ARCHIVES_DIR) < 0)
-		p->archives = NULL;
-	if (args->mode == PACK_TREE &&
-	    asprintf(&p->inherit, "%s/" KP_ARCHIVES_DIR, args->input) < 0)
-		p->inherit = NULL;
-	if (!p->archives || (args->mode == PACK_TREE && !p->inherit))
-		return kp_fail_memory(why, strlen(args->output), "a path");
-	if (p->inherit && stat(p->inherit, &st) < 0) {
+	p->archives = args->unnamed ? xstrdup(args->output)
+				    : xasprintf("%s/%s", args->output, dir);
+	if (args->mode != PACK_TREE)
+		return;
+	p->inherit = xasprintf("%s/" KP_ARCHIVES_DIR, args->input);
+	if (stat(p->inherit, &st) < 0) {
 		free(p->inherit);
 		p->inherit = NULL;
 	}
-	return KPACK_SUCCESS;
 }
 
 /* A kept file none of whose targets were requested is an ordinary file. */
@@ -247,24 +240,18 @@ static void leave_unconverted(struct packing *p)
 }
 
 /* Find the binaries that cannot be converted, before anything is planned. */
-static kpack_error_t leave_kept(struct packing *p, size_t *faults,
-				struct kpackx_error *why)
+static void leave_kept(struct packing *p, size_t *faults)
 {
-	struct plan all = {.binaries =
-				   calloc(p->scan.n_inputs + 1, sizeof(*all.binaries)),
-			   .n_binaries = p->scan.n_inputs};
+	size_t n = p->scan.n_inputs;
+	struct plan all = {.binaries = xcalloc(n, sizeof(*all.binaries)),
+			   .n_binaries = n};
 	struct converter c = converter_for(p, &all);
-	kpack_error_t err;
 
-	if (!all.binaries)
-		return kp_fail_memory(why, p->scan.n_inputs, "binaries");
-	for (size_t i = 0; i < p->scan.n_inputs; i++)
+	for (size_t i = 0; i < n; i++)
 		all.binaries[i].input = p->scan.inputs[i];
-	err = converter_check(&c, faults, why);
+	converter_check(&c, faults);
 	free(all.binaries);
-	if (!err)
-		leave_unconverted(p);
-	return err;
+	leave_unconverted(p);
 }
 
 static kpack_error_t prepare_plan(struct packing *p, size_t *faults,
@@ -279,27 +266,28 @@ static kpack_error_t prepare_plan(struct packing *p, size_t *faults,
 		KP_TRY(rocfft_caches_split(&p->scan, args->split_rocfft, args->rows,
 					   &p->parts, why));
 	if (args->mode != PACK_ARCHIVES)
-		KP_TRY(dispositions_open(&p->scan, args->mode == PACK_IN_PLACE,
-					 &p->dispositions, why));
+		dispositions_open(&p->scan, args->mode == PACK_IN_PLACE,
+				  &p->dispositions);
 	if (args->apart)
-		KP_TRY(leave_kept(p, faults, why));
+		leave_kept(p, faults);
 	KP_TRY(plan_open(&p->scan, &args->filter, &chunks, &p->plan, why));
-	KP_TRY(find_archives(p, why));
+	find_archives(p);
 	*faults += p->scan.n_faults + p->plan.n_faults;
 	if (args->mode == PACK_ARCHIVES)
 		return KPACK_SUCCESS;
 	find_unasked(p);
 	if (args->identify)
-		KP_TRY(databases_leave_out(&p->scan, &args->filter, &p->dispositions,
-					   why));
-	KP_TRY(databases_decide(&p->scan, &p->plan, args->databases != DATABASES_PACKED,
-				&p->dispositions, why));
+		databases_leave_out(&p->scan, &args->filter, &p->dispositions);
+	databases_decide(&p->scan, &p->plan, args->databases != DATABASES_PACKED,
+			 &p->dispositions);
 	if (args->mode == PACK_IN_PLACE)
 		databases_check(&p->scan, &p->dispositions, faults);
 	else
-		KP_TRY(output_check_mounts(&p->scan, args->output, faults, why));
+		output_check_mounts(&p->scan, args->output, faults);
 	p->converter = converter_for(p, &p->plan);
-	return args->apart ? KPACK_SUCCESS : converter_check(&p->converter, faults, why);
+	if (!args->apart)
+		converter_check(&p->converter, faults);
+	return KPACK_SUCCESS;
 }
 
 /* Whether there is nothing to do, which is reported. */
@@ -343,10 +331,11 @@ static void warn_unmatched(const struct packing *p)
 
 static void note_not_asked(const struct packing *p)
 {
-	size_t n;
+	size_t n = p->args.databases != DATABASES_PLAIN
+			   ? databases_not_asked(&p->scan, &p->plan)
+			   : 0;
 
-	if (p->args.databases != DATABASES_PLAIN &&
-	    !databases_not_asked(&p->scan, &p->plan, &n, NULL) && n)
+	if (n)
 		report_error(p->args.input,
 			     "note: %zu files of kernel databases are for other targets "
 			     "and not packed",

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "core/codec/codec.h"
+#include "packer/base/xalloc.h"
 #include "packer/pack/plan/entry_meta.h"
 #include "packer/pack/plan/key_suffix.h"
 #include "packer/base/pipeline.h"
@@ -62,12 +63,9 @@ static void end_worker(void *state)
 static kpack_error_t begin_worker(void *arg, void **state, struct kpackx_error *why)
 {
 	const struct packer *p = arg;
-	struct worker *w = calloc(1, sizeof(*w));
-	kpack_error_t err;
+	struct worker *w = xcalloc(1, sizeof(*w));
+	kpack_error_t err = kp_encoder_new(p->options->level, &w->encoder, why);
 
-	if (!w)
-		return kp_fail_memory(why, sizeof(*w), "a thread");
-	err = kp_encoder_new(p->options->level, &w->encoder, why);
 	if (err)
 		end_worker(w);
 	else
@@ -189,7 +187,7 @@ static kpack_error_t encode_chunks(struct worker *w, const struct plan_object *o
 	kpack_error_t err;
 
 	if (!hash)
-		return kp_fail_memory(why, 0, "a hash");
+		xalloc_fail(0);
 	err = kp_encode_source(w->encoder, source, o->chunk, add_to_hash, hash,
 			       &out->stored, &size, why);
 	value = kp_hasher_value(hash);
@@ -263,13 +261,10 @@ static kpack_error_t pack_job(void *arg, void *state, size_t job, void **result,
 {
 	const struct packer *p = arg;
 	const struct plan_object *o = &p->plan->objects[job];
-	struct packed *packed = calloc(1, sizeof(*packed));
-	kpack_error_t err;
+	struct packed *packed = xcalloc(1, sizeof(*packed));
+	kpack_error_t err = o->chunk ? pack_chunks(state, o, packed, why)
+				     : pack_whole(p, state, o, packed, why);
 
-	if (!packed)
-		return kp_fail_memory(why, sizeof(*packed), "an object");
-	err = o->chunk ? pack_chunks(state, o, packed, why)
-		       : pack_whole(p, state, o, packed, why);
 	if (err) {
 		discard_packed(NULL, packed);
 		return kp_fail_prefix(why, err, "%s: container %zu", o->input->shown,
@@ -319,10 +314,8 @@ static kpack_error_t add_entries(struct packer *p, const struct plan_object *o,
 	kpack_error_t err = KPACK_SUCCESS;
 
 	for (size_t i = 0; i < c->n_indices && !err; i++) {
-		char *key;
+		char *key = xasprintf("%s%s#%u", o->input->key, suffix, c->indices[i]);
 
-		if (asprintf(&key, "%s%s#%u", o->input->key, suffix, c->indices[i]) < 0)
-			return kp_fail_memory(why, strlen(o->input->key), "a key");
 		err = add_entry(p, packed->object.place, packed->object.place, key,
 				&entry, why);
 		free(key);
@@ -338,11 +331,9 @@ static kpack_error_t name_object(struct packer *p, const struct plan_object *o,
 	uint8_t *metadata;
 	kpack_error_t err;
 	size_t size;
-	bool again;
 
-	KP_TRY(key_suffix_choose(&p->names, img->arch, kind_of(img, packed->type),
-				 packed->object.ordinal, suffix, &again, why));
-	if (again)
+	if (!key_suffix_choose(&p->names, img->arch, kind_of(img, packed->type),
+			       packed->object.ordinal, suffix))
 		return KPACK_SUCCESS;
 	KP_TRY(entry_meta_image(o->input, o->image, &packed->object.content,
 				&packed->facts, &metadata, &size, why));

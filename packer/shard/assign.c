@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "assign.h"
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 
 /* --- spreading ----------------------------------------------------------------------- */
 
@@ -44,17 +45,11 @@ static void sink_top(struct load *heap, unsigned count)
 	}
 }
 
-kpack_error_t shard_spread(const uint64_t *costs, size_t n, unsigned count,
-			   unsigned *owner, struct kpackx_error *why)
+void shard_spread(const uint64_t *costs, size_t n, unsigned count, unsigned *owner)
 {
-	size_t *order = malloc((n + 1) * sizeof(*order));
-	struct load *heap = malloc(count * sizeof(*heap));
+	size_t *order = xmalloc(n * sizeof(*order));
+	struct load *heap = xmalloc(count * sizeof(*heap));
 
-	if (!order || !heap) {
-		free(order);
-		free(heap);
-		return kp_fail_memory(why, n, "shards");
-	}
 	for (unsigned i = 0; i < count; i++)
 		heap[i] = (struct load){0, i + 1};
 	for (size_t i = 0; i < n; i++)
@@ -67,7 +62,6 @@ kpack_error_t shard_spread(const uint64_t *costs, size_t n, unsigned count,
 	}
 	free(order);
 	free(heap);
-	return KPACK_SUCCESS;
 }
 
 /* --- assigning ----------------------------------------------------------------------- */
@@ -94,30 +88,20 @@ static void add_costs(const struct scan *scan, const struct plan *plan,
 	}
 }
 
-kpack_error_t shard_assign(const struct scan *scan, const struct plan *plan,
-			   bool archives_only, const struct shard *shard, bool **mine,
-			   struct kpackx_error *why)
+bool *shard_assign(const struct scan *scan, const struct plan *plan, bool archives_only,
+		   const struct shard *shard)
 {
 	size_t n = scan->n_entries;
-	uint64_t *costs = calloc(n + 1, sizeof(*costs));
-	unsigned *owner = calloc(n + 1, sizeof(*owner));
-	bool *flags = calloc(n + 1, sizeof(*flags));
-	kpack_error_t err = KPACK_SUCCESS;
+	uint64_t *costs = xcalloc(n, sizeof(*costs));
+	unsigned *owner = xcalloc(n, sizeof(*owner));
+	bool *mine = xcalloc(n, sizeof(*mine));
 
-	if (!costs || !owner || !flags)
-		err = kp_fail_memory(why, n, "shards");
-	if (!err) {
-		add_costs(scan, plan, archives_only, costs);
-		err = shard_spread(costs, n, shard->count, owner, why);
-	}
-	for (size_t i = 0; i < n && !err; i++)
-		flags[i] = !S_ISDIR(scan->entries[i].mode) &&
-			   owner[scan->entries[i].first] == shard->index;
+	add_costs(scan, plan, archives_only, costs);
+	shard_spread(costs, n, shard->count, owner);
+	for (size_t i = 0; i < n; i++)
+		mine[i] = !S_ISDIR(scan->entries[i].mode) &&
+			  owner[scan->entries[i].first] == shard->index;
 	free(costs);
 	free(owner);
-	if (err)
-		free(flags);
-	else
-		*mine = flags;
-	return err;
+	return mine;
 }

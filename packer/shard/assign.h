@@ -10,18 +10,16 @@
  * Spread N items over COUNT shards: the most costly item first (the first of equal ones),
  * each to the least loaded shard (the lowest of equal ones).  OWNER gets the index of
  * each item's shard, from 1.  So no shard has more than an equal part plus the most
- * costly item.  OUT_OF_MEMORY.
+ * costly item.
  */
-kpack_error_t shard_spread(const uint64_t *costs, size_t n, unsigned count,
-			   unsigned *owner, struct kpackx_error *why);
+void shard_spread(const uint64_t *costs, size_t n, unsigned count, unsigned *owner);
 
 /*
- * Set *MINE, on the heap, to a flag per entry of SCAN: whether SHARD owns the path.  All
+ * Returns, on the heap, a flag per entry of SCAN: whether SHARD owns the path.  All
  * paths of one file have one owner; directories have none.  A file costs its bytes (with
  * ARCHIVES_ONLY nothing) and those of the objects that PLAN stores of it.
  */
-kpack_error_t shard_assign(const struct scan *scan, const struct plan *plan,
-			   bool archives_only, const struct shard *shard, bool **mine,
-			   struct kpackx_error *why);
+bool *shard_assign(const struct scan *scan, const struct plan *plan, bool archives_only,
+		   const struct shard *shard);
 
 #endif

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 #include "done.h"
-#include <stdio.h>
 #include <stdlib.h>
 #include "shard_part.h"
 #include "log.h"
+#include "packer/base/xalloc.h"
 
 /* --- is the record of this run? ------------------------------------------------------ */
 
 static bool is_of_run(const struct packing *p, const uint8_t plan[16],
 		      const struct shard_record *r)
 {
-	struct kpackx_error ignored = {0};
-	char version[SHARD_VERSION_SIZE], *options = NULL;
+	char version[SHARD_VERSION_SIZE], *options;
 	bool same;
 
 	if (r->shard.index != p->args.shard.index ||
 	    r->shard.count != p->args.shard.count ||
 	    memcmp(r->plan, plan, sizeof(r->plan)) != 0 ||
-	    strcmp(r->version, shard_log_version(version)) != 0 ||
-	    shard_log_options(&p->args, &options, &ignored))
+	    strcmp(r->version, shard_log_version(version)) != 0)
 		return false;
+	options = shard_log_options(&p->args);
 	same = strcmp(r->options, options) == 0;
 	free(options);
 	return same;
@@ -52,13 +51,10 @@ static bool is_all_older(const struct packing *p, const struct timespec *than)
 
 static bool is_newer_than_input(const struct packing *p)
 {
+	char *record = xasprintf("%s/" SHARD_RECORD, p->archives);
 	struct stat st = {0};
-	char *record;
-	bool there;
+	bool there = lstat(record, &st) == 0;
 
-	if (asprintf(&record, "%s/" SHARD_RECORD, p->archives) < 0)
-		return false;
-	there = lstat(record, &st) == 0;
 	free(record);
 	return there && is_all_older(p, &st.st_mtim);
 }

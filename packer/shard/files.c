@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "packer/base/xalloc.h"
 #include "packer/files/attributes.h"
 #include "packer/files/copy.h"
 #include "core/base/file.h"
@@ -13,12 +14,9 @@
 /* Bytes of a file that are read at a time. */
 #define PIECE (1 << 20)
 
-static kpack_error_t join_path(const char *dir, const char *path, char **out,
-			       struct kpackx_error *why)
+static char *join_path(const char *dir, const char *path)
 {
-	if (asprintf(out, *path ? "%s/%s" : "%s", dir, path) < 0)
-		return kp_fail_memory(why, strlen(dir), "a path");
-	return KPACK_SUCCESS;
+	return xasprintf(*path ? "%s/%s" : "%s", dir, path);
 }
 
 /* --- looking ------------------------------------------------------------------------- */
@@ -26,8 +24,8 @@ static kpack_error_t join_path(const char *dir, const char *path, char **out,
 static kpack_error_t add_file(int fd, uint64_t size, struct kp_hasher *hash,
 			      struct kpackx_error *why)
 {
-	uint8_t *piece = malloc(PIECE);
-	kpack_error_t err = piece ? KPACK_SUCCESS : kp_fail_memory(why, PIECE, "a file");
+	uint8_t *piece = xmalloc(PIECE);
+	kpack_error_t err = KPACK_SUCCESS;
 
 	for (uint64_t at = 0; at < size && !err;) {
 		size_t n = size - at < PIECE ? (size_t)(size - at) : PIECE;
@@ -39,6 +37,15 @@ static kpack_error_t add_file(int fd, uint64_t size, struct kp_hasher *hash,
 	}
 	free(piece);
 	return err;
+}
+
+static struct kp_hasher *begin_hash(void)
+{
+	struct kp_hasher *hash = kp_hasher_new();
+
+	if (!hash)
+		xalloc_fail(0);
+	return hash;
 }
 
 /* Frees HASH. */
@@ -59,11 +66,9 @@ static kpack_error_t hash_file(const char *path, uint8_t out[16],
 	int fd;
 
 	KP_TRY(kp_file_open(path, &fd, &st, why));
-	hash = kp_hasher_new();
-	err = hash ? add_file(fd, (uint64_t)st.st_size, hash, why)
-		   : kp_fail_memory(why, 0, "a hash");
-	if (hash)
-		take_hash(hash, out);
+	hash = begin_hash();
+	err = add_file(fd, (uint64_t)st.st_size, hash, why);
+	take_hash(hash, out);
 	close(fd);
 	return err;
 }
@@ -85,12 +90,9 @@ static kpack_error_t hash_target(const char *path, uint8_t out[16],
 static kpack_error_t hash_attributes(const char *path, uint8_t out[16],
 				     struct kpackx_error *why)
 {
-	struct kp_hasher *hash = kp_hasher_new();
-	kpack_error_t err;
+	struct kp_hasher *hash = begin_hash();
+	kpack_error_t err = attributes_hash(path, hash, why);
 
-	if (!hash)
-		return kp_fail_memory(why, 0, "a hash");
-	err = attributes_hash(path, hash, why);
 	take_hash(hash, out);
 	return err;
 }
@@ -132,11 +134,9 @@ static kpack_error_t look_at_file(const char *path, struct shard_item *item,
 kpack_error_t shard_files_look(const char *dir, const char *path, struct shard_item *item,
 			       struct kpackx_error *why)
 {
-	kpack_error_t err;
-	char *full;
+	char *full = join_path(dir, path);
+	kpack_error_t err = look_at_file(full, item, why);
 
-	KP_TRY(join_path(dir, path, &full, why));
-	err = look_at_file(full, item, why);
 	if (err)
 		kp_fail_prefix(why, err, "%s", full);
 	free(full);
@@ -215,7 +215,7 @@ kpack_error_t shard_files_check(const char *dir, const struct shard_item *item,
 
 	if (item->kind == SHARD_ABSENT)
 		return KPACK_SUCCESS;
-	KP_TRY(join_path(dir, item->path, &full, why));
+	full = join_path(dir, item->path);
 	err = check_file(full, item, why);
 	if (err)
 		kp_fail_prefix(why, err, "%s", full);
@@ -281,7 +281,7 @@ static kpack_error_t copy_one(const char *from, const struct shard_item *item,
 
 	if (item->kind != SHARD_LINK)
 		return copy_item(from, item, to, why);
-	KP_TRY(join_path(out, item->first, &first, why));
+	first = join_path(out, item->first);
 	err = link_to(from, first, to, why);
 	free(first);
 	return err;
@@ -307,18 +307,13 @@ static kpack_error_t finish_dir(const char *from, const struct shard_item *item,
 static kpack_error_t apply_to_item(const char *dir, const struct shard_item *item,
 				   const char *out, item_fn *fn, struct kpackx_error *why)
 {
-	kpack_error_t err;
-	char *from, *to;
+	char *from = join_path(dir, item->path), *to = join_path(out, item->path);
+	kpack_error_t err = fn(from, item, out, to, why);
 
-	KP_TRY(join_path(dir, item->path, &from, why));
-	err = join_path(out, item->path, &to, why);
-	if (!err) {
-		err = fn(from, item, out, to, why);
-		if (err)
-			kp_fail_prefix(why, err, "%s", to);
-		free(to);
-	}
+	if (err)
+		kp_fail_prefix(why, err, "%s", to);
 	free(from);
+	free(to);
 	return err;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "host.h"
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "packer/base/xalloc.h"
 #include "packer/files/attributes.h"
 #include "packer/binary/binary.h"
 #include "packer/pack/archives/volume.h"
@@ -14,12 +14,10 @@ static kpack_error_t open_output(const char *path, mode_t mode, struct kp_outfil
 				 struct kpackx_error *why)
 {
 	const char *slash = strrchr(path, '/');
-	char *dir = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-	kpack_error_t err;
+	char *dir = slash ? xstrndup(path, (size_t)(slash - path) + 1) : xstrdup(".");
+	kpack_error_t err =
+		kp_outfile_open(out, dir, slash ? slash + 1 : path, mode, why);
 
-	if (!dir)
-		return kp_fail_memory(why, strlen(path), "a path");
-	err = kp_outfile_open(out, dir, slash ? slash + 1 : path, mode, why);
 	free(dir);
 	return err;
 }
@@ -58,27 +56,33 @@ kpack_error_t shard_host_save(struct input *in, bool code, const char *path,
 
 /* --- converting again ---------------------------------------------------------------- */
 
-/* Returns PATH with the other volume; NULL: out of memory. */
+static char *archive_file_name(const char *group, unsigned volume, const char *stem)
+{
+	char *name = kp_archive_file_name(group, volume, stem);
+
+	if (!name)
+		xalloc_fail(0);
+	return name;
+}
+
+/* Returns PATH with the other volume. */
 static char *change_volume(const char *path, const char *group, unsigned old_volume,
 			   unsigned volume)
 {
 	const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
-	char *begin = kp_archive_file_name(group, old_volume, ""), *name = NULL, *out;
-	size_t n = begin ? strlen(begin) - strlen(KP_ARCHIVE_SUFFIX) : 0,
-	       end = strlen(file);
+	char *begin = archive_file_name(group, old_volume, ""), *name, *out;
+	size_t n = strlen(begin) - strlen(KP_ARCHIVE_SUFFIX), end = strlen(file);
 
-	if (begin && strncmp(file, begin, n) == 0 &&
-	    end >= n + strlen(KP_ARCHIVE_SUFFIX)) {
-		char *stem = strndup(file + n, end - n - strlen(KP_ARCHIVE_SUFFIX));
+	if (strncmp(file, begin, n) == 0 && end >= n + strlen(KP_ARCHIVE_SUFFIX)) {
+		char *stem = xstrndup(file + n, end - n - strlen(KP_ARCHIVE_SUFFIX));
 
-		name = stem ? kp_archive_file_name(group, volume, stem) : NULL;
+		name = archive_file_name(group, volume, stem);
 		free(stem);
-	} else if (begin) {
-		name = strdup(file);
+	} else {
+		name = xstrdup(file);
 	}
 	free(begin);
-	if (!name || asprintf(&out, "%.*s%s", (int)(file - path), path, name) < 0)
-		out = NULL;
+	out = xasprintf("%.*s%s", (int)(file - path), path, name);
 	free(name);
 	return out;
 }
@@ -87,22 +91,17 @@ static kpack_error_t make_marker(const struct kp_marker *old, const char *group,
 				 unsigned old_volume, unsigned volume, uint8_t **out,
 				 size_t *size, struct kpackx_error *why)
 {
-	struct kp_marker marker = {.kernel_name = old->kernel_name};
-	kpack_error_t err = KPACK_SUCCESS;
+	size_t n = old->n_search_paths;
+	struct kp_marker marker = {.kernel_name = old->kernel_name,
+				   .search_paths = xcalloc(n, sizeof(char *)),
+				   .n_search_paths = n};
+	kpack_error_t err;
 
-	marker.search_paths = calloc(old->n_search_paths + 1, sizeof(char *));
-	if (!marker.search_paths)
-		return kp_fail_memory(why, old->n_search_paths, "a marker");
-	for (size_t i = 0; i < old->n_search_paths && !err; i++) {
+	for (size_t i = 0; i < n; i++)
 		marker.search_paths[i] =
 			change_volume(old->search_paths[i], group, old_volume, volume);
-		marker.n_search_paths++;
-		if (!marker.search_paths[i])
-			err = kp_fail_memory(why, i, "a marker");
-	}
-	if (!err)
-		err = kp_marker_write(&marker, out, size, why);
-	for (size_t i = 0; i < marker.n_search_paths; i++)
+	err = kp_marker_write(&marker, out, size, why);
+	for (size_t i = 0; i < n; i++)
 		free(marker.search_paths[i]);
 	free(marker.search_paths);
 	return err;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "packer/base/xalloc.h"
 #include "packer/files/copy.h"
 #include "packer/files/leftovers.h"
 #include "packer/pack/tree/write.h"
@@ -127,9 +128,7 @@ static kpack_error_t check_parts(struct shard_join *j, struct kpackx_error *why)
 kpack_error_t shard_join_open(char *const *dirs, size_t n, struct shard_join *out,
 			      struct kpackx_error *why)
 {
-	*out = (struct shard_join){.parts = calloc(n + 1, sizeof(*out->parts))};
-	if (!out->parts)
-		return kp_fail_memory(why, n, "parts");
+	*out = (struct shard_join){.parts = xcalloc(n, sizeof(*out->parts))};
 	for (size_t i = 0; i < n; i++) {
 		out->n_parts++;
 		KP_TRY(shard_part_open(dirs[i], &out->parts[i], why));
@@ -217,8 +216,7 @@ static kpack_error_t make_root(const struct shard_join *j, const char *out,
 	KP_TRY(kp_mkdirs(out, 0777, why));
 	if (j->parts[0].record.archives_only)
 		return KPACK_SUCCESS;
-	if (asprintf(&root, "%s/.", out) < 0)
-		return kp_fail_memory(why, strlen(out), "a path");
+	root = xasprintf("%s/.", out);
 	err = copy_directory(root, why);
 	free(root);
 	return err ? kp_fail_prefix(why, err, "%s", out) : err;
@@ -228,19 +226,16 @@ kpack_error_t shard_join_archives(struct shard_join *join, const char *out,
 				  struct progress *progress, struct kpackx_error *why)
 {
 	const struct shard_part *first = &join->parts[0];
-	char *dir = NULL, *inherit = NULL;
+	char *dir, *inherit = NULL;
 	kpack_error_t err;
 
 	KP_TRY(make_root(join, out, why));
 	if (join->replay.n_binaries == 0 && !has_inherited(first))
 		return KPACK_SUCCESS;
-	if (asprintf(&dir, "%s/" KP_ARCHIVES_DIR, out) < 0)
-		return kp_fail_memory(why, strlen(out), "a path");
-	if (asprintf(&inherit, "%s/" SHARD_INHERITED, first->own) < 0)
-		inherit = NULL;
-	err = inherit ? write_archives(join, dir, has_inherited(first) ? inherit : NULL,
-				       progress, why)
-		      : kp_fail_memory(why, strlen(out), "a path");
+	dir = xasprintf("%s/" KP_ARCHIVES_DIR, out);
+	if (has_inherited(first))
+		inherit = xasprintf("%s/" SHARD_INHERITED, first->own);
+	err = write_archives(join, dir, inherit, progress, why);
 	free(dir);
 	free(inherit);
 	return err;
@@ -289,21 +284,14 @@ static kpack_error_t convert_again(const struct moved *m, const char *out,
 {
 	const struct replayed *r = m->replayed;
 	const struct shard_converted *c = m->converted;
-	char *host, *from, *to;
-	kpack_error_t err;
+	char *host = xasprintf("%s/" SHARD_HOST, r->part->own, c->number);
+	char *from = xasprintf("%s/%s", r->part->dir, c->path);
+	char *to = xasprintf("%s/%s", out, c->path);
+	kpack_error_t err = shard_host_convert(host, from, to, r->part->record.group,
+					       r->binary->volume, r->volume, why);
 
-	if (asprintf(&host, "%s/" SHARD_HOST, r->part->own, c->number) < 0)
-		host = NULL;
-	if (asprintf(&from, "%s/%s", r->part->dir, c->path) < 0)
-		from = NULL;
-	if (asprintf(&to, "%s/%s", out, c->path) < 0)
-		to = NULL;
-	err = host && from && to
-		      ? shard_host_convert(host, from, to, r->part->record.group,
-					   r->binary->volume, r->volume, why)
-		      : kp_fail_memory(why, strlen(out), "a path");
 	if (err)
-		kp_fail_prefix(why, err, "%s", to ? to : c->path);
+		kp_fail_prefix(why, err, "%s", to);
 	free(host);
 	free(from);
 	free(to);
@@ -317,14 +305,11 @@ static int by_path(const void *a, const void *b)
 	return strcmp(x->converted->path, y->converted->path);
 }
 
-static kpack_error_t find_moves(const struct shard_join *j, const struct shard_part *part,
-				struct moves *out, struct kpackx_error *why)
+static struct moves find_moves(const struct shard_join *j, const struct shard_part *part)
 {
 	size_t n = part->record.n_converted;
+	struct moves out = {.items = xcalloc(n, sizeof(*out.items))};
 
-	*out = (struct moves){.items = calloc(n + 1, sizeof(*out->items))};
-	if (!out->items)
-		return kp_fail_memory(why, n, "binaries");
 	for (size_t i = 0; i < n; i++) {
 		const struct shard_converted *c = &part->record.converted[i];
 		const struct replayed *r =
@@ -332,10 +317,10 @@ static kpack_error_t find_moves(const struct shard_join *j, const struct shard_p
 				sizeof(*r), by_number);
 
 		if (r && r->part == part && r->volume != r->binary->volume)
-			out->items[out->count++] = (struct moved){c, r};
+			out.items[out.count++] = (struct moved){c, r};
 	}
-	qsort(out->items, out->count, sizeof(*out->items), by_path);
-	return KPACK_SUCCESS;
+	qsort(out.items, out.count, sizeof(*out.items), by_path);
+	return out;
 }
 
 /*
@@ -372,11 +357,9 @@ static kpack_error_t copy_part(const struct shard_join *join,
 			       const struct shard_part *part, const char *out,
 			       struct kpackx_error *why)
 {
-	struct moves moves;
-	kpack_error_t err = find_moves(join, part, &moves, why);
+	struct moves moves = find_moves(join, part);
+	kpack_error_t err = copy_items(part, &moves, false, out, why);
 
-	if (!err)
-		err = copy_items(part, &moves, false, out, why);
 	if (!err)
 		err = copy_items(part, &moves, true, out, why);
 	free(moves.items);

@@ -6,6 +6,7 @@
 #include <zstd.h>
 #include "core/base/strbuf.h"
 #include "core/base/file.h"
+#include "packer/base/xalloc.h"
 
 #ifndef KP_VERSION
 #define KP_VERSION "0.1"
@@ -14,19 +15,23 @@
 struct shard_log {
 	msgpack_sbuffer buf;
 	msgpack_packer pk;
-	int failed;
 };
 
-kpack_error_t shard_log_new(struct shard_log **out, struct kpackx_error *why)
+/* msgpack_sbuffer_write, which cannot fail any more; so no msgpack_pack_... can. */
+static int append(void *buf, const char *data, size_t size)
 {
-	struct shard_log *log = calloc(1, sizeof(*log));
+	if (msgpack_sbuffer_write(buf, data, size))
+		xalloc_fail(size);
+	return 0;
+}
 
-	if (!log)
-		return kp_fail_memory(why, sizeof(*log), "a record");
+struct shard_log *shard_log_new(void)
+{
+	struct shard_log *log = xcalloc(1, sizeof(*log));
+
 	msgpack_sbuffer_init(&log->buf);
-	msgpack_packer_init(&log->pk, &log->buf, msgpack_sbuffer_write);
-	*out = log;
-	return KPACK_SUCCESS;
+	msgpack_packer_init(&log->pk, &log->buf, append);
+	return log;
 }
 
 void shard_log_free(struct shard_log *log)
@@ -41,19 +46,19 @@ void shard_log_free(struct shard_log *log)
 
 static void put_array(struct shard_log *log, size_t n)
 {
-	log->failed |= msgpack_pack_array(&log->pk, n);
+	msgpack_pack_array(&log->pk, n);
 }
 
 static void put_number(struct shard_log *log, uint64_t n)
 {
-	log->failed |= msgpack_pack_uint64(&log->pk, n);
+	msgpack_pack_uint64(&log->pk, n);
 }
 
 static void put_bytes(struct shard_log *log, const void *data, size_t size)
 {
-	log->failed |= msgpack_pack_bin(&log->pk, size);
+	msgpack_pack_bin(&log->pk, size);
 	if (size)
-		log->failed |= msgpack_pack_bin_body(&log->pk, data, size);
+		msgpack_pack_bin_body(&log->pk, data, size);
 }
 
 static void put_text(struct shard_log *log, const char *text)
@@ -64,8 +69,8 @@ static void put_text(struct shard_log *log, const char *text)
 static void put_kind(struct shard_log *log, const char *kind, size_t n)
 {
 	put_array(log, n);
-	log->failed |= msgpack_pack_str(&log->pk, strlen(kind));
-	log->failed |= msgpack_pack_str_body(&log->pk, kind, strlen(kind));
+	msgpack_pack_str(&log->pk, strlen(kind));
+	msgpack_pack_str_body(&log->pk, kind, strlen(kind));
 }
 
 /* --- events -------------------------------------------------------------------------- */
@@ -129,6 +134,16 @@ void shard_log_converted(struct shard_log *log, uint32_t number, const char *pat
 
 /* --- the head ------------------------------------------------------------------------ */
 
+/* Returns what was written to TEXT, on the heap. */
+static char *take_text(struct kp_compose *text)
+{
+	char *out;
+
+	if (kp_compose_take(text, &out, NULL))
+		xalloc_fail(0);
+	return out;
+}
+
 static void print_family(struct kp_compose *text, const struct family *family)
 {
 	kp_compose_print(text, "%s=", family->name);
@@ -151,8 +166,7 @@ static void print_choices(struct kp_compose *text, const struct pack_args *args)
 		kp_compose_str(text, " --rows");
 }
 
-kpack_error_t shard_log_options(const struct pack_args *args, char **out,
-				struct kpackx_error *why)
+char *shard_log_options(const struct pack_args *args)
 {
 	struct kp_compose text = {0};
 	char arch[KP_TARGET_TEXT_MAX];
@@ -174,7 +188,7 @@ kpack_error_t shard_log_options(const struct pack_args *args, char **out,
 		kp_compose_str(&text, " --family ");
 		print_family(&text, &args->families.items[i]);
 	}
-	return kp_compose_take(&text, out, why);
+	return take_text(&text);
 }
 
 const char *shard_log_version(char out[SHARD_VERSION_SIZE])
@@ -184,8 +198,7 @@ const char *shard_log_version(char out[SHARD_VERSION_SIZE])
 	return out;
 }
 
-static kpack_error_t put_families(struct shard_log *log, const struct families *families,
-				  struct kpackx_error *why)
+static void put_families(struct shard_log *log, const struct families *families)
 {
 	put_array(log, families->count);
 	for (size_t i = 0; i < families->count; i++) {
@@ -193,19 +206,17 @@ static kpack_error_t put_families(struct shard_log *log, const struct families *
 		char *family;
 
 		print_family(&text, &families->items[i]);
-		KP_TRY(kp_compose_take(&text, &family, why));
+		family = take_text(&text);
 		put_text(log, family);
 		free(family);
 	}
-	return KPACK_SUCCESS;
 }
 
-static kpack_error_t put_head(struct shard_log *log, const struct pack_args *args,
-			      const uint8_t plan[16], struct kpackx_error *why)
+static void put_head(struct shard_log *log, const struct pack_args *args,
+		     const uint8_t plan[16])
 {
-	char version[SHARD_VERSION_SIZE], *options;
+	char version[SHARD_VERSION_SIZE], *options = shard_log_options(args);
 
-	KP_TRY(shard_log_options(args, &options, why));
 	put_kind(log, "kpack shard", 12);
 	put_number(log, SHARD_RECORD_VERSION);
 	put_text(log, shard_log_version(version));
@@ -218,29 +229,23 @@ static kpack_error_t put_head(struct shard_log *log, const struct pack_args *arg
 	put_text(log, options);
 	put_bytes(log, plan, 16);
 	free(options);
-	return put_families(log, &args->families, why);
+	put_families(log, &args->families);
 }
 
 /* --- the file ------------------------------------------------------------------------ */
 
 /* Put together the head, the events and the checksum of both. */
-static kpack_error_t complete_record(struct shard_log *all, const struct shard_log *log,
-				     const struct pack_args *args, const uint8_t plan[16],
-				     struct kpackx_error *why)
+static void complete_record(struct shard_log *all, const struct shard_log *log,
+			    const struct pack_args *args, const uint8_t plan[16])
 {
 	struct kp_hash sum;
 
-	KP_TRY(put_head(all, args, plan, why));
+	put_head(all, args, plan);
 	if (log->buf.size)
-		all->failed |=
-			msgpack_sbuffer_write(&all->buf, log->buf.data, log->buf.size);
-	if (all->failed || log->failed)
-		return kp_fail_memory(why, all->buf.size, "a record");
+		append(&all->buf, log->buf.data, log->buf.size);
 	sum = kp_hash_of(all->buf.data, all->buf.size);
 	put_kind(all, "z", 2);
 	put_bytes(all, sum.bytes, sizeof(sum.bytes));
-	return all->failed ? kp_fail_memory(why, all->buf.size, "a record")
-			   : KPACK_SUCCESS;
 }
 
 static kpack_error_t write_file(const struct shard_log *all, const char *dir,
@@ -261,13 +266,11 @@ kpack_error_t shard_log_write(struct shard_log *log, const struct pack_args *arg
 			      const uint8_t plan[16], const char *dir,
 			      struct kpackx_error *why)
 {
-	struct shard_log *all = NULL;
+	struct shard_log *all = shard_log_new();
 	kpack_error_t err;
 
-	KP_TRY(shard_log_new(&all, why));
-	err = complete_record(all, log, args, plan, why);
-	if (!err)
-		err = write_file(all, dir, why);
+	complete_record(all, log, args, plan);
+	err = write_file(all, dir, why);
 	shard_log_free(all);
 	return err ? kp_fail_prefix(why, err, "%s/" SHARD_RECORD, dir) : err;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The log that a shard keeps while it packs, so that all shards together can be replayed
- * as one run; see record.h for the file it becomes.  If memory runs out, shard_log_write
- * reports it.  One thread at a time.
+ * as one run; see record.h for the file it becomes.  One thread at a time.
  */
 #ifndef PACKER_SHARD_LOG_H
 #define PACKER_SHARD_LOG_H
@@ -12,7 +11,7 @@
 
 struct shard_log;
 
-kpack_error_t shard_log_new(struct shard_log **out, struct kpackx_error *why);
+struct shard_log *shard_log_new(void);
 void shard_log_free(struct shard_log *log); /* NULL is fine */
 
 /* Log that binary NUMBER of the whole plan begins, in the volume that it has now. */
@@ -28,9 +27,8 @@ void shard_log_item(struct shard_log *log, const struct shard_item *item);
 /* Log that binary NUMBER, at PATH, was converted. */
 void shard_log_converted(struct shard_log *log, uint32_t number, const char *path);
 
-/* Set *OUT, on the heap, to the options that a part depends on, as text. */
-kpack_error_t shard_log_options(const struct pack_args *args, char **out,
-				struct kpackx_error *why);
+/* Returns the options that a part depends on, as text on the heap. */
+char *shard_log_options(const struct pack_args *args);
 /*
  * Write the versions of this program and of the library that compresses its frames to
  * OUT, which is returned.

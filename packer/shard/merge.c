@@ -3,19 +3,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include "packer/base/xalloc.h"
 #include "packer/cli/exit.h"
 #include "join.h"
 #include "packer/cli/report.h"
 
 bool shard_is_part(const char *dir)
 {
+	char *own = xasprintf("%s/" SHARD_DIR, dir);
 	struct stat st;
-	char *own;
-	bool is;
+	bool is = stat(own, &st) == 0 && S_ISDIR(st.st_mode);
 
-	if (asprintf(&own, "%s/" SHARD_DIR, dir) < 0)
-		return false;
-	is = stat(own, &st) == 0 && S_ISDIR(st.st_mode);
 	free(own);
 	return is;
 }

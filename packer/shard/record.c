@@ -2,7 +2,7 @@
 #include "record.h"
 #include <stdlib.h>
 #include "core/base/bounds.h"
-#include "core/base/alloc.h"
+#include "packer/base/xalloc.h"
 #include "core/target/target.h"
 #include "core/base/text.h"
 
@@ -56,8 +56,8 @@ static bool get_text(struct kp_mp *c, size_t max, char **out)
 		return false;
 	if (s.size > max || memchr(s.data, 0, s.size))
 		return kp_mp_fault(c, "a text is too long, or has a NUL");
-	*out = strndup((const char *)s.data, s.size);
-	return *out || kp_mp_fault(c, "out of memory");
+	*out = xstrndup((const char *)s.data, s.size);
+	return true;
 }
 
 /* As get_text, into OUT, and not empty. */
@@ -178,8 +178,8 @@ static bool get_need(struct kp_mp *c, struct archive_need *need)
 	    !get_number(c, UINT32_MAX, &frames))
 		return false;
 	need->frames = (uint32_t)frames;
-	need->place = strdup(place);
-	return need->place || kp_mp_fault(c, "out of memory");
+	need->place = xstrdup(place);
+	return true;
 }
 
 static bool get_binary(struct parser *p)
@@ -189,8 +189,7 @@ static bool get_binary(struct parser *p)
 	struct shard_binary *b;
 	uint32_t n;
 
-	if (!kp_grow(&r->binaries, r->n_binaries, &r->binaries_cap, sizeof(*b)))
-		return kp_mp_fault(&p->c, "out of memory");
+	xgrow(&r->binaries, r->n_binaries, &r->binaries_cap, sizeof(*b));
 	b = &r->binaries[r->n_binaries++];
 	*b = (struct shard_binary){0};
 	if (!get_number(&p->c, UINT32_MAX, &number) ||
@@ -256,8 +255,7 @@ static bool get_converted(struct parser *p)
 	struct shard_converted *item;
 	uint64_t number;
 
-	if (!kp_grow(&r->converted, r->n_converted, &r->converted_cap, sizeof(*item)))
-		return kp_mp_fault(&p->c, "out of memory");
+	xgrow(&r->converted, r->n_converted, &r->converted_cap, sizeof(*item));
 	item = &r->converted[r->n_converted++];
 	*item = (struct shard_converted){0};
 	p->open = false;
@@ -275,8 +273,7 @@ static bool get_item(struct parser *p)
 	struct shard_item *item;
 	uint64_t kind;
 
-	if (!kp_grow(&r->items, r->n_items, &r->items_cap, sizeof(*item)))
-		return kp_mp_fault(&p->c, "out of memory");
+	xgrow(&r->items, r->n_items, &r->items_cap, sizeof(*item));
 	item = &r->items[r->n_items++];
 	*item = (struct shard_item){0};
 	p->open = false;

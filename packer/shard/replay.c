@@ -2,7 +2,7 @@
 #include "replay.h"
 #include <stdlib.h>
 #include "core/base/bounds.h"
-#include "core/base/alloc.h"
+#include "packer/base/xalloc.h"
 
 /* The name of an entry. */
 struct replay_name {
@@ -42,14 +42,11 @@ static kpack_error_t add_name(struct replay *r, struct kp_span key, const char *
 	if (key.size > KP_NAME_MAX || memchr(key.data, 0, key.size))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "a key of %zu bytes, or with a NUL", key.size);
-	if (!kp_grow(&r->names, r->n_names, &r->names_cap, sizeof(*name)))
-		return kp_fail_memory(why, r->n_names, "names");
-	name = &r->names[r->n_names];
-	*name = (struct replay_name){.key = malloc(key.size + 1 + n), .binary = binary};
-	name->place = strdup(place);
-	r->n_names += 1;
-	if (!name->key || !name->place)
-		return kp_fail_memory(why, key.size, "a name");
+	xgrow(&r->names, r->n_names, &r->names_cap, sizeof(*name));
+	name = &r->names[r->n_names++];
+	*name = (struct replay_name){.key = xmalloc(key.size + 1 + n),
+				     .place = xstrdup(place),
+				     .binary = binary};
 	memcpy(name->key, key.data, key.size);
 	name->key[key.size] = 0;
 	name->arch = memcpy(name->key + key.size + 1, arch, n);
@@ -163,9 +160,7 @@ kpack_error_t replay_init(struct shard_part *parts, size_t n, struct replay *out
 	*out = (struct replay){0};
 	for (size_t i = 0; i < n; i++)
 		count += parts[i].record.n_binaries;
-	out->binaries = calloc(count + 1, sizeof(*out->binaries));
-	if (!out->binaries)
-		return kp_fail_memory(why, count, "binaries");
+	out->binaries = xcalloc(count, sizeof(*out->binaries));
 	for (size_t i = 0; i < n; i++)
 		for (size_t k = 0; k < parts[i].record.n_binaries; k++)
 			out->binaries[out->n_binaries++] = (struct replayed){

@@ -24,7 +24,7 @@ struct replay {
 /*
  * Gather what the N PARTS, which must outlive OUT, stored.  The caller must finish OUT in
  * any case.
- * INVALID_FORMAT: two parts have a binary of the same number.  OUT_OF_MEMORY.
+ * INVALID_FORMAT: two parts have a binary of the same number.
  */
 kpack_error_t replay_init(struct shard_part *parts, size_t n, struct replay *out,
 			  struct kpackx_error *why);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <unistd.h>
+#include "packer/base/xalloc.h"
 #include "packer/files/attributes.h"
 #include "packer/pack/archives/inherited_archives.h"
 #include "core/base/bounds.h"
@@ -81,7 +82,7 @@ static kpack_error_t digest_plan(const struct packing *p, uint8_t out[16],
 	struct kp_hash sum;
 
 	if (!hash)
-		return kp_fail_memory(why, 0, "a hash");
+		xalloc_fail(0);
 	for (size_t i = 0; i < p->scan.n_entries && !err; i++)
 		err = add_entry(hash, &p->scan.entries[i], why);
 	for (size_t i = 0; i < p->plan.n_binaries; i++)
@@ -116,22 +117,18 @@ static bool volumes_may_change(const struct packing *p)
 	return p->inherit || bytes > p->args.volume_size || frames > KP_FRAMES_MAX;
 }
 
-static kpack_error_t drop_others(struct packing *p, struct kpackx_error *why)
+static void drop_others(struct packing *p)
 {
 	const struct shard_run *run = run_of(p);
-	bool *drop = calloc(p->plan.n_objects + 1, sizeof(*drop));
-	kpack_error_t err;
+	bool *drop = xcalloc(p->plan.n_objects, sizeof(*drop));
 
-	if (!drop)
-		return kp_fail_memory(why, p->plan.n_objects, "objects");
 	for (size_t i = 0; i < p->plan.n_objects; i++)
 		drop[i] = !run->mine[p->plan.objects[i].input->entry];
-	err = plan_drop(&p->plan, drop, why);
+	plan_drop(&p->plan, drop);
 	free(drop);
 	for (size_t i = 0; i < p->dispositions.count; i++)
 		if (!run->mine[i] && !S_ISDIR(p->scan.entries[i].mode))
 			p->dispositions.items[i].fate = FATE_NOTHING;
-	return err;
 }
 
 /* --- the part's directory ------------------------------------------------------------ */
@@ -161,18 +158,14 @@ static kpack_error_t remove_files(const char *dir, struct kpackx_error *why)
  */
 static kpack_error_t clear_part(const char *dir, struct kpackx_error *why)
 {
-	char *record, *inherited;
+	char *record = xasprintf("%s/" SHARD_RECORD, dir);
+	char *inherited = xasprintf("%s/" SHARD_INHERITED, dir);
 	kpack_error_t err = KPACK_SUCCESS;
 
-	if (asprintf(&record, "%s/" SHARD_RECORD, dir) < 0)
-		return kp_fail_memory(why, strlen(dir), "a path");
-	if (asprintf(&inherited, "%s/" SHARD_INHERITED, dir) < 0)
-		inherited = NULL;
 	if (unlink(record) < 0 && errno != ENOENT)
 		err = kp_fail_errno(why, errno, "%s: cannot remove", record);
 	if (!err)
-		err = inherited ? remove_files(inherited, why)
-				: kp_fail_memory(why, strlen(dir), "a path");
+		err = remove_files(inherited, why);
 	if (!err && rmdir(inherited) < 0 && errno != ENOENT)
 		err = kp_fail_errno(why, errno, "%s: cannot remove", inherited);
 	if (!err)
@@ -185,11 +178,9 @@ static kpack_error_t clear_part(const char *dir, struct kpackx_error *why)
 static kpack_error_t lock_part(struct packing *p, struct kpackx_error *why)
 {
 	struct shard_run *run = run_of(p);
-	char *path;
+	char *path = xasprintf("%s/" KP_ARCHIVES_DIR, p->args.output);
 	kpack_error_t err = KPACK_SUCCESS;
 
-	if (asprintf(&path, "%s/" KP_ARCHIVES_DIR, p->args.output) < 0)
-		return kp_fail_memory(why, strlen(p->args.output), "a path");
 	run->lock_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (run->lock_fd < 0)
 		err = kp_fail_errno(why, errno, "%s", path);
@@ -207,8 +198,7 @@ static kpack_error_t bring_inherited(const struct packing *p, struct kpackx_erro
 
 	if (!p->inherit || p->args.shard.index != 1)
 		return KPACK_SUCCESS;
-	if (asprintf(&to, "%s/" SHARD_INHERITED, p->archives) < 0)
-		return kp_fail_memory(why, strlen(p->archives), "a path");
+	to = xasprintf("%s/" SHARD_INHERITED, p->archives);
 	err = kp_mkdirs(to, 0777, why);
 	if (!err)
 		err = inherit_archives(p->inherit, to, why);
@@ -219,12 +209,9 @@ static kpack_error_t bring_inherited(const struct packing *p, struct kpackx_erro
 /* Refuse an INPUT that is a part: its files would be taken for files of this run. */
 static kpack_error_t check_input(const struct packing *p, struct kpackx_error *why)
 {
-	char *path;
-	bool part;
+	char *path = xasprintf("%s/" SHARD_DIR, p->args.input);
+	bool part = access(path, F_OK) == 0;
 
-	if (asprintf(&path, "%s/" SHARD_DIR, p->args.input) < 0)
-		return kp_fail_memory(why, strlen(p->args.input), "a path");
-	part = access(path, F_OK) == 0;
 	free(path);
 	return part ? kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			      "%s: is a part of another run: merge its parts first",
@@ -259,13 +246,13 @@ static kpack_error_t begin_shard(struct packing *p, struct kpackx_error *why)
 
 	run->lock_fd = -1;
 	KP_TRY(check_input(p, why));
-	KP_TRY(shard_log_new(&run->log, why));
+	run->log = shard_log_new();
 	run->hooks.observer.arg = run->log;
 	KP_TRY(digest_plan(p, run->plan, why));
 	run->hosts = p->args.mode == PACK_TREE && volumes_may_change(p);
-	KP_TRY(shard_assign(&p->scan, &p->plan, p->args.mode == PACK_ARCHIVES,
-			    &p->args.shard, &run->mine, why));
-	KP_TRY(drop_others(p, why));
+	run->mine = shard_assign(&p->scan, &p->plan, p->args.mode == PACK_ARCHIVES,
+				 &p->args.shard);
+	drop_others(p);
 	KP_TRY(lock_part(p, why));
 	p->finished_before = !p->args.force && shard_done(p, run->plan);
 	if (p->finished_before)
@@ -293,12 +280,9 @@ static kpack_error_t record_item(const struct packing *p, enum shard_kind kind,
 
 static bool is_there(const struct packing *p, const char *path, struct stat *st)
 {
-	char *full;
-	bool there;
+	char *full = xasprintf("%s/%s", p->args.output, path);
+	bool there = lstat(full, st) == 0;
 
-	if (asprintf(&full, "%s/%s", p->args.output, path) < 0)
-		return false;
-	there = lstat(full, st) == 0;
 	free(full);
 	return there;
 }
@@ -336,7 +320,7 @@ static kpack_error_t record_converted(const struct packing *p, uint32_t number,
 {
 	struct input *in = p->plan.binaries[number].input;
 	char *path;
-	kpack_error_t err = KPACK_SUCCESS;
+	kpack_error_t err;
 
 	if (!input_is_host(in) ||
 	    p->dispositions.items[in->entry].fate != FATE_CONVERTED ||
@@ -345,8 +329,7 @@ static kpack_error_t record_converted(const struct packing *p, uint32_t number,
 	shard_log_converted(run_of(p)->log, number, p->scan.entries[in->entry].relative);
 	if (!run_of(p)->hosts)
 		return KPACK_SUCCESS;
-	if (asprintf(&path, "%s/" SHARD_HOST, p->archives, number) < 0)
-		return kp_fail_memory(why, strlen(p->archives), "a path");
+	path = xasprintf("%s/" SHARD_HOST, p->archives, number);
 	err = shard_host_save(in, p->args.keep_device_code, path, why);
 	if (err)
 		kp_fail_prefix(why, err, "%s", path);
@@ -386,22 +369,18 @@ static int is_own(const struct dirent *e)
 static kpack_error_t record_own(const struct packing *p, const char *sub,
 				struct kpackx_error *why)
 {
+	char *dir = xasprintf("%s/%s", p->archives, sub);
 	struct dirent **names;
 	kpack_error_t err = KPACK_SUCCESS;
-	char *dir, *path;
-	int n;
+	int n = scandir(dir, &names, is_own, by_name);
 
-	if (asprintf(&dir, "%s/%s", p->archives, sub) < 0)
-		return kp_fail_memory(why, strlen(p->archives), "a path");
-	n = scandir(dir, &names, is_own, by_name);
 	free(dir);
 	for (int i = 0; i < n; i++) {
-		if (!err && asprintf(&path, "%s%s", sub, names[i]->d_name) < 0)
-			err = kp_fail_memory(why, 0, "a path");
-		else if (!err) {
+		char *path = xasprintf("%s%s", sub, names[i]->d_name);
+
+		if (!err)
 			err = record_item(p, SHARD_OWN, p->archives, path, NULL, why);
-			free(path);
-		}
+		free(path);
 		free(names[i]);
 	}
 	if (n >= 0)

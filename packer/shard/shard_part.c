@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "shard_part.h"
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "core/base/bounds.h"
 #include "files.h"
+#include "packer/base/xalloc.h"
 #include "packer/pack/archives/volume.h"
 #include "core/archive/naming.h"
 
@@ -48,10 +48,8 @@ static kpack_error_t open_record(struct shard_part *p, struct kpackx_error *why)
 	size_t size = 0;
 	char *path;
 
-	if (asprintf(&p->own, "%s/" SHARD_DIR, p->dir) < 0)
-		p->own = NULL;
-	if (!p->own || asprintf(&path, "%s/" SHARD_RECORD, p->own) < 0)
-		return kp_fail_memory(why, strlen(p->dir), "a path");
+	p->own = xasprintf("%s/" SHARD_DIR, p->dir);
+	path = xasprintf("%s/" SHARD_RECORD, p->own);
 	err = read_record(p, path, &size, why);
 	if (!err) {
 		err = shard_record_parse((struct kp_span){p->bytes, size}, &p->record,
@@ -115,12 +113,10 @@ static kpack_error_t check_parents(const struct shard_part *part,
 				   struct kpackx_error *why)
 {
 	const struct shard_record *r = &part->record;
-	const char **dirs = calloc(r->n_items + 1, sizeof(*dirs));
+	const char **dirs = xcalloc(r->n_items, sizeof(*dirs));
 	kpack_error_t err = KPACK_SUCCESS;
 	size_t n = 0;
 
-	if (!dirs)
-		return kp_fail_memory(why, r->n_items, "directories");
 	for (size_t i = 0; i < r->n_items; i++)
 		if (r->items[i].kind == SHARD_DIRECTORY)
 			dirs[n++] = r->items[i].path;
@@ -171,18 +167,12 @@ static kpack_error_t list_ordinals(struct shard_archive *a, struct kpackx_error 
 static kpack_error_t open_archive(struct shard_part *part, const char *file,
 				  struct shard_archive **out, struct kpackx_error *why)
 {
-	struct shard_archive *bigger =
-		reallocarray(part->archives, part->n_archives + 1, sizeof(*bigger));
-	char *path;
+	char *path = xasprintf("%s/%s", part->own, file);
 	kpack_error_t err;
 
-	if (!bigger)
-		return kp_fail_memory(why, sizeof(*bigger), "an archive");
-	part->archives = bigger;
-	*out = &bigger[part->n_archives++];
-	**out = (struct shard_archive){.file = strdup(file)};
-	if (!(*out)->file || asprintf(&path, "%s/%s", part->own, file) < 0)
-		return kp_fail_memory(why, strlen(file), "a path");
+	part->archives = xrealloc(part->archives, (part->n_archives + 1) * sizeof(**out));
+	*out = &part->archives[part->n_archives++];
+	**out = (struct shard_archive){.file = xstrdup(file)};
 	err = kp_archive_open(path, &(*out)->archive, why);
 	if (!err)
 		err = list_ordinals(*out, why);
@@ -195,10 +185,11 @@ static kpack_error_t open_archive(struct shard_part *part, const char *file,
 static char *archive_name(const struct shard_part *part, const char *place,
 			  unsigned volume)
 {
-	char *stem = families_stem(&part->record.families, place), *file = NULL;
+	char *stem = families_stem(&part->record.families, place);
+	char *file = kp_archive_file_name(part->record.group, volume, stem);
 
-	if (stem)
-		file = kp_archive_file_name(part->record.group, volume, stem);
+	if (!file)
+		xalloc_fail(0);
 	free(stem);
 	return file;
 }
@@ -210,8 +201,6 @@ static kpack_error_t find_archive(struct shard_part *part, const char *place,
 	char *file = archive_name(part, place, volume);
 	kpack_error_t err;
 
-	if (!file)
-		return kp_fail_memory(why, strlen(place), "a name");
 	for (size_t i = 0; i < part->n_archives; i++)
 		if (strcmp(part->archives[i].file, file) == 0) {
 			*out = &part->archives[i];

@@ -15,6 +15,7 @@
 #include "core/base/text.h"
 #include "volume.h"
 #include "core/archive/naming.h"
+#include "packer/base/xalloc.h"
 
 /* The archives of an architecture or a family. */
 struct slot {
@@ -57,24 +58,15 @@ static struct slot *find_slot(const struct archive_set *set, const char *place)
 	return NULL;
 }
 
-static kpack_error_t add_slot(struct archive_set *set, const char *place,
-			      struct slot **out, struct kpackx_error *why)
+static struct slot *add_slot(struct archive_set *set, const char *place)
 {
-	struct slot *bigger = realloc(set->slots, (set->n_slots + 1) * sizeof(*bigger));
 	struct slot *s;
 
-	if (!bigger)
-		return kp_fail_memory(why, sizeof(*bigger), "an archive");
-	set->slots = bigger;
-	s = &bigger[set->n_slots];
-	*s = (struct slot){0};
-	s->stem = families_stem(set->options.families, place);
-	if (!s->stem)
-		return kp_fail_memory(why, strlen(place), "an archive");
+	set->slots = xrealloc(set->slots, (set->n_slots + 1) * sizeof(*s));
+	s = &set->slots[set->n_slots++];
+	*s = (struct slot){.stem = families_stem(set->options.families, place)};
 	s->family = s->stem + 1;
-	set->n_slots++;
-	*out = s;
-	return KPACK_SUCCESS;
+	return s;
 }
 
 static kpack_error_t open_volume(struct archive_set *set, struct slot *s,
@@ -90,7 +82,7 @@ static kpack_error_t open_volume(struct archive_set *set, struct slot *s,
 
 	v->file = kp_archive_file_name(set->options.group, v->number, s->stem);
 	if (!v->file)
-		return kp_fail_memory(why, strlen(s->stem), "a name");
+		xalloc_fail(0);
 	if (!kp_component_ok(kp_span_str(v->file)))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "architecture %s gives no file name", s->family);
@@ -106,18 +98,14 @@ static kpack_error_t open_volume(struct archive_set *set, struct slot *s,
 static kpack_error_t add_volume(struct archive_set *set, struct slot *s, unsigned number,
 				struct volume **out, struct kpackx_error *why)
 {
-	struct volume *bigger = realloc(s->volumes, (s->n_volumes + 1) * sizeof(*bigger));
 	struct volume v = {.number = number, .store.scheme = set->options.scheme};
-	kpack_error_t err;
+	kpack_error_t err = open_volume(set, s, &v, why);
 
-	if (!bigger)
-		return kp_fail_memory(why, sizeof(*bigger), "an archive");
-	s->volumes = bigger;
-	err = open_volume(set, s, &v, why);
 	if (err) {
 		volume_fini(&v);
 		return err;
 	}
+	s->volumes = xrealloc(s->volumes, (s->n_volumes + 1) * sizeof(v));
 	s->volumes[s->n_volumes] = v;
 	*out = &s->volumes[s->n_volumes++];
 	return KPACK_SUCCESS;
@@ -138,7 +126,7 @@ static kpack_error_t current_volume(struct archive_set *set, const char *place,
 {
 	*slot = find_slot(set, place);
 	if (!*slot)
-		KP_TRY(add_slot(set, place, slot, why));
+		*slot = add_slot(set, place);
 	*volume = find_volume(*slot, set->volume);
 	return *volume ? KPACK_SUCCESS : add_volume(set, *slot, set->volume, volume, why);
 }
@@ -204,11 +192,9 @@ static kpack_error_t look_at_dir(struct archive_set *set, struct kpackx_error *w
 kpack_error_t archive_set_open(const struct archive_set_options *options,
 			       struct archive_set **out, struct kpackx_error *why)
 {
-	struct archive_set *set = calloc(1, sizeof(*set));
+	struct archive_set *set = xcalloc(1, sizeof(*set));
 	kpack_error_t err = KPACK_SUCCESS;
 
-	if (!set)
-		return kp_fail_memory(why, sizeof(*set), "archives");
 	set->options = *options;
 	pthread_mutex_init(&set->lock, NULL);
 	set->volume = 1;
@@ -399,11 +385,10 @@ static kpack_error_t store_object_locked(struct archive_set *set,
 kpack_error_t archive_set_store(struct archive_set *set, struct archive_object *object,
 				struct kpackx_error *why)
 {
-	struct arch_stats *stats;
+	struct arch_stats *stats = archive_stats_of(&set->stats, object->place);
 	kpack_error_t err;
 	bool shared;
 
-	KP_TRY(archive_stats_of(&set->stats, object->place, &stats, why));
 	pthread_mutex_lock(&set->lock);
 	err = store_object_locked(set, object, &shared, why);
 	pthread_mutex_unlock(&set->lock);
@@ -422,22 +407,21 @@ kpack_error_t archive_set_entry(struct archive_set *set, const char *place,
 				const struct kp_writer_entry *entry,
 				struct kpackx_error *why)
 {
-	struct arch_stats *stats;
+	struct arch_stats *stats = archive_stats_of(&set->stats, place);
 	struct volume *v;
 	struct slot *s;
 	kpack_error_t err;
 
-	KP_TRY(archive_stats_of(&set->stats, place, &stats, why));
 	pthread_mutex_lock(&set->lock);
 	err = current_volume(set, place, &s, &v, why);
 	if (!err)
 		err = kp_writer_add_entry(v->store.writer, key, kp_span_str(arch), entry,
 					  why);
-	if (!err)
-		err = entry_names_add(&s->names, key, arch, why);
-	pthread_mutex_unlock(&set->lock);
-	if (!err)
+	if (!err) {
+		entry_names_add(&s->names, key, arch);
 		stats->objects++;
+	}
+	pthread_mutex_unlock(&set->lock);
 	return err;
 }
 
@@ -450,12 +434,9 @@ static kpack_error_t take_over(struct archive_set *set, struct slot *s,
 {
 	struct volume *v = find_volume(s, there->number);
 	struct kpack_archive *old = NULL;
-	kpack_error_t err;
-	char *path;
+	char *path = xasprintf("%s/%s", set->options.dir, there->file);
+	kpack_error_t err = kp_archive_open(path, &old, why);
 
-	if (asprintf(&path, "%s/%s", set->options.dir, there->file) < 0)
-		return kp_fail_memory(why, strlen(there->file), "a path");
-	err = kp_archive_open(path, &old, why);
 	if (!err && !v && carry_any_replaced(old, &s->names))
 		err = add_volume(set, s, there->number, &v, why);
 	if (!err && v)
@@ -528,15 +509,13 @@ static int cmp_text(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static kpack_error_t list_written(struct archive_set *set, struct kpackx_error *why)
+static void list_written(struct archive_set *set)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < set->n_slots; i++)
 		n += set->slots[i].n_volumes;
-	set->written = malloc((n + 1) * sizeof(char *));
-	if (!set->written)
-		return kp_fail_memory(why, n, "names");
+	set->written = xmalloc(n * sizeof(char *));
 	for (size_t i = 0; i < set->n_slots; i++)
 		for (size_t k = 0; k < set->slots[i].n_volumes; k++)
 			if (kp_writer_entry_count(set->slots[i].volumes[k].store.writer))
@@ -544,7 +523,6 @@ static kpack_error_t list_written(struct archive_set *set, struct kpackx_error *
 					set->slots[i].volumes[k].file;
 	qsort(set->written, set->n_written, sizeof(char *), cmp_text);
 	archive_stats_sort(&set->stats);
-	return KPACK_SUCCESS;
 }
 
 static kpack_error_t for_each_volume(struct archive_set *set,
@@ -573,7 +551,7 @@ kpack_error_t archive_set_publish(struct archive_set *set, struct kpackx_error *
 	if (!set->options.force)
 		KP_TRY(take_over_all(set, why));
 	KP_TRY(for_each_volume(set, kp_writer_finish, why));
-	KP_TRY(list_written(set, why));
+	list_written(set);
 	if (set->options.unnamed)
 		return KPACK_SUCCESS;
 	KP_TRY(for_each_volume(set, kp_writer_publish, why));

@@ -8,7 +8,7 @@
 #include "packer/archives/operands.h"
 #include "packer/archives/content_hash.h"
 #include "packer/files/copy.h"
-#include "core/base/alloc.h"
+#include "packer/base/xalloc.h"
 #include "core/view/view.h"
 #include "core/archive/find.h"
 #include "core/archive/naming.h"
@@ -90,21 +90,18 @@ struct shown_list {
 static kpack_error_t open_archives(const char *dir, struct archives *set,
 				   struct kpackx_error *why)
 {
-	kpack_error_t err = KPACK_SUCCESS;
 	char **paths = NULL;
 	size_t n = 0;
 
 	KP_TRY(kp_archives_find(dir, &paths, &n, why));
-	set->items = calloc(n + 1, sizeof(struct kpack_archive *));
-	if (!set->items)
-		err = kp_fail_memory(why, n, "archives");
+	set->items = xcalloc(n, sizeof(struct kpack_archive *));
 	for (size_t i = 0; i < n; i++) {
-		if (!err && !kp_archive_open(paths[i], &set->items[set->count], NULL))
+		if (!kp_archive_open(paths[i], &set->items[set->count], NULL))
 			set->count++;
 		free(paths[i]);
 	}
 	free(paths);
-	return err;
+	return KPACK_SUCCESS;
 }
 
 static int by_path(const void *a, const void *b)
@@ -114,8 +111,7 @@ static int by_path(const void *a, const void *b)
 	return kp_span_cmp(x->path, y->path);
 }
 
-static kpack_error_t list_shown(const struct archives *set, struct shown_list *list,
-				struct kpackx_error *why)
+static void list_shown(const struct archives *set, struct shown_list *list)
 {
 	for (size_t i = 0; i < set->count; i++) {
 		for (size_t k = 0; k < kp_archive_entry_count(set->items[i]); k++) {
@@ -124,16 +120,13 @@ static kpack_error_t list_shown(const struct archives *set, struct shown_list *l
 			kp_archive_meta(set->items[i], k, &meta);
 			if (meta.path.size == 0)
 				continue;
-			if (!kp_grow(&list->items, list->n, &list->cap,
-				     sizeof(*list->items)))
-				return kp_fail_memory(why, list->n, "files");
+			xgrow(&list->items, list->n, &list->cap, sizeof(*list->items));
 			list->items[list->n++] =
 				(struct shown){meta.path, set->items[i], k};
 		}
 	}
 	if (list->n)
 		qsort(list->items, list->n, sizeof(*list->items), by_path);
-	return KPACK_SUCCESS;
 }
 
 static const char *name_of(const struct kpack_archive *a)
@@ -186,12 +179,11 @@ static kpack_error_t check_shown(const char *from, const char *to,
 
 	if (!err)
 		err = open_archives(to, &ours, why);
-	if (!err)
-		err = list_shown(&theirs, &a, why);
-	if (!err)
-		err = list_shown(&ours, &b, why);
-	if (!err)
+	if (!err) {
+		list_shown(&theirs, &a);
+		list_shown(&ours, &b);
 		err = compare_all(&a, &b, why);
+	}
 	free(a.items);
 	free(b.items);
 	archives_close(&theirs);
@@ -218,18 +210,10 @@ static kpack_error_t copy_archive(const char *from, const char *to,
 static kpack_error_t copy_named_archive(const char *from, const char *to,
 					const char *name, struct kpackx_error *why)
 {
-	char *a = NULL, *b = NULL;
-	kpack_error_t err;
+	char *a = xasprintf("%s/%s", from, name), *b = xasprintf("%s/%s", to, name);
+	kpack_error_t err = copy_archive(a, b, why);
 
-	if (asprintf(&a, "%s/%s", from, name) < 0)
-		a = NULL;
-	if (asprintf(&b, "%s/%s", to, name) < 0)
-		b = NULL;
-	if (a && b)
-		err = copy_archive(a, b, why);
-	else
-		err = kp_fail_memory(why, strlen(name), "a path");
-	if (err && b)
+	if (err)
 		kp_fail_prefix(why, err, "%s", b);
 	free(a);
 	free(b);

@@ -2,27 +2,19 @@
 #include "stats.h"
 #include <stdlib.h>
 #include <string.h>
+#include "packer/base/xalloc.h"
 
-kpack_error_t archive_stats_of(struct archive_stats *stats, const char *arch,
-			       struct arch_stats **out, struct kpackx_error *why)
+struct arch_stats *archive_stats_of(struct archive_stats *stats, const char *arch)
 {
-	struct arch_stats *bigger;
+	struct arch_stats *row;
 
 	for (size_t i = 0; i < stats->count; i++)
-		if (strcmp(stats->items[i].arch, arch) == 0) {
-			*out = &stats->items[i];
-			return KPACK_SUCCESS;
-		}
-	bigger = realloc(stats->items, (stats->count + 1) * sizeof(*bigger));
-	if (!bigger)
-		return kp_fail_memory(why, sizeof(*bigger), "statistics");
-	stats->items = bigger;
-	*out = &bigger[stats->count];
-	**out = (struct arch_stats){.arch = strdup(arch)};
-	if (!(*out)->arch)
-		return kp_fail_memory(why, strlen(arch), "statistics");
-	stats->count++;
-	return KPACK_SUCCESS;
+		if (strcmp(stats->items[i].arch, arch) == 0)
+			return &stats->items[i];
+	stats->items = xrealloc(stats->items, (stats->count + 1) * sizeof(*row));
+	row = &stats->items[stats->count++];
+	*row = (struct arch_stats){.arch = xstrdup(arch)};
+	return row;
 }
 
 static int by_arch(const void *a, const void *b)

@@ -3,7 +3,8 @@
 #ifndef PACKER_PACK_ARCHIVES_STATS_H
 #define PACKER_PACK_ARCHIVES_STATS_H
 
-#include "core/base/errors.h"
+#include <stddef.h>
+#include <stdint.h>
 
 struct arch_stats {
 	char *arch;
@@ -18,9 +19,8 @@ struct archive_stats {
 	size_t count;
 };
 
-/* Set *OUT to the row of ARCH, which is added if missing; valid until the next call. */
-kpack_error_t archive_stats_of(struct archive_stats *stats, const char *arch,
-			       struct arch_stats **out, struct kpackx_error *why);
+/* Returns the row of ARCH, which is added if missing; valid until the next call. */
+struct arch_stats *archive_stats_of(struct archive_stats *stats, const char *arch);
 /* Sort the rows by architecture. */
 void archive_stats_sort(struct archive_stats *stats);
 void archive_stats_fini(struct archive_stats *stats);

@@ -2,24 +2,18 @@
 #include "take_over.h"
 #include <stdlib.h>
 #include "core/base/bounds.h"
-#include "core/base/alloc.h"
+#include "packer/base/xalloc.h"
 
-kpack_error_t entry_names_add(struct entry_names *names, struct kp_span key,
-			      const char *arch, struct kpackx_error *why)
+void entry_names_add(struct entry_names *names, struct kp_span key, const char *arch)
 {
 	size_t n = strlen(arch);
-	char *name;
+	char *name = xmalloc(key.size + n + 2);
 
-	if (!kp_grow(&names->items, names->n, &names->cap, sizeof(char *)))
-		return kp_fail_memory(why, names->n * sizeof(char *), "names");
-	name = malloc(key.size + n + 2);
-	if (!name)
-		return kp_fail_memory(why, key.size, "a name");
 	memcpy(name, key.data, key.size);
 	name[key.size] = 0;
 	memcpy(name + key.size + 1, arch, n + 1);
+	xgrow(&names->items, names->n, &names->cap, sizeof(char *));
 	names->items[names->n++] = name;
-	return KPACK_SUCCESS;
 }
 
 static int cmp_name(const void *a, const void *b)
@@ -158,20 +152,18 @@ kpack_error_t carry(struct volume *v, const struct kpack_archive *old,
 		    const struct entry_names *names, struct kpackx_error *why)
 {
 	size_t n = kp_archive_entry_count(old);
-	struct old_entry *list = malloc((n + 1) * sizeof(*list));
+	struct old_entry *list;
 	kpack_error_t err;
 
-	if (!list)
-		return kp_fail_memory(why, n * sizeof(*list), "entries");
+	KP_TRY(check_old(v, old, why));
+	list = xmalloc(n * sizeof(*list));
 	for (size_t i = 0; i < n; i++) {
 		struct kp_entry_info info;
 		kp_archive_entry(old, i, &info);
 		list[i] = (struct old_entry){info.ordinal, (uint32_t)i};
 	}
 	qsort(list, n, sizeof(*list), cmp_old);
-	err = check_old(v, old, why);
-	if (!err)
-		err = carry_entries(names, v, old, list, n, why);
+	err = carry_entries(names, v, old, list, n, why);
 	free(list);
 	return err;
 }

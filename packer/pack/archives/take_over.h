@@ -14,8 +14,7 @@ struct entry_names {
 	size_t n, cap;
 };
 
-kpack_error_t entry_names_add(struct entry_names *names, struct kp_span key,
-			      const char *arch, struct kpackx_error *why);
+void entry_names_add(struct entry_names *names, struct kp_span key, const char *arch);
 /* Call it once, before names are looked up. */
 void entry_names_sort(struct entry_names *names);
 void entry_names_fini(struct entry_names *names);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "drop.h"
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 
 enum { GONE = UINT32_MAX };
 
@@ -46,16 +47,13 @@ static void renumber_keys(struct plan *plan, const uint32_t *map)
 	plan->n_keys = n;
 }
 
-kpack_error_t plan_drop(struct plan *plan, const bool *drop, struct kpackx_error *why)
+void plan_drop(struct plan *plan, const bool *drop)
 {
-	uint32_t *map = malloc((plan->n_keys + 1) * sizeof(*map));
+	uint32_t *map = xmalloc(plan->n_keys * sizeof(*map));
 
-	if (!map)
-		return kp_fail_memory(why, plan->n_keys, "keys");
 	for (size_t i = 0; i < plan->n_keys; i++)
 		map[i] = GONE;
 	move_objects(plan, drop, map);
 	renumber_keys(plan, map);
 	free(map);
-	return KPACK_SUCCESS;
 }

@@ -9,6 +9,6 @@
  * Remove the objects whose flag in DROP is set, with their keys.  DROP has a flag per
  * object.
  */
-kpack_error_t plan_drop(struct plan *plan, const bool *drop, struct kpackx_error *why);
+void plan_drop(struct plan *plan, const bool *drop);
 
 #endif

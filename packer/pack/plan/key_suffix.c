@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "core/base/hash.h"
+#include "packer/base/xalloc.h"
 
 /*
  * A row of the table: an ordinal that is named, or a kind and how many objects have it as
@@ -27,23 +28,19 @@ static struct suffix_seen *find_row(const struct key_suffixes *n, uint64_t hash)
 }
 
 /* Make room for two more rows, with half of the table free. */
-static kpack_error_t reserve_rows(struct key_suffixes *n, struct kpackx_error *why)
+static void reserve_rows(struct key_suffixes *n)
 {
 	struct key_suffixes bigger = *n;
 
 	if (n->cap >= 2 * (n->count + 2))
-		return KPACK_SUCCESS;
+		return;
 	bigger.cap = n->cap ? 2 * n->cap : 16;
-	bigger.table = calloc(bigger.cap, sizeof(*bigger.table));
-	if (!bigger.table)
-		return kp_fail_memory(why, bigger.cap * sizeof(*bigger.table),
-				      "a container");
+	bigger.table = xcalloc(bigger.cap, sizeof(*bigger.table));
 	for (size_t i = 0; i < n->cap; i++)
 		if (n->table[i].hash)
 			*find_row(&bigger, n->table[i].hash) = n->table[i];
 	free(n->table);
 	*n = bigger;
-	return KPACK_SUCCESS;
 }
 
 /* Returns the row of HASH, which is added if missing. */
@@ -92,10 +89,8 @@ static size_t show_kind(struct kp_span kind, char out[KIND_MAX + 1])
 	return n;
 }
 
-kpack_error_t key_suffix_choose(struct key_suffixes *n, const char *arch,
-				struct kp_span kind, uint32_t ordinal,
-				char out[KEY_SUFFIX_MAX], bool *again,
-				struct kpackx_error *why)
+bool key_suffix_choose(struct key_suffixes *n, const char *arch, struct kp_span kind,
+		       uint32_t ordinal, char out[KEY_SUFFIX_MAX])
 {
 	char shown[KIND_MAX + 1];
 	struct suffix_seen *row;
@@ -104,18 +99,19 @@ kpack_error_t key_suffix_choose(struct key_suffixes *n, const char *arch,
 	if (!n->arch || strcmp(n->arch, arch) != 0)
 		key_suffixes_fini(n);
 	n->arch = arch;
-	KP_TRY(reserve_rows(n, why));
+	reserve_rows(n);
 	row = add_row(n, hash_of(&ordinal, sizeof(ordinal), 1));
-	*again = row->times++;
 	out[0] = 0;
+	if (row->times++)
+		return false;
 	/* the first object of the architecture has no suffix, whatever its kind */
-	if (*again || n->n_objects++ == 0)
-		return KPACK_SUCCESS;
+	if (n->n_objects++ == 0)
+		return true;
 	size = show_kind(kind, shown);
 	row = add_row(n, hash_of(shown, size, 2));
 	if (++row->times == 1)
 		snprintf(out, KEY_SUFFIX_MAX, "@%s", shown);
 	else
 		snprintf(out, KEY_SUFFIX_MAX, "@%s.%u", shown, row->times);
-	return KPACK_SUCCESS;
+	return true;
 }

@@ -6,7 +6,6 @@
 #ifndef PACKER_PACK_PLAN_KEY_SUFFIX_H
 #define PACKER_PACK_PLAN_KEY_SUFFIX_H
 
-#include "core/base/errors.h"
 #include "core/base/span.h"
 
 #define KEY_SUFFIX_MAX 64
@@ -25,13 +24,11 @@ struct key_suffixes {
  * has no suffix; an object that differs from it gets "@kind", further ones of that kind
  * "@kind.2" and so on.  Bytes of the kind other than ASCII letters, digits, "_", "+" and
  * "-" become "_".
- * *AGAIN: the very same object was already named, so it needs no other entry.
- * The objects of one architecture must come one after another.  OUT_OF_MEMORY.
+ * false: the very same object was already named, so it needs no other entry.
+ * The objects of one architecture must come one after another.
  */
-kpack_error_t key_suffix_choose(struct key_suffixes *names, const char *arch,
-				struct kp_span kind, uint32_t ordinal,
-				char out[KEY_SUFFIX_MAX], bool *again,
-				struct kpackx_error *why);
+bool key_suffix_choose(struct key_suffixes *names, const char *arch, struct kp_span kind,
+		       uint32_t ordinal, char out[KEY_SUFFIX_MAX]);
 
 /* Forget all objects: another container begins. */
 void key_suffixes_fini(struct key_suffixes *names);

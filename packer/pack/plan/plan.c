@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include "core/codec/codec.h"
 #include "core/base/bounds.h"
-#include "core/base/alloc.h"
+#include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 #include "core/target/target.h"
 
@@ -26,26 +26,20 @@ static bool is_wanted(struct planner *p, const char *arch)
 
 /* --- one binary ---------------------------------------------------------------------- */
 
-static kpack_error_t add_need(struct planner *p, const struct kp_image *img,
-			      uint64_t chunk, struct kpackx_error *why)
+static void add_need(struct planner *p, const struct kp_image *img, uint64_t chunk)
 {
 	struct plan_binary *b = &p->plan->binaries[p->plan->n_binaries - 1];
 	uint64_t bytes = 4 + kp_encode_bound((size_t)img->size, chunk);
-	struct archive_need *bigger;
 
 	for (size_t i = 0; i < b->n_needs; i++) {
 		if (strcmp(b->needs[i].place, img->arch) == 0) {
 			b->needs[i].bytes += bytes;
 			b->needs[i].frames++;
-			return KPACK_SUCCESS;
+			return;
 		}
 	}
-	bigger = realloc(b->needs, (b->n_needs + 1) * sizeof(*bigger));
-	if (!bigger)
-		return kp_fail_memory(why, sizeof(*bigger), "planning");
-	b->needs = bigger;
+	b->needs = xrealloc(b->needs, (b->n_needs + 1) * sizeof(*b->needs));
 	b->needs[b->n_needs++] = (struct archive_need){img->arch, bytes, 1};
-	return KPACK_SUCCESS;
 }
 
 /*
@@ -84,15 +78,12 @@ static kpack_error_t check_sizes(const struct planner *p, const struct input *in
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t add_object(struct planner *p, struct input *in, size_t image,
-				struct kpackx_error *why)
+static void add_object(struct planner *p, struct input *in, size_t image)
 {
 	uint64_t chunk = chunk_of(p, in, image);
 	struct plan *plan = p->plan;
 
-	if (!kp_grow(&plan->objects, plan->n_objects, &p->objects_cap,
-		     sizeof(*plan->objects)))
-		return kp_fail_memory(why, plan->n_objects, "objects");
+	xgrow(&plan->objects, plan->n_objects, &p->objects_cap, sizeof(*plan->objects));
 	plan->objects[plan->n_objects++] = (struct plan_object){
 		.input = in,
 		.image = (uint32_t)image,
@@ -102,7 +93,7 @@ static kpack_error_t add_object(struct planner *p, struct input *in, size_t imag
 		.first_key = (uint32_t)plan->n_keys,
 	};
 	plan->bytes += in->fat.containers.images[image].size;
-	return add_need(p, &in->fat.containers.images[image], chunk, why);
+	add_need(p, &in->fat.containers.images[image], chunk);
 }
 
 static int by_arch(const void *a, const void *b, void *arg)
@@ -115,25 +106,20 @@ static int by_arch(const void *a, const void *b, void *arg)
 }
 
 /* Add the selected device images of a container, by architecture, then as stored. */
-static kpack_error_t add_images(struct planner *p, struct input *in, size_t container,
-				struct kpackx_error *why)
+static void add_images(struct planner *p, struct input *in, size_t container)
 {
 	const struct kp_container *c = &in->fat.containers.items[container];
 	const struct kp_image *images = in->fat.containers.images;
-	size_t *order = malloc((c->n_images + 1) * sizeof(*order)), n = 0;
-	kpack_error_t err = KPACK_SUCCESS;
+	size_t *order = xmalloc(c->n_images * sizeof(*order)), n = 0;
 
-	if (!order)
-		return kp_fail_memory(why, c->n_images * sizeof(*order), "planning");
 	for (size_t i = c->first_image; i < c->first_image + c->n_images; i++)
 		if (in->packed[i] && is_wanted(p, images[i].arch))
 			order[n++] = i;
 	qsort_r(order, n, sizeof(*order), by_arch, (void *)images);
-	for (size_t i = 0; i < n && !err; i++)
-		err = add_object(p, in, order[i], why);
+	for (size_t i = 0; i < n; i++)
+		add_object(p, in, order[i]);
 	input_expect(in, container, (unsigned)n);
 	free(order);
-	return err;
 }
 
 /*
@@ -171,99 +157,83 @@ static void add_place(uint32_t index, size_t container, void *arg)
 	list->last[container] = place + 1;
 }
 
-static kpack_error_t find_places(const struct input *in, struct places *list,
-				 struct kpackx_error *why)
+static void find_places(const struct input *in, struct places *list)
 {
 	size_t wrappers = in->fat.elf.n_wrappers, containers = in->fat.containers.count;
 	size_t n = wrappers + containers + 1;
 
-	list->index = malloc(n * sizeof(uint32_t));
-	list->container = malloc(n * sizeof(uint32_t));
-	list->next = malloc(n * sizeof(uint32_t));
-	list->first = calloc(containers + 1, sizeof(uint32_t));
-	list->last = calloc(containers + 1, sizeof(uint32_t));
-	if (!list->index || !list->container || !list->next || !list->first ||
-	    !list->last)
-		return kp_fail_memory(why, n * 5, "planning");
+	list->index = xmalloc(n * sizeof(uint32_t));
+	list->container = xmalloc(n * sizeof(uint32_t));
+	list->next = xmalloc(n * sizeof(uint32_t));
+	list->first = xcalloc(containers + 1, sizeof(uint32_t));
+	list->last = xcalloc(containers + 1, sizeof(uint32_t));
 	kp_fatbin_places(&in->fat, add_place, list);
-	return KPACK_SUCCESS;
 }
 
-static kpack_error_t take_indices(const struct places *list, uint32_t container,
-				  struct plan_container *c, struct kpackx_error *why)
+static void take_indices(const struct places *list, uint32_t container,
+			 struct plan_container *c)
 {
 	size_t n = 0;
 
 	for (uint32_t p = list->first[container]; p; p = list->next[p - 1])
 		n++;
-	c->indices = malloc(n * sizeof(*c->indices) + 1);
-	if (!c->indices)
-		return kp_fail_memory(why, n, "planning");
+	c->indices = xmalloc(n * sizeof(*c->indices));
 	for (uint32_t p = list->first[container]; p; p = list->next[p - 1])
 		c->indices[c->n_indices++] = list->index[p - 1];
-	return KPACK_SUCCESS;
 }
 
-/* Plan a container with all its indices. */
-static kpack_error_t add_container(struct planner *p, struct input *in,
-				   const struct places *list, uint32_t container,
-				   struct kpackx_error *why)
+static struct plan_container *new_container(struct planner *p)
 {
 	struct plan *plan = p->plan;
 	struct plan_container *c;
 
-	if (!kp_grow(&plan->containers, plan->n_containers, &p->containers_cap,
-		     sizeof(*plan->containers)))
-		return kp_fail_memory(why, plan->n_containers, "containers");
+	xgrow(&plan->containers, plan->n_containers, &p->containers_cap, sizeof(*c));
 	c = &plan->containers[plan->n_containers++];
 	*c = (struct plan_container){0};
-	KP_TRY(take_indices(list, container, c, why));
-	return add_images(p, in, container, why);
+	return c;
 }
 
-/* Add the containers in order of frames: each at its first index. */
-static kpack_error_t add_containers(struct planner *p, struct input *in,
-				    struct kpackx_error *why)
+/* Add the containers, with all their indices, in order of frames: each at its first. */
+static void add_containers(struct planner *p, struct input *in)
 {
 	struct places list = {0};
-	kpack_error_t err = find_places(in, &list, why);
 
-	for (uint32_t i = 0; i < list.n && !err; i++)
-		if (list.first[list.container[i]] == i + 1)
-			err = add_container(p, in, &list, list.container[i], why);
+	find_places(in, &list);
+	for (uint32_t i = 0; i < list.n; i++) {
+		uint32_t container = list.container[i];
+
+		if (list.first[container] != i + 1)
+			continue;
+		take_indices(&list, container, new_container(p));
+		add_images(p, in, container);
+	}
 	places_fini(&list);
-	return err;
 }
 
 /* --- one file of a database ---------------------------------------------------------- */
 
-static kpack_error_t add_key(struct planner *p, const char *key, const char *arch,
-			     const struct facts *facts, struct kpackx_error *why)
+static void add_key(struct planner *p, const char *key, const char *arch,
+		    const struct facts *facts)
 {
 	struct plan *plan = p->plan;
 
-	if (!kp_grow(&plan->keys, plan->n_keys, &p->keys_cap, sizeof(*plan->keys)))
-		return kp_fail_memory(why, plan->n_keys, "keys");
+	xgrow(&plan->keys, plan->n_keys, &p->keys_cap, sizeof(*plan->keys));
 	plan->keys[plan->n_keys++] =
 		(struct plan_key){key, arch, facts, (uint32_t)plan->n_objects - 1};
 	plan->objects[plan->n_objects - 1].n_keys++;
-	return KPACK_SUCCESS;
 }
 
-static kpack_error_t add_keys(struct planner *p, const struct library_object *o,
-			      const char *arch, struct kpackx_error *why)
+static void add_keys(struct planner *p, const struct library_object *o, const char *arch)
 {
 	if (o->path)
-		KP_TRY(add_key(p, o->path, arch, &o->facts, why));
+		add_key(p, o->path, arch, &o->facts);
 	for (size_t i = 0; i < o->n_keys; i++)
-		KP_TRY(add_key(p, o->keys[i], arch,
-			       o->key_facts[i].count ? &o->key_facts[i] : &o->facts,
-			       why));
-	return KPACK_SUCCESS;
+		add_key(p, o->keys[i], arch,
+			o->key_facts[i].count ? &o->key_facts[i] : &o->facts);
 }
 
-static kpack_error_t add_stored(struct planner *p, struct input *in, size_t image,
-				unsigned *stored, struct kpackx_error *why)
+static void add_stored(struct planner *p, struct input *in, size_t image,
+		       unsigned *stored)
 {
 	const struct library_object *o = &in->objects[image];
 	bool added = false;
@@ -272,47 +242,38 @@ static kpack_error_t add_stored(struct planner *p, struct input *in, size_t imag
 		if (!is_wanted(p, o->arches[i]))
 			continue;
 		if (!added)
-			KP_TRY(add_object(p, in, image, why));
+			add_object(p, in, image);
 		*stored += !added;
 		added = true;
-		KP_TRY(add_keys(p, o, o->arches[i], why));
+		add_keys(p, o, o->arches[i]);
 	}
-	return KPACK_SUCCESS;
 }
 
-static kpack_error_t add_database(struct planner *p, struct input *in,
-				  struct kpackx_error *why)
+static void add_database(struct planner *p, struct input *in)
 {
-	struct plan *plan = p->plan;
 	unsigned stored = 0;
 
-	plan->binaries[plan->n_binaries++] =
-		(struct plan_binary){.input = in, .volume = 1};
-	if (!kp_grow(&plan->containers, plan->n_containers, &p->containers_cap,
-		     sizeof(*plan->containers)))
-		return kp_fail_memory(why, plan->n_containers, "containers");
-	plan->containers[plan->n_containers++] = (struct plan_container){0};
+	new_container(p);
 	for (size_t i = 0; i < in->fat.containers.n_images; i++)
-		KP_TRY(add_stored(p, in, i, &stored, why));
+		add_stored(p, in, i, &stored);
 	input_expect(in, 0, stored);
-	return KPACK_SUCCESS;
 }
 
-static kpack_error_t add_binary(struct planner *p, struct input *in,
-				struct kpackx_error *why)
+static void add_binary(struct planner *p, struct input *in)
 {
 	struct kpackx_error fault = {0};
 
 	if (check_sizes(p, in, &fault)) {
 		report_why(in->path, &fault);
 		p->plan->n_faults++;
-		return KPACK_SUCCESS;
+		return;
 	}
-	if (in->objects)
-		return add_database(p, in, why);
 	p->plan->binaries[p->plan->n_binaries++] =
 		(struct plan_binary){.input = in, .volume = 1};
-	return add_containers(p, in, why);
+	if (in->objects)
+		add_database(p, in);
+	else
+		add_containers(p, in);
 }
 
 /* --- names --------------------------------------------------------------------------- */
@@ -328,15 +289,13 @@ static int by_name(const void *a, const void *b)
 	return strcmp(x->arch, y->arch);
 }
 
-static kpack_error_t list_names(struct plan *plan, struct kpackx_error *why)
+static void list_names(struct plan *plan)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < plan->n_objects; i++)
 		n += plan->containers[plan->objects[i].container].n_indices;
-	plan->names = calloc(n + 1, sizeof(*plan->names));
-	if (!plan->names)
-		return kp_fail_memory(why, n * sizeof(*plan->names), "planning");
+	plan->names = xcalloc(n, sizeof(*plan->names));
 	for (size_t i = 0; i < plan->n_objects; i++) {
 		const struct plan_object *o = &plan->objects[i];
 		const struct plan_container *c = &plan->containers[o->container];
@@ -347,7 +306,6 @@ static kpack_error_t list_names(struct plan *plan, struct kpackx_error *why)
 				o->input->fat.containers.images[o->image].arch};
 	}
 	qsort(plan->names, n, sizeof(*plan->names), by_name);
-	return KPACK_SUCCESS;
 }
 
 static int by_key(const void *a, const void *b, void *arg)
@@ -378,9 +336,7 @@ static kpack_error_t check_keys(const struct plan *plan, struct kpackx_error *wh
 
 static kpack_error_t sort_keys(struct plan *plan, struct kpackx_error *why)
 {
-	plan->by_key = malloc((plan->n_keys + 1) * sizeof(*plan->by_key));
-	if (!plan->by_key)
-		return kp_fail_memory(why, plan->n_keys, "keys");
+	plan->by_key = xmalloc(plan->n_keys * sizeof(*plan->by_key));
 	for (size_t i = 0; i < plan->n_keys; i++)
 		plan->by_key[i] = (uint32_t)i;
 	if (plan->n_keys)
@@ -501,18 +457,14 @@ kpack_error_t plan_open(const struct scan *scan, struct arch_filter *filter,
 			struct kpackx_error *why)
 {
 	struct planner p = {.plan = out, .filter = filter, .chunks = *chunks};
-	kpack_error_t err = KPACK_SUCCESS;
+	kpack_error_t err;
 
 	*out = (struct plan){0};
-	out->binaries = calloc(scan->n_inputs + 1, sizeof(*out->binaries));
-	if (!out->binaries)
-		return kp_fail_memory(why, scan->n_inputs, "planning");
-	for (size_t i = 0; i < scan->n_inputs && !err; i++)
-		err = add_binary(&p, scan->inputs[i], why);
-	if (!err)
-		err = list_names(out, why);
-	if (!err)
-		err = sort_keys(out, why);
+	out->binaries = xcalloc(scan->n_inputs, sizeof(*out->binaries));
+	for (size_t i = 0; i < scan->n_inputs; i++)
+		add_binary(&p, scan->inputs[i]);
+	list_names(out);
+	err = sort_keys(out, why);
 	if (err)
 		plan_close(out);
 	return err;

@@ -5,6 +5,7 @@
 #include "core/format/object.h"
 #include "core/base/text.h"
 #include "core/target/target.h"
+#include "packer/base/xalloc.h"
 
 struct settler {
 	struct kp_fatbin *fat;
@@ -319,11 +320,10 @@ kpack_error_t device_code_settle(struct kp_fatbin *fat, const char *name, bool i
 			    .name = name,
 			    .in_tree = in_tree,
 			    .packed = packed,
-			    .read = calloc(n + 1, 1),
+			    .read = xcalloc(n, 1),
 			    .why = why};
-	bool *count = calloc(n + 1, 1);
-	kpack_error_t err = s.read && count ? settle_all(&s, count)
-					    : kp_fail_memory(why, n, "containers");
+	bool *count = xcalloc(n, 1);
+	kpack_error_t err = settle_all(&s, count);
 
 	free(s.read);
 	free(count);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "device_code.h"
+#include "packer/base/xalloc.h"
 
 enum payload_state { EMPTY, LOADING, LOADED, FAILED };
 
@@ -33,19 +34,16 @@ static void close_file(struct input *in)
 	in->fd = -1;
 }
 
-static kpack_error_t make_tables(struct input *in, struct kpackx_error *why)
+static void make_tables(struct input *in)
 {
 	const struct kp_containers *list = &in->fat.containers;
 
 	if (list->count == 0)
-		return KPACK_SUCCESS;
-	in->payloads = calloc(list->count, sizeof(*in->payloads));
-	in->xxh3 = calloc(list->n_images + 1, sizeof(*in->xxh3));
-	in->known = calloc(list->n_images + 1, sizeof(*in->known));
-	in->packed = calloc(list->n_images + 1, sizeof(*in->packed));
-	return in->payloads && in->xxh3 && in->known && in->packed
-		       ? KPACK_SUCCESS
-		       : kp_fail_memory(why, list->count, "containers");
+		return;
+	in->payloads = xcalloc(list->count, sizeof(*in->payloads));
+	in->xxh3 = xcalloc(list->n_images, sizeof(*in->xxh3));
+	in->known = xcalloc(list->n_images, sizeof(*in->known));
+	in->packed = xcalloc(list->n_images, sizeof(*in->packed));
 }
 
 /* The format of a file of a database: the file itself. */
@@ -64,10 +62,8 @@ static kpack_error_t list_objects(struct input *in, const struct library_object 
 	uint64_t size = (uint64_t)in->st.st_size;
 
 	in->objects = objects;
-	list->items = malloc(sizeof(*list->items));
-	list->images = calloc(n, sizeof(*list->images));
-	if (!list->items || !list->images)
-		return kp_fail_memory(why, n * sizeof(*list->images), "objects");
+	list->items = xmalloc(sizeof(*list->items));
+	list->images = xcalloc(n, sizeof(*list->images));
 	list->items[0] = (struct kp_container){.format = &whole_file,
 					       .inside = KP_NOWHERE,
 					       .next = KP_NOWHERE,
@@ -100,7 +96,7 @@ static kpack_error_t look_at_database(struct input *in,
 	in->fd = fd;
 	in->fat.source = kp_source_fd(fd, 0, (uint64_t)in->st.st_size);
 	KP_TRY(list_objects(in, objects, n, why));
-	KP_TRY(make_tables(in, why));
+	make_tables(in);
 	memset(in->packed, true, n * sizeof(*in->packed));
 	return KPACK_SUCCESS;
 }
@@ -121,7 +117,7 @@ static kpack_error_t look_at_file(struct input *in, const struct input_look *how
 				  struct kpackx_error *why)
 {
 	KP_TRY(look_inside(in, how, why));
-	KP_TRY(make_tables(in, why));
+	make_tables(in);
 	if (in->fat.containers.count == 0 || in->fat.kind == KP_FATBIN_CONVERTED)
 		return KPACK_SUCCESS;
 	KP_TRY(device_code_settle(&in->fat, in->path, how->in_tree, in->packed, why));
@@ -139,15 +135,12 @@ static kpack_error_t open_any(const char *path, const char *key,
 {
 	kpack_error_t err;
 
-	*out = (struct input){.path = strdup(path), .key = strdup(key), .fd = -1};
+	*out = (struct input){.path = xstrdup(path), .key = xstrdup(key), .fd = -1};
 	out->shown = out->path;
 	pthread_mutex_init(&out->lock, NULL);
 	pthread_cond_init(&out->loaded, NULL);
-	if (!out->path || !out->key)
-		err = kp_fail_memory(why, strlen(path), "a path");
-	else
-		err = objects ? look_at_database(out, objects, n, why)
-			      : look_at_file(out, how, why);
+	err = objects ? look_at_database(out, objects, n, why)
+		      : look_at_file(out, how, why);
 	close_file(out);
 	if (err)
 		input_fini(out);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "rocfft_caches.h"
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 
 /* Returns a directory for temporary files of any size. */
 static const char *temporary_dir(void)
@@ -123,7 +124,7 @@ static bool same_directory(const char *a, const char *b)
 
 bool caches_in_other_form(const struct scan *scan, struct kp_span path)
 {
-	char *text = path.size ? strndup((const char *)path.data, path.size) : NULL;
+	char *text = path.size ? xstrndup((const char *)path.data, path.size) : NULL;
 	char arch[KP_TARGET_TEXT_MAX];
 	bool found = false, named = text && kernel_cache_named(text, arch);
 

@@ -2,10 +2,9 @@
 #include "scan.h"
 #include <errno.h>
 #include <fts.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "core/base/alloc.h"
+#include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 #include "core/base/text.h"
 #include "core/archive/naming.h"
@@ -25,17 +24,16 @@ static int by_path(const void *a, const void *b)
 	return strcmp(x->relative, y->relative);
 }
 
-static kpack_error_t add_entry(struct scan *scan, const char *path, size_t skip,
-			       const struct stat *st, struct kpackx_error *why)
+static void add_entry(struct scan *scan, const char *path, size_t skip,
+		      const struct stat *st)
 {
 	struct scan_entry *e;
 	const char *name;
 
-	if (!kp_grow(&scan->entries, scan->n_entries, &scan->entries_cap, sizeof(*e)))
-		return kp_fail_memory(why, scan->n_entries * sizeof(*e), "files");
-	e = &scan->entries[scan->n_entries];
+	xgrow(&scan->entries, scan->n_entries, &scan->entries_cap, sizeof(*e));
+	e = &scan->entries[scan->n_entries++];
 	*e = (struct scan_entry){
-		.path = strdup(path),
+		.path = xstrdup(path),
 		.dev = st->st_dev,
 		.ino = st->st_ino,
 		.nlink = st->st_nlink,
@@ -43,19 +41,14 @@ static kpack_error_t add_entry(struct scan *scan, const char *path, size_t skip,
 		.size = (uint64_t)st->st_size,
 		.next_link = SCAN_NO_LINK,
 	};
-	if (!e->path)
-		return kp_fail_memory(why, strlen(path), "a path");
 	e->relative = e->path + skip;
 	while (*e->relative == '/')
 		e->relative++;
 	name = strrchr(e->path, '/');
 	e->leftover = !S_ISDIR(e->mode) && kp_is_temp_name(name ? name + 1 : e->path);
-	scan->n_entries++;
-	return KPACK_SUCCESS;
 }
 
-static kpack_error_t visit_entry(struct walk *w, const FTSENT *e,
-				 struct kpackx_error *why)
+static void visit_entry(struct walk *w, const FTSENT *e)
 {
 	switch (e->fts_info) {
 	case FTS_DNR:
@@ -63,14 +56,12 @@ static kpack_error_t visit_entry(struct walk *w, const FTSENT *e,
 	case FTS_NS:
 		report_error(e->fts_path, "%s", strerror(e->fts_errno));
 		w->failed = true;
-		return KPACK_SUCCESS;
+		break;
 	case FTS_DP:
-		return KPACK_SUCCESS;
+		break;
 	default:
-		return e->fts_level == FTS_ROOTLEVEL
-			       ? KPACK_SUCCESS
-			       : add_entry(w->scan, e->fts_path, w->root_size,
-					   e->fts_statp, why);
+		if (e->fts_level != FTS_ROOTLEVEL)
+			add_entry(w->scan, e->fts_path, w->root_size, e->fts_statp);
 	}
 }
 
@@ -84,9 +75,9 @@ static kpack_error_t walk_tree(const char *root, struct walk *w, struct kpackx_e
 
 	if (!fts)
 		return kp_fail_errno(why, errno, "cannot walk it");
-	while (!err && (errno = 0, e = fts_read(fts)))
-		err = visit_entry(w, e, why);
-	if (!err && errno)
+	while ((errno = 0, e = fts_read(fts)))
+		visit_entry(w, e);
+	if (errno)
 		err = kp_fail_errno(why, errno, "cannot walk it");
 	fts_close(fts);
 	if (!err && scan->n_entries)
@@ -108,13 +99,11 @@ static int by_inode(const void *a, const void *b)
 }
 
 /* Chain the paths of each file that has several links. */
-static kpack_error_t chain_links(struct scan *scan, struct kpackx_error *why)
+static void chain_links(struct scan *scan)
 {
-	struct scan_entry **linked = malloc((scan->n_entries + 1) * sizeof(*linked));
+	struct scan_entry **linked = xmalloc(scan->n_entries * sizeof(*linked));
 	size_t n = 0;
 
-	if (!linked)
-		return kp_fail_memory(why, scan->n_entries, "hard links");
 	for (size_t i = 0; i < scan->n_entries; i++) {
 		struct scan_entry *e = &scan->entries[i];
 
@@ -131,7 +120,6 @@ static kpack_error_t chain_links(struct scan *scan, struct kpackx_error *why)
 		linked[i - 1]->next_link = (size_t)(linked[i] - scan->entries);
 	}
 	free(linked);
-	return KPACK_SUCCESS;
 }
 
 size_t *scan_links(const struct scan *scan, size_t entry, size_t *n)
@@ -141,9 +129,9 @@ size_t *scan_links(const struct scan *scan, size_t entry, size_t *n)
 	*n = 0;
 	for (i = entry; i != SCAN_NO_LINK; i = scan->entries[i].next_link)
 		++*n;
-	links = malloc(*n * sizeof(*links));
+	links = xmalloc(*n * sizeof(*links));
 	*n = 0;
-	for (i = entry; links && i != SCAN_NO_LINK; i = scan->entries[i].next_link)
+	for (i = entry; i != SCAN_NO_LINK; i = scan->entries[i].next_link)
 		links[(*n)++] = i;
 	return links;
 }
@@ -182,23 +170,15 @@ static const char *left_alone(const struct input *in)
 	return NULL;
 }
 
-static kpack_error_t keep_input(struct scan *scan, struct input *in,
-				struct kpackx_error *why)
+static void keep_input(struct scan *scan, struct input *in)
 {
-	if (!kp_grow(&scan->inputs, scan->n_inputs, &scan->inputs_cap,
-		     sizeof(struct input *)))
-		return kp_fail_memory(why, scan->n_inputs, "inputs");
+	xgrow(&scan->inputs, scan->n_inputs, &scan->inputs_cap, sizeof(struct input *));
 	scan->inputs[scan->n_inputs++] = in;
-	return KPACK_SUCCESS;
 }
 
 static char *make_key(const char *prefix, const char *relative)
 {
-	char *key;
-
-	if (asprintf(&key, "%s%s%s", prefix, *prefix ? "/" : "", relative) < 0)
-		return NULL;
-	return key;
+	return xasprintf("%s%s%s", prefix, *prefix ? "/" : "", relative);
 }
 
 /* Whether ERR is about the content of a file, and not about reading it. */
@@ -211,28 +191,23 @@ static bool is_content(kpack_error_t err)
 /*
  * Handle a file that cannot be packed: note it if that is HARMLESS, else report a fault.
  */
-static kpack_error_t take_fault(struct scan *scan, struct scan_entry *e, bool harmless,
-				const struct kpackx_error *fault,
-				struct kpackx_error *why)
+static void take_fault(struct scan *scan, struct scan_entry *e, bool harmless,
+		       const struct kpackx_error *fault)
 {
 	if (!harmless || !is_content(fault->code)) {
 		report_why(e->path, fault);
 		scan->n_faults++;
-		return KPACK_SUCCESS;
+		return;
 	}
-	e->fault = strdup(fault->text);
+	e->fault = xstrdup(fault->text);
 	e->note = e->fault;
-	return e->fault ? KPACK_SUCCESS
-			: kp_fail_memory(why, strlen(fault->text), "a note");
 }
 
 /* Keep IN if it has device code to pack, else free it. */
-static kpack_error_t take_input(struct scan *scan, size_t entry, struct input *in,
-				bool alone, struct kpackx_error *why)
+static void take_input(struct scan *scan, size_t entry, struct input *in, bool alone)
 {
 	struct scan_entry *e = &scan->entries[entry];
 	struct kpackx_error fault = {0};
-	kpack_error_t err = KPACK_SUCCESS;
 
 	in->entry = entry;
 	if (in->fat.kind != KP_FATBIN_NONE || in->fat.other_sections) {
@@ -241,17 +216,17 @@ static kpack_error_t take_input(struct scan *scan, size_t entry, struct input *i
 		if (!e->note && kp_path_ok(kp_span_str(in->key))) {
 			e->input = in;
 			e->note = in->fat.other_sections ? only_in_archives : NULL;
-			return keep_input(scan, in, why);
+			keep_input(scan, in);
+			return;
 		}
 		if (!e->note) {
 			kp_fail(&fault, KPACK_ERROR_INVALID_ARGUMENT,
 				"its path cannot be a key");
-			err = take_fault(scan, e, scan->tolerant && !alone, &fault, why);
+			take_fault(scan, e, scan->tolerant && !alone, &fault);
 		}
 	}
 	input_fini(in);
 	free(in);
-	return err;
 }
 
 /* Whether PATH is a linked host binary. */
@@ -271,37 +246,30 @@ static bool is_binary(const char *path)
 }
 
 /* Look for device code in one file, and keep it if there is some to pack. */
-static kpack_error_t classify_file(struct scan *scan, size_t entry, const char *key,
-				   bool alone, struct kpackx_error *why)
+static void classify_file(struct scan *scan, size_t entry, const char *key, bool alone)
 {
 	struct scan_entry *e = &scan->entries[entry];
 	const struct input_look look = {.in_tree = !alone, .sections = !scan->tolerant};
-	struct input *in = malloc(sizeof(*in));
+	struct input *in = xmalloc(sizeof(*in));
 	struct kpackx_error fault = {0};
 
-	if (!in)
-		return kp_fail_memory(why, sizeof(*in), "an input");
 	scan->n_files++;
-	if (input_open(e->path, key, &look, in, &fault) == KPACK_SUCCESS)
-		return take_input(scan, entry, in, alone, why);
+	if (input_open(e->path, key, &look, in, &fault) == KPACK_SUCCESS) {
+		take_input(scan, entry, in, alone);
+		return;
+	}
 	free(in);
 	/* a file that is no binary may only look like one of the formats */
-	return take_fault(scan, e, !alone && (scan->tolerant || !is_binary(e->path)),
-			  &fault, why);
+	take_fault(scan, e, !alone && (scan->tolerant || !is_binary(e->path)), &fault);
 }
 
 /* --- files of databases -------------------------------------------------------------- */
 
 /* List the files that a library may own, under their keys. */
-static kpack_error_t list_files(struct scan *scan, const char *prefix,
-				struct kpackx_error *why)
+static void list_files(struct scan *scan, const char *prefix)
 {
-	kpack_error_t err = KPACK_SUCCESS;
-
-	scan->file_entries = malloc((scan->n_entries + 1) * sizeof(size_t));
-	if (!scan->file_entries)
-		return kp_fail_memory(why, scan->n_entries, "files");
-	for (size_t i = 0; i < scan->n_entries && !err; i++) {
+	scan->file_entries = xmalloc(scan->n_entries * sizeof(size_t));
+	for (size_t i = 0; i < scan->n_entries; i++) {
 		const struct scan_entry *e = &scan->entries[i];
 		struct file_tree_item item = {
 			.disk = e->path, .size = e->size, .mode = e->mode};
@@ -310,11 +278,10 @@ static kpack_error_t list_files(struct scan *scan, const char *prefix,
 			continue;
 		item.path = make_key(prefix, e->relative);
 		scan->file_entries[scan->files.count] = i;
-		err = item.path ? file_tree_add(&scan->files, &item, why)
-				: kp_fail_memory(why, 0, "a key");
+		file_tree_add(&scan->files, &item, NULL);
 		free(item.path);
 	}
-	return err ? err : file_tree_sort(&scan->files, why);
+	file_tree_sort(&scan->files, NULL);
 }
 
 static void report_fault(void *arg, size_t file, const struct kpackx_error *why)
@@ -335,9 +302,7 @@ kpack_error_t scan_add_database(struct scan *scan, size_t entry, const char *pat
 	if (!kp_path_ok(kp_span_str(key)))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "its path cannot be a key");
-	in = malloc(sizeof(*in));
-	if (!in)
-		return kp_fail_memory(why, sizeof(*in), "an input");
+	in = xmalloc(sizeof(*in));
 	err = input_open_database(path, key, objects, n, in, why);
 	if (err) {
 		free(in);
@@ -345,19 +310,14 @@ kpack_error_t scan_add_database(struct scan *scan, size_t entry, const char *pat
 	}
 	in->entry = entry;
 	in->shown = scan->entries[entry].path;
-	err = keep_input(scan, in, why);
-	if (err) {
-		input_fini(in);
-		free(in);
-	} else if (input) {
+	keep_input(scan, in);
+	if (input)
 		*input = in;
-	}
-	return err;
+	return KPACK_SUCCESS;
 }
 
 /* Add a file of a database, to be packed. */
-static kpack_error_t take_database(struct scan *scan, size_t file,
-				   struct kpackx_error *why)
+static void take_database(struct scan *scan, size_t file)
 {
 	size_t entry = scan->file_entries[file];
 	struct scan_entry *e = &scan->entries[entry];
@@ -366,10 +326,6 @@ static kpack_error_t take_database(struct scan *scan, size_t file,
 		scan_add_database(scan, entry, e->path, scan->files.items[file].path,
 				  scan->found.objects[file], 1, &e->input, &fault);
 
-	if (err == KPACK_ERROR_OUT_OF_MEMORY) {
-		*why = fault;
-		return err;
-	}
 	if (err) {
 		report_why(e->path, &fault);
 		scan->n_faults++;
@@ -377,7 +333,6 @@ static kpack_error_t take_database(struct scan *scan, size_t file,
 	e->database = !err;
 	e->faulty = err;
 	scan->n_files++;
-	return KPACK_SUCCESS;
 }
 
 static void identify_database(struct scan *scan, size_t file)
@@ -391,14 +346,14 @@ static kpack_error_t find_databases(struct scan *scan, const char *prefix,
 				    enum scan_databases databases,
 				    struct kpackx_error *why)
 {
-	KP_TRY(list_files(scan, prefix, why));
+	list_files(scan, prefix);
 	KP_TRY(library_find_all(libraries, &scan->files, report_fault, scan, &scan->found,
 				&scan->n_faults, why));
 	for (size_t i = 0; i < scan->files.count && databases != SCAN_FIND; i++) {
 		if (!scan->found.objects[i])
 			continue;
 		if (databases == SCAN_PACK)
-			KP_TRY(take_database(scan, i, why));
+			take_database(scan, i);
 		else
 			identify_database(scan, i);
 	}
@@ -418,12 +373,10 @@ void scan_sort(struct scan *scan)
 		qsort(scan->inputs, scan->n_inputs, sizeof(struct input *), by_input);
 }
 
-static kpack_error_t classify_all(struct scan *scan, const char *prefix,
-				  struct kpackx_error *why)
+static void classify_all(struct scan *scan, const char *prefix)
 {
-	kpack_error_t err = chain_links(scan, why);
-
-	for (size_t i = 0; i < scan->n_entries && !err; i++) {
+	chain_links(scan);
+	for (size_t i = 0; i < scan->n_entries; i++) {
 		const struct scan_entry *e = &scan->entries[i];
 		char *key;
 
@@ -431,12 +384,10 @@ static kpack_error_t classify_all(struct scan *scan, const char *prefix,
 		    e->faulty || scan_in_archives(e))
 			continue;
 		key = make_key(prefix, e->relative);
-		err = key ? classify_file(scan, i, key, false, why)
-			  : kp_fail_memory(why, 0, "a key");
+		classify_file(scan, i, key, false);
 		free(key);
 	}
 	scan_sort(scan);
-	return err;
 }
 
 static kpack_error_t scan_tree(struct scan *scan, const char *root, const char *prefix,
@@ -450,23 +401,21 @@ static kpack_error_t scan_tree(struct scan *scan, const char *root, const char *
 		scan->n_faults++;
 	if (libraries)
 		KP_TRY(find_databases(scan, prefix, libraries, databases, why));
-	return classify_all(scan, prefix, why);
+	classify_all(scan, prefix);
+	return KPACK_SUCCESS;
 }
 
-static kpack_error_t scan_file(struct scan *scan, const char *path, const struct stat *st,
-			       const char *prefix, struct kpackx_error *why)
+static void scan_file(struct scan *scan, const char *path, const struct stat *st,
+		      const char *prefix)
 {
 	const char *slash = strrchr(path, '/');
-	kpack_error_t err;
 	char *key;
 
-	KP_TRY(add_entry(scan, path, slash ? (size_t)(slash - path) : 0, st, why));
+	add_entry(scan, path, slash ? (size_t)(slash - path) : 0, st);
 	scan->entries[0].leftover = false;
 	key = make_key(prefix, scan->entries[0].relative);
-	err = key ? classify_file(scan, 0, key, true, why)
-		  : kp_fail_memory(why, 0, "a key");
+	classify_file(scan, 0, key, true);
 	free(key);
-	return err;
 }
 
 kpack_error_t scan_open(const char *root, const char *prefix, bool tolerant,
@@ -480,9 +429,11 @@ kpack_error_t scan_open(const char *root, const char *prefix, bool tolerant,
 	*out = (struct scan){.tolerant = tolerant};
 	if (stat(root, &st) < 0)
 		return kp_fail_errno(why, errno, "cannot look at it");
-	err = S_ISDIR(st.st_mode)
-		      ? scan_tree(out, root, prefix, libraries, databases, why)
-		      : scan_file(out, root, &st, prefix, why);
+	if (!S_ISDIR(st.st_mode)) {
+		scan_file(out, root, &st, prefix);
+		return KPACK_SUCCESS;
+	}
+	err = scan_tree(out, root, prefix, libraries, databases, why);
 	if (err)
 		scan_close(out);
 	return err;

@@ -90,7 +90,7 @@ void scan_sort(struct scan *scan);
 
 /*
  * Returns the numbers of all paths of the file whose first path is ENTRY, in order, on
- * the heap; NULL: out of memory.
+ * the heap.
  */
 size_t *scan_links(const struct scan *scan, size_t entry, size_t *n);
 /* Make these N entries the paths of one file. */

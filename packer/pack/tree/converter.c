@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "packer/base/xalloc.h"
 #include "packer/files/attributes.h"
 #include "core/convert/convert.h"
 #include "core/layout/layout.h"
@@ -47,11 +48,11 @@ static bool is_binary(const struct converter *c, size_t job)
 
 /* --- before -------------------------------------------------------------------------- */
 
-static void copy_dir_name(const char *path, char **dir)
+static char *dir_of(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
-	*dir = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+	return slash ? xstrndup(path, (size_t)(slash - path) + 1) : xstrdup(".");
 }
 
 /* Check that the file at E's path can be replaced by one with the same attributes. */
@@ -65,9 +66,7 @@ static kpack_error_t check_replaceable(const struct scan_entry *e, const struct 
 		return kp_fail(why, KPACK_ERROR_IO_ERROR,
 			       "belongs to user %u: only that one can replace it",
 			       (unsigned)st->st_uid);
-	copy_dir_name(e->path, &dir);
-	if (!dir)
-		return kp_fail_memory(why, strlen(e->path), "a path");
+	dir = dir_of(e->path);
 	if (faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS) < 0)
 		err = kp_fail_errno(why, errno, "cannot be replaced in its directory");
 	free(dir);
@@ -97,8 +96,7 @@ static void check_in_place(const struct converter *c, size_t job, size_t *faults
 			     (unsigned long long)(st->st_nlink - found));
 }
 
-static kpack_error_t check_one(const struct converter *c, size_t job, size_t *faults,
-			       struct kpackx_error *why)
+static void check_one(const struct converter *c, size_t job, size_t *faults)
 {
 	struct input *in = input_of(c, job);
 	struct kpackx_error fault = {0};
@@ -111,25 +109,21 @@ static kpack_error_t check_one(const struct converter *c, size_t job, size_t *fa
 				       c->keep_device_code, &fault);
 		input_release(in);
 	}
-	if (err == KPACK_ERROR_NOT_IMPLEMENTED)
-		return disposition_set(disposition_of(c, job), FATE_REFUSED, fault.text,
-				       why);
-	if (err) {
+	if (err == KPACK_ERROR_NOT_IMPLEMENTED) {
+		disposition_set(disposition_of(c, job), FATE_REFUSED, fault.text, NULL);
+	} else if (err) {
 		report_why(in->path, &fault);
 		++*faults;
 	} else if (!c->output) {
 		check_in_place(c, job, faults);
 	}
-	return KPACK_SUCCESS;
 }
 
-kpack_error_t converter_check(const struct converter *c, size_t *faults,
-			      struct kpackx_error *why)
+void converter_check(const struct converter *c, size_t *faults)
 {
 	for (size_t i = 0; i < c->plan->n_binaries; i++)
 		if (is_binary(c, i))
-			KP_TRY(check_one(c, i, faults, why));
-	return KPACK_SUCCESS;
+			check_one(c, i, faults);
 }
 
 /* --- on the threads ------------------------------------------------------------------ */
@@ -154,20 +148,13 @@ static kpack_error_t open_output(const struct converter *c, size_t job,
 {
 	const struct scan_entry *e = entry_of(c, job);
 	const char *name = strrchr(e->path, '/');
-	char *path = NULL, *dir = NULL;
-	kpack_error_t err;
-
-	if (!c->output)
-		path = strdup(e->path);
-	else if (asprintf(&path, "%s/%s", c->output, e->relative) < 0)
-		path = NULL;
-	if (path)
-		copy_dir_name(path, &dir);
+	char *path =
+		c->output ? xasprintf("%s/%s", c->output, e->relative) : xstrdup(e->path);
+	char *dir = dir_of(path);
 	/* no other user may read it before it has its permissions */
-	if (dir)
-		err = kp_outfile_open(out, dir, name ? name + 1 : e->path, 0600, why);
-	else
-		err = kp_fail_memory(why, strlen(e->path), "a path");
+	kpack_error_t err =
+		kp_outfile_open(out, dir, name ? name + 1 : e->path, 0600, why);
+
 	free(path);
 	free(dir);
 	return err;
@@ -252,21 +239,19 @@ static kpack_error_t convert_job(void *arg, void *state, size_t job, void **resu
 				 struct kpackx_error *why)
 {
 	const struct converter *c = arg;
-	struct written *w = calloc(1, sizeof(*w));
+	struct written *w = xcalloc(1, sizeof(*w));
 	struct kpackx_error fault = {0};
 	kpack_error_t err = KPACK_SUCCESS;
 
 	(void)state;
-	if (!w)
-		return kp_fail_memory(why, sizeof(*w), "a binary");
 	w->out = (struct kp_outfile){.fd = -1, .dir_fd = -1};
 	*result = w;
 	if (is_binary(c, job) && disposition_of(c, job)->fate != FATE_REFUSED)
 		err = write_one(c, job, w, &fault);
 	if (err == KPACK_ERROR_NOT_IMPLEMENTED) {
 		kp_outfile_close(&w->out);
-		w->refused = strdup(fault.text);
-		err = w->refused ? KPACK_SUCCESS : kp_fail_memory(&fault, 0, "a reason");
+		w->refused = xstrdup(fault.text);
+		err = KPACK_SUCCESS;
 	}
 	if (err) {
 		*result = NULL;
@@ -333,14 +318,11 @@ static bool is_written(const char *path, const struct written *w)
 }
 
 /* LINKS[AT] is a path of another file: split that file's paths off. */
-static kpack_error_t split_links(const struct converter *c, size_t *links, size_t *n,
-				 size_t at, struct kpackx_error *why)
+static void split_links(const struct converter *c, size_t *links, size_t *n, size_t at)
 {
 	const struct scan_entry *e = &c->scan->entries[links[at]];
-	size_t *others = malloc(*n * sizeof(*others)), n_others = 0, kept = 0;
+	size_t *others = xmalloc(*n * sizeof(*others)), n_others = 0, kept = 0;
 
-	if (!others)
-		return kp_fail_memory(why, *n, "hard links");
 	for (size_t i = 0; i < *n; i++) {
 		const struct scan_entry *l = &c->scan->entries[links[i]];
 
@@ -354,12 +336,11 @@ static kpack_error_t split_links(const struct converter *c, size_t *links, size_
 	c->dispositions->items[others[0]].fate = FATE_ALREADY_CONVERTED;
 	free(others);
 	*n = kept;
-	return KPACK_SUCCESS;
 }
 
 /* Keep only those converted files among LINKS that this run wrote. */
-static kpack_error_t settle_links(const struct converter *c, size_t *links, size_t *n,
-				  const struct written *w, struct kpackx_error *why)
+static void settle_links(const struct converter *c, size_t *links, size_t *n,
+			 const struct written *w)
 {
 	size_t i = 1;
 
@@ -367,11 +348,10 @@ static kpack_error_t settle_links(const struct converter *c, size_t *links, size
 		const struct scan_entry *e = &c->scan->entries[links[i]];
 
 		if (e->converted && !is_written(e->path, w))
-			KP_TRY(split_links(c, links, n, i, why));
+			split_links(c, links, n, i);
 		else
 			i++;
 	}
-	return KPACK_SUCCESS;
 }
 
 static kpack_error_t publish_in_place(const struct converter *c, const size_t *links,
@@ -390,12 +370,9 @@ static kpack_error_t publish_binary(const struct converter *c, size_t job,
 	size_t n, *links = scan_links(c->scan, input_of(c, job)->entry, &n);
 	kpack_error_t err;
 
-	if (!links)
-		return kp_fail_memory(why, n, "hard links");
-	err = settle_links(c, links, &n, w, why);
-	if (!err)
-		err = c->output ? kp_outfile_publish(&w->out, why)
-				: publish_in_place(c, links, n, w, why);
+	settle_links(c, links, &n, w);
+	err = c->output ? kp_outfile_publish(&w->out, why)
+			: publish_in_place(c, links, n, w, why);
 	free(links);
 	return err;
 }
@@ -413,7 +390,7 @@ static kpack_error_t commit_written(void *arg, size_t job, void *result,
 		return KPACK_SUCCESS;
 	}
 	if (w->refused)
-		err = disposition_set(o, FATE_REFUSED, w->refused, why);
+		disposition_set(o, FATE_REFUSED, w->refused, NULL);
 	else if (o->fate != FATE_REFUSED)
 		err = publish_binary(c, job, w, why);
 	if (err)

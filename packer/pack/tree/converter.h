@@ -23,8 +23,7 @@ struct converter {
  * REFUSED.  Faults (a binary that contradicts itself or, in place, one that cannot be
  * replaced) are reported and counted in *FAULTS.
  */
-kpack_error_t converter_check(const struct converter *c, size_t *faults,
-			      struct kpackx_error *why);
+void converter_check(const struct converter *c, size_t *faults);
 
 /*
  * After the archives are published, convert all binaries that are not REFUSED.  Each

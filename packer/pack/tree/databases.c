@@ -5,43 +5,39 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "core/base/file.h"
+#include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 #include "core/target/target.h"
 
 /* --- dispositions ------------------------------------------------------------------------ */
 
-kpack_error_t databases_not_asked(const struct scan *scan, const struct plan *plan,
-				  size_t *n, struct kpackx_error *why)
+size_t databases_not_asked(const struct scan *scan, const struct plan *plan)
 {
-	bool *stored = calloc(scan->n_entries + 1, 1);
+	bool *stored = xcalloc(scan->n_entries, 1);
+	size_t n = 0;
 
-	*n = 0;
-	if (!stored)
-		return kp_fail_memory(why, scan->n_entries, "files");
 	for (size_t i = 0; i < plan->n_objects; i++)
 		stored[plan->objects[i].input->entry] = true;
 	for (size_t i = 0; i < scan->n_entries; i++)
-		*n += scan->entries[i].database && !stored[i];
+		n += scan->entries[i].database && !stored[i];
 	free(stored);
-	return KPACK_SUCCESS;
+	return n;
 }
 
-static kpack_error_t set_outcomes(const struct scan *scan, const struct plan *plan,
-				  struct dispositions *dispositions,
-				  struct kpackx_error *why)
+static void set_outcomes(const struct scan *scan, const struct plan *plan,
+			 struct dispositions *dispositions)
 {
 	for (size_t i = 0; i < scan->n_entries; i++)
 		if (scan->entries[i].database)
-			KP_TRY(disposition_set(&dispositions->items[i], FATE_NOT_WANTED,
-					       "not for the targets asked for", why));
+			disposition_set(&dispositions->items[i], FATE_NOT_WANTED,
+					"not for the targets asked for", NULL);
 	for (size_t i = 0; i < plan->n_objects; i++) {
 		size_t entry = plan->objects[i].input->entry;
 
 		if (scan->entries[entry].database)
-			KP_TRY(disposition_set(&dispositions->items[entry], FATE_PACKED,
-					       NULL, why));
+			disposition_set(&dispositions->items[entry], FATE_PACKED, NULL,
+					NULL);
 	}
-	return KPACK_SUCCESS;
 }
 
 /* Whether a file is for a selected target.  A file for a generic target may be. */
@@ -59,19 +55,17 @@ static bool is_selected(const struct library_object *o, struct arch_filter *filt
 	return selected;
 }
 
-kpack_error_t databases_leave_out(const struct scan *scan, struct arch_filter *filter,
-				  struct dispositions *dispositions,
-				  struct kpackx_error *why)
+void databases_leave_out(const struct scan *scan, struct arch_filter *filter,
+			 struct dispositions *dispositions)
 {
 	for (size_t i = 0; i < scan->files.count; i++) {
 		const struct library_object *o = scan->found.objects[i];
 
 		if (o && !is_selected(o, filter))
-			KP_TRY(disposition_set(
-				&dispositions->items[scan->file_entries[i]],
-				FATE_NOT_WANTED, "not for the targets asked for", why));
+			disposition_set(&dispositions->items[scan->file_entries[i]],
+					FATE_NOT_WANTED, "not for the targets asked for",
+					NULL);
 	}
-	return KPACK_SUCCESS;
 }
 
 static int by_inode(const void *a, const void *b, void *arg)
@@ -93,13 +87,10 @@ static bool same_file(const struct scan_entry *a, const struct scan_entry *b)
 }
 
 /* Make paths of one file hard links in the copy, too. */
-static kpack_error_t link_copies(struct scan *scan, struct dispositions *dispositions,
-				 struct kpackx_error *why)
+static void link_copies(struct scan *scan, struct dispositions *dispositions)
 {
-	size_t *links = malloc((scan->n_entries + 1) * sizeof(*links)), n = 0, end;
+	size_t *links = xmalloc(scan->n_entries * sizeof(*links)), n = 0, end;
 
-	if (!links)
-		return kp_fail_memory(why, scan->n_entries, "hard links");
 	for (size_t i = 0; i < scan->n_entries; i++)
 		if (scan->entries[i].database && scan->entries[i].nlink > 1 &&
 		    dispositions->items[i].fate != FATE_NOT_WANTED)
@@ -113,15 +104,15 @@ static kpack_error_t link_copies(struct scan *scan, struct dispositions *disposi
 		scan_chain(scan, links + i, end - i);
 	}
 	free(links);
-	return KPACK_SUCCESS;
 }
 
-kpack_error_t databases_decide(struct scan *scan, const struct plan *plan, bool keep,
-			       struct dispositions *dispositions,
-			       struct kpackx_error *why)
+void databases_decide(struct scan *scan, const struct plan *plan, bool keep,
+		      struct dispositions *dispositions)
 {
-	return keep ? link_copies(scan, dispositions, why)
-		    : set_outcomes(scan, plan, dispositions, why);
+	if (keep)
+		link_copies(scan, dispositions);
+	else
+		set_outcomes(scan, plan, dispositions);
 }
 
 /* --- in place ------------------------------------------------------------------------ */
@@ -143,7 +134,7 @@ static char *dir_of(const char *path)
 {
 	size_t n = dir_size(path);
 
-	return n ? strndup(path, n) : strdup(".");
+	return n ? xstrndup(path, n) : xstrdup(".");
 }
 
 /*
@@ -155,8 +146,6 @@ static kpack_error_t check_dir(const char *path, struct stat *st,
 	char *dir = dir_of(path);
 	kpack_error_t err = KPACK_SUCCESS;
 
-	if (!dir)
-		return kp_fail_memory(why, strlen(path), "a path");
 	if (faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS) < 0 || stat(dir, st) < 0)
 		err = kp_fail_errno(why, errno, "cannot be removed from its directory%s",
 				    errno == EROFS ? ", which is read-only (a mount?)"
@@ -213,10 +202,8 @@ static kpack_error_t flush_dir(const char *path, struct kpackx_error *why)
 {
 	kpack_error_t err = KPACK_SUCCESS;
 	char *dir = dir_of(path);
-	int fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
-	if (!dir)
-		return kp_fail_memory(why, strlen(path), "a path");
 	if (fd < 0 || kp_flush_dir(fd))
 		err = kp_fail_errno(why, errno, "%s: cannot flush", dir);
 	if (fd >= 0)

@@ -9,26 +9,23 @@
 #include "packer/pack/plan/plan.h"
 
 /* Count the files of databases of which PLAN stores nothing. */
-kpack_error_t databases_not_asked(const struct scan *scan, const struct plan *plan,
-				  size_t *n, struct kpackx_error *why);
+size_t databases_not_asked(const struct scan *scan, const struct plan *plan);
 
 /*
  * For files of databases that are identified and not packed: set NOT_WANTED for those
  * that are neither for a target that FILTER selects nor for every GPU.  Call it before
  * databases_decide.
  */
-kpack_error_t databases_leave_out(const struct scan *scan, struct arch_filter *filter,
-				  struct dispositions *dispositions,
-				  struct kpackx_error *why);
+void databases_leave_out(const struct scan *scan, struct arch_filter *filter,
+			 struct dispositions *dispositions);
 
 /*
  * Set the dispositions of files of databases: PACKED when PLAN stores something of the file,
  * else NOT_WANTED.  With KEEP they stay as dispositions_open set them, except that hard links
  * to one file become LINKED.
  */
-kpack_error_t databases_decide(struct scan *scan, const struct plan *plan, bool keep,
-			       struct dispositions *dispositions,
-			       struct kpackx_error *why);
+void databases_decide(struct scan *scan, const struct plan *plan, bool keep,
+		      struct dispositions *dispositions);
 
 /*
  * Before anything is written, report and count the files that could not be removed in

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "disposition.h"
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 
 static const char *const names[] = {
 	[FATE_NOTHING] = "nothing",     [FATE_COPIED] = "copied",
@@ -50,32 +51,24 @@ static const char *reason_of(const struct scan_entry *e, enum fate fate)
 kpack_error_t disposition_set(struct disposition *o, enum fate fate, const char *reason,
 			      struct kpackx_error *why)
 {
+	(void)why;
 	free(o->reason);
-	o->reason = reason ? strdup(reason) : NULL;
+	o->reason = reason ? xstrdup(reason) : NULL;
 	o->fate = fate;
-	return reason && !o->reason ? kp_fail_memory(why, strlen(reason), "a reason")
-				    : KPACK_SUCCESS;
+	return KPACK_SUCCESS;
 }
 
-kpack_error_t dispositions_open(const struct scan *scan, bool in_place,
-				struct dispositions *out, struct kpackx_error *why)
+void dispositions_open(const struct scan *scan, bool in_place, struct dispositions *out)
 {
-	kpack_error_t err = KPACK_SUCCESS;
-
 	*out = (struct dispositions){
-		.items = calloc(scan->n_entries + 1, sizeof(*out->items)),
+		.items = xcalloc(scan->n_entries, sizeof(*out->items)),
 		.count = scan->n_entries};
-	if (!out->items)
-		return kp_fail_memory(why, scan->n_entries, "files");
-	for (size_t i = 0; i < scan->n_entries && !err; i++) {
+	for (size_t i = 0; i < scan->n_entries; i++) {
 		enum fate fate = expected_fate(scan, i, in_place);
 
-		err = disposition_set(&out->items[i], fate,
-				      reason_of(&scan->entries[i], fate), why);
+		disposition_set(&out->items[i], fate, reason_of(&scan->entries[i], fate),
+				NULL);
 	}
-	if (err)
-		dispositions_close(out);
-	return err;
 }
 
 void dispositions_close(struct dispositions *list)

@@ -37,8 +37,7 @@ struct dispositions {
 	size_t count;
 };
 
-kpack_error_t dispositions_open(const struct scan *scan, bool in_place,
-				struct dispositions *out, struct kpackx_error *why);
+void dispositions_open(const struct scan *scan, bool in_place, struct dispositions *out);
 void dispositions_close(struct dispositions *list);
 
 /* Change an disposition.  REASON is copied, or NULL. */

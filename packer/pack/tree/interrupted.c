@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "interrupted.h"
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 #include "packer/binary/binary.h"
 #include "marker.h"
 
@@ -53,25 +54,18 @@ static int by_number(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-static kpack_error_t join_links(const struct converter *c, size_t head, size_t entry,
-				struct kpackx_error *why)
+static void join_links(const struct converter *c, size_t head, size_t entry)
 {
-	size_t n, more, *links = scan_links(c->scan, head, &n), *bigger;
+	size_t n, more, *links = scan_links(c->scan, head, &n);
 	size_t *others = scan_links(c->scan, entry, &more);
 
-	bigger = links && others ? realloc(links, (n + more) * sizeof(*links)) : NULL;
-	if (!bigger) {
-		free(links);
-		free(others);
-		return kp_fail_memory(why, n + more, "hard links");
-	}
-	memcpy(bigger + n, others, more * sizeof(*others));
-	qsort(bigger, n + more, sizeof(*bigger), by_number);
-	scan_chain(c->scan, bigger, n + more);
+	links = xrealloc(links, (n + more) * sizeof(*links));
+	memcpy(links + n, others, more * sizeof(*others));
+	qsort(links, n + more, sizeof(*links), by_number);
+	scan_chain(c->scan, links, n + more);
 	c->dispositions->items[entry].fate = FATE_LINKED;
-	free(bigger);
+	free(links);
 	free(others);
-	return KPACK_SUCCESS;
 }
 
 static kpack_error_t fail_conflict(const struct input *in, const char *what,
@@ -89,7 +83,6 @@ static kpack_error_t look_at_binary(const struct converter *c, size_t entry,
 	const struct plan_binary *binary;
 	const struct input *in;
 	uint32_t found;
-	bool agrees;
 
 	/* faults of a marker are not reported here */
 	if (binary_read_marker(b, NULL) || !names_group(&b->marker, c->group) ||
@@ -100,13 +93,12 @@ static kpack_error_t look_at_binary(const struct converter *c, size_t entry,
 	if (binary_read_layout(b, NULL) || !b->has_layout ||
 	    !same_objects(&b->layout, in))
 		return fail_conflict(in, "code now is another", why);
-	KP_TRY(reference_agrees(&b->marker, binary, c->group, c->families, &agrees, why));
-	if (!agrees)
+	if (!reference_agrees(&b->marker, binary, c->group, c->families))
 		return fail_conflict(in, "code would go to other archives now", why);
 	/* the first path is converted last */
 	if (entry > in->entry && same_attributes(&b->st, &in->st) &&
 	    c->dispositions->items[in->entry].fate == FATE_CONVERTED)
-		return join_links(c, in->entry, entry, why);
+		join_links(c, in->entry, entry);
 	return KPACK_SUCCESS;
 }
 

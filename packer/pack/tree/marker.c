@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "marker.h"
-#include <stdio.h>
 #include <stdlib.h>
-#include "core/base/alloc.h"
+#include "packer/base/xalloc.h"
 #include "core/binary/search_path.h"
 #include "packer/pack/archives/volume.h"
 #include "core/archive/naming.h"
@@ -20,66 +19,56 @@ static void list_fini(struct list *list)
 	free(list->items);
 }
 
-/* Takes over TEXT, which may be NULL: out of memory. */
-static kpack_error_t add_text(struct list *list, char *text, struct kpackx_error *why)
+/* Takes over TEXT. */
+static void add_text(struct list *list, char *text)
 {
-	if (!text || !kp_grow(&list->items, list->n, &list->cap, sizeof(char *))) {
-		free(text);
-		return kp_fail_memory(why, list->n, "a marker");
-	}
 	for (size_t i = 0; i < list->n; i++)
 		if (strcmp(list->items[i], text) == 0) {
 			free(text);
-			return KPACK_SUCCESS;
+			return;
 		}
+	xgrow(&list->items, list->n, &list->cap, sizeof(char *));
 	list->items[list->n++] = text;
-	return KPACK_SUCCESS;
 }
 
 /*
  * Add the archive that has the code of FAMILY, or, if that is NULL, of an architecture.
  */
-static kpack_error_t add_archive(struct list *files, const struct family *family,
-				 const char *group, unsigned volume,
-				 struct kpackx_error *why)
+static void add_archive(struct list *files, const struct family *family,
+			const char *group, unsigned volume)
 {
-	char *stem, *file;
+	char *stem = xasprintf("%s%s", family ? "-" : "_",
+			       family ? family->name : KP_SEARCH_ARCH);
+	char *file = kp_archive_file_name(group, volume, stem);
 
-	if (asprintf(&stem, "%s%s", family ? "-" : "_",
-		     family ? family->name : KP_SEARCH_ARCH) < 0)
-		return kp_fail_memory(why, 0, "a marker");
-	file = kp_archive_file_name(group, volume, stem);
+	if (!file)
+		xalloc_fail(0);
 	free(stem);
-	return add_text(files, file, why);
+	add_text(files, file);
 }
 
-static kpack_error_t list_archives(const struct plan_binary *b, const char *group,
-				   const struct families *families, struct list *files,
-				   struct kpackx_error *why)
+static void list_archives(const struct plan_binary *b, const char *group,
+			  const struct families *families, struct list *files)
 {
 	/* no requested target: another run may pack others */
 	if (b->n_needs == 0)
-		return add_archive(files, NULL, group, b->volume, why);
+		add_archive(files, NULL, group, b->volume);
 	for (size_t i = 0; i < b->n_needs; i++)
-		KP_TRY(add_archive(files, families_find(families, b->needs[i].place),
-				   group, b->volume, why));
-	return KPACK_SUCCESS;
+		add_archive(files, families_find(families, b->needs[i].place), group,
+			    b->volume);
 }
 
-static kpack_error_t list_all_archives(const struct plan_binary *b, const char *group,
-				       const struct families *families,
-				       struct list *files, struct kpackx_error *why)
+static void list_all_archives(const struct plan_binary *b, const char *group,
+			      const struct families *families, struct list *files)
 {
 	const struct input *in = b->input;
 
 	for (size_t i = 0; i < in->fat.containers.n_images; i++)
 		if (in->packed[i])
-			KP_TRY(add_archive(
-				files,
-				families_find(families,
-					      in->fat.containers.images[i].arch),
-				group, b->volume, why));
-	return KPACK_SUCCESS;
+			add_archive(files,
+				    families_find(families,
+						  in->fat.containers.images[i].arch),
+				    group, b->volume);
 }
 
 static int depth_of(const char *relative)
@@ -95,30 +84,23 @@ static int depth_of(const char *relative)
 static char *search_path(const char *relative, const char *file)
 {
 	int depth = depth_of(relative);
-	char *up = malloc(3 * (size_t)depth + 1), *path;
+	char *up = xmalloc(3 * (size_t)depth + 1), *path;
 
-	if (!up)
-		return NULL;
 	for (int i = 0; i < depth; i++)
 		memcpy(up + 3 * i, "../", 3);
 	up[3 * depth] = 0;
-	if (asprintf(&path, "%s" KP_ARCHIVES_DIR "/%s", up, file) < 0)
-		path = NULL;
+	path = xasprintf("%s" KP_ARCHIVES_DIR "/%s", up, file);
 	free(up);
 	return path;
 }
 
-static kpack_error_t list_paths(const struct scan *scan, size_t entry,
-				const struct list *files, struct list *paths,
-				struct kpackx_error *why)
+static void list_paths(const struct scan *scan, size_t entry, const struct list *files,
+		       struct list *paths)
 {
 	for (; entry != SCAN_NO_LINK; entry = scan->entries[entry].next_link)
 		for (size_t i = 0; i < files->n; i++)
-			KP_TRY(add_text(paths,
-					search_path(scan->entries[entry].relative,
-						    files->items[i]),
-					why));
-	return KPACK_SUCCESS;
+			add_text(paths, search_path(scan->entries[entry].relative,
+						    files->items[i]));
 }
 
 kpack_error_t reference_make(const struct scan *scan, const struct plan_binary *binary,
@@ -126,19 +108,17 @@ kpack_error_t reference_make(const struct scan *scan, const struct plan_binary *
 			     uint8_t **out, size_t *size, struct kpackx_error *why)
 {
 	struct list files = {0}, paths = {0};
-	kpack_error_t err = (all ? list_all_archives
-				 : list_archives)(binary, group, families, &files, why);
+	struct kp_marker marker = {.kernel_name = binary->input->key};
+	kpack_error_t err;
 
-	if (!err)
-		err = list_paths(scan, binary->input->entry, &files, &paths, why);
-	if (!err) {
-		struct kp_marker marker = {
-			.kernel_name = binary->input->key,
-			.search_paths = paths.items,
-			.n_search_paths = paths.n,
-		};
-		err = kp_marker_write(&marker, out, size, why);
-	}
+	if (all)
+		list_all_archives(binary, group, families, &files);
+	else
+		list_archives(binary, group, families, &files);
+	list_paths(scan, binary->input->entry, &files, &paths);
+	marker.search_paths = paths.items;
+	marker.n_search_paths = paths.n;
+	err = kp_marker_write(&marker, out, size, why);
 	list_fini(&files);
 	list_fini(&paths);
 	return err;
@@ -155,17 +135,15 @@ static bool names_file(const struct kp_marker *marker, const char *file)
 	return false;
 }
 
-kpack_error_t reference_agrees(const struct kp_marker *marker,
-			       const struct plan_binary *binary, const char *group,
-			       const struct families *families, bool *agrees,
-			       struct kpackx_error *why)
+bool reference_agrees(const struct kp_marker *marker, const struct plan_binary *binary,
+		      const char *group, const struct families *families)
 {
 	struct list files = {0};
-	kpack_error_t err = list_archives(binary, group, families, &files, why);
+	bool agrees = true;
 
-	*agrees = true;
+	list_archives(binary, group, families, &files);
 	for (size_t i = 0; i < files.n; i++)
-		*agrees = *agrees && names_file(marker, files.items[i]);
+		agrees = agrees && names_file(marker, files.items[i]);
 	list_fini(&files);
-	return err;
+	return agrees;
 }

@@ -17,12 +17,10 @@ kpack_error_t reference_make(const struct scan *scan, const struct plan_binary *
 			     uint8_t **out, size_t *size, struct kpackx_error *why);
 
 /*
- * Set *AGREES to whether MARKER names all archives that the plan stores BINARY in.  Only
- * file names are compared.  OUT_OF_MEMORY.
+ * Whether MARKER names all archives that the plan stores BINARY in.  Only file names are
+ * compared.
  */
-kpack_error_t reference_agrees(const struct kp_marker *marker,
-			       const struct plan_binary *binary, const char *group,
-			       const struct families *families, bool *agrees,
-			       struct kpackx_error *why);
+bool reference_agrees(const struct kp_marker *marker, const struct plan_binary *binary,
+		      const char *group, const struct families *families);
 
 #endif

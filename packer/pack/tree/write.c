@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "packer/base/xalloc.h"
 #include "packer/files/copy.h"
 #include "databases.h"
 #include "packer/pack/archives/inherited_archives.h"
@@ -20,36 +21,33 @@
 static char *append_name(const char *parent, const char *name)
 {
 	const char *slash = strrchr(parent, '/');
-	char *path;
 
 	if (!slash || strcmp(name, ".") == 0)
-		return strdup(parent);
+		return xstrdup(parent);
 	/* a missing component will be a directory, not a link */
 	if (strcmp(name, "..") == 0)
-		return slash > parent ? strndup(parent, (size_t)(slash - parent))
-				      : strdup("/");
-	if (asprintf(&path, "%s/%s", slash[1] ? parent : "", name) < 0)
-		return NULL;
-	return path;
+		return slash > parent ? xstrndup(parent, (size_t)(slash - parent))
+				      : xstrdup("/");
+	return xasprintf("%s/%s", slash[1] ? parent : "", name);
 }
 
-/* Resolve PATH, of which the end may not exist; NULL: out of memory. */
+/* Resolve PATH, of which the end may not exist. */
 static char *resolve_path(const char *path)
 {
 	char *real = realpath(path, NULL), *parent, *copy, *slash;
 
 	if (real || errno != ENOENT || strcmp(path, ".") == 0)
-		return real ? real : strdup(path);
-	copy = strdup(path);
-	slash = copy ? strrchr(copy, '/') : NULL;
+		return real ? real : xstrdup(path);
+	copy = xstrdup(path);
+	slash = strrchr(copy, '/');
 	while (slash && slash > copy && slash[1] == 0) { /* "a/b/" */
 		*slash = 0;
 		slash = strrchr(copy, '/');
 	}
 	if (slash)
 		*slash = 0;
-	parent = !copy ? NULL : resolve_path(!slash ? "." : slash == copy ? "/" : copy);
-	real = parent ? append_name(parent, slash ? slash + 1 : copy) : NULL;
+	parent = resolve_path(!slash ? "." : slash == copy ? "/" : copy);
+	real = append_name(parent, slash ? slash + 1 : copy);
 	free(parent);
 	free(copy);
 	return real;
@@ -85,14 +83,11 @@ static kpack_error_t check_file(const char *input, const struct stat *st,
 				const char *output, struct kpackx_error *why)
 {
 	const char *name = strrchr(input, '/');
+	char *to = xasprintf("%s/%s", output, name ? name + 1 : input);
 	struct stat there;
-	bool same;
-	char *to;
+	bool same = stat(to, &there) == 0 && there.st_dev == st->st_dev &&
+		    there.st_ino == st->st_ino;
 
-	if (asprintf(&to, "%s/%s", output, name ? name + 1 : input) < 0)
-		return kp_fail_memory(why, strlen(output), "a path");
-	same = stat(to, &there) == 0 && there.st_dev == st->st_dev &&
-	       there.st_ino == st->st_ino;
 	free(to);
 	return same ? kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			      "OUTPUT holds INPUT, which would be replaced")
@@ -112,8 +107,7 @@ kpack_error_t output_check(const char *input, const char *output,
 		return check_file(input, &st, output, why);
 	in = resolve_path(input);
 	out = resolve_path(output);
-	err = in && out ? check_trees(in, out, why)
-			: kp_fail_memory(why, strlen(output), "a path");
+	err = check_trees(in, out, why);
 	free(in);
 	free(out);
 	return err;
@@ -125,9 +119,7 @@ kpack_error_t output_check_beside(const char *input, const char *output,
 	char *in = resolve_path(input), *out = resolve_path(output);
 	kpack_error_t err = KPACK_SUCCESS;
 
-	if (!in || !out)
-		err = kp_fail_memory(why, strlen(output), "a path");
-	else if (is_inside(out, in))
+	if (is_inside(out, in))
 		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "OUTPUT is %s INPUT",
 			      strcmp(in, out) == 0 ? "the same as" : "inside");
 	free(in);
@@ -135,8 +127,7 @@ kpack_error_t output_check_beside(const char *input, const char *output,
 	return err;
 }
 
-kpack_error_t output_check_mounts(const struct scan *scan, const char *output,
-				  size_t *faults, struct kpackx_error *why)
+void output_check_mounts(const struct scan *scan, const char *output, size_t *faults)
 {
 	for (size_t i = 0; i < scan->n_entries; i++) {
 		bool fixed;
@@ -144,8 +135,7 @@ kpack_error_t output_check_mounts(const struct scan *scan, const char *output,
 
 		if (!S_ISDIR(scan->entries[i].mode))
 			continue;
-		if (asprintf(&to, "%s/%s", output, scan->entries[i].relative) < 0)
-			return kp_fail_memory(why, strlen(output), "a path");
+		to = xasprintf("%s/%s", output, scan->entries[i].relative);
 		fixed = access(to, W_OK) < 0 && errno == EROFS;
 		if (fixed)
 			report_error(to, "is read-only (a mount?): unmount it first");
@@ -155,7 +145,6 @@ kpack_error_t output_check_mounts(const struct scan *scan, const char *output,
 			break;
 		}
 	}
-	return KPACK_SUCCESS;
 }
 
 /* --- in the output ------------------------------------------------------------------- */
@@ -175,11 +164,7 @@ bool output_is_inherited(const struct scan_entry *e)
 
 static char *destination(const struct converter *c, size_t entry)
 {
-	char *path;
-
-	if (asprintf(&path, "%s/%s", c->output, c->scan->entries[entry].relative) < 0)
-		return NULL;
-	return path;
+	return xasprintf("%s/%s", c->output, c->scan->entries[entry].relative);
 }
 
 /*
@@ -258,8 +243,6 @@ static kpack_error_t write_link(const struct converter *c, size_t entry, const c
 		return disposition_set(o, c->dispositions->items[first].fate,
 				       c->dispositions->items[first].reason, why);
 	from = destination(c, first);
-	if (!from)
-		return kp_fail_memory(why, strlen(to), "a path");
 	err = copy_link(from, to, &fault);
 	if (err && cannot_link(fault.sys_errno))
 		err = S_ISREG(c->scan->entries[entry].mode) ? copy_file(from, to, &fault)
@@ -298,8 +281,6 @@ static kpack_error_t apply_to_entry(const struct converter *c, size_t entry, wri
 	if (output_is_inherited(&c->scan->entries[entry]))
 		return KPACK_SUCCESS;
 	to = destination(c, entry);
-	if (!to)
-		return kp_fail_memory(why, strlen(c->output), "a path");
 	err = fn(c, entry, to, why);
 	if (err)
 		kp_fail_prefix(why, err, "%s", to);

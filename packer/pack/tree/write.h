@@ -27,8 +27,7 @@ kpack_error_t output_check_beside(const char *input, const char *output,
  * as where archives are mounted.  The first such directory is reported and counted in
  * *FAULTS.
  */
-kpack_error_t output_check_mounts(const struct scan *scan, const char *output,
-				  size_t *faults, struct kpackx_error *why);
+void output_check_mounts(const struct scan *scan, const char *output, size_t *faults);
 
 /*
  * Whether E is one of INPUT's own archives, which come with the archives and are not

@@ -26,7 +26,7 @@ static void add(struct mounts *m, const char *text)
 		kind = MOUNTS_DIRECTORY;
 	if (path[n - 1] == '/' || path[n - 1] == '!')
 		path[n - 1] = 0;
-	assert_int_equal(mounts_add(m, path, kind, NULL), KPACK_SUCCESS);
+	mounts_add(m, path, kind);
 	free(path);
 }
 
@@ -44,9 +44,8 @@ static void gives(const char *const *paths, const char *prefix, const char *want
 
 		for (size_t i = 0; i < n; i++)
 			add(&m, paths[backwards ? n - 1 - i : i]);
-		assert_int_equal(mounts_decide(&m, NULL), KPACK_SUCCESS);
-		assert_int_equal(mounts_command(&m, &names, &command, NULL),
-				 KPACK_SUCCESS);
+		mounts_decide(&m);
+		command = mounts_command(&m, &names);
 		assert_string_equal(command ? command : "", want);
 		free(command);
 		mounts_fini(&m);

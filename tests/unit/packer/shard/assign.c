@@ -46,7 +46,7 @@ static void the_largest_goes_first(void **state)
 	unsigned owner[7];
 
 	(void)state;
-	assert_int_equal(shard_spread(costs, 7, 3, owner, NULL), KPACK_SUCCESS);
+	shard_spread(costs, 7, 3, owner);
 	for (int i = 0; i < 7; i++)
 		assert_int_equal(owner[i], want[i]);
 }
@@ -86,8 +86,7 @@ static void nobody_has_too_much(void **state)
 			sum += costs[i];
 			most = costs[i] > most ? costs[i] : most;
 		}
-		assert_int_equal(shard_spread(costs, 200, count, owner, NULL),
-				 KPACK_SUCCESS);
+		shard_spread(costs, 200, count, owner);
 		spread_slowly(costs, 200, count, want, load);
 		assert_memory_equal(owner, want, sizeof(want));
 		for (unsigned s = 1; s <= count; s++)
@@ -100,7 +99,7 @@ static void nothing_to_spread(void **state)
 	unsigned owner[1] = {7};
 
 	(void)state;
-	assert_int_equal(shard_spread(NULL, 0, 65536, owner, NULL), KPACK_SUCCESS);
+	shard_spread(NULL, 0, 65536, owner);
 	assert_int_equal(owner[0], 7);
 }
 
