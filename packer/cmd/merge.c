@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include "packer/archives/operands.h"
+#include "packer/base/xalloc.h"
 #include "packer/command.h"
 #include "packer/merge/merge.h"
 #include "packer/merge/report.h"
@@ -127,17 +128,14 @@ static bool open_operand(struct merge_run *m, int i, char **operand)
 
 	archives_open(&set, 1, operand);
 	total = m->set.count + set.count;
-	m->set.items = reallocarray(m->set.items, total + 1, sizeof(*m->set.items));
-	m->operands = reallocarray(m->operands, total + 1, sizeof(*m->operands));
-	ok = m->set.items && m->operands;
-	for (size_t k = 0; k < set.count && ok; k++) {
+	m->set.items = xrealloc(m->set.items, total * sizeof(*m->set.items));
+	m->operands = xrealloc(m->operands, total * sizeof(*m->operands));
+	for (size_t k = 0; k < set.count; k++) {
 		m->operands[m->set.count] = (size_t)i;
 		m->set.items[m->set.count++] = set.items[k];
 	}
-	ok = ok && !set.failed;
-	if (m->set.items && m->operands)
-		set.count = 0;
-	archives_close(&set);
+	ok = !set.failed;
+	free(set.items);
 	return ok;
 }
 
@@ -162,11 +160,7 @@ static bool prefer_source(struct merge_run *m, const char *name, unsigned rank,
 
 static int set_sources(struct merge_run *m, char **operands)
 {
-	m->sources = calloc(m->set.count + 1, sizeof(*m->sources));
-	if (!m->sources) {
-		report_error(NULL, "out of memory");
-		return EXIT_FAULT;
-	}
+	m->sources = xcalloc(m->set.count, sizeof(*m->sources));
 	for (size_t i = 0; i < m->set.count; i++)
 		m->sources[i].archive = m->set.items[i];
 	for (size_t i = 0; i < m->n_prefer; i++)
@@ -196,15 +190,14 @@ static int open_sources(struct merge_run *m, int n, char **operands)
 
 /* --- the new archive's names ----------------------------------------------------------- */
 
-static bool split_name(struct merge_run *m)
+static void split_name(struct merge_run *m)
 {
 	const char *slash = strrchr(m->out, '/');
 
-	m->name = strdup(slash ? slash + 1 : m->out);
-	m->dir = !slash            ? strdup(".")
-		 : slash == m->out ? strdup("/")
-				   : strndup(m->out, (size_t)(slash - m->out));
-	return m->name && m->dir;
+	m->name = xstrdup(slash ? slash + 1 : m->out);
+	m->dir = !slash            ? xstrdup(".")
+		 : slash == m->out ? xstrdup("/")
+				   : xstrndup(m->out, (size_t)(slash - m->out));
 }
 
 /* Returns NAME of "<group>-<NAME>.kpack", or NULL. */
@@ -215,7 +208,7 @@ static char *family_of_name(const char *name, struct kp_span group)
 	if (stem < group.size + 2 || memcmp(name, group.data, group.size) != 0 ||
 	    name[group.size] != '-')
 		return NULL;
-	return strndup(name + group.size + 1, stem - group.size - 1);
+	return xstrndup(name + group.size + 1, stem - group.size - 1);
 }
 
 static void set_family(struct merge_run *m)
@@ -309,23 +302,19 @@ static void print_text(const struct merge_run *m)
 		       (unsigned long long)s->unused);
 }
 
-static bool print_json(struct merge_run *m, bool done)
+static void print_json(struct merge_run *m, bool done)
 {
 	json_t *object = json_pack("{s:o, s:b, s:I, s:O}", "output",
 				   report_json_text(m->out), "written", done, "archives",
 				   (json_int_t)m->set.count, "clashes", m->report.list);
 
-	if (!object || !merge_stats_json(&m->stats, object)) {
-		json_decref(object);
-		return false;
-	}
-	return report_json(object);
+	merge_stats_json(&m->stats, object);
+	report_json(object);
 }
 
-static bool begin_report(struct merge_run *m)
+static void begin_report(struct merge_run *m)
 {
 	m->report.list = m->json ? json_array() : NULL;
-	return !m->json || m->report.list;
 }
 
 static void end_report(struct merge_run *m)
@@ -342,17 +331,15 @@ static int merge_archives(struct merge_run *m, int n, char **operands)
 
 	if (status)
 		return status;
-	if (!split_name(m) || !begin_report(m)) {
-		report_error(NULL, "out of memory");
-		return EXIT_FAULT;
-	}
+	split_name(m);
+	begin_report(m);
 	set_family(m);
 	if (!is_free(m))
 		return EXIT_FAULT;
 	done = join_archives(m);
-	if (m->json && !print_json(m, done))
-		done = false;
-	else if (done && !m->json && !m->quiet)
+	if (m->json)
+		print_json(m, done);
+	else if (done && !m->quiet)
 		print_text(m);
 	return done ? EXIT_OK : EXIT_FAULT;
 }
@@ -402,13 +389,9 @@ static void free_run(struct merge_run *m)
 int cmd_merge(int argc, char **argv)
 {
 	struct options o = {.help = &cmd_merge_help, .argc = argc, .argv = argv};
-	struct merge_run m = {.prefer = calloc((size_t)argc + 1, sizeof(char *))};
+	struct merge_run m = {.prefer = xcalloc((size_t)argc, sizeof(char *))};
 	int status;
 
-	if (!m.prefer) {
-		report_error(NULL, "out of memory");
-		return report_finish(EXIT_FAULT);
-	}
 	if (set_options(&m, &o) == OPTIONS_STOP)
 		status = o.status;
 	else if (any_is_part(argc - optind, argv + optind))

@@ -15,7 +15,7 @@
  * If the process may not change the owner, TO keeps its own owner; then set-user-ID and
  * set-group-ID bits are not set, nor capabilities without the privilege for that.  A
  * caller that needs the owner must check it afterwards.
- * IO_ERROR: another attribute cannot be kept.  OUT_OF_MEMORY.
+ * IO_ERROR: another attribute cannot be kept.
  */
 kpack_error_t attributes_copy(int from, int to, const struct stat *st,
 			      struct kpackx_error *why);
@@ -24,7 +24,7 @@ kpack_error_t attributes_copy(int from, int to, const struct stat *st,
  * Add those attributes of PATH to HASH that the machine does not choose itself: ACLs,
  * capabilities and user attributes, but not labels, signatures or owners.  A symbolic
  * link is not followed.
- * IO_ERROR, OUT_OF_MEMORY.
+ * IO_ERROR.
  */
 kpack_error_t attributes_hash(const char *path, struct kp_hasher *hash,
 			      struct kpackx_error *why);

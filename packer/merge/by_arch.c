@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "by_arch.h"
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include "core/base/file.h"
-#include "core/base/alloc.h"
+#include "packer/base/xalloc.h"
 #include "core/base/text.h"
 #include "packer/pack/archives/volume.h"
 #include "core/archive/naming.h"
@@ -18,7 +17,6 @@
 
 /* An archive to be written. */
 struct arch_output {
-	struct arch_outputs *parts;
 	char *group, *arch, *file; /* owned */
 	unsigned volume;
 	size_t *numbers; /* of the sources */
@@ -69,12 +67,11 @@ static void parts_fini(struct arch_outputs *p)
 static unsigned volume_of(const char *path, struct kp_span group)
 {
 	const char *slash = strrchr(path, '/');
-	char *text = strndup((const char *)group.data, group.size);
+	char *text = xstrndup((const char *)group.data, group.size);
 	struct kp_span stem;
-	unsigned number = 1;
+	unsigned number;
 
-	if (!text ||
-	    !kp_archive_name_split(slash ? slash + 1 : path, text, &number, &stem))
+	if (!kp_archive_name_split(slash ? slash + 1 : path, text, &number, &stem))
 		number = 1;
 	free(text);
 	return number;
@@ -82,10 +79,8 @@ static unsigned volume_of(const char *path, struct kp_span group)
 
 static kpack_error_t name_sources(struct arch_outputs *p, struct kpackx_error *why)
 {
-	p->groups = calloc(p->n_sources + 1, sizeof(*p->groups));
-	p->volumes = calloc(p->n_sources + 1, sizeof(*p->volumes));
-	if (!p->groups || !p->volumes)
-		return kp_fail_memory(why, p->n_sources, "archives");
+	p->groups = xcalloc(p->n_sources, sizeof(*p->groups));
+	p->volumes = xcalloc(p->n_sources, sizeof(*p->volumes));
 	for (size_t i = 0; i < p->n_sources; i++) {
 		const struct kpack_archive *a = p->sources[i].archive;
 		struct kp_span own = kp_archive_group(a), group = own;
@@ -96,9 +91,7 @@ static kpack_error_t name_sources(struct arch_outputs *p, struct kpackx_error *w
 			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 				       "%s: has no group_name: one must be given",
 				       kp_archive_path(a));
-		p->groups[i] = strndup((const char *)group.data, group.size);
-		if (!p->groups[i])
-			return kp_fail_memory(why, group.size, "a name");
+		p->groups[i] = xstrndup((const char *)group.data, group.size);
 		p->volumes[i] = volume_of(kp_archive_path(a), own);
 	}
 	return KPACK_SUCCESS;
@@ -119,35 +112,18 @@ static struct arch_output *find_part(const struct arch_outputs *p, size_t source
 
 static kpack_error_t name_part(struct arch_output *part, struct kpackx_error *why)
 {
-	char *stem = NULL, shown[160];
+	char *stem = xasprintf("_%s", part->arch), shown[160];
 
-	if (asprintf(&stem, "_%s", part->arch) < 0)
-		return kp_fail_memory(why, strlen(part->arch), "a name");
 	part->file = kp_archive_file_name(part->group, part->volume, stem);
 	free(stem);
 	if (!part->file)
-		return kp_fail_memory(why, strlen(part->arch), "a name");
+		xalloc_fail(0);
 	if (!kp_component_ok(kp_span_str(part->file)))
 		return kp_fail(
 			why, KPACK_ERROR_INVALID_ARGUMENT,
 			"group and architecture give no file name: %s",
 			kp_text_escape(kp_span_str(part->file), shown, sizeof(shown)));
 	return KPACK_SUCCESS;
-}
-
-static kpack_error_t fill_part(struct arch_output *part, size_t source,
-			       struct kp_span arch, struct kpackx_error *why)
-{
-	const struct arch_outputs *p = part->parts;
-
-	part->volume = p->volumes[source];
-	part->group = strdup(p->groups[source]);
-	part->arch = strndup((const char *)arch.data, arch.size);
-	part->sources = calloc(p->n_sources + 1, sizeof(*part->sources));
-	part->numbers = calloc(p->n_sources + 1, sizeof(*part->numbers));
-	if (!part->group || !part->arch || !part->sources || !part->numbers)
-		return kp_fail_memory(why, arch.size, "a part");
-	return name_part(part, why);
 }
 
 static kpack_error_t add_part(struct arch_outputs *p, size_t source, struct kp_span arch,
@@ -158,15 +134,15 @@ static kpack_error_t add_part(struct arch_outputs *p, size_t source, struct kp_s
 	if (p->n == OUTPUTS_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "more than %d architectures", OUTPUTS_MAX);
-	if (!kp_grow(&p->items, p->n, &p->cap, sizeof(*p->items)))
-		return kp_fail_memory(why, p->n, "parts");
-	part = p->items[p->n] = calloc(1, sizeof(*part));
-	if (!part)
-		return kp_fail_memory(why, sizeof(*part), "a part");
-	p->n++;
-	part->parts = p;
+	xgrow(&p->items, p->n, &p->cap, sizeof(*p->items));
+	part = p->items[p->n++] = xcalloc(1, sizeof(*part));
+	part->volume = p->volumes[source];
+	part->group = xstrdup(p->groups[source]);
+	part->arch = xstrndup((const char *)arch.data, arch.size);
+	part->sources = xcalloc(p->n_sources, sizeof(*part->sources));
+	part->numbers = xcalloc(p->n_sources, sizeof(*part->numbers));
 	*out = part;
-	return fill_part(part, source, arch, why);
+	return name_part(part, why);
 }
 
 static kpack_error_t add_entry(struct arch_outputs *p, size_t source, struct kp_span arch,
@@ -249,8 +225,7 @@ static kpack_error_t check_not_existing(const struct arch_outputs *p, const char
 
 	if (p->options->force)
 		return KPACK_SUCCESS;
-	if (asprintf(&path, "%s/%s", dir, file) < 0)
-		return kp_fail_memory(why, strlen(file), "a path");
+	path = xasprintf("%s/%s", dir, file);
 	there = lstat(path, &st) == 0;
 	free(path);
 	return there ? kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,

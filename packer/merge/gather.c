@@ -2,7 +2,7 @@
 /* Gather the entries of the sources of a merge, and the objects that they name. */
 #include <stdlib.h>
 #include "core/base/bounds.h"
-#include "core/base/alloc.h"
+#include "packer/base/xalloc.h"
 #include "internal.h"
 
 /* An entry, to be sorted by its object. */
@@ -24,8 +24,7 @@ static kpack_error_t add_object(struct merge_plan *p, size_t source, uint32_t or
 {
 	struct merge_object *o;
 
-	if (!kp_grow(&p->objects, p->n_objects, &p->objects_cap, sizeof(*p->objects)))
-		return kp_fail_memory(why, p->n_objects * sizeof(*o), "objects");
+	xgrow(&p->objects, p->n_objects, &p->objects_cap, sizeof(*p->objects));
 	o = &p->objects[p->n_objects];
 	*o = (struct merge_object){
 		.source = (uint32_t)source,
@@ -64,8 +63,7 @@ static kpack_error_t add_item(struct merge_plan *p, size_t source, uint32_t entr
 	if (p->n_items >= UINT32_MAX / 2)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "more than %u entries in all", UINT32_MAX / 2);
-	if (!kp_grow(&p->items, p->n_items, &p->items_cap, sizeof(*p->items)))
-		return kp_fail_memory(why, p->n_items * sizeof(*item), "entries");
+	xgrow(&p->items, p->n_items, &p->items_cap, sizeof(*p->items));
 	item = &p->items[p->n_items++];
 	*item = (struct merge_item){(uint32_t)source, entry, (uint32_t)p->n_objects - 1,
 				    false};
@@ -124,11 +122,9 @@ static kpack_error_t gather_source(struct merge_plan *p, size_t source,
 {
 	const struct kpack_archive *a = p->sources[source].archive;
 	size_t n = kp_archive_entry_count(a);
-	struct ordered *list = malloc((n + 1) * sizeof(*list));
+	struct ordered *list = xmalloc(n * sizeof(*list));
 	kpack_error_t err;
 
-	if (!list)
-		return kp_fail_memory(why, n * sizeof(*list), "entries");
 	for (size_t i = 0; i < n; i++) {
 		struct kp_entry_info info;
 
@@ -144,10 +140,8 @@ static kpack_error_t gather_source(struct merge_plan *p, size_t source,
 
 kpack_error_t merge_gather(struct merge_plan *p, struct kpackx_error *why)
 {
-	p->first_item = calloc(p->n_sources + 1, sizeof(*p->first_item));
-	p->first_object = calloc(p->n_sources + 1, sizeof(*p->first_object));
-	if (!p->first_item || !p->first_object)
-		return kp_fail_memory(why, p->n_sources, "archives");
+	p->first_item = xcalloc(p->n_sources + 1, sizeof(*p->first_item));
+	p->first_object = xcalloc(p->n_sources + 1, sizeof(*p->first_object));
 	for (size_t i = 0; i < p->n_sources; i++) {
 		KP_TRY(gather_source(p, i, why));
 		p->first_item[i + 1] = p->n_items;

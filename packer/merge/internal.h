@@ -79,7 +79,7 @@ kpack_error_t merge_same_bytes(const struct merge_plan *p, const struct merge_it
 			       struct kpackx_error *why);
 
 /* Decide which objects are stored, and in which order. */
-kpack_error_t merge_order(struct merge_plan *p, struct kpackx_error *why);
+void merge_order(struct merge_plan *p);
 
 /* Let one object stand for all that are stored with equal bytes. */
 kpack_error_t merge_share(struct merge_plan *p, struct kpackx_error *why);

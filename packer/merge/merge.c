@@ -4,6 +4,7 @@
 #include "packer/archives/operands.h"
 #include "core/writer/entry_list.h"
 #include "core/base/bounds.h"
+#include "packer/base/xalloc.h"
 #include "internal.h"
 
 /* Stored bytes that are copied before progress is reported. */
@@ -123,8 +124,8 @@ static kpack_error_t choose_group(struct merge_plan *p, struct kpackx_error *why
 		group = kp_span_str(p->options.group);
 	else
 		KP_TRY(check_groups(p, group, why));
-	p->group = strndup((const char *)group.data, group.size);
-	return p->group ? KPACK_SUCCESS : kp_fail_memory(why, group.size, "a name");
+	p->group = xstrndup((const char *)group.data, group.size);
+	return KPACK_SUCCESS;
 }
 
 /* --- is there room? ------------------------------------------------------------------- */
@@ -230,7 +231,7 @@ static kpack_error_t make_plan(struct merge_plan *p, struct kpackx_error *why)
 	KP_TRY(merge_gather(p, why));
 	KP_TRY(merge_more(p, why));
 	KP_TRY(merge_names(p, why));
-	KP_TRY(merge_order(p, why));
+	merge_order(p);
 	KP_TRY(merge_share(p, why));
 	KP_TRY(check_blob(p, why));
 	KP_TRY(check_toc(p, why));
@@ -241,11 +242,9 @@ kpack_error_t merge_plan_new(const struct merge_source *sources, size_t n,
 			     const struct merge_options *options, struct merge_plan **out,
 			     struct kpackx_error *why)
 {
-	struct merge_plan *p = calloc(1, sizeof(*p));
+	struct merge_plan *p = xcalloc(1, sizeof(*p));
 	kpack_error_t err;
 
-	if (!p)
-		return kp_fail_memory(why, sizeof(*p), "a plan");
 	p->sources = sources;
 	p->n_sources = n;
 	p->options = *options;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include "internal.h"
 #include "core/base/hash.h"
+#include "packer/base/xalloc.h"
 
 /* Items by the hash of their names: per name the one that stays so far. */
 struct names {
@@ -14,17 +15,13 @@ struct names {
 	uint32_t *hashes; /* per item */
 };
 
-static kpack_error_t names_init(struct names *names, size_t n_items,
-				struct kpackx_error *why)
+static void names_init(struct names *names, size_t n_items)
 {
 	names->n_slots = 16;
 	while (names->n_slots < 2 * n_items)
 		names->n_slots *= 2;
-	names->slots = calloc(names->n_slots, sizeof(*names->slots));
-	names->hashes = calloc(n_items + 1, sizeof(*names->hashes));
-	if (!names->slots || !names->hashes)
-		return kp_fail_memory(why, names->n_slots * 4, "names");
-	return KPACK_SUCCESS;
+	names->slots = xcalloc(names->n_slots, sizeof(*names->slots));
+	names->hashes = xcalloc(n_items, sizeof(*names->hashes));
 }
 
 static void names_fini(struct names *names)
@@ -160,11 +157,9 @@ static int by_preference(const void *a, const void *b, void *arg)
 static kpack_error_t add_sources(struct merge_plan *p, struct names *names,
 				 struct kpackx_error *why)
 {
-	size_t *sources = malloc((p->n_sources + 1) * sizeof(*sources));
+	size_t *sources = xmalloc(p->n_sources * sizeof(*sources));
 	kpack_error_t err = KPACK_SUCCESS;
 
-	if (!sources)
-		return kp_fail_memory(why, p->n_sources, "archives");
 	for (size_t i = 0; i < p->n_sources; i++)
 		sources[i] = i;
 	qsort_r(sources, p->n_sources, sizeof(*sources), by_preference, p);
@@ -176,11 +171,11 @@ static kpack_error_t add_sources(struct merge_plan *p, struct names *names,
 
 kpack_error_t merge_names(struct merge_plan *p, struct kpackx_error *why)
 {
-	struct names names = {0};
-	kpack_error_t err = names_init(&names, p->n_items, why);
+	struct names names;
+	kpack_error_t err;
 
-	if (!err)
-		err = add_sources(p, &names, why);
+	names_init(&names, p->n_items);
+	err = add_sources(p, &names, why);
 	names_fini(&names);
 	if (!err && p->clashes)
 		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include "internal.h"
 #include "core/archive/naming.h"
+#include "packer/base/xalloc.h"
 
 /* The place of an object in the order of a packing run. */
 struct rank {
@@ -100,14 +101,11 @@ static bool is_to_be_sorted(const struct merge_plan *p, const struct rank *ranks
 	return displaced;
 }
 
-static kpack_error_t order_source(struct merge_plan *p, size_t source,
-				  struct kpackx_error *why)
+static void order_source(struct merge_plan *p, size_t source)
 {
 	size_t n = p->first_object[source + 1] - p->first_object[source];
-	struct rank *ranks = calloc(n + 1, sizeof(*ranks));
+	struct rank *ranks = xcalloc(n, sizeof(*ranks));
 
-	if (!ranks)
-		return kp_fail_memory(why, n * sizeof(*ranks), "objects");
 	rank_objects(p, source, ranks);
 	n = keep_known(ranks, n);
 	if (is_to_be_sorted(p, ranks, n))
@@ -115,10 +113,9 @@ static kpack_error_t order_source(struct merge_plan *p, size_t source,
 	for (size_t i = 0; i < n; i++)
 		p->order[p->n_order++] = ranks[i].object;
 	free(ranks);
-	return KPACK_SUCCESS;
 }
 
-kpack_error_t merge_order(struct merge_plan *p, struct kpackx_error *why)
+void merge_order(struct merge_plan *p)
 {
 	for (size_t i = 0; i < p->n_items; i++) {
 		struct merge_object *o = &p->objects[p->items[i].object];
@@ -129,10 +126,7 @@ kpack_error_t merge_order(struct merge_plan *p, struct kpackx_error *why)
 		if (o->item == MERGE_NONE)
 			o->item = (uint32_t)i;
 	}
-	p->order = calloc(p->n_objects + 1, sizeof(*p->order));
-	if (!p->order)
-		return kp_fail_memory(why, p->n_objects * sizeof(*p->order), "objects");
+	p->order = xcalloc(p->n_objects, sizeof(*p->order));
 	for (size_t i = 0; i < p->n_sources; i++)
-		KP_TRY(order_source(p, i, why));
-	return KPACK_SUCCESS;
+		order_source(p, i);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "report.h"
 #include "core/base/text.h"
+#include "packer/base/xalloc.h"
 
 static void list_clash(struct merge_report *r, const struct merge_clash *clash)
 {
@@ -66,7 +67,7 @@ void merge_report_end(struct merge_report *r)
 			     r->clashes - MERGE_CLASHES_REPORTED);
 }
 
-bool merge_stats_json(const struct merge_stats *stats, json_t *object)
+void merge_stats_json(const struct merge_stats *stats, json_t *object)
 {
 	const struct {
 		const char *name;
@@ -77,10 +78,9 @@ bool merge_stats_json(const struct merge_stats *stats, json_t *object)
 		{"settled", stats->settled}, {"shared", stats->shared},
 		{"unused", stats->unused},
 	};
-	bool ok = true;
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		ok &= json_object_set_new(object, rows[i].name,
-					  json_integer((json_int_t)rows[i].value)) == 0;
-	return ok;
+		if (json_object_set_new(object, rows[i].name,
+					json_integer((json_int_t)rows[i].value)))
+			xalloc_fail(0);
 }

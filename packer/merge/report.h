@@ -25,7 +25,7 @@ void merge_report_progress(void *arg, uint64_t bytes);
 /* End the progress display, and report how many clashes were not reported one by one. */
 void merge_report_end(struct merge_report *r);
 
-/* Add the statistics to OBJECT; false: out of memory. */
-bool merge_stats_json(const struct merge_stats *stats, json_t *object);
+/* Add the statistics to OBJECT. */
+void merge_stats_json(const struct merge_stats *stats, json_t *object);
 
 #endif

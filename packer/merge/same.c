@@ -2,6 +2,7 @@
 /* Compare the bytes of two entries of different archives. */
 #include <stdlib.h>
 #include "packer/archives/operands.h"
+#include "packer/base/xalloc.h"
 #include "internal.h"
 
 /* The decoded bytes of two chunked entries that are compared at a time. */
@@ -96,11 +97,9 @@ static kpack_error_t read_piece(const struct side *s, uint64_t at, uint8_t *buf,
 static kpack_error_t compare_pieces(const struct side *a, const struct side *b,
 				    bool *same, struct kpackx_error *why)
 {
-	uint8_t *buf = malloc(2 * PIECE);
+	uint8_t *buf = xmalloc(2 * PIECE);
 	kpack_error_t err = KPACK_SUCCESS;
 
-	if (!buf)
-		return kp_fail_memory(why, 2 * PIECE, "comparing");
 	*same = true;
 	for (uint64_t at = 0; at < a->info.size && *same && !err; at += PIECE) {
 		size_t n = 0, m = 0;

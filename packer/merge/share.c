@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include "internal.h"
 #include "core/base/hash.h"
+#include "packer/base/xalloc.h"
 
 static int cmp_number(uint64_t a, uint64_t b)
 {
@@ -168,7 +169,7 @@ static kpack_error_t share_contents(struct merge_plan *p, uint32_t *list, size_t
 	kpack_error_t err = KPACK_SUCCESS;
 
 	if (!hasher)
-		return kp_fail_memory(why, 1, "a hash");
+		xalloc_fail(0);
 	qsort_r(list, n, sizeof(*list), by_sizes, p->objects);
 	for (size_t i = 0, run; i < n && !err; i += run) {
 		for (run = 1; i + run < n && cmp_sizes(&p->objects[list[i]],
@@ -214,11 +215,9 @@ static kpack_error_t share_all(struct merge_plan *p, uint32_t *list,
 
 kpack_error_t merge_share(struct merge_plan *p, struct kpackx_error *why)
 {
-	uint32_t *list = malloc((p->n_order + 1) * sizeof(*list));
+	uint32_t *list = xmalloc(p->n_order * sizeof(*list));
 	kpack_error_t err;
 
-	if (!list)
-		return kp_fail_memory(why, p->n_order * sizeof(*list), "objects");
 	memcpy(list, p->order, p->n_order * sizeof(*list));
 	err = share_all(p, list, why);
 	free(list);

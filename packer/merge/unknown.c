@@ -3,7 +3,7 @@
  * The unknown map fields at the top of tables of contents: each field of all sources,
  * once.
  */
-#include "core/base/alloc.h"
+#include "packer/base/xalloc.h"
 #include "internal.h"
 #include "core/base/msgpack_read.h"
 #include "core/base/text.h"
@@ -67,10 +67,9 @@ static kpack_error_t append_field(struct merge_plan *p, size_t source,
 {
 	if (p->n_more >= FIELDS_MAX)
 		return fail_too_many(p, source, why);
-	if (!kp_grow(&p->more, p->n_more, &p->more_cap, sizeof(*p->more)) ||
-	    !kp_grow(&p->more_sources, p->n_more, &p->more_sources_cap,
-		     sizeof(*p->more_sources)))
-		return kp_fail_memory(why, p->n_more * sizeof(*p->more), "fields");
+	xgrow(&p->more, p->n_more, &p->more_cap, sizeof(*p->more));
+	xgrow(&p->more_sources, p->n_more, &p->more_sources_cap,
+	      sizeof(*p->more_sources));
 	p->more[p->n_more] = pair;
 	p->more_sources[p->n_more++] = source;
 	return KPACK_SUCCESS;

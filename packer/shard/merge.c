@@ -32,7 +32,7 @@ static size_t count_files(const struct shard_join *j)
 	return n;
 }
 
-static int report_as_json(const struct shard_join *j, const char *out)
+static void report_as_json(const struct shard_join *j, const char *out)
 {
 	json_t *archives = json_array();
 	size_t n = 0;
@@ -40,30 +40,28 @@ static int report_as_json(const struct shard_join *j, const char *out)
 
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(archives, report_json_text(names[i]));
-	return report_json(
-		       json_pack("{s:o, s:I, s:I, s:I, s:o}", "output",
-				 report_json_text(out), "shards", (json_int_t)j->n_parts,
-				 "files", (json_int_t)count_files(j), "binaries",
-				 (json_int_t)j->replay.n_binaries, "archives", archives))
-		       ? EXIT_OK
-		       : EXIT_FAULT;
+	report_json(json_pack("{s:o, s:I, s:I, s:I, s:o}", "output",
+			      report_json_text(out), "shards", (json_int_t)j->n_parts,
+			      "files", (json_int_t)count_files(j), "binaries",
+			      (json_int_t)j->replay.n_binaries, "archives", archives));
 }
 
-static int print_report(const struct shard_merge_options *options,
-			const struct shard_join *j)
+static void print_report(const struct shard_merge_options *options,
+			 const struct shard_join *j)
 {
 	size_t n = 0;
 
-	if (options->json)
-		return report_as_json(j, options->out);
+	if (options->json) {
+		report_as_json(j, options->out);
+		return;
+	}
 	if (options->quiet)
-		return EXIT_OK;
+		return;
 	if (j->set)
 		archive_set_names(j->set, &n);
 	report_text(options->out);
 	printf(": %zu shards joined: %zu archives, %zu files\n", j->n_parts, n,
 	       count_files(j));
-	return EXIT_OK;
 }
 
 static kpack_error_t join_parts(const struct shard_merge_options *options,
@@ -87,13 +85,13 @@ int shard_merge(const struct shard_merge_options *options)
 {
 	struct kpackx_error why = {0};
 	struct shard_join j;
-	int status;
+	int status = EXIT_OK;
 
 	if (join_parts(options, &j, &why)) {
 		report_why(NULL, &why);
 		status = EXIT_FAULT;
 	} else {
-		status = print_report(options, &j);
+		print_report(options, &j);
 	}
 	shard_join_close(&j);
 	return status;
