@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "packer/archives/operands.h"
+#include "packer/base/xalloc.h"
 #include "packer/command.h"
 #include "core/base/file.h"
 #include "packer/cli/report.h"
@@ -53,11 +54,12 @@ static kpack_error_t to_file(const void *data, size_t size, void *arg,
 static bool find_entry(const struct kpack_archive *a, const char *key, const char *arch,
 		       size_t *entry)
 {
-	char *first = NULL;
+	char *first;
 	bool found = kp_archive_find(a, kp_span_str(key), kp_span_str(arch), entry);
 
-	if (found || strchr(key, '#') || asprintf(&first, "%s#0", key) < 0)
+	if (found || strchr(key, '#'))
 		return found;
+	first = xasprintf("%s#0", key);
 	found = kp_archive_find(a, kp_span_str(first), kp_span_str(arch), entry);
 	free(first);
 	return found;
@@ -67,15 +69,10 @@ static kpack_error_t write_file(const struct kpack_archive *a, size_t entry,
 				const char *path, struct kpackx_error *why)
 {
 	struct file_sink sink = {.out = {.fd = -1, .dir_fd = -1}};
-	char *dir = strdup(path), *name = strdup(path);
-	kpack_error_t err;
+	char *dir = xstrdup(path), *name = xstrdup(path);
+	kpack_error_t err =
+		kp_outfile_open(&sink.out, dirname(dir), basename(name), 0666, why);
 
-	if (!dir || !name) {
-		free(dir);
-		free(name);
-		return kp_fail_memory(why, strlen(path), "a name");
-	}
-	err = kp_outfile_open(&sink.out, dirname(dir), basename(name), 0666, why);
 	if (!err)
 		err = archive_decode(a, entry, to_file, &sink, why);
 	if (!err)

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "packer/archives/operands.h"
+#include "packer/base/xalloc.h"
 #include "packer/command.h"
 #include "core/base/file.h"
 #include "core/base/bounds.h"
@@ -58,16 +59,24 @@ struct level {
 
 /* --- messages --------------------------------------------------------------------- */
 
-/* Returns the path of NAME in LEVEL, escaped; NULL: out of memory. */
+static char *escape_text(struct kp_span s)
+{
+	char *text = kp_text_escape_new(s);
+
+	if (!text)
+		xalloc_fail(0);
+	return text;
+}
+
+/* Returns the path of NAME in LEVEL, escaped. */
 static char *path_text(const struct level *level, struct kp_span name)
 {
-	char *part = kp_text_escape_new(name), *path = NULL, *up;
+	char *part = escape_text(name), *path, *up;
 
-	if (!part || !level->up)
+	if (!level->up)
 		return part;
 	up = path_text(level->up, level->name);
-	if (!up || asprintf(&path, "%s/%s", up, part) < 0)
-		path = NULL;
+	path = xasprintf("%s/%s", up, part);
 	free(up);
 	free(part);
 	return path;
@@ -77,7 +86,7 @@ static void __attribute__((format(printf, 4, 5)))
 report_fault(struct extract *x, const struct level *level, struct kp_span name,
 	     const char *fmt, ...)
 {
-	char *out = kp_text_escape_new(kp_span_str(x->out));
+	char *out = escape_text(kp_span_str(x->out));
 	char *path = path_text(level, name), text[400];
 	va_list ap;
 
@@ -85,7 +94,7 @@ report_fault(struct extract *x, const struct level *level, struct kp_span name,
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	/* the path is already escaped, so it is given as text */
-	report_error(NULL, "%s/%s: %s", out ? out : "?", path ? path : "?", text);
+	report_error(NULL, "%s/%s: %s", out, path, text);
 	free(out);
 	free(path);
 	x->failed = true;

@@ -29,7 +29,7 @@ const struct command_help cmd_index_help = {
 #include <string.h>
 #include <sys/stat.h>
 #include "packer/wheel/index/tree.h"
-#include "core/base/alloc.h"
+#include "packer/base/xalloc.h"
 #include "packer/cli/progress.h"
 
 struct indexing {
@@ -75,16 +75,13 @@ static kpack_error_t list_wheels(struct indexing *x, struct kpackx_error *why)
 
 	if (!dir)
 		return kp_fail_errno(why, errno, "cannot be listed");
-	while (!err && (errno = 0, e = readdir(dir))) {
+	while ((errno = 0, e = readdir(dir))) {
 		if (!is_wheel(e->d_name))
 			continue;
-		if (!kp_grow(&x->files, x->n_files, &x->cap_files, sizeof(*x->files)) ||
-		    !(x->files[x->n_files] = strdup(e->d_name)))
-			err = kp_fail_memory(why, x->n_files, "names");
-		else
-			x->n_files++;
+		xgrow(&x->files, x->n_files, &x->cap_files, sizeof(*x->files));
+		x->files[x->n_files++] = xstrdup(e->d_name);
 	}
-	if (!err && errno)
+	if (errno)
 		err = kp_fail_errno(why, errno, "cannot be listed");
 	closedir(dir);
 	if (x->n_files)
@@ -110,11 +107,9 @@ static uint64_t total_size(const struct indexing *x)
 	uint64_t total = 0;
 
 	for (size_t i = 0; i < x->n_files; i++) {
-		char *path;
+		char *path = xasprintf("%s/%s", x->dir, x->files[i]);
 		struct stat st;
 
-		if (asprintf(&path, "%s/%s", x->dir, x->files[i]) < 0)
-			continue;
 		if (stat(path, &st) == 0)
 			total += (uint64_t)st.st_size;
 		free(path);
@@ -128,11 +123,7 @@ static bool read_wheels(struct indexing *x)
 	struct kpackx_error why = {0};
 	bool ok = true;
 
-	x->wheels = calloc(x->n_files + 1, sizeof(*x->wheels));
-	if (!x->wheels) {
-		report_error(NULL, "out of memory");
-		return false;
-	}
+	x->wheels = xcalloc(x->n_files, sizeof(*x->wheels));
 	progress_begin(&x->progress, "indexing", total_size(x), !x->quiet);
 	for (; x->count < x->n_files; x->count++) {
 		if (index_wheel_read(x->dir, x->files[x->count], add_progress,
@@ -157,7 +148,7 @@ static void report_notes(const struct indexing *x)
 				     x->wheels[i].tag_fault);
 }
 
-static bool print_json(const struct indexing *x)
+static void print_json(const struct indexing *x)
 {
 	struct report_array array = {0};
 
@@ -171,23 +162,24 @@ static bool print_json(const struct indexing *x)
 
 		report_array_add(&array, o);
 	}
-	return report_array_end(&array);
+	report_array_end(&array);
 }
 
-static int print_result(const struct indexing *x)
+static void print_result(const struct indexing *x)
 {
 	size_t projects = 0;
 
-	if (x->json)
-		return print_json(x) ? EXIT_OK : EXIT_FAULT;
+	if (x->json) {
+		print_json(x);
+		return;
+	}
 	if (x->quiet)
-		return EXIT_OK;
+		return;
 	for (size_t i = 0; i < x->count; i++)
 		projects += i == 0 ||
 			    strcmp(x->wheels[i].project, x->wheels[i - 1].project) != 0;
 	report_text(x->out);
 	printf(": %zu wheels of %zu projects\n", x->count, projects);
-	return EXIT_OK;
 }
 
 static int run_index(struct indexing *x)
@@ -209,7 +201,8 @@ static int run_index(struct indexing *x)
 		report_why(x->out, &why);
 		return EXIT_FAULT;
 	}
-	return print_result(x);
+	print_result(x);
+	return EXIT_OK;
 }
 
 int cmd_index(int argc, char **argv)
@@ -229,11 +222,8 @@ int cmd_index(int argc, char **argv)
 	if (argc - optind != 1)
 		return options_usage(o.help, "one DIR is needed");
 	x.dir = argv[optind];
-	if (!x.out) {
-		if (asprintf(&x.default_out, "%s/simple", x.dir) < 0)
-			return EXIT_FAULT;
-		x.out = x.default_out;
-	}
+	if (!x.out)
+		x.out = x.default_out = xasprintf("%s/simple", x.dir);
 	status = run_index(&x);
 	indexing_fini(&x);
 	return report_finish(status);

@@ -113,8 +113,8 @@ static int list_archives(struct ls *ls, int n, char **operands)
 		if (archives_refused(set.items[i]))
 			status = EXIT_FAULT;
 	}
-	if (ls->json && !report_array_end(&ls->array))
-		status = EXIT_FAULT;
+	if (ls->json)
+		report_array_end(&ls->array);
 	arch_filter_warn(&ls->filter, &set);
 	archives_close(&set);
 	return status;

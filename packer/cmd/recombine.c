@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* kpack recombine: join split trees of several builds into packages. */
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 #include "packer/command.h"
 #include "packer/recombine/recombine.h"
 
@@ -42,20 +43,14 @@ const struct command_help cmd_recombine_help = {
 	"configuration.",
 };
 
-static bool take_component(struct recombine_args *args, char *name)
+static void take_component(struct recombine_args *args, char *name)
 {
-	char **bigger =
-		reallocarray(args->components, args->n_components + 1, sizeof(*bigger));
-
-	if (!bigger)
-		return false;
-	args->components = bigger;
-	bigger[args->n_components++] = name;
-	return true;
+	args->components =
+		xrealloc(args->components, (args->n_components + 1) * sizeof(char *));
+	args->components[args->n_components++] = name;
 }
 
-/* Take an option; false: out of memory. */
-static bool take_option(struct recombine_args *args, const char **config, int row,
+static void take_option(struct recombine_args *args, const char **config, int row,
 			const char *arg)
 {
 	const char **texts[] = {[OPT_CONFIG] = config,
@@ -68,12 +63,11 @@ static bool take_option(struct recombine_args *args, const char **config, int ro
 			 [OPT_VERBOSE] = &args->verbose};
 
 	if (row == OPT_COMPONENT)
-		return take_component(args, (char *)arg);
-	if (row >= OPT_FORCE)
+		take_component(args, (char *)arg);
+	else if (row >= OPT_FORCE)
 		*flags[row] = true;
 	else
 		*texts[row] = arg;
-	return true;
 }
 
 /*
@@ -130,8 +124,8 @@ int cmd_recombine(int argc, char **argv)
 	while (status < 0 && (row = options_next(&o)) != OPTIONS_END) {
 		if (row == OPTIONS_STOP)
 			status = o.status;
-		else if (!take_option(&args, &config, row, o.arg))
-			status = EXIT_FAULT;
+		else
+			take_option(&args, &config, row, o.arg);
 	}
 	if (status < 0)
 		status = take_operands(&args, config, &o);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <libgen.h>
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 #include "packer/command.h"
 #include "core/base/file.h"
 #include "packer/html_report/html.h"
@@ -44,15 +45,10 @@ static kpack_error_t write_file(const char *path, const char *text, size_t size,
 				struct kpackx_error *why)
 {
 	struct kp_outfile out = {.fd = -1, .dir_fd = -1};
-	char *dir = strdup(path), *name = strdup(path);
-	kpack_error_t err;
+	char *dir = xstrdup(path), *name = xstrdup(path);
+	kpack_error_t err =
+		kp_outfile_open(&out, dirname(dir), basename(name), 0666, why);
 
-	if (!dir || !name) {
-		free(dir);
-		free(name);
-		return kp_fail_memory(why, strlen(path), "a name");
-	}
-	err = kp_outfile_open(&out, dirname(dir), basename(name), 0666, why);
 	if (!err)
 		err = kp_outfile_pwrite(&out, 0, text, size, why);
 	if (!err)
@@ -94,10 +90,10 @@ static kpack_error_t make_page(const struct page *page, char **text, size_t *siz
 	kpack_error_t err;
 
 	if (!out)
-		return kp_fail_memory(why, 1, "a page");
+		xalloc_fail(0);
 	err = page_html(out, page, why);
 	if ((ferror(out) | fclose(out)) != 0 && !err)
-		err = kp_fail_memory(why, *size, "a page");
+		xalloc_fail(*size);
 	return err;
 }
 
@@ -126,14 +122,14 @@ static int output_page(const struct args *args, const struct page *page)
  */
 static char *name_of(const char *operand)
 {
-	char *path = strdup(operand), *name = path ? basename(path) : NULL;
+	char *path = xstrdup(operand), *name = basename(path);
 	char *real = NULL;
 
-	if (name && (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)) {
+	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
 		real = realpath(operand, NULL);
 		name = real ? basename(real) : name;
 	}
-	name = name ? strdup(name) : NULL;
+	name = xstrdup(name);
 	free(path);
 	free(real);
 	return name;
@@ -144,16 +140,13 @@ static char *default_title(const struct args *args)
 	char *title = NULL;
 
 	for (int i = 0; i < args->n; i++) {
-		char *name = name_of(args->operands[i]), *longer = NULL;
-		int rc = name ? asprintf(&longer, "%s%s%s", title ? title : "",
-					 title ? ", " : "", name)
-			      : -1;
+		char *name = name_of(args->operands[i]);
+		char *longer =
+			xasprintf("%s%s%s", title ? title : "", title ? ", " : "", name);
 
 		free(name);
 		free(title);
-		title = rc < 0 ? NULL : longer;
-		if (!title)
-			break;
+		title = longer;
 	}
 	return title;
 }
@@ -182,13 +175,11 @@ static int run_report(const struct args *args)
 {
 	struct kpackx_error why = {0};
 	struct page_input in = {0};
-	char *title = args->title ? strdup(args->title) : default_title(args);
+	char *title = args->title ? xstrdup(args->title) : default_title(args);
 	int status = EXIT_FAULT;
 
-	if (!title)
-		report_error(NULL, "out of memory");
-	else if (page_input_open(args->n, args->operands, args->quiet || args->json, &in,
-				 &why))
+	if (page_input_open(args->n, args->operands, args->quiet || args->json, &in,
+			    &why))
 		report_why(NULL, &why);
 	else
 		status = report_on(args, &in, title);

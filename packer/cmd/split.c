@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "packer/base/xalloc.h"
 #include "packer/command.h"
 #include "packer/split/manifest.h"
 #include "packer/split/archives.h"
@@ -18,18 +19,17 @@ struct reporter {
 	struct report_array array;
 };
 
-static int report_split(struct reporter *r, const struct split *s)
+static void report_split(struct reporter *r, const struct split *s)
 {
 	split_report_notes(s);
 	if (!r->args->json) {
 		split_report(s);
-		return EXIT_OK;
+		return;
 	}
 	if (r->batch)
 		report_array_add(&r->array, split_report_json(s));
-	else if (!report_json(split_report_json(s)))
-		return EXIT_FAULT;
-	return EXIT_OK;
+	else
+		report_json(split_report_json(s));
 }
 
 static int split_one(struct reporter *r, const char *input, const char *name)
@@ -43,7 +43,7 @@ static int split_one(struct reporter *r, const char *input, const char *name)
 	}
 	status = split_run(&s, r->args, input, name);
 	if (!status)
-		status = report_split(r, &s);
+		report_split(r, &s);
 	split_close(&s);
 	return status;
 }
@@ -60,19 +60,15 @@ static int is_artifact(const struct dirent *e)
 
 static int split_listed(struct reporter *r, const char *name)
 {
-	char *input = NULL, *manifest = NULL, *artifact = split_args_artifact(name);
-	int status = EXIT_FAULT;
+	char *input = xasprintf("%s/%s", r->args->batch, name);
+	char *manifest = xasprintf("%s/" ARTIFACT_MANIFEST, input);
+	char *artifact = split_args_artifact(name);
+	int status = EXIT_OK;
 	struct stat st;
 
-	if (asprintf(&input, "%s/%s", r->args->batch, name) < 0)
-		input = NULL;
-	if (!input || asprintf(&manifest, "%s/" ARTIFACT_MANIFEST, input) < 0)
-		manifest = NULL;
-	if (!manifest || !artifact)
-		report_error(name, "out of memory");
-	else if (stat(manifest, &st) < 0)
-		status = EXIT_OK; /* it is no artifact */
-	else
+	if (!artifact)
+		xalloc_fail(0);
+	if (stat(manifest, &st) == 0) /* else it is no artifact */
 		status = split_one(r, input, artifact);
 	free(manifest);
 	free(input);
@@ -96,8 +92,8 @@ static int split_batch(struct reporter *r)
 		free(names[i]);
 	}
 	free(names);
-	if (r->args->json && !report_array_end(&r->array))
-		status = EXIT_FAULT;
+	if (r->args->json)
+		report_array_end(&r->array);
 	return status;
 }
 
@@ -117,7 +113,7 @@ static int run_split(const struct split_args *args)
 		return options_usage(&cmd_split_help,
 				     "one INPUT is needed, unless all are archives");
 	errno = 0;
-	name = args->name ? strdup(args->name) : split_args_name(args->input);
+	name = args->name ? xstrdup(args->name) : split_args_name(args->input);
 	status = split_one(&r, args->input, name);
 	free(name);
 	return status;

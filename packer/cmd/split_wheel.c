@@ -2,6 +2,7 @@
 /* kpack split-wheel: split Python wheels by architecture. */
 #include <stdlib.h>
 #include <string.h>
+#include "packer/base/xalloc.h"
 #include "packer/command.h"
 #include "packer/cli/option_place.h"
 #include "packer/cli/report.h"
@@ -345,15 +346,13 @@ int cmd_split_wheel(int argc, char **argv)
 		.zip_level = WHEEL_LEVEL_DEFAULT,
 		.jobs = option_jobs(),
 		.databases = DATABASES_PLAIN,
-		.inputs = calloc(room, sizeof(char *)),
-		.families = calloc(room, sizeof(char *)),
-		.requires = calloc(room, sizeof(char *)),
+		.inputs = xcalloc(room, sizeof(char *)),
+		.families = xcalloc(room, sizeof(char *)),
+		.requires = xcalloc(room, sizeof(char *)),
 	};
 	struct parser p = {.args = &args, .inputs = args.inputs};
-	int status = EXIT_FAULT;
+	int status = parse_args(&p, argc, argv);
 
-	if (args.inputs && args.families && args.requires)
-		status = parse_args(&p, argc, argv);
 	if (status == EXIT_OK)
 		status = wheel_split_run(&args);
 	free(args.inputs);

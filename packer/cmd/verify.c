@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "packer/archives/operands.h"
 #include "packer/archives/check.h"
+#include "packer/base/xalloc.h"
 #include "packer/closure/closure.h"
 #include "packer/command.h"
 #include "packer/cli/report.h"
@@ -118,8 +119,8 @@ static void *decode_some(void *arg)
 		if (i && cmp_content(&d->work[i - 1], &d->work[i]) == 0)
 			continue; /* the entry before stands for it */
 		if (archive_decode(d->a, d->work[i].entry, drop_data, NULL, &why))
-			d->faults[i] = strdup(why.text[0] ? why.text
-							  : kpackx_error_name(why.code));
+			d->faults[i] = xstrdup(why.text[0] ? why.text
+							   : kpackx_error_name(why.code));
 	}
 }
 
