@@ -7,7 +7,7 @@
 #include "packer/files/read_file.h"
 #include "packer/library/rocfft/kernel_paths.h"
 #include "core/base/bounds.h"
-#include "core/base/alloc.h"
+#include "packer/base/xalloc.h"
 #include "msgpack_names.h"
 #include "core/base/text.h"
 
@@ -36,40 +36,29 @@ static void free_fault(struct closure_fault *fault)
 }
 
 /* Take over FAULT.  A repetition of the last fault, as from repeated rows, is dropped. */
-static kpack_error_t keep_fault(struct closure *c, struct closure_fault *fault,
-				struct kpackx_error *why)
+static void keep_fault(struct closure *c, struct closure_fault *fault)
 {
 	bool again = c->n_faults && by_path(&c->faults[c->n_faults - 1], fault) == 0;
 
 	if (again || c->n_faults == FAULTS_MAX) {
 		c->more_faults += !again;
 		free_fault(fault);
-		return KPACK_SUCCESS;
+		return;
 	}
-	if (!kp_grow(&c->faults, c->n_faults, &c->faults_cap, sizeof(*fault))) {
-		free_fault(fault);
-		return kp_fail_memory(why, c->n_faults, "faults");
-	}
+	xgrow(&c->faults, c->n_faults, &c->faults_cap, sizeof(*fault));
 	c->faults[c->n_faults++] = *fault;
-	return KPACK_SUCCESS;
 }
 
-kpack_error_t closure_add(struct closure *c, struct kpackx_error *why, const char *path,
-			  const char *fmt, ...)
+void closure_add(struct closure *c, const char *path, const char *fmt, ...)
 {
-	struct closure_fault fault = {strdup(path), NULL};
+	struct closure_fault fault = {xstrdup(path), NULL};
 	va_list ap;
-	int n;
 
 	va_start(ap, fmt);
-	n = vasprintf(&fault.text, fmt, ap);
+	if (vasprintf(&fault.text, fmt, ap) < 0)
+		xalloc_fail(0);
 	va_end(ap);
-	if (n < 0)
-		fault.text = NULL;
-	if (fault.path && fault.text)
-		return keep_fault(c, &fault, why);
-	free_fault(&fault);
-	return kp_fail_memory(why, strlen(path), "a fault");
+	keep_fault(c, &fault);
 }
 
 kpack_error_t closure_add_error(struct closure *c, size_t file, kpack_error_t err,
@@ -81,7 +70,17 @@ kpack_error_t closure_add_error(struct closure *c, size_t file, kpack_error_t er
 
 	if (err == KPACK_ERROR_OUT_OF_MEMORY)
 		return kp_fail(why, err, "%s: %s", path, text);
-	return closure_add(c, why, path, "%s", text);
+	closure_add(c, path, "%s", text);
+	return KPACK_SUCCESS;
+}
+
+char *closure_escape(struct kp_span text)
+{
+	char *shown = kp_text_escape_new(text);
+
+	if (!shown)
+		xalloc_fail(0);
+	return shown;
 }
 
 /* Report the faults, each once: several libraries may report the same one. */
@@ -111,10 +110,8 @@ char *closure_beside(const char *path, struct kp_span name, const char *ending)
 {
 	struct kp_span dir = path_directory(path);
 	size_t n = dir.size ? dir.size + 1 : 0, end = strlen(ending);
-	char *out = malloc(n + name.size + end + 1);
+	char *out = xmalloc(n + name.size + end + 1);
 
-	if (!out)
-		return NULL;
 	if (n) {
 		memcpy(out, path, n - 1);
 		out[n - 1] = '/';
@@ -125,40 +122,30 @@ char *closure_beside(const char *path, struct kp_span name, const char *ending)
 	return out;
 }
 
-kpack_error_t closure_find(const struct closure *c, const char *path, struct kp_span name,
-			   const char *ending, bool *found, size_t *file,
-			   struct kpackx_error *why)
+bool closure_find(const struct closure *c, const char *path, struct kp_span name,
+		  const char *ending, size_t *file)
 {
 	char *wanted = closure_beside(path, name, ending);
 	size_t ignored;
+	bool found = !(name.size && memchr(name.data, 0, name.size)) &&
+		     file_tree_find(c->tree, kp_span_str(wanted), file ? file : &ignored);
 
-	if (!wanted)
-		return kp_fail_memory(why, name.size, "a path");
-	*found = !(name.size && memchr(name.data, 0, name.size)) &&
-		 file_tree_find(c->tree, kp_span_str(wanted), file ? file : &ignored);
 	free(wanted);
-	return KPACK_SUCCESS;
+	return found;
 }
 
-kpack_error_t closure_add_missing(struct closure *c, size_t of, const char *path,
-				  struct kp_span name, const char *ending,
-				  struct kpackx_error *why)
+void closure_add_missing(struct closure *c, size_t of, const char *path,
+			 struct kp_span name, const char *ending)
 {
-	char *wanted = closure_beside(path, name, ending), *shown = NULL;
-	struct kp_span all = {(const uint8_t *)wanted, 0};
-	kpack_error_t err;
+	size_t dir = path_directory(path).size;
+	char *wanted = closure_beside(path, name, ending);
+	char *shown = closure_escape(
+		(struct kp_span){(const uint8_t *)wanted,
+				 dir + (dir ? 1 : 0) + name.size + strlen(ending)});
 
-	if (wanted) {
-		all.size = path_directory(path).size + name.size + strlen(ending);
-		all.size += path_directory(path).size ? 1 : 0;
-		shown = kp_text_escape_new(all);
-	}
-	err = shown ? closure_add(c, why, c->tree->items[of].path,
-				  "needs %s, which is missing", shown)
-		    : kp_fail_memory(why, name.size, "a path");
+	closure_add(c, c->tree->items[of].path, "needs %s, which is missing", shown);
 	free(shown);
 	free(wanted);
-	return err;
 }
 
 bool closure_is_stale(const struct closure *c, size_t file)
@@ -168,24 +155,15 @@ bool closure_is_stale(const struct closure *c, size_t file)
 	size_t other;
 	bool stale;
 
-	if (!name_ends(kp_span_str(path), ".dat") ||
-	    asprintf(&packed, "%s.zlib", path) < 0)
+	if (!name_ends(kp_span_str(path), ".dat"))
 		return false;
+	packed = xasprintf("%s.zlib", path);
 	stale = file_tree_find(c->tree, kp_span_str(packed), &other);
 	free(packed);
 	return stale;
 }
 
 /* --- single files -------------------------------------------------------------------- */
-
-static kpack_error_t check_stale(struct closure *c, size_t file, struct kpackx_error *why)
-{
-	const char *path = c->tree->items[file].path;
-
-	if (!closure_is_stale(c, file))
-		return KPACK_SUCCESS;
-	return closure_add(c, why, path, "is stale: its .dat.zlib stands beside it");
-}
 
 /* Find "-xnack+" or "-xnack-" before the ending of the file's name; or NULL. */
 static const char *find_mode(const char *path)
@@ -221,40 +199,32 @@ static bool wants_pair(const struct closure *c, const char *path, const char *mo
 	return flags & PLACE_XNACK_ON;
 }
 
-static kpack_error_t check_pair(struct closure *c, size_t file, struct kpackx_error *why)
+static void check_pair(struct closure *c, size_t file)
 {
 	const char *path = c->tree->items[file].path, *mode = find_mode(path);
 	char *other, *shown;
 	size_t ignored;
-	kpack_error_t err = KPACK_SUCCESS;
 
 	if (!mode || in_mode_directory(path) || !wants_pair(c, path, mode))
-		return KPACK_SUCCESS;
-	other = strdup(path);
-	if (!other)
-		return kp_fail_memory(why, strlen(path), "a path");
+		return;
+	other = xstrdup(path);
 	other[mode - path + 6] = mode[6] == '+' ? '-' : '+';
-	shown = kp_text_escape_new(kp_span_str(other));
-	if (!shown)
-		err = kp_fail_memory(why, strlen(path), "a path");
-	else if (!file_tree_find(c->tree, kp_span_str(other), &ignored))
-		err = closure_add(c, why, path,
-				  "needs %s, the other xnack mode, which is missing",
-				  shown);
+	shown = closure_escape(kp_span_str(other));
+	if (!file_tree_find(c->tree, kp_span_str(other), &ignored))
+		closure_add(c, path, "needs %s, the other xnack mode, which is missing",
+			    shown);
 	free(shown);
 	free(other);
-	return err;
 }
 
-static kpack_error_t check_kdb(struct closure *c, size_t file, struct kpackx_error *why)
+static void check_kdb(struct closure *c, size_t file)
 {
 	const struct file_tree_item *item = &c->tree->items[file];
 
-	if (item->size >= KDB_MIN)
-		return KPACK_SUCCESS;
-	return closure_add(c, why, item->path,
-			   "%llu bytes: no database of kernels has less than %d",
-			   (unsigned long long)item->size, KDB_MIN);
+	if (item->size < KDB_MIN)
+		closure_add(c, item->path,
+			    "%llu bytes: no database of kernels has less than %d",
+			    (unsigned long long)item->size, KDB_MIN);
 }
 
 struct path_check {
@@ -262,23 +232,18 @@ struct path_check {
 	size_t file;
 };
 
-static kpack_error_t check_kernel_path(void *arg, struct kernel_path *path,
-				       struct kpackx_error *why)
+static void check_kernel_path(void *arg, struct kernel_path *path)
 {
 	struct path_check *check = arg;
 	char *shown;
-	kpack_error_t err;
 
 	if (path->exists)
-		return KPACK_SUCCESS;
-	shown = kp_text_escape_new(path->path);
-	if (!shown)
-		return kp_fail_memory(why, path->path.size, "a path");
-	err = closure_add(check->c, why, check->c->tree->items[check->file].path,
-			  "row %llu: kernel_path: needs %s, which is missing",
-			  (unsigned long long)path->row, shown);
+		return;
+	shown = closure_escape(path->path);
+	closure_add(check->c, check->c->tree->items[check->file].path,
+		    "row %llu: kernel_path: needs %s, which is missing",
+		    (unsigned long long)path->row, shown);
 	free(shown);
-	return err;
 }
 
 /* Kernel caches are excluded: they contain their kernels, and may be large. */
@@ -316,15 +281,13 @@ static kpack_error_t check_extop(struct closure *c, size_t file, struct kpackx_e
 		err = closure_add_error(c, file, err, &fault, why);
 	for (size_t i = 0; i < names.count && !err; i++) {
 		struct kp_span name = names.items[i];
-		bool found = false;
 
 		if (name.size && name.data[0] == '/')
 			name = path_last(name);
 		if (name.size > KP_NAME_MAX)
 			name.size = KP_NAME_MAX;
-		err = closure_find(c, path, name, "", &found, NULL, why);
-		if (!err && !found)
-			err = closure_add_missing(c, file, path, name, "", why);
+		if (!closure_find(c, path, name, "", NULL))
+			closure_add_missing(c, file, path, name, "");
 	}
 	msgpack_names_fini(&names);
 	read_file_fini(&bytes);
@@ -389,11 +352,14 @@ static const struct {
 static kpack_error_t check_tensile(struct closure *c, size_t file,
 				   struct kpackx_error *why)
 {
-	struct kp_span name = path_last(kp_span_str(c->tree->items[file].path));
+	const char *path = c->tree->items[file].path;
+	struct kp_span name = path_last(kp_span_str(path));
 
-	if (closure_is_stale(c, file))
-		return check_stale(c, file, why);
-	KP_TRY(check_pair(c, file, why));
+	if (closure_is_stale(c, file)) {
+		closure_add(c, path, "is stale: its .dat.zlib stands beside it");
+		return KPACK_SUCCESS;
+	}
+	check_pair(c, file);
 	for (size_t i = 0; i < COUNT(tensile_checks); i++)
 		if (tensile_checks[i].fits(name))
 			return tensile_checks[i].check(c, file, why);
@@ -413,18 +379,14 @@ static kpack_error_t check_file(struct closure *c, size_t file, struct kpackx_er
 	if (tensile_is_library(object))
 		return check_tensile(c, file, why);
 	if (is_of(object, "miopen") && name_ends(name, ".kdb"))
-		return check_kdb(c, file, why);
+		check_kdb(c, file);
 	if (is_of(object, "rocfft") && is_kernel_table(name))
 		return check_kernel_table(c, file, why);
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t check_all(struct closure *c, struct kpackx_error *why)
+static kpack_error_t check_files(struct closure *c, struct kpackx_error *why)
 {
-	c->kinds = calloc(c->tree->count + 1, sizeof(*c->kinds));
-	if (!c->kinds)
-		return kp_fail_memory(why, c->tree->count, "the check");
-	KP_TRY(tensile_places_read(c->found, &c->places, why));
 	for (size_t i = 0; i < c->tree->count; i++)
 		KP_TRY(check_file(c, i, why));
 	return KPACK_SUCCESS;
@@ -433,9 +395,13 @@ static kpack_error_t check_all(struct closure *c, struct kpackx_error *why)
 kpack_error_t closure_check(const struct library_found *found, closure_report *report,
 			    void *arg, size_t *faults, struct kpackx_error *why)
 {
-	struct closure c = {.found = found, .tree = found->tree};
-	kpack_error_t err = check_all(&c, why);
+	struct closure c = {.found = found,
+			    .tree = found->tree,
+			    .kinds = xcalloc(found->tree->count, sizeof(*c.kinds))};
+	kpack_error_t err;
 
+	tensile_places_read(found, &c.places);
+	err = check_files(&c, why);
 	/* also report the faults that were found before an error */
 	report_all(&c, report, arg, faults);
 	for (size_t i = 0; i < c.n_faults; i++)

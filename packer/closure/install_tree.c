@@ -7,7 +7,7 @@
 #include "packer/archives/content_hash.h"
 #include "packer/library/rocfft/kernel_paths.h"
 #include "core/base/bounds.h"
-#include "core/base/alloc.h"
+#include "packer/base/xalloc.h"
 #include "core/base/msgpack_read.h"
 #include "packer/files/plain_files.h"
 #include "packer/cli/report.h"
@@ -20,16 +20,11 @@ struct sources {
 	size_t count, cap;
 };
 
-static kpack_error_t add_source(struct sources *s, const char *dir, const char *name,
-				struct kpackx_error *why)
+/* Take over PATH. */
+static void add_source(struct sources *s, char *path)
 {
-	char *path;
-
-	if (!kp_grow(&s->items, s->count, &s->cap, sizeof(*s->items)) ||
-	    asprintf(&path, "%s%s%s", dir, name ? "/" : "", name ? name : "") < 0)
-		return kp_fail_memory(why, strlen(dir), "a path");
+	xgrow(&s->items, s->count, &s->cap, sizeof(*s->items));
 	s->items[s->count++] = path;
-	return KPACK_SUCCESS;
 }
 
 static void sources_fini(struct sources *s)
@@ -185,16 +180,19 @@ static bool has_archives(const char *dir)
 static kpack_error_t add_root(struct install_tree *t, const char *root,
 			      struct origin *from, struct kpackx_error *why)
 {
-	struct sources *sources = &from->sources;
-	size_t before = sources->count;
+	char *dir;
 
-	if (!is_dir(root))
-		return add_source(sources, root, NULL, why);
-	KP_TRY(add_source(sources, root, KP_ARCHIVES_DIR, why));
-	if (!has_archives(sources->items[before]))
-		free(sources->items[--sources->count]);
+	if (!is_dir(root)) {
+		add_source(&from->sources, xstrdup(root));
+		return KPACK_SUCCESS;
+	}
+	dir = xasprintf("%s/" KP_ARCHIVES_DIR, root);
+	if (has_archives(dir))
+		add_source(&from->sources, dir);
+	else
+		free(dir);
 	if (has_archives(root))
-		KP_TRY(add_source(sources, root, NULL, why));
+		add_source(&from->sources, xstrdup(root));
 	return add_files(t, root, from, why);
 }
 
@@ -340,9 +338,7 @@ static kpack_error_t trust_entries(struct install_tree *t, const struct library_
 			KP_TRY(file_tree_add(asked, item, why));
 		if (!library)
 			continue;
-		t->found.objects[i] = calloc(1, sizeof(**t->found.objects));
-		if (!t->found.objects[i])
-			return kp_fail_memory(why, sizeof(**t->found.objects), "a file");
+		t->found.objects[i] = xcalloc(1, sizeof(**t->found.objects));
 		t->found.objects[i]->library = library;
 		t->found.objects[i]->role = "file";
 	}
@@ -392,9 +388,7 @@ static kpack_error_t find_libraries(struct install_tree *t,
 	kpack_error_t err;
 
 	t->found = (struct library_found){&t->files,
-					  calloc(t->files.count + 1, sizeof(void *))};
-	if (!t->found.objects)
-		return kp_fail_memory(why, t->files.count * sizeof(void *), "files");
+					  xcalloc(t->files.count, sizeof(void *))};
 	err = trust_entries(t, of->libraries, &q.files, why);
 	if (!err)
 		err = ask_libraries(t, of->libraries, &q, why);

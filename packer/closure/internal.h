@@ -20,9 +20,9 @@ struct closure {
 	size_t more_faults; /* faults whose text is not kept */
 };
 
-/* Remember a fault of PATH.  OUT_OF_MEMORY. */
-kpack_error_t closure_add(struct closure *c, struct kpackx_error *why, const char *path,
-			  const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+/* Remember a fault of PATH. */
+void closure_add(struct closure *c, const char *path, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /*
  * Handle the error ERR, with the text FAULT, of reading FILE: remember it as a fault of
@@ -32,18 +32,19 @@ kpack_error_t closure_add_error(struct closure *c, size_t file, kpack_error_t er
 				const struct kpackx_error *fault,
 				struct kpackx_error *why);
 
+/* TEXT as kp_text_escape writes it, uncut, on the heap. */
+char *closure_escape(struct kp_span text);
+
 /* The path of the file NAME+ENDING in the directory of PATH, on the heap. */
 char *closure_beside(const char *path, struct kp_span name, const char *ending);
 
 /* Whether the file NAME+ENDING exists in the directory of PATH.  FILE may be NULL. */
-kpack_error_t closure_find(const struct closure *c, const char *path, struct kp_span name,
-			   const char *ending, bool *found, size_t *file,
-			   struct kpackx_error *why);
+bool closure_find(const struct closure *c, const char *path, struct kp_span name,
+		  const char *ending, size_t *file);
 
 /* Add the fault that the file OF needs NAME+ENDING in the directory of PATH. */
-kpack_error_t closure_add_missing(struct closure *c, size_t of, const char *path,
-				  struct kp_span name, const char *ending,
-				  struct kpackx_error *why);
+void closure_add_missing(struct closure *c, size_t of, const char *path,
+			 struct kp_span name, const char *ending);
 
 /* Whether FILE is a .dat with its .dat.zlib next to it, so that no loader reads it. */
 bool closure_is_stale(const struct closure *c, size_t file);

@@ -2,26 +2,19 @@
 #include "msgpack_names.h"
 #include <stdlib.h>
 #include "core/base/bounds.h"
-#include "core/base/alloc.h"
+#include "packer/base/xalloc.h"
 #include "core/base/msgpack_read.h"
 
 struct reader {
 	struct kp_mp m;
 	const char *key;
 	struct msgpack_names *out;
-	bool no_memory;
 };
 
-static bool add_name(struct reader *r, struct kp_span name)
+static void add_name(struct msgpack_names *x, struct kp_span name)
 {
-	struct msgpack_names *x = r->out;
-
-	if (!kp_grow(&x->items, x->count, &x->cap, sizeof(*x->items))) {
-		r->no_memory = true;
-		return kp_mp_fault(&r->m, "out of memory");
-	}
+	xgrow(&x->items, x->count, &x->cap, sizeof(*x->items));
 	x->items[x->count++] = name;
-	return true;
 }
 
 /* Walk a value.  WANTED: if it is a string, it is a name. */
@@ -31,8 +24,12 @@ static bool walk_value(struct reader *r, bool wanted, unsigned depth)
 	struct kp_mp_value v;
 	struct kp_span name;
 
-	if (type == KP_MP_STR && wanted)
-		return kp_mp_str(&r->m, &name) && add_name(r, name);
+	if (type == KP_MP_STR && wanted) {
+		if (!kp_mp_str(&r->m, &name))
+			return false;
+		add_name(r->out, name);
+		return true;
+	}
 	if (type != KP_MP_MAP && type != KP_MP_ARRAY)
 		return kp_mp_skip(&r->m);
 	if (depth == KP_MSGPACK_DEPTH_MAX)
@@ -62,8 +59,6 @@ kpack_error_t msgpack_names_read(struct kp_span bytes, const char *key,
 	if (kp_mp_peek(&r.m) != KP_MP_MAP)
 		kp_mp_fault(&r.m, "not a map");
 	walk_value(&r, false, 0);
-	if (r.no_memory)
-		return kp_fail_memory(why, bytes.size, "names");
 	return r.m.fault ? kp_mp_fail(&r.m, key ? key : "the map", why) : KPACK_SUCCESS;
 }
 

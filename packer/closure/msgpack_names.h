@@ -15,8 +15,7 @@ struct msgpack_names {
 /*
  * Collect every string that is the value of a key KEY, at any depth; if KEY is NULL,
  * every string that is not a key.  Bytes after the first value are ignored.  The caller
- * must finish OUT in any case.  MSGPACK_PARSE_FAILED: not a map, or cut short;
- * OUT_OF_MEMORY.
+ * must finish OUT in any case.  MSGPACK_PARSE_FAILED: not a map, or cut short.
  */
 kpack_error_t msgpack_names_read(struct kp_span bytes, const char *key,
 				 struct msgpack_names *out, struct kpackx_error *why);

@@ -15,7 +15,7 @@
 #include "core/base/bounds.h"
 #include "msgpack_names.h"
 #include "packer/library/tensile/index.h"
-#include "core/base/text.h"
+#include "packer/base/xalloc.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -80,18 +80,17 @@ static kpack_error_t kinds_of(struct closure *c, size_t file, unsigned *kinds,
 
 /* --- code objects -------------------------------------------------------------------- */
 
-static kpack_error_t find_code(const struct closure *c, const char *path,
-			       struct kp_span stem, const char *ending, bool *found,
-			       size_t *file, struct kpackx_error *why)
+static bool find_code(const struct closure *c, const char *path, struct kp_span stem,
+		      const char *ending, size_t *file)
 {
 	char text[32];
 
-	*found = false;
-	for (size_t i = 0; i < COUNT(modes) && !*found; i++) {
+	for (size_t i = 0; i < COUNT(modes); i++) {
 		snprintf(text, sizeof(text), "%s%s", modes[i], ending);
-		KP_TRY(closure_find(c, path, stem, text, found, file, why));
+		if (closure_find(c, path, stem, text, file))
+			return true;
 	}
-	return KPACK_SUCCESS;
+	return false;
 }
 
 /* Whether both xnack modes are built for a processor. */
@@ -106,32 +105,25 @@ static bool has_modes(const char *gpu)
  * Add the fault that OF finds no code STEM+ENDING.  If the name may state an xnack mode,
  * the text also has those names.
  */
-static kpack_error_t add_no_code(struct closure *c, size_t of, struct kp_span stem,
-				 const char *gpu, const char *ending,
-				 struct kpackx_error *why)
+static void add_no_code(struct closure *c, size_t of, struct kp_span stem,
+			const char *gpu, const char *ending)
 {
 	const char *path = c->tree->items[of].path;
 	struct kp_span dir = path_directory(path);
 	bool either = has_modes(gpu) && (strcmp(ending, ".hsaco") == 0 ||
 					 name_has(path_last(dir), "-xnack"));
 	char *first = closure_beside(path, stem, ending);
-	char *d = first ? kp_text_escape_new(kp_span_str(first)) : NULL;
-	char *s = kp_text_escape_new(stem);
-	kpack_error_t err;
+	char *d = closure_escape(kp_span_str(first)), *s = closure_escape(stem);
 
-	if (!d || !s)
-		err = kp_fail_memory(why, stem.size, "a name");
-	else if (either)
-		err = closure_add(c, why, path,
-				  "needs %s, or %s-xnack-%s and %s-xnack+%s: "
-				  "all are missing",
-				  d, s, ending, s, ending);
+	if (either)
+		closure_add(c, path,
+			    "needs %s, or %s-xnack-%s and %s-xnack+%s: all are missing",
+			    d, s, ending, s, ending);
 	else
-		err = closure_add(c, why, path, "needs %s, which is missing", d);
+		closure_add(c, path, "needs %s, which is missing", d);
 	free(first);
 	free(d);
 	free(s);
-	return err;
 }
 
 /* Whether the code object CODE has a kernel of that kind of the child's solutions. */
@@ -167,61 +159,54 @@ static kpack_error_t need_kind(struct closure *c, size_t child, struct kp_span s
 	const char *path = c->tree->items[child].path;
 	const char *mine = kind == TENSILE_SOURCE ? ".hsaco" : ".co";
 	const char *other = kind == TENSILE_SOURCE ? ".co" : ".hsaco";
-	bool found;
+	bool found = false;
 	size_t file;
 
-	KP_TRY(find_code(c, path, stem, mine, &found, &file, why));
-	if (found)
+	if (find_code(c, path, stem, mine, NULL))
 		return KPACK_SUCCESS;
-	KP_TRY(find_code(c, path, stem, other, &found, &file, why));
-	if (found)
+	if (find_code(c, path, stem, other, &file))
 		KP_TRY(holds_kernel(c, child, file, kind, &found, why));
-	return found ? KPACK_SUCCESS : add_no_code(c, child, stem, gpu, mine, why);
+	if (!found)
+		add_no_code(c, child, stem, gpu, mine);
+	return KPACK_SUCCESS;
 }
 
 /* If the library does not state the kinds of its kernels, any code object is enough. */
-static kpack_error_t need_any(struct closure *c, size_t child, struct kp_span stem,
-			      const char *gpu, struct kpackx_error *why)
+static void need_any(struct closure *c, size_t child, struct kp_span stem,
+		     const char *gpu)
 {
 	const char *path = c->tree->items[child].path;
-	bool found;
 
-	KP_TRY(find_code(c, path, stem, ".co", &found, NULL, why));
-	if (!found)
-		KP_TRY(find_code(c, path, stem, ".hsaco", &found, NULL, why));
-	return found ? KPACK_SUCCESS : add_no_code(c, child, stem, gpu, ".co", why);
+	if (!find_code(c, path, stem, ".co", NULL) &&
+	    !find_code(c, path, stem, ".hsaco", NULL))
+		add_no_code(c, child, stem, gpu, ".co");
 }
 
 /* A fallback's library may be for any GPU; its code is always for one GPU. */
-static kpack_error_t need_fallback(struct closure *c, size_t child, struct kp_span stem,
-				   const char *gpu, struct kpackx_error *why)
+static void need_fallback(struct closure *c, size_t child, struct kp_span stem,
+			  const char *gpu)
 {
 	const char *path = c->tree->items[child].path;
-	char own[KP_TARGET_TEXT_MAX], *text = NULL;
-	bool found = false, named = tensile_gpu_of_name(stem, own);
-	kpack_error_t err = KPACK_SUCCESS;
+	char own[KP_TARGET_TEXT_MAX], *text;
+	bool named = tensile_gpu_of_name(stem, own);
 
-	if (named)
-		KP_TRY(find_code(c, path, stem, ".hsaco", &found, NULL, why));
-	if (found || !gpu[0])
-		return KPACK_SUCCESS;
-	if (asprintf(&text, "%.*s_%s", (int)stem.size, (const char *)stem.data, gpu) < 0)
-		return kp_fail_memory(why, stem.size, "a name");
-	err = find_code(c, path, kp_span_str(text), ".hsaco", &found, NULL, why);
-	if (!err && !found)
-		err = add_no_code(c, child, named ? stem : kp_span_str(text), gpu,
-				  ".hsaco", why);
+	if ((named && find_code(c, path, stem, ".hsaco", NULL)) || !gpu[0])
+		return;
+	text = xasprintf("%.*s_%s", (int)stem.size, (const char *)stem.data, gpu);
+	if (!find_code(c, path, kp_span_str(text), ".hsaco", NULL))
+		add_no_code(c, child, named ? stem : kp_span_str(text), gpu, ".hsaco");
 	free(text);
-	return err;
 }
 
 static kpack_error_t need_code(struct closure *c, size_t child, struct kp_span stem,
 			       const char *gpu, unsigned kinds, struct kpackx_error *why)
 {
-	if (name_has(stem, "fallback"))
-		return need_fallback(c, child, stem, gpu, why);
+	if (name_has(stem, "fallback")) {
+		need_fallback(c, child, stem, gpu);
+		return KPACK_SUCCESS;
+	}
 	if (!(kinds & (TENSILE_ASSEMBLY | TENSILE_SOURCE)))
-		return need_any(c, child, stem, gpu, why);
+		need_any(c, child, stem, gpu);
 	if (kinds & TENSILE_ASSEMBLY)
 		KP_TRY(need_kind(c, child, stem, gpu, TENSILE_ASSEMBLY, why));
 	if (kinds & TENSILE_SOURCE)
@@ -238,13 +223,11 @@ static void row_gpu(struct kp_span text, char out[KP_TARGET_TEXT_MAX])
 	out[strcspn(out, ":")] = '\0';
 }
 
-static kpack_error_t find_child(const struct closure *c, const char *path,
-				struct kp_span stem, bool *found, size_t *file,
-				struct kpackx_error *why)
+static bool find_child(const struct closure *c, const char *path, struct kp_span stem,
+		       size_t *file)
 {
-	KP_TRY(closure_find(c, path, stem, ".dat.zlib", found, file, why));
-	return *found ? KPACK_SUCCESS
-		      : closure_find(c, path, stem, ".dat", found, file, why);
+	return closure_find(c, path, stem, ".dat.zlib", file) ||
+	       closure_find(c, path, stem, ".dat", file);
 }
 
 static kpack_error_t need_code_of(struct closure *c, struct parent *p, size_t child,
@@ -253,11 +236,12 @@ static kpack_error_t need_code_of(struct closure *c, struct parent *p, size_t ch
 {
 	if (p->n_code > CODE_MAX)
 		return KPACK_SUCCESS;
-	if (p->n_code++ == CODE_MAX)
-		return closure_add(c, why, p->path,
-				   "leads to more than %d code objects; the rest is not "
-				   "checked",
-				   CODE_MAX);
+	if (p->n_code++ == CODE_MAX) {
+		closure_add(c, p->path,
+			    "leads to more than %d code objects; the rest is not checked",
+			    CODE_MAX);
+		return KPACK_SUCCESS;
+	}
 	return need_code(c, child, stem, gpu, kinds, why);
 }
 
@@ -267,12 +251,11 @@ static kpack_error_t check_placeholder(struct closure *c, struct parent *p,
 {
 	size_t child, first = placeholder->gpu, n = placeholder->n_gpus;
 	unsigned kinds = 0;
-	bool found;
 
-	KP_TRY(find_child(c, p->path, placeholder->value, &found, &child, why));
-	if (!found)
-		return closure_add_missing(c, p->file, p->path, placeholder->value,
-					   p->dat, why);
+	if (!find_child(c, p->path, placeholder->value, &child)) {
+		closure_add_missing(c, p->file, p->path, placeholder->value, p->dat);
+		return KPACK_SUCCESS;
+	}
 	KP_TRY(kinds_of(c, child, &kinds, why));
 	p->kinds |= kinds;
 	if (p->gpu[0])
@@ -308,14 +291,13 @@ static unsigned merged_kinds(const struct tensile_index *index, const char *gpu)
 	return kinds;
 }
 
-static kpack_error_t add_no_file(struct closure *c, const struct parent *p,
-				 const char *before, const char *gpu, const char *ending,
-				 struct kpackx_error *why)
+static void add_no_file(struct closure *c, const struct parent *p, const char *before,
+			const char *gpu, const char *ending)
 {
 	char name[KP_TARGET_TEXT_MAX + 32];
 
 	snprintf(name, sizeof(name), "%s%s", before, gpu);
-	return add_no_code(c, p->file, kp_span_str(name), gpu, ending, why);
+	add_no_code(c, p->file, kp_span_str(name), gpu, ending);
 }
 
 /*
@@ -323,8 +305,7 @@ static kpack_error_t add_no_file(struct closure *c, const struct parent *p,
  * each kernel is in its own.  If another GPU has the one file, this GPU must have it,
  * too.
  */
-static kpack_error_t check_merged(struct closure *c, const struct parent *p,
-				  const char *gpu, struct kpackx_error *why)
+static void check_merged(struct closure *c, const struct parent *p, const char *gpu)
 {
 	struct kp_span dir = path_directory(p->path);
 	unsigned here = tensile_places_get(&c->places, dir, gpu);
@@ -335,10 +316,9 @@ static kpack_error_t check_merged(struct closure *c, const struct parent *p,
 	if (kinds & TENSILE_ASSEMBLY)
 		complete = (here & PLACE_CO) && !(all & PLACE_MERGED & ~here);
 	if (!complete || ((kinds & TENSILE_UNSTATED) && !any))
-		KP_TRY(add_no_file(c, p, "TensileLibrary_", gpu, ".co", why));
+		add_no_file(c, p, "TensileLibrary_", gpu, ".co");
 	if ((kinds & TENSILE_SOURCE) && !(here & PLACE_HSACO))
-		KP_TRY(add_no_file(c, p, "Kernels.so-000-", gpu, ".hsaco", why));
-	return KPACK_SUCCESS;
+		add_no_file(c, p, "Kernels.so-000-", gpu, ".hsaco");
 }
 
 /* --- a library ----------------------------------------------------------------------- */
@@ -348,8 +328,7 @@ static kpack_error_t check_merged(struct closure *c, const struct parent *p,
  * kernel needs it, if rocBLAS has kernels from source, which are built together with it,
  * or if another GPU of the library has it.
  */
-static kpack_error_t check_helper(struct closure *c, const struct parent *p,
-				  const char *gpu, struct kpackx_error *why)
+static void check_helper(struct closure *c, const struct parent *p, const char *gpu)
 {
 	struct kp_span dir = path_directory(p->path);
 	unsigned here = tensile_places_get(&c->places, dir, gpu), needs = TENSILE_HELPER;
@@ -359,17 +338,15 @@ static kpack_error_t check_helper(struct closure *c, const struct parent *p,
 		needs |= TENSILE_SOURCE;
 	if (!(here & PLACE_HELPERS))
 		wanted |= ((p->kinds | all_kinds(&p->index)) & needs) != 0;
-	return !wanted || (here & PLACE_HELPER)
-		       ? KPACK_SUCCESS
-		       : add_no_file(c, p, "Kernels.so-000-", gpu, ".hsaco", why);
+	if (wanted && !(here & PLACE_HELPER))
+		add_no_file(c, p, "Kernels.so-000-", gpu, ".hsaco");
 }
 
-static kpack_error_t check_gpu(struct closure *c, const struct parent *p, const char *gpu,
-			       struct kpackx_error *why)
+static void check_gpu(struct closure *c, const struct parent *p, const char *gpu)
 {
 	if (p->index.n_placeholders == 0)
-		KP_TRY(check_merged(c, p, gpu, why));
-	return check_helper(c, p, gpu, why);
+		check_merged(c, p, gpu);
+	check_helper(c, p, gpu);
 }
 
 static bool is_generic(const char *gpu)
@@ -378,74 +355,69 @@ static bool is_generic(const char *gpu)
 }
 
 /* Check that some row is for the processor in the library's name. */
-static kpack_error_t check_rows(struct closure *c, const struct parent *p,
-				struct kpackx_error *why)
+static void check_rows(struct closure *c, const struct parent *p)
 {
 	char gpu[KP_TARGET_TEXT_MAX] = "";
 
 	for (size_t i = 0; i < p->index.n_gpus; i++) {
 		row_gpu(p->index.gpus[i], gpu);
 		if (strcmp(gpu, p->gpu) == 0 || is_generic(gpu) || is_generic(p->gpu))
-			return KPACK_SUCCESS;
+			return;
 	}
-	if (p->index.n_gpus == 0)
-		return KPACK_SUCCESS;
-	return closure_add(c, why, p->path,
-			   "library: no row is for %s, which the name says, but for %s",
-			   p->gpu, gpu);
+	if (p->index.n_gpus)
+		closure_add(c, p->path,
+			    "library: no row is for %s, which the name says, but for %s",
+			    p->gpu, gpu);
 }
 
 /* A library whose solutions name no GPU: code for some GPU must exist. */
-static kpack_error_t check_any_code(struct closure *c, const struct parent *p,
-				    struct kpackx_error *why)
+static void check_any_code(struct closure *c, const struct parent *p)
 {
 	unsigned here = tensile_places_get(&c->places, path_directory(p->path), "");
 
-	if (p->index.n_solutions == 0 || (here & (PLACE_CO | PLACE_HSACO)))
-		return KPACK_SUCCESS;
-	return closure_add(c, why, p->path,
-			   "needs code objects like TensileLibrary_<gpu>.co: "
-			   "none is beside it");
+	if (p->index.n_solutions && !(here & (PLACE_CO | PLACE_HSACO)))
+		closure_add(c, p->path,
+			    "needs code objects like TensileLibrary_<gpu>.co: "
+			    "none is beside it");
 }
 
 /* A library without a GPU in its name: check the GPUs that its rows or solutions name. */
-static kpack_error_t check_named(struct closure *c, const struct parent *p,
-				 struct kpackx_error *why)
+static void check_named(struct closure *c, const struct parent *p)
 {
 	char gpu[KP_TARGET_TEXT_MAX];
 	bool any = p->index.n_gpus > 0;
 
 	for (size_t i = 0; i < p->index.n_gpus; i++) {
 		row_gpu(p->index.gpus[i], gpu);
-		KP_TRY(check_gpu(c, p, gpu, why));
+		check_gpu(c, p, gpu);
 	}
 	for (size_t i = 0; i < p->index.n_kernels; i++) {
 		if (p->index.kernels[i].gpu.size == 0)
 			continue;
 		row_gpu(p->index.kernels[i].gpu, gpu);
-		KP_TRY(check_gpu(c, p, gpu, why));
+		check_gpu(c, p, gpu);
 		any = true;
 	}
-	return any ? KPACK_SUCCESS : check_any_code(c, p, why);
-}
-
-static kpack_error_t check_rest(struct closure *c, const struct parent *p,
-				struct kpackx_error *why)
-{
-	if (!p->gpu[0])
-		return check_named(c, p, why);
-	KP_TRY(check_rows(c, p, why));
-	return check_gpu(c, p, p->gpu, why);
+	if (!any)
+		check_any_code(c, p);
 }
 
 static kpack_error_t check_index(struct closure *c, struct parent *p,
 				 struct kpackx_error *why)
 {
-	if (!p->index.has_library)
-		return closure_add(c, why, p->path, "library: missing, or no map");
+	if (!p->index.has_library) {
+		closure_add(c, p->path, "library: missing, or no map");
+		return KPACK_SUCCESS;
+	}
 	for (size_t i = 0; i < p->index.n_placeholders; i++)
 		KP_TRY(check_placeholder(c, p, &p->index.placeholders[i], why));
-	return check_rest(c, p, why);
+	if (p->gpu[0]) {
+		check_rows(c, p);
+		check_gpu(c, p, p->gpu);
+	} else {
+		check_named(c, p);
+	}
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t closure_parent(struct closure *c, size_t file, struct kpackx_error *why)
@@ -469,16 +441,15 @@ kpack_error_t closure_parent(struct closure *c, size_t file, struct kpackx_error
 /* --- files that a library must lead to ----------------------------------------------- */
 
 /* Whether a library for all GPUs exists in the directory of PATH. */
-static kpack_error_t has_whole(const struct closure *c, const char *path, bool *has,
-			       struct kpackx_error *why)
+static bool has_whole(const struct closure *c, const char *path)
 {
 	static const char *const endings[] = {".dat", ".dat.zlib", ".yaml"};
 
-	*has = false;
-	for (size_t i = 0; i < COUNT(endings) && !*has; i++)
-		KP_TRY(closure_find(c, path, kp_span_str("TensileLibrary"), endings[i],
-				    has, NULL, why));
-	return KPACK_SUCCESS;
+	for (size_t i = 0; i < COUNT(endings); i++)
+		if (closure_find(c, path, kp_span_str("TensileLibrary"), endings[i],
+				 NULL))
+			return true;
+	return false;
 }
 
 /*
@@ -486,22 +457,16 @@ static kpack_error_t has_whole(const struct closure *c, const char *path, bool *
  * program if it finds no library.  For other libraries it is only certain that one is
  * missing if another GPU has one.
  */
-static kpack_error_t is_orphan(const struct closure *c, size_t file,
-			       char gpu[KP_TARGET_TEXT_MAX], bool *orphan,
-			       struct kpackx_error *why)
+static bool is_orphan(const struct closure *c, size_t file, char gpu[KP_TARGET_TEXT_MAX])
 {
 	const char *path = c->tree->items[file].path;
 	struct kp_span dir = path_directory(path);
-	bool rocblas = strcmp(c->found->objects[file]->library, "rocblas") == 0, whole;
+	bool rocblas = strcmp(c->found->objects[file]->library, "rocblas") == 0;
 
-	*orphan = false;
-	if (!tensile_gpu_of_name(path_last(kp_span_str(path)), gpu) ||
-	    (tensile_places_get(&c->places, dir, gpu) & PLACE_PARENT) ||
-	    !(rocblas || (tensile_places_all(&c->places, dir) & PLACE_PARENT)))
-		return KPACK_SUCCESS;
-	KP_TRY(has_whole(c, path, &whole, why));
-	*orphan = !whole;
-	return KPACK_SUCCESS;
+	return tensile_gpu_of_name(path_last(kp_span_str(path)), gpu) &&
+	       !(tensile_places_get(&c->places, dir, gpu) & PLACE_PARENT) &&
+	       (rocblas || (tensile_places_all(&c->places, dir) & PLACE_PARENT)) &&
+	       !has_whole(c, path);
 }
 
 kpack_error_t closure_child(struct closure *c, size_t file, struct kpackx_error *why)
@@ -509,53 +474,43 @@ kpack_error_t closure_child(struct closure *c, size_t file, struct kpackx_error 
 	const char *path = c->tree->items[file].path;
 	const char *ending = name_ends(kp_span_str(path), ".zlib") ? ".dat.zlib" : ".dat";
 	char gpu[KP_TARGET_TEXT_MAX], lazy[KP_TARGET_TEXT_MAX + 32], *missing;
-	bool orphan;
-	kpack_error_t err;
 
-	KP_TRY(is_orphan(c, file, gpu, &orphan, why));
-	if (!orphan)
+	(void)why;
+	if (!is_orphan(c, file, gpu))
 		return KPACK_SUCCESS;
 	snprintf(lazy, sizeof(lazy), "TensileLibrary_lazy_%s", gpu);
 	missing = closure_beside(path, kp_span_str(lazy), ending);
-	if (!missing)
-		return kp_fail_memory(why, strlen(path), "a path");
-	err = closure_add(c, why, missing,
-			  "is missing, but files that it must lead to exist");
+	closure_add(c, missing, "is missing, but files that it must lead to exist");
 	free(missing);
-	return err;
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t closure_merged(struct closure *c, size_t file, struct kpackx_error *why)
 {
 	char gpu[KP_TARGET_TEXT_MAX];
-	bool orphan;
 
-	KP_TRY(is_orphan(c, file, gpu, &orphan, why));
-	return orphan ? closure_add_missing(c, file, c->tree->items[file].path,
-					    kp_span_str("TensileLibrary"), ".dat", why)
-		      : KPACK_SUCCESS;
+	(void)why;
+	if (is_orphan(c, file, gpu))
+		closure_add_missing(c, file, c->tree->items[file].path,
+				    kp_span_str("TensileLibrary"), ".dat");
+	return KPACK_SUCCESS;
 }
 
 /* Require a child only if its GPU's library is here: the file may come from another
  * build, with more GPUs. */
-static kpack_error_t check_prefix(struct closure *c, size_t file, struct kp_span prefix,
-				  struct kpackx_error *why)
+static void check_prefix(struct closure *c, size_t file, struct kp_span prefix)
 {
 	const char *path = c->tree->items[file].path;
 	char gpu[KP_TARGET_TEXT_MAX];
-	bool found;
 
 	if (prefix.size > KP_NAME_MAX || !kp_span_starts(prefix, "TensileLibrary", 14) ||
 	    !tensile_gpu_of_name(prefix, gpu) ||
 	    !(tensile_places_get(&c->places, path_directory(path), gpu) & PLACE_PARENT))
-		return KPACK_SUCCESS;
-	KP_TRY(find_child(c, path, prefix, &found, NULL, why));
-	return found ? KPACK_SUCCESS
-		     : closure_add_missing(c, file, path, prefix,
-					   name_ends(kp_span_str(path), ".zlib")
-						   ? ".dat.zlib"
-						   : ".dat",
-					   why);
+		return;
+	if (!find_child(c, path, prefix, NULL))
+		closure_add_missing(c, file, path, prefix,
+				    name_ends(kp_span_str(path), ".zlib") ? ".dat.zlib"
+									  : ".dat");
 }
 
 kpack_error_t closure_mapping(struct closure *c, size_t file, struct kpackx_error *why)
@@ -570,7 +525,7 @@ kpack_error_t closure_mapping(struct closure *c, size_t file, struct kpackx_erro
 	if (err)
 		err = closure_add_error(c, file, err, &fault, why);
 	for (size_t i = 0; i < names.count && !err; i++)
-		err = check_prefix(c, file, names.items[i], why);
+		check_prefix(c, file, names.items[i]);
 	msgpack_names_fini(&names);
 	read_file_fini(&bytes);
 	return err;

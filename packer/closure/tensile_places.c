@@ -2,7 +2,7 @@
 #include "tensile_places.h"
 #include <stdlib.h>
 #include "packer/library/arch_name.h"
-#include "core/base/alloc.h"
+#include "packer/base/xalloc.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -125,13 +125,10 @@ static unsigned flags_of(struct kp_span name)
 	return flags;
 }
 
-static kpack_error_t add_place(struct tensile_places *p, const struct code_place *place,
-			       struct kpackx_error *why)
+static void add_place(struct tensile_places *p, const struct code_place *place)
 {
-	if (!kp_grow(&p->items, p->count, &p->cap, sizeof(*p->items)))
-		return kp_fail_memory(why, p->count * sizeof(*p->items), "directories");
+	xgrow(&p->items, p->count, &p->cap, sizeof(*p->items));
 	p->items[p->count++] = *place;
-	return KPACK_SUCCESS;
 }
 
 /* DIR, or if it is a GPU's directory, the directory above it. */
@@ -146,23 +143,22 @@ static struct kp_span root_of(struct kp_span dir)
 }
 
 /* Add a file for all of its directory, for its processor, and for the whole library. */
-static kpack_error_t add_file(struct tensile_places *p, const char *path,
-			      struct kpackx_error *why)
+static void add_file(struct tensile_places *p, const char *path)
 {
 	struct code_place place = {.dir = path_directory(path)};
 	struct kp_span name = path_last(kp_span_str(path));
 
 	place.flags = flags_of(name);
 	if (!place.flags)
-		return KPACK_SUCCESS;
-	KP_TRY(add_place(p, &place, why));
+		return;
+	add_place(p, &place);
 	if (tensile_is_parent(name, place.gpu) ? place.gpu[0] != '\0'
 					       : tensile_gpu_of_name(name, place.gpu))
-		KP_TRY(add_place(p, &place, why));
+		add_place(p, &place);
 	place.whole = true;
 	place.gpu[0] = '\0';
 	place.dir = root_of(place.dir);
-	return add_place(p, &place, why);
+	add_place(p, &place);
 }
 
 static int by_place(const void *a, const void *b)
@@ -175,17 +171,16 @@ static int by_place(const void *a, const void *b)
 	return c ? c : strcmp(x->gpu, y->gpu);
 }
 
-kpack_error_t tensile_places_read(const struct library_found *found,
-				  struct tensile_places *out, struct kpackx_error *why)
+void tensile_places_read(const struct library_found *found, struct tensile_places *out)
 {
 	size_t n = 0;
 
 	*out = (struct tensile_places){0};
 	for (size_t i = 0; i < found->tree->count; i++)
 		if (tensile_is_library(found->objects[i]))
-			KP_TRY(add_file(out, found->tree->items[i].path, why));
+			add_file(out, found->tree->items[i].path);
 	if (out->count == 0)
-		return KPACK_SUCCESS;
+		return;
 	qsort(out->items, out->count, sizeof(*out->items), by_place);
 	for (size_t i = 1; i < out->count; i++) {
 		if (by_place(&out->items[n], &out->items[i]) == 0)
@@ -194,7 +189,6 @@ kpack_error_t tensile_places_read(const struct library_found *found,
 			out->items[++n] = out->items[i];
 	}
 	out->count = n + 1;
-	return KPACK_SUCCESS;
 }
 
 void tensile_places_fini(struct tensile_places *places)

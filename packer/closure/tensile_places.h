@@ -28,9 +28,7 @@ struct tensile_places {
 	size_t count, cap;
 };
 
-/* The caller must finish OUT in any case.  OUT_OF_MEMORY. */
-kpack_error_t tensile_places_read(const struct library_found *found,
-				  struct tensile_places *out, struct kpackx_error *why);
+void tensile_places_read(const struct library_found *found, struct tensile_places *out);
 void tensile_places_fini(struct tensile_places *places);
 
 /* Flags of GPU ("": any) in DIR; 0 if it has nothing there. */

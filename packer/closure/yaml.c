@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include "internal.h"
 #include "packer/files/read_file.h"
-#include "core/base/alloc.h"
-#include "core/base/text.h"
+#include "packer/base/xalloc.h"
 #include "yaml_names.h"
 
 /* Resolve "a/./b/../c" and the like, in place; false: the path leaves the root. */
@@ -40,20 +39,17 @@ static bool normalise_path(char *path)
 }
 
 /* Whether NAME exists in DIR/SUB, or in DIR if SUB is "". */
-static kpack_error_t find_in(const struct closure *c, struct kp_span dir,
-			     struct kp_span sub, const char *name, bool *found,
-			     struct kpackx_error *why)
+static bool find_in(const struct closure *c, struct kp_span dir, struct kp_span sub,
+		    const char *name)
 {
-	char *path;
+	char *path = xasprintf("%.*s/%.*s/%s", (int)dir.size, (const char *)dir.data,
+			       (int)sub.size, (const char *)sub.data, name);
 	size_t file;
-
-	if (asprintf(&path, "%.*s/%.*s/%s", (int)dir.size, (const char *)dir.data,
-		     (int)sub.size, (const char *)sub.data, name) < 0)
-		return kp_fail_memory(why, strlen(name), "a path");
-	*found =
+	bool found =
 		normalise_path(path) && file_tree_find(c->tree, kp_span_str(path), &file);
+
 	free(path);
-	return KPACK_SUCCESS;
+	return found;
 }
 
 /* The GPUs' directories in the YAML file's directory. */
@@ -62,13 +58,13 @@ struct gpu_dirs {
 	size_t count, cap;
 };
 
-static kpack_error_t list_gpu_dirs(const struct closure *c, struct kp_span dir,
-				   struct gpu_dirs *out, struct kpackx_error *why)
+static void list_gpu_dirs(const struct closure *c, struct kp_span dir,
+			  struct gpu_dirs *out)
 {
 	size_t skip = dir.size ? dir.size + 1 : 0, i;
 
 	if (!file_tree_has_dir(c->tree, dir, &i))
-		return KPACK_SUCCESS;
+		return;
 	for (; i < c->tree->count; i++) {
 		const char *path = c->tree->items[i].path, *sub = path + skip;
 		struct kp_span name;
@@ -80,11 +76,9 @@ static kpack_error_t list_gpu_dirs(const struct closure *c, struct kp_span dir,
 		if (!sub[name.size] || !kp_span_starts(name, "gfx", 3) ||
 		    (out->count && kp_span_eq(out->items[out->count - 1], name)))
 			continue;
-		if (!kp_grow(&out->items, out->count, &out->cap, sizeof(name)))
-			return kp_fail_memory(why, out->count, "directories");
+		xgrow(&out->items, out->count, &out->cap, sizeof(name));
 		out->items[out->count++] = name;
 	}
-	return KPACK_SUCCESS;
 }
 
 /* A YAML file that is being checked. */
@@ -97,25 +91,18 @@ struct yaml_check {
 };
 
 /* Add the fault that NAME is missing in the directory of GPU; "": in all directories. */
-static kpack_error_t add_missing(const struct yaml_check *y, struct kp_span gpu,
-				 const char *name, struct kpackx_error *why)
+static void add_missing(const struct yaml_check *y, struct kp_span gpu, const char *name)
 {
 	const char *path = y->c->tree->items[y->file].path;
 	char *where = closure_beside(path, gpu, gpu.size ? "/" : "");
-	char *shown_where = where ? kp_text_escape_new(kp_span_str(where)) : NULL;
-	char *shown = kp_text_escape_new(kp_span_str(name));
-	kpack_error_t err;
+	char *shown_where = closure_escape(kp_span_str(where));
+	char *shown = closure_escape(kp_span_str(name));
 
-	if (!shown_where || !shown)
-		err = kp_fail_memory(why, strlen(name), "a path");
-	else
-		err = closure_add(y->c, why, path, "needs %s%s, which is missing%s",
-				  shown_where, shown,
-				  gpu.size ? "" : ", there and in directories of GPUs");
+	closure_add(y->c, path, "needs %s%s, which is missing%s", shown_where, shown,
+		    gpu.size ? "" : ", there and in directories of GPUs");
 	free(where);
 	free(shown_where);
 	free(shown);
-	return err;
 }
 
 static bool mentions_gpu(const struct yaml_names *names, struct kp_span gpu)
@@ -126,53 +113,46 @@ static bool mentions_gpu(const struct yaml_names *names, struct kp_span gpu)
 	return false;
 }
 
-/* Check each directory of a GPU that the file mentions; *ANY: such a directory exists. */
-static kpack_error_t check_mentioned(const struct yaml_check *y, const char *name,
-				     bool *any, struct kpackx_error *why)
+/* Check each directory of a GPU that the file mentions; false: there is none. */
+static bool check_mentioned(const struct yaml_check *y, const char *name)
 {
-	*any = false;
-	for (size_t i = 0; i < y->dirs.count; i++) {
-		bool found;
+	bool any = false;
 
+	for (size_t i = 0; i < y->dirs.count; i++) {
 		if (!mentions_gpu(&y->names, y->dirs.items[i]))
 			continue;
-		*any = true;
-		KP_TRY(find_in(y->c, y->dir, y->dirs.items[i], name, &found, why));
-		if (!found)
-			KP_TRY(add_missing(y, y->dirs.items[i], name, why));
+		any = true;
+		if (!find_in(y->c, y->dir, y->dirs.items[i], name))
+			add_missing(y, y->dirs.items[i], name);
 	}
-	return KPACK_SUCCESS;
+	return any;
 }
 
-static kpack_error_t check_any(const struct yaml_check *y, const char *name,
-			       struct kpackx_error *why)
+static void check_any(const struct yaml_check *y, const char *name)
 {
-	bool found = false;
-
-	for (size_t i = 0; i < y->dirs.count && !found; i++)
-		KP_TRY(find_in(y->c, y->dir, y->dirs.items[i], name, &found, why));
-	return found ? KPACK_SUCCESS : add_missing(y, (struct kp_span){0}, name, why);
+	for (size_t i = 0; i < y->dirs.count; i++)
+		if (find_in(y->c, y->dir, y->dirs.items[i], name))
+			return;
+	add_missing(y, (struct kp_span){0}, name);
 }
 
 /* An absolute path is that of the machine that built it: only its last part is used. */
-static kpack_error_t check_name(const struct yaml_check *y, const struct yaml_name *name,
-				struct kpackx_error *why)
+static void check_name(const struct yaml_check *y, const struct yaml_name *name)
 {
 	const char *text = name->text;
-	bool done;
 
 	if (text[0] == '/')
 		text = strrchr(text, '/') + 1;
-	KP_TRY(find_in(y->c, y->dir, (struct kp_span){0}, text, &done, why));
-	if (!done && name->gpu) {
+	if (find_in(y->c, y->dir, (struct kp_span){0}, text))
+		return;
+	if (name->gpu) {
 		struct kp_span gpu = kp_span_str(name->gpu);
 
-		KP_TRY(find_in(y->c, y->dir, gpu, text, &done, why));
-		return done ? KPACK_SUCCESS : add_missing(y, gpu, text, why);
+		if (!find_in(y->c, y->dir, gpu, text))
+			add_missing(y, gpu, text);
+	} else if (strchr(text, '/') || !check_mentioned(y, text)) {
+		check_any(y, text);
 	}
-	if (!done && !strchr(text, '/'))
-		KP_TRY(check_mentioned(y, text, &done, why));
-	return done ? KPACK_SUCCESS : check_any(y, text, why);
 }
 
 kpack_error_t closure_yaml(struct closure *c, size_t file, struct kpackx_error *why)
@@ -185,10 +165,12 @@ kpack_error_t closure_yaml(struct closure *c, size_t file, struct kpackx_error *
 
 	if (!err)
 		err = yaml_names_read(read_file_span(&bytes), &y.names, &fault);
-	err = err ? closure_add_error(c, file, err, &fault, why)
-		  : list_gpu_dirs(c, y.dir, &y.dirs, why);
+	if (err)
+		err = closure_add_error(c, file, err, &fault, why);
+	else
+		list_gpu_dirs(c, y.dir, &y.dirs);
 	for (size_t i = 0; i < y.names.count && !err; i++)
-		err = check_name(&y, &y.names.items[i], why);
+		check_name(&y, &y.names.items[i]);
 	free(y.dirs.items);
 	yaml_names_fini(&y.names);
 	read_file_fini(&bytes);

@@ -2,7 +2,7 @@
 #include "yaml_names.h"
 #include <stdlib.h>
 #include "core/base/bounds.h"
-#include "core/base/alloc.h"
+#include "packer/base/xalloc.h"
 
 #include <yaml.h>
 
@@ -81,11 +81,6 @@ static bool is_gpu_key(const char *key)
 	return false;
 }
 
-static kpack_error_t no_memory(struct kpackx_error *why)
-{
-	return kp_fail_memory(why, KP_NAME_MAX, "a name");
-}
-
 /* The nearest key above that is a GPU. */
 static const char *gpu_above(const struct reader *r)
 {
@@ -95,64 +90,48 @@ static const char *gpu_above(const struct reader *r)
 	return NULL;
 }
 
-static kpack_error_t add_name(struct reader *r, struct kp_span text, const char *ending,
-			      struct kpackx_error *why)
+static void add_name(struct reader *r, struct kp_span text, const char *ending)
 {
 	struct yaml_names *x = r->out;
 	const char *gpu = gpu_above(r);
-	struct yaml_name name = {0};
 
-	if (!kp_grow(&x->items, x->count, &x->cap, sizeof(*x->items)))
-		return no_memory(why);
-	name.text = malloc(text.size + strlen(ending) + 1);
-	name.gpu = gpu ? strdup(gpu) : NULL;
-	if (!name.text || (gpu && !name.gpu)) {
-		free(name.text);
-		free(name.gpu);
-		return no_memory(why);
-	}
-	memcpy(name.text, text.data, text.size);
-	strcpy(name.text + text.size, ending);
-	x->items[x->count++] = name;
-	return KPACK_SUCCESS;
+	xgrow(&x->items, x->count, &x->cap, sizeof(*x->items));
+	x->items[x->count++] = (struct yaml_name){
+		.text = xasprintf("%.*s%s", (int)text.size, (const char *)text.data,
+				  ending),
+		.gpu = gpu ? xstrdup(gpu) : NULL,
+	};
 }
 
-static kpack_error_t keep_text(char **slot, const char *text, struct kpackx_error *why)
+static void keep_text(char **slot, const char *text)
 {
 	free(*slot);
-	*slot = strdup(text);
-	return *slot ? KPACK_SUCCESS : no_memory(why);
+	*slot = xstrdup(text);
 }
 
 /* Remember a value of a map; TEXT has no NUL in it. */
-static kpack_error_t note_value(struct level *l, const char *text,
-				struct kpackx_error *why)
+static void note_value(struct level *l, const char *text)
 {
 	if (is_gpu_key(l->key) && is_gpu(text))
-		KP_TRY(keep_text(&l->gpu, text, why));
+		keep_text(&l->gpu, text);
 	if (l->key && strcmp(l->key, "type") == 0)
 		l->placeholder = strcmp(text, "Placeholder") == 0;
 	if (l->key && strcmp(l->key, "value") == 0 && strlen(text) <= KP_NAME_MAX)
-		KP_TRY(keep_text(&l->value, text, why));
-	return KPACK_SUCCESS;
+		keep_text(&l->value, text);
 }
 
-static kpack_error_t note_gpu(struct yaml_names *x, const char *text,
-			      struct kpackx_error *why)
+static void note_gpu(struct yaml_names *x, const char *text)
 {
 	if (!is_gpu(text) || x->n_gpus == GPUS_MAX)
-		return KPACK_SUCCESS;
+		return;
 	for (size_t i = 0; i < x->n_gpus; i++)
 		if (strcmp(x->gpus[i], text) == 0)
-			return KPACK_SUCCESS;
-	if (!kp_grow(&x->gpus, x->n_gpus, &x->gpus_cap, sizeof(*x->gpus)))
-		return no_memory(why);
-	x->gpus[x->n_gpus] = strdup(text);
-	return x->gpus[x->n_gpus++] ? KPACK_SUCCESS : no_memory(why);
+			return;
+	xgrow(&x->gpus, x->n_gpus, &x->gpus_cap, sizeof(*x->gpus));
+	x->gpus[x->n_gpus++] = xstrdup(text);
 }
 
-static kpack_error_t read_scalar(struct reader *r, const char *text, size_t size,
-				 struct kpackx_error *why)
+static void read_scalar(struct reader *r, const char *text, size_t size)
 {
 	struct level *l = r->depth ? &r->levels[r->depth - 1] : NULL;
 	struct kp_span s = {(const uint8_t *)text, size};
@@ -163,13 +142,14 @@ static kpack_error_t read_scalar(struct reader *r, const char *text, size_t size
 		l->key = NULL;
 	}
 	if (is_file_name(s))
-		KP_TRY(add_name(r, s, "", why));
+		add_name(r, s, "");
 	if (memchr(text, 0, size))
-		return KPACK_SUCCESS;
-	KP_TRY(note_gpu(r->out, text, why));
-	if (!l || !l->map)
-		return KPACK_SUCCESS;
-	return is_key ? keep_text(&l->key, text, why) : note_value(l, text, why);
+		return;
+	note_gpu(r->out, text);
+	if (is_key)
+		keep_text(&l->key, text);
+	else if (l && l->map)
+		note_value(l, text);
 }
 
 /* A node of the open collection is complete: in a map, a value follows a key. */
@@ -199,46 +179,39 @@ static void free_level(struct level *l)
 }
 
 /* Give the GPU of an "arch" to all names in the same map. */
-static kpack_error_t give_gpu(struct reader *r, const struct level *l,
-			      struct kpackx_error *why)
+static void give_gpu(struct reader *r, const struct level *l)
 {
 	for (size_t i = l->names; l->gpu && i < r->out->count; i++)
 		if (!r->out->items[i].gpu)
-			KP_TRY(keep_text(&r->out->items[i].gpu, l->gpu, why));
-	return KPACK_SUCCESS;
+			keep_text(&r->out->items[i].gpu, l->gpu);
 }
 
-static kpack_error_t close_level(struct reader *r, struct kpackx_error *why)
+static void close_level(struct reader *r)
 {
 	struct level l = r->levels[--r->depth];
-	kpack_error_t err = KPACK_SUCCESS;
 
 	if (l.placeholder && l.value)
-		err = add_name(r, kp_span_str(l.value), ".yaml", why);
-	if (!err)
-		err = give_gpu(r, &l, why);
+		add_name(r, kp_span_str(l.value), ".yaml");
+	give_gpu(r, &l);
 	free_level(&l);
 	next_place(r);
-	return err;
 }
 
 static kpack_error_t read_event(struct reader *r, const yaml_event_t *e,
 				struct kpackx_error *why)
 {
-	kpack_error_t err = KPACK_SUCCESS;
-
 	switch (e->type) {
 	case YAML_MAPPING_START_EVENT:
 	case YAML_SEQUENCE_START_EVENT:
 		return open_level(r, e->type == YAML_MAPPING_START_EVENT, why);
 	case YAML_MAPPING_END_EVENT:
 	case YAML_SEQUENCE_END_EVENT:
-		return close_level(r, why);
+		close_level(r);
+		return KPACK_SUCCESS;
 	case YAML_SCALAR_EVENT:
-		err = read_scalar(r, (const char *)e->data.scalar.value,
-				  e->data.scalar.length, why);
+		read_scalar(r, (const char *)e->data.scalar.value, e->data.scalar.length);
 		next_place(r);
-		return err;
+		return KPACK_SUCCESS;
 	case YAML_ALIAS_EVENT:
 		if (++r->aliases > ALIASES_MAX)
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
@@ -253,7 +226,7 @@ static kpack_error_t read_event(struct reader *r, const yaml_event_t *e,
 static kpack_error_t fail_yaml(const yaml_parser_t *p, struct kpackx_error *why)
 {
 	if (p->error == YAML_MEMORY_ERROR)
-		return no_memory(why);
+		return kp_fail_memory(why, 0, "YAML");
 	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "line %zu: %s",
 		       p->problem_mark.line + 1, p->problem ? p->problem : "no YAML");
 }
@@ -288,11 +261,9 @@ kpack_error_t yaml_names_read(struct kp_span bytes, struct yaml_names *out,
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "%zu bytes: at most %d bytes of YAML are read", bytes.size,
 			       BYTES_MAX);
-	r = calloc(1, sizeof(*r));
-	if (!r || !yaml_parser_initialize(&r->parser)) {
-		free(r);
-		return no_memory(why);
-	}
+	r = xcalloc(1, sizeof(*r));
+	if (!yaml_parser_initialize(&r->parser))
+		xalloc_fail(0);
 	r->out = out;
 	yaml_parser_set_input_string(&r->parser, bytes.data, bytes.size);
 	err = read_events(r, why);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "arch_name.h"
+#include "packer/base/xalloc.h"
 #include "core/format/format.h"
 #include "core/target/target.h"
 
@@ -101,7 +102,6 @@ static int by_text(const void *a, const void *b)
 static kpack_error_t add_arch(struct content *c, const char *arch,
 			      struct kpackx_error *why)
 {
-	char(*bigger)[KP_TARGET_TEXT_MAX];
 	struct kp_target target;
 
 	if (strncmp(arch, "gfx", 3) != 0 ||
@@ -113,11 +113,8 @@ static kpack_error_t add_arch(struct content *c, const char *arch,
 	if (c->n_arches == TARGETS_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "entries for more than %d GPUs", TARGETS_MAX);
-	bigger = realloc(c->arches, (c->n_arches + 1) * sizeof(*bigger));
-	if (!bigger)
-		return kp_fail_memory(why, sizeof(*bigger), "an architecture");
-	c->arches = bigger;
-	memcpy(bigger[c->n_arches++], arch, strlen(arch) + 1);
+	c->arches = xrealloc(c->arches, (c->n_arches + 1) * sizeof(*c->arches));
+	memcpy(c->arches[c->n_arches++], arch, strlen(arch) + 1);
 	return KPACK_SUCCESS;
 }
 
@@ -180,9 +177,8 @@ void content_fini(struct content *c)
 
 /* --- the decision -------------------------------------------------------------------------- */
 
-kpack_error_t arch_named(const char *path, const char *directory,
-			 char named[KP_TARGET_TEXT_MAX], struct library_object *out,
-			 struct kpackx_error *why)
+void arch_named(const char *path, const char *directory, char named[KP_TARGET_TEXT_MAX],
+		struct library_object *out)
 {
 	char own[KP_TARGET_TEXT_MAX];
 	const char *chosen = directory;
@@ -193,24 +189,19 @@ kpack_error_t arch_named(const char *path, const char *directory,
 		else if (arch_agrees(directory, own))
 			chosen = arch_more_exact(directory, own);
 		else
-			KP_TRY(library_warn(out, why,
-					    "named for %s in the directory of %s: "
-					    "packed as %s",
-					    own, directory, directory));
+			library_warn(out,
+				     "named for %s in the directory of %s: packed as %s",
+				     own, directory, directory);
 	}
 	snprintf(named, KP_TARGET_TEXT_MAX, "%s", chosen);
-	return KPACK_SUCCESS;
 }
 
-static kpack_error_t decide_one(const char *named, const char *stated,
-				struct library_object *out, struct kpackx_error *why)
+static void decide_one(const char *named, const char *stated, struct library_object *out)
 {
-	KP_TRY(library_add_arch(out, stated, why));
-	if (!*named || arch_agrees(named, stated))
-		return KPACK_SUCCESS;
-	return library_warn(out, why,
-			    "named for %s, but its code is for %s: packed as %s", named,
-			    stated, stated);
+	library_add_arch(out, stated);
+	if (*named && !arch_agrees(named, stated))
+		library_warn(out, "named for %s, but its code is for %s: packed as %s",
+			     named, stated, stated);
 }
 
 static size_t count_agreeing(const struct content *c, const char *named)
@@ -222,45 +213,42 @@ static size_t count_agreeing(const struct content *c, const char *named)
 	return n;
 }
 
-static kpack_error_t decide_bundle(const char *named, const struct content *c,
-				   struct library_object *out, struct kpackx_error *why)
+static void decide_bundle(const char *named, const struct content *c,
+			  struct library_object *out)
 {
 	size_t agreeing = *named ? count_agreeing(c, named) : 0;
 	const char *arch = agreeing ? named : KP_ARCH_GENERIC;
 
-	KP_TRY(library_add_arch(out, arch, why));
-	if (!*named || agreeing == c->n_arches)
-		return KPACK_SUCCESS;
-	return library_warn(
-		out, why,
-		"named for %s, but its code is for %s and %zu more: packed as %s", named,
-		c->arches[0], c->n_arches - 1, arch);
+	library_add_arch(out, arch);
+	if (*named && agreeing != c->n_arches)
+		library_warn(out,
+			     "named for %s, but its code is for %s and %zu more: "
+			     "packed as %s",
+			     named, c->arches[0], c->n_arches - 1, arch);
 }
 
-static kpack_error_t decide_by_name(const char *named, const struct content *c,
-				    struct library_object *out, struct kpackx_error *why)
+static void decide_by_name(const char *named, const struct content *c,
+			   struct library_object *out)
 {
-	KP_TRY(library_add_arch(out, *named ? named : KP_ARCH_GENERIC, why));
-	if (!c->damaged)
-		return KPACK_SUCCESS;
-	return library_warn(out, why, "damaged, packed as it is: %s", c->fault.text);
+	library_add_arch(out, *named ? named : KP_ARCH_GENERIC);
+	if (c->damaged)
+		library_warn(out, "damaged, packed as it is: %s", c->fault.text);
 }
 
 kpack_error_t arch_decide(const struct library_question *q, const char *named,
 			  struct library_object *out, struct kpackx_error *why)
 {
 	struct content c;
-	kpack_error_t err;
 
 	KP_TRY(content_look(q, &c, why));
 	if (*c.container)
 		facts_string(&out->facts, "container", c.container);
 	if (c.n_arches == 0)
-		err = decide_by_name(named, &c, out, why);
+		decide_by_name(named, &c, out);
 	else if (c.n_arches == 1)
-		err = decide_one(named, c.arches[0], out, why);
+		decide_one(named, c.arches[0], out);
 	else
-		err = decide_bundle(named, &c, out, why);
+		decide_bundle(named, &c, out);
 	content_fini(&c);
-	return err;
+	return KPACK_SUCCESS;
 }

@@ -64,18 +64,18 @@ const char *content_container(const struct library_question *q);
 /*
  * Combine DIRECTORY, a canonical ID ("": none), with the file name at the end of PATH,
  * and write the result to NAMED ("": neither names a target).  If they contradict each
- * other, the directory wins and OUT gets a warning.  OUT_OF_MEMORY.
+ * other, the directory wins and OUT gets a warning.
  */
-kpack_error_t arch_named(const char *path, const char *directory,
-			 char named[KP_TARGET_TEXT_MAX], struct library_object *out,
-			 struct kpackx_error *why);
+void arch_named(const char *path, const char *directory, char named[KP_TARGET_TEXT_MAX],
+		struct library_object *out);
 
 /*
  * Decide which GPUs the file is for, and store that in OUT.  NAMED is the canonical ID
  * from the directory or the name ("": none).  The targets that code objects state are
  * authoritative; OUT gets a warning if they contradict the name or are damaged.  A bundle
  * for several GPUs is for the named one, or neutral if none of its GPUs is named.
- * Without any evidence the file is neutral.  Adds the fact "container".
+ * Without any evidence the file is neutral.  Adds the fact "container".  The errors of
+ * content_look.
  */
 kpack_error_t arch_decide(const struct library_question *q, const char *named,
 			  struct library_object *out, struct kpackx_error *why);

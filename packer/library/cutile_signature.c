@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "packer/base/xalloc.h"
 #include "core/cutile/cutile.h"
 #include "core/base/json.h"
 #include "core/base/bounds.h"
@@ -30,10 +31,9 @@ static void put_text(struct facts *f, const char *name, struct kpackx_string s)
 	char *shown =
 		kp_text_escape_new((struct kp_span){(const uint8_t *)s.data, s.size});
 
-	if (shown)
-		facts_string(f, name, shown);
-	else
-		f->no_memory = true;
+	if (!shown)
+		xalloc_fail(0);
+	facts_string(f, name, shown);
 	free(shown);
 }
 
@@ -44,13 +44,11 @@ static void put_dtype(struct facts *f, const char *name, kpackx_dtype_t dtype)
 
 static void put_groups(struct facts *f, const struct kpackx_constraint *c)
 {
-	uint64_t *ids = calloc(c->n_alias_groups + 1, sizeof(*ids));
+	uint64_t *ids = xcalloc(c->n_alias_groups, sizeof(*ids));
 
-	if (!ids)
-		f->no_memory = true;
-	for (size_t i = 0; ids && i < c->n_alias_groups; i++)
+	for (size_t i = 0; i < c->n_alias_groups; i++)
 		ids[i] = c->alias_groups[i];
-	if (ids && c->n_alias_groups)
+	if (c->n_alias_groups)
 		facts_numbers(f, "alias_groups", ids, c->n_alias_groups);
 	free(ids);
 }
@@ -73,12 +71,8 @@ static void put_axis(struct facts *f, const struct kpackx_axis *a)
 static void put_maps(struct facts *f, const char *name, const void *items, size_t n,
 		     size_t size, void (*fill)(struct facts *map, const void *item))
 {
-	struct facts *maps = calloc(n + 1, sizeof(*maps));
+	struct facts *maps = xcalloc(n, sizeof(*maps));
 
-	if (!maps) {
-		f->no_memory = true;
-		return;
-	}
 	for (size_t i = 0; i < n; i++)
 		fill(&maps[i], (const char *)items + i * size);
 	facts_maps(f, name, maps, n);
@@ -266,9 +260,9 @@ static void put_signature(struct facts *f, const struct kpackx_signature *s)
 	snprintf(convention, sizeof(convention), "cutile_python_v%u", s->convention);
 	put_text(f, "function", s->function);
 	facts_string(f, "convention", convention);
-	f->no_memory |= kp_cutile_python(s, NULL, &python, NULL) != KPACK_SUCCESS;
-	if (python)
-		facts_string(f, "python", python);
+	if (kp_cutile_python(s, NULL, &python, NULL))
+		xalloc_fail(0);
+	facts_string(f, "python", python);
 	free(python);
 	put_maps(f, "parameters", s->parameters, s->n_parameters,
 		 sizeof(s->parameters[0]), fill_constraint);
@@ -289,8 +283,7 @@ static struct facts describe_kernel(const char *kernel)
 		put_signature(&f, s);
 		break;
 	case KPACK_ERROR_OUT_OF_MEMORY:
-		f.no_memory = true;
-		break;
+		xalloc_fail(0);
 	default:
 		facts_string(&f, "error", why.text);
 	}
@@ -313,7 +306,7 @@ static void add_kernel(struct list *list, const char *kernel)
 	if (!signature_named(kernel))
 		return;
 	*map = describe_kernel(kernel);
-	if (!map->no_memory && list->size + map->size > FACTS_MAX) {
+	if (list->size + map->size > FACTS_MAX) {
 		facts_fini(map);
 		list->left_out++;
 		return;
@@ -324,12 +317,8 @@ static void add_kernel(struct list *list, const char *kernel)
 
 void signature_facts(struct facts *f, const struct kp_object *object)
 {
-	struct list list = {.maps = calloc(object->n_kernels + 1, sizeof(*list.maps))};
+	struct list list = {.maps = xcalloc(object->n_kernels, sizeof(*list.maps))};
 
-	if (!list.maps) {
-		f->no_memory = true;
-		return;
-	}
 	for (size_t i = 0; i < object->n_kernels; i++)
 		add_kernel(&list, object->kernels[i].name);
 	if (list.count)
@@ -357,8 +346,8 @@ static void print_valid(const struct kpackx_signature *s, const char *margin)
 {
 	char *python = NULL;
 
-	if (kp_cutile_python(s, margin, &python, NULL) != KPACK_SUCCESS)
-		return;
+	if (kp_cutile_python(s, margin, &python, NULL))
+		xalloc_fail(0);
 	printf("%s%s\n", margin, python); /* core has escaped strings in it */
 	free(python);
 	printf("%slaunch arguments:%s\n", margin, s->n_arguments ? "" : " none");
@@ -402,10 +391,6 @@ static json_t *facts_to_json(const struct facts *f, const char *kernel, size_t *
 	json_t *out = NULL;
 
 	facts_map(&outer, "signature", f);
-	if (outer.no_memory) {
-		facts_fini(&outer);
-		return NULL;
-	}
 	cursor = kp_mp_over((struct kp_span){outer.pairs, outer.size});
 	kp_mp_skip(&cursor); /* the name of the pair */
 	kp_json_init(&text, *left);

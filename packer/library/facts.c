@@ -2,22 +2,15 @@
 #include "facts.h"
 #include <msgpack.h>
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 
 static int append_bytes(void *data, const char *bytes, size_t size)
 {
 	struct facts *f = data;
 
-	if (f->no_memory)
-		return -1;
 	if (f->cap - f->size < size) {
-		size_t cap = 2 * f->cap + size + 64;
-		uint8_t *bigger = realloc(f->pairs, cap);
-
-		f->no_memory = !bigger;
-		if (!bigger)
-			return -1;
-		f->pairs = bigger;
-		f->cap = cap;
+		f->cap = 2 * f->cap + size + 64;
+		f->pairs = xrealloc(f->pairs, f->cap);
 	}
 	memcpy(f->pairs + f->size, bytes, size);
 	f->size += size;
@@ -115,7 +108,6 @@ static void pack_map(msgpack_packer *pk, struct facts *f, const struct facts *ma
 	msgpack_pack_map(pk, map->count);
 	if (map->size)
 		append_bytes(f, (const char *)map->pairs, map->size);
-	f->no_memory |= map->no_memory;
 }
 
 void facts_map(struct facts *f, const char *name, const struct facts *map)
@@ -139,7 +131,6 @@ void facts_join(struct facts *f, const struct facts *other)
 	if (other->size)
 		append_bytes(f, (const char *)other->pairs, other->size);
 	f->count += other->count;
-	f->no_memory |= other->no_memory;
 }
 
 /* The functions above wrote the pairs, so they are well-formed. */
@@ -166,7 +157,7 @@ bool facts_has(const struct facts *f, const char *name)
 
 struct facts facts_copy(const struct facts *f)
 {
-	struct facts copy = {.count = f->count, .no_memory = f->no_memory};
+	struct facts copy = {.count = f->count};
 
 	if (f->size)
 		append_bytes(&copy, (const char *)f->pairs, f->size);

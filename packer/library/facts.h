@@ -15,7 +15,7 @@ struct facts {
 	uint8_t *pairs; /* name, value, name, value ... */
 	size_t size, cap;
 	size_t count;   /* pairs */
-	bool no_memory; /* a pair was left out: the user of the facts must fail */
+	bool no_memory; /* never set */
 };
 
 /* Add a pair.  The caller adds each name once, and adds no pair that has no value. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "key_owners.h"
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 
 /* A key, and the file that has it. */
 struct claim {
@@ -62,52 +63,42 @@ static void drop_key(struct library_object *o, const char *key)
 }
 
 /* LOSER loses its key if one of the N claims before it has it for a common GPU. */
-static kpack_error_t settle_one(struct library_found *found, const struct claim *group,
-				size_t n, struct claim *loser, struct kpackx_error *why)
+static void settle_one(struct library_found *found, const struct claim *group, size_t n,
+		       struct claim *loser)
 {
 	struct library_object *o = found->objects[loser->file];
-	kpack_error_t err = KPACK_SUCCESS;
 
 	for (size_t i = 0; i < n && !loser->lost; i++) {
 		if (group[i].lost || !share_arch(found->objects[group[i].file], o))
 			continue;
 		loser->lost = true;
 		if (!o->warning)
-			err = library_warn(o, why, "the key %s is that of %s", loser->key,
-					   found->tree->items[group[i].file].path);
+			library_warn(o, "the key %s is that of %s", loser->key,
+				     found->tree->items[group[i].file].path);
 	}
-	return err;
 }
 
-static kpack_error_t settle_group(struct library_found *found, struct claim *group,
-				  size_t n, struct kpackx_error *why)
+static void settle_group(struct library_found *found, struct claim *group, size_t n)
 {
-	kpack_error_t err = KPACK_SUCCESS;
-
-	for (size_t i = 1; i < n && !err; i++)
-		err = settle_one(found, group, i, &group[i], why);
+	for (size_t i = 1; i < n; i++)
+		settle_one(found, group, i, &group[i]);
 	for (size_t i = 1; i < n; i++)
 		if (group[i].lost)
 			drop_key(found->objects[group[i].file], group[i].key);
-	return err;
 }
 
-kpack_error_t key_owners_settle(struct library_found *found, struct kpackx_error *why)
+void key_owners_settle(struct library_found *found)
 {
 	size_t n = count_keys(found);
-	struct claim *claims = malloc((n + 1) * sizeof(*claims));
-	kpack_error_t err = KPACK_SUCCESS;
+	struct claim *claims = xmalloc(n * sizeof(*claims));
 
-	if (!claims)
-		return kp_fail_memory(why, n * sizeof(*claims), "keys");
 	list_claims(found, claims);
 	if (n)
 		qsort(claims, n, sizeof(*claims), by_key);
-	for (size_t i = 0, end; i < n && !err; i = end) {
+	for (size_t i = 0, end; i < n; i = end) {
 		for (end = i + 1; end < n && strcmp(claims[end].key, claims[i].key) == 0;)
 			end++;
-		err = settle_group(found, &claims[i], end - i, why);
+		settle_group(found, &claims[i], end - i);
 	}
 	free(claims);
-	return err;
 }

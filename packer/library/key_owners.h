@@ -8,8 +8,8 @@
 /*
  * When an install tree holds two trees of one library, their files get equal keys besides
  * their paths.  For each architecture the file with the first path keeps the key.  The
- * other files lose the key, keep their paths, and get a warning.  OUT_OF_MEMORY.
+ * other files lose the key, keep their paths, and get a warning.
  */
-kpack_error_t key_owners_settle(struct library_found *found, struct kpackx_error *why);
+void key_owners_settle(struct library_found *found);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include "key_owners.h"
 #include "rules.h"
+#include "packer/base/xalloc.h"
 #include "core/target/target.h"
 
 /* In the order in which they are asked. */
@@ -77,70 +78,45 @@ void library_object_target(const struct library_object *o, size_t i,
 	kp_target_format(&t, out);
 }
 
-kpack_error_t library_add_arch(struct library_object *o, const char *arch,
-			       struct kpackx_error *why)
+void library_add_arch(struct library_object *o, const char *arch)
 {
-	char(*bigger)[KP_TARGET_TEXT_MAX];
-
 	for (size_t i = 0; i < o->n_arches; i++)
 		if (strcmp(o->arches[i], arch) == 0)
-			return KPACK_SUCCESS;
-	bigger = realloc(o->arches, (o->n_arches + 1) * sizeof(*bigger));
-	if (!bigger)
-		return kp_fail_memory(why, sizeof(*bigger), "an architecture");
-	o->arches = bigger;
-	snprintf(bigger[o->n_arches++], sizeof(*bigger), "%s", arch);
-	qsort(bigger, o->n_arches, sizeof(*bigger), by_text);
-	return KPACK_SUCCESS;
+			return;
+	o->arches = xrealloc(o->arches, (o->n_arches + 1) * sizeof(*o->arches));
+	snprintf(o->arches[o->n_arches++], sizeof(*o->arches), "%s", arch);
+	qsort(o->arches, o->n_arches, sizeof(*o->arches), by_text);
 }
 
-kpack_error_t library_add_key(struct library_object *o, struct kpackx_error *why,
-			      const char *fmt, ...)
+void library_add_key(struct library_object *o, const char *fmt, ...)
 {
-	struct facts *facts =
-		realloc(o->key_facts, (o->n_keys + 1) * sizeof(*o->key_facts));
-	char **bigger = realloc(o->keys, (o->n_keys + 1) * sizeof(char *));
 	va_list args;
-	int n;
 
-	o->key_facts = facts ? facts : o->key_facts;
-	o->keys = bigger ? bigger : o->keys;
-	if (!facts || !bigger)
-		return kp_fail_memory(why, sizeof(char *), "a key");
+	o->key_facts = xrealloc(o->key_facts, (o->n_keys + 1) * sizeof(*o->key_facts));
+	o->keys = xrealloc(o->keys, (o->n_keys + 1) * sizeof(*o->keys));
 	va_start(args, fmt);
-	n = vasprintf(&bigger[o->n_keys], fmt, args);
+	if (vasprintf(&o->keys[o->n_keys], fmt, args) < 0)
+		xalloc_fail(0);
 	va_end(args);
-	if (n < 0)
-		return kp_fail_memory(why, strlen(fmt), "a key");
-	facts[o->n_keys++] = (struct facts){0};
-	return KPACK_SUCCESS;
+	o->key_facts[o->n_keys++] = (struct facts){0};
 }
 
-kpack_error_t library_key_facts(struct library_object *o, struct facts *facts,
-				struct kpackx_error *why)
+void library_key_facts(struct library_object *o, struct facts *facts)
 {
-	if (facts->no_memory)
-		return kp_fail_memory(why, facts->size, "metadata");
 	facts_fini(&o->key_facts[o->n_keys - 1]);
 	o->key_facts[o->n_keys - 1] = *facts;
 	*facts = (struct facts){0};
-	return KPACK_SUCCESS;
 }
 
-kpack_error_t library_warn(struct library_object *o, struct kpackx_error *why,
-			   const char *fmt, ...)
+void library_warn(struct library_object *o, const char *fmt, ...)
 {
 	va_list args;
-	int n;
 
 	free(o->warning);
 	va_start(args, fmt);
-	n = vasprintf(&o->warning, fmt, args);
+	if (vasprintf(&o->warning, fmt, args) < 0)
+		xalloc_fail(0);
 	va_end(args);
-	if (n >= 0)
-		return KPACK_SUCCESS;
-	o->warning = NULL;
-	return kp_fail_memory(why, strlen(fmt), "a warning");
 }
 
 /* --- the libraries of a run ------------------------------------------------------------ */
@@ -181,16 +157,11 @@ static kpack_error_t append_library(struct library_set *set,
 				    const struct library *library,
 				    struct kpackx_error *why)
 {
-	const struct library **bigger;
-
 	for (size_t i = 0; i < set->count; i++)
 		if (set->items[i] == library)
 			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 				       "%s is listed twice", library->name);
-	bigger = realloc(set->items, (set->count + 1) * sizeof(*bigger));
-	if (!bigger)
-		return kp_fail_memory(why, sizeof(*bigger), "a library");
-	set->items = bigger;
+	set->items = xrealloc(set->items, (set->count + 1) * sizeof(*set->items));
 	set->items[set->count++] = library;
 	return KPACK_SUCCESS;
 }
@@ -266,21 +237,18 @@ static kpack_error_t open_question(struct library_question *q, struct file_bytes
 	return kp_source_read(&bytes->source, 0, q->head, q->head_size, why);
 }
 
-static kpack_error_t begin_object(const struct library *library,
-				  const struct library_question *q,
-				  struct library_object *out, struct kpackx_error *why)
+static struct library_object new_object(const struct library *library,
+					const struct library_question *q)
 {
 	const struct file_tree_item *item = &q->tree->items[q->file];
 
-	*out = (struct library_object){
+	return (struct library_object){
 		.library = library->name,
 		.role = "file",
 		.size = q->source->size,
-		.path = strdup(item->path),
+		.path = xstrdup(item->path),
 		.mode = item->mode,
 	};
-	return out->path ? KPACK_SUCCESS
-			 : kp_fail_memory(why, strlen(item->path), "a path");
 }
 
 static kpack_error_t ask_libraries(const struct library_set *set,
@@ -295,15 +263,12 @@ static kpack_error_t ask_libraries(const struct library_set *set,
 		if (!library->probe(library, q))
 			continue;
 		KP_TRY(open_question(q, bytes, why));
-		err = begin_object(library, q, out, why);
-		if (!err)
-			err = library->check(library, q, found, out, why);
-		if (!err && *found && out->n_arches == 0)
-			err = library_add_arch(out, KP_ARCH_GENERIC, why);
-		if (!err && out->facts.no_memory)
-			err = kp_fail_memory(why, out->facts.size, "metadata");
+		*out = new_object(library, q);
+		err = library->check(library, q, found, out, why);
 		if (err || !*found)
 			library_object_fini(out);
+		else if (out->n_arches == 0)
+			library_add_arch(out, KP_ARCH_GENERIC);
 		if (err)
 			return err;
 	}
@@ -327,11 +292,7 @@ static kpack_error_t recognise_file(const struct library_set *set,
 	file_bytes_close(&bytes);
 	if (err || !found)
 		return err;
-	*slot = malloc(sizeof(object));
-	if (!*slot) {
-		library_object_fini(&object);
-		return kp_fail_memory(why, sizeof(object), "a file");
-	}
+	*slot = xmalloc(sizeof(object));
 	**slot = object;
 	return KPACK_SUCCESS;
 }
@@ -343,7 +304,8 @@ static kpack_error_t finish_libraries(const struct library_set *set,
 	for (size_t i = 0; i < set->count; i++)
 		if (set->items[i]->finish)
 			KP_TRY(set->items[i]->finish(set->items[i], found, why));
-	return key_owners_settle(found, why);
+	key_owners_settle(found);
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t library_find_all(const struct library_set *set,
@@ -353,9 +315,7 @@ kpack_error_t library_find_all(const struct library_set *set,
 {
 	kpack_error_t err = KPACK_SUCCESS;
 
-	*out = (struct library_found){tree, calloc(tree->count + 1, sizeof(void *))};
-	if (!out->objects)
-		return kp_fail_memory(why, tree->count * sizeof(void *), "files");
+	*out = (struct library_found){tree, xcalloc(tree->count, sizeof(void *))};
 	for (size_t i = 0; i < tree->count && err != KPACK_ERROR_OUT_OF_MEMORY; i++) {
 		struct kpackx_error fault = {0};
 
@@ -392,21 +352,13 @@ kpack_error_t library_claim(const struct library *self, struct library_found *fo
 	struct library_question q = {
 		.tree = found->tree, .file = file, .path = found->tree->items[file].path};
 	struct file_bytes bytes = {.fd = -1};
-	struct library_object *object = calloc(1, sizeof(*object));
-	kpack_error_t err;
+	kpack_error_t err = open_question(&q, &bytes, why);
 
-	if (!object)
-		return kp_fail_memory(why, sizeof(*object), "a file");
-	err = open_question(&q, &bytes, why);
-	if (!err)
-		err = begin_object(self, &q, object, why);
-	file_bytes_close(&bytes);
-	if (err) {
-		library_object_fini(object);
-		free(object);
-		return err;
+	if (!err) {
+		*out = xmalloc(sizeof(**out));
+		**out = new_object(self, &q);
+		found->objects[file] = *out;
 	}
-	found->objects[file] = object;
-	*out = object;
-	return KPACK_SUCCESS;
+	file_bytes_close(&bytes);
+	return err;
 }

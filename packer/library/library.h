@@ -49,16 +49,15 @@ void library_object_fini(struct library_object *o);
 void library_object_target(const struct library_object *o, size_t i,
 			   char out[KP_TARGET_TEXT_MAX]);
 
-/* Building an object; OUT_OF_MEMORY. */
-kpack_error_t library_add_arch(struct library_object *o, const char *arch,
-			       struct kpackx_error *why); /* canonical; adds it once */
-kpack_error_t library_add_key(struct library_object *o, struct kpackx_error *why,
-			      const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Building an object. */
+/* Add the canonical ARCH once. */
+void library_add_arch(struct library_object *o, const char *arch);
+void library_add_key(struct library_object *o, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 /* Give FACTS to the key that was added last.  O takes them over. */
-kpack_error_t library_key_facts(struct library_object *o, struct facts *facts,
-				struct kpackx_error *why);
-kpack_error_t library_warn(struct library_object *o, struct kpackx_error *why,
-			   const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void library_key_facts(struct library_object *o, struct facts *facts);
+void library_warn(struct library_object *o, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /* The file that a library is asked about. */
 struct library_question {

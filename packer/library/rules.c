@@ -105,11 +105,12 @@ static kpack_error_t describe_file(const struct rule *r, const struct answer *an
 	if (r->where == RULE_GENERIC) {
 		if (*container)
 			facts_string(&out->facts, "container", container);
-		return library_add_arch(out, KP_ARCH_GENERIC, why);
+		library_add_arch(out, KP_ARCH_GENERIC);
+		return KPACK_SUCCESS;
 	}
 	snprintf(named, sizeof(named), "%s", answer->arch);
 	if (r->where == RULE_DIRECTORY || r->where == RULE_BELOW)
-		KP_TRY(arch_named(q->path, answer->arch, named, out, why));
+		arch_named(q->path, answer->arch, named, out);
 	KP_TRY(arch_decide(q, named, out, why));
 	if (answer->variant.size)
 		facts_text(&out->facts, "variant", answer->variant);

@@ -63,7 +63,7 @@ struct rules;
 
 /*
  * Read PATH.  INVALID_ARGUMENT: WHY names the line, the word and what it should be.
- * FILE_NOT_FOUND, IO_ERROR, OUT_OF_MEMORY.
+ * FILE_NOT_FOUND, IO_ERROR.
  */
 kpack_error_t rules_read(const char *path, struct rules **out, struct kpackx_error *why);
 /* As rules_read, from the bytes of a file. */

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "arch_name.h"
+#include "packer/base/xalloc.h"
 #include "core/base/bounds.h"
 #include "rules.h"
 #include "core/base/text.h"
@@ -172,52 +173,39 @@ static kpack_error_t cut_words(char *line, struct line *l, struct kpackx_error *
 			 why);
 }
 
-static kpack_error_t find_library(struct rules *rules, const char *name,
-				  struct described **out, struct kpackx_error *why)
+/* The library NAME; it is added if it does not exist. */
+static struct described *library_named(struct rules *rules, const char *name)
 {
-	struct described **bigger;
+	struct described *d;
 
 	for (size_t i = 0; i < rules->count; i++)
-		if (strcmp(rules->libraries[i]->library.name, name) == 0) {
-			*out = rules->libraries[i];
-			return KPACK_SUCCESS;
-		}
-	bigger = realloc(rules->libraries, (rules->count + 1) * sizeof(*bigger));
-	if (!bigger)
-		return kp_fail_memory(why, sizeof(*bigger), "rules");
-	rules->libraries = bigger;
-	*out = calloc(1, sizeof(**out));
-	if (!*out)
-		return kp_fail_memory(why, sizeof(**out), "rules");
-	(*out)->list.host_files = true;
-	(*out)->library = (struct library){
+		if (strcmp(rules->libraries[i]->library.name, name) == 0)
+			return rules->libraries[i];
+	rules->libraries = xrealloc(rules->libraries,
+				    (rules->count + 1) * sizeof(struct described *));
+	d = xcalloc(1, sizeof(*d));
+	d->list.host_files = true;
+	d->library = (struct library){
 		.name = name,
 		.probe = rules_probe,
 		.check = rules_check,
-		.data = &(*out)->list,
+		.data = &d->list,
 	};
-	rules->libraries[rules->count++] = *out;
-	return KPACK_SUCCESS;
+	rules->libraries[rules->count++] = d;
+	return d;
 }
 
-static kpack_error_t append_rule(struct described *d, const struct rule *rule,
-				 struct kpackx_error *why)
+static void append_rule(struct described *d, const struct rule *rule)
 {
-	struct rule *bigger = realloc(d->rules, (d->list.count + 1) * sizeof(*bigger));
-
-	if (!bigger)
-		return kp_fail_memory(why, sizeof(*bigger), "rules");
-	d->rules = bigger;
+	d->rules = xrealloc(d->rules, (d->list.count + 1) * sizeof(*d->rules));
 	d->rules[d->list.count++] = *rule;
 	d->list.items = d->rules;
-	return KPACK_SUCCESS;
 }
 
 static kpack_error_t take_line(struct rules *rules, char *text, unsigned number,
 			       struct kpackx_error *why)
 {
 	struct line l = {.number = number};
-	struct described *library;
 	struct rule rule = {0};
 
 	KP_TRY(cut_words(text, &l, why));
@@ -231,8 +219,8 @@ static kpack_error_t take_line(struct rules *rules, char *text, unsigned number,
 	KP_TRY(take_name(&l, &rule, why));
 	KP_TRY(take_arch(&l, &rule, why));
 	KP_TRY(take_role(&l, &rule, why));
-	KP_TRY(find_library(rules, l.words[LIBRARY], &library, why));
-	return append_rule(library, &rule, why);
+	append_rule(library_named(rules, l.words[LIBRARY]), &rule);
+	return KPACK_SUCCESS;
 }
 
 /* Like names of files, a line is UTF-8 without control bytes; it may also have tabs. */
@@ -281,9 +269,7 @@ static kpack_error_t fill_rules(struct rules *rules, const struct kp_source *sou
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "%llu bytes of rules, limit %d",
 			       (unsigned long long)source->size, TEXT_MAX);
-	rules->text = malloc((size_t)source->size + 1);
-	if (!rules->text)
-		return kp_fail_memory(why, source->size, "rules");
+	rules->text = xmalloc((size_t)source->size + 1);
 	KP_TRY(kp_source_read(source, 0, rules->text, (size_t)source->size, why));
 	return take_lines(rules, (size_t)source->size, why);
 }
@@ -291,12 +277,9 @@ static kpack_error_t fill_rules(struct rules *rules, const struct kp_source *sou
 static kpack_error_t parse_source(const struct kp_source *source, struct rules **out,
 				  struct kpackx_error *why)
 {
-	struct rules *rules = calloc(1, sizeof(*rules));
-	kpack_error_t err;
+	struct rules *rules = xcalloc(1, sizeof(*rules));
+	kpack_error_t err = fill_rules(rules, source, why);
 
-	if (!rules)
-		return kp_fail_memory(why, sizeof(*rules), "rules");
-	err = fill_rules(rules, source, why);
 	if (err)
 		rules_free(rules);
 	else

@@ -128,8 +128,10 @@ static kpack_error_t take_aks2(const struct library_question *q, struct kp_span 
 	if (depth > 2)
 		add_text(out, "operation", path_component(rest, depth - 2));
 	add_signature(out, q->path);
-	if (err == KPACK_ERROR_INVALID_FORMAT)
-		return library_warn(out, why, "packed as it is: %s", fault.text);
+	if (err == KPACK_ERROR_INVALID_FORMAT) {
+		library_warn(out, "packed as it is: %s", fault.text);
+		return KPACK_SUCCESS;
+	}
 	if (err) {
 		*why = fault;
 		return err;
@@ -150,8 +152,10 @@ static kpack_error_t take_zip(const struct library_question *q, struct kp_span r
 	out->role = "kernel";
 	out->at_random = true;
 	add_text(out, "operation", inner(path_name(q->path), 0, strlen(".zip")));
-	if (err == KPACK_ERROR_INVALID_FORMAT)
-		return library_warn(out, why, "packed as it is: %s", fault.text);
+	if (err == KPACK_ERROR_INVALID_FORMAT) {
+		library_warn(out, "packed as it is: %s", fault.text);
+		return KPACK_SUCCESS;
+	}
 	if (err) {
 		*why = fault;
 		return err;
@@ -203,24 +207,22 @@ static kpack_error_t take_family(const struct library_question *q,
 	if (*c.container)
 		facts_string(&out->facts, "container", c.container);
 	for (size_t i = 0; i < pack->n_arches; i++)
-		KP_TRY(library_add_arch(out, pack->arches[i], why));
+		library_add_arch(out, pack->arches[i]);
 	memcpy(out->family, pack->family, sizeof(out->family));
 	return KPACK_SUCCESS;
 }
 
 /* Since 0.10 a kernel's name ends with its pack: warn if it is not the directory's. */
-static kpack_error_t compare_device(const struct library_question *q,
-				    const struct aotriton_pack *pack,
-				    struct library_object *out, struct kpackx_error *why)
+static void compare_device(const struct library_question *q,
+			   const struct aotriton_pack *pack, struct library_object *out)
 {
 	struct kp_span device = device_of(q->path);
 	struct aotriton_pack named = aotriton_pack_named(device);
 
-	if (out->warning || aotriton_packs_agree(pack, &named))
-		return KPACK_SUCCESS;
-	return library_warn(out, why, "named for %.*s, but it is in the pack of %s",
-			    (int)device.size, (const char *)device.data,
-			    *pack->family ? pack->family : pack->arches[0]);
+	if (!out->warning && !aotriton_packs_agree(pack, &named))
+		library_warn(out, "named for %.*s, but it is in the pack of %s",
+			     (int)device.size, (const char *)device.data,
+			     *pack->family ? pack->family : pack->arches[0]);
 }
 
 static kpack_error_t take_image(const struct library_question *q, struct kp_span rest,
@@ -237,11 +239,10 @@ static kpack_error_t take_image(const struct library_question *q, struct kp_span
 	if (pack.n_arches)
 		add_text(out, "pack", inner(first, strlen("amd-"), 0));
 	if (pack.unknown)
-		KP_TRY(library_warn(out, why, "no GPU that is known is in %.*s: %s",
-				    (int)first.size, (const char *)first.data,
-				    "packed for every GPU"));
+		library_warn(out, "no GPU that is known is in %.*s: packed for every GPU",
+			     (int)first.size, (const char *)first.data);
 	if (kp_span_ends(rest, ".aks2"))
-		KP_TRY(compare_device(q, &pack, out, why));
+		compare_device(q, &pack, out);
 	return take_kind(q, rest, out, why);
 }
 
@@ -255,7 +256,7 @@ static kpack_error_t take_kernel(const struct library_question *q, struct kp_spa
 	char named[KP_TARGET_TEXT_MAX];
 	struct kp_span operation;
 
-	KP_TRY(arch_named(q->path, arch, named, out, why));
+	arch_named(q->path, arch, named, out);
 	KP_TRY(arch_decide(q, named, out, why));
 	if (!kp_span_ends(rest, ".hsaco"))
 		return KPACK_SUCCESS;
@@ -264,8 +265,8 @@ static kpack_error_t take_kernel(const struct library_question *q, struct kp_spa
 	add_text(out, "operation", operation);
 	if (operation.size == 0)
 		return KPACK_SUCCESS;
-	KP_TRY(library_add_key(out, why, "aotriton/%s/%.*s", arch, (int)operation.size,
-			       (const char *)operation.data));
+	library_add_key(out, "aotriton/%s/%.*s", arch, (int)operation.size,
+			(const char *)operation.data);
 	return triton_kernel(q, &out->facts, why);
 }
 

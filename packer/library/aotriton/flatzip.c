@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "flatzip.h"
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 
 /* The end record and the longest comment after it, as many bytes as AOTriton reads. */
 enum { END = 22, TAIL = END + 65536 };
@@ -40,12 +41,9 @@ kpack_error_t flatzip_read(const struct kp_source *source, unsigned *members,
 			   struct kpackx_error *why)
 {
 	size_t n = source->size < TAIL ? (size_t)source->size : TAIL;
-	uint8_t *tail = malloc(n + 1);
-	kpack_error_t err;
+	uint8_t *tail = xmalloc(n);
+	kpack_error_t err = kp_source_read(source, source->size - n, tail, n, why);
 
-	if (!tail)
-		return kp_fail_memory(why, n, "the end of a zip file");
-	err = kp_source_read(source, source->size - n, tail, n, why);
 	if (!err)
 		err = read_end(source, (struct kp_span){tail, n}, members, why);
 	free(tail);

@@ -2,6 +2,7 @@
 #include "triton_facts.h"
 #include <jansson.h>
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 #include "core/base/text.h"
 
 /* Limit of bytes of a file: Triton's files have some kilobytes. */
@@ -113,7 +114,7 @@ static void add_kernel(json_t *json, struct facts *out)
 		else if (is_param(name))
 			add_param(name, value, &params);
 	}
-	if (params.count || params.no_memory)
+	if (params.count)
 		facts_map(out, "tuning_params", &params);
 	facts_fini(&params);
 }
@@ -125,7 +126,8 @@ static void add_facts(struct kp_span text, struct facts *out,
 	json_t *json =
 		json_loadb((const char *)text.data, text.size, JSON_ALLOW_NUL, &error);
 
-	out->no_memory |= !json && json_error_code(&error) == json_error_out_of_memory;
+	if (!json && json_error_code(&error) == json_error_out_of_memory)
+		xalloc_fail(0);
 	add(json, out);
 	json_decref(json);
 }
@@ -142,12 +144,9 @@ static kpack_error_t with_text(const struct kp_source *source, struct facts *out
 			       struct kpackx_error *why)
 {
 	size_t n = source->size <= JSON_MAX ? (size_t)source->size : 0;
-	uint8_t *text = malloc(n + 1);
-	kpack_error_t err;
+	uint8_t *text = xmalloc(n);
+	kpack_error_t err = kp_source_read(source, 0, text, n, why);
 
-	if (!text)
-		return kp_fail_memory(why, n, "a JSON file");
-	err = kp_source_read(source, 0, text, n, why);
 	if (!err)
 		add_facts((struct kp_span){text, n}, out, add);
 	free(text);
@@ -162,18 +161,11 @@ kpack_error_t triton_versions(const struct kp_source *source, struct facts *out,
 
 static bool find_json(const struct library_question *q, size_t *file)
 {
-	static const char ending[] = ".json";
 	const char *dot = strrchr(q->path, '.');
 	size_t stem = dot ? (size_t)(dot - q->path) : strlen(q->path);
-	uint8_t *path = malloc(stem + sizeof(ending));
-	bool found;
+	char *path = xasprintf("%.*s.json", (int)stem, q->path);
+	bool found = file_tree_find(q->tree, kp_span_str(path), file);
 
-	if (!path)
-		return false;
-	memcpy(path, q->path, stem);
-	memcpy(path + stem, ending, sizeof(ending));
-	found = file_tree_find(q->tree, (struct kp_span){path, stem + sizeof(ending) - 1},
-			       file);
 	free(path);
 	return found;
 }

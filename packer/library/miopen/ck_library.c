@@ -85,20 +85,18 @@ static struct stated compare_images(const struct kp_containers *list, const char
 	return s;
 }
 
-static kpack_error_t decide_arch(const struct kp_containers *list, const char *named,
-				 struct library_object *out, struct kpackx_error *why)
+static void decide_arch(const struct kp_containers *list, const char *named,
+			struct library_object *out)
 {
 	struct stated s = compare_images(list, named);
 	const char *arch = s.only ? s.only : named;
 
 	if (s.images && !s.only && !s.agreeing)
 		arch = KP_ARCH_GENERIC;
-	KP_TRY(library_add_arch(out, arch, why));
-	if (!s.other)
-		return KPACK_SUCCESS;
-	return library_warn(out, why,
-			    "named for %s, but code in it is for %s: packed as %s", named,
-			    s.other, arch);
+	library_add_arch(out, arch);
+	if (s.other)
+		library_warn(out, "named for %s, but code in it is for %s: packed as %s",
+			     named, s.other, arch);
 }
 
 static kpack_error_t look_inside(const struct library_question *q, const char *named,
@@ -109,8 +107,10 @@ static kpack_error_t look_inside(const struct library_question *q, const char *n
 	kpack_error_t err;
 
 	/* an archive's entry is not a file; it was checked when packed */
-	if (q->source->fd < 0 || q->source->offset != 0)
-		return library_add_arch(out, named, why);
+	if (q->source->fd < 0 || q->source->offset != 0) {
+		library_add_arch(out, named);
+		return KPACK_SUCCESS;
+	}
 	err = kp_fatbin_open(q->source->fd, q->source->size, &fat, &fault);
 	if (err == KPACK_ERROR_OUT_OF_MEMORY || err == KPACK_ERROR_IO_ERROR) {
 		if (why)
@@ -118,12 +118,13 @@ static kpack_error_t look_inside(const struct library_question *q, const char *n
 		return err;
 	}
 	if (err) {
-		KP_TRY(library_add_arch(out, named, why));
-		return library_warn(out, why, "packed as it is: %s", fault.text);
+		library_add_arch(out, named);
+		library_warn(out, "packed as it is: %s", fault.text);
+		return KPACK_SUCCESS;
 	}
-	err = decide_arch(&fat.containers, named, out, why);
+	decide_arch(&fat.containers, named, out);
 	kp_fatbin_fini(&fat);
-	return err;
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t ck_library_check(const struct library_question *q,
@@ -140,6 +141,8 @@ kpack_error_t ck_library_check(const struct library_question *q,
 	facts_string(&out->facts, "container", elf ? "host-elf" : "dll");
 	if (name->variant.size)
 		facts_text(&out->facts, "variant", name->variant);
-	return elf ? look_inside(q, name->arch, out, why)
-		   : library_add_arch(out, name->arch, why);
+	if (elf)
+		return look_inside(q, name->arch, out, why);
+	library_add_arch(out, name->arch);
+	return KPACK_SUCCESS;
 }

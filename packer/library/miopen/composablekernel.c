@@ -69,7 +69,7 @@ static kpack_error_t check_file(const struct library *self,
 	struct kp_span id;
 	bool variant;
 
-	(void)self;
+	(void)self, (void)why;
 	if (q->head_size < sizeof(magic) - 1 ||
 	    memcmp(q->head, magic, sizeof(magic) - 1) != 0 ||
 	    !parse_name(q->path, arch, &id, &variant))
@@ -79,7 +79,8 @@ static kpack_error_t check_file(const struct library *self,
 	facts_string(&out->facts, "container", "ar");
 	if (variant)
 		facts_text(&out->facts, "variant", id);
-	return library_add_arch(out, arch, why);
+	library_add_arch(out, arch);
+	return KPACK_SUCCESS;
 }
 
 const struct library library_composablekernel = {

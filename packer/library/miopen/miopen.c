@@ -55,10 +55,10 @@ static kpack_error_t decide_arch(const struct library_question *q, struct kp_spa
 	if (!known && path_depth(rest) > 1)
 		known = arch_of_directory(path_component(rest, 0), named, NULL);
 	KP_TRY(arch_decide(q, known ? named : "", out, why));
-	if (known || !arch_in_path((const char *)path_name(q->path).data))
-		return KPACK_SUCCESS;
-	return library_warn(out, why,
-			    "no GPU that is known is in its name: packed for every GPU");
+	if (!known && arch_in_path((const char *)path_name(q->path).data))
+		library_warn(out,
+			     "no GPU that is known is in its name: packed for every GPU");
+	return KPACK_SUCCESS;
 }
 
 static void add_facts(const struct miopen_name *name, struct library_object *out)

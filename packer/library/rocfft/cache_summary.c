@@ -127,7 +127,6 @@ void cache_summary_facts(const struct cache_summary *s, struct facts *facts)
 		facts_number(&rows, s->arches[i].text, s->arches[i].rows);
 	if (s->n_arches && s->n_arches <= REPORTED_ARCHES_MAX)
 		facts_map(facts, "rows", &rows);
-	facts->no_memory |= rows.no_memory;
 	facts_fini(&rows);
 	for (size_t i = 0; i < s->n_hip_versions; i++)
 		versions[i] = (uint64_t)s->hip_versions[i];

@@ -6,7 +6,7 @@
 #include <unistd.h>
 #include "cache_summary.h"
 #include "kernel_rows.h"
-#include "core/base/alloc.h"
+#include "packer/base/xalloc.h"
 #include "row_names.h"
 #include "packer/library/sqlite/copy.h"
 #include "packer/library/sqlite/header.h"
@@ -85,11 +85,8 @@ void cache_files_fini(struct cache_files *parts)
 /* A path that opens FILE; if it has no name, that of its descriptor in /proc/self/fd. */
 static char *path_of(const struct kp_outfile *file, const char *dir)
 {
-	char *path;
-	int n = file->tmp_name ? asprintf(&path, "%s/%s", dir, file->tmp_name)
-			       : asprintf(&path, "/proc/self/fd/%d", file->fd);
-
-	return n < 0 ? NULL : path;
+	return file->tmp_name ? xasprintf("%s/%s", dir, file->tmp_name)
+			      : xasprintf("/proc/self/fd/%d", file->fd);
 }
 
 /* Add a part of CACHE with an empty file in the directory TMP; takes over KEY. */
@@ -100,10 +97,7 @@ static kpack_error_t new_part(struct cache_files *parts, const char *tmp,
 	struct cache_file *part;
 	kpack_error_t err;
 
-	if (!key || !kp_grow(&parts->items, parts->count, &parts->cap, sizeof(*part))) {
-		free(key);
-		return kp_fail_memory(why, sizeof(*part), "a file");
-	}
+	xgrow(&parts->items, parts->count, &parts->cap, sizeof(*part));
 	part = &parts->items[parts->count++];
 	*part = (struct cache_file){.key = key, .cache = cache};
 	snprintf(parts->called, sizeof(parts->called), "a temporary file in %.400s", tmp);
@@ -112,7 +106,7 @@ static kpack_error_t new_part(struct cache_files *parts, const char *tmp,
 		return kp_fail_prefix(why, err, "%s", parts->called);
 	part->disk = path_of(&part->file, tmp);
 	*out = part;
-	return part->disk ? KPACK_SUCCESS : kp_fail_memory(why, strlen(tmp), "a path");
+	return KPACK_SUCCESS;
 }
 
 /* --- the cache, open ------------------------------------------------------------------ */
@@ -160,12 +154,10 @@ static kpack_error_t read_cache(struct cache *c, uint64_t size, struct kpackx_er
 static kpack_error_t cache_open(const char *disk, const char *path, struct cache **out,
 				struct kpackx_error *why)
 {
-	struct cache *c = calloc(1, sizeof(*c));
+	struct cache *c = xcalloc(1, sizeof(*c));
 	struct stat st;
 	kpack_error_t err;
 
-	if (!c)
-		return kp_fail_memory(why, sizeof(*c), "a kernel cache");
 	c->fd = -1;
 	c->path = path;
 	err = kp_file_open(disk, &c->fd, &st, why);
@@ -186,21 +178,18 @@ static kpack_error_t cache_open(const char *disk, const char *path, struct cache
 static char *path_beside(const char *path, const char *arch)
 {
 	const char *slash = strrchr(path, '/');
-	char *out;
 	int dir = slash ? (int)(slash + 1 - path) : 0;
 
-	return asprintf(&out, "%.*s" NAME "_%s.db", dir, path, arch) < 0 ? NULL : out;
+	return xasprintf("%.*s" NAME "_%s.db", dir, path, arch);
 }
 
 static kpack_error_t describe_part(const struct cache *c, const struct cache_arch *arch,
 				   struct cache_file *part, struct kpackx_error *why)
 {
 	struct cache_summary own = c->summary;
-	struct library_object *o = calloc(1, sizeof(*o));
+	struct library_object *o = xcalloc(1, sizeof(*o));
 	struct stat st;
 
-	if (!o)
-		return kp_fail_memory(why, sizeof(*o), "an object");
 	part->objects = o;
 	part->n_objects = 1;
 	if (fstat(part->file.fd, &st) < 0)
@@ -209,12 +198,10 @@ static kpack_error_t describe_part(const struct cache *c, const struct cache_arc
 		.library = library_rocfft.name,
 		.role = "cache",
 		.size = (uint64_t)st.st_size,
-		.path = strdup(part->key),
+		.path = xstrdup(part->key),
 		.mode = c->mode,
 		.at_random = true,
 	};
-	if (!o->path)
-		return kp_fail_memory(why, strlen(part->key), "a path");
 	own.arches[0] = *arch;
 	own.n_arches = 1;
 	own.rows = arch->rows;
@@ -222,9 +209,8 @@ static kpack_error_t describe_part(const struct cache *c, const struct cache_arc
 	own.more_hip_versions |= own.n_hip_versions > 1;
 	facts_string(&o->facts, "container", "sqlite");
 	cache_summary_facts(&own, &o->facts);
-	if (o->facts.no_memory)
-		return kp_fail_memory(why, o->facts.size, "metadata");
-	return library_add_arch(o, arch->canonical, why);
+	library_add_arch(o, arch->canonical);
+	return KPACK_SUCCESS;
 }
 
 static kpack_error_t split_off(const struct cache *c, const struct cache_arch *arch,
@@ -254,19 +240,12 @@ kpack_error_t kernel_cache_split(const char *disk, const char *path, const char 
 
 /* --- an object for each row ----------------------------------------------------------- */
 
-static char *rows_key(const char *path)
-{
-	char *key;
-
-	return asprintf(&key, "%s@rows", path) < 0 ? NULL : key;
-}
-
 static kpack_error_t add_rows(struct cache *c, const char *tmp, struct cache_files *parts,
 			      struct kpackx_error *why)
 {
 	struct cache_file *part;
 
-	KP_TRY(new_part(parts, tmp, c->path, rows_key(c->path), &part, why));
+	KP_TRY(new_part(parts, tmp, c->path, xasprintf("%s@rows", c->path), &part, why));
 	KP_TRY(kernel_rows_write(c->file, parts->called, part, why));
 	KP_TRY(row_names_make_unique(parts, why));
 	if (part->n_objects == 0)

@@ -2,6 +2,7 @@
 #include "kernel_name.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 #include "core/base/text.h"
 
 /* Words and their meanings. */
@@ -190,9 +191,9 @@ static size_t plain_bytes(struct kp_span s, bool dots)
 char *kernel_name_component(struct kp_span name)
 {
 	bool dots = kp_span_is(name, ".") || kp_span_is(name, "..");
-	char *text = malloc(3 * name.size + 1), *to = text;
+	char *text = xmalloc(3 * name.size + 1), *to = text;
 
-	while (text && name.size) {
+	while (name.size) {
 		size_t n = plain_bytes(name, dots);
 
 		if (n)
@@ -203,7 +204,6 @@ char *kernel_name_component(struct kp_span name)
 		n = n ? n : 1;
 		name = (struct kp_span){name.data + n, name.size - n};
 	}
-	if (text)
-		*to = 0;
+	*to = 0;
 	return text;
 }

@@ -36,7 +36,7 @@ void kernel_name_length_fact(struct kp_span length, struct facts *facts);
 /*
  * NAME as the last component of a key, on the heap.  Characters that a component cannot
  * hold ('/', control bytes, invalid UTF-8), '%', and the '@' and '#' that have a meaning
- * in keys become %XX.  NULL: out of memory.
+ * in keys become %XX.
  */
 char *kernel_name_component(struct kp_span name);
 

@@ -251,16 +251,15 @@ static kpack_error_t use_row(struct each *e, const struct sqlite_rows *row,
 		.path = text_of(row, PATH),
 		.facts = &facts,
 	};
-	kpack_error_t err;
 
 	if (e->row > KERNEL_PATHS_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "kernels: more than %d rows", KERNEL_PATHS_MAX);
 	add_facts(row, &p, &facts);
 	p.exists = kernel_path_find(e->tree, e->database, p.path, &p.file);
-	err = e->use(e->arg, &p, why);
+	e->use(e->arg, &p);
 	facts_fini(&facts);
-	return err;
+	return KPACK_SUCCESS;
 }
 
 static kpack_error_t use_rows(struct sqlite_file *f, struct each *e,

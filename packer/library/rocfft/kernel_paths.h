@@ -22,8 +22,7 @@ struct kernel_path {
 	struct facts *facts; /* length, precision, factors, batch; USE may take them */
 };
 
-typedef kpack_error_t kernel_path_use(void *arg, struct kernel_path *path,
-				      struct kpackx_error *why);
+typedef void kernel_path_use(void *arg, struct kernel_path *path);
 
 /* Whether such a table exists. */
 kpack_error_t kernel_paths_are_there(struct sqlite_file *f, bool *are,

@@ -5,7 +5,7 @@
 #include "cache_summary.h"
 #include "kernel_name.h"
 #include "core/base/bounds.h"
-#include "core/base/alloc.h"
+#include "packer/base/xalloc.h"
 #include "core/target/target.h"
 
 /* The columns in the order of the query below. */
@@ -54,30 +54,22 @@ static void add_facts(const struct sqlite_rows *row, const struct kernel_name *p
 		facts_signed(facts, "timestamp", sqlite_rows_integer(row, TIMESTAMP));
 }
 
-static kpack_error_t describe_row(struct library_object *o, const struct sqlite_rows *row,
-				  struct kpackx_error *why)
+static void describe_row(struct library_object *o, const struct sqlite_rows *row)
 {
 	struct kp_span name = sqlite_rows_bytes(row, NAME);
 	char arch[KP_TARGET_TEXT_MAX];
 	struct kernel_name parsed;
 	char *component = kernel_name_component(name);
-	kpack_error_t err;
 
-	if (!component)
-		return kp_fail_memory(why, name.size, "a key");
 	kernel_name_parse(name, &parsed);
 	/* the summary has checked the arch of every row */
 	if (!cache_arch_ok(sqlite_rows_bytes(row, ARCH), arch))
 		strcpy(arch, KP_ARCH_GENERIC);
 	add_facts(row, &parsed, &o->facts);
-	err = library_add_key(o, why, "fft/%s/%s/%s/%s", arch, parsed.length,
-			      parsed.precision, component);
+	library_add_key(o, "fft/%s/%s/%s/%s", arch, parsed.length, parsed.precision,
+			component);
 	free(component);
-	if (!err)
-		err = library_add_arch(o, arch, why);
-	if (!err && o->facts.no_memory)
-		err = kp_fail_memory(why, o->facts.size, "metadata");
-	return err;
+	library_add_arch(o, arch);
 }
 
 static kpack_error_t check_row(const struct writer *w, const struct sqlite_rows *row,
@@ -110,9 +102,8 @@ static kpack_error_t add_row(struct writer *w, const struct sqlite_rows *row,
 	struct kp_span code;
 
 	KP_TRY(check_row(w, row, why));
-	if (!kp_grow(&w->objects, w->count, &w->cap, sizeof(*o)) ||
-	    !kp_grow(&w->hip_versions, w->count, &w->versions_cap, sizeof(int64_t)))
-		return kp_fail_memory(why, sizeof(*o), "objects");
+	xgrow(&w->objects, w->count, &w->cap, sizeof(*o));
+	xgrow(&w->hip_versions, w->count, &w->versions_cap, sizeof(int64_t));
 	code = sqlite_rows_bytes(row, CODE);
 	w->hip_versions[w->count] = sqlite_rows_integer(row, HIP_VERSION);
 	o = &w->objects[w->count++];
@@ -122,7 +113,7 @@ static kpack_error_t add_row(struct writer *w, const struct sqlite_rows *row,
 		.offset = w->off,
 		.size = code.size,
 	};
-	KP_TRY(describe_row(o, row, why));
+	describe_row(o, row);
 	return write_code(w, code, why);
 }
 

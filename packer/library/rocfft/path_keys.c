@@ -6,7 +6,7 @@
 #include "cache_summary.h"
 #include "kernel_cache.h"
 #include "kernel_paths.h"
-#include "core/base/alloc.h"
+#include "packer/base/xalloc.h"
 #include "core/base/msgpack_read.h"
 #include "core/base/text.h"
 #include "core/target/target.h"
@@ -49,15 +49,14 @@ static void add_complaint(struct keys *k, uint64_t row, const char *column,
 		 what);
 }
 
-static kpack_error_t warn_of_rows(struct library_object *o, const struct complaints *c,
-				  struct kpackx_error *why)
+static void warn_of_rows(struct library_object *o, const struct complaints *c)
 {
 	if (c->count == 0 || o->warning)
-		return KPACK_SUCCESS;
+		return;
 	if (c->count == 1)
-		return library_warn(o, why, "%s", c->first);
-	return library_warn(o, why, "%s; and %zu more of its rows", c->first,
-			    c->count - 1);
+		library_warn(o, "%s", c->first);
+	else
+		library_warn(o, "%s; and %zu more of its rows", c->first, c->count - 1);
 }
 
 /* --- reading -------------------------------------------------------------------------- */
@@ -84,23 +83,20 @@ static bool row_ok(struct keys *k, const struct kernel_path *p,
 	return false;
 }
 
-static kpack_error_t add_row(void *arg, struct kernel_path *p, struct kpackx_error *why)
+static void add_row(void *arg, struct kernel_path *p)
 {
 	struct keys *k = arg;
 	struct row row = {.file = p->file, .database = k->database, .place = k->n_rows};
 
 	if (!row_ok(k, p, row.arch))
-		return KPACK_SUCCESS;
-	if (!kp_grow(&k->rows, k->n_rows, &k->cap, sizeof(row)))
-		return kp_fail_memory(why, k->n_rows * sizeof(row), "rows");
-	if (asprintf(&row.key, "fft/%s/%.*s/%.*s/kernel", row.arch, (int)p->length.size,
-		     (const char *)p->length.data, (int)p->precision.size,
-		     (const char *)p->precision.data) < 0)
-		return kp_fail_memory(why, p->length.size, "a key");
+		return;
+	xgrow(&k->rows, k->n_rows, &k->cap, sizeof(row));
+	row.key = xasprintf("fft/%s/%.*s/%.*s/kernel", row.arch, (int)p->length.size,
+			    (const char *)p->length.data, (int)p->precision.size,
+			    (const char *)p->precision.data);
 	row.facts = *p->facts;
 	*p->facts = (struct facts){0};
 	k->rows[k->n_rows++] = row;
-	return KPACK_SUCCESS;
 }
 
 /* The file was open before: an error is from a later change, or from the rows. */
@@ -118,9 +114,11 @@ static kpack_error_t read_database(struct keys *k, size_t file, struct kpackx_er
 		return err;
 	}
 	if (err)
-		return library_warn(k->found->objects[file], why,
-				    "its kernel paths cannot be read: %s", fault.text);
-	return warn_of_rows(k->found->objects[file], &k->complaints, why);
+		library_warn(k->found->objects[file],
+			     "its kernel paths cannot be read: %s", fault.text);
+	else
+		warn_of_rows(k->found->objects[file], &k->complaints);
+	return KPACK_SUCCESS;
 }
 
 static bool is_database(const struct keys *k, size_t file)
@@ -266,7 +264,7 @@ static kpack_error_t claim_file(struct keys *k, const struct row *row,
 			err = arch_decide(&q, row->arch, *out, why);
 		}
 		if (!err && (*out)->n_arches == 0)
-			err = library_add_arch(*out, KP_ARCH_GENERIC, why);
+			library_add_arch(*out, KP_ARCH_GENERIC);
 	}
 	file_bytes_close(&bytes);
 	return err;
@@ -304,7 +302,8 @@ static kpack_error_t try_claim_file(struct keys *k, const struct row *row, size_
 	snprintf(c.first, sizeof(c.first), "kernels: %.100s %s%.80s",
 		 k->found->tree->items[row->file].path,
 		 err ? "cannot be read: " : "is no code object", fault.text);
-	return warn_of_rows(k->found->objects[row->database], &c, why);
+	warn_of_rows(k->found->objects[row->database], &c);
+	return KPACK_SUCCESS;
 }
 
 static bool agrees_with_arch(const struct library_object *o, const char *arch)
@@ -317,24 +316,20 @@ static bool agrees_with_arch(const struct library_object *o, const char *arch)
 }
 
 /* Add the key of ROW to O.  BASE: the file's facts before any row. */
-static kpack_error_t add_key(struct library_object *o, const struct row *row,
-			     const struct facts *base, struct kpackx_error *why)
+static void add_key(struct library_object *o, const struct row *row,
+		    const struct facts *base)
 {
 	struct facts facts = facts_copy(base);
-	kpack_error_t err;
 
 	add_new(&facts, &row->facts);
-	err = row->n ? library_add_key(o, why, "%s#%zu", row->key, row->n)
-		     : library_add_key(o, why, "%s", row->key);
-	if (!err)
-		err = library_key_facts(o, &facts, why);
-	facts_fini(&facts);
-	if (err)
-		return err;
-	if (o->warning || agrees_with_arch(o, row->arch))
-		return KPACK_SUCCESS;
-	return library_warn(o, why, "it is for %s, but %s says %s", o->arches[0],
-			    row->key, row->arch);
+	if (row->n)
+		library_add_key(o, "%s#%zu", row->key, row->n);
+	else
+		library_add_key(o, "%s", row->key);
+	library_key_facts(o, &facts);
+	if (!o->warning && !agrees_with_arch(o, row->arch))
+		library_warn(o, "it is for %s, but %s says %s", o->arches[0], row->key,
+			     row->arch);
 }
 
 /* Add the keys of N rows that name one file. */
@@ -343,23 +338,18 @@ static kpack_error_t add_file(struct keys *k, struct row *rows, size_t n,
 {
 	struct library_object *o = k->found->objects[rows[0].file];
 	struct facts base;
-	kpack_error_t err = KPACK_SUCCESS;
 
 	if (!o)
 		KP_TRY(try_claim_file(k, &rows[0], n, &o, why));
 	if (!o)
 		return KPACK_SUCCESS;
 	base = facts_copy(&o->facts);
-	for (size_t i = 0; i < n && !err; i++)
-		err = add_key(o, &rows[i], &base, why);
+	for (size_t i = 0; i < n; i++)
+		add_key(o, &rows[i], &base);
 	facts_fini(&base);
-	if (err)
-		return err;
 	for (size_t i = 1; i < n; i++)
 		keep_common(&rows[0].facts, &rows[i].facts);
 	add_new(&o->facts, &rows[0].facts);
-	if (o->facts.no_memory || rows[0].facts.no_memory)
-		return kp_fail_memory(why, rows[0].facts.size, "metadata");
 	return KPACK_SUCCESS;
 }
 

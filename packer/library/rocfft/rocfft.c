@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 #include "packer/library/arch_name.h"
 #include "cache_summary.h"
 #include "kernel_cache.h"
@@ -56,14 +57,11 @@ static kpack_error_t check_journal(const struct library_question *q,
 	struct file_bytes bytes;
 	uint8_t head[8] = {0};
 	size_t file;
-	char *path;
-	kpack_error_t err = KPACK_SUCCESS;
-	bool there;
+	kpack_error_t err;
+	char *path = xasprintf("%s-journal", q->path);
+	bool there = file_tree_find(q->tree, kp_span_str(path), &file) &&
+		     q->tree->items[file].size >= sizeof(head);
 
-	if (asprintf(&path, "%s-journal", q->path) < 0)
-		return kp_fail_memory(why, strlen(q->path), "a path");
-	there = file_tree_find(q->tree, kp_span_str(path), &file) &&
-		q->tree->items[file].size >= sizeof(head);
 	free(path);
 	if (!there)
 		return KPACK_SUCCESS;
@@ -78,37 +76,33 @@ static kpack_error_t check_journal(const struct library_question *q,
 }
 
 /* Warn of rows for another GPU than the name's: rocFFT does not look for them there. */
-static kpack_error_t compare_arches(const struct cache_summary *s, const char *named,
-				    struct library_object *out, struct kpackx_error *why)
+static void compare_arches(const struct cache_summary *s, const char *named,
+			   struct library_object *out)
 {
-	for (size_t i = 0; i < s->n_arches; i++)
-		if (*named && !arch_agrees(named, s->arches[i].canonical))
-			return library_warn(out, why,
-					    "its name says %s, but %llu of its %llu rows "
-					    "are for %s",
-					    named, (unsigned long long)s->arches[i].rows,
-					    (unsigned long long)s->rows,
-					    s->arches[i].text);
+	for (size_t i = 0; i < s->n_arches; i++) {
+		if (!*named || arch_agrees(named, s->arches[i].canonical))
+			continue;
+		library_warn(out,
+			     "its name says %s, but %llu of its %llu rows are for %s",
+			     named, (unsigned long long)s->arches[i].rows,
+			     (unsigned long long)s->rows, s->arches[i].text);
+		return;
+	}
 	if (s->n_strange)
-		return library_warn(out, why,
-				    "the arch of %llu of its %llu rows is no GPU: %s",
-				    (unsigned long long)s->n_strange,
-				    (unsigned long long)s->rows, s->strange);
-	return KPACK_SUCCESS;
+		library_warn(out, "the arch of %llu of its %llu rows is no GPU: %s",
+			     (unsigned long long)s->n_strange,
+			     (unsigned long long)s->rows, s->strange);
 }
 
 static kpack_error_t describe_cache(struct sqlite_file *f, const char *named,
 				    struct library_object *out, struct kpackx_error *why)
 {
-	struct cache_summary *s = malloc(sizeof(*s));
-	kpack_error_t err;
+	struct cache_summary *s = xmalloc(sizeof(*s));
+	kpack_error_t err = cache_summary_read(f, s, why);
 
-	if (!s)
-		return kp_fail_memory(why, sizeof(*s), "a kernel cache");
-	err = cache_summary_read(f, s, why);
 	if (!err) {
 		cache_summary_facts(s, &out->facts);
-		err = compare_arches(s, named, out, why);
+		compare_arches(s, named, out);
 	}
 	free(s);
 	return err;
@@ -143,7 +137,7 @@ static kpack_error_t describe_database(const struct library_question *q,
 	out->role = "cache";
 	out->at_random = true;
 	if (named && *named)
-		KP_TRY(library_add_arch(out, named, why));
+		library_add_arch(out, named);
 	return look_inside(q, named, mine, out, why);
 }
 
@@ -168,8 +162,9 @@ static kpack_error_t check_file(const struct library *self,
 	err = sqlite_header_check(q->source, q->head, q->head_size, why);
 	if (is_damage(err) && expected && q->plain) {
 		*mine = true;
-		return named && *named ? library_add_arch(out, named, why)
-				       : KPACK_SUCCESS;
+		if (named && *named)
+			library_add_arch(out, named);
+		return KPACK_SUCCESS;
 	}
 	if (!err)
 		err = describe_database(q, named, mine, out, why);

@@ -2,6 +2,7 @@
 #include "row_names.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 
 struct named {
 	struct library_object *object;
@@ -44,7 +45,7 @@ static size_t count_version(const struct named *s, size_t n)
 	return count;
 }
 
-static kpack_error_t rename_row(const struct named *s, size_t n, struct kpackx_error *why)
+static void rename_row(const struct named *s, size_t n)
 {
 	char **key = &s[n].object->keys[0], *renamed;
 	size_t same = count_version(s, n);
@@ -52,12 +53,9 @@ static kpack_error_t rename_row(const struct named *s, size_t n, struct kpackx_e
 
 	if (same)
 		snprintf(number, sizeof(number), ".%zu", same + 1);
-	if (asprintf(&renamed, "%s@%lld%s", *key, (long long)s[n].hip_version, number) <
-	    0)
-		return kp_fail_memory(why, strlen(*key), "a key");
+	renamed = xasprintf("%s@%lld%s", *key, (long long)s[n].hip_version, number);
 	free(*key);
 	*key = renamed;
-	return KPACK_SUCCESS;
 }
 
 /* --- rows of several caches ----------------------------------------------------------- */
@@ -116,7 +114,7 @@ static kpack_error_t name_group(const struct names *names, struct named *s, size
 			continue;
 		KP_TRY(find_twin(s, i, &twin, why));
 		if (!twin)
-			KP_TRY(rename_row(s, i, why));
+			rename_row(s, i);
 	}
 	return KPACK_SUCCESS;
 }
@@ -168,9 +166,7 @@ kpack_error_t row_names_make_unique(struct cache_files *parts, struct kpackx_err
 
 	for (size_t i = 0; i < parts->count; i++)
 		n += parts->items[i].n_objects;
-	names.items = calloc(n, sizeof(*names.items));
-	if (!names.items)
-		return kp_fail_memory(why, n * sizeof(*names.items), "keys");
+	names.items = xcalloc(n, sizeof(*names.items));
 	for (size_t i = 0; i < parts->count; i++)
 		list_part(&names, &parts->items[i]);
 	qsort(names.items, names.count, sizeof(*names.items), by_key);

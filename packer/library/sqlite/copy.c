@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include "engine.h"
+#include "packer/base/xalloc.h"
 #include "core/base/text.h"
 
 struct copy {
@@ -165,12 +166,16 @@ static kpack_error_t copy_rows(const struct copy *c, const char *table,
 	struct sqlite_rows *rows = NULL;
 	sqlite3_stmt *insert = NULL;
 	char *sql = select_of(c, table), *into = NULL;
-	kpack_error_t err = sql ? sqlite_rows_open(c->from, sql, &rows, why)
-				: kp_fail_memory(why, 0, "SQLite");
+	kpack_error_t err;
 
+	if (!sql)
+		xalloc_fail(0);
+	err = sqlite_rows_open(c->from, sql, &rows, why);
 	if (!err) {
 		into = insert_of(table, sqlite_rows_count(rows));
-		if (!into || sqlite3_prepare_v2(c->to->db, into, -1, &insert, NULL))
+		if (!into)
+			xalloc_fail(0);
+		if (sqlite3_prepare_v2(c->to->db, into, -1, &insert, NULL))
 			err = fail_writing(c, why);
 	}
 	if (!err)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "engine.h"
+#include "packer/base/xalloc.h"
 #include "core/base/text.h"
 
 /* --- a file system of one file -------------------------------------------------------- */
@@ -286,12 +287,10 @@ int sqlite_confine(sqlite3 *db)
 static kpack_error_t open_any(const struct kp_source *source, struct kp_outfile *to,
 			      struct sqlite_file **out, struct kpackx_error *why)
 {
-	struct sqlite_file *f = calloc(1, sizeof(*f));
+	struct sqlite_file *f = xcalloc(1, sizeof(*f));
 	kpack_error_t err;
 	int code;
 
-	if (!f)
-		return kp_fail_memory(why, sizeof(*f), "a database");
 	f->source = *source;
 	f->to = to;
 	make_vfs(f);
@@ -344,10 +343,8 @@ void sqlite_file_close(struct sqlite_file *f)
 kpack_error_t sqlite_rows_open(struct sqlite_file *f, const char *sql,
 			       struct sqlite_rows **out, struct kpackx_error *why)
 {
-	struct sqlite_rows *rows = calloc(1, sizeof(*rows));
+	struct sqlite_rows *rows = xcalloc(1, sizeof(*rows));
 
-	if (!rows)
-		return kp_fail_memory(why, sizeof(*rows), "a query");
 	rows->file = f;
 	sqlite_allow_work(f);
 	if (sqlite3_prepare_v2(f->db, sql, -1, &rows->stmt, NULL)) {
@@ -449,7 +446,7 @@ static kpack_error_t query_one(struct sqlite_file *f, const char *format,
 	kpack_error_t err;
 
 	if (!sql)
-		return kp_fail_memory(why, strlen(format), "a query");
+		xalloc_fail(0);
 	err = sqlite_rows_open(f, sql, out, why);
 	sqlite3_free(sql);
 	return err;

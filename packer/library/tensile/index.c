@@ -2,7 +2,7 @@
 #include "index.h"
 #include <stdlib.h>
 #include "core/base/bounds.h"
-#include "core/base/alloc.h"
+#include "packer/base/xalloc.h"
 #include "core/base/msgpack_read.h"
 
 /* Limit of nesting of library nodes and predicates: real trees have about 20 levels. */
@@ -15,14 +15,7 @@ struct reader {
 	struct kp_mp m;
 	struct tensile_index *out;
 	const char *field; /* for messages */
-	bool no_memory;
 };
-
-static bool out_of_memory(struct reader *r)
-{
-	r->no_memory = true;
-	return kp_mp_fault(&r->m, "out of memory");
-}
 
 /* --- the tree of libraries ----------------------------------------------------------- */
 
@@ -35,14 +28,10 @@ struct node {
 
 static bool walk_node(struct reader *r, unsigned depth);
 
-static bool add_gpu(struct reader *r, struct kp_span name)
+static void add_gpu(struct tensile_index *x, struct kp_span name)
 {
-	struct tensile_index *x = r->out;
-
-	if (!kp_grow(&x->gpus, x->n_gpus, &x->gpus_cap, sizeof(*x->gpus)))
-		return out_of_memory(r);
+	xgrow(&x->gpus, x->n_gpus, &x->gpus_cap, sizeof(*x->gpus));
 	x->gpus[x->n_gpus++] = name;
-	return true;
 }
 
 static bool add_placeholder(struct reader *r, struct kp_span value)
@@ -51,9 +40,8 @@ static bool add_placeholder(struct reader *r, struct kp_span value)
 
 	if (value.size == 0 || value.size > KP_NAME_MAX)
 		return kp_mp_fault(&r->m, "a placeholder's value is no file name");
-	if (!kp_grow(&x->placeholders, x->n_placeholders, &x->placeholders_cap,
-		     sizeof(*x->placeholders)))
-		return out_of_memory(r);
+	xgrow(&x->placeholders, x->n_placeholders, &x->placeholders_cap,
+	      sizeof(*x->placeholders));
 	x->placeholders[x->n_placeholders++] = (struct tensile_placeholder){value, 0, 0};
 	return true;
 }
@@ -77,8 +65,9 @@ static bool end_node(struct reader *r, const struct node *n)
 	if (kp_span_is(n->type, "Placeholder"))
 		return add_placeholder(r, n->value);
 	if (kp_span_is(n->type, "Processor") && n->value.data)
-		return add_gpu(r, n->value);
-	give_gpus(r->out, n);
+		add_gpu(r->out, n->value);
+	else
+		give_gpus(r->out, n);
 	return true;
 }
 
@@ -206,10 +195,7 @@ static struct tensile_kernels *kernels_of(struct reader *r, struct kp_span gpu)
 		kp_mp_fault(&r->m, "solutions for too many processors");
 		return NULL;
 	}
-	if (!kp_grow(&x->kernels, x->n_kernels, &x->kernels_cap, sizeof(*x->kernels))) {
-		out_of_memory(r);
-		return NULL;
-	}
+	xgrow(&x->kernels, x->n_kernels, &x->kernels_cap, sizeof(*x->kernels));
 	x->kernels[x->n_kernels] = (struct tensile_kernels){.gpu = gpu};
 	return &x->kernels[x->n_kernels++];
 }
@@ -326,8 +312,6 @@ kpack_error_t tensile_index_read(struct kp_span bytes, struct tensile_index *out
 	*out = (struct tensile_index){0};
 	for (kp_mp_map(&r.m, &pairs); pairs && !r.m.fault; pairs--)
 		read_field(&r);
-	if (r.no_memory)
-		return kp_fail_memory(why, bytes.size, "a library");
 	return r.m.fault ? kp_mp_fail(&r.m, r.field, why) : KPACK_SUCCESS;
 }
 

@@ -54,7 +54,6 @@ struct tensile_index {
  * Read BYTES.  Like the loaders, ignore bytes after the first value.  The caller must
  * finish OUT in any case.  MSGPACK_PARSE_FAILED: not such a map; WHY names field and
  * offset.
- * OUT_OF_MEMORY.
  */
 kpack_error_t tensile_index_read(struct kp_span bytes, struct tensile_index *out,
 				 struct kpackx_error *why);

@@ -26,26 +26,18 @@ static struct kp_span find_other(const struct tensile_index *index, const char *
 	return other;
 }
 
-static kpack_error_t compare_rows(struct kp_span bytes, const char *named,
-				  struct library_object *out, struct kpackx_error *why)
+static void compare_rows(struct kp_span bytes, const char *named,
+			 struct library_object *out)
 {
-	struct kpackx_error fault;
+	struct kp_span other = {NULL, 0};
 	struct tensile_index index;
-	struct kp_span other;
-	kpack_error_t err = tensile_index_read(bytes, &index, &fault);
 
-	other = err ? (struct kp_span){NULL, 0} : find_other(&index, named);
-	if (err == KPACK_ERROR_OUT_OF_MEMORY)
-		*why = fault;
-	else
-		err = other.size ? library_warn(out, why,
-						"named for %s, but its rows are for "
-						"%.*s: packed as %s",
-						named, (int)other.size,
-						(const char *)other.data, named)
-				 : KPACK_SUCCESS;
+	if (tensile_index_read(bytes, &index, NULL) == KPACK_SUCCESS)
+		other = find_other(&index, named);
+	if (other.size)
+		library_warn(out, "named for %s, but its rows are for %.*s: packed as %s",
+			     named, (int)other.size, (const char *)other.data, named);
 	tensile_index_fini(&index);
-	return err;
 }
 
 kpack_error_t tensile_rows_check(const struct library_question *q, const char *named,
@@ -60,13 +52,13 @@ kpack_error_t tensile_rows_check(const struct library_question *q, const char *n
 	    (!zlib && strcmp(content_container(q), "msgpack") != 0))
 		return KPACK_SUCCESS;
 	err = read_file_unpack(q->source, zlib, &dat, &fault);
-	if (err == KPACK_ERROR_OUT_OF_MEMORY || err == KPACK_ERROR_IO_ERROR)
+	if (err == KPACK_ERROR_OUT_OF_MEMORY || err == KPACK_ERROR_IO_ERROR) {
 		*why = fault;
-	else if (err)
-		err = KPACK_SUCCESS;
-	else {
-		err = compare_rows(read_file_span(&dat), named, out, why);
+		return err;
+	}
+	if (!err) {
+		compare_rows(read_file_span(&dat), named, out);
 		read_file_fini(&dat);
 	}
-	return err;
+	return KPACK_SUCCESS;
 }

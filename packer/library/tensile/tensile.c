@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 #include "packer/library/arch_name.h"
 #include "solutions.h"
 #include "name.h"
@@ -107,13 +108,10 @@ static void add_facts(const struct library_question *q, const struct place *plac
 /* Whether a file exists whose path is the first SIZE bytes of Q's path, and NAME. */
 static bool has_file(const struct library_question *q, size_t size, const char *name)
 {
+	char *path = xasprintf("%.*s%s", (int)size, q->path, name);
 	size_t ignored;
-	char *path;
-	bool found;
+	bool found = file_tree_find(q->tree, kp_span_str(path), &ignored);
 
-	if (asprintf(&path, "%.*s%s", (int)size, q->path, name) < 0)
-		return false;
-	found = file_tree_find(q->tree, kp_span_str(path), &ignored);
 	free(path);
 	return found;
 }
@@ -135,18 +133,16 @@ static bool is_drawn(const struct tensile *t, const struct library_question *q,
 }
 
 /* The key has no ending: if x.co and x.hsaco both exist, only x.co gets it. */
-static kpack_error_t add_key(const struct library *self, const struct library_question *q,
-			     const struct place *place, struct library_object *out,
-			     struct kpackx_error *why)
+static void add_key(const struct library *self, const struct library_question *q,
+		    const struct place *place, struct library_object *out)
 {
 	struct kp_span name = path_name(q->path);
 	size_t without = strlen(q->path) - place->name.ending.size;
 
-	if (kp_span_is(place->name.ending, "hsaco") && has_file(q, without, "co"))
-		return KPACK_SUCCESS;
-	return library_add_key(out, why, "%s/%s/%.*s", self->name, place->arch,
-			       (int)(name.size - place->name.ending.size - 1),
-			       (const char *)name.data);
+	if (!kp_span_is(place->name.ending, "hsaco") || !has_file(q, without, "co"))
+		library_add_key(out, "%s/%s/%.*s", self->name, place->arch,
+				(int)(name.size - place->name.ending.size - 1),
+				(const char *)name.data);
 }
 
 /*
@@ -172,16 +168,16 @@ kpack_error_t tensile_check(const struct library *self, const struct library_que
 		return KPACK_SUCCESS;
 	place_read(q->path, rest, &place);
 	out->role = place.name.role;
-	KP_TRY(arch_named(q->path, place.arch, named, out, why));
+	arch_named(q->path, place.arch, named, out);
 	KP_TRY(arch_decide(q, named, out, why));
 	if (*named && !out->warning && strcmp(out->role, "parent") == 0)
 		KP_TRY(tensile_rows_check(q, named, out, why));
 	if (!*named && is_for_all(out->role)) {
 		out->n_arches = 0;
-		KP_TRY(library_add_arch(out, KP_ARCH_GENERIC, why));
+		library_add_arch(out, KP_ARCH_GENERIC);
 	}
 	add_facts(q, &place, out);
 	if (is_drawn(row(self), q, &place))
-		return add_key(self, q, &place, out, why);
+		add_key(self, q, &place, out);
 	return KPACK_SUCCESS;
 }

@@ -55,7 +55,7 @@ static void packs_are_gpus_or_families(void **state)
 		struct library_object o = {0};
 
 		for (size_t m = 0; m < p.n_arches; m++)
-			library_add_arch(&o, p.arches[m], NULL);
+			library_add_arch(&o, p.arches[m]);
 		if (strcmp(asked_arches(&(struct asked){.object = o}), packs[i].arches) ||
 		    strcmp(p.family, packs[i].family) != 0 ||
 		    p.unknown != packs[i].unknown)
