@@ -2,9 +2,10 @@
 #include "contents.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 #include "packer/archives/operands.h"
 #include "core/writer/store.h"
-#include "core/base/text.h"
+#include "text.h"
 
 /*
  * The most bytes to decode for comparison: all of ROCm has 30 GB, but a hostile archive
@@ -32,7 +33,7 @@ static kpack_error_t hash_object(const struct kpack_archive *a, struct page_obje
 	KP_TRY(kp_archive_check_size(a, o->entry, why));
 	hash = kp_hasher_new();
 	if (!hash)
-		return kp_fail_memory(why, 1, "a hash");
+		xalloc_fail(0);
 	err = archive_decode(a, o->entry, hash_piece, hash, why);
 	value = kp_hasher_value(hash);
 	kp_hasher_free(hash);
@@ -48,13 +49,12 @@ static void report_unread(struct page_input *in, const struct page_object *o,
 {
 	const struct page_archive *from = &in->archives[o->archive];
 	struct kp_entry_info e;
-	char *key, *text = NULL;
+	char *key, *text;
 
 	kp_archive_entry(from->archive, o->entry, &e);
-	key = kp_text_escape_new(e.key);
-	if (asprintf(&text, "%s: %s", key ? key : "?", why->text) < 0)
-		text = NULL;
-	page_input_fault(in, from->name, text ? text : why->text);
+	key = page_shortened(e.key, SIZE_MAX);
+	text = xasprintf("%s: %s", key, why->text);
+	page_input_fault(in, from->name, text);
 	free(text);
 	free(key);
 }
@@ -162,12 +162,9 @@ static int by_saving(const void *pa, const void *pb)
 	return (a->first > b->first) - (a->first < b->first);
 }
 
-static kpack_error_t find_twice(struct page_figures *f, uint32_t *order,
-				struct kpackx_error *why)
+static void find_twice(struct page_figures *f, uint32_t *order)
 {
-	f->twice = calloc(f->n_objects + 1, sizeof(*f->twice));
-	if (!f->twice)
-		return kp_fail_memory(why, f->n_objects * sizeof(*f->twice), "contents");
+	f->twice = xcalloc(f->n_objects, sizeof(*f->twice));
 	qsort_r(order, f->n_objects, sizeof(*order), by_content_then_order, f->objects);
 	for (size_t i = 0; i < f->n_objects; i++) {
 		struct page_object *o = &f->objects[order[i]];
@@ -186,7 +183,6 @@ static kpack_error_t find_twice(struct page_figures *f, uint32_t *order,
 		if (f->twice[i].copies > 1)
 			f->twice[f->n_twice++] = f->twice[i];
 	qsort(f->twice, f->n_twice, sizeof(*f->twice), by_saving);
-	return KPACK_SUCCESS;
 }
 
 static int by_stored(const void *pa, const void *pb, void *arg)
@@ -199,17 +195,12 @@ static int by_stored(const void *pa, const void *pb, void *arg)
 	return (a > b) - (a < b);
 }
 
-kpack_error_t page_contents(struct page_figures *f, struct page_input *in, bool progress,
-			    struct kpackx_error *why)
+void page_contents(struct page_figures *f, struct page_input *in, bool progress)
 {
-	f->largest = malloc((f->n_objects + 1) * sizeof(*f->largest));
-	if (!f->largest)
-		return kp_fail_memory(why, f->n_objects * sizeof(*f->largest),
-				      "an order");
+	f->largest = xmalloc(f->n_objects * sizeof(*f->largest));
 	for (size_t i = 0; i < f->n_objects; i++)
 		f->largest[i] = (uint32_t)i;
 	hash_all(f, in, f->largest, progress);
-	KP_TRY(find_twice(f, f->largest, why));
+	find_twice(f, f->largest);
 	qsort_r(f->largest, f->n_objects, sizeof(*f->largest), by_stored, f->objects);
-	return KPACK_SUCCESS;
 }

@@ -9,7 +9,6 @@
  * Give each object of F the number of its content, and fill in the largest objects and
  * the duplicates.  Hashes that archives state are trusted.
  */
-kpack_error_t page_contents(struct page_figures *f, struct page_input *in, bool progress,
-			    struct kpackx_error *why);
+void page_contents(struct page_figures *f, struct page_input *in, bool progress);
 
 #endif

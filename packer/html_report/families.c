@@ -2,6 +2,7 @@
 #include "families.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 #include "packer/gpu/hierarchy.h"
 
 /* --- finding families --------------------------------------------------------------- */
@@ -80,40 +81,29 @@ static struct page_family *find_family(const struct page_families *all, size_t f
 	return NULL;
 }
 
-static kpack_error_t add_family(struct page_families *all, const char *kind,
-				const char *name, struct page_family **out,
-				struct kpackx_error *why)
+static struct page_family *add_family(struct page_families *all, const char *kind,
+				      const char *name)
 {
-	struct page_family *items =
-		reallocarray(all->items, all->count + 1, sizeof(*items));
+	struct page_family *family;
 
-	if (!items)
-		return kp_fail_memory(why, sizeof(*items), "a family");
-	all->items = items;
-	*out = &items[all->count++];
-	**out = (struct page_family){
+	all->items = xrealloc(all->items, (all->count + 1) * sizeof(*all->items));
+	family = &all->items[all->count++];
+	*family = (struct page_family){
 		.kind = kind,
 		.all = strcmp(kind, EVERY_KIND) == 0,
 	};
-	snprintf((*out)->name, sizeof((*out)->name), "%s", name);
-	return KPACK_SUCCESS;
+	snprintf(family->name, sizeof(family->name), "%s", name);
+	return family;
 }
 
-static kpack_error_t add_member(struct page_family *family, uint32_t row,
-				struct kpackx_error *why)
+static void add_member(struct page_family *family, uint32_t row)
 {
-	size_t n = family->n_members + 1;
-	uint32_t *members = reallocarray(family->members, n, sizeof(*members));
-
-	if (!members)
-		return kp_fail_memory(why, n * sizeof(*members), "a family");
-	family->members = members;
-	members[family->n_members++] = row;
-	return KPACK_SUCCESS;
+	family->members = xrealloc(family->members,
+				   (family->n_members + 1) * sizeof(*family->members));
+	family->members[family->n_members++] = row;
 }
 
-static kpack_error_t add_kind(const struct page_figures *f, size_t kind,
-			      struct page_families *out, struct kpackx_error *why)
+static void add_kind(const struct page_figures *f, size_t kind, struct page_families *out)
 {
 	size_t from = out->count;
 	char text[KP_TARGET_TEXT_MAX];
@@ -125,10 +115,9 @@ static kpack_error_t add_kind(const struct page_figures *f, size_t kind,
 		if (!name)
 			continue;
 		if (!family)
-			KP_TRY(add_family(out, kinds[kind].kind, name, &family, why));
-		KP_TRY(add_member(family, (uint32_t)i, why));
+			family = add_family(out, kinds[kind].kind, name);
+		add_member(family, (uint32_t)i);
 	}
-	return KPACK_SUCCESS;
 }
 
 /* A family before number N that has the same members as FAMILY, or NULL. */
@@ -187,25 +176,19 @@ static void index_fini(struct index *x)
 	free(x->marks);
 }
 
-static kpack_error_t index_init(const struct page_figures *f, struct index *x,
-				struct kpackx_error *why)
+static void index_init(const struct page_figures *f, struct index *x)
 {
 	*x = (struct index){
-		.items = malloc((f->n_items + 1) * sizeof(*x->items)),
-		.first = calloc(f->arches.count + 2, sizeof(*x->first)),
-		.marks = calloc((size_t)f->n_contents + 1, sizeof(*x->marks)),
+		.items = xmalloc(f->n_items * sizeof(*x->items)),
+		.first = xcalloc(f->arches.count + 2, sizeof(*x->first)),
+		.marks = xcalloc(f->n_contents, sizeof(*x->marks)),
 	};
-	if (!x->items || !x->first || !x->marks) {
-		index_fini(x);
-		return kp_fail_memory(why, f->n_items * sizeof(*x->items), "an index");
-	}
 	for (size_t i = 0; i < f->n_items; i++)
 		x->first[f->items[i].arch_row + 2]++;
 	for (size_t i = 2; i < f->arches.count + 2; i++)
 		x->first[i] += x->first[i - 1];
 	for (size_t i = 0; i < f->n_items; i++)
 		x->items[x->first[f->items[i].arch_row + 1]++] = (uint32_t)i;
-	return KPACK_SUCCESS;
 }
 
 /*
@@ -258,19 +241,14 @@ static int by_saving(const void *pa, const void *pb)
 kpack_error_t page_families_open(const struct page_figures *f, struct page_families *out,
 				 struct kpackx_error *why)
 {
-	kpack_error_t err = KPACK_SUCCESS;
 	struct index x;
 
+	(void)why;
 	*out = (struct page_families){0};
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds) && !err; i++)
-		err = add_kind(f, i, out, why);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+		add_kind(f, i, out);
 	join_equal(out);
-	if (!err)
-		err = index_init(f, &x, why);
-	if (err) {
-		page_families_close(out);
-		return err;
-	}
+	index_init(f, &x);
 	for (size_t i = 0; i < out->count; i++)
 		count_family(f, &x, &out->items[i]);
 	index_fini(&x);

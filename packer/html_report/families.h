@@ -25,7 +25,7 @@ struct page_families {
 
 /*
  * Find the families of which F has two architectures or more.  The architecture of code
- * that suits every GPU is in no family.  OUT_OF_MEMORY.
+ * that suits every GPU is in no family.  Never fails.
  */
 kpack_error_t page_families_open(const struct page_figures *f, struct page_families *out,
 				 struct kpackx_error *why);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "figures.h"
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 #include "core/base/msgpack_read.h"
 #include "contents.h"
 #include "core/target/target.h"
@@ -92,11 +93,9 @@ static void take_entry(struct page_figures *f, const struct kpack_archive *a,
 /* Drop the objects of ordinals that no entry refers to. */
 static void drop_unused(struct page_figures *f)
 {
-	uint32_t *numbers = malloc((f->n_objects + 1) * sizeof(*numbers));
+	uint32_t *numbers = xmalloc(f->n_objects * sizeof(*numbers));
 	size_t n = 0;
 
-	if (!numbers)
-		return; /* the unused objects stay, and have no bytes */
 	for (size_t i = 0; i < f->n_objects; i++) {
 		numbers[i] = (uint32_t)n;
 		if (f->objects[i].entries)
@@ -119,11 +118,9 @@ static kpack_error_t take_entries(struct page_figures *f, const struct page_inpu
 	}
 	if (n_items > UINT32_MAX || n_objects > UINT32_MAX)
 		return kp_fail_memory(why, n_items, "entries");
-	f->items = calloc(n_items + 1, sizeof(*f->items));
-	f->objects = calloc(n_objects + 1, sizeof(*f->objects));
+	f->items = xcalloc(n_items, sizeof(*f->items));
+	f->objects = xcalloc(n_objects, sizeof(*f->objects));
 	f->n_objects = n_objects;
-	if (!f->items || !f->objects)
-		return kp_fail_memory(why, n_items * sizeof(*f->items), "entries");
 	for (size_t i = 0; i < in->count; i++) {
 		const struct kpack_archive *a = in->archives[i].archive;
 
@@ -197,9 +194,8 @@ static void add_item(struct page_row *row, const struct page_item *item)
 	page_add(&row->stored, item->stored);
 }
 
-static kpack_error_t sum_rows(const struct page_figures *f, const struct tally *t,
-			      uint32_t *order, struct page_rows *out,
-			      struct kpackx_error *why)
+static void sum_rows(const struct page_figures *f, const struct tally *t, uint32_t *order,
+		     struct page_rows *out)
 {
 	size_t n = 0, rows = 0;
 
@@ -209,9 +205,7 @@ static kpack_error_t sum_rows(const struct page_figures *f, const struct tally *
 	qsort_r(order, n, sizeof(*order), t->order, f->items);
 	for (size_t i = 0; i < n; i++)
 		rows += i == 0 || t->order(&order[i - 1], &order[i], f->items) != 0;
-	out->items = calloc(rows + 1, sizeof(*out->items));
-	if (!out->items)
-		return kp_fail_memory(why, rows * sizeof(*out->items), "sums");
+	out->items = xcalloc(rows, sizeof(*out->items));
 	for (size_t i = 0; i < n; i++) {
 		const struct page_item *item = &f->items[order[i]];
 
@@ -224,7 +218,6 @@ static kpack_error_t sum_rows(const struct page_figures *f, const struct tally *
 			};
 		add_item(&out->items[out->count - 1], item);
 	}
-	return KPACK_SUCCESS;
 }
 
 static int by_stored(const void *pa, const void *pb)
@@ -246,25 +239,18 @@ static void sort_rows(struct page_rows *rows)
 		qsort(rows->items, rows->count, sizeof(*rows->items), by_stored);
 }
 
-static kpack_error_t sum_all(struct page_figures *f, struct kpackx_error *why)
+static void sum_all(struct page_figures *f)
 {
-	uint32_t *order = malloc((f->n_items + 1) * sizeof(*order));
-	kpack_error_t err;
+	uint32_t *order = xmalloc(f->n_items * sizeof(*order));
 
-	if (!order)
-		return kp_fail_memory(why, f->n_items * sizeof(*order), "an order");
-	err = sum_rows(f, &tally_arches, order, &f->arches, why);
-	if (!err)
-		err = sum_rows(f, &tally_libraries, order, &f->libraries, why);
-	if (!err)
-		err = sum_rows(f, &tally_cells, order, &f->cells, why);
-	if (!err)
-		err = sum_rows(f, &tally_roles, order, &f->databases, why);
+	sum_rows(f, &tally_arches, order, &f->arches);
+	sum_rows(f, &tally_libraries, order, &f->libraries);
+	sum_rows(f, &tally_cells, order, &f->cells);
+	sum_rows(f, &tally_roles, order, &f->databases);
 	free(order);
 	sort_rows(&f->arches);
 	sort_rows(&f->libraries);
 	sort_rows(&f->databases);
-	return err;
 }
 
 static void count_names(struct page_figures *f)
@@ -300,47 +286,31 @@ static int by_name(const void *pa, const void *pb, void *arg)
 			   rows[*(const uint32_t *)pb].name);
 }
 
-static kpack_error_t number_arches(struct page_figures *f, struct kpackx_error *why)
+static void number_arches(struct page_figures *f)
 {
-	uint32_t *order = malloc((f->n_items + 1) * sizeof(*order));
-	uint32_t *places = malloc((f->arches.count + 1) * sizeof(*places));
-	bool done = order && places;
+	uint32_t *order = xmalloc(f->n_items * sizeof(*order));
+	uint32_t *places = xmalloc(f->arches.count * sizeof(*places));
 
-	if (done) {
-		for (size_t i = 0; i < f->arches.count; i++)
-			places[i] = (uint32_t)i;
-		qsort_r(places, f->arches.count, sizeof(*places), by_name,
-			f->arches.items);
-		number_items(f, order, places);
-	}
+	for (size_t i = 0; i < f->arches.count; i++)
+		places[i] = (uint32_t)i;
+	qsort_r(places, f->arches.count, sizeof(*places), by_name, f->arches.items);
+	number_items(f, order, places);
 	free(order);
 	free(places);
-	return done ? KPACK_SUCCESS
-		    : kp_fail_memory(why, f->n_items * sizeof(*order), "an order");
 }
 
 /* --- whole -------------------------------------------------------------------------- */
 
-static kpack_error_t count_entries(struct page_figures *f, struct page_input *in,
-				   bool progress, struct kpackx_error *why)
-{
-	KP_TRY(take_entries(f, in, why));
-	KP_TRY(sum_all(f, why));
-	KP_TRY(number_arches(f, why));
-	count_names(f);
-	return page_contents(f, in, progress, why);
-}
-
 kpack_error_t page_figures_open(struct page_input *in, bool progress,
 				struct page_figures *out, struct kpackx_error *why)
 {
-	kpack_error_t err;
-
 	*out = (struct page_figures){0};
-	err = count_entries(out, in, progress, why);
-	if (err)
-		page_figures_close(out);
-	return err;
+	KP_TRY(take_entries(out, in, why));
+	sum_all(out);
+	number_arches(out);
+	count_names(out);
+	page_contents(out, in, progress);
+	return KPACK_SUCCESS;
 }
 
 void page_figures_close(struct page_figures *f)

@@ -79,7 +79,7 @@ struct page_figures {
 /*
  * Count the contents of IN, which must outlive OUT.  An object without a hash is decoded
  * if another object has the same size; if decoding fails, that is a fault of IN.
- * OUT_OF_MEMORY is the only error.
+ * OUT_OF_MEMORY: more entries than can be counted; the only error.
  */
 kpack_error_t page_figures_open(struct page_input *in, bool progress,
 				struct page_figures *out, struct kpackx_error *why);

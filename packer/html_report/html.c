@@ -204,11 +204,10 @@ static const struct page_map maps[] = {
 	{"decoded-tall", true, 400, 640, 1.0 / 300},
 };
 
-static kpack_error_t print_maps(FILE *out, const struct page *page,
-				struct kpackx_error *why)
+static void print_maps(FILE *out, const struct page *page)
 {
 	if (page->figures->n_items == 0)
-		return KPACK_SUCCESS;
+		return;
 	page_legend_patterns(out);
 	fputs("<section id=\"maps\"><h2>What is big</h2>\n"
 	      "<p>A box for each library, in it one for each architecture. "
@@ -219,11 +218,10 @@ static kpack_error_t print_maps(FILE *out, const struct page *page,
 	      "<label for=\"by-decoded\">Decoded</label>\n<div class=\"maps\">\n",
 	      out);
 	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
-		KP_TRY(page_map(out, page->figures, &maps[i], why));
+		page_map(out, page->figures, &maps[i]);
 	fputs("</div>\n", out);
 	page_legend(out, page->figures);
 	fputs("</section>\n", out);
-	return KPACK_SUCCESS;
 }
 
 /* --- page --------------------------------------------------------------------------- */
@@ -256,7 +254,7 @@ kpack_error_t page_html(FILE *out, const struct page *page, struct kpackx_error 
 	fputs("</header>\n<main>\n", out);
 	print_faults(out, page->in);
 	print_figures(out, page);
-	KP_TRY(print_maps(out, page, why));
+	print_maps(out, page);
 	page_tables(out, page);
 	fprintf(out, "</main>\n<script>%s</script>\n</body>\n</html>\n", page_script);
 	return KPACK_SUCCESS;

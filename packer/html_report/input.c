@@ -5,6 +5,7 @@
 #include <fts.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "packer/base/xalloc.h"
 #include "packer/archives/operands.h"
 #include "measure.h"
 #include "packer/cli/report.h"
@@ -50,35 +51,19 @@ static void take_faults(struct page_input *in, const struct kpack_archive *a,
 	page_input_fault(in, name, more);
 }
 
-/* Add A and take ownership of it; false: out of memory, and A stays the caller's. */
-static bool keep_archive(struct page_input *in, struct kpack_archive *a, const char *name)
-{
-	struct page_archive *items =
-		reallocarray(in->archives, in->count + 1, sizeof(*items));
-	uint64_t bytes = (uint64_t)kp_archive_stat(a)->st_size;
-	char *copy = strdup(name);
-
-	if (items)
-		in->archives = items;
-	if (!items || !copy) {
-		free(copy);
-		return false;
-	}
-	items[in->count++] = (struct page_archive){a, copy, bytes};
-	in->archive_bytes += bytes;
-	return true;
-}
-
 void page_input_take(struct page_input *in, struct kpack_archive *a, const char *name)
 {
-	if (is_known(in, kp_archive_stat(a))) {
+	const struct stat *st = kp_archive_stat(a);
+	uint64_t bytes = (uint64_t)st->st_size;
+
+	if (is_known(in, st)) {
 		kp_archive_close(a);
-	} else if (!keep_archive(in, a, name)) {
-		page_input_fault(in, name, "out of memory");
-		kp_archive_close(a);
-	} else {
-		take_faults(in, a, name);
+		return;
 	}
+	in->archives = xrealloc(in->archives, (in->count + 1) * sizeof(*in->archives));
+	in->archives[in->count++] = (struct page_archive){a, xstrdup(name), bytes};
+	in->archive_bytes += bytes;
+	take_faults(in, a, name);
 }
 
 static void open_archive(struct page_input *in, const char *path, const char *name)
@@ -105,7 +90,7 @@ struct walk {
 	struct page_input *in;
 	size_t skip; /* bytes of paths before the part that is shown */
 	struct linked *links;
-	size_t n_links;
+	size_t n_links, links_cap;
 	uint64_t n_archives;
 };
 
@@ -122,30 +107,19 @@ static int by_file(const void *pa, const void *pb)
  * Remember a file with several names; uncount_links corrects the counts when all are
  * known.
  */
-static bool note_link(struct walk *w, const struct stat *st)
+static void note_link(struct walk *w, const struct stat *st)
 {
-	struct linked *links;
-
-	if ((w->n_links & (w->n_links - 1)) == 0) { /* grows by doubling */
-		links = reallocarray(w->links, w->n_links ? 2 * w->n_links : 1,
-				     sizeof(*links));
-		if (!links)
-			return false;
-		w->links = links;
-	}
+	xgrow(&w->links, w->n_links, &w->links_cap, sizeof(*w->links));
 	w->links[w->n_links++] =
 		(struct linked){st->st_dev, st->st_ino, (uint64_t)st->st_size};
-	return true;
 }
 
 static void count_file(struct walk *w, const FTSENT *e)
 {
 	struct page_input *in = w->in;
 
-	if (e->fts_statp->st_nlink > 1 && !note_link(w, e->fts_statp)) {
-		page_input_fault(in, e->fts_path + w->skip, "out of memory");
-		return;
-	}
+	if (e->fts_statp->st_nlink > 1)
+		note_link(w, e->fts_statp);
 	in->host_files++;
 	in->host_bytes += (uint64_t)e->fts_statp->st_size;
 }
@@ -264,19 +238,18 @@ static char *without_slashes(const char *operand)
 
 	while (n > 1 && operand[n - 1] == '/')
 		n--;
-	return strndup(operand, n);
+	return xstrndup(operand, n);
 }
 
 kpack_error_t page_input_open(int n, char **operands, bool quiet, struct page_input *out,
 			      struct kpackx_error *why)
 {
+	(void)why;
 	*out = (struct page_input){0};
 	archives_allow_many();
 	for (int i = 0; i < n; i++) {
 		char *operand = without_slashes(operands[i]);
 
-		if (!operand)
-			return kp_fail_memory(why, strlen(operands[i]), "a path");
 		read_operand(out, operand, quiet);
 		free(operand);
 	}

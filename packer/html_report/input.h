@@ -35,8 +35,7 @@ struct page_input {
 
 /*
  * Read N OPERANDS: archives, directories, or files with device code.  Anything unreadable
- * is reported, and is a fault of OUT.
- * OUT_OF_MEMORY is the only error.
+ * is reported, and is a fault of OUT.  Never fails.
  */
 kpack_error_t page_input_open(int n, char **operands, bool quiet, struct page_input *out,
 			      struct kpackx_error *why);

@@ -2,6 +2,7 @@
 #include "legend.h"
 #include <stdlib.h>
 #include "text.h"
+#include "packer/base/xalloc.h"
 
 /* The number of colours, and of patterns over each. */
 enum { COLOURS = 8, PATTERNS = PAGE_KEYS / COLOURS };
@@ -75,14 +76,9 @@ static uint32_t key_of(const struct page_figures *f, const uint32_t *order,
 
 uint32_t *page_legend_keys(const struct page_figures *f)
 {
-	uint32_t *order = malloc((f->arches.count + 1) * sizeof(*order));
-	uint32_t *keys = malloc((f->cells.count + 1) * sizeof(*keys));
+	uint32_t *order = xmalloc(f->arches.count * sizeof(*order));
+	uint32_t *keys = xmalloc(f->cells.count * sizeof(*keys));
 
-	if (!order || !keys) {
-		free(order);
-		free(keys);
-		return NULL;
-	}
 	for (size_t i = 0; i < f->arches.count; i++)
 		order[i] = (uint32_t)i;
 	qsort_r(order, f->arches.count, sizeof(*order), by_name, f->arches.items);

@@ -14,7 +14,7 @@ void page_legend_patterns(FILE *out);
 /* Print the legend: the look of each architecture. */
 void page_legend(FILE *out, const struct page_figures *f);
 
-/* For each cell the row of its architecture, on the heap; NULL: out of memory. */
+/* For each cell the row of its architecture, on the heap. */
 uint32_t *page_legend_keys(const struct page_figures *f);
 
 #endif

@@ -6,6 +6,7 @@
 #include "nodes.h"
 #include "text.h"
 #include "treemap.h"
+#include "packer/base/xalloc.h"
 
 /* Sizes of letters, to find out what fits into a box. */
 enum { LETTER = 7, LINE = 15, MARGIN = 6, LEAST = 10 };
@@ -65,8 +66,7 @@ static size_t head_of(const char *text, size_t most)
 static void print_label(FILE *out, struct kp_span name, size_t room)
 {
 	char *text = page_shortened(name, PAGE_LABEL);
-	const char *shown = text ? text : "?";
-	const char *slash = strrchr(shown, '/');
+	const char *shown = text, *slash = strrchr(shown, '/');
 	size_t n;
 
 	if (head_of(shown, room) < strlen(shown) && slash && slash[1])
@@ -252,30 +252,27 @@ static void draw_map(struct drawing *d, struct page_nodes *libraries,
 	fputs("</svg>\n", d->out);
 }
 
-kpack_error_t page_map(FILE *out, const struct page_figures *f,
-		       const struct page_map *map, struct kpackx_error *why)
+void page_map(FILE *out, const struct page_figures *f, const struct page_map *map)
 {
 	size_t n = f->cells.count + 1;
-	struct page_nodes libraries = {.items = calloc(n, sizeof(*libraries.items))};
-	struct treemap_box *boxes = calloc(2 * n, sizeof(*boxes));
-	uint64_t *sizes = calloc(2 * n, sizeof(*sizes));
-	struct page_node *nodes = calloc(n, sizeof(*nodes));
+	struct page_nodes libraries = {.items = xcalloc(n, sizeof(*libraries.items))};
+	struct treemap_box *boxes = xcalloc(2 * n, sizeof(*boxes));
+	uint64_t *sizes = xcalloc(2 * n, sizeof(*sizes));
+	struct page_node *nodes = xcalloc(n, sizeof(*nodes));
 	uint32_t *keys = page_legend_keys(f);
-	kpack_error_t err = KPACK_SUCCESS;
-	struct drawing d = {.out = out, .f = f, .map = map, .keys = keys, .nodes = nodes};
+	struct drawing d = {.out = out,
+			    .f = f,
+			    .map = map,
+			    .keys = keys,
+			    .nodes = nodes,
+			    .sizes = sizes + n,
+			    .boxes = boxes + n};
 
-	if (libraries.items && boxes && sizes && nodes && keys) {
-		d.sizes = sizes + n;
-		d.boxes = boxes + n;
-		page_nodes_libraries(f, map->decoded, &libraries);
-		draw_map(&d, &libraries, boxes, sizes);
-	} else {
-		err = kp_fail_memory(why, n * sizeof(*nodes), "a map");
-	}
+	page_nodes_libraries(f, map->decoded, &libraries);
+	draw_map(&d, &libraries, boxes, sizes);
 	free(libraries.items);
 	free(boxes);
 	free(sizes);
 	free(nodes);
 	free(keys);
-	return err;
 }

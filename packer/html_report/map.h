@@ -14,7 +14,6 @@ struct page_map {
 	double least; /* boxes with a smaller part of the total are shown as one */
 };
 
-kpack_error_t page_map(FILE *out, const struct page_figures *f,
-		       const struct page_map *map, struct kpackx_error *why);
+void page_map(FILE *out, const struct page_figures *f, const struct page_map *map);
 
 #endif

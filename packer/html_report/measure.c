@@ -2,6 +2,7 @@
 #include "measure.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 #include "packer/pack/run.h"
 
 /* The group name of the archives; nobody sees it. */
@@ -122,11 +123,8 @@ void page_measure(struct page_input *in, const char *root, const char *name,
 	p.args.mode = PACK_ARCHIVES;
 	p.args.unnamed = true;
 	p.args.quiet = quiet;
-	p.args.group = strdup(GROUP);
-	p.args.prefix = strdup("");
-	if (p.args.group && p.args.prefix)
-		scan_and_measure(in, &p, name, what);
-	else
-		page_input_fault(in, name, "out of memory");
+	p.args.group = xstrdup(GROUP);
+	p.args.prefix = xstrdup("");
+	scan_and_measure(in, &p, name, what);
 	packing_close(&p);
 }

@@ -2,6 +2,7 @@
 #include "text.h"
 #include <inttypes.h>
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 #include "core/base/text.h"
 
@@ -22,8 +23,7 @@ static char *shorten_text(char *text, size_t most)
 		head--;
 	while (inside_character(text[tail]))
 		tail++;
-	if (asprintf(&out, "%.*s\u2026%s", (int)head, text, text + tail) < 0)
-		out = NULL;
+	out = xasprintf("%.*s\u2026%s", (int)head, text, text + tail);
 	free(text);
 	return out;
 }
@@ -32,7 +32,9 @@ char *page_shortened(struct kp_span name, size_t most)
 {
 	char *text = kp_text_escape_new(name);
 
-	return text ? shorten_text(text, most) : NULL;
+	if (!text)
+		xalloc_fail(0);
+	return shorten_text(text, most);
 }
 
 static const char *entity(char c)
@@ -69,7 +71,7 @@ void page_text(FILE *out, struct kp_span name, size_t most)
 {
 	char *text = page_shortened(name, most);
 
-	page_markup(out, kp_span_str(text ? text : "?"));
+	page_markup(out, kp_span_str(text));
 	free(text);
 }
 

@@ -24,7 +24,7 @@ void page_markup(FILE *out, struct kp_span text);
 /* Print a message whose names are escaped already: its backslashes stay. */
 void page_words(FILE *out, const char *text);
 
-/* As page_text, but on the heap and not escaped for HTML; NULL: out of memory. */
+/* As page_text, but on the heap and not escaped for HTML. */
 char *page_shortened(struct kp_span name, size_t most);
 
 /* 1234567 -> "1,234,567". */
