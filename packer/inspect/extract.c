@@ -10,6 +10,7 @@
 #include "core/format/object.h"
 #include "packed.h"
 #include "walk.h"
+#include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 
 /* Room for the architecture, the type and the two numbers. */
@@ -56,45 +57,39 @@ static int compare_used(const void *a, const void *b)
 	return strcmp(((const struct used *)a)->name, ((const struct used *)b)->name);
 }
 
-/*
- * Count NAME, and return how many images of CONTAINER had it before; -1: out of memory.
- */
-static long count_use(struct extract *e, size_t container, const char *name)
+/* Count NAME, and return how many images of CONTAINER had it before. */
+static size_t count_use(struct extract *e, size_t container, const char *name)
 {
-	struct used *own = calloc(1, sizeof(*own));
+	struct used *own = xcalloc(1, sizeof(*own));
 	struct used **found;
 
-	if (!own)
-		return -1;
 	snprintf(own->name, sizeof(own->name), "%s", name);
 	found = tsearch(own, &e->used[container], compare_used);
-	if (!found || *found != own)
+	if (!found)
+		xalloc_fail(0);
+	if (*found != own)
 		free(own);
-	return found ? (long)(*found)->count++ : -1;
+	return (*found)->count++;
 }
 
-/* Make the name of IMAGE's file, of ARCH and TYPE. */
-static kpack_error_t make_name(struct extract *e, size_t image, const char *arch,
-			       const char *type, char **out, struct kpackx_error *why)
+/* The name of IMAGE's file, of ARCH and TYPE, on the heap. */
+static char *make_name(struct extract *e, size_t image, const char *arch,
+		       const char *type)
 {
 	size_t container = e->file->list.images[image].container;
 	size_t number = e->file->numbers[container];
 	char base[NAME_SIZE], clean_arch[KP_TARGET_TEXT_MAX], of[24] = "", at[24] = "";
-	long before;
+	size_t before;
 
 	snprintf(clean_arch, sizeof(clean_arch), "%s", arch);
 	clean_name(clean_arch);
 	snprintf(base, sizeof(base), "%s.%s", clean_arch, type);
 	before = count_use(e, container, base);
 	if (before > 0)
-		snprintf(of, sizeof(of), "~%ld", before);
+		snprintf(of, sizeof(of), "~%zu", before);
 	if (number > 0)
 		snprintf(at, sizeof(at), "#%zu", number);
-	if (before < 0 || asprintf(out, "%s%s%s.%s", clean_arch, of, at, type) < 0) {
-		*out = NULL;
-		return kp_fail_memory(why, NAME_SIZE, "a file name");
-	}
-	return KPACK_SUCCESS;
+	return xasprintf("%s%s%s.%s", clean_arch, of, at, type);
 }
 
 /* The architecture in the name of an image that states none: bytecode suits all GPUs. */
@@ -153,6 +148,7 @@ static kpack_error_t name_image(struct extract *e, size_t image,
 	struct kp_span head;
 	char arch[KP_TARGET_TEXT_MAX];
 	const char *type;
+	char *name;
 
 	e->named[image] = true;
 	if (!src->size)
@@ -161,11 +157,11 @@ static kpack_error_t name_image(struct extract *e, size_t image,
 	type = kp_image_type(img, head);
 	find_arch(&e->file->list, img, src, type, arch);
 	/* count unselected images too: names do not depend on the selection */
-	KP_TRY(make_name(e, image, arch, type, &e->names[image], why));
-	if (!is_chosen(e, img, arch)) {
-		free(e->names[image]);
-		e->names[image] = NULL;
-	}
+	name = make_name(e, image, arch, type);
+	if (is_chosen(e, img, arch))
+		e->names[image] = name;
+	else
+		free(name);
 	return KPACK_SUCCESS;
 }
 
@@ -282,11 +278,9 @@ static kpack_error_t extract_all(struct extract *e, struct kpackx_error *why)
 					  .decoded = check_decoded};
 	const struct kp_containers *list = &e->file->list;
 
-	e->names = calloc(list->n_images + 1, sizeof(*e->names));
-	e->used = calloc(list->count + 1, sizeof(*e->used));
-	e->named = calloc(list->n_images + 1, sizeof(*e->named));
-	if (!e->names || !e->named || !e->used)
-		return kp_fail_memory(why, list->n_images * sizeof(*e->names), "names");
+	e->names = xcalloc(list->n_images, sizeof(*e->names));
+	e->used = xcalloc(list->count, sizeof(*e->used));
+	e->named = xcalloc(list->n_images, sizeof(*e->named));
 	KP_TRY(kp_mkdirs(e->x->dir, 0777, why));
 	KP_TRY(name_images(e, why));
 	KP_TRY(inspect_walk_run(&walk, why));
@@ -304,9 +298,9 @@ kpack_error_t inspect_extract_run(struct inspect_extract *x, struct inspect_file
 	struct extract e = {.x = x, .file = file, .lock = PTHREAD_MUTEX_INITIALIZER};
 	kpack_error_t err = extract_all(&e, why);
 
-	for (size_t i = 0; e.names && i < file->list.n_images; i++)
+	for (size_t i = 0; i < file->list.n_images; i++)
 		free(e.names[i]);
-	for (size_t i = 0; e.used && i < file->list.count; i++)
+	for (size_t i = 0; i < file->list.count; i++)
 		tdestroy(e.used[i], free);
 	free(e.names);
 	free(e.named);

@@ -5,19 +5,15 @@
 #include <unistd.h>
 #include "internal.h"
 #include "core/base/bounds.h"
-#include "core/base/alloc.h"
+#include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 #include "core/base/text.h"
 
-/* "TEXT: MORE", or MORE if TEXT is NULL; frees TEXT.  NULL: out of memory. */
+/* "TEXT: MORE", or MORE if TEXT is NULL; frees TEXT. */
 static char *join_texts(char *text, const char *more)
 {
-	char *both = NULL;
+	char *both = text ? xasprintf("%s: %s", text, more) : xstrdup(more);
 
-	if (!text)
-		return strdup(more);
-	if (asprintf(&both, "%s: %s", text, more) < 0)
-		both = NULL;
 	free(text);
 	return both;
 }
@@ -67,19 +63,19 @@ void inspect_fault(struct inspect_file *file, size_t image, const char *text)
 {
 	char *whole = join_texts(place_text(&file->list, image), text);
 
-	if (whole && was_reported(file, whole)) {
+	if (was_reported(file, whole)) {
 		free(whole);
 		return;
 	}
 	file->faults++;
-	if (file->n_reported < KP_FAULTS_MAX)
-		report_error(file->path, "%s", whole ? whole : text);
-	if (whole && file->n_reported < KP_FAULTS_MAX &&
-	    kp_grow(&file->reported, file->n_reported, &file->reported_cap,
-		    sizeof(*file->reported)))
-		file->reported[file->n_reported++] = whole;
-	else
+	if (file->n_reported == KP_FAULTS_MAX) {
 		free(whole);
+		return;
+	}
+	report_error(file->path, "%s", whole);
+	xgrow(&file->reported, file->n_reported, &file->reported_cap,
+	      sizeof(*file->reported));
+	file->reported[file->n_reported++] = whole;
 }
 
 static void scan_fault(void *arg, const struct kp_containers *list, size_t image,
@@ -98,12 +94,12 @@ kpack_error_t inspect_file_open(struct inspect_file *f, const char *path,
 	KP_TRY(kp_file_open(path, &f->fd, &st, why));
 	f->source = kp_source_fd(f->fd, 0, (uint64_t)st.st_size);
 	KP_TRY(kp_nest_salvage(&f->source, scan_fault, f, &f->list, why));
-	KP_TRY(inspect_tree_build(f, why));
+	inspect_tree_build(f);
 	if (f->list.count == 0)
 		return KPACK_SUCCESS;
 	f->format = f->list.items[0].format->name;
 	if (f->list.items[0].format == &kp_format_host_elf)
-		KP_TRY(inspect_wrappers_read(f, why));
+		inspect_wrappers_read(f);
 	return KPACK_SUCCESS;
 }
 

@@ -6,10 +6,10 @@
 #include "file.h"
 
 /* Make the rows, the jobs and the numbers of FILE, whose list is complete. */
-kpack_error_t inspect_tree_build(struct inspect_file *file, struct kpackx_error *why);
+void inspect_tree_build(struct inspect_file *file);
 
 /* Read the wrappers of FILE, a host ELF, and match them with its numbers. */
-kpack_error_t inspect_wrappers_read(struct inspect_file *file, struct kpackx_error *why);
+void inspect_wrappers_read(struct inspect_file *file);
 
 /* Whether IMAGE is the .hip_fatbin of a host ELF, into which wrappers lead. */
 static inline bool inspect_is_fatbin(const struct kp_containers *list, size_t image)

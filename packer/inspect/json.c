@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include "kernel.h"
+#include "packer/base/xalloc.h"
 #include "packer/library/cutile_signature.h"
 
 struct writer {
@@ -17,7 +18,6 @@ struct writer {
 	size_t row;        /* the next row to print */
 	size_t printed;    /* images printed so far */
 	size_t *positions; /* per image: its number in "images", or KP_NOWHERE */
-	bool no_memory;
 };
 
 static json_t *text_or_null(const char *s)
@@ -108,18 +108,16 @@ static json_t *image_json(const struct inspect_look *look, size_t number_of)
 	return json;
 }
 
-static kpack_error_t finish_image(struct inspect_look *look, size_t image,
-				  struct kpackx_error *why)
+static void finish_image(struct inspect_look *look, size_t image)
 {
 	struct inspect_seen *seen = &look->seen[image];
 	json_t *json = image_json(look, image);
 
-	seen->text = json ? json_dumps(json, 0) : NULL;
+	seen->text = json_dumps(json, 0);
+	if (!seen->text)
+		xalloc_fail(0);
 	json_decref(json);
 	inspect_seen_drop(seen);
-	return seen->text ? KPACK_SUCCESS
-			  : kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY,
-				    "out of memory for JSON");
 }
 
 /* --- in order --------------------------------------------------------------------- */
@@ -129,9 +127,9 @@ static void print_image(struct writer *w, size_t image)
 	struct inspect_seen *seen = &w->look.seen[image];
 
 	/* an image that could not be read has not been finished yet */
-	if (!seen->text && finish_image(&w->look, image, NULL))
-		w->no_memory = true;
-	printf("%s\n  %s", w->printed ? "," : "", seen->text ? seen->text : "null");
+	if (!seen->text)
+		finish_image(&w->look, image);
+	printf("%s\n  %s", w->printed ? "," : "", seen->text);
 	w->positions[image] = w->printed++;
 	free(seen->text);
 	seen->text = NULL;
@@ -150,11 +148,10 @@ static void job_done(struct inspect_look *look, const struct inspect_job *job)
 }
 
 /* Print VALUE and release it. */
-static void print_value(struct writer *w, json_t *value)
+static void print_value(json_t *value)
 {
-	if (!value ||
-	    (json_dumpf(value, stdout, JSON_ENCODE_ANY) != 0 && !ferror(stdout)))
-		w->no_memory = true;
+	if (json_dumpf(value, stdout, JSON_ENCODE_ANY) != 0 && !ferror(stdout))
+		xalloc_fail(0);
 	json_decref(value);
 }
 
@@ -167,8 +164,8 @@ static void print_wrappers(struct writer *w)
 		ptrdiff_t c = f->wrapper_number[i];
 
 		fputs(i ? ", " : "", stdout);
-		print_value(w, json_pack("{sI so}", "index", (json_int_t)i, "container",
-					 c < 0 ? json_null() : json_integer(c)));
+		print_value(json_pack("{sI so}", "index", (json_int_t)i, "container",
+				      c < 0 ? json_null() : json_integer(c)));
 	}
 	fputs("],\n", stdout);
 }
@@ -186,10 +183,10 @@ static void print_node(struct writer *w, size_t image)
 		return;
 	}
 	fputs("{\"name\": ", stdout);
-	print_value(w, img->id ? report_json_text(img->id) : json_null());
+	print_value(img->id ? report_json_text(img->id) : json_null());
 	printf(", \"offset\": %" PRIu64 ", \"size\": %" PRIu64 ", \"pairs\": ",
 	       img->offset, img->size);
-	print_value(w, pairs_json(&img->pairs));
+	print_value(pairs_json(&img->pairs));
 	fputs(", \"containers\": ", stdout);
 	print_containers(w, img->inside);
 	putchar('}');
@@ -250,7 +247,7 @@ static kpack_error_t print_all(struct writer *w, struct kpackx_error *why)
 	kpack_error_t err;
 
 	fputs("{\n \"file\": ", stdout);
-	print_value(w, report_json_text(w->file->path));
+	print_value(report_json_text(w->file->path));
 	printf(",\n \"format\": \"%s\",\n \"images\": [", w->file->format);
 	err = inspect_look_run(&w->look, why);
 	if (!err)
@@ -262,9 +259,7 @@ static kpack_error_t print_all(struct writer *w, struct kpackx_error *why)
 	printf(" \"converted\": %s,\n \"tree\": ", w->file->converted ? "true" : "false");
 	print_containers(w, 0);
 	fputs("\n}\n", stdout);
-	return w->no_memory
-		       ? kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY, "out of memory for JSON")
-		       : KPACK_SUCCESS;
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t inspect_json_print(struct inspect_file *file, struct kpackx_error *why)
@@ -278,9 +273,7 @@ kpack_error_t inspect_json_print(struct inspect_file *file, struct kpackx_error 
 	};
 	kpack_error_t err;
 
-	w.positions = malloc((file->list.n_images + 1) * sizeof(*w.positions));
-	if (!w.positions)
-		return kp_fail_memory(why, file->list.n_images, "images");
+	w.positions = xmalloc(file->list.n_images * sizeof(*w.positions));
 	for (size_t i = 0; i < file->list.n_images; i++)
 		w.positions[i] = KP_NOWHERE;
 	err = print_all(&w, why);

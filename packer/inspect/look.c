@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "walk.h"
+#include "packer/base/xalloc.h"
 
 /*
  * Images up to this size are held in memory and read once; larger ones are partly reread.
@@ -58,9 +59,7 @@ static kpack_error_t hash_whole(struct inspect_thread *thread, struct kp_source 
 static kpack_error_t describe_image(const struct kp_source *src,
 				    struct inspect_seen *seen, struct kpackx_error *why)
 {
-	seen->object = calloc(1, sizeof(*seen->object));
-	if (!seen->object)
-		return kp_fail_memory(why, sizeof(*seen->object), "an object");
+	seen->object = xcalloc(1, sizeof(*seen->object));
 	KP_TRY(kp_object_describe(src, seen->object, why));
 	seen->n_kernels = seen->object->n_kernels;
 	return KPACK_SUCCESS;
@@ -103,10 +102,10 @@ static kpack_error_t look_at_leaf(void *arg, struct inspect_thread *thread, size
 				  const struct kp_source *src, struct kpackx_error *why)
 {
 	struct inspect_look *look = arg;
-	kpack_error_t err = look_at(look, thread, image, src, why), finished;
+	kpack_error_t err = look_at(look, thread, image, src, why);
 
-	finished = look->finish(look, image, err ? NULL : why);
-	return err ? err : finished;
+	look->finish(look, image);
+	return err;
 }
 
 static kpack_error_t read_packed(void *arg, size_t container, const struct kp_source *src,
@@ -135,11 +134,8 @@ kpack_error_t inspect_look_run(struct inspect_look *look, struct kpackx_error *w
 					  .done = job_done};
 	const struct kp_containers *list = &look->file->list;
 
-	look->seen = calloc(list->n_images + 1, sizeof(*look->seen));
-	look->packed = calloc(list->count + 1, sizeof(*look->packed));
-	if (!look->seen || !look->packed)
-		return kp_fail_memory(why, list->n_images * sizeof(*look->seen),
-				      "images");
+	look->seen = xcalloc(list->n_images, sizeof(*look->seen));
+	look->packed = xcalloc(list->count, sizeof(*look->packed));
 	/* the default until an image is read */
 	for (size_t i = 0; i < list->n_images; i++)
 		memcpy(look->seen[i].arch, list->images[i].arch,

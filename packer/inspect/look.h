@@ -31,8 +31,7 @@ struct inspect_look {
 	 * freed.
 	 * done: print the rows that JOB completes; called in order.
 	 */
-	kpack_error_t (*finish)(struct inspect_look *look, size_t image,
-				struct kpackx_error *why);
+	void (*finish)(struct inspect_look *look, size_t image);
 	void (*done)(struct inspect_look *look, const struct inspect_job *job);
 	void *arg; /* for finish and done */
 };

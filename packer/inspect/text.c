@@ -30,15 +30,12 @@ static bool lists_kernels(const struct text *t, size_t n)
 	return t->all || (t->details && n <= KERNELS_MAX);
 }
 
-static kpack_error_t finish_image(struct inspect_look *look, size_t image,
-				  struct kpackx_error *why)
+static void finish_image(struct inspect_look *look, size_t image)
 {
 	const struct text *t = look->arg;
 
-	(void)why;
 	if (!t->details)
 		inspect_seen_drop(&look->seen[image]);
-	return KPACK_SUCCESS;
 }
 
 /* --- containers ------------------------------------------------------------------- */

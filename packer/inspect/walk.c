@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "packer/base/pipeline.h"
+#include "packer/base/xalloc.h"
 
 /* Decoded bytes held at once, unless one container has more. */
 #define BUDGET (UINT64_C(128) << 20)
@@ -30,16 +31,13 @@ struct walker {
 	struct note *notes, **end;
 };
 
-static bool note_fault(struct walker *w, size_t image, const struct kpackx_error *why)
+static void note_fault(struct walker *w, size_t image, const struct kpackx_error *why)
 {
-	struct note *note = malloc(sizeof(*note));
+	struct note *note = xmalloc(sizeof(*note));
 
-	if (!note)
-		return false;
 	*note = (struct note){.image = image, .why = *why};
 	*w->end = note;
 	w->end = &note->next;
-	return true;
 }
 
 static kpack_error_t visit_container(struct walker *w, size_t container,
@@ -51,12 +49,13 @@ static kpack_error_t judge_fault(struct walker *w, size_t image, kpack_error_t e
 				 const struct kpackx_error *fault,
 				 struct kpackx_error *why)
 {
-	if (!err)
-		return KPACK_SUCCESS;
-	if (err != KPACK_ERROR_OUT_OF_MEMORY && note_fault(w, image, fault))
-		return KPACK_SUCCESS;
-	*why = *fault;
-	return err;
+	if (err == KPACK_ERROR_OUT_OF_MEMORY) {
+		*why = *fault;
+		return err;
+	}
+	if (err)
+		note_fault(w, image, fault);
+	return KPACK_SUCCESS;
 }
 
 static kpack_error_t visit_leaf(struct walker *w, size_t image,
@@ -163,11 +162,9 @@ static void end_thread(void *state)
 
 static kpack_error_t begin_thread(void *arg, void **state, struct kpackx_error *why)
 {
-	struct inspect_thread *thread = calloc(1, sizeof(*thread));
+	struct inspect_thread *thread = xcalloc(1, sizeof(*thread));
 
-	(void)arg;
-	if (!thread)
-		return kp_fail_memory(why, sizeof(*thread), "a thread");
+	(void)arg, (void)why;
 	*state = thread;
 	return KPACK_SUCCESS;
 }

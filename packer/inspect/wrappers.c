@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "internal.h"
+#include "packer/base/xalloc.h"
 
 /*
  * The image that is the host ELF's section into which the wrappers lead, or KP_NOWHERE.
@@ -42,10 +43,10 @@ static ptrdiff_t number_at(const struct inspect_file *f, const size_t *order, si
 static size_t *fatbin_containers(const struct inspect_file *f, size_t *count)
 {
 	size_t image = fatbin_image(f), n = 0;
-	size_t *order = malloc((f->list.count + 1) * sizeof(*order));
+	size_t *order = xmalloc(f->list.count * sizeof(*order));
 
 	*count = 0;
-	if (!order || image == KP_NOWHERE)
+	if (image == KP_NOWHERE)
 		return order;
 	for (size_t c = f->list.images[image].inside; c != KP_NOWHERE;
 	     c = f->list.items[c].next)
@@ -105,14 +106,14 @@ static bool any_hipk(const struct kp_elf *elf)
 	return false;
 }
 
-kpack_error_t inspect_wrappers_read(struct inspect_file *f, struct kpackx_error *why)
+void inspect_wrappers_read(struct inspect_file *f)
 {
 	struct kpackx_error fault = {0};
 	size_t *order, n;
 
 	if (kp_elf_read(f->fd, f->source.size, &f->elf, &fault)) {
 		inspect_fault(f, KP_NOWHERE, fault.text);
-		return KPACK_SUCCESS;
+		return;
 	}
 	/*
 	 * objects whose device code is linked later have wrappers that lead nowhere yet
@@ -120,13 +121,7 @@ kpack_error_t inspect_wrappers_read(struct inspect_file *f, struct kpackx_error 
 	if (!f->elf.has_fatbin && !any_hipk(&f->elf))
 		f->elf.n_wrappers = 0;
 	order = fatbin_containers(f, &n);
-	f->wrapper_number = calloc(f->elf.n_wrappers + 1, sizeof(*f->wrapper_number));
-	if (!order || !f->wrapper_number) {
-		free(order);
-		return kp_fail_memory(why, f->elf.n_wrappers * sizeof(*order),
-				      "wrappers");
-	}
+	f->wrapper_number = xcalloc(f->elf.n_wrappers, sizeof(*f->wrapper_number));
 	match_wrappers(f, order, n);
 	free(order);
-	return KPACK_SUCCESS;
 }

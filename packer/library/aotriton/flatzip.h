@@ -8,7 +8,7 @@
 /*
  * Find the end record of SOURCE as AOTriton's loader does, in the last 65,558 bytes, and
  * set *MEMBERS to the number of members that it states.  INVALID_FORMAT: no end record,
- * or the central directory is not before it.  IO_ERROR, OUT_OF_MEMORY.
+ * or the central directory is not before it.  IO_ERROR.
  */
 kpack_error_t flatzip_read(const struct kp_source *source, unsigned *members,
 			   struct kpackx_error *why);
