@@ -119,13 +119,12 @@ static bool is_absent(struct subject *s, size_t arch)
 }
 
 /* Keep the missing architectures: check_absent decides at the end if they are faults. */
-static kpack_error_t keep_absent(struct subject *s, struct kpackx_error *why)
+static void keep_absent(struct subject *s)
 {
 	for (size_t i = 0; i < s->arches.count; i++)
 		if (is_absent(s, i))
-			KP_TRY(missing_arches_add(&s->check->absent, s->b.path,
-						  s->arches.items[i], why));
-	return KPACK_SUCCESS;
+			missing_arches_add(&s->check->absent, s->b.path,
+					   s->arches.items[i]);
 }
 
 /* --- objects ---------------------------------------------------------------------- */
@@ -278,7 +277,8 @@ static kpack_error_t check_converted(struct subject *s, struct kpackx_error *why
 	KP_TRY(built_arches_find(&s->b, &s->reach, &s->arches, why));
 	check_demanded(s);
 	check_objects(s);
-	return keep_absent(s, why);
+	keep_absent(s);
+	return KPACK_SUCCESS;
 }
 
 static const struct kp_elf_wrapper *converted_wrapper(const struct kp_elf *elf)

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 #include "core/base/text.h"
 
 static void print_fault(const char *file, size_t wrapper, const char *arch,
@@ -31,19 +32,18 @@ static void keep_fault(struct mark_faults *f, const char *file, size_t wrapper,
 void mark_fault(struct mark_faults *f, const char *file, size_t wrapper, const char *arch,
 		const char *fmt, ...)
 {
-	char *text = NULL,
-	     *safe_arch = arch ? kp_text_escape_new(kp_span_str(arch)) : NULL;
+	char *text, *safe_arch = arch ? kp_text_escape_new(kp_span_str(arch)) : NULL;
 	va_list ap;
 
 	va_start(ap, fmt);
 	if (vasprintf(&text, fmt, ap) < 0)
-		text = NULL;
+		xalloc_fail(0);
 	va_end(ap);
 	f->count++;
 	if (f->json)
-		keep_fault(f, file, wrapper, safe_arch, text ? text : "out of memory");
+		keep_fault(f, file, wrapper, safe_arch, text);
 	else
-		print_fault(file, wrapper, safe_arch, text ? text : "out of memory");
+		print_fault(file, wrapper, safe_arch, text);
 	free(safe_arch);
 	free(text);
 }

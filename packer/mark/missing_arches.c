@@ -2,21 +2,13 @@
 #include "missing_arches.h"
 #include <stdlib.h>
 #include <string.h>
-#include "core/base/alloc.h"
+#include "packer/base/xalloc.h"
 
-kpack_error_t missing_arches_add(struct missing_arches *list, const char *file,
-				 const char *arch, struct kpackx_error *why)
+void missing_arches_add(struct missing_arches *list, const char *file, const char *arch)
 {
-	struct missing_arches_item item = {strdup(file), strdup(arch), false};
-
-	if (item.file && item.arch &&
-	    kp_grow(&list->items, list->count, &list->cap, sizeof(*list->items))) {
-		list->items[list->count++] = item;
-		return KPACK_SUCCESS;
-	}
-	free(item.file);
-	free(item.arch);
-	return kp_fail_memory(why, strlen(file), "a path");
+	xgrow(&list->items, list->count, &list->cap, sizeof(*list->items));
+	list->items[list->count++] =
+		(struct missing_arches_item){xstrdup(file), xstrdup(arch), false};
 }
 
 static int by_arch(const void *a, const void *b)

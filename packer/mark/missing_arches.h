@@ -9,7 +9,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include "core/base/errors.h"
 
 struct missing_arches_item {
 	char *file, *arch;
@@ -21,9 +20,8 @@ struct missing_arches {
 	size_t count, cap;
 };
 
-/* Record that FILE lacks ARCH; both are copied.  OUT_OF_MEMORY. */
-kpack_error_t missing_arches_add(struct missing_arches *list, const char *file,
-				 const char *arch, struct kpackx_error *why);
+/* Record that FILE lacks ARCH; both are copied. */
+void missing_arches_add(struct missing_arches *list, const char *file, const char *arch);
 
 /* Sort the items by architecture, then by file. */
 void missing_arches_sort(struct missing_arches *list);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* kpack mark restore: make a fat binary of a converted binary and its archives. */
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 #include "packer/archives/operands.h"
 #include "packer/binary/binary.h"
 #include "packer/binary/reachable_archives.h"
@@ -115,11 +116,9 @@ static kpack_error_t find_objects(struct restore *r, struct kpackx_error *why)
 	const struct kp_layout *layout = &r->b.layout;
 	size_t n = layout->n_images;
 
-	r->found = calloc(n + 1, sizeof(*r->found));
-	r->have = calloc(n + 1, sizeof(*r->have));
-	r->missing = calloc(n + 1, sizeof(*r->missing));
-	if (!r->found || !r->have || !r->missing)
-		return kp_fail_memory(why, n * sizeof(*r->found), "objects");
+	r->found = xcalloc(n, sizeof(*r->found));
+	r->have = xcalloc(n, sizeof(*r->have));
+	r->missing = xcalloc(n, sizeof(*r->missing));
 	for (size_t i = 0; i < n; i++)
 		if (!layout->images[i].host)
 			KP_TRY(find_object(r, i, why));
@@ -159,11 +158,10 @@ static bool has_any(const struct restore *r, const struct kpack_archive *a,
 {
 	bool found = false;
 	size_t entry;
-	char *key;
 
 	for (size_t i = 0; i < r->b.layout.n_wrappers && !found; i++) {
-		if (asprintf(&key, "%s#%zu", r->b.marker.kernel_name, i) < 0)
-			return false;
+		char *key = xasprintf("%s#%zu", r->b.marker.kernel_name, i);
+
 		found = kp_archive_find_kernel(a, kp_span_str(key), kp_span_str(arch),
 					       &entry);
 		free(key);
@@ -300,11 +298,9 @@ static kpack_error_t restore_from_archives(struct restore *r, struct kpackx_erro
 static kpack_error_t restore_kept(struct restore *r, struct kpackx_error *why)
 {
 	const struct kp_layout *layout = &r->b.layout;
-	uint64_t *offsets = calloc(layout->n_wrappers + 1, sizeof(*offsets));
+	uint64_t *offsets = xcalloc(layout->n_wrappers, sizeof(*offsets));
 	kpack_error_t err = KPACK_SUCCESS;
 
-	if (!offsets)
-		return kp_fail_memory(why, layout->n_wrappers, "wrappers");
 	for (size_t i = 0; i < layout->n_wrappers && !err; i++) {
 		uint32_t c = layout->wrapper_container[i];
 
@@ -358,18 +354,6 @@ static int run_restore(struct restore *r)
 	return r->failed ? EXIT_FAULT : EXIT_OK;
 }
 
-static bool add_operand(struct restore *r, char *operand)
-{
-	char **bigger =
-		reallocarray(r->archives, (size_t)r->n_archives + 1, sizeof(*bigger));
-
-	if (!bigger)
-		return false;
-	r->archives = bigger;
-	bigger[r->n_archives++] = operand;
-	return true;
-}
-
 /* Returns the exit status to leave with, or -1. */
 static int read_options(struct restore *r, struct options *o)
 {
@@ -380,9 +364,10 @@ static int read_options(struct restore *r, struct options *o)
 			r->out = o->arg;
 		} else if (row == OPT_ALLOW_MISSING) {
 			r->allow_missing = true;
-		} else if (!add_operand(r, (char *)o->arg)) {
-			report_error(NULL, "out of memory");
-			return EXIT_FAULT;
+		} else {
+			r->archives = xrealloc(r->archives, ((size_t)r->n_archives + 1) *
+								    sizeof(char *));
+			r->archives[r->n_archives++] = (char *)o->arg;
 		}
 	}
 	if (row == OPTIONS_STOP)

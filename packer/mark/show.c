@@ -5,6 +5,7 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 #include "packer/binary/binary.h"
 #include "mark.h"
 #include "packer/cli/report.h"
@@ -38,14 +39,12 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static kpack_error_t gather_arches(struct show *s, struct kpackx_error *why)
+static void gather_arches(struct show *s)
 {
 	const struct kp_layout *layout = &s->b.layout;
 	size_t n = 0;
 
-	s->arches = calloc(layout->n_images + 1, sizeof(*s->arches));
-	if (!s->arches)
-		return kp_fail_memory(why, layout->n_images, "architectures");
+	s->arches = xcalloc(layout->n_images, sizeof(*s->arches));
 	for (size_t i = 0; i < layout->n_images; i++)
 		if (!layout->images[i].host)
 			s->arches[s->n_objects++] = layout->images[i].arch;
@@ -54,7 +53,6 @@ static kpack_error_t gather_arches(struct show *s, struct kpackx_error *why)
 		if (n == 0 || strcmp(s->arches[n - 1], s->arches[i]) != 0)
 			s->arches[n++] = s->arches[i];
 	s->n_arches = n;
-	return KPACK_SUCCESS;
 }
 
 static void report_fault(struct show *s, const struct kpackx_error *why)
@@ -75,8 +73,8 @@ static void read_binary(struct show *s)
 		return;
 	if (binary_read_marker(&s->b, &why) || binary_read_layout(&s->b, &why))
 		report_fault(s, &why);
-	if (s->b.has_layout && gather_arches(s, &why))
-		report_fault(s, &why);
+	if (s->b.has_layout)
+		gather_arches(s);
 }
 
 /* Bytes of device code that the file has, or had before it was converted. */
