@@ -2,6 +2,7 @@
 #include "pipeline.h"
 #include <pthread.h>
 #include <stdlib.h>
+#include "xalloc.h"
 
 struct slot {
 	void *result;
@@ -139,15 +140,12 @@ kpack_error_t pipeline_run(const struct pipeline *p, struct kpackx_error *why)
 		.p = p,
 		.lock = PTHREAD_MUTEX_INITIALIZER,
 		.changed = PTHREAD_COND_INITIALIZER,
-		.slots = calloc(p->n_jobs + 1, sizeof(*r.slots)),
+		.slots = xcalloc(p->n_jobs, sizeof(*r.slots)),
 	};
-	pthread_t *threads = calloc(p->threads + 1, sizeof(*threads));
+	pthread_t *threads = xcalloc(p->threads, sizeof(*threads));
 
-	if (r.slots && threads)
-		run_threads(&r, threads, p->threads);
-	else
-		r.failed = kp_fail_memory(&r.why, p->n_jobs * sizeof(*r.slots), "jobs");
-	for (size_t i = 0; r.slots && i < p->n_jobs; i++)
+	run_threads(&r, threads, p->threads);
+	for (size_t i = 0; i < p->n_jobs; i++)
 		if (r.slots[i].result)
 			p->discard(p->arg, r.slots[i].result);
 	free(r.slots);
