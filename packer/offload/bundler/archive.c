@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include "object.h"
 #include "contents.h"
+#include "packer/base/xalloc.h"
 #include "core/format/ar_archive.h"
 
 /* Members of the archive for one target. */
@@ -57,17 +58,16 @@ static const char *extension(const struct entry_id *id, const char *dot)
 }
 
 /*
- * "func_1.o" -> "func_1-hip-amdgcn-amd-amdhsa--gfx906_xnack+func_1.bc"; NULL: no memory.
+ * "func_1.o" -> "func_1-hip-amdgcn-amd-amdhsa--gfx906_xnack+func_1.bc"
  */
 static char *member_name(const char *name, const struct entry_id *id)
 {
 	const char *file = file_name(name), *dot = strrchr(file, '.');
 	int stem = (int)(dot ? dot - file : (ptrdiff_t)strlen(file));
-	char *out;
+	char *out =
+		xasprintf("%.*s-%.*s%.*s%s", stem, file, (int)id->text.size,
+			  (const char *)id->text.data, stem, file, extension(id, dot));
 
-	if (asprintf(&out, "%.*s-%.*s%.*s%s", stem, file, (int)id->text.size,
-		     (const char *)id->text.data, stem, file, extension(id, dot)) < 0)
-		return NULL;
 	for (char *p = out; *p; p++)
 		if (*p == ':')
 			*p = '_';
@@ -75,11 +75,6 @@ static char *member_name(const char *name, const struct entry_id *id)
 }
 
 /* ---- collecting ---- */
-
-static int out_of_memory(const struct job *j)
-{
-	return llvm_error(j->b->tool, "out of memory");
-}
 
 /* Put the spool on disk if possible: archives can be large. */
 static int open_spool(struct job *j)
@@ -126,21 +121,12 @@ static int fetch_entry(struct job *j, struct member *m, size_t image,
 	return 0;
 }
 
-static int add_member(struct job *j, struct collection *c, const struct member *m,
-		      const struct entry_id *id, const struct kp_source *bytes)
+static void add_member(struct collection *c, const struct member *m,
+		       const struct entry_id *id, const struct kp_source *bytes)
 {
-	struct kp_ar_input *grown = realloc(c->items, (c->n + 1) * sizeof(*grown));
-	char *name = member_name(m->name, id);
-
-	if (grown)
-		c->items = grown;
-	if (!grown || !name) {
-		free(name);
-		return out_of_memory(j);
-	}
-	c->items[c->n++] =
-		(struct kp_ar_input){.name = kp_span_str(name), .bytes = *bytes};
-	return 0;
+	c->items = xrealloc(c->items, (c->n + 1) * sizeof(*c->items));
+	c->items[c->n++] = (struct kp_ar_input){
+		.name = kp_span_str(member_name(m->name, id)), .bytes = *bytes};
 }
 
 static int take_entry(struct job *j, struct member *m, size_t image,
@@ -155,8 +141,7 @@ static int take_entry(struct job *j, struct member *m, size_t image,
 		if (!fetched && fetch_entry(j, m, image, &bytes))
 			return 1;
 		fetched = true;
-		if (add_member(j, &j->collections[t], m, id, &bytes))
-			return 1;
+		add_member(&j->collections[t], m, id, &bytes);
 	}
 	return 0;
 }
@@ -296,13 +281,11 @@ static int check_missing(const struct job *j)
 static int write_archives(struct job *j)
 {
 	struct bundler_outputs outputs;
-	struct kpackx_error why = {0};
 	int status = check_missing(j);
 
 	if (status)
 		return status;
-	if (bundler_outputs_new(&outputs, j->b->n_targets, &why))
-		return bundler_fail(j->b, &why);
+	outputs = bundler_outputs_new(j->b->n_targets);
 	status = write_outputs(j, &outputs);
 	bundler_outputs_close(&outputs);
 	return status;
@@ -331,7 +314,7 @@ static int unbundle_archive(struct job *j)
 
 static void free_collections(struct job *j)
 {
-	for (size_t t = 0; j->collections && t < j->b->n_targets; t++) {
+	for (size_t t = 0; t < j->b->n_targets; t++) {
 		for (size_t i = 0; i < j->collections[t].n; i++)
 			free((void *)j->collections[t].items[i].name.data);
 		free(j->collections[t].items);
@@ -347,8 +330,8 @@ int bundler_unbundle_archive(const struct bundler *b)
 
 	if (bundler_input_open(&j.in, j.input, &why))
 		return bundler_fail_file(b, j.input, &why);
-	j.collections = calloc(b->n_targets, sizeof(*j.collections));
-	status = j.collections ? unbundle_archive(&j) : out_of_memory(&j);
+	j.collections = xcalloc(b->n_targets, sizeof(*j.collections));
+	status = unbundle_archive(&j);
 	free_collections(&j);
 	kp_outfile_close(&j.spool);
 	bundler_input_close(&j.in);

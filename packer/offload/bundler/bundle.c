@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "object.h"
 #include "contents.h"
+#include "packer/base/xalloc.h"
 #include "core/format/llvm/bundle.h"
 #include "core/format/llvm/text_bundle.h"
 #include "core/base/bounds.h"
@@ -23,11 +24,9 @@ static kpack_error_t write_text(const struct job *j, struct kp_sink *sink,
 				struct kpackx_error *why)
 {
 	const struct bundler *b = j->b;
-	struct kp_text_entry *entries = calloc(b->n_targets, sizeof(*entries));
+	struct kp_text_entry *entries = xcalloc(b->n_targets, sizeof(*entries));
 	kpack_error_t err;
 
-	if (!entries)
-		return kp_fail_memory(why, b->n_targets, "entries");
 	for (size_t i = 0; i < b->n_targets; i++) {
 		entries[i].id = kp_span_str(b->targets[i].name);
 		entries[i].contents = j->inputs[i].src;
@@ -74,11 +73,9 @@ static kpack_error_t write_header(const struct kp_bundle_row *rows, size_t n,
 				  struct kp_sink *sink, struct kpackx_error *why)
 {
 	uint64_t size = kp_bundle_header_size(rows, n);
-	uint8_t *header = malloc((size_t)size);
+	uint8_t *header = xmalloc((size_t)size);
 	kpack_error_t err;
 
-	if (!header)
-		return kp_fail_memory(why, size, "the header of a bundle");
 	kp_bundle_header_write(rows, n, header);
 	err = kp_sink_put(sink, header, (size_t)size, why);
 	free(header);
@@ -113,12 +110,9 @@ static kpack_error_t write_rows(const struct job *j, struct kp_bundle_row *rows,
 static kpack_error_t write_binary(const struct job *j, struct kp_sink *sink,
 				  struct kpackx_error *why)
 {
-	struct kp_bundle_row *rows = calloc(j->b->n_targets, sizeof(*rows));
-	kpack_error_t err;
+	struct kp_bundle_row *rows = xcalloc(j->b->n_targets, sizeof(*rows));
+	kpack_error_t err = write_rows(j, rows, sink, why);
 
-	if (!rows)
-		return kp_fail_memory(why, j->b->n_targets, "entries");
-	err = write_rows(j, rows, sink, why);
 	free(rows);
 	return err;
 }
@@ -240,12 +234,10 @@ static int open_inputs(struct job *j)
 static int write_and_publish(struct job *j)
 {
 	const char *path = j->b->outputs[0];
-	struct bundler_outputs outputs;
+	struct bundler_outputs outputs = bundler_outputs_new(1);
 	struct kpackx_error why = {0};
 	int status;
 
-	if (bundler_outputs_new(&outputs, 1, &why))
-		return bundler_fail(j->b, &why);
 	status = bundler_outputs_add(&outputs, path, &j->out, &why)
 			 ? bundler_fail_file(j->b, path, &why)
 			 : write_output(j);
@@ -257,12 +249,9 @@ static int write_and_publish(struct job *j)
 
 int bundler_bundle(const struct bundler *b)
 {
-	struct job j = {.b = b};
+	struct job j = {.b = b, .inputs = xcalloc(b->n_inputs, sizeof(*j.inputs))};
 	int status;
 
-	j.inputs = calloc(b->n_inputs, sizeof(*j.inputs));
-	if (!j.inputs)
-		return llvm_error(b->tool, "out of memory");
 	for (size_t i = 0; i < b->n_inputs; i++)
 		j.inputs[i].fd = -1;
 	status = open_inputs(&j);

@@ -2,6 +2,7 @@
 #include "elf_object.h"
 #include <elf.h>
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 #include "core/format/sections.h"
 
 #define ROW sizeof(Elf64_Shdr)
@@ -219,9 +220,7 @@ static kpack_error_t remove_all(struct edit *e, const char *prefix,
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "it has segments: sections can be removed from objects "
 			       "only");
-	order = calloc(e->sections.count + 1, sizeof(const struct kp_section *));
-	if (!order)
-		return kp_fail_memory(why, e->sections.count, "sections");
+	order = xcalloc(e->sections.count, sizeof(const struct kp_section *));
 	err = keep_sections(e, prefix, order, why);
 	free(order);
 	drop_rows(e, prefix);

@@ -2,6 +2,7 @@
 #include "entry_id.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 #include "core/target/target.h"
 
 /* Feature texts ("xnack+") that we read from a target ID; further ones are ignored. */
@@ -75,12 +76,11 @@ bool entry_id_parse(struct kp_span text, struct entry_id *out)
 
 char *entry_id_normal(const struct entry_id *id)
 {
-	char *triple = triple_normal(&id->triple), *out = NULL;
+	char *triple = triple_normal(&id->triple);
+	char *out = xasprintf("%.*s-%s-%.*s", (int)id->kind.size,
+			      (const char *)id->kind.data, triple, (int)id->target.size,
+			      id->target.size ? (const char *)id->target.data : "");
 
-	if (triple && asprintf(&out, "%.*s-%s-%.*s", (int)id->kind.size,
-			       (const char *)id->kind.data, triple, (int)id->target.size,
-			       id->target.size ? (const char *)id->target.data : "") < 0)
-		out = NULL;
 	free(triple);
 	return out;
 }

@@ -21,7 +21,7 @@ struct entry_id {
  */
 bool entry_id_parse(struct kp_span text, struct entry_id *out);
 
-/* ID as it is written into bundles; the caller frees it; NULL: out of memory. */
+/* ID as it is written into bundles; the caller frees it. */
 char *entry_id_normal(const struct entry_id *id);
 
 bool entry_id_is_host(const struct entry_id *id);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "packer/base/xalloc.h"
 #include "core/base/bounds.h"
 
 /* The first size of a pipe's buffer in bytes; it doubles when it is full. */
@@ -101,10 +102,8 @@ static kpack_error_t open_beside_archive(struct bundler_input *in, const char *a
 	int dir = slash && name[0] != '/' ? (int)(slash + 1 - archive) : 0;
 	struct stat st;
 	kpack_error_t err;
-	char *path;
+	char *path = xasprintf("%.*s%s", dir, archive, name);
 
-	if (asprintf(&path, "%.*s%s", dir, archive, name) < 0)
-		return kp_fail_memory(why, strlen(archive), "a path");
 	*in = (struct bundler_input){.fd = -1, .regular = true};
 	err = kp_file_open(path, &in->fd, &st, why);
 	if (!err)
@@ -130,14 +129,10 @@ kpack_error_t bundler_member_open(struct bundler_input *in, const struct kp_ar *
 
 /* ---- outputs ---- */
 
-kpack_error_t bundler_outputs_new(struct bundler_outputs *outputs, size_t n,
-				  struct kpackx_error *why)
+struct bundler_outputs bundler_outputs_new(size_t n)
 {
-	*outputs = (struct bundler_outputs){0};
-	outputs->items = calloc(n, sizeof(*outputs->items));
-	return outputs->items ? KPACK_SUCCESS
-			      : kp_fail_memory(why, n * sizeof(*outputs->items),
-					       "the list of outputs");
+	return (struct bundler_outputs){
+		.items = xcalloc(n, sizeof(struct bundler_output))};
 }
 
 /*
@@ -156,12 +151,10 @@ static kpack_error_t open_beside(struct bundler_output *out, const char *path,
 				 struct kpackx_error *why)
 {
 	const char *slash = strrchr(path, '/');
-	char *dir = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path))
-			  : strdup(".");
+	char *dir = slash ? xstrndup(path, slash == path ? 1 : (size_t)(slash - path))
+			  : xstrdup(".");
 	kpack_error_t err;
 
-	if (!dir)
-		return kp_fail_memory(why, strlen(path), "a path");
 	err = kp_outfile_open(&out->file, dir, slash ? slash + 1 : path, 0666, why);
 	out->file.lazy = true;
 	free(dir);
@@ -339,9 +332,8 @@ kpack_error_t bundler_temporary(const struct kp_source *src, char **name,
 	kpack_error_t err;
 	int fd;
 
-	if (asprintf(name, "%s/clang-offload-bundler-XXXXXX.tmp",
-		     dir && *dir ? dir : "/tmp") < 0)
-		return kp_fail_memory(why, 64, "the name of a temporary file");
+	*name = xasprintf("%s/clang-offload-bundler-XXXXXX.tmp",
+			  dir && *dir ? dir : "/tmp");
 	fd = mkostemps(*name, 4, O_CLOEXEC);
 	if (fd < 0) {
 		err = kp_fail_errno(why, errno, "%s", *name);

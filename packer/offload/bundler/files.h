@@ -46,8 +46,7 @@ struct bundler_outputs {
 };
 
 /* Make room for at most N outputs; bundler_outputs_add adds one. */
-kpack_error_t bundler_outputs_new(struct bundler_outputs *outputs, size_t n,
-				  struct kpackx_error *why);
+struct bundler_outputs bundler_outputs_new(size_t n);
 kpack_error_t bundler_outputs_add(struct bundler_outputs *outputs, const char *path,
 				  struct bundler_output **out, struct kpackx_error *why);
 

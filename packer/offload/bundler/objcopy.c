@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "packer/base/xalloc.h"
 
 #define OBJCOPY "llvm-objcopy"
 
@@ -17,25 +18,17 @@ extern char **environ;
 
 /* ---- finding the program ---- */
 
-static char *join_path(const char *dir, size_t dir_size, const char *name)
-{
-	char *path;
-
-	return asprintf(&path, "%.*s/%s", (int)dir_size, dir, name) < 0 ? NULL : path;
-}
-
 static bool is_program(const char *path)
 {
 	struct stat st;
 
-	return path && stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
-	       access(path, X_OK) == 0;
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
 }
 
 /* DIR/NAME if it can be run, else NULL; the caller frees it. */
 static char *program_in(const char *dir, size_t dir_size, const char *name)
 {
-	char *path = join_path(dir, dir_size, name);
+	char *path = xasprintf("%.*s/%s", (int)dir_size, dir, name);
 
 	if (is_program(path))
 		return path;
@@ -85,8 +78,8 @@ static bool is_better(unsigned long v, unsigned long than, unsigned long wanted)
  */
 static char *find_best(const char *dir, size_t dir_size, unsigned long wanted)
 {
-	char *path = strndup(dir, dir_size), *best = NULL, *found;
-	DIR *d = path ? opendir(path) : NULL;
+	char *path = xstrndup(dir, dir_size), *best = NULL, *found;
+	DIR *d = opendir(path);
 	unsigned long version = 0, v;
 	const struct dirent *e;
 
@@ -136,30 +129,17 @@ char *objcopy_find(const char *program)
 
 /* ---- running it ---- */
 
-/* Append WORD, which C owns from now on; NULL: it could not be allocated. */
+/* Append WORD, which C owns from now on. */
 static void add_word(struct objcopy *c, char *word)
 {
-	if (c->n + 1 >= c->room) {
-		size_t room = c->room ? 2 * c->room : 16;
-		char **grown = realloc(c->argv, room * sizeof(*grown));
-
-		if (grown) {
-			c->argv = grown;
-			c->room = room;
-		}
-	}
-	if (!word || c->n + 1 >= c->room) {
-		c->failed = true;
-		free(word);
-		return;
-	}
+	xgrow(&c->argv, c->n + 1, &c->room, sizeof(*c->argv));
 	c->argv[c->n++] = word;
 	c->argv[c->n] = NULL;
 }
 
 void objcopy_word(struct objcopy *c, const char *word)
 {
-	add_word(c, strdup(word));
+	add_word(c, xstrdup(word));
 }
 
 void objcopy_print_word(struct objcopy *c, const char *fmt, ...)
@@ -169,7 +149,7 @@ void objcopy_print_word(struct objcopy *c, const char *fmt, ...)
 
 	va_start(ap, fmt);
 	if (vasprintf(&word, fmt, ap) < 0)
-		word = NULL;
+		xalloc_fail(0);
 	va_end(ap);
 	add_word(c, word);
 }
@@ -196,7 +176,7 @@ bool objcopy_run(const char *program, const struct objcopy *c)
 	pid_t pid;
 
 	fflush(stdout);
-	if (!c->failed && posix_spawn(&pid, program, NULL, NULL, c->argv, environ) == 0)
+	if (posix_spawn(&pid, program, NULL, NULL, c->argv, environ) == 0)
 		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 			continue;
 	return status == 0;

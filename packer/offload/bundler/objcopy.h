@@ -18,7 +18,6 @@ char *objcopy_find(const char *program);
 struct objcopy {
 	char **argv;
 	size_t n, room;
-	bool failed; /* out of memory */
 };
 
 void objcopy_word(struct objcopy *c, const char *word);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include "elf_object.h"
 #include "objcopy.h"
+#include "packer/base/xalloc.h"
 
 #define MAGIC "__CLANG_OFFLOAD_BUNDLE__"
 
@@ -20,14 +21,9 @@ struct scratch {
 static const char *scratch_add(const struct bundler *b, struct scratch *s,
 			       const struct kp_source *src)
 {
-	char **grown = realloc(s->names, (s->n + 1) * sizeof(*grown));
 	struct kpackx_error why = {0};
 
-	if (!grown) {
-		llvm_error(b->tool, "out of memory");
-		return NULL;
-	}
-	s->names = grown;
+	s->names = xrealloc(s->names, (s->n + 1) * sizeof(*s->names));
 	if (bundler_temporary(src, &s->names[s->n], &why)) {
 		bundler_fail(b, &why);
 		return NULL;
@@ -148,22 +144,15 @@ static int add_by_objcopy(const struct bundler *b, const char *program,
 static int add_ourselves(const struct bundler *b, const struct bundler_input *inputs,
 			 struct bundler_output *out)
 {
-	struct bundler_section *rows = calloc(b->n_targets, sizeof(*rows));
-	kpack_error_t err = KPACK_SUCCESS;
+	struct bundler_section *rows = xcalloc(b->n_targets, sizeof(*rows));
 	struct kpackx_error why = {0};
+	kpack_error_t err;
 
-	if (!rows)
-		return llvm_error(b->tool, "out of memory");
 	for (size_t i = 0; i < b->n_targets; i++) {
 		rows[i].bytes = mark_or(b, i, &inputs[i]);
-		if (asprintf(&rows[i].name, MAGIC "%s", b->targets[i].name) < 0)
-			rows[i].name = NULL;
-		if (!rows[i].name)
-			err = kp_fail_memory(&why, 64, "names of sections");
+		rows[i].name = xasprintf(MAGIC "%s", b->targets[i].name);
 	}
-	if (!err)
-		err = bundler_elf_add(&inputs[b->host].src, rows, b->n_targets,
-				      &out->sink, &why);
+	err = bundler_elf_add(&inputs[b->host].src, rows, b->n_targets, &out->sink, &why);
 	for (size_t i = 0; i < b->n_targets; i++)
 		free(rows[i].name);
 	free(rows);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 #include "bundler.h"
 
@@ -51,11 +52,6 @@ static int fail_invalid(const struct bundler *b, const char *text,
 			  known ? "" : "'");
 }
 
-static int fail_memory(const struct bundler *b)
-{
-	return llvm_error(b->tool, "out of memory");
-}
-
 static bool is_repeated(const struct bundler *b, const struct bundler_target *t)
 {
 	/* check_hosts() reports repeated hosts */
@@ -79,9 +75,9 @@ static int add_target(struct bundler *b, const char *text)
 	if (!entry_id_kind_known(&t->id) || !triple_known(&t->id.triple))
 		return fail_invalid(b, text, &t->id);
 	t->name = entry_id_normal(&t->id);
-	if (!t->name || !entry_id_parse(kp_span_str(t->name), &t->id)) {
+	if (!entry_id_parse(kp_span_str(t->name), &t->id)) {
 		free(t->name);
-		return fail_memory(b);
+		return fail_format(b);
 	}
 	if (is_repeated(b, t)) {
 		free(t->name);
@@ -150,9 +146,7 @@ int bundler_targets_read(struct bundler *b, const char *const *texts, size_t n)
 	int status;
 
 	b->host = SIZE_MAX;
-	b->targets = calloc(n, sizeof(*b->targets));
-	if (!b->targets)
-		return fail_memory(b);
+	b->targets = xcalloc(n, sizeof(*b->targets));
 	for (size_t i = 0; i < n; i++) {
 		status = add_target(b, texts[i]);
 		if (status)
@@ -182,7 +176,7 @@ enum entry_verdict bundler_compare(const struct bundler *b, const struct entry_i
 	name = entry_id_normal(code);
 	fflush(stdout);
 	fprintf(stderr, "%s\t[CodeObject: %s]\t:\t[Target: %s]\n",
-		entry_verdict_text(verdict), name ? name : "?", target->name);
+		entry_verdict_text(verdict), name, target->name);
 	free(name);
 	return verdict;
 }

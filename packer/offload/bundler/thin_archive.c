@@ -2,6 +2,7 @@
 #include "thin_archive.h"
 #include <stdlib.h>
 #include <string.h>
+#include "packer/base/xalloc.h"
 #include "core/format/ar_archive.h"
 
 /* An archive being made (DATA), and the members it is made of. */
@@ -68,9 +69,7 @@ static kpack_error_t gather_members(struct gathering *g, const struct kp_source 
 	kpack_error_t err = KPACK_SUCCESS;
 
 	KP_TRY(kp_ar_read(src, &g->ar, why));
-	g->members = calloc(g->ar.count + 1, sizeof(*g->members));
-	if (!g->members)
-		return kp_fail_memory(why, g->ar.count * sizeof(*g->members), "members");
+	g->members = xcalloc(g->ar.count, sizeof(*g->members));
 	for (size_t i = 0; i < g->ar.count && !err; i++) {
 		err = read_member(g, i, src, path, why);
 		if (err)

@@ -6,6 +6,7 @@
 #include "triple.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -334,8 +335,7 @@ static bool is_hsa(const struct triple *t)
 char *triple_normal(const struct triple *t)
 {
 	struct order o = {0};
-	char environment[64], *out;
-	int n;
+	char environment[64];
 
 	memcpy(o.part, t->part, sizeof(t->part));
 	sort_parts(&o);
@@ -351,12 +351,11 @@ char *triple_normal(const struct triple *t)
 			o.part[i] = kp_span_str("unknown");
 	if (is_hsa(t))
 		o.part[TRIPLE_ENV].size = 0;
-	n = asprintf(&out, "%.*s-%.*s-%.*s-%.*s", (int)o.part[0].size,
-		     (const char *)o.part[0].data, (int)o.part[1].size,
-		     (const char *)o.part[1].data, (int)o.part[2].size,
-		     (const char *)o.part[2].data, (int)o.part[3].size,
-		     (const char *)o.part[3].data);
-	return n < 0 ? NULL : out;
+	return xasprintf("%.*s-%.*s-%.*s-%.*s", (int)o.part[0].size,
+			 (const char *)o.part[0].data, (int)o.part[1].size,
+			 (const char *)o.part[1].data, (int)o.part[2].size,
+			 (const char *)o.part[2].data, (int)o.part[3].size,
+			 (const char *)o.part[3].data);
 }
 
 /* ---- comparison ---- */

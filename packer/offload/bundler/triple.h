@@ -20,8 +20,7 @@ bool triple_known(const struct triple *t);
 
 /*
  * The spelling that bundles have: every part in its place, a missing part is "unknown".
- * On AMD's HSA the environment is empty, and its dash stays.  The caller frees it; NULL:
- * out of memory.
+ * On AMD's HSA the environment is empty, and its dash stays.  The caller frees it.
  */
 char *triple_normal(const struct triple *t);
 

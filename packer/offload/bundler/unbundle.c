@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include "object.h"
 #include "contents.h"
+#include "packer/base/xalloc.h"
 
 #define NONE SIZE_MAX
 
@@ -114,26 +115,27 @@ static char *enumerate_names(const char *const *names, size_t n)
 	FILE *f = open_memstream(&text, &size);
 
 	if (!f)
-		return NULL;
+		xalloc_fail(0);
 	for (size_t i = 0; i < n; i++)
 		fprintf(f, "%s%s%s%s", i && n > 2 ? "," : "", i ? " " : "",
 			i && i + 1 == n ? "and " : "", names[i]);
-	return fclose(f) ? NULL : text;
+	if (fclose(f))
+		xalloc_fail(0);
+	return text;
 }
 
 static int fail_missing(const struct job *j)
 {
-	const char **names = calloc(j->b->n_targets, sizeof(*names));
+	const char **names = xcalloc(j->b->n_targets, sizeof(*names));
 	size_t n = 0;
 	char *text;
 
-	for (size_t t = 0; names && t < j->b->n_targets; t++)
+	for (size_t t = 0; t < j->b->n_targets; t++)
 		if (j->taken[t] == NONE)
 			names[n++] = j->b->targets[t].name;
-	if (names)
-		qsort(names, n, sizeof(*names), by_name);
-	text = names ? enumerate_names(names, n) : NULL;
-	llvm_error(j->b->tool, "Can't find bundles for %s", text ? text : "all targets");
+	qsort(names, n, sizeof(*names), by_name);
+	text = enumerate_names(names, n);
+	llvm_error(j->b->tool, "Can't find bundles for %s", text);
 	free(text);
 	free(names);
 	return 1;
@@ -222,7 +224,6 @@ static int write_outputs(struct job *j, struct bundler_outputs *outputs)
 static int choose_and_write(struct job *j)
 {
 	struct bundler_outputs outputs;
-	struct kpackx_error why = {0};
 	int status = choose_entries(j);
 
 	if (status)
@@ -230,8 +231,7 @@ static int choose_and_write(struct job *j)
 	if (j->n_open && !j->b->allow_missing)
 		return fail_missing(j);
 	print_warnings(j);
-	if (bundler_outputs_new(&outputs, j->b->n_targets, &why))
-		return bundler_fail(j->b, &why);
+	outputs = bundler_outputs_new(j->b->n_targets);
 	status = write_outputs(j, &outputs);
 	bundler_outputs_close(&outputs);
 	return status;
@@ -262,10 +262,10 @@ int bundler_unbundle(const struct bundler *b)
 
 	if (bundler_input_open(&j.in, j.input, &why))
 		return bundler_fail_file(b, j.input, &why);
-	j.taken = malloc(b->n_targets * sizeof(*j.taken));
-	for (size_t t = 0; j.taken && t < b->n_targets; t++)
+	j.taken = xmalloc(b->n_targets * sizeof(*j.taken));
+	for (size_t t = 0; t < b->n_targets; t++)
 		j.taken[t] = NONE;
-	status = j.taken ? read_and_go_on(&j) : llvm_error(b->tool, "out of memory");
+	status = read_and_go_on(&j);
 	free(j.taken);
 	bundler_input_close(&j.in);
 	return status;

@@ -6,6 +6,7 @@
  */
 #include "hash.h"
 #include <stdlib.h>
+#include "packer/base/xalloc.h"
 #include "core/base/hash.h"
 
 #define SEED UINT64_C(0xff51afd7ed558ccd)
@@ -130,16 +131,11 @@ static void insert_key(struct table *t, size_t number)
 }
 
 /* Move the keys to a table of N_BUCKETS, in the order of the old table. */
-static kpack_error_t resize_table(struct table *t, size_t n_buckets,
-				  struct kpackx_error *why)
+static void resize_table(struct table *t, size_t n_buckets)
 {
 	struct table old = *t;
 
-	t->buckets = malloc(n_buckets * sizeof(*t->buckets));
-	if (!t->buckets) {
-		t->buckets = old.buckets;
-		return kp_fail_memory(why, n_buckets * sizeof(*t->buckets), "keys");
-	}
+	t->buckets = xmalloc(n_buckets * sizeof(*t->buckets));
 	t->n_buckets = n_buckets;
 	for (size_t i = 0; i < n_buckets; i++)
 		t->buckets[i] = EMPTY;
@@ -147,36 +143,30 @@ static kpack_error_t resize_table(struct table *t, size_t n_buckets,
 		if (old.buckets[i] != EMPTY)
 			insert_key(t, old.buckets[i]);
 	free(old.buckets);
-	return KPACK_SUCCESS;
 }
 
-static kpack_error_t fill_table(struct table *t, size_t n, struct kpackx_error *why)
+static void fill_table(struct table *t, size_t n)
 {
-	KP_TRY(resize_table(t, BUCKETS_MIN, why));
+	resize_table(t, BUCKETS_MIN);
 	for (size_t i = 0; i < n; i++) {
 		if (4 * (i + 1) >= 3 * t->n_buckets)
-			KP_TRY(resize_table(t, 2 * t->n_buckets, why));
+			resize_table(t, 2 * t->n_buckets);
 		insert_key(t, i);
 	}
-	return KPACK_SUCCESS;
 }
 
-kpack_error_t llvm_hash_order(enum llvm_hash hash, const struct kp_span *keys, size_t n,
-			      size_t *order, struct kpackx_error *why)
+void llvm_hash_order(enum llvm_hash hash, const struct kp_span *keys, size_t n,
+		     size_t *order)
 {
-	uint64_t *hashes = malloc((n + 1) * sizeof(*hashes));
+	uint64_t *hashes = xmalloc(n * sizeof(*hashes));
 	struct table t = {.hashes = hashes};
-	kpack_error_t err;
 
-	if (!hashes)
-		return kp_fail_memory(why, n * sizeof(*hashes), "hashes");
 	for (size_t i = 0; i < n; i++)
 		hashes[i] = hash_key(hash, keys[i]);
-	err = fill_table(&t, n, why);
-	for (size_t i = 0; i < t.n_buckets && !err; i++)
+	fill_table(&t, n);
+	for (size_t i = 0; i < t.n_buckets; i++)
 		if (t.buckets[i] != EMPTY)
 			*order++ = t.buckets[i];
 	free(t.buckets);
 	free(hashes);
-	return err;
 }

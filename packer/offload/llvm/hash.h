@@ -6,7 +6,6 @@
 #ifndef PACKER_OFFLOAD_LLVM_HASH_H
 #define PACKER_OFFLOAD_LLVM_HASH_H
 
-#include "core/base/errors.h"
 #include "core/base/span.h"
 
 enum llvm_hash {
@@ -16,9 +15,9 @@ enum llvm_hash {
 
 /*
  * Fill ORDER, which has room for N, with the indexes of KEYS in the order of a table into
- * which the keys were inserted as listed.  All KEYS differ.  OUT_OF_MEMORY.
+ * which the keys were inserted as listed.  All KEYS differ.
  */
-kpack_error_t llvm_hash_order(enum llvm_hash hash, const struct kp_span *keys, size_t n,
-			      size_t *order, struct kpackx_error *why);
+void llvm_hash_order(enum llvm_hash hash, const struct kp_span *keys, size_t n,
+		     size_t *order);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "packer/base/xalloc.h"
 
 #ifndef KP_VERSION
 #define KP_VERSION "0.1"
@@ -156,9 +157,7 @@ void llvm_help_print(const struct llvm_tool *tool, enum llvm_generic which)
 	int width;
 
 	rows.items =
-		calloc(tool->n_options + LLVM_GENERICS, sizeof(struct llvm_option *));
-	if (!rows.items)
-		return;
+		xcalloc(tool->n_options + LLVM_GENERICS, sizeof(struct llvm_option *));
 	print_head(tool);
 	add_generic(&rows, which, all);
 	n = rows.count;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 #include "help.h"
 #include "response_file.h"
@@ -40,8 +41,8 @@ print_message(const char *what, const char *fmt, va_list ap)
 	char *text;
 
 	if (vasprintf(&text, fmt, ap) < 0)
-		text = NULL;
-	report_error(what, "%s", text ? text : fmt);
+		xalloc_fail(0);
+	report_error(what, "%s", text);
 	free(text);
 }
 
@@ -94,21 +95,11 @@ const char *llvm_tool_name(const char *argv0)
 
 /* ---- values ---- */
 
-static kpack_error_t add_value(struct llvm_option *o, const char *value)
-{
-	const char **grown = realloc(o->values, (o->n_values + 1) * sizeof(*grown));
-
-	if (!grown)
-		return KPACK_ERROR_OUT_OF_MEMORY;
-	o->values = grown;
-	o->values[o->n_values++] = value;
-	return KPACK_SUCCESS;
-}
-
 static void set_list(struct reader *r, struct llvm_option *o, const char *value)
 {
-	if (add_value(o, value))
-		fail_option(r, o->name, "out of memory");
+	(void)r;
+	o->values = xrealloc(o->values, (o->n_values + 1) * sizeof(*o->values));
+	o->values[o->n_values++] = value;
 }
 
 /* Split VALUE at its commas, in place: the words are ours. */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "packer/base/xalloc.h"
 #include "core/base/file.h"
 
 /* Depth of response files in response files.  LLVM's tools only forbid recursion. */
@@ -30,27 +31,6 @@ struct frame {
 	unsigned depth;
 	struct stat st;
 };
-
-/* Append WORD and take ownership of it; NULL: it could not be allocated. */
-static kpack_error_t add_word(struct words *w, char *word)
-{
-	size_t cap = w->cap ? 2 * w->cap : 64;
-	char **grown;
-
-	if (!word)
-		return kp_fail_memory(w->why, 0, "a word");
-	if (w->count == w->cap) {
-		grown = realloc(w->items, cap * sizeof(*grown));
-		if (!grown) {
-			free(word);
-			return kp_fail_memory(w->why, cap * sizeof(*grown), "words");
-		}
-		w->items = grown;
-		w->cap = cap;
-	}
-	w->items[w->count++] = word;
-	return KPACK_SUCCESS;
-}
 
 static bool is_space(char c)
 {
@@ -87,11 +67,9 @@ static kpack_error_t add_expanded(struct words *w, const char *word,
 static kpack_error_t add_words_of(struct words *w, const char *text,
 				  const struct frame *in)
 {
-	char *word = malloc(strlen(text) + 1);
+	char *word = xmalloc(strlen(text) + 1);
 	kpack_error_t err = KPACK_SUCCESS;
 
-	if (!word)
-		return kp_fail_memory(w->why, strlen(text), "a word");
 	if (strncmp(text, "\xef\xbb\xbf", 3) == 0)
 		text += 3;
 	/* as in LLVM, "" alone is no word */
@@ -126,9 +104,7 @@ static kpack_error_t add_file(struct words *w, const char *path, int fd,
 		return kp_fail(w->why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "'%s': response files of more than %" PRIu64 " bytes",
 			       path, BYTES_MAX);
-	text = malloc(size + 1);
-	if (!text)
-		return kp_fail_memory(w->why, size, "a response file");
+	text = xmalloc(size + 1);
 	text[size] = '\0';
 	err = kp_file_pread(fd, 0, text, size, w->why);
 	if (!err)
@@ -145,8 +121,11 @@ static kpack_error_t add_expanded(struct words *w, const char *word,
 	int fd;
 
 	/* "@x" without a file x is an ordinary word */
-	if (word[0] != '@' || access(word + 1, F_OK) < 0)
-		return add_word(w, strdup(word));
+	if (word[0] != '@' || access(word + 1, F_OK) < 0) {
+		xgrow(&w->items, w->count, &w->cap, sizeof(*w->items));
+		w->items[w->count++] = xstrdup(word);
+		return KPACK_SUCCESS;
+	}
 	err = kp_file_open(word + 1, &fd, &frame.st, w->why);
 	if (err)
 		return kp_fail_prefix(w->why, err, "'%s'", word + 1);

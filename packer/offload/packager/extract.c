@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 #include "core/format/ar_archive.h"
 #include "image_arguments.h"
@@ -125,14 +126,13 @@ static int write_file(struct extraction *x, const char *path,
 					     struct kpackx_error *why),
 		      void *arg)
 {
-	struct bundler_outputs outputs;
+	struct bundler_outputs outputs = bundler_outputs_new(1);
 	struct bundler_output *out;
 	struct kpackx_error why = {0};
 	const char *failed;
 	int status = 0;
 
-	if (bundler_outputs_new(&outputs, 1, &why) ||
-	    bundler_outputs_add(&outputs, path, &out, &why) ||
+	if (bundler_outputs_add(&outputs, path, &out, &why) ||
 	    write(x, arg, &out->sink, &why) ||
 	    bundler_outputs_publish(&outputs, &failed, &why))
 		status = packager_fail(x->p, path, &why);
@@ -159,8 +159,8 @@ static char *stem(const char *path)
 	path = slash ? slash + 1 : path;
 	dot = strrchr(path, '.');
 	if (!dot || strcmp(path, ".") == 0 || strcmp(path, "..") == 0)
-		return strdup(path);
-	return strndup(path, (size_t)(dot - path));
+		return xstrdup(path);
+	return xstrndup(path, (size_t)(dot - path));
 }
 
 static const char *text_of(const struct kp_image *image, const char *name)
@@ -173,14 +173,11 @@ static const char *text_of(const struct kp_image *image, const char *name)
 static char *generated_name(const struct extraction *x, const struct kp_image *image,
 			    size_t index)
 {
-	char *begin = stem(x->p->input), *name;
+	char *begin = stem(x->p->input);
+	char *name = xasprintf("%s-%s-%s.%zu.%s", begin, text_of(image, "triple"),
+			       text_of(image, "arch"), index,
+			       kp_offload_image_kind_ext(kp_offload_image_kind(image)));
 
-	if (!begin)
-		return NULL;
-	if (asprintf(&name, "%s-%s-%s.%zu.%s", begin, text_of(image, "triple"),
-		     text_of(image, "arch"), index,
-		     kp_offload_image_kind_ext(kp_offload_image_kind(image))) < 0)
-		name = NULL;
 	free(begin);
 	return name;
 }
@@ -191,8 +188,6 @@ static int extract_generated(struct extraction *x, struct packager_image ref,
 	char *name = generated_name(x, packager_image(&x->in, ref), index);
 	int status;
 
-	if (!name)
-		return llvm_error(x->p->tool, "out of memory");
 	/* the input's strings must not lead to another directory */
 	if (kp_component_ok(kp_span_str(name)))
 		status = write_file(x, name, copy_image, &ref);
@@ -278,13 +273,11 @@ static kpack_error_t add_member(struct extraction *x, size_t i, struct members *
 static kpack_error_t fill_archive(struct extraction *x, void *arg, struct kp_sink *sink,
 				  struct kpackx_error *why)
 {
-	struct members m = {.items = calloc(x->n_matches, sizeof(*m.items)),
-			    .payloads = calloc(x->n_matches, sizeof(*m.payloads))};
+	struct members m = {.items = xcalloc(x->n_matches, sizeof(*m.items)),
+			    .payloads = xcalloc(x->n_matches, sizeof(*m.payloads))};
 	kpack_error_t err = KPACK_SUCCESS;
 
 	(void)arg;
-	if (!m.items || !m.payloads)
-		err = kp_fail_memory(why, x->n_matches * sizeof(*m.items), "members");
 	for (size_t i = 0; i < x->n_matches && !err; i++)
 		err = add_member(x, i, &m, why);
 	if (!err)
@@ -332,9 +325,7 @@ static int extract_images(struct extraction *x)
 	struct kpackx_error why = {0};
 	int status = 0;
 
-	x->matches = calloc(x->in.n_images + 1, sizeof(*x->matches));
-	if (!x->matches)
-		return llvm_error(x->p->tool, "out of memory");
+	x->matches = xcalloc(x->in.n_images, sizeof(*x->matches));
 	if (x->p->n_images == 0)
 		return extract_matches(x, &arguments);
 	for (size_t i = 0; i < x->p->n_images && !status; i++) {

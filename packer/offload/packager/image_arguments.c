@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "packer/base/xalloc.h"
 
 /* The parts in the order of the text; a key may occur in several of them. */
 struct fields {
@@ -51,12 +52,11 @@ static kpack_error_t add_joined(const struct fields *parts, size_t first,
 {
 	kpack_error_t err;
 	size_t size = 0;
-	FILE *joined;
 	char *text = NULL;
+	FILE *joined = open_memstream(&text, &size);
 
-	joined = open_memstream(&text, &size);
 	if (!joined)
-		return kp_fail_memory(why, 0, "a value");
+		xalloc_fail(0);
 	for (size_t i = first; i < parts->count; i++) {
 		if (!kp_span_eq(parts->keys[i], parts->keys[first]))
 			continue;
@@ -64,10 +64,10 @@ static kpack_error_t add_joined(const struct fields *parts, size_t first,
 			putc(',', joined);
 		fwrite(parts->values[i].data, 1, parts->values[i].size, joined);
 	}
-	err = fclose(joined)
-		      ? kp_fail_memory(why, size, "a value")
-		      : kp_pairs_add(out, parts->keys[first],
-				     (struct kp_span){(const uint8_t *)text, size}, why);
+	if (fclose(joined))
+		xalloc_fail(size);
+	err = kp_pairs_add(out, parts->keys[first],
+			   (struct kp_span){(const uint8_t *)text, size}, why);
 	free(text);
 	return err;
 }
@@ -76,21 +76,18 @@ static kpack_error_t add_joined(const struct fields *parts, size_t first,
 static kpack_error_t add_all(const struct fields *parts, enum llvm_hash hash,
 			     struct kp_pairs *out, struct kpackx_error *why)
 {
-	struct kp_span *keys = calloc(parts->count, sizeof(*keys));
-	size_t *numbers = malloc(parts->count * sizeof(*numbers)), n = 0;
-	size_t *order = malloc(parts->count * sizeof(*order));
+	struct kp_span *keys = xcalloc(parts->count, sizeof(*keys));
+	size_t *numbers = xmalloc(parts->count * sizeof(*numbers)), n = 0;
+	size_t *order = xmalloc(parts->count * sizeof(*order));
 	kpack_error_t err = KPACK_SUCCESS;
 
-	if (!keys || !numbers || !order)
-		err = kp_fail_memory(why, parts->count, "keys");
-	for (size_t i = 0; i < parts->count && !err; i++) {
+	for (size_t i = 0; i < parts->count; i++) {
 		if (is_first(parts, i)) {
 			numbers[n] = i;
 			keys[n++] = parts->keys[i];
 		}
 	}
-	if (!err)
-		err = llvm_hash_order(hash, keys, n, order, why);
+	llvm_hash_order(hash, keys, n, order);
 	for (size_t i = 0; i < n && !err; i++)
 		err = add_joined(parts, numbers[order[i]], out, why);
 	free(keys);
@@ -103,17 +100,13 @@ kpack_error_t image_arguments_read(const char *text, enum llvm_hash hash,
 				   struct kp_pairs *out, struct kpackx_error *why)
 {
 	size_t n = count_parts(text);
-	struct fields parts = {.keys = calloc(n, sizeof(*parts.keys)),
-			       .values = calloc(n, sizeof(*parts.values))};
+	struct fields parts = {.keys = xcalloc(n, sizeof(*parts.keys)),
+			       .values = xcalloc(n, sizeof(*parts.values))};
 	kpack_error_t err;
 
 	*out = (struct kp_pairs){0};
-	if (parts.keys && parts.values) {
-		split_parts(text, &parts);
-		err = add_all(&parts, hash, out, why);
-	} else {
-		err = kp_fail_memory(why, n, "keys");
-	}
+	split_parts(text, &parts);
+	err = add_all(&parts, hash, out, why);
 	free(parts.keys);
 	free(parts.values);
 	if (err)

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "core/format/llvm/bitcode_embedded.h"
 #include "core/format/nest.h"
+#include "packer/base/xalloc.h"
 #include "packer/offload/bundler/thin_archive.h"
 
 /* ---- units ---- */
@@ -93,14 +94,7 @@ static kpack_error_t scan_unit(struct packager_unit *unit, struct kpackx_error *
 static kpack_error_t add_unit(struct packager_input *in, struct packager_unit unit,
 			      struct kpackx_error *why)
 {
-	struct packager_unit *grown =
-		realloc(in->units, (in->n_units + 1) * sizeof(*grown));
-
-	if (!grown) {
-		free(unit.heap);
-		return kp_fail_memory(why, sizeof(unit), "a unit");
-	}
-	in->units = grown;
+	in->units = xrealloc(in->units, (in->n_units + 1) * sizeof(*in->units));
 	in->units[in->n_units] = unit;
 	return scan_unit(&in->units[in->n_units++], why);
 }
@@ -234,19 +228,16 @@ static void list_container(struct packager_input *in, size_t unit, size_t number
 	}
 }
 
-static kpack_error_t list_images(struct packager_input *in, struct kpackx_error *why)
+static void list_images(struct packager_input *in)
 {
 	const struct kp_containers *list = &in->units[0].list;
 	size_t n = 0;
 
 	for (size_t i = 0; i < in->n_units; i++)
 		n += in->units[i].list.n_images;
-	in->images = calloc(n + 1, sizeof(*in->images));
-	if (!in->images)
-		return kp_fail_memory(why, n * sizeof(*in->images), "the list of images");
+	in->images = xcalloc(n, sizeof(*in->images));
 	for (size_t i = 0; i != KP_NOWHERE && list->count; i = list->items[i].next)
 		list_container(in, 0, i);
-	return KPACK_SUCCESS;
 }
 
 const char *packager_image_member(const struct packager_input *in,
@@ -272,7 +263,8 @@ static kpack_error_t find_all(struct packager_input *in, struct kpackx_error *wh
 {
 	KP_TRY(add_unit(in, (struct packager_unit){.src = in->in.src}, why));
 	KP_TRY(look_for_bitcode(in, why));
-	return list_images(in, why);
+	list_images(in);
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t packager_input_open(struct packager_input *in, const char *path,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 #include <string.h>
+#include "packer/base/xalloc.h"
 #include "packer/offload/bundler/files.h"
 #include "image_arguments.h"
 #include "packager.h"
@@ -63,25 +64,13 @@ static kpack_error_t copy_strings(const struct kp_pairs *arguments, struct kp_pa
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t grow_pending(struct pending *q, struct kpackx_error *why)
+static void grow_pending(struct pending *q)
 {
 	size_t n = q->count + 1;
-	struct kp_offload_image *images = realloc(q->images, n * sizeof(*images));
-	struct bundler_input *inputs;
-	struct kp_pairs *strings;
 
-	if (!images)
-		return kp_fail_memory(why, n * sizeof(*images), "the list of images");
-	q->images = images;
-	strings = realloc(q->strings, n * sizeof(*strings));
-	if (!strings)
-		return kp_fail_memory(why, n * sizeof(*strings), "the list of images");
-	q->strings = strings;
-	inputs = realloc(q->inputs, n * sizeof(*inputs));
-	if (!inputs)
-		return kp_fail_memory(why, n * sizeof(*inputs), "the list of images");
-	q->inputs = inputs;
-	return KPACK_SUCCESS;
+	q->images = xrealloc(q->images, n * sizeof(*q->images));
+	q->strings = xrealloc(q->strings, n * sizeof(*q->strings));
+	q->inputs = xrealloc(q->inputs, n * sizeof(*q->inputs));
 }
 
 static kpack_error_t add_file(const struct packager *p, const char *path,
@@ -92,7 +81,7 @@ static kpack_error_t add_file(const struct packager *p, const char *path,
 	struct kp_offload_image *image;
 	struct bundler_input *in;
 
-	KP_TRY(grow_pending(q, why));
+	grow_pending(q);
 	image = &q->images[q->count];
 	in = &q->inputs[q->count];
 	KP_TRY(bundler_input_open(in, path, why));
@@ -152,9 +141,7 @@ static int pack_files(const struct packager *p, const struct kp_pairs *arguments
 
 	if (!files)
 		return llvm_error(p->tool, "'file' is a required image arguments");
-	list = next = strdup(files);
-	if (!list)
-		return llvm_error(p->tool, "out of memory");
+	list = next = xstrdup(files);
 	while (!status && (path = strsep(&next, ",")))
 		status = pack_file(p, path, arguments, q, sink);
 	free(list);
@@ -181,15 +168,14 @@ static int pack_images(const struct packager *p, struct pending *q, struct kp_si
 
 int packager_pack(const struct packager *p)
 {
-	struct bundler_outputs outputs;
+	struct bundler_outputs outputs = bundler_outputs_new(1);
 	struct pending q = {0};
 	struct bundler_output *out;
 	struct kpackx_error why = {0};
 	const char *failed;
 	int status;
 
-	if (bundler_outputs_new(&outputs, 1, &why) ||
-	    bundler_outputs_add(&outputs, p->output, &out, &why))
+	if (bundler_outputs_add(&outputs, p->output, &out, &why))
 		status = packager_fail(p, p->output, &why);
 	else
 		status = pack_images(p, &q, &out->sink);
