@@ -81,6 +81,13 @@ kpack_error_t kp_fail(struct kpackx_error *why, kpack_error_t code, const char *
 	return code;
 }
 
+#if !__GLIBC_PREREQ(2, 32)
+static const char *strerrordesc_np(int number)
+{
+	return number >= 0 && number < sys_nerr ? sys_errlist[number] : NULL;
+}
+#endif
+
 kpack_error_t kp_fail_errno(struct kpackx_error *why, int sys_errno, const char *fmt, ...)
 {
 	kpack_error_t code = sys_errno == ENOENT   ? KPACK_ERROR_FILE_NOT_FOUND

@@ -8,13 +8,10 @@
  * So none is kept in memory: each is looked up among the wrappers, which are sorted by
  * address.
  */
-#include <elf.h>
 #include <inttypes.h>
 #include "internal.h"
+#include "core/base/elf_relr.h"
 
-#ifndef SHT_RELR
-#define SHT_RELR 19
-#endif
 #ifndef EM_LOONGARCH
 #define EM_LOONGARCH 258
 #endif

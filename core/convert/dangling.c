@@ -5,10 +5,7 @@
  */
 #include <inttypes.h>
 #include "dangling.h"
-
-#ifndef SHT_RELR
-#define SHT_RELR 19
-#endif
+#include "core/base/elf_relr.h"
 
 struct search {
 	const struct kp_edit *ed;

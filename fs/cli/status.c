@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdint.h>
@@ -17,7 +16,9 @@
 #include "fs/control/status_text.h"
 #include "core/archive/naming.h"
 
-#define PATIENCE 5000 /* milliseconds */
+#define PATIENCE 5000               /* milliseconds */
+#define FUSE_FILE_SYSTEM 0x65735546 /* f_type of statfs(2) */
+#define CLOSE_RANGE_CALL 436        /* its function is newer, in libc */
 
 static int fail_status(const char *mountpoint, const char *why)
 {
@@ -53,7 +54,7 @@ static int open_text(const char *mountpoint)
 
 	if (dir >= 0 && fstatfs(dir, &fs) == 0) {
 		errno = ENOTDIR;
-		if (fs.f_type == FUSE_SUPER_MAGIC)
+		if (fs.f_type == FUSE_FILE_SYSTEM)
 			fd = openat(dir, KP_CONTROL_NAME "/status", O_RDONLY | O_CLOEXEC);
 	}
 	if (dir >= 0)
@@ -93,7 +94,7 @@ static _Noreturn void run_child(const char *mountpoint, int out)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	dup2(out, 0);
-	close_range(1, ~0U, 0);
+	syscall(CLOSE_RANGE_CALL, 1U, ~0U, 0U);
 	_exit(copy_status(mountpoint, fdopen(0, "w")));
 }
 

@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/landlock.h>
 #include <stdint.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include "landlock.h"
 
-/* Constants of versions after 1: the system's header may be older than the kernel. */
+/* Of <linux/landlock.h>: the system's headers may be older than the kernel. */
+enum { CREATE_RULESET = 444, ADD_RULE = 445, RESTRICT_SELF = 446 }; /* system calls */
+#define QUERY_VERSION 1U
+#define PATH_BENEATH 1
+#define WRITE_FILE (1 << 1)
+#define READ_FILE (1 << 2)
 #define IOCTL_DEV (1 << 15)
 #define VERSIONS 7
+
+struct path_rule {
+	uint64_t allowed_access;
+	int32_t parent_fd;
+} __attribute__((packed));
 
 struct rules {
 	uint64_t files;
@@ -28,8 +36,7 @@ static const struct rules all_rules[VERSIONS + 1] = {
 /* Find the index in all_rules of the kernel's version.  0, or an errno. */
 static int find_version(long *version)
 {
-	*version = syscall(SYS_landlock_create_ruleset, NULL, 0,
-			   LANDLOCK_CREATE_RULESET_VERSION);
+	*version = syscall(CREATE_RULESET, NULL, 0, QUERY_VERSION);
 	if (*version < 0)
 		return errno;
 	if (*version > VERSIONS)
@@ -39,9 +46,8 @@ static int find_version(long *version)
 
 static int allow_device(int ruleset, const char *device, uint64_t files)
 {
-	struct landlock_path_beneath_attr rule = {
-		.allowed_access = files & (LANDLOCK_ACCESS_FS_READ_FILE |
-					   LANDLOCK_ACCESS_FS_WRITE_FILE | IOCTL_DEV),
+	struct path_rule rule = {
+		.allowed_access = files & (READ_FILE | WRITE_FILE | IOCTL_DEV),
 		.parent_fd = open(device, O_PATH | O_CLOEXEC),
 	};
 	int error = 0;
@@ -52,7 +58,7 @@ static int allow_device(int ruleset, const char *device, uint64_t files)
 	 */
 	if (rule.parent_fd < 0)
 		return 0;
-	if (syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0))
+	if (syscall(ADD_RULE, ruleset, PATH_BENEATH, &rule, 0))
 		error = errno;
 	close(rule.parent_fd);
 	return error;
@@ -69,12 +75,12 @@ int landlock_enter(const char *device)
 	r = &all_rules[version];
 	/* The same size suits all kernels: fields that an older one does not know are
 	 * 0. */
-	ruleset = (int)syscall(SYS_landlock_create_ruleset, r, sizeof(*r), 0);
+	ruleset = (int)syscall(CREATE_RULESET, r, sizeof(*r), 0);
 	if (ruleset < 0)
 		return errno;
 	if (device)
 		error = allow_device(ruleset, device, r->files);
-	if (!error && syscall(SYS_landlock_restrict_self, ruleset, 0))
+	if (!error && syscall(RESTRICT_SELF, ruleset, 0))
 		error = errno;
 	close(ruleset);
 	return error;

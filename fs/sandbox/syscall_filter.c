@@ -20,6 +20,18 @@
  */
 #define REFUSE SCMP_ACT_ERRNO(EPERM)
 
+/*
+ * Calls that an older libseccomp, or older headers of the kernel, do not know; their
+ * numbers are the same everywhere.
+ */
+enum {
+	EPOLL_PWAIT2_CALL = 441,
+	MOUNT_SETATTR_CALL = 442,
+	FUTEX_WAITV_CALL = 449,
+	FUTEX_WAKE_CALL = 454,
+	FUTEX_REQUEUE_CALL = 456,
+};
+
 /* Calls that reach only open files and this process. */
 static const int allowed[] = {
 	/* archives, /dev/fuse, the log */
@@ -34,13 +46,12 @@ static const int allowed[] = {
 	SCMP_SYS(poll), SCMP_SYS(ppoll), SCMP_SYS(ppoll_time64), SCMP_SYS(select),
 	SCMP_SYS(_newselect), SCMP_SYS(pselect6), SCMP_SYS(pselect6_time64),
 	SCMP_SYS(epoll_create1), SCMP_SYS(epoll_ctl), SCMP_SYS(epoll_wait),
-	SCMP_SYS(epoll_pwait), SCMP_SYS(epoll_pwait2), SCMP_SYS(eventfd2),
-	SCMP_SYS(pipe2), SCMP_SYS(timerfd_create), SCMP_SYS(timerfd_settime),
-	SCMP_SYS(timerfd_settime64), SCMP_SYS(timerfd_gettime), SCMP_SYS(nanosleep),
-	SCMP_SYS(clock_nanosleep), SCMP_SYS(clock_nanosleep_time64),
-	SCMP_SYS(restart_syscall),
+	SCMP_SYS(epoll_pwait), EPOLL_PWAIT2_CALL, SCMP_SYS(eventfd2), SCMP_SYS(pipe2),
+	SCMP_SYS(timerfd_create), SCMP_SYS(timerfd_settime), SCMP_SYS(timerfd_settime64),
+	SCMP_SYS(timerfd_gettime), SCMP_SYS(nanosleep), SCMP_SYS(clock_nanosleep),
+	SCMP_SYS(clock_nanosleep_time64), SCMP_SYS(restart_syscall),
 	/* threads */
-	SCMP_SYS(futex), SCMP_SYS(futex_time64), SCMP_SYS(futex_waitv),
+	SCMP_SYS(futex), SCMP_SYS(futex_time64), FUTEX_WAITV_CALL,
 	SCMP_SYS(set_robust_list), SCMP_SYS(rseq), SCMP_SYS(set_tid_address),
 	SCMP_SYS(membarrier), SCMP_SYS(sched_yield), SCMP_SYS(sched_getaffinity),
 	SCMP_SYS(getcpu), SCMP_SYS(gettid), SCMP_SYS(exit), SCMP_SYS(exit_group),
@@ -83,14 +94,10 @@ static const int fatal[] = {
 	SCMP_SYS(iopl), SCMP_SYS(ioperm), SCMP_SYS(add_key), SCMP_SYS(keyctl),
 	SCMP_SYS(request_key),
 	/* mounts and namespaces */
-	SCMP_SYS(mount), SCMP_SYS(move_mount), SCMP_SYS(open_tree),
-	SCMP_SYS(mount_setattr), SCMP_SYS(fsopen), SCMP_SYS(fsconfig), SCMP_SYS(fsmount),
-	SCMP_SYS(fspick), SCMP_SYS(pivot_root), SCMP_SYS(chroot), SCMP_SYS(unshare),
-	SCMP_SYS(setns), SCMP_SYS(swapon), SCMP_SYS(swapoff),
-	SCMP_SYS(open_by_handle_at)};
-
-/* Calls that an older libseccomp does not know; their numbers are the same everywhere. */
-enum { FUTEX_WAKE_CALL = 454, FUTEX_REQUEUE_CALL = 456 };
+	SCMP_SYS(mount), SCMP_SYS(move_mount), SCMP_SYS(open_tree), MOUNT_SETATTR_CALL,
+	SCMP_SYS(fsopen), SCMP_SYS(fsconfig), SCMP_SYS(fsmount), SCMP_SYS(fspick),
+	SCMP_SYS(pivot_root), SCMP_SYS(chroot), SCMP_SYS(unshare), SCMP_SYS(setns),
+	SCMP_SYS(swapon), SCMP_SYS(swapoff), SCMP_SYS(open_by_handle_at)};
 
 /*
  * These calls return ENOSYS.  clone3 does because its flags are in memory, which filters

@@ -306,14 +306,20 @@ static void keep_signals_out(void)
 	pthread_sigmask(SIG_BLOCK, &all, NULL);
 }
 
-static int run_loop(struct fuse_session *se, const struct settings *s)
+/* Until libfuse 3.12 a loop has no limit of threads: it ends those that are idle. */
+static int run_threads(struct fuse_session *se, const struct settings *s)
 {
-	struct fuse_loop_config *config;
+#if FUSE_VERSION < FUSE_MAKE_VERSION(3, 12)
+	struct fuse_loop_config config = {
+		.clone_fd = s->clone_fd,
+		.max_idle_threads = s->max_threads ? s->max_threads : 10,
+	};
+
+	return fuse_session_loop_mt(se, &config);
+#else
+	struct fuse_loop_config *config = fuse_loop_cfg_create();
 	int err;
 
-	if (s->single)
-		return fuse_session_loop(se);
-	config = fuse_loop_cfg_create();
 	if (!config)
 		return -ENOMEM;
 	fuse_loop_cfg_set_clone_fd(config, s->clone_fd);
@@ -322,12 +328,13 @@ static int run_loop(struct fuse_session *se, const struct settings *s)
 	err = fuse_session_loop_mt(se, config);
 	fuse_loop_cfg_destroy(config);
 	return err;
+#endif
 }
 
 static enum end serve_mount(struct session *session)
 {
 	const struct settings *s = session->s;
-	int null = -1;
+	int null = -1, result;
 
 	session->pressure = pressure_open("");
 	if (!session->pressure || (!s->foreground && !daemon_open(&null)))
@@ -341,7 +348,8 @@ static enum end serve_mount(struct session *session)
 	report_ready(session);
 	let_signals_in();
 	/* If a signal ended the loop, that is no failure. */
-	return run_loop(session->se, s) >= 0 ? OK : SYSTEM;
+	result = s->single ? fuse_session_loop(session->se) : run_threads(session->se, s);
+	return result >= 0 ? OK : SYSTEM;
 }
 
 static enum end mount_and_serve(struct session *session)

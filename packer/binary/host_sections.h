@@ -3,8 +3,8 @@
 #ifndef PACKER_BINARY_HOST_SECTIONS_H
 #define PACKER_BINARY_HOST_SECTIONS_H
 
-#include <elf.h>
 #include "binary.h"
+#include "core/base/elf_relr.h"
 
 struct host_section {
 	const char *name; /* valid as long as the table */
