@@ -24,11 +24,20 @@ ifeq ($(filter $(MODE),$(modes)),)
 $(error MODE=$(MODE): one of $(modes))
 endif
 
+# GNU's names, for packages; all below DESTDIR when they are used.
+prefix      = $(PREFIX)
+bindir      = $(prefix)/bin
+sbindir     = $(prefix)/sbin
+libexecdir  = $(prefix)/libexec
+datadir     = $(prefix)/share
+mandir      = $(datadir)/man
+includedir  = $(prefix)/include
+libdir      = $(if $(filter /%,$(LIBDIR)),$(LIBDIR),$(prefix)/$(LIBDIR))
+
 # Commands use these values unquoted: a second word in one of them would be another file to remove.
-places := $(DESTDIR)$(PREFIX)$(LIBDIR)
-ifneq ($(words .$(places).)$(strip $(foreach c,' " ` \ * ? [ & ; | < > ( ),$(findstring $c,$(places)))),1)
-$(error DESTDIR=$(DESTDIR) PREFIX=$(PREFIX) LIBDIR=$(LIBDIR): no spaces, and nothing the shell reads)
-endif
+places := DESTDIR PREFIX LIBDIR prefix bindir sbindir libexecdir datadir mandir includedir libdir
+unsafe  = $(filter-out 1,$(words .$(1).))$(strip $(foreach c,' " ` \ * ? [ & ; | < > ( ),$(findstring $c,$(1))))
+$(foreach p,$(places),$(if $(call unsafe,$($(p))),$(error $(p)=$($(p)): no spaces, and nothing the shell reads)))
 
 # Optional libraries
 WITH_ZLIB    ?= 1# read zlib-compressed bundles (old CCOB); librocm_kpack never does
@@ -54,9 +63,9 @@ missing     := $(strip $(foreach p,$(pkgs),$(shell $(PKG_CONFIG) --exists $(p) 2
 pkg_libs    = $(if $(strip $(1)),$(shell $(PKG_CONFIG) --libs $(1) 2>/dev/null))
 libs_library := $(call pkg_libs,$(pkgs_library))
 libs_core   := $(call pkg_libs,$(pkgs_core))
-libs_fs     := $(call pkg_libs,$(pkgs_fs)) $(libs_core)
+libs_fs     := $(call pkg_libs,$(pkgs_fs)) $(libs_core) -ldl
 libs_packer := $(call pkg_libs,$(pkgs_packer)) $(libs_core)
-libs_test   := -lcmocka $(call pkg_libs,$(pkgs_fs) $(pkgs_packer)) $(libs_core)
+libs_test   := -lcmocka $(call pkg_libs,$(pkgs_packer)) $(libs_fs)
 
 # -isystem: the warnings below are for our own code
 pkg_cflags := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags $(filter-out $(missing),$(pkgs)) 2>/dev/null))
@@ -67,16 +76,19 @@ cppflags := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DFUSE_USE_VERSION=312 \
 	-iquote . $(pkg_cflags)
 warnings := -Wall -Wextra -Wformat=2 -Wconversion -Wno-sign-conversion -Wshadow \
 	-Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wundef -Werror=implicit-function-declaration
-cflags   := -std=c11 -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections -pthread $(warnings)
+cflags   := -std=c11 -fvisibility=hidden -ffunction-sections -fdata-sections -pthread $(warnings)
 ldflags  := -pthread -Wl,--as-needed
 
 # In CI a warning is an error; elsewhere another compiler's new warning is not.
 WERROR ?= $(if $(filter true,$(CI)),1,0)
 cflags += $(if $(filter 1,$(WERROR)),-Werror)
 
-cppflags.release := -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
+cppflags.release := $(if $(findstring _FORTIFY_SOURCE,$(CPPFLAGS) $(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 cflags.debug     := -O1 -g
-cflags.release   := -O2 -g -fstack-protector-strong
+# The name of this directory is in no file, so that a commit gives the same bytes anywhere.  The
+# compiler prefers PWD, which may be another name of the directory.
+cflags.release   := -O2 -g -fstack-protector-strong -ffile-prefix-map='$(CURDIR)'=.
+export PWD       := $(CURDIR)
 cflags.asan      := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 cflags.tsan      := -O1 -g -fsanitize=thread
 cflags.fuzz      := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
@@ -85,8 +97,11 @@ ldflags.asan     := -fsanitize=address,undefined
 ldflags.tsan     := -fsanitize=thread
 ldflags.fuzz     := -fsanitize=address,undefined
 
-compile = $(CC) $(cppflags) $(cppflags.$(MODE)) $(CPPFLAGS) $(cflags) $(cflags.$(MODE)) $(CFLAGS)
+# -fPIC comes last, and -pie is for programs: distributions' flags may ask for -fPIE and -pie.
+compile = $(CC) $(cppflags) $(cppflags.$(MODE)) $(CPPFLAGS) $(cflags) $(cflags.$(MODE)) $(CFLAGS) -fPIC
 link    = $(CC) $(cflags.$(MODE)) $(CFLAGS) $(ldflags) $(ldflags.$(MODE)) $(LDFLAGS)
+shared  = $(filter-out -pie,$(link)) -shared
+archive = $(AR) qcsD
 
 # ---- sources and products ---------------------------------------------------
 
@@ -139,7 +154,7 @@ bench-programs: $(bench)
 examples: $(examples)
 
 # Every object depends on the flags that it was compiled with.
-flags := $(compile) | $(link) | $(libs_fs) $(libs_packer) | $(shell $(CC) --version 2>/dev/null | head -n 1)
+flags := $(compile) | $(link) | $(archive) | $(libs_fs) $(libs_packer) | $(shell $(CC) --version 2>/dev/null | head -n 1)
 ifneq ($(strip $(flags)),$(strip $(file <$(O)/.flags)))
 $(O)/.flags: FORCE
 endif
@@ -164,16 +179,15 @@ $(O)/packer/html_report/%.c: packer/html_report/% Makefile
 	@mv $@.tmp $@
 $(O)/packer/html_report/%.o: $(O)/packer/html_report/%.c $(O)/.flags
 	$(call say,CC)$(compile) -MMD -MP -c -o $@ $<
-.SECONDARY: $(O)/packer/html_report/report.css.c $(O)/packer/html_report/report.js.c
 
 # rm: removes members whose source file no longer exists
 $(O)/librocm_kpack.a: $(core_library)
 	@rm -f $@
-	$(call say,AR)ar qcs $@ $^
+	$(call say,AR)$(archive) $@ $^
 
 # -Bsymbolic: if AMD's library is loaded before ours, ours still calls its own functions
 $(O)/librocm_kpack.so.0: $(core_library) core/kpack.map
-	$(call say,LINK)$(link) -shared -Wl,-soname,librocm_kpack.so.0 -Wl,--version-script=core/kpack.map \
+	$(call say,LINK)$(shared) -Wl,-soname,librocm_kpack.so.0 -Wl,--version-script=core/kpack.map \
 		-Wl,-Bsymbolic -Wl,--gc-sections \
 		$(if $(filter debug release,$(MODE)),-Wl$(comma)-z$(comma)defs) \
 		-o $@ $(core_library) $(libs_library)
@@ -183,13 +197,13 @@ $(O)/librocm_kpack.so: $(O)/librocm_kpack.so.0
 # The components as static libraries, without their main function.
 $(O)/core.a: $(core)
 	@rm -f $@
-	$(call say,AR)ar qcs $@ $^
+	$(call say,AR)$(archive) $@ $^
 $(O)/fs.a: $(filter-out $(O)/fs/main.o,$(fs))
 	@rm -f $@
-	$(call say,AR)ar qcs $@ $^
+	$(call say,AR)$(archive) $@ $^
 $(O)/packer.a: $(filter-out $(O)/packer/main.o,$(packer))
 	@rm -f $@
-	$(call say,AR)ar qcs $@ $^
+	$(call say,AR)$(archive) $@ $^
 
 $(O)/kpackfs: $(fs) $(O)/core.a
 	$(call say,LINK)$(link) -o $@ $^ $(libs_fs)
@@ -225,7 +239,7 @@ $(O)/tests/posix/%: $(O)/tests/posix/%.o
 # For tests that load converted binaries: a HIP runtime of our own, and a program.
 $(O)/tests/stub/libamdhip64.so.5: $(O)/tests/stub/hip.o $(O)/tests/stub/fat.o $(O)/librocm_kpack.so \
 		tests/stub/hip.map
-	$(call say,LINK)$(link) -shared -Wl,-soname,$(@F) -Wl,--version-script=tests/stub/hip.map \
+	$(call say,LINK)$(shared) -Wl,-soname,$(@F) -Wl,--version-script=tests/stub/hip.map \
 		-Wl,-rpath,'$$ORIGIN/../..' -o $@ $(filter %.o,$^) $(O)/librocm_kpack.so \
 		$(call pkg_libs,libzstd libxxhash)
 $(O)/tests/stub/load: $(O)/tests/stub/load.o
@@ -249,23 +263,23 @@ $(O)/tests/stub/sandbox: $(O)/tests/stub/sandbox.o $(O)/fs.a $(O)/core.a
 # A library that stands in for AMD's, and a program that is linked with it.
 $(O)/tests/stub/amd/librocm_kpack.so.0: $(O)/tests/stub/amd_kpack.o
 	@mkdir -p $(@D)
-	$(call say,LINK)$(link) -shared -Wl,-soname,$(@F) -o $@ $^
+	$(call say,LINK)$(shared) -Wl,-soname,$(@F) -o $@ $^
 $(O)/tests/stub/amd_client: $(O)/tests/stub/amd_client.o $(O)/tests/stub/amd/librocm_kpack.so.0
 	$(call say,LINK)$(link) -Wl,-rpath,'$$ORIGIN/amd' -o $@ $^
 
 # When preloaded into a program, makes some of its calls fail.
 $(O)/tests/stub/faults.so: $(O)/tests/stub/faults.o
-	$(call say,LINK)$(link) -shared -o $@ $^ -ldl
+	$(call say,LINK)$(shared) -o $@ $^ -ldl
 
 # When preloaded into a program, runs a command while the program walks over a tree.
 $(O)/tests/stub/moment.so: $(O)/tests/stub/moment.o
-	$(call say,LINK)$(link) -shared -o $@ $^ -ldl
+	$(call say,LINK)$(shared) -o $@ $^ -ldl
 
 # The examples: they include the public headers as <...>, and link the library as users do.
 $(O)/contrib/examples/%.o: cppflags := -D_GNU_SOURCE -idirafter core
 $(O)/contrib/examples/libamdhip64.so.5: $(O)/contrib/examples/runtime.o \
 		$(O)/librocm_kpack.so contrib/examples/runtime.map
-	$(call say,LINK)$(link) -shared -Wl,-soname,$(@F) -Wl,--version-script=contrib/examples/runtime.map \
+	$(call say,LINK)$(shared) -Wl,-soname,$(@F) -Wl,--version-script=contrib/examples/runtime.map \
 		-Wl,-rpath,'$$ORIGIN/../..' -o $@ $< $(O)/librocm_kpack.so
 $(O)/contrib/examples/library: $(O)/contrib/examples/library.o $(O)/librocm_kpack.so
 	$(call say,LINK)$(link) -Wl,-rpath,'$$ORIGIN/../..' -o $@ $^
@@ -323,6 +337,18 @@ check-help: all ## compare the options in --help, manual pages and completions
 	@CHECK_ONLY=help tests/run $(MODE)=$(O)
 check-install: all ## install and uninstall, and check that nothing is left
 	@CHECK_ONLY=install tests/run $(MODE)=$(O)
+check-distributions: ## as root, build and test in fresh systems of RELEASES="bookworm noble ..." (all that the mirrors have)
+	@contrib/distributions $(RELEASES)
+check-reproducible: dist ## build the commit at two paths, and compare the files
+	@rm -rf build/reproducible
+	@for place in a some/longer/path; do \
+		mkdir -p build/reproducible/$$place && \
+		tar -C build/reproducible/$$place --strip-components=1 -xf $(tarball) && \
+		$(MAKE) --no-print-directory $(jobs) -C build/reproducible/$$place MODE=release O=out all || exit 1; \
+	done
+	@cd build/reproducible && for f in kpack kpackfs librocm_kpack.so.0 librocm_kpack.a; do \
+		cmp a/out/$$f some/longer/path/out/$$f || exit 1; \
+	done && echo 'the same bytes'
 check-switches: ## build without each optional library
 	@CHECK_ONLY=switches tests/run $(MODE)=$(O)
 
@@ -349,7 +375,15 @@ sources := $(call c_below,core fs packer)
 pages   := $(wildcard kpackfs.1 packer/*.1)
 pages3  := $(wildcard core/*.3)
 pages8  := $(wildcard *.8)
-scripts := .ci/run contrib/install-deps contrib/demo tests/run tests/run-one $(wildcard tests/*.sh contrib/mount/* contrib/debian/build contrib/container/entrypoint contrib/packaging/*)
+scripts := .ci/run contrib/install-deps contrib/distributions contrib/demo tests/run tests/run-one $(wildcard tests/*.sh contrib/mount/* contrib/debian/build contrib/container/entrypoint contrib/packaging/*)
+
+# git writes the same bytes for the same commit, and gzip -n adds no time.
+tarball := build/kpackfs-$(VERSION).tar.gz
+dist: ## make the release: build/kpackfs-VERSION.tar.gz of the last commit
+	@mkdir -p build
+	@git -c safe.directory='$(CURDIR)' -c tar.umask=0022 archive --prefix=kpackfs-$(VERSION)/ -o $(tarball).tar HEAD
+	@gzip -9n <$(tarball).tar >$(tarball) && rm $(tarball).tar
+	@echo $(tarball)
 
 fmt: ## format the C sources
 	clang-format -i $(c_files)
@@ -376,28 +410,30 @@ demo: ## show the main job step by step on a real library
 	@$(MAKE) --no-print-directory $(jobs) MODE=release all $(give_back)
 	@contrib/demo build/release $(give_back)
 
-bindir  = $(DESTDIR)$(PREFIX)/bin
-sbindir = $(DESTDIR)$(PREFIX)/sbin
+# Where things are put
+bin     := $(DESTDIR)$(bindir)
+sbin    := $(DESTDIR)$(sbindir)
+lib     := $(DESTDIR)$(libdir)
+include := $(DESTDIR)$(includedir)
+share   := $(DESTDIR)$(datadir)
 # The directory for `clang -B`
-clangdir = $(DESTDIR)$(PREFIX)/libexec/kpackfs/clang
-man1dir = $(DESTDIR)$(PREFIX)/share/man/man1
-man3dir = $(DESTDIR)$(PREFIX)/share/man/man3
-man8dir = $(DESTDIR)$(PREFIX)/share/man/man8
-bashdir = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
-zshdir  = $(DESTDIR)$(PREFIX)/share/zsh/site-functions
-fishdir = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
-incdir  = $(DESTDIR)$(PREFIX)/include
-libdir  = $(DESTDIR)$(if $(filter /%,$(LIBDIR)),$(LIBDIR),$(PREFIX)/$(LIBDIR))
-pcdir   = $(libdir)/pkgconfig
+clangdir = $(DESTDIR)$(libexecdir)/kpackfs/clang
+man1dir = $(DESTDIR)$(mandir)/man1
+man3dir = $(DESTDIR)$(mandir)/man3
+man8dir = $(DESTDIR)$(mandir)/man8
+bashdir = $(share)/bash-completion/completions
+zshdir  = $(share)/zsh/site-functions
+fishdir = $(share)/fish/vendor_completions.d
+pcdir   = $(lib)/pkgconfig
 bash_completions := $(wildcard contrib/completion/*.bash)
 zsh_completions  := $(wildcard contrib/completion/_*)
 fish_completions := $(wildcard contrib/completion/*.fish)
 # Scripts and units that put mounts where libraries look
-sharedir      = $(DESTDIR)$(PREFIX)/share/kpackfs
+sharedir      = $(share)/kpackfs
 mount_scripts := $(wildcard contrib/mount/*)
 units_systemd := $(wildcard contrib/systemd/*mount)
 # Services that are started by name
-unitdir       = $(DESTDIR)$(PREFIX)/lib/systemd
+unitdir       = $(DESTDIR)$(prefix)/lib/systemd
 service       := kpackfs@.service
 
 # The library goes to a prefix of its own, where programs that want AMD's do not find it; with
@@ -442,12 +478,12 @@ is_built = @for f in $(O)/kpack $(O)/kpackfs $(O)/librocm_kpack.so.0 $(O)/libroc
 # mount(8) looks for mount.TYPE in /sbin: PREFIX=/usr makes `mount -t kpackfs` work
 install: ## install the built files, the library privately: PREFIX=/usr/local LIBDIR=lib DESTDIR=
 	$(is_built)
-	install -d $(bindir) $(sbindir) $(man1dir) $(man3dir) $(man8dir) $(pcdir)
-	install -m 755 $(O)/kpackfs $(O)/kpack $(bindir)
-	for f in $(links); do ln -sf kpack $(bindir)/$$f || exit 1; done
+	install -d $(bin) $(sbin) $(man1dir) $(man3dir) $(man8dir) $(pcdir)
+	install -m 755 $(O)/kpackfs $(O)/kpack $(bin)
+	for f in $(links); do ln -sf kpack $(bin)/$$f || exit 1; done
 	install -d $(clangdir)
-	for f in $(clang_links); do ln -sf ../../../bin/kpack $(clangdir)/$$f || exit 1; done
-	ln -sf ../bin/kpackfs $(sbindir)/mount.kpackfs
+	for f in $(clang_links); do ln -sfr $(bin)/kpack $(clangdir)/$$f || exit 1; done
+	ln -sfr $(bin)/kpackfs $(sbin)/mount.kpackfs
 	$(if $(pages),install -m 644 $(pages) $(man1dir))
 	$(if $(pages3),install -m 644 $(pages3) $(man3dir))
 	$(if $(pages8),install -m 644 $(pages8) $(man8dir))
@@ -463,12 +499,12 @@ install: ## install the built files, the library privately: PREFIX=/usr/local LI
 	install -d $(unitdir)/system $(unitdir)/user
 	install -m 644 contrib/systemd/$(service) $(unitdir)/system
 	install -m 644 contrib/systemd/user/$(service) $(unitdir)/user
-	$(call put_library,$(libdir)/$(private)/include,$(libdir)/$(private)/lib)
+	$(call put_library,$(lib)/$(private)/include,$(lib)/$(private)/lib)
 	for f in $(modules); do $(call fill,$$f,$(pcdir), \
 		-e 's|@LIBS@|$(needed_libs)|' -e 's|@STATIC_LIBS@|$(static_libs)|') || exit 1; done
 
 uninstall: ## remove the installed files
-	rm -f $(bindir)/kpackfs $(bindir)/kpack $(addprefix $(bindir)/,$(links)) $(sbindir)/mount.kpackfs \
+	rm -f $(bin)/kpackfs $(bin)/kpack $(addprefix $(bin)/,$(links)) $(sbin)/mount.kpackfs \
 		$(addprefix $(clangdir)/,$(clang_links)) \
 		$(addprefix $(man1dir)/,$(notdir $(pages))) $(addprefix $(man3dir)/,$(notdir $(pages3))) \
 		$(addprefix $(man8dir)/,$(notdir $(pages8))) \
@@ -478,14 +514,14 @@ uninstall: ## remove the installed files
 		$(addprefix $(sharedir)/mount/,$(notdir $(mount_scripts))) \
 		$(addprefix $(sharedir)/systemd/,$(notdir $(units_systemd))) \
 		$(unitdir)/system/$(service) $(unitdir)/user/$(service) \
-		$(call library_files,$(libdir)/$(private)/include,$(libdir)/$(private)/lib)
-	(cd $(libdir)/$(private) && rmdir -p include/rocm_kpack lib/cmake/rocm-kpack) 2>/dev/null; \
-		rmdir $(libdir)/$(private) 2>/dev/null; \
+		$(call library_files,$(lib)/$(private)/include,$(lib)/$(private)/lib)
+	(cd $(lib)/$(private) && rmdir -p include/rocm_kpack lib/cmake/rocm-kpack) 2>/dev/null; \
+		rmdir $(lib)/$(private) 2>/dev/null; \
 		rmdir $(clangdir) $(dir $(clangdir)) 2>/dev/null; \
 		rmdir $(sharedir)/mount $(sharedir)/systemd $(sharedir) 2>/dev/null || :
 
-dropin_files = $(call library_files,$(incdir),$(libdir))
-dropin_dirs  = $(call library_dirs,$(incdir),$(libdir))
+dropin_files = $(call library_files,$(include),$(lib))
+dropin_dirs  = $(call library_dirs,$(include),$(lib))
 # Every file of ours contains the names of our calls, and no file of AMD's does.  Links are followed.
 is_ours  = grep -qs kpackx_ "$$f"
 is_there = { [ -e "$$f" ] || [ -L "$$f" ]; }
@@ -499,7 +535,7 @@ install-dropin: ## install the library in AMD's place; FORCE=1 moves AMD's files
 			"FORCE=1 renames them to NAME.$(aside); uninstall-dropin renames them back" >&2; \
 		exit 1; }; \
 	for f; do mv -fv "$$f" "$$f.$(aside)" || exit 1; done
-	$(call put_library,$(incdir),$(libdir))
+	$(call put_library,$(include),$(lib))
 
 uninstall-dropin: ## remove the files of install-dropin, and move AMD's back
 	@for f in $(dropin_files); do \
@@ -507,7 +543,7 @@ uninstall-dropin: ## remove the files of install-dropin, and move AMD's back
 	@for f in $(dropin_files); do g=$$f; f=$$g.$(aside); $(is_there) || continue; \
 		f=$$g; if $(is_there); then echo "$$g.$(aside) stays: another $$g came"; else \
 			mv -v "$$g.$(aside)" "$$g" || exit 1; fi; done
-	rmdir $(dropin_dirs) $(libdir)/cmake 2>/dev/null || :
+	rmdir $(dropin_dirs) $(lib)/cmake 2>/dev/null || :
 
 clean: ## remove build/
 	rm -rf build
@@ -517,8 +553,8 @@ help: ## print this list
 
 FORCE:
 .PHONY: all units stub loaders posix bench-programs examples check check-all check-sanitizers check-build check-units \
-	check-integration check-layering check-abi check-help check-install check-switches fuzz fuzz-build \
-	fuzz-run fmt lint demo install install-files uninstall install-dropin install-dropin-files \
+	check-integration check-layering check-abi check-help check-install check-switches check-distributions \
+	check-reproducible fuzz fuzz-build fuzz-run dist fmt lint demo install uninstall install-dropin \
 	uninstall-dropin clean help FORCE
 .SECONDARY:
 .DELETE_ON_ERROR:

@@ -382,6 +382,24 @@ t "uninstall-dropin LIBDIR=" multiarch uninstall-dropin
 t "the private one is still there" pkg_config_builds "$usr/lib/multi-arch/pkgconfig"
 t "nothing is elsewhere" none "$(find "$usr/lib" "$usr/include" -name '*rocm[_-]kpack*' ! -path '*/multi-arch/*' 2>&1)"
 t "uninstall LIBDIR=" multiarch uninstall
+gnu() { in_root "$@" bindir=/opt/k/bin sbindir=/opt/k/sbin/x libexecdir=/opt/k/exec datadir=/opt/k/data mandir=/opt/k/man \
+	includedir=/opt/k/inc libdir=/opt/k/lib; }
+gnu_programs_run()
+{
+	opt=$root/d/opt/k
+	"$opt/bin/kpack" --version && "$opt/sbin/x/mount.kpackfs" --version &&
+		[ "$(readlink -f "$opt/exec/kpackfs/clang/clang-offload-bundler")" = "$opt/bin/kpack" ] &&
+		[ -s "$opt/man/man1/kpack.1" ] && [ -s "$opt/data/bash-completion/completions/kpack" ] &&
+		none "$(find "$usr" -name '*kpack*' ! -name 'kpackfs@*' ! -name theirs)"
+}
+t "install with GNU's names of directories" gnu install
+t "uses them, and relative links" gnu_programs_run
+t "a program is built with the library there" pkg_config_builds "$root/d/opt/k/lib/pkgconfig"
+t "install-dropin with them" gnu install-dropin
+t "CMake's package is found there" cmake_builds "$root/d/opt/k"
+t "uninstall-dropin" gnu uninstall-dropin
+t "uninstall" gnu uninstall
+t "nothing stays, and nothing else went" only_theirs
 t "an absolute LIBDIR" in_root install LIBDIR=/usr/lib64
 t "is where it is" pkg_config_builds "$usr/lib64/pkgconfig"
 t "uninstall" in_root uninstall LIBDIR=/usr/lib64
@@ -403,7 +421,7 @@ two_words()
 	! make --no-print-directory "$1" "$2=$root/two words" >"$work/said" 2>&1 &&
 		grep -F "$2=$root/two words" "$work/said" && [ -s "$root/two" ]
 }
-for variable in DESTDIR PREFIX LIBDIR; do
+for variable in DESTDIR PREFIX LIBDIR bindir includedir; do
 	for target in install uninstall install-dropin uninstall-dropin; do
 		t "$target refuses a $variable of two words" two_words $target $variable
 	done
