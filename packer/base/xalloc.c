@@ -9,7 +9,7 @@
 #include "core/base/alloc.h"
 
 /* Only calls that need no memory: stdout is not flushed, and no exit handler runs. */
-_Noreturn void xalloc_fail(size_t size)
+void xalloc_fail(size_t size)
 {
 	char line[128];
 	int n = snprintf(line, sizeof(line),

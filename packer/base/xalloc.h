@@ -24,6 +24,6 @@ char *xasprintf(const char *format, ...)
 void xgrow(void *array, size_t count, size_t *cap, size_t item);
 
 /* Print that SIZE bytes could not be had (0: not known), and end the process. */
-_Noreturn void xalloc_fail(size_t size);
+void xalloc_fail(size_t size) __attribute__((noreturn));
 
 #endif

@@ -127,20 +127,16 @@ static kpack_error_t look_at_file(struct input *in, const struct input_look *how
 	return KPACK_SUCCESS;
 }
 
-/* Open a binary, or, if OBJECTS is not NULL, a file of a database. */
-static kpack_error_t open_any(const char *path, const char *key,
-			      const struct input_look *how,
-			      const struct library_object *objects, size_t n,
-			      struct input *out, struct kpackx_error *why)
+static void begin_input(struct input *out, const char *path, const char *key)
 {
-	kpack_error_t err;
-
 	*out = (struct input){.path = xstrdup(path), .key = xstrdup(key), .fd = -1};
 	out->shown = out->path;
 	pthread_mutex_init(&out->lock, NULL);
 	pthread_cond_init(&out->loaded, NULL);
-	err = objects ? look_at_database(out, objects, n, why)
-		      : look_at_file(out, how, why);
+}
+
+static kpack_error_t end_input(struct input *out, kpack_error_t err)
+{
 	close_file(out);
 	if (err)
 		input_fini(out);
@@ -150,14 +146,16 @@ static kpack_error_t open_any(const char *path, const char *key,
 kpack_error_t input_open(const char *path, const char *key, const struct input_look *look,
 			 struct input *out, struct kpackx_error *why)
 {
-	return open_any(path, key, look, NULL, 0, out, why);
+	begin_input(out, path, key);
+	return end_input(out, look_at_file(out, look, why));
 }
 
 kpack_error_t input_open_database(const char *path, const char *key,
 				  const struct library_object *objects, size_t n,
 				  struct input *out, struct kpackx_error *why)
 {
-	return open_any(path, key, NULL, objects, n, out, why);
+	begin_input(out, path, key);
+	return end_input(out, look_at_database(out, objects, n, why));
 }
 
 void input_fini(struct input *in)
