@@ -5,6 +5,8 @@
 # librocm_kpack reads the converted one, as in a real runtime.  elfcheck.py also compares
 # the files.
 
+# bats file_tags=all
+
 load proof.bash
 
 setup_file() {
@@ -49,7 +51,6 @@ teardown() {
 	[ "$(stat -c %s out/librocsparse.so.*)" -lt 20000000 ]
 }
 
-# bats test_tags=all
 @test "shared libraries" {
 	need_clang
 	for ld in $(linkers); do
@@ -60,7 +61,6 @@ teardown() {
 	done
 }
 
-# bats test_tags=all
 @test "programs, position-independent or not" {
 	need_clang
 	for name in a b; do
@@ -76,7 +76,6 @@ teardown() {
 	done
 }
 
-# bats test_tags=all
 @test "RELR" {
 	need_clang
 	link -shared -fuse-ld=bfd -Wl,-z,pack-relative-relocs a.o b.o c.o -o libbfd.so
@@ -94,7 +93,6 @@ teardown() {
 	elfcheck libpacked.so out/libpacked.so
 }
 
-# bats test_tags=all
 @test "-fgpu-rdc: several wrappers for one bundle, through symbols" {
 	need_clang
 	rdc=(--no-offload-new-driver -fgpu-rdc)
@@ -116,7 +114,6 @@ teardown() {
 	done
 }
 
-# bats test_tags=all
 @test "the new driver" {
 	need_clang
 	for name in a b; do
@@ -132,7 +129,6 @@ teardown() {
 	proves librdc.so
 }
 
-# bats test_tags=all
 @test "compressed, and compressed beside plain" {
 	need_clang
 	hip -fPIC --offload-compress -c a.hip -o a.o
@@ -143,7 +139,6 @@ teardown() {
 	done
 }
 
-# bats test_tags=all
 @test "a tree: a program, its libraries, links, other places" {
 	need_clang
 	mkdir -p fat/bin fat/lib/deep/er
@@ -171,7 +166,6 @@ teardown() {
 	[ "$(awk 'NF == 5' two | wc -l)" = 5 ]
 }
 
-# bats test_tags=all
 @test "kpack mark convert, by hand" {
 	need_clang
 	link -pie -fuse-ld=lld a.o c.o main.o -o prog
@@ -207,7 +201,6 @@ teardown() {
 }
 
 # KPACK_SEEDS=FIRST-LAST tries others
-# bats test_tags=all
 @test "random hosts" {
 	need_clang
 	range=${KPACK_SEEDS:-1-40}
@@ -218,7 +211,6 @@ teardown() {
 	done
 }
 
-# bats test_tags=all
 @test "random hosts of AArch64, which are not run" {
 	need_clang
 	for seed in $(seq 1 12); do
