@@ -4,7 +4,7 @@
 # its entry in the TOC.  clang makes the code objects, clang-offload-bundler the bundles,
 # Python's msgpack and zlib the databases.
 
-# bats file_tags=single
+# bats file_tags=single, all
 
 load packing.bash
 

@@ -301,7 +301,9 @@ only() { # FILE...: nothing else is in the directory, hidden or not
 	as_root
 	mkdir -m 0755 closed
 	chmod 0711 "$T"
-	! as_nobody "$KPACK_BIN/tests/stub/write" closed/a.kpack </dev/null >words || false
+	# the build's directories may be closed to that user
+	cp "$KPACK_BIN/tests/stub/write" "$KPACK_BIN/librocm_kpack.so.0" .
+	! LD_LIBRARY_PATH=$T as_nobody ./write closed/a.kpack </dev/null >words || false
 	grep -qF 'Permission denied' words
 	[ -z "$(ls -A closed)" ]
 }
