@@ -606,7 +606,7 @@ wait_for() {
 	serve_src -o idle_timeout=1
 	exec 7<mnt/a.txt
 	started=$EPOCHREALTIME
-	until_true '[ "$(($(echo "$EPOCHREALTIME - $started" | tr -d . | bc)))" -gt 2500000 ]'
+	until_true '[ $((${EPOCHREALTIME/[.,]/} - ${started/[.,]/})) -gt 2500000 ]'
 	mountpoint -q mnt
 	exec 7<&-
 	wait_for $supervisor
