@@ -269,7 +269,7 @@ static bool have_read(const struct reader readers[READERS], int times)
 	return true;
 }
 
-static void stop(struct reader readers[READERS], pthread_t threads[READERS])
+static void stop_readers(struct reader readers[READERS], pthread_t threads[READERS])
 {
 	for (int i = 0; i < READERS; i++)
 		readers[i].stop = true;
@@ -302,7 +302,7 @@ static void files_that_change_give_errors_or_right_bytes(void **state)
 		if (i % 8 == 7) /* also replace the file */
 			fx_write("changes", files[0].bytes, files[0].size);
 	}
-	stop(readers, threads);
+	stop_readers(readers, threads);
 	kpack_close(archive);
 	/* once the changes stop, the current content is read */
 	fx_write("changes", files[1].bytes, files[1].size);
@@ -425,10 +425,10 @@ static void a_child_loads_while_threads_of_its_parent_do(void **state)
 			_exit(load_in_child(cache));
 		if (waitpid(child, &status, 0) == child && status == 0)
 			continue;
-		stop(readers, threads);
+		stop_readers(readers, threads);
 		fail_msg("child %d: status %#x", i, status);
 	}
-	stop(readers, threads);
+	stop_readers(readers, threads);
 	for (int i = 0; i < READERS; i++)
 		assert_int_equal(readers[i].failed, 0);
 	kpack_cache_destroy(cache);

@@ -112,7 +112,7 @@ static uint64_t status_of(pid_t pid, const char *field)
 	return value;
 }
 
-static void stop(pid_t pid)
+static void stop_process(pid_t pid)
 {
 	kill(pid, SIGKILL);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
@@ -131,7 +131,7 @@ static void privileges_are_gone(void **state)
 	if (geteuid() == 0)
 		assert_int_equal(status_of(pid, "CapBnd:"), 0);
 	assert_int_equal(status_of(pid, "NoNewPrivs:"), 1);
-	stop(pid);
+	stop_process(pid);
 }
 
 static void users_without_privileges_enter_too(void **state)
@@ -146,7 +146,7 @@ static void users_without_privileges_enter_too(void **state)
 	assert_true(entered);
 	assert_int_equal(status_of(pid, "CapEff:"), 0);
 	assert_int_equal(status_of(pid, "NoNewPrivs:"), 1);
-	stop(pid);
+	stop_process(pid);
 }
 
 /* ---- permitted actions ---- */
