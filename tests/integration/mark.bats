@@ -737,7 +737,11 @@ fetch() {
 	cp "$LIB" fat.so
 	kpack pack -q --archives-only --group g root root
 	convert root/lib/x.so root/lib/x.so
-	ends 0 "7 objects in 7 archives, 0 faults" mark check --arch gfx1030,gfx90a root
+	# Debian 12's has one object for each of 7 GPUs, later releases' have more
+	objects=$(fatparse sums fat.so x | wc -l)
+	archives=$(fatparse sums fat.so x | awk '{ print $3 }' | sort -u | wc -l)
+	[ "$objects" -ge 7 ]
+	ends 0 "$objects objects in $archives archives, 0 faults" mark check --arch gfx1030,gfx90a root
 	ends 0 "bit-identical" mark restore -o back.so root/lib/x.so
 	same_code fat.so back.so
 	mark set --kernel-name lib/other.so root/lib/x.so

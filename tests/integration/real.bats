@@ -89,7 +89,7 @@ through_cat() {
 	fetch librocrand
 	expect
 	kpack pack --archives-only "$LIB" out >table
-	[ "$(ls out/.kpack | wc -l)" = 7 ]
+	[ "$(ls out/.kpack | wc -l)" = "$(awk '{ print $3 }' want | sort -u | wc -l)" ]
 	[ "$(tail -n 1 table | tr -s ' ' | cut -d ' ' -f 2)" = "$(wc -l <want)" ]
 	kpack verify -q out/.kpack
 	through_mount
