@@ -87,6 +87,10 @@ $HOST" ]
 	grep -q '^755 torch/bin/tool' before
 	# and what was not touched has its bytes
 	mkdir old new
+	# an empty member is stored: unzip refuses a deflated one without a byte
+	$python -c 'import sys, zipfile
+empty = [i for i in zipfile.ZipFile(sys.argv[1]).infolist() if i.file_size == 0]
+assert empty and all(i.compress_type == zipfile.ZIP_STORED and i.compress_size == 0 for i in empty), empty' dist/torch-*.whl
 	(cd old && unzip -q ../in/*.whl && rm -r torch/lib torch/_C.so ./*.dist-info/{RECORD,METADATA})
 	(cd new && unzip -q ../dist/torch-*.whl && rm -r torch/lib torch/_C.so ./*.dist-info/{RECORD,METADATA})
 	diff -r old new

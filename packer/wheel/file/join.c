@@ -64,13 +64,32 @@ static zip_source_t *press_source(struct joining *x, const struct wheel_out_memb
 	return zip_bytes_new(&bytes, zip_get_error(x->zip));
 }
 
-static bool is_deflated(const struct wheel_out_member *m)
+/* The member that M copies, or NULL. */
+static const struct wheel_member *copied_member(const struct wheel_out_member *m)
 {
 	size_t count;
 
-	return m->from ? wheel_in_members(m->from, &count)[m->member].method ==
-				 ZIP_CM_DEFLATE
-		       : m->deflated;
+	return m->from ? &wheel_in_members(m->from, &count)[m->member] : NULL;
+}
+
+/*
+ * An empty member is stored, whatever it was: libzip 1.11 leaves out the two bytes that
+ * deflating nothing gives, but not the method, and unzip refuses that.
+ */
+static bool is_empty(const struct wheel_out_member *m)
+{
+	const struct wheel_member *copied = copied_member(m);
+
+	return (copied ? copied->size : m->size) == 0;
+}
+
+static bool is_deflated(const struct wheel_out_member *m)
+{
+	const struct wheel_member *copied = copied_member(m);
+
+	if (is_empty(m))
+		return false;
+	return copied ? copied->method == ZIP_CM_DEFLATE : m->deflated;
 }
 
 static kpack_error_t set_attributes(struct joining *x, zip_uint64_t i,
@@ -95,7 +114,9 @@ static kpack_error_t add_member(struct joining *x, const struct wheel_out_member
 	zip_source_t *source;
 	zip_int64_t i;
 
-	if (m->from) {
+	if (is_empty(m)) {
+		source = zip_source_buffer(x->zip, "", 0, 0);
+	} else if (m->from) {
 		KP_TRY(find_reader(x, m->from, &reader, why));
 		source = copy_source(x, m, reader);
 	} else {
