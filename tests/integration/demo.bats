@@ -22,7 +22,7 @@ teardown() {
 # Without a network the demo makes up the input again, which is all that can be asked.
 @test "demo, as make demo runs it" {
 	contrib/demo "$KPACK_BIN" >"$BATS_TEST_TMPDIR/out"
-	grep -qE '^identical: (7|84) objects, ' "$BATS_TEST_TMPDIR/out"
+	grep -qE '^identical: [1-9][0-9]* objects, ' "$BATS_TEST_TMPDIR/out"
 	grep -q '^... restored to the last byte$' "$BATS_TEST_TMPDIR/out"
 	! mountpoint -q "$KPACK_DEMO_DIR/mnt" || false
 }

@@ -212,13 +212,15 @@ loads() { # LIBRARY FROM OPTION...
 	    if arch in ("gfx1030", "gfx90a:xnack-"):
 	        print("%s %s: %d bytes, crc32 %08x" % (arch, key, len(data), zlib.crc32(data)))
 	END
-	[ "$(wc -l <known)" = 2 ]
+	[ "$(wc -l <known)" -ge 2 ]
 	for file in out/librocrand.so.* kept/librocrand.so.*; do
 		LD_LIBRARY_PATH=$examples EXAMPLE_DEVICES=gfx1030 \
 			run_program $python rand.py "$file" 2>told
+		# Debian 12's loads one code object, later releases' several
 		grep -v 'not from an archive' told >loaded
-		[ "$(wc -l <loaded)" = 1 ]
-		sed -nE 's/^gpu 0 (gfx[^:]*): [^#]*(#[0-9]+: .*), from .*/\1 \2/p' loaded | grep -xFf known
+		sed -nE 's/^gpu 0 (gfx[^:]*): [^#]*(#[0-9]+: .*), from .*/\1 \2/p' loaded >names
+		[ -s names ] && [ "$(wc -l <names)" = "$(wc -l <loaded)" ]
+		! grep -vxFf known names || false
 	done
 }
 
