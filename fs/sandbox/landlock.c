@@ -5,7 +5,7 @@
 #include <unistd.h>
 #include "landlock.h"
 
-/* Of <linux/landlock.h>: the system's headers may be older than the kernel. */
+/* Values of <linux/landlock.h>: the system may have an older header than its kernel. */
 enum { CREATE_RULESET = 444, ADD_RULE = 445, RESTRICT_SELF = 446 }; /* system calls */
 #define QUERY_VERSION 1U
 #define PATH_BENEATH 1

@@ -14,8 +14,7 @@
 struct facts {
 	uint8_t *pairs; /* name, value, name, value ... */
 	size_t size, cap;
-	size_t count;   /* pairs */
-	bool no_memory; /* never set */
+	size_t count; /* pairs */
 };
 
 /* Add a pair.  The caller adds each name once, and adds no pair that has no value. */

@@ -132,8 +132,7 @@ static kpack_error_t write_map(const struct kp_meta *meta, const struct facts *f
 	struct kp_metadata_more more = {.pairs = {facts->pairs, facts->size},
 					.n_pairs = facts->count};
 
-	return facts->no_memory ? kp_fail_memory(why, facts->size, "metadata")
-				: kp_metadata_write(meta, &more, map, size, why);
+	return kp_metadata_write(meta, &more, map, size, why);
 }
 
 /* Whether the ID of IMG is a bundle entry ID; names of members and sections are not. */
