@@ -89,8 +89,8 @@ cflags.debug     := -O1 -g
 # compiler prefers PWD, which may be another name of the directory.
 cflags.release   := -O2 -g -fstack-protector-strong -ffile-prefix-map='$(CURDIR)'=.
 export PWD       := $(CURDIR)
-cflags.asan      := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
-cflags.tsan      := -O1 -g -fsanitize=thread
+cflags.asan      := -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+cflags.tsan      := -O1 -g1 -fsanitize=thread
 cflags.fuzz      := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 ldflags.release  := -Wl,-z,relro,-z,now
 ldflags.asan     := -fsanitize=address,undefined
