@@ -2,10 +2,12 @@
 #include "find.h"
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include "naming.h"
 
 static int is_archive(const struct dirent *d)
@@ -58,19 +60,19 @@ static kpack_error_t join_paths(const char *dir, struct dirent **names, size_t n
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t kp_archives_find(const char *source, char ***paths, size_t *count,
-			       struct kpackx_error *why)
+kpack_error_t kp_archives_find_at(int fd, const char *source, char ***paths,
+				  size_t *count, struct kpackx_error *why)
 {
 	struct dirent **names;
 	kpack_error_t err;
 	struct stat st;
 	int n;
 
-	if (stat(source, &st) < 0)
+	if (fstat(fd, &st) < 0)
 		return kp_fail_errno(why, errno, "cannot look at it");
 	if (!S_ISDIR(st.st_mode))
 		return one_file(source, paths, count, why);
-	n = scandir(source, &names, is_archive, by_bytes);
+	n = scandirat(fd, ".", &names, is_archive, by_bytes);
 	if (n < 0)
 		return kp_fail_errno(why, errno, "cannot list it");
 	err = join_paths(source, names, (size_t)n, paths, why);
@@ -79,5 +81,19 @@ kpack_error_t kp_archives_find(const char *source, char ***paths, size_t *count,
 	free(names);
 	if (!err)
 		*count = (size_t)n;
+	return err;
+}
+
+kpack_error_t kp_archives_find(const char *source, char ***paths, size_t *count,
+			       struct kpackx_error *why)
+{
+	/* O_PATH: a file is not opened, as it can be a FIFO, or not readable */
+	int fd = open(source, O_PATH | O_CLOEXEC);
+	kpack_error_t err;
+
+	if (fd < 0)
+		return kp_fail_errno(why, errno, "cannot look at it");
+	err = kp_archives_find_at(fd, source, paths, count, why);
+	close(fd);
 	return err;
 }

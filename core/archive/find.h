@@ -13,5 +13,8 @@
  */
 kpack_error_t kp_archives_find(const char *source, char ***paths, size_t *count,
 			       struct kpackx_error *why);
+/* As kp_archives_find, for the source open at FD, which stays open. */
+kpack_error_t kp_archives_find_at(int fd, const char *source, char ***paths,
+				  size_t *count, struct kpackx_error *why);
 
 #endif

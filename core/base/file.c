@@ -231,9 +231,11 @@ static kpack_error_t open_named(struct kp_outfile *out, mode_t mode,
 		KP_TRY(pick_tmp_name(out, why));
 		out->fd =
 			openat(out->dir_fd, out->tmp_name,
-			       O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, mode);
-		if (out->fd >= 0)
+			       O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
+		if (out->fd >= 0) {
+			out->mode = mode == 0600 ? 0 : mode;
 			return KPACK_SUCCESS;
+		}
 		if (errno != EEXIST)
 			break;
 	}
@@ -248,11 +250,37 @@ static bool is_component(const char *name)
 	       strcmp(name, "..") != 0;
 }
 
-kpack_error_t kp_outfile_open(struct kp_outfile *out, const char *dir, const char *name,
-			      mode_t mode, struct kpackx_error *why)
+kpack_error_t kp_outfile_open_at(struct kp_outfile *out, int dir_fd, const char *name,
+				 mode_t mode, struct kpackx_error *why)
 {
 	kpack_error_t err = KPACK_SUCCESS;
 	char proc[32];
+
+	*out = (struct kp_outfile){.fd = -1, .dir_fd = dir_fd};
+	kp_text_escape(kp_span_str(name), out->shown, sizeof(out->shown));
+	out->name = strdup(name);
+	if (!out->name)
+		err = kp_fail_memory(why, strlen(name) + 1, "a file name");
+	else if (!is_component(name))
+		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			      "\"%s\" is not the name of a file", out->shown);
+	/* a nameless file would fail only when it is published */
+	else if (faccessat(dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) &&
+		 errno == ENAMETOOLONG)
+		err = kp_fail_errno(why, errno, "%s: cannot create", out->shown);
+	if (!err)
+		out->fd = open_nameless(out, mode, proc);
+	if (!err && out->fd < 0)
+		err = open_named(out, mode, why);
+	if (err)
+		kp_outfile_close(out);
+	return err;
+}
+
+kpack_error_t kp_outfile_open(struct kp_outfile *out, const char *dir, const char *name,
+			      mode_t mode, struct kpackx_error *why)
+{
+	int dir_fd;
 
 	*out = (struct kp_outfile){.fd = -1, .dir_fd = -1};
 	if (!is_component(name))
@@ -260,32 +288,12 @@ kpack_error_t kp_outfile_open(struct kp_outfile *out, const char *dir, const cha
 			       "\"%s\" is not the name of a file",
 			       kp_text_escape(kp_span_str(name), out->shown,
 					      sizeof(out->shown)));
-	out->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (out->dir_fd < 0)
+	dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir_fd < 0)
 		return kp_fail_errno(
 			why, errno, "%s: cannot open the directory",
 			kp_text_escape(kp_span_str(dir), out->shown, sizeof(out->shown)));
-	kp_text_escape(kp_span_str(name), out->shown, sizeof(out->shown));
-	out->name = strdup(name);
-	if (!out->name) {
-		err = kp_fail_memory(why, strlen(name) + 1, "a file name");
-		goto fail;
-	}
-	/* a nameless file would fail only when it is published */
-	if (faccessat(out->dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) &&
-	    errno == ENAMETOOLONG) {
-		err = kp_fail_errno(why, errno, "%s: cannot create", out->shown);
-		goto fail;
-	}
-	out->fd = open_nameless(out, mode, proc);
-	if (out->fd < 0)
-		err = open_named(out, mode, why);
-	if (err != KPACK_SUCCESS)
-		goto fail;
-	return KPACK_SUCCESS;
-fail:
-	kp_outfile_close(out);
-	return err;
+	return kp_outfile_open_at(out, dir_fd, name, mode, why);
 }
 
 void kp_outfile_unname(struct kp_outfile *out)
@@ -447,8 +455,28 @@ static bool link_name(const struct kp_outfile *out)
 	return linkat(AT_FDCWD, proc, out->dir_fd, out->name, AT_SYMLINK_FOLLOW) == 0;
 }
 
+/* The process's umask, which only /proc shows without changing it; 077: not known. */
+static mode_t current_umask(void)
+{
+	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+	char text[4096];
+	ssize_t size = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	const char *line = NULL;
+
+	if (fd >= 0)
+		close(fd);
+	if (size > 0) {
+		text[size] = '\0';
+		line = strstr(text, "\nUmask:"); /* since Linux 4.7 */
+	}
+	return line ? (mode_t)strtoul(line + 7, NULL, 8) & 0777 : 077;
+}
+
 kpack_error_t kp_outfile_publish(struct kp_outfile *out, struct kpackx_error *why)
 {
+	if (out->mode && fchmod(out->fd, out->mode & ~current_umask()))
+		return kp_fail_errno(why, errno, "%s: cannot set its permissions",
+				     out->shown);
 	if (out->lazy && !out->tmp_name && link_name(out)) {
 		kp_outfile_close(out);
 		return KPACK_SUCCESS;

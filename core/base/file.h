@@ -113,6 +113,7 @@ struct kp_outfile {
 	int dir_fd;
 	char *name;     /* final name inside the directory */
 	char *tmp_name; /* temporary name; NULL: none */
+	mode_t mode;    /* to be given when it is published; 0: it has its mode */
 	char shown[64]; /* the name in messages: escaped, and short */
 	/* Set after open: publish without flushing, for files that can be recreated. */
 	bool lazy;
@@ -120,9 +121,15 @@ struct kp_outfile {
 	bool keep;
 };
 
-/* Begin NAME (one component) in directory DIR.  MODE is the final mode before umask. */
+/*
+ * Begin NAME (one component) in directory DIR.  MODE is the final mode before umask; while
+ * the file has a temporary name, only its owner can open it.
+ */
 kpack_error_t kp_outfile_open(struct kp_outfile *out, const char *dir, const char *name,
 			      mode_t mode, struct kpackx_error *why);
+/* As kp_outfile_open, in the directory open at DIR_FD, which the file takes over. */
+kpack_error_t kp_outfile_open_at(struct kp_outfile *out, int dir_fd, const char *name,
+				 mode_t mode, struct kpackx_error *why);
 
 /*
  * Remove the file's temporary name, if it has one: the file can still be written and

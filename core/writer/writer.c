@@ -73,7 +73,8 @@ kpack_error_t kp_writer_append_file(struct kp_writer *w, int from, uint64_t offs
 
 /* --- opening ------------------------------------------------------------------------ */
 
-static kpack_error_t begin_archive(struct kp_writer *w, const char *dir, const char *name,
+/* Begin the archive whose file W has. */
+static kpack_error_t begin_archive(struct kp_writer *w,
 				   const struct kp_writer_options *options,
 				   struct kpackx_error *why)
 {
@@ -87,7 +88,6 @@ static kpack_error_t begin_archive(struct kp_writer *w, const char *dir, const c
 	w->buffer = malloc(KP_WRITER_BUFFER);
 	if (!w->group || (options->family && !w->family) || !w->buffer)
 		return kp_fail_memory(why, KP_WRITER_BUFFER, "an archive");
-	KP_TRY(kp_outfile_open(&w->file, dir, name, 0666, why));
 	w->file.keep = options->keep;
 	w->file.lazy = options->lazy || options->unnamed;
 	if (options->unnamed)
@@ -98,22 +98,46 @@ static kpack_error_t begin_archive(struct kp_writer *w, const char *dir, const c
 				why);
 }
 
-kpack_error_t kp_writer_open(const char *dir, const char *name,
-			     const struct kp_writer_options *options,
-			     struct kp_writer **out, struct kpackx_error *why)
+/* Begin the archive in FILE, which the writer takes over. */
+static kpack_error_t open_writer(const struct kp_outfile *file,
+				 const struct kp_writer_options *options,
+				 struct kp_writer **out, struct kpackx_error *why)
 {
 	struct kp_writer *w = calloc(1, sizeof(*w));
+	struct kp_outfile unused = *file;
 	kpack_error_t err;
 
-	if (!w)
+	if (!w) {
+		kp_outfile_close(&unused);
 		return kp_fail_memory(why, sizeof(*w), "an archive");
-	w->file.fd = w->file.dir_fd = -1;
-	err = begin_archive(w, dir, name, options, why);
+	}
+	w->file = *file;
+	err = begin_archive(w, options, why);
 	if (err)
 		kp_writer_close(w);
 	else
 		*out = w;
 	return err;
+}
+
+kpack_error_t kp_writer_open(const char *dir, const char *name,
+			     const struct kp_writer_options *options,
+			     struct kp_writer **out, struct kpackx_error *why)
+{
+	struct kp_outfile file;
+
+	KP_TRY(kp_outfile_open(&file, dir, name, 0666, why));
+	return open_writer(&file, options, out, why);
+}
+
+kpack_error_t kp_writer_open_at(int dir_fd, const char *name,
+				const struct kp_writer_options *options,
+				struct kp_writer **out, struct kpackx_error *why)
+{
+	struct kp_outfile file;
+
+	KP_TRY(kp_outfile_open_at(&file, dir_fd, name, 0666, why));
+	return open_writer(&file, options, out, why);
 }
 
 void kp_writer_close(struct kp_writer *w)

@@ -34,6 +34,10 @@ struct kp_writer_options {
 kpack_error_t kp_writer_open(const char *dir, const char *name,
 			     const struct kp_writer_options *options,
 			     struct kp_writer **out, struct kpackx_error *why);
+/* As kp_writer_open, in the directory open at DIR_FD, which the writer takes over. */
+kpack_error_t kp_writer_open_at(int dir_fd, const char *name,
+				const struct kp_writer_options *options,
+				struct kp_writer **out, struct kpackx_error *why);
 
 /*
  * Store the encoded bytes of one object (a zstd frame, or several for a chunked entry;

@@ -9,6 +9,7 @@
 #include "core/base/bounds.h"
 #include "packer/base/xalloc.h"
 #include "core/base/msgpack_read.h"
+#include "packer/files/below.h"
 #include "packer/files/plain_files.h"
 #include "packer/cli/report.h"
 #include "core/archive/naming.h"
@@ -105,13 +106,13 @@ static kpack_error_t add_files(struct install_tree *t, const char *root,
 			       struct origin *from, struct kpackx_error *why)
 {
 	struct plain_files plain = {.links = from->links};
-	kpack_error_t err = plain_files_read(root, from->of->prefix, &plain, why);
+	kpack_error_t err;
 
+	plain_files_read(root, from->of->prefix, &plain);
 	t->n_faults += plain.n_faults;
 	from->links = plain.links;
 	plain.links = (struct file_tree){0};
-	if (!err)
-		err = join_files(t, from->of, &plain.files, why);
+	err = join_files(t, from->of, &plain.files, why);
 	plain_files_fini(&plain);
 	return err;
 }
@@ -119,7 +120,7 @@ static kpack_error_t add_files(struct install_tree *t, const char *root,
 /* Read the target of LINK, relative to its directory; false: not a link, or too long. */
 static bool read_target(const struct file_tree_item *link, char *to, size_t size)
 {
-	ssize_t n = readlink(link->disk, to, size);
+	ssize_t n = below_readlink(link->disk, to, size);
 
 	if (n < 0 || (size_t)n >= size)
 		return false;
@@ -160,7 +161,7 @@ static bool is_dir(const char *path)
 {
 	struct stat st;
 
-	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+	return below_stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 static bool has_archives(const char *dir)
@@ -169,7 +170,7 @@ static bool has_archives(const char *dir)
 	char **paths = NULL;
 	size_t count = 0;
 
-	if (kp_archives_find(dir, &paths, &count, &ignored))
+	if (below_archives_find(dir, &paths, &count, &ignored))
 		return false;
 	for (size_t i = 0; i < count; i++)
 		free(paths[i]);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+#include "below.h"
 #include "core/base/span.h"
 #include "packer/base/xalloc.h"
 
@@ -173,16 +174,22 @@ static kpack_error_t hash_listed(const char *path, const char *list, size_t size
 kpack_error_t attributes_hash(const char *path, struct kp_hasher *hash,
 			      struct kpackx_error *why)
 {
-	ssize_t size = llistxattr(path, NULL, 0);
-	kpack_error_t err;
-	char *list;
+	kpack_error_t err = KPACK_SUCCESS;
+	struct below_dir dir;
+	char *list, *proc;
+	ssize_t size;
 
-	if (size == 0 || (size < 0 && errno == ENOTSUP))
-		return KPACK_SUCCESS;
+	if (below_dir_open(&dir, path) < 0)
+		return below_fail(why, "cannot open its directory");
+	proc = xasprintf("/proc/self/fd/%d/%s", dir.fd, dir.name);
 	list = xmalloc(XATTR_MAX);
-	size = llistxattr(path, list, XATTR_MAX);
-	err = size < 0 ? kp_fail_errno(why, errno, "cannot list its attributes")
-		       : hash_listed(path, list, (size_t)size, hash, why);
+	size = llistxattr(proc, list, XATTR_MAX);
+	if (size > 0)
+		err = hash_listed(proc, list, (size_t)size, hash, why);
+	else if (size < 0 && errno != ENOTSUP)
+		err = kp_fail_errno(why, errno, "cannot list its attributes");
+	below_dir_close(&dir);
 	free(list);
+	free(proc);
 	return err;
 }

@@ -10,6 +10,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 #include "attributes.h"
+#include "below.h"
 #include "core/base/file.h"
 #include "packer/base/xalloc.h"
 #include "replace.h"
@@ -69,15 +70,20 @@ static void copy_signatures(int from, int to)
 	}
 }
 
-static kpack_error_t begin_copy(const char *to, struct kp_outfile *out,
-				struct kpackx_error *why)
+/* Open the file FROM, never through a link. */
+static kpack_error_t open_regular(const char *from, int *fd, struct stat *st,
+				  struct kpackx_error *why)
 {
-	const char *slash = strrchr(to, '/');
-	char *dir = slash ? xstrndup(to, (size_t)(slash - to) + 1) : xstrdup(".");
-	/* no other user can read it before it has its permissions */
-	kpack_error_t err = kp_outfile_open(out, dir, slash ? slash + 1 : to, 0600, why);
+	kpack_error_t err;
+	int opened = below_open(from, O_RDONLY, 0);
 
-	free(dir);
+	if (opened < 0)
+		return below_fail(why, "cannot open");
+	err = kp_file_check(opened, st, why);
+	if (err)
+		close(opened);
+	else
+		*fd = opened;
 	return err;
 }
 
@@ -86,10 +92,11 @@ kpack_error_t copy_file(const char *from, const char *to, struct kpackx_error *w
 	struct kp_outfile out;
 	kpack_error_t err;
 	struct stat st;
-	int fd;
+	int fd = -1;
 
-	KP_TRY(kp_file_open(from, &fd, &st, why));
-	err = begin_copy(to, &out, why);
+	KP_TRY(open_regular(from, &fd, &st, why));
+	/* no other user can read it before it has its permissions */
+	err = below_outfile_open(&out, to, 0600, why);
 	if (!err) {
 		out.lazy = true;
 		err = copy_bytes(fd, (uint64_t)st.st_size, &out, why);
@@ -108,14 +115,15 @@ kpack_error_t copy_file(const char *from, const char *to, struct kpackx_error *w
 /* --- other kinds of files ------------------------------------------------------------ */
 
 struct node {
-	const char *from;
+	struct below_dir from;
 	struct stat st;
 };
 
 static int make_symlink(const struct node *n, const struct place *p)
 {
 	char target[PATH_MAX];
-	ssize_t size = readlink(n->from, target, sizeof(target) - 1);
+	ssize_t size =
+		readlinkat(n->from.fd, n->from.name, target, sizeof(target) - 1);
 
 	if (size < 0)
 		return -1;
@@ -136,27 +144,30 @@ static int keep_owner(const struct node *n, const struct place *p)
 		       : -1;
 }
 
-/* The path of the file that was made, for calls that need a path. */
-static void proc_path(const struct place *p, char out[96])
+/* The path of NAME in DIR, for calls that need a path. */
+static char *proc_path(int dir, const char *name)
 {
-	snprintf(out, 96, "/proc/self/fd/%d/%s", p->dir_fd, p->tmp_name);
+	return xasprintf("/proc/self/fd/%d/%s", dir, name);
 }
 
 /* These are mostly labels; a label that cannot be set comes from the policy. */
 static void keep_xattrs(const struct node *n, const struct place *p)
 {
-	char *names = xmalloc(XATTR_MAX), *value = xmalloc(XATTR_MAX), to[96];
-	ssize_t size = llistxattr(n->from, names, XATTR_MAX);
+	char *names = xmalloc(XATTR_MAX), *value = xmalloc(XATTR_MAX);
+	char *from = proc_path(n->from.fd, n->from.name);
+	char *to = proc_path(p->dir_fd, p->tmp_name);
+	ssize_t size = llistxattr(from, names, XATTR_MAX);
 
-	proc_path(p, to);
 	for (char *name = names; name < names + size; name += strlen(name) + 1) {
-		ssize_t bytes = lgetxattr(n->from, name, value, XATTR_MAX);
+		ssize_t bytes = lgetxattr(from, name, value, XATTR_MAX);
 
 		if (bytes >= 0)
 			lsetxattr(to, name, value, (size_t)bytes, 0);
 	}
 	free(names);
 	free(value);
+	free(from);
+	free(to);
 }
 
 static int keep_attributes(const struct node *n, const struct place *p)
@@ -192,21 +203,36 @@ static int make_node(const struct place *p, void *arg)
 
 kpack_error_t copy_node(const char *from, const char *to, struct kpackx_error *why)
 {
-	struct node n = {.from = from};
+	struct node n;
+	kpack_error_t err;
 
-	if (lstat(from, &n.st) < 0)
-		return kp_fail_errno(why, errno, "cannot stat");
-	return place(to, make_node, &n, false, why);
+	if (below_dir_open(&n.from, from) < 0)
+		return below_fail(why, "cannot open its directory");
+	if (fstatat(n.from.fd, n.from.name, &n.st, AT_SYMLINK_NOFOLLOW) < 0)
+		err = kp_fail_errno(why, errno, "cannot stat");
+	else
+		err = place(to, make_node, &n, false, why);
+	below_dir_close(&n.from);
+	return err;
 }
 
 static int make_link(const struct place *p, void *arg)
 {
-	return linkat(AT_FDCWD, arg, p->dir_fd, p->tmp_name, 0);
+	const struct below_dir *from = arg;
+
+	return linkat(from->fd, from->name, p->dir_fd, p->tmp_name, 0);
 }
 
 kpack_error_t copy_link(const char *from, const char *to, struct kpackx_error *why)
 {
-	return place(to, make_link, (void *)from, false, why);
+	struct below_dir dir;
+	kpack_error_t err;
+
+	if (below_dir_open(&dir, from) < 0)
+		return below_fail(why, "cannot open its directory");
+	err = place(to, make_link, &dir, false, why);
+	below_dir_close(&dir);
+	return err;
 }
 
 /* --- directories --------------------------------------------------------------------- */
@@ -215,25 +241,25 @@ kpack_error_t copy_directory(const char *to, struct kpackx_error *why)
 {
 	struct stat st;
 
-	if (mkdir(to, 0700) == 0)
+	if (below_mkdir(to, 0700) == 0)
 		return KPACK_SUCCESS;
 	if (errno != EEXIST)
-		return kp_fail_errno(why, errno, "cannot make the directory");
-	if (lstat(to, &st) < 0)
-		return kp_fail_errno(why, errno, "cannot stat");
+		return below_fail(why, "cannot make the directory");
+	if (below_lstat(to, &st) < 0)
+		return below_fail(why, "cannot stat");
 	/* a link there could lead out of the tree */
 	if (!S_ISDIR(st.st_mode))
 		return kp_fail(why, KPACK_ERROR_IO_ERROR,
 			       "is not a directory, but must be one");
 	if ((st.st_mode & 0700) != 0700 && st.st_uid == geteuid() &&
-	    chmod(to, (st.st_mode & 07777) | 0700) < 0)
-		return kp_fail_errno(why, errno, "cannot be made writable");
+	    below_chmod(to, (st.st_mode & 07777) | 0700) < 0)
+		return below_fail(why, "cannot be made writable");
 	return KPACK_SUCCESS;
 }
 
 static int open_directory(const char *path)
 {
-	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return below_open(path, O_RDONLY | O_DIRECTORY, 0);
 }
 
 kpack_error_t copy_directory_attributes(const char *from, const char *to,
@@ -244,7 +270,7 @@ kpack_error_t copy_directory_attributes(const char *from, const char *to,
 	struct stat st;
 
 	if (a < 0 || b < 0 || fstat(a, &st) < 0)
-		err = kp_fail_errno(why, errno, "cannot open the directory");
+		err = below_fail(why, "cannot open the directory");
 	/* remove the default ACL that it inherited */
 	if (!err && fremovexattr(b, ACL_DEFAULT) < 0 && errno != ENODATA &&
 	    errno != ENOTSUP)

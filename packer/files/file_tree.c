@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "file_tree.h"
+#include "below.h"
 #include <stdlib.h>
 #include <unistd.h>
 #include "packer/base/xalloc.h"
@@ -148,7 +149,7 @@ kpack_error_t file_tree_open(const struct file_tree *t, size_t file,
 	*out = (struct file_bytes){.fd = -1};
 	if (!item->disk)
 		return open_entry(item, out, why);
-	KP_TRY(kp_file_open(item->disk, &out->fd, &st, why));
+	KP_TRY(below_file_open(item->disk, &out->fd, &st, why));
 	out->source = kp_source_fd(out->fd, 0, (uint64_t)st.st_size);
 	return KPACK_SUCCESS;
 }

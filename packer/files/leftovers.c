@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "leftovers.h"
+#include "below.h"
 #include "core/base/file.h"
 #include "packer/base/xalloc.h"
 #include <dirent.h>
@@ -11,7 +12,7 @@
 
 int leftovers_lock(const char *root)
 {
-	int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc;
+	int fd = below_open_following(root, O_RDONLY | O_DIRECTORY), rc;
 
 	if (fd < 0)
 		return -1;
@@ -36,7 +37,7 @@ static int remove_one(int dir, const char *name)
 
 static kpack_error_t remove_all(const char *dir, struct kpackx_error *why)
 {
-	DIR *d = opendir(dir);
+	DIR *d = below_opendir(dir);
 	const struct dirent *e;
 	int failed = 0;
 

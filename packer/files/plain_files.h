@@ -14,11 +14,9 @@ struct plain_files {
 /*
  * Walk ROOT, which may be a mount.  Skips the archives at its top and in .kpack, and in a
  * mount, toc.  Each path gets PREFIX and a slash before it, unless PREFIX is "".  The
- * trees are not sorted.  The caller passes OUT as zeros, and must finish it in any case.
- * IO_ERROR.
+ * trees are not sorted.  The caller passes OUT as zeros, and must finish it.
  */
-kpack_error_t plain_files_read(const char *root, const char *prefix,
-			       struct plain_files *out, struct kpackx_error *why);
+void plain_files_read(const char *root, const char *prefix, struct plain_files *out);
 void plain_files_fini(struct plain_files *plain);
 
 #endif

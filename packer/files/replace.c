@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "below.h"
 #include "core/base/file.h"
 #include "packer/base/xalloc.h"
 
@@ -15,17 +16,6 @@
 static int pick_name(struct place *p)
 {
 	return kp_temp_name(p->tmp_name) ? 0 : -1;
-}
-
-static int open_dir(const char *path, struct place *p)
-{
-	const char *slash = strrchr(path, '/');
-	char *dir = slash ? xstrndup(path, (size_t)(slash - path) + 1) : xstrdup(".");
-
-	p->name = slash ? slash + 1 : path;
-	p->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	free(dir);
-	return p->dir_fd < 0 ? -1 : 0;
 }
 
 static int make_somewhere(struct place *p, int (*make)(const struct place *p, void *arg),
@@ -60,13 +50,15 @@ static int move_into_place(const struct place *p, bool durable)
 kpack_error_t place(const char *path, int (*make)(const struct place *p, void *arg),
 		    void *arg, bool durable, struct kpackx_error *why)
 {
-	struct place p = {.dir_fd = -1};
 	kpack_error_t err = KPACK_SUCCESS;
+	struct below_dir dir;
+	struct place p;
 
-	if (open_dir(path, &p) < 0 || make_somewhere(&p, make, arg) < 0 ||
-	    move_into_place(&p, durable) < 0)
+	if (below_dir_open(&dir, path) < 0)
+		return below_fail(why, "cannot open its directory");
+	p = (struct place){.dir_fd = dir.fd, .name = dir.name};
+	if (make_somewhere(&p, make, arg) < 0 || move_into_place(&p, durable) < 0)
 		err = kp_fail_errno(why, errno, "cannot make it");
-	if (p.dir_fd >= 0)
-		close(p.dir_fd);
+	below_dir_close(&dir);
 	return err;
 }

@@ -3,21 +3,26 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <fts.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "below.h"
 #include "core/base/file.h"
 #include "packer/base/xalloc.h"
 #include "journal.h"
+#include "tree_list.h"
 
 /* --- renaming ------------------------------------------------------------------------ */
 
 /* Size of the old tree's new name, if trees cannot be exchanged atomically. */
 #define ASIDE_MAX 280
+
+/* Characters that make a staging directory's name unique. */
+enum { RANDOM_DIGITS = 8 };
 
 static void name_aside(const char *name, char out[ASIDE_MAX])
 {
@@ -52,36 +57,51 @@ static int rename_new(int from, int to, const char *name)
 	return renameat(from, name, to, name);
 }
 
-/*
- * Make a directory writable, because only root can move one that is not.  Returns its old
- * mode; 0: it is unchanged.
- */
-static mode_t make_writable(int dir, const char *name)
+/* A directory whose permissions are changed for a moment. */
+struct lent {
+	int fd; /* -1: unchanged */
+	mode_t mode;
+};
+
+/* Make a directory writable, because only root can move one that is not. */
+static struct lent make_writable(int dir, const char *name)
 {
+	struct lent lent = {
+		.fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
 	struct stat st;
 
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode) ||
-	    (st.st_mode & S_IWUSR) || fchmodat(dir, name, S_IRWXU, 0) < 0)
-		return 0;
-	return st.st_mode;
+	if (lent.fd < 0)
+		return lent;
+	if (fstat(lent.fd, &st) == 0 && !(st.st_mode & S_IWUSR) &&
+	    fchmod(lent.fd, S_IRWXU) == 0) {
+		lent.mode = st.st_mode & 07777;
+		return lent;
+	}
+	close(lent.fd);
+	return (struct lent){.fd = -1};
 }
 
-static void restore_mode(int dir, const char *name, mode_t mode)
+static void restore_mode(const struct lent *lent)
 {
-	/* cannot fail in practice: the mode was changed a moment ago */
-	if (mode && fchmodat(dir, name, mode & 07777, 0) < 0)
+	if (lent->fd < 0)
 		return;
+	/* cannot fail in practice: the mode was changed a moment ago */
+	if (fchmod(lent->fd, lent->mode) < 0)
+		errno = 0;
+	close(lent->fd);
 }
 
 static int exchange_trees(int from, int to, const char *name, bool swapped)
 {
-	mode_t here = make_writable(from, name),
-	       there = swapped ? make_writable(to, name) : 0;
-	int status = swapped ? swap_trees(from, to, name) : rename_new(from, to, name);
-	int error = errno;
+	struct lent here = make_writable(from, name), there = {.fd = -1};
+	int status, error;
 
-	restore_mode(status ? from : to, name, here);
-	restore_mode(status ? to : from, name, there);
+	if (swapped)
+		there = make_writable(to, name);
+	status = swapped ? swap_trees(from, to, name) : rename_new(from, to, name);
+	error = errno;
+	restore_mode(&here);
+	restore_mode(&there);
 	errno = error;
 	return status;
 }
@@ -126,20 +146,19 @@ static void recover_trees(int from, int to)
 /* Remove a tree, also from read-only directories.  Files that cannot be removed stay. */
 static void remove_tree(const char *path)
 {
-	char *const roots[] = {(char *)path, NULL};
-	FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
-	FTSENT *e;
+	struct tree_list *list = tree_list_open(path);
+	struct tree_item item;
 
-	while (fts && (e = fts_read(fts))) {
-		if (e->fts_info == FTS_D && access(e->fts_path, W_OK | X_OK) < 0)
-			chmod(e->fts_path, 0700);
-		else if (e->fts_info == FTS_DP || e->fts_info == FTS_DNR)
-			rmdir(e->fts_path);
-		else if (e->fts_info != FTS_D)
-			unlink(e->fts_path);
+	while (tree_list_next(list, &item)) {
+		if (item.kind == TREE_DIR && below_access(item.path, W_OK | X_OK) < 0)
+			below_chmod(item.path, 0700);
+		else if (item.kind == TREE_DIR_END ||
+			 (item.kind == TREE_FAULT && S_ISDIR(item.st.st_mode)))
+			below_rmdir(item.path);
+		else if (item.kind != TREE_DIR)
+			below_unlink(item.path);
 	}
-	if (fts)
-		fts_close(fts);
+	tree_list_close(list);
 }
 
 static int lock_directory(int fd, int how)
@@ -153,7 +172,7 @@ static int lock_directory(int fd, int how)
 
 static int open_dir(const char *path)
 {
-	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return below_open(path, O_RDONLY | O_DIRECTORY, 0);
 }
 
 /* Whether the user owns FD: other users' are neither trusted nor removed. */
@@ -182,12 +201,12 @@ static void remove_if_left(const char *dir, int to, const char *name)
 static void remove_left(const char *dir)
 {
 	size_t n = strlen(KP_TEMP_STAGING);
-	DIR *d = opendir(dir);
+	DIR *d = below_opendir(dir);
 	struct dirent *e;
 
 	while (d && (e = readdir(d)))
 		if (strncmp(e->d_name, KP_TEMP_STAGING, n) == 0 &&
-		    strlen(e->d_name) == n + 6)
+		    strlen(e->d_name) == n + RANDOM_DIGITS)
 			remove_if_left(dir, dirfd(d), e->d_name);
 	if (d)
 		closedir(d);
@@ -201,8 +220,27 @@ static bool is_there(const struct staging *s)
 {
 	struct stat a, b;
 
-	return fstat(s->fd, &a) == 0 && lstat(s->path, &b) == 0 && a.st_dev == b.st_dev &&
+	return fstat(s->fd, &a) == 0 && below_lstat(s->path, &b) == 0 && a.st_dev == b.st_dev &&
 	       a.st_ino == b.st_ino;
+}
+
+/* Make a directory with a new name in DIR.  NULL and errno; the caller frees its path. */
+static char *make_random(const char *dir)
+{
+	uint32_t random;
+
+	do {
+		char *path;
+
+		if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+			return NULL;
+		path = xasprintf("%s/" KP_TEMP_STAGING "%0*x", dir, RANDOM_DIGITS,
+				 (unsigned)random);
+		if (below_mkdir(path, 0700) == 0)
+			return path;
+		free(path);
+	} while (errno == EEXIST);
+	return NULL;
 }
 
 static kpack_error_t make_staging(struct staging *s, struct kpackx_error *why)
@@ -212,20 +250,17 @@ static kpack_error_t make_staging(struct staging *s, struct kpackx_error *why)
 			close(s->fd);
 		free(s->path);
 		s->fd = -1;
-		s->path = xasprintf("%s/" KP_TEMP_STAGING "XXXXXX", s->dir);
-		if (!mkdtemp(s->path)) {
-			free(s->path);
-			s->path = NULL;
+		s->path = make_random(s->dir);
+		if (!s->path)
 			return kp_fail_errno(why, errno,
 					     "%s: cannot make a directory in it", s->dir);
-		}
 		s->fd = open_dir(s->path);
 		if (s->fd < 0 && errno != ENOENT)
 			return kp_fail_errno(why, errno, "%s", s->path);
 		if (s->fd >= 0) /* if the file system has no locks, go on without one */
 			lock_directory(s->fd, LOCK_EX);
-	} while (s->fd < 0 || !is_there(s));
-	return KPACK_SUCCESS;
+	} while (s->fd < 0 || !is_own(s->fd) || !is_there(s));
+	return below_adopt_root(s->path, s->fd, why);
 }
 
 kpack_error_t staging_open(struct staging *s, const char *dir, struct kpackx_error *why)
@@ -233,7 +268,7 @@ kpack_error_t staging_open(struct staging *s, const char *dir, struct kpackx_err
 	kpack_error_t err;
 
 	*s = (struct staging){.dir = dir, .fd = -1};
-	KP_TRY(kp_mkdirs(dir, 0777, why));
+	KP_TRY(below_make_root(dir, 0777, why));
 	remove_left(dir);
 	err = make_staging(s, why);
 	if (err)
@@ -256,8 +291,8 @@ void staging_close(struct staging *s)
 static kpack_error_t open_parent(const struct staging *s, int *fd,
 				 struct kpackx_error *why)
 {
-	*fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return *fd < 0 ? kp_fail_errno(why, errno, "%s", s->dir) : KPACK_SUCCESS;
+	*fd = below_open_following(s->dir, O_RDONLY | O_DIRECTORY);
+	return *fd < 0 ? below_fail(why, s->dir) : KPACK_SUCCESS;
 }
 
 kpack_error_t staging_check(const struct staging *s, const char *name, bool replace,

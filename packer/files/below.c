@@ -1,0 +1,753 @@
+/* SPDX-License-Identifier: MIT */
+#include "below.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+#include "core/archive/archive.h"
+#include "core/archive/find.h"
+#include "core/writer/writer.h"
+#include "packer/base/xalloc.h"
+
+/* As the kernel: so many links in one path are a circle. */
+#define MAX_LINKS 40
+
+/* Directories are passed through without the right to list them. */
+#define PASS (O_PATH | O_DIRECTORY | O_CLOEXEC)
+
+/* --- roots --------------------------------------------------------------------------- */
+
+struct root {
+	char *path; /* without slashes at its end */
+	int fd;
+};
+
+/* Never shrinks: a descriptor that was found stays open. */
+static struct {
+	pthread_mutex_t lock;
+	struct root *items;
+	size_t count, cap;
+} roots = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Length of PATH without the slashes at its end; 0 for "/". */
+static size_t trimmed_length(const char *path)
+{
+	size_t length = strlen(path);
+
+	while (length && path[length - 1] == '/')
+		length--;
+	return length;
+}
+
+/* What PATH is below ROOT ("": the root itself); NULL: it is not. */
+static const char *rest_below(const struct root *root, const char *path)
+{
+	size_t length = strlen(root->path);
+
+	if (strncmp(path, root->path, length) != 0 ||
+	    (path[length] && path[length] != '/'))
+		return NULL;
+	return path + length + strspn(path + length, "/");
+}
+
+/* Find the innermost root of PATH.  -1: PATH is an operand. */
+static int find_root(const char *path, const char **rest)
+{
+	int fd = -1;
+	size_t best = 0;
+
+	pthread_mutex_lock(&roots.lock);
+	for (size_t i = 0; i < roots.count; i++) {
+		const char *below = rest_below(&roots.items[i], path);
+		size_t length = strlen(roots.items[i].path);
+
+		if (below && (fd < 0 || length > best)) {
+			fd = roots.items[i].fd;
+			best = length;
+			*rest = below;
+		}
+	}
+	pthread_mutex_unlock(&roots.lock);
+	return fd;
+}
+
+static void add_root(const char *path, int fd)
+{
+	pthread_mutex_lock(&roots.lock);
+	xgrow(&roots.items, roots.count, &roots.cap, sizeof(*roots.items));
+	roots.items[roots.count++] =
+		(struct root){xstrndup(path, trimmed_length(path)), fd};
+	pthread_mutex_unlock(&roots.lock);
+}
+
+/* --- resolving ----------------------------------------------------------------------- */
+
+/* Close FD, keeping errno. */
+static void close_quietly(int fd)
+{
+	int error = errno;
+
+	if (fd >= 0)
+		close(fd);
+	errno = error;
+}
+
+/*
+ * Take the next component from *REST into NAME; components "." are left out.  false: none
+ * is left, or it is too long, with errno.
+ */
+static bool next_component(const char **rest, char name[NAME_MAX + 1])
+{
+	size_t length;
+
+	errno = 0;
+	do {
+		*rest += strspn(*rest, "/");
+		length = strcspn(*rest, "/");
+		if (length > NAME_MAX) {
+			errno = ENAMETOOLONG;
+			return false;
+		}
+		memcpy(name, *rest, length);
+		name[length] = '\0';
+		*rest += length;
+	} while (strcmp(name, ".") == 0);
+	return length > 0;
+}
+
+/* Open the directory REST below FD by single components: the kernel has no openat2. */
+static int step_down(int fd, const char *rest)
+{
+	int dir = openat(fd, ".", PASS);
+	char name[NAME_MAX + 1];
+
+	while (dir >= 0 && next_component(&rest, name)) {
+		int next = openat(dir, name, PASS | O_NOFOLLOW);
+		struct stat st;
+
+		/* Linux says ENOTDIR of a link that O_PATH | O_DIRECTORY meets */
+		if (next < 0 && errno == ENOTDIR &&
+		    fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    S_ISLNK(st.st_mode))
+			errno = ELOOP;
+		close_quietly(dir);
+		dir = next;
+	}
+	if (dir >= 0 && errno) {
+		close_quietly(dir);
+		return -1;
+	}
+	return dir;
+}
+
+/* Open the directory REST, which has no "..", below the root FD; no link is followed. */
+static int open_inside(int fd, const char *rest)
+{
+	const struct open_how how = {
+		.flags = PASS,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS,
+	};
+	int dir;
+
+	if (!*rest)
+		return openat(fd, ".", PASS);
+	do
+		dir = (int)syscall(SYS_openat2, fd, rest, &how, sizeof(how));
+	while (dir < 0 && (errno == EINTR || errno == EAGAIN));
+	if (dir >= 0 || (errno != ENOSYS && errno != EPERM))
+		return dir;
+	return step_down(fd, rest);
+}
+
+/*
+ * Whether root may follow a link in the directory DIR: nobody else can put another link
+ * there.  In a sticky directory the link's owner alone can.
+ */
+static bool may_follow(int dir, const struct stat *link)
+{
+	struct stat st;
+
+	if (geteuid() != 0)
+		return true;
+	if (fstat(dir, &st) < 0 || st.st_uid != 0)
+		return false;
+	return !(st.st_mode & (S_IWGRP | S_IWOTH)) ||
+	       ((st.st_mode & S_ISVTX) && link->st_uid == 0);
+}
+
+/* The text of the link open at FD, which was opened with O_PATH; NULL and errno. */
+static char *link_text(int fd)
+{
+	char text[PATH_MAX];
+	ssize_t size = readlinkat(fd, "", text, sizeof(text));
+
+	if (size < 0 || size == sizeof(text)) {
+		errno = size < 0 ? errno : ENAMETOOLONG;
+		return NULL;
+	}
+	return xstrndup(text, (size_t)size);
+}
+
+/* A path, taken apart: its directory, and the last component. */
+struct spot {
+	int dir; /* O_PATH */
+	char *name;
+	bool magic; /* a link of /proc, which the kernel must follow */
+};
+
+/* The state of resolving an operand. */
+struct walk {
+	int dir;       /* the directory reached so far */
+	char *pending; /* components still to take; owned */
+	const char *rest;
+	int links;
+};
+
+/* Go on with the text of the link open at FD, then with what is left. */
+static int follow_link(struct walk *w, int fd, const struct stat *st)
+{
+	char *text, *pending;
+
+	if (!may_follow(w->dir, st) || ++w->links > MAX_LINKS) {
+		errno = ELOOP;
+		return -1;
+	}
+	text = link_text(fd);
+	if (!text)
+		return -1;
+	if (*text == '/') {
+		close(w->dir);
+		w->dir = open("/", PASS);
+	}
+	pending = xasprintf("%s/%s", text, w->rest);
+	free(text);
+	free(w->pending);
+	w->rest = w->pending = pending;
+	return w->dir < 0 ? -1 : 0;
+}
+
+static bool is_on_proc(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
+}
+
+/*
+ * Take the component NAME, which is the LAST or not.  Returns 1 if it is the last one and
+ * no link, 0 to go on, -1 and errno.
+ */
+static int take_component(struct walk *w, const char *name, bool last, bool *magic)
+{
+	int next = openat(w->dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), status = -1;
+	struct stat st;
+
+	if (next < 0)
+		return last && errno == ENOENT ? 1 : -1;
+	if (fstat(next, &st) == 0 && S_ISLNK(st.st_mode)) {
+		if (!is_on_proc(next)) {
+			status = follow_link(w, next, &st);
+			close_quietly(next);
+			return status;
+		}
+		*magic = last;
+		close(next);
+		if (last)
+			return 1;
+		next = openat(w->dir, name, PASS);
+		if (next < 0)
+			return -1;
+	}
+	if (last && strcmp(name, "..") != 0) {
+		close(next);
+		return 1;
+	}
+	close(w->dir);
+	w->dir = next;
+	return 0;
+}
+
+/*
+ * Resolve PATH, which begins in the directory START, by the rules for operands.  FOLLOW:
+ * its last component too.  The last component need not exist.
+ */
+static int walk_operand(int start, const char *path, bool follow, struct spot *at)
+{
+	struct walk w = {.dir = openat(start, *path == '/' ? "/" : ".", PASS)};
+	char name[NAME_MAX + 1];
+	int status = 0;
+
+	*at = (struct spot){.dir = -1};
+	w.rest = w.pending = xstrdup(path);
+	while (w.dir >= 0 && status == 0 && next_component(&w.rest, name)) {
+		bool last = !w.rest[strspn(w.rest, "/")];
+
+		status = last && !follow && strcmp(name, "..") != 0
+				 ? 1
+				 : take_component(&w, name, last, &at->magic);
+	}
+	if (status == 0 && errno)
+		status = -1;
+	if (status < 0)
+		close_quietly(w.dir);
+	else if (w.dir >= 0)
+		*at = (struct spot){w.dir, xstrdup(status ? name : "."), at->magic};
+	free(w.pending);
+	return at->dir < 0 ? -1 : 0;
+}
+
+/*
+ * Take the components "." and ".." out of REST, which has no links.  NULL: it leads above
+ * where it begins.
+ */
+static char *normalise(const char *rest)
+{
+	char *out = xmalloc(strlen(rest) + 2), name[NAME_MAX + 1];
+	size_t n = 0;
+
+	while (next_component(&rest, name)) {
+		if (strcmp(name, "..") == 0) {
+			if (n == 0) {
+				free(out);
+				return NULL;
+			}
+			while (n && out[--n] != '/')
+				;
+			continue;
+		}
+		n += (size_t)sprintf(out + n, "%s%s", n ? "/" : "", name);
+	}
+	out[n] = '\0';
+	if (!errno)
+		return out;
+	/* a component is too long: the system reports it */
+	free(out);
+	return xstrdup(rest);
+}
+
+static void spot_close(struct spot *at)
+{
+	close_quietly(at->dir);
+	free(at->name);
+}
+
+/* Find REST, which has no "..", below the root ROOT. */
+static int find_inside(int root, const char *rest, struct spot *at)
+{
+	const char *slash = strrchr(rest, '/');
+	char *dir = xstrndup(rest, slash ? (size_t)(slash - rest) : 0);
+
+	*at = (struct spot){.dir = open_inside(root, dir)};
+	free(dir);
+	if (at->dir < 0)
+		return -1;
+	at->name = xstrdup(slash ? slash + 1 : *rest ? rest : ".");
+	return 0;
+}
+
+/* Find the place of PATH: below a root without links, or as an operand. */
+static int find_spot(const char *path, bool follow, struct spot *at)
+{
+	const char *rest = NULL;
+	int root = find_root(path, &rest), status;
+	char *inside = root < 0 ? NULL : normalise(rest);
+
+	if (!*path) {
+		errno = ENOENT;
+		status = -1;
+	} else if (inside) {
+		status = find_inside(root, inside, at);
+	} else {
+		status = walk_operand(AT_FDCWD, path, follow, at);
+	}
+	free(inside);
+	return status;
+}
+
+/* --- calls --------------------------------------------------------------------------- */
+
+/* Return CALL, which uses AT, for the place of PATH. */
+#define AT_PLACE(path, call)                                                             \
+	do {                                                                             \
+		struct spot at;                                                      \
+		int status_;                                                             \
+		if (find_spot(path, false, &at) < 0)                                           \
+			return -1;                                                       \
+		status_ = (int)(call);                                                   \
+		spot_close(&at);                                                        \
+		return status_;                                                          \
+	} while (0)
+
+int below_open(const char *path, int flags, mode_t mode)
+{
+	AT_PLACE(path, openat(at.dir, at.name,
+			      flags | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+			      mode));
+}
+
+int below_lstat(const char *path, struct stat *st)
+{
+	AT_PLACE(path, fstatat(at.dir, at.name, st, AT_SYMLINK_NOFOLLOW));
+}
+
+int below_access(const char *path, int mode)
+{
+	AT_PLACE(path,
+		 faccessat(at.dir, at.name, mode, AT_EACCESS | AT_SYMLINK_NOFOLLOW));
+}
+
+ssize_t below_readlink(const char *path, char *buf, size_t size)
+{
+	AT_PLACE(path, readlinkat(at.dir, at.name, buf, size));
+}
+
+int below_mkdir(const char *path, mode_t mode)
+{
+	AT_PLACE(path, mkdirat(at.dir, at.name, mode));
+}
+
+int below_unlink(const char *path)
+{
+	AT_PLACE(path, unlinkat(at.dir, at.name, 0));
+}
+
+int below_rmdir(const char *path)
+{
+	AT_PLACE(path, unlinkat(at.dir, at.name, AT_REMOVEDIR));
+}
+
+int below_utimes(const char *path, const struct timespec times[2])
+{
+	AT_PLACE(path, utimensat(at.dir, at.name, times, AT_SYMLINK_NOFOLLOW));
+}
+
+int below_rename(const char *from, const char *to, unsigned flags)
+{
+	struct spot a, b;
+	int status;
+
+	if (find_spot(from, false, &a) < 0)
+		return -1;
+	if (find_spot(to, false, &b) < 0) {
+		spot_close(&a);
+		return -1;
+	}
+	status = flags ? renameat2(a.dir, a.name, b.dir, b.name, flags)
+		       : renameat(a.dir, a.name, b.dir, b.name);
+	spot_close(&a);
+	spot_close(&b);
+	return status;
+}
+
+int below_chmod(const char *path, mode_t mode)
+{
+	int fd = below_open(path, O_PATH, 0), status = -1;
+	char proc[32];
+	struct stat st;
+
+	if (fd < 0)
+		return -1;
+	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
+	if (fstat(fd, &st) == 0 && S_ISLNK(st.st_mode))
+		errno = ELOOP;
+	else
+		status = chmod(proc, mode); /* fchmod refuses O_PATH */
+	close_quietly(fd);
+	return status;
+}
+
+/* --- following, for reading ------------------------------------------------------------ */
+
+/* Find PATH and follow links: those that stay in a root, and as an operand's. */
+static int open_following(const char *path, int flags)
+{
+	const char *rest = NULL;
+	int root = find_root(path, &rest), fd;
+	struct spot at;
+
+	if (root >= 0) {
+		const struct open_how how = {
+			.flags = (unsigned)flags,
+			.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
+		};
+
+		fd = (int)syscall(SYS_openat2, root, *rest ? rest : ".", &how,
+				  sizeof(how));
+		if (fd >= 0 || (errno != ENOSYS && errno != EPERM && errno != EXDEV &&
+				errno != EAGAIN))
+			return fd;
+		/* it leads out of the root, or the kernel has no openat2 */
+		if (walk_operand(root, *rest ? rest : ".", true, &at) < 0)
+			return -1;
+	} else if (find_spot(path, true, &at) < 0) {
+		return -1;
+	}
+	fd = openat(at.dir, at.name, flags | (at.magic ? 0 : O_NOFOLLOW));
+	spot_close(&at);
+	return fd;
+}
+
+int below_open_following(const char *path, int flags)
+{
+	return open_following(path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+}
+
+int below_stat(const char *path, struct stat *st)
+{
+	int fd = open_following(path, O_PATH | O_CLOEXEC), status;
+
+	if (fd < 0)
+		return -1;
+	status = fstat(fd, st);
+	close_quietly(fd);
+	return status;
+}
+
+char *below_real(const char *path)
+{
+	int fd = open_following(path, O_PATH | O_CLOEXEC);
+	char proc[32], text[PATH_MAX];
+	ssize_t size;
+
+	if (fd < 0)
+		return NULL;
+	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
+	size = readlink(proc, text, sizeof(text));
+	close_quietly(fd);
+	if (size < 0 || size == sizeof(text)) {
+		errno = size < 0 ? errno : ENAMETOOLONG;
+		return NULL;
+	}
+	return xstrndup(text, (size_t)size);
+}
+
+/* --- directories ----------------------------------------------------------------------- */
+
+DIR *below_opendir(const char *path)
+{
+	int fd = below_open_following(path, O_RDONLY | O_DIRECTORY);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!dir)
+		close_quietly(fd);
+	return dir;
+}
+
+static int by_bytes(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+int below_scandir(const char *path, struct dirent ***names,
+		  int (*select)(const struct dirent *))
+{
+	int fd = below_open_following(path, O_RDONLY | O_DIRECTORY), n;
+
+	if (fd < 0)
+		return -1;
+	n = scandirat(fd, ".", names, select, by_bytes);
+	close_quietly(fd);
+	return n;
+}
+
+int below_dir_open(struct below_dir *dir, const char *path)
+{
+	struct spot at;
+
+	*dir = (struct below_dir){.fd = -1};
+	if (find_spot(path, false, &at) < 0)
+		return -1;
+	/* a descriptor that can be flushed */
+	dir->fd = openat(at.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	dir->name = at.name;
+	close_quietly(at.dir);
+	if (dir->fd >= 0)
+		return 0;
+	below_dir_close(dir);
+	return -1;
+}
+
+void below_dir_close(struct below_dir *dir)
+{
+	close_quietly(dir->fd);
+	free(dir->name);
+	*dir = (struct below_dir){.fd = -1};
+}
+
+kpack_error_t below_fail(struct kpackx_error *why, const char *what)
+{
+	if (errno != ELOOP)
+		return kp_fail_errno(why, errno, "%s", what);
+	return kp_fail(why, KPACK_ERROR_IO_ERROR,
+		       "%s: it, or a directory on its way, is a symbolic link that is not "
+		       "followed, because another user may have put it there",
+		       what);
+}
+
+kpack_error_t below_root(const char *path, struct kpackx_error *why)
+{
+	const char *rest;
+	struct stat st;
+	int fd;
+
+	if (find_root(path, &rest) >= 0)
+		return KPACK_SUCCESS;
+	fd = below_open_following(path, O_PATH | O_DIRECTORY);
+	if (fd < 0)
+		return below_fail(why, "cannot open the directory");
+	if (fstat(fd, &st) < 0) {
+		kpack_error_t err = below_fail(why, "cannot stat");
+
+		close(fd);
+		return err;
+	}
+	add_root(path, fd);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t below_adopt_root(const char *path, int fd, struct kpackx_error *why)
+{
+	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	if (copy < 0)
+		return below_fail(why, "cannot keep the directory open");
+	add_root(path, copy);
+	return KPACK_SUCCESS;
+}
+
+/* Make the directory NAME in W's, unless it exists, and go into it. */
+static int make_component(struct walk *w, const char *name, mode_t mode)
+{
+	bool magic = false;
+
+	if (mkdirat(w->dir, name, mode) < 0 && errno != EEXIST) {
+		int error = errno;
+		struct stat st;
+
+		/* for one that exists, EROFS or EACCES can come first */
+		if (fstatat(w->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+			errno = error;
+			return -1;
+		}
+	}
+	return take_component(w, name, false, &magic);
+}
+
+kpack_error_t below_mkdirs(const char *path, mode_t mode, struct kpackx_error *why)
+{
+	const char *rest = path;
+	int root = find_root(path, &rest);
+	char *inside = root < 0 ? NULL : normalise(rest);
+	struct walk w = {.dir = openat(inside ? root : AT_FDCWD,
+				       !inside && *path == '/' ? "/" : ".", PASS)};
+	kpack_error_t err = KPACK_SUCCESS;
+	char name[NAME_MAX + 1];
+	int status = w.dir < 0 ? -1 : 0;
+
+	w.rest = w.pending = inside ? inside : xstrdup(path);
+	w.links = inside ? MAX_LINKS : 0; /* inside a root no link is followed */
+	while (status == 0 && next_component(&w.rest, name)) {
+		bool last = !w.rest[strspn(w.rest, "/")];
+
+		/* we must be able to create the next directory in it */
+		status = make_component(&w, name, mode | (last ? 0 : S_IWUSR | S_IXUSR));
+	}
+	if (status < 0 || errno == ENAMETOOLONG)
+		err = below_fail(why, "cannot make the directory");
+	if (w.dir >= 0)
+		close(w.dir);
+	free(w.pending);
+	return err;
+}
+
+kpack_error_t below_make_root(const char *path, mode_t mode, struct kpackx_error *why)
+{
+	KP_TRY(below_mkdirs(path, mode, why));
+	return below_root(path, why);
+}
+
+/* --- what core opens ------------------------------------------------------------------- */
+
+kpack_error_t below_file_open(const char *path, int *fd, struct stat *st,
+			      struct kpackx_error *why)
+{
+	int opened = below_open_following(path, O_RDONLY);
+	kpack_error_t err;
+
+	if (opened < 0)
+		return below_fail(why, "cannot open");
+	err = kp_file_check(opened, st, why);
+	if (err)
+		close(opened);
+	else
+		*fd = opened;
+	return err;
+}
+
+kpack_error_t below_outfile_open(struct kp_outfile *out, const char *path, mode_t mode,
+				 struct kpackx_error *why)
+{
+	struct below_dir dir;
+	kpack_error_t err;
+
+	*out = (struct kp_outfile){.fd = -1, .dir_fd = -1};
+	if (below_dir_open(&dir, path) < 0)
+		return below_fail(why, "cannot open its directory");
+	err = kp_outfile_open_at(out, dir.fd, dir.name, mode, why);
+	dir.fd = -1;
+	below_dir_close(&dir);
+	return err;
+}
+
+kpack_error_t below_outfile_open_in(struct kp_outfile *out, const char *dir,
+				    const char *name, mode_t mode,
+				    struct kpackx_error *why)
+{
+	char *path = xasprintf("%s/%s", dir, name);
+	kpack_error_t err = below_outfile_open(out, path, mode, why);
+
+	free(path);
+	return err;
+}
+
+kpack_error_t below_archive_open(const char *path, struct kpack_archive **out,
+				 struct kpackx_error *why)
+{
+	struct stat st;
+	int fd = -1;
+
+	KP_TRY(below_file_open(path, &fd, &st, why));
+	return kp_archive_open_fd(fd, path, out, why);
+}
+
+kpack_error_t below_archives_find(const char *source, char ***paths, size_t *count,
+				  struct kpackx_error *why)
+{
+	int fd = open_following(source, O_PATH | O_CLOEXEC);
+	kpack_error_t err;
+
+	if (fd < 0)
+		return below_fail(why, "cannot look at it");
+	err = kp_archives_find_at(fd, source, paths, count, why);
+	close(fd);
+	return err;
+}
+
+kpack_error_t below_writer_open(const char *dir, const char *name,
+				const struct kp_writer_options *options,
+				struct kp_writer **out, struct kpackx_error *why)
+{
+	int fd = below_open_following(dir, O_RDONLY | O_DIRECTORY);
+
+	if (fd < 0)
+		return below_fail(why, "cannot open the directory");
+	return kp_writer_open_at(fd, name, options, out, why);
+}

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+#include "tree_list.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "below.h"
+#include "packer/base/xalloc.h"
+
+struct listed {
+	char *name;
+	struct stat st;
+	int error; /* of lstat */
+};
+
+/* A directory whose contents are being listed. */
+struct level {
+	struct listed *items;
+	size_t count, next;
+	size_t length; /* of the directory's path */
+	struct stat st;
+};
+
+struct tree_list {
+	char *path; /* of the item that was got last */
+	size_t cap;
+	size_t root; /* length of the root's path */
+	struct level *levels;
+	size_t depth, levels_cap;
+	bool started, entered; /* the root was got; the last item is a directory to enter */
+	struct stat st;        /* of the last item */
+};
+
+struct tree_list *tree_list_open(const char *root)
+{
+	struct tree_list *list = xcalloc(1, sizeof(*list));
+	size_t length = strlen(root);
+
+	while (length > 1 && root[length - 1] == '/')
+		length--;
+	list->path = xstrndup(root, length);
+	list->root = length;
+	list->cap = length + 1;
+	return list;
+}
+
+static bool is_skipped(const char *name)
+{
+	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+	return strcmp(((const struct listed *)a)->name, ((const struct listed *)b)->name);
+}
+
+/* Read the directory open at FD into LEVEL.  0, or errno. */
+static int read_level(int fd, struct level *level)
+{
+	DIR *dir = fdopendir(fd);
+	const struct dirent *e;
+	size_t cap = 0;
+	int error;
+
+	if (!dir) {
+		error = errno;
+		close(fd);
+		return error;
+	}
+	while ((errno = 0, e = readdir(dir))) {
+		struct listed item = {.name = NULL};
+
+		if (is_skipped(e->d_name))
+			continue;
+		if (fstatat(dirfd(dir), e->d_name, &item.st, AT_SYMLINK_NOFOLLOW) < 0) {
+			if (errno == ENOENT) /* removed meanwhile */
+				continue;
+			item.error = errno;
+		}
+		item.name = xstrdup(e->d_name);
+		xgrow(&level->items, level->count, &cap, sizeof(*level->items));
+		level->items[level->count++] = item;
+	}
+	error = errno;
+	closedir(dir);
+	if (level->count)
+		qsort(level->items, level->count, sizeof(*level->items), by_bytes);
+	return error;
+}
+
+static void free_level(struct level *level)
+{
+	for (size_t i = 0; i < level->count; i++)
+		free(level->items[i].name);
+	free(level->items);
+}
+
+/* Enter the directory that was got last.  0, or errno. */
+static int enter_directory(struct tree_list *list)
+{
+	struct level level = {.length = strlen(list->path), .st = list->st};
+	const int flags = O_RDONLY | O_DIRECTORY;
+	int fd = list->depth ? below_open(list->path, flags, 0)
+			     : below_open_following(list->path, flags);
+	int error = fd < 0 ? errno : read_level(fd, &level);
+
+	if (error) {
+		free_level(&level);
+		return error;
+	}
+	xgrow(&list->levels, list->depth, &list->levels_cap, sizeof(*list->levels));
+	list->levels[list->depth++] = level;
+	return 0;
+}
+
+/* Make the path of the last item that of NAME in the directory LEVEL. */
+static void set_path(struct tree_list *list, const struct level *level, const char *name)
+{
+	bool slash = list->path[level->length - 1] != '/';
+	size_t size = level->length + slash + strlen(name) + 1;
+
+	if (size > list->cap) {
+		list->cap = 2 * size;
+		list->path = xrealloc(list->path, list->cap);
+	}
+	if (slash)
+		list->path[level->length] = '/';
+	strcpy(list->path + level->length + slash, name);
+}
+
+/* Fill ITEM with the last item, which is LEVEL directories below the root. */
+static bool give_item(struct tree_list *list, struct tree_item *item,
+		      enum tree_item_kind kind, size_t level, int error)
+{
+	const char *rest = list->path + list->root, *slash = strrchr(list->path, '/');
+
+	*item = (struct tree_item){
+		.kind = kind,
+		.path = list->path,
+		.rest = rest + (*rest == '/'),
+		.name = slash && slash[1] ? slash + 1 : list->path,
+		.level = (int)level,
+		.st = list->st,
+		.error = error,
+	};
+	list->entered = kind == TREE_DIR;
+	return true;
+}
+
+static bool give_root(struct tree_list *list, struct tree_item *item)
+{
+	list->started = true;
+	if (below_stat(list->path, &list->st) < 0)
+		return give_item(list, item, TREE_FAULT, 0, errno);
+	return give_item(list, item, S_ISDIR(list->st.st_mode) ? TREE_DIR : TREE_OTHER, 0,
+			 0);
+}
+
+/* Give the end of the innermost directory. */
+static bool leave_directory(struct tree_list *list, struct tree_item *item)
+{
+	struct level *level = &list->levels[--list->depth];
+
+	list->path[level->length] = '\0';
+	list->st = level->st;
+	free_level(level);
+	return give_item(list, item, TREE_DIR_END, list->depth, 0);
+}
+
+bool tree_list_next(struct tree_list *list, struct tree_item *item)
+{
+	struct level *level;
+	const struct listed *next;
+
+	if (!list->started)
+		return give_root(list, item);
+	if (list->entered) {
+		int error = enter_directory(list);
+
+		if (error)
+			return give_item(list, item, TREE_FAULT, list->depth, error);
+	}
+	if (!list->depth)
+		return false;
+	level = &list->levels[list->depth - 1];
+	if (level->next == level->count)
+		return leave_directory(list, item);
+	next = &level->items[level->next++];
+	set_path(list, level, next->name);
+	list->st = next->st;
+	if (next->error)
+		return give_item(list, item, TREE_FAULT, list->depth, next->error);
+	return give_item(list, item, S_ISDIR(next->st.st_mode) ? TREE_DIR : TREE_OTHER,
+			 list->depth, 0);
+}
+
+void tree_list_skip(struct tree_list *list)
+{
+	struct level level = {.length = strlen(list->path), .st = list->st};
+
+	if (!list->entered)
+		return;
+	list->entered = false;
+	xgrow(&list->levels, list->depth, &list->levels_cap, sizeof(*list->levels));
+	list->levels[list->depth++] = level;
+}
+
+void tree_list_close(struct tree_list *list)
+{
+	if (!list)
+		return;
+	while (list->depth)
+		free_level(&list->levels[--list->depth]);
+	free(list->levels);
+	free(list->path);
+	free(list);
+}
