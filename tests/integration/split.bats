@@ -35,7 +35,7 @@ a newline"
 }
 
 database() { # KIND DIR
-	$python "$tools/mkdb.py" --cache "${TMPDIR:-/tmp}/kpack-mkdb-$(id -u)" "$1" db
+	$python "$tools/mkdb.py" --cache "$KPACK_BIN/.objects" "$1" db
 	mkdir -p "$2"
 	cp -a db/. "$2"
 	rm -rf db

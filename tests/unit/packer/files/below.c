@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Paths below a root, and operands: which links are followed, on a kernel with openat2 and
+ * on one without.
+ */
+#include "packer/files/below.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static char top[64];
+
+/* TOP/REST; a few results are valid at once. */
+static const char *at(const char *rest)
+{
+	static char paths[8][300];
+	static unsigned turn;
+	char *path = paths[turn++ % 8];
+
+	snprintf(path, sizeof(paths[0]), "%s/%s", top, rest);
+	return path;
+}
+
+static void write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+}
+
+/* Make TOP with a tree, a root, and a directory that nobody may be led to. */
+static int setup(void **state)
+{
+	(void)state;
+	strcpy(top, "/tmp/kpack-test-below-XXXXXX");
+	assert_non_null(mkdtemp(top));
+	assert_int_equal(mkdir(at("root"), 0755), 0);
+	assert_int_equal(mkdir(at("root/a"), 0755), 0);
+	assert_int_equal(mkdir(at("root/a/b"), 0755), 0);
+	assert_int_equal(mkdir(at("secret"), 0755), 0);
+	assert_int_equal(mkdir(at("secret/b"), 0755), 0);
+	write_text(at("root/a/b/file"), "inside");
+	write_text(at("secret/b/file"), "secret");
+	write_text(at("secret/file"), "secret");
+	assert_int_equal(symlink("../secret", at("root/out")), 0);
+	assert_int_equal(symlink("a/b", at("root/in")), 0);
+	assert_int_equal(symlink("../file", at("root/a/b/up")), 0);
+	assert_int_equal(symlink("b/file", at("root/a/link")), 0);
+	assert_int_equal(symlink("../../../secret/file", at("root/a/b/away")), 0);
+	assert_int_equal(symlink("loop", at("root/loop")), 0);
+	assert_int_equal(below_root(at("root"), NULL), KPACK_SUCCESS);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	char command[100];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -rf %s", top);
+	return system(command);
+}
+
+static void assert_reads(int fd, const char *text)
+{
+	char buf[16] = "";
+
+	assert_true(fd >= 0);
+	assert_int_equal(read(fd, buf, sizeof(buf) - 1), strlen(text));
+	assert_string_equal(buf, text);
+	close(fd);
+}
+
+static void assert_fails(int status, int error)
+{
+	int now = errno;
+
+	assert_int_equal(status, -1);
+	assert_int_equal(now, error);
+}
+
+static void test_links_in_a_root_are_not_followed(void **state)
+{
+	struct timespec times[2] = {{0, UTIME_NOW}, {0, UTIME_NOW}};
+	struct kp_outfile out;
+	struct kpackx_error why;
+	struct stat st;
+
+	(void)state;
+	assert_reads(below_open(at("root/a/b/file"), O_RDONLY, 0), "inside");
+	assert_reads(below_open(at("root//a/./b/../b//file"), O_RDONLY, 0), "inside");
+	assert_fails(below_open(at("root/a/link"), O_RDONLY, 0), ELOOP);
+	assert_fails(below_open(at("root/out/file"), O_RDONLY, 0), ELOOP);
+	assert_fails(below_open(at("root/in/file"), O_RDONLY, 0), ELOOP);
+	assert_fails(below_open(at("root/in/file"), O_WRONLY | O_CREAT, 0600), ELOOP);
+	assert_fails(below_mkdir(at("root/out/new"), 0700), ELOOP);
+	assert_fails(below_unlink(at("root/out/file")), ELOOP);
+	assert_fails(below_rmdir(at("root/out/b")), ELOOP);
+	assert_fails(below_chmod(at("root/out/file"), 0600), ELOOP);
+	assert_fails(below_chmod(at("root/a/link"), 0600), ELOOP);
+	assert_fails(below_utimes(at("root/out/file"), times), ELOOP);
+	assert_fails(below_rename(at("root/a/b/file"), at("root/out/x"), 0), ELOOP);
+	assert_fails(below_rename(at("root/out/file"), at("root/a/b/x"), 0), ELOOP);
+	assert_int_equal(below_mkdirs(at("root/out/x/y"), 0755, &why),
+			 KPACK_ERROR_IO_ERROR);
+	assert_non_null(strstr(why.text, "symbolic link"));
+	assert_int_equal(below_outfile_open(&out, at("root/out/x"), 0644, &why),
+			 KPACK_ERROR_IO_ERROR);
+	assert_int_equal(below_lstat(at("root/out"), &st), 0);
+	assert_true(S_ISLNK(st.st_mode));
+	assert_int_equal(access(at("secret/file"), F_OK), 0);
+	assert_int_equal(access(at("secret/x"), F_OK), -1);
+	/* a path that leads above the root is an operand */
+	assert_reads(below_open(at("root/a/../../secret/file"), O_RDONLY, 0), "secret");
+}
+
+static void test_calls(void **state)
+{
+	struct dirent **names;
+	struct below_dir dir;
+	char text[20], *real;
+	struct kp_outfile out;
+	struct stat st;
+	int n;
+
+	(void)state;
+	assert_int_equal(below_mkdirs(at("root/x/y/"), 0755, NULL), KPACK_SUCCESS);
+	assert_int_equal(below_mkdirs(at("root/x/y"), 0755, NULL), KPACK_SUCCESS);
+	assert_int_equal(below_rename(at("root/x/y"), at("root/a/y"), 0), 0);
+	assert_fails(below_rename(at("root/a/y"), at("root/a/b"), RENAME_NOREPLACE),
+		     EEXIST);
+	assert_int_equal(below_rmdir(at("root/a/y")), 0);
+	assert_int_equal(below_readlink(at("root/in"), text, sizeof(text)), 3);
+	assert_int_equal(below_unlink(at("root/in")), 0);
+	assert_fails(below_lstat(at("root/in"), &st), ENOENT);
+	assert_fails(below_access(at("root/in"), F_OK), ENOENT);
+	assert_int_equal(below_access(at("root/a"), R_OK | W_OK), 0);
+	assert_int_equal(below_chmod(at("root/a/b/file"), 0640), 0);
+	assert_int_equal(below_lstat(at("root/a/b/file"), &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0640);
+	n = below_scandir(at("root/a/b"), &names, NULL);
+	assert_int_equal(n, 5); /* with "." and ".." */
+	assert_string_equal(names[2]->d_name, "away");
+	while (n)
+		free(names[--n]);
+	free(names);
+	assert_int_equal(below_dir_open(&dir, at("root/")), 0);
+	assert_string_equal(dir.name, ".");
+	below_dir_close(&dir);
+	assert_int_equal(below_dir_open(&dir, at("root/a/none")), 0);
+	assert_string_equal(dir.name, "none");
+	below_dir_close(&dir);
+	real = below_real(at("root/a/link"));
+	assert_string_equal(real, at("root/a/b/file"));
+	free(real);
+	assert_int_equal(below_outfile_open(&out, at("root/a/new"), 0644, NULL), 0);
+	assert_int_equal(kp_outfile_publish(&out, NULL), 0);
+	assert_int_equal(below_lstat(at("root/a/new"), &st), 0);
+	assert_fails(below_open("", O_RDONLY, 0), ENOENT);
+	assert_fails(below_mkdirs(at("root/a/new/x"), 0755, NULL) ? -1 : 0, ENOTDIR);
+}
+
+/* Another directory gets the root's name: the calls stay in the one that was opened. */
+static void test_a_root_stays_what_it_was(void **state)
+{
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(rename(at("root"), at("moved")), 0);
+	assert_int_equal(symlink("secret", at("root")), 0);
+	assert_int_equal(below_mkdir(at("root/made"), 0700), 0);
+	assert_int_equal(stat(at("moved/made"), &st), 0);
+	assert_int_equal(access(at("secret/made"), F_OK), -1);
+	assert_fails(below_lstat(at("root/file"), &st), ENOENT);
+	/* it is known already, and not opened again */
+	assert_int_equal(below_make_root(at("root"), 0755, NULL), KPACK_SUCCESS);
+	assert_fails(below_lstat(at("root/file"), &st), ENOENT);
+}
+
+static void test_reading_follows_links_that_stay(void **state)
+{
+	struct stat st;
+
+	(void)state;
+	assert_reads(below_open_following(at("root/a/link"), O_RDONLY), "inside");
+	assert_reads(below_open_following(at("root/in/file"), O_RDONLY), "inside");
+	assert_fails(below_open_following(at("root/a/b/up"), O_RDONLY), ENOENT);
+	assert_fails(below_open_following(at("root/loop"), O_RDONLY), ELOOP);
+	/* it leads out, but nobody else can have made it */
+	assert_reads(below_open_following(at("root/a/b/away"), O_RDONLY), "secret");
+	assert_int_equal(below_stat(at("root/out"), &st), 0);
+	assert_true(S_ISDIR(st.st_mode));
+	if (geteuid() != 0)
+		return;
+	assert_int_equal(chown(at("root/a/b"), 1000, 1000), 0);
+	assert_fails(below_open_following(at("root/a/b/away"), O_RDONLY), ELOOP);
+	assert_int_equal(chown(at("root"), 1000, 1000), 0);
+	assert_fails(below_stat(at("root/out/file"), &st), ELOOP);
+}
+
+static void test_operands(void **state)
+{
+	char proc[40];
+	struct stat st;
+	int fd;
+
+	(void)state;
+	assert_int_equal(symlink("secret", at("other")), 0);
+	assert_int_equal(symlink(at("other/b"), at("deep")), 0);
+	assert_reads(below_open(at("other/file"), O_RDONLY, 0), "secret");
+	assert_reads(below_open(at("deep/file"), O_RDONLY, 0), "secret");
+	assert_reads(below_open(at("deep/../b/file"), O_RDONLY, 0), "secret");
+	assert_fails(below_open(at("deep"), O_RDONLY, 0), ELOOP);
+	assert_int_equal(below_stat(at("deep"), &st), 0);
+	assert_int_equal(below_mkdirs(at("deep/x/y"), 0755, NULL), KPACK_SUCCESS);
+	assert_int_equal(access(at("secret/b/x/y"), F_OK), 0);
+	fd = open(at("secret/file"), O_RDONLY);
+	snprintf(proc, sizeof(proc), "/dev/fd/%d", fd);
+	assert_reads(below_open_following(proc, O_RDONLY), "secret");
+	close(fd);
+	assert_fails(below_open(at("secret/file/x"), O_RDONLY, 0), ENOTDIR);
+	assert_fails(below_open(at("none/x"), O_RDONLY, 0), ENOENT);
+	if (geteuid() != 0)
+		return;
+	/* somebody who owns the directory, or may write in it, can exchange the links */
+	assert_int_equal(chown(top, 1000, 0), 0);
+	assert_fails(below_open(at("other/file"), O_RDONLY, 0), ELOOP);
+	assert_fails(below_stat(at("deep"), &st), ELOOP);
+	assert_int_equal(below_root(at("other"), NULL), KPACK_ERROR_IO_ERROR);
+	assert_int_equal(below_mkdirs(at("deep/z"), 0755, NULL), KPACK_ERROR_IO_ERROR);
+	assert_int_equal(chown(top, 0, 0), 0);
+	assert_int_equal(chmod(top, 0770), 0);
+	assert_fails(below_open(at("other/file"), O_RDONLY, 0), ELOOP);
+	/* in a sticky directory root's own links stay */
+	assert_int_equal(chmod(top, 01777), 0);
+	assert_reads(below_open(at("other/file"), O_RDONLY, 0), "secret");
+	assert_int_equal(lchown(at("other"), 1000, 1000), 0);
+	assert_fails(below_open(at("other/file"), O_RDONLY, 0), ELOOP);
+}
+
+static int run_group(const char *name)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_links_in_a_root_are_not_followed,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(test_calls, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_root_stays_what_it_was, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_reading_follows_links_that_stay,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(test_operands, setup, teardown),
+	};
+
+	return cmocka_run_group_tests_name(name, tests, NULL, NULL);
+}
+
+/* From now on the kernel has no openat2. */
+static bool forget_openat2(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {sizeof(code) / sizeof(*code), code};
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+int main(void)
+{
+	int failed;
+
+	umask(022);
+	failed = run_group("below");
+	if (!forget_openat2())
+		return failed ? failed : 1;
+	return failed + run_group("below, on a kernel without openat2");
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+/* The list of a tree: its order, what is skipped, and what cannot be read. */
+#include "packer/files/tree_list.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+/* List ROOT as a text: "+DIR", "-DIR" at its end, names of others, "!NAME:ERRNO". */
+static void list_tree(const char *root, const char *skip, char *text)
+{
+	struct tree_list *list = tree_list_open(root);
+	struct tree_item item;
+
+	*text = '\0';
+	while (tree_list_next(list, &item)) {
+		static const char *const marks[] = {"+", "-", "", "!"};
+
+		sprintf(text + strlen(text), "%s%s%d ", marks[item.kind], item.rest,
+			item.level);
+		if (item.kind == TREE_FAULT)
+			sprintf(text + strlen(text), "(%d) ", item.error);
+		assert_string_equal(item.path + strlen(item.path) - strlen(item.name),
+				    item.name);
+		if (item.kind == TREE_DIR && strcmp(item.name, skip) == 0)
+			tree_list_skip(list);
+	}
+	assert_false(tree_list_next(list, &item));
+	tree_list_close(list);
+}
+
+static void test_list(void **state)
+{
+	char dir[] = "/tmp/kpack-test-list-XXXXXX", text[400], command[300], slashes[60];
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(command, sizeof(command),
+		 "cd %s && mkdir -p b/c b/d a-x a && touch a/1 b/c/2 b/e z B && "
+		 "ln -s b l && mkfifo f",
+		 dir);
+	assert_int_equal(system(command), 0);
+	list_tree(dir, "", text);
+	assert_string_equal(text, "+0 B1 +a1 a/12 -a1 +a-x1 -a-x1 +b1 +b/c2 b/c/23 -b/c2 "
+				  "+b/d2 -b/d2 b/e2 -b1 f1 l1 z1 -0 ");
+	list_tree(dir, "b", text);
+	assert_string_equal(text, "+0 B1 +a1 a/12 -a1 +a-x1 -a-x1 +b1 -b1 f1 l1 z1 -0 ");
+	/* of the root alone a link is followed */
+	snprintf(slashes, sizeof(slashes), "%s/l//", dir);
+	list_tree(slashes, "", text);
+	assert_string_equal(text, "+0 +c1 c/22 -c1 +d1 -d1 e1 -0 ");
+	snprintf(slashes, sizeof(slashes), "%s/z", dir);
+	list_tree(slashes, "", text);
+	assert_string_equal(text, "0 ");
+	snprintf(slashes, sizeof(slashes), "%s/none", dir);
+	list_tree(slashes, "", text);
+	assert_string_equal(text, "!0 (2) ");
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	assert_int_equal(system(command), 0);
+}
+
+/* A directory that becomes a link before it is entered is a fault, and is not followed. */
+static void test_exchanged(void **state)
+{
+	char dir[] = "/tmp/kpack-test-list-XXXXXX", path[100], other[100], command[100];
+	struct tree_list *list;
+	struct tree_item item;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/d", dir);
+	snprintf(other, sizeof(other), "%s/e", dir);
+	assert_int_equal(mkdir(path, 0700), 0);
+	list = tree_list_open(dir);
+	assert_true(tree_list_next(list, &item));
+	assert_true(tree_list_next(list, &item));
+	assert_int_equal(item.kind, TREE_DIR);
+	assert_int_equal(rename(path, other), 0);
+	assert_int_equal(symlink("/etc", path), 0);
+	assert_true(tree_list_next(list, &item));
+	assert_int_equal(item.kind, TREE_FAULT);
+	assert_true(item.error == ELOOP || item.error == ENOTDIR);
+	assert_string_equal(item.rest, "d");
+	assert_true(tree_list_next(list, &item));
+	assert_int_equal(item.kind, TREE_DIR_END);
+	assert_int_equal(item.level, 0);
+	assert_false(tree_list_next(list, &item));
+	tree_list_close(list);
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	assert_int_equal(system(command), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_list),
+					   cmocka_unit_test(test_exchanged)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
