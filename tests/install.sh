@@ -201,7 +201,7 @@ t "bash completion of kpack-mark is kpack's" \
 	resolves share/bash-completion/completions/kpack-mark share/bash-completion/completions/kpack
 t "zsh completion is there" holds share/zsh/site-functions/_kpack
 t "fish completion is there" holds share/fish/vendor_completions.d/kpack.fish
-for f in mount/environment.sh mount/in-place mount/overlay systemd/mnt-kernels.mount \
+for f in mount/environment.sh mount/firm.sh mount/in-place mount/overlay systemd/mnt-kernels.mount \
 	systemd/mnt-kernels.automount; do
 	t "$f is there" holds share/kpackfs/$f
 done

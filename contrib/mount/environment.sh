@@ -10,14 +10,20 @@
 # A variable that is already set stays.  AOTriton, and hipBLASLt's Transform kernels, have
 # no variable: use in-place or overlay for them.
 #
+# For root a variable is left out if a user other than root could put another file in the
+# place that it names: see firm.sh.
+#
 #   -u   print commands that unset the variables that point below MOUNT
 #
 # Exit status: 0; 1 nothing to set there; 2 usage.
 set -u
+LC_ALL=C # a byte is a byte
+# shellcheck source=contrib/mount/firm.sh
+. "$(dirname "$(realpath "$0")")/firm.sh"
 
 usage()
 {
-	sed -n '2,16s/^# \{0,1\}//p' "$0"
+	sed -n '2,19s/^# \{0,1\}//p' "$0"
 }
 
 undo=''
@@ -36,7 +42,9 @@ case $mount in */) mount=${mount%/} ;; esac
 
 quoted() # TEXT: as one word of a shell
 {
-	printf "'%s'" "$(printf '%s' "$1" | sed "s/'/'\\\\''/g")"
+	# the "." keeps newlines at the end
+	quoted_text=$(printf '%s.' "$1" | sed "s/'/'\\\\''/g")
+	printf "'%s'" "${quoted_text%.}"
 }
 
 # -u works without the mount, which may be gone already.
@@ -50,10 +58,18 @@ if [ -n "$undo" ]; then
 	exit
 fi
 
-found=''
+found='' checked=''
+# The owners that root's mount shows are those of the archives: nobody writes there.
+case $(findmnt -nro FSTYPE,OPTIONS -T "$mount" 2>/dev/null) in
+fuse.kpackfs*user_id=0,*) checked=$mount ;;
+esac
 # say VARIABLE VALUE: print a command that sets VARIABLE unless it is set
 say()
 {
+	if ! firm_check "${checked:-$2}"; then
+		printf '%s\n' "environment.sh: $1: $firm_why" >&2
+		return
+	fi
 	found=1
 	# shellcheck disable=SC2016
 	printf '[ -n "${%s-}" ] || export %s=%s\n' "$1" "$1" "$(quoted "$2")"
@@ -67,29 +83,31 @@ first()
 	done
 }
 
-# tensile DIRECTORY: print the directory of the indexes: DIRECTORY, or its only GPU's
-# directory
+# tensile DIRECTORY: set "value" to the directory of the indexes: DIRECTORY, or its only
+# GPU's directory, or ""
 tensile()
 {
+	value=$1
 	for index in "$1"/TensileLibrary*; do
-		! [ -e "$index" ] || { printf '%s' "$1" && return; }
+		! [ -e "$index" ] || return
 	done
 	set -- "$1"/gfx*/
-	! [ -d "$1" ] || [ $# -gt 1 ] || printf '%s' "${1%/}"
+	value=''
+	! [ -d "$1" ] || [ $# -gt 1 ] || value=${1%/}
 }
 
 set_tensile() # LIBRARY VARIABLE...: such libraries do not look into a GPU's directory themselves
 {
 	directory=$(first "lib/$1/library" "lib64/$1/library")
 	[ -n "$directory" ] || return 0
-	value=$(tensile "$directory")
+	tensile "$directory"
 	shift
 	if [ -z "$value" ] && [ -n "$(find "$directory" -maxdepth 1 -type d -name 'gfx*')" ]; then
-		echo "environment.sh: $directory has several GPUs' directories, which no variable" \
-			"can name: mount with -o arch=auto, or use in-place or overlay" >&2
+		printf '%s\n' "environment.sh: $directory has several GPUs' directories, which no variable \
+can name: mount with -o arch=auto, or use in-place or overlay" >&2
 		return 0
 	elif [ -z "$value" ]; then
-		echo "environment.sh: $directory has no kernels that a GPU shown there could use" >&2
+		printf '%s\n' "environment.sh: $directory has no kernels that a GPU shown there could use" >&2
 		return 0
 	fi
 	for variable; do say "$variable" "$value"; done
@@ -117,6 +135,6 @@ value=$(first share/miopen/db)
 [ -z "$value" ] || say MIOPEN_SYSTEM_DB_PATH "$value"
 
 [ -n "$found" ] || {
-	echo "environment.sh: $mount: no kernels of rocBLAS, hipBLASLt, hipSPARSELt, rocFFT or MIOpen" >&2
+	printf '%s\n' "environment.sh: $mount: no kernels of rocBLAS, hipBLASLt, hipSPARSELt, rocFFT or MIOpen" >&2
 	exit 1
 }

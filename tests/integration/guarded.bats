@@ -1,0 +1,313 @@
+#!/usr/bin/env bats
+# The scripts of contrib, run by root among other users: links and directories that are
+# replaced, at the worst moment too; names that are commands somewhere.
+
+# bats file_tags=plain
+
+bats_require_minimum_version 1.5.0
+
+load packing.bash
+
+contrib=$BATS_TEST_DIRNAME/../../contrib
+
+setup() {
+	T=$(mktemp -d /tmp/kpackfs-guarded-XXXXXX)
+	chmod 0755 "$T"
+	cd "$T"
+	export LC_ALL=C KPACKFS=$KPACK_BIN/kpackfs KPACKFS_RUN=$T/run SOURCE_DATE_EPOCH=1700000000
+	umask 022
+	[ "$(id -u)" != 0 ] || chmod 0666 /dev/fuse
+	mkdir stubs
+	ran='touch ran'
+}
+
+teardown() {
+	cd /
+	for _ in 1 2 3; do
+		awk -v t="$T/" 'index($2, t) == 1 { print $2 }' /proc/self/mounts | sed 's/\\/\\0/g' | tac |
+			while IFS= read -r m; do umount -l "$(printf '%b.' "$m" | sed '$s/\.$//')"; done
+	done
+	for _ in $(seq 2400); do
+		pgrep -f "kpackfs .*$T/" >/dev/null || break
+		read -rt 0.05 <> <(:) || :
+	done
+	! mountpoint -q /etc/fuse.conf || umount /etc/fuse.conf
+	rm -rf "$T"
+}
+
+mounts() { awk -v t="$T/" 'index($2, t) == 1 { n++ } END { print n + 0 }' /proc/self/mounts; }
+their() { chown -h 65534:65534 "$@"; }
+
+# refuses TEXT COMMAND...: exit 1, and TEXT on stderr
+refuses() {
+	local text=$1
+	shift
+	status=0
+	"$@" >said 2>err || status=$?
+	[ "$status" = 1 ] || { echo "exit $status"; cat said err; return 1; }
+	grep -qF -e "$text" err || { cat err; return 1; }
+}
+
+# Root's own directory: nothing in it changes.
+make_victim() {
+	mkdir -p victim/library victim/stage victim/done
+	echo mine >victim/done/secret
+	chmod 0600 victim/done/secret
+	chmod 0555 victim/stage
+	chmod 0755 victim
+	state_of_victim >was
+}
+state_of_victim() { find victim -printf '%p %U %m %y %s %l\n' | sort; awk -v t="$T/victim" 'index($2, t) == 1' /proc/self/mounts; }
+victim_is_as_it_was() { state_of_victim | diff was -; }
+
+# swap DIR AWAY LINK: print the commands by which another user moves DIR to AWAY, once, and
+# puts a link to LINK there
+swap() { printf '[ -e "%s" ] || { mv "%s" "%s"; ln -s "%s" "%s"; }\n' "$2" "$1" "$2" "$3" "$1"; }
+
+# A stub for PROGRAM: runs the commands on stdin if its arguments match PATTERN, then the program.
+stub() { # PROGRAM [PATTERN]
+	{
+		printf '#!/bin/bash\ncase "$*" in %s)\n' "${2-*}"
+		cat
+		printf ';;\nesac\nexec "%s" "$@"\n' "$(PATH=$KPACK_BIN:$PATH command -v "$1")"
+	} >"stubs/$1"
+	chmod +x "stubs/$1"
+}
+
+# prefix PATH ENTRY...: an install tree whose archive has files at each ENTRY
+prefix() {
+	mkdir -p "$1/.kpack"
+	py "$@" <<-'END'
+	import mkarchive, os, sys
+	a = mkarchive.Archive()
+	for path in sys.argv[2:]:
+	    a.add(path, "gfx942", b"x", type="bin", path=path)
+	a.write(sys.argv[1] + "/.kpack/a.kpack")
+	END
+}
+
+# ---- mounts -------------------------------------------------------------------------------------
+
+@test "in place: no mount where another user's link leads" {
+	as_root
+	make_victim
+	prefix tree lib/rocblas/library/a.dat
+	mkdir -p tree/lib
+	ln -s "$T/victim" tree/lib/rocblas
+	their tree/lib tree/lib/rocblas
+	refuses 'tree/lib/rocblas' "$contrib/mount/in-place" tree
+	victim_is_as_it_was
+	# nor with a link to the whole tree, or to the archives
+	mkdir theirs
+	ln -s "$T/tree" theirs/tree
+	ln -s "$T/tree/.kpack" theirs/archives
+	their theirs theirs/tree theirs/archives
+	rm tree/lib/rocblas
+	chown 0:0 tree/lib
+	mkdir -p tree/lib/rocblas/library
+	refuses theirs/tree "$contrib/mount/in-place" theirs/tree
+	refuses theirs/archives "$contrib/mount/in-place" tree theirs/archives
+	[ "$(mounts)" = 0 ]
+	# root's own links are followed
+	ln -s rocblas tree/lib/other
+	ln -s tree link
+	"$contrib/mount/in-place" link
+	[ -e tree/lib/rocblas/library/a.dat ]
+	"$contrib/mount/in-place" -u link
+	[ "$(mounts)" = 0 ]
+}
+
+@test "in place: no mount where a link appears between the look and the mount" {
+	as_root
+	make_victim
+	prefix tree lib/rocblas/library/a.dat
+	mkdir -p tree/lib/rocblas/library
+	their tree/lib
+	# the first mount is that at which archives are looked at
+	swap "$T/tree/lib/rocblas" "$T/tree/lib/away" "$T/victim" | stub kpackfs '*/tree/lib/*'
+	KPACKFS=$T/stubs/kpackfs refuses tree/lib/rocblas "$contrib/mount/in-place" tree
+	victim_is_as_it_was
+	# writable by a group, or by all
+	chown 0:0 tree/lib
+	for mode in 0775 0777; do
+		chmod $mode tree/lib
+		chgrp 65534 tree/lib
+		KPACKFS=$T/stubs/kpackfs refuses tree/lib/rocblas "$contrib/mount/in-place" tree
+		victim_is_as_it_was
+	done
+}
+
+@test "in place: undo unmounts nothing where a link leads" {
+	as_root
+	make_victim
+	prefix tree library/a.dat
+	mkdir -p tree/theirs/u/library
+	their tree/theirs
+	"$KPACKFS" -o subdir=library tree/.kpack "$T/tree/theirs/u/library"
+	"$KPACKFS" -o subdir=library tree/.kpack "$T/victim/library"
+	[ -e victim/library/a.dat ]
+	swap "$T/tree/theirs/u" "$T/tree/theirs/w" "$T/victim" | stub fusermount3
+	PATH=$T/stubs:$PATH refuses tree/theirs/u "$contrib/mount/in-place" -u tree
+	[ -e victim/library/a.dat ]
+}
+
+@test "in place: root looks at archives in no directory of another's" {
+	as_root
+	prefix tree lib/rocblas/library/a.dat
+	mkdir -p tree/lib/rocblas/library tmp
+	their tmp
+	printf '#!/bin/bash\necho "${!#}" >>"%s/places"\nexec "%s" "$@"\n' "$T" "$KPACKFS" >stubs/records
+	chmod +x stubs/records
+	KPACKFS=$T/stubs/records TMPDIR=$T/tmp "$contrib/mount/in-place" tree
+	[ "$(wc -l <places)" = 2 ]
+	! grep "^$T/tmp" places || false
+	"$contrib/mount/in-place" -u tree
+	for script in in-place overlay; do
+		KPACKFS_RUN=$T/tmp/run refuses tmp/run "$contrib/mount/$script" tree
+		[ -z "$(ls -A tmp)" ]
+	done
+}
+
+@test "overlay: nothing where another user's link leads, or appears" {
+	as_root
+	make_victim
+	prefix tree lib/library/a.dat
+	mkdir tree/lib.own
+	ln -s "$T/victim" tree/lib
+	their tree tree/lib
+	refuses tree/lib "$contrib/mount/overlay" tree
+	refuses tree/lib "$contrib/mount/overlay" tree tree/.kpack lib
+	victim_is_as_it_was
+	rm tree/lib
+	mkdir tree/lib
+	# the first mount is that of the archives
+	swap "$T/tree/lib" "$T/tree/away" "$T/victim" | stub mount '*overlay*'
+	PATH=$T/stubs:$PATH refuses tree/lib "$contrib/mount/overlay" tree
+	victim_is_as_it_was
+	[ "$(mounts)" = 0 ]
+}
+
+@test "overlay: no tree's state is another tree's" {
+	as_root
+	prefix a-/b lib/a.dat
+	mkdir a-/b/lib
+	mkdir -p a a/-b/.kpack
+	"$contrib/mount/overlay" a-/b
+	n=$(mounts)
+	refuses 'nothing is mounted' "$contrib/mount/overlay" -u a/-b
+	[ "$(mounts)" = "$n" ]
+	[ -e a-/b/lib/a.dat ]
+	"$contrib/mount/overlay" -u a-/b
+	[ "$(mounts)" = 0 ]
+}
+
+@test "in place and overlay: names with newlines, blanks, quotes, commands" {
+	as_root
+	mkdir x
+	for name in $'x\nlib' $'end\n' "it's \$($ran)" '-n' 'back\slash' $'\\n"'; do
+		prefix "./$name" lib/rocblas/library/a.dat
+		mkdir -p "./$name/lib/rocblas/library"
+		"$contrib/mount/in-place" -- "$name" >said
+		[ -e "./$name/lib/rocblas/library/a.dat" ]
+		"$contrib/mount/in-place" -u -- "$name"
+		[ "$(mounts)" = 0 ]
+		"$contrib/mount/in-place" -n -- "$name" >commands
+		sh -e commands
+		[ -e "./$name/lib/rocblas/library/a.dat" ]
+		"$contrib/mount/in-place" -u -- "$name"
+		"$contrib/mount/overlay" -- "$name"
+		[ -e "./$name/lib/rocblas/library/a.dat" ]
+		"$contrib/mount/overlay" -u -- "$name"
+		[ "$(mounts)" = 0 ]
+		rm -rf "./$name"
+	done
+	[ ! -e ran ]
+	[ -z "$(ls -A run)" ]
+}
+
+@test "variables: values are words, and for root not another user's" {
+	as_root
+	local name="gfx942'\$($ran)"$'\n'
+	mkdir -p tree/lib/rocblas/library "tree/lib/hipblaslt/library/$name"
+	(
+		eval "$("$contrib/mount/environment.sh" tree)"
+		[ "$ROCBLAS_TENSILE_LIBPATH" = "$T/tree/lib/rocblas/library" ]
+		[ "$HIPBLASLT_TENSILE_LIBPATH" = "$T/tree/lib/hipblaslt/library/$name" ]
+	)
+	[ ! -e ran ]
+	their tree/lib/rocblas
+	"$contrib/mount/environment.sh" tree >set 2>err
+	! grep ROCBLAS set || false
+	grep -q 'ROCBLAS_TENSILE_LIBPATH: .*rocblas/library' err
+	as_nobody "$contrib/mount/environment.sh" "$T/tree" | grep -q ROCBLAS
+	# what root's mount shows is nobody's to replace, whoever owns it
+	prefix packed lib/rocblas/library/a.dat
+	mkdir mnt
+	"$KPACKFS" -o uid=65534,allow_other packed/.kpack "$T/mnt"
+	"$contrib/mount/environment.sh" mnt | grep -q "ROCBLAS_TENSILE_LIBPATH='$T/mnt/lib/rocblas/library'"
+}
+
+# A user who may make mounts that root sees shows there what that user wants, and owners, too.
+@test "variables: for root not of another user's mount" {
+	as_root
+	prefix packed lib/rocblas/library/a.dat
+	mkdir -m 0755 alice
+	their alice
+	cp "$KPACKFS" kpackfs
+	echo user_allow_other >fuse.conf
+	mount --bind fuse.conf /etc/fuse.conf
+	as_nobody ./kpackfs -o allow_other,uid=0,gid=0 packed/.kpack "$T/alice"
+	umount /etc/fuse.conf
+	[ "$(stat -c %u alice/lib/rocblas/library)" = 0 ]
+	refuses alice/lib/rocblas "$contrib/mount/environment.sh" alice
+	as_nobody "$contrib/mount/environment.sh" "$T/alice" | grep -q ROCBLAS
+}
+
+@test "a container's entrypoint is led nowhere" {
+	as_root
+	make_victim
+	prefix tree library/a.dat
+	mkdir -p share/u/library
+	ln -s "$T/victim" share/link
+	their share share/link
+	export PATH=$T/stubs:$KPACK_BIN:$PATH KPACKFS_SOURCES=$T/tree/.kpack
+	KPACKFS_MOUNTPOINT=$T/share/link/library refuses share/link "$contrib/container/entrypoint" true
+	# a mount point made, or replaced, meanwhile
+	KPACKFS_MOUNTPOINT=$T/share/u/library refuses "$T/share" "$contrib/container/entrypoint" true
+	victim_is_as_it_was
+	# sources are words, and no patterns
+	mkdir own 'tree/*'
+	prefix 'tree/*' other/a.dat
+	KPACKFS_SOURCES="$T/tree/*/.kpack" KPACKFS_MOUNTPOINT=$T/own "$contrib/container/entrypoint" ls own/other >said
+	grep -qx a.dat said
+	umount own
+}
+
+@test "the service unmounts nothing where a link leads" {
+	as_root
+	make_victim
+	prefix tree library/a.dat
+	mkdir -p share/u/library
+	their share
+	export PATH=$T/stubs:$KPACK_BIN:$PATH
+	# an old mount, whose place becomes a link between look and unmount
+	script=$(sed -n "s/^ExecStartPre=-.bin.sh -c '\(.*\)' sh %f\$/\1/p" "$contrib/systemd/kpackfs@.service" | sed 's/\$\$/$/g')
+	kpackfs -o subdir=library tree/.kpack "$T/share/u/library"
+	kpackfs -o subdir=library tree/.kpack "$T/victim/library"
+	{
+		printf '#!/bin/bash\n"%s" "$@" || exit\n' "$(command -v findmnt)"
+		swap "$T/share/u" "$T/share/w" "$T/victim"
+	} >stubs/findmnt
+	chmod +x stubs/findmnt
+	[ -e victim/library/a.dat ]
+	sh -c "$script" sh "$T/share/u/library" || :
+	[ -e victim/library/a.dat ]
+	rm stubs/findmnt share/u
+	mv share/w share/u
+	their share/u
+	sh -c "$script" sh "$T/share/u/library" 2>err || :
+	grep -q 'not unmounted' err
+	# root's place is cleared
+	sh -c "$script" sh "$T/victim/library"
+	victim_is_as_it_was
+}
