@@ -9,15 +9,26 @@
 #   $work/i.files     the files and links in them: relative, sorted, each ended by a NUL
 #   $work/i.dirs      the directories in them, likewise
 #   $work/stage/i     a copy below the prefix, ready to be packed
+#
+# SPLIT and OUTDIR may be another user's.  SPLIT is first copied, and only the copy is
+# checked and packed.  The copy, and everything else that is unfinished, is in a directory
+# that only the caller can enter.  That directory, and OUTDIR, are opened once: $work and
+# $out_at are the names that the kernel has for what was opened, and mean the same
+# directories whatever is renamed.
 set -euo pipefail
 export LC_ALL=C
 umask 022
+# shellcheck source=contrib/mount/firm.sh
+. "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/../mount/firm.sh"
 
 program=${0##*/}
 
+# The copy of SPLIT is called SPLIT, and no name controls the terminal.
 die() # TEXT...
 {
-	printf '%s: %s\n' "$program" "$*" >&2
+	local text=$*
+	[ -z "$work" ] || text=${text//"$work/split"/"$split_name"}
+	printf '%s: %s\n' "$program" "${text//[[:cntrl:]]/?}" >&2
 	exit 1
 }
 usage_error() # TEXT...
@@ -36,7 +47,7 @@ help()
 # shellcheck disable=SC2034 # each program uses some of them
 name='' version='' prefix=/opt/rocm maintainer='' depends='' description='' license='' copyright='' \
 	architecture='' compression='' build='' monolithic=''
-split='' outdir='' made='' work=''
+split='' split_name='' outdir='' out_at='' made='' work='' work_name=''
 part_label=() part_package=()
 
 # Check a value that goes into control files and specs unchanged: it must be one line of
@@ -105,45 +116,116 @@ check_options()
 	[ -d "$split" ] || die "$split: no such directory"
 }
 
+# Set firm_path to PATH without symbolic links.
+follow() # PATH
+{
+	firm_follow "$1" || die "$firm_loose: a symbolic link that another user than root made or could replace"
+}
+
+# Open the file PATH, or with SUFFIX /. the directory.  Set "opened" to a path that stays its
+# own, "fd" to its descriptor, and firm_path to its name.
+open_path() # PATH [SUFFIX]
+{
+	follow "$1"
+	exec {fd}<"$firm_path${2-}"
+	opened=/proc/$$/fd/$fd
+	[ "$(readlink -n "$opened" && echo .)" = "${firm_path:-/}." ] || die "$1: was replaced while it was opened"
+}
+
+# Open the directory PATH, and make what is missing; "made" is the last directory made.
+make_directory() # PATH
+{
+	if [ ! -e "$1" ] && [ ! -L "$1" ]; then
+		make_directory "${1%/*}"
+		mkdir "$opened/${1##*/}"
+		made=$opened/${1##*/}
+	fi
+	open_path "$1" /.
+}
+
+# Only the caller can have put something into DIR.
+empty_directory() # DIR
+{
+	[ "$EUID" = 0 ] || chmod -R u+rwx "$1/."
+	find "$1/." -mindepth 1 -delete
+}
+
 clean_up()
 {
-	chmod -R u+rwx "$work"
-	rm -rf "$work"
+	[ -z "$work" ] || empty_directory "$work"
+	rmdir "$out_at/$work_name"
 	[ -z "$made" ] || rmdir --ignore-fail-on-non-empty "$made"
 }
 
 # Remove leftovers of killed runs: a live run holds a lock.
 remove_leftovers()
 {
-	local left lock
-	for left in "$outdir"/.make-{deb,rpm,tarball}.??????; do
-		[ -d "$left/stage" ] || continue
-		[ -O "$left" ] || continue
-		exec {lock}<"$left"
-		if flock -n "$lock"; then
-			chmod -R u+rwx "$left"
-			rm -rf "$left"
+	local left fd opened
+	for left in "$out_at"/.make-{deb,rpm,tarball}.??????; do
+		if [ ! -d "$left/stage" ] || ! exec {fd}<"$left/."; then
+			continue
 		fi
-		exec {lock}<&-
+		opened=/proc/$$/fd/$fd
+		if [ "$(readlink -n "$opened")" = "$outdir/${left##*/}" ] && [ -O "$opened" ] &&
+			[ -z "$(find "$opened/." -maxdepth 0 -perm /022)" ] && flock -n "$fd"; then
+			empty_directory "$opened"
+			rmdir "$left"
+		fi
+		exec {fd}<&-
 	done
 }
 
 # Make $work, a directory on OUTDIR's file system for unfinished files.
 begin()
 {
-	split=$(realpath -e -- "$split")
-	outdir=$(realpath -m -- "$outdir")
-	[[ $outdir/ != "$split"/* ]] || die "$outdir: OUTDIR is in SPLIT"
-	[ -e "$outdir" ] || made=$outdir
-	mkdir -p -- "$outdir"
-	work=$(mktemp -d "$outdir/.$program.XXXXXX")
-	trap clean_up EXIT
+	local split_at opened fd
+	open_path "$split" /.
+	split_at=$opened
+	split_name=$firm_path
+	follow "$outdir"
+	outdir=$firm_path
+	[[ $outdir/ != "$split_name"/* ]] || die "$outdir: OUTDIR is in SPLIT"
+	make_directory "$outdir"
+	out_at=$opened
 	trap 'exit 1' INT TERM HUP
+	work_name=$(mktemp -d "$out_at/.$program.XXXXXX")
+	work_name=${work_name##*/}
+	trap clean_up EXIT
+	open_path "$outdir/$work_name" /.
+	[ "$(stat -Lc '%u %a' "$opened")" = "$EUID 700" ] || die "$outdir: another user replaced a directory in it"
+	work=$opened
+	flock "$fd" || true # on a file system without locks no run gets one
 	export TMPDIR=$work
-	exec {work_lock}<"$work"
-	flock "$work_lock" || true # on a file system without locks no run gets one
 	mkdir "$work/stage" "$work/done"
 	remove_leftovers
+	copy_split "$split_at"
+}
+
+# tar follows no link, whatever becomes one meanwhile.
+copy_split() # DIR
+{
+	mkdir "$work/split"
+	refuse_first "only files, directories and symbolic links can be packed" \
+		< <(find "$1/." -type s -printf "%P\0")
+	tar -C "$1/." --format=gnu -cf - . | tar -C "$work/split" -xpf - ||
+		die "$split_name: cannot be copied, or was changed meanwhile"
+	split=$work/split
+	[ "$EUID" != 0 ] || refuse_secrets
+}
+
+# A file that not all may read is not made public if another user may have brought it here,
+# by a hard link to root's file for instance.
+refuse_secrets()
+{
+	local type owner path
+	local -A owner_of
+	while read -r -d ' ' type && read -r -d ' ' owner && IFS= read -r -d '' path; do
+		if [ "$type" = d ]; then
+			owner_of[$path]=$owner
+		elif [ "${owner_of[${path%/*}]}" != 0 ] && [ "${owner_of[${path%/*}]}" != "$owner" ]; then
+			die "$(printf %q "$path"): not everybody may read it, and it belongs to another user than its directory"
+		fi
+	done < <(find "$split" \( -type d -o -type f ! -perm -004 \) -printf '%y %U %p\0')
 }
 
 # Everything was made: give all files their names together.
@@ -151,7 +233,7 @@ publish()
 {
 	local files=("$work/done"/*)
 	sync "${files[@]}"
-	mv -f "${files[@]}" "$outdir/"
+	mv -f "${files[@]}" "$out_at/"
 	# the files are in place even if printing fails
 	printf '%s\n' "${files[@]/#"$work/done"/"$outdir"}"
 }
@@ -213,6 +295,7 @@ part_of() # LABEL: set "part" to its index, which is new if LABEL has none yet
 add_sources() # DIR
 {
 	local manifest=$1/artifact_manifest.txt line all=0 listed=1 prefixes=()
+	[ ! -L "$manifest" ] || die "$manifest: a symbolic link"
 	if [ ! -f "$manifest" ]; then
 		printf '%s\0' "$1" >>"$work/$part.sources"
 		return
@@ -223,6 +306,8 @@ add_sources() # DIR
 		[[ $line != /* && "/$line/" != */../* && "/$line/" != *//* && "/$line/" != */./* ]] ||
 			die "$manifest: no prefix in this directory: $(printf %q "$line")"
 		[ -d "$1/$line" ] || continue
+		[ "$(realpath -e "$1/$line")" = "$(realpath -e "$1")/$line" ] ||
+			die "$manifest: a symbolic link is in the prefix $(printf %q "$line")"
 		for other in ${prefixes+"${prefixes[@]}"}; do
 			[[ $line/ != "$other"/* && $other/ != "$line"/* ]] ||
 				die "$manifest: the prefixes $(printf '%q and %q' "$other" "$line") contain each other"
@@ -243,7 +328,7 @@ read_split()
 	for dir in "$split"/* "$split"/.[!.]*; do
 		[ -e "$dir" ] || [ -L "$dir" ] || continue
 		base=${dir##*/}
-		[ -d "$dir" ] || die "$(printf %q "$dir"): not a directory; is this what kpack split wrote?"
+		[[ -d $dir && ! -L $dir ]] || die "$(printf %q "$dir"): not a directory; is this what kpack split wrote?"
 		artifact=$(artifact_of "$base")
 		[ -n "$artifact" ] ||
 			die "$(printf %q "$dir"): it belongs to no directory NAME_generic next to it"
@@ -315,7 +400,7 @@ find_time()
 	export SOURCE_DATE_EPOCH
 }
 
-# Copy the parts.  Permissions stay, except that only the owner may write; all can read
+# Put the parts where they go.  Permissions stay, except that only the owner may write; all can read
 # directories.
 stage_parts()
 {
@@ -326,11 +411,12 @@ stage_parts()
 			sources+=("$source/.")
 		done <"$work/$i.sources"
 		mkdir -p "$work/stage/$i$prefix"
-		# one cp: it keeps hard links between prefixes
-		cp -dR --preserve=mode,links --reflink=auto -- "${sources[@]}" "$work/stage/$i$prefix/"
+		# more links to the files of the copy: it keeps hard links between prefixes
+		cp -dRl -- "${sources[@]}" "$work/stage/$i$prefix/"
 		find "$work/stage/$i" -type d -exec chmod 0755 {} +
 		find "$work/stage/$i" -type f -exec chmod go-w {} +
 	done
+	empty_directory "$split"
 }
 
 set_times() # DIR

@@ -311,3 +311,138 @@ prefix() {
 	sh -c "$script" sh "$T/victim/library"
 	victim_is_as_it_was
 }
+
+# ---- packages -----------------------------------------------------------------------------------
+
+plain_tree() {
+	mkdir -p split/x_generic/lib split/x_gfx1100/.kpack
+	echo host >split/x_generic/lib/libx.so.1
+	echo code >split/x_gfx1100/.kpack/x_gfx1100.kpack
+}
+
+make_all() { # PROGRAM... as arguments of make-*
+	local make
+	for make in make-deb make-rpm make-tarball; do
+		"$@" "$contrib/packaging/$make" --name ab --version 1 split out || return
+		[ -z "$(ls -A out 2>/dev/null)" ] || return
+	done
+}
+
+@test "packages: no other file gets in by a link" {
+	plain_tree
+	make_victim
+	mv split/x_generic split/own
+	ln -s "$T/victim/done" split/x_generic
+	mv split/own own
+	make_all refuses 'split/x_generic: not a directory'
+	rm split/x_generic
+	mv own split/x_generic
+	ln -s "$T/was" split/x_generic/artifact_manifest.txt
+	make_all refuses 'artifact_manifest.txt: a symbolic link'
+	rm split/x_generic/artifact_manifest.txt
+	for arch in generic gfx1100; do
+		ln -s "$T/victim" split/x_$arch/stage
+		echo stage/done >split/x_$arch/artifact_manifest.txt
+	done
+	rm -r split/x_generic/lib split/x_gfx1100/.kpack
+	make_all refuses 'a symbolic link is in the prefix stage/done'
+}
+
+@test "packages: what only root may read is not another user's to publish" {
+	as_root
+	plain_tree
+	# as by a hard link
+	echo mine >split/x_generic/lib/secret
+	chmod 0600 split/x_generic/lib/secret
+	their split/x_generic/lib
+	make_all refuses 'lib/secret: not everybody may read it'
+	rm split/x_generic/lib/secret
+	# a link of theirs to the trees
+	mkdir theirs
+	mv split theirs/own
+	ln -s own theirs/split
+	their theirs theirs/split
+	for make in make-deb make-rpm make-tarball; do
+		refuses theirs/split "$contrib/packaging/$make" --name ab --version 1 theirs/split out
+	done
+	# their own directory is no fault
+	"$contrib/packaging/make-tarball" --name ab --version 1 theirs/own out
+	[ "$(ls out | wc -l)" = 2 ]
+}
+
+@test "packages: a tree that becomes a link while it is packed" {
+	make_victim
+	local program
+	for program in cp tar; do
+		swap "$T/split/x_generic" "$T/away" "$T/victim/done" | stub $program '*-cf*|*-dR*'
+	done
+	plain_tree
+	PATH=$T/stubs:$PATH refuses split/x_generic "$contrib/packaging/make-tarball" --name ab --version 1 split out
+	[ ! -e out ]
+}
+
+@test "packages: a set-user-ID program that comes while they are made" {
+	as_root
+	local program
+	for program in cp tar; do
+		stub $program '*-cf*|*-dR*' <<<"chmod 4755 '$T/split/x_generic/lib/libx.so.1'"
+	done
+	plain_tree
+	PATH=$T/stubs:$PATH refuses libx.so.1 "$contrib/packaging/make-tarball" --name ab --version 1 split out
+	[ ! -e out ]
+}
+
+@test "packages: documents are written into the package alone" {
+	command -v dpkg-deb >/dev/null || skip "no dpkg-deb"
+	plain_tree
+	make_victim
+	ln -s "$T/victim" split/x_generic/share
+	refuses 'usr/share: a symbolic link' "$contrib/packaging/make-deb" --name ab --version 1 --prefix /usr split out
+	victim_is_as_it_was
+	rm split/x_generic/share
+	mkdir -p split/x_generic/share/doc/ab
+	ln -s "$T/victim/new" split/x_generic/share/doc/ab/changelog.Debian.gz
+	"$contrib/packaging/make-deb" --name ab --version 1 --prefix /usr split out
+	victim_is_as_it_was
+}
+
+@test "packages: what is called a leftover, and is a link" {
+	as_root
+	plain_tree
+	make_victim
+	mkdir out
+	ln -s "$T/victim" out/.make-deb.abcdef
+	their out out/.make-deb.abcdef
+	"$contrib/packaging/make-tarball" --name ab --version 1 split out
+	victim_is_as_it_was
+	ls out/*.tar.gz
+}
+
+@test "packages: the unfinished ones are replaced by a link" {
+	command -v dpkg-deb >/dev/null || skip "no dpkg-deb"
+	as_root
+	plain_tree
+	make_victim
+	mkdir out
+	their out
+	swap '$d' "$T/out/away" "$T/victim" | sed "1s|^|for d in $T/out/.make-deb.*; do :; done; |" | stub dpkg-deb
+	status=0
+	PATH=$T/stubs:$PATH "$contrib/packaging/make-deb" --name ab --version 1 split out >made 2>err || status=$?
+	victim_is_as_it_was
+	[ ! -e out/secret ]
+	# by the descriptor they are made, where they must be
+	[ "$(ls out/*.deb | wc -l)" = 2 ]
+	[ -z "$(ls -A out/away)" ]
+	# OUTDIR itself
+	mkdir parent
+	their parent
+	swap "$T/parent/out" "$T/parent/away" "$T/victim" | stub dpkg-deb
+	PATH=$T/stubs:$PATH "$contrib/packaging/make-deb" --name ab --version 1 split parent/out >made 2>err || :
+	victim_is_as_it_was
+	# and one that is made
+	mkdir -p parent/x
+	ln -s "$T/victim" parent/x/link
+	their parent/x parent/x/link
+	refuses parent/x/link "$contrib/packaging/make-deb" --name ab --version 1 split parent/x/link/new
+	victim_is_as_it_was
+}
