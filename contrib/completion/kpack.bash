@@ -80,6 +80,18 @@ _kpack_options() # COMMAND
 	esac
 }
 
+# Offer those of the words on stdin, one per line, that begin with CURRENT.  Archives say
+# some of these words: compgen -W would run commands in them, and so would the command
+# line if they got there without quotes.
+_kpack_offer() # CURRENT
+{
+	local word quoted
+	while IFS= read -r word; do
+		printf -v quoted %q "$word"
+		[[ $word == "$1"* || $quoted == "$1"* ]] && COMPREPLY+=("$quoted")
+	done
+}
+
 _kpack()
 {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
@@ -107,33 +119,37 @@ _kpack()
 		done
 	fi
 
-	local words=
+	COMPREPLY=()
 	if [[ $cur == -* ]]; then
-		words=$(_kpack_options "$command")
-	elif [[ $command == global ]]; then
-		words=${_kpack_commands[*]}
-	elif [[ $command == mark ]]; then
-		words=${_kpack_mark_commands[*]}
-	else
+		mapfile -t COMPREPLY < <(compgen -W "$(_kpack_options "$command")" -- "$cur")
+		return
+	fi
+	local words=()
+	case $command in
+	global) words=("${_kpack_commands[@]}") ;;
+	mark) words=("${_kpack_mark_commands[@]}") ;;
+	*)
 		case $prev in
-		--scheme) words='none zstd-per-kernel' ;;
-		--databases) words='packed plain both' ;;
-		--libraries) words='rocblas hipblaslt hipsparselt aotriton rocfft miopen composablekernel
-			hipkernelprovider aiter hotswap_cache none' ;;
-		--prefer) words='input output' ;;
+		--scheme) words=(none zstd-per-kernel) ;;
+		--databases) words=(packed plain both) ;;
+		--libraries) words=(rocblas hipblaslt hipsparselt aotriton rocfft miopen composablekernel
+			hipkernelprovider aiter hotswap_cache none) ;;
+		--prefer) words=(input output) ;;
 		# the keys, then the architectures, of the archive on the line
 		*)
 			if [[ $command == cat && $COMP_CWORD -gt $first && -f ${COMP_WORDS[first]} ]]; then
-				local field=1
+				local field=1 program=${COMP_WORDS[0]}
 				[[ $COMP_CWORD -gt $((first + 1)) ]] && field=2
-				words=$("${COMP_WORDS[0]}" ls "${COMP_WORDS[first]}" 2>/dev/null |
-					awk -v f=$field '{ print $f }' | sort -u)
+				# nothing of the current directory runs before it is entered
+				[[ $program == /* ]] || program=kpack
+				mapfile -t words < <("$program" ls -- "${COMP_WORDS[first]}" 2>/dev/null | cut -f $field | sort -u)
 			fi
 			;;
 		esac
-	fi
-	if [[ -n $words ]]; then
-		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
+		;;
+	esac
+	if [[ ${#words[@]} -gt 0 ]]; then
+		_kpack_offer "$cur" < <(printf '%s\n' "${words[@]}")
 	else
 		compopt -o filenames 2>/dev/null
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")

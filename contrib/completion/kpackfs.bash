@@ -49,14 +49,23 @@ _kpackfs_options() # KIND
 	esac
 }
 
+# Print paths that begin with PATH, each as one word of a shell: a name may be a command.
+_kpackfs_quoted() # -f|-d NAME PATH
+{
+	local path
+	while IFS= read -r path; do
+		printf '%s%q\n' "$2=" "$path"
+	done < <(compgen "$1" -- "$3")
+}
+
 # Print candidates for the last option of LIST, in which commas separate options
 _kpackfs_parts() # LIST
 {
 	local part=${1##*,} before=${1%"${1##*,}"}
 	case $part in
 	arch=*) compgen -P arch= -W "${_kpackfs_arches[*]}" -- "${part#*=}" ;;
-	source=*) compgen -P source= -f -- "${part#*=}" ;;
-	topology=*) compgen -P topology= -d -- "${part#*=}" ;;
+	source=*) _kpackfs_quoted -f source "${part#*=}" ;;
+	topology=*) _kpackfs_quoted -d topology "${part#*=}" ;;
 	*)
 		compgen -W "${_kpackfs_mount_options[*]}" -- "$part"
 		# an architecture after another one goes on with the list
@@ -83,7 +92,7 @@ _kpackfs()
 		mapfile -t COMPREPLY < <(_kpackfs_parts "$word")
 		# what bash will replace is only what is behind the last "=" or ":"
 		keep=${word%"${word##*[=:]}"}
-		COMPREPLY=("${COMPREPLY[@]/#/$list}")
+		COMPREPLY=("${COMPREPLY[@]/#/"$list"}")
 		COMPREPLY=("${COMPREPLY[@]#"$keep"}")
 		compopt -o nospace 2>/dev/null
 	elif [[ ${before##*[[:space:]]} == --status ]]; then

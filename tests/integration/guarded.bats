@@ -446,3 +446,64 @@ make_all() { # PROGRAM... as arguments of make-*
 	refuses parent/x/link "$contrib/packaging/make-deb" --name ab --version 1 split parent/x/link/new
 	victim_is_as_it_was
 }
+
+# ---- completions --------------------------------------------------------------------------------
+
+# completed FUNCTION WORD...: what bash offers for the last word, a line each
+completed() {
+	bash --norc -c '
+		function=$2
+		. "$1/kpack.bash"
+		. "$1/kpackfs.bash"
+		shift 2
+		COMP_WORDS=("$@")
+		COMP_CWORD=$(($# - 1))
+		COMP_LINE="$*"
+		COMP_POINT=${#COMP_LINE}
+		$function
+		printf "%s\n" "${COMPREPLY[@]}"' bash "$contrib/completion" "$@" 2>/dev/null
+}
+
+@test "completion runs nothing that an archive says" {
+	local ran='touch${IFS}ran'
+	PATH=$KPACK_BIN:$PATH
+	py "\$($ran)" "a b'c" <<-'END'
+	import mkarchive, sys
+	a = mkarchive.Archive()
+	for key in sys.argv[1:]:
+	    a.add(key, "`" + sys.argv[1][2:-1] + "`", b"x", type="bin")
+	a.write("a.kpack")
+	END
+	completed _kpack kpack cat a.kpack '' >said
+	[ ! -e ran ]
+	# what is offered is a word, when it is entered
+	eval "set -- $(tr '\n' ' ' <said)"
+	[ "$#" = 2 ] && [ "$2" = "a b'c" ] && [ "$1" = "\$($ran)" ]
+	[ "$(completed _kpack kpack cat a.kpack 'a')" = "a\\ b\\'c" ]
+	[ "$(completed _kpack kpack cat a.kpack 'a\ b')" = "a\\ b\\'c" ]
+	completed _kpack kpack cat a.kpack key '' >said
+	eval "set -- $(cat said)"
+	[ "$1" = "\`$ran\`" ]
+	[ ! -e ran ]
+}
+
+@test "completion runs no program of the current directory before it is called" {
+	PATH=$KPACK_BIN:$PATH
+	printf '#!/bin/sh\n%s\n' "$ran" >kpack
+	chmod +x kpack
+	: >a.kpack
+	completed _kpack ./kpack cat a.kpack '' >said
+	[ ! -e ran ]
+}
+
+@test "completion offers names of files as words" {
+	mkdir files
+	cd files
+	: >"\$(touch ran)"
+	completed _kpackfs kpackfs -o source= >../said
+	[ "$(wc -l <../said)" = 1 ]
+	eval "set -- $(cat ../said)"
+	[ "$1" = "\$(touch ran)" ] && [ ! -e ran ]
+	completed _kpack kpack ls '' >../said
+	[ ! -e ran ]
+}
