@@ -11,15 +11,25 @@
 # KPACK    the program (kpack)
 #
 # After a failure call make with the same arguments again: finished shards end at once,
-# unless INPUT or OPTIONS changed.  Paths may contain spaces: they reach the commands
-# through the environment.
+# unless INPUT or OPTIONS changed.  Paths may contain any sign: they are not expanded, and
+# reach the commands through the environment.  OPTIONS and RUN are words of the shell.
 KPACK ?= kpack
-N ?= $(shell nproc)
 JOBS ?= 1
-PARTS ?= $(OUT).parts
 OPTIONS ?=
 RUN ?=
 KEEP ?=
+# "$" in a name is no call of make's functions
+override KPACK := $(value KPACK)
+override INPUT := $(value INPUT)
+override OUT := $(value OUT)
+ifeq ($(origin PARTS),undefined)
+PARTS := $(OUT).parts
+endif
+override PARTS := $(value PARTS)
+ifeq ($(origin N),undefined)
+N := $(shell nproc)
+endif
+override N := $(value N)
 export KPACK INPUT OUT PARTS KEEP
 
 ifeq ($(INPUT),)
@@ -29,18 +39,28 @@ ifeq ($(OUT),)
 $(error OUT=... is needed)
 endif
 
+digits := 0 1 2 3 4 5 6 7 8 9
+without = $(if $1,$(call without,$(wordlist 2,10,$1),$(subst $(word 1,$1),,$2)),$2)
+ifneq ($(call without,$(digits),$(N))$(filter 0%,$(N)),)
+$(error N is no number from 1: $(N))
+endif
+
 indices := $(shell seq $(N))
 shards := $(addprefix shard-,$(indices))
+
+# Root needs no permission, and chmod would follow links that other users put into parts
+# of theirs.
+remove_parts = [ "$$(id -u)" -eq 0 ] || chmod -R u+rwX -- "$$PARTS"; rm -rf -- "$$PARTS"
 
 .PHONY: all clean $(shards)
 all: $(shards)
 	set --; for i in $(indices); do set -- "$$@" "$$PARTS/$$i"; done; \
-	"$$KPACK" merge "$$@" -o "$$OUT"
-	[ -n "$$KEEP" ] || { chmod -R u+rwX "$$PARTS" && rm -rf "$$PARTS"; }
+	"$$KPACK" merge -o "$$OUT" -- "$$@"
+	[ -n "$$KEEP" ] || { $(remove_parts); }
 
 $(shards): shard-%:
-	$(RUN) "$$KPACK" pack -q --shard $*/$(N) --jobs $(JOBS) $(OPTIONS) "$$INPUT" "$$PARTS/$*"
+	$(RUN) "$$KPACK" pack -q --shard $*/$(N) --jobs $(JOBS) $(OPTIONS) -- "$$INPUT" "$$PARTS/$*"
 
 # Remove the parts.
 clean:
-	[ ! -d "$$PARTS" ] || { chmod -R u+rwX "$$PARTS" && rm -rf "$$PARTS"; }
+	[ ! -d "$$PARTS" ] || { $(remove_parts); }

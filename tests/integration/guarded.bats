@@ -507,3 +507,73 @@ completed() {
 	completed _kpack kpack ls '' >../said
 	[ ! -e ran ]
 }
+
+# ---- many machines ------------------------------------------------------------------------------
+
+@test "shards: names that are calls, options or quotes" {
+	mkdir tree
+	mkfat tree/a.so
+	kpack pack -q --group g tree want
+	export KPACK=$KPACK_BIN/kpack PARALLEL_HOME=$T/.parallel
+	mkdir -p "$PARALLEL_HOME"
+	for name in "\$(shell $ran)" "\$(info x)\$x\$\$" "-in" "it's" $'new\nline' 'a,b' '#x' 'back\'; do
+		mkdir "./$name"
+		cp -p tree/a.so "./$name/"
+		touch -r tree "./$name"
+		env -u MAKEFLAGS -u MAKELEVEL make -s -f "$contrib/distributed/shards.mk" \
+			"INPUT=$name" "OUT=$name.out" N=2 OPTIONS='--group g' 3>&-
+		diff -r want "./$name.out"
+		[ ! -e "$name.out.parts" ]
+		rm -rf "./$name.out"
+		# from the environment
+		INPUT=$name OUT=$name.out N=1 OPTIONS='--group g' env -u MAKEFLAGS -u MAKELEVEL make -s -f "$contrib/distributed/shards.mk" 3>&-
+		diff -r want "./$name.out"
+		rm -rf "./$name.out" "./$name"
+	done
+	for n in "1; $ran" "\$(shell $ran)" 0 01 x -1 "1 2"; do
+		status=0
+		env -u MAKEFLAGS -u MAKELEVEL make -s -f "$contrib/distributed/shards.mk" INPUT=tree OUT=none N="$n" 2>err || status=$?
+		[ "$status" = 2 ]
+		grep -q 'N is no number from 1' err
+	done
+	[ ! -e ran ] && [ ! -e none ]
+	if command -v parallel >/dev/null; then
+		mkdir ./-in
+		cp -p tree/a.so ./-in/
+		touch -r tree ./-in
+		"$contrib/distributed/shards-parallel" -in -out 2 --group g 3>&-
+		diff -r want ./-out
+	fi
+	if command -v ninja >/dev/null; then
+		rm -rf ./-out
+		"$contrib/distributed/shards-ninja" -in -out 2 --group g >build.ninja
+		ninja 3>&- >log
+		diff -r want ./-out
+		status=0
+		PARTS='a|b' "$contrib/distributed/shards-ninja" tree out 2 2>err || status=$?
+		[ "$status" = 2 ]
+	fi
+}
+
+@test "shards: parts that are a link are removed as a link" {
+	as_root
+	make_victim
+	chmod 0500 victim/done
+	state_of_victim >was
+	ln -s "$T/victim" out.parts
+	KPACK=true "$contrib/distributed/slurm-merge" out 1
+	victim_is_as_it_was
+	ln -sfn "$T/victim" out.parts
+	KPACK=true env -u MAKEFLAGS -u MAKELEVEL make -s -f "$contrib/distributed/shards.mk" INPUT=x OUT=out N=1 3>&-
+	victim_is_as_it_was
+	ln -sfn "$T/victim" out.parts
+	env -u MAKEFLAGS -u MAKELEVEL make -s -f "$contrib/distributed/shards.mk" clean INPUT=x OUT=out N=1 3>&-
+	victim_is_as_it_was
+	if command -v parallel >/dev/null; then
+		export PARALLEL_HOME=$T/.parallel
+		mkdir -p "$PARALLEL_HOME"
+		ln -sfn "$T/victim" out.parts
+		KPACK=true "$contrib/distributed/shards-parallel" x out 1 3>&-
+		victim_is_as_it_was
+	fi
+}
