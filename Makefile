@@ -375,7 +375,7 @@ sources := $(call c_below,core fs packer)
 pages   := $(wildcard kpackfs.1 packer/*.1)
 pages3  := $(wildcard core/*.3)
 pages8  := $(wildcard *.8)
-scripts := .ci/run contrib/install-deps contrib/distributions contrib/demo tests/run tests/run-one $(wildcard tests/*.sh contrib/mount/* contrib/debian/build contrib/container/entrypoint contrib/packaging/*)
+scripts := .ci/run contrib/install-deps contrib/distributions contrib/demo tests/run tests/run-one $(wildcard tests/*.sh contrib/mount/* contrib/debian/build contrib/container/entrypoint contrib/packaging/* contrib/completion/*.bash contrib/distributed/sh*-* contrib/distributed/slurm-*)
 
 # git writes the same bytes for the same commit, and gzip -n adds no time.
 tarball := build/kpackfs-$(VERSION).tar.gz

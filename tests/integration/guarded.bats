@@ -577,3 +577,37 @@ completed() {
 		victim_is_as_it_was
 	fi
 }
+
+# ---- building -----------------------------------------------------------------------------------
+
+@test "root builds in no directory of another's" {
+	as_root
+	mkdir theirs
+	their theirs
+	printf '#!/bin/sh\necho "$PWD" >"%s/built"\nexit 9\n' "$T" >stubs/dpkg-buildpackage
+	chmod +x stubs/*
+	export PATH=$T/stubs:$PATH
+	TMPDIR=$T/theirs refuses theirs/tmp. "$contrib/debian/build" "$T/out"
+	[ ! -e built ]
+}
+
+@test "root unpacks no package that another has put there" {
+	as_root
+	mkdir -p theirs/packages
+	: >theirs/packages/librocrand1_1.deb
+	their theirs theirs/packages
+	printf '#!/bin/sh\necho "$*" >>"%s/unpacked"\n' "$T" >stubs/dpkg
+	chmod +x stubs/*
+	PATH=$T/stubs:$PATH refuses 'theirs: belongs to another user' "$contrib/install-deps" --inputs theirs
+	[ ! -e unpacked ]
+}
+
+@test "the demo writes nothing where another user's links lead" {
+	as_root
+	make_victim
+	mkdir theirs
+	ln -s "$T/victim/done/secret" theirs/ls
+	their theirs
+	KPACK_DEMO_OFFLINE=1 KPACK_DEMO_DIR=$T/theirs refuses 'theirs: belongs to another user' "$contrib/demo" "$KPACK_BIN"
+	victim_is_as_it_was
+}
