@@ -24,8 +24,8 @@ have() {
 }
 
 # Ours, called as clang calls it, and as a subcommand.
-ours() { timeout 60 "$KPACK_BIN/clang/clang-offload-bundler" "$@"; }
-kpack() { timeout 60 "$KPACK_BIN/kpack" "$@"; }
+ours() { timeout 600 "$KPACK_BIN/clang/clang-offload-bundler" "$@"; }
+kpack() { timeout 600 "$KPACK_BIN/kpack" "$@"; }
 
 setup_file() {
 	have || return 0
@@ -797,7 +797,7 @@ refused() {
 	printf '%s\n' $H- $X $Y | diff - got
 	run -1 --separate-stderr kpack offload-bundler -type=bc -list
 	[[ $stderr == "kpack offload-bundler: error: only one input file supported for -list" ]]
-	timeout 60 "$KPACK_BIN/kpack-offload-bundler" -type=bc -list -input=plain | diff got -
+	timeout 600 "$KPACK_BIN/kpack-offload-bundler" -type=bc -list -input=plain | diff got -
 	ln -s "$KPACK_BIN/kpack" clang-offload-bundler-22
 	run -1 --separate-stderr ./clang-offload-bundler-22 -type=bc -list
 	[[ $stderr == "clang-offload-bundler-22: error: "* ]]

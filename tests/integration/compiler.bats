@@ -19,7 +19,7 @@ have() {
 	done
 }
 
-kpack() { timeout 60 "$KPACK_BIN/kpack" "$@"; }
+kpack() { timeout 600 "$KPACK_BIN/kpack" "$@"; }
 fatparse() { $python "$tools/fatparse.py" "$@"; }
 hip() { clang-22 -x hip -nogpuinc -nogpulib -O1 "${offload[@]}" "$@"; }
 

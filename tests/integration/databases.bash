@@ -5,7 +5,7 @@
 load packing.bash
 
 dbcheck() { $python "$tools/dbcheck.py" "$@"; }
-kpackfs() { timeout 120 "$KPACK_BIN/kpackfs" "$@"; }
+kpackfs() { timeout 600 "$KPACK_BIN/kpackfs" "$@"; }
 
 # The trees stay for the whole file; code objects for the next run, too.
 setup_file() {

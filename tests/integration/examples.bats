@@ -249,7 +249,7 @@ of_seed() {
 	END
 }
 
-library() { timeout 60 "$examples/library" "$@" >out 2>err; }
+library() { timeout 600 "$examples/library" "$@" >out 2>err; }
 
 # says LINE...: exactly that was printed; @N stands for the kernel with seed N.
 says() {

@@ -259,14 +259,14 @@ os.execvp("kpackfs", ["kpackfs", "--status", "mnt"])'
 	# shellcheck disable=SC2046 # words
 	stop $(daemons)
 	# as who started it may have them
-	run -1 timeout 30 bash -c 'trap "" ALRM; exec kpackfs --status mnt'
+	run -1 timeout 600 bash -c 'trap "" ALRM; exec kpackfs --status mnt'
 	[[ $output == *"does not answer"* ]]
 }
 
 @test "--status: a server that stopped with the question in hand, when nobody can be killed" {
 	must_be_root
 	# it has taken all requests up, the last one too; nobody is to wait for it longer than this
-	timeout 60 $python - 3>&- <<-'END' &
+	timeout 600 $python - 3>&- <<-'END' &
 	import ctypes, os, struct
 	fd = os.open("/dev/fuse", os.O_RDWR)
 	options = b"fd=%d,rootmode=40000,user_id=0,group_id=0" % fd
@@ -279,7 +279,7 @@ os.execvp("kpackfs", ["kpackfs", "--status", "mnt"])'
 	END
 	server=$!
 	eventually findmnt -rn -M "$T/mnt"
-	run -1 timeout 30 kpackfs --status "$T/mnt"
+	run -1 timeout 600 kpackfs --status "$T/mnt"
 	[[ $output == *"does not answer"* ]]
 	pkill -KILL -P $server
 	# nor does anybody stay behind
@@ -334,7 +334,7 @@ offered() {
 	command -v zsh >/dev/null || skip "no zsh"
 	# pressed LINE PATTERN: what appears behind the line after a tab has PATTERN
 	pressed() {
-		timeout 30 zsh -f -c '
+		timeout 600 zsh -f -c '
 			zmodload zsh/zpty
 			zpty shell zsh -f -i
 			zpty -w shell "fpath=($1 \$fpath); autoload -Uz compinit; compinit -u -D

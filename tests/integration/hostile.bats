@@ -8,7 +8,7 @@ tools=$BATS_TEST_DIRNAME
 # A program on stdin that uses mkarchive as a module.
 make() { PYTHONPATH=$tools PYTHONDONTWRITEBYTECODE=1 $python - "$@"; }
 
-kpack() { timeout 10 "$KPACK_BIN/kpack" "$@"; }
+kpack() { timeout 300 "$KPACK_BIN/kpack" "$@"; }
 
 setup() {
 	cd "$BATS_TEST_TMPDIR"
@@ -128,7 +128,7 @@ refuses_entry() { # FILE TEXT
 	END
 	for f in *.kpack; do
 		status=0
-		timeout 10 "$KPACK_BIN/kpack" verify -q "$f" >/dev/null 2>err || status=$?
+		timeout 300 "$KPACK_BIN/kpack" verify -q "$f" >/dev/null 2>err || status=$?
 		[ "$status" -eq 1 ] || { echo "$f: exit $status"; cat err; false; }
 		[ "$(wc -l <err)" -eq 1 ]
 	done
@@ -155,7 +155,7 @@ refuses_entry() { # FILE TEXT
 	for f in *.kpack; do
 		for command in "verify -q" "extract -f -C out" "ls -l"; do
 			status=0
-			timeout 10 "$KPACK_BIN/kpack" $command "$f" >/dev/null 2>err || status=$?
+			timeout 300 "$KPACK_BIN/kpack" $command "$f" >/dev/null 2>err || status=$?
 			[ "$status" -le 1 ] || { echo "$command $f: exit $status"; cat err; false; }
 			clear_words err
 		done

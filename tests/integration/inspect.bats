@@ -10,7 +10,7 @@ python=/usr/bin/python3
 tools=$BATS_TEST_DIRNAME
 export PYTHONDONTWRITEBYTECODE=1
 
-kpack() { timeout 60 "$KPACK_BIN/kpack" "$@"; }
+kpack() { timeout 600 "$KPACK_BIN/kpack" "$@"; }
 mkfat() { $python "$tools/mkfat.py" "$@"; }
 # A program on standard input, which has mkoffload's functions.
 make_with() { { echo "from mkoffload import *"; cat; } | PYTHONPATH=$tools $python - "$@"; }

@@ -7,7 +7,7 @@ python=/usr/bin/python3
 tools=$BATS_TEST_DIRNAME
 export PYTHONDONTWRITEBYTECODE=1 LC_ALL=C
 
-kpack() { timeout 60 "$KPACK_BIN/kpack" "$@"; }
+kpack() { timeout 600 "$KPACK_BIN/kpack" "$@"; }
 mark() { kpack mark "$@"; }
 mkfat() { $python "$tools/mkfat.py" "$@"; }
 fatparse() { $python "$tools/fatparse.py" "$@"; }

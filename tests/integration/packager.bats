@@ -66,8 +66,8 @@ setup() {
 	ln -s "$(command -v llvm-offload-binary-22)" bin/llvm-offload-binary
 }
 
-theirs() { (cd theirs && PATH=$BATS_TEST_TMPDIR/bin:$PATH timeout 60 bash -c "$1") >theirs.out 2>theirs.err; }
-ours() { (cd ours && PATH=$KPACK_BIN/clang:$PATH timeout 60 bash -c "$1") >ours.out 2>ours.err; }
+theirs() { (cd theirs && PATH=$BATS_TEST_TMPDIR/bin:$PATH timeout 600 bash -c "$1") >theirs.out 2>theirs.err; }
+ours() { (cd ours && PATH=$KPACK_BIN/clang:$PATH timeout 600 bash -c "$1") >ours.out 2>ours.err; }
 
 said() { if [ -s "$1" ]; then echo something; fi; }
 
@@ -285,9 +285,9 @@ same() {
 		llvm-offload-binary row.bin --image=kind=cuda,file=row.a --archive
 		[ "$(llvm-ar-22 t row.a | wc -l)" = 3 ]
 	done
-	timeout 60 "$KPACK_BIN/kpack" inspect v.bin >v.txt
+	timeout 600 "$KPACK_BIN/kpack" inspect v.bin >v.txt
 	grep -q '^container 0: offload-binary version 3, zstd, .* decoded (.* : 1)$' v.txt
-	timeout 60 "$KPACK_BIN/kpack" inspect --json v.bin >v.json
+	timeout 600 "$KPACK_BIN/kpack" inspect --json v.bin >v.json
 	$python - <<-'END'
 	import json
 	c = json.load(open("v.json"))["tree"][0]
@@ -296,7 +296,7 @@ same() {
 	assert abs(c["compression"]["ratio"] - c["decoded"] / c["size"]) < 0.01, c
 	END
 	llvm-offload-binary --format-version=2 -o v2.bin "${images[@]}"
-	timeout 60 "$KPACK_BIN/kpack" inspect v2.bin >v2.txt
+	timeout 600 "$KPACK_BIN/kpack" inspect v2.bin >v2.txt
 	grep -q '^container 0: offload-binary version 2, [0-9]* bytes at 0$' v2.txt
 	$python - v2.bin dev.o y.s <<-'END'
 	import struct, sys
@@ -328,9 +328,9 @@ same() {
 	printf '\3\0' | dd of=in.bin bs=1 seek=34 conv=notrunc status=none
 	llvm-offload-binary in.bin --image=kind=hip,file=old.o
 	cmp old.o dev.o
-	timeout 60 "$KPACK_BIN/kpack" inspect --json in.bin >in.json
+	timeout 600 "$KPACK_BIN/kpack" inspect --json in.bin >in.json
 	$python -c 'import json; assert json.load(open("in.json"))["images"][0]["kind"] == "hip"'
-	timeout 60 "$KPACK_BIN/kpack" inspect in.bin >in.txt
+	timeout 600 "$KPACK_BIN/kpack" inspect in.bin >in.txt
 	grep -q ' gfx1100  *.* hip$' in.txt
 	grep -q ' sm_80  *.* cuda$' in.txt
 }
@@ -340,7 +340,7 @@ same() {
 	PATH=$KPACK_BIN/clang:$PATH
 	llvm-offload-binary -o twice.bin --image=file=x.o,aaaa=gfx90a,arch=gfx942,triple=t
 	sed -i 's/aaaa/arch/' twice.bin
-	timeout 60 "$KPACK_BIN/kpack" inspect --json twice.bin >twice.json
+	timeout 600 "$KPACK_BIN/kpack" inspect --json twice.bin >twice.json
 	$python - <<-'END'
 	import json
 	image = json.load(open("twice.json"))["images"][0]

@@ -90,7 +90,7 @@ is_program() { # FILE
 
 # What is registered stays in memory until the end, and is no leak.
 run_program() { # PROGRAM ARGUMENT...
-	LD_PRELOAD=$(preload "$1") ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 timeout 120 "$@"
+	LD_PRELOAD=$(preload "$1") ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 timeout 600 "$@"
 }
 
 # Load a library, or run a program, and call FUNCTION of a library.

@@ -7,7 +7,7 @@ python=/usr/bin/python3
 tools=$BATS_TEST_DIRNAME
 export PYTHONDONTWRITEBYTECODE=1
 
-kpack() { timeout 120 "$KPACK_BIN/kpack" "$@"; }
+kpack() { timeout 600 "$KPACK_BIN/kpack" "$@"; }
 mkfat() { $python "$tools/mkfat.py" "$@"; }
 fatparse() { $python "$tools/fatparse.py" "$@"; }
 readkpack() { $python "$tools/readkpack.py" "$@"; }

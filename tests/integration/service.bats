@@ -206,7 +206,7 @@ for fd in 7, 8:
 	if [ "$(id -u)" = 0 ]; then
 		chown -R nobody etc mnt src .
 		cp "$KPACK_BIN/kpackfs" .
-		run -0 runuser -u nobody -- env "PATH=$T:$PATH" "TEST_RUN=$T" "TEST_ETC=$T/etc" timeout 60 \
+		run -0 runuser -u nobody -- env "PATH=$T:$PATH" "TEST_RUN=$T" "TEST_ETC=$T/etc" timeout 600 \
 			bash -c '/usr/bin/python3 "$1" "$2" "$3" >events & pid=$!
 				until grep -qx ready events; do read -rt 0.05 <> <(:) || :; done
 				[ "$(cat mnt/toc/a/gfx942.hsaco)" = abc ] && kill -TERM $pid && wait $pid' \

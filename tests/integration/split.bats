@@ -45,7 +45,7 @@ database() { # KIND DIR
 launch() { # LIBRARY AGENT [WRAPPERS]
 	local sanitizer # which Python is without
 	sanitizer=$(ldd "$examples/libamdhip64.so.5" | awk '$1 ~ /^lib[at]san/ { print $3 }')
-	LD_LIBRARY_PATH=$examples EXAMPLE_DEVICES=$2 timeout 60 env LD_PRELOAD="$sanitizer" \
+	LD_LIBRARY_PATH=$examples EXAMPLE_DEVICES=$2 timeout 600 env LD_PRELOAD="$sanitizer" \
 		ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0" $python "$tools/launch.py" \
 		--wrappers "${3-3}" --devices 1 "$PWD/$1" 2>told | sed 's/.*: //' | paste -sd ' '
 }

@@ -358,7 +358,7 @@ overlay() { # OPTION...
 	(
 		cd over
 		chmod 0777 .
-		timeout 60 stress-ng --temp-path . --timeout 2 --quiet --verify --getdent 1 --dir 1 \
+		timeout 600 stress-ng --temp-path . --timeout 2 --quiet --verify --getdent 1 --dir 1 \
 			--dentry 1 --filename 1 --link 1 --symlink 1 --rename 1 --chmod 1 --access 1 \
 			--utime 1 --copy-file 1 --sendfile 1 --readahead 1 --mmap 1 --mmap-file \
 			--mmap-bytes 8m --fstat 1 --flock 1 --tee 1 >../log 2>&1

@@ -21,7 +21,7 @@ provide() {
 			    return [v for c in P.get_supported_configs() for v in c.values]
 		END
 		cat
-	} | KPACK_VARIANT_TOPOLOGY=${TOPOLOGY-$T/top} PYTHONPATH=$provider timeout 20 $python -W error -
+	} | KPACK_VARIANT_TOPOLOGY=${TOPOLOGY-$T/top} PYTHONPATH=$provider timeout 600 $python -W error -
 }
 
 topology() {

@@ -38,7 +38,7 @@ refuses() {
 
 # The results of all wrappers of LIBRARY on one GPU.
 launch() { # LIBRARY WRAPPERS AGENT
-	LD_LIBRARY_PATH=$examples EXAMPLE_DEVICES=$3 timeout 60 $python "$tools/launch.py" \
+	LD_LIBRARY_PATH=$examples EXAMPLE_DEVICES=$3 timeout 600 $python "$tools/launch.py" \
 		--wrappers "$2" "$1" 2>told | sed 's/.*: //' | paste -sd ' '
 }
 

@@ -62,7 +62,7 @@ data=.data.hip,alloc,load,data,contents
 
 # The wrappers of FILE lead to its containers in this order.
 leads() { # FILE CONTAINER...
-	timeout 60 "$KPACK_BIN/kpack" inspect "$1" >text
+	timeout 600 "$KPACK_BIN/kpack" inspect "$1" >text
 	shift
 	[ "$(sed '1,/^ *WRAPPER/d' text | awk '{ print $2 }' | xargs)" = "$*" ] || { cat text; return 1; }
 }
