@@ -151,6 +151,9 @@ check "core never ends the process" "$(in_code core)"
 pattern='(^|[^[:alnum:]_])(getopt(_long)?|isatty|system|popen)[[:space:]]*\('
 check "core knows no command line" "$(in_code core)"
 
+pattern='ZSTD_STATIC_LINKING_ONLY'
+check "only stable calls of the shared libzstd are used" "$(in_code core fs packer contrib)"
+
 pattern='(^|[^[:alnum:]_])(atexit|on_exit|at_quick_exit|signal|sigaction|sigset|siginterrupt|bsd_signal)[[:space:]]*\(|destructor'
 check "core runs nothing at the end of the process or when signals come" "$(in_code core)"
 pattern='(^|[^[:alnum:]_])(setenv|unsetenv|putenv|clearenv|umask|f?chdir|sigprocmask|pthread_sigmask|setrlimit|srand|srandom)[[:space:]]*\('

@@ -164,7 +164,7 @@ static struct kp_toc_blob stored_place(const struct kpack_archive *a, uint32_t o
 static bool find_size(const struct kpack_archive *a, struct kp_toc_entry *e,
 		      struct kp_toc_blob at)
 {
-	uint8_t head[KP_ZSTD_HEAD];
+	uint8_t head[KP_FRAME_HEADER_MAX];
 	size_t n = at.size < sizeof(head) ? (size_t)at.size : sizeof(head);
 
 	if (a->toc.scheme == KPACK_COMPRESSION_NOOP) {

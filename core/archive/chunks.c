@@ -147,7 +147,7 @@ static kpack_error_t read_small(const struct kp_source *stored, void *buf, uint6
 static kpack_error_t read_large(const struct kp_source *stored, void *buf, uint64_t size,
 				struct kpackx_error *why)
 {
-	uint8_t room[KP_ZSTD_HEAD];
+	uint8_t room[KP_FRAME_HEADER_MAX];
 	struct kp_frames *f;
 	struct kp_span head;
 	uint64_t stated, done = 0;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Checking the size of an entry before memory of that size is allocated. */
-#define ZSTD_STATIC_LINKING_ONLY /* ZSTD_findDecompressedSize */
 #include <stdlib.h>
-#include <zstd.h>
 #include "archive.h"
+#include "core/codec/frame_header.h"
 #include "core/codec/codec.h"
 
 static kpack_error_t compare_sizes(uint64_t stated, uint64_t size,
@@ -20,23 +19,29 @@ static kpack_error_t compare_sizes(uint64_t stated, uint64_t size,
 static kpack_error_t check_frames(const struct kp_source *stored, uint64_t size,
 				  struct kpackx_error *why)
 {
-	size_t n = (size_t)stored->size;
-	uint8_t *bytes = malloc(n + 1);
-	unsigned long long stated = ZSTD_CONTENTSIZE_UNKNOWN;
-	kpack_error_t err;
+	struct kp_frame_header h;
+	uint64_t sum = 0, frame;
+	struct kp_window w;
 
-	if (!bytes)
-		return kp_fail_memory(why, n, "a frame");
-	err = kp_source_read(stored, 0, bytes, n, why);
-	if (!err)
-		stated = ZSTD_findDecompressedSize(bytes, n);
-	free(bytes);
-	if (err || stated == ZSTD_CONTENTSIZE_UNKNOWN)
-		return err;
-	if (stated == ZSTD_CONTENTSIZE_ERROR)
-		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
-			       "frame: corrupt, or cut short");
-	return compare_sizes(stated, size, why);
+	kp_window_init(&w, stored);
+	for (uint64_t at = 0; at < stored->size; at += frame) {
+		kpack_error_t err = kp_frame_measure(&w, at, &h, &frame, why);
+
+		if (err == KPACK_ERROR_IO_ERROR)
+			return err;
+		if (err || frame > stored->size - at)
+			return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
+				       "frame: corrupt, or cut short");
+		if (h.skippable)
+			continue;
+		if (h.content == KP_FRAME_SIZE_UNKNOWN)
+			return KPACK_SUCCESS; /* decoding will find out */
+		if (h.content > UINT64_MAX - sum)
+			sum = UINT64_MAX;
+		else
+			sum += h.content;
+	}
+	return compare_sizes(sum, size, why);
 }
 
 /* Whether the entry has a valid seek table; opening checks the table against the size. */
@@ -54,7 +59,7 @@ static bool has_chunks(const struct kpack_archive *a, size_t entry)
 kpack_error_t kp_archive_check_size(const struct kpack_archive *a, size_t entry,
 				    struct kpackx_error *why)
 {
-	uint8_t head[KP_ZSTD_HEAD];
+	uint8_t head[KP_FRAME_HEADER_MAX];
 	struct kp_entry_info info;
 	struct kp_source stored;
 	uint64_t stated;

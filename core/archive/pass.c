@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#define ZSTD_STATIC_LINKING_ONLY /* ZSTD_getFrameHeader */
 #include "pass.h"
 #include <stdlib.h>
-#include <zstd.h>
-#include "core/codec/codec.h"
+#include "core/codec/frame_header.h"
 #include "digest.h"
 #include "core/codec/frames.h"
 #include "core/base/bounds.h"
@@ -23,8 +21,8 @@ static bool is_plain(const struct kpack_archive *a)
 kpack_error_t kp_pass_window(const struct kpack_archive *a, size_t entry,
 			     uint64_t *window, struct kpackx_error *why)
 {
-	uint8_t buf[KP_ZSTD_HEAD];
-	ZSTD_frameHeader h = {.windowSize = 0};
+	uint8_t buf[KP_FRAME_HEADER_MAX];
+	struct kp_frame_header h;
 	struct kp_source stored;
 	struct kp_span head;
 
@@ -35,9 +33,8 @@ kpack_error_t kp_pass_window(const struct kpack_archive *a, size_t entry,
 	KP_TRY(kp_source_head(&stored, 0, buf, sizeof(buf), &head, why));
 	/* if the header cannot be read, decoding will report it */
 	*window = UINT64_C(1) << KP_WINDOW_LOG_USUAL;
-	if (ZSTD_getFrameHeader(&h, head.data, head.size) == 0 &&
-	    h.frameType == ZSTD_frame)
-		*window = h.windowSize;
+	if (kp_frame_header_read(head, &h) && !h.skippable)
+		*window = h.window;
 	return KPACK_SUCCESS;
 }
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Reading a part of an entry without holding the rest in memory. */
-#define ZSTD_STATIC_LINKING_ONLY /* ZSTD_getFrameHeader */
 #include <stdlib.h>
 #include <zstd.h>
 #include "archive.h"
-#include "core/codec/codec.h"
+#include "core/codec/frame_header.h"
 #include "core/codec/frames.h"
 #include "core/base/alloc.h"
 
@@ -118,14 +117,14 @@ static kpack_error_t read_pieces(const struct range *r, struct kp_frames *f,
 	return err ? err : expect_end(r, f, why);
 }
 
-/* Decode into one buffer of the entry's size, up to the end of the range. */
+/* Decode into one buffer of the entry's size. */
 static kpack_error_t read_into(const struct range *r, struct kp_frames *f, uint8_t *whole,
 			       struct kpackx_error *why)
 {
-	uint64_t until = r->end < r->size ? r->end : UINT64_MAX, done = 0;
+	uint64_t done = 0;
 
-	KP_TRY(kp_frames_decode(f, whole, r->size, until, &done, why));
-	return done < r->end ? wrong_size(r, false, why) : KPACK_SUCCESS;
+	KP_TRY(kp_frames_decode(f, whole, r->size, UINT64_MAX, &done, why));
+	return done < r->size ? wrong_size(r, false, why) : KPACK_SUCCESS;
 }
 
 static kpack_error_t read_whole(const struct range *r, struct kp_frames *f,
@@ -147,26 +146,19 @@ static kpack_error_t read_whole(const struct range *r, struct kp_frames *f,
 	return err;
 }
 
-/* A window saves memory only if it is smaller than the entry. */
-static kpack_error_t choose_into(const struct range *r, const struct kp_source *stored,
-				 enum kp_frames_into *into, struct kpackx_error *why)
+/* Whether the first frame alone decodes to more than the entry's bytes. */
+static kpack_error_t check_first(const struct range *r, const struct kp_source *stored,
+				 struct kpackx_error *why)
 {
-	uint8_t head[KP_ZSTD_HEAD];
-	size_t n = stored->size < sizeof(head) ? (size_t)stored->size : sizeof(head);
-	ZSTD_frameHeader h = {.windowSize = 0};
+	uint8_t buf[KP_FRAME_HEADER_MAX];
+	struct kp_frame_header h;
+	struct kp_span head;
 
-	KP_TRY(kp_source_read(stored, 0, head, n, why));
-	*into = KP_FRAMES_PIECES;
-	if (r->begin == 0 && r->end == r->size)
-		*into = KP_FRAMES_WHOLE;
-	if (ZSTD_getFrameHeader(&h, head, n) != 0 || h.frameType != ZSTD_frame)
-		return KPACK_SUCCESS; /* decoding will find out */
-	if (h.frameContentSize != ZSTD_CONTENTSIZE_UNKNOWN &&
-	    h.frameContentSize > r->size)
+	KP_TRY(kp_source_head(stored, 0, buf, sizeof(buf), &head, why));
+	if (kp_frame_header_read(head, &h) && h.content != KP_FRAME_SIZE_UNKNOWN &&
+	    h.content > r->size)
 		return wrong_size(r, true, why);
-	if (h.windowSize >= r->size)
-		*into = KP_FRAMES_WHOLE;
-	return KPACK_SUCCESS;
+	return KPACK_SUCCESS; /* decoding will find out */
 }
 
 static kpack_error_t decode_frames(const struct range *r, const struct kp_source *stored,
@@ -177,21 +169,22 @@ static kpack_error_t decode_frames(const struct range *r, const struct kp_source
 	kpack_error_t err;
 
 	KP_TRY(kp_frames_open(stored, into, &f, why));
+	kp_frames_narrow_windows(f, r->size);
 	err = into == KP_FRAMES_WHOLE ? read_whole(r, f, why) : read_pieces(r, f, why);
 	*too_wide = kp_frames_too_wide(f);
 	kp_frames_close(f);
 	return err;
 }
 
-/* Any frame can have too large a window, which only decoding shows: then decode again. */
+/* Any frame can have too large a window, which only decoding shows: then decode all. */
 static kpack_error_t read_frames(const struct range *r, const struct kp_source *stored,
 				 struct kpackx_error *why)
 {
-	enum kp_frames_into into;
-	bool too_wide = false;
+	bool whole = r->begin == 0 && r->end == r->size, too_wide = false;
+	enum kp_frames_into into = whole ? KP_FRAMES_WHOLE : KP_FRAMES_PIECES;
 	kpack_error_t err;
 
-	KP_TRY(choose_into(r, stored, &into, why));
+	KP_TRY(check_first(r, stored, why));
 	err = decode_frames(r, stored, into, &too_wide, why);
 	if (too_wide && into == KP_FRAMES_PIECES)
 		err = decode_frames(r, stored, KP_FRAMES_WHOLE, &too_wide, why);

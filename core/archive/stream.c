@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include "archive.h"
 #include "digest.h"
+#include "core/codec/frame_header.h"
 #include "core/codec/frames.h"
 
 /*
@@ -63,8 +64,11 @@ static kpack_error_t advance_frames(struct kp_stream *s, uint64_t until,
 	return KPACK_SUCCESS;
 }
 
-/* CHUNKS: decode a chunked entry by its seek table, not just frame by frame. */
-static kpack_error_t open_stream(struct kp_stream *s, bool chunks,
+/*
+ * STEPS: the first bytes are wanted soon, and a chunked entry is decoded by its seek table,
+ * not just frame by frame.
+ */
+static kpack_error_t open_stream(struct kp_stream *s, bool steps,
 				 struct kpackx_error *why)
 {
 	struct kp_decoding_facts facts = kp_archive_decoding_facts(s->archive, s->entry);
@@ -78,12 +82,28 @@ static kpack_error_t open_stream(struct kp_stream *s, bool chunks,
 		s->advance = advance_plain;
 		return KPACK_SUCCESS;
 	}
-	if (facts.chunk && chunks) {
+	if (facts.chunk && steps) {
 		s->advance = advance_chunks;
 		return kp_chunks_open(s->archive, s->entry, &s->chunks, why);
 	}
 	s->advance = advance_frames;
-	return kp_frames_open(&s->stored, KP_FRAMES_WHOLE, &s->frames, why);
+	return kp_frames_open(&s->stored, steps ? KP_FRAMES_STEPS : KP_FRAMES_WHOLE,
+			      &s->frames, why);
+}
+
+uint64_t kp_stream_memory(const struct kpack_archive *a, size_t entry)
+{
+	uint8_t buf[KP_FRAME_HEADER_MAX];
+	struct kp_entry_info info;
+	struct kp_source stored;
+	struct kp_span head;
+
+	if (strcmp(kp_archive_scheme(a), "none") == 0 ||
+	    kp_archive_source(a, entry, &stored, NULL) ||
+	    kp_source_head(&stored, 0, buf, sizeof(buf), &head, NULL))
+		return 0;
+	kp_archive_entry(a, entry, &info);
+	return kp_frames_memory(head, KP_FRAMES_STEPS, stored.size, info.size);
 }
 
 kpack_error_t kp_stream_open(const struct kpack_archive *a, size_t entry, void *buf,
@@ -98,11 +118,14 @@ kpack_error_t kp_stream_open(const struct kpack_archive *a, size_t entry, void *
 	s->entry = entry;
 	s->out = buf;
 	err = open_stream(s, true, why);
-	if (err)
+	if (err) {
 		kp_stream_close(s);
-	else
-		*out = s;
-	return err;
+		return err;
+	}
+	if (s->digest.hash && s->frames)
+		kp_frames_ignore_checksums(s->frames);
+	*out = s;
+	return KPACK_SUCCESS;
 }
 
 static kpack_error_t check_hash(struct kp_stream *s, struct kpackx_error *why)

@@ -5,6 +5,7 @@
 #include <zstd_errors.h>
 #include "core/base/bounds.h"
 #include "core/base/alloc.h"
+#include "frame_header.h"
 #include "raw_frame.h"
 #include "seekable.h"
 
@@ -17,12 +18,12 @@ bool kp_zstd_plausible(uint64_t stored, uint64_t size)
 
 bool kp_zstd_content_size(struct kp_span head, uint64_t *size)
 {
-	unsigned long long n = ZSTD_getFrameContentSize(head.data, head.size);
+	struct kp_frame_header h;
 
-	if (n == ZSTD_CONTENTSIZE_UNKNOWN || n == ZSTD_CONTENTSIZE_ERROR)
+	if (!kp_frame_header_read(head, &h))
 		return false;
-	*size = n;
-	return true;
+	*size = h.content;
+	return h.content != KP_FRAME_SIZE_UNKNOWN;
 }
 
 kpack_error_t kp_zstd_fail(size_t code, uint64_t size, struct kpackx_error *why)

@@ -9,6 +9,7 @@
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/span.h"
+#include "frame_header.h"
 
 /*
  * Decode all frames in STORED into exactly SIZE bytes at BUF.  Skippable frames (the seek
@@ -28,9 +29,6 @@ bool kp_zstd_content_size(struct kp_span head, uint64_t *size);
 
 /* Whether STORED bytes of zstd can decode to SIZE bytes at all. */
 bool kp_zstd_plausible(uint64_t stored, uint64_t size);
-
-/* Bytes of a frame's header that kp_zstd_content_size needs. */
-#define KP_ZSTD_HEAD 18
 
 /*
  * A reusable encoder.  Frames contain their content size and a checksum.  The same bytes

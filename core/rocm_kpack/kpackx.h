@@ -186,8 +186,8 @@ KPACK_API kpack_error_t kpackx_read_entry(kpack_archive_t archive, size_t index,
  * after it.  Of a plain entry the call reads only the range; of a chunked entry also the
  * table of chunks and the rest of the chunks that the range touches.  Of any other entry
  * it decodes and discards the bytes before the range, and needs memory for the frame's
- * window: 2 MiB at zstd's level 3, at most 128 MiB.  If the window is larger than that,
- * or not smaller than the entry, the call allocates memory of the entry's size instead.
+ * window: 2 MiB at zstd's level 3, at most 128 MiB.  If window and entry are larger than
+ * that, the call decodes all of the entry, and needs memory for it and its stored bytes.
  *
  * Bytes after the range are not decoded, so the call does not find damage there; it never
  * checks the entry's hash.  Errors as for kpackx_read_entry.

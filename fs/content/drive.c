@@ -307,10 +307,41 @@ static void drive_pass(struct decoding *m, struct piece *p)
 	end_drive(&d, err, &why);
 }
 
+/* Bytes that decoding P at once holds besides P's. */
+static uint64_t decoder_memory(const struct piece *p)
+{
+	struct origin_entry what = decoding_entry(p);
+	struct kp_entry_info info;
+
+	if (p->size <= INLINE_MAX || p->kind == PIECE_PLAIN)
+		return 0;
+	if (p->kind == PIECE_WHOLE)
+		return kp_stream_memory(what.origin->archive, what.entry);
+	kp_archive_entry(what.origin->archive, what.entry, &info);
+	/* the stored bytes of the chunk, which are not yet known exactly */
+	return info.stored * p->size / info.size;
+}
+
+/* Charge what P's decoder holds; false: there is no room, and P waits for it. */
+static bool charge_decoder(struct decoding *m, struct piece *p)
+{
+	uint64_t bytes = p->beside ? 0 : decoder_memory(p);
+	bool room;
+
+	if (!bytes)
+		return true;
+	pieces_enter(&m->pieces);
+	room = pieces_add_beside(&m->pieces, p, bytes);
+	pieces_leave(&m->pieces);
+	return room;
+}
+
 void drive_piece(struct decoding *m, struct piece *p)
 {
 	if (p->kind == PIECE_SEGMENT)
 		drive_pass(m, p);
+	else if (!charge_decoder(m, p))
+		return;
 	else if (p->kind == PIECE_WHOLE && p->size > INLINE_MAX)
 		drive_stream(m, p);
 	else

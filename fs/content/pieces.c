@@ -142,7 +142,7 @@ static uint64_t round_up(uint64_t size)
 
 static uint64_t piece_cost(const struct piece *p)
 {
-	return round_up(p->size);
+	return round_up(p->size) + p->beside;
 }
 
 static void charge_bytes(struct pieces *ps, uint64_t bytes)
@@ -309,6 +309,8 @@ void pieces_done(struct pieces *ps, struct piece *p, bool failed)
 		pthread_cond_signal(&ps->idle);
 	ps->keeping = true;
 	p->failed = failed;
+	ps->held -= p->beside;
+	p->beside = 0;
 	if (failed)
 		forget_piece(ps, p);
 	else
@@ -389,6 +391,18 @@ void pieces_defer(struct pieces *ps, struct piece *p, uint64_t window)
 	p->pins--;
 	ps->active--;
 	pieces_queue(ps, p);
+}
+
+bool pieces_add_beside(struct pieces *ps, struct piece *p, uint64_t bytes)
+{
+	bool room = make_room(ps, bytes, held_limit(ps), NULL) || ps->active == 1;
+
+	if (room)
+		charge_bytes(ps, bytes);
+	else
+		pieces_defer(ps, p, p->window);
+	p->beside = bytes;
+	return room;
 }
 
 /*

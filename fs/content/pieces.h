@@ -49,6 +49,7 @@ struct piece {
 	struct origin *origin; /* the caller's; with a reference until it is decoded */
 	enum piece_kind kind;
 	uint64_t size, ready, served; /* bytes; served counts repeats */
+	uint64_t beside; /* bytes that its decoder holds, until it is decoded */
 	struct buffer buffer;
 	unsigned pins; /* its decoder, and requests that copy from it */
 	time_t used;
@@ -89,8 +90,8 @@ struct pieces {
 };
 
 /*
- * Without the lock.  Up to 14 MB more than the budget are used where nothing could be
- * decoded otherwise.
+ * Without the lock.  Up to 14 MB more than the budget, or what the decoder of one piece
+ * holds, are used where nothing could be decoded otherwise.
  */
 void pieces_init(struct pieces *ps, uint64_t budget);
 
@@ -148,6 +149,12 @@ struct piece *pieces_take(struct pieces *ps);
  * queued.
  */
 bool pieces_catch(struct pieces *ps, struct piece *p);
+
+/*
+ * The decoder of P, which was admitted, is to hold BYTES besides P's: charge them.  false:
+ * there is no room, and P was requeued until there is.
+ */
+bool pieces_add_beside(struct pieces *ps, struct piece *p, uint64_t bytes);
 
 /* Requeue P, a segment that was admitted, for a pass with another WINDOW. */
 void pieces_defer(struct pieces *ps, struct piece *p, uint64_t window);

@@ -85,7 +85,7 @@ static kpack_error_t walk_frames(struct frames *f, struct kp_window *w, uint64_t
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 				       "frame %u: %llu bytes, %llu are left", i,
 				       (ull)size, (ull)left);
-		left = size < KP_ZSTD_HEAD ? size : KP_ZSTD_HEAD;
+		left = size < KP_FRAME_HEADER_MAX ? size : KP_FRAME_HEADER_MAX;
 		KP_TRY(kp_window_get(w, *at + 4, (size_t)left, &p, why));
 		check_frame(f, i, (struct kp_span){p, (size_t)left});
 		*at += 4 + size;

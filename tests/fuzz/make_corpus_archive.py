@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Write the seeds of the fuzz targets archive, toc, msgpack and seekable:
+"""Write the seeds of the fuzz targets archive, toc, msgpack, seekable and frame_header:
 make_corpus_archive.py [DIR]
 
 good-* is accepted, bad-* refused (or, of a table, one of its entries).  The same bytes every
@@ -211,10 +211,24 @@ BLOBS = {
     "bad-word": struct.pack("<III", 2, 0, 0xFFFFFFFF),
 }
 
+HEADERS = {
+    "good-single": frame(b"first"),
+    "good-window": pieces(b"chunk" * 1000),
+    "good-skippable": struct.pack("<II", 0x184D2A5E, 3) + b"abc",
+    "good-checksum": struct.pack("<IBBI", 0xFD2FB528, 0x24, 5, 5 << 3 | 1)[:9] + b"first" + 4 * b"c",
+    "good-dictionary": struct.pack("<IBBI", 0xFD2FB528, 3, 0, 77) + b"\1\0\0",
+    "good-run": struct.pack("<IBB", 0xFD2FB528, 0x20, 200) + struct.pack("<I", 200 << 3 | 3)[:3] + b"r",
+    "good-wide": struct.pack("<IBB", 0xFD2FB528, 0, 21 << 3 | 7) + b"\1\0\0",
+    "bad-wide": struct.pack("<IBB", 0xFD2FB528, 0, 22 << 3) + b"\1\0\0",
+    "bad-reserved": struct.pack("<IBB", 0xFD2FB528, 0x28, 0) + b"\1\0\0",
+    "bad-block": struct.pack("<IBB", 0xFD2FB528, 0x20, 0) + b"\7\0\0",
+    "bad-cut": struct.pack("<IB", 0xFD2FB528, 0xC0),
+}
+
 if __name__ == "__main__":
     top = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), "corpus")
     for target, files in {"archive": ARCHIVES, "toc": TOCS, "msgpack": VALUES,
-                          "seekable": BLOBS}.items():
+                          "seekable": BLOBS, "frame_header": HEADERS}.items():
         os.makedirs(os.path.join(top, target), exist_ok=True)
         for name, data in files.items():
             with open(os.path.join(top, target, name), "wb") as f:

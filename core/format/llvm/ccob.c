@@ -18,6 +18,7 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 #include "core/base/bounds.h"
+#include "core/codec/frame_header.h"
 #include "bundle.h"
 #include "ccob.h"
 
@@ -130,45 +131,16 @@ static void zstd_end(struct decoder *d)
 	ZSTD_freeDStream(d->zstd);
 }
 
-/*
- * Return the size of a frame header: magic, descriptor, and the fields that it announces.
- */
-static uint64_t zstd_header_size(uint8_t descriptor)
-{
-	static const uint8_t dictionary[4] = {0, 1, 2, 4}, content[4] = {0, 2, 4, 8};
-	bool single = descriptor & 0x20;
-	uint64_t size = 4 + 1 + dictionary[descriptor & 3] + content[descriptor >> 6];
-
-	/* a single segment has no window byte, but its content size even at code 0 */
-	return size + (single ? descriptor >> 6 == 0 : 1);
-}
-
 /* ZSTD_findFrameCompressedSize would need the whole frame in memory. */
 static kpack_error_t zstd_measure(const struct kp_source *src, uint64_t decoded,
 				  uint64_t *size, struct kpackx_error *why)
 {
+	struct kp_frame_header header;
 	struct kp_window window;
-	uint8_t descriptor;
-	const uint8_t *p;
-	uint32_t block;
-	uint64_t pos;
 
 	(void)decoded;
 	kp_window_init(&window, src);
-	KP_TRY(kp_window_get(&window, 0, 5, &p, why));
-	if (kp_le32(p) != ZSTD_MAGICNUMBER)
-		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
-			       "the data is no zstd frame");
-	descriptor = p[4];
-	pos = zstd_header_size(descriptor);
-	do {
-		KP_TRY(kp_window_get(&window, pos, 3, &p, why));
-		block = (uint32_t)(p[0] | p[1] << 8 | p[2] << 16);
-		/* an RLE block has one byte, whatever its decoded size */
-		pos += 3 + ((block >> 1 & 3) == 1 ? 1 : block >> 3);
-	} while (!(block & 1));
-	*size = pos + (descriptor & 4 ? 4 : 0);
-	return KPACK_SUCCESS;
+	return kp_frame_measure(&window, 0, &header, size, why);
 }
 
 static const struct method zstd_method = {

@@ -541,6 +541,29 @@ static void wide_windows_cost_no_more_than_the_entry(void **state)
 	free(data);
 }
 
+/* Entry and window are larger than what is held to decode a part. */
+static void parts_of_large_entries_with_wide_windows(void **state)
+{
+	enum { BLOCK = 128 << 10, BLOCKS = 1025 };
+	struct ab s = {0};
+	kpack_archive_t archive;
+	uint8_t buf[4];
+	size_t got = 0;
+
+	(void)state;
+	ab_put(&s, "\x28\xb5\x2f\xfd\0\x98", 6); /* a window of 512 MiB */
+	for (uint32_t i = 0; i < BLOCKS; i++) {  /* runs of one byte */
+		ab_put32(&s, BLOCK << 3 | 1 << 1 | (i == BLOCKS - 1));
+		s.bytes[s.size - 1] = (uint8_t)i;
+	}
+	archive = opened_stored(&s, (size_t)BLOCKS * BLOCK, "{}");
+	assert_int_equal(kpackx_read_range(archive, 0, 3 * BLOCK - 2, buf, 4, &got, &why),
+			 KPACK_SUCCESS);
+	assert_int_equal(got, 4);
+	assert_memory_equal(buf, "\2\2\3\3", 4);
+	kpack_close(archive);
+}
+
 static void a_part_does_not_cost_the_whole(void **state)
 {
 	size_t size = 160 << 20;
@@ -637,6 +660,8 @@ int main(void)
 		cmocka_unit_test(entries_that_lie_are_found_out),
 		cmocka_unit_test(what_is_cut_or_changed_is_found_where_it_is),
 		cmocka_unit_test(eight_threads_read_parts),
+		/* the last, because it uses more memory than the others may */
+		cmocka_unit_test(parts_of_large_entries_with_wide_windows),
 	};
 
 	return cmocka_run_group_tests(entries, NULL, NULL);

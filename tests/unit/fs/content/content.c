@@ -2,6 +2,7 @@
 /* The content cache over made-up archives; the calls into core are faked here. */
 #include "fs/content/content.h"
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,6 +21,7 @@ static struct file {
 	uint64_t size, chunk;
 	uint64_t fails_at;      /* decoded bytes before damage is found; NONE: never */
 	uint64_t window;        /* of the first frame */
+	uint64_t decoder;       /* bytes that a stream holds */
 	uint64_t wide_at, wide; /* offset and window of a frame with another window */
 	bool gated;             /* each step waits for `gate` */
 	unsigned opened;        /* number of times that a decode began */
@@ -268,6 +270,12 @@ kpack_error_t kp_stream_step(struct kp_stream *s, uint64_t step, uint64_t *ready
 	s->done += n;
 	*ready = s->done;
 	return KPACK_SUCCESS;
+}
+
+uint64_t kp_stream_memory(const struct kpack_archive *a, size_t entry)
+{
+	(void)a;
+	return files[entry].decoder;
 }
 
 void kp_stream_close(struct kp_stream *s)
@@ -862,6 +870,32 @@ static void larger_than_the_budget(void **state)
 	content_free(c);
 }
 
+/* The second file would fit, but not what its decoder holds: it waits for the first. */
+static void what_decoders_hold_is_counted(void **state)
+{
+	struct read a, b;
+
+	(void)state;
+	for (int i = 1; i <= 2; i++)
+		files[i] = (struct file){.size = 5 * MIB,
+					 .decoder = 6 * MIB,
+					 .fails_at = NONE,
+					 .gated = true};
+	make(BUDGET, 2);
+	ask(&a, 1, 0, 4096);
+	ask(&b, 2, 0, 4096);
+	while (stats().held_most < 16 * MIB)
+		sched_yield();
+	open_gate(2 * 20);
+	expect_bytes(&a, 4096);
+	expect_bytes(&b, 4096);
+	wait_for_rest();
+	assert_int_equal(most_running, 1);
+	assert_int_equal(stats().held_most, BUDGET);
+	assert_int_equal(stats().held, 10 * MIB);
+	content_free(c);
+}
+
 static void a_pass_does_not_run_ahead(void **state)
 {
 	struct read r;
@@ -1327,6 +1361,7 @@ int main(void)
 		cmocka_unit_test_setup(corrupt_chunk, setup),
 		cmocka_unit_test_setup(absurd_chunk, setup),
 		cmocka_unit_test_setup(mixed_load, setup),
+		cmocka_unit_test_setup(what_decoders_hold_is_counted, setup),
 		cmocka_unit_test_setup(a_pass_does_not_run_ahead, setup),
 		cmocka_unit_test_setup(any_budget_will_do, setup),
 		cmocka_unit_test_setup(requests_out_of_order, setup),

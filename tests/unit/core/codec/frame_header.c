@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+#define ZSTD_STATIC_LINKING_ONLY /* ZSTD_getFrameHeader says the same of every header */
+#include "core/codec/frame_header.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <cmocka.h>
+#include <zstd.h>
+
+static struct kpackx_error why;
+
+/* Whether zstd reads a header of SIZE bytes at P, and reads the same. */
+static bool is_same(const uint8_t *p, size_t size)
+{
+	struct kp_frame_header h;
+	ZSTD_frameHeader z;
+	bool read = kp_frame_header_read((struct kp_span){p, size}, &h);
+
+	assert_int_equal(read, ZSTD_getFrameHeader(&z, p, size) == 0);
+	if (!read)
+		return false;
+	assert_int_equal(h.skippable, z.frameType == ZSTD_skippableFrame);
+	if (h.skippable) {
+		assert_int_equal(h.skip, z.frameContentSize);
+		assert_int_equal(h.size, 8);
+		return true;
+	}
+	assert_int_equal(h.size, z.headerSize);
+	assert_int_equal(h.content, z.frameContentSize);
+	assert_int_equal(h.window, z.windowSize);
+	assert_int_equal(h.dictionary, z.dictID);
+	assert_int_equal(h.checksum, z.checksumFlag);
+	return true;
+}
+
+/* All descriptors, with all windows, cut everywhere. */
+static void headers_are_read_as_zstd_reads_them(void **state)
+{
+	uint8_t frame[KP_FRAME_HEADER_MAX + 1] = {0x28, 0xb5, 0x2f, 0xfd};
+	unsigned read = 0;
+
+	(void)state;
+	for (size_t i = 6; i < sizeof(frame); i++)
+		frame[i] = (uint8_t)(37 * i);
+	for (unsigned descriptor = 0; descriptor < 256; descriptor++) {
+		for (unsigned window = 0; window < 256; window++) {
+			frame[4] = (uint8_t)descriptor;
+			frame[5] = (uint8_t)window;
+			read += is_same(frame, sizeof(frame));
+		}
+		for (size_t size = 0; size <= sizeof(frame); size++)
+			is_same(frame, size);
+	}
+	/* half have a reserved bit, and a quarter windows above 2 GiB */
+	assert_true(read > 128 * 128 && read < 128 * 256);
+}
+
+static void skippable_frames(void **state)
+{
+	uint8_t frame[8] = {0x50, 0x2a, 0x4d, 0x18, 1, 2, 3, 4};
+
+	(void)state;
+	for (unsigned i = 0; i < 256; i++) {
+		frame[0] = (uint8_t)i;
+		assert_int_equal(is_same(frame, 8), i >> 4 == 5);
+		is_same(frame, 7);
+	}
+}
+
+/* The sizes at which the form of the content size changes. */
+static void content_sizes(void **state)
+{
+	static const size_t sizes[] = {0,     1,     255,         256,
+				       65535, 65791, 65536 + 256, (1 << 20) + 1};
+	uint8_t *data = calloc(1, 2 << 20), *frame = malloc(ZSTD_compressBound(2 << 20));
+	struct kp_frame_header h;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		size_t n = ZSTD_compress(frame, ZSTD_compressBound(2 << 20), data,
+					 sizes[i], 3);
+
+		assert_true(is_same(frame, n));
+		assert_true(kp_frame_header_read((struct kp_span){frame, n}, &h));
+		assert_int_equal(h.content, sizes[i]);
+	}
+	free(data);
+	free(frame);
+}
+
+static uint64_t measured(const uint8_t *p, size_t size, size_t off)
+{
+	struct kp_source source = kp_source_memory(p, size);
+	struct kp_frame_header h;
+	struct kp_window w;
+	uint64_t frame = 0;
+
+	kp_window_init(&w, &source);
+	return kp_frame_measure(&w, off, &h, &frame, &why) ? 0 : frame;
+}
+
+static void ends_are_found(void **state)
+{
+	size_t size = 700000, cap = ZSTD_compressBound(size), n, all;
+	uint8_t *data = malloc(size), *frame = malloc(cap + 16);
+	ZSTD_CCtx *z = ZSTD_createCCtx();
+
+	(void)state;
+	/* noise, which is stored raw; then one byte, whose blocks are RLE; then text */
+	for (size_t i = 0; i < size; i++)
+		data[i] = (uint8_t)(i < 300000   ? (i * i) >> 7 ^ i * 2654435761U >> 13
+				    : i < 600000 ? 7
+						 : i % 100);
+	for (int checksum = 0; checksum < 2; checksum++) {
+		ZSTD_CCtx_setParameter(z, ZSTD_c_checksumFlag, checksum);
+		n = ZSTD_compress2(z, frame, cap, data, size);
+		assert_false(ZSTD_isError(n));
+		memcpy(frame + n, "\x50\x2a\x4d\x18\3\0\0\0abc", 11);
+		all = n + 11;
+		assert_int_equal(measured(frame, all, 0), n);
+		assert_int_equal(measured(frame, all, n), 11);
+		assert_int_equal(measured(frame, n / 2, 0), 0);
+		assert_int_equal(measured(frame, all, 1), 0);
+		assert_int_equal(why.code, KPACK_ERROR_DECOMPRESSION_FAILED);
+	}
+	ZSTD_freeCCtx(z);
+	free(data);
+	free(frame);
+}
+
+static void memory_of_windows(void **state)
+{
+	const uint64_t blocks = 256 << 10, mib = 1 << 20;
+	struct kp_frame_header h = {.window = 8 * mib, .content = 100 * mib};
+
+	(void)state;
+	assert_int_equal(kp_frame_window_memory(&h), 8 * mib + blocks);
+	h.content = KP_FRAME_SIZE_UNKNOWN;
+	assert_int_equal(kp_frame_window_memory(&h), 8 * mib + blocks);
+	h.content = 8 * mib + 1;
+	assert_int_equal(kp_frame_window_memory(&h), 8 * mib + 1);
+	h.content = h.window = KP_FRAME_SIZE_UNKNOWN;
+	assert_int_equal(kp_frame_window_memory(&h), UINT64_MAX);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(headers_are_read_as_zstd_reads_them),
+		cmocka_unit_test(skippable_frames),
+		cmocka_unit_test(content_sizes),
+		cmocka_unit_test(ends_are_found),
+		cmocka_unit_test(memory_of_windows),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
