@@ -21,6 +21,7 @@ struct kp_view_entry_name {
 struct kp_view {
 	struct kpack_archive **archives;
 	uint32_t *bases; /* first entry number of each archive, and the end of the last */
+	uint64_t *classes; /* of the archives; NULL: all are 0 */
 	size_t n_archives;
 
 	uint8_t *arena;

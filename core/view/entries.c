@@ -57,6 +57,13 @@ static uint64_t file_hash(const struct kp_view_builder *b, uint32_t file)
 	return b->v->files[file].id; /* until the view is finished, the identity's hash */
 }
 
+/* The class of the current archive. */
+static uint64_t archive_class(const struct kp_view_builder *b)
+{
+	return b->v->classes ? b->v->classes[b->archive] : 0;
+}
+
+/* True if FILE has the content WANT of the current archive. */
 static bool same_content(const struct kp_view_builder *b, uint32_t file,
 			 const struct identity *want)
 {
@@ -64,6 +71,8 @@ static bool same_content(const struct kp_view_builder *b, uint32_t file,
 	size_t entry;
 	struct kpack_archive *a = kp_view_entry(b->v, file, &entry);
 
+	if (kp_view_class(b->v, file) != archive_class(b))
+		return false;
 	identify_entry(a, archive_id(a), entry, &have);
 	return memcmp(&have, want, sizeof(have)) == 0;
 }
@@ -101,7 +110,7 @@ static bool find_file(struct kp_view_builder *b, size_t entry, bool first, uint3
 	size_t at;
 
 	identify_entry(v->archives[b->archive], b->archive_id, entry, &want);
-	hash = kp_hash64(&want, sizeof(want), 0);
+	hash = kp_hash64(&want, sizeof(want), archive_class(b));
 	/* without a hash, only archive and ordinal identify the content */
 	if (want.stored == UINT64_MAX && first && !b->has_twin)
 		return new_file(b, entry, hash, file);

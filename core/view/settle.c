@@ -172,17 +172,37 @@ static void note_clash(struct kp_view_builder *b, uint32_t dir,
 		free(reason);
 }
 
-/* Keep the first of equal names in directory D. */
+/* True if a reader who sees X, a directory or a file, sees nothing of the file Y. */
+static bool hides(const struct kp_view *v, const struct kp_view_entry_name *x,
+		  const struct kp_view_entry_name *y)
+{
+	if (!v->classes)
+		return true;
+	if (kp_node_kind(x->node) == KP_VIEW_DIR || kp_node_kind(y->node) == KP_VIEW_DIR)
+		return x->node == y->node;
+	return kp_view_class(v, kp_node_number(x->node)) ==
+	       kp_view_class(v, kp_node_number(y->node));
+}
+
+/*
+ * Keep the first of equal names in directory D, or of several classes the first of each.
+ */
 static void settle_names(struct kp_view_builder *b, uint32_t d)
 {
 	struct kp_view_dir *dir = &b->v->dirs[d];
 	struct kp_view_entry_name *n = b->v->names + dir->first;
-	uint32_t kept = 0;
+	uint32_t kept = 0, first = 0; /* first of the kept names that are equal */
 
 	for (uint32_t i = 0; i < dir->count; i++) {
-		if (kept && n[kept - 1].text == n[i].text)
-			note_clash(b, d, &n[kept - 1], &n[i]);
+		uint32_t k;
+
+		if (kept == 0 || n[first].text != n[i].text)
+			first = kept;
 		else
+			note_clash(b, d, &n[first], &n[i]);
+		for (k = first; k < kept && !hides(b->v, &n[k], &n[i]); k++)
+			;
+		if (k == kept)
 			n[kept++] = n[i];
 	}
 	dir->count = kept;

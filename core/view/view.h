@@ -13,6 +13,12 @@
  * list every name that is not shown, with the reason, except where size and xxh3 are
  * equal.
  *
+ * Archives may be of different classes: a reader then sees the archives of some classes
+ * only.  Conflicts are settled in each class alone, and a directory keeps a name once for
+ * each class, next to each other: a directory, then files in order of archives.  A reader
+ * sees the first of them that is of one of the reader's classes.  Contents of two classes
+ * are never one file, because whether they are equal is only what the archives state.
+ *
  * All names of equal content are one file (hard links).  The identity of a content is
  * (size, stored size, xxh3) if the entry has the hash and is one frame, else its archive
  * (hash of the table of contents, size, time) and ordinal.
@@ -35,6 +41,8 @@ struct kp_view_options {
 	/* SELECT has GPUs: show only entries that one of the GPUs can load
 	 * (kp_target_loadable).  n_select 0: entries that suit every GPU. */
 	bool loadable;
+	/* The class of each archive; NULL: all are of class 0. */
+	const uint64_t *classes;
 };
 
 /*
@@ -42,7 +50,9 @@ struct kp_view_options {
  */
 struct kp_view_dir {
 	uint32_t parent;
-	uint32_t first; /* its names are [first, first + count), sorted bytewise */
+	/* Its names are [first, first + count), sorted bytewise; see above for equal
+	 * names. */
+	uint32_t first;
 	uint32_t count;
 	uint32_t subdirs;
 	uint64_t id; /* hash of its path: the same in every view */
@@ -92,7 +102,10 @@ const struct kp_view_dir *kp_view_dir(const struct kp_view *v, uint32_t dir);
 const struct kp_view_file *kp_view_file(const struct kp_view *v, uint32_t file);
 struct kp_view_name kp_view_name(const struct kp_view *v, uint32_t name);
 
-/* The number of the name TEXT in DIR; false: no such name. */
+/* True if number NAME, a name of DIR, has the same text as the name before. */
+bool kp_view_repeats(const struct kp_view *v, uint32_t dir, uint32_t name);
+
+/* The number of the first name TEXT in DIR; false: no such name. */
 bool kp_view_lookup(const struct kp_view *v, uint32_t dir, struct kp_span text,
 		    uint32_t *name);
 
@@ -110,7 +123,10 @@ struct kpack_archive *kp_view_entry(const struct kp_view *v, uint32_t file,
 				    size_t *entry);
 size_t kp_view_archive(const struct kp_view *v, uint32_t file, size_t *entry);
 
-/* Whether a view identifies the two entries as the same content. */
+/* The class of a file's archive. */
+uint64_t kp_view_class(const struct kp_view *v, uint32_t file);
+
+/* Whether a view identifies the two entries, of one class, as the same content. */
 bool kp_view_same_content(struct kpack_archive *a, size_t in_a, struct kpack_archive *b,
 			  size_t in_b);
 

@@ -105,7 +105,8 @@ struct kp_view_options arches_view(const struct arches *a)
 {
 	if (!a->chosen || a->all)
 		return (struct kp_view_options){0};
-	return (struct kp_view_options){a->list, a->count, true};
+	return (struct kp_view_options){
+		.select = a->list, .n_select = a->count, .loadable = true};
 }
 
 static void put_targets(const struct arches *a, FILE *f, const char *between,

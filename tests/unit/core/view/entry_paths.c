@@ -103,7 +103,7 @@ static void test_faults(void **state)
 static void test_arches(void **state)
 {
 	struct kp_target gpu;
-	struct kp_view_options o = {&gpu, 1, true};
+	struct kp_view_options o = {.select = &gpu, .n_select = 1, .loadable = true};
 
 	(void)state;
 	assert_int_equal(kp_target_parse(kp_span_str("gfx1100"), &gpu, NULL),
@@ -117,7 +117,7 @@ static void test_arches(void **state)
 	assert_false(kp_view_selects(&o, kp_span_str("no target")));
 	o.loadable = false;
 	assert_false(kp_view_selects(&o, kp_span_str("generic")));
-	o = (struct kp_view_options){NULL, 0, true};
+	o = (struct kp_view_options){.loadable = true};
 	assert_true(kp_view_selects(&o, kp_span_str("generic")));
 	assert_false(kp_view_selects(&o, kp_span_str("gfx1100")));
 }

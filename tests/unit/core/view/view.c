@@ -601,7 +601,7 @@ static void gpus_see_what_they_can_load(void **state)
 	(void)state;
 	for (size_t i = 0; i < COUNT(gpus); i++) {
 		struct kp_target select[2];
-		struct kp_view_options options = {select, 0, true};
+		struct kp_view_options options = {.select = select, .loadable = true};
 		struct kp_view *v;
 
 		for (size_t k = 0; k < 2 && gpus[i].select[k]; k++)
@@ -617,6 +617,93 @@ static void gpus_see_what_they_can_load(void **state)
 		kp_view_free(v);
 	}
 	kp_archive_close(a);
+}
+
+/* The texts of the files at NAME in the root, in the order in which V has them. */
+static const char *files_named(const struct kp_view *v, const char *text)
+{
+	static char out[64];
+	const struct kp_view_dir *root = kp_view_dir(v, 0);
+	uint32_t at;
+
+	out[0] = '\0';
+	if (!kp_view_lookup(v, 0, kp_span_str(text), &at))
+		return out;
+	assert_false(kp_view_repeats(v, 0, at));
+	do {
+		struct kp_view_name n = kp_view_name(v, at);
+		char bytes[64] = "/";
+		size_t entry;
+
+		if (n.kind != KP_VIEW_DIR) {
+			struct kpack_archive *a = kp_view_entry(v, n.index, &entry);
+
+			assert_int_equal(kp_archive_read(a, entry, bytes, &why),
+					 KPACK_SUCCESS);
+		}
+		append(out, sizeof(out), bytes, strlen(bytes));
+		append(out, sizeof(out), " ", 1);
+	} while (++at < root->first + root->count && kp_view_repeats(v, 0, at));
+	return out;
+}
+
+#define AT(ordinal, at)                                                                  \
+	"{'generic': {'ordinal': " #ordinal ", 'type': 'd', 'metadata': {'path': '" at   \
+	"'}}}"
+
+static void names_differ_between_classes(void **state)
+{
+	struct kpack_archive *a[] = {
+		with_toc("{'a': " AT(0, "x") ", 'b': " AT(1, "y") ", 'c': " AT(
+			2, "z/f") "}"),
+		with_toc("{'a': " AT(1, "x") ", 'b': " AT(0, "y/f") ", 'c': " AT(
+			2, "z") "}"),
+		with_toc("{'a': " AT(2, "x") ", 'c': " AT(1, "z") "}"),
+	};
+	const uint64_t classes[] = {7, 8, 7};
+	const struct kp_view_options options = {.classes = classes};
+	struct kp_view *v = new_view(a, 3, &options);
+	struct kp_view_name n;
+
+	(void)state;
+	/* of each class the first, in the order of archives; directories before files */
+	assert_string_equal(files_named(v, "x"), "aaaa bbbb ");
+	assert_string_equal(files_named(v, "y"), "/ bbbb ");
+	assert_string_equal(files_named(v, "z"), "/ cccc bbbb ");
+	assert_true(find(v, "x", &n));
+	assert_int_equal(kp_view_class(v, n.index), 7);
+	assert_true(find(v, "toc/a/generic.d", &n));
+	assert_int_equal(kp_view_class(v, n.index), 7);
+	assert_true(kp_view_hide(v, 0, kp_span_str("z")));
+	assert_string_equal(files_named(v, "z"), "");
+	assert_string_equal(files_named(v, "y"), "/ bbbb ");
+	kp_view_free(v);
+	/* one class: the first alone */
+	v = new_view(a, 3, NULL);
+	assert_string_equal(files_named(v, "x"), "aaaa ");
+	assert_string_equal(files_named(v, "z"), "/ ");
+	kp_view_free(v);
+	for (size_t i = 0; i < 3; i++)
+		kp_archive_close(a[i]);
+}
+
+static void contents_of_two_classes_are_two_files(void **state)
+{
+	struct kpack_archive *a[] = {with_toc("{'a': " AT(0, "x") "}"),
+				     with_toc("{'a': " AT(0, "x") "}")};
+	const uint64_t one[] = {7, 7}, two[] = {7, 8};
+	const struct kp_view_options as_one = {.classes = one}, as_two = {.classes = two};
+	struct kp_view *v = new_view(a, 2, &as_one);
+
+	(void)state;
+	assert_int_equal(kp_view_file_count(v), 1);
+	kp_view_free(v);
+	v = new_view(a, 2, &as_two);
+	assert_int_equal(kp_view_file_count(v), 2);
+	assert_true(kp_view_file(v, 0)->id != kp_view_file(v, 1)->id);
+	kp_view_free(v);
+	kp_archive_close(a[0]);
+	kp_archive_close(a[1]);
 }
 
 static void directories_are_found_by_path(void **state)
@@ -873,6 +960,8 @@ int main(void)
 		cmocka_unit_test(the_same_archive_twice_is_no_conflict),
 		cmocka_unit_test(entries_are_selected_by_architecture),
 		cmocka_unit_test(gpus_see_what_they_can_load),
+		cmocka_unit_test(names_differ_between_classes),
+		cmocka_unit_test(contents_of_two_classes_are_two_files),
 		cmocka_unit_test(directories_are_found_by_path),
 		cmocka_unit_test(names_are_hidden),
 		cmocka_unit_test(ids_stay_when_a_view_is_built_again),
