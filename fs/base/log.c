@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "log.h"
 #include "core/base/text.h"
+#include "printable.h"
 
 static int shown = LOG_WARNING;
 static bool use_syslog;
@@ -20,17 +21,18 @@ void log_to_syslog(void)
 
 void log_vprint(int priority, const char *fmt, va_list args)
 {
-	char line[8192]; /* enough for a path and the paths of two archives */
+	/* enough for a path and the paths of two archives */
+	char line[8192], clean[8192];
 
 	if (priority > shown)
 		return;
-	if (use_syslog) {
-		vsyslog(priority, fmt, args);
-		return;
-	}
-	/* One write per line, so that lines of several threads stay whole. */
 	vsnprintf(line, sizeof(line), fmt, args);
-	fprintf(stderr, "kpackfs: %s\n", line);
+	printable_line(line, clean, sizeof(clean));
+	/* One write per line, so that lines of several threads stay whole. */
+	if (use_syslog)
+		syslog(priority, "%s", clean);
+	else
+		fprintf(stderr, "kpackfs: %s\n", clean);
 }
 
 void log_print(int priority, const char *fmt, ...)

@@ -12,12 +12,14 @@
 #include <unistd.h>
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
+#include "fs/base/printable.h"
 #include "status.h"
 #include "fs/control/status_text.h"
 #include "core/archive/naming.h"
 
 #define PATIENCE 5000               /* milliseconds */
 #define FUSE_FILE_SYSTEM 0x65735546 /* f_type of statfs(2) */
+#define STATUS_LINE 4096            /* bytes of a line that are read at once */
 #define CLOSE_RANGE_CALL 436        /* its function is newer, in libc */
 
 static int fail_status(const char *mountpoint, const char *why)
@@ -62,6 +64,19 @@ static int open_text(const char *mountpoint)
 	return fd;
 }
 
+/* Print LINE, which may come from any file system, and its newline if it has one. */
+static void put_line(char *line, FILE *out)
+{
+	char clean[4 * STATUS_LINE];
+	size_t n = strcspn(line, "\n");
+	bool whole = line[n] == '\n';
+
+	line[n] = '\0';
+	fputs(printable_line(line, clean, sizeof(clean)), out);
+	if (whole)
+		fputc('\n', out);
+}
+
 /* Exit statuses of the child; any other is an errno. */
 enum { WELL = 0, NOT_WELL = 255 };
 
@@ -70,7 +85,7 @@ static int copy_status(const char *mountpoint, FILE *out)
 {
 	int fd = open_text(mountpoint);
 	FILE *f = fd < 0 || !out ? NULL : fdopen(fd, "r");
-	char line[4096];
+	char line[STATUS_LINE];
 	int code = NOT_WELL;
 
 	if (!f)
@@ -78,7 +93,7 @@ static int copy_status(const char *mountpoint, FILE *out)
 	for (bool first = true; fgets(line, sizeof(line), f); first = false) {
 		if (first && strcmp(line, SUMMARY_GOOD "\n") == 0)
 			code = WELL;
-		fputs(line, out);
+		put_line(line, out);
 	}
 	if (ferror(f))
 		code = errno;

@@ -279,6 +279,17 @@ mount_some() {
 	[[ $output == *"Permission denied"* ]]
 }
 
+@test "no line of the log controls a terminal" {
+	make_archive src/a.kpack <<<'{"entries": [{"key": "a#0", "arch": "gfx942", "data": "x"}]}'
+	strange=$'\e[31m\r\u202e\u009b\xff'
+	kpackfs -f -o "arch=auto,topology=/none$strange" src mnt 2>log 3>&- &
+	eventually mountpoint -q mnt
+	fusermount3 -u mnt
+	wait
+	grep -qF 'none\033[31m\015\342\200\256\302\233\377: arch=auto finds no GPU' log
+	! LC_ALL=C grep -q '[^ -~]' log || false
+}
+
 @test "readers at once share one text" {
 	mount_some
 	cat mnt/.kpackfs/entries.jsonl >want

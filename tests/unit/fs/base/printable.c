@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/base/printable.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+static void confusing_bytes_are_escaped(void **state)
+{
+	static const struct {
+		const char *line, *printed;
+	} rows[] = {
+		{"", ""},
+		{"plain: text", "plain: text"},
+		{"a\tb\nc\033[2Jd", "a\\011b\\012c\\033[2Jd"},
+		{"\302\233x \342\200\256y \377", "\\302\\233x \\342\\200\\256y \\377"},
+		{"\303\244 \360\237\230\200", "\303\244 \360\237\230\200"},
+		/* what is escaped already stays */
+		{"\\033 \\\\ \\", "\\033 \\\\ \\"},
+		{"\\\033\\", "\\\\033\\"},
+	};
+	char out[128];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		assert_string_equal(printable_line(rows[i].line, out, sizeof(out)),
+				    rows[i].printed);
+}
+
+static void long_lines_are_cut(void **state)
+{
+	const char line[] = "ab\\\\c\033d\\e";
+	char out[32];
+
+	(void)state;
+	for (size_t cap = 1; cap < sizeof(out); cap++) {
+		memset(out, '#', sizeof(out));
+		printable_line(line, out, cap);
+		assert_true(strlen(out) < cap);
+		assert_int_equal(out[cap], '#');
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(confusing_bytes_are_escaped),
+		cmocka_unit_test(long_lines_are_cut),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
