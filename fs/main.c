@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #include "fs/base/daemon.h"
@@ -15,6 +16,8 @@
 #include "fs/cli/settings.h"
 #include "fs/cli/status.h"
 #include "fs/supervisor/supervisor.h"
+
+#define SYSTEM_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 /* The exit codes of each enum end: our own, and those of mount(8). */
 static const int exit_codes[2][4] = {{0, 2, 1, 1}, {0, 1, 2, 32}};
@@ -104,6 +107,20 @@ static void raise_file_limit(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+/*
+ * Environments are not trusted further than the users they come from.  A program with
+ * more rights than its caller forgets the whole environment; and root's programs are
+ * those of the system, wherever a PATH leads that su or sudo left.
+ */
+static bool trim_environment(void)
+{
+	bool raised = getauxval(AT_SECURE);
+
+	if (raised && clearenv())
+		return false;
+	return (!raised && geteuid() != 0) || setenv("PATH", SYSTEM_PATH, 1) == 0;
+}
+
 static void __attribute__((format(printf, 2, 0)))
 log_libfuse(enum fuse_log_level level, const char *fmt, va_list args)
 {
@@ -123,7 +140,7 @@ int main(int argc, char **argv)
 	enum end end;
 	int code;
 
-	if (argc < 1 || !daemon_reserve_fds())
+	if (argc < 1 || !daemon_reserve_fds() || !trim_environment())
 		return 1;
 	fuse_set_log_func(log_libfuse);
 	end = settings_parse(&s, argc, argv);

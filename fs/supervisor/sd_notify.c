@@ -19,7 +19,8 @@ static struct {
 /* The watchdog's interval; 0: none, or it is meant for another process. */
 static uint64_t watchdog_asked(void)
 {
-	const char *usec = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
+	const char *usec = secure_getenv("WATCHDOG_USEC"),
+		   *pid = secure_getenv("WATCHDOG_PID");
 
 	if (!usec || (pid && strtoll(pid, NULL, 10) != getpid()))
 		return 0;
@@ -28,7 +29,7 @@ static uint64_t watchdog_asked(void)
 
 void notify_begin(void)
 {
-	const char *path = getenv("NOTIFY_SOCKET");
+	const char *path = secure_getenv("NOTIFY_SOCKET");
 	size_t n = path ? strlen(path) : 0;
 
 	/* "@" stands for the NUL of an abstract address. */

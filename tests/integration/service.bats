@@ -332,3 +332,40 @@ generate() {
 		[[ $options != *nofail* ]] || ! grep -r "$place" made/local-fs.target.requires || false
 	done <fstab
 }
+
+@test "with more rights than its caller it heeds nothing of the environment" {
+	needs_root
+	[[ ,$(findmnt -no OPTIONS -T "$T"), != *,nosuid,* ]] || skip "no set-user-ID programs here"
+	install -m 4755 "$KPACK_BIN/kpackfs" "$T/raised"
+	chmod 0777 mnt
+	# all that the program tells a manager, when it has ended; as one that root starts
+	told() { # USER PROGRAM
+		/usr/bin/python3 - "$@" <<-'END'
+		import os, socket, subprocess, sys
+		user, program = int(sys.argv[1]), sys.argv[2]
+		name = "kpackfs-test-%d" % os.getpid()
+		manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+		manager.bind("\0" + name)
+		end = os.pipe()
+		daemon = subprocess.Popen([program, "-f", "-o", "allow_other", "src", "mnt"],
+		                          env={"PATH": os.environ["PATH"], "NOTIFY_SOCKET": "@" + name},
+		                          user=user, group=user, extra_groups=[], pass_fds=[end[1]])
+		os.close(end[1])
+		while not os.path.ismount("mnt") and daemon.poll() is None:
+		    pass
+		subprocess.run(["umount", "mnt"])
+		os.read(end[0], 1)  # the server has ended, too
+		print(daemon.wait())
+		manager.setblocking(False)
+		try:
+		    while True:
+		        print(manager.recv(4096).decode().split("\n")[0])
+		except BlockingIOError:
+		    pass
+		END
+	}
+	told 0 "$T/raised" >by-root
+	grep -q ^READY=1 by-root
+	told 65534 "$T/raised" >by-nobody
+	[ "$(cat by-nobody)" = 0 ]
+}
