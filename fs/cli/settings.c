@@ -92,6 +92,7 @@ enum key {
 	KEY_IDLE_TIMEOUT,
 	KEY_PRELOAD,
 	KEY_IO_URING,
+	KEY_ALLOW_OTHER,
 };
 
 /* FUSE_OPT_KEY, without its implicit conversion. */
@@ -137,7 +138,7 @@ static const struct fuse_opt option_table[] = {
 	OPTION("fsname=", KEY_FSNAME),
 	OPTION("subtype=", KEY_SUBTYPE),
 	/* options of libfuse */
-	KEEP("allow_other"),
+	OPTION("allow_other", KEY_ALLOW_OTHER),
 	KEEP("allow_root"),
 	KEEP("auto_unmount"),
 	KEEP("noexec"),
@@ -341,6 +342,7 @@ static const struct meaning {
 	[KEY_IDLE_TIMEOUT] = {SECONDS, AT(idle_timeout)},
 	[KEY_PRELOAD] = {STRINGS, AT(preload)},
 	[KEY_IO_URING] = {OTHER, take_io_uring},
+	[KEY_ALLOW_OTHER] = {FLAG, AT(shared)},
 #undef AT
 };
 
@@ -380,7 +382,8 @@ static int parse_option(void *data, const char *arg, int key, struct fuse_args *
 	}
 	if (!take_option(s, &meanings[key], arg))
 		return -1;
-	return key == KEY_FSNAME || key == KEY_SUBTYPE || key == KEY_IO_URING;
+	return key == KEY_FSNAME || key == KEY_SUBTYPE || key == KEY_IO_URING ||
+	       key == KEY_ALLOW_OTHER;
 }
 
 /* Make PATH absolute; the working directory will change. */

@@ -30,6 +30,7 @@ struct settings {
 	unsigned poll, idle_timeout; /* seconds; 0: off */
 	bool foreground, debug, single, clone_fd, always_open, io_uring, no_sandbox,
 		xattr;
+	bool shared; /* users other than the one who mounts have access */
 	bool has_fsname, has_subtype;
 	bool help, version;
 	bool status;       /* print the mount point's status; there are no sources */

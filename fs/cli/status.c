@@ -36,7 +36,8 @@ static const struct {
 	{ENOTCONN, "its daemon has died; unmount it with fusermount3 -u or umount"},
 	{EACCES, "only the user who mounted it has access: it has no allow_other"},
 	{ENOTDIR, "no kpackfs is mounted here"},
-	{ENOENT, "no kpackfs is mounted here"},
+	{ENOENT, "no kpackfs is mounted here, or one whose archives this user may not "
+		 "read"},
 };
 
 static const char *explain_error(int err)

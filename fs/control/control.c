@@ -183,8 +183,8 @@ void control_renew(struct control *c)
 }
 
 /* The text is made without the lock, because that may take a while. */
-int control_lookup(struct control *c, struct kp_span name, uint64_t *ino,
-		   struct stat *out)
+int control_lookup(struct control *c, struct edition *e, struct kp_span name,
+		   uint64_t *ino, struct stat *out)
 {
 	struct snapshot *s;
 	size_t i = 0;
@@ -193,7 +193,7 @@ int control_lookup(struct control *c, struct kp_span name, uint64_t *ino,
 		i++;
 	if (!texts_name(i))
 		return ENOENT;
-	s = snapshot_new(texts_get(c->texts, i), i);
+	s = snapshot_new(texts_get(c->texts, e, i), i);
 	if (!s)
 		return ENOMEM;
 	if (c->tidier && text_size(s->text) >= LONG)

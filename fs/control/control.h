@@ -57,11 +57,11 @@ const char *control_name(size_t position);
 bool control_stat(struct control *c, uint64_t ino, struct stat *out);
 
 /*
- * Make a snapshot of the file NAME, with number INO and one look-up.  0, ENOENT or
- * ENOMEM.
+ * Make a snapshot of the file NAME, about the edition E, with number INO and one look-up.
+ * 0, ENOENT or ENOMEM.
  */
-int control_lookup(struct control *c, struct kp_span name, uint64_t *ino,
-		   struct stat *out);
+int control_lookup(struct control *c, struct edition *e, struct kp_span name,
+		   uint64_t *ino, struct stat *out);
 
 /* Count another look-up of a snapshot; false: the snapshot does not exist. */
 bool control_again(struct control *c, uint64_t ino, struct stat *out);

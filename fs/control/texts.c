@@ -245,16 +245,12 @@ static void share_text(struct texts *t, size_t i, struct text *text)
 	pthread_mutex_unlock(&t->lock);
 }
 
-struct text *texts_get(struct texts *t, size_t position)
+struct text *texts_get(struct texts *t, struct edition *e, size_t position)
 {
-	struct edition *e = inodes_edition(t->about.inodes);
 	struct text *text;
 
-	if (rows[position].changes) {
-		text = text_new(t, &rows[position], e);
-		edition_unref(e);
-		return text;
-	}
+	if (rows[position].changes)
+		return text_new(t, &rows[position], e);
 	pthread_mutex_lock(&t->making[position]);
 	text = find_shared(t, position, e);
 	if (!text) {
@@ -263,7 +259,6 @@ struct text *texts_get(struct texts *t, size_t position)
 			share_text(t, position, text);
 	}
 	pthread_mutex_unlock(&t->making[position]);
-	edition_unref(e);
 	return text;
 }
 

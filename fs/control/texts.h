@@ -26,8 +26,11 @@ const char *texts_name(size_t position);
 /* Call it when the mount shows another edition. */
 void texts_renew(struct texts *t);
 
-/* The text of the file at POSITION, with a reference; NULL: no memory. */
-struct text *texts_get(struct texts *t, size_t position);
+/*
+ * The text of the file at POSITION about the edition E, with a reference; NULL: no
+ * memory.
+ */
+struct text *texts_get(struct texts *t, struct edition *e, size_t position);
 struct text *text_ref(struct text *text);
 void text_unref(struct text *text);
 

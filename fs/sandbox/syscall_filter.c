@@ -37,8 +37,9 @@ static const int allowed[] = {
 	/* archives, /dev/fuse, the log */
 	SCMP_SYS(read), SCMP_SYS(readv), SCMP_SYS(pread64), SCMP_SYS(preadv),
 	SCMP_SYS(write), SCMP_SYS(writev), SCMP_SYS(close), SCMP_SYS(fstat),
-	SCMP_SYS(fstat64), SCMP_SYS(lseek), SCMP_SYS(_llseek), SCMP_SYS(fadvise64),
-	SCMP_SYS(fadvise64_64), SCMP_SYS(dup), SCMP_SYS(dup2), SCMP_SYS(dup3),
+	SCMP_SYS(fstat64), SCMP_SYS(fgetxattr), SCMP_SYS(lseek), SCMP_SYS(_llseek),
+	SCMP_SYS(fadvise64), SCMP_SYS(fadvise64_64), SCMP_SYS(dup), SCMP_SYS(dup2),
+	SCMP_SYS(dup3),
 	/* the supervisor, syslog */
 	SCMP_SYS(recvmsg), SCMP_SYS(recvfrom), SCMP_SYS(recv), SCMP_SYS(sendmsg),
 	SCMP_SYS(sendto), SCMP_SYS(send), SCMP_SYS(connect), SCMP_SYS(shutdown),

@@ -26,8 +26,9 @@
 /* The archive of a serial, or the reason why it is refused. */
 struct known {
 	uint32_t serial;
-	struct origin *origin; /* NULL: refused */
-	char *path, *text;     /* refused: the path, and the reason */
+	struct origin *origin;  /* NULL: refused */
+	char *path, *text;      /* refused: the path, and the reason */
+	struct readers readers; /* refused: of the file, as far as they are known */
 };
 
 struct list {
@@ -126,10 +127,14 @@ static bool keep_known(struct reload *r, struct known k)
 }
 
 static bool refuse_archive(struct reload *r, const struct link_message *m,
-			   const char *text)
+			   const char *text, struct readers readers)
 {
 	struct known k = {
-		.serial = m->serial, .path = strdup(m->path), .text = strdup(text)};
+		.serial = m->serial,
+		.path = strdup(m->path),
+		.text = strdup(text),
+		.readers = readers,
+	};
 
 	return keep_known(r, k) && ((k.path && k.text) || fail_memory());
 }
@@ -143,13 +148,29 @@ static bool is_young(const struct link_message *m)
 	       time(NULL) - st.st_mtim.tv_sec < YOUNG;
 }
 
-/* The intact origin of the same file, which is open already; or NULL. */
+static struct readers readers_now(int fd)
+{
+	struct stat st;
+
+	return fd < 0 || fstat(fd, &st) ? no_readers : readers_of(fd, &st);
+}
+
+/*
+ * The intact origin of the same file, which is open already; or NULL.  If users share the
+ * mount, a file with other readers than before is not the same.
+ */
 static struct origin *still_served(const struct reload *r, const struct link_message *m)
 {
 	const struct known *old =
 		m->number ? find_known(&r->now, (uint32_t)m->number) : NULL;
+	struct origin *o = old ? old->origin : NULL;
 
-	return old && old->origin && origin_intact(old->origin) ? old->origin : NULL;
+	if (!o || !origin_intact(o))
+		return NULL;
+	if (r->o.look.shared &&
+	    !readers_same(o->readers, readers_now(kp_archive_fd(o->archive))))
+		return NULL;
+	return o;
 }
 
 /*
@@ -157,7 +178,7 @@ static struct origin *still_served(const struct reload *r, const struct link_mes
  * attributes are new, it stays, with the old attributes.
  */
 static bool refuse_fresh(struct reload *r, const struct link_message *m, bool young,
-			 const char *text)
+			 const char *text, struct readers readers)
 {
 	const struct link_message answer = {
 		.word = LINK_REFUSED, .serial = m->serial, .fd = -1};
@@ -169,12 +190,13 @@ static bool refuse_fresh(struct reload *r, const struct link_message *m, bool yo
 	if (served)
 		return keep_known(r, (struct known){.serial = m->serial,
 						    .origin = origin_ref(served)});
-	return refuse_archive(r, m, text);
+	return refuse_archive(r, m, text, readers);
 }
 
 static bool take_fresh(struct reload *r, const struct link_message *m)
 {
 	bool young = !r->first && is_young(m);
+	struct readers readers = readers_now(m->fd);
 	struct known k = {.serial = m->serial};
 	struct kpackx_error why = {0};
 
@@ -183,10 +205,11 @@ static bool take_fresh(struct reload *r, const struct link_message *m)
 			close(m->fd);
 		r->wanting = r->wanting || !m->text[0];
 		return refuse_fresh(r, m, false,
-				    m->text[0] ? m->text : "too many open files");
+				    m->text[0] ? m->text : "too many open files",
+				    readers);
 	}
 	if (origin_new(m->fd, m->path, &k.origin, &why))
-		return refuse_fresh(r, m, young, why.text);
+		return refuse_fresh(r, m, young, why.text, readers);
 	return keep_known(r, k);
 }
 
@@ -201,7 +224,8 @@ static bool take_known(struct reload *r, const struct link_message *m)
 	if (old && old->origin)
 		return keep_known(r, (struct known){.serial = m->serial,
 						    .origin = origin_ref(old->origin)});
-	return refuse_archive(r, m, old ? old->text : m->text);
+	return refuse_archive(r, m, old ? old->text : m->text,
+			      old ? old->readers : no_readers);
 }
 
 static bool take_archive(struct reload *r, const struct link_message *m)
@@ -217,7 +241,7 @@ static bool list_holdings(const struct reload *r, struct holdings *h)
 		const struct known *k = &r->next.items[i];
 
 		ok = k->origin ? holdings_add(h, origin_ref(k->origin))
-			       : holdings_refuse(h, k->path, k->text);
+			       : holdings_refuse(h, k->path, k->text, k->readers);
 	}
 	return ok;
 }

@@ -16,6 +16,7 @@
 #include "fs/sandbox/sandbox.h"
 #include "session.h"
 #include "fs/fuse/xattrs.h"
+#include "core/archive/naming.h"
 
 struct session {
 	const struct settings *s;
@@ -25,7 +26,7 @@ struct session {
 	pthread_mutex_t reload_lock; /* guards `reload`: decoders use it during its end */
 	struct reload *reload;
 	struct pressure *pressure;
-	int link;
+	int link, groups;
 };
 
 /*
@@ -55,9 +56,18 @@ static bool show_edition(void *user, struct edition *next, size_t *names)
 	struct session *session = user;
 	struct invalidation notices = {.session = session->se};
 
+	struct change dir = {.what = CHANGED_STAT, .ino = CONTROL_DIR};
+	struct change name = {
+		.what = CHANGED_NAME, .ino = TREE_ROOT, .name = KP_CONTROL_NAME};
+
 	if (!inodes_swap(session->fs.inodes, next, invalidate_send, &notices, names))
 		return false;
 	control_renew(session->fs.control);
+	/* Its readers may be others than before. */
+	if (session->fs.callers) {
+		invalidate_send(&notices, &dir);
+		invalidate_send(&notices, &name);
+	}
 	return true;
 }
 
@@ -82,7 +92,10 @@ static bool prepare_edition(struct session *session)
 	const struct settings *s = session->s;
 	const struct reload_options options = {
 		.link = session->link,
-		.look = {.arches = &s->arches, .subdir = s->subdir, .look = s->look},
+		.look = {.arches = &s->arches,
+			 .subdir = s->subdir,
+			 .look = s->look,
+			 .shared = s->shared},
 		.show = show_edition,
 		.requests = count_requests,
 		.taken = {is_taken, session},
@@ -96,6 +109,8 @@ static bool prepare_edition(struct session *session)
 		return false;
 	session->fs.inodes = inodes_new(first, forget_origin, &session->fs);
 	session->fs.always_open = s->always_open;
+	if (s->shared && !(session->fs.callers = callers_new(session->groups)))
+		return false;
 	return session->fs.inodes;
 }
 
@@ -377,9 +392,9 @@ static enum end mount_and_serve(struct session *session)
 	return end;
 }
 
-enum end session_serve(struct settings *s, int link)
+enum end session_serve(struct settings *s, const struct server_ends *ends)
 {
-	struct session session = {.s = s, .link = link};
+	struct session session = {.s = s, .link = ends->link, .groups = ends->groups};
 	struct fuse_lowlevel_ops chosen = ops;
 	enum end end = NO_MOUNT;
 
@@ -397,6 +412,7 @@ enum end session_serve(struct settings *s, int link)
 out:
 	reload_free(session.reload);
 	inodes_free(session.fs.inodes);
+	callers_free(session.fs.callers);
 	read_error_log_fini(&session.complaints);
 	pthread_mutex_destroy(&session.reload_lock);
 	return end;

@@ -5,11 +5,17 @@
 
 #include "fs/cli/settings.h"
 
+/* The server's ends of sockets to the supervisor; closed by session_serve. */
+struct server_ends {
+	int link;
+	int groups; /* for group_query.h; -1: users do not share the mount */
+};
+
 /*
- * Serve the surveys that come over LINK, which this call closes.  When the mount
+ * Serve the surveys that come over the link.  When the mount
  * works, send the supervisor a message.  Signals that ask for an end or a reload are
  * passed on to the supervisor.
  */
-enum end session_serve(struct settings *s, int link);
+enum end session_serve(struct settings *s, const struct server_ends *ends);
 
 #endif

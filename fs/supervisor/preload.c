@@ -86,7 +86,7 @@ static void preload_files(const char *root, char *const *patterns, size_t n)
 }
 
 pid_t preload_start(const char *root, char *const *patterns, size_t n,
-		    const int close_these[2])
+		    const int close_these[3])
 {
 	pid_t pid = fork();
 	sigset_t none;
@@ -97,7 +97,7 @@ pid_t preload_start(const char *root, char *const *patterns, size_t n,
 		return pid;
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	for (size_t i = 0; i < 2; i++)
+	for (size_t i = 0; i < 3; i++)
 		close(close_these[i]);
 	preload_files(root, patterns, n);
 	/* _exit, so that unflushed output of the parent is not written twice. */

@@ -17,6 +17,6 @@
  * -1: it failed; logged.
  */
 pid_t preload_start(const char *root, char *const *patterns, size_t n,
-		    const int close_these[2]);
+		    const int close_these[3]);
 
 #endif

@@ -10,6 +10,7 @@
 #include "fs/base/clock.h"
 #include "fs/base/process_link.h"
 #include "fs/base/log.h"
+#include "caller_groups.h"
 #include "rescan.h"
 #include "mount_point.h"
 #include "sd_notify.h"
@@ -272,8 +273,9 @@ static void start_preload(struct supervisor *s)
 	if (p->count == 0 || s->state != SERVING)
 		return;
 	end_preload(s);
-	s->preload = preload_start(s->o->mountpoint, p->list, p->count,
-				   (const int[]){s->server.link, s->mounted.connection});
+	s->preload = preload_start(
+		s->o->mountpoint, p->list, p->count,
+		(const int[]){s->server.link, s->mounted.connection, s->server.groups});
 }
 
 static void begin_service(struct supervisor *s, const struct link_message *m)
@@ -486,6 +488,10 @@ static void handle_events(struct supervisor *s)
 static bool begin_supervision(struct supervisor *s)
 {
 	s->signals = open_signals();
+	if (s->server.groups >= 0 && !caller_groups_start(s->server.groups)) {
+		log_about(LOG_ERR, "thread", strerror(errno));
+		return false;
+	}
 	if (!rescan_open(&s->lookout, s->o->sources, s->o->poll) || s->signals < 0) {
 		log_about(LOG_ERR, "supervisor", strerror(errno));
 		return false;

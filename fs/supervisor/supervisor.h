@@ -25,7 +25,8 @@ struct supervisor_options {
 /* A server process.  Its exit status is an enum end. */
 struct supervised {
 	pid_t pid;
-	int link; /* closed by supervise */
+	int link;   /* closed by supervise */
+	int groups; /* for group_query.h, taken by supervise; -1: none */
 };
 
 /*

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 #include "edition.h"
 #include "fs/base/log.h"
 #include "core/base/alloc.h"
@@ -47,7 +48,8 @@ bool holdings_add(struct holdings *h, struct origin *o)
 	return true;
 }
 
-bool holdings_refuse(struct holdings *h, const char *path, const char *text)
+bool holdings_refuse(struct holdings *h, const char *path, const char *text,
+		     struct readers readers)
 {
 	struct refused *list = grown_array(h->refused, h->n_refused, sizeof(*list));
 	struct refused *r;
@@ -58,6 +60,7 @@ bool holdings_refuse(struct holdings *h, const char *path, const char *text)
 	r = &list[h->n_refused];
 	r->path = strdup(path);
 	r->text = strdup(text);
+	r->readers = readers;
 	h->n_refused++;
 	return r->path && r->text ? true : fail_memory();
 }
@@ -99,6 +102,60 @@ static struct stat blended_look(const struct edition *e)
 		else if (newer(st->st_mtim, look.st_mtim))
 			look.st_mtim = st->st_mtim;
 		look.st_mode = mode | st->st_mode;
+	}
+	return look;
+}
+
+/* The options take precedence over the archive. */
+static unsigned add_class(struct classes *c, struct readers r,
+			  const struct tree_options *o)
+{
+	r.uid = o->uid == (uid_t)-1 ? r.uid : o->uid;
+	r.gid = o->gid == (gid_t)-1 ? r.gid : o->gid;
+	r.mode &= ~o->mask;
+	return classes_add(c, r);
+}
+
+/* Sort the archives, and then those that are refused, into classes. */
+static bool find_classes(struct edition *e, const struct tree_options *o)
+{
+	const struct holdings *h = &e->holdings;
+	struct classes *c = &e->classes;
+
+	if (!classes_init(c, h->count))
+		return fail_memory();
+	for (size_t i = 0; i < h->count; i++)
+		classes_note(c, i, add_class(c, h->origins[i]->readers, o),
+			     kp_archive_stat(e->archives[i]));
+	c->count = c->known;
+	for (size_t i = 0; i < h->n_refused; i++)
+		add_class(c, h->refused[i].readers, o);
+	return true;
+}
+
+/*
+ * Attributes for directories whose names differ between readers: everyone may look for
+ * names, and nothing says which archives there are.
+ */
+static struct stat neutral_look(const struct classes *c)
+{
+	return (struct stat){.st_uid = geteuid(),
+			     .st_gid = getegid(),
+			     .st_mode = 0444,
+			     .st_mtim = classes_public_time(c)};
+}
+
+static struct stat look_of_dirs(const struct edition *e)
+{
+	const struct readers *r = &e->classes.list[0].readers;
+	struct stat look = blended_look(e);
+
+	if (e->classes.count > 1)
+		return neutral_look(&e->classes);
+	if (e->classes.count == 1) {
+		look.st_uid = r->uid;
+		look.st_gid = r->gid;
+		look.st_mode = r->mode;
 	}
 	return look;
 }
@@ -185,12 +242,16 @@ static bool build_edition(struct edition *e, const struct edition_options *o,
 
 	if (!list_archives(e))
 		return false;
+	if (o->shared && !find_classes(e, &o->look))
+		return false;
+	select.classes = e->classes.values;
 	if (kp_view_new(e->archives, e->holdings.count, &select, &e->view, &why))
 		return report_error(&why);
 	if (o->subdir && !subdir_find(e, o->subdir, o->first, &look.root))
 		return false;
 	look.part = o->subdir || (select.loadable && hide_empty_toc(e->view));
-	look.look = blended_look(e);
+	look.look = look_of_dirs(e);
+	look.classes = o->shared ? &e->classes : NULL;
 	if (tree_new(e->view, &look, taken, &e->tree, &why))
 		return report_error(&why);
 	log_conflicts(e, o->warned);
@@ -233,8 +294,25 @@ void edition_unref(struct edition *e)
 	tree_free(e->tree);
 	kp_view_free(e->view);
 	free(e->archives);
+	classes_fini(&e->classes);
 	holdings_fini(&e->holdings);
 	free(e);
+}
+
+bool edition_differs(const struct edition *e)
+{
+	return e->classes.count > 1 || e->classes.known > e->classes.count;
+}
+
+uint64_t edition_bytes(const struct edition *e, uint64_t seen)
+{
+	uint64_t bytes = 0;
+
+	if (!e->classes.count)
+		return e->bytes;
+	for (unsigned i = 0; i < e->classes.count; i++)
+		bytes += seen >> i & 1 ? e->classes.list[i].bytes : 0;
+	return bytes;
 }
 
 struct origin_entry edition_entry(const struct edition *e, uint32_t file)

@@ -16,6 +16,7 @@
 struct refused {
 	char *path;
 	char *text;
+	struct readers readers; /* of the file */
 };
 
 /* The archives of an edition. */
@@ -29,13 +30,15 @@ struct holdings {
 };
 
 bool holdings_add(struct holdings *h, struct origin *o); /* takes the reference */
-bool holdings_refuse(struct holdings *h, const char *path, const char *text);
+bool holdings_refuse(struct holdings *h, const char *path, const char *text,
+		     struct readers readers);
 void holdings_fini(struct holdings *h);
 
 struct edition {
 	atomic_uint refs;
 	struct holdings holdings;
 	struct kpack_archive **archives; /* the archives of the origins, for the view */
+	struct classes classes;          /* none, unless users share the mount */
 	uint64_t bytes;                  /* sum of the archives' sizes */
 	struct kp_view *view;
 	struct tree *tree;
@@ -47,6 +50,7 @@ struct edition_options {
 	const struct arches *arches;
 	const char *subdir; /* clean; NULL: the whole tree */
 	struct tree_options look;
+	bool shared; /* users other than the one who mounts have access */
 	struct logged_conflicts *warned; /* conflicts of the last edition; or NULL */
 	/* The first edition: a subdir that no archive has is a failure (later, it is an
 	 * empty directory), and chosen architectures that no archive has are warned
@@ -64,6 +68,12 @@ struct edition *edition_new(struct holdings *holdings,
 
 struct edition *edition_ref(struct edition *e);
 void edition_unref(struct edition *e); /* NULL is fine */
+
+/* True if the names in E differ between readers, or the texts about E would. */
+bool edition_differs(const struct edition *e);
+
+/* The bytes of the archives that readers of the classes SEEN may read. */
+uint64_t edition_bytes(const struct edition *e, uint64_t seen);
 
 /* The archive and entry of number FILE of the edition's view; borrowed. */
 struct origin_entry edition_entry(const struct edition *e, uint32_t file);

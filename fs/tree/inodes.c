@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include "inodes.h"
 #include "fs/base/log.h"
 #include "dir_positions.h"
@@ -176,13 +177,18 @@ void inodes_forget(struct inodes *in, uint64_t ino, uint64_t n)
 	origin_unref(last);
 }
 
-uint64_t inodes_encode_position(const struct inodes *in, uint64_t index)
+uint64_t inodes_encode_position(const struct inodes *in, uint64_t index, bool disguised)
 {
-	return dir_positions_encode(&in->positions, index);
+	uint64_t position = dir_positions_encode(&in->positions, index);
+
+	return disguised ? dir_positions_disguise(&in->positions, position) : position;
 }
 
-uint64_t inodes_position(const struct inodes *in, uint64_t dir, uint64_t position)
+uint64_t inodes_position(const struct inodes *in, uint64_t dir, uint64_t position,
+			 bool disguised)
 {
+	if (disguised)
+		position = dir_positions_reveal(&in->positions, position);
 	return dir_positions_find(&in->positions, dir, position);
 }
 
@@ -215,7 +221,10 @@ static bool same_node(const struct edition *e, struct tree_node a,
 		return kp_view_dir(e->view, a.index)->id ==
 		       kp_view_dir(view, node.index)->id;
 	archive = kp_view_entry(view, node.index, &entry);
-	return same_content(edition_entry(e, a.index), archive, entry);
+	/* A file of another class is another file: the kernel keeps pages for the readers
+	 * of the class, and the contents are only said to be equal. */
+	return kp_view_class(e->view, a.index) == kp_view_class(view, node.index) &&
+	       same_content(edition_entry(e, a.index), archive, entry);
 }
 
 static bool same_retired(const struct retired_inode *r, const struct kp_view *view,
@@ -228,7 +237,8 @@ static bool same_retired(const struct retired_inode *r, const struct kp_view *vi
 		return !r->file.origin && node.is_dir &&
 		       r->id == kp_view_dir(view, node.index)->id;
 	archive = kp_view_entry(view, node.index, &entry);
-	return same_content(r->file, archive, entry);
+	return r->class == kp_view_class(view, node.index) &&
+	       same_content(r->file, archive, entry);
 }
 
 bool inodes_taken(void *inodes, uint64_t ino, const struct kp_view *view,
@@ -268,6 +278,8 @@ static bool retire_node(struct inodes *in, const struct swap *s, struct tree_nod
 	if (node.is_dir)
 		r.id = kp_view_dir(s->last->view, node.index)->id;
 	else
+		r.class = kp_view_class(s->last->view, node.index);
+	if (!node.is_dir)
 		r.file = edition_entry(s->last, node.index);
 	return retired_inodes_add(&in->retired, &r);
 }
@@ -412,6 +424,9 @@ static uint64_t number_of(const struct walk *w)
 static void compare_names(struct notifier *n, struct tree_node a, struct tree_node b)
 {
 	struct walk old = walk_of(n->from, a), new = walk_of(n->to, b);
+	/* From now on the kernel must ask for each reader. */
+	bool all = tree_differs(n->to->tree, b.index) &&
+		   !tree_differs(n->from->tree, a.index);
 	size_t before = n->names;
 
 	while (old.next < old.end || new.next < new.end) {
@@ -419,7 +434,7 @@ static void compare_names(struct notifier *n, struct tree_node a, struct tree_no
 			: new.next == new.end ? -1
 					      : kp_span_cmp(old.name.text, new.name.text);
 
-		if (c || number_of(&old) != number_of(&new))
+		if (c || all || number_of(&old) != number_of(&new))
 			report_name(n, a.ino, c > 0 ? new.name.text : old.name.text);
 		if (c <= 0)
 			step_walk(&old);
@@ -551,6 +566,8 @@ struct inodes *inodes_new(struct edition *first, inodes_idle *idle, void *user)
 	in->idle = idle;
 	in->user = user;
 	in->now = first;
+	(void)!getrandom(&in->positions.secret, sizeof(in->positions.secret),
+			 GRND_NONBLOCK);
 	/* Writers first: on a busy mount there is always a reader, and a swap that waited
 	 * for a moment without readers would starve. */
 	pthread_rwlockattr_init(&attr);

@@ -33,7 +33,8 @@ static bool walk_dir(struct walk *w, uint32_t dir, size_t size)
 	const struct kp_view_dir *d = kp_view_dir(w->view, dir);
 
 	for (uint32_t i = 0; i < d->count; i++)
-		if (!walk_name(w, d->first + i, size))
+		if (!kp_view_repeats(w->view, dir, d->first + i) &&
+		    !walk_name(w, d->first + i, size))
 			return false;
 	return true;
 }

@@ -665,6 +665,11 @@ foreground() {
 	nobody() { setpriv --reuid=nobody --regid=nogroup --clear-groups "$@"; }
 	[ "$(nobody cat mnt/share/y.dat)" = y ]
 	run -1 nobody cat mnt/toc/secret/gfx1100.hsaco
+	[[ $output == *"No such file"* ]]
+	unmount
+	rm src/good.kpack
+	m -o allow_other "$T/src"
+	run -1 nobody cat mnt/toc/secret/gfx1100.hsaco
 	[[ $output == *"ermission denied"* ]]
 	unmount
 	m "$T/src"

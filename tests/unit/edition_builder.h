@@ -39,7 +39,7 @@ static inline struct edition *eb_edition(struct origin *one, struct origin *othe
 	struct edition *e;
 
 	if (!holdings_add(&h, one) || (other && !holdings_add(&h, other)) ||
-	    !holdings_refuse(&h, "/z.kpack", "made\tup"))
+	    !holdings_refuse(&h, "/z.kpack", "made\tup", no_readers))
 		abort();
 	e = edition_new(&h, &options, NULL);
 	if (!e)

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+#include "fs/tree/readers.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+static struct classes classes;
+
+static int setup(void **state)
+{
+	(void)state;
+	assert_true(classes_init(&classes, 8));
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	classes_fini(&classes);
+	return 0;
+}
+
+static bool reads(struct readers r, struct caller who)
+{
+	struct classes c = {.known = 1};
+
+	c.list[0].readers = r;
+	return classes_read_by(&c, &who) == 1;
+}
+
+/* As the kernel does: the first of owner, group and others that fits decides. */
+static void the_first_that_fits_decides(void **state)
+{
+	const struct caller owner = {1, 9, 1}, group = {2, 5, 0}, member = {2, 9, 1},
+			    other = {2, 9, 0};
+	const struct {
+		mode_t mode;
+		bool owner, group, other;
+	} rows[] = {
+		{0, false, false, false},   {0400, true, false, false},
+		{0440, true, true, false},  {0444, true, true, true},
+		{0040, false, true, false}, {0404, true, false, true},
+		{0004, false, false, true}, {0044, false, true, true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		const struct readers r = {1, 5, rows[i].mode};
+
+		assert_int_equal(reads(r, owner), rows[i].owner);
+		assert_int_equal(reads(r, group), rows[i].group);
+		assert_int_equal(reads(r, member), rows[i].group);
+		assert_int_equal(reads(r, other), rows[i].other);
+	}
+}
+
+static void groups_matter_only_sometimes(void **state)
+{
+	const struct caller who = {2, 9, 0};
+
+	(void)state;
+	assert_true(readers_need_groups(&(struct readers){1, 5, 0440}, &who));
+	assert_true(readers_need_groups(&(struct readers){1, 5, 0404}, &who));
+	assert_false(readers_need_groups(&(struct readers){1, 5, 0444}, &who));
+	assert_false(readers_need_groups(&(struct readers){1, 5, 0400}, &who));
+	assert_false(readers_need_groups(&(struct readers){2, 5, 0440}, &who));
+	assert_false(readers_need_groups(&(struct readers){1, 9, 0440}, &who));
+}
+
+static void equal_readers_are_one_class(void **state)
+{
+	(void)state;
+	assert_int_equal(classes_add(&classes, (struct readers){1, 1, 0400}), 0);
+	assert_int_equal(classes_add(&classes, (struct readers){1, 1, 0440}), 1);
+	assert_int_equal(classes_add(&classes, (struct readers){1, 2, 0400}), 2);
+	assert_int_equal(classes_add(&classes, (struct readers){2, 1, 0400}), 3);
+	assert_int_equal(classes_add(&classes, (struct readers){1, 1, 0440}), 1);
+	assert_int_equal(classes.known, 4);
+}
+
+/* What has no class of its own is hidden, and not shown to another class. */
+static void too_many_classes_are_read_by_nobody(void **state)
+{
+	unsigned last = 0;
+
+	(void)state;
+	for (uid_t u = 1; u < 200; u++)
+		last = classes_add(&classes, (struct readers){u, u, 0444});
+	assert_int_equal(classes.known, CLASSES_MAX);
+	assert_int_equal(last, CLASSES_MAX - 1);
+	assert_true(readers_same(classes.list[last].readers, no_readers));
+	assert_int_equal(classes_add(&classes, (struct readers){7, 7, 0444}),
+			 CLASSES_MAX - 1);
+	assert_int_equal(classes_read_by(&classes, &(struct caller){300, 300, 0}),
+			 UINT64_MAX >> 1);
+}
+
+static void times_and_sizes_are_those_of_the_class(void **state)
+{
+	const struct stat one = {.st_mtim = {5, 0}, .st_size = 10},
+			  two = {.st_mtim = {9, 1}, .st_size = 20};
+
+	(void)state;
+	classes_note(&classes, 0, classes_add(&classes, (struct readers){1, 1, 0444}),
+		     &one);
+	classes_note(&classes, 1, classes_add(&classes, (struct readers){1, 1, 0400}),
+		     &two);
+	classes_note(&classes, 2, classes_add(&classes, (struct readers){1, 1, 0400}),
+		     &one);
+	classes.count = classes.known;
+	assert_int_equal(classes.list[1].bytes, 30);
+	assert_int_equal(classes.list[1].newest.tv_sec, 9);
+	assert_int_equal(classes_public_time(&classes).tv_sec, 5);
+	assert_true(classes.values[0] != classes.values[1]);
+	assert_true(classes.values[1] == classes.values[2]);
+}
+
+struct acl_entry {
+	uint16_t tag, bits;
+	uint32_t id;
+};
+
+/* The mode that is left of 0664 with this access control list; -1: none here. */
+static int mode_with(const struct acl_entry *list, size_t n)
+{
+	char path[] = "/tmp/kpackfs-acl-XXXXXX";
+	struct {
+		uint32_t version;
+		struct acl_entry list[8];
+	} acl = {.version = 2};
+	int fd = mkstemp(path), mode = -1;
+	struct stat st;
+
+	assert_true(fd >= 0);
+	memcpy(acl.list, list, n * sizeof(*list));
+	if (fsetxattr(fd, "system.posix_acl_access", &acl, 4 + n * sizeof(*list), 0) ==
+	    0) {
+		assert_int_equal(fstat(fd, &st), 0);
+		mode = (int)readers_of(fd, &st).mode;
+	}
+	close(fd);
+	unlink(path);
+	return mode;
+}
+
+#define NOBODY UINT32_MAX
+
+static void a_list_only_takes_away(void **state)
+{
+	const struct acl_entry named[] = {{1, 6, NOBODY},
+					  {2, 4, 77},
+					  {4, 4, NOBODY},
+					  {16, 4, NOBODY},
+					  {32, 4, NOBODY}};
+	const struct acl_entry no_group[] = {{1, 6, NOBODY},
+					     {2, 4, 77},
+					     {4, 0, NOBODY},
+					     {16, 4, NOBODY},
+					     {32, 0, NOBODY}};
+	const struct acl_entry refused[] = {{1, 6, NOBODY},
+					    {4, 4, NOBODY},
+					    {8, 0, 77},
+					    {16, 4, NOBODY},
+					    {32, 4, NOBODY}};
+
+	(void)state;
+	if (mode_with(named, 5) < 0)
+		skip();
+	assert_int_equal(mode_with(named, 5), 0444);
+	assert_int_equal(mode_with(no_group, 5), 0400);
+	assert_int_equal(mode_with(refused, 5), 0400);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_first_that_fits_decides),
+		cmocka_unit_test(groups_matter_only_sometimes),
+		cmocka_unit_test_setup_teardown(equal_readers_are_one_class, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(too_many_classes_are_read_by_nobody,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(times_and_sizes_are_those_of_the_class,
+						setup, teardown),
+		cmocka_unit_test(a_list_only_takes_away),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
