@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #include "core/archive/find.h"
 #include "core/writer/writer.h"
 #include "packer/base/xalloc.h"
+#include "packer/cli/report.h"
 
 /* As the kernel: so many links in one path are a circle. */
 #define MAX_LINKS 40
@@ -58,8 +60,10 @@ static const char *rest_below(const struct root *root, const char *path)
 	return path + length + strspn(path + length, "/");
 }
 
-/* Find the innermost root of PATH.  -1: PATH is an operand. */
-static int find_root(const char *path, const char **rest)
+/*
+ * Find the innermost root of PATH; if PROPER, not PATH itself.  -1: PATH is an operand.
+ */
+static int find_root_of(const char *path, bool proper, const char **rest)
 {
 	int fd = -1;
 	size_t best = 0;
@@ -69,7 +73,7 @@ static int find_root(const char *path, const char **rest)
 		const char *below = rest_below(&roots.items[i], path);
 		size_t length = strlen(roots.items[i].path);
 
-		if (below && (fd < 0 || length > best)) {
+		if (below && (*below || !proper) && (fd < 0 || length > best)) {
 			fd = roots.items[i].fd;
 			best = length;
 			*rest = below;
@@ -77,6 +81,11 @@ static int find_root(const char *path, const char **rest)
 	}
 	pthread_mutex_unlock(&roots.lock);
 	return fd;
+}
+
+static int find_root(const char *path, const char **rest)
+{
+	return find_root_of(path, false, rest);
 }
 
 static void add_root(const char *path, int fd)
@@ -123,8 +132,11 @@ static bool next_component(const char **rest, char name[NAME_MAX + 1])
 	return length > 0;
 }
 
-/* Open the directory REST below FD by single components: the kernel has no openat2. */
-static int step_down(int fd, const char *rest)
+/*
+ * Open the directory REST below FD with FLAGS, by single components: the kernel has no
+ * openat2.
+ */
+static int step_down(int fd, const char *rest, int flags)
 {
 	int dir = openat(fd, ".", PASS);
 	char name[NAME_MAX + 1];
@@ -145,26 +157,50 @@ static int step_down(int fd, const char *rest)
 		close_quietly(dir);
 		return -1;
 	}
+	if (dir >= 0 && flags != PASS) {
+		int passed = dir;
+
+		dir = openat(passed, ".", flags);
+		close_quietly(passed);
+	}
 	return dir;
 }
 
-/* Open the directory REST, which has no "..", below the root FD; no link is followed. */
-static int open_inside(int fd, const char *rest)
+/*
+ * Open REST below the root FD; no link is followed, but a link itself can be opened with
+ * O_PATH and O_NOFOLLOW.  STEP: the kernel cannot do it at once.
+ */
+static int open_below(int fd, const char *rest, int flags, mode_t mode, bool *step)
 {
 	const struct open_how how = {
-		.flags = PASS,
+		/* openat2 refuses what O_PATH ignores */
+		.flags = (unsigned)flags & ~(flags & O_PATH ? O_NOCTTY | O_NONBLOCK : 0),
+		.mode = flags & (O_CREAT | __O_TMPFILE) ? mode : 0,
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS,
 	};
+	int opened;
+
+	do
+		opened = (int)syscall(SYS_openat2, fd, rest, &how, sizeof(how));
+	while (opened < 0 && (errno == EINTR || errno == EAGAIN));
+	*step = opened < 0 &&
+		(errno == ENOSYS || errno == EPERM || errno == ENAMETOOLONG);
+	return opened;
+}
+
+/*
+ * Open the directory REST, which has no "..", below the root FD with FLAGS; no link is
+ * followed.
+ */
+static int open_inside(int fd, const char *rest, int flags)
+{
+	bool step;
 	int dir;
 
 	if (!*rest)
-		return openat(fd, ".", PASS);
-	do
-		dir = (int)syscall(SYS_openat2, fd, rest, &how, sizeof(how));
-	while (dir < 0 && (errno == EINTR || errno == EAGAIN));
-	if (dir >= 0 || (errno != ENOSYS && errno != EPERM))
-		return dir;
-	return step_down(fd, rest);
+		return openat(fd, ".", flags);
+	dir = open_below(fd, rest, flags, 0, &step);
+	return step ? step_down(fd, rest, flags) : dir;
 }
 
 /*
@@ -304,15 +340,33 @@ static int walk_operand(int start, const char *path, bool follow, struct spot *a
 	return at->dir < 0 ? -1 : 0;
 }
 
+/* Whether REST has neither "." nor ".." nor empty components. */
+static bool is_normal(const char *rest)
+{
+	size_t length = strcspn(rest, "/");
+
+	while (length && !(rest[0] == '.' &&
+			   (length == 1 || (length == 2 && rest[1] == '.')))) {
+		rest += length;
+		if (!*rest)
+			return true;
+		length = strcspn(++rest, "/");
+	}
+	return false;
+}
+
 /*
  * Take the components "." and ".." out of REST, which has no links.  NULL: it leads above
  * where it begins.
  */
 static char *normalise(const char *rest)
 {
-	char *out = xmalloc(strlen(rest) + 2), name[NAME_MAX + 1];
+	char *out, name[NAME_MAX + 1];
 	size_t n = 0;
 
+	if (is_normal(rest))
+		return xstrdup(rest);
+	out = xmalloc(strlen(rest) + 2);
 	while (next_component(&rest, name)) {
 		if (strcmp(name, "..") == 0) {
 			if (n == 0) {
@@ -339,13 +393,13 @@ static void spot_close(struct spot *at)
 	free(at->name);
 }
 
-/* Find REST, which has no "..", below the root ROOT. */
-static int find_inside(int root, const char *rest, struct spot *at)
+/* Find REST, which has no "..", below the root ROOT.  Its directory is opened with FLAGS. */
+static int find_inside(int root, const char *rest, int flags, struct spot *at)
 {
 	const char *slash = strrchr(rest, '/');
 	char *dir = xstrndup(rest, slash ? (size_t)(slash - rest) : 0);
 
-	*at = (struct spot){.dir = open_inside(root, dir)};
+	*at = (struct spot){.dir = open_inside(root, dir, flags)};
 	free(dir);
 	if (at->dir < 0)
 		return -1;
@@ -353,44 +407,85 @@ static int find_inside(int root, const char *rest, struct spot *at)
 	return 0;
 }
 
-/* Find the place of PATH: below a root without links, or as an operand. */
-static int find_spot(const char *path, bool follow, struct spot *at)
+/* Which place of a path is asked for. */
+enum place {
+	PLACE,          /* a root's is the root itself */
+	PLACE_OF_NAME,  /* a root's is in its parent: to rename or remove it */
+	PLACE_FOLLOWED, /* follow an operand's last component too */
+};
+
+/*
+ * Return what PATH is below the root *ROOT, without "..", on the heap.  NULL: PATH is an
+ * operand.  PROPER: a root itself is below the one around it.
+ */
+static char *find_rest(const char *path, bool proper, int *root)
 {
 	const char *rest = NULL;
-	int root = find_root(path, &rest), status;
-	char *inside = root < 0 ? NULL : normalise(rest);
+
+	*root = find_root_of(path, proper, &rest);
+	return *root < 0 ? NULL : normalise(rest);
+}
+
+/* Find the place of PATH: below a root without links, or as an operand. */
+static int find_spot(const char *path, enum place which, struct spot *at)
+{
+	int root, status;
+	char *inside = find_rest(path, which == PLACE_OF_NAME, &root);
 
 	if (!*path) {
 		errno = ENOENT;
 		status = -1;
 	} else if (inside) {
-		status = find_inside(root, inside, at);
+		status = find_inside(root, inside, PASS, at);
 	} else {
-		status = walk_operand(AT_FDCWD, path, follow, at);
+		status = walk_operand(AT_FDCWD, path, which == PLACE_FOLLOWED, at);
 	}
 	free(inside);
 	return status;
 }
 
+/* Room for a name that leads to a descriptor, also one of O_PATH. */
+enum { PROC_NAME_SIZE = 32 };
+
+static const char *proc_name(int fd, char out[PROC_NAME_SIZE])
+{
+	snprintf(out, PROC_NAME_SIZE, "/proc/self/fd/%d", fd);
+	return out;
+}
+
 /* --- calls --------------------------------------------------------------------------- */
 
-/* Return CALL, which uses AT, for the place of PATH. */
-#define AT_PLACE(path, call)                                                             \
+/* Return CALL, which uses AT, for the place WHICH of PATH. */
+#define AT_SPOT(path, which, call)                                                       \
 	do {                                                                             \
-		struct spot at;                                                      \
+		struct spot at;                                                          \
 		int status_;                                                             \
-		if (find_spot(path, false, &at) < 0)                                           \
+		if (find_spot(path, which, &at) < 0)                                     \
 			return -1;                                                       \
 		status_ = (int)(call);                                                   \
-		spot_close(&at);                                                        \
+		spot_close(&at);                                                         \
 		return status_;                                                          \
 	} while (0)
 
+#define AT_PLACE(path, call) AT_SPOT(path, PLACE, call)
+
+/* Open the place of PATH with openat. */
+static int open_at_place(const char *path, int flags, mode_t mode)
+{
+	AT_PLACE(path, openat(at.dir, at.name, flags, mode));
+}
+
 int below_open(const char *path, int flags, mode_t mode)
 {
-	AT_PLACE(path, openat(at.dir, at.name,
-			      flags | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
-			      mode));
+	bool step = true;
+	int root, fd = -1;
+	char *inside = find_rest(path, false, &root);
+
+	flags |= O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+	if (inside && *inside) /* without opening its directory */
+		fd = open_below(root, inside, flags, mode, &step);
+	free(inside);
+	return step ? open_at_place(path, flags, mode) : fd;
 }
 
 int below_lstat(const char *path, struct stat *st)
@@ -421,7 +516,7 @@ int below_unlink(const char *path)
 
 int below_rmdir(const char *path)
 {
-	AT_PLACE(path, unlinkat(at.dir, at.name, AT_REMOVEDIR));
+	AT_SPOT(path, PLACE_OF_NAME, unlinkat(at.dir, at.name, AT_REMOVEDIR));
 }
 
 int below_utimes(const char *path, const struct timespec times[2])
@@ -434,9 +529,9 @@ int below_rename(const char *from, const char *to, unsigned flags)
 	struct spot a, b;
 	int status;
 
-	if (find_spot(from, false, &a) < 0)
+	if (find_spot(from, PLACE_OF_NAME, &a) < 0)
 		return -1;
-	if (find_spot(to, false, &b) < 0) {
+	if (find_spot(to, PLACE_OF_NAME, &b) < 0) {
 		spot_close(&a);
 		return -1;
 	}
@@ -450,16 +545,15 @@ int below_rename(const char *from, const char *to, unsigned flags)
 int below_chmod(const char *path, mode_t mode)
 {
 	int fd = below_open(path, O_PATH, 0), status = -1;
-	char proc[32];
+	char proc[PROC_NAME_SIZE];
 	struct stat st;
 
 	if (fd < 0)
 		return -1;
-	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
 	if (fstat(fd, &st) == 0 && S_ISLNK(st.st_mode))
 		errno = ELOOP;
 	else
-		status = chmod(proc, mode); /* fchmod refuses O_PATH */
+		status = chmod(proc_name(fd, proc), mode); /* fchmod refuses O_PATH */
 	close_quietly(fd);
 	return status;
 }
@@ -487,7 +581,7 @@ static int open_following(const char *path, int flags)
 		/* it leads out of the root, or the kernel has no openat2 */
 		if (walk_operand(root, *rest ? rest : ".", true, &at) < 0)
 			return -1;
-	} else if (find_spot(path, true, &at) < 0) {
+	} else if (find_spot(path, PLACE_FOLLOWED, &at) < 0) {
 		return -1;
 	}
 	fd = openat(at.dir, at.name, flags | (at.magic ? 0 : O_NOFOLLOW));
@@ -497,7 +591,9 @@ static int open_following(const char *path, int flags)
 
 int below_open_following(const char *path, int flags)
 {
-	return open_following(path, flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	/* openat2 refuses what O_PATH ignores */
+	return open_following(path, flags | O_CLOEXEC |
+					    (flags & O_PATH ? 0 : O_NOCTTY | O_NONBLOCK));
 }
 
 int below_stat(const char *path, struct stat *st)
@@ -514,19 +610,166 @@ int below_stat(const char *path, struct stat *st)
 char *below_real(const char *path)
 {
 	int fd = open_following(path, O_PATH | O_CLOEXEC);
-	char proc[32], text[PATH_MAX];
+	char proc[PROC_NAME_SIZE], text[PATH_MAX];
 	ssize_t size;
 
 	if (fd < 0)
 		return NULL;
-	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", fd);
-	size = readlink(proc, text, sizeof(text));
+	size = readlink(proc_name(fd, proc), text, sizeof(text));
 	close_quietly(fd);
 	if (size < 0 || size == sizeof(text)) {
 		errno = size < 0 ? errno : ENAMETOOLONG;
 		return NULL;
 	}
 	return xstrndup(text, (size_t)size);
+}
+
+/* --- following, for writing -------------------------------------------------------------- */
+
+/* Open T's file, unless it is missing. */
+static int open_target(struct below_target *t)
+{
+	t->fd = openat(t->dir, t->name,
+		       O_PATH | O_CLOEXEC | (t->is_open ? 0 : O_NOFOLLOW));
+	if (t->fd < 0)
+		return errno == ENOENT ? 0 : -1;
+	if (fstat(t->fd, &t->st) < 0)
+		return -1;
+	if (!S_ISLNK(t->st.st_mode))
+		return 0;
+	errno = ELOOP; /* a link has taken the file's place meanwhile */
+	return -1;
+}
+
+int below_target_open(struct below_target *t, const char *path)
+{
+	const char *rest = NULL;
+	int root = find_root(path, &rest), status;
+	struct spot at;
+
+	*t = (struct below_target){.dir = -1, .fd = -1};
+	status = root < 0 ? find_spot(path, PLACE_FOLLOWED, &at)
+			  : walk_operand(root, *rest ? rest : ".", true, &at);
+	if (status < 0)
+		return -1;
+	t->dir = at.dir;
+	t->name = at.name;
+	t->is_open = at.magic;
+	if (open_target(t) == 0)
+		return 0;
+	below_target_close(t);
+	return -1;
+}
+
+void below_target_close(struct below_target *t)
+{
+	close_quietly(t->fd);
+	close_quietly(t->dir);
+	free(t->name);
+	*t = (struct below_target){.dir = -1, .fd = -1};
+}
+
+/* Without /proc, open the name, and look whether it still is that file. */
+static int reopen_by_name(const struct below_target *t, int flags)
+{
+	int fd = openat(t->dir, t->name,
+			(flags & ~O_TRUNC) | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY);
+	struct stat st;
+
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &st) == 0 && st.st_dev == t->st.st_dev &&
+	    st.st_ino == t->st.st_ino) {
+		if (!(flags & O_TRUNC) || !S_ISREG(st.st_mode) || ftruncate(fd, 0) == 0)
+			return fd;
+	} else {
+		errno = ESTALE;
+	}
+	close_quietly(fd);
+	return -1;
+}
+
+int below_target_reopen(const struct below_target *t, int flags)
+{
+	char proc[PROC_NAME_SIZE];
+	int fd = open(proc_name(t->fd, proc), flags | O_CLOEXEC | O_NOCTTY);
+
+	return fd < 0 && errno == ENOENT ? reopen_by_name(t, flags) : fd;
+}
+
+int below_target_access(const struct below_target *t, int mode)
+{
+	char proc[PROC_NAME_SIZE];
+	int status = faccessat(AT_FDCWD, proc_name(t->fd, proc), mode, AT_EACCESS);
+
+	return status < 0 && errno == ENOENT
+		       ? faccessat(t->dir, t->name, mode, AT_EACCESS) /* no /proc */
+		       : status;
+}
+
+int below_target_named(const struct below_target *t, struct stat *st)
+{
+	return fstatat(t->dir, t->name, st, AT_SYMLINK_NOFOLLOW);
+}
+
+int below_target_unlink(const struct below_target *t)
+{
+	return unlinkat(t->dir, t->name, 0);
+}
+
+kpack_error_t below_target_outfile(const struct below_target *t, struct kp_outfile *out,
+				   mode_t mode, struct kpackx_error *why)
+{
+	int dir = openat(t->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	*out = (struct kp_outfile){.fd = -1, .dir_fd = -1};
+	if (dir < 0)
+		return below_fail(why, "cannot open its directory");
+	return kp_outfile_open_at(out, dir, t->name, mode, why);
+}
+
+bool below_target_trusted(const struct below_target *t)
+{
+	struct stat dir;
+
+	if (geteuid() != 0 || t->is_open)
+		return true;
+	/* root's only name of a file cannot be a hard link that somebody else made */
+	if (t->st.st_uid == 0 && t->st.st_nlink == 1)
+		return true;
+	return fstat(t->dir, &dir) == 0 && dir.st_uid == 0 &&
+	       !(dir.st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/* --- temporary names --------------------------------------------------------------------- */
+
+bool below_random(char text[BELOW_RANDOM_SIZE + 1])
+{
+	static const char letters[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+	uint8_t random[BELOW_RANDOM_SIZE];
+
+	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return false;
+	for (size_t i = 0; i < BELOW_RANDOM_SIZE; i++)
+		text[i] = letters[random[i] % (sizeof(letters) - 1)];
+	text[BELOW_RANDOM_SIZE] = '\0';
+	return true;
+}
+
+int below_mkstemps(char *path, size_t suffix)
+{
+	char *place = path + strlen(path) - suffix - BELOW_RANDOM_SIZE;
+	char random[BELOW_RANDOM_SIZE + 1];
+	int fd = -1;
+
+	while (below_random(random)) {
+		memcpy(place, random, BELOW_RANDOM_SIZE);
+		fd = below_open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
+		if (fd >= 0 || errno != EEXIST)
+			break;
+	}
+	return fd;
 }
 
 /* --- directories ----------------------------------------------------------------------- */
@@ -560,15 +803,22 @@ int below_scandir(const char *path, struct dirent ***names,
 
 int below_dir_open(struct below_dir *dir, const char *path)
 {
+	const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC; /* it can be flushed */
+	int root, status;
+	char *rest = find_rest(path, false, &root);
+	bool inside = rest;
 	struct spot at;
 
 	*dir = (struct below_dir){.fd = -1};
-	if (find_spot(path, false, &at) < 0)
+	status = inside ? find_inside(root, rest, flags, &at)
+			: find_spot(path, PLACE, &at);
+	free(rest);
+	if (status < 0)
 		return -1;
-	/* a descriptor that can be flushed */
-	dir->fd = openat(at.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	dir->fd = inside ? at.dir : openat(at.dir, ".", flags);
 	dir->name = at.name;
-	close_quietly(at.dir);
+	if (!inside)
+		close_quietly(at.dir);
 	if (dir->fd >= 0)
 		return 0;
 	below_dir_close(dir);
@@ -613,6 +863,25 @@ kpack_error_t below_root(const char *path, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
+kpack_error_t below_root_if_directory(const char *path, struct kpackx_error *why)
+{
+	struct stat st;
+
+	if (below_stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+		return KPACK_SUCCESS;
+	return below_root(path, why);
+}
+
+bool below_hold(const char *path)
+{
+	struct kpackx_error why = {0};
+
+	if (!below_root_if_directory(path, &why))
+		return true;
+	report_why(path, &why);
+	return false;
+}
+
 kpack_error_t below_adopt_root(const char *path, int fd, struct kpackx_error *why)
 {
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -651,6 +920,7 @@ kpack_error_t below_mkdirs(const char *path, mode_t mode, struct kpackx_error *w
 	kpack_error_t err = KPACK_SUCCESS;
 	char name[NAME_MAX + 1];
 	int status = w.dir < 0 ? -1 : 0;
+	struct stat st;
 
 	w.rest = w.pending = inside ? inside : xstrdup(path);
 	w.links = inside ? MAX_LINKS : 0; /* inside a root no link is followed */
@@ -660,8 +930,11 @@ kpack_error_t below_mkdirs(const char *path, mode_t mode, struct kpackx_error *w
 		/* we must be able to create the next directory in it */
 		status = make_component(&w, name, mode | (last ? 0 : S_IWUSR | S_IXUSR));
 	}
-	if (status < 0 || errno == ENAMETOOLONG)
-		err = below_fail(why, "cannot make the directory");
+	if (status == 0 && !errno && fstat(w.dir, &st) == 0 && !S_ISDIR(st.st_mode))
+		errno = EEXIST;
+	if (status < 0 || errno)
+		err = kp_fail_prefix(why, below_fail(why, "cannot make the directory"),
+				     "%s", path);
 	if (w.dir >= 0)
 		close(w.dir);
 	free(w.pending);
@@ -670,16 +943,76 @@ kpack_error_t below_mkdirs(const char *path, mode_t mode, struct kpackx_error *w
 
 kpack_error_t below_make_root(const char *path, mode_t mode, struct kpackx_error *why)
 {
+	kpack_error_t err;
+
 	KP_TRY(below_mkdirs(path, mode, why));
-	return below_root(path, why);
+	err = below_root(path, why);
+	return err ? kp_fail_prefix(why, err, "%s", path) : KPACK_SUCCESS;
 }
 
 /* --- what core opens ------------------------------------------------------------------- */
 
+typedef int open_fn(const char *path, int flags);
+
+static int open_itself(const char *path, int flags)
+{
+	return below_open(path, flags, 0);
+}
+
+/* Open for reading the regular file open at FD with O_PATH, which OPEN opened as PATH. */
+static int open_again(int fd, const char *path, open_fn *open_path)
+{
+	char proc[PROC_NAME_SIZE];
+	int again = open(proc_name(fd, proc), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	/* without /proc, a device may be opened that just took the file's place */
+	return again < 0 && errno == ENOENT ? open_path(path, O_RDONLY) : again;
+}
+
+/* Open a regular file, but not even for a moment a FIFO or a device. */
+static kpack_error_t open_regular(const char *path, open_fn *open_path, int *fd,
+				  struct stat *st, struct kpackx_error *why)
+{
+	int found = open_path(path, O_PATH), opened;
+	kpack_error_t err;
+
+	if (found >= 0 && fstat(found, st) == 0 && S_ISLNK(st->st_mode)) {
+		close(found);
+		found = -1;
+		errno = ELOOP;
+	}
+	if (found < 0)
+		return below_fail(why, "cannot open");
+	err = kp_file_check(found, st, why);
+	opened = err ? -1 : open_again(found, path, open_path);
+	if (!err && opened < 0)
+		err = below_fail(why, "cannot open");
+	close(found);
+	if (!err)
+		err = kp_file_check(opened, st, why);
+	if (!err)
+		*fd = opened;
+	else if (opened >= 0)
+		close(opened);
+	return err;
+}
+
 kpack_error_t below_file_open(const char *path, int *fd, struct stat *st,
 			      struct kpackx_error *why)
 {
-	int opened = below_open_following(path, O_RDONLY);
+	return open_regular(path, below_open_following, fd, st, why);
+}
+
+kpack_error_t below_file_open_nofollow(const char *path, int *fd, struct stat *st,
+				       struct kpackx_error *why)
+{
+	return open_regular(path, open_itself, fd, st, why);
+}
+
+kpack_error_t below_file_open_guarded(const char *path, int *fd, struct stat *st,
+				      struct kpackx_error *why)
+{
+	int opened = below_open(path, O_RDONLY, 0);
 	kpack_error_t err;
 
 	if (opened < 0)
@@ -690,6 +1023,18 @@ kpack_error_t below_file_open(const char *path, int *fd, struct stat *st,
 	else
 		*fd = opened;
 	return err;
+}
+
+kpack_error_t below_file_open_again(const char *path, const struct file_identity *was,
+				    int *fd, struct kpackx_error *why)
+{
+	struct stat st;
+
+	KP_TRY(below_file_open_nofollow(path, fd, &st, why));
+	if (file_identity_is(was, &st))
+		return KPACK_SUCCESS;
+	close(*fd);
+	return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: was changed meanwhile", path);
 }
 
 kpack_error_t below_outfile_open(struct kp_outfile *out, const char *path, mode_t mode,
@@ -705,6 +1050,11 @@ kpack_error_t below_outfile_open(struct kp_outfile *out, const char *path, mode_
 	dir.fd = -1;
 	below_dir_close(&dir);
 	return err;
+}
+
+int below_outfile_lstat(const struct kp_outfile *out, struct stat *st)
+{
+	return fstatat(out->dir_fd, out->name, st, AT_SYMLINK_NOFOLLOW);
 }
 
 kpack_error_t below_outfile_open_in(struct kp_outfile *out, const char *dir,
@@ -748,6 +1098,7 @@ kpack_error_t below_writer_open(const char *dir, const char *name,
 	int fd = below_open_following(dir, O_RDONLY | O_DIRECTORY);
 
 	if (fd < 0)
-		return below_fail(why, "cannot open the directory");
+		return kp_fail_prefix(why, below_fail(why, "cannot open the directory"),
+				      "%s", dir);
 	return kp_writer_open_at(fd, name, options, out, why);
 }

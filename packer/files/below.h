@@ -25,12 +25,17 @@
 #include <sys/types.h>
 #include "core/base/errors.h"
 #include "core/base/file.h"
+#include "identity.h"
 
 /*
  * Remember the directory PATH as a root.  A path below a root is not remembered again.
  * Errors of opening it; IO_ERROR also: it is no directory.
  */
 kpack_error_t below_root(const char *path, struct kpackx_error *why);
+/* As below_root, if PATH is a directory; anything else, or nothing, is a success. */
+kpack_error_t below_root_if_directory(const char *path, struct kpackx_error *why);
+/* As below_root_if_directory; reports the error.  false: there was one. */
+bool below_hold(const char *path);
 /* As below_root, with the descriptor FD of PATH, which is duplicated; inside a root too. */
 kpack_error_t below_adopt_root(const char *path, int fd, struct kpackx_error *why);
 /* As below_root; make PATH and its parents first, if they are missing, with MODE. */
@@ -78,9 +83,57 @@ int below_rename(const char *from, const char *to, unsigned flags);
 int below_chmod(const char *path, mode_t mode);
 int below_utimes(const char *path, const struct timespec times[2]);
 
+/* Make TEXT random letters and digits for the name of a temporary file.  false: errno. */
+#define BELOW_RANDOM_SIZE 6
+bool below_random(char text[BELOW_RANDOM_SIZE + 1]);
+/* As mkstemps: PATH ends in XXXXXX and a suffix of SUFFIX bytes. */
+int below_mkstemps(char *path, size_t suffix);
+
+/*
+ * What PATH leads to through links, for a program that replaces the file at the end, or
+ * writes into it as compilers do.  Links are followed as those of an operand, in a root
+ * too; from the opening on, it is always the same file in the same directory.
+ */
+struct below_target {
+	int dir;        /* the directory of the file, O_PATH; -1: none */
+	char *name;     /* the file's name in it */
+	int fd;         /* the file, O_PATH; -1: it does not exist */
+	struct stat st; /* of FD */
+	bool is_open;   /* a file that a process has open, such as /dev/stdout */
+};
+/* -1, errno; also for a directory that does not exist. */
+int below_target_open(struct below_target *t, const char *path);
+void below_target_close(struct below_target *t); /* accepts zeros with dir and fd -1 */
+/* Open the file, which exists; a FIFO waits for the other side. */
+int below_target_reopen(const struct below_target *t, int flags);
+int below_target_access(const struct below_target *t, int mode);
+/* lstat of what has the name now. */
+int below_target_named(const struct below_target *t, struct stat *st);
+int below_target_unlink(const struct below_target *t);
+/* As kp_outfile_open, for the file's name. */
+kpack_error_t below_target_outfile(const struct below_target *t, struct kp_outfile *out,
+				   mode_t mode, struct kpackx_error *why);
+/*
+ * Whether root may write into the file that exists: no other user can have put it there.
+ * Always true for other users.
+ */
+bool below_target_trusted(const struct below_target *t);
+
 /* As kp_file_open: a regular file, or a link that below_open_following follows. */
 kpack_error_t below_file_open(const char *path, int *fd, struct stat *st,
 			      struct kpackx_error *why);
+/* As kp_file_open, never through a link: the file PATH itself. */
+kpack_error_t below_file_open_nofollow(const char *path, int *fd, struct stat *st,
+				       struct kpackx_error *why);
+/*
+ * As below_file_open_nofollow, in one call, for a regular file that no other user can
+ * exchange: another may be opened before it is known to be no regular file.
+ */
+kpack_error_t below_file_open_guarded(const char *path, int *fd, struct stat *st,
+				      struct kpackx_error *why);
+/* Open PATH again, as below_file_open_nofollow.  IO_ERROR also: it is not WAS any more. */
+kpack_error_t below_file_open_again(const char *path, const struct file_identity *was,
+				    int *fd, struct kpackx_error *why);
 /* As kp_outfile_open, for the file PATH. */
 kpack_error_t below_outfile_open(struct kp_outfile *out, const char *path, mode_t mode,
 				 struct kpackx_error *why);
@@ -88,6 +141,9 @@ kpack_error_t below_outfile_open(struct kp_outfile *out, const char *path, mode_
 kpack_error_t below_outfile_open_in(struct kp_outfile *out, const char *dir,
 				    const char *name, mode_t mode,
 				    struct kpackx_error *why);
+
+/* Get the lstat of the file that OUT would replace. */
+int below_outfile_lstat(const struct kp_outfile *out, struct stat *st);
 
 struct kpack_archive;
 struct kp_writer;

@@ -70,44 +70,47 @@ static void copy_signatures(int from, int to)
 	}
 }
 
-/* Open the file FROM, never through a link. */
-static kpack_error_t open_regular(const char *from, int *fd, struct stat *st,
-				  struct kpackx_error *why)
-{
-	kpack_error_t err;
-	int opened = below_open(from, O_RDONLY, 0);
-
-	if (opened < 0)
-		return below_fail(why, "cannot open");
-	err = kp_file_check(opened, st, why);
-	if (err)
-		close(opened);
-	else
-		*fd = opened;
-	return err;
-}
-
-kpack_error_t copy_file(const char *from, const char *to, struct kpackx_error *why)
+/* Copy the file open at FD, with the stat ST. */
+static kpack_error_t copy_open_file(int fd, const struct stat *st, const char *to,
+				    struct kpackx_error *why)
 {
 	struct kp_outfile out;
-	kpack_error_t err;
-	struct stat st;
-	int fd = -1;
-
-	KP_TRY(open_regular(from, &fd, &st, why));
 	/* no other user can read it before it has its permissions */
-	err = below_outfile_open(&out, to, 0600, why);
+	kpack_error_t err = below_outfile_open(&out, to, 0600, why);
+
 	if (!err) {
 		out.lazy = true;
-		err = copy_bytes(fd, (uint64_t)st.st_size, &out, why);
+		err = copy_bytes(fd, (uint64_t)st->st_size, &out, why);
 	}
 	if (!err)
-		err = attributes_copy(fd, out.fd, &st, why);
+		err = attributes_copy(fd, out.fd, st, why);
 	if (!err) {
 		copy_signatures(fd, out.fd);
 		err = kp_outfile_publish(&out, why);
 	}
 	kp_outfile_close(&out);
+	return err;
+}
+
+kpack_error_t copy_file(const char *from, const char *to, struct kpackx_error *why)
+{
+	return copy_same_file(from, NULL, to, why);
+}
+
+kpack_error_t copy_same_file(const char *from, const struct file_identity *was,
+			     const char *to, struct kpackx_error *why)
+{
+	kpack_error_t err;
+	struct stat st;
+	int fd = -1;
+
+	KP_TRY(was && was->guarded ? below_file_open_guarded(from, &fd, &st, why)
+				   : below_file_open_nofollow(from, &fd, &st, why));
+	if (was && !file_identity_is(was, &st))
+		err = kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: was changed meanwhile",
+			      from);
+	else
+		err = copy_open_file(fd, &st, to, why);
 	close(fd);
 	return err;
 }
@@ -115,72 +118,117 @@ kpack_error_t copy_file(const char *from, const char *to, struct kpackx_error *w
 /* --- other kinds of files ------------------------------------------------------------ */
 
 struct node {
-	struct below_dir from;
+	int fd; /* O_PATH */
 	struct stat st;
+	char target[PATH_MAX]; /* of a link */
 };
 
-static int make_symlink(const struct node *n, const struct place *p)
+/* Room for a name that leads to a descriptor, also one of O_PATH. */
+enum { PROC_NAME_SIZE = 32 };
+
+static const char *proc_name(int fd, char out[PROC_NAME_SIZE])
 {
-	char target[PATH_MAX];
-	ssize_t size =
-		readlinkat(n->from.fd, n->from.name, target, sizeof(target) - 1);
+	snprintf(out, PROC_NAME_SIZE, "/proc/self/fd/%d", fd);
+	return out;
+}
+
+static int read_target(int fd, char target[PATH_MAX])
+{
+	ssize_t size = readlinkat(fd, "", target, PATH_MAX - 1);
 
 	if (size < 0)
 		return -1;
-	target[size] = 0;
-	return symlinkat(target, p->dir_fd, p->tmp_name);
+	target[size] = '\0';
+	return 0;
 }
 
-static int keep_owner(const struct node *n, const struct place *p)
+static int keep_owner(const struct node *n, int fd)
 {
-	if (fchownat(p->dir_fd, p->tmp_name, n->st.st_uid, n->st.st_gid,
-		     AT_SYMLINK_NOFOLLOW) == 0 ||
+	if (fchownat(fd, "", n->st.st_uid, n->st.st_gid, AT_EMPTY_PATH) == 0 ||
 	    errno != EPERM)
 		return 0;
-	return fchownat(p->dir_fd, p->tmp_name, (uid_t)-1, n->st.st_gid,
-			AT_SYMLINK_NOFOLLOW) == 0 ||
+	return fchownat(fd, "", (uid_t)-1, n->st.st_gid, AT_EMPTY_PATH) == 0 ||
 			       errno == EPERM
 		       ? 0
 		       : -1;
 }
 
-/* The path of NAME in DIR, for calls that need a path. */
-static char *proc_path(int dir, const char *name)
-{
-	return xasprintf("/proc/self/fd/%d/%s", dir, name);
-}
-
 /* These are mostly labels; a label that cannot be set comes from the policy. */
-static void keep_xattrs(const struct node *n, const struct place *p)
+static void keep_xattrs(const struct node *n, int fd)
 {
 	char *names = xmalloc(XATTR_MAX), *value = xmalloc(XATTR_MAX);
-	char *from = proc_path(n->from.fd, n->from.name);
-	char *to = proc_path(p->dir_fd, p->tmp_name);
-	ssize_t size = llistxattr(from, names, XATTR_MAX);
+	char from[PROC_NAME_SIZE], to[PROC_NAME_SIZE];
+	ssize_t size = listxattr(proc_name(n->fd, from), names, XATTR_MAX);
 
+	proc_name(fd, to);
 	for (char *name = names; name < names + size; name += strlen(name) + 1) {
-		ssize_t bytes = lgetxattr(from, name, value, XATTR_MAX);
+		ssize_t bytes = getxattr(from, name, value, XATTR_MAX);
 
 		if (bytes >= 0)
-			lsetxattr(to, name, value, (size_t)bytes, 0);
+			setxattr(to, name, value, (size_t)bytes, 0);
 	}
 	free(names);
 	free(value);
-	free(from);
-	free(to);
 }
 
-static int keep_attributes(const struct node *n, const struct place *p)
+static int keep_times(const struct node *n, int fd)
 {
 	struct timespec times[2] = {n->st.st_atim, n->st.st_mtim};
+	char proc[PROC_NAME_SIZE];
 
-	if (keep_owner(n, p) < 0)
+	if (utimensat(fd, "", times, AT_EMPTY_PATH) == 0)
+		return 0;
+	/* before Linux 5.8 */
+	return errno == EINVAL ? utimensat(AT_FDCWD, proc_name(fd, proc), times, 0) : -1;
+}
+
+static int keep_attributes(const struct node *n, int fd)
+{
+	char proc[PROC_NAME_SIZE];
+
+	if (keep_owner(n, fd) < 0)
 		return -1;
 	if (!S_ISLNK(n->st.st_mode) &&
-	    fchmodat(p->dir_fd, p->tmp_name, n->st.st_mode & 07777, 0) < 0)
+	    chmod(proc_name(fd, proc), n->st.st_mode & 07777) < 0)
 		return -1;
-	keep_xattrs(n, p);
-	return utimensat(p->dir_fd, p->tmp_name, times, AT_SYMLINK_NOFOLLOW);
+	keep_xattrs(n, fd);
+	return keep_times(n, fd);
+}
+
+/*
+ * Whether FD is what was just made as N's copy.  If its directory is another user's, that
+ * user may have put something else there, but no file of ours that has no other name.
+ */
+static bool is_made(const struct node *n, int fd)
+{
+	char target[PATH_MAX];
+	struct stat st;
+
+	if (fstat(fd, &st) < 0 || st.st_uid != geteuid() || st.st_nlink != 1 ||
+	    (st.st_mode & S_IFMT) != (n->st.st_mode & S_IFMT))
+		return false;
+	if (S_ISLNK(st.st_mode))
+		return read_target(fd, target) == 0 && strcmp(target, n->target) == 0;
+	return st.st_rdev == n->st.st_rdev;
+}
+
+static int finish_node(const struct node *n, const struct place *p)
+{
+	int fd = openat(p->dir_fd, p->tmp_name, O_PATH | O_NOFOLLOW | O_CLOEXEC), status;
+	int sys_errno;
+
+	if (fd < 0)
+		return -1;
+	if (is_made(n, fd)) {
+		status = keep_attributes(n, fd);
+	} else {
+		errno = EBUSY;
+		status = -1;
+	}
+	sys_errno = errno;
+	close(fd);
+	errno = sys_errno;
+	return status;
 }
 
 static int make_node(const struct place *p, void *arg)
@@ -189,11 +237,11 @@ static int make_node(const struct place *p, void *arg)
 	int sys_errno;
 
 	if (S_ISLNK(n->st.st_mode)
-		    ? make_symlink(n, p)
+		    ? symlinkat(n->target, p->dir_fd, p->tmp_name)
 		    : mknodat(p->dir_fd, p->tmp_name, (n->st.st_mode & S_IFMT) | 0600,
 			      n->st.st_rdev))
 		return -1;
-	if (keep_attributes(n, p) == 0)
+	if (finish_node(n, p) == 0)
 		return 0;
 	sys_errno = errno;
 	unlinkat(p->dir_fd, p->tmp_name, 0);
@@ -201,19 +249,52 @@ static int make_node(const struct place *p, void *arg)
 	return -1;
 }
 
-kpack_error_t copy_node(const char *from, const char *to, struct kpackx_error *why)
+static kpack_error_t open_node(const char *from, struct node *n, struct kpackx_error *why)
 {
+	n->fd = below_open(from, O_PATH, 0);
+	if (n->fd < 0)
+		return below_fail(why, "cannot open");
+	if (fstat(n->fd, &n->st) < 0 ||
+	    (S_ISLNK(n->st.st_mode) && read_target(n->fd, n->target) < 0)) {
+		kpack_error_t err = kp_fail_errno(why, errno, "cannot stat");
+
+		close(n->fd);
+		return err;
+	}
+	return KPACK_SUCCESS;
+}
+
+/* SEEN: of the file to copy; NULL: it does not matter. */
+static kpack_error_t copy_other(const char *from, const struct stat *seen, const char *to,
+				struct kpackx_error *why)
+{
+	struct file_identity was;
 	struct node n;
 	kpack_error_t err;
 
-	if (below_dir_open(&n.from, from) < 0)
-		return below_fail(why, "cannot open its directory");
-	if (fstatat(n.from.fd, n.from.name, &n.st, AT_SYMLINK_NOFOLLOW) < 0)
-		err = kp_fail_errno(why, errno, "cannot stat");
+	KP_TRY(open_node(from, &n, why));
+	was = file_identity_of(seen ? seen : &n.st);
+	if (!file_identity_is(&was, &n.st))
+		err = kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: was changed meanwhile",
+			      from);
 	else
 		err = place(to, make_node, &n, false, why);
-	below_dir_close(&n.from);
+	close(n.fd);
 	return err;
+}
+
+kpack_error_t copy_node(const char *from, const char *to, struct kpackx_error *why)
+{
+	return copy_other(from, NULL, to, why);
+}
+
+kpack_error_t copy_seen(const char *from, const struct stat *seen, const char *to,
+			struct kpackx_error *why)
+{
+	const struct file_identity was = file_identity_of(seen);
+
+	return S_ISREG(seen->st_mode) ? copy_same_file(from, &was, to, why)
+				      : copy_other(from, seen, to, why);
 }
 
 static int make_link(const struct place *p, void *arg)
@@ -232,6 +313,62 @@ kpack_error_t copy_link(const char *from, const char *to, struct kpackx_error *w
 		return below_fail(why, "cannot open its directory");
 	err = place(to, make_link, &dir, false, why);
 	below_dir_close(&dir);
+	return err;
+}
+
+struct twin {
+	struct below_dir first;
+	const struct stat *seen;
+};
+
+/*
+ * Whether the file is still the copy that was made of SEEN's, as far as its owner goes:
+ * others may own the directory that it was made in, and have put a file of theirs there.
+ */
+static bool is_copy(const struct stat *st, const struct stat *seen)
+{
+	return (st->st_uid == seen->st_uid || st->st_uid == geteuid()) &&
+	       (st->st_mode & S_IFMT) == (seen->st_mode & S_IFMT) &&
+	       st->st_mtim.tv_sec == seen->st_mtim.tv_sec;
+}
+
+static int make_twin(const struct place *p, void *arg)
+{
+	const struct twin *twin = arg;
+	struct stat st;
+
+	if (linkat(twin->first.fd, twin->first.name, p->dir_fd, p->tmp_name, 0) < 0)
+		return -1;
+	if (fstatat(p->dir_fd, p->tmp_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    is_copy(&st, twin->seen))
+		return 0;
+	unlinkat(p->dir_fd, p->tmp_name, 0);
+	errno = EPERM;
+	return -1;
+}
+
+/* Whether such a link is impossible, so that a copy must do. */
+static bool lacks_links(int error)
+{
+	return error == EPERM || error == EMLINK || error == EXDEV || error == EOPNOTSUPP;
+}
+
+kpack_error_t copy_link_or_seen(const char *first, const char *from,
+				const struct stat *seen, const char *to,
+				struct kpackx_error *why)
+{
+	struct twin twin = {.seen = seen};
+	struct kpackx_error fault = {0};
+	kpack_error_t err;
+
+	if (below_dir_open(&twin.first, first) < 0)
+		return below_fail(why, "cannot open its directory");
+	err = place(to, make_twin, &twin, false, &fault);
+	below_dir_close(&twin.first);
+	if (err && lacks_links(fault.sys_errno))
+		return copy_seen(from, seen, to, why);
+	if (err && why)
+		*why = fault;
 	return err;
 }
 
@@ -262,8 +399,19 @@ static int open_directory(const char *path)
 	return below_open(path, O_RDONLY | O_DIRECTORY, 0);
 }
 
-kpack_error_t copy_directory_attributes(const char *from, const char *to,
-					struct kpackx_error *why)
+static kpack_error_t set_state(int fd, const struct directory_state *state,
+			       struct kpackx_error *why)
+{
+	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, state->mtime};
+
+	if (fchmod(fd, state->mode) < 0 || futimens(fd, times) < 0)
+		return kp_fail_errno(why, errno, "cannot set its attributes");
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t copy_directory_attributes_as(const char *from, const char *to,
+					   const struct directory_state *state,
+					   struct kpackx_error *why)
 {
 	int a = open_directory(from), b = open_directory(to);
 	kpack_error_t err = KPACK_SUCCESS;
@@ -277,9 +425,17 @@ kpack_error_t copy_directory_attributes(const char *from, const char *to,
 		err = kp_fail_errno(why, errno, "cannot remove an ACL");
 	if (!err)
 		err = attributes_copy(a, b, &st, why);
+	if (!err && state)
+		err = set_state(b, state, why);
 	if (a >= 0)
 		close(a);
 	if (b >= 0)
 		close(b);
 	return err;
+}
+
+kpack_error_t copy_directory_attributes(const char *from, const char *to,
+					struct kpackx_error *why)
+{
+	return copy_directory_attributes_as(from, to, NULL, why);
 }

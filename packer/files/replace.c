@@ -47,6 +47,21 @@ static int move_into_place(const struct place *p, bool durable)
 	return -1;
 }
 
+int place_outfile(const struct place *p, const struct kp_outfile *out)
+{
+	char proc[32];
+
+	if (out->tmp_name)
+		return linkat(out->dir_fd, out->tmp_name, p->dir_fd, p->tmp_name, 0);
+	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", out->fd);
+	return linkat(AT_FDCWD, proc, p->dir_fd, p->tmp_name, AT_SYMLINK_FOLLOW);
+}
+
+int place_lstat(const struct place *p, struct stat *st)
+{
+	return fstatat(p->dir_fd, p->name, st, AT_SYMLINK_NOFOLLOW);
+}
+
 kpack_error_t place(const char *path, int (*make)(const struct place *p, void *arg),
 		    void *arg, bool durable, struct kpackx_error *why)
 {

@@ -1,28 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 #include "staging.h"
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "below.h"
 #include "core/base/file.h"
 #include "packer/base/xalloc.h"
 #include "journal.h"
-#include "tree_list.h"
+#include "temp_dir.h"
 
 /* --- renaming ------------------------------------------------------------------------ */
 
 /* Size of the old tree's new name, if trees cannot be exchanged atomically. */
 #define ASIDE_MAX 280
-
-/* Characters that make a staging directory's name unique. */
-enum { RANDOM_DIGITS = 8 };
 
 static void name_aside(const char *name, char out[ASIDE_MAX])
 {
@@ -141,148 +135,24 @@ static void recover_trees(int from, int to)
 	journal_fini(&journal);
 }
 
-/* --- removing ------------------------------------------------------------------------ */
-
-/* Remove a tree, also from read-only directories.  Files that cannot be removed stay. */
-static void remove_tree(const char *path)
-{
-	struct tree_list *list = tree_list_open(path);
-	struct tree_item item;
-
-	while (tree_list_next(list, &item)) {
-		if (item.kind == TREE_DIR && below_access(item.path, W_OK | X_OK) < 0)
-			below_chmod(item.path, 0700);
-		else if (item.kind == TREE_DIR_END ||
-			 (item.kind == TREE_FAULT && S_ISDIR(item.st.st_mode)))
-			below_rmdir(item.path);
-		else if (item.kind != TREE_DIR)
-			below_unlink(item.path);
-	}
-	tree_list_close(list);
-}
-
-static int lock_directory(int fd, int how)
-{
-	int status;
-
-	while ((status = flock(fd, how)) < 0 && errno == EINTR)
-		;
-	return status;
-}
-
-static int open_dir(const char *path)
-{
-	return below_open(path, O_RDONLY | O_DIRECTORY, 0);
-}
-
-/* Whether the user owns FD: other users' are neither trusted nor removed. */
-static bool is_own(int fd)
-{
-	struct stat st;
-
-	return fstat(fd, &st) == 0 && st.st_uid == geteuid();
-}
-
-/* Recover and remove the staging directory NAME, unless a running run has it locked. */
-static void remove_if_left(const char *dir, int to, const char *name)
-{
-	char *path = xasprintf("%s/%s", dir, name);
-	int fd = open_dir(path);
-
-	if (fd >= 0 && is_own(fd) && lock_directory(fd, LOCK_EX | LOCK_NB) == 0) {
-		recover_trees(fd, to);
-		remove_tree(path);
-	}
-	if (fd >= 0)
-		close(fd);
-	free(path);
-}
-
-static void remove_left(const char *dir)
-{
-	size_t n = strlen(KP_TEMP_STAGING);
-	DIR *d = below_opendir(dir);
-	struct dirent *e;
-
-	while (d && (e = readdir(d)))
-		if (strncmp(e->d_name, KP_TEMP_STAGING, n) == 0 &&
-		    strlen(e->d_name) == n + RANDOM_DIGITS)
-			remove_if_left(dir, dirfd(d), e->d_name);
-	if (d)
-		closedir(d);
-}
-
 /* --- beginning ----------------------------------------------------------------------- */
-
-/* Check that the staging directory still exists: another run may have removed it as a
- * leftover before it was locked. */
-static bool is_there(const struct staging *s)
-{
-	struct stat a, b;
-
-	return fstat(s->fd, &a) == 0 && below_lstat(s->path, &b) == 0 && a.st_dev == b.st_dev &&
-	       a.st_ino == b.st_ino;
-}
-
-/* Make a directory with a new name in DIR.  NULL and errno; the caller frees its path. */
-static char *make_random(const char *dir)
-{
-	uint32_t random;
-
-	do {
-		char *path;
-
-		if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
-			return NULL;
-		path = xasprintf("%s/" KP_TEMP_STAGING "%0*x", dir, RANDOM_DIGITS,
-				 (unsigned)random);
-		if (below_mkdir(path, 0700) == 0)
-			return path;
-		free(path);
-	} while (errno == EEXIST);
-	return NULL;
-}
-
-static kpack_error_t make_staging(struct staging *s, struct kpackx_error *why)
-{
-	do {
-		if (s->fd >= 0)
-			close(s->fd);
-		free(s->path);
-		s->fd = -1;
-		s->path = make_random(s->dir);
-		if (!s->path)
-			return kp_fail_errno(why, errno,
-					     "%s: cannot make a directory in it", s->dir);
-		s->fd = open_dir(s->path);
-		if (s->fd < 0 && errno != ENOENT)
-			return kp_fail_errno(why, errno, "%s", s->path);
-		if (s->fd >= 0) /* if the file system has no locks, go on without one */
-			lock_directory(s->fd, LOCK_EX);
-	} while (s->fd < 0 || !is_own(s->fd) || !is_there(s));
-	return below_adopt_root(s->path, s->fd, why);
-}
 
 kpack_error_t staging_open(struct staging *s, const char *dir, struct kpackx_error *why)
 {
-	kpack_error_t err;
+	struct temp_dir t;
 
 	*s = (struct staging){.dir = dir, .fd = -1};
 	KP_TRY(below_make_root(dir, 0777, why));
-	remove_left(dir);
-	err = make_staging(s, why);
-	if (err)
-		staging_close(s);
-	return err;
+	temp_dir_remove_left(dir, KP_TEMP_STAGING, recover_trees);
+	KP_TRY(temp_dir_open(&t, dir, KP_TEMP_STAGING, why));
+	s->path = t.path;
+	s->fd = t.fd;
+	return KPACK_SUCCESS;
 }
 
 void staging_close(struct staging *s)
 {
-	if (s->path)
-		remove_tree(s->path);
-	if (s->fd >= 0)
-		close(s->fd);
-	free(s->path);
+	temp_dir_close(&(struct temp_dir){s->path, s->fd});
 	*s = (struct staging){.fd = -1};
 }
 

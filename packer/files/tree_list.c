@@ -21,6 +21,7 @@ struct level {
 	size_t count, next;
 	size_t length; /* of the directory's path */
 	struct stat st;
+	bool guards; /* no other user can exchange what is in it */
 };
 
 struct tree_list {
@@ -44,6 +45,19 @@ struct tree_list *tree_list_open(const char *root)
 	list->root = length;
 	list->cap = length + 1;
 	return list;
+}
+
+/* Whether no other user can exchange what is in a directory with the stat ST. */
+static bool is_guarding(const struct stat *st)
+{
+	return geteuid() != 0 ||
+	       (st->st_uid == 0 && !(st->st_mode & (S_IWGRP | S_IWOTH)));
+}
+
+/* Whether no other user can exchange what is on level LEVEL of the tree. */
+static bool is_guarded(const struct tree_list *list, size_t level)
+{
+	return level == 0 || list->levels[level - 1].guards;
 }
 
 static bool is_skipped(const char *name)
@@ -106,6 +120,7 @@ static int enter_directory(struct tree_list *list)
 			     : below_open_following(list->path, flags);
 	int error = fd < 0 ? errno : read_level(fd, &level);
 
+	level.guards = is_guarded(list, list->depth) && is_guarding(&level.st);
 	if (error) {
 		free_level(&level);
 		return error;
@@ -144,6 +159,7 @@ static bool give_item(struct tree_list *list, struct tree_item *item,
 		.level = (int)level,
 		.st = list->st,
 		.error = error,
+		.guarded = is_guarded(list, level),
 	};
 	list->entered = kind == TREE_DIR;
 	return true;

@@ -27,6 +27,11 @@ struct tree_item {
 	int level;        /* 0: the root */
 	struct stat st;   /* of the link, if it is one; undefined for some faults */
 	int error;        /* TREE_FAULT: errno */
+	/*
+	 * No other user can put another file at this path below the root: root runs the
+	 * program and alone may write into the directories; or an ordinary user runs it.
+	 */
+	bool guarded;
 };
 
 struct tree_list;

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* Directories for one run: they are removed, and so are those of killed runs. */
+#include "packer/files/temp_dir.h"
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "packer/files/below.h"
+
+#define PREFIX ".test-"
+
+static char top[64];
+
+static int setup(void **state)
+{
+	(void)state;
+	strcpy(top, "/tmp/kpack-test-temp-XXXXXX");
+	assert_non_null(mkdtemp(top));
+	assert_int_equal(chdir(top), 0);
+	return 0;
+}
+
+/* Fails if something is left. */
+static int teardown(void **state)
+{
+	(void)state;
+	return chdir("/") | rmdir(top);
+}
+
+static void make(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+static void test_removed(void **state)
+{
+	struct temp_dir t;
+	struct stat st;
+	char *path;
+
+	(void)state;
+	assert_int_equal(temp_dir_open(&t, top, PREFIX, NULL), KPACK_SUCCESS);
+	assert_int_equal(strncmp(t.path + strlen(top) + 1, PREFIX, strlen(PREFIX)), 0);
+	assert_int_equal(stat(t.path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0700);
+	assert_true(asprintf(&path, "%s/a/b", t.path) > 0);
+	assert_int_equal(below_mkdirs(path, 0755, NULL), KPACK_SUCCESS);
+	assert_int_equal(symlink("/", "link"), 0);
+	assert_int_equal(rename("link", path), -1);
+	assert_int_equal(unlink("link"), 0);
+	/* from a directory that is not writable, too */
+	assert_int_equal(chmod(t.path, 0500), 0);
+	temp_dir_close(&t);
+	free(path);
+	temp_dir_close(&(struct temp_dir){.fd = -1});
+}
+
+static int recovered;
+
+static void recover(int dir, int base)
+{
+	struct stat st;
+
+	assert_int_equal(fstatat(dir, "file", &st, 0), 0);
+	assert_int_equal(fstatat(base, PREFIX "abcdef", &st, 0), 0);
+	recovered++;
+}
+
+static void test_left(void **state)
+{
+	int lock;
+
+	(void)state;
+	assert_int_equal(mkdir(PREFIX "abcdef", 0700), 0);
+	make(PREFIX "abcdef/file");
+	assert_int_equal(mkdir(PREFIX "living", 0700), 0);
+	lock = open(PREFIX "living", O_RDONLY);
+	assert_int_equal(flock(lock, LOCK_EX), 0);
+	assert_int_equal(mkdir(PREFIX "longer-name", 0700), 0);
+	assert_int_equal(mkdir("away", 0700), 0);
+	make("away/file");
+	assert_int_equal(symlink("away", PREFIX "link-1"), 0);
+	temp_dir_remove_left(top, PREFIX, recover);
+	assert_int_equal(recovered, 1);
+	assert_int_equal(access(PREFIX "abcdef", F_OK), -1);
+	assert_int_equal(close(lock), 0);
+	assert_int_equal(rmdir(PREFIX "living"), 0);
+	assert_int_equal(rmdir(PREFIX "longer-name"), 0);
+	assert_int_equal(unlink(PREFIX "link-1"), 0);
+	assert_int_equal(unlink("away/file"), 0);
+	assert_int_equal(rmdir("away"), 0);
+}
+
+/* Another user's directory is neither used nor removed. */
+static void test_not_ours(void **state)
+{
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(mkdir(PREFIX "theirs", 0700), 0);
+	assert_int_equal(chown(PREFIX "theirs", 1000, 1000), 0);
+	temp_dir_remove_left(top, PREFIX, NULL);
+	assert_int_equal(rmdir(PREFIX "theirs"), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_removed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_left, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_not_ours, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
