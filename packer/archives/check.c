@@ -338,20 +338,19 @@ void check_archive(struct kpack_archive *a, struct check_findings *out)
 	struct check c = {.a = a, .out = out};
 	struct kpackx_error why = {0};
 	struct stat st;
-	int fd = -1;
 
 	*out = (struct check_findings){0};
 	add_known_faults(&c);
-	if (kp_file_open(kp_archive_path(a), &fd, &st, &why)) {
+	/* not by its path, which may be another file's by now */
+	if (kp_file_check(kp_archive_fd(a), &st, &why)) {
 		FAULT(&c, "%s", why.text);
 		return;
 	}
-	c.file = kp_source_fd(fd, 0, (uint64_t)st.st_size);
+	c.file = kp_source_fd(kp_archive_fd(a), 0, (uint64_t)st.st_size);
 	if (run_checks(&c, &why))
 		FAULT(&c, "%s", why.text);
 	kp_toc_fini(&c.toc);
 	free(c.used);
-	close(fd);
 }
 
 void check_fini(struct check_findings *findings)

@@ -5,6 +5,7 @@
 #include "operands.h"
 #include "core/base/file.h"
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 
 static kpack_error_t update_hash(const void *data, size_t size, void *arg,
 				 struct kpackx_error *why)
@@ -52,7 +53,7 @@ kpack_error_t content_hash_file(const char *disk, uint64_t offset, uint64_t size
 	struct stat st;
 	int fd;
 
-	KP_TRY(kp_file_open(disk, &fd, &st, why));
+	KP_TRY(below_file_open(disk, &fd, &st, why));
 	hash = begin_hash();
 	err = read_all(fd, offset, size, hash, why);
 	end_hash(hash, out);

@@ -6,7 +6,7 @@
 #include "packer/cli/report.h"
 #include "core/view/view.h"
 #include "core/archive/digest.h"
-#include "core/archive/find.h"
+#include "packer/files/below.h"
 
 /* --- operands --------------------------------------------------------------------- */
 
@@ -20,7 +20,8 @@ bool archives_paths(int n, char **operands, void (*fn)(const char *path, void *a
 		char **paths = NULL;
 		size_t count = 0;
 
-		if (kp_archives_find(operands[i], &paths, &count, &why)) {
+		if (below_root_if_directory(operands[i], &why) ||
+		    below_archives_find(operands[i], &paths, &count, &why)) {
 			report_why(operands[i], &why);
 			ok = false;
 			continue;
@@ -52,7 +53,7 @@ static void open_one(const char *path, void *arg)
 	struct kpackx_error why = {0};
 	struct kpack_archive *a = NULL;
 
-	if (kp_archive_open(path, &a, &why)) {
+	if (below_archive_open(path, &a, &why)) {
 		report_why(path, &why);
 		set->failed = true;
 		return;

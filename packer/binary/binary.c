@@ -3,13 +3,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "core/base/bounds.h"
+#include "packer/files/below.h"
 
 kpack_error_t binary_open(const char *path, struct binary *out, struct kpackx_error *why)
 {
 	kpack_error_t err;
 
 	*out = (struct binary){.path = path, .fd = -1};
-	err = kp_file_open(path, &out->fd, &out->st, why);
+	err = below_file_open(path, &out->fd, &out->st, why);
 	if (err) {
 		out->fd = -1;
 		return err;

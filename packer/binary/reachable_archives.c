@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include "packer/archives/operands.h"
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "core/binary/search_path.h"
 #include "core/target/target.h"
 #include "core/base/text.h"
@@ -68,7 +69,7 @@ static struct installed_archive *open_archive(struct installed *set, const char 
 	a->path = xstrdup(path);
 	a->dev = st->st_dev;
 	a->ino = st->st_ino;
-	kp_archive_open(a->path, &a->archive, &a->why);
+	below_archive_open(a->path, &a->archive, &a->why);
 	xgrow(&set->archives, set->count, &set->cap, sizeof(*set->archives));
 	set->archives[set->count++] = a;
 	return a;
@@ -188,7 +189,7 @@ static void reach_file(struct installed *set, const char *path, const char *arch
 	struct installed_archive *a;
 	struct stat st;
 
-	if (stat(path, &st) < 0 || !S_ISREG(st.st_mode))
+	if (below_stat(path, &st) < 0 || !S_ISREG(st.st_mode))
 		return;
 	a = open_archive(set, path, &st);
 	if (!arch || is_processor(arch) || (a->archive && serves_arch(a->archive, arch)))
@@ -241,11 +242,6 @@ static void reach_name(struct installed *set, const struct pattern *p, const cha
 	free(arch);
 }
 
-static int by_bytes(const struct dirent **a, const struct dirent **b)
-{
-	return strcmp((*a)->d_name, (*b)->d_name);
-}
-
 static kpack_error_t cannot_list(const char *dir, int error, struct kpackx_error *why)
 {
 	char text[160];
@@ -276,7 +272,7 @@ static kpack_error_t reach_pattern(struct installed *set, const char *path,
 	int n;
 
 	read_pattern(path, &p);
-	n = scandir(p.dir, &names, NULL, by_bytes);
+	n = below_scandir(p.dir, &names, NULL);
 	if (n < 0 && errno != ENOENT && errno != ENOTDIR)
 		err = cannot_list(p.dir, errno, why);
 	else
@@ -319,8 +315,8 @@ kpack_error_t installed_add(struct installed *set, const char *path, struct reac
 	struct installed_archive *a;
 	struct stat st;
 
-	if (stat(path, &st) < 0)
-		return kp_fail_errno(why, errno, "cannot open");
+	if (below_stat(path, &st) < 0)
+		return below_fail(why, "cannot open");
 	a = open_archive(set, path, &st);
 	if (a->archive) {
 		add_reached(out, a, NULL);

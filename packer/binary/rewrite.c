@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "rewrite.h"
 #include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include "packer/base/xalloc.h"
 #include "packer/files/attributes.h"
 #include "core/base/text.h"
 
@@ -16,30 +13,7 @@ bool rewrite_is_same(const struct binary *from, const char *path)
 {
 	struct stat there;
 
-	return stat(path, &there) == 0 && same_file(&there, &from->st);
-}
-
-static void split_path(struct rewrite *r, const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	r->name = xstrdup(slash ? slash + 1 : path);
-	r->dir = !slash          ? xstrdup(".")
-		 : slash == path ? xstrdup("/")
-				 : xstrndup(path, (size_t)(slash - path));
-}
-
-/* Resolve PATH, so that the rename replaces the file and not a link to it. */
-static kpack_error_t split_real(struct rewrite *r, const char *path,
-				struct kpackx_error *why)
-{
-	char *real = realpath(path, NULL);
-
-	if (!real)
-		return kp_fail_errno(why, errno, "cannot find where it is");
-	split_path(r, real);
-	free(real);
-	return KPACK_SUCCESS;
+	return below_stat(path, &there) == 0 && same_file(&there, &from->st);
 }
 
 static kpack_error_t no_place(const char *path, const char *what,
@@ -51,21 +25,27 @@ static kpack_error_t no_place(const char *path, const char *what,
 	return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: %s; not replaced", text, what);
 }
 
-/* A device or the like is never replaced: a user who names /dev/null wants to keep it. */
+/*
+ * Find the file to replace; for a link, the one that it leads to.  A device or the like is
+ * never replaced: a user who names /dev/null wants to keep it.
+ */
 static kpack_error_t find_place(struct rewrite *r, const char *path,
 				struct kpackx_error *why)
 {
-	struct stat there;
+	int error = below_target_open(&r->to, path) < 0 ? errno : 0;
+	struct stat link;
 
-	if (stat(path, &there) == 0) {
-		r->in_place = same_file(&there, &r->from->st);
-		return S_ISREG(there.st_mode) ? split_real(r, path, why)
-					      : no_place(path, "is no regular file", why);
-	}
-	if (lstat(path, &there) == 0)
+	if (r->to.fd < 0 && (!error || error == ENOENT) && below_lstat(path, &link) == 0)
 		return no_place(path, "is a link that leads nowhere", why);
-	split_path(r, path);
-	return KPACK_SUCCESS;
+	errno = error;
+	if (error)
+		return below_fail(why, "cannot find where it is");
+	if (r->to.fd < 0)
+		return KPACK_SUCCESS;
+	r->in_place = same_file(&r->to.st, &r->from->st);
+	return S_ISREG(r->to.st.st_mode) && !r->to.is_open
+		       ? KPACK_SUCCESS
+		       : no_place(path, "is no regular file", why);
 }
 
 kpack_error_t rewrite_open(struct rewrite *r, const struct binary *from, const char *path,
@@ -73,11 +53,13 @@ kpack_error_t rewrite_open(struct rewrite *r, const struct binary *from, const c
 {
 	kpack_error_t err;
 
-	*r = (struct rewrite){.from = from, .out = {.fd = -1, .dir_fd = -1}};
+	*r = (struct rewrite){.from = from,
+			      .to = {.dir = -1, .fd = -1},
+			      .out = {.fd = -1, .dir_fd = -1}};
 	err = find_place(r, path, why);
 	/* no other user can read it before it has its permissions */
 	if (!err)
-		err = kp_outfile_open(&r->out, r->dir, r->name, 0600, why);
+		err = below_target_outfile(&r->to, &r->out, 0600, why);
 	if (err)
 		rewrite_close(r);
 	return err;
@@ -98,7 +80,7 @@ static kpack_error_t check_unchanged(const struct rewrite *r, struct kpackx_erro
 
 	if (fstat(r->from->fd, &open_now) < 0)
 		return kp_fail_errno(why, errno, "cannot stat");
-	if (r->in_place && fstatat(r->out.dir_fd, r->name, &named, AT_SYMLINK_NOFOLLOW))
+	if (r->in_place && below_target_named(&r->to, &named) < 0)
 		return kp_fail_errno(why, errno, "cannot stat");
 	if (same_content(&open_now, &r->from->st) &&
 	    (!r->in_place || same_file(&named, &open_now)))
@@ -138,7 +120,7 @@ kpack_error_t rewrite_publish(struct rewrite *r, struct kpackx_error *why)
 void rewrite_close(struct rewrite *r)
 {
 	kp_outfile_close(&r->out);
-	free(r->dir);
-	free(r->name);
+	if (r->from)
+		below_target_close(&r->to);
 	*r = (struct rewrite){.out = {.fd = -1, .dir_fd = -1}};
 }

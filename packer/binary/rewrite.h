@@ -4,12 +4,13 @@
 #define PACKER_BINARY_REWRITE_H
 
 #include "binary.h"
+#include "packer/files/below.h"
 
 struct rewrite {
 	const struct binary *from;
 	bool in_place;
-	char *dir, *name;      /* the place of the new file */
-	struct kp_outfile out; /* the caller writes it */
+	struct below_target to; /* the place of the new file */
+	struct kp_outfile out;  /* the caller writes it */
 };
 
 /* Whether PATH is the file FROM, under any name. */

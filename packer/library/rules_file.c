@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include "arch_name.h"
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "core/base/bounds.h"
 #include "rules.h"
 #include "core/base/text.h"
@@ -302,7 +303,7 @@ kpack_error_t rules_read(const char *path, struct rules **out, struct kpackx_err
 	kpack_error_t err;
 	int fd;
 
-	KP_TRY(kp_file_open(path, &fd, &st, why));
+	KP_TRY(below_file_open(path, &fd, &st, why));
 	source = kp_source_fd(fd, 0, (uint64_t)st.st_size);
 	err = parse_source(&source, out, why);
 	close(fd);

@@ -7,6 +7,7 @@
 #include "cache_summary.h"
 #include "kernel_rows.h"
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "row_names.h"
 #include "packer/library/sqlite/copy.h"
 #include "packer/library/sqlite/header.h"
@@ -82,13 +83,6 @@ void cache_files_fini(struct cache_files *parts)
 	*parts = (struct cache_files){0};
 }
 
-/* A path that opens FILE; if it has no name, that of its descriptor in /proc/self/fd. */
-static char *path_of(const struct kp_outfile *file, const char *dir)
-{
-	return file->tmp_name ? xasprintf("%s/%s", dir, file->tmp_name)
-			      : xasprintf("/proc/self/fd/%d", file->fd);
-}
-
 /* Add a part of CACHE with an empty file in the directory TMP; takes over KEY. */
 static kpack_error_t new_part(struct cache_files *parts, const char *tmp,
 			      const char *cache, char *key, struct cache_file **out,
@@ -101,10 +95,12 @@ static kpack_error_t new_part(struct cache_files *parts, const char *tmp,
 	part = &parts->items[parts->count++];
 	*part = (struct cache_file){.key = key, .cache = cache};
 	snprintf(parts->called, sizeof(parts->called), "a temporary file in %.400s", tmp);
-	err = kp_outfile_open(&part->file, tmp, "kernels", 0600, why);
+	err = below_outfile_open_in(&part->file, tmp, "kernels", 0600, why);
 	if (err)
 		return kp_fail_prefix(why, err, "%s", parts->called);
-	part->disk = path_of(&part->file, tmp);
+	/* without a name nobody else can exchange it */
+	kp_outfile_unname(&part->file);
+	part->disk = xasprintf("/proc/self/fd/%d", part->file.fd);
 	*out = part;
 	return KPACK_SUCCESS;
 }
@@ -160,7 +156,7 @@ static kpack_error_t cache_open(const char *disk, const char *path, struct cache
 
 	c->fd = -1;
 	c->path = path;
-	err = kp_file_open(disk, &c->fd, &st, why);
+	err = below_file_open(disk, &c->fd, &st, why);
 	if (!err) {
 		c->mode = st.st_mode;
 		err = read_cache(c, (uint64_t)st.st_size, why);
