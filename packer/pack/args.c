@@ -7,6 +7,7 @@
 #include "packer/command.h"
 #include "core/base/bounds.h"
 #include "packer/cli/option_place.h"
+#include "packer/files/below.h"
 #include "packer/cli/report.h"
 #include "core/base/text.h"
 #include "packer/pack/tree/write.h"
@@ -331,12 +332,12 @@ static int set_mode(struct parser *p)
  */
 static char *default_group(const char *input)
 {
-	char *path = realpath(input, NULL);
+	char *path = below_real(input);
 	struct stat st;
 	const char *name;
 	char *group;
 
-	if (!path || stat(path, &st) < 0) {
+	if (!path || below_stat(input, &st) < 0) {
 		free(path);
 		return xstrdup("none"); /* the scan reports what is wrong with INPUT */
 	}
@@ -400,7 +401,7 @@ static int check_in_place(const struct pack_args *args)
 		return options_usage(&cmd_pack_help,
 				     "--in-place with a choice of targets would lose the "
 				     "code of the others");
-	if (stat(args->input, &st) == 0 && !S_ISDIR(st.st_mode))
+	if (below_stat(args->input, &st) == 0 && !S_ISDIR(st.st_mode))
 		return options_usage(&cmd_pack_help, "--in-place %s: not a directory",
 				     args->input);
 	return EXIT_OK;
@@ -425,12 +426,27 @@ static int check_tree(const struct pack_args *args)
 	if (!args->force)
 		return EXIT_OK;
 	archives = xasprintf("%s/" KP_ARCHIVES_DIR, args->input);
-	has = stat(archives, &st) == 0;
+	has = below_stat(archives, &st) == 0;
 	free(archives);
 	return has ? options_usage(&cmd_pack_help,
 				   "--force would take away what the converted binaries "
 				   "of INPUT need from its archives")
 		   : EXIT_OK;
+}
+
+/* From now on, INPUT and an OUTPUT that exists are these directories, whatever their
+ * names mean later. */
+static int hold_directories(const struct pack_args *args)
+{
+	struct kpackx_error why = {0};
+	const char *paths[] = {args->input, args->output};
+
+	for (int i = 0; i < 2; i++)
+		if (below_root_if_directory(paths[i], &why)) {
+			report_why(paths[i], &why);
+			return EXIT_FAULT;
+		}
+	return EXIT_OK;
 }
 
 static int check_args(struct pack_args *args)
@@ -444,7 +460,9 @@ static int check_args(struct pack_args *args)
 		args->volume_size = args->how.scheme == KPACK_COMPRESSION_NOOP
 					    ? UINT64_MAX
 					    : KP_ZSTD_BLOB_MAX;
-	status = check_names(args);
+	status = hold_directories(args);
+	if (!status)
+		status = check_names(args);
 	if (!status && args->mode == PACK_IN_PLACE)
 		status = check_in_place(args);
 	if (!status && args->mode == PACK_TREE)

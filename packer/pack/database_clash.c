@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "packer/pack/plan/drop.h"
 #include "packer/cli/report.h"
 #include "packer/pack/scan/rocfft_caches.h"
@@ -80,7 +81,7 @@ static void add_plain(struct clash *c)
 		const struct scan_entry *e = &c->run->scan->entries[i];
 
 		if (S_ISREG(e->mode) && !e->leftover && !scan_in_archives(e))
-			add_plain_file(c, i, e->size);
+			add_plain_file(c, i, e->id.size);
 	}
 }
 
@@ -91,7 +92,7 @@ static void add_links(struct clash *c)
 		const struct scan_entry *e = &c->run->scan->entries[i];
 		struct stat st;
 
-		if (S_ISLNK(e->mode) && !scan_in_archives(e) && stat(e->path, &st) == 0 &&
+		if (S_ISLNK(e->mode) && !scan_in_archives(e) && below_stat(e->path, &st) == 0 &&
 		    S_ISREG(st.st_mode))
 			add_plain_file(c, i, (uint64_t)st.st_size);
 	}
@@ -313,7 +314,7 @@ static kpack_error_t compare_archive(struct clash *c, const char *path,
 {
 	struct kpack_archive *a = NULL;
 	struct kpackx_error fault = {0};
-	kpack_error_t err = kp_archive_open(path, &a, &fault);
+	kpack_error_t err = below_archive_open(path, &a, &fault);
 
 	if (err == KPACK_ERROR_OUT_OF_MEMORY)
 		return kp_fail(why, err, "%s: %s", path, fault.text);
@@ -339,7 +340,7 @@ kpack_error_t clash_archives(struct clash *c, struct kpackx_error *why)
 	char **paths = NULL;
 	size_t n = 0;
 
-	if (kp_archives_find(c->run->archives, &paths, &n, &fault)) {
+	if (below_archives_find(c->run->archives, &paths, &n, &fault)) {
 		if (fault.sys_errno != ENOENT)
 			warn_unread(c->run->archives, &fault);
 		return KPACK_SUCCESS;

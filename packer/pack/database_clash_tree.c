@@ -6,6 +6,7 @@
 #include "core/base/file.h"
 #include "core/target/target.h"
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 
 /* Both sides of the files that differ, for the libraries to identify them. */
 struct sides {
@@ -30,7 +31,8 @@ static bool same_files(const char *a, const char *b)
 	struct stat st, there;
 	bool same = false;
 
-	if (!kp_file_open(a, &x, &st, NULL) && !kp_file_open(b, &y, &there, NULL)) {
+	if (!below_file_open(a, &x, &st, NULL) &&
+	    !below_file_open(b, &y, &there, NULL)) {
 		struct kp_source ours = kp_source_fd(x, 0, (uint64_t)st.st_size);
 		struct kp_source theirs = kp_source_fd(y, 0, (uint64_t)there.st_size);
 
@@ -75,7 +77,7 @@ static void find_different(const struct clash *c, struct sides *s)
 		to = xasprintf("%s/%s", c->run->args->output,
 			       c->run->scan->entries[f->entry].relative);
 		/* a link is replaced, too, and what it leads to disappears from here */
-		if (stat(to, &st) == 0 && !S_ISDIR(st.st_mode) &&
+		if (below_stat(to, &st) == 0 && !S_ISDIR(st.st_mode) &&
 		    !same_files(f->disk, to))
 			add_sides(s, f, to, &st);
 		free(to);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "mount_command.h"
 #include <errno.h>
-#include <fts.h>
 #include <stdlib.h>
 #include "core/archive/archive.h"
 #include "mount_places.h"
 #include "core/view/view.h"
 #include "core/archive/naming.h"
-#include "core/archive/find.h"
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
+#include "packer/files/tree_list.h"
 
 /* --- what is packed ------------------------------------------------------------------ */
 
@@ -47,7 +47,7 @@ static void add_archive(const char *path, const char *prefix, struct mounts *m)
 {
 	struct kpack_archive *a = NULL;
 
-	if (!kp_archive_open(path, &a, NULL))
+	if (!below_archive_open(path, &a, NULL))
 		add_entries(a, prefix, m);
 	kp_archive_close(a);
 }
@@ -57,7 +57,7 @@ static void add_archives(const struct mount_tree *tree, struct mounts *m)
 	char **paths = NULL;
 	size_t n = 0;
 
-	if (kp_archives_find(tree->archives, &paths, &n, NULL))
+	if (below_archives_find(tree->archives, &paths, &n, NULL))
 		return;
 	for (size_t i = 0; i < n; i++) {
 		add_archive(paths[i], tree->prefix, m);
@@ -98,75 +98,61 @@ static bool had_files(const struct scan *scan, const char *dir)
 	       scan->entries[at].relative[n] == '/';
 }
 
-static void add_tree_entry(const struct mount_tree *tree, FTS *fts, FTSENT *e,
-			   size_t skip, struct mounts *m)
+static void add_tree_entry(const struct mount_tree *tree, struct tree_list *list,
+			   const struct tree_item *item, struct mounts *m)
 {
-	const char *path = e->fts_path + skip;
 	bool open;
 
-	if (e->fts_level == FTS_ROOTLEVEL || e->fts_info == FTS_DP)
+	if (item->level == 0 || item->kind == TREE_DIR_END)
 		return;
-	if (e->fts_level == 1 && strcmp(e->fts_name, KP_ARCHIVES_DIR) == 0) {
-		fts_set(fts, e, FTS_SKIP);
+	if (item->level == 1 && strcmp(item->name, KP_ARCHIVES_DIR) == 0) {
+		tree_list_skip(list);
 		return;
 	}
-	while (*path == '/')
-		path++;
-	open = e->fts_info == FTS_D && had_files(tree->scan, path);
-	mounts_add(m, path, open ? MOUNTS_DIRECTORY : MOUNTS_KEPT);
+	open = item->kind == TREE_DIR && had_files(tree->scan, item->rest);
+	mounts_add(m, item->rest, open ? MOUNTS_DIRECTORY : MOUNTS_KEPT);
 }
 
-static kpack_error_t add_tree(const struct mount_tree *tree, const char *root,
-			      struct mounts *m, struct kpackx_error *why)
+static void add_tree(const struct mount_tree *tree, struct mounts *m)
 {
-	char *const roots[] = {(char *)root, NULL};
-	FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_NOSTAT, NULL);
-	kpack_error_t err = KPACK_SUCCESS;
-	FTSENT *e;
+	struct tree_list *list = tree_list_open(tree->root);
+	struct tree_item item;
 
-	if (!fts)
-		return kp_fail_errno(why, errno, "%s: cannot walk it", root);
-	while ((errno = 0, e = fts_read(fts)))
-		add_tree_entry(tree, fts, e, strlen(root), m);
-	if (errno)
-		err = kp_fail_errno(why, errno, "%s: cannot walk it", root);
-	fts_close(fts);
-	return err;
+	while (tree_list_next(list, &item))
+		add_tree_entry(tree, list, &item, m);
+	tree_list_close(list);
 }
 
 /* --- together ------------------------------------------------------------------------ */
 
-static kpack_error_t decide_mounts(const struct mount_tree *tree, const char *root,
-				   struct mounts *m, struct kpackx_error *why)
+static void decide_mounts(const struct mount_tree *tree, struct mounts *m)
 {
 	add_archives(tree, m);
 	if (m->n_paths == 0)
-		return KPACK_SUCCESS;
-	KP_TRY(add_tree(tree, root, m, why));
+		return;
+	add_tree(tree, m);
 	mounts_decide(m);
-	return KPACK_SUCCESS;
 }
 
 kpack_error_t mount_line(const struct mount_tree *tree, char **command,
 			 struct kpackx_error *why)
 {
-	char *root = realpath(tree->root, NULL), *archives;
+	char *root = below_real(tree->root), *archives;
 	struct mounts m = {0};
-	kpack_error_t err;
 
 	*command = NULL;
 	if (!root)
-		return kp_fail_errno(why, errno, "%s", tree->root);
-	archives = realpath(tree->archives, NULL);
-	err = archives ? decide_mounts(tree, root, &m, why) : KPACK_SUCCESS;
-	if (archives && !err) {
+		return below_fail(why, tree->root);
+	archives = below_real(tree->archives);
+	if (archives) {
 		const struct mounts_names names = {root, archives, tree->group,
 						   tree->prefix};
 
+		decide_mounts(tree, &m);
 		*command = mounts_command(&m, &names);
 	}
 	mounts_fini(&m);
 	free(archives);
 	free(root);
-	return err;
+	return KPACK_SUCCESS;
 }

@@ -7,6 +7,7 @@
 #include "database_clash.h"
 #include "packer/base/xalloc.h"
 #include "packer/cli/exit.h"
+#include "packer/files/below.h"
 #include "packer/files/copy.h"
 #include "packer/pack/tree/databases.h"
 #include "packer/pack/tree/write.h"
@@ -53,15 +54,29 @@ static kpack_error_t open_set(struct packing *p, struct kpackx_error *why)
 /* Flush the directory: without it archives that are on the disk would still be lost. */
 static kpack_error_t flush_directory(const char *path, struct kpackx_error *why)
 {
-	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = below_open_following(path, O_RDONLY | O_DIRECTORY);
 	kpack_error_t err = KPACK_SUCCESS;
 
 	if (fd < 0)
-		return kp_fail_errno(why, errno, "%s: cannot open the directory", path);
+		return kp_fail_prefix(why, below_fail(why, "cannot open the directory"),
+				      "%s", path);
 	if (kp_flush_dir(fd))
 		err = kp_fail_errno(why, errno, "%s: cannot flush", path);
 	close(fd);
 	return err;
+}
+
+/*
+ * Make the directory of the archives.  It may be a link, which archive_set_open follows
+ * by the rules for operands.
+ */
+static kpack_error_t make_archives_dir(const char *path, struct kpackx_error *why)
+{
+	struct stat st;
+
+	if (below_stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		return KPACK_SUCCESS;
+	return below_mkdirs(path, 0777, why);
 }
 
 /*
@@ -70,7 +85,7 @@ static kpack_error_t flush_directory(const char *path, struct kpackx_error *why)
  */
 static kpack_error_t make_dirs(const struct packing *p, struct kpackx_error *why)
 {
-	KP_TRY(kp_mkdirs(p->args.output, 0777, why));
+	KP_TRY(below_make_root(p->args.output, 0777, why));
 	if (p->args.mode == PACK_TREE) {
 		char *root = xasprintf("%s/.", p->args.output);
 		kpack_error_t err = copy_directory(root, why);
@@ -79,7 +94,7 @@ static kpack_error_t make_dirs(const struct packing *p, struct kpackx_error *why
 		if (err)
 			return kp_fail_prefix(why, err, "%s", p->args.output);
 	}
-	KP_TRY(kp_mkdirs(p->archives, 0777, why));
+	KP_TRY(make_archives_dir(p->archives, why));
 	return p->args.mode == PACK_IN_PLACE ? flush_directory(p->args.output, why)
 					     : KPACK_SUCCESS;
 }
@@ -187,7 +202,7 @@ static void find_archives(struct packing *p)
 	if (args->mode != PACK_TREE)
 		return;
 	p->inherit = xasprintf("%s/" KP_ARCHIVES_DIR, args->input);
-	if (stat(p->inherit, &st) < 0) {
+	if (below_stat(p->inherit, &st) < 0) {
 		free(p->inherit);
 		p->inherit = NULL;
 	}

@@ -240,7 +240,7 @@ nothing_lost() { # BEFORE TREE
 @test "in place: killed at every step, nothing is lost, and the next run finishes" {
 	strace -f -o /dev/null -e trace=none true 2>/dev/null || skip "needs strace"
 	small before
-	for call in unlink renameat linkat fsync; do
+	for call in unlinkat renameat linkat fsync; do
 		for n in $(seq 30); do
 			rm -rf in
 			cp -a before in
@@ -265,8 +265,8 @@ nothing_lost() { # BEFORE TREE
 	strace -f -o /dev/null -e trace=none true 2>/dev/null || skip "needs strace"
 	small in
 	ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 strace -f -y -o trace \
-		-e trace=fsync,unlink "$KPACK_BIN/kpack" pack -q --in-place in
-	grep -n 'unlink("in/' trace | head -n 1 | cut -d : -f 1 >first
+		-e trace=fsync,unlinkat "$KPACK_BIN/kpack" pack -q --in-place in
+	grep -nE 'unlinkat\([0-9]+<[^>]*/in/[^>]*>, "[^.]' trace | head -n 1 | cut -d : -f 1 >first
 	head -n "$(cat first)" trace | grep -qE 'fsync\([0-9]+<[^>]*/in/.kpack>\)'
 	tail -n 1 <(grep -E 'fsync|unlink' trace) | grep -qE 'fsync\([0-9]+<[^>]*/in/share/miopen/db>'
 }

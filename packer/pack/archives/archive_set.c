@@ -16,6 +16,7 @@
 #include "volume.h"
 #include "core/archive/naming.h"
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 
 /* The archives of an architecture or a family. */
 struct slot {
@@ -92,7 +93,7 @@ static kpack_error_t open_volume(struct archive_set *set, struct slot *s,
 			why, KPACK_ERROR_INVALID_ARGUMENT,
 			"%s/%s: is an archive of another group: give another --group",
 			set->options.dir, v->file);
-	return kp_writer_open(set->options.dir, v->file, &options, &v->store.writer, why);
+	return below_writer_open(set->options.dir, v->file, &options, &v->store.writer, why);
 }
 
 static kpack_error_t add_volume(struct archive_set *set, struct slot *s, unsigned number,
@@ -170,12 +171,13 @@ static kpack_error_t check_moved(const struct archive_set *set, struct kpackx_er
  */
 static kpack_error_t lock_dir(struct archive_set *set, struct kpackx_error *why)
 {
-	set->dir_fd = open(set->options.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	set->dir_fd = below_open_following(set->options.dir, O_RDONLY | O_DIRECTORY);
 	if (set->dir_fd < 0)
-		return kp_fail_errno(why, errno, "%s", set->options.dir);
+		return below_fail(why, set->options.dir);
 	while (flock(set->dir_fd, LOCK_EX) < 0 && errno == EINTR)
 		;
-	return KPACK_SUCCESS;
+	/* what is locked is also what is written to */
+	return below_adopt_root(set->options.dir, set->dir_fd, why);
 }
 
 static kpack_error_t look_at_dir(struct archive_set *set, struct kpackx_error *why)
@@ -435,7 +437,7 @@ static kpack_error_t take_over(struct archive_set *set, struct slot *s,
 	struct volume *v = find_volume(s, there->number);
 	struct kpack_archive *old = NULL;
 	char *path = xasprintf("%s/%s", set->options.dir, there->file);
-	kpack_error_t err = kp_archive_open(path, &old, why);
+	kpack_error_t err = below_archive_open(path, &old, why);
 
 	if (!err && !v && carry_any_replaced(old, &s->names))
 		err = add_volume(set, s, there->number, &v, why);
@@ -495,9 +497,15 @@ static kpack_error_t remove_obsolete(const struct archive_set *set,
 {
 	for (size_t i = 0; i < set->there.count; i++) {
 		const struct existing_archive *a = &set->there.items[i];
+		int status = 0;
+		char *path;
 
-		if (is_obsolete(set, a) && unlinkat(set->dir_fd, a->file, 0) < 0 &&
-		    errno != ENOENT)
+		if (!is_obsolete(set, a))
+			continue;
+		path = xasprintf("%s/%s", set->options.dir, a->file);
+		status = below_unlink(path);
+		free(path);
+		if (status < 0 && errno != ENOENT)
 			return kp_fail_errno(why, errno, "%s/%s: cannot remove",
 					     set->options.dir, a->file);
 	}

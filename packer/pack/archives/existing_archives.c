@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "existing_archives.h"
 #include <dirent.h>
-#include <errno.h>
 #include <stdlib.h>
 #include "core/archive/archive.h"
 #include "volume.h"
 #include "core/archive/naming.h"
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 
 static void existing_archive_fini(struct existing_archive *a)
 {
@@ -65,9 +65,10 @@ static kpack_error_t look_at_archive(struct existing_archive *a, const char *dir
 	struct kpack_archive *archive = NULL;
 	kpack_error_t err = KPACK_SUCCESS;
 
-	if (kp_archive_open(path, &archive, NULL)) {
+	if (below_archive_open(path, &archive, NULL)) {
 		struct stat st;
-		if (stat(path, &st) == 0)
+
+		if (below_stat(path, &st) == 0)
 			a->bytes = (uint64_t)st.st_size;
 	} else if (kp_archive_group(archive).size &&
 		   !kp_span_is(kp_archive_group(archive), group)) {
@@ -103,11 +104,11 @@ static int by_file(const void *a, const void *b)
 static kpack_error_t list_names(const char *path, const char *group,
 				struct existing *list, struct kpackx_error *why)
 {
-	DIR *dir = opendir(path);
+	DIR *dir = below_opendir(path);
 	struct dirent *d;
 
 	if (!dir)
-		return kp_fail_errno(why, errno, "%s", path);
+		return below_fail(why, path);
 	while ((d = readdir(dir))) {
 		struct kp_span stem;
 		unsigned number;

@@ -4,13 +4,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include "packer/archives/operands.h"
 #include "packer/archives/content_hash.h"
+#include "packer/files/below.h"
 #include "packer/files/copy.h"
 #include "packer/base/xalloc.h"
 #include "core/view/view.h"
-#include "core/archive/find.h"
 #include "core/archive/naming.h"
 
 /* --- comparing contents -------------------------------------------------------------- */
@@ -61,10 +60,10 @@ static kpack_error_t check_there(const char *from, const char *to,
 				 struct kpackx_error *why)
 {
 	struct kpack_archive *a = NULL, *b = NULL;
-	kpack_error_t err = kp_archive_open(from, &a, why);
+	kpack_error_t err = below_archive_open(from, &a, why);
 
 	if (!err)
-		err = kp_archive_open(to, &b, why);
+		err = below_archive_open(to, &b, why);
 	if (!err)
 		err = check_has(a, b, why);
 	kp_archive_close(a);
@@ -93,10 +92,10 @@ static kpack_error_t open_archives(const char *dir, struct archives *set,
 	char **paths = NULL;
 	size_t n = 0;
 
-	KP_TRY(kp_archives_find(dir, &paths, &n, why));
+	KP_TRY(below_archives_find(dir, &paths, &n, why));
 	set->items = xcalloc(n, sizeof(struct kpack_archive *));
 	for (size_t i = 0; i < n; i++) {
-		if (!kp_archive_open(paths[i], &set->items[set->count], NULL))
+		if (!below_archive_open(paths[i], &set->items[set->count], NULL))
 			set->count++;
 		free(paths[i]);
 	}
@@ -198,11 +197,11 @@ static kpack_error_t copy_archive(const char *from, const char *to,
 {
 	struct stat st, there;
 
-	if (lstat(from, &st) < 0)
-		return kp_fail_errno(why, errno, "%s", from);
+	if (below_lstat(from, &st) < 0)
+		return below_fail(why, from);
 	if (S_ISDIR(st.st_mode))
 		return KPACK_SUCCESS;
-	if (lstat(to, &there) == 0)
+	if (below_lstat(to, &there) == 0)
 		return check_there(from, to, why);
 	return S_ISLNK(st.st_mode) ? copy_node(from, to, why) : copy_file(from, to, why);
 }
@@ -223,11 +222,11 @@ static kpack_error_t copy_named_archive(const char *from, const char *to,
 kpack_error_t inherit_archives(const char *from, const char *to, struct kpackx_error *why)
 {
 	kpack_error_t err = KPACK_SUCCESS;
-	DIR *dir = opendir(from);
+	DIR *dir = below_opendir(from);
 	struct dirent *d;
 
 	if (!dir)
-		return kp_fail_errno(why, errno, "%s", from);
+		return below_fail(why, from);
 	err = check_shown(from, to, why);
 	while (!err && (errno = 0, d = readdir(dir)))
 		if (kp_is_archive_name(d->d_name))

@@ -5,6 +5,8 @@
 #include <unistd.h>
 #include "device_code.h"
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
+#include "packer/files/identity.h"
 
 enum payload_state { EMPTY, LOADING, LOADED, FAILED };
 
@@ -22,7 +24,9 @@ static kpack_error_t look_inside(struct input *in, const struct input_look *how,
 {
 	int fd;
 
-	KP_TRY(kp_file_open(in->path, &fd, &in->st, why));
+	KP_TRY(how->guarded   ? below_file_open_guarded(in->path, &fd, &in->st, why)
+	       : how->in_tree ? below_file_open_nofollow(in->path, &fd, &in->st, why)
+			      : below_file_open(in->path, &fd, &in->st, why));
 	in->fd = fd;
 	return kp_fatbin_nest(fd, (uint64_t)in->st.st_size, how->sections, &in->fat, why);
 }
@@ -92,7 +96,7 @@ static kpack_error_t look_at_database(struct input *in,
 {
 	int fd;
 
-	KP_TRY(kp_file_open(in->path, &fd, &in->st, why));
+	KP_TRY(below_file_open(in->path, &fd, &in->st, why));
 	in->fd = fd;
 	in->fat.source = kp_source_fd(fd, 0, (uint64_t)in->st.st_size);
 	KP_TRY(list_objects(in, objects, n, why));
@@ -180,15 +184,14 @@ void input_fini(struct input *in)
  */
 static kpack_error_t reopen_file(struct input *in, struct kpackx_error *why)
 {
+	const struct file_identity was = file_identity_of(&in->st);
 	struct stat st;
 
 	if (in->fd >= 0)
 		return KPACK_SUCCESS;
-	KP_TRY(kp_file_open(in->path, &in->fd, &st, why));
+	KP_TRY(below_file_open(in->path, &in->fd, &st, why));
 	in->fat.source.fd = in->fd;
-	if (st.st_ino == in->st.st_ino && st.st_dev == in->st.st_dev &&
-	    st.st_size == in->st.st_size && st.st_mtim.tv_sec == in->st.st_mtim.tv_sec &&
-	    st.st_mtim.tv_nsec == in->st.st_mtim.tv_nsec)
+	if (file_identity_is(&was, &st))
 		return KPACK_SUCCESS;
 	close_file(in);
 	return kp_fail(why, KPACK_ERROR_IO_ERROR, "the file changed while it was packed");

@@ -44,7 +44,8 @@ struct input {
 
 /* How to look for device code in a file. */
 struct input_look {
-	bool in_tree;  /* do not take what only seems to be code */
+	bool in_tree;  /* do not take what only seems to be code, nor follow a link */
+	bool guarded;  /* no other user can exchange it: see tree_list.h */
 	bool sections; /* look at all sections of a host binary (kp_fatbin_nest) */
 };
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "scan.h"
 #include <errno.h>
-#include <fts.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "packer/base/xalloc.h"
@@ -9,6 +8,8 @@
 #include "core/base/text.h"
 #include "core/archive/naming.h"
 #include "core/base/file.h"
+#include "packer/files/below.h"
+#include "packer/files/tree_list.h"
 
 /* Data of the walk only. */
 struct walk {
@@ -24,8 +25,8 @@ static int by_path(const void *a, const void *b)
 	return strcmp(x->relative, y->relative);
 }
 
-static void add_entry(struct scan *scan, const char *path, size_t skip,
-		      const struct stat *st)
+static struct scan_entry *add_entry(struct scan *scan, const char *path, size_t skip,
+				    const struct stat *st)
 {
 	struct scan_entry *e;
 	const char *name;
@@ -34,11 +35,9 @@ static void add_entry(struct scan *scan, const char *path, size_t skip,
 	e = &scan->entries[scan->n_entries++];
 	*e = (struct scan_entry){
 		.path = xstrdup(path),
-		.dev = st->st_dev,
-		.ino = st->st_ino,
+		.id = file_identity_of(st),
 		.nlink = st->st_nlink,
 		.mode = st->st_mode,
-		.size = (uint64_t)st->st_size,
 		.next_link = SCAN_NO_LINK,
 	};
 	e->relative = e->path + skip;
@@ -46,43 +45,31 @@ static void add_entry(struct scan *scan, const char *path, size_t skip,
 		e->relative++;
 	name = strrchr(e->path, '/');
 	e->leftover = !S_ISDIR(e->mode) && kp_is_temp_name(name ? name + 1 : e->path);
+	return e;
 }
 
-static void visit_entry(struct walk *w, const FTSENT *e)
+static void visit_item(struct walk *w, const struct tree_item *item)
 {
-	switch (e->fts_info) {
-	case FTS_DNR:
-	case FTS_ERR:
-	case FTS_NS:
-		report_error(e->fts_path, "%s", strerror(e->fts_errno));
+	if (item->kind == TREE_FAULT) {
+		report_error(item->path, "%s", strerror(item->error));
 		w->failed = true;
-		break;
-	case FTS_DP:
-		break;
-	default:
-		if (e->fts_level != FTS_ROOTLEVEL)
-			add_entry(w->scan, e->fts_path, w->root_size, e->fts_statp);
+	} else if (item->kind != TREE_DIR_END && item->level > 0) {
+		add_entry(w->scan, item->path, w->root_size, &item->st)->id.guarded =
+			item->guarded;
 	}
 }
 
-static kpack_error_t walk_tree(const char *root, struct walk *w, struct kpackx_error *why)
+static void walk_tree(const char *root, struct walk *w)
 {
-	char *const roots[] = {(char *)root, NULL};
-	FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, NULL);
+	struct tree_list *list = tree_list_open(root);
 	struct scan *scan = w->scan;
-	kpack_error_t err = KPACK_SUCCESS;
-	FTSENT *e;
+	struct tree_item item;
 
-	if (!fts)
-		return kp_fail_errno(why, errno, "cannot walk it");
-	while ((errno = 0, e = fts_read(fts)))
-		visit_entry(w, e);
-	if (errno)
-		err = kp_fail_errno(why, errno, "cannot walk it");
-	fts_close(fts);
-	if (!err && scan->n_entries)
+	while (tree_list_next(list, &item))
+		visit_item(w, &item);
+	tree_list_close(list);
+	if (scan->n_entries)
 		qsort(scan->entries, scan->n_entries, sizeof(*scan->entries), by_path);
-	return err;
 }
 
 /* By device and inode, then by path, which is the order of the entries. */
@@ -91,10 +78,10 @@ static int by_inode(const void *a, const void *b)
 	const struct scan_entry *x = *(struct scan_entry *const *)a,
 				*y = *(struct scan_entry *const *)b;
 
-	if (x->dev != y->dev)
-		return x->dev < y->dev ? -1 : 1;
-	if (x->ino != y->ino)
-		return x->ino < y->ino ? -1 : 1;
+	if (x->id.dev != y->id.dev)
+		return x->id.dev < y->id.dev ? -1 : 1;
+	if (x->id.ino != y->id.ino)
+		return x->id.ino < y->id.ino ? -1 : 1;
 	return (x > y) - (x < y);
 }
 
@@ -113,8 +100,8 @@ static void chain_links(struct scan *scan)
 	}
 	qsort(linked, n, sizeof(*linked), by_inode);
 	for (size_t i = 1; i < n; i++) {
-		if (linked[i]->dev != linked[i - 1]->dev ||
-		    linked[i]->ino != linked[i - 1]->ino)
+		if (linked[i]->id.dev != linked[i - 1]->id.dev ||
+		    linked[i]->id.ino != linked[i - 1]->id.ino)
 			continue;
 		linked[i]->first = linked[i - 1]->first;
 		linked[i - 1]->next_link = (size_t)(linked[i] - scan->entries);
@@ -203,6 +190,23 @@ static void take_fault(struct scan *scan, struct scan_entry *e, bool harmless,
 	e->note = e->fault;
 }
 
+/*
+ * Check that IN is the file that the walk found at E's path.  From then on E is the file
+ * as IN was opened, because its content decides what is done with it.
+ */
+static kpack_error_t check_same(struct scan_entry *e, const struct input *in,
+				struct kpackx_error *why)
+{
+	struct file_identity was;
+
+	if (in->st.st_dev != e->id.dev || in->st.st_ino != e->id.ino)
+		return kp_fail(why, KPACK_ERROR_IO_ERROR, "was changed meanwhile");
+	was = e->id;
+	e->id = file_identity_of(&in->st);
+	e->id.guarded = was.guarded;
+	return KPACK_SUCCESS;
+}
+
 /* Keep IN if it has device code to pack, else free it. */
 static void take_input(struct scan *scan, size_t entry, struct input *in, bool alone)
 {
@@ -237,7 +241,7 @@ static bool is_binary(const char *path)
 	bool yes;
 	int fd;
 
-	if (kp_file_open(path, &fd, &st, NULL))
+	if (below_file_open_nofollow(path, &fd, &st, NULL))
 		return false;
 	yes = !kp_file_pread(fd, 0, head, sizeof(head), NULL) &&
 	      kp_fatbin_is_linked((struct kp_span){head, sizeof(head)});
@@ -249,14 +253,19 @@ static bool is_binary(const char *path)
 static void classify_file(struct scan *scan, size_t entry, const char *key, bool alone)
 {
 	struct scan_entry *e = &scan->entries[entry];
-	const struct input_look look = {.in_tree = !alone, .sections = !scan->tolerant};
+	const struct input_look look = {.in_tree = !alone,
+					.guarded = e->id.guarded,
+					.sections = !scan->tolerant};
 	struct input *in = xmalloc(sizeof(*in));
 	struct kpackx_error fault = {0};
 
 	scan->n_files++;
 	if (input_open(e->path, key, &look, in, &fault) == KPACK_SUCCESS) {
-		take_input(scan, entry, in, alone);
-		return;
+		if (check_same(e, in, &fault) == KPACK_SUCCESS) {
+			take_input(scan, entry, in, alone);
+			return;
+		}
+		input_fini(in);
 	}
 	free(in);
 	/* a file that is no binary may only look like one of the formats */
@@ -272,7 +281,7 @@ static void list_files(struct scan *scan, const char *prefix)
 	for (size_t i = 0; i < scan->n_entries; i++) {
 		const struct scan_entry *e = &scan->entries[i];
 		struct file_tree_item item = {
-			.disk = e->path, .size = e->size, .mode = e->mode};
+			.disk = e->path, .size = e->id.size, .mode = e->mode};
 
 		if (!S_ISREG(e->mode) || e->leftover || scan_in_archives(e))
 			continue;
@@ -326,6 +335,8 @@ static void take_database(struct scan *scan, size_t file)
 		scan_add_database(scan, entry, e->path, scan->files.items[file].path,
 				  scan->found.objects[file], 1, &e->input, &fault);
 
+	if (!err)
+		err = check_same(e, e->input, &fault);
 	if (err) {
 		report_why(e->path, &fault);
 		scan->n_faults++;
@@ -396,7 +407,7 @@ static kpack_error_t scan_tree(struct scan *scan, const char *root, const char *
 {
 	struct walk w = {.scan = scan, .root_size = strlen(root)};
 
-	KP_TRY(walk_tree(root, &w, why));
+	walk_tree(root, &w);
 	if (w.failed)
 		scan->n_faults++;
 	if (libraries)
@@ -427,8 +438,8 @@ kpack_error_t scan_open(const char *root, const char *prefix, bool tolerant,
 	kpack_error_t err;
 
 	*out = (struct scan){.tolerant = tolerant};
-	if (stat(root, &st) < 0)
-		return kp_fail_errno(why, errno, "cannot look at it");
+	if (below_stat(root, &st) < 0)
+		return below_fail(why, "cannot look at it");
 	if (!S_ISDIR(st.st_mode)) {
 		scan_file(out, root, &st, prefix);
 		return KPACK_SUCCESS;

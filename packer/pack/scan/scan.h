@@ -9,6 +9,7 @@
 #define PACKER_PACK_SCAN_SCAN_H
 
 #include "input.h"
+#include "packer/files/identity.h"
 
 /* Marks the end of a list of links. */
 #define SCAN_NO_LINK SIZE_MAX
@@ -17,11 +18,9 @@ struct scan_entry {
 	char *path; /* to open it */
 	/* inside `path`: the path below the root; of a file given by itself, its name */
 	const char *relative;
-	dev_t dev;
-	ino_t ino;
+	struct file_identity id;
 	nlink_t nlink;
 	mode_t mode;
-	uint64_t size;
 	size_t first;     /* number of the first path of the same file; usually its own */
 	size_t next_link; /* the file's next path, or SCAN_NO_LINK */
 

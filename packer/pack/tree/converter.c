@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "packer/base/xalloc.h"
 #include "packer/files/attributes.h"
+#include "packer/files/below.h"
 #include "core/convert/convert.h"
 #include "core/layout/layout.h"
 #include "packer/base/pipeline.h"
@@ -67,8 +68,8 @@ static kpack_error_t check_replaceable(const struct scan_entry *e, const struct 
 			       "belongs to user %u: only that one can replace it",
 			       (unsigned)st->st_uid);
 	dir = dir_of(e->path);
-	if (faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS) < 0)
-		err = kp_fail_errno(why, errno, "cannot be replaced in its directory");
+	if (below_access(dir, W_OK | X_OK) < 0)
+		err = below_fail(why, "cannot be replaced in its directory");
 	free(dir);
 	return err;
 }
@@ -147,16 +148,12 @@ static kpack_error_t open_output(const struct converter *c, size_t job,
 				 struct kp_outfile *out, struct kpackx_error *why)
 {
 	const struct scan_entry *e = entry_of(c, job);
-	const char *name = strrchr(e->path, '/');
 	char *path =
 		c->output ? xasprintf("%s/%s", c->output, e->relative) : xstrdup(e->path);
-	char *dir = dir_of(path);
 	/* no other user may read it before it has its permissions */
-	kpack_error_t err =
-		kp_outfile_open(out, dir, name ? name + 1 : e->path, 0600, why);
+	kpack_error_t err = below_outfile_open(out, path, 0600, why);
 
 	free(path);
-	free(dir);
 	return err;
 }
 
@@ -265,27 +262,42 @@ static kpack_error_t convert_job(void *arg, void *state, size_t job, void **resu
 
 /* --- in order ------------------------------------------------------------------------ */
 
-/* Check that the file to be replaced is still the one that was scanned. */
-static kpack_error_t check_unchanged(const struct scan_entry *e, struct kpackx_error *why)
+static kpack_error_t fail_changed(struct kpackx_error *why)
 {
-	struct stat st;
-
-	if (lstat(e->path, &st) < 0)
-		return kp_fail_errno(why, errno, "cannot stat");
-	if (st.st_dev == e->dev && st.st_ino == e->ino)
-		return KPACK_SUCCESS;
 	return kp_fail(why, KPACK_ERROR_IO_ERROR, "was changed meanwhile");
 }
 
+/* Check that the file that OUT replaces is still the one that was scanned. */
+static kpack_error_t check_unchanged(const struct scan_entry *e,
+				     const struct kp_outfile *out,
+				     struct kpackx_error *why)
+{
+	struct stat st;
+
+	if (below_outfile_lstat(out, &st) < 0)
+		return kp_fail_errno(why, errno, "cannot stat");
+	return file_identity_is_named(&e->id, &st) ? KPACK_SUCCESS : fail_changed(why);
+}
+
+/* Another path of a binary that is replaced. */
+struct other_link {
+	const struct scan_entry *entry;
+	const struct kp_outfile *out;
+	bool changed; /* it is not the file that was scanned */
+};
+
 static int link_written(const struct place *p, void *arg)
 {
-	const struct kp_outfile *out = arg;
-	char proc[32];
+	struct other_link *link = arg;
+	struct stat st;
 
-	if (out->tmp_name)
-		return linkat(out->dir_fd, out->tmp_name, p->dir_fd, p->tmp_name, 0);
-	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", out->fd);
-	return linkat(AT_FDCWD, proc, p->dir_fd, p->tmp_name, AT_SYMLINK_FOLLOW);
+	if (place_lstat(p, &st) < 0)
+		return -1;
+	link->changed = !file_identity_is_named(&link->entry->id, &st);
+	if (!link->changed)
+		return place_outfile(p, link->out);
+	errno = ESTALE;
+	return -1;
 }
 
 /* Replace the paths after the first of LINKS, from the last one on. */
@@ -294,10 +306,12 @@ static kpack_error_t replace_links(const struct converter *c, const size_t *link
 				   struct kpackx_error *why)
 {
 	while (--n > 0) {
-		const struct scan_entry *e = &c->scan->entries[links[n]];
+		struct other_link link = {&c->scan->entries[links[n]], out, false};
+		kpack_error_t err =
+			place(link.entry->path, link_written, &link, true, why);
 
-		KP_TRY(check_unchanged(e, why));
-		KP_TRY(place(e->path, link_written, out, true, why));
+		if (err)
+			return link.changed ? fail_changed(why) : err;
 	}
 	return KPACK_SUCCESS;
 }
@@ -309,7 +323,7 @@ static bool is_written(const char *path, const struct written *w)
 	bool same;
 	int fd;
 
-	if (kp_file_open(path, &fd, &st, NULL))
+	if (below_file_open_nofollow(path, &fd, &st, NULL))
 		return false;
 	there = kp_source_fd(fd, 0, (uint64_t)st.st_size);
 	same = kp_source_same(&there, &written);
@@ -326,7 +340,7 @@ static void split_links(const struct converter *c, size_t *links, size_t *n, siz
 	for (size_t i = 0; i < *n; i++) {
 		const struct scan_entry *l = &c->scan->entries[links[i]];
 
-		if (l->dev == e->dev && l->ino == e->ino)
+		if (l->id.dev == e->id.dev && l->id.ino == e->id.ino)
 			others[n_others++] = links[i];
 		else
 			links[kept++] = links[i];
@@ -360,7 +374,7 @@ static kpack_error_t publish_in_place(const struct converter *c, const size_t *l
 {
 	KP_TRY(kp_outfile_sync(&w->out, why));
 	KP_TRY(replace_links(c, links, n, &w->out, why));
-	KP_TRY(check_unchanged(&c->scan->entries[links[0]], why));
+	KP_TRY(check_unchanged(&c->scan->entries[links[0]], &w->out, why));
 	return kp_outfile_publish(&w->out, why);
 }
 

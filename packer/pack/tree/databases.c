@@ -7,6 +7,7 @@
 #include "core/base/file.h"
 #include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
+#include "packer/files/below.h"
 #include "core/target/target.h"
 
 /* --- dispositions ------------------------------------------------------------------------ */
@@ -74,16 +75,16 @@ static int by_inode(const void *a, const void *b, void *arg)
 	size_t i = *(const size_t *)a, k = *(const size_t *)b;
 	const struct scan_entry *x = &entries[i], *y = &entries[k];
 
-	if (x->dev != y->dev)
-		return x->dev < y->dev ? -1 : 1;
-	if (x->ino != y->ino)
-		return x->ino < y->ino ? -1 : 1;
+	if (x->id.dev != y->id.dev)
+		return x->id.dev < y->id.dev ? -1 : 1;
+	if (x->id.ino != y->id.ino)
+		return x->id.ino < y->id.ino ? -1 : 1;
 	return (i > k) - (i < k);
 }
 
 static bool same_file(const struct scan_entry *a, const struct scan_entry *b)
 {
-	return a->dev == b->dev && a->ino == b->ino;
+	return a->id.dev == b->id.dev && a->id.ino == b->id.ino;
 }
 
 /* Make paths of one file hard links in the copy, too. */
@@ -146,7 +147,7 @@ static kpack_error_t check_dir(const char *path, struct stat *st,
 	char *dir = dir_of(path);
 	kpack_error_t err = KPACK_SUCCESS;
 
-	if (faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS) < 0 || stat(dir, st) < 0)
+	if (below_access(dir, W_OK | X_OK) < 0 || below_lstat(dir, st) < 0)
 		err = kp_fail_errno(why, errno, "cannot be removed from its directory%s",
 				    errno == EROFS ? ", which is read-only (a mount?)"
 						   : "");
@@ -202,7 +203,7 @@ static kpack_error_t flush_dir(const char *path, struct kpackx_error *why)
 {
 	kpack_error_t err = KPACK_SUCCESS;
 	char *dir = dir_of(path);
-	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = below_open(dir, O_RDONLY | O_DIRECTORY, 0);
 
 	if (fd < 0 || kp_flush_dir(fd))
 		err = kp_fail_errno(why, errno, "%s: cannot flush", dir);
@@ -215,18 +216,16 @@ static kpack_error_t flush_dir(const char *path, struct kpackx_error *why)
 /* Remove the file unless it was changed meanwhile: no archive has the changes. */
 static kpack_error_t remove_one(const struct scan_entry *e, struct kpackx_error *why)
 {
-	const struct stat *was = &e->input->st;
 	struct stat st;
 
-	if (lstat(e->path, &st) < 0)
-		return kp_fail_errno(why, errno, "%s: cannot stat", e->path);
-	if (st.st_dev != was->st_dev || st.st_ino != was->st_ino ||
-	    st.st_size != was->st_size || st.st_mtim.tv_sec != was->st_mtim.tv_sec ||
-	    st.st_mtim.tv_nsec != was->st_mtim.tv_nsec)
+	if (below_lstat(e->path, &st) < 0)
+		return kp_fail_prefix(why, below_fail(why, "cannot stat"), "%s", e->path);
+	if (!file_identity_is_named(&e->id, &st))
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: was changed meanwhile",
 			       e->path);
-	if (unlink(e->path) < 0)
-		return kp_fail_errno(why, errno, "%s: cannot remove", e->path);
+	if (below_unlink(e->path) < 0)
+		return kp_fail_prefix(why, below_fail(why, "cannot remove"), "%s",
+				      e->path);
 	return KPACK_SUCCESS;
 }
 

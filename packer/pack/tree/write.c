@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "packer/files/copy.h"
 #include "databases.h"
 #include "packer/pack/archives/inherited_archives.h"
@@ -34,7 +35,7 @@ static char *append_name(const char *parent, const char *name)
 /* Resolve PATH, of which the end may not exist. */
 static char *resolve_path(const char *path)
 {
-	char *real = realpath(path, NULL), *parent, *copy, *slash;
+	char *real = below_real(path), *parent, *copy, *slash;
 
 	if (real || errno != ENOENT || strcmp(path, ".") == 0)
 		return real ? real : xstrdup(path);
@@ -85,7 +86,7 @@ static kpack_error_t check_file(const char *input, const struct stat *st,
 	const char *name = strrchr(input, '/');
 	char *to = xasprintf("%s/%s", output, name ? name + 1 : input);
 	struct stat there;
-	bool same = stat(to, &there) == 0 && there.st_dev == st->st_dev &&
+	bool same = below_stat(to, &there) == 0 && there.st_dev == st->st_dev &&
 		    there.st_ino == st->st_ino;
 
 	free(to);
@@ -101,8 +102,8 @@ kpack_error_t output_check(const char *input, const char *output,
 	struct stat st;
 	char *in, *out;
 
-	if (stat(input, &st) < 0)
-		return kp_fail_errno(why, errno, "cannot look at it");
+	if (below_stat(input, &st) < 0)
+		return below_fail(why, "cannot look at it");
 	if (!S_ISDIR(st.st_mode))
 		return check_file(input, &st, output, why);
 	in = resolve_path(input);
@@ -136,7 +137,7 @@ void output_check_mounts(const struct scan *scan, const char *output, size_t *fa
 		if (!S_ISDIR(scan->entries[i].mode))
 			continue;
 		to = xasprintf("%s/%s", output, scan->entries[i].relative);
-		fixed = access(to, W_OK) < 0 && errno == EROFS;
+		fixed = below_access(to, W_OK) < 0 && errno == EROFS;
 		if (fixed)
 			report_error(to, "is read-only (a mount?): unmount it first");
 		free(to);
@@ -187,8 +188,8 @@ static kpack_error_t copy_special(const char *from, const char *to, struct dispo
 /* Remove what an earlier run copied. */
 static kpack_error_t remove_copy(const char *to, struct kpackx_error *why)
 {
-	if (unlink(to) < 0 && errno != ENOENT)
-		return kp_fail_errno(why, errno, "cannot remove");
+	if (below_unlink(to) < 0 && errno != ENOENT)
+		return below_fail(why, "cannot remove");
 	return KPACK_SUCCESS;
 }
 
@@ -204,7 +205,7 @@ static kpack_error_t write_entry(const struct converter *c, size_t entry, const 
 	case FATE_REFUSED:
 	case FATE_LEFT_ALONE:
 	case FATE_KEPT:
-		return copy_file(e->path, to, why);
+		return copy_same_file(e->path, &e->id, to, why);
 	case FATE_SYMLINK:
 		return copy_node(e->path, to, why);
 	case FATE_SPECIAL:
@@ -307,7 +308,7 @@ static kpack_error_t finish_directories(const struct converter *c, const char *r
 
 	for (size_t i = c->scan->n_entries; i-- > 0;)
 		KP_TRY(apply_to_entry(c, i, finish_directory, why));
-	if (stat(root, &st) < 0 || !S_ISDIR(st.st_mode))
+	if (below_stat(root, &st) < 0 || !S_ISDIR(st.st_mode))
 		return KPACK_SUCCESS;
 	return copy_directory_attributes(root, c->output, why);
 }
@@ -318,7 +319,7 @@ static kpack_error_t tidy_directories(const struct converter *c, const char *roo
 {
 	struct stat st;
 
-	if (stat(root, &st) < 0 || !S_ISDIR(st.st_mode))
+	if (below_stat(root, &st) < 0 || !S_ISDIR(st.st_mode))
 		return KPACK_SUCCESS;
 	KP_TRY(leftovers_remove(c->output, "", why));
 	for (size_t i = 0; i < c->scan->n_entries; i++) {
@@ -348,7 +349,7 @@ static kpack_error_t write_output(const struct converter *c, const char *root,
 	kpack_error_t err;
 	int lock;
 
-	KP_TRY(kp_mkdirs(c->output, 0777, why));
+	KP_TRY(below_make_root(c->output, 0777, why));
 	lock = leftovers_lock(c->output);
 	err = write_locked(c, root, lock >= 0, why);
 	if (lock >= 0)
@@ -363,7 +364,7 @@ static kpack_error_t remove_leftovers(const struct scan *scan, struct kpackx_err
 	for (size_t i = 0; i < scan->n_entries; i++) {
 		const struct scan_entry *e = &scan->entries[i];
 
-		if (e->leftover && unlink(e->path) < 0 && errno != ENOENT)
+		if (e->leftover && below_unlink(e->path) < 0 && errno != ENOENT)
 			return kp_fail_errno(why, errno, "%s: cannot remove", e->path);
 	}
 	return KPACK_SUCCESS;
