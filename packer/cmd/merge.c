@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include "packer/archives/operands.h"
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "packer/command.h"
 #include "packer/merge/merge.h"
 #include "packer/merge/report.h"
@@ -95,7 +96,7 @@ static bool is_directory(const char *path)
 {
 	struct stat st;
 
-	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+	return below_stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 static int check_usage(const struct merge_run *m, int n_operands)
@@ -230,7 +231,7 @@ static void set_family(struct merge_run *m)
 static bool is_free(struct merge_run *m)
 {
 	struct stat st;
-	bool missing = lstat(m->out, &st) < 0 && errno == ENOENT;
+	bool missing = below_lstat(m->out, &st) < 0 && errno == ENOENT;
 
 	m->options.lazy = missing && !m->sync;
 	if (m->force || missing)
@@ -371,7 +372,7 @@ static int merge_parts(const struct merge_run *m, int n, char **operands)
 		return options_usage(&cmd_merge_help,
 				     "parts keep the options of their run: only "
 				     "--json and --quiet go with them");
-	return shard_merge(&join);
+	return below_hold(m->out) ? shard_merge(&join) : EXIT_FAULT;
 }
 
 static void free_run(struct merge_run *m)
@@ -386,6 +387,19 @@ static void free_run(struct merge_run *m)
 	free(m->family);
 }
 
+static int run_merge(struct merge_run *m, int n, char **operands)
+{
+	int status;
+
+	for (int i = 0; i < n; i++)
+		if (!below_hold(operands[i]))
+			return EXIT_FAULT;
+	if (any_is_part(n, operands))
+		return merge_parts(m, n, operands);
+	status = check_usage(m, n);
+	return status ? status : merge_archives(m, n, operands);
+}
+
 int cmd_merge(int argc, char **argv)
 {
 	struct options o = {.help = &cmd_merge_help, .argc = argc, .argv = argv};
@@ -394,10 +408,8 @@ int cmd_merge(int argc, char **argv)
 
 	if (set_options(&m, &o) == OPTIONS_STOP)
 		status = o.status;
-	else if (any_is_part(argc - optind, argv + optind))
-		status = merge_parts(&m, argc - optind, argv + optind);
-	else if ((status = check_usage(&m, argc - optind)) == EXIT_OK)
-		status = merge_archives(&m, argc - optind, argv + optind);
+	else
+		status = run_merge(&m, argc - optind, argv + optind);
 	free_run(&m);
 	return report_finish(status);
 }

@@ -2,6 +2,7 @@
 /* kpack recombine: join split trees of several builds into packages. */
 #include <stdlib.h>
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "packer/command.h"
 #include "packer/recombine/recombine.h"
 
@@ -99,9 +100,12 @@ static int run_recombine(const struct recombine_args *args, const char *path)
 	struct recombine_args all = *args;
 	struct recombine_config config = {0};
 	struct kpackx_error why = {0};
-	kpack_error_t err = recombine_config_read(path, &config, &why);
+	kpack_error_t err;
 	int status = EXIT_FAULT;
 
+	if (!below_hold(args->shards) || !below_hold(args->output))
+		return EXIT_FAULT;
+	err = recombine_config_read(path, &config, &why);
 	for (size_t i = 0; i < config.warnings.kept; i++)
 		report_error(path, "%s", config.warnings.items[i].text);
 	if (err) {

@@ -2,9 +2,12 @@
 /* kpack split: split a tree, or archives, by architecture. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "packer/command.h"
 #include "packer/split/manifest.h"
 #include "packer/split/archives.h"
@@ -58,28 +61,54 @@ static int is_artifact(const struct dirent *e)
 	return e->d_name[0] != '.' && (n < m || strcmp(e->d_name + n - m, generic) != 0);
 }
 
+/* An artifact may be a link to its tree: its paths begin with the link's. */
+static kpack_error_t hold_artifact(const char *path, struct kpackx_error *why)
+{
+	int fd = below_open_following(path, O_PATH | O_DIRECTORY);
+	kpack_error_t err;
+
+	if (fd < 0)
+		return below_fail(why, "cannot open the directory");
+	err = below_adopt_root(path, fd, why);
+	close(fd);
+	return err;
+}
+
+/* Split INPUT, which the batch lists, if it is an artifact. */
+static int split_input(struct reporter *r, const char *input, const char *name)
+{
+	char *manifest = xasprintf("%s/" ARTIFACT_MANIFEST, input), *artifact;
+	struct kpackx_error why = {0};
+	struct stat st;
+	bool any = below_stat(manifest, &st) == 0;
+	int status;
+
+	free(manifest);
+	if (!any)
+		return EXIT_OK;
+	if (hold_artifact(input, &why)) {
+		report_why(input, &why);
+		return EXIT_FAULT;
+	}
+	artifact = split_args_artifact(name);
+	status = split_one(r, input, artifact);
+	free(artifact);
+	return status;
+}
+
 static int split_listed(struct reporter *r, const char *name)
 {
 	char *input = xasprintf("%s/%s", r->args->batch, name);
-	char *manifest = xasprintf("%s/" ARTIFACT_MANIFEST, input);
-	char *artifact = split_args_artifact(name);
-	int status = EXIT_OK;
-	struct stat st;
+	int status = split_input(r, input, name);
 
-	if (!artifact)
-		xalloc_fail(0);
-	if (stat(manifest, &st) == 0) /* else it is no artifact */
-		status = split_one(r, input, artifact);
-	free(manifest);
 	free(input);
-	free(artifact);
 	return status;
 }
 
 static int split_batch(struct reporter *r)
 {
 	struct dirent **names;
-	int status = EXIT_OK, n = scandir(r->args->batch, &names, is_artifact, alphasort);
+	int status = EXIT_OK, n = below_scandir(r->args->batch, &names, is_artifact);
 
 	if (n < 0) {
 		report_error(r->args->batch, "%s", strerror(errno));
@@ -99,12 +128,24 @@ static int split_batch(struct reporter *r)
 
 /* --- all ----------------------------------------------------------------------------- */
 
+/* Keep the directories that the user named open. */
+static bool hold_directories(const struct split_args *args)
+{
+	for (size_t i = 0; i < args->n_operands; i++)
+		if (!below_hold(args->operands[i]))
+			return false;
+	return (!args->batch || below_hold(args->batch)) &&
+	       (!args->input || below_hold(args->input)) && below_hold(args->output);
+}
+
 static int run_split(const struct split_args *args)
 {
 	struct reporter r = {.args = args, .batch = args->batch != NULL};
 	char *name;
 	int status;
 
+	if (!hold_directories(args))
+		return EXIT_FAULT;
 	if (args->batch)
 		return split_batch(&r);
 	if (split_is_archives(args->input))

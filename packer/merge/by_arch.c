@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include "core/base/file.h"
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "core/base/text.h"
 #include "packer/pack/archives/volume.h"
 #include "core/archive/naming.h"
@@ -226,7 +227,7 @@ static kpack_error_t check_not_existing(const struct arch_outputs *p, const char
 	if (p->options->force)
 		return KPACK_SUCCESS;
 	path = xasprintf("%s/%s", dir, file);
-	there = lstat(path, &st) == 0;
+	there = below_lstat(path, &st) == 0;
 	free(path);
 	return there ? kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "%s: exists already (--force replaces it)", file)
@@ -343,7 +344,7 @@ static kpack_error_t write_some(const struct arch_outputs *p, size_t first, size
 static kpack_error_t write_parts(const struct arch_outputs *p, const char *dir,
 				 struct kpackx_error *why)
 {
-	KP_TRY(kp_mkdirs(dir, 0777, why));
+	KP_TRY(below_make_root(dir, 0777, why));
 	for (size_t i = 0; i < p->n; i += BY_ARCH_AT_ONCE) {
 		size_t left = p->n - i;
 		size_t n = left < BY_ARCH_AT_ONCE ? left : BY_ARCH_AT_ONCE;

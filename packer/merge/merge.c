@@ -5,6 +5,7 @@
 #include "core/writer/entry_list.h"
 #include "core/base/bounds.h"
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "internal.h"
 
 /* Stored bytes that are copied before progress is reported. */
@@ -352,7 +353,7 @@ kpack_error_t merge_plan_write(struct merge_plan *plan, const char *dir, const c
 		.n_more = plan->n_more,
 	};
 	struct kp_writer *w = NULL;
-	kpack_error_t err = kp_writer_open(dir, name, &options, &w, why);
+	kpack_error_t err = below_writer_open(dir, name, &options, &w, why);
 
 	if (!err)
 		err = write_objects(plan, w, why);

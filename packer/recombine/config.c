@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include "core/base/file.h"
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "packer/cli/report.h"
 #include "core/target/target.h"
 #include "core/base/text.h"
@@ -302,7 +303,7 @@ kpack_error_t recombine_config_read(const char *path, struct recombine_config *o
 	int fd;
 
 	*out = (struct recombine_config){0};
-	KP_TRY(kp_file_open(path, &fd, &st, why));
+	KP_TRY(below_file_open(path, &fd, &st, why));
 	if (st.st_size > RECOMBINE_CONFIG_MAX) {
 		close(fd);
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,

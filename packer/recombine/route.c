@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "packer/gpu/hierarchy.h"
 #include "internal.h"
 #include "core/target/target.h"
@@ -159,7 +160,7 @@ static bool is_neutral(const struct kpack_archive *a)
 static kpack_error_t open_archive(struct recombine_item *item, struct kpackx_error *why)
 {
 	char *path = recombine_path(item);
-	kpack_error_t err = kp_archive_open(path, &item->archive, why);
+	kpack_error_t err = below_archive_open(path, &item->archive, why);
 
 	if (err)
 		kp_fail_prefix(why, err, "%s", path);

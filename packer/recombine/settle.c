@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "core/base/file.h"
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "packer/binary/join.h"
 #include "internal.h"
 #include "core/target/target.h"
@@ -28,7 +29,7 @@ struct run {
 static bool same_target(const char *a, const char *b)
 {
 	char x[PATH_MAX], y[PATH_MAX];
-	ssize_t n = readlink(a, x, sizeof(x)), m = readlink(b, y, sizeof(y));
+	ssize_t n = below_readlink(a, x, sizeof(x)), m = below_readlink(b, y, sizeof(y));
 
 	return n >= 0 && n == m && memcmp(x, y, (size_t)n) == 0;
 }
@@ -38,11 +39,11 @@ static kpack_error_t same_bytes(const char *a, const char *b, bool *same,
 {
 	struct stat x, y;
 	int f, g;
-	kpack_error_t err = kp_file_open(a, &f, &x, why);
+	kpack_error_t err = below_file_open_nofollow(a, &f, &x, why);
 
 	if (err)
 		return kp_fail_prefix(why, err, "%s", a);
-	err = kp_file_open(b, &g, &y, why);
+	err = below_file_open_nofollow(b, &g, &y, why);
 	if (err) {
 		kp_fail_prefix(why, err, "%s", b);
 	} else {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "packer/cli/report.h"
 #include "walk.h"
 #include "core/base/text.h"
@@ -58,15 +59,10 @@ static int is_shown(const struct dirent *d)
 	return d->d_name[0] != '.';
 }
 
-static int by_bytes(const struct dirent **a, const struct dirent **b)
-{
-	return strcmp((*a)->d_name, (*b)->d_name);
-}
-
 static kpack_error_t list_directory(const char *dir, struct listing *out,
 				    struct kpackx_error *why)
 {
-	out->count = scandir(dir, &out->names, is_shown, by_bytes);
+	out->count = below_scandir(dir, &out->names, is_shown);
 	return out->count < 0 ? kp_fail_errno(why, errno, "%s: cannot list it", dir)
 			      : KPACK_SUCCESS;
 }
@@ -88,10 +84,10 @@ static kpack_error_t check_directory(const char *dir, const char *name, char **p
 	struct stat st;
 
 	*path = xasprintf("%s/%s", dir, name);
-	if (lstat(*path, &st) < 0)
+	if (below_lstat(*path, &st) < 0)
 		return kp_fail_errno(why, errno, "%s: cannot stat", *path);
 	*is_dir = S_ISDIR(st.st_mode);
-	if (!S_ISLNK(st.st_mode) || stat(*path, &st) < 0 || !S_ISDIR(st.st_mode))
+	if (!S_ISLNK(st.st_mode) || below_stat(*path, &st) < 0 || !S_ISDIR(st.st_mode))
 		return KPACK_SUCCESS;
 	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 		       "%s: is a symbolic link to a directory; not followed", *path);

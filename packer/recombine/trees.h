@@ -24,9 +24,8 @@ struct shard_file {
 	char *path; /* relative to the tree */
 	mode_t mode;
 	uint64_t size;
-	bool linked; /* it has several hard links, which share DEV and INO */
-	dev_t dev;
-	ino_t ino;
+	bool linked; /* it has several hard links */
+	struct stat seen;
 };
 
 struct shard_tree {

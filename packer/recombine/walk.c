@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "walk.h"
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "core/base/file.h"
 #include "core/base/text.h"
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
+#include "packer/files/tree_list.h"
 #include "packer/split/tree_name.h"
 
 /* --- the manifest ------------------------------------------------------------------ */
@@ -58,7 +57,7 @@ static kpack_error_t read_manifest(struct shard_tree *t, struct kpackx_error *wh
 	struct stat st;
 	uint8_t *text = NULL;
 	int fd;
-	kpack_error_t err = kp_file_open(path, &fd, &st, why);
+	kpack_error_t err = below_file_open(path, &fd, &st, why);
 
 	if (err)
 		kp_fail_prefix(why, err, "%s", path);
@@ -86,94 +85,55 @@ static kpack_error_t read_manifest(struct shard_tree *t, struct kpackx_error *wh
 struct walk {
 	struct shard_tree *tree;
 	size_t cap;
-	unsigned depth;
+	size_t before[SHARD_DEPTH_MAX]; /* per open directory: files before it */
 };
 
-static kpack_error_t walk_directory(struct walk *w, int parent, const char *name,
-				    const char *path, struct kpackx_error *why);
-
-static void add_file(struct walk *w, const char *path, const struct stat *st)
+static void add_file(struct walk *w, const struct tree_item *e)
 {
 	struct shard_tree *t = w->tree;
+	bool regular = S_ISREG(e->st.st_mode);
 
 	xgrow(&t->files, t->n_files, &w->cap, sizeof(*t->files));
 	t->files[t->n_files++] = (struct shard_file){
-		.path = xstrdup(path),
-		.mode = st->st_mode,
-		.linked = S_ISREG(st->st_mode) && st->st_nlink > 1,
-		.dev = st->st_dev,
-		.ino = st->st_ino,
-		.size = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0,
+		.path = xstrdup(e->rest),
+		.mode = e->st.st_mode,
+		.linked = regular && e->st.st_nlink > 1,
+		.seen = e->st,
+		.size = regular ? (uint64_t)e->st.st_size : 0,
 	};
 }
 
-static kpack_error_t walk_entry(struct walk *w, int dir, const char *name,
-				const char *path, struct kpackx_error *why)
+static kpack_error_t enter_directory(struct walk *w, const struct tree_item *e,
+				     struct kpackx_error *why)
 {
-	struct stat st;
-
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return kp_fail_errno(why, errno, "%s/%s: cannot stat", w->tree->path,
-				     path);
-	if (S_ISDIR(st.st_mode))
-		return walk_directory(w, dir, name, path, why);
-	if (strcmp(path, ARTIFACT_MANIFEST) == 0 && S_ISREG(st.st_mode))
-		return read_manifest(w->tree, why);
-	add_file(w, path, &st);
+	if (e->level == SHARD_DEPTH_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "%s: directories are nested more than %d deep",
+			       w->tree->path, SHARD_DEPTH_MAX);
+	w->before[e->level] = w->tree->n_files;
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t walk_entries(struct walk *w, DIR *d, const char *path,
-				  struct kpackx_error *why)
+static kpack_error_t walk_item(struct walk *w, const struct tree_item *e,
+			       struct kpackx_error *why)
 {
-	struct dirent *entry;
-
-	while (errno = 0, (entry = readdir(d))) {
-		kpack_error_t err;
-		char *inner;
-
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-			continue;
-		inner = xasprintf("%s%s%s", path, *path ? "/" : "", entry->d_name);
-		err = walk_entry(w, dirfd(d), entry->d_name, inner, why);
-		free(inner);
-		if (err)
-			return err;
+	switch (e->kind) {
+	case TREE_FAULT:
+		return kp_fail_errno(why, e->error, "%s/%s: cannot read it",
+				     w->tree->path, e->rest);
+	case TREE_DIR:
+		return enter_directory(w, e, why);
+	case TREE_DIR_END:
+		if (e->level && w->tree->n_files == w->before[e->level])
+			add_file(w, e);
+		return KPACK_SUCCESS;
+	default:
+		break;
 	}
-	return errno ? kp_fail_errno(why, errno, "%s/%s: cannot list it", w->tree->path,
-				     path)
-		     : KPACK_SUCCESS;
-}
-
-static kpack_error_t walk_directory(struct walk *w, int parent, const char *name,
-				    const char *path, struct kpackx_error *why)
-{
-	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	size_t before = w->tree->n_files;
-	kpack_error_t err;
-	struct stat st;
-
-	if (!d || fstat(fd, &st) < 0) {
-		err = kp_fail_errno(why, errno, "%s/%s: cannot open the directory",
-				    w->tree->path, path);
-		if (d)
-			closedir(d);
-		else if (fd >= 0)
-			close(fd);
-		return err;
-	}
-	if (w->depth++ == SHARD_DEPTH_MAX)
-		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			      "%s: directories are nested more than %d deep",
-			      w->tree->path, SHARD_DEPTH_MAX);
-	else
-		err = walk_entries(w, d, path, why);
-	w->depth--;
-	if (!err && *path && w->tree->n_files == before)
-		add_file(w, path, &st);
-	closedir(d);
-	return err;
+	if (strcmp(e->rest, ARTIFACT_MANIFEST) == 0 && S_ISREG(e->st.st_mode))
+		return read_manifest(w->tree, why);
+	add_file(w, e);
+	return KPACK_SUCCESS;
 }
 
 static int by_path(const void *a, const void *b)
@@ -186,9 +146,14 @@ static int by_path(const void *a, const void *b)
 kpack_error_t shard_walk(struct shard_tree *tree, struct kpackx_error *why)
 {
 	struct walk w = {.tree = tree};
+	struct tree_list *list = tree_list_open(tree->path);
+	kpack_error_t err = KPACK_SUCCESS;
+	struct tree_item e;
 
-	KP_TRY(walk_directory(&w, AT_FDCWD, tree->path, "", why));
+	while (!err && tree_list_next(list, &e))
+		err = walk_item(&w, &e, why);
+	tree_list_close(list);
 	if (tree->n_files)
 		qsort(tree->files, tree->n_files, sizeof(*tree->files), by_path);
-	return KPACK_SUCCESS;
+	return err;
 }

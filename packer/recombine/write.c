@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "packer/files/copy.h"
 #include "core/base/file.h"
 #include "packer/binary/join.h"
@@ -20,8 +21,7 @@ struct made {
 
 /* The first written path of a file with several hard links. */
 struct written {
-	dev_t dev;
-	ino_t ino;
+	const struct stat *seen;
 	char *to;
 };
 
@@ -41,7 +41,7 @@ static kpack_error_t make_directory(struct writing *w, char *from, char *to,
 {
 	struct stat st;
 
-	if (lstat(to, &st) == 0) {
+	if (below_lstat(to, &st) == 0) {
 		free(from);
 		free(to);
 		return KPACK_SUCCESS;
@@ -91,11 +91,12 @@ static kpack_error_t finish_directories(struct writing *w, struct kpackx_error *
 
 static int by_inode(const void *a, const void *b)
 {
-	const struct written *x = a, *y = b;
+	const struct stat *x = ((const struct written *)a)->seen;
+	const struct stat *y = ((const struct written *)b)->seen;
 
-	if (x->dev != y->dev)
-		return x->dev < y->dev ? -1 : 1;
-	return (x->ino > y->ino) - (x->ino < y->ino);
+	if (x->st_dev != y->st_dev)
+		return x->st_dev < y->st_dev ? -1 : 1;
+	return (x->st_ino > y->st_ino) - (x->st_ino < y->st_ino);
 }
 
 static void free_written(void *p)
@@ -112,14 +113,14 @@ static void remember_file(struct writing *w, const struct shard_file *file,
 {
 	struct written *one = xmalloc(sizeof(*one));
 
-	*one = (struct written){file->dev, file->ino, xstrdup(to)};
+	*one = (struct written){&file->seen, xstrdup(to)};
 	if (!tsearch(one, &w->written, by_inode))
 		xalloc_fail(0);
 }
 
 static const char *find_written(const struct writing *w, const struct shard_file *file)
 {
-	struct written key = {file->dev, file->ino, NULL};
+	struct written key = {&file->seen, NULL};
 	struct written *const *there =
 		file->linked ? tfind(&key, (void *const *)&w->written, by_inode) : NULL;
 
@@ -136,8 +137,8 @@ static kpack_error_t write_regular(struct writing *w, const struct recombine_ite
 		return join_write(from, to, &item->marker, why);
 	before = find_written(w, item->file);
 	if (before)
-		return copy_link(before, to, why);
-	KP_TRY(copy_file(from, to, why));
+		return copy_link_or_seen(before, from, &item->file->seen, to, why);
+	KP_TRY(copy_seen(from, &item->file->seen, to, why));
 	if (item->file->linked)
 		remember_file(w, item->file, to);
 	return KPACK_SUCCESS;
@@ -148,7 +149,7 @@ static kpack_error_t write_at(struct writing *w, const struct recombine_item *it
 {
 	if (S_ISREG(item->file->mode))
 		return write_regular(w, item, from, to, why);
-	return copy_node(from, to, why);
+	return copy_seen(from, &item->file->seen, to, why);
 }
 
 static kpack_error_t write_item(struct writing *w, const struct recombine_item *item,
@@ -237,7 +238,7 @@ static kpack_error_t put_lines(const struct writing *w, int dest, const char **l
 {
 	struct kp_outfile out;
 	uint64_t at = 0;
-	kpack_error_t err = kp_outfile_open(&out, w->root, ARTIFACT_MANIFEST, 0666, why);
+	kpack_error_t err = below_outfile_open_in(&out, w->root, ARTIFACT_MANIFEST, 0666, why);
 
 	for (size_t i = 0; i < n && !err; i++) {
 		if (i && strcmp(list[i], list[i - 1]) == 0)
@@ -292,7 +293,7 @@ kpack_error_t recombine_write(const struct recombine_component *c,
 	kpack_error_t err;
 
 	w.root = join_path(staging->path, tree->name, strlen(tree->name));
-	err = kp_mkdirs(w.root, 0777, why);
+	err = below_mkdirs(w.root, 0777, why);
 	if (!err)
 		err = write_items(&w, tree, why);
 	for (size_t i = 0; i < w.n_made; i++) {

@@ -78,7 +78,7 @@ static void add_costs(const struct scan *scan, const struct plan *plan,
 		if (!S_ISDIR(e->mode))
 			costs[e->first] += FILE_COST;
 		if (S_ISREG(e->mode) && e->first == i)
-			costs[i] += e->size;
+			costs[i] += e->id.size;
 	}
 	for (size_t i = 0; i < plan->n_objects; i++) {
 		const struct plan_object *o = &plan->objects[i];

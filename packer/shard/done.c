@@ -4,6 +4,7 @@
 #include "shard_part.h"
 #include "log.h"
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 
 /* --- is the record of this run? ------------------------------------------------------ */
 
@@ -34,7 +35,7 @@ static bool is_older(const char *path, const struct timespec *than)
 {
 	struct stat st;
 
-	return lstat(path, &st) == 0 &&
+	return below_lstat(path, &st) == 0 &&
 	       (st.st_ctim.tv_sec < than->tv_sec || (st.st_ctim.tv_sec == than->tv_sec &&
 						     st.st_ctim.tv_nsec < than->tv_nsec));
 }
@@ -53,7 +54,7 @@ static bool is_newer_than_input(const struct packing *p)
 {
 	char *record = xasprintf("%s/" SHARD_RECORD, p->archives);
 	struct stat st = {0};
-	bool there = lstat(record, &st) == 0;
+	bool there = below_lstat(record, &st) == 0;
 
 	free(record);
 	return there && is_all_older(p, &st.st_mtim);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "files.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "packer/base/xalloc.h"
 #include "packer/files/attributes.h"
+#include "packer/files/below.h"
 #include "packer/files/copy.h"
 #include "core/base/file.h"
 
@@ -57,17 +57,23 @@ static void take_hash(struct kp_hasher *hash, uint8_t out[16])
 	kp_hasher_free(hash);
 }
 
-static kpack_error_t hash_file(const char *path, uint8_t out[16],
+/* SEEN: what it was a moment ago. */
+static kpack_error_t hash_file(const char *path, const struct stat *seen, uint8_t out[16],
 			       struct kpackx_error *why)
 {
 	struct kp_hasher *hash;
+	const struct file_identity was = file_identity_of(seen);
 	kpack_error_t err;
 	struct stat st;
 	int fd;
 
-	KP_TRY(kp_file_open(path, &fd, &st, why));
+	KP_TRY(below_file_open_nofollow(path, &fd, &st, why));
+	if (!file_identity_is(&was, &st)) {
+		close(fd);
+		return kp_fail(why, KPACK_ERROR_IO_ERROR, "was changed meanwhile");
+	}
 	hash = begin_hash();
-	err = add_file(fd, (uint64_t)st.st_size, hash, why);
+	err = add_file(fd, was.size, hash, why);
 	take_hash(hash, out);
 	close(fd);
 	return err;
@@ -77,11 +83,11 @@ static kpack_error_t hash_target(const char *path, uint8_t out[16],
 				 struct kpackx_error *why)
 {
 	char target[PATH_MAX];
-	ssize_t size = readlink(path, target, sizeof(target));
+	ssize_t size = below_readlink(path, target, sizeof(target));
 	struct kp_hash hash;
 
 	if (size < 0)
-		return kp_fail_errno(why, errno, "cannot read the link");
+		return below_fail(why, "cannot read the link");
 	hash = kp_hash_of(target, (size_t)size);
 	memcpy(out, hash.bytes, sizeof(hash.bytes));
 	return KPACK_SUCCESS;
@@ -115,20 +121,27 @@ static void take_stat(const struct stat *st, struct shard_item *item)
 	item->nanoseconds = (uint64_t)st->st_mtim.tv_nsec;
 }
 
+/* Take what counts of the item's attributes and content; ST: its stat. */
+static kpack_error_t look_inside(const char *path, const struct stat *st,
+				 struct shard_item *item, struct kpackx_error *why)
+{
+	if (item->kind == SHARD_FILE || item->kind == SHARD_DIRECTORY)
+		KP_TRY(hash_attributes(path, item->attributes, why));
+	if (item->kind == SHARD_FILE || item->kind == SHARD_OWN)
+		return hash_file(path, st, item->hash, why);
+	return item->kind == SHARD_SYMLINK ? hash_target(path, item->hash, why)
+					   : KPACK_SUCCESS;
+}
+
 static kpack_error_t look_at_file(const char *path, struct shard_item *item,
 				  struct kpackx_error *why)
 {
 	struct stat st;
 
-	if (lstat(path, &st) < 0)
-		return kp_fail_errno(why, errno, "cannot stat");
+	if (below_lstat(path, &st) < 0)
+		return below_fail(why, "cannot stat");
 	take_stat(&st, item);
-	if (item->kind == SHARD_FILE || item->kind == SHARD_DIRECTORY)
-		KP_TRY(hash_attributes(path, item->attributes, why));
-	if (item->kind == SHARD_FILE || item->kind == SHARD_OWN)
-		return hash_file(path, item->hash, why);
-	return item->kind == SHARD_SYMLINK ? hash_target(path, item->hash, why)
-					   : KPACK_SUCCESS;
+	return look_inside(path, &st, item, why);
 }
 
 kpack_error_t shard_files_look(const char *dir, const char *path, struct shard_item *item,
@@ -179,22 +192,22 @@ static const char *compare_stats(const struct shard_item *item,
 	return NULL;
 }
 
-static kpack_error_t check_file(const char *path, const struct shard_item *item,
+static kpack_error_t check_file(const char *path, struct shard_item *item,
 				struct kpackx_error *why)
 {
 	struct shard_item now = {.kind = item->kind};
+	struct stat *st = &item->seen;
 	const char *differs;
-	struct stat st;
 
-	if (lstat(path, &st) < 0)
-		return kp_fail_errno(why, errno, "cannot stat");
-	if (!is_type(item, &st))
+	if (below_lstat(path, st) < 0)
+		return below_fail(why, "cannot stat");
+	if (!is_type(item, st))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "is not what the shard wrote: its type differs");
-	take_stat(&st, &now);
+	take_stat(st, &now);
 	differs = compare_stats(item, &now);
 	if (!differs) {
-		KP_TRY(look_at_file(path, &now, why));
+		KP_TRY(look_inside(path, st, &now, why));
 		if (memcmp(now.hash, item->hash, sizeof(now.hash)) != 0)
 			differs = "its content differs";
 		else if (memcmp(now.attributes, item->attributes,
@@ -207,7 +220,7 @@ static kpack_error_t check_file(const char *path, const struct shard_item *item,
 		       : KPACK_SUCCESS;
 }
 
-kpack_error_t shard_files_check(const char *dir, const struct shard_item *item,
+kpack_error_t shard_files_check(const char *dir, struct shard_item *item,
 				struct kpackx_error *why)
 {
 	kpack_error_t err;
@@ -227,8 +240,8 @@ kpack_error_t shard_files_check(const char *dir, const struct shard_item *item,
 
 static kpack_error_t remove_old(const char *to, struct kpackx_error *why)
 {
-	if (unlink(to) < 0 && errno != ENOENT)
-		return kp_fail_errno(why, errno, "cannot remove");
+	if (below_unlink(to) < 0 && errno != ENOENT)
+		return below_fail(why, "cannot remove");
 	return KPACK_SUCCESS;
 }
 
@@ -237,10 +250,9 @@ static kpack_error_t copy_item(const char *from, const struct shard_item *item,
 {
 	switch (item->kind) {
 	case SHARD_FILE:
-		return copy_file(from, to, why);
 	case SHARD_SYMLINK:
 	case SHARD_SPECIAL:
-		return copy_node(from, to, why);
+		return copy_seen(from, &item->seen, to, why);
 	case SHARD_DIRECTORY:
 		return copy_directory(to, why);
 	case SHARD_ABSENT:
@@ -248,26 +260,6 @@ static kpack_error_t copy_item(const char *from, const struct shard_item *item,
 	default:
 		return KPACK_SUCCESS;
 	}
-}
-
-/* Make a hard link, or a copy where the file system has no hard links. */
-static kpack_error_t link_to(const char *from, const char *first, const char *to,
-			     struct kpackx_error *why)
-{
-	struct kpackx_error fault = {0};
-	kpack_error_t err = copy_link(first, to, &fault);
-	struct stat st;
-
-	if (err && (fault.sys_errno == EPERM || fault.sys_errno == EMLINK ||
-		    fault.sys_errno == EXDEV || fault.sys_errno == EOPNOTSUPP)) {
-		if (lstat(from, &st) < 0)
-			return kp_fail_errno(why, errno, "%s: cannot stat", from);
-		return S_ISREG(st.st_mode) ? copy_file(from, to, why)
-					   : copy_node(from, to, why);
-	}
-	if (err && why)
-		*why = fault;
-	return err;
 }
 
 typedef kpack_error_t item_fn(const char *from, const struct shard_item *item,
@@ -282,7 +274,7 @@ static kpack_error_t copy_one(const char *from, const struct shard_item *item,
 	if (item->kind != SHARD_LINK)
 		return copy_item(from, item, to, why);
 	first = join_path(out, item->first);
-	err = link_to(from, first, to, why);
+	err = copy_link_or_seen(first, from, &item->seen, to, why);
 	free(first);
 	return err;
 }
@@ -291,16 +283,12 @@ static kpack_error_t copy_one(const char *from, const struct shard_item *item,
 static kpack_error_t finish_dir(const char *from, const struct shard_item *item,
 				const char *out, const char *to, struct kpackx_error *why)
 {
-	struct timespec times[2] = {
-		{.tv_nsec = UTIME_OMIT},
-		{.tv_sec = (time_t)item->seconds, .tv_nsec = (long)item->nanoseconds}};
+	const struct directory_state state = {
+		.mode = (mode_t)item->mode & 07777,
+		.mtime = {(time_t)item->seconds, (long)item->nanoseconds}};
 
 	(void)out;
-	KP_TRY(copy_directory_attributes(from, to, why));
-	if (chmod(to, (mode_t)item->mode & 07777) < 0 ||
-	    utimensat(AT_FDCWD, to, times, AT_SYMLINK_NOFOLLOW) < 0)
-		return kp_fail_errno(why, errno, "cannot set its attributes");
-	return KPACK_SUCCESS;
+	return copy_directory_attributes_as(from, to, &state, why);
 }
 
 /* Call FN for the item, from the part to OUT. */

@@ -10,14 +10,14 @@ kpack_error_t shard_files_look(const char *dir, const char *path, struct shard_i
 			       struct kpackx_error *why);
 
 /*
- * Check that a file of the part DIR is still what ITEM says.  INVALID_FORMAT: it is not;
- * WHY says what differs.
+ * Check that a file of the part DIR is still what ITEM says, and set ITEM's seen.
+ * INVALID_FORMAT: it is not; WHY says what differs.
  */
-kpack_error_t shard_files_check(const char *dir, const struct shard_item *item,
+kpack_error_t shard_files_check(const char *dir, struct shard_item *item,
 				struct kpackx_error *why);
 
 /*
- * Copy ITEM of the part DIR to OUT.  A directory is made, if missing, and can be filled.
+ * Copy ITEM of the part DIR, which was checked, to OUT.  A directory is made, if missing, and can be filled.
  */
 kpack_error_t shard_files_copy(const char *dir, const struct shard_item *item,
 			       const char *out, struct kpackx_error *why);

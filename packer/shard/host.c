@@ -5,22 +5,10 @@
 #include <unistd.h>
 #include "packer/base/xalloc.h"
 #include "packer/files/attributes.h"
+#include "packer/files/below.h"
 #include "packer/binary/binary.h"
 #include "packer/pack/archives/volume.h"
 #include "core/archive/naming.h"
-
-/* Begin the file PATH, whose directory exists. */
-static kpack_error_t open_output(const char *path, mode_t mode, struct kp_outfile *out,
-				 struct kpackx_error *why)
-{
-	const char *slash = strrchr(path, '/');
-	char *dir = slash ? xstrndup(path, (size_t)(slash - path) + 1) : xstrdup(".");
-	kpack_error_t err =
-		kp_outfile_open(out, dir, slash ? slash + 1 : path, mode, why);
-
-	free(dir);
-	return err;
-}
 
 /* --- saving -------------------------------------------------------------------------- */
 
@@ -46,7 +34,7 @@ kpack_error_t shard_host_save(struct input *in, bool code, const char *path,
 	int fd;
 
 	KP_TRY(input_hold(in, &fd, why));
-	err = open_output(path, 0666, &out, why);
+	err = below_outfile_open(&out, path, 0666, why);
 	if (!err)
 		err = copy_host(in, code, fd, &out, why);
 	kp_outfile_close(&out);
@@ -164,9 +152,9 @@ static kpack_error_t convert_host(const char *host, const struct binary *from,
 	struct stat st;
 	int fd;
 
-	KP_TRY(kp_file_open(host, &fd, &st, why));
+	KP_TRY(below_file_open_nofollow(host, &fd, &st, why));
 	/* no other user may read it before it has its permissions */
-	err = open_output(to, 0600, &out, why);
+	err = below_outfile_open(&out, to, 0600, why);
 	if (!err)
 		err = write_again(fd, (uint64_t)st.st_size, from, marker, &out, why);
 	if (!err)

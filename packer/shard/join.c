@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "packer/files/copy.h"
 #include "packer/files/leftovers.h"
 #include "packer/pack/tree/write.h"
@@ -199,7 +200,7 @@ static kpack_error_t write_archives(struct shard_join *j, const char *dir,
 				    const char *inherit, struct progress *progress,
 				    struct kpackx_error *why)
 {
-	KP_TRY(kp_mkdirs(dir, 0777, why));
+	KP_TRY(below_mkdirs(dir, 0777, why));
 	KP_TRY(open_set(j, dir, inherit, why));
 	KP_TRY(replay_run(&j->replay, j->set, progress, why));
 	KP_TRY(archive_set_publish(j->set, why));
@@ -213,7 +214,7 @@ static kpack_error_t make_root(const struct shard_join *j, const char *out,
 	kpack_error_t err;
 	char *root;
 
-	KP_TRY(kp_mkdirs(out, 0777, why));
+	KP_TRY(below_make_root(out, 0777, why));
 	if (j->parts[0].record.archives_only)
 		return KPACK_SUCCESS;
 	root = xasprintf("%s/.", out);

@@ -7,6 +7,7 @@
 #include "core/base/strbuf.h"
 #include "core/base/file.h"
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 
 #ifndef KP_VERSION
 #define KP_VERSION "0.1"
@@ -254,7 +255,7 @@ static kpack_error_t write_file(const struct shard_log *all, const char *dir,
 	struct kp_outfile out;
 	kpack_error_t err;
 
-	KP_TRY(kp_outfile_open(&out, dir, SHARD_RECORD, 0666, why));
+	KP_TRY(below_outfile_open_in(&out, dir, SHARD_RECORD, 0666, why));
 	err = kp_outfile_pwrite(&out, 0, all->buf.data, all->buf.size, why);
 	if (!err)
 		err = kp_outfile_publish(&out, why);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "packer/cli/exit.h"
 #include "join.h"
 #include "packer/cli/report.h"
@@ -12,7 +13,7 @@ bool shard_is_part(const char *dir)
 {
 	char *own = xasprintf("%s/" SHARD_DIR, dir);
 	struct stat st;
-	bool is = stat(own, &st) == 0 && S_ISDIR(st.st_mode);
+	bool is = below_stat(own, &st) == 0 && S_ISDIR(st.st_mode);
 
 	free(own);
 	return is;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "packer/base/xalloc.h"
 #include "packer/files/attributes.h"
+#include "packer/files/below.h"
 #include "packer/pack/archives/inherited_archives.h"
 #include "core/base/bounds.h"
 #include "packer/pack/tree/write.h"
@@ -55,7 +56,7 @@ static kpack_error_t add_entry(struct kp_hasher *hash, const struct scan_entry *
 	err = attributes_hash(e->path, hash, why);
 	if (err)
 		return kp_fail_prefix(why, err, "%s", e->path);
-	if (S_ISDIR(e->mode) || lstat(e->path, &st) < 0)
+	if (S_ISDIR(e->mode) || below_lstat(e->path, &st) < 0)
 		return KPACK_SUCCESS;
 	add_number(hash, (uint64_t)st.st_size);
 	add_number(hash, (uint64_t)st.st_mtim.tv_sec);
@@ -133,23 +134,39 @@ static void drop_others(struct packing *p)
 
 /* --- the part's directory ------------------------------------------------------------ */
 
+static int is_content(const struct dirent *e)
+{
+	return strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+	       strcmp(e->d_name, SHARD_INHERITED) != 0;
+}
+
+static kpack_error_t remove_file(const char *dir, const char *name,
+				 struct kpackx_error *why)
+{
+	char *path = xasprintf("%s/%s", dir, name);
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (below_unlink(path) < 0)
+		err = kp_fail_errno(why, errno, "%s: cannot empty it", dir);
+	free(path);
+	return err;
+}
+
 static kpack_error_t remove_files(const char *dir, struct kpackx_error *why)
 {
-	DIR *d = opendir(dir);
-	const struct dirent *e;
-	int failed = 0;
+	kpack_error_t err = KPACK_SUCCESS;
+	struct dirent **names;
+	int n = below_scandir(dir, &names, is_content);
 
-	if (!d)
-		return errno == ENOENT ? KPACK_SUCCESS
-				       : kp_fail_errno(why, errno, "%s", dir);
-	while ((e = readdir(d)) && !failed)
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
-		    strcmp(e->d_name, SHARD_INHERITED) != 0 &&
-		    unlinkat(dirfd(d), e->d_name, 0) < 0)
-			failed = errno;
-	closedir(d);
-	return failed ? kp_fail_errno(why, failed, "%s: cannot empty it", dir)
-		      : KPACK_SUCCESS;
+	if (n < 0)
+		return errno == ENOENT ? KPACK_SUCCESS : below_fail(why, dir);
+	for (int i = 0; i < n; i++) {
+		if (!err)
+			err = remove_file(dir, names[i]->d_name, why);
+		free(names[i]);
+	}
+	free(names);
+	return err;
 }
 
 /*
@@ -162,11 +179,11 @@ static kpack_error_t clear_part(const char *dir, struct kpackx_error *why)
 	char *inherited = xasprintf("%s/" SHARD_INHERITED, dir);
 	kpack_error_t err = KPACK_SUCCESS;
 
-	if (unlink(record) < 0 && errno != ENOENT)
+	if (below_unlink(record) < 0 && errno != ENOENT)
 		err = kp_fail_errno(why, errno, "%s: cannot remove", record);
 	if (!err)
 		err = remove_files(inherited, why);
-	if (!err && rmdir(inherited) < 0 && errno != ENOENT)
+	if (!err && below_rmdir(inherited) < 0 && errno != ENOENT)
 		err = kp_fail_errno(why, errno, "%s: cannot remove", inherited);
 	if (!err)
 		err = remove_files(dir, why);
@@ -181,9 +198,9 @@ static kpack_error_t lock_part(struct packing *p, struct kpackx_error *why)
 	char *path = xasprintf("%s/" KP_ARCHIVES_DIR, p->args.output);
 	kpack_error_t err = KPACK_SUCCESS;
 
-	run->lock_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	run->lock_fd = below_open(path, O_RDONLY | O_DIRECTORY, 0);
 	if (run->lock_fd < 0)
-		err = kp_fail_errno(why, errno, "%s", path);
+		err = below_fail(why, path);
 	while (!err && flock(run->lock_fd, LOCK_EX) < 0 && errno == EINTR)
 		;
 	free(path);
@@ -199,7 +216,7 @@ static kpack_error_t bring_inherited(const struct packing *p, struct kpackx_erro
 	if (!p->inherit || p->args.shard.index != 1)
 		return KPACK_SUCCESS;
 	to = xasprintf("%s/" SHARD_INHERITED, p->archives);
-	err = kp_mkdirs(to, 0777, why);
+	err = below_mkdirs(to, 0777, why);
 	if (!err)
 		err = inherit_archives(p->inherit, to, why);
 	free(to);
@@ -210,7 +227,7 @@ static kpack_error_t bring_inherited(const struct packing *p, struct kpackx_erro
 static kpack_error_t check_input(const struct packing *p, struct kpackx_error *why)
 {
 	char *path = xasprintf("%s/" SHARD_DIR, p->args.input);
-	bool part = access(path, F_OK) == 0;
+	bool part = below_access(path, F_OK) == 0;
 
 	free(path);
 	return part ? kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
@@ -281,7 +298,7 @@ static kpack_error_t record_item(const struct packing *p, enum shard_kind kind,
 static bool is_there(const struct packing *p, const char *path, struct stat *st)
 {
 	char *full = xasprintf("%s/%s", p->args.output, path);
-	bool there = lstat(full, st) == 0;
+	bool there = below_lstat(full, st) == 0;
 
 	free(full);
 	return there;
@@ -342,18 +359,13 @@ static kpack_error_t record_tree(const struct packing *p, struct kpackx_error *w
 	struct stat st;
 
 	/* nothing of OUTPUT is recorded for a file given by itself */
-	if (stat(p->args.input, &st) == 0 && S_ISDIR(st.st_mode))
+	if (below_stat(p->args.input, &st) == 0 && S_ISDIR(st.st_mode))
 		KP_TRY(record_item(p, SHARD_DIRECTORY, p->args.output, "", NULL, why));
 	for (size_t i = 0; i < p->scan.n_entries; i++)
 		KP_TRY(record_entry(p, i, why));
 	for (size_t i = 0; i < p->plan.n_binaries; i++)
 		KP_TRY(record_converted(p, (uint32_t)i, why));
 	return KPACK_SUCCESS;
-}
-
-static int by_name(const struct dirent **a, const struct dirent **b)
-{
-	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
 /*
@@ -372,7 +384,7 @@ static kpack_error_t record_own(const struct packing *p, const char *sub,
 	char *dir = xasprintf("%s/%s", p->archives, sub);
 	struct dirent **names;
 	kpack_error_t err = KPACK_SUCCESS;
-	int n = scandir(dir, &names, is_own, by_name);
+	int n = below_scandir(dir, &names, is_own);
 
 	free(dir);
 	for (int i = 0; i < n; i++) {

@@ -6,6 +6,7 @@
 #include "core/base/bounds.h"
 #include "files.h"
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "packer/pack/archives/volume.h"
 #include "core/archive/naming.h"
 
@@ -13,7 +14,7 @@
 
 static kpack_error_t fail_no_record(const struct shard_part *p, struct kpackx_error *why)
 {
-	if (access(p->own, F_OK) < 0)
+	if (below_access(p->own, F_OK) < 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "is no part: it has no " SHARD_DIR);
 	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
@@ -27,9 +28,9 @@ static kpack_error_t read_record(struct shard_part *p, const char *path, size_t 
 	struct stat st;
 	int fd;
 
-	if (access(path, F_OK) < 0 && errno == ENOENT)
+	if (below_access(path, F_OK) < 0 && errno == ENOENT)
 		return fail_no_record(p, why);
-	KP_TRY(kp_file_open(path, &fd, &st, why));
+	KP_TRY(below_file_open_nofollow(path, &fd, &st, why));
 	*size = (size_t)st.st_size;
 	if ((uint64_t)st.st_size > KP_TOC_SIZE_MAX)
 		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "record: %llu bytes",
@@ -131,9 +132,9 @@ static kpack_error_t check_parents(const struct shard_part *part,
 	return err;
 }
 
-kpack_error_t shard_part_check(const struct shard_part *part, struct kpackx_error *why)
+kpack_error_t shard_part_check(struct shard_part *part, struct kpackx_error *why)
 {
-	const struct shard_record *r = &part->record;
+	struct shard_record *r = &part->record;
 	kpack_error_t err = check_parents(part, why);
 
 	if (err)
@@ -173,7 +174,7 @@ static kpack_error_t open_archive(struct shard_part *part, const char *file,
 	part->archives = xrealloc(part->archives, (part->n_archives + 1) * sizeof(**out));
 	*out = &part->archives[part->n_archives++];
 	**out = (struct shard_archive){.file = xstrdup(file)};
-	err = kp_archive_open(path, &(*out)->archive, why);
+	err = below_archive_open(path, &(*out)->archive, why);
 	if (!err)
 		err = list_ordinals(*out, why);
 	if (err)

@@ -33,7 +33,7 @@ kpack_error_t shard_part_open(const char *dir, struct shard_part *out,
 void shard_part_close(struct shard_part *part);
 
 /* Check that every file is what the record says. */
-kpack_error_t shard_part_check(const struct shard_part *part, struct kpackx_error *why);
+kpack_error_t shard_part_check(struct shard_part *part, struct kpackx_error *why);
 
 /*
  * Read the stored bytes of ORDINAL in the archive of PLACE and VOLUME into FRAME, a

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "archives.h"
-#include <dirent.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "packer/merge/by_arch.h"
 #include "packer/archives/operands.h"
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
+#include "packer/files/tree_list.h"
 #include "packer/cli/exit.h"
 #include "packer/pack/archives/inherited_archives.h"
 #include "packer/merge/report.h"
@@ -29,7 +29,7 @@ static bool is_archive(const char *path)
 	bool yes;
 	int fd;
 
-	if (kp_file_open(path, &fd, &st, NULL))
+	if (below_file_open(path, &fd, &st, NULL))
 		return false;
 	yes = kp_is_archive_name(path) ||
 	      (!kp_file_pread(fd, 0, magic, sizeof(magic), NULL) &&
@@ -41,21 +41,20 @@ static bool is_archive(const char *path)
 /* True if the directory contains only archives, as files: links would be lost. */
 static bool is_directory_of_archives(const char *path)
 {
-	DIR *d = opendir(path);
+	struct tree_list *list = tree_list_open(path);
 	bool only = true, any = false;
-	const struct dirent *e;
-	struct stat st;
+	struct tree_item e;
 
-	while (d && only && (e = readdir(d))) {
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+	while (only && tree_list_next(list, &e) && e.kind != TREE_DIR_END) {
+		if (e.level == 0) {
+			only = e.kind == TREE_DIR;
 			continue;
+		}
 		any = true;
-		only = kp_is_archive_name(e->d_name) &&
-		       fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-		       S_ISREG(st.st_mode);
+		only = e.kind == TREE_OTHER && S_ISREG(e.st.st_mode) &&
+		       kp_is_archive_name(e.name);
 	}
-	if (d)
-		closedir(d);
+	tree_list_close(list);
 	return only && any;
 }
 

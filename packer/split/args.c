@@ -4,6 +4,7 @@
 #include "packer/command.h"
 #include "core/base/bounds.h"
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "packer/cli/option_place.h"
 #include "partition.h"
 #include "packer/cli/report.h"
@@ -392,7 +393,7 @@ kpack_error_t split_args_pack(const struct split_args *args, const char *input,
 
 char *split_args_name(const char *input)
 {
-	char *path = realpath(input, NULL), *name = NULL;
+	char *path = below_real(input), *name = NULL;
 	const char *slash = path ? strrchr(path, '/') : NULL;
 
 	if (slash)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "check.h"
-#include <errno.h>
-#include <fts.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "packer/binary/binary.h"
 #include "packer/base/pipeline.h"
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
+#include "packer/files/tree_list.h"
 #include "move.h"
 #include "stored_check.h"
 #include "core/archive/naming.h"
@@ -203,30 +203,20 @@ static kpack_error_t expect_all(struct checker *c, struct kpackx_error *why)
 
 /* --- existing paths ---------------------------------------------------------------- */
 
-static kpack_error_t visit_path(struct checker *c, const FTSENT *e,
+static kpack_error_t visit_path(struct checker *c, const struct tree_item *e,
 				struct kpackx_error *why)
 {
-	const char *path = e->fts_path + strlen(c->s->staging.path);
-	struct expected name, *found;
+	struct expected name = {.path = (char *)e->rest}, *found;
 
-	switch (e->fts_info) {
-	case FTS_DNR:
-	case FTS_ERR:
-	case FTS_NS:
-		return kp_fail_errno(why, e->fts_errno, "%s", e->fts_path);
-	case FTS_DP:
+	if (e->kind == TREE_FAULT)
+		return kp_fail_errno(why, e->error, "%s", e->path);
+	if (e->kind == TREE_DIR_END || e->level == 0)
 		return KPACK_SUCCESS;
-	default:
-		break;
-	}
-	if (e->fts_level == FTS_ROOTLEVEL)
-		return KPACK_SUCCESS;
-	name.path = (char *)path + 1;
 	found = bsearch(&name, c->items, c->count, sizeof(name), by_path);
 	if (!found)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "%s: does not come from the input", name.path);
-	if ((e->fts_statp->st_mode & S_IFMT) != found->type)
+	if ((e->st.st_mode & S_IFMT) != found->type)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "%s: has another file type than in the input", name.path);
 	found->seen = true;
@@ -235,18 +225,13 @@ static kpack_error_t visit_path(struct checker *c, const FTSENT *e,
 
 static kpack_error_t walk_trees(struct checker *c, struct kpackx_error *why)
 {
-	char *const roots[] = {c->s->staging.path, NULL};
-	FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	struct tree_list *list = tree_list_open(c->s->staging.path);
 	kpack_error_t err = KPACK_SUCCESS;
-	FTSENT *e;
+	struct tree_item e;
 
-	if (!fts)
-		return kp_fail_errno(why, errno, "%s", c->s->staging.path);
-	while (!err && (errno = 0, e = fts_read(fts)))
-		err = visit_path(c, e, why);
-	if (!err && errno)
-		err = kp_fail_errno(why, errno, "%s", c->s->staging.path);
-	fts_close(fts);
+	while (!err && tree_list_next(list, &e))
+		err = visit_path(c, &e, why);
+	tree_list_close(list);
 	for (size_t i = 0; i < c->count && !err; i++)
 		if (!c->items[i].seen)
 			err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s: is missing",
@@ -263,7 +248,7 @@ static kpack_error_t open_source(const char *path, int *fd, struct kp_source *ou
 	struct stat st;
 
 	*fd = -1;
-	err = kp_file_open(path, fd, &st, why);
+	err = below_file_open_nofollow(path, fd, &st, why);
 	if (err)
 		return kp_fail_prefix(why, err, "%s", path);
 	*out = kp_source_fd(*fd, 0, (uint64_t)st.st_size);
@@ -293,8 +278,8 @@ static kpack_error_t check_link(const struct expected *e, const char *path,
 				struct kpackx_error *why)
 {
 	char *a = xmalloc(2 * PATH_MAX), *b = a + PATH_MAX;
-	ssize_t n = readlink(e->from, a, PATH_MAX);
-	bool same = n >= 0 && readlink(path, b, PATH_MAX) == n &&
+	ssize_t n = below_readlink(e->from, a, PATH_MAX);
+	bool same = n >= 0 && below_readlink(path, b, PATH_MAX) == n &&
 		    memcmp(a, b, (size_t)n) == 0;
 
 	free(a);

@@ -58,7 +58,7 @@ static void count_files(struct split *s, const struct split_prefix *i)
 		library_object_target(o, 0, target);
 		row = row_of(s, *o->family ? o->family : target);
 		row->files++;
-		row->bytes += scan->entries[entry].size;
+		row->bytes += scan->entries[entry].id.size;
 	}
 }
 
@@ -75,7 +75,7 @@ static kpack_error_t count_archive(struct split *s, const struct split_prefix *i
 		return kp_fail_prefix(why, err, "%s", e->path);
 	row = row_of(s, archive.family ? archive.part : archive.arches[0]);
 	row->files++;
-	row->bytes += e->size;
+	row->bytes += e->id.size;
 	old_archive_close(&archive);
 	return KPACK_SUCCESS;
 }

@@ -7,6 +7,7 @@
 #include "core/base/file.h"
 #include "core/base/text.h"
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "tree_name.h"
 
 /* Manifests are written by hand or by a build; these limits are far above real ones. */
@@ -174,7 +175,7 @@ static kpack_error_t read_manifest(const char *path, struct prefixes *out,
 	uint8_t *text;
 	int fd;
 
-	KP_TRY(kp_file_open(path, &fd, &st, why));
+	KP_TRY(below_file_open(path, &fd, &st, why));
 	if (st.st_size > MANIFEST_MAX) {
 		close(fd);
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%lld bytes, limit %d",
@@ -203,10 +204,10 @@ static kpack_error_t check_prefix(const char *root, struct prefix *p,
 		end = strchr(end, '/');
 		if (end)
 			*end = '\0';
-		if (lstat(path, &st) < 0 && errno == ENOENT)
+		if (below_lstat(path, &st) < 0 && errno == ENOENT)
 			p->absent = true;
-		else if (lstat(path, &st) < 0)
-			err = kp_fail_errno(why, errno, "%s", path + skip);
+		else if (below_lstat(path, &st) < 0)
+			err = below_fail(why, path + skip);
 		else if (!S_ISDIR(st.st_mode))
 			err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s: %s",
 				      path + skip,
@@ -232,7 +233,7 @@ static kpack_error_t open_manifest(const char *root, const char *path, bool requ
 {
 	struct stat st;
 
-	if (lstat(path, &st) < 0 && errno == ENOENT && !required) {
+	if (below_lstat(path, &st) < 0 && errno == ENOENT && !required) {
 		only_root(out);
 		return KPACK_SUCCESS;
 	}

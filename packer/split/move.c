@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "move.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "packer/files/copy.h"
 #include "core/archive/naming.h"
 #include "core/target/target.h"
@@ -37,7 +39,7 @@ static kpack_error_t call_on_both(const struct move *m, const char *relative,
 static kpack_error_t rename_one(const char *from, const char *to,
 				struct kpackx_error *why)
 {
-	return rename(from, to) < 0 ? kp_fail_errno(why, errno, "%s: cannot move", from)
+	return below_rename(from, to, 0) < 0 ? kp_fail_errno(why, errno, "%s: cannot move", from)
 				    : KPACK_SUCCESS;
 }
 
@@ -45,7 +47,7 @@ static kpack_error_t make_dir(const char *from, const char *to, struct kpackx_er
 {
 	kpack_error_t err;
 
-	KP_TRY(kp_mkdirs(to, 0777, why));
+	KP_TRY(below_mkdirs(to, 0777, why));
 	err = copy_directory(from, why); /* it may lack write permission */
 	return err ? kp_fail_prefix(why, err, "%s", from) : KPACK_SUCCESS;
 }
@@ -79,14 +81,19 @@ static size_t first_link(const struct move *m, size_t entry)
 	return i;
 }
 
-static kpack_error_t link_to_first(const struct move *m, size_t first, const char *to,
-				   struct kpackx_error *why)
+static kpack_error_t link_to_first(const struct move *m, size_t first, const char *from,
+				   const char *to, struct kpackx_error *why)
 {
-	char *from = split_path(m->s, m->tree, m->i->prefix->path,
-				m->i->packing.scan.entries[first].relative);
-	kpack_error_t err = copy_link(from, to, why);
+	kpack_error_t err;
+	struct stat st;
+	char *path;
 
-	free(from);
+	if (below_lstat(from, &st) < 0)
+		return kp_fail_errno(why, errno, "%s: cannot stat", from);
+	path = split_path(m->s, m->tree, m->i->prefix->path,
+			  m->i->packing.scan.entries[first].relative);
+	err = copy_link_or_seen(path, from, &st, to, why);
+	free(path);
 	return err;
 }
 
@@ -99,9 +106,9 @@ static kpack_error_t copy_apart(const struct move *m, size_t entry,
 	char *to = split_path(m->s, m->tree, m->i->prefix->path, e->relative);
 	size_t first = first_link(m, entry);
 	kpack_error_t err = first == entry ? copy_file(e->path, to, why)
-					   : link_to_first(m, first, to, why);
+					   : link_to_first(m, first, e->path, to, why);
 
-	if (!err && unlink(from) < 0)
+	if (!err && below_unlink(from) < 0)
 		err = kp_fail_errno(why, errno, "%s: cannot remove", from);
 	free(from);
 	free(to);
@@ -151,7 +158,7 @@ static kpack_error_t remove_dir(const struct split *s, const struct split_prefix
 				relative);
 	kpack_error_t err = KPACK_SUCCESS;
 
-	if (rmdir(path) < 0 && errno != ENOENT && !(may_stay && errno == ENOTEMPTY))
+	if (below_rmdir(path) < 0 && errno != ENOENT && !(may_stay && errno == ENOTEMPTY))
 		err = kp_fail_errno(why, errno, "%s: cannot remove", path);
 	free(path);
 	return err;
@@ -229,7 +236,7 @@ static kpack_error_t finish_dir(const char *from, char *to, struct kpackx_error 
 	kpack_error_t err = KPACK_SUCCESS;
 	struct stat st;
 
-	if (lstat(to, &st) == 0 && S_ISDIR(st.st_mode))
+	if (below_lstat(to, &st) == 0 && S_ISDIR(st.st_mode))
 		err = copy_directory_attributes(from, to, why);
 	if (err)
 		kp_fail_prefix(why, err, "%s", to);
@@ -266,7 +273,8 @@ static kpack_error_t write_manifest(const struct split *s, const struct split_tr
 				    struct kpackx_error *why)
 {
 	char *path = split_path(s, tree, "", ARTIFACT_MANIFEST);
-	FILE *to = fopen(path, "wxe");
+	int fd = below_open(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
+	FILE *to = fd < 0 ? NULL : fdopen(fd, "w");
 	kpack_error_t err = KPACK_SUCCESS;
 	bool failed = !to || write_lines(s, tree, to);
 

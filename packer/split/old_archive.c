@@ -2,6 +2,7 @@
 #include "old_archive.h"
 #include <stdlib.h>
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "packer/pack/archives/inherited_archives.h"
 #include "output_name.h"
 #include "partition.h"
@@ -88,7 +89,7 @@ kpack_error_t old_archive_open(const char *path, const struct families *families
 			       struct old_archive *out, struct kpackx_error *why)
 {
 	struct kpack_archive *archive = NULL;
-	kpack_error_t err = kp_archive_open(path, &archive, why);
+	kpack_error_t err = below_archive_open(path, &archive, why);
 
 	*out = (struct old_archive){0};
 	if (err)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "packer/files/copy.h"
 #include "old_archive.h"
 #include "packer/cli/report.h"
@@ -17,7 +18,7 @@ static kpack_error_t remove_file(const struct split *s, const struct split_prefi
 	char *dir = xstrndup(path, (size_t)(strrchr(path, '/') - path));
 	kpack_error_t err = copy_directory(dir, why);
 
-	if (!err && unlink(path) < 0)
+	if (!err && below_unlink(path) < 0)
 		err = kp_fail_errno(why, errno, "%s: cannot remove", path);
 	free(dir);
 	free(path);

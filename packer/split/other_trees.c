@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "packer/cli/report.h"
 #include "tree_name.h"
 
@@ -33,7 +34,7 @@ static void report_tree(const char *dir, const char *name)
 	char *path = xasprintf("%s/%s", dir, name);
 	struct stat st;
 
-	if (lstat(path, &st) == 0 && S_ISDIR(st.st_mode))
+	if (below_lstat(path, &st) == 0 && S_ISDIR(st.st_mode))
 		report_error(path, "note: is not from this run; it stays");
 	free(path);
 }
@@ -42,7 +43,7 @@ void other_trees_report(const char *dir, const char *stem, const char *const *ma
 			size_t n)
 {
 	struct dirent **names;
-	int count = scandir(dir, &names, NULL, alphasort);
+	int count = below_scandir(dir, &names, NULL);
 
 	for (int i = 0; i < count; i++) {
 		if (is_of(names[i]->d_name, stem) && !is_made(names[i]->d_name, made, n))

@@ -1,54 +1,38 @@
 /* SPDX-License-Identifier: MIT */
 #include "outside.h"
 #include <errno.h>
-#include <fts.h>
 #include <stdlib.h>
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "packer/files/copy.h"
+#include "packer/files/tree_list.h"
 
 /* --- listing ----------------------------------------------------------------------- */
 
-static const char *relative_to(const char *path, size_t skip)
+static void add_entry(struct outside *out, const struct tree_item *e)
 {
-	path += skip;
-	while (*path == '/')
-		path++;
-	return path;
-}
-
-static void add_entry(struct outside *out, const FTSENT *e, size_t skip)
-{
-	char *path = xstrdup(e->fts_path);
+	char *path = xstrdup(e->path);
 
 	xgrow(&out->items, out->count, &out->cap, sizeof(*out->items));
 	out->items[out->count++] = (struct outside_entry){
 		.path = path,
-		.relative = relative_to(path, skip),
-		.st = *e->fts_statp,
+		.relative = path + (e->rest - e->path),
+		.st = e->st,
 		.link = SIZE_MAX,
 	};
 }
 
-static kpack_error_t visit_path(FTS *fts, FTSENT *e, const struct prefixes *prefixes,
-				size_t skip, struct outside *out,
+static kpack_error_t visit_path(struct tree_list *list, const struct tree_item *e,
+				const struct prefixes *prefixes, struct outside *out,
 				struct kpackx_error *why)
 {
-	switch (e->fts_info) {
-	case FTS_DNR:
-	case FTS_ERR:
-	case FTS_NS:
-		return kp_fail_errno(why, e->fts_errno, "%s", e->fts_path);
-	case FTS_DP:
+	if (e->kind == TREE_FAULT)
+		return kp_fail_errno(why, e->error, "%s", e->path);
+	if (e->kind == TREE_DIR_END || e->level == 0)
 		return KPACK_SUCCESS;
-	default:
-		break;
-	}
-	if (e->fts_level == FTS_ROOTLEVEL)
-		return KPACK_SUCCESS;
-	if (e->fts_info == FTS_D &&
-	    prefixes_has(prefixes, relative_to(e->fts_path, skip)))
-		fts_set(fts, e, FTS_SKIP);
-	add_entry(out, e, skip);
+	if (e->kind == TREE_DIR && prefixes_has(prefixes, e->rest))
+		tree_list_skip(list);
+	add_entry(out, e);
 	return KPACK_SUCCESS;
 }
 
@@ -96,18 +80,13 @@ static void find_links(struct outside *out)
 static kpack_error_t walk_tree(const char *root, const struct prefixes *prefixes,
 			       struct outside *out, struct kpackx_error *why)
 {
-	char *const roots[] = {(char *)root, NULL};
-	FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, NULL);
+	struct tree_list *list = tree_list_open(root);
 	kpack_error_t err = KPACK_SUCCESS;
-	FTSENT *e;
+	struct tree_item e;
 
-	if (!fts)
-		return kp_fail_errno(why, errno, "cannot walk it");
-	while (!err && (errno = 0, e = fts_read(fts)))
-		err = visit_path(fts, e, prefixes, strlen(root), out, why);
-	if (!err && errno)
-		err = kp_fail_errno(why, errno, "cannot walk it");
-	fts_close(fts);
+	while (!err && tree_list_next(list, &e))
+		err = visit_path(list, &e, prefixes, out, why);
+	tree_list_close(list);
 	if (out->count)
 		qsort(out->items, out->count, sizeof(*out->items), by_path);
 	return err;
@@ -145,7 +124,7 @@ static kpack_error_t copy_special_file(struct outside_entry *e, const char *to,
 				       struct kpackx_error *why)
 {
 	struct kpackx_error fault = {0};
-	kpack_error_t err = copy_node(e->path, to, &fault);
+	kpack_error_t err = copy_seen(e->path, &e->st, to, &fault);
 
 	if (!err)
 		return KPACK_SUCCESS;
@@ -172,7 +151,7 @@ static kpack_error_t copy_hard_link(const struct outside *o, struct outside_entr
 		return KPACK_SUCCESS;
 	}
 	from = xasprintf("%s/%s", root, first->relative);
-	err = copy_link(from, to, why);
+	err = copy_link_or_seen(from, e->path, &e->st, to, why);
 	free(from);
 	return err;
 }
@@ -188,7 +167,7 @@ static kpack_error_t copy_entry(const struct outside *o, struct outside_entry *e
 	else if (e->link != SIZE_MAX)
 		err = copy_hard_link(o, e, root, to, why);
 	else if (S_ISREG(e->st.st_mode))
-		err = copy_file(e->path, to, why);
+		err = copy_seen(e->path, &e->st, to, why);
 	else
 		err = copy_special_file(e, to, why);
 	free(to);
@@ -209,7 +188,7 @@ static kpack_error_t finish_directory(const char *from, const char *root,
 	kpack_error_t err = KPACK_SUCCESS;
 	struct stat st;
 
-	if (lstat(to, &st) == 0 && S_ISDIR(st.st_mode))
+	if (below_lstat(to, &st) == 0 && S_ISDIR(st.st_mode))
 		err = copy_directory_attributes(from, to, why);
 	free(to);
 	return err ? kp_fail_prefix(why, err, "%s", from) : KPACK_SUCCESS;

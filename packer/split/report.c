@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "packer/pack/report.h"
 #include "move.h"
 #include "core/archive/naming.h"
@@ -31,7 +32,7 @@ static uint64_t archive_size(const struct split *s, const struct split_tree *tre
 		xasprintf("%s/%s%s%s/" KP_ARCHIVES_DIR "/%s", s->args->output, tree->name,
 			  *i->prefix->path ? "/" : "", i->prefix->path, name);
 
-	if (stat(path, &st) < 0)
+	if (below_stat(path, &st) < 0)
 		st.st_size = 0;
 	free(path);
 	return (uint64_t)st.st_size;
@@ -44,7 +45,7 @@ static uint64_t entry_size(const struct split_prefix *i, size_t entry)
 
 	if (!S_ISREG(e->mode) || o->fate == FATE_LINKED)
 		return 0;
-	return o->fate == FATE_CONVERTED ? o->after : e->size;
+	return o->fate == FATE_CONVERTED ? o->after : e->id.size;
 }
 
 static struct sums sum_up(const struct split *s, const struct split_tree *tree)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "packer/cli/exit.h"
 #include "other_trees.h"
 #include "packer/pack/tree/write.h"
@@ -236,7 +237,7 @@ static kpack_error_t begin_split(struct split *s, struct kpackx_error *why)
 static kpack_error_t split_trees(struct split *s, struct kpackx_error *why)
 {
 	char *generic = split_path(s, split_tree_of(s, KP_ARCH_GENERIC), "", "");
-	kpack_error_t err = kp_mkdirs(generic, 0777, why);
+	kpack_error_t err = below_mkdirs(generic, 0777, why);
 
 	if (!err)
 		err = outside_copy(&s->outside, generic, why);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "packer/archives/content_hash.h"
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "core/target/target.h"
 
 /* An entry that must exist. */
@@ -206,7 +207,7 @@ kpack_error_t stored_check_archive(struct stored_check *c, const char *path,
 {
 	struct kpack_archive *a = NULL;
 	size_t kept, counted;
-	kpack_error_t err = kp_archive_open(path, &a, why);
+	kpack_error_t err = below_archive_open(path, &a, why);
 
 	if (err)
 		return kp_fail_prefix(why, err, "%s", path);
