@@ -23,7 +23,6 @@ const struct command_help cmd_index_help = {
 };
 
 #include <dirent.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,13 +30,14 @@ const struct command_help cmd_index_help = {
 #include "packer/wheel/index/tree.h"
 #include "packer/base/xalloc.h"
 #include "packer/cli/progress.h"
+#include "packer/files/below.h"
 
 struct indexing {
 	const char *dir, *out;
 	char *default_out;
 	bool json, quiet;
 	char **files;
-	size_t n_files, cap_files;
+	size_t n_files;
 	struct index_wheel *wheels;
 	size_t count;
 	struct progress progress;
@@ -54,14 +54,10 @@ static void indexing_fini(struct indexing *x)
 	free(x->default_out);
 }
 
-static int by_name(const void *a, const void *b)
+/* Whether the name is a wheel's.  Hidden files such as "._x.whl" are not meant for users. */
+static int is_wheel(const struct dirent *e)
 {
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* Whether NAME is a wheel's.  Hidden files such as "._x.whl" are not meant for users. */
-static bool is_wheel(const char *name)
-{
+	const char *name = e->d_name;
 	size_t n = strlen(name);
 
 	return n > 4 && name[0] != '.' && strcmp(name + n - 4, ".whl") == 0;
@@ -69,24 +65,18 @@ static bool is_wheel(const char *name)
 
 static kpack_error_t list_wheels(struct indexing *x, struct kpackx_error *why)
 {
-	DIR *dir = opendir(x->dir);
-	const struct dirent *e;
-	kpack_error_t err = KPACK_SUCCESS;
+	struct dirent **names;
+	int n = below_scandir(x->dir, &names, is_wheel);
 
-	if (!dir)
-		return kp_fail_errno(why, errno, "cannot be listed");
-	while ((errno = 0, e = readdir(dir))) {
-		if (!is_wheel(e->d_name))
-			continue;
-		xgrow(&x->files, x->n_files, &x->cap_files, sizeof(*x->files));
-		x->files[x->n_files++] = xstrdup(e->d_name);
+	if (n < 0)
+		return below_fail(why, "cannot be listed");
+	x->files = xcalloc((size_t)n, sizeof(*x->files));
+	for (int i = 0; i < n; i++) {
+		x->files[x->n_files++] = xstrdup(names[i]->d_name);
+		free(names[i]);
 	}
-	if (errno)
-		err = kp_fail_errno(why, errno, "cannot be listed");
-	closedir(dir);
-	if (x->n_files)
-		qsort(x->files, x->n_files, sizeof(*x->files), by_name);
-	return err;
+	free(names);
+	return KPACK_SUCCESS;
 }
 
 static int by_project(const void *a, const void *b)
@@ -110,7 +100,7 @@ static uint64_t total_size(const struct indexing *x)
 		char *path = xasprintf("%s/%s", x->dir, x->files[i]);
 		struct stat st;
 
-		if (stat(path, &st) == 0)
+		if (below_stat(path, &st) == 0)
 			total += (uint64_t)st.st_size;
 		free(path);
 	}
@@ -186,7 +176,7 @@ static int run_index(struct indexing *x)
 {
 	struct kpackx_error why = {0};
 
-	if (list_wheels(x, &why)) {
+	if (below_root_if_directory(x->dir, &why) || list_wheels(x, &why)) {
 		report_why(x->dir, &why);
 		return EXIT_FAULT;
 	}

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "packer/pack/scan/scan.h"
 #include "dist_info.h"
 #include "record_check.h"
@@ -98,7 +99,7 @@ static kpack_error_t read_text(const char *dir, const char *info, const char *fi
 	char *path = xasprintf("%s/%s/%s", dir, info, file);
 	struct stat st;
 	int fd;
-	kpack_error_t err = kp_file_open(path, &fd, &st, why);
+	kpack_error_t err = below_file_open_nofollow(path, &fd, &st, why);
 
 	free(path);
 	if (err)
@@ -236,7 +237,7 @@ kpack_error_t wheel_directory_unpack(const char *file, const char *dir, unsigned
 				     struct kpackx_error *why)
 {
 	struct wheel_in *w = NULL;
-	kpack_error_t err = kp_mkdirs(dir, 0777, why);
+	kpack_error_t err = below_mkdirs(dir, 0777, why);
 
 	if (!err)
 		err = wheel_in_open(file, &w, why);

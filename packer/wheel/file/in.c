@@ -9,6 +9,7 @@
 #include "in.h"
 #include "list.h"
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "packer/wheel/zip/bytes.h"
 #include "packer/wheel/zip/fault.h"
 
@@ -33,7 +34,7 @@ static kpack_error_t open_zip(const struct wheel_in *w, int flags, size_t buffer
 			      struct kpackx_error *source_error, zip_t **out,
 			      struct kpackx_error *why)
 {
-	struct zip_bytes bytes = {.src = kp_source_fd(w->fd, 0, w->size),
+	struct zip_bytes bytes = {.src = wheel_in_source(w),
 				  .size = w->size,
 				  .buffer = buffer,
 				  .why = source_error};
@@ -71,7 +72,7 @@ static kpack_error_t check_locals(const struct wheel_in *w, struct kpackx_error 
 /* List members before libzip's checks, which do not name duplicate members. */
 static kpack_error_t read_list(struct wheel_in *w, struct kpackx_error *why)
 {
-	struct kp_source src = kp_source_fd(w->fd, 0, w->size);
+	struct kp_source src = wheel_in_source(w);
 	struct kpackx_error source_error = {0};
 	struct central central;
 	zip_t *zip = NULL;
@@ -96,7 +97,7 @@ kpack_error_t wheel_in_open(const char *path, struct wheel_in **out,
 
 	w->fd = -1;
 	w->path = xstrdup(path);
-	err = kp_file_open(path, &w->fd, &st, why);
+	err = below_file_open(path, &w->fd, &st, why);
 	if (!err) {
 		w->size = (uint64_t)st.st_size;
 		err = read_list(w, why);
@@ -122,6 +123,11 @@ void wheel_in_close(struct wheel_in *w)
 const char *wheel_in_path(const struct wheel_in *w)
 {
 	return w->path;
+}
+
+struct kp_source wheel_in_source(const struct wheel_in *w)
+{
+	return kp_source_fd(w->fd, 0, w->size);
 }
 
 uint64_t wheel_in_file_size(const struct wheel_in *w)

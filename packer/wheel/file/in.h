@@ -50,6 +50,8 @@ void wheel_in_close(struct wheel_in *w); /* accepts NULL */
 
 const char *wheel_in_path(const struct wheel_in *w); /* as given */
 uint64_t wheel_in_file_size(const struct wheel_in *w);
+/* All bytes of the file. */
+struct kp_source wheel_in_source(const struct wheel_in *w);
 
 /* The members in the order of the central directory, valid until the wheel is closed. */
 const struct wheel_member *wheel_in_members(const struct wheel_in *w, size_t *count);

@@ -48,6 +48,7 @@ static zip_source_t *copy_source(struct joining *x, const struct wheel_out_membe
 static zip_source_t *press_source(struct joining *x, const struct wheel_out_member *m)
 {
 	struct zip_bytes bytes = {.file = m->file,
+				  .identity = &m->identity,
 				  .src = kp_source_memory(m->bytes, (size_t)m->size),
 				  .size = m->size,
 				  .buffer = BUFFER,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "packer/wheel/metadata/record.h"
 #include "core/base/text.h"
 #include "join.h"
@@ -26,8 +27,8 @@ struct wheel_out {
 static kpack_error_t open_files(struct wheel_out *o, const struct wheel_out_options *how,
 				struct kpackx_error *why)
 {
-	KP_TRY(kp_outfile_open(&o->out, how->dir, how->name, 0666, why));
-	return kp_outfile_open(&o->collected, how->dir, ".kpack-wheel", 0600, why);
+	KP_TRY(below_outfile_open_in(&o->out, how->dir, how->name, 0666, why));
+	return below_outfile_open_in(&o->collected, how->dir, ".kpack-wheel", 0600, why);
 }
 
 kpack_error_t wheel_out_new(const struct wheel_out_options *options,
@@ -109,11 +110,11 @@ kpack_error_t wheel_out_add_file(struct wheel_out *o, const char *path, unsigned
 	int fd;
 
 	KP_TRY(add_member(o, path, mode, &m, why));
-	KP_TRY(kp_file_open(file, &fd, &st, why));
+	KP_TRY(below_file_open_nofollow(file, &fd, &st, why));
 	close(fd);
 	m->file = xstrdup(file);
-	m->size = (uint64_t)st.st_size;
-	m->changed = st.st_mtim;
+	m->identity = file_identity_of(&st);
+	m->size = m->identity.size;
 	o->size += m->size;
 	return KPACK_SUCCESS;
 }

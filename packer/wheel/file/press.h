@@ -7,9 +7,9 @@
 #define PACKER_WHEEL_FILE_PRESS_H
 
 #include <stdbool.h>
-#include <time.h>
 #include "core/base/errors.h"
 #include "core/base/file.h"
+#include "packer/files/identity.h"
 #include "in.h"
 
 struct wheel_out_member {
@@ -20,7 +20,7 @@ struct wheel_out_member {
 	uint8_t *bytes;              /* its bytes; or */
 	const struct wheel_in *from; /* the wheel whose MEMBER is copied */
 	size_t member;
-	struct timespec changed; /* modification time of FILE */
+	struct file_identity identity; /* of FILE */
 	uint8_t digest[32];
 	/* Set by wheel_press_run: */
 	bool deflated;
@@ -45,7 +45,7 @@ bool wheel_press_stores(const char *path);
 /*
  * Hash and compress the members [FIRST, COUNT), except for those copied from a wheel.  A
  * member that deflate does not make smaller is stored.
- * INVALID_ARGUMENT: a file has changed.  FILE_NOT_FOUND, IO_ERROR, OUT_OF_MEMORY.
+ * IO_ERROR also: a file was changed.  FILE_NOT_FOUND, OUT_OF_MEMORY.
  */
 kpack_error_t wheel_press_run(const struct wheel_press *p, struct kpackx_error *why);
 

@@ -4,11 +4,13 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "record_check.h"
 #include "packer/base/pipeline.h"
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 
 struct unpacking {
 	const struct wheel_in *w;
@@ -16,8 +18,7 @@ struct unpacking {
 	const struct wheel_unpack *how;
 	const struct wheel_member *members;
 	size_t count;
-	uint32_t *order; /* members, largest first, so that threads end together */
-	int dir;
+	uint32_t *order;      /* members, largest first, so that threads end together */
 	pthread_mutex_t lock; /* of progress */
 };
 
@@ -69,52 +70,39 @@ static kpack_error_t take_bytes(void *arg, struct kp_span data, struct kpackx_er
 	return KPACK_SUCCESS;
 }
 
-/* Open or make the directory NAME in DIR, without following links; closes DIR. */
-static int enter_directory(int dir, const char *name)
+/* Make the directories above PATH, which is below the root. */
+static kpack_error_t make_parents(const char *path, struct kpackx_error *why)
 {
-	int next = -1, saved;
+	char *parent = xstrndup(path, (size_t)(strrchr(path, '/') - path));
+	kpack_error_t err = below_mkdirs(parent, 0777, why);
 
-	if (mkdirat(dir, name, 0777) == 0 || errno == EEXIST)
-		next = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	saved = errno;
-	close(dir);
-	errno = saved;
-	return next;
+	free(parent);
+	return err;
 }
 
-/* Open or make PATH's parent directory; *NAME is the last component, in PATH. */
-static int open_parent(int root, char *path, char **name)
+/* Make the file PATH, which must not exist, and the directories above it. */
+static kpack_error_t create_file(const char *path, int *fd, struct kpackx_error *why)
 {
-	int dir = fcntl(root, F_DUPFD_CLOEXEC, 0);
-	char *slash;
+	const int flags = O_WRONLY | O_CREAT | O_EXCL;
 
-	while (dir >= 0 && (slash = strchr(path, '/'))) {
-		*slash = '\0';
-		dir = enter_directory(dir, path);
-		path = slash + 1;
+	*fd = below_open(path, flags, 0600);
+	if (*fd < 0 && errno == ENOENT) {
+		KP_TRY(make_parents(path, why));
+		*fd = below_open(path, flags, 0600);
 	}
-	*name = path;
-	return dir;
+	return *fd < 0 ? below_fail(why, "cannot make the file") : KPACK_SUCCESS;
 }
 
-static int create_member(int root, const struct wheel_member *m)
+/* Make member M in the directory DIR; *FD stays -1 for a directory. */
+static kpack_error_t create_member(const char *dir, const struct wheel_member *m, int *fd,
+				   struct kpackx_error *why)
 {
-	char *path = xstrdup(m->path), *name;
-	int dir = open_parent(root, path, &name), fd = -1, saved;
+	char *path = xasprintf("%s/%s", dir, m->path);
+	kpack_error_t err =
+		m->directory ? below_mkdirs(path, 0777, why) : create_file(path, fd, why);
 
-	if (dir >= 0 && m->directory) {
-		fd = enter_directory(dir, name);
-	} else if (dir >= 0) {
-		fd = openat(dir, name,
-			    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-		saved = errno;
-		close(dir);
-		errno = saved;
-	}
-	saved = errno;
 	free(path);
-	errno = saved;
-	return fd;
+	return err ? kp_fail_prefix(why, err, "%s", m->path) : KPACK_SUCCESS;
 }
 
 /* Keep the member's SHA-256, from RECORD if that has it. */
@@ -162,11 +150,8 @@ static kpack_error_t unpack_member(void *arg, void *state, size_t job, void **re
 	int fd = -1;
 
 	*result = NULL;
-	if (!u->how->wanted || u->how->wanted(u->how->arg, m)) {
-		fd = create_member(u->dir, m);
-		if (fd < 0)
-			return kp_fail_errno(why, errno, "%s", m->path);
-	}
+	if (!u->how->wanted || u->how->wanted(u->how->arg, m))
+		KP_TRY(create_member(u->how->dir, m, &fd, why));
 	if (!m->directory)
 		err = read_file(state, member, fd, why);
 	if (fd >= 0 && close(fd) && !err)
@@ -259,11 +244,7 @@ kpack_error_t wheel_unpack(const struct wheel_in *w, const struct record *record
 	kpack_error_t err;
 
 	u.members = wheel_in_members(w, &u.count);
-	u.dir = open(how->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (u.dir < 0)
-		return kp_fail_errno(why, errno, "%s", how->dir);
 	err = run_pipeline(&u, why);
-	close(u.dir);
 	free(u.order);
 	pthread_mutex_destroy(&u.lock);
 	return err;

@@ -11,6 +11,7 @@
 #include "page.h"
 #include "variants.h"
 #include "packer/cli/report.h"
+#include "packer/files/below.h"
 #include "packer/files/staging.h"
 
 /* Every page that we write has this mark. */
@@ -31,7 +32,7 @@ static kpack_error_t write_text(const char *dir, const char *name, const char *t
 	struct kp_outfile out;
 	kpack_error_t err;
 
-	KP_TRY(kp_outfile_open(&out, dir, name, 0666, why));
+	KP_TRY(below_outfile_open_in(&out, dir, name, 0666, why));
 	out.lazy = true; /* the whole tree is flushed before it appears */
 	err = kp_outfile_pwrite(&out, 0, text, size, why);
 	if (!err)
@@ -153,7 +154,7 @@ static kpack_error_t make_project(const struct tree *tree,
 				  .count = count,
 				  .extras = xcalloc(count, sizeof(*p.extras))};
 	char *dir = xasprintf("%s/%s", tree->root, wheels->project);
-	kpack_error_t err = kp_mkdirs(dir, 0777, why);
+	kpack_error_t err = below_mkdirs(dir, 0777, why);
 
 	if (!err)
 		err = write_project(tree, dir, &p, why);
@@ -171,7 +172,7 @@ static kpack_error_t make_tree(const struct tree *tree, const struct all *all,
 {
 	size_t first = 0;
 
-	KP_TRY(kp_mkdirs(tree->root, 0777, why));
+	KP_TRY(below_mkdirs(tree->root, 0777, why));
 	for (size_t i = 1; i <= all->count; i++) {
 		if (i < all->count &&
 		    strcmp(all->wheels[i].project, all->wheels[first].project) == 0)
@@ -186,15 +187,18 @@ static kpack_error_t make_tree(const struct tree *tree, const struct all *all,
 static kpack_error_t check_old(const char *out, struct kpackx_error *why)
 {
 	char *path, head[HEAD_MAX + 1] = "";
-	FILE *old;
+	struct stat st;
+	int old;
 
-	if (access(out, F_OK) != 0 || rmdir(out) == 0)
+	if (below_stat(out, &st) < 0 || below_rmdir(out) == 0)
 		return KPACK_SUCCESS;
 	path = xasprintf("%s/index.html", out);
-	old = fopen(path, "re");
-	if (old) {
-		head[fread(head, 1, HEAD_MAX, old)] = '\0';
-		fclose(old);
+	if (!below_file_open(path, &old, &st, NULL)) {
+		size_t size = st.st_size < HEAD_MAX ? (size_t)st.st_size : HEAD_MAX;
+
+		if (kp_file_pread(old, 0, head, size, NULL))
+			*head = '\0';
+		close(old);
 	}
 	free(path);
 	return strstr(head, mark)
@@ -237,7 +241,7 @@ static char *relative_path(const char *from, const char *to)
 static kpack_error_t find_real_path(const char *path, char **out,
 				    struct kpackx_error *why)
 {
-	*out = realpath(path, NULL);
+	*out = below_real(path);
 	return *out ? KPACK_SUCCESS
 		    : kp_fail_errno(why, errno, "%s: cannot be resolved", path);
 }
@@ -282,7 +286,7 @@ kpack_error_t index_tree_write(const char *dir, const char *out,
 	kpack_error_t err = check_old(out, why);
 
 	if (!err)
-		err = kp_mkdirs(parent, 0777, why);
+		err = below_make_root(parent, 0777, why);
 	if (!err)
 		err = write_in(dir, parent, basename(name), &all, why);
 	free(base);

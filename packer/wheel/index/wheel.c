@@ -5,33 +5,31 @@
 #include <unistd.h>
 #include "core/base/file.h"
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "packer/wheel/file/record_check.h"
 
 /* VARIANT_SIZE_MAX limits variant.json: real ones have less than 10,000 bytes. */
 enum { VARIANT_SIZE_MAX = 1 << 20, READ_SIZE = 1 << 20 };
 
-static kpack_error_t hash_file(const char *path,
+static kpack_error_t hash_file(const struct wheel_in *in,
 			       void (*progress)(void *arg, uint64_t bytes), void *arg,
 			       struct index_wheel *w, struct kpackx_error *why)
 {
 	struct digest hash = {0};
 	uint8_t *buf = xmalloc(READ_SIZE);
-	struct stat st;
-	int fd = -1;
-	kpack_error_t err = kp_file_open(path, &fd, &st, why);
+	struct kp_source file = wheel_in_source(in);
+	kpack_error_t err = KPACK_SUCCESS;
 
 	digest_begin(&hash, DIGEST_SHA256);
-	w->size = err ? 0 : (uint64_t)st.st_size;
+	w->size = file.size;
 	for (uint64_t at = 0; !err && at < w->size;) {
 		size_t n = w->size - at < READ_SIZE ? (size_t)(w->size - at) : READ_SIZE;
 
-		err = kp_file_pread(fd, at, buf, n, why);
+		err = kp_source_read(&file, at, buf, n, why);
 		digest_add(&hash, (struct kp_span){buf, n});
 		progress(arg, n);
 		at += n;
 	}
-	if (fd >= 0)
-		close(fd);
 	free(buf);
 	if (!err)
 		err = digest_end_text(&hash, w->sha256, why);
@@ -44,7 +42,7 @@ static kpack_error_t write_metadata(const char *dir, const struct index_wheel *w
 {
 	struct kp_outfile out;
 	char *name = xasprintf("%s.metadata", w->file);
-	kpack_error_t err = kp_outfile_open(&out, dir, name, 0666, why);
+	kpack_error_t err = below_outfile_open_in(&out, dir, name, 0666, why);
 
 	if (!err) {
 		err = kp_outfile_pwrite(&out, 0, text.data, text.size, why);
@@ -133,7 +131,7 @@ kpack_error_t index_wheel_read(const char *dir, const char *file,
 	if (!err)
 		err = read_wheel(dir, in, out, why);
 	if (!err)
-		err = hash_file(path, progress, arg, out, why);
+		err = hash_file(in, progress, arg, out, why);
 	wheel_in_close(in);
 	free(path);
 	return err;

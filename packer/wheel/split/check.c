@@ -7,6 +7,7 @@
 #include <string.h>
 #include "core/archive/archive.h"
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 
 /* Limit of objects of one architecture and kind in one container. */
 #define SAME_KIND_MAX 64
@@ -236,8 +237,8 @@ static kpack_error_t open_archives(struct check *c, struct kpackx_error *why)
 	for (size_t i = 0; i < items->count; i++) {
 		if (items->items[i].kind != WHEEL_ITEM_ARCHIVE)
 			continue;
-		KP_TRY(kp_archive_open(items->items[i].disk, &c->archives[c->n_archives],
-				       why));
+		KP_TRY(below_archive_open(items->items[i].disk,
+					  &c->archives[c->n_archives], why));
 		c->n_archives++;
 	}
 	return KPACK_SUCCESS;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include "core/archive/naming.h"
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 
 bool wheel_items_made(const struct dist_info *info, const char *path)
 {
@@ -255,7 +256,7 @@ kpack_error_t wheel_item_size(const struct wheel_item *item, uint64_t *size,
 		*size = wheel_in_members(item->source->in, &count)[item->member].size;
 		return KPACK_SUCCESS;
 	}
-	if (stat(item->disk, &st) < 0)
+	if (below_lstat(item->disk, &st) < 0)
 		return kp_fail_errno(why, errno, "%s: cannot stat", item->path);
 	*size = (uint64_t)st.st_size;
 	return KPACK_SUCCESS;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "packer/pack/scan/scan.h"
 #include "core/base/text.h"
 #include "core/target/target.h"
@@ -93,7 +94,7 @@ static kpack_error_t move_overlay(const struct overlay *o, const char *overlay, 
 	char *inside = xasprintf("%s/%s", o->tree, overlay);
 	kpack_error_t err = KPACK_SUCCESS;
 
-	if (rename(back ? o->moved : inside, back ? inside : o->moved) < 0)
+	if (below_rename(back ? o->moved : inside, back ? inside : o->moved, 0) < 0)
 		err = kp_fail_errno(why, errno, "%s: cannot be moved", inside);
 	free(inside);
 	return err;

@@ -6,6 +6,7 @@
 #include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "core/base/bounds.h"
+#include "packer/files/below.h"
 #include "packer/base/xalloc.h"
 #include "packer/wheel/file/record_check.h"
 #include "packer/wheel/file/directory.h"
@@ -26,7 +27,8 @@ static kpack_error_t find_file(struct wheel_source *s, struct kpackx_error *why)
 {
 	struct stat st;
 
-	s->unpacked = stat(s->path, &st) == 0 && S_ISDIR(st.st_mode);
+	KP_TRY(below_root_if_directory(s->path, why));
+	s->unpacked = below_stat(s->path, &st) == 0 && S_ISDIR(st.st_mode);
 	if (s->unpacked)
 		return wheel_directory_pack(s->path, s->dir, s->args->jobs, &s->file,
 					    why);
@@ -136,7 +138,7 @@ static kpack_error_t unpack_source(struct wheel_source *s, const char *tree,
 				   .digests = s->digests};
 	kpack_error_t err;
 
-	KP_TRY(kp_mkdirs(tree, 0777, why));
+	KP_TRY(below_mkdirs(tree, 0777, why));
 	progress_begin(&progress, "unpacking", bytes_of(s->in),
 		       !s->args->quiet && !s->args->json);
 	err = wheel_unpack(s->in, &s->record, &how, why);

@@ -12,6 +12,7 @@
 #include "packer/cli/exit.h"
 #include "packer/pack/tree/write.h"
 #include "packer/cli/report.h"
+#include "packer/files/below.h"
 #include "packer/wheel/zip/dos_time.h"
 #include "check.h"
 #include "packer/wheel/file/directory.h"
@@ -20,9 +21,9 @@
 
 struct split {
 	const struct wheel_split_args *args;
-	bool made;                 /* this run made the output directory */
-	struct wheel_temp staging; /* in the output directory */
-	struct wheel_temp work;    /* in --tmp-dir, if given */
+	bool made;               /* this run made the output directory */
+	struct temp_dir staging; /* in the output directory */
+	struct temp_dir work;    /* in --tmp-dir, if given */
 	struct wheel_source *sources;
 	size_t n_sources;
 	char group[WHEEL_NAME_MAX + 1], variants[WHEEL_NAME_MAX + 1];
@@ -44,10 +45,10 @@ static void split_fini(struct split *s)
 		wheel_source_close(&s->sources[i]);
 	free(s->sources);
 	free(s->out);
-	wheel_temp_close(&s->work);
-	wheel_temp_close(&s->staging);
+	temp_dir_close(&s->work);
+	temp_dir_close(&s->staging);
 	if (s->made)
-		rmdir(s->args->output); /* unless wheels are in it */
+		below_rmdir(s->args->output); /* unless wheels are in it */
 }
 
 /* --- before the work --------------------------------------------------------------- */
@@ -55,18 +56,23 @@ static void split_fini(struct split *s)
 static kpack_error_t open_places(struct split *s, struct kpackx_error *why)
 {
 	const struct wheel_split_args *args = s->args;
+	kpack_error_t err;
+	struct stat st;
 
-	s->made = access(args->output, F_OK) < 0;
-	KP_TRY(kp_mkdirs(args->output, 0777, why));
+	s->made = below_lstat(args->output, &st) < 0 && errno == ENOENT;
+	KP_TRY(below_make_root(args->output, 0777, why));
 	KP_TRY(wheel_temp_open(args->output, &s->staging, why));
 	KP_TRY(wheel_temp_dir(&s->staging, "out", &s->out, why));
-	return args->tmp_dir ? wheel_temp_open(args->tmp_dir, &s->work, why)
-			     : KPACK_SUCCESS;
+	if (!args->tmp_dir)
+		return KPACK_SUCCESS;
+	err = below_root(args->tmp_dir, why);
+	return err ? kp_fail_prefix(why, err, "%s", args->tmp_dir)
+		   : wheel_temp_open(args->tmp_dir, &s->work, why);
 }
 
 static kpack_error_t open_source(struct split *s, size_t i, struct kpackx_error *why)
 {
-	const struct wheel_temp *in = s->work.path ? &s->work : &s->staging;
+	const struct temp_dir *in = s->work.path ? &s->work : &s->staging;
 	char name[24], *dir = NULL;
 	kpack_error_t err;
 
@@ -89,12 +95,13 @@ static kpack_error_t check_free(const struct split *s, const char *file,
 	kpack_error_t err = KPACK_SUCCESS;
 	struct stat st, in;
 
-	if (lstat(path, &st) == 0 && !s->args->force)
+	if (below_lstat(path, &st) == 0 && !s->args->force)
 		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			      "%s: exists already; --force replaces it", path);
 	for (size_t i = 0; !err && i < s->n_sources; i++)
-		if (stat(path, &st) == 0 && stat(s->sources[i].path, &in) == 0 &&
-		    st.st_ino == in.st_ino && st.st_dev == in.st_dev)
+		if (below_stat(path, &st) == 0 &&
+		    below_stat(s->sources[i].path, &in) == 0 && st.st_ino == in.st_ino &&
+		    st.st_dev == in.st_dev)
 			err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 				      "%s: is an input; it is not replaced", path);
 	free(path);
@@ -137,7 +144,7 @@ static kpack_error_t check_beside(const char *input, const char *dir,
 	struct stat st;
 	kpack_error_t err;
 
-	if (!dir || stat(input, &st) < 0 || !S_ISDIR(st.st_mode))
+	if (!dir || below_stat(input, &st) < 0 || !S_ISDIR(st.st_mode))
 		return KPACK_SUCCESS;
 	err = output_check_beside(input, dir, why);
 	return err ? kp_fail_prefix(why, err, "%s: %s", input, dir) : KPACK_SUCCESS;
@@ -281,10 +288,10 @@ static kpack_error_t move_away(const struct split *s, const char *to, size_t num
 	struct stat st;
 	char *old;
 
-	if (lstat(to, &st) < 0 || !S_ISDIR(st.st_mode))
+	if (below_lstat(to, &st) < 0 || !S_ISDIR(st.st_mode))
 		return KPACK_SUCCESS;
 	old = xasprintf("%s/old-%zu", s->staging.path, number);
-	if (rename(to, old) < 0)
+	if (below_rename(to, old, 0) < 0)
 		err = kp_fail_errno(why, errno, "%s: cannot be replaced", to);
 	free(old);
 	return err;
@@ -300,7 +307,7 @@ static kpack_error_t publish_file(const struct split *s, size_t number,
 	from = xasprintf("%s/%s", s->out, name);
 	to = xasprintf("%s/%s", s->args->output, name);
 	err = move_away(s, to, number, why);
-	if (!err && rename(from, to) < 0)
+	if (!err && below_rename(from, to, 0) < 0)
 		err = kp_fail_errno(why, errno, "%s: cannot rename the output to this",
 				    to);
 	free(from);
@@ -327,7 +334,7 @@ static kpack_error_t publish_all(const struct split *s, struct kpackx_error *why
 	int fd;
 
 	KP_TRY(make_directories(s, why));
-	fd = open(s->args->output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = below_open_following(s->args->output, O_RDONLY | O_DIRECTORY);
 	if (fd < 0)
 		return kp_fail_errno(why, errno, "%s: cannot open", s->args->output);
 	flock(fd, LOCK_EX);
@@ -397,7 +404,7 @@ static int run_split(struct split *s)
 
 int wheel_split_run(const struct wheel_split_args *args)
 {
-	struct split s = {.args = args, .staging = {.lock = -1}, .work = {.lock = -1}};
+	struct split s = {.args = args, .staging = {.fd = -1}, .work = {.fd = -1}};
 	int status = run_split(&s);
 
 	split_fini(&s);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "packer/binary/join.h"
 #include "packer/merge/merge.h"
 #include "packer/cli/report.h"
@@ -172,7 +173,7 @@ static kpack_error_t open_sources(const struct joiner *j, const struct same *g,
 	for (size_t i = 0; i < g->count; i++) {
 		struct kpack_archive *a = NULL;
 
-		KP_TRY(kp_archive_open(g->items[i].disk, &a, why));
+		KP_TRY(below_archive_open(g->items[i].disk, &a, why));
 		out[i].archive = a;
 		out[i].prefer = g->items[i].source == j->prefer;
 	}

@@ -8,6 +8,7 @@
 #include <string.h>
 #include "packer/base/xalloc.h"
 #include "packer/cli/progress.h"
+#include "packer/files/below.h"
 #include "core/base/file.h"
 #include "packer/wheel/file/out.h"
 
@@ -321,7 +322,7 @@ static kpack_error_t write_index(const struct wheel_write *w,
 	char *text;
 
 	KP_TRY(variants_text(files->items, files->count, &text, why));
-	err = kp_outfile_open(&out, w->dir, name, 0666, why);
+	err = below_outfile_open_in(&out, w->dir, name, 0666, why);
 	if (!err)
 		err = kp_outfile_pwrite(&out, 0, text, strlen(text), why);
 	if (!err)
@@ -339,7 +340,7 @@ static kpack_error_t find_size(const struct wheel_write *w, struct wheel_file *f
 	kpack_error_t err = KPACK_SUCCESS;
 	struct stat st;
 
-	if (stat(path, &st) < 0)
+	if (below_lstat(path, &st) < 0)
 		err = kp_fail_errno(why, errno, "%s", path);
 	else
 		file->size = (uint64_t)st.st_size;

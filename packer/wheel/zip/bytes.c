@@ -3,6 +3,7 @@
 #include <unistd.h>
 #include "bytes.h"
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 
 struct reading {
 	struct zip_bytes bytes;
@@ -21,16 +22,11 @@ static zip_int64_t set_error(struct reading *r, int code)
 
 static kpack_error_t open_file(struct reading *r, struct kpackx_error *why)
 {
-	struct stat st;
 	int fd;
 
-	KP_TRY(kp_file_open(r->bytes.file, &fd, &st, why));
-	r->bytes.src = kp_source_fd(fd, 0, (uint64_t)st.st_size);
-	if ((uint64_t)st.st_size == r->bytes.size)
-		return KPACK_SUCCESS;
-	close(fd);
-	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "%s: has changed",
-		       r->bytes.file);
+	KP_TRY(below_file_open_again(r->bytes.file, r->bytes.identity, &fd, why));
+	r->bytes.src = kp_source_fd(fd, 0, r->bytes.size);
+	return KPACK_SUCCESS;
 }
 
 static zip_int64_t begin_reading(struct reading *r)

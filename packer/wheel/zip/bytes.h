@@ -6,11 +6,13 @@
 #include <zip.h>
 #include "core/base/errors.h"
 #include "core/base/file.h"
+#include "packer/files/identity.h"
 
 struct zip_bytes {
 	struct kp_source src; /* if FILE is NULL: the bytes; they outlive the source */
 	const char *file;     /* borrowed; open only while it is read */
-	uint64_t size;        /* of the bytes; FILE must have exactly as many */
+	const struct file_identity *identity; /* of FILE; borrowed */
+	uint64_t size;                        /* of the bytes */
 	/*
 	 * For a compressed member, also its decoded size and CRC; else libzip computes
 	 * the CRC.
