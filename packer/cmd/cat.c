@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* kpack cat: the decoded bytes of one entry. */
 #include <errno.h>
-#include <libgen.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include "packer/archives/operands.h"
 #include "packer/base/xalloc.h"
 #include "packer/command.h"
+#include "packer/files/below.h"
+#include "packer/files/output.h"
 #include "core/base/file.h"
 #include "packer/cli/report.h"
 #include "core/base/text.h"
@@ -69,41 +69,26 @@ static kpack_error_t write_file(const struct kpack_archive *a, size_t entry,
 				const char *path, struct kpackx_error *why)
 {
 	struct file_sink sink = {.out = {.fd = -1, .dir_fd = -1}};
-	char *dir = xstrdup(path), *name = xstrdup(path);
-	kpack_error_t err =
-		kp_outfile_open(&sink.out, dirname(dir), basename(name), 0666, why);
+	kpack_error_t err = below_outfile_open(&sink.out, path, 0666, why);
 
 	if (!err)
 		err = archive_decode(a, entry, to_file, &sink, why);
 	if (!err)
 		err = kp_outfile_publish(&sink.out, why);
 	kp_outfile_close(&sink.out);
-	free(dir);
-	free(name);
 	return err;
-}
-
-/*
- * Whether PATH may be replaced.  A file that is not regular (a pipe, /dev/null) is
- * written to instead.
- */
-static bool is_replaceable(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) != 0 || S_ISREG(st.st_mode);
 }
 
 static kpack_error_t write_entry(const struct kpack_archive *a, size_t entry,
 				 const char *output, struct kpackx_error *why)
 {
-	if (!output)
-		return archive_decode(a, entry, to_stdout, NULL, why);
-	if (is_replaceable(output))
-		return write_file(a, entry, output, why);
-	if (!freopen(output, "w", stdout))
-		return kp_fail_errno(why, errno, "%s: cannot open", output);
-	return archive_decode(a, entry, to_stdout, NULL, why);
+	bool stream = true;
+	kpack_error_t err = output ? output_open(output, &stream, why) : KPACK_SUCCESS;
+
+	if (err)
+		return kp_fail_prefix(why, err, "%s", output);
+	return stream ? archive_decode(a, entry, to_stdout, NULL, why)
+		      : write_file(a, entry, output, why);
 }
 
 static int cat_entry(const char *path, const char *key, const char *arch,
@@ -114,7 +99,7 @@ static int cat_entry(const char *path, const char *key, const char *arch,
 	int status = EXIT_FAULT;
 	size_t entry;
 
-	if (kp_archive_open(path, &a, &why)) {
+	if (below_archive_open(path, &a, &why)) {
 		report_why(path, &why);
 		return EXIT_FAULT;
 	}

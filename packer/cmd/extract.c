@@ -3,18 +3,16 @@
  * kpack extract: write the entries of archives as files below a directory OUT.
  *
  * The view of core decides which names there are, as for the mount.  Nothing is written
- * outside OUT, whatever names the archives have and whatever is in OUT: every directory
- * is opened from its parent without following symbolic links.  A file gets its name when
- * it is whole.
+ * outside OUT, whatever names the archives have and whatever is in OUT: no symbolic link
+ * in it is followed.  A file gets its name when it is whole.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include "packer/archives/operands.h"
 #include "packer/base/xalloc.h"
 #include "packer/command.h"
+#include "packer/files/below.h"
 #include "core/base/file.h"
 #include "core/base/bounds.h"
 #include "packer/cli/report.h"
@@ -49,11 +47,11 @@ struct extract {
 	bool full; /* the disk is full: stop */
 };
 
-/* A directory of the view on the way down; it is made and opened for its first file. */
+/* A directory of the view on the way down; it is made for its first file. */
 struct level {
 	struct level *up; /* NULL: OUT itself */
 	struct kp_span name;
-	int fd; /* -1: not opened */
+	char *path; /* NULL: not made */
 	bool failed;
 };
 
@@ -102,16 +100,6 @@ report_fault(struct extract *x, const struct level *level, struct kp_span name,
 
 /* --- directories ------------------------------------------------------------------ */
 
-/* Copy a name of the view, which has at most 255 bytes, to a C string. */
-static const char *c_name(struct kp_span s, char out[256])
-{
-	size_t n = s.size < 255 ? s.size : 255;
-
-	memcpy(out, s.data, n);
-	out[n] = '\0';
-	return out;
-}
-
 static const char *directory_fault(int error)
 {
 	if (error == ELOOP || error == ENOTDIR)
@@ -119,86 +107,65 @@ static const char *directory_fault(int error)
 	return strerror(error);
 }
 
-static int level_open(struct extract *x, struct level *level)
+/* The path of NAME in LEVEL, which was made; the caller frees it. */
+static char *path_in(const struct level *level, struct kp_span name)
 {
-	char name[256];
-	int up;
+	return xasprintf("%s/%.*s", level->path, (int)name.size, (const char *)name.data);
+}
 
-	if (level->fd >= 0 || level->failed || !level->up)
-		return level->fd;
-	up = level_open(x, level->up);
+static int make_directory(const char *path)
+{
+	struct stat st;
+	int error;
+
+	if (below_mkdir(path, 0777) == 0)
+		return 0;
+	error = errno;
+	if (below_lstat(path, &st) == 0) {
+		if (S_ISDIR(st.st_mode))
+			return 0;
+		error = ENOTDIR;
+	}
+	errno = error;
+	return -1;
+}
+
+/* Make LEVEL and those above it.  false: that was reported. */
+static bool level_make(struct extract *x, struct level *level)
+{
+	char *path;
+
+	if (level->path || level->failed)
+		return level->path;
 	level->failed = true;
-	if (up < 0)
-		return -1;
-	c_name(level->name, name);
-	if (mkdirat(up, name, 0777) == 0 || errno == EEXIST)
-		level->fd =
-			openat(up, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	level->failed = level->fd < 0;
-	if (level->failed)
-		report_fault(x, level->up, level->name, "%s", directory_fault(errno));
-	return level->fd;
+	if (!level_make(x, level->up))
+		return false;
+	path = path_in(level->up, level->name);
+	if (make_directory(path) == 0) {
+		level->path = path;
+		return true;
+	}
+	report_fault(x, level->up, level->name, "%s", directory_fault(errno));
+	free(path);
+	return false;
 }
 
 /* --- one file --------------------------------------------------------------------- */
 
 struct file_sink {
-	int fd;
+	struct kp_outfile out;
+	uint64_t size;
 };
 
 static kpack_error_t write_all(const void *data, size_t size, void *arg,
 			       struct kpackx_error *why)
 {
-	const struct file_sink *sink = arg;
-	const uint8_t *p = data;
+	struct file_sink *sink = arg;
 
-	while (size) {
-		ssize_t n = write(sink->fd, p, size < 1 << 30 ? size : 1 << 30);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return kp_fail_errno(why, errno, "write");
-		p += n;
-		size -= (size_t)n;
-	}
+	if (kp_outfile_pwrite(&sink->out, sink->size, data, size, why))
+		return kp_fail_errno(why, why->sys_errno, "write");
+	sink->size += size;
 	return KPACK_SUCCESS;
-}
-
-/* Open a new file in DIR under an unused temporary name. */
-static int open_temporary(int dir, char name[KP_TEMP_NAME_SIZE])
-{
-	int fd = -1;
-
-	for (int tries = 0; tries < 100; tries++) {
-		if (!kp_temp_name(name))
-			return -1;
-		fd = openat(dir, name,
-			    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-		if (fd >= 0 || errno != EEXIST)
-			return fd;
-	}
-	return fd;
-}
-
-/* Give the temporary file its name; unless forced, only if that does not exist. */
-static int give_name(const struct extract *x, int dir, const char *temporary,
-		     const char *name)
-{
-	struct stat st;
-
-	if (x->force)
-		return renameat(dir, temporary, dir, name);
-	if (renameat2(dir, temporary, dir, name, RENAME_NOREPLACE) == 0)
-		return 0;
-	if (errno != EINVAL && errno != ENOSYS)
-		return -1;
-	/* a file system without NOREPLACE: look first */
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-		errno = EEXIST;
-		return -1;
-	}
-	return renameat(dir, temporary, dir, name);
 }
 
 static mode_t file_mode(const struct extract *x, const struct kpack_archive *a,
@@ -211,46 +178,42 @@ static mode_t file_mode(const struct extract *x, const struct kpack_archive *a,
 	return (meta.mode ? (meta.mode & 0777) : 0644) & ~x->umask;
 }
 
-static kpack_error_t fill_file(const struct extract *x, int fd,
+static kpack_error_t fail_exists(struct kpackx_error *why)
+{
+	return kp_fail(why, KPACK_ERROR_IO_ERROR, "exists already (--force replaces it)");
+}
+
+static kpack_error_t fill_file(const struct extract *x, struct file_sink *sink,
 			       const struct kpack_archive *a, size_t entry,
 			       struct kpackx_error *why)
 {
-	struct file_sink sink = {fd};
+	kpack_error_t err;
 
-	KP_TRY(archive_decode(a, entry, write_all, &sink, why));
-	if (fchmod(fd, file_mode(x, a, entry)) != 0)
+	sink->out.lazy = true;
+	sink->out.keep = !x->force;
+	KP_TRY(archive_decode(a, entry, write_all, sink, why));
+	if (fchmod(sink->out.fd, file_mode(x, a, entry)) != 0)
 		return kp_fail_errno(why, errno, "chmod");
-	return KPACK_SUCCESS;
+	err = kp_outfile_publish(&sink->out, why);
+	return err && why->sys_errno == EEXIST ? fail_exists(why) : err;
 }
 
-static kpack_error_t write_file(const struct extract *x, int dir, const char *name,
+static kpack_error_t write_file(const struct extract *x, const char *path,
 				const struct kpack_archive *a, size_t entry,
 				struct kpackx_error *why)
 {
-	kpack_error_t err;
-	char temporary[KP_TEMP_NAME_SIZE];
-	int fd = open_temporary(dir, temporary);
-
-	if (fd < 0)
-		return kp_fail_errno(why, errno, "create");
-	err = fill_file(x, fd, a, entry, why);
-	/* a network file system reports a full disk at close */
-	if (close(fd) != 0 && !err)
-		err = kp_fail_errno(why, errno, "close");
-	if (!err && give_name(x, dir, temporary, name) != 0)
-		err = errno == EEXIST ? kp_fail(why, KPACK_ERROR_IO_ERROR,
-						"exists already (--force replaces it)")
-				      : kp_fail_errno(why, errno, "rename");
-	if (err)
-		unlinkat(dir, temporary, 0);
-	return err;
-}
-
-static bool name_exists(int dir, const char *name)
-{
+	struct file_sink sink = {.out = {.fd = -1, .dir_fd = -1}};
 	struct stat st;
+	kpack_error_t err;
 
-	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	/* before decoding, which is work */
+	if (!x->force && below_lstat(path, &st) == 0)
+		return fail_exists(why);
+	err = below_outfile_open(&sink.out, path, 0600, why);
+	if (!err)
+		err = fill_file(x, &sink, a, entry, why);
+	kp_outfile_close(&sink.out);
+	return err;
 }
 
 static void extract_file(struct extract *x, struct level *level,
@@ -258,20 +221,17 @@ static void extract_file(struct extract *x, struct level *level,
 {
 	struct kpackx_error why = {0};
 	struct kpack_archive *a;
-	int dir = level_open(x, level);
-	char text[256];
+	kpack_error_t err;
 	size_t entry;
+	char *path;
 
-	if (dir < 0)
+	if (!level_make(x, level))
 		return;
-	c_name(name->text, text);
-	if (!x->force && name_exists(dir, text)) { /* before decoding */
-		report_fault(x, level, name->text,
-			     "exists already (--force replaces it)");
-		return;
-	}
+	path = path_in(level, name->text);
 	a = kp_view_entry(x->view, name->index, &entry);
-	if (write_file(x, dir, text, a, entry, &why) == KPACK_SUCCESS)
+	err = write_file(x, path, a, entry, &why);
+	free(path);
+	if (!err)
 		return;
 	report_fault(x, level, name->text, "%s",
 		     why.text[0] ? why.text : kpackx_error_name(why.code));
@@ -298,11 +258,10 @@ static void extract_dir(struct extract *x, uint32_t number, struct level *level)
 		struct kp_view_name name = kp_view_name(x->view, dir->first + i);
 
 		if (name.kind == KP_VIEW_DIR) {
-			struct level below = {level, name.text, -1, false};
+			struct level below = {level, name.text, NULL, false};
 
 			extract_dir(x, name.index, &below);
-			if (below.fd >= 0)
-				close(below.fd);
+			free(below.path);
 		} else if (is_wanted(name.kind)) {
 			extract_file(x, level, &name);
 		}
@@ -336,35 +295,28 @@ static bool build_view(struct extract *x)
 	return true;
 }
 
-static int open_out(const struct extract *x)
+static bool make_out(const struct extract *x)
 {
 	struct kpackx_error why = {0};
-	int fd;
 
-	if (kp_mkdirs(x->out, 0777, &why)) {
-		report_why(x->out, &why);
-		return -1;
-	}
-	fd = open(x->out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		report_error(x->out, "cannot open: %s", strerror(errno));
-	return fd;
+	if (!below_make_root(x->out, 0777, &why))
+		return true;
+	report_why(x->out, &why);
+	return false;
 }
 
 static int extract_entries(struct extract *x, int n, char **operands)
 {
-	struct level top = {.fd = -1};
+	struct level top = {.path = (char *)x->out};
 
 	archives_open(&x->set, n, operands);
 	x->failed = x->set.failed;
 	for (size_t i = 0; i < x->set.count; i++)
 		x->failed |= archives_refused(x->set.items[i]);
-	top.fd = build_view(x) ? open_out(x) : -1;
-	if (top.fd < 0)
+	if (!build_view(x) || !make_out(x))
 		return EXIT_FAULT;
 	report_conflicts(x);
 	extract_dir(x, 0, &top);
-	close(top.fd);
 	arch_filter_warn(&x->filter, &x->set);
 	return x->failed ? EXIT_FAULT : EXIT_OK;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* kpack inspect: explain or extract the device code in any file. */
+#include <fcntl.h>
 #include "core/archive/archive.h"
 #include "packer/command.h"
 #include "packer/inspect/extract.h"
@@ -64,16 +65,19 @@ static void archive_text(const char *path, const struct kpack_archive *a)
 	puts("\n'kpack ls' lists them, 'kpack info' prints more");
 }
 
-static int inspect_archive(const struct inspect *in)
+static int inspect_archive(const struct inspect *in, const struct inspect_file *file)
 {
 	struct kpackx_error why = {0};
 	struct kpack_archive *a = NULL;
+	int fd;
 
 	if (in->extract.dir) {
 		report_error(in->path, "is a kpack archive: 'kpack extract' writes it");
 		return EXIT_FAULT;
 	}
-	if (kp_archive_open(in->path, &a, &why)) {
+	/* what was looked at, not what has its name by now */
+	fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0 || kp_archive_open_fd(fd, in->path, &a, &why)) {
 		report_why(in->path, &why);
 		return EXIT_FAULT;
 	}
@@ -142,7 +146,7 @@ static int inspect_path(struct inspect *in)
 		report_why(in->path, &why);
 		status = EXIT_FAULT;
 	} else if (is_archive(&file)) {
-		status = inspect_archive(in);
+		status = inspect_archive(in, &file);
 	} else {
 		status = inspect_opened(in, &file);
 	}

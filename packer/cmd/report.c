@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* kpack report: write a page that shows what is big. */
-#include <errno.h>
 #include <libgen.h>
 #include <stdlib.h>
 #include "packer/base/xalloc.h"
 #include "packer/command.h"
+#include "packer/files/below.h"
+#include "packer/files/output.h"
 #include "core/base/file.h"
 #include "packer/html_report/html.h"
 #include "packer/html_report/json.h"
@@ -45,40 +46,25 @@ static kpack_error_t write_file(const char *path, const char *text, size_t size,
 				struct kpackx_error *why)
 {
 	struct kp_outfile out = {.fd = -1, .dir_fd = -1};
-	char *dir = xstrdup(path), *name = xstrdup(path);
-	kpack_error_t err =
-		kp_outfile_open(&out, dirname(dir), basename(name), 0666, why);
+	kpack_error_t err = below_outfile_open(&out, path, 0666, why);
 
 	if (!err)
 		err = kp_outfile_pwrite(&out, 0, text, size, why);
 	if (!err)
 		err = kp_outfile_publish(&out, why);
 	kp_outfile_close(&out);
-	free(dir);
-	free(name);
 	return err;
-}
-
-/*
- * Whether PATH may be replaced.  A file that is not regular (a pipe, /dev/null) is
- * written to instead.
- */
-static bool is_replaceable(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) != 0 || S_ISREG(st.st_mode);
 }
 
 static kpack_error_t write_page(const char *path, const char *text, size_t size,
 				struct kpackx_error *why)
 {
-	bool standard = strcmp(path, "-") == 0;
+	bool stream = true;
 
-	if (!standard && is_replaceable(path))
+	if (strcmp(path, "-") != 0)
+		KP_TRY(output_open(path, &stream, why));
+	if (!stream)
 		return write_file(path, text, size, why);
-	if (!standard && !freopen(path, "w", stdout))
-		return kp_fail_errno(why, errno, "cannot open");
 	fwrite(text, 1, size, stdout); /* report_finish reports what goes wrong */
 	return KPACK_SUCCESS;
 }
@@ -126,7 +112,7 @@ static char *name_of(const char *operand)
 	char *real = NULL;
 
 	if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
-		real = realpath(operand, NULL);
+		real = below_real(operand);
 		name = real ? basename(real) : name;
 	}
 	name = xstrdup(name);

@@ -14,6 +14,7 @@
 #include "packer/base/xalloc.h"
 #include "packer/closure/closure.h"
 #include "packer/command.h"
+#include "packer/files/below.h"
 #include "packer/cli/report.h"
 #include "core/base/text.h"
 #include "packer/closure/install_tree.h"
@@ -252,7 +253,7 @@ static void verify_one(const char *path, void *arg)
 	struct kpack_archive *a = NULL;
 	bool faulty;
 
-	if (kp_archive_open(path, &a, &why)) {
+	if (below_archive_open(path, &a, &why)) {
 		report_why(path, &why);
 		v->faulty = true;
 		return;
@@ -323,7 +324,7 @@ static int check_tree(const struct verify *v, int n, char **paths,
 {
 	struct install_tree_of of = {
 		.n_paths = n, .paths = paths, .prefix = "", .libraries = libraries};
-	char *real = n == 1 ? realpath(paths[0], NULL) : NULL;
+	char *real = n == 1 ? below_real(paths[0]) : NULL;
 	struct install_tree tree;
 	struct kpackx_error why = {0};
 	size_t faults = 0;
@@ -346,6 +347,7 @@ static int verify_tree(const struct verify *v, int n, char **paths)
 	struct library_set libraries;
 	struct kpackx_error why = {0};
 	kpack_error_t err = library_set_open(v->libraries, v->rules, &libraries, &why);
+	bool held = true;
 	int status;
 
 	if (err == KPACK_ERROR_INVALID_ARGUMENT && !v->rules)
@@ -354,7 +356,9 @@ static int verify_tree(const struct verify *v, int n, char **paths)
 		report_why(NULL, &why);
 		return err == KPACK_ERROR_INVALID_ARGUMENT ? EXIT_USAGE : EXIT_FAULT;
 	}
-	status = check_tree(v, n, paths, &libraries);
+	for (int i = 0; i < n && held; i++)
+		held = below_hold(paths[i]);
+	status = held ? check_tree(v, n, paths, &libraries) : EXIT_FAULT;
 	library_set_close(&libraries);
 	return status;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "input.h"
 #include <errno.h>
-#include <fcntl.h>
-#include <fts.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
+#include "packer/files/tree_list.h"
 #include "packer/archives/operands.h"
 #include "measure.h"
 #include "packer/cli/report.h"
@@ -66,12 +66,15 @@ void page_input_take(struct page_input *in, struct kpack_archive *a, const char 
 	take_faults(in, a, name);
 }
 
-static void open_archive(struct page_input *in, const char *path, const char *name)
+/* Open the archive PATH, which is open at FD, or at -1 not yet. */
+static void open_archive(struct page_input *in, const char *path, int fd,
+			 const char *name)
 {
 	struct kpackx_error why = {0};
 	struct kpack_archive *a = NULL;
 
-	if (kp_archive_open(path, &a, &why))
+	if (fd < 0 ? below_archive_open(path, &a, &why)
+		   : kp_archive_open_fd(fd, path, &a, &why))
 		page_input_fault(in, name, why.text);
 	else
 		page_input_take(in, a, name);
@@ -88,7 +91,6 @@ struct linked {
 
 struct walk {
 	struct page_input *in;
-	size_t skip; /* bytes of paths before the part that is shown */
 	struct linked *links;
 	size_t n_links, links_cap;
 	uint64_t n_archives;
@@ -114,42 +116,30 @@ static void note_link(struct walk *w, const struct stat *st)
 		(struct linked){st->st_dev, st->st_ino, (uint64_t)st->st_size};
 }
 
-static void count_file(struct walk *w, const FTSENT *e)
+static void count_file(struct walk *w, const struct stat *st)
 {
 	struct page_input *in = w->in;
 
-	if (e->fts_statp->st_nlink > 1)
-		note_link(w, e->fts_statp);
+	if (st->st_nlink > 1)
+		note_link(w, st);
 	in->host_files++;
-	in->host_bytes += (uint64_t)e->fts_statp->st_size;
+	in->host_bytes += (uint64_t)st->st_size;
 }
 
-static void visit_entry(struct walk *w, const FTSENT *e)
+static void visit_item(struct walk *w, const struct tree_item *item)
 {
-	const char *name = e->fts_path + w->skip;
+	const char *name = item->level ? item->rest : page_name(item->path);
 
-	switch (e->fts_info) {
-	case FTS_F:
-		if (kp_is_archive_name(e->fts_name)) {
-			open_archive(w->in, e->fts_path, name);
+	if (item->kind == TREE_FAULT) {
+		page_input_fault(w->in, name, strerror(item->error));
+	} else if (item->kind == TREE_OTHER && S_ISREG(item->st.st_mode)) {
+		if (kp_is_archive_name(item->name)) {
+			open_archive(w->in, item->path, -1, name);
 			w->n_archives++;
 		} else {
-			count_file(w, e);
+			count_file(w, &item->st);
 		}
-		break;
-	case FTS_DNR:
-	case FTS_ERR:
-	case FTS_NS:
-		page_input_fault(w->in, name, strerror(e->fts_errno));
-		break;
-	default:
-		break;
 	}
-}
-
-static int by_name(const FTSENT **a, const FTSENT **b)
-{
-	return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
 /* Subtract what was counted for further names of a file. */
@@ -168,19 +158,13 @@ static void uncount_links(struct walk *w)
 /* Read the tree ROOT; returns the number of archives in it. */
 static uint64_t walk_tree(struct page_input *in, const char *root)
 {
-	struct walk w = {.in = in, .skip = strlen(root)};
-	char *const roots[] = {(char *)root, NULL};
-	FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_name);
-	FTSENT *e;
+	struct walk w = {.in = in};
+	struct tree_list *list = tree_list_open(root);
+	struct tree_item item;
 
-	if (w.skip == 0 || root[w.skip - 1] != '/')
-		w.skip++;
-	while (fts && (errno = 0, e = fts_read(fts)))
-		visit_entry(&w, e);
-	if (errno)
-		page_input_fault(in, page_name(root), strerror(errno));
-	if (fts)
-		fts_close(fts);
+	while (tree_list_next(list, &item))
+		visit_item(&w, &item);
+	tree_list_close(list);
 	uncount_links(&w);
 	free(w.links);
 	return w.n_archives;
@@ -195,25 +179,46 @@ const char *page_name(const char *operand)
 	return slash && slash[1] ? slash + 1 : operand;
 }
 
-static bool is_archive(const char *path)
+/* Whether PATH, which is open at FD, or at -1 could not be opened, is an archive. */
+static bool is_archive(int fd, const char *path)
 {
 	char magic[4] = "";
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	bool yes = fd >= 0 && pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
-		   memcmp(magic, "KPAK", sizeof(magic)) == 0;
 
+	return (fd >= 0 && pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
+		memcmp(magic, "KPAK", sizeof(magic)) == 0) ||
+	       kp_is_archive_name(path);
+}
+
+static void read_file(struct page_input *in, const char *operand, const char *name,
+		      bool quiet)
+{
+	struct stat st = {0};
+	int fd = -1;
+
+	/* what cannot be opened is reported by what needs it */
+	below_file_open(operand, &fd, &st, NULL);
+	if (is_archive(fd, operand)) {
+		open_archive(in, operand, fd, name);
+		return;
+	}
 	if (fd >= 0)
 		close(fd);
-	return yes || kp_is_archive_name(path);
+	in->trees = true;
+	in->host_files++;
+	in->host_bytes += (uint64_t)st.st_size;
+	page_measure(in, operand, name, PAGE_FILE, quiet);
 }
 
 static void read_operand(struct page_input *in, const char *operand, bool quiet)
 {
 	const char *name = page_name(operand);
 	uint64_t files = in->host_files, archives;
+	struct kpackx_error why = {0};
 	struct stat st;
 
-	if (stat(operand, &st) < 0) {
+	if (below_root_if_directory(operand, &why)) {
+		page_input_fault(in, name, why.text);
+	} else if (below_stat(operand, &st) < 0) {
 		page_input_fault(in, name, strerror(errno));
 	} else if (S_ISDIR(st.st_mode)) {
 		in->trees = true;
@@ -221,13 +226,8 @@ static void read_operand(struct page_input *in, const char *operand, bool quiet)
 		if (in->host_files > files)
 			page_measure(in, operand, name, archives ? PAGE_REST : PAGE_TREE,
 				     quiet);
-	} else if (is_archive(operand)) {
-		open_archive(in, operand, name);
 	} else {
-		in->trees = true;
-		in->host_files++;
-		in->host_bytes += (uint64_t)st.st_size;
-		page_measure(in, operand, name, PAGE_FILE, quiet);
+		read_file(in, operand, name, quiet);
 	}
 }
 

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "extract.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include "core/format/object.h"
 #include "packed.h"
 #include "walk.h"
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "packer/cli/report.h"
 
 /* Room for the architecture, the type and the two numbers. */
@@ -200,14 +199,19 @@ static kpack_error_t fail_exists(struct kpackx_error *why, const char *name)
 static kpack_error_t write_file(const struct inspect_extract *x, const char *name,
 				const struct kp_source *src, struct kpackx_error *why)
 {
+	char *path = xasprintf("%s/%s", x->dir, name);
 	struct kp_outfile out;
-	kpack_error_t err;
+	struct stat st;
+	kpack_error_t err = below_outfile_open(&out, path, 0666, why);
+	bool exists = !err && below_lstat(path, &st) == 0;
 
-	KP_TRY(kp_outfile_open(&out, x->dir, name, 0666, why));
+	free(path);
+	if (err)
+		return err;
 	out.lazy = true;
 	out.keep = !x->force;
 	/* check before copying, which is work */
-	if (out.keep && faccessat(out.dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+	if (out.keep && exists)
 		err = fail_exists(why, name);
 	else
 		err = fill_file(&out, src, why);
@@ -281,7 +285,7 @@ static kpack_error_t extract_all(struct extract *e, struct kpackx_error *why)
 	e->names = xcalloc(list->n_images, sizeof(*e->names));
 	e->used = xcalloc(list->count, sizeof(*e->used));
 	e->named = xcalloc(list->n_images, sizeof(*e->named));
-	KP_TRY(kp_mkdirs(e->x->dir, 0777, why));
+	KP_TRY(below_make_root(e->x->dir, 0777, why));
 	KP_TRY(name_images(e, why));
 	KP_TRY(inspect_walk_run(&walk, why));
 	arch_filter_unmatched(&e->x->filter, "image");

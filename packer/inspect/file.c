@@ -6,6 +6,7 @@
 #include "internal.h"
 #include "core/base/bounds.h"
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "packer/cli/report.h"
 #include "core/base/text.h"
 
@@ -91,7 +92,7 @@ kpack_error_t inspect_file_open(struct inspect_file *f, const char *path,
 	struct stat st;
 
 	*f = (struct inspect_file){.path = path, .fd = -1};
-	KP_TRY(kp_file_open(path, &f->fd, &st, why));
+	KP_TRY(below_file_open(path, &f->fd, &st, why));
 	f->source = kp_source_fd(f->fd, 0, (uint64_t)st.st_size);
 	KP_TRY(kp_nest_salvage(&f->source, scan_fault, f, &f->list, why));
 	inspect_tree_build(f);

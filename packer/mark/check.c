@@ -8,11 +8,12 @@
  * architectures.
  */
 #include <errno.h>
-#include <fts.h>
 #include <stdlib.h>
 #include "missing_arches.h"
 #include "packer/archives/operands.h"
 #include "packer/binary/built_arches.h"
+#include "packer/files/below.h"
+#include "packer/files/tree_list.h"
 #include "mark.h"
 #include "faults.h"
 #include "packer/cli/report.h"
@@ -343,47 +344,40 @@ static void check_file(struct check *c, const char *path)
 
 /* --- trees ------------------------------------------------------------------------ */
 
-static void visit_entry(struct check *c, const FTSENT *e)
+/* Whether ITEM is an operand that is a link to nothing. */
+static bool is_dangling(const struct tree_item *item)
 {
-	switch (e->fts_info) {
-	case FTS_F:
-		check_file(c, e->fts_path);
-		break;
-	case FTS_DNR:
-	case FTS_ERR:
-	case FTS_NS:
-		mark_fault(&c->faults, e->fts_path, MARK_NO_WRAPPER, NULL, "%s",
-			   strerror(e->fts_errno));
-		break;
-	case FTS_D:
-	case FTS_DP:
-		break;
-	default: /* links, devices and so on are a fault only as operands */
-		if (e->fts_level == FTS_ROOTLEVEL)
-			mark_fault(&c->faults, e->fts_path, MARK_NO_WRAPPER, NULL,
-				   "leads to no file and no directory");
-		break;
-	}
+	struct stat st;
+
+	return item->level == 0 && item->kind == TREE_FAULT && item->error == ENOENT &&
+	       below_lstat(item->path, &st) == 0;
 }
 
-static int by_name(const FTSENT **a, const FTSENT **b)
+static void visit_item(struct check *c, const struct tree_item *item)
 {
-	return strcmp((*a)->fts_name, (*b)->fts_name);
+	if (item->kind == TREE_OTHER && S_ISREG(item->st.st_mode))
+		check_file(c, item->path);
+	/* links, devices and so on are a fault only as operands */
+	else if ((item->kind == TREE_OTHER && item->level == 0) || is_dangling(item))
+		mark_fault(&c->faults, item->path, MARK_NO_WRAPPER, NULL,
+			   "leads to no file and no directory");
+	else if (item->kind == TREE_FAULT)
+		mark_fault(&c->faults, item->path, MARK_NO_WRAPPER, NULL, "%s",
+			   strerror(item->error));
 }
 
 static void check_root(struct check *c, const char *root)
 {
-	char *const roots[] = {(char *)root, NULL};
-	FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_name);
-	FTSENT *e;
+	struct tree_list *list = tree_list_open(root);
+	struct kpackx_error why = {0};
+	struct tree_item item;
 
-	while (fts && (errno = 0, e = fts_read(fts)))
-		visit_entry(c, e);
-	if (errno)
-		mark_fault(&c->faults, root, MARK_NO_WRAPPER, NULL, "cannot walk it: %s",
-			   strerror(errno));
-	if (fts)
-		fts_close(fts);
+	if (below_root_if_directory(root, &why))
+		mark_fault_why(&c->faults, root, &why);
+	else
+		while (tree_list_next(list, &item))
+			visit_item(c, &item);
+	tree_list_close(list);
 }
 
 /* --- in the end ------------------------------------------------------------------- */

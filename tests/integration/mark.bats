@@ -566,6 +566,30 @@ foreign() { # ARCH [OTHER]
 	same_code fat.so target
 }
 
+@test "root follows no link that another user may have put there" {
+	[ "$(id -u)" = 0 ] || skip "needs root"
+	make_root
+	mkdir theirs
+	cp root/lib/x.so target
+	cp target before
+	ln -s ../target theirs/link
+	ln -s ../none theirs/dangling
+	chown -h 1234:4321 theirs theirs/link
+	ends 1 "is a symbolic link that is not followed" convert fat.so theirs/link
+	ends 1 "is a symbolic link that is not followed" mark restore -o theirs/link root/lib/x.so
+	ends 1 "is a symbolic link that is not followed" convert fat.so theirs/dangling
+	cmp target before
+	[ -L theirs/link ] && [ ! -e none ]
+	# what is no link is replaced
+	cp root/lib/x.so theirs/x.so
+	chown 1234:4321 theirs/x.so
+	ends 0 "" mark set --kernel-name lib/other.so theirs/x.so
+	[ "$(stat -c %u:%g theirs/x.so)" = 1234:4321 ]
+	# where only root may write, its links are followed
+	chown 0:0 theirs
+	ends 0 "theirs/link: converted" convert fat.so theirs/link
+}
+
 # --- strip-safe, hostile files -------------------------------------------------------
 
 @test "strip-safe: what is in order is not touched" {

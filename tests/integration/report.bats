@@ -365,6 +365,25 @@ make_tree() {
 	report -q -o /dev/null tree
 	# no temporary file is left
 	[ "$(echo .[!.]* *)" = '.[!.]* err page.html tree x.html' ]
+	# a link is replaced; but what leads to an open file, as /dev/stdout does, is written to
+	echo mine >mine
+	ln -s mine link
+	report -q -o link tree
+	[ ! -L link ]
+	[ "$(cat mine)" = mine ]
+	ln -s /proc/self/fd/1 stdout
+	report -q -o stdout tree >stdout.html
+	[ -L stdout ]
+	cmp stdout.html link
+	if [ "$(id -u)" = 0 ]; then
+		mkdir theirs
+		mkfifo theirs/fifo
+		chown -R 1234 theirs
+		exec {reader}<>theirs/fifo
+		leaves 1 -q -o theirs/fifo tree
+		[ "$(cat err)" = "kpack: theirs/fifo: is not written to, because another user may have put it there" ]
+		exec {reader}<&-
+	fi
 }
 
 @test "50,000 entries: a small page, quickly" {
