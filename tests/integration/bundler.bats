@@ -792,6 +792,67 @@ refused() {
 	! ls -A | grep -q '^\.kpack' || false
 }
 
+@test "llvm-objcopy reads the files that were looked at, whatever has their names then" {
+	objcopy=$(command -v llvm-objcopy-22)
+	mkdir bin
+	printf '#!/bin/sh\nrm -f h.o b fat.o\nln -s text h.o\nln -s text b\nln -s text fat.o\nexec %s "$@"\n' "$objcopy" \
+		>bin/llvm-objcopy
+	chmod +x bin/llvm-objcopy
+	for command in "-targets=$H,$X -input=h.o -input=b -output=out" "-unbundle -targets=$H -input=fat.o -output=out"; do
+		ours -type=o $command
+		mv out want
+		cp -p h.o b fat.o ..
+		PATH=$PWD/bin:/usr/bin:/bin "$KPACK_BIN/clang/clang-offload-bundler" -type=o $command
+		[ -L fat.o ]
+		cmp want out
+		rm h.o b fat.o
+		mv ../h.o ../b ../fat.o .
+	done
+}
+
+@test "root writes into no file, and follows no link, that another user may have put there" {
+	[ "$(id -u)" = 0 ] || skip "needs root"
+	unbundle() { ours -type=bc -unbundle -targets=$Y -input=plain -output="$1"; }
+	mkdir theirs
+	echo kept >kept
+	ln -s ../kept theirs/link
+	ln -s ../made theirs/dangling
+	ln kept theirs/hard
+	mkfifo theirs/fifo
+	chown -h 1234:4321 theirs theirs/link theirs/dangling theirs/fifo
+	for name in link dangling; do
+		run -1 --separate-stderr unbundle theirs/$name
+		[[ $stderr == *"theirs/$name': "*"is a symbolic link that is not followed"* ]]
+	done
+	exec {reader}<>theirs/fifo
+	for name in hard fifo; do
+		run -1 --separate-stderr unbundle theirs/$name
+		[[ $stderr == *"theirs/$name': is not written to, because another user may have put it there"* ]]
+	done
+	exec {reader}<&-
+	[ "$(cat kept)" = kept ]
+	[ ! -e made ]
+	# the only name of a file is replaced, and the file stays theirs
+	echo old >theirs/own
+	chmod 640 theirs/own
+	chown 1234:4321 theirs/own
+	exec {old}<theirs/own
+	unbundle theirs/own
+	[ "$(stat -c %u:%g:%a theirs/own)" = 1234:4321:640 ]
+	cmp theirs/own b
+	[ "$(cat <&$old)" = old ]
+	exec {old}<&-
+	# inputs, too
+	exec {writer}<>theirs/fifo
+	run -1 --separate-stderr ours -type=bc -unbundle -targets=$Y -input=theirs/fifo -output=new
+	[[ $stderr == *"theirs/fifo': is not read, because another user may have put it there"* ]]
+	exec {writer}<&-
+	ln -s ../plain theirs/input
+	run -1 --separate-stderr ours -type=bc -unbundle -targets=$Y -input=theirs/input -output=new
+	[[ $stderr == *"theirs/input': "*"is a symbolic link that is not followed"* ]]
+	[ ! -e new ]
+}
+
 @test "called as a subcommand, it names itself so" {
 	kpack offload-bundler -type=bc -list -input=plain >got
 	printf '%s\n' $H- $X $Y | diff - got

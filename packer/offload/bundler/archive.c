@@ -79,7 +79,7 @@ static char *member_name(const char *name, const struct entry_id *id)
 /* Put the spool on disk if possible: archives can be large. */
 static int open_spool(struct job *j)
 {
-	int fd = open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	int fd = below_open("/tmp", O_TMPFILE | O_RDWR, 0600);
 
 	if (fd < 0)
 		fd = memfd_create("entries", MFD_CLOEXEC);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include "packer/base/xalloc.h"
@@ -17,11 +18,19 @@ static bool is_dash(const char *path)
 	return strcmp(path, "-") == 0;
 }
 
-/* Set WHY to errno's text alone, as LLVM's tools print it. */
+/*
+ * Set WHY to errno's text alone, as LLVM's tools print it; but what LLVM's tools would do
+ * has words of its own.
+ */
 static kpack_error_t fail_system(struct kpackx_error *why, int sys_errno)
 {
-	kpack_error_t code = kp_fail_errno(why, sys_errno, "file");
+	kpack_error_t code;
 
+	if (sys_errno == ELOOP && geteuid() == 0) {
+		errno = sys_errno;
+		return below_fail(why, "cannot open");
+	}
+	code = kp_fail_errno(why, sys_errno, "file");
 	if (why)
 		snprintf(why->text, sizeof(why->text), "%s", strerror(sys_errno));
 	return code;
@@ -54,23 +63,42 @@ static kpack_error_t read_stream(struct bundler_input *in, int fd,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t open_named(struct bundler_input *in, const char *path,
-				struct kpackx_error *why)
+/* Open what T leads to; a pipe waits for its writer. */
+static kpack_error_t open_target(struct bundler_input *in, const struct below_target *t,
+				 struct kpackx_error *why)
 {
 	struct stat st;
 
+	if (t->fd < 0)
+		return fail_system(why, ENOENT);
+	if (S_ISDIR(t->st.st_mode))
+		return fail_system(why, EISDIR);
+	if (!S_ISREG(t->st.st_mode) && !below_target_trusted(t))
+		return kp_fail(why, KPACK_ERROR_IO_ERROR,
+			       "is not read, because another user may have put it there");
 	do
-		in->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+		in->fd = below_target_reopen(t, O_RDONLY);
 	while (in->fd < 0 && errno == EINTR);
 	if (in->fd < 0 || fstat(in->fd, &st))
 		return fail_system(why, errno);
-	if (S_ISDIR(st.st_mode))
-		return fail_system(why, EISDIR);
 	in->regular = S_ISREG(st.st_mode);
 	if (!in->regular)
 		return read_stream(in, in->fd, why);
 	in->src = kp_source_fd(in->fd, 0, (uint64_t)st.st_size);
 	return KPACK_SUCCESS;
+}
+
+static kpack_error_t open_named(struct bundler_input *in, const char *path,
+				struct kpackx_error *why)
+{
+	struct below_target t;
+	kpack_error_t err;
+
+	if (below_target_open(&t, path) < 0)
+		return fail_system(why, errno);
+	err = open_target(in, &t, why);
+	below_target_close(&t);
+	return err;
 }
 
 kpack_error_t bundler_input_open(struct bundler_input *in, const char *path,
@@ -105,7 +133,7 @@ static kpack_error_t open_beside_archive(struct bundler_input *in, const char *a
 	char *path = xasprintf("%.*s%s", dir, archive, name);
 
 	*in = (struct bundler_input){.fd = -1, .regular = true};
-	err = kp_file_open(path, &in->fd, &st, why);
+	err = below_file_open(path, &in->fd, &st, why);
 	if (!err)
 		in->src = kp_source_fd(in->fd, 0, (uint64_t)st.st_size);
 	free(path);
@@ -147,27 +175,12 @@ static kpack_error_t open_in_place(struct bundler_output *out, struct kpackx_err
 	return out->file.fd < 0 ? fail_system(why, errno) : KPACK_SUCCESS;
 }
 
-static kpack_error_t open_beside(struct bundler_output *out, const char *path,
-				 struct kpackx_error *why)
-{
-	const char *slash = strrchr(path, '/');
-	char *dir = slash ? xstrndup(path, slash == path ? 1 : (size_t)(slash - path))
-			  : xstrdup(".");
-	kpack_error_t err;
-
-	err = kp_outfile_open(&out->file, dir, slash ? slash + 1 : path, 0666, why);
-	out->file.lazy = true;
-	free(dir);
-	return err;
-}
-
 /* Open OUT to replace the file at its path; for a symbolic link, the file it leads to. */
 static kpack_error_t open_file(struct bundler_output *out, struct kpackx_error *why)
 {
-	char *real = realpath(out->path, NULL);
-	kpack_error_t err = open_beside(out, real ? real : out->path, why);
+	kpack_error_t err = below_target_outfile(&out->to, &out->file, 0666, why);
 
-	free(real);
+	out->file.lazy = true;
 	if (err && why && why->sys_errno)
 		return fail_system(why, why->sys_errno);
 	return err;
@@ -176,37 +189,50 @@ static kpack_error_t open_file(struct bundler_output *out, struct kpackx_error *
 /*
  * Whether the file must not be replaced by a new one: it has more names, or is not ours.
  */
-static bool must_stay(const struct stat *st)
+static bool must_stay(const struct below_target *t)
 {
-	return !S_ISREG(st->st_mode) || st->st_nlink > 1 || st->st_uid != geteuid() ||
-	       st->st_gid != getegid();
+	const struct stat *st = &t->st;
+
+	return !S_ISREG(st->st_mode) || t->is_open || st->st_nlink > 1 ||
+	       st->st_uid != geteuid() || st->st_gid != getegid();
 }
 
-/* A dangling symbolic link stays: opening it in place creates the file that it names. */
-static kpack_error_t open_new(struct bundler_output *out, struct kpackx_error *why)
+/*
+ * Open OUT, a file that exists and that another user may have put there: root does not
+ * write into it, but may replace its only name.
+ */
+static kpack_error_t open_untrusted(struct bundler_output *out, struct kpackx_error *why)
 {
-	struct stat st;
+	if (S_ISREG(out->to.st.st_mode) && out->to.st.st_nlink == 1)
+		return open_file(out, why);
+	return kp_fail(why, KPACK_ERROR_IO_ERROR,
+		       "is not written to, because another user may have put it there");
+}
 
-	return lstat(out->path, &st) ? open_file(out, why) : open_in_place(out, why);
+static kpack_error_t open_existing(struct bundler_output *out, struct kpackx_error *why)
+{
+	const struct below_target *to = &out->to;
+
+	if (S_ISDIR(to->st.st_mode))
+		return fail_system(why, EISDIR);
+	if (below_target_access(to, W_OK))
+		return fail_system(why, errno);
+	out->keep = to->st.st_mode & 0777;
+	if (!below_target_trusted(to))
+		return open_untrusted(out, why);
+	/* if nothing can be created in the directory, write into the existing file */
+	return must_stay(to) || open_file(out, why) ? open_in_place(out, why)
+						    : KPACK_SUCCESS;
 }
 
 static kpack_error_t open_output(struct bundler_output *out, struct kpackx_error *why)
 {
-	struct stat st;
-
 	if (is_dash(out->path))
 		return open_in_place(out, why);
-	if (stat(out->path, &st))
-		return errno == ENOENT ? open_new(out, why) : fail_system(why, errno);
-	if (S_ISDIR(st.st_mode))
-		return fail_system(why, EISDIR);
-	if (access(out->path, W_OK))
+	if (below_target_open(&out->to, out->path) < 0)
 		return fail_system(why, errno);
-	if (must_stay(&st))
-		return open_in_place(out, why);
-	out->keep = st.st_mode & 0777;
-	/* if nothing can be created in the directory, write into the existing file */
-	return open_file(out, why) ? open_in_place(out, why) : KPACK_SUCCESS;
+	/* a link to nothing stays, and the file that it names is made */
+	return out->to.fd < 0 ? open_file(out, why) : open_existing(out, why);
 }
 
 kpack_error_t bundler_outputs_add(struct bundler_outputs *outputs, const char *path,
@@ -214,7 +240,9 @@ kpack_error_t bundler_outputs_add(struct bundler_outputs *outputs, const char *p
 {
 	struct bundler_output *o = &outputs->items[outputs->count++];
 
-	*o = (struct bundler_output){.path = path, .file = {.fd = -1, .dir_fd = -1}};
+	*o = (struct bundler_output){.path = path,
+				     .to = {.dir = -1, .fd = -1},
+				     .file = {.fd = -1, .dir_fd = -1}};
 	KP_TRY(open_output(o, why));
 	snprintf(o->file.shown, sizeof(o->file.shown), "output");
 	o->sink = (struct kp_sink){.out = &o->file};
@@ -253,6 +281,15 @@ static kpack_error_t copy_to(int fd, const struct bundler_output *o,
 	return KPACK_SUCCESS;
 }
 
+/* Whether another file has the name of T by now. */
+static bool was_exchanged(const struct below_target *t)
+{
+	struct stat now;
+
+	return !t->is_open && (below_target_named(t, &now) < 0 ||
+			       now.st_dev != t->st.st_dev || now.st_ino != t->st.st_ino);
+}
+
 static kpack_error_t publish_in_place(struct bundler_output *o, struct kpackx_error *why)
 {
 	kpack_error_t err;
@@ -260,7 +297,9 @@ static kpack_error_t publish_in_place(struct bundler_output *o, struct kpackx_er
 
 	if (is_dash(o->path))
 		return copy_to(STDOUT_FILENO, o, why);
-	fd = open(o->path, O_WRONLY | O_CREAT | O_CLOEXEC | O_TRUNC | O_NOCTTY, 0666);
+	if (was_exchanged(&o->to))
+		return kp_fail(why, KPACK_ERROR_IO_ERROR, "was changed meanwhile");
+	fd = below_target_reopen(&o->to, O_WRONLY | O_TRUNC);
 	if (fd < 0)
 		return fail_system(why, errno);
 	err = copy_to(fd, o, why);
@@ -273,6 +312,10 @@ static kpack_error_t publish_output(struct bundler_output *o, struct kpackx_erro
 {
 	if (o->in_place)
 		return publish_in_place(o, why);
+	/* replacing another user's file, root leaves it to that user */
+	if (o->to.fd >= 0 && o->to.st.st_uid != geteuid() &&
+	    fchown(o->file.fd, o->to.st.st_uid, o->to.st.st_gid))
+		return fail_system(why, errno);
 	if (o->keep && fchmod(o->file.fd, o->keep))
 		return fail_system(why, errno);
 	/*
@@ -280,7 +323,7 @@ static kpack_error_t publish_output(struct bundler_output *o, struct kpackx_erro
 	 * takes longer than everything else
 	 */
 	if (o->keep)
-		unlinkat(o->file.dir_fd, o->file.name, 0);
+		below_target_unlink(&o->to);
 	return kp_outfile_publish(&o->file, why);
 }
 
@@ -308,8 +351,10 @@ kpack_error_t bundler_outputs_publish(struct bundler_outputs *outputs,
 
 void bundler_outputs_close(struct bundler_outputs *outputs)
 {
-	for (size_t i = 0; i < outputs->count; i++)
+	for (size_t i = 0; i < outputs->count; i++) {
 		kp_outfile_close(&outputs->items[i].file);
+		below_target_close(&outputs->items[i].to);
+	}
 	free(outputs->items);
 	*outputs = (struct bundler_outputs){0};
 }
@@ -334,14 +379,14 @@ kpack_error_t bundler_temporary(const struct kp_source *src, char **name,
 
 	*name = xasprintf("%s/clang-offload-bundler-XXXXXX.tmp",
 			  dir && *dir ? dir : "/tmp");
-	fd = mkostemps(*name, 4, O_CLOEXEC);
+	fd = below_mkstemps(*name, strlen(".tmp"));
 	if (fd < 0) {
 		err = kp_fail_errno(why, errno, "%s", *name);
 	} else {
 		err = fill_temporary(fd, src, why);
 		close(fd);
 		if (err)
-			unlink(*name);
+			below_unlink(*name);
 	}
 	if (err) {
 		free(*name);

@@ -3,7 +3,7 @@
  * Files of the bundler.  Inputs are files, pipes, devices or "-".  Outputs appear all
  * together, after everything has succeeded, by replacing existing files.  An output that
  * must remain the same file (a pipe, a device, "-", a file with other names or owners) is
- * written in place then.
+ * written in place then; but root writes into none that another user may have put there.
  */
 #ifndef PACKER_OFFLOAD_BUNDLER_FILES_H
 #define PACKER_OFFLOAD_BUNDLER_FILES_H
@@ -11,6 +11,7 @@
 #include "core/base/file.h"
 #include "core/format/ar_archive.h"
 #include "core/base/sink.h"
+#include "packer/files/below.h"
 
 struct bundler_input {
 	int fd;       /* -1: none is open */
@@ -33,7 +34,8 @@ kpack_error_t bundler_member_open(struct bundler_input *in, const struct kp_ar *
 				  const char *path, struct kpackx_error *why);
 
 struct bundler_output {
-	const char *path; /* borrowed */
+	const char *path;       /* borrowed */
+	struct below_target to; /* what PATH leads to */
 	struct kp_outfile file;
 	struct kp_sink sink; /* writes into FILE */
 	bool in_place;       /* FILE has no name; publishing copies it into PATH */

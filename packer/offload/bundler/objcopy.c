@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 
 #define OBJCOPY "llvm-objcopy"
 
@@ -20,9 +21,14 @@ extern char **environ;
 
 static bool is_program(const char *path)
 {
-	struct stat st;
+	struct below_target t;
+	bool yes;
 
-	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+	if (below_target_open(&t, path) < 0)
+		return false;
+	yes = t.fd >= 0 && S_ISREG(t.st.st_mode) && below_target_access(&t, X_OK) == 0;
+	below_target_close(&t);
+	return yes;
 }
 
 /* DIR/NAME if it can be run, else NULL; the caller frees it. */
@@ -47,7 +53,7 @@ static char *find_beside(const char *program)
 
 	if (slash)
 		return program_in(program, (size_t)(slash - program), OBJCOPY);
-	n = readlink("/proc/self/exe", self, sizeof(self));
+	n = below_readlink("/proc/self/exe", self, sizeof(self));
 	while (n > 0 && self[n - 1] != '/')
 		n--;
 	return n > 1 ? program_in(self, (size_t)n - 1, OBJCOPY) : NULL;
@@ -79,7 +85,7 @@ static bool is_better(unsigned long v, unsigned long than, unsigned long wanted)
 static char *find_best(const char *dir, size_t dir_size, unsigned long wanted)
 {
 	char *path = xstrndup(dir, dir_size), *best = NULL, *found;
-	DIR *d = opendir(path);
+	DIR *d = below_opendir(path);
 	unsigned long version = 0, v;
 	const struct dirent *e;
 

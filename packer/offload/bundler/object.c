@@ -34,7 +34,7 @@ static const char *scratch_add(const struct bundler *b, struct scratch *s,
 static void scratch_fini(struct scratch *s)
 {
 	for (size_t i = 0; i < s->n; i++) {
-		unlink(s->names[i]);
+		below_unlink(s->names[i]);
 		free(s->names[i]);
 	}
 	free(s->names);
@@ -52,7 +52,7 @@ static int take_result(const struct bundler *b, const char *name, struct kp_sink
 	struct stat st;
 	int fd;
 
-	if (kp_file_open(name, &fd, &st, &why))
+	if (below_file_open_nofollow(name, &fd, &st, &why))
 		return bundler_fail_file(b, name, &why);
 	src = kp_source_fd(fd, 0, (uint64_t)st.st_size);
 	if (kp_sink_copy(sink, &src, &why)) {
@@ -89,13 +89,27 @@ static struct kp_source mark_or(const struct bundler *b, size_t i,
 	return i == b->host ? kp_source_memory(&zero, 1) : in->src;
 }
 
+/* Room for a name that leads to one of our descriptors. */
+enum { OPEN_NAME_SIZE = 48 };
+
+/*
+ * A name by which llvm-objcopy opens the file at FD, whatever has its PATH by now.  What
+ * -### prints has the path.
+ */
+static const char *open_name(const struct bundler *b, const char *path, int fd,
+			     char out[OPEN_NAME_SIZE])
+{
+	snprintf(out, OPEN_NAME_SIZE, "/proc/%ld/fd/%d", (long)getpid(), fd);
+	return b->print_commands || below_access(out, F_OK) < 0 ? path : out;
+}
+
 /* A name by which another program can open input I; NULL after a message. */
 static const char *input_name(const struct bundler *b, struct scratch *s, size_t i,
-			      const struct bundler_input *in)
+			      const struct bundler_input *in, char out[OPEN_NAME_SIZE])
 {
-	bool readable = in->regular || (in->fd >= 0 && in->src.size == 0);
-
-	return readable ? b->inputs[i] : scratch_add(b, s, &in->src);
+	if (in->regular || (in->fd >= 0 && in->src.size == 0))
+		return open_name(b, b->inputs[i], in->fd, out);
+	return scratch_add(b, s, &in->src);
 }
 
 static int add_sections(const struct bundler *b, const struct bundler_input *inputs,
@@ -103,8 +117,9 @@ static int add_sections(const struct bundler *b, const struct bundler_input *inp
 {
 	for (size_t i = 0; i < b->n_targets; i++) {
 		struct kp_source src = mark_or(b, i, &inputs[i]);
+		char open[OPEN_NAME_SIZE];
 		const char *file = i == b->host ? scratch_add(b, s, &src)
-						: input_name(b, s, i, &inputs[i]);
+						: input_name(b, s, i, &inputs[i], open);
 
 		if (!file)
 			return 1;
@@ -121,11 +136,12 @@ static int add_by_objcopy(const struct bundler *b, const char *program,
 			  struct objcopy *c, struct scratch *s)
 {
 	const char *host, *result = NULL;
+	char open[OPEN_NAME_SIZE];
 	int status;
 
 	objcopy_word(c, "llvm-objcopy");
 	status = add_sections(b, inputs, c, s);
-	host = status ? NULL : input_name(b, s, b->host, &inputs[b->host]);
+	host = status ? NULL : input_name(b, s, b->host, &inputs[b->host], open);
 	if (host && !b->print_commands)
 		result = scratch_add(b, s, &empty);
 	if (!host || (!result && !b->print_commands))
@@ -182,7 +198,9 @@ static int strip_by_objcopy(const struct bundler *b, const char *program,
 			    const struct kp_source *object, const char *path,
 			    struct kp_sink *sink, struct objcopy *c, struct scratch *s)
 {
-	const char *from = path ? path : scratch_add(b, s, object);
+	char open[OPEN_NAME_SIZE];
+	const char *from =
+		path ? open_name(b, path, object->fd, open) : scratch_add(b, s, object);
 	const char *to = from ? scratch_add(b, s, &empty) : NULL;
 	int status;
 

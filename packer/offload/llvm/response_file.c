@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "response_file.h"
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "core/base/file.h"
 
 /* Depth of response files in response files.  LLVM's tools only forbid recursion. */
@@ -118,15 +120,16 @@ static kpack_error_t add_expanded(struct words *w, const char *word,
 {
 	struct frame frame = {.outer = in, .depth = in ? in->depth + 1 : 1};
 	kpack_error_t err;
+	struct stat st;
 	int fd;
 
 	/* "@x" without a file x is an ordinary word */
-	if (word[0] != '@' || access(word + 1, F_OK) < 0) {
+	if (word[0] != '@' || (below_stat(word + 1, &st) < 0 && errno != ELOOP)) {
 		xgrow(&w->items, w->count, &w->cap, sizeof(*w->items));
 		w->items[w->count++] = xstrdup(word);
 		return KPACK_SUCCESS;
 	}
-	err = kp_file_open(word + 1, &fd, &frame.st, w->why);
+	err = below_file_open(word + 1, &fd, &frame.st, w->why);
 	if (err)
 		return kp_fail_prefix(w->why, err, "'%s'", word + 1);
 	err = add_file(w, word + 1, fd, &frame);
