@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include "text.h"
 
 #define CODE(code, text) [code] = {#code, text}
 
@@ -59,14 +60,24 @@ static void end_at_character(char *text)
 		text[n - 1 - tail] = '\0';
 }
 
+/* Fill the text of WHY; whatever the arguments hold, any terminal can print it. */
+static void __attribute__((format(printf, 2, 0)))
+fill_text(struct kpackx_error *why, const char *fmt, va_list ap)
+{
+	char raw[sizeof(why->text)];
+
+	vsnprintf(raw, sizeof(raw), fmt, ap);
+	end_at_character(raw);
+	kp_message_escape(kp_span_str(raw), why->text, sizeof(why->text));
+}
+
 static void __attribute__((format(printf, 4, 0)))
 fill_error(struct kpackx_error *why, kpack_error_t code, int sys_errno, const char *fmt,
 	   va_list ap)
 {
 	why->code = code;
 	why->sys_errno = sys_errno;
-	vsnprintf(why->text, sizeof(why->text), fmt, ap);
-	end_at_character(why->text);
+	fill_text(why, fmt, ap);
 }
 
 kpack_error_t kp_fail(struct kpackx_error *why, kpack_error_t code, const char *fmt, ...)
@@ -149,7 +160,7 @@ kpack_error_t kp_fail_prefix(struct kpackx_error *why, kpack_error_t code,
 		return code;
 	memcpy(old, why->text, sizeof(old));
 	va_start(ap, fmt);
-	vsnprintf(why->text, sizeof(why->text), fmt, ap);
+	fill_text(why, fmt, ap);
 	va_end(ap);
 	append_reason(why, old);
 	end_at_character(why->text);

@@ -3,7 +3,8 @@
  * Errors inside core: functions return AMD's error code and write the text into a
  * caller-owned struct kpackx_error, the last argument (NULL is allowed).  The function
  * that finds the fault writes the text - object, field, value, limit; lower case, one
- * line - and its callers pass the text on.
+ * line - and its callers pass the text on.  The text goes through kp_message_escape, so
+ * that it can be printed as it is.
  */
 #ifndef KP_CORE_BASE_ERRORS_H
 #define KP_CORE_BASE_ERRORS_H

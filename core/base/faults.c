@@ -20,7 +20,7 @@ static bool grow_list(struct kp_faults *list)
 
 void kp_faults_add(struct kp_faults *list, bool refused, const char *fmt, ...)
 {
-	char *text;
+	char *raw, *text;
 	va_list ap;
 	int n;
 
@@ -28,9 +28,13 @@ void kp_faults_add(struct kp_faults *list, bool refused, const char *fmt, ...)
 	if (list->kept == KP_FAULTS_MAX || !grow_list(list))
 		return;
 	va_start(ap, fmt);
-	n = vasprintf(&text, fmt, ap);
+	n = vasprintf(&raw, fmt, ap);
 	va_end(ap);
-	if (n >= 0)
+	if (n < 0)
+		return;
+	text = kp_message_escape_new(kp_span_str(raw));
+	free(raw);
+	if (text)
 		list->items[list->kept++] =
 			(struct kp_fault){.text = text, .refused = refused};
 }

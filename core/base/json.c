@@ -73,14 +73,24 @@ static void put_bytes(struct kp_json *j, const void *bytes, size_t n)
 
 /* --- values ----------------------------------------------------------------------- */
 
+void kp_json_escape(uint32_t c, char out[KP_JSON_ESCAPE_MAX])
+{
+	if (c < 0x10000)
+		snprintf(out, KP_JSON_ESCAPE_MAX, "\\u%04x", (unsigned)c);
+	else
+		snprintf(out, KP_JSON_ESCAPE_MAX, "\\u%04x\\u%04x",
+			 (0xd7c0 + (unsigned)(c >> 10)) & 0xffff,
+			 0xdc00 + (unsigned)(c & 0x3ff));
+}
+
 static void put_character(struct kp_json *j, const uint8_t *p, size_t n, uint32_t c)
 {
-	char text[8];
+	char text[KP_JSON_ESCAPE_MAX];
 
 	if (n == 0) {
 		kp_json_raw(j, "\xef\xbf\xbd"); /* U+FFFD for an invalid byte */
-	} else if (c < 0x20 || (c >= 0x7f && c <= 0x9f)) {
-		snprintf(text, sizeof(text), "\\u%04x", (unsigned)c);
+	} else if (!kp_text_visible(c)) {
+		kp_json_escape(c, text);
 		kp_json_raw(j, text);
 	} else {
 		if (c == '"' || c == '\\')

@@ -4,7 +4,7 @@
  * the build, and none keeps integers beyond 63 bits and NUL bytes.
  *
  * The result is always valid JSON in UTF-8, whatever the input bytes are:
- *   str      string; control characters as \u00XX, invalid UTF-8 as U+FFFD
+ *   str      string; what is not kp_text_visible as \uXXXX, invalid UTF-8 as U+FFFD
  *   bin      string of lower-case hexadecimal digits
  *   ext      {"ext":TYPE,"data":"hexadecimal digits"}
  *   integer  exact
@@ -41,6 +41,10 @@ struct kp_json {
 /* LIMIT: most bytes to write, including dropped equal keys; below 4 GiB. */
 void kp_json_init(struct kp_json *j, size_t limit);
 void kp_json_fini(struct kp_json *j);
+
+/* Write C as an escape of JSON: \uXXXX, or two of them. */
+enum { KP_JSON_ESCAPE_MAX = 13 };
+void kp_json_escape(uint32_t c, char out[KP_JSON_ESCAPE_MAX]);
 
 void kp_json_raw(struct kp_json *j, const char *text); /* unquoted */
 void kp_json_string(struct kp_json *j, struct kp_span s);

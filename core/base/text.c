@@ -6,12 +6,18 @@
 /* Most bytes that a single character becomes: four bytes as \ooo. */
 #define ESCAPED_MAX 16
 
-/* Characters that end a line, have no width, or reorder the text around them. */
+/*
+ * Characters that end a line, reorder the text around them, or that Unicode lets a
+ * terminal print as nothing (Default_Ignorable_Code_Point, and U+FFF9..U+FFFB).  Sorted.
+ */
 static const struct {
 	uint32_t first, last;
 } deceptive[] = {
-	{'\\', '\\'},     {0x061c, 0x061c}, {0x200b, 0x200f},
-	{0x2028, 0x202e}, {0x2066, 0x2069}, {0xfeff, 0xfeff},
+	{0xad, 0xad},       {0x34f, 0x34f},   {0x61c, 0x61c},     {0x115f, 0x1160},
+	{0x17b4, 0x17b5},   {0x180b, 0x180f}, {0x200b, 0x200f},   {0x2028, 0x202e},
+	{0x2060, 0x206f},   {0x3164, 0x3164}, {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},
+	{0xffa0, 0xffa0},   {0xfff0, 0xfffb}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a},
+	{0xe0000, 0xe0fff},
 };
 
 static bool is_control(uint32_t c)
@@ -19,12 +25,13 @@ static bool is_control(uint32_t c)
 	return c < 0x20 || (c >= 0x7f && c <= 0x9f);
 }
 
-static bool is_printable(uint32_t c)
+bool kp_text_visible(uint32_t c)
 {
-	for (size_t i = 0; i < sizeof(deceptive) / sizeof(deceptive[0]); i++)
-		if (c >= deceptive[i].first && c <= deceptive[i].last)
-			return false;
-	return !is_control(c);
+	size_t i = 0, n = sizeof(deceptive) / sizeof(deceptive[0]);
+
+	while (i < n && c > deceptive[i].last)
+		i++;
+	return !is_control(c) && (i == n || c < deceptive[i].first);
 }
 
 /*
@@ -145,13 +152,17 @@ const char *kp_path_fault(struct kp_span s)
 	return shape_fault(s);
 }
 
-/* Write the first character of S in its printed form; returns the bytes read. */
-static size_t escape_one(struct kp_span s, char out[ESCAPED_MAX], size_t *written)
+/*
+ * Write the first character of S in its printed form; returns the bytes read.  KEEP is
+ * written as it is.
+ */
+static size_t escape_one(struct kp_span s, char keep, char out[ESCAPED_MAX],
+			 size_t *written)
 {
 	uint32_t c;
 	size_t n = kp_text_char(s, &c);
 
-	if (n && is_printable(c)) {
+	if (n && kp_text_visible(c) && (c != '\\' || keep == '\\')) {
 		memcpy(out, s.data, n);
 		*written = n;
 		return n;
@@ -184,7 +195,7 @@ static size_t copy_plain(struct kp_span s, char *out, size_t max)
 	return n;
 }
 
-char *kp_text_escape(struct kp_span s, char *out, size_t cap)
+static char *escape_text(struct kp_span s, char keep, char *out, size_t cap)
 {
 	char one[ESCAPED_MAX];
 	size_t used, len;
@@ -193,7 +204,8 @@ char *kp_text_escape(struct kp_span s, char *out, size_t cap)
 		return out;
 	used = copy_plain(s, out, cap - 1);
 	for (size_t i = used; i < s.size;) {
-		i += escape_one((struct kp_span){s.data + i, s.size - i}, one, &len);
+		i += escape_one((struct kp_span){s.data + i, s.size - i}, keep, one,
+				&len);
 		if (len >= cap - used)
 			break;
 		memcpy(out + used, one, len);
@@ -203,14 +215,35 @@ char *kp_text_escape(struct kp_span s, char *out, size_t cap)
 	return out;
 }
 
-char *kp_text_escape_new(struct kp_span s)
+static char *escape_text_new(struct kp_span s, char keep)
 {
 	char one[ESCAPED_MAX];
 	size_t total = 1, len;
 	char *out;
 
 	for (size_t i = 0; i < s.size; total += len)
-		i += escape_one((struct kp_span){s.data + i, s.size - i}, one, &len);
+		i += escape_one((struct kp_span){s.data + i, s.size - i}, keep, one,
+				&len);
 	out = malloc(total);
-	return out ? kp_text_escape(s, out, total) : NULL;
+	return out ? escape_text(s, keep, out, total) : NULL;
+}
+
+char *kp_text_escape(struct kp_span s, char *out, size_t cap)
+{
+	return escape_text(s, '\0', out, cap);
+}
+
+char *kp_text_escape_new(struct kp_span s)
+{
+	return escape_text_new(s, '\0');
+}
+
+char *kp_message_escape(struct kp_span s, char *out, size_t cap)
+{
+	return escape_text(s, '\\', out, cap);
+}
+
+char *kp_message_escape_new(struct kp_span s)
+{
+	return escape_text_new(s, '\\');
 }

@@ -36,13 +36,27 @@ bool kp_path_shape_ok(struct kp_span s);
 const char *kp_path_fault(struct kp_span s);
 
 /*
- * Write S to OUT with every byte that could confuse a terminal - controls, a backslash,
- * invalid UTF-8, characters that reorder or end lines - as \ooo.  Writes at most CAP
- * bytes with the NUL and returns OUT; a longer text is cut between characters.
+ * Whether C is shown as a character of its own: no control, and none that ends a line,
+ * reorders the text around it, or is invisible.
+ */
+bool kp_text_visible(uint32_t c);
+
+/*
+ * Write S to OUT with every byte that could confuse a terminal or its reader - of
+ * characters that are not kp_text_visible, of invalid UTF-8, and a backslash - as \ooo.
+ * Writes at most CAP bytes with the NUL and returns OUT; a longer text is cut between
+ * characters.
  */
 char *kp_text_escape(struct kp_span s, char *out, size_t cap);
 
 /* As kp_text_escape, uncut, on the heap; the caller frees it.  NULL: out of memory. */
 char *kp_text_escape_new(struct kp_span s);
+
+/*
+ * As these, for a message whose names are escaped already: backslashes stay, and a
+ * message that went through here once is not changed again.
+ */
+char *kp_message_escape(struct kp_span s, char *out, size_t cap);
+char *kp_message_escape_new(struct kp_span s);
 
 #endif

@@ -13,6 +13,7 @@ import math
 import random
 import struct
 import sys
+import unicodedata
 
 import msgpack
 
@@ -26,8 +27,8 @@ def random_text(r):
     if kind == 0:
         return bytes(r.randrange(256) for _ in range(r.randrange(12)))
     if kind == 1:
-        return "".join(chr(r.choice([0, 9, 10, 27, 34, 47, 92, 127, 128, 159, 160, 0x2028, 0xd7ff,
-                                     0xe000, 0xfffd, 0xffff, 0x10000, 0x10ffff]))
+        return "".join(chr(r.choice([0, 9, 10, 27, 34, 47, 92, 127, 128, 159, 160, 0xad, 0x2028, 0x202e, 0xd7ff,
+                                     0xe000, 0xfffd, 0xffff, 0x10000, 0xe0041, 0x10ffff]))
                        for _ in range(r.randrange(8))).encode()
     if kind == 2:
         return "äß€漢😀"[:r.randrange(6)].encode()[:r.randrange(1, 16)]
@@ -116,11 +117,24 @@ def characters(data):
         data = data[n:]
 
 
+# Default_Ignorable_Code_Point as far as it is not in the category Cf
+INVISIBLE = {0x34f, 0x115f, 0x1160, 0x17b4, 0x17b5, 0x3164, 0xffa0, *range(0x180b, 0x1810),
+             *range(0xfe00, 0xfe10), *range(0xe0000, 0xe1000)}
+# in the category Cf, but with a glyph
+SEEN = {*range(0x600, 0x606), 0x6dd, 0x70f, 0x890, 0x891, 0x8e2, 0x110bd, 0x110cd}
+
+
+def hidden(c):
+    """Whether a terminal shows nothing for C, or is controlled by it."""
+    return (unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp", "Cs") and ord(c) not in SEEN) or ord(c) in INVISIBLE
+
+
 def quoted(text):
     def one(c):
         if c in "\"\\":
             return "\\" + c
-        return "\\u%04x" % ord(c) if ord(c) < 0x20 or 0x7f <= ord(c) <= 0x9f else c
+        units = c.encode("utf-16-be")
+        return "".join("\\u" + units[i:i + 2].hex() for i in range(0, len(units), 2)) if hidden(c) else c
     return '"' + "".join(map(one, text)) + '"'
 
 

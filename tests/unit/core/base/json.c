@@ -69,6 +69,10 @@ static void values_become_json(void **state)
 	CHECK("\xa3\xed\xa0\x80", /* a surrogate */
 	      "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");
 	CHECK("\xa2\xc2\x85", "\"\\u0085\"");
+	CHECK("\xa3\xe2\x80\xae", "\"\\u202e\"");
+	CHECK("\xa4\xf3\xa0\x81\x81", "\"\\udb40\\udc41\"");
+	/* in a name that is not a string, an escape is escaped */
+	CHECK("\x81\x91\xa3\xe2\x80\xae\x01", "{\"[\\\"\\\\u202e\\\"]\":1}");
 	CHECK("\xc4\x02\x0f\xa0", "\"0fa0\"");
 	CHECK("\xc4\0", "\"\"");
 	CHECK("\xd4\xff\x01", "{\"ext\":-1,\"data\":\"01\"}");

@@ -74,11 +74,35 @@ static const struct {
 	{BYTES("\342\200\252"), "\\342\\200\\252", true},   /* U+202A */
 	{BYTES("\342\200\256"), "\\342\\200\\256", true},   /* U+202E */
 	{BYTES("\342\200\257"), "\342\200\257", true},      /* U+202F */
-	{BYTES("\342\201\245"), "\342\201\245", true},      /* U+2065 */
+	{BYTES("\342\201\237"), "\342\201\237", true},      /* U+205F */
+	{BYTES("\342\201\240"), "\\342\\201\\240", true},   /* U+2060 */
+	{BYTES("\342\201\245"), "\\342\\201\\245", true},   /* U+2065 */
 	{BYTES("\342\201\246"), "\\342\\201\\246", true},   /* U+2066 */
 	{BYTES("\342\201\251"), "\\342\\201\\251", true},   /* U+2069 */
-	{BYTES("\342\201\252"), "\342\201\252", true},      /* U+206A */
+	{BYTES("\342\201\252"), "\\342\\201\\252", true},   /* U+206A */
+	{BYTES("\342\201\257"), "\\342\\201\\257", true},   /* U+206F */
+	{BYTES("\342\201\260"), "\342\201\260", true},      /* U+2070 */
 	{BYTES("\357\273\277x"), "\\357\\273\\277x", true}, /* U+FEFF */
+	/* invisible */
+	{BYTES("\302\254"), "\302\254", true},                     /* U+00AC */
+	{BYTES("\302\255"), "\\302\\255", true},                   /* U+00AD */
+	{BYTES("\302\256"), "\302\256", true},                     /* U+00AE */
+	{BYTES("\315\217"), "\\315\\217", true},                   /* U+034F */
+	{BYTES("\341\205\237"), "\\341\\205\\237", true},          /* U+115F */
+	{BYTES("\341\236\265"), "\\341\\236\\265", true},          /* U+17B5 */
+	{BYTES("\341\240\216"), "\\341\\240\\216", true},          /* U+180E */
+	{BYTES("\343\205\244"), "\\343\\205\\244", true},          /* U+3164 */
+	{BYTES("\357\270\217"), "\\357\\270\\217", true},          /* U+FE0F */
+	{BYTES("\357\276\240"), "\\357\\276\\240", true},          /* U+FFA0 */
+	{BYTES("\357\277\273"), "\\357\\277\\273", true},          /* U+FFFB */
+	{BYTES("\357\277\274"), "\357\277\274", true},             /* U+FFFC */
+	{BYTES("\360\235\205\263"), "\\360\\235\\205\\263", true}, /* U+1D173 */
+	{BYTES("\363\240\201\201"), "\\363\\240\\201\\201", true}, /* U+E0041 */
+	{BYTES("\363\240\277\277"), "\\363\\240\\277\\277", true}, /* U+E0FFF */
+	{BYTES("\363\241\200\200"), "\363\241\200\200", true},     /* U+E1000 */
+	/* ordinary text */
+	{BYTES("\303\244\346\274\242\360\237\230\200"),
+	 "\303\244\346\274\242\360\237\230\200", true},
 };
 
 static void utf8_is_checked_strictly(void **state)
@@ -105,6 +129,28 @@ static void terminals_get_octal_instead_of_surprises(void **state)
 		assert_true(kp_text_ok(kp_span_str(out)));
 		free(whole);
 	}
+}
+
+/* A message is escaped but for its backslashes, which are those of escaped names. */
+static void messages_keep_their_backslashes(void **state)
+{
+	char out[64], twice[64], *whole;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(texts); i++) {
+		kp_message_escape(kp_span_str(texts[i].escaped), out, sizeof(out));
+		assert_string_equal(out, texts[i].escaped);
+		kp_message_escape(texts[i].in, out, sizeof(out));
+		if (!memchr(texts[i].in.data, '\\', texts[i].in.size))
+			assert_string_equal(out, texts[i].escaped);
+		kp_message_escape(kp_span_str(out), twice, sizeof(twice));
+		assert_string_equal(out, twice);
+		whole = kp_message_escape_new(texts[i].in);
+		assert_string_equal(whole, out);
+		free(whole);
+	}
+	kp_message_escape(kp_span_str("a\\b\n\\012"), out, sizeof(out));
+	assert_string_equal(out, "a\\b\\012\\012");
 }
 
 /* With every buffer size, no byte too many is written and no character is split. */
@@ -244,6 +290,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(utf8_is_checked_strictly),
 		cmocka_unit_test(terminals_get_octal_instead_of_surprises),
+		cmocka_unit_test(messages_keep_their_backslashes),
 		cmocka_unit_test(escapes_are_cut_at_a_character),
 		cmocka_unit_test(plain_text_stays),
 		cmocka_unit_test(escaping_gives_text),
