@@ -2,20 +2,23 @@
 #include "progress.h"
 #include <stdio.h>
 #include <unistd.h>
+#include "core/base/text.h"
 #include "report.h"
 
 enum { WIDTH = 30, INTERVAL_MS = 100 };
 
 static void draw_bar(const struct progress *p)
 {
-	char done[24], total[24], bar[WIDTH + 1];
+	char what[128], done[24], total[24], bar[WIDTH + 1];
 	double part = p->total ? (double)p->done / (double)p->total : 1.0;
 
 	for (int i = 0; i < WIDTH; i++)
 		bar[i] = i < (int)(part * WIDTH) ? '#' : '.';
 	bar[WIDTH] = 0;
-	fprintf(stderr, "\r%s [%s] %3d%% %s of %s\033[K", p->what, bar, (int)(part * 100),
-		report_size(p->done, done), report_size(p->total, total));
+	fprintf(stderr, "\r%s [%s] %3d%% %s of %s\033[K",
+		kp_text_escape(kp_span_str(p->what), what, sizeof(what)), bar,
+		(int)(part * 100), report_size(p->done, done),
+		report_size(p->total, total));
 	fflush(stderr);
 }
 

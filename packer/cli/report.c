@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "packer/base/xalloc.h"
 
@@ -42,18 +43,14 @@ static void print_escaped(FILE *out, struct kp_span s)
 	free(text);
 }
 
-/* Escape all but backslashes, so that names in TEXT are not escaped twice. */
+/* Names in TEXT are escaped already. */
 static void print_message(FILE *out, const char *text)
 {
-	for (;;) {
-		size_t n = strcspn(text, "\\");
+	struct kp_span s = kp_span_str(text);
+	char small[512], *whole = kp_message_escape_new(s);
 
-		print_escaped(out, (struct kp_span){(const uint8_t *)text, n});
-		text += n;
-		if (*text == '\0')
-			return;
-		putc(*text++, out);
-	}
+	fputs(whole ? whole : kp_message_escape(s, small, sizeof(small)), out);
+	free(whole);
 }
 
 static void print_file(FILE *out, const char *file)
@@ -108,6 +105,16 @@ void report_text(const char *s)
 	print_escaped(stdout, kp_span_str(s));
 }
 
+void report_text_to(FILE *out, const char *s)
+{
+	print_escaped(out, kp_span_str(s));
+}
+
+void report_message(const char *text)
+{
+	print_message(stdout, text);
+}
+
 int report_finish(int status)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))
@@ -130,9 +137,25 @@ const char *report_size(uint64_t bytes, char out[24])
 	return out;
 }
 
+/*
+ * Whether S would be taken for escaped text: a backslash and three octal digits, below
+ * 0400.
+ */
+static bool looks_escaped(struct kp_span s)
+{
+	for (size_t i = 0; i + 3 < s.size; i++)
+		if (s.data[i] == '\\' && (s.data[i + 1] & ~3) == '0' &&
+		    (s.data[i + 2] & ~7) == '0' && (s.data[i + 3] & ~7) == '0')
+			return true;
+	return false;
+}
+
 json_t *report_json_span(struct kp_span s)
 {
-	json_t *value = json_stringn(s.size ? (const char *)s.data : "", s.size);
+	json_t *value =
+		looks_escaped(s)
+			? NULL
+			: json_stringn(s.size ? (const char *)s.data : "", s.size);
 	char *text;
 
 	if (value)
@@ -148,16 +171,84 @@ json_t *report_json_text(const char *s)
 	return report_json_span(kp_span_str(s));
 }
 
+/*
+ * Write a part of JSON's text.  jansson escapes only ASCII's controls; all other
+ * characters outside of ASCII are in strings, where an escape stands for the character.
+ */
+static int put_json(const char *text, size_t size, void *out)
+{
+	struct kp_span s = {(const uint8_t *)text, size};
+	char escape[KP_JSON_ESCAPE_MAX];
+
+	while (s.size) {
+		size_t plain = 0, n = 1;
+		uint32_t c = 0;
+
+		while (plain < s.size && s.data[plain] < 0x7f)
+			plain++;
+		fwrite(s.data, 1, plain, out);
+		s = kp_span_tail(s, plain);
+		if (!s.size)
+			break;
+		n = kp_text_char(s, &c);
+		n = n ? n : 1;
+		if (c && !kp_text_visible(c)) {
+			kp_json_escape(c, escape);
+			fputs(escape, out);
+		} else {
+			fwrite(s.data, 1, n, out);
+		}
+		s = kp_span_tail(s, n);
+	}
+	return 0;
+}
+
+void report_json_put(FILE *out, json_t *value, size_t flags)
+{
+	/* the callback cannot fail, so jansson lacks memory; report_finish reports a
+	 * failed write */
+	if (!value || json_dump_callback(value, put_json, out, flags | JSON_ENCODE_ANY))
+		xalloc_fail(0);
+	json_decref(value);
+}
+
+char *report_json_new(json_t *value, size_t flags)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	bool failed;
+
+	if (!out)
+		xalloc_fail(0);
+	report_json_put(out, value, flags);
+	failed = ferror(out);
+	if (fclose(out) != 0 || failed)
+		xalloc_fail(0);
+	return text;
+}
+
+json_t *report_json_message(const char *text)
+{
+	char *shown = kp_message_escape_new(kp_span_str(text));
+	json_t *value = shown ? json_string(shown) : NULL;
+
+	free(shown);
+	return value;
+}
+
+void report_array_next(struct report_array *array)
+{
+	fputs(array->begun ? ",\n" : "[\n", stdout);
+	array->begun = true;
+}
+
 void report_array_add(struct report_array *array, json_t *element)
 {
 	if (!element)
 		xalloc_fail(0);
-	fputs(array->begun ? ",\n" : "[\n", stdout);
-	array->begun = true;
-	/* report_finish reports a failed write */
-	if (json_dumpf(element, stdout, JSON_COMPACT) != 0 && !ferror(stdout))
-		xalloc_fail(0);
-	json_decref(element);
+	report_array_next(array);
+	report_json_put(stdout, element, JSON_COMPACT);
 }
 
 bool report_array_end(struct report_array *array)
@@ -168,10 +259,7 @@ bool report_array_end(struct report_array *array)
 
 bool report_json(json_t *value)
 {
-	/* report_finish reports a failed write */
-	if (!value || (json_dumpf(value, stdout, JSON_INDENT(1)) != 0 && !ferror(stdout)))
-		xalloc_fail(0);
+	report_json_put(stdout, value, JSON_INDENT(1));
 	putchar('\n');
-	json_decref(value);
 	return true;
 }

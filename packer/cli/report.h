@@ -35,9 +35,13 @@ void report_error(const char *file, const char *fmt, ...)
 /* As report_error, for a failure in core. */
 void report_why(const char *file, const struct kpackx_error *why);
 
-/* Print the text on stdout, escaped. */
+/* Print the text on stdout or OUT, escaped. */
 void report_span(struct kp_span s);
 void report_text(const char *s);
+void report_text_to(FILE *out, const char *s);
+
+/* Print a message on stdout, as report_error prints its text. */
+void report_message(const char *text);
 
 /*
  * Flush stdout, and report an error if not everything could be written.  Returns STATUS,
@@ -48,9 +52,24 @@ int report_finish(int status);
 /* 1536 -> "1.5 KiB". */
 const char *report_size(uint64_t bytes, char out[24]);
 
-/* A JSON string; bytes that are not UTF-8 are escaped as \ooo. */
+/*
+ * A JSON string that has every byte of the text: a text that is not UTF-8 is escaped by
+ * kp_text_escape, and so is one that would look so.  A reader that replaces each \ooo by
+ * its byte has the original.
+ */
 json_t *report_json_span(struct kp_span s);
 json_t *report_json_text(const char *s);
+
+/* A JSON string of a message, whose names are escaped already. */
+json_t *report_json_message(const char *text);
+
+/*
+ * Write VALUE as JSON with jansson's FLAGS: UTF-8, in which characters that are not
+ * kp_text_visible are escapes.  Takes VALUE; NULL, from jansson without memory, ends the
+ * process.  All JSON of this program goes through one of these.
+ */
+void report_json_put(FILE *out, json_t *value, size_t flags);
+char *report_json_new(json_t *value, size_t flags);
 
 /* Prints one JSON array on stdout, an element at a time, so that memory stays small. */
 struct report_array {
@@ -58,6 +77,8 @@ struct report_array {
 };
 /* Takes ELEMENT; NULL, from jansson without memory, ends the process. */
 void report_array_add(struct report_array *array, json_t *element);
+/* Begin an element, which the caller prints. */
+void report_array_next(struct report_array *array);
 bool report_array_end(struct report_array *array); /* true */
 
 /* Print one JSON value on stdout.  Takes VALUE, as report_array_add does.  Returns true. */

@@ -182,7 +182,7 @@ static json_t *faults_json(const struct kpack_archive *a)
 
 	for (size_t i = 0; i < kept; i++)
 		json_array_append_new(list, json_pack("{so sb}", "text",
-						      report_json_text(faults[i].text),
+						      report_json_message(faults[i].text),
 						      "refused", (int)faults[i].refused));
 	return list;
 }

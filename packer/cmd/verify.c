@@ -225,7 +225,9 @@ static bool report_findings(const struct verify *v, const char *path,
 			     f->faults.counted - f->faults.kept);
 	for (size_t i = 0; i < f->notes.kept && !v->quiet; i++) {
 		report_text(path);
-		printf(": note: %s\n", f->notes.items[i].text);
+		fputs(": note: ", stdout);
+		report_message(f->notes.items[i].text);
+		putchar('\n');
 	}
 	return f->faults.counted > 0;
 }

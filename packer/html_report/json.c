@@ -123,7 +123,7 @@ static json_t *faults_json(const struct kp_faults *f)
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < f->kept; i++)
-		json_array_append_new(list, report_json_text(f->items[i].text));
+		json_array_append_new(list, report_json_message(f->items[i].text));
 	return list;
 }
 

@@ -6,6 +6,7 @@
 #include "nodes.h"
 #include "text.h"
 #include "treemap.h"
+#include "packer/base/markup.h"
 #include "packer/base/xalloc.h"
 
 /* Sizes of letters, to find out what fits into a box. */
@@ -74,7 +75,7 @@ static void print_label(FILE *out, struct kp_span name, size_t room)
 	n = head_of(shown, room);
 	if (shown[n])
 		n = head_of(shown, room - 1);
-	page_markup(out, (struct kp_span){(const uint8_t *)shown, n});
+	markup_put(out, (struct kp_span){(const uint8_t *)shown, n});
 	if (shown[n])
 		fputs("\u2026", out);
 	free(text);

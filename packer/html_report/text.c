@@ -2,6 +2,7 @@
 #include "text.h"
 #include <inttypes.h>
 #include <stdlib.h>
+#include "packer/base/markup.h"
 #include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 #include "core/base/text.h"
@@ -37,55 +38,22 @@ char *page_shortened(struct kp_span name, size_t most)
 	return shorten_text(text, most);
 }
 
-static const char *entity(char c)
-{
-	switch (c) {
-	case '<':
-		return "&lt;";
-	case '>':
-		return "&gt;";
-	case '&':
-		return "&amp;";
-	case '"':
-		return "&quot;";
-	case '\'':
-		return "&#39;";
-	default:
-		return NULL;
-	}
-}
-
-void page_markup(FILE *out, struct kp_span text)
-{
-	for (size_t i = 0; i < text.size; i++) {
-		const char *e = entity((char)text.data[i]);
-
-		if (e)
-			fputs(e, out);
-		else
-			putc(text.data[i], out);
-	}
-}
-
 void page_text(FILE *out, struct kp_span name, size_t most)
 {
 	char *text = page_shortened(name, most);
 
-	page_markup(out, kp_span_str(text));
+	markup_put(out, kp_span_str(text));
 	free(text);
 }
 
 void page_words(FILE *out, const char *text)
 {
-	for (;;) {
-		size_t n = strcspn(text, "\\");
+	char *shown = kp_message_escape_new(kp_span_str(text));
 
-		page_text(out, (struct kp_span){(const uint8_t *)text, n}, SIZE_MAX);
-		text += n;
-		if (*text == '\0')
-			return;
-		putc(*text++, out);
-	}
+	if (!shown)
+		xalloc_fail(0);
+	markup_put(out, kp_span_str(shown));
+	free(shown);
 }
 
 void page_number(FILE *out, uint64_t n)

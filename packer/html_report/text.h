@@ -18,9 +18,6 @@ enum { PAGE_NAME = 240, PAGE_LABEL = 96 };
  */
 void page_text(FILE *out, struct kp_span name, size_t most);
 
-/* Print TEXT, which is fit for a terminal already, escaped for HTML only. */
-void page_markup(FILE *out, struct kp_span text);
-
 /* Print a message whose names are escaped already: its backslashes stay. */
 void page_words(FILE *out, const char *text);
 

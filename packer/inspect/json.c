@@ -113,10 +113,7 @@ static void finish_image(struct inspect_look *look, size_t image)
 	struct inspect_seen *seen = &look->seen[image];
 	json_t *json = image_json(look, image);
 
-	seen->text = json_dumps(json, 0);
-	if (!seen->text)
-		xalloc_fail(0);
-	json_decref(json);
+	seen->text = report_json_new(json, 0);
 	inspect_seen_drop(seen);
 }
 
@@ -147,12 +144,9 @@ static void job_done(struct inspect_look *look, const struct inspect_job *job)
 	print_rows(look->arg, job->end_row);
 }
 
-/* Print VALUE and release it. */
 static void print_value(json_t *value)
 {
-	if (json_dumpf(value, stdout, JSON_ENCODE_ANY) != 0 && !ferror(stdout))
-		xalloc_fail(0);
-	json_decref(value);
+	report_json_put(stdout, value, 0);
 }
 
 static void print_wrappers(struct writer *w)

@@ -365,7 +365,9 @@ void signature_print(const char *kernel, const char *margin)
 	if (kpackx_demangle(kernel, &s, &why) == KPACK_SUCCESS) {
 		print_valid(s, margin);
 	} else {
-		printf("%sno cuTile signature: %s\n", margin, why.text);
+		printf("%sno cuTile signature: ", margin);
+		report_message(why.text);
+		putchar('\n');
 	}
 	kpackx_signature_free(s);
 }

@@ -295,7 +295,9 @@ static void print_note(const struct check *c, const char *path, const char *text
 	if (!c->verbose || c->faults.json)
 		return;
 	report_text(path);
-	printf(": %s\n", text);
+	fputs(": ", stdout);
+	report_message(text);
+	putchar('\n');
 }
 
 static void check_fat(struct check *c, const struct binary *b)

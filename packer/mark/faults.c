@@ -9,11 +9,14 @@
 static void print_fault(const char *file, size_t wrapper, const char *arch,
 			const char *text)
 {
+	char *shown = arch ? kp_text_escape_new(kp_span_str(arch)) : NULL;
 	char number[40] = "";
 
 	if (wrapper != MARK_NO_WRAPPER)
 		snprintf(number, sizeof(number), "wrapper %zu: ", wrapper);
-	report_error(file, "%s%s%s%s", number, arch ? arch : "", arch ? ": " : "", text);
+	report_error(file, "%s%s%s%s", number, shown ? shown : "", shown ? ": " : "",
+		     text);
+	free(shown);
 }
 
 static void keep_fault(struct mark_faults *f, const char *file, size_t wrapper,
@@ -26,13 +29,13 @@ static void keep_fault(struct mark_faults *f, const char *file, size_t wrapper,
 			      json_pack("{so so so so}", "file", report_json_text(file),
 					"wrapper", number, "arch",
 					arch ? report_json_text(arch) : json_null(),
-					"text", report_json_text(text)));
+					"text", report_json_message(text)));
 }
 
 void mark_fault(struct mark_faults *f, const char *file, size_t wrapper, const char *arch,
 		const char *fmt, ...)
 {
-	char *text, *safe_arch = arch ? kp_text_escape_new(kp_span_str(arch)) : NULL;
+	char *text;
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -41,10 +44,9 @@ void mark_fault(struct mark_faults *f, const char *file, size_t wrapper, const c
 	va_end(ap);
 	f->count++;
 	if (f->json)
-		keep_fault(f, file, wrapper, safe_arch, text);
+		keep_fault(f, file, wrapper, arch, text);
 	else
-		print_fault(file, wrapper, safe_arch, text);
-	free(safe_arch);
+		print_fault(file, wrapper, arch, text);
 	free(text);
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "mount_places.h"
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "packer/base/shell_word.h"
 #include "packer/base/xalloc.h"
-#include "core/base/text.h"
 
 void mounts_add(struct mounts *m, const char *path, enum mounts_kind kind)
 {
@@ -255,44 +256,6 @@ void mounts_decide(struct mounts *m)
 
 /* --- the command --------------------------------------------------------------------- */
 
-/* Characters that have no meaning for a shell or for printf. */
-static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-			   "0123456789_@+=:,./-";
-
-static bool is_plain(const char *text)
-{
-	return *text && text[strspn(text, safe)] == '\0';
-}
-
-/*
- * Write TEXT as octal escapes of printf, which every shell has; TEXT must not end with a
- * newline.
- */
-static void put_escaped(FILE *f, const char *text)
-{
-	fputs("\"$(printf '", f);
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
-
-		if (strchr(safe, c))
-			fputc(c, f);
-		else
-			fprintf(f, "\\%03o", c);
-	}
-	fputs("')\"", f);
-}
-
-static void put_quoted(FILE *f, const char *text)
-{
-	fputc('\'', f);
-	for (; *text; text++) {
-		if (*text == '\'')
-			fputs("'\\'", f);
-		fputc(*text, f);
-	}
-	fputc('\'', f);
-}
-
 /* Text that is written to a stream: the command, or one word of it. */
 struct text {
 	FILE *f;
@@ -315,20 +278,6 @@ static char *end_text(struct text *t)
 	if (fclose(t->f) != 0 || failed)
 		xalloc_fail(0);
 	return t->text;
-}
-
-char *mounts_quote(const char *text)
-{
-	struct text t;
-
-	begin_text(&t);
-	if (is_plain(text))
-		fputs(text, t.f);
-	else if (kp_text_ok(kp_span_str(text)))
-		put_quoted(t.f, text);
-	else
-		put_escaped(t.f, text);
-	return end_text(&t);
 }
 
 /*
@@ -357,7 +306,7 @@ static void put_path(FILE *f, const char *root, const char *below, const char *e
 /* Write the word W, a path or an option with paths in it, to OUT, after a space. */
 static void end_word(struct text *w, FILE *out)
 {
-	char *text = end_text(w), *quoted = mounts_quote(text);
+	char *text = end_text(w), *quoted = shell_word(text);
 
 	fprintf(out, " %s", quoted);
 	free(text);

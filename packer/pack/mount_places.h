@@ -56,7 +56,4 @@ struct mounts_names {
 /* Returns a shell command of one line, on the heap; NULL: no mount is needed. */
 char *mounts_command(const struct mounts *m, const struct mounts_names *names);
 
-/* Returns TEXT as one word of a shell command, on the heap. */
-char *mounts_quote(const char *text);
-
 #endif

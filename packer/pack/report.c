@@ -194,7 +194,7 @@ static json_t *json_disposition(const struct scan *scan, const struct dispositio
 	if (e->database && e->input)
 		json_add_database(file, e->input);
 	if (o->reason)
-		json_object_set_new(file, "reason", report_json_text(o->reason));
+		json_object_set_new(file, "reason", report_json_message(o->reason));
 	if (o->fate == FATE_LINKED)
 		json_object_set_new(file, "link_to",
 				    report_json_text(scan->entries[e->first].relative));
@@ -256,7 +256,7 @@ static int print_json(const struct pack_args *args, const struct pack_result *r)
 		"group", report_json_text(args->group), "archives", json_names(r->set),
 		"arches", json_stats(r->set), "files", json_files(r), "unrecognised",
 		json_unrecognised(args, r->scan), "mount",
-		r->mount ? report_json_text(r->mount) : json_null());
+		r->mount ? json_string(r->mount) : json_null());
 
 	if (r->dispositions && !r->done)
 		json_object_set_new(all, "summary", json_summary(r->dispositions));

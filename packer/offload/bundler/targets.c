@@ -175,8 +175,11 @@ enum entry_verdict bundler_compare(const struct bundler *b, const struct entry_i
 		return verdict;
 	name = entry_id_normal(code);
 	fflush(stdout);
-	fprintf(stderr, "%s\t[CodeObject: %s]\t:\t[Target: %s]\n",
-		entry_verdict_text(verdict), name, target->name);
+	fprintf(stderr, "%s\t[CodeObject: ", entry_verdict_text(verdict));
+	report_text_to(stderr, name);
+	fputs("]\t:\t[Target: ", stderr);
+	report_text_to(stderr, target->name);
+	fputs("]\n", stderr);
 	free(name);
 	return verdict;
 }

@@ -12,9 +12,8 @@ static json_t *meta_json(void)
 /* Takes ownership of VALUE. */
 static void put_json(FILE *out, json_t *value)
 {
-	if (!value || json_dumpf(value, out, JSON_INDENT(1)) || fputc('\n', out) == EOF)
-		xalloc_fail(0);
-	json_decref(value);
+	report_json_put(out, value, JSON_INDENT(1));
+	fputc('\n', out);
 }
 
 static json_t *url_json(const char *above, const char *file)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "page.h"
 #include <string.h>
+#include "packer/base/markup.h"
 
 void index_page_url(FILE *out, const char *text)
 {
@@ -15,27 +16,9 @@ void index_page_url(FILE *out, const char *text)
 	}
 }
 
-static void put_escaped(FILE *out, const char *text)
+static void put_text(FILE *out, const char *text)
 {
-	static const struct {
-		char c;
-		const char *entity;
-	} table[] = {{'&', "&amp;"},
-		     {'<', "&lt;"},
-		     {'>', "&gt;"},
-		     {'"', "&quot;"},
-		     {'\'', "&#39;"}};
-
-	for (; *text; text++) {
-		size_t i = 0, n = sizeof(table) / sizeof(table[0]);
-
-		while (i < n && table[i].c != *text)
-			i++;
-		if (i < n)
-			fputs(table[i].entity, out);
-		else
-			fputc(*text, out);
-	}
+	markup_put(out, kp_span_str(text));
 }
 
 static void begin_page(FILE *out, const char *title)
@@ -44,7 +27,7 @@ static void begin_page(FILE *out, const char *title)
 	      "<meta name=\"pypi:repository-version\" content=\"1.0\">\n"
 	      "<meta name=\"generator\" content=\"kpack index\">\n<title>",
 	      out);
-	put_escaped(out, title);
+	put_text(out, title);
 	fputs("</title>\n</head>\n<body>\n", out);
 }
 
@@ -62,12 +45,12 @@ static void put_wheel(FILE *out, const struct index_wheel *w, const char *above)
 	fprintf(out, "#sha256=%s\"", w->sha256);
 	if (w->requires_python) {
 		fputs(" data-requires-python=\"", out);
-		put_escaped(out, w->requires_python);
+		put_text(out, w->requires_python);
 		fputc('"', out);
 	}
 	/* not the older name, data-dist-info-metadata: pip 22.3 to 23.0 fail on it */
 	fprintf(out, " data-core-metadata=\"sha256=%s\">", w->metadata);
-	put_escaped(out, w->file);
+	put_text(out, w->file);
 	fputs("</a><br>\n", out);
 }
 
@@ -80,10 +63,19 @@ void index_page_project(FILE *out, const struct index_project *p, const char *ab
 		fputs("<a href=\"", out);
 		index_page_url(out, p->extras[i].file);
 		fprintf(out, "#sha256=%s\">", p->extras[i].sha256);
-		put_escaped(out, p->extras[i].file);
+		put_text(out, p->extras[i].file);
 		fputs("</a><br>\n", out);
 	}
 	end_page(out);
+}
+
+static void put_link(FILE *out, const char *project)
+{
+	fputs("<a href=\"", out);
+	index_page_url(out, project);
+	fputs("/\">", out);
+	put_text(out, project);
+	fputs("</a><br>\n", out);
 }
 
 void index_page_root(FILE *out, const struct index_wheel *wheels, size_t count)
@@ -91,7 +83,6 @@ void index_page_root(FILE *out, const struct index_wheel *wheels, size_t count)
 	begin_page(out, "Simple index");
 	for (size_t i = 0; i < count; i++)
 		if (i == 0 || strcmp(wheels[i].project, wheels[i - 1].project) != 0)
-			fprintf(out, "<a href=\"%s/\">%s</a><br>\n", wheels[i].project,
-				wheels[i].project);
+			put_link(out, wheels[i].project);
 	end_page(out);
 }

@@ -75,8 +75,9 @@ kpack_error_t index_variants(const struct index_wheel *const *wheels, size_t cou
 	for (size_t i = 0; !err && i < count; i++)
 		if (wheels[i]->variant)
 			err = add_wheel(all, wheels[i], why);
-	if (!err && !(*text = json_dumps(all, JSON_INDENT(1) | JSON_SORT_KEYS)))
-		xalloc_fail(0);
-	json_decref(all);
+	if (err)
+		json_decref(all);
+	else
+		*text = report_json_new(all, JSON_INDENT(1) | JSON_SORT_KEYS);
 	return err;
 }

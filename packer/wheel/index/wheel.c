@@ -54,6 +54,26 @@ static kpack_error_t write_metadata(const char *dir, const struct index_wheel *w
 	return err;
 }
 
+/*
+ * The versions of Requires-Python, in one line.  A text with other characters than those
+ * of versions (PEP 440 has ASCII only) names none, and stays out of the index; pip finds
+ * it in METADATA.
+ */
+static char *python_versions(struct kp_span value)
+{
+	char *text = xstrndup((const char *)value.data, value.size);
+
+	for (char *p = text; *p; p++) {
+		if (strchr("\t\r\n", *p))
+			*p = ' '; /* a header of several lines */
+		if (*p < ' ' || *p > '~') {
+			free(text);
+			return NULL;
+		}
+	}
+	return text;
+}
+
 /* The name is valid: dist_info_read has checked it. */
 static void take_headers(const struct dist_info *info, struct index_wheel *w)
 {
@@ -62,7 +82,7 @@ static void take_headers(const struct dist_info *info, struct index_wheel *w)
 	memcpy(w->tag_fault, info->tag_fault, sizeof(w->tag_fault));
 	w->version = xstrdup(info->version);
 	if (metadata_text_get(&info->metadata, "Requires-Python", &value))
-		w->requires_python = xstrndup((const char *)value.data, value.size);
+		w->requires_python = python_versions(value);
 	dist_name_normal(info->name, '-', w->project);
 }
 

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <jansson.h>
 #include "packer/base/xalloc.h"
+#include "packer/cli/report.h"
 
 #define VARIANT_SCHEMA "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json"
 #define VARIANT_NAMESPACE "amd"
@@ -155,9 +156,6 @@ kpack_error_t variant_json(const struct variant *variants, size_t n, char **out,
 				 VARIANT_FEATURE, "variants", variants_of(variants, n));
 
 	(void)why;
-	*out = json_dumps(root, JSON_INDENT(2) | JSON_SORT_KEYS);
-	if (!*out)
-		xalloc_fail(0);
-	json_decref(root);
+	*out = report_json_new(root, JSON_INDENT(2) | JSON_SORT_KEYS);
 	return KPACK_SUCCESS;
 }

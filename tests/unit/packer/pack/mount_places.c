@@ -178,35 +178,6 @@ static void test_special_names(void **state)
 	      "kpackfs -o 'subdir=it'\\''s' /o/.kpack '/o/it'\\''s'");
 }
 
-/* A shell expands the quoted word to the original. */
-static void test_quote(void **state)
-{
-	static const char *const words[] = {
-		"",   "plain", "a b", "$(x)`y`\"z\"",    "it's", "a\nb'\\c\t",
-		"-n", "~",     "*",   "\xef\xbc\x8a@^,", "#",    "a\\b",
-		"!x"};
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		char *quoted = mounts_quote(words[i]), *command, got[64];
-		size_t n;
-		FILE *f;
-
-		assert_non_null(quoted);
-		assert_null(strchr(quoted, '\n'));
-		assert_true(asprintf(&command, "printf %%s %s", quoted) > 0);
-		assert_int_equal(setenv("X", command, 1), 0);
-		f = popen("exec sh -c \"$X\"", "r");
-		assert_non_null(f);
-		n = fread(got, 1, sizeof(got) - 1, f);
-		got[n] = 0;
-		assert_int_equal(pclose(f), 0);
-		assert_string_equal(got, words[i]);
-		free(command);
-		free(quoted);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -218,7 +189,6 @@ int main(void)
 		cmocka_unit_test(test_not_missing),
 		cmocka_unit_test(test_names_alike),
 		cmocka_unit_test(test_special_names),
-		cmocka_unit_test(test_quote),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

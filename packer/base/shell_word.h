@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* Text as a word of a command that a user pastes into a shell, or a script runs. */
+#ifndef PACKER_BASE_SHELL_WORD_H
+#define PACKER_BASE_SHELL_WORD_H
+
+/*
+ * Returns TEXT as one word of a POSIX shell's command, on the heap.  Any terminal can
+ * print the word: bytes that it would not show become escapes of printf.  It has one
+ * line, unless TEXT ends with newlines: they stay, because "$(...)" would remove them.
+ */
+char *shell_word(const char *text);
+
+/*
+ * As shell_word, but "TEXT", as clang prints commands, unless a part of TEXT has a meaning
+ * in such quotes.
+ */
+char *shell_word_in_quotes(const char *text);
+
+#endif
