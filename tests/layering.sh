@@ -161,6 +161,16 @@ check "core changes nothing of the process" "$(in_code core)"
 pattern='(^|[^[:alnum:]_])((set|new|use|free|dup)locale|localeconv|strerror|strcoll|strxfrm|is(alpha|alnum|upper|lower|space|print|graph|punct|cntrl)|to(lower|upper)|strn?casecmp|strtod|strtof|strtold|atof)[[:space:]]*\('
 check "core knows no locale" "$(in_code core)"
 
+pattern='(^|[^[:alnum:]_])getenv[[:space:]]*\('
+check "core and packer read the environment by secure_getenv" "$(in_code core packer |
+	grep -vE '^packer/offload/bundler/objcopy\.c:.*is_secure\(\)')"
+
+# One function for each kind of output.
+pattern='(^|[^[:alnum:]_])json_dump'
+check "packer/cli/report.c alone writes JSON with jansson" "$(in_code packer | grep -v '^packer/cli/report\.c:')"
+pattern='&(lt|gt|amp|quot|#39);'
+check "packer/base/markup.c alone has HTML's entities" "$(in_code core packer | grep -v '^packer/base/markup\.c:')"
+
 # Find calls that make a descriptor without a close-on-exec flag, over any number of lines
 inherited()
 {

@@ -2,19 +2,12 @@
 #include "measure.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include "packer/base/temporary_dir.h"
 #include "packer/base/xalloc.h"
 #include "packer/pack/run.h"
 
 /* The group name of the archives; nobody sees it. */
 #define GROUP "measured"
-
-/* A directory with room for archives of any size. */
-static const char *temporary_dir(void)
-{
-	const char *dir = getenv("TMPDIR");
-
-	return dir && *dir ? dir : "/var/tmp";
-}
 
 static void take_archives(struct page_input *in, const struct packing *p)
 {
@@ -119,7 +112,7 @@ void page_measure(struct page_input *in, const char *root, const char *name,
 
 	pack_args_init(&p.args);
 	p.args.input = root;
-	p.args.output = temporary_dir();
+	p.args.output = temporary_dir(LARGE_TEMPORARY_DIR);
 	p.args.mode = PACK_ARCHIVES;
 	p.args.unnamed = true;
 	p.args.quiet = quiet;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "bundler.h"
+#include "packer/cli/report.h"
 
 /*
  * Parse a decimal number that is the whole TEXT; false: it is none, or does not fit an
@@ -27,41 +28,44 @@ static bool parse_number(const char *text, int *out)
 
 static bool is_one(const char *name, bool otherwise)
 {
-	const char *text = getenv(name);
+	const char *text = secure_getenv(name);
 
 	return text ? strcmp(text, "1") == 0 : otherwise;
 }
 
+/* As LLVM's tool words it. */
+static void warn_value(const char *name, const char *text, const char *rest)
+{
+	fprintf(stderr, "Warning: Invalid value for %s: ", name);
+	report_text_to(stderr, text);
+	fprintf(stderr, ". %s", rest);
+}
+
 static void read_level(struct bundler *b)
 {
-	const char *text = getenv("OFFLOAD_BUNDLER_COMPRESSION_LEVEL");
+	static const char name[] = "OFFLOAD_BUNDLER_COMPRESSION_LEVEL";
+	const char *text = secure_getenv(name);
 
 	if (text && !parse_number(text, &b->form.level))
-		fprintf(stderr,
-			"Warning: Invalid value for OFFLOAD_BUNDLER_COMPRESSION_LEVEL: "
-			"%s. Ignoring it.\n",
-			text);
+		warn_value(name, text, "Ignoring it.\n");
 }
 
 static void read_version(struct bundler *b)
 {
-	const char *text = getenv("COMPRESSED_BUNDLE_FORMAT_VERSION");
+	static const char name[] = "COMPRESSED_BUNDLE_FORMAT_VERSION";
+	const char *text = secure_getenv(name);
+	bool known;
 	int version;
 
 	if (!text)
 		return;
-	if (!parse_number(text, &version) || version < 0 || version > UINT16_MAX)
-		fprintf(stderr,
-			"Warning: Invalid value for COMPRESSED_BUNDLE_FORMAT_VERSION: "
-			"%s. Using default version %u.\n",
-			text, b->form.version);
-	else if (version != 2 && version != 3)
-		fprintf(stderr,
-			"Warning: Invalid value for COMPRESSED_BUNDLE_FORMAT_VERSION: "
-			"%s. Valid values are 2 or 3. Using default version %u.\n",
-			text, b->form.version);
-	else
+	known = parse_number(text, &version) && version >= 0 && version <= UINT16_MAX;
+	if (known && (version == 2 || version == 3)) {
 		b->form.version = (unsigned)version;
+		return;
+	}
+	warn_value(name, text, known ? "Valid values are 2 or 3. " : "");
+	fprintf(stderr, "Using default version %u.\n", b->form.version);
 }
 
 void bundler_environment(struct bundler *b)

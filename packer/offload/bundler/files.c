@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "packer/base/temporary_dir.h"
 #include "packer/base/xalloc.h"
 #include "core/base/bounds.h"
 
@@ -373,12 +374,10 @@ static kpack_error_t fill_temporary(int fd, const struct kp_source *src,
 kpack_error_t bundler_temporary(const struct kp_source *src, char **name,
 				struct kpackx_error *why)
 {
-	const char *dir = getenv("TMPDIR");
 	kpack_error_t err;
 	int fd;
 
-	*name = xasprintf("%s/clang-offload-bundler-XXXXXX.tmp",
-			  dir && *dir ? dir : "/tmp");
+	*name = xasprintf("%s/clang-offload-bundler-XXXXXX.tmp", temporary_dir("/tmp"));
 	fd = below_mkstemps(*name, strlen(".tmp"));
 	if (fd < 0) {
 		err = kp_fail_errno(why, errno, "%s", *name);

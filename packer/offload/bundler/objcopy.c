@@ -7,15 +7,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "packer/base/shell_word.h"
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
 
 #define OBJCOPY "llvm-objcopy"
 
 extern char **environ;
+
+/* Where llvm-objcopy is looked for by a program with more rights than its user. */
+#define SYSTEM_PATH "/usr/bin:/bin"
+
+static bool is_secure(void)
+{
+	return getauxval(AT_SECURE) != 0;
+}
 
 /* ---- finding the program ---- */
 
@@ -112,7 +122,8 @@ static char *find_best(const char *dir, size_t dir_size, unsigned long wanted)
  */
 static char *find_in_path(unsigned long wanted)
 {
-	const char *path = getenv("PATH");
+	/* with more rights than the user, nothing that the user names is run */
+	const char *path = is_secure() ? SYSTEM_PATH : getenv("PATH");
 	char *found = NULL;
 	size_t n;
 
@@ -126,7 +137,8 @@ static char *find_in_path(unsigned long wanted)
 char *objcopy_find(const char *program)
 {
 	const char *slash = strrchr(program, '/');
-	char *found = find_beside(program);
+	/* the user can put a link to this program beside anything */
+	char *found = is_secure() ? NULL : find_beside(program);
 
 	return found ? found
 		     : find_in_path(version_of(slash ? slash + 1 : program,
@@ -167,22 +179,34 @@ void objcopy_fini(struct objcopy *c)
 	free(c->argv);
 }
 
+static void print_word(const char *word)
+{
+	char *quoted = shell_word_in_quotes(word);
+
+	fputs(quoted, stderr);
+	free(quoted);
+}
+
 void objcopy_print_command(const char *program, const struct objcopy *c)
 {
 	fflush(stdout);
-	fprintf(stderr, "\"%s\"", program ? program : OBJCOPY);
-	for (size_t i = 1; i < c->n; i++)
-		fprintf(stderr, " \"%s\"", c->argv[i]);
+	print_word(program ? program : OBJCOPY);
+	for (size_t i = 1; i < c->n; i++) {
+		putc(' ', stderr);
+		print_word(c->argv[i]);
+	}
 	putc('\n', stderr);
 }
 
 bool objcopy_run(const char *program, const struct objcopy *c)
 {
+	static char *const nothing[] = {NULL};
 	int status = -1;
 	pid_t pid;
 
 	fflush(stdout);
-	if (posix_spawn(&pid, program, NULL, NULL, c->argv, environ) == 0)
+	if (posix_spawn(&pid, program, NULL, NULL, c->argv,
+			is_secure() ? nothing : environ) == 0)
 		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 			continue;
 	return status == 0;

@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "rocfft_caches.h"
 #include <stdlib.h>
+#include "packer/base/temporary_dir.h"
 #include "packer/base/xalloc.h"
-
-/* Returns a directory for temporary files of any size. */
-static const char *temporary_dir(void)
-{
-	const char *dir = getenv("TMPDIR");
-
-	return dir && *dir ? dir : "/var/tmp";
-}
 
 static bool is_cache(const struct input *in)
 {
@@ -39,11 +32,13 @@ static kpack_error_t split_one(struct input *in, bool databases, bool rows,
 	size_t before;
 
 	if (rows)
-		KP_TRY(kernel_cache_rows(in->path, in->key, temporary_dir(), parts, why));
+		KP_TRY(kernel_cache_rows(in->path, in->key,
+					 temporary_dir(LARGE_TEMPORARY_DIR), parts, why));
 	if (!databases || !is_for_all(in))
 		return KPACK_SUCCESS;
 	before = parts->count;
-	KP_TRY(kernel_cache_split(in->path, in->key, temporary_dir(), parts, why));
+	KP_TRY(kernel_cache_split(in->path, in->key, temporary_dir(LARGE_TEMPORARY_DIR),
+				  parts, why));
 	if (parts->count > before) /* an empty cache is not split */
 		store_nothing(in);
 	return KPACK_SUCCESS;

@@ -43,7 +43,7 @@ kpack_error_t wheel_out_new(const struct wheel_out_options *options,
 	o->level = options->level;
 	o->progress = options->progress;
 	o->arg = options->arg;
-	err = dos_time_read(getenv("SOURCE_DATE_EPOCH"), &o->time, why);
+	err = dos_time_read(secure_getenv("SOURCE_DATE_EPOCH"), &o->time, why);
 	if (!err)
 		err = open_files(o, options, why);
 	if (err) {

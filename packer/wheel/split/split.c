@@ -156,7 +156,7 @@ static kpack_error_t begin_split(struct split *s, struct kpackx_error *why)
 	struct dos_time time;
 
 	/* else the fault would only be found while writing */
-	KP_TRY(dos_time_read(getenv("SOURCE_DATE_EPOCH"), &time, why));
+	KP_TRY(dos_time_read(secure_getenv("SOURCE_DATE_EPOCH"), &time, why));
 	for (size_t i = 0; i < args->n_inputs; i++) {
 		KP_TRY(check_beside(args->inputs[i], args->output, why));
 		KP_TRY(check_beside(args->inputs[i], args->tmp_dir, why));
