@@ -1,0 +1,460 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Names and texts that attack their reader, through the subcommands of kpack.
+
+names.py GROUP KPACK      run GROUP's commands in the current directory, which is empty
+
+What is printed is judged by Python's parsers: json, html.parser, csv, email, and a shell; and for
+terminals by the Unicode properties of unicodedata, not by our own tables.  Prints each fault, and
+exits 1 if there are any.
+"""
+import configparser
+import csv
+import email.parser
+import email.policy
+import html.parser
+import io
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import unicodedata
+import urllib.parse
+import zipfile
+
+import mkarchive
+import mkfat
+import mkoffload
+import mkwheel
+from jsoncheck import hidden
+
+TEXTS = [t if isinstance(t, bytes) else t.encode() for t in (
+    "plain", "ordinary: ünïcödé 漢字 😀 ~ #1",
+    # a terminal's controls
+    "\x1b[31mred\x1b[0m", "\x1b]0;title\x07", "\x1b]8;;http:..x\x1b\\link", "a\rover", "a\nkpack: b: ok", "a\tb",
+    "a\b\b\bb", "\x7f", "\x0b\x0c\x1c\x1d\x1e", "\u009b31m", "\u0085next", "\u009d0;title\u009c",
+    # order and lines
+    "\u202egnp.exe", "\u2066a\u2069b", "a\u200fb\u061c", "a\u2028b\u2029c",
+    # what is not seen
+    "zero\u200bwidth", "soft\u00adhyphen", "\ufeffmark", "word\u2060joiner", "tag\U000e0041\U000e007f", "v\ufe0fs",
+    "\u3164", "inter\ufff9li\ufffanear\ufffb",
+    # not UTF-8
+    b"\xff\xfe", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"cut\xc3", b"\x9b31m",
+    # escapes of the escape
+    "\\033[31m", "\\", "a\\nb", "\\377 is no byte", "\\u202e",
+    # HTML and scripts
+    "<script>alert(1)<.script>", "\"><img src=x onerror=alert(1)>", "' onmouseover='alert(1)", "&lt;b&amp;",
+    "<!--", "]]>", "javascript:alert(1)", "${alert(1)}",
+    # shells
+    "$(touch pwned)", "`touch pwned`", "'; touch pwned; '", "\"; touch pwned; \"", "-rf", "a b", "*", "~", "!x",
+    "#x", "%s%n%1$s", "a,b:c=d", "end\n",
+    # tables and headers
+    "a,\"b\"", "=cmd|x", "x\r\nX-Evil: 1", "x\n\nbody", "[x]",
+)]
+
+faults = []
+
+
+def fault(where, text):
+    faults.append("%s: %s" % (where, text))
+
+
+# --- terminals ---------------------------------------------------------------------------
+
+def terminal(where, data, more=""):
+    """DATA may be printed: newlines and tabs are what lists are made of."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as e:
+        return fault(where, "not UTF-8: %s: %r" % (e, data[max(e.start - 20, 0):e.end + 20]))
+    for i, c in enumerate(text):
+        if c not in "\n\t" + more and hidden(c):
+            return fault(where, "U+%04X: %r" % (ord(c), text[max(i - 30, 0):i + 30]))
+    return None
+
+
+def original(shown):
+    """The bytes of a shown text."""
+    return re.sub(rb"\\([0-3][0-7][0-7])", lambda m: bytes([int(m[1], 8)]), shown)
+
+
+KPACK = None
+
+
+def kpack(*argv, judge=True, env=None, statuses=(0, 1), stderr=False):
+    """Run a command; both outputs must be fit for terminals.  Returns standard output."""
+    where = " ".join(repr(os.fsdecode(a)) if isinstance(a, bytes) else a for a in argv)
+    run = subprocess.run([KPACK, *argv], stdin=subprocess.DEVNULL, capture_output=True, timeout=60,
+                         env=dict(os.environ, **env) if env else None)
+    if run.returncode not in statuses:
+        fault(where, "exit %d: %r" % (run.returncode, run.stderr[-500:]))
+    terminal(where + ", stderr", run.stderr)
+    # no text of a file begins a line; after a usage fault there is the usage
+    for line in run.stderr.splitlines()[:1 if run.returncode == 2 else None]:
+        if not re.match(rb'kpack( offload-\w+)?: |usage: |"|match|no-match|Incompatible|Warning|\S+\t\[CodeObject', line):
+            fault(where, "stderr: %r" % line)
+    if judge:
+        terminal(where, run.stdout)
+    return run.stderr if stderr else run.stdout
+
+
+def strings(value):
+    """All strings of a JSON value, names included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for v in value:
+            yield from strings(v)
+    elif isinstance(value, dict):
+        for k, v in value.items():
+            yield k
+            yield from strings(v)
+
+
+def kpack_json(*argv, wanted=()):
+    """The JSON of a command; WANTED are the bytes that must be among its strings."""
+    out = kpack(*argv)
+    try:
+        value = json.loads(out)
+    except ValueError as e:
+        return fault(" ".join(map(str, argv)), "no JSON: %s: %r" % (e, out[:300]))
+    have = {original(s.encode("utf-8", "surrogatepass")) for s in strings(value)}
+    for text in wanted:
+        if not any(text in h for h in have):
+            fault(" ".join(map(str, argv)), "%r is not among its strings" % text)
+    return value
+
+
+# --- what is made ------------------------------------------------------------------------
+
+def good(text):
+    """Whether it may be a key: UTF-8 without controls."""
+    try:
+        return not any(unicodedata.category(c) == "Cc" for c in text.decode())
+    except UnicodeDecodeError:
+        return False
+
+
+GOOD = [t for t in TEXTS if good(t)]
+
+
+def archives():
+    """One with each text as a key, target, path, in metadata; one with each as its group, named so."""
+    a = mkarchive.Archive()
+    raw = mkarchive.raw_str
+    for i, t in enumerate(TEXTS):
+        a.add(raw(t), "gfx1100", b"data %d" % i, note=raw(t), number=2**63 + i, **{"path": raw(b"p/%d/" % i + t)})
+        a.add("key%d" % i, raw(t), b"data %d" % i, type=raw(t), entry={"metadata": mkarchive.Pairs([(raw(t), raw(t))])})
+    a.arches = ["gfx1100"] + [raw(t) for t in GOOD]
+    sort = a.toc.sort
+    a.toc.sort = lambda key: sort(key=lambda pair: mkarchive.pack(pair[0])[1:])
+    a.write("all.kpack", sort=False)
+    os.mkdir("groups")
+    for i, t in enumerate(TEXTS):
+        g = mkarchive.Archive()
+        g.add("lib/x.so#0", "gfx1100", b"x%d" % i)
+        g.write(b"groups/%d-%s.kpack" % (i, t), top={"group_name": raw(t), "gfx_arch_family": raw(t)})
+
+
+def fat(seed):
+    data = mkfat.bundle([(a, mkfat.code_object(a, 200, seed)) for a in ("gfx1030", "gfx1100")], 0, 4096)
+    return mkfat.shared_library(data, [0])
+
+
+def tree(root, database=good):
+    """In a directory for each text a fat library, a file of that name, and perhaps a database file."""
+    os.makedirs(root)
+    for i, t in enumerate(TEXTS):
+        where = os.fsencode(root) + b"/%02d " % i + t
+        os.makedirs(where)
+        files = [(b"/libx.so", fat(str(i))), (b"/x" + t, t)]
+        if database(t):
+            os.makedirs(where + b"/kernels/gfx1100")
+            files.append((b"/kernels/gfx1100/k.co", mkfat.code_object("gfx1100", 200, "k%d" % i)))
+        for name, data in files:
+            with open(where + name, "wb") as f:
+                f.write(data)
+    with open("rules", "w") as f:
+        f.write("mine kernels *.co directory code\n")
+
+
+# --- the groups --------------------------------------------------------------------------
+
+def group_archives():
+    archives()
+    for line in kpack("ls", "-l", "all.kpack").splitlines():
+        if line.count(b"\t") != 6:
+            fault("ls -l", "not seven columns: %r" % line)
+    keys = {original(line.split(b"\t")[0]) for line in kpack("ls", "all.kpack").splitlines()}
+    if not set(GOOD) <= keys:
+        fault("ls", "keys that cannot be had back: %r" % (set(GOOD) - keys))
+    listed = kpack_json("ls", "--json", "all.kpack", wanted=GOOD)
+    for entry in listed or []:
+        if entry["metadata"] is None:
+            fault("ls --json", "no metadata of %r" % entry["key"])
+        elif entry["key"].startswith("key") and list(entry["metadata"]) != list(entry["metadata"].values()):
+            fault("ls --json", "%r" % entry["metadata"])
+    names = [b"groups/%d-%s.kpack" % (i, t) for i, t in enumerate(TEXTS)]
+    kpack("info", "all.kpack")
+    kpack("info", "groups")
+    for command in ("info", "ls"):
+        kpack_json(command, "--json", "groups", wanted=names)
+    kpack("ls", "groups")
+    kpack("verify", "all.kpack", "groups")
+    kpack("inspect", "all.kpack")
+    kpack_json("inspect", "--json", "all.kpack")
+    kpack("extract", "all.kpack", "-C", "out")
+    for t in TEXTS:
+        kpack("cat", "--", "all.kpack", t, "gfx1100", judge=False)
+    for i, t in enumerate(TEXTS[:12:3] + TEXTS[14:32:3]):
+        kpack(t, statuses=(2,))
+        kpack("ls", b"--" + t, statuses=(1, 2))
+        kpack("ls", "--arch", t, "all.kpack", statuses=(0, 1, 2))
+        kpack("ls", t)
+        kpack("merge", t, "-o", t + b"/x", "--group", t)
+    kpack("merge", "groups", "-o", b"\x1b[31m.kpack")
+
+
+def group_faults():
+    """Archives that clash, and whose objects are damaged."""
+    raw = mkarchive.raw_str
+    for name in "xy":
+        a = mkarchive.Archive()
+        for t in GOOD:
+            a.add(raw(t), "gfx1100", name.encode() + t, hash=name == "x", **({} if name == "x" else {"xxh3": bytes(16)}))
+        a.write(name + ".kpack", sort=False)
+    kpack("verify", "y.kpack")
+    kpack("merge", "x.kpack", "y.kpack", "-o", "z.kpack")
+    kpack_json("merge", "--json", "x.kpack", "y.kpack", "-o", "z.kpack", wanted=[t for t in GOOD if t != b"-rf"])
+    kpack("extract", "y.kpack", "-C", "out")
+    kpack("report", "y.kpack", "-o", "page.html")
+    terminal("page.html", open("page.html", "rb").read())
+
+
+def stub(name):
+    with open("bin/" + name, "w") as f:
+        f.write("#!/bin/sh\nprintf '%%s\\0' %s \"$@\" >>\"$LOG\"\n" % name)
+    os.chmod("bin/" + name, 0o755)
+
+
+def words_of(line):
+    """The commands that a shell makes of a line; the programs only write their arguments down."""
+    log = os.getcwd() + "/log"
+    open(log, "w").close()
+    run = subprocess.run(["sh", "-c", line], capture_output=True,
+                         env={"PATH": os.getcwd() + "/bin:/usr/bin:/bin", "LOG": log})
+    if run.returncode:
+        fault("mount line", "%r" % run.stderr)
+    return open(log, "rb").read().split(b"\0")[:-1]
+
+
+def group_trees():
+    tree("in")
+    os.mkdir("bin")
+    for name in ("kpackfs", "mount", "mkdir"):
+        stub(name)
+    packed = ("--group", "g", "--library-rules", "rules")
+    for out in (b"out\n", b"o\x1b[31m\xe2\x80\xae'\n"):
+        kpack("pack", *packed, "in", out)
+        out += b"2\n"
+        report = kpack_json("pack", "--json", *packed, "in", out, wanted=[out])
+        words = words_of(report["mount"])
+        places = {w for w in words if w.startswith(os.fsencode(os.getcwd()))}
+        for i, t in enumerate(GOOD):
+            i = TEXTS.index(t)
+            place = os.fsencode(os.getcwd()) + b"/" + out + b"/%02d " % i + t
+            if not any(w.startswith(place) for w in places):
+                fault("mount line", "%r is not in it: %r" % (place, report["mount"][:200]))
+        if os.path.exists("pwned"):
+            fault("mount line", "the shell ran what a name says")
+        plain = [w for w in report["mount"].split(" && ") if "$(printf" not in w]
+        for command in plain:
+            shlex.split(command)
+    kpack("pack", "--check", *packed, "in", "other")
+    tree("bad", database=lambda t: True)
+    kpack("pack", *packed, "bad", "other", statuses=(1,))
+    kpack("mark", "show", *(b"out\n/%02d " % i + t + b"/libx.so" for i, t in enumerate(TEXTS)))
+    kpack_json("mark", "show", "--json", *(b"out\n/%02d " % i + t + b"/libx.so" for i, t in enumerate(TEXTS)), wanted=TEXTS)
+    for archive in os.listdir(b"out\n/.kpack")[:1]:
+        os.rename(b"out\n/.kpack/" + archive, b"out\n/.kpack/hidden")
+    kpack("mark", "check", "-v", b"out\n")
+    kpack_json("mark", "check", "--json", b"out\n")
+    kpack("verify", "--tree", "in", "--library-rules", "rules")
+    kpack("split", "--name", "n", "in", "parts")
+    kpack("report", "in", "--title", b"\x1b[31m</title><script>", "-o", "page.html")
+
+
+class Page(html.parser.HTMLParser):
+    def __init__(self, where):
+        super().__init__()
+        self.where, self.scripts, self.text, self.links = where, 0, [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.scripts += tag == "script"
+        if tag in ("img", "iframe", "object", "base"):
+            fault(self.where, "<%s>" % tag)
+        for name, value in attrs:
+            if name.startswith("on"):
+                fault(self.where, "%s=%r" % (name, value))
+            if name == "href" and not re.match(r"[a-z0-9.%#~+!_/-]*(#sha256=\w+)?$", value, re.I):
+                fault(self.where, "href=%r" % value)
+        if tag == "a":
+            self.links.append(dict(attrs))
+
+    def handle_comment(self, data):
+        fault(self.where, "comment %r" % data)
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def page(path, scripts):
+    with open(path, "rb") as f:
+        data = f.read()
+    terminal(path, data)
+    p = Page(path)
+    p.feed(data.decode())
+    p.close()
+    if p.scripts != scripts:
+        fault(path, "%d scripts" % p.scripts)
+    return p
+
+
+def group_html():
+    archives()
+    kpack("report", "all.kpack", "groups", "-o", "page.html")
+    text = original("".join(page("page.html", 1).text).encode())
+    for t in GOOD:
+        if t not in text:
+            fault("page.html", "%r is not in it" % t)
+    kpack_json("report", "--json", "all.kpack", "-o", "-", wanted=GOOD)
+    kpack("report", "all.kpack", "--title", b"</title><script>alert(1)</script>\x1b", "-o", "titled.html")
+    page("titled.html", 1)
+
+
+def group_wheels():
+    os.mkdir("in")
+    files = {t.replace(b"/", b""): b"x" for t in GOOD if b"\\" not in t}
+    values = {"License": "a\u2028X-Evil: 1", "Author": "\u202e<script>\x1b[31m", "Home-page": "javascript:\x0bX-Evil: 1",
+              "Author-email": "a\x85X-Evil: 1\x1cX-Evil: 2", "Requires-Python": ">=3.8,\n <4"}
+    text = "Metadata-Version: 2.1\nName: torch\nVersion: 2.10.0\n%s\n\nX-Evil: body\n" % \
+        "\n".join("%s: %s" % v for v in values.items())
+    info = "torch-2.10.0.dist-info"
+    members = [("torch/data/" + t.decode(), d, 0o644) for t, d in files.items()]
+    members += [("torch/lib/libx.so", fat("w"), 0o755), ("torch/__init__.py", b"", 0o644)]
+    members += [(info + "/METADATA", text.encode(), 0o644),
+                (info + "/WHEEL", b"Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: false\nTag: py3-none-any\n", 0o644),
+                (info + "/entry_points.txt", "[console_scripts]\n\u202ex = torch:run\n".encode(), 0o644)]
+    mkwheel.write("in/torch-2.10.0-py3-none-any.whl", members, info)
+    kpack_json("split-wheel", "--json", "in/torch-2.10.0-py3-none-any.whl", "-o", "dist")
+    have = set()
+    for name in os.listdir("dist"):
+        with zipfile.ZipFile("dist/" + name) as z:
+            have |= {n for n in z.namelist() if n.startswith("torch/data/")}
+            inside = [n for n in z.namelist() if n.endswith(".dist-info/METADATA")][0][:-len("METADATA")]
+            rows = list(csv.reader(io.StringIO(z.read(inside + "RECORD").decode(), newline="")))
+            if sorted(r[0] for r in rows) != sorted(z.namelist()) or {len(r) for r in rows} != {3}:
+                fault(name, "RECORD")
+            for part in ("METADATA", "WHEEL"):
+                m = email.parser.BytesParser(policy=email.policy.compat32).parsebytes(z.read(inside + part))
+                if m.defects or "X-Evil" in m:
+                    fault(name, "%s: %s %s" % (part, m.defects, m.keys()))
+                if part == "METADATA" and (m["Version"] != "2.10.0" or m.get_all("Name") != [m["Name"]]):
+                    fault(name, "METADATA: %s" % m.items())
+            if inside + "entry_points.txt" in z.namelist():
+                configparser.ConfigParser().read_string(z.read(inside + "entry_points.txt").decode())
+    if have != {"torch/data/" + t.decode() for t in files}:
+        fault("split-wheel", "lost names")
+    kpack("split-wheel", "in/torch-2.10.0-py3-none-any.whl", "-o", "dist")
+    kpack("index", "dist")
+    kpack_json("index", "--json", "dist")
+    for root, _, names in os.walk("dist/simple"):
+        for name in names:
+            path = os.path.join(root, name)
+            if not name.endswith(".html"):
+                with open(path, "rb") as f:
+                    json.loads(f.read())
+                continue
+            for link in page(path, 0).links:
+                where = os.path.join(root, urllib.parse.unquote(link["href"].split("#")[0]))
+                if not os.path.exists(where):
+                    fault(path, "%s leads nowhere" % link["href"])
+                if link.get("data-requires-python", ">=3.8,  <4") != ">=3.8,  <4":
+                    fault(path, "%r" % link)
+    for i, t in enumerate(TEXTS[2:30:4]):
+        bad = b"bad/t-1-py3-none-any.whl"
+        os.makedirs("bad", exist_ok=True)
+        b = [("t-1.dist-info/METADATA", b"Metadata-Version: 2.1\nName: t" + t + b"\nVersion: 1" + t + b"\n\n", 0o644),
+             ("t-1.dist-info/WHEEL", b"Wheel-Version: 1.0\nTag: " + t.replace(b"\n", b"") + b"\n", 0o644)]
+        mkwheel.write(os.fsdecode(bad), b, "t-1.dist-info")
+        kpack("index", "bad")
+        kpack("split-wheel", bad, "-o", "none")
+        open(b"bad/" + t + b"-1-py3-none-any.whl", "w").close()
+        kpack("index", "bad")
+
+
+def group_formats():
+    target = "host-x86_64-unknown-linux-gnu-"
+    texts = [t.decode("utf-8", "surrogateescape") for t in TEXTS]
+    ids = ["hip-amdgcn-amd-amdhsa--gfx1100:" + t for t in texts] + ["hip-" + t for t in texts]
+
+    class Name(str):
+        def encode(self, *_):
+            return str.encode(self, "utf-8", "surrogateescape")
+
+        def __len__(self):
+            return len(self.encode())
+
+    with open("bundle", "wb") as f:
+        f.write(mkoffload.raw_bundle([(Name(target), b"")] + [(Name(i), mkfat.code_object("gfx1100", 100, "")) for i in ids]))
+    # clang's tool makes no bundle of such an ID, but a reader compares IDs that have any bytes
+    kpack("inspect", "bundle")
+    kpack_json("inspect", "--json", "bundle", wanted=TEXTS)
+    kpack("inspect", "--extract", "images", "bundle")
+    kpack("offload-bundler", "-type=o", "-list", "-input=bundle")
+    debug = kpack("offload-bundler", "-type=o", "-unbundle", "-debug-only=CodeObjectCompatibility",
+                  "-targets=hip-amdgcn-amd-amdhsa--gfx1100", "-input=bundle", "-output=one", "-allow-missing-bundles")
+    for t in TEXTS[2:32:3]:
+        with open(b"i" + t, "wb") as f:
+            f.write(mkoffload.elf_object([(".text", 1, 1, b"x")]))
+        commands = kpack("offload-bundler", "-type=o", "-###", b"-targets=" + target.encode() +
+                         b",hip-amdgcn-amd-amdhsa--gfx1100", b"-input=i" + t, b"-input=bundle", b"-output=o" + t,
+                         stderr=True)
+        if shlex.quote("o" + t.decode(errors="replace")) == "o" + t.decode(errors="replace") and b'"o' + t + b'"' not in commands:
+            fault("-###", "%r" % commands)
+        kpack("offload-bundler", b"-type=" + t, b"-targets=" + t, b"-input=" + t, b"-output=o" + t)
+        kpack("offload-bundler", "-type=o", "-list", "-input=bundle",
+              env={"OFFLOAD_BUNDLER_COMPRESSION_LEVEL": os.fsdecode(t), "COMPRESSED_BUNDLE_FORMAT_VERSION": os.fsdecode(t)})
+        kpack("offload-packager", b"--image=file=" + t, b"-o", b"x" + t)
+    with open("binary", "wb") as f:
+        f.write(b"".join(mkoffload.offload_binary(b"image", **{"arch": Name(t), "triple": Name(t), "x" + t: Name(t)})
+                         for t in map(Name, texts) if all(0 < ord(c) < 0xd800 for c in t)))
+    kpack("inspect", "binary")
+    kpack_json("inspect", "--json", "binary")
+    kpack("offload-packager", "binary", "--archive")
+    os.makedirs("top/nodes/0")
+    for t in TEXTS[2:32:4]:
+        with open("top/nodes/0/properties", "wb") as f:
+            f.write(b"simd_count 2\ngfx_target_version " + t + b"\n")
+        kpack("detect", "--topology", "top")
+        kpack("detect", "--arch", t, statuses=(2, 0))
+        kpack("detect", "--arch", "gfx1100", "--group", t, statuses=(2, 0))
+        with open("config", "wb") as f:
+            f.write(b'{"primary_shard": "' + t.replace(b'"', b"").replace(b"\\", b"") + b'"}')
+        kpack("recombine", "--config", "config", "in", "out", statuses=(1, 2))
+
+
+def main():
+    global KPACK
+    KPACK = os.path.abspath(sys.argv[2])
+    try:
+        globals()["group_" + sys.argv[1]]()
+    finally:
+        print(*faults, sep="\n", end="\n" if faults else "")
+    sys.exit(1 if faults else 0)
+
+
+if __name__ == "__main__":
+    main()
