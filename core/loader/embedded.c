@@ -9,6 +9,7 @@
 #include "core/rocm_kpack/kpack.h"
 #include "core/binary/search_path.h"
 #include "core/base/text.h"
+#include "trusted.h"
 
 /* A request, and what was found for it. */
 struct request {
@@ -247,6 +248,20 @@ static kpack_error_t read_image(const struct request *r, void **data, size_t *si
 
 /* ---- the call ---- */
 
+static kpack_error_t open_binary(const char *path, int *fd, struct stat *st,
+				 struct kpackx_error *why)
+{
+	char *real;
+	kpack_error_t err = kp_trusted_binary(path, &real, why);
+
+	if (!err)
+		err = kp_trusted_file(&real, why);
+	if (!err)
+		err = kp_file_open(real, fd, st, why);
+	free(real);
+	return err;
+}
+
 static kpack_error_t load_image(struct request *r, void **data, size_t *size,
 				struct kpackx_error *why)
 {
@@ -275,7 +290,7 @@ kpack_error_t kpackx_load_embedded(const char *binary_path, uint32_t co_index,
 	    !code_object_size_out)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       arch_count ? "an argument is NULL" : "no architectures");
-	KP_TRY(kp_file_open(binary_path, &r.fd, &st, why));
+	KP_TRY(open_binary(binary_path, &r.fd, &st, why));
 	r.size = (uint64_t)st.st_size;
 	err = load_image(&r, code_object_out, code_object_size_out, why);
 	close(r.fd);

@@ -13,6 +13,7 @@
 #include "core/rocm_kpack/kpack.h"
 #include "core/binary/search_path.h"
 #include "trace.h"
+#include "trusted.h"
 
 struct kpack_cache {
 	struct kp_environment env;
@@ -201,12 +202,19 @@ static kpack_error_t look_up_object(struct kpack_cache *c, const struct kp_marke
 	struct kp_lookup l = {
 		.cache = &c->archives, .strict = c->env.strict, .trace = c->env.trace};
 	kpack_error_t err;
+	char *trusted;
 
 	kp_trace_name(l.trace, "key", want->key, NULL);
-	err = add_files(&c->env, m, binary, want, &l, why);
+	err = kp_trusted_binary(binary, &trusted, why);
+	if (err && err != KPACK_ERROR_OUT_OF_MEMORY)
+		return kp_fail_prefix(why, KPACK_ERROR_ARCHIVE_NOT_FOUND,
+				      "the binary's directory");
+	if (!err)
+		err = add_files(&c->env, m, trusted, want, &l, why);
 	if (!err)
 		err = kp_lookup_load(&l, want, data, size, why);
 	kp_lookup_fini(&l);
+	free(trusted);
 	return err;
 }
 

@@ -8,6 +8,7 @@
 #include "core/base/alloc.h"
 #include "core/binary/search_path.h"
 #include "trace.h"
+#include "trusted.h"
 #include "core/archive/find.h"
 
 /* ---- files ---- */
@@ -24,6 +25,8 @@ static void keep_path(void *path)
 
 kpack_error_t kp_lookup_add(struct kp_lookup *l, char *path, struct kpackx_error *why)
 {
+	struct kpackx_error reason = {0};
+	bool refused = kp_trusted_file(&path, &reason) != KPACK_SUCCESS;
 	kpack_error_t err = KPACK_SUCCESS;
 
 	if (tfind(path, &l->paths, cmp_path)) {
@@ -41,7 +44,9 @@ kpack_error_t kp_lookup_add(struct kp_lookup *l, char *path, struct kpackx_error
 		goto drop;
 	}
 	kp_trace_name(l->trace, "candidate", path, NULL);
-	l->files[l->n_files++] = (struct kp_lookup_file){.path = path};
+	/* what is not trusted now is not opened later, whatever is there then */
+	l->files[l->n_files++] =
+		(struct kp_lookup_file){.path = path, .tried = refused, .why = reason};
 	return KPACK_SUCCESS;
 drop:
 	free(path);

@@ -36,7 +36,8 @@ struct kp_lookup_want {
 
 /*
  * Append a file to the candidates, unless its path is one already.  The look-up owns PATH
- * then, on failure too.  INVALID_ARGUMENT: more than KP_SEARCH_FILES_MAX files.
+ * then, on failure too.  A file that is not trusted (trusted.h) becomes a candidate that
+ * cannot be opened.  INVALID_ARGUMENT: more than KP_SEARCH_FILES_MAX files.
  * OUT_OF_MEMORY.
  */
 kpack_error_t kp_lookup_add(struct kp_lookup *l, char *path, struct kpackx_error *why);

@@ -84,7 +84,8 @@ KPACK_API void kpack_free_kernel(void *data);
 /*
  * Create a cache of open archives.  This call reads the environment, once; later changes
  * have no effect.  No other thread may change the environment during the call.  A program
- * that runs with more rights than its user (set-user-ID) does not read it at all.
+ * that runs with more rights than its user (set-user-ID, set-group-ID, file capabilities)
+ * does not read it at all.
  *
  * ROCM_KPACK_PATH         archives to search instead of those that a binary names
  * ROCM_KPACK_PATH_PREFIX  archives to search before those that a binary names; ignored
@@ -151,6 +152,13 @@ KPACK_API kpack_error_t kpack_discover_binary_path(const void *address_in_binary
  * path of an open archive, the call opens that file.  Missing files are searched for
  * again each time.
  *
+ * A program that runs with more rights than its user (AT_SECURE: set-user-ID,
+ * set-group-ID, file capabilities) loads only what the administrator installed: the
+ * directory of BINARY_PATH, each archive, and all directories above them must belong to
+ * root, or to the user that the program became, and nobody else may write to them; a
+ * directory with the sticky bit may be above the last one.  A link to the program in a
+ * user's directory therefore loads nothing of that user's.
+ *
  * *code_object_size_out is in bytes.  *code_object_out is not NULL even when the size is
  * 0; the caller frees it with kpack_free_code_object.
  *
@@ -158,7 +166,7 @@ KPACK_API kpack_error_t kpack_discover_binary_path(const void *address_in_binary
  * NOT_IMPLEMENTED       ROCM_KPACK_DISABLE is on
  * INVALID_METADATA      HIPK_METADATA is not readable, or is not a map with kernel_name
  *                       and kpack_search_paths
- * ARCHIVE_NOT_FOUND     none of the archives can be opened
+ * ARCHIVE_NOT_FOUND     none of the archives can be opened, or none is trusted
  * ARCH_NOT_FOUND        no archive has a target that an arch of the list runs
  * KERNEL_NOT_FOUND      an archive has such a target, but not for this binary and index
  * DECOMPRESSION_FAILED, INVALID_FORMAT, IO_ERROR  as for kpack_get_kernel

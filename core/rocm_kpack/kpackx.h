@@ -36,7 +36,7 @@ KPACK_API const char *kpackx_version(void);
 struct kpackx_error {
 	kpack_error_t code;
 	int sys_errno;  /* errno when a system call failed, else 0 */
-	char text[240]; /* one line: object, field, value, limit */
+	char text[240]; /* one printable line: object, field, value, limit */
 };
 
 /*
@@ -217,7 +217,9 @@ KPACK_API kpack_error_t kpackx_generic_target(const char *target, char *out,
  * the code objects by ARCH_LIST as kpack_load_code_object does.  *code_object_size_out is
  * in bytes.  The caller frees *code_object_out with kpack_free_code_object.
  *
- * INVALID_ARGUMENT      a NULL argument, no architectures
+ * INVALID_ARGUMENT      a NULL argument, no architectures; in a program that runs with
+ *                       more rights than its user: the file is not one that
+ *                       kpack_load_code_object would trust
  * FILE_NOT_FOUND        no such file
  * IO_ERROR              the file could not be read
  * INVALID_FORMAT        not a binary, or a damaged one
