@@ -126,7 +126,7 @@ bench := $(patsubst %.c,$(O)/%,$(wildcard contrib/bench/*.c))
 stub  := $(O)/tests/stub/libamdhip64.so.5 $(O)/tests/stub/load $(O)/tests/stub/write \
 	$(O)/tests/stub/amd/librocm_kpack.so.0 $(O)/tests/stub/amd_client $(O)/tests/stub/cutile \
 	$(O)/tests/stub/faults.so $(O)/tests/stub/moment.so $(O)/tests/stub/rewheel \
-	$(O)/tests/stub/sandbox
+	$(O)/tests/stub/sandbox $(O)/tests/racer/racer
 loaders := $(patsubst %.c,$(O)/%,$(wildcard tests/loaders/*.c))
 posix := $(patsubst %.c,$(O)/%,$(wildcard tests/posix/*.c))
 examples := $(addprefix $(O)/contrib/examples/,libamdhip64.so.5 library)
@@ -260,6 +260,10 @@ $(O)/tests/stub/rewheel: $(O)/tests/stub/rewheel.o $(O)/packer.a $(O)/core.a
 $(O)/tests/stub/sandbox: $(O)/tests/stub/sandbox.o $(O)/fs.a $(O)/core.a
 	$(call say,LINK)$(link) -o $@ $^ $(libs_fs)
 
+# Exchanges files for links while a program uses them; it uses no code of ours.
+$(O)/tests/racer/racer: $(call objs,$(wildcard tests/racer/*.c))
+	$(call say,LINK)$(link) -o $@ $^
+
 # A library that stands in for AMD's, and a program that is linked with it.
 $(O)/tests/stub/amd/librocm_kpack.so.0: $(O)/tests/stub/amd_kpack.o
 	@mkdir -p $(@D)
@@ -290,7 +294,7 @@ $(O)/contrib/bench/%: $(O)/contrib/bench/%.o $(O)/core.a
 comma := ,
 
 -include $(patsubst %.o,%.d,$(core) $(core_library) $(fs) $(packer) $(addsuffix .o,$(units) $(fuzz) $(bench)) \
-	$(call objs,$(wildcard tests/stub/*.c tests/loaders/*.c tests/posix/*.c contrib/examples/*.c)))
+	$(call objs,$(wildcard tests/stub/*.c tests/racer/*.c tests/loaders/*.c tests/posix/*.c contrib/examples/*.c)))
 
 # ---- tests ------------------------------------------------------------------
 

@@ -1,0 +1,494 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Run kpack as root on trees of a user who exchanges files and directories meanwhile.
+
+racing.py [OPTION]... [SCENE]...
+
+  --list          print the scenes
+  --all           every attack at every step (by default a sample)
+  --runs N        about N runs for each scene
+  --attack KIND   only this attack, at --step N or at every step: link, swap, dangling, hard,
+                  fifo, device, directory, away; KIND:1 is on the directory, KIND:2 on the one
+                  above; KIND@1 on the second path of a call that has two
+  --old           as on Linux 4.18, without openat2
+  --count         print the steps instead
+  --keep          leave the directories
+  --jobs N        scenes at a time (1)
+  -v              print each run
+
+A scene is a command with its files, made twice: for the user, below DIR/fixture, and with other
+contents as root's canaries, below DIR/pristine, where they have the same names as the user's files
+before and after the command.  tests/racer makes the runs and judges them; each fault is a line of
+what it prints: scene, place, attack, step, call, path, fault.  The exit status is 1 if there is one.
+"""
+import argparse
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+import mkfat
+import ziptricks
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BIN = os.environ.get("KPACK_BIN", os.path.join(HERE, "../../build/release"))
+KPACK = os.path.join(BIN, "kpack")
+RACER = os.path.join(BIN, "tests/racer/racer")
+USER = 1000
+LONG_AGO = 978307200 * 10**9 + 123456789
+
+
+# --- trees -------------------------------------------------------------------------------
+
+class Home:
+    """The directory that a scene's files are in.  Another seed gives other contents."""
+
+    def __init__(self, path, seed):
+        self.path = path
+        self.seed = seed
+
+    def __truediv__(self, name):
+        return os.path.join(self.path, name)
+
+    def noise(self, name, size=64):
+        return hashlib.shake_128(f"{self.seed}/{name}".encode()).digest(size)
+
+    def write(self, name, data, mode=0o644):
+        path = self / name
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as f:
+            f.write(data)
+        os.chmod(path, mode)
+
+    def text(self, name, mode=0o644):
+        self.write(name, self.noise(name), mode)
+
+    def fat(self, name, arches="gfx1030,gfx1100", mode=0o755, bundles=1, bare=False):
+        parts = [(a, mkfat.code_object(a, 1500, f"{self.seed}/{name}")) for a in arches.split(",")]
+        data = mkfat.bundle(parts, 0, 4096)
+        if not bare:
+            data = mkfat.shared_library(data, [0])
+        self.write(name, data, mode)
+
+    def tree(self, name):
+        """Files of all kinds, in a small tree."""
+        self.fat(f"{name}/u/sub/a.so")
+        self.text(f"{name}/u/sub/passwd")
+        self.fat(f"{name}/u/tool", "gfx1100", 0o4755)
+        os.link(self / f"{name}/u/tool", self / f"{name}/tool")
+        os.symlink("sub/passwd", self / f"{name}/u/link")
+        try:
+            os.setxattr(self / f"{name}/u/sub/passwd", "user.note", b"x")
+        except OSError:
+            pass
+
+    def wheel(self, name, dist, version="1.0", root="x"):
+        files = {f"{root}/__init__.py": self.noise("init")}
+        for n in ("a", "b"):
+            self.fat("tmp.so", "gfx942,gfx1100")
+            with open(self / "tmp.so", "rb") as f:
+                files[f"{root}/lib/{n}.so"] = f.read()
+            os.unlink(self / "tmp.so")
+        os.makedirs(os.path.dirname(self / name), exist_ok=True)
+        ziptricks.make(self / name, files, dist, version)
+
+    def kpack(self, *args):
+        subprocess.run([KPACK, *[a.replace("@", self.path + "/") for a in args]], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+# --- scenes: what they make, and the command on it; "@" is the directory and a slash ------------
+
+def pack(h):
+    h.tree("in")
+    return "pack -q --jobs 1 @in @out"
+
+
+def pack_again(h):
+    h.kpack(*pack(h).split())
+    return "pack -q --jobs 1 @in @out"
+
+
+def pack_threads(h):
+    h.tree("in")
+    h.fat("in/u/c.so")
+    h.fat("in/u/d.so")
+    return "pack -q --jobs 4 @in @out"
+
+
+def pack_file(h):
+    h.fat("in.so")
+    return "pack -q --jobs 1 @in.so @out"
+
+
+def pack_archives(h):
+    h.tree("in")
+    return "pack -q --jobs 1 --archives-only @in @out"
+
+
+def pack_databases(h):
+    subprocess.run(["/usr/bin/python3", os.path.join(HERE, "mkdb.py"), "--cache", os.path.join(BIN, ".objects"),
+                    "rocblas-flat", h / "db"], check=True)
+    top = next(d for d, _, files in os.walk(h / "db") if any(f.endswith(".dat") for f in files))
+    rel = os.path.relpath(top, h / "db")
+    os.makedirs(os.path.dirname(h / f"in/{rel}"), exist_ok=True)
+    shutil.move(top, h / f"in/{rel}")
+    shutil.rmtree(h / "db")
+    kept = 0
+    for name in sorted(os.listdir(h / f"in/{rel}")):
+        kept += 1
+        if kept > 5:
+            os.unlink(h / f"in/{rel}/{name}")
+    return "pack -q --jobs 1 @in @out"
+
+
+def in_place(h):
+    h.tree("in")
+    return "pack -q --jobs 1 --in-place @in"
+
+
+def in_place_again(h):
+    h.kpack(*in_place(h).split())
+    h.fat("in/u/sub/new.so")
+    return "pack -q --jobs 1 --in-place @in"
+
+
+def in_place_databases(h):
+    pack_databases(h)
+    return "pack -q --jobs 1 --in-place @in"
+
+
+def shard(h):
+    h.tree("in")
+    return "pack -q --jobs 1 --shard 1/2 @in @part1"
+
+
+def merge_shards(h):
+    h.tree("in")
+    for i in (1, 2):
+        h.kpack("pack", "-q", "--shard", f"{i}/2", "@in", f"@part{i}")
+    return "merge -q @part1 @part2 -o @out"
+
+
+def merge_shards_again(h):
+    command = merge_shards(h)
+    h.kpack(*command.split())
+    return command
+
+
+def merge(h):
+    h.tree("in")
+    h.kpack("pack", "-q", "--archives-only", "@in", "@packed")
+    return "merge -q @packed/.kpack -o @all.kpack"
+
+
+def merge_again(h):
+    command = merge(h)
+    h.kpack(*command.split())
+    return command + " --force --sync"
+
+
+def split(h):
+    h.tree("in")
+    return "split -q --jobs 1 @in @out"
+
+
+def split_again(h):
+    command = split(h)
+    h.kpack(*command.split())
+    return command + " --force"
+
+
+def split_archives(h):
+    h.kpack(*merge(h).split())
+    return "split -q @all.kpack @apart"
+
+
+def split_archives_again(h):
+    command = split_archives(h)
+    h.kpack(*command.split())
+    return command + " --force"
+
+
+def recombine(h):
+    for shard_name, arch in ("a", "gfx1100"), ("b", "gfx1200"):
+        h.fat("in/lib/a.so", arch)
+        h.write("in/readme", b"same")
+        h.kpack("split", "-q", "--name", "blas", "@in", f"@shards/{shard_name}")
+    shutil.rmtree(h / "in")
+    h.write("config.json", b"""{"primary_shard": "a", "architecture_groups": {
+        "gfx110X": {"display_name": "3", "architectures": ["gfx1100"]},
+        "gfx120X": {"display_name": "4", "architectures": ["gfx1200"]}}}""")
+    return "recombine -q --config @config.json @shards @out"
+
+
+def recombine_again(h):
+    command = recombine(h)
+    h.kpack(*command.split())
+    return command + " --force"
+
+
+def extract(h):
+    h.tree("in")
+    h.kpack("pack", "-q", "@in", "@packed")
+    shutil.rmtree(h / "in")
+    return "extract @packed/.kpack -C @out"
+
+
+def extract_again(h):
+    command = extract(h)
+    h.kpack(*command.split())
+    return "extract --force @packed/.kpack -C @out"
+
+
+def cat(h):
+    h.kpack(*merge(h).split())
+    return "cat -o @object @all.kpack u/sub/a.so#0 gfx1030"
+
+
+def cat_again(h):
+    command = cat(h)
+    h.kpack(*command.split())
+    return command
+
+
+def inspect(h):
+    h.fat("lib/a.so")
+    return "inspect --extract=@objects @lib/a.so"
+
+
+def inspect_again(h):
+    command = inspect(h)
+    h.kpack(*command.split())
+    return "inspect --force --extract=@objects @lib/a.so"
+
+
+def mark_set(h):
+    h.kpack(*pack(h).split())
+    return "mark set --search-path x.kpack @out/u/sub/a.so"
+
+
+def mark_convert(h):
+    h.fat("lib/a.so")
+    return "mark convert --kernel-name a --search-path a.kpack @lib/a.so @lib/b.so"
+
+
+def mark_convert_same(h):
+    h.fat("lib/a.so")
+    return "mark convert --kernel-name a --search-path a.kpack @lib/a.so @lib/a.so"
+
+
+def mark_restore(h):
+    h.kpack(*pack(h).split())
+    return "mark restore @out/u/sub/a.so"
+
+
+def mark_restore_to(h):
+    h.kpack(*pack(h).split())
+    return "mark restore -o @lib.so @out/u/sub/a.so"
+
+
+def mark_strip_safe(h):
+    h.kpack(*pack(h).split())
+    subprocess.run(["strip", h / "out/u/sub/a.so"], check=True)
+    return "mark strip-safe @out/u/sub/a.so"
+
+
+def split_wheel(h):
+    h.wheel("x-1.0-py3-none-any.whl", "x")
+    return "split-wheel -q --jobs 1 @x-1.0-py3-none-any.whl -o @dist"
+
+
+def split_wheel_again(h):
+    command = split_wheel(h)
+    h.kpack(*command.split())
+    return command + " --force"
+
+
+def split_wheel_directory(h):
+    h.wheel("x-1.0-py3-none-any.whl", "x")
+    shutil.unpack_archive(h / "x-1.0-py3-none-any.whl", h / "x-1.0-py3-none-any", "zip")
+    os.unlink(h / "x-1.0-py3-none-any.whl")
+    return "split-wheel -q --jobs 1 --output-format directory @x-1.0-py3-none-any -o @dist"
+
+
+def index(h):
+    h.wheel("w/x-1.0-py3-none-any.whl", "x")
+    return "index -q @w"
+
+
+def index_again(h):
+    command = index(h)
+    h.kpack(*command.split())
+    return command
+
+
+def report(h):
+    h.tree("in")
+    h.kpack("pack", "-q", "@in", "@packed")
+    return "report -q -o @page.html @packed"
+
+
+def report_again(h):
+    command = report(h)
+    h.kpack(*command.split())
+    return command
+
+
+def bundler(h):
+    h.fat("one.hipfb", "gfx1030,gfx1100", bare=True)
+    return ("offload-bundler --unbundle --type=o --targets=hipv4-amdgcn-amd-amdhsa--gfx1100 "
+            "--input=@one.hipfb --output=@one.co")
+
+
+SCENES = {f.__name__.replace("_", "-"): f for f in (
+    pack, pack_again, pack_threads, pack_file, pack_archives, pack_databases, in_place, in_place_again,
+    in_place_databases, shard, merge_shards, merge_shards_again, merge, merge_again, split, split_again,
+    split_archives, split_archives_again, recombine, recombine_again, extract, extract_again, cat, cat_again,
+    inspect, inspect_again, mark_set, mark_convert, mark_convert_same, mark_restore, mark_restore_to,
+    mark_strip_safe, split_wheel, split_wheel_again, split_wheel_directory, index, index_again, report,
+    report_again, bundler)}
+
+# Scenes whose command leaves something behind if it is killed.
+KILLED = ("pack", "pack-again", "in-place", "shard", "merge-shards", "split", "split-again", "recombine",
+          "recombine-again", "extract", "split-wheel", "index", "index-again", "mark-set")
+
+
+# --- the areas ---------------------------------------------------------------------------
+
+def own_tree(top, user):
+    for d, dirs, files in os.walk(top):
+        os.lchown(d, user, user)
+        for name in files + [n for n in dirs if os.path.islink(os.path.join(d, n))]:
+            path = os.path.join(d, name)
+            mode = os.lstat(path).st_mode
+            os.lchown(path, user, user)  # this takes set-user-ID away
+            if not os.path.islink(path):
+                os.chmod(path, mode & 0o7777)
+
+
+def make_canaries(top, home):
+    """Root's, unlike everything that a run could give them."""
+    for d, dirs, files in os.walk(top, topdown=False):
+        if not os.path.lexists(os.path.join(d, "passwd")):
+            home.text(os.path.join(d, "passwd"))
+            files.append("passwd")
+        for name in files + dirs:
+            path = os.path.join(d, name)
+            if os.path.islink(path):
+                os.lchown(path, 0, 0)
+            elif os.path.isfile(path):
+                os.chown(path, 0, 0)
+                os.chmod(path, 0o4755 if name == "tool" else 0o600)
+                try:
+                    os.setxattr(path, "user.canary", b"sings")
+                except OSError:
+                    pass
+            os.utime(path, ns=(LONG_AGO, LONG_AGO), follow_symlinks=False)
+        os.chown(d, 0, 0)
+        os.chmod(d, 0o755)
+    os.utime(top, ns=(LONG_AGO, LONG_AGO))
+
+
+def secrets_of(top):
+    """Pieces of what only root may read."""
+    found, public = set(), b""
+    for d, _, files in os.walk(top):
+        for name in files:
+            path = os.path.join(d, name)
+            if not os.path.isfile(path) or os.path.islink(path):
+                continue
+            with open(path, "rb") as f:
+                data = f.read()
+            if os.stat(path).st_mode & 0o004:
+                public += data
+                continue
+            if name == "passwd":
+                found.add(data[:32])
+            for m in re.finditer(b"\x7fELF\x02\x01\x01\x40\x04", data):
+                found.add(data[m.start() + 200:m.start() + 232])
+    return sorted(s for s in found if len(s) == 32 and s not in public)
+
+
+def make_area(top, make):
+    """The files of a scene; returns its command."""
+    for name in "fixture/home", "fixture/aside", "canary/home":
+        os.makedirs(os.path.join(top, name))
+    command = make(Home(os.path.join(top, "fixture/home"), "user"))
+    own_tree(os.path.join(top, "fixture"), USER)
+    # what the command makes has canaries, too
+    canary, pristine = os.path.join(top, "canary"), os.path.join(top, "pristine")
+    home = Home(os.path.join(canary, "home"), "root")
+    make(home)
+    shutil.copytree(canary, pristine, symlinks=True)
+    home.kpack(*command.split())
+    subprocess.run(["cp", "-a", "--remove-destination", canary + "/.", pristine], check=True)
+    make_canaries(pristine, home)
+    with open(os.path.join(top, "secrets"), "w") as f:
+        f.writelines(s.hex() + "\n" for s in secrets_of(pristine))
+    return [KPACK] + [a.replace("@", os.path.join(top, "work/home/")) for a in command.split()]
+
+
+# --- the program -------------------------------------------------------------------------
+
+def race(scene, o):
+    """Lines of faults."""
+    top = tempfile.mkdtemp(prefix=f"kpack-race-{scene}-", dir=o.dir)
+    os.chmod(top, 0o755)
+    try:
+        command = make_area(top, SCENES[scene])
+        options = ["--scene", scene]
+        if not o.all and not o.attack and not o.step:
+            options += ["--runs", str(o.runs)]
+        for name in "attack", "step":
+            if getattr(o, name):
+                options += ["--" + name, str(getattr(o, name))]
+        options += ["--" + n for n in ("old", "count") if getattr(o, n)]
+        options += ["-v"] if o.verbose else []
+        p = subprocess.run([RACER, *options, top, *command], stdout=subprocess.PIPE, text=True, errors="replace")
+        if p.returncode not in (0, 1):
+            return p.stdout.splitlines() + [f"{scene}\tnone\tfailed: exit status {p.returncode}"]
+        return p.stdout.splitlines()
+    except subprocess.CalledProcessError as e:
+        return [f"{scene}\tnone\tfailed: {e} {e.stderr}"]
+    finally:
+        if o.keep:
+            print(top, file=sys.stderr)
+        else:
+            shutil.rmtree(top)
+
+
+def main():
+    p = argparse.ArgumentParser(usage=__doc__)
+    p.add_argument("--list", action="store_true")
+    p.add_argument("--all", action="store_true")
+    p.add_argument("--runs", type=int, default=60)
+    p.add_argument("--attack")
+    p.add_argument("--step", type=int)
+    p.add_argument("--old", action="store_true")
+    p.add_argument("--count", action="store_true")
+    p.add_argument("--keep", action="store_true")
+    p.add_argument("--jobs", type=int, default=1)
+    p.add_argument("--dir", default="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+    p.add_argument("-v", "--verbose", action="store_true")
+    p.add_argument("scenes", nargs="*")
+    o = p.parse_args()
+    if o.list:
+        print(*SCENES, sep="\n")
+        return 0
+    os.umask(0o022)
+    bad = False
+    with ThreadPoolExecutor(o.jobs) as pool:
+        for lines in pool.map(lambda s: race(s, o), o.scenes or SCENES):
+            for line in lines:
+                bad = True
+                print(line, flush=True)
+    return bad and not o.count
+
+
+if __name__ == "__main__":
+    sys.exit(main())

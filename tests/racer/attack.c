@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+#include "attack.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/fsuid.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+static const char *const kind_names[ATTACK_KINDS] = {
+	"link", "swap", "dangling", "hard", "fifo", "device", "directory", "away"};
+
+void area_init(struct area *area, const char *dir)
+{
+	area->dir = dir;
+	snprintf(area->work, PATH_MAX, "%s/work", dir);
+	snprintf(area->home, PATH_MAX, "%s/work/home", dir);
+	snprintf(area->canary, PATH_MAX, "%s/canary", dir);
+}
+
+bool attack_parse(const char *text, struct attack *out)
+{
+	for (int k = 0; k < ATTACK_KINDS; k++) {
+		size_t n = strlen(kind_names[k]);
+		char *end = (char *)text + n;
+
+		if (strncmp(text, kind_names[k], n) != 0)
+			continue;
+		*out = (struct attack){.kind = k};
+		if (*end == ':')
+			out->level = (int)strtol(end + 1, &end, 10);
+		if (*end == '@')
+			out->which = strtoul(end + 1, &end, 10);
+		return *end == '\0' && out->which < 2;
+	}
+	return false;
+}
+
+void attack_print(const struct attack *a, char out[32])
+{
+	snprintf(out, 32, "%s:%d@%zu", kind_names[a->kind], a->level, a->which);
+}
+
+/* --- paths --------------------------------------------------------------------------- */
+
+int attack_levels(const struct area *area, const char *path)
+{
+	int n = 0;
+
+	for (const char *p = path + strlen(area->work); *p; p++)
+		n += *p == '/';
+	return n;
+}
+
+static bool find_target(const struct area *area, const char *path, int level,
+			char out[PATH_MAX])
+{
+	if (level >= attack_levels(area, path))
+		return false;
+	snprintf(out, PATH_MAX, "%s", path);
+	while (level-- > 0)
+		*strrchr(out, '/') = '\0';
+	return true;
+}
+
+static bool is_dir(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static bool is_file(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static bool is_there(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0;
+}
+
+/*
+ * The canary directory that stands for TARGET: of the same path, or else of the same path
+ * without the directories above, as those of staging are; else of the nearest directory
+ * above.
+ */
+static void find_canary_dir(const struct area *area, const char *target,
+			    char out[PATH_MAX])
+{
+	const char *rel = target + strlen(area->work);
+	char root[PATH_MAX];
+	const char *rest;
+
+	snprintf(out, PATH_MAX, "%s%s", area->canary, rel);
+	if (is_dir(out))
+		return;
+	rest = strchr(rel + 1, '/'); /* after home */
+	rest = rest ? strchr(rest + 1, '/') : NULL;
+	if (rest) {
+		snprintf(root, PATH_MAX, "%s%s", area->canary, rel);
+		root[strlen(area->canary) + (size_t)(rest - rel)] = '\0';
+	}
+	while (rest && is_dir(root)) {
+		rest = strchr(rest + 1, '/');
+		if (rest && snprintf(out, PATH_MAX, "%s%s", root, rest) < PATH_MAX &&
+		    is_dir(out))
+			return;
+	}
+	snprintf(out, PATH_MAX, "%s%s", area->canary, rel);
+	while (!is_dir(out))
+		*strrchr(out, '/') = '\0';
+}
+
+static void split_path(const char *path, char dir[PATH_MAX], const char **name)
+{
+	snprintf(dir, PATH_MAX, "%s", path);
+	*strrchr(dir, '/') = '\0';
+	*name = strrchr(path, '/') + 1;
+}
+
+/* The canary file that stands for TARGET: of the same name, or else another one. */
+static bool find_canary_file(const struct area *area, const char *target,
+			     char out[PATH_MAX])
+{
+	char parent[PATH_MAX], dir[PATH_MAX];
+	const char *name;
+
+	split_path(target, parent, &name);
+	find_canary_dir(area, parent, dir);
+	if (snprintf(out, PATH_MAX, "%s/%s", dir, name) < PATH_MAX && is_file(out))
+		return true;
+	return snprintf(out, PATH_MAX, "%s/passwd", dir) < PATH_MAX && is_file(out);
+}
+
+static bool find_new_name(const struct area *area, const char *target, char out[PATH_MAX])
+{
+	char parent[PATH_MAX], dir[PATH_MAX];
+	const char *name;
+
+	split_path(target, parent, &name);
+	find_canary_dir(area, parent, dir);
+	return snprintf(out, PATH_MAX, "%s/new-%s", dir, name) < PATH_MAX;
+}
+
+/* --- doing --------------------------------------------------------------------------- */
+
+static void become(uid_t user)
+{
+	setfsgid(user);
+	setfsuid(user);
+}
+
+static bool move_aside(const struct area *area, struct attack_done *d)
+{
+	static unsigned number;
+
+	if (!is_there(d->target))
+		return true;
+	snprintf(d->aside, PATH_MAX, "%s/aside/%u", area->work, number++);
+	d->moved = rename(d->target, d->aside) == 0;
+	return d->moved;
+}
+
+static int put_special(enum attack_kind kind, const char *target)
+{
+	int status;
+
+	if (kind == ATTACK_DIRECTORY)
+		return mkdir(target, 0755);
+	if (kind == ATTACK_FIFO)
+		return mkfifo(target, 0666);
+	/* users cannot make devices, but may have been given one */
+	become(0);
+	status = mknod(target, S_IFCHR | 0666, makedev(1, 3));
+	if (status == 0)
+		status = lchown(target, ATTACKER, ATTACKER);
+	become(ATTACKER);
+	return status;
+}
+
+static int put_hard_link(const char *canary, const char *target)
+{
+	int status;
+
+	/* where users may link the files of others */
+	become(0);
+	status = link(canary, target);
+	become(ATTACKER);
+	return status;
+}
+
+static int put_hostile(enum attack_kind kind, const char *canary, const char *target)
+{
+	switch (kind) {
+	case ATTACK_LINK:
+	case ATTACK_SWAP:
+	case ATTACK_DANGLING:
+		return symlink(canary, target);
+	case ATTACK_HARD:
+		return put_hard_link(canary, target);
+	case ATTACK_AWAY:
+		return 0;
+	default:
+		return put_special(kind, target);
+	}
+}
+
+static bool find_canary(const struct area *area, enum attack_kind kind,
+			const char *target, char out[PATH_MAX])
+{
+	if (kind == ATTACK_DANGLING)
+		return find_new_name(area, target, out);
+	if (kind == ATTACK_HARD)
+		return !is_dir(target) && find_canary_file(area, target, out);
+	if (kind == ATTACK_LINK || kind == ATTACK_SWAP) {
+		if (!is_dir(target))
+			return find_canary_file(area, target, out);
+		find_canary_dir(area, target, out);
+	}
+	return true;
+}
+
+bool attack_do(const struct area *area, const struct attack *a, const char *path,
+	       struct attack_done *d)
+{
+	char canary[PATH_MAX] = "";
+
+	*d = (struct attack_done){0};
+	errno = EINVAL;
+	if (!find_target(area, path, a->level, d->target) ||
+	    !find_canary(area, a->kind, d->target, canary))
+		return false;
+	if (a->kind == ATTACK_AWAY && !is_there(d->target))
+		return false;
+	become(ATTACKER);
+	d->done = move_aside(area, d) && put_hostile(a->kind, canary, d->target) == 0;
+	become(0);
+	return d->done;
+}
+
+void attack_undo(struct attack_done *d)
+{
+	become(ATTACKER);
+	unlink(d->target);
+	if (d->moved)
+		rename(d->aside, d->target);
+	become(0);
+	d->done = false;
+}
