@@ -8,7 +8,7 @@ racing.py [OPTION]... [SCENE]...
   --all           every attack at every step (by default a sample)
   --runs N        about N runs for each scene
   --attack KIND   only this attack, at --step N or at every step: link, swap, dangling, hard,
-                  fifo, device, directory, away; KIND:1 is on the directory, KIND:2 on the one
+                  fifo, device, directory, away, fake, cut; KIND:1 is on the directory, KIND:2 on the one
                   above; KIND@1 on the second path of a call that has two
   --old           as on Linux 4.18, without openat2
   --count         print the steps instead
@@ -141,8 +141,12 @@ def pack_databases(h):
     kept = 0
     for name in sorted(os.listdir(h / f"in/{rel}")):
         kept += 1
+        path = h / f"in/{rel}/{name}"
         if kept > 5:
-            os.unlink(h / f"in/{rel}/{name}")
+            os.unlink(path)
+        elif name.endswith("hsaco"):
+            with open(path, "ab") as f:
+                f.write(h.noise(name))
     return "pack -q --jobs 1 @in @out"
 
 
@@ -183,7 +187,8 @@ def merge_shards_again(h):
 def merge(h):
     h.tree("in")
     h.kpack("pack", "-q", "--archives-only", "@in", "@packed")
-    return "merge -q @packed/.kpack -o @all.kpack"
+    os.rename(h / "packed/.kpack", h / "archives")
+    return "merge -q @archives -o @all.kpack"
 
 
 def merge_again(h):
@@ -235,14 +240,16 @@ def recombine_again(h):
 def extract(h):
     h.tree("in")
     h.kpack("pack", "-q", "@in", "@packed")
-    shutil.rmtree(h / "in")
-    return "extract @packed/.kpack -C @out"
+    os.rename(h / "packed/.kpack", h / "archives")
+    for name in "in", "packed":
+        shutil.rmtree(h / name)
+    return "extract @archives -C @out"
 
 
 def extract_again(h):
     command = extract(h)
     h.kpack(*command.split())
-    return "extract --force @packed/.kpack -C @out"
+    return "extract --force @archives -C @out"
 
 
 def cat(h):
@@ -345,6 +352,20 @@ def bundler(h):
             "--input=@one.hipfb --output=@one.co")
 
 
+# Commands whose output goes into a directory that the user has.
+INTO = {"pack": "out", "shard": "part1", "merge-shards": "out", "split": "out", "split-archives": "apart",
+        "recombine": "out", "extract": "out", "inspect": "objects", "split-wheel": "dist",
+        "split-wheel-directory": "dist"}
+
+
+def into(name):
+    def make(h):
+        command = SCENES[name](h)
+        os.mkdir(h / INTO[name])
+        return command
+    return make
+
+
 SCENES = {f.__name__.replace("_", "-"): f for f in (
     pack, pack_again, pack_threads, pack_file, pack_archives, pack_databases, in_place, in_place_again,
     in_place_databases, shard, merge_shards, merge_shards_again, merge, merge_again, split, split_again,
@@ -353,9 +374,11 @@ SCENES = {f.__name__.replace("_", "-"): f for f in (
     mark_strip_safe, split_wheel, split_wheel_again, split_wheel_directory, index, index_again, report,
     report_again, bundler)}
 
-# Scenes whose command leaves something behind if it is killed.
-KILLED = ("pack", "pack-again", "in-place", "shard", "merge-shards", "split", "split-again", "recombine",
-          "recombine-again", "extract", "split-wheel", "index", "index-again", "mark-set")
+SCENES.update({name + "-into": into(name) for name in INTO})
+
+# Commands that leave something behind if they are killed; then they are run again.
+KILLED = ("pack-into", "pack-again", "in-place", "shard-into", "merge-shards-into", "split-into", "split-again",
+          "recombine-into", "recombine-again", "extract-into", "split-wheel-into", "index-again", "mark-set")
 
 
 # --- the areas ---------------------------------------------------------------------------
@@ -394,9 +417,14 @@ def make_canaries(top, home):
     os.utime(top, ns=(LONG_AGO, LONG_AGO))
 
 
-def secrets_of(top):
+def secrets_of(top, users):
     """Pieces of what only root may read."""
     found, public = set(), b""
+    for d, _, files in os.walk(users):
+        for path in (os.path.join(d, name) for name in files):
+            if os.path.isfile(path) and not os.path.islink(path):
+                with open(path, "rb") as f:
+                    public += f.read()
     for d, _, files in os.walk(top):
         for name in files:
             path = os.path.join(d, name)
@@ -409,6 +437,8 @@ def secrets_of(top):
                 continue
             if name == "passwd":
                 found.add(data[:32])
+            if name.endswith("hsaco"):
+                found.add(data[-32:])
             for m in re.finditer(b"\x7fELF\x02\x01\x01\x40\x04", data):
                 found.add(data[m.start() + 200:m.start() + 232])
     return sorted(s for s in found if len(s) == 32 and s not in public)
@@ -429,30 +459,55 @@ def make_area(top, make):
     subprocess.run(["cp", "-a", "--remove-destination", canary + "/.", pristine], check=True)
     make_canaries(pristine, home)
     with open(os.path.join(top, "secrets"), "w") as f:
-        f.writelines(s.hex() + "\n" for s in secrets_of(pristine))
+        f.writelines(s.hex() + "\n" for s in secrets_of(pristine, os.path.join(top, "fixture")))
     return [KPACK] + [a.replace("@", os.path.join(top, "work/home/")) for a in command.split()]
 
 
 # --- the program -------------------------------------------------------------------------
+
+def call_racer(scene, o, top, command, *options):
+    """What it prints."""
+    p = subprocess.run([RACER, "--scene", scene, *options, *(["--old"] if o.old else []),
+                        *(["-v"] if o.verbose else []), top, *command],
+                       stdout=subprocess.PIPE, text=True, errors="replace")
+    if p.returncode not in (0, 1):
+        return p.stdout.splitlines() + [f"{scene}\tnone\tfailed: exit status {p.returncode}"]
+    return p.stdout.splitlines()
+
+
+def attack_options(o):
+    options = [] if o.all or o.attack or o.step else ["--runs", str(o.runs)]
+    for name in "attack", "step":
+        if getattr(o, name):
+            options += ["--" + name, str(getattr(o, name))]
+    return options + (["--count"] if o.count else [])
+
+
+def race_after_kill(scene, o, top, command):
+    """The command is killed at some step; then the attacks are made on the next run of it."""
+    steps = len(call_racer(scene, o, top, command, "--count"))
+    os.rename(os.path.join(top, "fixture"), os.path.join(top, "before"))
+    lines = []
+    for percent in (30, 50, 70, 80, 90, 97) if o.all else (60, 90):
+        shutil.rmtree(os.path.join(top, "fixture"), ignore_errors=True)
+        subprocess.run(["cp", "-a", os.path.join(top, "before"), os.path.join(top, "fixture")], check=True)
+        step = steps * percent // 100
+        lines += call_racer(scene, o, top, command, "--kill", str(step))
+        shutil.rmtree(os.path.join(top, "fixture"))
+        os.rename(os.path.join(top, "work"), os.path.join(top, "fixture"))
+        lines += call_racer(f"{scene}-{step}", o, top, command, "--may-fail", *attack_options(o))
+    return lines
+
 
 def race(scene, o):
     """Lines of faults."""
     top = tempfile.mkdtemp(prefix=f"kpack-race-{scene}-", dir=o.dir)
     os.chmod(top, 0o755)
     try:
-        command = make_area(top, SCENES[scene])
-        options = ["--scene", scene]
-        if not o.all and not o.attack and not o.step:
-            options += ["--runs", str(o.runs)]
-        for name in "attack", "step":
-            if getattr(o, name):
-                options += ["--" + name, str(getattr(o, name))]
-        options += ["--" + n for n in ("old", "count") if getattr(o, n)]
-        options += ["-v"] if o.verbose else []
-        p = subprocess.run([RACER, *options, top, *command], stdout=subprocess.PIPE, text=True, errors="replace")
-        if p.returncode not in (0, 1):
-            return p.stdout.splitlines() + [f"{scene}\tnone\tfailed: exit status {p.returncode}"]
-        return p.stdout.splitlines()
+        command = make_area(top, SCENES[scene.removesuffix("-killed")])
+        if scene.endswith("-killed"):
+            return race_after_kill(scene, o, top, command)
+        return call_racer(scene, o, top, command, *attack_options(o))
     except subprocess.CalledProcessError as e:
         return [f"{scene}\tnone\tfailed: {e} {e.stderr}"]
     finally:
@@ -466,7 +521,7 @@ def main():
     p = argparse.ArgumentParser(usage=__doc__)
     p.add_argument("--list", action="store_true")
     p.add_argument("--all", action="store_true")
-    p.add_argument("--runs", type=int, default=60)
+    p.add_argument("--runs", type=int, default=30)
     p.add_argument("--attack")
     p.add_argument("--step", type=int)
     p.add_argument("--old", action="store_true")
@@ -477,13 +532,14 @@ def main():
     p.add_argument("-v", "--verbose", action="store_true")
     p.add_argument("scenes", nargs="*")
     o = p.parse_args()
+    scenes = list(SCENES) + [s + "-killed" for s in KILLED]
     if o.list:
-        print(*SCENES, sep="\n")
+        print(*scenes, sep="\n")
         return 0
     os.umask(0o022)
     bad = False
     with ThreadPoolExecutor(o.jobs) as pool:
-        for lines in pool.map(lambda s: race(s, o), o.scenes or SCENES):
+        for lines in pool.map(lambda s: race(s, o), o.scenes or scenes):
             for line in lines:
                 bad = True
                 print(line, flush=True)

@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 #include "attack.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/fsuid.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 static const char *const kind_names[ATTACK_KINDS] = {
-	"link", "swap", "dangling", "hard", "fifo", "device", "directory", "away"};
+	"link",   "swap",      "dangling", "hard", "fifo",
+	"device", "directory", "away",     "fake", "cut"};
 
 void area_init(struct area *area, const char *dir)
 {
@@ -58,7 +62,7 @@ int attack_levels(const struct area *area, const char *path)
 static bool find_target(const struct area *area, const char *path, int level,
 			char out[PATH_MAX])
 {
-	if (level >= attack_levels(area, path))
+	if (level > attack_levels(area, path))
 		return false;
 	snprintf(out, PATH_MAX, "%s", path);
 	while (level-- > 0)
@@ -158,6 +162,22 @@ static void become(uid_t user)
 	setfsuid(user);
 }
 
+/* The number of faccessat2, which the headers of an older system do not know. */
+enum { FACCESSAT2 = 439 };
+
+bool attack_possible(const struct area *area, const char *path, int level)
+{
+	char dir[PATH_MAX];
+	long status;
+
+	if (!find_target(area, path, level + 1, dir))
+		return false;
+	become(ATTACKER);
+	status = syscall(FACCESSAT2, AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS);
+	become(0);
+	return status == 0 || errno == ENOSYS;
+}
+
 static bool move_aside(const struct area *area, struct attack_done *d)
 {
 	static unsigned number;
@@ -166,6 +186,9 @@ static bool move_aside(const struct area *area, struct attack_done *d)
 		return true;
 	snprintf(d->aside, PATH_MAX, "%s/aside/%u", area->work, number++);
 	d->moved = rename(d->target, d->aside) == 0;
+	if (!d->moved && snprintf(d->aside, PATH_MAX, "%s.aside", d->target) < PATH_MAX)
+		/* a directory of another user's stays in its directory */
+		d->moved = rename(d->target, d->aside) == 0;
 	return d->moved;
 }
 
@@ -208,6 +231,8 @@ static int put_hostile(enum attack_kind kind, const char *canary, const char *ta
 		return put_hard_link(canary, target);
 	case ATTACK_AWAY:
 		return 0;
+	case ATTACK_FAKE:
+		return mkdir(target, 0755);
 	default:
 		return put_special(kind, target);
 	}
@@ -228,6 +253,54 @@ static bool find_canary(const struct area *area, enum attack_kind kind,
 	return true;
 }
 
+/* The user's own files, because others cannot be cut. */
+static bool cut_files(const struct area *area)
+{
+	char *const roots[] = {(char *)area->home, NULL};
+	FTS *fts = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+	FTSENT *e;
+	bool any = false;
+
+	while (fts && (e = fts_read(fts)))
+		if (e->fts_info == FTS_F)
+			any |= truncate(e->fts_path, e->fts_statp->st_size / 2) == 0;
+	if (fts)
+		fts_close(fts);
+	return any;
+}
+
+static bool put_link(const struct area *area, const char *target, bool dir)
+{
+	char canary[PATH_MAX];
+
+	if (dir)
+		find_canary_dir(area, target, canary);
+	else if (!find_canary_file(area, target, canary))
+		return false;
+	return symlink(canary, target) == 0 || errno == EEXIST;
+}
+
+/* In the new directory, put a link in place of each entry of the old one. */
+static bool put_links(const struct area *area, const struct attack_done *d)
+{
+	char target[PATH_MAX];
+	struct dirent *e;
+	bool ok = true;
+	DIR *old;
+
+	become(0); /* where only the names are to be guessed */
+	old = opendir(d->aside);
+	become(ATTACKER);
+	while (old && ok && (e = readdir(old)))
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			ok = snprintf(target, PATH_MAX, "%s/%s", d->target, e->d_name) <
+				     PATH_MAX &&
+			     put_link(area, target, e->d_type == DT_DIR);
+	if (old)
+		closedir(old);
+	return old && ok;
+}
+
 bool attack_do(const struct area *area, const struct attack *a, const char *path,
 	       struct attack_done *d)
 {
@@ -241,7 +314,12 @@ bool attack_do(const struct area *area, const struct attack *a, const char *path
 	if (a->kind == ATTACK_AWAY && !is_there(d->target))
 		return false;
 	become(ATTACKER);
-	d->done = move_aside(area, d) && put_hostile(a->kind, canary, d->target) == 0;
+	if (a->kind == ATTACK_CUT)
+		d->done = cut_files(area);
+	else
+		d->done = move_aside(area, d) &&
+			  put_hostile(a->kind, canary, d->target) == 0 &&
+			  (a->kind != ATTACK_FAKE || put_links(area, d));
 	become(0);
 	return d->done;
 }

@@ -22,6 +22,8 @@ enum attack_kind {
 	ATTACK_DEVICE,
 	ATTACK_DIRECTORY, /* an empty one */
 	ATTACK_AWAY,      /* nothing in its place */
+	ATTACK_FAKE,      /* a directory of links to canaries */
+	ATTACK_CUT,       /* every file of the user loses its second half */
 	ATTACK_KINDS,
 };
 
@@ -52,6 +54,9 @@ void attack_print(const struct attack *a, char out[32]);
 
 /* Levels of PATH that can be attacked: its components below the work directory. */
 int attack_levels(const struct area *area, const char *path);
+
+/* Whether the user may exchange the path, or what is LEVEL directories above it. */
+bool attack_possible(const struct area *area, const char *path, int level);
 
 /* False, with errno, if the user is not allowed to, or it makes no sense. */
 bool attack_do(const struct area *area, const struct attack *a, const char *path,

@@ -13,18 +13,20 @@
  * DIR/secrets  what of the canaries only root may read: hexadecimal digits, one text a line
  *
  * --scene NAME      the first column of the output
- * --attack KIND     only this: link, swap, dangling, hard, fifo, device, directory, away; with :N
+ * --attack KIND     only this: link, swap, dangling, hard, fifo, device, directory, away, fake, cut; with :N
  *                   not the path but the Nth directory above; with @1 the second path of the call
  * --step N          only at this call
  * --runs N          about so many runs: of each kind of call and attack the first
  * --old             as on Linux 4.18
  * --count           only print the calls
  * --kill N          only kill the run at this call, and leave the trees
+ * --may-fail        the run without an attack may fail
  * -v                print each run, and what it says
  *
- * A line of the output is a fault: scene, place (below, operand or above: where the path that is
- * exchanged is, with respect to the operands, which are directly in DIR/work/home), attack, step,
- * call, path, and what is wrong, with tabs between.  The exit status is 1 if there are any.
+ * A line of the output is a fault: scene; place, which says where the exchanged path is with respect
+ * to the paths in the command: below, operand, above, or beside; attack; step; call; path; and what is
+ * wrong: "changed", "touched" (only the time of the last change), "readable", "opened", "hangs" and
+ * so on; with tabs between.  The exit status is 1 if there are any.
  */
 #include "attack.h"
 #include "calls.h"
@@ -48,15 +50,16 @@
 struct options {
 	const char *scene, *attack;
 	size_t step, kill, runs;
-	bool old, count, verbose;
+	bool old, count, may_fail, verbose;
 };
 
 /* One call of a run without attacks. */
 struct event {
 	const struct call *call;
 	size_t count;
-	char *path[2]; /* NULL: not ours */
-	char kind[2];  /* what is there: d, f, l, o; - for nothing */
+	char *path[2];        /* NULL: not ours */
+	char kind[2];         /* what is there: d, f, l, o; - for nothing */
+	uint64_t possible[2]; /* bit N: the user may exchange it N directories above */
 };
 
 struct plan {
@@ -124,13 +127,32 @@ static void make_canaries(struct racer *r)
 
 /* --- faults -------------------------------------------------------------------------- */
 
-/* Where the exchanged path is: the operands of the command are directly in home. */
+/* Whether DIR is PATH or a directory above it. */
+static bool contains(const char *dir, const char *path)
+{
+	size_t n = strlen(dir);
+
+	while (n > 0 && dir[n - 1] == '/')
+		n--;
+	return strncmp(dir, path, n) == 0 && (path[n] == '/' || !path[n]);
+}
+
+/* Where the exchanged path is with respect to the paths in the command. */
 static const char *place_of(const struct racer *r)
 {
-	const char *target = r->done.target;
-	int depth = attack_levels(&r->area, target);
+	const char *target = r->done.target, *place = "beside";
 
-	return depth > 2 ? "below" : depth == 2 ? "operand" : "above";
+	for (char *const *arg = r->command + 1; *arg; arg++) {
+		const char *operand = strstr(*arg, r->area.home);
+
+		if (!operand)
+			continue;
+		if (contains(operand, target))
+			return contains(target, operand) ? "operand" : "below";
+		if (contains(target, operand))
+			place = "above";
+	}
+	return place;
 }
 
 __attribute__((format(printf, 2, 3))) static void report_fault(struct racer *r,
@@ -235,6 +257,10 @@ static bool record_step(const struct named *names, void *arg)
 	for (size_t i = 0; i < names->count; i++) {
 		e->path[i] = names->ours[i] ? strdup(names->path[i]) : NULL;
 		e->kind[i] = names->ours[i] ? kind_of(names->path[i]) : '-';
+		for (int n = 0; names->ours[i] && n < attack_levels(&r->area, e->path[i]);
+		     n++)
+			if (attack_possible(&r->area, e->path[i], n))
+				e->possible[i] |= UINT64_C(1) << n;
 	}
 	return r->o.kill == 0 || r->event_count < r->o.kill;
 }
@@ -319,8 +345,9 @@ static void run_plainly(struct racer *r)
 
 	copy_tree(r, "fixture", "work");
 	run(&o, &result);
-	if (r->o.kill ? result.end != RUN_KILLED
-		      : result.end != RUN_EXITED || result.status != 0)
+	if (r->o.kill
+		    ? result.end != RUN_KILLED
+		    : result.end != RUN_EXITED || result.status > (r->o.may_fail ? 2 : 0))
 		errx(2, "%s: without an attack: end %d, status %d: %s", r->o.scene,
 		     result.end, result.status, result.message);
 	free(result.message);
@@ -354,12 +381,14 @@ static bool is_sensible(const struct attack *a, char there)
 {
 	if (a->level > 0)
 		return a->kind == ATTACK_LINK || a->kind == ATTACK_SWAP ||
-		       a->kind == ATTACK_AWAY;
+		       a->kind == ATTACK_AWAY || a->kind == ATTACK_FAKE;
 	switch (a->kind) {
 	case ATTACK_DIRECTORY:
 	case ATTACK_HARD:
 	case ATTACK_DANGLING:
 		return there != 'd';
+	case ATTACK_FAKE:
+		return there == 'd';
 	case ATTACK_AWAY:
 		return there != '-';
 	default:
@@ -378,7 +407,8 @@ static void plan_step(struct racer *r, size_t step)
 			for (int k = 0; k < ATTACK_KINDS; k++) {
 				struct attack a = {k, level, which};
 
-				if (is_sensible(&a, e->kind[which]))
+				if ((e->possible[which] >> level & 1) &&
+				    is_sensible(&a, e->kind[which]))
 					add_plan(r, step, &a);
 			}
 	}
@@ -449,6 +479,7 @@ static void parse_options(struct racer *r, int argc, char **argv)
 		{"kill", required_argument, NULL, 'k'},
 		{"old", no_argument, NULL, 'o'},
 		{"count", no_argument, NULL, 'c'},
+		{"may-fail", no_argument, NULL, 'm'},
 		{0}};
 	int c;
 
@@ -475,6 +506,9 @@ static void parse_options(struct racer *r, int argc, char **argv)
 			break;
 		case 'c':
 			r->o.count = true;
+			break;
+		case 'm':
+			r->o.may_fail = true;
 			break;
 		case 'v':
 			r->o.verbose = true;
