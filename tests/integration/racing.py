@@ -10,7 +10,9 @@ racing.py [OPTION]... [SCENE]...
   --attack KIND   only this attack, at --step N or at every step: link, swap, dangling, hard,
                   fifo, device, directory, away, fake, cut; KIND:1 is on the directory, KIND:2 on the one
                   above; KIND@1 on the second path of a call that has two
-  --old           as on Linux 4.18, without openat2
+  --old           as on Linux 4.18, and a file system without nameless files
+  --watch         no attacks: at each moment, no file is written to that others may open, and no file
+                  of root's is set-user-ID
   --count         print the steps instead
   --keep          leave the directories
   --jobs N        scenes at a time (1)
@@ -47,9 +49,10 @@ LONG_AGO = 978307200 * 10**9 + 123456789
 class Home:
     """The directory that a scene's files are in.  Another seed gives other contents."""
 
-    def __init__(self, path, seed):
+    def __init__(self, path, seed, canary=None):
         self.path = path
         self.seed = seed
+        self.canary = canary  # where root's files of the same names are going to be
 
     def __truediv__(self, name):
         return os.path.join(self.path, name)
@@ -374,7 +377,39 @@ SCENES = {f.__name__.replace("_", "-"): f for f in (
     mark_strip_safe, split_wheel, split_wheel_again, split_wheel_directory, index, index_again, report,
     report_again, bundler)}
 
+def plant(h):
+    """In every directory, what looks as if a killed run had left it, but leads to root's files."""
+    for d, _, _ in list(os.walk(h.path)):
+        there = os.path.join(h.canary, os.path.relpath(d, h.path))
+        n = 0
+        for prefix, suffix in (".kpack-staging-", ""), (".kpack-split-wheel.", ""), (".kpack-0123456789", ".tmp"):
+            for target in there, there + "/passwd", "/dev/null":
+                n += 1
+                os.symlink(target, os.path.join(d, f"{prefix}abcd{n:02}{suffix}"))
+            os.mkfifo(os.path.join(d, f"{prefix}fifo00{suffix}"))
+            fake = os.path.join(d, f"{prefix}dir000{suffix}")
+            os.mkdir(fake)
+            for name in os.listdir(d):
+                if not name.startswith(".kpack-"):
+                    os.symlink(os.path.join(there, name), os.path.join(fake, name))
+            os.symlink(os.path.join(there, "passwd"), os.path.join(fake, ".kpack-staging-names"))
+
+
+def planted(name):
+    def make(h):
+        command = SCENES[name](h)
+        if h.canary:
+            plant(h)
+        return command
+    return make
+
+
 SCENES.update({name + "-into": into(name) for name in INTO})
+
+# Scenes with a single run.
+PLANTED = {name + "-planted": planted(name) for name in SCENES if name.endswith(("-again", "-into")) or
+           name in ("in-place", "mark-set", "mark-restore", "mark-convert", "mark-strip-safe", "bundler")}
+SCENES.update(PLANTED)
 
 # Commands that leave something behind if they are killed; then they are run again.
 KILLED = ("pack-into", "pack-again", "in-place", "shard-into", "merge-shards-into", "split-into", "split-again",
@@ -448,7 +483,7 @@ def make_area(top, make):
     """The files of a scene; returns its command."""
     for name in "fixture/home", "fixture/aside", "canary/home":
         os.makedirs(os.path.join(top, name))
-    command = make(Home(os.path.join(top, "fixture/home"), "user"))
+    command = make(Home(os.path.join(top, "fixture/home"), "user", os.path.join(top, "canary/home")))
     own_tree(os.path.join(top, "fixture"), USER)
     # what the command makes has canaries, too
     canary, pristine = os.path.join(top, "canary"), os.path.join(top, "pristine")
@@ -471,7 +506,7 @@ def call_racer(scene, o, top, command, *options):
                         *(["-v"] if o.verbose else []), top, *command],
                        stdout=subprocess.PIPE, text=True, errors="replace")
     if p.returncode not in (0, 1):
-        return p.stdout.splitlines() + [f"{scene}\tnone\tfailed: exit status {p.returncode}"]
+        return p.stdout.splitlines() + [f"{scene}\tfailed\texit status {p.returncode}"]
     return p.stdout.splitlines()
 
 
@@ -480,7 +515,7 @@ def attack_options(o):
     for name in "attack", "step":
         if getattr(o, name):
             options += ["--" + name, str(getattr(o, name))]
-    return options + (["--count"] if o.count else [])
+    return options + [option for option in ("--count", "--watch") if getattr(o, option[2:])]
 
 
 def race_after_kill(scene, o, top, command):
@@ -505,11 +540,13 @@ def race(scene, o):
     os.chmod(top, 0o755)
     try:
         command = make_area(top, SCENES[scene.removesuffix("-killed")])
+        if scene in PLANTED:
+            return call_racer(scene, o, top, command, "--may-fail", "--attack", "none", "--step", "1")
         if scene.endswith("-killed"):
             return race_after_kill(scene, o, top, command)
         return call_racer(scene, o, top, command, *attack_options(o))
     except subprocess.CalledProcessError as e:
-        return [f"{scene}\tnone\tfailed: {e} {e.stderr}"]
+        return [f"{scene}\tfailed\t{e} {e.stderr}"]
     finally:
         if o.keep:
             print(top, file=sys.stderr)
@@ -521,11 +558,12 @@ def main():
     p = argparse.ArgumentParser(usage=__doc__)
     p.add_argument("--list", action="store_true")
     p.add_argument("--all", action="store_true")
-    p.add_argument("--runs", type=int, default=30)
+    p.add_argument("--runs", type=int, default=24)
     p.add_argument("--attack")
     p.add_argument("--step", type=int)
     p.add_argument("--old", action="store_true")
     p.add_argument("--count", action="store_true")
+    p.add_argument("--watch", action="store_true")
     p.add_argument("--keep", action="store_true")
     p.add_argument("--jobs", type=int, default=1)
     p.add_argument("--dir", default="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
@@ -539,7 +577,7 @@ def main():
     os.umask(0o022)
     bad = False
     with ThreadPoolExecutor(o.jobs) as pool:
-        for lines in pool.map(lambda s: race(s, o), o.scenes or scenes):
+        for lines in pool.map(lambda s: race(s, o), o.scenes or (SCENES if o.watch else scenes)):
             for line in lines:
                 bad = True
                 print(line, flush=True)

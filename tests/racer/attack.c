@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 static const char *const kind_names[ATTACK_KINDS] = {
-	"link",   "swap",      "dangling", "hard", "fifo",
-	"device", "directory", "away",     "fake", "cut"};
+	"link",      "swap", "dangling", "hard", "fifo", "device",
+	"directory", "away", "fake",     "none", "cut"};
 
 void area_init(struct area *area, const char *dir)
 {
@@ -314,7 +314,9 @@ bool attack_do(const struct area *area, const struct attack *a, const char *path
 	if (a->kind == ATTACK_AWAY && !is_there(d->target))
 		return false;
 	become(ATTACKER);
-	if (a->kind == ATTACK_CUT)
+	if (a->kind == ATTACK_NONE)
+		d->done = true;
+	else if (a->kind == ATTACK_CUT)
 		d->done = cut_files(area);
 	else
 		d->done = move_aside(area, d) &&

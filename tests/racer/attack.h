@@ -23,6 +23,7 @@ enum attack_kind {
 	ATTACK_DIRECTORY, /* an empty one */
 	ATTACK_AWAY,      /* nothing in its place */
 	ATTACK_FAKE,      /* a directory of links to canaries */
+	ATTACK_NONE,      /* what is hostile was there before */
 	ATTACK_CUT,       /* every file of the user loses its second half */
 	ATTACK_KINDS,
 };

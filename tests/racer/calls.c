@@ -6,6 +6,7 @@
 #include <linux/filter.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -103,7 +104,14 @@ static const int newer[] = {OPENAT2,    FACCESSAT2,  FCHMODAT2,    SETXATTRAT,
 /* What waits for the disk, and need not: no test cuts the power. */
 static const int flushes[] = {SYS_fsync, SYS_fdatasync, SYS_syncfs, SYS_sync};
 
+/* What changes open files. */
+static const int changes[] = {
+	SYS_write,           SYS_writev,    SYS_pwrite64, SYS_pwritev, SYS_sendfile,
+	SYS_copy_file_range, SYS_ftruncate, SYS_fchmod,   SYS_fchown,  SYS_fsetxattr};
+
 /* --- the filter ---------------------------------------------------------------------- */
+
+#define LOW_WORD (__BYTE_ORDER == __BIG_ENDIAN ? 4 : 0)
 
 struct program {
 	struct sock_filter code[2 * CALLS + 64];
@@ -117,27 +125,48 @@ static void add_answer(struct program *p, int number, uint32_t answer)
 	p->code[p->size++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, answer);
 }
 
-static void write_program(struct program *p, bool old)
+/* No nameless files, as on many file systems: openat with O_TMPFILE fails.  The load of
+ * the call's number is done again after it. */
+static void refuse_nameless(struct program *p)
+{
+	const struct sock_filter code[] = {
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 4),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+			 offsetof(struct seccomp_data, args[2]) + LOW_WORD),
+		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_TMPFILE & ~O_DIRECTORY, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	};
+
+	memcpy(p->code + p->size, code, sizeof(code));
+	p->size += sizeof(code) / sizeof(code[0]);
+}
+
+static void write_program(struct program *p, bool old, bool all)
 {
 	p->size = 0;
 	p->code[p->size++] = (struct sock_filter)BPF_STMT(
 		BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
 	for (size_t i = 0; old && i < sizeof(newer) / sizeof(newer[0]); i++)
 		add_answer(p, newer[i], SECCOMP_RET_ERRNO | ENOSYS);
+	if (old)
+		refuse_nameless(p);
 	for (size_t i = 0; i < sizeof(flushes) / sizeof(flushes[0]); i++)
 		add_answer(p, flushes[i], SECCOMP_RET_ERRNO);
+	for (size_t i = 0; all && i < sizeof(changes) / sizeof(changes[0]); i++)
+		add_answer(p, changes[i], SECCOMP_RET_USER_NOTIF);
 	for (size_t i = 0; i < CALLS; i++)
 		add_answer(p, calls[i].number, SECCOMP_RET_USER_NOTIF);
 	p->code[p->size++] =
 		(struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
 }
 
-int calls_install(bool old)
+int calls_install(bool old, bool all)
 {
 	struct program p;
 	struct sock_fprog prog;
 
-	write_program(&p, old);
+	write_program(&p, old, all);
 	prog = (struct sock_fprog){.len = p.size, .filter = p.code};
 	return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
 			    SECCOMP_FILTER_FLAG_NEW_LISTENER, &prog);
@@ -215,17 +244,28 @@ static void tidy_path(char *path)
 	*to = '\0';
 }
 
+/* The part of TEXT after PREFIX, or NULL. */
+static const char *after(const char *text, const char *prefix)
+{
+	size_t n = strlen(prefix);
+
+	return strncmp(text, prefix, n) == 0 ? text + n : NULL;
+}
+
 /* "/proc/self/fd/N/rest" is "rest" below the open directory; alone it names no path. */
 static bool read_proc(unsigned pid, const char *text, char out[PATH_MAX])
 {
-	char dir[PATH_MAX];
-	int fd, used = 0;
+	const char *number = after(text, "/proc/self/fd/");
+	char dir[PATH_MAX], *rest;
+	int fd;
 
-	if (sscanf(text, "/proc/self/fd/%d/%n", &fd, &used) < 1 &&
-	    sscanf(text, "/proc/thread-self/fd/%d/%n", &fd, &used) < 1)
+	if (!number)
+		number = after(text, "/proc/thread-self/fd/");
+	if (!number)
 		return false;
-	if (!used || !read_dir(pid, fd, dir) ||
-	    snprintf(out, PATH_MAX, "%s/%s", dir, text + used) >= PATH_MAX)
+	fd = (int)strtol(number, &rest, 10);
+	if (*rest != '/' || !read_dir(pid, fd, dir) ||
+	    snprintf(out, PATH_MAX, "%s%s", dir, rest) >= PATH_MAX)
 		out[0] = '\0';
 	return true;
 }

@@ -28,8 +28,9 @@ struct named {
 };
 
 /* Install the filter for this process and its children.  The listener, or -1 and errno.
- * old: calls that kernels of 4.18 lack do not exist. */
-int calls_install(bool old);
+ * old: calls that kernels of 4.18 lack do not exist, nor O_TMPFILE; all: stop also before calls that
+ * change open files. */
+int calls_install(bool old, bool all);
 
 /* Find out what the stopped call names.  True if a path of it is below DIR. */
 bool calls_read(const struct seccomp_notif *stopped, const char *dir, struct named *out);

@@ -191,8 +191,11 @@ static void add_secret(struct secrets *s, const char *hex)
 	new->bytes = malloc(new->size);
 	if (!new->bytes)
 		err(2, "memory");
-	for (size_t i = 0; i < new->size; i++)
-		sscanf(hex + 2 * i, "%2hhx", (unsigned char *)&new->bytes[i]);
+	for (size_t i = 0; i < new->size; i++) {
+		const char digits[] = {hex[2 * i], hex[2 * i + 1], '\0'};
+
+		new->bytes[i] = (char)strtoul(digits, NULL, 16);
+	}
 }
 
 void secrets_read(struct secrets *s, const char *file)

@@ -13,18 +13,19 @@
  * DIR/secrets  what of the canaries only root may read: hexadecimal digits, one text a line
  *
  * --scene NAME      the first column of the output
- * --attack KIND     only this: link, swap, dangling, hard, fifo, device, directory, away, fake, cut; with :N
+ * --attack KIND     only this: none, link, swap, dangling, hard, fifo, device, directory, away, fake, cut; with :N
  *                   not the path but the Nth directory above; with @1 the second path of the call
  * --step N          only at this call
  * --runs N          about so many runs: of each kind of call and attack the first
- * --old             as on Linux 4.18
+ * --old             as on Linux 4.18, and a file system without nameless files
  * --count           only print the calls
+ * --watch           no attack: look at what must hold at each moment (watch.h)
  * --kill N          only kill the run at this call, and leave the trees
  * --may-fail        the run without an attack may fail
  * -v                print each run, and what it says
  *
  * A line of the output is a fault: scene; place, which says where the exchanged path is with respect
- * to the paths in the command: below, operand, above, or beside; attack; step; call; path; and what is
+ * to the paths in the command: below, operand, above, or beside (planted: before the run); attack; step; call; path; and what is
  * wrong: "changed", "touched" (only the time of the last change), "readable", "opened", "hangs" and
  * so on; with tabs between.  The exit status is 1 if there are any.
  */
@@ -32,6 +33,7 @@
 #include "calls.h"
 #include "judge.h"
 #include "run.h"
+#include "watch.h"
 #include <err.h>
 #include <errno.h>
 #include <getopt.h>
@@ -50,7 +52,7 @@
 struct options {
 	const char *scene, *attack;
 	size_t step, kill, runs;
-	bool old, count, may_fail, verbose;
+	bool old, count, watch, may_fail, verbose;
 };
 
 /* One call of a run without attacks. */
@@ -79,6 +81,7 @@ struct racer {
 	struct plan *plans;
 	size_t plan_count;
 	size_t faults, runs, impossible;
+	char watched[PATH_MAX + 128]; /* the last that was found */
 	/* of this run */
 	size_t step, at;
 	const struct attack *attack;
@@ -90,21 +93,14 @@ struct racer {
 
 /* --- files --------------------------------------------------------------------------- */
 
-static void spawn(const char *program, ...)
+static void spawn(const char *const *argv)
 {
-	const char *argv[8] = {program};
-	size_t n = 1;
-	va_list args;
 	int status;
 	pid_t pid;
 
-	va_start(args, program);
-	while (n < 7 && (argv[n] = va_arg(args, const char *)))
-		n++;
-	va_end(args);
-	if (posix_spawnp(&pid, program, NULL, NULL, (char **)argv, environ) != 0 ||
+	if (posix_spawnp(&pid, argv[0], NULL, NULL, (char **)argv, environ) != 0 ||
 	    waitpid(pid, &status, 0) != pid || status != 0)
-		errx(2, "%s %s failed", program, argv[n - 1]);
+		errx(2, "%s %s %s failed", argv[0], argv[1], argv[2]);
 }
 
 static void copy_tree(struct racer *r, const char *from, const char *to)
@@ -113,8 +109,8 @@ static void copy_tree(struct racer *r, const char *from, const char *to)
 
 	snprintf(source, sizeof(source), "%s/%s", r->area.dir, from);
 	snprintf(target, sizeof(target), "%s/%s", r->area.dir, to);
-	spawn("rm", "-rf", target, NULL);
-	spawn("cp", "-a", source, target, NULL);
+	spawn((const char *[]){"rm", "-rf", target, NULL});
+	spawn((const char *[]){"cp", "-a", source, target, NULL});
 }
 
 static void make_canaries(struct racer *r)
@@ -142,6 +138,8 @@ static const char *place_of(const struct racer *r)
 {
 	const char *target = r->done.target, *place = "beside";
 
+	if (r->attack->kind == ATTACK_NONE)
+		return "planted";
 	for (char *const *arg = r->command + 1; *arg; arg++) {
 		const char *operand = strstr(*arg, r->area.home);
 
@@ -275,6 +273,18 @@ static void begin_watch(struct racer *r)
 	listing_take(&r->attacked, r->area.canary);
 }
 
+static void watch_step(const struct seccomp_notif *stopped, bool named, void *arg)
+{
+	struct racer *r = arg;
+	const char *what = watch_look(stopped, r->area.home, named);
+
+	if (!what || strcmp(what, r->watched) == 0)
+		return;
+	snprintf(r->watched, sizeof(r->watched), "%s", what);
+	printf("%s\tmoment\tnone\t%zu\t-\t-\t%s\n", r->o.scene, r->event_count, what);
+	r->faults++;
+}
+
 static bool attack_step(const struct named *names, void *arg)
 {
 	struct racer *r = arg;
@@ -340,6 +350,7 @@ static void run_plainly(struct racer *r)
 				.dir = r->area.home,
 				.old = r->o.old,
 				.step = record_step,
+				.look = r->o.watch ? watch_step : NULL,
 				.arg = r};
 	struct run_result result;
 
@@ -389,6 +400,8 @@ static bool is_sensible(const struct attack *a, char there)
 		return there != 'd';
 	case ATTACK_FAKE:
 		return there == 'd';
+	case ATTACK_NONE:
+		return false;
 	case ATTACK_AWAY:
 		return there != '-';
 	default:
@@ -479,6 +492,7 @@ static void parse_options(struct racer *r, int argc, char **argv)
 		{"kill", required_argument, NULL, 'k'},
 		{"old", no_argument, NULL, 'o'},
 		{"count", no_argument, NULL, 'c'},
+		{"watch", no_argument, NULL, 'w'},
 		{"may-fail", no_argument, NULL, 'm'},
 		{0}};
 	int c;
@@ -506,6 +520,9 @@ static void parse_options(struct racer *r, int argc, char **argv)
 			break;
 		case 'c':
 			r->o.count = true;
+			break;
+		case 'w':
+			r->o.watch = true;
 			break;
 		case 'm':
 			r->o.may_fail = true;
@@ -548,6 +565,9 @@ int main(int argc, char **argv)
 	run_plainly(&r);
 	if (r.o.count) {
 		print_events(&r);
+	} else if (r.o.watch) {
+		fprintf(stderr, "%s: %zu steps, watched, %zu faults\n", r.o.scene,
+			r.event_count, r.faults);
 	} else if (!r.o.kill) {
 		secrets_read(&r.secrets, secrets);
 		make_plans(&r);

@@ -14,11 +14,15 @@ enum run_end { RUN_EXITED, RUN_SIGNALLED, RUN_HUNG, RUN_KILLED };
 /* Called before each call that names a path below the directory; false ends the run. */
 typedef bool run_step(const struct named *names, void *arg);
 
+/* Called before each call, those included that change open files. */
+typedef void run_look(const struct seccomp_notif *stopped, bool named, void *arg);
+
 struct run_options {
 	char *const *command;
 	const char *dir; /* calls that name nothing below it are of no interest */
 	bool old;        /* as on Linux 4.18 */
 	run_step *step;
+	run_look *look; /* may be NULL */
 	void *arg;
 };
 
