@@ -28,6 +28,7 @@ import hashlib
 import os
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -35,6 +36,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import mkfat
 import ziptricks
+from mkdb import sqlitedb
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BIN = os.environ.get("KPACK_BIN", os.path.join(HERE, "../../build/release"))
@@ -151,6 +153,22 @@ def pack_databases(h):
             with open(path, "ab") as f:
                 f.write(h.noise(name))
     return "pack -q --jobs 1 @in @out"
+
+
+def pack_rows(h):
+    """A database of SQLite's, which has files of its own next to it."""
+    os.makedirs(h / "in/lib/rocfft")
+    db = sqlite3.connect(h / "in/lib/rocfft/rocfft_kernel_cache.db")
+    db.execute(sqlitedb.CACHE_V1)
+    for name, _, _ in sqlitedb.fft_names(2):
+        for arch in "gfx1030", "gfx1100":
+            db.execute("INSERT INTO cache_v1 VALUES (?, ?, ?, ?, ?, 0)", (
+                name, arch, sqlitedb.HIP_VERSION, sqlitedb.GENERATOR,
+                mkfat.code_object(arch, 1500, h.seed + name)))
+    db.commit()
+    db.close()
+    h.text("in/lib/rocfft/passwd")
+    return "pack -q --jobs 1 --split-rocfft --rows @in @out"
 
 
 def in_place(h):
@@ -369,13 +387,23 @@ def into(name):
     return make
 
 
+def packager(h):
+    h.write("one.co", mkfat.code_object("gfx1100", 1500, h.seed))
+    return "offload-packager -o @x.bin --image=file=@one.co,triple=amdgcn-amd-amdhsa,arch=gfx1100,kind=hip"
+
+
+def packager_extract(h):
+    h.kpack(*packager(h).split())
+    return "offload-packager @x.bin --image=file=@two.co,triple=amdgcn-amd-amdhsa,arch=gfx1100,kind=hip"
+
+
 SCENES = {f.__name__.replace("_", "-"): f for f in (
-    pack, pack_again, pack_threads, pack_file, pack_archives, pack_databases, in_place, in_place_again,
+    pack, pack_again, pack_threads, pack_file, pack_archives, pack_databases, pack_rows, in_place, in_place_again,
     in_place_databases, shard, merge_shards, merge_shards_again, merge, merge_again, split, split_again,
     split_archives, split_archives_again, recombine, recombine_again, extract, extract_again, cat, cat_again,
     inspect, inspect_again, mark_set, mark_convert, mark_convert_same, mark_restore, mark_restore_to,
     mark_strip_safe, split_wheel, split_wheel_again, split_wheel_directory, index, index_again, report,
-    report_again, bundler)}
+    report_again, bundler, packager, packager_extract)}
 
 def plant(h):
     """In every directory, what looks as if a killed run had left it, but leads to root's files."""

@@ -184,8 +184,8 @@ static bool move_aside(const struct area *area, struct attack_done *d)
 
 	if (!is_there(d->target))
 		return true;
-	snprintf(d->aside, PATH_MAX, "%s/aside/%u", area->work, number++);
-	d->moved = rename(d->target, d->aside) == 0;
+	if (snprintf(d->aside, PATH_MAX, "%s/aside/%u", area->work, number++) < PATH_MAX)
+		d->moved = rename(d->target, d->aside) == 0;
 	if (!d->moved && snprintf(d->aside, PATH_MAX, "%s.aside", d->target) < PATH_MAX)
 		/* a directory of another user's stays in its directory */
 		d->moved = rename(d->target, d->aside) == 0;

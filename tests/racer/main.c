@@ -141,10 +141,13 @@ static const char *place_of(const struct racer *r)
 	if (r->attack->kind == ATTACK_NONE)
 		return "planted";
 	for (char *const *arg = r->command + 1; *arg; arg++) {
-		const char *operand = strstr(*arg, r->area.home);
+		const char *begin = strstr(*arg, r->area.home);
+		char operand[PATH_MAX];
 
-		if (!operand)
+		if (!begin) /* it may be in an option's value: file=PATH,... */
 			continue;
+		snprintf(operand, sizeof(operand), "%.*s", (int)strcspn(begin, ","),
+			 begin);
 		if (contains(operand, target))
 			return contains(target, operand) ? "operand" : "below";
 		if (contains(target, operand))
