@@ -16,8 +16,13 @@ setup_file() {
 	export FAULTS=$BATS_FILE_TMPDIR/faults
 	: >"$FAULTS"
 	[ "$(id -u)" = 0 ] || return 0
-	race ${RACING:+"--$RACING"}
-	race --old ${RACING:+"--$RACING"} --runs 8 pack-again in-place split-again mark-set
+	if [ "${RACING-}" = all ]; then
+		race --all --jobs "$(nproc)"
+		race --all --jobs "$(nproc)" --old
+	else
+		race
+		race --old --runs 8 pack-again in-place split-again mark-set
+	fi
 	race --old --watch
 }
 
