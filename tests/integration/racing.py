@@ -7,8 +7,8 @@ racing.py [OPTION]... [SCENE]...
   --list          print the scenes
   --all           every attack at every step (by default a sample)
   --runs N        about N runs for each scene
-  --attack KIND   only this attack, at --step N or at every step: link, swap, dangling, hard,
-                  fifo, device, directory, away, fake, cut; KIND:1 is on the directory, KIND:2 on the one
+  --attack KIND   only this attack, at --step N or at every step: link, swap, flip, dangling,
+                  hard, fifo, device, directory, away, fake, cut; KIND:1 is on the directory, KIND:2 on the one
                   above; KIND@1 on the second path of a call that has two
   --old           as on Linux 4.18, and a file system without nameless files
   --watch         no attacks: at each moment, no file is written to that others may open, and no file
@@ -444,6 +444,11 @@ KILLED = ("pack-into", "pack-again", "in-place", "shard-into", "merge-shards-int
           "recombine-into", "recombine-again", "extract-into", "split-wheel-into", "index-again", "mark-set")
 
 
+# Commands on trees of root's, in which only directories belong to the user.
+ROOTED = ("pack-again", "pack-threads", "in-place", "in-place-again", "split-again", "shard", "merge-shards-again",
+          "extract-again", "mark-set", "mark-restore")
+
+
 # --- the areas ---------------------------------------------------------------------------
 
 def own_tree(top, user):
@@ -507,12 +512,18 @@ def secrets_of(top, users):
     return sorted(s for s in found if len(s) == 32 and s not in public)
 
 
-def make_area(top, make):
-    """The files of a scene; returns its command."""
+def make_area(top, make, rooted=False):
+    """The files of a scene; returns its command.  ROOTED: only directories u belong to the user."""
     for name in "fixture/home", "fixture/aside", "canary/home":
         os.makedirs(os.path.join(top, name))
     command = make(Home(os.path.join(top, "fixture/home"), "user", os.path.join(top, "canary/home")))
-    own_tree(os.path.join(top, "fixture"), USER)
+    own_tree(os.path.join(top, "fixture/aside"), USER)
+    if rooted:
+        for d, _, _ in os.walk(os.path.join(top, "fixture/home")):
+            if os.path.basename(d) == "u":
+                own_tree(d, USER)
+    else:
+        own_tree(os.path.join(top, "fixture"), USER)
     # what the command makes has canaries, too
     canary, pristine = os.path.join(top, "canary"), os.path.join(top, "pristine")
     home = Home(os.path.join(canary, "home"), "root")
@@ -567,7 +578,8 @@ def race(scene, o):
     top = tempfile.mkdtemp(prefix=f"kpack-race-{scene}-", dir=o.dir)
     os.chmod(top, 0o755)
     try:
-        command = make_area(top, SCENES[scene.removesuffix("-killed")])
+        command = make_area(top, SCENES[scene.removesuffix("-killed").removesuffix("-rooted")],
+                            scene.endswith("-rooted"))
         if scene in PLANTED:
             return call_racer(scene, o, top, command, "--may-fail", "--attack", "none", "--step", "1")
         if scene.endswith("-killed"):
@@ -598,7 +610,7 @@ def main():
     p.add_argument("-v", "--verbose", action="store_true")
     p.add_argument("scenes", nargs="*")
     o = p.parse_args()
-    scenes = list(SCENES) + [s + "-killed" for s in KILLED]
+    scenes = list(SCENES) + [s + "-killed" for s in KILLED] + [s + "-rooted" for s in ROOTED]
     if o.list:
         print(*scenes, sep="\n")
         return 0

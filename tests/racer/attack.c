@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 static const char *const kind_names[ATTACK_KINDS] = {
-	"link",      "swap", "dangling", "hard", "fifo", "device",
-	"directory", "away", "fake",     "none", "cut"};
+	"link",   "swap",      "flip", "dangling", "hard", "fifo",
+	"device", "directory", "away", "fake",     "none", "cut"};
 
 void area_init(struct area *area, const char *dir)
 {
@@ -225,6 +225,7 @@ static int put_hostile(enum attack_kind kind, const char *canary, const char *ta
 	switch (kind) {
 	case ATTACK_LINK:
 	case ATTACK_SWAP:
+	case ATTACK_FLIP:
 	case ATTACK_DANGLING:
 		return symlink(canary, target);
 	case ATTACK_HARD:
@@ -245,7 +246,7 @@ static bool find_canary(const struct area *area, enum attack_kind kind,
 		return find_new_name(area, target, out);
 	if (kind == ATTACK_HARD)
 		return !is_dir(target) && find_canary_file(area, target, out);
-	if (kind == ATTACK_LINK || kind == ATTACK_SWAP) {
+	if (kind == ATTACK_LINK || kind == ATTACK_SWAP || kind == ATTACK_FLIP) {
 		if (!is_dir(target))
 			return find_canary_file(area, target, out);
 		find_canary_dir(area, target, out);

@@ -16,6 +16,7 @@
 enum attack_kind {
 	ATTACK_LINK,     /* a symbolic link to the canary of that name */
 	ATTACK_SWAP,     /* the same, taken back at the next step */
+	ATTACK_FLIP,     /* the same, made and taken back again at each further step */
 	ATTACK_DANGLING, /* a symbolic link to a new name among the canaries */
 	ATTACK_HARD,     /* a hard link of a canary */
 	ATTACK_FIFO,

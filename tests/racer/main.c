@@ -13,7 +13,7 @@
  * DIR/secrets  what of the canaries only root may read: hexadecimal digits, one text a line
  *
  * --scene NAME      the first column of the output
- * --attack KIND     only this: none, link, swap, dangling, hard, fifo, device, directory, away, fake, cut; with :N
+ * --attack KIND     only this: none, link, swap, flip, dangling, hard, fifo, device, directory, away, fake, cut; with :N
  *                   not the path but the Nth directory above; with @1 the second path of the call
  * --step N          only at this call
  * --runs N          about so many runs: of each kind of call and attack the first
@@ -293,7 +293,10 @@ static bool attack_step(const struct named *names, void *arg)
 	struct racer *r = arg;
 
 	r->step++;
-	if (r->done.done && r->attack->kind == ATTACK_SWAP)
+	if (r->step > r->at && !r->done.done && r->attack->kind == ATTACK_FLIP)
+		attack_do(&r->area, r->attack, r->names.path[r->attack->which], &r->done);
+	else if (r->done.done &&
+		 (r->attack->kind == ATTACK_SWAP || r->attack->kind == ATTACK_FLIP))
 		attack_undo(&r->done);
 	if (r->step != r->at)
 		return true;
@@ -395,7 +398,8 @@ static bool is_sensible(const struct attack *a, char there)
 {
 	if (a->level > 0)
 		return a->kind == ATTACK_LINK || a->kind == ATTACK_SWAP ||
-		       a->kind == ATTACK_AWAY || a->kind == ATTACK_FAKE;
+		       a->kind == ATTACK_FLIP || a->kind == ATTACK_AWAY ||
+		       a->kind == ATTACK_FAKE;
 	switch (a->kind) {
 	case ATTACK_DIRECTORY:
 	case ATTACK_HARD:
