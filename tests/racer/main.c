@@ -195,6 +195,8 @@ static void judge_end(struct racer *r, const struct run_result *result)
 
 	if (result->end == RUN_HUNG)
 		report_fault(r, "hangs");
+	else if (result->end == RUN_KILLED)
+		report_fault(r, "hangs: does the same again and again");
 	else if (result->end == RUN_SIGNALLED)
 		report_fault(r, "ends by signal %d (%s)", result->status,
 			     strsignal(result->status));
@@ -230,6 +232,10 @@ static void judge(struct racer *r, const struct run_result *result)
 		report_fault(r, "readable: a secret is in %s",
 			     what + strlen(r->area.work) + 1);
 }
+
+/* A run with so many steps more than without an attack does not end. */
+#define STEPS_FACTOR 8
+#define STEPS_LIMIT 1000
 
 /* --- steps --------------------------------------------------------------------------- */
 
@@ -293,6 +299,8 @@ static bool attack_step(const struct named *names, void *arg)
 	struct racer *r = arg;
 
 	r->step++;
+	if (r->step > STEPS_LIMIT + STEPS_FACTOR * r->event_count)
+		return false;
 	if (r->step > r->at && !r->done.done && r->attack->kind == ATTACK_FLIP)
 		attack_do(&r->area, r->attack, r->names.path[r->attack->which], &r->done);
 	else if (r->done.done &&
