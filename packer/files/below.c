@@ -345,8 +345,8 @@ static bool is_normal(const char *rest)
 {
 	size_t length = strcspn(rest, "/");
 
-	while (length && !(rest[0] == '.' &&
-			   (length == 1 || (length == 2 && rest[1] == '.')))) {
+	while (length &&
+	       !(rest[0] == '.' && (length == 1 || (length == 2 && rest[1] == '.')))) {
 		rest += length;
 		if (!*rest)
 			return true;
@@ -836,10 +836,11 @@ kpack_error_t below_fail(struct kpackx_error *why, const char *what)
 {
 	if (errno != ELOOP)
 		return kp_fail_errno(why, errno, "%s", what);
-	return kp_fail(why, KPACK_ERROR_IO_ERROR,
-		       "%s: it, or a directory on its way, is a symbolic link that is not "
-		       "followed, because another user may have put it there",
-		       what);
+	return kp_fail(
+		why, KPACK_ERROR_IO_ERROR,
+		"%s: it, or a directory on its way, is a symbolic link that is not "
+		"followed, because another user may have put it there",
+		what);
 }
 
 kpack_error_t below_root(const char *path, struct kpackx_error *why)
@@ -963,7 +964,8 @@ static int open_itself(const char *path, int flags)
 static int open_again(int fd, const char *path, open_fn *open_path)
 {
 	char proc[PROC_NAME_SIZE];
-	int again = open(proc_name(fd, proc), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	int again =
+		open(proc_name(fd, proc), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
 	/* without /proc, a device may be opened that just took the file's place */
 	return again < 0 && errno == ENOENT ? open_path(path, O_RDONLY) : again;

@@ -30,8 +30,9 @@ struct tree_list {
 	size_t root; /* length of the root's path */
 	struct level *levels;
 	size_t depth, levels_cap;
-	bool started, entered; /* the root was got; the last item is a directory to enter */
-	struct stat st;        /* of the last item */
+	bool started,
+		entered; /* the root was got; the last item is a directory to enter */
+	struct stat st;  /* of the last item */
 };
 
 struct tree_list *tree_list_open(const char *root)

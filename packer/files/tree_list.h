@@ -15,7 +15,7 @@ enum tree_item_kind {
 	TREE_DIR,     /* its contents follow, unless it is skipped */
 	TREE_DIR_END, /* its contents are complete */
 	TREE_OTHER,   /* anything but a directory */
-	TREE_FAULT,   /* it cannot be read: see error; a directory: instead of TREE_DIR_END */
+	TREE_FAULT, /* it cannot be read: see error; a directory: instead of TREE_DIR_END */
 };
 
 /* Valid until the next call. */

@@ -92,8 +92,8 @@ static void add_links(struct clash *c)
 		const struct scan_entry *e = &c->run->scan->entries[i];
 		struct stat st;
 
-		if (S_ISLNK(e->mode) && !scan_in_archives(e) && below_stat(e->path, &st) == 0 &&
-		    S_ISREG(st.st_mode))
+		if (S_ISLNK(e->mode) && !scan_in_archives(e) &&
+		    below_stat(e->path, &st) == 0 && S_ISREG(st.st_mode))
 			add_plain_file(c, i, (uint64_t)st.st_size);
 	}
 }

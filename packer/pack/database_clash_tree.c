@@ -31,8 +31,7 @@ static bool same_files(const char *a, const char *b)
 	struct stat st, there;
 	bool same = false;
 
-	if (!below_file_open(a, &x, &st, NULL) &&
-	    !below_file_open(b, &y, &there, NULL)) {
+	if (!below_file_open(a, &x, &st, NULL) && !below_file_open(b, &y, &there, NULL)) {
 		struct kp_source ours = kp_source_fd(x, 0, (uint64_t)st.st_size);
 		struct kp_source theirs = kp_source_fd(y, 0, (uint64_t)there.st_size);
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
-#include "packer/files/copy.h"
+#include "packer/files/copy_or_leave.h"
 #include "core/base/file.h"
 #include "packer/binary/join.h"
 #include "internal.h"
@@ -31,6 +31,7 @@ struct writing {
 	struct made *made;
 	size_t n_made, made_cap;
 	void *written; /* tree of struct written */
+	size_t n_left; /* files that were left out */
 };
 
 /* --- directories ------------------------------------------------------------------- */
@@ -144,12 +145,27 @@ static kpack_error_t write_regular(struct writing *w, const struct recombine_ite
 	return KPACK_SUCCESS;
 }
 
+/* Write a link, FIFO, device or socket; one that the user may not make is left out. */
+static kpack_error_t write_special(struct writing *w, const struct recombine_item *item,
+				   const char *from, const char *to,
+				   struct kpackx_error *why)
+{
+	char *left;
+
+	KP_TRY(copy_or_leave(from, &item->file->seen, to, &left, why));
+	w->n_left += left != NULL;
+	if (left && !w->c->args->quiet)
+		report_error(from, "note: left out: %s", left);
+	free(left);
+	return KPACK_SUCCESS;
+}
+
 static kpack_error_t write_at(struct writing *w, const struct recombine_item *item,
 			      const char *from, const char *to, struct kpackx_error *why)
 {
 	if (S_ISREG(item->file->mode))
 		return write_regular(w, item, from, to, why);
-	return copy_seen(from, &item->file->seen, to, why);
+	return write_special(w, item, from, to, why);
 }
 
 static kpack_error_t write_item(struct writing *w, const struct recombine_item *item,
@@ -238,7 +254,8 @@ static kpack_error_t put_lines(const struct writing *w, int dest, const char **l
 {
 	struct kp_outfile out;
 	uint64_t at = 0;
-	kpack_error_t err = below_outfile_open_in(&out, w->root, ARTIFACT_MANIFEST, 0666, why);
+	kpack_error_t err =
+		below_outfile_open_in(&out, w->root, ARTIFACT_MANIFEST, 0666, why);
 
 	for (size_t i = 0; i < n && !err; i++) {
 		if (i && strcmp(list[i], list[i - 1]) == 0)
@@ -281,6 +298,7 @@ static kpack_error_t write_items(struct writing *w, struct recombine_tree *tree,
 		tree->bytes += item->file->size;
 		tree->joined += item->rewritten;
 	}
+	tree->files -= w->n_left;
 	KP_TRY(write_manifest(w, tree->dest, why));
 	return finish_directories(w, why);
 }

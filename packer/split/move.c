@@ -39,8 +39,9 @@ static kpack_error_t call_on_both(const struct move *m, const char *relative,
 static kpack_error_t rename_one(const char *from, const char *to,
 				struct kpackx_error *why)
 {
-	return below_rename(from, to, 0) < 0 ? kp_fail_errno(why, errno, "%s: cannot move", from)
-				    : KPACK_SUCCESS;
+	return below_rename(from, to, 0) < 0
+		       ? kp_fail_errno(why, errno, "%s: cannot move", from)
+		       : KPACK_SUCCESS;
 }
 
 static kpack_error_t make_dir(const char *from, const char *to, struct kpackx_error *why)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "outside.h"
-#include <errno.h>
 #include <stdlib.h>
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
-#include "packer/files/copy.h"
+#include "packer/files/copy_or_leave.h"
 #include "packer/files/tree_list.h"
 
 /* --- listing ----------------------------------------------------------------------- */
@@ -120,24 +119,6 @@ void outside_close(struct outside *o)
 
 /* --- copying ----------------------------------------------------------------------- */
 
-static kpack_error_t copy_special_file(struct outside_entry *e, const char *to,
-				       struct kpackx_error *why)
-{
-	struct kpackx_error fault = {0};
-	kpack_error_t err = copy_seen(e->path, &e->st, to, &fault);
-
-	if (!err)
-		return KPACK_SUCCESS;
-	if (!S_ISLNK(e->st.st_mode) &&
-	    (fault.sys_errno == EPERM || fault.sys_errno == EOPNOTSUPP)) {
-		e->left = xstrdup(fault.text);
-		return KPACK_SUCCESS;
-	}
-	if (why)
-		*why = fault;
-	return err;
-}
-
 static kpack_error_t copy_hard_link(const struct outside *o, struct outside_entry *e,
 				    const char *root, const char *to,
 				    struct kpackx_error *why)
@@ -166,10 +147,8 @@ static kpack_error_t copy_entry(const struct outside *o, struct outside_entry *e
 		err = copy_directory(to, why);
 	else if (e->link != SIZE_MAX)
 		err = copy_hard_link(o, e, root, to, why);
-	else if (S_ISREG(e->st.st_mode))
-		err = copy_seen(e->path, &e->st, to, why);
 	else
-		err = copy_special_file(e, to, why);
+		err = copy_or_leave(e->path, &e->st, to, &e->left, why);
 	free(to);
 	return err ? kp_fail_prefix(why, err, "%s", e->path) : KPACK_SUCCESS;
 }

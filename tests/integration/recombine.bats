@@ -504,6 +504,23 @@ a.write('shards/a/blas_$arch/.kpack/blas_$arch.kpack')"
 	denied 1 "artifact_manifest.txt: prefix '../../etc'"
 }
 
+@test "a device that the user may not make is left out and reported" {
+	as_root
+	two_builds
+	mknod shards/a/rocm_generic/usr/null c 1 3
+	recombine --json >report
+	[ -c out/rocm_generic/usr/null ]
+	n=$(jq '.trees[] | select(.group == "generic").files' report)
+	rm -rf out
+	mkdir out
+	chown 65534:65534 out
+	as_nobody "$KPACK_BIN/kpack" recombine --config config.json --json shards out >report 2>err
+	grep -q 'shards/a/rocm_generic/usr/null: note: left out: .*not permitted' err
+	[ -e out/rocm_generic/usr/share/readme ]
+	[ ! -e out/rocm_generic/usr/null ]
+	[ "$(jq '.trees[] | select(.group == "generic").files' report)" = $((n - 1)) ]
+}
+
 @test "a full disk leaves nothing" {
 	two_builds
 	head -c 3000000 /dev/urandom >shards/a/rocm_gfx110X/usr/big

@@ -93,7 +93,8 @@ static kpack_error_t open_volume(struct archive_set *set, struct slot *s,
 			why, KPACK_ERROR_INVALID_ARGUMENT,
 			"%s/%s: is an archive of another group: give another --group",
 			set->options.dir, v->file);
-	return below_writer_open(set->options.dir, v->file, &options, &v->store.writer, why);
+	return below_writer_open(set->options.dir, v->file, &options, &v->store.writer,
+				 why);
 }
 
 static kpack_error_t add_volume(struct archive_set *set, struct slot *s, unsigned number,

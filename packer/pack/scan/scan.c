@@ -253,9 +253,8 @@ static bool is_binary(const char *path)
 static void classify_file(struct scan *scan, size_t entry, const char *key, bool alone)
 {
 	struct scan_entry *e = &scan->entries[entry];
-	const struct input_look look = {.in_tree = !alone,
-					.guarded = e->id.guarded,
-					.sections = !scan->tolerant};
+	const struct input_look look = {
+		.in_tree = !alone, .guarded = e->id.guarded, .sections = !scan->tolerant};
 	struct input *in = xmalloc(sizeof(*in));
 	struct kpackx_error fault = {0};
 

@@ -114,8 +114,7 @@ kpack_error_t resume_join(const struct converter *c, struct kpackx_error *why)
 			continue;
 		err = binary_open(path, &b, why);
 		if (!err && !file_identity_is(&c->scan->entries[i].id, &b.st))
-			err = kp_fail(why, KPACK_ERROR_IO_ERROR,
-				      "was changed meanwhile");
+			err = kp_fail(why, KPACK_ERROR_IO_ERROR, "was changed meanwhile");
 		if (!err)
 			err = look_at_binary(c, i, &b, why);
 		if (err)

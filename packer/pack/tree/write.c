@@ -228,14 +228,40 @@ static bool is_left_out(enum fate fate)
 	return fate == FATE_LEFT_OUT || fate == FATE_NOT_WANTED;
 }
 
+/*
+ * Make TO another hard link to the converted binary FROM, or a copy of it.  SEEN is the
+ * stat of the binary before: another user may have put a file at FROM meanwhile.
+ */
+static kpack_error_t link_converted(const char *from, const struct stat *seen,
+				    const char *to, struct kpackx_error *why)
+{
+	struct kpackx_error fault = {0};
+	kpack_error_t err = copy_link(from, to, &fault);
+	struct stat st;
+
+	if (err && cannot_link(fault.sys_errno))
+		err = copy_file(from, to, &fault);
+	if (err && why)
+		*why = fault;
+	if (err)
+		return err;
+	if (below_lstat(to, &st) < 0)
+		return below_fail(why, "cannot stat");
+	if (st.st_uid == seen->st_uid || st.st_uid == geteuid())
+		return KPACK_SUCCESS;
+	below_unlink(to);
+	return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s was changed meanwhile", from);
+}
+
 /* Make a hard link, or a copy where the file system has no hard links. */
 static kpack_error_t write_link(const struct converter *c, size_t entry, const char *to,
 				struct kpackx_error *why)
 {
-	size_t first = c->scan->entries[entry].first;
+	const struct scan_entry *e = &c->scan->entries[entry];
+	size_t first = e->first;
 	struct disposition *o = &c->dispositions->items[entry];
-	struct kpackx_error fault = {0};
 	kpack_error_t err;
+	struct stat seen;
 	char *from;
 
 	if (o->fate != FATE_LINKED)
@@ -243,14 +269,16 @@ static kpack_error_t write_link(const struct converter *c, size_t entry, const c
 	if (is_left_out(c->dispositions->items[first].fate))
 		return disposition_set(o, c->dispositions->items[first].fate,
 				       c->dispositions->items[first].reason, why);
+	if (below_lstat(e->path, &seen) < 0)
+		return below_fail(why, e->path);
+	if (!file_identity_is(&e->id, &seen))
+		return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: was changed meanwhile",
+			       e->path);
 	from = destination(c, first);
-	err = copy_link(from, to, &fault);
-	if (err && cannot_link(fault.sys_errno))
-		err = S_ISREG(c->scan->entries[entry].mode) ? copy_file(from, to, &fault)
-							    : copy_node(from, to, &fault);
+	err = c->dispositions->items[first].fate == FATE_CONVERTED
+		      ? link_converted(from, &seen, to, why)
+		      : copy_link_or_seen(from, e->path, &seen, to, why);
 	free(from);
-	if (err && why)
-		*why = fault;
 	return err;
 }
 

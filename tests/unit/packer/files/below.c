@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -252,6 +253,40 @@ static void test_operands(void **state)
 	assert_fails(below_open(at("other/file"), O_RDONLY, 0), ELOOP);
 }
 
+/* Opening a FIFO wakes its writer, and opening a device can do more. */
+static void test_only_regular_files_are_opened(void **state)
+{
+	int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC), fd = -1;
+	char events[4096];
+	struct kpackx_error why;
+	struct stat st;
+
+	(void)state;
+	assert_true(watch >= 0);
+	assert_int_equal(mkfifo(at("root/a/fifo"), 0644), 0);
+	assert_int_equal(symlink("fifo", at("root/a/to-fifo")), 0);
+	assert_true(inotify_add_watch(watch, at("root/a/fifo"), IN_OPEN) >= 0);
+	assert_true(inotify_add_watch(watch, at("root/a/b/file"), IN_OPEN) >= 0);
+	assert_int_equal(below_file_open(at("root/a/fifo"), &fd, &st, &why),
+			 KPACK_ERROR_IO_ERROR);
+	assert_int_equal(below_file_open(at("root/a/to-fifo"), &fd, &st, &why),
+			 KPACK_ERROR_IO_ERROR);
+	assert_int_equal(below_file_open_nofollow(at("root/a/fifo"), &fd, &st, &why),
+			 KPACK_ERROR_IO_ERROR);
+	assert_fails((int)read(watch, events, sizeof(events)), EAGAIN);
+	assert_int_equal(below_file_open(at("root/a/link"), &fd, &st, &why),
+			 KPACK_SUCCESS);
+	assert_reads(fd, "inside");
+	assert_true(read(watch, events, sizeof(events)) > 0);
+	assert_int_equal(below_file_open_nofollow(at("root/a/link"), &fd, &st, &why),
+			 KPACK_ERROR_IO_ERROR);
+	assert_non_null(strstr(why.text, "symbolic link"));
+	assert_int_equal(below_file_open_nofollow(at("root/a/b/file"), &fd, &st, &why),
+			 KPACK_SUCCESS);
+	assert_reads(fd, "inside");
+	close(watch);
+}
+
 /* From now on the kernel has no openat2. */
 static bool forget_openat2(void)
 {
@@ -272,7 +307,7 @@ static void test_without_openat2(void **state)
 	static void (*const tests[])(void **) = {
 		test_links_in_a_root_are_not_followed, test_calls,
 		test_a_root_stays_what_it_was, test_reading_follows_links_that_stay,
-		test_operands};
+		test_operands, test_only_regular_files_are_opened};
 
 	if (!forget_openat2())
 		skip();
@@ -294,6 +329,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_reading_follows_links_that_stay,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(test_operands, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_only_regular_files_are_opened, setup,
+						teardown),
 		cmocka_unit_test(test_without_openat2), /* the last */
 	};
 

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -97,10 +98,59 @@ static void test_exchanged(void **state)
 	assert_int_equal(system(command), 0);
 }
 
+/* Whether the file PATH of the tree DIR is guarded. */
+static bool is_guarded(const char *dir, const char *path)
+{
+	struct tree_list *list = tree_list_open(dir);
+	struct tree_item item;
+	bool found = false, guarded = false;
+
+	while (tree_list_next(list, &item))
+		if (item.kind == TREE_OTHER && strcmp(item.rest, path) == 0) {
+			found = true;
+			guarded = item.guarded;
+		}
+	tree_list_close(list);
+	assert_true(found);
+	return guarded;
+}
+
+/* A file is guarded in directories that only root may write into, from the root on. */
+static void test_guarded(void **state)
+{
+	char dir[] = "/tmp/kpack-test-list-XXXXXX", path[100], command[200];
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_non_null(mkdtemp(dir));
+	snprintf(command, sizeof(command), "mkdir -p %s/a/b && touch %s/f %s/a/b/f", dir, dir,
+		 dir);
+	assert_int_equal(system(command), 0);
+	snprintf(path, sizeof(path), "%s/a", dir);
+	assert_true(is_guarded(dir, "f"));
+	assert_true(is_guarded(dir, "a/b/f"));
+	assert_int_equal(chmod(path, 0775), 0);
+	assert_true(is_guarded(dir, "f"));
+	assert_false(is_guarded(dir, "a/b/f"));
+	assert_int_equal(chmod(path, 01777), 0);
+	assert_false(is_guarded(dir, "a/b/f"));
+	assert_int_equal(chmod(path, 0755), 0);
+	assert_int_equal(chown(path, 12345, 0), 0);
+	assert_false(is_guarded(dir, "a/b/f"));
+	assert_int_equal(chown(path, 0, 0), 0);
+	assert_int_equal(chmod(dir, 0707), 0);
+	assert_false(is_guarded(dir, "f"));
+	assert_false(is_guarded(dir, "a/b/f"));
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	assert_int_equal(system(command), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_list),
-					   cmocka_unit_test(test_exchanged)};
+					   cmocka_unit_test(test_exchanged),
+					   cmocka_unit_test(test_guarded)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

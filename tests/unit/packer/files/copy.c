@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/* Copies of files that were looked at before, and links to copies that others can exchange. */
+#include "packer/files/copy.h"
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "packer/files/below.h"
+
+static char top[64];
+
+/* TOP/REST; a few results are valid at once. */
+static const char *at(const char *rest)
+{
+	static char paths[8][300];
+	static unsigned turn;
+	char *path = paths[turn++ % 8];
+
+	snprintf(path, sizeof(paths[0]), "%s/%s", top, rest);
+	return path;
+}
+
+/* Make the file PATH with TEXT and an old time of modification; returns its stat. */
+static struct stat write_text(const char *path, const char *text)
+{
+	const struct timespec times[2] = {{1000, 0}, {1000, 0}};
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0644);
+	struct stat st;
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	assert_int_equal(futimens(fd, times), 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	close(fd);
+	return st;
+}
+
+static void assert_text(const char *path, const char *text)
+{
+	int fd = open(path, O_RDONLY | O_NOFOLLOW);
+	char buf[16] = "";
+
+	assert_true(fd >= 0);
+	assert_int_equal(read(fd, buf, sizeof(buf) - 1), strlen(text));
+	assert_string_equal(buf, text);
+	close(fd);
+}
+
+static ino_t inode_of(const char *path)
+{
+	struct stat st;
+
+	assert_int_equal(lstat(path, &st), 0);
+	return st.st_ino;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	strcpy(top, "/tmp/kpack-test-copy-XXXXXX");
+	assert_non_null(mkdtemp(top));
+	assert_int_equal(below_root(top, NULL), KPACK_SUCCESS);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	char command[100];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -rf %s", top);
+	return system(command);
+}
+
+static void assert_changed(const char *from, const struct stat *seen)
+{
+	struct kpackx_error why;
+
+	assert_int_equal(copy_seen(from, seen, at("copy"), &why), KPACK_ERROR_IO_ERROR);
+	assert_non_null(strstr(why.text, "was changed meanwhile"));
+	assert_int_equal(access(at("copy"), F_OK), -1);
+}
+
+static void test_only_what_was_seen(void **state)
+{
+	struct stat seen = write_text(at("file"), "seen");
+
+	(void)state;
+	assert_int_equal(copy_seen(at("file"), &seen, at("ok"), NULL), KPACK_SUCCESS);
+	assert_text(at("ok"), "seen");
+	/* the same size and time, but another file */
+	write_text(at("new"), "fake");
+	assert_int_equal(rename(at("new"), at("file")), 0);
+	assert_changed(at("file"), &seen);
+	/* the same file, with another content and its old time */
+	assert_int_equal(lstat(at("file"), &seen), 0);
+	assert_int_equal(truncate(at("file"), 3), 0);
+	assert_int_equal(truncate(at("file"), 4), 0);
+	assert_int_equal(utimensat(AT_FDCWD, at("file"),
+				   (struct timespec[2]){seen.st_atim, seen.st_mtim}, 0),
+			 0);
+	assert_changed(at("file"), &seen);
+	/* a link that leads elsewhere now */
+	assert_int_equal(symlink("here", at("link")), 0);
+	assert_int_equal(lstat(at("link"), &seen), 0);
+	assert_int_equal(copy_seen(at("link"), &seen, at("linked"), NULL), KPACK_SUCCESS);
+	assert_int_equal(symlink("evil", at("new")), 0);
+	assert_int_equal(rename(at("new"), at("link")), 0);
+	assert_changed(at("link"), &seen);
+	/* what was a link is a file now, which is not read */
+	write_text(at("new"), "fake");
+	assert_int_equal(rename(at("new"), at("link")), 0);
+	assert_changed(at("link"), &seen);
+}
+
+static void test_attributes_of_links_and_fifos(void **state)
+{
+	const struct timespec times[2] = {{1000, 5}, {2000, 5}};
+	struct stat st, seen;
+
+	(void)state;
+	assert_int_equal(symlink("nowhere", at("link")), 0);
+	assert_int_equal(mkfifo(at("fifo"), 0640), 0);
+	for (int i = 0; i < 2; i++) {
+		const char *from = at(i ? "fifo" : "link"), *to = at(i ? "FIFO" : "LINK");
+
+		if (geteuid() == 0)
+			assert_int_equal(lchown(from, 1000, 1001), 0);
+		assert_int_equal(utimensat(AT_FDCWD, from, times, AT_SYMLINK_NOFOLLOW),
+				 0);
+		assert_int_equal(lstat(from, &seen), 0);
+		assert_int_equal(copy_node(from, to, NULL), KPACK_SUCCESS);
+		assert_int_equal(lstat(to, &st), 0);
+		assert_int_equal(st.st_mode, seen.st_mode);
+		assert_int_equal(st.st_uid, seen.st_uid);
+		assert_int_equal(st.st_gid, seen.st_gid);
+		assert_int_equal(st.st_mtim.tv_sec, 2000);
+		assert_int_equal(st.st_mtim.tv_nsec, 5);
+	}
+}
+
+/* The first path of a file with two may be another user's file when the second is made. */
+static void test_links_to_copies(void **state)
+{
+	struct stat seen = write_text(at("file"), "seen");
+
+	(void)state;
+	assert_int_equal(copy_seen(at("file"), &seen, at("first"), NULL), KPACK_SUCCESS);
+	assert_int_equal(
+		copy_link_or_seen(at("first"), at("file"), &seen, at("second"), NULL),
+		KPACK_SUCCESS);
+	assert_int_equal(inode_of(at("second")), inode_of(at("first")));
+	write_text(at("fake"), "evil");
+	if (geteuid() == 0)
+		assert_int_equal(chown(at("fake"), 1000, 1000), 0);
+	else
+		assert_int_equal(utimensat(AT_FDCWD, at("fake"), NULL, 0), 0);
+	assert_int_equal(rename(at("fake"), at("first")), 0);
+	assert_int_equal(
+		copy_link_or_seen(at("first"), at("file"), &seen, at("second"), NULL),
+		KPACK_SUCCESS);
+	assert_text(at("second"), "seen");
+	/* nor is a link followed */
+	assert_int_equal(unlink(at("first")), 0);
+	assert_int_equal(symlink("file", at("first")), 0);
+	assert_int_equal(
+		copy_link_or_seen(at("first"), at("file"), &seen, at("third"), NULL),
+		KPACK_SUCCESS);
+	assert_text(at("third"), "seen");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_only_what_was_seen, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_attributes_of_links_and_fifos, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_links_to_copies, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
