@@ -184,26 +184,6 @@ kpack_error_t kp_archive_ordinal_source(const struct kpack_archive *a, uint32_t 
 					struct kp_source *out, struct kpackx_error *why);
 
 /*
- * Decode an entry piece by piece into one buffer of the entry's size, so that the first
- * bytes can be used before the last are decoded.  The caller owns BUF and keeps it valid
- * until close.  A step decodes about STEP bytes; *ready is the number of bytes from the
- * start that can be used.  It reaches the size only after the content was checked (xxh3,
- * or the frames' checksums if it has none).  After a failed step only close is allowed.
- */
-struct kp_stream;
-kpack_error_t kp_stream_open(const struct kpack_archive *a, size_t entry, void *buf,
-			     struct kp_stream **out, struct kpackx_error *why);
-kpack_error_t kp_stream_step(struct kp_stream *s, uint64_t step, uint64_t *ready,
-			     struct kpackx_error *why);
-void kp_stream_close(struct kp_stream *s); /* NULL is allowed */
-
-/*
- * Bytes that a stream will hold besides BUF; 0 too if the entry cannot be read, which
- * kp_stream_open reports.
- */
-uint64_t kp_stream_memory(const struct kpack_archive *a, size_t entry);
-
-/*
  * A chunked entry (zstd seekable format): chunk k holds the decoded bytes
  * [k * chunk, min((k + 1) * chunk, size)) and decodes alone.  Opening reads and checks
  * the seek table.  Reading is thread-safe.

@@ -85,7 +85,7 @@ static void shape_request(struct content *c, struct request *r, uint64_t chunk)
 	       pieces_fair(&c->decoding.pieces);
 	if (fits && (chunk || !is_crowded(c, r)))
 		return;
-	if (kp_pass_window(r->what.origin->archive, r->what.entry, &r->window, NULL))
+	if (kp_decode_window(r->what.origin->archive, r->what.entry, &r->window, NULL))
 		r->window = 0; /* the decoder finds out what is wrong */
 	/* An entry that fits is cut only if a pass takes less than half of its memory. */
 	if (!fits || pass_cost(r->window) < r->size / 2)

@@ -33,18 +33,18 @@ static kpack_error_t publish_progress(struct decoding *m, struct piece *p, uint6
 static kpack_error_t decode_stream(struct decoding *m, struct piece *p,
 				   struct origin_entry what, struct kpackx_error *why)
 {
-	struct kp_stream *s = NULL;
+	struct kp_decode *d = NULL;
 	uint64_t ready = 0;
-	kpack_error_t err =
-		kp_stream_open(what.origin->archive, what.entry, p->buffer.data, &s, why);
+	kpack_error_t err = kp_decode_open(what.origin->archive, what.entry,
+					   KP_DECODE_STEPS, &d, why);
 
 	while (!err && ready < p->size) {
-		err = kp_stream_step(s, STEP, &ready, why);
+		err = kp_decode_next(d, p->buffer.data, STEP, &ready, why);
 		/* The last bytes are published when the piece is done. */
 		if (!err && ready < p->size)
 			err = publish_progress(m, p, ready, why);
 	}
-	kp_stream_close(s);
+	kp_decode_close(d);
 	return err;
 }
 
@@ -89,8 +89,9 @@ static kpack_error_t open_pass(struct drive *d, struct kpackx_error *why)
 		return kp_fail_memory(why, sizeof(*d->pass), "a decoder");
 	if (d->pass->decoder)
 		return KPACK_SUCCESS;
-	return kp_pass_open(d->what.origin->archive, d->what.entry, d->pass->window,
-			    &d->pass->decoder, why);
+	KP_TRY(kp_decode_open(d->what.origin->archive, d->what.entry, KP_DECODE_PIECES,
+			      &d->pass->decoder, why));
+	return kp_decode_limit_window(d->pass->decoder, d->pass->window, why);
 }
 
 static size_t segment_size(const struct drive *d, uint64_t number)
@@ -137,10 +138,11 @@ static kpack_error_t decode_segment(struct drive *d, uint64_t number, struct pie
 	uint8_t *buf = segment_buffer(d, p);
 	size_t size = segment_size(d, number);
 	kpack_error_t err, changed;
+	uint64_t done;
 
 	if (!buf)
 		return kp_fail_memory(why, size, "decoded bytes");
-	err = kp_pass_next(d->pass->decoder, buf, size, why);
+	err = kp_decode_next(d->pass->decoder, buf, size, &done, why);
 	changed = decoding_check(d->m, d->what.origin, why);
 	return changed ? changed : err;
 }
@@ -151,7 +153,7 @@ static kpack_error_t decode_segment(struct drive *d, uint64_t number, struct pie
  */
 static bool wants_more(const struct drive *d)
 {
-	return d->pass && d->pass->decoder && kp_pass_too_wide(d->pass->decoder) &&
+	return d->pass && d->pass->decoder && kp_decode_too_wide(d->pass->decoder) &&
 	       d->pass->window < pieces_window(&d->m->pieces);
 }
 
@@ -316,7 +318,7 @@ static uint64_t decoder_memory(const struct piece *p)
 	if (p->size <= INLINE_MAX || p->kind == PIECE_PLAIN)
 		return 0;
 	if (p->kind == PIECE_WHOLE)
-		return kp_stream_memory(what.origin->archive, what.entry);
+		return kp_decode_memory(what.origin->archive, what.entry);
 	kp_archive_entry(what.origin->archive, what.entry, &info);
 	/* the stored bytes of the chunk, which are not yet known exactly */
 	return info.stored * p->size / info.size;

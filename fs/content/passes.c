@@ -90,7 +90,7 @@ void passes_remove(struct passes *ps, struct pass *pass)
 
 void pass_free(struct pass *pass)
 {
-	kp_pass_close(pass->decoder);
+	kp_decode_close(pass->decoder);
 	origin_unref(pass->origin);
 	free(pass);
 }

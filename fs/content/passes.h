@@ -12,15 +12,15 @@
 #include <stdbool.h>
 #include <time.h>
 #include "fs/tree/origin.h"
-#include "core/archive/pass.h"
+#include "core/archive/decode.h"
 
 struct pass {
 	struct pass *next;
-	uint64_t entry;          /* serial of the origin, number of the entry */
-	struct origin *origin;   /* with a reference */
-	struct kp_pass *decoder; /* NULL: not begun */
-	uint64_t window;         /* the widest window it may use */
-	uint64_t at;             /* number of the segment it decodes next */
+	uint64_t entry;            /* serial of the origin, number of the entry */
+	struct origin *origin;     /* with a reference */
+	struct kp_decode *decoder; /* NULL: not begun */
+	uint64_t window;           /* the widest window it may use */
+	uint64_t at;               /* number of the segment it decodes next */
 	bool busy;
 	bool ended; /* of no more use: freed as soon as it is not busy */
 	time_t used;

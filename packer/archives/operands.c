@@ -5,7 +5,7 @@
 #include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 #include "core/view/view.h"
-#include "core/archive/digest.h"
+#include "core/archive/decode.h"
 #include "packer/files/below.h"
 
 /* --- operands --------------------------------------------------------------------- */
@@ -195,70 +195,35 @@ void arch_filter_fini(struct arch_filter *filter)
 typedef kpack_error_t sink_fn(const void *data, size_t size, void *arg,
 			      struct kpackx_error *why);
 
-static kpack_error_t decode_whole(const struct kpack_archive *a, size_t entry,
-				  uint64_t size, sink_fn *sink, void *arg,
-				  struct kpackx_error *why)
+/* An empty entry is decoded, too. */
+static kpack_error_t decode_units(struct kp_decode *d, uint64_t size, sink_fn *sink,
+				  void *arg, struct kpackx_error *why)
 {
-	void *buf = malloc(size ? size : 1);
-	kpack_error_t err;
+	uint64_t unit = kp_decode_unit(d), done = 0, before;
+	void *buf = malloc(unit ? unit : 1);
+	kpack_error_t err = buf ? KPACK_SUCCESS : kp_fail_memory(why, unit, "an entry");
 
-	if (!buf)
-		return kp_fail_memory(why, size, "an entry");
-	err = kp_archive_read(a, entry, buf, why);
-	if (!err)
-		err = sink(buf, size, arg, why);
+	do {
+		before = done;
+		if (!err)
+			err = kp_decode_next(d, buf, unit, &done, why);
+		if (!err)
+			err = sink(buf, done - before, arg, why);
+	} while (!err && done < size);
 	free(buf);
-	return err;
-}
-
-static kpack_error_t decode_chunks(const struct kp_chunks *chunks, uint64_t size,
-				   void *buf, struct kp_digest *digest, sink_fn *sink,
-				   void *arg, struct kpackx_error *why)
-{
-	uint64_t full = kp_chunks_size(chunks), count = kp_chunks_count(chunks);
-
-	for (uint64_t k = 0; k < count; k++) {
-		uint64_t left = size - k * full;
-		size_t n = (size_t)(left < full ? left : full);
-
-		KP_TRY(kp_chunks_read(chunks, k, buf, why));
-		kp_digest_add(digest, buf, n);
-		KP_TRY(sink(buf, n, arg, why));
-	}
-	return kp_digest_check(digest, why);
-}
-
-static kpack_error_t decode_chunked(const struct kpack_archive *a, size_t entry,
-				    const uint8_t *xxh3, uint64_t size, sink_fn *sink,
-				    void *arg, struct kpackx_error *why)
-{
-	struct kp_chunks *chunks;
-	struct kp_digest digest;
-	void *buf = NULL;
-	kpack_error_t err;
-
-	KP_TRY(kp_chunks_open(a, entry, &chunks, why));
-	err = kp_digest_init(&digest, xxh3, why);
-	if (err)
-		goto out;
-	buf = malloc(kp_chunks_size(chunks));
-	err = buf ? decode_chunks(chunks, size, buf, &digest, sink, arg, why)
-		  : kp_fail_memory(why, kp_chunks_size(chunks), "a chunk");
-out:
-	free(buf);
-	kp_digest_fini(&digest);
-	kp_chunks_close(chunks);
 	return err;
 }
 
 kpack_error_t archive_decode(const struct kpack_archive *a, size_t entry, sink_fn *sink,
 			     void *arg, struct kpackx_error *why)
 {
-	struct kp_decoding_facts facts = kp_archive_decoding_facts(a, entry);
 	struct kp_entry_info info;
+	struct kp_decode *d;
+	kpack_error_t err;
 
 	kp_archive_entry(a, entry, &info);
-	if (facts.chunk)
-		return decode_chunked(a, entry, facts.xxh3, info.size, sink, arg, why);
-	return decode_whole(a, entry, info.size, sink, arg, why);
+	KP_TRY(kp_decode_open(a, entry, KP_DECODE_UNITS, &d, why));
+	err = decode_units(d, info.size, sink, arg, why);
+	kp_decode_close(d);
+	return err;
 }

@@ -3,7 +3,7 @@
  * A whole archive: describe every entry, read it in every way, show it in a view, and
  * make every public call.
  */
-#include "core/archive/archive.h"
+#include "core/archive/decode.h"
 #include "core/rocm_kpack/kpackx.h"
 #include "core/codec/codec.h"
 #include "core/view/view.h"
@@ -47,19 +47,19 @@ static void use_chunks(const struct kpack_archive *a, size_t entry, const uint8_
 static bool use_stream(const struct kpack_archive *a, size_t entry, uint8_t *buf)
 {
 	struct kp_entry_info info;
-	struct kp_stream *s;
+	struct kp_decode *s;
 	uint64_t ready = 0, before;
-	kpack_error_t err = kp_stream_open(a, entry, buf, &s, NULL);
+	kpack_error_t err = kp_decode_open(a, entry, KP_DECODE_STEPS, &s, NULL);
 
 	if (err)
 		return false;
 	kp_archive_entry(a, entry, &info);
 	do {
 		before = ready;
-		err = kp_stream_step(s, 1 + info.size / 3, &ready, NULL);
+		err = kp_decode_next(s, buf, 1 + info.size / 3, &ready, NULL);
 		assert(ready >= before && ready <= info.size);
 	} while (!err && ready < info.size);
-	kp_stream_close(s);
+	kp_decode_close(s);
 	return !err;
 }
 

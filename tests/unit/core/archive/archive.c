@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/archive/decode.h"
 #include "tests/unit/archive_builder.h"
 #include "core/codec/codec.h"
 #include "core/base/bounds.h"
@@ -799,7 +800,7 @@ static void corrupt_frames_do_no_harm(void **state)
 	       a.size - 64);
 	for (size_t at = begin; at < end; at++) {
 		struct kpack_archive *archive;
-		struct kp_stream *s = NULL;
+		struct kp_decode *s = NULL;
 		uint64_t ready = 0;
 		kpack_error_t err;
 
@@ -808,12 +809,13 @@ static void corrupt_frames_do_no_harm(void **state)
 		err = read_entry(archive, 0, &out, &size);
 		assert_true(err == KPACK_SUCCESS ||
 			    err == KPACK_ERROR_DECOMPRESSION_FAILED);
-		assert_int_equal(kp_stream_open(archive, 0, stream, &s, &why),
+		assert_int_equal(kp_decode_open(archive, 0, KP_DECODE_STEPS, &s, &why),
 				 KPACK_SUCCESS);
-		assert_int_equal(kp_stream_step(s, UINT64_MAX, &ready, &why), err);
+		assert_int_equal(kp_decode_next(s, stream, UINT64_MAX, &ready, &why),
+				 err);
 		if (!err)
 			assert_memory_equal(out, stream, 2000);
-		kp_stream_close(s);
+		kp_decode_close(s);
 		free(out);
 		kp_archive_close(archive);
 		a.bytes[at] ^= 0x55;
@@ -965,24 +967,24 @@ static kpack_error_t stream(const struct kpack_archive *a, size_t entry, uint64_
 {
 	uint8_t *buf = malloc((size_t)size + 1);
 	uint64_t ready = 0, before;
-	struct kp_stream *s = NULL;
+	struct kp_decode *s = NULL;
 	kpack_error_t err;
 
 	assert_non_null(buf);
-	err = kp_stream_open(a, entry, buf, &s, &why);
+	err = kp_decode_open(a, entry, KP_DECODE_STEPS, &s, &why);
 	if (!err) {
 		do {
 			before = ready;
-			err = kp_stream_step(s, step, &ready, &why);
+			err = kp_decode_next(s, buf, step, &ready, &why);
 			assert_true(ready <= size);
 			assert_memory_equal(buf + before, want + before, ready - before);
 		} while (!err && ready < size);
 		if (!err) { /* one step more than needed */
-			err = kp_stream_step(s, step, &ready, &why);
+			err = kp_decode_next(s, buf, step, &ready, &why);
 			assert_int_equal(ready, size);
 		}
 	}
-	kp_stream_close(s);
+	kp_decode_close(s);
 	free(buf);
 	return err;
 }

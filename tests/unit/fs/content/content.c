@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 #include <cmocka.h>
-#include "core/archive/pass.h"
+#include "core/archive/decode.h"
 
 #define KIB 1024
 #define MIB (1024 * KIB)
@@ -183,14 +183,8 @@ kpack_error_t kp_archive_read_range(const struct kpack_archive *a, size_t entry,
 	return KPACK_SUCCESS;
 }
 
-struct kp_pass {
-	uint32_t file;
-	uint64_t done, limit;
-	bool too_wide;
-};
-
-kpack_error_t kp_pass_window(const struct kpack_archive *a, size_t entry,
-			     uint64_t *window, struct kpackx_error *why)
+kpack_error_t kp_decode_window(const struct kpack_archive *a, size_t entry,
+			       uint64_t *window, struct kpackx_error *why)
 {
 	(void)a;
 	(void)why;
@@ -198,91 +192,73 @@ kpack_error_t kp_pass_window(const struct kpack_archive *a, size_t entry,
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t kp_pass_open(const struct kpack_archive *a, size_t entry,
-			   uint64_t window_max, struct kp_pass **out,
-			   struct kpackx_error *why)
-{
-	(void)a;
-	(void)why;
-	*out = calloc(1, sizeof(**out));
-	**out = (struct kp_pass){.file = (uint32_t)entry, .limit = window_max};
-	begin((uint32_t)entry, 0);
-	count_passes(1);
-	return KPACK_SUCCESS;
-}
-
-kpack_error_t kp_pass_next(struct kp_pass *p, void *buf, size_t size,
-			   struct kpackx_error *why)
-{
-	const struct file *f = &files[p->file];
-
-	if (f->gated)
-		sem_wait(&gate);
-	assert_true(p->done + size <= f->size);
-	p->too_wide = f->wide && p->done >= f->wide_at && f->wide > p->limit;
-	if (p->done >= f->fails_at || p->too_wide)
-		return corrupt(why);
-	fill(p->file, buf, p->done, size);
-	p->done += size;
-	return KPACK_SUCCESS;
-}
-
-bool kp_pass_too_wide(const struct kp_pass *p)
-{
-	return p->too_wide;
-}
-
-void kp_pass_close(struct kp_pass *p)
-{
-	if (p)
-		count_passes(-1);
-	free(p);
-}
-
-struct kp_stream {
-	uint32_t file;
-	uint8_t *buf;
-	uint64_t done;
-};
-
-kpack_error_t kp_stream_open(const struct kpack_archive *a, size_t entry, void *buf,
-			     struct kp_stream **out, struct kpackx_error *why)
-{
-	(void)a;
-	(void)why;
-	*out = calloc(1, sizeof(**out));
-	**out = (struct kp_stream){(uint32_t)entry, buf, 0};
-	begin((uint32_t)entry, 1);
-	return KPACK_SUCCESS;
-}
-
-kpack_error_t kp_stream_step(struct kp_stream *s, uint64_t step, uint64_t *ready,
-			     struct kpackx_error *why)
-{
-	const struct file *f = &files[s->file];
-	uint64_t n = f->size - s->done < step ? f->size - s->done : step;
-
-	if (f->gated)
-		sem_wait(&gate);
-	if (s->done >= f->fails_at)
-		return corrupt(why);
-	fill(s->file, s->buf + s->done, s->done, n);
-	s->done += n;
-	*ready = s->done;
-	return KPACK_SUCCESS;
-}
-
-uint64_t kp_stream_memory(const struct kpack_archive *a, size_t entry)
+uint64_t kp_decode_memory(const struct kpack_archive *a, size_t entry)
 {
 	(void)a;
 	return files[entry].decoder;
 }
 
-void kp_stream_close(struct kp_stream *s)
+struct kp_decode {
+	uint32_t file;
+	uint64_t done, limit;
+	bool pieces, too_wide;
+};
+
+kpack_error_t kp_decode_open(const struct kpack_archive *a, size_t entry,
+			     enum kp_decode_how how, struct kp_decode **out,
+			     struct kpackx_error *why)
 {
-	if (s)
+	bool pieces = how == KP_DECODE_PIECES;
+
+	(void)a;
+	(void)why;
+	*out = calloc(1, sizeof(**out));
+	**out = (struct kp_decode){.file = (uint32_t)entry, .pieces = pieces};
+	begin((uint32_t)entry, !pieces);
+	if (pieces)
+		count_passes(1);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_decode_limit_window(struct kp_decode *d, uint64_t max,
+				     struct kpackx_error *why)
+{
+	(void)why;
+	d->limit = max;
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_decode_next(struct kp_decode *d, void *buf, uint64_t size,
+			     uint64_t *done, struct kpackx_error *why)
+{
+	const struct file *f = &files[d->file];
+	uint64_t left = f->size - d->done, n = left < size ? left : size;
+
+	if (f->gated)
+		sem_wait(&gate);
+	if (d->pieces)
+		assert_int_equal(n, size);
+	d->too_wide = d->pieces && f->wide && d->done >= f->wide_at && f->wide > d->limit;
+	if (d->done >= f->fails_at || d->too_wide)
+		return corrupt(why);
+	fill(d->file, (uint8_t *)buf + (d->pieces ? 0 : d->done), d->done, n);
+	d->done += n;
+	*done = d->done;
+	return KPACK_SUCCESS;
+}
+
+bool kp_decode_too_wide(const struct kp_decode *d)
+{
+	return d->too_wide;
+}
+
+void kp_decode_close(struct kp_decode *d)
+{
+	if (d && d->pieces)
+		count_passes(-1);
+	else if (d)
 		end();
-	free(s);
+	free(d);
 }
 
 struct kp_chunks {

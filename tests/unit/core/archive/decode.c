@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/archive/pass.h"
+#include "core/archive/decode.h"
 #include "tests/unit/archive_builder.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -66,17 +66,18 @@ static struct kpack_archive *framed(int log)
 static kpack_error_t run(const struct kpack_archive *a, size_t size, size_t step)
 {
 	uint8_t *buf = malloc(step);
-	struct kp_pass *p = NULL;
-	kpack_error_t err = kp_pass_open(a, 0, 1 << 27, &p, &why);
+	struct kp_decode *p = NULL;
+	kpack_error_t err = kp_decode_open(a, 0, KP_DECODE_PIECES, &p, &why);
+	uint64_t done;
 
 	for (size_t at = 0; at < size && !err; at += step) {
 		size_t n = size - at < step ? size - at : step;
 
-		err = kp_pass_next(p, buf, n, &why);
+		err = kp_decode_next(p, buf, n, &done, &why);
 		if (!err)
 			assert_memory_equal(buf, data + at, n);
 	}
-	kp_pass_close(p);
+	kp_decode_close(p);
 	free(buf);
 	return err;
 }
@@ -106,7 +107,7 @@ static void plain_bytes(void **state)
 	       SIZE, SIZE);
 	assert_int_equal(ab_open(&a, &archive, &why), KPACK_SUCCESS);
 	ab_free(&a);
-	assert_int_equal(kp_pass_window(archive, 0, &window, &why), KPACK_SUCCESS);
+	assert_int_equal(kp_decode_window(archive, 0, &window, &why), KPACK_SUCCESS);
 	assert_int_equal(window, 0);
 	assert_int_equal(run(archive, SIZE, 100001), KPACK_SUCCESS);
 	kp_archive_close(archive);
@@ -134,34 +135,43 @@ static void several_frames(void **state)
 	free(twice);
 }
 
+static struct kp_decode *limited(const struct kpack_archive *a, uint64_t window_max)
+{
+	struct kp_decode *p;
+
+	assert_int_equal(kp_decode_open(a, 0, KP_DECODE_PIECES, &p, &why), KPACK_SUCCESS);
+	assert_int_equal(kp_decode_limit_window(p, window_max, &why), KPACK_SUCCESS);
+	return p;
+}
+
 static void windows(void **state)
 {
 	struct kpack_archive *a = framed(20), *single = framed(24);
-	struct kp_pass *p;
-	uint64_t window;
+	struct kp_decode *p;
+	uint64_t window, done;
 	uint8_t *buf = malloc(SIZE);
 
 	(void)state;
-	assert_int_equal(kp_pass_window(a, 0, &window, &why), KPACK_SUCCESS);
+	assert_int_equal(kp_decode_window(a, 0, &window, &why), KPACK_SUCCESS);
 	assert_int_equal(window, 1 << 20);
 	/* A single-segment frame: its window is its content. */
-	assert_int_equal(kp_pass_window(single, 0, &window, &why), KPACK_SUCCESS);
+	assert_int_equal(kp_decode_window(single, 0, &window, &why), KPACK_SUCCESS);
 	assert_int_equal(window, SIZE);
 
-	assert_int_equal(kp_pass_open(a, 0, 1 << 20, &p, &why), KPACK_SUCCESS);
-	assert_int_equal(kp_pass_next(p, buf, 1000, &why), KPACK_SUCCESS);
-	assert_false(kp_pass_too_wide(p));
-	kp_pass_close(p);
-	assert_int_equal(kp_pass_open(a, 0, (1 << 20) - 1, &p, &why), KPACK_SUCCESS);
-	assert_int_equal(kp_pass_next(p, buf, 1000, &why),
+	p = limited(a, 1 << 20);
+	assert_int_equal(kp_decode_next(p, buf, 1000, &done, &why), KPACK_SUCCESS);
+	assert_false(kp_decode_too_wide(p));
+	kp_decode_close(p);
+	p = limited(a, (1 << 20) - 1);
+	assert_int_equal(kp_decode_next(p, buf, 1000, &done, &why),
 			 KPACK_ERROR_DECOMPRESSION_FAILED);
-	assert_true(kp_pass_too_wide(p));
-	kp_pass_close(p);
+	assert_true(kp_decode_too_wide(p));
+	kp_decode_close(p);
 	/* Opening accepts any limit. */
-	assert_int_equal(kp_pass_open(a, 0, 0, &p, &why), KPACK_SUCCESS);
-	kp_pass_close(p);
-	assert_int_equal(kp_pass_open(a, 0, UINT64_MAX, &p, &why), KPACK_SUCCESS);
-	kp_pass_close(p);
+	p = limited(a, 0);
+	kp_decode_close(p);
+	p = limited(a, UINT64_MAX);
+	kp_decode_close(p);
 	free(buf);
 	kp_archive_close(a);
 	kp_archive_close(single);
