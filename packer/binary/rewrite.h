@@ -5,6 +5,7 @@
 
 #include "binary.h"
 #include "packer/files/below.h"
+#include "packer/files/target.h"
 
 struct rewrite {
 	const struct binary *from;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 #include "below.h"
+#include "target.h"
 
 static kpack_error_t print_to(const struct below_target *t, struct kpackx_error *why)
 {

@@ -12,6 +12,7 @@
 #include "core/format/ar_archive.h"
 #include "core/base/sink.h"
 #include "packer/files/below.h"
+#include "packer/files/target.h"
 
 struct bundler_input {
 	int fd;       /* -1: none is open */

@@ -14,6 +14,7 @@
 #include "packer/base/shell_word.h"
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
+#include "packer/files/target.h"
 
 #define OBJCOPY "llvm-objcopy"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a path leads to: which file is replaced, and into which one root writes. */
 #include "packer/files/below.h"
+#include "packer/files/target.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
