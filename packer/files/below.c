@@ -59,8 +59,15 @@ int below_lstat(const char *path, struct stat *st)
 
 int below_access(const char *path, int mode)
 {
-	AT_PLACE(path,
-		 faccessat(at.dir, at.name, mode, AT_EACCESS | AT_SYMLINK_NOFOLLOW));
+	int fd = below_open(path, O_PATH, 0), status;
+	char proc[PROC_NAME_SIZE];
+
+	if (fd < 0)
+		return -1;
+	/* not faccessat2, which kernels before 5.8 lack: without it EROFS is not seen */
+	status = faccessat(AT_FDCWD, proc_fd_name(fd, proc), mode, AT_EACCESS);
+	close_keeping_errno(fd);
+	return status;
 }
 
 ssize_t below_readlink(const char *path, char *buf, size_t size)
@@ -140,9 +147,9 @@ static int open_following(const char *path, int flags)
 		fd = (int)syscall(SYS_openat2, root, *rest ? rest : ".", &how,
 				  sizeof(how));
 		if (fd >= 0 || (errno != ENOSYS && errno != EPERM && errno != EXDEV &&
-				errno != EAGAIN))
+				errno != EAGAIN && errno != ELOOP))
 			return fd;
-		/* it leads out of the root, or the kernel has no openat2 */
+		/* it leads out of the root or into /proc, or the kernel has no openat2 */
 		if (resolve_operand(root, *rest ? rest : ".", true, &at) < 0)
 			return -1;
 	} else if (resolve_spot(path, PLACE_FOLLOWED, &at) < 0) {
@@ -285,8 +292,11 @@ kpack_error_t below_fail(struct kpackx_error *why, const char *what)
 		return kp_fail_errno(why, errno, "%s", what);
 	return kp_fail(
 		why, KPACK_ERROR_IO_ERROR,
-		"%s: it, or a directory on its way, is a symbolic link that is not "
-		"followed, because another user may have put it there",
+		geteuid() == 0
+			? "%s: it, or a directory on its way, is a symbolic link that "
+			  "is not followed, because another user may have put it there"
+			: "%s: it, or a directory on its way, is a symbolic link, "
+			  "which is not followed here",
 		what);
 }
 
@@ -296,8 +306,15 @@ kpack_error_t below_root(const char *path, struct kpackx_error *why)
 	struct stat st;
 	int fd;
 
-	if (resolve_root(path, &rest) >= 0)
-		return KPACK_SUCCESS;
+	if (resolve_root(path, &rest) >= 0) {
+		fd = below_open(path, O_PATH | O_DIRECTORY, 0);
+		if (fd >= 0)
+			close(fd);
+		/* an operand through a link in another operand is a root of its own */
+		if (fd >= 0 || errno != ELOOP)
+			return fd >= 0 ? KPACK_SUCCESS
+				       : below_fail(why, "cannot open the directory");
+	}
 	fd = below_open_following(path, O_PATH | O_DIRECTORY);
 	if (fd < 0)
 		return below_fail(why, "cannot open the directory");

@@ -28,7 +28,8 @@
 #include "identity.h"
 
 /*
- * Remember the directory PATH as a root.  A path below a root is not remembered again.
+ * Remember the directory PATH as a root.  A path below a root is not remembered again,
+ * unless it leads through a link.
  * Errors of opening it; IO_ERROR also: it is no directory.
  */
 kpack_error_t below_root(const char *path, struct kpackx_error *why);

@@ -37,12 +37,19 @@ static int remove_one(int dir, const char *name)
 
 static kpack_error_t remove_all(const char *dir, struct kpackx_error *why)
 {
-	DIR *d = below_opendir(dir);
+	int fd = below_open(dir, O_RDONLY | O_DIRECTORY, 0);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *e;
 	int failed = 0;
 
-	if (!d)
-		return kp_fail_errno(why, errno, "%s: cannot open the directory", dir);
+	if (!d) {
+		kpack_error_t err =
+			kp_fail_errno(why, errno, "%s: cannot open the directory", dir);
+
+		if (fd >= 0)
+			close(fd);
+		return err;
+	}
 	while (!failed && (e = readdir(d)))
 		if (e->d_name[0] == '.' && remove_one(dirfd(d), e->d_name) < 0)
 			failed = errno;

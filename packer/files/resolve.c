@@ -54,7 +54,8 @@ static const char *rest_below(const struct root *root, const char *path)
 }
 
 /*
- * Find the innermost root of PATH; if PROPER, not PATH itself.  -1: PATH is an operand.
+ * Find the innermost root of PATH, of equals the last that was added; if PROPER, not PATH
+ * itself.  -1: PATH is an operand.
  */
 static int find_root_of(const char *path, bool proper, const char **rest)
 {
@@ -66,7 +67,7 @@ static int find_root_of(const char *path, bool proper, const char **rest)
 		const char *below = rest_below(&roots.items[i], path);
 		size_t length = strlen(roots.items[i].path);
 
-		if (below && (*below || !proper) && (fd < 0 || length > best)) {
+		if (below && (*below || !proper) && (fd < 0 || length >= best)) {
 			fd = roots.items[i].fd;
 			best = length;
 			*rest = below;
@@ -170,7 +171,7 @@ int resolve_open(int fd, const char *rest, int flags, mode_t mode, bool *step)
 
 	do
 		opened = (int)syscall(SYS_openat2, fd, rest, &how, sizeof(how));
-	while (opened < 0 && (errno == EINTR || errno == EAGAIN));
+	while (opened < 0 && errno == EINTR);
 	*step = opened < 0 &&
 		(errno == ENOSYS || errno == EPERM || errno == ENAMETOOLONG);
 	return opened;

@@ -7,10 +7,17 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 #include "below.h"
 #include "packer/base/xalloc.h"
 #include "tree_list.h"
+
+/* Directories to make: if all of them are removed at once, it is likely an attack. */
+#define TRIES 20
+
+/* The attribute of a directory that this module made. */
+#define MARK "trusted.kpack.temporary"
 
 /* --- removing ------------------------------------------------------------------------ */
 
@@ -46,19 +53,34 @@ static int open_dir(const char *path)
 	return below_open(path, O_RDONLY | O_DIRECTORY, 0);
 }
 
-/* Whether the user owns FD: other users' are neither trusted nor removed. */
-static bool is_own(int fd)
+/* Whether the user owns FD, and nobody else may enter it. */
+static bool is_own(int fd, struct stat *st)
 {
-	struct stat st;
+	return fstat(fd, st) == 0 && st->st_uid == geteuid() && !(st->st_mode & 077);
+}
 
-	return fstat(fd, &st) == 0 && st.st_uid == geteuid();
+/*
+ * Whether a run of the same user made FD in BASE.  Where other users can rename things,
+ * they can give the name to another directory of root's; only root can set the mark.
+ */
+static bool is_left(int fd, int base)
+{
+	struct stat st, dir;
+
+	if (!is_own(fd, &st) || fstat(base, &dir) < 0)
+		return false;
+	return geteuid() != 0 ||
+	       (dir.st_uid == 0 && !(dir.st_mode & (S_IWGRP | S_IWOTH))) ||
+	       fgetxattr(fd, MARK, NULL, 0) >= 0;
 }
 
 static void remove_if_left(const char *path, int base, void (*recover)(int dir, int base))
 {
 	int fd = open_dir(path);
 
-	if (fd >= 0 && is_own(fd) && lock_directory(fd, LOCK_EX | LOCK_NB) == 0) {
+	/* from here on PATH is this directory, whatever gets the name */
+	if (fd >= 0 && is_left(fd, base) && lock_directory(fd, LOCK_EX | LOCK_NB) == 0 &&
+	    below_adopt_root(path, fd, NULL) == KPACK_SUCCESS) {
 		if (recover)
 			recover(fd, base);
 		remove_tree(path);
@@ -70,22 +92,24 @@ static void remove_if_left(const char *path, int base, void (*recover)(int dir, 
 void temp_dir_remove_left(const char *base, const char *prefix,
 			  void (*recover)(int dir, int base))
 {
+	int fd = below_open_following(base, O_RDONLY | O_DIRECTORY);
 	size_t n = strlen(prefix);
-	DIR *d = below_opendir(base);
-	const struct dirent *e;
+	struct dirent **names;
+	int count = below_scandir(base, &names, NULL);
 
-	while (d && (e = readdir(d))) {
-		char *path;
+	for (int i = 0; i < count; i++) {
+		char *path = xasprintf("%s/%s", base, names[i]->d_name);
 
-		if (strncmp(e->d_name, prefix, n) != 0 ||
-		    strlen(e->d_name) != n + BELOW_RANDOM_SIZE)
-			continue;
-		path = xasprintf("%s/%s", base, e->d_name);
-		remove_if_left(path, dirfd(d), recover);
+		if (fd >= 0 && strncmp(names[i]->d_name, prefix, n) == 0 &&
+		    strlen(names[i]->d_name) == n + BELOW_RANDOM_SIZE)
+			remove_if_left(path, fd, recover);
 		free(path);
+		free(names[i]);
 	}
-	if (d)
-		closedir(d);
+	if (count >= 0)
+		free(names);
+	if (fd >= 0)
+		close(fd);
 }
 
 /* --- making -------------------------------------------------------------------------- */
@@ -117,10 +141,12 @@ static char *make_random(const char *base, const char *prefix)
 	return NULL;
 }
 
-/* Make and lock one.  false: another run removed it at once. */
+/* Make and lock one.  false: it is gone, or another directory has its name. */
 static bool make_locked(struct temp_dir *t, const char *base, const char *prefix,
 			kpack_error_t *err, struct kpackx_error *why)
 {
+	struct stat st;
+
 	*err = KPACK_SUCCESS;
 	t->path = make_random(base, prefix);
 	if (!t->path) {
@@ -129,17 +155,17 @@ static bool make_locked(struct temp_dir *t, const char *base, const char *prefix
 		return true;
 	}
 	t->fd = open_dir(t->path);
-	if (t->fd < 0 && errno != ENOENT)
-		*err = kp_fail_errno(why, errno, "%s", t->path);
-	if (t->fd >= 0) /* if the file system has no locks, go on without one */
-		lock_directory(t->fd, LOCK_EX);
-	return *err || (t->fd >= 0 && is_own(t->fd) && is_there(t->path, t->fd));
+	/* nobody else has a new directory locked; where there are no locks, go on without */
+	return t->fd >= 0 && is_own(t->fd, &st) &&
+	       (lock_directory(t->fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) &&
+	       is_there(t->path, t->fd);
 }
 
 kpack_error_t temp_dir_open(struct temp_dir *t, const char *base, const char *prefix,
 			    struct kpackx_error *why)
 {
-	kpack_error_t err;
+	kpack_error_t err = KPACK_SUCCESS;
+	int tries = 0;
 
 	*t = (struct temp_dir){.fd = -1};
 	while (!make_locked(t, base, prefix, &err, why)) {
@@ -148,7 +174,15 @@ kpack_error_t temp_dir_open(struct temp_dir *t, const char *base, const char *pr
 			close(t->fd);
 		free(t->path);
 		*t = (struct temp_dir){.fd = -1};
+		if (++tries == TRIES)
+			return kp_fail(
+				why, KPACK_ERROR_IO_ERROR,
+				"%s: every directory made in it is removed at once",
+				base);
 	}
+	/* only root can, and not on each file system: then it stays where others write */
+	if (!err && fsetxattr(t->fd, MARK, "", 0, 0) < 0)
+		errno = 0;
 	if (!err)
 		err = below_adopt_root(t->path, t->fd, why);
 	if (err)

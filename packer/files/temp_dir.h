@@ -22,7 +22,8 @@ void temp_dir_close(struct temp_dir *t);
 /*
  * Remove those that killed runs of the same user left in BASE, but none that a running one
  * uses.  RECOVER, if not NULL, is called before with the descriptors of the directory and
- * of BASE.  What cannot be removed stays, and is not reported.
+ * of BASE.  What cannot be removed stays, and is not reported.  Where other users can
+ * rename directories, root removes only what it made with this module.
  */
 void temp_dir_remove_left(const char *base, const char *prefix,
 			  void (*recover)(int dir, int base));

@@ -27,7 +27,7 @@ setup_file() {
 }
 
 race() { # OPTION...
-	[ "$KPACK_MODE" != asan ] || set -- --runs 6 "$@"
+	[ "$KPACK_MODE" != asan ] || set -- --runs 3 "$@"
 	$python "$tools/racing.py" "$@" >>"$FAULTS" 2>>"$FAULTS.log" || :
 }
 

@@ -17,6 +17,7 @@
 #include "core/archive/naming.h"
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
+#include "packer/files/target.h"
 
 /* The archives of an architecture or a family. */
 struct slot {
@@ -172,7 +173,13 @@ static kpack_error_t check_moved(const struct archive_set *set, struct kpackx_er
  */
 static kpack_error_t lock_dir(struct archive_set *set, struct kpackx_error *why)
 {
-	set->dir_fd = below_open_following(set->options.dir, O_RDONLY | O_DIRECTORY);
+	struct below_target dir;
+
+	/* a link in OUTPUT too is followed only where no other user can exchange it */
+	if (below_target_open(&dir, set->options.dir) < 0)
+		return below_fail(why, set->options.dir);
+	set->dir_fd = below_target_reopen(&dir, O_RDONLY | O_DIRECTORY);
+	below_target_close(&dir);
 	if (set->dir_fd < 0)
 		return below_fail(why, set->options.dir);
 	while (flock(set->dir_fd, LOCK_EX) < 0 && errno == EINTR)
