@@ -53,10 +53,10 @@ static int open_dir(const char *path)
 	return below_open(path, O_RDONLY | O_DIRECTORY, 0);
 }
 
-/* Whether the user owns FD, and nobody else may enter it. */
+/* Whether the user owns FD: other users' are neither trusted nor removed. */
 static bool is_own(int fd, struct stat *st)
 {
-	return fstat(fd, st) == 0 && st->st_uid == geteuid() && !(st->st_mode & 077);
+	return fstat(fd, st) == 0 && st->st_uid == geteuid();
 }
 
 /*
