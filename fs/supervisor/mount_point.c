@@ -155,9 +155,22 @@ static long mount_id_of(int dir, const char *name)
 	return id;
 }
 
+/* Whether the open directory DIR is at PATH, which may end with slashes. */
+static bool is_at(int dir, const char *path)
+{
+	char link[64], at[PATH_MAX];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", dir);
+	n = readlink(link, at, sizeof(at));
+	return n > 0 && n < (ssize_t)sizeof(at) && strncmp(at, path, (size_t)n) == 0 &&
+	       path[n + strspn(path + n, "/")] == '\0';
+}
+
 /*
  * Unmount what is at P, if it is the mount of P's ID.  Its directory is opened, because
  * another user may exchange those of the path; a name where something is mounted stays.
+ * With MNT_EXPIRE the mount itself is not opened, as that would count as use.
  */
 static int unmount_place(const struct place *p, int flags)
 {
@@ -170,7 +183,7 @@ static int unmount_place(const struct place *p, int flags)
 	if (dir < 0)
 		return -1;
 	name = *name ? name : ".";
-	if (mount_id_of(dir, name) == p->id) {
+	if (flags & MNT_EXPIRE ? is_at(dir, parent) : mount_id_of(dir, name) == p->id) {
 		snprintf(at, sizeof(at), "/proc/self/fd/%d/%s", dir, name);
 		result = umount2(at, UMOUNT_NOFOLLOW | flags);
 		error = errno;
