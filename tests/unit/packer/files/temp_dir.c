@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include "packer/files/below.h"
@@ -114,12 +115,43 @@ static void test_not_ours(void **state)
 	assert_int_equal(rmdir(PREFIX "theirs"), 0);
 }
 
+/*
+ * In a directory of another user, who can give root's directories any name, root removes
+ * only what it made for a run.
+ */
+static void test_renamed_by_another_user(void **state)
+{
+	struct temp_dir t;
+	struct stat st;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(temp_dir_open(&t, top, PREFIX, NULL), KPACK_SUCCESS);
+	assert_int_equal(close(t.fd), 0); /* as if the run was killed */
+	assert_int_equal(mkdir("roots", 0755), 0);
+	make("roots/file");
+	assert_int_equal(chown(top, 1000, 1000), 0);
+	assert_int_equal(rename("roots", PREFIX "abcdef"), 0);
+	temp_dir_remove_left(top, PREFIX, NULL);
+	assert_int_equal(stat(PREFIX "abcdef/file", &st), 0);
+	if (setxattr(top, "trusted.kpack.test", "", 0, 0) == 0) /* root may leave marks */
+		assert_int_equal(stat(t.path, &st), -1);
+	else
+		assert_int_equal(rmdir(t.path), 0);
+	free(t.path);
+	assert_int_equal(unlink(PREFIX "abcdef/file"), 0);
+	assert_int_equal(rmdir(PREFIX "abcdef"), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_removed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_left, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_not_ours, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_renamed_by_another_user, setup,
+						teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
