@@ -304,10 +304,12 @@ static bool forget_openat2(void)
 
 static void test_without_openat2(void **state)
 {
-	static void (*const tests[])(void **) = {
-		test_links_in_a_root_are_not_followed, test_calls,
-		test_a_root_stays_what_it_was, test_reading_follows_links_that_stay,
-		test_operands, test_only_regular_files_are_opened};
+	static void (*const tests[])(void **) = {test_links_in_a_root_are_not_followed,
+						 test_calls,
+						 test_a_root_stays_what_it_was,
+						 test_reading_follows_links_that_stay,
+						 test_operands,
+						 test_only_regular_files_are_opened};
 
 	if (!forget_openat2())
 		skip();

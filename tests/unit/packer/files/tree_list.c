@@ -124,8 +124,8 @@ static void test_guarded(void **state)
 	if (geteuid() != 0)
 		skip();
 	assert_non_null(mkdtemp(dir));
-	snprintf(command, sizeof(command), "mkdir -p %s/a/b && touch %s/f %s/a/b/f", dir, dir,
-		 dir);
+	snprintf(command, sizeof(command), "mkdir -p %s/a/b && touch %s/f %s/a/b/f", dir,
+		 dir, dir);
 	assert_int_equal(system(command), 0);
 	snprintf(path, sizeof(path), "%s/a", dir);
 	assert_true(is_guarded(dir, "f"));
