@@ -143,6 +143,21 @@ static kpack_error_t write_again(int host, uint64_t size, const struct binary *f
 	return err;
 }
 
+/*
+ * The copy gets the owner and the set-user-ID bits of FROM, so its bytes must not come from
+ * a third user, who may own the directory of the part.
+ */
+static kpack_error_t check_owner(const char *host, const struct stat *st,
+				 const struct binary *from, struct kpackx_error *why)
+{
+	if (st->st_uid == geteuid() || st->st_uid == from->st.st_uid)
+		return KPACK_SUCCESS;
+	return kp_fail(why, KPACK_ERROR_IO_ERROR,
+		       "%s: belongs to user %u, who could have put it there; check it, "
+		       "and give it the owner of the part's file",
+		       host, (unsigned)st->st_uid);
+}
+
 static kpack_error_t convert_host(const char *host, const struct binary *from,
 				  struct kp_span marker, const char *to,
 				  struct kpackx_error *why)
@@ -153,6 +168,11 @@ static kpack_error_t convert_host(const char *host, const struct binary *from,
 	int fd;
 
 	KP_TRY(below_file_open_nofollow(host, &fd, &st, why));
+	err = check_owner(host, &st, from, why);
+	if (err) {
+		close(fd);
+		return err;
+	}
 	/* no other user may read it before it has its permissions */
 	err = below_outfile_open(&out, to, 0600, why);
 	if (!err)
