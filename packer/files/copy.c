@@ -264,17 +264,16 @@ static kpack_error_t open_node(const char *from, struct node *n, struct kpackx_e
 	return KPACK_SUCCESS;
 }
 
-/* SEEN: of the file to copy; NULL: it does not matter. */
-static kpack_error_t copy_other(const char *from, const struct stat *seen, const char *to,
-				struct kpackx_error *why)
+kpack_error_t copy_node(const char *from, const struct file_identity *was, const char *to,
+			struct kpackx_error *why)
 {
-	struct file_identity was;
 	struct node n;
 	kpack_error_t err;
 
 	KP_TRY(open_node(from, &n, why));
-	was = file_identity_of(seen ? seen : &n.st);
-	if (!file_identity_is(&was, &n.st))
+	/* mknod would make an empty regular file */
+	if (!file_identity_is(was, &n.st) || S_ISREG(n.st.st_mode) ||
+	    S_ISDIR(n.st.st_mode))
 		err = kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: was changed meanwhile",
 			      from);
 	else
@@ -283,18 +282,13 @@ static kpack_error_t copy_other(const char *from, const struct stat *seen, const
 	return err;
 }
 
-kpack_error_t copy_node(const char *from, const char *to, struct kpackx_error *why)
-{
-	return copy_other(from, NULL, to, why);
-}
-
 kpack_error_t copy_seen(const char *from, const struct stat *seen, const char *to,
 			struct kpackx_error *why)
 {
 	const struct file_identity was = file_identity_of(seen);
 
 	return S_ISREG(seen->st_mode) ? copy_same_file(from, &was, to, why)
-				      : copy_other(from, seen, to, why);
+				      : copy_node(from, &was, to, why);
 }
 
 static int make_link(const struct place *p, void *arg)

@@ -18,10 +18,11 @@ kpack_error_t copy_same_file(const char *from, const struct file_identity *was,
 			     const char *to, struct kpackx_error *why);
 
 /*
- * Copy a symbolic link, FIFO, device or socket itself.  IO_ERROR with EPERM: the user may
- * not make such a file, or not there.
+ * Copy a symbolic link, FIFO, device or socket itself, if FROM is still the file WAS.
+ * IO_ERROR with EPERM: the user may not make such a file, or not there.
  */
-kpack_error_t copy_node(const char *from, const char *to, struct kpackx_error *why);
+kpack_error_t copy_node(const char *from, const struct file_identity *was, const char *to,
+			struct kpackx_error *why);
 
 /*
  * Copy FROM, of which SEEN is the stat: as copy_file, or as copy_node.  IO_ERROR also: it

@@ -203,7 +203,8 @@ static kpack_error_t copy_archive(const char *from, const char *to,
 		return KPACK_SUCCESS;
 	if (below_lstat(to, &there) == 0)
 		return check_there(from, to, why);
-	return S_ISLNK(st.st_mode) ? copy_node(from, to, why) : copy_file(from, to, why);
+	return S_ISLNK(st.st_mode) || S_ISREG(st.st_mode) ? copy_seen(from, &st, to, why)
+							  : copy_file(from, to, why);
 }
 
 static kpack_error_t copy_named_archive(const char *from, const char *to,

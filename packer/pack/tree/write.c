@@ -172,11 +172,11 @@ static char *destination(const struct converter *c, size_t entry)
  * Making a device needs a privilege, and not every file system has sockets: then leave it
  * out.
  */
-static kpack_error_t copy_special(const char *from, const char *to, struct disposition *o,
-				  struct kpackx_error *why)
+static kpack_error_t copy_special(const struct scan_entry *e, const char *to,
+				  struct disposition *o, struct kpackx_error *why)
 {
 	struct kpackx_error fault = {0};
-	kpack_error_t err = copy_node(from, to, &fault);
+	kpack_error_t err = copy_node(e->path, &e->id, to, &fault);
 
 	if (err && (fault.sys_errno == EPERM || fault.sys_errno == EOPNOTSUPP))
 		return disposition_set(o, FATE_LEFT_OUT, fault.text, why);
@@ -207,9 +207,9 @@ static kpack_error_t write_entry(const struct converter *c, size_t entry, const 
 	case FATE_KEPT:
 		return copy_same_file(e->path, &e->id, to, why);
 	case FATE_SYMLINK:
-		return copy_node(e->path, to, why);
+		return copy_node(e->path, &e->id, to, why);
 	case FATE_SPECIAL:
-		return copy_special(e->path, to, o, why);
+		return copy_special(e, to, o, why);
 	case FATE_PACKED:
 		return remove_copy(to, why);
 	default:
