@@ -382,7 +382,8 @@ kpack_error_t copy_directory(const char *to, struct kpackx_error *why)
 	if (!S_ISDIR(st.st_mode))
 		return kp_fail(why, KPACK_ERROR_IO_ERROR,
 			       "is not a directory, but must be one");
-	if ((st.st_mode & 0700) != 0700 && st.st_uid == geteuid() &&
+	/* root may write anyway, and another user may exchange it meanwhile */
+	if ((st.st_mode & 0700) != 0700 && geteuid() != 0 && st.st_uid == geteuid() &&
 	    below_chmod(to, (st.st_mode & 07777) | 0700) < 0)
 		return below_fail(why, "cannot be made writable");
 	return KPACK_SUCCESS;
