@@ -291,25 +291,6 @@ kpack_error_t copy_seen(const char *from, const struct stat *seen, const char *t
 				      : copy_node(from, &was, to, why);
 }
 
-static int make_link(const struct place *p, void *arg)
-{
-	const struct below_dir *from = arg;
-
-	return linkat(from->fd, from->name, p->dir_fd, p->tmp_name, 0);
-}
-
-kpack_error_t copy_link(const char *from, const char *to, struct kpackx_error *why)
-{
-	struct below_dir dir;
-	kpack_error_t err;
-
-	if (below_dir_open(&dir, from) < 0)
-		return below_fail(why, "cannot open its directory");
-	err = place(to, make_link, &dir, false, why);
-	below_dir_close(&dir);
-	return err;
-}
-
 struct twin {
 	struct below_dir first;
 	const struct stat *seen;
@@ -337,7 +318,7 @@ static int make_twin(const struct place *p, void *arg)
 	    is_copy(&st, twin->seen))
 		return 0;
 	unlinkat(p->dir_fd, p->tmp_name, 0);
-	errno = EPERM;
+	errno = ESTALE;
 	return -1;
 }
 
@@ -347,20 +328,55 @@ static bool lacks_links(int error)
 	return error == EPERM || error == EMLINK || error == EXDEV || error == EOPNOTSUPP;
 }
 
-kpack_error_t copy_link_or_seen(const char *first, const char *from,
-				const struct stat *seen, const char *to,
-				struct kpackx_error *why)
+/*
+ * Make TO another hard link to FIRST, a copy of SEEN's file.  The errno of WHY is ESTALE
+ * if it no longer is.
+ */
+static kpack_error_t place_twin(const char *first, const struct stat *seen,
+				const char *to, struct kpackx_error *why)
 {
 	struct twin twin = {.seen = seen};
-	struct kpackx_error fault = {0};
 	kpack_error_t err;
 
 	if (below_dir_open(&twin.first, first) < 0)
 		return below_fail(why, "cannot open its directory");
-	err = place(to, make_twin, &twin, false, &fault);
+	err = place(to, make_twin, &twin, false, why);
 	below_dir_close(&twin.first);
-	if (err && lacks_links(fault.sys_errno))
+	return err;
+}
+
+kpack_error_t copy_link_or_seen(const char *first, const char *from,
+				const struct stat *seen, const char *to,
+				struct kpackx_error *why)
+{
+	struct kpackx_error fault = {0};
+	kpack_error_t err = place_twin(first, seen, to, &fault);
+
+	if (err && (lacks_links(fault.sys_errno) || fault.sys_errno == ESTALE))
 		return copy_seen(from, seen, to, why);
+	if (err && why)
+		*why = fault;
+	return err;
+}
+
+kpack_error_t copy_link(const char *first, const struct stat *seen, const char *to,
+			struct kpackx_error *why)
+{
+	struct kpackx_error fault = {0};
+	kpack_error_t err = place_twin(first, seen, to, &fault);
+	struct file_identity was;
+	struct stat st;
+
+	if (err && lacks_links(fault.sys_errno)) {
+		if (below_lstat(first, &st) == 0 && is_copy(&st, seen)) {
+			was = file_identity_of(&st);
+			return copy_same_file(first, &was, to, why);
+		}
+		fault.sys_errno = ESTALE;
+	}
+	if (err && fault.sys_errno == ESTALE)
+		return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: was changed meanwhile",
+			       first);
 	if (err && why)
 		*why = fault;
 	return err;

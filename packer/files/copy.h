@@ -31,9 +31,6 @@ kpack_error_t copy_node(const char *from, const struct file_identity *was, const
 kpack_error_t copy_seen(const char *from, const struct stat *seen, const char *to,
 			struct kpackx_error *why);
 
-/* Make another hard link to FROM. */
-kpack_error_t copy_link(const char *from, const char *to, struct kpackx_error *why);
-
 /*
  * Make TO another hard link to FIRST, which is a copy of FROM's file.  If that is not
  * possible, or FIRST is another user's file now, copy FROM as copy_seen.
@@ -41,6 +38,13 @@ kpack_error_t copy_link(const char *from, const char *to, struct kpackx_error *w
 kpack_error_t copy_link_or_seen(const char *first, const char *from,
 				const struct stat *seen, const char *to,
 				struct kpackx_error *why);
+
+/*
+ * As copy_link_or_seen, where FIRST was made of SEEN's file but has other bytes: then it is
+ * copied itself.  IO_ERROR also: it is another user's file now.
+ */
+kpack_error_t copy_link(const char *first, const struct stat *seen, const char *to,
+			struct kpackx_error *why);
 
 /* Make the directory TO unless it exists, and make it writable; copies no contents. */
 kpack_error_t copy_directory(const char *to, struct kpackx_error *why);

@@ -217,40 +217,9 @@ static kpack_error_t write_entry(const struct converter *c, size_t entry, const 
 	}
 }
 
-static bool cannot_link(int sys_errno)
-{
-	return sys_errno == EPERM || sys_errno == EMLINK || sys_errno == EXDEV ||
-	       sys_errno == EOPNOTSUPP;
-}
-
 static bool is_left_out(enum fate fate)
 {
 	return fate == FATE_LEFT_OUT || fate == FATE_NOT_WANTED;
-}
-
-/*
- * Make TO another hard link to the converted binary FROM, or a copy of it.  SEEN is the
- * stat of the binary before: another user may have put a file at FROM meanwhile.
- */
-static kpack_error_t link_converted(const char *from, const struct stat *seen,
-				    const char *to, struct kpackx_error *why)
-{
-	struct kpackx_error fault = {0};
-	kpack_error_t err = copy_link(from, to, &fault);
-	struct stat st;
-
-	if (err && cannot_link(fault.sys_errno))
-		err = copy_file(from, to, &fault);
-	if (err && why)
-		*why = fault;
-	if (err)
-		return err;
-	if (below_lstat(to, &st) < 0)
-		return below_fail(why, "cannot stat");
-	if (st.st_uid == seen->st_uid || st.st_uid == geteuid())
-		return KPACK_SUCCESS;
-	below_unlink(to);
-	return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s was changed meanwhile", from);
 }
 
 /* Make a hard link, or a copy where the file system has no hard links. */
@@ -276,7 +245,7 @@ static kpack_error_t write_link(const struct converter *c, size_t entry, const c
 			       e->path);
 	from = destination(c, first);
 	err = c->dispositions->items[first].fate == FATE_CONVERTED
-		      ? link_converted(from, &seen, to, why)
+		      ? copy_link(from, &seen, to, why)
 		      : copy_link_or_seen(from, e->path, &seen, to, why);
 	free(from);
 	return err;
