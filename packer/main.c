@@ -6,6 +6,7 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include "command.h"
 #include "packer/cli/report.h"
 
@@ -125,12 +126,25 @@ static const struct command *named_command(const char *name)
 	return strncmp(name, "kpack-", 6) == 0 ? find_command(name + 6) : NULL;
 }
 
+/* Each directory operand stays open: a thousand of them are more than the usual limit. */
+static void raise_descriptor_limit(void)
+{
+	const rlim_t wanted = 65536;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
+		return;
+	limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 0 ? base_name(argv[0]) : "kpack";
 	const struct command *c = named_command(name);
 	int status;
 
+	raise_descriptor_limit();
 	if (c) {
 		report_set_program(name);
 		return c->run(argc, argv);
