@@ -126,15 +126,14 @@ static const struct command *named_command(const char *name)
 	return strncmp(name, "kpack-", 6) == 0 ? find_command(name + 6) : NULL;
 }
 
-/* Each directory operand stays open: a thousand of them are more than the usual limit. */
+/* Raise the limit of open files: each archive and each directory operand stays open. */
 static void raise_descriptor_limit(void)
 {
-	const rlim_t wanted = 65536;
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= wanted)
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return;
-	limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 

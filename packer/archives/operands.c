@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "operands.h"
 #include <stdlib.h>
-#include <sys/resource.h>
 #include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 #include "core/view/view.h"
@@ -35,16 +34,6 @@ bool archives_paths(int n, char **operands, void (*fn)(const char *path, void *a
 		free(paths);
 	}
 	return ok;
-}
-
-void archives_allow_many(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 static void open_one(const char *path, void *arg)

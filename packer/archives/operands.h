@@ -21,9 +21,6 @@ struct archives {
 bool archives_paths(int n, char **operands, void (*fn)(const char *path, void *arg),
 		    void *arg);
 
-/* Raise the limit of open files to the maximum: each open archive has a descriptor. */
-void archives_allow_many(void);
-
 /* Open all archives.  One that cannot be opened is reported and left out. */
 void archives_open(struct archives *set, int n, char **operands);
 void archives_close(struct archives *set);

@@ -24,7 +24,6 @@ struct installed_decoded {
 void installed_init(struct installed *set)
 {
 	*set = (struct installed){0};
-	archives_allow_many();
 }
 
 static void free_archive(struct installed_archive *a)

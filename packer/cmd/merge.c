@@ -177,7 +177,6 @@ static int open_sources(struct merge_run *m, int n, char **operands)
 {
 	bool ok = true;
 
-	archives_allow_many();
 	for (int i = 0; i < n; i++)
 		ok &= open_operand(m, i, &operands[i]);
 	if (!ok)

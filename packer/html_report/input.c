@@ -246,7 +246,6 @@ kpack_error_t page_input_open(int n, char **operands, bool quiet, struct page_in
 {
 	(void)why;
 	*out = (struct page_input){0};
-	archives_allow_many();
 	for (int i = 0; i < n; i++) {
 		char *operand = without_slashes(operands[i]);
 
