@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <fuse_lowlevel.h>
-#include <limits.h>
-#include <linux/capability.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include <zstd.h>
-#include "fs/base/firm_path.h"
 #include "fs/base/log.h"
 #include "mount_args.h"
 #include "option_values.h"
@@ -97,7 +93,6 @@ enum key {
 	KEY_PRELOAD,
 	KEY_IO_URING,
 	KEY_ALLOW_OTHER,
-	KEY_AUTO_UNMOUNT,
 };
 
 /* FUSE_OPT_KEY, without its implicit conversion. */
@@ -145,7 +140,7 @@ static const struct fuse_opt option_table[] = {
 	/* options of libfuse */
 	OPTION("allow_other", KEY_ALLOW_OTHER),
 	KEEP("allow_root"),
-	OPTION("auto_unmount", KEY_AUTO_UNMOUNT),
+	KEEP("auto_unmount"),
 	KEEP("noexec"),
 	KEEP("noatime"),
 	KEEP("nodiratime"),
@@ -348,7 +343,6 @@ static const struct meaning {
 	[KEY_PRELOAD] = {STRINGS, AT(preload)},
 	[KEY_IO_URING] = {OTHER, take_io_uring},
 	[KEY_ALLOW_OTHER] = {FLAG, AT(shared)},
-	[KEY_AUTO_UNMOUNT] = {FLAG, AT(auto_unmount)},
 #undef AT
 };
 
@@ -389,7 +383,7 @@ static int parse_option(void *data, const char *arg, int key, struct fuse_args *
 	if (!take_option(s, &meanings[key], arg))
 		return -1;
 	return key == KEY_FSNAME || key == KEY_SUBTYPE || key == KEY_IO_URING ||
-	       key == KEY_ALLOW_OTHER || key == KEY_AUTO_UNMOUNT;
+	       key == KEY_ALLOW_OTHER;
 }
 
 /* Make PATH absolute; the working directory will change. */
@@ -439,72 +433,6 @@ static char *absolute_name(const char *path)
 	return full;
 }
 
-/*
- * Whether this process mounts by itself, as root.  Root without this capability, as in
- * containers, needs fusermount3, which takes a path.
- */
-static bool mounts_as_root(void)
-{
-	struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
-	struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3] = {{0}};
-
-	return geteuid() == 0 && syscall(SYS_capget, &header, caps) == 0 &&
-	       caps[0].effective >> CAP_SYS_ADMIN & 1;
-}
-
-/*
- * fusermount3 unmounts by the path when the daemon has died.  false: another user may
- * exchange directories of the path.
- */
-static bool may_unmount_by_path(struct settings *s, const char *path, bool firm)
-{
-	if (firm)
-		settings_leave_place(s);
-	else
-		log_about(LOG_ERR, path,
-			  "auto_unmount as root needs a path in which no other user can "
-			  "exchange a directory");
-	return firm;
-}
-
-/*
- * Open the mount point and return its absolute path.  Root mounts on what is open, as
- * another user may exchange directories of the path meanwhile.
- */
-static char *open_place(struct settings *s)
-{
-	char name[32], path[PATH_MAX];
-	bool firm;
-	int fd = firm_path_open(s->mountpoint, &firm);
-	ssize_t n;
-
-	if (fd < 0) {
-		log_about(LOG_ERR, s->mountpoint,
-			  errno == ELOOP ? "a symbolic link on the way is not followed, "
-					   "because another user may have put it there; "
-					   "name the directory that it leads to"
-					 : strerror(errno));
-		return NULL;
-	}
-	s->place = fd;
-	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-	n = readlink(name, path, sizeof(path) - 1);
-	if (n < 0) {
-		log_about(LOG_ERR, name, strerror(errno));
-		return NULL;
-	}
-	path[n] = '\0';
-	if (!s->auto_unmount)
-		return strdup(path);
-	close(fd);
-	s->place = firm_path_open(path, &firm); /* by its absolute path */
-	if (s->place < 0) {
-		s->place = 0;
-		firm = false;
-	}
-	return may_unmount_by_path(s, path, firm) ? strdup(path) : NULL;
-}
-
 static enum end take_mountpoint(struct settings *s)
 {
 	struct stat st;
@@ -513,14 +441,13 @@ static enum end take_mountpoint(struct settings *s)
 	/* mount.fuse3 may have mounted already: /dev/fd/N is then its connection. */
 	if (strncmp(s->mountpoint, "/dev/fd/", 8) == 0)
 		return OK;
-	full = mounts_as_root() ? open_place(s) : absolute_path(s->mountpoint);
+	full = absolute_path(s->mountpoint);
 	if (!full)
 		return NO_MOUNT;
 	free(s->mountpoint);
 	s->mountpoint = full;
 	/* libfuse would mount on a file, but then the kernel refuses every request. */
-	if ((s->place ? fstat(s->place, &st) : stat(full, &st)) == 0 &&
-	    !S_ISDIR(st.st_mode)) {
+	if (stat(full, &st) == 0 && !S_ISDIR(st.st_mode)) {
 		log_about(LOG_ERR, full, strerror(ENOTDIR));
 		return NO_MOUNT;
 	}
@@ -587,18 +514,6 @@ static bool add_defaults(struct settings *s)
 	       (!s->debug || fuse_opt_add_arg(&s->args, "-odebug") == 0);
 }
 
-/*
- * Remove the "--" before the operands: if libfuse keeps an option, it keeps the "--" too,
- * and then does not know it.
- */
-static void drop_end_of_options(struct fuse_args *args)
-{
-	if (args->argc < 2 || strcmp(args->argv[args->argc - 1], "--") != 0)
-		return;
-	free(args->argv[--args->argc]);
-	args->argv[args->argc] = NULL;
-}
-
 enum end settings_parse(struct settings *s, int argc, char **argv)
 {
 	const char *slash = strrchr(argv[0], '/');
@@ -614,7 +529,6 @@ enum end settings_parse(struct settings *s, int argc, char **argv)
 	s->args = (struct fuse_args)FUSE_ARGS_INIT(argc, argv);
 	if (fuse_opt_parse(&s->args, s, option_table, parse_option))
 		return USAGE;
-	drop_end_of_options(&s->args);
 	if (s->help || s->version)
 		return OK;
 	if (s->status)
@@ -627,16 +541,8 @@ enum end settings_parse(struct settings *s, int argc, char **argv)
 	return add_defaults(s) ? OK : SYSTEM;
 }
 
-void settings_leave_place(struct settings *s)
-{
-	if (s->place)
-		close(s->place);
-	s->place = 0;
-}
-
 void settings_free(struct settings *s)
 {
-	settings_leave_place(s);
 	strings_free(&s->sources);
 	strings_free(&s->more_sources);
 	strings_free(&s->preload);

@@ -19,7 +19,7 @@
 #include "core/archive/naming.h"
 
 struct session {
-	struct settings *s;
+	const struct settings *s;
 	struct fs fs;
 	struct fuse_session *se;
 	struct read_error_log complaints;
@@ -27,7 +27,6 @@ struct session {
 	struct reload *reload;
 	struct pressure *pressure;
 	int link, groups;
-	bool by_place; /* mounted on an open directory */
 };
 
 /*
@@ -368,36 +367,14 @@ static enum end serve_mount(struct session *session)
 	return result >= 0 ? OK : SYSTEM;
 }
 
-/* Root mounts on what is open: another user may have exchanged the path meanwhile. */
-static bool mount_session(struct session *session)
-{
-	struct settings *s = session->s;
-	char open[32];
-
-	snprintf(open, sizeof(open), "/proc/self/fd/%d", s->place);
-	return fuse_session_mount(session->se, s->place ? open : s->mountpoint) == 0;
-}
-
-/*
- * End the mount.  What root mounted by a descriptor is not unmounted by libfuse, because
- * its path may lead elsewhere now: the supervisor looks for it in the mount table.
- */
-static void unmount_session(struct session *session)
-{
-	if (!session->by_place)
-		fuse_session_unmount(session->se);
-}
-
 static enum end mount_and_serve(struct session *session)
 {
 	enum end end;
 
-	session->by_place = session->s->place != 0;
-	if (!mount_session(session)) {
+	if (fuse_session_mount(session->se, session->s->mountpoint)) {
 		log_about(LOG_ERR, session->s->mountpoint, "cannot mount");
 		return NO_MOUNT;
 	}
-	settings_leave_place(session->s);
 	report_mounted(session);
 	end = serve_mount(session);
 	keep_signals_out();
@@ -411,7 +388,7 @@ static enum end mount_and_serve(struct session *session)
 	pressure_free(session->pressure);
 	content_free(session->fs.content);
 	session->fs.content = NULL;
-	unmount_session(session);
+	fuse_session_unmount(session->se);
 	return end;
 }
 

@@ -230,8 +230,7 @@ static void take_end(struct supervisor *s, int status)
 		log_print(LOG_ERR, "the server ended with status %d",
 			  WEXITSTATUS(status));
 	}
-	clean_up_mount(s, !gone && (s->mounted.connection >= 0 || s->mounted.minor ||
-				    s->state != STARTING));
+	clean_up_mount(s, !gone && (s->mounted.minor || s->state != STARTING));
 }
 
 static void take_children(struct supervisor *s)

@@ -558,15 +558,6 @@ ad.kpack"
 	done
 }
 
-@test "-- ends the options, whichever came before" {
-	echo "$good" | make_archive src/good.kpack
-	for o in ro allow_other ro,allow_other fsname=x,subtype=y; do
-		kpackfs -o "$o" -- "$T/src" "$T/mnt"
-		check_good mnt
-		unmount
-	done
-}
-
 @test "relative paths, and a daemon without standard descriptors" {
 	echo "$good" | make_archive src/good.kpack
 	kpackfs src mnt <&- >&- 2>&-
@@ -714,76 +705,6 @@ foreground() {
 	fusermount3 -u mnt
 	./mount.kpackfs "$T/src" "$T/mnt" -f -o rw
 	! mountpoint -q mnt || false
-}
-
-@test "root follows no link on the way that another user may exchange" {
-	must_be_root
-	echo "$good" | make_archive src/good.kpack
-	mkdir -p alice other/mnt firm/mnt
-	ln -s ../other alice/way
-	ln -s firm way
-	ln -s "$T/firm" sticky-way
-	chown -h 40001:40001 alice alice/way
-	for at in alice/way/mnt "$T/alice/way/mnt" alice/../alice/way/mnt/; do
-		run -1 kpackfs "$T/src" "$at"
-		[[ $output == *"/mnt"*": a symbolic link on the way is not followed"* ]]
-	done
-	! mountpoint -q other/mnt || false
-	mkdir alice/mnt
-	run -1 kpackfs -o auto_unmount "$T/src" alice/mnt
-	[[ $output == *"auto_unmount as root needs"* ]]
-	kpackfs "$T/src" "$T/alice/mnt"
-	check_good alice/mnt
-	fusermount3 -u alice/mnt
-	gone
-	# nobody but root can exchange these
-	kpackfs src way/mnt/
-	[ "$(findmnt -no TARGET firm/mnt)" = "$T/firm/mnt" ]
-	umount way/mnt
-	gone
-	mkdir -m 1777 sticky
-	mv sticky-way sticky/way
-	kpackfs src sticky/way/mnt
-	umount "$T/firm/mnt"
-	gone
-	chown -h 40001:40001 sticky/way
-	run -1 kpackfs src sticky/way/mnt
-	[[ $output == *"a symbolic link on the way"* ]]
-}
-
-# The stub exchanges a directory after the mount point was looked at, and before the mount.
-@test "root mounts on what it looked at, and unmounts only that" {
-	must_be_root
-	echo "$good" | make_archive src/good.kpack
-	mkdir -p alice/d/mnt other/mnt
-	chown 40001:40001 alice alice/d
-	cat >stub.c <<-'END'
-	#define _GNU_SOURCE
-	#include <dlfcn.h>
-	#include <stdlib.h>
-	#include <sys/mount.h>
-	int mount(const char *a, const char *b, const char *c, unsigned long d, const void *e)
-	{
-		int (*next)(const char *, const char *, const char *, unsigned long, const void *) =
-			dlsym(RTLD_NEXT, "mount");
-		if (system("mv alice/d alice/was && ln -s ../other alice/d"))
-			abort();
-		return next(a, b, c, d, e);
-	}
-	END
-	${CC:-cc} -shared -fPIC -o stub.so stub.c
-	LD_PRELOAD=$T/stub.so kpackfs -f src "$T/alice/d/mnt" 2>log &
-	pid=$!
-	mounted() { mountpoint -q alice/was/mnt || mountpoint -q other/mnt; }
-	eventually mounted
-	! mountpoint -q other/mnt || false
-	eventually test -e alice/was/mnt/.kpackfs/status
-	check_good alice/was/mnt
-	cat log
-	kill "$pid"
-	wait "$pid"
-	! mountpoint -q alice/was/mnt || false
-	gone
 }
 
 @test "overlayfs on top" {
