@@ -2,10 +2,8 @@
 /* kpack split: split a tree, or archives, by architecture. */
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/command.h"
@@ -61,19 +59,6 @@ static int is_artifact(const struct dirent *e)
 	return e->d_name[0] != '.' && (n < m || strcmp(e->d_name + n - m, generic) != 0);
 }
 
-/* An artifact may be a link to its tree: its paths begin with the link's. */
-static kpack_error_t hold_artifact(const char *path, struct kpackx_error *why)
-{
-	int fd = below_open_following(path, O_PATH | O_DIRECTORY);
-	kpack_error_t err;
-
-	if (fd < 0)
-		return below_fail(why, "cannot open the directory");
-	err = below_adopt_root(path, fd, why);
-	close(fd);
-	return err;
-}
-
 /* Split INPUT, which the batch lists, if it is an artifact. */
 static int split_input(struct reporter *r, const char *input, const char *name)
 {
@@ -86,7 +71,8 @@ static int split_input(struct reporter *r, const char *input, const char *name)
 	free(manifest);
 	if (!any)
 		return EXIT_OK;
-	if (hold_artifact(input, &why)) {
+	/* it may be a link to its tree: its paths begin with the link's */
+	if (below_root(input, &why)) {
 		report_why(input, &why);
 		return EXIT_FAULT;
 	}

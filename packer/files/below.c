@@ -31,7 +31,7 @@
 		return status_;                                                          \
 	} while (0)
 
-#define AT_PLACE(path, call) AT_SPOT(path, PLACE, call)
+#define AT_PLACE(path, call) AT_SPOT(path, SPOT_ITSELF, call)
 
 /* Open the place of PATH with openat. */
 static int open_at_place(const char *path, int flags, mode_t mode)
@@ -87,12 +87,7 @@ int below_unlink(const char *path)
 
 int below_rmdir(const char *path)
 {
-	AT_SPOT(path, PLACE_OF_NAME, unlinkat(at.dir, at.name, AT_REMOVEDIR));
-}
-
-int below_utimes(const char *path, const struct timespec times[2])
-{
-	AT_PLACE(path, utimensat(at.dir, at.name, times, AT_SYMLINK_NOFOLLOW));
+	AT_SPOT(path, SPOT_OF_NAME, unlinkat(at.dir, at.name, AT_REMOVEDIR));
 }
 
 int below_rename(const char *from, const char *to, unsigned flags)
@@ -100,9 +95,9 @@ int below_rename(const char *from, const char *to, unsigned flags)
 	struct spot a, b;
 	int status;
 
-	if (resolve_spot(from, PLACE_OF_NAME, &a) < 0)
+	if (resolve_spot(from, SPOT_OF_NAME, &a) < 0)
 		return -1;
-	if (resolve_spot(to, PLACE_OF_NAME, &b) < 0) {
+	if (resolve_spot(to, SPOT_OF_NAME, &b) < 0) {
 		spot_close(&a);
 		return -1;
 	}
@@ -152,7 +147,7 @@ static int open_following(const char *path, int flags)
 		/* it leads out of the root or into /proc, or the kernel has no openat2 */
 		if (resolve_operand(root, *rest ? rest : ".", true, &at) < 0)
 			return -1;
-	} else if (resolve_spot(path, PLACE_FOLLOWED, &at) < 0) {
+	} else if (resolve_spot(path, SPOT_FOLLOWED, &at) < 0) {
 		return -1;
 	}
 	fd = openat(at.dir, at.name, flags | (at.magic ? 0 : O_NOFOLLOW));
@@ -265,7 +260,7 @@ int below_dir_open(struct below_dir *dir, const char *path)
 
 	*dir = (struct below_dir){.fd = -1};
 	status = inside ? resolve_inside(root, rest, flags, &at)
-			: resolve_spot(path, PLACE, &at);
+			: resolve_spot(path, SPOT_ITSELF, &at);
 	free(rest);
 	if (status < 0)
 		return -1;
@@ -311,9 +306,8 @@ kpack_error_t below_root(const char *path, struct kpackx_error *why)
 		if (fd >= 0)
 			close(fd);
 		/* an operand through a link in another operand is a root of its own */
-		if (fd >= 0 || errno != ELOOP)
-			return fd >= 0 ? KPACK_SUCCESS
-				       : below_fail(why, "cannot open the directory");
+		if (fd >= 0)
+			return KPACK_SUCCESS;
 	}
 	fd = below_open_following(path, O_PATH | O_DIRECTORY);
 	if (fd < 0)

@@ -82,7 +82,6 @@ int below_rmdir(const char *path);
 int below_rename(const char *from, const char *to, unsigned flags);
 /* Change permissions of a file or directory; a link fails with ELOOP. */
 int below_chmod(const char *path, mode_t mode);
-int below_utimes(const char *path, const struct timespec times[2]);
 
 /* Make TEXT random letters and digits for the name of a temporary file.  false: errno. */
 #define BELOW_RANDOM_SIZE 6

@@ -14,6 +14,7 @@
 #include "core/base/file.h"
 #include "packer/base/xalloc.h"
 #include "replace.h"
+#include "resolve.h"
 
 #define ACL_DEFAULT "system.posix_acl_default"
 
@@ -123,15 +124,6 @@ struct node {
 	char target[PATH_MAX]; /* of a link */
 };
 
-/* Room for a name that leads to a descriptor, also one of O_PATH. */
-enum { PROC_NAME_SIZE = 32 };
-
-static const char *proc_name(int fd, char out[PROC_NAME_SIZE])
-{
-	snprintf(out, PROC_NAME_SIZE, "/proc/self/fd/%d", fd);
-	return out;
-}
-
 static int read_target(int fd, char target[PATH_MAX])
 {
 	ssize_t size = readlinkat(fd, "", target, PATH_MAX - 1);
@@ -158,9 +150,9 @@ static void keep_xattrs(const struct node *n, int fd)
 {
 	char *names = xmalloc(XATTR_MAX), *value = xmalloc(XATTR_MAX);
 	char from[PROC_NAME_SIZE], to[PROC_NAME_SIZE];
-	ssize_t size = listxattr(proc_name(n->fd, from), names, XATTR_MAX);
+	ssize_t size = listxattr(proc_fd_name(n->fd, from), names, XATTR_MAX);
 
-	proc_name(fd, to);
+	proc_fd_name(fd, to);
 	for (char *name = names; name < names + size; name += strlen(name) + 1) {
 		ssize_t bytes = getxattr(from, name, value, XATTR_MAX);
 
@@ -179,7 +171,8 @@ static int keep_times(const struct node *n, int fd)
 	if (utimensat(fd, "", times, AT_EMPTY_PATH) == 0)
 		return 0;
 	/* before Linux 5.8 */
-	return errno == EINVAL ? utimensat(AT_FDCWD, proc_name(fd, proc), times, 0) : -1;
+	return errno == EINVAL ? utimensat(AT_FDCWD, proc_fd_name(fd, proc), times, 0)
+			       : -1;
 }
 
 static int keep_attributes(const struct node *n, int fd)
@@ -189,7 +182,7 @@ static int keep_attributes(const struct node *n, int fd)
 	if (keep_owner(n, fd) < 0)
 		return -1;
 	if (!S_ISLNK(n->st.st_mode) &&
-	    chmod(proc_name(fd, proc), n->st.st_mode & 07777) < 0)
+	    chmod(proc_fd_name(fd, proc), n->st.st_mode & 07777) < 0)
 		return -1;
 	keep_xattrs(n, fd);
 	return keep_times(n, fd);

@@ -9,6 +9,7 @@
 #include "below.h"
 #include "core/base/file.h"
 #include "packer/base/xalloc.h"
+#include "resolve.h"
 
 /* Limit of names to try: if all of them exist, it is likely an attack. */
 #define TRIES 100
@@ -49,12 +50,12 @@ static int move_into_place(const struct place *p, bool durable)
 
 int place_outfile(const struct place *p, const struct kp_outfile *out)
 {
-	char proc[32];
+	char proc[PROC_NAME_SIZE];
 
 	if (out->tmp_name)
 		return linkat(out->dir_fd, out->tmp_name, p->dir_fd, p->tmp_name, 0);
-	snprintf(proc, sizeof(proc), "/proc/self/fd/%d", out->fd);
-	return linkat(AT_FDCWD, proc, p->dir_fd, p->tmp_name, AT_SYMLINK_FOLLOW);
+	return linkat(AT_FDCWD, proc_fd_name(out->fd, proc), p->dir_fd, p->tmp_name,
+		      AT_SYMLINK_FOLLOW);
 }
 
 int place_lstat(const struct place *p, struct stat *st)

@@ -392,10 +392,10 @@ char *resolve_rest(const char *path, bool proper, int *root)
 	return *root < 0 ? NULL : normalise(rest);
 }
 
-int resolve_spot(const char *path, enum place which, struct spot *at)
+int resolve_spot(const char *path, enum spot_kind which, struct spot *at)
 {
 	int root, status;
-	char *inside = resolve_rest(path, which == PLACE_OF_NAME, &root);
+	char *inside = resolve_rest(path, which == SPOT_OF_NAME, &root);
 
 	if (!*path) {
 		errno = ENOENT;
@@ -403,7 +403,7 @@ int resolve_spot(const char *path, enum place which, struct spot *at)
 	} else if (inside) {
 		status = resolve_inside(root, inside, PASS, at);
 	} else {
-		status = resolve_operand(AT_FDCWD, path, which == PLACE_FOLLOWED, at);
+		status = resolve_operand(AT_FDCWD, path, which == SPOT_FOLLOWED, at);
 	}
 	free(inside);
 	return status;

@@ -21,10 +21,10 @@ struct spot {
 };
 
 /* Which spot of a path is asked for. */
-enum place {
-	PLACE,          /* a root's is the root itself */
-	PLACE_OF_NAME,  /* a root's is in its parent: to rename or remove it */
-	PLACE_FOLLOWED, /* follow an operand's last component too */
+enum spot_kind {
+	SPOT_ITSELF,   /* a root's is the root itself */
+	SPOT_OF_NAME,  /* a root's is in its parent: to rename or remove it */
+	SPOT_FOLLOWED, /* follow an operand's last component too */
 };
 
 /* Find the innermost root of PATH, and what PATH is below it.  -1: PATH is an operand. */
@@ -33,7 +33,7 @@ int resolve_root(const char *path, const char **rest);
 void resolve_add_root(const char *path, int fd);
 
 /* Find the place of PATH: below a root without links, or as an operand.  0, or -1. */
-int resolve_spot(const char *path, enum place which, struct spot *at);
+int resolve_spot(const char *path, enum spot_kind which, struct spot *at);
 void spot_close(struct spot *at);
 
 /*

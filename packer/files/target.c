@@ -29,7 +29,7 @@ int below_target_open(struct below_target *t, const char *path)
 	struct spot at;
 
 	*t = (struct below_target){.dir = -1, .fd = -1};
-	status = root < 0 ? resolve_spot(path, PLACE_FOLLOWED, &at)
+	status = root < 0 ? resolve_spot(path, SPOT_FOLLOWED, &at)
 			  : resolve_operand(root, *rest ? rest : ".", true, &at);
 	if (status < 0)
 		return -1;
