@@ -166,7 +166,4 @@ void kp_outfile_close(struct kp_outfile *out);
  */
 int kp_flush_dir(int fd);
 
-/* Create the directory PATH and its parents, as mkdir -p; they may already exist. */
-kpack_error_t kp_mkdirs(const char *path, mode_t mode, struct kpackx_error *why);
-
 #endif

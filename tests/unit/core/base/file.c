@@ -335,23 +335,6 @@ static void a_hidden_name_does_where_o_tmpfile_does_not(void **state)
 	assert_int_equal(count_names(dir), 1);
 }
 
-static void directories_are_made_on_the_way(void **state)
-{
-	struct stat st;
-
-	(void)state;
-	assert_int_equal(kp_mkdirs(in_dir("a//b/c/"), 0755, &why), KPACK_SUCCESS);
-	assert_int_equal(stat(in_dir("a/b/c"), &st), 0);
-	assert_int_equal(kp_mkdirs(in_dir("a/b/c"), 0755, &why), KPACK_SUCCESS);
-	assert_int_equal(kp_mkdirs("/", 0755, &why), KPACK_SUCCESS);
-	assert_int_equal(write_file("f", "x"), KPACK_SUCCESS);
-	assert_int_equal(kp_mkdirs(in_dir("f"), 0755, &why), KPACK_ERROR_IO_ERROR);
-	assert_int_equal(why.sys_errno, EEXIST);
-	assert_int_equal(kp_mkdirs(in_dir("f/g"), 0755, &why), KPACK_ERROR_IO_ERROR);
-	assert_int_equal(rmdir(in_dir("a/b/c")), 0);
-	assert_int_equal(rmdir(in_dir("a/b")), 0);
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_dir, remove_dir)
 
 int main(void)
@@ -369,7 +352,6 @@ int main(void)
 		TEST(a_failed_publish_leaves_nothing),
 		TEST(names_with_slashes_and_lost_directories_are_refused),
 		TEST(a_hidden_name_does_where_o_tmpfile_does_not),
-		TEST(directories_are_made_on_the_way),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -179,6 +179,24 @@ static void test_calls(void **state)
 	assert_fails(below_mkdirs(at("root/a/new/x"), 0755, NULL) ? -1 : 0, ENOTDIR);
 }
 
+static void test_directories_are_made_on_the_way(void **state)
+{
+	struct kpackx_error why;
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(below_mkdirs(at("a//b/c/"), 0755, &why), KPACK_SUCCESS);
+	assert_int_equal(stat(at("a/b/c"), &st), 0);
+	assert_int_equal(below_mkdirs(at("a/b/c"), 0755, &why), KPACK_SUCCESS);
+	assert_int_equal(below_mkdirs("/", 0755, &why), KPACK_SUCCESS);
+	write_text(at("f"), "x");
+	assert_int_equal(below_mkdirs(at("f"), 0755, &why), KPACK_ERROR_IO_ERROR);
+	assert_int_equal(why.sys_errno, EEXIST);
+	assert_int_equal(below_mkdirs(at("f/g"), 0755, &why), KPACK_ERROR_IO_ERROR);
+	assert_int_equal(rmdir(at("a/b/c")), 0);
+	assert_int_equal(rmdir(at("a/b")), 0);
+}
+
 /* Another directory gets the root's name: the calls stay in the one that was opened. */
 static void test_a_root_stays_what_it_was(void **state)
 {
@@ -330,6 +348,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_links_in_a_root_are_not_followed,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(test_calls, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_directories_are_made_on_the_way,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_root_stays_what_it_was, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_reading_follows_links_that_stay,

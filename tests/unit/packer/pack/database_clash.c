@@ -14,6 +14,7 @@
 #include "core/writer/metadata.h"
 #include "core/writer/store.h"
 #include "core/writer/writer.h"
+#include "packer/files/below.h"
 
 #define LIB "lib/rocblas/library/"
 static const char fallback[] = LIB "TensileLibrary_Type_DD_fallback.dat";
@@ -28,7 +29,7 @@ static void put(const char *path, const char *text)
 
 	if (slash) {
 		*slash = 0;
-		assert_int_equal(kp_mkdirs(copy, 0755, NULL), 0);
+		assert_int_equal(below_mkdirs(copy, 0755, NULL), 0);
 	}
 	free(copy);
 	f = fopen(path, "w");
@@ -61,7 +62,7 @@ static int begin(void **state)
 		return -1;
 	put("in/lib/rocblas/library/TensileLibrary_Type_DD_fallback.dat", "ours");
 	put("in/lib/rocblas/library/TensileLibrary_lazy_gfx1100.dat", "parent");
-	assert_int_equal(kp_mkdirs("a", 0755, NULL), 0);
+	assert_int_equal(below_mkdirs("a", 0755, NULL), 0);
 	r->args = (struct pack_args){.input = "in",
 				     .output = "out",
 				     .group = strdup("g"),
