@@ -90,92 +90,62 @@ static void print_option(const struct llvm_option *o, int width)
 
 /* ---- the list ---- */
 
-struct rows {
-	const struct llvm_option **items;
-	size_t count;
-};
-
 static int by_name(const void *a, const void *b)
 {
 	return strcmp((*(const struct llvm_option *const *)a)->name,
 		      (*(const struct llvm_option *const *)b)->name);
 }
 
-static void add_row(struct rows *rows, const struct llvm_option *o, bool all)
+/* Add those of N OPTIONS that are shown, not the one called LESS; returns how many. */
+static size_t add_rows(const struct llvm_option **rows, const struct llvm_option *options,
+		       size_t n, bool all, const char *less)
 {
-	if (o->name[0] && (all || !o->hidden))
-		rows->items[rows->count++] = o;
+	size_t count = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (options[i].name[0] && (all || !options[i].hidden) &&
+		    strcmp(options[i].name, less) != 0)
+			rows[count++] = &options[i];
+	return count;
 }
 
-static void add_own(struct rows *rows, const struct llvm_tool *tool, bool all)
+static void print_rows(const struct llvm_option **rows, size_t count, int width)
 {
-	for (size_t i = 0; i < tool->n_options; i++)
-		add_row(rows, &tool->options[i], all);
-}
-
-/* --help-list leaves itself out. */
-static void add_generic(struct rows *rows, enum llvm_generic which, bool all)
-{
-	for (size_t i = 0; llvm_generic_option(i); i++)
-		if (which != LLVM_HELP_LIST || i != LLVM_HELP_LIST)
-			add_row(rows, llvm_generic_option(i), all);
-}
-
-static int widest(const struct rows *rows)
-{
-	int width = 0, n;
-
-	for (size_t i = 0; i < rows->count; i++) {
-		n = print_name(NULL, rows->items[i]);
-		width = n > width ? n : width;
-	}
-	return width;
-}
-
-static void print_rows(const struct rows *rows, size_t first, int width)
-{
-	qsort(rows->items + first, rows->count - first, sizeof(rows->items[0]), by_name);
-	for (size_t i = first; i < rows->count; i++)
-		print_option(rows->items[i], width);
-}
-
-static void print_head(const struct llvm_tool *tool)
-{
-	printf("OVERVIEW: %s\n\nUSAGE: %s [options]", tool->overview, tool->name);
-	for (size_t i = 0; i < tool->n_options; i++)
-		if (!tool->options[i].name[0])
-			printf(" %s", tool->options[i].text);
-	fputs("\n\nOPTIONS:\n", stdout);
+	qsort(rows, count, sizeof(rows[0]), by_name);
+	for (size_t i = 0; i < count; i++)
+		print_option(rows[i], width);
 }
 
 void llvm_help_print(const struct llvm_tool *tool, enum llvm_generic which)
 {
 	bool all = which == LLVM_HELP_HIDDEN || which == LLVM_HELP_LIST_HIDDEN;
-	bool list = which == LLVM_HELP_LIST || which == LLVM_HELP_LIST_HIDDEN;
-	struct rows rows = {0};
-	size_t n;
-	int width;
+	const struct llvm_option **rows =
+		xcalloc(tool->n_options + LLVM_GENERICS, sizeof(*rows));
+	/* as in LLVM, --help-list leaves itself out */
+	size_t n = add_rows(rows, generic, LLVM_GENERICS, all,
+			    which == LLVM_HELP_LIST ? "help-list" : "");
+	size_t count = n + add_rows(rows + n, tool->options, tool->n_options, all, "");
+	int width = 0;
 
-	rows.items =
-		xcalloc(tool->n_options + LLVM_GENERICS, sizeof(struct llvm_option *));
-	print_head(tool);
-	add_generic(&rows, which, all);
-	n = rows.count;
-	add_own(&rows, tool, all);
-	width = widest(&rows);
-	if (list) {
-		print_rows(&rows, 0, width);
-	} else {
-		size_t count = rows.count;
+	printf("OVERVIEW: %s\n\nUSAGE: %s [options]", tool->overview, tool->name);
+	for (size_t i = 0; i < tool->n_options; i++)
+		if (!tool->options[i].name[0])
+			printf(" %s", tool->options[i].text);
+	fputs("\n\nOPTIONS:\n", stdout);
+	for (size_t i = 0; i < count; i++) {
+		int wide = print_name(NULL, rows[i]);
 
-		fputs("\nGeneric Options:\n\n", stdout);
-		rows.count = n;
-		print_rows(&rows, 0, width);
-		rows.count = count;
-		printf("\n%s:\n\n", tool->category);
-		print_rows(&rows, n, width);
+		width = wide > width ? wide : width;
 	}
-	free(rows.items);
+	if (which == LLVM_HELP_LIST || which == LLVM_HELP_LIST_HIDDEN) {
+		print_rows(rows, count, width);
+	} else {
+		fputs("\nGeneric Options:\n\n", stdout);
+		print_rows(rows, n, width);
+		printf("\n%s:\n\n", tool->category);
+		print_rows(rows + n, count - n, width);
+	}
+	free(rows);
 }
 
 void llvm_options_help(const struct llvm_tool *tool)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "options.h"
 #include <errno.h>
+#include <getopt.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,23 +15,17 @@
 /* The exit status after any error. */
 #define FAILED 1
 #define GO_ON (-1)
+/* getopt's value for an operand in its place. */
+#define OPERAND 1
+/* Its value for row N: above every character. */
+#define ROW_VALUE(n) (0x100 + (int)(n))
 
 struct reader {
 	struct llvm_tool *tool;
-	const char *argv0;
-	size_t next; /* word */
+	struct option *longs; /* the tool's options with a name, then the generic ones */
 	size_t operands, operands_max;
-	bool only_operands; /* behind "--" */
 	bool failed;
 	int status; /* of --help and --version; else GO_ON */
-};
-
-/* A word split into its parts: "--NAME=VALUE". */
-struct word {
-	const char *whole;
-	const char *name;
-	size_t name_size;
-	const char *value; /* behind '='; NULL: the word has no '=' */
 };
 
 /* ---- messages ---- */
@@ -78,6 +73,12 @@ __attribute__((format(printf, 2, 3))) static void fail_usage(struct reader *r,
 	r->failed = true;
 }
 
+static void fail_unknown(struct reader *r, const char *word)
+{
+	fail_usage(r, "Unknown command line argument '%s'.  Try: '%s --help'", word,
+		   strchr(r->tool->name, ' ') ? r->tool->name : r->tool->words[0]);
+}
+
 #define fail_option(r, name, fmt, ...)                                                   \
 	fail_usage(r, "for the %s%s option: " fmt, llvm_dashes(name), name, ##__VA_ARGS__)
 
@@ -95,49 +96,32 @@ const char *llvm_tool_name(const char *argv0)
 
 /* ---- values ---- */
 
-static void set_list(struct reader *r, struct llvm_option *o, const char *value)
+static void add_value(struct llvm_option *o, const char *value)
 {
-	(void)r;
 	o->values = xrealloc(o->values, (o->n_values + 1) * sizeof(*o->values));
 	o->values[o->n_values++] = value;
 }
 
 /* Split VALUE at its commas, in place: the words are ours. */
-static void set_commas(struct reader *r, struct llvm_option *o, const char *value)
+static void add_values(struct llvm_option *o, char *value)
 {
-	char *comma;
+	char *item;
 
-	while ((comma = strchr(value, ','))) {
-		*comma = '\0';
-		set_list(r, o, value);
-		value = comma + 1;
-	}
-	set_list(r, o, value);
+	while ((item = strsep(&value, ",")))
+		add_value(o, item);
 }
 
-static void set_text(struct reader *r, struct llvm_option *o, const char *value)
+static bool parse_flag(const char *text, bool *flag)
 {
-	(void)r;
-	o->value = value;
-}
-
-static void set_flag(struct reader *r, struct llvm_option *o, const char *value)
-{
-	static const struct {
-		const char *text;
-		bool flag;
-	} texts[] = {{"", true},       {"true", true},   {"TRUE", true},
-		     {"True", true},   {"1", true},      {"false", false},
-		     {"FALSE", false}, {"False", false}, {"0", false}};
+	static const char *const texts[] = {"",      "true",  "TRUE",  "True", "1",
+					    "false", "FALSE", "False", "0"};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-		if (strcmp(texts[i].text, value) == 0) {
-			o->flag = texts[i].flag;
-			return;
-		}
+		*flag = i < 5;
+		if (strcmp(texts[i], text) == 0)
+			return true;
 	}
-	fail_option(r, o->name, "'%s' is invalid value for boolean argument! Try 0 or 1",
-		    value);
+	return false;
 }
 
 /* Parse a number with LLVM's prefixes: 0x, 0b, 0o, 0. */
@@ -169,56 +153,43 @@ static bool parse_number(const char *text, long long low, long long high, long l
 	return !*end && !errno && *out >= low && *out <= high;
 }
 
-static void set_number(struct reader *r, struct llvm_option *o, const char *value)
+/* Give option O its VALUE; NULL: a flag without one. */
+static void set_option(struct reader *r, struct llvm_option *o, char *value)
 {
 	bool is_unsigned = o->kind == LLVM_UNSIGNED;
-	long long number;
 
-	if (parse_number(value, is_unsigned ? 0 : INT_MIN,
-			 is_unsigned ? UINT_MAX : INT_MAX, &number))
-		o->number = number;
-	else
-		fail_option(r, o->name, "'%s' value invalid for %s argument!", value,
-			    is_unsigned ? "uint" : "integer");
-}
-
-static const struct {
-	bool wants_value;
-	void (*set)(struct reader *r, struct llvm_option *o, const char *value);
-} kinds[] = {
-	[LLVM_FLAG] = {false, set_flag},    [LLVM_TEXT] = {true, set_text},
-	[LLVM_NUMBER] = {true, set_number}, [LLVM_UNSIGNED] = {true, set_number},
-	[LLVM_LIST] = {true, set_list},     [LLVM_COMMAS] = {true, set_commas},
-};
-
-/*
- * Give option O its VALUE; NULL: none was given with '=', so the next word is the value.
- */
-static void provide_value(struct reader *r, struct llvm_option *o, const char *value)
-{
-	if (!value && kinds[o->kind].wants_value) {
-		if (r->next == r->tool->n_words) {
-			fail_option(r, o->name, "requires a value!");
-			return;
-		}
-		value = r->tool->words[r->next++];
-	}
 	o->seen++;
-	kinds[o->kind].set(r, o, value ? value : "");
+	switch (o->kind) {
+	case LLVM_FLAG:
+		if (!parse_flag(value ? value : "", &o->flag))
+			fail_option(r, o->name,
+				    "'%s' is invalid value for boolean argument! "
+				    "Try 0 or 1",
+				    value);
+		break;
+	case LLVM_TEXT:
+		o->value = value;
+		break;
+	case LLVM_NUMBER:
+	case LLVM_UNSIGNED:
+		if (!parse_number(value, is_unsigned ? 0 : INT_MIN,
+				  is_unsigned ? UINT_MAX : INT_MAX, &o->number))
+			fail_option(r, o->name, "'%s' value invalid for %s argument!",
+				    value, is_unsigned ? "uint" : "integer");
+		break;
+	case LLVM_LIST:
+		add_value(o, value);
+		break;
+	case LLVM_COMMAS:
+		add_values(o, value);
+		break;
+	}
 }
 
-/* ---- options of every tool ---- */
-
-static void answer_generic(struct reader *r, enum llvm_generic which,
-			   const struct word *w)
+static void answer_generic(struct reader *r, enum llvm_generic which)
 {
 	if (which == LLVM_PRINT_OPTIONS || which == LLVM_PRINT_ALL_OPTIONS)
 		return;
-	if (w->value) {
-		fail_option(r, llvm_generic_option(which)->name,
-			    "does not allow a value! '%s' specified.", w->value);
-		return;
-	}
 	if (which == LLVM_VERSION)
 		llvm_version_print(r->tool);
 	else
@@ -226,147 +197,9 @@ static void answer_generic(struct reader *r, enum llvm_generic which,
 	r->status = report_finish(0);
 }
 
-/* Handle W if it is an option that every tool has; false: it is not. */
-static bool try_generic(struct reader *r, const struct word *w)
-{
-	const struct llvm_option *o;
-
-	for (size_t i = 0; (o = llvm_generic_option(i)); i++) {
-		if (strlen(o->name) == w->name_size &&
-		    memcmp(o->name, w->name, w->name_size) == 0) {
-			answer_generic(r, (enum llvm_generic)i, w);
-			return true;
-		}
-	}
-	return false;
-}
-
-/* ---- names ---- */
-
-static bool is_name(const char *name, const char *text, size_t size)
-{
-	return name && *name && strlen(name) == size && memcmp(name, text, size) == 0;
-}
-
-static struct llvm_option *find_option(struct llvm_tool *tool, const char *name,
-				       size_t size)
-{
-	for (size_t i = 0; i < tool->n_options; i++) {
-		struct llvm_option *o = &tool->options[i];
-
-		if (is_name(o->name, name, size) || is_name(o->alias, name, size))
-			return o;
-	}
-	return NULL;
-}
-
-/* The number of bytes to add, remove or change to turn A into B. */
-static size_t edit_distance(const char *a, size_t a_size, const char *b, size_t b_size)
-{
-	size_t row[65], left, above;
-
-	if (b_size > 64)
-		return a_size > b_size ? a_size : b_size;
-	for (size_t j = 0; j <= b_size; j++)
-		row[j] = j;
-	for (size_t i = 1; i <= a_size; i++) {
-		above = row[0];
-		row[0] = i;
-		for (size_t j = 1; j <= b_size; j++) {
-			left = row[j - 1] < row[j] ? row[j - 1] : row[j];
-			left++;
-			above += a[i - 1] != b[j - 1];
-			left = left < above ? left : above;
-			above = row[j];
-			row[j] = left;
-		}
-	}
-	return row[b_size];
-}
-
-/* The option whose name is closest to W's; of equally close ones the first by name. */
-static const struct llvm_option *nearest_option(struct llvm_tool *tool,
-						const struct word *w)
-{
-	const struct llvm_option *best = NULL, *o;
-	size_t least = SIZE_MAX, d;
-
-	for (size_t i = 0; i < tool->n_options + LLVM_GENERICS; i++) {
-		o = i < tool->n_options ? &tool->options[i]
-					: llvm_generic_option(i - tool->n_options);
-		if (!o->name[0])
-			continue;
-		d = edit_distance(w->name, w->name_size, o->name, strlen(o->name));
-		if (d < least || (d == least && strcmp(o->name, best->name) < 0)) {
-			best = o;
-			least = d;
-		}
-	}
-	return best;
-}
-
-/* Suggest NAME.  With a value LLVM always prints two dashes. */
-static void suggest_option(struct reader *r, const char *name, const char *value)
-{
-	if (value)
-		fail_usage(r, "Did you mean '--%s=%s'?", name, value);
-	else
-		fail_usage(r, "Did you mean '%s%s'?", llvm_dashes(name), name);
-}
-
-static void fail_unknown(struct reader *r, const struct word *w)
-{
-	bool is_command = strchr(r->tool->name, ' ');
-	const struct llvm_option *near = w->name ? nearest_option(r->tool, w) : NULL;
-
-	fail_usage(r, "Unknown command line argument '%s'.  Try: '%s --help'", w->whole,
-		   is_command ? r->tool->name : r->argv0);
-	if (near)
-		suggest_option(r, near->name, w->value && *w->value ? w->value : NULL);
-}
-
 /* ---- words ---- */
 
-static void split_word(const char *text, struct word *w)
-{
-	const char *name = text + 1 + (text[1] == '-'), *equals = strchr(name, '=');
-
-	*w = (struct word){text, name, equals ? (size_t)(equals - name) : strlen(name),
-			   equals ? equals + 1 : NULL};
-}
-
-/* Handle "-ab" as "-a -b" if these take no value; false: W is not such a group. */
-static bool try_group(struct reader *r, const struct word *w)
-{
-	struct llvm_option *o;
-
-	for (size_t i = 0; i < w->name_size; i++) {
-		o = find_option(r->tool, w->name + i, 1);
-		if (!o || w->name_size == 1)
-			return false;
-		if (kinds[o->kind].wants_value) {
-			fail_option(r, o->name, "may not occur within a group!");
-			return false;
-		}
-		provide_value(r, o, i + 1 == w->name_size ? w->value : NULL);
-	}
-	return w->name_size > 1;
-}
-
-static void read_option(struct reader *r, const char *text)
-{
-	struct llvm_option *o;
-	struct word w;
-
-	split_word(text, &w);
-	o = find_option(r->tool, w.name, w.name_size);
-	if (o)
-		provide_value(r, o, w.value);
-	else if (!try_generic(r, &w) && !try_group(r, &w))
-		fail_unknown(r, &w);
-}
-
-static void read_operand(struct reader *r, const char *text)
+static void read_operand(struct reader *r, char *text)
 {
 	for (size_t i = 0; i < r->tool->n_options; i++) {
 		struct llvm_option *o = &r->tool->options[i];
@@ -375,20 +208,76 @@ static void read_operand(struct reader *r, const char *text)
 			continue;
 		r->operands_max = o->kind == LLVM_LIST ? SIZE_MAX : 1;
 		if (r->operands++ < r->operands_max)
-			provide_value(r, o, text);
+			set_option(r, o, text);
 		return;
 	}
-	fail_unknown(r, &(struct word){.whole = text});
+	fail_unknown(r, text);
 }
 
-static void read_word(struct reader *r, const char *text)
+/* getopt also takes the beginning of a name, which LLVM's tools refuse. */
+static bool is_abbreviated(const char *word, const char *name)
 {
-	if (r->only_operands || text[0] != '-' || !text[1])
-		read_operand(r, text);
-	else if (strcmp(text, "--") == 0)
-		r->only_operands = true;
+	size_t size = strlen(name);
+
+	word += strspn(word, "-");
+	return strncmp(word, name, size) != 0 || (word[size] && word[size] != '=');
+}
+
+/* Handle what getopt says of WORD: ROW is the index of its option in LONGS. */
+static void read_option(struct reader *r, const char *word, int value, int row)
+{
+	size_t n = r->tool->n_options;
+
+	if (value == OPERAND)
+		read_operand(r, optarg);
+	else if (value == ':')
+		fail_usage(r, "for the %s option: requires a value!", word);
+	else if (value == '?' || (row >= 0 && is_abbreviated(word, r->longs[row].name)))
+		fail_unknown(r, word);
+	else if ((size_t)(value - ROW_VALUE(0)) < n)
+		set_option(r, &r->tool->options[value - ROW_VALUE(0)], optarg);
 	else
-		read_option(r, text);
+		answer_generic(r, (enum llvm_generic)(value - ROW_VALUE(n)));
+}
+
+static void fill_longs(struct reader *r)
+{
+	/* LLVM_FLAG may have a value behind '=' only, as getopt's optional arguments */
+	const struct llvm_tool *tool = r->tool;
+	struct option *to = r->longs;
+
+	for (size_t i = 0; i < tool->n_options; i++)
+		if (tool->options[i].name[0])
+			*to++ = (struct option){tool->options[i].name,
+						tool->options[i].kind == LLVM_FLAG
+							? optional_argument
+							: required_argument,
+						NULL, ROW_VALUE(i)};
+	for (size_t i = 0; llvm_generic_option(i); i++)
+		*to++ = (struct option){llvm_generic_option(i)->name, no_argument, NULL,
+					ROW_VALUE(tool->n_options + i)};
+}
+
+static void read_words(struct reader *r)
+{
+	struct llvm_tool *tool = r->tool;
+	int value, row;
+
+	optind = 0; /* GNU: forget the scan of main's options */
+	opterr = 0;
+	while (r->status == GO_ON) {
+		const char *word = tool->words[optind > 0 ? optind : 1];
+
+		row = -1;
+		/* '-': operands in their places; ':': a missing argument is no '?' */
+		value = getopt_long_only((int)tool->n_words, tool->words, "-:", r->longs,
+					 &row);
+		if (value == -1)
+			break;
+		read_option(r, word, value, row);
+	}
+	while (r->status == GO_ON && optind < (int)tool->n_words)
+		read_operand(r, tool->words[optind++]);
 }
 
 static void check_all(struct reader *r)
@@ -397,7 +286,7 @@ static void check_all(struct reader *r)
 		fail_usage(r,
 			   "Too many positional arguments specified! "
 			   "Can specify at most %zu positional arguments: See: %s --help",
-			   r->operands_max, r->argv0);
+			   r->operands_max, r->tool->words[0]);
 	for (size_t i = 0; i < r->tool->n_options; i++) {
 		const struct llvm_option *o = &r->tool->options[i];
 
@@ -408,15 +297,16 @@ static void check_all(struct reader *r)
 
 int llvm_options_read(struct llvm_tool *tool, int argc, char **argv)
 {
-	struct reader r = {
-		.tool = tool, .argv0 = argc > 0 ? argv[0] : "", .status = GO_ON};
+	struct reader r = {.tool = tool, .status = GO_ON};
 	struct kpackx_error why = {0};
 
 	report_set_program(tool->name);
 	if (response_words(argc, argv, &tool->words, &tool->n_words, &why))
 		return llvm_error(tool, "%s", why.text);
-	while (r.next < tool->n_words && r.status == GO_ON)
-		read_word(&r, tool->words[r.next++]);
+	r.longs = xcalloc(tool->n_options + LLVM_GENERICS + 1, sizeof(*r.longs));
+	fill_longs(&r);
+	read_words(&r);
+	free(r.longs);
 	if (r.status != GO_ON)
 		return r.status;
 	check_all(&r);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Read command lines as LLVM's tools do: -name=value, --name=value, -name value; lists
- * are separated by commas or repeated; @FILE stands for the words in FILE.  The same
- * table answers --help, --help-list, --help-hidden, --help-list-hidden and --version.  A
+ * are separated by commas or repeated; @FILE stands for the words in FILE.  getopt reads
+ * the words, but names are never abbreviated.  The same table answers --help, --help-list, --help-hidden, --help-list-hidden and --version.  A
  * tool called by the name of LLVM's prints and exits like LLVM's.
  */
 #ifndef PACKER_OFFLOAD_LLVM_OPTIONS_H
@@ -24,11 +24,10 @@ struct llvm_option {
 	/* "targets", "###", "o"; "": the operand, or for LLVM_LIST the operands */
 	const char *name;
 	enum llvm_kind kind;
-	const char *arg;   /* "string": shown as <string>; NULL: the kind's default */
-	const char *text;  /* help; '\n' separates lines */
-	bool hidden;       /* only --help-hidden shows it */
-	const char *alias; /* another name, e.g. -check-input-archive; or NULL */
-	bool required;     /* must be specified at least once */
+	const char *arg;  /* "string": shown as <string>; NULL: the kind's default */
+	const char *text; /* help; '\n' separates lines */
+	bool hidden;      /* only --help-hidden shows it */
+	bool required;    /* must be specified at least once */
 	/* Results: */
 	unsigned seen; /* times */
 	bool flag;
@@ -44,7 +43,7 @@ struct llvm_tool {
 	const char *category; /* "clang-offload-bundler options" */
 	struct llvm_option *options;
 	size_t n_options;
-	/* The texts of the options point into these; owned. */
+	/* The command line; the texts of the options point into it; owned. */
 	char **words;
 	size_t n_words;
 };

@@ -39,6 +39,12 @@ static bool is_space(char c)
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
+static void add_word(struct words *w, char *word)
+{
+	xgrow(&w->items, w->count, &w->cap, sizeof(*w->items));
+	w->items[w->count] = word;
+}
+
 /* Copy the next word of *TEXT, unquoted, to OUT, which has room for the whole text. */
 static size_t next_word(const char **text, char *out)
 {
@@ -125,8 +131,8 @@ static kpack_error_t add_expanded(struct words *w, const char *word,
 
 	/* "@x" without a file x is an ordinary word */
 	if (word[0] != '@' || (below_stat(word + 1, &st) < 0 && errno != ELOOP)) {
-		xgrow(&w->items, w->count, &w->cap, sizeof(*w->items));
-		w->items[w->count++] = xstrdup(word);
+		add_word(w, xstrdup(word));
+		w->count++;
 		return KPACK_SUCCESS;
 	}
 	err = below_file_open(word + 1, &fd, &frame.st, w->why);
@@ -143,8 +149,11 @@ kpack_error_t response_words(int argc, char **argv, char ***words, size_t *n_wor
 	struct words w = {.why = why};
 	kpack_error_t err = KPACK_SUCCESS;
 
+	add_word(&w, xstrdup(argc > 0 ? argv[0] : ""));
+	w.count++;
 	for (int i = 1; i < argc && !err; i++)
 		err = add_expanded(&w, argv[i], NULL);
+	add_word(&w, NULL);
 	*words = w.items;
 	*n_words = w.count;
 	return err;

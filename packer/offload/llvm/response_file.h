@@ -6,7 +6,7 @@
 #include "core/base/errors.h"
 
 /*
- * Copy the words ARGV[1] to ARGV[ARGC - 1].  A word "@FILE" whose file exists is replaced
+ * Copy the words of ARGV, with NULL behind the last.  Behind the first, a word "@FILE" whose file exists is replaced
  * by the words in FILE, recursively.  In files white space separates words; single and
  * double quotes keep white space, and a backslash keeps the next byte, inside quotes too.
  * INVALID_ARGUMENT: a file includes itself, or the files are far too long.

@@ -19,7 +19,7 @@ static const struct llvm_option table[N] = {
 	[LIST] = {.name = "input", .kind = LLVM_LIST, .text = "Inputs."},
 	[COMMAS] = {.name = "inputs", .kind = LLVM_COMMAS, .text = "Inputs."},
 	[COUNT_OF] = {.name = "level", .kind = LLVM_NUMBER, .arg = "n", .number = 7},
-	[ALIGN] = {.name = "align", .kind = LLVM_UNSIGNED, .alias = "bundle-align"},
+	[ALIGN] = {.name = "align", .kind = LLVM_UNSIGNED},
 	[FLAG] = {.name = "###", .text = "Print."},
 	[SHORT] = {.name = "h", .hidden = true},
 	[OUT] = {.name = "o", .kind = LLVM_TEXT, .arg = "file", .text = "Output."},
@@ -125,8 +125,8 @@ static void takes_flags(void **state)
 	assert_int_equal(READ("-type=a", "-###=yes"), 1);
 	assert_said("tool: for the --### option: 'yes' is invalid value for boolean "
 		    "argument! Try 0 or 1\n");
-	assert_int_equal(READ("-type=a", "-hh"), -1);
-	assert_int_equal(options[SHORT].seen, 2);
+	assert_int_equal(READ("-type=a", "-h"), -1);
+	assert_true(options[SHORT].flag);
 }
 
 static void takes_numbers(void **state)
@@ -161,7 +161,7 @@ static void takes_numbers(void **state)
 		assert_said("tool: for the --level option: '");
 		assert_said("' value invalid for integer argument!\n");
 	}
-	assert_int_equal(READ("-type=a", "--bundle-align=4294967295"), -1);
+	assert_int_equal(READ("-type=a", "--align=4294967295"), -1);
 	assert_int_equal(options[ALIGN].number, 4294967295);
 	assert_int_equal(READ("-type=a", "-align", "-1"), 1);
 	assert_said("for the --align option: '-1' value invalid for uint argument!\n");
@@ -174,18 +174,18 @@ static void refuses_as_llvm_does(void **state)
 	} cases[] = {
 		{{"-###"},
 		 "tool: for the --type option: must be specified at least once!\n"},
-		{{"-type"}, "tool: for the --type option: requires a value!\n"},
+		{{"-type"}, "tool: for the -type option: requires a value!\n"},
 		{{"-type=a", "-o"}, "tool: for the -o option: requires a value!\n"},
-		{{"-type=a", "-ofile"},
-		 "for the -o option: may not occur within a group!\n"},
+		{{"-type=a", "-ofile"}, "Unknown command line argument '-ofile'."},
 		{{"-type=a", "--typ=x"},
 		 "tool: Unknown command line argument '--typ=x'.  Try: '/bin/tool "
-		 "--help'\n"
-		 "tool: Did you mean '--type=x'?\n"},
+		 "--help'\n"},
+		{{"-type=a", "-ty", "x"}, "Unknown command line argument '-ty'."},
 		{{"-type=a", "-hx"}, "tool: Unknown command line argument '-hx'."},
-		{{"-type=a", "-helpp"}, "tool: Did you mean '--help'?\n"},
-		{{"-type=a", "--help=1"},
-		 "option: does not allow a value! '1' specified.\n"},
+		{{"-type=a", "---o=x"}, "Unknown command line argument '---o=x'."},
+		{{"-type=a", "--=x"}, "Unknown command line argument '--=x'."},
+		{{"-type=a", "-help-l"}, "Unknown command line argument '-help-l'."},
+		{{"-type=a", "--help=1"}, "Unknown command line argument '--help=1'."},
 		{{"-type=a", "x", "y"}, "tool: Too many positional arguments specified!"},
 		{{"-type=a", "-\x1b[2J"}, "argument '-\\033[2J'"},
 	};
