@@ -2,6 +2,7 @@
 #include "operands.h"
 #include <stdlib.h>
 #include "packer/base/xalloc.h"
+#include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "core/view/view.h"
 #include "core/archive/decode.h"
@@ -115,6 +116,15 @@ bool arch_filter_add(struct arch_filter *filter, const char *list,
 			return true;
 		list += n + 1;
 	}
+}
+
+int arch_filter_take(const struct options *o, const struct option_help *row, void *slot)
+{
+	struct kpackx_error why = {0};
+
+	if (arch_filter_add(slot, o->arg, &why))
+		return EXIT_OK;
+	return options_usage(o->help, "--%s: %s", row->long_name, why.text);
 }
 
 /* Whether ARCH, which is not a target ID, is spelled like T. */

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include "core/archive/archive.h"
 #include "core/target/target.h"
+#include "packer/cli/options.h"
 
 struct archives {
 	struct kpack_archive **items;
@@ -38,6 +39,8 @@ struct arch_filter {
 /* Add the comma-separated LIST; false: it is invalid, and WHY has the reason. */
 bool arch_filter_add(struct arch_filter *filter, const char *list,
 		     struct kpackx_error *why);
+/* The same for an option (OPTION_TAKE) whose argument is the list; SLOT is the filter. */
+int arch_filter_take(const struct options *o, const struct option_help *row, void *slot);
 /* Whether FILTER selects ARCH.  Also remembers which targets matched. */
 bool arch_filter_match(struct arch_filter *filter, struct kp_span arch);
 /* Match every entry of the archives, then warn of targets that selected nothing. */

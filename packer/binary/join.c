@@ -46,7 +46,7 @@ static void add_paths(struct join *out, const struct kp_marker *from)
 		       strcmp(out->marker.search_paths[j], from->search_paths[i]) != 0)
 			j++;
 		if (j == out->marker.n_search_paths)
-			marker_add_path(&out->marker, from->search_paths[i], NULL);
+			marker_add_path(&out->marker, from->search_paths[i]);
 	}
 }
 
@@ -72,7 +72,7 @@ static kpack_error_t join_binaries(const struct binary *list, size_t n, size_t c
 	for (size_t i = 0; i < n && out->relation != JOIN_WRAPPERS; i++)
 		if (i != chosen)
 			KP_TRY(compare_one(&list[chosen], &list[i], i, out, why));
-	marker_set_name(&out->marker, list[chosen].marker.kernel_name, NULL);
+	marker_set_name(&out->marker, list[chosen].marker.kernel_name);
 	for (size_t i = 0; i < n; i++)
 		add_paths(out, &list[i].marker);
 	out->same_marker = marker_same(&out->marker, &list[chosen].marker);

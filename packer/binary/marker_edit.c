@@ -9,41 +9,34 @@ bool marker_text_ok(const char *text)
 	return *text && kp_text_ok(kp_span_str(text));
 }
 
-kpack_error_t marker_set_name(struct kp_marker *marker, const char *name,
-			      struct kpackx_error *why)
+void marker_set_name(struct kp_marker *marker, const char *name)
 {
 	char *copy = xstrdup(name);
 
-	(void)why;
 	free(marker->kernel_name);
 	marker->kernel_name = copy;
-	return KPACK_SUCCESS;
 }
 
-kpack_error_t marker_add_path(struct kp_marker *marker, const char *path,
-			      struct kpackx_error *why)
+void marker_add_path(struct kp_marker *marker, const char *path)
 {
 	size_t n = marker->n_search_paths;
 
-	(void)why;
 	marker->search_paths = xrealloc(marker->search_paths, (n + 1) * sizeof(char *));
 	marker->search_paths[n] = xstrdup(path);
 	marker->n_search_paths++;
-	return KPACK_SUCCESS;
 }
 
-kpack_error_t marker_merge(const struct kp_marker *from, const struct kp_marker *changes,
-			   struct kp_marker *out, struct kpackx_error *why)
+void marker_merge(const struct kp_marker *from, const struct kp_marker *changes,
+		  struct kp_marker *out)
 {
 	const char *name =
 		changes->kernel_name ? changes->kernel_name : from->kernel_name;
 	const struct kp_marker *paths = changes->n_search_paths ? changes : from;
 
 	*out = (struct kp_marker){0};
-	marker_set_name(out, name, why);
+	marker_set_name(out, name);
 	for (size_t i = 0; i < paths->n_search_paths; i++)
-		marker_add_path(out, paths->search_paths[i], why);
-	return KPACK_SUCCESS;
+		marker_add_path(out, paths->search_paths[i]);
 }
 
 bool marker_same(const struct kp_marker *a, const struct kp_marker *b)

@@ -9,14 +9,12 @@
 bool marker_text_ok(const char *text);
 
 /* Replace the name, or add a path; the strings are copied. */
-kpack_error_t marker_set_name(struct kp_marker *marker, const char *name,
-			      struct kpackx_error *why);
-kpack_error_t marker_add_path(struct kp_marker *marker, const char *path,
-			      struct kpackx_error *why);
+void marker_set_name(struct kp_marker *marker, const char *name);
+void marker_add_path(struct kp_marker *marker, const char *path);
 
 /* OUT is FROM with the name and the paths of CHANGES, if CHANGES has any. */
-kpack_error_t marker_merge(const struct kp_marker *from, const struct kp_marker *changes,
-			   struct kp_marker *out, struct kpackx_error *why);
+void marker_merge(const struct kp_marker *from, const struct kp_marker *changes,
+		  struct kp_marker *out);
 
 /* Whether A and B have the same name, and the same paths in the same order. */
 bool marker_same(const struct kp_marker *a, const struct kp_marker *b);

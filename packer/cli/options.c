@@ -9,12 +9,13 @@
 #include <string.h>
 #include "exit.h"
 #include "report.h"
+#include "packer/base/xalloc.h"
 
 /* getopt's value for row N: above every character. */
 #define ROW_VALUE(n) (0x100 + (n))
 
-static const struct option_help help_row = {'h', "help", NULL,
-					    "print this text and exit"};
+static const struct option_help help_row = {'h', "help", NULL, "print this text and exit",
+					    OPTION_IGNORED};
 
 /* The column at which texts begin. */
 #define TEXT_COLUMN 26
@@ -90,27 +91,24 @@ static void add_row(struct getopt_tables *t, const struct option_help *row, int 
 		*t->end++ = ':';
 }
 
-static size_t fill_tables(struct getopt_tables *t, const struct option_help *table)
+static void fill_tables(struct getopt_tables *t, const struct option_help *table)
 {
-	size_t rows = 0;
-
 	memset(t, 0, sizeof(*t));
 	t->end = t->shorts;
 	*t->end++ = ':'; /* distinguish a missing argument from an unknown option */
-	for (; table && table[rows].long_name; rows++)
-		add_row(t, &table[rows], ROW_VALUE((int)rows));
+	for (int row = 0; table && table[row].long_name; row++)
+		add_row(t, &table[row], ROW_VALUE(row));
 	add_row(t, &help_row, 'h');
-	return rows;
 }
 
-static int row_of(const struct option_help *table, size_t rows, int value)
+/* The row for VALUE, which getopt returned. */
+static const struct option_help *find_row(const struct option_help *table, int value)
 {
 	if (value >= ROW_VALUE(0))
-		return value - ROW_VALUE(0);
-	for (size_t i = 0; i < rows; i++)
-		if (table[i].short_name == value)
-			return (int)i;
-	return OPTIONS_STOP;
+		return &table[value - ROW_VALUE(0)];
+	while (table->short_name != value)
+		table++;
+	return table;
 }
 
 /* The option at which getopt stopped, as the user wrote it. */
@@ -124,40 +122,6 @@ static const char *culprit(const struct options *o, char small[3])
 	small[1] = (char)optopt;
 	small[2] = '\0';
 	return small;
-}
-
-static int refuse_option(struct options *o, const char *what)
-{
-	char small[3];
-
-	o->status = options_usage(o->help, "%s: %s", culprit(o, small), what);
-	return OPTIONS_STOP;
-}
-
-int options_next(struct options *o)
-{
-	struct getopt_tables t;
-	size_t rows = fill_tables(&t, o->help->options);
-	int value;
-
-	if (!o->begun)
-		optind = 0; /* GNU: forget the scan of main's options */
-	o->begun = true;
-	opterr = 0;
-	value = getopt_long(o->argc, o->argv, t.shorts, t.longs, NULL);
-	o->arg = optarg;
-	if (value == -1)
-		return OPTIONS_END;
-	if (value == '?')
-		return refuse_option(o, "unknown option");
-	if (value == ':')
-		return refuse_option(o, "an argument is missing");
-	if (value == 'h') {
-		print_help(o->help);
-		o->status = report_finish(0);
-		return OPTIONS_STOP;
-	}
-	return row_of(o->help->options, rows, value);
 }
 
 static unsigned suffix_shift(const char *suffix)
@@ -192,11 +156,79 @@ bool options_number(const char *text, uint64_t low, uint64_t high, uint64_t *out
 	return true;
 }
 
-int options_take_number(const struct command_help *help, const char *option,
-			const char *text, uint64_t low, uint64_t high, uint64_t *out)
+/* ---- reading ---- */
+
+static int put_number(const struct options *o, const struct option_help *row, void *slot)
 {
-	if (options_number(text, low, high, out))
-		return 0;
-	return options_usage(help, "--%s %s: not a number from %" PRIu64 " to %" PRIu64,
-			     option, text, low, high);
+	const struct option_place *place = &row->place;
+	uint64_t n;
+
+	if (!options_number(o->arg, place->low, place->high, &n))
+		return options_usage(o->help,
+				     "--%s %s: not a number from %" PRIu64 " to %" PRIu64,
+				     row->long_name, o->arg, place->low, place->high);
+	if (place->kind == OPTION_INT)
+		*(int *)slot = (int)n;
+	else if (place->kind == OPTION_UNSIGNED)
+		*(unsigned *)slot = (unsigned)n;
+	else
+		*(uint64_t *)slot = n;
+	return EXIT_OK;
+}
+
+/* Store the argument of ROW's option in ARGS.  Returns the exit status. */
+static int put_option(const struct options *o, const struct option_help *row, void *args)
+{
+	void *slot = (char *)args + row->place.at;
+
+	switch (row->place.kind) {
+	case OPTION_NOWHERE:
+		return EXIT_OK;
+	case OPTION_FLAG:
+		*(bool *)slot = true;
+		return EXIT_OK;
+	case OPTION_WORD:
+		*(const char **)slot = o->arg;
+		return EXIT_OK;
+	case OPTION_TEXT:
+		free(*(char **)slot);
+		*(char **)slot = xstrdup(o->arg);
+		return EXIT_OK;
+	case OPTION_CALL:
+		return row->place.take(o, row, slot);
+	default:
+		return put_number(o, row, slot);
+	}
+}
+
+int options_read(struct options *o, void *args)
+{
+	struct getopt_tables t;
+	int value, status = EXIT_OK;
+	char small[3];
+
+	fill_tables(&t, o->help->options);
+	optind = 0; /* GNU: forget the scan of main's options */
+	opterr = 0;
+	while (!status &&
+	       (value = getopt_long(o->argc, o->argv, t.shorts, t.longs, NULL)) != -1) {
+		o->arg = optarg;
+		if (value == 'h') {
+			print_help(o->help);
+			return report_finish(EXIT_OK);
+		}
+		if (value == '?' || value == ':')
+			return options_usage(o->help, "%s: %s", culprit(o, small),
+					     value == '?' ? "unknown option"
+							  : "an argument is missing");
+		status = put_option(o, find_row(o->help->options, value), args);
+	}
+	return status ? status : -1;
+}
+
+unsigned option_jobs(void)
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return cores > 0 ? (unsigned)cores : 1;
 }

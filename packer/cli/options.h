@@ -1,38 +1,109 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Options of a subcommand: one table from which both getopt's tables and the help text
- * are made, so that they cannot differ.
+ * Options of a subcommand: one table from which getopt's tables and the help text are
+ * made, and which says where the argument of each option goes.
  *
- *	enum { OPT_LONG, OPT_ARCH };
+ *	struct ls {
+ *		bool is_long;
+ *		struct arch_filter filter;
+ *	};
  *	static const struct option_help table[] = {
- *		[OPT_LONG] = {'l', "long", NULL, "more columns"},
- *		[OPT_ARCH] = {0, "arch", "LIST", "only these targets"},
+ *		{'l', "long", NULL, "more columns", OPTION_PLACE(struct ls, is_long)},
+ *		{0, "arch", "LIST", "only these targets",
+ *		 OPTION_TAKE(struct ls, filter, arch_filter_take)},
  *		{0},
  *	};
  *	const struct command_help cmd_ls_help = {
  *		"ls", "FILE...", "list entries", table, NULL};
  *
  *	struct options o = {.help = &cmd_ls_help, .argc = argc, .argv = argv};
- *	while ((row = options_next(&o)) >= 0) ...  row is OPT_LONG, o.arg its argument
- *	if (row == OPTIONS_STOP)
- *		return o.status;
+ *	status = options_read(&o, &ls);
+ *	if (status >= 0)
+ *		return status;
  *	operands: argv[optind] to argv[argc - 1]
  */
 #ifndef PACKER_CLI_OPTIONS_H
 #define PACKER_CLI_OPTIONS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <unistd.h> /* optind */
 
 /* Rows of the longest table, --help included. */
 #define OPTIONS_MAX 40
 
+struct options;
+struct option_help;
+
+enum option_kind {
+	OPTION_NOWHERE, /* accepted without effect */
+	OPTION_FLAG,    /* bool, which becomes true */
+	OPTION_WORD,    /* const char *: the argument itself */
+	OPTION_TEXT,    /* char *: a copy of the argument; frees an earlier one */
+	OPTION_INT,
+	OPTION_UNSIGNED,
+	OPTION_U64,
+	OPTION_CALL,
+};
+
+/* Where the argument of an option goes. */
+struct option_place {
+	enum option_kind kind;
+	size_t at;          /* offset in the struct of the command's arguments */
+	uint64_t low, high; /* range of a number */
+	/*
+	 * OPTION_CALL: put the argument O->arg into SLOT.  Errors are reported.  Returns
+	 * the exit status.
+	 */
+	int (*take)(const struct options *o, const struct option_help *row, void *slot);
+};
+
+/* The kind follows from the type of MEMBER, so that the two cannot differ. */
+/* clang-format off */
+#define OPTION_KIND(type, member)                  \
+	_Generic(((type *)NULL)->member,           \
+		 bool: OPTION_FLAG,                \
+		 const char *: OPTION_WORD,        \
+		 char *: OPTION_TEXT,              \
+		 int: OPTION_INT,                  \
+		 unsigned: OPTION_UNSIGNED,        \
+		 uint64_t: OPTION_U64)
+#define OPTION_NUMBER(type, member, low, high)     \
+	{OPTION_KIND(type, member), offsetof(type, member), low, high, NULL}
+/* clang-format on */
+#define OPTION_PLACE(type, member) OPTION_NUMBER(type, member, 0, 0)
+#define OPTION_LEVEL(type, member) OPTION_NUMBER(type, member, 1, 22) /* of zstd */
+#define OPTION_JOBS(type, member) OPTION_NUMBER(type, member, 1, 1024)
+/* TAKE gets the address of MEMBER, or with OPTION_TAKE_ALL that of the arguments. */
+#define OPTION_TAKE(type, member, take)                                                  \
+	{                                                                                \
+		OPTION_CALL, offsetof(type, member), 0, 0, take                          \
+	}
+#define OPTION_TAKE_ALL(take)                                                            \
+	{                                                                                \
+		OPTION_CALL, 0, 0, 0, take                                               \
+	}
+#define OPTION_IGNORED                                                                   \
+	{                                                                                \
+		0                                                                        \
+	}
+/* The command's arguments are only this bool, or this const char *. */
+#define OPTION_FLAG_ALONE                                                                \
+	{                                                                                \
+		.kind = OPTION_FLAG                                                      \
+	}
+#define OPTION_WORD_ALONE                                                                \
+	{                                                                                \
+		.kind = OPTION_WORD                                                      \
+	}
+
 struct option_help {
 	char short_name;       /* 0: none */
 	const char *long_name; /* NULL ends the table */
 	const char *arg;       /* name of its argument in the help; NULL: it takes none */
 	const char *text;
+	struct option_place place;
 };
 
 struct command_help {
@@ -48,20 +119,17 @@ struct options {
 	int argc;
 	char **argv;
 	const char *arg; /* argument of the option that was just read */
-	int status;      /* exit status after OPTIONS_STOP */
-	bool begun;
-};
-
-enum {
-	OPTIONS_END = -1,
-	OPTIONS_STOP = -2, /* --help was answered, or a usage fault was reported */
 };
 
 /*
- * Returns the row of the next option.  Every table also has --help (-h).  Options may
- * follow operands; "--" ends them.
+ * Read all options into ARGS.  Every table also has --help (-h).  Options may follow
+ * operands; "--" ends them.  Returns -1 to go on, or the exit status: --help was
+ * answered, or a fault was reported.
  */
-int options_next(struct options *o);
+int options_read(struct options *o, void *args);
+
+/* The default of --jobs: a thread for each core. */
+unsigned option_jobs(void);
 
 /* Report a usage fault on stderr: "PROGRAM: NAME: TEXT", then the usage.  Returns 2. */
 int options_usage(const struct command_help *help, const char *fmt, ...)
@@ -69,10 +137,5 @@ int options_usage(const struct command_help *help, const char *fmt, ...)
 
 /* Parse a decimal number in [LOW, HIGH]; its optional suffix is K, M or G (1024). */
 bool options_number(const char *text, uint64_t low, uint64_t high, uint64_t *out);
-
-/* As options_number, for the argument TEXT of --OPTION.  Returns 0, or 2 after reporting
- * a usage fault. */
-int options_take_number(const struct command_help *help, const char *option,
-			const char *text, uint64_t low, uint64_t high, uint64_t *out);
 
 #endif

@@ -11,10 +11,9 @@
 #include "packer/cli/report.h"
 #include "core/base/text.h"
 
-enum { OPT_OUTPUT };
-
 static const struct option_help options[] = {
-	[OPT_OUTPUT] = {'o', "output", "FILE", "write to FILE, which appears when whole"},
+	{'o', "output", "FILE", "write to FILE, which appears when whole",
+	 OPTION_WORD_ALONE},
 	{0},
 };
 
@@ -126,12 +125,10 @@ int cmd_cat(int argc, char **argv)
 {
 	struct options o = {.help = &cmd_cat_help, .argc = argc, .argv = argv};
 	const char *output = NULL;
-	int row;
+	int status = options_read(&o, &output);
 
-	while ((row = options_next(&o)) >= 0)
-		output = o.arg;
-	if (row == OPTIONS_STOP)
-		return o.status;
+	if (status >= 0)
+		return status;
 	if (argc - optind != 3)
 		return options_usage(o.help, "ARCHIVE, KEY and ARCH are needed");
 	return report_finish(

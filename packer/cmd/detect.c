@@ -5,28 +5,37 @@
 #include "packer/gpu/detect.h"
 #include "packer/cli/report.h"
 
-enum {
-	OPT_TOPOLOGY,
-	OPT_ARCH,
-	OPT_FAMILY,
-	OPT_GROUP,
-	OPT_PACKAGE,
-	OPT_DIST,
-	OPT_PIP,
-	OPT_APT,
-	OPT_JSON,
-};
+static int take_arches(const struct options *o, const struct option_help *row, void *slot)
+{
+	struct detect *d = slot;
+	struct kpackx_error why = {0};
+
+	(void)row;
+	d->chosen = true;
+	if (gpu_kinds_parse(&d->kinds, o->arg, &why))
+		return options_usage(o->help, "--arch: %s", why.text);
+	return EXIT_OK;
+}
 
 static const struct option_help options[] = {
-	[OPT_TOPOLOGY] = {0, "topology", "DIR", "where GPUs are looked for"},
-	[OPT_ARCH] = {0, "arch", "LIST", "for these GPUs, not this machine's"},
-	[OPT_FAMILY] = {0, "family", NULL, "their families, such as gfx110X"},
-	[OPT_GROUP] = {0, "group", "NAME", "the archives of a group"},
-	[OPT_PACKAGE] = {0, "package", "NAME", "the packages for a base package"},
-	[OPT_DIST] = {0, "dist", "NAME", "the extras of a wheel"},
-	[OPT_PIP] = {0, "pip", NULL, "what pip installs, in one word (with --dist)"},
-	[OPT_APT] = {0, "apt", NULL, "what apt installs, in one line (with --package)"},
-	[OPT_JSON] = {0, "json", NULL, "print one JSON array of objects"},
+	{0, "topology", "DIR", "where GPUs are looked for",
+	 OPTION_PLACE(struct detect, topology)},
+	{0, "arch", "LIST", "for these GPUs, not this machine's",
+	 OPTION_TAKE_ALL(take_arches)},
+	{0, "family", NULL, "their families, such as gfx110X",
+	 OPTION_PLACE(struct detect, names.family)},
+	{0, "group", "NAME", "the archives of a group",
+	 OPTION_PLACE(struct detect, names.group)},
+	{0, "package", "NAME", "the packages for a base package",
+	 OPTION_PLACE(struct detect, names.package)},
+	{0, "dist", "NAME", "the extras of a wheel",
+	 OPTION_PLACE(struct detect, names.dist)},
+	{0, "pip", NULL, "what pip installs, in one word (with --dist)",
+	 OPTION_PLACE(struct detect, pip)},
+	{0, "apt", NULL, "what apt installs, in one line (with --package)",
+	 OPTION_PLACE(struct detect, apt)},
+	{0, "json", NULL, "print one JSON array of objects",
+	 OPTION_PLACE(struct detect, json)},
 	{0},
 };
 
@@ -236,22 +245,6 @@ static int detect_gpus(struct detect *d, int n, char **operands)
 	return d->failed ? EXIT_FAULT : EXIT_OK;
 }
 
-/* Take an option with an argument; false, with the reason, if that is wrong. */
-static bool read_value(struct detect *d, int row, const char *arg,
-		       struct kpackx_error *why)
-{
-	if (row == OPT_TOPOLOGY)
-		d->topology = arg;
-	else if (row == OPT_GROUP)
-		d->names.group = arg;
-	else if (row == OPT_PACKAGE)
-		d->names.package = arg;
-	else if (row == OPT_DIST)
-		d->names.dist = arg;
-	d->chosen |= row == OPT_ARCH;
-	return row != OPT_ARCH || !gpu_kinds_parse(&d->kinds, arg, why);
-}
-
 /* Returns an exit status, or -1 to go on. */
 static int check_options(const struct detect *d, const struct options *o)
 {
@@ -272,32 +265,14 @@ static int check_options(const struct detect *d, const struct options *o)
 	return -1;
 }
 
-static int read_options(struct detect *d, struct options *o)
-{
-	struct kpackx_error why = {0};
-	int row;
-
-	while ((row = options_next(o)) >= 0) {
-		if (row == OPT_FAMILY)
-			d->names.family = true;
-		else if (row == OPT_PIP)
-			d->pip = true;
-		else if (row == OPT_APT)
-			d->apt = true;
-		else if (row == OPT_JSON)
-			d->json = true;
-		else if (!read_value(d, row, o->arg, &why))
-			return options_usage(o->help, "--arch: %s", why.text);
-	}
-	return row == OPTIONS_STOP ? o->status : check_options(d, o);
-}
-
 int cmd_detect(int argc, char **argv)
 {
 	struct options o = {.help = &cmd_detect_help, .argc = argc, .argv = argv};
 	struct detect d = {0};
-	int status = read_options(&d, &o);
+	int status = options_read(&o, &d);
 
+	if (status < 0)
+		status = check_options(&d, &o);
 	if (status < 0)
 		status = report_finish(detect_gpus(&d, argc - optind, argv + optind));
 	gpu_served_close(&d.served);

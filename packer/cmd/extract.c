@@ -19,23 +19,6 @@
 #include "core/base/text.h"
 #include "core/view/view.h"
 
-enum { OPT_ARCH, OPT_DIRECTORY, OPT_FORCE };
-
-static const struct option_help options[] = {
-	[OPT_ARCH] = {0, "arch", "LIST", "only these targets, separated by commas"},
-	[OPT_DIRECTORY] = {'C', "directory", "OUT", "write below OUT, which is made"},
-	[OPT_FORCE] = {'f', "force", NULL, "replace files that exist"},
-	{0},
-};
-
-const struct command_help cmd_extract_help = {
-	"extract",
-	"[--arch LIST] [--force] ARCHIVE|DIR... -C OUT",
-	"write the entries as files below a directory",
-	options,
-	"Entries with a path are written there, others below toc/, as in a mount.",
-};
-
 struct extract {
 	struct archives set;
 	struct arch_filter filter;
@@ -45,6 +28,24 @@ struct extract {
 	mode_t umask;
 	bool failed;
 	bool full; /* the disk is full: stop */
+};
+
+static const struct option_help options[] = {
+	{0, "arch", "LIST", "only these targets, separated by commas",
+	 OPTION_TAKE(struct extract, filter, arch_filter_take)},
+	{'C', "directory", "OUT", "write below OUT, which is made",
+	 OPTION_PLACE(struct extract, out)},
+	{'f', "force", NULL, "replace files that exist",
+	 OPTION_PLACE(struct extract, force)},
+	{0},
+};
+
+const struct command_help cmd_extract_help = {
+	"extract",
+	"[--arch LIST] [--force] ARCHIVE|DIR... -C OUT",
+	"write the entries as files below a directory",
+	options,
+	"Entries with a path are written there, others below toc/, as in a mount.",
 };
 
 /* A directory of the view on the way down; it is made for its first file. */
@@ -324,19 +325,10 @@ static int extract_entries(struct extract *x, int n, char **operands)
 /* Returns an exit status, or -1 to go on. */
 static int read_options(struct extract *x, struct options *o)
 {
-	struct kpackx_error why = {0};
-	int row;
+	int status = options_read(o, x);
 
-	while ((row = options_next(o)) >= 0) {
-		if (row == OPT_DIRECTORY)
-			x->out = o->arg;
-		else if (row == OPT_FORCE)
-			x->force = true;
-		else if (!arch_filter_add(&x->filter, o->arg, &why))
-			return options_usage(o->help, "--arch: %s", why.text);
-	}
-	if (row == OPTIONS_STOP)
-		return o->status;
+	if (status >= 0)
+		return status;
 	if (optind == o->argc)
 		return options_usage(o->help, "an archive or a directory is missing");
 	if (!x->out)

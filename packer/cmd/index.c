@@ -1,32 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* kpack index: a package index for a directory of wheels. */
-#include "packer/command.h"
-#include "packer/cli/report.h"
-
-enum { OPT_OUTPUT, OPT_JSON, OPT_QUIET };
-
-static const struct option_help options[] = {
-	[OPT_OUTPUT] = {'o', "output", "OUT",
-			"the index's directory; default DIR/simple"},
-	[OPT_JSON] = {0, "json", NULL, "print the wheels as one JSON array of objects"},
-	[OPT_QUIET] = {'q', "quiet", NULL, "print nothing but faults"},
-	{0},
-};
-
-const struct command_help cmd_index_help = {
-	"index",
-	"[OPTION]... DIR",
-	"a package index for a directory of wheels",
-	options,
-	"Links are relative: DIR can be served from anywhere, or read in place with\n"
-	"pip install --index-url file:///PATH/OF/DIR/simple/ NAME",
-};
-
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include "packer/command.h"
+#include "packer/cli/report.h"
 #include "packer/wheel/index/tree.h"
 #include "packer/base/xalloc.h"
 #include "packer/cli/progress.h"
@@ -41,6 +21,25 @@ struct indexing {
 	struct index_wheel *wheels;
 	size_t count;
 	struct progress progress;
+};
+
+static const struct option_help options[] = {
+	{'o', "output", "OUT", "the index's directory; default DIR/simple",
+	 OPTION_PLACE(struct indexing, out)},
+	{0, "json", NULL, "print the wheels as one JSON array of objects",
+	 OPTION_PLACE(struct indexing, json)},
+	{'q', "quiet", NULL, "print nothing but faults",
+	 OPTION_PLACE(struct indexing, quiet)},
+	{0},
+};
+
+const struct command_help cmd_index_help = {
+	"index",
+	"[OPTION]... DIR",
+	"a package index for a directory of wheels",
+	options,
+	"Links are relative: DIR can be served from anywhere, or read in place with\n"
+	"pip install --index-url file:///PATH/OF/DIR/simple/ NAME",
 };
 
 static void indexing_fini(struct indexing *x)
@@ -199,16 +198,10 @@ int cmd_index(int argc, char **argv)
 {
 	struct options o = {.help = &cmd_index_help, .argc = argc, .argv = argv};
 	struct indexing x = {0};
-	int row, status;
+	int status = options_read(&o, &x);
 
-	while ((row = options_next(&o)) >= 0) {
-		if (row == OPT_OUTPUT)
-			x.out = o.arg;
-		x.json = x.json || row == OPT_JSON;
-		x.quiet = x.quiet || row == OPT_QUIET;
-	}
-	if (row == OPTIONS_STOP)
-		return o.status;
+	if (status >= 0)
+		return status;
 	if (argc - optind != 1)
 		return options_usage(o.help, "one DIR is needed");
 	x.dir = argv[optind];

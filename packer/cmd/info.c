@@ -8,10 +8,8 @@
 #include "packer/cli/report.h"
 #include "core/rocm_kpack/kpack.h"
 
-enum { OPT_JSON };
-
 static const struct option_help options[] = {
-	[OPT_JSON] = {0, "json", NULL, "print one JSON array of objects"},
+	{0, "json", NULL, "print one JSON array of objects", OPTION_FLAG_ALONE},
 	{0},
 };
 
@@ -234,12 +232,10 @@ int cmd_info(int argc, char **argv)
 	struct options o = {.help = &cmd_info_help, .argc = argc, .argv = argv};
 	struct archives set;
 	bool json = false;
-	int row, status;
+	int status = options_read(&o, &json);
 
-	while ((row = options_next(&o)) >= 0)
-		json = true;
-	if (row == OPTIONS_STOP)
-		return o.status;
+	if (status >= 0)
+		return status;
 	if (optind == argc)
 		return options_usage(o.help, "an archive is missing");
 	archives_open(&set, argc - optind, argv + optind);

@@ -9,14 +9,22 @@
 #include "core/base/bounds.h"
 #include "packer/cli/report.h"
 
-enum { OPT_ARCH, OPT_EXTRACT, OPT_FORCE, OPT_JSON, OPT_KERNELS };
+struct inspect {
+	const char *path;
+	struct inspect_extract extract;
+	bool json, kernels;
+};
 
 static const struct option_help options[] = {
-	[OPT_ARCH] = {0, "arch", "LIST", "extract only these targets"},
-	[OPT_EXTRACT] = {0, "extract", "DIR", "write every image as a file into DIR"},
-	[OPT_FORCE] = {'f', "force", NULL, "replace files that exist"},
-	[OPT_JSON] = {0, "json", NULL, "print one JSON object"},
-	[OPT_KERNELS] = {0, "kernels", NULL, "list kernels even where there are many"},
+	{0, "arch", "LIST", "extract only these targets",
+	 OPTION_TAKE(struct inspect, extract.filter, arch_filter_take)},
+	{0, "extract", "DIR", "write every image as a file into DIR",
+	 OPTION_PLACE(struct inspect, extract.dir)},
+	{'f', "force", NULL, "replace files that exist",
+	 OPTION_PLACE(struct inspect, extract.force)},
+	{0, "json", NULL, "print one JSON object", OPTION_PLACE(struct inspect, json)},
+	{0, "kernels", NULL, "list kernels even where there are many",
+	 OPTION_PLACE(struct inspect, kernels)},
 	{0},
 };
 
@@ -30,12 +38,6 @@ const struct command_help cmd_inspect_help = {
 	"offload bundle (text, plain or compressed), an offload binary, a CUDA fatbin, a "
 	"code\n"
 	"object, cubin, PTX, TileIR, LLVM bitcode or SPIR-V.",
-};
-
-struct inspect {
-	const char *path;
-	struct inspect_extract extract;
-	bool json, kernels;
 };
 
 /* --- kpack's own archives --------------------------------------------------------- */
@@ -158,20 +160,10 @@ static int inspect_path(struct inspect *in)
 static int read_options(struct inspect *in, struct options *o)
 {
 	struct inspect_extract *x = &in->extract;
-	struct kpackx_error why = {0};
-	int row;
+	int status = options_read(o, in);
 
-	while ((row = options_next(o)) >= 0) {
-		if (row == OPT_ARCH && !arch_filter_add(&x->filter, o->arg, &why))
-			return options_usage(o->help, "--arch: %s", why.text);
-		if (row == OPT_EXTRACT)
-			x->dir = o->arg;
-		x->force |= row == OPT_FORCE;
-		in->json |= row == OPT_JSON;
-		in->kernels |= row == OPT_KERNELS;
-	}
-	if (row == OPTIONS_STOP)
-		return o->status;
+	if (status >= 0)
+		return status;
 	if (o->argc - optind != 1)
 		return options_usage(o->help, "one FILE is needed");
 	if (!x->dir && (x->filter.count || x->force))

@@ -8,13 +8,19 @@
 #include "core/base/bounds.h"
 #include "packer/cli/report.h"
 
-enum { OPT_LONG, OPT_ARCH, OPT_JSON };
+struct ls {
+	bool long_form, json;
+	struct arch_filter filter;
+	struct report_array array;
+};
 
 static const struct option_help options[] = {
-	[OPT_LONG] = {'l', "long", NULL,
-		      "also type, ordinal, compressed size and metadata path"},
-	[OPT_ARCH] = {0, "arch", "LIST", "only these targets, separated by commas"},
-	[OPT_JSON] = {0, "json", NULL, "print one JSON array of objects"},
+	{'l', "long", NULL, "also type, ordinal, compressed size and metadata path",
+	 OPTION_PLACE(struct ls, long_form)},
+	{0, "arch", "LIST", "only these targets, separated by commas",
+	 OPTION_TAKE(struct ls, filter, arch_filter_take)},
+	{0, "json", NULL, "print one JSON array of objects",
+	 OPTION_PLACE(struct ls, json)},
 	{0},
 };
 
@@ -24,12 +30,6 @@ const struct command_help cmd_ls_help = {
 	"list the entries of archives",
 	options,
 	NULL,
-};
-
-struct ls {
-	bool long_form, json;
-	struct arch_filter filter;
-	struct report_array array;
 };
 
 static void print_line(const struct ls *ls, const struct kp_entry_info *info,
@@ -132,19 +132,10 @@ static int list_archives(struct ls *ls, int n, char **operands)
 /* Returns an exit status, or -1 to go on. */
 static int read_options(struct ls *ls, struct options *o)
 {
-	struct kpackx_error why = {0};
-	int row;
+	int status = options_read(o, ls);
 
-	while ((row = options_next(o)) >= 0) {
-		if (row == OPT_LONG)
-			ls->long_form = true;
-		else if (row == OPT_JSON)
-			ls->json = true;
-		else if (!arch_filter_add(&ls->filter, o->arg, &why))
-			return options_usage(o->help, "--arch: %s", why.text);
-	}
-	if (row == OPTIONS_STOP)
-		return o->status;
+	if (status >= 0)
+		return status;
 	if (optind == o->argc)
 		return options_usage(o->help, "an archive or a directory is missing");
 	return -1;

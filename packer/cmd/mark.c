@@ -44,12 +44,13 @@ static void print_commands(void)
 static int own_options(char **argv)
 {
 	struct options o = {.help = &cmd_mark_help, .argc = 2, .argv = argv};
+	int status = options_read(&o, NULL);
 
-	if (options_next(&o) != OPTIONS_STOP)
+	if (status < 0)
 		return options_usage(&cmd_mark_help, "a command is missing");
-	if (o.status == EXIT_OK)
+	if (status == EXIT_OK)
 		print_commands();
-	return report_finish(o.status);
+	return report_finish(status);
 }
 
 int cmd_mark(int argc, char **argv)

@@ -14,44 +14,6 @@
 #include "packer/shard/merge.h"
 #include "core/archive/naming.h"
 
-enum {
-	OPT_OUTPUT,
-	OPT_GROUP,
-	OPT_FAMILY,
-	OPT_PREFER,
-	OPT_FORCE,
-	OPT_SKIP_FAULTY,
-	OPT_VERIFY,
-	OPT_SYNC,
-	OPT_JSON,
-	OPT_QUIET,
-};
-
-static const struct option_help options[] = {
-	[OPT_OUTPUT] = {'o', "output", "OUT", "the archive to write"},
-	[OPT_GROUP] = {0, "group", "NAME", "its group_name (default: the archives')"},
-	[OPT_FAMILY] = {0, "family", "NAME", "its gfx_arch_family (default: see below)"},
-	[OPT_PREFER] = {0, "prefer", "SOURCE",
-			"take what clashes from this operand; may be repeated"},
-	[OPT_FORCE] = {'f', "force", NULL, "replace OUT when it exists"},
-	[OPT_SKIP_FAULTY] = {0, "skip-faulty", NULL,
-			     "leave out entries that cannot be read"},
-	[OPT_VERIFY] = {0, "verify", NULL, "decode everything that is copied"},
-	[OPT_SYNC] = {0, "sync", NULL, "wait until OUT is on the disk"},
-	[OPT_JSON] = {0, "json", NULL, "print what was done as one JSON object"},
-	[OPT_QUIET] = {'q', "quiet", NULL, "report only faults"},
-	{0},
-};
-
-const struct command_help cmd_merge_help = {
-	"merge",
-	"[OPTION]... ARCHIVE|DIR|PART... -o OUT",
-	"join archives, or the parts of a run",
-	options,
-	"Without --family it is NAME where OUT is <group>-<NAME>.kpack, else the only\n"
-	"architecture, else the group.",
-};
-
 struct merge_run {
 	const char *out; /* as given */
 	char *dir, *name, *family;
@@ -67,30 +29,49 @@ struct merge_run {
 	struct merge_stats stats;
 };
 
-/* --- the command line ---------------------------------------------------------------- */
-
-static int set_options(struct merge_run *m, struct options *o)
+static int take_preferred(const struct options *o, const struct option_help *row,
+			  void *slot)
 {
-	int row;
+	struct merge_run *m = slot;
 
-	while ((row = options_next(o)) >= 0) {
-		if (row == OPT_OUTPUT)
-			m->out = o->arg;
-		if (row == OPT_GROUP)
-			m->options.group = o->arg;
-		if (row == OPT_FAMILY)
-			m->given_family = o->arg;
-		if (row == OPT_PREFER)
-			m->prefer[m->n_prefer++] = o->arg;
-		m->force |= row == OPT_FORCE;
-		m->options.skip_faulty |= row == OPT_SKIP_FAULTY;
-		m->options.verify |= row == OPT_VERIFY;
-		m->sync |= row == OPT_SYNC;
-		m->json |= row == OPT_JSON;
-		m->quiet |= row == OPT_QUIET;
-	}
-	return row;
+	(void)row;
+	m->prefer[m->n_prefer++] = o->arg;
+	return EXIT_OK;
 }
+
+static const struct option_help options[] = {
+	{'o', "output", "OUT", "the archive to write",
+	 OPTION_PLACE(struct merge_run, out)},
+	{0, "group", "NAME", "its group_name (default: the archives')",
+	 OPTION_PLACE(struct merge_run, options.group)},
+	{0, "family", "NAME", "its gfx_arch_family (default: see below)",
+	 OPTION_PLACE(struct merge_run, given_family)},
+	{0, "prefer", "SOURCE", "take what clashes from this operand; may be repeated",
+	 OPTION_TAKE_ALL(take_preferred)},
+	{'f', "force", NULL, "replace OUT when it exists",
+	 OPTION_PLACE(struct merge_run, force)},
+	{0, "skip-faulty", NULL, "leave out entries that cannot be read",
+	 OPTION_PLACE(struct merge_run, options.skip_faulty)},
+	{0, "verify", NULL, "decode everything that is copied",
+	 OPTION_PLACE(struct merge_run, options.verify)},
+	{0, "sync", NULL, "wait until OUT is on the disk",
+	 OPTION_PLACE(struct merge_run, sync)},
+	{0, "json", NULL, "print what was done as one JSON object",
+	 OPTION_PLACE(struct merge_run, json)},
+	{'q', "quiet", NULL, "report only faults", OPTION_PLACE(struct merge_run, quiet)},
+	{0},
+};
+
+const struct command_help cmd_merge_help = {
+	"merge",
+	"[OPTION]... ARCHIVE|DIR|PART... -o OUT",
+	"join archives, or the parts of a run",
+	options,
+	"Without --family it is NAME where OUT is <group>-<NAME>.kpack, else the only\n"
+	"architecture, else the group.",
+};
+
+/* --- the command line ---------------------------------------------------------------- */
 
 static bool is_directory(const char *path)
 {
@@ -403,11 +384,9 @@ int cmd_merge(int argc, char **argv)
 {
 	struct options o = {.help = &cmd_merge_help, .argc = argc, .argv = argv};
 	struct merge_run m = {.prefer = xcalloc((size_t)argc, sizeof(char *))};
-	int status;
+	int status = options_read(&o, &m);
 
-	if (set_options(&m, &o) == OPTIONS_STOP)
-		status = o.status;
-	else
+	if (status < 0)
 		status = run_merge(&m, argc - optind, argv + optind);
 	free_run(&m);
 	return report_finish(status);

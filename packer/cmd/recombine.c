@@ -6,30 +6,42 @@
 #include "packer/command.h"
 #include "packer/recombine/recombine.h"
 
-enum {
-	OPT_CONFIG,
-	OPT_SHARDS,
-	OPT_OUTPUT,
-	OPT_COMPONENT,
-	OPT_PREFER,
-	OPT_FORCE,
-	OPT_JSON,
-	OPT_QUIET,
-	OPT_VERBOSE
+struct recombine_run {
+	struct recombine_args args;
+	const char *config;
 };
 
+static int take_component(const struct options *o, const struct option_help *row,
+			  void *slot)
+{
+	struct recombine_args *args = slot;
+
+	(void)row;
+	args->components =
+		xrealloc(args->components, (args->n_components + 1) * sizeof(char *));
+	args->components[args->n_components++] = (char *)o->arg;
+	return EXIT_OK;
+}
+
 static const struct option_help options[] = {
-	[OPT_CONFIG] = {0, "config", "JSON",
-			"the groups, the primary shard, what to check"},
-	[OPT_SHARDS] = {0, "input-shards-dir", "DIR", "a directory for each shard"},
-	[OPT_OUTPUT] = {0, "output-dir", "DIR", "where the trees go"},
-	[OPT_COMPONENT] = {0, "component", "NAME",
-			   "only this component; may be repeated"},
-	[OPT_PREFER] = {0, "prefer", "SHARD", "the shard that wins where files differ"},
-	[OPT_FORCE] = {'f', "force", NULL, "replace existing trees"},
-	[OPT_JSON] = {0, "json", NULL, "report as JSON"},
-	[OPT_QUIET] = {'q', "quiet", NULL, "print nothing but faults"},
-	[OPT_VERBOSE] = {'v', "verbose", NULL, "also report what was decided, and why"},
+	{0, "config", "JSON", "the groups, the primary shard, what to check",
+	 OPTION_PLACE(struct recombine_run, config)},
+	{0, "input-shards-dir", "DIR", "a directory for each shard",
+	 OPTION_PLACE(struct recombine_run, args.shards)},
+	{0, "output-dir", "DIR", "where the trees go",
+	 OPTION_PLACE(struct recombine_run, args.output)},
+	{0, "component", "NAME", "only this component; may be repeated",
+	 OPTION_TAKE(struct recombine_run, args, take_component)},
+	{0, "prefer", "SHARD", "the shard that wins where files differ",
+	 OPTION_PLACE(struct recombine_run, args.prefer)},
+	{'f', "force", NULL, "replace existing trees",
+	 OPTION_PLACE(struct recombine_run, args.force)},
+	{0, "json", NULL, "report as JSON",
+	 OPTION_PLACE(struct recombine_run, args.json)},
+	{'q', "quiet", NULL, "print nothing but faults",
+	 OPTION_PLACE(struct recombine_run, args.quiet)},
+	{'v', "verbose", NULL, "also report what was decided, and why",
+	 OPTION_PLACE(struct recombine_run, args.verbose)},
 	{0},
 };
 
@@ -43,33 +55,6 @@ const struct command_help cmd_recombine_help = {
 	"<component>_generic and <component>_<group> for each group of the "
 	"configuration.",
 };
-
-static void take_component(struct recombine_args *args, char *name)
-{
-	args->components =
-		xrealloc(args->components, (args->n_components + 1) * sizeof(char *));
-	args->components[args->n_components++] = name;
-}
-
-static void take_option(struct recombine_args *args, const char **config, int row,
-			const char *arg)
-{
-	const char **texts[] = {[OPT_CONFIG] = config,
-				[OPT_SHARDS] = &args->shards,
-				[OPT_OUTPUT] = &args->output,
-				[OPT_PREFER] = &args->prefer};
-	bool *flags[] = {[OPT_FORCE] = &args->force,
-			 [OPT_JSON] = &args->json,
-			 [OPT_QUIET] = &args->quiet,
-			 [OPT_VERBOSE] = &args->verbose};
-
-	if (row == OPT_COMPONENT)
-		take_component(args, (char *)arg);
-	else if (row >= OPT_FORCE)
-		*flags[row] = true;
-	else
-		*texts[row] = arg;
-}
 
 /*
  * Take SHARDS and OUTPUT from the operands if no option named them.  Returns an exit
@@ -121,20 +106,13 @@ static int run_recombine(const struct recombine_args *args, const char *path)
 int cmd_recombine(int argc, char **argv)
 {
 	struct options o = {.help = &cmd_recombine_help, .argc = argc, .argv = argv};
-	struct recombine_args args = {0};
-	const char *config = NULL;
-	int row, status = -1;
+	struct recombine_run run = {0};
+	int status = options_read(&o, &run);
 
-	while (status < 0 && (row = options_next(&o)) != OPTIONS_END) {
-		if (row == OPTIONS_STOP)
-			status = o.status;
-		else
-			take_option(&args, &config, row, o.arg);
-	}
 	if (status < 0)
-		status = take_operands(&args, config, &o);
+		status = take_operands(&run.args, run.config, &o);
 	if (status < 0)
-		status = report_finish(run_recombine(&args, config));
-	free(args.components);
+		status = report_finish(run_recombine(&run.args, run.config));
+	free(run.args.components);
 	return status;
 }

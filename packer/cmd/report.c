@@ -11,14 +11,23 @@
 #include "packer/html_report/json.h"
 #include "packer/cli/report.h"
 
-enum { OPT_OUTPUT, OPT_TITLE, OPT_JSON, OPT_QUIET };
+struct args {
+	const char *output;
+	const char *title;
+	bool json, quiet;
+	int n;
+	char **operands;
+};
 
 static const struct option_help options[] = {
-	[OPT_OUTPUT] = {'o', "output", "FILE",
-			"write the page to FILE; -: standard output"},
-	[OPT_TITLE] = {0, "title", "TEXT", "its title (the operands' names)"},
-	[OPT_JSON] = {0, "json", NULL, "print the figures as JSON instead"},
-	[OPT_QUIET] = {'q', "quiet", NULL, "no progress and no notes"},
+	{'o', "output", "FILE", "write the page to FILE; -: standard output",
+	 OPTION_PLACE(struct args, output)},
+	{0, "title", "TEXT", "its title (the operands' names)",
+	 OPTION_PLACE(struct args, title)},
+	{0, "json", NULL, "print the figures as JSON instead",
+	 OPTION_PLACE(struct args, json)},
+	{'q', "quiet", NULL, "no progress and no notes",
+	 OPTION_PLACE(struct args, quiet)},
 	{0},
 };
 
@@ -30,14 +39,6 @@ const struct command_help cmd_report_help = {
 	"The page is one HTML file that loads nothing from anywhere. What is not packed "
 	"yet\n"
 	"is measured by packing it into files without a name in $TMPDIR, or /var/tmp.",
-};
-
-struct args {
-	const char *output;
-	const char *title;
-	bool json, quiet;
-	int n;
-	char **operands;
 };
 
 /* --- writing ------------------------------------------------------------------------- */
@@ -174,34 +175,14 @@ static int run_report(const struct args *args)
 	return status;
 }
 
-static void set_option(struct args *args, int row, const char *arg)
-{
-	switch (row) {
-	case OPT_OUTPUT:
-		args->output = arg;
-		break;
-	case OPT_TITLE:
-		args->title = arg;
-		break;
-	case OPT_JSON:
-		args->json = true;
-		break;
-	default:
-		args->quiet = true;
-		break;
-	}
-}
-
 int cmd_report(int argc, char **argv)
 {
 	struct options o = {.help = &cmd_report_help, .argc = argc, .argv = argv};
 	struct args args = {0};
-	int row;
+	int status = options_read(&o, &args);
 
-	while ((row = options_next(&o)) >= 0)
-		set_option(&args, row, o.arg);
-	if (row == OPTIONS_STOP)
-		return o.status;
+	if (status >= 0)
+		return status;
 	args.n = argc - optind;
 	args.operands = argv + optind;
 	if (args.n == 0)

@@ -19,17 +19,24 @@
 #include "core/base/text.h"
 #include "packer/closure/install_tree.h"
 
-enum { OPT_JOBS, OPT_QUIET, OPT_TREE, OPT_LIBRARIES, OPT_LIBRARY_RULES };
+struct verify {
+	uint64_t jobs;
+	bool quiet;
+	bool faulty;
+	bool tree;
+	const char *libraries, *rules; /* as given; or NULL */
+};
 
 static const struct option_help options[] = {
-	[OPT_JOBS] = {'j', "jobs", "N", "decode on N threads (default: all cores)"},
-	[OPT_QUIET] = {'q', "quiet", NULL, "report only faults"},
-	[OPT_TREE] = {0, "tree", NULL,
-		      "instead look for files that kernel databases miss"},
-	[OPT_LIBRARIES] = {0, "libraries", "LIST",
-			   "the libraries to look for, in that order"},
-	[OPT_LIBRARY_RULES] = {0, "library-rules", "FILE",
-			       "more libraries, which FILE describes"},
+	{'j', "jobs", "N", "decode on N threads (default: all cores)",
+	 OPTION_JOBS(struct verify, jobs)},
+	{'q', "quiet", NULL, "report only faults", OPTION_PLACE(struct verify, quiet)},
+	{0, "tree", NULL, "instead look for files that kernel databases miss",
+	 OPTION_PLACE(struct verify, tree)},
+	{0, "libraries", "LIST", "the libraries to look for, in that order",
+	 OPTION_PLACE(struct verify, libraries)},
+	{0, "library-rules", "FILE", "more libraries, which FILE describes",
+	 OPTION_PLACE(struct verify, rules)},
 	{0},
 };
 
@@ -48,14 +55,6 @@ const struct command_help cmd_verify_help = {
  * "rocblas/library/gfx942".
  */
 #define ABOVE_MAX 4
-
-struct verify {
-	uint64_t jobs;
-	bool quiet;
-	bool faulty;
-	bool tree;
-	const char *libraries, *rules; /* as given; or NULL */
-};
 
 /* --- decoding --------------------------------------------------------------------- */
 
@@ -367,46 +366,14 @@ static int verify_tree(const struct verify *v, int n, char **paths)
 
 /* --- the command ------------------------------------------------------------------ */
 
-static uint64_t count_cores(void)
-{
-	long n = sysconf(_SC_NPROCESSORS_ONLN);
-
-	return n < 1 ? 1 : n > JOBS_MAX ? JOBS_MAX : (uint64_t)n;
-}
-
-/* Take an option; false: its argument is wrong. */
-static bool take_option(struct verify *v, int row, const char *arg)
-{
-	switch (row) {
-	case OPT_JOBS:
-		return options_number(arg, 1, JOBS_MAX, &v->jobs);
-	case OPT_QUIET:
-		v->quiet = true;
-		return true;
-	case OPT_TREE:
-		v->tree = true;
-		return true;
-	case OPT_LIBRARIES:
-		v->libraries = arg;
-		return true;
-	default:
-		v->rules = arg;
-		return true;
-	}
-}
-
 int cmd_verify(int argc, char **argv)
 {
 	struct options o = {.help = &cmd_verify_help, .argc = argc, .argv = argv};
-	struct verify v = {.jobs = count_cores()};
-	int row;
+	struct verify v = {.jobs = option_jobs()};
+	int status = options_read(&o, &v);
 
-	while ((row = options_next(&o)) >= 0)
-		if (!take_option(&v, row, o.arg))
-			return options_usage(o.help, "--jobs: a number from 1 to %d",
-					     JOBS_MAX);
-	if (row == OPTIONS_STOP)
-		return o.status;
+	if (status >= 0)
+		return status;
 	if (optind == argc)
 		return options_usage(o.help, "an archive or a directory is missing");
 	if (!v.tree && (v.libraries || v.rules))

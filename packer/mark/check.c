@@ -19,12 +19,22 @@
 #include "packer/cli/report.h"
 #include "core/base/text.h"
 
-enum { OPT_ARCH, OPT_JSON, OPT_VERBOSE };
+struct check {
+	struct arch_filter filter;
+	bool verbose;
+	struct installed set;
+	struct missing_arches absent;
+	size_t n_binaries, n_fat, n_archives, n_objects;
+	struct mark_faults faults;
+};
 
 static const struct option_help options[] = {
-	[OPT_ARCH] = {0, "arch", "LIST", "these targets must be installed, too"},
-	[OPT_JSON] = {0, "json", NULL, "print one JSON object"},
-	[OPT_VERBOSE] = {'v', "verbose", NULL, "also report binaries without faults"},
+	{0, "arch", "LIST", "these targets must be installed, too",
+	 OPTION_TAKE(struct check, filter, arch_filter_take)},
+	{0, "json", NULL, "print one JSON object",
+	 OPTION_PLACE(struct check, faults.json)},
+	{'v', "verbose", NULL, "also report binaries without faults",
+	 OPTION_PLACE(struct check, verbose)},
 	{0},
 };
 
@@ -34,15 +44,6 @@ const struct command_help mark_check_help = {
 	"check that converted binaries find their objects",
 	options,
 	"ROOT is a tree or a file.  A binary that is not converted is not a fault.",
-};
-
-struct check {
-	struct arch_filter filter;
-	bool verbose;
-	struct installed set;
-	struct missing_arches absent;
-	size_t n_binaries, n_fat, n_archives, n_objects;
-	struct mark_faults faults;
 };
 
 /* The binary that is being checked. */
@@ -474,19 +475,10 @@ static bool check_all(struct check *c, int n, char **roots)
 /* The exit status to leave with, or -1. */
 static int read_options(struct check *c, struct options *o)
 {
-	struct kpackx_error why = {0};
-	int row;
+	int status = options_read(o, c);
 
-	while ((row = options_next(o)) >= 0) {
-		if (row == OPT_JSON)
-			c->faults.json = true;
-		else if (row == OPT_VERBOSE)
-			c->verbose = true;
-		else if (!arch_filter_add(&c->filter, o->arg, &why))
-			return options_usage(o->help, "--arch: %s", why.text);
-	}
-	if (row == OPTIONS_STOP)
-		return o->status;
+	if (status >= 0)
+		return status;
 	if (optind == o->argc)
 		return options_usage(o->help, "a tree or a file is missing");
 	return -1;

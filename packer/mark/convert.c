@@ -7,15 +7,21 @@
 #include "packer/cli/report.h"
 #include "packer/binary/rewrite.h"
 
-enum { OPT_KERNEL_NAME, OPT_SEARCH_PATH, OPT_KEEP };
+struct convert {
+	struct kp_marker marker;
+	bool keep;
+	const char *in, *out;
+};
 
 static const struct option_help options[] = {
-	[OPT_KERNEL_NAME] = {0, "kernel-name", "NAME",
-			     "key of its objects in the archives, without #n"},
-	[OPT_SEARCH_PATH] = {0, "search-path", "PATH",
-			     "path of an archive, relative to OUT's directory; may be "
-			     "repeated"},
-	[OPT_KEEP] = {0, "keep-device-code", NULL, "leave the device code in the file"},
+	{0, "kernel-name", "NAME", "key of its objects in the archives, without #n",
+	 OPTION_TAKE(struct convert, marker, mark_take_name)},
+	{0, "search-path", "PATH",
+	 "path of an archive, relative to OUT's directory; may be "
+	 "repeated",
+	 OPTION_TAKE(struct convert, marker, mark_take_path)},
+	{0, "keep-device-code", NULL, "leave the device code in the file",
+	 OPTION_PLACE(struct convert, keep)},
 	{0},
 };
 
@@ -25,12 +31,6 @@ const struct command_help mark_convert_help = {
 	"convert one fat binary: device code out, marker in",
 	options,
 	"A PATH may have @GFXARCH@, which stands for the architecture.  OUT may be IN.",
-};
-
-struct convert {
-	struct kp_marker marker;
-	bool keep;
-	const char *in, *out;
 };
 
 static void print_done(const struct convert *c, uint64_t before, uint64_t after)
@@ -119,29 +119,10 @@ static int convert_file(const struct convert *c)
 /* Returns the exit status to leave with, or -1. */
 static int read_options(struct convert *c, struct options *o)
 {
-	struct kpackx_error why = {0};
-	kpack_error_t err = KPACK_SUCCESS;
-	int row;
+	int status = options_read(o, c);
 
-	while (!err && (row = options_next(o)) >= 0) {
-		if (row == OPT_KEEP)
-			c->keep = true;
-		else if (!marker_text_ok(o->arg))
-			return options_usage(o->help,
-					     "--%s: is empty, or not UTF-8 without "
-					     "control bytes",
-					     options[row].long_name);
-		else if (row == OPT_KERNEL_NAME)
-			err = marker_set_name(&c->marker, o->arg, &why);
-		else
-			err = marker_add_path(&c->marker, o->arg, &why);
-	}
-	if (err) {
-		report_why(NULL, &why);
-		return EXIT_FAULT;
-	}
-	if (row == OPTIONS_STOP)
-		return o->status;
+	if (status >= 0)
+		return status;
 	if (!c->marker.kernel_name || c->marker.n_search_paths == 0)
 		return options_usage(o->help, "--kernel-name and --search-path are "
 					      "needed");

@@ -23,4 +23,8 @@ extern const struct command_help mark_check_help;
 extern const struct command_help mark_restore_help;
 extern const struct command_help mark_strip_safe_help;
 
+/* Options (OPTION_TAKE) whose argument is a name or a path; SLOT is the marker. */
+int mark_take_name(const struct options *o, const struct option_help *row, void *slot);
+int mark_take_path(const struct options *o, const struct option_help *row, void *slot);
+
 #endif

@@ -10,32 +10,6 @@
 #include "packer/binary/rewrite.h"
 #include "core/base/hash.h"
 
-enum { OPT_OUTPUT, OPT_ARCHIVE, OPT_ALLOW_MISSING };
-
-static const struct option_help options[] = {
-	[OPT_OUTPUT] = {'o', "output", "OUT", "write OUT, and leave FILE as it is"},
-	[OPT_ARCHIVE] = {0, "archive", "ARCHIVE|DIR",
-			 "take objects from here, not from FILE's search paths; may be "
-			 "repeated"},
-	[OPT_ALLOW_MISSING] = {0, "allow-missing", NULL,
-			       "leave out objects that are in no archive"},
-	{0},
-};
-
-const struct command_help mark_restore_help = {
-	"mark restore",
-	"[-o OUT] [--archive ARCHIVE|DIR]... [--allow-missing] FILE",
-	"make a converted binary fat again",
-	options,
-	"Without -o, FILE itself is replaced.",
-};
-
-/* An object that is in no archive, or differs in the archives. */
-struct missing {
-	const char *arch;
-	bool differs;
-};
-
 struct restore {
 	const char *file, *out;
 	bool allow_missing;
@@ -53,6 +27,43 @@ struct restore {
 
 	struct kp_layout_source source;
 	struct kp_layout_plan plan;
+};
+
+static int take_archive(const struct options *o, const struct option_help *row,
+			void *slot)
+{
+	struct restore *r = slot;
+
+	(void)row;
+	r->archives = xrealloc(r->archives, ((size_t)r->n_archives + 1) * sizeof(char *));
+	r->archives[r->n_archives++] = (char *)o->arg;
+	return EXIT_OK;
+}
+
+static const struct option_help options[] = {
+	{'o', "output", "OUT", "write OUT, and leave FILE as it is",
+	 OPTION_PLACE(struct restore, out)},
+	{0, "archive", "ARCHIVE|DIR",
+	 "take objects from here, not from FILE's search paths; may be "
+	 "repeated",
+	 OPTION_TAKE_ALL(take_archive)},
+	{0, "allow-missing", NULL, "leave out objects that are in no archive",
+	 OPTION_PLACE(struct restore, allow_missing)},
+	{0},
+};
+
+const struct command_help mark_restore_help = {
+	"mark restore",
+	"[-o OUT] [--archive ARCHIVE|DIR]... [--allow-missing] FILE",
+	"make a converted binary fat again",
+	options,
+	"Without -o, FILE itself is replaced.",
+};
+
+/* An object that is in no archive, or differs in the archives. */
+struct missing {
+	const char *arch;
+	bool differs;
 };
 
 /* --- finding ---------------------------------------------------------------------- */
@@ -357,21 +368,10 @@ static int run_restore(struct restore *r)
 /* Returns the exit status to leave with, or -1. */
 static int read_options(struct restore *r, struct options *o)
 {
-	int row;
+	int status = options_read(o, r);
 
-	while ((row = options_next(o)) >= 0) {
-		if (row == OPT_OUTPUT) {
-			r->out = o->arg;
-		} else if (row == OPT_ALLOW_MISSING) {
-			r->allow_missing = true;
-		} else {
-			r->archives = xrealloc(r->archives, ((size_t)r->n_archives + 1) *
-								    sizeof(char *));
-			r->archives[r->n_archives++] = (char *)o->arg;
-		}
-	}
-	if (row == OPTIONS_STOP)
-		return o->status;
+	if (status >= 0)
+		return status;
 	if (o->argc - optind != 1)
 		return options_usage(o->help, "one FILE is needed");
 	r->file = o->argv[optind];

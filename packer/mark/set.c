@@ -6,12 +6,38 @@
 #include "packer/cli/report.h"
 #include "packer/binary/rewrite.h"
 
-enum { OPT_KERNEL_NAME, OPT_SEARCH_PATH };
+static int check_text(const struct options *o, const struct option_help *row)
+{
+	if (marker_text_ok(o->arg))
+		return EXIT_OK;
+	return options_usage(o->help,
+			     "--%s: is empty, or not UTF-8 without control bytes",
+			     row->long_name);
+}
+
+int mark_take_name(const struct options *o, const struct option_help *row, void *slot)
+{
+	int status = check_text(o, row);
+
+	if (!status)
+		marker_set_name(slot, o->arg);
+	return status;
+}
+
+int mark_take_path(const struct options *o, const struct option_help *row, void *slot)
+{
+	int status = check_text(o, row);
+
+	if (!status)
+		marker_add_path(slot, o->arg);
+	return status;
+}
 
 static const struct option_help options[] = {
-	[OPT_KERNEL_NAME] = {0, "kernel-name", "NAME", "the new name"},
-	[OPT_SEARCH_PATH] = {0, "search-path", "PATH",
-			     "a new path, in place of all old ones; may be repeated"},
+	{0, "kernel-name", "NAME", "the new name", OPTION_TAKE_ALL(mark_take_name)},
+	{0, "search-path", "PATH",
+	 "a new path, in place of all old ones; may be repeated",
+	 OPTION_TAKE_ALL(mark_take_path)},
 	{0},
 };
 
@@ -47,7 +73,7 @@ static kpack_error_t set_marker(struct binary *b, const struct kp_marker *change
 	bool same;
 
 	KP_TRY(binary_read_marker(b, why));
-	KP_TRY(marker_merge(&b->marker, changes, &marker, why));
+	marker_merge(&b->marker, changes, &marker);
 	same = marker_same(&b->marker, &marker);
 	if (!same)
 		err = rewrite_open(&r, b, b->path, why);
@@ -81,25 +107,10 @@ static int set_all(const struct kp_marker *changes, int n, char **files)
 /* Returns the exit status to leave with, or -1. */
 static int read_options(struct kp_marker *changes, struct options *o)
 {
-	struct kpackx_error why = {0};
-	kpack_error_t err = KPACK_SUCCESS;
-	int row;
+	int status = options_read(o, changes);
 
-	while (!err && (row = options_next(o)) >= 0) {
-		if (!marker_text_ok(o->arg))
-			return options_usage(o->help,
-					     "--%s: is empty, or not UTF-8 without "
-					     "control bytes",
-					     options[row].long_name);
-		err = row == OPT_KERNEL_NAME ? marker_set_name(changes, o->arg, &why)
-					     : marker_add_path(changes, o->arg, &why);
-	}
-	if (err) {
-		report_why(NULL, &why);
-		return EXIT_FAULT;
-	}
-	if (row == OPTIONS_STOP)
-		return o->status;
+	if (status >= 0)
+		return status;
 	if (!changes->kernel_name && changes->n_search_paths == 0)
 		return options_usage(o->help, "nothing to set");
 	if (optind == o->argc)

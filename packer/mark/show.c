@@ -10,10 +10,8 @@
 #include "mark.h"
 #include "packer/cli/report.h"
 
-enum { OPT_JSON };
-
 static const struct option_help options[] = {
-	[OPT_JSON] = {0, "json", NULL, "print one JSON array of objects"},
+	{0, "json", NULL, "print one JSON array of objects", OPTION_FLAG_ALONE},
 	{0},
 };
 
@@ -263,12 +261,10 @@ int mark_show(int argc, char **argv)
 {
 	struct options o = {.help = &mark_show_help, .argc = argc, .argv = argv};
 	bool json = false;
-	int row;
+	int status = options_read(&o, &json);
 
-	while ((row = options_next(&o)) >= 0)
-		json = true;
-	if (row == OPTIONS_STOP)
-		return o.status;
+	if (status >= 0)
+		return status;
 	if (optind == argc)
 		return options_usage(o.help, "a file is missing");
 	return report_finish(show_all(argc - optind, argv + optind, json));

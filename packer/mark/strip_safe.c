@@ -51,12 +51,13 @@ static bool repair_file(const char *path)
 int mark_strip_safe(int argc, char **argv)
 {
 	struct options o = {.help = &mark_strip_safe_help, .argc = argc, .argv = argv};
-	int status = EXIT_OK;
+	int status = options_read(&o, NULL);
 
-	if (options_next(&o) == OPTIONS_STOP)
-		return o.status;
+	if (status >= 0)
+		return status;
 	if (optind == argc)
 		return options_usage(o.help, "a file is missing");
+	status = EXIT_OK;
 	for (int i = optind; i < argc; i++)
 		if (!repair_file(argv[i]))
 			status = EXIT_FAULT;

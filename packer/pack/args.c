@@ -6,99 +6,11 @@
 #include "packer/base/xalloc.h"
 #include "packer/command.h"
 #include "core/base/bounds.h"
-#include "packer/cli/option_place.h"
 #include "packer/files/below.h"
 #include "packer/cli/report.h"
 #include "core/base/text.h"
 #include "packer/pack/tree/write.h"
 #include "core/archive/naming.h"
-
-enum {
-	OPT_ARCHIVES_ONLY,
-	OPT_IN_PLACE,
-	OPT_KEEP_DEVICE_CODE,
-	OPT_GROUP,
-	OPT_KEY_PREFIX,
-	OPT_ARCH,
-	OPT_FAMILY,
-	OPT_SCHEME,
-	OPT_LEVEL,
-	OPT_CHUNK,
-	OPT_VOLUME_SIZE,
-	OPT_DATABASES,
-	OPT_LIBRARIES,
-	OPT_LIBRARY_RULES,
-	OPT_SPLIT_ROCFFT,
-	OPT_ROWS,
-	OPT_CHECK,
-	OPT_PREFER,
-	OPT_SHARD,
-	OPT_JOBS,
-	OPT_FORCE,
-	OPT_JSON,
-	OPT_QUIET,
-	OPT_INPUT,
-	OPT_OUTPUT,
-	OPT_GROUP_NAME,
-	OPT_GFX_ARCH_FAMILY,
-	OPT_GFX_ARCHES,
-	OPT_COUNT,
-};
-
-static const struct option_help options[] = {
-	[OPT_ARCHIVES_ONLY] = {0, "archives-only", NULL,
-			       "write archives, leave the binaries alone"},
-	[OPT_IN_PLACE] = {0, "in-place", NULL, "convert the binaries of TREE itself"},
-	[OPT_KEEP_DEVICE_CODE] = {0, "keep-device-code", NULL,
-				  "converted binaries keep their device code, unused"},
-	[OPT_GROUP] = {0, "group", "NAME", "name of the archives (from INPUT's name)"},
-	[OPT_KEY_PREFIX] = {0, "key-prefix", "PATH", "put PATH/ before every key"},
-	[OPT_ARCH] = {0, "arch", "LIST", "only these targets, separated by commas"},
-	[OPT_FAMILY] = {0, "family", "NAME=ARCH,...",
-			"these targets share one archive; may be repeated"},
-	[OPT_SCHEME] = {0, "scheme", "SCHEME", "zstd-per-kernel (default) or none"},
-	[OPT_LEVEL] = {0, "level", "N", "zstd level, 1 to 22 (3)"},
-	[OPT_CHUNK] = {0, "chunk", "BYTES",
-		       "cut larger objects into chunks that decode alone"},
-	[OPT_VOLUME_SIZE] = {0, "volume-size", "BYTES",
-			     "begin another volume before a blob passes this (4G)"},
-	[OPT_DATABASES] = {0, "databases", "WHAT",
-			   "kernel databases: packed (default), plain or both"},
-	[OPT_LIBRARIES] = {0, "libraries", "LIST",
-			   "the libraries to look for, in that order; or none"},
-	[OPT_LIBRARY_RULES] = {0, "library-rules", "FILE",
-			       "more libraries, which FILE describes"},
-	[OPT_SPLIT_ROCFFT] = {0, "split-rocfft", NULL,
-			      "rocFFT's one database becomes one per target"},
-	[OPT_ROWS] = {0, "rows", NULL,
-		      "also an entry for each kernel of rocFFT's databases"},
-	[OPT_CHECK] = {0, "check", NULL, "first look for files that databases miss"},
-	[OPT_PREFER] = {0, "prefer", "SIDE",
-			"which side wins where a path differs: input or output"},
-	[OPT_SHARD] = {0, "shard", "I/N",
-		       "do the I-th of N parts of the work; kpack merge joins them"},
-	[OPT_JOBS] = {0, "jobs", "N", "threads (all cores)"},
-	[OPT_FORCE] = {0, "force", NULL, "replace existing archives, do not add to them"},
-	[OPT_JSON] = {0, "json", NULL, "report as JSON"},
-	[OPT_QUIET] = {'q', "quiet", NULL, "no progress, no table"},
-	[OPT_INPUT] = {0, "input", "PATH", "INPUT"},
-	[OPT_OUTPUT] = {0, "output", "DIR", "OUTPUT"},
-	[OPT_GROUP_NAME] = {0, "group-name", "NAME", "--group"},
-	[OPT_GFX_ARCH_FAMILY] = {0, "gfx-arch-family", "NAME",
-				 "with --gfx-arches: --family NAME=LIST --arch LIST"},
-	[OPT_GFX_ARCHES] = {0, "gfx-arches", "LIST", "see --gfx-arch-family"},
-	{0},
-};
-
-const struct command_help cmd_pack_help = {
-	"pack",
-	"[OPTION]... INPUT OUTPUT | --in-place [OPTION]... TREE",
-	"move the device code of a binary or a tree into archives",
-	options,
-	"INPUT is a file or a tree.  OUTPUT becomes a copy of it whose binaries find "
-	"their\n"
-	"device code in OUTPUT/.kpack.\n",
-};
 
 /* Options that are combined after all were read. */
 struct parser {
@@ -120,11 +32,14 @@ void pack_args_fini(struct pack_args *args)
 /* --- single options ------------------------------------------------------------------ */
 
 /* Parse NAME=ARCH,ARCH. */
-static int set_family(struct pack_args *args, const char *text)
+static int take_family(const struct options *o, const struct option_help *row, void *slot)
 {
+	struct pack_args *args = slot;
+	const char *text = o->arg;
 	const char *equals = strchr(text, '=');
 	struct kpackx_error why = {0};
 
+	(void)row;
 	if (!equals)
 		return options_usage(&cmd_pack_help, "--family %s: not NAME=ARCH,...",
 				     text);
@@ -136,51 +51,54 @@ static int set_family(struct pack_args *args, const char *text)
 }
 
 /*
- * Returns the number of TEXT among NAMES, which a NULL ends; -1: it is none of them,
- * which was reported.
+ * Find the argument among NAMES, which a NULL ends, and put its number into *CHOICE;
+ * EXIT_USAGE: it is none of them, which was reported.
  */
-static int choose_name(const char *option, const char *text, const char *const *names)
+static int choose_name(const struct options *o, const struct option_help *row,
+		       const char *const *names, int *choice)
 {
 	char known[128] = "";
 
 	for (int i = 0; names[i]; i++) {
-		if (strcmp(text, names[i]) == 0)
-			return i;
+		*choice = i;
+		if (strcmp(o->arg, names[i]) == 0)
+			return EXIT_OK;
 		snprintf(known + strlen(known), sizeof(known) - strlen(known), "%s%s",
 			 i == 0         ? ""
 			 : names[i + 1] ? ", "
 					: " or ",
 			 names[i]);
 	}
-	options_usage(&cmd_pack_help, "--%s %s: not %s", option, text, known);
-	return -1;
+	return options_usage(o->help, "--%s %s: not %s", row->long_name, o->arg, known);
 }
 
-static int set_scheme(struct pack_args *args, const char *text)
+static int take_scheme(const struct options *o, const struct option_help *row, void *slot)
 {
 	static const char *const names[] = {"none", "zstd-per-kernel", NULL};
-	int n = choose_name("scheme", text, names);
+	int n, status = choose_name(o, row, names, &n);
 
-	args->how.scheme = (kpack_compression_t)n;
-	return n < 0 ? EXIT_USAGE : EXIT_OK;
+	*(kpack_compression_t *)slot = (kpack_compression_t)n;
+	return status;
 }
 
-static int set_databases(struct pack_args *args, const char *text)
+static int take_databases(const struct options *o, const struct option_help *row,
+			  void *slot)
 {
 	static const char *const names[] = {"packed", "plain", "both", NULL};
-	int n = choose_name("databases", text, names);
+	int n, status = choose_name(o, row, names, &n);
 
-	args->databases = (enum pack_databases)n;
-	return n < 0 ? EXIT_USAGE : EXIT_OK;
+	*(enum pack_databases *)slot = (enum pack_databases)n;
+	return status;
 }
 
-static int set_prefer(struct pack_args *args, const char *text)
+static int take_preferred(const struct options *o, const struct option_help *row,
+			  void *slot)
 {
 	static const char *const names[] = {"input", "output", NULL};
-	int n = choose_name("prefer", text, names);
+	int n, status = choose_name(o, row, names, &n);
 
-	args->prefer = n ? PREFER_OUTPUT : PREFER_INPUT;
-	return n < 0 ? EXIT_USAGE : EXIT_OK;
+	((struct pack_args *)slot)->prefer = n ? PREFER_OUTPUT : PREFER_INPUT;
+	return status;
 }
 
 static int set_arch(struct pack_args *args, const char *option, const char *text)
@@ -192,63 +110,86 @@ static int set_arch(struct pack_args *args, const char *option, const char *text
 	return options_usage(&cmd_pack_help, "--%s %s: %s", option, text, why.text);
 }
 
-static int set_shard(struct pack_args *args, const char *text)
+static int take_arch(const struct options *o, const struct option_help *row, void *slot)
 {
-	if (shard_parse(text, &args->shard))
-		return EXIT_OK;
-	return options_usage(&cmd_pack_help, "--shard %s: not I/N with 1 <= I <= N <= %d",
-			     text, SHARDS_MAX);
+	return set_arch(slot, row->long_name, o->arg);
 }
 
-static const struct option_place places[] = {
-	[OPT_ARCHIVES_ONLY] = OPTION_PLACE(struct parser, archives_only),
-	[OPT_IN_PLACE] = OPTION_PLACE(struct parser, in_place),
-	[OPT_KEEP_DEVICE_CODE] = OPTION_PLACE(struct parser, args.keep_device_code),
-	[OPT_GROUP] = OPTION_PLACE(struct parser, args.group),
-	[OPT_GROUP_NAME] = OPTION_PLACE(struct parser, args.group),
-	[OPT_KEY_PREFIX] = OPTION_PLACE(struct parser, args.prefix),
-	[OPT_LIBRARIES] = OPTION_PLACE(struct parser, libraries),
-	[OPT_LIBRARY_RULES] = OPTION_PLACE(struct parser, rules),
-	[OPT_SPLIT_ROCFFT] = OPTION_PLACE(struct parser, args.split_rocfft),
-	[OPT_ROWS] = OPTION_PLACE(struct parser, args.rows),
-	[OPT_CHECK] = OPTION_PLACE(struct parser, args.check),
-	[OPT_FORCE] = OPTION_PLACE(struct parser, args.force),
-	[OPT_JSON] = OPTION_PLACE(struct parser, args.json),
-	[OPT_QUIET] = OPTION_PLACE(struct parser, args.quiet),
-	[OPT_INPUT] = OPTION_PLACE(struct parser, args.input),
-	[OPT_OUTPUT] = OPTION_PLACE(struct parser, args.output),
-	[OPT_GFX_ARCH_FAMILY] = OPTION_PLACE(struct parser, family),
-	[OPT_GFX_ARCHES] = OPTION_PLACE(struct parser, arches),
-	[OPT_LEVEL] = OPTION_LEVEL(struct parser, args.how.level),
-	[OPT_JOBS] = OPTION_JOBS(struct parser, args.how.jobs),
-	[OPT_CHUNK] =
-		OPTION_NUMBER(struct parser, args.how.chunk, KP_CHUNK_MIN, KP_CHUNK_MAX),
-	[OPT_VOLUME_SIZE] =
-		OPTION_NUMBER(struct parser, args.volume_size, 1, KP_ZSTD_BLOB_MAX),
-	[OPT_COUNT] = {0},
+static int take_shard(const struct options *o, const struct option_help *row, void *slot)
+{
+	(void)row;
+	if (shard_parse(o->arg, slot))
+		return EXIT_OK;
+	return options_usage(o->help, "--shard %s: not I/N with 1 <= I <= N <= %d",
+			     o->arg, SHARDS_MAX);
+}
+
+static const struct option_help options[] = {
+	{0, "archives-only", NULL, "write archives, leave the binaries alone",
+	 OPTION_PLACE(struct parser, archives_only)},
+	{0, "in-place", NULL, "convert the binaries of TREE itself",
+	 OPTION_PLACE(struct parser, in_place)},
+	{0, "keep-device-code", NULL, "converted binaries keep their device code, unused",
+	 OPTION_PLACE(struct parser, args.keep_device_code)},
+	{0, "group", "NAME", "name of the archives (from INPUT's name)",
+	 OPTION_PLACE(struct parser, args.group)},
+	{0, "key-prefix", "PATH", "put PATH/ before every key",
+	 OPTION_PLACE(struct parser, args.prefix)},
+	{0, "arch", "LIST", "only these targets, separated by commas",
+	 OPTION_TAKE(struct parser, args, take_arch)},
+	{0, "family", "NAME=ARCH,...", "these targets share one archive; may be repeated",
+	 OPTION_TAKE(struct parser, args, take_family)},
+	{0, "scheme", "SCHEME", "zstd-per-kernel (default) or none",
+	 OPTION_TAKE(struct parser, args.how.scheme, take_scheme)},
+	{0, "level", "N", "zstd level, 1 to 22 (3)",
+	 OPTION_LEVEL(struct parser, args.how.level)},
+	{0, "chunk", "BYTES", "cut larger objects into chunks that decode alone",
+	 OPTION_NUMBER(struct parser, args.how.chunk, KP_CHUNK_MIN, KP_CHUNK_MAX)},
+	{0, "volume-size", "BYTES", "begin another volume before a blob passes this (4G)",
+	 OPTION_NUMBER(struct parser, args.volume_size, 1, KP_ZSTD_BLOB_MAX)},
+	{0, "databases", "WHAT", "kernel databases: packed (default), plain or both",
+	 OPTION_TAKE(struct parser, args.databases, take_databases)},
+	{0, "libraries", "LIST", "the libraries to look for, in that order; or none",
+	 OPTION_PLACE(struct parser, libraries)},
+	{0, "library-rules", "FILE", "more libraries, which FILE describes",
+	 OPTION_PLACE(struct parser, rules)},
+	{0, "split-rocfft", NULL, "rocFFT's one database becomes one per target",
+	 OPTION_PLACE(struct parser, args.split_rocfft)},
+	{0, "rows", NULL, "also an entry for each kernel of rocFFT's databases",
+	 OPTION_PLACE(struct parser, args.rows)},
+	{0, "check", NULL, "first look for files that databases miss",
+	 OPTION_PLACE(struct parser, args.check)},
+	{0, "prefer", "SIDE", "which side wins where a path differs: input or output",
+	 OPTION_TAKE(struct parser, args, take_preferred)},
+	{0, "shard", "I/N", "do the I-th of N parts of the work; kpack merge joins them",
+	 OPTION_TAKE(struct parser, args.shard, take_shard)},
+	{0, "jobs", "N", "threads (all cores)",
+	 OPTION_JOBS(struct parser, args.how.jobs)},
+	{0, "force", NULL, "replace existing archives, do not add to them",
+	 OPTION_PLACE(struct parser, args.force)},
+	{0, "json", NULL, "report as JSON", OPTION_PLACE(struct parser, args.json)},
+	{'q', "quiet", NULL, "no progress, no table",
+	 OPTION_PLACE(struct parser, args.quiet)},
+	{0, "input", "PATH", "INPUT", OPTION_PLACE(struct parser, args.input)},
+	{0, "output", "DIR", "OUTPUT", OPTION_PLACE(struct parser, args.output)},
+	{0, "group-name", "NAME", "--group", OPTION_PLACE(struct parser, args.group)},
+	{0, "gfx-arch-family", "NAME",
+	 "with --gfx-arches: --family NAME=LIST --arch LIST",
+	 OPTION_PLACE(struct parser, family)},
+	{0, "gfx-arches", "LIST", "see --gfx-arch-family",
+	 OPTION_PLACE(struct parser, arches)},
+	{0},
 };
 
-static int set_option(struct parser *p, int row, const char *arg)
-{
-	struct pack_args *args = &p->args;
-
-	switch (row) {
-	case OPT_ARCH:
-		return set_arch(args, "arch", arg);
-	case OPT_FAMILY:
-		return set_family(args, arg);
-	case OPT_SCHEME:
-		return set_scheme(args, arg);
-	case OPT_DATABASES:
-		return set_databases(args, arg);
-	case OPT_PREFER:
-		return set_prefer(args, arg);
-	case OPT_SHARD:
-		return set_shard(args, arg);
-	default:
-		return option_put(&cmd_pack_help, row, &places[row], p, arg);
-	}
-}
+const struct command_help cmd_pack_help = {
+	"pack",
+	"[OPTION]... INPUT OUTPUT | --in-place [OPTION]... TREE",
+	"move the device code of a binary or a tree into archives",
+	options,
+	"INPUT is a file or a tree.  OUTPUT becomes a copy of it whose binaries find "
+	"their\n"
+	"device code in OUTPUT/.kpack.\n",
+};
 
 /* --- all together -------------------------------------------------------------------- */
 
@@ -483,15 +424,10 @@ void pack_args_init(struct pack_args *out)
 static int parse_args(struct parser *p, int argc, char **argv)
 {
 	struct options o = {.help = &cmd_pack_help, .argc = argc, .argv = argv};
-	int row, status;
+	int status = options_read(&o, p);
 
-	while ((row = options_next(&o)) >= 0) {
-		status = set_option(p, row, o.arg);
-		if (status)
-			return status;
-	}
-	if (row == OPTIONS_STOP)
-		return o.status ? o.status : -1;
+	if (status >= 0)
+		return status ? status : -1;
 	status = set_gfx_arch_family(p);
 	if (!status)
 		status = set_libraries(p);

@@ -5,76 +5,10 @@
 #include "core/base/bounds.h"
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
-#include "packer/cli/option_place.h"
 #include "partition.h"
 #include "packer/cli/report.h"
 #include "core/base/text.h"
 #include "core/target/target.h"
-
-enum {
-	OPT_PREFIX_MANIFEST,
-	OPT_NAME,
-	OPT_GPU_TARGETS,
-	OPT_FAMILY,
-	OPT_DATABASES,
-	OPT_LIBRARIES,
-	OPT_LIBRARY_RULES,
-	OPT_LEVEL,
-	OPT_JOBS,
-	OPT_FORCE,
-	OPT_JSON,
-	OPT_QUIET,
-	OPT_BATCH,
-	OPT_ARTIFACT_DIR,
-	OPT_OUTPUT_DIR,
-	OPT_ARTIFACT_PREFIX,
-	OPT_SPLIT_DATABASES,
-	OPT_TMP_DIR,
-	OPT_VERBOSE,
-	OPT_BUNDLER,
-	OPT_COUNT,
-};
-
-static const struct option_help options[] = {
-	[OPT_PREFIX_MANIFEST] = {0, "prefix-manifest", NULL,
-				 "INPUT must have an artifact_manifest.txt"},
-	[OPT_NAME] = {0, "name", "NAME", "name of the trees (from INPUT's name)"},
-	[OPT_GPU_TARGETS] = {0, "gpu-targets", "LIST",
-			     "only these targets, separated by commas; may be repeated"},
-	[OPT_FAMILY] = {0, "family", "NAME=ARCH,...",
-			"these targets share one tree; may be repeated"},
-	[OPT_DATABASES] = {0, "databases", "WHAT",
-			   "kernel databases: plain (default) or packed"},
-	[OPT_LIBRARIES] = {0, "libraries", "LIST",
-			   "whose databases, in the order they are asked; or none"},
-	[OPT_LIBRARY_RULES] = {0, "library-rules", "FILE",
-			       "more libraries, which FILE describes"},
-	[OPT_LEVEL] = {0, "level", "N", "zstd level, 1 to 22 (3)"},
-	[OPT_JOBS] = {0, "jobs", "N", "threads (all cores)"},
-	[OPT_FORCE] = {0, "force", NULL, "replace trees that are there"},
-	[OPT_JSON] = {0, "json", NULL, "report as JSON"},
-	[OPT_QUIET] = {'q', "quiet", NULL, "no progress, no table"},
-	[OPT_BATCH] = {0, "batch-artifact-parent-dir", "DIR",
-		       "split every artifact in DIR that is not *_generic"},
-	[OPT_ARTIFACT_DIR] = {0, "artifact-dir", "DIR", "same as INPUT"},
-	[OPT_OUTPUT_DIR] = {0, "output-dir", "DIR", "same as OUTPUT"},
-	[OPT_ARTIFACT_PREFIX] = {0, "artifact-prefix", "NAME", "same as --name"},
-	[OPT_SPLIT_DATABASES] = {0, "split-databases", "NAME...", "same as --libraries"},
-	[OPT_TMP_DIR] = {0, "tmp-dir", "DIR", "accepted and ignored"},
-	[OPT_VERBOSE] = {0, "verbose", NULL,
-			 "accepted and ignored: every message is printed"},
-	[OPT_BUNDLER] = {0, "clang-offload-bundler", "PATH", "accepted and ignored"},
-	{0},
-};
-
-const struct command_help cmd_split_help = {
-	"split",
-	"[OPTION]... INPUT OUTPUT\n       kpack split [OPTION]... ARCHIVE... OUTPUT",
-	"take a tree, or archives, apart by architecture",
-	options,
-	"INPUT is an install tree, or an artifact with an artifact_manifest.txt.\n"
-	"OUTPUT/NAME_generic gets what every GPU needs, OUTPUT/NAME_ARCH the rest.",
-};
 
 void split_args_fini(struct split_args *args)
 {
@@ -166,15 +100,6 @@ static int add_family(struct split_args *args, const char *text)
 	return EXIT_OK;
 }
 
-static int set_databases(struct split_args *args, const char *text)
-{
-	args->packed = strcmp(text, "packed") == 0;
-	if (args->packed || strcmp(text, "plain") == 0)
-		return EXIT_OK;
-	return options_usage(&cmd_split_help, "--databases %s: not plain or packed",
-			     text);
-}
-
 static int add_library(struct split_args *args, const char *text)
 {
 	join_list(&args->libraries, text);
@@ -212,62 +137,111 @@ static int take_words(struct split_args *args, const struct options *o,
 	return status;
 }
 
-static int ignore_option(const char *option)
+/* --- options ----------------------------------------------------------------------- */
+
+static int take_targets(const struct options *o, const struct option_help *row,
+			void *slot)
 {
-	report_error(NULL, "note: --%s is ignored", option);
+	int status = set_targets(slot, o->arg);
+
+	(void)row;
+	return status ? status : take_words(slot, o, is_target, set_targets);
+}
+
+static int take_libraries(const struct options *o, const struct option_help *row,
+			  void *slot)
+{
+	(void)row;
+	return add_library(slot, o->arg);
+}
+
+/* As TheRock's script: several words may follow. */
+static int take_databases_of(const struct options *o, const struct option_help *row,
+			     void *slot)
+{
+	(void)row;
+	add_library(slot, o->arg);
+	return take_words(slot, o, is_library, add_library);
+}
+
+static int take_family(const struct options *o, const struct option_help *row, void *slot)
+{
+	(void)row;
+	return add_family(slot, o->arg);
+}
+
+static int take_databases(const struct options *o, const struct option_help *row,
+			  void *slot)
+{
+	bool *packed = slot;
+
+	(void)row;
+	*packed = strcmp(o->arg, "packed") == 0;
+	if (*packed || strcmp(o->arg, "plain") == 0)
+		return EXIT_OK;
+	return options_usage(o->help, "--databases %s: not plain or packed", o->arg);
+}
+
+static int ignore_option(const struct options *o, const struct option_help *row,
+			 void *slot)
+{
+	(void)o;
+	(void)slot;
+	report_error(NULL, "note: --%s is ignored", row->long_name);
 	return EXIT_OK;
 }
 
-/* --- options ----------------------------------------------------------------------- */
-
-static int set_words(struct split_args *args, const struct options *o, int row)
-{
-	int status;
-
-	if (row == OPT_GPU_TARGETS) {
-		status = set_targets(args, o->arg);
-		return status ? status : take_words(args, o, is_target, set_targets);
-	}
-	status = add_library(args, o->arg);
-	return status || row == OPT_LIBRARIES
-		       ? status
-		       : take_words(args, o, is_library, add_library);
-}
-
-static const struct option_place places[] = {
-	[OPT_PREFIX_MANIFEST] = OPTION_PLACE(struct split_args, manifest),
-	[OPT_NAME] = OPTION_PLACE(struct split_args, name),
-	[OPT_ARTIFACT_PREFIX] = OPTION_PLACE(struct split_args, name),
-	[OPT_LIBRARY_RULES] = OPTION_PLACE(struct split_args, rules),
-	[OPT_FORCE] = OPTION_PLACE(struct split_args, force),
-	[OPT_JSON] = OPTION_PLACE(struct split_args, json),
-	[OPT_QUIET] = OPTION_PLACE(struct split_args, quiet),
-	[OPT_BATCH] = OPTION_PLACE(struct split_args, batch),
-	[OPT_ARTIFACT_DIR] = OPTION_PLACE(struct split_args, input),
-	[OPT_OUTPUT_DIR] = OPTION_PLACE(struct split_args, output),
-	[OPT_LEVEL] = OPTION_LEVEL(struct split_args, level),
-	[OPT_JOBS] = OPTION_JOBS(struct split_args, jobs),
-	[OPT_COUNT] = {0},
+static const struct option_help options[] = {
+	{0, "prefix-manifest", NULL, "INPUT must have an artifact_manifest.txt",
+	 OPTION_PLACE(struct split_args, manifest)},
+	{0, "name", "NAME", "name of the trees (from INPUT's name)",
+	 OPTION_PLACE(struct split_args, name)},
+	{0, "gpu-targets", "LIST",
+	 "only these targets, separated by commas; may be repeated",
+	 OPTION_TAKE_ALL(take_targets)},
+	{0, "family", "NAME=ARCH,...", "these targets share one tree; may be repeated",
+	 OPTION_TAKE_ALL(take_family)},
+	{0, "databases", "WHAT", "kernel databases: plain (default) or packed",
+	 OPTION_TAKE(struct split_args, packed, take_databases)},
+	{0, "libraries", "LIST", "whose databases, in the order they are asked; or none",
+	 OPTION_TAKE_ALL(take_libraries)},
+	{0, "library-rules", "FILE", "more libraries, which FILE describes",
+	 OPTION_PLACE(struct split_args, rules)},
+	{0, "level", "N", "zstd level, 1 to 22 (3)",
+	 OPTION_LEVEL(struct split_args, level)},
+	{0, "jobs", "N", "threads (all cores)", OPTION_JOBS(struct split_args, jobs)},
+	{0, "force", NULL, "replace trees that are there",
+	 OPTION_PLACE(struct split_args, force)},
+	{0, "json", NULL, "report as JSON", OPTION_PLACE(struct split_args, json)},
+	{'q', "quiet", NULL, "no progress, no table",
+	 OPTION_PLACE(struct split_args, quiet)},
+	{0, "batch-artifact-parent-dir", "DIR",
+	 "split every artifact in DIR that is not *_generic",
+	 OPTION_PLACE(struct split_args, batch)},
+	{0, "artifact-dir", "DIR", "same as INPUT",
+	 OPTION_PLACE(struct split_args, input)},
+	{0, "output-dir", "DIR", "same as OUTPUT",
+	 OPTION_PLACE(struct split_args, output)},
+	{0, "artifact-prefix", "NAME", "same as --name",
+	 OPTION_PLACE(struct split_args, name)},
+	{0, "split-databases", "NAME...", "same as --libraries",
+	 OPTION_TAKE_ALL(take_databases_of)},
+	{0, "tmp-dir", "DIR", "accepted and ignored", OPTION_TAKE_ALL(ignore_option)},
+	{0, "verbose", NULL, "accepted and ignored: every message is printed",
+	 OPTION_IGNORED},
+	{0, "clang-offload-bundler", "PATH", "accepted and ignored",
+	 OPTION_TAKE_ALL(ignore_option)},
+	{0},
 };
 
-static int set_option(struct split_args *args, const struct options *o, int row)
-{
-	switch (row) {
-	case OPT_GPU_TARGETS:
-	case OPT_LIBRARIES:
-	case OPT_SPLIT_DATABASES:
-		return set_words(args, o, row);
-	case OPT_FAMILY:
-		return add_family(args, o->arg);
-	case OPT_DATABASES:
-		return set_databases(args, o->arg);
-	case OPT_TMP_DIR:
-	case OPT_BUNDLER:
-		return ignore_option(options[row].long_name);
-	default:
-		return option_put(&cmd_split_help, row, &places[row], args, o->arg);
-	}
-}
+const struct command_help cmd_split_help = {
+	"split",
+	"[OPTION]... INPUT OUTPUT\n       kpack split [OPTION]... ARCHIVE... OUTPUT",
+	"take a tree, or archives, apart by architecture",
+	options,
+	"INPUT is an install tree, or an artifact with an artifact_manifest.txt.\n"
+	"OUTPUT/NAME_generic gets what every GPU needs, OUTPUT/NAME_ARCH the rest.",
+};
 
 /* --- all together ------------------------------------------------------------------ */
 
@@ -326,16 +300,12 @@ static int check_lists(const struct split_args *args)
 int split_args_parse(struct split_args *args, int argc, char **argv)
 {
 	struct options o = {.help = &cmd_split_help, .argc = argc, .argv = argv};
-	int row, status;
+	int status;
 
 	*args = (struct split_args){.level = 3, .jobs = option_jobs()};
-	while ((row = options_next(&o)) >= 0) {
-		status = set_option(args, &o, row);
-		if (status)
-			return status;
-	}
-	if (row == OPTIONS_STOP)
-		return o.status ? o.status : -1;
+	status = options_read(&o, args);
+	if (status >= 0)
+		return status ? status : -1;
 	status = set_operands(args, argc, argv);
 	if (!status)
 		status = check_name(args);
