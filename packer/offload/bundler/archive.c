@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include "object.h"
 #include "contents.h"
 #include "packer/base/xalloc.h"
@@ -76,13 +75,10 @@ static char *member_name(const char *name, const struct entry_id *id)
 
 /* ---- collecting ---- */
 
-/* Put the spool on disk if possible: archives can be large. */
 static int open_spool(struct job *j)
 {
-	int fd = below_open("/tmp", O_TMPFILE | O_RDWR, 0600);
+	int fd = bundler_nameless();
 
-	if (fd < 0)
-		fd = memfd_create("entries", MFD_CLOEXEC);
 	j->spool = (struct kp_outfile){.fd = fd, .dir_fd = -1, .shown = "temporary file"};
 	j->spooled = (struct kp_sink){.out = &j->spool};
 	return fd < 0 ? llvm_error(j->b->tool, "cannot make a temporary file") : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Add sections to little-endian ELF64 objects and remove them, without other programs. */
+/* Add sections to ELF objects and remove them with libelf, without other programs. */
 #ifndef PACKER_OFFLOAD_BUNDLER_ELF_OBJECT_H
 #define PACKER_OFFLOAD_BUNDLER_ELF_OBJECT_H
 
@@ -21,7 +21,7 @@ kpack_error_t bundler_elf_add(const struct kp_source *object,
 
 /*
  * Write OBJECT without the sections whose names begin with PREFIX.  The other sections
- * keep their numbers: a removed section in front of them becomes SHT_NULL.
+ * keep their numbers: a removed section becomes SHT_NULL.
  */
 kpack_error_t bundler_elf_remove(const struct kp_source *object, const char *prefix,
 				 struct kp_sink *sink, struct kpackx_error *why);

@@ -362,6 +362,13 @@ void bundler_outputs_close(struct bundler_outputs *outputs)
 
 /* ---- temporary files ---- */
 
+int bundler_nameless(void)
+{
+	int fd = below_open("/tmp", O_TMPFILE | O_RDWR, 0600);
+
+	return fd < 0 ? memfd_create("entries", MFD_CLOEXEC) : fd;
+}
+
 static kpack_error_t fill_temporary(int fd, const struct kp_source *src,
 				    struct kpackx_error *why)
 {

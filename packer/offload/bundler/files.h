@@ -59,6 +59,9 @@ kpack_error_t bundler_outputs_publish(struct bundler_outputs *outputs,
 /* Close all outputs; those that are not published leave nothing behind. */
 void bundler_outputs_close(struct bundler_outputs *outputs);
 
+/* Open a file without a name, on disk if possible: it can be large.  -1: errno. */
+int bundler_nameless(void);
+
 /*
  * Make a temporary file "clang-offload-bundler-XXXXXX.tmp" with the bytes of SRC, for
  * other programs; the caller unlinks it and frees its name.
