@@ -33,7 +33,7 @@ static void count_inputs(struct page_input *in, const struct scan *scan)
 {
 	for (size_t i = 0; i < scan->n_inputs; i++) {
 		const struct input *file = scan->inputs[i];
-		bool whole = file->objects || !input_is_host(file);
+		bool whole = file->kind != INPUT_HOST;
 
 		in->coded_files++;
 		in->coded_bytes +=

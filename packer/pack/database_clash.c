@@ -24,6 +24,12 @@ static void add_file(struct clash *c, const struct clash_file *file)
 	c->files[c->n_files++] = *file;
 }
 
+/* The path of a database's file, which O is; NULL: O is something else. */
+static const char *path_of(const struct plan_object *o)
+{
+	return o->input->kind == INPUT_DATABASE ? o->input->objects[o->image].path : NULL;
+}
+
 /* Add what is packed. */
 static void add_objects(struct clash *c)
 {
@@ -31,13 +37,15 @@ static void add_objects(struct clash *c)
 		const struct plan_object *o = &c->run->plan->objects[i];
 		const struct input *in = o->input;
 
-		if (in->objects && in->objects[o->image].path)
+		const char *path = path_of(o);
+
+		if (path)
 			add_file(c, &(struct clash_file){
-					    .path = xstrdup(in->objects[o->image].path),
+					    .path = xstrdup(path),
 					    .entry = in->entry,
 					    .disk = in->path,
-					    .offset = in->objects[o->image].offset,
-					    .size = in->objects[o->image].size,
+					    .offset = in->images[o->image].offset,
+					    .size = in->images[o->image].size,
 					    .stored = true,
 				    });
 	}
@@ -218,7 +226,7 @@ static bool is_replaced(const struct clash *c, const struct kpack_archive *a)
 		return false;
 	for (size_t i = 0; i < plan->n_objects; i++) {
 		const struct plan_object *o = &plan->objects[i];
-		const char *place = o->input->fat.containers.images[o->image].arch;
+		const char *place = o->input->images[o->image].arch;
 		const struct family *f = families_find(&c->run->args->families, place);
 
 		if (kp_span_is(kp_archive_family(a), f ? f->name : place))
@@ -362,9 +370,7 @@ static void drop_objects(const struct clash *c)
 	bool *drop = xcalloc(plan->n_objects, 1);
 
 	for (size_t i = 0; i < plan->n_objects; i++) {
-		const struct plan_object *o = &plan->objects[i];
-		const struct input *in = o->input;
-		const char *path = in->objects ? in->objects[o->image].path : NULL;
+		const char *path = path_of(&plan->objects[i]);
 		const struct clash_file *f =
 			path ? clash_find(c, kp_span_str(path)) : NULL;
 

@@ -15,8 +15,8 @@ static bool libraries_looked(const struct pack_args *args)
 
 static void report_warnings(const struct scan *scan, const struct input *in)
 {
-	for (size_t i = 0; in->objects && i < in->fat.containers.n_images; i++)
-		if (in->objects[i].warning)
+	for (size_t i = 0; i < in->n_images; i++)
+		if (in->kind == INPUT_DATABASE && in->objects[i].warning)
 			report_error(scan->entries[in->entry].path, "warning: %s",
 				     in->objects[i].warning);
 }
@@ -162,7 +162,7 @@ static json_t *json_input(const struct scan *scan, const struct input *in)
 				 report_json_text(scan->entries[in->entry].path), "key",
 				 report_json_text(in->key), "status", "packed");
 
-	if (in->objects)
+	if (in->kind == INPUT_DATABASE)
 		json_add_database(file, in);
 	return file;
 }

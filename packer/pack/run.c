@@ -245,9 +245,10 @@ static void leave_unconverted(struct packing *p)
 		struct input *in = p->scan.inputs[i];
 		struct disposition *o = &p->dispositions.items[in->entry];
 
-		if (in->objects || (o->fate != FATE_REFUSED && o->fate != FATE_KEPT))
+		if (in->kind == INPUT_DATABASE ||
+		    (o->fate != FATE_REFUSED && o->fate != FATE_KEPT))
 			continue;
-		memset(in->packed, 0, in->fat.containers.n_images * sizeof(*in->packed));
+		memset(in->packed, 0, in->n_images * sizeof(*in->packed));
 		if (o->fate == FATE_KEPT)
 			o->fate = p->args.mode == PACK_IN_PLACE ? FATE_UNCHANGED
 								: FATE_COPIED;

@@ -45,7 +45,13 @@ struct packed {
 
 static const struct kp_image *image_of(const struct plan_object *o)
 {
-	return &o->input->fat.containers.images[o->image];
+	return &o->input->images[o->image];
+}
+
+/* Whether O is of a database: it has a library's description in place of a container. */
+static bool of_database(const struct plan_object *o)
+{
+	return o->input->kind == INPUT_DATABASE;
 }
 
 /* --- on the threads ------------------------------------------------------------------ */
@@ -139,7 +145,7 @@ static void find_type(const struct plan_object *o, struct kp_span head,
 		      char out[TYPE_MAX + 1])
 {
 	const struct library_object *object =
-		o->input->objects ? &o->input->objects[o->image] : NULL;
+		of_database(o) ? &o->input->objects[o->image] : NULL;
 	const char *name = object && object->path ? strrchr(object->path, '/') : NULL;
 	struct kp_span type = kp_span_str("bin");
 	size_t size;
@@ -267,8 +273,10 @@ static kpack_error_t pack_job(void *arg, void *state, size_t job, void **result,
 
 	if (err) {
 		discard_packed(NULL, packed);
-		return kp_fail_prefix(why, err, "%s: container %zu", o->input->shown,
-				      image_of(o)->container);
+		return of_database(o)
+			       ? kp_fail_prefix(why, err, "%s", o->input->shown)
+			       : kp_fail_prefix(why, err, "%s: container %zu",
+						o->input->shown, image_of(o)->container);
 	}
 	*result = packed;
 	return KPACK_SUCCESS;
@@ -400,8 +408,8 @@ static kpack_error_t commit_packed(void *arg, size_t job, void *result,
 	if (!err && observer)
 		observer->object(observer->arg, &packed->object);
 	if (!err)
-		err = o->input->objects ? add_keys(p, o, packed, why)
-					: name_object(p, o, packed, why);
+		err = of_database(o) ? add_keys(p, o, packed, why)
+				     : name_object(p, o, packed, why);
 	if (err)
 		kp_fail_prefix(why, err, "%s", o->input->shown);
 	progress_add(p->progress, image_of(o)->size);

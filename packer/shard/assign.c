@@ -84,7 +84,7 @@ static void add_costs(const struct scan *scan, const struct plan *plan,
 		const struct plan_object *o = &plan->objects[i];
 
 		costs[scan->entries[o->input->entry].first] +=
-			o->input->fat.containers.images[o->image].size;
+			o->input->images[o->image].size;
 	}
 }
 

@@ -66,7 +66,7 @@ static kpack_error_t add_entry(struct kp_hasher *hash, const struct scan_entry *
 
 static void add_object(struct kp_hasher *hash, const struct plan_object *o)
 {
-	const struct kp_image *image = &o->input->fat.containers.images[o->image];
+	const struct kp_image *image = &o->input->images[o->image];
 
 	add_number(hash, o->binary);
 	add_number(hash, o->container);
@@ -339,7 +339,7 @@ static kpack_error_t record_converted(const struct packing *p, uint32_t number,
 	char *path;
 	kpack_error_t err;
 
-	if (!input_is_host(in) ||
+	if (in->kind != INPUT_HOST ||
 	    p->dispositions.items[in->entry].fate != FATE_CONVERTED ||
 	    p->plan.binaries[number].n_needs == 0)
 		return KPACK_SUCCESS;

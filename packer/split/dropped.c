@@ -32,8 +32,8 @@ static void count_images(struct split *s, const struct split_prefix *i,
 {
 	struct split_dropped *row;
 
-	for (size_t k = 0; k < in->fat.containers.n_images; k++) {
-		const struct kp_image *image = &in->fat.containers.images[k];
+	for (size_t k = 0; k < in->n_images; k++) {
+		const struct kp_image *image = &in->images[k];
 
 		if (!in->packed[k] || is_selected(&i->packing.args.filter, image->arch))
 			continue;
@@ -106,7 +106,7 @@ kpack_error_t split_count_dropped(struct split *s, struct kpackx_error *why)
 		const struct scan *scan = &s->items[i].packing.scan;
 
 		for (size_t k = 0; k < scan->n_inputs; k++)
-			if (input_is_host(scan->inputs[k]))
+			if (scan->inputs[k]->kind == INPUT_HOST)
 				count_images(s, &s->items[i], scan->inputs[k]);
 		count_files(s, &s->items[i]);
 		KP_TRY(count_archives(s, &s->items[i], why));

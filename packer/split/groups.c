@@ -8,7 +8,7 @@
 bool split_has_code(const struct split_prefix *i)
 {
 	for (size_t k = 0; k < i->packing.scan.n_inputs; k++)
-		if (input_is_host(i->packing.scan.inputs[k]))
+		if (i->packing.scan.inputs[k]->kind == INPUT_HOST)
 			return true;
 	return false;
 }
@@ -17,7 +17,7 @@ bool split_has_code(const struct split_prefix *i)
 static bool stores_code(const struct split_prefix *i)
 {
 	for (size_t k = 0; k < i->packing.scan.n_inputs; k++)
-		if (i->packing.scan.inputs[k]->objects)
+		if (i->packing.scan.inputs[k]->kind == INPUT_DATABASE)
 			return true;
 	return split_has_code(i);
 }

@@ -91,7 +91,7 @@ static void list_members(const struct packing *p, struct partition *out)
 		const struct plan_key *key = &plan->keys[i];
 		const struct plan_object *o = &plan->objects[key->object];
 
-		list_member(p, out, input_place(&o->input->objects[o->image]), key->arch);
+		list_member(p, out, o->input->images[o->image].arch, key->arch);
 	}
 }
 

@@ -47,9 +47,9 @@ static void list_object(struct stored_check *c, const struct plan *plan,
 			const struct plan_object *o)
 {
 	const struct plan_container *container = &plan->containers[o->container];
-	const char *arch = o->input->fat.containers.images[o->image].arch;
+	const char *arch = o->input->images[o->image].arch;
 
-	for (size_t i = 0; !o->input->objects && i < container->n_indices; i++)
+	for (size_t i = 0; i < container->n_indices; i++)
 		c->items[c->count++] = (struct want){o->input->key, container->indices[i],
 						     arch, o, false};
 	for (uint32_t i = o->first_key; i < o->first_key + o->n_keys; i++)

@@ -27,7 +27,7 @@ static void move_objects(struct plan *plan, const bool *drop, uint32_t *map)
 		struct plan_object o = plan->objects[i];
 
 		if (drop[i]) {
-			plan->bytes -= o.input->fat.containers.images[o.image].size;
+			plan->bytes -= o.input->images[o.image].size;
 			continue;
 		}
 		move_keys(plan, &o, (uint32_t)objects, map, &keys);

@@ -107,12 +107,11 @@ kpack_error_t entry_meta_facts(const struct input *in, size_t image, const char 
 			       const struct kp_source *src, struct facts *f,
 			       struct kpackx_error *why)
 {
-	const struct kp_containers *list = &in->fat.containers;
-	const struct kp_image *img = &list->images[image];
+	const struct kp_image *img = &in->images[image];
 
-	if (in->objects)
+	if (in->kind == INPUT_DATABASE)
 		return KPACK_SUCCESS;
-	add_container(f, list->items[img->container].format, img);
+	add_container(f, in->fat.containers.items[img->container].format, img);
 	return is_described(type) ? add_object(f, src, why) : KPACK_SUCCESS;
 }
 
@@ -148,7 +147,7 @@ kpack_error_t entry_meta_image(const struct input *in, size_t image,
 			       const struct facts *facts, uint8_t **map, size_t *size,
 			       struct kpackx_error *why)
 {
-	const struct kp_image *img = &in->fat.containers.images[image];
+	const struct kp_image *img = &in->images[image];
 	struct kp_meta meta = meta_of(content);
 
 	if (has_entry_id(in, img))

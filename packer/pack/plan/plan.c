@@ -51,9 +51,10 @@ static const uint64_t WHOLE_MAX = 1 << 30;
 /* Returns the chunk size of an object, or 0 if it is not larger than a chunk. */
 static uint64_t chunk_of(const struct planner *p, const struct input *in, size_t image)
 {
-	uint64_t chunk = p->chunks.all, size = in->fat.containers.images[image].size;
+	uint64_t chunk = p->chunks.all, size = in->images[image].size;
 
-	if (!chunk && in->objects && (in->objects[image].at_random || size > WHOLE_MAX))
+	if (!chunk && in->kind == INPUT_DATABASE &&
+	    (in->objects[image].at_random || size > WHOLE_MAX))
 		chunk = p->chunks.at_random;
 	return size > chunk ? chunk : 0;
 }
@@ -62,16 +63,14 @@ static uint64_t chunk_of(const struct planner *p, const struct input *in, size_t
 static kpack_error_t check_sizes(const struct planner *p, const struct input *in,
 				 struct kpackx_error *why)
 {
-	const struct kp_containers *list = &in->fat.containers;
-
-	for (size_t i = 0; i < list->n_images; i++) {
+	for (size_t i = 0; i < in->n_images; i++) {
 		bool cut = chunk_of(p, in, i);
 		uint64_t limit = cut ? KP_CHUNKED_MAX : KP_OBJECT_MAX;
 
-		if (in->packed[i] && list->images[i].size > limit)
+		if (in->packed[i] && in->images[i].size > limit)
 			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 				       "%llu bytes, limit %llu%s",
-				       (unsigned long long)list->images[i].size,
+				       (unsigned long long)in->images[i].size,
 				       (unsigned long long)limit,
 				       cut ? "" : " of what is not stored in chunks");
 	}
@@ -92,8 +91,8 @@ static void add_object(struct planner *p, struct input *in, size_t image)
 		.chunk = chunk,
 		.first_key = (uint32_t)plan->n_keys,
 	};
-	plan->bytes += in->fat.containers.images[image].size;
-	add_need(p, &in->fat.containers.images[image], chunk);
+	plan->bytes += in->images[image].size;
+	add_need(p, &in->images[image], chunk);
 }
 
 static int by_arch(const void *a, const void *b, void *arg)
@@ -109,7 +108,7 @@ static int by_arch(const void *a, const void *b, void *arg)
 static void add_images(struct planner *p, struct input *in, size_t container)
 {
 	const struct kp_container *c = &in->fat.containers.items[container];
-	const struct kp_image *images = in->fat.containers.images;
+	const struct kp_image *images = in->images;
 	size_t *order = xmalloc(c->n_images * sizeof(*order)), n = 0;
 
 	for (size_t i = c->first_image; i < c->first_image + c->n_images; i++)
@@ -254,9 +253,9 @@ static void add_database(struct planner *p, struct input *in)
 	unsigned stored = 0;
 
 	new_container(p);
-	for (size_t i = 0; i < in->fat.containers.n_images; i++)
+	for (size_t i = 0; i < in->n_images; i++)
 		add_stored(p, in, i, &stored);
-	input_expect(in, 0, stored);
+	input_expect(in, KP_NOWHERE, stored);
 }
 
 static void add_binary(struct planner *p, struct input *in)
@@ -270,7 +269,7 @@ static void add_binary(struct planner *p, struct input *in)
 	}
 	p->plan->binaries[p->plan->n_binaries++] =
 		(struct plan_binary){.input = in, .volume = 1};
-	if (in->objects)
+	if (in->kind == INPUT_DATABASE)
 		add_database(p, in);
 	else
 		add_containers(p, in);
@@ -301,9 +300,9 @@ static void list_names(struct plan *plan)
 		const struct plan_container *c = &plan->containers[o->container];
 
 		for (size_t k = 0; k < c->n_indices; k++)
-			plan->names[plan->n_names++] = (struct plan_name){
-				o->binary, c->indices[k],
-				o->input->fat.containers.images[o->image].arch};
+			plan->names[plan->n_names++] =
+				(struct plan_name){o->binary, c->indices[k],
+						   o->input->images[o->image].arch};
 	}
 	qsort(plan->names, n, sizeof(*plan->names), by_name);
 }
@@ -446,7 +445,7 @@ bool plan_stores(const struct plan *plan, struct kp_span key, struct kp_span arc
 	if (!o)
 		return stores_image(plan, key, arch, binary, place);
 	*binary = o->binary;
-	*place = input_place(&o->input->objects[o->image]);
+	*place = o->input->images[o->image].arch;
 	return true;
 }
 

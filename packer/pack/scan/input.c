@@ -40,49 +40,30 @@ static void close_file(struct input *in)
 
 static void make_tables(struct input *in)
 {
-	const struct kp_containers *list = &in->fat.containers;
-
-	if (list->count == 0)
-		return;
-	in->payloads = xcalloc(list->count, sizeof(*in->payloads));
-	in->xxh3 = xcalloc(list->n_images, sizeof(*in->xxh3));
-	in->known = xcalloc(list->n_images, sizeof(*in->known));
-	in->packed = xcalloc(list->n_images, sizeof(*in->packed));
+	in->payloads = xcalloc(in->fat.containers.count, sizeof(*in->payloads));
+	in->xxh3 = xcalloc(in->n_images, sizeof(*in->xxh3));
+	in->known = xcalloc(in->n_images, sizeof(*in->known));
+	in->packed = xcalloc(in->n_images, sizeof(*in->packed));
 }
 
-/* The format of a file of a database: the file itself. */
-static const struct kp_format whole_file = {.name = "file"};
-
-const char *input_place(const struct library_object *object)
-{
-	return *object->family ? object->family : object->arches[0];
-}
-
-/* Make one container, the file, with an image for each object. */
+/* Make an image for each object. */
 static kpack_error_t list_objects(struct input *in, const struct library_object *objects,
 				  size_t n, struct kpackx_error *why)
 {
-	struct kp_containers *list = &in->fat.containers;
 	uint64_t size = (uint64_t)in->st.st_size;
 
 	in->objects = objects;
-	list->items = xmalloc(sizeof(*list->items));
-	list->images = xcalloc(n, sizeof(*list->images));
-	list->items[0] = (struct kp_container){.format = &whole_file,
-					       .inside = KP_NOWHERE,
-					       .next = KP_NOWHERE,
-					       .size = size,
-					       .payload_size = size,
-					       .n_images = n};
-	list->count = 1;
-	list->n_images = n;
+	in->images = xcalloc(n, sizeof(*in->images));
+	in->n_images = n;
 	for (size_t i = 0; i < n; i++) {
-		struct kp_image *img = &list->images[i];
+		const struct library_object *o = &objects[i];
+		struct kp_image *img = &in->images[i];
 
-		img->inside = KP_NOWHERE;
-		img->offset = objects[i].offset;
-		img->size = objects[i].size;
-		snprintf(img->arch, sizeof(img->arch), "%s", input_place(&objects[i]));
+		img->container = img->inside = KP_NOWHERE;
+		img->offset = o->offset;
+		img->size = o->size;
+		snprintf(img->arch, sizeof(img->arch), "%s",
+			 *o->family ? o->family : o->arches[0]);
 		if (img->size > size || img->offset > size - img->size)
 			return kp_fail(why, KPACK_ERROR_IO_ERROR,
 				       "the file changed while it was looked at");
@@ -96,9 +77,9 @@ static kpack_error_t look_at_database(struct input *in,
 {
 	int fd;
 
+	in->kind = INPUT_DATABASE;
 	KP_TRY(below_file_open(in->path, &fd, &in->st, why));
 	in->fd = fd;
-	in->fat.source = kp_source_fd(fd, 0, (uint64_t)in->st.st_size);
 	KP_TRY(list_objects(in, objects, n, why));
 	make_tables(in);
 	memset(in->packed, true, n * sizeof(*in->packed));
@@ -108,10 +89,9 @@ static kpack_error_t look_at_database(struct input *in,
 /* Set kind NONE if there is no image to pack. */
 static void forget_if_unpacked(struct input *in)
 {
-	const struct kp_containers *list = &in->fat.containers;
 	size_t n = 0;
 
-	for (size_t i = 0; i < list->n_images; i++)
+	for (size_t i = 0; i < in->n_images; i++)
 		n += in->packed[i];
 	if (n == 0)
 		in->fat.kind = KP_FATBIN_NONE;
@@ -121,6 +101,11 @@ static kpack_error_t look_at_file(struct input *in, const struct input_look *how
 				  struct kpackx_error *why)
 {
 	KP_TRY(look_inside(in, how, why));
+	in->kind = in->fat.kind == KP_FATBIN_ELF || in->fat.kind == KP_FATBIN_CONVERTED
+			   ? INPUT_HOST
+			   : INPUT_BARE;
+	in->images = in->fat.containers.images;
+	in->n_images = in->fat.containers.n_images;
 	make_tables(in);
 	if (in->fat.containers.count == 0 || in->fat.kind == KP_FATBIN_CONVERTED)
 		return KPACK_SUCCESS;
@@ -170,6 +155,8 @@ void input_fini(struct input *in)
 	free(in->xxh3);
 	free(in->known);
 	free(in->packed);
+	if (in->kind == INPUT_DATABASE)
+		free(in->images);
 	kp_fatbin_fini(&in->fat);
 	close_file(in);
 	free(in->path);
@@ -261,6 +248,20 @@ static kpack_error_t load_container(struct input *in, size_t container,
 	return p->err;
 }
 
+/* Get what the offsets of the images in CONTAINER refer to.  Called locked. */
+static kpack_error_t open_payload(struct input *in, size_t container,
+				  struct kp_source *out, struct kpackx_error *why)
+{
+	KP_TRY(reopen_file(in, why));
+	if (container == KP_NOWHERE) {
+		*out = kp_source_fd(in->fd, 0, (uint64_t)in->st.st_size);
+		return KPACK_SUCCESS;
+	}
+	KP_TRY(load_container(in, container, why));
+	*out = in->payloads[container].payload.source;
+	return KPACK_SUCCESS;
+}
+
 /*
  * Count down the uses of CONTAINER, and free what is not needed any more.  Called locked.
  */
@@ -280,23 +281,20 @@ static void end_use(struct input *in, size_t container)
 void input_close_image(struct input *in, size_t image)
 {
 	pthread_mutex_lock(&in->lock);
-	end_use(in, in->fat.containers.images[image].container);
+	end_use(in, in->images[image].container);
 	pthread_mutex_unlock(&in->lock);
 }
 
 kpack_error_t input_open_image(struct input *in, size_t image, struct kp_source *out,
 			       struct kpackx_error *why)
 {
-	const struct kp_image *img = &in->fat.containers.images[image];
-	const struct kp_source *payload;
+	const struct kp_image *img = &in->images[image];
+	struct kp_source payload;
 	kpack_error_t err;
 
 	pthread_mutex_lock(&in->lock);
-	err = reopen_file(in, why);
-	if (!err)
-		err = load_container(in, img->container, why);
-	payload = &in->payloads[img->container].payload.source;
-	if (!err && !kp_source_sub(payload, img->offset, img->size, out))
+	err = open_payload(in, img->container, &payload, why);
+	if (!err && !kp_source_sub(&payload, img->offset, img->size, out))
 		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			      "an object passes the end of its container");
 	pthread_mutex_unlock(&in->lock);
@@ -338,17 +336,12 @@ void input_release(struct input *in)
 	pthread_mutex_unlock(&in->lock);
 }
 
-bool input_is_host(const struct input *in)
-{
-	return in->fat.kind == KP_FATBIN_ELF || in->fat.kind == KP_FATBIN_CONVERTED;
-}
-
 /* The cost of a compressed payload is shared by the images in it. */
 uint64_t input_cost(const struct input *in, size_t image)
 {
 	uint64_t cost = 0;
 
-	for (size_t c = in->fat.containers.images[image].container; c != KP_NOWHERE;
+	for (size_t c = in->images[image].container; c != KP_NOWHERE;
 	     c = container_around(in, c)) {
 		const struct kp_container *item = &in->fat.containers.items[c];
 

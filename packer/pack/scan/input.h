@@ -13,19 +13,28 @@
 
 struct input_payload;
 
+enum input_kind {
+	INPUT_HOST,     /* a host binary, which is converted when its code is packed */
+	INPUT_BARE,     /* any other file with device code, which stays as it is */
+	INPUT_DATABASE, /* a file of a kernel database: `objects` are stored of it */
+};
+
 struct input {
 	char *path;        /* to open it */
 	char *key;         /* path relative to the root, as keys have it */
 	const char *shown; /* its name in errors: `path`, or the file it is a part of */
 	size_t entry;      /* the number of its entry in the scan */
 	struct stat st;
-	struct kp_fatbin fat;
-	/*
-	 * The objects that are stored of a file of a kernel database: `fat` then has kind
-	 * NONE, and an image for each in one container.  NULL: a binary.
-	 */
-	const struct library_object *objects;
+	enum input_kind kind;
+	struct kp_fatbin fat;                 /* empty in a database */
+	const struct library_object *objects; /* of a database, per image; borrowed */
 
+	/*
+	 * What can be stored of it: those of `fat`, or in a database an image for each
+	 * object, in no container (KP_NOWHERE).
+	 */
+	struct kp_image *images;
+	size_t n_images;
 	bool *packed; /* per image: whether it is stored; in a database all are */
 
 	/*
@@ -61,12 +70,6 @@ kpack_error_t input_open_database(const char *path, const char *key,
 				  struct input *out, struct kpackx_error *why);
 void input_fini(struct input *in);
 
-/* The place of an object of a database: its family, else its only architecture. */
-const char *input_place(const struct library_object *object);
-
-/* Whether IN is a host binary, which is converted when its code is packed. */
-bool input_is_host(const struct input *in);
-
 /*
  * Read the bytes of an image.  The first use of a compressed container decodes it; the
  * last release of its images frees it.  Every image must be read exactly once.
@@ -95,8 +98,8 @@ void input_release(struct input *in);
 uint64_t input_cost(const struct input *in, size_t image);
 
 /*
- * Announce how many images of CONTAINER will be read, so that its payload can be freed
- * after the last one.
+ * Announce how many images of CONTAINER (of a database: KP_NOWHERE) will be read, so that
+ * its payload can be freed after the last one.
  */
 void input_expect(struct input *in, size_t container, unsigned images);
 

@@ -6,7 +6,7 @@
 
 static bool is_cache(const struct input *in)
 {
-	return in->objects && in->objects->path &&
+	return in->kind == INPUT_DATABASE && in->objects->path &&
 	       strcmp(in->objects->library, library_rocfft.name) == 0 &&
 	       strcmp(in->objects->role, "cache") == 0;
 }
@@ -22,8 +22,7 @@ static bool is_for_all(const struct input *in)
 /* Store nothing of the file itself: its parts are stored instead. */
 static void store_nothing(struct input *in)
 {
-	in->fat.containers.items[0].n_images = 0;
-	in->fat.containers.n_images = 0;
+	in->n_images = 0;
 }
 
 static kpack_error_t split_one(struct input *in, bool databases, bool rows,
@@ -125,7 +124,7 @@ bool caches_in_other_form(const struct scan *scan, struct kp_span path)
 
 	for (size_t i = 0; i < scan->n_inputs && named && !found; i++) {
 		const struct input *in = scan->inputs[i];
-		bool is_split = in->fat.containers.n_images == 0;
+		bool is_split = in->n_images == 0;
 
 		found = is_cache(in) && is_for_all(in) && same_directory(in->key, text) &&
 			is_split == !*arch;

@@ -43,7 +43,7 @@ static struct disposition *disposition_of(const struct converter *c, size_t job)
 /* Only host binaries of this shard are converted. */
 static bool is_binary(const struct converter *c, size_t job)
 {
-	return input_is_host(input_of(c, job)) &&
+	return input_of(c, job)->kind == INPUT_HOST &&
 	       disposition_of(c, job)->fate != FATE_NOTHING;
 }
 

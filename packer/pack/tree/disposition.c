@@ -33,7 +33,7 @@ static enum fate expected_fate(const struct scan *scan, size_t entry, bool in_pl
 	if (!S_ISREG(e->mode))
 		return FATE_SPECIAL;
 	if (e->input && !e->database)
-		return input_is_host(e->input) ? FATE_CONVERTED : FATE_KEPT;
+		return e->input->kind == INPUT_HOST ? FATE_CONVERTED : FATE_KEPT;
 	if (e->converted)
 		return FATE_ALREADY_CONVERTED;
 	if (e->note)

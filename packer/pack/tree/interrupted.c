@@ -22,14 +22,12 @@ static bool names_group(const struct kp_marker *marker, const char *group)
 
 static bool same_objects(const struct kp_layout *layout, const struct input *in)
 {
-	const struct kp_containers *list = &in->fat.containers;
-
-	if (layout->n_images != list->n_images)
+	if (layout->n_images != in->n_images)
 		return false;
-	for (size_t i = 0; i < list->n_images; i++) {
+	for (size_t i = 0; i < in->n_images; i++) {
 		const struct kp_layout_image *image = &layout->images[i];
 
-		if (image->size != list->images[i].size)
+		if (image->size != in->images[i].size)
 			return false;
 		if (in->known[i] &&
 		    (!image->has_xxh3 ||

@@ -63,11 +63,9 @@ static void list_all_archives(const struct plan_binary *b, const char *group,
 {
 	const struct input *in = b->input;
 
-	for (size_t i = 0; i < in->fat.containers.n_images; i++)
+	for (size_t i = 0; i < in->n_images; i++)
 		if (in->packed[i])
-			add_archive(files,
-				    families_find(families,
-						  in->fat.containers.images[i].arch),
+			add_archive(files, families_find(families, in->images[i].arch),
 				    group, b->volume);
 }
 

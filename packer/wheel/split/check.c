@@ -301,7 +301,7 @@ static char *key_text(const char *key, const char *kind, unsigned number, uint32
 static kpack_error_t check_image(const struct check *c, const struct plan_object *o,
 				 uint32_t index, struct kpackx_error *why)
 {
-	const struct kp_image *image = &o->input->fat.containers.images[o->image];
+	const struct kp_image *image = &o->input->images[o->image];
 	char kind[32];
 	bool same = false;
 
@@ -323,7 +323,7 @@ static kpack_error_t check_image(const struct check *c, const struct plan_object
 			      index, image->arch);
 }
 
-static kpack_error_t check_file(const struct check *c, const struct plan *plan,
+static kpack_error_t check_keys(const struct check *c, const struct plan *plan,
 				const struct plan_object *o, struct kpackx_error *why)
 {
 	for (uint32_t i = o->first_key; i < o->first_key + o->n_keys; i++) {
@@ -347,8 +347,7 @@ static kpack_error_t check_object(const struct check *c, const struct plan *plan
 
 	if (!o->input->known[o->image])
 		return KPACK_SUCCESS;
-	if (o->input->objects)
-		return check_file(c, plan, o, why);
+	KP_TRY(check_keys(c, plan, o, why));
 	for (size_t i = 0; i < places->n_indices; i++)
 		KP_TRY(check_image(c, o, places->indices[i], why));
 	return KPACK_SUCCESS;
