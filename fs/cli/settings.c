@@ -514,6 +514,18 @@ static bool add_defaults(struct settings *s)
 	       (!s->debug || fuse_opt_add_arg(&s->args, "-odebug") == 0);
 }
 
+/*
+ * Remove the "--" before the operands: if libfuse keeps an option, it keeps the "--" too,
+ * and then does not know it.
+ */
+static void drop_end_of_options(struct fuse_args *args)
+{
+	if (args->argc < 2 || strcmp(args->argv[args->argc - 1], "--") != 0)
+		return;
+	free(args->argv[--args->argc]);
+	args->argv[args->argc] = NULL;
+}
+
 enum end settings_parse(struct settings *s, int argc, char **argv)
 {
 	const char *slash = strrchr(argv[0], '/');
@@ -529,6 +541,7 @@ enum end settings_parse(struct settings *s, int argc, char **argv)
 	s->args = (struct fuse_args)FUSE_ARGS_INIT(argc, argv);
 	if (fuse_opt_parse(&s->args, s, option_table, parse_option))
 		return USAGE;
+	drop_end_of_options(&s->args);
 	if (s->help || s->version)
 		return OK;
 	if (s->status)

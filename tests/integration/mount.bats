@@ -558,6 +558,15 @@ ad.kpack"
 	done
 }
 
+@test "-- ends the options, whichever came before" {
+	echo "$good" | make_archive src/good.kpack
+	for o in ro allow_other ro,allow_other fsname=x,subtype=y; do
+		kpackfs -o "$o" -- "$T/src" "$T/mnt"
+		check_good mnt
+		unmount
+	done
+}
+
 @test "relative paths, and a daemon without standard descriptors" {
 	echo "$good" | make_archive src/good.kpack
 	kpackfs src mnt <&- >&- 2>&-
