@@ -50,5 +50,5 @@ void log_about(int priority, const char *file, const char *text)
 
 	log_print(priority, "%s: %s",
 		  kp_text_escape(kp_span_str(file), name, sizeof(name)),
-		  kp_text_escape(kp_span_str(text), words, sizeof(words)));
+		  kp_message_escape(kp_span_str(text), words, sizeof(words)));
 }

@@ -113,7 +113,7 @@ static void log_entry(struct origin_entry what, const struct kpackx_error *why)
 		  kp_text_escape(kp_span_str(kp_archive_path(a)), path, sizeof(path)),
 		  kp_text_escape(info.key, key, sizeof(key)),
 		  kp_text_escape(info.arch, arch, sizeof(arch)),
-		  kp_text_escape(kp_span_str(why->text), text, sizeof(text)));
+		  kp_message_escape(kp_span_str(why->text), text, sizeof(text)));
 }
 
 void read_error_log_add(struct read_error_log *cs, struct origin_entry what,

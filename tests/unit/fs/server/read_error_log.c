@@ -46,7 +46,7 @@ static void add(struct origin *o, size_t entry)
 {
 	struct kpackx_error why = {0};
 
-	kp_fail(&why, KPACK_ERROR_IO_ERROR, "file: read error");
+	kp_fail(&why, KPACK_ERROR_IO_ERROR, "a\\012b: read error");
 	read_error_log_add(&cs, (struct origin_entry){o, entry}, &why);
 }
 
@@ -64,7 +64,7 @@ static void one_line_for_each_entry(void **state)
 	read_error_log_init(&cs, 20, 1000);
 	add(&first, 0);
 	assert_string_equal(
-		last, "/opt/a\\012.kpack: lib/x.so#0 gfx90a:xnack+: file: read error");
+		last, "/opt/a\\012.kpack: lib/x.so#0 gfx90a:xnack+: a\\012b: read error");
 	for (int i = 0; i < 100; i++)
 		add(&first, 0);
 	assert_int_equal(lines, 1);
