@@ -162,7 +162,7 @@ pattern='(^|[^[:alnum:]_])((set|new|use|free|dup)locale|localeconv|strerror|strc
 check "core knows no locale" "$(in_code core)"
 
 pattern='(^|[^[:alnum:]_])getenv[[:space:]]*\('
-check "core and packer read the environment by secure_getenv" "$(in_code core packer |
+check "the environment is read by secure_getenv" "$(in_code core fs packer |
 	grep -vE '^packer/offload/bundler/objcopy\.c:.*is_secure\(\)')"
 
 # One function for each kind of output.
