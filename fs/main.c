@@ -39,7 +39,7 @@ static void leave_connection(const char *mountpoint)
 		close((int)strtol(mountpoint + strlen(place), NULL, 10));
 }
 
-static enum end supervise_server(const struct settings *s, struct supervised *server,
+static enum end supervise_server(struct settings *s, struct supervised *server,
 				 struct daemon *d)
 {
 	const struct supervisor_options options = {
@@ -52,6 +52,7 @@ static enum end supervise_server(const struct settings *s, struct supervised *se
 	};
 
 	leave_connection(s->mountpoint);
+	settings_leave_place(s);
 	return supervise(server, &options);
 }
 
@@ -96,6 +97,7 @@ static int run_in_background(struct settings *s)
 		return exit_code(s, SYSTEM);
 	if (d.child == 0)
 		return exit_code(s, run_processes(s, &d));
+	settings_leave_place(s);
 	code = daemon_await(&d);
 	return code < 0 ? exit_code(s, SYSTEM) : code;
 }

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <fuse_lowlevel.h>
+#include <limits.h>
+#include <linux/capability.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <zstd.h>
+#include "fs/base/firm_path.h"
 #include "fs/base/log.h"
 #include "mount_args.h"
 #include "option_values.h"
@@ -93,6 +97,7 @@ enum key {
 	KEY_PRELOAD,
 	KEY_IO_URING,
 	KEY_ALLOW_OTHER,
+	KEY_AUTO_UNMOUNT,
 };
 
 /* FUSE_OPT_KEY, without its implicit conversion. */
@@ -140,7 +145,7 @@ static const struct fuse_opt option_table[] = {
 	/* options of libfuse */
 	OPTION("allow_other", KEY_ALLOW_OTHER),
 	KEEP("allow_root"),
-	KEEP("auto_unmount"),
+	OPTION("auto_unmount", KEY_AUTO_UNMOUNT),
 	KEEP("noexec"),
 	KEEP("noatime"),
 	KEEP("nodiratime"),
@@ -343,6 +348,7 @@ static const struct meaning {
 	[KEY_PRELOAD] = {STRINGS, AT(preload)},
 	[KEY_IO_URING] = {OTHER, take_io_uring},
 	[KEY_ALLOW_OTHER] = {FLAG, AT(shared)},
+	[KEY_AUTO_UNMOUNT] = {FLAG, AT(auto_unmount)},
 #undef AT
 };
 
@@ -383,7 +389,7 @@ static int parse_option(void *data, const char *arg, int key, struct fuse_args *
 	if (!take_option(s, &meanings[key], arg))
 		return -1;
 	return key == KEY_FSNAME || key == KEY_SUBTYPE || key == KEY_IO_URING ||
-	       key == KEY_ALLOW_OTHER;
+	       key == KEY_ALLOW_OTHER || key == KEY_AUTO_UNMOUNT;
 }
 
 /* Make PATH absolute; the working directory will change. */
@@ -433,6 +439,72 @@ static char *absolute_name(const char *path)
 	return full;
 }
 
+/*
+ * Whether this process mounts by itself, as root.  Root without this capability, as in
+ * containers, needs fusermount3, which takes a path.
+ */
+static bool mounts_as_root(void)
+{
+	struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+	struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3] = {{0}};
+
+	return geteuid() == 0 && syscall(SYS_capget, &header, caps) == 0 &&
+	       caps[0].effective >> CAP_SYS_ADMIN & 1;
+}
+
+/*
+ * fusermount3 unmounts by the path when the daemon has died.  false: another user may
+ * exchange directories of the path.
+ */
+static bool may_unmount_by_path(struct settings *s, const char *path, bool firm)
+{
+	if (firm)
+		settings_leave_place(s);
+	else
+		log_about(LOG_ERR, path,
+			  "auto_unmount as root needs a path in which no other user can "
+			  "exchange a directory");
+	return firm;
+}
+
+/*
+ * Open the mount point and return its absolute path.  Root mounts on what is open, as
+ * another user may exchange directories of the path meanwhile.
+ */
+static char *open_place(struct settings *s)
+{
+	char name[32], path[PATH_MAX];
+	bool firm;
+	int fd = firm_path_open(s->mountpoint, &firm);
+	ssize_t n;
+
+	if (fd < 0) {
+		log_about(LOG_ERR, s->mountpoint,
+			  errno == ELOOP ? "a symbolic link on the way is not followed, "
+					   "because another user may have put it there; "
+					   "name the directory that it leads to"
+					 : strerror(errno));
+		return NULL;
+	}
+	s->place = fd;
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	n = readlink(name, path, sizeof(path) - 1);
+	if (n < 0) {
+		log_about(LOG_ERR, name, strerror(errno));
+		return NULL;
+	}
+	path[n] = '\0';
+	if (!s->auto_unmount)
+		return strdup(path);
+	close(fd);
+	s->place = firm_path_open(path, &firm); /* by its absolute path */
+	if (s->place < 0) {
+		s->place = 0;
+		firm = false;
+	}
+	return may_unmount_by_path(s, path, firm) ? strdup(path) : NULL;
+}
+
 static enum end take_mountpoint(struct settings *s)
 {
 	struct stat st;
@@ -441,13 +513,14 @@ static enum end take_mountpoint(struct settings *s)
 	/* mount.fuse3 may have mounted already: /dev/fd/N is then its connection. */
 	if (strncmp(s->mountpoint, "/dev/fd/", 8) == 0)
 		return OK;
-	full = absolute_path(s->mountpoint);
+	full = mounts_as_root() ? open_place(s) : absolute_path(s->mountpoint);
 	if (!full)
 		return NO_MOUNT;
 	free(s->mountpoint);
 	s->mountpoint = full;
 	/* libfuse would mount on a file, but then the kernel refuses every request. */
-	if (stat(full, &st) == 0 && !S_ISDIR(st.st_mode)) {
+	if ((s->place ? fstat(s->place, &st) : stat(full, &st)) == 0 &&
+	    !S_ISDIR(st.st_mode)) {
 		log_about(LOG_ERR, full, strerror(ENOTDIR));
 		return NO_MOUNT;
 	}
@@ -554,8 +627,16 @@ enum end settings_parse(struct settings *s, int argc, char **argv)
 	return add_defaults(s) ? OK : SYSTEM;
 }
 
+void settings_leave_place(struct settings *s)
+{
+	if (s->place)
+		close(s->place);
+	s->place = 0;
+}
+
 void settings_free(struct settings *s)
 {
+	settings_leave_place(s);
 	strings_free(&s->sources);
 	strings_free(&s->more_sources);
 	strings_free(&s->preload);

@@ -20,6 +20,7 @@ struct settings {
 	struct strings more_sources;
 	struct strings preload; /* patterns */
 	char *mountpoint;
+	int place;             /* the mount point, open, if root mounts; else 0 */
 	struct fuse_args args; /* for libfuse */
 	struct arches arches;
 	char *subdir;   /* clean; NULL: the whole tree */
@@ -31,6 +32,7 @@ struct settings {
 	bool foreground, debug, single, clone_fd, always_open, io_uring, no_sandbox,
 		xattr;
 	bool shared; /* users other than the one who mounts have access */
+	bool auto_unmount;
 	bool has_fsname, has_subtype;
 	bool help, version;
 	bool status;       /* print the mount point's status; there are no sources */
@@ -45,6 +47,9 @@ struct settings {
  */
 enum end settings_parse(struct settings *s, int argc, char **argv);
 void settings_free(struct settings *s);
+
+/* Close the mount point, so that what it is in can be unmounted. */
+void settings_leave_place(struct settings *s);
 
 /* Print the help or the versions.  0, or 1 if writing failed. */
 int settings_show(const struct settings *s);

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "read_error_log.h"
 #include "fs/base/daemon.h"
 #include "fs/base/process_link.h"
 #include "fs/base/log.h"
+#include "fs/base/mount_point.h"
 #include "fs/fuse/invalidate.h"
 #include "fs/fuse/ops.h"
 #include "memory_pressure.h"
@@ -19,7 +22,7 @@
 #include "core/archive/naming.h"
 
 struct session {
-	const struct settings *s;
+	struct settings *s;
 	struct fs fs;
 	struct fuse_session *se;
 	struct read_error_log complaints;
@@ -27,6 +30,7 @@ struct session {
 	struct reload *reload;
 	struct pressure *pressure;
 	int link, groups;
+	bool by_place; /* mounted on an open directory */
 };
 
 /*
@@ -367,14 +371,62 @@ static enum end serve_mount(struct session *session)
 	return result >= 0 ? OK : SYSTEM;
 }
 
+/* Root mounts on what is open: another user may have exchanged the path meanwhile. */
+static bool mount_session(struct session *session)
+{
+	struct settings *s = session->s;
+	char open[32];
+
+	snprintf(open, sizeof(open), "/proc/self/fd/%d", s->place);
+	return fuse_session_mount(session->se, s->place ? open : s->mountpoint) == 0;
+}
+
+/*
+ * Let libfuse free what it knows of the mount, and not unmount: the number of its
+ * descriptor may lead elsewhere now.  It unmounts nothing if the connection has ended, and
+ * a pipe without a reader looks like one.
+ */
+static void forget_mount(struct fuse_session *se)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC))
+		return;
+	close(ends[0]);
+	if (dup3(ends[1], fuse_session_fd(se), O_CLOEXEC) >= 0)
+		fuse_session_unmount(se);
+	close(ends[1]);
+}
+
+/*
+ * End the mount.  What root mounted on a descriptor is unmounted by the supervisor, which
+ * looks for it in the mount table, or here if that has gone; the sandbox forbids it here.
+ */
+static void unmount_session(struct session *session)
+{
+	const int connection = fuse_session_fd(session->se);
+	const struct mount_point m = {.minor = minor_of(connection),
+				      .connection = connection,
+				      .path = session->s->mountpoint};
+
+	if (session->by_place && session->s->no_sandbox)
+		mount_point_unmount(&m, true);
+	if (session->by_place)
+		forget_mount(session->se);
+	else
+		fuse_session_unmount(session->se);
+}
+
 static enum end mount_and_serve(struct session *session)
 {
 	enum end end;
 
-	if (fuse_session_mount(session->se, session->s->mountpoint)) {
+	session->by_place = session->s->place != 0;
+	if (!mount_session(session)) {
 		log_about(LOG_ERR, session->s->mountpoint, "cannot mount");
 		return NO_MOUNT;
 	}
+	settings_leave_place(session->s);
 	report_mounted(session);
 	end = serve_mount(session);
 	keep_signals_out();
@@ -388,7 +440,7 @@ static enum end mount_and_serve(struct session *session)
 	pressure_free(session->pressure);
 	content_free(session->fs.content);
 	session->fs.content = NULL;
-	fuse_session_unmount(session->se);
+	unmount_session(session);
 	return end;
 }
 

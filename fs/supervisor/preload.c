@@ -6,8 +6,11 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 #include "fs/base/log.h"
 #include "preload.h"
@@ -63,6 +66,21 @@ static void walk_mount(const char *root, char *const *patterns, size_t n, bool *
 	free(roots[0]);
 }
 
+/* Write a path to the root of M that nobody can lead elsewhere.  false: logged. */
+static bool open_mount(const struct mount_point *m, char root[32])
+{
+	int fd = open(m->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct stat st;
+
+	if (fd >= 0 && fstat(fd, &st) == 0 &&
+	    (!m->minor || st.st_dev == makedev(0, m->minor))) {
+		snprintf(root, 32, "/proc/self/fd/%d/.", fd);
+		return true;
+	}
+	log_about(LOG_WARNING, m->path, "preload: is not the mount");
+	return false;
+}
+
 static void lower_priority(void)
 {
 	const struct sched_param lowest = {0};
@@ -71,13 +89,16 @@ static void lower_priority(void)
 		log_print(LOG_INFO, "preload: cannot lower its priority");
 }
 
-static void preload_files(const char *root, char *const *patterns, size_t n)
+static void preload_files(const struct mount_point *m, char *const *patterns, size_t n)
 {
 	bool *had = calloc(n, sizeof(*had));
+	char root[32];
 
 	lower_priority();
-	if (!had)
+	if (!had || !open_mount(m, root)) {
+		free(had);
 		return;
+	}
 	walk_mount(root, patterns, n, had);
 	for (size_t i = 0; i < n; i++)
 		if (!had[i])
@@ -85,7 +106,7 @@ static void preload_files(const char *root, char *const *patterns, size_t n)
 	free(had);
 }
 
-pid_t preload_start(const char *root, char *const *patterns, size_t n,
+pid_t preload_start(const struct mount_point *m, char *const *patterns, size_t n,
 		    const int close_these[3])
 {
 	pid_t pid = fork();
@@ -99,7 +120,7 @@ pid_t preload_start(const char *root, char *const *patterns, size_t n,
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	for (size_t i = 0; i < 3; i++)
 		close(close_these[i]);
-	preload_files(root, patterns, n);
+	preload_files(m, patterns, n);
 	/* _exit, so that unflushed output of the parent is not written twice. */
 	_exit(0);
 }

@@ -8,15 +8,16 @@
 
 #include <stddef.h>
 #include <sys/types.h>
+#include "fs/base/mount_point.h"
 
 /*
- * Start a process that reads the files whose paths below ROOT match one of N patterns, as
- * in fnmatch(3), with * and ? matching no slash.  A pattern that matches no file is
+ * Start a process that reads the files of the mount M whose paths match one of N patterns,
+ * as in fnmatch(3), with * and ? matching no slash.  A pattern that matches no file is
  * logged.  The process closes CLOSE_THESE, because the other sides of these connections
  * would not notice their end otherwise.  Returns the process's ID; it ends by itself.
  * -1: it failed; logged.
  */
-pid_t preload_start(const char *root, char *const *patterns, size_t n,
+pid_t preload_start(const struct mount_point *m, char *const *patterns, size_t n,
 		    const int close_these[3]);
 
 #endif

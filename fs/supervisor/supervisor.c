@@ -10,9 +10,9 @@
 #include "fs/base/clock.h"
 #include "fs/base/process_link.h"
 #include "fs/base/log.h"
+#include "fs/base/mount_point.h"
 #include "caller_groups.h"
 #include "rescan.h"
-#include "mount_point.h"
 #include "sd_notify.h"
 #include "preload.h"
 #include "supervisor.h"
@@ -230,7 +230,8 @@ static void take_end(struct supervisor *s, int status)
 		log_print(LOG_ERR, "the server ended with status %d",
 			  WEXITSTATUS(status));
 	}
-	clean_up_mount(s, !gone && (s->mounted.minor || s->state != STARTING));
+	clean_up_mount(s, !gone && (s->mounted.connection >= 0 || s->mounted.minor ||
+				    s->state != STARTING));
 }
 
 static void take_children(struct supervisor *s)
@@ -274,7 +275,7 @@ static void start_preload(struct supervisor *s)
 		return;
 	end_preload(s);
 	s->preload = preload_start(
-		s->o->mountpoint, p->list, p->count,
+		&s->mounted, p->list, p->count,
 		(const int[]){s->server.link, s->mounted.connection, s->server.groups});
 }
 

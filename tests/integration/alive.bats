@@ -497,6 +497,24 @@ wait_for() {
 	ended
 }
 
+@test "the supervisor is killed, there is no sandbox: SIGTERM unmounts" {
+	archive src/a.kpack a.txt one
+	mount -t tmpfs none mnt 2>/dev/null || [ "$(id -u)" != 0 ]
+	serve -o no_sandbox "$T/src"
+	kill -KILL $supervisor
+	until_true 'grep -q "supervisor has gone" log'
+	exec 7<mnt/a.txt # in use: unmounted lazily
+	kill -TERM $server
+	ended
+	if [ "$(id -u)" = 0 ]; then
+		[ "$(findmnt -nro FSTYPE mnt)" = tmpfs ] # and not what is below
+		umount mnt
+	else
+		! mountpoint -q mnt || false
+	fi
+	run ! grep "failed to unmount" log
+}
+
 @test "the supervisor is killed, the server ends with the mount" {
 	serve_src
 	kill -KILL $supervisor

@@ -716,6 +716,146 @@ foreground() {
 	! mountpoint -q mnt || false
 }
 
+@test "root follows no link on the way that another user may exchange" {
+	must_be_root
+	echo "$good" | make_archive src/good.kpack
+	mkdir -p alice other/mnt firm/mnt
+	ln -s ../other alice/way
+	ln -s firm way
+	ln -s "$T/firm" sticky-way
+	chown -h 40001:40001 alice alice/way
+	for at in alice/way/mnt "$T/alice/way/mnt" alice/../alice/way/mnt/; do
+		run -1 kpackfs "$T/src" "$at"
+		[[ $output == *"/mnt"*": a symbolic link on the way is not followed"* ]]
+	done
+	! mountpoint -q other/mnt || false
+	mkdir alice/mnt
+	run -1 kpackfs -o auto_unmount "$T/src" alice/mnt
+	[[ $output == *"auto_unmount as root needs"* ]]
+	kpackfs "$T/src" "$T/alice/mnt"
+	check_good alice/mnt
+	fusermount3 -u alice/mnt
+	gone
+	# nobody but root can exchange these
+	kpackfs src way/mnt/
+	[ "$(findmnt -no TARGET firm/mnt)" = "$T/firm/mnt" ]
+	umount way/mnt
+	gone
+	mkdir -m 1777 sticky
+	mv sticky-way sticky/way
+	kpackfs src sticky/way/mnt
+	umount "$T/firm/mnt"
+	gone
+	chown -h 40001:40001 sticky/way
+	run -1 kpackfs src sticky/way/mnt
+	[[ $output == *"a symbolic link on the way"* ]]
+}
+
+# exchanging CALL ARGS...: kpackfs, while alice exchanges a directory of the mount point's path
+# just before it makes the system call: mount, umount2, or an open of that path.
+exchanging() {
+	cat >stub.c <<-'END'
+	#define _GNU_SOURCE
+	#include <dlfcn.h>
+	#include <stdarg.h>
+	#include <stdlib.h>
+	#include <string.h>
+	#include <sys/mount.h>
+	#include <unistd.h>
+	static void exchange(const char *call)
+	{
+		unsetenv("LD_PRELOAD");
+		if (strcmp(call, getenv("MOMENT")) == 0 && access("alice/was", F_OK) &&
+		    system("mv alice/d alice/was && ln -s ../other alice/d"))
+			abort();
+	}
+	int mount(const char *a, const char *b, const char *c, unsigned long d, const void *e)
+	{
+		int (*next)(const char *, const char *, const char *, unsigned long, const void *) =
+			dlsym(RTLD_NEXT, "mount");
+		exchange("mount");
+		return next(a, b, c, d, e);
+	}
+	int umount2(const char *a, int b)
+	{
+		int (*next)(const char *, int) = dlsym(RTLD_NEXT, "umount2");
+		exchange("umount2");
+		return next(a, b);
+	}
+	int open64(const char *a, int b, ...)
+	{
+		int (*next)(const char *, int, ...) = dlsym(RTLD_NEXT, "open64");
+		va_list rest;
+		int mode;
+		va_start(rest, b);
+		mode = va_arg(rest, int);
+		va_end(rest);
+		if (strstr(a, "alice/d"))
+			exchange("open");
+		return next(a, b, mode);
+	}
+	END
+	${CC:-cc} -shared -fPIC -o stub.so stub.c
+	runtime=$(ldd "$KPACK_BIN/kpackfs" | awk '$1 ~ /^lib[at]san/ { print $3 }')
+	MOMENT=$1 LD_PRELOAD="$runtime $T/stub.so" kpackfs -f "${@:2}" src "$T/alice/d/mnt" 2>log &
+	pid=$!
+}
+
+alices_place() {
+	must_be_root
+	echo "$good" | make_archive src/good.kpack
+	mkdir -p alice/d/mnt other/mnt
+	chown 40001:40001 alice alice/d
+}
+
+@test "root mounts on the directory that it looked at" {
+	alices_place
+	exchanging mount
+	mounted() { mountpoint -q alice/was/mnt || mountpoint -q other/mnt; }
+	eventually mounted
+	! mountpoint -q other/mnt || false
+	eventually test -e alice/was/mnt/.kpackfs/status
+	check_good alice/was/mnt
+	[ "$(findmnt -no TARGET alice/was/mnt)" = "$T/alice/was/mnt" ]
+	cat log
+	kill "$pid"
+	wait "$pid"
+	! mountpoint -q alice/was/mnt || false
+	gone
+}
+
+@test "root unmounts its own mount, wherever the path leads" {
+	alices_place
+	mount -t tmpfs none other/mnt
+	for moment in umount2 open; do
+		exchanging $moment
+		eventually test -e alice/d/mnt/.kpackfs/status
+		kill "$pid"
+		wait "$pid"
+		[ -L alice/d ] # it was exchanged
+		! mountpoint -q alice/was/mnt || false
+		mountpoint -q other/mnt
+		gone
+		rm alice/d
+		mv alice/was alice/d
+	done
+	umount other/mnt
+}
+
+@test "root reads in advance from its own mount, wherever the path leads" {
+	alices_place
+	mkdir -p other/mnt/x
+	mkfifo other/mnt/x/fifo
+	echo other >other/mnt/x/file
+	exchanging open -o 'preload=x/*'
+	eventually grep -q 'preload: is not the mount' log
+	[ -L alice/d ]
+	kill "$pid"
+	wait "$pid"
+	! mountpoint -q alice/was/mnt || false
+	gone
+}
+
 @test "overlayfs on top" {
 	[ "$(id -u)" = 0 ] || skip "needs root"
 	mount_good

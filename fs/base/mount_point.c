@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -29,8 +30,17 @@ static void unescape_path(char *text)
 	*to = '\0';
 }
 
-/* True if a line of mountinfo is M's.  Sets *PATH to the mount point in the line. */
-static bool parse_line(char *line, const struct mount_point *m, char **path)
+/* A place where the mount is. */
+struct place {
+	char path[PATH_MAX];
+	long id; /* the mount's, of this place alone */
+};
+
+/*
+ * True if a line of mountinfo is M's.  Sets *PATH to the mount point in the line, and *ID
+ * to the mount's.
+ */
+static bool parse_line(char *line, const struct mount_point *m, char **path, long *id)
 {
 	char *fields[5], *at = line, *type = strstr(line, " - "), device[32];
 
@@ -41,6 +51,7 @@ static bool parse_line(char *line, const struct mount_point *m, char **path)
 	}
 	if (!type || strncmp(type, " - fuse", 7) != 0)
 		return false;
+	*id = strtol(fields[0], NULL, 10);
 	*path = fields[4];
 	unescape_path(*path);
 	if (!m->minor)
@@ -60,19 +71,21 @@ static bool has_gone(const struct mount_point *m)
 	return poll(&p, 1, 0) > 0 && p.revents & (POLLERR | POLLHUP | POLLNVAL);
 }
 
-static bool look_up_mount(const struct mount_point *m, char *path, size_t size)
+static bool look_up_mount(const struct mount_point *m, struct place *out)
 {
 	FILE *f = fopen("/proc/self/mountinfo", "re");
 	char *line = NULL, *at;
 	size_t room = 0;
 	bool found = false, here = false;
+	long id;
 
 	while (f && !here && getline(&line, &room, f) > 0) {
-		if (!parse_line(line, m, &at) || strlen(at) >= size)
+		if (!parse_line(line, m, &at, &id) || strlen(at) >= sizeof(out->path))
 			continue;
 		here = strcmp(at, m->path) == 0;
 		found = true;
-		memcpy(path, at, strlen(at) + 1);
+		out->id = id;
+		memcpy(out->path, at, strlen(at) + 1);
 	}
 	free(line);
 	if (f)
@@ -80,16 +93,17 @@ static bool look_up_mount(const struct mount_point *m, char *path, size_t size)
 	return found;
 }
 
-bool mount_point_find(const struct mount_point *m, char *path, size_t size)
+/* Find where M is mounted now, its own path first; false: nowhere. */
+static bool find_mount(const struct mount_point *m, struct place *out)
 {
-	return look_up_mount(m, path, size) && !has_gone(m);
+	return look_up_mount(m, out) && !has_gone(m);
 }
 
 bool mount_point_is(const struct mount_point *m)
 {
-	char path[PATH_MAX];
+	struct place p;
 
-	return mount_point_find(m, path, sizeof(path));
+	return find_mount(m, &p);
 }
 
 /* Unmount with fusermount3, a set-user-ID program for ordinary users. */
@@ -120,6 +134,65 @@ static bool run_fusermount(const char *path, bool lazy)
 	return status == 0;
 }
 
+/* The ID of the mount that NAME in the directory DIR is in; no file system is asked. */
+static long mount_id_of(int dir, const char *name)
+{
+	int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	const char key[] = "mnt_id:";
+	char info[64], line[256];
+	long id = -1;
+	FILE *f;
+
+	snprintf(info, sizeof(info), "/proc/self/fdinfo/%d", fd);
+	f = fd < 0 ? NULL : fopen(info, "re");
+	while (f && id < 0 && fgets(line, sizeof(line), f))
+		if (strncmp(line, key, strlen(key)) == 0)
+			id = strtol(line + strlen(key), NULL, 10);
+	if (f)
+		fclose(f);
+	if (fd >= 0)
+		close(fd);
+	return id;
+}
+
+/* Whether the open directory DIR is at PATH, which may end with slashes. */
+static bool is_at(int dir, const char *path)
+{
+	char link[64], at[PATH_MAX];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", dir);
+	n = readlink(link, at, sizeof(at));
+	return n > 0 && n < (ssize_t)sizeof(at) && strncmp(at, path, (size_t)n) == 0 &&
+	       path[n + strspn(path + n, "/")] == '\0';
+}
+
+/*
+ * Unmount what is at P, if it is the mount of P's ID.  Its directory is opened, because
+ * another user may exchange those of the path; a name where something is mounted stays.
+ * With MNT_EXPIRE the mount itself is not opened, as that would count as use.
+ */
+static int unmount_place(const struct place *p, int flags)
+{
+	char parent[PATH_MAX], at[PATH_MAX + 32];
+	const char *name = strrchr(p->path, '/') + 1;
+	int dir, result = -1, error = EBUSY;
+
+	snprintf(parent, sizeof(parent), "%.*s", (int)(name - p->path), p->path);
+	dir = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return -1;
+	name = *name ? name : ".";
+	if (flags & MNT_EXPIRE ? is_at(dir, parent) : mount_id_of(dir, name) == p->id) {
+		snprintf(at, sizeof(at), "/proc/self/fd/%d/%s", dir, name);
+		result = umount2(at, UMOUNT_NOFOLLOW | flags);
+		error = errno;
+	}
+	close(dir);
+	errno = error;
+	return result;
+}
+
 static enum unmount unmount_outcome(void)
 {
 	return errno == EBUSY ? UNMOUNT_BUSY : UNMOUNT_FAILED;
@@ -127,24 +200,24 @@ static enum unmount unmount_outcome(void)
 
 enum unmount mount_point_unmount(const struct mount_point *m, bool lazy)
 {
-	char path[PATH_MAX];
+	struct place p;
 
-	if (!mount_point_find(m, path, sizeof(path)))
+	if (!find_mount(m, &p))
 		return UNMOUNT_DONE;
-	if (umount2(path, UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0)) == 0)
+	if (unmount_place(&p, lazy ? MNT_DETACH : 0) == 0)
 		return UNMOUNT_DONE;
-	if (errno == EPERM && run_fusermount(path, lazy))
+	if (errno == EPERM && run_fusermount(p.path, lazy))
 		return UNMOUNT_DONE;
 	return unmount_outcome();
 }
 
 enum unmount mount_point_expire(const struct mount_point *m)
 {
-	char path[PATH_MAX];
+	struct place p;
 
-	if (!mount_point_find(m, path, sizeof(path)))
+	if (!find_mount(m, &p))
 		return UNMOUNT_DONE;
-	if (umount2(path, UMOUNT_NOFOLLOW | MNT_EXPIRE) == 0)
+	if (unmount_place(&p, MNT_EXPIRE) == 0)
 		return UNMOUNT_DONE;
 	return errno == EAGAIN ? UNMOUNT_BUSY : unmount_outcome();
 }

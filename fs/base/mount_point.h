@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Finds the mount in the system's mount table, wherever it was moved, and unmounts it. */
-#ifndef FS_SUPERVISOR_MOUNT_POINT_H
-#define FS_SUPERVISOR_MOUNT_POINT_H
+#ifndef FS_BASE_MOUNT_POINT_H
+#define FS_BASE_MOUNT_POINT_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 /*
  * A mount, identified by its device.  The device moves with the mount, but the system may
@@ -16,15 +15,12 @@ struct mount_point {
 	const char *path; /* where it was mounted; borrowed */
 };
 
-/* Find where M is mounted now, its own path first; false: nowhere. */
-bool mount_point_find(const struct mount_point *m, char *path, size_t size);
-
 /* True if M is mounted. */
 bool mount_point_is(const struct mount_point *m);
 
 /*
- * Unmount M wherever it is, as root or with fusermount3.  BUSY: files are in use, or the
- * system gives no reason.
+ * Unmount M wherever it is, and nothing else, as root or with fusermount3.  BUSY: files
+ * are in use, another mount is on top, or the system gives no reason.
  */
 enum unmount {
 	UNMOUNT_DONE,
