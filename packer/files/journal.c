@@ -127,7 +127,7 @@ bool journal_read(struct journal *out, int dir)
 	if (!from)
 		return false;
 	ok = fstat(fileno(from), &st) == 0 && S_ISREG(st.st_mode) &&
-	     st.st_size <= SIZE_LIMIT && get_names(from, out);
+	     st.st_uid == geteuid() && st.st_size <= SIZE_LIMIT && get_names(from, out);
 	fclose(from);
 	if (!ok)
 		journal_fini(out);

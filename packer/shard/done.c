@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "done.h"
 #include <stdlib.h>
+#include <unistd.h>
 #include "shard_part.h"
 #include "log.h"
 #include "packer/base/xalloc.h"
@@ -70,8 +71,10 @@ bool shard_done(const struct packing *p, const uint8_t plan[16])
 
 	if (!is_newer_than_input(p))
 		return false;
+	/* another user's record would keep root from packing */
 	done = !shard_part_open(p->args.output, &part, &ignored) &&
-	       is_of_run(p, plan, &part.record) && !shard_part_check(&part, &ignored);
+	       (geteuid() != 0 || part.owner == 0) && is_of_run(p, plan, &part.record) &&
+	       !shard_part_check(&part, &ignored);
 	shard_part_close(&part);
 	return done;
 }

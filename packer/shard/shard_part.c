@@ -32,6 +32,7 @@ static kpack_error_t read_record(struct shard_part *p, const char *path, size_t 
 		return fail_no_record(p, why);
 	KP_TRY(below_file_open_nofollow(path, &fd, &st, why));
 	*size = (size_t)st.st_size;
+	p->owner = st.st_uid;
 	if ((uint64_t)st.st_size > KP_TOC_SIZE_MAX)
 		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "record: %llu bytes",
 			      (unsigned long long)st.st_size);
@@ -132,6 +133,25 @@ static kpack_error_t check_parents(const struct shard_part *part,
 	return err;
 }
 
+/*
+ * Check the owner of an item: who forges a record could make root give files of others,
+ * with their owners and set-user-ID bits, to other names, or take archives for those of
+ * another run.
+ */
+static kpack_error_t check_owner(const struct shard_part *part,
+				 const struct shard_item *item, struct kpackx_error *why)
+{
+	if (geteuid() != 0 || part->owner == 0 || item->kind == SHARD_DIRECTORY ||
+	    item->kind == SHARD_ABSENT || item->seen.st_uid == part->owner)
+		return KPACK_SUCCESS;
+	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+		       "%s/" SHARD_RECORD
+		       ": belongs to user %u, who could have forged it, but %s to user "
+		       "%u: check them, and give them the same owner",
+		       part->own, (unsigned)part->owner, item->path,
+		       (unsigned)item->seen.st_uid);
+}
+
 kpack_error_t shard_part_check(struct shard_part *part, struct kpackx_error *why)
 {
 	struct shard_record *r = &part->record;
@@ -139,10 +159,12 @@ kpack_error_t shard_part_check(struct shard_part *part, struct kpackx_error *why
 
 	if (err)
 		return kp_fail_prefix(why, err, "%s", part->dir);
-	for (size_t i = 0; i < r->n_items; i++)
+	for (size_t i = 0; i < r->n_items; i++) {
 		KP_TRY(shard_files_check(r->items[i].kind == SHARD_OWN ? part->own
 								       : part->dir,
 					 &r->items[i], why));
+		KP_TRY(check_owner(part, &r->items[i], why));
+	}
 	return KPACK_SUCCESS;
 }
 

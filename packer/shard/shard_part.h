@@ -17,6 +17,7 @@ struct shard_part {
 	const char *dir; /* as given */
 	char *own;       /* its SHARD_DIR */
 	uint8_t *bytes;  /* of the record */
+	uid_t owner;     /* of the record */
 	struct shard_record record;
 	struct shard_archive *archives; /* those that part_read has opened */
 	size_t n_archives;
@@ -32,7 +33,10 @@ kpack_error_t shard_part_open(const char *dir, struct shard_part *out,
 			      struct kpackx_error *why);
 void shard_part_close(struct shard_part *part);
 
-/* Check that every file is what the record says. */
+/*
+ * Check that every file is what the record says.  For root, a record that belongs to
+ * another user may name only files of that user.
+ */
 kpack_error_t shard_part_check(struct shard_part *part, struct kpackx_error *why);
 
 /*

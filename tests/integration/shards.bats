@@ -324,6 +324,42 @@ merge_fails() { # TEXT OPERAND...
 	! grep -v '^kpack: ' merge.err || false
 }
 
+@test "root: what another user put into a part" {
+	as_root
+	make_tree in
+	chown -R 12:12 in/lib
+	shards p 3 --volume-size 30000 in
+	kpack merge -q p.1 p.2 p.3 -o out
+	for f in lib/c.so lib/d.so lib/e.so lib/f.so lib/deep/er/b.so; do
+		for i in 1 2 3; do
+			[ ! -e p.$i/$f ] || cmp -s out/$f p.$i/$f || { part=p.$i moved=$f; }
+		done
+	done
+	# the host part of a binary that is converted again: the result would be root's
+	rm -rf out
+	chown 0 p.?/lib/*.so p.?/lib/deep/er/*.so
+	chown 40001 $part/.kpack/shard/host-*
+	merge_fails "belongs to user 40001, who could have put it there" p.1 p.2 p.3 -o out
+	[ ! -e "out/$moved" ]
+	chown 0 $part/.kpack/shard/host-*
+	kpack merge -q p.1 p.2 p.3 -o out
+	[ -e "out/$moved" ]
+
+	# a record that names files of others
+	rm -rf out
+	chown 40001 p.2/.kpack/shard/record
+	merge_fails "p.2/.kpack/shard/record: belongs to user 40001, who could have forged it" \
+		p.1 p.2 p.3 -o out
+	[ ! -e out ]
+	# a whole part of another user is that user's
+	find p.2 -mindepth 1 -exec chown -h 40001 {} +
+	kpack merge -q p.1 p.2 p.3 -o out
+	[ -e "out/$moved" ]
+	# but not what root's run wrote, and finished
+	kpack pack -q --volume-size 30000 --shard 2/3 in p.2
+	[ "$(stat -c %u p.2/.kpack/shard/record)" = 0 ]
+}
+
 @test "parts that do not belong together" {
 	make_tree in
 	shards p 3 in

@@ -41,6 +41,15 @@ static void test_journal(void **state)
 	assert_true(journal_given(&j.items[1], fd));
 	journal_fini(&j);
 
+	/* what another user wrote counts for nothing */
+	if (geteuid() == 0) {
+		assert_int_equal(fchownat(fd, JOURNAL_NAME, 65534, -1, 0), 0);
+		assert_false(journal_read(&j, fd));
+		assert_int_equal(fchownat(fd, JOURNAL_NAME, 0, -1, 0), 0);
+		assert_true(journal_read(&j, fd));
+		journal_fini(&j);
+	}
+
 	for (off_t size = st.st_size; size-- > 0;) {
 		int file = openat(fd, JOURNAL_NAME, O_WRONLY);
 
