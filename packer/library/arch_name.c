@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "arch_name.h"
+#include <fnmatch.h>
+#include <limits.h>
+#include <stdio.h>
 
 /* Digits of a processor's number: gfx600 ... gfx1310, with a letter gfx90a. */
 enum { NUMBER_MIN = 3, NUMBER_MAX = 4 };
@@ -181,16 +184,49 @@ bool arch_in_path(const char *path)
 
 /* --- paths ------------------------------------------------------------------------------ */
 
+/* Whether NAME, a component of a path, matches PATTERN. */
+static bool matches(struct kp_span pattern, struct kp_span name)
+{
+	char p[NAME_MAX + 1], n[NAME_MAX + 1];
+
+	if (kp_span_eq(pattern, name))
+		return true;
+	if (pattern.size >= sizeof(p) || name.size >= sizeof(n))
+		return false;
+	snprintf(p, sizeof(p), "%.*s", (int)pattern.size, (const char *)pattern.data);
+	if (!strpbrk(p, "*?[\\"))
+		return false;
+	snprintf(n, sizeof(n), "%.*s", (int)name.size, (const char *)name.data);
+	return fnmatch(p, n, 0) == 0;
+}
+
+/* Cut the first component off PATH, and the '/' after it. */
+static struct kp_span cut_component(struct kp_span *path)
+{
+	struct kp_span first = path_component(*path, 0);
+
+	*path = kp_span_tail(*path, first.size + (first.size < path->size));
+	return first;
+}
+
+/* Whether PATH begins with components that match those of DIR, and then goes on. */
+static bool begins_with(struct kp_span path, struct kp_span dir, struct kp_span *rest)
+{
+	while (dir.size && path.size) {
+		struct kp_span pattern = cut_component(&dir);
+
+		if (!matches(pattern, cut_component(&path)))
+			return false;
+	}
+	*rest = path;
+	return path.size > 0;
+}
+
 bool path_below(const char *path, const char *dir, struct kp_span *rest)
 {
-	size_t n = strlen(dir);
-
-	for (const char *p = path; (p = strstr(p, dir)); p++) {
-		if ((p != path && p[-1] != '/') || p[n] != '/' || !p[n + 1])
-			continue;
-		*rest = kp_span_str(p + n + 1);
-		return true;
-	}
+	for (struct kp_span at = kp_span_str(path); at.size; cut_component(&at))
+		if (begins_with(at, kp_span_str(dir), rest))
+			return true;
 	return false;
 }
 

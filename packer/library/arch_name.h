@@ -32,8 +32,11 @@ bool arch_agrees(const char *a, const char *b);
 /* The more specific of two canonical IDs that agree. */
 const char *arch_more_exact(const char *a, const char *b);
 
-/* Give the part of PATH after the first occurrence of the directories DIR
- * ("rocblas/library").  false: PATH does not contain DIR, or ends with it. */
+/*
+ * Give the part of PATH after the first occurrence of the directories DIR
+ * ("rocblas/library"), each of which may be a pattern as of fnmatch.  false: PATH does not
+ * contain DIR, or ends with it.
+ */
 bool path_below(const char *path, const char *dir, struct kp_span *rest);
 /* The Nth component, counted from 0; empty if there are not so many. */
 struct kp_span path_component(struct kp_span rest, size_t n);

@@ -180,6 +180,13 @@ static void paths_are_taken_apart(void **state)
 	assert_false(path_below("rocblas/library", "rocblas/library", &rest));
 	assert_false(path_below("rocblas/library/", "rocblas/library", &rest));
 	assert_false(path_below("", "rocblas/library", &rest));
+	assert_true(path_below("usr/lib/rocblas/4.4.1/library/x", "rocblas/*/library",
+			       &rest));
+	assert_true(kp_span_is(rest, "x"));
+	assert_true(path_below("lib64/x/y", "lib*", &rest));
+	assert_true(kp_span_is(rest, "x/y"));
+	assert_false(path_below("rocblas/a/b/library/x", "rocblas/*/library", &rest));
+	assert_false(path_below("rocblas/library/x", "rocblas/*/library", &rest));
 	assert_true(kp_span_is(path_name("a/b/c.co"), "c.co"));
 	assert_true(kp_span_is(path_name("c.co"), "c.co"));
 	assert_int_equal(path_depth((struct kp_span){NULL, 0}), 0);
