@@ -74,8 +74,7 @@ void file_tree_fini(struct file_tree *t)
 	*t = (struct file_tree){0};
 }
 
-/* Number of the first file whose path is not less than PATH. */
-static size_t lower_bound(const struct file_tree *t, struct kp_span path)
+size_t file_tree_from(const struct file_tree *t, struct kp_span path)
 {
 	size_t low = 0, high = t->count;
 
@@ -92,7 +91,7 @@ static size_t lower_bound(const struct file_tree *t, struct kp_span path)
 
 bool file_tree_find(const struct file_tree *t, struct kp_span path, size_t *file)
 {
-	size_t at = lower_bound(t, path);
+	size_t at = file_tree_from(t, path);
 
 	if (at == t->count || !kp_span_eq(kp_span_str(t->items[at].path), path))
 		return false;
@@ -114,7 +113,7 @@ bool file_tree_has_dir(const struct file_tree *t, struct kp_span path, size_t *f
 
 	memcpy(prefix, path.data, path.size);
 	prefix[path.size] = '/';
-	at = lower_bound(t, (struct kp_span){prefix, path.size ? path.size + 1 : 0});
+	at = file_tree_from(t, (struct kp_span){prefix, path.size ? path.size + 1 : 0});
 	free(prefix);
 	if (at == t->count || !is_below(t->items[at].path, path))
 		return false;

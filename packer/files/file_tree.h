@@ -39,6 +39,8 @@ kpack_error_t file_tree_add(struct file_tree *t, const struct file_tree_item *it
 kpack_error_t file_tree_sort(struct file_tree *t, struct kpackx_error *why);
 void file_tree_fini(struct file_tree *t);
 
+/* Number of the first file whose path is not less than PATH. */
+size_t file_tree_from(const struct file_tree *t, struct kp_span path);
 /* Find the number of the file PATH; false: no such file. */
 bool file_tree_find(const struct file_tree *t, struct kp_span path, size_t *file);
 /* Whether a file is below the directory PATH ("": the root).  FIRST, unless NULL, gets

@@ -51,9 +51,10 @@ static void add_objects(struct clash *c)
 	}
 }
 
-static bool is_probed(const struct library_set *set, const char *path)
+static bool is_probed(const struct clash *c, const char *path)
 {
-	const struct library_question q = {.path = path};
+	const struct library_set *set = &c->run->args->libraries;
+	const struct library_question q = {.tree = &c->run->scan->files, .path = path};
 
 	for (size_t i = 0; i < set->count; i++)
 		if (set->items[i]->probe(set->items[i], &q))
@@ -76,7 +77,7 @@ static void add_plain_file(struct clash *c, size_t entry, uint64_t size)
 		.size = size,
 		.link = S_ISLNK(e->mode)};
 
-	if (is_probed(&c->run->args->libraries, file.path))
+	if (is_probed(c, file.path))
 		add_file(c, &file);
 	else
 		free(file.path);

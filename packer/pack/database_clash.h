@@ -31,6 +31,7 @@ struct clash_file {
 	bool link;   /* it is a symbolic link */
 	bool hashed;
 	struct kp_hash hash;
+	bool differs; /* the output's tree has other bytes at its path */
 	bool dropped; /* the output's file or entry is preferred */
 };
 

@@ -8,7 +8,10 @@
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
 
-/* Both sides of the files that differ, for the libraries to identify them. */
+/*
+ * Both sides of the files that the output has, too.  Libraries identify files by their
+ * neighbours, so those with the same bytes are here as well.
+ */
 struct sides {
 	struct file_tree ours, theirs;
 	struct library_found our_found, their_found;
@@ -64,10 +67,13 @@ static bool is_whole(const struct clash *c, const struct clash_file *f)
 	return strcmp(f->disk, c->run->scan->entries[f->entry].path) == 0;
 }
 
-static void find_different(const struct clash *c, struct sides *s)
+/* Returns whether any file differs. */
+static bool find_different(struct clash *c, struct sides *s)
 {
+	bool any = false;
+
 	for (size_t i = 0; i < c->n_files; i++) {
-		const struct clash_file *f = &c->files[i];
+		struct clash_file *f = &c->files[i];
 		struct stat st;
 		char *to;
 
@@ -76,11 +82,14 @@ static void find_different(const struct clash *c, struct sides *s)
 		to = xasprintf("%s/%s", c->run->args->output,
 			       c->run->scan->entries[f->entry].relative);
 		/* a link is replaced, too, and what it leads to disappears from here */
-		if (below_stat(to, &st) == 0 && !S_ISDIR(st.st_mode) &&
-		    !same_files(f->disk, to))
+		if (below_stat(to, &st) == 0 && !S_ISDIR(st.st_mode)) {
+			f->differs = !same_files(f->disk, to);
+			any |= f->differs;
 			add_sides(s, f, to, &st);
+		}
 		free(to);
 	}
+	return any;
 }
 
 /* Faults do not matter here: the file differs anyway. */
@@ -118,7 +127,7 @@ static void report_different(struct clash *c, const struct sides *s)
 					    *b = s->their_found.objects[i];
 		struct clash_file *f = clash_find(c, kp_span_str(s->ours.items[i].path));
 
-		if (a && f && !is_rebuilt(a, b))
+		if (a && f && f->differs && !is_rebuilt(a, b))
 			clash_report(c, f,
 				     &(struct clash_other){
 					     .path = s->theirs.items[i].disk,
@@ -134,8 +143,7 @@ kpack_error_t clash_tree(struct clash *c, struct kpackx_error *why)
 	struct sides s = {0};
 	kpack_error_t err = KPACK_SUCCESS;
 
-	find_different(c, &s);
-	if (s.ours.count) {
+	if (find_different(c, &s)) {
 		err = recognise_files(set, &s.ours, &s.our_found, why);
 		if (!err)
 			err = recognise_files(set, &s.theirs, &s.their_found, why);

@@ -366,7 +366,7 @@ yaml() { # makes t/rocblas/library/TensileLibrary.yaml of stdin, code for two GP
 	whole t/$ROC/gfx942
 	(cd t/$ROC && whole .)
 	rm "t/$ROC/${SS}_gfx1100.co"
-	misses t/$ROC "rocblas/library/${SS}_gfx1100.dat" "rocblas/library/${SS}_gfx1100.co"
+	misses t/$ROC "${SS}_gfx1100.dat" "${SS}_gfx1100.co"
 	packed aotriton
 	whole "$F/aotriton/lib/aotriton.images/amd-gfx942"
 }

@@ -233,3 +233,54 @@ same_bytes() { # TREE OUT
 	[ "$(archs out | grep -c ' gfx942$')" -eq 2 ]
 	same_bytes in out
 }
+
+@test "a directory is known by its files: versions, multiarch, other names" {
+	local d
+	dat in/usr/lib/x86_64-linux-gnu/rocblas/4.4.1/library/TensileLibrary_lazy_gfx1100.dat 0
+	dat in/usr/lib/x86_64-linux-gnu/rocblas/4.4.1/library/"$hh"_fallback.dat 2
+	code gfx1100 in/usr/lib/x86_64-linux-gnu/rocblas/4.4.1/library/"$hh"_fallback_gfx1100.hsaco
+	dat in/usr/lib/x86_64-linux-gnu/rocblas/4.4.1/library/notes.txt 1
+	code gfx942 in/opt/kernels/lt/gfx942/extop_gfx942.co
+	echo '{}' >in/opt/kernels/lt/README
+	code gfx942 in/opt/other/gfx942/extra.co
+	kpack pack --group g in out >out.txt
+	archs out | sort >have
+	d=usr/lib/x86_64-linux-gnu/rocblas/4.4.1/library
+	LC_ALL=C sort >want <<-END
+	$d/TensileLibrary_lazy_gfx1100.dat gfx1100
+	$d/${hh}_fallback.dat generic
+	$d/${hh}_fallback_gfx1100.hsaco gfx1100
+	$d/notes.txt generic
+	opt/kernels/lt/gfx942/extop_gfx942.co gfx942
+	END
+	grep -v opt/other have | diff want -
+	[ "$(fact out opt/kernels/lt/gfx942/extop_gfx942.co library)" = hipblaslt ]
+	[ "$(fact out "$d/notes.txt" library)" = rocblas ]
+	[ ! -e "out/$d/notes.txt" ]
+	[ -e out/opt/kernels/lt/README ]
+	grep -qF "subdir=$d" out.txt
+	kpack split -q in split
+	(cd split && find . -path '*rocblas*' -type f | LC_ALL=C sort) >have
+	diff - have <<-END
+	./in_generic/$d/${hh}_fallback.dat
+	./in_generic/$d/notes.txt
+	./in_gfx1100/$d/${hh}_fallback_gfx1100.hsaco
+	./in_gfx1100/$d/TensileLibrary_lazy_gfx1100.dat
+	END
+}
+
+@test "a new build of a file that only its neighbours identify replaces the old one" {
+	dat in/opt/x/library/TensileLibrary_lazy_gfx942.dat 1
+	code gfx942 in/opt/x/library/custom.co
+	mkdir -p in/lib
+	mkfat --arches gfx942 in/lib/libx.so
+	kpack pack -q --databases plain --group g in out
+	echo >>in/opt/x/library/custom.co
+	kpack pack -q --databases plain --group g in out
+	cmp in/opt/x/library/custom.co out/opt/x/library/custom.co
+	# a file for every GPU does not
+	echo 1 >in/opt/x/library/metadata.yaml
+	kpack pack -q --databases plain --group g in out
+	echo 2 >in/opt/x/library/metadata.yaml
+	fails "other bytes than in" -q --databases plain --group g in out
+}

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include "packer/base/xalloc.h"
 #include "packer/library/arch_name.h"
+#include "directory.h"
 #include "solutions.h"
 #include "name.h"
 #include "rows.h"
@@ -24,11 +25,19 @@ static const struct tensile *row(const struct library *self)
 	return self->data;
 }
 
+/* Set REST to the part of the path after the library's directory. */
+static bool find_rest(const struct library *self, const struct library_question *q,
+		      struct kp_span *rest)
+{
+	return path_below(q->path, row(self)->directory, rest) ||
+	       tensile_directory_has(q->tree, q->path, self->name, rest);
+}
+
 bool tensile_probe(const struct library *self, const struct library_question *q)
 {
 	struct kp_span rest;
 
-	return path_below(q->path, row(self)->directory, &rest);
+	return find_rest(self, q, &rest);
 }
 
 /* Find the first directory that is named after a GPU. */
@@ -162,7 +171,7 @@ kpack_error_t tensile_check(const struct library *self, const struct library_que
 	struct kp_span rest;
 	struct place place;
 
-	*mine = path_below(q->path, row(self)->directory, &rest) &&
+	*mine = find_rest(self, q, &rest) &&
 		strcmp(content_container(q), "host-elf") != 0;
 	if (!*mine)
 		return KPACK_SUCCESS;

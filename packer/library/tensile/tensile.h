@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The databases of Tensile and TensileLite, which rocBLAS, hipBLASLt and hipSPARSELt keep
- * in their directories "library".  All generations are covered: one library for all, a
- * file per kind of problem, a directory per GPU, and mixtures of these.
+ * in their directories "library", or which users put into any other directory.  All
+ * generations are covered: one library for all, a file per kind of problem, a directory
+ * per GPU, and mixtures of these.
  */
 #ifndef PACKER_LIBRARY_TENSILE_TENSILE_H
 #define PACKER_LIBRARY_TENSILE_TENSILE_H
@@ -11,7 +12,8 @@
 
 /* The structure that library.data points to. */
 struct tensile {
-	const char *directory; /* components: all files below belong to the library */
+	/* components: all files below belong to the library; others: directory.h */
+	const char *directory;
 	/*
 	 * In a tree as the paper draws it: the path below DIRECTORY, with a '/' at its
 	 * end, that holds the GPUs' directories; "": DIRECTORY itself.  NULL: the paper

@@ -351,12 +351,11 @@ static void identify_database(struct scan *scan, size_t file)
 	scan->n_files++;
 }
 
-static kpack_error_t find_databases(struct scan *scan, const char *prefix,
+static kpack_error_t find_databases(struct scan *scan,
 				    const struct library_set *libraries,
 				    enum scan_databases databases,
 				    struct kpackx_error *why)
 {
-	list_files(scan, prefix);
 	KP_TRY(library_find_all(libraries, &scan->files, report_fault, scan, &scan->found,
 				&scan->n_faults, why));
 	for (size_t i = 0; i < scan->files.count && databases != SCAN_FIND; i++) {
@@ -409,8 +408,9 @@ static kpack_error_t scan_tree(struct scan *scan, const char *root, const char *
 	walk_tree(root, &w);
 	if (w.failed)
 		scan->n_faults++;
+	list_files(scan, prefix);
 	if (libraries)
-		KP_TRY(find_databases(scan, prefix, libraries, databases, why));
+		KP_TRY(find_databases(scan, libraries, databases, why));
 	classify_all(scan, prefix);
 	return KPACK_SUCCESS;
 }

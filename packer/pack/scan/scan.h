@@ -42,7 +42,7 @@ struct scan {
 	size_t n_inputs, inputs_cap;
 
 	/*
-	 * In a tree: its regular files, with their paths as keys, and the libraries they
+	 * In a tree: its regular files, with their keys as paths, and the libraries they
 	 * belong to.
 	 */
 	struct file_tree files;

@@ -59,7 +59,7 @@ static bool is_selected(const struct library_object *o, struct arch_filter *filt
 void databases_leave_out(const struct scan *scan, struct arch_filter *filter,
 			 struct dispositions *dispositions)
 {
-	for (size_t i = 0; i < scan->files.count; i++) {
+	for (size_t i = 0; scan->found.objects && i < scan->files.count; i++) {
 		const struct library_object *o = scan->found.objects[i];
 
 		if (o && !is_selected(o, filter))
