@@ -65,9 +65,10 @@ static int handlers_fault;
 
 /*
  * Runs when the library is loaded, so that no thread can fork meanwhile; the C library
- * removes the handlers when it unloads this code.
+ * removes the handlers when it unloads this code.  Its priority is for the lock of a library
+ * that contains this code: that lock is taken first, so its handlers must be added later.
  */
-__attribute__((constructor)) static void add_handlers(void)
+__attribute__((constructor(1000))) static void add_handlers(void)
 {
 	handlers_fault = pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }

@@ -3,15 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "core/archive/archive.h"
-#include "archive_cache.h"
-#include "environment.h"
 #include "core/base/bounds.h"
-#include "lookup.h"
+#include "candidates.h"
+#include "read_marker.h"
 #include "proc_maps.h"
-#include "core/binary/marker.h"
-#include "probe_memory.h"
 #include "core/rocm_kpack/kpack.h"
-#include "core/binary/search_path.h"
 #include "trace.h"
 #include "trusted.h"
 
@@ -59,141 +55,7 @@ void kpack_cache_destroy(kpack_cache_t cache)
 	free(cache);
 }
 
-/* ---- candidate files ---- */
-
-static kpack_error_t add_list(struct kp_lookup *l, const char *name,
-			      const struct kp_path_list *list, struct kpackx_error *why)
-{
-	const char *path = NULL;
-
-	while ((path = kp_path_list_next(list, path))) {
-		kp_trace_name(l->trace, name, path, NULL);
-		KP_TRY(kp_lookup_add_place(l, path, why));
-	}
-	return KPACK_SUCCESS;
-}
-
-/* A marker's search path, which is resolved for each target. */
-struct pattern {
-	struct kp_lookup *lookup;
-	struct kp_search_memo *memo;
-	const char *text;
-	const char *binary;
-	struct kpackx_error *why;
-	kpack_error_t err;
-};
-
-static bool add_target(struct kp_span target, void *arg)
-{
-	struct pattern *p = arg;
-	char *path;
-
-	p->err = kp_search_resolve(p->text, target, p->binary, p->memo, &path, p->why);
-	if (p->err == KPACK_ERROR_INVALID_ARGUMENT) {
-		/* too long for any file */
-		kp_trace_name(p->lookup->trace, "passed over", p->text, p->why->text);
-		p->err = KPACK_SUCCESS;
-	} else if (p->err == KPACK_SUCCESS) {
-		p->err = kp_lookup_add(p->lookup, path, p->why);
-	}
-	return p->err == KPACK_SUCCESS;
-}
-
-static kpack_error_t add_pattern(struct pattern *p, const struct kp_lookup_want *want)
-{
-	p->err = KPACK_SUCCESS;
-	if (!kp_search_has_arch(p->text)) {
-		add_target((struct kp_span){0}, p);
-		return p->err;
-	}
-	for (size_t i = 0; i < want->n_archs && !p->err; i++)
-		if (want->archs[i])
-			kp_search_targets(kp_span_str(want->archs[i]), add_target, p);
-	return p->err;
-}
-
-static kpack_error_t add_patterns(struct kp_lookup *l, const struct kp_marker *m,
-				  const char *binary, const struct kp_lookup_want *want,
-				  struct kpackx_error *why)
-{
-	struct kp_search_memo memo = {0};
-	kpack_error_t err = KPACK_SUCCESS;
-
-	for (size_t i = 0; i < m->n_search_paths && !err; i++) {
-		struct pattern p = {.lookup = l,
-				    .memo = &memo,
-				    .text = m->search_paths[i],
-				    .binary = binary,
-				    .why = why};
-
-		kp_trace_name(l->trace, "search path", p.text, NULL);
-		err = add_pattern(&p, want);
-	}
-	kp_search_memo_fini(&memo);
-	return err;
-}
-
-static void trace_replaced(const struct kp_lookup *l, const struct kp_marker *m)
-{
-	for (size_t i = 0; i < m->n_search_paths; i++)
-		kp_trace_name(l->trace, "search path", m->search_paths[i],
-			      "replaced by ROCM_KPACK_PATH");
-}
-
-static kpack_error_t add_files(const struct kp_environment *env,
-			       const struct kp_marker *m, const char *binary,
-			       const struct kp_lookup_want *want, struct kp_lookup *l,
-			       struct kpackx_error *why)
-{
-	if (env->instead.size) {
-		trace_replaced(l, m);
-		return add_list(l, "ROCM_KPACK_PATH", &env->instead, why);
-	}
-	KP_TRY(add_list(l, "ROCM_KPACK_PATH_PREFIX", &env->before, why));
-	return add_patterns(l, m, binary, want, why);
-}
-
 /* ---- loading ---- */
-
-/* Parse the marker in the readable bytes of [AT, AT + SIZE); *CUT: more may follow. */
-static kpack_error_t parse_marker(const void *at, uint8_t *buf, size_t size, bool *cut,
-				  struct kp_marker *out, struct kpackx_error *why)
-{
-	size_t got;
-
-	*cut = false;
-	KP_TRY(kp_probe(at, buf, size, &got, why));
-	if (got == 0)
-		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
-			       "marker: no readable memory at %p", at);
-	*cut = got == size;
-	return kp_marker_parse((struct kp_span){buf, got}, out, why);
-}
-
-/*
- * Read the marker at AT.  Its size is unknown, and reading past its end may have to wait
- * for the disk, so at first only the usual size of markers is read.
- */
-static kpack_error_t read_marker(const void *at, struct kp_marker *out,
-				 struct kpackx_error *why)
-{
-	uint8_t few[1024], *buf;
-	struct kpackx_error reason = {0};
-	bool cut;
-	kpack_error_t err = parse_marker(at, few, sizeof(few), &cut, out, &reason);
-
-	if (err && cut) {
-		buf = malloc(KP_MARKER_MAX);
-		if (!buf)
-			return kp_fail_memory(why, KP_MARKER_MAX, "a marker");
-		err = parse_marker(at, buf, KP_MARKER_MAX, &cut, out, &reason);
-		free(buf);
-	}
-	/* here only the marker can be invalid MessagePack, so report it as metadata */
-	if (err == KPACK_ERROR_MSGPACK_PARSE_FAILED)
-		err = KPACK_ERROR_INVALID_METADATA;
-	return err ? kp_fail(why, err, "%s", reason.text) : KPACK_SUCCESS;
-}
 
 static kpack_error_t look_up_object(struct kpack_cache *c, const struct kp_marker *m,
 				    const char *binary, const struct kp_lookup_want *want,
@@ -210,7 +72,7 @@ static kpack_error_t look_up_object(struct kpack_cache *c, const struct kp_marke
 		return kp_fail_prefix(why, KPACK_ERROR_ARCHIVE_NOT_FOUND,
 				      "the binary's directory");
 	if (!err)
-		err = add_files(&c->env, m, trusted, want, &l, why);
+		err = kp_candidates_add(&c->env, m, trusted, want, &l, why);
 	if (!err)
 		err = kp_lookup_load(&l, want, data, size, why);
 	kp_lookup_fini(&l);
@@ -230,7 +92,7 @@ static kpack_error_t load_object(struct kpack_cache *c, const void *marker,
 	if (c->env.disabled)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "switched off by ROCM_KPACK_DISABLE");
-	KP_TRY(read_marker(marker, &m, why));
+	KP_TRY(kp_marker_read_at(marker, &m, why));
 	if (asprintf(&key, "%s#%u", m.kernel_name, index) < 0) {
 		kp_marker_fini(&m);
 		return kp_fail_memory(why, KP_MARKER_MAX, "a key");

@@ -130,12 +130,8 @@ static void try_file(struct kp_lookup *l, struct kp_lookup_file *f,
 	kp_lookup_trace_tried(l, f, want);
 }
 
-/*
- * Return the open file after F, or the first one if F is NULL; opens further candidates
- * as needed.
- */
-static struct kp_lookup_file *next_open(struct kp_lookup *l, struct kp_lookup_file *f,
-					const struct kp_lookup_want *want)
+struct kp_lookup_file *kp_lookup_next(struct kp_lookup *l, struct kp_lookup_file *f,
+				      const struct kp_lookup_want *want)
 {
 	struct kp_lookup_file **next = f ? &f->next : &l->open;
 
@@ -231,7 +227,7 @@ static bool choose_archive(struct kp_span target, void *arg)
 	struct choice *c = arg;
 	struct kp_lookup_file *f = NULL;
 
-	while ((f = next_open(c->lookup, f, c->want))) {
+	while ((f = kp_lookup_next(c->lookup, f, c->want))) {
 		enum answer answer = ask_archive(c, f, target);
 
 		c->found = answer == FOUND;
@@ -262,7 +258,7 @@ static kpack_error_t outcome(const struct choice *c)
 	if (c->any_arch)
 		return KPACK_ERROR_KERNEL_NOT_FOUND;
 	/* a list that names no arch at all has not opened anything yet */
-	return next_open(c->lookup, NULL, c->want) ? KPACK_ERROR_ARCH_NOT_FOUND
+	return kp_lookup_next(c->lookup, NULL, c->want) ? KPACK_ERROR_ARCH_NOT_FOUND
 						   : KPACK_ERROR_ARCHIVE_NOT_FOUND;
 }
 

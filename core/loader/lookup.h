@@ -50,6 +50,13 @@ kpack_error_t kp_lookup_add(struct kp_lookup *l, char *path, struct kpackx_error
 kpack_error_t kp_lookup_add_place(struct kp_lookup *l, const char *place,
 				  struct kpackx_error *why);
 
+/*
+ * Return the open candidate after F, or the first one if F is NULL; opens further
+ * candidates as needed.  NULL: there are no more.
+ */
+struct kp_lookup_file *kp_lookup_next(struct kp_lookup *l, struct kp_lookup_file *f,
+				      const struct kp_lookup_want *want);
+
 /* True if the archive declares exactly TARGET. */
 bool kp_lookup_declares(const struct kpack_archive *a, struct kp_span target);
 
