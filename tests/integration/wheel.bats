@@ -3,9 +3,6 @@
 
 load packing
 
-# libzip asks for the time zone in each thread, under a lock that TSan does not see.
-export TZ=UTC
-
 examples=$KPACK_BIN/contrib/examples
 mkwheel() { $python "$tools/mkwheel.py" "$@"; }
 split() { kpack split-wheel -q "$@"; }

@@ -6,9 +6,6 @@
 
 load packing
 
-# libzip asks for the time zone in each thread, under a lock that TSan does not see.
-export TZ=UTC
-
 tricks() { $python "$tools/ziptricks.py" "$@"; }
 
 wheel=x-1.0-py3-none-any.whl

@@ -3,15 +3,13 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zip.h>
+#include <zlib.h>
 #include "core/base/file.h"
 #include "core/base/text.h"
 #include "in.h"
 #include "list.h"
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
-#include "packer/wheel/zip/bytes.h"
-#include "packer/wheel/zip/fault.h"
 
 struct wheel_in {
 	char *path;
@@ -22,70 +20,25 @@ struct wheel_in {
 
 struct wheel_reader {
 	const struct wheel_in *w;
-	zip_t *zip;
-	struct kpackx_error why; /* error of the source */
-	uint8_t buf[128 << 10];
+	z_stream z;
+	uint8_t in[128 << 10], out[128 << 10];
 };
 
-/* Buffer sizes: members are read sequentially, the directory is read in random order. */
-enum { BUFFER_READ = 256 << 10, BUFFER_CHECK = 4 << 10 };
-
-static kpack_error_t open_zip(const struct wheel_in *w, int flags, size_t buffer,
-			      struct kpackx_error *source_error, zip_t **out,
-			      struct kpackx_error *why)
-{
-	struct zip_bytes bytes = {.src = wheel_in_source(w),
-				  .size = w->size,
-				  .buffer = buffer,
-				  .why = source_error};
-	zip_error_t error;
-	zip_source_t *source;
-	kpack_error_t err;
-
-	zip_error_init(&error);
-	source = zip_bytes_new(&bytes, &error);
-	*out = source ? zip_open_from_source(source, ZIP_RDONLY | flags, &error) : NULL;
-	if (*out) {
-		zip_error_fini(&error);
-		return KPACK_SUCCESS;
-	}
-	if (source)
-		zip_source_free(source);
-	err = source_error->code
-		      ? kp_fail(why, source_error->code, "%s", source_error->text)
-		      : zip_fault(why, &error, "");
-	zip_error_fini(&error);
-	return err;
-}
-
-/* Let libzip compare the central directory with each member's local header. */
-static kpack_error_t check_locals(const struct wheel_in *w, struct kpackx_error *why)
-{
-	struct kpackx_error source_error = {0};
-	zip_t *zip;
-
-	KP_TRY(open_zip(w, ZIP_CHECKCONS, BUFFER_CHECK, &source_error, &zip, why));
-	zip_discard(zip);
-	return KPACK_SUCCESS;
-}
-
-/* List members before libzip's checks, which do not name duplicate members. */
+/* List members before their headers are compared, which does not name duplicates. */
 static kpack_error_t read_list(struct wheel_in *w, struct kpackx_error *why)
 {
 	struct kp_source src = wheel_in_source(w);
-	struct kpackx_error source_error = {0};
 	struct central central;
-	zip_t *zip = NULL;
 	kpack_error_t err = central_read(&src, WHEEL_MEMBERS_MAX, &central, why);
 
 	if (!err)
-		err = open_zip(w, 0, BUFFER_CHECK, &source_error, &zip, why);
+		err = wheel_list_read(&w->list, &central, w->size, why);
 	if (!err)
-		err = wheel_list_read(&w->list, zip, &central, w->size, why);
-	if (zip)
-		zip_discard(zip);
+		err = central_check_locals(&src, &central, why);
+	for (size_t i = 0; !err && i < central.count; i++)
+		w->list.members[i].at = central.entries[i].data;
 	central_fini(&central);
-	return err ? err : check_locals(w, why);
+	return err;
 }
 
 kpack_error_t wheel_in_open(const char *path, struct wheel_in **out,
@@ -130,6 +83,13 @@ struct kp_source wheel_in_source(const struct wheel_in *w)
 	return kp_source_fd(w->fd, 0, w->size);
 }
 
+struct kp_source wheel_in_bytes(const struct wheel_in *w, size_t member)
+{
+	const struct wheel_member *m = &w->list.members[member];
+
+	return kp_source_fd(w->fd, m->at, m->compressed);
+}
+
 uint64_t wheel_in_file_size(const struct wheel_in *w)
 {
 	return w->size;
@@ -155,13 +115,12 @@ kpack_error_t wheel_reader_new(const struct wheel_in *w, struct wheel_reader **o
 			       struct kpackx_error *why)
 {
 	struct wheel_reader *r = xcalloc(1, sizeof(*r));
-	kpack_error_t err;
 
 	r->w = w;
-	err = open_zip(w, 0, BUFFER_READ, &r->why, &r->zip, why);
-	if (err) {
-		wheel_reader_free(r);
-		return err;
+	/* negative: raw deflate without a header, as in zip */
+	if (inflateInit2(&r->z, -MAX_WBITS) != Z_OK) {
+		free(r);
+		return kp_fail_memory(why, sizeof(*r), "inflate");
 	}
 	*out = r;
 	return KPACK_SUCCESS;
@@ -169,75 +128,79 @@ kpack_error_t wheel_reader_new(const struct wheel_in *w, struct wheel_reader **o
 
 void wheel_reader_free(struct wheel_reader *r)
 {
-	if (r && r->zip)
-		zip_discard(r->zip);
+	if (r)
+		inflateEnd(&r->z);
 	free(r);
 }
 
-struct zip *wheel_reader_zip(struct wheel_reader *r)
-{
-	return r->zip;
-}
+/* What is decoded of a member. */
+struct decoding {
+	const struct wheel_member *m;
+	uint64_t done;
+	uint32_t crc;
+	wheel_take *take;
+	void *arg;
+};
 
-static kpack_error_t decode_fault(struct wheel_reader *r, zip_error_t *error,
-				  const char *path, struct kpackx_error *why)
+static kpack_error_t take_bytes(struct decoding *d, const uint8_t *bytes, size_t n,
+				struct kpackx_error *why)
 {
-	if (!r->why.code)
-		return zip_fault(why, error, path);
-	return kp_fail(why, r->why.code, "%s", r->why.text);
-}
-
-static kpack_error_t decode_member(struct wheel_reader *r, zip_file_t *file,
-				   const struct wheel_member *m, wheel_take *take,
-				   void *arg, struct kpackx_error *why)
-{
-	uint64_t done = 0;
-	zip_int64_t n;
-
-	while ((n = zip_fread(file, r->buf, sizeof(r->buf))) > 0) {
-		if ((uint64_t)n > m->size - done)
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "%s: decodes to more than %" PRIu64 " bytes",
-				       m->path, m->size);
-		done += (uint64_t)n;
-		KP_TRY(take(arg, (struct kp_span){r->buf, (size_t)n}, why));
-	}
-	if (n < 0)
-		return decode_fault(r, zip_file_get_error(file), m->path, why);
-	if (done != m->size)
+	if (n > d->m->size - d->done)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "%s: decodes to %" PRIu64 " bytes of %" PRIu64, m->path,
-			       done, m->size);
-	return KPACK_SUCCESS;
+			       "%s: decodes to more than %" PRIu64 " bytes", d->m->path,
+			       d->m->size);
+	d->done += n;
+	d->crc = (uint32_t)crc32_z(d->crc, bytes, n);
+	return n ? d->take(d->arg, (struct kp_span){bytes, n}, why) : KPACK_SUCCESS;
 }
 
-/* True if the member is as listed: the file may have changed since. */
-static bool is_same(struct wheel_reader *r, size_t member)
+/* Decode the N bytes in R's buffer; *ENDED: the member is complete. */
+static kpack_error_t inflate_bytes(struct wheel_reader *r, size_t n, struct decoding *d,
+				   bool *ended, struct kpackx_error *why)
 {
-	const struct wheel_member *m = &r->w->list.members[member];
-	zip_stat_t st;
+	r->z.next_in = r->in;
+	r->z.avail_in = (uInt)n;
+	do {
+		int result;
 
-	return zip_stat_index(r->zip, member, ZIP_FL_ENC_RAW, &st) == 0 &&
-	       st.size == m->size && st.comp_size == m->compressed && st.crc == m->crc &&
-	       kp_span_starts(kp_span_str(st.name), m->path, strlen(m->path));
+		r->z.next_out = r->out;
+		r->z.avail_out = sizeof(r->out);
+		result = inflate(&r->z, Z_NO_FLUSH);
+		*ended = result == Z_STREAM_END;
+		if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "%s: does not decode: %s", d->m->path,
+				       r->z.msg ? r->z.msg : "damaged");
+		KP_TRY(take_bytes(d, r->out, sizeof(r->out) - r->z.avail_out, why));
+	} while (!*ended && r->z.avail_out == 0);
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t wheel_reader_read(struct wheel_reader *r, size_t member, wheel_take *take,
 				void *arg, struct kpackx_error *why)
 {
 	const struct wheel_member *m = &r->w->list.members[member];
-	zip_file_t *file;
-	kpack_error_t err;
+	struct kp_source src = wheel_in_bytes(r->w, member);
+	struct decoding d = {.m = m, .take = take, .arg = arg};
+	bool ended = false;
 
-	if (!is_same(r, member))
-		return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: the wheel has changed",
-			       m->path);
-	file = zip_fopen_index(r->zip, member, 0);
-	if (!file)
-		return decode_fault(r, zip_get_error(r->zip), m->path, why);
-	err = decode_member(r, file, m, take, arg, why);
-	zip_fclose(file);
-	return err;
+	inflateReset(&r->z);
+	for (uint64_t at = 0; at < src.size && !ended;) {
+		size_t n = src.size - at < sizeof(r->in) ? (size_t)(src.size - at)
+							 : sizeof(r->in);
+
+		KP_TRY(kp_source_read(&src, at, r->in, n, why));
+		KP_TRY(m->method == ZIP_DEFLATED ? inflate_bytes(r, n, &d, &ended, why)
+						 : take_bytes(&d, r->in, n, why));
+		at += n;
+	}
+	if (d.done != m->size || (m->method == ZIP_DEFLATED && !ended))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%s: decodes to %" PRIu64 " bytes of %" PRIu64, m->path,
+			       d.done, m->size);
+	return d.crc == m->crc ? KPACK_SUCCESS
+			       : kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+					 "%s: its bytes do not match its CRC", m->path);
 }
 
 struct text {

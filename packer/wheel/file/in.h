@@ -39,6 +39,10 @@ struct wheel_member {
 	uint16_t method; /* 0 stored, 8 deflated */
 	uint16_t mode;   /* permission bits; 0644 or 0755 if the wheel has none */
 	bool directory;
+	/* For copies: flags and an attribute that describe the bytes in the wheel. */
+	uint16_t flags;
+	bool text;
+	uint64_t at; /* of its bytes in the wheel */
 };
 
 struct wheel_in;
@@ -55,6 +59,9 @@ struct kp_source wheel_in_source(const struct wheel_in *w);
 
 /* The members in the order of the central directory, valid until the wheel is closed. */
 const struct wheel_member *wheel_in_members(const struct wheel_in *w, size_t *count);
+
+/* The bytes of a member as they are in the wheel. */
+struct kp_source wheel_in_bytes(const struct wheel_in *w, size_t member);
 
 /* Find the index of the member PATH; false: it does not exist. */
 bool wheel_in_find(const struct wheel_in *w, const char *path, size_t *member);

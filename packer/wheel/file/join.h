@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Join compressed members into a zip archive, with libzip. */
+/* Join compressed members into a zip archive. */
 #ifndef PACKER_WHEEL_FILE_JOIN_H
 #define PACKER_WHEEL_FILE_JOIN_H
 

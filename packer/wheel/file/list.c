@@ -7,7 +7,6 @@
 #include "core/base/bounds.h"
 #include "core/base/text.h"
 #include "packer/base/xalloc.h"
-#include "packer/wheel/zip/fault.h"
 
 static kpack_error_t refuse_member(struct kpackx_error *why, const char *path,
 				   const char *text)
@@ -39,16 +38,11 @@ static kpack_error_t check_name(const char *name, struct kp_span path,
 }
 
 /* Read permission bits; like installers, ignore the system that the member claims. */
-static kpack_error_t read_mode(struct wheel_member *m, zip_t *zip, size_t i,
+static kpack_error_t read_mode(struct wheel_member *m, uint32_t attributes,
 			       struct kpackx_error *why)
 {
-	zip_uint32_t attributes = 0;
-	zip_uint8_t system;
-	mode_t mode, type;
+	mode_t mode = attributes >> 16, type = mode & S_IFMT;
 
-	zip_file_get_external_attributes(zip, i, 0, &system, &attributes);
-	mode = attributes >> 16;
-	type = mode & S_IFMT;
 	if (S_ISLNK(mode))
 		return refuse_member(why, m->path, "a symbolic link");
 	if (type && type != (m->directory ? S_IFDIR : S_IFREG))
@@ -59,15 +53,15 @@ static kpack_error_t read_mode(struct wheel_member *m, zip_t *zip, size_t i,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t check_data(const struct wheel_member *m, const zip_stat_t *st,
+static kpack_error_t check_data(const struct wheel_member *m, unsigned flags,
 				struct kpackx_error *why)
 {
-	if (st->encryption_method != ZIP_EM_NONE)
+	if (flags & ZIP_ENCRYPTED)
 		return refuse_member(why, m->path, "encrypted");
-	if (m->method != ZIP_CM_STORE && m->method != ZIP_CM_DEFLATE)
+	if (m->method != ZIP_STORED && m->method != ZIP_DEFLATED)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "%s: compression method %d", m->path, m->method);
-	if (m->method == ZIP_CM_STORE && m->size != m->compressed)
+	if (m->method == ZIP_STORED && m->size != m->compressed)
 		return refuse_member(why, m->path, "stored with another size");
 	if (m->directory && m->size)
 		return refuse_member(why, m->path, "a directory with bytes");
@@ -78,35 +72,25 @@ static kpack_error_t check_data(const struct wheel_member *m, const zip_stat_t *
 	return KPACK_SUCCESS;
 }
 
-enum {
-	STAT_WANTED = ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_CRC |
-		      ZIP_STAT_COMP_METHOD | ZIP_STAT_ENCRYPTION_METHOD
-};
-
-static kpack_error_t read_member(struct wheel_member *m, zip_t *zip, size_t i,
-				 const struct central_entry *c, struct kpackx_error *why)
+static kpack_error_t read_member(struct wheel_member *m, const struct central_entry *c,
+				 struct kpackx_error *why)
 {
-	zip_stat_t st;
-	struct kp_span path;
+	struct kp_span path = kp_span_str(c->name);
 
-	if (zip_stat_index(zip, i, ZIP_FL_ENC_RAW, &st))
-		return zip_fault(why, zip_get_error(zip), "member");
-	if ((st.valid & STAT_WANTED) != STAT_WANTED)
-		return refuse_member(why, "member", "size, method or CRC is missing");
-	path = kp_span_str(st.name);
-	if (c->has_nul || c->name_size != path.size || c->size != st.size ||
-	    c->compressed != st.comp_size)
-		return refuse_member(why, st.name, "its entry can be read in two ways");
+	if (c->has_nul)
+		return refuse_member(why, c->name, "its entry can be read in two ways");
 	m->directory = path.size && path.data[path.size - 1] == '/';
 	path.size -= m->directory;
-	KP_TRY(check_name(st.name, path, why));
-	m->path = xstrndup(st.name, path.size);
-	m->size = st.size;
-	m->compressed = st.comp_size;
-	m->crc = st.crc;
-	m->method = st.comp_method;
-	KP_TRY(check_data(m, &st, why));
-	return read_mode(m, zip, i, why);
+	KP_TRY(check_name(c->name, path, why));
+	m->path = xstrndup(c->name, path.size);
+	m->size = c->size;
+	m->compressed = c->compressed;
+	m->crc = c->crc;
+	m->method = c->method;
+	m->flags = c->flags & ZIP_DATA;
+	m->text = c->text;
+	KP_TRY(check_data(m, c->flags, why));
+	return read_mode(m, c->attributes, why);
 }
 
 /* Subtract instead of adding: sizes can be any 64-bit number. */
@@ -198,20 +182,16 @@ static kpack_error_t check_clashes(struct wheel_list *list, struct kpackx_error 
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t wheel_list_read(struct wheel_list *list, zip_t *zip,
-			      const struct central *central, uint64_t size,
-			      struct kpackx_error *why)
+kpack_error_t wheel_list_read(struct wheel_list *list, const struct central *central,
+			      uint64_t size, struct kpackx_error *why)
 {
-	if ((uint64_t)zip_get_num_entries(zip, 0) != central->count)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "the directory can be read in two ways");
 	list->members = calloc(central->count + 1, sizeof(*list->members));
 	if (!list->members)
 		return kp_fail_memory(why, central->count * sizeof(*list->members),
 				      "members");
 	for (size_t i = 0; i < central->count; i++) {
 		list->count++;
-		KP_TRY(read_member(&list->members[i], zip, i, &central->entries[i], why));
+		KP_TRY(read_member(&list->members[i], &central->entries[i], why));
 	}
 	KP_TRY(check_sum(list, size, why));
 	return check_clashes(list, why);

@@ -3,7 +3,6 @@
 #ifndef PACKER_WHEEL_FILE_LIST_H
 #define PACKER_WHEEL_FILE_LIST_H
 
-#include <zip.h>
 #include "packer/wheel/zip/central.h"
 #include "in.h"
 
@@ -14,18 +13,14 @@ struct wheel_list {
 };
 
 /*
- * Read the members of ZIP, whose file has SIZE bytes and the central directory CENTRAL.
- * file/in.h says what is refused.
+ * List the members of CENTRAL, the directory of a file of SIZE bytes.  file/in.h says
+ * what is refused.
  */
-kpack_error_t wheel_list_read(struct wheel_list *list, zip_t *zip,
-			      const struct central *central, uint64_t size,
-			      struct kpackx_error *why);
+kpack_error_t wheel_list_read(struct wheel_list *list, const struct central *central,
+			      uint64_t size, struct kpackx_error *why);
 void wheel_list_fini(struct wheel_list *list);
 
 bool wheel_list_find(const struct wheel_list *list, struct kp_span path, size_t *member);
 bool wheel_list_case_clash(const struct wheel_list *list, size_t *a, size_t *b);
-
-/* The libzip handle of a reader, for callers that copy members without decoding them. */
-struct zip *wheel_reader_zip(struct wheel_reader *r);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Hash and compress the members of an output wheel on several threads, in pieces, before
- * libzip joins them.  The deflated bytes are collected in one unnamed file.
+ * they are joined.  The deflated bytes are collected in one unnamed file.
  */
 #ifndef PACKER_WHEEL_FILE_PRESS_H
 #define PACKER_WHEEL_FILE_PRESS_H

@@ -22,6 +22,7 @@ enum {
 #define END64_MAGIC UINT32_C(0x06064b50)
 #define LOCATOR_MAGIC UINT32_C(0x07064b50)
 #define ENTRY_MAGIC UINT32_C(0x02014b50)
+#define LOCAL_MAGIC UINT32_C(0x04034b50)
 
 /* The content of the end records. */
 struct ending {
@@ -211,6 +212,13 @@ static kpack_error_t read_entry(struct kp_window *w, uint64_t *off, uint64_t end
 	if (kp_le32(p) != ENTRY_MAGIC)
 		return refuse_archive(why,
 				      "directory: an entry without its magic number");
+	e->needs = kp_le16(p + 6);
+	e->flags = kp_le16(p + 8);
+	e->method = kp_le16(p + 10);
+	e->time = kp_le32(p + 12);
+	e->crc = kp_le32(p + 16);
+	e->text = p[36] & 1;
+	e->attributes = kp_le32(p + 38);
 	e->compressed = kp_le32(p + 20);
 	e->size = kp_le32(p + 24);
 	e->name_size = kp_le16(p + 28);
@@ -227,6 +235,8 @@ static kpack_error_t read_entry(struct kp_window *w, uint64_t *off, uint64_t end
 			       "directory: a name of %" PRIu32 " bytes", e->name_size);
 	KP_TRY(kp_window_get(w, *off, e->name_size, &p, why));
 	e->has_nul = e->name_size && memchr(p, 0, e->name_size);
+	e->name = xcalloc(1, e->name_size + 1);
+	memcpy(e->name, p, e->name_size);
 	KP_TRY(read_extra(w, *off + e->name_size, extra, e, why));
 	*off += e->name_size + extra + comment;
 	return KPACK_SUCCESS;
@@ -242,7 +252,7 @@ static int by_offset(const void *a, const void *b)
 
 static kpack_error_t check_overlap(const struct central *c, struct kpackx_error *why)
 {
-	const struct central_entry **sorted = calloc(c->count + 1, sizeof(void *));
+	struct central_entry **sorted = calloc(c->count + 1, sizeof(void *));
 	uint64_t end = c->offset;
 	bool ok = true;
 
@@ -253,8 +263,9 @@ static kpack_error_t check_overlap(const struct central *c, struct kpackx_error 
 	if (c->count)
 		qsort(sorted, c->count, sizeof(void *), by_offset);
 	for (size_t i = c->count; ok && i > 0; i--) {
-		const struct central_entry *e = sorted[i - 1];
+		struct central_entry *e = sorted[i - 1];
 
+		e->end = end;
 		ok = kp_range_ok(end, e->offset, LOCAL_SIZE + e->name_size) &&
 		     e->compressed <= end - e->offset - LOCAL_SIZE - e->name_size;
 		end = e->offset;
@@ -279,15 +290,90 @@ kpack_error_t central_read(const struct kp_source *src, uint64_t max, struct cen
 	if (!out->entries)
 		return kp_fail_memory(why, e.count * sizeof(*out->entries), "members");
 	kp_window_init(&w, src);
-	for (; out->count < e.count; out->count++)
-		KP_TRY(read_entry(&w, &off, e.at, &out->entries[out->count], why));
+	while (out->count < e.count)
+		KP_TRY(read_entry(&w, &off, e.at, &out->entries[out->count++], why));
 	if (off != e.at)
 		return refuse_archive(why, "directory: more than its members");
 	return check_overlap(out, why);
 }
 
+/* Read the sizes of a local header, SIZE bytes of extra fields at OFF, into LOCAL. */
+static kpack_error_t read_local64(struct kp_window *w, uint64_t off, size_t size,
+				  struct central_entry *local, struct kpackx_error *why)
+{
+	const uint8_t *p;
+
+	for (size_t n; size >= 4; off += n, size -= n) {
+		KP_TRY(kp_window_get(w, off, 4, &p, why));
+		n = 4 + (size_t)kp_le16(p + 2);
+		if (n > size)
+			return KPACK_SUCCESS;
+		if (kp_le16(p) == EXTRA_ZIP64)
+			return read_extra64(w, off + 4, n - 4, local, why);
+	}
+	return KPACK_SUCCESS;
+}
+
+/* Whether the local header says what the entry says. */
+static bool is_same(const struct central_entry *e, const struct central_entry *local)
+{
+	if (local->needs > e->needs || local->method != e->method ||
+	    local->time != e->time)
+		return false;
+	if (local->crc == e->crc && local->compressed == e->compressed &&
+	    local->size == e->size)
+		return true;
+	/* a stream's header leaves them to a descriptor behind the bytes */
+	return (local->flags & ZIP_DESCRIPTOR) && !local->crc && !local->compressed &&
+	       !local->size;
+}
+
+static kpack_error_t check_local(struct kp_window *w, struct central_entry *e,
+				 struct kpackx_error *why)
+{
+	struct central_entry local = {0};
+	size_t name_size, extra;
+	const uint8_t *p;
+
+	KP_TRY(kp_window_get(w, e->offset, LOCAL_SIZE, &p, why));
+	local = (struct central_entry){
+		.needs = kp_le16(p + 4),
+		.flags = kp_le16(p + 6),
+		.method = kp_le16(p + 8),
+		.time = kp_le32(p + 10),
+		.crc = kp_le32(p + 14),
+		.compressed = kp_le32(p + 18),
+		.size = kp_le32(p + 22),
+	};
+	name_size = kp_le16(p + 26);
+	extra = kp_le16(p + 28);
+	e->data = e->offset + LOCAL_SIZE + name_size + extra;
+	if (kp_le32(p) != LOCAL_MAGIC || name_size != e->name_size ||
+	    !kp_range_ok(e->end, e->data, e->compressed))
+		return refuse_archive(why, "a member's two headers differ");
+	KP_TRY(kp_window_get(w, e->offset + LOCAL_SIZE, name_size, &p, why));
+	if (memcmp(p, e->name, name_size) != 0)
+		return refuse_archive(why, "a member's two headers differ");
+	KP_TRY(read_local64(w, e->data - extra, extra, &local, why));
+	return is_same(e, &local) ? KPACK_SUCCESS
+				  : refuse_archive(why, "a member's two headers differ");
+}
+
+kpack_error_t central_check_locals(const struct kp_source *src, struct central *c,
+				   struct kpackx_error *why)
+{
+	struct kp_window w;
+
+	kp_window_init(&w, src);
+	for (size_t i = 0; i < c->count; i++)
+		KP_TRY(check_local(&w, &c->entries[i], why));
+	return KPACK_SUCCESS;
+}
+
 void central_fini(struct central *c)
 {
+	for (size_t i = 0; i < c->count; i++)
+		free(c->entries[i].name);
 	free(c->entries);
 	*c = (struct central){0};
 }
