@@ -93,13 +93,9 @@ static kpack_error_t copy_open_file(int fd, const struct stat *st, const char *t
 	return err;
 }
 
-kpack_error_t copy_file(const char *from, const char *to, struct kpackx_error *why)
-{
-	return copy_same_file(from, NULL, to, why);
-}
-
-kpack_error_t copy_same_file(const char *from, const struct file_identity *was,
-			     const char *to, struct kpackx_error *why)
+/* WAS may be NULL: any file. */
+static kpack_error_t copy_regular(const char *from, const struct file_identity *was,
+				  const char *to, struct kpackx_error *why)
 {
 	kpack_error_t err;
 	struct stat st;
@@ -114,6 +110,11 @@ kpack_error_t copy_same_file(const char *from, const struct file_identity *was,
 		err = copy_open_file(fd, &st, to, why);
 	close(fd);
 	return err;
+}
+
+kpack_error_t copy_file(const char *from, const char *to, struct kpackx_error *why)
+{
+	return copy_regular(from, NULL, to, why);
 }
 
 /* --- other kinds of files ------------------------------------------------------------ */
@@ -257,8 +258,8 @@ static kpack_error_t open_node(const char *from, struct node *n, struct kpackx_e
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t copy_node(const char *from, const struct file_identity *was, const char *to,
-			struct kpackx_error *why)
+static kpack_error_t copy_node(const char *from, const struct file_identity *was,
+			       const char *to, struct kpackx_error *why)
 {
 	struct node n;
 	kpack_error_t err;
@@ -275,29 +276,29 @@ kpack_error_t copy_node(const char *from, const struct file_identity *was, const
 	return err;
 }
 
-kpack_error_t copy_seen(const char *from, const struct stat *seen, const char *to,
-			struct kpackx_error *why)
-{
-	const struct file_identity was = file_identity_of(seen);
+/* --- files that were seen ------------------------------------------------------------ */
 
-	return S_ISREG(seen->st_mode) ? copy_same_file(from, &was, to, why)
-				      : copy_node(from, &was, to, why);
+kpack_error_t copy_seen(const char *from, const struct file_identity *seen,
+			const char *to, struct kpackx_error *why)
+{
+	return S_ISREG(seen->mode) ? copy_regular(from, seen, to, why)
+				   : copy_node(from, seen, to, why);
 }
 
 struct twin {
 	struct below_dir first;
-	const struct stat *seen;
+	const struct file_identity *seen;
 };
 
 /*
  * Whether the file is still the copy that was made of SEEN's, as far as its owner goes:
  * others may own the directory that it was made in, and have put a file of theirs there.
  */
-static bool is_copy(const struct stat *st, const struct stat *seen)
+static bool is_copy(const struct stat *st, const struct file_identity *seen)
 {
-	return (st->st_uid == seen->st_uid || st->st_uid == geteuid()) &&
-	       (st->st_mode & S_IFMT) == (seen->st_mode & S_IFMT) &&
-	       st->st_mtim.tv_sec == seen->st_mtim.tv_sec;
+	return (st->st_uid == seen->uid || st->st_uid == geteuid()) &&
+	       (st->st_mode & S_IFMT) == (seen->mode & S_IFMT) &&
+	       st->st_mtim.tv_sec == seen->mtime.tv_sec;
 }
 
 static int make_twin(const struct place *p, void *arg)
@@ -325,7 +326,7 @@ static bool lacks_links(int error)
  * Make TO another hard link to FIRST, a copy of SEEN's file.  The errno of WHY is ESTALE
  * if it no longer is.
  */
-static kpack_error_t place_twin(const char *first, const struct stat *seen,
+static kpack_error_t place_twin(const char *first, const struct file_identity *seen,
 				const char *to, struct kpackx_error *why)
 {
 	struct twin twin = {.seen = seen};
@@ -338,38 +339,30 @@ static kpack_error_t place_twin(const char *first, const struct stat *seen,
 	return err;
 }
 
-kpack_error_t copy_link_or_seen(const char *first, const char *from,
-				const struct stat *seen, const char *to,
-				struct kpackx_error *why)
+/* Copy FIRST itself, if it still is the file that was made of SEEN's. */
+static kpack_error_t copy_first(const char *first, const struct file_identity *seen,
+				const char *to, struct kpackx_error *why)
+{
+	struct file_identity was;
+	struct stat st;
+
+	if (below_lstat(first, &st) < 0 || !is_copy(&st, seen))
+		return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: was changed meanwhile",
+			       first);
+	was = file_identity_of(&st);
+	return copy_seen(first, &was, to, why);
+}
+
+kpack_error_t copy_link(const char *first, const char *from,
+			const struct file_identity *seen, const char *to,
+			struct kpackx_error *why)
 {
 	struct kpackx_error fault = {0};
 	kpack_error_t err = place_twin(first, seen, to, &fault);
 
 	if (err && (lacks_links(fault.sys_errno) || fault.sys_errno == ESTALE))
-		return copy_seen(from, seen, to, why);
-	if (err && why)
-		*why = fault;
-	return err;
-}
-
-kpack_error_t copy_link(const char *first, const struct stat *seen, const char *to,
-			struct kpackx_error *why)
-{
-	struct kpackx_error fault = {0};
-	kpack_error_t err = place_twin(first, seen, to, &fault);
-	struct file_identity was;
-	struct stat st;
-
-	if (err && lacks_links(fault.sys_errno)) {
-		if (below_lstat(first, &st) == 0 && is_copy(&st, seen)) {
-			was = file_identity_of(&st);
-			return copy_same_file(first, &was, to, why);
-		}
-		fault.sys_errno = ESTALE;
-	}
-	if (err && fault.sys_errno == ESTALE)
-		return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: was changed meanwhile",
-			       first);
+		return from ? copy_seen(from, seen, to, why)
+			    : copy_first(first, seen, to, why);
 	if (err && why)
 		*why = fault;
 	return err;
@@ -413,9 +406,9 @@ static kpack_error_t set_state(int fd, const struct directory_state *state,
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t copy_directory_attributes_as(const char *from, const char *to,
-					   const struct directory_state *state,
-					   struct kpackx_error *why)
+kpack_error_t copy_directory_attributes(const char *from, const char *to,
+					const struct directory_state *state,
+					struct kpackx_error *why)
 {
 	int a = open_directory(from), b = open_directory(to);
 	kpack_error_t err = KPACK_SUCCESS;
@@ -436,10 +429,4 @@ kpack_error_t copy_directory_attributes_as(const char *from, const char *to,
 	if (b >= 0)
 		close(b);
 	return err;
-}
-
-kpack_error_t copy_directory_attributes(const char *from, const char *to,
-					struct kpackx_error *why)
-{
-	return copy_directory_attributes_as(from, to, NULL, why);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether a file that is opened again is the one that was looked at, unchanged. */
+/*
+ * What a file was when it was looked at: whether one that is opened again is the same,
+ * unchanged, and what a copy of it is like.
+ */
 #ifndef PACKER_FILES_IDENTITY_H
 #define PACKER_FILES_IDENTITY_H
 
@@ -12,6 +15,9 @@ struct file_identity {
 	ino_t ino;
 	uint64_t size;
 	struct timespec mtime, ctime;
+	mode_t mode;
+	uid_t uid;
+	nlink_t nlink;
 	bool guarded; /* no other user can put another file at its path: see tree_list.h */
 };
 
@@ -23,6 +29,9 @@ static inline struct file_identity file_identity_of(const struct stat *st)
 		.size = (uint64_t)st->st_size,
 		.mtime = st->st_mtim,
 		.ctime = st->st_ctim,
+		.mode = st->st_mode,
+		.uid = st->st_uid,
+		.nlink = st->st_nlink,
 	};
 }
 

@@ -8,7 +8,6 @@
 #include "packer/base/xalloc.h"
 #include "packer/cli/exit.h"
 #include "packer/files/below.h"
-#include "packer/files/copy.h"
 #include "packer/pack/tree/databases.h"
 #include "packer/pack/tree/write.h"
 #include "check.h"
@@ -83,17 +82,10 @@ static kpack_error_t make_archives_dir(const char *path, struct kpackx_error *wh
  * Make the output's directories, and writable: those of an earlier output may be
  * read-only.
  */
-static kpack_error_t make_dirs(const struct packing *p, struct kpackx_error *why)
+static kpack_error_t make_dirs(struct packing *p, struct kpackx_error *why)
 {
-	KP_TRY(below_make_root(p->args.output, 0777, why));
-	if (p->args.mode == PACK_TREE) {
-		char *root = xasprintf("%s/.", p->args.output);
-		kpack_error_t err = copy_directory(root, why);
-
-		free(root);
-		if (err)
-			return kp_fail_prefix(why, err, "%s", p->args.output);
-	}
+	KP_TRY(p->args.mode == PACK_TREE ? tree_write_root(&p->tree, why)
+					 : below_make_root(p->args.output, 0777, why));
 	KP_TRY(make_archives_dir(p->archives, why));
 	return p->args.mode == PACK_IN_PLACE ? flush_directory(p->args.output, why)
 					     : KPACK_SUCCESS;
@@ -288,6 +280,7 @@ static kpack_error_t prepare_plan(struct packing *p, size_t *faults,
 		leave_kept(p, faults);
 	KP_TRY(plan_open(&p->scan, &args->filter, &chunks, &p->plan, why));
 	find_archives(p);
+	tree_write_begin(&p->tree, args->output, args->apart);
 	*faults += p->scan.n_faults + p->plan.n_faults;
 	if (args->mode == PACK_ARCHIVES)
 		return KPACK_SUCCESS;
@@ -374,7 +367,9 @@ static kpack_error_t write_all(struct packing *p, struct kpackx_error *why)
 	if (p->finished_before)
 		return KPACK_SUCCESS;
 	if (p->args.mode != PACK_ARCHIVES)
-		KP_TRY(output_write(&p->converter, p->args.input, why));
+		KP_TRY(output_write(&p->converter, p->args.input, &p->tree, why));
+	if (!p->args.apart)
+		KP_TRY(tree_write_finish(&p->tree, why));
 	return p->hooks ? p->hooks->end(p, why) : KPACK_SUCCESS;
 }
 
@@ -437,6 +432,7 @@ int packing_run(struct packing *p)
 
 void packing_close(struct packing *p)
 {
+	tree_write_end(&p->tree);
 	archive_set_close(p->set);
 	dispositions_close(&p->dispositions);
 	plan_close(&p->plan);

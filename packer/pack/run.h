@@ -7,7 +7,7 @@
 #define PACKER_PACK_RUN_H
 
 #include "packer/pack/scan/rocfft_caches.h"
-#include "packer/pack/tree/converter.h"
+#include "packer/pack/tree/write.h"
 #include "args.h"
 #include "store.h"
 
@@ -42,6 +42,7 @@ struct packing {
 	char *archives;                   /* the archives' directory */
 	char *inherit; /* the directory of INPUT's own archives; or NULL */
 	struct converter converter;
+	struct tree_write tree;      /* with `apart`, the caller finishes it */
 	struct packing_hooks *hooks; /* NULL: no other machine shares the run */
 	bool finished_before;        /* an earlier run of this shard wrote everything */
 };

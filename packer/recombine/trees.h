@@ -10,8 +10,8 @@
 #define PACKER_RECOMBINE_TREES_H
 
 #include <stdbool.h>
-#include <sys/stat.h>
 #include "core/base/errors.h"
+#include "packer/files/identity.h"
 
 /* Size limit of a manifest in bytes. */
 #define SHARD_MANIFEST_MAX (1 << 20)
@@ -24,8 +24,7 @@ struct shard_file {
 	char *path; /* relative to the tree */
 	mode_t mode;
 	uint64_t size;
-	bool linked; /* it has several hard links */
-	struct stat seen;
+	struct file_identity seen;
 };
 
 struct shard_tree {

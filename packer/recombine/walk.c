@@ -97,8 +97,7 @@ static void add_file(struct walk *w, const struct tree_item *e)
 	t->files[t->n_files++] = (struct shard_file){
 		.path = xstrdup(e->rest),
 		.mode = e->st.st_mode,
-		.linked = regular && e->st.st_nlink > 1,
-		.seen = e->st,
+		.seen = file_identity_of(&e->st),
 		.size = regular ? (uint64_t)e->st.st_size : 0,
 	};
 }

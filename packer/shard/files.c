@@ -8,7 +8,6 @@
 #include "packer/base/xalloc.h"
 #include "packer/files/attributes.h"
 #include "packer/files/below.h"
-#include "packer/files/copy.h"
 #include "core/base/file.h"
 
 /* Bytes of a file that are read at a time. */
@@ -196,18 +195,19 @@ static kpack_error_t check_file(const char *path, struct shard_item *item,
 				struct kpackx_error *why)
 {
 	struct shard_item now = {.kind = item->kind};
-	struct stat *st = &item->seen;
 	const char *differs;
+	struct stat st;
 
-	if (below_lstat(path, st) < 0)
+	if (below_lstat(path, &st) < 0)
 		return below_fail(why, "cannot stat");
-	if (!is_type(item, st))
+	item->seen = file_identity_of(&st);
+	if (!is_type(item, &st))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "is not what the shard wrote: its type differs");
-	take_stat(st, &now);
+	take_stat(&st, &now);
 	differs = compare_stats(item, &now);
 	if (!differs) {
-		KP_TRY(look_inside(path, st, &now, why));
+		KP_TRY(look_inside(path, &st, &now, why));
 		if (memcmp(now.hash, item->hash, sizeof(now.hash)) != 0)
 			differs = "its content differs";
 		else if (memcmp(now.attributes, item->attributes,
@@ -234,85 +234,4 @@ kpack_error_t shard_files_check(const char *dir, struct shard_item *item,
 		kp_fail_prefix(why, err, "%s", full);
 	free(full);
 	return err;
-}
-
-/* --- copying ------------------------------------------------------------------------- */
-
-static kpack_error_t remove_old(const char *to, struct kpackx_error *why)
-{
-	if (below_unlink(to) < 0 && errno != ENOENT)
-		return below_fail(why, "cannot remove");
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t copy_item(const char *from, const struct shard_item *item,
-			       const char *to, struct kpackx_error *why)
-{
-	switch (item->kind) {
-	case SHARD_FILE:
-	case SHARD_SYMLINK:
-	case SHARD_SPECIAL:
-		return copy_seen(from, &item->seen, to, why);
-	case SHARD_DIRECTORY:
-		return copy_directory(to, why);
-	case SHARD_ABSENT:
-		return remove_old(to, why);
-	default:
-		return KPACK_SUCCESS;
-	}
-}
-
-typedef kpack_error_t item_fn(const char *from, const struct shard_item *item,
-			      const char *out, const char *to, struct kpackx_error *why);
-
-static kpack_error_t copy_one(const char *from, const struct shard_item *item,
-			      const char *out, const char *to, struct kpackx_error *why)
-{
-	kpack_error_t err;
-	char *first;
-
-	if (item->kind != SHARD_LINK)
-		return copy_item(from, item, to, why);
-	first = join_path(out, item->first);
-	err = copy_link_or_seen(first, from, &item->seen, to, why);
-	free(first);
-	return err;
-}
-
-/* Set the attributes of a complete directory. */
-static kpack_error_t finish_dir(const char *from, const struct shard_item *item,
-				const char *out, const char *to, struct kpackx_error *why)
-{
-	const struct directory_state state = {
-		.mode = (mode_t)item->mode & 07777,
-		.mtime = {(time_t)item->seconds, (long)item->nanoseconds}};
-
-	(void)out;
-	return copy_directory_attributes_as(from, to, &state, why);
-}
-
-/* Call FN for the item, from the part to OUT. */
-static kpack_error_t apply_to_item(const char *dir, const struct shard_item *item,
-				   const char *out, item_fn *fn, struct kpackx_error *why)
-{
-	char *from = join_path(dir, item->path), *to = join_path(out, item->path);
-	kpack_error_t err = fn(from, item, out, to, why);
-
-	if (err)
-		kp_fail_prefix(why, err, "%s", to);
-	free(from);
-	free(to);
-	return err;
-}
-
-kpack_error_t shard_files_copy(const char *dir, const struct shard_item *item,
-			       const char *out, struct kpackx_error *why)
-{
-	return apply_to_item(dir, item, out, copy_one, why);
-}
-
-kpack_error_t shard_files_finish(const char *dir, const struct shard_item *item,
-				 const char *out, struct kpackx_error *why)
-{
-	return apply_to_item(dir, item, out, finish_dir, why);
 }

@@ -2,10 +2,8 @@
 #include "join.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
-#include "packer/files/copy.h"
 #include "packer/files/leftovers.h"
 #include "packer/pack/tree/write.h"
 #include "files.h"
@@ -140,6 +138,7 @@ kpack_error_t shard_join_open(char *const *dirs, size_t n, struct shard_join *ou
 
 void shard_join_close(struct shard_join *join)
 {
+	tree_write_end(&join->tree);
 	archive_set_close(join->set);
 	replay_fini(&join->replay);
 	for (size_t i = 0; i < join->n_parts; i++)
@@ -207,22 +206,6 @@ static kpack_error_t write_archives(struct shard_join *j, const char *dir,
 	return leftovers_remove(dir, "", why);
 }
 
-/* Make the root of OUT, and writable: that of an earlier output may be read-only. */
-static kpack_error_t make_root(const struct shard_join *j, const char *out,
-			       struct kpackx_error *why)
-{
-	kpack_error_t err;
-	char *root;
-
-	KP_TRY(below_make_root(out, 0777, why));
-	if (j->parts[0].record.archives_only)
-		return KPACK_SUCCESS;
-	root = xasprintf("%s/.", out);
-	err = copy_directory(root, why);
-	free(root);
-	return err ? kp_fail_prefix(why, err, "%s", out) : err;
-}
-
 kpack_error_t shard_join_archives(struct shard_join *join, const char *out,
 				  struct progress *progress, struct kpackx_error *why)
 {
@@ -230,7 +213,9 @@ kpack_error_t shard_join_archives(struct shard_join *join, const char *out,
 	char *dir, *inherit = NULL;
 	kpack_error_t err;
 
-	KP_TRY(make_root(join, out, why));
+	tree_write_begin(&join->tree, out, false);
+	KP_TRY(first->record.archives_only ? below_make_root(out, 0777, why)
+					   : tree_write_root(&join->tree, why));
 	if (join->replay.n_binaries == 0 && !has_inherited(first))
 		return KPACK_SUCCESS;
 	dir = xasprintf("%s/" KP_ARCHIVES_DIR, out);
@@ -244,19 +229,30 @@ kpack_error_t shard_join_archives(struct shard_join *join, const char *out,
 
 /* --- the tree ------------------------------------------------------------------------ */
 
-static bool is_late(const struct shard_item *item)
+static char *path_in_part(const struct shard_part *part, const char *path)
 {
-	return item->kind == SHARD_LINK;
+	return xasprintf(*path ? "%s/%s" : "%s", part->dir, path);
 }
 
 /* Make the directories, which are the same in all parts. */
-static kpack_error_t make_directories(const struct shard_part *first, const char *out,
-				      struct kpackx_error *why)
+static kpack_error_t make_directories(const struct shard_part *first,
+				      struct tree_write *w, struct kpackx_error *why)
 {
-	for (size_t i = 0; i < first->record.n_items; i++)
-		if (first->record.items[i].kind == SHARD_DIRECTORY)
-			KP_TRY(shard_files_copy(first->dir, &first->record.items[i], out,
-						why));
+	for (size_t i = 0; i < first->record.n_items; i++) {
+		const struct shard_item *item = &first->record.items[i];
+		const struct directory_state state = {
+			.mode = (mode_t)item->mode & 07777,
+			.mtime = {(time_t)item->seconds, (long)item->nanoseconds}};
+		kpack_error_t err;
+		char *from;
+
+		if (item->kind != SHARD_DIRECTORY)
+			continue;
+		from = path_in_part(first, item->path);
+		err = tree_write_directory(w, item->path, from, &state, why);
+		free(from);
+		KP_TRY(err);
+	}
 	return KPACK_SUCCESS;
 }
 
@@ -324,92 +320,74 @@ static struct moves find_moves(const struct shard_join *j, const struct shard_pa
 	return out;
 }
 
-/*
- * Copy an item.  A moved binary is never in OUT with the wrong marker, not even for a
- * moment.
- */
-static kpack_error_t copy_item(const struct shard_part *part,
-			       const struct shard_item *item, const struct moves *moves,
-			       const char *out, struct kpackx_error *why)
+static const struct moved *find_moved(const struct moves *moves, const char *path)
 {
-	struct shard_converted named = {.path = (char *)item->path};
-	const struct moved key = {.converted = &named}, *m = NULL;
+	struct shard_converted named = {.path = (char *)path};
+	const struct moved key = {.converted = &named};
 
-	if (item->kind == SHARD_FILE)
-		m = bsearch(&key, moves->items, moves->count, sizeof(*m), by_path);
-	return m ? convert_again(m, out, why)
-		 : shard_files_copy(part->dir, item, out, why);
+	return bsearch(&key, moves->items, moves->count, sizeof(key), by_path);
 }
 
-static kpack_error_t copy_items(const struct shard_part *part, const struct moves *moves,
-				bool late, const char *out, struct kpackx_error *why)
+/*
+ * Write an item, but no directory.  A moved binary is never in the tree with the wrong
+ * marker, not even for a moment.
+ */
+static kpack_error_t write_item(struct tree_write *w, const struct shard_part *part,
+				const struct shard_item *item, const struct moves *moves,
+				struct kpackx_error *why)
+{
+	const struct moved *m = NULL;
+	kpack_error_t err;
+	char *from;
+
+	if (item->kind == SHARD_ABSENT)
+		return tree_write_remove(w, item->path, why);
+	if (item->kind == SHARD_FILE || item->kind == SHARD_LINK)
+		m = find_moved(moves,
+			       item->kind == SHARD_LINK ? item->first : item->path);
+	if (item->kind == SHARD_FILE && m)
+		return convert_again(m, w->root, why);
+	from = path_in_part(part, item->path);
+	err = item->kind == SHARD_LINK
+		      ? tree_write_link(w, item->path, item->first, m ? NULL : from,
+					&item->seen, why)
+		      : tree_write_file(w, item->path, from, &item->seen, NULL, why);
+	free(from);
+	return err;
+}
+
+/* Write the files of a part, or the further LINKS to them. */
+static kpack_error_t write_items(struct tree_write *w, const struct shard_part *part,
+				 const struct moves *moves, bool links,
+				 struct kpackx_error *why)
 {
 	for (size_t i = 0; i < part->record.n_items; i++) {
 		const struct shard_item *item = &part->record.items[i];
 
 		if (item->kind != SHARD_DIRECTORY && item->kind != SHARD_OWN &&
-		    is_late(item) == late)
-			KP_TRY(copy_item(part, item, moves, out, why));
+		    (item->kind == SHARD_LINK) == links)
+			KP_TRY(write_item(w, part, item, moves, why));
 	}
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t copy_part(const struct shard_join *join,
-			       const struct shard_part *part, const char *out,
-			       struct kpackx_error *why)
+static kpack_error_t write_part(struct shard_join *join, const struct shard_part *part,
+				struct kpackx_error *why)
 {
 	struct moves moves = find_moves(join, part);
-	kpack_error_t err = copy_items(part, &moves, false, out, why);
+	kpack_error_t err = write_items(&join->tree, part, &moves, false, why);
 
 	if (!err)
-		err = copy_items(part, &moves, true, out, why);
+		err = write_items(&join->tree, part, &moves, true, why);
 	free(moves.items);
 	return err;
 }
 
-static kpack_error_t tidy_directories(const struct shard_part *first, const char *out,
-				      struct kpackx_error *why)
+kpack_error_t shard_join_tree(struct shard_join *join, struct kpackx_error *why)
 {
-	for (size_t i = 0; i < first->record.n_items; i++)
-		if (first->record.items[i].kind == SHARD_DIRECTORY)
-			KP_TRY(leftovers_remove(out, first->record.items[i].path, why));
-	return KPACK_SUCCESS;
-}
-
-/*
- * Set the attributes from the innermost directory on, because a directory may then forbid
- * changes in it.
- */
-static kpack_error_t finish_directories(const struct shard_part *first, const char *out,
-					struct kpackx_error *why)
-{
-	for (size_t i = first->record.n_items; i-- > 0;)
-		if (first->record.items[i].kind == SHARD_DIRECTORY)
-			KP_TRY(shard_files_finish(first->dir, &first->record.items[i],
-						  out, why));
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t write_tree(const struct shard_join *join, const char *out,
-				bool locked, struct kpackx_error *why)
-{
-	const struct shard_part *first = &join->parts[0];
-
-	KP_TRY(make_directories(first, out, why));
+	tree_write_lock(&join->tree);
+	KP_TRY(make_directories(&join->parts[0], &join->tree, why));
 	for (size_t i = 0; i < join->n_parts; i++)
-		KP_TRY(copy_part(join, &join->parts[i], out, why));
-	if (locked)
-		KP_TRY(tidy_directories(first, out, why));
-	return finish_directories(first, out, why);
-}
-
-kpack_error_t shard_join_tree(const struct shard_join *join, const char *out,
-			      struct kpackx_error *why)
-{
-	int lock = leftovers_lock(out);
-	kpack_error_t err = write_tree(join, out, lock >= 0, why);
-
-	if (lock >= 0)
-		close(lock);
-	return err;
+		KP_TRY(write_part(join, &join->parts[i], why));
+	return tree_write_finish(&join->tree, why);
 }

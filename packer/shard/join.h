@@ -3,6 +3,7 @@
 #ifndef PACKER_SHARD_JOIN_H
 #define PACKER_SHARD_JOIN_H
 
+#include "packer/files/tree_write.h"
 #include "replay.h"
 
 struct shard_join {
@@ -10,6 +11,7 @@ struct shard_join {
 	size_t n_parts;
 	struct replay replay;
 	struct archive_set *set; /* NULL: there is nothing to store */
+	struct tree_write tree;
 };
 
 /*
@@ -26,10 +28,9 @@ void shard_join_close(struct shard_join *join);
 kpack_error_t shard_join_check(const struct shard_join *join, const char *out,
 			       struct kpackx_error *why);
 
-/* First write the archives of OUT, then its tree. */
+/* First write the archives of OUT, which is borrowed, then its tree. */
 kpack_error_t shard_join_archives(struct shard_join *join, const char *out,
 				  struct progress *progress, struct kpackx_error *why);
-kpack_error_t shard_join_tree(const struct shard_join *join, const char *out,
-			      struct kpackx_error *why);
+kpack_error_t shard_join_tree(struct shard_join *join, struct kpackx_error *why);
 
 #endif

@@ -78,7 +78,7 @@ static kpack_error_t join_parts(const struct shard_merge_options *options,
 	err = shard_join_archives(j, options->out, &progress, why);
 	progress_end(&progress);
 	if (!err && !j->parts[0].record.archives_only)
-		err = shard_join_tree(j, options->out, why);
+		err = shard_join_tree(j, why);
 	return err;
 }
 

@@ -18,6 +18,7 @@
 #ifndef PACKER_SHARD_RECORD_H
 #define PACKER_SHARD_RECORD_H
 
+#include "packer/files/identity.h"
 #include <sys/stat.h>
 #include "packer/pack/archives/archive_set.h"
 #include "core/base/msgpack_read.h"
@@ -60,7 +61,7 @@ struct shard_item {
 	uint64_t mode, seconds, nanoseconds; /* seconds: two's complement */
 	uint8_t hash[16];                    /* XXH3-128 of FILE, OWN, SYMLINK's target */
 	uint8_t attributes[16];              /* of FILE, DIRECTORY: see attributes_hash */
-	struct stat seen;                    /* when it was checked; not recorded */
+	struct file_identity seen;           /* when it was checked; not recorded */
 };
 
 struct shard_binary {

@@ -122,7 +122,7 @@ static void expect_outside(struct checker *c)
 
 		if (!e->left)
 			expect_path(c, generic, "", e->relative,
-				    expected_file(e->path, e->st.st_mode));
+				    expected_file(e->path, e->id.mode));
 	}
 	for (size_t i = 0; i < c->s->n_trees; i++) {
 		const struct split_tree *tree = &c->s->trees[i];

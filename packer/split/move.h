@@ -11,13 +11,13 @@
  * become separate files, because each output tree can be installed alone.  Errors name
  * the file.
  */
-kpack_error_t split_move(const struct split *s, const struct split_prefix *i,
+kpack_error_t split_move(struct split *s, const struct split_prefix *i,
 			 struct kpackx_error *why);
 
 /*
  * After everything is moved: set the attributes of directories and write the manifests.
  */
-kpack_error_t split_finish(const struct split *s, struct kpackx_error *why);
+kpack_error_t split_finish(struct split *s, struct kpackx_error *why);
 
 /*
  * True if the output tree of PART gets a file or an archive from the prefix; always true

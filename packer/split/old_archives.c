@@ -5,7 +5,6 @@
 #include <unistd.h>
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
-#include "packer/files/copy.h"
 #include "old_archive.h"
 #include "packer/cli/report.h"
 #include "core/target/target.h"
@@ -15,12 +14,10 @@ static kpack_error_t remove_file(const struct split *s, const struct split_prefi
 {
 	const struct split_tree *generic = split_tree_of(s, KP_ARCH_GENERIC);
 	char *path = split_path(s, generic, i->prefix->path, relative);
-	char *dir = xstrndup(path, (size_t)(strrchr(path, '/') - path));
-	kpack_error_t err = copy_directory(dir, why);
+	kpack_error_t err = KPACK_SUCCESS;
 
-	if (!err && below_unlink(path) < 0)
+	if (below_unlink(path) < 0)
 		err = kp_fail_errno(why, errno, "%s: cannot remove", path);
-	free(dir);
 	free(path);
 	return err;
 }

@@ -3,16 +3,14 @@
 #ifndef PACKER_SPLIT_OUTSIDE_H
 #define PACKER_SPLIT_OUTSIDE_H
 
-#include <stdint.h>
-#include <sys/stat.h>
 #include "manifest.h"
+#include "packer/files/tree_write.h"
 
 struct outside_entry {
 	char *path;           /* to open it */
 	const char *relative; /* inside path */
-	struct stat st;
-	size_t link; /* index of the entry it is a hard link to, or SIZE_MAX */
-	char *left;  /* why a device or socket is not copied; or NULL */
+	struct file_identity id;
+	char *left; /* why a device or socket is not copied; or NULL */
 };
 
 struct outside {
@@ -27,14 +25,8 @@ kpack_error_t outside_open(const char *root, const struct prefixes *prefixes,
 			   struct outside *out, struct kpackx_error *why);
 void outside_close(struct outside *o); /* accepts a zeroed one */
 
-/* Copy all entries into the directory TO, except for the attributes of directories. */
-kpack_error_t outside_copy(struct outside *o, const char *to, struct kpackx_error *why);
-
-/*
- * When the directories are complete: set the attributes of those that exist in TO, and
- * TO's own attributes from ROOT.
- */
-kpack_error_t outside_finish(const struct outside *o, const char *root, const char *to,
-			     struct kpackx_error *why);
+/* Write all entries into W. */
+kpack_error_t outside_copy(struct outside *o, struct tree_write *w,
+			   struct kpackx_error *why);
 
 #endif

@@ -67,10 +67,10 @@ static struct sums sum_up(const struct split *s, const struct split_tree *tree)
 		const struct outside_entry *e = &s->outside.items[i];
 
 		if (strcmp(tree->part, KP_ARCH_GENERIC) != 0 || e->left ||
-		    S_ISDIR(e->st.st_mode))
+		    S_ISDIR(e->id.mode))
 			continue;
 		sums.files++;
-		sums.bytes += S_ISREG(e->st.st_mode) ? (uint64_t)e->st.st_size : 0;
+		sums.bytes += S_ISREG(e->id.mode) ? e->id.size : 0;
 	}
 	return sums;
 }

@@ -19,7 +19,7 @@
 
 /* --- trees ------------------------------------------------------------------------- */
 
-const struct split_tree *split_tree_of(const struct split *s, const char *part)
+struct split_tree *split_tree_of(const struct split *s, const char *part)
 {
 	for (size_t i = 0; i < s->n_trees; i++)
 		if (strcmp(s->trees[i].part, part) == 0)
@@ -55,7 +55,10 @@ static kpack_error_t add_tree(struct split *s, const char *part, bool family,
 	*tree = (struct split_tree){.part = part,
 				    .name = xasprintf("%s_%s", s->name, part),
 				    .family = family};
-	return check_tree_name(tree->name, why);
+	KP_TRY(check_tree_name(tree->name, why));
+	tree->root = split_path(s, tree, "", "");
+	tree_write_begin(&tree->writer, tree->root, true);
+	return tree_write_directory(&tree->writer, "", s->input, NULL, why);
 }
 
 static bool is_generic(const struct split_tree *tree)
@@ -236,13 +239,8 @@ static kpack_error_t begin_split(struct split *s, struct kpackx_error *why)
 
 static kpack_error_t split_trees(struct split *s, struct kpackx_error *why)
 {
-	char *generic = split_path(s, split_tree_of(s, KP_ARCH_GENERIC), "", "");
-	kpack_error_t err = below_mkdirs(generic, 0777, why);
-
-	if (!err)
-		err = outside_copy(&s->outside, generic, why);
-	free(generic);
-	KP_TRY(err);
+	KP_TRY(outside_copy(&s->outside, &split_tree_of(s, KP_ARCH_GENERIC)->writer,
+			    why));
 	for (size_t i = 0; i < s->n_items; i++) {
 		KP_TRY(check_archives(&s->items[i], why));
 		KP_TRY(split_old_drop(s, &s->items[i], why));
@@ -319,8 +317,11 @@ void split_close(struct split *s)
 		free(s->items[i].input);
 		free(s->items[i].output);
 	}
-	for (size_t i = 0; i < s->n_trees; i++)
+	for (size_t i = 0; i < s->n_trees; i++) {
+		tree_write_end(&s->trees[i].writer);
+		free(s->trees[i].root);
 		free(s->trees[i].name);
+	}
 	split_free_dropped(s);
 	free(s->trees);
 	free(s->items);

@@ -32,7 +32,9 @@ struct split_prefix {
 struct split_tree {
 	const char *part; /* borrowed from a partition, or static */
 	char *name;       /* "NAME_PART" */
+	char *root;       /* its path in the staging directory */
 	bool family;
+	struct tree_write writer; /* all of it, but for what packing writes */
 };
 
 /* Code and files of one architecture that --gpu-targets left out. */
@@ -72,6 +74,6 @@ void split_close(struct split *s); /* accepts a zeroed one with staging.fd -1 */
 char *split_path(const struct split *s, const struct split_tree *tree, const char *prefix,
 		 const char *relative);
 /* The output tree of PART, or NULL. */
-const struct split_tree *split_tree_of(const struct split *s, const char *part);
+struct split_tree *split_tree_of(const struct split *s, const char *part);
 
 #endif

@@ -195,6 +195,7 @@ static kpack_error_t check_shown(const char *from, const char *to,
 static kpack_error_t copy_archive(const char *from, const char *to,
 				  struct kpackx_error *why)
 {
+	struct file_identity seen;
 	struct stat st, there;
 
 	if (below_lstat(from, &st) < 0)
@@ -203,8 +204,10 @@ static kpack_error_t copy_archive(const char *from, const char *to,
 		return KPACK_SUCCESS;
 	if (below_lstat(to, &there) == 0)
 		return check_there(from, to, why);
-	return S_ISLNK(st.st_mode) || S_ISREG(st.st_mode) ? copy_seen(from, &st, to, why)
-							  : copy_file(from, to, why);
+	seen = file_identity_of(&st);
+	return S_ISLNK(st.st_mode) || S_ISREG(st.st_mode)
+		       ? copy_seen(from, &seen, to, why)
+		       : copy_file(from, to, why);
 }
 
 static kpack_error_t copy_named_archive(const char *from, const char *to,

@@ -36,7 +36,6 @@ static struct scan_entry *add_entry(struct scan *scan, const char *path, size_t 
 	*e = (struct scan_entry){
 		.path = xstrdup(path),
 		.id = file_identity_of(st),
-		.nlink = st->st_nlink,
 		.mode = st->st_mode,
 		.next_link = SCAN_NO_LINK,
 	};
@@ -95,7 +94,7 @@ static void chain_links(struct scan *scan)
 		struct scan_entry *e = &scan->entries[i];
 
 		e->first = i;
-		if (e->nlink > 1 && !S_ISDIR(e->mode) && !e->leftover && !e->database)
+		if (e->id.nlink > 1 && !S_ISDIR(e->mode) && !e->leftover && !e->database)
 			linked[n++] = e;
 	}
 	qsort(linked, n, sizeof(*linked), by_inode);

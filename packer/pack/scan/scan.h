@@ -19,7 +19,6 @@ struct scan_entry {
 	/* inside `path`: the path below the root; of a file given by itself, its name */
 	const char *relative;
 	struct file_identity id;
-	nlink_t nlink;
 	mode_t mode;
 	size_t first;     /* number of the first path of the same file; usually its own */
 	size_t next_link; /* the file's next path, or SCAN_NO_LINK */

@@ -93,7 +93,7 @@ static void link_copies(struct scan *scan, struct dispositions *dispositions)
 	size_t *links = xmalloc(scan->n_entries * sizeof(*links)), n = 0, end;
 
 	for (size_t i = 0; i < scan->n_entries; i++)
-		if (scan->entries[i].database && scan->entries[i].nlink > 1 &&
+		if (scan->entries[i].database && scan->entries[i].id.nlink > 1 &&
 		    dispositions->items[i].fate != FATE_NOT_WANTED)
 			links[n++] = i;
 	qsort_r(links, n, sizeof(*links), by_inode, scan->entries);

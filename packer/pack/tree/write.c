@@ -6,10 +6,8 @@
 #include <unistd.h>
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
-#include "packer/files/copy.h"
 #include "databases.h"
 #include "packer/pack/archives/inherited_archives.h"
-#include "packer/files/leftovers.h"
 #include "packer/cli/report.h"
 #include "core/archive/naming.h"
 
@@ -163,38 +161,20 @@ bool output_is_inherited(const struct scan_entry *e)
 	       kp_is_archive_name(e->relative + n + 1);
 }
 
-static char *destination(const struct converter *c, size_t entry)
+static kpack_error_t copy_entry(struct tree_write *w, const struct scan_entry *e,
+				struct disposition *o, struct kpackx_error *why)
 {
-	return xasprintf("%s/%s", c->output, c->scan->entries[entry].relative);
-}
+	char *left;
 
-/*
- * Making a device needs a privilege, and not every file system has sockets: then leave it
- * out.
- */
-static kpack_error_t copy_special(const struct scan_entry *e, const char *to,
-				  struct disposition *o, struct kpackx_error *why)
-{
-	struct kpackx_error fault = {0};
-	kpack_error_t err = copy_node(e->path, &e->id, to, &fault);
-
-	if (err && (fault.sys_errno == EPERM || fault.sys_errno == EOPNOTSUPP))
-		return disposition_set(o, FATE_LEFT_OUT, fault.text, why);
-	if (err && why)
-		*why = fault;
-	return err;
-}
-
-/* Remove what an earlier run copied. */
-static kpack_error_t remove_copy(const char *to, struct kpackx_error *why)
-{
-	if (below_unlink(to) < 0 && errno != ENOENT)
-		return below_fail(why, "cannot remove");
+	KP_TRY(tree_write_file(w, e->relative, e->path, &e->id, &left, why));
+	if (left)
+		disposition_set(o, FATE_LEFT_OUT, left, NULL);
+	free(left);
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t write_entry(const struct converter *c, size_t entry, const char *to,
-				 struct kpackx_error *why)
+static kpack_error_t write_entry(const struct converter *c, size_t entry,
+				 struct tree_write *w, struct kpackx_error *why)
 {
 	const struct scan_entry *e = &c->scan->entries[entry];
 	struct disposition *o = &c->dispositions->items[entry];
@@ -205,13 +185,11 @@ static kpack_error_t write_entry(const struct converter *c, size_t entry, const 
 	case FATE_REFUSED:
 	case FATE_LEFT_ALONE:
 	case FATE_KEPT:
-		return copy_same_file(e->path, &e->id, to, why);
 	case FATE_SYMLINK:
-		return copy_node(e->path, &e->id, to, why);
 	case FATE_SPECIAL:
-		return copy_special(e, to, o, why);
+		return copy_entry(w, e, o, why);
 	case FATE_PACKED:
-		return remove_copy(to, why);
+		return tree_write_remove(w, e->relative, why);
 	default:
 		return KPACK_SUCCESS;
 	}
@@ -222,136 +200,65 @@ static bool is_left_out(enum fate fate)
 	return fate == FATE_LEFT_OUT || fate == FATE_NOT_WANTED;
 }
 
-/* Make a hard link, or a copy where the file system has no hard links. */
-static kpack_error_t write_link(const struct converter *c, size_t entry, const char *to,
-				struct kpackx_error *why)
+static kpack_error_t write_link(const struct converter *c, size_t entry,
+				struct tree_write *w, struct kpackx_error *why)
 {
 	const struct scan_entry *e = &c->scan->entries[entry];
-	size_t first = e->first;
+	const struct disposition *first = &c->dispositions->items[e->first];
 	struct disposition *o = &c->dispositions->items[entry];
-	kpack_error_t err;
-	struct stat seen;
-	char *from;
 
 	if (o->fate != FATE_LINKED)
 		return KPACK_SUCCESS;
-	if (is_left_out(c->dispositions->items[first].fate))
-		return disposition_set(o, c->dispositions->items[first].fate,
-				       c->dispositions->items[first].reason, why);
-	if (below_lstat(e->path, &seen) < 0)
-		return below_fail(why, e->path);
-	if (!file_identity_is(&e->id, &seen))
-		return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: was changed meanwhile",
-			       e->path);
-	from = destination(c, first);
-	err = c->dispositions->items[first].fate == FATE_CONVERTED
-		      ? copy_link(from, &seen, to, why)
-		      : copy_link_or_seen(from, e->path, &seen, to, why);
-	free(from);
-	return err;
+	if (is_left_out(first->fate))
+		return disposition_set(o, first->fate, first->reason, why);
+	return tree_write_link(w, e->relative, c->scan->entries[e->first].relative,
+			       first->fate == FATE_CONVERTED ? NULL : e->path, &e->id,
+			       why);
 }
 
 static kpack_error_t write_directory(const struct converter *c, size_t entry,
-				     const char *to, struct kpackx_error *why)
-{
-	return S_ISDIR(c->scan->entries[entry].mode) ? copy_directory(to, why)
-						     : KPACK_SUCCESS;
-}
-
-static kpack_error_t finish_directory(const struct converter *c, size_t entry,
-				      const char *to, struct kpackx_error *why)
+				     struct tree_write *w, struct kpackx_error *why)
 {
 	const struct scan_entry *e = &c->scan->entries[entry];
 
-	return S_ISDIR(e->mode) ? copy_directory_attributes(e->path, to, why)
+	return S_ISDIR(e->mode) ? tree_write_directory(w, e->relative, e->path, NULL, why)
 				: KPACK_SUCCESS;
 }
 
-typedef kpack_error_t write_fn(const struct converter *c, size_t entry, const char *to,
-			       struct kpackx_error *why);
-
-static kpack_error_t apply_to_entry(const struct converter *c, size_t entry, write_fn *fn,
-				    struct kpackx_error *why)
-{
-	char *to;
-	kpack_error_t err;
-
-	if (output_is_inherited(&c->scan->entries[entry]))
-		return KPACK_SUCCESS;
-	to = destination(c, entry);
-	err = fn(c, entry, to, why);
-	if (err)
-		kp_fail_prefix(why, err, "%s", to);
-	free(to);
-	return err;
-}
+typedef kpack_error_t write_fn(const struct converter *c, size_t entry,
+			       struct tree_write *w, struct kpackx_error *why);
 
 static kpack_error_t for_each_entry(const struct converter *c, write_fn *fn,
-				    struct kpackx_error *why)
+				    struct tree_write *w, struct kpackx_error *why)
 {
 	for (size_t i = 0; i < c->scan->n_entries; i++)
-		KP_TRY(apply_to_entry(c, i, fn, why));
+		if (!output_is_inherited(&c->scan->entries[i]))
+			KP_TRY(fn(c, i, w, why));
 	return KPACK_SUCCESS;
-}
-
-/*
- * Set the attributes from the innermost directory on, because a directory may then forbid
- * changes in it.
- */
-static kpack_error_t finish_directories(const struct converter *c, const char *root,
-					struct kpackx_error *why)
-{
-	struct stat st;
-
-	for (size_t i = c->scan->n_entries; i-- > 0;)
-		KP_TRY(apply_to_entry(c, i, finish_directory, why));
-	if (below_stat(root, &st) < 0 || !S_ISDIR(st.st_mode))
-		return KPACK_SUCCESS;
-	return copy_directory_attributes(root, c->output, why);
 }
 
 /* If INPUT is a file, OUTPUT is any directory and keeps its attributes. */
-static kpack_error_t tidy_directories(const struct converter *c, const char *root,
-				      struct kpackx_error *why)
+static kpack_error_t write_root(const char *root, struct tree_write *w,
+				struct kpackx_error *why)
 {
 	struct stat st;
 
 	if (below_stat(root, &st) < 0 || !S_ISDIR(st.st_mode))
-		return KPACK_SUCCESS;
-	KP_TRY(leftovers_remove(c->output, "", why));
-	for (size_t i = 0; i < c->scan->n_entries; i++) {
-		const struct scan_entry *e = &c->scan->entries[i];
-
-		if (S_ISDIR(e->mode) && !output_is_inherited(e))
-			KP_TRY(leftovers_remove(c->output, e->relative, why));
-	}
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t write_locked(const struct converter *c, const char *root, bool tidy,
-				  struct kpackx_error *why)
-{
-	KP_TRY(for_each_entry(c, write_directory, why));
-	KP_TRY(converter_run(c, why));
-	KP_TRY(for_each_entry(c, write_entry, why));
-	KP_TRY(for_each_entry(c, write_link, why));
-	if (tidy)
-		KP_TRY(tidy_directories(c, root, why));
-	return finish_directories(c, root, why);
+		return below_make_root(w->root, 0777, why);
+	KP_TRY(tree_write_root(w, why));
+	return tree_write_directory(w, "", root, NULL, why);
 }
 
 static kpack_error_t write_output(const struct converter *c, const char *root,
-				  struct kpackx_error *why)
+				  struct tree_write *w, struct kpackx_error *why)
 {
-	kpack_error_t err;
-	int lock;
-
-	KP_TRY(below_make_root(c->output, 0777, why));
-	lock = leftovers_lock(c->output);
-	err = write_locked(c, root, lock >= 0, why);
-	if (lock >= 0)
-		close(lock);
-	return err;
+	KP_TRY(write_root(root, w, why));
+	if (!w->staged)
+		tree_write_lock(w);
+	KP_TRY(for_each_entry(c, write_directory, w, why));
+	KP_TRY(converter_run(c, why));
+	KP_TRY(for_each_entry(c, write_entry, w, why));
+	return for_each_entry(c, write_link, w, why);
 }
 
 /* --- in place ------------------------------------------------------------------------ */
@@ -368,10 +275,10 @@ static kpack_error_t remove_leftovers(const struct scan *scan, struct kpackx_err
 }
 
 kpack_error_t output_write(const struct converter *c, const char *root,
-			   struct kpackx_error *why)
+			   struct tree_write *w, struct kpackx_error *why)
 {
 	if (c->output)
-		return write_output(c, root, why);
+		return write_output(c, root, w, why);
 	KP_TRY(remove_leftovers(c->scan, why));
 	KP_TRY(converter_run(c, why));
 	return databases_remove(c->scan, c->dispositions, why);

@@ -7,6 +7,7 @@
 #define PACKER_PACK_TREE_WRITE_H
 
 #include "converter.h"
+#include "packer/files/tree_write.h"
 
 /*
  * Check that OUTPUT can be made from INPUT.  INVALID_ARGUMENT: one is inside the other,
@@ -36,12 +37,12 @@ void output_check_mounts(const struct scan *scan, const char *output, size_t *fa
 bool output_is_inherited(const struct scan_entry *e);
 
 /*
- * Write the tree that C's scan found in ROOT into C's output or, in place, convert its
- * binaries.  The archives must be published.  Afterwards C's dispositions hold the disposition of
- * each path.  Nothing else in the output is touched, except for inherited archives.
- * Errors name the file.
+ * Write the tree that C's scan found in ROOT to W, all but the attributes of directories;
+ * or convert the binaries in place.  The archives must be published.  Afterwards
+ * C's dispositions hold the disposition of each path.  Nothing else in the output is
+ * touched, except for inherited archives.  Errors name the file.
  */
 kpack_error_t output_write(const struct converter *c, const char *root,
-			   struct kpackx_error *why);
+			   struct tree_write *w, struct kpackx_error *why);
 
 #endif

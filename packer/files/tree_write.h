@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Write a tree of copies: first directories, then files in them, then further hard links
+ * of these files, and last the attributes of the directories, because a directory may then
+ * forbid changes in it.  Paths are relative to the tree; "" is its root.
+ *
+ * An existing file is replaced atomically; an existing directory is filled.  A file that is
+ * copied must still be what it was when it was SEEN; IO_ERROR otherwise.  Errors name the
+ * file.
+ */
+#ifndef PACKER_FILES_TREE_WRITE_H
+#define PACKER_FILES_TREE_WRITE_H
+
+#include "copy.h"
+
+struct tree_directory;
+
+struct tree_write {
+	const char *root; /* borrowed */
+	/*
+	 * The tree is new, has no name yet and is the program's own: errors name the files
+	 * that are copied, and the caller may remove directories.
+	 */
+	bool staged;
+	int lock;                    /* see tree_write_lock; -1: not locked */
+	struct tree_directory *dirs; /* parents first; they get attributes at the end */
+	size_t n_dirs, dirs_cap;
+	void *links; /* tree of the files with several hard links, by inode */
+};
+
+/* Begin to write; ROOT is borrowed.  The caller must end W in any case. */
+void tree_write_begin(struct tree_write *w, const char *root, bool staged);
+void tree_write_end(struct tree_write *w);
+
+/* Make the root with its parents, if it is missing, and make it writable. */
+kpack_error_t tree_write_root(struct tree_write *w, struct kpackx_error *why);
+/*
+ * Wait for other runs that lock the root, until W ends.  Then tree_write_finish removes
+ * what killed runs left in the directories.
+ */
+void tree_write_lock(struct tree_write *w);
+
+/*
+ * Make the directory PATH, unless it exists, and make it writable.  At the end it gets
+ * the attributes of the directory FROM; and STATE, unless that is NULL.
+ */
+kpack_error_t tree_write_directory(struct tree_write *w, const char *path,
+				   const char *from, const struct directory_state *state,
+				   struct kpackx_error *why);
+/*
+ * Make the directories above PATH that are missing, as tree_write_directory does from the
+ * directory with the same path in FROM; if there is none, with the usual permissions.
+ */
+kpack_error_t tree_write_parents(struct tree_write *w, const char *path, const char *from,
+				 struct kpackx_error *why);
+
+/*
+ * Copy FROM, anything but a directory.  A device, FIFO or socket that the user may not
+ * make, or not there, is left out: *LEFT gets the reason, on the heap; else NULL.  Without
+ * LEFT that is an error.
+ */
+kpack_error_t tree_write_file(struct tree_write *w, const char *path, const char *from,
+			      const struct file_identity *seen, char **left,
+			      struct kpackx_error *why);
+/*
+ * Make PATH a hard link to FIRST, which was written of SEEN's file; where that is not
+ * possible, copy FROM.  FROM is NULL if FIRST has other bytes than SEEN's file: then copy
+ * FIRST.
+ */
+kpack_error_t tree_write_link(struct tree_write *w, const char *path, const char *first,
+			      const char *from, const struct file_identity *seen,
+			      struct kpackx_error *why);
+/*
+ * As tree_write_directory or tree_write_file.  A file of which this call has written
+ * another path becomes a link to it, or is left out with it.
+ */
+kpack_error_t tree_write_entry(struct tree_write *w, const char *path, const char *from,
+			       const struct file_identity *seen, char **left,
+			       struct kpackx_error *why);
+/* Remove the file PATH, if an earlier run has written it. */
+kpack_error_t tree_write_remove(struct tree_write *w, const char *path,
+				struct kpackx_error *why);
+
+/* Give the directories their attributes, from the innermost on. */
+kpack_error_t tree_write_finish(struct tree_write *w, struct kpackx_error *why);
+
+#endif
