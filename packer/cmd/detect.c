@@ -143,7 +143,7 @@ static void print_kind(const struct gpu_kind *kind)
 	       s ? s->series : "-", generic ? generic : "-");
 }
 
-/* Print the archives that KIND can use, and report the groups that have none. */
+/* Print the archives that KIND needs, and report the groups that have none. */
 static void print_served(struct detect *d, const struct gpu_kind *kind)
 {
 	const struct gpu_served *served = &d->served;

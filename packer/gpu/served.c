@@ -12,14 +12,14 @@ static struct kp_span group_of(const struct kpack_archive *a)
 	return group.size ? group : kp_span_str(slash ? slash + 1 : path);
 }
 
-/* Whether A has entries that are not for every GPU. */
-static bool has_code(const struct kpack_archive *a)
+/* Whether A has entries that are for every GPU (NEUTRAL), or that are not. */
+static bool has_entries(const struct kpack_archive *a, bool neutral)
 {
 	struct kp_target t;
 
 	for (size_t i = 0; i < kp_archive_arch_count(a); i++)
-		if (kp_target_parse(kp_span_str(kp_archive_arch(a, i)), &t, NULL) ||
-		    !kp_target_neutral(&t))
+		if ((!kp_target_parse(kp_span_str(kp_archive_arch(a, i)), &t, NULL) &&
+		     kp_target_neutral(&t)) == neutral)
 			return true;
 	return false;
 }
@@ -59,7 +59,7 @@ void gpu_served_open(struct gpu_served *served, int n, char **operands, const ch
 	if (group)
 		served->groups[served->n_groups++] = kp_span_str(group);
 	for (size_t i = 0; i < set->count; i++)
-		if (has_code(set->items[i]) &&
+		if (has_entries(set->items[i], false) &&
 		    !is_listed(served, group_of(set->items[i])))
 			served->groups[served->n_groups++] = group_of(set->items[i]);
 }
@@ -73,7 +73,9 @@ void gpu_served_close(struct gpu_served *served)
 
 bool gpu_served_by(const struct gpu_served *served, size_t i, const struct gpu_kind *kind)
 {
-	return kp_archive_serves(served->archives.items[i], &kind->target);
+	const struct kpack_archive *a = served->archives.items[i];
+
+	return kp_archive_serves(a, &kind->target) || has_entries(a, true);
 }
 
 bool gpu_served_group(const struct gpu_served *served, size_t g,
@@ -81,7 +83,7 @@ bool gpu_served_group(const struct gpu_served *served, size_t g,
 {
 	for (size_t i = 0; i < served->archives.count; i++)
 		if (kp_span_eq(group_of(served->archives.items[i]), served->groups[g]) &&
-		    gpu_served_by(served, i, kind))
+		    kp_archive_serves(served->archives.items[i], &kind->target))
 			return true;
 	return false;
 }

@@ -20,7 +20,7 @@ void gpu_served_open(struct gpu_served *served, int n, char **operands,
 		     const char *group);
 void gpu_served_close(struct gpu_served *served);
 
-/* Whether archive I has code for KIND. */
+/* Whether archive I has code for KIND, or files for every GPU. */
 bool gpu_served_by(const struct gpu_served *served, size_t i,
 		   const struct gpu_kind *kind);
 

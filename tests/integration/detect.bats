@@ -198,14 +198,20 @@ archive() { # FILE GROUP ARCH...
 	archive .kpack/dnn-gfx11.kpack dnn gfx11-generic
 	archive .kpack/notes_generic.kpack notes generic
 	detects 1 --topology top .kpack <<-END
+		gfx1100 .kpack/blas_generic.kpack
 		gfx1100 .kpack/blas_gfx1100.kpack
 		gfx1100 .kpack/dnn-gfx11.kpack
+		gfx1100 .kpack/notes_generic.kpack
+		gfx90a .kpack/blas_generic.kpack
 		gfx90a .kpack/blas_gfx90a.kpack
+		gfx90a .kpack/notes_generic.kpack
 	END
 	# a group for every GPU alone is not missed
 	[ "$(cat err)" = "kpack: gfx90a: missing: dnn_gfx90a.kpack" ]
 	detects 0 --topology top --group blas .kpack <<-END
+		gfx1100 .kpack/blas_generic.kpack
 		gfx1100 .kpack/blas_gfx1100.kpack
+		gfx90a .kpack/blas_generic.kpack
 		gfx90a .kpack/blas_gfx90a.kpack
 	END
 	[ ! -s err ]
@@ -215,8 +221,8 @@ archive() { # FILE GROUP ARCH...
 	detects 0 --arch gfx90a:xnack+ .kpack/blas_gfx90a.kpack <<<'gfx90a:xnack+ .kpack/blas_gfx90a.kpack'
 	detects 1 --arch gfx90a:xnack- .kpack/blas_gfx90a.kpack </dev/null
 	kpack detect --topology top --json .kpack >out.json || [ $? -eq 1 ]
-	[ "$(jq -c 'map([.arch, .archives, .missing])' out.json)" = \
-		'[["gfx1100",[".kpack/blas_gfx1100.kpack",".kpack/dnn-gfx11.kpack"],[]],["gfx90a",[".kpack/blas_gfx90a.kpack"],["dnn"]]]' ]
+	[ "$(jq -c 'map([.arch, (.archives | map(ltrimstr(".kpack/") | rtrimstr(".kpack"))), .missing])' out.json)" = \
+		'[["gfx1100",["blas_generic","blas_gfx1100","dnn-gfx11","notes_generic"],[]],["gfx90a",["blas_generic","blas_gfx90a","notes_generic"],["dnn"]]]' ]
 }
 
 @test "archives that cannot be read, names that are no text" {
