@@ -57,7 +57,7 @@ _kpack_options() # COMMAND
 	cat) echo --output --help ;;
 	extract) echo --arch --directory --force --help ;;
 	info) echo --json --help ;;
-	verify) echo --jobs --quiet --tree --libraries --library-rules --help ;;
+	verify) echo --jobs --quiet --tree --arch --libraries --library-rules --help ;;
 	inspect) echo --arch --extract --force --json --kernels --help ;;
 	split-wheel) echo --output --group --overlay-root --device-prefix --family --databases \
 		--requires --prefer --variants --output-format --force --level \

@@ -64,6 +64,7 @@ complete -c kpack -n '__fish_seen_subcommand_from pack ls extract inspect' -l ar
 complete -c kpack -n '__fish_seen_subcommand_from pack verify' -l jobs -x -d Threads
 complete -c kpack -n '__fish_seen_subcommand_from pack extract inspect' -l force -d 'Replace what is there'
 complete -c kpack -n '__fish_seen_subcommand_from verify' -l tree -d 'Look for missing files of databases'
+complete -c kpack -n '__fish_seen_subcommand_from verify' -l arch -x -d 'Only those that these GPUs need'
 complete -c kpack -n '__fish_seen_subcommand_from pack verify' -s q -l quiet -d 'No progress'
 complete -c kpack -n '__fish_seen_subcommand_from pack ls info inspect' -l json -d 'As JSON'
 complete -c kpack -n '__fish_seen_subcommand_from inspect' -l extract -r -d 'Write every image into'

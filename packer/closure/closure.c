@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include "internal.h"
 #include "packer/files/read_file.h"
+#include "packer/library/arch_name.h"
 #include "packer/library/rocfft/kernel_paths.h"
 #include "core/base/bounds.h"
 #include "packer/base/xalloc.h"
@@ -163,6 +164,28 @@ bool closure_is_stale(const struct closure *c, size_t file)
 	return stale;
 }
 
+/* --- GPUs ---------------------------------------------------------------------------- */
+
+bool closure_wants(const struct closure *c, const char *gpu)
+{
+	struct kp_target code;
+
+	if (c->gpus->count == 0 || !*gpu ||
+	    kp_target_parse(kp_span_str(gpu), &code, NULL) != KPACK_SUCCESS)
+		return true;
+	for (size_t i = 0; i < c->gpus->count; i++)
+		if (kp_target_loadable(&c->gpus->items[i], &code))
+			return true;
+	return false;
+}
+
+bool closure_wants_name(const struct closure *c, struct kp_span name)
+{
+	char gpu[KP_TARGET_TEXT_MAX];
+
+	return !arch_of_name(name, gpu) || closure_wants(c, gpu);
+}
+
 /* --- single files -------------------------------------------------------------------- */
 
 /* Find "-xnack+" or "-xnack-" before the ending of the file's name; or NULL. */
@@ -210,7 +233,8 @@ static void check_pair(struct closure *c, size_t file)
 	other = xstrdup(path);
 	other[mode - path + 6] = mode[6] == '+' ? '-' : '+';
 	shown = closure_escape(kp_span_str(other));
-	if (!file_tree_find(c->tree, kp_span_str(other), &ignored))
+	if (closure_wants_name(c, path_last(kp_span_str(other))) &&
+	    !file_tree_find(c->tree, kp_span_str(other), &ignored))
 		closure_add(c, path, "needs %s, the other xnack mode, which is missing",
 			    shown);
 	free(shown);
@@ -237,7 +261,7 @@ static void check_kernel_path(void *arg, struct kernel_path *path)
 	struct path_check *check = arg;
 	char *shown;
 
-	if (path->exists)
+	if (path->exists || !closure_wants_name(check->c, path->path))
 		return;
 	shown = closure_escape(path->path);
 	closure_add(check->c, check->c->tree->items[check->file].path,
@@ -265,6 +289,12 @@ static kpack_error_t check_kernel_table(struct closure *c, size_t file,
 	return err ? closure_add_error(c, file, err, &fault, why) : KPACK_SUCCESS;
 }
 
+static bool find_dat(const struct closure *c, const char *path, const char *name)
+{
+	return closure_find(c, path, kp_span_str(name), ".dat", NULL) ||
+	       closure_find(c, path, kp_span_str(name), ".dat.zlib", NULL);
+}
+
 /* An absolute path is that of the machine that built it: only its last part is used. */
 static kpack_error_t check_extop(struct closure *c, size_t file, struct kpackx_error *why)
 {
@@ -286,12 +316,34 @@ static kpack_error_t check_extop(struct closure *c, size_t file, struct kpackx_e
 			name = path_last(name);
 		if (name.size > KP_NAME_MAX)
 			name.size = KP_NAME_MAX;
-		if (!closure_find(c, path, name, "", NULL))
+		if (closure_wants_name(c, name) && !closure_find(c, path, name, "", NULL))
 			closure_add_missing(c, file, path, name, "");
 	}
 	msgpack_names_fini(&names);
 	read_file_fini(&bytes);
 	return err;
+}
+
+/* hipBLASLt finds the code of external operations by an index that GPUs may share. */
+static kpack_error_t check_operations(struct closure *c, size_t file,
+				      struct kpackx_error *why)
+{
+	static const char *const starts[] = {"hipblasltExtOpLibrary",
+					     "hipsparseltExtOpLibrary"};
+	const char *path = c->tree->items[file].path;
+	char gpu[KP_TARGET_TEXT_MAX], own[KP_TARGET_TEXT_MAX + 32];
+
+	(void)why;
+	if (!tensile_gpu_of_name(path_last(kp_span_str(path)), gpu) ||
+	    !closure_wants(c, gpu))
+		return KPACK_SUCCESS;
+	for (size_t i = 0; i < COUNT(starts); i++) {
+		snprintf(own, sizeof(own), "%s_%s", starts[i], gpu);
+		if (find_dat(c, path, starts[i]) || find_dat(c, path, own))
+			return KPACK_SUCCESS;
+	}
+	closure_add_missing(c, file, path, kp_span_str(starts[0]), ".dat");
+	return KPACK_SUCCESS;
 }
 
 /* --- all files ----------------------------------------------------------------------- */
@@ -325,6 +377,11 @@ static bool is_extop(struct kp_span name)
 	return is_dat(name) && name_has(name, "ExtOpLibrary");
 }
 
+static bool is_operations(struct kp_span name)
+{
+	return kp_span_starts(name, "extop_", 6) && name_ends(name, ".co");
+}
+
 static bool is_child(struct kp_span name)
 {
 	return is_dat(name) && kp_span_starts(name, "TensileLibrary_", 15) &&
@@ -344,9 +401,10 @@ static const struct {
 	bool (*fits)(struct kp_span name);
 	kpack_error_t (*check)(struct closure *c, size_t file, struct kpackx_error *why);
 } tensile_checks[] = {
-	{is_mapping, closure_mapping}, {is_extop, check_extop},
-	{is_yaml, closure_yaml},       {is_parent, closure_parent},
-	{is_child, closure_child},     {is_merged, closure_merged},
+	{is_mapping, closure_mapping},     {is_extop, check_extop},
+	{is_yaml, closure_yaml},           {is_parent, closure_parent},
+	{is_child, closure_child},         {is_merged, closure_merged},
+	{is_operations, check_operations},
 };
 
 static kpack_error_t check_tensile(struct closure *c, size_t file,
@@ -392,11 +450,13 @@ static kpack_error_t check_files(struct closure *c, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t closure_check(const struct library_found *found, closure_report *report,
+kpack_error_t closure_check(const struct library_found *found,
+			    const struct closure_gpus *gpus, closure_report *report,
 			    void *arg, size_t *faults, struct kpackx_error *why)
 {
 	struct closure c = {.found = found,
 			    .tree = found->tree,
+			    .gpus = gpus,
 			    .kinds = xcalloc(found->tree->count, sizeof(*c.kinds))};
 	kpack_error_t err;
 

@@ -13,6 +13,7 @@ struct closure_fault {
 struct closure {
 	const struct library_found *found;
 	const struct file_tree *tree;
+	const struct closure_gpus *gpus;
 	struct tensile_places places;
 	uint8_t *kinds; /* per file: kinds of its solutions; 0 until it is read */
 	struct closure_fault *faults;
@@ -31,6 +32,14 @@ void closure_add(struct closure *c, const char *path, const char *fmt, ...)
 kpack_error_t closure_add_error(struct closure *c, size_t file, kpack_error_t err,
 				const struct kpackx_error *fault,
 				struct kpackx_error *why);
+
+/*
+ * Whether the GPUs to check for can load code for the target ID GPU; also true for "",
+ * every GPU, and for what is no target ID.
+ */
+bool closure_wants(const struct closure *c, const char *gpu);
+/* The same for the last target ID in NAME; true if there is none. */
+bool closure_wants_name(const struct closure *c, struct kp_span name);
 
 /* TEXT as kp_text_escape writes it, uncut, on the heap. */
 char *closure_escape(struct kp_span text);

@@ -234,7 +234,7 @@ static kpack_error_t need_code_of(struct closure *c, struct parent *p, size_t ch
 				  struct kp_span stem, const char *gpu, unsigned kinds,
 				  struct kpackx_error *why)
 {
-	if (p->n_code > CODE_MAX)
+	if (p->n_code > CODE_MAX || !closure_wants(c, gpu))
 		return KPACK_SUCCESS;
 	if (p->n_code++ == CODE_MAX) {
 		closure_add(c, p->path,
@@ -245,6 +245,25 @@ static kpack_error_t need_code_of(struct closure *c, struct parent *p, size_t ch
 	return need_code(c, child, stem, gpu, kinds, why);
 }
 
+/* Whether the rows of the placeholder, or of all its library, are only for other GPUs. */
+static bool is_for_others(const struct closure *c, const struct parent *p,
+			  const struct tensile_placeholder *placeholder)
+{
+	size_t first = placeholder->n_gpus ? placeholder->gpu : 0;
+	size_t n = placeholder->n_gpus ? placeholder->n_gpus : p->index.n_gpus;
+
+	if (!closure_wants_name(c, placeholder->value))
+		return true;
+	for (size_t i = first; i < first + n; i++) {
+		char gpu[KP_TARGET_TEXT_MAX];
+
+		row_gpu(p->index.gpus[i], gpu);
+		if (closure_wants(c, gpu))
+			return false;
+	}
+	return n > 0;
+}
+
 static kpack_error_t check_placeholder(struct closure *c, struct parent *p,
 				       const struct tensile_placeholder *placeholder,
 				       struct kpackx_error *why)
@@ -252,6 +271,8 @@ static kpack_error_t check_placeholder(struct closure *c, struct parent *p,
 	size_t child, first = placeholder->gpu, n = placeholder->n_gpus;
 	unsigned kinds = 0;
 
+	if (!p->gpu[0] && is_for_others(c, p, placeholder))
+		return KPACK_SUCCESS;
 	if (!find_child(c, p->path, placeholder->value, &child)) {
 		closure_add_missing(c, p->file, p->path, placeholder->value, p->dat);
 		return KPACK_SUCCESS;
@@ -344,6 +365,8 @@ static void check_helper(struct closure *c, const struct parent *p, const char *
 
 static void check_gpu(struct closure *c, const struct parent *p, const char *gpu)
 {
+	if (!closure_wants(c, gpu))
+		return;
 	if (p->index.n_placeholders == 0)
 		check_merged(c, p, gpu);
 	check_helper(c, p, gpu);
@@ -430,6 +453,8 @@ kpack_error_t closure_parent(struct closure *c, size_t file, struct kpackx_error
 
 	p.dat = name_ends(path, ".zlib") ? ".dat.zlib" : ".dat";
 	tensile_is_parent(path_last(path), p.gpu);
+	if (!closure_wants(c, p.gpu))
+		return KPACK_SUCCESS;
 	err = read_index(c, file, &bytes, &p.index, &fault);
 	err = err ? closure_add_error(c, file, err, &fault, why)
 		  : check_index(c, &p, why);
@@ -464,6 +489,7 @@ static bool is_orphan(const struct closure *c, size_t file, char gpu[KP_TARGET_T
 	bool rocblas = strcmp(c->found->objects[file]->library, "rocblas") == 0;
 
 	return tensile_gpu_of_name(path_last(kp_span_str(path)), gpu) &&
+	       closure_wants(c, gpu) &&
 	       !(tensile_places_get(&c->places, dir, gpu) & PLACE_PARENT) &&
 	       (rocblas || (tensile_places_all(&c->places, dir) & PLACE_PARENT)) &&
 	       !has_whole(c, path);
@@ -504,7 +530,7 @@ static void check_prefix(struct closure *c, size_t file, struct kp_span prefix)
 	char gpu[KP_TARGET_TEXT_MAX];
 
 	if (prefix.size > KP_NAME_MAX || !kp_span_starts(prefix, "TensileLibrary", 14) ||
-	    !tensile_gpu_of_name(prefix, gpu) ||
+	    !tensile_gpu_of_name(prefix, gpu) || !closure_wants(c, gpu) ||
 	    !(tensile_places_get(&c->places, path_directory(path), gpu) & PLACE_PARENT))
 		return;
 	if (!find_child(c, path, prefix, NULL))

@@ -119,7 +119,8 @@ static bool check_mentioned(const struct yaml_check *y, const char *name)
 	bool any = false;
 
 	for (size_t i = 0; i < y->dirs.count; i++) {
-		if (!mentions_gpu(&y->names, y->dirs.items[i]))
+		if (!mentions_gpu(&y->names, y->dirs.items[i]) ||
+		    !closure_wants_name(y->c, y->dirs.items[i]))
 			continue;
 		any = true;
 		if (!find_in(y->c, y->dir, y->dirs.items[i], name))
@@ -136,6 +137,19 @@ static void check_any(const struct yaml_check *y, const char *name)
 	add_missing(y, (struct kp_span){0}, name);
 }
 
+/* Whether NAME, or all GPUs that the file mentions, are others than those to check for. */
+static bool is_for_others(const struct yaml_check *y, const struct yaml_name *name)
+{
+	if (!closure_wants_name(y->c, kp_span_str(name->text)))
+		return true;
+	if (name->gpu)
+		return !closure_wants_name(y->c, kp_span_str(name->gpu));
+	for (size_t i = 0; i < y->names.n_gpus; i++)
+		if (closure_wants_name(y->c, kp_span_str(y->names.gpus[i])))
+			return false;
+	return y->names.n_gpus > 0;
+}
+
 /* An absolute path is that of the machine that built it: only its last part is used. */
 static void check_name(const struct yaml_check *y, const struct yaml_name *name)
 {
@@ -143,7 +157,7 @@ static void check_name(const struct yaml_check *y, const struct yaml_name *name)
 
 	if (text[0] == '/')
 		text = strrchr(text, '/') + 1;
-	if (find_in(y->c, y->dir, (struct kp_span){0}, text))
+	if (is_for_others(y, name) || find_in(y->c, y->dir, (struct kp_span){0}, text))
 		return;
 	if (name->gpu) {
 		struct kp_span gpu = kp_span_str(name->gpu);

@@ -498,3 +498,44 @@ yaml() { # makes t/rocblas/library/TensileLibrary.yaml of stdin, code for two GP
 	cp "$F/rocblas-flat/$ROC/TensileLibrary_lazy_gfx1100.dat" t/$ROC
 	kpack pack -q --check --group t t out
 }
+
+@test "--arch: a tree for one GPU is whole for it, and lacks what every GPU needs" {
+	local kind gpu
+	for kind in rocblas-flat rocblas-merged rocblas-mixed rocblas-arch hipblaslt-flat hipblaslt-arch \
+		paper-rocblas; do
+		tree $kind
+		for gpu in gfx90a gfx942 gfx1100; do
+			rm -rf one
+			kpack pack -q --group g --arch $gpu "$F/$kind" one 2>/dev/null || continue
+			kpack verify -q --tree --arch $gpu one || { echo "$kind $gpu"; false; }
+		done
+	done
+	# the index of external operations names those of other GPUs
+	kpack pack -q --group g --arch gfx942 "$F/hipblaslt-flat" lt
+	run kpack verify -q --tree lt
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"$LT/hipblasltExtOpLibrary.dat: needs $LT/extop_gfx90a.co"* ]]
+	run kpack verify -q --tree --arch gfx1100,gfx90a lt
+	[ "$status" -eq 1 ]
+	rm lt/.kpack/g_generic.kpack
+	misses lt "$LT/extop_gfx942.co" "$LT/hipblasltExtOpLibrary.dat"
+	run kpack verify -q --tree --arch gfx942 lt
+	[ "$status" -eq 1 ]
+	kpack pack -q --group g --arch gfx1100 "$F/rocblas-flat" roc
+	rm roc/.kpack/g_generic.kpack
+	run kpack verify -q --tree --arch gfx1100 roc
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"needs $ROC/${DD}_fallback.dat, which is missing"* ]]
+	# one mode of xnack has no files of the other
+	copy rocblas-flat mode
+	find mode \( -name '*-xnack-*' -o -name '*gfx1100*' \) -delete
+	kpack verify -q --tree --arch gfx90a:xnack+ mode
+	run kpack verify -q --tree --arch gfx90a mode
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"the other xnack mode"* ]]
+	run kpack verify --arch gfx942 lt
+	[ "$status" -eq 2 ]
+	run kpack verify --tree --arch gfx942, lt
+	[ "$status" -eq 2 ]
+	[[ "$output" == *"--arch: "* ]]
+}
