@@ -142,14 +142,14 @@ static kpack_error_t check_owner(const struct shard_part *part,
 				 const struct shard_item *item, struct kpackx_error *why)
 {
 	if (geteuid() != 0 || part->owner == 0 || item->kind == SHARD_DIRECTORY ||
-	    item->kind == SHARD_ABSENT || item->seen.st_uid == part->owner)
+	    item->kind == SHARD_ABSENT || item->seen.uid == part->owner)
 		return KPACK_SUCCESS;
 	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 		       "%s/" SHARD_RECORD
 		       ": belongs to user %u, who could have forged it, but %s to user "
 		       "%u: check them, and give them the same owner",
 		       part->own, (unsigned)part->owner, item->path,
-		       (unsigned)item->seen.st_uid);
+		       (unsigned)item->seen.uid);
 }
 
 kpack_error_t shard_part_check(struct shard_part *part, struct kpackx_error *why)
