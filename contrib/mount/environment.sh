@@ -2,7 +2,9 @@
 # environment.sh [-u] [MOUNT]
 #
 # Print shell commands that set the variables by which libraries find their kernels below
-# MOUNT (default: /mnt/kernels), where `kpackfs ARCHIVES MOUNT` shows the whole tree.
+# MOUNT (default: /mnt/kernels), where `kpackfs ARCHIVES MOUNT` shows the whole tree: in lib,
+# lib64, lib/x86_64-linux-gnu ... and share, also below usr, usr/local, opt/NAME or another
+# directory.
 # For all logins, in /etc/profile.d/kpackfs.sh:
 #
 #   eval "$(environment.sh /mnt/kernels)"
@@ -23,7 +25,7 @@ LC_ALL=C # a byte is a byte
 
 usage()
 {
-	sed -n '2,19s/^# \{0,1\}//p' "$0"
+	sed -n '2,21s/^# \{0,1\}//p' "$0"
 }
 
 undo=''
@@ -58,6 +60,11 @@ if [ -n "$undo" ]; then
 	exit
 fi
 
+tell() # TEXT: on standard error
+{
+	printf '%s\n' "environment.sh: $1" >&2
+}
+
 found='' checked=''
 # The owners that root's mount shows are those of the archives: nobody writes there.
 case $(findmnt -nro FSTYPE,OPTIONS -T "$mount" 2>/dev/null) in
@@ -67,7 +74,7 @@ esac
 say()
 {
 	if ! firm_check "${checked:-$2}"; then
-		printf '%s\n' "environment.sh: $1: $firm_why" >&2
+		tell "$1: $firm_why"
 		return
 	fi
 	found=1
@@ -75,12 +82,58 @@ say()
 	printf '[ -n "${%s-}" ] || export %s=%s\n' "$1" "$1" "$(quoted "$2")"
 }
 
-# first PATH...: print the first PATH that exists below MOUNT, or nothing
-first()
+# each FUNCTION ARGUMENT...: call it with each prefix below MOUNT: MOUNT itself, usr, opt/rocm-7.2 ...
+each()
 {
-	for path; do
-		! [ -e "$mount/$path" ] || { printf '%s' "$mount/$path" && return; }
+	for prefix in "$mount" "$mount"/* "$mount"/usr/local "$mount"/opt/*; do
+		# the entries by key are no tree
+		[ "$prefix" = "$mount/toc" ] || ! [ -d "$prefix" ] || "$@" "$prefix"
 	done
+}
+
+# take PATH: it is the "value", unless there is one already
+take()
+{
+	# shellcheck disable=SC3013 # POSIX has -ef since 2024, and every sh has it
+	if [ -z "$value" ]; then
+		value=$1
+	elif ! [ "$value" -ef "$1" ]; then
+		other=$1
+	fi
+}
+
+# library NAME PREFIX: take the directories of its databases, also of a version: rocblas/5/library
+library()
+{
+	for path in "$2"/lib/"$1"/library "$2"/lib/"$1"/*/library "$2"/lib64/"$1"/library \
+		"$2"/lib64/"$1"/*/library "$2"/lib/*-linux-*/"$1"/library "$2"/lib/*-linux-*/"$1"/*/library; do
+		! [ -d "$path" ] || take "$path"
+	done
+}
+
+# The first one counts: new versions have a file for each GPU, which find each other.
+cache() # PREFIX
+{
+	for path in "$1"/lib/rocfft/rocfft_kernel_cache*.db "$1"/lib/rocfft_kernel_cache*.db \
+		"$1"/lib64/rocfft/rocfft_kernel_cache*.db "$1"/lib64/rocfft_kernel_cache*.db \
+		"$1"/lib/*-linux-*/rocfft/rocfft_kernel_cache*.db "$1"/lib/*-linux-*/rocfft_kernel_cache*.db; do
+		! [ -f "$path" ] || [ -n "$value" ] || value=$path
+	done
+}
+
+miopen() # PREFIX
+{
+	! [ -d "$1/share/miopen/db" ] || take "$1/share/miopen/db"
+}
+
+# search FUNCTION [NAME]: set "value" to the only place, or to ""
+search()
+{
+	value='' other=''
+	each "$@"
+	[ -n "$other" ] || return 0
+	tell "$value and $other: no variable can name both: use in-place or overlay"
+	value=''
 }
 
 # tensile DIRECTORY: set "value" to the directory of the indexes: DIRECTORY, or its only
@@ -96,42 +149,39 @@ tensile()
 	! [ -d "$1" ] || [ $# -gt 1 ] || value=${1%/}
 }
 
-set_tensile() # LIBRARY VARIABLE...: such libraries do not look into a GPU's directory themselves
+set_tensile() # VARIABLE...: libraries that do not look into a GPU's directory themselves
 {
-	directory=$(first "lib/$1/library" "lib64/$1/library")
+	directory=$value
 	[ -n "$directory" ] || return 0
 	tensile "$directory"
-	shift
 	if [ -z "$value" ] && [ -n "$(find "$directory" -maxdepth 1 -type d -name 'gfx*')" ]; then
-		printf '%s\n' "environment.sh: $directory has several GPUs' directories, which no variable \
-can name: mount with -o arch=auto, or use in-place or overlay" >&2
+		tell "$directory has several GPUs' directories, which no variable \
+can name: mount with -o arch=auto, or use in-place or overlay"
 		return 0
 	elif [ -z "$value" ]; then
-		printf '%s\n' "environment.sh: $directory has no kernels that a GPU shown there could use" >&2
+		tell "$directory has no kernels that a GPU shown there could use"
 		return 0
 	fi
 	for variable; do say "$variable" "$value"; done
 }
 
 # rocBLAS looks into the directory of its GPU itself
-value=$(first lib/rocblas/library lib64/rocblas/library)
+search library rocblas
 [ -z "$value" ] || say ROCBLAS_TENSILE_LIBPATH "$value"
 
-set_tensile hipblaslt HIPBLASLT_TENSILE_LIBPATH
-set_tensile hipsparselt ROCSPARSELT_TENSILE_LIBPATH ROCSPARSELT_SPMM_LIBPATH
+search library hipblaslt
+operations=$value
+set_tensile HIPBLASLT_TENSILE_LIBPATH
+for value in "$operations"/hipblasltExtOpLibrary.dat "$operations"/gfx*/hipblasltExtOpLibrary.dat; do
+	! [ -f "$value" ] || { say HIPBLASLT_EXT_OP_LIBRARY_PATH "$value" && break; }
+done
 
-for lib in lib lib64; do
-	for value in "$mount/$lib"/hipblaslt/library/hipblasltExtOpLibrary.dat \
-		"$mount/$lib"/hipblaslt/library/gfx*/hipblasltExtOpLibrary.dat; do
-		! [ -f "$value" ] || { say HIPBLASLT_EXT_OP_LIBRARY_PATH "$value" && break 2; }
-	done
-done
-for lib in lib lib64; do
-	for value in "$mount/$lib"/rocfft/rocfft_kernel_cache*.db "$mount/$lib"/rocfft_kernel_cache*.db; do
-		! [ -f "$value" ] || { say ROCFFT_RTC_SYS_CACHE_PATH "$value" && break 2; }
-	done
-done
-value=$(first share/miopen/db)
+search library hipsparselt
+set_tensile ROCSPARSELT_TENSILE_LIBPATH ROCSPARSELT_SPMM_LIBPATH
+
+search cache
+[ -z "$value" ] || say ROCFFT_RTC_SYS_CACHE_PATH "$value"
+search miopen
 [ -z "$value" ] || say MIOPEN_SYSTEM_DB_PATH "$value"
 
 [ -n "$found" ] || {

@@ -138,6 +138,30 @@ same_as_whole() { diff -r -x .kpack whole "$P"; }
 	[ "$(wc -l <said)" = 2 ]
 }
 
+@test "variables: Debian's directories, and other prefixes" {
+	local a="odd/usr/lib/x86_64-linux-gnu" o="odd/opt/rocm 7"
+	mkdir -p $a/rocblas/5/library $a/hipblaslt/library $a/rocfft odd/usr/share/miopen/db "$o/lib64/hipsparselt/library"
+	touch $a/hipblaslt/library/TensileLibrary_lazy_gfx942.dat $a/hipblaslt/library/hipblasltExtOpLibrary.dat \
+		"$o/lib64/hipsparselt/library/TensileLibrary_lazy_gfx942.dat" $a/rocfft/rocfft_kernel_cache.db
+	eval "$(environment.sh odd)"
+	[ "$ROCBLAS_TENSILE_LIBPATH" = "$T/$a/rocblas/5/library" ]
+	[ "$HIPBLASLT_TENSILE_LIBPATH" = "$T/$a/hipblaslt/library" ]
+	[ "$HIPBLASLT_EXT_OP_LIBRARY_PATH" = "$T/$a/hipblaslt/library/hipblasltExtOpLibrary.dat" ]
+	[ "$ROCSPARSELT_TENSILE_LIBPATH" = "$T/$o/lib64/hipsparselt/library" ]
+	[ "$ROCFFT_RTC_SYS_CACHE_PATH" = "$T/$a/rocfft/rocfft_kernel_cache.db" ]
+	[ "$MIOPEN_SYSTEM_DB_PATH" = "$T/odd/usr/share/miopen/db" ]
+	# a link to the same directory is no second one; another version is
+	mkdir -p odd/torch
+	ln -s ../usr/share odd/torch/share
+	unset ROCBLAS_TENSILE_LIBPATH MIOPEN_SYSTEM_DB_PATH
+	mkdir -p $a/rocblas/4.4.1/library
+	environment.sh odd >set 2>said
+	grep -q MIOPEN_SYSTEM_DB_PATH set
+	run -1 grep ROCBLAS set
+	[ "$(cat said)" = "environment.sh: $T/$a/rocblas/4.4.1/library and $T/$a/rocblas/5/library: \
+no variable can name both: use in-place or overlay" ]
+}
+
 @test "variables: usage, and nothing there" {
 	run -1 environment.sh "$T/mnt"
 	[[ $output == "environment.sh: $T/mnt: no kernels"* ]]
