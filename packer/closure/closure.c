@@ -434,7 +434,7 @@ static kpack_error_t check_file(struct closure *c, size_t file, struct kpackx_er
 	const struct library_object *object = c->found->objects[file];
 	struct kp_span name = path_last(kp_span_str(c->tree->items[file].path));
 
-	if (tensile_is_library(object))
+	if (tensile_library_of(c->found, file))
 		return check_tensile(c, file, why);
 	if (is_of(object, "miopen") && name_ends(name, ".kdb"))
 		check_kdb(c, file);
@@ -460,7 +460,7 @@ kpack_error_t closure_check(const struct library_found *found,
 			    .kinds = xcalloc(found->tree->count, sizeof(*c.kinds))};
 	kpack_error_t err;
 
-	tensile_places_read(found, &c.places);
+	tensile_places_read(found->tree, &c.places);
 	err = check_files(&c, why);
 	/* also report the faults that were found before an error */
 	report_all(&c, report, arg, faults);

@@ -325,7 +325,10 @@ static const char *known_library(const struct library_set *set, struct kp_span n
 	return NULL;
 }
 
-/* Take the library from entries that name it; add all other files to ASKED. */
+/*
+ * Take the library from entries that name a known one; add all other files to ASKED, also
+ * those that were packed with rules that are not given now.
+ */
 static kpack_error_t trust_entries(struct install_tree *t, const struct library_set *set,
 				   struct file_tree *asked, struct kpackx_error *why)
 {
@@ -335,10 +338,10 @@ static kpack_error_t trust_entries(struct install_tree *t, const struct library_
 			item->archive ? meta_text(item, "library") : (struct kp_span){0};
 		const char *library = known_library(set, name);
 
-		if (!name.size)
+		if (!library) {
 			KP_TRY(file_tree_add(asked, item, why));
-		if (!library)
 			continue;
+		}
 		t->found.objects[i] = xcalloc(1, sizeof(**t->found.objects));
 		t->found.objects[i]->library = library;
 		t->found.objects[i]->role = "file";

@@ -355,7 +355,7 @@ static void check_helper(struct closure *c, const struct parent *p, const char *
 	unsigned here = tensile_places_get(&c->places, dir, gpu), needs = TENSILE_HELPER;
 	bool wanted = tensile_places_all(&c->places, dir) & PLACE_HELPER;
 
-	if (strcmp(c->found->objects[p->file]->library, "rocblas") == 0)
+	if (strcmp(tensile_library_of(c->found, p->file), "rocblas") == 0)
 		needs |= TENSILE_SOURCE;
 	if (!(here & PLACE_HELPERS))
 		wanted |= ((p->kinds | all_kinds(&p->index)) & needs) != 0;
@@ -486,7 +486,7 @@ static bool is_orphan(const struct closure *c, size_t file, char gpu[KP_TARGET_T
 {
 	const char *path = c->tree->items[file].path;
 	struct kp_span dir = path_directory(path);
-	bool rocblas = strcmp(c->found->objects[file]->library, "rocblas") == 0;
+	bool rocblas = strcmp(tensile_library_of(c->found, file), "rocblas") == 0;
 
 	return tensile_gpu_of_name(path_last(kp_span_str(path)), gpu) &&
 	       closure_wants(c, gpu) &&

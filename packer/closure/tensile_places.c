@@ -2,6 +2,7 @@
 #include "tensile_places.h"
 #include <stdlib.h>
 #include "packer/library/arch_name.h"
+#include "packer/library/tensile/directory.h"
 #include "packer/base/xalloc.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -37,14 +38,20 @@ bool name_has(struct kp_span name, const char *part)
 	return memmem(name.data, name.size, part, strlen(part)) != NULL;
 }
 
-bool tensile_is_library(const struct library_object *object)
+const char *tensile_library_of(const struct library_found *found, size_t file)
 {
 	static const char *const names[] = {"rocblas", "hipblaslt", "hipsparselt"};
+	const struct library_object *object = found->objects[file];
+	const char *path = found->tree->items[file].path;
+	struct kp_span rest;
 
 	for (size_t i = 0; object && i < COUNT(names); i++)
 		if (strcmp(object->library, names[i]) == 0)
-			return true;
-	return false;
+			return names[i];
+	for (size_t i = 0; object && i < COUNT(names); i++)
+		if (tensile_directory_has(found->tree, path, names[i], &rest))
+			return names[i];
+	return NULL;
 }
 
 bool tensile_gpu_of_name(struct kp_span name, char out[KP_TARGET_TEXT_MAX])
@@ -171,14 +178,13 @@ static int by_place(const void *a, const void *b)
 	return c ? c : strcmp(x->gpu, y->gpu);
 }
 
-void tensile_places_read(const struct library_found *found, struct tensile_places *out)
+void tensile_places_read(const struct file_tree *tree, struct tensile_places *out)
 {
 	size_t n = 0;
 
 	*out = (struct tensile_places){0};
-	for (size_t i = 0; i < found->tree->count; i++)
-		if (tensile_is_library(found->objects[i]))
-			add_file(out, found->tree->items[i].path);
+	for (size_t i = 0; i < tree->count; i++)
+		add_file(out, tree->items[i].path);
 	if (out->count == 0)
 		return;
 	qsort(out->items, out->count, sizeof(*out->items), by_place);

@@ -28,7 +28,8 @@ struct tensile_places {
 	size_t count, cap;
 };
 
-void tensile_places_read(const struct library_found *found, struct tensile_places *out);
+/* Rules may give only some of a directory's files to their library: all files count. */
+void tensile_places_read(const struct file_tree *tree, struct tensile_places *out);
 void tensile_places_fini(struct tensile_places *places);
 
 /* Flags of GPU ("": any) in DIR; 0 if it has nothing there. */
@@ -39,8 +40,11 @@ unsigned tensile_places_all(const struct tensile_places *places, struct kp_span 
 
 /* --- names, also for the other checks ------------------------------------------------ */
 
-/* Whether the object is rocBLAS's, hipBLASLt's or hipSPARSELt's. */
-bool tensile_is_library(const struct library_object *object);
+/*
+ * Returns "rocblas", "hipblaslt" or "hipsparselt" if FILE is that library's, or if it
+ * belongs to rules and its directory has the files of that library; otherwise NULL.
+ */
+const char *tensile_library_of(const struct library_found *found, size_t file);
 
 /* The last processor in NAME, without its features; false: NAME has none. */
 bool tensile_gpu_of_name(struct kp_span name, char out[KP_TARGET_TEXT_MAX]);
