@@ -2,7 +2,7 @@
 #
 # MODE selects the flags and the build directory, so that modes never mix:
 #   release  debug  asan (address + undefined)  tsan  fuzz (clang, libFuzzer)
-# core, fs and packer are components: every .c file below one of them belongs to it.
+# core, fs, packer and hip are components: every .c file below one of them belongs to it.
 #
 #   make                          build/release/{kpack,kpackfs,librocm_kpack.*}
 #   make debug                    build/debug/...; also asan, tsan
@@ -118,12 +118,17 @@ core_library := $(call objs,$(call c_below,$(addprefix core/,api archive base co
 	format/pairs format/sections format/llvm/bundle layout/layout layout/parse layout/settle))) \
 	$(O)/no-zlib/core/format/llvm/ccob.o
 fs     := $(call objs,$(call c_below,fs))
+# What stands before the HIP runtime in other people's processes: of core only what it uses.
+hip    := $(call objs,$(call c_below,hip)) $(call objs,$(call c_below,$(addprefix core/,archive base codec target toc)) \
+	$(addprefix core/,$(addsuffix .c,binary/marker binary/search_path format/llvm/bundle loader/archive_cache \
+	loader/candidates loader/environment loader/line loader/lookup loader/lookup_trace loader/probe_memory \
+	loader/proc_maps loader/read_marker loader/trace loader/trusted api/call)))
 packer := $(call objs,$(call c_below,packer)) $(addprefix $(O)/packer/html_report/,report.css.o report.js.o)
 
 units := $(patsubst %.c,$(O)/%,$(call c_below,tests/unit))
 fuzz  := $(patsubst %.c,$(O)/%,$(filter-out tests/fuzz/replay.c,$(call c_below,tests/fuzz)))
 bench := $(patsubst %.c,$(O)/%,$(wildcard contrib/bench/*.c))
-stub  := $(O)/tests/stub/libamdhip64.so.5 $(O)/tests/stub/load $(O)/tests/stub/write \
+stub  := $(O)/tests/stub/libamdhip64.so.5 $(O)/tests/stub/old/libamdhip64.so.5 $(O)/tests/stub/load $(O)/tests/stub/write \
 	$(O)/tests/stub/amd/librocm_kpack.so.0 $(O)/tests/stub/amd_client $(O)/tests/stub/cutile \
 	$(O)/tests/stub/faults.so $(O)/tests/stub/moment.so $(O)/tests/stub/rewheel \
 	$(O)/tests/stub/sandbox $(O)/tests/racer/racer
@@ -138,12 +143,13 @@ clang_links := clang-offload-bundler clang-offload-packager llvm-offload-binary
 
 programs := $(O)/kpack $(O)/kpackfs $(addprefix $(O)/,$(links)) $(addprefix $(O)/clang/,$(clang_links))
 library  := $(O)/librocm_kpack.a $(O)/librocm_kpack.so.0 $(O)/librocm_kpack.so
+helper   := $(O)/libkpack_hip.so
 
 # ---- build ------------------------------------------------------------------
 
 say = $(if $(filter 1,$(V)),,@printf '  %-4s %s\n' $(1) $@;)
 
-all: $(programs) $(library) ## build the programs and the library (default)
+all: $(programs) $(library) $(helper) ## build the programs and the library (default)
 debug asan tsan: ## the same in MODE=debug, asan or tsan
 	@$(MAKE) --no-print-directory $(jobs) MODE=$@ all
 units: $(units) ## build the unit tests
@@ -194,6 +200,14 @@ $(O)/librocm_kpack.so.0: $(core_library) core/kpack.map
 $(O)/librocm_kpack.so: $(O)/librocm_kpack.so.0
 	@ln -sf librocm_kpack.so.0 $@
 
+# Every process may load it, so it brings no library that a program could have another one of.
+static_lib = $(or $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a)),-l$(1))
+$(O)/libkpack_hip.so: $(hip) hip/hip.map
+	$(call say,LINK)$(shared) -Wl,-soname,$(@F) -Wl,--version-script=hip/hip.map \
+		-Wl,-Bsymbolic -Wl,--gc-sections -Wl,--exclude-libs,ALL \
+		$(if $(filter debug release,$(MODE)),-Wl$(comma)-z$(comma)defs) \
+		-o $@ $(hip) $(call static_lib,zstd) $(call static_lib,xxhash) -ldl
+
 # The components as static libraries, without their main function.
 $(O)/core.a: $(core)
 	@rm -f $@
@@ -241,6 +255,13 @@ $(O)/tests/stub/libamdhip64.so.5: $(O)/tests/stub/hip.o $(O)/tests/stub/fat.o $(
 		tests/stub/hip.map
 	$(call say,LINK)$(shared) -Wl,-soname,$(@F) -Wl,--version-script=tests/stub/hip.map \
 		-Wl,-rpath,'$$ORIGIN/../..' -o $@ $(filter %.o,$^) $(O)/librocm_kpack.so \
+		$(call pkg_libs,libzstd libxxhash)
+# The same as a runtime from before kpack.
+$(O)/tests/stub/old/hip.o: tests/stub/hip.c $(O)/.flags Makefile
+	@mkdir -p $(@D)
+	$(call say,CC)$(compile) -DSTUB_OLD -MMD -MP -c -o $@ $<
+$(O)/tests/stub/old/libamdhip64.so.5: $(O)/tests/stub/old/hip.o $(O)/tests/stub/fat.o tests/stub/hip.map
+	$(call say,LINK)$(shared) -Wl,-soname,$(@F) -Wl,--version-script=tests/stub/hip.map -o $@ $(filter %.o,$^) \
 		$(call pkg_libs,libzstd libxxhash)
 $(O)/tests/stub/load: $(O)/tests/stub/load.o
 	$(call say,LINK)$(link) -o $@ $^ -ldl
@@ -293,7 +314,7 @@ $(O)/contrib/bench/%: $(O)/contrib/bench/%.o $(O)/core.a
 
 comma := ,
 
--include $(patsubst %.o,%.d,$(core) $(core_library) $(fs) $(packer) $(addsuffix .o,$(units) $(fuzz) $(bench)) \
+-include $(patsubst %.o,%.d,$(core) $(core_library) $(fs) $(packer) $(hip) $(addsuffix .o,$(units) $(fuzz) $(bench)) \
 	$(call objs,$(wildcard tests/stub/*.c tests/racer/*.c tests/loaders/*.c tests/posix/*.c contrib/examples/*.c)))
 
 # ---- tests ------------------------------------------------------------------
@@ -350,7 +371,7 @@ check-reproducible: dist ## build the commit at two paths, and compare the files
 		tar -C build/reproducible/$$place --strip-components=1 -xf $(tarball) && \
 		$(MAKE) --no-print-directory $(jobs) -C build/reproducible/$$place MODE=release O=out all || exit 1; \
 	done
-	@cd build/reproducible && for f in kpack kpackfs librocm_kpack.so.0 librocm_kpack.a; do \
+	@cd build/reproducible && for f in kpack kpackfs librocm_kpack.so.0 librocm_kpack.a libkpack_hip.so; do \
 		cmp a/out/$$f some/longer/path/out/$$f || exit 1; \
 	done && echo 'the same bytes'
 check-switches: ## build without each optional library
@@ -374,10 +395,11 @@ fuzz-run:
 
 # ---- housekeeping -----------------------------------------------------------
 
-c_files := $(sort $(shell find core fs packer tests contrib/bench contrib/examples -name '*.[ch]'))
-sources := $(call c_below,core fs packer)
+c_files := $(sort $(shell find core fs hip packer tests contrib/bench contrib/examples -name '*.[ch]'))
+sources := $(call c_below,core fs hip packer)
 pages   := $(wildcard kpackfs.1 packer/*.1)
 pages3  := $(wildcard core/*.3)
+pages7  := $(wildcard hip/*.7)
 pages8  := $(wildcard *.8)
 scripts := .ci/run contrib/install-deps contrib/distributions contrib/demo tests/run tests/run-one $(wildcard tests/*.sh contrib/mount/* contrib/debian/build contrib/container/entrypoint contrib/packaging/* contrib/completion/*.bash contrib/distributed/sh*-* contrib/distributed/slurm-*)
 
@@ -405,7 +427,7 @@ lint: ## check formatting, cppcheck, shellcheck, manual pages, clang-tidy
 		--suppress=missingIncludeSystem --suppress=unknownMacro $(cppcheck_wrong) \
 		-I. -D_GNU_SOURCE $(foreach s,$(switches),-DKP_WITH_$(s)=1) $(sources)
 	shellcheck $(scripts)
-	mandoc -Tlint -W warning $(pages) $(pages3) $(pages8)
+	mandoc -Tlint -W warning $(pages) $(pages3) $(pages7) $(pages8)
 	printf '%s\n' $(sources) | FLAGS='$(subst ',,$(cppflags))' xargs -P $(shell nproc) -n 2 \
 		sh -c 'clang-tidy --quiet "$$@" -- -std=c11 $$FLAGS 2>/dev/null' sh
 
@@ -424,6 +446,7 @@ share   := $(DESTDIR)$(datadir)
 clangdir = $(DESTDIR)$(libexecdir)/kpackfs/clang
 man1dir = $(DESTDIR)$(mandir)/man1
 man3dir = $(DESTDIR)$(mandir)/man3
+man7dir = $(DESTDIR)$(mandir)/man7
 man8dir = $(DESTDIR)$(mandir)/man8
 bashdir = $(share)/bash-completion/completions
 zshdir  = $(share)/zsh/site-functions
@@ -476,13 +499,13 @@ define put_library
 endef
 
 # install uses files that an earlier make built, perhaps as another user; root compiles nothing.
-is_built = @for f in $(O)/kpack $(O)/kpackfs $(O)/librocm_kpack.so.0 $(O)/librocm_kpack.a; do [ -e $$f ] || { \
+is_built = @for f in $(O)/kpack $(O)/kpackfs $(O)/librocm_kpack.so.0 $(O)/librocm_kpack.a $(O)/libkpack_hip.so; do [ -e $$f ] || { \
 	echo "$@: there is no $$f: run '$(if $(filter release,$(MODE)),make,make MODE=$(MODE))' first" >&2; exit 1; }; done
 
 # mount(8) looks for mount.TYPE in /sbin: PREFIX=/usr makes `mount -t kpackfs` work
 install: ## install the built files, the library privately: PREFIX=/usr/local LIBDIR=lib DESTDIR=
 	$(is_built)
-	install -d $(bin) $(sbin) $(man1dir) $(man3dir) $(man8dir) $(pcdir)
+	install -d $(bin) $(sbin) $(man1dir) $(man3dir) $(man7dir) $(man8dir) $(pcdir)
 	install -m 755 $(O)/kpackfs $(O)/kpack $(bin)
 	for f in $(links); do ln -sf kpack $(bin)/$$f || exit 1; done
 	install -d $(clangdir)
@@ -490,6 +513,7 @@ install: ## install the built files, the library privately: PREFIX=/usr/local LI
 	ln -sfr $(bin)/kpackfs $(sbin)/mount.kpackfs
 	$(if $(pages),install -m 644 $(pages) $(man1dir))
 	$(if $(pages3),install -m 644 $(pages3) $(man3dir))
+	$(if $(pages7),install -m 644 $(pages7) $(man7dir))
 	$(if $(pages8),install -m 644 $(pages8) $(man8dir))
 	install -d $(bashdir) $(zshdir) $(fishdir)
 	for f in $(notdir $(bash_completions:.bash=)); do \
@@ -504,6 +528,8 @@ install: ## install the built files, the library privately: PREFIX=/usr/local LI
 	install -m 644 contrib/systemd/$(service) $(unitdir)/system
 	install -m 644 contrib/systemd/user/$(service) $(unitdir)/user
 	$(call put_library,$(lib)/$(private)/include,$(lib)/$(private)/lib)
+	install -m 755 $(O)/libkpack_hip.so $(lib)/$(private)
+	ln -sfr $(lib)/$(private)/libkpack_hip.so $(DESTDIR)$(libexecdir)/kpackfs/libkpack_hip.so
 	for f in $(modules); do $(call fill,$$f,$(pcdir), \
 		-e 's|@LIBS@|$(needed_libs)|' -e 's|@STATIC_LIBS@|$(static_libs)|') || exit 1; done
 
@@ -511,7 +537,9 @@ uninstall: ## remove the installed files
 	rm -f $(bin)/kpackfs $(bin)/kpack $(addprefix $(bin)/,$(links)) $(sbin)/mount.kpackfs \
 		$(addprefix $(clangdir)/,$(clang_links)) \
 		$(addprefix $(man1dir)/,$(notdir $(pages))) $(addprefix $(man3dir)/,$(notdir $(pages3))) \
-		$(addprefix $(man8dir)/,$(notdir $(pages8))) \
+		$(addprefix $(man7dir)/,$(notdir $(pages7))) \
+		$(addprefix $(man8dir)/,$(notdir $(pages8))) $(lib)/$(private)/libkpack_hip.so \
+		$(DESTDIR)$(libexecdir)/kpackfs/libkpack_hip.so \
 		$(addprefix $(bashdir)/,$(notdir $(bash_completions:.bash=)) $(links)) \
 		$(addprefix $(zshdir)/,$(notdir $(zsh_completions))) \
 		$(addprefix $(fishdir)/,$(notdir $(fish_completions))) $(addprefix $(pcdir)/,$(modules)) \

@@ -194,6 +194,9 @@ t "mount.kpackfs is kpackfs" resolves sbin/mount.kpackfs bin/kpackfs
 for page in kpackfs kpack kpack-pack kpack-mark kpack-offload-bundler kpack-offload-packager; do
 	t "$page(1) is there" holds "share/man/man1/$page.1"
 done
+t "libkpack_hip(7) is there" holds share/man/man7/libkpack_hip.7
+t "the helper is there" holds lib/kpackfs/libkpack_hip.so
+t "kpack's link to it" resolves libexec/kpackfs/libkpack_hip.so lib/kpackfs/libkpack_hip.so
 t "mount.kpackfs(8) is there" holds share/man/man8/mount.kpackfs.8
 t "rocm_kpack(3) is there" holds share/man/man3/rocm_kpack.3
 t "bash completion is there" holds share/bash-completion/completions/kpack

@@ -2,7 +2,7 @@
 # Check which folder includes which, that core keeps its restrictions, and the library's
 # exports.  Prints TAP.
 #
-#   tests/layers.txt is the graph: fs/ and packer/ use core/, never each other.
+#   tests/layers.txt is the graph: fs/, packer/ and hip/ use core/, never each other.
 #   core/ does not use FUSE, never prints, never ends the process or changes its state,
 #   and leaves no file open to the programs it starts.
 #   In fs/ only the outermost folders use FUSE, so the rest can be tested without a mount.
@@ -72,14 +72,14 @@ check "tests/layers.txt has each folder once, names only folders, and has no cyc
 					print d " uses " u ", which stands above it"
 			}
 	}' tests/layers.txt)"
-check "each folder of core, fs and packer has its line in tests/layers.txt, and no line is left over" "$(
+check "each folder of the components has its line in tests/layers.txt, and no line is left over" "$(
 	{
-		below core fs packer | sed 's|/[^/]*$||' | sort -u
+		below core fs packer hip | sed 's|/[^/]*$||' | sort -u
 		sed -n 's/^\([^#:]*\):.*/\1/p' tests/layers.txt
 	} | sort | uniq -u)"
 # shellcheck disable=SC2046
 check "each include stands in tests/layers.txt, from the root; inside a folder it is the bare name" "$(
-	grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' $(below core fs packer) |
+	grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' $(below core fs packer hip) |
 		awk -F'"' '
 		NR == FNR {
 			if ($0 ~ /^#/ || $0 == "")
@@ -107,7 +107,7 @@ check "each include stands in tests/layers.txt, from the root; inside a folder i
 		}' tests/layers.txt -)"
 # `x/y.c` names a file whose path ends so, `x/` and `x/{y,z}/` folders.
 check "the files and folders that ARCHITECTURE.md names exist" "$(
-	find core fs packer tests contrib -type f -o -type d | perl -e '
+	find core fs packer hip tests contrib -type f -o -type d | perl -e '
 		my @paths = map { chomp; "/$_" } <STDIN>;
 		open my $page, "<", "ARCHITECTURE.md" or die;
 		local $/;
@@ -125,9 +125,9 @@ check "each folder of core, fs and packer is in ARCHITECTURE.md" "$(
 		case $dir in */*) ;; *) continue ;; esac
 		grep -qE "[\`{,/]${dir##*/}[/,}]" ARCHITECTURE.md || echo "$dir"
 	done)"
-check "no folder has more than 40 C files" "$(below core fs packer | sed 's|/[^/]*$||' | sort | uniq -c |
+check "no folder has more than 40 C files" "$(below core fs packer hip | sed 's|/[^/]*$||' | sort | uniq -c |
 	awk '$1 > 40 { print $2 ": " $1 " files" }')"
-check "no header is called like a system header" "$(below core fs packer | grep '\.h$' | while read -r f; do
+check "no header is called like a system header" "$(below core fs packer hip | grep '\.h$' | while read -r f; do
 	b=$(basename "$f")
 	for d in /usr/include /usr/include/*-linux-gnu* /usr/lib/gcc/*/*/include; do
 		[ -e "$d/$b" ] && echo "$f: $d/$b"
@@ -135,7 +135,7 @@ check "no header is called like a system header" "$(below core fs packer | grep 
 done)"
 
 pattern="${includes}([^\">]*/)?fuse[^/\"]*\\.h|${includes}fuse3?/"
-check "of all folders only fs/cli, fs/fuse, fs/server and fs/main.c include FUSE" "$(in_code core fs packer |
+check "of all folders only fs/cli, fs/fuse, fs/server and fs/main.c include FUSE" "$(in_code core fs packer hip |
 	grep -vE '^fs/((cli|fuse|server)/|main\.c)')"
 
 # A run of root's must not be led out of its trees: packer/files/below.h
@@ -147,22 +147,22 @@ check "of packer/ only packer/files calls functions that take paths" "$(in_code 
 pattern='(^|[^[:alnum:]_])(v?f?printf|v?dprintf|puts|fputs|putchar|putc|fputc|perror|psignal|syslog|v?warnx?|v?errx?|error)[[:space:]]*\(|(^|[^[:alnum:]_])(stderr|stdout)([^[:alnum:]_]|$)'
 check "core never prints" "$(in_code core)"
 pattern='(^|[^[:alnum:]_])(_?exit|_Exit|quick_exit|abort|assert|raise|kill)[[:space:]]*\('
-check "core never ends the process" "$(in_code core)"
+check "core and hip never end the process" "$(in_code core hip)"
 pattern='(^|[^[:alnum:]_])(getopt(_long)?|isatty|system|popen)[[:space:]]*\('
-check "core knows no command line" "$(in_code core)"
+check "core and hip know no command line" "$(in_code core hip)"
 
 pattern='ZSTD_STATIC_LINKING_ONLY'
-check "only stable calls of the shared libzstd are used" "$(in_code core fs packer contrib)"
+check "only stable calls of the shared libzstd are used" "$(in_code core fs packer hip contrib)"
 
 pattern='(^|[^[:alnum:]_])(atexit|on_exit|at_quick_exit|signal|sigaction|sigset|siginterrupt|bsd_signal)[[:space:]]*\(|destructor'
-check "core runs nothing at the end of the process or when signals come" "$(in_code core)"
+check "core and hip run nothing at the end of the process or when signals come" "$(in_code core hip)"
 pattern='(^|[^[:alnum:]_])(setenv|unsetenv|putenv|clearenv|umask|f?chdir|sigprocmask|pthread_sigmask|setrlimit|srand|srandom)[[:space:]]*\('
-check "core changes nothing of the process" "$(in_code core)"
+check "core and hip change nothing of the process" "$(in_code core hip)"
 pattern='(^|[^[:alnum:]_])((set|new|use|free|dup)locale|localeconv|strerror|strcoll|strxfrm|is(alpha|alnum|upper|lower|space|print|graph|punct|cntrl)|to(lower|upper)|strn?casecmp|strtod|strtof|strtold|atof)[[:space:]]*\('
-check "core knows no locale" "$(in_code core)"
+check "core and hip know no locale" "$(in_code core hip)"
 
 pattern='(^|[^[:alnum:]_])getenv[[:space:]]*\('
-check "the environment is read by secure_getenv" "$(in_code core fs packer |
+check "the environment is read by secure_getenv" "$(in_code core fs packer hip |
 	grep -vE '^packer/offload/bundler/objcopy\.c:.*is_secure\(\)')"
 
 # One function for each kind of output.
@@ -189,7 +189,7 @@ inherited()
 	done
 }
 # shellcheck disable=SC2046
-check "core opens nothing that programs inherit" "$(inherited $(below core))"
+check "core and hip open nothing that programs inherit" "$(inherited $(below core hip))"
 
 lib=$bin/librocm_kpack.so.0
 exported=$(nm -D --defined-only "$lib" 2>&1 | awk '{ print $NF }')
@@ -219,6 +219,17 @@ check "the library looks for them in no place of its own" \
 check "the library's code is not relocated" "$(readelf -d "$lib" 2>&1 | grep TEXTREL)"
 check "the library's stack is not executable" "$(readelf -lW "$lib" 2>&1 |
 	awk '/GNU_STACK/ { found = 1; if ($7 ~ /E/) print } END { if (!found) print "no GNU_STACK" }')"
+
+# Every process may load the helper: it has the two names of the runtime, and brings no library.
+helper=$bin/libkpack_hip.so
+check "the helper exports two calls of the HIP runtime, with its version" "$(
+	nm -D --defined-only "$helper" 2>&1 | awk '$2 != "A" { print $NF }' |
+		grep -vxE '__hip(Unr|R)egisterFatBinary@@hip_4\.2'
+	nm -D --defined-only "$helper" 2>/dev/null | grep -q ' T __hipRegisterFatBinary@@hip_4.2' || echo "no __hipRegisterFatBinary")"
+check "the helper needs only libc" "$(readelf -d "$helper" 2>&1 | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' |
+	grep -vE '^(libc|libdl|libpthread|ld-linux[a-z0-9-]*)\.so\.[0-9]+$')"
+check "the helper looks for it in no place of its own" "$(readelf -d "$helper" 2>&1 | grep -E 'RPATH|RUNPATH')"
+check "the helper's code is not relocated" "$(readelf -d "$helper" 2>&1 | grep TEXTREL)"
 
 echo "1..$n"
 exit $failed

@@ -83,9 +83,9 @@ static void trace_replaced(const struct kp_lookup *l, const struct kp_marker *m)
 }
 
 kpack_error_t kp_candidates_add(const struct kp_environment *env,
-			       const struct kp_marker *m, const char *binary,
-			       const struct kp_lookup_want *want, struct kp_lookup *l,
-			       struct kpackx_error *why)
+				const struct kp_marker *m, const char *binary,
+				const struct kp_lookup_want *want, struct kp_lookup *l,
+				struct kpackx_error *why)
 {
 	if (env->instead.size) {
 		trace_replaced(l, m);

@@ -259,7 +259,7 @@ static kpack_error_t outcome(const struct choice *c)
 		return KPACK_ERROR_KERNEL_NOT_FOUND;
 	/* a list that names no arch at all has not opened anything yet */
 	return kp_lookup_next(c->lookup, NULL, c->want) ? KPACK_ERROR_ARCH_NOT_FOUND
-						   : KPACK_ERROR_ARCHIVE_NOT_FOUND;
+							: KPACK_ERROR_ARCHIVE_NOT_FOUND;
 }
 
 kpack_error_t kp_lookup_load(struct kp_lookup *l, const struct kp_lookup_want *want,

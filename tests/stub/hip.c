@@ -7,13 +7,18 @@
  *
  *   STUB_LOG      file to append the lines to
  *   STUB_ARCHES   agents to load for, separated by spaces; unset: those of the bundle
+ *   STUB_DEFERRED if set, a wrapper's code is loaded when a kernel of it is launched
+ *
+ * With STUB_OLD defined it is a runtime from before kpack, which refuses converted binaries.
  *
  *   FILE NUMBER ARCH SIZE XXH3       a code object
  *   FILE NUMBER ARCH none            no code for this agent
  *   FILE NUMBER function|launch NAME
+ *   FILE NUMBER refused
  *   FILE NUMBER fault WHAT
  *
- * FILE is the base name, NUMBER counts the wrappers FILE registered.
+ * FILE is the base name, or "?" if the wrapper is not in a file; NUMBER counts the wrappers
+ * FILE registered.
  */
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -25,7 +30,9 @@
 #include <string.h>
 #include <xxhash.h>
 #include "fat.h"
+#ifndef STUB_OLD
 #include "core/rocm_kpack/kpack.h"
+#endif
 
 #define HIPF UINT32_C(0x48495046)
 #define HIPK UINT32_C(0x4b504948)
@@ -42,18 +49,37 @@ struct wrapper {
 struct module {
 	const char *path, *file; /* as it was loaded, and its base name */
 	unsigned number;
+	struct wrapper wrapper;
+	bool recorded;
 };
 
 struct function {
 	const void *host;
 	const char *name;
-	const struct module *module;
+	struct module *module;
 	struct function *next;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static FILE *log_file;
 static struct function *functions;
+
+static void take_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void leave_lock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+/* A child may call whatever other threads did during fork(). */
+__attribute__((constructor)) static void add_handlers(void)
+{
+	if (pthread_atfork(take_lock, leave_lock, leave_lock))
+		abort();
+}
 
 /* --- the log ------------------------------------------------------------------------ */
 
@@ -131,6 +157,17 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+#ifdef STUB_OLD
+enum { LOADS_HIPK = false };
+
+static void record_kpack(const struct module *m, const struct wrapper *w,
+			 const char *const *arches, size_t n_arches)
+{
+	(void)m, (void)w, (void)arches, (void)n_arches;
+}
+#else
+enum { LOADS_HIPK = true };
+
 static bool is_absence(kpack_error_t e)
 {
 	return e == KPACK_ERROR_KERNEL_NOT_FOUND || e == KPACK_ERROR_ARCH_NOT_FOUND ||
@@ -170,7 +207,8 @@ static void record_kpack(const struct module *m, const struct wrapper *w,
 
 	if (!cache && kpack_cache_create(&cache) != KPACK_SUCCESS)
 		note(m, "fault no cache");
-	if (kpack_discover_binary_path(w, path, sizeof(path), NULL) != KPACK_SUCCESS)
+	if (kpack_discover_binary_path(w->pointer, path, sizeof(path), NULL) !=
+	    KPACK_SUCCESS)
 		note(m, "fault no path");
 	else if (!same_file(path, m->path))
 		note(m, "fault path %s", path);
@@ -179,12 +217,18 @@ static void record_kpack(const struct module *m, const struct wrapper *w,
 			record_load(m, cache, w, path, arches[i]);
 }
 
-static void record(const struct module *m, const struct wrapper *w)
+#endif
+
+static void record(struct module *m)
 {
+	const struct wrapper *w = &m->wrapper;
 	const char *arches[ARCHES_MAX];
 	char buf[4096];
 	size_t n = asked(buf, sizeof(buf), arches);
 
+	if (m->recorded)
+		return;
+	m->recorded = true;
 	if (w->version != 1)
 		note(m, "fault version %u", w->version);
 	else if (w->magic == HIPF)
@@ -231,8 +275,7 @@ enum {
 };
 
 API struct module *__hipRegisterFatBinary(const struct wrapper *w);
-API void __hipRegisterFunction(const struct module *m, const void *host,
-			       const char *name);
+API void __hipRegisterFunction(struct module *m, const void *host, const char *name);
 API int hipLaunchKernel(const void *host);
 
 struct module *__hipRegisterFatBinary(const struct wrapper *w)
@@ -241,13 +284,19 @@ struct module *__hipRegisterFatBinary(const struct wrapper *w)
 
 	pthread_mutex_lock(&lock);
 	m = module_new(w);
-	record(m, w);
+	m->wrapper = *w;
+	if (w->magic == HIPK && !LOADS_HIPK) {
+		note(m, "refused");
+		m = NULL;
+	} else if (!getenv("STUB_DEFERRED")) {
+		record(m);
+	}
 	pthread_mutex_unlock(&lock);
 	return m;
 }
 
 /* The third argument is the kernel's name; the others do not matter here. */
-void __hipRegisterFunction(const struct module *m, const void *host, const char *name)
+void __hipRegisterFunction(struct module *m, const void *host, const char *name)
 {
 	struct function *f = calloc(1, sizeof(*f));
 
@@ -256,7 +305,8 @@ void __hipRegisterFunction(const struct module *m, const void *host, const char 
 	pthread_mutex_lock(&lock);
 	*f = (struct function){host, strdup(name), m, functions};
 	functions = f;
-	note(m, "function %s", name);
+	if (m)
+		note(m, "function %s", name);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -268,10 +318,12 @@ int hipLaunchKernel(const void *host)
 	pthread_mutex_lock(&lock);
 	for (f = functions; f && f->host != host;)
 		f = f->next;
-	if (f)
+	if (f && f->module) {
+		record(f->module);
 		note(f->module, "launch %s", f->name);
+	}
 	pthread_mutex_unlock(&lock);
-	return f ? 0 : HIP_NO_FUNCTION;
+	return f && f->module ? 0 : HIP_NO_FUNCTION;
 }
 
 #define RETURNS(value, name)                                                             \

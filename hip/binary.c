@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+#include "binary.h"
+#include <stdlib.h>
+#include "core/loader/proc_maps.h"
+#include "core/loader/read_marker.h"
+#include "core/loader/trusted.h"
+#include "say.h"
+
+static kpack_error_t start(struct binaries *all, struct kpackx_error *why)
+{
+	say_read_level();
+	KP_TRY(kp_environment_read(&all->env, why));
+	KP_TRY(gpus_find(&all->gpus, why));
+	KP_TRY(gpus_names(&all->gpus, &all->names, &all->n_names, why));
+	return kp_cache_init(&all->cache, why);
+}
+
+static void say_fault(const struct kpackx_error *why)
+{
+	struct kp_line line = {.used = 0};
+
+	kp_line_add(&line, "no converted binary gets code: %s", why->text);
+	say_line(SAY_MISSING, &line);
+}
+
+kpack_error_t binaries_start(struct binaries *all, struct kpackx_error *why)
+{
+	struct kpackx_error reason = {0};
+
+	if (!all->started) {
+		all->started = true;
+		if (start(all, &reason)) {
+			all->fault = reason;
+			say_fault(&all->fault);
+		}
+	}
+	if (all->fault.code && why)
+		*why = all->fault;
+	return all->fault.code;
+}
+
+static void binary_free(struct binary *b)
+{
+	kp_lookup_fini(&b->files);
+	kp_marker_fini(&b->facts);
+	free(b->told);
+	free(b->path);
+	free(b);
+}
+
+static kpack_error_t find_archives(struct binaries *all, struct binary *b,
+				   struct kpackx_error *why)
+{
+	kpack_error_t err;
+	char *trusted;
+
+	b->files = (struct kp_lookup){
+		.cache = &all->cache, .strict = all->env.strict, .trace = all->env.trace};
+	b->want = (struct kp_lookup_want){.key = b->facts.kernel_name,
+					  .archs = all->names,
+					  .n_archs = all->n_names};
+	err = kp_trusted_binary(b->path, &trusted, why);
+	if (err)
+		return kp_fail_prefix(why, KPACK_ERROR_ARCHIVE_NOT_FOUND,
+				      "the binary's directory");
+	err = kp_candidates_add(&all->env, &b->facts, trusted, &b->want, &b->files, why);
+	free(trusted);
+	return err;
+}
+
+static kpack_error_t fill_binary(struct binaries *all, struct binary *b,
+				 struct kpackx_error *why)
+{
+	uint64_t offset;
+
+	b->told = calloc(all->gpus.count + 1, sizeof(*b->told));
+	if (!b->told)
+		return kp_fail_memory(why, all->gpus.count, "a list of GPUs");
+	KP_TRY(kp_maps_find(b->marker, &b->path, &offset, why));
+	KP_TRY(kp_marker_read_at(b->marker, &b->facts, why));
+	return find_archives(all, b, why);
+}
+
+kpack_error_t binary_get(struct binaries *all, const void *marker, struct binary **out,
+			 struct kpackx_error *why)
+{
+	struct binary *b = all->first;
+	kpack_error_t err;
+
+	while (b && b->marker != marker)
+		b = b->next;
+	if (!b) {
+		b = calloc(1, sizeof(*b));
+		if (!b)
+			return kp_fail_memory(why, sizeof(*b), "a binary");
+		b->marker = marker;
+		err = fill_binary(all, b, why);
+		if (err) {
+			binary_free(b);
+			return err;
+		}
+		b->next = all->first;
+		all->first = b;
+	}
+	b->users++;
+	*out = b;
+	return KPACK_SUCCESS;
+}
+
+void binary_put(struct binaries *all, struct binary *b)
+{
+	struct binary **at = &all->first;
+
+	if (!b || --b->users)
+		return;
+	while (*at != b)
+		at = &(*at)->next;
+	*at = b->next;
+	binary_free(b);
+}

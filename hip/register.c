@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stands before the HIP runtime: a wrapper of a converted binary, whose magic is HIPK and
+ * which older runtimes refuse, becomes an ordinary one with a bundle.  Everything else is
+ * passed on.
+ *
+ * The calls come from constructors in any order, so nothing here needs a constructor to
+ * have run.  No lock is held while the dynamic linker or the runtime is called, because a
+ * thread in dlopen() has the linker's lock when it comes here.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include "bundle.h"
+#include "runtime.h"
+#include "say.h"
+
+struct wrapper {
+	uint32_t magic, version;
+	const void *pointer;
+	uint64_t index;
+};
+
+/* A wrapper that was made, and what belongs to it until it is unregistered. */
+struct registration {
+	struct registration *next;
+	struct wrapper wrapper;
+	struct binary *binary; /* NULL: unknown */
+	struct bundle *bundle;
+	struct runtime runtime;
+	void *handle;
+};
+
+/* The library's lock, for everything below and in the other files. */
+static pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct binaries binaries;
+static struct registration *registrations;
+
+static void lock_library(void)
+{
+	pthread_mutex_lock(&library_lock);
+}
+
+static void unlock_library(void)
+{
+	pthread_mutex_unlock(&library_lock);
+}
+
+/* After the handlers of the archives' cache: before a fork the later ones run first. */
+__attribute__((constructor)) static void add_handlers(void)
+{
+	(void)pthread_atfork(lock_library, unlock_library, unlock_library);
+}
+
+/* ---- with the lock held ---- */
+
+static void say_unusable(const struct binary *b, const struct kpackx_error *why)
+{
+	struct kp_line line = {.used = 0};
+
+	if (b) {
+		kp_line_add_name(&line, b->path);
+		kp_line_add(&line, ": ");
+	}
+	kp_line_add(&line, "no code for any GPU: %s", why->text);
+	say_line(SAY_MISSING, &line);
+}
+
+/* Find the code of WRAPPER; without any, a program goes on as on a GPU it has no code for. */
+static kpack_error_t fill_registration(struct registration *r,
+				       const struct wrapper *wrapper,
+				       struct kpackx_error *why)
+{
+	kpack_error_t err = binary_get(&binaries, wrapper->pointer, &r->binary, why);
+
+	if (!err)
+		err = bundle_get(&binaries, r->binary, (uint32_t)wrapper->index,
+				 &r->bundle, why);
+	return err;
+}
+
+static struct registration *registration_new(const struct wrapper *wrapper)
+{
+	struct registration *r = calloc(1, sizeof(*r));
+	struct kpackx_error why = {0};
+	kpack_error_t err;
+
+	if (!r)
+		return NULL;
+	err = binaries_start(&binaries, &why);
+	if (!err && binaries.gpus.count) {
+		err = fill_registration(r, wrapper, &why);
+		if (err)
+			say_unusable(r->binary, &why);
+	}
+	if (!r->bundle && bundle_empty(&r->bundle, &why)) {
+		binary_put(&binaries, r->binary);
+		free(r);
+		return NULL;
+	}
+	r->wrapper = (struct wrapper){.magic = KP_WRAPPER_HIPF,
+				      .version = KP_WRAPPER_VERSION,
+				      .pointer = bundle_address(r->bundle)};
+	return r;
+}
+
+/* The bundle first: it refers to archives that the binary keeps open. */
+static void registration_free(struct registration *r)
+{
+	bundle_put(r->bundle);
+	binary_put(&binaries, r->binary);
+	free(r);
+}
+
+/* ---- registering ---- */
+
+/* Whether nothing is to be done, because the user asked for that. */
+static bool is_disabled(void)
+{
+	bool disabled;
+
+	lock_library();
+	disabled = !binaries_start(&binaries, NULL) && binaries.env.disabled;
+	unlock_library();
+	return disabled;
+}
+
+static void *register_bundle(const struct wrapper *wrapper, const struct runtime *runtime)
+{
+	struct registration *r;
+	void *handle;
+
+	lock_library();
+	r = registration_new(wrapper);
+	unlock_library();
+	if (!r)
+		return runtime->add(wrapper);
+	handle = runtime->add(&r->wrapper);
+	lock_library();
+	if (handle) {
+		r->handle = handle;
+		r->runtime = *runtime;
+		r->next = registrations;
+		registrations = r;
+	} else {
+		registration_free(r);
+	}
+	unlock_library();
+	return handle;
+}
+
+static struct registration *take_registration(const void *handle)
+{
+	struct registration **at = &registrations, *r;
+
+	lock_library();
+	while (*at && (*at)->handle != handle)
+		at = &(*at)->next;
+	r = *at;
+	if (r)
+		*at = r->next;
+	unlock_library();
+	return r;
+}
+
+#define API __attribute__((visibility("default")))
+
+API void *__hipRegisterFatBinary(const struct wrapper *wrapper);
+API void __hipUnregisterFatBinary(void *handle);
+
+void *__hipRegisterFatBinary(const struct wrapper *wrapper)
+{
+	int cancel, before = errno;
+	struct runtime runtime;
+	void *handle = NULL;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	runtime_find(wrapper, &runtime);
+	if (runtime.add && wrapper && wrapper->magic == KP_WRAPPER_HIPK &&
+	    wrapper->version == KP_WRAPPER_VERSION && !runtime.takes_kpack &&
+	    !is_disabled())
+		handle = register_bundle(wrapper, &runtime);
+	else if (runtime.add)
+		handle = runtime.add(wrapper);
+	pthread_setcancelstate(cancel, NULL);
+	errno = before;
+	return handle;
+}
+
+/* The runtime reads the bundle until it has forgotten the handle. */
+void __hipUnregisterFatBinary(void *handle)
+{
+	struct registration *r = handle ? take_registration(handle) : NULL;
+	struct runtime runtime;
+
+	if (r)
+		runtime = r->runtime;
+	else
+		runtime_find(__builtin_return_address(0), &runtime);
+	if (runtime.drop)
+		runtime.drop(handle);
+	if (!r)
+		return;
+	lock_library();
+	registration_free(r);
+	unlock_library();
+}

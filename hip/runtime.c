@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+#include "runtime.h"
+#include <dlfcn.h>
+#include <link.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ADD "__hipRegisterFatBinary"
+#define DROP "__hipUnregisterFatBinary"
+#define LIBRARY "libamdhip64.so"
+#define KPACK_LIBRARY "librocm_kpack.so"
+
+static struct link_map *object_of(const void *address)
+{
+	struct link_map *map = NULL;
+	Dl_info info;
+
+	return dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) ? map : NULL;
+}
+
+/* The symbol NAME as HANDLE finds it, unless it is this library's. */
+static void *find_symbol(void *handle, const char *name)
+{
+	void *found = dlsym(handle, name);
+
+	if (!found)
+		(void)dlerror(); /* the program must not see this failure */
+	return found && object_of(found) != object_of((void *)(uintptr_t)runtime_find)
+		       ? found
+		       : NULL;
+}
+
+static bool take_runtime(void *handle, struct runtime *out)
+{
+	void *add = find_symbol(handle, ADD), *drop = find_symbol(handle, DROP);
+
+	memcpy(&out->add, &add, sizeof(add));
+	memcpy(&out->drop, &drop, sizeof(drop));
+	return add != NULL;
+}
+
+/* Search the loaded object NAME and what it needs. */
+static bool take_from(const char *name, struct runtime *out)
+{
+	void *handle = *name ? dlopen(name, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+	bool found;
+
+	if (!handle) {
+		(void)dlerror();
+		return false;
+	}
+	found = take_runtime(handle, out);
+	dlclose(handle); /* the caller needs it, so it stays */
+	return found;
+}
+
+static int find_library(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	const char *slash = strrchr(info->dlpi_name, '/');
+	const char *base = slash ? slash + 1 : info->dlpi_name;
+	char **found = arg;
+
+	(void)size;
+	if (strncmp(base, LIBRARY, strlen(LIBRARY)) != 0)
+		return 0;
+	*found = strdup(info->dlpi_name);
+	return 1;
+}
+
+/* Search a runtime that no scope shows, as that of a library that needs this one first. */
+static bool take_loaded(struct runtime *out)
+{
+	char *name = NULL;
+	bool found;
+
+	dl_iterate_phdr(find_library, &name);
+	found = name && take_from(name, out);
+	free(name);
+	return found;
+}
+
+/* The address that an entry of MAP's dynamic section states; some systems do not relocate it. */
+static const char *address_in(const struct link_map *map, ElfW(Addr) address)
+{
+	return (const char *)(address < map->l_addr ? map->l_addr + address : address);
+}
+
+/* Whether MAP needs kpack's library.  A runtime that contains it is served like an old one. */
+static bool needs_kpack(const struct link_map *map)
+{
+	const char *strings = NULL;
+
+	if (!map || !map->l_ld)
+		return false;
+	for (const ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++)
+		if (d->d_tag == DT_STRTAB)
+			strings = address_in(map, d->d_un.d_ptr);
+	for (const ElfW(Dyn) *d = map->l_ld; strings && d->d_tag != DT_NULL; d++)
+		if (d->d_tag == DT_NEEDED &&
+		    strncmp(strings + d->d_un.d_val, KPACK_LIBRARY,
+			    strlen(KPACK_LIBRARY)) == 0)
+			return true;
+	return false;
+}
+
+void runtime_find(const void *caller, struct runtime *out)
+{
+	const struct link_map *map = object_of(caller);
+
+	*out = (struct runtime){0};
+	/*
+	 * The order of the original reference: the global scope, then that of the caller.
+	 * RTLD_NEXT is the global scope if this library was preloaded.
+	 */
+	if (!take_runtime(RTLD_NEXT, out) && !(map && take_from(map->l_name, out)) &&
+	    !take_loaded(out))
+		return;
+	out->takes_kpack = needs_kpack(object_of((void *)(uintptr_t)out->add));
+}

@@ -1,0 +1,323 @@
+#!/usr/bin/env bats
+# bats file_tags=hip
+# libkpack_hip.so gives converted binaries to a HIP runtime that refuses them.  What such a
+# runtime loads from them is compared with what it loads from the fat originals.
+
+load proof.bash
+bats_require_minimum_version 1.5.0
+
+old=$stub/old
+helper=$KPACK_BIN/libkpack_hip.so
+mkfat() { $python "$tools/mkfat.py" "$@"; }
+
+setup() {
+	# not below bats' own directory, which other users may not search
+	T=$(mktemp -d /tmp/kpack-test-XXXXXX)
+	chmod 0755 "$T"
+	cd "$T"
+	unset KPACK_HIP_ARCH KPACK_HIP_DEBUG HSA_OVERRIDE_GFX_VERSION
+}
+
+teardown() {
+	cd /
+	rm -rf "$T"
+}
+
+arches=gfx90a:xnack+,gfx90a:xnack-,gfx1030,gfx1100,gfx11-generic,gfx942
+agents="gfx90a:sramecc+:xnack+ gfx1030 gfx1100"
+
+# fat/lib/libx.so with three wrappers and packed/lib/libx.so, its converted form.
+make_library() { # OPTION...
+	mkdir -p fat/lib
+	mkfat --arches $arches "$@" fat/lib/libx.so
+	kpack pack -q fat packed
+}
+
+# Register LIBRARY's wrappers with the runtime of directory RUNTIME; the runtime's lines go to
+# log, without the file's name and the wrapper's number, the rest to said and told.
+calls() { # RUNTIME LIBRARY OPTION...
+	local list
+	list=$(preload "$python")
+	rm -f log raw
+	LD_LIBRARY_PATH=$1 STUB_LOG=$PWD/raw STUB_ARCHES=$agents ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 \
+		LD_PRELOAD=${list:+$list:}${HELPER-} timeout 600 \
+		$python "$tools/hipcalls.py" --wrappers 3 "${@:3}" "$PWD/$2" >said 2>told
+	! grep ' fault ' raw || return 1
+	cut -d ' ' -f 3- raw >log
+}
+helped() { HELPER=$helper calls "$@"; }
+
+# The log of the fat library.
+original() {
+	calls "$old" fat/lib/libx.so "$@"
+	mv log want
+}
+
+same_code() { # OPTION...
+	original "$@"
+	KPACK_HIP_ARCH="gfx90a gfx1030,gfx1100" helped "$old" packed/lib/libx.so "$@"
+	diff want log
+	[ ! -s told ] || { cat told; return 1; }
+}
+
+@test "an old runtime refuses a converted library, and takes it with the helper" {
+	make_library
+	calls "$old" packed/lib/libx.so
+	diff - said <<<"0 set, 3 NULL"
+	[ "$(sort -u log)" = refused ]
+	same_code
+	diff - said <<<"3 set, 0 NULL"
+	[ "$(grep -c 'gfx1100 [0-9]' log)" = 3 ]
+	! grep none log || false
+}
+
+@test "code is loaded by the first launch" {
+	make_library --reverse
+	STUB_DEFERRED=1 same_code
+	[ "$(grep -c 'gfx1100 [0-9]' log)" = 3 ]
+}
+
+@test "compressed containers, objects that wrappers share, wrappers that lack one" {
+	local form
+	for form in "--ccob odd" --same "--share 3 --bundles 1" --ragged; do
+		rm -rf fat packed
+		# shellcheck disable=SC2086 # options
+		make_library $form
+		same_code
+	done
+	grep -q none log
+}
+
+@test "wrappers with the same objects share memory" {
+	make_library --share 3 --bundles 1
+	KPACK_HIP_ARCH=gfx1030 KPACK_HIP_DEBUG=1 helped "$old" packed/lib/libx.so \
+		--after 'grep -c memfd:kpack: /proc/$PPID/maps'
+	diff - said <<-END
+	1
+	3 set, 0 NULL
+	END
+	[ "$(grep -c 'libx.so#[0-2] gfx1030: [0-9]* bytes in .*gfx1030.kpack$' told)" = 3 ]
+}
+
+@test "no GPU: handles without code, and no line" {
+	make_library
+	KPACK_HIP_ARCH=, helped "$old" packed/lib/libx.so
+	diff - said <<<"3 set, 0 NULL"
+	[ ! -s told ]
+	[ "$(grep -c none log)" = 9 ]
+}
+
+@test "GPUs of many kinds: only objects for them are there" {
+	make_library
+	agents="gfx942:sramecc+:xnack- gfx1103 gfx11-generic gfx1201"
+	original
+	KPACK_HIP_ARCH="gfx942,gfx1103,gfx1201,gfx942" helped "$old" packed/lib/libx.so
+	diff want log
+	grep -q '^gfx11-generic [0-9]' log
+	diff - told <<-END
+	kpack_hip: $T/packed/lib/libx.so: no code for gfx1201: $T/packed/.kpack/fat_gfx1201.kpack: cannot open: No such file or directory
+	END
+	agents="gfx1030 gfx1100"
+	KPACK_HIP_ARCH=gfx942 helped "$old" packed/lib/libx.so
+	[ "$(sort -u log)" = "$(printf 'gfx1030 none\ngfx1100 none\nfunction'; )" ] ||
+		[ "$(grep -c ' none' log)" = 6 ]
+}
+
+@test "what the machine's GPU is called instead, and wrong values" {
+	make_library
+	KPACK_HIP_ARCH=gfx90a:nonsense helped "$old" packed/lib/libx.so
+	grep -q '^kpack_hip: no converted binary gets code: KPACK_HIP_ARCH: ' told
+	[ "$(wc -l <told)" = 1 ]
+	diff - said <<<"3 set, 0 NULL"
+	KPACK_HIP_ARCH=gfx90a:nonsense KPACK_HIP_DEBUG=0 helped "$old" packed/lib/libx.so
+	[ ! -s told ]
+}
+
+@test "a runtime that takes converted binaries itself is left alone" {
+	make_library
+	calls "$stub" packed/lib/libx.so
+	cp raw want
+	grep -q '^libx.so 2 gfx1100 [0-9]' want
+	# if the helper did something, it would find no code, and the file would be unknown
+	KPACK_HIP_ARCH=gfx803 helped "$stub" packed/lib/libx.so
+	diff want raw
+	[ ! -s told ]
+}
+
+@test "fat libraries are passed on" {
+	make_library
+	original
+	cp raw want
+	KPACK_HIP_ARCH=gfx803 helped "$old" fat/lib/libx.so
+	diff want raw
+	[ ! -s told ]
+}
+
+@test "switched off: as without the helper" {
+	make_library
+	ROCM_KPACK_DISABLE=1 helped "$old" packed/lib/libx.so
+	diff - said <<<"0 set, 3 NULL"
+}
+
+@test "archives that are missing, of another build, damaged, or named by the environment" {
+	make_library
+	original
+	export KPACK_HIP_ARCH=gfx90a,gfx1030,gfx1100
+	mv packed/.kpack/fat_gfx1030.kpack away.kpack
+	helped "$old" packed/lib/libx.so
+	diff <(sed 's/^\(gfx1030\) .*/\1 none/' want) log
+	diff - told <<-END
+	kpack_hip: $T/packed/lib/libx.so: no code for gfx1030: $T/packed/.kpack/fat_gfx1030.kpack: cannot open: No such file or directory
+	END
+	ROCM_KPACK_PATH_PREFIX=$T/away.kpack helped "$old" packed/lib/libx.so
+	diff want log
+	[ ! -s told ]
+
+	mkdir -p other/lib
+	mkfat --arches gfx1030 other/lib/liby.so
+	kpack pack -q --archives-only other otherpacked
+	cp "$(find otherpacked -name '*gfx1030*.kpack')" packed/.kpack/fat_gfx1030.kpack
+	helped "$old" packed/lib/libx.so
+	diff <(sed 's/^\(gfx1030\) .*/\1 none/' want) log
+	diff - told <<-END
+	kpack_hip: $T/packed/lib/libx.so: no code for gfx1030: $T/packed/.kpack/fat_gfx1030.kpack: no entry lib/libx.so#0
+	END
+
+	cp away.kpack packed/.kpack/fat_gfx1030.kpack
+	# in the first frame
+	printf 'damage' | dd of=packed/.kpack/fat_gfx1030.kpack bs=1 seek=200 conv=notrunc status=none
+	helped "$old" packed/lib/libx.so
+	[ "$(diff <(sort want) <(sort log) | grep -c '^<')" = 1 ]
+	[ "$(wc -l <told)" = 1 ]
+	grep -q "^kpack_hip: $T/packed/lib/libx.so: no code for gfx1030: $T/packed/.kpack/fat_gfx1030.kpack: lib/libx.so#[0-2] gfx1030: " told
+	# the next archive has it
+	ROCM_KPACK_PATH=$T/packed/.kpack:$T/away.kpack helped "$old" packed/lib/libx.so
+	diff want log
+	[ "$(wc -l <told)" = 1 ]
+}
+
+@test "archives that are replaced and removed while the program runs" {
+	make_library
+	mv packed/.kpack away
+	mkdir packed/.kpack
+	same_code --before "cp away/* packed/.kpack" --after "rm packed/.kpack/*"
+	rm -r packed/.kpack
+	mv away packed/.kpack
+	# the code that is in use stays
+	export STUB_DEFERRED=1 KPACK_HIP_ARCH=gfx90a,gfx1030,gfx1100
+	original
+	helped "$old" packed/lib/libx.so --after 'for f in packed/.kpack/*; do echo >new; mv new "$f"; done'
+	diff want log
+	[ ! -s told ]
+}
+
+@test "eight threads, many rounds, nothing kept" {
+	make_library
+	original --threads 8 --rounds 5
+	KPACK_HIP_ARCH="gfx90a gfx1030,gfx1100" helped "$old" packed/lib/libx.so --threads 8 --rounds 5
+	diff <(sort want) <(sort log)
+	[ ! -s told ]
+	[ "$(sort -u said)" = "24 set, 0 NULL" ]
+}
+
+# bats test_tags=single
+@test "children of a fork in the middle of it" {
+	make_library
+	KPACK_HIP_ARCH=gfx1030 helped "$old" packed/lib/libx.so --fork
+	diff - said <<<"3 set, 0 NULL"
+	[ ! -s told ]
+}
+
+# A library that registers its wrapper in a constructor, and prints what came of it.
+make_registering() { # LINK OPTION...
+	mkdir -p fat/lib
+	mkfat --bare --bundles 1 --arches $arches bundle
+	cat >x.c <<-'END'
+	#include <stdint.h>
+	#include <stdio.h>
+	struct wrapper { uint32_t magic, version; const void *pointer; uint64_t index; };
+	void *__hipRegisterFatBinary(const struct wrapper *);
+	void __hipUnregisterFatBinary(void *);
+	extern const char bundle[];
+	__asm__(".section .hip_fatbin,\"a\",@progbits\n.balign 4096\n.globl bundle\n.hidden bundle\n"
+		"bundle: .incbin \"bundle\"\n.text\n");
+	static struct wrapper wrapper __attribute__((section(".hipFatBinSegment"), used)) =
+		{0x48495046, 1, bundle, 0};
+	static void *handle;
+	__attribute__((constructor)) static void begin(void)
+	{
+		handle = __hipRegisterFatBinary(&wrapper);
+		fprintf(stderr, "handle %s\n", handle ? "set" : "NULL");
+	}
+	__attribute__((destructor)) static void end(void)
+	{
+		if (handle)
+			__hipUnregisterFatBinary(handle);
+	}
+	int answer(void *out, long n) { (void)out, (void)n; return 42; }
+	END
+	cc -shared -fPIC -o fat/lib/libx.so x.c "$@"
+	kpack pack -q fat packed
+}
+
+# The runtime is only in the scope of the library, which dlopen() loads as Python's modules.
+load_registering() { # FILE
+	local list
+	list=$(preload "$stub/load")
+	rm -f raw
+	LD_LIBRARY_PATH=$old STUB_LOG=$PWD/raw STUB_ARCHES=$agents KPACK_HIP_ARCH=gfx90a,gfx1030,gfx1100 \
+		LD_PRELOAD=${list:+$list:}${HELPER-} ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 \
+		"$stub/load" -c answer "$PWD/$1" >said 2>told
+	diff - said <<<"answer 42"
+	cut -d ' ' -f 3- raw >log
+}
+
+@test "a constructor's call, by a library that names the runtime's version" {
+	make_registering -L"$old" -l:libamdhip64.so.5
+	readelf -VW packed/lib/libx.so | grep -q hip_4.2
+	load_registering packed/lib/libx.so
+	diff - told <<<"handle NULL"
+	load_registering fat/lib/libx.so
+	mv log want
+	HELPER=$helper load_registering packed/lib/libx.so
+	diff want log
+	diff - told <<<"handle set"
+	grep -q '^gfx1100 [0-9]' log
+}
+
+@test "a constructor's call, by a library without version" {
+	ln -s "$old/libamdhip64.so.5" .
+	echo 'void __hipRegisterFatBinary(void) {} void __hipUnregisterFatBinary(void) {}' |
+		cc -shared -x c -Wl,-soname,libamdhip64.so.5 -o plain.so -
+	make_registering plain.so
+	! readelf -VW packed/lib/libx.so | grep -q hip_4.2 || false
+	load_registering fat/lib/libx.so
+	mv log want
+	HELPER=$helper load_registering packed/lib/libx.so
+	diff want log
+	diff - told <<<"handle set"
+}
+
+@test "the helper is a library that the converted one needs" {
+	# before the runtime, as patchelf --add-needed puts it
+	make_registering -Wl,--no-as-needed "$helper" -L"$old" -l:libamdhip64.so.5 -Wl,-rpath,"$KPACK_BIN"
+	readelf -dW packed/lib/libx.so | grep NEEDED | head -n 1 | grep -q libkpack_hip
+	[ "$KPACK_MODE" = release ] || skip "a sanitizer's runtime must be loaded first"
+	load_registering fat/lib/libx.so
+	mv log want
+	load_registering packed/lib/libx.so
+	diff want log
+	diff - told <<<"handle set"
+}
+
+@test "programs without HIP: no other library, two names, and no effect" {
+	[ "$KPACK_MODE" = release ] || skip "the sanitizers add theirs"
+	diff - <(readelf -dW "$helper" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | grep -v '^ld-linux') <<<"libc.so.6"
+	diff - <(nm -D --defined-only "$helper" | awk '$2 == "T" { print $3 }') <<-END
+	__hipRegisterFatBinary@@hip_4.2
+	__hipUnregisterFatBinary@@hip_4.2
+	END
+	LD_PRELOAD=$helper sh -c 'echo right' >said 2>told
+	diff - said <<<right
+	[ ! -s told ]
+}
