@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "format.h"
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include "core/base/bounds.h"
+#include "core/base/spill.h"
 
 /* Bytes at the beginning of a container in .hip_fatbin that suffice to recognise it. */
 #define HEAD_SIZE 64
@@ -306,9 +310,12 @@ kpack_error_t kp_containers_load(const struct kp_source *src,
 			      "an image passes the end of its container");
 	if (!err)
 		err = kp_container_load(&image, c, out, why);
-	if (!err && !out->heap) { /* OUT refers to the payload around it */
+	if (!err && !out->heap && !out->spilled) {
+		/* OUT refers to the payload around it */
 		out->heap = around.heap;
+		out->spilled = around.spilled;
 		around.heap = NULL;
+		around.spilled = false;
 	}
 	kp_payload_fini(&around);
 	return err;
@@ -316,6 +323,33 @@ kpack_error_t kp_containers_load(const struct kp_source *src,
 
 void kp_payload_fini(struct kp_payload *payload)
 {
+	if (payload->map)
+		munmap(payload->map, (size_t)payload->source.size);
+	if (payload->spilled)
+		close(payload->source.fd);
 	free(payload->heap);
 	*payload = (struct kp_payload){.source = {.fd = -1}};
+}
+
+kpack_error_t kp_payload_map(struct kp_payload *payload, struct kp_span *out,
+			     struct kpackx_error *why)
+{
+	size_t size = (size_t)payload->source.size;
+	void *map = payload->map;
+
+	if (payload->spilled && !map) {
+		map = mmap(NULL, size, PROT_READ, MAP_SHARED, payload->source.fd, 0);
+		if (map == MAP_FAILED)
+			return kp_fail_errno(why, errno, "cannot map a temporary file");
+		payload->map = map;
+	}
+	*out = (struct kp_span){map ? map : payload->heap, size};
+	return KPACK_SUCCESS;
+}
+
+uint64_t kp_payload_memory(const struct kp_container *c)
+{
+	bool spilled = c->format == &kp_format_ccob && kp_spills(c->payload_size);
+
+	return c->format->load && !spilled ? c->payload_size : 0;
 }

@@ -72,7 +72,9 @@ struct kp_containers {
 /* A container's decoded bytes. */
 struct kp_payload {
 	struct kp_source source; /* what the images' offsets refer to */
-	void *heap;              /* owned, or NULL if the source is the input itself */
+	void *heap;              /* owned, or NULL if the source is a file */
+	bool spilled;            /* the source's file is owned: core/base/spill.h */
+	void *map;               /* owned: kp_payload_map */
 };
 
 /*
@@ -189,6 +191,16 @@ kpack_error_t kp_containers_load(const struct kp_source *src,
 				 const struct kp_containers *list, size_t number,
 				 struct kp_payload *out, struct kpackx_error *why);
 void kp_payload_fini(struct kp_payload *payload);
+
+/*
+ * Get the decoded bytes of a container with `load` as one run of memory, which lasts as
+ * long as PAYLOAD.
+ */
+kpack_error_t kp_payload_map(struct kp_payload *payload, struct kp_span *out,
+			     struct kpackx_error *why);
+
+/* Bytes of memory, not disk, that a loaded payload of C holds. */
+uint64_t kp_payload_memory(const struct kp_container *c);
 
 /*
  * Return the entry type of an object that begins with HEAD (KP_HEAD_SIZE bytes are

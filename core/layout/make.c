@@ -16,8 +16,7 @@ struct maker {
 	struct kp_layout l;
 	uint8_t *buf; /* PIECE */
 	struct kp_hasher *hash;
-	struct kp_ccob_form like; /* form of the last container with a known level */
-	uint64_t search;          /* for kp_ccob_find_level */
+	struct kp_ccob_search search;
 	struct kpackx_error *why;
 };
 
@@ -251,19 +250,20 @@ static kpack_error_t describe_gaps(struct maker *m, struct kp_layout_container *
 
 /* ---- how it was compressed ---- */
 
+/*
+ * The level may be a guess, and restoring may be done with another zstd; the hash shows
+ * then whether the result has the same bytes.
+ */
 static kpack_error_t describe_form(struct maker *m, const struct kp_container *from,
 				   struct kp_layout_container *c,
-				   const struct kp_payload *payload)
+				   struct kp_payload *payload)
 {
 	const struct kp_source *src = &m->fat->source;
-	struct kp_span bytes = {payload->heap, (size_t)payload->source.size};
 
 	KP_TRY(kp_ccob_form_read(src, from, &c->form, m->why));
-	KP_TRY(kp_ccob_find_level(src, from, bytes, &m->like, &m->search, &c->form,
-				  m->why));
+	KP_TRY(kp_ccob_find_level(src, from, payload, &m->search, &c->form, m->why));
 	if (c->form.level == 0)
 		return KPACK_SUCCESS;
-	m->like = c->form;
 	return hash_range(m, src, from->offset, from->size, c->xxh3);
 }
 
@@ -271,7 +271,7 @@ static kpack_error_t describe_form(struct maker *m, const struct kp_container *f
 
 static kpack_error_t describe_payload(struct maker *m, const struct kp_container *from,
 				      struct kp_layout_container *c,
-				      const struct kp_payload *payload)
+				      struct kp_payload *payload)
 {
 	KP_TRY(describe_images(m, from, c, &payload->source));
 	if (c->format == &kp_format_code_object)
@@ -372,7 +372,7 @@ kpack_error_t kp_layout_make(const struct kp_fatbin *fat, const uint8_t (*xxh3)[
 		.xxh3 = xxh3,
 		.known = known,
 		.compute = compute,
-		.search = KP_CCOB_SEARCH_MAX,
+		.search = KP_CCOB_SEARCH,
 		.why = why,
 	};
 	kpack_error_t err = describe_fatbin(&m);

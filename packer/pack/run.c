@@ -2,6 +2,7 @@
 #include "run.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "database_clash.h"
@@ -15,6 +16,10 @@
 #include "packer/cli/report.h"
 #include "packer/pack/tree/interrupted.h"
 #include "core/archive/naming.h"
+#include "core/base/spill.h"
+
+/* Larger blocks of memory are the system's. */
+enum { MALLOC_KEEPS = 2 << 20 };
 
 /* --- archives ------------------------------------------------------------------------ */
 
@@ -91,11 +96,45 @@ static kpack_error_t make_dirs(struct packing *p, struct kpackx_error *why)
 					     : KPACK_SUCCESS;
 }
 
+/*
+ * Large containers are decoded to where there is room for what is in them.  What is freed
+ * goes back to the system at once: by default malloc keeps blocks of up to 32 MB, and a
+ * run frees many.
+ */
+static void begin_spilling(struct packing *p)
+{
+	int dir = below_open_following(p->archives, O_RDONLY | O_DIRECTORY), fd;
+
+	mallopt(M_MMAP_THRESHOLD, MALLOC_KEEPS);
+	if (dir < 0)
+		return;
+	kp_spill_into(dir);
+	fd = kp_spill_open();
+	if (fd < 0) { /* not on this file system */
+		kp_spill_into(-1);
+		close(dir);
+		return;
+	}
+	close(fd);
+	p->spill_dir = dir;
+	p->spilling = true;
+}
+
+static void end_spilling(struct packing *p)
+{
+	if (!p->spilling)
+		return;
+	kp_spill_into(-1);
+	close(p->spill_dir);
+	p->spilling = false;
+}
+
 static kpack_error_t store_objects(struct packing *p, struct kpackx_error *why)
 {
 	struct progress progress;
 	kpack_error_t err;
 
+	begin_spilling(p);
 	p->args.how.observer = p->hooks ? &p->hooks->observer : NULL;
 	progress_begin(&progress, "packing", p->plan.bytes,
 		       !p->args.quiet && !p->args.json);
@@ -396,7 +435,9 @@ int packing_write(struct packing *p)
 		return EXIT_FAULT;
 	if (!p->args.quiet)
 		report_before(p);
-	return write_all(p, &why) ? report_failure(&why) : EXIT_OK;
+	status = write_all(p, &why) ? report_failure(&why) : EXIT_OK;
+	end_spilling(p);
+	return status;
 }
 
 /* Databases that stay as they are are only looked at to be checked or identified. */
@@ -433,6 +474,7 @@ int packing_run(struct packing *p)
 void packing_close(struct packing *p)
 {
 	tree_write_end(&p->tree);
+	end_spilling(p);
 	archive_set_close(p->set);
 	dispositions_close(&p->dispositions);
 	plan_close(&p->plan);

@@ -45,6 +45,8 @@ struct packing {
 	struct tree_write tree;      /* with `apart`, the caller finishes it */
 	struct packing_hooks *hooks; /* NULL: no other machine shares the run */
 	bool finished_before;        /* an earlier run of this shard wrote everything */
+	bool spilling;               /* large containers are decoded into `spill_dir` */
+	int spill_dir;
 };
 
 /*

@@ -891,6 +891,35 @@ volumes_ok() { # OUT BYTES
 # ---- amounts ----------------------------------------------------------------------------------------
 
 # bats test_tags=slow
+@test "a compressed bundle of 384 MiB in less than 256 MiB, and nothing is left of it" {
+	py <<-'END'
+	import struct, mkfat, zstandard
+	arches = ["gfx90a", "gfx942", "gfx1030", "gfx1100", "gfx1101", "gfx1102", "gfx1200", "gfx1201"]
+	objects = []
+	for n in range(16):
+	    head = mkfat.code_object(arches[n % 8], 60000, str(n))
+	    objects.append((arches[n % 8] + ("@openmp" if n > 7 else ""), head + head[64:] * 420))
+	plain = mkfat.bundle(objects, 0, 4096)
+	assert len(plain) > 384 << 20
+	how = zstandard.ZstdCompressionParameters(compression_level=1, window_log=27)
+	packed = zstandard.ZstdCompressor(compression_params=how).compress(plain)
+	ccob = b"CCOB" + struct.pack("<HHQQ", 3, 1, 32 + len(packed), len(plain)) + bytes(8) + packed
+	open("big.so", "wb").write(mkfat.shared_library(ccob, [0]))
+	END
+	py "$KPACK_BIN/kpack" "$KPACK_MODE" <<-'END'
+	import resource, subprocess, sys
+	kpack, mode = sys.argv[1:]
+	subprocess.run([kpack, "pack", "-q", "--jobs", "2", "big.so", "out"], check=True)
+	rss = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+	print(rss, "KiB")
+	assert mode in ("asan", "tsan") or rss < 256 << 10
+	END
+	[ "$(find out -type f | wc -l)" -eq 9 ]
+	[ "$(kpack ls out/.kpack | wc -l)" -eq 16 ]
+	kpack mark check out/big.so
+}
+
+# bats test_tags=slow
 @test "100,000 objects in less than 256 MiB" {
 	mkfat --bundles 25000 --size 200 --align 16 --arches gfx1030,gfx1100,gfx90a:xnack+,gfx942 many.so
 	py "$KPACK_BIN/kpack" <<-'END'

@@ -14,10 +14,13 @@
  * A v1 ends where its compressed stream ends.
  */
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <zstd.h>
 #include <zstd_errors.h>
 #include "core/base/bounds.h"
+#include "core/base/spill.h"
 #include "core/codec/frame_header.h"
 #include "bundle.h"
 #include "ccob.h"
@@ -31,6 +34,9 @@
 
 /* Compressed bytes read at a time. */
 #define IN_SIZE 65536
+
+/* Decoded bytes written to a file at a time. */
+#define SPILL_SIZE ((size_t)256 << 10)
 
 struct method;
 
@@ -492,17 +498,75 @@ static kpack_error_t parse_ccob(const struct kp_source *src, uint64_t off,
 	return err;
 }
 
+static kpack_error_t decode_to_memory(struct decoder *d, uint64_t size,
+				      struct kp_payload *out, struct kpackx_error *why)
+{
+	out->heap = malloc((size_t)size);
+	if (!out->heap)
+		return kp_fail_memory(why, size, "a decoded bundle");
+	out->source = kp_source_memory(out->heap, (size_t)size);
+	return decoder_fill(d, out->heap, (size_t)size, why);
+}
+
+static kpack_error_t decode_to_file(struct decoder *d, uint64_t size, int fd,
+				    struct kp_payload *out, struct kpackx_error *why)
+{
+	struct kp_outfile file = {.fd = fd, .dir_fd = -1, .shown = "temporary file"};
+	uint8_t *piece = malloc(SPILL_SIZE);
+	kpack_error_t err = KPACK_SUCCESS;
+	size_t n;
+
+	out->spilled = true;
+	out->source = kp_source_fd(fd, 0, size);
+	if (!piece)
+		return kp_fail_memory(why, SPILL_SIZE, "a decoded bundle");
+	for (uint64_t at = 0; at < size && !err; at += n) {
+		n = size - at < SPILL_SIZE ? (size_t)(size - at) : SPILL_SIZE;
+		err = decoder_fill(d, piece, n, why);
+		if (!err)
+			err = kp_outfile_pwrite(&file, at, piece, n, why);
+	}
+	free(piece);
+	return err;
+}
+
 static kpack_error_t decode_all(const struct ccob *h, const struct kp_source *data,
-				uint8_t *heap, struct kpackx_error *why)
+				struct kp_payload *out, struct kpackx_error *why)
 {
 	struct decoder *d;
 	kpack_error_t err;
+	int fd = kp_spills(h->decoded) ? kp_spill_open() : -1;
 
-	KP_TRY(decoder_new(h->method, data, h->decoded, &d, why));
-	err = decoder_fill(d, heap, (size_t)h->decoded, why);
+	err = decoder_new(h->method, data, h->decoded, &d, why);
+	if (err) {
+		if (fd >= 0)
+			close(fd);
+		return err;
+	}
+	err = fd >= 0 ? decode_to_file(d, h->decoded, fd, out, why)
+		      : decode_to_memory(d, h->decoded, out, why);
 	if (err == KPACK_SUCCESS)
 		err = decoder_finish(d, why);
 	decoder_free(d);
+	return err;
+}
+
+/*
+ * A decoder that spills holds as many bytes as a frame may refer back to, 128 MiB for
+ * those of compilers, so that such decoders work one after another.
+ */
+static pthread_mutex_t spilling_decoder = PTHREAD_MUTEX_INITIALIZER;
+
+static kpack_error_t decode_in_turn(const struct ccob *h, const struct kp_source *data,
+				    struct kp_payload *out, struct kpackx_error *why)
+{
+	kpack_error_t err;
+
+	if (!kp_spills(h->decoded))
+		return decode_all(h, data, out, why);
+	pthread_mutex_lock(&spilling_decoder);
+	err = decode_all(h, data, out, why);
+	pthread_mutex_unlock(&spilling_decoder);
 	return err;
 }
 
@@ -519,16 +583,10 @@ static kpack_error_t load_ccob(const struct kp_source *src, const struct kp_cont
 	KP_TRY(open_ccob(&whole, &h, &data, why));
 	if (h.size != c->size || h.decoded != c->payload_size)
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "changed while it was read");
-	out->heap = malloc((size_t)h.decoded);
-	if (!out->heap)
-		return kp_fail_memory(why, h.decoded, "a decoded bundle");
-	err = decode_all(&h, &data, out->heap, why);
-	if (err != KPACK_SUCCESS) {
+	err = decode_in_turn(&h, &data, out, why);
+	if (err != KPACK_SUCCESS)
 		kp_payload_fini(out);
-		return err;
-	}
-	out->source = kp_source_memory(out->heap, (size_t)h.decoded);
-	return KPACK_SUCCESS;
+	return err;
 }
 
 const struct kp_format kp_format_ccob = {

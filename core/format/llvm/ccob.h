@@ -54,23 +54,30 @@ kpack_error_t kp_ccob_check(const struct kp_source *src, const struct kp_contain
 			    struct kp_ccob_form *form, bool *fits,
 			    struct kpackx_error *why);
 
-/*
- * Budget for one file: the sum of the payload bytes for which all levels may be tried.
- * Each level reads a payload that compresses well to its end.
- */
-#define KP_CCOB_SEARCH_MAX (UINT64_C(512) << 20)
+/* What is known of the compressor of one file's containers; begins as KP_CCOB_SEARCH. */
+struct kp_ccob_search {
+	struct kp_ccob_form like; /* the last form that gave the same bytes; or level 0 */
+	uint64_t budget;          /* bytes of payloads that may be compressed whole */
+	unsigned searches;        /* times that all levels may be tried */
+	unsigned failures; /* containers without a fitting level, one after another */
+};
+#define KP_CCOB_SEARCH                                                                   \
+	{                                                                                \
+		.budget = UINT64_C(64) << 20, .searches = 16                             \
+	}
+
+/* After so many failures nothing is tried any more: one file comes from one compiler. */
+#define KP_CCOB_FAILURES_MAX 3
 
 /*
  * Find the level that compresses PAYLOAD to the bytes of container C of SRC, and set it
- * in FORM; if there is none, succeed and set FORM's level to 0.  The level of LIKE (or
- * NULL) is tried first, then the compilers' default, then all other levels as long as the
- * budget *SEARCH, initially KP_CCOB_SEARCH_MAX, suffices.  A search without result sets
- * *SEARCH to 0, because one file comes from one compiler.
+ * in FORM.  If there is none, because another zstd compressed it, FORM gets the
+ * likeliest one.  The level is 0 only if the method is not built in.
  */
 kpack_error_t kp_ccob_find_level(const struct kp_source *src,
-				 const struct kp_container *c, struct kp_span payload,
-				 const struct kp_ccob_form *like, uint64_t *search,
-				 struct kp_ccob_form *form, struct kpackx_error *why);
+				 const struct kp_container *c, struct kp_payload *payload,
+				 struct kp_ccob_search *state, struct kp_ccob_form *form,
+				 struct kpackx_error *why);
 
 /*
  * Compress PAYLOAD (at most KP_CCOB_MAX bytes) as FORM says; level 0 means the compilers'

@@ -8,6 +8,7 @@
 #include <zstd.h>
 #include <zstd_errors.h>
 #include "core/base/md5.h"
+#include "core/codec/frame_header.h"
 #include "ccob.h"
 
 #ifndef KP_WITH_ZLIB
@@ -20,20 +21,29 @@
 /*
  * A wrong level is noticed in the first blocks, so that a try costs only these blocks:
  * the first HEAD bytes are compared, and zstd needs room for two more blocks of 128 KiB
- * to write them.  Trying all zstd levels takes some 5 s for 19 MB, mostly for the tables
- * of the levels above 19; compressing all of it with each level would take 200 s.
+ * to write them.
  */
 #define HEAD ((size_t)64 << 10)
 #define HEAD_ROOM (HEAD + ((size_t)256 << 10))
 
-/* Minimum cost of a search, as bytes of payload: it stands for those tables. */
-#define SEARCH_MIN (UINT64_C(16) << 20)
+/* Bytes of payload for the first block alone, the cheapest try: zstd_begins. */
+#define FIRST ((size_t)256 << 10)
+
+/*
+ * Of larger payloads only the beginning is looked at, because they are mapped: where they
+ * compress well, all of one would be in memory for HEAD bytes.
+ */
+#define LARGE ((size_t)32 << 20)
+#define LARGE_PART (LARGE / 2)
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-/* The first is the compilers' default. */
-static const int zstd_levels[] = {3,  5,  1,  2,  4,  6,  7,  8,  9,  10, 11,
-				  12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22};
+/*
+ * The first is the compilers' default.  The levels above 19 take up to 800 MB of tables
+ * for a try.
+ */
+static const int zstd_levels[] = {3,  5,  1,  2,  4,  6,  7,  8,  9, 10,
+				  11, 12, 13, 14, 15, 16, 17, 18, 19};
 
 struct coder {
 	const int *levels;
@@ -47,25 +57,47 @@ struct coder {
 	kpack_error_t (*encode)(const struct kp_ccob_form *form, struct kp_span payload,
 				uint8_t *out, size_t cap, size_t *made,
 				struct kpackx_error *why);
+	/*
+	 * Find out from the beginning of PAYLOAD whether the data for FORM may begin with
+	 * HEAD, the first bytes of it.
+	 */
+	kpack_error_t (*begins)(const struct kp_ccob_form *form, struct kp_span payload,
+				struct kp_span head, bool *begins,
+				struct kpackx_error *why);
 };
 
 /* ---- zstd ---- */
 
-static kpack_error_t zstd_encode(const struct kp_ccob_form *form, struct kp_span payload,
-				 uint8_t *out, size_t cap, size_t *made,
-				 struct kpackx_error *why)
+static kpack_error_t zstd_open(const struct kp_ccob_form *form, size_t size,
+			       ZSTD_CCtx **out, struct kpackx_error *why)
 {
 	ZSTD_CCtx *ctx = ZSTD_createCCtx();
 	size_t n;
 
 	if (!ctx)
-		return kp_fail_memory(why, payload.size, "a zstd encoder");
+		return kp_fail_memory(why, size, "a zstd encoder");
 	n = ZSTD_CCtx_setParameter(ctx, ZSTD_c_compressionLevel, form->level);
 	if (!ZSTD_isError(n))
 		n = ZSTD_CCtx_setParameter(ctx, ZSTD_c_enableLongDistanceMatching,
 					   form->long_range);
-	if (!ZSTD_isError(n))
-		n = ZSTD_compress2(ctx, out, cap, payload.data, payload.size);
+	if (ZSTD_isError(n)) {
+		ZSTD_freeCCtx(ctx);
+		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY, "zstd: %s",
+			       ZSTD_getErrorName(n));
+	}
+	*out = ctx;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t zstd_encode(const struct kp_ccob_form *form, struct kp_span payload,
+				 uint8_t *out, size_t cap, size_t *made,
+				 struct kpackx_error *why)
+{
+	ZSTD_CCtx *ctx = NULL;
+	size_t n;
+
+	KP_TRY(zstd_open(form, payload.size, &ctx, why));
+	n = ZSTD_compress2(ctx, out, cap, payload.data, payload.size);
 	ZSTD_freeCCtx(ctx);
 	*made = n;
 	if (ZSTD_getErrorCode(n) == ZSTD_error_dstSize_tooSmall)
@@ -77,12 +109,57 @@ static kpack_error_t zstd_encode(const struct kp_ccob_form *form, struct kp_span
 	return KPACK_SUCCESS;
 }
 
+/* The part of HEAD, the beginning of a frame, that ends with the first block. */
+static struct kp_span first_block(struct kp_span head)
+{
+	struct kp_frame_header h;
+	const uint8_t *block;
+	size_t end;
+
+	if (!kp_frame_header_read(head, &h) || h.skippable || head.size < h.size + 3u)
+		return head;
+	block = head.data + h.size;
+	end = h.size + 3u + ((block[0] | block[1] << 8 | block[2] << 16) >> 3);
+	return (struct kp_span){head.data, end < head.size ? end : head.size};
+}
+
+/*
+ * The first block does not depend on what follows it: compress the beginning of a stream
+ * that has the payload's size.  All levels take some 0.5 s, whatever the payload is.
+ */
+static kpack_error_t zstd_begins(const struct kp_ccob_form *form, struct kp_span payload,
+				 struct kp_span head, bool *begins,
+				 struct kpackx_error *why)
+{
+	uint8_t out[FIRST];
+	ZSTD_inBuffer from = {payload.data, FIRST, 0};
+	ZSTD_outBuffer to = {out, sizeof(out), 0};
+	struct kp_span want = first_block(head);
+	ZSTD_CCtx *ctx = NULL;
+	size_t n;
+
+	*begins = true;
+	if (payload.size < 2 * FIRST)
+		return KPACK_SUCCESS;
+	KP_TRY(zstd_open(form, payload.size, &ctx, why));
+	n = ZSTD_CCtx_setPledgedSrcSize(ctx, payload.size);
+	if (!ZSTD_isError(n))
+		n = ZSTD_compressStream2(ctx, &to, &from, ZSTD_e_flush);
+	ZSTD_freeCCtx(ctx);
+	if (ZSTD_isError(n))
+		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY, "zstd: %s",
+			       ZSTD_getErrorName(n));
+	*begins = to.pos >= want.size && memcmp(out, want.data, want.size) == 0;
+	return KPACK_SUCCESS;
+}
+
 static const struct coder zstd_coder = {
 	.levels = zstd_levels,
 	.n_levels = COUNT(zstd_levels),
 	.n_ranges = 2,
 	.bound = ZSTD_compressBound,
 	.encode = zstd_encode,
+	.begins = zstd_begins,
 };
 
 /* ---- zlib ---- */
@@ -133,12 +210,36 @@ static kpack_error_t zlib_encode(const struct kp_ccob_form *form, struct kp_span
 	return KPACK_SUCCESS;
 }
 
+/* The end of a part differs from what is there in the whole, but not its first half. */
+static kpack_error_t zlib_begins(const struct kp_ccob_form *form, struct kp_span payload,
+				 struct kp_span head, bool *begins,
+				 struct kpackx_error *why)
+{
+	kpack_error_t err;
+	uint8_t *out;
+	size_t made = 0;
+
+	*begins = true;
+	if (payload.size <= LARGE)
+		return KPACK_SUCCESS;
+	out = malloc(HEAD);
+	if (!out)
+		return kp_fail_memory(why, HEAD, "a compressed bundle");
+	payload.size = LARGE_PART;
+	err = zlib_encode(form, payload, out, HEAD, &made, why);
+	made = made == SIZE_MAX ? HEAD : made / 2;
+	*begins = memcmp(out, head.data, made < head.size ? made : head.size) == 0;
+	free(out);
+	return err;
+}
+
 static const struct coder zlib_coder = {
 	.levels = zlib_levels,
 	.n_levels = COUNT(zlib_levels),
 	.n_ranges = 1,
 	.bound = zlib_bound,
 	.encode = zlib_encode,
+	.begins = zlib_begins,
 };
 #endif
 
@@ -290,6 +391,7 @@ struct search {
 	uint8_t *head; /* the first bytes of DATA */
 	size_t head_size;
 	uint8_t *out; /* HEAD_ROOM bytes for a try */
+	struct kp_ccob_search *state;
 };
 
 static kpack_error_t same_bytes(const struct kp_source *src, const uint8_t *bytes,
@@ -324,20 +426,33 @@ static kpack_error_t compare_whole(const struct search *s,
 	return err;
 }
 
-/* *SAME becomes true if FORM's level gives the same bytes. */
+/*
+ * *SAME becomes true if FORM's level gives the same bytes: all of them while the budget
+ * suffices, then the first ones, so that a wrong level is not likely.
+ */
 static kpack_error_t try_level(const struct search *s, const struct kp_ccob_form *form,
 			       bool *same, struct kpackx_error *why)
 {
+	struct kp_span head = {s->head, s->head_size};
 	size_t made;
 
-	*same = false;
+	KP_TRY(s->coder->begins(form, s->payload, head, same, why));
+	if (!*same || s->payload.size > LARGE)
+		return KPACK_SUCCESS;
 	memset(s->out, 0, HEAD);
 	KP_TRY(s->coder->encode(form, s->payload, s->out, HEAD_ROOM, &made, why));
-	if (memcmp(s->out, s->head, s->head_size) != 0)
+	*same = memcmp(s->out, s->head, s->head_size) == 0;
+	if (!*same)
 		return KPACK_SUCCESS;
-	if (made == s->data.size)
-		return same_bytes(&s->data, s->out, same, why);
-	return made == SIZE_MAX ? compare_whole(s, form, same, why) : KPACK_SUCCESS;
+	if (made != SIZE_MAX) {
+		*same = made == s->data.size;
+		return *same ? same_bytes(&s->data, s->out, same, why) : KPACK_SUCCESS;
+	}
+	if (s->payload.size > s->state->budget)
+		return KPACK_SUCCESS;
+	*same = false;
+	s->state->budget -= s->payload.size;
+	return compare_whole(s, form, same, why);
 }
 
 /* Try the levels [FIRST, END) of the coder's list, until one gives the same bytes. */
@@ -355,35 +470,36 @@ static kpack_error_t try_levels(const struct search *s, size_t first, size_t end
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t try_others(const struct search *s, uint64_t *budget,
-				struct kp_ccob_form *form, bool *same,
-				struct kpackx_error *why)
+/* The form that is the likeliest without a try: that of the container before. */
+static void guess_level(const struct coder *coder, const struct kp_ccob_form *like,
+			struct kp_ccob_form *form)
 {
-	uint64_t cost = s->payload.size < SEARCH_MIN ? SEARCH_MIN : s->payload.size;
+	bool known = like->level && like->method == form->method;
 
-	if (*same || *budget < cost)
-		return KPACK_SUCCESS;
-	KP_TRY(try_levels(s, 1, s->coder->n_levels, form, same, why));
-	*budget = *same ? *budget - cost : 0;
-	return KPACK_SUCCESS;
+	form->level = known ? like->level : coder->levels[0];
+	form->long_range = known ? like->long_range : coder->n_ranges > 1;
 }
 
-static kpack_error_t try_all(const struct search *s, const struct kp_ccob_form *like,
-			     uint64_t *budget, struct kp_ccob_form *form,
+static kpack_error_t try_all(const struct search *s, struct kp_ccob_form *form,
 			     struct kpackx_error *why)
 {
+	struct kp_ccob_search *state = s->state;
 	bool same = false;
 
-	if (like && like->method == form->method && like->level) {
-		form->level = like->level;
-		form->long_range = like->long_range;
-		KP_TRY(try_level(s, form, &same, why));
+	KP_TRY(try_level(s, form, &same, why));
+	if (!same)
+		KP_TRY(try_levels(s, 0, 1, form, &same, why));
+	if (!same && state->searches) {
+		state->searches--;
+		KP_TRY(try_levels(s, 1, s->coder->n_levels, form, &same, why));
+		state->searches = same ? state->searches : 0;
 	}
-	KP_TRY(try_levels(s, 0, 1, form, &same, why));
-	KP_TRY(try_others(s, budget, form, &same, why));
-	if (!same) {
-		form->level = 0;
-		form->long_range = false;
+	if (same) {
+		state->like = *form;
+		state->failures = 0;
+	} else {
+		state->failures++;
+		guess_level(s->coder, &state->like, form);
 	}
 	return KPACK_SUCCESS;
 }
@@ -399,12 +515,12 @@ static kpack_error_t open_search(struct search *s, struct kpackx_error *why)
 }
 
 kpack_error_t kp_ccob_find_level(const struct kp_source *src,
-				 const struct kp_container *c, struct kp_span payload,
-				 const struct kp_ccob_form *like, uint64_t *search,
-				 struct kp_ccob_form *form, struct kpackx_error *why)
+				 const struct kp_container *c, struct kp_payload *payload,
+				 struct kp_ccob_search *state, struct kp_ccob_form *form,
+				 struct kpackx_error *why)
 {
 	uint64_t header_size = kp_ccob_header_size(form->version);
-	struct search s = {.coder = coder_of(form->method), .payload = payload};
+	struct search s = {.coder = coder_of(form->method), .state = state};
 	kpack_error_t err;
 
 	form->level = 0;
@@ -412,9 +528,13 @@ kpack_error_t kp_ccob_find_level(const struct kp_source *src,
 	if (!s.coder || c->size < header_size ||
 	    !kp_source_sub(src, c->offset + header_size, c->size - header_size, &s.data))
 		return KPACK_SUCCESS;
+	guess_level(s.coder, &state->like, form);
+	if (state->failures >= KP_CCOB_FAILURES_MAX)
+		return KPACK_SUCCESS;
+	KP_TRY(kp_payload_map(payload, &s.payload, why));
 	err = open_search(&s, why);
 	if (!err)
-		err = try_all(&s, like, search, form, why);
+		err = try_all(&s, form, why);
 	free(s.head);
 	free(s.out);
 	return err;

@@ -343,10 +343,9 @@ uint64_t input_cost(const struct input *in, size_t image)
 
 	for (size_t c = in->images[image].container; c != KP_NOWHERE;
 	     c = container_around(in, c)) {
-		const struct kp_container *item = &in->fat.containers.items[c];
-
-		if (item->format->load && in->payloads[c].images)
-			cost += item->payload_size / in->payloads[c].images;
+		if (in->payloads[c].images)
+			cost += kp_payload_memory(&in->fat.containers.items[c]) /
+				in->payloads[c].images;
 	}
 	return cost;
 }

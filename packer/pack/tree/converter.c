@@ -139,8 +139,8 @@ static uint64_t cost_of_job(void *arg, size_t job)
 	if (!is_binary(c, job))
 		return 1;
 	for (size_t i = 0; i < list->count; i++)
-		if (list->items[i].format->load && 3 * list->items[i].payload_size > most)
-			most = 3 * list->items[i].payload_size;
+		if (3 * kp_payload_memory(&list->items[i]) > most)
+			most = 3 * kp_payload_memory(&list->items[i]);
 	return most;
 }
 

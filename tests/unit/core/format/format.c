@@ -4,12 +4,15 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <unistd.h>
 #include "tests/unit/elf_builder.h"
 #include "core/format/llvm/bundle.h"
 #include "core/format/llvm/ccob.h"
 #include "core/base/bounds.h"
 #include "core/base/md5.h"
+#include "core/base/spill.h"
 
 #ifndef KP_WITH_ZLIB
 #define KP_WITH_ZLIB 1
@@ -816,17 +819,19 @@ static void md5_is_md5(void **state)
 }
 
 /* Find the compression level of the only container in B, whose payload is PLAIN. */
-static void find_level(const struct bytes *b, struct kp_span plain, uint64_t *search,
-		       struct kp_ccob_form *form)
+static void find_level(const struct bytes *b, struct kp_span plain,
+		       struct kp_ccob_search *search, struct kp_ccob_form *form)
 {
 	struct kp_source src = kp_source_memory(b->data, b->size);
+	struct kp_payload payload = {.source = kp_source_memory(plain.data, plain.size),
+				     .heap = (void *)plain.data};
 	struct kp_containers list;
 
 	assert_int_equal(kp_containers_scan(&src, &list, &why), KPACK_SUCCESS);
 	assert_int_equal(kp_ccob_form_read(&src, &list.items[0], form, &why),
 			 KPACK_SUCCESS);
 	assert_int_equal(
-		kp_ccob_find_level(&src, &list.items[0], plain, NULL, search, form, &why),
+		kp_ccob_find_level(&src, &list.items[0], &payload, search, form, &why),
 		KPACK_SUCCESS);
 	kp_containers_fini(&list);
 }
@@ -839,11 +844,12 @@ static void a_ccob_is_written_as_it_was(void **state)
 	for (unsigned version = 1; version <= 3; version++) {
 		for (unsigned method = !KP_WITH_ZLIB; method <= 1; method++) {
 			struct bytes b = {0}, again = {0};
+			struct kp_ccob_search search = {0};
 			struct kp_ccob_form form;
 
 			put_ccob(&b, version, method, bytes_span(&plain));
 			b.data[ccob_header_size(version) - 1] = 0x77;
-			find_level(&b, bytes_span(&plain), &(uint64_t){0}, &form);
+			find_level(&b, bytes_span(&plain), &search, &form);
 			assert_int_equal(form.version, version);
 			assert_int_equal(form.method, method);
 			assert_true(form.hash == UINT64_C(0x77) << 56);
@@ -860,32 +866,187 @@ static void a_ccob_is_written_as_it_was(void **state)
 	bytes_free(&plain);
 }
 
+static void set_ccob(struct bytes *b, const struct kp_ccob_form *form,
+		     const struct bytes *plain)
+{
+	bytes_free(b);
+	assert_int_equal(
+		kp_ccob_encode(form, bytes_span(plain), &b->data, &b->size, &why),
+		KPACK_SUCCESS);
+}
+
 static void a_level_is_looked_for_when_asked(void **state)
 {
 	struct kp_ccob_form form = {3, KP_CCOB_ZSTD, 0, 7, false}, found;
+	struct kp_ccob_search search = KP_CCOB_SEARCH;
 	struct bytes plain = noisy_bundle(), b = {0};
-	uint64_t search = UINT64_C(20) << 20;
 
 	(void)state;
 	/* compressible, so that levels give different results */
 	for (size_t i = 100; i < plain.size; i++)
 		plain.data[i] &= 0x17;
-	assert_int_equal(
-		kp_ccob_encode(&form, bytes_span(&plain), &b.data, &b.size, &why),
-		KPACK_SUCCESS);
+	set_ccob(&b, &form, &plain);
 	find_level(&b, bytes_span(&plain), &search, &found);
 	assert_int_equal(found.level, 7);
-	/* a search costs at least 16 MiB */
-	assert_int_equal(search, 4 << 20);
+	assert_int_equal(search.like.level, 7);
+	assert_int_equal(search.searches, 15);
+	/* the level before is tried first, even without a search */
+	search.searches = 0;
 	find_level(&b, bytes_span(&plain), &search, &found);
-	assert_int_equal(found.level, 0);
-	assert_int_equal(search, 4 << 20);
-	search = KP_CCOB_SEARCH_MAX;
-	/* a byte near the end is changed: no match, and the search is not repeated */
-	b.data[b.size - 5] ^= 1;
+	assert_int_equal(found.level, 7);
+	search = (struct kp_ccob_search){0};
 	find_level(&b, bytes_span(&plain), &search, &found);
-	assert_int_equal(found.level, 0);
-	assert_int_equal(search, 0);
+	assert_int_equal(found.level, 3);
+	assert_int_equal(search.failures, 1);
+	bytes_free(&b);
+	bytes_free(&plain);
+}
+
+/* A container that no level makes gets the likeliest one, and soon nothing is tried. */
+static void what_no_level_makes_is_given_up(void **state)
+{
+	struct kp_ccob_form form = {3, KP_CCOB_ZSTD, 0, 7, true}, found;
+	struct kp_ccob_search search = KP_CCOB_SEARCH;
+	struct bytes plain = noisy_bundle(), good = {0}, bad = {0};
+
+	(void)state;
+	for (size_t i = 100; i < plain.size; i++)
+		plain.data[i] &= 0x17;
+	set_ccob(&good, &form, &plain);
+	set_ccob(&bad, &form, &plain);
+	/* a byte near the end is changed */
+	bad.data[bad.size - 5] ^= 1;
+	find_level(&bad, bytes_span(&plain), &search, &found);
+	assert_int_equal(found.level, 3);
+	assert_true(found.long_range);
+	assert_int_equal(search.failures, 1);
+	/* all levels are not tried again */
+	assert_int_equal(search.searches, 0);
+	find_level(&good, bytes_span(&plain), &search, &found);
+	assert_int_equal(found.level, 3);
+	assert_int_equal(search.failures, 2);
+	search.searches = 1;
+	find_level(&good, bytes_span(&plain), &search, &found);
+	assert_int_equal(found.level, 7);
+	assert_int_equal(search.failures, 0);
+	for (unsigned i = 1; i <= KP_CCOB_FAILURES_MAX; i++) {
+		find_level(&bad, bytes_span(&plain), &search, &found);
+		assert_int_equal(found.level, 7);
+		assert_int_equal(search.failures, i);
+	}
+	/* given up: not even the right one is found */
+	search.searches = 1;
+	search.like.level = 0;
+	find_level(&good, bytes_span(&plain), &search, &found);
+	assert_int_equal(found.level, 3);
+	assert_int_equal(search.searches, 1);
+	bytes_free(&good);
+	bytes_free(&bad);
+	bytes_free(&plain);
+}
+
+/*
+ * Of a payload that the budget does not cover only the first bytes are compared, and of a
+ * large one first the first block.
+ */
+static void a_level_is_known_by_its_first_bytes(void **state)
+{
+	static const int levels[] = {1, 3, 5, 13};
+	struct bytes plain = noisy_bundle(), large = {0}, b = {0};
+	uint32_t random = 1;
+
+	(void)state;
+	put(&large, plain.data, 100);
+	while (large.size < 2000000) {
+		random = random * 1103515245 + 12345;
+		put(&large, &plain.data[100 + (random >> 16) % 30000], 17);
+		large.data[large.size - 1] &= 0x17;
+	}
+	for (size_t i = 0; i < COUNT(levels); i++) {
+		struct kp_ccob_form form = {3, KP_CCOB_ZSTD, 0, levels[i], i % 2}, found;
+		struct kp_ccob_search search = {.searches = 1};
+
+		set_ccob(&b, &form, &large);
+		b.data[b.size - 5] ^= 1;
+		find_level(&b, bytes_span(&large), &search, &found);
+		assert_int_equal(search.failures, 0);
+		assert_int_equal(found.level, levels[i]);
+		/* with a budget the change is seen */
+		search = (struct kp_ccob_search){.budget = UINT64_C(1) << 30};
+		find_level(&b, bytes_span(&large), &search, &found);
+		assert_int_equal(found.level, 3);
+		assert_int_equal(search.failures, 1);
+		assert_true(levels[i] != 3 || search.budget < UINT64_C(1) << 30);
+	}
+	/* a large one */
+	put_zeros(&large, (size_t)32 << 20);
+	for (unsigned method = !KP_WITH_ZLIB; method <= 1; method++) {
+		struct kp_ccob_form form = {3, method, 0, 4, false}, found;
+		struct kp_ccob_search search = KP_CCOB_SEARCH;
+
+		set_ccob(&b, &form, &large);
+		find_level(&b, bytes_span(&large), &search, &found);
+		assert_int_equal(found.level, 4);
+		assert_int_equal(search.failures, 0);
+		b.data[3000] ^= 1;
+		search = (struct kp_ccob_search){.like = form};
+		find_level(&b, bytes_span(&large), &search, &found);
+		assert_int_equal(found.level, 4);
+		assert_int_equal(search.failures, 1);
+	}
+	bytes_free(&b);
+	bytes_free(&large);
+	bytes_free(&plain);
+}
+
+/* A large payload is on disk when the program asks for it, and else in memory. */
+static void a_large_payload_is_spilled(void **state)
+{
+	int dir = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct bytes plain = noisy_bundle(), b = {0};
+
+	(void)state;
+	assert_true(dir >= 0);
+	put_zeros(&plain, KP_SPILL_MIN);
+	plain.data[plain.size - 1] = 7;
+	for (unsigned method = !KP_WITH_ZLIB; method <= 1; method++) {
+		struct kp_ccob_form form = {3, method, 0, 1, false};
+		struct kp_containers list;
+		struct kp_payload payload;
+		struct kp_source src;
+
+		set_ccob(&b, &form, &plain);
+		src = kp_source_memory(b.data, b.size);
+		assert_int_equal(kp_containers_scan(&src, &list, &why), KPACK_SUCCESS);
+		for (unsigned i = 0; i < 2; i++) {
+			struct kp_span map = {0};
+
+			kp_spill_into(i ? dir : -1);
+			assert_int_equal(
+				kp_containers_load(&src, &list, 0, &payload, &why),
+				KPACK_SUCCESS);
+			assert_int_equal(payload.spilled, i);
+			assert_int_equal(payload.heap != NULL, !i);
+			assert_int_equal(kp_payload_memory(&list.items[0]),
+					 i ? 0 : plain.size);
+			assert_int_equal(payload.source.size, plain.size);
+			assert_int_equal(kp_payload_map(&payload, &map, &why), 0);
+			assert_int_equal(map.size, plain.size);
+			assert_memory_equal(map.data, plain.data, plain.size);
+			kp_payload_fini(&payload);
+		}
+		/* damage is found in a file, too, which is closed */
+		memset(b.data + b.size - 60, 0x55, 60);
+		kp_spill_into(dir);
+		assert_int_not_equal(kp_containers_load(&src, &list, 0, &payload, &why),
+				     KPACK_SUCCESS);
+		assert_false(payload.spilled);
+		kp_containers_fini(&list);
+		kp_spill_into(-1);
+	}
+	assert_int_equal(open("/dev/null", O_RDONLY | O_CLOEXEC), dir + 1);
+	close(dir + 1);
+	close(dir);
 	bytes_free(&b);
 	bytes_free(&plain);
 }
@@ -949,6 +1110,9 @@ int main(void)
 		cmocka_unit_test(md5_is_md5),
 		cmocka_unit_test(a_ccob_is_written_as_it_was),
 		cmocka_unit_test(a_level_is_looked_for_when_asked),
+		cmocka_unit_test(what_no_level_makes_is_given_up),
+		cmocka_unit_test(a_level_is_known_by_its_first_bytes),
+		cmocka_unit_test(a_large_payload_is_spilled),
 		cmocka_unit_test(what_cannot_be_written_is_said),
 	};
 

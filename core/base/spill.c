@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+#include "spill.h"
+#include <fcntl.h>
+
+static int spill_directory = -1;
+
+void kp_spill_into(int dir)
+{
+	spill_directory = dir;
+}
+
+bool kp_spills(uint64_t size)
+{
+	return spill_directory >= 0 && size >= KP_SPILL_MIN;
+}
+
+int kp_spill_open(void)
+{
+	return openat(spill_directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+}
