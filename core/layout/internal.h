@@ -18,9 +18,10 @@
  * container counts from the page boundary after the end of the previous one (or of the
  * header); the gap of a container's size counts from the end of its last entry, unless
  * the container is compressed.  The content is true for an object, whose hash is the next
- * one in "xxh3"; the bytes of a host entry; or nil: empty, or not packed.  "level" (0: no
- * level gives the same bytes), "long" and "xxh3" (of the whole container) say how it was
- * compressed.
+ * one in "xxh3"; the bytes of a host entry; or nil: empty, or not packed.  "level",
+ * "long" and "xxh3" (of the whole container) say how it was compressed, as far as known:
+ * the level may be a guess.  Level 0, without the others, is unknown; earlier versions
+ * wrote it for a container that their zstd did not reproduce.
  */
 #ifndef KP_CORE_LAYOUT_INTERNAL_H
 #define KP_CORE_LAYOUT_INTERNAL_H
@@ -78,6 +79,7 @@ struct kp_layout_place {
 	uint64_t size; /* 0: the container is not written */
 	bool whole;    /* no image is missing */
 	bool encoded;  /* a CCOB, not its payload */
+	bool same;     /* a CCOB with its original bytes */
 };
 
 /* Allocate the heap of LAYOUT, which must be zeroed. */

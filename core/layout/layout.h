@@ -55,8 +55,8 @@ struct kp_layout_bytes {
  * Describe FAT (kind ELF).  XXH3 is NULL or has 16 bytes per image of FAT->containers;
  * KNOWN says which images have a hash there.  If COMPUTE is true, images without one are
  * read and hashed here; otherwise they get no hash (images that are not packed).
- * Compressed containers are decoded and re-encoded, to find out whether that gives the
- * same bytes.  Of plain containers with known hashes only the bytes between images are
+ * Of compressed containers, which are decoded, it is found out how they were compressed,
+ * as far as kp_ccob_find_level can.  Of plain containers with known hashes only the bytes between images are
  * read.
  * NOT_IMPLEMENTED: FAT cannot be described: a wrapper leads to no container, more than
  * KP_LAYOUT_INLINE_MAX bytes are in no archive, or more than KP_LAYOUT_SECTION_MAX bytes
@@ -105,9 +105,11 @@ struct kp_layout_plan {
 	uint64_t *wrapper_offset;   /* per wrapper; KP_LAYOUT_NOWHERE: no container */
 	uint64_t *container_offset; /* per container; or KP_LAYOUT_NOWHERE */
 	size_t n_dropped;           /* missing images */
-	size_t n_unpacked; /* compressed containers that become plain bundles, because
-			      re-encoding them does not give the same bytes */
-	bool exact;        /* the section will equal the original bit for bit */
+	size_t n_recompressed; /* compressed containers with the same objects but other
+				  bytes, because this compressor makes others */
+	size_t n_unpacked;     /* compressed containers that become plain bundles, because
+				  their form cannot be written */
+	bool exact;            /* the section will equal the original bit for bit */
 	struct kp_layout_place *places; /* per container */
 };
 

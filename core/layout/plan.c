@@ -42,23 +42,22 @@ static bool same_as_before(const struct kp_layout_container *c, const uint8_t *d
 }
 
 /*
- * Find out whether P compresses to its original bytes.  A container without some images
- * cannot, and any encoding of it is accepted.  A container that cannot be encoded becomes
- * plain.
+ * Compress P, and find out whether it gets its original bytes; it cannot without some
+ * images, or if its hash is not known.  A container that cannot be encoded becomes plain.
  */
 static kpack_error_t try_encoding(const struct kp_layout_payload *p,
 				  struct kp_layout_place *place, struct kpackx_error *why)
 {
+	bool known = p->whole && p->container->form.level;
 	uint8_t *data = NULL;
 	size_t size = 0;
 
-	if (p->whole && p->container->form.level == 0)
-		return KPACK_SUCCESS;
 	KP_TRY(encode_payload(p, &data, &size, why));
-	if (data && (!p->whole || same_as_before(p->container, data, size))) {
-		place->encoded = true;
-		place->size = size;
-	}
+	if (!data)
+		return KPACK_SUCCESS;
+	place->encoded = true;
+	place->same = known && same_as_before(p->container, data, size);
+	place->size = size;
 	free(data);
 	return KPACK_SUCCESS;
 }
@@ -89,10 +88,9 @@ static kpack_error_t plan_container(const struct kp_layout_payload *p,
 	if (!compressed)
 		return KPACK_SUCCESS;
 	KP_TRY(try_encoding(p, place, why));
-	if (!place->encoded) {
-		plan->n_unpacked++;
-		plan->exact = false;
-	}
+	plan->n_unpacked += !place->encoded;
+	plan->n_recompressed += p->whole && place->encoded && !place->same;
+	plan->exact = plan->exact && place->same;
 	return KPACK_SUCCESS;
 }
 

@@ -278,6 +278,13 @@ static void print_done(const struct restore *r)
 	if (r->allow_missing)
 		report_missing(r, "; left out");
 	report_unknown(r);
+	if (r->plan.n_recompressed)
+		report_error(
+			r->file,
+			"%zu compressed bundles have the same objects as before, but "
+			"other bytes, because they were compressed by another "
+			"compressor",
+			r->plan.n_recompressed);
 	if (r->plan.n_unpacked)
 		report_error(r->file, "%zu compressed bundles are now uncompressed",
 			     r->plan.n_unpacked);

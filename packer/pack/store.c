@@ -24,6 +24,9 @@ struct packer {
 	struct key_suffixes names;
 };
 
+/* Bytes of a larger object are freed when it is packed: few threads need as many at once. */
+static const size_t RAW_KEPT = 4 << 20;
+
 /* A thread's own data. */
 struct worker {
 	struct kp_encoder *encoder;
@@ -101,6 +104,15 @@ static kpack_error_t read_raw(struct worker *w, const struct plan_object *o,
 			return kp_fail_memory(why, size, "an object");
 	}
 	return input_read(o->input, o->image, w->raw, why);
+}
+
+static void free_large_raw(struct worker *w)
+{
+	if (w->raw_cap <= RAW_KEPT)
+		return;
+	free(w->raw);
+	w->raw = NULL;
+	w->raw_cap = 0;
 }
 
 static kpack_error_t encode_object(const struct packer *p, struct worker *w,
@@ -271,6 +283,7 @@ static kpack_error_t pack_job(void *arg, void *state, size_t job, void **result,
 	kpack_error_t err = o->chunk ? pack_chunks(state, o, packed, why)
 				     : pack_whole(p, state, o, packed, why);
 
+	free_large_raw(state);
 	if (err) {
 		discard_packed(NULL, packed);
 		return of_database(o)

@@ -473,6 +473,48 @@ foreign() { # ARCH [OTHER]
 	done
 }
 
+# foreign.so: two bundles that no level of any zstd compresses to these bytes
+make_foreign() {
+	PYTHONPATH=$tools $python - <<-'END'
+	import struct, mkfat, zstandard
+	fat, offsets = b"", []
+	for n in range(2):
+	    plain = mkfat.bundle([(a, mkfat.code_object(a, 30000, str(n))) for a in ("gfx1030", "gfx1100")], 0, 4096)
+	    packed = zstandard.ZstdCompressor(level=7, write_checksum=True).compress(plain)
+	    fat += bytes(-len(fat) % 4096)
+	    offsets.append(len(fat))
+	    fat += b"CCOB" + struct.pack("<HHQQ", 3, 1, 32 + len(packed), len(plain)) + b"its hash" + packed
+	    open("plain%d" % n, "wb").write(plain)
+	open("foreign.so", "wb").write(mkfat.shared_library(fat, offsets))
+	END
+}
+
+@test "restore: what another compressor made is compressed, with the same objects" {
+	make_foreign
+	kpack pack -q --group g foreign.so root
+	ends 0 "2 compressed bundles have the same objects as before, but other bytes" \
+		mark restore -o back.so root/foreign.so
+	[[ "$output" != *bit-identical* ]]
+	answers back.so
+	PYTHONPATH=$tools $python - <<-'END'
+	import struct, zstandard
+	back = open("back.so", "rb").read()
+	at = 0
+	for n in range(2):
+	    plain = open("plain%d" % n, "rb").read()
+	    at = back.index(b"CCOB", at)
+	    version, method, size, decoded = struct.unpack_from("<HHQQ", back, at + 4)
+	    assert (version, method, decoded) == (3, 1, len(plain)) and size < len(plain) // 2
+	    assert back[at + 24:at + 32] == b"its hash"
+	    assert zstandard.ZstdDecompressor().decompress(back[at + 32:at + size]) == plain
+	    at += size
+	END
+	# nothing else differs
+	[ "$(stat -c %s back.so)" -le $(($(stat -c %s foreign.so) + 8192)) ]
+	kpack pack -q --archives-only --group g back.so again
+	cmp <(kpack ls root/.kpack | sed 's/foreign/x/') <(kpack ls again/.kpack | sed 's/back/x/')
+}
+
 @test "restore: in place, attributes stay" {
 	make_root
 	chmod 751 root/lib/x.so

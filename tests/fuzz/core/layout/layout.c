@@ -41,7 +41,8 @@ static void apply(struct kp_layout *l, const struct kp_layout_source *source)
 	struct kpackx_error why = {0};
 
 	if (kp_layout_plan(l, source, &plan, &why) == KPACK_SUCCESS) {
-		assert(!plan.exact || (plan.n_dropped == 0 && plan.n_unpacked == 0));
+		assert(!plan.exact || (plan.n_dropped == 0 && plan.n_unpacked == 0 &&
+				       plan.n_recompressed == 0));
 		assert(!plan.exact || plan.size == l->size);
 		if (kp_layout_write(l, &plan, source, &out, 0, &why) == KPACK_SUCCESS)
 			assert(lseek(out.fd, 0, SEEK_END) == (off_t)plan.size);

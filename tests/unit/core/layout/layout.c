@@ -167,6 +167,7 @@ static void assert_round_trip(struct bytes section)
 	assert_true(s.plan.exact);
 	assert_int_equal(s.plan.n_dropped, 0);
 	assert_int_equal(s.plan.n_unpacked, 0);
+	assert_int_equal(s.plan.n_recompressed, 0);
 	assert_int_equal(s.plan.size, s.section.size);
 	if (s.section.size)
 		assert_memory_equal(s.again.data, s.section.data, s.section.size);
@@ -671,41 +672,108 @@ static void a_missing_code_object_leaves_nothing(void **state)
 
 /* ---- compression that cannot be reproduced ---- */
 
-static void what_no_level_makes_becomes_plain(void **state)
+/* A section of two CCOBs that no level makes: their frames have checksums. */
+static struct bytes foreign(struct bytes *plain)
 {
-	struct bytes plain = {0}, b = {0};
 	ZSTD_CCtx *ctx = ZSTD_createCCtx();
+	struct bytes b = {0};
 	uint8_t frame[8192];
-	struct subject s;
 	size_t n;
 
-	(void)state;
-	put_bundle(&plain, three, 3, 4096);
+	put_bundle(plain, three, 3, 4096);
 	ZSTD_CCtx_setParameter(ctx, ZSTD_c_checksumFlag, 1);
-	n = ZSTD_compress2(ctx, frame, sizeof(frame), plain.data, plain.size);
+	n = ZSTD_compress2(ctx, frame, sizeof(frame), plain->data, plain->size);
 	ZSTD_freeCCtx(ctx);
 	for (unsigned i = 0; i < 2; i++) {
 		put_padding(&b, 16);
-		put_ccob_header(&b, 3, 1, 32 + n, plain.size);
+		put_ccob_header(&b, 3, 1, 32 + n, plain->size);
 		put(&b, frame, n);
 	}
-	open_subject(&s, b);
+	return b;
+}
+
+/* Container C of what was written is a CCOB with the bytes PLAIN. */
+static void assert_compressed(struct subject *s, size_t c, const struct bytes *plain)
+{
+	uint64_t offset = s->plan.container_offset[c];
+	struct kp_source src = kp_source_memory(s->again.data, s->again.size);
+	struct kp_container found;
+	struct kp_ccob_form form;
+	struct kp_payload payload;
+
+	assert_int_equal(kp_ccob_measure(&src, offset, &found, &why), KPACK_SUCCESS);
+	assert_int_equal(found.payload_size, plain->size);
+	assert_int_equal(kp_ccob_form_read(&src, &found, &form, &why), KPACK_SUCCESS);
+	assert_true(form.hash == s->layout.containers[c].form.hash);
+	assert_int_equal(kp_container_load(&src, &found, &payload, &why), KPACK_SUCCESS);
+	assert_memory_equal(payload.heap, plain->data, plain->size);
+	kp_payload_fini(&payload);
+}
+
+static void what_no_level_makes_is_compressed_again(void **state)
+{
+	struct bytes plain = {0};
+	struct subject s;
+
+	(void)state;
+	open_subject(&s, foreign(&plain));
+	for (size_t i = 0; i < 2; i++) {
+		/* the likeliest parameters, and the hash by which to know better */
+		assert_int_equal(s.layout.containers[i].form.level, 3);
+		assert_true(s.layout.containers[i].form.long_range);
+		assert_int_not_equal(kp_le64(s.layout.containers[i].xxh3), 0);
+	}
 	make_again(&s);
 	assert_false(s.plan.exact);
-	assert_int_equal(s.plan.n_unpacked, 2);
+	assert_int_equal(s.plan.n_recompressed, 2);
+	assert_int_equal(s.plan.n_unpacked, 0);
 	assert_int_equal(s.plan.n_dropped, 0);
-	assert_int_equal(s.plan.container_offset[0], 0);
-	assert_in_range(s.plan.container_offset[1], plain.size, plain.size + 4096);
-	assert_int_equal(s.plan.container_offset[1] % 16, 0);
-	assert_int_equal(s.plan.size, s.plan.container_offset[1] + plain.size);
-	assert_memory_equal(s.again.data, plain.data, plain.size);
+	assert_int_equal(s.plan.size, s.section.size);
+	for (size_t i = 0; i < 2; i++)
+		assert_compressed(&s, i, &plain);
 	assert_all_there(&s);
-	/* with objects missing it cannot be identical anyway, so it is compressed */
+	/* without an object it is not expected to have its bytes */
 	s.have[2] = s.have[5] = false;
 	make_again(&s);
-	assert_int_equal(s.plan.n_unpacked, 0);
+	assert_int_equal(s.plan.n_recompressed, 0);
 	assert_int_equal(s.plan.n_dropped, 2);
 	assert_all_there(&s);
+	bytes_free(&plain);
+	close_subject(&s);
+}
+
+/* Such a container had no level and no hash before, and no other is possible. */
+static void an_old_layout_is_compressed_too(void **state)
+{
+	struct bytes plain = {0}, b = {0};
+	struct subject s;
+
+	(void)state;
+	open_subject(&s, foreign(&plain));
+	for (size_t i = 0; i < 2; i++) {
+		s.layout.containers[i].form.level = 0;
+		s.layout.containers[i].form.long_range = false;
+	}
+	free(s.bytes.data);
+	assert_int_equal(kp_layout_encode(&s.layout, &s.bytes, &why), KPACK_SUCCESS);
+	kp_layout_fini(&s.layout);
+	assert_int_equal(kp_layout_parse((struct kp_span){s.bytes.data, s.bytes.size},
+					 &s.layout, &why),
+			 KPACK_SUCCESS);
+	assert_int_equal(s.layout.containers[0].form.level, 0);
+	make_again(&s);
+	assert_false(s.plan.exact);
+	assert_int_equal(s.plan.n_recompressed, 2);
+	for (size_t i = 0; i < 2; i++)
+		assert_compressed(&s, i, &plain);
+	close_subject(&s);
+	/* a method that cannot be written */
+	put_ccob(&b, 2, 1, bytes_span(&plain));
+	open_subject(&s, b);
+	s.layout.containers[0].form.method = 7;
+	make_again(&s);
+	assert_int_equal(s.plan.n_unpacked, 1);
+	assert_memory_equal(s.again.data, plain.data, plain.size);
 	bytes_free(&plain);
 	close_subject(&s);
 }
@@ -726,7 +794,7 @@ static void another_encoder_is_noticed(void **state)
 	s.layout.containers[1].xxh3[3] ^= 1;
 	make_again(&s);
 	assert_false(s.plan.exact);
-	assert_int_equal(s.plan.n_unpacked, 1);
+	assert_int_equal(s.plan.n_recompressed, 1);
 	/* its place has room for it */
 	assert_int_equal(s.plan.size, s.section.size);
 	assert_int_equal(s.plan.container_offset[1], 4096);
@@ -735,7 +803,10 @@ static void another_encoder_is_noticed(void **state)
 	s.layout.containers[2].form.long_range = true;
 	s.layout.containers[2].size++;
 	make_again(&s);
-	assert_int_equal(s.plan.n_unpacked, 2);
+	assert_int_equal(s.plan.n_recompressed, 2);
+	assert_int_equal(s.plan.n_unpacked, 0);
+	for (size_t i = 0; i < 3; i++)
+		assert_compressed(&s, i, &plain);
 	bytes_free(&plain);
 	close_subject(&s);
 }
@@ -1249,7 +1320,8 @@ int main(void)
 		cmocka_unit_test(what_overlaps_stays_together),
 		cmocka_unit_test(a_compressed_bundle_is_compressed_again),
 		cmocka_unit_test(a_missing_code_object_leaves_nothing),
-		cmocka_unit_test(what_no_level_makes_becomes_plain),
+		cmocka_unit_test(what_no_level_makes_is_compressed_again),
+		cmocka_unit_test(an_old_layout_is_compressed_too),
 		cmocka_unit_test(another_encoder_is_noticed),
 		cmocka_unit_test(another_object_is_refused),
 		cmocka_unit_test(a_failure_to_read_is_passed_on),
