@@ -185,6 +185,37 @@ uint64_t kp_bundle_header_size(const struct kp_bundle_row *rows, size_t n)
 	return size;
 }
 
+/* The first multiple of ALIGN that is not before POS; false: no file can be that long. */
+static bool align_up(uint64_t pos, uint64_t align, uint64_t *out)
+{
+	uint64_t over = pos % align;
+
+	*out = pos;
+	if (!over)
+		return true;
+	if (align - over > INT64_MAX - pos)
+		return false;
+	*out = pos + (align - over);
+	return true;
+}
+
+bool kp_bundle_place(struct kp_bundle_row *rows, size_t n, uint64_t align, uint64_t gap,
+		     uint64_t *size)
+{
+	uint64_t end = kp_bundle_header_size(rows, n);
+
+	for (size_t i = 0; i < n; i++) {
+		if (gap > INT64_MAX - end ||
+		    !align_up(end + gap, align, &rows[i].offset) ||
+		    rows[i].size > INT64_MAX - rows[i].offset)
+			return false;
+		if (rows[i].size)
+			end = rows[i].offset + rows[i].size;
+	}
+	*size = end;
+	return true;
+}
+
 void kp_bundle_header_write(const struct kp_bundle_row *rows, size_t n, uint8_t *out)
 {
 	memcpy(out, magic, sizeof(magic));

@@ -38,6 +38,14 @@ struct kp_bundle_row {
 		size; /* the offset is written as given, also for an empty entry */
 };
 
+/*
+ * Place the objects of N rows, in their order and behind the header: each at the first
+ * multiple of ALIGN that is GAP bytes or more behind all before it.  An empty one takes no
+ * room.  *SIZE becomes the end of the last.  false: no file can be that long.
+ */
+bool kp_bundle_place(struct kp_bundle_row *rows, size_t n, uint64_t align, uint64_t gap,
+		     uint64_t *size);
+
 /* Write the header of N rows to OUT, which has room for kp_bundle_header_size bytes. */
 uint64_t kp_bundle_header_size(const struct kp_bundle_row *rows, size_t n);
 void kp_bundle_header_write(const struct kp_bundle_row *rows, size_t n, uint8_t *out);

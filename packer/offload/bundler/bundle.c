@@ -37,36 +37,19 @@ static kpack_error_t write_text(const struct job *j, struct kp_sink *sink,
 	return err;
 }
 
-/*
- * Place the next code object of SIZE bytes at *OFFSET; false: no file can be that long.
- */
-static bool place_object(uint64_t *pos, unsigned align, uint64_t size, uint64_t *offset)
-{
-	uint64_t over = *pos % align;
-
-	if (over)
-		*pos += align - over;
-	*offset = *pos;
-	*pos += size;
-	return *pos <= INT64_MAX && size <= INT64_MAX;
-}
-
 static kpack_error_t lay_out_rows(const struct job *j, struct kp_bundle_row *rows,
 				  struct kpackx_error *why)
 {
-	uint64_t pos;
+	uint64_t size;
 
-	for (size_t i = 0; i < j->b->n_targets; i++)
-		rows[i].id = kp_span_str(j->b->targets[i].name);
-	pos = kp_bundle_header_size(rows, j->b->n_targets);
 	for (size_t i = 0; i < j->b->n_targets; i++) {
+		rows[i].id = kp_span_str(j->b->targets[i].name);
 		rows[i].size = j->inputs[i].src.size;
-		if (!place_object(&pos, j->b->align, rows[i].size, &rows[i].offset))
-			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-				       "bundle of more than %" PRId64 " bytes",
-				       INT64_MAX);
 	}
-	return KPACK_SUCCESS;
+	if (kp_bundle_place(rows, j->b->n_targets, j->b->align, 0, &size))
+		return KPACK_SUCCESS;
+	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+		       "bundle of more than %" PRId64 " bytes", INT64_MAX);
 }
 
 static kpack_error_t write_header(const struct kp_bundle_row *rows, size_t n,
