@@ -123,16 +123,14 @@ bool kp_legacy_path(struct kp_span key, struct kp_span arch, char *out, size_t c
 	return false;
 }
 
+bool kp_path_within(struct kp_span path, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	return kp_span_starts(path, dir, n) && (path.size == n || path.data[n] == '/');
+}
+
 bool kp_path_reserved(struct kp_span path)
 {
-	static const char *const reserved[] = {KP_TOC_NAME, KP_CONTROL_NAME};
-
-	for (size_t i = 0; i < sizeof(reserved) / sizeof(*reserved); i++) {
-		size_t n = strlen(reserved[i]);
-
-		if (kp_span_starts(path, reserved[i], n) &&
-		    (path.size == n || path.data[n] == '/'))
-			return true;
-	}
-	return false;
+	return kp_path_within(path, KP_TOC_NAME) || kp_path_within(path, KP_CONTROL_NAME);
 }

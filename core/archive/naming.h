@@ -14,6 +14,8 @@
 #define KP_CONTROL_NAME ".kpackfs"
 /* The directory of a mount that lists the entries by their keys. */
 #define KP_TOC_NAME "toc"
+/* The directory of a mount that has the code of each binary as bundles, if asked for. */
+#define KP_BUNDLES_NAME "hipfb"
 
 /* Bytes of NAME before ".kpack"; 0: NAME has another ending, or nothing before it. */
 size_t kp_archive_stem(struct kp_span name);
@@ -62,6 +64,9 @@ bool kp_toc_file_name(struct kp_span arch, uint32_t index, struct kp_span type,
  */
 bool kp_legacy_path(struct kp_span key, struct kp_span arch, char *out, size_t cap,
 		    size_t *size);
+
+/* Whether PATH is the directory DIR, or below it. */
+bool kp_path_within(struct kp_span path, const char *dir);
 
 /*
  * Whether PATH is toc or .kpackfs, or below one of them; no entry may have such a path.

@@ -18,6 +18,16 @@ struct kp_view_entry_name {
 	uint32_t node;
 };
 
+/* A bundle: its parts and its header are pieces of the view's arrays. */
+struct kp_view_composed {
+	uint64_t size;
+	size_t header; /* offset */
+	uint32_t header_size;
+	uint32_t first, count; /* parts */
+	uint32_t global;       /* the entry that has its class */
+	bool all;
+};
+
 struct kp_view {
 	struct kpack_archive **archives;
 	uint32_t *bases; /* first entry number of each archive, and the end of the last */
@@ -32,6 +42,14 @@ struct kp_view {
 	struct kp_view_file *files;
 	uint32_t n_files;
 
+	/* A file whose global number is N behind that of the last entry is bundle N. */
+	struct kp_view_composed *bundles;
+	uint32_t n_bundles;
+	struct kp_view_part *parts;
+	size_t n_parts;
+	uint8_t *headers;
+	size_t headers_size;
+
 	struct kp_faults conflicts;
 	const char **conflict_texts;
 };
@@ -40,6 +58,12 @@ struct kp_view {
 struct kp_view_pending {
 	uint32_t parent;
 	struct kp_view_entry_name name;
+};
+
+/* An entry with code, for a bundle. */
+struct kp_view_code {
+	uint32_t dir, index; /* the bundle's directory and number */
+	uint32_t archive, entry, file;
 };
 
 /* An open-addressing set of numbers, stored plus one; 0: free slot. */
@@ -62,6 +86,10 @@ struct kp_view_builder {
 	struct kp_view_set dir_set;  /* by (parent, name) */
 	struct kp_view_set file_set; /* by content identity */
 	struct kp_view_set text_set; /* arena offsets by text */
+
+	struct kp_view_code *code;
+	size_t n_code, code_cap;
+	size_t bundles_cap, parts_cap, headers_cap;
 
 	/* the last resolved path: keys are sorted, so the next path shares most of it */
 	uint8_t last[KP_NAME_MAX];
@@ -98,6 +126,9 @@ struct kp_view_builder {
 		bool selected;
 	} selected[64];
 };
+
+/* The class of a bundle of all classes. */
+#define KP_VIEW_ALL_CLASSES UINT64_MAX
 
 /* Directories that always exist. */
 enum { KP_VIEW_ROOT = 0, KP_VIEW_TOC_DIR = 1 };
@@ -152,6 +183,14 @@ bool kp_view_add_pending(struct kp_view_builder *b, uint32_t parent, uint32_t te
 void kp_view_conflict(struct kp_view_builder *b, struct kp_span path, const char *reason);
 /* Add all names of all entries of one archive. */
 bool kp_view_add_archive(struct kp_view_builder *b, size_t archive);
+/* Add a bundle's file, whose identity is ID and which has the entry GLOBAL. */
+bool kp_view_new_file(struct kp_view_builder *b, uint64_t id, uint32_t global,
+		      uint32_t *file);
+/* Note ENTRY of the current archive for a bundle, if it is code of a binary. */
+bool kp_view_note_code(struct kp_view_builder *b, const struct kp_entry_info *info,
+		       const struct kp_meta *meta, uint32_t entry, uint32_t file);
+/* Add the bundles of the noted entries. */
+bool kp_view_add_bundles(struct kp_view_builder *b);
 /* Sort names, settle conflicts, number the files. */
 bool kp_view_settle(struct kp_view_builder *b);
 

@@ -87,17 +87,22 @@ bool kp_view_same_content(struct kpack_archive *a, size_t in_a, struct kpack_arc
 	return memcmp(&x, &y, sizeof(x)) == 0;
 }
 
-static bool new_file(struct kp_view_builder *b, size_t entry, uint64_t hash,
-		     uint32_t *file)
+bool kp_view_new_file(struct kp_view_builder *b, uint64_t id, uint32_t global,
+		      uint32_t *file)
 {
 	struct kp_view *v = b->v;
 
 	if (!kp_grow(&v->files, v->n_files, &b->files_cap, sizeof(*v->files)))
 		return kp_view_no_memory(b);
 	*file = v->n_files++;
-	v->files[*file] = (struct kp_view_file){
-		.id = hash, .global = v->bases[b->archive] + (uint32_t)entry};
+	v->files[*file] = (struct kp_view_file){.id = id, .global = global};
 	return true;
+}
+
+static bool new_file(struct kp_view_builder *b, size_t entry, uint64_t hash,
+		     uint32_t *file)
+{
+	return kp_view_new_file(b, hash, b->v->bases[b->archive] + (uint32_t)entry, file);
 }
 
 /* Return the file with the content of ENTRY, created as needed. */
@@ -252,6 +257,10 @@ static bool add_path(struct kp_view_builder *b, struct kp_span path,
 			    "is no path inside the mount, or lies in toc or .kpackfs");
 		return true;
 	}
+	if (b->options && b->options->bundles && kp_path_within(path, KP_BUNDLES_NAME)) {
+		refuse_name(b, path, "lies in hipfb, which has the bundles");
+		return true;
+	}
 	while (cut && path.data[cut - 1] != '/')
 		cut--;
 	return kp_view_resolve(b, KP_VIEW_ROOT,
@@ -304,7 +313,7 @@ static bool add_entry(struct kp_view_builder *b, struct kpack_archive *a, size_t
 	if (meta.path.data)
 		return add_own_path(b, &info, meta.path, file);
 	if (!kp_legacy_path(info.key, info.arch, legacy, sizeof(legacy), &size))
-		return true;
+		return kp_view_note_code(b, &info, &meta, (uint32_t)entry, file);
 	return add_path(b, (struct kp_span){(uint8_t *)legacy, size}, KP_VIEW_LEGACY,
 			file);
 }

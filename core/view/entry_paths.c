@@ -34,7 +34,7 @@ static void toc_path(const struct kp_entry_info *info, struct kp_entry_path *p)
 	p->text = (struct kp_span){(const uint8_t *)p->room, (size_t)used};
 }
 
-static void check_path(struct kp_entry_path *p, struct kp_span key)
+static void check_path(struct kp_entry_path *p, struct kp_span key, bool bundles)
 {
 	const char *fault = kp_path_fault(p->text);
 
@@ -45,9 +45,12 @@ static void check_path(struct kp_entry_path *p, struct kp_span key)
 		set_fault(p, p->text, "it is no path inside the mount: ", fault);
 	else if (kp_path_reserved(p->text))
 		set_fault(p, p->text, "toc and .kpackfs are the mount's own", "");
+	else if (bundles && kp_path_within(p->text, KP_BUNDLES_NAME))
+		set_fault(p, p->text, "hipfb is the mount's own", "");
 }
 
 size_t kp_entry_paths(const struct kpack_archive *a, size_t entry,
+		      const struct kp_view_options *options,
 		      struct kp_entry_path out[KP_ENTRY_PATHS])
 {
 	struct kp_entry_info info;
@@ -68,7 +71,7 @@ size_t kp_entry_paths(const struct kpack_archive *a, size_t entry,
 	} else {
 		return 1;
 	}
-	check_path(&out[1], info.key);
+	check_path(&out[1], info.key, options && options->bundles);
 	return 2;
 }
 

@@ -22,8 +22,12 @@ struct kp_entry_path {
 /* One path under toc/, and its metadata.path or a path of the design paper's layouts. */
 enum { KP_ENTRY_PATHS = 2 };
 
-/* Returns the number of paths: one or two.  Spans are borrowed from A and OUT. */
+/*
+ * Returns the number of paths in a view with OPTIONS, which may be NULL: one or two.
+ * Spans are borrowed from A and OUT.
+ */
 size_t kp_entry_paths(const struct kpack_archive *a, size_t entry,
+		      const struct kp_view_options *options,
 		      struct kp_entry_path out[KP_ENTRY_PATHS]);
 
 /*

@@ -154,6 +154,9 @@ static void note_clash(struct kp_view_builder *b, uint32_t dir,
 	char *reason = NULL;
 	int n;
 
+	/* bundles of several classes have one name */
+	if (kp_node_kind(kept->node) == KP_VIEW_BUNDLE)
+		return;
 	/* the same content twice is not a conflict */
 	if (kept->node == lost->node ||
 	    (!is_dir && (kp_node_number(kept->node) == kp_node_number(lost->node) ||

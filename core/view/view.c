@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How a view is built: every entry adds its names to a list of (directory, text, file) -
- * entries.c.  A hash table of (parent, component) finds the directories - paths.c.  The
+ * entries.c, and every bundle adds its name - bundles.c.  A hash table of (parent, component) finds the directories - paths.c.  The
  * list is then sorted by directory (counting sort) and within each directory by text, so
  * that conflicting names become adjacent - settle.c.
  */
@@ -80,7 +80,7 @@ static bool build_view(struct kp_view_builder *b, struct kpack_archive *const *a
 	for (size_t i = 0; i < n; i++)
 		if (!kp_view_add_archive(b, i))
 			return false;
-	return kp_view_settle(b);
+	return kp_view_add_bundles(b) && kp_view_settle(b);
 }
 
 /* Free memory that was allocated but not used. */
@@ -112,6 +112,7 @@ kpack_error_t kp_view_new(struct kpack_archive *const *archives, size_t n,
 		free(b->file_set.slots);
 		free(b->text_set.slots);
 		free(b->ordinal_file);
+		free(b->code);
 	}
 	free(b);
 	if (!ok) {
@@ -136,6 +137,9 @@ void kp_view_free(struct kp_view *v)
 	free(v->dirs);
 	free(v->names);
 	free(v->files);
+	free(v->bundles);
+	free(v->parts);
+	free(v->headers);
 	free(v);
 }
 
@@ -238,9 +242,34 @@ struct kpack_archive *kp_view_entry(const struct kp_view *v, uint32_t file, size
 	return v->archives[kp_view_archive(v, file, entry)];
 }
 
+/* The bundle that FILE is, or NULL. */
+static const struct kp_view_composed *bundle_of(const struct kp_view *v, uint32_t file)
+{
+	uint32_t global = v->files[file].global, end = v->bases[v->n_archives];
+
+	return global < end ? NULL : &v->bundles[global - end];
+}
+
+bool kp_view_bundle(const struct kp_view *v, uint32_t file, struct kp_view_bundle *out)
+{
+	const struct kp_view_composed *c = bundle_of(v, file);
+
+	if (!c)
+		return false;
+	*out = (struct kp_view_bundle){
+		.header = {v->headers + c->header, c->header_size},
+		.parts = v->parts + c->first,
+		.count = c->count,
+		.size = c->size,
+		.all = c->all,
+	};
+	return true;
+}
+
 size_t kp_view_archive(const struct kp_view *v, uint32_t file, size_t *entry)
 {
-	uint32_t global = v->files[file].global;
+	const struct kp_view_composed *c = bundle_of(v, file);
+	uint32_t global = c ? c->global : v->files[file].global;
 	size_t low = 0, high = v->n_archives;
 
 	while (high - low > 1) {
@@ -256,8 +285,11 @@ size_t kp_view_archive(const struct kp_view *v, uint32_t file, size_t *entry)
 
 uint64_t kp_view_class(const struct kp_view *v, uint32_t file)
 {
+	const struct kp_view_composed *c = bundle_of(v, file);
 	size_t entry;
 
+	if (c && c->all)
+		return KP_VIEW_ALL_CLASSES;
 	return v->classes ? v->classes[kp_view_archive(v, file, &entry)] : 0;
 }
 

@@ -7,6 +7,8 @@
  *   toc/<key without #n>/<arch>#<n>.<type>   index n > 0
  *   <metadata.path>                          entries that are files of a tree
  *   the legacy paths of the design paper     entries with the paper's keys and no path
+ *   hipfb/<key without #n>/<n>.hipfb         if asked for: a bundle of the entries with
+ *                                            code that toc/ shows for the key
  *
  * If a path occurs twice with the same content, it is one file; otherwise the first
  * archive in order wins.  A directory wins over a file of the same name.  The conflicts
@@ -22,6 +24,11 @@
  * All names of equal content are one file (hard links).  The identity of a content is
  * (size, stored size, xxh3) if the entry has the hash and is one frame, else its archive
  * (hash of the table of contents, size, time) and ordinal.
+ *
+ * A bundle has entries of the archives that everyone may read, and of one other class,
+ * which is the bundle's class: so its owner and mode can say who may read it.  If there
+ * are several other classes, there is a bundle for each, and before them one of all
+ * entries, for the reader of all classes.
  *
  * Immutable after kp_view_new: every call may run concurrently.
  */
@@ -43,6 +50,10 @@ struct kp_view_options {
 	bool loadable;
 	/* The class of each archive; NULL: all are of class 0. */
 	const uint64_t *classes;
+	/* Show bundles, too.  OPEN: whether everyone may read each archive; used if there
+	 * are classes. */
+	bool bundles;
+	const bool *open;
 };
 
 /*
@@ -58,7 +69,7 @@ struct kp_view_dir {
 	uint64_t id; /* hash of its path: the same in every view */
 };
 
-/* A file: one content with any number of names. */
+/* A file: one content with any number of names; or a bundle, with one name. */
 struct kp_view_file {
 	uint64_t id;     /* hash of content identity and first path */
 	uint32_t global; /* see kp_view_entry */
@@ -71,6 +82,7 @@ enum kp_view_kind {
 	KP_VIEW_TOC_ALSO, /* a toc/ name of an entry that also has its metadata.path */
 	KP_VIEW_PATH,     /* a metadata.path */
 	KP_VIEW_LEGACY,   /* a path of the paper's layouts */
+	KP_VIEW_BUNDLE,   /* a bundle */
 };
 
 /* One name in a directory. */
@@ -115,15 +127,33 @@ bool kp_view_lookup(const struct kp_view *v, uint32_t dir, struct kp_span text,
  */
 bool kp_view_find_dir(const struct kp_view *v, struct kp_span path, uint32_t *dir);
 
+/* A part of a bundle: the whole of a file. */
+struct kp_view_part {
+	uint64_t offset;
+	uint32_t file;
+};
+
+/* An offload bundle as clang writes it: a header, and its objects with zeros between. */
+struct kp_view_bundle {
+	struct kp_span header;
+	const struct kp_view_part *parts; /* by offset */
+	uint32_t count;                   /* at least 1 */
+	uint64_t size;
+	bool all; /* has entries of all classes */
+};
+
+/* False: FILE is no bundle.  All pointers are borrowed. */
+bool kp_view_bundle(const struct kp_view *v, uint32_t file, struct kp_view_bundle *out);
+
 /*
  * The archive that holds a file's content, or the archive's position in the view, and the
- * number of the entry in it.
+ * number of the entry in it.  Of a bundle, a part that has its class.
  */
 struct kpack_archive *kp_view_entry(const struct kp_view *v, uint32_t file,
 				    size_t *entry);
 size_t kp_view_archive(const struct kp_view *v, uint32_t file, size_t *entry);
 
-/* The class of a file's archive. */
+/* The class of a file's archive.  That of a bundle of all classes is no archive's. */
 uint64_t kp_view_class(const struct kp_view *v, uint32_t file);
 
 /* Whether a view identifies the two entries, of one class, as the same content. */

@@ -142,7 +142,7 @@ static void put_entries(const struct missing *m, struct kpack_archive *a)
 	for (size_t entry = 0; entry < n; entry++) {
 		struct claim mine = {a, entry};
 		struct kp_entry_info info;
-		size_t count = kp_entry_paths(a, entry, paths);
+		size_t count = path_owners_paths(m->claims, a, entry, paths);
 
 		kp_archive_entry(a, entry, &info);
 		for (size_t i = 0; i < count; i++)

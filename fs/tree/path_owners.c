@@ -40,6 +40,12 @@ bool path_owners_selects(struct path_owners *c, struct kp_span arch)
 	return c->selected;
 }
 
+size_t path_owners_paths(const struct path_owners *c, const struct kpack_archive *a,
+			 size_t entry, struct kp_entry_path out[KP_ENTRY_PATHS])
+{
+	return kp_entry_paths(a, entry, &c->select, out);
+}
+
 /* Find the directory at PATH, unless it was the last one. */
 static bool find_dir(struct path_owners *c, struct kp_span path)
 {
@@ -91,7 +97,7 @@ static void claim_archive(struct path_owners *c, size_t archive)
 		kp_archive_entry(a, entry, &info);
 		if (!path_owners_selects(c, info.arch))
 			continue;
-		count = kp_entry_paths(a, entry, paths);
+		count = path_owners_paths(c, a, entry, paths);
 		for (size_t i = 0; i < count; i++)
 			claim_path(c, &paths[i], (uint64_t)archive << 32 | entry);
 	}

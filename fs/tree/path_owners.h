@@ -32,6 +32,10 @@ bool path_owners_holder(const struct path_owners *c, uint32_t name, struct claim
 /* The number of the name at PATH of the view; false: PATH does not exist. */
 bool path_owners_find(struct path_owners *c, struct kp_span path, uint32_t *name);
 
+/* As kp_entry_paths, for the edition's view. */
+size_t path_owners_paths(const struct path_owners *c, const struct kpack_archive *a,
+			 size_t entry, struct kp_entry_path out[KP_ENTRY_PATHS]);
+
 /* True if entries of the architecture ARCH are shown. */
 bool path_owners_selects(struct path_owners *c, struct kp_span arch);
 

@@ -47,18 +47,19 @@ static void test_kinds(void **state)
 	struct kp_entry_path p[KP_ENTRY_PATHS];
 
 	(void)state;
-	assert_int_equal(kp_entry_paths(a, 0, p), 1);
+	assert_int_equal(kp_entry_paths(a, 0, NULL, p), 1);
 	expect_path(&p[0], KP_VIEW_TOC, "toc/a.so/gfx1100#2.hsaco", "");
-	assert_int_equal(kp_entry_paths(a, 1, p), 2);
+	assert_int_equal(kp_entry_paths(a, 1, NULL, p), 2);
 	expect_path(&p[0], KP_VIEW_TOC_ALSO, "toc/b/gfx1100.hsaco", "");
 	expect_path(&p[1], KP_VIEW_PATH, "share/b", "");
-	assert_int_equal(kp_entry_paths(a, 2, p), 2);
+	assert_int_equal(kp_entry_paths(a, 2, NULL, p), 2);
 	expect_path(&p[0], KP_VIEW_TOC, "toc/rocblas/gfx1100/k/gfx1100.hsaco", "");
 	expect_path(&p[1], KP_VIEW_LEGACY, "rocblas/library/gfx1100/k.co", "");
 	kp_archive_close(a);
 }
 
-static void expect_fault(const char *path, const char *fault)
+static void expect_fault_in(const struct kp_view_options *options, const char *path,
+			    const char *fault)
 {
 	struct kp_entry_path p[KP_ENTRY_PATHS];
 	char toc[9000];
@@ -67,15 +68,21 @@ static void expect_fault(const char *path, const char *fault)
 	snprintf(toc, sizeof(toc),
 		 "{'k': {'gfx1100': {'ordinal': 0, 'metadata': {'path': '%s'}}}}", path);
 	a = with_toc(toc);
-	assert_int_equal(kp_entry_paths(a, 0, p), 2);
+	assert_int_equal(kp_entry_paths(a, 0, options, p), 2);
 	expect_path(&p[1], KP_VIEW_PATH, path, fault);
 	kp_archive_close(a);
+}
+
+static void expect_fault(const char *path, const char *fault)
+{
+	expect_fault_in(NULL, path, fault);
 }
 
 #define NO_PATH "it is no path inside the mount: "
 
 static void test_faults(void **state)
 {
+	const struct kp_view_options bundles = {.bundles = true};
 	char many[2 * 65 + 1], wide[300], huge[5000];
 
 	(void)state;
@@ -98,6 +105,10 @@ static void test_faults(void **state)
 	expect_fault("toc", "toc and .kpackfs are the mount's own");
 	expect_fault(".kpackfs/x", "toc and .kpackfs are the mount's own");
 	expect_fault("tocs/.kpackfs", "");
+	expect_fault("hipfb/x", "");
+	expect_fault_in(&bundles, "hipfb/x", "hipfb is the mount's own");
+	expect_fault_in(&bundles, "hipfb", "hipfb is the mount's own");
+	expect_fault_in(&bundles, "hipfbs/hipfb", "");
 }
 
 static void test_arches(void **state)

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Bundles: the code objects of a binary and wrapper index, as clang's offload bundler
+ * writes them.  Only the header is made here; the objects stay files of the view.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include "core/base/hash.h"
+#include "core/base/text.h"
+#include "core/format/llvm/bundle.h"
+#include "builder.h"
+
+/*
+ * Objects begin at pages, as in HIP's fat binaries.  Behind the header and behind each
+ * object are this many zeros more than clang writes, because the kernel reads ahead: by
+ * default up to 64 KiB before and 256 KiB after what a program reads.  So a program that
+ * reads the header and one object has only that object decoded.
+ */
+#define OBJECT_ALIGN 4096
+#define OBJECT_GAP (256 << 10)
+
+/* The host's entry, which is empty and only has to be there. */
+#define HOST_ID "host-x86_64-unknown-linux-gnu-"
+#define DEVICE_PREFIX "hipv4-amdgcn-amd-amdhsa--"
+
+/* Classes with a bundle of their own; readers of further ones have the others'. */
+#define CLASSES_MAX 64
+
+/* An object of a bundle. */
+struct object {
+	struct kp_span id; /* data NULL: it is in MADE */
+	char made[sizeof(DEVICE_PREFIX) + KP_TARGET_TEXT_MAX];
+	uint64_t size;
+	uint32_t file;
+	size_t position; /* in the order of archives */
+};
+
+/* The noted entries of one bundle, and the classes of their archives. */
+struct group {
+	const struct kp_view_code *code;
+	size_t count;
+	uint64_t classes[CLASSES_MAX]; /* of archives that not everyone may read */
+	size_t n_classes;
+	bool open; /* some archive everyone may read */
+};
+
+/* A choice of a group's entries. */
+struct choice {
+	enum { CHOOSE_ALL, CHOOSE_OPEN, CHOOSE_CLASS } what;
+	uint64_t class; /* CHOOSE_CLASS: this one, and what everyone may read */
+};
+
+/* A bundle that is being made; arrays have room for each entry of the group. */
+struct draft {
+	struct object *objects;
+	struct kp_bundle_row *rows; /* one more than objects, for the host */
+	size_t n;
+	uint32_t global; /* of the first entry that has the bundle's class */
+};
+
+/* --- entries with code -------------------------------------------------------------- */
+
+static bool is_printable(struct kp_span s)
+{
+	for (size_t i = 0; i < s.size; i++)
+		if (s.data[i] <= ' ' || s.data[i] > '~')
+			return false;
+	return true;
+}
+
+/*
+ * Whether ID, from the metadata, is that of a bundle's entry for ARCH.  It may be of any
+ * kind: HIP's runtimes pass over those that they do not know.
+ */
+static bool is_entry_id(struct kp_span id, const struct kp_target *arch)
+{
+	struct kp_entry_id parts;
+	struct kp_target target;
+
+	return id.size <= KP_ENTRY_ID_MAX && is_printable(id) &&
+	       kp_entry_id_parse(id, &parts) && !kp_entry_id_is_host(&parts) &&
+	       parts.triple.size && !kp_target_parse(parts.target, &target, NULL) &&
+	       kp_target_eq(&target, arch);
+}
+
+static bool is_amd_gpu(const struct kp_target *arch)
+{
+	return arch->known || kp_span_starts(kp_span_str(arch->processor), "gfx", 3);
+}
+
+static bool is_amd_spirv(const struct kp_target *arch)
+{
+	return strcmp(arch->processor, "amdgcnspirv") == 0;
+}
+
+/* Set O's ID; false: the entry is no code that a bundle can have. */
+static bool name_object(const struct kp_entry_info *info, const struct kp_meta *meta,
+			struct object *o)
+{
+	char text[KP_TARGET_TEXT_MAX];
+	struct kp_target arch;
+
+	/* bitcode is no code object: it has to be linked first */
+	if (!info->size || kp_span_is(info->type, "bc") ||
+	    kp_target_parse(info->arch, &arch, NULL) ||
+	    !(is_amd_gpu(&arch) || is_amd_spirv(&arch)))
+		return false;
+	o->id = meta->target;
+	if (meta->target.data && is_entry_id(meta->target, &arch))
+		return true;
+	o->id = (struct kp_span){0};
+	if (!is_amd_gpu(&arch) ||
+	    !(kp_span_is(info->type, "hsaco") || kp_span_is(info->type, "co")))
+		return false;
+	kp_target_format(&arch, text);
+	snprintf(o->made, sizeof(o->made), DEVICE_PREFIX "%s", text);
+	return true;
+}
+
+static struct kp_span id_of(const struct object *o)
+{
+	return o->id.data ? o->id : kp_span_str(o->made);
+}
+
+bool kp_view_note_code(struct kp_view_builder *b, const struct kp_entry_info *info,
+		       const struct kp_meta *meta, uint32_t entry, uint32_t file)
+{
+	struct object o;
+
+	if (!b->options || !b->options->bundles || !b->key_ok ||
+	    !name_object(info, meta, &o))
+		return true;
+	if (!kp_grow(&b->code, b->n_code, &b->code_cap, sizeof(*b->code)))
+		return kp_view_no_memory(b);
+	b->code[b->n_code++] = (struct kp_view_code){.archive = (uint32_t)b->archive,
+						     .index = b->split.index,
+						     .entry = entry,
+						     .file = file};
+	return true;
+}
+
+/* --- one bundle --------------------------------------------------------------------- */
+
+static bool chooses(const struct kp_view_builder *b, struct choice choice,
+		    const struct kp_view_code *code)
+{
+	return choice.what == CHOOSE_ALL || b->options->open[code->archive] ||
+	       (choice.what == CHOOSE_CLASS &&
+		b->v->classes[code->archive] == choice.class);
+}
+
+/* Whether the archive of CODE has the class that the bundle of CHOICE has. */
+static bool has_class(const struct kp_view_builder *b, struct choice choice,
+		      const struct kp_view_code *code)
+{
+	return choice.what != CHOOSE_CLASS ||
+	       b->v->classes[code->archive] == choice.class;
+}
+
+static void choose_objects(const struct kp_view_builder *b, const struct group *g,
+			   struct choice choice, struct draft *d)
+{
+	bool owned = false;
+
+	d->n = 0;
+	for (size_t i = 0; i < g->count; i++) {
+		const struct kp_view_code *code = &g->code[i];
+		struct kpack_archive *a = b->v->archives[code->archive];
+		struct object *o = &d->objects[d->n];
+		struct kp_entry_info info;
+		struct kp_meta meta;
+
+		if (!chooses(b, choice, code))
+			continue;
+		if (!owned && has_class(b, choice, code)) {
+			d->global = b->v->bases[code->archive] + code->entry;
+			owned = true;
+		}
+		kp_archive_entry(a, code->entry, &info);
+		kp_archive_meta(a, code->entry, &meta);
+		*o = (struct object){
+			.size = info.size, .file = code->file, .position = i};
+		d->n += name_object(&info, &meta, o);
+	}
+}
+
+static int compare_objects(const void *a, const void *b)
+{
+	const struct object *x = a, *y = b;
+	int c = kp_span_cmp(id_of(x), id_of(y));
+
+	return c ? c : (x->position > y->position) - (x->position < y->position);
+}
+
+/*
+ * Sort the objects by ID, which is the order in which clang writes them, and keep the
+ * first of equal IDs: the archive that comes first wins here, as it does in toc.
+ */
+static void sort_objects(struct draft *d)
+{
+	size_t kept = 0;
+
+	qsort(d->objects, d->n, sizeof(*d->objects), compare_objects);
+	for (size_t i = 0; i < d->n; i++)
+		if (!kept ||
+		    !kp_span_eq(id_of(&d->objects[kept - 1]), id_of(&d->objects[i])))
+			d->objects[kept++] = d->objects[i];
+	d->n = kept;
+}
+
+/* Fill in the rows; false: it would be too long for a file. */
+static bool place_objects(struct draft *d, uint64_t *size)
+{
+	d->rows[0] = (struct kp_bundle_row){.id = kp_span_str(HOST_ID)};
+	for (size_t i = 0; i < d->n; i++)
+		d->rows[i + 1] = (struct kp_bundle_row){.id = id_of(&d->objects[i]),
+							.size = d->objects[i].size};
+	return d->n < KP_BUNDLE_ENTRIES_MAX &&
+	       kp_bundle_place(d->rows, d->n + 1, OBJECT_ALIGN, OBJECT_GAP, size);
+}
+
+/* Room for one more bundle with N parts and a header of SIZE bytes. */
+static bool make_room(struct kp_view_builder *b, size_t n, size_t size)
+{
+	struct kp_view *v = b->v;
+
+	return (v->n_parts + n <= UINT32_MAX &&
+		kp_grow(&v->headers, v->headers_size + size, &b->headers_cap, 1) &&
+		kp_grow(&v->parts, v->n_parts + n, &b->parts_cap, sizeof(*v->parts)) &&
+		kp_grow(&v->bundles, v->n_bundles, &b->bundles_cap,
+			sizeof(*v->bundles))) ||
+	       kp_view_no_memory(b);
+}
+
+/* A hash of everything that decides the bytes. */
+static uint64_t identity_of(const struct kp_view *v, const struct kp_view_composed *c,
+			    uint64_t class)
+{
+	uint64_t hash = kp_hash64(v->headers + c->header, c->header_size, class);
+
+	for (uint32_t i = 0; i < c->count; i++) {
+		uint64_t id = v->files[v->parts[c->first + i].file].id;
+
+		hash = kp_hash64(&id, sizeof(id), hash);
+	}
+	return hash;
+}
+
+/* Add the bundle of D to the view's arrays, and a file for it. */
+static bool store_bundle(struct kp_view_builder *b, const struct draft *d,
+			 struct choice choice, uint64_t size, uint32_t *file)
+{
+	size_t header_size = (size_t)kp_bundle_header_size(d->rows, d->n + 1);
+	struct kp_view *v = b->v;
+	struct kp_view_composed *c;
+	uint64_t class = 0;
+
+	if (!make_room(b, d->n, header_size))
+		return false;
+	c = &v->bundles[v->n_bundles];
+	*c = (struct kp_view_composed){
+		.size = size,
+		.header = v->headers_size,
+		.header_size = (uint32_t)header_size,
+		.first = (uint32_t)v->n_parts,
+		.count = (uint32_t)d->n,
+		.global = d->global,
+		.all = v->classes && choice.what == CHOOSE_ALL,
+	};
+	kp_bundle_header_write(d->rows, d->n + 1, v->headers + v->headers_size);
+	v->headers_size += header_size;
+	for (size_t i = 0; i < d->n; i++)
+		v->parts[v->n_parts++] = (struct kp_view_part){
+			.offset = d->rows[i + 1].offset, .file = d->objects[i].file};
+	if (choice.what == CHOOSE_CLASS)
+		class = choice.class;
+	else if (c->all)
+		class = KP_VIEW_ALL_CLASSES;
+	return kp_view_new_file(b, identity_of(v, c, class),
+				v->bases[v->n_archives] + v->n_bundles++, file);
+}
+
+/* Report that the bundle NUMBER.hipfb in the directory of CODE cannot be made. */
+static void refuse_bundle(struct kp_view_builder *b, const struct kp_view_code *code,
+			  const char *name)
+{
+	struct kp_entry_info info;
+	struct kp_key key;
+	char *path = NULL;
+
+	kp_archive_entry(b->v->archives[code->archive], code->entry, &info);
+	key = kp_key_split(info.key);
+	if (asprintf(&path, KP_BUNDLES_NAME "/%.*s/%s", (int)key.binary.size,
+		     (const char *)key.binary.data, name) < 0)
+		path = NULL;
+	kp_view_conflict(b, kp_span_str(path ? path : KP_BUNDLES_NAME),
+			 "has too many code objects, or would be too large");
+	free(path);
+}
+
+static bool add_bundle(struct kp_view_builder *b, const struct group *g,
+		       struct choice choice, struct draft *d)
+{
+	uint32_t text, file;
+	uint64_t size;
+	char name[32];
+
+	choose_objects(b, g, choice, d);
+	sort_objects(d);
+	if (!d->n)
+		return true;
+	snprintf(name, sizeof(name), "%u.hipfb", g->code->index);
+	if (!place_objects(d, &size)) {
+		refuse_bundle(b, g->code, name);
+		return true;
+	}
+	return store_bundle(b, d, choice, size, &file) &&
+	       kp_view_intern(b, kp_span_str(name), &text) &&
+	       kp_view_add_pending(b, g->code->dir, text, KP_VIEW_BUNDLE, file);
+}
+
+/* --- all bundles -------------------------------------------------------------------- */
+
+/* Note the class of an archive of the group. */
+static void note_class(struct group *g, uint64_t class)
+{
+	for (size_t i = 0; i < g->n_classes; i++)
+		if (g->classes[i] == class)
+			return;
+	if (g->n_classes < CLASSES_MAX)
+		g->classes[g->n_classes++] = class;
+}
+
+static void find_classes(const struct kp_view_builder *b, struct group *g)
+{
+	for (size_t i = 0; i < g->count; i++) {
+		if (b->options->open[g->code[i].archive])
+			g->open = true;
+		else
+			note_class(g, b->v->classes[g->code[i].archive]);
+	}
+}
+
+/* The bundle that more readers see comes later, because a reader sees the first. */
+static bool add_choices(struct kp_view_builder *b, struct group *g, struct draft *d)
+{
+	if (!b->v->classes)
+		return add_bundle(b, g, (struct choice){CHOOSE_ALL, 0}, d);
+	find_classes(b, g);
+	if (g->n_classes > 1 && !add_bundle(b, g, (struct choice){CHOOSE_ALL, 0}, d))
+		return false;
+	for (size_t i = 0; i < g->n_classes; i++)
+		if (!add_bundle(b, g, (struct choice){CHOOSE_CLASS, g->classes[i]}, d))
+			return false;
+	return !g->open || add_bundle(b, g, (struct choice){CHOOSE_OPEN, 0}, d);
+}
+
+static bool add_group(struct kp_view_builder *b, const struct kp_view_code *code,
+		      size_t count)
+{
+	struct group g = {.code = code, .count = count};
+	struct draft d = {.objects = malloc(count * sizeof(*d.objects)),
+			  .rows = malloc((count + 1) * sizeof(*d.rows))};
+	bool ok = (d.objects && d.rows) || kp_view_no_memory(b);
+
+	ok = ok && add_choices(b, &g, &d);
+	free(d.objects);
+	free(d.rows);
+	return ok;
+}
+
+/* By bundle; else in the order of noting, which is that of archives. */
+static int compare_code(const void *a, const void *b)
+{
+	const struct kp_view_code *x = a, *y = b;
+
+	if (x->dir != y->dir)
+		return x->dir < y->dir ? -1 : 1;
+	if (x->index != y->index)
+		return x->index < y->index ? -1 : 1;
+	if (x->archive != y->archive)
+		return x->archive < y->archive ? -1 : 1;
+	return (x->entry > y->entry) - (x->entry < y->entry);
+}
+
+/* Find, or make, the directory of each noted entry's bundle. */
+static bool find_dirs(struct kp_view_builder *b)
+{
+	uint32_t root;
+
+	if (!kp_view_resolve(b, KP_VIEW_ROOT, kp_span_str(KP_BUNDLES_NAME), &root))
+		return false;
+	for (size_t i = 0; i < b->n_code; i++) {
+		struct kp_view_code *code = &b->code[i];
+		struct kp_entry_info info;
+
+		kp_archive_entry(b->v->archives[code->archive], code->entry, &info);
+		if (!kp_view_resolve(b, root, kp_key_split(info.key).binary, &code->dir))
+			return false;
+	}
+	return true;
+}
+
+bool kp_view_add_bundles(struct kp_view_builder *b)
+{
+	size_t end;
+
+	if (!b->n_code)
+		return true;
+	if (!find_dirs(b))
+		return false;
+	qsort(b->code, b->n_code, sizeof(*b->code), compare_code);
+	for (size_t i = 0; i < b->n_code; i = end) {
+		const struct kp_view_code *first = &b->code[i];
+
+		for (end = i + 1; end < b->n_code && b->code[end].dir == first->dir &&
+				  b->code[end].index == first->index;
+		     end++)
+			;
+		if (!add_group(b, first, end - i))
+			return false;
+	}
+	return true;
+}
