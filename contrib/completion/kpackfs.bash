@@ -6,6 +6,7 @@ _kpackfs_mount_options=(
 	allow_root
 	arch=
 	auto_unmount
+	bundles
 	cache_size=
 	clone_fd
 	debug

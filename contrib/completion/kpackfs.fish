@@ -6,6 +6,7 @@ function __kpackfs_mount_options
 	echo allow_root
 	echo arch=
 	echo auto_unmount
+	echo bundles
 	echo cache_size=
 	echo clone_fd
 	echo debug

@@ -42,6 +42,7 @@ static const char usage_text[] =
 	"this\n"
 	"                         machine; all: everything (default)\n"
 	"    -o auto_unmount      unmount when the daemon dies\n"
+	"    -o bundles           hipfb/: the code of each binary as HIP fat binaries\n"
 	"    -o cache_size=BYTES  memory for decoded bytes, with k, m or g (default "
 	"256m)\n"
 	"    -o clone_fd          a /dev/fuse descriptor for each thread\n"
@@ -89,6 +90,7 @@ enum key {
 	KEY_NO_SANDBOX,
 	KEY_OPEN,
 	KEY_XATTR,
+	KEY_BUNDLES,
 	KEY_CLONE_FD,
 	KEY_FSNAME,
 	KEY_SUBTYPE,
@@ -139,6 +141,7 @@ static const struct fuse_opt option_table[] = {
 	OPTION("preload=", KEY_PRELOAD),
 	OPTION("open", KEY_OPEN),
 	OPTION("xattr", KEY_XATTR),
+	OPTION("bundles", KEY_BUNDLES),
 	OPTION("clone_fd", KEY_CLONE_FD),
 	OPTION("fsname=", KEY_FSNAME),
 	OPTION("subtype=", KEY_SUBTYPE),
@@ -340,6 +343,7 @@ static const struct meaning {
 	[KEY_NO_SANDBOX] = {FLAG, AT(no_sandbox)},
 	[KEY_OPEN] = {FLAG, AT(always_open)},
 	[KEY_XATTR] = {FLAG, AT(xattr)},
+	[KEY_BUNDLES] = {FLAG, AT(bundles)},
 	[KEY_CLONE_FD] = {FLAG, AT(clone_fd)},
 	[KEY_FSNAME] = {OTHER, take_fsname},
 	[KEY_SUBTYPE] = {OTHER, take_subtype},

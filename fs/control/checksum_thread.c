@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "checksum_thread.h"
+#include "fs/content/bundle_read.h"
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -56,12 +57,18 @@ static void take_step(void *token, const void *data, size_t size,
 }
 
 /* Read up to STEP bytes at OFF, and wait for them; false: they cannot be read. */
-static bool read_step(struct checksum_thread *h, struct origin_entry what, uint64_t off)
+static bool read_step(struct checksum_thread *h, const struct file_content *what,
+		      uint64_t off)
 {
 	struct step *s = &h->step;
 
 	s->answered = false;
-	content_read_to(h->content, what, off, sizeof(s->bytes), take_step, s);
+	if (what->bundle)
+		content_read_bundle(h->content, what->bundle, off, sizeof(s->bytes),
+				    take_step, s);
+	else
+		content_read_to(h->content, what->entry, off, sizeof(s->bytes), take_step,
+				s);
 	pthread_mutex_lock(&s->lock);
 	while (!s->answered)
 		pthread_cond_wait(&s->done, &s->lock);
@@ -79,31 +86,33 @@ static bool is_stopped(struct checksum_thread *h)
 	return stop;
 }
 
-static bool add_bytes(struct checksum_thread *h, struct origin_entry what,
+static bool add_bytes(struct checksum_thread *h, const struct file_content *what,
 		      EVP_MD_CTX *hash)
 {
 	struct step *s = &h->step;
-	struct kp_entry_info info;
+	uint64_t size = file_content_size(what);
 
-	kp_archive_entry(what.origin->archive, what.entry, &info);
-	for (uint64_t off = 0; off < info.size; off += s->size)
+	for (uint64_t off = 0; off < size; off += s->size)
 		if (is_stopped(h) || !read_step(h, what, off) || s->size == 0 ||
 		    EVP_DigestUpdate(hash, s->bytes, s->size) != 1)
 			return false;
 	return true;
 }
 
-/* Compute the digest of WHAT; zeros if it cannot be read. */
-static void compute_digest(struct checksum_thread *h, struct origin_entry what,
-			   char digits[CHECKSUM_DIGITS + 1])
+/* Compute the digest of LINE of SUMS; zeros if its file cannot be read. */
+static void compute_digest(struct checksum_thread *h, const struct checksums *sums,
+			   uint32_t line, char digits[CHECKSUM_DIGITS + 1])
 {
+	struct file_content what = {0};
 	EVP_MD_CTX *hash = EVP_MD_CTX_new();
 	unsigned char bytes[CHECKSUM_DIGITS / 2] = {0};
 
 	if (!hash || EVP_DigestInit_ex(hash, EVP_sha256(), NULL) != 1 ||
-	    !add_bytes(h, what, hash) || EVP_DigestFinal_ex(hash, bytes, NULL) != 1)
+	    !checksums_file(sums, line, &what) || !add_bytes(h, &what, hash) ||
+	    EVP_DigestFinal_ex(hash, bytes, NULL) != 1)
 		memset(bytes, 0, sizeof(bytes));
 	EVP_MD_CTX_free(hash);
+	file_content_unref(&what);
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		snprintf(digits + 2 * i, 3, "%02x", bytes[i]);
 }
@@ -150,7 +159,7 @@ static void answer_reads(struct checksum_thread *h)
 		if (ready)
 			reply_read(h, r);
 		else
-			compute_digest(h, checksums_entry(r->sums, line), digits);
+			compute_digest(h, r->sums, line, digits);
 		pthread_mutex_lock(&h->lock);
 		if (!ready && !h->stop)
 			checksums_set(r->sums, line, digits);

@@ -159,9 +159,9 @@ bool checksums_unknown(struct checksums *s, uint64_t off, size_t len, uint32_t *
 	return false;
 }
 
-struct origin_entry checksums_entry(const struct checksums *s, uint32_t line)
+bool checksums_file(const struct checksums *s, uint32_t line, struct file_content *out)
 {
-	return edition_entry(s->edition, s->lines[line].file);
+	return edition_file(s->edition, s->lines[line].file, out);
 }
 
 void checksums_set(struct checksums *s, uint32_t line, const char digits[CHECKSUM_DIGITS])

@@ -27,8 +27,8 @@ const char *checksums_text(const struct checksums *s);
 /* The first line in [OFF, OFF + LEN) whose digest is not known; false: all are. */
 bool checksums_unknown(struct checksums *s, uint64_t off, size_t len, uint32_t *line);
 
-/* The entry whose digest a line has. */
-struct origin_entry checksums_entry(const struct checksums *s, uint32_t line);
+/* The content whose digest a line has, as edition_file returns it. */
+bool checksums_file(const struct checksums *s, uint32_t line, struct file_content *out);
 
 /* Set the digest of a line; it applies to all lines of the same file. */
 void checksums_set(struct checksums *s, uint32_t line,

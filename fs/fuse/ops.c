@@ -5,6 +5,7 @@
 #include <sys/statvfs.h>
 #include "ops.h"
 #include "readonly.h"
+#include "fs/content/bundle_read.h"
 #include "core/archive/naming.h"
 
 /*
@@ -383,7 +384,7 @@ static void read_control(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off)
 static void read_tree(fuse_req_t req, fuse_ino_t ino, size_t size, uint64_t off)
 {
 	struct fs *fs = fs_of(req);
-	struct origin_entry file;
+	struct file_content file;
 	int err;
 
 	inodes_enter(fs->inodes);
@@ -393,8 +394,12 @@ static void read_tree(fuse_req_t req, fuse_ino_t ino, size_t size, uint64_t off)
 		fuse_reply_err(req, err);
 		return;
 	}
-	content_read(fs->content, file, off, size, req);
-	origin_unref(file.origin);
+	if (file.bundle)
+		content_read_bundle(fs->content, file.bundle, off, size, op_read_answer,
+				    req);
+	else
+		content_read(fs->content, file.entry, off, size, req);
+	file_content_unref(&file);
 }
 
 /*

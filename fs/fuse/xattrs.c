@@ -11,8 +11,8 @@ static const char prefix[] = "user.kpack.";
 
 #define PREFIX_SIZE (sizeof(prefix) - 1)
 
-/* The entry of a file, with a reference to its origin; false: it has none. */
-static bool find_entry(fuse_req_t req, fuse_ino_t ino, struct origin_entry *out)
+/* The content of a file, with a reference; false: it has none. */
+static bool find_content(fuse_req_t req, fuse_ino_t ino, struct file_content *out)
 {
 	const struct fs *fs = fuse_req_userdata(req);
 	int err;
@@ -24,9 +24,11 @@ static bool find_entry(fuse_req_t req, fuse_ino_t ino, struct origin_entry *out)
 }
 
 /* The fact at POSITION as text; NULL: no such fact, or too long for an attribute. */
-static char *fact_new(struct origin_entry what, size_t position)
+static char *fact_new(const struct file_content *what, size_t position)
 {
-	char *text = facts_text(what.origin->archive, what.entry, position);
+	char *text = what->bundle ? facts_bundle_text(what->bundle, position)
+				  : facts_text(what->entry.origin->archive,
+					       what->entry.entry, position);
 
 	if (text && strlen(text) <= XATTR_SIZE_MAX)
 		return text;
@@ -36,7 +38,7 @@ static char *fact_new(struct origin_entry what, size_t position)
 
 static char *value_new(fuse_req_t req, fuse_ino_t ino, const char *name)
 {
-	struct origin_entry what;
+	struct file_content what;
 	char *value = NULL;
 	size_t i = 0;
 
@@ -44,10 +46,10 @@ static char *value_new(fuse_req_t req, fuse_ino_t ino, const char *name)
 		return NULL;
 	while (facts_name(i) && strcmp(name + PREFIX_SIZE, facts_name(i)) != 0)
 		i++;
-	if (!facts_name(i) || !find_entry(req, ino, &what))
+	if (!facts_name(i) || !find_content(req, ino, &what))
 		return NULL;
-	value = fact_new(what, i);
-	origin_unref(what.origin);
+	value = fact_new(&what, i);
+	file_content_unref(&what);
 	return value;
 }
 
@@ -74,7 +76,7 @@ static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t
 }
 
 /* Write the names of the entry's attributes, each with its NUL. */
-static void put_names(FILE *f, struct origin_entry what)
+static void put_names(FILE *f, const struct file_content *what)
 {
 	for (size_t i = 0; facts_name(i); i++) {
 		char *value = fact_new(what, i);
@@ -87,24 +89,24 @@ static void put_names(FILE *f, struct origin_entry what)
 
 static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 {
-	struct origin_entry what;
+	struct file_content what;
 	char *names = NULL;
 	size_t used = 0;
 	FILE *f;
 
-	if (!find_entry(req, ino, &what)) {
+	if (!find_content(req, ino, &what)) {
 		reply_xattr(req, NULL, 0, size);
 		return;
 	}
 	f = open_memstream(&names, &used);
 	if (f)
-		put_names(f, what);
+		put_names(f, &what);
 	if (f && !fclose(f))
 		reply_xattr(req, names, used, size);
 	else
 		fuse_reply_err(req, ENOMEM);
 	free(names);
-	origin_unref(what.origin);
+	file_content_unref(&what);
 }
 
 void xattrs_add(struct fuse_lowlevel_ops *handlers)

@@ -233,6 +233,26 @@ static void log_conflicts(const struct edition *e, struct logged_conflicts *warn
 			  l.more);
 }
 
+/* Make the view of the archives; SELECT are the options of the mount. */
+static bool build_view(struct edition *e, const struct kp_view_options *select)
+{
+	struct kp_view_options options = *select;
+	struct kpackx_error why = {0};
+	bool *open = calloc(e->holdings.count + 1, sizeof(*open));
+	kpack_error_t err;
+
+	if (!open)
+		return fail_memory();
+	options.classes = e->classes.values;
+	options.bundles = e->bundles;
+	options.open = open;
+	for (size_t i = 0; e->classes.of && i < e->holdings.count; i++)
+		open[i] = e->classes.list[e->classes.of[i]].readers.mode == 0444;
+	err = kp_view_new(e->archives, e->holdings.count, &options, &e->view, &why);
+	free(open);
+	return !err || report_error(&why);
+}
+
 static bool build_edition(struct edition *e, const struct edition_options *o,
 			  const struct tree_taken *taken)
 {
@@ -240,13 +260,13 @@ static bool build_edition(struct edition *e, const struct edition_options *o,
 	struct tree_options look = o->look;
 	struct kpackx_error why = {0};
 
+	e->bundles = o->bundles;
 	if (!list_archives(e))
 		return false;
 	if (o->shared && !find_classes(e, &o->look))
 		return false;
-	select.classes = e->classes.values;
-	if (kp_view_new(e->archives, e->holdings.count, &select, &e->view, &why))
-		return report_error(&why);
+	if (!build_view(e, &select))
+		return false;
 	if (o->subdir && !subdir_find(e, o->subdir, o->first, &look.root))
 		return false;
 	look.part = o->subdir || (select.loadable && hide_empty_toc(e->view));
@@ -320,4 +340,23 @@ struct origin_entry edition_entry(const struct edition *e, uint32_t file)
 	size_t entry, archive = kp_view_archive(e->view, file, &entry);
 
 	return (struct origin_entry){e->holdings.origins[archive], entry};
+}
+
+bool edition_file(const struct edition *e, uint32_t file, struct file_content *out)
+{
+	struct kp_view_bundle b;
+
+	*out = (struct file_content){0};
+	if (!kp_view_bundle(e->view, file, &b)) {
+		out->entry = edition_entry(e, file);
+		origin_ref(out->entry.origin);
+		return true;
+	}
+	out->bundle = bundle_new(&b);
+	if (!out->bundle)
+		return false;
+	for (uint32_t i = 0; i < b.count; i++)
+		bundle_add(out->bundle, edition_entry(e, b.parts[i].file),
+			   b.parts[i].offset);
+	return true;
 }

@@ -9,7 +9,7 @@
 
 #include <stdatomic.h>
 #include "arch_filter.h"
-#include "origin.h"
+#include "bundle.h"
 #include "tree.h"
 
 /* An archive that is not served, and why. */
@@ -40,6 +40,7 @@ struct edition {
 	struct kpack_archive **archives; /* the archives of the origins, for the view */
 	struct classes classes;          /* none, unless users share the mount */
 	uint64_t bytes;                  /* sum of the archives' sizes */
+	bool bundles;                    /* as in the options */
 	struct kp_view *view;
 	struct tree *tree;
 	struct timespec made;
@@ -50,7 +51,8 @@ struct edition_options {
 	const struct arches *arches;
 	const char *subdir; /* clean; NULL: the whole tree */
 	struct tree_options look;
-	bool shared; /* users other than the one who mounts have access */
+	bool shared;  /* users other than the one who mounts have access */
+	bool bundles; /* show bundles, too */
 	struct logged_conflicts *warned; /* conflicts of the last edition; or NULL */
 	/* The first edition: a subdir that no archive has is a failure (later, it is an
 	 * empty directory), and chosen architectures that no archive has are warned
@@ -75,7 +77,16 @@ bool edition_differs(const struct edition *e);
 /* The bytes of the archives that readers of the classes SEEN may read. */
 uint64_t edition_bytes(const struct edition *e, uint64_t seen);
 
-/* The archive and entry of number FILE of the edition's view; borrowed. */
+/*
+ * The archive and entry of number FILE of the edition's view, which is no bundle;
+ * borrowed.
+ */
 struct origin_entry edition_entry(const struct edition *e, uint32_t file);
+
+/*
+ * The content of number FILE of the edition's view, which the caller releases with
+ * file_content_unref.  false: no memory.
+ */
+bool edition_file(const struct edition *e, uint32_t file, struct file_content *out);
 
 #endif

@@ -95,18 +95,19 @@ static struct value metadata_of(struct subject *s)
 static const struct {
 	const char *name;
 	struct value (*get)(struct subject *s);
+	bool of_bundle;
 } facts[] = {
-	{"archive", archive_of},
-	{"key", key_of},
-	{"arch", arch_of},
-	{"type", type_of},
-	{"ordinal", ordinal_of},
-	{"size", size_of},
-	{"compressed_size", compressed_size_of},
-	{"scheme", scheme_of},
-	{"chunk", chunk_of},
-	{"xxh3", xxh3_of},
-	{"metadata", metadata_of},
+	{"archive", archive_of, false},
+	{"key", key_of, true},
+	{"arch", arch_of, false},
+	{"type", type_of, true},
+	{"ordinal", ordinal_of, false},
+	{"size", size_of, true},
+	{"compressed_size", compressed_size_of, false},
+	{"scheme", scheme_of, false},
+	{"chunk", chunk_of, false},
+	{"xxh3", xxh3_of, false},
+	{"metadata", metadata_of, false},
 };
 
 #define N_FACTS (sizeof(facts) / sizeof(*facts))
@@ -117,6 +118,21 @@ static void read_subject(struct subject *s, const struct kpack_archive *a, size_
 	kp_archive_entry(a, entry, &s->info);
 	kp_archive_meta(a, entry, &s->meta);
 	s->metadata = kp_archive_meta_raw(a, entry);
+}
+
+/* A bundle's parts all have its key. */
+static void read_bundle(struct subject *s, const struct bundle *b)
+{
+	const struct origin_entry *first = &b->parts[0].what;
+
+	kp_archive_entry(first->origin->archive, first->entry, &s->info);
+	s->info.type = kp_span_str("hipfb");
+	s->info.size = b->size;
+}
+
+static struct value fact_of_bundle(struct subject *s, size_t position)
+{
+	return facts[position].of_bundle ? facts[position].get(s) : (struct value){0};
 }
 
 const char *facts_name(size_t position)
@@ -166,6 +182,14 @@ static void put_value(struct kp_json *j, const struct value *v)
 	}
 }
 
+static void put_fact(struct kp_json *j, size_t position, const struct value *v)
+{
+	kp_json_raw(j, position ? ",\"" : "\"");
+	kp_json_raw(j, facts[position].name);
+	kp_json_raw(j, "\":");
+	put_value(j, v);
+}
+
 void facts_put(struct kp_json *j, const struct kpack_archive *a, size_t entry)
 {
 	struct subject s;
@@ -174,26 +198,75 @@ void facts_put(struct kp_json *j, const struct kpack_archive *a, size_t entry)
 	for (size_t i = 0; i < N_FACTS; i++) {
 		struct value v = facts[i].get(&s);
 
-		kp_json_raw(j, i ? ",\"" : "\"");
-		kp_json_raw(j, facts[i].name);
-		kp_json_raw(j, "\":");
-		put_value(j, &v);
+		put_fact(j, i, &v);
 	}
+}
+
+static void put_part(struct kp_json *j, const struct bundle_part *part)
+{
+	const struct kpack_archive *a = part->what.origin->archive;
+	struct kp_entry_info info;
+
+	kp_archive_entry(a, part->what.entry, &info);
+	kp_json_raw(j, "{\"archive\":");
+	kp_json_string(j, kp_span_str(kp_archive_path(a)));
+	kp_json_raw(j, ",\"arch\":");
+	kp_json_string(j, info.arch);
+	kp_json_raw(j, ",\"offset\":");
+	kp_json_uint(j, part->offset);
+	kp_json_raw(j, ",\"size\":");
+	kp_json_uint(j, part->size);
+	kp_json_raw(j, "}");
+}
+
+void facts_put_bundle(struct kp_json *j, const struct bundle *b)
+{
+	struct subject s;
+
+	read_bundle(&s, b);
+	for (size_t i = 0; i < N_FACTS; i++) {
+		struct value v = fact_of_bundle(&s, i);
+
+		put_fact(j, i, &v);
+	}
+	kp_json_raw(j, ",\"parts\":[");
+	for (uint32_t i = 0; i < b->count; i++) {
+		if (i)
+			kp_json_raw(j, ",");
+		put_part(j, &b->parts[i]);
+	}
+	kp_json_raw(j, "]");
+}
+
+static char *value_text(const struct value *v)
+{
+	char *out = NULL;
+
+	if (v->kind == TEXT)
+		return strndup((const char *)v->span.data, v->span.size);
+	if (v->kind == PACKED)
+		return json_new(v->span);
+	if (v->kind == NUMBER && asprintf(&out, "%" PRIu64, v->number) < 0)
+		return NULL;
+	return out;
 }
 
 char *facts_text(const struct kpack_archive *a, size_t entry, size_t position)
 {
 	struct subject s;
 	struct value v;
-	char *out = NULL;
 
 	read_subject(&s, a, entry);
 	v = facts[position].get(&s);
-	if (v.kind == TEXT)
-		return strndup((const char *)v.span.data, v.span.size);
-	if (v.kind == PACKED)
-		return json_new(v.span);
-	if (v.kind == NUMBER && asprintf(&out, "%" PRIu64, v.number) < 0)
-		return NULL;
-	return out;
+	return value_text(&v);
+}
+
+char *facts_bundle_text(const struct bundle *b, size_t position)
+{
+	struct subject s;
+	struct value v;
+
+	read_bundle(&s, b);
+	v = fact_of_bundle(&s, position);
+	return value_text(&v);
 }

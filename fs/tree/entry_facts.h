@@ -7,7 +7,7 @@
 #ifndef FS_TREE_ENTRY_FACTS_H
 #define FS_TREE_ENTRY_FACTS_H
 
-#include "core/archive/archive.h"
+#include "bundle.h"
 #include "core/base/json.h"
 
 /* The name of the fact at POSITION; NULL after the last. */
@@ -20,9 +20,16 @@ const char *facts_name(size_t position);
 void facts_put(struct kp_json *j, const struct kpack_archive *a, size_t entry);
 
 /*
+ * As facts_put, for a bundle, which has a key, the type hipfb and a size.  A member
+ * "parts" lists the archive, arch, offset and size of each part.
+ */
+void facts_put_bundle(struct kp_json *j, const struct bundle *b);
+
+/*
  * The fact at POSITION as text, which the caller frees: numbers in decimal, metadata as
  * JSON.  NULL: the entry does not have this fact, or no memory.
  */
 char *facts_text(const struct kpack_archive *a, size_t entry, size_t position);
+char *facts_bundle_text(const struct bundle *b, size_t position);
 
 #endif

@@ -54,8 +54,7 @@ static bool find_retired(struct inodes *in, uint64_t ino, struct retired_inode *
 	r = retired_inodes_find(&in->retired, ino);
 	if (r) {
 		*out = *r;
-		if (r->file.origin)
-			origin_ref(r->file.origin);
+		file_content_ref(&r->file);
 	}
 	pthread_mutex_unlock(&in->lock);
 	return r != NULL;
@@ -72,7 +71,7 @@ bool inodes_find(struct inodes *in, uint64_t ino, struct inode *out)
 	}
 	if (!find_retired(in, ino, &r))
 		return false;
-	origin_unref(r.file.origin);
+	file_content_unref(&r.file);
 	out->retired = true;
 	out->node.ino = ino;
 	out->node.is_dir = S_ISDIR(r.st.st_mode);
@@ -80,22 +79,21 @@ bool inodes_find(struct inodes *in, uint64_t ino, struct inode *out)
 	return true;
 }
 
-int inodes_file(struct inodes *in, uint64_t ino, struct origin_entry *out)
+int inodes_file(struct inodes *in, uint64_t ino, struct file_content *out)
 {
 	struct tree_node node;
 	struct retired_inode r;
 
+	*out = (struct file_content){0};
 	if (tree_find(in->now->tree, ino, &node)) {
 		if (node.is_dir)
 			return EISDIR;
-		*out = edition_entry(in->now, node.index);
-		origin_ref(out->origin);
-		return 0;
+		return edition_file(in->now, node.index, out) ? 0 : ENOMEM;
 	}
 	if (!find_retired(in, ino, &r))
 		return ESTALE;
 	*out = r.file;
-	return r.file.origin ? 0 : EISDIR;
+	return S_ISDIR(r.st.st_mode) ? EISDIR : 0;
 }
 
 /*
@@ -142,39 +140,38 @@ static bool holds_origin(const struct edition *e, const struct origin *o)
 }
 
 /*
- * Forget N look-ups of the retired inode INO.  If its origin has no retired inode any
- * more, returns the origin with a reference, else NULL.
+ * Forget N look-ups of the retired inode INO.  Archives that have no retired inode any
+ * more are added to LAST.
  */
-static struct origin *forget_retired(struct inodes *in, uint64_t ino, uint64_t n)
+static void forget_retired(struct inodes *in, uint64_t ino, uint64_t n,
+			   struct holdings *last)
 {
 	struct retired_inode *r;
-	struct origin *last = NULL;
 
 	pthread_mutex_lock(&in->lock);
 	r = retired_inodes_find(&in->retired, ino);
 	if (r && r->lookups > n)
 		r->lookups -= n;
 	else if (r)
-		last = retired_inodes_remove(&in->retired, ino);
+		retired_inodes_remove(&in->retired, ino, last);
 	pthread_mutex_unlock(&in->lock);
-	return last;
 }
 
 void inodes_forget(struct inodes *in, uint64_t ino, uint64_t n)
 {
-	struct origin *last = NULL;
-	bool idle;
+	struct holdings last = {0};
 
 	inodes_enter(in);
 	if (!add_lookups(in, ino, -n))
-		last = forget_retired(in, ino, n);
-	idle = last && !holds_origin(in->now, last);
-	if (idle)
-		atomic_store(&last->idle, true);
+		forget_retired(in, ino, n, &last);
+	for (size_t i = 0; i < last.count; i++)
+		atomic_store(&last.origins[i]->idle,
+			     !holds_origin(in->now, last.origins[i]));
 	inodes_leave(in);
-	if (idle)
-		in->idle(in->user, last);
-	origin_unref(last);
+	for (size_t i = 0; i < last.count; i++)
+		if (atomic_load(&last.origins[i]->idle))
+			in->idle(in->user, last.origins[i]);
+	holdings_fini(&last);
 }
 
 uint64_t inodes_encode_position(const struct inodes *in, uint64_t index, bool disguised)
@@ -202,43 +199,38 @@ void inodes_retired(struct inodes *in, size_t *inodes, size_t *archives)
 
 /* --- numbers that are taken ------------------------------------------------------- */
 
-static bool same_content(struct origin_entry a, struct kpack_archive *b, size_t in_b)
-{
-	return (a.origin->archive == b && a.entry == in_b) ||
-	       kp_view_same_content(a.origin->archive, a.entry, b, in_b);
-}
-
 /* True if node A of edition E is the same directory or file as NODE of VIEW. */
 static bool same_node(const struct edition *e, struct tree_node a,
 		      const struct kp_view *view, struct tree_node node)
 {
-	struct kpack_archive *archive;
-	size_t entry;
+	struct file_content content;
+	bool same;
 
 	if (a.is_dir != node.is_dir)
 		return false;
 	if (a.is_dir)
 		return kp_view_dir(e->view, a.index)->id ==
 		       kp_view_dir(view, node.index)->id;
-	archive = kp_view_entry(view, node.index, &entry);
 	/* A file of another class is another file: the kernel keeps pages for the readers
 	 * of the class, and the contents are only said to be equal. */
-	return kp_view_class(e->view, a.index) == kp_view_class(view, node.index) &&
-	       same_content(edition_entry(e, a.index), archive, entry);
+	if (kp_view_class(e->view, a.index) != kp_view_class(view, node.index) ||
+	    !edition_file(e, a.index, &content))
+		return false;
+	same = file_content_same(&content, view, node.index);
+	file_content_unref(&content);
+	return same;
 }
 
 static bool same_retired(const struct retired_inode *r, const struct kp_view *view,
 			 struct tree_node node)
 {
-	struct kpack_archive *archive;
-	size_t entry;
+	bool is_dir = S_ISDIR(r->st.st_mode);
 
-	if (!r->file.origin || node.is_dir)
-		return !r->file.origin && node.is_dir &&
+	if (is_dir || node.is_dir)
+		return is_dir && node.is_dir &&
 		       r->id == kp_view_dir(view, node.index)->id;
-	archive = kp_view_entry(view, node.index, &entry);
 	return r->class == kp_view_class(view, node.index) &&
-	       same_content(r->file, archive, entry);
+	       file_content_same(&r->file, view, node.index);
 }
 
 bool inodes_taken(void *inodes, uint64_t ino, const struct kp_view *view,
@@ -255,7 +247,7 @@ bool inodes_taken(void *inodes, uint64_t ino, const struct kp_view *view,
 	if (!find_retired(in, ino, &r))
 		return false;
 	taken = !same_retired(&r, view, node);
-	origin_unref(r.file.origin);
+	file_content_unref(&r.file);
 	return taken;
 }
 
@@ -273,15 +265,18 @@ static bool retire_node(struct inodes *in, const struct swap *s, struct tree_nod
 			uint64_t lookups)
 {
 	struct retired_inode r = {.lookups = lookups};
+	bool ok;
 
 	tree_stat(s->last->tree, node, &r.st);
 	if (node.is_dir)
 		r.id = kp_view_dir(s->last->view, node.index)->id;
 	else
 		r.class = kp_view_class(s->last->view, node.index);
-	if (!node.is_dir)
-		r.file = edition_entry(s->last, node.index);
-	return retired_inodes_add(&in->retired, &r);
+	if (!node.is_dir && !edition_file(s->last, node.index, &r.file))
+		return false;
+	ok = retired_inodes_add(&in->retired, &r);
+	file_content_unref(&r.file);
+	return ok;
 }
 
 /*
@@ -316,15 +311,12 @@ static void revive_inodes(struct inodes *in, struct swap *s)
 
 		for (; r; r = next) {
 			struct tree_node found;
-			struct origin *o;
 
 			next = r->next;
 			if (!tree_find(to, r->st.st_ino, &found))
 				continue;
 			in->lookups[tree_position(to, found)] += r->lookups;
-			o = retired_inodes_remove(&in->retired, r->st.st_ino);
-			if (o)
-				holdings_add(&s->revived, o);
+			retired_inodes_remove(&in->retired, r->st.st_ino, &s->revived);
 		}
 	}
 }

@@ -43,10 +43,10 @@ struct edition *inodes_edition(struct inodes *in);
 bool inodes_find(struct inodes *in, uint64_t ino, struct inode *out);
 
 /*
- * Inside: the entry of the file INO, with a reference for the caller; 0, ESTALE or
- * EISDIR.
+ * Inside: the content of the file INO, with a reference for the caller, and zeros on
+ * failure; 0, ESTALE, EISDIR or ENOMEM.
  */
-int inodes_file(struct inodes *in, uint64_t ino, struct origin_entry *out);
+int inodes_file(struct inodes *in, uint64_t ino, struct file_content *out);
 
 /*
  * Inside: count a look-up of INO that the kernel gets; or undo it, as the answer was not

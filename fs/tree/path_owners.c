@@ -111,6 +111,7 @@ struct path_owners *path_owners_new(const struct edition *e, const struct arches
 		return NULL;
 	c->edition = e;
 	c->select = arches_view(arches);
+	c->select.bundles = e->bundles;
 	c->names = name_count(e->view);
 	c->dir_found = true; /* the root, whose path is empty */
 	c->holders = calloc((size_t)c->names + 1, sizeof(*c->holders));

@@ -63,27 +63,36 @@ bool retired_inodes_add(struct retired_inodes *r, const struct retired_inode *in
 	n->next = *at;
 	*at = n;
 	r->count++;
-	if (n->file.origin) {
-		origin_ref(n->file.origin);
-		r->archives += n->file.origin->retired++ == 0;
-	}
+	file_content_ref(&n->file);
+	if (n->file.entry.origin)
+		r->archives += n->file.entry.origin->retired++ == 0;
+	for (uint32_t i = 0; n->file.bundle && i < n->file.bundle->count; i++)
+		r->archives += n->file.bundle->parts[i].what.origin->retired++ == 0;
 	return true;
 }
 
-struct origin *retired_inodes_remove(struct retired_inodes *r, uint64_t ino)
+/* An inode of O was removed. */
+static void release_origin(struct retired_inodes *r, struct origin *o,
+			   struct holdings *last)
+{
+	if (--o->retired)
+		return;
+	r->archives--;
+	holdings_add(last, origin_ref(o));
+}
+
+void retired_inodes_remove(struct retired_inodes *r, uint64_t ino, struct holdings *last)
 {
 	struct retired_inode **at = place_of(r, ino), *n = *at;
-	struct origin *o = n->file.origin;
-	bool last = o && --o->retired == 0;
 
 	*at = n->next;
-	free(n);
 	r->count--;
-	r->archives -= last;
-	if (last)
-		return o;
-	origin_unref(o);
-	return NULL;
+	if (n->file.entry.origin)
+		release_origin(r, n->file.entry.origin, last);
+	for (uint32_t i = 0; n->file.bundle && i < n->file.bundle->count; i++)
+		release_origin(r, n->file.bundle->parts[i].what.origin, last);
+	file_content_unref(&n->file);
+	free(n);
 }
 
 void retired_inodes_fini(struct retired_inodes *r)
@@ -93,7 +102,7 @@ void retired_inodes_fini(struct retired_inodes *r)
 
 		for (struct retired_inode *n = r->buckets[i]; n; n = next) {
 			next = n->next;
-			origin_unref(n->file.origin);
+			file_content_unref(&n->file);
 			free(n);
 		}
 	}

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A table, by number, of inodes that the kernel still holds though no name leads to them
- * any more.  Each keeps its archive open.  Not thread-safe.
+ * any more.  Each keeps its archives open.  Not thread-safe.
  */
 #ifndef FS_TREE_RETIRED_INODES_H
 #define FS_TREE_RETIRED_INODES_H
 
-#include "origin.h"
+#include "edition.h"
 
 struct retired_inode {
 	struct retired_inode *next; /* in its bucket */
@@ -14,7 +14,7 @@ struct retired_inode {
 	uint64_t lookups;
 	uint64_t class;           /* files: the view's class */
 	struct stat st;           /* the inode's number is st.st_ino */
-	struct origin_entry file; /* files: the entry, with a reference */
+	struct file_content file; /* files: with a reference */
 };
 
 struct retired_inodes {
@@ -28,16 +28,16 @@ struct retired_inodes {
 struct retired_inode *retired_inodes_find(const struct retired_inodes *r, uint64_t ino);
 
 /*
- * Add a copy of INODE, with a reference of its own to the origin.  Its number must not be
+ * Add a copy of INODE, with a reference of its own to the content.  Its number must not be
  * in the table.  false: no memory.
  */
 bool retired_inodes_add(struct retired_inodes *r, const struct retired_inode *inode);
 
 /*
- * Remove the inode INO, which must be in the table.  If it was the last inode of its
- * origin, returns the origin with a reference, else NULL.
+ * Remove the inode INO, which must be in the table.  Archives of which it was the last
+ * inode are added to LAST.
  */
-struct origin *retired_inodes_remove(struct retired_inodes *r, uint64_t ino);
+void retired_inodes_remove(struct retired_inodes *r, uint64_t ino, struct holdings *last);
 
 void retired_inodes_fini(struct retired_inodes *r);
 

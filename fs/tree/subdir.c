@@ -35,11 +35,12 @@ static bool report_error(const struct kpackx_error *why)
 /* FOUND: PATH exists when every architecture is shown.  false: it failed; logged. */
 static bool is_anywhere(const struct edition *e, const char *path, bool *found)
 {
+	const struct kp_view_options options = {.bundles = e->bundles};
 	struct kpackx_error why = {0};
 	struct kp_view *all;
 	uint32_t dir;
 
-	if (kp_view_new(e->archives, e->holdings.count, NULL, &all, &why))
+	if (kp_view_new(e->archives, e->holdings.count, &options, &all, &why))
 		return report_error(&why);
 	*found = kp_view_find_dir(all, kp_span_str(path), &dir);
 	kp_view_free(all);

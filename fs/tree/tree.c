@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 #include <sys/random.h>
+#include <unistd.h>
 #include "core/base/alloc.h"
 #include "tree.h"
 
@@ -246,6 +247,13 @@ static unsigned class_of(const struct tree *t, uint32_t file)
 	return t->options.classes->of[kp_view_archive(t->view, file, &entry)];
 }
 
+static bool has_all_classes(const struct tree *t, uint32_t file)
+{
+	struct kp_view_bundle b;
+
+	return kp_view_bundle(t->view, file, &b) && b.all;
+}
+
 static void find_file_classes(struct tree *t, uint32_t dir)
 {
 	const struct kp_view_dir *d = kp_view_dir(t->view, dir);
@@ -267,7 +275,7 @@ static bool find_classes(struct tree *t)
 	if (!t->dir_classes)
 		return false;
 	for (uint32_t f = 0; f < t->nodes - t->dirs; f++)
-		t->class_files[class_of(t, f)]++;
+		t->class_files[class_of(t, f)] += !has_all_classes(t, f);
 	/* A parent has a smaller number than its children. */
 	for (uint32_t d = t->dirs; d-- > 0;) {
 		find_file_classes(t, d);
@@ -391,6 +399,8 @@ bool tree_sees(const struct tree *t, struct tree_node node, uint64_t seen)
 {
 	if (!t->dir_classes)
 		return !t->options.classes || !t->options.classes->count || seen & 1;
+	if (!node.is_dir && has_all_classes(t, node.index))
+		return seen == CLASSES_ALL;
 	if (!node.is_dir)
 		return seen >> class_of(t, node.index) & 1;
 	return !t->dir_classes[node.index] || t->dir_classes[node.index] & seen;
@@ -494,6 +504,50 @@ static void stat_dir(const struct tree *t, uint32_t dir, struct stat *out)
 	out->st_mode = S_IFDIR | (out->st_mode & ~t->options.mask);
 }
 
+/*
+ * The attributes that the archives of a bundle give it: read bits that all have, the
+ * newest times, the owner of the part that has its class.
+ */
+static struct stat look_of_bundle(const struct tree *t, uint32_t file,
+				  const struct kp_view_bundle *b)
+{
+	size_t entry;
+	struct stat look = *kp_archive_stat(kp_view_entry(t->view, file, &entry));
+
+	for (uint32_t i = 0; i < b->count; i++) {
+		const struct stat *st =
+			kp_archive_stat(kp_view_entry(t->view, b->parts[i].file, &entry));
+
+		if (st->st_mtim.tv_sec > look.st_mtim.tv_sec ||
+		    (st->st_mtim.tv_sec == look.st_mtim.tv_sec &&
+		     st->st_mtim.tv_nsec > look.st_mtim.tv_nsec))
+			look.st_mtim = st->st_mtim;
+		look.st_mode &= st->st_mode;
+	}
+	if (t->options.classes)
+		look = read_by(t->options.classes->list[class_of(t, file)].readers, look);
+	return look;
+}
+
+static void stat_bundle(const struct tree *t, uint32_t file,
+			const struct kp_view_bundle *b, struct stat *out)
+{
+	struct stat look = look_of_bundle(t, file, b);
+
+	stat_common(t, &look, out);
+	if (b->all) {
+		/* Only root and the user who mounted are readers of all classes. */
+		out->st_uid = geteuid();
+		out->st_gid = getegid();
+		out->st_mode = 0400;
+	}
+	out->st_mode = S_IFREG | (out->st_mode & ~t->options.mask);
+	out->st_nlink = 1;
+	out->st_size = (off_t)b->size;
+	/* The objects are counted as files of toc/. */
+	out->st_blocks = (blkcnt_t)((b->header.size + 511) / 512);
+}
+
 static void stat_file(const struct tree *t, uint32_t file, struct stat *out)
 {
 	struct kp_entry_info info;
@@ -517,9 +571,13 @@ static void stat_file(const struct tree *t, uint32_t file, struct stat *out)
 
 void tree_stat(const struct tree *t, struct tree_node node, struct stat *out)
 {
+	struct kp_view_bundle b;
+
 	*out = (struct stat){.st_ino = node.ino};
 	if (node.is_dir)
 		stat_dir(t, node.index, out);
+	else if (kp_view_bundle(t->view, node.index, &b))
+		stat_bundle(t, node.index, &b, out);
 	else
 		stat_file(t, node.index, out);
 }

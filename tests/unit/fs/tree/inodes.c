@@ -20,6 +20,7 @@ static char notified[4096];
 static struct inodes *in;
 static const struct origin *idle[16];
 static size_t n_idle;
+static bool bundles; /* of the editions that are made */
 
 /* An archive with blobs "aaaa", "bbbb", "cccc" and this TOC. */
 static struct origin *archive(const char *toc)
@@ -49,6 +50,7 @@ static struct edition *edition(bool first, ...)
 		.arches = &every_arch,
 		.look = {.uid = (uid_t)-1, .gid = (gid_t)-1},
 		.first = first,
+		.bundles = bundles,
 	};
 	struct tree_taken taken = {inodes_taken, in};
 	struct holdings h = {0};
@@ -143,20 +145,23 @@ static size_t retired(size_t *archives)
 
 static void expect_bytes(uint64_t ino, const char *bytes)
 {
-	struct origin_entry file;
+	struct file_content file;
 	char buf[5] = "";
 
 	inodes_enter(in);
 	assert_int_equal(inodes_file(in, ino, &file), 0);
 	inodes_leave(in);
-	assert_int_equal(kp_archive_read(file.origin->archive, file.entry, buf, &why), 0);
+	assert_null(file.bundle);
+	assert_int_equal(
+		kp_archive_read(file.entry.origin->archive, file.entry.entry, buf, &why),
+		0);
 	assert_string_equal(buf, bytes);
-	origin_unref(file.origin);
+	file_content_unref(&file);
 }
 
 static int file_error(uint64_t ino)
 {
-	struct origin_entry file;
+	struct file_content file;
 	int err;
 
 	inodes_enter(in);
@@ -390,6 +395,127 @@ static void many_retired(void **state)
 	end();
 }
 
+/* --- bundles ------------------------------------------------------------------------ */
+
+#define BUNDLE "hipfb/x/0.hipfb"
+#define ONE(arch, o) "{'x#0': {'" arch "': {'ordinal': " #o "}}}"
+
+/* What a bundle's parts have, one after the other. */
+static void expect_parts(uint64_t ino, const char *bytes)
+{
+	struct file_content file;
+	char all[64] = "";
+
+	inodes_enter(in);
+	assert_int_equal(inodes_file(in, ino, &file), 0);
+	inodes_leave(in);
+	assert_non_null(file.bundle);
+	for (uint32_t i = 0; i < file.bundle->count; i++) {
+		struct origin_entry what = file.bundle->parts[i].what;
+		char buf[5] = "";
+
+		assert_int_equal(
+			kp_archive_read(what.origin->archive, what.entry, buf, &why), 0);
+		strcat(all, buf);
+	}
+	assert_string_equal(all, bytes);
+	assert_int_equal(file_content_size(&file), file.bundle->size);
+	file_content_unref(&file);
+}
+
+static int begin_bundles(void **state)
+{
+	(void)state;
+	bundles = true;
+	return 0;
+}
+
+static int end_bundles(void **state)
+{
+	(void)state;
+	bundles = false;
+	return 0;
+}
+
+static void equal_bundles_have_one_number(void **state)
+{
+	uint64_t ino;
+
+	(void)state;
+	begin(edition(true, archive(ONE("gfx90a", 0)), archive(ONE("gfx942", 1)), NULL));
+	ino = look_up(BUNDLE);
+	assert_int_equal(swap(edition(false, archive(ONE("gfx90a", 0)),
+				      archive(ONE("gfx942", 1)), NULL)),
+			 0);
+	assert_string_equal(notified, "");
+	assert_int_equal(look_up(BUNDLE), ino);
+	expect_parts(ino, "aaaabbbb");
+	assert_int_equal(retired(&(size_t){0}), 0);
+	assert_int_equal(n_idle, 2);
+	end();
+}
+
+/* The bundle of the last edition keeps its bytes, and both archives open. */
+static void bundles_change_with_their_archives(void **state)
+{
+	struct origin *a = archive(ONE("gfx90a", 0)), *b = archive(ONE("gfx942", 1));
+	size_t archives;
+	uint64_t old, new;
+
+	(void)state;
+	begin(edition(true, origin_ref(a), origin_ref(b), NULL));
+	old = look_up(BUNDLE);
+	assert_int_equal(
+		swap(edition(false, origin_ref(a), archive(ONE("gfx942", 2)), NULL)), 1);
+	assert_string_equal(notified, "name 0.hipfb; names; ");
+	new = look_up(BUNDLE);
+	assert_int_not_equal(new, old);
+	expect_parts(old, "aaaabbbb");
+	expect_parts(new, "aaaacccc");
+	assert_int_equal(retired(&archives), 1);
+	assert_int_equal(archives, 2);
+	assert_int_equal(n_idle, 0);
+
+	/* all gone: the new bundle is retired, too, and its three directories */
+	swap(edition(false, NULL));
+	assert_int_equal(retired(&archives), 2 + 2);
+	assert_int_equal(archives, 3);
+	expect_parts(new, "aaaacccc");
+	inodes_forget(in, old, 1);
+	retired(&archives);
+	assert_int_equal(archives, 2);
+	assert_int_equal(n_idle, 1);
+	assert_ptr_equal(idle[0], b);
+	assert_int_equal(file_error(old), ESTALE);
+	expect_parts(new, "aaaacccc");
+	inodes_forget(in, new, 1);
+	retired(&archives);
+	assert_int_equal(archives, 0);
+	assert_int_equal(n_idle, 3);
+	end();
+	assert_int_equal(a->refs, 1);
+	assert_int_equal(b->refs, 1);
+	origin_unref(a);
+	origin_unref(b);
+}
+
+static void a_bundle_comes_back(void **state)
+{
+	uint64_t ino;
+
+	(void)state;
+	begin(edition(true, archive(ONE("gfx90a", 0)), archive(ONE("gfx942", 1)), NULL));
+	ino = look_up(BUNDLE);
+	swap(edition(false, archive(ONE("gfx90a", 0)), NULL));
+	assert_int_not_equal(look_up(BUNDLE), ino);
+	expect_parts(ino, "aaaabbbb");
+	swap(edition(false, archive(ONE("gfx90a", 0)), archive(ONE("gfx942", 1)), NULL));
+	assert_int_equal(look_up(BUNDLE), ino);
+	expect_parts(ino, "aaaabbbb");
+	assert_int_equal(retired(&(size_t){0}), 1); /* that of one archive */
+	end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -404,6 +530,12 @@ int main(void)
 		cmocka_unit_test(listing_goes_on),
 		cmocka_unit_test(positions_in_disguise),
 		cmocka_unit_test(many_retired),
+		cmocka_unit_test_setup_teardown(equal_bundles_have_one_number,
+						begin_bundles, end_bundles),
+		cmocka_unit_test_setup_teardown(bundles_change_with_their_archives,
+						begin_bundles, end_bundles),
+		cmocka_unit_test_setup_teardown(a_bundle_comes_back, begin_bundles,
+						end_bundles),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
