@@ -137,16 +137,40 @@ static void use_entry(const struct kpack_archive *a, size_t entry)
 	free(streamed);
 }
 
+static void use_bundle(const struct kp_view *v, uint32_t file)
+{
+	struct kp_view_bundle b;
+	uint64_t end;
+
+	if (!kp_view_bundle(v, file, &b))
+		return;
+	assert(b.count && b.size <= INT64_MAX);
+	assert(kp_le64(b.header.data + 24) == b.count + 1);
+	end = b.header.size;
+	for (uint32_t i = 0; i < b.count; i++) {
+		struct kp_entry_info info;
+		size_t entry;
+		struct kpack_archive *a = kp_view_entry(v, b.parts[i].file, &entry);
+
+		assert(b.parts[i].offset >= end && b.parts[i].offset % 4096 == 0);
+		kp_archive_entry(a, entry, &info);
+		assert(info.size && info.size <= b.size - b.parts[i].offset);
+		end = b.parts[i].offset + info.size;
+	}
+	assert(end == b.size);
+}
+
 /*
  * Show the archive under two names: all paths of the second clash, with the same content.
  */
-static void use_view(struct kpack_archive *a)
+static void use_view(struct kpack_archive *a, bool bundles)
 {
+	const struct kp_view_options options = {.bundles = bundles};
 	struct kpack_archive *twice[] = {a, a};
 	struct kp_view *v;
 	size_t kept, entry;
 
-	assert(kp_view_new(twice, 2, NULL, &v, NULL) == KPACK_SUCCESS);
+	assert(kp_view_new(twice, 2, &options, &v, NULL) == KPACK_SUCCESS);
 	for (uint32_t d = 0; d < kp_view_dir_count(v); d++) {
 		const struct kp_view_dir *dir = kp_view_dir(v, d);
 
@@ -161,8 +185,10 @@ static void use_view(struct kpack_archive *a)
 			assert(!kp_span_is(n.text, ".") && !kp_span_is(n.text, ".."));
 			assert(kp_view_lookup(v, d, n.text, &found) &&
 			       found == dir->first + i);
-			if (n.kind != KP_VIEW_DIR)
-				assert(kp_view_entry(v, n.index, &entry) == a);
+			if (n.kind == KP_VIEW_DIR)
+				continue;
+			assert(kp_view_entry(v, n.index, &entry) == a);
+			use_bundle(v, n.index);
 		}
 	}
 	(void)kp_view_conflicts(v, &kept, NULL);
@@ -186,7 +212,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < kp_archive_entry_count(a); i++)
 		use_entry(a, i);
 	every_call(a);
-	use_view(a);
+	use_view(a, false);
+	use_view(a, true);
 	kp_archive_close(a);
 	close(fd);
 	return 0;
