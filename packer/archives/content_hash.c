@@ -78,3 +78,29 @@ kpack_error_t content_hash_entry(const struct kpack_archive *a, size_t entry,
 	end_hash(hash, out);
 	return err;
 }
+
+static kpack_error_t hash_named(const struct kpack_archive *a, size_t entry,
+				struct kp_hash *out, struct kpackx_error *why)
+{
+	kpack_error_t err = content_hash_entry(a, entry, out, why);
+
+	return err ? kp_fail_prefix(why, err, "%s", kp_archive_path(a)) : KPACK_SUCCESS;
+}
+
+kpack_error_t content_hash_same(const struct kpack_archive *a, size_t i,
+				const struct kpack_archive *b, size_t k, bool *same,
+				struct kpackx_error *why)
+{
+	struct kp_entry_info x, y;
+	struct kp_hash xs, ys;
+
+	kp_archive_entry(a, i, &x);
+	kp_archive_entry(b, k, &y);
+	*same = x.size == y.size;
+	if (!*same)
+		return KPACK_SUCCESS;
+	KP_TRY(hash_named(a, i, &xs, why));
+	KP_TRY(hash_named(b, k, &ys, why));
+	*same = kp_hash_is(&xs, ys.bytes);
+	return KPACK_SUCCESS;
+}

@@ -17,4 +17,12 @@ kpack_error_t content_hash_file(const char *disk, uint64_t offset, uint64_t size
 kpack_error_t content_hash_entry(const struct kpack_archive *a, size_t entry,
 				 struct kp_hash *out, struct kpackx_error *why);
 
+/*
+ * Whether two entries have the same bytes, by their sizes and hashes.  Errors name the
+ * archive.
+ */
+kpack_error_t content_hash_same(const struct kpack_archive *a, size_t i,
+				const struct kpack_archive *b, size_t k, bool *same,
+				struct kpackx_error *why);
+
 #endif

@@ -43,40 +43,22 @@ static bool same_place(const struct place *a, const struct place *b)
 	       kp_span_eq(a->info.arch, b->info.arch);
 }
 
-static kpack_error_t hash_entry(const struct place *p, struct kp_hash *out,
-				struct kpackx_error *why)
-{
-	kpack_error_t err = content_hash_entry(p->item->archive, p->entry, out, why);
-
-	return err ? kp_fail_prefix(why, err, "%s", kp_archive_path(p->item->archive))
-		   : KPACK_SUCCESS;
-}
-
 static kpack_error_t compare_places(struct recombine_component *c, const struct place *a,
 				    const struct place *b, size_t *reported,
 				    struct kpackx_error *why)
 {
-	struct kp_hash x, y;
+	bool same;
 	char p[512], q[512];
 
-	if (a->info.size == b->info.size) {
-		KP_TRY(hash_entry(a, &x, why));
-		KP_TRY(hash_entry(b, &y, why));
-		if (kp_hash_is(&x, y.bytes))
-			return KPACK_SUCCESS;
-	}
-	if ((*reported)++)
+	KP_TRY(content_hash_same(a->item->archive, a->entry, b->item->archive, b->entry,
+				 &same, why));
+	if (same || (*reported)++)
 		return KPACK_SUCCESS;
-	if (c->args->config->error_on_duplicate)
-		recombine_fault(c, "%s and %s: different code for %.*s %.*s",
-				recombine_shown(a->item, p), recombine_shown(b->item, q),
-				(int)a->info.key.size, (const char *)a->info.key.data,
-				(int)a->info.arch.size, (const char *)a->info.arch.data);
-	else
-		recombine_note(c, "%s and %s: different code for %.*s %.*s",
-			       recombine_shown(a->item, p), recombine_shown(b->item, q),
-			       (int)a->info.key.size, (const char *)a->info.key.data,
-			       (int)a->info.arch.size, (const char *)a->info.arch.data);
+	(c->args->config->error_on_duplicate ? recombine_fault : recombine_note)(
+		c, "%s and %s: different code for %.*s %.*s", recombine_shown(a->item, p),
+		recombine_shown(b->item, q), (int)a->info.key.size,
+		(const char *)a->info.key.data, (int)a->info.arch.size,
+		(const char *)a->info.arch.data);
 	return KPACK_SUCCESS;
 }
 

@@ -14,24 +14,6 @@
 
 /* --- comparing contents -------------------------------------------------------------- */
 
-static kpack_error_t same_object(const struct kpack_archive *a, size_t i,
-				 const struct kpack_archive *b, size_t k, bool *same,
-				 struct kpackx_error *why)
-{
-	struct kp_hash theirs, ours;
-	struct kp_entry_info x, y;
-
-	kp_archive_entry(a, i, &x);
-	kp_archive_entry(b, k, &y);
-	*same = x.size == y.size;
-	if (!*same)
-		return KPACK_SUCCESS;
-	KP_TRY(content_hash_entry(a, i, &theirs, why));
-	KP_TRY(content_hash_entry(b, k, &ours, why));
-	*same = kp_hash_is(&theirs, ours.bytes);
-	return KPACK_SUCCESS;
-}
-
 /* Check that B has every entry of A. */
 static kpack_error_t check_has(const struct kpack_archive *a,
 			       const struct kpack_archive *b, struct kpackx_error *why)
@@ -44,7 +26,7 @@ static kpack_error_t check_has(const struct kpack_archive *a,
 		kp_archive_entry(a, i, &info);
 		same = kp_archive_find(b, info.key, info.arch, &k);
 		if (same)
-			KP_TRY(same_object(a, i, b, k, &same, why));
+			KP_TRY(content_hash_same(a, i, b, k, &same, why));
 		if (!same)
 			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 				       "already exists, without the %.*s %.*s of %s: "
@@ -145,7 +127,7 @@ static kpack_error_t compare_shown(const struct shown *x, const struct shown *y,
 	bool same = strcmp(name_of(x->archive), name_of(y->archive)) == 0;
 
 	if (!same)
-		KP_TRY(same_object(x->archive, x->entry, y->archive, y->entry, &same,
+		KP_TRY(content_hash_same(x->archive, x->entry, y->archive, y->entry, &same,
 				   why));
 	return same ? KPACK_SUCCESS
 		    : kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
