@@ -24,10 +24,9 @@ static kpack_error_t find_mount(const struct packing *p, char **out,
 }
 
 /* Print the report; the mount command comes last. */
-static int print_report(const struct packing *p)
+static int print_report(const struct packing *p, bool done)
 {
-	struct pack_result result = {
-		.scan = &p->scan, .set = p->set, .done = p->finished_before};
+	struct pack_result result = {.scan = &p->scan, .set = p->set, .done = done};
 	struct kpackx_error why = {0};
 	char *mount = NULL;
 	int status;
@@ -39,7 +38,7 @@ static int print_report(const struct packing *p)
 		}
 		result.mount = mount;
 		result.dispositions = &p->dispositions;
-		if (!p->args.quiet && !p->finished_before)
+		if (!p->args.quiet && !done)
 			pack_report_dispositions(&p->scan, &p->dispositions);
 	}
 	status = pack_report(&p->args, &result);
@@ -53,12 +52,10 @@ int cmd_pack(int argc, char **argv)
 	struct shard_run shard = {0};
 	int status = pack_args_parse(&p.args, argc, argv);
 
-	if (!status && p.args.shard.count)
-		shard_run_join(&shard, &p);
 	if (!status)
-		status = packing_run(&p);
+		status = p.args.shard.count ? shard_run(&shard, &p) : packing_run(&p);
 	if (!status)
-		status = print_report(&p);
+		status = print_report(&p, shard.finished_before);
 	packing_close(&p);
 	shard_run_fini(&shard);
 	return report_finish(status < 0 ? EXIT_OK : status);

@@ -66,11 +66,21 @@ static bool leave_faults(struct page_input *in, struct scan *scan, const char *n
 	return in->faults.counted > before;
 }
 
+static kpack_error_t pack_unnamed(struct packing *p, struct kpackx_error *why)
+{
+	KP_TRY(packing_open_set(p, NULL, true, why));
+	KP_TRY(packing_store(p, why));
+	return archive_set_publish(p->set, why);
+}
+
 static void measure_inputs(struct page_input *in, struct packing *p, const char *name)
 {
 	uint64_t archives = in->archive_bytes;
-	int status = packing_write(p);
+	int status = packing_prepare(p);
+	struct kpackx_error why = {0};
 
+	if (!status)
+		status = packing_status(pack_unnamed(p, &why), &why);
 	count_inputs(in, &p->scan);
 	take_archives(in, p);
 	in->measured_bytes += in->archive_bytes - archives;
@@ -114,7 +124,7 @@ void page_measure(struct page_input *in, const char *root, const char *name,
 	p.args.input = root;
 	p.args.output = temporary_dir(LARGE_TEMPORARY_DIR);
 	p.args.mode = PACK_ARCHIVES;
-	p.args.unnamed = true;
+	p.archives = xstrdup(p.args.output);
 	p.args.quiet = quiet;
 	p.args.group = xstrdup(GROUP);
 	p.args.prefix = xstrdup("");

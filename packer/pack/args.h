@@ -44,18 +44,6 @@ struct pack_args {
 	struct library_set libraries; /* they recognise files of databases */
 	enum pack_databases databases;
 	enum pack_prefer prefer;
-	bool identify; /* with DATABASES_PLAIN: still find the owners of files */
-	/*
-	 * The archives go into packages of their own: only the code of converted binaries
-	 * is stored, and a converted binary is the same whatever `filter` selects, even
-	 * nothing.
-	 */
-	bool apart;
-	/*
-	 * The archives are only inspected and get no name; `output` is a directory with
-	 * room for them.
-	 */
-	bool unnamed;
 	bool check;        /* first look for files that databases miss */
 	bool split_rocfft; /* store a database per GPU instead of the one for all GPUs */
 	bool rows;         /* also store an entry for each row of that database */

@@ -36,7 +36,8 @@ static bool plan_stores_entry(const void *arg, struct kp_span key, struct kp_spa
 	return true;
 }
 
-static kpack_error_t open_set(struct packing *p, struct kpackx_error *why)
+kpack_error_t packing_open_set(struct packing *p, const char *inherit, bool unnamed,
+			       struct kpackx_error *why)
 {
 	struct archive_set_options where = {
 		.dir = p->archives,
@@ -45,9 +46,9 @@ static kpack_error_t open_set(struct packing *p, struct kpackx_error *why)
 		.level = p->args.how.level,
 		.volume_size = p->args.volume_size,
 		.force = p->args.force,
-		.unnamed = p->args.unnamed,
+		.unnamed = unnamed,
 		.families = &p->args.families,
-		.inherit = p->hooks ? NULL : p->inherit,
+		.inherit = inherit,
 		.stores = plan_stores_entry,
 		.stores_arg = &p->plan,
 	};
@@ -83,17 +84,12 @@ static kpack_error_t make_archives_dir(const char *path, struct kpackx_error *wh
 	return below_mkdirs(path, 0777, why);
 }
 
-/*
- * Make the output's directories, and writable: those of an earlier output may be
- * read-only.
- */
-static kpack_error_t make_dirs(struct packing *p, struct kpackx_error *why)
+kpack_error_t packing_make_dirs(struct packing *p, struct kpackx_error *why)
 {
+	/* those of an earlier output may be read-only */
 	KP_TRY(p->args.mode == PACK_TREE ? tree_write_root(&p->tree, why)
 					 : below_make_root(p->args.output, 0777, why));
-	KP_TRY(make_archives_dir(p->archives, why));
-	return p->args.mode == PACK_IN_PLACE ? flush_directory(p->args.output, why)
-					     : KPACK_SUCCESS;
+	return make_archives_dir(p->archives, why);
 }
 
 /*
@@ -129,95 +125,40 @@ static void end_spilling(struct packing *p)
 	p->spilling = false;
 }
 
-static kpack_error_t store_objects(struct packing *p, struct kpackx_error *why)
+kpack_error_t packing_store(struct packing *p, struct kpackx_error *why)
 {
 	struct progress progress;
 	kpack_error_t err;
 
 	begin_spilling(p);
-	p->args.how.observer = p->hooks ? &p->hooks->observer : NULL;
 	progress_begin(&progress, "packing", p->plan.bytes,
 		       !p->args.quiet && !p->args.json);
 	err = pack_run(&p->plan, &p->args.how, p->set, &progress, why);
 	progress_end(&progress);
-	if (!err && p->args.mode != PACK_ARCHIVES)
-		err = p->hooks ? p->hooks->join(p, why) : resume_join(&p->converter, why);
-	return err ? err : archive_set_publish(p->set, why);
+	return err;
 }
 
-/*
- * Whether another run may be at work in a tree that is converted in place: temporary
- * files may be its own, so wait for it.
- */
+/* Whether another run may be at work: temporary files may be its own, so wait for it. */
 static bool has_leftovers(const struct packing *p)
 {
 	for (size_t i = 0; i < p->scan.n_entries; i++)
 		if (p->scan.entries[i].leftover)
-			return p->args.mode == PACK_IN_PLACE;
+			return true;
 	return false;
 }
 
-static kpack_error_t check_clashes(struct packing *p, clash_side *side,
-				   struct kpackx_error *why)
+kpack_error_t packing_check_clashes(struct packing *p, clash_side *side,
+				    const char *archives, struct kpackx_error *why)
 {
 	const struct clash_run run = {
 		.args = &p->args,
 		.scan = &p->scan,
 		.plan = &p->plan,
 		.dispositions = p->args.mode == PACK_ARCHIVES ? NULL : &p->dispositions,
-		.archives = p->archives,
+		.archives = archives,
 	};
 
 	return clash_check(&run, side, why);
-}
-
-/*
- * Write one shard's part.  Only INPUT's archives can clash: the output of the whole run
- * is new.
- */
-static kpack_error_t write_part(struct packing *p, struct kpackx_error *why)
-{
-	const struct clash_run run = {
-		.args = &p->args,
-		.scan = &p->scan,
-		.plan = &p->plan,
-		.dispositions = p->args.mode == PACK_ARCHIVES ? NULL : &p->dispositions,
-		.archives = p->inherit,
-	};
-
-	if (p->inherit)
-		KP_TRY(clash_check(&run, clash_archives, why));
-	KP_TRY(make_dirs(p, why));
-	KP_TRY(p->hooks->begin(p, why));
-	if (p->finished_before)
-		return KPACK_SUCCESS;
-	KP_TRY(open_set(p, why));
-	return store_objects(p, why);
-}
-
-static kpack_error_t write_unnamed(struct packing *p, struct kpackx_error *why)
-{
-	if (p->plan.n_objects == 0)
-		return KPACK_SUCCESS;
-	KP_TRY(open_set(p, why));
-	return store_objects(p, why);
-}
-
-/* The set stays open, and locked against other runs, while binaries are converted. */
-static kpack_error_t write_archives(struct packing *p, struct kpackx_error *why)
-{
-	if (p->hooks)
-		return write_part(p, why);
-	if (p->args.unnamed)
-		return write_unnamed(p, why);
-	if (p->args.mode == PACK_TREE)
-		KP_TRY(check_clashes(p, clash_tree, why));
-	if (p->plan.n_objects == 0 && !p->inherit && !has_leftovers(p))
-		return check_clashes(p, clash_archives, why);
-	KP_TRY(make_dirs(p, why));
-	KP_TRY(open_set(p, why));
-	KP_TRY(check_clashes(p, clash_archives, why));
-	return store_objects(p, why);
 }
 
 /* --- the rest ------------------------------------------------------------------------ */
@@ -225,11 +166,10 @@ static kpack_error_t write_archives(struct packing *p, struct kpackx_error *why)
 static void find_archives(struct packing *p)
 {
 	const struct pack_args *args = &p->args;
-	const char *dir = p->hooks ? p->hooks->dir : KP_ARCHIVES_DIR;
 	struct stat st;
 
-	p->archives = args->unnamed ? xstrdup(args->output)
-				    : xasprintf("%s/%s", args->output, dir);
+	if (!p->archives)
+		p->archives = xasprintf("%s/" KP_ARCHIVES_DIR, args->output);
 	if (args->mode != PACK_TREE)
 		return;
 	p->inherit = xasprintf("%s/" KP_ARCHIVES_DIR, args->input);
@@ -264,7 +204,6 @@ static struct converter converter_for(struct packing *p, const struct plan *plan
 		.group = args->group,
 		.families = &args->families,
 		.keep_device_code = args->keep_device_code,
-		.apart = args->apart,
 		.jobs = args->how.jobs,
 	};
 }
@@ -286,8 +225,7 @@ static void leave_unconverted(struct packing *p)
 	}
 }
 
-/* Find the binaries that cannot be converted, before anything is planned. */
-static void leave_kept(struct packing *p, size_t *faults)
+void packing_leave_kept(struct packing *p)
 {
 	size_t n = p->scan.n_inputs;
 	struct plan all = {.binaries = xcalloc(n, sizeof(*all.binaries)),
@@ -296,13 +234,12 @@ static void leave_kept(struct packing *p, size_t *faults)
 
 	for (size_t i = 0; i < n; i++)
 		all.binaries[i].input = p->scan.inputs[i];
-	converter_check(&c, faults);
+	converter_check(&c, &p->faults);
 	free(all.binaries);
 	leave_unconverted(p);
 }
 
-static kpack_error_t prepare_plan(struct packing *p, size_t *faults,
-				  struct kpackx_error *why)
+kpack_error_t packing_plan(struct packing *p, struct kpackx_error *why)
 {
 	struct pack_args *args = &p->args;
 	struct plan_chunks chunks = {.all = args->how.chunk};
@@ -312,40 +249,43 @@ static kpack_error_t prepare_plan(struct packing *p, size_t *faults,
 	if (args->split_rocfft || args->rows)
 		KP_TRY(rocfft_caches_split(&p->scan, args->split_rocfft, args->rows,
 					   &p->parts, why));
-	if (args->mode != PACK_ARCHIVES)
-		dispositions_open(&p->scan, args->mode == PACK_IN_PLACE,
-				  &p->dispositions);
-	if (args->apart)
-		leave_kept(p, faults);
 	KP_TRY(plan_open(&p->scan, &args->filter, &chunks, &p->plan, why));
 	find_archives(p);
-	tree_write_begin(&p->tree, args->output, args->apart);
-	*faults += p->scan.n_faults + p->plan.n_faults;
-	if (args->mode == PACK_ARCHIVES)
-		return KPACK_SUCCESS;
+	p->faults += p->scan.n_faults + p->plan.n_faults;
+	return KPACK_SUCCESS;
+}
+
+void packing_settle(struct packing *p)
+{
+	struct pack_args *args = &p->args;
+
 	find_unasked(p);
-	if (args->identify)
+	if (p->identify)
 		databases_leave_out(&p->scan, &args->filter, &p->dispositions);
 	databases_decide(&p->scan, &p->plan, args->databases != DATABASES_PACKED,
 			 &p->dispositions);
 	if (args->mode == PACK_IN_PLACE)
-		databases_check(&p->scan, &p->dispositions, faults);
+		databases_check(&p->scan, &p->dispositions, &p->faults);
 	else
-		output_check_mounts(&p->scan, args->output, faults);
+		output_check_mounts(&p->scan, args->output, &p->faults);
 	p->converter = converter_for(p, &p->plan);
-	if (!args->apart)
-		converter_check(&p->converter, faults);
-	return KPACK_SUCCESS;
+}
+
+bool packing_faulty(const struct packing *p)
+{
+	if (p->faults)
+		report_error(NULL, "nothing was packed because of the faults above");
+	return p->faults;
 }
 
 /* Whether there is nothing to do, which is reported. */
-static bool nothing_to_do(const struct packing *p, size_t faults)
+static bool nothing_to_do(const struct packing *p)
 {
 	const struct pack_args *args = &p->args;
 
-	if (faults)
-		report_error(NULL, "nothing was packed because of the faults above");
-	else if (p->scan.n_inputs && p->plan.n_objects == 0 && !args->apart)
+	if (packing_faulty(p))
+		return true;
+	if (p->scan.n_inputs && p->plan.n_objects == 0)
 		report_error(args->input, "no code object of the targets asked for");
 	else if (p->scan.n_inputs == 0 && args->mode == PACK_ARCHIVES)
 		report_error(args->input, "no device code found in %zu files",
@@ -390,60 +330,12 @@ static void note_not_asked(const struct packing *p)
 			     n);
 }
 
-/* When splitting, the caller prints the report. */
-static void report_before(const struct packing *p)
-{
-	if (p->args.apart)
-		return;
-	note_none(p);
-	warn_unmatched(p);
-	note_not_asked(p);
-}
-
-static kpack_error_t write_all(struct packing *p, struct kpackx_error *why)
-{
-	KP_TRY(write_archives(p, why));
-	if (p->finished_before)
-		return KPACK_SUCCESS;
-	if (p->args.mode != PACK_ARCHIVES)
-		KP_TRY(output_write(&p->converter, p->args.input, &p->tree, why));
-	if (!p->args.apart)
-		KP_TRY(tree_write_finish(&p->tree, why));
-	return p->hooks ? p->hooks->end(p, why) : KPACK_SUCCESS;
-}
-
-static int report_failure(const struct kpackx_error *why)
-{
-	report_why(NULL, why);
-	return EXIT_FAULT;
-}
-
-int packing_write(struct packing *p)
-{
-	struct kpackx_error why = {0};
-	size_t faults = 0;
-	int status;
-
-	if (!p->args.quiet)
-		pack_report_notes(&p->args, &p->scan);
-	status = pack_check(&p->args, &p->scan);
-	if (status)
-		return status;
-	if (prepare_plan(p, &faults, &why))
-		return report_failure(&why);
-	if (nothing_to_do(p, faults))
-		return EXIT_FAULT;
-	if (!p->args.quiet)
-		report_before(p);
-	status = write_all(p, &why) ? report_failure(&why) : EXIT_OK;
-	end_spilling(p);
-	return status;
-}
-
 /* Databases that stay as they are are only looked at to be checked or identified. */
-static const struct library_set *libraries_of(const struct pack_args *args)
+static const struct library_set *libraries_of(const struct packing *p)
 {
-	return args->databases == DATABASES_PLAIN && !args->check && !args->identify
+	const struct pack_args *args = &p->args;
+
+	return args->databases == DATABASES_PLAIN && !args->check && !p->identify
 		       ? NULL
 		       : &args->libraries;
 }
@@ -453,22 +345,128 @@ int packing_scan(struct packing *p)
 	const struct pack_args *args = &p->args;
 	struct kpackx_error why = {0};
 	enum scan_databases databases = args->databases != DATABASES_PLAIN ? SCAN_PACK
-					: args->identify                   ? SCAN_IDENTIFY
+					: p->identify                      ? SCAN_IDENTIFY
 									   : SCAN_FIND;
 
 	if (scan_open(args->input, args->prefix, args->mode != PACK_ARCHIVES,
-		      libraries_of(args), databases, &p->scan, &why)) {
+		      libraries_of(p), databases, &p->scan, &why)) {
 		report_why(args->input, &why);
 		return EXIT_FAULT;
 	}
 	return EXIT_OK;
 }
 
+int packing_status(kpack_error_t err, const struct kpackx_error *why)
+{
+	if (!err)
+		return EXIT_OK;
+	report_why(NULL, why);
+	return EXIT_FAULT;
+}
+
+int packing_prepare(struct packing *p)
+{
+	bool tree = p->args.mode != PACK_ARCHIVES;
+	struct kpackx_error why = {0};
+	int status;
+
+	if (!p->args.quiet)
+		pack_report_notes(&p->args, &p->scan);
+	status = pack_check(&p->args, &p->scan);
+	if (status)
+		return status;
+	if (tree)
+		dispositions_open(&p->scan, p->args.mode == PACK_IN_PLACE,
+				  &p->dispositions);
+	if (packing_plan(p, &why))
+		return packing_status(why.code, &why);
+	if (tree) {
+		packing_settle(p);
+		converter_check(&p->converter, &p->faults);
+	}
+	tree_write_begin(&p->tree, p->args.output, false);
+	if (nothing_to_do(p))
+		return EXIT_FAULT;
+	if (!p->args.quiet) {
+		note_none(p);
+		warn_unmatched(p);
+		note_not_asked(p);
+	}
+	return EXIT_OK;
+}
+
+/* --- the drivers --------------------------------------------------------------------- */
+
+/* The set stays open, and locked against other runs, while binaries are converted. */
+static kpack_error_t open_archives(struct packing *p, struct kpackx_error *why)
+{
+	KP_TRY(packing_make_dirs(p, why));
+	KP_TRY(packing_open_set(p, p->inherit, false, why));
+	return packing_check_clashes(p, clash_archives, p->archives, why);
+}
+
+static kpack_error_t write_archives(struct packing *p, struct kpackx_error *why)
+{
+	KP_TRY(open_archives(p, why));
+	KP_TRY(packing_store(p, why));
+	KP_TRY(resume_join(&p->converter, why));
+	return archive_set_publish(p->set, why);
+}
+
+kpack_error_t packing_write_tree(struct packing *p, struct kpackx_error *why)
+{
+	KP_TRY(packing_check_clashes(p, clash_tree, p->archives, why));
+	if (p->plan.n_objects || p->inherit)
+		KP_TRY(write_archives(p, why));
+	else
+		KP_TRY(packing_check_clashes(p, clash_archives, p->archives, why));
+	return output_write(&p->converter, p->args.input, &p->tree, why);
+}
+
+static kpack_error_t pack_tree(struct packing *p, struct kpackx_error *why)
+{
+	KP_TRY(packing_write_tree(p, why));
+	return tree_write_finish(&p->tree, why);
+}
+
+static kpack_error_t pack_in_place(struct packing *p, struct kpackx_error *why)
+{
+	if (p->plan.n_objects || has_leftovers(p)) {
+		KP_TRY(write_archives(p, why));
+		KP_TRY(flush_directory(p->args.output, why));
+	} else {
+		KP_TRY(packing_check_clashes(p, clash_archives, p->archives, why));
+	}
+	return output_write(&p->converter, p->args.input, NULL, why);
+}
+
+static kpack_error_t pack_archives(struct packing *p, struct kpackx_error *why)
+{
+	KP_TRY(open_archives(p, why));
+	KP_TRY(packing_store(p, why));
+	return archive_set_publish(p->set, why);
+}
+
+static kpack_error_t pack_by_mode(struct packing *p, struct kpackx_error *why)
+{
+	switch (p->args.mode) {
+	case PACK_TREE:
+		return pack_tree(p, why);
+	case PACK_IN_PLACE:
+		return pack_in_place(p, why);
+	default:
+		return pack_archives(p, why);
+	}
+}
+
 int packing_run(struct packing *p)
 {
+	struct kpackx_error why = {0};
 	int status = packing_scan(p);
 
-	return status ? status : packing_write(p);
+	if (!status)
+		status = packing_prepare(p);
+	return status ? status : packing_status(pack_by_mode(p, &why), &why);
 }
 
 void packing_close(struct packing *p)

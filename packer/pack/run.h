@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A packing run: scan, plan, write the archives, then the binaries.  kpack pack is one
- * run; commands that split a tree begin with one.
+ * run, of one shard's part also; commands that split a tree or measure it call its steps.
  */
 #ifndef PACKER_PACK_RUN_H
 #define PACKER_PACK_RUN_H
@@ -9,28 +9,8 @@
 #include "packer/pack/scan/rocfft_caches.h"
 #include "packer/pack/tree/write.h"
 #include "args.h"
+#include "database_clash.h"
 #include "store.h"
-
-struct packing;
-
-/*
- * Additional steps of a run that is one shard of several machines' run.  P is the run,
- * `arg` is the hooks' own.  Each call may fail the run.
- */
-struct packing_hooks {
-	void *arg;
-	const char *dir; /* the archives' directory, below OUTPUT */
-	struct store_observer observer;
-	/*
-	 * P is planned and nothing is written.  Sets P's `finished_before` if nothing
-	 * needs to be.
-	 */
-	kpack_error_t (*begin)(struct packing *p, struct kpackx_error *why);
-	/* All objects are stored, and no archive has its name yet. */
-	kpack_error_t (*join)(struct packing *p, struct kpackx_error *why);
-	/* The archives and the tree are complete. */
-	kpack_error_t (*end)(struct packing *p, struct kpackx_error *why);
-};
 
 struct packing {
 	struct pack_args args;
@@ -42,23 +22,59 @@ struct packing {
 	char *archives;                   /* the archives' directory */
 	char *inherit; /* the directory of INPUT's own archives; or NULL */
 	struct converter converter;
-	struct tree_write tree;      /* with `apart`, the caller finishes it */
-	struct packing_hooks *hooks; /* NULL: no other machine shares the run */
-	bool finished_before;        /* an earlier run of this shard wrote everything */
-	bool spilling;               /* large containers are decoded into `spill_dir` */
+	struct tree_write tree;
+	size_t faults; /* of files that cannot be packed; each was reported */
+	/*
+	 * Set by the caller, with DATABASES_PLAIN: still find the owners of the databases'
+	 * files, and leave out those for other targets.
+	 */
+	bool identify;
+	bool spilling; /* large containers are decoded into `spill_dir` */
 	int spill_dir;
 };
 
 /*
- * Carry out the `args` of P, whose other members are zeroed: scan, then write.  A caller
- * that makes the two calls itself may inspect the scan, and choose the group, between
- * them.  Each returns an exit status, after reporting what went wrong; a failed run
- * leaves nothing half-written.  P holds what was found and done until it is closed, and
- * the archives' directory stays locked until then.
+ * Carry out the `args` of P, whose other members are zeroed.  Returns an exit status, after
+ * reporting what went wrong; a failed run leaves nothing half-written.  P holds what was
+ * found and done until it is closed, and the archives' directory stays locked until then.
  */
 int packing_run(struct packing *p);
-int packing_scan(struct packing *p);
-int packing_write(struct packing *p);
 void packing_close(struct packing *p); /* finishes `args`, too; accepts a zeroed P */
+
+/*
+ * The steps.  The first two, like packing_run, report errors and return an exit status.
+ */
+int packing_scan(struct packing *p);
+/*
+ * Report on the scan, plan, and check the output and the binaries.  EXIT_FAULT also:
+ * there are faults, or nothing to do.
+ */
+int packing_prepare(struct packing *p);
+/* Returns the exit status for ERR, after reporting it. */
+int packing_status(kpack_error_t err, const struct kpackx_error *why);
+
+/*
+ * What packing_prepare consists of.  `archives` may be set before packing_plan; else they
+ * are in the output's KP_ARCHIVES_DIR.  Without packing_settle, which needs the
+ * dispositions to be open, only archives can be written.
+ */
+kpack_error_t packing_plan(struct packing *p, struct kpackx_error *why);
+void packing_settle(struct packing *p);
+/* Reports that there are faults. */
+bool packing_faulty(const struct packing *p);
+/* Before packing_plan: plan no code of files that are not converted. */
+void packing_leave_kept(struct packing *p);
+
+/* What writing consists of. */
+kpack_error_t packing_check_clashes(struct packing *p, clash_side *side,
+				    const char *archives, struct kpackx_error *why);
+/* Make the output's directories, and writable. */
+kpack_error_t packing_make_dirs(struct packing *p, struct kpackx_error *why);
+/* Open the set of archives, with those of the directory INHERIT (NULL: none). */
+kpack_error_t packing_open_set(struct packing *p, const char *inherit, bool unnamed,
+			       struct kpackx_error *why);
+kpack_error_t packing_store(struct packing *p, struct kpackx_error *why);
+/* All steps for a tree, but for tree_write_finish. */
+kpack_error_t packing_write_tree(struct packing *p, struct kpackx_error *why);
 
 #endif

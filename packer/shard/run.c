@@ -20,11 +20,6 @@
 #include "files.h"
 #include "core/archive/naming.h"
 
-static struct shard_run *run_of(const struct packing *p)
-{
-	return p->hooks->arg;
-}
-
 /* --- the digest of the plan ---------------------------------------------------------- */
 
 static void add_text(struct kp_hasher *hash, const char *text)
@@ -118,9 +113,8 @@ static bool volumes_may_change(const struct packing *p)
 	return p->inherit || bytes > p->args.volume_size || frames > KP_FRAMES_MAX;
 }
 
-static void drop_others(struct packing *p)
+static void drop_others(const struct shard_run *run, struct packing *p)
 {
-	const struct shard_run *run = run_of(p);
 	bool *drop = xcalloc(p->plan.n_objects, sizeof(*drop));
 
 	for (size_t i = 0; i < p->plan.n_objects; i++)
@@ -192,9 +186,9 @@ static kpack_error_t clear_part(const char *dir, struct kpackx_error *why)
 	return err;
 }
 
-static kpack_error_t lock_part(struct packing *p, struct kpackx_error *why)
+static kpack_error_t lock_part(struct shard_run *run, const struct packing *p,
+			       struct kpackx_error *why)
 {
-	struct shard_run *run = run_of(p);
 	char *path = xasprintf("%s/" KP_ARCHIVES_DIR, p->args.output);
 	kpack_error_t err = KPACK_SUCCESS;
 
@@ -257,22 +251,20 @@ static kpack_error_t join_converted(struct packing *p, struct kpackx_error *why)
 		       p->args.input);
 }
 
-static kpack_error_t begin_shard(struct packing *p, struct kpackx_error *why)
+static kpack_error_t begin_part(struct shard_run *run, struct packing *p,
+				struct kpackx_error *why)
 {
-	struct shard_run *run = run_of(p);
-
 	run->lock_fd = -1;
 	KP_TRY(check_input(p, why));
 	run->log = shard_log_new();
-	run->hooks.observer.arg = run->log;
 	KP_TRY(digest_plan(p, run->plan, why));
 	run->hosts = p->args.mode == PACK_TREE && volumes_may_change(p);
 	run->mine = shard_assign(&p->scan, &p->plan, p->args.mode == PACK_ARCHIVES,
 				 &p->args.shard);
-	drop_others(p);
-	KP_TRY(lock_part(p, why));
-	p->finished_before = !p->args.force && shard_done(p, run->plan);
-	if (p->finished_before)
+	drop_others(run, p);
+	KP_TRY(lock_part(run, p, why));
+	run->finished_before = !p->args.force && shard_done(p, run->plan);
+	if (run->finished_before)
 		return KPACK_SUCCESS;
 	KP_TRY(clear_part(p->archives, why));
 	return bring_inherited(p, why);
@@ -281,7 +273,7 @@ static kpack_error_t begin_shard(struct packing *p, struct kpackx_error *why)
 /* --- the record ---------------------------------------------------------------------- */
 
 /* Record a file of the part: its KIND, and its size and times. */
-static kpack_error_t record_item(const struct packing *p, enum shard_kind kind,
+static kpack_error_t record_item(const struct shard_run *run, enum shard_kind kind,
 				 const char *dir, const char *path, const char *first,
 				 struct kpackx_error *why)
 {
@@ -291,7 +283,7 @@ static kpack_error_t record_item(const struct packing *p, enum shard_kind kind,
 	err = kind == SHARD_ABSENT ? KPACK_SUCCESS
 				   : shard_files_look(dir, path, &item, why);
 	if (!err)
-		shard_log_item(run_of(p)->log, &item);
+		shard_log_item(run->log, &item);
 	return err;
 }
 
@@ -304,8 +296,8 @@ static bool is_there(const struct packing *p, const char *path, struct stat *st)
 	return there;
 }
 
-static kpack_error_t record_entry(const struct packing *p, size_t entry,
-				  struct kpackx_error *why)
+static kpack_error_t record_entry(const struct shard_run *run, const struct packing *p,
+				  size_t entry, struct kpackx_error *why)
 {
 	const struct scan_entry *e = &p->scan.entries[entry];
 	enum fate fate = p->dispositions.items[entry].fate;
@@ -313,10 +305,10 @@ static kpack_error_t record_entry(const struct packing *p, size_t entry,
 	enum shard_kind kind;
 	struct stat st;
 
-	if (output_is_inherited(e) || (!S_ISDIR(e->mode) && !run_of(p)->mine[entry]))
+	if (output_is_inherited(e) || (!S_ISDIR(e->mode) && !run->mine[entry]))
 		return KPACK_SUCCESS;
 	if (fate == FATE_PACKED)
-		return record_item(p, SHARD_ABSENT, p->args.output, e->relative, NULL,
+		return record_item(run, SHARD_ABSENT, p->args.output, e->relative, NULL,
 				   why);
 	if (fate == FATE_LEFT_OUT || fate == FATE_NOT_WANTED ||
 	    !is_there(p, e->relative, &st))
@@ -329,10 +321,11 @@ static kpack_error_t record_entry(const struct packing *p, size_t entry,
 		kind = SHARD_LINK;
 		first = p->scan.entries[e->first].relative;
 	}
-	return record_item(p, kind, p->args.output, e->relative, first, why);
+	return record_item(run, kind, p->args.output, e->relative, first, why);
 }
 
-static kpack_error_t record_converted(const struct packing *p, uint32_t number,
+static kpack_error_t record_converted(const struct shard_run *run,
+				      const struct packing *p, uint32_t number,
 				      struct kpackx_error *why)
 {
 	struct input *in = p->plan.binaries[number].input;
@@ -343,8 +336,8 @@ static kpack_error_t record_converted(const struct packing *p, uint32_t number,
 	    p->dispositions.items[in->entry].fate != FATE_CONVERTED ||
 	    p->plan.binaries[number].n_needs == 0)
 		return KPACK_SUCCESS;
-	shard_log_converted(run_of(p)->log, number, p->scan.entries[in->entry].relative);
-	if (!run_of(p)->hosts)
+	shard_log_converted(run->log, number, p->scan.entries[in->entry].relative);
+	if (!run->hosts)
 		return KPACK_SUCCESS;
 	path = xasprintf("%s/" SHARD_HOST, p->archives, number);
 	err = shard_host_save(in, p->args.keep_device_code, path, why);
@@ -354,17 +347,18 @@ static kpack_error_t record_converted(const struct packing *p, uint32_t number,
 	return err;
 }
 
-static kpack_error_t record_tree(const struct packing *p, struct kpackx_error *why)
+static kpack_error_t record_tree(const struct shard_run *run, const struct packing *p,
+				 struct kpackx_error *why)
 {
 	struct stat st;
 
 	/* nothing of OUTPUT is recorded for a file given by itself */
 	if (below_stat(p->args.input, &st) == 0 && S_ISDIR(st.st_mode))
-		KP_TRY(record_item(p, SHARD_DIRECTORY, p->args.output, "", NULL, why));
+		KP_TRY(record_item(run, SHARD_DIRECTORY, p->args.output, "", NULL, why));
 	for (size_t i = 0; i < p->scan.n_entries; i++)
-		KP_TRY(record_entry(p, i, why));
+		KP_TRY(record_entry(run, p, i, why));
 	for (size_t i = 0; i < p->plan.n_binaries; i++)
-		KP_TRY(record_converted(p, (uint32_t)i, why));
+		KP_TRY(record_converted(run, p, (uint32_t)i, why));
 	return KPACK_SUCCESS;
 }
 
@@ -378,8 +372,8 @@ static int is_own(const struct dirent *e)
 }
 
 /* Record the files of SHARD_DIR, or of the directory SUB in it. */
-static kpack_error_t record_own(const struct packing *p, const char *sub,
-				struct kpackx_error *why)
+static kpack_error_t record_own(const struct shard_run *run, const struct packing *p,
+				const char *sub, struct kpackx_error *why)
 {
 	char *dir = xasprintf("%s/%s", p->archives, sub);
 	struct dirent **names;
@@ -391,7 +385,7 @@ static kpack_error_t record_own(const struct packing *p, const char *sub,
 		char *path = xasprintf("%s%s", sub, names[i]->d_name);
 
 		if (!err)
-			err = record_item(p, SHARD_OWN, p->archives, path, NULL, why);
+			err = record_item(run, SHARD_OWN, p->archives, path, NULL, why);
 		free(path);
 		free(names[i]);
 	}
@@ -400,17 +394,17 @@ static kpack_error_t record_own(const struct packing *p, const char *sub,
 	return err;
 }
 
-static kpack_error_t end_shard(struct packing *p, struct kpackx_error *why)
+static kpack_error_t end_part(const struct shard_run *run, const struct packing *p,
+			      struct kpackx_error *why)
 {
 	if (p->args.mode == PACK_TREE)
-		KP_TRY(record_tree(p, why));
-	KP_TRY(record_own(p, "", why));
-	KP_TRY(record_own(p, SHARD_INHERITED "/", why));
-	return shard_log_write(run_of(p)->log, &p->args, run_of(p)->plan, p->archives,
-			       why);
+		KP_TRY(record_tree(run, p, why));
+	KP_TRY(record_own(run, p, "", why));
+	KP_TRY(record_own(run, p, SHARD_INHERITED "/", why));
+	return shard_log_write(run->log, &p->args, run->plan, p->archives, why);
 }
 
-/* --- the hooks ----------------------------------------------------------------------- */
+/* --- the run ------------------------------------------------------------------------- */
 
 static void observe_binary(void *log, uint32_t number, const struct plan_binary *binary)
 {
@@ -428,19 +422,44 @@ static void observe_entry(void *log, const char *arch, struct kp_span key,
 	shard_log_entry(log, arch, key, entry);
 }
 
-void shard_run_join(struct shard_run *run, struct packing *p)
+/* Only INPUT's archives can clash: the output of the whole run is new. */
+static kpack_error_t write_part(struct shard_run *run, struct packing *p,
+				struct kpackx_error *why)
 {
-	run->hooks = (struct packing_hooks){
-		.arg = run,
-		.dir = SHARD_DIR,
-		.observer = {.binary = observe_binary,
-			     .object = observe_object,
-			     .entry = observe_entry},
-		.begin = begin_shard,
-		.join = join_converted,
-		.end = end_shard,
-	};
-	p->hooks = &run->hooks;
+	bool tree = p->args.mode == PACK_TREE;
+
+	if (p->inherit)
+		KP_TRY(packing_check_clashes(p, clash_archives, p->inherit, why));
+	KP_TRY(packing_make_dirs(p, why));
+	KP_TRY(begin_part(run, p, why));
+	if (run->finished_before)
+		return KPACK_SUCCESS;
+	run->observer = (struct store_observer){.arg = run->log,
+						.binary = observe_binary,
+						.object = observe_object,
+						.entry = observe_entry};
+	p->args.how.observer = &run->observer;
+	KP_TRY(packing_open_set(p, NULL, false, why));
+	KP_TRY(packing_store(p, why));
+	if (tree)
+		KP_TRY(join_converted(p, why));
+	KP_TRY(archive_set_publish(p->set, why));
+	if (tree) {
+		KP_TRY(output_write(&p->converter, p->args.input, &p->tree, why));
+		KP_TRY(tree_write_finish(&p->tree, why));
+	}
+	return end_part(run, p, why);
+}
+
+int shard_run(struct shard_run *run, struct packing *p)
+{
+	struct kpackx_error why = {0};
+	int status = packing_scan(p);
+
+	p->archives = xasprintf("%s/" SHARD_DIR, p->args.output);
+	if (!status)
+		status = packing_prepare(p);
+	return status ? status : packing_status(write_part(run, p, &why), &why);
 }
 
 void shard_run_fini(struct shard_run *run)

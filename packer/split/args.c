@@ -338,7 +338,7 @@ static kpack_error_t pack_lists(const struct split_args *args, struct pack_args 
 	if (err)
 		return err;
 	err = library_set_open(args->libraries, args->rules, &out->libraries, why);
-	out->libraries.plain = out->identify;
+	out->libraries.plain = !args->packed;
 	return err ? kp_fail_prefix(why, err, "--libraries") : KPACK_SUCCESS;
 }
 
@@ -350,8 +350,6 @@ kpack_error_t split_args_pack(const struct split_args *args, const char *input,
 	out->input = input;
 	out->output = output;
 	out->mode = PACK_TREE;
-	out->apart = true;
-	out->identify = !args->packed;
 	out->databases = args->packed ? DATABASES_PACKED : DATABASES_PLAIN;
 	out->json = args->json;
 	out->quiet = args->quiet;

@@ -6,6 +6,7 @@
 #include "packer/files/below.h"
 #include "packer/cli/exit.h"
 #include "other_trees.h"
+#include "packer/pack/report.h"
 #include "packer/pack/tree/write.h"
 #include "packer/cli/report.h"
 #include "check.h"
@@ -93,6 +94,7 @@ static kpack_error_t open_prefix(struct split *s, struct split_prefix *i,
 	i->prefix = prefix;
 	i->input = xasprintf("%s%s%s", s->input, *prefix->path ? "/" : "", prefix->path);
 	i->output = split_path(s, split_tree_of(s, KP_ARCH_GENERIC), prefix->path, "");
+	i->packing.identify = !s->args->packed;
 	return split_args_pack(s->args, i->input, i->output, &i->packing.args, why);
 }
 
@@ -122,13 +124,32 @@ static int scan_prefixes(struct split *s)
 	return status;
 }
 
-/* A tree's parent directory already exists; packing makes only the last directory. */
+/* Write a prefix into the generic tree, but for the attributes of directories. */
+static int pack_prefix(struct split_prefix *i)
+{
+	struct packing *p = &i->packing;
+	struct kpackx_error why = {0};
+
+	if (!p->args.quiet)
+		pack_report_notes(&p->args, &p->scan);
+	dispositions_open(&p->scan, false, &p->dispositions);
+	packing_leave_kept(p);
+	if (packing_plan(p, &why))
+		return packing_status(why.code, &why);
+	packing_settle(p);
+	if (packing_faulty(p))
+		return EXIT_FAULT;
+	p->converter.apart = true;
+	tree_write_begin(&p->tree, i->output, true);
+	return packing_status(packing_write_tree(p, &why), &why);
+}
+
 static int pack_prefixes(struct split *s)
 {
 	int status = EXIT_OK;
 
 	for (size_t i = 0; i < s->n_items && !status; i++)
-		status = packing_write(&s->items[i].packing);
+		status = pack_prefix(&s->items[i]);
 	return status;
 }
 

@@ -14,7 +14,11 @@ struct converter {
 	const char *group;
 	const struct families *families;
 	bool keep_device_code;
-	bool apart; /* see pack_args */
+	/*
+	 * The archives go into packages of their own: a converted binary is the same
+	 * whatever was selected, even nothing.
+	 */
+	bool apart;
 	unsigned jobs;
 };
 

@@ -38,7 +38,7 @@ bool output_is_inherited(const struct scan_entry *e);
 
 /*
  * Write the tree that C's scan found in ROOT to W, all but the attributes of directories;
- * or convert the binaries in place.  The archives must be published.  Afterwards
+ * or convert the binaries in place, and W is NULL.  The archives must be published.  Afterwards
  * C's dispositions hold the disposition of each path.  Nothing else in the output is
  * touched, except for inherited archives.  Errors name the file.
  */

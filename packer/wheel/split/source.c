@@ -195,7 +195,7 @@ static kpack_error_t set_args(struct wheel_source *s, const char *group,
 	out->quiet = args->quiet;
 	out->json = args->json;
 	out->databases = args->databases;
-	out->identify = true;
+	s->packing.identify = true;
 	out->how.scheme = args->scheme;
 	out->how.level = args->level;
 	out->how.jobs = args->jobs;
