@@ -14,7 +14,7 @@ static kpack_error_t refuse_file(struct kpackx_error *why, const char *text)
 
 /* ---- converting ---- */
 
-static kpack_error_t check_kind(const struct kp_fatbin *fat, struct kpackx_error *why)
+kpack_error_t kp_convert_kind(const struct kp_fatbin *fat, struct kpackx_error *why)
 {
 	if (fat->kind == KP_FATBIN_CONVERTED)
 		return refuse_file(why, "is converted already");
@@ -77,7 +77,7 @@ static kpack_error_t open_edited(int fd, uint64_t size, const struct kp_fatbin *
 {
 	kpack_error_t err;
 
-	KP_TRY(check_kind(fat, why));
+	KP_TRY(kp_convert_kind(fat, why));
 	KP_TRY(kp_edit_open(fd, size, ed, why));
 	err = edit_file(ed, fat, o, why);
 	if (err)

@@ -78,9 +78,9 @@ kpack_error_t kp_convert_normalise(int fd, uint64_t size, const struct kp_fatbin
 				   struct kp_outfile *out, bool *changed,
 				   struct kpackx_error *why);
 
-/* The contents to restore in .hip_fatbin. */
+/* The contents to put into .hip_fatbin. */
 struct kp_restore_options {
-	uint64_t size;           /* bytes; may be larger than the section was */
+	uint64_t size;           /* bytes; kp_restore: may be more than there were */
 	const uint64_t *offsets; /* per wrapper: offset of its container in the section */
 	/* Write SIZE bytes to OUT at OFFSET. */
 	kpack_error_t (*write)(void *arg, struct kp_outfile *out, uint64_t offset,
@@ -96,5 +96,16 @@ struct kp_restore_options {
 kpack_error_t kp_restore(int fd, uint64_t size, const struct kp_fatbin *fat,
 			 const struct kp_restore_options *options, struct kp_outfile *out,
 			 struct kpackx_error *why);
+
+/*
+ * Replace the contents of .hip_fatbin of FAT (kind ELF) by fewer bytes: the section
+ * becomes smaller, and the file with it.  The wrappers stay HIPF and point to OPTIONS'
+ * offsets.  Everything else keeps its address.
+ * NOT_IMPLEMENTED also: OPTIONS has more bytes than the section; a pointer other than the
+ * wrappers' leads into the section.
+ */
+kpack_error_t kp_refill(int fd, uint64_t size, const struct kp_fatbin *fat,
+			const struct kp_restore_options *options, struct kp_outfile *out,
+			struct kpackx_error *why);
 
 #endif

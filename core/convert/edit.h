@@ -83,6 +83,7 @@ struct kp_edit {
 
 	kp_edit_fill_fn *fill;
 	void *fill_arg;
+	bool trimmed; /* the addresses behind the made chunk's segment were given up */
 
 	size_t names;       /* index of the section of section names */
 	uint64_t old_names; /* bytes of that section that are kept */

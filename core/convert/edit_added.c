@@ -236,22 +236,29 @@ static uint64_t biased_offset(const struct kp_added *a, const struct form *f,
 	return address + (f->distance - f->segment) - a->bias;
 }
 
-/* Use addresses of the hole whose file offset is after CUR; 0: there are not enough. */
+/* Use freed addresses whose file offset is after CUR; 0: there are not enough. */
 static uint64_t take_from_hole(struct kp_edit *ed, struct kp_added *a,
 			       const struct form *f, uint64_t cur)
 {
+	Elf64_Shdr *s = &ed->sections[kp_edit_find(ed, KP_FATBIN_SECTION)].h;
 	size_t at = find_hole(ed);
-	Elf64_Phdr *hole;
+	bool is_hole = at != SIZE_MAX;
+	Elf64_Phdr *h;
 	uint64_t address;
 
+	/* addresses behind a section that became smaller are free, too */
+	if (!is_hole && ed->trimmed)
+		at = (size_t)kp_edit_load_of(ed, s->sh_addr, s->sh_size);
 	if (at == SIZE_MAX)
 		return 0;
-	hole = &ed->segments[at].h;
-	address = biased_address(ed, a, f, hole->p_vaddr + 2 * ed->page, cur);
+	h = &ed->segments[at].h;
+	address = is_hole ? h->p_vaddr : h->p_vaddr + h->p_memsz;
+	address = biased_address(ed, a, f,
+				 kp_round_up(address, ed->page) + 2 * ed->page, cur);
 	if (address + BLOCK_MAX > kp_edit_free_until(ed, at))
 		return 0;
-	hole->p_memsz = address - ed->page - hole->p_vaddr;
-	ed->sections[kp_edit_find(ed, KP_FATBIN_SECTION)].h.sh_size = hole->p_memsz;
+	if (is_hole)
+		s->sh_size = h->p_memsz = address - ed->page - h->p_vaddr;
 	kp_edit_move_segment(ed, a->table_segment, at + 1);
 	a->table_segment = at + 1;
 	if (a->marker_segment != SIZE_MAX) {

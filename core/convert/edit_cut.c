@@ -255,6 +255,11 @@ static void fill_hole(struct kp_edit *ed, size_t at, struct kp_edit_chunk made)
 	 * memory between the bytes and the section was zero, and is part of the file now
 	 */
 	h->p_filesz = made.vaddr + made.size - h->p_vaddr;
+	/* the section was cut just now: MADE is on the page that the chunk before it ends */
+	if (chunk && ed->chunks[chunk - 1].segment == at) {
+		made.page_after = ed->chunks[chunk - 1].page_after;
+		ed->chunks[chunk - 1].page_after = false;
+	}
 	kp_edit_insert_chunk(ed, chunk, made);
 	kp_edit_mark_moves(ed, chunk);
 	if (can_join(ed, at))

@@ -2,6 +2,7 @@
 /* Host-only binary -> fat binary. */
 #include <inttypes.h>
 #include "convert.h"
+#include "dangling.h"
 #include "edit.h"
 #include "wrapper.h"
 
@@ -9,6 +10,7 @@ struct restorer {
 	struct kp_edit ed;
 	const struct kp_fatbin *fat;
 	const struct kp_restore_options *options;
+	bool reserved; /* the wrappers' last word stays */
 };
 
 static kpack_error_t write_section(void *arg, struct kp_outfile *out, uint64_t offset,
@@ -64,7 +66,9 @@ static kpack_error_t point_wrappers(struct restorer *r, struct kpackx_error *why
 				"wrapper %zu: its container would begin at %" PRIu64
 				" of %" PRIu64 " bytes",
 				i, offset, h->sh_size);
-		KP_TRY(kp_wrapper_point(&r->ed, &elf->wrappers[i], KP_WRAPPER_HIPF, 0,
+		KP_TRY(kp_wrapper_point(&r->ed, &elf->wrappers[i], KP_WRAPPER_HIPF,
+					r->reserved ? elf->wrappers[i].fields.index
+						    : 0,
 					h->sh_addr + offset, why));
 	}
 	return KPACK_SUCCESS;
@@ -91,6 +95,95 @@ kpack_error_t kp_restore(int fd, uint64_t size, const struct kp_fatbin *fat,
 	KP_TRY(kp_converted_find(fd, size, fat, &found, why));
 	KP_TRY(kp_edit_open(fd, size, &r.ed, why));
 	err = restore_file(&r, out, why);
+	kp_edit_close(&r.ed);
+	return err;
+}
+
+/* ---- fewer bytes ---- */
+
+/* Return whether a section other than FATBIN has memory in [BEGIN, END). */
+static bool is_used(const struct kp_edit *ed, size_t fatbin, uint64_t begin, uint64_t end)
+{
+	for (size_t i = 1; i < ed->n_sections; i++) {
+		const Elf64_Shdr *s = &ed->sections[i].h;
+
+		if (i != fatbin && (s->sh_flags & SHF_ALLOC) && s->sh_addr < end &&
+		    s->sh_addr + s->sh_size > begin)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Give up the memory behind the section if nothing else has it.  In a writable segment it
+ * stays, because the loader changes its protection as a whole (PT_GNU_RELRO).
+ */
+static void trim_memory(struct kp_edit *ed, size_t section)
+{
+	const Elf64_Shdr *s = &ed->sections[section].h;
+	ptrdiff_t at = kp_edit_load_of(ed, s->sh_addr, s->sh_size);
+	uint64_t end = s->sh_addr + s->sh_size, memory;
+	Elf64_Phdr *h;
+
+	if (at < 0)
+		return;
+	h = &ed->segments[at].h;
+	memory = h->p_vaddr + h->p_memsz;
+	if ((h->p_flags & PF_W) || h->p_vaddr + h->p_filesz != end || memory <= end ||
+	    is_used(ed, section, end, memory))
+		return;
+	h->p_memsz = h->p_filesz;
+	ed->trimmed = true;
+}
+
+static kpack_error_t refill_file(struct restorer *r, struct kp_outfile *out,
+				 struct kpackx_error *why)
+{
+	struct kp_edit *ed = &r->ed;
+	size_t section = kp_edit_find(ed, KP_FATBIN_SECTION);
+	Elf64_Shdr *h = &ed->sections[section].h;
+
+	if (!section || r->options->size > h->sh_size || r->options->size == 0)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "elf: " KP_FATBIN_SECTION " would not become smaller");
+	KP_TRY(kp_dangling_check(ed, section, &r->fat->elf, why));
+	KP_TRY(kp_edit_cut(ed, section, why));
+	h->sh_size = r->options->size;
+	KP_TRY(kp_edit_fill(ed, section, write_section, r, why));
+	trim_memory(ed, section);
+	if (kp_edit_find(ed, KP_TABLE_SECTION))
+		kp_edit_drop_table(ed);
+	KP_TRY(kp_edit_place(ed, why));
+	KP_TRY(point_wrappers(r, why));
+	return kp_edit_write(ed, out, why);
+}
+
+/* Read OUT like any reader, so that no file with a fault of ours is published. */
+static kpack_error_t check_refilled(const struct restorer *r, struct kp_outfile *out,
+				    struct kpackx_error *why)
+{
+	struct kp_fatbin fat;
+	kpack_error_t err = kp_fatbin_open(out->fd, r->ed.out_size, &fat, why);
+
+	if (!err && (fat.kind != KP_FATBIN_ELF ||
+		     fat.elf.n_wrappers != r->fat->elf.n_wrappers))
+		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "wrappers are missing");
+	kp_fatbin_fini(&fat);
+	return err ? kp_fail_prefix(why, err, "the new file is wrong") : err;
+}
+
+kpack_error_t kp_refill(int fd, uint64_t size, const struct kp_fatbin *fat,
+			const struct kp_restore_options *options, struct kp_outfile *out,
+			struct kpackx_error *why)
+{
+	struct restorer r = {.fat = fat, .options = options, .reserved = true};
+	kpack_error_t err;
+
+	KP_TRY(kp_convert_kind(fat, why));
+	KP_TRY(kp_edit_open(fd, size, &r.ed, why));
+	err = refill_file(&r, out, why);
+	if (!err)
+		err = check_refilled(&r, out, why);
 	kp_edit_close(&r.ed);
 	return err;
 }

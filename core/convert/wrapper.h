@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Pointing wrappers to another address. */
+/* The wrappers of a file that is edited. */
 #ifndef KP_CORE_CONVERT_WRAPPER_H
 #define KP_CORE_CONVERT_WRAPPER_H
 
-#include "core/binary/elf_file.h"
+#include "core/binary/fatbin.h"
 #include "edit.h"
 
 /*
@@ -13,5 +13,8 @@
 kpack_error_t kp_wrapper_point(struct kp_edit *ed, const struct kp_elf_wrapper *w,
 			       uint32_t magic, uint64_t index, uint64_t target,
 			       struct kpackx_error *why);
+
+/* NOT_IMPLEMENTED, with the reason: FAT is not a fat binary whose wrappers are all HIPF. */
+kpack_error_t kp_convert_kind(const struct kp_fatbin *fat, struct kpackx_error *why);
 
 #endif

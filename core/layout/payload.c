@@ -6,9 +6,6 @@
 #include "core/base/text.h"
 #include "core/base/hash.h"
 
-/* Code objects need at most the alignment of a page. */
-#define ALIGN_MAX 4096
-
 /* ---- offsets of images ---- */
 
 static bool is_there(const struct kp_layout_payload *p, size_t i)
@@ -32,85 +29,6 @@ static void take_images(struct kp_layout_payload *p)
 			(struct kp_bundle_row){kp_span_str(image->id ? image->id : ""),
 					       image->offset, image->size};
 	}
-}
-
-static int by_offset(const void *a, const void *b)
-{
-	const struct kp_bundle_row *x = *(struct kp_bundle_row *const *)a,
-				   *y = *(struct kp_bundle_row *const *)b;
-
-	return (x->offset > y->offset) - (x->offset < y->offset);
-}
-
-/* The largest power of two, up to ALIGN_MAX, that divides all N offsets. */
-static uint64_t common_alignment(struct kp_bundle_row *const *rows, size_t n)
-{
-	uint64_t all = ALIGN_MAX;
-
-	for (size_t i = 0; i < n; i++)
-		all |= rows[i]->offset;
-	return all & -all;
-}
-
-/*
- * Move the available images together, in their original order.  Overlapping images move
- * as one run, so that nothing grows: no run begins later than before.
- */
-static void move_together(struct kp_layout_payload *p, struct kp_bundle_row **sorted,
-			  size_t n)
-{
-	uint64_t align = common_alignment(sorted, n), pos, run_old = 0, run_new = 0,
-		 run_end = 0;
-
-	pos = kp_bundle_header_size(p->rows, p->n_rows);
-	for (size_t i = 0; i < n; i++) {
-		uint64_t old = sorted[i]->offset;
-
-		if (i == 0 || old >= run_end) {
-			run_old = run_end = old;
-			run_new = (pos + align - 1) & -align;
-		}
-		sorted[i]->offset = run_new + (old - run_old);
-		if (old + sorted[i]->size > run_end)
-			run_end = old + sorted[i]->size;
-		pos = run_new + (run_end - run_old);
-	}
-	p->size = pos;
-}
-
-/* Give empty entries the first object's offset; LLVM stops reading at an offset of 0. */
-static void move_empty(struct kp_layout_payload *p)
-{
-	uint64_t first = p->size;
-
-	for (size_t i = 0; i < p->n_rows; i++) {
-		if (p->rows[i].size && p->rows[i].offset < first)
-			first = p->rows[i].offset;
-	}
-	for (size_t i = 0; i < p->n_rows; i++) {
-		if (p->rows[i].size == 0)
-			p->rows[i].offset = first;
-	}
-}
-
-static kpack_error_t move_rows(struct kp_layout_payload *p, struct kpackx_error *why)
-{
-	struct kp_bundle_row **sorted =
-		calloc(p->n_rows + 1, sizeof(struct kp_bundle_row *));
-	size_t n = 0;
-
-	if (!sorted)
-		return kp_fail_memory(why, p->n_rows * sizeof(struct kp_bundle_row *),
-				      "a bundle");
-	for (size_t i = 0; i < p->n_rows; i++) {
-		if (p->rows[i].size)
-			sorted[n++] = &p->rows[i];
-	}
-	qsort(sorted, n, sizeof(*sorted), by_offset);
-	move_together(p, sorted, n);
-	move_empty(p);
-	free(sorted);
-	return KPACK_SUCCESS;
 }
 
 kpack_error_t kp_layout_payload_init(struct kp_layout_payload *p,
@@ -139,7 +57,7 @@ kpack_error_t kp_layout_payload_init(struct kp_layout_payload *p,
 	if (container->format == &kp_format_code_object)
 		p->size = p->whole ? p->size : 0;
 	else if (!p->whole)
-		err = move_rows(p, why);
+		err = kp_bundle_move_together(p->rows, p->n_rows, &p->size, why);
 	if (err)
 		kp_layout_payload_fini(p);
 	return err;

@@ -17,6 +17,9 @@
 /* Header bytes fetched at first; real headers fit, and the HIP runtime reads no more. */
 #define FIRST_FETCH 4096
 
+/* Code objects need at most the alignment of a page. */
+#define ALIGN_MAX 4096
+
 static const char magic[24] = {'_', '_', 'C', 'L', 'A', 'N', 'G', '_',
 			       'O', 'F', 'F', 'L', 'O', 'A', 'D', '_',
 			       'B', 'U', 'N', 'D', 'L', 'E', '_', '_'};
@@ -257,3 +260,81 @@ const struct kp_format kp_format_bundle = {
 	.probe = kp_bundle_probe,
 	.parse = parse_bundle,
 };
+
+/* ---- without some of its entries ---- */
+
+static int by_offset(const void *a, const void *b)
+{
+	const struct kp_bundle_row *x = *(struct kp_bundle_row *const *)a,
+				   *y = *(struct kp_bundle_row *const *)b;
+
+	return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+/* The largest power of two, up to ALIGN_MAX, that divides all N offsets. */
+static uint64_t common_alignment(struct kp_bundle_row *const *rows, size_t n)
+{
+	uint64_t all = ALIGN_MAX;
+
+	for (size_t i = 0; i < n; i++)
+		all |= rows[i]->offset;
+	return all & -all;
+}
+
+/*
+ * Move the N rows at SORTED, which have bytes, behind POS; returns the end.  Overlapping
+ * rows move as one run, so that nothing grows: no run begins later than before.
+ */
+static uint64_t move_sorted(struct kp_bundle_row **sorted, size_t n, uint64_t pos)
+{
+	uint64_t align = common_alignment(sorted, n), run_old = 0, run_new = 0,
+		 run_end = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		uint64_t old = sorted[i]->offset;
+
+		if (i == 0 || old >= run_end) {
+			run_old = run_end = old;
+			run_new = (pos + align - 1) & -align;
+		}
+		sorted[i]->offset = run_new + (old - run_old);
+		if (old + sorted[i]->size > run_end)
+			run_end = old + sorted[i]->size;
+		pos = run_new + (run_end - run_old);
+	}
+	return pos;
+}
+
+/* Give empty entries the first object's offset; LLVM stops reading at an offset of 0. */
+static void move_empty(struct kp_bundle_row *rows, size_t n, uint64_t size)
+{
+	uint64_t first = size;
+
+	for (size_t i = 0; i < n; i++) {
+		if (rows[i].size && rows[i].offset < first)
+			first = rows[i].offset;
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (rows[i].size == 0)
+			rows[i].offset = first;
+	}
+}
+
+kpack_error_t kp_bundle_move_together(struct kp_bundle_row *rows, size_t n,
+				      uint64_t *size, struct kpackx_error *why)
+{
+	struct kp_bundle_row **sorted = calloc(n + 1, sizeof(*sorted));
+	size_t m = 0;
+
+	if (!sorted)
+		return kp_fail_memory(why, n * sizeof(*sorted), "a bundle");
+	for (size_t i = 0; i < n; i++) {
+		if (rows[i].size)
+			sorted[m++] = &rows[i];
+	}
+	qsort(sorted, m, sizeof(*sorted), by_offset);
+	*size = move_sorted(sorted, m, kp_bundle_header_size(rows, n));
+	move_empty(rows, n, *size);
+	free(sorted);
+	return KPACK_SUCCESS;
+}

@@ -50,4 +50,12 @@ bool kp_bundle_place(struct kp_bundle_row *rows, size_t n, uint64_t align, uint6
 uint64_t kp_bundle_header_size(const struct kp_bundle_row *rows, size_t n);
 void kp_bundle_header_write(const struct kp_bundle_row *rows, size_t n, uint8_t *out);
 
+/*
+ * Move the N rows that are left of a bundle together behind their header: their offsets
+ * change, their order and alignment do not.  Rows with common bytes move as one.  *SIZE
+ * becomes the size of the bundle.  Only error: OUT_OF_MEMORY.
+ */
+kpack_error_t kp_bundle_move_together(struct kp_bundle_row *rows, size_t n,
+				      uint64_t *size, struct kpackx_error *why);
+
 #endif

@@ -1698,6 +1698,96 @@ static void less_device_code_leaves_zeros(void **state)
 	link_free(&l);
 }
 
+/* ---- fewer bytes in a file that stays fat ---- */
+
+static kpack_error_t do_refill(const struct file *f, const struct kp_fatbin *fat,
+			       struct kp_outfile *out, void *arg)
+{
+	return kp_refill(f->fd, f->size, fat, arg, out, &why);
+}
+
+static kpack_error_t refill(const struct file *f, size_t size, struct file *out)
+{
+	uint64_t offsets[N_WRAPPERS];
+	struct kp_restore_options options = {
+		.size = size, .offsets = offsets, .write = write_code, .arg = &size};
+
+	for (size_t i = 0; i < N_WRAPPERS; i++)
+		offsets[i] = target_of(i);
+	return call(f, do_refill, &options, out);
+}
+
+/* Sections other than the device code keep addresses and bytes, but for the wrappers. */
+static void check_others(const struct file *a, const struct file *b)
+{
+	for (size_t i = 1; i < a->h.e_shnum; i++) {
+		const char *name = section_name(a, i);
+		const Elf64_Shdr *s = &a->s[i], *t = section(b, name);
+
+		if (strcmp(name, FATBIN) == 0 || strcmp(name, ".shstrtab") == 0)
+			continue;
+		assert_int_equal(s->sh_addr, t->sh_addr);
+		assert_int_equal(s->sh_size, t->sh_size);
+		assert_int_equal(s->sh_type, t->sh_type);
+		if (s->sh_type != SHT_NOBITS && strcmp(name, ".text") == 0)
+			assert_memory_equal(a->data + s->sh_offset, b->data + t->sh_offset,
+					    s->sh_size);
+	}
+}
+
+static void try_refill(const struct shape *of, size_t code_size, size_t size)
+{
+	struct shape s = *of;
+	struct link l;
+	struct file fat, out, again;
+	struct bytes less;
+
+	print_message("# %s: %zu of %zu bytes\n", s.name, size, code_size);
+	s.code = code_size;
+	l = make(&s);
+	fat = write_link(&l);
+	less = make_code(size);
+	memcpy(code, less.data, size);
+	bytes_free(&less);
+	if (refill(&fat, size, &out))
+		fail_msg("%s", why.text);
+	check_fat(&l, &out, size);
+	check_others(&fat, &out);
+	check_loading(&out);
+	assert_true(out.size < fat.size);
+	assert_true(fat.size - out.size >= code_size - size - 8 * 65536);
+	again = must_convert(&out, false);
+	check_form(&again);
+	check_found(&again, SPAN(marker), false);
+	file_free(&again);
+	file_free(&out);
+	file_free(&fat);
+	link_free(&l);
+}
+
+static void less_device_code_makes_the_file_smaller(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(shapes); i++) {
+		try_refill(&shapes[i], 3 << 20, 600);
+		try_refill(&shapes[i], 3 << 20, 1 << 20);
+		try_refill(&shapes[i], (3 << 20) + 4000, (1 << 20) + 8);
+	}
+}
+
+static void refilling_never_enlarges(void **state)
+{
+	struct link l = make(&shapes[0]);
+	size_t size = link_section(&l, FATBIN)->size;
+	struct file fat = write_link(&l), out;
+
+	(void)state;
+	assert_int_equal(refill(&fat, size + 8, &out), KPACK_ERROR_NOT_IMPLEMENTED);
+	file_free(&out);
+	file_free(&fat);
+	link_free(&l);
+}
+
 static void containers_must_begin_inside(void **state)
 {
 	struct link l = make(&shapes[0]);
@@ -2259,6 +2349,8 @@ int main(void)
 		cmocka_unit_test(program_headers_become_right_again),
 		cmocka_unit_test(more_device_code_goes_behind_everything),
 		cmocka_unit_test(less_device_code_leaves_zeros),
+		cmocka_unit_test(less_device_code_makes_the_file_smaller),
+		cmocka_unit_test(refilling_never_enlarges),
 		cmocka_unit_test(containers_must_begin_inside),
 		cmocka_unit_test(errors_of_the_writer_are_passed_on),
 		cmocka_unit_test(other_files_are_not_changed),
