@@ -23,6 +23,7 @@ int cmd_recombine(int argc, char **argv);
 int cmd_split_wheel(int argc, char **argv);
 int cmd_index(int argc, char **argv);
 int cmd_detect(int argc, char **argv);
+int cmd_thin(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 /* Replacements for clang's tools, with their options, messages and exit codes. */
 int cmd_offload_bundler(int argc, char **argv);
@@ -42,6 +43,7 @@ extern const struct command_help cmd_recombine_help;
 extern const struct command_help cmd_split_wheel_help;
 extern const struct command_help cmd_index_help;
 extern const struct command_help cmd_detect_help;
+extern const struct command_help cmd_thin_help;
 extern const struct command_help cmd_report_help;
 extern const struct command_help cmd_offload_bundler_help;
 extern const struct command_help cmd_offload_packager_help;

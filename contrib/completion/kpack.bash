@@ -10,6 +10,7 @@ _kpack_commands=(
 	info
 	verify
 	inspect
+	thin
 	split
 	merge
 	recombine
@@ -71,6 +72,7 @@ _kpack_options() # COMMAND
 		--targets --type --unbundle --verbose --help --help-list --version ;;
 	offload-packager) echo --image --archive --compress --compression-level --format-version \
 		--help --help-list --version ;;
+	thin) echo --arch --dry-run --libraries --library-rules --jobs --json --quiet --help ;;
 	detect) echo --topology --arch --family --group --package --dist --pip --apt --json --help ;;
 	recombine) echo --config --input-shards-dir --output-dir --component --prefer --force --json --quiet --verbose \
 		--help ;;

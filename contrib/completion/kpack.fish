@@ -10,6 +10,7 @@ function __kpack_commands
 	echo info
 	echo verify
 	echo inspect
+	echo thin
 	echo split
 	echo merge
 	echo recombine
@@ -83,6 +84,14 @@ complete -c kpack -n '__fish_seen_subcommand_from recombine' -l json -d 'Report 
 complete -c kpack -n '__fish_seen_subcommand_from recombine' -s q -l quiet -d 'Print nothing but faults'
 complete -c kpack -n '__fish_seen_subcommand_from recombine' -s v -l verbose -d 'Also report what was decided'
 complete -c kpack -n '__fish_seen_subcommand_from recombine' -s h -l help -d 'Show the options'
+complete -c kpack -n '__fish_seen_subcommand_from thin' -l arch -x -d 'The GPUs whose code stays'
+complete -c kpack -n '__fish_seen_subcommand_from thin' -s n -l dry-run -d 'Print what would be freed'
+complete -c kpack -n '__fish_seen_subcommand_from thin' -l libraries -x -a 'rocblas hipblaslt hipsparselt aotriton rocfft miopen composablekernel hipkernelprovider aiter hotswap_cache none' -d 'Whose databases'
+complete -c kpack -n '__fish_seen_subcommand_from thin' -l library-rules -r -d 'More libraries'
+complete -c kpack -n '__fish_seen_subcommand_from thin' -s j -l jobs -x -d 'Threads'
+complete -c kpack -n '__fish_seen_subcommand_from thin' -l json -d 'As JSON'
+complete -c kpack -n '__fish_seen_subcommand_from thin' -s q -l quiet -d 'Only errors'
+complete -c kpack -n '__fish_seen_subcommand_from thin' -s h -l help -d 'Show the options'
 complete -c kpack -n '__fish_seen_subcommand_from detect' -l topology -r -d 'Where GPUs are looked for'
 complete -c kpack -n '__fish_seen_subcommand_from detect' -l arch -x -d 'For these GPUs'
 complete -c kpack -n '__fish_seen_subcommand_from detect' -l family -d 'Their families'

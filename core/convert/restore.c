@@ -67,8 +67,7 @@ static kpack_error_t point_wrappers(struct restorer *r, struct kpackx_error *why
 				" of %" PRIu64 " bytes",
 				i, offset, h->sh_size);
 		KP_TRY(kp_wrapper_point(&r->ed, &elf->wrappers[i], KP_WRAPPER_HIPF,
-					r->reserved ? elf->wrappers[i].fields.index
-						    : 0,
+					r->reserved ? elf->wrappers[i].fields.index : 0,
 					h->sh_addr + offset, why));
 	}
 	return KPACK_SUCCESS;
@@ -165,8 +164,8 @@ static kpack_error_t check_refilled(const struct restorer *r, struct kp_outfile 
 	struct kp_fatbin fat;
 	kpack_error_t err = kp_fatbin_open(out->fd, r->ed.out_size, &fat, why);
 
-	if (!err && (fat.kind != KP_FATBIN_ELF ||
-		     fat.elf.n_wrappers != r->fat->elf.n_wrappers))
+	if (!err &&
+	    (fat.kind != KP_FATBIN_ELF || fat.elf.n_wrappers != r->fat->elf.n_wrappers))
 		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "wrappers are missing");
 	kp_fatbin_fini(&fat);
 	return err ? kp_fail_prefix(why, err, "the new file is wrong") : err;

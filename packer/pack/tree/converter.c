@@ -40,10 +40,10 @@ static struct disposition *disposition_of(const struct converter *c, size_t job)
 	return &c->dispositions->items[input_of(c, job)->entry];
 }
 
-/* Only host binaries of this shard are converted. */
+/* Only host binaries of this shard are converted; any file may be rewritten. */
 static bool is_binary(const struct converter *c, size_t job)
 {
-	return input_of(c, job)->kind == INPUT_HOST &&
+	return (c->rewrite || input_of(c, job)->kind == INPUT_HOST) &&
 	       disposition_of(c, job)->fate != FATE_NOTHING;
 }
 
@@ -97,19 +97,27 @@ static void check_in_place(const struct converter *c, size_t job, size_t *faults
 			     (unsigned long long)(st->st_nlink - found));
 }
 
+static kpack_error_t check_convertible(const struct converter *c, struct input *in,
+				       struct kpackx_error *why)
+{
+	kpack_error_t err;
+	int fd;
+
+	if (c->rewrite) /* writing it finds out */
+		return KPACK_SUCCESS;
+	KP_TRY(input_hold(in, &fd, why));
+	err = kp_convert_check(fd, (uint64_t)in->st.st_size, &in->fat,
+			       c->keep_device_code, why);
+	input_release(in);
+	return err;
+}
+
 static void check_one(const struct converter *c, size_t job, size_t *faults)
 {
 	struct input *in = input_of(c, job);
 	struct kpackx_error fault = {0};
-	kpack_error_t err;
-	int fd;
+	kpack_error_t err = check_convertible(c, in, &fault);
 
-	err = input_hold(in, &fd, &fault);
-	if (!err) {
-		err = kp_convert_check(fd, (uint64_t)in->st.st_size, &in->fat,
-				       c->keep_device_code, &fault);
-		input_release(in);
-	}
 	if (err == KPACK_ERROR_NOT_IMPLEMENTED) {
 		disposition_set(disposition_of(c, job), FATE_REFUSED, fault.text, NULL);
 	} else if (err) {
@@ -201,24 +209,42 @@ static kpack_error_t finish_binary(const struct converter *c, const struct stat 
 	return c->output ? KPACK_SUCCESS : check_owner(st, &now, why);
 }
 
-static kpack_error_t write_one(const struct converter *c, size_t job, struct written *w,
-			       struct kpackx_error *why)
+static kpack_error_t rewrite_binary(const struct converter *c, size_t job, int fd,
+				    struct written *w, struct kpackx_error *why)
 {
-	struct input *in = input_of(c, job);
+	KP_TRY(open_output(c, job, &w->out, why));
+	return c->rewrite(c->rewrite_arg, input_of(c, job), fd, &w->out, why);
+}
+
+/* Write the converted binary with its marker. */
+static kpack_error_t convert_with_marker(const struct converter *c, size_t job, int fd,
+					 struct written *w, struct kpackx_error *why)
+{
 	uint8_t *marker = NULL;
 	kpack_error_t err;
 	size_t size;
-	int fd;
 
-	KP_TRY(input_hold(in, &fd, why));
 	err = reference_make(c->scan, &c->plan->binaries[job], c->apart, c->group,
 			     c->families, &marker, &size, why);
 	if (!err)
 		err = convert_binary(c, job, fd, (struct kp_span){marker, size}, w, why);
+	free(marker);
+	return err;
+}
+
+static kpack_error_t write_one(const struct converter *c, size_t job, struct written *w,
+			       struct kpackx_error *why)
+{
+	struct input *in = input_of(c, job);
+	kpack_error_t err;
+	int fd;
+
+	KP_TRY(input_hold(in, &fd, why));
+	err = c->rewrite ? rewrite_binary(c, job, fd, w, why)
+			 : convert_with_marker(c, job, fd, w, why);
 	if (!err)
 		err = finish_binary(c, &in->st, fd, w, why);
 	input_release(in);
-	free(marker);
 	return err;
 }
 

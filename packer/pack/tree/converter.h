@@ -4,7 +4,16 @@
 #define PACKER_PACK_TREE_CONVERTER_H
 
 #include "disposition.h"
+#include "core/base/file.h"
 #include "packer/pack/plan/plan.h"
+
+/*
+ * Write a binary otherwise than converted: IN, which is open at FD, to OUT.  Called on
+ * several threads.  NOT_IMPLEMENTED: it cannot be rewritten, and becomes REFUSED.
+ */
+typedef kpack_error_t converter_rewrite_fn(void *arg, struct input *in, int fd,
+					   struct kp_outfile *out,
+					   struct kpackx_error *why);
 
 struct converter {
 	struct scan *scan;
@@ -20,6 +29,8 @@ struct converter {
 	 */
 	bool apart;
 	unsigned jobs;
+	converter_rewrite_fn *rewrite; /* NULL: convert */
+	void *rewrite_arg;
 };
 
 /*

@@ -118,6 +118,11 @@ void databases_decide(struct scan *scan, const struct plan *plan, bool keep,
 
 /* --- in place ------------------------------------------------------------------------ */
 
+static bool goes(const struct disposition *o)
+{
+	return o->fate == FATE_PACKED || o->fate == FATE_REMOVED;
+}
+
 /* Returns the bytes of PATH before its last component. */
 static size_t dir_size(const char *path)
 {
@@ -176,22 +181,22 @@ void databases_check(const struct scan *scan, const struct dispositions *disposi
 {
 	const char *last = NULL;
 	bool removable = false;
-	struct stat dir;
+	struct stat dir, st;
 
 	for (size_t i = 0; i < scan->n_entries; i++) {
 		const struct scan_entry *e = &scan->entries[i];
 		struct kpackx_error fault = {0};
 		kpack_error_t err = KPACK_SUCCESS;
 
-		if (dispositions->items[i].fate != FATE_PACKED)
+		if (!goes(&dispositions->items[i]))
 			continue;
 		if (!same_dir(last, e->path)) {
 			err = check_dir(e->path, &dir, &fault);
 			removable = !err;
 		}
 		last = e->path;
-		if (removable)
-			err = check_owner(&dir, &e->input->st, &fault);
+		if (removable && below_lstat(e->path, &st) == 0)
+			err = check_owner(&dir, &st, &fault);
 		if (err) {
 			report_why(e->path, &fault);
 			++*faults;
@@ -238,7 +243,7 @@ kpack_error_t databases_remove(const struct scan *scan,
 	for (size_t i = 0; i < scan->n_entries; i++) {
 		const struct scan_entry *e = &scan->entries[i];
 
-		if (dispositions->items[i].fate != FATE_PACKED)
+		if (!goes(&dispositions->items[i]))
 			continue;
 		if (last && !same_dir(last, e->path))
 			KP_TRY(flush_dir(last, why));

@@ -35,7 +35,7 @@ void databases_check(const struct scan *scan, const struct dispositions *disposi
 		     size_t *faults);
 
 /*
- * After the archives are on the disk, remove each PACKED file in place and flush its
+ * After the archives are on the disk, remove each PACKED or REMOVED file in place and flush its
  * directory.  A file that is not what was packed is an error.
  */
 kpack_error_t databases_remove(const struct scan *scan,

@@ -10,7 +10,8 @@ static const char *const names[] = {
 	[FATE_CONVERTED] = "converted", [FATE_ALREADY_CONVERTED] = "already converted",
 	[FATE_REFUSED] = "refused",     [FATE_LEFT_ALONE] = "left alone",
 	[FATE_LEFT_OUT] = "left out",   [FATE_PACKED] = "packed",
-	[FATE_KEPT] = "kept",           [FATE_NOT_WANTED] = "left out",
+	[FATE_KEPT] = "kept",           [FATE_REMOVED] = "removed",
+	[FATE_NOT_WANTED] = "left out",
 };
 
 const char *disposition_name(enum fate fate)

@@ -18,7 +18,8 @@ enum fate {
 	FATE_LEFT_ALONE, /* has device code, but not of a kind that is converted */
 	FATE_LEFT_OUT,   /* not in the output */
 	FATE_PACKED,     /* a file of a database: in archives, not in the output */
-	FATE_KEPT, /* no host binary: archives have its code, and it stays as it is */
+	FATE_KEPT,    /* no host binary: archives have its code, and it stays as it is */
+	FATE_REMOVED, /* a file of a database that no wanted GPU can load: kpack thin */
 	FATE_NOT_WANTED, /* a file of a database that is left out, which was reported */
 };
 

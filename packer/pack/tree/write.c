@@ -189,6 +189,7 @@ static kpack_error_t write_entry(const struct converter *c, size_t entry,
 	case FATE_SPECIAL:
 		return copy_entry(w, e, o, why);
 	case FATE_PACKED:
+	case FATE_REMOVED:
 		return tree_write_remove(w, e->relative, why);
 	default:
 		return KPACK_SUCCESS;

@@ -1730,8 +1730,8 @@ static void check_others(const struct file *a, const struct file *b)
 		assert_int_equal(s->sh_size, t->sh_size);
 		assert_int_equal(s->sh_type, t->sh_type);
 		if (s->sh_type != SHT_NOBITS && strcmp(name, ".text") == 0)
-			assert_memory_equal(a->data + s->sh_offset, b->data + t->sh_offset,
-					    s->sh_size);
+			assert_memory_equal(a->data + s->sh_offset,
+					    b->data + t->sh_offset, s->sh_size);
 	}
 }
 

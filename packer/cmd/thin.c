@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/* kpack thin: free the disk of the code that this machine's GPUs cannot load. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include "packer/base/xalloc.h"
+#include "packer/cli/report.h"
+#include "packer/command.h"
+#include "packer/files/below.h"
+#include "packer/pack/tree/write.h"
+#include "packer/thin/owners.h"
+#include "packer/thin/thin.h"
+
+struct thin_command {
+	struct thin thin;
+	const char *libraries, *rules;
+	bool json, quiet;
+};
+
+static const struct option_help options[] = {
+	{0, "arch", "LIST", "the GPUs whose code stays, separated by commas",
+	 OPTION_TAKE(struct thin_command, thin.args.filter, arch_filter_take)},
+	{'n', "dry-run", NULL, "write nothing: print what would be freed",
+	 OPTION_PLACE(struct thin_command, thin.args.dry)},
+	{0, "libraries", "LIST", "libraries whose kernel databases are looked for",
+	 OPTION_PLACE(struct thin_command, libraries)},
+	{0, "library-rules", "FILE", "further libraries; see kpack-pack(1)",
+	 OPTION_PLACE(struct thin_command, rules)},
+	{'j', "jobs", "N", "threads (one per core)",
+	 OPTION_JOBS(struct thin_command, thin.args.jobs)},
+	{0, "json", NULL, "print the report as JSON",
+	 OPTION_PLACE(struct thin_command, json)},
+	{'q', "quiet", NULL, "print only errors",
+	 OPTION_PLACE(struct thin_command, quiet)},
+	{0},
+};
+
+const struct command_help cmd_thin_help = {
+	"thin",
+	"--arch LIST [OPTION]... TREE [OUTPUT]",
+	"remove the code that the GPUs of a machine cannot load",
+	options,
+	"The binaries stay ordinary fat binaries that every HIP runtime loads.\n"
+	"Without OUTPUT, TREE itself is changed.",
+};
+
+/* --- arguments ----------------------------------------------------------------------- */
+
+static int take_operands(struct thin_command *c, int n, char **operands)
+{
+	struct thin_args *args = &c->thin.args;
+	struct kpackx_error why = {0};
+
+	if (n < 1 || n > 2)
+		return options_usage(&cmd_thin_help,
+				     n < 1 ? "no TREE" : "too many operands");
+	args->tree = operands[0];
+	args->output = n == 2 ? operands[1] : NULL;
+	for (int i = 0; i < n; i++) {
+		if (below_root_if_directory(operands[i], &why)) {
+			report_why(operands[i], &why);
+			return EXIT_FAULT;
+		}
+	}
+	if (!args->output)
+		return EXIT_OK;
+	switch (output_check(args->tree, args->output, &why)) {
+	case KPACK_SUCCESS:
+		return EXIT_OK;
+	case KPACK_ERROR_INVALID_ARGUMENT:
+		return options_usage(&cmd_thin_help, "%s", why.text);
+	default:
+		report_why(args->tree, &why);
+		return EXIT_FAULT;
+	}
+}
+
+static int take_lists(struct thin_command *c)
+{
+	struct thin_args *args = &c->thin.args;
+	struct kpackx_error why = {0};
+
+	if (!args->filter.count)
+		return options_usage(&cmd_thin_help, "--arch is missing");
+	for (size_t i = 0; i < args->filter.count; i++)
+		if (!args->filter.targets[i].known)
+			return options_usage(&cmd_thin_help, "--arch: unknown GPU %s",
+					     args->filter.targets[i].processor);
+	if (library_set_open(c->libraries, c->rules, &args->libraries, &why))
+		return options_usage(&cmd_thin_help, "%s", why.text);
+	args->libraries.plain = true;
+	return EXIT_OK;
+}
+
+static int parse_command(struct thin_command *c, int argc, char **argv)
+{
+	struct options o = {.help = &cmd_thin_help, .argc = argc, .argv = argv};
+	int status;
+
+	c->thin.args.jobs = option_jobs();
+	status = options_read(&o, c);
+	if (status >= 0)
+		return status ? status : -1;
+	status = take_operands(c, argc - optind, argv + optind);
+	return status ? status : take_lists(c);
+}
+
+/* --- the report ---------------------------------------------------------------------- */
+
+struct sums {
+	size_t binaries, databases;
+	uint64_t before, after;
+};
+
+static struct sums sum_up(const struct thin *t)
+{
+	struct sums s = {0};
+
+	for (size_t i = 0; i < t->n_files; i++) {
+		const struct thin_file *f = &t->files[i];
+
+		if (f->after == f->before)
+			continue;
+		s.binaries += f->gone != NULL;
+		s.databases += f->gone == NULL;
+		s.before += f->before;
+		s.after += f->after;
+	}
+	return s;
+}
+
+/* The packages of the changed files. */
+static void find_owners(const struct thin *t, struct owners *out)
+{
+	char *root = below_real(t->args.tree);
+	char **paths = xcalloc(t->n_files, sizeof(*paths));
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->n_files; i++) {
+		const char *relative = t->scan.entries[t->files[i].entry].relative;
+
+		if (root && t->files[i].after != t->files[i].before)
+			paths[n++] = xasprintf("%s/%s", strcmp(root, "/") ? root : "",
+					       relative);
+	}
+	/* the scan is in the order of whole paths */
+	owners_find("/var/lib/dpkg/info", (const char *const *)paths, n, out);
+	for (size_t i = 0; i < n; i++)
+		free(paths[i]);
+	free(paths);
+	free(root);
+}
+
+static void print_undo(const struct thin *t)
+{
+	struct owners owners;
+
+	find_owners(t, &owners);
+	if (owners.count) {
+		printf("to undo this, reinstall:");
+		for (size_t i = 0; i < owners.count; i++) {
+			putchar(' ');
+			report_text(owners.names[i]);
+		}
+		putchar('\n');
+	} else {
+		puts("to undo this, reinstall what the files belong to");
+	}
+	owners_fini(&owners);
+}
+
+static void print_table(const struct thin *t)
+{
+	struct sums s = sum_up(t);
+
+	printf("%16s %16s  %s\n", t->args.dry ? "would be freed" : "freed", "stays",
+	       "file");
+	for (size_t i = 0; i < t->n_files; i++) {
+		const struct thin_file *f = &t->files[i];
+
+		if (!f->gone)
+			continue;
+		printf("%16" PRIu64 " %16" PRIu64 "  ", f->before - f->after, f->after);
+		report_text(t->scan.entries[f->entry].relative);
+		putchar('\n');
+	}
+	printf("%zu binaries, %zu files of kernel databases: %" PRIu64 " bytes %s\n",
+	       s.binaries, s.databases, s.before - s.after,
+	       t->args.dry ? "would be freed" : "freed");
+	if (t->n_stuck)
+		printf("%zu files have more code of other GPUs, in a form that stays\n",
+		       t->n_stuck);
+	if (!t->args.dry && !t->args.output && s.before)
+		print_undo(t);
+}
+
+static json_t *json_file(const struct thin *t, const struct thin_file *f)
+{
+	const char *fate = disposition_name(t->dispositions.items[f->entry].fate);
+
+	return json_pack("{so ss sI sI}", "path",
+			 report_json_text(t->scan.entries[f->entry].relative), "status",
+			 !f->gone                    ? "removed"
+			 : strcmp(fate, "converted") ? fate
+						     : "thinned",
+			 "size_before", (json_int_t)f->before, "size_after",
+			 (json_int_t)f->after);
+}
+
+static void print_json(const struct thin *t)
+{
+	struct sums s = sum_up(t);
+	json_t *files = json_array(), *packages = json_array();
+	struct owners owners = {0};
+
+	for (size_t i = 0; i < t->n_files; i++)
+		json_array_append_new(files, json_file(t, &t->files[i]));
+	if (!t->args.output)
+		find_owners(t, &owners);
+	for (size_t i = 0; i < owners.count; i++)
+		json_array_append_new(packages, report_json_text(owners.names[i]));
+	owners_fini(&owners);
+	report_json(json_pack("{so sb so sI sI so}", "tree",
+			      report_json_text(t->args.tree), "dry_run", t->args.dry,
+			      "files", files, "bytes_before", (json_int_t)s.before,
+			      "bytes_after", (json_int_t)s.after, "packages", packages));
+}
+
+int cmd_thin(int argc, char **argv)
+{
+	struct thin_command c = {0};
+	int status = parse_command(&c, argc, argv);
+
+	if (!status)
+		status = thin_run(&c.thin);
+	if (!status && c.json)
+		print_json(&c.thin);
+	else if (!status && !c.quiet)
+		print_table(&c.thin);
+	thin_close(&c.thin);
+	return report_finish(status < 0 ? EXIT_OK : status);
+}

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: MIT */
+#include "thin.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "core/convert/convert.h"
+#include "core/layout/selection.h"
+#include "core/target/target.h"
+#include "packer/base/xalloc.h"
+#include "packer/cli/exit.h"
+#include "packer/cli/report.h"
+#include "packer/files/below.h"
+#include "packer/files/tree_write.h"
+#include "packer/pack/tree/databases.h"
+#include "packer/pack/tree/write.h"
+
+/* --- what goes ----------------------------------------------------------------------- */
+
+bool thin_goes(struct arch_filter *filter, const char *arch)
+{
+	struct kp_target t;
+	bool wanted = arch_filter_match(filter, kp_span_str(arch));
+
+	return !wanted && kp_target_parse(kp_span_str(arch), &t, NULL) == KPACK_SUCCESS &&
+	       t.known;
+}
+
+static struct thin_file *add_file(struct thin *t, size_t entry)
+{
+	struct thin_file *f;
+
+	xgrow(&t->files, t->n_files, &t->files_cap, sizeof(*t->files));
+	f = &t->files[t->n_files++];
+	*f = (struct thin_file){.entry = entry, .before = t->scan.entries[entry].id.size};
+	return f;
+}
+
+/* Collect the images of IN that go; a file that keeps all of them is not added. */
+static void choose_images(struct thin *t, struct input *in)
+{
+	const struct kp_containers *list = &in->fat.containers;
+	bool *gone = xcalloc(list->n_images, sizeof(*gone));
+	struct thin_file f = {.entry = in->entry, .gone = gone};
+	bool stuck = false;
+
+	for (size_t i = 0; i < list->n_images; i++) {
+		const struct kp_image *image = &list->images[i];
+
+		if (!in->packed[i] || !image->size)
+			continue;
+		f.n_images++;
+		if (!thin_goes(&t->args.filter, image->arch))
+			continue;
+		gone[i] = kp_selection_possible(&in->fat, image->container);
+		stuck |= !gone[i];
+		f.n_gone += gone[i];
+		f.code += gone[i] ? image->size : 0;
+	}
+	t->n_stuck += stuck;
+	if (!f.n_gone) {
+		free(gone);
+		return;
+	}
+	f.before = (uint64_t)in->st.st_size;
+	*add_file(t, in->entry) = f;
+	t->dispositions.items[in->entry].fate = FATE_CONVERTED;
+}
+
+/* Whether no wanted GPU uses any part of the file of a database. */
+static bool database_goes(struct thin *t, const struct library_object *o)
+{
+	char target[KP_TARGET_TEXT_MAX];
+	bool goes = o->n_arches > 0;
+
+	for (size_t i = 0; i < o->n_arches; i++) {
+		library_object_target(o, i, target);
+		goes &= thin_goes(&t->args.filter, target);
+	}
+	return goes;
+}
+
+static void choose_files(struct thin *t)
+{
+	for (size_t i = 0; i < t->scan.files.count; i++) {
+		const struct library_object *o = t->scan.found.objects[i];
+		size_t entry = t->scan.file_entries[i];
+		struct thin_file *f;
+
+		if (!o || !database_goes(t, o))
+			continue;
+		f = add_file(t, entry);
+		f->code = f->before;
+		f->n_gone = f->n_images = 1;
+		t->dispositions.items[entry].fate = FATE_REMOVED;
+	}
+}
+
+static int by_entry(const void *a, const void *b)
+{
+	const struct thin_file *x = a, *y = b;
+
+	return (x->entry > y->entry) - (x->entry < y->entry);
+}
+
+static void choose_all(struct thin *t)
+{
+	struct scan *scan = &t->scan;
+
+	for (size_t i = 0; i < scan->n_inputs; i++)
+		t->dispositions.items[scan->inputs[i]->entry].fate =
+			t->args.output ? FATE_COPIED : FATE_UNCHANGED;
+	for (size_t i = 0; i < scan->n_inputs; i++)
+		choose_images(t, scan->inputs[i]);
+	if (scan->found.objects)
+		choose_files(t);
+	qsort(t->files, t->n_files, sizeof(*t->files), by_entry);
+	t->plan.binaries = xcalloc(t->n_files, sizeof(*t->plan.binaries));
+	for (size_t i = 0; i < t->n_files; i++)
+		if (t->files[i].gone)
+			t->plan.binaries[t->plan.n_binaries++].input =
+				scan->entries[t->files[i].entry].input;
+}
+
+/*
+ * If no code of the tree is for a wanted GPU, the list is probably wrong, and everything
+ * would go.
+ */
+static bool check_matched(const struct thin *t)
+{
+	const struct arch_filter *filter = &t->args.filter;
+	size_t n = 0;
+
+	for (size_t i = 0; i < filter->count; i++)
+		n += filter->matched[i];
+	if (n || t->n_files == 0)
+		return true;
+	report_error(
+		t->args.tree,
+		"no code is for the wanted GPUs: nothing is removed; see kpack detect");
+	return false;
+}
+
+/* --- one binary ---------------------------------------------------------------------- */
+
+static struct thin_file *file_of(struct thin *t, const struct input *in)
+{
+	struct thin_file key = {.entry = in->entry};
+
+	return bsearch(&key, t->files, t->n_files, sizeof(key), by_entry);
+}
+
+struct refill {
+	const struct kp_outfile *scratch;
+	uint64_t size;
+};
+
+static kpack_error_t copy_scratch(void *arg, struct kp_outfile *out, uint64_t offset,
+				  struct kpackx_error *why)
+{
+	const struct refill *r = arg;
+
+	return kp_outfile_copy(out, offset, r->scratch->fd, 0, r->size, why);
+}
+
+static kpack_error_t refill_binary(const struct thin_file *f, struct input *in, int fd,
+				   struct kp_outfile *scratch, uint64_t *offsets,
+				   struct kp_outfile *out, struct kpackx_error *why)
+{
+	size_t n = in->fat.elf.n_wrappers;
+	struct refill r = {.scratch = scratch};
+	uint64_t *starts = xcalloc(n, sizeof(*starts));
+	struct kp_restore_options options = {
+		.offsets = starts, .write = copy_scratch, .arg = &r};
+	kpack_error_t err;
+
+	err = kp_selection_write(&in->fat, f->gone, scratch, offsets, &r.size, why);
+	for (size_t i = 0; i < n; i++)
+		if (in->fat.wrapper_container[i] >= 0)
+			starts[i] = offsets[in->fat.wrapper_container[i]];
+	options.size = r.size;
+	if (!err)
+		err = kp_refill(fd, (uint64_t)in->st.st_size, &in->fat, &options, out,
+				why);
+	free(starts);
+	return err;
+}
+
+/* Open a nameless file next to the tree's. */
+static kpack_error_t open_scratch(const struct thin *t, struct kp_outfile *out,
+				  const struct input *in, struct kpackx_error *why)
+{
+	kpack_error_t err;
+
+	if (t->args.output)
+		err = below_outfile_open_in(out, t->args.output, "scratch", 0600, why);
+	else
+		err = below_outfile_open(out, t->scan.entries[in->entry].path, 0600, why);
+	if (!err)
+		kp_outfile_unname(out);
+	return err;
+}
+
+static kpack_error_t fail_larger(struct kpackx_error *why)
+{
+	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+		       "it would not become smaller without the code of other GPUs");
+}
+
+static kpack_error_t check_smaller(const struct input *in, const struct kp_outfile *out,
+				   struct kpackx_error *why)
+{
+	struct stat st;
+
+	if (fstat(out->fd, &st) < 0)
+		return kp_fail_errno(why, errno, "cannot stat");
+	return st.st_size < in->st.st_size ? KPACK_SUCCESS : fail_larger(why);
+}
+
+static kpack_error_t rewrite_file(void *arg, struct input *in, int fd,
+				  struct kp_outfile *out, struct kpackx_error *why)
+{
+	struct thin *t = arg;
+	const struct thin_file *f = file_of(t, in);
+	uint64_t *offsets = xcalloc(in->fat.containers.count, sizeof(*offsets)), size;
+	struct kp_outfile scratch = {.fd = -1, .dir_fd = -1};
+	kpack_error_t err;
+
+	if (in->fat.kind == KP_FATBIN_ELF) {
+		err = open_scratch(t, &scratch, in, why);
+		if (!err)
+			err = refill_binary(f, in, fd, &scratch, offsets, out, why);
+	} else {
+		err = kp_selection_write(&in->fat, f->gone, out, offsets, &size, why);
+	}
+	kp_outfile_close(&scratch);
+	free(offsets);
+	return err ? err : check_smaller(in, out, why);
+}
+
+/* --- a run --------------------------------------------------------------------------- */
+
+/* Find the size of a file without writing it. */
+static kpack_error_t measure_file(struct thin *t, struct thin_file *f,
+				  struct kpackx_error *why)
+{
+	struct input *in = t->scan.entries[f->entry].input;
+	uint64_t *offsets = xcalloc(in->fat.containers.count, sizeof(*offsets)), size;
+	kpack_error_t err;
+	int fd;
+
+	err = input_hold(in, &fd, why);
+	if (!err) {
+		err = kp_selection_write(&in->fat, f->gone, NULL, offsets, &size, why);
+		input_release(in);
+	}
+	if (!err)
+		f->after = in->fat.source.size > size
+				   ? f->before - (in->fat.source.size - size)
+				   : f->before;
+	free(offsets);
+	return err;
+}
+
+static int measure_all(struct thin *t)
+{
+	for (size_t i = 0; i < t->n_files; i++) {
+		struct kpackx_error why = {0};
+
+		if (t->files[i].gone && measure_file(t, &t->files[i], &why)) {
+			report_why(t->scan.entries[t->files[i].entry].path, &why);
+			t->n_faults++;
+		}
+	}
+	return t->n_faults ? EXIT_FAULT : EXIT_OK;
+}
+
+static struct converter converter_of(struct thin *t)
+{
+	return (struct converter){
+		.scan = &t->scan,
+		.plan = &t->plan,
+		.dispositions = &t->dispositions,
+		.output = t->args.output,
+		.jobs = t->args.jobs,
+		.rewrite = rewrite_file,
+		.rewrite_arg = t,
+	};
+}
+
+/* Take over the sizes; a file that was refused is not one of which code went. */
+static void take_results(struct thin *t)
+{
+	for (size_t i = 0; i < t->n_files; i++) {
+		struct thin_file *f = &t->files[i];
+		const struct disposition *o = &t->dispositions.items[f->entry];
+
+		if (!f->gone)
+			continue;
+		f->after = o->fate == FATE_CONVERTED ? o->after : f->before;
+		if (o->fate == FATE_REFUSED)
+			report_error(t->scan.entries[f->entry].path,
+				     "note: left as it is: %s", o->reason);
+	}
+}
+
+static kpack_error_t write_tree(struct thin *t, const struct converter *c,
+				struct kpackx_error *why)
+{
+	struct tree_write tree;
+	kpack_error_t err;
+
+	if (!t->args.output)
+		return output_write(c, t->args.tree, NULL, why);
+	tree_write_begin(&tree, t->args.output, false);
+	err = output_write(c, t->args.tree, &tree, why);
+	if (!err)
+		err = tree_write_finish(&tree, why);
+	tree_write_end(&tree);
+	return err;
+}
+
+static int write_all(struct thin *t)
+{
+	struct converter c = converter_of(t);
+	struct kpackx_error why = {0};
+
+	converter_check(&c, &t->n_faults);
+	if (t->args.output)
+		output_check_mounts(&t->scan, t->args.output, &t->n_faults);
+	else
+		databases_check(&t->scan, &t->dispositions, &t->n_faults);
+	if (t->n_faults) {
+		report_error(t->args.tree,
+			     "nothing was removed because of the faults above");
+		return EXIT_FAULT;
+	}
+	if (write_tree(t, &c, &why)) {
+		report_why(NULL, &why);
+		return EXIT_FAULT;
+	}
+	take_results(t);
+	return EXIT_OK;
+}
+
+int thin_run(struct thin *t)
+{
+	struct kpackx_error why = {0};
+
+	if (scan_open(t->args.tree, "", true, &t->args.libraries, SCAN_IDENTIFY, &t->scan,
+		      &why)) {
+		report_why(t->args.tree, &why);
+		return EXIT_FAULT;
+	}
+	t->n_faults = t->scan.n_faults;
+	dispositions_open(&t->scan, !t->args.output, &t->dispositions);
+	choose_all(t);
+	if (!check_matched(t))
+		return EXIT_FAULT;
+	return t->args.dry ? measure_all(t) : write_all(t);
+}
+
+void thin_close(struct thin *t)
+{
+	for (size_t i = 0; i < t->n_files; i++)
+		free(t->files[i].gone);
+	free(t->files);
+	free(t->plan.binaries);
+	dispositions_close(&t->dispositions);
+	scan_close(&t->scan);
+	arch_filter_fini(&t->args.filter);
+	library_set_close(&t->args.libraries);
+	*t = (struct thin){0};
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kpack thin: an installation without the code that its GPUs cannot load.  Binaries stay
+ * ordinary fat binaries with fewer code objects; files of kernel databases for other GPUs
+ * are removed.
+ */
+#ifndef PACKER_THIN_THIN_H
+#define PACKER_THIN_THIN_H
+
+#include "packer/archives/operands.h"
+#include "packer/library/library.h"
+#include "packer/pack/tree/converter.h"
+
+struct thin_args {
+	const char *tree;
+	const char *output; /* the tree that is written; NULL: in place */
+	struct arch_filter filter;
+	struct library_set libraries;
+	bool dry; /* only find out what would be freed */
+	unsigned jobs;
+};
+
+/* A file of which code goes. */
+struct thin_file {
+	size_t entry; /* of the scan */
+	bool *gone;   /* per image; NULL: a file of a database, which goes as a whole */
+	size_t n_gone, n_images;
+	uint64_t code;          /* bytes of the images that go */
+	uint64_t before, after; /* sizes of the file */
+};
+
+struct thin {
+	struct thin_args args;
+	struct scan scan;
+	struct dispositions dispositions;
+	struct thin_file *files; /* by path, bytewise */
+	size_t n_files, files_cap;
+	size_t n_stuck; /* files of a form that is not rewritten, though code could go */
+	size_t n_faults;
+	struct plan plan; /* only its binaries: the files to rewrite */
+};
+
+/*
+ * Carry out the ARGS of T, whose other members are zeroed.  Returns an exit status, after
+ * reporting faults.  T holds what was found and done until it is closed.
+ */
+int thin_run(struct thin *t);
+void thin_close(struct thin *t); /* finishes `args`, too; accepts a zeroed T */
+
+/* Whether code for ARCH goes: it is for a known GPU, and FILTER has none that loads it. */
+bool thin_goes(struct arch_filter *filter, const char *arch);
+
+#endif
