@@ -1,0 +1,243 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# kpack thin: ordinary fat binaries with the code of some GPUs; judged by an independent reader.
+
+# bats file_tags=single
+
+load packing
+
+fatparse() { $python "$tools/fatparse.py" "$@"; }
+
+# The objects of FILE: hash, index, architecture.
+objects() { fatparse sums "$1" x | sed 's/^\(\S*\)  x#\?/\1 /'; }
+
+# AFTER has the objects of BEFORE whose architecture matches PATTERN, and no others.
+keeps() { # BEFORE AFTER PATTERN
+	objects "$1" | grep -E " ($3)\$" >want || [ $? = 1 ]
+	objects "$2" >have
+	diff want have
+	[ -s have ]
+	# everything of the host's stays: the wrappers, in number and kind
+	[ "$(fatparse shape "$1" | cut -d ' ' -f 1,2,5-)" = "$(fatparse shape "$2" | cut -d ' ' -f 1,2,5-)" ]
+}
+
+answers() { # FILE
+	py "$1" <<-'END'
+	import ctypes, os, sys
+	assert ctypes.CDLL(os.path.abspath(sys.argv[1])).answer() == 42
+	END
+}
+
+make_tree() { # DIR
+	mkdir -p "$1/lib/deep"
+	mkfat --size 60000 "$1/lib/a.so"
+	ln "$1/lib/a.so" "$1/lib/deep/a.so"
+	ln -s a.so "$1/lib/a.so.1"
+	mkfat --size 60000 --seed 2 --arches gfx1100,gfx1201 "$1/lib/b.so"
+	mkfat --size 60000 --seed 3 --arches gfx1100 "$1/lib/only.so"
+	echo text >"$1/lib/text"
+	chmod 0751 "$1/lib/a.so"
+	touch -d '2020-01-02 03:04:05.678901234' "$1/lib/a.so"
+	setfattr -n user.note -v kept "$1/lib/a.so"
+}
+
+# --- binaries -------------------------------------------------------------------------
+
+@test "only the code that the GPU loads stays, in bundles of every form" {
+	mkdir in
+	mkfat --size 60000 in/plain.so
+	mkfat --size 60000 --align 64 in/close.so
+	mkfat --size 60000 --ragged in/ragged.so
+	mkfat --size 60000 --share 3 in/shared.so
+	mkfat --size 60000 --reverse in/reverse.so
+	mkfat --size 60000 --loose 1 in/loose.so
+	mkfat --size 90000 --ccob all in/packed.so
+	mkfat --size 90000 --ccob odd --ccob-version 2 in/some.so
+	kpack thin -q --arch gfx1100 in out
+	for f in plain close ragged shared reverse loose packed some; do
+		echo $f
+		keeps in/$f.so out/$f.so gfx1100
+		answers out/$f.so
+		# a third of the code is left, and little else was added
+		[ "$(stat -c %s out/$f.so)" -lt $(($(stat -c %s in/$f.so) * 7 / 10)) ]
+	done
+	# a compressed bundle stays one, of its version
+	for f in packed some; do
+		kpack inspect --json in/$f.so | grep -c '"format": "ccob"' >want || :
+		kpack inspect --json out/$f.so | grep -c '"format": "ccob"' | diff want - || false
+	done
+}
+
+@test "a fixed program keeps the pointers in it right" {
+	mkdir in
+	mkfat --size 60000 --no-pie in/fixed
+	kpack thin -q --arch gfx90a in out
+	keeps in/fixed out/fixed 'gfx90a:xnack\+'
+}
+
+@test "several GPUs, features, and GPUs that a library has no code for" {
+	mkdir in
+	mkfat --size 60000 --arches gfx90a:xnack+,gfx90a:xnack-,gfx1030,gfx1100 in/a.so
+	kpack thin -q --arch gfx90a,gfx1030 in both
+	keeps in/a.so both/a.so 'gfx90a.*|gfx1030'
+	kpack thin -q --arch gfx90a:xnack- in off
+	keeps in/a.so off/a.so 'gfx90a:xnack-'
+	# other libraries of the tree have code for gfx1201: this one keeps its host's entries
+	mkfat --size 60000 --arches gfx1201,gfx1030 in/b.so
+	kpack thin -q --arch gfx1201 in new
+	keeps in/b.so new/b.so gfx1201
+	[ -z "$(objects new/a.so)" ]
+	answers new/a.so
+}
+
+@test "a file that is a bundle" {
+	mkdir in
+	mkfat --bare --bundles 1 --size 60000 in/kernels.hipfb
+	kpack thin -q --arch gfx1030 in out
+	clang-offload-bundler-22 --list --type=o --input=out/kernels.hipfb >have 2>/dev/null ||
+		skip "needs clang-offload-bundler"
+	[ "$(grep -c gfx have)" = 1 ]
+	grep -q gfx1030 have
+	clang-offload-bundler-22 --unbundle --type=o --targets=hipv4-amdgcn-amd-amdhsa--gfx1030 \
+		--input=out/kernels.hipfb --output=after
+	clang-offload-bundler-22 --unbundle --type=o --targets=hipv4-amdgcn-amd-amdhsa--gfx1030 \
+		--input=in/kernels.hipfb --output=before
+	cmp before after
+}
+
+@test "code for processors that are not known stays, CUDA code too" {
+	mkdir in
+	mkfat --size 60000 --arches gfx1100,gfx1030,gfx9999 in/a.so
+	kpack thin -q --arch gfx1100 in out
+	keeps in/a.so out/a.so 'gfx1100|gfx9999'
+}
+
+# --- trees ----------------------------------------------------------------------------
+
+@test "in place: every path is replaced, attributes and links stay; again: nothing changes" {
+	make_tree in
+	cp -a in before
+	exec 7<in/lib/a.so
+	old=$(sha256sum <in/lib/a.so)
+	only=$(stat -c %i in/lib/only.so)
+	kpack thin -q --arch gfx1100 in
+	[ "$(sha256sum <&7)" = "$old" ]
+	keeps before/lib/a.so in/lib/a.so gfx1100
+	keeps before/lib/b.so in/lib/b.so gfx1100
+	[ in/lib/a.so -ef in/lib/deep/a.so ]
+	[ "$(readlink in/lib/a.so.1)" = a.so ]
+	for f in a.so b.so; do
+		stat -c '%a %u %g %y %h' before/lib/$f >want
+		stat -c '%a %u %g %y %h' in/lib/$f | diff want -
+	done
+	[ "$(getfattr --only-values -n user.note in/lib/a.so)" = kept ]
+	[ "$(stat -c %i in/lib/only.so)" = "$only" ]
+	cmp before/lib/only.so in/lib/only.so
+	find in -printf '%i %P %s %T@ %C@\n' | sort >first
+	run kpack thin --arch gfx1100 in
+	[ "$status" -eq 0 ]
+	[[ "$output" == *"0 binaries, 0 files of kernel databases: 0 bytes freed"* ]]
+	find in -printf '%i %P %s %T@ %C@\n' | sort | diff first -
+	# what a copy has
+	kpack thin -q --arch gfx1100 before out
+	treecheck same in out $(cd out && find . -type d -printf '%P\n') .
+}
+
+@test "-n writes nothing, and prints what a run frees" {
+	make_tree in
+	mkfat --size 90000 --ccob all in/lib/packed.so
+	find in -printf '%i %P %s %T@ %C@\n' | sort >first
+	kpack thin -n --json --arch gfx1100 in >would
+	find in -printf '%i %P %s %T@ %C@\n' | sort | diff first -
+	kpack thin --json --arch gfx1100 in >did
+	py <<-'END'
+	import json
+	a, b = json.load(open("would")), json.load(open("did"))
+	assert [f["path"] for f in a["files"]] == [f["path"] for f in b["files"]] == [
+	    "lib/a.so", "lib/b.so", "lib/packed.so"], a
+	for x, y in zip(a["files"], b["files"]):
+	    assert x["size_before"] == y["size_before"]
+	    # program headers and the alignment of segments
+	    assert 0 <= y["size_after"] - x["size_after"] < 20000, (x, y)
+	assert a["dry_run"] and not b["dry_run"]
+	END
+}
+
+@test "files of databases that are for other GPUs go" {
+	mkdir -p in/lib/rocblas/library
+	cd in/lib/rocblas/library
+	for f in TensileLibrary_Type_HH_gfx1100.co TensileLibrary_Type_HH_gfx90a.co Kernels.so-000-gfx1100.hsaco \
+		Kernels.so-000-gfx90a-xnack+.hsaco Kernels.so-000-gfx90a-xnack-.hsaco; do
+		py "$f" <<-'END'
+		import re, sys, mkfat
+		arch = re.search(r"gfx\w+(-xnack.)?", sys.argv[1])[0].replace("-", ":", 1)
+		open(sys.argv[1], "wb").write(mkfat.code_object(arch, 3000, sys.argv[1]))
+		END
+	done
+	cd "$T"
+	cp -a in before
+	kpack thin --arch gfx90a:xnack- in >report
+	[ "$(ls in/lib/rocblas/library)" = $'Kernels.so-000-gfx90a-xnack-.hsaco\nTensileLibrary_Type_HH_gfx90a.co' ]
+	grep -q '^0 binaries, 3 files of kernel databases: ' report
+	kpack thin -q --arch gfx90a:xnack- before out
+	diff -r in out
+}
+
+@test "a list that fits nothing is taken to be wrong" {
+	make_tree in
+	cp -a in before
+	run kpack thin --arch gfx942 in
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"in: no code is for the wanted GPUs: nothing is removed"* ]]
+	run kpack thin --arch gfx110 in
+	[ "$status" -eq 2 ]
+	[[ "$output" == *"unknown GPU gfx110"* ]]
+	run kpack thin in
+	[ "$status" -eq 2 ]
+	run kpack thin --arch gfx1100 in in/lib
+	[ "$status" -eq 2 ]
+	diff -r in before
+}
+
+@test "what cannot be replaced stops the run before anything changes" {
+	as_root
+	make_tree in
+	chown -R 65534:65534 in
+	chown 0:0 in/lib/b.so
+	cp -a in before
+	run as_nobody "$KPACK_BIN/kpack" thin --arch gfx1100 in
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"in/lib/b.so: belongs to user 0"* ]]
+	[[ "$output" == *"nothing was removed because of the faults above"* ]]
+	treecheck same before in
+}
+
+@test "a file that would not become smaller stays" {
+	mkdir in
+	# so little code that the new program headers need more
+	mkfat --size 200 --bundles 1 --arches gfx1030,gfx1100 --align 16 in/small.so
+	cp -a in before
+	kpack thin --arch gfx1100 in >report 2>notes
+	cmp before/small.so in/small.so
+	grep -q 'small.so: note: left as it is: ' notes
+}
+
+@test "a killed run leaves whole files, and the next one finishes" {
+	make_tree in
+	for i in $(seq 12); do
+		mkfat --size 60000 --seed "k$i" in/lib/k$i.so
+	done
+	cp -a in before
+	kpack thin -q --arch gfx1100 in out
+	for i in $(seq 6); do
+		"$KPACK_BIN/kpack" thin -q --arch gfx1100 in &
+		kill -9 $! 2>/dev/null || :
+		wait $! 2>/dev/null || :
+		for f in in/lib/*.so; do
+			cmp -s "$f" "before/${f#in/}" || cmp "$f" "out/${f#in/}"
+		done
+	done
+	kpack thin -q --arch gfx1100 in
+	diff -r in out
+	[ -z "$(find in -name '.kpack*')" ]
+}
