@@ -105,7 +105,7 @@ make_tree() { # DIR
 	cmp before after
 }
 
-@test "code for processors that are not known stays, CUDA code too" {
+@test "code for processors that are not known stays" {
 	mkdir in
 	mkfat --size 60000 --arches gfx1100,gfx1030,gfx9999 in/a.so
 	kpack thin -q --arch gfx1100 in out
@@ -158,7 +158,7 @@ make_tree() { # DIR
 	for x, y in zip(a["files"], b["files"]):
 	    assert x["size_before"] == y["size_before"]
 	    # program headers and the alignment of segments
-	    assert 0 <= y["size_after"] - x["size_after"] < 20000, (x, y)
+	    assert abs(y["size_after"] - x["size_after"]) < 20000, (x, y)
 	assert a["dry_run"] and not b["dry_run"]
 	END
 }
