@@ -147,7 +147,7 @@ kpack_error_t kp_edit_fill(struct kp_edit *ed, size_t section, kp_edit_fill_fn *
 /* Return the address of the next PT_LOAD after SEGMENT: the end of its free space. */
 uint64_t kp_edit_free_until(const struct kp_edit *ed, size_t segment);
 
-/* Enlarge a NOBITS section in a segment of its own to SIZE bytes; false: no room. */
+/* Enlarge a NOBITS section that ends its segment to SIZE bytes; false: no room. */
 bool kp_edit_widen(struct kp_edit *ed, size_t section, uint64_t size);
 
 /*

@@ -178,7 +178,9 @@ static uint64_t memory_end(const struct kp_edit *ed)
 }
 
 /*
- * Return the segment of the section that was cut, if it has one of its own; or SIZE_MAX.
+ * Return the segment whose memory the section that was cut ends, and of whose bytes it is
+ * behind; or SIZE_MAX.  A writable segment is none: the loader changes its protection as
+ * a whole (PT_GNU_RELRO).
  */
 static size_t find_hole(const struct kp_edit *ed)
 {
@@ -187,10 +189,11 @@ static size_t find_hole(const struct kp_edit *ed)
 	for (size_t i = 0; i < ed->n_segments; i++) {
 		const Elf64_Phdr *h = &ed->segments[i].h;
 
-		if (h->p_type == PT_LOAD && h->p_filesz == 0 &&
-		    s->sh_type == SHT_NOBITS && h->p_vaddr == s->sh_addr &&
-		    h->p_memsz == s->sh_size)
-			return i;
+		if (h->p_type == PT_LOAD && s->sh_type == SHT_NOBITS &&
+		    s->sh_addr >= h->p_vaddr + h->p_filesz &&
+		    s->sh_addr + s->sh_size == h->p_vaddr + h->p_memsz &&
+		    (h->p_filesz == 0 || !(h->p_flags & PF_W)))
+			return h->p_filesz || h->p_vaddr == s->sh_addr ? i : SIZE_MAX;
 	}
 	return SIZE_MAX;
 }
@@ -252,13 +255,15 @@ static uint64_t take_from_hole(struct kp_edit *ed, struct kp_added *a,
 	if (at == SIZE_MAX)
 		return 0;
 	h = &ed->segments[at].h;
-	address = is_hole ? h->p_vaddr : h->p_vaddr + h->p_memsz;
-	address = biased_address(ed, a, f,
-				 kp_round_up(address, ed->page) + 2 * ed->page, cur);
+	address = is_hole ? s->sh_addr : h->p_vaddr + h->p_memsz;
+	address = biased_address(ed, a, f, kp_round_up(address, ed->page) + 2 * ed->page,
+				 cur);
 	if (address + BLOCK_MAX > kp_edit_free_until(ed, at))
 		return 0;
-	if (is_hole)
-		s->sh_size = h->p_memsz = address - ed->page - h->p_vaddr;
+	if (is_hole) {
+		s->sh_size = address - ed->page - s->sh_addr;
+		h->p_memsz = address - ed->page - h->p_vaddr;
+	}
 	kp_edit_move_segment(ed, a->table_segment, at + 1);
 	a->table_segment = at + 1;
 	if (a->marker_segment != SIZE_MAX) {

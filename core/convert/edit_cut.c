@@ -326,10 +326,13 @@ bool kp_edit_widen(struct kp_edit *ed, size_t section, uint64_t size)
 	if (at < 0)
 		return false;
 	h = &ed->segments[at].h;
-	if (h->p_filesz || h->p_vaddr != s->sh_addr || h->p_memsz != s->sh_size ||
-	    !kp_range_ok(kp_edit_free_until(ed, (size_t)at), h->p_vaddr, size))
+	if (s->sh_addr < h->p_vaddr + h->p_filesz ||
+	    (h->p_filesz == 0 && h->p_vaddr != s->sh_addr) ||
+	    s->sh_addr + s->sh_size != h->p_vaddr + h->p_memsz ||
+	    !kp_range_ok(kp_edit_free_until(ed, (size_t)at), s->sh_addr, size))
 		return false;
-	s->sh_size = h->p_memsz = size;
+	s->sh_size = size;
+	h->p_memsz = s->sh_addr + size - h->p_vaddr;
 	return true;
 }
 
