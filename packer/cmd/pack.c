@@ -26,7 +26,8 @@ static kpack_error_t find_mount(const struct packing *p, char **out,
 /* Print the report; the mount command comes last. */
 static int print_report(const struct packing *p, bool done)
 {
-	struct pack_result result = {.scan = &p->scan, .set = p->set, .done = done};
+	struct pack_result result = {
+		.scan = &p->scan, .set = p->set, .archives = p->archives, .done = done};
 	struct kpackx_error why = {0};
 	char *mount = NULL;
 	int status;

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "report.h"
 #include <inttypes.h>
+#include <stdlib.h>
+#include "packer/base/xalloc.h"
 #include "packer/cli/exit.h"
 #include "packer/cli/report.h"
+#include "packer/files/below.h"
 #include "packer/pack/scan/unrecognised.h"
 
 /* --- notes --------------------------------------------------------------------------- */
@@ -96,6 +99,91 @@ static struct summary sum_dispositions(const struct dispositions *dispositions)
 		s.after += o->after;
 	}
 	return s;
+}
+
+/* Sizes of all regular files, each counted once, and of the archives. */
+struct totals {
+	uint64_t before, after; /* without the archives */
+	uint64_t archives;      /* those that were written */
+	bool compressed;        /* code came from compressed bundles */
+	bool twice;             /* the tree still has code that is in archives */
+};
+
+static void add_file(struct totals *t, const struct scan_entry *e,
+		     const struct disposition *o)
+{
+	switch (o->fate) {
+	case FATE_CONVERTED:
+		t->before += o->before;
+		t->after += o->after;
+		break;
+	case FATE_PACKED:
+	case FATE_NOT_WANTED:
+		t->before += e->id.size;
+		break;
+	case FATE_NOTHING:
+	case FATE_LEFT_OUT:
+		break;
+	default:
+		t->before += e->id.size;
+		t->after += e->id.size;
+		t->twice |= e->input != NULL;
+	}
+}
+
+static bool has_compressed(const struct input *in)
+{
+	for (size_t i = 0; i < in->fat.containers.count; i++)
+		if (in->fat.containers.items[i].format->load)
+			return true;
+	return false;
+}
+
+static struct totals sum_totals(const struct pack_args *args, const struct pack_result *r)
+{
+	struct totals t = {.twice = args->keep_device_code ||
+				    args->databases == DATABASES_BOTH};
+	size_t n = 0;
+	const char *const *names = r->set ? archive_set_names(r->set, &n) : NULL;
+	const struct scan *scan = r->scan;
+
+	for (size_t i = 0; i < scan->n_entries; i++)
+		if (S_ISREG(scan->entries[i].mode) && scan->entries[i].first == i)
+			add_file(&t, &scan->entries[i], &r->dispositions->items[i]);
+	for (size_t i = 0; i < scan->n_inputs; i++)
+		t.compressed |= has_compressed(scan->inputs[i]);
+	for (size_t i = 0; i < n; i++) {
+		char *path = xasprintf("%s/%s", r->archives, names[i]);
+		struct stat st;
+
+		if (below_stat(path, &st) == 0)
+			t.archives += (uint64_t)st.st_size;
+		free(path);
+	}
+	return t;
+}
+
+/* Report an output that is larger than the input, with the reason. */
+static void report_larger(const struct pack_args *args, const struct totals *t)
+{
+	if (t->after + t->archives <= t->before)
+		return;
+	report_error(args->output, "note: %" PRIu64 " bytes more than the input: %s",
+		     t->after + t->archives - t->before,
+		     t->compressed ? "a compressed bundle holds the code of all GPUs "
+				     "together, which an archive holds by itself"
+		     : t->twice ? "files stay in the tree whose code is in archives, too"
+				: "the code does not compress");
+}
+
+static void print_totals(const struct pack_args *args, const struct pack_result *r)
+{
+	struct totals t = sum_totals(args, r);
+
+	printf("in all: %" PRIu64 " -> %" PRIu64 " bytes, %" PRIu64
+	       " of them in archives\n",
+	       t.before, t.after + t.archives, t.archives);
+	report_larger(args, &t);
 }
 
 static void print_summary(const struct dispositions *dispositions)
@@ -219,14 +307,18 @@ static json_t *json_dispositions(const struct scan *scan,
 	return list;
 }
 
-static json_t *json_summary(const struct dispositions *dispositions)
+static json_t *json_summary(const struct pack_args *args, const struct pack_result *r)
 {
-	struct summary s = sum_dispositions(dispositions);
+	struct summary s = sum_dispositions(r->dispositions);
+	struct totals t = sum_totals(args, r);
 
-	return json_pack("{sI sI sI sI sI sI}", "files", (json_int_t)s.files, "converted",
-			 (json_int_t)s.converted, "packed", (json_int_t)s.packed, "kept",
-			 (json_int_t)s.kept, "bytes_before", (json_int_t)s.before,
-			 "bytes_after", (json_int_t)s.after);
+	return json_pack("{sI sI sI sI sI sI sI sI sI}", "files", (json_int_t)s.files,
+			 "converted", (json_int_t)s.converted, "packed",
+			 (json_int_t)s.packed, "kept", (json_int_t)s.kept, "bytes_before",
+			 (json_int_t)s.before, "bytes_after", (json_int_t)s.after,
+			 "total_before", (json_int_t)t.before, "total_after",
+			 (json_int_t)(t.after + t.archives), "archive_bytes",
+			 (json_int_t)t.archives);
 }
 
 static json_t *json_unrecognised(const struct pack_args *args, const struct scan *scan)
@@ -259,7 +351,7 @@ static int print_json(const struct pack_args *args, const struct pack_result *r)
 		r->mount ? json_string(r->mount) : json_null());
 
 	if (r->dispositions && !r->done)
-		json_object_set_new(all, "summary", json_summary(r->dispositions));
+		json_object_set_new(all, "summary", json_summary(args, r));
 	if (args->shard.count)
 		json_object_set_new(all, "finished_already", json_boolean(r->done));
 	report_json(all);
@@ -280,8 +372,10 @@ int pack_report(const struct pack_args *args, const struct pack_result *r)
 	}
 	if (r->set)
 		print_table(archive_set_stats(r->set));
-	if (r->dispositions)
+	if (r->dispositions) {
 		print_summary(r->dispositions);
+		print_totals(args, r);
+	}
 	if (r->mount)
 		puts(r->mount);
 	return EXIT_OK;

@@ -9,6 +9,7 @@
 struct pack_result {
 	const struct scan *scan;
 	const struct archive_set *set;           /* NULL: no archive was written */
+	const char *archives;                    /* the directory of the archives */
 	const struct dispositions *dispositions; /* NULL: archives only */
 	bool done;         /* the shard was already finished: nothing else is reported */
 	const char *mount; /* the command that makes packed files visible; or NULL */
