@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "copy.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/fs.h>
+#include <pthread.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -370,12 +373,104 @@ kpack_error_t copy_link(const char *first, const char *from,
 
 /* --- directories --------------------------------------------------------------------- */
 
+static int open_directory(const char *path)
+{
+	return below_open(path, O_RDONLY | O_DIRECTORY, 0);
+}
+
+/* The directories that copy_directory made or found, by path. */
+struct known_dir {
+	char *path;
+	dev_t dev;
+	ino_t ino;
+};
+static struct {
+	pthread_mutex_t lock;
+	void *tree; /* of tsearch */
+} known_dirs = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static int by_path(const void *a, const void *b)
+{
+	return strcmp(((const struct known_dir *)a)->path,
+		      ((const struct known_dir *)b)->path);
+}
+
+static void remember_dir(const char *path, const struct stat *st)
+{
+	struct known_dir *dir = xmalloc(sizeof(*dir)), **found;
+
+	*dir = (struct known_dir){.path = xstrdup(path)};
+	pthread_mutex_lock(&known_dirs.lock);
+	found = tsearch(dir, &known_dirs.tree, by_path);
+	if (!found)
+		xalloc_fail(0);
+	if (*found != dir) {
+		free(dir->path);
+		free(dir);
+	}
+	(*found)->dev = st->st_dev;
+	(*found)->ino = st->st_ino;
+	pthread_mutex_unlock(&known_dirs.lock);
+}
+
+/* False if PATH, of which ST is the stat, was another directory in copy_directory. */
+static bool is_known_dir(const char *path, const struct stat *st)
+{
+	const struct known_dir key = {.path = (char *)path}, **found;
+	bool known;
+
+	pthread_mutex_lock(&known_dirs.lock);
+	found = tfind(&key, &known_dirs.tree, by_path);
+	known = !found || ((*found)->dev == st->st_dev && (*found)->ino == st->st_ino);
+	pthread_mutex_unlock(&known_dirs.lock);
+	return known;
+}
+
+static kpack_error_t fail_exchanged(struct kpackx_error *why)
+{
+	return kp_fail(why, KPACK_ERROR_IO_ERROR,
+		       "another directory was put in its place meanwhile");
+}
+
+static bool is_empty(int dir)
+{
+	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+	bool empty = d;
+
+	while (empty && (e = readdir(d)))
+		empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
+	if (d)
+		closedir(d);
+	else if (fd >= 0)
+		close(fd);
+	return empty;
+}
+
+/* Remember the directory that was just made: what has its name now, if it is empty. */
+static kpack_error_t remember_made(const char *to, struct kpackx_error *why)
+{
+	int fd = open_directory(to);
+	struct stat st;
+	bool made;
+
+	if (fd < 0)
+		return below_fail(why, "cannot open the directory");
+	made = fstat(fd, &st) == 0 && is_empty(fd);
+	close(fd);
+	if (!made)
+		return fail_exchanged(why);
+	remember_dir(to, &st);
+	return KPACK_SUCCESS;
+}
+
 kpack_error_t copy_directory(const char *to, struct kpackx_error *why)
 {
 	struct stat st;
 
 	if (below_mkdir(to, 0700) == 0)
-		return KPACK_SUCCESS;
+		return remember_made(to, why);
 	if (errno != EEXIST)
 		return below_fail(why, "cannot make the directory");
 	if (below_lstat(to, &st) < 0)
@@ -384,16 +479,12 @@ kpack_error_t copy_directory(const char *to, struct kpackx_error *why)
 	if (!S_ISDIR(st.st_mode))
 		return kp_fail(why, KPACK_ERROR_IO_ERROR,
 			       "is not a directory, but must be one");
+	remember_dir(to, &st);
 	/* root may write anyway, and another user may exchange it meanwhile */
 	if ((st.st_mode & 0700) != 0700 && geteuid() != 0 && st.st_uid == geteuid() &&
 	    below_chmod(to, (st.st_mode & 07777) | 0700) < 0)
 		return below_fail(why, "cannot be made writable");
 	return KPACK_SUCCESS;
-}
-
-static int open_directory(const char *path)
-{
-	return below_open(path, O_RDONLY | O_DIRECTORY, 0);
 }
 
 static kpack_error_t set_state(int fd, const struct directory_state *state,
@@ -412,10 +503,12 @@ kpack_error_t copy_directory_attributes(const char *from, const char *to,
 {
 	int a = open_directory(from), b = open_directory(to);
 	kpack_error_t err = KPACK_SUCCESS;
-	struct stat st;
+	struct stat st, there;
 
-	if (a < 0 || b < 0 || fstat(a, &st) < 0)
+	if (a < 0 || b < 0 || fstat(a, &st) < 0 || fstat(b, &there) < 0)
 		err = below_fail(why, "cannot open the directory");
+	else if (!is_known_dir(to, &there))
+		err = fail_exchanged(why);
 	/* remove the default ACL that it inherited */
 	if (!err && fremovexattr(b, ACL_DEFAULT) < 0 && errno != ENODATA &&
 	    errno != ENOTSUP)

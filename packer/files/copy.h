@@ -40,7 +40,8 @@ struct directory_state {
 };
 /*
  * Copy the attributes of FROM, a directory, but those of STATE, unless it is NULL; call it
- * when TO's content is complete.
+ * when TO's content is complete.  IO_ERROR also: TO is not the directory any more that
+ * copy_directory made or found.
  */
 kpack_error_t copy_directory_attributes(const char *from, const char *to,
 					const struct directory_state *state,

@@ -513,6 +513,64 @@ out/other/.kpack-0123456789abcdef.tmp" ]
 	treecheck same in out . bin lib lib/deep/er # whose times are new
 }
 
+# exchanging MOMENT: pack while alice exchanges out/u/sub for a directory of root's: after it was
+# made (mkdirat), or after the run has seen it (fdopendir lists it)
+exchanging() {
+	cat >stub.c <<-'END'
+	#define _GNU_SOURCE
+	#include <dirent.h>
+	#include <dlfcn.h>
+	#include <stdlib.h>
+	#include <string.h>
+	#include <sys/stat.h>
+	static int seen;
+	static void exchange(const char *call)
+	{
+		if (!seen || strcmp(call, getenv("MOMENT")) != 0)
+			return;
+		seen = 0;
+		unsetenv("LD_PRELOAD");
+		if (system("mv out/u/sub out/u/was && mv out/u/private out/u/sub"))
+			abort();
+	}
+	int mkdirat(int dir, const char *name, mode_t mode)
+	{
+		int (*next)(int, const char *, mode_t) = dlsym(RTLD_NEXT, "mkdirat");
+		int status = next(dir, name, mode);
+		seen = seen || strcmp(name, "sub") == 0;
+		exchange("mkdirat");
+		return status;
+	}
+	DIR *fdopendir(int fd)
+	{
+		DIR *(*next)(int) = dlsym(RTLD_NEXT, "fdopendir");
+		exchange("fdopendir");
+		return next(fd);
+	}
+	END
+	${CC:-cc} -shared -fPIC -o stub.so stub.c
+	runtime=$(ldd "$KPACK_BIN/kpack" | awk '$1 ~ /^lib[at]san/ { print $3 }')
+	status=0
+	MOMENT=$1 LD_PRELOAD="$runtime $T/stub.so" kpack pack -q in out 2>err || status=$?
+}
+
+@test "root: no directory of root's becomes a user's, who exchanges what was made for it" {
+	as_root
+	mkdir -p in/u/sub
+	chown -R 40001 in/u
+	kpack pack -q in out
+	rmdir out/u/sub
+	for moment in mkdirat fdopendir; do
+		mkdir -m 0700 out/u/private
+		touch out/u/private/file
+		exchanging $moment
+		[ "$status" = 1 ]
+		grep -q 'out/u/sub: another directory was put in its place meanwhile' err
+		[ "$(stat -c '%u %a' out/u/sub)" = '0 700' ]
+		rm -r out/u/sub out/u/was
+	done
+}
+
 @test "an ordinary user: what is not permitted is left" {
 	as_root
 	make_tree in
