@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "check.h"
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -208,8 +209,10 @@ static kpack_error_t visit_path(struct checker *c, const struct tree_item *e,
 {
 	struct expected name = {.path = (char *)e->rest}, *found;
 
-	if (e->kind == TREE_FAULT)
-		return kp_fail_errno(why, e->error, "%s", e->path);
+	if (e->kind == TREE_FAULT) {
+		errno = e->error;
+		return below_fail(why, "%s", e->path);
+	}
 	if (e->kind == TREE_DIR_END || e->level == 0)
 		return KPACK_SUCCESS;
 	found = bsearch(&name, c->items, c->count, sizeof(name), by_path);

@@ -342,6 +342,23 @@ static void test_without_openat2(void **state)
 	}
 }
 
+static void test_the_text_says_that_a_link_is_refused(void **state)
+{
+	struct kpackx_error why;
+
+	(void)state;
+	errno = ELOOP;
+	assert_int_equal(below_fail(&why, "%s/%s: cannot remove", "dir", "%s"),
+			 KPACK_ERROR_IO_ERROR);
+	assert_non_null(strstr(why.text,
+			       "dir/%s: cannot remove: it, or a directory on its "
+			       "way, is a symbolic link"));
+	errno = EACCES;
+	below_fail(&why, "%s/%s: cannot remove", "dir", "%s");
+	assert_string_equal(why.text, "dir/%s: cannot remove: Permission denied");
+	assert_int_equal(why.sys_errno, EACCES);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -357,6 +374,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_operands, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_only_regular_files_are_opened, setup,
 						teardown),
+		cmocka_unit_test(test_the_text_says_that_a_link_is_refused),
 		cmocka_unit_test(test_without_openat2), /* the last */
 	};
 
