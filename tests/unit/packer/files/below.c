@@ -256,6 +256,11 @@ static void test_operands(void **state)
 	assert_reads(below_open_following(proc, O_RDONLY), "secret");
 	close(fd);
 	assert_fails(below_open(at("secret/file/x"), O_RDONLY, 0), ENOTDIR);
+	assert_fails(below_open(at("secret/file/"), O_RDONLY, 0), ENOTDIR);
+	assert_fails(below_open_following(at("secret/file/."), O_RDONLY), ENOTDIR);
+	assert_fails(below_lstat(at("secret/file//"), &st), ENOTDIR);
+	assert_int_equal(below_lstat(at("secret/b/"), &st), 0);
+	assert_int_equal(below_stat(at("deep/"), &st), 0);
 	assert_fails(below_open(at("none/x"), O_RDONLY, 0), ENOENT);
 	if (geteuid() != 0)
 		return;
