@@ -140,7 +140,7 @@ static kpack_error_t remove_file(const char *dir, const char *name,
 	char *path = xasprintf("%s/%s", dir, name);
 	kpack_error_t err = KPACK_SUCCESS;
 
-	if (below_unlink(path) < 0)
+	if (below_unlink(path) < 0 && errno != ENOENT)
 		err = below_fail(why, "%s: cannot empty it", dir);
 	free(path);
 	return err;
@@ -169,19 +169,19 @@ static kpack_error_t remove_files(const char *dir, struct kpackx_error *why)
  */
 static kpack_error_t clear_part(const char *dir, struct kpackx_error *why)
 {
-	char *record = xasprintf("%s/" SHARD_RECORD, dir);
 	char *inherited = xasprintf("%s/" SHARD_INHERITED, dir);
-	kpack_error_t err = KPACK_SUCCESS;
+	kpack_error_t err = remove_file(dir, SHARD_RECORD, why);
 
-	if (below_unlink(record) < 0 && errno != ENOENT)
-		err = below_fail(why, "%s: cannot remove", record);
-	if (!err)
-		err = remove_files(inherited, why);
-	if (!err && below_rmdir(inherited) < 0 && errno != ENOENT)
+	if (err)
+		goto out;
+	err = remove_files(inherited, why);
+	if (err)
+		goto out;
+	if (below_rmdir(inherited) < 0 && errno != ENOENT)
 		err = below_fail(why, "%s: cannot remove", inherited);
-	if (!err)
+	else
 		err = remove_files(dir, why);
-	free(record);
+out:
 	free(inherited);
 	return err;
 }
