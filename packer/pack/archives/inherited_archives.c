@@ -127,8 +127,8 @@ static kpack_error_t compare_shown(const struct shown *x, const struct shown *y,
 	bool same = strcmp(name_of(x->archive), name_of(y->archive)) == 0;
 
 	if (!same)
-		KP_TRY(content_hash_same(x->archive, x->entry, y->archive, y->entry, &same,
-				   why));
+		KP_TRY(content_hash_same(x->archive, x->entry, y->archive, y->entry,
+					 &same, why));
 	return same ? KPACK_SUCCESS
 		    : kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			      "%.*s: other bytes in %s than in %s: one path cannot have "
