@@ -18,6 +18,8 @@ _kpack_commands=(
 	index
 	detect
 	report
+	run
+	runtime
 	offload-bundler
 	offload-packager
 	# end
@@ -77,6 +79,8 @@ _kpack_options() # COMMAND
 	recombine) echo --config --input-shards-dir --output-dir --component --prefer --force --json --quiet --verbose \
 		--help ;;
 	index) echo --output --json --quiet --help ;;
+	run) echo --arch --archives --verbose --help ;;
+	runtime) echo --hip --ask --json --help ;;
 	report) echo --output --title --json --quiet --help ;;
 	global) echo --help --version ;;
 	esac

@@ -18,6 +18,8 @@ function __kpack_commands
 	echo index
 	echo detect
 	echo report
+	echo run
+	echo runtime
 	echo offload-bundler
 	echo offload-packager
 	# end
@@ -179,6 +181,14 @@ complete -c kpack -n '__fish_seen_subcommand_from index' -s o -l output -r -d 'T
 complete -c kpack -n '__fish_seen_subcommand_from index' -l json -d 'Print the wheels as JSON'
 complete -c kpack -n '__fish_seen_subcommand_from index' -s q -l quiet -d 'Print nothing but faults'
 complete -c kpack -n '__fish_seen_subcommand_from index' -s h -l help -d 'Show the options'
+complete -c kpack -n '__fish_seen_subcommand_from run' -l arch -x -d 'Code for these GPUs'
+complete -c kpack -n '__fish_seen_subcommand_from run' -l archives -r -d 'Look first into'
+complete -c kpack -n '__fish_seen_subcommand_from run' -s v -l verbose -d 'Print where code comes from'
+complete -c kpack -n '__fish_seen_subcommand_from run' -s h -l help -d 'Show the options'
+complete -c kpack -n '__fish_seen_subcommand_from runtime' -l hip -r -d 'This runtime'
+complete -c kpack -n '__fish_seen_subcommand_from runtime' -l ask -d 'Also load each'
+complete -c kpack -n '__fish_seen_subcommand_from runtime' -l json -d 'As JSON'
+complete -c kpack -n '__fish_seen_subcommand_from runtime' -s h -l help -d 'Show the options'
 complete -c kpack -n '__fish_seen_subcommand_from report' -s o -l output -r -d 'Write the page to'
 complete -c kpack -n '__fish_seen_subcommand_from report' -l title -x -d 'Its title'
 complete -c kpack -n '__fish_seen_subcommand_from report' -l json -d 'Print the figures as JSON'

@@ -321,3 +321,74 @@ load_registering() { # FILE
 	diff - said <<<right
 	[ ! -s told ]
 }
+
+# ---- kpack run, kpack runtime --------------------------------------------------------------
+
+@test "kpack run: the program's arguments, status and code" {
+	[ "$KPACK_MODE" = release ] || skip "a sanitizer's runtime must be loaded first"
+	make_library
+	original
+	export LD_LIBRARY_PATH=$old STUB_LOG=$PWD/raw STUB_ARCHES=$agents
+	rm raw
+	kpack run -v --arch gfx90a,gfx1030,gfx1100 -- $python "$tools/hipcalls.py" --wrappers 3 packed/lib/libx.so >said 2>told
+	diff - said <<<"3 set, 0 NULL"
+	diff want <(cut -d ' ' -f 3- raw)
+	[ "$(grep -c "^kpack_hip: $T/packed/lib/libx.so: lib/libx.so#[0-2] .* in $T/packed/.kpack/" told)" -ge 9 ]
+	# archives in another place, with a colon in its name
+	mv packed/.kpack a:b
+	rm raw
+	kpack run --arch gfx90a,gfx1030,gfx1100 --archives a:b -- $python "$tools/hipcalls.py" --wrappers 3 packed/lib/libx.so
+	diff want <(cut -d ' ' -f 3- raw)
+	unset LD_LIBRARY_PATH
+	LD_PRELOAD=$old/libamdhip64.so.5 kpack run -- sh -c 'echo "$LD_PRELOAD" "$1"; exit 3' sh -x >said || [ $? = 3 ]
+	diff - said <<<"$old/libamdhip64.so.5:$helper -x"
+	run -127 kpack run -- ./none
+	run -126 kpack run -- "$T"
+	run -2 kpack run
+}
+
+@test "kpack runtime: of a tree, of ROCM_PATH, a file" {
+	mkdir -p rocm/lib none
+	cp "$old/libamdhip64.so.5" rocm/lib/libamdhip64.so.5.7.1
+	ln -s libamdhip64.so.5.7.1 rocm/lib/libamdhip64.so.5
+	cp "$stub/libamdhip64.so.5" rocm/lib/libamdhip64.so.7.9
+	touch rocm/lib/libamdhip64.sox rocm/lib/xlibamdhip64.so
+	diff - <(kpack runtime rocm) <<-END
+	$T/rocm/lib/libamdhip64.so.5.7.1	5.7.1	no
+	$T/rocm/lib/libamdhip64.so.7.9	7.9	yes
+	END
+	ROCM_PATH=$T/rocm kpack runtime >said
+	grep -qx "$T/rocm/lib/libamdhip64.so.7.9	7.9	yes" said
+	diff - <(kpack runtime --json rocm) <<-END
+	[
+	{"path":"$T/rocm/lib/libamdhip64.so.5.7.1","version":"5.7.1","takes_converted":false},
+	{"path":"$T/rocm/lib/libamdhip64.so.7.9","version":"7.9","takes_converted":true}
+	]
+	END
+	run -1 --separate-stderr kpack runtime --hip rocm/lib/libamdhip64.so.5
+	[ "$output" = "$T/rocm/lib/libamdhip64.so.5.7.1	5.7.1	no" ]
+	[[ $stderr == *"libkpack_hip(7)"* ]]
+	run -1 --separate-stderr kpack runtime none
+	[[ $stderr == *"no HIP runtime"* ]]
+	run -1 kpack runtime nowhere
+	run -2 kpack runtime a b
+}
+
+@test "kpack runtime --ask: what they do" {
+	[ "$KPACK_MODE" = release ] || skip "a sanitizer's runtime must be loaded first"
+	mkdir -p rocm
+	cp "$old/libamdhip64.so.5" rocm/libamdhip64.so.5.7
+	ln -s "$stub/libamdhip64.so.5" linked
+	printf junk >rocm/libamdhip64.so.6
+	echo '__attribute__((constructor)) static void f(void) { __builtin_trap(); }' |
+		cc -shared -x c -o rocm/libamdhip64.so.8 -
+	run -1 --separate-stderr kpack runtime --ask rocm
+	diff - <(echo "$output") <<-END
+	$T/rocm/libamdhip64.so.5.7	5.7	no	no
+	$T/rocm/libamdhip64.so.6	6	no	unknown
+	$T/rocm/libamdhip64.so.8	8	no	unknown
+	END
+	[[ $stderr == *"libamdhip64.so.6: it cannot be loaded here"* ]]
+	[[ $stderr == *"libamdhip64.so.8: the process ended by a signal"* ]]
+	kpack runtime --ask --hip "$stub/libamdhip64.so.5" | grep -q '	yes	yes$'
+}
