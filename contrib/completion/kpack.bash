@@ -41,7 +41,7 @@ _kpack_options() # COMMAND
 	case $1 in
 	pack) echo --archives-only --in-place --keep-device-code --group --key-prefix --arch \
 		--family --scheme --level --chunk --volume-size --databases --libraries \
-		--library-rules --split-rocfft --rows --check --prefer --shard --jobs --force --json \
+		--library-rules --split-rocfft --rows --check --prefer --runtime --shard --jobs --force --json \
 		--quiet --input --output --group-name --gfx-arch-family --gfx-arches --help ;;
 	mark) echo --help ;;
 	mark-show) echo --json --help ;;
@@ -141,6 +141,7 @@ _kpack()
 		--libraries) words=(rocblas hipblaslt hipsparselt aotriton rocfft miopen composablekernel
 			hipkernelprovider aiter hotswap_cache none) ;;
 		--prefer) words=(input output) ;;
+		--runtime) words=(any) ;;
 		# the keys, then the architectures, of the archive on the line
 		*)
 			if [[ $command == cat && $COMP_CWORD -gt $first && -f ${COMP_WORDS[first]} ]]; then

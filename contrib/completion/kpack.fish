@@ -57,6 +57,7 @@ complete -c kpack -n '__fish_seen_subcommand_from pack' -l split-rocfft -d 'A da
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l rows -d 'An entry for each kernel of rocFFT'
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l check -d 'Look for missing files of databases'
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l prefer -x -a 'input output' -d 'Whose bytes a path has'
+complete -c kpack -n '__fish_seen_subcommand_from pack' -l runtime -x -a any -d 'Whether one takes converted binaries'
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l shard -x -d 'This part of the work, I/N'
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l input -r -d 'File or tree to pack'
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l output -r -d 'Where to'

@@ -45,6 +45,13 @@ void runtimes_fini(struct hip_runtimes *list);
 bool runtimes_one_takes(const struct hip_runtimes *list);
 
 /*
+ * Judge the runtimes of the LIST or, if it is empty, this system's, which are added.  If
+ * there are some and all refuse converted binaries, report that for INPUT: as a warning, or
+ * with REFUSE as the reason why nothing is converted.  false: it was reported.
+ */
+bool runtimes_judge(struct hip_runtimes *list, const char *input, bool refuse);
+
+/*
  * Load the runtime in another process and register a wrapper of a converted binary that
  * does not exist.  Runs its code.
  */

@@ -35,6 +35,7 @@ struct pack_args {
 	const char *output; /* also where the archives go; in place: `input` */
 	enum pack_mode mode;
 	bool keep_device_code, force, json, quiet;
+	bool any_runtime; /* whether HIP runtimes take converted binaries is not asked */
 	char *group, *prefix;
 	struct arch_filter filter;
 	struct families families;

@@ -392,3 +392,59 @@ load_registering() { # FILE
 	[[ $stderr == *"libamdhip64.so.8: the process ended by a signal"* ]]
 	kpack runtime --ask --hip "$stub/libamdhip64.so.5" | grep -q '	yes	yes$'
 }
+
+refusal="refuses converted binaries"
+
+# A tree with a fat library and a runtime.
+tree_with() { # RUNTIME
+	rm -rf t
+	mkdir -p t/lib
+	mkfat t/lib/libx.so
+	cp "$1/libamdhip64.so.5" t/lib/libamdhip64.so.5.7
+}
+
+@test "pack warns of a runtime that refuses converted binaries; in place it stops" {
+	tree_with "$old"
+	kpack pack t out >said 2>told
+	diff - <(grep "$refusal" told) <<-END
+	kpack: t: warning: the HIP runtime $T/t/lib/libamdhip64.so.5.7 refuses converted binaries: they need libkpack_hip(7) or 'kpack run' to have GPU code
+	END
+	cp -a t before
+	run -1 --separate-stderr kpack pack -q --in-place t
+	[[ $stderr == *"t: not converted, because the HIP runtime $T/t/lib/libamdhip64.so.5.7 $refusal"*"--runtime any"* ]]
+	diff -r before t
+	kpack pack --in-place --runtime any t >said 2>told
+	! grep "$refusal" told || false
+	[ -e t/.kpack ]
+	# nothing is converted any more
+	kpack pack -q --in-place t
+	kpack pack --runtime any before out2 2>told
+	! grep "$refusal" told || false
+	run -2 kpack pack --runtime none before out3
+}
+
+@test "pack does not warn if a runtime takes them, or nothing is converted" {
+	tree_with "$stub"
+	cp "$old/libamdhip64.so.5" t/lib/libamdhip64.so.5.2
+	kpack pack --in-place t >said 2>told
+	! grep "$refusal" told || false
+	[ -e t/.kpack ]
+	tree_with "$old"
+	kpack pack --archives-only t out >said 2>told
+	rm t/lib/libx.so
+	kpack pack --in-place t >said 2>>told
+	! grep "$refusal" told || false
+}
+
+@test "split and mark convert warn, too" {
+	tree_with "$old"
+	kpack split --name x t trees >said 2>told
+	grep -q "^kpack: t: warning: the HIP runtime $T/t/lib/libamdhip64.so.5.7 $refusal" told
+	kpack split -q --name x t trees2 2>told
+	! grep "$refusal" told || false
+	# the system's
+	mkdir -p rocm/lib
+	cp "$old/libamdhip64.so.5" rocm/lib/libamdhip64.so.5.7
+	ROCM_PATH=$T/rocm kpack mark convert --kernel-name x --search-path x.kpack t/lib/libx.so c.so 2>told
+	grep -q "^kpack: t/lib/libx.so: warning: the HIP runtime $T/rocm/lib/libamdhip64.so.5.7 $refusal" told
+}
