@@ -10,7 +10,7 @@
  *       "format": "bundle" | "ccob" | "code-object", "offset": gap, "size": gap,
  *       "entries": [ [target, gap, size, content] ... ],
  *       "bytes": [ [offset, bin] ... ],         bytes between entries that are not zero
- *       "ccob": { "version", "method", "hash", "payload", "level", "long", "xxh3" }
+ *       "ccob": { "version", "method", "hash", "payload", "level", "long", "xxh3", "kept" }
  *     } ... ],
  *     "xxh3": bin }                          KP_LAYOUT_HASH bytes for each object
  *
@@ -21,7 +21,10 @@
  * one in "xxh3"; the bytes of a host entry; or nil: empty, or not packed.  "level",
  * "long" and "xxh3" (of the whole container) say how it was compressed, as far as known:
  * the level may be a guess.  Level 0, without the others, is unknown; earlier versions
- * wrote it for a container that their zstd did not reproduce.
+ * wrote it for a container that their zstd did not reproduce.  "kept" (optional) is the
+ * size of the container's difference from its payload (difference.h), which follows the
+ * compressed map: a skippable frame for each, in the containers' order.  Earlier versions
+ * ignore it.
  */
 #ifndef KP_CORE_LAYOUT_INTERNAL_H
 #define KP_CORE_LAYOUT_INTERNAL_H
@@ -50,7 +53,9 @@ struct kp_layout_container {
 	size_t first_piece, n_pieces;
 	uint32_t index; /* kp_layout_index */
 	struct kp_ccob_form form;
-	uint8_t xxh3[16]; /* of the compressed container, if form.level is not 0 */
+	uint8_t xxh3[16];     /* of the compressed container, if form.level is not 0 */
+	uint64_t kept;        /* bytes of the difference from its payload; 0: none */
+	uint64_t kept_offset; /* parsed layout: in layout->section */
 };
 
 struct kp_layout_target {
@@ -62,11 +67,17 @@ struct kp_layout_target {
 struct kp_layout_heap {
 	uint8_t *bytes; /* of host entries and pieces */
 	size_t n_bytes; /* while making a layout: used of KP_LAYOUT_INLINE_MAX */
+	uint8_t *kept;  /* while making a layout: the frames of differences */
+	size_t n_kept;
 	struct kp_layout_target *targets;
 	struct kp_layout_piece *pieces;
 	size_t n_targets, n_pieces;
 	size_t containers_cap, images_cap, targets_cap, pieces_cap;
 };
+
+/* Magic and size before the bytes of a skippable frame. */
+#define KP_LAYOUT_SKIP_MAGIC 0x184d2a50
+#define KP_LAYOUT_SKIP_HEADER 8
 
 /* The offset from which a gap counts, after an END. */
 static inline uint64_t kp_layout_expected(uint64_t end)
@@ -80,6 +91,7 @@ struct kp_layout_place {
 	bool whole;    /* no image is missing */
 	bool encoded;  /* a CCOB, not its payload */
 	bool same;     /* a CCOB with its original bytes */
+	bool kept;     /* a CCOB from its kept difference */
 };
 
 /* Allocate the heap of LAYOUT, which must be zeroed. */

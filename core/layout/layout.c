@@ -32,6 +32,7 @@ void kp_layout_fini(struct kp_layout *layout)
 		free(heap->targets);
 		free(heap->pieces);
 		free(heap->bytes);
+		free(heap->kept);
 		free(heap);
 	}
 	free(layout->containers);
@@ -270,10 +271,16 @@ static void put_pieces(struct encoder *e, const struct kp_layout_container *c)
 	}
 }
 
+/* What a parsed layout keeps of containers stays in its section. */
+static bool has_kept(const struct encoder *e, const struct kp_layout_container *c)
+{
+	return c->kept && e->layout->heap->kept;
+}
+
 static void put_ccob(struct encoder *e, const struct kp_layout_container *c)
 {
 	put_text(e, "ccob");
-	put_map(e, c->form.level ? 7 : 5);
+	put_map(e, (c->form.level ? 7 : 5) + has_kept(e, c));
 	put_text(e, "version");
 	put_uint(e, c->form.version);
 	put_text(e, "method");
@@ -284,6 +291,10 @@ static void put_ccob(struct encoder *e, const struct kp_layout_container *c)
 	put_uint(e, c->payload_size);
 	put_text(e, "level");
 	put_uint(e, (uint64_t)c->form.level);
+	if (has_kept(e, c)) {
+		put_text(e, "kept");
+		put_uint(e, c->kept);
+	}
 	if (!c->form.level)
 		return;
 	put_text(e, "long");
@@ -359,11 +370,12 @@ static void put_layout(struct encoder *e)
 static kpack_error_t compress_layout(const struct encoder *e, struct kp_layout_bytes *out,
 				     struct kpackx_error *why)
 {
+	const struct kp_layout_heap *heap = e->layout->heap;
 	size_t room = ZSTD_compressBound(e->buf.size), size;
-	uint8_t *data = malloc(room);
+	uint8_t *data = malloc(room + heap->n_kept);
 
 	if (!data)
-		return kp_fail_memory(why, room, "a layout");
+		return kp_fail_memory(why, room + heap->n_kept, "a layout");
 	size = ZSTD_compress(data, room, e->buf.data, e->buf.size,
 			     e->buf.size > SLOW_MAX ? 3 : 19);
 	if (ZSTD_isError(size)) {
@@ -371,7 +383,9 @@ static kpack_error_t compress_layout(const struct encoder *e, struct kp_layout_b
 		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY, "%s",
 			       ZSTD_getErrorName(size));
 	}
-	*out = (struct kp_layout_bytes){data, size};
+	if (heap->n_kept)
+		memcpy(data + size, heap->kept, heap->n_kept);
+	*out = (struct kp_layout_bytes){.data = data, .size = size + heap->n_kept};
 	return KPACK_SUCCESS;
 }
 

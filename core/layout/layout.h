@@ -43,18 +43,29 @@ struct kp_layout {
 	uint32_t *wrapper_container; /* per wrapper */
 	size_t n_wrappers;
 	struct kp_layout_heap *heap; /* owned; the pointers in images point into it */
+	struct kp_source section;    /* kp_layout_read: borrowed, for kept containers */
 };
 
 /* Encoded bytes on the heap; the caller frees DATA with free(). */
 struct kp_layout_bytes {
 	uint8_t *data;
 	size_t size;
+	size_t n_kept;      /* kept containers ... */
+	uint64_t kept_size; /* ... and their bytes in DATA */
+};
+
+/* How a layout is made. */
+enum {
+	/* read and hash images without a hash, instead of leaving them without one */
+	KP_LAYOUT_COMPUTE = 1,
+	/* keep what is needed to restore compressed containers with any compressor */
+	KP_LAYOUT_KEEP = 2,
 };
 
 /*
  * Describe FAT (kind ELF).  XXH3 is NULL or has 16 bytes per image of FAT->containers;
- * KNOWN says which images have a hash there.  If COMPUTE is true, images without one are
- * read and hashed here; otherwise they get no hash (images that are not packed).
+ * KNOWN says which images have a hash there.  HOW is a set of KP_LAYOUT_...; without
+ * KP_LAYOUT_COMPUTE, images without a hash are those that are not packed.
  * Of compressed containers, which are decoded, it is found out how they were compressed,
  * as far as kp_ccob_find_level can.  Of plain containers with known hashes only the bytes between images are
  * read.
@@ -65,18 +76,22 @@ struct kp_layout_bytes {
  * or cannot be read.  OUT_OF_MEMORY.
  */
 kpack_error_t kp_layout_make(const struct kp_fatbin *fat, const uint8_t (*xxh3)[16],
-			     const bool *known, bool compute, struct kp_layout_bytes *out,
+			     const bool *known, unsigned how, struct kp_layout_bytes *out,
 			     struct kpackx_error *why);
 
 /*
- * Parse an encoded layout; BYTES are not needed afterwards.  OUT is untouched on failure.
+ * Parse an encoded layout; BYTES are not needed afterwards, and what is kept of
+ * containers is not available.  OUT is untouched on failure.
  * MSGPACK_PARSE_FAILED: not MessagePack, or cut short.  INVALID_METADATA: an impossible
  * layout.  UNSUPPORTED_VERSION: a newer version.  NOT_IMPLEMENTED: an unknown container
  * format or compression method.  OUT_OF_MEMORY.
  */
 kpack_error_t kp_layout_parse(struct kp_span bytes, struct kp_layout *out,
 			      struct kpackx_error *why);
-/* As kp_layout_parse, for all bytes of SECTION.  Also IO_ERROR. */
+/*
+ * As kp_layout_parse, for SECTION, of which what is kept of containers is read when it is
+ * needed: SECTION's file stays open as long as OUT.  Also IO_ERROR.
+ */
 kpack_error_t kp_layout_read(const struct kp_source *section, struct kp_layout *out,
 			     struct kpackx_error *why);
 void kp_layout_fini(struct kp_layout *layout);

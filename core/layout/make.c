@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <inttypes.h>
 #include <stdlib.h>
+#include "difference.h"
 #include "internal.h"
 #include "core/base/bounds.h"
 #include "core/base/hash.h"
@@ -12,7 +13,7 @@ struct maker {
 	const struct kp_fatbin *fat;
 	const uint8_t (*xxh3)[16];
 	const bool *known;
-	bool compute;
+	unsigned how;
 	struct kp_layout l;
 	uint8_t *buf; /* PIECE */
 	struct kp_hasher *hash;
@@ -99,7 +100,7 @@ static kpack_error_t describe_content(struct maker *m, const struct kp_source *p
 	image->has_xxh3 = true;
 	if (m->xxh3 && m->known[i])
 		memcpy(image->xxh3, m->xxh3[i], sizeof(image->xxh3));
-	else if (m->compute)
+	else if (m->how & KP_LAYOUT_COMPUTE)
 		return hash_image(m, payload, image);
 	else
 		image->has_xxh3 = false;
@@ -250,6 +251,54 @@ static kpack_error_t describe_gaps(struct maker *m, struct kp_layout_container *
 
 /* ---- how it was compressed ---- */
 
+/* Append a difference as a skippable frame. */
+static kpack_error_t add_kept(struct maker *m, struct kp_layout_container *c,
+			      struct kp_span difference)
+{
+	struct kp_layout_heap *heap = m->l.heap;
+	size_t size = heap->n_kept + KP_LAYOUT_SKIP_HEADER + difference.size;
+	uint8_t *grown;
+
+	if (difference.size > UINT32_MAX)
+		return kp_fail(m->why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "%zu bytes are too many to be kept", difference.size);
+	grown = realloc(heap->kept, size);
+	if (!grown)
+		return kp_fail_memory(m->why, size, "kept containers");
+	heap->kept = grown;
+	grown += heap->n_kept;
+	kp_put_le32(grown, KP_LAYOUT_SKIP_MAGIC);
+	kp_put_le32(grown + 4, (uint32_t)difference.size);
+	memcpy(grown + KP_LAYOUT_SKIP_HEADER, difference.data, difference.size);
+	heap->n_kept = size;
+	c->kept = difference.size;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t keep_container(struct maker *m, const struct kp_container *from,
+				    struct kp_layout_container *c,
+				    struct kp_payload *payload)
+{
+	struct kp_span plain, original = {NULL, (size_t)from->size};
+	uint8_t *bytes = malloc(original.size), *difference = NULL;
+	size_t size = 0;
+	kpack_error_t err;
+
+	if (!bytes)
+		return kp_fail_memory(m->why, from->size, "a container");
+	original.data = bytes;
+	err = kp_source_read(&m->fat->source, from->offset, bytes, original.size, m->why);
+	if (!err)
+		err = kp_payload_map(payload, &plain, m->why);
+	if (!err)
+		err = kp_difference_make(plain, original, &difference, &size, m->why);
+	free(bytes);
+	if (!err)
+		err = add_kept(m, c, (struct kp_span){difference, size});
+	free(difference);
+	return err;
+}
+
 /*
  * The level may be a guess, and restoring may be done with another zstd; the hash shows
  * then whether the result has the same bytes.
@@ -264,6 +313,8 @@ static kpack_error_t describe_form(struct maker *m, const struct kp_container *f
 	KP_TRY(kp_ccob_find_level(src, from, payload, &m->search, &c->form, m->why));
 	if (c->form.level == 0)
 		return KPACK_SUCCESS;
+	if (m->how & KP_LAYOUT_KEEP)
+		KP_TRY(keep_container(m, from, c, payload));
 	return hash_range(m, src, from->offset, from->size, c->xxh3);
 }
 
@@ -364,14 +415,14 @@ static kpack_error_t describe_fatbin(struct maker *m)
 }
 
 kpack_error_t kp_layout_make(const struct kp_fatbin *fat, const uint8_t (*xxh3)[16],
-			     const bool *known, bool compute, struct kp_layout_bytes *out,
+			     const bool *known, unsigned how, struct kp_layout_bytes *out,
 			     struct kpackx_error *why)
 {
 	struct maker m = {
 		.fat = fat,
 		.xxh3 = xxh3,
 		.known = known,
-		.compute = compute,
+		.how = how,
 		.search = KP_CCOB_SEARCH,
 		.why = why,
 	};
@@ -379,6 +430,10 @@ kpack_error_t kp_layout_make(const struct kp_fatbin *fat, const uint8_t (*xxh3)[
 
 	if (!err)
 		err = kp_layout_encode(&m.l, out, why);
+	for (size_t i = 0; i < m.l.n_containers && !err; i++)
+		out->n_kept += m.l.containers[i].kept != 0;
+	if (!err)
+		out->kept_size = m.l.heap->n_kept;
 	if (err)
 		kp_fail_prefix(why, err, "layout");
 	kp_layout_fini(&m.l);

@@ -7,12 +7,15 @@
 #include "core/base/bounds.h"
 #include "core/base/alloc.h"
 #include "core/base/msgpack_read.h"
+#include "core/codec/frame_header.h"
 
 struct parser {
 	struct kp_mp c;
 	struct kp_layout l;
 	struct kp_layout_container *now; /* the container being read */
 	struct kp_span hashes;
+	uint64_t frame; /* bytes of the compressed map */
+	uint64_t size;  /* bytes of the section, which may have frames after it */
 	uint64_t meant; /* sum of the entries' sizes; they may share bytes */
 	struct kpackx_error *why;
 };
@@ -252,6 +255,11 @@ static kpack_error_t read_ccob_xxh3(struct parser *p)
 	return read_hash(p, p->now->xxh3);
 }
 
+static kpack_error_t read_ccob_kept(struct parser *p)
+{
+	return read_uint(p, UINT32_MAX, &p->now->kept);
+}
+
 static kpack_error_t read_ccob(struct parser *p)
 {
 	static const struct field fields[] = {
@@ -262,6 +270,7 @@ static kpack_error_t read_ccob(struct parser *p)
 		{"level", true, read_ccob_level},
 		{"long", false, read_ccob_long},
 		{"xxh3", false, read_ccob_xxh3},
+		{"kept", false, read_ccob_kept},
 	};
 
 	KP_TRY(read_map(p, fields, COUNT(fields)));
@@ -529,9 +538,10 @@ static kpack_error_t copy_map(struct parser *p, struct kp_span bytes, size_t *si
 	return KPACK_SUCCESS;
 }
 
+static const uint8_t ZSTD_MAGIC[] = {0x28, 0xb5, 0x2f, 0xfd};
+
 static kpack_error_t open_parser(struct parser *p, struct kp_span bytes)
 {
-	static const uint8_t zstd[] = {0x28, 0xb5, 0x2f, 0xfd};
 	size_t size = 0;
 
 	if (bytes.size == 0)
@@ -541,22 +551,53 @@ static kpack_error_t open_parser(struct parser *p, struct kp_span bytes)
 			       "layout: %zu bytes, at most %llu", bytes.size,
 			       (unsigned long long)KP_LAYOUT_MAX);
 	KP_TRY(kp_layout_begin(&p->l, p->why));
-	KP_TRY(kp_span_starts(bytes, zstd, sizeof(zstd)) ? decompress_map(p, bytes, &size)
-							 : copy_map(p, bytes, &size));
+	p->frame = bytes.size;
+	if (kp_span_starts(bytes, ZSTD_MAGIC, sizeof(ZSTD_MAGIC)))
+		p->frame = ZSTD_findFrameCompressedSize(bytes.data, bytes.size);
+	if (ZSTD_isError((size_t)p->frame)) /* the map cannot be decompressed */
+		p->frame = bytes.size;
+	KP_TRY(kp_span_starts(bytes, ZSTD_MAGIC, sizeof(ZSTD_MAGIC))
+		       ? decompress_map(p, bytes, &size)
+		       : copy_map(p, bytes, &size));
 	p->c = kp_mp_over((struct kp_span){p->l.heap->bytes, size});
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t kp_layout_parse(struct kp_span bytes, struct kp_layout *out,
-			      struct kpackx_error *why)
+/* Find what is kept of containers behind the map. */
+static kpack_error_t settle_kept(struct parser *p)
 {
-	struct parser p = {.why = why};
+	uint64_t at = p->frame;
+
+	for (size_t i = 0; i < p->l.n_containers; i++) {
+		struct kp_layout_container *c = &p->l.containers[i];
+
+		if (!c->kept)
+			continue;
+		c->kept_offset = at + KP_LAYOUT_SKIP_HEADER;
+		if (!kp_range_ok(p->size, c->kept_offset, c->kept) ||
+		    c->size / KP_ZSTD_RATIO_MAX > c->kept)
+			return kp_fail(p->why, KPACK_ERROR_INVALID_METADATA,
+				       "layout: container %zu: what is kept of it is "
+				       "missing",
+				       i);
+		at = c->kept_offset + c->kept;
+	}
+	return KPACK_SUCCESS;
+}
+
+/* Parse BYTES, the beginning of a section of SIZE bytes. */
+static kpack_error_t parse_section(struct kp_span bytes, uint64_t size,
+				   struct kp_layout *out, struct kpackx_error *why)
+{
+	struct parser p = {.size = size, .why = why};
 	kpack_error_t err = open_parser(&p, bytes);
 
 	if (!err)
 		err = read_layout(&p);
 	if (!err)
 		err = kp_layout_settle(&p.l, p.hashes, why);
+	if (!err)
+		err = settle_kept(&p);
 	if (err)
 		kp_layout_fini(&p.l);
 	else
@@ -564,24 +605,52 @@ kpack_error_t kp_layout_parse(struct kp_span bytes, struct kp_layout *out,
 	return err;
 }
 
+kpack_error_t kp_layout_parse(struct kp_span bytes, struct kp_layout *out,
+			      struct kpackx_error *why)
+{
+	return parse_section(bytes, bytes.size, out, why);
+}
+
+/* Find the size of the map, which is all of SECTION unless frames follow it. */
+static kpack_error_t measure_map(const struct kp_source *section, uint64_t *size,
+				 struct kpackx_error *why)
+{
+	struct kp_frame_header header;
+	struct kp_window window;
+	const uint8_t *head;
+
+	*size = section->size;
+	if (section->size < sizeof(ZSTD_MAGIC))
+		return KPACK_SUCCESS;
+	kp_window_init(&window, section);
+	KP_TRY(kp_window_get(&window, 0, sizeof(ZSTD_MAGIC), &head, why));
+	if (memcmp(head, ZSTD_MAGIC, sizeof(ZSTD_MAGIC)) != 0)
+		return KPACK_SUCCESS;
+	return kp_frame_measure(&window, 0, &header, size, why);
+}
+
 kpack_error_t kp_layout_read(const struct kp_source *section, struct kp_layout *out,
 			     struct kpackx_error *why)
 {
-	uint8_t *bytes;
 	kpack_error_t err;
+	uint64_t size;
+	uint8_t *bytes;
 
-	if (section->size > KP_LAYOUT_MAX)
+	KP_TRY(measure_map(section, &size, why));
+	if (size > KP_LAYOUT_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
 			       "layout: %llu bytes of at most %llu",
-			       (unsigned long long)section->size,
+			       (unsigned long long)size,
 			       (unsigned long long)KP_LAYOUT_MAX);
-	bytes = malloc(section->size ? (size_t)section->size : 1);
+	bytes = malloc(size ? (size_t)size : 1);
 	if (!bytes)
-		return kp_fail_memory(why, section->size, "a layout");
-	err = kp_source_read(section, 0, bytes, (size_t)section->size, why);
+		return kp_fail_memory(why, size, "a layout");
+	err = kp_source_read(section, 0, bytes, (size_t)size, why);
 	if (!err)
-		err = kp_layout_parse((struct kp_span){bytes, (size_t)section->size}, out,
-				      why);
+		err = parse_section((struct kp_span){bytes, (size_t)size}, section->size,
+				    out, why);
+	if (!err)
+		out->section = *section;
 	free(bytes);
 	return err;
 }

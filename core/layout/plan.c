@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <inttypes.h>
 #include <stdlib.h>
+#include "difference.h"
 #include "payload.h"
 #include "core/base/hash.h"
 
@@ -41,6 +42,67 @@ static bool same_as_before(const struct kp_layout_container *c, const uint8_t *d
 	return kp_hash_is(&have, c->xxh3);
 }
 
+static kpack_error_t apply_kept(const struct kp_layout_payload *p, uint8_t *difference,
+				uint8_t *payload, uint8_t *data, struct kpackx_error *why)
+{
+	const struct kp_layout_container *c = p->container;
+	struct kp_span plain = {payload, (size_t)p->size};
+	struct kp_span kept = {difference, (size_t)c->kept};
+
+	KP_TRY(kp_source_read(&p->layout->section, c->kept_offset, difference, kept.size,
+			      why));
+	return kp_difference_apply(plain, kept, data, (size_t)c->size, why);
+}
+
+/* Make the original bytes of P, which is whole, from what is kept of it. */
+static kpack_error_t unkeep_container(const struct kp_layout_payload *p, uint8_t **out,
+				      struct kpackx_error *why)
+{
+	const struct kp_layout_container *c = p->container;
+	uint8_t *difference = NULL, *payload = NULL, *data = NULL;
+	kpack_error_t err = kp_layout_payload_build(p, &payload, why);
+
+	if (!err) {
+		difference = malloc((size_t)c->kept);
+		data = malloc((size_t)c->size);
+		err = difference && data
+			      ? apply_kept(p, difference, payload, data, why)
+			      : kp_fail_memory(why, c->size, "a kept container");
+	}
+	free(payload);
+	free(difference);
+	if (err)
+		free(data);
+	else
+		*out = data;
+	return err;
+}
+
+/* Use what is kept of P; if that is damaged, it is as if nothing was kept. */
+static kpack_error_t try_kept(const struct kp_layout_payload *p,
+			      struct kp_layout_place *place, struct kpackx_error *why)
+{
+	const struct kp_layout_container *c = p->container;
+	struct kpackx_error fault = {0};
+	uint8_t *data = NULL;
+	kpack_error_t err;
+
+	if (!p->whole || !c->kept || !p->layout->section.size)
+		return KPACK_SUCCESS;
+	err = unkeep_container(p, &data, &fault);
+	if (err && err != KPACK_ERROR_DECOMPRESSION_FAILED) {
+		if (why)
+			*why = fault;
+		return err;
+	}
+	if (!err && same_as_before(c, data, (size_t)c->size)) {
+		place->encoded = place->same = place->kept = true;
+		place->size = c->size;
+	}
+	free(data);
+	return KPACK_SUCCESS;
+}
+
 /*
  * Compress P, and find out whether it gets its original bytes; it cannot without some
  * images, or if its hash is not known.  A container that cannot be encoded becomes plain.
@@ -52,6 +114,9 @@ static kpack_error_t try_encoding(const struct kp_layout_payload *p,
 	uint8_t *data = NULL;
 	size_t size = 0;
 
+	KP_TRY(try_kept(p, place, why));
+	if (place->kept)
+		return KPACK_SUCCESS;
 	KP_TRY(encode_payload(p, &data, &size, why));
 	if (!data)
 		return KPACK_SUCCESS;
@@ -219,10 +284,11 @@ static kpack_error_t write_encoded(const struct kp_layout_payload *p,
 				   struct kpackx_error *why)
 {
 	uint8_t *data = NULL;
-	size_t size = 0;
+	size_t size = (size_t)place->size;
 	kpack_error_t err;
 
-	KP_TRY(encode_payload(p, &data, &size, why));
+	KP_TRY(place->kept ? unkeep_container(p, &data, why)
+			   : encode_payload(p, &data, &size, why));
 	if (data && size == place->size)
 		err = kp_outfile_pwrite(out, offset, data, size, why);
 	else

@@ -141,6 +141,8 @@ static const struct option_help options[] = {
 	 OPTION_PLACE(struct parser, in_place)},
 	{0, "keep-device-code", NULL, "converted binaries keep their device code, unused",
 	 OPTION_PLACE(struct parser, args.keep_device_code)},
+	{0, "keep-containers", NULL, "compressed bundles can be restored bit for bit",
+	 OPTION_PLACE(struct parser, args.keep_containers)},
 	{0, "group", "NAME", "name of the archives (from INPUT's name)",
 	 OPTION_PLACE(struct parser, args.group)},
 	{0, "key-prefix", "PATH", "put PATH/ before every key",
@@ -274,6 +276,12 @@ static int set_mode(struct parser *p)
 		return options_usage(&cmd_pack_help,
 				     "--archives-only leaves binaries alone: "
 				     "--keep-device-code has no meaning");
+	if (args->keep_containers && (p->archives_only || args->keep_device_code))
+		return options_usage(&cmd_pack_help,
+				     "%s leaves the device code in binaries: "
+				     "--keep-containers has no meaning",
+				     p->archives_only ? "--archives-only"
+						      : "--keep-device-code");
 	args->mode = p->archives_only ? PACK_ARCHIVES
 		     : p->in_place    ? PACK_IN_PLACE
 				      : PACK_TREE;

@@ -34,7 +34,7 @@ struct pack_args {
 	const char *input;
 	const char *output; /* also where the archives go; in place: `input` */
 	enum pack_mode mode;
-	bool keep_device_code, force, json, quiet;
+	bool keep_device_code, keep_containers, force, json, quiet;
 	bool any_runtime; /* whether HIP runtimes take converted binaries is not asked */
 	char *group, *prefix;
 	struct arch_filter filter;

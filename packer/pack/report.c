@@ -79,6 +79,8 @@ static void print_table(const struct archive_stats *stats)
 struct summary {
 	size_t files, converted, packed, kept;
 	uint64_t before, after; /* of the converted */
+	size_t containers;      /* kept ones */
+	uint64_t containers_size;
 };
 
 static struct summary sum_dispositions(const struct dispositions *dispositions)
@@ -97,6 +99,8 @@ static struct summary sum_dispositions(const struct dispositions *dispositions)
 		s.converted++;
 		s.before += o->before;
 		s.after += o->after;
+		s.containers += o->n_kept;
+		s.containers_size += o->kept_size;
 	}
 	return s;
 }
@@ -186,7 +190,8 @@ static void print_totals(const struct pack_args *args, const struct pack_result 
 	report_larger(args, &t);
 }
 
-static void print_summary(const struct dispositions *dispositions)
+static void print_summary(const struct pack_args *args,
+			  const struct dispositions *dispositions)
 {
 	struct summary s = sum_dispositions(dispositions);
 
@@ -197,6 +202,10 @@ static void print_summary(const struct dispositions *dispositions)
 	if (s.kept)
 		printf(", %zu packed and kept", s.kept);
 	putchar('\n');
+	if (args->keep_containers)
+		printf("%zu compressed bundles kept, for which the converted files have "
+		       "%" PRIu64 " bytes\n",
+		       s.containers, s.containers_size);
 }
 
 /* --- JSON ---------------------------------------------------------------------------- */
@@ -311,14 +320,21 @@ static json_t *json_summary(const struct pack_args *args, const struct pack_resu
 {
 	struct summary s = sum_dispositions(r->dispositions);
 	struct totals t = sum_totals(args, r);
+	json_t *all = json_pack(
+		"{sI sI sI sI sI sI sI sI sI}", "files", (json_int_t)s.files, "converted",
+		(json_int_t)s.converted, "packed", (json_int_t)s.packed, "kept",
+		(json_int_t)s.kept, "bytes_before", (json_int_t)s.before, "bytes_after",
+		(json_int_t)s.after, "total_before", (json_int_t)t.before, "total_after",
+		(json_int_t)(t.after + t.archives), "archive_bytes",
+		(json_int_t)t.archives);
 
-	return json_pack("{sI sI sI sI sI sI sI sI sI}", "files", (json_int_t)s.files,
-			 "converted", (json_int_t)s.converted, "packed",
-			 (json_int_t)s.packed, "kept", (json_int_t)s.kept, "bytes_before",
-			 (json_int_t)s.before, "bytes_after", (json_int_t)s.after,
-			 "total_before", (json_int_t)t.before, "total_after",
-			 (json_int_t)(t.after + t.archives), "archive_bytes",
-			 (json_int_t)t.archives);
+	if (!args->keep_containers)
+		return all;
+	json_object_set_new(all, "containers_kept",
+			    json_integer((json_int_t)s.containers));
+	json_object_set_new(all, "containers_bytes",
+			    json_integer((json_int_t)s.containers_size));
+	return all;
 }
 
 static json_t *json_unrecognised(const struct pack_args *args, const struct scan *scan)
@@ -373,7 +389,7 @@ int pack_report(const struct pack_args *args, const struct pack_result *r)
 	if (r->set)
 		print_table(archive_set_stats(r->set));
 	if (r->dispositions) {
-		print_summary(r->dispositions);
+		print_summary(args, r->dispositions);
 		print_totals(args, r);
 	}
 	if (r->mount)

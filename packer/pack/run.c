@@ -205,6 +205,7 @@ static struct converter converter_for(struct packing *p, const struct plan *plan
 		.group = args->group,
 		.families = &args->families,
 		.keep_device_code = args->keep_device_code,
+		.keep_containers = args->keep_containers,
 		.jobs = args->how.jobs,
 	};
 }

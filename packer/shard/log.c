@@ -161,6 +161,8 @@ static void print_choices(struct kp_compose *text, const struct pack_args *args)
 			 prefer[args->prefer]);
 	if (args->keep_device_code)
 		kp_compose_str(text, " --keep-device-code");
+	if (args->keep_containers)
+		kp_compose_str(text, " --keep-containers");
 	if (args->split_rocfft)
 		kp_compose_str(text, " --split-rocfft");
 	if (args->rows)

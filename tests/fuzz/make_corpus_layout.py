@@ -110,6 +110,9 @@ def seeds():
     yield "good-mixed", layout([bundle(), code_object(1024), ccob(2048)], 4096, (2, 0, 1))
     yield "good-new", layout([dict(bundle(), new=[1, {"a": None}])], 4096)
     yield "good-zstd", zstd(layout([bundle()], 4096))
+    kept = struct.pack("<II", 0x184d2a50, 20) + bytes(20)
+    yield "good-kept", zstd(layout([dict(ccob(), ccob=dict(ccob()["ccob"], kept=20))], 4096)) + kept
+    yield "bad-kept", zstd(layout([dict(ccob(), ccob=dict(ccob()["ccob"], kept=21))], 4096)) + kept
     yield "bad-zstd", zstd(layout([bundle()], 4096), 1 << 28)
     yield "bad-version", layout([], 0, (), version=2)
     yield "bad-wrapper", layout([bundle()], 4096, (1,))

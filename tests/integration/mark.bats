@@ -515,6 +515,39 @@ make_foreign() {
 	cmp <(kpack ls root/.kpack | sed 's/foreign/x/') <(kpack ls again/.kpack | sed 's/back/x/')
 }
 
+@test "restore: kept containers are bit-identical, whatever compressed them" {
+	make_foreign
+	mkfat --ccob odd own.so
+	for f in foreign own; do
+		rm -rf root
+		kpack pack --keep-containers --group g $f.so root >out
+		[ "$(grep -c ' compressed bundles kept, for which the converted files have [1-9][0-9]* bytes$' out)" -eq 1 ]
+		ends 0 "back.so: restored, its device code is bit-identical" mark restore -o back.so root/$f.so
+		same_code $f.so back.so
+		ends 0 " 0 faults" mark check root
+	done
+	# the cost is said, and is what the file is larger by
+	kpack pack -q --group g foreign.so plain
+	kpack pack --json --keep-containers --group g foreign.so kept >json
+	$python - <<-'END'
+	import json, os
+	summary = json.load(open("json"))["summary"]
+	assert summary["containers_kept"] == 2
+	more = os.path.getsize("kept/foreign.so") - os.path.getsize("plain/foreign.so")
+	assert abs(summary["containers_bytes"] - more) < 64, (summary, more)
+	END
+	# it survives another name, and strip
+	mark set --kernel-name foreign.so kept/foreign.so
+	strip kept/foreign.so
+	ends 0 "back.so: restored, its device code is bit-identical" mark restore -o back.so kept/foreign.so
+	same_code foreign.so back.so
+	# without an object it is no use
+	ends 0 "back.so: restored" mark restore --allow-missing --archive kept/.kpack/g_gfx1030.kpack \
+		-o back.so kept/foreign.so
+	[[ "$output" != *bit-identical* ]]
+	answers back.so
+}
+
 @test "restore: in place, attributes stay" {
 	make_root
 	chmod 751 root/lib/x.so

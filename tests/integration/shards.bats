@@ -93,6 +93,7 @@ make_tree() { # DIR
 	joined 3 --family rdna=gfx1030,gfx1100 in
 	joined 3 --arch gfx1030 in
 	joined 3 --keep-device-code in
+	joined 3 --keep-containers in
 	joined 3 --jobs 1 in
 	# a file by itself: OUTPUT is no copy of a directory
 	rm -rf want out p.*

@@ -390,6 +390,8 @@ make_tree() { # DIR
 	usage "INPUT and OUTPUT are needed" in
 	usage "--archives-only" --archives-only --in-place in
 	usage "--keep-device-code" --archives-only --keep-device-code in out
+	usage "--keep-containers" --archives-only --keep-containers in out
+	usage "--keep-containers" --keep-device-code --keep-containers in out
 	[ ! -e out ]
 	[ "$(ls -A in)" = a.so ]
 }

@@ -22,6 +22,8 @@ static const uint64_t BUDGET = 256 << 20;
 struct written {
 	struct kp_outfile out;
 	uint64_t size;
+	size_t n_kept; /* as in struct disposition */
+	uint64_t kept_size;
 	char *refused; /* if it cannot be converted: why */
 };
 
@@ -176,7 +178,11 @@ static kpack_error_t convert_binary(const struct converter *c, size_t job, int f
 	kpack_error_t err;
 
 	err = kp_layout_make(&in->fat, (const uint8_t(*)[16])in->xxh3, in->known,
-			     c->apart, &layout, why);
+			     (c->apart ? KP_LAYOUT_COMPUTE : 0) |
+				     (c->keep_containers ? KP_LAYOUT_KEEP : 0),
+			     &layout, why);
+	w->n_kept = layout.n_kept;
+	w->kept_size = layout.kept_size;
 	options.layout = (struct kp_span){layout.data, layout.size};
 	if (!err)
 		err = open_output(c, job, &w->out, why);
@@ -437,6 +443,8 @@ static kpack_error_t commit_written(void *arg, size_t job, void *result,
 		kp_fail_prefix(why, err, "%s", entry_of(c, job)->path);
 	o->before = (uint64_t)input_of(c, job)->st.st_size;
 	o->after = w->size;
+	o->n_kept = w->n_kept;
+	o->kept_size = w->kept_size;
 	discard_written(NULL, w);
 	return err;
 }

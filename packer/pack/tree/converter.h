@@ -22,7 +22,7 @@ struct converter {
 	const char *output; /* root of the tree that is written; NULL: in place */
 	const char *group;
 	const struct families *families;
-	bool keep_device_code;
+	bool keep_device_code, keep_containers;
 	/*
 	 * The archives go into packages of their own: a converted binary is the same
 	 * whatever was selected, even nothing.

@@ -26,7 +26,10 @@ enum fate {
 struct disposition {
 	enum fate fate;
 	char *reason; /* of REFUSED, LEFT_ALONE, LEFT_OUT, NOT_WANTED; else NULL */
-	uint64_t before, after; /* of CONVERTED: its sizes */
+	/* of CONVERTED: its sizes; its kept containers, and what they add to the size */
+	uint64_t before, after;
+	size_t n_kept;
+	uint64_t kept_size;
 };
 
 /*

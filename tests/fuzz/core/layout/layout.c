@@ -72,11 +72,12 @@ static void encode_again(const struct kp_layout *l)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	const struct kp_source section = kp_source_memory(data, size);
 	struct kpackx_error why = {0};
 	struct kp_layout l;
 	bool *have;
 
-	if (kp_layout_parse((struct kp_span){data, size}, &l, &why) != KPACK_SUCCESS) {
+	if (kp_layout_read(&section, &l, &why) != KPACK_SUCCESS) {
 		assert(why.code != KPACK_SUCCESS && why.text[0]);
 		return 0;
 	}

@@ -742,6 +742,89 @@ static void what_no_level_makes_is_compressed_again(void **state)
 	close_subject(&s);
 }
 
+/* As open_subject, but containers are kept, and the layout is read as from a file. */
+static void open_kept(struct subject *s, struct bytes section)
+{
+	struct kp_source src;
+
+	open_subject(s, section);
+	kp_layout_fini(&s->layout);
+	free(s->bytes.data);
+	assert_int_equal(kp_layout_make(&s->fat, NULL, NULL,
+					KP_LAYOUT_COMPUTE | KP_LAYOUT_KEEP, &s->bytes,
+					&why),
+			 KPACK_SUCCESS);
+	src = kp_source_memory(s->bytes.data, s->bytes.size);
+	assert_int_equal(kp_layout_read(&src, &s->layout, &why), KPACK_SUCCESS);
+}
+
+static void kept_containers_are_identical(void **state)
+{
+	struct bytes plain = {0};
+	struct subject s;
+
+	(void)state;
+	open_kept(&s, foreign(&plain));
+	assert_int_equal(s.bytes.n_kept, 2);
+	assert_in_range(s.bytes.kept_size, 100, s.section.size + 100);
+	make_again(&s);
+	assert_true(s.plan.exact);
+	assert_int_equal(s.plan.n_recompressed, 0);
+	assert_int_equal(s.plan.size, s.section.size);
+	assert_memory_equal(s.again.data, s.section.data, s.section.size);
+	/* without an object they are compressed */
+	s.have[2] = false;
+	make_again(&s);
+	assert_false(s.plan.exact);
+	assert_int_equal(s.plan.n_dropped, 1);
+	assert_int_equal(s.plan.n_recompressed, 0);
+	assert_all_there(&s);
+	s.have[2] = true;
+	/* damage: as if it was not kept */
+	s.bytes.data[s.bytes.size - 20] ^= 0x55;
+	make_again(&s);
+	assert_false(s.plan.exact);
+	assert_int_equal(s.plan.n_recompressed, 1);
+	assert_memory_equal(s.again.data, s.section.data, s.layout.containers[0].size);
+	assert_compressed(&s, 1, &plain);
+	/* a map alone has nothing kept */
+	kp_layout_fini(&s.layout);
+	assert_int_equal(kp_layout_parse((struct kp_span){s.bytes.data, s.bytes.size},
+					 &s.layout, &why),
+			 KPACK_SUCCESS);
+	make_again(&s);
+	assert_int_equal(s.plan.n_recompressed, 2);
+	bytes_free(&plain);
+	close_subject(&s);
+}
+
+static void kept_bytes_must_be_there(void **state)
+{
+	struct bytes plain = {0};
+	struct kp_layout layout;
+	struct kp_source cut;
+	struct subject s;
+	uint8_t *map;
+	size_t n;
+
+	(void)state;
+	open_kept(&s, foreign(&plain));
+	for (size_t i = 1; i < s.bytes.kept_size; i += 7) {
+		cut = kp_source_memory(s.bytes.data, s.bytes.size - i);
+		assert_int_equal(kp_layout_read(&cut, &layout, &why),
+				 KPACK_ERROR_INVALID_METADATA);
+		assert_non_null(strstr(why.text, "what is kept of it is missing"));
+	}
+	/* earlier versions decompress the whole section, which skips what is kept */
+	n = (size_t)ZSTD_getFrameContentSize(s.bytes.data, s.bytes.size);
+	map = malloc(n);
+	assert_non_null(map);
+	assert_int_equal(ZSTD_decompress(map, n, s.bytes.data, s.bytes.size), n);
+	free(map);
+	bytes_free(&plain);
+	close_subject(&s);
+}
+
 /* Such a container had no level and no hash before, and no other is possible. */
 static void an_old_layout_is_compressed_too(void **state)
 {
@@ -1321,6 +1404,8 @@ int main(void)
 		cmocka_unit_test(a_compressed_bundle_is_compressed_again),
 		cmocka_unit_test(a_missing_code_object_leaves_nothing),
 		cmocka_unit_test(what_no_level_makes_is_compressed_again),
+		cmocka_unit_test(kept_containers_are_identical),
+		cmocka_unit_test(kept_bytes_must_be_there),
 		cmocka_unit_test(an_old_layout_is_compressed_too),
 		cmocka_unit_test(another_encoder_is_noticed),
 		cmocka_unit_test(another_object_is_refused),
