@@ -26,8 +26,8 @@ struct bundle {
 	struct bundle_part parts[]; /* by offset */
 };
 
-/* A bundle with the header and size of B, and room for its parts.  NULL: no memory. */
-struct bundle *bundle_new(const struct kp_view_bundle *b);
+/* A bundle with the header and size of FROM, and room for its parts.  NULL: no memory. */
+struct bundle *bundle_new(const struct kp_view_bundle *from);
 /* Add a part behind those that were added; takes a reference of its own. */
 void bundle_add(struct bundle *b, struct origin_entry what, uint64_t offset);
 
