@@ -25,8 +25,6 @@ int cmd_index(int argc, char **argv);
 int cmd_detect(int argc, char **argv);
 int cmd_thin(int argc, char **argv);
 int cmd_report(int argc, char **argv);
-int cmd_run(int argc, char **argv);
-int cmd_runtime(int argc, char **argv);
 /* Replacements for clang's tools, with their options, messages and exit codes. */
 int cmd_offload_bundler(int argc, char **argv);
 int cmd_offload_packager(int argc, char **argv);
@@ -47,8 +45,6 @@ extern const struct command_help cmd_index_help;
 extern const struct command_help cmd_detect_help;
 extern const struct command_help cmd_thin_help;
 extern const struct command_help cmd_report_help;
-extern const struct command_help cmd_run_help;
-extern const struct command_help cmd_runtime_help;
 extern const struct command_help cmd_offload_bundler_help;
 extern const struct command_help cmd_offload_packager_help;
 

@@ -18,8 +18,6 @@ _kpack_commands=(
 	index
 	detect
 	report
-	run
-	runtime
 	offload-bundler
 	offload-packager
 	# end
@@ -39,29 +37,29 @@ _kpack_mark_commands=(
 _kpack_options() # COMMAND
 {
 	case $1 in
-	pack) echo --archives-only --in-place --keep-device-code --keep-containers --group --key-prefix --arch \
-		--family --scheme --level --chunk --volume-size --databases --libraries \
+	pack) echo --archives-only --in-place --keep-device-code --keep-containers --group --key-prefix \
+		--arch --arch-exact --family --scheme --level --chunk --volume-size --databases --libraries \
 		--library-rules --split-rocfft --rows --check --prefer --runtime --shard --jobs --force --json \
 		--quiet --input --output --group-name --gfx-arch-family --gfx-arches --help ;;
 	mark) echo --help ;;
 	mark-show) echo --json --help ;;
 	mark-convert) echo --kernel-name --search-path --keep-device-code --help ;;
 	mark-set) echo --kernel-name --search-path --help ;;
-	mark-check) echo --arch --json --verbose --help ;;
+	mark-check) echo --arch --arch-exact --json --verbose --help ;;
 	mark-restore) echo --output --archive --allow-missing --help ;;
 	mark-strip-safe) echo --help ;;
-	split) echo --prefix-manifest --name --gpu-targets --family --databases --libraries \
+	split) echo --prefix-manifest --name --gpu-targets --arch-exact --family --databases --libraries \
 		--library-rules --level --jobs --force --json --quiet --batch-artifact-parent-dir \
 		--artifact-dir --output-dir --artifact-prefix --split-databases --tmp-dir --verbose \
 		--clang-offload-bundler --help ;;
 	merge) echo --output --group --family --prefer --force --skip-faulty --verify --sync \
 		--json --quiet --help ;;
-	ls) echo --long --arch --json --help ;;
+	ls) echo --long --arch --arch-exact --json --help ;;
 	cat) echo --output --help ;;
-	extract) echo --arch --directory --force --help ;;
+	extract) echo --arch --arch-exact --directory --force --help ;;
 	info) echo --json --help ;;
-	verify) echo --jobs --quiet --tree --arch --libraries --library-rules --help ;;
-	inspect) echo --arch --extract --force --json --kernels --help ;;
+	verify) echo --jobs --quiet --tree --arch --arch-exact --libraries --library-rules --help ;;
+	inspect) echo --arch --arch-exact --extract --force --json --kernels --help ;;
 	split-wheel) echo --output --group --overlay-root --device-prefix --family --databases \
 		--requires --prefer --variants --output-format --force --level \
 		--zip-level --jobs --tmp-dir --json --quiet --input --output-dir \
@@ -79,8 +77,6 @@ _kpack_options() # COMMAND
 	recombine) echo --config --input-shards-dir --output-dir --component --prefer --force --json --quiet --verbose \
 		--help ;;
 	index) echo --output --json --quiet --help ;;
-	run) echo --arch --archives --verbose --help ;;
-	runtime) echo --hip --ask --json --help ;;
 	report) echo --output --title --json --quiet --help ;;
 	global) echo --help --version ;;
 	esac
@@ -141,7 +137,6 @@ _kpack()
 		--libraries) words=(rocblas hipblaslt hipsparselt aotriton rocfft miopen composablekernel
 			hipkernelprovider aiter hotswap_cache none) ;;
 		--prefer) words=(input output) ;;
-		--runtime) words=(any) ;;
 		# the keys, then the architectures, of the archive on the line
 		*)
 			if [[ $command == cat && $COMP_CWORD -gt $first && -f ${COMP_WORDS[first]} ]]; then

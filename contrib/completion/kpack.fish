@@ -18,8 +18,6 @@ function __kpack_commands
 	echo index
 	echo detect
 	echo report
-	echo run
-	echo runtime
 	echo offload-bundler
 	echo offload-packager
 	# end
@@ -58,14 +56,14 @@ complete -c kpack -n '__fish_seen_subcommand_from pack' -l split-rocfft -d 'A da
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l rows -d 'An entry for each kernel of rocFFT'
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l check -d 'Look for missing files of databases'
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l prefer -x -a 'input output' -d 'Whose bytes a path has'
-complete -c kpack -n '__fish_seen_subcommand_from pack' -l runtime -x -a any -d 'Whether one takes converted binaries'
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l shard -x -d 'This part of the work, I/N'
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l input -r -d 'File or tree to pack'
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l output -r -d 'Where to'
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l group-name -x -d 'Name of the archives'
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l gfx-arch-family -x -d 'Name of a family'
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l gfx-arches -x -d 'Its architectures'
-complete -c kpack -n '__fish_seen_subcommand_from pack ls extract inspect' -l arch -x -d 'Only this architecture'
+complete -c kpack -n '__fish_seen_subcommand_from pack ls extract inspect' -l arch -x -d 'Only what these GPUs can load'
+complete -c kpack -n '__fish_seen_subcommand_from pack ls extract verify inspect split' -l arch-exact -d 'Only code for these very targets'
 complete -c kpack -n '__fish_seen_subcommand_from pack verify' -l jobs -x -d Threads
 complete -c kpack -n '__fish_seen_subcommand_from pack extract inspect' -l force -d 'Replace what is there'
 complete -c kpack -n '__fish_seen_subcommand_from verify' -l tree -d 'Look for missing files of databases'
@@ -170,7 +168,8 @@ complete -c kpack -n '__fish_seen_subcommand_from mark; and __fish_seen_subcomma
 complete -c kpack -n '__fish_seen_subcommand_from mark; and __fish_seen_subcommand_from convert set' -l kernel-name -x -d 'Key of its objects'
 complete -c kpack -n '__fish_seen_subcommand_from mark; and __fish_seen_subcommand_from convert set' -l search-path -x -d 'Where an archive is'
 complete -c kpack -n '__fish_seen_subcommand_from mark; and __fish_seen_subcommand_from convert' -l keep-device-code -d 'Leave the device code in the file'
-complete -c kpack -n '__fish_seen_subcommand_from mark; and __fish_seen_subcommand_from check' -l arch -x -d 'Must be there too'
+complete -c kpack -n '__fish_seen_subcommand_from mark; and __fish_seen_subcommand_from check' -l arch -x -d 'Must find their code'
+complete -c kpack -n '__fish_seen_subcommand_from mark; and __fish_seen_subcommand_from check' -l arch-exact -d 'Only code for these very targets'
 complete -c kpack -n '__fish_seen_subcommand_from mark; and __fish_seen_subcommand_from check' -s v -l verbose -d 'Also binaries without faults'
 complete -c kpack -n '__fish_seen_subcommand_from mark; and __fish_seen_subcommand_from restore' -s o -l output -r -d 'Write to another file'
 complete -c kpack -n '__fish_seen_subcommand_from mark; and __fish_seen_subcommand_from restore' -l archive -r -d 'Take objects from here'
@@ -183,14 +182,6 @@ complete -c kpack -n '__fish_seen_subcommand_from index' -s o -l output -r -d 'T
 complete -c kpack -n '__fish_seen_subcommand_from index' -l json -d 'Print the wheels as JSON'
 complete -c kpack -n '__fish_seen_subcommand_from index' -s q -l quiet -d 'Print nothing but faults'
 complete -c kpack -n '__fish_seen_subcommand_from index' -s h -l help -d 'Show the options'
-complete -c kpack -n '__fish_seen_subcommand_from run' -l arch -x -d 'Code for these GPUs'
-complete -c kpack -n '__fish_seen_subcommand_from run' -l archives -r -d 'Look first into'
-complete -c kpack -n '__fish_seen_subcommand_from run' -s v -l verbose -d 'Print where code comes from'
-complete -c kpack -n '__fish_seen_subcommand_from run' -s h -l help -d 'Show the options'
-complete -c kpack -n '__fish_seen_subcommand_from runtime' -l hip -r -d 'This runtime'
-complete -c kpack -n '__fish_seen_subcommand_from runtime' -l ask -d 'Also load each'
-complete -c kpack -n '__fish_seen_subcommand_from runtime' -l json -d 'As JSON'
-complete -c kpack -n '__fish_seen_subcommand_from runtime' -s h -l help -d 'Show the options'
 complete -c kpack -n '__fish_seen_subcommand_from report' -s o -l output -r -d 'Write the page to'
 complete -c kpack -n '__fish_seen_subcommand_from report' -l title -x -d 'Its title'
 complete -c kpack -n '__fish_seen_subcommand_from report' -l json -d 'Print the figures as JSON'
@@ -198,7 +189,7 @@ complete -c kpack -n '__fish_seen_subcommand_from report' -s q -l quiet -d 'No p
 complete -c kpack -n '__fish_seen_subcommand_from report' -s h -l help -d 'Show the options'
 complete -c kpack -n '__fish_seen_subcommand_from split' -l prefix-manifest -d 'INPUT must have a manifest'
 complete -c kpack -n '__fish_seen_subcommand_from split' -l name -x -d 'Name of the trees'
-complete -c kpack -n '__fish_seen_subcommand_from split' -l gpu-targets -x -d 'Only these targets'
+complete -c kpack -n '__fish_seen_subcommand_from split' -l gpu-targets -x -d 'Only what these GPUs can load'
 complete -c kpack -n '__fish_seen_subcommand_from split' -l family -x -d 'These targets share one tree'
 complete -c kpack -n '__fish_seen_subcommand_from split' -l databases -x -a 'plain packed' -d 'Kernel databases: plain or packed'
 complete -c kpack -n '__fish_seen_subcommand_from split' -l libraries -x -d 'Whose databases, or none'

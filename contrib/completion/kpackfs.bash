@@ -5,6 +5,7 @@ _kpackfs_mount_options=(
 	allow_other
 	allow_root
 	arch=
+	arch_exact
 	auto_unmount
 	bundles
 	cache_size=

@@ -5,6 +5,7 @@ function __kpackfs_mount_options
 	echo allow_other
 	echo allow_root
 	echo arch=
+	echo arch_exact
 	echo auto_unmount
 	echo bundles
 	echo cache_size=

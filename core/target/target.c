@@ -183,21 +183,11 @@ static bool is_granted(enum kp_feature asked, enum kp_feature given)
 	return asked == KP_FEATURE_ANY || asked == given;
 }
 
-/* Whether A and B have the same processor, and B states all features that A states. */
-static bool covers(const struct kp_target *a, const struct kp_target *b)
-{
-	return strcmp(a->processor, b->processor) == 0 &&
-	       is_granted(a->sramecc, b->sramecc) && is_granted(a->xnack, b->xnack);
-}
-
 bool kp_target_compatible(const struct kp_target *code, const struct kp_target *want)
 {
-	return covers(code, want);
-}
-
-bool kp_target_selected(const struct kp_target *select, const struct kp_target *t)
-{
-	return covers(select, t);
+	return strcmp(code->processor, want->processor) == 0 &&
+	       is_granted(code->sramecc, want->sramecc) &&
+	       is_granted(code->xnack, want->xnack);
 }
 
 bool kp_target_neutral(const struct kp_target *t)
@@ -219,22 +209,61 @@ struct kp_span kp_processor_model(struct kp_span processor)
 		       : processor;
 }
 
-/* Whether code for the processor CODE also runs on GPU. */
-static bool runs_on(const char *gpu, const char *code)
+/* How code for the processor CODE fits GPU, whatever their features are. */
+static enum kp_fit processor_fit(const char *gpu, const char *code)
 {
 	struct kp_span model = kp_processor_model(kp_span_str(gpu));
 	const char *generic = kp_processor_generic(model);
 
-	return kp_span_eq(model, kp_processor_model(kp_span_str(code))) ||
-	       (generic && strcmp(generic, code) == 0) ||
-	       (strcmp(code, "amdgcnspirv") == 0 && strncmp(gpu, "gfx", 3) == 0);
+	if (kp_span_eq(model, kp_processor_model(kp_span_str(code))))
+		return KP_FIT_FEATURES;
+	if (generic && strcmp(generic, code) == 0)
+		return KP_FIT_GENERIC;
+	if (strcmp(code, KP_ARCH_SPIRV) == 0 && strncmp(gpu, "gfx", 3) == 0)
+		return KP_FIT_SPIRV;
+	return KP_FIT_NONE;
+}
+
+enum kp_fit kp_target_fit(const struct kp_target *gpu, const struct kp_target *code)
+{
+	if (kp_target_eq(gpu, code))
+		return KP_FIT_EXACT;
+	if (kp_target_neutral(code))
+		return KP_FIT_NEUTRAL;
+	if (contradict(gpu->sramecc, code->sramecc) ||
+	    contradict(gpu->xnack, code->xnack))
+		return KP_FIT_NONE;
+	return processor_fit(gpu->processor, code->processor);
 }
 
 bool kp_target_loadable(const struct kp_target *gpu, const struct kp_target *code)
 {
-	return kp_target_neutral(code) || (runs_on(gpu->processor, code->processor) &&
-					   !contradict(gpu->sramecc, code->sramecc) &&
-					   !contradict(gpu->xnack, code->xnack));
+	return kp_target_fit(gpu, code) != KP_FIT_NONE;
+}
+
+/* Put the states that a GPU's feature can have into OUT; returns how many there are. */
+static size_t feature_settings(enum kp_feature stated, bool has, enum kp_feature out[2])
+{
+	bool open = has && stated == KP_FEATURE_ANY;
+
+	out[0] = open ? KP_FEATURE_OFF : stated;
+	out[1] = KP_FEATURE_ON;
+	return open ? 2 : 1;
+}
+
+size_t kp_target_settings(const struct kp_target *t,
+			  struct kp_target out[KP_TARGET_SETTINGS])
+{
+	enum kp_feature sramecc[2], xnack[2];
+	size_t n = feature_settings(t->sramecc, t->known && t->known->sramecc, sramecc);
+	size_t m = feature_settings(t->xnack, t->known && t->known->xnack, xnack);
+
+	for (size_t i = 0; i < n * m; i++) {
+		out[i] = *t;
+		out[i].sramecc = sramecc[i / m];
+		out[i].xnack = xnack[i % m];
+	}
+	return n * m;
 }
 
 /* EI_ABIVERSION; 0 is code object v2, whose flags do not hold the processor. */

@@ -62,22 +62,40 @@ bool kp_target_eq(const struct kp_target *a, const struct kp_target *b);
  */
 bool kp_target_compatible(const struct kp_target *code, const struct kp_target *want);
 
-/* Whether SELECT chooses T: same processor, and T has the features that SELECT states. */
-bool kp_target_selected(const struct kp_target *select, const struct kp_target *t);
-
 /* The architecture of files that suit every GPU. */
 #define KP_ARCH_GENERIC "generic"
+
+/* The architecture of SPIR-V for AMD GPUs. */
+#define KP_ARCH_SPIRV "amdgcnspirv"
 
 /* Whether T is "generic", the architecture of files that suit every GPU. */
 bool kp_target_neutral(const struct kp_target *t);
 
 /*
- * Whether GPU, whose unstated features may be on or off, can load code for CODE.  CODE is
- * the GPU's processor, of any stepping (gfx1250-strict), or the generic target that
- * covers it, and no feature that both state differs; or CODE is SPIR-V for AMD GPUs, or
- * neutral.
+ * How code fits a GPU whose unstated features may be on or off, from nothing to the same
+ * target ID.  A feature that both state differently always is KP_FIT_NONE.
  */
+enum kp_fit {
+	KP_FIT_NONE,
+	KP_FIT_NEUTRAL,  /* suits every GPU */
+	KP_FIT_SPIRV,    /* SPIR-V for AMD GPUs: compiled for the GPU when it is loaded */
+	KP_FIT_GENERIC,  /* for the generic target that covers the GPU's processor */
+	KP_FIT_FEATURES, /* for its processor, of any stepping (gfx1250-strict) */
+	KP_FIT_EXACT,    /* the same target ID */
+};
+
+enum kp_fit kp_target_fit(const struct kp_target *gpu, const struct kp_target *code);
+
+/* Whether GPU can load code for CODE: it fits in any way. */
 bool kp_target_loadable(const struct kp_target *gpu, const struct kp_target *code);
+
+/*
+ * The GPUs that T can mean: T with each unstated feature of its processor on, and off.
+ * Returns how many there are.
+ */
+#define KP_TARGET_SETTINGS 4
+size_t kp_target_settings(const struct kp_target *t,
+			  struct kp_target out[KP_TARGET_SETTINGS]);
 
 /* PROCESSOR without a stepping's suffix: drivers call gfx1250-strict gfx1250, too. */
 struct kp_span kp_processor_model(struct kp_span processor);

@@ -284,7 +284,7 @@ static bool is_selected(struct kp_view_builder *b, struct kp_span arch)
 	const struct kp_view_options *o = b->options;
 	size_t at = ((uintptr_t)arch.data >> 3) % 64;
 
-	if (!o || (!o->n_select && !o->loadable))
+	if (!o || !o->select || kp_choice_is_all(o->select))
 		return true;
 	if (b->selected[at].arch != arch.data) {
 		b->selected[at].arch = arch.data;

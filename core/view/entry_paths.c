@@ -77,16 +77,5 @@ size_t kp_entry_paths(const struct kpack_archive *a, size_t entry,
 
 bool kp_view_selects(const struct kp_view_options *o, struct kp_span arch)
 {
-	struct kp_target t;
-	bool yes;
-
-	if (!o || (!o->n_select && !o->loadable))
-		return true;
-	if (kp_target_parse(arch, &t, NULL))
-		return false;
-	yes = o->loadable && kp_target_neutral(&t);
-	for (size_t i = 0; i < o->n_select && !yes; i++)
-		yes = o->loadable ? kp_target_loadable(&o->select[i], &t)
-				  : kp_target_selected(&o->select[i], &t);
-	return yes;
+	return !o || !o->select || kp_choice_has(o->select, arch);
 }

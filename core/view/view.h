@@ -36,18 +36,13 @@
 #define KP_CORE_VIEW_VIEW_H
 
 #include "core/archive/archive.h"
-#include "core/target/target.h"
+#include "core/target/choice.h"
 
 struct kp_view;
 
 struct kp_view_options {
-	/* Show only entries whose arch a member selects (kp_target_selected).
-	 * n_select 0: all. */
-	const struct kp_target *select;
-	size_t n_select;
-	/* SELECT has GPUs: show only entries that one of the GPUs can load
-	 * (kp_target_loadable).  n_select 0: entries that suit every GPU. */
-	bool loadable;
+	/* Show only entries whose architecture it chooses.  NULL: all. */
+	const struct kp_choice *select;
 	/* The class of each archive; NULL: all are of class 0. */
 	const uint64_t *classes;
 	/* Show bundles, too.  OPEN: whether everyone may read each archive; used if there

@@ -41,6 +41,7 @@ static const char usage_text[] =
 	"    -o arch=LIST         show only what these GPUs can load; auto: those of "
 	"this\n"
 	"                         machine; all: everything (default)\n"
+	"    -o arch_exact        with arch=: only code for these very target IDs\n"
 	"    -o auto_unmount      unmount when the daemon dies\n"
 	"    -o bundles           hipfb/: the code of each binary as HIP fat binaries\n"
 	"    -o cache_size=BYTES  memory for decoded bytes, with k, m or g (default "
@@ -79,6 +80,7 @@ enum key {
 	KEY_RW,
 	KEY_SOURCE,
 	KEY_ARCH,
+	KEY_ARCH_EXACT,
 	KEY_SUBDIR,
 	KEY_TOPOLOGY,
 	KEY_CACHE_SIZE,
@@ -127,6 +129,7 @@ static const struct fuse_opt option_table[] = {
 	OPTION("rw", KEY_RW),
 	OPTION("source=", KEY_SOURCE),
 	OPTION("arch=", KEY_ARCH),
+	OPTION("arch_exact", KEY_ARCH_EXACT),
 	OPTION("subdir=", KEY_SUBDIR),
 	OPTION("topology=", KEY_TOPOLOGY),
 	OPTION("cache_size=", KEY_CACHE_SIZE),
@@ -332,6 +335,7 @@ static const struct meaning {
 	[KEY_RW] = {OTHER, refuse_rw},
 	[KEY_SOURCE] = {STRINGS, AT(more_sources)},
 	[KEY_ARCH] = {OTHER, take_arches},
+	[KEY_ARCH_EXACT] = {FLAG, AT(arches.exact)},
 	[KEY_SUBDIR] = {OTHER, take_subdir},
 	[KEY_TOPOLOGY] = {OTHER, take_topology},
 	[KEY_CACHE_SIZE] = {OTHER, take_cache_size},
@@ -626,6 +630,11 @@ enum end settings_parse(struct settings *s, int argc, char **argv)
 	end = take_paths(s);
 	if (end != OK)
 		return end;
+	if (s->arches.exact && !s->arches.limited) {
+		option_wrong("arch_exact",
+			     "it says how arch=LIST is meant, which is missing");
+		return USAGE;
+	}
 	if (!arches_find(&s->arches, s->topology))
 		return SYSTEM;
 	return add_defaults(s) ? OK : SYSTEM;
@@ -647,7 +656,7 @@ void settings_free(struct settings *s)
 	free(s->mountpoint);
 	free(s->subdir);
 	free(s->topology);
-	arches_free(&s->arches);
+	kp_choice_fini(&s->arches);
 	fuse_opt_free_args(&s->args);
 }
 

@@ -22,7 +22,7 @@ struct settings {
 	char *mountpoint;
 	int place;             /* the mount point, open, if root mounts; else 0 */
 	struct fuse_args args; /* for libfuse */
-	struct arches arches;
+	struct kp_choice arches;
 	char *subdir;   /* clean; NULL: the whole tree */
 	char *topology; /* directory to find GPUs in; NULL: the driver's */
 	struct tree_options look;

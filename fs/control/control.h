@@ -28,7 +28,7 @@ struct control;
 
 /* The subject of the files. */
 struct control_subject {
-	const struct arches *arches;
+	const struct kp_choice *arches;
 	const char *subdir;    /* clean; NULL: the whole tree */
 	struct inodes *inodes; /* the root gives owner and read bits */
 	struct content *content;

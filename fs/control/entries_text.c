@@ -67,7 +67,7 @@ static bool put_line(void *user, struct kp_span path, uint32_t name)
 	return ok;
 }
 
-bool entries_text_put(FILE *f, const struct edition *e, const struct arches *arches)
+bool entries_text_put(FILE *f, const struct edition *e, const struct kp_choice *arches)
 {
 	struct entries_text in = {.edition = e, .out = f};
 	struct path_owners *claims = path_owners_new(e, arches);

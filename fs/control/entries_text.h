@@ -10,6 +10,6 @@
  * Write a line for each path of a file that E shows: a JSON object of the path, relative
  * to the mount point, and the facts of the entry that owns the path.  false: no memory.
  */
-bool entries_text_put(FILE *f, const struct edition *e, const struct arches *arches);
+bool entries_text_put(FILE *f, const struct edition *e, const struct kp_choice *arches);
 
 #endif

@@ -198,14 +198,14 @@ static void put_refused(const struct missing *m, const struct refused *r)
 }
 
 /* The chosen architectures, or a text that says that there are none; NULL: no memory. */
-static char *chosen_new(const struct arches *arches)
+static char *chosen_new(const struct kp_choice *arches)
 {
 	char *text = arches_line_new(arches, ",");
 
 	return text ? text : strdup("auto, which found no GPU");
 }
 
-bool missing_put(FILE *f, const struct edition *e, const struct arches *arches,
+bool missing_put(FILE *f, const struct edition *e, const struct kp_choice *arches,
 		 const char *subdir)
 {
 	struct missing m = {

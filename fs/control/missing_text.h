@@ -11,7 +11,7 @@
  * each refused archive: the path below the root of the whole tree, or the archive's path,
  * a tab, and the reason.  Path and reason are escaped for terminals.  false: no memory.
  */
-bool missing_put(FILE *f, const struct edition *e, const struct arches *arches,
+bool missing_put(FILE *f, const struct edition *e, const struct kp_choice *arches,
 		 const char *subdir);
 
 #endif

@@ -10,7 +10,7 @@
 /* The figures, at one moment. */
 struct stats {
 	const struct edition *edition;
-	const struct arches *arches; /* the GPUs whose code is shown */
+	const struct kp_choice *arches; /* the GPUs whose code is shown */
 	struct content_stats content;
 	size_t retired_inodes, retired_archives;
 	uint64_t reloads;           /* editions before this one */

@@ -256,7 +256,7 @@ static bool build_view(struct edition *e, const struct kp_view_options *select)
 static bool build_edition(struct edition *e, const struct edition_options *o,
 			  const struct tree_taken *taken)
 {
-	struct kp_view_options select = arches_view(o->arches);
+	struct kp_view_options select = {.select = o->arches};
 	struct tree_options look = o->look;
 	struct kpackx_error why = {0};
 
@@ -269,7 +269,8 @@ static bool build_edition(struct edition *e, const struct edition_options *o,
 		return false;
 	if (o->subdir && !subdir_find(e, o->subdir, o->first, &look.root))
 		return false;
-	look.part = o->subdir || (select.loadable && hide_empty_toc(e->view));
+	look.part =
+		o->subdir || (!kp_choice_is_all(o->arches) && hide_empty_toc(e->view));
 	look.look = look_of_dirs(e);
 	look.classes = o->shared ? &e->classes : NULL;
 	if (tree_new(e->view, &look, taken, &e->tree, &why))

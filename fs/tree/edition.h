@@ -48,7 +48,7 @@ struct edition {
 
 /* Options of all editions of a mount; all pointers are borrowed. */
 struct edition_options {
-	const struct arches *arches;
+	const struct kp_choice *arches;
 	const char *subdir; /* clean; NULL: the whole tree */
 	struct tree_options look;
 	bool shared;  /* users other than the one who mounts have access */

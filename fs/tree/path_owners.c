@@ -103,15 +103,15 @@ static void claim_archive(struct path_owners *c, size_t archive)
 	}
 }
 
-struct path_owners *path_owners_new(const struct edition *e, const struct arches *arches)
+struct path_owners *path_owners_new(const struct edition *e,
+				    const struct kp_choice *arches)
 {
 	struct path_owners *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return NULL;
 	c->edition = e;
-	c->select = arches_view(arches);
-	c->select.bundles = e->bundles;
+	c->select = (struct kp_view_options){.select = arches, .bundles = e->bundles};
 	c->names = name_count(e->view);
 	c->dir_found = true; /* the root, whose path is empty */
 	c->holders = calloc((size_t)c->names + 1, sizeof(*c->holders));

@@ -20,7 +20,8 @@ struct claim {
 };
 
 /* E and the list of ARCHES are borrowed.  NULL: no memory. */
-struct path_owners *path_owners_new(const struct edition *e, const struct arches *arches);
+struct path_owners *path_owners_new(const struct edition *e,
+				    const struct kp_choice *arches);
 void path_owners_free(struct path_owners *c); /* NULL is fine */
 
 /*

@@ -82,32 +82,20 @@ void built_arches_fini(struct built_arches *a)
 	free(a->installed);
 }
 
-bool built_arches_installed(const struct built_arches *a, const char *arch)
+bool built_arches_number(const struct built_arches *a, const char *arch, size_t *number)
 {
 	const char **found =
 		a->count ? bsearch(&arch, a->items, a->count, sizeof(*a->items), by_text)
 			 : NULL;
 
-	return found && a->installed[found - a->items];
+	if (found)
+		*number = (size_t)(found - a->items);
+	return found;
 }
 
-/* Whether GPU runs code for ARCH: for the same processor with fewer features stated, or
- * for its generic target. */
-static bool runs_arch(const struct kp_target *gpu, const char *arch)
+bool built_arches_installed(const struct built_arches *a, const char *arch)
 {
-	const char *generic = kp_processor_generic(kp_span_str(gpu->processor));
-	struct kp_target code;
+	size_t number;
 
-	return kp_target_parse(kp_span_str(arch), &code, NULL) == 0 &&
-	       (kp_target_compatible(&code, gpu) ||
-		(generic && strcmp(code.processor, generic) == 0));
-}
-
-bool built_arches_run(const struct built_arches *a, const struct kp_target *gpu,
-		      bool installed)
-{
-	for (size_t k = 0; k < a->count; k++)
-		if ((!installed || a->installed[k]) && runs_arch(gpu, a->items[k]))
-			return true;
-	return false;
+	return built_arches_number(a, arch, &number) && a->installed[number];
 }

@@ -23,10 +23,8 @@ kpack_error_t built_arches_find(const struct binary *b, const struct reach *reac
 				struct built_arches *a, struct kpackx_error *why);
 void built_arches_fini(struct built_arches *a);
 
+/* The number of ARCH among the items; false: it is none of them. */
+bool built_arches_number(const struct built_arches *a, const char *arch, size_t *number);
 bool built_arches_installed(const struct built_arches *a, const char *arch);
-
-/* Whether GPU can run any code of the binary; INSTALLED: only count installed code. */
-bool built_arches_run(const struct built_arches *a, const struct kp_target *gpu,
-		      bool installed);
 
 #endif

@@ -170,13 +170,8 @@ bool closure_wants(const struct closure *c, const char *gpu)
 {
 	struct kp_target code;
 
-	if (c->gpus->count == 0 || !*gpu ||
-	    kp_target_parse(kp_span_str(gpu), &code, NULL) != KPACK_SUCCESS)
-		return true;
-	for (size_t i = 0; i < c->gpus->count; i++)
-		if (kp_target_loadable(&c->gpus->items[i], &code))
-			return true;
-	return false;
+	return !*gpu || kp_target_parse(kp_span_str(gpu), &code, NULL) ||
+	       kp_choice_has(c->chosen, kp_span_str(gpu));
 }
 
 bool closure_wants_name(const struct closure *c, struct kp_span name)
@@ -451,12 +446,12 @@ static kpack_error_t check_files(struct closure *c, struct kpackx_error *why)
 }
 
 kpack_error_t closure_check(const struct library_found *found,
-			    const struct closure_gpus *gpus, closure_report *report,
+			    const struct kp_choice *chosen, closure_report *report,
 			    void *arg, size_t *faults, struct kpackx_error *why)
 {
 	struct closure c = {.found = found,
 			    .tree = found->tree,
-			    .gpus = gpus,
+			    .chosen = chosen,
 			    .kinds = xcalloc(found->tree->count, sizeof(*c.kinds))};
 	kpack_error_t err;
 

@@ -13,7 +13,7 @@ struct closure_fault {
 struct closure {
 	const struct library_found *found;
 	const struct file_tree *tree;
-	const struct closure_gpus *gpus;
+	const struct kp_choice *chosen; /* the GPUs to check for */
 	struct tensile_places places;
 	uint8_t *kinds; /* per file: kinds of its solutions; 0 until it is read */
 	struct closure_fault *faults;

@@ -20,7 +20,7 @@ static int take_arches(const struct options *o, const struct option_help *row, v
 static const struct option_help options[] = {
 	{0, "topology", "DIR", "where GPUs are looked for",
 	 OPTION_PLACE(struct detect, topology)},
-	{0, "arch", "LIST", "for these GPUs, not this machine's",
+	{0, "arch", "LIST", "for these GPUs; auto: this machine's",
 	 OPTION_TAKE_ALL(take_arches)},
 	{0, "family", NULL, "their families, such as gfx110X",
 	 OPTION_PLACE(struct detect, names.family)},
@@ -65,9 +65,9 @@ static void read_gpus(struct detect *d)
 		report_error(place, "no GPU: the KFD driver is missing");
 	else if (err)
 		report_why(place, &why);
-	else if (d->kinds.count == 0)
+	else if (gpus.count == 0)
 		report_error(place, "no GPU");
-	d->failed |= err || d->kinds.count == 0;
+	d->failed |= err || gpus.count == 0;
 	kp_gpus_fini(&gpus);
 }
 
@@ -235,7 +235,7 @@ static void print_all(struct detect *d)
 
 static int detect_gpus(struct detect *d, int n, char **operands)
 {
-	if (!d->chosen)
+	if (!d->chosen || d->kinds.find)
 		read_gpus(d);
 	d->with_archives = n > 0;
 	if (n)
@@ -253,8 +253,9 @@ static int check_options(const struct detect *d, const struct options *o)
 
 	if (gpu_names_check(&d->names, &why))
 		return options_usage(o->help, "%s", why.text);
-	if (d->chosen && d->topology)
-		return options_usage(o->help, "--arch and --topology exclude each other");
+	if (d->chosen && !d->kinds.find && d->topology)
+		return options_usage(o->help, "--arch and --topology exclude each other, "
+					      "except for --arch auto");
 	if (d->pip + d->apt + d->json + (operands && !d->json) > 1)
 		return options_usage(
 			o->help, "--pip, --apt, --json and archives exclude each other");

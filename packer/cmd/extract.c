@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
-#include "packer/archives/operands.h"
+#include "packer/archives/arch_filter.h"
 #include "packer/base/xalloc.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
@@ -31,8 +31,7 @@ struct extract {
 };
 
 static const struct option_help options[] = {
-	{0, "arch", "LIST", "only these targets, separated by commas",
-	 OPTION_TAKE(struct extract, filter, arch_filter_take)},
+	ARCH_FILTER_OPTIONS(struct extract, filter),
 	{'C', "directory", "OUT", "write below OUT, which is made",
 	 OPTION_PLACE(struct extract, out)},
 	{'f', "force", NULL, "replace files that exist",
@@ -42,7 +41,7 @@ static const struct option_help options[] = {
 
 const struct command_help cmd_extract_help = {
 	"extract",
-	"[--arch LIST] [--force] ARCHIVE|DIR... -C OUT",
+	"[--arch LIST [--arch-exact]] [--force] ARCHIVE|DIR... -C OUT",
 	"write the entries as files below a directory",
 	options,
 	"Entries with a path are written there, others below toc/, as in a mount.",
@@ -285,8 +284,7 @@ static void report_conflicts(struct extract *x)
 
 static bool build_view(struct extract *x)
 {
-	struct kp_view_options select = {.select = x->filter.targets,
-					 .n_select = x->filter.count};
+	struct kp_view_options select = {.select = &x->filter.chosen};
 	struct kpackx_error why = {0};
 
 	if (kp_view_new(x->set.items, x->set.count, &select, &x->view, &why)) {
@@ -325,7 +323,7 @@ static int extract_entries(struct extract *x, int n, char **operands)
 /* Returns an exit status, or -1 to go on. */
 static int read_options(struct extract *x, struct options *o)
 {
-	int status = options_read(o, x);
+	int status = arch_filter_read(o, x, &x->filter);
 
 	if (status >= 0)
 		return status;

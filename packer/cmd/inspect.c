@@ -16,8 +16,7 @@ struct inspect {
 };
 
 static const struct option_help options[] = {
-	{0, "arch", "LIST", "extract only these targets",
-	 OPTION_TAKE(struct inspect, extract.filter, arch_filter_take)},
+	ARCH_FILTER_OPTIONS(struct inspect, extract.filter),
 	{0, "extract", "DIR", "write every image as a file into DIR",
 	 OPTION_PLACE(struct inspect, extract.dir)},
 	{'f', "force", NULL, "replace files that exist",
@@ -30,7 +29,8 @@ static const struct option_help options[] = {
 
 const struct command_help cmd_inspect_help = {
 	"inspect",
-	"[--json] [--kernels] [--extract DIR [--arch LIST] [--force]] FILE",
+	"[--json] [--kernels] [--extract DIR [--arch LIST [--arch-exact]] [--force]] "
+	"FILE",
 	"print what device code a file holds",
 	options,
 	"FILE is anything with device code in it: a host binary or object, a static "
@@ -160,13 +160,13 @@ static int inspect_path(struct inspect *in)
 static int read_options(struct inspect *in, struct options *o)
 {
 	struct inspect_extract *x = &in->extract;
-	int status = options_read(o, in);
+	int status = arch_filter_read(o, in, &x->filter);
 
 	if (status >= 0)
 		return status;
 	if (o->argc - optind != 1)
 		return options_usage(o->help, "one FILE is needed");
-	if (!x->dir && (x->filter.count || x->force))
+	if (!x->dir && (x->filter.chosen.limited || x->force))
 		return options_usage(o->help, "--arch and --force are for --extract");
 	if (x->dir && (in->json || in->kernels))
 		return options_usage(o->help, "--extract prints nothing");

@@ -2,7 +2,7 @@
 /* kpack ls: print a line, or a JSON object, for each entry. */
 #include <inttypes.h>
 #include <stdlib.h>
-#include "packer/archives/operands.h"
+#include "packer/archives/arch_filter.h"
 #include "packer/command.h"
 #include "core/base/json.h"
 #include "core/base/bounds.h"
@@ -17,8 +17,7 @@ struct ls {
 static const struct option_help options[] = {
 	{'l', "long", NULL, "also type, ordinal, compressed size and metadata path",
 	 OPTION_PLACE(struct ls, long_form)},
-	{0, "arch", "LIST", "only these targets, separated by commas",
-	 OPTION_TAKE(struct ls, filter, arch_filter_take)},
+	ARCH_FILTER_OPTIONS(struct ls, filter),
 	{0, "json", NULL, "print one JSON array of objects",
 	 OPTION_PLACE(struct ls, json)},
 	{0},
@@ -26,7 +25,7 @@ static const struct option_help options[] = {
 
 const struct command_help cmd_ls_help = {
 	"ls",
-	"[-l] [--arch LIST] [--json] ARCHIVE|DIR...",
+	"[-l] [--arch LIST [--arch-exact]] [--json] ARCHIVE|DIR...",
 	"list the entries of archives",
 	options,
 	NULL,
@@ -132,7 +131,7 @@ static int list_archives(struct ls *ls, int n, char **operands)
 /* Returns an exit status, or -1 to go on. */
 static int read_options(struct ls *ls, struct options *o)
 {
-	int status = options_read(o, ls);
+	int status = arch_filter_read(o, ls, &ls->filter);
 
 	if (status >= 0)
 		return status;

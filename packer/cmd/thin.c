@@ -17,7 +17,7 @@ struct thin_command {
 };
 
 static const struct option_help options[] = {
-	{0, "arch", "LIST", "the GPUs whose code stays, separated by commas",
+	{0, "arch", "LIST", "the GPUs whose code stays; auto: this machine's",
 	 OPTION_TAKE(struct thin_command, thin.args.filter, arch_filter_take)},
 	{'n', "dry-run", NULL, "write nothing: print what would be freed",
 	 OPTION_PLACE(struct thin_command, thin.args.dry)},
@@ -77,14 +77,15 @@ static int take_operands(struct thin_command *c, int n, char **operands)
 static int take_lists(struct thin_command *c)
 {
 	struct thin_args *args = &c->thin.args;
+	const struct kp_choice *gpus = &args->filter.chosen;
 	struct kpackx_error why = {0};
 
-	if (!args->filter.count)
+	if (!arch_filter_given(&args->filter))
 		return options_usage(&cmd_thin_help, "--arch is missing");
-	for (size_t i = 0; i < args->filter.count; i++)
-		if (!args->filter.targets[i].known)
+	for (size_t i = 0; i < gpus->count; i++)
+		if (!gpus->gpus[i].known)
 			return options_usage(&cmd_thin_help, "--arch: unknown GPU %s",
-					     args->filter.targets[i].processor);
+					     gpus->gpus[i].processor);
 	if (library_set_open(c->libraries, c->rules, &args->libraries, &why))
 		return options_usage(&cmd_thin_help, "%s", why.text);
 	args->libraries.plain = true;

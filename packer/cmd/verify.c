@@ -9,13 +9,12 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "packer/archives/operands.h"
+#include "packer/archives/arch_filter.h"
 #include "packer/archives/check.h"
 #include "packer/base/xalloc.h"
 #include "packer/closure/closure.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
-#include "packer/gpu/kinds.h"
 #include "packer/cli/report.h"
 #include "core/base/text.h"
 #include "packer/closure/install_tree.h"
@@ -26,17 +25,8 @@ struct verify {
 	bool faulty;
 	bool tree;
 	const char *libraries, *rules; /* as given; or NULL */
-	struct gpu_kinds gpus;         /* none: all */
+	struct arch_filter filter;
 };
-
-static int take_arches(const struct options *o, const struct option_help *row, void *slot)
-{
-	struct kpackx_error why = {0};
-
-	if (gpu_kinds_parse(slot, o->arg, &why))
-		return options_usage(o->help, "--%s: %s", row->long_name, why.text);
-	return EXIT_OK;
-}
 
 static const struct option_help options[] = {
 	{'j', "jobs", "N", "decode on N threads (default: all cores)",
@@ -44,8 +34,7 @@ static const struct option_help options[] = {
 	{'q', "quiet", NULL, "report only faults", OPTION_PLACE(struct verify, quiet)},
 	{0, "tree", NULL, "instead look for files that kernel databases miss",
 	 OPTION_PLACE(struct verify, tree)},
-	{0, "arch", "LIST", "only those that these GPUs need",
-	 OPTION_TAKE(struct verify, gpus, take_arches)},
+	ARCH_FILTER_OPTIONS(struct verify, filter),
 	{0, "libraries", "LIST", "the libraries to look for, in that order",
 	 OPTION_PLACE(struct verify, libraries)},
 	{0, "library-rules", "FILE", "more libraries, which FILE describes",
@@ -55,7 +44,8 @@ static const struct option_help options[] = {
 
 const struct command_help cmd_verify_help = {
 	"verify",
-	"[--jobs N] [--tree [--arch LIST] [--libraries LIST] [--library-rules FILE]] "
+	"[--jobs N] [--tree [--arch LIST [--arch-exact]] [--libraries LIST] "
+	"[--library-rules FILE]] "
 	"[-q] "
 	"PATH...",
 	"check archives: every rule, every byte",
@@ -327,21 +317,6 @@ static kpack_error_t open_tree(struct install_tree_of *of, char *real,
 	return err;
 }
 
-static kpack_error_t check_closure(const struct verify *v,
-				   const struct install_tree *tree, size_t *faults,
-				   struct kpackx_error *why)
-{
-	struct kp_target *gpus = xcalloc(v->gpus.count + 1, sizeof(*gpus));
-	kpack_error_t err;
-
-	for (size_t i = 0; i < v->gpus.count; i++)
-		gpus[i] = v->gpus.items[i].target;
-	err = closure_check(&tree->found, &(struct closure_gpus){gpus, v->gpus.count},
-			    report_missing, NULL, faults, why);
-	free(gpus);
-	return err;
-}
-
 static void print_tree(const struct install_tree *tree, size_t faults)
 {
 	if (tree->n_databases == 0 && faults == 0)
@@ -362,7 +337,8 @@ static int check_tree(const struct verify *v, int n, char **paths,
 	kpack_error_t err = open_tree(&of, real, &tree, &why);
 
 	if (!err)
-		err = check_closure(v, &tree, &faults, &why);
+		err = closure_check(&tree.found, &v->filter.chosen, report_missing, NULL,
+				    &faults, &why);
 	if (err)
 		report_why(NULL, &why);
 	faults += tree.n_faults;
@@ -398,13 +374,13 @@ static int verify_tree(const struct verify *v, int n, char **paths)
 
 static int run_verify(struct verify *v, struct options *o)
 {
-	int status = options_read(o, v);
+	int status = arch_filter_read(o, v, &v->filter);
 
 	if (status >= 0)
 		return status;
 	if (optind == o->argc)
 		return options_usage(o->help, "an archive or a directory is missing");
-	if (!v->tree && (v->libraries || v->rules || v->gpus.count))
+	if (!v->tree && (v->libraries || v->rules || v->filter.chosen.limited))
 		return options_usage(o->help, "--arch, --libraries and --library-rules "
 					      "are for --tree");
 	if (v->tree)
@@ -420,6 +396,6 @@ int cmd_verify(int argc, char **argv)
 	struct verify v = {.jobs = option_jobs()};
 	int status = run_verify(&v, &o);
 
-	gpu_kinds_fini(&v.gpus);
+	arch_filter_fini(&v.filter);
 	return status;
 }

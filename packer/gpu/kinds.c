@@ -20,18 +20,16 @@ void gpu_kinds_add(struct gpu_kinds *kinds, const struct kp_target *t)
 kpack_error_t gpu_kinds_parse(struct gpu_kinds *kinds, const char *list,
 			      struct kpackx_error *why)
 {
-	struct kp_target t;
+	struct kp_choice chosen = {0};
+	kpack_error_t err = kp_choice_add(&chosen, list, why);
 
-	for (;; list++) {
-		size_t n = strcspn(list, ",");
-
-		KP_TRY(kp_target_parse((struct kp_span){(const uint8_t *)list, n}, &t,
-				       why));
-		gpu_kinds_add(kinds, &t);
-		list += n;
-		if (*list == '\0')
-			return KPACK_SUCCESS;
-	}
+	if (!err && chosen.all)
+		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "all: name GPUs");
+	for (size_t i = 0; i < chosen.count && !err; i++)
+		gpu_kinds_add(kinds, &chosen.gpus[i]);
+	kinds->find |= chosen.find;
+	kp_choice_fini(&chosen);
+	return err;
 }
 
 void gpu_kinds_fini(struct gpu_kinds *kinds)

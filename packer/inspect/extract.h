@@ -7,7 +7,7 @@
 #ifndef PACKER_INSPECT_EXTRACT_H
 #define PACKER_INSPECT_EXTRACT_H
 
-#include "packer/archives/operands.h"
+#include "packer/archives/arch_filter.h"
 #include "file.h"
 
 struct inspect_extract {

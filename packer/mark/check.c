@@ -10,7 +10,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "missing_arches.h"
-#include "packer/archives/operands.h"
+#include "losses.h"
+#include "packer/archives/arch_filter.h"
 #include "packer/binary/built_arches.h"
 #include "packer/files/below.h"
 #include "packer/files/tree_list.h"
@@ -29,8 +30,7 @@ struct check {
 };
 
 static const struct option_help options[] = {
-	{0, "arch", "LIST", "these targets must be installed, too",
-	 OPTION_TAKE(struct check, filter, arch_filter_take)},
+	ARCH_FILTER_OPTIONS(struct check, filter),
 	{0, "json", NULL, "print one JSON object",
 	 OPTION_PLACE(struct check, faults.json)},
 	{'v', "verbose", NULL, "also report binaries without faults",
@@ -40,7 +40,7 @@ static const struct option_help options[] = {
 
 const struct command_help mark_check_help = {
 	"mark check",
-	"[--arch LIST] [--json] [-v] ROOT...",
+	"[--arch LIST [--arch-exact]] [--json] [-v] ROOT...",
 	"check that converted binaries find their objects",
 	options,
 	"ROOT is a tree or a file.  A binary that is not converted is not a fault.",
@@ -52,71 +52,45 @@ struct subject {
 	struct binary b;
 	struct reach reach;
 	struct built_arches arches;
+	struct losses losses;
 };
 
 /* --- architectures ---------------------------------------------------------------- */
 
-/* Whether target I of --arch selects ARCH. */
-static bool chosen_by(const struct arch_filter *filter, size_t i, const char *arch)
-{
-	struct arch_filter one = {&filter->targets[i], &filter->matched[i], 1};
-
-	return arch_filter_match(&one, kp_span_str(arch));
-}
-
-/*
- * Check that every architecture that target I of --arch selects has an archive.  False:
- * it selects none that the binary was built for.
- */
-static bool check_chosen(struct subject *s, size_t i)
-{
-	struct check *c = s->check;
-	bool any = false;
-
-	for (size_t k = 0; k < s->arches.count; k++) {
-		if (!chosen_by(&c->filter, i, s->arches.items[k]))
-			continue;
-		any = true;
-		if (!s->arches.installed[k])
-			mark_fault(&c->faults, s->b.path, MARK_NO_WRAPPER,
-				   s->arches.items[k], "no archive has it");
-	}
-	return any;
-}
-
-/*
- * Check that the binary was built for each target of --arch, and that archives have it.
- */
+/* Check that each GPU of --arch finds the code that the binary was built with for it. */
 static void check_demanded(struct subject *s)
 {
-	struct check *c = s->check;
+	const struct kp_choice *chosen = &s->check->filter.chosen;
+	struct mark_faults *faults = &s->check->faults;
+	char gpu[KP_TARGET_TEXT_MAX];
 
-	for (size_t i = 0; i < c->filter.count; i++) {
-		const struct kp_target *target = &c->filter.targets[i];
-		char text[KP_TARGET_TEXT_MAX];
+	for (size_t k = 0; k < s->arches.count; k++) {
+		const char *arch = s->arches.items[k];
 
-		if (check_chosen(s, i) || built_arches_run(&s->arches, target, true))
+		if (!s->losses.lost[k])
 			continue;
-		kp_target_format(target, text);
-		mark_fault(&c->faults, s->b.path, MARK_NO_WRAPPER, text,
-			   s->b.has_layout && !built_arches_run(&s->arches, target, false)
-				   ? "no object was built for it"
-				   : "no archive has it");
+		kp_target_format(&chosen->gpus[s->losses.lost[k] - 1], gpu);
+		if (strcmp(gpu, arch) == 0)
+			mark_fault(faults, s->b.path, MARK_NO_WRAPPER, arch,
+				   "no archive has it");
+		else
+			mark_fault(faults, s->b.path, MARK_NO_WRAPPER, arch,
+				   "no archive has it, which %s would load", gpu);
 	}
-}
-
-static bool is_demanded(struct subject *s, const char *arch)
-{
-	for (size_t i = 0; i < s->check->filter.count; i++)
-		if (chosen_by(&s->check->filter, i, arch))
-			return true;
-	return false;
+	for (size_t i = 0; i < chosen->count && !chosen->all; i++) {
+		if (s->losses.built[i])
+			continue;
+		kp_target_format(&chosen->gpus[i], gpu);
+		mark_fault(faults, s->b.path, MARK_NO_WRAPPER, gpu, "%s",
+			   s->b.has_layout ? "no object was built for it"
+					   : "no archive has it");
+	}
 }
 
 /* Whether ARCH is not installed and no other check reports that. */
 static bool is_absent(struct subject *s, size_t arch)
 {
-	return !s->arches.installed[arch] && !is_demanded(s, s->arches.items[arch]) &&
+	return !s->arches.installed[arch] && !s->losses.lost[arch] &&
 	       !reach_has_broken(&s->reach, s->arches.items[arch]);
 }
 
@@ -277,6 +251,7 @@ static kpack_error_t check_converted(struct subject *s, struct kpackx_error *why
 		return KPACK_SUCCESS;
 	}
 	KP_TRY(built_arches_find(&s->b, &s->reach, &s->arches, why));
+	losses_find(&s->b, &s->arches, &c->filter.chosen, &s->losses);
 	check_demanded(s);
 	check_objects(s);
 	keep_absent(s);
@@ -327,6 +302,7 @@ static void check_binary(struct check *c, struct subject *s)
 		print_note(c, s->b.path, text);
 	reach_fini(&s->reach);
 	built_arches_fini(&s->arches);
+	losses_fini(&s->losses);
 }
 
 static void check_file(struct check *c, const char *path)
@@ -475,7 +451,7 @@ static bool check_all(struct check *c, int n, char **roots)
 /* The exit status to leave with, or -1. */
 static int read_options(struct check *c, struct options *o)
 {
-	int status = options_read(o, c);
+	int status = arch_filter_read(o, c, &c->filter);
 
 	if (status >= 0)
 		return status;

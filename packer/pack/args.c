@@ -101,30 +101,6 @@ static int take_preferred(const struct options *o, const struct option_help *row
 	return status;
 }
 
-static int take_runtime(const struct options *o, const struct option_help *row,
-			void *slot)
-{
-	static const char *const names[] = {"any", NULL};
-	int n, status = choose_name(o, row, names, &n);
-
-	*(bool *)slot = status == EXIT_OK;
-	return status;
-}
-
-static int set_arch(struct pack_args *args, const char *option, const char *text)
-{
-	struct kpackx_error why = {0};
-
-	if (arch_filter_add(&args->filter, text, &why))
-		return EXIT_OK;
-	return options_usage(&cmd_pack_help, "--%s %s: %s", option, text, why.text);
-}
-
-static int take_arch(const struct options *o, const struct option_help *row, void *slot)
-{
-	return set_arch(slot, row->long_name, o->arg);
-}
-
 static int take_shard(const struct options *o, const struct option_help *row, void *slot)
 {
 	(void)row;
@@ -147,8 +123,7 @@ static const struct option_help options[] = {
 	 OPTION_PLACE(struct parser, args.group)},
 	{0, "key-prefix", "PATH", "put PATH/ before every key",
 	 OPTION_PLACE(struct parser, args.prefix)},
-	{0, "arch", "LIST", "only these targets, separated by commas",
-	 OPTION_TAKE(struct parser, args, take_arch)},
+	ARCH_FILTER_OPTIONS(struct parser, args.filter),
 	{0, "family", "NAME=ARCH,...", "these targets share one archive; may be repeated",
 	 OPTION_TAKE(struct parser, args, take_family)},
 	{0, "scheme", "SCHEME", "zstd-per-kernel (default) or none",
@@ -173,8 +148,6 @@ static const struct option_help options[] = {
 	 OPTION_PLACE(struct parser, args.check)},
 	{0, "prefer", "SIDE", "which side wins where a path differs: input or output",
 	 OPTION_TAKE(struct parser, args, take_preferred)},
-	{0, "runtime", "WHICH", "any: do not ask whether one takes converted binaries",
-	 OPTION_TAKE(struct parser, args.any_runtime, take_runtime)},
 	{0, "shard", "I/N", "do the I-th of N parts of the work; kpack merge joins them",
 	 OPTION_TAKE(struct parser, args.shard, take_shard)},
 	{0, "jobs", "N", "threads (all cores)",
@@ -221,7 +194,7 @@ static int set_gfx_arch_family(struct parser *p)
 	if (families_add(&p->args.families, kp_span_str(p->family), p->arches, &why))
 		return options_usage(&cmd_pack_help, "--gfx-arch-family %s: %s",
 				     p->family, why.text);
-	return set_arch(&p->args, "gfx-arches", p->arches);
+	return arch_filter_put(&p->args.filter, &cmd_pack_help, "gfx-arches", p->arches);
 }
 
 static int set_libraries(struct parser *p)
@@ -358,7 +331,7 @@ static int check_in_place(const struct pack_args *args)
 		return options_usage(&cmd_pack_help,
 				     "--force with --in-place would take away what "
 				     "converted binaries need");
-	if (args->filter.count)
+	if (arch_filter_given(&args->filter))
 		return options_usage(&cmd_pack_help,
 				     "--in-place with a choice of targets would lose the "
 				     "code of the others");
@@ -449,6 +422,8 @@ static int parse_args(struct parser *p, int argc, char **argv)
 	if (status >= 0)
 		return status ? status : -1;
 	status = set_gfx_arch_family(p);
+	if (!status)
+		status = arch_filter_check(&p->args.filter, &cmd_pack_help);
 	if (!status)
 		status = set_libraries(p);
 	if (!status)

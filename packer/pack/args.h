@@ -3,7 +3,7 @@
 #ifndef PACKER_PACK_ARGS_H
 #define PACKER_PACK_ARGS_H
 
-#include "packer/archives/operands.h"
+#include "packer/archives/arch_filter.h"
 #include "packer/gpu/families.h"
 #include "packer/library/library.h"
 #include "store.h"

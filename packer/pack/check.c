@@ -28,7 +28,7 @@ static kpack_error_t check_whole(const struct pack_args *args, size_t *faults,
 	kpack_error_t err = install_tree_open(&of, &tree, why);
 
 	if (!err)
-		err = closure_check(&tree.found, &(struct closure_gpus){0}, report_fault,
+		err = closure_check(&tree.found, &(struct kp_choice){0}, report_fault,
 				    NULL, faults, why);
 	*faults += tree.n_faults;
 	install_tree_close(&tree);

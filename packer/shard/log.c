@@ -171,6 +171,7 @@ static void print_choices(struct kp_compose *text, const struct pack_args *args)
 
 char *shard_log_options(const struct pack_args *args)
 {
+	const struct kp_choice *chosen = &args->filter.chosen;
 	struct kp_compose text = {0};
 	char arch[KP_TARGET_TEXT_MAX];
 
@@ -183,10 +184,12 @@ char *shard_log_options(const struct pack_args *args)
 		args->how.scheme == KPACK_COMPRESSION_NOOP ? "none" : "zstd-per-kernel",
 		args->how.level, args->how.chunk, args->volume_size);
 	print_choices(&text, args);
-	for (size_t i = 0; i < args->filter.count; i++) {
-		kp_target_format(&args->filter.targets[i], arch);
+	for (size_t i = 0; arch_filter_given(&args->filter) && i < chosen->count; i++) {
+		kp_target_format(&chosen->gpus[i], arch);
 		kp_compose_print(&text, " --arch %s", arch);
 	}
+	if (chosen->exact)
+		kp_compose_str(&text, " --arch-exact");
 	for (size_t i = 0; i < args->families.count; i++) {
 		kp_compose_str(&text, " --family ");
 		print_family(&text, &args->families.items[i]);

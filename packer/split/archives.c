@@ -96,8 +96,7 @@ static void report_written(void *arg, const struct written_archive *part)
 
 static bool takes_arch(const void *arg, struct kp_span arch)
 {
-	return kp_span_is(arch, KP_ARCH_GENERIC) ||
-	       arch_filter_match((struct arch_filter *)arg, arch);
+	return arch_filter_match((struct arch_filter *)arg, arch);
 }
 
 static kpack_error_t write_parts(struct run *r, struct kpackx_error *why)
@@ -106,7 +105,7 @@ static kpack_error_t write_parts(struct run *r, struct kpackx_error *why)
 	const struct merge_by_arch_options options = {
 		.group = r->args->name,
 		.force = r->args->force,
-		.takes = r->args->targets ? takes_arch : NULL,
+		.takes = takes_arch,
 		.takes_arg = &r->filter,
 		.clash = merge_report_clash,
 		.faulty = merge_report_faulty,
@@ -130,7 +129,7 @@ static int write_archives(struct run *r)
 {
 	struct kpackx_error why = {0};
 
-	if (r->args->targets && !arch_filter_add(&r->filter, r->args->targets, &why)) {
+	if (split_args_filter(r->args, &r->filter, &why)) {
 		report_why(NULL, &why);
 		return EXIT_USAGE;
 	}

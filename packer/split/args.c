@@ -29,43 +29,10 @@ static void join_list(char **list, const char *more)
 	*list = joined;
 }
 
-/* Add one target without its features: --gpu-targets ignores features. */
-static kpack_error_t add_target(struct split_args *args, struct kp_span text,
-				struct kpackx_error *why)
-{
-	char base[KP_TARGET_TEXT_MAX];
-	const uint8_t *colon = text.size ? memchr(text.data, ':', text.size) : NULL;
-	struct kp_target target;
-
-	if (colon)
-		text.size = (size_t)(colon - text.data);
-	KP_TRY(kp_target_parse(text, &target, why));
-	target.sramecc = target.xnack = KP_FEATURE_ANY;
-	kp_target_format(&target, base);
-	join_list(&args->targets, base);
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t add_targets(struct split_args *args, const char *list,
-				 struct kpackx_error *why)
-{
-	for (const char *item = list, *end; item; item = *end ? end + 1 : NULL) {
-		end = strchrnul(item, ',');
-		KP_TRY(add_target(
-			args,
-			(struct kp_span){(const uint8_t *)item, (size_t)(end - item)},
-			why));
-	}
-	return KPACK_SUCCESS;
-}
-
 static int set_targets(struct split_args *args, const char *text)
 {
-	struct kpackx_error why = {0};
-
-	if (!add_targets(args, text, &why))
-		return EXIT_OK;
-	return options_usage(&cmd_split_help, "--gpu-targets %s: %s", text, why.text);
+	join_list(&args->targets, text);
+	return EXIT_OK;
 }
 
 /* A family's tree must not have the name of the generic tree or of a GPU's tree. */
@@ -196,9 +163,10 @@ static const struct option_help options[] = {
 	 OPTION_PLACE(struct split_args, manifest)},
 	{0, "name", "NAME", "name of the trees (from INPUT's name)",
 	 OPTION_PLACE(struct split_args, name)},
-	{0, "gpu-targets", "LIST",
-	 "only these targets, separated by commas; may be repeated",
+	{0, "gpu-targets", "LIST", "only what these GPUs can load; auto: this machine's",
 	 OPTION_TAKE_ALL(take_targets)},
+	{0, "arch-exact", NULL, "with --gpu-targets: only code for these very targets",
+	 OPTION_PLACE(struct split_args, exact)},
 	{0, "family", "NAME=ARCH,...", "these targets share one tree; may be repeated",
 	 OPTION_TAKE_ALL(take_family)},
 	{0, "databases", "WHAT", "kernel databases: plain (default) or packed",
@@ -326,6 +294,46 @@ static kpack_error_t pack_family(struct pack_args *out, const char *text,
 	return err ? kp_fail_prefix(why, err, "--family %s", text) : KPACK_SUCCESS;
 }
 
+/* Add a target; its features are ignored, unless it is meant to the letter. */
+static kpack_error_t add_target(struct arch_filter *filter, struct kp_span text,
+				struct kpackx_error *why)
+{
+	char base[KP_TARGET_TEXT_MAX];
+	const uint8_t *colon = text.size ? memchr(text.data, ':', text.size) : NULL;
+	struct kp_target target;
+
+	if (colon && !filter->chosen.exact)
+		text.size = (size_t)(colon - text.data);
+	KP_TRY(kp_target_parse(text, &target, why));
+	if (!filter->chosen.exact)
+		target.sramecc = target.xnack = KP_FEATURE_ANY;
+	kp_target_format(&target, base);
+	return arch_filter_add(filter, base, why);
+}
+
+kpack_error_t split_args_filter(const struct split_args *args, struct arch_filter *filter,
+				struct kpackx_error *why)
+{
+	if (args->exact && !args->targets)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "--arch-exact says how --gpu-targets is meant, which is "
+			       "missing");
+	filter->chosen.exact = args->exact;
+	for (const char *item = args->targets, *end; item; item = *end ? end + 1 : NULL) {
+		kpack_error_t err;
+
+		end = item + strcspn(item, ",;");
+		err = add_target(
+			filter,
+			(struct kp_span){(const uint8_t *)item, (size_t)(end - item)},
+			why);
+		if (err)
+			return kp_fail_prefix(why, err, "--gpu-targets %s",
+					      args->targets);
+	}
+	return KPACK_SUCCESS;
+}
+
 static kpack_error_t pack_lists(const struct split_args *args, struct pack_args *out,
 				struct kpackx_error *why)
 {
@@ -333,8 +341,8 @@ static kpack_error_t pack_lists(const struct split_args *args, struct pack_args 
 
 	for (size_t i = 0; i < args->n_families && !err; i++)
 		err = pack_family(out, args->families[i], why);
-	if (!err && args->targets && !arch_filter_add(&out->filter, args->targets, why))
-		err = KPACK_ERROR_INVALID_ARGUMENT;
+	if (!err)
+		err = split_args_filter(args, &out->filter, why);
 	if (err)
 		return err;
 	err = library_set_open(args->libraries, args->rules, &out->libraries, why);

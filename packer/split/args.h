@@ -14,7 +14,8 @@ struct split_args {
 	bool packed; /* files of kernel databases also go into archives */
 	char *libraries;
 	const char *rules;
-	char *targets;         /* separated by commas, without features; NULL: all */
+	char *targets;         /* as given, separated by commas; NULL: all */
+	bool exact;            /* targets are meant to the letter */
 	const char **families; /* NAME=ARCH,... */
 	size_t n_families;
 	int level;
@@ -31,6 +32,13 @@ void split_args_fini(struct split_args *args);
 kpack_error_t split_args_pack(const struct split_args *args, const char *input,
 			      const char *output, struct pack_args *out,
 			      struct kpackx_error *why);
+
+/*
+ * Make the filter of the targets.  INVALID_ARGUMENT.  The caller finishes FILTER in any
+ * case.
+ */
+kpack_error_t split_args_filter(const struct split_args *args, struct arch_filter *filter,
+				struct kpackx_error *why);
 
 /*
  * The default name of the trees: the last component of INPUT's real path.  On the heap.

@@ -14,19 +14,6 @@ static struct split_dropped *row_of(struct split *s, const char *arch)
 	return &s->dropped[s->n_dropped++];
 }
 
-/* Unlike arch_filter_match, do not record a match: ARCH was left out. */
-static bool is_selected(const struct arch_filter *filter, const char *arch)
-{
-	struct kp_target target;
-
-	if (kp_target_parse(kp_span_str(arch), &target, NULL))
-		return false;
-	for (size_t i = 0; i < filter->count; i++)
-		if (kp_target_selected(&filter->targets[i], &target))
-			return true;
-	return false;
-}
-
 static void count_images(struct split *s, const struct split_prefix *i,
 			 const struct input *in)
 {
@@ -35,7 +22,8 @@ static void count_images(struct split *s, const struct split_prefix *i,
 	for (size_t k = 0; k < in->n_images; k++) {
 		const struct kp_image *image = &in->images[k];
 
-		if (!in->packed[k] || is_selected(&i->packing.args.filter, image->arch))
+		if (!in->packed[k] ||
+		    arch_filter_has(&i->packing.args.filter, kp_span_str(image->arch)))
 			continue;
 		row = row_of(s, image->arch);
 		row->objects++;

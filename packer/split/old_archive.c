@@ -12,8 +12,16 @@
 
 bool old_archive_is(const struct scan_entry *e)
 {
-	return S_ISREG(e->mode) && !e->leftover && !e->database &&
-	       kp_is_archive_of_tree(e->relative);
+	static const char dir[] = KP_ARCHIVES_DIR;
+	const char *slash = strrchr(e->relative, '/'), *start = slash;
+
+	if (!S_ISREG(e->mode) || e->leftover || e->database || !slash ||
+	    !kp_is_archive_name(slash + 1))
+		return false;
+	while (start > e->relative && start[-1] != '/')
+		start--;
+	return (size_t)(slash - start) == sizeof(dir) - 1 &&
+	       memcmp(start, dir, sizeof(dir) - 1) == 0;
 }
 
 /* The --family that contains all architectures; or NULL. */
@@ -107,7 +115,6 @@ bool old_archive_wanted(const struct old_archive *archive, struct arch_filter *f
 	bool wanted = archive->n_arches == 0;
 
 	for (size_t i = 0; i < archive->n_arches; i++)
-		wanted |= strcmp(archive->arches[i], KP_ARCH_GENERIC) == 0 ||
-			  arch_filter_match(filter, kp_span_str(archive->arches[i]));
+		wanted |= arch_filter_match(filter, kp_span_str(archive->arches[i]));
 	return wanted;
 }

@@ -5,7 +5,7 @@
 #ifndef PACKER_SPLIT_OLD_ARCHIVE_H
 #define PACKER_SPLIT_OLD_ARCHIVE_H
 
-#include "packer/archives/operands.h"
+#include "packer/archives/arch_filter.h"
 #include "packer/gpu/families.h"
 #include "packer/pack/scan/scan.h"
 

@@ -7,7 +7,6 @@
 #include "packer/files/below.h"
 #include "old_archive.h"
 #include "packer/cli/report.h"
-#include "core/target/target.h"
 
 static kpack_error_t remove_file(const struct split *s, const struct split_prefix *i,
 				 const char *relative, struct kpackx_error *why)
@@ -17,24 +16,16 @@ static kpack_error_t remove_file(const struct split *s, const struct split_prefi
 	kpack_error_t err = KPACK_SUCCESS;
 
 	if (below_unlink(path) < 0)
-		err = below_fail(why, "%s: cannot remove", path);
+		err = kp_fail_errno(why, errno, "%s: cannot remove", path);
 	free(path);
 	return err;
 }
 
 static bool has_other(const struct old_archive *archive, const struct arch_filter *filter)
 {
-	struct kp_target target;
-
-	for (size_t i = 0; i < archive->n_arches; i++) {
-		bool selected = kp_target_parse(kp_span_str(archive->arches[i]), &target,
-						NULL) != KPACK_SUCCESS;
-
-		for (size_t k = 0; k < filter->count; k++)
-			selected |= kp_target_selected(&filter->targets[k], &target);
-		if (!selected)
+	for (size_t i = 0; i < archive->n_arches; i++)
+		if (!arch_filter_has(filter, kp_span_str(archive->arches[i])))
 			return true;
-	}
 	return false;
 }
 
@@ -60,7 +51,7 @@ static kpack_error_t drop_if_unwanted(const struct split *s, struct split_prefix
 				      why);
 		if (!err)
 			err = remove_file(s, i, e->relative, why);
-	} else if (filter->count && has_other(&archive, filter) && !s->args->quiet) {
+	} else if (has_other(&archive, filter) && !s->args->quiet) {
 		report_error(e->path, "note: also has code for other targets; it stays "
 				      "as it is");
 	}

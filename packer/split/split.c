@@ -9,7 +9,6 @@
 #include "packer/pack/report.h"
 #include "packer/pack/tree/write.h"
 #include "packer/cli/report.h"
-#include "packer/pack/runtimes.h"
 #include "check.h"
 #include "dropped.h"
 #include "groups.h"
@@ -220,33 +219,18 @@ static kpack_error_t check_names(const struct split *s, struct kpackx_error *why
 
 /* --- the run ----------------------------------------------------------------------- */
 
-/* Warn if the input's HIP runtime, or else this system's, refuses converted binaries. */
-static void warn_of_runtimes(const struct split *s)
-{
-	struct hip_runtimes list = {0};
-	bool converts = false;
-
-	for (size_t i = 0; i < s->n_items; i++) {
-		converts |= packing_converts(&s->items[i].packing);
-		pack_runtimes_add(&list, &s->items[i].packing.scan);
-	}
-	if (converts && !s->args->quiet)
-		runtimes_judge(&list, s->input, false);
-	runtimes_fini(&list);
-}
-
 static void report_unmatched(const struct split *s)
 {
 	const struct arch_filter *all =
 		s->n_items ? &s->items[0].packing.args.filter : NULL;
 
-	for (size_t i = 0; all && i < all->count; i++) {
+	for (size_t i = 0; all && i < all->chosen.count; i++) {
 		char arch[KP_TARGET_TEXT_MAX];
 		bool matched = false;
 
 		for (size_t k = 0; k < s->n_items; k++)
 			matched |= s->items[k].packing.args.filter.matched[i];
-		kp_target_format(&all->targets[i], arch);
+		kp_target_format(&all->chosen.gpus[i], arch);
 		if (!matched && !s->args->quiet)
 			report_error(s->input, "warning: nothing for %s", arch);
 	}
@@ -340,7 +324,6 @@ int split_run(struct split *s, const struct split_args *args, const char *input,
 	if (!status)
 		status = report_status(s, finish_split(s, &why), &why);
 	if (!status) {
-		warn_of_runtimes(s);
 		report_unmatched(s);
 		report_empty_families(s);
 	}

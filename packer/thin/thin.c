@@ -130,7 +130,7 @@ static bool check_matched(const struct thin *t)
 	const struct arch_filter *filter = &t->args.filter;
 	size_t n = 0;
 
-	for (size_t i = 0; i < filter->count; i++)
+	for (size_t i = 0; i < filter->chosen.count; i++)
 		n += filter->matched[i];
 	if (n || t->n_files == 0)
 		return true;

@@ -7,7 +7,7 @@
 #ifndef PACKER_THIN_THIN_H
 #define PACKER_THIN_THIN_H
 
-#include "packer/archives/operands.h"
+#include "packer/archives/arch_filter.h"
 #include "packer/library/library.h"
 #include "packer/pack/tree/converter.h"
 

@@ -49,6 +49,15 @@ archive() { # FILE GROUP ARCH...
 	kpack detect --topology top/nodes | diff got -
 }
 
+@test "--arch auto: those of the machine, with others" {
+	topology 0 110001 90402
+	kpack detect --arch gfx1201,auto,gfx942 --topology top | cut -d ' ' -f 1 >got
+	[ "$(paste -sd ' ' got)" = "gfx1201 gfx942 gfx1101" ]
+	topology 0
+	detects 1 --arch gfx1201,auto --topology top <<<'gfx1201 gfx12_0 gfx12 gfx120X gfx12-generic'
+	[ "$(cat err)" = "kpack: top: no GPU" ]
+}
+
 @test "names of archives, packages and wheels" {
 	topology 0 110000 90010
 	detects 0 --topology top --group torch <<-END
@@ -181,7 +190,7 @@ archive() { # FILE GROUP ARCH...
 
 @test "usage" {
 	for options in "--pip" "--apt --dist a" "--pip --package pp" "--dist a;b" "--group a/b" "--package P" \
-		"--dist d --pip --json" "--arch gfx90a:no" "--arch gfx942 --topology top" "--nothing" \
+		"--dist d --pip --json" "--arch gfx90a:no" "--arch gfx942 --topology top" "--arch all" "--nothing" \
 		"--package pp --apt --dist d --pip" "--package pp --apt archive.kpack"; do
 		# shellcheck disable=SC2086
 		detects 2 $options </dev/null

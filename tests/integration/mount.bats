@@ -540,6 +540,23 @@ ad.kpack"
 	check_good mnt
 }
 
+@test "arch_exact shows only code for these very target IDs, and what suits every GPU" {
+	local neutral='share/x.db share/y.dat toc/share/x.db/generic.db toc/share/y.dat/generic.dat'
+	mount_good -o arch=gfx90a,arch_exact
+	[ "$(cd mnt && echo $(find share toc -type f | sort))" = "$neutral" ]
+	[[ "$(cat mnt/.kpackfs/missing)" == *"architecture gfx90a:xnack+ is not for arch=gfx90a"* ]]
+	unmount
+	m -o arch_exact,arch=gfx90a:xnack+ "$T/src"
+	[ "$(cd mnt && echo $(find toc/lib -type f))" = "toc/lib/liba.so/gfx90a:xnack+#1.hsaco" ]
+	unmount
+	run m -o arch=gfx90a,arch_exact "$T/src"
+	[[ "$output" == *"arch=gfx90a: no archive has a file for it"* ]]
+	unmount
+	run m -o arch_exact "$T/src"
+	[ "$status" -ne 0 ]
+	[[ "$output" == *"arch_exact: it says how arch=LIST is meant, which is missing"* ]]
+}
+
 @test "statfs" {
 	mount_good
 	[ "$(stat -f -c '%l %a %f' mnt)" = "255 0 0" ]

@@ -28,7 +28,8 @@ static inline struct origin *eb_archive(const char *path, const char *toc)
 
 /* An edition of ONE and OTHER, which may be NULL, for ARCHES. */
 static inline struct edition *eb_edition(struct origin *one, struct origin *other,
-					 const struct arches *arches, const char *subdir)
+					 const struct kp_choice *arches,
+					 const char *subdir)
 {
 	struct edition_options options = {
 		.arches = arches,

@@ -14,14 +14,10 @@ struct planner {
 	size_t objects_cap, containers_cap, keys_cap;
 };
 
-/*
- * Whether objects for ARCH are to be stored: the selected targets also need those for
- * every GPU.
- */
+/* Whether objects for ARCH are to be stored. */
 static bool is_wanted(struct planner *p, const char *arch)
 {
-	return strcmp(arch, KP_ARCH_GENERIC) == 0 ||
-	       arch_filter_match(p->filter, kp_span_str(arch));
+	return arch_filter_match(p->filter, kp_span_str(arch));
 }
 
 /* --- one binary ---------------------------------------------------------------------- */

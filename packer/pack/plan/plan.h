@@ -7,7 +7,7 @@
 #define PACKER_PACK_PLAN_PLAN_H
 
 #include "packer/pack/archives/archive_set.h"
-#include "packer/archives/operands.h"
+#include "packer/archives/arch_filter.h"
 #include "packer/pack/scan/scan.h"
 
 /* One image to store. */

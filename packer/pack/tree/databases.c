@@ -41,7 +41,10 @@ static void set_outcomes(const struct scan *scan, const struct plan *plan,
 	}
 }
 
-/* Whether a file is for a selected target.  A file for a generic target may be. */
+/*
+ * Whether a file is for a selected target.  Files for generic targets stay in the tree
+ * for every GPU, which does not depend on the filter.
+ */
 static bool is_selected(const struct library_object *o, struct arch_filter *filter)
 {
 	char target[KP_TARGET_TEXT_MAX];
@@ -49,8 +52,7 @@ static bool is_selected(const struct library_object *o, struct arch_filter *filt
 
 	for (size_t i = 0; i < o->n_arches; i++) {
 		library_object_target(o, i, target);
-		selected |= strcmp(target, KP_ARCH_GENERIC) == 0 ||
-			    kp_generic_members(kp_span_str(target)) ||
+		selected |= kp_generic_members(kp_span_str(target)) ||
 			    arch_filter_match(filter, kp_span_str(target));
 	}
 	return selected;
@@ -153,8 +155,9 @@ static kpack_error_t check_dir(const char *path, struct stat *st,
 	kpack_error_t err = KPACK_SUCCESS;
 
 	if (below_access(dir, W_OK | X_OK) < 0 || below_lstat(dir, st) < 0)
-		err = below_fail(why, "cannot be removed from its directory%s",
-				 errno == EROFS ? ", which is read-only (a mount?)" : "");
+		err = kp_fail_errno(why, errno, "cannot be removed from its directory%s",
+				    errno == EROFS ? ", which is read-only (a mount?)"
+						   : "");
 	free(dir);
 	return err;
 }
@@ -210,7 +213,7 @@ static kpack_error_t flush_dir(const char *path, struct kpackx_error *why)
 	int fd = below_open(dir, O_RDONLY | O_DIRECTORY, 0);
 
 	if (fd < 0 || kp_flush_dir(fd))
-		err = below_fail(why, "%s: cannot flush", dir);
+		err = kp_fail_errno(why, errno, "%s: cannot flush", dir);
 	if (fd >= 0)
 		close(fd);
 	free(dir);

@@ -13,7 +13,7 @@ static void check(const struct kp_target *t)
 	kp_target_format(t, text);
 	assert(kp_target_parse(kp_span_str(text), &again, NULL) == KPACK_SUCCESS);
 	assert(kp_target_eq(t, &again) && t->known == again.known);
-	assert(kp_target_compatible(t, &again) && kp_target_selected(&again, t));
+	assert(kp_target_compatible(t, &again) && kp_target_loadable(&again, t));
 	kp_target_canonical(kp_span_str(text), same);
 	assert(strcmp(text, same) == 0);
 }

@@ -401,8 +401,6 @@ static void compatibility_in_both_directions(void **state)
 
 		assert_int_equal(kp_target_compatible(&a, &b), compat[i].ab);
 		assert_int_equal(kp_target_compatible(&b, &a), compat[i].ba);
-		assert_int_equal(kp_target_selected(&a, &b), compat[i].ab);
-		assert_int_equal(kp_target_selected(&b, &a), compat[i].ba);
 	}
 }
 
@@ -423,7 +421,6 @@ static void compatibility_of_all_feature_states(void **state)
 			b.sramecc = (enum kp_feature)(j / 3);
 			b.xnack = (enum kp_feature)(j % 3);
 			assert_int_equal(kp_target_compatible(&a, &b), want);
-			assert_int_equal(kp_target_selected(&a, &b), want);
 			assert_int_equal(kp_target_eq(&a, &b), i == j);
 		}
 	}
@@ -431,56 +428,99 @@ static void compatibility_of_all_feature_states(void **state)
 
 static const struct {
 	const char *gpu, *code;
-	bool loadable;
-} loads[] = {
-	{"gfx90a", "gfx90a", true},
-	{"gfx90a", "gfx90a:xnack+", true},
-	{"gfx90a", "gfx90a:xnack-", true},
-	{"gfx90a", "gfx90a:sramecc+:xnack-", true},
-	{"gfx90a:xnack+", "gfx90a", true},
-	{"gfx90a:xnack+", "gfx90a:xnack+", true},
-	{"gfx90a:xnack+", "gfx90a:sramecc+", true},
-	{"gfx90a:xnack+", "gfx90a:sramecc-:xnack+", true},
-	{"gfx90a:xnack+", "gfx90a:xnack-", false},
-	{"gfx90a:xnack+", "gfx90a:sramecc+:xnack-", false},
-	{"gfx90a:sramecc-", "gfx90a:sramecc+", false},
-	{"gfx90a", "gfx908", false},
-	{"gfx1100", "gfx1100", true},
-	{"gfx1100", "gfx1101", false},
-	{"gfx1100", "gfx11-generic", true},
-	{"gfx1100", "gfx12-generic", false},
-	{"gfx1100", "gfx10-3-generic", false},
-	{"gfx11-generic", "gfx11-generic", true},
-	{"gfx11-generic", "gfx1100", false},
-	{"gfx942", "gfx9-4-generic", true},
-	{"gfx942:xnack+", "gfx9-4-generic:xnack-", false},
-	{"gfx942:xnack+", "gfx9-4-generic:xnack+", true},
-	{"gfx942", "gfx9-generic", false},
-	{"gfx1250", "gfx1250", true},
-	{"gfx1250", "gfx1250-strict", true},
-	{"gfx1250-strict", "gfx1250", true},
-	{"gfx1250-strict", "gfx12-5-generic", true},
-	{"gfx1250-strict", "gfx1251", false},
-	{"gfx942", "generic", true},
-	{"sm_90", "generic", true},
-	{"generic", "generic", true},
-	{"generic", "gfx942", false},
-	{"gfx942", "amdgcnspirv", true},
-	{"sm_90", "amdgcnspirv", false},
-	{"sm_90", "sm_90", true},
-	{"sm_90", "compute_90", false},
-	{"gfx9999", "gfx9999", true},
-	{"gfx9999", "gfx9-generic", false},
+	enum kp_fit fit;
+} fits[] = {
+	{"gfx90a", "gfx90a", KP_FIT_EXACT},
+	{"gfx90a", "gfx90a:xnack+", KP_FIT_FEATURES},
+	{"gfx90a", "gfx90a:xnack-", KP_FIT_FEATURES},
+	{"gfx90a", "gfx90a:sramecc+:xnack-", KP_FIT_FEATURES},
+	{"gfx90a:xnack+", "gfx90a", KP_FIT_FEATURES},
+	{"gfx90a:xnack+", "gfx90a:xnack+", KP_FIT_EXACT},
+	{"gfx90a:xnack+", "gfx90a:sramecc+", KP_FIT_FEATURES},
+	{"gfx90a:xnack+", "gfx90a:sramecc-:xnack+", KP_FIT_FEATURES},
+	{"gfx90a:xnack+", "gfx90a:xnack-", KP_FIT_NONE},
+	{"gfx90a:xnack+", "gfx90a:sramecc+:xnack-", KP_FIT_NONE},
+	{"gfx90a:sramecc-", "gfx90a:sramecc+", KP_FIT_NONE},
+	{"gfx90a", "gfx908", KP_FIT_NONE},
+	{"gfx1100", "gfx1100", KP_FIT_EXACT},
+	{"gfx1100", "gfx1101", KP_FIT_NONE},
+	{"gfx1100", "gfx11-generic", KP_FIT_GENERIC},
+	{"gfx1100", "gfx12-generic", KP_FIT_NONE},
+	{"gfx1100", "gfx10-3-generic", KP_FIT_NONE},
+	{"gfx11-generic", "gfx11-generic", KP_FIT_EXACT},
+	{"gfx11-generic", "gfx1100", KP_FIT_NONE},
+	{"gfx11-generic", "amdgcnspirv", KP_FIT_SPIRV},
+	{"gfx942", "gfx9-4-generic", KP_FIT_GENERIC},
+	{"gfx942:xnack+", "gfx9-4-generic:xnack-", KP_FIT_NONE},
+	{"gfx942:xnack+", "gfx9-4-generic:xnack+", KP_FIT_GENERIC},
+	{"gfx942", "gfx9-generic", KP_FIT_NONE},
+	{"gfx908", "gfx9-generic", KP_FIT_NONE},
+	{"gfx1250", "gfx1250", KP_FIT_EXACT},
+	{"gfx1250", "gfx1250-strict", KP_FIT_FEATURES},
+	{"gfx1250-strict", "gfx1250", KP_FIT_FEATURES},
+	{"gfx1250-strict", "gfx12-5-generic", KP_FIT_GENERIC},
+	{"gfx1250-strict", "gfx1251", KP_FIT_NONE},
+	{"gfx942", "generic", KP_FIT_NEUTRAL},
+	{"sm_90", "generic", KP_FIT_NEUTRAL},
+	{"generic", "generic", KP_FIT_EXACT},
+	{"generic", "gfx942", KP_FIT_NONE},
+	{"generic", "amdgcnspirv", KP_FIT_NONE},
+	{"gfx942", "amdgcnspirv", KP_FIT_SPIRV},
+	{"gfx942:xnack+", "amdgcnspirv", KP_FIT_SPIRV},
+	{"amdgcnspirv", "amdgcnspirv", KP_FIT_EXACT},
+	{"amdgcnspirv", "gfx942", KP_FIT_NONE},
+	{"sm_90", "amdgcnspirv", KP_FIT_NONE},
+	{"sm_90", "sm_90", KP_FIT_EXACT},
+	{"sm_90", "compute_90", KP_FIT_NONE},
+	{"sm_90", "sm_90a", KP_FIT_NONE},
+	{"gfx9999", "gfx9999", KP_FIT_EXACT},
+	{"gfx9999", "gfx9-generic", KP_FIT_NONE},
+	{"gfx110X", "gfx1100", KP_FIT_NONE},
 };
 
 static void gpus_load_what_runs_on_them(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < sizeof(loads) / sizeof(loads[0]); i++) {
-		struct kp_target gpu = parsed(loads[i].gpu), code = parsed(loads[i].code);
+	for (size_t i = 0; i < COUNT(fits); i++) {
+		struct kp_target gpu = parsed(fits[i].gpu), code = parsed(fits[i].code);
 
-		if (kp_target_loadable(&gpu, &code) != loads[i].loadable)
-			fail_msg("%s on %s", loads[i].code, loads[i].gpu);
+		if (kp_target_fit(&gpu, &code) != fits[i].fit)
+			fail_msg("%s on %s: %d", fits[i].code, fits[i].gpu,
+				 kp_target_fit(&gpu, &code));
+		assert_int_equal(kp_target_loadable(&gpu, &code),
+				 fits[i].fit != KP_FIT_NONE);
+	}
+}
+
+static const struct {
+	const char *target, *settings[KP_TARGET_SETTINGS];
+} settings[] = {
+	{"gfx1100", {"gfx1100"}},
+	{"gfx900", {"gfx900:xnack-", "gfx900:xnack+"}},
+	{"gfx90a:xnack+", {"gfx90a:sramecc-:xnack+", "gfx90a:sramecc+:xnack+"}},
+	{"gfx90a:sramecc-", {"gfx90a:sramecc-:xnack-", "gfx90a:sramecc-:xnack+"}},
+	{"gfx90a:sramecc-:xnack+", {"gfx90a:sramecc-:xnack+"}},
+	{"gfx90a",
+	 {"gfx90a:sramecc-:xnack-", "gfx90a:sramecc-:xnack+", "gfx90a:sramecc+:xnack-",
+	  "gfx90a:sramecc+:xnack+"}},
+	{"sm_90", {"sm_90"}},
+	{"gfx1410:xnack-", {"gfx1410:xnack-"}},
+};
+
+static void unstated_features_are_on_or_off(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT(settings); i++) {
+		struct kp_target t = parsed(settings[i].target), out[KP_TARGET_SETTINGS];
+		size_t n = kp_target_settings(&t, out);
+		char text[KP_TARGET_TEXT_MAX];
+
+		for (size_t k = 0; k < n; k++) {
+			assert_non_null(settings[i].settings[k]);
+			kp_target_format(&out[k], text);
+			assert_string_equal(text, settings[i].settings[k]);
+		}
+		assert_true(n == KP_TARGET_SETTINGS || !settings[i].settings[n]);
 	}
 }
 
@@ -822,6 +862,7 @@ int main(void)
 		cmocka_unit_test(compatibility_in_both_directions),
 		cmocka_unit_test(compatibility_of_all_feature_states),
 		cmocka_unit_test(gpus_load_what_runs_on_them),
+		cmocka_unit_test(unstated_features_are_on_or_off),
 		cmocka_unit_test(generic_targets_list_their_members),
 		cmocka_unit_test(every_processor_has_its_generic_target_or_none),
 		cmocka_unit_test(the_generic_target_of_a_target),

@@ -288,22 +288,24 @@ static void architectures_that_are_shown(void **state)
 {
 	struct kpack_archive *a = with_toc("{'x#0': {'gfx90a': " E(0) ", 'gfx1030': " E(
 		1) "}, 'x#1': {'gfx90a': " E(2) "}}");
-	struct kp_target gpu;
-	struct kp_view_options options = {
-		.bundles = true, .select = &gpu, .n_select = 1, .loadable = true};
+	struct kp_choice gpus = {0}, others = {0};
+	struct kp_view_options options = {.bundles = true, .select = &gpus};
 	struct kp_view *v;
 	uint32_t name, dir;
 
 	(void)state;
-	assert_int_equal(kp_target_parse(kp_span_str("gfx1030"), &gpu, NULL), 0);
+	assert_int_equal(kp_choice_add(&gpus, "gfx1030", NULL), 0);
 	v = new_view(&a, 1, &options);
 	assert_string_equal(at(v, "hipfb/x/0.hipfb"), HIP "gfx1030=bbbb ");
 	assert_string_equal(at(v, "hipfb/x/1.hipfb"), "");
 	kp_view_free(v);
-	assert_int_equal(kp_target_parse(kp_span_str("gfx1100"), &gpu, NULL), 0);
+	assert_int_equal(kp_choice_add(&others, "gfx1100", NULL), 0);
+	options.select = &others;
 	v = new_view(&a, 1, &options);
 	assert_false(find(v, "hipfb", &name, &dir));
 	kp_view_free(v);
+	kp_choice_fini(&gpus);
+	kp_choice_fini(&others);
 	kp_archive_close(a);
 }
 

@@ -538,60 +538,53 @@ static void the_same_archive_twice_is_no_conflict(void **state)
 	kp_archive_close(a);
 }
 
+/* The paths of A's entries that LIST chooses. */
+static void assert_chosen(struct kpack_archive *a, const char *list_of_gpus, bool exact,
+			  const char *paths)
+{
+	struct kp_choice chosen = {.limited = true, .exact = exact};
+	struct kp_view_options options = {.select = &chosen};
+	struct kp_view *v;
+
+	if (list_of_gpus)
+		assert_int_equal(kp_choice_add(&chosen, list_of_gpus, &why),
+				 KPACK_SUCCESS);
+	v = new_view(&a, 1, &options);
+	assert_string_equal(list(v), paths);
+	/* every directory contains a file */
+	for (uint32_t d = 0; *paths && d < kp_view_dir_count(v); d++)
+		assert_true(kp_view_dir(v, d)->count > 0);
+	kp_view_free(v);
+	kp_choice_fini(&chosen);
+}
+
 static void entries_are_selected_by_architecture(void **state)
 {
-	static const struct {
-		const char *select[2];
-		const char *paths;
-	} filters[] = {
-		{{"gfx1100", NULL}, "toc/a/gfx1100.hsaco "},
-		{{"gfx90a", NULL}, "toc/a/gfx90a.hsaco toc/a/gfx90a:xnack+.hsaco "},
-		{{"gfx90a:xnack+", NULL}, "toc/a/gfx90a:xnack+.hsaco "},
-		{{"gfx90a:xnack-", NULL}, ""},
-		{{"generic", NULL}, "toc/a/generic.hsaco "},
-		{{"sm_90", "gfx1100"}, "toc/a/gfx1100.hsaco toc/a/sm_90.hsaco "},
-		{{"gfx942", NULL}, ""},
-	};
 	struct kpack_archive *a = with_toc("{'a': {'gfx1100': {'ordinal': 0}, 'gfx90a': "
 					   "{'ordinal': 1}, 'gfx90a:xnack+': {"
-					   "'ordinal': 2}, 'generic': {'ordinal': 0}, "
-					   "'sm_90': {'ordinal': 1}, 'x y': {"
-					   "'ordinal': 2}}}");
+					   "'ordinal': 2}, 'sm_90': {'ordinal': 1}, "
+					   "'x y': {'ordinal': 2}}}");
 
 	(void)state;
-	for (size_t i = 0; i < COUNT(filters); i++) {
-		struct kp_target select[2];
-		struct kp_view_options options = {.select = select};
-		struct kp_view *v;
-
-		for (size_t k = 0; k < 2 && filters[i].select[k]; k++)
-			assert_int_equal(
-				kp_target_parse(kp_span_str(filters[i].select[k]),
-						&select[options.n_select++], &why),
-				KPACK_SUCCESS);
-		v = new_view(&a, 1, &options);
-		assert_string_equal(list(v), filters[i].paths);
-		kp_view_free(v);
-	}
+	assert_chosen(a, "gfx1100", false, "toc/a/gfx1100.hsaco ");
+	assert_chosen(a, "gfx90a", false,
+		      "toc/a/gfx90a.hsaco toc/a/gfx90a:xnack+.hsaco ");
+	assert_chosen(a, "gfx90a", true, "toc/a/gfx90a.hsaco ");
+	assert_chosen(a, "gfx90a:xnack+", false,
+		      "toc/a/gfx90a.hsaco toc/a/gfx90a:xnack+.hsaco ");
+	assert_chosen(a, "gfx90a:xnack+", true, "toc/a/gfx90a:xnack+.hsaco ");
+	assert_chosen(a, "gfx90a:xnack-", false, "toc/a/gfx90a.hsaco ");
+	assert_chosen(a, "sm_90,gfx1100", false,
+		      "toc/a/gfx1100.hsaco toc/a/sm_90.hsaco ");
+	assert_chosen(a, "gfx942", false, "");
+	assert_chosen(a, "gfx942,all", false,
+		      "toc/a/gfx1100.hsaco toc/a/gfx90a.hsaco toc/a/gfx90a:xnack+.hsaco "
+		      "toc/a/sm_90.hsaco toc/a/x y.hsaco ");
 	kp_archive_close(a);
 }
 
 static void gpus_see_what_they_can_load(void **state)
 {
-	static const struct {
-		const char *select[2];
-		const char *paths;
-	} gpus[] = {
-		{{"gfx1100", NULL},
-		 "lib/x/f lib/x/n toc/f/gfx11-generic.co toc/n/generic.dat "},
-		{{"gfx90a", NULL},
-		 "lib/x/n lib/y/a toc/a/gfx90a:xnack+.co toc/n/generic.dat "},
-		{{"gfx90a:xnack-", NULL}, "lib/x/n toc/n/generic.dat "},
-		{{NULL, NULL}, "lib/x/n toc/n/generic.dat "},
-		{{"gfx90a", "gfx1101"},
-		 "lib/x/f lib/x/n lib/y/a toc/a/gfx90a:xnack+.co toc/f/gfx11-generic.co "
-		 "toc/n/generic.dat "},
-	};
 	struct kpack_archive *a = with_toc(
 		"{'f': {'gfx11-generic': {'ordinal': 0, 'type': 'co', 'metadata': "
 		"{'path': 'lib/x/f'}}}, 'a': {'gfx90a:xnack+': {'ordinal': 1, "
@@ -599,23 +592,17 @@ static void gpus_see_what_they_can_load(void **state)
 		"{'ordinal': 2, 'type': 'dat', 'metadata': {'path': 'lib/x/n'}}}}");
 
 	(void)state;
-	for (size_t i = 0; i < COUNT(gpus); i++) {
-		struct kp_target select[2];
-		struct kp_view_options options = {.select = select, .loadable = true};
-		struct kp_view *v;
-
-		for (size_t k = 0; k < 2 && gpus[i].select[k]; k++)
-			assert_int_equal(kp_target_parse(kp_span_str(gpus[i].select[k]),
-							 &select[options.n_select++],
-							 &why),
-					 KPACK_SUCCESS);
-		v = new_view(&a, 1, &options);
-		assert_string_equal(list(v), gpus[i].paths);
-		/* every directory contains a file */
-		for (uint32_t d = 0; d < kp_view_dir_count(v); d++)
-			assert_true(kp_view_dir(v, d)->count > 0);
-		kp_view_free(v);
-	}
+	assert_chosen(a, "gfx1100", false,
+		      "lib/x/f lib/x/n toc/f/gfx11-generic.co toc/n/generic.dat ");
+	assert_chosen(a, "gfx1100", true, "lib/x/n toc/n/generic.dat ");
+	assert_chosen(a, "gfx90a", false,
+		      "lib/x/n lib/y/a toc/a/gfx90a:xnack+.co toc/n/generic.dat ");
+	assert_chosen(a, "gfx90a:xnack-", false, "lib/x/n toc/n/generic.dat ");
+	assert_chosen(a, NULL, false, "lib/x/n toc/n/generic.dat ");
+	assert_chosen(a, "generic", false, "lib/x/n toc/n/generic.dat ");
+	assert_chosen(a, "gfx90a,gfx1101", false,
+		      "lib/x/f lib/x/n lib/y/a toc/a/gfx90a:xnack+.co "
+		      "toc/f/gfx11-generic.co toc/n/generic.dat ");
 	kp_archive_close(a);
 }
 

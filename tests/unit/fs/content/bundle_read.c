@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-static const struct arches every_arch;
+static const struct kp_choice every_arch;
 
 /* The reads of entries that were not answered yet, if they are not answered at once. */
 static struct pending {

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-static const struct arches every_arch;
+static const struct kp_choice every_arch;
 
 /* SHA-256 of "aaaa", "bbbb" and "cc". */
 #define SHA_A "61be55a8e2f6b4e172338bddf184d6dbee29c98853e0a0485ecee7f27b9af0b4"

@@ -12,12 +12,12 @@
 #include <string.h>
 #include <cmocka.h>
 
-static const struct arches every_arch;
+static const struct kp_choice every_arch;
 
 /*
  * The text of missing paths, without the line for the archive that every edition refuses.
  */
-static char *missing(const struct edition *e, const struct arches *arches,
+static char *missing(const struct edition *e, const struct kp_choice *arches,
 		     const char *subdir)
 {
 	static const char refused[] = "/z.kpack\trefused: made\\011up\n";
@@ -36,7 +36,7 @@ static char *missing(const struct edition *e, const struct arches *arches,
 }
 
 static void expect_missing(struct origin *one, struct origin *other,
-			   const struct arches *arches, const char *subdir,
+			   const struct kp_choice *arches, const char *subdir,
 			   const char *want)
 {
 	struct edition *e = eb_edition(one, other, arches, subdir);
@@ -113,7 +113,7 @@ static void test_conflicts(void **state)
 
 static void test_arches(void **state)
 {
-	struct arches chosen = {0};
+	struct kp_choice chosen = {0};
 
 	(void)state;
 	assert_true(arches_add(&chosen, "gfx942,gfx1100"));
@@ -124,7 +124,7 @@ static void test_arches(void **state)
 		NULL, &chosen, NULL,
 		"toc/x/gfx90a.hsaco\tarchitecture gfx90a is not for arch=gfx942,gfx1100\n"
 		"p\tarchitecture gfx90a is not for arch=gfx942,gfx1100\n");
-	arches_free(&chosen);
+	kp_choice_fini(&chosen);
 }
 
 static void test_subdir(void **state)
@@ -151,7 +151,7 @@ static void test_subdir(void **state)
 /* No view contains the archives here, yet each path is explained. */
 static void test_empty_subdir(void **state)
 {
-	struct arches chosen = {0};
+	struct kp_choice chosen = {0};
 
 	(void)state;
 	assert_true(arches_add(&chosen, "gfx942"));
@@ -163,10 +163,10 @@ static void test_empty_subdir(void **state)
 		       "toc/x/gfx90a.hsaco\tarchitecture gfx90a is not for arch=gfx942\n"
 		       "lib/p\tarchitecture gfx90a is not for arch=gfx942\n"
 		       "toc/y/gfx942.hsaco\tnot below subdir=lib\n");
-	arches_free(&chosen);
+	kp_choice_fini(&chosen);
 }
 
-static void expect_entries(struct edition *e, const struct arches *arches,
+static void expect_entries(struct edition *e, const struct kp_choice *arches,
 			   const char *want)
 {
 	char *have = NULL;
@@ -212,7 +212,7 @@ static void test_entries(void **state)
 /* An entry that is not shown does not claim a name, even if it comes first. */
 static void test_entries_for_arches(void **state)
 {
-	struct arches chosen = {0};
+	struct kp_choice chosen = {0};
 
 	(void)state;
 	assert_true(arches_add(&chosen, "gfx1100"));
@@ -225,7 +225,7 @@ static void test_entries_for_arches(void **state)
 		&chosen,
 		LINE("p", "x", "1", "{\"path\":\"p\"}")
 			LINE("toc/x/gfx1100.hsaco", "x", "1", "{\"path\":\"p\"}"));
-	arches_free(&chosen);
+	kp_choice_fini(&chosen);
 }
 
 int main(void)

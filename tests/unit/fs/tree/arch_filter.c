@@ -27,12 +27,12 @@ static void test_served(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		struct arches a = {0};
+		struct kp_choice a = {0};
 
 		assert_true(arches_add(&a, cases[i].arch));
-		if (kp_archive_serves(o->archive, &a.list[0]) != cases[i].served)
+		if (kp_archive_serves(o->archive, &a.gpus[0]) != cases[i].served)
 			fail_msg("%s", cases[i].arch);
-		arches_free(&a);
+		kp_choice_fini(&a);
 	}
 	origin_unref(o);
 }
@@ -43,19 +43,19 @@ static void test_served(void **state)
  */
 static void test_named(void **state)
 {
-	struct arches a = {0};
+	struct kp_choice a = {0};
 
 	(void)state;
 	assert_true(arches_add(&a, "auto,gfx1100"));
 	assert_true(arches_add(&a, "gfx1100,gfx942"));
 	assert_int_equal(a.count, 2);
 	assert_int_equal(a.named, 2);
-	arches_free(&a);
+	kp_choice_fini(&a);
 }
 
 static void expect_line(const char *list, const char *want)
 {
-	struct arches a = {0};
+	struct kp_choice a = {0};
 	char *line;
 
 	assert_true(!list || arches_add(&a, list));
@@ -65,7 +65,7 @@ static void expect_line(const char *list, const char *want)
 	else
 		assert_null(line);
 	free(line);
-	arches_free(&a);
+	kp_choice_fini(&a);
 }
 
 static void test_lines(void **state)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-static const struct arches every_arch;
+static const struct kp_choice every_arch;
 
 /* An edition with bundles of one archive with this TOC. */
 static struct edition *edition_of(const char *toc)

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 static struct kpackx_error why;
-static const struct arches every_arch;
+static const struct kp_choice every_arch;
 static char notified[4096];
 static struct inodes *in;
 static const struct origin *idle[16];

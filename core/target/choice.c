@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include "choice.h"
+
+static kpack_error_t add_gpu(struct kp_choice *s, const struct kp_target *gpu,
+			     struct kpackx_error *why)
+{
+	struct kp_target *more;
+
+	for (size_t i = 0; i < s->count; i++)
+		if (kp_target_eq(&s->gpus[i], gpu))
+			return KPACK_SUCCESS;
+	more = reallocarray(s->gpus, s->count + 1, sizeof(*more));
+	if (!more)
+		return kp_fail_memory(why, (s->count + 1) * sizeof(*more), "GPUs");
+	s->gpus = more;
+	more[s->count++] = *gpu;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t add_name(struct kp_choice *s, struct kp_span name,
+			      struct kpackx_error *why)
+{
+	struct kp_target gpu;
+
+	s->limited = true;
+	if (kp_span_is(name, "all") || kp_span_is(name, "auto")) {
+		*(kp_span_is(name, "all") ? &s->all : &s->find) = true;
+		return KPACK_SUCCESS;
+	}
+	KP_TRY(kp_target_parse(name, &gpu, why));
+	return add_gpu(s, &gpu, why);
+}
+
+kpack_error_t kp_choice_add(struct kp_choice *s, const char *list,
+			    struct kpackx_error *why)
+{
+	for (;; list++) {
+		size_t n = strcspn(list, ",;");
+
+		KP_TRY(add_name(s, (struct kp_span){(const uint8_t *)list, n}, why));
+		s->named = s->count;
+		list += n;
+		if (!*list)
+			return KPACK_SUCCESS;
+	}
+}
+
+kpack_error_t kp_choice_add_found(struct kp_choice *s, const struct kp_gpus *gpus,
+				  struct kpackx_error *why)
+{
+	for (size_t i = 0; i < gpus->count; i++)
+		KP_TRY(add_gpu(s, &gpus->list[i].target, why));
+	return KPACK_SUCCESS;
+}
+
+bool kp_choice_is_all(const struct kp_choice *s)
+{
+	return !s->limited || s->all;
+}
+
+bool kp_choice_takes(const struct kp_choice *s, size_t gpu, const struct kp_target *code)
+{
+	return kp_target_neutral(code) ||
+	       (s->exact ? kp_target_eq(&s->gpus[gpu], code)
+			 : kp_target_loadable(&s->gpus[gpu], code));
+}
+
+bool kp_choice_has(const struct kp_choice *s, struct kp_span arch)
+{
+	struct kp_target code;
+
+	if (kp_choice_is_all(s))
+		return true;
+	if (kp_target_parse(arch, &code, NULL))
+		return false;
+	if (kp_target_neutral(&code))
+		return true;
+	for (size_t i = 0; i < s->count; i++)
+		if (kp_choice_takes(s, i, &code))
+			return true;
+	return false;
+}
+
+void kp_choice_fini(struct kp_choice *s)
+{
+	free(s->gpus);
+	*s = (struct kp_choice){0};
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+#include "arch_filter.h"
+#include <stdlib.h>
+#include "packer/base/xalloc.h"
+#include "packer/cli/exit.h"
+#include "packer/cli/report.h"
+
+static kpack_error_t add_found(struct arch_filter *filter, struct kpackx_error *why)
+{
+	struct kpackx_error reason = {0};
+	struct kp_gpus gpus;
+	kpack_error_t err = kp_gpus_read(NULL, &gpus, &reason);
+
+	for (size_t i = 0; i < gpus.faults.kept; i++)
+		report_error(NULL, "%s", gpus.faults.items[i].text);
+	if (err || gpus.count == 0)
+		err = kp_fail(why, KPACK_ERROR_ARCH_NOT_FOUND,
+			      "no GPU in " KP_TOPOLOGY "%s%s: instead of auto, name the "
+			      "GPUs, as in gfx1100,gfx942",
+			      err == KPACK_ERROR_FILE_NOT_FOUND
+				      ? ", the KFD driver is missing"
+			      : err ? ", "
+				    : "",
+			      err == KPACK_ERROR_FILE_NOT_FOUND ? "" : reason.text);
+	else
+		err = kp_choice_add_found(&filter->chosen, &gpus, why);
+	kp_gpus_fini(&gpus);
+	return err;
+}
+
+kpack_error_t arch_filter_add(struct arch_filter *filter, const char *list,
+			      struct kpackx_error *why)
+{
+	struct kp_choice *s = &filter->chosen;
+	size_t before = s->count;
+
+	KP_TRY(kp_choice_add(s, list, why));
+	if (s->find)
+		KP_TRY(add_found(filter, why));
+	s->find = false;
+	filter->matched = xrealloc(filter->matched, s->count + 1);
+	memset(filter->matched + before, 0, s->count + 1 - before);
+	return KPACK_SUCCESS;
+}
+
+int arch_filter_put(struct arch_filter *filter, const struct command_help *help,
+		    const char *option, const char *list)
+{
+	struct kpackx_error why = {0};
+	kpack_error_t err = arch_filter_add(filter, list, &why);
+
+	if (err == KPACK_ERROR_INVALID_ARGUMENT)
+		return options_usage(help, "--%s %s: %s", option, list, why.text);
+	if (err)
+		report_error(help->name, "--%s %s: %s", option, list, why.text);
+	return err ? EXIT_FAULT : EXIT_OK;
+}
+
+int arch_filter_take(const struct options *o, const struct option_help *row, void *slot)
+{
+	return arch_filter_put(slot, o->help, row->long_name, o->arg);
+}
+
+int arch_filter_check(const struct arch_filter *filter, const struct command_help *help)
+{
+	if (!filter->chosen.exact || filter->chosen.limited)
+		return EXIT_OK;
+	return options_usage(help, "--arch-exact says how a list of targets is meant, "
+				   "which is missing");
+}
+
+int arch_filter_read(struct options *o, void *args, const struct arch_filter *filter)
+{
+	int status = options_read(o, args);
+
+	if (status < 0 && arch_filter_check(filter, o->help))
+		return EXIT_USAGE;
+	return status;
+}
+
+bool arch_filter_given(const struct arch_filter *filter)
+{
+	return !kp_choice_is_all(&filter->chosen);
+}
+
+bool arch_filter_has(const struct arch_filter *filter, struct kp_span arch)
+{
+	return kp_choice_has(&filter->chosen, arch);
+}
+
+bool arch_filter_match(struct arch_filter *filter, struct kp_span arch)
+{
+	const struct kp_choice *s = &filter->chosen;
+	struct kp_target code;
+
+	if (s->limited && !kp_target_parse(arch, &code, NULL))
+		for (size_t i = 0; i < s->count; i++)
+			/* what suits every GPU is no code for this one */
+			filter->matched[i] |= kp_target_neutral(&code)
+						      ? kp_target_neutral(&s->gpus[i])
+						      : kp_choice_takes(s, i, &code);
+	return kp_choice_has(s, arch);
+}
+
+void arch_filter_warn(struct arch_filter *filter, const struct archives *set)
+{
+	struct kp_entry_info info;
+
+	if (!arch_filter_given(filter))
+		return;
+	for (size_t i = 0; i < set->count; i++) {
+		size_t n = kp_archive_entry_count(set->items[i]);
+
+		for (size_t e = 0; e < n; e++) {
+			kp_archive_entry(set->items[i], e, &info);
+			arch_filter_match(filter, info.arch);
+		}
+	}
+	arch_filter_unmatched(filter, "entry");
+}
+
+void arch_filter_unmatched(const struct arch_filter *filter, const char *what)
+{
+	for (size_t i = 0; i < filter->chosen.count; i++) {
+		char text[KP_TARGET_TEXT_MAX];
+
+		if (filter->matched[i])
+			continue;
+		kp_target_format(&filter->chosen.gpus[i], text);
+		report_error(NULL, "--arch: %s: no %s is for it", text, what);
+	}
+}
+
+void arch_filter_fini(struct arch_filter *filter)
+{
+	kp_choice_fini(&filter->chosen);
+	free(filter->matched);
+	*filter = (struct arch_filter){0};
+}

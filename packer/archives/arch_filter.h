@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* The selection of --arch LIST and --arch-exact, and which of its GPUs found anything. */
+#ifndef PACKER_ARCHIVES_ARCH_FILTER_H
+#define PACKER_ARCHIVES_ARCH_FILTER_H
+
+#include "core/target/choice.h"
+#include "operands.h"
+#include "packer/cli/options.h"
+
+/* Zeros: everything is selected. */
+struct arch_filter {
+	struct kp_choice chosen;
+	bool *matched; /* per GPU: whether there was code for it */
+};
+
+/*
+ * Add LIST, whose "auto" is the GPUs of this machine.  INVALID_ARGUMENT: LIST is wrong;
+ * ARCH_NOT_FOUND, IO_ERROR: no GPU was found.
+ */
+kpack_error_t arch_filter_add(struct arch_filter *filter, const char *list,
+			      struct kpackx_error *why);
+
+/* The same for an option (OPTION_TAKE) whose argument is the list; SLOT is the filter. */
+int arch_filter_take(const struct options *o, const struct option_help *row, void *slot);
+
+/* The rows of a command whose arguments TYPE have a filter MEMBER. */
+#define ARCH_FILTER_OPTIONS(type, member)                                                \
+	{0, "arch", "LIST", "only what these GPUs can load; auto: this machine's",       \
+	 OPTION_TAKE(type, member, arch_filter_take)},                                   \
+	{                                                                                \
+		0, "arch-exact", NULL, "of --arch only code for these very target IDs",  \
+			OPTION_PLACE(type, member.chosen.exact)                          \
+	}
+
+/* The same for any list; OPTION is the option's name. */
+int arch_filter_put(struct arch_filter *filter, const struct command_help *help,
+		    const char *option, const char *list);
+
+/* Returns the exit status, after reporting that --arch-exact has no list. */
+int arch_filter_check(const struct arch_filter *filter, const struct command_help *help);
+/* As options_read; with that check. */
+int arch_filter_read(struct options *o, void *args, const struct arch_filter *filter);
+
+/* Whether something is not selected. */
+bool arch_filter_given(const struct arch_filter *filter);
+
+/* Whether FILTER selects ARCH. */
+bool arch_filter_has(const struct arch_filter *filter, struct kp_span arch);
+/* The same; also remembers which GPUs matched. */
+bool arch_filter_match(struct arch_filter *filter, struct kp_span arch);
+
+/* Match every entry of the archives, then warn of GPUs for which there was none. */
+void arch_filter_warn(struct arch_filter *filter, const struct archives *set);
+/* Warn of GPUs for which nothing was so far; WHAT is the message's noun: "entry". */
+void arch_filter_unmatched(const struct arch_filter *filter, const char *what);
+void arch_filter_fini(struct arch_filter *filter);
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/target/choice.h"
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+
+/* What a library was built for, in the order of what LIST chooses. */
+static const char *const built[] = {
+	"gfx90a",  "gfx90a:xnack+", "gfx90a:sramecc+:xnack-",
+	"gfx1100", "gfx11-generic", "gfx9-generic",
+	"gfx906",  "amdgcnspirv",   "generic",
+	"sm_90",   "compute_90",    "no target",
+};
+
+static const struct {
+	const char *list;
+	bool exact;
+	const char *chosen;
+} choices[] = {
+	{"gfx1100", false, "gfx1100 gfx11-generic amdgcnspirv generic "},
+	{"gfx1100", true, "gfx1100 generic "},
+	{"gfx1103", false, "gfx11-generic amdgcnspirv generic "},
+	{"gfx1103", true, "generic "},
+	{"gfx11-generic", false, "gfx11-generic amdgcnspirv generic "},
+	{"gfx906:xnack-", false, "gfx9-generic gfx906 amdgcnspirv generic "},
+	{"gfx90a", false,
+	 "gfx90a gfx90a:xnack+ gfx90a:sramecc+:xnack- amdgcnspirv generic "},
+	{"gfx90a", true, "gfx90a generic "},
+	{"gfx90a:xnack+", false, "gfx90a gfx90a:xnack+ amdgcnspirv generic "},
+	{"gfx90a-xnack+", true, "gfx90a:xnack+ generic "},
+	{"gfx90a:sramecc-:xnack-", false, "gfx90a amdgcnspirv generic "},
+	{"amdgcnspirv", false, "amdgcnspirv generic "},
+	{"generic", false, "generic "},
+	{"sm_90", false, "generic sm_90 "},
+	{"compute_90;sm_90", false, "generic sm_90 compute_90 "},
+	{"gfx110X", false, "amdgcnspirv generic "},
+	{"gfx803,gfx1100", true, "gfx1100 generic "},
+	{"auto", false, "generic "},
+	{"gfx803,all", true,
+	 "gfx90a gfx90a:xnack+ gfx90a:sramecc+:xnack- gfx1100 gfx11-generic "
+	 "gfx9-generic gfx906 amdgcnspirv generic sm_90 compute_90 no target "},
+};
+
+static void a_gpu_chooses_what_it_can_load(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
+		struct kp_choice s = {.exact = choices[i].exact};
+		char chosen[256] = "";
+
+		assert_int_equal(kp_choice_add(&s, choices[i].list, NULL), KPACK_SUCCESS);
+		for (size_t k = 0; k < sizeof(built) / sizeof(built[0]); k++)
+			if (kp_choice_has(&s, kp_span_str(built[k])))
+				snprintf(chosen + strlen(chosen),
+					 sizeof(chosen) - strlen(chosen), "%s ",
+					 built[k]);
+		if (strcmp(chosen, choices[i].chosen) != 0)
+			fail_msg("%s: %s", choices[i].list, chosen);
+		kp_choice_fini(&s);
+	}
+}
+
+static void nothing_added_chooses_everything(void **state)
+{
+	struct kp_choice s = {.exact = true};
+
+	(void)state;
+	assert_true(kp_choice_is_all(&s));
+	assert_true(kp_choice_has(&s, kp_span_str("gfx942")));
+	assert_true(kp_choice_has(&s, kp_span_str("no target")));
+}
+
+static void lists_are_added_to_each_other(void **state)
+{
+	struct kp_choice s = {0};
+
+	(void)state;
+	assert_int_equal(kp_choice_add(&s, "auto,gfx1100", NULL), KPACK_SUCCESS);
+	assert_int_equal(kp_choice_add(&s, "gfx1100;fiji", NULL), KPACK_SUCCESS);
+	assert_int_equal(s.count, 2);
+	assert_string_equal(s.gpus[1].processor, "gfx803");
+	assert_true(s.find && !s.all && !kp_choice_is_all(&s));
+	assert_int_equal(kp_choice_add(&s, "all", NULL), KPACK_SUCCESS);
+	assert_true(kp_choice_is_all(&s));
+	kp_choice_fini(&s);
+}
+
+/* GPUs that were found do not count as named. */
+static void found_gpus_are_added(void **state)
+{
+	struct kp_gpu list[2] = {{.node = 1}, {.node = 2}};
+	struct kp_gpus gpus = {.list = list, .count = 2};
+	struct kp_choice s = {0};
+
+	(void)state;
+	kp_target_parse(kp_span_str("gfx1100"), &list[0].target, NULL);
+	kp_target_parse(kp_span_str("gfx942"), &list[1].target, NULL);
+	assert_int_equal(kp_choice_add(&s, "gfx942,auto", NULL), KPACK_SUCCESS);
+	assert_int_equal(kp_choice_add_found(&s, &gpus, NULL), KPACK_SUCCESS);
+	assert_int_equal(s.count, 2);
+	assert_int_equal(s.named, 1);
+	assert_true(kp_choice_has(&s, kp_span_str("gfx11-generic")));
+	kp_choice_fini(&s);
+}
+
+static void wrong_lists_are_refused(void **state)
+{
+	static const char *const wrong[] = {
+		"", ",", "gfx942,", "gfx942,,all", "gfx90a:x+", "GFX942", "gfx 942"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct kp_choice s = {0};
+		struct kpackx_error why = {0};
+
+		if (kp_choice_add(&s, wrong[i], &why) != KPACK_ERROR_INVALID_ARGUMENT)
+			fail_msg("\"%s\" is accepted", wrong[i]);
+		assert_true(why.text[0]);
+		kp_choice_fini(&s);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_gpu_chooses_what_it_can_load),
+		cmocka_unit_test(nothing_added_chooses_everything),
+		cmocka_unit_test(lists_are_added_to_each_other),
+		cmocka_unit_test(found_gpus_are_added),
+		cmocka_unit_test(wrong_lists_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
