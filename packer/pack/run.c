@@ -15,6 +15,7 @@
 #include "report.h"
 #include "packer/cli/report.h"
 #include "packer/pack/tree/interrupted.h"
+#include "packer/pack/tree/lost_code.h"
 #include "core/archive/naming.h"
 #include "core/base/spill.h"
 
@@ -384,6 +385,8 @@ int packing_prepare(struct packing *p)
 	if (tree) {
 		packing_settle(p);
 		converter_check(&p->converter, &p->faults);
+		lost_code_check(&p->converter, &p->args.filter,
+				p->args.quiet || p->args.json, &p->faults);
 	}
 	tree_write_begin(&p->tree, p->args.output, false);
 	if (nothing_to_do(p))

@@ -7,6 +7,7 @@
 #include "packer/cli/exit.h"
 #include "other_trees.h"
 #include "packer/pack/report.h"
+#include "packer/pack/tree/lost_code.h"
 #include "packer/pack/tree/write.h"
 #include "packer/cli/report.h"
 #include "check.h"
@@ -137,6 +138,8 @@ static int pack_prefix(struct split_prefix *i)
 	if (packing_plan(p, &why))
 		return packing_status(why.code, &why);
 	packing_settle(p);
+	lost_code_check(&p->converter, &p->args.filter, p->args.quiet || p->args.json,
+			&p->faults);
 	if (packing_faulty(p))
 		return EXIT_FAULT;
 	p->converter.apart = true;

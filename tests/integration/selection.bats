@@ -88,6 +88,41 @@ with_gpus() { # VERSION... -- COMMAND...
 	[ "$(ls four/.kpack)" = in-rdna3.kpack ]
 }
 
+@test "what a GPU never had is no loss, what it would lose is an error" {
+	mkdir -p in/lib
+	mkfat --arches gfx1100,gfx11-generic in/lib/a.so
+	mkfat --seed 2 --arches gfx942 in/lib/b.so
+	kpack pack -q --arch gfx1100 --arch-exact in out
+	[ "$(ls out/.kpack)" = in_gfx1100.kpack ]
+	kpack mark check --arch gfx1100 --arch-exact out/lib/a.so
+	# one of its two containers has generic code only
+	mkfat --seed 3 --bundles 2 --ragged --arches gfx1100,gfx11-generic in/lib/c.so
+	fails "in/lib/c.so: gfx1100 would lose its code: what it loads is for gfx11-generic" \
+		--arch gfx1100 --arch-exact in out2
+	! grep -q 'lib/[ab].so' refused.err
+	[ ! -e out2 ]
+	run -1 kpack split --gpu-targets gfx1100 --arch-exact in trees
+	[[ "$output" == *"c.so: gfx1100 would lose its code"* ]]
+	[ -z "$(ls trees)" ]
+	kpack pack -q --arch gfx1100,gfx11-generic --arch-exact in out2
+	kpack pack -q --arch gfx942 --arch-exact in out3
+	# nothing is converted
+	kpack pack -q --archives-only --arch gfx1100 --arch-exact in out4
+	[ "$(ls out4/.kpack)" = in_gfx1100.kpack ]
+}
+
+@test "a GPU with a feature on or off loses what it has for one of them" {
+	mkdir -p in/lib
+	mkfat --arches gfx90a,gfx90a:xnack- in/lib/a.so
+	kpack pack -q --arch gfx90a --arch-exact in out
+	[ "$(ls out/.kpack)" = in_gfx90a.kpack ]
+	mkfat --arches gfx90a:xnack+,gfx90a:xnack- in/lib/a.so
+	fails "a.so: gfx90a would lose its code" --arch gfx90a --arch-exact in out2
+	fails "a.so: gfx90a would lose its code" --arch gfx90a,gfx90a:xnack+ --arch-exact in out2
+	kpack pack -q --arch gfx90a:xnack+ --arch-exact in out2
+	[ "$(ls out2/.kpack)" = in_gfx90a:xnack+.kpack ]
+}
+
 @test "mark check --arch: each container has what the GPU would load" {
 	mkdir -p in/lib
 	mkfat --bundles 2 --ragged --arches gfx1100,gfx11-generic in/lib/a.so
@@ -99,6 +134,17 @@ with_gpus() { # VERSION... -- COMMAND...
 	kpack mark check --arch gfx1100 --arch-exact out
 	run -1 kpack mark check --arch gfx1101 --arch-exact out
 	[[ "$output" == *"a.so: gfx1101: no object was built for it"* ]]
+}
+
+@test "SPIR-V is named where a GPU has nothing else" {
+	mkdir -p in/lib
+	mkfat --bundles 2 --ragged --arches gfx1100,amdgcnspirv in/lib/a.so
+	kpack pack --arch gfx1100,gfx942 in out >said 2>err
+	[ "$(ls out/.kpack | paste -sd ' ')" = "in_amdgcnspirv.kpack in_gfx1100.kpack" ]
+	grep -q 'a.so: note: for gfx1100 some code is only SPIR-V' err
+	mkfat --arches gfx1100,amdgcnspirv in/lib/a.so
+	kpack pack --arch gfx1100 in out2 >said 2>err
+	! grep SPIR-V err
 }
 
 @test "--arch auto: the GPUs of this machine" {
