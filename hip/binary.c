@@ -43,6 +43,7 @@ static void binary_free(struct binary *b)
 {
 	kp_lookup_fini(&b->files);
 	kp_marker_fini(&b->facts);
+	free(b->mount);
 	free(b->told);
 	free(b->path);
 	free(b);

@@ -9,6 +9,8 @@
 #include "core/loader/candidates.h"
 #include "gpus.h"
 
+enum { BINARY_MOUNTED_MAX = 16 };
+
 struct binary {
 	struct binary *next;
 	unsigned users;     /* registered wrappers */
@@ -17,6 +19,11 @@ struct binary {
 	struct kp_marker facts;
 	struct kp_lookup files; /* candidate archives; open ones stay open */
 	struct kp_lookup_want want;
+	char *mount; /* directory of a mount of its archives (mounts.h); NULL: none */
+	bool mount_sought;
+	const struct kp_lookup_file
+		*mounted[BINARY_MOUNTED_MAX]; /* the mount lists them */
+	size_t n_mounted;
 	bool *told; /* for each GPU: it was reported that its code is missing */
 };
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include "core/base/bounds.h"
 #include "core/format/llvm/bundle.h"
-#include "parts.h"
+#include "mounts.h"
 
 enum { ALIGNMENT = 4096, ID_MAX = 40 + KP_TARGET_TEXT_MAX };
 
@@ -200,10 +200,10 @@ static kpack_error_t try_fill(struct binary *b, struct parts *p, struct bundle *
 }
 
 /* Each turn but the last uses up an archive of a part. */
-static kpack_error_t fill_bundle(struct binary *b, struct parts *p, struct bundle *bundle,
-				 struct kpackx_error *why)
+static kpack_error_t fill_bundle(struct binary *b, struct parts *p, uint32_t index,
+				 struct bundle *bundle, struct kpackx_error *why)
 {
-	bool done = false;
+	bool done = b && mounts_map(b, p, index, &bundle->at, &bundle->size);
 
 	while (!done)
 		KP_TRY(try_fill(b, p, bundle, &done, why));
@@ -248,8 +248,8 @@ static struct bundle *find_same(const struct parts *p)
 	return bundle;
 }
 
-static kpack_error_t make_bundle(struct binary *b, struct parts *p, struct bundle **out,
-				 struct kpackx_error *why)
+static kpack_error_t make_bundle(struct binary *b, struct parts *p, uint32_t index,
+				 struct bundle **out, struct kpackx_error *why)
 {
 	struct bundle *bundle =
 		calloc(1, sizeof(*bundle) + p->count * sizeof(bundle->objects[0]));
@@ -257,7 +257,7 @@ static kpack_error_t make_bundle(struct binary *b, struct parts *p, struct bundl
 
 	if (!bundle)
 		return kp_fail_memory(why, sizeof(*bundle), "a bundle");
-	err = fill_bundle(b, p, bundle, why);
+	err = fill_bundle(b, p, index, bundle, why);
 	if (err) {
 		free(bundle);
 		return err;
@@ -271,12 +271,12 @@ static kpack_error_t make_bundle(struct binary *b, struct parts *p, struct bundl
 
 /* ---- the calls ---- */
 
-static kpack_error_t share_bundle(struct binary *b, struct parts *p, struct bundle **out,
-				  struct kpackx_error *why)
+static kpack_error_t share_bundle(struct binary *b, struct parts *p, uint32_t index,
+				  struct bundle **out, struct kpackx_error *why)
 {
 	*out = find_same(p);
 	if (!*out)
-		KP_TRY(make_bundle(b, p, out, why));
+		KP_TRY(make_bundle(b, p, index, out, why));
 	(*out)->users++;
 	return KPACK_SUCCESS;
 }
@@ -291,7 +291,7 @@ kpack_error_t bundle_get(struct binaries *all, struct binary *b, uint32_t index,
 		return kp_fail_memory(why, sizeof(*p), "a list of code objects");
 	err = parts_find(all, b, index, p, why);
 	if (!err)
-		err = share_bundle(b, p, out, why);
+		err = share_bundle(b, p, index, out, why);
 	parts_fini(p);
 	free(p);
 	return err;
@@ -304,7 +304,7 @@ kpack_error_t bundle_empty(struct bundle **out, struct kpackx_error *why)
 
 	if (!p)
 		return kp_fail_memory(why, sizeof(*p), "a list of code objects");
-	err = share_bundle(NULL, p, out, why);
+	err = share_bundle(NULL, p, 0, out, why);
 	free(p);
 	return err;
 }

@@ -20,6 +20,7 @@ setup() {
 
 teardown() {
 	cd /
+	! mountpoint -q "$T/mnt" || fusermount3 -u "$T/mnt" || umount -l "$T/mnt"
 	rm -rf "$T"
 }
 
@@ -320,4 +321,206 @@ load_registering() { # FILE
 	LD_PRELOAD=$helper sh -c 'echo right' >said 2>told
 	diff - said <<<right
 	[ ! -s told ]
+}
+
+# ---- kpack run, kpack runtime --------------------------------------------------------------
+
+@test "kpack run: the program's arguments, status and code" {
+	[ "$KPACK_MODE" = release ] || skip "a sanitizer's runtime must be loaded first"
+	make_library
+	original
+	export LD_LIBRARY_PATH=$old STUB_LOG=$PWD/raw STUB_ARCHES=$agents
+	rm raw
+	kpack run -v --arch gfx90a,gfx1030,gfx1100 -- $python "$tools/hipcalls.py" --wrappers 3 packed/lib/libx.so >said 2>told
+	diff - said <<<"3 set, 0 NULL"
+	diff want <(cut -d ' ' -f 3- raw)
+	[ "$(grep -c "^kpack_hip: $T/packed/lib/libx.so: lib/libx.so#[0-2] .* in $T/packed/.kpack/" told)" -ge 9 ]
+	# archives in another place, with a colon in its name
+	mv packed/.kpack a:b
+	rm raw
+	kpack run --arch gfx90a,gfx1030,gfx1100 --archives a:b -- $python "$tools/hipcalls.py" --wrappers 3 packed/lib/libx.so
+	diff want <(cut -d ' ' -f 3- raw)
+	unset LD_LIBRARY_PATH
+	LD_PRELOAD=$old/libamdhip64.so.5 kpack run -- sh -c 'echo "$LD_PRELOAD" "$1"; exit 3' sh -x >said || [ $? = 3 ]
+	diff - said <<<"$old/libamdhip64.so.5:$helper -x"
+	run -127 kpack run -- ./none
+	run -126 kpack run -- "$T"
+	run -2 kpack run
+}
+
+@test "kpack runtime: of a tree, of ROCM_PATH, a file" {
+	mkdir -p rocm/lib none
+	cp "$old/libamdhip64.so.5" rocm/lib/libamdhip64.so.5.7.1
+	ln -s libamdhip64.so.5.7.1 rocm/lib/libamdhip64.so.5
+	cp "$stub/libamdhip64.so.5" rocm/lib/libamdhip64.so.7.9
+	touch rocm/lib/libamdhip64.sox rocm/lib/xlibamdhip64.so
+	diff - <(kpack runtime rocm) <<-END
+	$T/rocm/lib/libamdhip64.so.5.7.1	5.7.1	no
+	$T/rocm/lib/libamdhip64.so.7.9	7.9	yes
+	END
+	ROCM_PATH=$T/rocm kpack runtime >said
+	grep -qx "$T/rocm/lib/libamdhip64.so.7.9	7.9	yes" said
+	diff - <(kpack runtime --json rocm) <<-END
+	[
+	{"path":"$T/rocm/lib/libamdhip64.so.5.7.1","version":"5.7.1","takes_converted":false},
+	{"path":"$T/rocm/lib/libamdhip64.so.7.9","version":"7.9","takes_converted":true}
+	]
+	END
+	run -1 --separate-stderr kpack runtime --hip rocm/lib/libamdhip64.so.5
+	[ "$output" = "$T/rocm/lib/libamdhip64.so.5.7.1	5.7.1	no" ]
+	[[ $stderr == *"libkpack_hip(7)"* ]]
+	run -1 --separate-stderr kpack runtime none
+	[[ $stderr == *"no HIP runtime"* ]]
+	run -1 kpack runtime nowhere
+	run -2 kpack runtime a b
+}
+
+@test "kpack runtime --ask: what they do" {
+	[ "$KPACK_MODE" = release ] || skip "a sanitizer's runtime must be loaded first"
+	mkdir -p rocm
+	cp "$old/libamdhip64.so.5" rocm/libamdhip64.so.5.7
+	ln -s "$stub/libamdhip64.so.5" linked
+	printf junk >rocm/libamdhip64.so.6
+	echo '__attribute__((constructor)) static void f(void) { __builtin_trap(); }' |
+		cc -shared -x c -o rocm/libamdhip64.so.8 -
+	run -1 --separate-stderr kpack runtime --ask rocm
+	diff - <(echo "$output") <<-END
+	$T/rocm/libamdhip64.so.5.7	5.7	no	no
+	$T/rocm/libamdhip64.so.6	6	no	unknown
+	$T/rocm/libamdhip64.so.8	8	no	unknown
+	END
+	[[ $stderr == *"libamdhip64.so.6: it cannot be loaded here"* ]]
+	[[ $stderr == *"libamdhip64.so.8: the process ended by a signal"* ]]
+	kpack runtime --ask --hip "$stub/libamdhip64.so.5" | grep -q '	yes	yes$'
+}
+
+refusal="refuses converted binaries"
+
+# A tree with a fat library and a runtime.
+tree_with() { # RUNTIME
+	rm -rf t
+	mkdir -p t/lib
+	mkfat t/lib/libx.so
+	cp "$1/libamdhip64.so.5" t/lib/libamdhip64.so.5.7
+}
+
+@test "pack warns of a runtime that refuses converted binaries; in place it stops" {
+	tree_with "$old"
+	kpack pack t out >said 2>told
+	diff - <(grep "$refusal" told) <<-END
+	kpack: t: warning: the HIP runtime $T/t/lib/libamdhip64.so.5.7 refuses converted binaries: they need libkpack_hip(7) or 'kpack run' to have GPU code
+	END
+	cp -a t before
+	run -1 --separate-stderr kpack pack -q --in-place t
+	[[ $stderr == *"t: not converted, because the HIP runtime $T/t/lib/libamdhip64.so.5.7 $refusal"*"--runtime any"* ]]
+	diff -r before t
+	kpack pack --in-place --runtime any t >said 2>told
+	! grep "$refusal" told || false
+	[ -e t/.kpack ]
+	# nothing is converted any more
+	kpack pack -q --in-place t
+	kpack pack --runtime any before out2 2>told
+	! grep "$refusal" told || false
+	run -2 kpack pack --runtime none before out3
+}
+
+@test "pack does not warn if a runtime takes them, or nothing is converted" {
+	tree_with "$stub"
+	cp "$old/libamdhip64.so.5" t/lib/libamdhip64.so.5.2
+	kpack pack --in-place t >said 2>told
+	! grep "$refusal" told || false
+	[ -e t/.kpack ]
+	tree_with "$old"
+	kpack pack --archives-only t out >said 2>told
+	rm t/lib/libx.so
+	kpack pack --in-place t >said 2>>told
+	! grep "$refusal" told || false
+}
+
+@test "split and mark convert warn, too" {
+	tree_with "$old"
+	kpack split --name x t trees >said 2>told
+	grep -q "^kpack: t: warning: the HIP runtime $T/t/lib/libamdhip64.so.5.7 $refusal" told
+	kpack split -q --name x t trees2 2>told
+	! grep "$refusal" told || false
+	# the system's
+	mkdir -p rocm/lib
+	cp "$old/libamdhip64.so.5" rocm/lib/libamdhip64.so.5.7
+	ROCM_PATH=$T/rocm kpack mark convert --kernel-name x --search-path x.kpack t/lib/libx.so c.so 2>told
+	grep -q "^kpack: t/lib/libx.so: warning: the HIP runtime $T/rocm/lib/libamdhip64.so.5.7 $refusal" told
+}
+
+# ---- mounts --------------------------------------------------------------------------------
+
+decodes() { $python -c 'import json; print(json.load(open("mnt/.kpackfs/stats"))["decodes"])'; }
+
+mounts_bundles() { # OPTION... ARCHIVES
+	mkdir -p mnt
+	timeout 60 "$KPACK_BIN/kpackfs" "$@" mnt
+}
+
+@test "a mount's bundles are mapped, and decoded when a kernel is launched" {
+	make_library
+	original
+	export KPACK_HIP_ARCH=gfx90a,gfx1030,gfx1100 KPACK_HIP_DEBUG=1
+	mounts_bundles -o bundles packed/.kpack
+	STUB_DEFERRED=1 helped "$old" packed/lib/libx.so --after "cat mnt/.kpackfs/stats; grep -c mnt/hipfb/lib/libx.so/ /proc/\$PPID/maps"
+	# nothing was decoded before the launches, and nothing copied
+	grep -q '"decodes": *0,' said
+	grep -qx 3 said
+	grep -qx '3 set, 0 NULL' said
+	diff <(sort want) <(sort log)
+	[ "$(grep -c "^kpack_hip: lib/libx.so#[0-2]: mapped from $T/mnt/hipfb/lib/libx.so/[0-2].hipfb$" told)" = 3 ]
+	[ "$(decodes)" -gt 0 ]
+}
+
+@test "a mount is not used if it has no bundles, other archives, or conflicts" {
+	make_library
+	original
+	export KPACK_HIP_ARCH=gfx90a,gfx1030,gfx1100 KPACK_HIP_DEBUG=1
+	cp -a packed/.kpack copies
+	for how in "packed/.kpack" "-o bundles copies" "-o bundles,arch=gfx1030 packed/.kpack"; do
+		# shellcheck disable=SC2086 # options
+		mounts_bundles $how
+		helped "$old" packed/lib/libx.so
+		diff want log
+		! grep mapped told || false
+		fusermount3 -u mnt
+	done
+	mounts_bundles -o bundles packed/.kpack
+	helped "$old" packed/lib/libx.so
+	grep -q mapped told
+	fusermount3 -u mnt
+	# equal keys with other contents
+	mkdir clash
+	mkfat --seed 1 --arches $arches clash/libx.so
+	kpack pack -q --archives-only --key-prefix lib --group clash clash clashing
+	mounts_bundles -o bundles packed/.kpack clashing/.kpack
+	[ -s mnt/.kpackfs/conflicts ]
+	helped "$old" packed/lib/libx.so
+	diff want log
+	! grep mapped told || false
+}
+
+@test "another user's mount is not used" {
+	[ "$(id -u)" = 0 ] || skip "needs root"
+	[ -e /etc/fuse.conf ] || skip "needs /etc/fuse.conf"
+	make_library
+	original
+	export KPACK_HIP_ARCH=gfx90a,gfx1030,gfx1100 KPACK_HIP_DEBUG=1
+	chmod 0666 /dev/fuse
+	mkdir mnt
+	chown 65534 mnt
+	cp "$KPACK_BIN/kpackfs" .
+	echo user_allow_other >fuse.conf
+	mount --bind fuse.conf /etc/fuse.conf
+	setpriv --reuid=65534 --regid=65534 --clear-groups \
+		./kpackfs -o bundles,allow_other -o 'fsname=x\,user_id=0\,' packed/.kpack "$T/mnt"
+	# the source can look like the kernel's own option
+	grep -q 'fuse.kpackfs x,user_id=0, ' /proc/self/mountinfo
+	umount /etc/fuse.conf
+	[ -e mnt/hipfb/lib/libx.so/0.hipfb ]
+	helped "$old" packed/lib/libx.so
+	diff want log
+	! grep mapped told || false
 }

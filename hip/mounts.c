@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: MIT */
+#include "mounts.h"
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "core/base/text.h"
+#include "core/format/llvm/bundle.h"
+#include "core/loader/trusted.h"
+#include "say.h"
+
+#define MOUNTS "/proc/self/mountinfo"
+#define TYPE " - fuse.kpackfs "
+
+/* ---- which mounts there are ---- */
+
+/* Cut the next word off *LINE. */
+static char *take_word(char **line)
+{
+	return strsep(line, " ");
+}
+
+/* Replace \ooo by its byte; the kernel writes spaces and the like so. */
+static void unescape(char *name)
+{
+	char *to = name;
+
+	for (; *name; name++) {
+		char digits[4] = "";
+
+		if (*name == '\\' && strspn(name + 1, "01234567") >= 3) {
+			memcpy(digits, name + 1, 3);
+			*to++ = (char)strtol(digits, NULL, 8);
+			name += 3;
+		} else {
+			*to++ = *name;
+		}
+	}
+	*to = '\0';
+}
+
+/*
+ * Whether the daemon runs as root or as this process's user.  TEXT is the source, which
+ * can be any text without a space, and the options, in which the kernel says that.
+ */
+static bool is_trusted_daemon(const char *text)
+{
+	static const char key[] = ",user_id=";
+	const char *options = strchr(text, ' ');
+	const char *at = options ? strstr(options, key) : NULL;
+	unsigned long uid = at ? strtoul(at + strlen(key), NULL, 10) : 0;
+
+	return at && (uid == 0 || uid == geteuid());
+}
+
+/* The directory of a mount that can be used; NULL: LINE is of another. */
+static char *mount_of_line(char *line)
+{
+	char *type = strstr(line, TYPE), *dir = NULL;
+
+	if (!type || !is_trusted_daemon(type + strlen(TYPE)))
+		return NULL;
+	for (int i = 0; i < 5; i++) /* the directory is the fifth word */
+		dir = take_word(&line);
+	if (dir)
+		unescape(dir);
+	return dir;
+}
+
+/* ---- whether one has a binary's archives ---- */
+
+static FILE *open_control(const char *mount, const char *name)
+{
+	FILE *file = NULL;
+	char *path;
+
+	if (asprintf(&path, "%s/.kpackfs/%s", mount, name) < 0)
+		return NULL;
+	file = fopen(path, "re");
+	free(path);
+	return file;
+}
+
+/* With conflicts, an entry of another archive could be in place of ours. */
+static bool has_conflicts(const char *mount)
+{
+	FILE *file = open_control(mount, "conflicts");
+	bool none = file && getc(file) == EOF && !ferror(file);
+
+	if (file)
+		fclose(file);
+	return !none;
+}
+
+static bool is_same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino &&
+	       a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* The mount of B is known to list F. */
+static bool is_mounted(const struct binary *b, const struct kp_lookup_file *f)
+{
+	for (size_t i = 0; i < b->n_mounted; i++)
+		if (b->mounted[i] == f)
+			return true;
+	return false;
+}
+
+static void note_mounted(struct binary *b, const struct kp_lookup_file *f)
+{
+	if (!is_mounted(b, f) && b->n_mounted < BINARY_MOUNTED_MAX)
+		b->mounted[b->n_mounted++] = f;
+}
+
+static bool all_mounted(const struct binary *b, const struct parts *p)
+{
+	for (size_t i = 0; i < p->count; i++)
+		if (!is_mounted(b, p->list[i].file))
+			return false;
+	return true;
+}
+
+/* Whether the list FILE of a mount's archives has the one of F, as it was opened. */
+static bool lists_archive(FILE *file, const struct kp_lookup_file *f)
+{
+	const struct stat *want = kp_archive_stat(kp_cached_archive(f->held));
+	char *line = NULL;
+	bool found = false;
+	struct stat st;
+	size_t cap = 0;
+
+	rewind(file);
+	while (!found && getline(&line, &cap, file) > 0) {
+		line[strcspn(line, "\t\n")] = '\0';
+		unescape(line);
+		found = stat(line, &st) == 0 && is_same_file(&st, want);
+	}
+	free(line);
+	return found;
+}
+
+static bool lists_parts(const char *mount, const struct parts *p)
+{
+	FILE *file = open_control(mount, "archives");
+	bool all = file != NULL;
+
+	for (size_t i = 0; i < p->count && all; i++)
+		all = lists_archive(file, p->list[i].file);
+	if (file)
+		fclose(file);
+	return all;
+}
+
+/* The mount for the archives of P, on the heap; NULL: there is none. */
+static char *find_mount(const struct parts *p)
+{
+	FILE *file = kp_is_secure() ? NULL : fopen(MOUNTS, "re");
+	char *line = NULL, *found = NULL;
+	size_t cap = 0;
+
+	while (file && !found && getline(&line, &cap, file) > 0) {
+		const char *mount = mount_of_line(line);
+
+		if (mount && !has_conflicts(mount) && lists_parts(mount, p))
+			found = strdup(mount);
+	}
+	free(line);
+	if (file)
+		fclose(file);
+	return found;
+}
+
+/* ---- the bundle ---- */
+
+/* The longest header that is looked at. */
+enum { HEADER_MAX = 16384 };
+
+/* Whether the row AT, of which SIZE bytes exist, is PART's; *LENGTH: of the row. */
+static bool is_row_of(const uint8_t *at, size_t size, const struct part *part,
+		      size_t *length)
+{
+	struct kp_entry_id id;
+	uint64_t n;
+
+	*length = 0;
+	if (size < KP_BUNDLE_ROW_SIZE)
+		return false;
+	n = kp_le64(at + 16);
+	if (n > size - KP_BUNDLE_ROW_SIZE)
+		return false;
+	*length = KP_BUNDLE_ROW_SIZE + (size_t)n;
+	return kp_entry_id_parse((struct kp_span){at + KP_BUNDLE_ROW_SIZE, (size_t)n},
+				 &id) &&
+	       kp_span_is(id.target, part->arch) && kp_le64(at + 8) == part->size;
+}
+
+static bool header_has(struct kp_span header, const struct part *part)
+{
+	const uint8_t *at = header.data + KP_BUNDLE_HEADER_MIN;
+	size_t left = header.size - KP_BUNDLE_HEADER_MIN, length;
+	uint64_t n = kp_le64(header.data + KP_BUNDLE_HEADER_MIN - 8);
+
+	for (; n > 0; n--, at += length, left -= length) {
+		if (is_row_of(at, left, part, &length))
+			return true;
+		if (length == 0)
+			return false;
+	}
+	return false;
+}
+
+static bool has_all_parts(int fd, const struct parts *p)
+{
+	uint8_t buf[HEADER_MAX];
+	ssize_t n = pread(fd, buf, sizeof(buf), 0);
+	struct kp_span header = {buf, n > 0 ? (size_t)n : 0};
+
+	if (header.size < KP_BUNDLE_HEADER_MIN || !kp_bundle_probe(header))
+		return false;
+	for (size_t i = 0; i < p->count; i++)
+		if (!header_has(header, &p->list[i]))
+			return false;
+	return true;
+}
+
+static bool map_file(const char *path, const struct parts *p, void **at, size_t *size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	bool mapped = false;
+	struct stat st;
+
+	if (fd < 0)
+		return false;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && has_all_parts(fd, p)) {
+		*size = (size_t)st.st_size;
+		*at = mmap(NULL, *size, PROT_READ, MAP_PRIVATE, fd, 0);
+		mapped = *at != MAP_FAILED;
+	}
+	close(fd);
+	return mapped;
+}
+
+static void say_mapped(const struct parts *p, const char *path)
+{
+	struct kp_line line = {.used = 0};
+
+	kp_line_add_name(&line, p->key);
+	kp_line_add(&line, ": mapped from ");
+	kp_line_add_name(&line, path);
+	say_line(SAY_ALL, &line);
+}
+
+bool mounts_map(struct binary *b, const struct parts *p, uint32_t index, void **at,
+		size_t *size)
+{
+	const char *name = b->facts.kernel_name;
+	bool mapped = false;
+	char *path;
+
+	if (p->count == 0 || !kp_path_ok(kp_span_str(name)))
+		return false;
+	if (!b->mount_sought) {
+		b->mount_sought = true;
+		b->mount = find_mount(p);
+	}
+	if (!b->mount || (!all_mounted(b, p) && !lists_parts(b->mount, p)) ||
+	    asprintf(&path, "%s/hipfb/%s/%" PRIu32 ".hipfb", b->mount, name, index) < 0)
+		return false;
+	mapped = map_file(path, p, at, size);
+	if (mapped)
+		say_mapped(p, path);
+	for (size_t i = 0; i < p->count && mapped; i++)
+		note_mounted(b, p->list[i].file);
+	free(path);
+	return mapped;
+}
