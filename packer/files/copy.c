@@ -5,8 +5,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/fs.h>
-#include <pthread.h>
-#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -378,54 +376,6 @@ static int open_directory(const char *path)
 	return below_open(path, O_RDONLY | O_DIRECTORY, 0);
 }
 
-/* The directories that copy_directory made or found, by path. */
-struct known_dir {
-	char *path;
-	dev_t dev;
-	ino_t ino;
-};
-static struct {
-	pthread_mutex_t lock;
-	void *tree; /* of tsearch */
-} known_dirs = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static int by_path(const void *a, const void *b)
-{
-	return strcmp(((const struct known_dir *)a)->path,
-		      ((const struct known_dir *)b)->path);
-}
-
-static void remember_dir(const char *path, const struct stat *st)
-{
-	struct known_dir *dir = xmalloc(sizeof(*dir)), **found;
-
-	*dir = (struct known_dir){.path = xstrdup(path)};
-	pthread_mutex_lock(&known_dirs.lock);
-	found = tsearch(dir, &known_dirs.tree, by_path);
-	if (!found)
-		xalloc_fail(0);
-	if (*found != dir) {
-		free(dir->path);
-		free(dir);
-	}
-	(*found)->dev = st->st_dev;
-	(*found)->ino = st->st_ino;
-	pthread_mutex_unlock(&known_dirs.lock);
-}
-
-/* False if PATH, of which ST is the stat, was another directory in copy_directory. */
-static bool is_known_dir(const char *path, const struct stat *st)
-{
-	const struct known_dir key = {.path = (char *)path}, **found;
-	bool known;
-
-	pthread_mutex_lock(&known_dirs.lock);
-	found = tfind(&key, &known_dirs.tree, by_path);
-	known = !found || ((*found)->dev == st->st_dev && (*found)->ino == st->st_ino);
-	pthread_mutex_unlock(&known_dirs.lock);
-	return known;
-}
-
 static kpack_error_t fail_exchanged(struct kpackx_error *why)
 {
 	return kp_fail(why, KPACK_ERROR_IO_ERROR,
@@ -448,29 +398,31 @@ static bool is_empty(int dir)
 	return empty;
 }
 
-/* Remember the directory that was just made: what has its name now, if it is empty. */
-static kpack_error_t remember_made(const char *to, struct kpackx_error *why)
+/* Look at the directory that was just made: what has its name now, if it is empty. */
+static kpack_error_t look_at_made(const char *to, struct file_identity *made,
+				  struct kpackx_error *why)
 {
 	int fd = open_directory(to);
 	struct stat st;
-	bool made;
+	bool empty;
 
 	if (fd < 0)
 		return below_fail(why, "cannot open the directory");
-	made = fstat(fd, &st) == 0 && is_empty(fd);
+	empty = fstat(fd, &st) == 0 && is_empty(fd);
 	close(fd);
-	if (!made)
+	if (!empty)
 		return fail_exchanged(why);
-	remember_dir(to, &st);
+	*made = file_identity_of(&st);
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t copy_directory(const char *to, struct kpackx_error *why)
+kpack_error_t copy_directory(const char *to, struct file_identity *made,
+			     struct kpackx_error *why)
 {
 	struct stat st;
 
 	if (below_mkdir(to, 0700) == 0)
-		return remember_made(to, why);
+		return look_at_made(to, made, why);
 	if (errno != EEXIST)
 		return below_fail(why, "cannot make the directory");
 	if (below_lstat(to, &st) < 0)
@@ -479,7 +431,7 @@ kpack_error_t copy_directory(const char *to, struct kpackx_error *why)
 	if (!S_ISDIR(st.st_mode))
 		return kp_fail(why, KPACK_ERROR_IO_ERROR,
 			       "is not a directory, but must be one");
-	remember_dir(to, &st);
+	*made = file_identity_of(&st);
 	/* root may write anyway, and another user may exchange it meanwhile */
 	if ((st.st_mode & 0700) != 0700 && geteuid() != 0 && st.st_uid == geteuid() &&
 	    below_chmod(to, (st.st_mode & 07777) | 0700) < 0)
@@ -498,6 +450,7 @@ static kpack_error_t set_state(int fd, const struct directory_state *state,
 }
 
 kpack_error_t copy_directory_attributes(const char *from, const char *to,
+					const struct file_identity *made,
 					const struct directory_state *state,
 					struct kpackx_error *why)
 {
@@ -507,7 +460,7 @@ kpack_error_t copy_directory_attributes(const char *from, const char *to,
 
 	if (a < 0 || b < 0 || fstat(a, &st) < 0 || fstat(b, &there) < 0)
 		err = below_fail(why, "cannot open the directory");
-	else if (!is_known_dir(to, &there))
+	else if (there.st_dev != made->dev || there.st_ino != made->ino)
 		err = fail_exchanged(why);
 	/* remove the default ACL that it inherited */
 	if (!err && fremovexattr(b, ACL_DEFAULT) < 0 && errno != ENODATA &&

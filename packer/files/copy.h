@@ -31,8 +31,12 @@ kpack_error_t copy_link(const char *first, const char *from,
 			const struct file_identity *seen, const char *to,
 			struct kpackx_error *why);
 
-/* Make the directory TO unless it exists, and make it writable; copies no contents. */
-kpack_error_t copy_directory(const char *to, struct kpackx_error *why);
+/*
+ * Make the directory TO unless it exists, and make it writable; copies no contents.  MADE
+ * gets what it is.
+ */
+kpack_error_t copy_directory(const char *to, struct file_identity *made,
+			     struct kpackx_error *why);
 
 struct directory_state {
 	mode_t mode;
@@ -40,10 +44,10 @@ struct directory_state {
 };
 /*
  * Copy the attributes of FROM, a directory, but those of STATE, unless it is NULL; call it
- * when TO's content is complete.  IO_ERROR also: TO is not the directory any more that
- * copy_directory made or found.
+ * when TO's content is complete.  IO_ERROR also: TO is not the directory MADE any more.
  */
 kpack_error_t copy_directory_attributes(const char *from, const char *to,
+					const struct file_identity *made,
 					const struct directory_state *state,
 					struct kpackx_error *why);
 

@@ -10,6 +10,7 @@
 
 struct tree_directory {
 	char *path, *from;
+	struct file_identity made;
 	bool has_state;
 	struct directory_state state;
 };
@@ -73,10 +74,11 @@ static kpack_error_t end_call(const struct tree_write *w, const char *from, char
 
 kpack_error_t tree_write_root(struct tree_write *w, struct kpackx_error *why)
 {
+	struct file_identity made;
 	kpack_error_t err;
 
 	KP_TRY(below_make_root(w->root, 0777, why));
-	err = copy_directory(w->root, why);
+	err = copy_directory(w->root, &made, why);
 	return err ? kp_fail_prefix(why, err, "%s", w->root) : KPACK_SUCCESS;
 }
 
@@ -85,15 +87,18 @@ kpack_error_t tree_write_directory(struct tree_write *w, const char *path,
 				   struct kpackx_error *why)
 {
 	char *to = path_in_tree(w, path);
+	struct file_identity made = {0};
+	kpack_error_t err = copy_directory(to, &made, why);
 
 	xgrow(&w->dirs, w->n_dirs, &w->dirs_cap, sizeof(*w->dirs));
 	w->dirs[w->n_dirs++] = (struct tree_directory){
 		.path = xstrdup(path),
 		.from = xstrdup(from),
+		.made = made,
 		.has_state = state,
 		.state = state ? *state : (struct directory_state){0},
 	};
-	return end_call(w, from, to, copy_directory(to, why), why);
+	return end_call(w, from, to, err, why);
 }
 
 static kpack_error_t make_parent(struct tree_write *w, const char *path,
@@ -139,7 +144,7 @@ static kpack_error_t finish_directory(const struct tree_write *w,
 	struct stat st;
 
 	if (!w->staged || below_lstat(to, &st) == 0 || errno != ENOENT)
-		err = copy_directory_attributes(dir->from, to,
+		err = copy_directory_attributes(dir->from, to, &dir->made,
 						dir->has_state ? &dir->state : NULL, why);
 	return end_call(w, dir->from, to, err, why);
 }

@@ -185,6 +185,7 @@ static void test_links_to_copies(void **state)
 /* At the end of a run, what has the name of a directory may be one of root's. */
 static void test_directories_that_were_made(void **state)
 {
+	struct file_identity made;
 	struct kpackx_error why;
 	struct stat st;
 
@@ -195,25 +196,28 @@ static void test_directories_that_were_made(void **state)
 	for (int i = 0; i < 2; i++) {
 		const char *to = at(i ? "there" : "made");
 
-		assert_int_equal(copy_directory(to, NULL), KPACK_SUCCESS);
+		assert_int_equal(copy_directory(to, &made, NULL), KPACK_SUCCESS);
 		assert_int_equal(rename(to, at("was")), 0);
 		assert_int_equal(rename(at("private"), to), 0);
-		assert_int_equal(copy_directory_attributes(at("from"), to, &why),
-				 KPACK_ERROR_IO_ERROR);
+		assert_int_equal(
+			copy_directory_attributes(at("from"), to, &made, NULL, &why),
+			KPACK_ERROR_IO_ERROR);
 		assert_non_null(strstr(why.text, "another directory was put"));
 		assert_int_equal(lstat(to, &st), 0);
 		assert_int_equal(st.st_mode & 07777, 0700);
 		assert_int_equal(rename(to, at("private")), 0);
 		assert_int_equal(rename(at("was"), to), 0);
-		assert_int_equal(copy_directory_attributes(at("from"), to, &why),
-				 KPACK_SUCCESS);
+		assert_int_equal(
+			copy_directory_attributes(at("from"), to, &made, NULL, &why),
+			KPACK_SUCCESS);
 		assert_int_equal(lstat(to, &st), 0);
 		assert_int_equal(st.st_mode & 07777, 0755);
 		/* one that is made again is another */
 		assert_int_equal(rmdir(to), 0);
-		assert_int_equal(copy_directory(to, NULL), KPACK_SUCCESS);
-		assert_int_equal(copy_directory_attributes(at("from"), to, &why),
-				 KPACK_SUCCESS);
+		assert_int_equal(copy_directory(to, &made, NULL), KPACK_SUCCESS);
+		assert_int_equal(
+			copy_directory_attributes(at("from"), to, &made, NULL, &why),
+			KPACK_SUCCESS);
 	}
 }
 
