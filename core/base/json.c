@@ -18,6 +18,7 @@ void kp_json_fini(struct kp_json *j)
 {
 	free(j->text);
 	free(j->keys);
+	free(j->key_slots.slots);
 	*j = (struct kp_json){0};
 }
 
@@ -180,51 +181,32 @@ static bool same_key(const struct kp_json *j, const struct kp_json_key *a,
 	       memcmp(j->text + a->at, j->text + b->at, a->size) == 0;
 }
 
-/* The slot of KEY in the table, or the free slot where it belongs. */
-static struct kp_json_key *find_place(const struct kp_json *j,
-				      const struct kp_json_key *key)
+static uint64_t hash_key(const void *arg, uint32_t number)
 {
-	size_t i = key->hash & (j->keys_cap - 1);
+	const struct kp_json *j = arg;
 
-	while (j->keys[i].map && !same_key(j, &j->keys[i], key))
-		i = (i + 1) & (j->keys_cap - 1);
-	return &j->keys[i];
-}
-
-static bool grow_keys(struct kp_json *j)
-{
-	struct kp_json bigger = *j;
-
-	if (j->n_keys < j->keys_cap / 2)
-		return true;
-	bigger.keys_cap = j->keys_cap ? 2 * j->keys_cap : 16;
-	bigger.keys = calloc(bigger.keys_cap, sizeof(*bigger.keys));
-	if (!bigger.keys)
-		return false;
-	for (size_t i = 0; i < j->keys_cap; i++)
-		if (j->keys[i].map)
-			*find_place(&bigger, &j->keys[i]) = j->keys[i];
-	free(j->keys);
-	j->keys = bigger.keys;
-	j->keys_cap = bigger.keys_cap;
-	return true;
+	return j->keys[number].hash;
 }
 
 /* Whether the key from AT to the end of the text is new in map number MAP; adds it. */
 static bool is_new_key(struct kp_json *j, uint32_t map, size_t at)
 {
-	struct kp_json_key key = {map, (uint32_t)at, (uint32_t)(j->size - at), 0}, *p;
+	struct kp_json_key key = {map, (uint32_t)at, (uint32_t)(j->size - at), 0};
+	uint32_t *slot;
 
-	if (!grow_keys(j)) {
+	if (!kp_slots_grow(&j->key_slots, hash_key, j) ||
+	    !kp_grow(&j->keys, j->n_keys, &j->keys_cap, sizeof(key))) {
 		set_fault(j, KPACK_ERROR_OUT_OF_MEMORY);
 		return false;
 	}
 	key.hash = (uint32_t)kp_hash64(j->text + at, key.size, map);
-	p = find_place(j, &key);
-	if (p->map)
+	slot = kp_slots_first(&j->key_slots, key.hash);
+	while (*slot && !same_key(j, &j->keys[*slot - 1], &key))
+		slot = kp_slots_next(&j->key_slots, slot);
+	if (*slot)
 		return false;
-	*p = key;
-	j->n_keys++;
+	kp_slots_put(&j->key_slots, slot, (uint32_t)j->n_keys);
+	j->keys[j->n_keys++] = key;
 	return true;
 }
 

@@ -17,10 +17,11 @@
 
 #include "errors.h"
 #include "msgpack_read.h"
+#include "slots.h"
 
 /* A written key. */
 struct kp_json_key {
-	uint32_t map;      /* number of its map, from 1; 0: this slot is free */
+	uint32_t map;      /* number of its map */
 	uint32_t at, size; /* its text in the output */
 	uint32_t hash;
 };
@@ -31,11 +32,12 @@ struct kp_json {
 	size_t size, cap;
 	size_t written, limit; /* bytes, including keys that were removed again */
 	kpack_error_t fault;
-	unsigned quotes;          /* enclosing keys that are not strings */
-	unsigned depth;           /* of maps and arrays */
-	uint32_t maps;            /* maps begun so far */
-	struct kp_json_key *keys; /* hash table; its size is a power of two */
+	unsigned quotes; /* enclosing keys that are not strings */
+	unsigned depth;  /* of maps and arrays */
+	uint32_t maps;   /* maps begun so far */
+	struct kp_json_key *keys;
 	size_t n_keys, keys_cap;
+	struct kp_slots key_slots; /* of the keys */
 };
 
 /* LIMIT: most bytes to write, including dropped equal keys; below 4 GiB. */

@@ -11,24 +11,11 @@ static uint64_t hash_string(struct kp_span s)
 	return kp_hash64(s.data, s.size, 0);
 }
 
-/* Double the slots and move every string to its new slot. */
-static bool grow_slots(struct kp_string_table *t)
+static uint64_t hash_number(const void *arg, uint32_t number)
 {
-	size_t n = t->n_slots ? 2 * t->n_slots : 64;
-	uint32_t *slots = calloc(n, sizeof(*slots));
+	const struct kp_string_table *t = arg;
 
-	if (!slots)
-		return false;
-	free(t->slots);
-	t->slots = slots;
-	t->n_slots = n;
-	for (size_t i = 0; i < t->n; i++) {
-		size_t at = hash_string(t->texts[i]) & (n - 1);
-		while (slots[at])
-			at = (at + 1) & (n - 1);
-		slots[at] = (uint32_t)i + 1;
-	}
-	return true;
+	return hash_string(t->texts[number]);
 }
 
 static enum kp_strings_result add_string(struct kp_string_table *t, struct kp_span text,
@@ -49,34 +36,35 @@ static enum kp_strings_result add_string(struct kp_string_table *t, struct kp_sp
 /* The slot of TEXT, or the free slot where it belongs; the table has slots. */
 static uint32_t *find_slot(const struct kp_string_table *t, struct kp_span text)
 {
-	size_t at = hash_string(text) & (t->n_slots - 1);
+	uint32_t *slot = kp_slots_first(&t->slots, hash_string(text));
 
-	while (t->slots[at] && !kp_span_eq(t->texts[t->slots[at] - 1], text))
-		at = (at + 1) & (t->n_slots - 1);
-	return &t->slots[at];
+	while (*slot && !kp_span_eq(t->texts[*slot - 1], text))
+		slot = kp_slots_next(&t->slots, slot);
+	return slot;
 }
 
 static enum kp_strings_result find_string(struct kp_string_table *t, struct kp_span text,
 					  uint16_t *number)
 {
-	enum kp_strings_result result = KP_STRINGS_OK;
+	enum kp_strings_result result;
 	uint32_t *slot;
 
-	if (2 * t->n >= t->n_slots && !grow_slots(t))
+	if (!kp_slots_grow(&t->slots, hash_number, t))
 		return KP_STRINGS_NO_MEMORY;
 	slot = find_slot(t, text);
-	if (*slot)
+	if (*slot) {
 		*number = (uint16_t)(*slot - 1);
-	else
-		result = add_string(t, text, number);
+		return KP_STRINGS_OK;
+	}
+	result = add_string(t, text, number);
 	if (result == KP_STRINGS_OK)
-		*slot = (uint32_t)*number + 1;
+		kp_slots_put(&t->slots, slot, *number);
 	return result;
 }
 
 bool kp_string_known(const struct kp_string_table *t, struct kp_span text)
 {
-	return t->n_slots && *find_slot(t, text);
+	return t->slots.size && *find_slot(t, text);
 }
 
 enum kp_strings_result kp_string_next(struct kp_string_table *t,
@@ -105,6 +93,6 @@ void kp_string_table_fini(struct kp_string_table *t)
 {
 	free(t->texts);
 	free(t->info);
-	free(t->slots);
+	free(t->slots.slots);
 	*t = (struct kp_string_table){0};
 }

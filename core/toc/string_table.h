@@ -6,6 +6,7 @@
 #ifndef KP_CORE_TOC_STRING_TABLE_H
 #define KP_CORE_TOC_STRING_TABLE_H
 
+#include "core/base/slots.h"
 #include "core/base/span.h"
 
 struct kp_string_table {
@@ -16,8 +17,7 @@ struct kp_string_table {
 		bool is_name;     /* valid text, not empty, not too long */
 	} * info;
 	size_t info_cap;
-	uint32_t *slots; /* by hash: number + 1; 0 is free */
-	size_t n_slots;
+	struct kp_slots slots; /* of the numbers */
 };
 
 /* The position in a sequence of strings, which often repeat in the same order. */

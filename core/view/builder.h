@@ -5,6 +5,7 @@
 
 #include "core/base/bounds.h"
 #include "core/base/alloc.h"
+#include "core/base/slots.h"
 #include "core/archive/naming.h"
 #include "view.h"
 
@@ -66,12 +67,6 @@ struct kp_view_code {
 	uint32_t archive, entry, file;
 };
 
-/* An open-addressing set of numbers, stored plus one; 0: free slot. */
-struct kp_view_set {
-	uint32_t *slots;
-	size_t size, used;
-};
-
 struct kp_view_builder {
 	struct kp_view *v;
 	const struct kp_view_options *options;
@@ -83,9 +78,9 @@ struct kp_view_builder {
 	uint32_t *dir_names; /* arena offset of each directory's name */
 	size_t dir_names_cap;
 
-	struct kp_view_set dir_set;  /* by (parent, name) */
-	struct kp_view_set file_set; /* by content identity */
-	struct kp_view_set text_set; /* arena offsets by text */
+	struct kp_slots dir_set;  /* by (parent, name) */
+	struct kp_slots file_set; /* by content identity */
+	struct kp_slots text_set; /* arena offsets by text */
 
 	struct kp_view_code *code;
 	size_t n_code, code_cap;
@@ -162,11 +157,6 @@ uint64_t kp_view_child_id(uint64_t parent, struct kp_span name);
  * Building.  Every function returns false when out of memory.
  */
 
-/* Make room in an empty set for N numbers without growing. */
-bool kp_view_set_reserve(struct kp_view_builder *b, struct kp_view_set *s, size_t n);
-/* Make room in a set for one more number; HASH returns the hash of a number. */
-bool kp_view_set_grow(struct kp_view_builder *b, struct kp_view_set *s,
-		      uint64_t (*hash)(const struct kp_view_builder *b, uint32_t number));
 /* Return the arena offset of a component's text; each text is stored once. */
 bool kp_view_intern(struct kp_view_builder *b, struct kp_span s, uint32_t *offset);
 /* Create the root and toc/. */

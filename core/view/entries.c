@@ -52,8 +52,10 @@ static void identify_entry(struct kpack_archive *a, uint64_t id, size_t entry,
 	kp_put_le32(out->content + 8, info.ordinal);
 }
 
-static uint64_t file_hash(const struct kp_view_builder *b, uint32_t file)
+static uint64_t file_hash(const void *arg, uint32_t file)
 {
+	const struct kp_view_builder *b = arg;
+
 	return b->v->files[file].id; /* until the view is finished, the identity's hash */
 }
 
@@ -109,27 +111,26 @@ static bool new_file(struct kp_view_builder *b, size_t entry, uint64_t hash,
 static bool find_file(struct kp_view_builder *b, size_t entry, bool first, uint32_t *file)
 {
 	struct kp_view *v = b->v;
-	struct kp_view_set *s = &b->file_set;
 	struct identity want;
+	uint32_t *slot;
 	uint64_t hash;
-	size_t at;
 
 	identify_entry(v->archives[b->archive], b->archive_id, entry, &want);
 	hash = kp_hash64(&want, sizeof(want), archive_class(b));
 	/* without a hash, only archive and ordinal identify the content */
 	if (want.stored == UINT64_MAX && first && !b->has_twin)
 		return new_file(b, entry, hash, file);
-	if (!kp_view_set_grow(b, s, file_hash))
-		return false;
-	for (at = hash & (s->size - 1); s->slots[at]; at = (at + 1) & (s->size - 1)) {
-		*file = s->slots[at] - 1;
+	if (!kp_slots_grow(&b->file_set, file_hash, b))
+		return kp_view_no_memory(b);
+	slot = kp_slots_first(&b->file_set, hash);
+	for (; *slot; slot = kp_slots_next(&b->file_set, slot)) {
+		*file = *slot - 1;
 		if (v->files[*file].id == hash && same_content(b, *file, &want))
 			return true;
 	}
 	if (!new_file(b, entry, hash, file))
 		return false;
-	s->slots[at] = *file + 1;
-	s->used++;
+	kp_slots_put(&b->file_set, slot, *file);
 	return true;
 }
 

@@ -12,47 +12,9 @@ static bool make_room(struct kp_view_builder *b, void *array, size_t count, size
 	return kp_grow(array, count, cap, item) || kp_view_no_memory(b);
 }
 
-bool kp_view_set_reserve(struct kp_view_builder *b, struct kp_view_set *s, size_t n)
+static uint64_t text_hash(const void *arg, uint32_t offset)
 {
-	size_t size = 1024;
-
-	while (size / 2 < n)
-		size *= 2;
-	s->slots = calloc(size, sizeof(*s->slots));
-	s->size = size;
-	return s->slots || kp_view_no_memory(b);
-}
-
-/* Sets are at most half full. */
-bool kp_view_set_grow(struct kp_view_builder *b, struct kp_view_set *s,
-		      uint64_t (*hash)(const struct kp_view_builder *b, uint32_t number))
-{
-	size_t size = s->size ? 2 * s->size : 1024;
-	uint32_t *slots;
-
-	if (2 * s->used < s->size)
-		return true;
-	slots = calloc(size, sizeof(*slots));
-	if (!slots)
-		return kp_view_no_memory(b);
-	for (size_t i = 0; i < s->size; i++) {
-		size_t at;
-
-		if (!s->slots[i])
-			continue;
-		at = hash(b, s->slots[i] - 1) & (size - 1);
-		while (slots[at])
-			at = (at + 1) & (size - 1);
-		slots[at] = s->slots[i];
-	}
-	free(s->slots);
-	s->slots = slots;
-	s->size = size;
-	return true;
-}
-
-static uint64_t text_hash(const struct kp_view_builder *b, uint32_t offset)
-{
+	const struct kp_view_builder *b = arg;
 	struct kp_span s = kp_view_text(b->v, offset);
 
 	return kp_hash64(s.data, s.size, 0);
@@ -62,13 +24,13 @@ static uint64_t text_hash(const struct kp_view_builder *b, uint32_t offset)
 bool kp_view_intern(struct kp_view_builder *b, struct kp_span s, uint32_t *offset)
 {
 	struct kp_view *v = b->v;
-	size_t at;
+	uint32_t *slot;
 
-	if (!kp_view_set_grow(b, &b->text_set, text_hash))
-		return false;
-	at = kp_hash64(s.data, s.size, 0) & (b->text_set.size - 1);
-	for (; b->text_set.slots[at]; at = (at + 1) & (b->text_set.size - 1)) {
-		*offset = b->text_set.slots[at] - 1;
+	if (!kp_slots_grow(&b->text_set, text_hash, b))
+		return kp_view_no_memory(b);
+	slot = kp_slots_first(&b->text_set, kp_hash64(s.data, s.size, 0));
+	for (; *slot; slot = kp_slots_next(&b->text_set, slot)) {
+		*offset = *slot - 1;
 		if (kp_span_eq(kp_view_text(v, *offset), s))
 			return true;
 	}
@@ -80,8 +42,7 @@ bool kp_view_intern(struct kp_view_builder *b, struct kp_span s, uint32_t *offse
 	if (s.size)
 		memcpy(v->arena + v->arena_size, s.data, s.size);
 	v->arena_size += s.size;
-	b->text_set.slots[at] = *offset + 1;
-	b->text_set.used++;
+	kp_slots_put(&b->text_set, slot, *offset);
 	return true;
 }
 
@@ -104,8 +65,10 @@ uint64_t kp_view_child_id(uint64_t parent, struct kp_span name)
 	return kp_hash64(name.data, name.size, parent);
 }
 
-static uint64_t dir_hash(const struct kp_view_builder *b, uint32_t dir)
+static uint64_t dir_hash(const void *arg, uint32_t dir)
 {
+	const struct kp_view_builder *b = arg;
+
 	return b->v->dirs[dir].id;
 }
 
@@ -145,21 +108,20 @@ static bool child_dir(struct kp_view_builder *b, uint32_t parent, struct kp_span
 		      uint32_t *dir)
 {
 	uint64_t id = kp_view_child_id(b->v->dirs[parent].id, name);
-	struct kp_view_set *s = &b->dir_set;
-	size_t at;
+	uint32_t *slot;
 
-	if (!kp_view_set_grow(b, s, dir_hash))
-		return false;
-	for (at = id & (s->size - 1); s->slots[at]; at = (at + 1) & (s->size - 1)) {
-		*dir = s->slots[at] - 1;
+	if (!kp_slots_grow(&b->dir_set, dir_hash, b))
+		return kp_view_no_memory(b);
+	slot = kp_slots_first(&b->dir_set, id);
+	for (; *slot; slot = kp_slots_next(&b->dir_set, slot)) {
+		*dir = *slot - 1;
 		if (b->v->dirs[*dir].parent == parent &&
 		    kp_span_eq(kp_view_text(b->v, b->dir_names[*dir]), name))
 			return true;
 	}
 	if (!new_dir(b, parent, name, id, dir))
 		return false;
-	s->slots[at] = *dir + 1;
-	s->used++;
+	kp_slots_put(&b->dir_set, slot, *dir);
 	return true;
 }
 

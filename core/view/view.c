@@ -54,9 +54,9 @@ static bool reserve_room(struct kp_view_builder *b)
 
 	for (size_t i = 0; i < v->n_archives; i++)
 		keys += kp_archive_binary_count(v->archives[i]);
-	if (!kp_view_set_reserve(b, &b->dir_set, keys + keys / 8) ||
-	    !kp_view_set_reserve(b, &b->text_set, keys + keys / 8))
-		return false;
+	if (!kp_slots_reserve(&b->dir_set, keys + keys / 8) ||
+	    !kp_slots_reserve(&b->text_set, keys + keys / 8))
+		return kp_view_no_memory(b);
 	b->pending_cap = n + n / 4 + 256;
 	b->pending = kp_large_alloc(b->pending_cap * sizeof(*b->pending));
 	b->files_cap = n + 1;

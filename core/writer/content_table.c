@@ -2,12 +2,12 @@
 #include "content_table.h"
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/alloc.h"
 #include "core/base/span.h"
 
 struct kp_content_row {
 	struct kp_content content;
 	uint32_t ordinal;
-	bool used;
 };
 
 static bool same_content(const struct kp_content *a, const struct kp_content *b)
@@ -16,58 +16,45 @@ static bool same_content(const struct kp_content *a, const struct kp_content *b)
 	       memcmp(a->hash, b->hash, sizeof(a->hash)) == 0;
 }
 
-/* The row of C, or the free row where it belongs.  The table always has a free row. */
-static struct kp_content_row *probe_row(struct kp_content_row *rows, size_t size,
-					const struct kp_content *c)
+/* The slot of C's row, or the free slot where it belongs; the table has slots. */
+static uint32_t *find_slot(const struct kp_content_table *t, const struct kp_content *c)
 {
-	size_t at = kp_le64(c->hash) & (size - 1);
+	uint32_t *slot = kp_slots_first(&t->slots, kp_le64(c->hash));
 
-	while (rows[at].used && !same_content(&rows[at].content, c))
-		at = (at + 1) & (size - 1);
-	return &rows[at];
+	while (*slot && !same_content(&t->rows[*slot - 1].content, c))
+		slot = kp_slots_next(&t->slots, slot);
+	return slot;
 }
 
-static bool grow_table(struct kp_content_table *t)
+static uint64_t hash_row(const void *arg, uint32_t row)
 {
-	size_t size = t->size ? 2 * t->size : 256;
-	struct kp_content_row *rows;
+	const struct kp_content_table *t = arg;
 
-	if (2 * t->used < t->size)
-		return true;
-	rows = calloc(size, sizeof(*rows));
-	if (!rows)
-		return false;
-	for (size_t i = 0; i < t->size; i++)
-		if (t->rows[i].used)
-			*probe_row(rows, size, &t->rows[i].content) = t->rows[i];
-	free(t->rows);
-	t->rows = rows;
-	t->size = size;
-	return true;
+	return kp_le64(t->rows[row].content.hash);
 }
 
 bool kp_content_table_find(const struct kp_content_table *t, const struct kp_content *c,
 			   uint32_t *ordinal)
 {
-	struct kp_content_row *row = t->size ? probe_row(t->rows, t->size, c) : NULL;
+	uint32_t row = t->slots.size ? *find_slot(t, c) : 0;
 
-	if (!row || !row->used)
-		return false;
-	*ordinal = row->ordinal;
-	return true;
+	if (row)
+		*ordinal = t->rows[row - 1].ordinal;
+	return row;
 }
 
 bool kp_content_table_add(struct kp_content_table *t, const struct kp_content *c,
 			  uint32_t ordinal)
 {
-	struct kp_content_row *row;
+	uint32_t *slot;
 
-	if (!grow_table(t))
+	if (!kp_slots_grow(&t->slots, hash_row, t) ||
+	    !kp_grow(&t->rows, t->n, &t->cap, sizeof(*t->rows)))
 		return false;
-	row = probe_row(t->rows, t->size, c);
-	if (!row->used) {
-		*row = (struct kp_content_row){*c, ordinal, true};
-		t->used++;
+	slot = find_slot(t, c);
+	if (!*slot) {
+		kp_slots_put(&t->slots, slot, (uint32_t)t->n);
+		t->rows[t->n++] = (struct kp_content_row){*c, ordinal};
 	}
 	return true;
 }
@@ -75,5 +62,6 @@ bool kp_content_table_add(struct kp_content_table *t, const struct kp_content *c
 void kp_content_table_fini(struct kp_content_table *t)
 {
 	free(t->rows);
+	free(t->slots.slots);
 	*t = (struct kp_content_table){0};
 }

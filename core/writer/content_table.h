@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "core/base/slots.h"
 
 /* The key: objects with equal keys may share their stored bytes. */
 struct kp_content {
@@ -16,7 +17,8 @@ struct kp_content {
 
 struct kp_content_table {
 	struct kp_content_row *rows;
-	size_t size, used;
+	size_t n, cap;
+	struct kp_slots slots; /* of the rows */
 };
 
 /* Find the ordinal of the first added content that equals C; false: none. */

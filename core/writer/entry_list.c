@@ -62,40 +62,32 @@ static uint32_t hash_name(struct kp_span key, struct kp_span arch)
 static uint32_t *find_slot(const struct kp_entry_list *l, uint32_t hash,
 			   struct kp_span key, struct kp_span arch)
 {
-	size_t at = hash & (l->n_slots - 1);
+	uint32_t *slot = kp_slots_first(&l->slots, hash);
 
-	for (; l->slots[at]; at = (at + 1) & (l->n_slots - 1)) {
-		const struct kp_listed *e = &l->items[l->slots[at] - 1];
+	for (; *slot; slot = kp_slots_next(&l->slots, slot)) {
+		const struct kp_listed *e = &l->items[*slot - 1];
 
 		if (e->hash == hash && kp_span_is(key, e->key) &&
 		    kp_span_is(arch, e->arch))
 			break;
 	}
-	return &l->slots[at];
+	return slot;
+}
+
+static uint64_t hash_item(const void *arg, uint32_t item)
+{
+	const struct kp_entry_list *l = arg;
+
+	return l->items[item].hash;
 }
 
 /* Make room for one more entry, in the list and in the slots. */
 static kpack_error_t grow_entries(struct kp_entry_list *l, struct kpackx_error *why)
 {
-	size_t n = l->n_slots ? 2 * l->n_slots : 256, at;
-	uint32_t *slots;
-
 	if (!kp_grow(&l->items, l->n, &l->cap, sizeof(*l->items)))
 		return kp_fail_memory(why, l->n * sizeof(*l->items), "entries");
-	if (2 * l->n < l->n_slots)
-		return KPACK_SUCCESS;
-	slots = calloc(n, sizeof(*slots));
-	if (!slots)
-		return kp_fail_memory(why, n * sizeof(*slots), "entries");
-	for (size_t i = 0; i < l->n; i++) {
-		at = l->items[i].hash & (n - 1);
-		while (slots[at])
-			at = (at + 1) & (n - 1);
-		slots[at] = (uint32_t)i + 1;
-	}
-	free(l->slots);
-	l->slots = slots;
-	l->n_slots = n;
+	if (!kp_slots_grow(&l->slots, hash_item, l))
+		return kp_fail_memory(why, l->n * sizeof(*l->items), "entries");
 	return KPACK_SUCCESS;
 }
 
@@ -123,7 +115,7 @@ kpack_error_t kp_entry_list_check(const struct kp_entry_list *l, struct kp_span 
 				  const struct kp_writer_entry *entry,
 				  struct kpackx_error *why)
 {
-	if (l->n_slots && *find_slot(l, hash_name(key, arch), key, arch))
+	if (l->slots.size && *find_slot(l, hash_name(key, arch), key, arch))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "was added before");
 	if (strings_full(&l->strings, arch, entry->type))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
@@ -180,8 +172,8 @@ static kpack_error_t place_entry(struct kp_entry_list *l, const struct kp_listed
 		*there = *e;
 		return KPACK_SUCCESS;
 	}
+	kp_slots_put(&l->slots, slot, (uint32_t)l->n);
 	l->items[l->n++] = *e;
-	*slot = (uint32_t)l->n;
 	return KPACK_SUCCESS;
 }
 
@@ -251,6 +243,6 @@ void kp_entry_list_fini(struct kp_entry_list *l)
 		free((void *)l->strings.texts[i].data);
 	kp_string_table_fini(&l->strings);
 	free(l->items);
-	free(l->slots);
+	free(l->slots.slots);
 	*l = (struct kp_entry_list){0};
 }

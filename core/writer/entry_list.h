@@ -26,10 +26,8 @@ struct kp_listed {
 struct kp_entry_list {
 	struct kp_listed *items;
 	size_t n, cap;
-	uint32_t
-		*slots; /* by hash of key and arch: item + 1; 0: free.  Not once sorted */
-	size_t n_slots;
-	uint64_t bytes; /* most bytes of the entries in the table of contents */
+	struct kp_slots slots; /* of items by key and arch; not once sorted */
+	uint64_t bytes;        /* most bytes of the entries in the table of contents */
 
 	struct kp_string_table strings; /* architectures and types, owned */
 	struct kp_string_chain arch_chain, type_chain;

@@ -6,43 +6,28 @@
 #include <stdlib.h>
 #include "internal.h"
 #include "core/base/hash.h"
+#include "core/base/slots.h"
 #include "packer/base/xalloc.h"
 
 /* Items by the hash of their names: per name the one that stays so far. */
 struct names {
-	uint32_t *slots;  /* item + 1; 0 is free */
-	size_t n_slots;   /* a power of two */
+	struct kp_slots slots;
 	uint32_t *hashes; /* per item */
 };
-
-static void names_init(struct names *names, size_t n_items)
-{
-	names->n_slots = 16;
-	while (names->n_slots < 2 * n_items)
-		names->n_slots *= 2;
-	names->slots = xcalloc(names->n_slots, sizeof(*names->slots));
-	names->hashes = xcalloc(n_items, sizeof(*names->hashes));
-}
-
-static void names_fini(struct names *names)
-{
-	free(names->slots);
-	free(names->hashes);
-}
 
 /* Returns the slot of the item's name, or the free one where it would go. */
 static uint32_t *find_slot(const struct merge_plan *p, struct names *names, uint32_t item)
 {
 	struct kp_entry_info mine, theirs;
+	uint32_t *slot;
 	uint64_t seed;
-	size_t at;
 
 	merge_item_entry(p, &p->items[item], &mine, NULL);
 	seed = kp_hash64(mine.key.data, mine.key.size, 0);
 	names->hashes[item] = (uint32_t)kp_hash64(mine.arch.data, mine.arch.size, seed);
-	at = names->hashes[item] & (names->n_slots - 1);
-	for (; names->slots[at]; at = (at + 1) & (names->n_slots - 1)) {
-		uint32_t other = names->slots[at] - 1;
+	slot = kp_slots_first(&names->slots, names->hashes[item]);
+	for (; *slot; slot = kp_slots_next(&names->slots, slot)) {
+		uint32_t other = *slot - 1;
 
 		if (names->hashes[other] != names->hashes[item])
 			continue;
@@ -51,7 +36,7 @@ static uint32_t *find_slot(const struct merge_plan *p, struct names *names, uint
 		    kp_span_eq(mine.arch, theirs.arch))
 			break;
 	}
-	return &names->slots[at];
+	return slot;
 }
 
 static void report_clash(struct merge_plan *p, const struct merge_item *a,
@@ -140,7 +125,7 @@ static kpack_error_t add_source(struct merge_plan *p, struct names *names, size_
 		if (*slot)
 			KP_TRY(settle_clash(p, (uint32_t)i, slot, why));
 		else
-			*slot = (uint32_t)i + 1;
+			kp_slots_put(&names->slots, slot, (uint32_t)i);
 	}
 	return KPACK_SUCCESS;
 }
@@ -171,12 +156,15 @@ static kpack_error_t add_sources(struct merge_plan *p, struct names *names,
 
 kpack_error_t merge_names(struct merge_plan *p, struct kpackx_error *why)
 {
-	struct names names;
+	struct names names = {0};
 	kpack_error_t err;
 
-	names_init(&names, p->n_items);
+	if (!kp_slots_reserve(&names.slots, p->n_items))
+		return kp_fail_memory(why, p->n_items * sizeof(uint64_t), "entries");
+	names.hashes = xcalloc(p->n_items, sizeof(*names.hashes));
 	err = add_sources(p, &names, why);
-	names_fini(&names);
+	free(names.slots.slots);
+	free(names.hashes);
 	if (!err && p->clashes)
 		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			      "%zu entries differ between archives", p->clashes);

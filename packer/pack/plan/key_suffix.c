@@ -10,57 +10,47 @@
  * suffix.
  */
 struct suffix_seen {
-	uint64_t hash; /* 0: free */
+	uint64_t hash;
 	uint32_t times;
 };
 
+static uint64_t hash_row(const void *arg, uint32_t row)
+{
+	const struct key_suffixes *n = arg;
+
+	return n->rows[row].hash;
+}
+
 /*
- * Find the row of HASH, or the free row for it.  The table is hashed because an archive
- * of bitcode may have thousands of objects for one architecture.
+ * Returns the row of HASH, which is added if missing.  The rows are hashed because an
+ * archive of bitcode may have thousands of objects for one architecture.
  */
-static struct suffix_seen *find_row(const struct key_suffixes *n, uint64_t hash)
+static struct suffix_seen *find_row(struct key_suffixes *n, uint64_t hash)
 {
-	size_t i = (size_t)hash & (n->cap - 1);
+	uint32_t *slot;
 
-	while (n->table[i].hash && n->table[i].hash != hash)
-		i = (i + 1) & (n->cap - 1);
-	return &n->table[i];
-}
-
-/* Make room for two more rows, with half of the table free. */
-static void reserve_rows(struct key_suffixes *n)
-{
-	struct key_suffixes bigger = *n;
-
-	if (n->cap >= 2 * (n->count + 2))
-		return;
-	bigger.cap = n->cap ? 2 * n->cap : 16;
-	bigger.table = xcalloc(bigger.cap, sizeof(*bigger.table));
-	for (size_t i = 0; i < n->cap; i++)
-		if (n->table[i].hash)
-			*find_row(&bigger, n->table[i].hash) = n->table[i];
-	free(n->table);
-	*n = bigger;
-}
-
-/* Returns the row of HASH, which is added if missing. */
-static struct suffix_seen *add_row(struct key_suffixes *n, uint64_t hash)
-{
-	struct suffix_seen *row = find_row(n, hash);
-
-	n->count += !row->hash;
-	row->hash = hash;
-	return row;
+	if (!kp_slots_grow(&n->slots, hash_row, n))
+		xalloc_fail(0);
+	slot = kp_slots_first(&n->slots, hash);
+	while (*slot && n->rows[*slot - 1].hash != hash)
+		slot = kp_slots_next(&n->slots, slot);
+	if (!*slot) {
+		kp_slots_put(&n->slots, slot, (uint32_t)n->count);
+		xgrow(&n->rows, n->count, &n->cap, sizeof(*n->rows));
+		n->rows[n->count++] = (struct suffix_seen){hash, 0};
+	}
+	return &n->rows[*slot - 1];
 }
 
 static uint64_t hash_of(const void *data, size_t size, uint64_t seed)
 {
-	return kp_hash64(data, size, seed) | 1;
+	return kp_hash64(data, size, seed);
 }
 
 void key_suffixes_fini(struct key_suffixes *n)
 {
-	free(n->table);
+	free(n->rows);
+	free(n->slots.slots);
 	*n = (struct key_suffixes){0};
 }
 
@@ -99,8 +89,7 @@ bool key_suffix_choose(struct key_suffixes *n, const char *arch, struct kp_span 
 	if (!n->arch || strcmp(n->arch, arch) != 0)
 		key_suffixes_fini(n);
 	n->arch = arch;
-	reserve_rows(n);
-	row = add_row(n, hash_of(&ordinal, sizeof(ordinal), 1));
+	row = find_row(n, hash_of(&ordinal, sizeof(ordinal), 1));
 	out[0] = 0;
 	if (row->times++)
 		return false;
@@ -108,7 +97,7 @@ bool key_suffix_choose(struct key_suffixes *n, const char *arch, struct kp_span 
 	if (n->n_objects++ == 0)
 		return true;
 	size = show_kind(kind, shown);
-	row = add_row(n, hash_of(shown, size, 2));
+	row = find_row(n, hash_of(shown, size, 2));
 	if (++row->times == 1)
 		snprintf(out, KEY_SUFFIX_MAX, "@%s", shown);
 	else

@@ -6,6 +6,7 @@
 #ifndef PACKER_PACK_PLAN_KEY_SUFFIX_H
 #define PACKER_PACK_PLAN_KEY_SUFFIX_H
 
+#include "core/base/slots.h"
 #include "core/base/span.h"
 
 #define KEY_SUFFIX_MAX 64
@@ -13,8 +14,9 @@
 /* The objects stored from the current container for one architecture.  Zeroed: none. */
 struct key_suffixes {
 	const char *arch; /* borrowed */
-	struct suffix_seen *table;
-	size_t count, cap; /* of the table */
+	struct suffix_seen *rows;
+	size_t count, cap;
+	struct kp_slots slots; /* of the rows */
 	size_t n_objects;
 };
 

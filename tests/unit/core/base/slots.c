@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/base/slots.h"
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <stdlib.h>
+
+enum { COUNT = 1000 };
+
+/* Few hashes: most numbers share theirs with others. */
+static uint64_t hash_number(const void *arg, uint32_t number)
+{
+	(void)arg;
+	return number % 7;
+}
+
+static bool is_found(const struct kp_slots *s, uint32_t number)
+{
+	uint32_t *slot = kp_slots_first(s, hash_number(NULL, number));
+
+	while (*slot && *slot - 1 != number)
+		slot = kp_slots_next(s, slot);
+	return *slot;
+}
+
+static void numbers_are_found(void **state)
+{
+	struct kp_slots s = {0};
+
+	(void)state;
+	for (uint32_t i = 0; i < COUNT; i++) {
+		uint32_t *slot;
+
+		assert_true(kp_slots_grow(&s, hash_number, NULL));
+		assert_true(2 * s.used < s.size);
+		slot = kp_slots_first(&s, hash_number(NULL, i));
+		while (*slot)
+			slot = kp_slots_next(&s, slot);
+		kp_slots_put(&s, slot, i);
+	}
+	for (uint32_t i = 0; i < 2 * COUNT; i++)
+		assert_int_equal(is_found(&s, i), i < COUNT);
+	free(s.slots);
+}
+
+static void reserved_tables_do_not_grow(void **state)
+{
+	struct kp_slots s = {0};
+	size_t size;
+
+	(void)state;
+	assert_true(kp_slots_reserve(&s, COUNT));
+	size = s.size;
+	assert_true(size >= 2 * COUNT);
+	s.used = COUNT - 1;
+	assert_true(kp_slots_grow(&s, hash_number, NULL));
+	assert_int_equal(s.size, size);
+	free(s.slots);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(numbers_are_found),
+		cmocka_unit_test(reserved_tables_do_not_grow),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
