@@ -85,14 +85,15 @@ static kpack_error_t join_files(struct install_tree *t, const struct install_tre
 {
 	size_t file;
 
-	KP_TRY(file_tree_sort(more, why));
+	file_tree_sort(more);
 	for (size_t i = 0; i < more->count && !of->packing; i++)
 		if (file_tree_find(&t->files, kp_span_str(more->items[i].path), &file))
 			KP_TRY(compare_items(t, &t->files.items[file], &more->items[i],
 					     why));
 	for (size_t i = 0; i < more->count; i++)
-		KP_TRY(file_tree_add(&t->files, &more->items[i], why));
-	return file_tree_sort(&t->files, why);
+		file_tree_add(&t->files, &more->items[i]);
+	file_tree_sort(&t->files);
+	return KPACK_SUCCESS;
 }
 
 /* The origin of the files of a tree that is being opened. */
@@ -134,9 +135,9 @@ static kpack_error_t add_links(struct install_tree *t, const struct origin *from
 {
 	const struct file_tree *links = &from->links;
 	struct file_tree found = {0};
-	kpack_error_t err = KPACK_SUCCESS;
+	kpack_error_t err;
 
-	for (size_t i = 0; i < links->count && !err; i++) {
+	for (size_t i = 0; i < links->count; i++) {
 		const struct file_tree_item *link = &links->items[i];
 		struct file_tree_item item;
 		char to[PATH_MAX];
@@ -147,10 +148,9 @@ static kpack_error_t add_links(struct install_tree *t, const struct origin *from
 			continue;
 		item = t->files.items[file];
 		item.path = link->path;
-		err = file_tree_add(&found, &item, why);
+		file_tree_add(&found, &item);
 	}
-	if (!err)
-		err = join_files(t, from->of, &found, why);
+	err = join_files(t, from->of, &found, why);
 	file_tree_fini(&found);
 	return err;
 }
@@ -205,9 +205,8 @@ struct view_path {
 	size_t size;
 };
 
-static kpack_error_t add_entry(const struct install_tree *t, const char *path,
-			       uint32_t file, struct file_tree *to,
-			       struct kpackx_error *why)
+static void add_entry(const struct install_tree *t, const char *path, uint32_t file,
+		      struct file_tree *to)
 {
 	struct file_tree_item item = {.path = (char *)path};
 	struct kp_entry_info info;
@@ -218,7 +217,7 @@ static kpack_error_t add_entry(const struct install_tree *t, const char *path,
 	kp_archive_meta(item.archive, item.entry, &meta);
 	item.size = info.size;
 	item.mode = (mode_t)meta.mode & 07777;
-	return file_tree_add(to, &item, why);
+	file_tree_add(to, &item);
 }
 
 /*
@@ -250,7 +249,7 @@ static kpack_error_t add_shown(const struct install_tree *t, uint32_t dir,
 			path->text[path->size++] = '/';
 			err = add_shown(t, name.index, path, to, why);
 		} else {
-			err = add_entry(t, path->text, name.index, to, why);
+			add_entry(t, path->text, name.index, to);
 		}
 		path->size = before;
 	}
@@ -329,8 +328,8 @@ static const char *known_library(const struct library_set *set, struct kp_span n
  * Take the library from entries that name a known one; add all other files to ASKED, also
  * those that were packed with rules that are not given now.
  */
-static kpack_error_t trust_entries(struct install_tree *t, const struct library_set *set,
-				   struct file_tree *asked, struct kpackx_error *why)
+static void trust_entries(struct install_tree *t, const struct library_set *set,
+			  struct file_tree *asked)
 {
 	for (size_t i = 0; i < t->files.count; i++) {
 		const struct file_tree_item *item = &t->files.items[i];
@@ -339,14 +338,14 @@ static kpack_error_t trust_entries(struct install_tree *t, const struct library_
 		const char *library = known_library(set, name);
 
 		if (!library) {
-			KP_TRY(file_tree_add(asked, item, why));
+			file_tree_add(asked, item);
 			continue;
 		}
 		t->found.objects[i] = xcalloc(1, sizeof(**t->found.objects));
 		t->found.objects[i]->library = library;
 		t->found.objects[i]->role = "file";
 	}
-	return file_tree_sort(asked, why);
+	file_tree_sort(asked);
 }
 
 /* The files that libraries are asked about. */
@@ -393,9 +392,8 @@ static kpack_error_t find_libraries(struct install_tree *t,
 
 	t->found = (struct library_found){&t->files,
 					  xcalloc(t->files.count, sizeof(void *))};
-	err = trust_entries(t, of->libraries, &q.files, why);
-	if (!err)
-		err = ask_libraries(t, of->libraries, &q, why);
+	trust_entries(t, of->libraries, &q.files);
+	err = ask_libraries(t, of->libraries, &q, why);
 	file_tree_fini(&q.files);
 	for (size_t i = 0; i < t->files.count; i++)
 		t->n_databases += t->found.objects[i] != NULL;

@@ -5,18 +5,15 @@
 #include <unistd.h>
 #include "packer/base/xalloc.h"
 
-kpack_error_t file_tree_add(struct file_tree *t, const struct file_tree_item *item,
-			    struct kpackx_error *why)
+void file_tree_add(struct file_tree *t, const struct file_tree_item *item)
 {
 	struct file_tree_item *to;
 
-	(void)why;
 	xgrow(&t->items, t->count, &t->cap, sizeof(*t->items));
 	to = &t->items[t->count++];
 	*to = *item;
 	to->path = xstrdup(item->path);
 	to->disk = item->disk ? xstrdup(item->disk) : NULL;
-	return KPACK_SUCCESS;
 }
 
 static int by_path(const void *a, const void *b)
@@ -46,12 +43,11 @@ static int by_path_and_rank(const void *a, const void *b)
 	return c ? c : (x->rank > y->rank) - (x->rank < y->rank);
 }
 
-kpack_error_t file_tree_sort(struct file_tree *t, struct kpackx_error *why)
+void file_tree_sort(struct file_tree *t)
 {
 	struct ranked *ranked = xmalloc(t->count * sizeof(*ranked));
 	size_t n = 0;
 
-	(void)why;
 	for (size_t i = 0; i < t->count; i++)
 		ranked[i] = (struct ranked){t->items[i], i};
 	qsort(ranked, t->count, sizeof(*ranked), by_path_and_rank);
@@ -63,7 +59,6 @@ kpack_error_t file_tree_sort(struct file_tree *t, struct kpackx_error *why)
 	}
 	t->count = n;
 	free(ranked);
-	return KPACK_SUCCESS;
 }
 
 void file_tree_fini(struct file_tree *t)

@@ -33,10 +33,9 @@ struct file_bytes {
 };
 
 /* Add a file; paths are copied. */
-kpack_error_t file_tree_add(struct file_tree *t, const struct file_tree_item *item,
-			    struct kpackx_error *why);
+void file_tree_add(struct file_tree *t, const struct file_tree_item *item);
 /* Sort the files after the last was added.  Of equal paths, the first added stays. */
-kpack_error_t file_tree_sort(struct file_tree *t, struct kpackx_error *why);
+void file_tree_sort(struct file_tree *t);
 void file_tree_fini(struct file_tree *t);
 
 /* Number of the first file whose path is not less than PATH. */

@@ -29,7 +29,7 @@ static void add_file(const struct walk *w, struct file_tree *to,
 	};
 
 	item.path = xasprintf("%s%s%s", w->prefix, *w->prefix ? "/" : "", e->rest);
-	file_tree_add(to, &item, NULL);
+	file_tree_add(to, &item);
 	free(item.path);
 }
 

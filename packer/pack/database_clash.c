@@ -173,7 +173,7 @@ static void drop_file(struct clash *c, struct clash_file *f,
 	if (o->fate == FATE_PACKED && tree && !other->is_file)
 		return;
 	snprintf(reason, sizeof(reason), "%.360s has other bytes", other->path);
-	disposition_set(o, tree ? FATE_NOT_WANTED : FATE_LEFT_ALONE, reason, NULL);
+	disposition_set(o, tree ? FATE_NOT_WANTED : FATE_LEFT_ALONE, reason);
 }
 
 static void report_fault(struct clash *c, const char *path,

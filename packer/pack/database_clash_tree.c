@@ -57,8 +57,8 @@ static void add_sides(struct sides *s, const struct clash_file *f, const char *t
 					.size = (uint64_t)st->st_size,
 					.mode = st->st_mode};
 
-	file_tree_add(&s->ours, &ours, NULL);
-	file_tree_add(&s->theirs, &theirs, NULL);
+	file_tree_add(&s->ours, &ours);
+	file_tree_add(&s->theirs, &theirs);
 }
 
 /* Whether F is a whole file: parts of a file are not in the tree. */
@@ -104,7 +104,7 @@ static kpack_error_t recognise_files(const struct library_set *set,
 {
 	size_t faults = 0;
 
-	file_tree_sort(tree, NULL);
+	file_tree_sort(tree);
 	return library_find_all(set, tree, ignore_fault, NULL, found, &faults, why);
 }
 

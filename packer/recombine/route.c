@@ -187,20 +187,17 @@ struct routed {
 	struct file_tree files;
 };
 
-static kpack_error_t add_to_files(struct routed *r, const struct recombine_item *item,
-				  struct kpackx_error *why)
+static void add_to_files(struct routed *r, const struct recombine_item *item)
 {
 	struct file_tree_item file = {.path = item->file->path,
 				      .size = item->file->size,
 				      .mode = item->file->mode};
-	kpack_error_t err;
 
 	if (!S_ISREG(item->file->mode))
-		return KPACK_SUCCESS;
+		return;
 	file.disk = recombine_path(item);
-	err = file_tree_add(&r->files, &file, why);
+	file_tree_add(&r->files, &file);
 	free(file.disk);
-	return err;
 }
 
 /* A damaged file belongs to no library; other commands report the damage. */
@@ -214,8 +211,8 @@ static kpack_error_t find_databases(struct routed *r, struct kpackx_error *why)
 	size_t faults = 0;
 
 	for (size_t i = 0; i < r->n; i++)
-		KP_TRY(add_to_files(r, &r->items[i], why));
-	KP_TRY(file_tree_sort(&r->files, why));
+		add_to_files(r, &r->items[i]);
+	file_tree_sort(&r->files);
 	return library_find_all(r->c->libraries, &r->files, ignore_fault, NULL, &r->found,
 				&faults, why);
 }

@@ -46,11 +46,9 @@ static kpack_error_t drop_if_unwanted(const struct split *s, struct split_prefix
 	i->n_old++;
 	if (!old_archive_wanted(&archive, filter)) {
 		i->n_old_dropped++;
-		err = disposition_set(&i->packing.dispositions.items[entry],
-				      FATE_NOT_WANTED, "not for the requested targets",
-				      why);
-		if (!err)
-			err = remove_file(s, i, e->relative, why);
+		disposition_set(&i->packing.dispositions.items[entry], FATE_NOT_WANTED,
+				"not for the requested targets");
+		err = remove_file(s, i, e->relative, why);
 	} else if (has_other(&archive, filter) && !s->args->quiet) {
 		report_error(e->path, "note: also has code for other targets; it stays "
 				      "as it is");

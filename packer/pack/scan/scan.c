@@ -285,10 +285,10 @@ static void list_files(struct scan *scan, const char *prefix)
 			continue;
 		item.path = make_key(prefix, e->relative);
 		scan->file_entries[scan->files.count] = i;
-		file_tree_add(&scan->files, &item, NULL);
+		file_tree_add(&scan->files, &item);
 		free(item.path);
 	}
-	file_tree_sort(&scan->files, NULL);
+	file_tree_sort(&scan->files);
 }
 
 static void report_fault(void *arg, size_t file, const struct kpackx_error *why)

@@ -121,7 +121,7 @@ static void check_one(const struct converter *c, size_t job, size_t *faults)
 	kpack_error_t err = check_convertible(c, in, &fault);
 
 	if (err == KPACK_ERROR_NOT_IMPLEMENTED) {
-		disposition_set(disposition_of(c, job), FATE_REFUSED, fault.text, NULL);
+		disposition_set(disposition_of(c, job), FATE_REFUSED, fault.text);
 	} else if (err) {
 		report_why(in->path, &fault);
 		++*faults;
@@ -436,7 +436,7 @@ static kpack_error_t commit_written(void *arg, size_t job, void *result,
 		return KPACK_SUCCESS;
 	}
 	if (w->refused)
-		disposition_set(o, FATE_REFUSED, w->refused, NULL);
+		disposition_set(o, FATE_REFUSED, w->refused);
 	else if (o->fate != FATE_REFUSED)
 		err = publish_binary(c, job, w, why);
 	if (err)

@@ -31,13 +31,12 @@ static void set_outcomes(const struct scan *scan, const struct plan *plan,
 	for (size_t i = 0; i < scan->n_entries; i++)
 		if (scan->entries[i].database)
 			disposition_set(&dispositions->items[i], FATE_NOT_WANTED,
-					"not for the targets asked for", NULL);
+					"not for the targets asked for");
 	for (size_t i = 0; i < plan->n_objects; i++) {
 		size_t entry = plan->objects[i].input->entry;
 
 		if (scan->entries[entry].database)
-			disposition_set(&dispositions->items[entry], FATE_PACKED, NULL,
-					NULL);
+			disposition_set(&dispositions->items[entry], FATE_PACKED, NULL);
 	}
 }
 
@@ -66,8 +65,7 @@ void databases_leave_out(const struct scan *scan, struct arch_filter *filter,
 
 		if (o && !is_selected(o, filter))
 			disposition_set(&dispositions->items[scan->file_entries[i]],
-					FATE_NOT_WANTED, "not for the targets asked for",
-					NULL);
+					FATE_NOT_WANTED, "not for the targets asked for");
 	}
 }
 

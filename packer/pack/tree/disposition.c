@@ -49,14 +49,11 @@ static const char *reason_of(const struct scan_entry *e, enum fate fate)
 	return fate == FATE_LEFT_ALONE ? e->note : NULL;
 }
 
-kpack_error_t disposition_set(struct disposition *o, enum fate fate, const char *reason,
-			      struct kpackx_error *why)
+void disposition_set(struct disposition *o, enum fate fate, const char *reason)
 {
-	(void)why;
 	free(o->reason);
 	o->reason = reason ? xstrdup(reason) : NULL;
 	o->fate = fate;
-	return KPACK_SUCCESS;
 }
 
 void dispositions_open(const struct scan *scan, bool in_place, struct dispositions *out)
@@ -67,8 +64,7 @@ void dispositions_open(const struct scan *scan, bool in_place, struct dispositio
 	for (size_t i = 0; i < scan->n_entries; i++) {
 		enum fate fate = expected_fate(scan, i, in_place);
 
-		disposition_set(&out->items[i], fate, reason_of(&scan->entries[i], fate),
-				NULL);
+		disposition_set(&out->items[i], fate, reason_of(&scan->entries[i], fate));
 	}
 }
 

@@ -45,8 +45,7 @@ void dispositions_open(const struct scan *scan, bool in_place, struct dispositio
 void dispositions_close(struct dispositions *list);
 
 /* Change an disposition.  REASON is copied, or NULL. */
-kpack_error_t disposition_set(struct disposition *o, enum fate fate, const char *reason,
-			      struct kpackx_error *why);
+void disposition_set(struct disposition *o, enum fate fate, const char *reason);
 
 /* The name of FATE: "converted", "copied" ... */
 const char *disposition_name(enum fate fate);

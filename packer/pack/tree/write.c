@@ -168,7 +168,7 @@ static kpack_error_t copy_entry(struct tree_write *w, const struct scan_entry *e
 
 	KP_TRY(tree_write_file(w, e->relative, e->path, &e->id, &left, why));
 	if (left)
-		disposition_set(o, FATE_LEFT_OUT, left, NULL);
+		disposition_set(o, FATE_LEFT_OUT, left);
 	free(left);
 	return KPACK_SUCCESS;
 }
@@ -210,8 +210,10 @@ static kpack_error_t write_link(const struct converter *c, size_t entry,
 
 	if (o->fate != FATE_LINKED)
 		return KPACK_SUCCESS;
-	if (is_left_out(first->fate))
-		return disposition_set(o, first->fate, first->reason, why);
+	if (is_left_out(first->fate)) {
+		disposition_set(o, first->fate, first->reason);
+		return KPACK_SUCCESS;
+	}
 	return tree_write_link(w, e->relative, c->scan->entries[e->first].relative,
 			       first->fate == FATE_CONVERTED ? NULL : e->path, &e->id,
 			       why);

@@ -86,15 +86,11 @@ static void test_files(void **state)
 	snprintf(packed_path, sizeof(packed_path), "%s/x.dat.zlib", dir);
 	put(plain_path, (struct kp_span){plain, 3000});
 	put(packed_path, packed);
-	file_tree_add(&tree,
-		      &(struct file_tree_item){
-			      .path = "x.dat", .disk = plain_path, .size = 3000},
-		      NULL);
-	file_tree_add(&tree,
-		      &(struct file_tree_item){.path = "x.dat.zlib",
-					       .disk = packed_path,
-					       .size = packed.size},
-		      NULL);
+	file_tree_add(&tree, &(struct file_tree_item){
+				     .path = "x.dat", .disk = plain_path, .size = 3000});
+	file_tree_add(&tree, &(struct file_tree_item){.path = "x.dat.zlib",
+						      .disk = packed_path,
+						      .size = packed.size});
 	for (size_t i = 0; i < 2; i++) {
 		assert_int_equal(read_file_read(&tree, i, &x, &why), 0);
 		assert_int_equal(x.size, 3000);
