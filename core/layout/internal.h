@@ -92,6 +92,7 @@ struct kp_layout_place {
 	bool encoded;  /* a CCOB, not its payload */
 	bool same;     /* a CCOB with its original bytes */
 	bool kept;     /* a CCOB from its kept difference */
+	int level;     /* of a CCOB, if it is not the layout's; or 0 */
 };
 
 /* Allocate the heap of LAYOUT, which must be zeroed. */

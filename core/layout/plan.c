@@ -11,11 +11,11 @@
 /* ---- compressed containers ---- */
 
 /*
- * Compress P: with the original hash if no image is missing, else with a new hash.  *OUT
- * stays NULL if P cannot be encoded.
+ * Compress P as its form says, but with LEVEL unless it is 0: with the original hash if no
+ * image is missing, else with a new hash.  *OUT stays NULL if P cannot be encoded.
  */
-static kpack_error_t encode_payload(const struct kp_layout_payload *p, uint8_t **out,
-				    size_t *size, struct kpackx_error *why)
+static kpack_error_t encode_payload(const struct kp_layout_payload *p, int level,
+				    uint8_t **out, size_t *size, struct kpackx_error *why)
 {
 	struct kp_ccob_form form = p->container->form;
 	struct kp_span bytes = {NULL, (size_t)p->size};
@@ -24,6 +24,10 @@ static kpack_error_t encode_payload(const struct kp_layout_payload *p, uint8_t *
 
 	KP_TRY(kp_layout_payload_build(p, &payload, why));
 	bytes.data = payload;
+	if (level) {
+		form.level = level;
+		form.long_range = form.method == KP_CCOB_ZSTD;
+	}
 	if (!p->whole)
 		form.hash = kp_ccob_hash(bytes);
 	err = kp_ccob_encode(&form, bytes, out, size, why);
@@ -103,28 +107,53 @@ static kpack_error_t try_kept(const struct kp_layout_payload *p,
 	return KPACK_SUCCESS;
 }
 
-/*
- * Compress P, and find out whether it gets its original bytes; it cannot without some
- * images, or if its hash is not known.  A container that cannot be encoded becomes plain.
- */
-static kpack_error_t try_encoding(const struct kp_layout_payload *p,
-				  struct kp_layout_place *place, struct kpackx_error *why)
+/* Compress P with LEVEL, 0 for its own, and find out whether it gets its original bytes. */
+static kpack_error_t try_level(const struct kp_layout_payload *p, int level,
+			       struct kp_layout_place *place, struct kpackx_error *why)
 {
 	bool known = p->whole && p->container->form.level;
 	uint8_t *data = NULL;
 	size_t size = 0;
 
+	KP_TRY(encode_payload(p, level, &data, &size, why));
+	if (data && (!place->encoded || size < place->size)) {
+		place->encoded = true;
+		place->same = known && same_as_before(p->container, data, size);
+		place->size = size;
+		place->level = level;
+	}
+	free(data);
+	return KPACK_SUCCESS;
+}
+
+/*
+ * Compress P.  If it gets other bytes, and more than the ROOM that it had, higher levels
+ * are tried: otherwise the section would have to move, and leave its old place unused.  A
+ * container that cannot be encoded becomes plain.
+ */
+static kpack_error_t try_encoding(const struct kp_layout_payload *p, uint64_t room,
+				  struct kp_layout_place *place, struct kpackx_error *why)
+{
+	static const int levels[] = {5, 7, 9};
+
 	KP_TRY(try_kept(p, place, why));
 	if (place->kept)
 		return KPACK_SUCCESS;
-	KP_TRY(encode_payload(p, &data, &size, why));
-	if (!data)
-		return KPACK_SUCCESS;
-	place->encoded = true;
-	place->same = known && same_as_before(p->container, data, size);
-	place->size = size;
-	free(data);
+	KP_TRY(try_level(p, 0, place, why));
+	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
+		if (place->encoded && place->size > room &&
+		    levels[i] > p->container->form.level)
+			KP_TRY(try_level(p, levels[i], place, why));
 	return KPACK_SUCCESS;
+}
+
+/* Bytes from the beginning of container C to that of the next one. */
+static uint64_t room_for(const struct kp_layout *layout, size_t c)
+{
+	uint64_t end = c + 1 < layout->n_containers ? layout->containers[c + 1].offset
+						    : layout->size;
+
+	return end - layout->containers[c].offset;
 }
 
 /* ---- planning ---- */
@@ -152,7 +181,9 @@ static kpack_error_t plan_container(const struct kp_layout_payload *p,
 	plan->exact = plan->exact && is_exact(p);
 	if (!compressed)
 		return KPACK_SUCCESS;
-	KP_TRY(try_encoding(p, place, why));
+	KP_TRY(try_encoding(
+		p, room_for(p->layout, (size_t)(p->container - p->layout->containers)),
+		place, why));
 	plan->n_unpacked += !place->encoded;
 	plan->n_recompressed += p->whole && place->encoded && !place->same;
 	plan->exact = plan->exact && place->same;
@@ -181,14 +212,9 @@ static kpack_error_t plan_containers(const struct kp_layout *layout,
 
 static bool all_fit(const struct kp_layout *layout, const struct kp_layout_plan *plan)
 {
-	for (size_t i = 0; i < layout->n_containers; i++) {
-		uint64_t next = i + 1 < layout->n_containers
-					? layout->containers[i + 1].offset
-					: layout->size;
-
-		if (plan->places[i].size > next - layout->containers[i].offset)
+	for (size_t i = 0; i < layout->n_containers; i++)
+		if (plan->places[i].size > room_for(layout, i))
 			return false;
-	}
 	return true;
 }
 
@@ -288,7 +314,7 @@ static kpack_error_t write_encoded(const struct kp_layout_payload *p,
 	kpack_error_t err;
 
 	KP_TRY(place->kept ? unkeep_container(p, &data, why)
-			   : encode_payload(p, &data, &size, why));
+			   : encode_payload(p, place->level, &data, &size, why));
 	if (data && size == place->size)
 		err = kp_outfile_pwrite(out, offset, data, size, why);
 	else

@@ -672,24 +672,32 @@ static void a_missing_code_object_leaves_nothing(void **state)
 
 /* ---- compression that cannot be reproduced ---- */
 
-/* A section of two CCOBs that no level makes: their frames have checksums. */
-static struct bytes foreign(struct bytes *plain)
+/* A section of two CCOBs of PLAIN that no level makes: their frames have checksums. */
+static struct bytes foreign_of(const struct bytes *plain, int level)
 {
 	ZSTD_CCtx *ctx = ZSTD_createCCtx();
+	size_t cap = ZSTD_compressBound(plain->size), n;
+	uint8_t *frame = malloc(cap);
 	struct bytes b = {0};
-	uint8_t frame[8192];
-	size_t n;
 
-	put_bundle(plain, three, 3, 4096);
+	assert_non_null(frame);
 	ZSTD_CCtx_setParameter(ctx, ZSTD_c_checksumFlag, 1);
-	n = ZSTD_compress2(ctx, frame, sizeof(frame), plain->data, plain->size);
+	ZSTD_CCtx_setParameter(ctx, ZSTD_c_compressionLevel, level);
+	n = ZSTD_compress2(ctx, frame, cap, plain->data, plain->size);
 	ZSTD_freeCCtx(ctx);
 	for (unsigned i = 0; i < 2; i++) {
 		put_padding(&b, 16);
 		put_ccob_header(&b, 3, 1, 32 + n, plain->size);
 		put(&b, frame, n);
 	}
+	free(frame);
 	return b;
+}
+
+static struct bytes foreign(struct bytes *plain)
+{
+	put_bundle(plain, three, 3, 4096);
+	return foreign_of(plain, 3);
 }
 
 /* Container C of what was written is a CCOB with the bytes PLAIN. */
@@ -738,6 +746,39 @@ static void what_no_level_makes_is_compressed_again(void **state)
 	assert_int_equal(s.plan.n_recompressed, 0);
 	assert_int_equal(s.plan.n_dropped, 2);
 	assert_all_there(&s);
+	bytes_free(&plain);
+	close_subject(&s);
+}
+
+/* Where the likeliest level needs more room than there was, a higher one is taken. */
+static void what_is_compressed_again_fits(void **state)
+{
+	static char object[60001];
+	const struct entry e[] = {{HOST, ""}, {GFX("gfx90a"), object}};
+	struct bytes plain = {0};
+	uint32_t random = 1, from = 0;
+	struct subject s;
+
+	(void)state;
+	for (size_t i = 0; i + 1 < sizeof(object); i++) {
+		random = random * 1664525 + 1013904223;
+		/* with repetitions that a higher level finds more of */
+		object[i] = i < 9000 ? (char)(0x40 | (random >> 24 & 0x17))
+				     : object[from + i % 13];
+		from = i % 13 == 12 ? random >> 8 & 8191 : from;
+	}
+	put_bundle(&plain, e, 2, 16);
+	open_subject(&s, foreign_of(&plain, 9));
+	assert_int_equal(s.layout.containers[0].form.level, 3);
+	make_again(&s);
+	assert_int_equal(s.plan.n_recompressed, 2);
+	assert_int_not_equal(s.plan.places[0].level, 0);
+	assert_int_equal(s.plan.size, s.section.size);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(s.plan.container_offset[i],
+				 s.layout.containers[i].offset);
+		assert_compressed(&s, i, &plain);
+	}
 	bytes_free(&plain);
 	close_subject(&s);
 }
@@ -1404,6 +1445,7 @@ int main(void)
 		cmocka_unit_test(a_compressed_bundle_is_compressed_again),
 		cmocka_unit_test(a_missing_code_object_leaves_nothing),
 		cmocka_unit_test(what_no_level_makes_is_compressed_again),
+		cmocka_unit_test(what_is_compressed_again_fits),
 		cmocka_unit_test(kept_containers_are_identical),
 		cmocka_unit_test(kept_bytes_must_be_there),
 		cmocka_unit_test(an_old_layout_is_compressed_too),
