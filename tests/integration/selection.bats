@@ -165,13 +165,16 @@ with_gpus() { # VERSION... -- COMMAND...
 	[ "$(find got -type f | grep -vc gfx942)" = 0 ]
 	with_gpus 90402 -- "$KPACK_BIN/kpack" inspect --extract seen --arch auto in/lib/a.so
 	[ "$(ls seen | grep -vc gfx942)" = 0 ]
+	with_gpus 90402 -- "$KPACK_BIN/kpack" thin -q --arch auto in thinned
+	[ "$(kpack inspect --json thinned/lib/a.so | grep -o '"arch": *"gfx[^"]*"' | words)" = '"arch": "gfx942"' ]
+	with_gpus 90402 -- "$KPACK_BIN/kpack" verify --tree --arch auto all
 	with_gpus 90402 -- "$KPACK_BIN/kpack" detect --arch auto,gfx1100 | cut -d ' ' -f 1 | words >kinds
 	[ "$(cat kinds)" = "gfx1100 gfx942" ]
 
 	# without a GPU: what to do
 	rm -r out
 	for command in "pack in out" "ls all/.kpack" "extract all/.kpack -C no" "mark check all" \
-		"inspect --extract no in/lib/a.so" "split --gpu-targets auto in no"; do
+		"inspect --extract no in/lib/a.so" "split --gpu-targets auto in no" "verify --tree all" "thin --dry-run in"; do
 		[[ $command == split* ]] || command+=" --arch auto"
 		# shellcheck disable=SC2086
 		run -1 with_gpus -- "$KPACK_BIN/kpack" $command
