@@ -374,6 +374,8 @@ check-reproducible: dist ## build the commit at two paths, and compare the files
 	@cd build/reproducible && for f in kpack kpackfs librocm_kpack.so.0 librocm_kpack.a libkpack_hip.so; do \
 		cmp a/out/$$f some/longer/path/out/$$f || exit 1; \
 	done && echo 'the same bytes'
+check-real: all ## fetch HIP runtimes of Debian, and register converted code with them; needs a network
+	@tests/real/hip-runtimes
 check-switches: ## build without each optional library
 	@CHECK_ONLY=switches tests/run $(MODE)=$(O)
 
@@ -401,7 +403,7 @@ pages   := $(wildcard kpackfs.1 packer/*.1)
 pages3  := $(wildcard core/*.3)
 pages7  := $(wildcard hip/*.7)
 pages8  := $(wildcard *.8)
-scripts := .ci/run contrib/install-deps contrib/distributions contrib/demo tests/run tests/run-one $(wildcard tests/*.sh contrib/mount/* contrib/debian/build contrib/container/entrypoint contrib/packaging/* contrib/completion/*.bash contrib/distributed/sh*-* contrib/distributed/slurm-*)
+scripts := .ci/run contrib/install-deps contrib/distributions contrib/demo tests/run tests/run-one $(wildcard tests/real/*) $(wildcard tests/*.sh contrib/mount/* contrib/debian/build contrib/container/entrypoint contrib/packaging/* contrib/completion/*.bash contrib/distributed/sh*-* contrib/distributed/slurm-*)
 
 # git writes the same bytes for the same commit, and gzip -n adds no time.
 tarball := build/kpackfs-$(VERSION).tar.gz
@@ -585,7 +587,7 @@ help: ## print this list
 
 FORCE:
 .PHONY: all units stub loaders posix bench-programs examples check check-all check-sanitizers check-build check-units \
-	check-integration check-layering check-abi check-help check-install check-switches check-distributions \
+	check-integration check-layering check-abi check-help check-install check-real check-switches check-distributions \
 	check-reproducible fuzz fuzz-build fuzz-run dist fmt lint demo install uninstall install-dropin \
 	uninstall-dropin clean help FORCE
 .SECONDARY:
