@@ -74,9 +74,8 @@ static void directories_are_known_by_their_files(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(paths); i++)
-		file_tree_add(&tree, &(struct file_tree_item){.path = (char *)paths[i]},
-			      NULL);
-	file_tree_sort(&tree, NULL);
+		file_tree_add(&tree, &(struct file_tree_item){.path = (char *)paths[i]});
+	file_tree_sort(&tree);
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		const char *library = NULL;
 		struct kp_span rest = {0};
