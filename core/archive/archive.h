@@ -184,7 +184,7 @@ kpack_error_t kp_archive_ordinal_source(const struct kpack_archive *a, uint32_t 
 					struct kp_source *out, struct kpackx_error *why);
 
 /*
- * A chunked entry (zstd seekable format): chunk k holds the decoded bytes
+ * A chunked entry (core/codec/seekable.h): chunk k holds the decoded bytes
  * [k * chunk, min((k + 1) * chunk, size)) and decodes alone.  Opening reads and checks
  * the seek table.  Reading is thread-safe.
  */

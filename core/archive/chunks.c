@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
 #include <zstd.h>
 #include "archive.h"
 #include "core/codec/codec.h"
@@ -14,7 +16,10 @@ struct kp_chunks {
 	struct kp_source stored;
 	uint64_t chunk, size; /* decoded bytes of a full chunk, and of all */
 	uint32_t n;
-	uint64_t *offsets; /* n + 1: where each frame begins in the stored bytes */
+	uint64_t *offsets;     /* n + 1: where each part begins in the stored bytes */
+	uint32_t *checksums;   /* n; NULL: the table has none */
+	bool one_frame;        /* the parts are not frames, but together are one */
+	size_t header, footer; /* bytes before its first and after its last block */
 };
 
 static uint64_t chunk_size(const struct kp_chunks *c, uint64_t k)
@@ -45,8 +50,10 @@ static kpack_error_t take_rows(struct kp_chunks *c, const struct kp_seek_row *ro
 
 	KP_TRY(check_shape(c, n, why));
 	c->offsets = malloc(((size_t)n + 1) * sizeof(*c->offsets));
-	if (!c->offsets)
-		return kp_fail_memory(why, 8 * ((uint64_t)n + 1), "a seek table");
+	if (rows[0].checked)
+		c->checksums = malloc(n * sizeof(*c->checksums));
+	if (!c->offsets || (rows[0].checked && !c->checksums))
+		return kp_fail_memory(why, 12 * ((uint64_t)n + 1), "a seek table");
 	for (uint32_t i = 0; i < n; i++) {
 		if (rows[i].size != chunk_size(c, i))
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
@@ -54,10 +61,40 @@ static kpack_error_t take_rows(struct kp_chunks *c, const struct kp_seek_row *ro
 				       rows[i].size,
 				       (unsigned long long)chunk_size(c, i));
 		c->offsets[i] = at;
+		if (c->checksums)
+			c->checksums[i] = rows[i].checksum;
 		at += rows[i].stored;
 	}
 	c->offsets[n] = at;
 	c->n = n;
+	return KPACK_SUCCESS;
+}
+
+/*
+ * Find out what the parts are.  The magic of a frame cannot be a block's header: it would
+ * state more than 128 KiB.
+ */
+static kpack_error_t find_form(struct kp_chunks *c, struct kpackx_error *why)
+{
+	uint8_t room[KP_FRAME_HEADER_MAX];
+	struct kp_frame_header h;
+	struct kp_span head;
+
+	if (c->n < 2)
+		return KPACK_SUCCESS;
+	KP_TRY(kp_source_head(&c->stored, c->offsets[1], room, sizeof(room), &head, why));
+	if (kp_frame_header_read(head, &h))
+		return KPACK_SUCCESS;
+	KP_TRY(kp_source_head(&c->stored, 0, room, sizeof(room), &head, why));
+	if (!kp_frame_header_read(head, &h) || h.skippable || h.dictionary ||
+	    h.content != c->size)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "seek table: not of one frame of %llu bytes, nor of "
+			       "several frames",
+			       (unsigned long long)c->size);
+	c->one_frame = true;
+	c->header = h.size;
+	c->footer = h.checksum ? 4 : 0;
 	return KPACK_SUCCESS;
 }
 
@@ -80,7 +117,7 @@ static kpack_error_t open_chunks(struct kp_chunks *c, const struct kpack_archive
 	KP_TRY(kp_seek_table_read(&c->stored, &rows, &n, why));
 	err = take_rows(c, rows, n, why);
 	free(rows);
-	return err;
+	return err ? err : find_form(c, why);
 }
 
 kpack_error_t kp_chunks_open(const struct kpack_archive *a, size_t entry,
@@ -162,8 +199,77 @@ static kpack_error_t read_large(const struct kp_source *stored, void *buf, uint6
 	return err || done == size ? err : fail_mismatch(why);
 }
 
-kpack_error_t kp_chunks_read(const struct kp_chunks *c, uint64_t k, void *buf,
-			     struct kpackx_error *why)
+/* --- parts of one frame -------------------------------------------------------------- */
+
+/* The header of a frame of one segment that states its size in 4 bytes. */
+enum { PART_HEADER = 9 };
+
+static void write_part_header(uint32_t size, uint8_t *out)
+{
+	kp_put_le32(out, 0xfd2fb528);
+	out[4] = 2 << 6 | 1 << 5;
+	kp_put_le32(out + 5, size);
+}
+
+/* Mark the last of the BLOCKS as such; false: they do not end where the part ends. */
+static bool end_blocks(uint8_t *blocks, size_t size)
+{
+	size_t at = 0;
+
+	while (size - at >= 3) {
+		uint32_t word =
+			blocks[at] | blocks[at + 1] << 8 | (uint32_t)blocks[at + 2] << 16;
+		size_t n = 3 + ((word >> 1 & 3) == 1 ? 1 : word >> 3);
+
+		if (n > size - at)
+			return false;
+		if (n == size - at) {
+			blocks[at] |= 1;
+			return true;
+		}
+		at += n;
+	}
+	return false;
+}
+
+/* Decode BLOCKS, read into BYTES after room for a header, as a frame of their own. */
+static kpack_error_t decode_part(const struct kp_source *blocks, uint8_t *bytes,
+				 void *buf, uint64_t size, struct kpackx_error *why)
+{
+	size_t n = (size_t)blocks->size;
+
+	KP_TRY(kp_source_read(blocks, 0, bytes + PART_HEADER, n, why));
+	if (!end_blocks(bytes + PART_HEADER, n))
+		return fail_mismatch(why);
+	write_part_header((uint32_t)size, bytes);
+	return kp_zstd_decode((struct kp_span){bytes, PART_HEADER + n}, buf, (size_t)size,
+			      why);
+}
+
+static kpack_error_t read_part(const struct kp_chunks *c, uint64_t k, void *buf,
+			       struct kpackx_error *why)
+{
+	uint64_t before = k == 0 ? c->header : 0, after = k + 1 == c->n ? c->footer : 0;
+	uint64_t at = c->offsets[k], n = c->offsets[k + 1] - at, size = chunk_size(c, k);
+	struct kp_source blocks;
+	uint8_t *bytes;
+	kpack_error_t err;
+
+	if (n < before + after || n > ZSTD_compressBound((size_t)size) + before + after ||
+	    !kp_source_sub(&c->stored, at + before, n - before - after, &blocks))
+		return fail_mismatch(why);
+	bytes = malloc(PART_HEADER + (size_t)blocks.size);
+	if (!bytes)
+		return kp_fail_memory(why, blocks.size, "a chunk");
+	err = decode_part(&blocks, bytes, buf, size, why);
+	free(bytes);
+	return err;
+}
+
+/* --- any parts ------------------------------------------------------------------------ */
+
+static kpack_error_t read_frame(const struct kp_chunks *c, uint64_t k, void *buf,
+				struct kpackx_error *why)
 {
 	uint64_t at = c->offsets[k], n = c->offsets[k + 1] - at;
 	struct kp_source stored;
@@ -175,10 +281,25 @@ kpack_error_t kp_chunks_read(const struct kp_chunks *c, uint64_t k, void *buf,
 	return read_small(&stored, buf, chunk_size(c, k), why);
 }
 
+kpack_error_t kp_chunks_read(const struct kp_chunks *c, uint64_t k, void *buf,
+			     struct kpackx_error *why)
+{
+	if (!c->one_frame)
+		return read_frame(c, k, buf, why);
+	KP_TRY(read_part(c, k, buf, why));
+	if (c->checksums &&
+	    (uint32_t)XXH64(buf, (size_t)chunk_size(c, k), 0) != c->checksums[k])
+		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
+			       "chunk %llu: its checksum does not match",
+			       (unsigned long long)k);
+	return KPACK_SUCCESS;
+}
+
 void kp_chunks_close(struct kp_chunks *c)
 {
 	if (!c)
 		return;
 	free(c->offsets);
+	free(c->checksums);
 	free(c);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "codec.h"
 #include <stdlib.h>
+#include <xxhash.h>
 #include <zstd.h>
 #include <zstd_errors.h>
 #include "core/base/bounds.h"
@@ -57,15 +58,18 @@ kpack_error_t kp_zstd_decode(struct kp_span stored, void *buf, size_t size,
 
 struct kp_encoder {
 	ZSTD_CCtx *ctx;
+	ZSTD_CCtx *parts; /* for frames in parts; NULL: none was written */
+	int level;
 };
 
 kpack_error_t kp_encoder_new(int level, struct kp_encoder **out, struct kpackx_error *why)
 {
-	struct kp_encoder *e = malloc(sizeof(*e));
+	struct kp_encoder *e = calloc(1, sizeof(*e));
 	size_t err;
 
 	if (!e)
 		return kp_fail_memory(why, sizeof(*e), "encoder");
+	e->level = level;
 	e->ctx = ZSTD_createCCtx();
 	if (!e->ctx) {
 		free(e);
@@ -88,6 +92,7 @@ void kp_encoder_free(struct kp_encoder *e)
 	if (!e)
 		return;
 	ZSTD_freeCCtx(e->ctx);
+	ZSTD_freeCCtx(e->parts);
 	free(e);
 }
 
@@ -104,7 +109,7 @@ size_t kp_encode_bound(size_t size, uint64_t chunk)
 		return ZSTD_compressBound(size);
 	n = chunk_count(size, chunk);
 	return n * ZSTD_compressBound(size < chunk ? size : (size_t)chunk) +
-	       KP_SEEK_TABLE_SIZE(n);
+	       KP_FRAME_HEADER_MAX + KP_SEEK_TABLE_SIZE(n);
 }
 
 /*
@@ -133,6 +138,90 @@ static kpack_error_t encode_frame(struct kp_encoder *e, struct kp_span data, uin
 	return KPACK_SUCCESS;
 }
 
+/* --- parts of a frame --------------------------------------------------------------- */
+
+/* zstd's smallest job, and the window above which a level's own one is left. */
+enum { JOB_MIN = 512 << 10, PART_WINDOW_LOG_MAX = 21 };
+
+/* Bytes of the header that zstd writes if it is not told the size, and of ours. */
+enum { UNSIZED_HEADER = 6, SIZED_HEADER = 14 };
+
+static size_t set_parts(ZSTD_CCtx *ctx, int level, size_t chunk)
+{
+	int log = 10;
+	const struct {
+		ZSTD_cParameter name;
+		int value;
+	} parameters[] = {
+		{ZSTD_c_nbWorkers, 1},
+		{ZSTD_c_compressionLevel, level},
+		{ZSTD_c_checksumFlag, 1},
+		{ZSTD_c_overlapLog, 1}, /* a job refers to nothing before it */
+		{ZSTD_c_jobSize, (int)(chunk < JOB_MIN ? JOB_MIN : chunk)},
+	};
+	size_t err = 0;
+
+	while ((size_t)1 << log < chunk && log <= PART_WINDOW_LOG_MAX)
+		log++;
+	for (size_t i = 0; i < sizeof(parameters) / sizeof(parameters[0]); i++) {
+		err = ZSTD_CCtx_setParameter(ctx, parameters[i].name,
+					     parameters[i].value);
+		if (ZSTD_isError(err))
+			return err;
+	}
+	return ZSTD_CCtx_setParameter(ctx, ZSTD_c_windowLog,
+				      log > PART_WINDOW_LOG_MAX ? 0 : log);
+}
+
+/*
+ * Begin a frame in parts.  zstd's jobs are such parts: each flush ends one.  false: this
+ * libzstd has no threads.
+ */
+static bool begin_parts(struct kp_encoder *e, size_t chunk)
+{
+	if (!e->parts)
+		e->parts = ZSTD_createCCtx();
+	return e->parts &&
+	       !ZSTD_isError(
+		       ZSTD_CCtx_reset(e->parts, ZSTD_reset_session_and_parameters)) &&
+	       !ZSTD_isError(set_parts(e->parts, e->level, chunk));
+}
+
+static kpack_error_t encode_part(struct kp_encoder *e, struct kp_span data, bool last,
+				 uint8_t *out, size_t cap, size_t *size,
+				 struct kpackx_error *why)
+{
+	ZSTD_outBuffer to = {out, cap, 0};
+	ZSTD_inBuffer from = {data.data, data.size, 0};
+	size_t left;
+
+	do {
+		left = ZSTD_compressStream2(e->parts, &to, &from,
+					    last ? ZSTD_e_end : ZSTD_e_flush);
+	} while (!ZSTD_isError(left) && (left || from.pos < from.size) &&
+		 to.pos < to.size);
+	if (ZSTD_isError(left) || left)
+		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY,
+			       "compressing %zu bytes: %s", data.size,
+			       ZSTD_isError(left) ? ZSTD_getErrorName(left) : "no room");
+	*size = to.pos;
+	return KPACK_SUCCESS;
+}
+
+/*
+ * Write the header of a frame of SIZE bytes over the one that zstd wrote, which ends at
+ * OUT + SIZED_HEADER.  zstd makes no jobs of small data whose size it knows.
+ */
+static void write_sized_header(uint64_t size, uint8_t *out)
+{
+	uint8_t window = out[SIZED_HEADER - 1];
+
+	kp_put_le32(out, 0xfd2fb528);
+	out[4] = 3 << 6 | 1 << 2; /* 8 bytes of content size; a checksum */
+	out[5] = window;
+	kp_put_le64(out + UNSIZED_HEADER, size);
+}
+
 /* The state of encoding a source in chunks. */
 struct chunk_writer {
 	struct kp_encoder *e;
@@ -145,6 +234,7 @@ struct chunk_writer {
 	uint8_t *out;
 	size_t size, cap;
 	bool fixed; /* the caller owns OUT, which has enough room */
+	bool parts; /* of one frame */
 };
 
 static kpack_error_t make_room(struct chunk_writer *w, size_t size,
@@ -163,14 +253,36 @@ static kpack_error_t make_room(struct chunk_writer *w, size_t size,
 	return KPACK_SUCCESS;
 }
 
+static kpack_error_t append_part(struct chunk_writer *w, struct kp_span data, size_t row,
+				 size_t *used, struct kpackx_error *why)
+{
+	size_t before = row == 0 ? SIZED_HEADER - UNSIZED_HEADER : 0;
+	uint8_t *out = w->out + w->size;
+
+	KP_TRY(encode_part(w->e, data, row + 1 == w->n, out + before,
+			   w->cap - w->size - before, used, why));
+	*used += before;
+	if (row == 0)
+		write_sized_header(w->source->size, out);
+	return KPACK_SUCCESS;
+}
+
 static kpack_error_t append_chunk(struct chunk_writer *w, struct kp_span data, size_t row,
 				  struct kpackx_error *why)
 {
-	size_t used;
+	size_t used = 0;
 
-	KP_TRY(make_room(w, ZSTD_compressBound(data.size), why));
-	KP_TRY(encode_frame(w->e, data, w->out + w->size, w->cap - w->size, &used, why));
-	w->rows[row] = (struct kp_seek_row){(uint32_t)used, (uint32_t)data.size};
+	KP_TRY(make_room(w, ZSTD_compressBound(data.size) + KP_FRAME_HEADER_MAX, why));
+	if (w->parts)
+		KP_TRY(append_part(w, data, row, &used, why));
+	else
+		KP_TRY(encode_frame(w->e, data, w->out + w->size, w->cap - w->size, &used,
+				    why));
+	w->rows[row] = (struct kp_seek_row){
+		.stored = (uint32_t)used,
+		.size = (uint32_t)data.size,
+		.checksum = (uint32_t)XXH64(data.data, data.size, 0),
+	};
 	w->size += used;
 	return KPACK_SUCCESS;
 }
@@ -199,6 +311,7 @@ static kpack_error_t write_chunks(struct chunk_writer *w, struct kpackx_error *w
 	kpack_error_t err;
 
 	w->n = chunk_count((size_t)w->source->size, w->chunk);
+	w->parts = w->n > 1 && begin_parts(w->e, w->chunk);
 	w->rows = calloc(w->n, sizeof(*w->rows));
 	w->raw = malloc(w->chunk);
 	err = w->rows && w->raw ? append_all(w, why)

@@ -43,10 +43,11 @@ void kp_encoder_free(struct kp_encoder *e); /* NULL is allowed */
 size_t kp_encode_bound(size_t size, uint64_t chunk);
 
 /*
- * Encode DATA into OUT (kp_encode_bound bytes).  CHUNK 0: one frame.  Else the seekable
- * format: a frame for every CHUNK bytes and the seek table in a skippable frame.  If
- * compression saves less than 1/64 of a frame's bytes, the frame stores them
- * uncompressed.
+ * Encode DATA into OUT (kp_encode_bound bytes).  CHUNK 0: one frame.  Else one frame in
+ * which every CHUNK bytes can be decoded alone, and a seek table in a skippable frame
+ * (seekable.h): readers that know nothing of chunks decode it as any other frame.  A
+ * libzstd without threads cannot write that: it makes a frame for every CHUNK bytes.
+ * If compression saves less than 1/64 of the bytes, they are stored uncompressed.
  */
 kpack_error_t kp_encode(struct kp_encoder *e, struct kp_span data, uint64_t chunk,
 			uint8_t *out, size_t cap, size_t *size, struct kpackx_error *why);

@@ -11,12 +11,13 @@ void kp_seek_table_write(const struct kp_seek_row *rows, uint32_t n, uint8_t *ou
 	kp_put_le32(out, SKIPPABLE);
 	kp_put_le32(out + 4, (uint32_t)(KP_SEEK_TABLE_SIZE(n) - HEAD));
 	out += HEAD;
-	for (uint32_t i = 0; i < n; i++, out += 8) {
+	for (uint32_t i = 0; i < n; i++, out += 12) {
 		kp_put_le32(out, rows[i].stored);
 		kp_put_le32(out + 4, rows[i].size);
+		kp_put_le32(out + 8, rows[i].checksum);
 	}
 	kp_put_le32(out, n);
-	out[4] = 0;
+	out[4] = HAS_CHECKSUMS;
 	kp_put_le32(out + 5, SEEKABLE);
 }
 
@@ -63,7 +64,13 @@ static kpack_error_t read_rows(const struct kp_source *stored, const struct tabl
 	KP_TRY(kp_source_read(stored, t->offset + HEAD, bytes, size, why));
 	for (uint32_t i = 0; i < t->n; i++) {
 		const uint8_t *p = bytes + (size_t)i * t->row_size;
-		rows[i] = (struct kp_seek_row){kp_le32(p), kp_le32(p + 4)};
+
+		rows[i] = (struct kp_seek_row){
+			.stored = kp_le32(p),
+			.size = kp_le32(p + 4),
+			.checksum = t->row_size == 12 ? kp_le32(p + 8) : 0,
+			.checked = t->row_size == 12,
+		};
 		sum += rows[i].stored;
 	}
 	if (sum != t->offset)

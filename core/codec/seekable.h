@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The zstd seekable format: independent frames, then a seek table in a skippable frame.
+ * Parts that decode alone, then a seek table in a skippable frame.  The parts are frames,
+ * as in zstd's seekable format; or together they are one frame, whose header belongs to
+ * the first part and whose checksum to the last, and no block of a part refers to what is
+ * before the part.
  *
  *   u32 0x184d2a5e, u32 bytes that follow
  *   per frame: u32 compressed bytes, u32 decoded bytes [, u32 checksum when descriptor &
@@ -16,11 +19,14 @@
 
 struct kp_seek_row {
 	uint32_t stored, size;
+	uint32_t checksum; /* low half of the XXH64 of the decoded bytes */
+	bool checked;      /* the table has checksums */
 };
 
-/* Bytes of a table for N frames without checksums. */
-#define KP_SEEK_TABLE_SIZE(n) (8 + 8 * (size_t)(n) + 9)
+/* Bytes of a table for N parts, with checksums. */
+#define KP_SEEK_TABLE_SIZE(n) (8 + 12 * (size_t)(n) + 9)
 
+/* Rows are written with their checksums. */
 void kp_seek_table_write(const struct kp_seek_row *rows, uint32_t n, uint8_t *out);
 
 /*

@@ -457,9 +457,10 @@ struct kpackx_object {
  * "gfx90a:xnack+:sramecc-" becomes "gfx90a:sramecc-:xnack+".  An arch that is not a
  * target ID is stored as it is.
  *
- * AMD's C++ reader and HRX read chunked entries; AMD's Python tools mistake the first
- * chunk for the whole object.  The Python tools do not find a key with a backslash, and
- * HRX refuses empty objects and objects of more than 2 GiB.
+ * All readers decode chunked entries like others; only with a libzstd that was built
+ * without threads do AMD's Python tools mistake the first chunk for the whole object.  The
+ * Python tools do not find a key with a backslash, and HRX refuses empty objects and
+ * objects of more than 2 GiB.
  *
  * After INVALID_ARGUMENT the archive is unchanged and more objects can be added.  After
  * any other failure the archive is lost: the caller can only call kpackx_writer_abort, or

@@ -17,7 +17,7 @@ struct kp_meta {
 	uint8_t xxh3
 		[16];   /* XXH3-128 of the decoded bytes, canonical (big-endian) order */
 	uint32_t mode;  /* permission bits of the packed file */
-	uint64_t chunk; /* decoded bytes per frame of a chunked entry; 0: one frame */
+	uint64_t chunk; /* decoded bytes per part of a chunked entry; 0: not chunked */
 };
 
 /* The fields that decoding needs, which are found without parsing the map. */

@@ -40,7 +40,7 @@ kpack_error_t kp_writer_open_at(int dir_fd, const char *name,
 				struct kp_writer **out, struct kpackx_error *why);
 
 /*
- * Store the encoded bytes of one object (a zstd frame, or several for a chunked entry;
+ * Store the encoded bytes of one object (a zstd frame, for a chunked entry with its table;
  * plain bytes for scheme none) in the blob; *ORDINAL becomes its ordinal.
  * IO_ERROR; INVALID_ARGUMENT: the archive would exceed KP_ZSTD_BLOB_MAX or KP_FRAMES_MAX.
  */

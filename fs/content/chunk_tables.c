@@ -4,7 +4,7 @@
 
 /* The most tables that are kept open although unused. */
 #define TABLES_MAX 32
-/* The most rows, of 8 bytes, in all of these tables. */
+/* The most rows, of 12 bytes, in all of these tables. */
 #define ROWS_MAX (1 << 20)
 
 /* Unlink unused tables in excess of the limits, and return them. */

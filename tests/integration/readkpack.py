@@ -9,7 +9,7 @@ readkpack.py toc FILE             the table of contents as JSON
 Run it with /usr/bin/python3: only that one has Debian's modules.  Any violation of the format is
 an exception and exit code 1.
 """
-import hashlib, io, json, struct, sys
+import hashlib, json, struct, sys
 import msgpack, zstandard
 
 
@@ -42,9 +42,8 @@ class Archive:
 
     @staticmethod
     def unzstd(frame):
-        # across frames: a chunked entry has several, and a seek table
-        return zstandard.ZstdDecompressor().stream_reader(
-            io.BytesIO(frame), read_across_frames=True).read()
+        # as AMD's reader does: the first frame is the entry, what follows is ignored
+        return zstandard.ZstdDecompressor().decompress(frame)
 
     def entries(self):
         for key, arches in sorted(self.top["toc"].items()):
