@@ -25,6 +25,10 @@ static kpack_error_t add_member(const struct families *families, struct family *
 
 	KP_TRY(kp_target_parse(text, &target, why));
 	kp_target_format(&target, arch);
+	/* words of --arch, which say nothing about what an archive of the family holds */
+	if (strcmp(arch, "auto") == 0 || strcmp(arch, "all") == 0)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "%s: name the targets of a family", arch);
 	if (families_find(families, arch))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "%s is in a family already", arch);

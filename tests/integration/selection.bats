@@ -195,6 +195,12 @@ with_gpus() { # VERSION... -- COMMAND...
 		run -2 kpack $command --arch-exact
 		[[ "${lines[0]}" == *"--arch-exact says how "*" meant, which is missing" ]]
 	done
+	# a family's targets are in its name
+	for options in "--family f=auto" "--gfx-arch-family f --gfx-arches gfx1100,all"; do
+		# shellcheck disable=SC2086
+		run -2 kpack pack $options in out
+		[[ "${lines[0]}" == *": name the targets of a family" ]]
+	done
 	kpack pack -q --arch all in out
 	kpack mark check out
 	[ "$(ls out/.kpack | wc -l)" = 3 ]
