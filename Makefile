@@ -64,7 +64,7 @@ pkg_libs    = $(if $(strip $(1)),$(shell $(PKG_CONFIG) --libs $(1) 2>/dev/null))
 libs_library := $(call pkg_libs,$(pkgs_library))
 libs_core   := $(call pkg_libs,$(pkgs_core))
 libs_fs     := $(call pkg_libs,$(pkgs_fs)) $(libs_core) -ldl
-libs_packer := $(call pkg_libs,$(pkgs_packer)) $(libs_core)
+libs_packer := $(call pkg_libs,$(pkgs_packer)) $(libs_core) -ldl
 libs_test   := -lcmocka $(call pkg_libs,$(pkgs_packer)) $(libs_fs)
 
 # -isystem: the warnings below are for our own code

@@ -25,6 +25,8 @@ int cmd_index(int argc, char **argv);
 int cmd_detect(int argc, char **argv);
 int cmd_thin(int argc, char **argv);
 int cmd_report(int argc, char **argv);
+int cmd_run(int argc, char **argv);
+int cmd_runtime(int argc, char **argv);
 /* Replacements for clang's tools, with their options, messages and exit codes. */
 int cmd_offload_bundler(int argc, char **argv);
 int cmd_offload_packager(int argc, char **argv);
@@ -45,6 +47,8 @@ extern const struct command_help cmd_index_help;
 extern const struct command_help cmd_detect_help;
 extern const struct command_help cmd_thin_help;
 extern const struct command_help cmd_report_help;
+extern const struct command_help cmd_run_help;
+extern const struct command_help cmd_runtime_help;
 extern const struct command_help cmd_offload_bundler_help;
 extern const struct command_help cmd_offload_packager_help;
 

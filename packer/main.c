@@ -34,6 +34,8 @@ static const struct command {
 	{cmd_index, &cmd_index_help},
 	{cmd_detect, &cmd_detect_help},
 	{cmd_report, &cmd_report_help},
+	{cmd_run, &cmd_run_help},
+	{cmd_runtime, &cmd_runtime_help},
 	{cmd_offload_bundler, &cmd_offload_bundler_help},
 	{cmd_offload_packager, &cmd_offload_packager_help},
 };

@@ -18,6 +18,8 @@ _kpack_commands=(
 	index
 	detect
 	report
+	run
+	runtime
 	offload-bundler
 	offload-packager
 	# end
@@ -77,6 +79,8 @@ _kpack_options() # COMMAND
 	recombine) echo --config --input-shards-dir --output-dir --component --prefer --force --json --quiet --verbose \
 		--help ;;
 	index) echo --output --json --quiet --help ;;
+	run) echo --arch --archives --verbose --help ;;
+	runtime) echo --hip --ask --json --help ;;
 	report) echo --output --title --json --quiet --help ;;
 	global) echo --help --version ;;
 	esac
@@ -137,6 +141,7 @@ _kpack()
 		--libraries) words=(rocblas hipblaslt hipsparselt aotriton rocfft miopen composablekernel
 			hipkernelprovider aiter hotswap_cache none) ;;
 		--prefer) words=(input output) ;;
+		--runtime) words=(any) ;;
 		# the keys, then the architectures, of the archive on the line
 		*)
 			if [[ $command == cat && $COMP_CWORD -gt $first && -f ${COMP_WORDS[first]} ]]; then

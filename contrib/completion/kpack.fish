@@ -18,6 +18,8 @@ function __kpack_commands
 	echo index
 	echo detect
 	echo report
+	echo run
+	echo runtime
 	echo offload-bundler
 	echo offload-packager
 	# end
@@ -56,6 +58,7 @@ complete -c kpack -n '__fish_seen_subcommand_from pack' -l split-rocfft -d 'A da
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l rows -d 'An entry for each kernel of rocFFT'
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l check -d 'Look for missing files of databases'
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l prefer -x -a 'input output' -d 'Whose bytes a path has'
+complete -c kpack -n '__fish_seen_subcommand_from pack' -l runtime -x -a any -d 'Whether one takes converted binaries'
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l shard -x -d 'This part of the work, I/N'
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l input -r -d 'File or tree to pack'
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l output -r -d 'Where to'
@@ -182,6 +185,14 @@ complete -c kpack -n '__fish_seen_subcommand_from index' -s o -l output -r -d 'T
 complete -c kpack -n '__fish_seen_subcommand_from index' -l json -d 'Print the wheels as JSON'
 complete -c kpack -n '__fish_seen_subcommand_from index' -s q -l quiet -d 'Print nothing but faults'
 complete -c kpack -n '__fish_seen_subcommand_from index' -s h -l help -d 'Show the options'
+complete -c kpack -n '__fish_seen_subcommand_from run' -l arch -x -d 'Code for these GPUs'
+complete -c kpack -n '__fish_seen_subcommand_from run' -l archives -r -d 'Look first into'
+complete -c kpack -n '__fish_seen_subcommand_from run' -s v -l verbose -d 'Print where code comes from'
+complete -c kpack -n '__fish_seen_subcommand_from run' -s h -l help -d 'Show the options'
+complete -c kpack -n '__fish_seen_subcommand_from runtime' -l hip -r -d 'This runtime'
+complete -c kpack -n '__fish_seen_subcommand_from runtime' -l ask -d 'Also load each'
+complete -c kpack -n '__fish_seen_subcommand_from runtime' -l json -d 'As JSON'
+complete -c kpack -n '__fish_seen_subcommand_from runtime' -s h -l help -d 'Show the options'
 complete -c kpack -n '__fish_seen_subcommand_from report' -s o -l output -r -d 'Write the page to'
 complete -c kpack -n '__fish_seen_subcommand_from report' -l title -x -d 'Its title'
 complete -c kpack -n '__fish_seen_subcommand_from report' -l json -d 'Print the figures as JSON'

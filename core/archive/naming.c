@@ -29,6 +29,16 @@ char *kp_archive_file_name(const char *group, unsigned volume, const char *stem)
 		       : file;
 }
 
+bool kp_is_archive_of_tree(const char *path)
+{
+	static const char dir[] = KP_ARCHIVES_DIR "/";
+	const char *slash = strrchr(path, '/');
+	size_t n = slash ? (size_t)(slash + 1 - path) : 0, m = strlen(dir);
+
+	return n >= m && memcmp(slash + 1 - m, dir, m) == 0 &&
+	       (n == m || slash[-(ptrdiff_t)m] == '/') && kp_is_archive_name(slash + 1);
+}
+
 bool kp_archive_name_split(const char *name, const char *group, unsigned *volume,
 			   struct kp_span *stem)
 {

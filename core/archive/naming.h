@@ -25,6 +25,11 @@ size_t kp_archive_stem(struct kp_span name);
  * dot is not: unfinished files have such names.
  */
 bool kp_is_archive_name(const char *path);
+/*
+ * Whether the path is that of an archive in an install tree's directory KP_ARCHIVES_DIR.
+ * Libraries open archives in other directories by their paths.
+ */
+bool kp_is_archive_of_tree(const char *path);
 
 /*
  * "GROUP[.VOLUME]STEM.kpack" on the heap, or NULL; volume 1 has no number.  STEM is "_" and an

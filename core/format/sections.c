@@ -10,6 +10,7 @@ struct walk {
 	Elf64_Ehdr header;
 	uint64_t n_sections, n_segments;
 	uint64_t end; /* of the ELF, as far as its headers were read */
+	uint32_t stack_flags;
 };
 
 bool kp_elf_probe(struct kp_span head, uint16_t *machine)
@@ -153,6 +154,7 @@ static kpack_error_t begin_walk(struct walk *w, const struct kp_source *src,
 			       "not a 64-bit little-endian ELF file");
 	decode_header(p, &w->header);
 	w->end = sizeof(Elf64_Ehdr);
+	w->stack_flags = PF_X;
 	KP_TRY(read_counts(w, why));
 	KP_TRY(reach_table(w, "section", h->e_shoff, w->n_sections, sizeof(Elf64_Shdr),
 			   h->e_shentsize, why));
@@ -181,6 +183,8 @@ static kpack_error_t reach_segments(struct walk *w, bool strict, struct kpackx_e
 
 		if (err && strict)
 			return err;
+		if (FIELD(32, p, Elf64_Phdr, p_type) == PT_GNU_STACK)
+			w->stack_flags = FIELD(32, p, Elf64_Phdr, p_flags);
 	}
 	return KPACK_SUCCESS;
 }
@@ -294,6 +298,7 @@ kpack_error_t kp_sections_read(const struct kp_source *src, struct kp_sections *
 	if (!err)
 		err = reach_segments(&w, false, why);
 	out->end = w.end;
+	out->stack_flags = w.stack_flags;
 	if (err)
 		kp_sections_fini(out);
 	return err;

@@ -24,6 +24,7 @@ struct kp_sections {
 	char *names; /* owned */
 	/* Where the ELF ends: after its headers, its sections and its segments. */
 	uint64_t end;
+	uint32_t stack_flags; /* of PT_GNU_STACK; without it the stack is executable */
 };
 
 /* True if HEAD begins a little-endian ELF64; *MACHINE (may be NULL) becomes e_machine. */

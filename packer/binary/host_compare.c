@@ -47,7 +47,7 @@ static bool find_difference(const struct hosts *h, const struct host_bytes *show
 	return false;
 }
 
-static kpack_error_t compare_piece(struct hosts *h, const struct host_section *section,
+static kpack_error_t compare_piece(struct hosts *h, const struct kp_section *section,
 				   const struct kp_source *a, const struct kp_source *b,
 				   uint64_t offset, struct kpackx_error *why)
 {
@@ -57,7 +57,7 @@ static kpack_error_t compare_piece(struct hosts *h, const struct host_section *s
 	size_t size = (size_t)(left < most ? left : most), at;
 	size_t end = (size_t)(offset - from) + PIECE;
 	struct host_bytes shown = {
-		{p->a, size}, {p->b, size}, from, section->h.sh_flags & SHF_EXECINSTR};
+		{p->a, size}, {p->b, size}, from, section->flags & SHF_EXECINSTR};
 
 	KP_TRY(kp_source_read(a, from, p->a, size, why));
 	KP_TRY(kp_source_read(b, from, p->b, size, why));
@@ -83,7 +83,7 @@ static kpack_error_t compare_bytes(struct hosts *h, size_t i, struct kpackx_erro
  * Whether the bytes of section S are not compared here: host_dynamic_compare compared
  * them, or they depend on the order of symbols, or they are wrappers, which were counted.
  */
-static bool is_compared_otherwise(const struct hosts *h, const struct host_section *s)
+static bool is_compared_otherwise(const struct hosts *h, const struct kp_section *s)
 {
 	static const uint32_t always[] = {SHT_DYNSYM,   SHT_DYNAMIC,    SHT_HASH,
 					  SHT_GNU_HASH, SHT_GNU_versym, SHT_RELR};
@@ -91,10 +91,10 @@ static bool is_compared_otherwise(const struct hosts *h, const struct host_secti
 					   SHT_GNU_verdef};
 
 	for (size_t i = 0; i < sizeof(always) / sizeof(always[0]); i++)
-		if (s->h.sh_type == always[i])
+		if (s->type == always[i])
 			return true;
 	for (size_t i = 0; i < sizeof(ordered) / sizeof(ordered[0]); i++)
-		if (s->h.sh_type == ordered[i])
+		if (s->type == ordered[i])
 			return !h->order;
 	return strcmp(s->name, ".dynstr") == 0 ||
 	       strcmp(s->name, ".hipFatBinSegment") == 0;
@@ -102,8 +102,8 @@ static bool is_compared_otherwise(const struct hosts *h, const struct host_secti
 
 /* --- all sections --------------------------------------------------------------------------- */
 
-static void compare_header(struct hosts *h, const struct host_section *a,
-			   const struct host_section *b)
+static void compare_header(struct hosts *h, const struct kp_section *a,
+			   const struct kp_section *b)
 {
 	char x[64], y[64];
 
@@ -111,11 +111,11 @@ static void compare_header(struct hosts *h, const struct host_section *a,
 	kp_text_escape(kp_span_str(b->name), y, sizeof(y));
 	if (strcmp(a->name, b->name) != 0)
 		host_differs(h->out, "section %s stands where the other has %s", x, y);
-	else if (a->h.sh_type != b->h.sh_type || a->h.sh_flags != b->h.sh_flags)
+	else if (a->type != b->type || a->flags != b->flags)
 		host_differs(h->out, "section %s: its type or flags differ", x);
-	else if (a->h.sh_size != b->h.sh_size && a->h.sh_type != SHT_RELR)
+	else if (a->size != b->size && a->type != SHT_RELR)
 		host_differs(h->out, "section %s: %" PRIu64 " bytes, and %" PRIu64, x,
-			     a->h.sh_size, b->h.sh_size);
+			     a->size, b->size);
 }
 
 static void compare_headers(struct hosts *h)

@@ -41,15 +41,15 @@ struct dynamic {
 
 /* --- reading -------------------------------------------------------------------------------- */
 
-static size_t section_size(const struct host_section *s)
+static size_t section_size(const struct kp_section *s)
 {
-	return s && s->h.sh_type != SHT_NOBITS ? (size_t)s->h.sh_size : 0;
+	return s && s->type != SHT_NOBITS ? (size_t)s->size : 0;
 }
 
 static kpack_error_t load_section(struct dynamic *d, const char *name, uint8_t **out,
 				  size_t *size, struct kpackx_error *why)
 {
-	const struct host_section *s = host_sections_find(d->sections, name);
+	const struct kp_section *s = host_sections_find(d->sections, name);
 
 	*size = section_size(s);
 	return host_section_load(d->sections, s, out, why);
@@ -270,8 +270,8 @@ static kpack_error_t count_relocs(const struct host_sections *s, uint64_t *count
 				  struct kpackx_error *why)
 {
 	for (size_t i = 0; i < s->count; i++) {
-		const struct host_section *section = &s->items[i];
-		uint32_t type = section->h.sh_type;
+		const struct kp_section *section = &s->items[i];
+		uint32_t type = section->type;
 		size_t size = section_size(section);
 		uint8_t *bytes;
 

@@ -37,8 +37,8 @@ static bool add_moves(struct host_moves *m, const struct host_sections *a,
 		  add_move(m, a->marker_address, b->marker_address);
 
 	for (size_t i = 0; ok && i < a->count; i++)
-		if (a->items[i].h.sh_flags & SHF_ALLOC)
-			ok = add_move(m, a->items[i].h.sh_addr, b->items[i].h.sh_addr);
+		if (a->items[i].flags & SHF_ALLOC)
+			ok = add_move(m, a->items[i].addr, b->items[i].addr);
 	return ok;
 }
 

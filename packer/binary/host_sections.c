@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "host_sections.h"
-#include <gelf.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include "core/base/bounds.h"
@@ -20,107 +19,47 @@ static bool is_left_out(const char *name)
 	return false;
 }
 
-static kpack_error_t fail_elf(struct kpackx_error *why, const char *what)
+static bool is_compared(const struct kp_section *s)
 {
-	const char *text = elf_errmsg(-1);
-
-	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "elf: %s: %s", what,
-		       text ? text : "no reason given");
-}
-
-static bool is_compared(const struct host_section *s)
-{
-	return (s->h.sh_flags & SHF_ALLOC) ? !is_left_out(s->name)
-					   : strcmp(s->name, ".comment") == 0;
-}
-
-static kpack_error_t add_section(struct host_sections *s, size_t number,
-				 const struct host_section *section,
-				 struct kpackx_error *why)
-{
-	if (section->h.sh_type != SHT_NOBITS &&
-	    !kp_range_ok(s->binary->size, section->h.sh_offset, section->h.sh_size))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "elf: section %zu: %" PRIu64 " bytes at offset %" PRIu64
-			       " pass the end of the file at %" PRIu64,
-			       number, section->h.sh_size, section->h.sh_offset,
-			       s->binary->size);
-	if (strcmp(section->name, KP_FATBIN_SECTION) == 0) {
-		s->fatbin = number;
-		s->fatbin_address = section->h.sh_addr;
-	}
-	if (strcmp(section->name, KP_MARKER_SECTION) == 0)
-		s->marker_address = section->h.sh_addr;
-	if (is_compared(section))
-		s->items[s->count++] = *section;
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t read_sections(struct host_sections *s, struct kpackx_error *why)
-{
-	size_t n, names;
-
-	/* binary_open has checked the size of the table */
-	if (elf_getshdrnum(s->libelf, &n) || elf_getshdrstrndx(s->libelf, &names))
-		return fail_elf(why, "section headers");
-	s->items = calloc(n + 1, sizeof(*s->items));
-	if (!s->items)
-		return kp_fail_memory(why, n * sizeof(*s->items), "sections");
-	for (size_t i = 1; i < n; i++) {
-		struct host_section section;
-
-		if (!gelf_getshdr(elf_getscn(s->libelf, i), &section.h))
-			return fail_elf(why, "section header");
-		section.name = elf_strptr(s->libelf, names, section.h.sh_name);
-		if (!section.name)
-			return fail_elf(why, "section name");
-		KP_TRY(add_section(s, i, &section, why));
-	}
-	return KPACK_SUCCESS;
-}
-
-/* Without a PT_GNU_STACK segment the stack is executable. */
-static kpack_error_t read_stack(struct host_sections *s, struct kpackx_error *why)
-{
-	GElf_Phdr h;
-	size_t n;
-
-	if (elf_getphdrnum(s->libelf, &n) || n > KP_SEGMENTS_MAX)
-		return fail_elf(why, "program headers");
-	s->stack_executable = true;
-	for (size_t i = 0; i < n; i++) {
-		if (!gelf_getphdr(s->libelf, (int)i, &h))
-			return fail_elf(why, "program header");
-		if (h.p_type == PT_GNU_STACK)
-			s->stack_executable = h.p_flags & PF_X;
-	}
-	return KPACK_SUCCESS;
+	return (s->flags & SHF_ALLOC) ? !is_left_out(s->name)
+				      : strcmp(s->name, ".comment") == 0;
 }
 
 kpack_error_t host_sections_read(const struct binary *b, struct host_sections *out,
 				 struct kpackx_error *why)
 {
-	kpack_error_t err;
+	struct kp_source src = kp_source_fd(b->fd, 0, b->size);
+	struct kp_sections all;
 
 	*out = (struct host_sections){.binary = b};
-	out->libelf = elf_begin(b->fd, ELF_C_READ, NULL);
-	err = out->libelf ? read_sections(out, why) : fail_elf(why, "header");
-	if (!err)
-		err = read_stack(out, why);
-	if (err)
-		host_sections_fini(out);
-	return err;
+	KP_TRY(kp_sections_read(&src, &all, why));
+	for (size_t i = 1; i < all.count; i++) {
+		const struct kp_section *s = &all.items[i];
+
+		if (strcmp(s->name, KP_FATBIN_SECTION) == 0) {
+			out->fatbin = i;
+			out->fatbin_address = s->addr;
+		}
+		if (strcmp(s->name, KP_MARKER_SECTION) == 0)
+			out->marker_address = s->addr;
+		if (is_compared(s))
+			all.items[out->count++] = *s;
+	}
+	out->items = all.items;
+	out->names = all.names;
+	out->stack_executable = all.stack_flags & PF_X;
+	return KPACK_SUCCESS;
 }
 
 void host_sections_fini(struct host_sections *s)
 {
 	free(s->items);
-	elf_end(s->libelf);
+	free(s->names);
 	*s = (struct host_sections){0};
 }
 
-const struct host_section *host_sections_find(const struct host_sections *s,
-					      const char *name)
+const struct kp_section *host_sections_find(const struct host_sections *s,
+					    const char *name)
 {
 	for (size_t i = 0; i < s->count; i++)
 		if (strcmp(s->items[i].name, name) == 0)
@@ -129,15 +68,15 @@ const struct host_section *host_sections_find(const struct host_sections *s,
 }
 
 struct kp_source host_section_source(const struct host_sections *s,
-				     const struct host_section *section)
+				     const struct kp_section *section)
 {
-	uint64_t size = section->h.sh_type == SHT_NOBITS ? 0 : section->h.sh_size;
+	uint64_t size = section->type == SHT_NOBITS ? 0 : section->size;
 
-	return kp_source_fd(s->binary->fd, section->h.sh_offset, size);
+	return kp_source_fd(s->binary->fd, section->offset, size);
 }
 
 kpack_error_t host_section_load(const struct host_sections *s,
-				const struct host_section *section, uint8_t **out,
+				const struct kp_section *section, uint8_t **out,
 				struct kpackx_error *why)
 {
 	struct kp_source src =

@@ -246,7 +246,8 @@ static kpack_error_t cannot_list(const char *dir, int error, struct kpackx_error
 	char text[160];
 
 	kp_text_escape(kp_span_str(dir), text, sizeof(text));
-	return kp_fail_errno(why, error, "%s: cannot read the directory", text);
+	errno = error;
+	return below_fail(why, "%s: cannot read the directory", text);
 }
 
 /* Limit of names read for one binary: a thousand directories of hundreds of archives. */

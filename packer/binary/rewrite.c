@@ -81,7 +81,7 @@ static kpack_error_t check_unchanged(const struct rewrite *r, struct kpackx_erro
 	if (fstat(r->from->fd, &open_now) < 0)
 		return kp_fail_errno(why, errno, "cannot stat");
 	if (r->in_place && below_target_named(&r->to, &named) < 0)
-		return kp_fail_errno(why, errno, "cannot stat");
+		return below_fail(why, "cannot stat");
 	if (same_content(&open_now, &r->from->st) &&
 	    (!r->in_place || same_file(&named, &open_now)))
 		return KPACK_SUCCESS;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -281,10 +282,17 @@ void below_dir_close(struct below_dir *dir)
 	*dir = (struct below_dir){.fd = -1};
 }
 
-kpack_error_t below_fail(struct kpackx_error *why, const char *what)
+kpack_error_t below_fail(struct kpackx_error *why, const char *fmt, ...)
 {
-	if (errno != ELOOP)
-		return kp_fail_errno(why, errno, "%s", what);
+	const int error = errno;
+	char what[2 * PATH_MAX];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(what, sizeof(what), fmt, args);
+	va_end(args);
+	if (error != ELOOP)
+		return kp_fail_errno(why, error, "%s", what);
 	return kp_fail(
 		why, KPACK_ERROR_IO_ERROR,
 		geteuid() == 0

@@ -44,8 +44,12 @@ kpack_error_t below_make_root(const char *path, mode_t mode, struct kpackx_error
 /* Make PATH and its parents below a root, as mkdir -p; for an operand too. */
 kpack_error_t below_mkdirs(const char *path, mode_t mode, struct kpackx_error *why);
 
-/* As kp_fail_errno for errno; ELOOP becomes a sentence about links. */
-kpack_error_t below_fail(struct kpackx_error *why, const char *what);
+/*
+ * As kp_fail_errno for errno, which a call of this header has set; ELOOP becomes a
+ * sentence about links.
+ */
+kpack_error_t below_fail(struct kpackx_error *why, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 
 /* The directory that has the last component of a path, opened for reading. */
 struct below_dir {

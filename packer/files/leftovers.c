@@ -43,8 +43,7 @@ static kpack_error_t remove_all(const char *dir, struct kpackx_error *why)
 	int failed = 0;
 
 	if (!d) {
-		kpack_error_t err =
-			kp_fail_errno(why, errno, "%s: cannot open the directory", dir);
+		kpack_error_t err = below_fail(why, "%s: cannot open the directory", dir);
 
 		if (fd >= 0)
 			close(fd);

@@ -293,6 +293,24 @@ static int take_component(struct walk *w, const char *name, bool last, bool *mag
 	return 0;
 }
 
+/* Whether PATH can only be a directory: it ends with "/" or "/.". */
+static bool means_directory(const char *path)
+{
+	size_t n = strlen(path);
+
+	if (n > 1 && path[n - 1] == '.')
+		n--;
+	return n && path[n - 1] == '/';
+}
+
+static bool is_other_file(int dir, const char *name)
+{
+	struct stat st;
+
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       !S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode);
+}
+
 int resolve_operand(int start, const char *path, bool follow, struct spot *at)
 {
 	struct walk w = {.dir = openat(start, *path == '/' ? "/" : ".", PASS)};
@@ -310,6 +328,10 @@ int resolve_operand(int start, const char *path, bool follow, struct spot *at)
 	}
 	if (status == 0 && errno)
 		status = -1;
+	if (status == 1 && means_directory(path) && is_other_file(w.dir, name)) {
+		errno = ENOTDIR;
+		status = -1;
+	}
 	if (status < 0)
 		close_keeping_errno(w.dir);
 	else if (w.dir >= 0)

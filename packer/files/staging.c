@@ -165,7 +165,7 @@ static kpack_error_t open_parent(const struct staging *s, int *fd,
 				 struct kpackx_error *why)
 {
 	*fd = below_open_following(s->dir, O_RDONLY | O_DIRECTORY);
-	return *fd < 0 ? below_fail(why, s->dir) : KPACK_SUCCESS;
+	return *fd < 0 ? below_fail(why, "%s", s->dir) : KPACK_SUCCESS;
 }
 
 kpack_error_t staging_check(const struct staging *s, const char *name, bool replace,

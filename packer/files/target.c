@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include "below.h"
 #include "resolve.h"
@@ -36,8 +37,11 @@ int below_target_open(struct below_target *t, const char *path)
 	t->dir = at.dir;
 	t->name = at.name;
 	t->is_open = at.magic;
-	if (open_target(t) == 0)
-		return 0;
+	if (open_target(t) == 0) {
+		if (t->fd >= 0 || path[strlen(path) - 1] != '/')
+			return 0;
+		errno = EISDIR; /* no file can be made with this name */
+	}
 	below_target_close(t);
 	return -1;
 }

@@ -150,8 +150,7 @@ static bool make_locked(struct temp_dir *t, const char *base, const char *prefix
 	*err = KPACK_SUCCESS;
 	t->path = make_random(base, prefix);
 	if (!t->path) {
-		*err = kp_fail_errno(why, errno, "%s: cannot make a directory in it",
-				     base);
+		*err = below_fail(why, "%s: cannot make a directory in it", base);
 		return true;
 	}
 	t->fd = open_dir(t->path);

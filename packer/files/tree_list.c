@@ -28,6 +28,7 @@ struct tree_list {
 	char *path; /* of the item that was got last */
 	size_t cap;
 	size_t root; /* length of the root's path */
+	bool slash;  /* the root was named with a slash at its end */
 	struct level *levels;
 	size_t depth, levels_cap;
 	bool started,
@@ -44,6 +45,7 @@ struct tree_list *tree_list_open(const char *root)
 		length--;
 	list->path = xstrndup(root, length);
 	list->root = length;
+	list->slash = root[length] == '/';
 	list->cap = length + 1;
 	return list;
 }
@@ -171,8 +173,10 @@ static bool give_root(struct tree_list *list, struct tree_item *item)
 	list->started = true;
 	if (below_stat(list->path, &list->st) < 0)
 		return give_item(list, item, TREE_FAULT, 0, errno);
-	return give_item(list, item, S_ISDIR(list->st.st_mode) ? TREE_DIR : TREE_OTHER, 0,
-			 0);
+	if (S_ISDIR(list->st.st_mode))
+		return give_item(list, item, TREE_DIR, 0, 0);
+	return list->slash ? give_item(list, item, TREE_FAULT, 0, ENOTDIR)
+			   : give_item(list, item, TREE_OTHER, 0, 0);
 }
 
 /* Give the end of the innermost directory. */

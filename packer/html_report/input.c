@@ -231,11 +231,14 @@ static void read_operand(struct page_input *in, const char *operand, bool quiet)
 	}
 }
 
-/* OPERAND without slashes at its end: "tree/" and "tree" are shown alike. */
+/* A directory OPERAND without slashes at its end: "tree/" and "tree" are shown alike. */
 static char *without_slashes(const char *operand)
 {
 	size_t n = strlen(operand);
+	struct stat st;
 
+	if (below_stat(operand, &st) < 0 || !S_ISDIR(st.st_mode))
+		return xstrdup(operand);
 	while (n > 1 && operand[n - 1] == '/')
 		n--;
 	return xstrndup(operand, n);

@@ -17,6 +17,7 @@ static const struct {
 	{"ccob", "CCOB", 4},  {"bundle", "__CLANG_OFFLOAD_BUNDLE__", 24},
 	{"aks2", "AKS2", 4},  {"zip", "PK\3\4", 4},
 	{"zip", "PK\5\6", 4}, {"sqlite", "SQLite format 3", 16},
+	{"kpack", "KPAK", 4},
 };
 
 /* Check that an ELF header's fields are valid: a magic alone must not decide. */

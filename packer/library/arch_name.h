@@ -46,7 +46,7 @@ struct kp_span path_name(const char *path); /* the last component */
 /* The kind of a file's bytes, and the targets that they state. */
 struct content {
 	/* "elf" (AMDGPU), "host-elf", "ccob", "bundle", "msgpack", "zlib", "aks2", "zip",
-	 * "sqlite", "text"; "" when empty or unknown */
+	 * "sqlite", "kpack", "text"; "" when empty or unknown */
 	const char *container;
 	char (*arches)[KP_TARGET_TEXT_MAX]; /* of code objects: sorted, each once */
 	size_t n_arches;

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "arch_name.h"
 #include "key_owners.h"
 #include "rules.h"
 #include "packer/base/xalloc.h"
@@ -245,6 +246,7 @@ static struct library_object new_object(const struct library *library,
 	return (struct library_object){
 		.library = library->name,
 		.role = "file",
+		.is_archive = strcmp(content_container(q), "kpack") == 0,
 		.size = q->source->size,
 		.path = xstrdup(item->path),
 		.mode = item->mode,

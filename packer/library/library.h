@@ -34,7 +34,8 @@ struct library_object {
 	/* Per key: facts that replace FACTS for it, unless empty. */
 	struct facts *key_facts;
 	mode_t mode;
-	bool at_random; /* read at random by its loader: stored in chunks */
+	bool at_random;  /* read at random by its loader: stored in chunks */
+	bool is_archive; /* one that its loader opens by path: it stays a file */
 	struct facts facts;
 	char *warning; /* one line that the user should see; or NULL */
 };

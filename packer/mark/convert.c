@@ -5,6 +5,7 @@
 #include "mark.h"
 #include "packer/binary/marker_edit.h"
 #include "packer/cli/report.h"
+#include "packer/hip/runtimes.h"
 #include "packer/binary/rewrite.h"
 
 struct convert {
@@ -102,6 +103,15 @@ static kpack_error_t convert_open(const struct convert *c, const struct binary *
 	return err;
 }
 
+/* Warn if this system's HIP runtimes refuse what was converted. */
+static void warn_of_runtimes(const char *file)
+{
+	struct hip_runtimes list = {0};
+
+	runtimes_judge(&list, file, false);
+	runtimes_fini(&list);
+}
+
 static int convert_file(const struct convert *c)
 {
 	struct kpackx_error why = {0};
@@ -112,6 +122,8 @@ static int convert_file(const struct convert *c)
 		err = convert_open(c, &b, &why);
 	if (err)
 		report_why(c->in, &why);
+	else if (b.fat.kind != KP_FATBIN_CONVERTED)
+		warn_of_runtimes(c->in);
 	binary_close(&b);
 	return err ? EXIT_FAULT : EXIT_OK;
 }

@@ -340,6 +340,14 @@ static kpack_error_t write_entries(const struct merge_plan *p, struct kp_writer 
 	return KPACK_SUCCESS;
 }
 
+static kpack_error_t write_plan(struct merge_plan *plan, struct kp_writer *w,
+				struct kpackx_error *why)
+{
+	KP_TRY(write_objects(plan, w, why));
+	KP_TRY(write_entries(plan, w, why));
+	return kp_writer_finish(w, why);
+}
+
 kpack_error_t merge_plan_write(struct merge_plan *plan, const char *dir, const char *name,
 			       struct kp_writer **out, struct kpackx_error *why)
 {
@@ -353,14 +361,10 @@ kpack_error_t merge_plan_write(struct merge_plan *plan, const char *dir, const c
 		.n_more = plan->n_more,
 	};
 	struct kp_writer *w = NULL;
-	kpack_error_t err = below_writer_open(dir, name, &options, &w, why);
+	kpack_error_t err;
 
-	if (!err)
-		err = write_objects(plan, w, why);
-	if (!err)
-		err = write_entries(plan, w, why);
-	if (!err)
-		err = kp_writer_finish(w, why);
+	KP_TRY(below_writer_open(dir, name, &options, &w, why));
+	err = write_plan(plan, w, why);
 	if (err)
 		kp_writer_close(w);
 	else

@@ -101,6 +101,16 @@ static int take_preferred(const struct options *o, const struct option_help *row
 	return status;
 }
 
+static int take_runtime(const struct options *o, const struct option_help *row,
+			void *slot)
+{
+	static const char *const names[] = {"any", NULL};
+	int n, status = choose_name(o, row, names, &n);
+
+	*(bool *)slot = status == EXIT_OK;
+	return status;
+}
+
 static int take_shard(const struct options *o, const struct option_help *row, void *slot)
 {
 	(void)row;
@@ -148,6 +158,8 @@ static const struct option_help options[] = {
 	 OPTION_PLACE(struct parser, args.check)},
 	{0, "prefer", "SIDE", "which side wins where a path differs: input or output",
 	 OPTION_TAKE(struct parser, args, take_preferred)},
+	{0, "runtime", "WHICH", "any: do not ask whether one takes converted binaries",
+	 OPTION_TAKE(struct parser, args.any_runtime, take_runtime)},
 	{0, "shard", "I/N", "do the I-th of N parts of the work; kpack merge joins them",
 	 OPTION_TAKE(struct parser, args.shard, take_shard)},
 	{0, "jobs", "N", "threads (all cores)",

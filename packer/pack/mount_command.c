@@ -142,7 +142,7 @@ kpack_error_t mount_line(const struct mount_tree *tree, char **command,
 
 	*command = NULL;
 	if (!root)
-		return below_fail(why, tree->root);
+		return below_fail(why, "%s", tree->root);
 	archives = below_real(tree->archives);
 	if (archives) {
 		const struct mounts_names names = {root, archives, tree->group,

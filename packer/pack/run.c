@@ -13,6 +13,7 @@
 #include "packer/pack/tree/write.h"
 #include "check.h"
 #include "report.h"
+#include "runtimes.h"
 #include "packer/cli/report.h"
 #include "packer/pack/tree/interrupted.h"
 #include "packer/pack/tree/lost_code.h"
@@ -358,6 +359,32 @@ int packing_scan(struct packing *p)
 	return EXIT_OK;
 }
 
+bool packing_converts(const struct packing *p)
+{
+	for (size_t i = 0; i < p->dispositions.count; i++)
+		if (p->dispositions.items[i].fate == FATE_CONVERTED)
+			return true;
+	return false;
+}
+
+/*
+ * Whether the run may go on.  A tree that is used as it stands would lose its GPU code if
+ * its runtime refuses converted binaries.
+ */
+static bool check_runtimes(const struct packing *p)
+{
+	bool in_place = p->args.mode == PACK_IN_PLACE;
+	struct hip_runtimes list = {0};
+	bool fine;
+
+	if (p->args.any_runtime || !packing_converts(p) || (p->args.quiet && !in_place))
+		return true;
+	pack_runtimes_add(&list, &p->scan);
+	fine = runtimes_judge(&list, p->args.input, in_place);
+	runtimes_fini(&list);
+	return fine || !in_place;
+}
+
 int packing_status(kpack_error_t err, const struct kpackx_error *why)
 {
 	if (!err)
@@ -389,7 +416,7 @@ int packing_prepare(struct packing *p)
 				p->args.quiet || p->args.json, &p->faults);
 	}
 	tree_write_begin(&p->tree, p->args.output, false);
-	if (nothing_to_do(p))
+	if (nothing_to_do(p) || !check_runtimes(p))
 		return EXIT_FAULT;
 	if (!p->args.quiet) {
 		note_none(p);

@@ -137,7 +137,7 @@ static int dest_of(const struct targets *t)
 
 static bool is_archive(const struct shard_file *file)
 {
-	return S_ISREG(file->mode) && kp_is_archive_name(file->path);
+	return S_ISREG(file->mode) && kp_is_archive_of_tree(file->path);
 }
 
 /*

@@ -63,7 +63,7 @@ static kpack_error_t list_directory(const char *dir, struct listing *out,
 				    struct kpackx_error *why)
 {
 	out->count = below_scandir(dir, &out->names, is_shown);
-	return out->count < 0 ? kp_fail_errno(why, errno, "%s: cannot list it", dir)
+	return out->count < 0 ? below_fail(why, "%s: cannot list it", dir)
 			      : KPACK_SUCCESS;
 }
 
@@ -85,7 +85,7 @@ static kpack_error_t check_directory(const char *dir, const char *name, char **p
 
 	*path = xasprintf("%s/%s", dir, name);
 	if (below_lstat(*path, &st) < 0)
-		return kp_fail_errno(why, errno, "%s: cannot stat", *path);
+		return below_fail(why, "%s: cannot stat", *path);
 	*is_dir = S_ISDIR(st.st_mode);
 	if (!S_ISLNK(st.st_mode) || below_stat(*path, &st) < 0 || !S_ISDIR(st.st_mode))
 		return KPACK_SUCCESS;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "walk.h"
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -118,8 +119,8 @@ static kpack_error_t walk_item(struct walk *w, const struct tree_item *e,
 {
 	switch (e->kind) {
 	case TREE_FAULT:
-		return kp_fail_errno(why, e->error, "%s/%s: cannot read it",
-				     w->tree->path, e->rest);
+		errno = e->error;
+		return below_fail(why, "%s/%s: cannot read it", w->tree->path, e->rest);
 	case TREE_DIR:
 		return enter_directory(w, e, why);
 	case TREE_DIR_END:

@@ -162,25 +162,27 @@ static kpack_error_t convert_host(const char *host, const struct binary *from,
 				  struct kp_span marker, const char *to,
 				  struct kpackx_error *why)
 {
-	struct kp_outfile out;
+	struct kp_outfile out = {.fd = -1, .dir_fd = -1};
 	kpack_error_t err;
 	struct stat st;
 	int fd;
 
 	KP_TRY(below_file_open_nofollow(host, &fd, &st, why));
 	err = check_owner(host, &st, from, why);
-	if (err) {
-		close(fd);
-		return err;
-	}
+	if (err)
+		goto out;
 	/* no other user may read it before it has its permissions */
 	err = below_outfile_open(&out, to, 0600, why);
-	if (!err)
-		err = write_again(fd, (uint64_t)st.st_size, from, marker, &out, why);
-	if (!err)
-		err = attributes_copy(from->fd, out.fd, &from->st, why);
-	if (!err)
-		err = kp_outfile_publish(&out, why);
+	if (err)
+		goto out;
+	err = write_again(fd, (uint64_t)st.st_size, from, marker, &out, why);
+	if (err)
+		goto out;
+	err = attributes_copy(from->fd, out.fd, &from->st, why);
+	if (err)
+		goto out;
+	err = kp_outfile_publish(&out, why);
+out:
 	kp_outfile_close(&out);
 	close(fd);
 	return err;

@@ -140,8 +140,8 @@ static kpack_error_t remove_file(const char *dir, const char *name,
 	char *path = xasprintf("%s/%s", dir, name);
 	kpack_error_t err = KPACK_SUCCESS;
 
-	if (below_unlink(path) < 0)
-		err = kp_fail_errno(why, errno, "%s: cannot empty it", dir);
+	if (below_unlink(path) < 0 && errno != ENOENT)
+		err = below_fail(why, "%s: cannot empty it", dir);
 	free(path);
 	return err;
 }
@@ -153,7 +153,7 @@ static kpack_error_t remove_files(const char *dir, struct kpackx_error *why)
 	int n = below_scandir(dir, &names, is_content);
 
 	if (n < 0)
-		return errno == ENOENT ? KPACK_SUCCESS : below_fail(why, dir);
+		return errno == ENOENT ? KPACK_SUCCESS : below_fail(why, "%s", dir);
 	for (int i = 0; i < n; i++) {
 		if (!err)
 			err = remove_file(dir, names[i]->d_name, why);
@@ -169,19 +169,19 @@ static kpack_error_t remove_files(const char *dir, struct kpackx_error *why)
  */
 static kpack_error_t clear_part(const char *dir, struct kpackx_error *why)
 {
-	char *record = xasprintf("%s/" SHARD_RECORD, dir);
 	char *inherited = xasprintf("%s/" SHARD_INHERITED, dir);
-	kpack_error_t err = KPACK_SUCCESS;
+	kpack_error_t err = remove_file(dir, SHARD_RECORD, why);
 
-	if (below_unlink(record) < 0 && errno != ENOENT)
-		err = kp_fail_errno(why, errno, "%s: cannot remove", record);
-	if (!err)
-		err = remove_files(inherited, why);
-	if (!err && below_rmdir(inherited) < 0 && errno != ENOENT)
-		err = kp_fail_errno(why, errno, "%s: cannot remove", inherited);
-	if (!err)
+	if (err)
+		goto out;
+	err = remove_files(inherited, why);
+	if (err)
+		goto out;
+	if (below_rmdir(inherited) < 0 && errno != ENOENT)
+		err = below_fail(why, "%s: cannot remove", inherited);
+	else
 		err = remove_files(dir, why);
-	free(record);
+out:
 	free(inherited);
 	return err;
 }
@@ -194,7 +194,7 @@ static kpack_error_t lock_part(struct shard_run *run, const struct packing *p,
 
 	run->lock_fd = below_open(path, O_RDONLY | O_DIRECTORY, 0);
 	if (run->lock_fd < 0)
-		err = below_fail(why, path);
+		err = below_fail(why, "%s", path);
 	while (!err && flock(run->lock_fd, LOCK_EX) < 0 && errno == EINTR)
 		;
 	free(path);

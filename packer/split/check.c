@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "check.h"
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -208,8 +209,10 @@ static kpack_error_t visit_path(struct checker *c, const struct tree_item *e,
 {
 	struct expected name = {.path = (char *)e->rest}, *found;
 
-	if (e->kind == TREE_FAULT)
-		return kp_fail_errno(why, e->error, "%s", e->path);
+	if (e->kind == TREE_FAULT) {
+		errno = e->error;
+		return below_fail(why, "%s", e->path);
+	}
 	if (e->kind == TREE_DIR_END || e->level == 0)
 		return KPACK_SUCCESS;
 	found = bsearch(&name, c->items, c->count, sizeof(name), by_path);
@@ -396,18 +399,22 @@ static kpack_error_t check_archives(const struct split *s, const struct split_pr
 	return err;
 }
 
+static kpack_error_t check_all(struct checker *c, struct kpackx_error *why)
+{
+	KP_TRY(expect_all(c, why));
+	KP_TRY(walk_trees(c, why));
+	KP_TRY(check_contents(c, why));
+	for (size_t i = 0; i < c->s->n_items; i++)
+		if (c->s->items[i].parts.count)
+			KP_TRY(check_archives(c->s, &c->s->items[i], why));
+	return KPACK_SUCCESS;
+}
+
 kpack_error_t split_check(const struct split *s, struct kpackx_error *why)
 {
 	struct checker c = {.s = s};
-	kpack_error_t err = expect_all(&c, why);
+	kpack_error_t err = check_all(&c, why);
 
-	if (!err)
-		err = walk_trees(&c, why);
-	if (!err)
-		err = check_contents(&c, why);
-	for (size_t i = 0; i < s->n_items && !err; i++)
-		if (s->items[i].parts.count)
-			err = check_archives(s, &s->items[i], why);
 	for (size_t i = 0; i < c.count; i++)
 		free(c.items[i].path);
 	free(c.items);

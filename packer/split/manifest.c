@@ -207,7 +207,7 @@ static kpack_error_t check_prefix(const char *root, struct prefix *p,
 		if (below_lstat(path, &st) < 0 && errno == ENOENT)
 			p->absent = true;
 		else if (below_lstat(path, &st) < 0)
-			err = below_fail(why, path + skip);
+			err = below_fail(why, "%s", path + skip);
 		else if (!S_ISDIR(st.st_mode))
 			err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s: %s",
 				      path + skip,

@@ -43,7 +43,7 @@ static kpack_error_t move_file(const struct move *m, const char *path,
 	kpack_error_t err = KPACK_SUCCESS;
 
 	if (below_rename(from, to, 0) < 0)
-		err = kp_fail_errno(why, errno, "%s: cannot move", from);
+		err = below_fail(why, "%s: cannot move", from);
 	free(from);
 	free(to);
 	return err;
@@ -100,7 +100,7 @@ static kpack_error_t remove_dir(const struct split *s, const struct split_prefix
 	kpack_error_t err = KPACK_SUCCESS;
 
 	if (below_rmdir(path) < 0 && errno != ENOENT && !(may_stay && errno == ENOTEMPTY))
-		err = kp_fail_errno(why, errno, "%s: cannot remove", path);
+		err = below_fail(why, "%s: cannot remove", path);
 	free(path);
 	return err;
 }
@@ -171,7 +171,7 @@ static kpack_error_t write_manifest(const struct split *s, const struct split_tr
 	if (to && fclose(to) != 0)
 		failed = true;
 	if (failed)
-		err = kp_fail_errno(why, errno, "%s: cannot write", path);
+		err = below_fail(why, "%s: cannot write", path);
 	free(path);
 	return err;
 }

@@ -12,16 +12,8 @@
 
 bool old_archive_is(const struct scan_entry *e)
 {
-	static const char dir[] = KP_ARCHIVES_DIR;
-	const char *slash = strrchr(e->relative, '/'), *start = slash;
-
-	if (!S_ISREG(e->mode) || e->leftover || e->database || !slash ||
-	    !kp_is_archive_name(slash + 1))
-		return false;
-	while (start > e->relative && start[-1] != '/')
-		start--;
-	return (size_t)(slash - start) == sizeof(dir) - 1 &&
-	       memcmp(start, dir, sizeof(dir) - 1) == 0;
+	return S_ISREG(e->mode) && !e->leftover && !e->database &&
+	       kp_is_archive_of_tree(e->relative);
 }
 
 /* The --family that contains all architectures; or NULL. */

@@ -16,7 +16,7 @@ static kpack_error_t remove_file(const struct split *s, const struct split_prefi
 	kpack_error_t err = KPACK_SUCCESS;
 
 	if (below_unlink(path) < 0)
-		err = kp_fail_errno(why, errno, "%s: cannot remove", path);
+		err = below_fail(why, "%s: cannot remove", path);
 	free(path);
 	return err;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "outside.h"
+#include <errno.h>
 #include <stdlib.h>
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "packer/files/tree_list.h"
 
 static void add_entry(struct outside *out, const struct tree_item *e)
@@ -20,8 +22,10 @@ static kpack_error_t visit_path(struct tree_list *list, const struct tree_item *
 				const struct prefixes *prefixes, struct outside *out,
 				struct kpackx_error *why)
 {
-	if (e->kind == TREE_FAULT)
-		return kp_fail_errno(why, e->error, "%s", e->path);
+	if (e->kind == TREE_FAULT) {
+		errno = e->error;
+		return below_fail(why, "%s", e->path);
+	}
 	if (e->kind == TREE_DIR_END || e->level == 0)
 		return KPACK_SUCCESS;
 	if (e->kind == TREE_DIR && prefixes_has(prefixes, e->rest))

@@ -10,6 +10,7 @@
 #include "packer/pack/tree/lost_code.h"
 #include "packer/pack/tree/write.h"
 #include "packer/cli/report.h"
+#include "packer/pack/runtimes.h"
 #include "check.h"
 #include "dropped.h"
 #include "groups.h"
@@ -222,6 +223,21 @@ static kpack_error_t check_names(const struct split *s, struct kpackx_error *why
 
 /* --- the run ----------------------------------------------------------------------- */
 
+/* Warn if the input's HIP runtime, or else this system's, refuses converted binaries. */
+static void warn_of_runtimes(const struct split *s)
+{
+	struct hip_runtimes list = {0};
+	bool converts = false;
+
+	for (size_t i = 0; i < s->n_items; i++) {
+		converts |= packing_converts(&s->items[i].packing);
+		pack_runtimes_add(&list, &s->items[i].packing.scan);
+	}
+	if (converts && !s->args->quiet)
+		runtimes_judge(&list, s->input, false);
+	runtimes_fini(&list);
+}
+
 static void report_unmatched(const struct split *s)
 {
 	const struct arch_filter *all =
@@ -327,6 +343,7 @@ int split_run(struct split *s, const struct split_args *args, const char *input,
 	if (!status)
 		status = report_status(s, finish_split(s, &why), &why);
 	if (!status) {
+		warn_of_runtimes(s);
 		report_unmatched(s);
 		report_empty_families(s);
 	}

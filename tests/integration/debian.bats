@@ -39,7 +39,7 @@ teardown() {
 	"$contrib/debian/build" out >log 2>&1 || { tail -n 40 log; return 1; }
 	[ "$(ls out/*.deb | grep -vc dbgsym)" = 3 ]
 	# silence is what it says when it is content
-	run -0 lintian --allow-root --fail-on error,warning out/*.changes
+	TMPDIR=$T run -0 lintian --allow-root --fail-on error,warning out/*.changes
 	[ -z "$output" ] || { echo "$output"; return 1; }
 
 	for one in kpackfs librocm-kpack0 librocm-kpack-dev; do

@@ -221,3 +221,26 @@ file() { # PATH TEXT
 	END
 	[ ! -e out ]
 }
+
+@test "an archive that a library opens by path stays a file" {
+	local dir=lib/hipdnn_plugins/engines/arch_content/gfx942 own
+	own=$dir/hip_kernel_provider_sdpa_gfx942.kpack
+	mkdir -p in/$dir in/lib
+	echo '{"entries": [{"key": "a", "arch": "gfx942", "data": "code"}]}' | $python "$tools/mkarchive.py" in/$own
+	file in/$dir/kernels.json '{}'
+	mkfat --arches gfx942,gfx1100 in/lib/libfat.so
+	kpack pack --group g in out >report 2>err
+	cmp in/$own out/$own
+	[ ! -e out/$dir/kernels.json ]
+	[ "$(cat err)" = "kpack: in/$own: note: an archive that its library opens by path" ]
+	! grep -a sdpa out/.kpack/*.kpack || false
+	kpack split -q in split
+	cmp in/$own split/in_gfx942/$own
+	[ ! -e split/in_generic/$own ]
+	kpack split -q --databases packed in packed
+	cmp in/$own packed/in_gfx942/$own
+	cp -a in tree
+	kpack pack -q --group g --in-place tree
+	cmp in/$own tree/$own
+	kpack verify --tree out
+}

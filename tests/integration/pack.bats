@@ -945,3 +945,21 @@ volumes_ok() { # OUT BYTES
 	END
 	sums out | diff - <(fatparse sums big.so big.so)
 }
+
+@test "a slash after the name of a file: it is no directory" {
+	mkfat in.so
+	kpack pack -q --archives-only in.so out
+	archive=$(find out -name '*.kpack' -type f -print -quit)
+	ln -s "$archive" link
+	for a in "$archive/" "$archive/." link/; do
+		for c in "info $a" "ls $a" "verify $a" "inspect $a" "cat $a x gfx1100" "extract $a -C x" \
+			"pack --group g --archives-only $a o" "merge $a -o o.kpack" "mark show $a" \
+			"report -o r.html $a"; do
+			# shellcheck disable=SC2086 # words
+			status=0
+			kpack $c 2>err || status=$?
+			[ $status = 1 ]
+			grep -q ': Not a directory' err || { echo "$c:"; cat err; return 1; }
+		done
+	done
+}

@@ -151,7 +151,7 @@ fails_with() {
 	echo "Copyright: MIT License, 2026 A B" >copyright
 	make_deb --compression xz --prefix /usr/lib/rocm --copyright copyright --maintainer 'A B <a@b.org>' \
 		--description 'linear algebra for GPUs' split out
-	lintian --allow-root --no-cfg --profile debian --suppress-tags unknown-file-in-debian-source out/*.deb >said 2>&1 || true
+	TMPDIR=$T lintian --allow-root --no-cfg --profile debian --suppress-tags unknown-file-in-debian-source out/*.deb >said 2>&1 || true
 	! grep '^E: ' said || false
 	grep -q . said
 }

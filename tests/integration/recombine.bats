@@ -567,3 +567,23 @@ a.write('shards/a/blas_$arch/.kpack/blas_$arch.kpack')"
 	assert report["files_of_no_group"] == 0
 	END
 }
+
+@test "an archive that a library opens by path is a file of its GPU" {
+	two_builds
+	local own=usr/lib/engines/arch_content/gfx1100/engine_gfx1100.kpack name
+	mkdir -p "shards/a/rocm_gfx110X/${own%/*}"
+	# with the same name, group and keys as the archive of the tree
+	cp shards/a/rocm_gfx110X/usr/.kpack/*.kpack "shards/a/rocm_gfx110X/$own"
+	recombine >report
+	cmp "out/rocm_gfx110X/$own" "shards/a/rocm_gfx110X/$own"
+	kpack mark show out/rocm_generic/usr/lib/libfat.so >marker
+	grep -q rocm-gfx110X.kpack marker
+	! grep engine marker || false
+	# one that only its directory names is no archive of the tree either
+	for name in own_gfx1200.kpack notes.kpack; do
+		echo no archive >"shards/a/rocm_gfx110X/${own%/*}/$name"
+	done
+	rm -r out
+	recombine >report
+	[ -e "out/rocm_gfx110X/${own%/*}/notes.kpack" ]
+}

@@ -387,7 +387,7 @@ kpack_error_t bundler_temporary(const struct kp_source *src, char **name,
 	*name = xasprintf("%s/clang-offload-bundler-XXXXXX.tmp", temporary_dir("/tmp"));
 	fd = below_mkstemps(*name, strlen(".tmp"));
 	if (fd < 0) {
-		err = kp_fail_errno(why, errno, "%s", *name);
+		err = below_fail(why, "%s", *name);
 	} else {
 		err = fill_temporary(fd, src, why);
 		close(fd);

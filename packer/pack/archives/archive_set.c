@@ -177,11 +177,11 @@ static kpack_error_t lock_dir(struct archive_set *set, struct kpackx_error *why)
 
 	/* a link in OUTPUT too is followed only where no other user can exchange it */
 	if (below_target_open(&dir, set->options.dir) < 0)
-		return below_fail(why, set->options.dir);
+		return below_fail(why, "%s", set->options.dir);
 	set->dir_fd = below_target_reopen(&dir, O_RDONLY | O_DIRECTORY);
 	below_target_close(&dir);
 	if (set->dir_fd < 0)
-		return below_fail(why, set->options.dir);
+		return below_fail(why, "%s", set->options.dir);
 	while (flock(set->dir_fd, LOCK_EX) < 0 && errno == EINTR)
 		;
 	/* what is locked is also what is written to */
@@ -514,8 +514,8 @@ static kpack_error_t remove_obsolete(const struct archive_set *set,
 		status = below_unlink(path);
 		free(path);
 		if (status < 0 && errno != ENOENT)
-			return kp_fail_errno(why, errno, "%s/%s: cannot remove",
-					     set->options.dir, a->file);
+			return below_fail(why, "%s/%s: cannot remove", set->options.dir,
+					  a->file);
 	}
 	return KPACK_SUCCESS;
 }

@@ -108,7 +108,7 @@ static kpack_error_t list_names(const char *path, const char *group,
 	struct dirent *d;
 
 	if (!dir)
-		return below_fail(why, path);
+		return below_fail(why, "%s", path);
 	while ((d = readdir(dir))) {
 		struct kp_span stem;
 		unsigned number;

@@ -127,8 +127,8 @@ static kpack_error_t compare_shown(const struct shown *x, const struct shown *y,
 	bool same = strcmp(name_of(x->archive), name_of(y->archive)) == 0;
 
 	if (!same)
-		KP_TRY(content_hash_same(x->archive, x->entry, y->archive, y->entry, &same,
-				   why));
+		KP_TRY(content_hash_same(x->archive, x->entry, y->archive, y->entry,
+					 &same, why));
 	return same ? KPACK_SUCCESS
 		    : kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			      "%.*s: other bytes in %s than in %s: one path cannot have "
@@ -181,7 +181,7 @@ static kpack_error_t copy_archive(const char *from, const char *to,
 	struct stat st, there;
 
 	if (below_lstat(from, &st) < 0)
-		return below_fail(why, from);
+		return below_fail(why, "%s", from);
 	if (S_ISDIR(st.st_mode))
 		return KPACK_SUCCESS;
 	if (below_lstat(to, &there) == 0)
@@ -212,7 +212,7 @@ kpack_error_t inherit_archives(const char *from, const char *to, struct kpackx_e
 	struct dirent *d;
 
 	if (!dir)
-		return below_fail(why, from);
+		return below_fail(why, "%s", from);
 	err = check_shown(from, to, why);
 	while (!err && (errno = 0, d = readdir(dir)))
 		if (kp_is_archive_name(d->d_name))

@@ -344,6 +344,14 @@ static void take_database(struct scan *scan, size_t file)
 	scan->n_files++;
 }
 
+/* Leave an archive alone that its loader opens by path: in ours, or merged, it is lost. */
+static void keep_archive(struct scan *scan, size_t file)
+{
+	scan->entries[scan->file_entries[file]].note =
+		"an archive that its library opens by path";
+	scan->n_files++;
+}
+
 static void identify_database(struct scan *scan, size_t file)
 {
 	scan->entries[scan->file_entries[file]].database = true;
@@ -360,7 +368,9 @@ static kpack_error_t find_databases(struct scan *scan,
 	for (size_t i = 0; i < scan->files.count && databases != SCAN_FIND; i++) {
 		if (!scan->found.objects[i])
 			continue;
-		if (databases == SCAN_PACK)
+		if (databases == SCAN_PACK && scan->found.objects[i]->is_archive)
+			keep_archive(scan, i);
+		else if (databases == SCAN_PACK)
 			take_database(scan, i);
 		else
 			identify_database(scan, i);
@@ -389,7 +399,7 @@ static void classify_all(struct scan *scan, const char *prefix)
 		char *key;
 
 		if (!S_ISREG(e->mode) || e->first != i || e->leftover || e->database ||
-		    e->faulty || scan_in_archives(e))
+		    e->faulty || e->note || scan_in_archives(e))
 			continue;
 		key = make_key(prefix, e->relative);
 		classify_file(scan, i, key, false);

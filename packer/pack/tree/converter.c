@@ -307,7 +307,7 @@ static kpack_error_t check_unchanged(const struct scan_entry *e,
 	struct stat st;
 
 	if (below_outfile_lstat(out, &st) < 0)
-		return kp_fail_errno(why, errno, "cannot stat");
+		return below_fail(why, "cannot stat");
 	return file_identity_is_named(&e->id, &st) ? KPACK_SUCCESS : fail_changed(why);
 }
 

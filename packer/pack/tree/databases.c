@@ -153,9 +153,8 @@ static kpack_error_t check_dir(const char *path, struct stat *st,
 	kpack_error_t err = KPACK_SUCCESS;
 
 	if (below_access(dir, W_OK | X_OK) < 0 || below_lstat(dir, st) < 0)
-		err = kp_fail_errno(why, errno, "cannot be removed from its directory%s",
-				    errno == EROFS ? ", which is read-only (a mount?)"
-						   : "");
+		err = below_fail(why, "cannot be removed from its directory%s",
+				 errno == EROFS ? ", which is read-only (a mount?)" : "");
 	free(dir);
 	return err;
 }
@@ -211,7 +210,7 @@ static kpack_error_t flush_dir(const char *path, struct kpackx_error *why)
 	int fd = below_open(dir, O_RDONLY | O_DIRECTORY, 0);
 
 	if (fd < 0 || kp_flush_dir(fd))
-		err = kp_fail_errno(why, errno, "%s: cannot flush", dir);
+		err = below_fail(why, "%s: cannot flush", dir);
 	if (fd >= 0)
 		close(fd);
 	free(dir);

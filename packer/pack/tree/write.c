@@ -272,7 +272,7 @@ static kpack_error_t remove_leftovers(const struct scan *scan, struct kpackx_err
 		const struct scan_entry *e = &scan->entries[i];
 
 		if (e->leftover && below_unlink(e->path) < 0 && errno != ENOENT)
-			return kp_fail_errno(why, errno, "%s: cannot remove", e->path);
+			return below_fail(why, "%s: cannot remove", e->path);
 	}
 	return KPACK_SUCCESS;
 }

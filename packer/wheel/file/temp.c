@@ -19,5 +19,5 @@ kpack_error_t wheel_temp_dir(const struct temp_dir *t, const char *name, char **
 	*out = xasprintf("%s/%s", t->path, name);
 	if (below_mkdir(*out, 0777) == 0)
 		return KPACK_SUCCESS;
-	return kp_fail_errno(why, errno, "%s: cannot make the directory", *out);
+	return below_fail(why, "%s: cannot make the directory", *out);
 }

@@ -242,8 +242,7 @@ static kpack_error_t find_real_path(const char *path, char **out,
 				    struct kpackx_error *why)
 {
 	*out = below_real(path);
-	return *out ? KPACK_SUCCESS
-		    : kp_fail_errno(why, errno, "%s: cannot be resolved", path);
+	return *out ? KPACK_SUCCESS : below_fail(why, "%s: cannot be resolved", path);
 }
 
 /* Write the index as the directory NAME in the directory BASE. */

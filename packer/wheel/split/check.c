@@ -368,21 +368,22 @@ static kpack_error_t check_objects(struct check *c, struct kpackx_error *why)
 
 /* --- all --------------------------------------------------------------------------- */
 
+static kpack_error_t check_all(struct check *c, struct kpackx_error *why)
+{
+	KP_TRY(read_wheels(c, why));
+	KP_TRY(check_members(c, why));
+	KP_TRY(check_origin(c, why));
+	KP_TRY(open_archives(c, why));
+	return check_objects(c, why);
+}
+
 kpack_error_t wheel_check(const struct wheel_write *w, const struct wheel_files *files,
 			  const struct wheel_source *sources, size_t n,
 			  struct kpackx_error *why)
 {
 	struct check c = {.w = w, .files = files, .sources = sources, .n_sources = n};
-	kpack_error_t err = read_wheels(&c, why);
+	kpack_error_t err = check_all(&c, why);
 
-	if (!err)
-		err = check_members(&c, why);
-	if (!err)
-		err = check_origin(&c, why);
-	if (!err)
-		err = open_archives(&c, why);
-	if (!err)
-		err = check_objects(&c, why);
 	check_fini(&c);
 	return err;
 }

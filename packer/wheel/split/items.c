@@ -257,7 +257,7 @@ kpack_error_t wheel_item_size(const struct wheel_item *item, uint64_t *size,
 		return KPACK_SUCCESS;
 	}
 	if (below_lstat(item->disk, &st) < 0)
-		return kp_fail_errno(why, errno, "%s: cannot stat", item->path);
+		return below_fail(why, "%s: cannot stat", item->path);
 	*size = (uint64_t)st.st_size;
 	return KPACK_SUCCESS;
 }

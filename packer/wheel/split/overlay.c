@@ -95,7 +95,7 @@ static kpack_error_t move_overlay(const struct overlay *o, const char *overlay, 
 	kpack_error_t err = KPACK_SUCCESS;
 
 	if (below_rename(back ? o->moved : inside, back ? inside : o->moved, 0) < 0)
-		err = kp_fail_errno(why, errno, "%s: cannot be moved", inside);
+		err = below_fail(why, "%s: cannot be moved", inside);
 	free(inside);
 	return err;
 }

@@ -292,7 +292,7 @@ static kpack_error_t move_away(const struct split *s, const char *to, size_t num
 		return KPACK_SUCCESS;
 	old = xasprintf("%s/old-%zu", s->staging.path, number);
 	if (below_rename(to, old, 0) < 0)
-		err = kp_fail_errno(why, errno, "%s: cannot be replaced", to);
+		err = below_fail(why, "%s: cannot be replaced", to);
 	free(old);
 	return err;
 }
@@ -308,8 +308,7 @@ static kpack_error_t publish_file(const struct split *s, size_t number,
 	to = xasprintf("%s/%s", s->args->output, name);
 	err = move_away(s, to, number, why);
 	if (!err && below_rename(from, to, 0) < 0)
-		err = kp_fail_errno(why, errno, "%s: cannot rename the output to this",
-				    to);
+		err = below_fail(why, "%s: cannot rename the output to this", to);
 	free(from);
 	free(to);
 	return err;
@@ -336,7 +335,7 @@ static kpack_error_t publish_all(const struct split *s, struct kpackx_error *why
 	KP_TRY(make_directories(s, why));
 	fd = below_open_following(s->args->output, O_RDONLY | O_DIRECTORY);
 	if (fd < 0)
-		return kp_fail_errno(why, errno, "%s: cannot open", s->args->output);
+		return below_fail(why, "%s: cannot open", s->args->output);
 	flock(fd, LOCK_EX);
 	err = publish_into(s, fd, why);
 	close(fd);

@@ -341,7 +341,7 @@ static kpack_error_t find_size(const struct wheel_write *w, struct wheel_file *f
 	struct stat st;
 
 	if (below_lstat(path, &st) < 0)
-		err = kp_fail_errno(why, errno, "%s", path);
+		err = below_fail(why, "%s", path);
 	else
 		file->size = (uint64_t)st.st_size;
 	free(path);

@@ -57,6 +57,13 @@ static void archives_are_named_and_recognised(void **state)
 	}
 	assert_true(kp_is_archive_name("a.kpack"));
 	assert_true(kp_is_archive_name(".kpack/a.kpack"));
+	assert_true(kp_is_archive_of_tree(".kpack/a.kpack"));
+	assert_true(kp_is_archive_of_tree("torch/.kpack/a.kpack"));
+	assert_false(kp_is_archive_of_tree("a.kpack"));
+	assert_false(kp_is_archive_of_tree("engines/a.kpack"));
+	assert_false(kp_is_archive_of_tree("x.kpack/a.kpack"));
+	assert_false(kp_is_archive_of_tree(".kpack/x/a.kpack"));
+	assert_false(kp_is_archive_of_tree(".kpack/readme"));
 	assert_false(kp_is_archive_name(".kpack"));
 	assert_false(kp_is_archive_name(".kpack/.a.kpack"));
 	assert_false(kp_is_archive_name(".a.kpack"));

@@ -256,6 +256,11 @@ static void test_operands(void **state)
 	assert_reads(below_open_following(proc, O_RDONLY), "secret");
 	close(fd);
 	assert_fails(below_open(at("secret/file/x"), O_RDONLY, 0), ENOTDIR);
+	assert_fails(below_open(at("secret/file/"), O_RDONLY, 0), ENOTDIR);
+	assert_fails(below_open_following(at("secret/file/."), O_RDONLY), ENOTDIR);
+	assert_fails(below_lstat(at("secret/file//"), &st), ENOTDIR);
+	assert_int_equal(below_lstat(at("secret/b/"), &st), 0);
+	assert_int_equal(below_stat(at("deep/"), &st), 0);
 	assert_fails(below_open(at("none/x"), O_RDONLY, 0), ENOENT);
 	if (geteuid() != 0)
 		return;
@@ -342,6 +347,23 @@ static void test_without_openat2(void **state)
 	}
 }
 
+static void test_the_text_says_that_a_link_is_refused(void **state)
+{
+	struct kpackx_error why;
+
+	(void)state;
+	errno = ELOOP;
+	assert_int_equal(below_fail(&why, "%s/%s: cannot remove", "dir", "%s"),
+			 KPACK_ERROR_IO_ERROR);
+	assert_non_null(strstr(why.text,
+			       "dir/%s: cannot remove: it, or a directory on its "
+			       "way, is a symbolic link"));
+	errno = EACCES;
+	below_fail(&why, "%s/%s: cannot remove", "dir", "%s");
+	assert_string_equal(why.text, "dir/%s: cannot remove: Permission denied");
+	assert_int_equal(why.sys_errno, EACCES);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -357,6 +379,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_operands, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_only_regular_files_are_opened, setup,
 						teardown),
+		cmocka_unit_test(test_the_text_says_that_a_link_is_refused),
 		cmocka_unit_test(test_without_openat2), /* the last */
 	};
 

@@ -96,6 +96,10 @@ static void test_replacing(void **state)
 	below_target_close(&t);
 	assert_int_equal(below_target_open(&t, "none/x"), -1);
 	assert_int_equal(errno, ENOENT);
+	assert_int_equal(below_target_open(&t, "none/"), -1);
+	assert_int_equal(errno, EISDIR);
+	assert_int_equal(below_target_open(&t, "dir/none/"), -1);
+	assert_int_equal(errno, ENOTDIR);
 }
 
 static void test_writing(void **state)

@@ -116,6 +116,32 @@ static bool is_guarded(const char *dir, const char *path)
 }
 
 /* A file is guarded in directories that only root may write into, from the root on. */
+/* A slash after the name of a file is no part of it. */
+static void test_slash(void **state)
+{
+	char dir[] = "/tmp/kpack-test-tree_list-XXXXXX", path[64];
+	struct tree_list *list;
+	struct tree_item item;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/file", dir);
+	close(open(path, O_WRONLY | O_CREAT, 0600));
+	strcat(path, "/");
+	list = tree_list_open(path);
+	assert_true(tree_list_next(list, &item));
+	assert_int_equal(item.kind, TREE_FAULT);
+	assert_int_equal(item.error, ENOTDIR);
+	tree_list_close(list);
+	snprintf(path, sizeof(path), "%s/", dir);
+	list = tree_list_open(path);
+	assert_true(tree_list_next(list, &item));
+	assert_int_equal(item.kind, TREE_DIR);
+	tree_list_close(list);
+	snprintf(path, sizeof(path), "rm -rf %s", dir);
+	assert_int_equal(system(path), 0);
+}
+
 static void test_guarded(void **state)
 {
 	char dir[] = "/tmp/kpack-test-list-XXXXXX", path[100], command[200];
@@ -148,9 +174,9 @@ static void test_guarded(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_list),
-					   cmocka_unit_test(test_exchanged),
-					   cmocka_unit_test(test_guarded)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_list), cmocka_unit_test(test_exchanged),
+		cmocka_unit_test(test_slash), cmocka_unit_test(test_guarded)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/* kpack run: a program, with what its HIP runtime needs for converted binaries. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "packer/base/xalloc.h"
+#include "packer/command.h"
+#include "packer/cli/report.h"
+#include "packer/hip/helper.h"
+
+struct run_args {
+	const char *arch;
+	char *places; /* a list as ROCM_KPACK_PATH_PREFIX */
+	bool verbose;
+};
+
+/* As env(1). */
+enum { EXIT_NOT_RUN = 126, EXIT_NOT_FOUND = 127 };
+
+/* Append VALUE to the list in the variable NAME, whose members SEPARATOR separates. */
+static void add_to_variable(const char *name, const char *value, char separator)
+{
+	const char *old = secure_getenv(name);
+	char *list =
+		old && *old ? xasprintf("%s%c%s", old, separator, value) : xstrdup(value);
+
+	setenv(name, list, 1);
+	free(list);
+}
+
+/* PLACE from the root, with its colons escaped: the program may change its directory. */
+static char *path_for_list(const char *place)
+{
+	char *here = *place == '/' ? NULL : getcwd(NULL, 0);
+	char *whole = xasprintf("%s%s%s", here ? here : "", here ? "/" : "", place);
+	char *out = xmalloc(2 * strlen(whole) + 1), *to = out;
+
+	for (const char *from = whole; *from; from++) {
+		if (*from == ':')
+			*to++ = '\\';
+		*to++ = *from;
+	}
+	*to = '\0';
+	free(whole);
+	free(here);
+	return out;
+}
+
+static int take_place(const struct options *o, const struct option_help *row, void *slot)
+{
+	char **list = slot, *path = path_for_list(o->arg);
+	char *longer = *list ? xasprintf("%s:%s", *list, path) : xstrdup(path);
+
+	(void)row;
+	free(*list);
+	free(path);
+	*list = longer;
+	return EXIT_OK;
+}
+
+static const struct option_help options[] = {
+	{0, "arch", "LIST", "code for these GPUs, not this machine's",
+	 OPTION_PLACE(struct run_args, arch)},
+	{0, "archives", "PLACE", "look first into this archive or directory; repeatable",
+	 OPTION_TAKE(struct run_args, places, take_place)},
+	{'v', "verbose", NULL, "print where each code object comes from",
+	 OPTION_PLACE(struct run_args, verbose)},
+	{0},
+};
+
+const struct command_help cmd_run_help = {
+	"run",
+	"[OPTION]... -- PROGRAM [ARGUMENT]...",
+	"run a program whose HIP runtime does not take converted binaries",
+	options,
+	"It is started with libkpack_hip.so; see libkpack_hip(7).",
+};
+
+/* The user's own places come after those of the command line. */
+static void set_places(const char *list)
+{
+	const char *old = secure_getenv("ROCM_KPACK_PATH_PREFIX");
+	char *all = old && *old ? xasprintf("%s:%s", list, old) : xstrdup(list);
+
+	setenv("ROCM_KPACK_PATH_PREFIX", all, 1);
+	free(all);
+}
+
+static int preload_helper(void)
+{
+	char *helper = helper_find();
+
+	if (!helper) {
+		report_error("libkpack_hip.so", "not found beside this program");
+		return EXIT_NOT_RUN;
+	}
+	if (strpbrk(helper, ": ")) {
+		report_error(helper, "LD_PRELOAD takes no path with a colon or a space");
+		free(helper);
+		return EXIT_NOT_RUN;
+	}
+	/* at the end: a sanitizer's runtime must be the first */
+	add_to_variable("LD_PRELOAD", helper, ':');
+	free(helper);
+	return EXIT_OK;
+}
+
+static int start_program(char **argv)
+{
+	int error;
+
+	execvp(argv[0], argv);
+	error = errno;
+	report_error(argv[0], "%s", strerror(error));
+	return error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
+}
+
+int cmd_run(int argc, char **argv)
+{
+	struct options o = {.help = &cmd_run_help, .argc = argc, .argv = argv};
+	struct run_args args = {0};
+	int status = options_read(&o, &args);
+
+	if (status >= 0 || optind == argc) {
+		free(args.places);
+		return status >= 0 ? status : options_usage(o.help, "no program");
+	}
+	if (args.arch)
+		setenv("KPACK_HIP_ARCH", args.arch, 1);
+	if (args.verbose)
+		setenv("KPACK_HIP_DEBUG", "1", 1);
+	if (args.places)
+		set_places(args.places);
+	free(args.places);
+	status = preload_helper();
+	return report_finish(status ? status : start_program(argv + optind));
+}

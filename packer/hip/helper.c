@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#include "helper.h"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "packer/base/xalloc.h"
+#include "packer/files/below.h"
+
+#define NAME "libkpack_hip.so"
+
+/* From the program's directory: as built, and as installed. */
+static const char *const places[] = {"", "/../libexec/kpackfs", "/../lib/kpackfs",
+				     "/../lib64/kpackfs"};
+
+char *helper_find(void)
+{
+	char *program = below_real("/proc/self/exe");
+	char *found = NULL;
+
+	if (!program)
+		return NULL;
+	*strrchr(program, '/') = '\0';
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && !found; i++) {
+		char *path = xasprintf("%s%s/" NAME, program, places[i]);
+
+		if (below_access(path, R_OK) == 0)
+			found = below_real(path);
+		free(path);
+	}
+	free(program);
+	return found;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* Where libkpack_hip.so is. */
+#ifndef PACKER_HIP_HELPER_H
+#define PACKER_HIP_HELPER_H
+
+/*
+ * The path of the libkpack_hip.so that was built or installed with this program, on the
+ * heap; NULL: there is none.
+ */
+char *helper_find(void);
+
+#endif

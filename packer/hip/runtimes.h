@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * HIP runtimes, and whether they take converted binaries, whose wrappers have the magic
+ * HIPK.  A runtime does if it needs or contains kpack's library; all others refuse them.
+ */
+#ifndef PACKER_HIP_RUNTIMES_H
+#define PACKER_HIP_RUNTIMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include "core/base/errors.h"
+
+enum runtime_answer {
+	RUNTIME_REFUSES,
+	RUNTIME_TAKES,
+	RUNTIME_UNKNOWN, /* WHY says why */
+};
+
+struct hip_runtime {
+	char *path;                   /* without links */
+	char *version;                /* "6.4.43484", from its name */
+	enum runtime_answer contains; /* what its file says */
+	enum runtime_answer asked;    /* what it did, after runtime_ask */
+	bool was_asked;
+	struct kpackx_error why;
+};
+
+struct hip_runtimes {
+	struct hip_runtime *items;
+	size_t count, cap;
+};
+
+/* Whether NAME, the last component of a path, is that of a HIP runtime. */
+bool runtime_is_name(const char *name);
+
+/* Add the runtime PATH, unless it is there already. */
+void runtimes_add(struct hip_runtimes *list, const char *path);
+/* Add the runtimes of the directory TREE; reports faults.  false: there was one. */
+bool runtimes_add_tree(struct hip_runtimes *list, const char *tree);
+/* Add this system's: of ROCM_PATH, /opt/rocm* and the dynamic linker's cache. */
+void runtimes_add_system(struct hip_runtimes *list);
+void runtimes_fini(struct hip_runtimes *list);
+
+/* Whether one takes converted binaries, or may: its answer is unknown. */
+bool runtimes_one_takes(const struct hip_runtimes *list);
+
+/*
+ * Judge the runtimes of the LIST or, if it is empty, this system's, which are added.  If
+ * there are some and all refuse converted binaries, report that for INPUT: as a warning, or
+ * with REFUSE as the reason why nothing is converted.  false: it was reported.
+ */
+bool runtimes_judge(struct hip_runtimes *list, const char *input, bool refuse);
+
+/*
+ * Load the runtime in another process and register a wrapper of a converted binary that
+ * does not exist.  Runs its code.
+ */
+void runtime_ask(struct hip_runtime *runtime);
+
+#endif

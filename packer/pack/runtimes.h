@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* The HIP runtimes of a tree that is packed. */
+#ifndef PACKER_PACK_RUNTIMES_H
+#define PACKER_PACK_RUNTIMES_H
+
+#include "packer/hip/runtimes.h"
+#include "packer/pack/scan/scan.h"
+
+/* Add the runtimes among the files of SCAN. */
+void pack_runtimes_add(struct hip_runtimes *list, const struct scan *scan);
+
+#endif
