@@ -311,6 +311,26 @@ load_registering() { # FILE
 	diff - told <<<"handle set"
 }
 
+@test "a program with more rights than its user ignores the variables" {
+	[ "$(id -u)" = 0 ] || skip "needs root"
+	[ "$KPACK_MODE" = release ] || skip "a sanitizer's runtime cannot be preloaded there"
+	make_registering -L"$old" -l:libamdhip64.so.5
+	mkdir plain
+	# not from the tree, whose path others may not search
+	cp "$helper" "$old/libamdhip64.so.5" plain
+	sed 's/int answer.*/int main(void) { return 0; }/' x.c >main.c
+	mkdir prog
+	cc -Wl,--no-as-needed -o prog/main main.c plain/libkpack_hip.so plain/libamdhip64.so.5 -Wl,-rpath,"$T/plain"
+	kpack pack -q --runtime any prog packedprog
+	export KPACK_HIP_ARCH=gfx1100:nonsense
+	setpriv --reuid=65534 --regid=65534 --clear-groups packedprog/main 2>told
+	grep -q 'KPACK_HIP_ARCH: ' told || { cat told; ls -lR packedprog; false; }
+	chmod u+s packedprog/main
+	setpriv --reuid=65534 --regid=65534 --clear-groups packedprog/main 2>told
+	! grep KPACK_HIP_ARCH told || false
+	grep -q 'handle set' told
+}
+
 @test "programs without HIP: no other library, two names, and no effect" {
 	[ "$KPACK_MODE" = release ] || skip "the sanitizers add theirs"
 	diff - <(readelf -dW "$helper" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | grep -v '^ld-linux') <<<"libc.so.6"
