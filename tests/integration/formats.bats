@@ -395,7 +395,7 @@ check_archives() { # DIR PREFIX FILE...
 		for f in in/*; do
 			[ "$f" = in/v6.hsaco ] || grep -q "^kpack: $f: note: " err || { echo "$f"; cat err; false; }
 		done
-		[ "$(grep -c . err)" = 10 ]
+		[ "$(grep -vc ' bytes more than the input: ' err)" = 10 ]
 		[ "$(kpack ls out/.kpack | cut -f 1)" = "v6.hsaco#0" ]
 	done
 	for f in in/*; do
@@ -419,7 +419,7 @@ check_archives() { # DIR PREFIX FILE...
 	kpack pack --group g in out >table 2>err
 	[ "$(grep -c '^kpack: in/arch[0-3].bin: note: .* gives no file name$' err)" = 4 ]
 	grep -q '^kpack: in/a.s: note: ' err
-	[ "$(grep -c . err)" = 5 ]
+	[ "$(grep -vc ' bytes more than the input: ' err)" = 5 ]
 	[ "$(cd out/.kpack && echo *)" = g_gfx1100.kpack ]
 	kpack ls out/.kpack | cut -f 1 | sort >got
 	printf 'kinds.hipfb%s#0\n' '' @a____b_1_ @k_2 | diff - got
