@@ -2,7 +2,6 @@
 #include "run.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <malloc.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "database_clash.h"
@@ -18,10 +17,6 @@
 #include "packer/pack/tree/interrupted.h"
 #include "packer/pack/tree/lost_code.h"
 #include "core/archive/naming.h"
-#include "core/base/spill.h"
-
-/* Larger blocks of memory are the system's. */
-enum { MALLOC_KEEPS = 2 << 20 };
 
 /* --- archives ------------------------------------------------------------------------ */
 
@@ -94,45 +89,12 @@ kpack_error_t packing_make_dirs(struct packing *p, struct kpackx_error *why)
 	return make_archives_dir(p->archives, why);
 }
 
-/*
- * Large containers are decoded to where there is room for what is in them.  What is freed
- * goes back to the system at once: by default malloc keeps blocks of up to 32 MB, and a
- * run frees many.
- */
-static void begin_spilling(struct packing *p)
-{
-	int dir = below_open_following(p->archives, O_RDONLY | O_DIRECTORY), fd;
-
-	mallopt(M_MMAP_THRESHOLD, MALLOC_KEEPS);
-	if (dir < 0)
-		return;
-	kp_spill_into(dir);
-	fd = kp_spill_open();
-	if (fd < 0) { /* not on this file system */
-		kp_spill_into(-1);
-		close(dir);
-		return;
-	}
-	close(fd);
-	p->spill_dir = dir;
-	p->spilling = true;
-}
-
-static void end_spilling(struct packing *p)
-{
-	if (!p->spilling)
-		return;
-	kp_spill_into(-1);
-	close(p->spill_dir);
-	p->spilling = false;
-}
-
 kpack_error_t packing_store(struct packing *p, struct kpackx_error *why)
 {
 	struct progress progress;
 	kpack_error_t err;
 
-	begin_spilling(p);
+	spill_dir_begin(&p->spill, p->archives);
 	progress_begin(&progress, "packing", p->plan.bytes,
 		       !p->args.quiet && !p->args.json);
 	err = pack_run(&p->plan, &p->args.how, p->set, &progress, why);
@@ -503,7 +465,7 @@ int packing_run(struct packing *p)
 void packing_close(struct packing *p)
 {
 	tree_write_end(&p->tree);
-	end_spilling(p);
+	spill_dir_end(&p->spill);
 	archive_set_close(p->set);
 	dispositions_close(&p->dispositions);
 	plan_close(&p->plan);

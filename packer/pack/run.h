@@ -6,6 +6,7 @@
 #ifndef PACKER_PACK_RUN_H
 #define PACKER_PACK_RUN_H
 
+#include "packer/files/spill_dir.h"
 #include "packer/pack/scan/rocfft_caches.h"
 #include "packer/pack/tree/write.h"
 #include "args.h"
@@ -29,8 +30,7 @@ struct packing {
 	 * files, and leave out those for other targets.
 	 */
 	bool identify;
-	bool spilling; /* large containers are decoded into `spill_dir` */
-	int spill_dir;
+	struct spill_dir spill;
 };
 
 /*

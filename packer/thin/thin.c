@@ -263,6 +263,7 @@ static kpack_error_t measure_file(struct thin *t, struct thin_file *f,
 
 static int measure_all(struct thin *t)
 {
+	spill_dir_begin(&t->spill, t->args.tree);
 	for (size_t i = 0; i < t->n_files; i++) {
 		struct kpackx_error why = {0};
 
@@ -309,8 +310,12 @@ static kpack_error_t write_tree(struct thin *t, const struct converter *c,
 	struct tree_write tree;
 	kpack_error_t err;
 
-	if (!t->args.output)
+	if (!t->args.output) {
+		spill_dir_begin(&t->spill, t->args.tree);
 		return output_write(c, t->args.tree, NULL, why);
+	}
+	KP_TRY(below_make_root(t->args.output, 0777, why));
+	spill_dir_begin(&t->spill, t->args.output);
 	tree_write_begin(&tree, t->args.output, false);
 	err = output_write(c, t->args.tree, &tree, why);
 	if (!err)
@@ -365,6 +370,7 @@ void thin_close(struct thin *t)
 		free(t->files[i].gone);
 	free(t->files);
 	free(t->plan.binaries);
+	spill_dir_end(&t->spill);
 	dispositions_close(&t->dispositions);
 	scan_close(&t->scan);
 	arch_filter_fini(&t->args.filter);

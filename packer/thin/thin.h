@@ -8,6 +8,7 @@
 #define PACKER_THIN_THIN_H
 
 #include "packer/archives/arch_filter.h"
+#include "packer/files/spill_dir.h"
 #include "packer/library/library.h"
 #include "packer/pack/tree/converter.h"
 
@@ -38,6 +39,7 @@ struct thin {
 	size_t n_stuck; /* files of a form that is not rewritten, though code could go */
 	size_t n_faults;
 	struct plan plan; /* only its binaries: the files to rewrite */
+	struct spill_dir spill;
 };
 
 /*
