@@ -3,13 +3,14 @@
 
 readkpack.py ls FILE              "key<TAB>arch<TAB>type<TAB>size<TAB>ordinal", sorted
 readkpack.py cat FILE KEY ARCH    the object's bytes on standard output
+readkpack.py frames FILE KEY ARCH the same, of all frames: older chunked entries have several
 readkpack.py sums FILE            "sha256  key  arch" of every object, sorted
 readkpack.py toc FILE             the table of contents as JSON
 
 Run it with /usr/bin/python3: only that one has Debian's modules.  Any violation of the format is
 an exception and exit code 1.
 """
-import hashlib, json, struct, sys
+import hashlib, io, json, struct, sys
 import msgpack, zstandard
 
 
@@ -63,8 +64,11 @@ def main(command, path, *args):
     if command == "ls":
         for key, arch, e in archive.entries():
             print(key, arch, e.get("type", ""), e.get("original_size", ""), e["ordinal"], sep="\t")
-    elif command == "cat":
+    elif command in ("cat", "frames"):
         key, arch = args
+        if command == "frames":
+            archive.decode = lambda frame: zstandard.ZstdDecompressor().stream_reader(
+                io.BytesIO(frame), read_across_frames=True).read()
         sys.stdout.buffer.write(archive.get(archive.top["toc"][key][arch]))
     elif command == "sums":
         for key, arch, e in archive.entries():
