@@ -260,7 +260,7 @@ static uint64_t take_from_hole(struct kp_edit *ed, struct kp_added *a,
 				 cur);
 	if (address + BLOCK_MAX > kp_edit_free_until(ed, at))
 		return 0;
-	if (is_hole) {
+	if (is_hole && address - ed->page < s->sh_addr + s->sh_size) {
 		s->sh_size = address - ed->page - s->sh_addr;
 		h->p_memsz = address - ed->page - h->p_vaddr;
 	}

@@ -41,14 +41,6 @@ make() { PYTHONPATH=$tools PYTHONDONTWRITEBYTECODE=1 $python - "$@"; }
 
 oracle() { $python "$tools/readkpack.py" "$@"; }
 
-# The bytes of an entry.
-bytes_of() { # ARCHIVE KEY ARCH
-	case $1 in
-	*none.kpack) oracle cat "$@" ;;
-	*) oracle frames "$@" ;;
-	esac
-}
-
 kpack() { "$KPACK_BIN/kpack" "$@"; }
 
 setup() {
@@ -137,7 +129,7 @@ setup() {
 	for name in mixed plain none; do
 		oracle ls "$DATA/$name.kpack" | cut -f 1,2 >list
 		while IFS=$'\t' read -r key arch; do
-			bytes_of "$DATA/$name.kpack" "$key" "$arch" >want
+			oracle frames "$DATA/$name.kpack" "$key" "$arch" >want
 			kpack cat "$DATA/$name.kpack" "$key" "$arch" >got
 			cmp want got
 			kpack cat -o file "$DATA/$name.kpack" "$key" "$arch"
@@ -147,7 +139,7 @@ setup() {
 }
 
 @test "cat: a key without # is also index 0; nothing else is guessed" {
-	kpack cat "$DATA/mixed.kpack" lib/libz.so gfx1100 | cmp - <(bytes_of "$DATA/mixed.kpack" 'lib/libz.so#0' gfx1100)
+	kpack cat "$DATA/mixed.kpack" lib/libz.so gfx1100 | cmp - <(oracle frames "$DATA/mixed.kpack" 'lib/libz.so#0' gfx1100)
 	run kpack cat "$DATA/mixed.kpack" lib/libz.so gfx90a
 	[ "$status" -eq 1 ]
 	[ "$output" = "kpack: $DATA/mixed.kpack: no entry lib/libz.so for gfx90a" ]
@@ -183,9 +175,9 @@ setup() {
 		./toc/lib/libz.so/gfx90a:sramecc+:xnack-.hsaco
 		END
 		diff want got
-		cmp "out-$name/share/k.db" <(bytes_of "$DATA/$name.kpack" share/k.db generic)
+		cmp "out-$name/share/k.db" <(oracle frames "$DATA/$name.kpack" share/k.db generic)
 		cmp "out-$name/toc/lib/libz.so/gfx1100#1.hsaco" \
-			<(bytes_of "$DATA/$name.kpack" 'lib/libz.so#1' gfx1100)
+			<(oracle frames "$DATA/$name.kpack" 'lib/libz.so#1' gfx1100)
 		[ "$(find "out-$name" -type d | wc -l)" -eq 7 ]
 	done
 	[ "$(stat -c %a out-mixed/share/k.db)" = 640 ]

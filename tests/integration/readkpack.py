@@ -46,6 +46,12 @@ class Archive:
         # as AMD's reader does: the first frame is the entry, what follows is ignored
         return zstandard.ZstdDecompressor().decompress(frame)
 
+    def read_all_frames(self):
+        """Older chunked entries have several frames, which AMD's reader ignores."""
+        if self.decode is not bytes:
+            self.decode = lambda frame: zstandard.ZstdDecompressor().stream_reader(
+                io.BytesIO(frame), read_across_frames=True).read()
+
     def entries(self):
         for key, arches in sorted(self.top["toc"].items()):
             for arch, entry in sorted(arches.items()):
@@ -67,8 +73,7 @@ def main(command, path, *args):
     elif command in ("cat", "frames"):
         key, arch = args
         if command == "frames":
-            archive.decode = lambda frame: zstandard.ZstdDecompressor().stream_reader(
-                io.BytesIO(frame), read_across_frames=True).read()
+            archive.read_all_frames()
         sys.stdout.buffer.write(archive.get(archive.top["toc"][key][arch]))
     elif command == "sums":
         for key, arch, e in archive.entries():

@@ -57,6 +57,7 @@ class Figures:
 
     def take(self, name, path):
         a, seen = Archive(path), {}
+        a.read_all_frames()
         self.archives[name] = os.path.getsize(path)
         for key, arch, e in a.entries():
             stored, first = a.blobs[e["ordinal"]][1], e["ordinal"] not in seen
