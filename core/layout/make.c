@@ -279,7 +279,7 @@ static kpack_error_t keep_container(struct maker *m, const struct kp_container *
 				    struct kp_layout_container *c,
 				    struct kp_payload *payload)
 {
-	struct kp_span plain, original = {NULL, (size_t)from->size};
+	struct kp_span plain = {0}, original = {NULL, (size_t)from->size};
 	uint8_t *bytes = malloc(original.size), *difference = NULL;
 	size_t size = 0;
 	kpack_error_t err;

@@ -118,7 +118,8 @@ start_container() {
 	wait_for eval '[ "$(readlink /proc/$container/ns/mnt)" != "$(readlink /proc/self/ns/mnt)" ]'
 }
 
-inside() { nsenter -t "$container" -m "$@"; }
+# -r: these tests may run in a root of their own
+inside() { nsenter -t "$container" -m -r "$@"; }
 
 @test "a mount of the host is seen in a container that has the directory above it, with rslave" {
 	needs_root

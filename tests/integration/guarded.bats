@@ -227,6 +227,7 @@ prefix() {
 
 @test "variables: values are words, and for root not another user's" {
 	as_root
+	cp -r "$contrib/mount" scripts # another user may not search the project's directory
 	local name="gfx942'\$($ran)"$'\n'
 	mkdir -p tree/lib/rocblas/library "tree/lib/hipblaslt/library/$name"
 	(
@@ -239,7 +240,7 @@ prefix() {
 	"$contrib/mount/environment.sh" tree >set 2>err
 	! grep ROCBLAS set || false
 	grep -q 'ROCBLAS_TENSILE_LIBPATH: .*rocblas/library' err
-	as_nobody "$contrib/mount/environment.sh" "$T/tree" | grep -q ROCBLAS
+	as_nobody "$T/scripts/environment.sh" "$T/tree" | grep -q ROCBLAS
 	# what root's mount shows is nobody's to replace, whoever owns it
 	prefix packed lib/rocblas/library/a.dat
 	mkdir mnt
@@ -250,6 +251,7 @@ prefix() {
 # A user who may make mounts that root sees shows there what that user wants, and owners, too.
 @test "variables: for root not of another user's mount" {
 	as_root
+	cp -r "$contrib/mount" scripts
 	prefix packed lib/rocblas/library/a.dat
 	mkdir -m 0755 alice
 	their alice
@@ -260,7 +262,7 @@ prefix() {
 	umount /etc/fuse.conf
 	[ "$(stat -c %u alice/lib/rocblas/library)" = 0 ]
 	refuses alice/lib/rocblas "$contrib/mount/environment.sh" alice
-	as_nobody "$contrib/mount/environment.sh" "$T/alice" | grep -q ROCBLAS
+	as_nobody "$T/scripts/environment.sh" "$T/alice" | grep -q ROCBLAS
 }
 
 @test "a container's entrypoint is led nowhere" {
