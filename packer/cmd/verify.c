@@ -15,6 +15,7 @@
 #include "packer/closure/closure.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
+#include "packer/split/generic_tree.h"
 #include "packer/cli/report.h"
 #include "core/base/text.h"
 #include "packer/closure/install_tree.h"
@@ -325,6 +326,12 @@ static void print_tree(const struct install_tree *tree, size_t faults)
 	       tree->n_databases, faults, faults == 1 ? "" : "s");
 }
 
+static void report_left(void *arg, const char *file, const char *text)
+{
+	report_error(file, "%s", text);
+	++*(size_t *)arg;
+}
+
 static int check_tree(const struct verify *v, int n, char **paths,
 		      const struct library_set *libraries)
 {
@@ -342,6 +349,8 @@ static int check_tree(const struct verify *v, int n, char **paths,
 	if (err)
 		report_why(NULL, &why);
 	faults += tree.n_faults;
+	for (int i = 0; i < n && !err; i++)
+		generic_tree_check(paths[i], report_left, &faults);
 	if (!err && !v->quiet)
 		print_tree(&tree, faults);
 	install_tree_close(&tree);

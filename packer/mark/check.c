@@ -15,6 +15,7 @@
 #include "packer/binary/built_arches.h"
 #include "packer/files/below.h"
 #include "packer/files/tree_list.h"
+#include "packer/split/generic_tree.h"
 #include "mark.h"
 #include "faults.h"
 #include "packer/cli/report.h"
@@ -25,6 +26,7 @@ struct check {
 	bool verbose;
 	struct installed set;
 	struct missing_arches absent;
+	struct generic_tree generic;
 	size_t n_binaries, n_fat, n_archives, n_objects;
 	struct mark_faults faults;
 };
@@ -43,7 +45,9 @@ const struct command_help mark_check_help = {
 	"[--arch LIST [--arch-exact]] [--json] [-v] ROOT...",
 	"check that converted binaries find their objects",
 	options,
-	"ROOT is a tree or a file.  A binary that is not converted is not a fault.",
+	"ROOT is a tree or a file.  A binary that is not converted is a fault only in the "
+	"generic\n"
+	"tree of a split.",
 };
 
 /* The binary that is being checked. */
@@ -234,6 +238,22 @@ static void check_objects(struct subject *s)
 	}
 }
 
+/* The binary reaches no archive: in a generic tree none is expected, unless asked for. */
+static void check_nowhere(const struct subject *s)
+{
+	struct check *c = s->check;
+	char *path;
+
+	if (s->reach.count == 0 && generic_tree_inside(&c->generic) &&
+	    !arch_filter_given(&c->filter))
+		return;
+	path = kp_text_escape_new(kp_span_str(s->b.marker.search_paths[0]));
+	mark_fault(&c->faults, s->b.path, MARK_NO_WRAPPER, NULL,
+		   "no archive where it looks: %s%s", path ? path : "?",
+		   s->b.marker.n_search_paths > 1 ? " and others" : "");
+	free(path);
+}
+
 static kpack_error_t check_converted(struct subject *s, struct kpackx_error *why)
 {
 	struct check *c = s->check;
@@ -242,12 +262,7 @@ static kpack_error_t check_converted(struct subject *s, struct kpackx_error *why
 	KP_TRY(binary_read_layout(&s->b, why));
 	KP_TRY(installed_reach(&c->set, &s->b.marker, s->b.path, &s->reach, why));
 	if (check_archives(c, &s->reach) == 0) {
-		char *path = kp_text_escape_new(kp_span_str(s->b.marker.search_paths[0]));
-
-		mark_fault(&c->faults, s->b.path, MARK_NO_WRAPPER, NULL,
-			   "no archive where it looks: %s%s", path ? path : "?",
-			   s->b.marker.n_search_paths > 1 ? " and others" : "");
-		free(path);
+		check_nowhere(s);
 		return KPACK_SUCCESS;
 	}
 	KP_TRY(built_arches_find(&s->b, &s->reach, &s->arches, why));
@@ -314,6 +329,7 @@ static void check_file(struct check *c, const char *path)
 		mark_fault_why(&c->faults, path, &why);
 		return;
 	}
+	generic_tree_binary(&c->generic, &s.b);
 	if (s.b.fat.kind == KP_FATBIN_CONVERTED)
 		check_binary(c, &s);
 	else if (s.b.fat.kind == KP_FATBIN_ELF)
@@ -332,8 +348,14 @@ static bool is_dangling(const struct tree_item *item)
 	       below_lstat(item->path, &st) == 0;
 }
 
+static void report_left(void *arg, const char *file, const char *text)
+{
+	mark_fault(arg, file, MARK_NO_WRAPPER, NULL, "%s", text);
+}
+
 static void visit_item(struct check *c, const struct tree_item *item)
 {
+	generic_tree_item(&c->generic, item);
 	if (item->kind == TREE_OTHER && S_ISREG(item->st.st_mode))
 		check_file(c, item->path);
 	/* links, devices and so on are a fault only as operands */
@@ -434,6 +456,7 @@ static bool check_all(struct check *c, int n, char **roots)
 	bool printed = true;
 
 	installed_init(&c->set);
+	c->generic = (struct generic_tree){.fault = report_left, .arg = &c->faults};
 	c->faults.list = json_array();
 	for (int i = 0; i < n; i++)
 		check_root(c, roots[i]);
@@ -444,6 +467,7 @@ static bool check_all(struct check *c, int n, char **roots)
 		printed = report_check(c);
 	json_decref(c->faults.list);
 	missing_arches_fini(&c->absent);
+	generic_tree_fini(&c->generic);
 	installed_fini(&c->set);
 	return printed && c->faults.count == 0;
 }

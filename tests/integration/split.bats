@@ -79,6 +79,54 @@ install_over() { # ROOT TREE...
 	kpack verify -q out/in_gfx*/.kpack
 }
 
+# told STATUS FAULTS COMMAND...: the command's status, and how many lines it has on left device code
+told() {
+	status=0
+	"${@:3}" >told.out 2>told.err || status=$?
+	[ "$status" -eq "$1" ] && [ "$(grep -c 'device code is left in the generic tree of a split' told.err)" = "$2" ] ||
+		{ echo "exit $status of: ${*:3}"; cat told.out told.err; return 1; }
+}
+
+@test "a fat binary in a generic tree is a fault, in any other tree it is not" {
+	mkdir -p in/lib
+	mkfat in/lib/liba.so
+	mkfat --seed 2 fat.so
+	split in out
+	# its archives are in the other trees: no fault, unless a GPU is asked for
+	told 0 0 kpack mark check out
+	told 0 0 kpack verify --tree out/in_generic
+	told 1 0 kpack mark check --arch gfx1030 out/in_generic
+	cp fat.so out/in_generic/lib/libb.so
+	told 1 1 kpack mark check out
+	told 1 1 kpack mark check out/in_generic
+	told 1 1 kpack verify --tree out
+	told 1 1 kpack verify --tree out/in_generic/
+	(cd out/in_generic && told 1 1 kpack mark check .)
+	grep -q '^kpack: out/in_generic/lib/libb.so: ' <(kpack verify --tree out 2>&1)
+	kpack mark check --json out/in_generic >got.json || true
+	[ "$(names got.json faults file)" = out/in_generic/lib/libb.so ]
+	# alone, with what was converted or a manifest
+	mkdir alone
+	cp -r out/in_generic alone/
+	told 1 1 kpack mark check alone
+	told 1 1 kpack verify --tree alone/in_generic
+	rm alone/in_generic/lib/liba.so
+	told 0 0 kpack mark check alone
+	told 0 0 kpack verify --tree alone/in_generic
+	echo lib >alone/in_generic/artifact_manifest.txt
+	told 1 1 kpack mark check alone
+	told 1 1 kpack verify --tree alone
+	# trees that are no generic ones
+	install_over root out/in_generic out/in_gfx*
+	told 0 0 kpack mark check root
+	told 0 0 kpack verify --tree root
+	told 0 0 kpack mark check in
+	told 0 0 kpack verify --tree in
+	kpack thin -q --arch gfx1030 in thin
+	told 0 0 kpack mark check thin
+	told 0 0 kpack verify --tree thin
+}
+
 @test "the judge sees what is lost, twice, too much or other" {
 	mkdir -p in/lib
 	mkfat in/lib/liba.so
