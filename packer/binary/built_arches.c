@@ -30,6 +30,21 @@ static bool is_neutral(const char *arch)
 	return strcmp(arch, KP_ARCH_GENERIC) == 0;
 }
 
+/* Whether an archive in REACH has an object of B for ARCH. */
+static bool has_object(const struct binary *b, const struct reach *reach,
+		       const char *arch)
+{
+	struct wanted_object want = {
+		.name = b->marker.kernel_name, .arch = arch, .kind = kp_span_str("co")};
+	struct found_object found = {0};
+
+	for (size_t i = 0; i < b->fat.elf.n_wrappers && !found.archive; i++) {
+		want.index = binary_index(b, i);
+		installed_find(reach, &want, &found, NULL);
+	}
+	return found.archive;
+}
+
 static void add_archives(struct built_arches *a, size_t *cap, const struct reach *reach)
 {
 	for (size_t i = 0; i < reach->count; i++) {
@@ -59,20 +74,50 @@ static void sort_arches(struct built_arches *a)
 	a->count = n;
 }
 
+static bool among(const struct built_arches *a, const char *arch)
+{
+	return a->count && bsearch(&arch, a->items, a->count, sizeof(*a->items), by_text);
+}
+
+/*
+ * Keep the architectures of LAYOUT, and those for which an archive has an object of B: the
+ * others are of other binaries in the archives.
+ */
+static void keep_own(struct built_arches *a, const struct built_arches *layout,
+		     const struct binary *b, const struct reach *reach)
+{
+	size_t n = 0;
+
+	a->installed = xcalloc(a->count, sizeof(*a->installed));
+	a->in_layout = xcalloc(a->count, sizeof(*a->in_layout));
+	for (size_t i = 0; i < a->count; i++) {
+		bool known = among(layout, a->items[i]);
+
+		if (!known && !has_object(b, reach, a->items[i]))
+			continue;
+		a->items[n] = a->items[i];
+		a->in_layout[n] = known;
+		a->installed[n++] = reach_has_arch(reach, a->items[i]);
+	}
+	a->count = n;
+}
+
 kpack_error_t built_arches_find(const struct binary *b, const struct reach *reach,
 				struct built_arches *a, struct kpackx_error *why)
 {
-	size_t cap = 0;
+	struct built_arches layout = {0};
+	size_t cap = 0, layout_cap = 0;
 
 	(void)why;
 	if (b->has_layout)
-		add_layout(a, &cap, &b->layout);
-	else
-		add_archives(a, &cap, reach);
+		add_layout(&layout, &layout_cap, &b->layout);
+	sort_arches(&layout);
+	for (size_t i = 0; i < layout.count; i++)
+		add_arch(a, &cap, layout.items[i]);
+	add_archives(a, &cap, reach);
 	sort_arches(a);
-	a->installed = xcalloc(a->count, sizeof(*a->installed));
-	for (size_t i = 0; i < a->count; i++)
-		a->installed[i] = reach_has_arch(reach, a->items[i]);
+	keep_own(a, &layout, b, reach);
+	free(layout.items);
 	return KPACK_SUCCESS;
 }
 
@@ -80,6 +125,7 @@ void built_arches_fini(struct built_arches *a)
 {
 	free(a->items);
 	free(a->installed);
+	free(a->in_layout);
 }
 
 bool built_arches_number(const struct built_arches *a, const char *arch, size_t *number)

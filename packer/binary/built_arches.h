@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The architectures that a converted binary was built for, from its layout, or if it has
- * no layout, from its archives; and which of them are installed for it.
+ * The architectures that a converted binary was built for: those of its layout, and those
+ * for which its archives have an object of it, which other builds may have added; and
+ * which of them are installed for it.
  */
 #ifndef PACKER_BINARY_BUILT_ARCHES_H
 #define PACKER_BINARY_BUILT_ARCHES_H
@@ -13,6 +14,7 @@ struct built_arches {
 	const char **items; /* sorted; strings belong to the layout or the archives */
 	size_t count;
 	bool *installed; /* per item */
+	bool *in_layout; /* per item */
 };
 
 /*

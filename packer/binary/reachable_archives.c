@@ -463,6 +463,14 @@ static kpack_error_t recall_result(const struct installed_decoded *d, uint8_t ha
 	return d->why->code;
 }
 
+bool installed_was_decoded(const struct installed_archive *a, size_t entry)
+{
+	struct kp_entry_info info;
+
+	kp_archive_entry(a->archive, entry, &info);
+	return a->decoded && a->decoded[info.ordinal].state != UNKNOWN;
+}
+
 kpack_error_t installed_decode(struct installed_archive *a, size_t entry,
 			       uint8_t hash[16], struct kpackx_error *why)
 {

@@ -107,4 +107,7 @@ kpack_error_t installed_find(const struct reach *reach, const struct wanted_obje
 kpack_error_t installed_decode(struct installed_archive *a, size_t entry,
 			       uint8_t hash[16], struct kpackx_error *why);
 
+/* Whether the bytes of an entry were decoded, successfully or not. */
+bool installed_was_decoded(const struct installed_archive *a, size_t entry);
+
 #endif

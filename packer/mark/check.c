@@ -4,14 +4,16 @@
  *
  * A binary asks for NAME#index on a GPU.  The architectures that count are those of the
  * archives that its search paths lead to.  Its layout states which objects must exist,
- * and their hashes.  Without a layout every wrapper must have an object for each of these
- * architectures.
+ * and their hashes.  The archives may have more, from other builds that were joined, and
+ * without a layout they alone say what there is: those objects must be decodable, and what
+ * no archive has was not built.  What no binary asks for must be decodable, too.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include "missing_arches.h"
 #include "losses.h"
 #include "packer/archives/arch_filter.h"
+#include "packer/base/xalloc.h"
 #include "packer/binary/built_arches.h"
 #include "packer/files/below.h"
 #include "packer/files/tree_list.h"
@@ -45,9 +47,8 @@ const struct command_help mark_check_help = {
 	"[--arch LIST [--arch-exact]] [--json] [-v] ROOT...",
 	"check that converted binaries find their objects",
 	options,
-	"ROOT is a tree or a file.  A binary that is not converted is a fault only in the "
-	"generic\n"
-	"tree of a split.",
+	"ROOT is a tree or a file.  Binaries that are not converted are faults in the\n"
+	"generic tree of a split, and in no other.",
 };
 
 /* The binary that is being checked. */
@@ -109,19 +110,22 @@ static void keep_absent(struct subject *s)
 
 /* --- objects ---------------------------------------------------------------------- */
 
+/* Check the object WANT, which must exist if MUST. */
 static void check_object(struct subject *s, size_t wrapper,
-			 const struct wanted_object *want)
+			 const struct wanted_object *want, bool must)
 {
 	struct check *c = s->check;
 	struct kpackx_error why = {0};
 	struct found_object found;
 	char *name, *archive;
 
-	c->n_objects++;
 	if (installed_find(&s->reach, want, &found, &why)) {
 		mark_fault_why(&c->faults, s->b.path, &why);
 		return;
 	}
+	if (!found.archive && !must)
+		return;
+	c->n_objects++;
 	name = kp_text_escape_new(kp_span_str(want->name));
 	archive = found.archive ? kp_text_escape_new(kp_span_str(found.archive->path))
 				: NULL;
@@ -153,7 +157,7 @@ static void check_image(struct subject *s, size_t wrapper,
 	};
 
 	if (built_arches_installed(&s->arches, img->arch))
-		check_object(s, wrapper, &want);
+		check_object(s, wrapper, &want, true);
 }
 
 /* The first image of CONTAINER: images are sorted by container. */
@@ -183,6 +187,7 @@ static void check_by_layout(struct subject *s, size_t wrapper)
 			check_image(s, wrapper, &layout->images[i]);
 }
 
+/* Check the objects for architectures that the layout does not have, if there is one. */
 static void check_by_archives(struct subject *s, size_t wrapper)
 {
 	struct wanted_object want = {
@@ -193,11 +198,24 @@ static void check_by_archives(struct subject *s, size_t wrapper)
 
 	for (size_t i = 0; i < s->arches.count; i++) {
 		want.arch = s->arches.items[i];
-		check_object(s, wrapper, &want);
+		if (!s->arches.in_layout[i])
+			check_object(s, wrapper, &want, false);
 	}
 }
 
 /* --- a binary --------------------------------------------------------------------- */
+
+/* Report entries that the loader refuses. */
+static void check_refused(struct check *c, const struct installed_archive *a)
+{
+	size_t kept, counted;
+	const struct kp_fault *faults = kp_archive_faults(a->archive, &kept, &counted);
+
+	for (size_t i = 0; i < kept; i++)
+		if (faults[i].refused)
+			mark_fault(&c->faults, a->path, MARK_NO_WRAPPER, NULL, "%s",
+				   faults[i].text);
+}
 
 /* A misnamed archive is found only by programs on GPUs that cannot use it. */
 static void check_archive(struct check *c, const struct reached *r)
@@ -207,7 +225,9 @@ static void check_archive(struct check *c, const struct reached *r)
 	c->n_archives++;
 	if (!a->archive)
 		mark_fault_why(&c->faults, a->path, &a->why);
-	else if (r->misnamed)
+	else
+		check_refused(c, a);
+	if (r->misnamed)
 		mark_fault(&c->faults, a->path, MARK_NO_WRAPPER, r->arch,
 			   "the archive is named for it, but has no code for it");
 }
@@ -233,9 +253,21 @@ static void check_objects(struct subject *s)
 	for (size_t i = 0; i < s->b.fat.elf.n_wrappers; i++) {
 		if (s->b.has_layout)
 			check_by_layout(s, i);
-		else
-			check_by_archives(s, i);
+		check_by_archives(s, i);
 	}
+}
+
+/* Without a layout, no architecture means no object. */
+static void check_any(struct subject *s)
+{
+	char *name;
+
+	if (s->arches.count || s->b.has_layout)
+		return;
+	name = kp_text_escape_new(kp_span_str(s->b.marker.kernel_name));
+	mark_fault(&s->check->faults, s->b.path, MARK_NO_WRAPPER, NULL,
+		   "no archive has an object of %s", name ? name : "?");
+	free(name);
 }
 
 /* The binary reaches no archive: in a generic tree none is expected, unless asked for. */
@@ -266,6 +298,7 @@ static kpack_error_t check_converted(struct subject *s, struct kpackx_error *why
 		return KPACK_SUCCESS;
 	}
 	KP_TRY(built_arches_find(&s->b, &s->reach, &s->arches, why));
+	check_any(s);
 	losses_find(&s->b, &s->arches, &c->filter.chosen, &s->losses);
 	check_demanded(s);
 	check_objects(s);
@@ -383,6 +416,37 @@ static void check_root(struct check *c, const char *root)
 
 /* --- in the end ------------------------------------------------------------------- */
 
+static void check_unasked(struct check *c, struct installed_archive *a, size_t entry)
+{
+	struct kpackx_error why = {0};
+	struct kp_entry_info info;
+	char *key, *arch;
+
+	if (installed_decode(a, entry, NULL, &why) == KPACK_SUCCESS)
+		return;
+	kp_archive_entry(a->archive, entry, &info);
+	key = kp_text_escape_new(info.key);
+	arch = xstrndup((const char *)info.arch.data, info.arch.size);
+	mark_fault(&c->faults, a->path, MARK_NO_WRAPPER, arch, "%s: %s", key ? key : "?",
+		   why.text);
+	free(key);
+	free(arch);
+}
+
+/* Decode what no binary asked for: code of libraries that are elsewhere, database files. */
+static void check_rest(struct check *c)
+{
+	for (size_t i = 0; i < c->set.count; i++) {
+		struct installed_archive *a = c->set.archives[i];
+		size_t n =
+			a->reached && a->archive ? kp_archive_entry_count(a->archive) : 0;
+
+		for (size_t e = 0; e < n; e++)
+			if (!installed_was_decoded(a, e))
+				check_unasked(c, a, e);
+	}
+}
+
 static void check_absent(struct check *c)
 {
 	struct missing_arches *list = &c->absent;
@@ -460,6 +524,7 @@ static bool check_all(struct check *c, int n, char **roots)
 	c->faults.list = json_array();
 	for (int i = 0; i < n; i++)
 		check_root(c, roots[i]);
+	check_rest(c);
 	check_absent(c);
 	if (!c->faults.json)
 		print_summary(c);

@@ -60,8 +60,8 @@ static void begin_tree(struct generic_tree *g, const struct tree_item *item)
 
 	if (is_generic_name(name)) {
 		g->path = xstrdup(item->path);
-		g->certain = has_manifest(item->path) ||
-			     has_sibling(dirname(parent), name);
+		g->certain =
+			has_manifest(item->path) || has_sibling(dirname(parent), name);
 		g->converted = false;
 	}
 	free(parent);
