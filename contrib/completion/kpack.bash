@@ -49,7 +49,7 @@ _kpack_options() # COMMAND
 	mark-set) echo --kernel-name --search-path --help ;;
 	mark-check) echo --arch --arch-exact --json --verbose --help ;;
 	mark-restore) echo --output --archive --allow-missing --help ;;
-	mark-strip-safe) echo --help ;;
+	mark-strip-safe) echo --check --help ;;
 	split) echo --prefix-manifest --name --gpu-targets --arch-exact --family --databases --libraries \
 		--library-rules --level --jobs --force --json --quiet --batch-artifact-parent-dir \
 		--artifact-dir --output-dir --artifact-prefix --split-databases --tmp-dir --verbose \

@@ -178,17 +178,14 @@ kpack_error_t kp_convert_set(int fd, uint64_t size, const struct kp_fatbin *fat,
 	return err;
 }
 
-/*
- * *NORMAL becomes false if the program headers must move; this matters only for files
- * that the kernel starts.
- */
-static kpack_error_t is_normal(int fd, uint64_t size, bool *normal,
-			       struct kpackx_error *why)
+kpack_error_t kp_convert_headers(int fd, uint64_t size, bool *program, bool *right,
+				 struct kpackx_error *why)
 {
 	struct kp_edit ed;
 
 	KP_TRY(kp_edit_open(fd, size, &ed, why));
-	*normal = !kp_edit_is_program(&ed) || kp_edit_table_is_right(&ed);
+	*program = kp_edit_is_program(&ed);
+	*right = !*program || kp_edit_table_is_right(&ed);
 	kp_edit_close(&ed);
 	return KPACK_SUCCESS;
 }
@@ -200,12 +197,12 @@ kpack_error_t kp_convert_normalise(int fd, uint64_t size, const struct kp_fatbin
 	struct kp_converted found;
 	kpack_error_t err;
 	uint8_t *marker;
-	bool normal;
+	bool program, right;
 
 	KP_TRY(kp_converted_find(fd, size, fat, &found, why));
-	KP_TRY(is_normal(fd, size, &normal, why));
-	*changed = !normal;
-	if (normal)
+	KP_TRY(kp_convert_headers(fd, size, &program, &right, why));
+	*changed = !right;
+	if (right)
 		return KPACK_SUCCESS;
 	if (found.marker_size > KP_MARKER_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,

@@ -69,6 +69,13 @@ kpack_error_t kp_convert_set(int fd, uint64_t size, const struct kp_fatbin *fat,
 			     struct kpackx_error *why);
 
 /*
+ * Whether the ELF file at FD, converted or not, is a program, which the kernel starts; and
+ * whether its program headers are where every Linux looks, which matters only there.
+ */
+kpack_error_t kp_convert_headers(int fd, uint64_t size, bool *program, bool *right,
+				 struct kpackx_error *why);
+
+/*
  * Rewrite a converted file so that the program headers are where Linux before 5.18 looks
  * for them (AT_PHDR = first segment's address - its offset + e_phoff); strip and similar
  * tools move them elsewhere.  *CHANGED becomes false, and nothing is written, if the

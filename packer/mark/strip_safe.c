@@ -1,17 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * kpack mark strip-safe: in converted programs whose program headers another tool moved,
- * move them back to where every kernel finds them.
+ * move them back to where every kernel finds them; or only find such programs.
  */
+#include <string.h>
 #include "mark.h"
 #include "packer/cli/report.h"
 #include "packer/binary/rewrite.h"
+#include "packer/files/tree_list.h"
+
+struct strip_safe {
+	bool check;
+	size_t n_programs, n_faults;
+};
+
+static const struct option_help options[] = {
+	{0, "check", NULL, "only find the programs that need it, in trees, too",
+	 OPTION_PLACE(struct strip_safe, check)},
+	{0},
+};
 
 const struct command_help mark_strip_safe_help = {
 	"mark strip-safe",
-	"FILE...",
+	"FILE...|--check ROOT...",
 	"repair converted programs after strip and its like",
-	NULL,
+	options,
 	"Linux before 5.18 does not start a program whose program headers were moved.",
 };
 
@@ -48,18 +61,115 @@ static bool repair_file(const char *path)
 	return true;
 }
 
+/* --- checking ----------------------------------------------------------------------- */
+
+static bool is_elf(const struct binary *b)
+{
+	char magic[4];
+
+	return b->size >= sizeof(magic) &&
+	       kp_file_pread(b->fd, 0, magic, sizeof(magic), NULL) == KPACK_SUCCESS &&
+	       memcmp(magic, "\177ELF", sizeof(magic)) == 0;
+}
+
+/* Files that are not converted are looked at, too, but may be of any kind. */
+static void check_headers(struct strip_safe *s, const struct binary *b)
+{
+	bool converted = b->fat.kind == KP_FATBIN_CONVERTED, program, right;
+	struct kpackx_error why = {0};
+
+	if (kp_convert_headers(b->fd, b->size, &program, &right, &why)) {
+		if (converted)
+			report_why(b->path, &why);
+		s->n_faults += converted;
+		return;
+	}
+	s->n_programs += program;
+	if (right)
+		return;
+	s->n_faults++;
+	report_error(b->path,
+		     "its program headers are where Linux before 5.18 does not look%s",
+		     converted ? ": repair it by kpack mark strip-safe"
+			       : ", and it is not converted");
+}
+
+static void check_file(struct strip_safe *s, const char *path)
+{
+	struct kpackx_error why = {0};
+	struct binary b;
+
+	if (binary_open(path, &b, &why)) {
+		report_why(path, &why);
+		s->n_faults++;
+		return;
+	}
+	if (is_elf(&b))
+		check_headers(s, &b);
+	binary_close(&b);
+}
+
+static void check_item(struct strip_safe *s, const struct tree_item *item)
+{
+	struct stat st;
+	bool file = item->kind == TREE_OTHER && S_ISREG(item->st.st_mode);
+
+	/* an operand may be a link */
+	if (item->kind == TREE_OTHER && item->level == 0)
+		file = below_stat(item->path, &st) == 0 && S_ISREG(st.st_mode);
+	if (file) {
+		check_file(s, item->path);
+	} else if (item->kind == TREE_FAULT) {
+		report_error(item->path, "%s", strerror(item->error));
+		s->n_faults++;
+	}
+}
+
+static void check_root(struct strip_safe *s, const char *root)
+{
+	struct tree_list *list;
+	struct tree_item item;
+
+	if (!below_hold(root)) {
+		s->n_faults++;
+		return;
+	}
+	list = tree_list_open(root);
+	while (tree_list_next(list, &item))
+		check_item(s, &item);
+	tree_list_close(list);
+}
+
+/* --- the command -------------------------------------------------------------------- */
+
+static int check_all(struct strip_safe *s, int n, char **roots)
+{
+	for (int i = 0; i < n; i++)
+		check_root(s, roots[i]);
+	printf("%zu programs, %zu faults\n", s->n_programs, s->n_faults);
+	return s->n_faults ? EXIT_FAULT : EXIT_OK;
+}
+
+static int repair_all(int n, char **files)
+{
+	int status = EXIT_OK;
+
+	for (int i = 0; i < n; i++)
+		if (!repair_file(files[i]))
+			status = EXIT_FAULT;
+	return status;
+}
+
 int mark_strip_safe(int argc, char **argv)
 {
 	struct options o = {.help = &mark_strip_safe_help, .argc = argc, .argv = argv};
-	int status = options_read(&o, NULL);
+	struct strip_safe s = {0};
+	int status = options_read(&o, &s);
 
 	if (status >= 0)
 		return status;
 	if (optind == argc)
 		return options_usage(o.help, "a file is missing");
-	status = EXIT_OK;
-	for (int i = optind; i < argc; i++)
-		if (!repair_file(argv[i]))
-			status = EXIT_FAULT;
-	return report_finish(status);
+	return report_finish(s.check ? check_all(&s, argc - optind, argv + optind)
+				     : repair_all(argc - optind, argv + optind));
 }

@@ -716,6 +716,47 @@ make_foreign() {
 	[[ "$output" == *"root/lib/x.so: ok" ]]
 }
 
+# Move the program headers to the end of the file, where an old kernel does not find them, and a
+# new one finds them by the entry PT_PHDR.
+move_headers() { # PROGRAM
+	$python - "$1" <<-'END'
+	import struct, sys
+	data = bytearray(open(sys.argv[1], "rb").read())
+	at, = struct.unpack_from("<Q", data, 32)
+	size, n = struct.unpack_from("<HH", data, 54)
+	rows = data[at:at + n * size]
+	data += bytes(-len(data) % 4096)
+	to, address = len(data), 0x40000000
+	rows = bytearray(rows)
+	for i in range(n):
+	    kind, = struct.unpack_from("<I", rows, i * size)
+	    if kind == 6:
+	        struct.pack_into("<IIQQQQQQ", rows, i * size, 6, 4, to, address, address, (n + 1) * size, (n + 1) * size, 8)
+	rows += struct.pack("<IIQQQQQQ", 1, 4, to, address, address, (n + 1) * size, (n + 1) * size, 4096)
+	struct.pack_into("<Q", data, 32, to)
+	struct.pack_into("<H", data, 56, n + 1)
+	open(sys.argv[1], "wb").write(data + rows)
+	END
+}
+
+@test "strip-safe --check: a tree" {
+	make_root
+	cp "$KPACK_BIN/kpack" root/prog
+	cp root/prog root/moved
+	echo text >root/text
+	ln -s nowhere root/link
+	ends 0 "2 programs, 0 faults" mark strip-safe --check root
+	move_headers root/moved
+	if old_kernel_starts root/moved; then return 1; fi
+	ends 1 "kpack: root/moved: its program headers are where Linux before 5.18 does not look" mark strip-safe --check root
+	[[ "$output" == *"2 programs, 1 faults" ]]
+	[ "$(grep -c '^kpack: ' <<<"$output")" = 1 ]
+	ends 1 "1 programs, 1 faults" mark strip-safe --check root/moved root/text
+	ends 0 "1 programs, 0 faults" mark strip-safe --check root/prog
+	ends 1 "No such file" mark strip-safe --check nowhere
+	ends 2 "a file is missing" mark strip-safe --check
+}
+
 # Linux before 5.18 tells a program that its headers are at the first segment's address - its
 # offset + e_phoff; are they mapped there?
 old_kernel_starts() { # PROGRAM
@@ -760,9 +801,11 @@ old_kernel_starts() { # PROGRAM
 	old_kernel_starts prog
 	strip prog
 	if old_kernel_starts prog; then return 1; fi # else strip-safe is needed no more
+	ends 1 "kpack: ./prog: its program headers are where Linux before 5.18 does not look: repair it" mark strip-safe --check .
 	chmod 711 prog
 	before=$(everything_of prog)
 	ends 0 "prog: repaired" mark strip-safe prog
+	ends 0 "1 programs, 0 faults" mark strip-safe --check .
 	old_kernel_starts prog
 	[ "$(everything_of prog)" = "$before" ]
 	ends 0 "prog: ok" mark strip-safe prog
