@@ -27,7 +27,7 @@ struct page_input {
 	/* Files that were not packed yet: */
 	bool measured;
 	uint64_t coded_files;    /* files with device code */
-	uint64_t coded_bytes;    /* bytes that packing takes out of the files */
+	uint64_t coded_bytes;    /* bytes of code in the files */
 	uint64_t measured_bytes; /* the part of ARCHIVE_BYTES that packing made of them */
 
 	struct kp_faults faults;

@@ -25,19 +25,36 @@ static void take_archives(struct page_input *in, const struct packing *p)
 	}
 }
 
+/* The bytes of containers that are not in another one. */
+static uint64_t size_of_containers(const struct kp_fatbin *fat)
+{
+	uint64_t size = 0;
+
+	for (size_t i = 0; i < fat->containers.count; i++)
+		if (fat->containers.items[i].inside == KP_NOWHERE)
+			size += fat->containers.items[i].size;
+	return size;
+}
+
 /*
- * Count what packing takes out of files: a binary's section; of anything else the whole
- * file.
+ * The bytes of code in a file: a binary's section; the containers in other sections, such
+ * as CUDA's; of anything else the whole file.
  */
+static uint64_t size_of_code(const struct input *file)
+{
+	if (file->kind == INPUT_HOST)
+		return file->fat.source.size;
+	return file->fat.kind == KP_FATBIN_NESTED ? size_of_containers(&file->fat)
+						  : (uint64_t)file->st.st_size;
+}
+
+/* Count what packing stores of files. */
 static void count_inputs(struct page_input *in, const struct scan *scan)
 {
 	for (size_t i = 0; i < scan->n_inputs; i++) {
 		const struct input *file = scan->inputs[i];
-		bool whole = file->kind != INPUT_HOST;
-
 		in->coded_files++;
-		in->coded_bytes +=
-			whole ? (uint64_t)file->st.st_size : file->fat.source.size;
+		in->coded_bytes += size_of_code(file);
 	}
 }
 
@@ -102,8 +119,9 @@ static void scan_and_measure(struct page_input *in, struct packing *p, const cha
 	bool faulty;
 
 	if (library_set_open(NULL, NULL, &p->args.libraries, &why) ||
-	    scan_open(p->args.input, "", what != PAGE_FILE, libraries, SCAN_PACK,
-		      &p->scan, &why)) {
+	    scan_open(p->args.input, "",
+		      what == PAGE_FILE ? SCAN_ALL_CODE : SCAN_TO_MEASURE, libraries,
+		      SCAN_PACK, &p->scan, &why)) {
 		page_input_fault(in, name, why.text);
 		return;
 	}

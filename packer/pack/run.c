@@ -313,7 +313,8 @@ int packing_scan(struct packing *p)
 					: p->identify                      ? SCAN_IDENTIFY
 									   : SCAN_FIND;
 
-	if (scan_open(args->input, args->prefix, args->mode != PACK_ARCHIVES,
+	if (scan_open(args->input, args->prefix,
+		      args->mode == PACK_ARCHIVES ? SCAN_ALL_CODE : SCAN_CONVERTIBLE,
 		      libraries_of(p), databases, &p->scan, &why)) {
 		report_why(args->input, &why);
 		return EXIT_FAULT;

@@ -351,8 +351,8 @@ int thin_run(struct thin *t)
 {
 	struct kpackx_error why = {0};
 
-	if (scan_open(t->args.tree, "", true, &t->args.libraries, SCAN_IDENTIFY, &t->scan,
-		      &why)) {
+	if (scan_open(t->args.tree, "", SCAN_CONVERTIBLE, &t->args.libraries,
+		      SCAN_IDENTIFY, &t->scan, &why)) {
 		report_why(t->args.tree, &why);
 		return EXIT_FAULT;
 	}

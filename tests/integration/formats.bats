@@ -490,6 +490,18 @@ check_archives() { # DIR PREFIX FILE...
 	nv.so#1	sm_80
 	END
 	diff want got
+	# a report shows the same, of the tree and of a file in it
+	kpack report --json in >tree.json 2>err
+	kpack report --json in/nv.so >file.json 2>>err
+	[ ! -s err ]
+	cuda=$cuda py <<-'END'
+	import json, os
+	tree, file = json.load(open("tree.json")), json.load(open("file.json"))
+	assert tree["entries"] == 17 and file["entries"] == 5, (tree["entries"], file["entries"])
+	assert {a["arch"] for a in file["arches"]} == {"compute_80", "compute_90a", "sm_75", "sm_80", "sm_90a"}
+	code = sum(os.path.getsize(os.environ["cuda"] + "/" + n) for n in ("zstd.fatbin", "plain.fatbin"))
+	assert file["measured"] == {"files": 1, "bytes": code}, (file["measured"], code)
+	END
 	# what HIP wants of the library is what there is without CUDA's part
 	kpack pack -q --archives-only --group h hip.so alone
 	readkpack cat out/.kpack/g_gfx1100.kpack both.so#1 gfx1100 >a

@@ -206,6 +206,12 @@ static kpack_error_t check_same(struct scan_entry *e, const struct input *in,
 	return KPACK_SUCCESS;
 }
 
+/* Whether bad content of a file in a tree is no fault. */
+static bool is_tolerant(const struct scan *scan)
+{
+	return scan->code != SCAN_ALL_CODE;
+}
+
 /* Keep IN if it has device code to pack, else free it. */
 static void take_input(struct scan *scan, size_t entry, struct input *in, bool alone)
 {
@@ -225,7 +231,7 @@ static void take_input(struct scan *scan, size_t entry, struct input *in, bool a
 		if (!e->note) {
 			kp_fail(&fault, KPACK_ERROR_INVALID_ARGUMENT,
 				"its path cannot be a key");
-			take_fault(scan, e, scan->tolerant && !alone, &fault);
+			take_fault(scan, e, is_tolerant(scan) && !alone, &fault);
 		}
 	}
 	input_fini(in);
@@ -252,8 +258,9 @@ static bool is_binary(const char *path)
 static void classify_file(struct scan *scan, size_t entry, const char *key, bool alone)
 {
 	struct scan_entry *e = &scan->entries[entry];
-	const struct input_look look = {
-		.in_tree = !alone, .guarded = e->id.guarded, .sections = !scan->tolerant};
+	const struct input_look look = {.in_tree = !alone,
+					.guarded = e->id.guarded,
+					.sections = scan->code != SCAN_CONVERTIBLE};
 	struct input *in = xmalloc(sizeof(*in));
 	struct kpackx_error fault = {0};
 
@@ -267,7 +274,7 @@ static void classify_file(struct scan *scan, size_t entry, const char *key, bool
 	}
 	free(in);
 	/* a file that is no binary may only look like one of the formats */
-	take_fault(scan, e, !alone && (scan->tolerant || !is_binary(e->path)), &fault);
+	take_fault(scan, e, !alone && (is_tolerant(scan) || !is_binary(e->path)), &fault);
 }
 
 /* --- files of databases -------------------------------------------------------------- */
@@ -437,7 +444,7 @@ static void scan_file(struct scan *scan, const char *path, const struct stat *st
 	free(key);
 }
 
-kpack_error_t scan_open(const char *root, const char *prefix, bool tolerant,
+kpack_error_t scan_open(const char *root, const char *prefix, enum scan_code code,
 			const struct library_set *libraries,
 			enum scan_databases databases, struct scan *out,
 			struct kpackx_error *why)
@@ -445,7 +452,7 @@ kpack_error_t scan_open(const char *root, const char *prefix, bool tolerant,
 	struct stat st;
 	kpack_error_t err;
 
-	*out = (struct scan){.tolerant = tolerant};
+	*out = (struct scan){.code = code};
 	if (below_stat(root, &st) < 0)
 		return below_fail(why, "cannot look at it");
 	if (!S_ISDIR(st.st_mode)) {

@@ -34,6 +34,17 @@ struct scan_entry {
 	bool leftover; /* a temporary file of a run that was killed */
 };
 
+/* Which code of a file that is no kernel database is taken. */
+enum scan_code {
+	SCAN_ALL_CODE, /* any, CUDA's sections of a host binary too */
+	/*
+	 * What packing takes out of files.  Bad content of a file in a tree is no fault:
+	 * the file is left alone, with the reason as its note.
+	 */
+	SCAN_CONVERTIBLE,
+	SCAN_TO_MEASURE, /* as SCAN_ALL_CODE, with faults as for SCAN_CONVERTIBLE */
+};
+
 struct scan {
 	struct scan_entry *entries; /* by relative path, bytewise, without the root */
 	size_t n_entries, entries_cap;
@@ -50,7 +61,7 @@ struct scan {
 
 	size_t n_files;  /* regular files looked at */
 	size_t n_faults; /* files that could not be read; each was reported */
-	bool tolerant;
+	enum scan_code code;
 };
 
 /* How files of databases are treated. */
@@ -65,11 +76,10 @@ enum scan_databases {
  * are found, unless that is NULL, and treated as DATABASES says.  Of the other files fat
  * binaries are taken; the tree's own archives are not inspected.  A file given by itself
  * may also be a bare container.
- * Faults of single files are reported and counted.  With TOLERANT, bad content of a file
- * in a tree is no such fault: the file is left alone, with the reason as its note.  An
- * error is returned when the walk itself fails.
+ * CODE says what is taken.  Faults of single files are reported and counted.  An error is
+ * returned when the walk itself fails.
  */
-kpack_error_t scan_open(const char *root, const char *prefix, bool tolerant,
+kpack_error_t scan_open(const char *root, const char *prefix, enum scan_code code,
 			const struct library_set *libraries,
 			enum scan_databases databases, struct scan *out,
 			struct kpackx_error *why);

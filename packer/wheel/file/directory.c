@@ -200,7 +200,7 @@ kpack_error_t wheel_directory_pack(const char *dir, const char *to, unsigned job
 	kpack_error_t err;
 
 	*file = NULL;
-	err = scan_open(dir, "", true, NULL, false, &scan, why);
+	err = scan_open(dir, "", SCAN_CONVERTIBLE, NULL, false, &scan, why);
 	if (!err)
 		err = read_info(dir, &scan, &info, why);
 	if (!err)

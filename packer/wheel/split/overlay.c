@@ -74,7 +74,8 @@ static kpack_error_t visit_device_files(const struct overlay *o, take_device *ta
 {
 	struct scan scan = {0};
 	size_t *files = NULL;
-	kpack_error_t err = scan_open(o->tree, "", true, o->libraries, false, &scan, why);
+	kpack_error_t err =
+		scan_open(o->tree, "", SCAN_CONVERTIBLE, o->libraries, false, &scan, why);
 
 	if (!err)
 		files = number_files(&scan);

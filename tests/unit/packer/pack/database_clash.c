@@ -69,9 +69,9 @@ static int begin(void **state)
 				     .prefix = strdup(""),
 				     .quiet = true};
 	assert_int_equal(library_set_open(NULL, NULL, &r->args.libraries, NULL), 0);
-	assert_int_equal(
-		scan_open("in", "", true, &r->args.libraries, SCAN_PACK, &r->scan, NULL),
-		0);
+	assert_int_equal(scan_open("in", "", SCAN_CONVERTIBLE, &r->args.libraries,
+				   SCAN_PACK, &r->scan, NULL),
+			 0);
 	assert_int_equal(plan_open(&r->scan, &r->args.filter, &chunks, &r->plan, NULL),
 			 0);
 	assert_int_equal(r->plan.n_objects, 2);
