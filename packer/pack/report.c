@@ -44,7 +44,9 @@ void pack_report_dispositions(const struct scan *scan,
 		const char *path = scan->entries[i].path;
 
 		if (o->fate == FATE_REFUSED)
-			report_error(path, "note: not converted: %s", o->reason);
+			report_error(path,
+				     "note: not converted, its code stays in it: %s",
+				     o->reason);
 		else if (o->fate == FATE_LEFT_OUT)
 			report_error(path, "note: left out: %s", o->reason);
 	}

@@ -173,15 +173,15 @@ static struct converter converter_for(struct packing *p, const struct plan *plan
 	};
 }
 
-/* Store no code of files that are not converted. */
-static void leave_unconverted(struct packing *p)
+/* Store no code of binaries that are refused and, with KEPT, of files that are kept. */
+static void leave_unconverted(struct packing *p, bool kept)
 {
 	for (size_t i = 0; i < p->scan.n_inputs; i++) {
 		struct input *in = p->scan.inputs[i];
 		struct disposition *o = &p->dispositions.items[in->entry];
 
 		if (in->kind == INPUT_DATABASE ||
-		    (o->fate != FATE_REFUSED && o->fate != FATE_KEPT))
+		    (o->fate != FATE_REFUSED && !(kept && o->fate == FATE_KEPT)))
 			continue;
 		memset(in->packed, 0, in->n_images * sizeof(*in->packed));
 		if (o->fate == FATE_KEPT)
@@ -190,7 +190,7 @@ static void leave_unconverted(struct packing *p)
 	}
 }
 
-void packing_leave_kept(struct packing *p)
+void packing_check_binaries(struct packing *p, bool leave_kept)
 {
 	size_t n = p->scan.n_inputs;
 	struct plan all = {.binaries = xcalloc(n, sizeof(*all.binaries)),
@@ -201,7 +201,7 @@ void packing_leave_kept(struct packing *p)
 		all.binaries[i].input = p->scan.inputs[i];
 	converter_check(&c, &p->faults);
 	free(all.binaries);
-	leave_unconverted(p);
+	leave_unconverted(p, leave_kept);
 }
 
 kpack_error_t packing_plan(struct packing *p, struct kpackx_error *why)
@@ -243,6 +243,21 @@ bool packing_faulty(const struct packing *p)
 	return p->faults;
 }
 
+/* Whether there are binaries with code, and each of them keeps it. */
+static bool all_refused(const struct packing *p)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < p->scan.n_inputs && p->dispositions.count; i++) {
+		const struct input *in = p->scan.inputs[i];
+
+		if (p->dispositions.items[in->entry].fate != FATE_REFUSED)
+			return false;
+		any = true;
+	}
+	return any;
+}
+
 /* Whether there is nothing to do, which is reported. */
 static bool nothing_to_do(const struct packing *p)
 {
@@ -250,7 +265,7 @@ static bool nothing_to_do(const struct packing *p)
 
 	if (packing_faulty(p))
 		return true;
-	if (p->scan.n_inputs && p->plan.n_objects == 0)
+	if (p->scan.n_inputs && p->plan.n_objects == 0 && !all_refused(p))
 		report_error(args->input, "no code object of the targets asked for");
 	else if (p->scan.n_inputs == 0 && args->mode == PACK_ARCHIVES)
 		report_error(args->input, "no device code found in %zu files",
@@ -367,14 +382,15 @@ int packing_prepare(struct packing *p)
 	status = pack_check(&p->args, &p->scan);
 	if (status)
 		return status;
-	if (tree)
+	if (tree) {
 		dispositions_open(&p->scan, p->args.mode == PACK_IN_PLACE,
 				  &p->dispositions);
+		packing_check_binaries(p, false);
+	}
 	if (packing_plan(p, &why))
 		return packing_status(why.code, &why);
 	if (tree) {
 		packing_settle(p);
-		converter_check(&p->converter, &p->faults);
 		lost_code_check(&p->converter, &p->args.filter,
 				p->args.quiet || p->args.json, &p->faults);
 	}

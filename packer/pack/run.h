@@ -63,8 +63,12 @@ kpack_error_t packing_plan(struct packing *p, struct kpackx_error *why);
 void packing_settle(struct packing *p);
 /* Reports that there are faults. */
 bool packing_faulty(const struct packing *p);
-/* Before packing_plan: plan no code of files that are not converted. */
-void packing_leave_kept(struct packing *p);
+/*
+ * Between dispositions_open and packing_plan: find which binaries cannot be converted, and
+ * plan no code of these, which stays in them; with LEAVE_KEPT, of files that are no
+ * binaries neither.
+ */
+void packing_check_binaries(struct packing *p, bool leave_kept);
 
 /* What writing consists of. */
 kpack_error_t packing_check_clashes(struct packing *p, clash_side *side,

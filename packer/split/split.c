@@ -135,7 +135,7 @@ static int pack_prefix(struct split_prefix *i)
 	if (!p->args.quiet)
 		pack_report_notes(&p->args, &p->scan);
 	dispositions_open(&p->scan, false, &p->dispositions);
-	packing_leave_kept(p);
+	packing_check_binaries(p, true);
 	if (packing_plan(p, &why))
 		return packing_status(why.code, &why);
 	packing_settle(p);

@@ -208,13 +208,23 @@ make_tree() { # DIR
 	kpack pack in out >table 2>err
 	treecheck same in out
 	treecheck code in out
-	grep -q '^kpack: in/lib/nowrapper.so: note: not converted: no wrapper' err
+	grep -q '^kpack: in/lib/nowrapper.so: note: not converted, its code stays in it: no wrapper' err
 	! grep -q 'bare.hipfb' err || false
-	# their objects are packed all the same
-	kpack ls out/.kpack | cut -f 1 | grep -qx 'lib/nowrapper.so#0'
+	# its objects are in it, and not in archives, too; a bundle by itself is packed
+	! kpack ls out/.kpack | grep -q '^lib/nowrapper.so#' || false
 	kpack ls out/.kpack | cut -f 1 | grep -qx 'lib/bare.hipfb#0'
 	cmp in/lib/bare.hipfb out/lib/bare.hipfb
 	[ "$(treecheck list out)" = $'converted lib/good.so\nfat lib/nowrapper.so' ]
+	# the only binary: copied, and no archives made
+	mkdir -p alone/lib
+	cp in/lib/nowrapper.so alone/lib/
+	kpack pack alone out2 >table 2>err
+	grep -q 'nowrapper.so: note: not converted, its code stays in it: no wrapper' err
+	diff -r alone out2
+	kpack pack -q --in-place alone
+	diff -r alone out2
+	kpack pack -q --archives-only alone out3
+	kpack ls out3/.kpack | cut -f 1 | grep -qx 'lib/nowrapper.so#0'
 }
 
 @test "what cannot be read as what it seems is copied, with the reason" {
