@@ -106,6 +106,7 @@ mount_some() {
 	import json, os, struct, sys
 	import readkpack, mkarchive
 	archive = readkpack.Archive(sys.argv[2])
+	archive.read_all_frames()
 	known = {(k, a): e for k, a, e in archive.entries()}
 	lines = [json.loads(l) for l in open(sys.argv[1] + "/.kpackfs/entries.jsonl", encoding="utf-8")]
 	shown = open(sys.argv[3], encoding="utf-8").read().splitlines()

@@ -95,8 +95,8 @@ asks() {
 		return 0;
 	}
 	END
-	${CC:-cc} -I "$KPACK_SRC/core" asks.c -o asks \
-		-L "$KPACK_BIN" -lrocm_kpack -Wl,-rpath,"$(realpath "$KPACK_BIN")"
+	cp "$KPACK_BIN/librocm_kpack.so.0" . # a user may not search the build's directory
+	${CC:-cc} -I "$KPACK_SRC/core" asks.c -o asks -L "$KPACK_BIN" -lrocm_kpack -Wl,-rpath,"$T"
 	cp asks plain
 }
 

@@ -174,27 +174,35 @@ stored() { # OBJECTS BUNDLE KEY
 	done
 }
 
-@test "chunked objects are frames that decode alone, before a seek table" {
+@test "chunked objects are a frame whose parts decode alone, before a seek table" {
 	mkfat --objects o --bundles 1 --size 30000 --arches gfx1100 a.so
 	packs a.so --chunk 4096
 	$python - out/.kpack/a_gfx1100.kpack o/0-gfx1100 <<-END
-	import io, struct, sys
+	import struct, sys
 	sys.path.insert(0, "$tools")
 	import readkpack, zstandard
 	archive = readkpack.Archive(sys.argv[1])
 	want = open(sys.argv[2], "rb").read()
 	(key, arch, entry), = archive.entries()
 	assert entry["metadata"]["chunk"] == 4096
+	assert archive.get(entry) == want # the first frame is everything
 	at, size = archive.blobs[entry["ordinal"]]
 	data, n = archive.data[at:at + size], (len(want) + 4095) // 4096
 	count, flags, magic = struct.unpack("<IBI", data[-9:])
 	assert (count, magic) == (n, 0x8f92eab1), (count, hex(magic))
 	row = 12 if flags & 0x80 else 8
 	table, pos = data[-9 - row * n:-9], 0
+	checksum = 4 * (data[4] >> 2 & 1)
 	for i in range(n):
 	    packed, plain = struct.unpack_from("<II", table, i * row)
-	    part = zstandard.ZstdDecompressor().decompress(data[pos:pos + packed])
-	    assert part == want[4096 * i:4096 * i + plain]
+	    blocks = data[pos:pos + packed]
+	    if i == 0:
+	        blocks = blocks[zstandard.frame_header_size(data):]
+	    # a header of our own: a window of 2 MiB, no size, no checksum
+	    head, last = b"\x28\xb5\x2f\xfd\x00\x58", i == n - 1
+	    blocks = blocks[:len(blocks) - checksum] if last else blocks + b"\1\0\0"
+	    part = zstandard.ZstdDecompressor().decompressobj().decompress(head + blocks)
+	    assert part == want[4096 * i:4096 * i + plain] and len(part) == plain
 	    pos += packed
 	assert pos == size - 9 - row * n - 8
 	END
