@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+#include "packer/hip/loader_cache.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+struct seen {
+	size_t n;
+	char last[64];
+};
+
+static void keep_library(const char *name, const char *path, void *arg)
+{
+	struct seen *seen = arg;
+
+	seen->n++;
+	snprintf(seen->last, sizeof(seen->last), "%s=%s", name, path);
+}
+
+static void put_number(uint8_t *at, uint32_t n)
+{
+	memcpy(at, &n, sizeof(n));
+}
+
+/* A list of one library, after BEFORE bytes of another table. */
+static struct kp_span make_list(uint8_t *buf, size_t before)
+{
+	uint8_t *at = buf + before;
+
+	memset(buf, 'x', before);
+	memset(at, 0, 128);
+	memcpy(at, "glibc-ld.so.cache1.1", 20);
+	put_number(at + 20, 1);
+	put_number(at + 48 + 4, 72);
+	put_number(at + 48 + 8, 77);
+	memcpy(at + 72, "li.s", 5);
+	memcpy(at + 77, "/l/li.s", 8);
+	return (struct kp_span){buf, before + 85};
+}
+
+static void libraries_are_listed(void **state)
+{
+	uint8_t buf[256];
+
+	(void)state;
+	for (size_t before = 0; before < 100; before += 33) {
+		struct seen seen = {0};
+
+		assert_true(
+			loader_cache_walk(make_list(buf, before), keep_library, &seen));
+		assert_int_equal(seen.n, 1);
+		assert_string_equal(seen.last, "li.s=/l/li.s");
+	}
+}
+
+static void strings_must_end_inside(void **state)
+{
+	struct seen seen = {0};
+	struct kp_span list;
+	uint8_t buf[256];
+
+	(void)state;
+	list = make_list(buf, 0);
+	list.size--;
+	assert_true(loader_cache_walk(list, keep_library, &seen));
+	list = make_list(buf, 0);
+	put_number(buf + 48 + 4, UINT32_MAX);
+	assert_true(loader_cache_walk(list, keep_library, &seen));
+	assert_int_equal(seen.n, 0);
+}
+
+static void other_files_are_refused(void **state)
+{
+	struct seen seen = {0};
+	struct kp_span list;
+	uint8_t buf[256];
+
+	(void)state;
+	list = make_list(buf, 0);
+	put_number(buf + 20, 2);
+	assert_false(loader_cache_walk(list, keep_library, &seen));
+	list.size = 47;
+	put_number(buf + 20, 0);
+	assert_false(loader_cache_walk(list, keep_library, &seen));
+	buf[0] = 'G';
+	list.size = 85;
+	assert_false(loader_cache_walk(list, keep_library, &seen));
+	assert_false(loader_cache_walk((struct kp_span){NULL, 0}, keep_library, &seen));
+	assert_int_equal(seen.n, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(libraries_are_listed),
+		cmocka_unit_test(strings_must_end_inside),
+		cmocka_unit_test(other_files_are_refused),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
