@@ -1,107 +1,127 @@
 /* SPDX-License-Identifier: MIT */
 #include "owners.h"
-#include <dirent.h>
 #include <fcntl.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "packer/base/xalloc.h"
-#include "packer/files/below.h"
+
+/* Paths that the program gets at a time; they are at most PATH_MAX bytes each. */
+enum { AT_ONCE = 200 };
 
 static int by_text(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Mark the paths that a line of the list OPEN names; returns how many there are. */
-static size_t mark_paths(FILE *open, const char *const *paths, size_t n, bool *owned)
+/* The program takes patterns: PATH as one that only it matches, on the heap. */
+static char *pattern_of(const char *path)
 {
-	size_t cap = 0, found = 0;
+	char *pattern = xmalloc(2 * strlen(path) + 1), *at = pattern;
+
+	for (; *path; path++) {
+		if (strchr("*?[]\\", *path))
+			*at++ = '\\';
+		*at++ = *path;
+	}
+	*at = '\0';
+	return pattern;
+}
+
+/* Take "PACKAGE[:ARCH], PACKAGE...: /PATH"; other lines are messages. */
+static void take_line(struct owners *o, char *line)
+{
+	char *end = strstr(line, ": /"), *rest = NULL;
+
+	if (!end || strncmp(line, "diversion by ", 13) == 0)
+		return;
+	*end = '\0';
+	for (char *name = strtok_r(line, ", ", &rest); name;
+	     name = strtok_r(NULL, ", ", &rest)) {
+		name[strcspn(name, ":")] = '\0';
+		xgrow(&o->names, o->count, &o->cap, sizeof(*o->names));
+		o->names[o->count++] = xstrdup(name);
+	}
+}
+
+static void read_answer(struct owners *o, int fd)
+{
+	FILE *answer = fdopen(fd, "r");
 	char *line = NULL;
-	ssize_t size;
+	size_t cap = 0;
 
-	while ((size = getline(&line, &cap, open)) > 0) {
-		const char *const *at;
-
-		if (line[size - 1] == '\n')
-			line[size - 1] = '\0';
-		at = bsearch(&line, paths, n, sizeof(*paths), by_text);
-		if (!at)
-			continue;
-		owned[at - paths] = true;
-		found++;
-	}
-	free(line);
-	return found;
-}
-
-/* "librocblas4:amd64.list" -> "librocblas4"; NULL: not a list. */
-static char *package_of(const char *name)
-{
-	static const char suffix[] = ".list";
-	size_t n = strlen(name);
-
-	if (n < sizeof(suffix) || strcmp(name + n - (sizeof(suffix) - 1), suffix) != 0)
-		return NULL;
-	return xstrndup(name, strcspn(name, ":") < n - (sizeof(suffix) - 1)
-				      ? strcspn(name, ":")
-				      : n - (sizeof(suffix) - 1));
-}
-
-static void read_list(const char *dir, const char *name, const char *const *paths,
-		      size_t n, bool *owned, struct owners *out)
-{
-	char *package = package_of(name), *path;
-	size_t found = 0;
-	FILE *open;
-	int fd;
-
-	if (!package)
-		return;
-	path = xasprintf("%s/%s", dir, name);
-	fd = below_open_following(path, O_RDONLY | O_NONBLOCK);
-	open = fd >= 0 ? fdopen(fd, "r") : NULL;
-	if (open) {
-		found = mark_paths(open, paths, n, owned);
-		fclose(open);
-	} else if (fd >= 0) {
+	if (!answer) {
 		close(fd);
-	}
-	free(path);
-	if (!found) {
-		free(package);
 		return;
 	}
-	out->names = xrealloc(out->names, (out->count + 1) * sizeof(*out->names));
-	out->names[out->count++] = package;
+	while (getline(&line, &cap, answer) > 0)
+		take_line(o, line);
+	free(line);
+	fclose(answer);
 }
 
-void owners_find(const char *dir, const char *const *paths, size_t n, struct owners *out)
+static void ask_program(struct owners *o, const char *program, char **argv)
 {
-	bool *owned = xcalloc(n, sizeof(*owned));
-	struct dirent **names;
+	char locale[] = "LC_ALL=C", path[] = "PATH=/usr/bin:/bin";
+	char *environment[] = {locale, path, NULL};
+	posix_spawn_file_actions_t actions;
+	int answer[2], err;
+	pid_t child;
+
+	if (pipe2(answer, O_CLOEXEC) < 0)
+		return;
+	if (posix_spawn_file_actions_init(&actions)) {
+		close(answer[0]);
+		close(answer[1]);
+		return;
+	}
+	posix_spawn_file_actions_adddup2(&actions, answer[1], STDOUT_FILENO);
+	posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY,
+					 0);
+	err = posix_spawn(&child, program, &actions, NULL, argv, environment);
+	posix_spawn_file_actions_destroy(&actions);
+	close(answer[1]);
+	read_answer(o, answer[0]);
+	if (!err)
+		waitpid(child, NULL, 0);
+}
+
+/* Sort the names, and keep each once. */
+static void settle_names(struct owners *o)
+{
 	size_t kept = 0;
-	int count = below_scandir(dir, &names, NULL);
+
+	if (o->count)
+		qsort(o->names, o->count, sizeof(*o->names), by_text);
+	for (size_t i = 0; i < o->count; i++) {
+		if (kept && strcmp(o->names[kept - 1], o->names[i]) == 0)
+			free(o->names[i]);
+		else
+			o->names[kept++] = o->names[i];
+	}
+	o->count = kept;
+}
+
+void owners_find(const char *program, const char *const *paths, size_t n,
+		 struct owners *out)
+{
+	char name[] = "dpkg-query", option[] = "-S";
 
 	*out = (struct owners){0};
-	for (int i = 0; i < count; i++) {
-		read_list(dir, names[i]->d_name, paths, n, owned, out);
-		free(names[i]);
+	for (size_t i = 0; i < n; i += AT_ONCE) {
+		char *argv[AT_ONCE + 3] = {name, option};
+		size_t k = 0;
+
+		for (; k < AT_ONCE && i + k < n; k++)
+			argv[2 + k] = pattern_of(paths[i + k]);
+		ask_program(out, program, argv);
+		while (k--)
+			free(argv[2 + k]);
 	}
-	if (count >= 0)
-		free(names);
-	qsort(out->names, out->count, sizeof(*out->names), by_text);
-	for (size_t i = 0; i < out->count; i++) {
-		if (kept && strcmp(out->names[kept - 1], out->names[i]) == 0)
-			free(out->names[i]);
-		else
-			out->names[kept++] = out->names[i];
-	}
-	out->count = kept;
-	for (size_t i = 0; i < n; i++)
-		out->unowned += !owned[i];
-	free(owned);
+	settle_names(out);
 }
 
 void owners_fini(struct owners *o)

@@ -7,15 +7,15 @@
 
 struct owners {
 	char **names; /* of packages, sorted, each once */
-	size_t count;
-	size_t unowned; /* paths that no package has */
+	size_t count, cap;
 };
 
 /*
- * Find the packages of the N absolute PATHS, which are sorted bytewise, in dpkg's lists
- * below DIR ("/var/lib/dpkg/info").  A list that cannot be read is skipped.
+ * Ask PROGRAM ("/usr/bin/dpkg-query") for the packages of the N absolute PATHS.  Without
+ * it, and for paths that no package has, there are none.
  */
-void owners_find(const char *dir, const char *const *paths, size_t n, struct owners *out);
+void owners_find(const char *program, const char *const *paths, size_t n,
+		 struct owners *out);
 void owners_fini(struct owners *o);
 
 #endif

@@ -205,12 +205,13 @@ for fd in 7, 8:
 	configure "$T/src"
 	if [ "$(id -u)" = 0 ]; then
 		chown -R nobody etc mnt src .
-		cp "$KPACK_BIN/kpackfs" .
+		# the user may not search the project's directory
+		cp "$KPACK_BIN/kpackfs" "$BATS_TEST_DIRNAME/service.py" "$units/user/kpackfs@.service" .
 		run -0 runuser -u nobody -- env "PATH=$T:$PATH" "TEST_RUN=$T" "TEST_ETC=$T/etc" timeout 600 \
 			bash -c '/usr/bin/python3 "$1" "$2" "$3" >events & pid=$!
 				until grep -qx ready events; do read -rt 0.05 <> <(:) || :; done
 				[ "$(cat mnt/toc/a/gfx942.hsaco)" = abc ] && kill -TERM $pid && wait $pid' \
-			bash "$BATS_TEST_DIRNAME/service.py" "$units/user/kpackfs@.service" "$name"
+			bash service.py kpackfs@.service "$name"
 		happened 'ended 0'
 		return
 	fi
