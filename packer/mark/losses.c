@@ -37,11 +37,25 @@ static size_t number_of(const struct finder *f, size_t i)
 	return f->layout ? f->numbers[i] : i;
 }
 
-/* Look at the items [FIRST, END), which a GPU can choose from. */
+/* How well the best of what other builds added to the archives fits; 0: not at all. */
+static unsigned added_rank(const struct finder *f)
+{
+	unsigned best = 0;
+
+	for (size_t k = 0; f->layout && k < f->arches->count; k++)
+		if (!f->arches->in_layout[k] && f->ranks[k] > best)
+			best = f->ranks[k];
+	return best;
+}
+
+/*
+ * Look at the items [FIRST, END), which a GPU can choose from, beside the code that other
+ * builds added.
+ */
 static void check_choice(struct finder *f, const struct wanted *w, size_t first,
 			 size_t end)
 {
-	unsigned best = 0;
+	unsigned added = added_rank(f), best = added;
 	bool found = false;
 
 	for (size_t i = first; i < end; i++)
@@ -50,6 +64,8 @@ static void check_choice(struct finder *f, const struct wanted *w, size_t first,
 	if (!best)
 		return;
 	f->out->built[w->number] = true;
+	if (best == added)
+		return;
 	for (size_t i = first; i < end; i++)
 		found |= f->ranks[number_of(f, i)] == best &&
 			 f->arches->installed[number_of(f, i)];
