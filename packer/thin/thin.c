@@ -113,7 +113,8 @@ static void choose_all(struct thin *t)
 		choose_images(t, scan->inputs[i]);
 	if (scan->found.objects)
 		choose_files(t);
-	qsort(t->files, t->n_files, sizeof(*t->files), by_entry);
+	if (t->n_files)
+		qsort(t->files, t->n_files, sizeof(*t->files), by_entry);
 	t->plan.binaries = xcalloc(t->n_files, sizeof(*t->plan.binaries));
 	for (size_t i = 0; i < t->n_files; i++)
 		if (t->files[i].gone)
