@@ -320,7 +320,9 @@ check_good() { # MOUNTPOINT
 	END
 	m -o cache_size=4m,threads=3 "$T/src"
 	for k in a b c; do head -c 1 "mnt/toc/$k/gfx1100.hsaco" >/dev/null; done
-	[ "$(stat_of cache_bytes)" -le 4194304 ]
+	# a reader has its byte before the decode ends, and the decode holds its memory until then
+	within_budget() { [ "$(stat_of cache_bytes)" -le 4194304 ]; }
+	eventually within_budget
 	# larger than the budget
 	noise 9000000 4 | cmp - mnt/toc/d/gfx1100.hsaco
 	for k in a b c d; do md5sum "mnt/toc/$k/gfx1100.hsaco" & done >/dev/null
