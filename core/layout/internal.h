@@ -98,6 +98,12 @@ struct kp_layout_place {
 /* Allocate the heap of LAYOUT, which must be zeroed. */
 kpack_error_t kp_layout_begin(struct kp_layout *layout, struct kpackx_error *why);
 
+/*
+ * Whether LIST has more than KP_LAYOUT_SECTION_MAX bytes.  Entries may share bytes, so
+ * both are limited: the payloads' bytes, and the entries'.
+ */
+bool kp_layout_is_too_much(const struct kp_containers *list);
+
 /* Append a zeroed member to the list; NULL: out of memory. */
 struct kp_layout_container *kp_layout_add_container(struct kp_layout *layout);
 struct kp_layout_image *kp_layout_add_image(struct kp_layout *layout);

@@ -41,6 +41,17 @@ void kp_layout_fini(struct kp_layout *layout)
 	*layout = (struct kp_layout){0};
 }
 
+bool kp_layout_is_too_much(const struct kp_containers *list)
+{
+	uint64_t decoded = 0, meant = 0;
+
+	for (size_t i = 0; i < list->count && decoded <= KP_LAYOUT_SECTION_MAX; i++)
+		decoded += list->items[i].payload_size;
+	for (size_t i = 0; i < list->n_images && meant <= KP_LAYOUT_SECTION_MAX; i++)
+		meant += list->images[i].size;
+	return decoded > KP_LAYOUT_SECTION_MAX || meant > KP_LAYOUT_SECTION_MAX;
+}
+
 struct kp_layout_container *kp_layout_add_container(struct kp_layout *layout)
 {
 	struct kp_layout_container *c;

@@ -371,24 +371,12 @@ static kpack_error_t describe_wrappers(struct maker *m)
 	return KPACK_SUCCESS;
 }
 
-/* Entries may share bytes, so both are limited: the payloads' bytes, and the entries'. */
-static bool is_too_much(const struct kp_containers *list)
-{
-	uint64_t decoded = 0, meant = 0;
-
-	for (size_t i = 0; i < list->count && decoded <= KP_LAYOUT_SECTION_MAX; i++)
-		decoded += list->items[i].payload_size;
-	for (size_t i = 0; i < list->n_images && meant <= KP_LAYOUT_SECTION_MAX; i++)
-		meant += list->images[i].size;
-	return decoded > KP_LAYOUT_SECTION_MAX || meant > KP_LAYOUT_SECTION_MAX;
-}
-
 /* kp_layout_parse has the same limits, so that it can read everything we write. */
 static kpack_error_t check_bounds(const struct maker *m)
 {
 	const struct kp_containers *list = &m->fat->containers;
 
-	if (is_too_much(list) || m->l.size > KP_LAYOUT_SECTION_MAX)
+	if (kp_layout_is_too_much(list) || m->l.size > KP_LAYOUT_SECTION_MAX)
 		return kp_fail(m->why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "device code of more than %" PRIu64 " bytes",
 			       KP_LAYOUT_SECTION_MAX);

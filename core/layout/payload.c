@@ -72,15 +72,8 @@ void kp_layout_payload_fini(struct kp_layout_payload *p)
 
 /* ---- its bytes ---- */
 
-/* The output: [0, room) of memory, or of a file from OFFSET on. */
-struct sink {
-	uint8_t *memory; /* NULL: the file */
-	struct kp_outfile *file;
-	uint64_t offset, room;
-};
-
-static kpack_error_t check_room(const struct sink *s, uint64_t off, uint64_t size,
-				struct kpackx_error *why)
+static kpack_error_t check_room(const struct kp_layout_sink *s, uint64_t off,
+				uint64_t size, struct kpackx_error *why)
 {
 	if (kp_range_ok(s->room, off, size))
 		return KPACK_SUCCESS;
@@ -90,8 +83,8 @@ static kpack_error_t check_room(const struct sink *s, uint64_t off, uint64_t siz
 		       size, off, s->room);
 }
 
-static kpack_error_t put_bytes(const struct sink *s, uint64_t off, const void *data,
-			       size_t size, struct kpackx_error *why)
+kpack_error_t kp_layout_put(const struct kp_layout_sink *s, uint64_t off,
+			    const void *data, size_t size, struct kpackx_error *why)
 {
 	KP_TRY(check_room(s, off, size, why));
 	if (!s->memory)
@@ -99,6 +92,22 @@ static kpack_error_t put_bytes(const struct sink *s, uint64_t off, const void *d
 	if (size)
 		memcpy(s->memory + off, data, size);
 	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_layout_put_header(const struct kp_layout_sink *s,
+				   const struct kp_bundle_row *rows, size_t n,
+				   struct kpackx_error *why)
+{
+	size_t size = (size_t)kp_bundle_header_size(rows, n);
+	uint8_t *header = malloc(size);
+	kpack_error_t err;
+
+	if (!header)
+		return kp_fail_memory(why, size, "a bundle header");
+	kp_bundle_header_write(rows, n, header);
+	err = kp_layout_put(s, 0, header, size, why);
+	free(header);
+	return err;
 }
 
 static kpack_error_t check_object(const struct kp_layout_image *image, size_t i,
@@ -123,7 +132,7 @@ static kpack_error_t read_object(const struct kp_layout_payload *p, size_t i, vo
 
 /* Write an object: read it directly into the sink's memory, or through a buffer. */
 static kpack_error_t put_object(const struct kp_layout_payload *p, size_t i,
-				const struct sink *s, uint64_t off,
+				const struct kp_layout_sink *s, uint64_t off,
 				struct kpackx_error *why)
 {
 	uint64_t size = p->layout->images[i].size;
@@ -138,45 +147,27 @@ static kpack_error_t put_object(const struct kp_layout_payload *p, size_t i,
 		return kp_fail_memory(why, size, "a code object");
 	err = read_object(p, i, buf, why);
 	if (!err)
-		err = put_bytes(s, off, buf, (size_t)size, why);
+		err = kp_layout_put(s, off, buf, (size_t)size, why);
 	free(buf);
 	return err;
 }
 
-static kpack_error_t put_header(const struct kp_layout_payload *p, const struct sink *s,
-				struct kpackx_error *why)
-{
-	size_t size = (size_t)kp_bundle_header_size(p->rows, p->n_rows);
-	uint8_t *header;
-	kpack_error_t err;
-
-	if (p->container->format == &kp_format_code_object)
-		return KPACK_SUCCESS;
-	header = malloc(size);
-	if (!header)
-		return kp_fail_memory(why, size, "a bundle header");
-	kp_bundle_header_write(p->rows, p->n_rows, header);
-	err = put_bytes(s, 0, header, size, why);
-	free(header);
-	return err;
-}
-
 /* Write the bytes between entries; if an image is missing, they have no place. */
-static kpack_error_t put_pieces(const struct kp_layout_payload *p, const struct sink *s,
-				struct kpackx_error *why)
+static kpack_error_t put_pieces(const struct kp_layout_payload *p,
+				const struct kp_layout_sink *s, struct kpackx_error *why)
 {
 	for (size_t i = 0; p->whole && i < p->container->n_pieces; i++) {
 		const struct kp_layout_piece *piece =
 			&p->layout->heap->pieces[p->container->first_piece + i];
 
-		KP_TRY(put_bytes(s, piece->offset, piece->bytes.data, piece->bytes.size,
-				 why));
+		KP_TRY(kp_layout_put(s, piece->offset, piece->bytes.data,
+				     piece->bytes.size, why));
 	}
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t put_images(const struct kp_layout_payload *p, const struct sink *s,
-				struct kpackx_error *why)
+static kpack_error_t put_images(const struct kp_layout_payload *p,
+				const struct kp_layout_sink *s, struct kpackx_error *why)
 {
 	for (size_t k = 0; k < p->n_rows; k++) {
 		const struct kp_layout_image *image = &p->layout->images[p->images[k]];
@@ -184,18 +175,19 @@ static kpack_error_t put_images(const struct kp_layout_payload *p, const struct 
 		if (image->size == 0)
 			continue;
 		if (image->host)
-			KP_TRY(put_bytes(s, p->rows[k].offset, image->bytes,
-					 (size_t)image->size, why));
+			KP_TRY(kp_layout_put(s, p->rows[k].offset, image->bytes,
+					     (size_t)image->size, why));
 		else
 			KP_TRY(put_object(p, p->images[k], s, p->rows[k].offset, why));
 	}
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t put_all(const struct kp_layout_payload *p, const struct sink *s,
-			     struct kpackx_error *why)
+static kpack_error_t put_all(const struct kp_layout_payload *p,
+			     const struct kp_layout_sink *s, struct kpackx_error *why)
 {
-	KP_TRY(put_header(p, s, why));
+	if (p->container->format != &kp_format_code_object)
+		KP_TRY(kp_layout_put_header(s, p->rows, p->n_rows, why));
 	KP_TRY(put_pieces(p, s, why));
 	return put_images(p, s, why);
 }
@@ -203,7 +195,7 @@ static kpack_error_t put_all(const struct kp_layout_payload *p, const struct sin
 kpack_error_t kp_layout_payload_build(const struct kp_layout_payload *p, uint8_t **out,
 				      struct kpackx_error *why)
 {
-	struct sink s = {.memory = calloc(1, (size_t)p->size), .room = p->size};
+	struct kp_layout_sink s = {.memory = calloc(1, (size_t)p->size), .room = p->size};
 	kpack_error_t err;
 
 	if (!s.memory)
@@ -220,7 +212,7 @@ kpack_error_t kp_layout_payload_write(const struct kp_layout_payload *p,
 				      struct kp_outfile *out, uint64_t offset,
 				      struct kpackx_error *why)
 {
-	const struct sink s = {.file = out, .offset = offset, .room = p->size};
+	const struct kp_layout_sink s = {.file = out, .offset = offset, .room = p->size};
 
 	return put_all(p, &s, why);
 }

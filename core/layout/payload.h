@@ -5,6 +5,21 @@
 
 #include "internal.h"
 
+/* Where a payload is written: [0, room) of memory, or of a file from OFFSET on. */
+struct kp_layout_sink {
+	uint8_t *memory; /* NULL: the file */
+	struct kp_outfile *file;
+	uint64_t offset, room;
+};
+
+/* Write SIZE bytes of DATA at OFF.  INVALID_METADATA: they pass the room; IO_ERROR. */
+kpack_error_t kp_layout_put(const struct kp_layout_sink *s, uint64_t off,
+			    const void *data, size_t size, struct kpackx_error *why);
+/* Write the header of a bundle of N ROWS.  As kp_layout_put; also OUT_OF_MEMORY. */
+kpack_error_t kp_layout_put_header(const struct kp_layout_sink *s,
+				   const struct kp_bundle_row *rows, size_t n,
+				   struct kpackx_error *why);
+
 struct kp_layout_payload {
 	const struct kp_layout *layout;
 	const struct kp_layout_container *container;

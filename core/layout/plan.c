@@ -5,9 +5,6 @@
 #include "payload.h"
 #include "core/base/hash.h"
 
-/* Containers need at most the alignment of a page. */
-#define ALIGN_MAX 4096
-
 /* ---- compressed containers ---- */
 
 /*
@@ -220,11 +217,11 @@ static bool all_fit(const struct kp_layout *layout, const struct kp_layout_plan 
 
 static uint64_t common_alignment(const struct kp_layout *layout)
 {
-	uint64_t all = ALIGN_MAX;
+	uint64_t all = 0;
 
 	for (size_t i = 0; i < layout->n_containers; i++)
 		all |= layout->containers[i].offset;
-	return all & -all;
+	return kp_bundle_alignment(all);
 }
 
 /* Place the containers one after the other. */

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "selection.h"
+#include <inttypes.h>
 #include <stdlib.h>
-#include "core/format/llvm/bundle.h"
-#include "core/format/llvm/ccob.h"
-
-/* Containers need at most the alignment of a page. */
-#define ALIGN_MAX 4096
+#include "core/base/bounds.h"
+#include "payload.h"
 
 /* Bytes to copy at a time. */
 enum { PIECE = 1 << 20 };
@@ -17,13 +15,6 @@ struct rest {
 	size_t *numbers;            /* of the images of the rows */
 	size_t n;
 	uint64_t size;
-};
-
-/* The bytes at the output's offset AT; or in memory; or neither: they are only counted. */
-struct sink {
-	struct kp_outfile *file;
-	uint8_t *memory;
-	uint64_t at;
 };
 
 /* ---- the rest of a bundle ---- */
@@ -58,17 +49,8 @@ static void rest_fini(struct rest *rest)
 	free(rest->numbers);
 }
 
-static kpack_error_t put_bytes(const struct sink *s, uint64_t off, const void *bytes,
-			       size_t size, struct kpackx_error *why)
-{
-	if (!s->memory)
-		return kp_outfile_pwrite(s->file, s->at + off, bytes, size, why);
-	memcpy(s->memory + off, bytes, size);
-	return KPACK_SUCCESS;
-}
-
 /* Copy SIZE bytes at FROM of SRC to OFF of the sink. */
-static kpack_error_t put_copy(const struct sink *s, uint64_t off,
+static kpack_error_t put_copy(const struct kp_layout_sink *s, uint64_t off,
 			      const struct kp_source *src, uint64_t from, uint64_t size,
 			      struct kpackx_error *why)
 {
@@ -79,8 +61,8 @@ static kpack_error_t put_copy(const struct sink *s, uint64_t off,
 	if (s->memory)
 		return kp_source_read(src, from, s->memory + off, (size_t)size, why);
 	if (src->fd >= 0)
-		return kp_outfile_copy(s->file, s->at + off, src->fd, src->offset + from,
-				       size, why);
+		return kp_outfile_copy(s->file, s->offset + off, src->fd,
+				       src->offset + from, size, why);
 	buf = malloc(PIECE);
 	if (!buf)
 		return kp_fail_memory(why, PIECE, "a code object");
@@ -88,7 +70,7 @@ static kpack_error_t put_copy(const struct sink *s, uint64_t off,
 		n = size < PIECE ? (size_t)size : PIECE;
 		err = kp_source_read(src, from, buf, n, why);
 		if (!err)
-			err = put_bytes(s, off, buf, n, why);
+			err = kp_layout_put(s, off, buf, n, why);
 	}
 	free(buf);
 	return err;
@@ -96,25 +78,17 @@ static kpack_error_t put_copy(const struct sink *s, uint64_t off,
 
 /* Write the rest of the bundle whose payload is SRC. */
 static kpack_error_t rest_write(const struct rest *rest, const struct kp_source *src,
-				const struct sink *s, struct kpackx_error *why)
+				const struct kp_layout_sink *s, struct kpackx_error *why)
 {
-	size_t size = (size_t)kp_bundle_header_size(rest->rows, rest->n);
-	uint8_t *header = malloc(size);
-	kpack_error_t err;
-
-	if (!header)
-		return kp_fail_memory(why, size, "a bundle header");
-	kp_bundle_header_write(rest->rows, rest->n, header);
-	err = put_bytes(s, 0, header, size, why);
-	free(header);
-	for (size_t i = 0; i < rest->n && !err; i++) {
+	KP_TRY(kp_layout_put_header(s, rest->rows, rest->n, why));
+	for (size_t i = 0; i < rest->n; i++) {
 		const struct kp_image *image = &rest->images[rest->numbers[i]];
 
 		if (image->size)
-			err = put_copy(s, rest->rows[i].offset, src, image->offset,
-				       image->size, why);
+			KP_TRY(put_copy(s, rest->rows[i].offset, src, image->offset,
+					image->size, why));
 	}
-	return err;
+	return KPACK_SUCCESS;
 }
 
 /* ---- containers ---- */
@@ -124,7 +98,8 @@ static kpack_error_t encode_rest(const struct kp_fatbin *fat,
 				 const struct kp_container *c, const struct rest *rest,
 				 uint8_t **out, size_t *size, struct kpackx_error *why)
 {
-	struct sink s = {.memory = calloc(1, (size_t)rest->size + 1)};
+	struct kp_layout_sink s = {.memory = calloc(1, (size_t)rest->size + 1),
+				   .room = rest->size};
 	struct kp_span bytes = {s.memory, (size_t)rest->size};
 	struct kp_payload payload = {0};
 	struct kp_ccob_form form;
@@ -147,7 +122,7 @@ static kpack_error_t encode_rest(const struct kp_fatbin *fat,
 }
 
 static kpack_error_t write_rest(const struct kp_fatbin *fat, const struct kp_container *c,
-				const struct rest *rest, const struct sink *s,
+				const struct rest *rest, const struct kp_layout_sink *s,
 				uint64_t *size, struct kpackx_error *why)
 {
 	struct kp_source src;
@@ -167,7 +142,7 @@ static kpack_error_t write_rest(const struct kp_fatbin *fat, const struct kp_con
 	err = encode_rest(fat, c, rest, &encoded, &n, why);
 	*size = n;
 	if (!err && s->file)
-		err = put_bytes(s, 0, encoded, n, why);
+		err = kp_layout_put(s, 0, encoded, n, why);
 	free(encoded);
 	return err;
 }
@@ -183,7 +158,7 @@ static bool loses_images(const struct kp_fatbin *fat, size_t number, const bool 
 }
 
 static kpack_error_t write_container(const struct kp_fatbin *fat, size_t number,
-				     const bool *gone, const struct sink *s,
+				     const bool *gone, const struct kp_layout_sink *s,
 				     uint64_t *size, struct kpackx_error *why)
 {
 	const struct kp_container *c = &fat->containers.items[number];
@@ -211,31 +186,28 @@ bool kp_selection_possible(const struct kp_fatbin *fat, size_t number)
 	       (c->format == &kp_format_bundle || c->format == &kp_format_ccob);
 }
 
-/* The largest power of two, up to ALIGN_MAX, that divides all offsets. */
-static uint64_t common_alignment(const struct kp_containers *list)
-{
-	uint64_t all = ALIGN_MAX;
-
-	for (size_t i = 0; i < list->count; i++)
-		if (list->items[i].inside == KP_NOWHERE)
-			all |= list->items[i].offset;
-	return all & -all;
-}
-
 kpack_error_t kp_selection_write(const struct kp_fatbin *fat, const bool *gone,
 				 struct kp_outfile *out, uint64_t *offsets,
 				 uint64_t *size, struct kpackx_error *why)
 {
 	const struct kp_containers *list = &fat->containers;
-	uint64_t align = common_alignment(list), pos = 0, n = 0;
+	uint64_t all = 0, align, pos = 0, n = 0;
 
+	if (kp_layout_is_too_much(list))
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "device code of more than %" PRIu64 " bytes",
+			       KP_LAYOUT_SECTION_MAX);
+	for (size_t i = 0; i < list->count; i++)
+		if (list->items[i].inside == KP_NOWHERE)
+			all |= list->items[i].offset;
+	align = kp_bundle_alignment(all);
 	for (size_t i = 0; i < list->count; i++) {
-		struct sink s = {.file = out};
+		struct kp_layout_sink s = {.file = out, .room = UINT64_MAX};
 
 		if (list->items[i].inside != KP_NOWHERE)
 			continue;
 		pos = (pos + align - 1) & -align;
-		s.at = offsets[i] = pos;
+		s.offset = offsets[i] = pos;
 		KP_TRY(write_container(fat, i, gone, &s, &n, why));
 		pos += n;
 	}

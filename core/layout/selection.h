@@ -18,7 +18,8 @@
  *
  * One image is in memory at a time, or the payload of one compressed bundle, twice.
  * IO_ERROR, OUT_OF_MEMORY; errors of decoding; NOT_IMPLEMENTED: a compressed bundle
- * cannot be encoded again.
+ * cannot be encoded again; more than KP_LAYOUT_SECTION_MAX bytes, where bytes that images
+ * share count for each.
  */
 kpack_error_t kp_selection_write(const struct kp_fatbin *fat, const bool *gone,
 				 struct kp_outfile *out, uint64_t *offsets,

@@ -17,9 +17,6 @@
 /* Header bytes fetched at first; real headers fit, and the HIP runtime reads no more. */
 #define FIRST_FETCH 4096
 
-/* Code objects need at most the alignment of a page. */
-#define ALIGN_MAX 4096
-
 static const char magic[24] = {'_', '_', 'C', 'L', 'A', 'N', 'G', '_',
 			       'O', 'F', 'F', 'L', 'O', 'A', 'D', '_',
 			       'B', 'U', 'N', 'D', 'L', 'E', '_', '_'};
@@ -271,25 +268,17 @@ static int by_offset(const void *a, const void *b)
 	return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* The largest power of two, up to ALIGN_MAX, that divides all N offsets. */
-static uint64_t common_alignment(struct kp_bundle_row *const *rows, size_t n)
-{
-	uint64_t all = ALIGN_MAX;
-
-	for (size_t i = 0; i < n; i++)
-		all |= rows[i]->offset;
-	return all & -all;
-}
-
 /*
  * Move the N rows at SORTED, which have bytes, behind POS; returns the end.  Overlapping
  * rows move as one run, so that nothing grows: no run begins later than before.
  */
 static uint64_t move_sorted(struct kp_bundle_row **sorted, size_t n, uint64_t pos)
 {
-	uint64_t align = common_alignment(sorted, n), run_old = 0, run_new = 0,
-		 run_end = 0;
+	uint64_t all = 0, align, run_old = 0, run_new = 0, run_end = 0;
 
+	for (size_t i = 0; i < n; i++)
+		all |= sorted[i]->offset;
+	align = kp_bundle_alignment(all);
 	for (size_t i = 0; i < n; i++) {
 		uint64_t old = sorted[i]->offset;
 

@@ -51,6 +51,16 @@ uint64_t kp_bundle_header_size(const struct kp_bundle_row *rows, size_t n);
 void kp_bundle_header_write(const struct kp_bundle_row *rows, size_t n, uint8_t *out);
 
 /*
+ * The largest power of two, up to a page, that divides all offsets; OFFSETS has the bits
+ * of all of them.  Containers and code objects need at most the alignment of a page.
+ */
+static inline uint64_t kp_bundle_alignment(uint64_t offsets)
+{
+	offsets |= 4096;
+	return offsets & -offsets;
+}
+
+/*
  * Move the N rows that are left of a bundle together behind their header: their offsets
  * change, their order and alignment do not.  Rows with common bytes move as one.  *SIZE
  * becomes the size of the bundle.  Only error: OUT_OF_MEMORY.
