@@ -193,17 +193,19 @@ static void print_table(const struct thin *t)
 		print_undo(t);
 }
 
+static const char *status_of(const struct thin *t, const struct thin_file *f)
+{
+	enum fate fate = t->dispositions.items[f->entry].fate;
+
+	return fate == FATE_CONVERTED ? "thinned" : disposition_name(fate);
+}
+
 static json_t *json_file(const struct thin *t, const struct thin_file *f)
 {
-	const char *fate = disposition_name(t->dispositions.items[f->entry].fate);
-
 	return json_pack("{so ss sI sI}", "path",
 			 report_json_text(t->scan.entries[f->entry].relative), "status",
-			 !f->gone                    ? "removed"
-			 : strcmp(fate, "converted") ? fate
-						     : "thinned",
-			 "size_before", (json_int_t)f->before, "size_after",
-			 (json_int_t)f->after);
+			 status_of(t, f), "size_before", (json_int_t)f->before,
+			 "size_after", (json_int_t)f->after);
 }
 
 static void print_json(const struct thin *t)

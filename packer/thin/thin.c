@@ -40,29 +40,24 @@ static void choose_images(struct thin *t, struct input *in)
 {
 	const struct kp_containers *list = &in->fat.containers;
 	bool *gone = xcalloc(list->n_images, sizeof(*gone));
-	struct thin_file f = {.entry = in->entry, .gone = gone};
-	bool stuck = false;
+	bool any = false, stuck = false;
 
 	for (size_t i = 0; i < list->n_images; i++) {
 		const struct kp_image *image = &list->images[i];
 
-		if (!in->packed[i] || !image->size)
-			continue;
-		f.n_images++;
-		if (!thin_goes(&t->args.filter, image->arch))
+		if (!in->packed[i] || !image->size ||
+		    !thin_goes(&t->args.filter, image->arch))
 			continue;
 		gone[i] = kp_selection_possible(&in->fat, image->container);
+		any |= gone[i];
 		stuck |= !gone[i];
-		f.n_gone += gone[i];
-		f.code += gone[i] ? image->size : 0;
 	}
 	t->n_stuck += stuck;
-	if (!f.n_gone) {
+	if (!any) {
 		free(gone);
 		return;
 	}
-	f.before = (uint64_t)in->st.st_size;
-	*add_file(t, in->entry) = f;
+	add_file(t, in->entry)->gone = gone;
 	t->dispositions.items[in->entry].fate = FATE_CONVERTED;
 }
 
@@ -84,13 +79,10 @@ static void choose_files(struct thin *t)
 	for (size_t i = 0; i < t->scan.files.count; i++) {
 		const struct library_object *o = t->scan.found.objects[i];
 		size_t entry = t->scan.file_entries[i];
-		struct thin_file *f;
 
 		if (!o || !database_goes(t, o))
 			continue;
-		f = add_file(t, entry);
-		f->code = f->before;
-		f->n_gone = f->n_images = 1;
+		add_file(t, entry);
 		t->dispositions.items[entry].fate = FATE_REMOVED;
 	}
 }

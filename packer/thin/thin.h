@@ -25,8 +25,6 @@ struct thin_args {
 struct thin_file {
 	size_t entry; /* of the scan */
 	bool *gone;   /* per image; NULL: a file of a database, which goes as a whole */
-	size_t n_gone, n_images;
-	uint64_t code;          /* bytes of the images that go */
 	uint64_t before, after; /* sizes of the file */
 };
 
