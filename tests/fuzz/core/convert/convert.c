@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Changing host binaries: a converted file must be readable, accept another marker,
- * normalise, and be restored with wrappers that point into the section again.
+ * normalise, and be restored with wrappers that point into the section again.  A file that
+ * loses every other code object must have the remaining ones.
  */
 #include "core/convert/convert.h"
+#include "core/layout/selection.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -123,6 +125,83 @@ static void convert(int fd, uint64_t size, const struct kp_fatbin *fat, bool kee
 	kp_outfile_close(&out);
 }
 
+/* ---- fewer code objects ---- */
+
+static kpack_error_t copy_section(void *arg, struct kp_outfile *out, uint64_t offset,
+				  struct kpackx_error *why)
+{
+	const struct kp_outfile *section = arg;
+
+	return kp_outfile_copy(out, offset, section->fd, 0, size_of(section->fd), why);
+}
+
+/* The sizes of the images that are not GONE, with those of no bytes. */
+static uint64_t sum_images(const struct kp_fatbin *fat, const bool *gone)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < fat->containers.n_images; i++)
+		sum += gone && gone[i] ? 0 : fat->containers.images[i].size;
+	return sum;
+}
+
+static void refill(int fd, uint64_t size, const struct kp_fatbin *fat,
+		   struct kp_outfile *section, const uint64_t *offsets, uint64_t left)
+{
+	uint64_t *starts = calloc(fat->elf.n_wrappers + 1, sizeof(*starts));
+	struct kp_restore_options options = {.size = size_of(section->fd),
+					     .offsets = starts,
+					     .write = copy_section,
+					     .arg = section};
+	struct kp_outfile out = open_out();
+	struct kpackx_error why = {0};
+	struct kp_fatbin after;
+
+	if (!starts)
+		abort();
+	for (size_t i = 0; i < fat->elf.n_wrappers; i++)
+		if (fat->wrapper_container[i] >= 0)
+			starts[i] = offsets[fat->wrapper_container[i]];
+	if (kp_refill(fd, size, fat, &options, &out, &why) == KPACK_SUCCESS) {
+		if (kp_fatbin_open(out.fd, size_of(out.fd), &after, &why) ||
+		    after.elf.n_wrappers != fat->elf.n_wrappers ||
+		    sum_images(&after, NULL) != left)
+			abort();
+		kp_fatbin_fini(&after);
+	}
+	kp_outfile_close(&out);
+	free(starts);
+}
+
+static void thin(int fd, uint64_t size, const struct kp_fatbin *fat)
+{
+	const struct kp_containers *list = &fat->containers;
+	uint64_t *offsets = calloc(list->count + 1, sizeof(*offsets)), counted, written;
+	bool *gone = calloc(list->n_images + 1, sizeof(*gone));
+	struct kp_outfile section = open_out();
+	struct kpackx_error why = {0};
+	kpack_error_t err;
+
+	if (!offsets || !gone)
+		abort();
+	for (size_t i = 1; i < list->n_images; i += 2)
+		gone[i] = !list->images[i].host &&
+			  kp_selection_possible(fat, list->images[i].container);
+	/* images that share bytes are written more than once */
+	if (sum_images(fat, NULL) <= SECTION_MAX) {
+		err = kp_selection_write(fat, gone, NULL, offsets, &counted, &why);
+		if (kp_selection_write(fat, gone, &section, offsets, &written, &why) !=
+			    err ||
+		    (!err && written != counted))
+			abort();
+		if (!err && fat->kind == KP_FATBIN_ELF)
+			refill(fd, size, fat, &section, offsets, sum_images(fat, gone));
+	}
+	kp_outfile_close(&section);
+	free(offsets);
+	free(gone);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	int fd = memfd_create("fuzz", MFD_CLOEXEC);
@@ -134,6 +213,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (kp_fatbin_open(fd, size, &fat, &why) == KPACK_SUCCESS) {
 		convert(fd, size, &fat, false);
 		convert(fd, size, &fat, true);
+		thin(fd, size, &fat);
 		kp_fatbin_fini(&fat);
 	}
 	close(fd);
