@@ -44,7 +44,7 @@ static void binary_free(struct binary *b)
 	kp_lookup_fini(&b->files);
 	kp_marker_fini(&b->facts);
 	free(b->mount);
-	free(b->told);
+	free(b->reported);
 	free(b->path);
 	free(b);
 }
@@ -74,8 +74,8 @@ static kpack_error_t fill_binary(struct binaries *all, struct binary *b,
 {
 	uint64_t offset;
 
-	b->told = calloc(all->gpus.count + 1, sizeof(*b->told));
-	if (!b->told)
+	b->reported = calloc(all->gpus.count + 1, sizeof(*b->reported));
+	if (!b->reported)
 		return kp_fail_memory(why, all->gpus.count, "a list of GPUs");
 	KP_TRY(kp_maps_find(b->marker, &b->path, &offset, why));
 	KP_TRY(kp_marker_read_at(b->marker, &b->facts, why));

@@ -22,9 +22,9 @@ struct binary {
 	char *mount; /* directory of a mount of its archives (mounts.h); NULL: none */
 	bool mount_sought;
 	const struct kp_lookup_file
-		*mounted[BINARY_MOUNTED_MAX]; /* the mount lists them */
+		*mounted[BINARY_MOUNTED_MAX]; /* archives that the mount lists */
 	size_t n_mounted;
-	bool *told; /* for each GPU: it was reported that its code is missing */
+	bool *reported; /* for each GPU: that its code is missing */
 };
 
 /* What all binaries share; zeroed before the first use. */

@@ -142,10 +142,10 @@ static void add_no_archive(struct kp_line *line, const struct binary *b,
  * Report that GPU has no object of this wrapper.  In a binary whose other wrappers have
  * code for it, that is as its compiler was asked, and nothing is wrong.
  */
-static void tell_missing(struct binary *b, const char *key, const struct kp_target *gpu,
-			 bool *told)
+static void report_missing(struct binary *b, const char *key, const struct kp_target *gpu,
+			   bool *reported)
 {
-	enum say_level level = *told ? SAY_ALL : SAY_MISSING;
+	enum say_level level = *reported ? SAY_ALL : SAY_MISSING;
 	struct kp_lookup_file *f = NULL;
 	struct kp_line line;
 
@@ -155,7 +155,7 @@ static void tell_missing(struct binary *b, const char *key, const struct kp_targ
 	if (f && knows_binary(f, b))
 		level = SAY_ALL;
 	else
-		*told = true;
+		*reported = true;
 	if (!say_wants(level))
 		return;
 	begin_line(&line, b, gpu);
@@ -179,7 +179,7 @@ static bool has_part(const struct parts *p, const struct kp_target *gpu)
 	return false;
 }
 
-static void tell_found(const struct binary *b, const struct parts *p)
+static void report_found(const struct binary *b, const struct parts *p)
 {
 	for (size_t i = 0; i < p->count && say_wants(SAY_ALL); i++) {
 		const struct part *part = &p->list[i];
@@ -211,8 +211,8 @@ kpack_error_t parts_find(struct binaries *all, struct binary *b, uint32_t index,
 		add_parts(all, out, f);
 	for (size_t i = 0; i < all->gpus.count; i++)
 		if (!has_part(out, &all->gpus.list[i]))
-			tell_missing(b, out->key, &all->gpus.list[i], &b->told[i]);
-	tell_found(b, out);
+			report_missing(b, out->key, &all->gpus.list[i], &b->reported[i]);
+	report_found(b, out);
 	return KPACK_SUCCESS;
 }
 

@@ -123,7 +123,7 @@ static struct kernel *load(struct library *l, const char *plan, const struct arc
 	return k;
 }
 
-static void tell(const struct kernel *k, const char *from)
+static void print_kernel(const struct kernel *k, const char *from)
 {
 	printf("%s: from %s, for %s: %zu bytes, crc32 %08x\n", k->plan, from, k->arch,
 	       k->size, k->crc);
@@ -301,7 +301,7 @@ static void preload(struct library *l, const struct arch *a)
 			continue;
 		k = load_archived(l, a, plan);
 		if (k)
-			tell(k, "archive beforehand");
+			print_kernel(k, "archive beforehand");
 	}
 }
 
@@ -343,15 +343,15 @@ static bool execute(struct library *l, const char *plan)
 	l->n_plans++;
 	k = find_loaded(l, plan);
 	if (k)
-		tell(k, "cache");
+		print_kernel(k, "cache");
 	for (size_t i = 0; !k && i < l->n_archs; i++) {
 		const struct arch *a = &l->archs[i];
 
 		k = load_archived(l, a, plan);
 		if (k)
-			tell(k, "archive");
+			print_kernel(k, "archive");
 		else if ((k = load_file(l, a, plan)))
-			tell(k, "file");
+			print_kernel(k, "file");
 	}
 	if (k)
 		k->used = l->n_plans;

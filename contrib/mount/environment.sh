@@ -60,7 +60,7 @@ if [ -n "$undo" ]; then
 	exit
 fi
 
-tell() # TEXT: on standard error
+report() # TEXT: on standard error
 {
 	printf '%s\n' "environment.sh: $1" >&2
 }
@@ -74,7 +74,7 @@ esac
 say()
 {
 	if ! firm_check "${checked:-$2}"; then
-		tell "$1: $firm_why"
+		report "$1: $firm_why"
 		return
 	fi
 	found=1
@@ -132,7 +132,7 @@ search()
 	value='' other=''
 	each "$@"
 	[ -n "$other" ] || return 0
-	tell "$value and $other: no variable can name both: use in-place or overlay"
+	report "$value and $other: no variable can name both: use in-place or overlay"
 	value=''
 }
 
@@ -155,11 +155,11 @@ set_tensile() # VARIABLE...: libraries that do not look into a GPU's directory t
 	[ -n "$directory" ] || return 0
 	tensile "$directory"
 	if [ -z "$value" ] && [ -n "$(find "$directory" -maxdepth 1 -type d -name 'gfx*')" ]; then
-		tell "$directory has several GPUs' directories, which no variable \
+		report "$directory has several GPUs' directories, which no variable \
 can name: mount with -o arch=auto, or use in-place or overlay"
 		return 0
 	elif [ -z "$value" ]; then
-		tell "$directory has no kernels that a GPU shown there could use"
+		report "$directory has no kernels that a GPU shown there could use"
 		return 0
 	fi
 	for variable; do say "$variable" "$value"; done

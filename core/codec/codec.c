@@ -143,7 +143,7 @@ static kpack_error_t encode_frame(struct kp_encoder *e, struct kp_span data, uin
 /* zstd's smallest job, and the window above which a level's own one is left. */
 enum { JOB_MIN = 512 << 10, PART_WINDOW_LOG_MAX = 21 };
 
-/* Bytes of the header that zstd writes if it is not told the size, and of ours. */
+/* Bytes of the header that zstd writes for an unknown size, and of ours. */
 enum { UNSIZED_HEADER = 6, SIZED_HEADER = 14 };
 
 static size_t set_parts(ZSTD_CCtx *ctx, int level, size_t chunk)

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <zstd.h>
 
-/* What is left is compressed already, so that a higher level gains next to nothing. */
+/* A difference is compressed data, which a higher level hardly makes smaller. */
 enum { LEVEL = 3 };
 
-/* The logarithm of a window that has all of both. */
+/* The logarithm of a window that has all of PAYLOAD and ORIGINAL. */
 static int window_for(struct kp_span payload, struct kp_span original)
 {
 	ZSTD_bounds bounds = ZSTD_cParam_getBounds(ZSTD_c_windowLog);

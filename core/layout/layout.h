@@ -66,9 +66,9 @@ enum {
  * Describe FAT (kind ELF).  XXH3 is NULL or has 16 bytes per image of FAT->containers;
  * KNOWN says which images have a hash there.  HOW is a set of KP_LAYOUT_...; without
  * KP_LAYOUT_COMPUTE, images without a hash are those that are not packed.
- * Of compressed containers, which are decoded, it is found out how they were compressed,
- * as far as kp_ccob_find_level can.  Of plain containers with known hashes only the bytes between images are
- * read.
+ * Compressed containers are decoded, and kp_ccob_find_level searches how they were
+ * compressed.  A plain container whose images have known hashes is read only between its
+ * images.
  * NOT_IMPLEMENTED: FAT cannot be described: a wrapper leads to no container, more than
  * KP_LAYOUT_INLINE_MAX bytes are in no archive, or more than KP_LAYOUT_SECTION_MAX bytes
  * in all, where bytes that entries share count for each.  INVALID_FORMAT,

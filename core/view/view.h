@@ -25,10 +25,10 @@
  * (size, stored size, xxh3) if the entry has the hash and is one frame, else its archive
  * (hash of the table of contents, size, time) and ordinal.
  *
- * A bundle has entries of the archives that everyone may read, and of one other class,
- * which is the bundle's class: so its owner and mode can say who may read it.  If there
- * are several other classes, there is a bundle for each, and before them one of all
- * entries, for the reader of all classes.
+ * A bundle has entries of the archives that everyone may read, and of one other class of
+ * archives, which is the bundle's class: the owner and mode of the bundle are those of the
+ * class.  If there are several other classes, there is a bundle for each, and before these
+ * bundles one of all entries, for users who may read all classes.
  *
  * Immutable after kp_view_new: every call may run concurrently.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Compare what host binaries tell the dynamic loader. */
+/* Compare what host binaries ask of the dynamic loader. */
 #ifndef PACKER_BINARY_HOST_DYNAMIC_H
 #define PACKER_BINARY_HOST_DYNAMIC_H
 

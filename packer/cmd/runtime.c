@@ -85,7 +85,7 @@ static bool print_all(const struct hip_runtimes *list, bool json)
 	return !json || report_array_end(&array);
 }
 
-/* What it did is more certain than what it contains. */
+/* How the runtime answered is more certain than what its file contains. */
 static bool takes(const struct hip_runtime *r)
 {
 	bool asked = r->was_asked && r->asked != RUNTIME_UNKNOWN;

@@ -64,13 +64,13 @@ void packing_settle(struct packing *p);
 /* Reports that there are faults. */
 bool packing_faulty(const struct packing *p);
 /*
- * Between dispositions_open and packing_plan: find which binaries cannot be converted, and
- * plan no code of these, which stays in them; with LEAVE_KEPT, of files that are no
- * binaries neither.
+ * Between dispositions_open and packing_plan: find the binaries that cannot be converted, and
+ * plan none of their code, which stays in them; with LEAVE_KEPT, none of files that are no
+ * binaries either.
  */
 void packing_check_binaries(struct packing *p, bool leave_kept);
 
-/* What writing consists of. */
+/* The steps of writing. */
 kpack_error_t packing_check_clashes(struct packing *p, clash_side *side,
 				    const char *archives, struct kpackx_error *why);
 /* Make the output's directories, and writable. */

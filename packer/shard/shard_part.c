@@ -134,9 +134,9 @@ static kpack_error_t check_parents(const struct shard_part *part,
 }
 
 /*
- * Check the owner of an item: who forges a record could make root give files of others,
- * with their owners and set-user-ID bits, to other names, or take archives for those of
- * another run.
+ * Check the owner of an item.  With a forged record another user could make root give the
+ * files of others, with their owners and set-user-ID bits, other names, or let root take
+ * archives for those of another run.
  */
 static kpack_error_t check_owner(const struct shard_part *part,
 				 const struct shard_item *item, struct kpackx_error *why)

@@ -176,7 +176,7 @@ static kpack_error_t write_manifest(const struct split *s, const struct split_tr
 	return err;
 }
 
-/* What the generic tree has of the prefixes is part of their runs. */
+/* The generic tree's files of a prefix are part of the run of that prefix. */
 kpack_error_t split_finish(struct split *s, struct kpackx_error *why)
 {
 	for (size_t i = 0; i < s->n_items; i++)

@@ -54,7 +54,7 @@ kpack_error_t kp_ccob_check(const struct kp_source *src, const struct kp_contain
 			    struct kp_ccob_form *form, bool *fits,
 			    struct kpackx_error *why);
 
-/* What is known of the compressor of one file's containers; begins as KP_CCOB_SEARCH. */
+/* The search for the compressor of one file's containers; begins as KP_CCOB_SEARCH. */
 struct kp_ccob_search {
 	struct kp_ccob_form like; /* the last form that gave the same bytes; or level 0 */
 	uint64_t budget;          /* bytes of payloads that may be compressed whole */

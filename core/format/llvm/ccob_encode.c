@@ -30,8 +30,8 @@
 #define FIRST ((size_t)256 << 10)
 
 /*
- * Of larger payloads only the beginning is looked at, because they are mapped: where they
- * compress well, all of one would be in memory for HEAD bytes.
+ * The search compresses only the beginning of a larger payload.  Payloads are mapped, and
+ * all of one that compresses well would be in memory before HEAD bytes come out.
  */
 #define LARGE ((size_t)32 << 20)
 #define LARGE_PART (LARGE / 2)

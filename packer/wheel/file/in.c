@@ -133,7 +133,7 @@ void wheel_reader_free(struct wheel_reader *r)
 	free(r);
 }
 
-/* What is decoded of a member. */
+/* A member while it is decoded. */
 struct decoding {
 	const struct wheel_member *m;
 	uint64_t done;

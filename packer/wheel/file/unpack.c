@@ -243,7 +243,7 @@ kpack_error_t wheel_unpack(const struct wheel_in *w, const struct record *record
 		.w = w, .record = record, .how = how, .lock = PTHREAD_MUTEX_INITIALIZER};
 	kpack_error_t err;
 
-	/* no link below it is followed, whoever calls */
+	/* as a root: no link below the directory is followed */
 	KP_TRY(below_root(how->dir, why));
 	u.members = wheel_in_members(w, &u.count);
 	err = run_pipeline(&u, why);

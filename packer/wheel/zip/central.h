@@ -7,7 +7,7 @@
 #include "core/base/file.h"
 
 enum { ZIP_STORED = 0, ZIP_DEFLATED = 8 };
-/* Of a member's flags. */
+/* Bits of a member's flags. */
 enum {
 	ZIP_ENCRYPTED = 1 << 0,
 	ZIP_DESCRIPTOR = 1 << 3,
