@@ -11,6 +11,7 @@ function __kpack_commands
 	echo verify
 	echo inspect
 	echo thin
+	echo prune
 	echo split
 	echo merge
 	echo recombine
@@ -89,6 +90,13 @@ complete -c kpack -n '__fish_seen_subcommand_from recombine' -l json -d 'Report 
 complete -c kpack -n '__fish_seen_subcommand_from recombine' -s q -l quiet -d 'Print nothing but faults'
 complete -c kpack -n '__fish_seen_subcommand_from recombine' -s v -l verbose -d 'Also report what was decided'
 complete -c kpack -n '__fish_seen_subcommand_from recombine' -s h -l help -d 'Show the options'
+complete -c kpack -n '__fish_seen_subcommand_from prune' -l arch -x -d 'Only what these GPUs can load'
+complete -c kpack -n '__fish_seen_subcommand_from prune' -l arch-exact -d 'Only code for these very targets'
+complete -c kpack -n '__fish_seen_subcommand_from prune' -s n -l dry-run -d 'Print what would be freed'
+complete -c kpack -n '__fish_seen_subcommand_from prune' -l force -d 'Also if no archive would be left'
+complete -c kpack -n '__fish_seen_subcommand_from prune' -l json -d 'As JSON'
+complete -c kpack -n '__fish_seen_subcommand_from prune' -s q -l quiet -d 'Only errors'
+complete -c kpack -n '__fish_seen_subcommand_from prune' -s h -l help -d 'Show the options'
 complete -c kpack -n '__fish_seen_subcommand_from thin' -l arch -x -d 'The GPUs whose code stays'
 complete -c kpack -n '__fish_seen_subcommand_from thin' -s n -l dry-run -d 'Print what would be freed'
 complete -c kpack -n '__fish_seen_subcommand_from thin' -l libraries -x -a 'rocblas hipblaslt hipsparselt aotriton rocfft miopen composablekernel hipkernelprovider aiter hotswap_cache none' -d 'Whose databases'

@@ -197,6 +197,12 @@ def thin_to(h):
     return "thin -q --jobs 1 --arch gfx1100 @in @out"
 
 
+def prune(h):
+    h.kpack(*pack(h).split())
+    os.unlink(h / "out/u/sub/a.so")
+    return "prune -q --arch gfx1100 @out"
+
+
 def shard(h):
     h.tree("in")
     return "pack -q --jobs 1 --shard 1/2 @in @part1"
@@ -409,7 +415,7 @@ def packager_extract(h):
 
 SCENES = {f.__name__.replace("_", "-"): f for f in (
     pack, pack_again, pack_threads, pack_file, pack_archives, pack_databases, pack_rows, in_place, in_place_again,
-    in_place_databases, thin, thin_to, shard, merge_shards, merge_shards_again, merge, merge_again, split, split_again,
+    in_place_databases, thin, thin_to, prune, shard, merge_shards, merge_shards_again, merge, merge_again, split, split_again,
     split_archives, split_archives_again, recombine, recombine_again, extract, extract_again, cat, cat_again,
     inspect, inspect_again, mark_set, mark_convert, mark_convert_same, mark_restore, mark_restore_to,
     mark_strip_safe, split_wheel, split_wheel_again, split_wheel_directory, index, index_again, report,
@@ -446,16 +452,16 @@ SCENES.update({name + "-into": into(name) for name in INTO})
 
 # Scenes with a single run.
 PLANTED = {name + "-planted": planted(name) for name in SCENES if name.endswith(("-again", "-into")) or
-           name in ("in-place", "thin", "mark-set", "mark-restore", "mark-convert", "mark-strip-safe", "bundler")}
+           name in ("in-place", "thin", "prune", "mark-set", "mark-restore", "mark-convert", "mark-strip-safe", "bundler")}
 SCENES.update(PLANTED)
 
 # Commands that leave something behind if they are killed; then they are run again.
-KILLED = ("pack-into", "pack-again", "in-place", "thin", "shard-into", "merge-shards-into", "split-into", "split-again",
+KILLED = ("pack-into", "pack-again", "in-place", "thin", "prune", "shard-into", "merge-shards-into", "split-into", "split-again",
           "recombine-into", "recombine-again", "extract-into", "split-wheel-into", "index-again", "mark-set")
 
 
 # Commands on trees of root's, in which only directories belong to the user.
-ROOTED = ("pack-again", "pack-threads", "in-place", "thin", "in-place-again", "split-again", "shard", "merge-shards-again",
+ROOTED = ("pack-again", "pack-threads", "in-place", "thin", "prune", "in-place-again", "split-again", "shard", "merge-shards-again",
           "extract-again", "mark-set", "mark-restore")
 
 

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a tree asks of archives: the objects that the markers and layouts of its converted
+ * binaries name, and the paths that exist in it.
+ */
+#ifndef PACKER_PRUNE_DEMAND_H
+#define PACKER_PRUNE_DEMAND_H
+
+#include "packer/binary/reachable_archives.h"
+
+struct demand_binary; /* internal: a converted binary */
+
+struct demand {
+	const char *tree;
+	struct installed set; /* the archives that the binaries reach */
+	struct demand_binary *items;
+	size_t count, cap;
+};
+
+/* What is known of an entry. */
+enum demand_state {
+	DEMAND_ASKED,   /* something may ask for it */
+	DEMAND_GONE,    /* its binary, or the directory of its file, does not exist */
+	DEMAND_UNASKED, /* its binary exists, and asks for other objects */
+};
+
+/* TREE is borrowed. */
+void demand_init(struct demand *d, const char *tree);
+void demand_fini(struct demand *d);
+
+/*
+ * Take the file PATH of the tree, if it is a converted binary; other files are a success.
+ * Errors of reading it, its marker or its layout, and of installed_reach: what it asks for
+ * is not known then.
+ */
+kpack_error_t demand_add(struct demand *d, const char *path, struct kpackx_error *why);
+
+/* After the last file, before demand_of. */
+void demand_sort(struct demand *d);
+
+/*
+ * Entries of one archive, in their order: what has the same name is looked for once.
+ * The archive's names are relative to ROOT, or to the tree of the demand.  The other
+ * members are zeros.
+ */
+struct demand_query {
+	const struct demand *demand;
+	const struct installed_archive *archive;
+	const char *root;
+	struct kp_span last; /* the name that was looked for last */
+	bool last_exists;
+};
+
+enum demand_state demand_of(struct demand_query *q, size_t entry);
+
+#endif

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: MIT */
+#include "prune.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "core/archive/naming.h"
+#include "packer/base/xalloc.h"
+#include "packer/cli/exit.h"
+#include "packer/cli/report.h"
+#include "packer/files/below.h"
+#include "packer/files/leftovers.h"
+#include "packer/files/tree_list.h"
+#include "packer/thin/thin.h"
+#include "rewrite.h"
+
+/* --- the tree ------------------------------------------------------------------------ */
+
+/* A file that is called like an archive. */
+struct candidate {
+	char *path;
+	dev_t dev;
+	ino_t ino;
+	struct installed_archive *reached; /* by a binary of the tree; or NULL */
+	bool own;                          /* in a directory of the tree's archives */
+};
+
+struct candidates {
+	struct candidate *items; /* by path, bytewise */
+	size_t count, cap;
+};
+
+static void candidates_fini(struct candidates *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		free(list->items[i].path);
+	free(list->items);
+}
+
+static void add_candidate(struct candidates *list, const struct tree_item *item)
+{
+	xgrow(&list->items, list->count, &list->cap, sizeof(*list->items));
+	list->items[list->count++] = (struct candidate){.path = xstrdup(item->path),
+							.dev = item->st.st_dev,
+							.ino = item->st.st_ino};
+}
+
+static void report_file(struct prune *p, const char *path, const struct kpackx_error *why)
+{
+	report_why(path, why);
+	p->n_faults++;
+}
+
+static void visit_item(struct prune *p, const struct tree_item *item,
+		       struct candidates *list)
+{
+	struct kpackx_error why = {0};
+
+	if (item->kind == TREE_FAULT) {
+		report_error(item->path, "%s", strerror(item->error));
+		p->n_faults++;
+	} else if (item->kind != TREE_OTHER || !S_ISREG(item->st.st_mode)) {
+		return;
+	} else if (kp_is_archive_name(item->name)) {
+		add_candidate(list, item);
+	} else if (demand_add(&p->demand, item->path, &why)) {
+		report_file(p, item->path, &why);
+	}
+}
+
+static void walk_tree(struct prune *p, struct candidates *list)
+{
+	struct tree_list *tree = tree_list_open(p->args.tree);
+	struct tree_item item;
+
+	while (tree_list_next(tree, &item))
+		visit_item(p, &item, list);
+	tree_list_close(tree);
+	demand_sort(&p->demand);
+}
+
+/* --- its archives -------------------------------------------------------------------- */
+
+static struct kp_span directory_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return (struct kp_span){(const uint8_t *)path,
+				slash ? (size_t)(slash - path) : 0};
+}
+
+static void find_reached(const struct prune *p, struct candidate *c)
+{
+	for (size_t i = 0; i < p->demand.set.count; i++) {
+		struct installed_archive *a = p->demand.set.archives[i];
+
+		if (a->dev == c->dev && a->ino == c->ino)
+			c->reached = a;
+	}
+}
+
+/*
+ * The archives of the tree are those in directories ".kpack", and those in directories
+ * where its binaries find archives.
+ */
+static void find_own(const struct prune *p, struct candidates *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		find_reached(p, &list->items[i]);
+	for (size_t i = 0, end; i < list->count; i = end) {
+		struct kp_span dir = directory_of(list->items[i].path);
+		bool own = kp_is_archive_of_tree(list->items[i].path);
+
+		for (end = i; end < list->count &&
+			      kp_span_eq(dir, directory_of(list->items[end].path));
+		     end++)
+			own |= list->items[end].reached != NULL;
+		for (size_t k = i; k < end; k++)
+			list->items[k].own = own;
+	}
+}
+
+static void lock_directory(struct prune *p, const char *path)
+{
+	struct kp_span dir = directory_of(path);
+	char *text = xstrndup((const char *)dir.data, dir.size);
+
+	xgrow(&p->locks, p->n_locks, &p->locks_cap, sizeof(*p->locks));
+	p->locks[p->n_locks++] = leftovers_lock(text);
+	free(text);
+}
+
+/* Whether the file at PATH is what was opened as A. */
+static bool is_unchanged(const char *path, const struct kpack_archive *a)
+{
+	const struct stat *was = kp_archive_stat(a);
+	struct stat st;
+
+	return below_lstat(path, &st) == 0 && st.st_dev == was->st_dev &&
+	       st.st_ino == was->st_ino && st.st_size == was->st_size &&
+	       st.st_mtim.tv_sec == was->st_mtim.tv_sec &&
+	       st.st_mtim.tv_nsec == was->st_mtim.tv_nsec &&
+	       st.st_ctim.tv_sec == was->st_ctim.tv_sec &&
+	       st.st_ctim.tv_nsec == was->st_ctim.tv_nsec;
+}
+
+static kpack_error_t check_archive(const char *path, const struct installed_archive *a,
+				   struct kpackx_error *why)
+{
+	size_t kept, counted;
+
+	if (!a->archive) {
+		*why = a->why;
+		return why->code;
+	}
+	if (!is_unchanged(path, a->archive))
+		return kp_fail(why, KPACK_ERROR_IO_ERROR, "changed meanwhile");
+	kp_archive_faults(a->archive, &kept, &counted);
+	return counted ? kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				 "it has faults and cannot be copied; kpack verify "
+				 "names them")
+		       : KPACK_SUCCESS;
+}
+
+static kpack_error_t add_archive(struct prune *p, const struct candidate *c,
+				 struct kpackx_error *why)
+{
+	struct prune_archive a = {.archive = c->reached};
+	struct reach unused = {0};
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (!a.archive) {
+		err = installed_add(&p->demand.set, c->path, &unused, why);
+		if (!err)
+			a.archive = unused.items[0].archive;
+		reach_fini(&unused);
+	}
+	if (!err)
+		err = check_archive(c->path, a.archive, why);
+	if (err)
+		return err;
+	a.path = xstrdup(c->path);
+	a.relative = a.path + strlen(p->args.tree);
+	a.relative += strspn(a.relative, "/");
+	a.reasons = xcalloc(kp_archive_entry_count(a.archive->archive) + 1, 1);
+	a.before = a.after = (uint64_t)kp_archive_stat(a.archive->archive)->st_size;
+	xgrow(&p->archives, p->n_archives, &p->cap, sizeof(*p->archives));
+	p->archives[p->n_archives++] = a;
+	return KPACK_SUCCESS;
+}
+
+/* Lock the directories first: what is looked at stays as it is. */
+static void add_archives(struct prune *p, const struct candidates *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (list->items[i].own &&
+		    (i == 0 || !kp_span_eq(directory_of(list->items[i - 1].path),
+					   directory_of(list->items[i].path))))
+			lock_directory(p, list->items[i].path);
+	for (size_t i = 0; i < list->count; i++) {
+		struct kpackx_error why = {0};
+
+		if (list->items[i].own && add_archive(p, &list->items[i], &why))
+			report_file(p, list->items[i].path, &why);
+	}
+}
+
+static int by_path(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+	int c = kp_span_cmp(directory_of(x->path), directory_of(y->path));
+
+	return c ? c : strcmp(x->path, y->path);
+}
+
+static int open_tree(struct prune *p)
+{
+	struct candidates list = {0};
+
+	demand_init(&p->demand, p->args.tree);
+	walk_tree(p, &list);
+	if (list.count)
+		qsort(list.items, list.count, sizeof(*list.items), by_path);
+	find_own(p, &list);
+	add_archives(p, &list);
+	candidates_fini(&list);
+	if (p->n_faults)
+		report_error(p->args.tree,
+			     "nothing was removed because of the faults above");
+	return p->n_faults ? EXIT_FAULT : EXIT_OK;
+}
+
+/* --- what goes ----------------------------------------------------------------------- */
+
+static enum prune_reason reason_of(struct prune *p, struct demand_query *q, size_t entry)
+{
+	struct kp_entry_info info;
+	char arch[KP_TARGET_TEXT_MAX];
+
+	switch (demand_of(q, entry)) {
+	case DEMAND_GONE:
+		return PRUNE_GONE;
+	case DEMAND_UNASKED:
+		return PRUNE_UNASKED;
+	default:
+		break;
+	}
+	kp_archive_entry(q->archive->archive, entry, &info);
+	if (!arch_filter_given(&p->args.filter) || info.arch.size >= sizeof(arch))
+		return PRUNE_STAYS;
+	memcpy(arch, info.arch.data, info.arch.size);
+	arch[info.arch.size] = '\0';
+	return thin_goes(&p->args.filter, arch) ? PRUNE_OTHER_GPU : PRUNE_STAYS;
+}
+
+/* The directory that the names in the archive are relative to, if its place says that. */
+static char *root_of(const char *path)
+{
+	struct kp_span dir = directory_of(path);
+
+	if (!kp_is_archive_of_tree(path))
+		return NULL;
+	return xstrndup(path, dir.size - strlen(KP_ARCHIVES_DIR));
+}
+
+static void choose_entries(struct prune *p, struct prune_archive *a)
+{
+	size_t n = kp_archive_entry_count(a->archive->archive);
+	char *root = root_of(a->path);
+	struct demand_query q = {
+		.demand = &p->demand, .archive = a->archive, .root = root};
+
+	for (size_t i = 0; i < n; i++) {
+		enum prune_reason reason = reason_of(p, &q, i);
+
+		a->reasons[i] = (uint8_t)reason;
+		a->n_entries[reason]++;
+	}
+	free(root);
+}
+
+bool prune_changes(const struct prune_archive *a)
+{
+	size_t n = 0;
+
+	for (int i = PRUNE_STAYS + 1; i < PRUNE_REASONS; i++)
+		n += a->n_entries[i];
+	return n > 0;
+}
+
+/* Check that the tree and the list of GPUs are not the wrong ones. */
+static bool check_rest(const struct prune *p)
+{
+	const struct arch_filter *filter = &p->args.filter;
+	size_t n[PRUNE_REASONS] = {0}, matched = 0;
+
+	for (size_t i = 0; i < p->n_archives; i++)
+		for (int k = 0; k < PRUNE_REASONS; k++)
+			n[k] += p->archives[i].n_entries[k];
+	for (size_t i = 0; i < filter->chosen.count; i++)
+		matched += filter->matched[i];
+	if (n[PRUNE_OTHER_GPU] && !matched) {
+		report_error(p->args.tree,
+			     "no code is for the wanted GPUs: nothing is removed; see "
+			     "kpack detect");
+		return false;
+	}
+	if (n[PRUNE_STAYS] || p->args.force || n[PRUNE_GONE] + n[PRUNE_UNASKED] == 0)
+		return true;
+	report_error(
+		p->args.tree,
+		"it has nothing that its archives are for, as if it were a part of a "
+		"tree: nothing is removed; --force removes all archives");
+	return false;
+}
+
+/* --- a run --------------------------------------------------------------------------- */
+
+static int change_archives(struct prune *p)
+{
+	for (size_t i = 0; i < p->n_archives; i++) {
+		struct prune_archive *a = &p->archives[i];
+		struct kpackx_error why = {0};
+
+		if (!prune_changes(a))
+			continue;
+		if (!p->args.dry && !is_unchanged(a->path, a->archive->archive))
+			kp_fail(&why, KPACK_ERROR_IO_ERROR,
+				"changed meanwhile: run kpack prune again");
+		else
+			prune_rewrite(a, p->args.dry, &why);
+		if (why.code) {
+			report_why(a->path, &why);
+			return EXIT_FAULT;
+		}
+	}
+	return EXIT_OK;
+}
+
+int prune_run(struct prune *p)
+{
+	int status = open_tree(p);
+
+	if (status)
+		return status;
+	for (size_t i = 0; i < p->n_archives; i++)
+		choose_entries(p, &p->archives[i]);
+	return check_rest(p) ? change_archives(p) : EXIT_FAULT;
+}
+
+void prune_close(struct prune *p)
+{
+	for (size_t i = 0; i < p->n_archives; i++) {
+		free(p->archives[i].path);
+		free(p->archives[i].reasons);
+	}
+	free(p->archives);
+	for (size_t i = 0; i < p->n_locks; i++)
+		if (p->locks[i] >= 0)
+			close(p->locks[i]);
+	free(p->locks);
+	demand_fini(&p->demand);
+	arch_filter_fini(&p->args.filter);
+	*p = (struct prune){0};
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kpack prune: the archives of a packed tree without the entries that nothing needs: code
+ * that no wanted GPU can load, and what the tree no longer asks for.  Frames are copied as
+ * they are stored.
+ */
+#ifndef PACKER_PRUNE_PRUNE_H
+#define PACKER_PRUNE_PRUNE_H
+
+#include "demand.h"
+#include "packer/archives/arch_filter.h"
+
+struct prune_args {
+	const char *tree;
+	struct arch_filter filter; /* zeros: code for all GPUs stays */
+	bool dry;                  /* only find out what would be removed */
+	bool force;                /* also if nothing would be left */
+};
+
+/* Why an entry goes. */
+enum prune_reason {
+	PRUNE_STAYS,
+	PRUNE_OTHER_GPU, /* no wanted GPU can load it */
+	PRUNE_GONE,      /* its binary, or the directory of its file, does not exist */
+	PRUNE_UNASKED,   /* its binary asks for other objects */
+	PRUNE_REASONS,
+};
+
+struct prune_archive {
+	struct installed_archive *archive;
+	char *path;
+	const char *relative;            /* in PATH: its part below the tree */
+	uint8_t *reasons;                /* per entry */
+	size_t n_entries[PRUNE_REASONS]; /* per reason */
+	/* sizes of the file; after: 0 without an entry, and in a dry run about that */
+	uint64_t before, after;
+};
+
+struct prune {
+	struct prune_args args;
+	struct demand demand;
+	struct prune_archive *archives; /* those in the tree, by path, bytewise */
+	size_t n_archives, cap;
+	size_t n_faults;
+	int *locks; /* descriptors of the archives' directories */
+	size_t n_locks, locks_cap;
+};
+
+/*
+ * Carry out the ARGS of P, whose other members are zeroed.  Returns an exit status, after
+ * reporting faults.  P holds what was found and done until it is closed, and the archives'
+ * directories stay locked until then.
+ */
+int prune_run(struct prune *p);
+void prune_close(struct prune *p); /* finishes `args`, too; accepts a zeroed P */
+
+/* Whether entries of A go. */
+bool prune_changes(const struct prune_archive *a);
+
+#endif
