@@ -51,7 +51,7 @@ _kpack_options() # COMMAND
 	mark-check) echo --arch --arch-exact --json --verbose --help ;;
 	mark-restore) echo --output --archive --allow-missing --help ;;
 	mark-strip-safe) echo --check --help ;;
-	split) echo --prefix-manifest --name --gpu-targets --arch-exact --family --databases --libraries \
+	split) echo --prefix-manifest --name --gpu-targets --arch-exact --family --databases --keys --libraries \
 		--library-rules --level --jobs --force --json --quiet --batch-artifact-parent-dir \
 		--artifact-dir --output-dir --artifact-prefix --split-databases --tmp-dir --verbose \
 		--clang-offload-bundler --help ;;
@@ -143,6 +143,7 @@ _kpack()
 		--libraries) words=(rocblas hipblaslt hipsparselt aotriton rocfft miopen composablekernel
 			hipkernelprovider aiter hotswap_cache none) ;;
 		--prefer) words=(input output) ;;
+		--keys) words=(artifact prefix) ;;
 		--runtime) words=(any) ;;
 		# the keys, then the architectures, of the archive on the line
 		*)

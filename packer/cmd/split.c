@@ -7,11 +7,11 @@
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/command.h"
-#include "packer/split/manifest.h"
+#include "packer/split/artifact/manifest.h"
 #include "packer/split/archives.h"
 #include "packer/split/report.h"
 #include "core/target/target.h"
-#include "packer/split/tree_name.h"
+#include "packer/split/artifact/tree_name.h"
 
 /* The report at the end. */
 struct reporter {

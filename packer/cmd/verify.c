@@ -15,7 +15,7 @@
 #include "packer/closure/closure.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
-#include "packer/split/generic_tree.h"
+#include "packer/split/artifact/generic_tree.h"
 #include "packer/cli/report.h"
 #include "core/base/text.h"
 #include "packer/closure/install_tree.h"

@@ -17,7 +17,8 @@
 #include "packer/binary/built_arches.h"
 #include "packer/files/below.h"
 #include "packer/files/tree_list.h"
-#include "packer/split/generic_tree.h"
+#include "packer/split/artifact/artifact_root.h"
+#include "packer/split/artifact/generic_tree.h"
 #include "mark.h"
 #include "faults.h"
 #include "packer/cli/report.h"
@@ -29,6 +30,7 @@ struct check {
 	struct installed set;
 	struct missing_arches absent;
 	struct generic_tree generic;
+	struct artifact_root artifact;
 	size_t n_binaries, n_fat, n_archives, n_objects;
 	struct mark_faults faults;
 };
@@ -286,13 +288,39 @@ static void check_nowhere(const struct subject *s)
 	free(path);
 }
 
+/*
+ * Find the archives of the binary.  In an artifact they may be where another prefix is
+ * installed, as TheRock's tools leave them.
+ */
+static kpack_error_t find_reach(struct subject *s, struct kpackx_error *why)
+{
+	const struct artifact_root *a = &s->check->artifact;
+	struct installed *set = &s->check->set;
+	const char *rest;
+	const struct prefix *own =
+		artifact_root_prefix(a, s->b.path, s->b.marker.kernel_name, &rest);
+	kpack_error_t err = installed_reach(set, &s->b.marker, s->b.path, &s->reach, why);
+
+	for (size_t i = 0; own && i < a->prefixes.count && !err; i++) {
+		const struct prefix *other = &a->prefixes.items[i];
+		char *path;
+
+		if (other == own || other->absent)
+			continue;
+		path = xasprintf("%s/%s/%s", a->path, other->path, rest);
+		err = installed_reach(set, &s->b.marker, path, &s->reach, why);
+		free(path);
+	}
+	return err;
+}
+
 static kpack_error_t check_converted(struct subject *s, struct kpackx_error *why)
 {
 	struct check *c = s->check;
 
 	KP_TRY(binary_read_marker(&s->b, why));
 	KP_TRY(binary_read_layout(&s->b, why));
-	KP_TRY(installed_reach(&c->set, &s->b.marker, s->b.path, &s->reach, why));
+	KP_TRY(find_reach(s, why));
 	if (check_archives(c, &s->reach) == 0) {
 		check_nowhere(s);
 		return KPACK_SUCCESS;
@@ -389,6 +417,7 @@ static void report_left(void *arg, const char *file, const char *text)
 static void visit_item(struct check *c, const struct tree_item *item)
 {
 	generic_tree_item(&c->generic, item);
+	artifact_root_item(&c->artifact, item);
 	if (item->kind == TREE_OTHER && S_ISREG(item->st.st_mode))
 		check_file(c, item->path);
 	/* links, devices and so on are a fault only as operands */
@@ -533,6 +562,7 @@ static bool check_all(struct check *c, int n, char **roots)
 	json_decref(c->faults.list);
 	missing_arches_fini(&c->absent);
 	generic_tree_fini(&c->generic);
+	artifact_root_fini(&c->artifact);
 	installed_fini(&c->set);
 	return printed && c->faults.count == 0;
 }

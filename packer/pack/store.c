@@ -284,6 +284,8 @@ static kpack_error_t pack_job(void *arg, void *state, size_t job, void **result,
 				     : pack_whole(p, state, o, packed, why);
 
 	free_large_raw(state);
+	if (!err && !of_database(o) && p->options->source_prefix)
+		facts_string(&packed->facts, "source_prefix", p->options->source_prefix);
 	if (err) {
 		discard_packed(NULL, packed);
 		return of_database(o)

@@ -24,6 +24,7 @@ struct pack_options {
 	uint64_t chunk; /* larger objects are cut; 0: only those read at random */
 	unsigned jobs;
 	const struct store_observer *observer; /* or NULL */
+	const char *source_prefix; /* stated in the metadata of device code; or NULL */
 };
 
 /*

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include "packer/base/xalloc.h"
 #include "packer/cli/exit.h"
-#include "packer/split/other_trees.h"
+#include "packer/split/artifact/other_trees.h"
 #include "packer/pack/tree/write.h"
 #include "packer/cli/progress.h"
 #include "internal.h"

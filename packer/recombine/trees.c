@@ -12,7 +12,7 @@
 #include "walk.h"
 #include "core/base/text.h"
 #include "core/target/target.h"
-#include "packer/split/tree_name.h"
+#include "packer/split/artifact/tree_name.h"
 
 static void tree_fini(struct shard_tree *t)
 {

@@ -9,7 +9,7 @@
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/files/tree_list.h"
-#include "packer/split/tree_name.h"
+#include "packer/split/artifact/tree_name.h"
 
 /* --- the manifest ------------------------------------------------------------------ */
 

@@ -11,7 +11,7 @@
 #include "core/base/file.h"
 #include "packer/binary/join.h"
 #include "internal.h"
-#include "packer/split/tree_name.h"
+#include "packer/split/artifact/tree_name.h"
 
 struct writing {
 	const struct recombine_component *c;

@@ -149,6 +149,17 @@ static int take_databases(const struct options *o, const struct option_help *row
 	return options_usage(o->help, "--databases %s: not plain or packed", o->arg);
 }
 
+static int take_keys(const struct options *o, const struct option_help *row, void *slot)
+{
+	enum split_keys *keys = slot;
+
+	(void)row;
+	*keys = strcmp(o->arg, "artifact") == 0 ? KEYS_ARTIFACT : KEYS_PREFIX;
+	if (*keys == KEYS_ARTIFACT || strcmp(o->arg, "prefix") == 0)
+		return EXIT_OK;
+	return options_usage(o->help, "--keys %s: not artifact or prefix", o->arg);
+}
+
 static int ignore_option(const struct options *o, const struct option_help *row,
 			 void *slot)
 {
@@ -171,6 +182,8 @@ static const struct option_help options[] = {
 	 OPTION_TAKE_ALL(take_family)},
 	{0, "databases", "WHAT", "kernel databases: plain (default) or packed",
 	 OPTION_TAKE(struct split_args, packed, take_databases)},
+	{0, "keys", "WHAT", "keys are paths in the artifact, or in the prefix",
+	 OPTION_TAKE(struct split_args, keys, take_keys)},
 	{0, "libraries", "LIST", "whose databases, in the order they are asked; or none",
 	 OPTION_TAKE_ALL(take_libraries)},
 	{0, "library-rules", "FILE", "more libraries, which FILE describes",

@@ -5,6 +5,13 @@
 
 #include "packer/pack/args.h"
 
+/* The root of the paths that keys begin with. */
+enum split_keys {
+	KEYS_DETECTED, /* the artifact if there is a manifest */
+	KEYS_ARTIFACT,
+	KEYS_PREFIX,
+};
+
 struct split_args {
 	const char *input, *output;
 	const char *batch; /* instead of input: split every artifact in this directory */
@@ -12,6 +19,7 @@ struct split_args {
 	bool manifest;     /* the input must have a manifest */
 	bool force, json, quiet;
 	bool packed; /* files of kernel databases also go into archives */
+	enum split_keys keys;
 	char *libraries;
 	const char *rules;
 	char *targets;         /* as given, separated by commas; NULL: all */

@@ -13,7 +13,8 @@
 #include "stored_check.h"
 #include "core/archive/naming.h"
 #include "core/target/target.h"
-#include "tree_name.h"
+#include "joined.h"
+#include "packer/split/artifact/tree_name.h"
 
 /* The kind of file that must exist at a path in the output trees. */
 enum expected_kind {
@@ -91,8 +92,11 @@ static void expect_part(struct checker *c, const struct split_prefix *i, size_t 
 			    i->packing.scan.entries[part->entries[k]].relative,
 			    expected_of(i, part->entries[k]));
 	for (size_t k = 0; k < part->n_archives; k++) {
-		char *relative = xasprintf(KP_ARCHIVES_DIR "/%s", part->archives[k]);
+		char *relative;
 
+		if (split_archive_home(c->s, i, part->name, part->archives[k], NULL) != i)
+			continue;
+		relative = xasprintf(KP_ARCHIVES_DIR "/%s", part->archives[k]);
 		expect_path(c, tree, prefix, relative,
 			    (struct expected){.kind = EXPECT_ARCHIVE, .type = S_IFREG});
 		free(relative);
@@ -382,17 +386,31 @@ static kpack_error_t check_archive(const struct split *s, const struct split_pre
 }
 
 static kpack_error_t check_archives(const struct split *s, const struct split_prefix *i,
-				    struct kpackx_error *why)
+				    struct stored_check *stored, struct kpackx_error *why)
 {
-	struct stored_check *stored = stored_check_new(&i->packing);
-	kpack_error_t err = KPACK_SUCCESS;
-
 	for (size_t k = 0; k < i->parts.count; k++) {
 		const struct output_tree *part = &i->parts.items[k];
 
-		for (size_t n = 0; n < part->n_archives && !err; n++)
-			err = check_archive(s, i, part, part->archives[n], stored, why);
+		for (size_t n = 0; n < part->n_archives; n++)
+			if (split_archive_home(s, i, part->name, part->archives[n],
+					       NULL) == i)
+				KP_TRY(check_archive(s, i, part, part->archives[n],
+						     stored, why));
 	}
+	return KPACK_SUCCESS;
+}
+
+/* Check the archives of N prefixes, which together have the code of these prefixes. */
+static kpack_error_t check_stored(const struct split *s, const struct split_prefix *items,
+				  size_t n, struct kpackx_error *why)
+{
+	struct stored_check *stored = stored_check_new();
+	kpack_error_t err = KPACK_SUCCESS;
+
+	for (size_t i = 0; i < n; i++)
+		stored_check_add(stored, &items[i].packing);
+	for (size_t i = 0; i < n && !err; i++)
+		err = check_archives(s, &items[i], stored, why);
 	if (!err)
 		err = stored_check_end(stored, why);
 	stored_check_free(stored);
@@ -404,9 +422,10 @@ static kpack_error_t check_all(struct checker *c, struct kpackx_error *why)
 	KP_TRY(expect_all(c, why));
 	KP_TRY(walk_trees(c, why));
 	KP_TRY(check_contents(c, why));
+	if (c->s->joined)
+		return check_stored(c->s, c->s->items, c->s->n_items, why);
 	for (size_t i = 0; i < c->s->n_items; i++)
-		if (c->s->items[i].parts.count)
-			KP_TRY(check_archives(c->s, &c->s->items[i], why));
+		KP_TRY(check_stored(c->s, &c->s->items[i], 1, why));
 	return KPACK_SUCCESS;
 }
 

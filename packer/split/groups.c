@@ -77,7 +77,7 @@ kpack_error_t split_choose_groups(struct split *s, struct kpackx_error *why)
 	for (size_t i = 0; i < s->n_items; i++) {
 		bool any = stores_code(&s->items[i]);
 
-		KP_TRY(choose_group(s, &s->items[i], first || !any, why));
+		KP_TRY(choose_group(s, &s->items[i], s->joined || first || !any, why));
 		first = first && !any;
 	}
 	return KPACK_SUCCESS;

@@ -9,7 +9,8 @@
 #include "packer/files/below.h"
 #include "core/archive/naming.h"
 #include "core/target/target.h"
-#include "tree_name.h"
+#include "joined.h"
+#include "packer/split/artifact/tree_name.h"
 
 /* Moving the files of one prefix into one output tree. */
 struct move {
@@ -63,12 +64,35 @@ static kpack_error_t move_entry(const struct move *m, const char *relative,
 	return err;
 }
 
-static kpack_error_t move_archive(const struct move *m, const char *name,
-				  struct kpackx_error *why)
+static kpack_error_t join_archives(const struct move *m, const char *part,
+				   const char *name, struct kpackx_error *why)
 {
-	char *relative = xasprintf(KP_ARCHIVES_DIR "/%s", name);
-	kpack_error_t err = move_entry(m, relative, NULL, why);
+	const char *prefix = m->i->prefix->path;
+	char *path =
+		xasprintf("%s%s" KP_ARCHIVES_DIR "/%s", prefix, *prefix ? "/" : "", name);
+	kpack_error_t err = tree_write_parents(&m->tree->writer, path, m->s->input, why);
 
+	if (!err)
+		err = split_join_archives(m->s, m->i, m->tree, part, name, why);
+	free(path);
+	return err;
+}
+
+static kpack_error_t move_archive(const struct move *m, const char *part,
+				  const char *name, struct kpackx_error *why)
+{
+	char *relative;
+	kpack_error_t err;
+	bool several;
+
+	if (split_archive_home(m->s, m->i, part, name, &several) != m->i)
+		return KPACK_SUCCESS;
+	if (several)
+		return join_archives(m, part, name, why);
+	if (m->tree == m->generic)
+		return KPACK_SUCCESS;
+	relative = xasprintf(KP_ARCHIVES_DIR "/%s", name);
+	err = move_entry(m, relative, NULL, why);
 	free(relative);
 	return err;
 }
@@ -77,7 +101,7 @@ static kpack_error_t move_part(const struct move *m, struct kpackx_error *why)
 {
 	const struct output_tree *part = &m->i->parts.items[m->part];
 
-	for (size_t i = 0; i < part->n_entries; i++) {
+	for (size_t i = 0; i < part->n_entries && m->tree != m->generic; i++) {
 		const struct scan_entry *e =
 			&m->i->packing.scan.entries[part->entries[i]];
 		bool apart = m->i->parts.tree_of[e->first] != m->part;
@@ -85,7 +109,7 @@ static kpack_error_t move_part(const struct move *m, struct kpackx_error *why)
 		KP_TRY(move_entry(m, e->relative, apart ? e : NULL, why));
 	}
 	for (size_t i = 0; i < part->n_archives; i++)
-		KP_TRY(move_archive(m, part->archives[i], why));
+		KP_TRY(move_archive(m, part->name, part->archives[i], why));
 	return KPACK_SUCCESS;
 }
 
@@ -128,8 +152,6 @@ kpack_error_t split_move(struct split *s, const struct split_prefix *i,
 	struct move m = {.s = s, .i = i, .generic = split_tree_of(s, KP_ARCH_GENERIC)};
 
 	for (; m.part < i->parts.count; m.part++) {
-		if (m.part == i->parts.generic)
-			continue;
 		m.tree = split_tree_of(s, i->parts.items[m.part].name);
 		KP_TRY(move_part(&m, why));
 	}

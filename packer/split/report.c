@@ -5,6 +5,7 @@
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/pack/report.h"
+#include "joined.h"
 #include "move.h"
 #include "core/archive/naming.h"
 #include "core/target/target.h"
@@ -21,6 +22,13 @@ static const struct output_tree *part_in(const struct split_prefix *i, const cha
 	size_t number = partition_find(&i->parts, name);
 
 	return number == PARTITION_NONE ? NULL : &i->parts.items[number];
+}
+
+/* Whether archive K of PART is in the prefix, and not joined with another's. */
+static bool has_archive(const struct split *s, const struct split_prefix *i,
+			const struct output_tree *part, size_t k)
+{
+	return split_archive_home(s, i, part->name, part->archives[k], NULL) == i;
 }
 
 /* The size of an archive in its published tree. */
@@ -58,10 +66,13 @@ static struct sums sum_up(const struct split *s, const struct split_tree *tree)
 
 		for (size_t k = 0; part && k < part->n_entries; k++)
 			sums.bytes += entry_size(prefix, part->entries[k]);
-		for (size_t k = 0; part && k < part->n_archives; k++)
+		for (size_t k = 0; part && k < part->n_archives; k++) {
+			if (!has_archive(s, prefix, part, k))
+				continue;
 			sums.bytes += archive_size(s, tree, prefix, part->archives[k]);
+			sums.archives++;
+		}
 		sums.files += part ? part->n_entries : 0;
-		sums.archives += part ? part->n_archives : 0;
 	}
 	for (size_t i = 0; i < s->outside.count; i++) {
 		const struct outside_entry *e = &s->outside.items[i];
@@ -160,8 +171,10 @@ static json_t *json_tree(const struct split *s, const struct split_tree *tree)
 		add_unique(arches, part->arches, part->n_arches);
 		json_array_append_new(prefixes, report_json_text(prefix->prefix->path));
 		for (size_t k = 0; k < part->n_archives; k++)
-			json_array_append_new(archives,
-					      json_archive(prefix, part->archives[k]));
+			if (has_archive(s, prefix, part, k))
+				json_array_append_new(
+					archives,
+					json_archive(prefix, part->archives[k]));
 	}
 	return json_pack("{so so sb so so so sI sI}", "name",
 			 report_json_text(tree->name), "part",

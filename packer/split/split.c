@@ -5,7 +5,7 @@
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/cli/exit.h"
-#include "other_trees.h"
+#include "packer/split/artifact/other_trees.h"
 #include "packer/pack/report.h"
 #include "packer/pack/tree/lost_code.h"
 #include "packer/pack/tree/write.h"
@@ -14,6 +14,7 @@
 #include "check.h"
 #include "dropped.h"
 #include "groups.h"
+#include "joined.h"
 #include "move.h"
 #include "old_archives.h"
 #include "core/base/text.h"
@@ -97,7 +98,10 @@ static kpack_error_t open_prefix(struct split *s, struct split_prefix *i,
 	i->input = xasprintf("%s%s%s", s->input, *prefix->path ? "/" : "", prefix->path);
 	i->output = split_path(s, split_tree_of(s, KP_ARCH_GENERIC), prefix->path, "");
 	i->packing.identify = !s->args->packed;
-	return split_args_pack(s->args, i->input, i->output, &i->packing.args, why);
+	KP_TRY(split_args_pack(s->args, i->input, i->output, &i->packing.args, why));
+	if (s->joined && *prefix->path)
+		i->packing.args.how.source_prefix = prefix->path;
+	return KPACK_SUCCESS;
 }
 
 /* Open the prefixes that exist, by path. */
@@ -121,8 +125,11 @@ static int scan_prefixes(struct split *s)
 {
 	int status = EXIT_OK;
 
-	for (size_t i = 0; i < s->n_items && !status; i++)
+	for (size_t i = 0; i < s->n_items && !status; i++) {
 		status = packing_scan(&s->items[i].packing);
+		if (!status && s->joined)
+			split_prefix_keys(&s->items[i]);
+	}
 	return status;
 }
 
@@ -271,6 +278,8 @@ static kpack_error_t begin_split(struct split *s, struct kpackx_error *why)
 {
 	KP_TRY(output_check_beside(s->input, s->args->output, why));
 	KP_TRY(prefixes_open(s->input, s->args->manifest, &s->prefixes, why));
+	s->joined = s->args->keys == KEYS_DETECTED ? s->prefixes.manifest
+						   : s->args->keys == KEYS_ARTIFACT;
 	KP_TRY(outside_open(s->input, &s->prefixes, &s->outside, why));
 	KP_TRY(staging_open(&s->staging, s->args->output, why));
 	KP_TRY(open_prefixes(s, why));

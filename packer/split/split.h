@@ -3,12 +3,17 @@
  * A run of kpack split over one tree: each prefix is packed separately into the generic
  * tree, then the files of one architecture move to that architecture's tree.
  *
- * The archives of a prefix are in its own .kpack, so nothing has to be merged.  Their
- * group is NAME, the name of the trees.  If several prefixes have device code, the first
- * one by path has the group NAME and each other one NAME.PATH, with dots for slashes, so
- * that all prefixes can be installed into one root.  An "x" is appended if NAME.PATH ends
- * in a dot and digits, like the name of a volume, or if another prefix already has that
- * group.
+ * Of an artifact the archives are joined, as TheRock's splitter has them, so that trees
+ * of both can be installed together: keys begin with the prefix, the group is NAME, the
+ * name of the trees, and one archive has an architecture's code of all prefixes.  It is in
+ * the first prefix, by path, that has such code; binaries look for it in their own prefix,
+ * because all prefixes are installed into one root.
+ *
+ * Otherwise keys are paths inside the prefix, and the archives of a prefix are in its own
+ * .kpack.  If several prefixes have device code, the first one by path has the group NAME
+ * and each other one NAME.PATH, with dots for slashes, so that all prefixes can also be
+ * installed into one root.  An "x" is appended if NAME.PATH ends in a dot and digits, like
+ * the name of a volume, or if another prefix already has that group.
  */
 #ifndef PACKER_SPLIT_SPLIT_H
 #define PACKER_SPLIT_SPLIT_H
@@ -48,6 +53,7 @@ struct split {
 	const struct split_args *args;
 	const char *input;
 	char *name;
+	bool joined; /* keys and archives are those of an artifact: see above */
 	struct prefixes prefixes;
 	struct split_prefix *items; /* by path */
 	size_t n_items;

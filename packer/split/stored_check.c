@@ -57,16 +57,21 @@ static void list_object(struct stored_check *c, const struct plan *plan,
 						     plan->keys[i].arch, o, false};
 }
 
-struct stored_check *stored_check_new(const struct packing *p)
+struct stored_check *stored_check_new(void)
+{
+	return xcalloc(1, sizeof(struct stored_check));
+}
+
+void stored_check_add(struct stored_check *c, const struct packing *p)
 {
 	const struct plan *plan = &p->plan;
-	struct stored_check *c = xcalloc(1, sizeof(*c));
+	size_t n = c->count + plan->n_names + plan->n_keys;
 
-	c->items = xmalloc((plan->n_names + plan->n_keys) * sizeof(*c->items));
+	c->items = xrealloc(c->items, n * sizeof(*c->items));
 	for (size_t i = 0; i < plan->n_objects; i++)
 		list_object(c, plan, &plan->objects[i]);
-	qsort(c->items, c->count, sizeof(*c->items), by_name);
-	return c;
+	if (c->count)
+		qsort(c->items, c->count, sizeof(*c->items), by_name);
 }
 
 void stored_check_free(struct stored_check *c)

@@ -7,12 +7,13 @@
 
 struct stored_check;
 
-/* List the entries that P, which has run, must have stored. */
-struct stored_check *stored_check_new(const struct packing *p);
+struct stored_check *stored_check_new(void);
+/* Also expect the entries that P, which has run, must have stored. */
+void stored_check_add(struct stored_check *c, const struct packing *p);
 void stored_check_free(struct stored_check *c);
 
 /*
- * Check the entries of the archive PATH, which is for ARCHES: N canonical target IDs,
+ * After everything was added: check the entries of the archive PATH, which is for ARCHES: N canonical target IDs,
  * sorted; with N 0 it is for every GPU.  INVALID_FORMAT: an entry was not planned, has
  * the wrong bytes, is also in another archive, or is not for ARCHES.
  */

@@ -146,10 +146,65 @@ told() {
 	! splitcheck in out in || false
 }
 
-@test "several prefixes: each loads from its own, and all flattened into one root" {
+@test "an artifact: one archive for each architecture, in the first prefix that has code for it" {
 	artifact
-	split --prefix-manifest --name blas_lib art out
+	# packed files of databases keep their paths: these are in one root, too
+	database rocblas-arch art/none/stage
+	split --databases packed --name blas_lib art out
+	rm -r out/blas_lib_*/none art/none # not in the other's sight
 	splitcheck art out blas_lib
+	[ "$(cd out && find . -name '*.kpack' -type f | sort)" = "$(sort <<-'END'
+	./blas_lib_gfx1030/math/stage/.kpack/blas_lib_gfx1030.kpack
+	./blas_lib_gfx1100/comm/stage/.kpack/blas_lib_gfx1100.kpack
+	./blas_lib_gfx90a:xnack+/math/stage/.kpack/blas_lib_gfx90a:xnack+.kpack
+	./blas_lib_gfx942/comm/stage/.kpack/blas_lib_gfx942.kpack
+	END
+	)" ]
+	[ "$(cat out/blas_lib_gfx1100/artifact_manifest.txt)" = $'comm/stage\nmath/stage' ]
+	kpack mark show out/blas_lib_generic/math/stage/lib/deep/liba.so.1 >marker
+	grep -qF 'math/stage/lib/deep/liba.so.1' marker
+	grep -qF ' ../../.kpack/blas_lib_@GFXARCH@.kpack' marker
+	install_over flat out/blas_lib_*/{math,comm}/stage
+	[ "$(launch flat/lib/deep/liba.so gfx1100)" = "0 0 0" ]
+	[ "$(launch flat/lib/deep/liba.so gfx90a:xnack+)" = "0 0 0" ]
+	[ "$(launch flat/lib/libb.so gfx942)" = "0 0 0" ]
+	# its archive exists, without code of this library
+	[ "$(launch flat/lib/libb.so gfx1030)" != "0 0 0" ]
+	told 0 0 kpack mark check flat
+	# not flattened yet: what another prefix has will be found
+	install_over root out/blas_lib_gfx* out/blas_lib_generic # with the manifest of all
+	told 0 0 kpack mark check root
+	told 0 0 kpack mark check --arch gfx1100 root
+	mv root/comm/stage/.kpack/blas_lib_gfx1100.kpack away
+	told 1 0 kpack mark check --arch gfx1100 root
+	printf 'math/stage\ncomm/stage\n' >root/artifact_manifest.txt
+	mv away root/comm/stage/.kpack/blas_lib_gfx1100.kpack
+	kpack mark set --kernel-name lib/deep/liba.so.1 root/math/stage/lib/deep/liba.so.1
+	told 1 0 kpack mark check --arch gfx1100 root # by its name it is of no artifact
+}
+
+@test "an artifact whose prefixes pack the same file" {
+	artifact
+	mkdir files
+	database rocblas-arch files # for some GPUs
+	database rocfft files       # for all GPUs
+	cp -a files/. art/math/stage
+	cp -a files/. art/comm/stage
+	split --databases packed art out
+	[ "$(find out -name '*_generic.kpack')" = out/art_generic/comm/stage/.kpack/art_generic.kpack ]
+	kpack ls out/art_gfx942/comm/stage/.kpack/art_gfx942.kpack >list
+	grep -q 'comm/stage/lib/libb.so#0' list
+	grep -q '^lib/rocblas/library/gfx942/TensileManifest.txt' list
+	rm -r out
+	find art/comm/stage/lib/rocblas -name '*.co' -exec sh -c 'echo more >>"$1"' sh {} \;
+	refuses 1 "cannot join the archives of all prefixes" --databases packed art out
+}
+
+@test "--keys prefix: each prefix loads from its own, and all flattened into one root" {
+	artifact
+	refuses 2 "not artifact or prefix" --keys both art out
+	split --keys prefix --prefix-manifest --name blas_lib art out
+	splitcheck --keys prefix art out blas_lib
 	[ "$(ls out)" = "$(printf 'blas_lib_%s\n' generic gfx1030 gfx1100 gfx90a:xnack+ gfx942)" ]
 	cmp art/artifact_manifest.txt out/blas_lib_generic/artifact_manifest.txt
 	[ "$(cat out/blas_lib_gfx1100/artifact_manifest.txt)" = $'comm/stage\nmath/stage' ]
@@ -176,8 +231,8 @@ told() {
 			mkfat --bundles 1 --arches gfx1030 --seed "$p" "art/$p/lib.so"
 		echo "$p" >>art/artifact_manifest.txt
 	done
-	split art out
-	splitcheck art out art
+	split --keys prefix art out
+	splitcheck --keys prefix art out art
 	[ "$(cd out/art_gfx1030 && find . -name '*.kpack' -type f | sort)" = "$(sort <<-'END'
 	./a.2/.kpack/art_gfx1030.kpack
 	./a/2/.kpack/art.a.2x_gfx1030.kpack

@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: MIT
 """An independent check of split trees, without any of our code.
 
-splitcheck.py [--only ARCH,...] INPUT OUTPUT NAME
+splitcheck.py [--only ARCH,...] [--keys prefix] INPUT OUTPUT NAME
 
 Every file, link and directory of INPUT must be in exactly one of OUTPUT/NAME_*, with the same
 bytes, mode and target.  A fat library must be in NAME_generic without its code, and each of its
 objects in exactly one archive of the right tree.  Apart from manifests nothing else may exist.
+Of an artifact, keys must begin with the prefix, which the metadata must state, and each tree may
+have one archive for all prefixes, NAME_TREE.kpack, in the first one that has code for it;
+with --keys prefix each prefix has its own archives, whose keys are paths in it.
 With --only no tree may have anything for other architectures.
 """
 import argparse, hashlib, os, re, stat, sys
@@ -15,6 +18,7 @@ import fatparse, readkpack
 
 p = argparse.ArgumentParser(usage=__doc__)
 p.add_argument("--only")
+p.add_argument("--keys", choices=["artifact", "prefix"], default="artifact")
 p.add_argument("input")
 p.add_argument("output")
 p.add_argument("name")
@@ -63,6 +67,7 @@ prefixes = [""]
 if MANIFEST in entered:
     with open(os.path.join(o.input, MANIFEST)) as f:
         prefixes = [line.strip() for line in f if line.strip()]
+joined = MANIFEST in entered and o.keys == "artifact"
 wanted = {}  # (prefix, key, arch) -> sha256
 for path, st in sorted(entered.items()):
     there = [t for t, files in trees.items() if path in files and
@@ -104,6 +109,8 @@ for path, st in sorted(entered.items()):
     if first != path:
         continue
     for key, arch, _, data in fatparse.entries(elf, os.path.relpath(path, prefix or ".")):
+        if joined:
+            key = prefix + "/" + key
         if only is None or arch.split(":")[0] in only:
             wanted[prefix, key, arch] = hashlib.sha256(data).hexdigest()
 for tree, files in trees.items():
@@ -117,14 +124,22 @@ for tree, files in trees.items():
             faults.append("%s: too much in %s" % (path, tree))
             continue
         archive = readkpack.Archive(os.path.join(o.output, o.name + "_" + tree, path))
+        homes = set()
         for key, arch, entry in archive.entries():
+            if joined and not (entry.get("metadata") or {}).get("library"):
+                home = entry["metadata"]["source_prefix"]
+                homes.add(home)
+                if not key.startswith(home + "/"):
+                    faults.append("%s: %s is not of %s" % (path, key, home))
             if (entry.get("metadata") or {}).get("library"):
                 continue
             if tree != arch and tree.startswith("gfx"):
                 faults.append("%s: %s in %s" % (path, arch, tree))
-            digest = wanted.pop((prefix.rstrip("/"), key, arch), None)
+            digest = wanted.pop((home if joined else prefix.rstrip("/"), key, arch), None)
             if digest != hashlib.sha256(archive.get(entry)).hexdigest():
                 faults.append("%s: %s %s is wrong, or there twice" % (path, key, arch))
+        if homes and (rest != o.name + "_" + tree + ".kpack" or min(homes) != prefix.rstrip("/")):
+            faults.append("%s: the archive of %s" % (path, sorted(homes)))
 for missing in wanted:
     faults.append("%s: in no archive" % (missing,))
 for fault in faults:

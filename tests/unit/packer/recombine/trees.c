@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Parsing the names of trees. */
 #include "packer/recombine/trees.h"
-#include "packer/split/tree_name.h"
+#include "packer/split/artifact/tree_name.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <cmocka.h>
-#include "packer/split/manifest.h"
+#include "packer/split/artifact/manifest.h"
 
 static void expect(const char *text, const char *const *paths)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The manifest of an artifact: its prefixes. */
-#include "packer/split/manifest.h"
+#include "packer/split/artifact/manifest.h"
 #include "core/base/text.h"
 #include <assert.h>
 

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#include "artifact_root.h"
+#include <stdlib.h>
+#include <string.h>
+#include "packer/base/xalloc.h"
+
+void artifact_root_fini(struct artifact_root *a)
+{
+	prefixes_close(&a->prefixes);
+	free(a->path);
+	*a = (struct artifact_root){0};
+}
+
+void artifact_root_item(struct artifact_root *a, const struct tree_item *item)
+{
+	if (item->kind == TREE_DIR && !a->path && item->level <= 1) {
+		if (!prefixes_open(item->path, true, &a->prefixes, NULL))
+			a->path = xstrdup(item->path);
+	} else if (item->kind != TREE_OTHER && item->kind != TREE_DIR && a->path &&
+		   strcmp(a->path, item->path) == 0) {
+		artifact_root_fini(a);
+	}
+}
+
+/* What follows "PREFIX/" in PATH, or NULL. */
+static const char *after(const char *path, const char *prefix)
+{
+	size_t n = strlen(prefix);
+
+	return strncmp(path, prefix, n) == 0 && path[n] == '/' ? path + n + 1 : NULL;
+}
+
+const struct prefix *artifact_root_prefix(const struct artifact_root *a, const char *path,
+					  const char *key, const char **rest)
+{
+	const char *relative = a->path ? after(path, a->path) : NULL;
+
+	for (size_t i = 0; relative && i < a->prefixes.count; i++) {
+		const struct prefix *p = &a->prefixes.items[i];
+
+		*rest = after(relative, p->path);
+		if (*rest && after(key, p->path))
+			return p;
+	}
+	return NULL;
+}
