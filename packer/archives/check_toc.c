@@ -56,6 +56,35 @@ static void walk_names(struct walk *w, struct kp_mp *m, int levels)
 	}
 }
 
+static bool is_utf8(struct kp_span s)
+{
+	uint32_t c;
+
+	for (size_t n; s.size; s.data += n, s.size -= n) {
+		n = kp_text_char(s, &c);
+		if (n == 0)
+			return false;
+	}
+	return true;
+}
+
+/* AMD's Python reader decodes every string of the table, those that nobody uses too. */
+static void check_strings(struct kp_span bytes, struct check_findings *out)
+{
+	struct kp_mp m = kp_mp_over(bytes);
+	struct kp_mp_value v;
+	char text[512];
+
+	while (m.pos != m.end && kp_mp_next(&m, &v)) {
+		if (v.type != KP_MP_STR || is_utf8(v.span))
+			continue;
+		CHECK_FAULT(out, "toc: offset %zu: a string that is not UTF-8: %s",
+			    (size_t)(v.span.data - m.start),
+			    kp_text_escape(v.span, text, sizeof(text)));
+		return;
+	}
+}
+
 void raw_check_toc(struct kp_span bytes, struct check_findings *out)
 {
 	struct kp_mp m = kp_mp_over(bytes);
@@ -63,6 +92,7 @@ void raw_check_toc(struct kp_span bytes, struct check_findings *out)
 	struct kp_span key;
 	uint32_t pairs = 0;
 
+	check_strings(bytes, out);
 	kp_mp_map(&m, &pairs);
 	for (; pairs && !m.fault; pairs--) {
 		if (!next_key(&w, &m, &key))

@@ -317,6 +317,10 @@ refuses_entry() { # FILE TEXT
 	a().write("format.kpack", top={"format_version": 2})
 	a().write("arches.kpack", top={"gfx_arches": ["gfx1030"]})
 	a().write("intkey.kpack", top={7: 7})
+	a().write("bytes.kpack", top={"note": Raw(b"\xa3a\xffb")})
+	b = a()
+	b.add("lib/c.so#0", "gfx1100", b"datc", note=1)
+	open("bytekey.kpack", "wb").write(b.bytes().replace(b"note", b"no\xf4e"))
 	for name, meta in {"xxh3": {"xxh3": b"short"}, "path": {"path": 5}, "mode": {"mode": 1 << 20},
 	                   "chunk": {"chunk": "x"}, "target": {"target": []}}.items():
 	    b = a()
@@ -346,6 +350,8 @@ refuses_entry() { # FILE TEXT
 	faulty format.kpack "format_version is 2"
 	faulty arches.kpack "gfx1100 has entries, but is not listed"
 	faulty intkey.kpack "a key of a map is not a string"
+	faulty bytes.kpack 'a string that is not UTF-8: a\377b'
+	faulty bytekey.kpack 'a string that is not UTF-8: no\364e'
 	for name in xxh3 path mode chunk target; do
 		faulty meta-$name.kpack "toc: lib/c.so#0 gfx1100: metadata.$name "
 	done
