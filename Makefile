@@ -374,8 +374,10 @@ check-reproducible: dist ## build the commit at two paths, and compare the files
 	@cd build/reproducible && for f in kpack kpackfs librocm_kpack.so.0 librocm_kpack.a libkpack_hip.so; do \
 		cmp a/out/$$f some/longer/path/out/$$f || exit 1; \
 	done && echo 'the same bytes'
-check-real: all ## fetch HIP runtimes of Debian, and register converted code with them; needs a network
-	@tests/real/hip-runtimes
+# PACKAGES="ggml rocsolver" or all: these instead of those that are small; tests/real/packages --list
+check-real: all ## fetch HIP libraries and runtimes of Debian, pack and register them; needs a network
+	@KPACK_BIN=$(abspath $(O)) tests/real/hip-runtimes
+	@KPACK_BIN=$(abspath $(O)) tests/real/packages $(PACKAGES)
 check-switches: ## build without each optional library
 	@CHECK_ONLY=switches tests/run $(MODE)=$(O)
 
@@ -403,7 +405,7 @@ pages   := $(wildcard kpackfs.1 packer/*.1)
 pages3  := $(wildcard core/*.3)
 pages7  := $(wildcard hip/*.7)
 pages8  := $(wildcard *.8)
-scripts := .ci/run contrib/install-deps contrib/distributions contrib/demo tests/run tests/run-one $(wildcard tests/real/*) $(wildcard tests/*.sh contrib/mount/* contrib/debian/build contrib/container/entrypoint contrib/packaging/* contrib/completion/*.bash contrib/distributed/sh*-* contrib/distributed/slurm-*)
+scripts := .ci/run contrib/install-deps contrib/distributions contrib/demo tests/run tests/run-one $(shell grep -l '^.!/bin/sh' tests/real/*) $(wildcard tests/*.sh contrib/mount/* contrib/debian/build contrib/container/entrypoint contrib/packaging/* contrib/completion/*.bash contrib/distributed/sh*-* contrib/distributed/slurm-*)
 
 # git writes the same bytes for the same commit, and gzip -n adds no time.
 tarball := build/kpackfs-$(VERSION).tar.gz
