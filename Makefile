@@ -112,8 +112,8 @@ objs = $(patsubst %.c,$(O)/%.o,$(1))
 core   := $(call objs,$(call c_below,core))
 # The part of core that the exports of librocm_kpack use.  It reads the formats of
 # .hip_fatbin, but not bundles compressed with zlib.
-core_library := $(call objs,$(call c_below,$(addprefix core/,api archive base codec cutile format/amdgpu loader target \
-	toc writer)) $(addprefix core/,$(addsuffix .c,binary/elf_file binary/fatbin binary/find_wrappers binary/marker \
+core_library := $(call objs,$(filter-out core/format/amdgpu/strip%.c core/format/amdgpu/tails.c,$(call c_below, \
+	$(addprefix core/,api archive base codec cutile format/amdgpu loader target toc writer))) $(addprefix core/,$(addsuffix .c,binary/elf_file binary/fatbin binary/find_wrappers binary/marker \
 	binary/relocate binary/search_path convert/converted convert/edit convert/edit_open format/format format/object \
 	format/pairs format/sections format/llvm/bundle layout/layout layout/parse layout/settle))) \
 	$(O)/no-zlib/core/format/llvm/ccob.o

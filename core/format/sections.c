@@ -89,6 +89,7 @@ static void decode_section(const uint8_t *p, struct kp_section *s, uint32_t *nam
 		.offset = FIELD(64, p, Elf64_Shdr, sh_offset),
 		.size = FIELD(64, p, Elf64_Shdr, sh_size),
 		.entsize = FIELD(64, p, Elf64_Shdr, sh_entsize),
+		.align = FIELD(64, p, Elf64_Shdr, sh_addralign),
 	};
 }
 

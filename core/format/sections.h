@@ -14,7 +14,7 @@
 struct kp_section {
 	const char *name; /* "": none */
 	uint32_t type, link, info;
-	uint64_t flags, addr, offset, size, entsize;
+	uint64_t flags, addr, offset, size, entsize, align;
 };
 
 struct kp_sections {

@@ -106,6 +106,17 @@ static kpack_error_t take_metadata(struct kp_amdgpu_notes *out, const struct not
 	return kp_source_read(&note->contents, 0, out->metadata, (size_t)size, why);
 }
 
+static kpack_error_t take_build_id(struct kp_amdgpu_notes *out, const struct note *note,
+				   struct kpackx_error *why)
+{
+	uint64_t size = note->contents.size;
+
+	if (out->build_id_size || size > sizeof(out->build_id))
+		return KPACK_SUCCESS;
+	out->build_id_size = (size_t)size;
+	return kp_source_read(&note->contents, 0, out->build_id, (size_t)size, why);
+}
+
 static const struct {
 	const char *owner;
 	uint32_t type;
@@ -115,6 +126,7 @@ static const struct {
 	{"AMD", CODE_OBJECT_VERSION, take_version},
 	{"AMD", ISA_VERSION, take_isa},
 	{"AMD", ISA_NAME, take_isa_name},
+	{"GNU", NT_GNU_BUILD_ID, take_build_id},
 };
 
 static kpack_error_t take_note(struct kp_amdgpu_notes *out, const struct note *note,

@@ -13,6 +13,9 @@ struct kp_amdgpu_notes {
 	uint8_t *metadata;
 	size_t metadata_size;
 
+	uint8_t build_id[32]; /* NT_GNU_BUILD_ID */
+	size_t build_id_size; /* 0: none, or longer */
+
 	/* only in code object v2; "" and false for later versions */
 	bool has_version, has_isa;
 	uint32_t version[2]; /* major, minor */
