@@ -76,7 +76,7 @@ _kpack_options() # COMMAND
 	offload-packager) echo --image --archive --compress --compression-level --format-version \
 		--help --help-list --version ;;
 	prune) echo --arch --arch-exact --dry-run --force --json --quiet --help ;;
-	thin) echo --arch --dry-run --libraries --library-rules --jobs --json --quiet --help ;;
+	thin) echo --arch --strip-debug --debug-to --dry-run --libraries --library-rules --jobs --json --quiet --help ;;
 	detect) echo --topology --arch --family --group --package --dist --pip --apt --json --help ;;
 	recombine) echo --config --input-shards-dir --output-dir --component --prefer --force --json --quiet --verbose \
 		--help ;;

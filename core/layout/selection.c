@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include "core/base/bounds.h"
+#include "core/format/amdgpu/strip.h"
 #include "payload.h"
 
 /* Bytes to copy at a time. */
@@ -10,41 +11,130 @@ enum { PIECE = 1 << 20 };
 
 /* A bundle that is written without some images. */
 struct rest {
+	struct kp_source payload;
 	const struct kp_image *images;
-	struct kp_bundle_row *rows; /* where they will be */
-	size_t *numbers;            /* of the images of the rows */
+	struct kp_bundle_row *rows;   /* where they will be */
+	size_t *numbers;              /* of the images of the rows */
+	struct kp_stripped *stripped; /* per row; no work: the object stays as it is */
 	size_t n;
+	bool changed; /* something is left out or stripped */
 	uint64_t size;
 };
 
+/* ---- debugging information ---- */
+
+/* Decide what is left of OBJECT; *OUT stays zeroed if it stays as it is. */
+static kpack_error_t strip_object(const struct kp_selection *selection,
+				  const struct kp_source *object, bool written,
+				  struct kp_stripped *out, struct kpackx_error *why)
+{
+	uint8_t bytes[20];
+	struct kpackx_error fault;
+	struct kp_span head;
+	bool keep = false;
+	kpack_error_t err;
+
+	KP_TRY(kp_source_head(object, 0, bytes, sizeof(bytes), &head, why));
+	if (!kp_strip_probe(head))
+		return KPACK_SUCCESS;
+	err = kp_strip_plan(object, KP_STRIP_DEBUG, out, &fault);
+	if (err == KPACK_ERROR_NOT_IMPLEMENTED || err == KPACK_ERROR_INVALID_FORMAT)
+		return KPACK_SUCCESS;
+	if (err && why)
+		*why = fault;
+	if (!err && selection->strips)
+		err = selection->strips(selection->arg, object, written, &keep, why);
+	if (err || keep)
+		kp_stripped_fini(out);
+	return err;
+}
+
+static int by_offset(const void *a, const void *b)
+{
+	const struct kp_bundle_row *x = *(struct kp_bundle_row *const *)a,
+				   *y = *(struct kp_bundle_row *const *)b;
+
+	return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+/* Whether two objects share bytes, so that neither can become shorter. */
+static kpack_error_t find_overlap(const struct rest *rest, bool *overlap,
+				  struct kpackx_error *why)
+{
+	const struct kp_bundle_row **sorted = calloc(rest->n + 1, sizeof(*sorted));
+	size_t n = 0;
+
+	if (!sorted)
+		return kp_fail_memory(why, rest->n * sizeof(*sorted), "a bundle");
+	for (size_t i = 0; i < rest->n; i++)
+		if (rest->rows[i].size)
+			sorted[n++] = &rest->rows[i];
+	qsort(sorted, n, sizeof(*sorted), by_offset);
+	*overlap = false;
+	for (size_t i = 1; i < n; i++)
+		*overlap |=
+			sorted[i]->offset - sorted[i - 1]->offset < sorted[i - 1]->size;
+	free(sorted);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t strip_rows(struct rest *rest, const struct kp_selection *selection,
+				bool written, struct kpackx_error *why)
+{
+	bool overlap = false;
+
+	KP_TRY(find_overlap(rest, &overlap, why));
+	for (size_t i = 0; i < rest->n && !overlap; i++) {
+		const struct kp_image *image = &rest->images[rest->numbers[i]];
+		struct kp_source object;
+
+		if (image->host ||
+		    !kp_source_sub(&rest->payload, image->offset, image->size, &object))
+			continue;
+		KP_TRY(strip_object(selection, &object, written, &rest->stripped[i],
+				    why));
+		if (!rest->stripped[i].work)
+			continue;
+		rest->rows[i].size = rest->stripped[i].size;
+		rest->changed = true;
+	}
+	return KPACK_SUCCESS;
+}
+
 /* ---- the rest of a bundle ---- */
 
-static kpack_error_t rest_init(struct rest *rest, const struct kp_containers *list,
-			       const struct kp_container *c, const bool *gone,
+static kpack_error_t rest_init(struct rest *rest, const struct kp_fatbin *fat,
+			       const struct kp_container *c,
+			       const struct kp_selection *selection, bool written,
 			       struct kpackx_error *why)
 {
-	*rest = (struct rest){
-		.images = list->images,
-		.rows = calloc(c->n_images + 1, sizeof(*rest->rows)),
-		.numbers = calloc(c->n_images + 1, sizeof(*rest->numbers)),
-	};
-	if (!rest->rows || !rest->numbers)
+	rest->images = fat->containers.images;
+	rest->rows = calloc(c->n_images + 1, sizeof(*rest->rows));
+	rest->numbers = calloc(c->n_images + 1, sizeof(*rest->numbers));
+	rest->stripped = calloc(c->n_images + 1, sizeof(*rest->stripped));
+	if (!rest->rows || !rest->numbers || !rest->stripped)
 		return kp_fail_memory(why, c->n_images * sizeof(*rest->rows), "a bundle");
 	for (size_t i = c->first_image; i < c->first_image + c->n_images; i++) {
-		const struct kp_image *image = &list->images[i];
+		const struct kp_image *image = &rest->images[i];
 
-		if (gone[i])
+		rest->changed |= selection->gone[i];
+		if (selection->gone[i])
 			continue;
 		rest->numbers[rest->n] = i;
 		rest->rows[rest->n++] =
 			(struct kp_bundle_row){kp_span_str(image->id ? image->id : ""),
 					       image->offset, image->size};
 	}
+	if (selection->strip)
+		KP_TRY(strip_rows(rest, selection, written, why));
 	return kp_bundle_move_together(rest->rows, rest->n, &rest->size, why);
 }
 
 static void rest_fini(struct rest *rest)
 {
+	for (size_t i = 0; rest->stripped && i < rest->n; i++)
+		kp_stripped_fini(&rest->stripped[i]);
+	free(rest->stripped);
 	free(rest->rows);
 	free(rest->numbers);
 }
@@ -76,43 +166,50 @@ static kpack_error_t put_copy(const struct kp_layout_sink *s, uint64_t off,
 	return err;
 }
 
-/* Write the rest of the bundle whose payload is SRC. */
-static kpack_error_t rest_write(const struct rest *rest, const struct kp_source *src,
+static kpack_error_t put_object(const struct rest *rest, size_t row,
 				const struct kp_layout_sink *s, struct kpackx_error *why)
 {
-	KP_TRY(kp_layout_put_header(s, rest->rows, rest->n, why));
-	for (size_t i = 0; i < rest->n; i++) {
-		const struct kp_image *image = &rest->images[rest->numbers[i]];
+	const struct kp_image *image = &rest->images[rest->numbers[row]];
+	const struct kp_stripped *stripped = &rest->stripped[row];
+	uint64_t to = rest->rows[row].offset;
+	struct kp_source object;
 
-		if (image->size)
-			KP_TRY(put_copy(s, rest->rows[i].offset, src, image->offset,
-					image->size, why));
-	}
+	if (!image->size)
+		return KPACK_SUCCESS;
+	if (!stripped->work)
+		return put_copy(s, to, &rest->payload, image->offset, image->size, why);
+	if (!kp_source_sub(&rest->payload, image->offset, image->size, &object))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "a code object passes the end");
+	return s->memory ? kp_stripped_read(stripped, &object, s->memory + to, why)
+			 : kp_stripped_write(stripped, &object, s->file, s->offset + to,
+					     why);
+}
+
+/* Write the rest of a bundle. */
+static kpack_error_t rest_write(const struct rest *rest, const struct kp_layout_sink *s,
+				struct kpackx_error *why)
+{
+	KP_TRY(kp_layout_put_header(s, rest->rows, rest->n, why));
+	for (size_t i = 0; i < rest->n; i++)
+		KP_TRY(put_object(rest, i, s, why));
 	return KPACK_SUCCESS;
 }
 
 /* ---- containers ---- */
 
-/* Encode the rest of container C, which is compressed. */
-static kpack_error_t encode_rest(const struct kp_fatbin *fat,
-				 const struct kp_container *c, const struct rest *rest,
+/* Encode REST as FORM says; the form's hash is set. */
+static kpack_error_t encode_rest(const struct rest *rest, struct kp_ccob_form form,
 				 uint8_t **out, size_t *size, struct kpackx_error *why)
 {
 	struct kp_layout_sink s = {.memory = calloc(1, (size_t)rest->size + 1),
 				   .room = rest->size};
 	struct kp_span bytes = {s.memory, (size_t)rest->size};
-	struct kp_payload payload = {0};
-	struct kp_ccob_form form;
 	kpack_error_t err;
 
 	if (!s.memory)
 		return kp_fail_memory(why, rest->size, "a bundle");
-	err = kp_container_load(&fat->source, c, &payload, why);
-	if (!err)
-		err = rest_write(rest, &payload.source, &s, why);
-	kp_payload_fini(&payload);
-	if (!err)
-		err = kp_ccob_form_read(&fat->source, c, &form, why);
+	err = rest_write(rest, &s, why);
 	if (!err) {
 		form.hash = kp_ccob_hash(bytes);
 		err = kp_ccob_encode(&form, bytes, out, size, why);
@@ -121,59 +218,147 @@ static kpack_error_t encode_rest(const struct kp_fatbin *fat,
 	return err;
 }
 
-static kpack_error_t write_rest(const struct kp_fatbin *fat, const struct kp_container *c,
-				const struct rest *rest, const struct kp_layout_sink *s,
-				uint64_t *size, struct kpackx_error *why)
+/* Write REST compressed; *SIZE stays 0 if that is not smaller, and not required. */
+static kpack_error_t write_encoded(const struct rest *rest,
+				   const struct kp_ccob_form *form, bool required,
+				   const struct kp_layout_sink *s, uint64_t *size,
+				   struct kpackx_error *why)
 {
-	struct kp_source src;
 	uint8_t *encoded = NULL;
 	size_t n = 0;
-	kpack_error_t err;
+	kpack_error_t err = encode_rest(rest, *form, &encoded, &n, why);
 
-	if (c->format == &kp_format_bundle) {
-		*size = rest->size;
-		if (!s->file)
-			return KPACK_SUCCESS;
-		if (!kp_source_sub(&fat->source, c->offset, c->size, &src))
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "a bundle passes the end");
-		return rest_write(rest, &src, s, why);
+	if (err == KPACK_ERROR_NOT_IMPLEMENTED && !required)
+		return KPACK_SUCCESS; /* its size does not fit into the header */
+	if (!err && (required || n < rest->size)) {
+		*size = n;
+		if (s->file)
+			err = kp_layout_put(s, 0, encoded, n, why);
 	}
-	err = encode_rest(fat, c, rest, &encoded, &n, why);
-	*size = n;
-	if (!err && s->file)
-		err = kp_layout_put(s, 0, encoded, n, why);
 	free(encoded);
 	return err;
 }
 
-static bool loses_images(const struct kp_fatbin *fat, size_t number, const bool *gone)
+static kpack_error_t write_rest(const struct kp_fatbin *fat, const struct kp_container *c,
+				const struct kp_selection *selection,
+				const struct rest *rest, const struct kp_layout_sink *s,
+				uint64_t *size, struct kpackx_error *why)
 {
-	const struct kp_container *c = &fat->containers.items[number];
+	struct kp_ccob_form form;
 
+	*size = 0;
+	if (c->format == &kp_format_ccob) {
+		KP_TRY(kp_ccob_form_read(&fat->source, c, &form, why));
+		return write_encoded(rest, &form, true, s, size, why);
+	}
+	if (selection->compress && rest->size <= KP_CCOB_MAX) {
+		KP_TRY(write_encoded(rest, selection->compress, false, s, size, why));
+		if (*size)
+			return KPACK_SUCCESS;
+	}
+	*size = rest->size;
+	return s->file ? rest_write(rest, s, why) : KPACK_SUCCESS;
+}
+
+static bool loses_images(const struct kp_container *c, const bool *gone)
+{
 	for (size_t i = c->first_image; i < c->first_image + c->n_images; i++)
 		if (gone[i])
-			return kp_selection_possible(fat, number);
+			return true;
 	return false;
 }
 
-static kpack_error_t write_container(const struct kp_fatbin *fat, size_t number,
-				     const bool *gone, const struct kp_layout_sink *s,
-				     uint64_t *size, struct kpackx_error *why)
+/* Whether C may change; the images of a compressed bundle must be looked at. */
+static bool may_change(const struct kp_container *c, const struct kp_selection *selection)
 {
-	const struct kp_container *c = &fat->containers.items[number];
-	struct rest rest;
+	return selection->strip || loses_images(c, selection->gone) ||
+	       (selection->compress && c->format == &kp_format_bundle);
+}
+
+static kpack_error_t copy_container(const struct kp_fatbin *fat,
+				    const struct kp_container *c,
+				    const struct kp_layout_sink *s, uint64_t *size,
+				    struct kpackx_error *why)
+{
+	*size = c->size;
+	return s->file ? put_copy(s, 0, &fat->source, c->offset, c->size, why)
+		       : KPACK_SUCCESS;
+}
+
+/* What is to be done with a container; S and SIZE are NULL: only find CHANGES. */
+struct step {
+	const struct kp_fatbin *fat;
+	const struct kp_selection *selection;
+	const struct kp_layout_sink *s;
+	uint64_t *size;
+	bool changes;
+};
+
+/* Write the code object C. */
+static kpack_error_t step_object(struct step *step, const struct kp_container *c,
+				 struct kpackx_error *why)
+{
+	bool written = step->s && step->s->file;
+	struct kp_stripped stripped = {0};
+	kpack_error_t err = KPACK_SUCCESS;
+	struct kp_source object;
+
+	if (!kp_source_sub(&step->fat->source, c->offset, c->size, &object))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "a code object passes the end");
+	if (step->selection->strip)
+		err = strip_object(step->selection, &object, written, &stripped, why);
+	step->changes = stripped.work != NULL;
+	if (!err && step->s && !step->changes)
+		err = copy_container(step->fat, c, step->s, step->size, why);
+	else if (!err && step->s)
+		*step->size = stripped.size;
+	if (!err && written && step->changes)
+		err = kp_stripped_write(&stripped, &object, step->s->file,
+					step->s->offset, why);
+	kp_stripped_fini(&stripped);
+	return err;
+}
+
+/* Write the bundle C. */
+static kpack_error_t step_bundle(struct step *step, const struct kp_container *c,
+				 struct kpackx_error *why)
+{
+	bool written = step->s && step->s->file;
+	struct kp_payload payload = {0};
+	struct rest rest = {0};
 	kpack_error_t err;
 
-	if (!loses_images(fat, number, gone)) {
-		*size = c->size;
-		return s->file ? put_copy(s, 0, &fat->source, c->offset, c->size, why)
-			       : KPACK_SUCCESS;
-	}
-	err = rest_init(&rest, &fat->containers, c, gone, why);
+	err = kp_container_load(&step->fat->source, c, &payload, why);
+	rest.payload = payload.source;
 	if (!err)
-		err = write_rest(fat, c, &rest, s, size, why);
+		err = rest_init(&rest, step->fat, c, step->selection, written, why);
+	step->changes = rest.changed ||
+			(step->selection->compress && c->format == &kp_format_bundle);
+	if (!err && step->s && step->changes)
+		err = write_rest(step->fat, c, step->selection, &rest, step->s,
+				 step->size, why);
+	else if (!err && step->s)
+		err = copy_container(step->fat, c, step->s, step->size, why);
 	rest_fini(&rest);
+	kp_payload_fini(&payload);
+	return err;
+}
+
+static kpack_error_t step_container(struct step *step, size_t number,
+				    struct kpackx_error *why)
+{
+	const struct kp_container *c = &step->fat->containers.items[number];
+	kpack_error_t err;
+
+	if (kp_selection_possible(step->fat, number) && may_change(c, step->selection))
+		err = step_bundle(step, c, why);
+	else if (c->format == &kp_format_code_object)
+		err = step_object(step, c, why);
+	else if (step->s)
+		err = copy_container(step->fat, c, step->s, step->size, why);
+	else
+		err = KPACK_SUCCESS;
 	return err ? kp_fail_prefix(why, err, "container %zu", number) : err;
 }
 
@@ -186,7 +371,8 @@ bool kp_selection_possible(const struct kp_fatbin *fat, size_t number)
 	       (c->format == &kp_format_bundle || c->format == &kp_format_ccob);
 }
 
-kpack_error_t kp_selection_write(const struct kp_fatbin *fat, const bool *gone,
+kpack_error_t kp_selection_write(const struct kp_fatbin *fat,
+				 const struct kp_selection *selection,
 				 struct kp_outfile *out, uint64_t *offsets,
 				 uint64_t *size, struct kpackx_error *why)
 {
@@ -203,14 +389,34 @@ kpack_error_t kp_selection_write(const struct kp_fatbin *fat, const bool *gone,
 	align = kp_bundle_alignment(all);
 	for (size_t i = 0; i < list->count; i++) {
 		struct kp_layout_sink s = {.file = out, .room = UINT64_MAX};
+		struct step step = {
+			.fat = fat, .selection = selection, .s = &s, .size = &n};
 
 		if (list->items[i].inside != KP_NOWHERE)
 			continue;
 		pos = (pos + align - 1) & -align;
 		s.offset = offsets[i] = pos;
-		KP_TRY(write_container(fat, i, gone, &s, &n, why));
+		KP_TRY(step_container(&step, i, why));
 		pos += n;
 	}
 	*size = pos;
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_selection_changes(const struct kp_fatbin *fat,
+				   const struct kp_selection *selection, bool *changes,
+				   struct kpackx_error *why)
+{
+	const struct kp_containers *list = &fat->containers;
+
+	*changes = false;
+	for (size_t i = 0; i < list->count && !*changes; i++) {
+		struct step step = {.fat = fat, .selection = selection};
+
+		if (list->items[i].inside != KP_NOWHERE)
+			continue;
+		KP_TRY(step_container(&step, i, why));
+		*changes |= step.changes;
+	}
 	return KPACK_SUCCESS;
 }

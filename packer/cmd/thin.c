@@ -19,6 +19,10 @@ struct thin_command {
 static const struct option_help options[] = {
 	{0, "arch", "LIST", "the GPUs whose code stays; auto: this machine's",
 	 OPTION_TAKE(struct thin_command, thin.args.filter, arch_filter_take)},
+	{0, "strip-debug", NULL, "remove the debugging information of code that stays",
+	 OPTION_PLACE(struct thin_command, thin.args.strip)},
+	{0, "debug-to", "DIR", "write what --strip-debug removes to DIR, for debuggers",
+	 OPTION_PLACE(struct thin_command, thin.args.debug_to)},
 	{'n', "dry-run", NULL, "write nothing: print what would be freed",
 	 OPTION_PLACE(struct thin_command, thin.args.dry)},
 	{0, "libraries", "LIST", "libraries whose kernel databases are looked for",
@@ -80,6 +84,8 @@ static int take_lists(struct thin_command *c)
 	const struct kp_choice *gpus = &args->filter.chosen;
 	struct kpackx_error why = {0};
 
+	if (args->debug_to && !args->strip)
+		return options_usage(&cmd_thin_help, "--debug-to needs --strip-debug");
 	if (!arch_filter_given(&args->filter))
 		return options_usage(&cmd_thin_help, "--arch is missing");
 	for (size_t i = 0; i < gpus->count; i++)
@@ -119,10 +125,12 @@ static struct sums sum_up(const struct thin *t)
 	for (size_t i = 0; i < t->n_files; i++) {
 		const struct thin_file *f = &t->files[i];
 
+		bool database = t->scan.entries[f->entry].database;
+
 		if (f->after == f->before)
 			continue;
-		s.binaries += f->gone != NULL;
-		s.databases += f->gone == NULL;
+		s.binaries += !database;
+		s.databases += database;
 		s.before += f->before;
 		s.after += f->after;
 	}
@@ -168,6 +176,24 @@ static void print_undo(const struct thin *t)
 	owners_fini(&owners);
 }
 
+static void print_debug_files(const struct thin *t)
+{
+	size_t nameless = 0;
+
+	for (size_t i = 0; i < t->n_files; i++)
+		nameless += t->files[i].n_nameless;
+	if (t->debug.n_files) {
+		printf("debugging information of %zu code objects is in ",
+		       t->debug.n_files);
+		report_text(t->args.debug_to);
+		putchar('\n');
+	}
+	if (nameless)
+		printf("%zu code objects have no build ID to find their debugging "
+		       "information by, and keep it\n",
+		       nameless);
+}
+
 static void print_table(const struct thin *t)
 {
 	struct sums s = sum_up(t);
@@ -177,7 +203,7 @@ static void print_table(const struct thin *t)
 	for (size_t i = 0; i < t->n_files; i++) {
 		const struct thin_file *f = &t->files[i];
 
-		if (!f->gone)
+		if (!f->gone || f->same)
 			continue;
 		printf("%16" PRIu64 " %16" PRIu64 "  ", f->before - f->after, f->after);
 		report_text(t->scan.entries[f->entry].relative);
@@ -189,6 +215,7 @@ static void print_table(const struct thin *t)
 	if (t->n_stuck)
 		printf("%zu files have more code of other GPUs, in a form that stays\n",
 		       t->n_stuck);
+	print_debug_files(t);
 	if (!t->args.dry && !t->args.output && s.before)
 		print_undo(t);
 }
@@ -215,7 +242,8 @@ static void print_json(const struct thin *t)
 	struct owners owners = {0};
 
 	for (size_t i = 0; i < t->n_files; i++)
-		json_array_append_new(files, json_file(t, &t->files[i]));
+		if (!t->files[i].same)
+			json_array_append_new(files, json_file(t, &t->files[i]));
 	if (!t->args.output)
 		find_owners(t, &owners);
 	for (size_t i = 0; i < owners.count; i++)

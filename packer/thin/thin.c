@@ -35,17 +35,29 @@ static struct thin_file *add_file(struct thin *t, size_t entry)
 	return f;
 }
 
-/* Collect the images of IN that go; a file that keeps all of them is not added. */
+/* Whether the images of IN that stay may become smaller; reading them finds out. */
+static bool may_shrink(const struct thin *t, const struct input *in)
+{
+	return t->args.strip &&
+	       (in->fat.kind == KP_FATBIN_ELF || in->fat.kind == KP_FATBIN_BARE);
+}
+
+/*
+ * Collect the images of IN that go; a file that keeps all of them, and cannot become
+ * smaller otherwise, is not added.
+ */
 static void choose_images(struct thin *t, struct input *in)
 {
 	const struct kp_containers *list = &in->fat.containers;
 	bool *gone = xcalloc(list->n_images, sizeof(*gone));
 	bool any = false, stuck = false;
+	struct thin_file *f;
 
 	for (size_t i = 0; i < list->n_images; i++) {
 		const struct kp_image *image = &list->images[i];
 
 		if (!in->packed[i] || !image->size ||
+		    t->scan.entries[in->entry].database ||
 		    !thin_goes(&t->args.filter, image->arch))
 			continue;
 		gone[i] = kp_selection_possible(&in->fat, image->container);
@@ -53,11 +65,13 @@ static void choose_images(struct thin *t, struct input *in)
 		stuck |= !gone[i];
 	}
 	t->n_stuck += stuck;
-	if (!any) {
+	if (!any && !may_shrink(t, in)) {
 		free(gone);
 		return;
 	}
-	add_file(t, in->entry)->gone = gone;
+	f = add_file(t, in->entry);
+	f->gone = gone;
+	f->loses = any;
 	t->dispositions.items[in->entry].fate = FATE_CONVERTED;
 }
 
@@ -74,14 +88,35 @@ static bool database_goes(struct thin *t, const struct library_object *o)
 	return goes;
 }
 
+/*
+ * A database's file that stays may be a code object, or a bundle of some.  One with several
+ * names is left alone, because the names of such files are not replaced together.
+ */
+static void choose_database_code(struct thin *t, size_t file)
+{
+	size_t entry = t->scan.file_entries[file];
+	struct kpackx_error why = {0};
+
+	if (!t->args.strip || t->scan.entries[entry].id.nlink > 1)
+		return;
+	if (scan_add_code(&t->scan, file, &why)) {
+		report_why(t->scan.entries[entry].path, &why);
+		t->n_faults++;
+	}
+}
+
 static void choose_files(struct thin *t)
 {
 	for (size_t i = 0; i < t->scan.files.count; i++) {
 		const struct library_object *o = t->scan.found.objects[i];
 		size_t entry = t->scan.file_entries[i];
 
-		if (!o || !database_goes(t, o))
+		if (!o)
 			continue;
+		if (!database_goes(t, o)) {
+			choose_database_code(t, i);
+			continue;
+		}
 		add_file(t, entry);
 		t->dispositions.items[entry].fate = FATE_REMOVED;
 	}
@@ -98,13 +133,13 @@ static void choose_all(struct thin *t)
 {
 	struct scan *scan = &t->scan;
 
+	if (scan->found.objects)
+		choose_files(t);
 	for (size_t i = 0; i < scan->n_inputs; i++)
 		t->dispositions.items[scan->inputs[i]->entry].fate =
 			t->args.output ? FATE_COPIED : FATE_UNCHANGED;
 	for (size_t i = 0; i < scan->n_inputs; i++)
 		choose_images(t, scan->inputs[i]);
-	if (scan->found.objects)
-		choose_files(t);
 	if (t->n_files)
 		qsort(t->files, t->n_files, sizeof(*t->files), by_entry);
 	t->plan.binaries = xcalloc(t->n_files, sizeof(*t->plan.binaries));
@@ -142,6 +177,18 @@ static struct thin_file *file_of(struct thin *t, const struct input *in)
 	return bsearch(&key, t->files, t->n_files, sizeof(key), by_entry);
 }
 
+static struct kp_selection selection_of(struct thin *t, const struct thin_file *f,
+					struct debug_objects *objects)
+{
+	*objects = (struct debug_objects){.files = &t->debug};
+	return (struct kp_selection){
+		.gone = f->gone,
+		.strip = t->args.strip,
+		.strips = t->args.debug_to ? debug_files_add : NULL,
+		.arg = objects,
+	};
+}
+
 struct refill {
 	const struct kp_outfile *scratch;
 	uint64_t size;
@@ -155,8 +202,8 @@ static kpack_error_t copy_scratch(void *arg, struct kp_outfile *out, uint64_t of
 	return kp_outfile_copy(out, offset, r->scratch->fd, 0, r->size, why);
 }
 
-static kpack_error_t refill_binary(const struct thin_file *f, struct input *in, int fd,
-				   struct kp_outfile *scratch, uint64_t *offsets,
+static kpack_error_t refill_binary(const struct kp_selection *selection, struct input *in,
+				   int fd, struct kp_outfile *scratch, uint64_t *offsets,
 				   struct kp_outfile *out, struct kpackx_error *why)
 {
 	size_t n = in->fat.elf.n_wrappers;
@@ -166,7 +213,7 @@ static kpack_error_t refill_binary(const struct thin_file *f, struct input *in, 
 		.offsets = starts, .write = copy_scratch, .arg = &r};
 	kpack_error_t err;
 
-	err = kp_selection_write(&in->fat, f->gone, scratch, offsets, &r.size, why);
+	err = kp_selection_write(&in->fat, selection, scratch, offsets, &r.size, why);
 	for (size_t i = 0; i < n; i++)
 		if (in->fat.wrapper_container[i] >= 0)
 			starts[i] = offsets[in->fat.wrapper_container[i]];
@@ -195,39 +242,61 @@ static kpack_error_t open_scratch(const struct thin *t, struct kp_outfile *out,
 
 static kpack_error_t fail_larger(struct kpackx_error *why)
 {
-	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-		       "it would not become smaller without the code of other GPUs");
+	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "it would not become smaller");
 }
 
-static kpack_error_t check_smaller(const struct input *in, const struct kp_outfile *out,
-				   struct kpackx_error *why)
+static kpack_error_t check_smaller(struct thin_file *f, const struct input *in,
+				   const struct kp_outfile *out, struct kpackx_error *why)
 {
 	struct stat st;
 
 	if (fstat(out->fd, &st) < 0)
 		return kp_fail_errno(why, errno, "cannot stat");
-	return st.st_size < in->st.st_size ? KPACK_SUCCESS : fail_larger(why);
+	if (st.st_size < in->st.st_size)
+		return KPACK_SUCCESS;
+	f->same = !f->loses;
+	return fail_larger(why);
+}
+
+/* If no image of the file goes, find out whether something else changes. */
+static kpack_error_t check_change(struct thin *t, struct thin_file *f,
+				  const struct input *in, struct kpackx_error *why)
+{
+	struct debug_objects objects;
+	const struct kp_selection selection = selection_of(t, f, &objects);
+	bool changes = true;
+
+	if (!f->loses)
+		KP_TRY(kp_selection_changes(&in->fat, &selection, &changes, why));
+	f->n_nameless = objects.n_nameless;
+	f->same = !changes;
+	return changes ? KPACK_SUCCESS : fail_larger(why);
 }
 
 static kpack_error_t rewrite_file(void *arg, struct input *in, int fd,
 				  struct kp_outfile *out, struct kpackx_error *why)
 {
 	struct thin *t = arg;
-	const struct thin_file *f = file_of(t, in);
+	struct thin_file *f = file_of(t, in);
+	struct debug_objects objects;
+	const struct kp_selection selection = selection_of(t, f, &objects);
 	uint64_t *offsets = xcalloc(in->fat.containers.count, sizeof(*offsets)), size;
 	struct kp_outfile scratch = {.fd = -1, .dir_fd = -1};
-	kpack_error_t err;
+	kpack_error_t err = check_change(t, f, in, why);
 
-	if (in->fat.kind == KP_FATBIN_ELF) {
+	if (!err && in->fat.kind == KP_FATBIN_ELF) {
 		err = open_scratch(t, &scratch, in, why);
 		if (!err)
-			err = refill_binary(f, in, fd, &scratch, offsets, out, why);
-	} else {
-		err = kp_selection_write(&in->fat, f->gone, out, offsets, &size, why);
+			err = refill_binary(&selection, in, fd, &scratch, offsets, out,
+					    why);
+	} else if (!err) {
+		err = kp_selection_write(&in->fat, &selection, out, offsets, &size, why);
 	}
+	if (!f->same)
+		f->n_nameless = objects.n_nameless;
 	kp_outfile_close(&scratch);
 	free(offsets);
-	return err ? err : check_smaller(in, out, why);
+	return err ? err : check_smaller(f, in, out, why);
 }
 
 /* --- a run --------------------------------------------------------------------------- */
@@ -237,19 +306,23 @@ static kpack_error_t measure_file(struct thin *t, struct thin_file *f,
 				  struct kpackx_error *why)
 {
 	struct input *in = t->scan.entries[f->entry].input;
+	struct debug_objects objects;
+	const struct kp_selection selection = selection_of(t, f, &objects);
 	uint64_t *offsets = xcalloc(in->fat.containers.count, sizeof(*offsets)), size;
 	kpack_error_t err;
 	int fd;
 
 	err = input_hold(in, &fd, why);
 	if (!err) {
-		err = kp_selection_write(&in->fat, f->gone, NULL, offsets, &size, why);
+		err = kp_selection_write(&in->fat, &selection, NULL, offsets, &size, why);
 		input_release(in);
 	}
 	if (!err)
 		f->after = in->fat.source.size > size
 				   ? f->before - (in->fat.source.size - size)
 				   : f->before;
+	f->same = !f->loses && f->after == f->before;
+	f->n_nameless = objects.n_nameless;
 	free(offsets);
 	return err;
 }
@@ -291,7 +364,7 @@ static void take_results(struct thin *t)
 		if (!f->gone)
 			continue;
 		f->after = o->fate == FATE_CONVERTED ? o->after : f->before;
-		if (o->fate == FATE_REFUSED)
+		if (o->fate == FATE_REFUSED && !f->same)
 			report_error(t->scan.entries[f->entry].path,
 				     "note: left as it is: %s", o->reason);
 	}
@@ -347,6 +420,11 @@ int thin_run(struct thin *t)
 	if (scan_open(t->args.tree, "", SCAN_CONVERTIBLE, &t->args.libraries,
 		      SCAN_IDENTIFY, &t->scan, &why)) {
 		report_why(t->args.tree, &why);
+		return EXIT_FAULT;
+	}
+	if (t->args.debug_to && !t->args.dry &&
+	    debug_files_open(&t->debug, t->args.debug_to, &why)) {
+		report_why(t->args.debug_to, &why);
 		return EXIT_FAULT;
 	}
 	t->n_faults = t->scan.n_faults;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * kpack thin: an installation without the code that its GPUs cannot load.  Binaries stay
- * ordinary fat binaries with fewer code objects; files of kernel databases for other GPUs
- * are removed.
+ * ordinary fat binaries with fewer and smaller code objects; files of kernel databases for
+ * other GPUs are removed.
  */
 #ifndef PACKER_THIN_THIN_H
 #define PACKER_THIN_THIN_H
@@ -11,20 +11,26 @@
 #include "packer/files/spill_dir.h"
 #include "packer/library/library.h"
 #include "packer/pack/tree/converter.h"
+#include "debug_files.h"
 
 struct thin_args {
 	const char *tree;
 	const char *output; /* the tree that is written; NULL: in place */
 	struct arch_filter filter;
 	struct library_set libraries;
-	bool dry; /* only find out what would be freed */
+	bool strip;           /* code objects lose their debugging information */
+	const char *debug_to; /* the directory that gets it; NULL: none */
+	bool dry;             /* only find out what would be freed */
 	unsigned jobs;
 };
 
-/* A file of which code goes. */
+/* A file of which code goes, or may become smaller. */
 struct thin_file {
-	size_t entry; /* of the scan */
-	bool *gone;   /* per image; NULL: a file of a database, which goes as a whole */
+	size_t entry;      /* of the scan */
+	size_t n_nameless; /* code objects that keep their debugging information */
+	bool *gone; /* per image; NULL: a file of a database, which goes as a whole */
+	bool loses; /* an image goes */
+	bool same;  /* no image goes, and the rest did not become smaller */
 	uint64_t before, after; /* sizes of the file */
 };
 
@@ -38,6 +44,7 @@ struct thin {
 	size_t n_faults;
 	struct plan plan; /* only its binaries: the files to rewrite */
 	struct spill_dir spill;
+	struct debug_files debug;
 };
 
 /*

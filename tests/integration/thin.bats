@@ -241,3 +241,143 @@ make_tree() { # DIR
 	diff -r in out
 	[ -z "$(find in -name '.kpack*')" ]
 }
+
+# --- debugging information ------------------------------------------------------------
+
+# Objects with DWARF: one with a build ID, one with compressed DWARF and none.  The hashes of what
+# LLVM 22's llvm-strip --strip-debug and llvm-objcopy --only-keep-debug make of them:
+with_id=$BATS_TEST_DIRNAME/../fuzz/corpus/strip/good-build-id
+with_id_stripped=7f8905818601b640852f01c683a4cdd76348b8d1a4bc553c787f5a97cafc03b2
+with_id_debug=db1a1a17fcb67dd238255bba33705f49005661c15afcf7c3e8f7755d01ff55c5
+build_id=dd/98d74722e4ddf5dca453da67b26d83df9b4285
+no_id=$BATS_TEST_DIRNAME/../fuzz/corpus/strip/good-compressed
+no_id_stripped=f1e35cf997c93dad26f821be2ed19dd19e21332379b9310ff3e58b1fa0d47f3c
+
+sum() { sha256sum <"$1" | cut -d ' ' -f 1; }
+
+# A library of 24 bundles that have, for gfx1100, these objects in turn.
+debug_library() { # OUT CCOB-VERSION OBJECT...
+	py "$@" <<-'END'
+	import sys, mkfat
+	at, parts, pointers = 0, [], []
+	for i in range(24):
+	    path = sys.argv[3 + i % (len(sys.argv) - 3)]
+	    objects = [("gfx1100", open(path, "rb").read()),
+	               ("gfx1030", mkfat.code_object("gfx1030", 5000, str(i)))]
+	    parts += [bytes(-at % 64), mkfat.bundle(objects, int(sys.argv[2]), 64)]
+	    at += -at % 64
+	    pointers.append(at)
+	    at += len(parts[-1])
+	open(sys.argv[1], "wb").write(mkfat.shared_library(b"".join(parts), pointers))
+	END
+	chmod 755 "$1"
+}
+
+@test "debugging information goes from code objects, as llvm-strip removes it" {
+	mkdir -p in/lib
+	debug_library in/lib/plain.so 0 "$with_id" "$no_id" "$with_id"
+	debug_library in/lib/packed.so 3 "$no_id" "$with_id"
+	debug_library in/lib/old.so 2 "$with_id"
+	cp -a in before
+	kpack thin -n --json --arch gfx1100,gfx1030 --strip-debug in >would
+	kpack thin --json --arch gfx1100,gfx1030 --strip-debug in >did
+	py <<-'END'
+	import json
+	a, b = ({f["path"]: f["size_after"] for f in json.load(open(n))["files"]} for n in ("would", "did"))
+	assert sorted(a) == sorted(b) == ["lib/old.so", "lib/packed.so", "lib/plain.so"], (a, b)
+	assert all(abs(a[n] - b[n]) < 20000 for n in a), (a, b)
+	END
+	for f in plain packed old; do
+		answers in/lib/$f.so
+		# what is stripped is right, and nothing else changed
+		fatparse sums before/lib/$f.so x | sed "s/^$(sum "$with_id")/$with_id_stripped/; s/^$(sum "$no_id")/$no_id_stripped/" | sort >want
+		fatparse sums in/lib/$f.so x | sort | diff want -
+		[ "$(stat -c %s in/lib/$f.so)" -lt "$(stat -c %s before/lib/$f.so)" ]
+	done
+	find in -printf '%i %P %s %T@ %C@\n' | sort >first
+	kpack thin --arch gfx1100,gfx1030 --strip-debug in >again
+	find in -printf '%i %P %s %T@ %C@\n' | sort | diff first -
+	grep -qx '0 binaries, 0 files of kernel databases: 0 bytes freed' again
+	# with code that goes, both at once
+	kpack thin -q --arch gfx1100 --strip-debug before out
+	objects out/lib/plain.so | cut -d ' ' -f 1 | sort -u >have
+	printf '%s\n' $with_id_stripped $no_id_stripped | sort | diff - have
+}
+
+@test "debugging information of database files goes, and is kept for debuggers" {
+	mkdir -p in/lib/rocblas/library
+	cp "$with_id" in/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco
+	cp "$no_id" in/lib/rocblas/library/TensileLibrary_Type_HH_gfx1100.co
+	cp "$with_id" in/lib/rocblas/library/TensileLibrary_Type_DD_gfx1100.co
+	ln in/lib/rocblas/library/TensileLibrary_Type_DD_gfx1100.co in/lib/rocblas/library/Kernels.so-001-gfx1100.hsaco
+	# damaged content is left alone
+	head -c 3000 "$with_id" >in/lib/rocblas/library/TensileLibrary_Type_SS_gfx1100.co
+	cp -a in before
+	kpack thin --arch gfx1100 --strip-debug --debug-to debug in >report
+	cd in/lib/rocblas/library
+	[ "$(sum Kernels.so-000-gfx1100.hsaco)" = $with_id_stripped ]
+	for f in TensileLibrary_Type_{HH,DD,SS}_gfx1100.co; do
+		cmp $f "$T/before/lib/rocblas/library/$f"
+	done
+	cd "$T"
+	[ "$(find debug -type f)" = debug/.build-id/$build_id.debug ]
+	[ "$(sum debug/.build-id/$build_id.debug)" = $with_id_debug ]
+	grep -qx 'debugging information of 1 code objects is in debug' report
+	grep -q '^1 code objects have no build ID ' report
+	grep -q '^0 binaries, 1 files of kernel databases: ' report
+	kpack thin -q --arch gfx1100 --strip-debug in
+	[ "$(sum in/lib/rocblas/library/TensileLibrary_Type_HH_gfx1100.co)" = $no_id_stripped ]
+	run kpack thin --arch gfx1100 --debug-to debug in
+	[ "$status" -eq 2 ]
+	[[ "$output" == *"--debug-to needs --strip-debug"* ]]
+}
+
+@test "debugging information that cannot be kept is not removed" {
+	as_root
+	mkdir in full
+	debug_library in/a.so 0 "$with_id"
+	cp -a in before
+	mount -t tmpfs -o size=4k none full
+	run kpack thin --arch gfx1100 --strip-debug --debug-to full in
+	umount full
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"in/a.so: "*"debugging information ${build_id/\//}"* ]]
+	diff -r in before
+}
+
+# bats test_tags=all
+@test "objects of several compilers' options are stripped as LLVM's tools do it" {
+	cat >k.c <<-'END'
+	#define GLOBAL __attribute__((address_space(1)))
+	static int GLOBAL counter;
+	int GLOBAL table[300] = {1, 2, 3};
+	static int __attribute__((noinline)) helper(int x) { return x * counter + table[x]; }
+	__attribute__((amdgpu_kernel)) void add(int GLOBAL *a, int n) { for (int i = 0; i < n; i++) a[i] += helper(i); }
+	__attribute__((amdgpu_kernel)) void sub(int GLOBAL *a, int n) { a[n] = -helper(n); counter = n; }
+	END
+	mkdir -p in/lib/rocblas/library
+	local i=0 options arch
+	for options in -g '-g -gz=zlib' '-g -Wl,--build-id=sha1' '-g -O2 -Wl,-O2,--build-id=md5' '-g -gdwarf-4' '-g1 -gsplit-dwarf' \
+		'-ggnu-pubnames -g -Wl,--gdb-index' '-g -Wl,-z,separate-loadable-segments' '-g -Wl,-z,norelro,-s' '-O1'; do
+		for arch in gfx1100 gfx90a; do
+			i=$((i + 1))
+			clang-22 -target amdgcn-amd-amdhsa -mcpu=$arch -nogpulib $options k.c \
+				-o in/lib/rocblas/library/TensileLibrary_Type_HH_Contraction_l_$i\_$arch.co
+		done
+	done
+	cp -a in before
+	kpack thin -q --arch gfx1100,gfx90a --strip-debug --debug-to debug in
+	kpack thin -q --arch gfx1100,gfx90a --strip-debug in
+	for f in before/lib/rocblas/library/*; do
+		echo "$f"
+		llvm-strip-22 --strip-debug -o want "$f"
+		# one that does not become smaller stays
+		[ "$(stat -c %s want)" -lt "$(stat -c %s "$f")" ] || cp "$f" want
+		cmp want "in/${f#before/}"
+		build_id=$(llvm-readelf-22 -n "$f" | sed -n 's/^ *Build ID: \(..\)/\1\//p')
+		[ -n "$build_id" ] || continue
+		llvm-objcopy-22 --only-keep-debug "$f" want
+		cmp want "debug/.build-id/$build_id.debug"
+	done
+	[ "$(find debug -type f | wc -l)" = 4 ]
+}

@@ -351,6 +351,30 @@ static void take_database(struct scan *scan, size_t file)
 	scan->n_files++;
 }
 
+kpack_error_t scan_add_code(struct scan *scan, size_t file, struct kpackx_error *why)
+{
+	struct scan_entry *e = &scan->entries[scan->file_entries[file]];
+	const struct input_look look = {.in_tree = true, .guarded = e->id.guarded};
+	struct input *in = xmalloc(sizeof(*in));
+	kpack_error_t err;
+
+	err = input_open(e->path, scan->files.items[file].path, &look, in, why);
+	if (err) {
+		free(in);
+		return is_content(err) ? KPACK_SUCCESS : err;
+	}
+	err = check_same(e, in, why);
+	if (!err && in->fat.kind == KP_FATBIN_BARE) {
+		in->entry = scan->file_entries[file];
+		e->input = in;
+		keep_input(scan, in);
+		return KPACK_SUCCESS;
+	}
+	input_fini(in);
+	free(in);
+	return err;
+}
+
 /* Leave an archive alone that its loader opens by path: in ours, or merged, it is lost. */
 static void keep_archive(struct scan *scan, size_t file)
 {

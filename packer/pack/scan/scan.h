@@ -93,6 +93,12 @@ void scan_close(struct scan *scan);
 kpack_error_t scan_add_database(struct scan *scan, size_t entry, const char *path,
 				const char *key, const struct library_object *objects,
 				size_t n, struct input **input, struct kpackx_error *why);
+/*
+ * Look for device code in FILE (a number in `files`) of a database that was only
+ * identified.  If there is some, it becomes the input of the file's entry.  Content that is
+ * damaged is no fault.
+ */
+kpack_error_t scan_add_code(struct scan *scan, size_t file, struct kpackx_error *why);
 /* Sort the inputs by key again. */
 void scan_sort(struct scan *scan);
 

@@ -178,6 +178,7 @@ static void thin(int fd, uint64_t size, const struct kp_fatbin *fat)
 	const struct kp_containers *list = &fat->containers;
 	uint64_t *offsets = calloc(list->count + 1, sizeof(*offsets)), counted, written;
 	bool *gone = calloc(list->n_images + 1, sizeof(*gone));
+	struct kp_selection selection = {.gone = gone, .strip = size & 1};
 	struct kp_outfile section = open_out();
 	struct kpackx_error why = {0};
 	kpack_error_t err;
@@ -189,9 +190,9 @@ static void thin(int fd, uint64_t size, const struct kp_fatbin *fat)
 			  kp_selection_possible(fat, list->images[i].container);
 	/* images that share bytes are written more than once */
 	if (sum_images(fat, NULL) <= SECTION_MAX) {
-		err = kp_selection_write(fat, gone, NULL, offsets, &counted, &why);
-		if (kp_selection_write(fat, gone, &section, offsets, &written, &why) !=
-			    err ||
+		err = kp_selection_write(fat, &selection, NULL, offsets, &counted, &why);
+		if (kp_selection_write(fat, &selection, &section, offsets, &written,
+				       &why) != err ||
 		    (!err && written != counted))
 			abort();
 		if (!err && fat->kind == KP_FATBIN_ELF)
