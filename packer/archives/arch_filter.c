@@ -102,6 +102,14 @@ bool arch_filter_match(struct arch_filter *filter, struct kp_span arch)
 	return kp_choice_has(s, arch);
 }
 
+bool arch_filter_drops(struct arch_filter *filter, struct kp_span arch)
+{
+	struct kp_target t;
+
+	return !arch_filter_match(filter, arch) &&
+	       kp_target_parse(arch, &t, NULL) == KPACK_SUCCESS && t.known;
+}
+
 void arch_filter_warn(struct arch_filter *filter, const struct archives *set)
 {
 	struct kp_entry_info info;

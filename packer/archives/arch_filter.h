@@ -49,6 +49,12 @@ bool arch_filter_has(const struct arch_filter *filter, struct kp_span arch);
 /* The same; also remembers which GPUs matched. */
 bool arch_filter_match(struct arch_filter *filter, struct kp_span arch);
 
+/*
+ * Whether code for ARCH can go where only what FILTER selects is needed: it is for a known
+ * GPU, and none of the filter's loads it.  Also remembers which GPUs matched.
+ */
+bool arch_filter_drops(struct arch_filter *filter, struct kp_span arch);
+
 /* Match every entry of the archives, then warn of GPUs for which there was none. */
 void arch_filter_warn(struct arch_filter *filter, const struct archives *set);
 /* Warn of GPUs for which nothing was so far; WHAT is the message's noun: "entry". */

@@ -343,10 +343,6 @@ static int check_in_place(const struct pack_args *args)
 		return options_usage(&cmd_pack_help,
 				     "--force with --in-place would take away what "
 				     "converted binaries need");
-	if (arch_filter_given(&args->filter))
-		return options_usage(&cmd_pack_help,
-				     "--in-place with a choice of targets would lose the "
-				     "code of the others");
 	if (below_stat(args->input, &st) == 0 && !S_ISDIR(st.st_mode))
 		return options_usage(&cmd_pack_help, "--in-place %s: not a directory",
 				     args->input);
@@ -411,6 +407,9 @@ static int check_args(struct pack_args *args)
 		status = check_names(args);
 	if (!status && args->mode == PACK_IN_PLACE)
 		status = check_in_place(args);
+	/* a file in the tree is newer than what archives have at its path */
+	if (args->mode == PACK_IN_PLACE && args->prefer == PREFER_NONE)
+		args->prefer = PREFER_INPUT;
 	if (!status && args->mode == PACK_TREE)
 		status = check_tree(args);
 	return status;

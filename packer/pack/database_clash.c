@@ -255,6 +255,9 @@ static const char *obstacle_to(const struct clash *c, const struct kpack_archive
 		return NULL;
 	if (f->link)
 		return "a symbolic link replaces nothing in archives";
+	if (f->stored && c->run->args->mode == PACK_IN_PLACE &&
+	    kp_span_is(kp_archive_group(a), c->run->args->group))
+		return NULL;
 	if (!f->stored)
 		return "archives are not changed when databases stay plain";
 	return kp_span_is(kp_archive_group(a), c->run->args->group)

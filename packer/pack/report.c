@@ -124,6 +124,7 @@ static void add_file(struct totals *t, const struct scan_entry *e,
 		t->after += o->after;
 		break;
 	case FATE_PACKED:
+	case FATE_REMOVED:
 	case FATE_NOT_WANTED:
 		t->before += e->id.size;
 		break;

@@ -33,6 +33,26 @@ static bool plan_stores_entry(const void *arg, struct kp_span key, struct kp_spa
 	return true;
 }
 
+/*
+ * In place, a binary that is converted or a database's file that leaves the tree is newer
+ * than what archives have of it, as after an upgrade.
+ */
+static bool replaces_entry(const void *arg, struct kp_span key, struct kp_span path)
+{
+	const struct packing *p = arg;
+	size_t entry;
+	enum fate fate;
+
+	if (path.size) {
+		if (!file_tree_find(&p->scan.files, path, &entry))
+			return false;
+		fate = p->dispositions.items[p->scan.file_entries[entry]].fate;
+		return fate == FATE_PACKED || fate == FATE_REMOVED;
+	}
+	return plan_find_owner(&p->plan, key, &entry) &&
+	       p->dispositions.items[entry].fate == FATE_CONVERTED;
+}
+
 kpack_error_t packing_open_set(struct packing *p, const char *inherit, bool unnamed,
 			       struct kpackx_error *why)
 {
@@ -48,6 +68,8 @@ kpack_error_t packing_open_set(struct packing *p, const char *inherit, bool unna
 		.inherit = inherit,
 		.stores = plan_stores_entry,
 		.stores_arg = &p->plan,
+		.obsolete = p->args.mode == PACK_IN_PLACE ? replaces_entry : NULL,
+		.obsolete_arg = p,
 	};
 
 	return archive_set_open(&where, &p->set, why);
@@ -229,6 +251,8 @@ void packing_settle(struct packing *p)
 		databases_leave_out(&p->scan, &args->filter, &p->dispositions);
 	databases_decide(&p->scan, &p->plan, args->databases != DATABASES_PACKED,
 			 &p->dispositions);
+	if (args->mode == PACK_IN_PLACE && args->databases == DATABASES_PACKED)
+		databases_remove_others(&p->scan, &args->filter, &p->dispositions);
 	if (args->mode == PACK_IN_PLACE)
 		databases_check(&p->scan, &p->dispositions, &p->faults);
 	else
@@ -258,14 +282,61 @@ static bool all_refused(const struct packing *p)
 	return any;
 }
 
+/* Match the archives of earlier runs. */
+static void match_archives(struct packing *p)
+{
+	char **paths = NULL;
+	size_t n = 0;
+
+	if (below_archives_find(p->archives, &paths, &n, NULL))
+		return;
+	for (size_t i = 0; i < n; i++) {
+		struct kpack_archive *a = NULL;
+
+		if (!below_archive_open(paths[i], &a, NULL))
+			for (size_t k = 0; k < kp_archive_arch_count(a); k++)
+				arch_filter_match(&p->args.filter,
+						  kp_span_str(kp_archive_arch(a, k)));
+		kp_archive_close(a);
+		free(paths[i]);
+	}
+	free(paths);
+}
+
+static bool any_matched(const struct arch_filter *filter)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < filter->chosen.count; i++)
+		any |= filter->matched[i];
+	return any;
+}
+
+/*
+ * Whether no code is for a selected target, as if the list were wrong.  In place, code for
+ * other targets would be lost then, unless archives have code for the selected ones.
+ */
+static bool none_selected(struct packing *p)
+{
+	const struct arch_filter *filter = &p->args.filter;
+
+	if (p->scan.n_inputs == 0 || all_refused(p))
+		return false;
+	if (p->args.mode != PACK_IN_PLACE || !arch_filter_given(filter))
+		return p->plan.n_objects == 0;
+	if (!any_matched(filter))
+		match_archives(p);
+	return !any_matched(filter);
+}
+
 /* Whether there is nothing to do, which is reported. */
-static bool nothing_to_do(const struct packing *p)
+static bool nothing_to_do(struct packing *p)
 {
 	const struct pack_args *args = &p->args;
 
 	if (packing_faulty(p))
 		return true;
-	if (p->scan.n_inputs && p->plan.n_objects == 0 && !all_refused(p))
+	if (none_selected(p))
 		report_error(args->input, "no code object of the targets asked for");
 	else if (p->scan.n_inputs == 0 && args->mode == PACK_ARCHIVES)
 		report_error(args->input, "no device code found in %zu files",
@@ -299,6 +370,7 @@ static void warn_unmatched(const struct packing *p)
 
 static void note_not_asked(const struct packing *p)
 {
+	bool in_place = p->args.mode == PACK_IN_PLACE;
 	size_t n = p->args.databases != DATABASES_PLAIN
 			   ? databases_not_asked(&p->scan, &p->plan)
 			   : 0;
@@ -306,8 +378,11 @@ static void note_not_asked(const struct packing *p)
 	if (n)
 		report_error(p->args.input,
 			     "note: %zu files of kernel databases are for other targets "
-			     "and not packed",
-			     n);
+			     "and %s",
+			     n,
+			     in_place && p->args.databases == DATABASES_PACKED
+				     ? "removed, if these are known"
+				     : "not packed");
 }
 
 /* Databases that stay as they are are only looked at to be checked or identified. */
@@ -441,7 +516,7 @@ static kpack_error_t pack_tree(struct packing *p, struct kpackx_error *why)
 
 static kpack_error_t pack_in_place(struct packing *p, struct kpackx_error *why)
 {
-	if (p->plan.n_objects || has_leftovers(p)) {
+	if (p->plan.n_binaries || has_leftovers(p)) {
 		KP_TRY(write_archives(p, why));
 		KP_TRY(flush_directory(p->args.output, why));
 	} else {

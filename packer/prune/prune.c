@@ -10,7 +10,6 @@
 #include "packer/files/below.h"
 #include "packer/files/leftovers.h"
 #include "packer/files/tree_list.h"
-#include "packer/thin/thin.h"
 #include "rewrite.h"
 
 /* --- the tree ------------------------------------------------------------------------ */
@@ -234,7 +233,6 @@ static int open_tree(struct prune *p)
 static enum prune_reason reason_of(struct prune *p, struct demand_query *q, size_t entry)
 {
 	struct kp_entry_info info;
-	char arch[KP_TARGET_TEXT_MAX];
 
 	switch (demand_of(q, entry)) {
 	case DEMAND_GONE:
@@ -245,11 +243,10 @@ static enum prune_reason reason_of(struct prune *p, struct demand_query *q, size
 		break;
 	}
 	kp_archive_entry(q->archive->archive, entry, &info);
-	if (!arch_filter_given(&p->args.filter) || info.arch.size >= sizeof(arch))
-		return PRUNE_STAYS;
-	memcpy(arch, info.arch.data, info.arch.size);
-	arch[info.arch.size] = '\0';
-	return thin_goes(&p->args.filter, arch) ? PRUNE_OTHER_GPU : PRUNE_STAYS;
+	return arch_filter_given(&p->args.filter) &&
+			       arch_filter_drops(&p->args.filter, info.arch)
+		       ? PRUNE_OTHER_GPU
+		       : PRUNE_STAYS;
 }
 
 /* The directory that the names in the archive are relative to, if its place says that. */

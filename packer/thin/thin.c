@@ -18,11 +18,7 @@
 
 bool thin_goes(struct arch_filter *filter, const char *arch)
 {
-	struct kp_target t;
-	bool wanted = arch_filter_match(filter, kp_span_str(arch));
-
-	return !wanted && kp_target_parse(kp_span_str(arch), &t, NULL) == KPACK_SUCCESS &&
-	       t.known;
+	return arch_filter_drops(filter, kp_span_str(arch));
 }
 
 static struct thin_file *add_file(struct thin *t, size_t entry)

@@ -90,8 +90,7 @@ make_tree() { # DIR
 @test "what would lose code is refused" {
 	make_tree in
 	cp -a in before
-	usage "--in-place with a choice of targets" --in-place --arch gfx1030 in
-	usage "--in-place with a choice of targets" --in-place --gfx-arch-family x --gfx-arches gfx1030 in
+	fails "no code object of the targets asked for" --in-place --arch gfx1201 in
 	usage "--force" --in-place --force in
 	usage "one TREE" --in-place in out
 	usage "one TREE" --in-place
@@ -110,6 +109,93 @@ make_tree() { # DIR
 	kpack pack -q --in-place in
 	cmp broken.so in/lib/broken.so
 	kpack mark show in/lib/whole.so | grep -q ': converted$'
+}
+
+# rocBLAS's files for GPUs, and a neutral one, in DIR.
+make_database() { # DIR GPU...
+	local dir=$1 gpu
+	mkdir -p "$dir"
+	shift
+	for gpu; do
+		py "$gpu" "$dir/TensileLibrary_Type_HH_$gpu.co" "$dir/Kernels.so-000-$gpu.hsaco" <<-'END'
+		import sys, mkfat
+		for name in sys.argv[2:]:
+		    open(name, "wb").write(mkfat.code_object(sys.argv[1], 3000, name))
+		END
+	done
+	echo "neutral $*" >"$dir/TensileManifest.txt"
+}
+
+sums() { # DIR
+	for a in "$1"/*.kpack; do
+		readkpack sums "$a"
+	done | sort
+}
+
+@test "with a choice of GPUs only their code is stored, and the rest goes" {
+	mkdir -p in/lib
+	mkfat --seed 1 in/lib/a.so
+	mkfat --seed 2 --arches gfx1030 in/lib/other.so
+	make_database in/lib/rocblas/library gfx1030 gfx1100 gfx9999
+	cp -a in before
+	kpack pack -q --group g before all
+	# all GPUs of a list that is wrong would lose their code
+	fails "no code object of the targets asked for" --in-place --group g --arch gfx942 in
+	diff -r before in
+	kpack pack --json --in-place --group g --arch gfx1100 in >report 2>notes
+	sums all/.kpack | grep -E ' (gfx1100|generic)$' >want
+	grep -q TensileManifest want
+	sums in/.kpack | diff want -
+	kpack mark check in/lib/*.so
+	kpack mark check --arch gfx1100 in/lib/a.so
+	kpack verify -q --tree --arch gfx1100 in
+	[ "$(cd in && find lib/rocblas -type f | sort)" = \
+		$'lib/rocblas/library/Kernels.so-000-gfx9999.hsaco\nlib/rocblas/library/TensileLibrary_Type_HH_gfx9999.co' ]
+	# no byte of device code stays in binaries
+	[ "$(stat -c %s in/lib/other.so)" -lt "$(($(stat -c %s before/lib/other.so) / 2))" ]
+	py <<-'END'
+	import json
+	status = {f["path"]: f["status"] for f in json.load(open("report"))["files"]}
+	assert status["lib/a.so"] == status["lib/other.so"] == "converted"
+	assert status["lib/rocblas/library/Kernels.so-000-gfx1030.hsaco"] == "removed"
+	assert status["lib/rocblas/library/Kernels.so-000-gfx1100.hsaco"] == "packed"
+	END
+}
+
+@test "again after an upgrade: new files replace what archives have, and nothing pruned comes back" {
+	mkdir -p in/lib
+	mkfat --seed 1 in/lib/a.so
+	mkfat --seed 2 --bundles 3 in/lib/b.so
+	make_database in/lib/rocblas/library gfx1030 gfx1100
+	inplace --group g in
+	kpack prune -q --arch gfx1100 in
+	sums in/.kpack >first
+	# the package's next version: a changed neutral file, fewer bundles, no code for a GPU
+	make_database new gfx1030 gfx1100 gfx942
+	cp new/* in/lib/rocblas/library
+	mkfat --seed 3 --arches gfx1100,gfx1030 new.so
+	cp new.so in/lib/b.so
+	inplace --group g --arch gfx1100 in
+	grep ' lib/a\.so#' first >want
+	mkdir -p later/lib/rocblas
+	cp new.so later/lib/b.so
+	cp -a new later/lib/rocblas/library
+	kpack pack -q --group g --arch gfx1100 later want.out
+	sums want.out/.kpack >>want
+	sort want -o want
+	sums in/.kpack | diff want -
+	[ -z "$(find in/lib/rocblas -type f)" ]
+	kpack mark check --arch gfx1100 in
+	kpack verify -q --tree --arch gfx1100 in
+	# a version without code for the GPU; archives of all GPUs, of which those of others go, too
+	cp -a in plain
+	mkfat --seed 4 --arches gfx1030 in/lib/b.so
+	inplace --group g --arch gfx1100 in
+	grep -v ' lib/b\.so#' want | diff - <(sums in/.kpack)
+	mkfat --seed 4 --arches gfx1030 plain/lib/b.so
+	inplace --group g plain
+	{ grep -v ' lib/b\.so#' want; readkpack sums plain/.kpack/g_gfx1030.kpack; } | sort | diff - <(sums plain/.kpack)
+	sums plain/.kpack | grep -q 'b\.so.*gfx1030'
 }
 
 @test "a binary that cannot be converted stays" {

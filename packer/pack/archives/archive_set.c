@@ -60,14 +60,14 @@ static struct slot *find_slot(const struct archive_set *set, const char *place)
 	return NULL;
 }
 
-static struct slot *add_slot(struct archive_set *set, const char *place)
+/* Takes over STEM. */
+static struct slot *add_slot(struct archive_set *set, char *stem)
 {
 	struct slot *s;
 
 	set->slots = xrealloc(set->slots, (set->n_slots + 1) * sizeof(*s));
 	s = &set->slots[set->n_slots++];
-	*s = (struct slot){.stem = families_stem(set->options.families, place)};
-	s->family = s->stem + 1;
+	*s = (struct slot){.stem = stem, .family = stem + 1};
 	return s;
 }
 
@@ -129,23 +129,44 @@ static kpack_error_t current_volume(struct archive_set *set, const char *place,
 {
 	*slot = find_slot(set, place);
 	if (!*slot)
-		*slot = add_slot(set, place);
+		*slot = add_slot(set, families_stem(set->options.families, place));
 	*volume = find_volume(*slot, set->volume);
 	return *volume ? KPACK_SUCCESS : add_volume(set, *slot, set->volume, volume, why);
 }
 
 /* --- opening ------------------------------------------------------------------------- */
 
+/* Whether an entry of an existing archive is of a file that the run replaces. */
+static bool is_entry_obsolete(const void *arg, const struct kpack_archive *a,
+			      size_t entry)
+{
+	const struct archive_set_options *o = &((const struct archive_set *)arg)->options;
+	struct kp_entry_info info;
+	struct kp_meta meta;
+
+	if (!o->obsolete)
+		return false;
+	kp_archive_entry(a, entry, &info);
+	kp_archive_meta(a, entry, &meta);
+	return o->obsolete(o->obsolete_arg, info.key, meta.path);
+}
+
 static enum existing_fate fate_of(const void *arg, const struct existing_archive *archive,
-				  struct kp_span key, struct kp_span arch)
+				  const struct kpack_archive *opened, size_t entry)
 {
 	const struct archive_set *set = arg;
-	const char *place;
+	struct kp_entry_info info;
+	const char *place = NULL;
+	bool stored, obsolete = is_entry_obsolete(set, opened, entry);
 
-	if (!set->options.stores(set->options.stores_arg, key, arch, archive->number,
-				 &place))
-		return ENTRY_STAYS;
-	return is_stem(set, place, archive->stem) ? ENTRY_REPLACED : ENTRY_MOVED;
+	kp_archive_entry(opened, entry, &info);
+	stored = set->options.stores(set->options.stores_arg, info.key, info.arch,
+				     archive->number, &place);
+	if (stored && is_stem(set, place, archive->stem))
+		return ENTRY_REPLACED;
+	if (obsolete)
+		return ENTRY_OBSOLETE;
+	return stored ? ENTRY_MOVED : ENTRY_STAYS;
 }
 
 /*
@@ -442,15 +463,17 @@ static kpack_error_t take_over(struct archive_set *set, struct slot *s,
 			       const struct existing_archive *there,
 			       struct kpackx_error *why)
 {
+	const struct carry_choice choice = {
+		.names = &s->names, .obsolete = is_entry_obsolete, .arg = set};
 	struct volume *v = find_volume(s, there->number);
 	struct kpack_archive *old = NULL;
 	char *path = xasprintf("%s/%s", set->options.dir, there->file);
 	kpack_error_t err = below_archive_open(path, &old, why);
 
-	if (!err && !v && carry_any_replaced(old, &s->names))
+	if (!err && !v && carry_any_left(old, &choice))
 		err = add_volume(set, s, there->number, &v, why);
 	if (!err && v)
-		err = carry(v, old, &s->names, why);
+		err = carry(v, old, &choice, why);
 	if (err)
 		kp_fail_prefix(why, err, "%s", path);
 	kp_archive_close(old);
@@ -458,8 +481,23 @@ static kpack_error_t take_over(struct archive_set *set, struct slot *s,
 	return err;
 }
 
+/* The run may store nothing for the architecture of an archive that loses entries. */
+static void add_obsolete_slots(struct archive_set *set)
+{
+	for (size_t i = 0; i < set->there.count; i++) {
+		const struct existing_archive *a = &set->there.items[i];
+		bool found = !a->obsolete;
+
+		for (size_t k = 0; k < set->n_slots && !found; k++)
+			found = strcmp(set->slots[k].stem, a->stem) == 0;
+		if (!found)
+			add_slot(set, xstrdup(a->stem));
+	}
+}
+
 static kpack_error_t take_over_all(struct archive_set *set, struct kpackx_error *why)
 {
+	add_obsolete_slots(set);
 	for (size_t i = 0; i < set->n_slots; i++) {
 		struct slot *s = &set->slots[i];
 

@@ -37,6 +37,12 @@ struct archive_set_options {
 	bool (*stores)(const void *arg, struct kp_span key, struct kp_span arch,
 		       unsigned volume, const char **place);
 	const void *stores_arg;
+	/*
+	 * Whether an existing entry KEY, of the file PATH if it is not empty, is of a file
+	 * that the run replaces: it goes even if the run does not store it.  NULL: none.
+	 */
+	bool (*obsolete)(const void *arg, struct kp_span key, struct kp_span path);
+	const void *obsolete_arg;
 };
 
 struct archive_set;

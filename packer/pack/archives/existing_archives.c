@@ -31,7 +31,8 @@ static void weigh_entry(struct existing_archive *a, const struct kpack_archive *
 	if (fate == ENTRY_MOVED && !a->moved)
 		a->moved = xasprintf("%.*s %.*s", (int)info->key.size, info->key.data,
 				     (int)info->arch.size, info->arch.data);
-	if (fate == ENTRY_REPLACED ||
+	a->obsolete |= fate == ENTRY_OBSOLETE;
+	if (fate == ENTRY_REPLACED || fate == ENTRY_OBSOLETE ||
 	    info->ordinal >= kp_archive_ordinal_count(archive) || stays[info->ordinal])
 		return;
 	stays[info->ordinal] = true;
@@ -51,7 +52,7 @@ static kpack_error_t weigh_entries(struct existing_archive *a,
 		return kp_fail_memory(why, kp_archive_ordinal_count(archive), "objects");
 	for (size_t i = 0; i < kp_archive_entry_count(archive); i++) {
 		kp_archive_entry(archive, i, &info);
-		weigh_entry(a, archive, &info, fate(arg, a, info.key, info.arch), stays);
+		weigh_entry(a, archive, &info, fate(arg, a, archive, i), stays);
 	}
 	free(stays);
 	return KPACK_SUCCESS;

@@ -6,6 +6,7 @@
 #ifndef PACKER_PACK_ARCHIVES_EXISTING_ARCHIVES_H
 #define PACKER_PACK_ARCHIVES_EXISTING_ARCHIVES_H
 
+#include "core/archive/archive.h"
 #include "core/base/errors.h"
 #include "core/base/span.h"
 
@@ -17,6 +18,7 @@ struct existing_archive {
 	uint64_t bytes;  /* stored bytes that stay, with their length words */
 	uint32_t frames; /* objects that stay */
 	char *moved;     /* text: an entry that the run stores in another archive */
+	bool obsolete;   /* it has entries that are replaced by nothing */
 };
 
 struct existing {
@@ -28,11 +30,13 @@ struct existing {
 enum existing_fate {
 	ENTRY_STAYS,
 	ENTRY_REPLACED,
-	ENTRY_MOVED, /* stored by the run, but in another archive */
+	ENTRY_OBSOLETE, /* not stored by the run, and goes */
+	ENTRY_MOVED,    /* stored by the run, but in another archive */
 };
 typedef enum existing_fate existing_fate_fn(const void *arg,
 					    const struct existing_archive *archive,
-					    struct kp_span key, struct kp_span arch);
+					    const struct kpack_archive *opened,
+					    size_t entry);
 
 /*
  * List the archives of GROUP in DIR, in order of name.  One that cannot be read counts as

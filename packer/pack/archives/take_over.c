@@ -50,6 +50,16 @@ static bool is_replaced(const struct entry_names *names, const struct kp_entry_i
 	return bsearch(&p, names->items, names->n, sizeof(char *), cmp_name) != NULL;
 }
 
+static bool is_left(const struct carry_choice *choice, const struct kpack_archive *old,
+		    size_t entry)
+{
+	struct kp_entry_info info;
+
+	kp_archive_entry(old, entry, &info);
+	return is_replaced(choice->names, &info) ||
+	       choice->obsolete(choice->arg, old, entry);
+}
+
 /* Old entries in order of their frames. */
 struct old_entry {
 	uint32_t ordinal;
@@ -118,7 +128,7 @@ static kpack_error_t carry_object(struct volume *v, const struct kpack_archive *
 	return err;
 }
 
-static kpack_error_t carry_entries(const struct entry_names *names, struct volume *v,
+static kpack_error_t carry_entries(const struct carry_choice *choice, struct volume *v,
 				   const struct kpack_archive *old,
 				   const struct old_entry *list, size_t n,
 				   struct kpackx_error *why)
@@ -131,9 +141,9 @@ static kpack_error_t carry_entries(const struct entry_names *names, struct volum
 
 		if (i == 0 || list[i].ordinal != list[i - 1].ordinal)
 			carried = false;
-		kp_archive_entry(old, list[i].entry, &info);
-		if (is_replaced(names, &info))
+		if (is_left(choice, old, list[i].entry))
 			continue;
+		kp_archive_entry(old, list[i].entry, &info);
 		if (!carried)
 			KP_TRY(carry_object(v, old, list[i].entry, &ordinal, why));
 		carried = true;
@@ -149,7 +159,7 @@ static kpack_error_t carry_entries(const struct entry_names *names, struct volum
 }
 
 kpack_error_t carry(struct volume *v, const struct kpack_archive *old,
-		    const struct entry_names *names, struct kpackx_error *why)
+		    const struct carry_choice *choice, struct kpackx_error *why)
 {
 	size_t n = kp_archive_entry_count(old);
 	struct old_entry *list;
@@ -163,19 +173,15 @@ kpack_error_t carry(struct volume *v, const struct kpack_archive *old,
 		list[i] = (struct old_entry){info.ordinal, (uint32_t)i};
 	}
 	qsort(list, n, sizeof(*list), cmp_old);
-	err = carry_entries(names, v, old, list, n, why);
+	err = carry_entries(choice, v, old, list, n, why);
 	free(list);
 	return err;
 }
 
-bool carry_any_replaced(const struct kpack_archive *old, const struct entry_names *names)
+bool carry_any_left(const struct kpack_archive *old, const struct carry_choice *choice)
 {
-	struct kp_entry_info info;
-
-	for (size_t i = 0; i < kp_archive_entry_count(old); i++) {
-		kp_archive_entry(old, i, &info);
-		if (is_replaced(names, &info))
+	for (size_t i = 0; i < kp_archive_entry_count(old); i++)
+		if (is_left(choice, old, i))
 			return true;
-	}
 	return false;
 }

@@ -19,15 +19,22 @@ void entry_names_add(struct entry_names *names, struct kp_span key, const char *
 void entry_names_sort(struct entry_names *names);
 void entry_names_fini(struct entry_names *names);
 
-/* Whether any entry of OLD is replaced by one of NAMES, which are sorted. */
-bool carry_any_replaced(const struct kpack_archive *old, const struct entry_names *names);
+/* What does not stay: the entries that NAMES has, which are sorted, and obsolete ones. */
+struct carry_choice {
+	const struct entry_names *names;
+	bool (*obsolete)(const void *arg, const struct kpack_archive *old, size_t entry);
+	const void *arg;
+};
+
+/* Whether any entry of OLD does not stay. */
+bool carry_any_left(const struct kpack_archive *old, const struct carry_choice *choice);
 
 /*
- * Add to V the entries of OLD that are not among NAMES, in the order of their frames,
- * which are copied as they are.
+ * Add to V the entries of OLD that stay, in the order of their frames, which are copied as
+ * they are.
  * INVALID_ARGUMENT: OLD has another scheme.  INVALID_FORMAT: OLD has faults.
  */
 kpack_error_t carry(struct volume *v, const struct kpack_archive *old,
-		    const struct entry_names *names, struct kpackx_error *why);
+		    const struct carry_choice *choice, struct kpackx_error *why);
 
 #endif

@@ -406,6 +406,28 @@ static bool split_key(struct kp_span key, struct kp_span *path, uint32_t *index)
 	return n <= UINT32_MAX;
 }
 
+/* Find the binary of a key without its index, which may have a "@kind". */
+static bool find_binary(const struct plan *plan, struct kp_span path, uint32_t *binary)
+{
+	const uint8_t *at = memrchr(path.data, '@', path.size);
+
+	return plan_find(plan, path, binary) ||
+	       (at &&
+		plan_find(plan, (struct kp_span){path.data, (size_t)(at - path.data)},
+			  binary));
+}
+
+bool plan_find_owner(const struct plan *plan, struct kp_span key, size_t *entry)
+{
+	struct kp_span path;
+	uint32_t index, binary;
+
+	if (!split_key(key, &path, &index) || !find_binary(plan, path, &binary))
+		return false;
+	*entry = plan->binaries[binary].input->entry;
+	return true;
+}
+
 static bool stores_image(const struct plan *plan, struct kp_span key, struct kp_span arch,
 			 uint32_t *binary, const char **place)
 {
@@ -413,18 +435,13 @@ static bool stores_image(const struct plan *plan, struct kp_span key, struct kp_
 	struct plan_name name = {0};
 	char text[KP_TARGET_TEXT_MAX];
 	struct kp_span path;
-	const uint8_t *at;
 
 	if (arch.size >= sizeof(text) || !split_key(key, &path, &name.index))
 		return false;
 	memcpy(text, arch.data, arch.size);
 	text[arch.size] = 0;
 	name.arch = text;
-	at = memrchr(path.data, '@', path.size);
-	if (!plan_find(plan, path, &name.binary) &&
-	    (!at ||
-	     !plan_find(plan, (struct kp_span){path.data, (size_t)(at - path.data)},
-			&name.binary)))
+	if (!find_binary(plan, path, &name.binary))
 		return false;
 	*binary = name.binary;
 	found = bsearch(&name, plan->names, plan->n_names, sizeof(name), by_name);

@@ -93,6 +93,9 @@ void plan_close(struct plan *plan);
 /* Find the binary whose key is KEY (without "#n"); false: there is none. */
 bool plan_find(const struct plan *plan, struct kp_span key, uint32_t *binary);
 
+/* Find the scan's entry of the binary that KEY, with its "#n", is of; false: none. */
+bool plan_find_owner(const struct plan *plan, struct kp_span key, size_t *entry);
+
 /*
  * Whether an entry KEY (with its "#n") will be stored for ARCH; sets its binary and its
  * place (see archive_set.h).  A "@kind" in KEY is ignored: whether an object gets one is

@@ -116,6 +116,36 @@ void databases_decide(struct scan *scan, const struct plan *plan, bool keep,
 		set_outcomes(scan, plan, dispositions);
 }
 
+/* Whether every target of O is one that FILTER drops. */
+static bool is_dropped(const struct library_object *o, struct arch_filter *filter)
+{
+	char target[KP_TARGET_TEXT_MAX];
+	bool dropped = o->n_arches > 0;
+
+	for (size_t i = 0; i < o->n_arches; i++) {
+		library_object_target(o, i, target);
+		dropped &= arch_filter_drops(filter, kp_span_str(target));
+	}
+	return dropped;
+}
+
+void databases_remove_others(const struct scan *scan, struct arch_filter *filter,
+			     struct dispositions *dispositions)
+{
+	for (size_t i = 0; scan->found.objects && i < scan->files.count; i++) {
+		const struct library_object *o = scan->found.objects[i];
+		struct disposition *d = &dispositions->items[scan->file_entries[i]];
+
+		if (!o || d->fate != FATE_NOT_WANTED)
+			continue;
+		if (is_dropped(o, filter))
+			disposition_set(d, FATE_REMOVED, NULL);
+		else
+			disposition_set(d, FATE_LEFT_ALONE,
+					"not for the targets asked for");
+	}
+}
+
 /* --- in place ------------------------------------------------------------------------ */
 
 static bool goes(const struct disposition *o)

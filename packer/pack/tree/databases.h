@@ -28,6 +28,13 @@ void databases_decide(struct scan *scan, const struct plan *plan, bool keep,
 		      struct dispositions *dispositions);
 
 /*
+ * In place, after databases_decide: of the NOT_WANTED files, those that no GPU of FILTER
+ * can load become REMOVED, and the others are left alone.
+ */
+void databases_remove_others(const struct scan *scan, struct arch_filter *filter,
+			     struct dispositions *dispositions);
+
+/*
  * Before anything is written, report and count the files that could not be removed in
  * place; only the first one in a directory that forbids it.
  */
