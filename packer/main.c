@@ -28,6 +28,8 @@ static const struct command {
 	{cmd_inspect, &cmd_inspect_help},
 	{cmd_thin, &cmd_thin_help},
 	{cmd_prune, &cmd_prune_help},
+	{cmd_apply, &cmd_apply_help},
+	{cmd_status, &cmd_status_help},
 	{cmd_split, &cmd_split_help},
 	{cmd_merge, &cmd_merge_help},
 	{cmd_recombine, &cmd_recombine_help},

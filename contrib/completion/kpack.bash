@@ -12,6 +12,8 @@ _kpack_commands=(
 	inspect
 	thin
 	prune
+	apply
+	status
 	split
 	merge
 	recombine
@@ -77,6 +79,8 @@ _kpack_options() # COMMAND
 		--help --help-list --version ;;
 	prune) echo --arch --arch-exact --dry-run --force --json --quiet --help ;;
 	thin) echo --arch --strip-debug --debug-to --dry-run --libraries --library-rules --jobs --json --quiet --help ;;
+	apply) echo --policy-dir --state-dir --topology --dry-run --mounts --unmount --quiet --help ;;
+	status) echo --policy-dir --state-dir --topology --json --help ;;
 	detect) echo --topology --arch --family --group --package --dist --pip --apt --json --help ;;
 	recombine) echo --config --input-shards-dir --output-dir --component --prefer --force --json --quiet --verbose \
 		--help ;;

@@ -12,6 +12,8 @@ function __kpack_commands
 	echo inspect
 	echo thin
 	echo prune
+	echo apply
+	echo status
 	echo split
 	echo merge
 	echo recombine
@@ -107,6 +109,19 @@ complete -c kpack -n '__fish_seen_subcommand_from thin' -s j -l jobs -x -d 'Thre
 complete -c kpack -n '__fish_seen_subcommand_from thin' -l json -d 'As JSON'
 complete -c kpack -n '__fish_seen_subcommand_from thin' -s q -l quiet -d 'Only errors'
 complete -c kpack -n '__fish_seen_subcommand_from thin' -s h -l help -d 'Show the options'
+complete -c kpack -n '__fish_seen_subcommand_from apply' -l policy-dir -r -d 'The policies'
+complete -c kpack -n '__fish_seen_subcommand_from apply' -l state-dir -r -d 'What is remembered of trees'
+complete -c kpack -n '__fish_seen_subcommand_from apply' -l topology -r -d 'Where GPUs are looked for'
+complete -c kpack -n '__fish_seen_subcommand_from apply' -s n -l dry-run -d 'Print what would be done'
+complete -c kpack -n '__fish_seen_subcommand_from apply' -l mounts -d 'Only mount'
+complete -c kpack -n '__fish_seen_subcommand_from apply' -l unmount -d 'Only unmount'
+complete -c kpack -n '__fish_seen_subcommand_from apply' -s q -l quiet -d 'Only errors'
+complete -c kpack -n '__fish_seen_subcommand_from apply' -s h -l help -d 'Show the options'
+complete -c kpack -n '__fish_seen_subcommand_from status' -l policy-dir -r -d 'The policies'
+complete -c kpack -n '__fish_seen_subcommand_from status' -l state-dir -r -d 'What is remembered of trees'
+complete -c kpack -n '__fish_seen_subcommand_from status' -l topology -r -d 'Where GPUs are looked for'
+complete -c kpack -n '__fish_seen_subcommand_from status' -l json -d 'As JSON'
+complete -c kpack -n '__fish_seen_subcommand_from status' -s h -l help -d 'Show the options'
 complete -c kpack -n '__fish_seen_subcommand_from detect' -l topology -r -d 'Where GPUs are looked for'
 complete -c kpack -n '__fish_seen_subcommand_from detect' -l arch -x -d 'For these GPUs'
 complete -c kpack -n '__fish_seen_subcommand_from detect' -l family -d 'Their families'

@@ -551,6 +551,8 @@ int packing_run(struct packing *p)
 
 	if (!status)
 		status = packing_prepare(p);
+	if (!status && p->planned)
+		status = packing_status(p->planned(p->planned_arg, p, &why), &why);
 	return status ? status : packing_status(pack_by_mode(p, &why), &why);
 }
 

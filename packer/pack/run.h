@@ -30,11 +30,18 @@ struct packing {
 	 * files, and leave out those for other targets.
 	 */
 	bool identify;
+	/*
+	 * Set by the caller: called when the dispositions are decided and nothing is written
+	 * yet; or NULL.
+	 */
+	kpack_error_t (*planned)(void *arg, const struct packing *p,
+				 struct kpackx_error *why);
+	void *planned_arg;
 	struct spill_dir spill;
 };
 
 /*
- * Carry out the `args` of P, whose other members are zeroed.  Returns an exit status, after
+ * Carry out the `args` of P, whose other members are zeroed or set by the caller.  Returns an exit status, after
  * reporting what went wrong; a failed run leaves nothing half-written.  P holds what was
  * found and done until it is closed, and the archives' directory stays locked until then.
  */

@@ -156,7 +156,7 @@ static bool check_matched(const struct thin *t)
 
 	for (size_t i = 0; i < filter->chosen.count; i++)
 		n += filter->matched[i];
-	if (n || t->n_files == 0)
+	if (n || t->n_files == 0 || t->args.sure)
 		return true;
 	report_error(
 		t->args.tree,
@@ -401,7 +401,8 @@ static int write_all(struct thin *t)
 			     "nothing was removed because of the faults above");
 		return EXIT_FAULT;
 	}
-	if (write_tree(t, &c, &why)) {
+	if ((t->args.planned && t->args.planned(t->args.planned_arg, t, &why)) ||
+	    write_tree(t, &c, &why)) {
 		report_why(NULL, &why);
 		return EXIT_FAULT;
 	}
@@ -413,6 +414,7 @@ int thin_run(struct thin *t)
 {
 	struct kpackx_error why = {0};
 
+	t->scan.skip = t->args.skip;
 	if (scan_open(t->args.tree, "", SCAN_CONVERTIBLE, &t->args.libraries,
 		      SCAN_IDENTIFY, &t->scan, &why)) {
 		report_why(t->args.tree, &why);

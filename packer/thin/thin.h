@@ -13,6 +13,8 @@
 #include "packer/pack/tree/converter.h"
 #include "debug_files.h"
 
+struct thin;
+
 struct thin_args {
 	const char *tree;
 	const char *output; /* the tree that is written; NULL: in place */
@@ -22,6 +24,13 @@ struct thin_args {
 	const char *debug_to; /* the directory that gets it; NULL: none */
 	bool dry;             /* only find out what would be freed */
 	unsigned jobs;
+	struct scan_skip skip;
+	/* Code for the GPUs was found in the tree before: GPUs without code are no fault. */
+	bool sure;
+	/* Called when `files` is complete and nothing is written yet; NULL: not. */
+	kpack_error_t (*planned)(void *arg, const struct thin *t,
+				 struct kpackx_error *why);
+	void *planned_arg;
 };
 
 /* A file of which code goes, or may become smaller. */

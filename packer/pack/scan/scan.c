@@ -422,6 +422,11 @@ void scan_sort(struct scan *scan)
 		qsort(scan->inputs, scan->n_inputs, sizeof(struct input *), by_input);
 }
 
+static bool is_known(const struct scan *scan, const struct scan_entry *e)
+{
+	return scan->skip.known && scan->skip.known(scan->skip.arg, e->relative, &e->id);
+}
+
 static void classify_all(struct scan *scan, const char *prefix)
 {
 	chain_links(scan);
@@ -430,7 +435,7 @@ static void classify_all(struct scan *scan, const char *prefix)
 		char *key;
 
 		if (!S_ISREG(e->mode) || e->first != i || e->leftover || e->database ||
-		    e->faulty || e->note || scan_in_archives(e))
+		    e->faulty || e->note || scan_in_archives(e) || is_known(scan, e))
 			continue;
 		key = make_key(prefix, e->relative);
 		classify_file(scan, i, key, false);
@@ -476,7 +481,7 @@ kpack_error_t scan_open(const char *root, const char *prefix, enum scan_code cod
 	struct stat st;
 	kpack_error_t err;
 
-	*out = (struct scan){.code = code};
+	*out = (struct scan){.code = code, .skip = out->skip};
 	if (below_stat(root, &st) < 0)
 		return below_fail(why, "cannot look at it");
 	if (!S_ISDIR(st.st_mode)) {

@@ -45,7 +45,15 @@ enum scan_code {
 	SCAN_TO_MEASURE, /* as SCAN_ALL_CODE, with faults as for SCAN_CONVERTIBLE */
 };
 
+/* Files that need no look: an earlier run has seen them, and they are the same. */
+struct scan_skip {
+	/* Whether the file at PATH, below the root, is one. */
+	bool (*known)(const void *arg, const char *path, const struct file_identity *id);
+	const void *arg;
+};
+
 struct scan {
+	struct scan_skip skip; /* set by the caller; zeros: every file is looked at */
 	struct scan_entry *entries; /* by relative path, bytewise, without the root */
 	size_t n_entries, entries_cap;
 	struct input **inputs; /* with device code, by key, bytewise */
@@ -76,7 +84,8 @@ enum scan_databases {
  * are found, unless that is NULL, and treated as DATABASES says.  Of the other files fat
  * binaries are taken; the tree's own archives are not inspected.  A file given by itself
  * may also be a bare container.
- * CODE says what is taken.  Faults of single files are reported and counted.  An error is
+ * CODE says what is taken.  OUT is zeroed, but for `skip`: a known file is listed, and
+ * taken for one without device code unless it is a database's.  Faults of single files are reported and counted.  An error is
  * returned when the walk itself fails.
  */
 kpack_error_t scan_open(const char *root, const char *prefix, enum scan_code code,

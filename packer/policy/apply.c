@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+#include "apply.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+#include "packer/base/xalloc.h"
+#include "packer/cli/exit.h"
+#include "packer/cli/report.h"
+#include "packer/files/below.h"
+#include "work.h"
+
+/*
+ * A run changes files, and the next pass looks whether something changed meanwhile.  More
+ * passes are made only while others write the tree, too.
+ */
+enum { PASSES = 4 };
+
+/* --- the state ----------------------------------------------------------------------- */
+
+static const char *states_dir(const struct apply *a)
+{
+	return a->places.states ? a->places.states : STATE_DIR;
+}
+
+static int lock_directory(const char *dir)
+{
+	int fd = below_open(dir, O_RDONLY | O_DIRECTORY, 0), rc;
+
+	if (fd < 0)
+		return -1;
+	rc = flock(fd, LOCK_EX | LOCK_NB);
+	if (rc < 0 && errno == EWOULDBLOCK) {
+		report_error(dir, "note: waiting for another kpack apply");
+		while ((rc = flock(fd, LOCK_EX)) < 0 && errno == EINTR)
+			;
+	}
+	if (rc == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* Make the directory of the states, and lock it.  -1: it failed, which was reported. */
+static int open_states(const struct apply *a)
+{
+	const char *dir = states_dir(a);
+	struct kpackx_error why = {0};
+	int fd;
+
+	if (below_make_root(dir, 0755, &why)) {
+		report_why(dir, &why);
+		return -1;
+	}
+	fd = lock_directory(dir);
+	if (fd < 0)
+		report_error(dir, "cannot be locked: %s", strerror(errno));
+	return fd;
+}
+
+static bool save_state(struct policy_tree *t)
+{
+	struct kpackx_error why = {0};
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	t->state.when = now.tv_sec;
+	if (state_write(t->state_path, &t->state, &why)) {
+		report_why(t->state_path, &why);
+		return false;
+	}
+	return true;
+}
+
+/* --- work ---------------------------------------------------------------------------- */
+
+/* Wait until a file that is written from now on gets another time. */
+static void wait_tick(void)
+{
+	const struct timespec tick = {.tv_nsec = 30000000};
+
+	nanosleep(&tick, NULL);
+}
+
+/* Look again: what is as it was before the last pass needs no look any more. */
+static bool look_again(struct policy_tree *t)
+{
+	struct look before = t->look;
+	struct kp_hash *same;
+	size_t n;
+
+	wait_tick();
+	t->look = (struct look){0};
+	if (!policy_tree_look(t)) {
+		look_fini(&before);
+		return false;
+	}
+	same = look_same(&before, &t->look, &n);
+	look_fini(&before);
+	free(t->state.seen);
+	t->state.seen = same;
+	t->state.n_seen = n;
+	t->look.n_new = 0;
+	for (size_t i = 0; i < t->look.n_hashes; i++)
+		t->look.n_new += !state_has_seen(&t->state, &t->look.hashes[i]);
+	return true;
+}
+
+static bool take_mounts_away(struct policy_tree *t)
+{
+	if (t->mounts.count == 0 || t->policy->mount == POLICY_NO_MOUNT)
+		return true;
+	return mounts_remove(t->policy) && policy_tree_look(t);
+}
+
+static int work(struct policy_tree *t)
+{
+	int status = take_mounts_away(t) ? EXIT_OK : EXIT_FAULT;
+
+	for (int pass = 0; pass < PASSES && !status; pass++) {
+		status = work_on(t, false);
+		if (!status && !look_again(t))
+			status = EXIT_FAULT;
+		if (t->look.n_new == 0)
+			break;
+	}
+	if (status)
+		return status;
+	t->anew = t->interrupted = false;
+	return save_state(t) ? EXIT_OK : EXIT_FAULT;
+}
+
+/* --- mounts -------------------------------------------------------------------------- */
+
+/* Remember what is mounted, so that the next run sees what is missing. */
+static bool note_places(struct policy_tree *t)
+{
+	struct kpackx_error why = {0};
+	bool overlay = t->policy->mount == POLICY_OVERLAY;
+
+	mount_table_fini(&t->mounts);
+	if (mount_table_find(t->policy->tree, &t->mounts, &why)) {
+		report_why(t->policy->tree, &why);
+		return false;
+	}
+	state_clear_places(&t->state);
+	for (size_t i = 0; i < t->mounts.count; i++)
+		if (t->mounts.items[i].overlay == overlay)
+			state_add_place(&t->state, t->mounts.items[i].path);
+	return save_state(t);
+}
+
+static int mount_tree(struct policy_tree *t)
+{
+	if (t->policy->mount == POLICY_NO_MOUNT || policy_tree_is_mounted(t))
+		return EXIT_OK;
+	if (t->mounts.count && !mounts_remove(t->policy))
+		return EXIT_FAULT;
+	if (!mounts_make(t->policy, t->arch))
+		return EXIT_FAULT;
+	return note_places(t) ? EXIT_OK : EXIT_FAULT;
+}
+
+/* --- the line ------------------------------------------------------------------------ */
+
+static void print_begin(const struct policy_tree *t)
+{
+	report_text(t->policy->name);
+	fputs(": ", stdout);
+	report_text(t->policy->tree);
+	fputs(": ", stdout);
+}
+
+static void print_sums(const struct policy_sums *was, const struct policy_sums *is,
+		       const struct policy_tree *t, bool dry)
+{
+	bool pack = t->policy->action == POLICY_PACK;
+	const char *would = dry ? "would be " : "";
+	uint64_t gone = policy_sums_saved(is), gone_before = policy_sums_saved(was);
+	char size[24];
+
+	if (is->changed == was->changed && is->removed == was->removed &&
+	    is->packed == was->packed && gone == gone_before) {
+		puts(dry ? "nothing to do" : "nothing changed");
+		return;
+	}
+	printf("%zu files %s%s, %zu %sremoved", is->changed - was->changed, would,
+	       pack ? "converted" : "thinned", is->removed - was->removed, would);
+	if (pack)
+		printf(", %zu %spacked", is->packed - was->packed, would);
+	if (!dry || !pack)
+		printf(", %s %s",
+		       report_size(gone > gone_before ? gone - gone_before : 0, size),
+		       dry ? "would be freed" : "freed");
+	putchar('\n');
+}
+
+/* Report the GPUs that are new, and whose code is gone already.  false: there are some. */
+static bool check_lacking(const struct policy_tree *t)
+{
+	char *gpus = policy_tree_lacking(t), *names = xstrdup("");
+	struct owners owners;
+	size_t n;
+
+	if (t->gone)
+		report_error(t->policy->name,
+			     "note: %s: not in this machine now; its code stays: to "
+			     "remove it, name the other GPUs in arch=",
+			     t->gone);
+	if (!gpus) {
+		free(names);
+		return true;
+	}
+	policy_tree_packages(t, POLICY_LACKING, &owners, &n);
+	for (size_t i = 0; i < owners.count; i++) {
+		char *longer = xasprintf("%s %s", names, owners.names[i]);
+
+		free(names);
+		names = longer;
+	}
+	report_error(
+		t->policy->name,
+		"%s: its code was removed from %zu files of %s before it was wanted: "
+		"reinstall%s",
+		gpus, n, t->policy->tree,
+		owners.count ? names : " what these files belong to");
+	owners_fini(&owners);
+	free(names);
+	free(gpus);
+	return false;
+}
+
+/* --- a policy ------------------------------------------------------------------------ */
+
+/* Carry out what has to be done.  The line is printed also if that fails half-way. */
+static int apply_tree(const struct apply *a, struct policy_tree *t)
+{
+	struct policy_sums was = policy_tree_sums(t), is;
+	bool dry = a->dry;
+	int status = EXIT_OK;
+
+	if (policy_tree_needs_work(t))
+		status = dry ? work_on(t, true) : work(t);
+	is = policy_tree_sums(t);
+	/* what was unmounted for a run that failed comes back, too */
+	if (!dry && mount_tree(t))
+		status = EXIT_FAULT;
+	if (!a->quiet && !status) {
+		print_begin(t);
+		print_sums(&was, &is, t, dry);
+		fflush(stdout);
+	}
+	return check_lacking(t) ? status : EXIT_FAULT;
+}
+
+static int apply_policy(const struct apply *a, const struct policy *p)
+{
+	struct policy_tree t;
+	int status = EXIT_FAULT;
+
+	if (a->what == APPLY_UNMOUNT)
+		return mounts_remove(p) ? EXIT_OK : EXIT_FAULT;
+	if (policy_tree_open(&t, p, &a->places))
+		status = a->what == APPLY_MOUNTS ? mount_tree(&t) : apply_tree(a, &t);
+	policy_tree_fini(&t);
+	return status;
+}
+
+int apply_policies(const struct apply *a, const struct policies *list)
+{
+	int lock = -1, status = EXIT_OK;
+
+	if (list->count == 0)
+		return EXIT_OK;
+	if (!a->dry && a->what != APPLY_UNMOUNT) {
+		lock = open_states(a);
+		if (lock < 0)
+			return EXIT_FAULT;
+	}
+	for (size_t i = 0; i < list->count; i++) {
+		int one = apply_policy(a, &list->items[i]);
+
+		status = one > status ? one : status;
+	}
+	if (lock >= 0)
+		close(lock);
+	return status;
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+#include "mounts.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "packer/base/xalloc.h"
+#include "packer/cli/report.h"
+#include "packer/files/below.h"
+
+/* --- the mount table ----------------------------------------------------------------- */
+
+static void free_mount(struct mount_now *m)
+{
+	free(m->path);
+}
+
+/* Undo the escapes \040 \011 \012 \134 of the kernel in place. */
+static void unescape_path(char *path)
+{
+	char *to = path;
+
+	for (; *path; path++, to++) {
+		unsigned value;
+
+		*to = *path;
+		if (*path != '\\' || strspn(path + 1, "01234567") < 3 ||
+		    sscanf(path + 1, "%3o", &value) != 1)
+			continue;
+		*to = (char)value;
+		path += 3;
+	}
+	*to = '\0';
+}
+
+/* Whether PATH is TREE or below it. */
+static bool is_below(const char *path, const char *tree)
+{
+	size_t n = strcmp(tree, "/") ? strlen(tree) : 0;
+
+	return strncmp(path, tree, n) == 0 && (path[n] == '/' || path[n] == '\0');
+}
+
+/* Take "ID PARENT MAJOR:MINOR ROOT PATH OPTIONS... - TYPE SOURCE OPTIONS". */
+static void take_mount(struct mount_table *out, const char *tree, char *line)
+{
+	struct mount_now m = {0};
+	char *type = strstr(line, " - "), *rest = line, *word = NULL;
+	unsigned major_number, minor_number;
+
+	if (!type)
+		return;
+	*type = '\0';
+	type += 3;
+	type[strcspn(type, " ")] = '\0';
+	m.overlay = strcmp(type, "overlay") == 0;
+	if (!m.overlay && strcmp(type, "fuse.kpackfs") != 0)
+		return;
+	for (int i = 0; i < 5; i++) {
+		word = strsep(&rest, " ");
+		if (!word)
+			return;
+		if (i == 2 && sscanf(word, "%u:%u", &major_number, &minor_number) == 2)
+			m.device = makedev(major_number, minor_number);
+	}
+	unescape_path(word);
+	if (!is_below(word, tree))
+		return;
+	m.path = xstrdup(word);
+	xgrow(&out->items, out->count, &out->cap, sizeof(m));
+	out->items[out->count++] = m;
+}
+
+void mount_table_parse(struct kp_span text, const char *tree, struct mount_table *out)
+{
+	char *copy = xstrndup((const char *)text.data, text.size);
+	char *rest = copy, *line;
+
+	*out = (struct mount_table){0};
+	while ((line = strsep(&rest, "\n")))
+		take_mount(out, tree, line);
+	free(copy);
+}
+
+/* All bytes of the file of /proc, on the heap. */
+static char *read_table(size_t *size)
+{
+	int fd = below_open("/proc/self/mountinfo", O_RDONLY, 0);
+	char *text = NULL;
+	size_t cap = 0;
+	ssize_t got = -1;
+
+	*size = 0;
+	while (fd >= 0) {
+		if (cap - *size < 4096)
+			text = xrealloc(text, cap += 65536);
+		got = read(fd, text + *size, cap - *size);
+		if (got == 0 || (got < 0 && errno != EINTR))
+			break;
+		*size += got > 0 ? (size_t)got : 0;
+	}
+	if (fd >= 0)
+		close(fd);
+	if (got == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+kpack_error_t mount_table_find(const char *tree, struct mount_table *out,
+			       struct kpackx_error *why)
+{
+	char *real = below_real(tree);
+	size_t size;
+	char *text = read_table(&size);
+
+	*out = (struct mount_table){0};
+	if (text && real)
+		mount_table_parse((struct kp_span){(uint8_t *)text, size}, real, out);
+	free(text);
+	free(real);
+	return text ? KPACK_SUCCESS
+		    : kp_fail(why, KPACK_ERROR_IO_ERROR,
+			      "cannot read /proc/self/mountinfo");
+}
+
+void mount_table_fini(struct mount_table *m)
+{
+	for (size_t i = 0; i < m->count; i++)
+		free_mount(&m->items[i]);
+	free(m->items);
+	*m = (struct mount_table){0};
+}
+
+bool mount_table_has_device(const struct mount_table *m, dev_t device)
+{
+	for (size_t i = 0; i < m->count; i++)
+		if (m->items[i].device == device)
+			return true;
+	return false;
+}
+
+bool mount_table_has(const struct mount_table *m, const char *path)
+{
+	for (size_t i = 0; i < m->count; i++)
+		if (strcmp(m->items[i].path, path) == 0)
+			return true;
+	return false;
+}
+
+/* --- the scripts --------------------------------------------------------------------- */
+
+/* From the program's directory: as installed, and as built. */
+static const char *const places[] = {"/../share/kpackfs/mount", "/../../contrib/mount"};
+
+/* The program's directory, on the heap; NULL: /proc is not there. */
+static char *program_dir(void)
+{
+	char *program = below_real("/proc/self/exe");
+
+	if (program)
+		*strrchr(program, '/') = '\0';
+	return program;
+}
+
+/* The script NAME, on the heap; NULL: there is none. */
+static char *find_script(const char *dir, const char *name)
+{
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		char *path = xasprintf("%s%s/%s", dir, places[i], name);
+
+		if (below_access(path, X_OK) == 0)
+			return path;
+		free(path);
+	}
+	return NULL;
+}
+
+/* Run ARGV without its output.  Its exit status; -1: it has none. */
+static int run_script(char *const *argv)
+{
+	posix_spawn_file_actions_t actions;
+	int status, err;
+	pid_t child;
+
+	fflush(stdout);
+	if (posix_spawn_file_actions_init(&actions))
+		return -1;
+	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY,
+					 0);
+	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY,
+					 0);
+	err = posix_spawn(&child, argv[0], &actions, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	if (err || waitpid(child, &status, 0) < 0)
+		return -1;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* Call the script for P with OPTIONS, NULL-terminated. */
+static bool call_script(const struct policy *p, char *const *options)
+{
+	char *dir = program_dir(), *argv[8];
+	char *script = dir ? find_script(dir, policy_mount_name(p->mount)) : NULL;
+	char *kpackfs = dir ? xasprintf("%s/kpackfs", dir) : NULL;
+	int n = 0, status = -1;
+
+	if (!script) {
+		report_error(p->tree, "the script %s of kpackfs is not installed",
+			     policy_mount_name(p->mount));
+	} else {
+		setenv("KPACKFS", kpackfs, 1);
+		argv[n++] = script;
+		for (; *options; options++)
+			argv[n++] = *options;
+		argv[n++] = p->tree;
+		argv[n] = NULL;
+		status = run_script(argv);
+	}
+	free(kpackfs);
+	free(script);
+	free(dir);
+	return status == 0;
+}
+
+bool mounts_make(const struct policy *p, const char *arch)
+{
+	char *list = xasprintf("arch=%s", arch);
+	char option_i[] = "-i", option_o[] = "-o";
+	char *options[] = {option_i, option_o, list, NULL};
+	bool done;
+
+	/* a comma separates mount options, and a semicolon targets */
+	for (char *c = list; *c; c++)
+		if (*c == ',')
+			*c = ';';
+	done = call_script(p, options);
+	if (!done)
+		report_error(p->tree, "its archives cannot be mounted");
+	free(list);
+	return done;
+}
+
+bool mounts_remove(const struct policy *p)
+{
+	char option_i[] = "-i", option_l[] = "-l", option_u[] = "-u";
+	char *options[] = {option_i, option_l, option_u, NULL};
+	struct policy any = *p;
+
+	if (any.mount == POLICY_NO_MOUNT)
+		any.mount = POLICY_IN_PLACE;
+	if (call_script(&any, options))
+		return true;
+	report_error(p->tree, "what is mounted in it cannot be unmounted");
+	return false;
+}

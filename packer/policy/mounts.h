@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* The mounts of packed trees, which the scripts of contrib/mount make and remove. */
+#ifndef PACKER_POLICY_MOUNTS_H
+#define PACKER_POLICY_MOUNTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+#include "core/base/errors.h"
+#include "core/base/span.h"
+#include "policy.h"
+
+struct mount_now {
+	char *path;
+	dev_t device;
+	bool overlay; /* it is an overlay, else a mount of kpackfs */
+};
+
+/* The mounts of kpackfs, and the overlays, below a tree. */
+struct mount_table {
+	struct mount_now *items;
+	size_t count, cap;
+};
+
+/* Take the mounts below TREE from TEXT, which has the form of /proc/self/mountinfo. */
+void mount_table_parse(struct kp_span text, const char *tree, struct mount_table *out);
+/* Find what is mounted below TREE. */
+kpack_error_t mount_table_find(const char *tree, struct mount_table *out,
+			       struct kpackx_error *why);
+void mount_table_fini(struct mount_table *m);
+
+bool mount_table_has_device(const struct mount_table *m, dev_t device);
+bool mount_table_has(const struct mount_table *m, const char *path);
+
+/*
+ * Mount the archives of P's tree where P says, for the GPUs of the list ARCH; nothing to
+ * mount is a success.  false: it failed, which was reported.
+ */
+bool mounts_make(const struct policy *p, const char *arch);
+/* Unmount all of kpackfs in P's tree; lazily what is in use. */
+bool mounts_remove(const struct policy *p);
+
+#endif

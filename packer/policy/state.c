@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: MIT */
+#include "state.h"
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "core/base/file.h"
+#include "core/base/strbuf.h"
+#include "core/base/text.h"
+#include "packer/base/xalloc.h"
+#include "packer/files/below.h"
+#include "policy.h"
+
+/*
+ * Lines of a word and values, of which the last may be a path with odd bytes as \ooo; then
+ * "seen N", N hashes, and a hash of everything before.
+ */
+static const char head[] = "kpack state 1";
+
+static const char kinds[] = "crpl"; /* by enum state_kind */
+
+enum { HASH_SIZE = sizeof(struct kp_hash), STATE_MAX = 1 << 30 };
+
+/* --- reading ------------------------------------------------------------------------- */
+
+struct parser {
+	struct kp_span rest;
+	struct state *out;
+	size_t line;
+	uint64_t n_seen;
+	bool done;
+};
+
+static kpack_error_t fail_line(const struct parser *p, const char *text,
+			       struct kpackx_error *why)
+{
+	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "damaged: line %zu: %s", p->line,
+		       text);
+}
+
+static bool is_octal(const char *text)
+{
+	return text[0] >= '0' && text[0] <= '3' && text[1] >= '0' && text[1] <= '7' &&
+	       text[2] >= '0' && text[2] <= '7';
+}
+
+/* Undo kp_text_escape in place.  false: TEXT was not made by it. */
+static bool unescape(char *text)
+{
+	char *to = text;
+
+	for (; *text; text++, to++) {
+		*to = *text;
+		if (*text != '\\')
+			continue;
+		if (!is_octal(text + 1))
+			return false;
+		*to = (char)((text[1] - '0') << 6 | (text[2] - '0') << 3 |
+			     (text[3] - '0'));
+		if (*to == '\0')
+			return false;
+		text += 3;
+	}
+	*to = '\0';
+	return true;
+}
+
+/* Take the next word of *TEXT; "": there is none. */
+static char *take_word(char **text)
+{
+	char *word = *text, *end = strchrnul(word, ' ');
+
+	*text = *end ? end + 1 : end;
+	*end = '\0';
+	return word;
+}
+
+static bool take_number(char **text, uint64_t max, uint64_t *out)
+{
+	const char *word = take_word(text);
+	size_t n = strspn(word, "0123456789");
+
+	*out = 0;
+	if (n == 0 || word[n])
+		return false;
+	for (; *word; word++) {
+		unsigned digit = (unsigned)(*word - '0');
+
+		if (*out > (max - digit) / 10)
+			return false;
+		*out = *out * 10 + digit;
+	}
+	return true;
+}
+
+static bool take_path(char *text, char **out)
+{
+	if (!*text || !unescape(text))
+		return false;
+	free(*out);
+	*out = xstrdup(text);
+	return true;
+}
+
+/* Whether PATH stays below the tree. */
+static bool is_inside(const char *path)
+{
+	for (const char *end;; path = end + 1) {
+		end = strchrnul(path, '/');
+		if (!kp_component_ok((struct kp_span){(const uint8_t *)path,
+						      (size_t)(end - path)}))
+			return false;
+		if (!*end)
+			return true;
+	}
+}
+
+static bool take_file(struct parser *p, char *text)
+{
+	struct state_file f = {0};
+	const char *kind = take_word(&text), *arch = take_word(&text);
+	uint64_t seconds = 0, nanoseconds = 0;
+	bool fine = take_number(&text, INT64_MAX, &f.before) &&
+		    take_number(&text, INT64_MAX, &f.after) &&
+		    take_number(&text, UINT64_MAX, &f.ino) &&
+		    take_number(&text, UINT64_MAX, &seconds) &&
+		    take_number(&text, 999999999, &nanoseconds) &&
+		    take_path(text, &f.path) && is_inside(f.path) && strlen(kind) == 2 &&
+		    strchr(kinds, kind[0]) && strchr("dp", kind[1]) && *arch &&
+		    f.after <= f.before &&
+		    (p->out->n_files == 0 ||
+		     strcmp(p->out->files[p->out->n_files - 1].path, f.path) < 0);
+
+	if (!fine) {
+		free(f.path);
+		return false;
+	}
+	f.kind = (enum state_kind)(strchr(kinds, kind[0]) - kinds);
+	f.planned = kind[1] == 'p';
+	f.seconds = (int64_t)seconds;
+	f.nanoseconds = (int64_t)nanoseconds;
+	f.arch = xstrdup(arch);
+	xgrow(&p->out->files, p->out->n_files, &p->out->files_cap, sizeof(f));
+	p->out->files[p->out->n_files++] = f;
+	return true;
+}
+
+static bool take_action(struct state *s, const char *text)
+{
+	for (int i = POLICY_THIN; i <= POLICY_PACK; i++)
+		if (strcmp(text, policy_action_name((enum policy_action)i)) == 0)
+			s->action = policy_action_name((enum policy_action)i);
+	return s->action;
+}
+
+static bool take_place(struct state *s, char *text)
+{
+	char *path = NULL;
+
+	if (!take_path(text, &path) || path[0] != '/') {
+		free(path);
+		return false;
+	}
+	state_add_place(s, path);
+	free(path);
+	return true;
+}
+
+static bool take_flag(const char *text, bool *out)
+{
+	return *out = *text == '\0';
+}
+
+static bool take_line(struct parser *p, char *text)
+{
+	struct state *s = p->out;
+	const char *word = take_word(&text);
+	uint64_t number = 0;
+
+	if (strcmp(word, "file") == 0)
+		return take_file(p, text);
+	if (strcmp(word, "tree") == 0)
+		return take_path(text, &s->tree);
+	if (strcmp(word, "arch") == 0)
+		return take_path(text, &s->arch);
+	if (strcmp(word, "do") == 0)
+		return take_action(s, text);
+	if (strcmp(word, "place") == 0)
+		return take_place(s, text);
+	if (strcmp(word, "sure") == 0)
+		return take_flag(text, &s->sure);
+	if (strcmp(word, "forgotten") == 0)
+		return take_flag(text, &s->forgotten);
+	if (strcmp(word, "seen") == 0) {
+		p->done = true;
+		return take_number(&text, STATE_MAX / HASH_SIZE, &p->n_seen) && !*text;
+	}
+	if (strcmp(word, "when") == 0 && take_number(&text, INT64_MAX, &number)) {
+		s->when = (int64_t)number;
+		return !*text;
+	}
+	return false;
+}
+
+/* The next line on the heap; NULL: there is none. */
+static char *next_line(struct parser *p)
+{
+	const uint8_t *end =
+		p->rest.size ? memchr(p->rest.data, '\n', p->rest.size) : NULL;
+	char *line;
+	size_t n;
+
+	if (!end)
+		return NULL;
+	n = (size_t)(end - p->rest.data);
+	line = xstrndup((const char *)p->rest.data, n);
+	p->rest = kp_span_tail(p->rest, n + 1);
+	p->line++;
+	return line;
+}
+
+static kpack_error_t parse_lines(struct parser *p, struct kpackx_error *why)
+{
+	bool fine = true;
+	char *line;
+
+	while (fine && !p->done && (line = next_line(p))) {
+		fine = p->line == 1 ? strcmp(line, head) == 0 : take_line(p, line);
+		free(line);
+	}
+	if (!fine || !p->done)
+		return fail_line(p,
+				 p->line <= 1 ? "not a state of this version"
+					      : "not as it was written",
+				 why);
+	return KPACK_SUCCESS;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+	return memcmp(a, b, HASH_SIZE);
+}
+
+void state_sort(struct kp_hash *hashes, size_t n)
+{
+	if (n)
+		qsort(hashes, n, sizeof(*hashes), by_bytes);
+}
+
+static kpack_error_t parse_seen(struct parser *p, struct kpackx_error *why)
+{
+	struct state *s = p->out;
+
+	if (p->rest.size % HASH_SIZE || p->rest.size / HASH_SIZE != p->n_seen)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "damaged: %zu bytes of hashes for %" PRIu64 " files",
+			       p->rest.size, p->n_seen);
+	s->seen = xmalloc(p->rest.size + 1);
+	if (p->rest.size)
+		memcpy(s->seen, p->rest.data, p->rest.size);
+	s->n_seen = (size_t)p->n_seen;
+	state_sort(s->seen, s->n_seen); /* a look-up relies on the order */
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t state_parse(struct kp_span data, struct state *out,
+			  struct kpackx_error *why)
+{
+	struct parser p = {.out = out};
+	struct kp_hash sum;
+
+	if (data.size < HASH_SIZE)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "damaged: %zu bytes",
+			       data.size);
+	p.rest = kp_span_head(data, data.size - HASH_SIZE);
+	sum = kp_hash_of(p.rest.data, p.rest.size);
+	if (!kp_hash_is(&sum, data.data + p.rest.size))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "damaged: the checksum does not match");
+	KP_TRY(parse_lines(&p, why));
+	return parse_seen(&p, why);
+}
+
+kpack_error_t state_read(const char *path, struct state *out, struct kpackx_error *why)
+{
+	struct stat st;
+	uint8_t *data;
+	kpack_error_t err;
+	int fd;
+
+	if (below_lstat(path, &st) < 0)
+		return kp_fail(why, KPACK_ERROR_FILE_NOT_FOUND, "there is none");
+	KP_TRY(below_file_open_nofollow(path, &fd, &st, why));
+	if (geteuid() == 0 && (st.st_uid != 0 || (st.st_mode & (S_IWGRP | S_IWOTH))))
+		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			      "others than root can write it");
+	else if (st.st_size > STATE_MAX)
+		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "damaged: too long");
+	else
+		err = KPACK_SUCCESS;
+	data = err ? NULL : xmalloc((size_t)st.st_size + 1);
+	if (!err)
+		err = kp_file_pread(fd, 0, data, (size_t)st.st_size, why);
+	close(fd);
+	if (!err)
+		err = state_parse((struct kp_span){data, (size_t)st.st_size}, out, why);
+	free(data);
+	return err;
+}
+
+/* --- writing ------------------------------------------------------------------------- */
+
+static void put_path(struct kp_compose *c, const char *word, const char *path)
+{
+	char *text;
+
+	if (!path)
+		return;
+	text = kp_text_escape_new(kp_span_str(path));
+	if (!text)
+		xalloc_fail(0);
+	kp_compose_print(c, "%s %s\n", word, text);
+	free(text);
+}
+
+static void put_file(struct kp_compose *c, const struct state_file *f)
+{
+	char *word = xasprintf("file %c%c %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
+			       " %" PRId64,
+			       kinds[f->kind], f->planned ? 'p' : 'd', f->arch, f->before,
+			       f->after, f->ino, (uint64_t)f->seconds, f->nanoseconds);
+
+	put_path(c, word, f->path);
+	free(word);
+}
+
+uint8_t *state_format(const struct state *s, size_t *size)
+{
+	struct kp_compose c = {0};
+	struct kp_hash sum;
+
+	kp_compose_print(&c, "%s\n", head);
+	put_path(&c, "tree", s->tree);
+	put_path(&c, "arch", s->arch);
+	if (s->action)
+		kp_compose_print(&c, "do %s\n", s->action);
+	kp_compose_print(&c, "when %" PRId64 "\n", s->when);
+	kp_compose_str(&c, s->sure ? "sure\n" : "");
+	kp_compose_str(&c, s->forgotten ? "forgotten\n" : "");
+	for (size_t i = 0; i < s->n_places; i++)
+		put_path(&c, "place", s->places[i]);
+	for (size_t i = 0; i < s->n_files; i++)
+		put_file(&c, &s->files[i]);
+	kp_compose_print(&c, "seen %zu\n", s->n_seen);
+	kp_compose_span(&c, (struct kp_span){(const uint8_t *)s->seen,
+					     s->n_seen * sizeof(*s->seen)});
+	sum = kp_hash_of(c.text, c.size);
+	kp_compose_span(&c, (struct kp_span){sum.bytes, sizeof(sum.bytes)});
+	if (c.no_memory)
+		xalloc_fail(0);
+	*size = c.size;
+	return (uint8_t *)c.text;
+}
+
+kpack_error_t state_write(const char *path, const struct state *s,
+			  struct kpackx_error *why)
+{
+	struct kp_outfile out;
+	size_t size;
+	uint8_t *data;
+	kpack_error_t err;
+
+	KP_TRY(below_outfile_open(&out, path, 0644, why));
+	data = state_format(s, &size);
+	err = kp_outfile_pwrite(&out, 0, data, size, why);
+	if (!err)
+		err = kp_outfile_publish(&out, why);
+	kp_outfile_close(&out);
+	free(data);
+	return err;
+}
+
+/* --- parts --------------------------------------------------------------------------- */
+
+static void fini_file(struct state_file *f)
+{
+	free(f->path);
+	free(f->arch);
+	*f = (struct state_file){0};
+}
+
+void state_clear_places(struct state *s)
+{
+	for (size_t i = 0; i < s->n_places; i++)
+		free(s->places[i]);
+	s->n_places = 0;
+}
+
+void state_fini(struct state *s)
+{
+	state_clear_places(s);
+	for (size_t i = 0; i < s->n_files; i++)
+		fini_file(&s->files[i]);
+	free(s->places);
+	free(s->files);
+	free(s->seen);
+	free(s->tree);
+	free(s->arch);
+	*s = (struct state){0};
+}
+
+/* The number of the first file whose path is not less than PATH. */
+static size_t files_from(const struct state *s, const char *path)
+{
+	size_t low = 0, high = s->n_files;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (strcmp(s->files[middle].path, path) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+struct state_file *state_find_file(const struct state *s, const char *path)
+{
+	size_t i = files_from(s, path);
+
+	return i < s->n_files && strcmp(s->files[i].path, path) == 0 ? &s->files[i]
+								     : NULL;
+}
+
+void state_put_file(struct state *s, const struct state_file *file)
+{
+	size_t i = files_from(s, file->path);
+
+	if (i < s->n_files && strcmp(s->files[i].path, file->path) == 0) {
+		fini_file(&s->files[i]);
+	} else {
+		xgrow(&s->files, s->n_files, &s->files_cap, sizeof(*s->files));
+		memmove(&s->files[i + 1], &s->files[i],
+			(s->n_files - i) * sizeof(*s->files));
+		s->n_files++;
+	}
+	s->files[i] = *file;
+}
+
+void state_drop_files(struct state *s)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < s->n_files; i++) {
+		if (s->files[i].path)
+			s->files[kept++] = s->files[i];
+		else
+			fini_file(&s->files[i]);
+	}
+	s->n_files = kept;
+}
+
+void state_add_place(struct state *s, const char *path)
+{
+	xgrow(&s->places, s->n_places, &s->places_cap, sizeof(*s->places));
+	s->places[s->n_places++] = xstrdup(path);
+}
+
+struct kp_hash state_hash(const char *path, uint64_t ino, uint64_t size,
+			  const struct timespec *mtime, const struct timespec *ctime,
+			  mode_t mode)
+{
+	size_t n = strlen(path);
+	uint8_t *bytes = xmalloc(7 * 8 + n);
+	const uint64_t fields[7] = {
+		ino,
+		size,
+		(uint64_t)mtime->tv_sec,
+		(uint64_t)mtime->tv_nsec,
+		(uint64_t)ctime->tv_sec,
+		(uint64_t)ctime->tv_nsec,
+		mode,
+	};
+	struct kp_hash hash;
+
+	for (int i = 0; i < 7; i++)
+		kp_put_le64(bytes + 8 * i, fields[i]);
+	memcpy(bytes + sizeof(fields), path, n);
+	hash = kp_hash_of(bytes, sizeof(fields) + n);
+	free(bytes);
+	return hash;
+}
+
+bool state_has_seen(const struct state *s, const struct kp_hash *hash)
+{
+	return s->n_seen && bsearch(hash, s->seen, s->n_seen, sizeof(*hash), by_bytes);
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT */
+#include "work.h"
+#include <stdlib.h>
+#include <string.h>
+#include "gpu_list.h"
+#include "packer/base/xalloc.h"
+#include "packer/cli/exit.h"
+#include "packer/cli/report.h"
+#include "packer/files/below.h"
+#include "packer/pack/run.h"
+#include "packer/thin/thin.h"
+
+struct work {
+	struct policy_tree *tree;
+	bool dry;
+};
+
+/* --- what is changed ----------------------------------------------------------------- */
+
+/* A path of an entry that is changed. */
+struct change {
+	const struct scan_entry *entry;
+	uint64_t before, after;
+	enum state_kind kind;
+	bool planned;
+};
+
+static void put_change(struct work *w, const struct change *c)
+{
+	struct state *s = &w->tree->state;
+	const struct scan_entry *e = c->entry;
+	const struct state_file *old = state_find_file(s, e->relative);
+	struct state_file f = {
+		.path = xstrdup(e->relative),
+		.kind = c->kind,
+		.planned = c->planned,
+		.before = c->before,
+		.after = c->after,
+		.seconds = e->id.mtime.tv_sec,
+		.nanoseconds = e->id.mtime.tv_nsec,
+	};
+	struct stat st;
+
+	if (!c->planned && (c->kind == STATE_CHANGED || c->kind == STATE_LINK) &&
+	    !w->dry && below_lstat(e->path, &st) == 0) {
+		f.ino = st.st_ino;
+		f.after = (uint64_t)st.st_size;
+		f.seconds = st.st_mtim.tv_sec;
+		f.nanoseconds = st.st_mtim.tv_nsec;
+	}
+	/* a file that was changed before has lost more than it loses now */
+	if (old && old->before > f.before)
+		f.before = old->before;
+	f.arch = old ? gpu_list_common(old->arch, w->tree->arch) : xstrdup(w->tree->arch);
+	if (f.after > f.before)
+		f.before = f.after;
+	state_put_file(s, &f);
+}
+
+/* The same for all paths of the file of ENTRY: its bytes count once. */
+static void put_links(struct work *w, const struct scan *scan, size_t entry,
+		      struct change c)
+{
+	size_t n, *links = scan_links(scan, entry, &n);
+
+	for (size_t i = 0; i < n; i++) {
+		c.entry = &scan->entries[links[i]];
+		if (i && c.kind == STATE_CHANGED)
+			c.kind = STATE_LINK;
+		put_change(w, &c);
+	}
+	free(links);
+}
+
+/* From now on the state is of this tree, policy and list of GPUs. */
+static void note_policy(struct policy_tree *t)
+{
+	free(t->state.tree);
+	free(t->state.arch);
+	t->state.tree = xstrdup(t->policy->tree);
+	t->state.arch = xstrdup(t->arch);
+	t->state.action = policy_action_name(t->policy->action);
+}
+
+static kpack_error_t write_plan(struct work *w, struct kpackx_error *why)
+{
+	if (w->dry)
+		return KPACK_SUCCESS;
+	return kp_fail_prefix(why, state_write(w->tree->state_path, &w->tree->state, why),
+			      "%s", w->tree->state_path);
+}
+
+static bool is_known(const void *arg, const char *path, const struct file_identity *id)
+{
+	const struct policy_tree *t = arg;
+	struct kp_hash hash =
+		state_hash(path, id->ino, id->size, &id->mtime, &id->ctime, id->mode);
+
+	return state_has_seen(&t->state, &hash);
+}
+
+static bool any_matched(const struct arch_filter *filter)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < filter->chosen.count; i++)
+		any |= filter->matched[i];
+	return any;
+}
+
+/* --- kpack thin ---------------------------------------------------------------------- */
+
+static void put_thinned(struct work *w, const struct thin *thin, bool planned)
+{
+	for (size_t i = 0; i < thin->n_files; i++) {
+		const struct thin_file *f = &thin->files[i];
+		struct change c = {.before = f->before,
+				   .after = planned ? 0 : f->after,
+				   .kind = f->gone ? STATE_CHANGED : STATE_REMOVED,
+				   .planned = planned};
+
+		if (planned || f->after != f->before)
+			put_links(w, &thin->scan, f->entry, c);
+	}
+}
+
+static kpack_error_t plan_thin(void *arg, const struct thin *thin,
+			       struct kpackx_error *why)
+{
+	struct work *w = arg;
+
+	if (thin->n_files == 0)
+		return KPACK_SUCCESS;
+	put_thinned(w, thin, true);
+	return write_plan(w, why);
+}
+
+static int run_thin(struct work *w)
+{
+	struct policy_tree *t = w->tree;
+	struct thin thin = {
+		.args = {.tree = t->policy->tree,
+			 .dry = w->dry,
+			 .jobs = option_jobs(),
+			 .skip = {is_known, t},
+			 .sure = t->state.sure,
+			 .planned = plan_thin,
+			 .planned_arg = w},
+	};
+	struct kpackx_error why = {0};
+	int status;
+
+	if (arch_filter_add(&thin.args.filter, t->arch, &why) ||
+	    library_set_open(NULL, NULL, &thin.args.libraries, &why)) {
+		report_why(t->policy->name, &why);
+		thin_close(&thin);
+		return EXIT_FAULT;
+	}
+	thin.args.libraries.plain = true;
+	status = thin_run(&thin);
+	if (!status) {
+		put_thinned(w, &thin, false);
+		t->state.sure |= any_matched(&thin.args.filter);
+	}
+	thin_close(&thin);
+	return status;
+}
+
+/* --- kpack pack ---------------------------------------------------------------------- */
+
+/* Whether a run that only counts has found already that the file of E goes. */
+static bool is_gone(const struct work *w, const struct scan_entry *e)
+{
+	const struct state_file *f =
+		w->dry ? state_find_file(&w->tree->state, e->relative) : NULL;
+
+	return f && f->kind == STATE_REMOVED;
+}
+
+static void put_packed(struct work *w, const struct packing *p, bool planned)
+{
+	for (size_t i = 0; i < p->dispositions.count; i++) {
+		const struct disposition *d = &p->dispositions.items[i];
+		const struct scan_entry *e = &p->scan.entries[i];
+		struct change c = {.before = e->id.size, .planned = planned};
+
+		if (d->fate == FATE_CONVERTED) {
+			c.after = planned ? 0 : d->after;
+			put_links(w, &p->scan, i, c);
+		} else if (d->fate == FATE_PACKED && !is_gone(w, e)) {
+			c.kind = STATE_PACKED;
+			c.entry = e;
+			put_change(w, &c);
+		}
+	}
+}
+
+static kpack_error_t plan_pack(void *arg, const struct packing *p,
+			       struct kpackx_error *why)
+{
+	struct work *w = arg;
+
+	put_packed(w, p, true);
+	return write_plan(w, why);
+}
+
+/* The archives' name: that of the tree's directory, as for kpack pack. */
+static char *group_of(const char *tree)
+{
+	const char *name = strrchr(tree, '/') + 1;
+
+	return xstrdup(*name ? name : "root");
+}
+
+static kpack_error_t set_pack(struct packing *p, const struct policy_tree *t,
+			      struct kpackx_error *why)
+{
+	pack_args_init(&p->args);
+	p->args.input = p->args.output = t->policy->tree;
+	p->args.mode = PACK_IN_PLACE;
+	p->args.quiet = true;
+	p->args.prefer = PREFER_INPUT; /* what a package brings is newer */
+	p->args.group = group_of(t->policy->tree);
+	p->args.prefix = xstrdup("");
+	p->scan.skip = (struct scan_skip){is_known, t};
+	return library_set_open(NULL, NULL, &p->args.libraries, why);
+}
+
+static int run_pack(struct work *w)
+{
+	struct policy_tree *t = w->tree;
+	struct packing p = {.planned = plan_pack, .planned_arg = w};
+	struct kpackx_error why = {0};
+	int status = EXIT_FAULT;
+
+	if (set_pack(&p, t, &why))
+		report_why(t->policy->name, &why);
+	else if (w->dry)
+		status = packing_scan(&p) || packing_prepare(&p) ? EXIT_FAULT : EXIT_OK;
+	else
+		status = packing_run(&p);
+	if (!status)
+		put_packed(w, &p, false);
+	packing_close(&p);
+	return status;
+}
+
+int work_on(struct policy_tree *t, bool dry)
+{
+	struct work w = {.tree = t, .dry = dry};
+	int status;
+
+	if (!dry)
+		note_policy(t);
+	/* without the code for other GPUs first: archives get none of it, and need less room */
+	status = run_thin(&w);
+	if (!status && t->policy->action == POLICY_PACK)
+		status = run_pack(&w);
+	return status;
+}

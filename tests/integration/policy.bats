@@ -1,0 +1,408 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: MIT
+# kpack apply and status: trees that follow policies, through what packages and users do.
+
+bats_require_minimum_version 1.5.0
+
+load packing
+
+setup() {
+	T=$(mktemp -d /tmp/kpack-policy-XXXXXX)
+	chmod 0755 "$T"
+	cd "$T"
+	export LC_ALL=C KPACKFS_RUN=$T/run
+	umask 022
+	mkdir policies
+}
+
+teardown() {
+	cd /
+	awk -v t="$T/" 'index($2, t) == 1 { print $2 }' /proc/self/mounts | tac |
+		while IFS= read -r m; do umount -l "$m"; done
+	for _ in $(seq 2400); do
+		pgrep -f "kpackfs .*$T/" >/dev/null || break
+		read -rt 0.05 <> <(:) || :
+	done
+	rm -rf "$T"
+}
+
+mounts() { awk -v t="$T/" 'index($2, t) == 1 { n++ } END { print n + 0 }' /proc/self/mounts; }
+
+policy() { # NAME LINE...
+	printf '%s\n' "${@:2}" >"policies/$1.conf"
+}
+
+apply() { kpack apply --policy-dir policies --state-dir state "$@"; }
+status() { kpack status --policy-dir policies --state-dir state "$@"; }
+
+# FIELD of the only policy's status.
+field() {
+	status --json "${@:2}" >status.json || :
+	py "$1" <<-'END'
+	import json, sys
+	print(json.load(open("status.json"))[0][sys.argv[1]])
+	END
+}
+
+objects() { $python "$tools/fatparse.py" sums "$1" x | awk '{ print $3 }' | sort | uniq -c; }
+
+database() { # DIR: with files of three GPUs and one for all
+	mkdir -p "$1/lib/rocblas/library"
+	for gpu in gfx1100 gfx1030 gfx90a; do
+		for f in "Kernels.so-000-$gpu.hsaco" "TensileLibrary_lazy_$gpu.dat"; do
+			head -c 5000 /dev/urandom >"$1/lib/rocblas/library/$f"
+		done
+	done
+}
+
+make_tree() { # DIR
+	mkdir -p "$1/lib/deep" "$1/share/doc"
+	mkfat --size 60000 --arches gfx1100,gfx1030,gfx90a "$1/lib/a.so"
+	ln "$1/lib/a.so" "$1/lib/deep/b.so"
+	mkfat --size 60000 --seed 2 --arches gfx1100,gfx1030,gfx90a "$1/lib/c.so"
+	echo text >"$1/share/doc/text"
+}
+
+# The calls of kpack that open one of the FILEs of the tree.
+opens() { # FILE COMMAND...
+	ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 strace -f -qq -e trace=open,openat,openat2 -o trace "${@:2}" >/dev/null
+	grep -E "\"(lib/|deep/|[^\"]*/tree/)?($1)\"" trace | wc -l
+}
+
+@test "a policy is applied, and a second run opens no file" {
+	make_tree tree
+	policy rocm '# comment' "tree=$T/tree/" 'arch = gfx1100' do=thin
+	run -0 apply -n
+	[[ $output == "rocm: $T/tree: 3 files would be thinned, 0 would be removed, "*" would be freed" ]]
+	[ ! -e state ]
+	[ "$(objects tree/lib/a.so | wc -l)" = 3 ]
+	cp -a tree before
+	kpack thin -q --arch gfx1100 before want
+	apply >said
+	grep -q "^rocm: $T/tree: 3 files thinned, 0 removed, .* freed\$" said
+	diff -r tree want
+	[ "$(opens '[abc]\.so|text' "$KPACK_BIN/kpack" apply --policy-dir policies --state-dir state)" = 0 ]
+	run -0 apply
+	[ "$output" = "rocm: $T/tree: nothing changed" ]
+	[ "$(field complete)" = True ]
+	[ "$(field bytes_saved)" = $(($(stat -c %s before/lib/a.so before/lib/c.so tree/lib/a.so tree/lib/c.so | paste -sd ' ' |
+		awk '{ print $1 + $2 - $3 - $4 }'))) ]
+	# every path of a file is listed by dpkg -V
+	field files | grep -q deep/b.so
+}
+
+@test "only what changed is looked at: new times, old times, new names, other modes" {
+	make_tree tree
+	mkfat --size 60000 --seed 3 --arches gfx1100,gfx1030 new.so
+	policy rocm "tree=$T/tree" arch=gfx1100 do=thin
+	apply
+	# as dpkg does it: another file, with an old time, renamed into place
+	cp new.so tree/lib/c.so.dpkg-new
+	touch -d 2001-02-03 tree/lib/c.so.dpkg-new
+	mv tree/lib/c.so.dpkg-new tree/lib/c.so
+	[ "$(field files_new)" = 1 ]
+	[ "$(field complete)" = False ]
+	run -1 status
+	[ "$(opens 'a\.so' "$KPACK_BIN/kpack" apply --policy-dir policies --state-dir state)" = 0 ]
+	[ "$(objects tree/lib/c.so | wc -l)" = 1 ]
+	[ "$(stat -c %Y tree/lib/c.so)" = "$(date -d 2001-02-03 +%s)" ]
+	# the same size and time, changed in place
+	cp new.so tree/lib/d.so
+	apply
+	cp --preserve=timestamps tree/lib/d.so time
+	mkfat --size 60000 --seed 4 --arches gfx1100,gfx1030 other.so
+	cat other.so >tree/lib/d.so
+	touch -r time tree/lib/d.so
+	apply
+	[ "$(objects tree/lib/d.so | wc -l)" = 1 ]
+	# a name that looks like an escape
+	cp new.so "tree/lib/odd \\101name"
+	run -0 apply
+	[[ $output == *": 1 files thinned"* ]]
+	run -0 apply
+	[[ $output == *": nothing changed" ]]
+	status --json | $python -c 'import json, sys; json.load(sys.stdin)'
+	# a removed package takes its files along
+	rm -r tree/lib/deep
+	apply
+	field files >files
+	run -1 grep deep files
+}
+
+@test "a state that is lost or damaged costs time only" {
+	make_tree tree
+	policy rocm "tree=$T/tree" arch=gfx1100 do=thin
+	apply
+	cp -a tree want
+	for how in gone cut flipped empty writable; do
+		case $how in
+		gone) rm state/rocm.state ;;
+		cut) truncate -s -1 state/rocm.state ;;
+		flipped) printf X | dd of=state/rocm.state bs=1 seek=20 conv=notrunc status=none ;;
+		empty) : >state/rocm.state ;;
+		writable) chmod 0666 state/rocm.state ;;
+		esac
+		echo $how
+		apply 2>notes
+		[ $how = gone ] || [ $how = writable ] || grep -q 'note: damaged: .*all files are looked at again' notes
+		[ $how != writable ] || [ "$(id -u)" != 0 ] || grep -q 'others than root can write it' notes
+		diff -r tree want
+		run -0 apply
+		[ "$output" = "rocm: $T/tree: nothing changed" ]
+		chmod 0644 state/rocm.state
+	done
+	status | grep -q 'is not known'
+}
+
+@test "another GPU is named, with what to reinstall, until that has happened" {
+	make_tree tree
+	cp -a tree packages
+	policy rocm "tree=$T/tree" arch=gfx1100 do=thin
+	apply
+	policy rocm "tree=$T/tree" arch=gfx90a,gfx1100 do=thin
+	run -1 apply
+	[[ $output == *"rocm: gfx90a: its code was removed from 3 files of $T/tree before it was wanted: reinstall"* ]]
+	[ "$(field lacking)" = gfx90a ]
+	[ "$(objects tree/lib/a.so | awk '{ print $2 }')" = gfx1100 ]
+	# a part of it
+	cp -a packages/lib/c.so tree/lib/c.so
+	run -1 apply
+	[[ $output == *"removed from 2 files"* ]]
+	[ "$(objects tree/lib/c.so | wc -l)" = 2 ]
+	rm -r tree/lib/deep
+	cp -a packages/lib/. tree/lib
+	run -0 apply
+	[ "$(objects tree/lib/a.so | wc -l)" = 2 ]
+	[ "$(field complete)" = True ]
+	# less is wanted
+	policy rocm "tree=$T/tree" arch=gfx1100 do=thin
+	run -0 apply
+	[ "$(objects tree/lib/a.so | wc -l)" = 1 ]
+}
+
+topology() { # VERSION...: a machine with these GPUs
+	rm -rf kfd
+	mkdir -p kfd/nodes
+	local i=0
+	for v; do
+		mkdir kfd/nodes/$i
+		echo "gfx_target_version $v" >kfd/nodes/$i/properties
+		i=$((i + 1))
+	done
+}
+
+@test "arch=auto: the code of a GPU that is missing today stays" {
+	make_tree tree
+	policy rocm "tree=$T/tree" arch=auto do=thin
+	topology
+	run -1 apply --topology kfd
+	[[ $output == *"arch=auto: no GPU in kfd"* ]]
+	[ "$(objects tree/lib/a.so | wc -l)" = 3 ]
+	topology 110000 90010
+	run -0 apply --topology kfd
+	[ "$(objects tree/lib/a.so | wc -l)" = 2 ]
+	# the second one is taken out, or its driver fails; packages go on
+	topology 110000
+	mkfat --size 60000 --seed 9 --arches gfx1100,gfx1030,gfx90a tree/lib/new.so
+	run -0 apply --topology kfd
+	[[ $output == *"note: gfx90a: not in this machine now; its code stays"* ]]
+	[ "$(objects tree/lib/new.so | wc -l)" = 2 ]
+	topology
+	run -0 apply --topology kfd
+	[ "$(objects tree/lib/a.so | wc -l)" = 2 ]
+	# another one comes
+	topology 110000 100300
+	run -1 apply --topology kfd
+	[[ $output == *"gfx1030: its code was removed from 4 files"* ]]
+	[ "$(objects tree/lib/a.so | wc -l)" = 2 ]
+	# the list is wrong: nothing goes
+	policy rocm "tree=$T/tree" arch=gfx942 do=thin
+	run -1 apply
+	[[ $output == *"no code is for the wanted GPUs: nothing is removed"* ]]
+	[ "$(objects tree/lib/a.so | wc -l)" = 2 ]
+}
+
+@test "wrong policies: the message names file, line and value, and nothing is done" {
+	make_tree tree
+	cp -a tree before
+	policy good "tree=$T/tree" arch=gfx1100 do=thin
+	policy bad "tree=$T/other" arch=gfx1100 do=thick
+	run -1 apply
+	[ "$output" = "kpack: policies/bad.conf: line 3: do=thick: not thin or pack" ]
+	policy bad "tree=$T/tree/lib" arch=gfx1030 do=thin
+	run -1 apply
+	[[ $output == *"good.conf and bad.conf: the trees $T/tree and $T/tree/lib overlap"* ]]
+	rm policies/bad.conf
+	run -1 apply good missing
+	[[ $output == *"policies: there is no missing.conf" ]]
+	run -2 apply -n --mounts
+	run -2 apply --wrong
+	diff -r tree before
+	# what packages leave beside them is none
+	printf 'do=thick\n' | tee policies/a.conf.dpkg-new policies/b.conf~ policies/.c.conf policies/README >/dev/null
+	policy none "tree=$T/missing" arch=gfx1100 do=thin
+	run -1 apply none
+	[[ $output == *"kpack: none: tree=$T/missing: "* ]]
+	run -0 apply good
+	# no policies are no fault
+	run -0 kpack apply --policy-dir "$T/no" --state-dir state
+	[ -z "$output" ]
+}
+
+@test "root takes no policy that others can write" {
+	as_root
+	make_tree tree
+	cp -a tree before
+	policy rocm "tree=$T/tree" arch=gfx1100 do=thin
+	chmod 0664 policies/rocm.conf
+	run -1 apply
+	[ "$output" = "kpack: policies/rocm.conf: others than root can write it: chown it to root, chmod it go-w" ]
+	chmod 0644 policies/rocm.conf
+	chown 65534 policies/rocm.conf
+	run -1 apply
+	chown 0 policies/rocm.conf
+	chmod 0777 policies
+	run -1 apply
+	[[ $output == "kpack: policies: others than root can write it"* ]]
+	chmod 0755 policies
+	mv policies/rocm.conf elsewhere
+	ln -s ../elsewhere policies/rocm.conf
+	run -1 apply
+	diff -r tree before
+	rm policies/rocm.conf
+	mv elsewhere policies/rocm.conf
+	run -0 apply
+}
+
+@test "killed at each call that changes something: the next run finishes, and knows what was done" {
+	make_tree before
+	database before
+	policy rocm "tree=$T/tree" arch=gfx1100 do=thin
+	cp -a before tree
+	apply
+	status --json >want
+	cp -a tree done
+	for call in renameat2 renameat linkat unlinkat fsync fchmod; do
+		for n in 1 2 3 4; do
+			rm -rf tree state
+			cp -a before tree
+			ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 strace -f -qq -o /dev/null -e trace=$call -e inject=$call:signal=KILL:when=$n \
+				"$KPACK_BIN/kpack" apply --policy-dir policies --state-dir state -q 2>/dev/null &&
+				break
+			echo "$call $n"
+			# each file is one or the other, whole
+			(cd tree && find lib -type f ! -name '.kpack-*') | while IFS= read -r f; do
+				cmp -s "tree/$f" "before/$f" || cmp "tree/$f" "done/$f"
+			done
+			apply -q
+			diff -r tree done
+			status --json >have
+			diff <(grep -o '"files":.*' want) <(grep -o '"files":.*' have)
+			run -0 apply
+			[[ $output == *"nothing changed" ]]
+		done
+	done
+}
+
+@test "no room for the state: nothing is changed" {
+	as_root
+	make_tree tree
+	cp -a tree before
+	policy rocm "tree=$T/tree" arch=gfx1100 do=thin
+	mkdir state
+	mount -t tmpfs -o size=32k,mode=0755 tmpfs state
+	head -c 64k /dev/zero >state/full 2>/dev/null || :
+	run -1 apply
+	[[ $output == *"state/rocm.state: "*"No space left"* ]]
+	diff -r tree before
+	rm state/full
+	apply
+	[ "$(objects tree/lib/a.so | wc -l)" = 1 ]
+}
+
+@test "no room in the tree: whole files, and the next run finishes" {
+	as_root
+	make_tree before
+	policy rocm "tree=$T/tree" arch=gfx1100 do=thin
+	mkdir tree
+	mount -t tmpfs -o size=6m,mode=0755 tmpfs tree
+	cp -a before/. tree
+	head -c 8M /dev/zero >tree/full 2>/dev/null || :
+	run -1 apply
+	for f in lib/a.so lib/c.so; do cmp "tree/$f" "before/$f"; done
+	rm tree/full
+	apply
+	[ "$(objects tree/lib/a.so | wc -l)" = 1 ]
+	[ "$(objects tree/lib/c.so | wc -l)" = 1 ]
+}
+
+@test "do=pack: packed and mounted, away for packages, packed again, mounted again" {
+	as_root
+	chmod 0666 /dev/fuse
+	make_tree tree
+	database tree
+	cp -a tree whole
+	policy rocm "tree=$T/tree" arch=gfx1100 do=pack mount=in-place
+	apply >said
+	grep -q "3 files converted, 4 removed, 2 packed" said
+	[ "$(mounts)" = 1 ]
+	for f in Kernels.so-000-gfx1100.hsaco TensileLibrary_lazy_gfx1100.dat; do
+		cmp "whole/lib/rocblas/library/$f" "tree/lib/rocblas/library/$f"
+	done
+	[ ! -e tree/lib/rocblas/library/Kernels.so-000-gfx1030.hsaco ]
+	run -0 apply
+	[ "$output" = "rocm: $T/tree: nothing changed" ]
+	[ "$(field complete)" = True ]
+	field files >files
+	[ "$(grep -o removed files | wc -l)" = 4 ]
+	[ "$(grep -o packed files | wc -l)" = 2 ]
+	# an upgrade while a program has a file open
+	exec 7<tree/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco
+	apply --unmount
+	[ "$(mounts)" = 0 ]
+	head -c 6000 /dev/urandom >tree/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco
+	cp tree/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco newer
+	cmp whole/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco - <&7
+	apply >said
+	grep -q "1 packed" said
+	cmp newer tree/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco
+	exec 7<&-
+	[ "$(mounts)" = 1 ]
+	# unmounted by a user, or by a restart
+	apply --unmount
+	[ "$(field complete)" = False ]
+	apply --mounts
+	[ "$(mounts)" = 1 ]
+	[ "$(field complete)" = True ]
+	apply --unmount
+	apply --unmount
+	# the package goes
+	rm -r tree/lib/rocblas
+	apply
+	[ "$(mounts)" = 0 ]
+	field files >files
+	run -1 grep -E 'removed|packed' files
+}
+
+@test "do=pack: an overlay between the files" {
+	as_root
+	chmod 0666 /dev/fuse
+	make_tree tree
+	database tree
+	echo manual >tree/lib/rocblas/library/README
+	cp -a tree whole
+	policy rocm "tree=$T/tree" arch=gfx1100 do=pack mount=overlay
+	apply
+	cmp whole/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco tree/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco
+	[ "$(cat tree/lib/rocblas/library/README)" = manual ]
+	run -0 apply
+	[ "$output" = "rocm: $T/tree: nothing changed" ]
+	[ "$(field complete)" = True ]
+	apply --unmount
+	[ "$(mounts)" = 0 ]
+	mkfat --size 60000 --seed 8 --arches gfx1100,gfx1030 tree/lib/new.so
+	apply >said
+	grep -q "1 files converted" said
+	cmp whole/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco tree/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco
+	apply --unmount
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* The mounts of a tree in the kernel's table, whatever their names are. */
+#include "packer/policy/mounts.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/sysmacros.h>
+#include <cmocka.h>
+
+static void test_table(void **state)
+{
+	static const char text[] =
+		"22 1 8:1 / / rw shared:1 - ext4 /dev/sda1 rw\n"
+		"30 22 0:40 / /opt/rocm/lib ro - overlay overlay ro,lowerdir=/a:/b\n"
+		"31 22 0:41 / /opt/rocm/share/a\\040b ro shared:5 - fuse.kpackfs /opt/x "
+		"ro\n"
+		"32 22 0:42 / /opt/rocm-2/lib ro - fuse.kpackfs /opt/x ro\n"
+		"33 22 0:43 / /opt/rocm/tmp rw - tmpfs tmpfs rw\n"
+		"34 22 0:44 /\n"
+		"35 - fuse.kpackfs";
+	struct mount_table m;
+
+	(void)state;
+	mount_table_parse(kp_span_str(text), "/opt/rocm", &m);
+	assert_int_equal(m.count, 2);
+	assert_true(m.items[0].overlay);
+	assert_false(m.items[1].overlay);
+	assert_true(mount_table_has(&m, "/opt/rocm/lib"));
+	assert_true(mount_table_has(&m, "/opt/rocm/share/a b"));
+	assert_true(mount_table_has_device(&m, makedev(0, 41)));
+	assert_false(mount_table_has_device(&m, makedev(0, 42)));
+	mount_table_fini(&m);
+	mount_table_parse(kp_span_str(text), "/", &m);
+	assert_int_equal(m.count, 3);
+	mount_table_fini(&m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_table)};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
