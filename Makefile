@@ -136,10 +136,10 @@ loaders := $(patsubst %.c,$(O)/%,$(wildcard tests/loaders/*.c))
 posix := $(patsubst %.c,$(O)/%,$(wildcard tests/posix/*.c))
 examples := $(addprefix $(O)/contrib/examples/,libamdhip64.so.5 library)
 
-# Further names of kpack; the names of clang's tools are in a directory of their own, for
-# clang's -B and for PATH.
+# Further names of kpack; the names of clang's and AMD's tools are in a directory of their own,
+# for clang's -B and for PATH.
 links := kpack-pack kpack-mark kpack-offload-bundler kpack-offload-packager
-clang_links := clang-offload-bundler clang-offload-packager llvm-offload-binary
+clang_links := clang-offload-bundler clang-offload-packager llvm-offload-binary bulk_unbundle
 
 programs := $(O)/kpack $(O)/kpackfs $(addprefix $(O)/,$(links)) $(addprefix $(O)/clang/,$(clang_links))
 library  := $(O)/librocm_kpack.a $(O)/librocm_kpack.so.0 $(O)/librocm_kpack.so

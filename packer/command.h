@@ -33,6 +33,8 @@ int cmd_runtime(int argc, char **argv);
 /* Replacements for clang's tools, with their options, messages and exit codes. */
 int cmd_offload_bundler(int argc, char **argv);
 int cmd_offload_packager(int argc, char **argv);
+/* A replacement for AMD's program of that name. */
+int cmd_bulk_unbundle(int argc, char **argv);
 
 extern const struct command_help cmd_pack_help;
 extern const struct command_help cmd_mark_help;
@@ -57,5 +59,6 @@ extern const struct command_help cmd_run_help;
 extern const struct command_help cmd_runtime_help;
 extern const struct command_help cmd_offload_bundler_help;
 extern const struct command_help cmd_offload_packager_help;
+extern const struct command_help cmd_bulk_unbundle_help;
 
 #endif

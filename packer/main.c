@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * kpack: one program, a table of subcommands.  Called as kpack-NAME it is the subcommand
- * NAME, and called as one of clang's tools it replaces that tool.
+ * NAME, and called as one of clang's or AMD's tools it replaces that tool.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -41,6 +41,7 @@ static const struct command {
 	{cmd_runtime, &cmd_runtime_help},
 	{cmd_offload_bundler, &cmd_offload_bundler_help},
 	{cmd_offload_packager, &cmd_offload_packager_help},
+	{cmd_bulk_unbundle, &cmd_bulk_unbundle_help},
 };
 
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -124,6 +125,7 @@ static const struct command *named_command(const char *name)
 		{"clang-offload-bundler", "offload-bundler"},
 		{"clang-offload-packager", "offload-packager"},
 		{"llvm-offload-binary", "offload-packager"},
+		{"bulk_unbundle", "bulk-unbundle"},
 	};
 
 	for (size_t i = 0; i < sizeof(tools) / sizeof(tools[0]); i++)

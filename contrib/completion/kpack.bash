@@ -25,6 +25,7 @@ _kpack_commands=(
 	runtime
 	offload-bundler
 	offload-packager
+	bulk-unbundle
 	# end
 )
 
@@ -75,6 +76,7 @@ _kpack_options() # COMMAND
 	offload-bundler) echo --allow-missing-bundles --bundle-align --check-input-archive --compress \
 		--compression-level --hip-openmp-compatible --input --inputs --list --output --outputs \
 		--targets --type --unbundle --verbose --help --help-list --version ;;
+	bulk-unbundle) echo --output-dir --gfx-arch --help ;;
 	offload-packager) echo --image --archive --compress --compression-level --format-version \
 		--help --help-list --version ;;
 	prune) echo --arch --arch-exact --dry-run --force --json --quiet --help ;;

@@ -25,6 +25,7 @@ function __kpack_commands
 	echo runtime
 	echo offload-bundler
 	echo offload-packager
+	echo bulk-unbundle
 	# end
 end
 
@@ -180,6 +181,9 @@ complete -c kpack -n '__fish_seen_subcommand_from offload-bundler' -l verbose -d
 complete -c kpack -n '__fish_seen_subcommand_from offload-bundler' -l help -d 'Show the options'
 complete -c kpack -n '__fish_seen_subcommand_from offload-bundler' -l help-list -d 'Show the options in one list'
 complete -c kpack -n '__fish_seen_subcommand_from offload-bundler' -l version -d 'Show the version'
+complete -c kpack -n '__fish_seen_subcommand_from bulk-unbundle' -s o -l output-dir -r -d 'Where the files go'
+complete -c kpack -n '__fish_seen_subcommand_from bulk-unbundle' -l gfx-arch -x -d 'Only this processor'
+complete -c kpack -n '__fish_seen_subcommand_from bulk-unbundle' -s h -l help -d 'Show the options'
 complete -c kpack -n '__fish_seen_subcommand_from offload-packager' -l image -x -d 'KEY=VALUE,...'
 complete -c kpack -n '__fish_seen_subcommand_from offload-packager' -s o -r -d 'Write an offload binary'
 complete -c kpack -n '__fish_seen_subcommand_from offload-packager' -l archive -d 'Write a static library'

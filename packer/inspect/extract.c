@@ -173,7 +173,7 @@ static kpack_error_t name_images(struct extract *e, struct kpackx_error *why)
 	for (size_t i = 0; i < e->file->n_jobs; i++) {
 		const struct inspect_job *job = &e->file->jobs[i];
 
-		if (job->image != KP_NOWHERE)
+		if (job->image != KP_NOWHERE && !e->named[job->image])
 			KP_TRY(name_image(e, job->image, &job->src, why));
 	}
 	return KPACK_SUCCESS;
@@ -285,6 +285,10 @@ static kpack_error_t extract_all(struct extract *e, struct kpackx_error *why)
 	e->names = xcalloc(list->n_images, sizeof(*e->names));
 	e->used = xcalloc(list->count, sizeof(*e->used));
 	e->named = xcalloc(list->n_images, sizeof(*e->named));
+	for (size_t i = 0; e->x->names && i < list->n_images; i++) {
+		e->names[i] = e->x->names[i] ? xstrdup(e->x->names[i]) : NULL;
+		e->named[i] = true;
+	}
 	KP_TRY(below_make_root(e->x->dir, 0777, why));
 	KP_TRY(name_images(e, why));
 	KP_TRY(inspect_walk_run(&walk, why));

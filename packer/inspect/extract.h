@@ -14,6 +14,8 @@ struct inspect_extract {
 	const char *dir; /* created if it does not exist */
 	struct arch_filter filter;
 	bool force; /* replace files that exist */
+	/* The files' names, per image; NULL in it: not written.  NULL: as above. */
+	char *const *names;
 	size_t written;
 };
 

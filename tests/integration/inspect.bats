@@ -685,3 +685,54 @@ assert image["size"] == os.stat(got["file"]).st_size'
 		oracle v$version objects ccob 0 all
 	done
 }
+
+@test "bulk-unbundle: the files and names of AMD's program" {
+	# names OF ARCH FILE: made of the bundles by the rules of AMD's, without our code
+	judge() {
+		PYTHONPATH=$tools $python - "$@" <<-'PY'
+		import os, sys
+		import fatparse
+		at, arch, path = sys.argv[1:]
+		try:
+		    data = fatparse.Elf(path).fatbin()
+		except AssertionError:
+		    data = memoryview(open(path, "rb").read())
+		found = [("%s-amdgcn-amd-amdhsa--%s" % (kind, target), bytes(code))
+		         for objects in fatparse.containers(data).values() for kind, target, code in objects]
+		if arch:
+		    found = [f for f in found if f[0].rpartition("--")[2].partition(":")[0] == arch]
+		many = len({f[0] for f in found}) < len(found)
+		want = {f[0] + ("_%d" % i if many else "") + (".hsaco" if f[0].startswith("hip") else ".elf"): f[1]
+		        for i, f in enumerate(found)}
+		got = {name: open(os.path.join(at, name), "rb").read() for name in os.listdir(at)}
+		assert want and got == want, (sorted(want), sorted(got))
+		PY
+	}
+	mkfat --bundles 1 --twice gfx1030 one.so
+	mkfat --ccob odd --twice gfx1100 lib.so.1
+	mkfat --bare --ccob all code.co
+	kpack bulk-unbundle one.so lib.so.1 code.co >said
+	judge one.unbundled "" one.so
+	judge lib.so.unbundled "" lib.so.1
+	judge code.unbundled "" code.co
+	grep -q '^Unbundled lib.so.unbundled: hipv4-amdgcn-amd-amdhsa--gfx90a:xnack+_0.hsaco, ' said
+	"$KPACK_BIN/clang/bulk_unbundle" --output-dir out/deep --gfx-arch gfx90a lib.so.1
+	judge out/deep gfx90a lib.so.1
+	# AMD's replaces what exists, too
+	"$KPACK_BIN/clang/bulk_unbundle" --output-dir out/deep --gfx-arch gfx90a lib.so.1
+	[ "$(find out/deep -name '*.elf' | wc -l)" = 0 ]
+	run -1 --separate-stderr kpack bulk-unbundle --gfx-arch gfx90 -o none lib.so.1
+	[ "$stderr" = "kpack: lib.so.1: no device code for gfx90 in its bundles" ]
+	[ ! -e none ]
+	run -2 --separate-stderr kpack bulk-unbundle -o out one.so lib.so.1
+	run -2 --separate-stderr kpack bulk-unbundle
+	# a hostile ID stays in the directory
+	$python - code.co <<-'PY'
+	import sys
+	data = open("one.so", "rb").read()
+	at = data.index(b"__CLANG_OFFLOAD_BUNDLE__")
+	open("bad.co", "wb").write(data[at:].replace(b"hipv4-amdgcn-amd-amdhsa--gfx1030", b"../../..hipv4-amdhsa--gfx1030/ab"))
+	PY
+	kpack bulk-unbundle -o bad bad.co >said || true
+	[ "$(find . -name '*hipv4-amdhsa--gfx1030*')" = "./bad/_._.._..hipv4-amdhsa--gfx1030_ab.elf" ]
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/* kpack bulk-unbundle: write the device code of fat binaries, as AMD's bulk_unbundle. */
+#include <stdlib.h>
+#include <string.h>
+#include "packer/base/xalloc.h"
+#include "packer/cli/report.h"
+#include "packer/command.h"
+#include "packer/inspect/extract.h"
+#include "packer/inspect/unbundle.h"
+
+struct bulk_unbundle {
+	const char *dir, *arch;
+};
+
+static const struct option_help options[] = {
+	{'o', "output-dir", "DIR", "where the files of the only FILE go",
+	 OPTION_PLACE(struct bulk_unbundle, dir)},
+	{0, "gfx-arch", "ARCH", "only code for this processor, with any features",
+	 OPTION_PLACE(struct bulk_unbundle, arch)},
+	{0},
+};
+
+const struct command_help cmd_bulk_unbundle_help = {
+	"bulk-unbundle",
+	"[-o DIR] [--gfx-arch ARCH] FILE...",
+	"write the device code in bundles, as AMD's bulk_unbundle",
+	options,
+	"FILE is a fat binary or an offload bundle.  Without -o its files go into a "
+	"directory\n"
+	"called like FILE, with .unbundled in place of its last suffix.",
+};
+
+/* PATH with ".unbundled" in place of its name's suffix, on the heap. */
+static char *default_dir(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const char *dot = strrchr(name, '.');
+	size_t n = dot && dot > name && dot[1] ? (size_t)(dot - path) : strlen(path);
+
+	return xasprintf("%.*s.unbundled", (int)n, path);
+}
+
+static void print_names(const char *dir, const struct unbundle_names *names)
+{
+	fputs("Unbundled ", stdout);
+	report_text(dir);
+	for (size_t i = 0; i < names->count; i++) {
+		fputs(i ? ", " : ": ", stdout);
+		report_text(names->items[names->images[i]]);
+	}
+	putchar('\n');
+}
+
+static kpack_error_t unbundle_opened(struct inspect_file *file, const char *dir,
+				     const char *arch, struct kpackx_error *why)
+{
+	struct inspect_extract x = {.dir = dir, .force = true};
+	struct unbundle_names names;
+	kpack_error_t err = unbundle_names_make(file, arch, &names, why);
+
+	x.names = names.items;
+	if (!err)
+		err = inspect_extract_run(&x, file, why);
+	if (!err && x.written < names.count)
+		err = kp_fail(why, KPACK_ERROR_IO_ERROR,
+			      "only %zu of %zu code objects were written", x.written,
+			      names.count);
+	if (!err)
+		print_names(dir, &names);
+	unbundle_names_fini(&names, file->list.n_images);
+	return err;
+}
+
+static bool unbundle_file(const char *path, const struct bulk_unbundle *u)
+{
+	char *dir = u->dir ? xstrdup(u->dir) : default_dir(path);
+	struct inspect_file file;
+	struct kpackx_error why = {0};
+	kpack_error_t err = inspect_file_open(&file, path, &why);
+
+	if (!err)
+		err = unbundle_opened(&file, dir, u->arch, &why);
+	if (err)
+		report_why(path, &why);
+	err = err || file.faults;
+	inspect_file_close(&file);
+	free(dir);
+	return !err;
+}
+
+int cmd_bulk_unbundle(int argc, char **argv)
+{
+	struct options o = {.help = &cmd_bulk_unbundle_help, .argc = argc, .argv = argv};
+	struct bulk_unbundle u = {0};
+	int status = options_read(&o, &u);
+
+	if (status >= 0)
+		return status;
+	if (optind == argc)
+		return options_usage(o.help, "FILE is missing");
+	if (u.dir && argc - optind > 1)
+		return options_usage(o.help, "--output-dir is for a single FILE");
+	status = EXIT_OK;
+	for (int i = optind; i < argc && !status; i++)
+		status = unbundle_file(argv[i], &u) ? EXIT_OK : EXIT_FAULT;
+	return report_finish(status);
+}
