@@ -3,11 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include "packer/base/xalloc.h"
+#include "packer/files/below.h"
 #include "packer/command.h"
 #include "packer/cli/report.h"
 #include "core/binary/search_path.h"
 #include "core/base/text.h"
 #include "packer/wheel/metadata/library_names.h"
+#include "packer/wheel/metadata/variant.h"
 #include "packer/wheel/split/metadata.h"
 #include "packer/wheel/file/out.h"
 #include "packer/wheel/split/split.h"
@@ -17,6 +19,8 @@ struct parser {
 	char **inputs;   /* room for all of the command line */
 	char *libraries; /* of --databases NAME... */
 	bool names_open; /* after --databases NAME: more names may follow */
+	bool host_variant;
+	const char *label; /* of the host variant */
 };
 
 /* The libraries that --wheel-type torch-fat means. */
@@ -72,17 +76,46 @@ static int take_wheel_type(const struct options *o, const struct option_help *ro
 	return options_usage(o->help, "--wheel-type %s: not torch-fat", o->arg);
 }
 
+static int add_requirement(const struct options *o, struct wheel_split_args *args,
+			   const char *text)
+{
+	if (!wheel_requirement_ok(text))
+		return options_usage(o->help, "--requires '%s': not a requirement", text);
+	args->requires[args->n_requires++] = text;
+	return EXIT_OK;
+}
+
 static int take_requirement(const struct options *o, const struct option_help *row,
 			    void *slot)
 {
-	struct wheel_split_args *args = slot;
+	(void)row;
+	return add_requirement(o, slot, o->arg);
+}
+
+/* Whether WORD, after a requirement, is another one: no option, and no wheel. */
+static bool is_requirement(const char *word)
+{
+	struct stat st;
+
+	return wheel_requirement_ok(word) && !kp_span_ends(kp_span_str(word), ".whl") &&
+	       below_lstat(word, &st) < 0;
+}
+
+/* As AMD's program: any number of words, each a requirement. */
+static int take_requirements(const struct options *o, const struct option_help *row,
+			     void *slot)
+{
+	int status;
 
 	(void)row;
-	if (!wheel_requirement_ok(o->arg))
-		return options_usage(o->help, "--requires '%s': not a requirement",
-				     o->arg);
-	args->requires[args->n_requires++] = o->arg;
-	return EXIT_OK;
+	if (o->arg[0] == '-' && o->argv[optind - 1] == o->arg) {
+		optind--; /* no word: it is the next option */
+		return EXIT_OK;
+	}
+	status = add_requirement(o, slot, o->arg);
+	while (!status && optind < o->argc && is_requirement(o->argv[optind]))
+		status = add_requirement(o, slot, o->argv[optind++]);
+	return status;
 }
 
 static int take_family(const struct options *o, const struct option_help *row, void *slot)
@@ -158,17 +191,19 @@ static const struct option_help options[] = {
 	{0, "group-name", "NAME", "--group", OPTION_PLACE(struct parser, args.group)},
 	{0, "device-package-prefix", "NAME", "--device-prefix",
 	 OPTION_PLACE(struct parser, args.prefix)},
-	{0, "device-requires-dist", "REQUIREMENT", "--requires",
-	 OPTION_TAKE(struct parser, args, take_requirement)},
+	{0, "device-requires-dist", "REQUIREMENT...",
+	 "--requires, of any number of words",
+	 OPTION_TAKE(struct parser, args, take_requirements)},
 	{0, "wheel-type", "TYPE", "torch-fat: --databases with torch's libraries",
 	 OPTION_TAKE_ALL(take_wheel_type)},
 	{0, "compression", "HOW", "compression of archives: zstd or none",
 	 OPTION_TAKE(struct parser, args, take_compression)},
 	{0, "compression-level", "N", "--level", OPTION_LEVEL(struct parser, args.level)},
-	{0, "generate-variant-wheel", NULL, "--variants",
-	 OPTION_PLACE(struct parser, args.variants)},
-	{0, "variant-label", "LABEL", "accepted: labels are made from targets",
-	 OPTION_IGNORED},
+	{0, "generate-variant-wheel", NULL,
+	 "also a host wheel that picks device wheels (PEP 817)",
+	 OPTION_PLACE(struct parser, host_variant)},
+	{0, "variant-label", "LABEL", "the end of its name (variant)",
+	 OPTION_PLACE(struct parser, label)},
 	{0, "clang-offload-bundler", "PATH", "accepted: it is not needed",
 	 OPTION_IGNORED},
 	{'v', "verbose", NULL, "accepted: every note is printed", OPTION_IGNORED},
@@ -240,6 +275,10 @@ static int check_names(const struct wheel_split_args *args)
 		return options_usage(&cmd_split_wheel_help,
 				     "--device-prefix '%s': not a name of a distribution",
 				     args->prefix);
+	if (args->host_label && !variant_label_ok(args->host_label))
+		return options_usage(&cmd_split_wheel_help,
+				     "--variant-label '%s': not made of [0-9a-z_.]",
+				     args->host_label);
 	return EXIT_OK;
 }
 
@@ -274,6 +313,7 @@ static int parse_args(struct parser *p, int argc, char **argv)
 		if (status)
 			return status;
 	}
+	p->args.host_label = p->host_variant ? p->label : NULL;
 	status = check_args(&p->args);
 	return status ? status : check_lists(&p->args);
 }
@@ -282,6 +322,7 @@ int cmd_split_wheel(int argc, char **argv)
 {
 	size_t room = (size_t)argc + 1;
 	struct parser p = {
+		.label = "variant",
 		.args =
 			{
 				.scheme = KPACK_COMPRESSION_ZSTD_PER_KERNEL,

@@ -340,6 +340,42 @@ assert empty and all(i.compress_type == zipfile.ZIP_STORED and i.compress_size =
 	metadata "dist/$(device gfx1100)" | grep -q 'Requires-Dist: amd-torch-device-gfx11-generic == '
 }
 
+@test "the variant of the host wheel that AMD's program writes" {
+	wheel in --arches gfx90a:sramecc+,gfx1100,gfx11-generic,gfx942
+	split --generate-variant-wheel --variant-label amd in/*.whl -o dist
+	[ "$(ls dist | wc -l)" = 6 ]
+	mkwheel check dist/*.whl
+	mkdir host variant
+	(cd host && $python -m zipfile -e "../dist/$HOST" .)
+	(cd variant && $python -m zipfile -e "../dist/${HOST%.whl}-amd.whl" .)
+	# by the rules of AMD's program, from what the host wheel has
+	py <<-'END'
+	import json, re
+	info = "torch-2.10.0+rocm7.1.dist-info/"
+	want, gpus = [], []
+	for line in open("host/" + info + "METADATA"):
+	    want.append(line)
+	    m = re.fullmatch(r'(Requires-Dist: .+ == .+); extra == "device-([\w-]+)"\n', line)
+	    # one GPU, as a runtime calls it without features
+	    if m and re.fullmatch("gfx[0-9a-f]+", m[2]):
+	        want.append('%s; "amd :: gfx_arch :: %s" in variant_properties\n' % m.groups())
+	        gpus += [m[2]] if m[2] not in gpus else []
+	assert want == list(open("variant/" + info + "METADATA"))
+	assert {"gfx90a", "gfx1100", "gfx1103", "gfx942"} <= set(gpus), gpus
+	assert json.load(open("variant/" + info + "variant.json")) == {
+	    "providers": {"amd": {"install-time": True, "requires": ["amd-variant-provider >= 1.0"],
+	                          "plugin-api": "amd_variant_provider.plugin:AMDVariantPlugin"}},
+	    "default-priorities": {"namespace": ["amd"], "property": {"amd": {"gfx_arch": gpus}}},
+	    "variants": {gpu: {"amd": {"gfx_arch": [gpu]}} for gpu in gpus}}
+	END
+	rm variant/*.dist-info/{METADATA,RECORD,variant.json} host/*.dist-info/{METADATA,RECORD}
+	diff -r host variant
+	# unpacked, and with the label that is the default
+	split --generate-variant-wheel --output-format directory in/*.whl -o unpacked
+	[ -f "unpacked/${HOST%.whl}-variant/torch-2.10.0+rocm7.1.dist-info/variant.json" ]
+	refuses 2 "not made of [0-9a-z_.]" --generate-variant-wheel --variant-label a/b in/*.whl
+}
+
 @test "METADATA keeps its body and its line ends" {
 	printf 'Metadata-Version: 1.2\r\nName: torch\r\nVersion: 2.10.0+rocm7.1\r\n\r\nBody\r\n\r\nEnd' >m
 	wheel in --metadata m
@@ -565,6 +601,24 @@ assert empty and all(i.compress_type == zipfile.ZIP_STORED and i.compress_size =
 		--overlay-root torch --wheel-type torch-fat --device-requires-dist 'x-@GFXARCH@' --compression zstd \
 		--compression-level 3 -j 2 --verbose --databases rocblas hipblaslt >/dev/null
 	[ "$(ls dist | wc -l)" = 4 ]
+	# a list, repeated, empty, before the wheel and after it
+	local order
+	for order in "--device-requires-dist 'x >= 1' y-@GFXARCH@ --device-requires-dist z in/*.whl" \
+		"in/*.whl --device-requires-dist 'x >= 1' --device-requires-dist --device-requires-dist y-@GFXARCH@ z"; do
+		rm -rf dist
+		eval "split -o dist $order"
+		diff - <(metadata "dist/$(device gfx942)" | grep '^Requires-Dist: [xyz]') <<-'END'
+		Requires-Dist: x >= 1
+		Requires-Dist: y-gfx942
+		Requires-Dist: z
+		END
+	done
+	mv in/*.whl wheel # is one, whatever its name
+	mkdir unpacked
+	(cd unpacked && $python -m zipfile -e ../wheel .)
+	rm -rf dist
+	split -o dist --device-requires-dist x unpacked
+	mv wheel "in/$HOST"
 	kpack split-wheel --json in/*.whl -o json >j
 	py <<-'END'
 	import json

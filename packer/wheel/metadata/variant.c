@@ -123,14 +123,14 @@ bool variant_unescape(const char *value, char out[KP_TARGET_TEXT_MAX])
 
 /* --- files ------------------------------------------------------------------------- */
 
-static json_t *values_of(const struct variant *v)
+static json_t *json_texts(const char *const *texts, size_t n)
 {
-	json_t *values = json_array();
+	json_t *list = json_array();
 
-	for (size_t i = 0; i < v->n_values; i++)
-		if (json_array_append_new(values, json_string(v->values[i])))
+	for (size_t i = 0; i < n; i++)
+		if (json_array_append_new(list, json_string(texts[i])))
 			xalloc_fail(0);
-	return values;
+	return list;
 }
 
 static json_t *variants_of(const struct variant *variants, size_t n)
@@ -138,8 +138,9 @@ static json_t *variants_of(const struct variant *variants, size_t n)
 	json_t *all = json_object();
 
 	for (size_t i = 0; i < n; i++) {
-		json_t *one = json_pack("{s:{s:o}}", VARIANT_NAMESPACE, VARIANT_FEATURE,
-					values_of(&variants[i]));
+		json_t *one =
+			json_pack("{s:{s:o}}", VARIANT_NAMESPACE, VARIANT_FEATURE,
+				  json_texts(variants[i].values, variants[i].n_values));
 
 		if (json_object_set_new(all, variants[i].label, one))
 			xalloc_fail(0);
@@ -158,4 +159,22 @@ kpack_error_t variant_json(const struct variant *variants, size_t n, char **out,
 	(void)why;
 	*out = report_json_new(root, JSON_INDENT(2) | JSON_SORT_KEYS);
 	return KPACK_SUCCESS;
+}
+
+char *variant_host_json(const char *const *gpus, size_t n)
+{
+	struct variant *list = xcalloc(n, sizeof(*list));
+	json_t *root;
+
+	for (size_t i = 0; i < n; i++)
+		list[i] = (struct variant){gpus[i], &gpus[i], 1};
+	root = json_pack("{s:{s:{s:b, s:s, s:[s]}}, s:{s:[s], s:{s:{s:o}}}, s:o}",
+			 "providers", VARIANT_NAMESPACE, "install-time", 1, "plugin-api",
+			 "amd_variant_provider.plugin:AMDVariantPlugin", "requires",
+			 "amd-variant-provider >= 1.0", "default-priorities", "namespace",
+			 VARIANT_NAMESPACE, "property", VARIANT_NAMESPACE,
+			 VARIANT_FEATURE, json_texts(gpus, n), "variants",
+			 variants_of(list, n));
+	free(list);
+	return report_json_new(root, JSON_INDENT(2));
 }

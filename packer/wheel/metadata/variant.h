@@ -38,4 +38,10 @@ struct variant {
 kpack_error_t variant_json(const struct variant *variants, size_t n, char **out,
 			   struct kpackx_error *why);
 
+/*
+ * The text of variant.json in a variant of a host wheel for N GPUs, as AMD's program writes
+ * it (PEP 817, an earlier draft).  The caller frees it.
+ */
+char *variant_host_json(const char *const *gpus, size_t n);
+
 #endif

@@ -8,6 +8,7 @@
 #include "core/base/decimal.h"
 #include "core/base/text.h"
 #include "packer/base/xalloc.h"
+#include "packer/wheel/metadata/variant.h"
 
 #ifndef KP_VERSION
 #define KP_VERSION "unknown"
@@ -245,25 +246,54 @@ static void put_pin(FILE *f, const char *dist, const char *version, const char *
 	fprintf(f, extra ? "; extra == \"%s\"\n" : "\n", extra);
 }
 
-static void put_extra(FILE *f, const struct wheel_metadata *m,
-		      const struct wheel_extra *e)
+/*
+ * The GPU that the extra E is for, if it can be the value of a property: it states no
+ * feature, and is one GPU.  NULL: none, or it is another extra's, without "device-".
+ */
+static const char *property_of(const struct wheel_extra *e)
 {
-	const char *version = m->host->version;
+	const char *name = e->device && e->device->kind == DEVICE_WHEEL_TARGET
+				   ? e->device->name
+				   : e->gpu;
+	struct kp_target t;
 
+	if (strncmp(e->name, "device-", strlen("device-")) != 0 || strchr(name, ':') ||
+	    kp_target_parse(kp_span_str(name), &t, NULL) || !t.known ||
+	    kp_generic_members(kp_span_str(name)))
+		return NULL;
+	return name;
+}
+
+static void put_required(FILE *f, const struct wheel_metadata *m,
+			 const struct wheel_extra *e, const char *dist, bool properties)
+{
+	const char *gpu = properties ? property_of(e) : NULL;
+
+	put_pin(f, dist, m->host->version, e->name);
+	if (gpu)
+		fprintf(f,
+			"Requires-Dist: %s == %s; \"amd :: gfx_arch :: %s\" in "
+			"variant_properties\n",
+			dist, m->host->version, gpu);
+}
+
+static void put_extra(FILE *f, const struct wheel_metadata *m,
+		      const struct wheel_extra *e, bool properties)
+{
 	fprintf(f, "Provides-Extra: %s\n", e->name);
 	if (e->variants) {
-		put_pin(f, m->variants, version, e->name);
+		put_pin(f, m->variants, m->host->version, e->name);
 		return;
 	}
 	if (e->device) {
-		put_pin(f, e->device->dist, version, e->name);
+		put_required(f, m, e, e->device->dist, properties);
 		for (size_t i = 0; i < e->device->n_needs; i++)
-			put_pin(f, e->device->needs[i]->dist, version, e->name);
+			put_required(f, m, e, e->device->needs[i]->dist, properties);
 		return;
 	}
 	for (size_t i = 0; i < m->devices->count; i++)
 		if (!*e->gpu || device_wheel_serves(m->devices->items[i], e->gpu))
-			put_pin(f, m->devices->items[i]->dist, version, e->name);
+			put_required(f, m, e, m->devices->items[i]->dist, properties);
 }
 
 /* Fail if the host already has an extra NAME, which may mean something else. */
@@ -276,8 +306,8 @@ static kpack_error_t check_extra(const struct metadata_text *m, const char *name
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t extras_text(const struct wheel_metadata *m, char **out,
-				 struct kpackx_error *why)
+static kpack_error_t extras_text(const struct wheel_metadata *m, bool properties,
+				 char **out, struct kpackx_error *why)
 {
 	struct wheel_extra *extras;
 	kpack_error_t err = KPACK_SUCCESS;
@@ -288,7 +318,7 @@ static kpack_error_t extras_text(const struct wheel_metadata *m, char **out,
 	f = begin_text(out, &size);
 	for (size_t i = 0; !err && i < n; i++) {
 		err = check_extra(&m->host->metadata, extras[i].name, why);
-		put_extra(f, m, &extras[i]);
+		put_extra(f, m, &extras[i], properties);
 	}
 	free(extras);
 	finish_text(f);
@@ -313,14 +343,14 @@ static kpack_error_t raise_format(char **text, size_t *size, struct kpackx_error
 	return err;
 }
 
-kpack_error_t wheel_metadata_host(const struct wheel_metadata *m, char **out,
-				  size_t *size, struct kpackx_error *why)
+static kpack_error_t host_text(const struct wheel_metadata *m, bool properties,
+			       char **out, size_t *size, struct kpackx_error *why)
 {
 	char *extras;
 	kpack_error_t err;
 
 	*out = NULL;
-	KP_TRY(extras_text(m, &extras, why));
+	KP_TRY(extras_text(m, properties, &extras, why));
 	*out = metadata_text_add(&m->host->metadata, extras, size);
 	free(extras);
 	err = raise_format(out, size, why);
@@ -329,6 +359,36 @@ kpack_error_t wheel_metadata_host(const struct wheel_metadata *m, char **out,
 		*out = NULL;
 	}
 	return err;
+}
+
+kpack_error_t wheel_metadata_host(const struct wheel_metadata *m, char **out,
+				  size_t *size, struct kpackx_error *why)
+{
+	return host_text(m, false, out, size, why);
+}
+
+kpack_error_t wheel_metadata_host_variant(const struct wheel_metadata *m, char **out,
+					  size_t *size, struct kpackx_error *why)
+{
+	return host_text(m, true, out, size, why);
+}
+
+kpack_error_t wheel_metadata_host_json(const struct wheel_metadata *m, char **out,
+				       struct kpackx_error *why)
+{
+	struct wheel_extra *extras;
+	const char **gpus;
+	size_t n, count = 0;
+
+	KP_TRY(wheel_extras(m, &extras, &n, why));
+	gpus = xmalloc(n * sizeof(*gpus));
+	for (size_t i = 0; i < n; i++)
+		if ((gpus[count] = property_of(&extras[i])))
+			count++;
+	*out = variant_host_json(gpus, count);
+	free(gpus);
+	free(extras);
+	return KPACK_SUCCESS;
 }
 
 /* --- device wheels ----------------------------------------------------------------- */

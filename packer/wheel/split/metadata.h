@@ -48,6 +48,16 @@ kpack_error_t wheel_extras(const struct wheel_metadata *m, struct wheel_extra **
  */
 kpack_error_t wheel_metadata_host(const struct wheel_metadata *m, char **out,
 				  size_t *size, struct kpackx_error *why);
+/*
+ * As wheel_metadata_host, for the variant of the host wheel that AMD's program writes (PEP
+ * 817, a draft): what an extra device-gfx942 requires is also required where the installer
+ * finds the property amd :: gfx_arch :: gfx942.
+ */
+kpack_error_t wheel_metadata_host_variant(const struct wheel_metadata *m, char **out,
+					  size_t *size, struct kpackx_error *why);
+/* Make that wheel's variant.json, which lists these GPUs.  The caller frees *OUT. */
+kpack_error_t wheel_metadata_host_json(const struct wheel_metadata *m, char **out,
+				       struct kpackx_error *why);
 char *wheel_metadata_device(const struct wheel_metadata *m,
 			    const struct device_wheel *device, size_t *size);
 /* As wheel_metadata_device, for the variant wheel of PART. */

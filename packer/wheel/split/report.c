@@ -11,6 +11,7 @@ static const char *kind_name(enum wheel_file_kind kind)
 		[WHEEL_FILE_DEVICE] = "device",
 		[WHEEL_FILE_VARIANT] = "variant",
 		[WHEEL_FILE_INDEX] = "index",
+		[WHEEL_FILE_HOST_VARIANT] = "host variant",
 		[WHEEL_FILE_HOST] = "host",
 	};
 

@@ -31,6 +31,7 @@ struct wheel_split_args {
 	int level, zip_level;
 	unsigned jobs;
 	bool variants, directory, force, quiet, json;
+	const char *host_label; /* of a variant of the host wheel; NULL: none */
 };
 
 struct wheel_source {

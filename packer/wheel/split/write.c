@@ -106,6 +106,11 @@ static kpack_error_t list_all(const struct wheel_write *w, struct wheel_files *o
 			KP_TRY(add_variant(w, out, w->devices->items[i], why));
 	if (w->metadata.variants)
 		KP_TRY(add_index(w, out, why));
+	if (w->args->host_label) {
+		f = add_file(out, WHEEL_FILE_HOST_VARIANT, NULL);
+		KP_TRY(compose_name(w, w->host->name.dist, w->args->host_label, f->name,
+				    why));
+	}
 	f = add_file(out, WHEEL_FILE_HOST, NULL);
 	return compose_name(w, w->host->name.dist, "", f->name, why);
 }
@@ -242,6 +247,18 @@ static kpack_error_t add_host_info(const struct wheel_write *w, struct info *inf
 	return add_text(info, "METADATA", text, size, why);
 }
 
+static kpack_error_t add_host_variant_info(const struct wheel_write *w, struct info *info,
+					   struct kpackx_error *why)
+{
+	size_t size;
+	char *text;
+
+	KP_TRY(wheel_metadata_host_variant(&w->metadata, &text, &size, why));
+	KP_TRY(add_text(info, "METADATA", text, size, why));
+	KP_TRY(wheel_metadata_host_json(&w->metadata, &text, why));
+	return add_text(info, "variant.json", text, strlen(text), why);
+}
+
 /* --- wheels ------------------------------------------------------------------------ */
 
 static kpack_error_t add_item(const struct wheel_item *item, struct wheel_out *out,
@@ -263,9 +280,11 @@ static kpack_error_t fill_wheel(const struct wheel_write *w,
 	for (size_t i = 0; i < w->items->count; i++)
 		if (w->items->items[i].device == file->device)
 			KP_TRY(add_item(&w->items->items[i], info->out, why));
-	if (file->kind == WHEEL_FILE_HOST) {
+	if (!file->device) {
 		snprintf(info->dir, sizeof(info->dir), "%s", w->host->info.dir);
-		return add_host_info(w, info, why);
+		return file->kind == WHEEL_FILE_HOST
+			       ? add_host_info(w, info, why)
+			       : add_host_variant_info(w, info, why);
 	}
 	if (file->kind == WHEEL_FILE_VARIANT)
 		variants_file(w, dist);
