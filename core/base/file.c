@@ -250,6 +250,18 @@ static bool is_component(const char *name)
 	       strcmp(name, "..") != 0;
 }
 
+/* Whether there is a file NAME, of whatever kind.  A file system that is mounted on it is
+ * asked nothing. */
+static bool has_file(int dir_fd, const char *name)
+{
+	int fd = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
+}
+
 kpack_error_t kp_outfile_open_at(struct kp_outfile *out, int dir_fd, const char *name,
 				 mode_t mode, struct kpackx_error *why)
 {
@@ -265,8 +277,7 @@ kpack_error_t kp_outfile_open_at(struct kp_outfile *out, int dir_fd, const char 
 		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			      "\"%s\" is not the name of a file", out->shown);
 	/* a nameless file would fail only when it is published */
-	else if (faccessat(dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) &&
-		 errno == ENAMETOOLONG)
+	else if (!has_file(dir_fd, name) && errno == ENAMETOOLONG)
 		err = kp_fail_errno(why, errno, "%s: cannot create", out->shown);
 	if (!err)
 		out->fd = open_nameless(out, mode, proc);
@@ -409,7 +420,7 @@ static int rename_fresh(const struct kp_outfile *out)
 	if (errno != EINVAL && errno != ENOSYS)
 		return -1;
 	/* the file system lacks RENAME_NOREPLACE: check first */
-	if (faccessat(out->dir_fd, out->name, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+	if (has_file(out->dir_fd, out->name)) {
 		errno = EEXIST;
 		return -1;
 	}

@@ -17,6 +17,7 @@
 #include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 #include "resolve.h"
+#include "step.h"
 
 /* --- calls --------------------------------------------------------------------------- */
 
@@ -34,10 +35,10 @@
 
 #define AT_PLACE(path, call) AT_SPOT(path, SPOT_ITSELF, call)
 
-/* Open the place of PATH with openat. */
+/* Open the place of PATH. */
 static int open_at_place(const char *path, int flags, mode_t mode)
 {
-	AT_PLACE(path, openat(at.dir, at.name, flags, mode));
+	AT_PLACE(path, step_openat(at.dir, at.name, flags, mode));
 }
 
 int below_open(const char *path, int flags, mode_t mode)
@@ -55,7 +56,7 @@ int below_open(const char *path, int flags, mode_t mode)
 
 int below_lstat(const char *path, struct stat *st)
 {
-	AT_PLACE(path, fstatat(at.dir, at.name, st, AT_SYMLINK_NOFOLLOW));
+	AT_PLACE(path, step_lstat(at.dir, at.name, st));
 }
 
 int below_access(const char *path, int mode)
@@ -137,7 +138,8 @@ static int open_following(const char *path, int flags)
 	if (root >= 0) {
 		const struct open_how how = {
 			.flags = (unsigned)flags,
-			.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
+			.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS |
+				   (step_is_guarded() ? RESOLVE_NO_XDEV : 0),
 		};
 
 		fd = (int)syscall(SYS_openat2, root, *rest ? rest : ".", &how,
@@ -145,13 +147,16 @@ static int open_following(const char *path, int flags)
 		if (fd >= 0 || (errno != ENOSYS && errno != EPERM && errno != EXDEV &&
 				errno != EAGAIN && errno != ELOOP))
 			return fd;
-		/* it leads out of the root or into /proc, or the kernel has no openat2 */
+		/*
+		 * it leads out of the root, into another mount or into /proc, or the kernel
+		 * has no openat2
+		 */
 		if (resolve_operand(root, *rest ? rest : ".", true, &at) < 0)
 			return -1;
 	} else if (resolve_spot(path, SPOT_FOLLOWED, &at) < 0) {
 		return -1;
 	}
-	fd = openat(at.dir, at.name, flags | (at.magic ? 0 : O_NOFOLLOW));
+	fd = step_openat(at.dir, at.name, flags | (at.magic ? 0 : O_NOFOLLOW), 0);
 	spot_close(&at);
 	return fd;
 }
@@ -282,6 +287,14 @@ void below_dir_close(struct below_dir *dir)
 	*dir = (struct below_dir){.fd = -1};
 }
 
+const char *below_strerror(int error)
+{
+	return error == EREMOTE
+		       ? "another user has mounted a FUSE file system there, and can let "
+			 "this program wait for ever: unmount it"
+		       : strerror(error);
+}
+
 kpack_error_t below_fail(struct kpackx_error *why, const char *fmt, ...)
 {
 	const int error = errno;
@@ -291,6 +304,9 @@ kpack_error_t below_fail(struct kpackx_error *why, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(what, sizeof(what), fmt, args);
 	va_end(args);
+	if (error == EREMOTE)
+		return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: %s", what,
+			       below_strerror(error));
 	if (error != ELOOP)
 		return kp_fail_errno(why, error, "%s", what);
 	return kp_fail(
@@ -473,7 +489,7 @@ kpack_error_t below_outfile_open(struct kp_outfile *out, const char *path, mode_
 
 int below_outfile_lstat(const struct kp_outfile *out, struct stat *st)
 {
-	return fstatat(out->dir_fd, out->name, st, AT_SYMLINK_NOFOLLOW);
+	return step_lstat(out->dir_fd, out->name, st);
 }
 
 kpack_error_t below_outfile_open_in(struct kp_outfile *out, const char *dir,

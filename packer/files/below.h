@@ -11,7 +11,8 @@
  *
  * Any other path is an operand: it is resolved as the system does, but when root runs the
  * program, a link is followed only in a directory in which no other user can rename
- * anything; a link elsewhere fails with ELOOP.
+ * anything; a link elsewhere fails with ELOOP.  Root goes into no FUSE file system of
+ * another user, in a root or to an operand: such a path fails with EREMOTE.
  *
  * Like the calls whose names they have, these return -1 and set errno; descriptors are
  * close-on-exec.  All are thread-safe.
@@ -44,9 +45,11 @@ kpack_error_t below_make_root(const char *path, mode_t mode, struct kpackx_error
 /* Make PATH and its parents below a root, as mkdir -p; for an operand too. */
 kpack_error_t below_mkdirs(const char *path, mode_t mode, struct kpackx_error *why);
 
+/* As strerror, for an errno that a call of this folder has set; EREMOTE is a sentence. */
+const char *below_strerror(int error);
 /*
  * As kp_fail_errno for errno, which a call of this header has set; ELOOP becomes a
- * sentence about links.
+ * sentence about links, and EREMOTE one about mounts.
  */
 kpack_error_t below_fail(struct kpackx_error *why, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -16,6 +16,7 @@
 #include "packer/base/xalloc.h"
 #include "replace.h"
 #include "resolve.h"
+#include "step.h"
 
 #define ACL_DEFAULT "system.posix_acl_default"
 
@@ -209,8 +210,8 @@ static bool is_made(const struct node *n, int fd)
 
 static int finish_node(const struct node *n, const struct place *p)
 {
-	int fd = openat(p->dir_fd, p->tmp_name, O_PATH | O_NOFOLLOW | O_CLOEXEC), status;
-	int sys_errno;
+	int fd = step_openat(p->dir_fd, p->tmp_name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+	int status, sys_errno;
 
 	if (fd < 0)
 		return -1;
@@ -309,8 +310,7 @@ static int make_twin(const struct place *p, void *arg)
 
 	if (linkat(twin->first.fd, twin->first.name, p->dir_fd, p->tmp_name, 0) < 0)
 		return -1;
-	if (fstatat(p->dir_fd, p->tmp_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    is_copy(&st, twin->seen))
+	if (step_lstat(p->dir_fd, p->tmp_name, &st) == 0 && is_copy(&st, twin->seen))
 		return 0;
 	unlinkat(p->dir_fd, p->tmp_name, 0);
 	errno = ESTALE;

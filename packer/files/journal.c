@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/base/text.h"
+#include "step.h"
 
 /* Limit of trees: no run makes more. */
 #define NAMES_MAX 65536
@@ -24,11 +25,14 @@ struct identity {
 
 static bool identify_directory(int dir, const char *name, struct identity *out)
 {
+	int fd = step_openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0), status;
 	struct statx st;
 
-	if (statx(dir, name, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME,
-		  &st) < 0 ||
-	    !S_ISDIR(st.stx_mode))
+	if (fd < 0)
+		return false;
+	status = statx(fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_INO | STATX_BTIME, &st);
+	close(fd);
+	if (status < 0 || !S_ISDIR(st.stx_mode))
 		return false;
 	*out = (struct identity){.ino = st.stx_ino};
 	if (st.stx_mask & STATX_BTIME) {

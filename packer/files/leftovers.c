@@ -3,6 +3,7 @@
 #include "below.h"
 #include "core/base/file.h"
 #include "packer/base/xalloc.h"
+#include "step.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -28,9 +29,11 @@ static int remove_one(int dir, const char *name)
 {
 	struct stat st;
 
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (!kp_is_temp_name(name))
+		return 0;
+	if (step_lstat(dir, name, &st) < 0)
 		return errno == ENOENT ? 0 : -1;
-	if (S_ISDIR(st.st_mode) || !kp_is_temp_name(name))
+	if (S_ISDIR(st.st_mode))
 		return 0;
 	return unlinkat(dir, name, 0);
 }
@@ -53,8 +56,8 @@ static kpack_error_t remove_all(const char *dir, struct kpackx_error *why)
 		if (e->d_name[0] == '.' && remove_one(dirfd(d), e->d_name) < 0)
 			failed = errno;
 	closedir(d);
-	return failed ? kp_fail_errno(why, failed, "%s: cannot be tidied", dir)
-		      : KPACK_SUCCESS;
+	errno = failed;
+	return failed ? below_fail(why, "%s: cannot be tidied", dir) : KPACK_SUCCESS;
 }
 
 kpack_error_t leftovers_remove(const char *root, const char *path,

@@ -60,7 +60,7 @@ static bool is_special(const struct tree_item *e, bool mounted)
 static void visit_entry(struct walk *w, struct tree_list *list, const struct tree_item *e)
 {
 	if (e->kind == TREE_FAULT) {
-		report_error(e->path, "%s", strerror(e->error));
+		report_error(e->path, "%s", below_strerror(e->error));
 		w->out->n_faults++;
 	} else if (e->kind == TREE_DIR) {
 		if (is_special(e, w->mounted))

@@ -10,6 +10,7 @@
 #include "core/base/file.h"
 #include "packer/base/xalloc.h"
 #include "resolve.h"
+#include "step.h"
 
 /* Limit of names to try: if all of them exist, it is likely an attack. */
 #define TRIES 100
@@ -60,7 +61,7 @@ int place_outfile(const struct place *p, const struct kp_outfile *out)
 
 int place_lstat(const struct place *p, struct stat *st)
 {
-	return fstatat(p->dir_fd, p->name, st, AT_SYMLINK_NOFOLLOW);
+	return step_lstat(p->dir_fd, p->name, st);
 }
 
 kpack_error_t place(const char *path, int (*make)(const struct place *p, void *arg),
@@ -74,7 +75,7 @@ kpack_error_t place(const char *path, int (*make)(const struct place *p, void *a
 		return below_fail(why, "cannot open its directory");
 	p = (struct place){.dir_fd = dir.fd, .name = dir.name};
 	if (make_somewhere(&p, make, arg) < 0 || move_into_place(&p, durable) < 0)
-		err = kp_fail_errno(why, errno, "cannot make it");
+		err = below_fail(why, "cannot make it");
 	below_dir_close(&dir);
 	return err;
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include "below.h"
 #include "packer/base/xalloc.h"
+#include "step.h"
 
 /* As the kernel: so many links in one path are a circle. */
 #define MAX_LINKS 40
@@ -135,14 +136,14 @@ static int step_down(int fd, const char *rest, int flags)
 	char name[NAME_MAX + 1];
 
 	while (dir >= 0 && next_component(&rest, name)) {
-		int next = openat(dir, name, PASS | O_NOFOLLOW);
+		int next = step_openat(dir, name, PASS | O_NOFOLLOW, 0);
 		struct stat st;
 
 		/* Linux says ENOTDIR of a link that O_PATH | O_DIRECTORY meets */
-		if (next < 0 && errno == ENOTDIR &&
-		    fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-		    S_ISLNK(st.st_mode))
-			errno = ELOOP;
+		if (next < 0 && errno == ENOTDIR)
+			errno = step_lstat(dir, name, &st) == 0 && S_ISLNK(st.st_mode)
+					? ELOOP
+					: ENOTDIR;
 		close_keeping_errno(dir);
 		dir = next;
 	}
@@ -165,15 +166,16 @@ int resolve_open(int fd, const char *rest, int flags, mode_t mode, bool *step)
 		/* openat2 refuses what O_PATH ignores */
 		.flags = (unsigned)flags & ~(flags & O_PATH ? O_NOCTTY | O_NONBLOCK : 0),
 		.mode = flags & (O_CREAT | __O_TMPFILE) ? mode : 0,
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
+			   (step_is_guarded() ? RESOLVE_NO_XDEV : 0),
 	};
 	int opened;
 
 	do
 		opened = (int)syscall(SYS_openat2, fd, rest, &how, sizeof(how));
 	while (opened < 0 && errno == EINTR);
-	*step = opened < 0 &&
-		(errno == ENOSYS || errno == EPERM || errno == ENAMETOOLONG);
+	*step = opened < 0 && (errno == ENOSYS || errno == EPERM ||
+			       errno == ENAMETOOLONG || errno == EXDEV);
 	return opened;
 }
 
@@ -265,7 +267,8 @@ static bool is_on_proc(int fd)
  */
 static int take_component(struct walk *w, const char *name, bool last, bool *magic)
 {
-	int next = openat(w->dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), status = -1;
+	int next = step_openat(w->dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+	int status = -1;
 	struct stat st;
 
 	if (next < 0)
@@ -280,7 +283,7 @@ static int take_component(struct walk *w, const char *name, bool last, bool *mag
 		close(next);
 		if (last)
 			return 1;
-		next = openat(w->dir, name, PASS);
+		next = step_openat(w->dir, name, PASS, 0);
 		if (next < 0)
 			return -1;
 	}
@@ -307,13 +310,13 @@ static bool is_other_file(int dir, const char *name)
 {
 	struct stat st;
 
-	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       !S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode);
+	return step_lstat(dir, name, &st) == 0 && !S_ISDIR(st.st_mode) &&
+	       !S_ISLNK(st.st_mode);
 }
 
 int resolve_operand(int start, const char *path, bool follow, struct spot *at)
 {
-	struct walk w = {.dir = openat(start, *path == '/' ? "/" : ".", PASS)};
+	struct walk w = {.dir = step_openat(start, *path == '/' ? "/" : ".", PASS, 0)};
 	char name[NAME_MAX + 1];
 	int status = 0;
 
@@ -449,7 +452,7 @@ static int make_component(struct walk *w, const char *name, mode_t mode)
 		struct stat st;
 
 		/* for one that exists, EROFS or EACCES can come first */
-		if (fstatat(w->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+		if (step_lstat(w->dir, name, &st) < 0) {
 			errno = error;
 			return -1;
 		}
@@ -462,8 +465,9 @@ kpack_error_t below_mkdirs(const char *path, mode_t mode, struct kpackx_error *w
 	const char *rest = path;
 	int root = resolve_root(path, &rest);
 	char *inside = root < 0 ? NULL : normalise(rest);
-	struct walk w = {.dir = openat(inside ? root : AT_FDCWD,
-				       !inside && *path == '/' ? "/" : ".", PASS)};
+	struct walk w = {.dir = step_openat(inside ? root : AT_FDCWD,
+					    !inside && *path == '/' ? "/" : ".", PASS,
+					    0)};
 	kpack_error_t err = KPACK_SUCCESS;
 	char name[NAME_MAX + 1];
 	int status = w.dir < 0 ? -1 : 0;

@@ -11,6 +11,7 @@
 #include "core/base/file.h"
 #include "packer/base/xalloc.h"
 #include "journal.h"
+#include "step.h"
 #include "temp_dir.h"
 
 /* --- renaming ------------------------------------------------------------------------ */
@@ -109,7 +110,7 @@ static bool is_there_at(int dir, const char *name)
 {
 	struct stat st;
 
-	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	return step_lstat(dir, name, &st) == 0;
 }
 
 static void recover_one(int from, int to, const struct journal_name *n)
@@ -175,9 +176,13 @@ kpack_error_t staging_check(const struct staging *s, const char *name, bool repl
 	int fd;
 
 	KP_TRY(open_parent(s, &fd, why));
-	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+	if (step_lstat(fd, name, &st) < 0) {
+		kpack_error_t err = errno == EREMOTE
+					    ? below_fail(why, "%s/%s", s->dir, name)
+					    : KPACK_SUCCESS;
+
 		close(fd);
-		return KPACK_SUCCESS;
+		return err;
 	}
 	close(fd);
 	if (!replace)
@@ -195,7 +200,7 @@ static int give_name(int from, int to, const char *name, bool replace, bool *swa
 {
 	struct stat st;
 
-	*swapped = replace && fstatat(to, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	*swapped = replace && step_lstat(to, name, &st) == 0;
 	return exchange_trees(from, to, name, *swapped);
 }
 

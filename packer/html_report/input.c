@@ -131,7 +131,7 @@ static void visit_item(struct walk *w, const struct tree_item *item)
 	const char *name = item->level ? item->rest : page_name(item->path);
 
 	if (item->kind == TREE_FAULT) {
-		page_input_fault(w->in, name, strerror(item->error));
+		page_input_fault(w->in, name, below_strerror(item->error));
 	} else if (item->kind == TREE_OTHER && S_ISREG(item->st.st_mode)) {
 		if (kp_is_archive_name(item->name)) {
 			open_archive(w->in, item->path, -1, name);

@@ -426,7 +426,7 @@ static void visit_item(struct check *c, const struct tree_item *item)
 			   "leads to no file and no directory");
 	else if (item->kind == TREE_FAULT)
 		mark_fault(&c->faults, item->path, MARK_NO_WRAPPER, NULL, "%s",
-			   strerror(item->error));
+			   below_strerror(item->error));
 }
 
 static void check_root(struct check *c, const char *root)

@@ -7,6 +7,7 @@
 #include "mark.h"
 #include "packer/cli/report.h"
 #include "packer/binary/rewrite.h"
+#include "packer/files/below.h"
 #include "packer/files/tree_list.h"
 
 struct strip_safe {
@@ -120,7 +121,7 @@ static void check_item(struct strip_safe *s, const struct tree_item *item)
 	if (file) {
 		check_file(s, item->path);
 	} else if (item->kind == TREE_FAULT) {
-		report_error(item->path, "%s", strerror(item->error));
+		report_error(item->path, "%s", below_strerror(item->error));
 		s->n_faults++;
 	}
 }

@@ -24,6 +24,7 @@ setup_file() {
 		race --old --runs 8 pack-again in-place split-again mark-set
 	fi
 	race --old --watch
+	race --attack mount pack mark-set
 }
 
 race() { # OPTION...
@@ -45,6 +46,7 @@ none() { # EFFECTS [PLACES]
 	run -1 grep -v ' steps, ' "$FAULTS.log"
 }
 
+# Also not by a file system of another user's that never answers.
 @test "no run hangs, crashes, or fails without a message" {
 	none 'hangs|ends|exit|sanitizer'
 }

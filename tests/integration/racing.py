@@ -8,8 +8,8 @@ racing.py [OPTION]... [SCENE]...
   --all           every attack at every step (by default a sample)
   --runs N        about N runs for each scene
   --attack KIND   only this attack, at --step N or at every step: link, swap, flip, dangling,
-                  hard, fifo, device, directory, away, fake, cut; KIND:1 is on the directory, KIND:2 on the one
-                  above; KIND@1 on the second path of a call that has two
+                  hard, fifo, device, directory, away, fake, cut, mount; KIND:1 is on the directory, KIND:2 on the
+                  one above; KIND@1 on the second path of a call that has two
   --old           as on Linux 4.18, and a file system without nameless files
   --watch         no attacks: at each moment, no file is written to that others may open, and no file
                   of root's is set-user-ID

@@ -8,14 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/fsuid.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 static const char *const kind_names[ATTACK_KINDS] = {
-	"link",   "swap",      "flip", "dangling", "hard", "fifo",
-	"device", "directory", "away", "fake",     "none", "cut"};
+	"link",      "swap", "flip", "dangling", "hard", "fifo", "device",
+	"directory", "away", "fake", "none",     "cut",  "mount"};
 
 void area_init(struct area *area, const char *dir)
 {
@@ -239,6 +240,28 @@ static int put_hostile(enum attack_kind kind, const char *canary, const char *ta
 	}
 }
 
+/* What fusermount3 does where the system's administrator allows allow_other. */
+static bool put_mount(struct attack_done *d, bool file)
+{
+	struct stat st = {.st_mode = 0};
+	char data[128];
+	int made = file ? mknod(d->target, S_IFREG | 0644, 0) : mkdir(d->target, 0755);
+
+	become(0);
+	if (made == 0 && lstat(d->target, &st) == 0)
+		d->connection = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	snprintf(data, sizeof(data),
+		 "fd=%d,rootmode=%o,user_id=%d,group_id=%d,allow_other", d->connection,
+		 st.st_mode & S_IFMT, ATTACKER, ATTACKER);
+	if (d->connection >= 0 &&
+	    mount("none", d->target, "fuse.hangs", MS_NOSUID | MS_NODEV, data) < 0) {
+		close(d->connection);
+		d->connection = -1;
+	}
+	become(ATTACKER);
+	return d->connection >= 0;
+}
+
 static bool find_canary(const struct area *area, enum attack_kind kind,
 			const char *target, char out[PATH_MAX])
 {
@@ -306,19 +329,23 @@ bool attack_do(const struct area *area, const struct attack *a, const char *path
 	       struct attack_done *d)
 {
 	char canary[PATH_MAX] = "";
+	bool file;
 
-	*d = (struct attack_done){0};
+	*d = (struct attack_done){.connection = -1};
 	errno = EINVAL;
 	if (!find_target(area, path, a->level, d->target) ||
 	    !find_canary(area, a->kind, d->target, canary))
 		return false;
 	if (a->kind == ATTACK_AWAY && !is_there(d->target))
 		return false;
+	file = is_file(d->target);
 	become(ATTACKER);
 	if (a->kind == ATTACK_NONE)
 		d->done = true;
 	else if (a->kind == ATTACK_CUT)
 		d->done = cut_files(area);
+	else if (a->kind == ATTACK_MOUNT)
+		d->done = move_aside(area, d) && put_mount(d, file);
 	else
 		d->done = move_aside(area, d) &&
 			  put_hostile(a->kind, canary, d->target) == 0 &&
@@ -335,4 +362,13 @@ void attack_undo(struct attack_done *d)
 		rename(d->aside, d->target);
 	become(0);
 	d->done = false;
+}
+
+void attack_unmount(struct attack_done *d)
+{
+	if (d->connection < 0)
+		return;
+	umount2(d->target, MNT_DETACH | UMOUNT_NOFOLLOW);
+	close(d->connection);
+	d->connection = -1;
 }

@@ -26,6 +26,7 @@ enum attack_kind {
 	ATTACK_FAKE,      /* a directory of links to canaries */
 	ATTACK_NONE,      /* what is hostile was there before */
 	ATTACK_CUT,       /* every file of the user loses its second half */
+	ATTACK_MOUNT,     /* a FUSE file system of the user's that never answers */
 	ATTACK_KINDS,
 };
 
@@ -45,6 +46,7 @@ struct area {
 /* What can be taken back. */
 struct attack_done {
 	bool done, moved;
+	int connection; /* of the mount; -1: none */
 	char target[PATH_MAX], aside[PATH_MAX];
 };
 
@@ -65,5 +67,8 @@ bool attack_do(const struct area *area, const struct attack *a, const char *path
 	       struct attack_done *done);
 
 void attack_undo(struct attack_done *done);
+
+/* Take a mount away, because what is below it can be looked at no sooner. */
+void attack_unmount(struct attack_done *done);
 
 #endif

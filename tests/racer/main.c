@@ -13,8 +13,8 @@
  * DIR/secrets  what of the canaries only root may read: hexadecimal digits, one text a line
  *
  * --scene NAME      the first column of the output
- * --attack KIND     only this: none, link, swap, flip, dangling, hard, fifo, device, directory, away, fake, cut; with :N
- *                   not the path but the Nth directory above; with @1 the second path of the call
+ * --attack KIND     only this: none, link, swap, flip, dangling, hard, fifo, device, directory, away, fake, cut,
+ *                   mount; with :N not the path but the Nth directory above; with @1 the second path of the call
  * --step N          only at this call
  * --runs N          about so many runs: of each kind of call and attack the first
  * --old             as on Linux 4.18, and a file system without nameless files
@@ -333,9 +333,11 @@ static void run_attack(struct racer *r, const struct plan *plan)
 	r->step = 0;
 	r->at = plan->step;
 	r->attack = &plan->attack;
-	r->done = (struct attack_done){0};
+	r->done = (struct attack_done){.connection = -1};
+	o.waits = r->attack->kind == ATTACK_MOUNT;
 	r->watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	run(&o, &result);
+	attack_unmount(&r->done);
 	r->runs++;
 	if (r->attacked.state)
 		judge(r, &result);
@@ -406,8 +408,8 @@ static bool is_sensible(const struct attack *a, char there)
 {
 	if (a->level > 0)
 		return a->kind == ATTACK_LINK || a->kind == ATTACK_SWAP ||
-		       a->kind == ATTACK_FLIP || a->kind == ATTACK_AWAY ||
-		       a->kind == ATTACK_FAKE;
+		       a->kind == ATTACK_MOUNT || a->kind == ATTACK_FLIP ||
+		       a->kind == ATTACK_AWAY || a->kind == ATTACK_FAKE;
 	switch (a->kind) {
 	case ATTACK_DIRECTORY:
 	case ATTACK_HARD:

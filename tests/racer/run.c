@@ -23,6 +23,8 @@
 #define LOOKS_LIMIT 600
 /* ... and one that waits for the other end of a FIFO is found out sooner. */
 #define LOOKS_AT_OPEN 4
+/* ... as one that waits for a file system that never answers. */
+#define LOOKS_AT_MOUNT 50
 
 struct child {
 	pid_t pid;
@@ -201,7 +203,8 @@ static enum run_end follow(struct child *c, const struct run_options *o)
 		look_at_threads(c->pid, now, sizeof(now));
 		same = now[0] && strcmp(now, seen) == 0 ? same + 1 : 0;
 		strcpy(seen, now);
-		if (same >= LOOKS_AT_OPEN && is_in_open(now))
+		if ((same >= LOOKS_AT_OPEN && is_in_open(now)) ||
+		    (same >= LOOKS_AT_MOUNT && o->waits))
 			break;
 	}
 	return RUN_HUNG;

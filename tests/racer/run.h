@@ -21,6 +21,7 @@ struct run_options {
 	char *const *command;
 	const char *dir; /* calls that name nothing below it are of no interest */
 	bool old;        /* as on Linux 4.18 */
+	bool waits;      /* a file system never answers: it hangs if it does nothing */
 	run_step *step;
 	run_look *look; /* may be NULL */
 	void *arg;

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -329,6 +331,145 @@ static bool forget_openat2(void)
 	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
+/* --- mounts --------------------------------------------------------------------------- */
+
+/* Whether this process has a table of mounts of its own. */
+static bool may_mount;
+
+/* Mount on PATH a FUSE file system of USER's that never answers.  Its connection, or -1. */
+static int mount_silent(const char *path, unsigned user, mode_t kind)
+{
+	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+	char data[128];
+
+	snprintf(data, sizeof(data),
+		 "fd=%d,rootmode=%o,user_id=%u,group_id=%u,allow_other", fd, kind, user,
+		 user);
+	if (fd >= 0 && mount("user_id=0", path, "fuse", MS_NOSUID | MS_NODEV, data) < 0) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static void drop_mount(const char *path, int connection)
+{
+	umount2(path, MNT_DETACH);
+	close(connection);
+}
+
+/* Everything that could ask the file system at PATH, or below it. */
+static void assert_not_entered(const char *path)
+{
+	char below[400], buf[8];
+	struct kp_outfile out;
+	struct below_dir dir;
+	struct stat st;
+
+	snprintf(below, sizeof(below), "%s/file", path);
+#define ASSERT_REFUSED(call)                                                             \
+	(errno = 0, assert_true((call) < 0), assert_int_equal(errno, EREMOTE))
+	ASSERT_REFUSED(below_lstat(path, &st));
+	ASSERT_REFUSED(below_lstat(below, &st));
+	ASSERT_REFUSED(below_stat(path, &st));
+	ASSERT_REFUSED(below_stat(below, &st));
+	ASSERT_REFUSED(below_open(path, O_RDONLY, 0));
+	ASSERT_REFUSED(below_open(path, O_PATH, 0));
+	ASSERT_REFUSED(below_open(path, O_WRONLY | O_CREAT, 0644));
+	ASSERT_REFUSED(below_open(below, O_RDONLY, 0));
+	ASSERT_REFUSED(below_open(below, O_WRONLY | O_CREAT | O_EXCL, 0644));
+	ASSERT_REFUSED(below_open_following(path, O_RDONLY));
+	ASSERT_REFUSED(below_open_following(below, O_RDONLY));
+	ASSERT_REFUSED(below_access(path, R_OK));
+	ASSERT_REFUSED(below_chmod(path, 0700));
+	ASSERT_REFUSED(below_readlink(below, buf, sizeof(buf)));
+	ASSERT_REFUSED(below_mkdir(below, 0755));
+	ASSERT_REFUSED(below_unlink(below));
+	ASSERT_REFUSED(below_dir_open(&dir, below));
+#undef ASSERT_REFUSED
+	assert_int_equal(below_mkdirs(below, 0755, NULL), KPACK_ERROR_IO_ERROR);
+	assert_int_equal(below_root(path, NULL), KPACK_ERROR_IO_ERROR);
+	/* a file with that name can be made, but not published */
+	if (below_outfile_open(&out, path, 0644, NULL) == KPACK_SUCCESS) {
+		assert_true(kp_outfile_publish(&out, NULL) != KPACK_SUCCESS);
+		kp_outfile_close(&out);
+	}
+}
+
+/* After a failure nobody may ask what is still mounted. */
+static int teardown_mounts(void **state)
+{
+	umount2(at("root/a/b"), MNT_DETACH);
+	umount2(at("root/a/b/file"), MNT_DETACH);
+	umount2(at("secret/b"), MNT_DETACH);
+	umount2(at("secret/b/file"), MNT_DETACH);
+	return teardown(state);
+}
+
+static void test_mounts_of_others(void **state)
+{
+	char path[64];
+	struct stat st;
+	int connection, fd;
+
+	(void)state;
+	if (!may_mount)
+		skip();
+	alarm(120); /* a call that asks waits for ever */
+	/* a directory and a file; in a root, and of an operand */
+	for (int i = 0; i < 4; i++) {
+		const bool file = i & 1;
+
+		snprintf(path, sizeof(path), "%s",
+			 at(i & 2  ? file ? "secret/b/file" : "secret/b"
+			    : file ? "root/a/b/file"
+				   : "root/a/b"));
+		connection = mount_silent(path, 1000, file ? S_IFREG : S_IFDIR);
+		assert_true(connection >= 0);
+		if (!file) {
+			assert_not_entered(path);
+		} else {
+			assert_int_equal(below_lstat(path, &st), -1);
+			assert_int_equal(errno, EREMOTE);
+			assert_int_equal(below_open(path, O_RDONLY, 0), -1);
+			assert_int_equal(errno, EREMOTE);
+			assert_int_equal(below_open_following(path, O_RDONLY), -1);
+			assert_int_equal(errno, EREMOTE);
+		}
+		drop_mount(path, connection);
+	}
+	/* one that has gone from the table while a descriptor leads into it */
+	connection = mount_silent(at("root/a/b"), 1000, S_IFDIR);
+	fd = open(at("root/a/b"), O_PATH | O_DIRECTORY);
+	assert_true(connection >= 0 && fd >= 0);
+	umount2(at("root/a/b"), MNT_DETACH);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/file", fd);
+	assert_int_equal(below_stat(path, &st), -1);
+	assert_int_equal(errno, EREMOTE);
+	close(fd);
+	close(connection);
+	/* root's own are entered, and all other file systems */
+	assert_int_equal(mount("user_id=1000", at("root/a/b"), "tmpfs", 0, NULL), 0);
+	write_text(at("root/a/b/file"), "mounted");
+	assert_int_equal(symlink("file", at("root/a/b/link")), 0);
+	assert_int_equal(below_stat(at("root/a/b/link"), &st), 0);
+	assert_int_equal(below_lstat(at("root/a/b/file"), &st), 0);
+	assert_int_equal(st.st_size, 7);
+	assert_int_equal(below_mkdir(at("root/a/b/new"), 0755), 0);
+	fd = below_open(at("root/a/b/new/file"), O_WRONLY | O_CREAT, 0640);
+	assert_true(fd >= 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_mode, S_IFREG | 0640);
+	close(fd);
+	fd = below_open(at("root/a/b"), O_RDONLY | O_DIRECTORY, 0);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(below_open(at("root/a/b/link"), O_RDONLY, 0), -1);
+	assert_int_equal(errno, ELOOP);
+	umount2(at("root/a/b"), MNT_DETACH);
+	alarm(0);
+}
+
 static void test_without_openat2(void **state)
 {
 	static void (*const tests[])(void **) = {test_links_in_a_root_are_not_followed,
@@ -336,7 +477,8 @@ static void test_without_openat2(void **state)
 						 test_a_root_stays_what_it_was,
 						 test_reading_follows_links_that_stay,
 						 test_operands,
-						 test_only_regular_files_are_opened};
+						 test_only_regular_files_are_opened,
+						 test_mounts_of_others};
 
 	if (!forget_openat2())
 		skip();
@@ -379,10 +521,16 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_operands, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_only_regular_files_are_opened, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(test_mounts_of_others, setup,
+						teardown_mounts),
 		cmocka_unit_test(test_the_text_says_that_a_link_is_refused),
 		cmocka_unit_test(test_without_openat2), /* the last */
 	};
 
 	umask(022);
+	/* before a root is opened, which stays in the table that it was opened in */
+	may_mount = geteuid() == 0 && access("/dev/fuse", R_OK | W_OK) == 0 &&
+		    unshare(CLONE_NEWNS) == 0 &&
+		    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+#include "step.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+#include "resolve.h"
+
+/* --- whether it matters -------------------------------------------------------------- */
+
+/* Whether all users of the system have numbers here: this is no user namespace. */
+static bool has_all_users;
+
+static void look_for_users(void)
+{
+	FILE *map = fopen("/proc/self/uid_map", "re");
+	unsigned long inside, outside, count;
+
+	if (!map)
+		return;
+	has_all_users = fscanf(map, "%lu %lu %lu", &inside, &outside, &count) == 3 &&
+			count == UINT32_MAX;
+	fclose(map);
+}
+
+bool step_is_guarded(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	if (geteuid() != 0)
+		return false;
+	pthread_once(&once, look_for_users);
+	return has_all_users;
+}
+
+/* --- mounts -------------------------------------------------------------------------- */
+
+/* The ID of the mount that FD is in, or -1. */
+static long mount_of(int fd)
+{
+	static const char key[] = "mnt_id:";
+	char path[PROC_NAME_SIZE + 8], line[256];
+	long id = -1;
+	FILE *info;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	info = fopen(path, "re");
+	while (info && id < 0 && fgets(line, sizeof(line), info))
+		if (strncmp(line, key, strlen(key)) == 0)
+			id = strtol(line + strlen(key), NULL, 10);
+	if (info)
+		fclose(info);
+	return id;
+}
+
+/*
+ * Whether the mount in LINE of mountinfo is FUSE's and another user's: "ID PARENT DEVICE
+ * ROOT PLACE OPTIONS [TAG]... - TYPE SOURCE OPTIONS".  No field has blanks.
+ */
+static bool is_others(const char *line)
+{
+	const char *at = strstr(line, " - fuse"), *user;
+
+	if (!at)
+		return false;
+	at = strchr(at + 3, ' ');
+	at = at ? strchr(at + 1, ' ') : NULL;
+	user = at ? strstr(at, ",user_id=") : NULL;
+	return user && strtoul(user + strlen(",user_id="), NULL, 10) != 0;
+}
+
+/* The root directory may be in a mount that cannot be seen from it: after chroot. */
+static bool is_mount_of_root(long id)
+{
+	int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	bool same = fd >= 0 && mount_of(fd) == id;
+
+	close_keeping_errno(fd);
+	return same;
+}
+
+/*
+ * Whether the mount of FD is another user's.  One that is not listed is gone, as a user can
+ * do with that user's own at any time, while FD still leads into it.
+ */
+static bool is_in_others(int fd)
+{
+	long id = mount_of(fd);
+	FILE *list = fopen("/proc/self/mountinfo", "re");
+	char *line = NULL;
+	size_t room = 0;
+	bool found = false, others = false;
+
+	while (list && !found && getline(&line, &room, list) > 0)
+		if (strtol(line, NULL, 10) == id) {
+			found = true;
+			others = is_others(line);
+		}
+	free(line);
+	if (!list)
+		return false;
+	fclose(list);
+	return found ? others : !is_mount_of_root(id);
+}
+
+/*
+ * The devices that were found to be nobody else's.  Each is kept open, because the number
+ * of one that is unmounted is given to the next.
+ */
+enum { KNOWN_MAX = 64 };
+static struct {
+	pthread_mutex_t lock;
+	dev_t items[KNOWN_MAX];
+	size_t count;
+} known = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static bool is_known(dev_t dev)
+{
+	bool found = false;
+
+	pthread_mutex_lock(&known.lock);
+	for (size_t i = 0; i < known.count && !found; i++)
+		found = known.items[i] == dev;
+	pthread_mutex_unlock(&known.lock);
+	return found;
+}
+
+static void add_known(int fd, dev_t dev)
+{
+	pthread_mutex_lock(&known.lock);
+	if (known.count < KNOWN_MAX && fcntl(fd, F_DUPFD_CLOEXEC, 0) >= 0)
+		known.items[known.count++] = dev;
+	pthread_mutex_unlock(&known.lock);
+}
+
+int step_check(int fd)
+{
+	struct statx st;
+	bool have_device;
+	dev_t dev;
+
+	if (!step_is_guarded())
+		return 0;
+	/* the device alone: no server is asked */
+	have_device = statx(fd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
+			    0, &st) == 0;
+	dev = have_device ? makedev(st.stx_dev_major, st.stx_dev_minor) : 0;
+	/* users mount no disks, and FUSE without a disk has the major number 0 */
+	if (have_device && (st.stx_dev_major != 0 || is_known(dev)))
+		return 0;
+	if (is_in_others(fd)) {
+		errno = EREMOTE;
+		return -1;
+	}
+	if (have_device)
+		add_known(fd, dev);
+	return 0;
+}
+
+/* --- steps --------------------------------------------------------------------------- */
+
+/* Open NAME with O_PATH, and check it. */
+static int find_file(int dir, const char *name, int flags)
+{
+	int fd = openat(dir, name,
+			O_PATH | O_CLOEXEC | (flags & (O_NOFOLLOW | O_DIRECTORY)));
+
+	if (fd >= 0 && step_check(fd) < 0) {
+		close_keeping_errno(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* Open the file that is open at FOUND with O_PATH. */
+static int reopen_file(int found, int flags, mode_t mode)
+{
+	char proc[PROC_NAME_SIZE];
+	struct stat st;
+
+	if (fstat(found, &st) < 0)
+		return -1;
+	if (S_ISDIR(st.st_mode))
+		return openat(found, ".", flags & ~O_NOFOLLOW, mode);
+	if (S_ISLNK(st.st_mode)) {
+		errno = ELOOP;
+		return -1;
+	}
+	return open(proc_fd_name(found, proc), flags & ~(O_NOFOLLOW | O_CREAT));
+}
+
+/* In two steps, because NAME is in another mount, or the kernel has no openat2. */
+static int open_in_steps(int dir, const char *name, int flags, mode_t mode)
+{
+	int found, fd;
+
+	for (;;) {
+		found = find_file(dir, name, flags);
+		if (found >= 0 || errno != ENOENT || !(flags & O_CREAT))
+			break;
+		/* what somebody else has made meanwhile is not opened */
+		fd = openat(dir, name, flags | O_EXCL, mode);
+		if (fd >= 0 || errno != EEXIST)
+			return fd;
+	}
+	if (found < 0)
+		return -1;
+	fd = reopen_file(found, flags, mode);
+	close_keeping_errno(found);
+	return fd;
+}
+
+int step_openat(int dir, const char *name, int flags, mode_t mode)
+{
+	const bool creates = flags & (O_CREAT | __O_TMPFILE);
+	const struct open_how how = {
+		.flags = (unsigned)flags,
+		.mode = creates ? mode : 0,
+		.resolve = RESOLVE_NO_XDEV,
+	};
+	int fd;
+
+	/* a new file, or none */
+	if (!step_is_guarded() || (flags & O_CREAT && flags & O_EXCL))
+		return openat(dir, name, flags, mode);
+	if (flags & O_PATH)
+		return find_file(dir, name, flags);
+	do
+		fd = (int)syscall(SYS_openat2, dir, name, &how, sizeof(how));
+	while (fd < 0 && errno == EINTR);
+	if (fd >= 0 || (errno != EXDEV && errno != ENOSYS && errno != EPERM))
+		return fd;
+	return open_in_steps(dir, name, flags, mode);
+}
+
+int step_lstat(int dir, const char *name, struct stat *st)
+{
+	int fd, status;
+
+	if (!step_is_guarded())
+		return fstatat(dir, name, st, AT_SYMLINK_NOFOLLOW);
+	fd = find_file(dir, name, O_NOFOLLOW);
+	if (fd < 0)
+		return -1;
+	status = fstat(fd, st);
+	close_keeping_errno(fd);
+	return status;
+}
