@@ -113,6 +113,8 @@ static kpack_error_t add_files(struct install_tree *t, const char *root,
 	t->n_faults += plain.n_faults;
 	from->links = plain.links;
 	plain.links = (struct file_tree){0};
+	for (size_t i = 0; i < plain.n_archive_dirs; i++)
+		add_source(&from->sources, xstrdup(plain.archive_dirs[i]));
 	err = join_files(t, from->of, &plain.files, why);
 	plain_files_fini(&plain);
 	return err;

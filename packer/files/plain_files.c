@@ -57,6 +57,25 @@ static bool is_special(const struct tree_item *e, bool mounted)
 				 (mounted && strcmp(e->name, MOUNT_TOC) == 0));
 }
 
+/*
+ * Remember the directory of the archive E, as kpack pack --archive-dir makes it.  A ".kpack"
+ * below the root is of another tree.
+ */
+static void add_archive_dir(struct plain_files *out, const struct tree_item *e)
+{
+	size_t n = (size_t)(e->name - e->path) - 1;
+	bool known = kp_is_archive_of_tree(e->path);
+
+	for (size_t i = 0; i < out->n_archive_dirs && !known; i++)
+		known = strncmp(out->archive_dirs[i], e->path, n) == 0 &&
+			out->archive_dirs[i][n] == '\0';
+	if (known)
+		return;
+	xgrow(&out->archive_dirs, out->n_archive_dirs, &out->archive_dirs_cap,
+	      sizeof(*out->archive_dirs));
+	out->archive_dirs[out->n_archive_dirs++] = xstrndup(e->path, n);
+}
+
 static void visit_entry(struct walk *w, struct tree_list *list, const struct tree_item *e)
 {
 	if (e->kind == TREE_FAULT) {
@@ -66,8 +85,11 @@ static void visit_entry(struct walk *w, struct tree_list *list, const struct tre
 		if (is_special(e, w->mounted))
 			tree_list_skip(list);
 	} else if (e->kind == TREE_OTHER && S_ISREG(e->st.st_mode)) {
-		if (!is_archive(e))
-			add_file(w, &w->out->files, e, &e->st);
+		if (is_archive(e))
+			return;
+		if (e->level > 1 && kp_is_archive_name(e->name) && !w->mounted)
+			add_archive_dir(w->out, e);
+		add_file(w, &w->out->files, e, &e->st);
 	} else if (e->kind == TREE_OTHER && S_ISLNK(e->st.st_mode)) {
 		add_link(w, e);
 	}
@@ -99,4 +121,7 @@ void plain_files_fini(struct plain_files *plain)
 {
 	file_tree_fini(&plain->files);
 	file_tree_fini(&plain->links);
+	for (size_t i = 0; i < plain->n_archive_dirs; i++)
+		free(plain->archive_dirs[i]);
+	free(plain->archive_dirs);
 }

@@ -9,6 +9,8 @@ struct plain_files {
 	struct file_tree files; /* regular files, and symbolic links to them */
 	struct file_tree links; /* symbolic links that lead to nothing on the disk */
 	size_t n_faults;        /* directories that cannot be read; each was reported */
+	char **archive_dirs; /* directories below the root, not .kpack, with archives */
+	size_t n_archive_dirs, archive_dirs_cap;
 };
 
 /*

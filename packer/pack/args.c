@@ -25,6 +25,7 @@ void pack_args_fini(struct pack_args *args)
 	library_set_close(&args->libraries);
 	families_fini(&args->families);
 	arch_filter_fini(&args->filter);
+	free(args->archive_dir);
 	free(args->group);
 	free(args->prefix);
 }
@@ -129,6 +130,8 @@ static const struct option_help options[] = {
 	 OPTION_PLACE(struct parser, args.keep_device_code)},
 	{0, "keep-containers", NULL, "compressed bundles can be restored bit for bit",
 	 OPTION_PLACE(struct parser, args.keep_containers)},
+	{0, "archive-dir", "DIR", "the archives' directory below OUTPUT (.kpack)",
+	 OPTION_PLACE(struct parser, args.archive_dir)},
 	{0, "group", "NAME", "name of the archives (from INPUT's name)",
 	 OPTION_PLACE(struct parser, args.group)},
 	{0, "key-prefix", "PATH", "put PATH/ before every key",
@@ -309,6 +312,19 @@ static void trim_slashes(char *path)
 		path[--n] = 0;
 }
 
+static int check_archive_dir(const struct pack_args *args)
+{
+	if (!kp_path_ok(kp_span_str(args->archive_dir)))
+		return options_usage(&cmd_pack_help,
+				     "--archive-dir %s: not a path relative to OUTPUT",
+				     args->archive_dir);
+	if (args->shard.count && strcmp(args->archive_dir, KP_ARCHIVES_DIR) != 0)
+		return options_usage(&cmd_pack_help,
+				     "--shard with --archive-dir: the parts of a run are "
+				     "joined in " KP_ARCHIVES_DIR);
+	return EXIT_OK;
+}
+
 static int check_names(struct pack_args *args)
 {
 	struct kp_span group;
@@ -318,6 +334,9 @@ static int check_names(struct pack_args *args)
 	if (!args->prefix)
 		args->prefix = xstrdup("");
 	trim_slashes(args->prefix);
+	if (!args->archive_dir)
+		args->archive_dir = xstrdup(KP_ARCHIVES_DIR);
+	trim_slashes(args->archive_dir);
 	group = kp_span_str(args->group);
 	if (!kp_component_ok(group) || !kp_text_ok(group) || args->group[0] == '.')
 		return options_usage(
@@ -328,7 +347,7 @@ static int check_names(struct pack_args *args)
 		return options_usage(&cmd_pack_help,
 				     "--key-prefix %s: not a relative path",
 				     args->prefix);
-	return EXIT_OK;
+	return check_archive_dir(args);
 }
 
 static int check_in_place(const struct pack_args *args)
@@ -367,7 +386,7 @@ static int check_tree(const struct pack_args *args)
 	}
 	if (!args->force)
 		return EXIT_OK;
-	archives = xasprintf("%s/" KP_ARCHIVES_DIR, args->input);
+	archives = xasprintf("%s/%s", args->input, args->archive_dir);
 	has = below_stat(archives, &st) == 0;
 	free(archives);
 	return has ? options_usage(&cmd_pack_help,

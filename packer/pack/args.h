@@ -32,7 +32,8 @@ enum pack_prefer {
 
 struct pack_args {
 	const char *input;
-	const char *output; /* also where the archives go; in place: `input` */
+	const char *output; /* in place: `input` */
+	char *archive_dir;  /* the archives', below `output`; NULL: KP_ARCHIVES_DIR */
 	enum pack_mode mode;
 	bool keep_device_code, keep_containers, force, json, quiet;
 	bool any_runtime; /* whether HIP runtimes take converted binaries is not asked */

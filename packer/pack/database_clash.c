@@ -89,7 +89,7 @@ static void add_plain(struct clash *c)
 	for (size_t i = 0; i < c->run->scan->n_entries; i++) {
 		const struct scan_entry *e = &c->run->scan->entries[i];
 
-		if (S_ISREG(e->mode) && !e->leftover && !scan_in_archives(e))
+		if (S_ISREG(e->mode) && !e->leftover && !e->archive)
 			add_plain_file(c, i, e->id.size);
 	}
 }
@@ -101,8 +101,8 @@ static void add_links(struct clash *c)
 		const struct scan_entry *e = &c->run->scan->entries[i];
 		struct stat st;
 
-		if (S_ISLNK(e->mode) && !scan_in_archives(e) &&
-		    below_stat(e->path, &st) == 0 && S_ISREG(st.st_mode))
+		if (S_ISLNK(e->mode) && !e->archive && below_stat(e->path, &st) == 0 &&
+		    S_ISREG(st.st_mode))
 			add_plain_file(c, i, (uint64_t)st.st_size);
 	}
 }

@@ -105,7 +105,10 @@ static void add_tree_entry(const struct mount_tree *tree, struct tree_list *list
 
 	if (item->level == 0 || item->kind == TREE_DIR_END)
 		return;
-	if (item->level == 1 && strcmp(item->name, KP_ARCHIVES_DIR) == 0) {
+	if (strcmp(item->rest, tree->scan->archives_dir) == 0) {
+		/* what is above it stays visible: a mount would cover its own archives */
+		if (item->level > 1)
+			mounts_add(m, item->rest, MOUNTS_KEPT);
 		tree_list_skip(list);
 		return;
 	}

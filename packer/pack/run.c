@@ -149,16 +149,21 @@ kpack_error_t packing_check_clashes(struct packing *p, clash_side *side,
 
 /* --- the rest ------------------------------------------------------------------------ */
 
+static const char *archive_dir(const struct packing *p)
+{
+	return p->args.archive_dir ? p->args.archive_dir : KP_ARCHIVES_DIR;
+}
+
 static void find_archives(struct packing *p)
 {
 	const struct pack_args *args = &p->args;
 	struct stat st;
 
 	if (!p->archives)
-		p->archives = xasprintf("%s/" KP_ARCHIVES_DIR, args->output);
+		p->archives = xasprintf("%s/%s", args->output, archive_dir(p));
 	if (args->mode != PACK_TREE)
 		return;
-	p->inherit = xasprintf("%s/" KP_ARCHIVES_DIR, args->input);
+	p->inherit = xasprintf("%s/%s", args->input, archive_dir(p));
 	if (below_stat(p->inherit, &st) < 0) {
 		free(p->inherit);
 		p->inherit = NULL;
@@ -403,6 +408,7 @@ int packing_scan(struct packing *p)
 					: p->identify                      ? SCAN_IDENTIFY
 									   : SCAN_FIND;
 
+	p->scan.archives_dir = args->archive_dir;
 	if (scan_open(args->input, args->prefix,
 		      args->mode == PACK_ARCHIVES ? SCAN_ALL_CODE : SCAN_CONVERTIBLE,
 		      libraries_of(p), databases, &p->scan, &why)) {

@@ -63,7 +63,7 @@ int packing_status(kpack_error_t err, const struct kpackx_error *why);
 
 /*
  * What packing_prepare consists of.  `archives` may be set before packing_plan; else they
- * are in the output's KP_ARCHIVES_DIR.  Without packing_settle, which needs the
+ * are in the output's `archive_dir`.  Without packing_settle, which needs the
  * dispositions to be open, only archives can be written.
  */
 kpack_error_t packing_plan(struct packing *p, struct kpackx_error *why);

@@ -166,6 +166,50 @@ faultless() { # GPU TREE
 	sums out/.kpack | diff want -
 }
 
+@test "archives in another directory: pack --archive-dir, and what follows the markers there" {
+	local dir=lib/x86_64-linux-gnu/rocm-kpack
+	make_tree in
+	kpack pack -q --group g in out
+	kpack pack --group g --archive-dir $dir in apart >report
+	[ ! -e apart/.kpack ]
+	diff -r out/.kpack apart/$dir
+	grep -qF "apart/$dir" report
+	! grep -F .kpack/ report || false
+	sums apart/$dir >all
+	kpack mark show --json apart/lib/deep/a.so | grep -F "\"../../$dir/g_@GFXARCH@.kpack\""
+	for tree in apart moved; do
+		kpack mark check --arch gfx1100 $tree
+		kpack verify --tree --arch gfx1100 $tree >verified
+		grep -qE ' 5 of kernel databases, 0 faults' verified
+		[ -d moved ] || cp -a apart moved
+	done
+	# in place, and again with a new file
+	cp -a in place
+	mkfat --size 60000 --seed 9 place/lib/new.so
+	mv place/lib/new.so .
+	kpack pack -q --in-place --group g --archive-dir $dir/ place
+	diff -r apart place
+	cp new.so place/lib
+	kpack pack -q --in-place --group g --archive-dir $dir place
+	[ ! -e place/.kpack ]
+	[ "$(sums place/$dir | grep -vc ' lib/new\.so#')" = "$(wc -l <all)" ]
+	kpack mark check place
+	# a packed tree is packed again
+	cp new.so apart/lib
+	kpack pack -q --group g --archive-dir $dir apart again
+	diff -r place again
+	# an entry is missing: the archives are found there
+	rm -r apart/lib/c.so apart/lib/rocblas
+	kpack prune -q --arch gfx1100 apart
+	grep -E ' (gfx1100|gfx11-generic)$' all | grep -vE ' lib/(c\.so|rocblas)' >want
+	sums apart/$dir | diff want -
+	kpack mark check --arch gfx1100 apart/lib/[ab].so
+	for wrong in /usr/x ../x a/../b ''; do
+		usage "--archive-dir $wrong: not a path" --archive-dir "$wrong" in wrong
+	done
+	usage "--shard with --archive-dir" --archive-dir x --shard 1/2 in wrong
+}
+
 @test "what looks wrong stops the run before anything changes" {
 	make_tree in
 	kpack pack -q --group g in out

@@ -25,6 +25,16 @@ static int by_path(const void *a, const void *b)
 	return strcmp(x->relative, y->relative);
 }
 
+/* The path RELATIVE in the directory DIR: NULL, it is not in it; "": it is DIR. */
+static const char *path_in(const char *relative, const char *dir)
+{
+	size_t n = strlen(dir);
+
+	if (strncmp(relative, dir, n) != 0 || (relative[n] && relative[n] != '/'))
+		return NULL;
+	return relative + n + (relative[n] == '/');
+}
+
 static struct scan_entry *add_entry(struct scan *scan, const char *path, size_t skip,
 				    const struct stat *st)
 {
@@ -42,6 +52,7 @@ static struct scan_entry *add_entry(struct scan *scan, const char *path, size_t 
 	e->relative = e->path + skip;
 	while (*e->relative == '/')
 		e->relative++;
+	e->archive = path_in(e->relative, scan->archives_dir);
 	name = strrchr(e->path, '/');
 	e->leftover = !S_ISDIR(e->mode) && kp_is_temp_name(name ? name + 1 : e->path);
 	return e;
@@ -129,14 +140,6 @@ void scan_chain(struct scan *scan, const size_t *links, size_t n)
 		scan->entries[links[i]].next_link =
 			i + 1 < n ? links[i + 1] : SCAN_NO_LINK;
 	}
-}
-
-bool scan_in_archives(const struct scan_entry *e)
-{
-	size_t n = sizeof(KP_ARCHIVES_DIR) - 1;
-
-	return strncmp(e->relative, KP_ARCHIVES_DIR, n) == 0 &&
-	       (e->relative[n] == '/' || e->relative[n] == '\0');
 }
 
 static const char only_in_archives[] =
@@ -288,7 +291,7 @@ static void list_files(struct scan *scan, const char *prefix)
 		struct file_tree_item item = {
 			.disk = e->path, .size = e->id.size, .mode = e->mode};
 
-		if (!S_ISREG(e->mode) || e->leftover || scan_in_archives(e))
+		if (!S_ISREG(e->mode) || e->leftover || e->archive)
 			continue;
 		item.path = make_key(prefix, e->relative);
 		scan->file_entries[scan->files.count] = i;
@@ -435,7 +438,7 @@ static void classify_all(struct scan *scan, const char *prefix)
 		char *key;
 
 		if (!S_ISREG(e->mode) || e->first != i || e->leftover || e->database ||
-		    e->faulty || e->note || scan_in_archives(e) || is_known(scan, e))
+		    e->faulty || e->note || e->archive || is_known(scan, e))
 			continue;
 		key = make_key(prefix, e->relative);
 		classify_file(scan, i, key, false);
@@ -481,7 +484,10 @@ kpack_error_t scan_open(const char *root, const char *prefix, enum scan_code cod
 	struct stat st;
 	kpack_error_t err;
 
-	*out = (struct scan){.code = code, .skip = out->skip};
+	*out = (struct scan){.code = code,
+			     .skip = out->skip,
+			     .archives_dir = out->archives_dir ? out->archives_dir
+							       : KP_ARCHIVES_DIR};
 	if (below_stat(root, &st) < 0)
 		return below_fail(why, "cannot look at it");
 	if (!S_ISDIR(st.st_mode)) {

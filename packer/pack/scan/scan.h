@@ -18,6 +18,11 @@ struct scan_entry {
 	char *path; /* to open it */
 	/* inside `path`: the path below the root; of a file given by itself, its name */
 	const char *relative;
+	/*
+	 * Inside `relative`: the path in the directory of the tree's archives, "" for the
+	 * directory itself; NULL: it is elsewhere.
+	 */
+	const char *archive;
 	struct file_identity id;
 	mode_t mode;
 	size_t first;     /* number of the first path of the same file; usually its own */
@@ -70,6 +75,8 @@ struct scan {
 	size_t n_files;  /* regular files looked at */
 	size_t n_faults; /* files that could not be read; each was reported */
 	enum scan_code code;
+	const char
+		*archives_dir; /* the directory of the tree's archives, below the root */
 };
 
 /* How files of databases are treated. */
@@ -87,6 +94,7 @@ enum scan_databases {
  * CODE says what is taken.  OUT is zeroed, but for `skip`: a known file is listed, and
  * taken for one without device code unless it is a database's.  Faults of single files are reported and counted.  An error is
  * returned when the walk itself fails.
+ * OUT is zeros, but for its archives_dir, which is borrowed; NULL: KP_ARCHIVES_DIR.
  */
 kpack_error_t scan_open(const char *root, const char *prefix, enum scan_code code,
 			const struct library_set *libraries,
@@ -118,8 +126,5 @@ void scan_sort(struct scan *scan);
 size_t *scan_links(const struct scan *scan, size_t entry, size_t *n);
 /* Make these N entries the paths of one file. */
 void scan_chain(struct scan *scan, const size_t *links, size_t n);
-
-/* Whether E is the directory of the tree's archives, or in it. */
-bool scan_in_archives(const struct scan_entry *e);
 
 #endif

@@ -30,7 +30,7 @@ bool unrecognised(const struct scan *scan, size_t entry, char out[KP_TARGET_TEXT
 	const struct scan_entry *e = &scan->entries[entry];
 
 	if (!scan->found.objects || !S_ISREG(e->mode) || e->input || e->note ||
-	    e->converted || e->faulty || e->leftover || scan_in_archives(e) ||
+	    e->converted || e->faulty || e->leftover || e->archive ||
 	    scan->entries[e->first].input || !arch_in_path(e->relative))
 		return false;
 	name_arch(e->relative, out);

@@ -25,7 +25,7 @@ static enum fate expected_fate(const struct scan *scan, size_t entry, bool in_pl
 
 	if (e->leftover)
 		return FATE_LEFT_OUT;
-	if (S_ISDIR(e->mode) || (in_place && scan_in_archives(e)))
+	if (S_ISDIR(e->mode) || (in_place && e->archive))
 		return FATE_NOTHING;
 	if (e->first != entry)
 		return FATE_LINKED;

@@ -78,8 +78,8 @@ static int depth_of(const char *relative)
 	return depth;
 }
 
-/* Returns the search path of FILE from a binary at RELATIVE. */
-static char *search_path(const char *relative, const char *file)
+/* Returns the search path of FILE in DIR from a binary at RELATIVE. */
+static char *search_path(const char *relative, const char *dir, const char *file)
 {
 	int depth = depth_of(relative);
 	char *up = xmalloc(3 * (size_t)depth + 1), *path;
@@ -87,7 +87,7 @@ static char *search_path(const char *relative, const char *file)
 	for (int i = 0; i < depth; i++)
 		memcpy(up + 3 * i, "../", 3);
 	up[3 * depth] = 0;
-	path = xasprintf("%s" KP_ARCHIVES_DIR "/%s", up, file);
+	path = xasprintf("%s%s/%s", up, dir, file);
 	free(up);
 	return path;
 }
@@ -98,7 +98,7 @@ static void list_paths(const struct scan *scan, size_t entry, const struct list 
 	for (; entry != SCAN_NO_LINK; entry = scan->entries[entry].next_link)
 		for (size_t i = 0; i < files->n; i++)
 			add_text(paths, search_path(scan->entries[entry].relative,
-						    files->items[i]));
+						    scan->archives_dir, files->items[i]));
 }
 
 kpack_error_t reference_make(const struct scan *scan, const struct plan_binary *binary,

@@ -151,14 +151,10 @@ void output_check_mounts(const struct scan *scan, const char *output, size_t *fa
 /* The archives of the root were copied before entries were added to them. */
 bool output_is_inherited(const struct scan_entry *e)
 {
-	size_t n = sizeof(KP_ARCHIVES_DIR) - 1;
-
-	if (!scan_in_archives(e))
+	if (!e->archive || S_ISDIR(e->mode))
 		return false;
-	if (e->relative[n] == '\0')
-		return !S_ISDIR(e->mode);
-	return !strchr(e->relative + n + 1, '/') && !S_ISDIR(e->mode) &&
-	       kp_is_archive_name(e->relative + n + 1);
+	return *e->archive == '\0' ||
+	       (!strchr(e->archive, '/') && kp_is_archive_name(e->archive));
 }
 
 static kpack_error_t copy_entry(struct tree_write *w, const struct scan_entry *e,
