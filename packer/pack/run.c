@@ -133,6 +133,17 @@ static bool has_leftovers(const struct packing *p)
 	return false;
 }
 
+/* Whether files change, so that entries of an earlier run may be obsolete. */
+static bool takes_away(const struct packing *p)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < p->dispositions.count; i++)
+		any |= p->dispositions.items[i].fate == FATE_CONVERTED ||
+		       p->dispositions.items[i].fate == FATE_REMOVED;
+	return any;
+}
+
 kpack_error_t packing_check_clashes(struct packing *p, clash_side *side,
 				    const char *archives, struct kpackx_error *why)
 {
@@ -522,7 +533,7 @@ static kpack_error_t pack_tree(struct packing *p, struct kpackx_error *why)
 
 static kpack_error_t pack_in_place(struct packing *p, struct kpackx_error *why)
 {
-	if (p->plan.n_binaries || has_leftovers(p)) {
+	if (p->plan.n_objects || has_leftovers(p) || takes_away(p)) {
 		KP_TRY(write_archives(p, why));
 		KP_TRY(flush_directory(p->args.output, why));
 	} else {
