@@ -113,13 +113,13 @@ core   := $(call objs,$(call c_below,core))
 # The part of core that the exports of librocm_kpack use.  It reads the formats of
 # .hip_fatbin, but not bundles compressed with zlib.
 core_library := $(call objs,$(filter-out core/format/amdgpu/strip%.c core/format/amdgpu/tails.c,$(call c_below, \
-	$(addprefix core/,api archive base codec cutile format/amdgpu loader target toc writer))) $(addprefix core/,$(addsuffix .c,binary/elf_file binary/fatbin binary/find_wrappers binary/marker \
+	$(addprefix core/,api archive base codec cutile format/amdgpu loader shared target toc writer))) $(addprefix core/,$(addsuffix .c,binary/elf_file binary/fatbin binary/find_wrappers binary/marker \
 	binary/relocate binary/search_path convert/converted convert/edit convert/edit_open format/format format/object \
 	format/pairs format/sections format/llvm/bundle layout/layout layout/parse layout/settle))) \
 	$(O)/no-zlib/core/format/llvm/ccob.o
 fs     := $(call objs,$(call c_below,fs))
 # What stands before the HIP runtime in other people's processes: of core only what it uses.
-hip    := $(call objs,$(call c_below,hip)) $(call objs,$(call c_below,$(addprefix core/,archive base codec target toc)) \
+hip    := $(call objs,$(call c_below,hip)) $(call objs,$(call c_below,$(addprefix core/,archive base codec shared target toc)) \
 	$(addprefix core/,$(addsuffix .c,binary/marker binary/search_path format/llvm/bundle loader/archive_cache \
 	loader/candidates loader/environment loader/line loader/lookup loader/lookup_trace loader/probe_memory \
 	loader/proc_maps loader/read_marker loader/trace loader/trusted api/call)))
@@ -403,6 +403,7 @@ c_files := $(sort $(shell find core fs hip packer tests contrib/bench contrib/ex
 sources := $(call c_below,core fs hip packer)
 pages   := $(wildcard kpackfs.1 packer/*.1)
 pages3  := $(wildcard core/*.3)
+pages5  := $(wildcard core/*.5)
 pages7  := $(wildcard hip/*.7)
 pages8  := $(wildcard *.8)
 scripts := .ci/run contrib/install-deps contrib/distributions contrib/demo tests/run tests/run-one $(shell grep -l '^.!/bin/sh' tests/real/*) $(wildcard tests/*.sh contrib/mount/* contrib/debian/build contrib/container/entrypoint contrib/packaging/* contrib/completion/*.bash contrib/distributed/sh*-* contrib/distributed/slurm-*)
@@ -431,7 +432,7 @@ lint: ## check formatting, cppcheck, shellcheck, manual pages, clang-tidy
 		--suppress=missingIncludeSystem --suppress=unknownMacro $(cppcheck_wrong) \
 		-I. -D_GNU_SOURCE $(foreach s,$(switches),-DKP_WITH_$(s)=1) $(sources)
 	shellcheck $(scripts)
-	mandoc -Tlint -W warning $(pages) $(pages3) $(pages7) $(pages8)
+	mandoc -Tlint -W warning $(pages) $(pages3) $(pages5) $(pages7) $(pages8)
 	printf '%s\n' $(sources) | FLAGS='$(subst ',,$(cppflags))' xargs -P $(shell nproc) -n 2 \
 		sh -c 'clang-tidy --quiet "$$@" -- -std=c11 $$FLAGS 2>/dev/null' sh
 
@@ -450,6 +451,7 @@ share   := $(DESTDIR)$(datadir)
 clangdir = $(DESTDIR)$(libexecdir)/kpackfs/clang
 man1dir = $(DESTDIR)$(mandir)/man1
 man3dir = $(DESTDIR)$(mandir)/man3
+man5dir = $(DESTDIR)$(mandir)/man5
 man7dir = $(DESTDIR)$(mandir)/man7
 man8dir = $(DESTDIR)$(mandir)/man8
 bashdir = $(share)/bash-completion/completions
@@ -509,7 +511,7 @@ is_built = @for f in $(O)/kpack $(O)/kpackfs $(O)/librocm_kpack.so.0 $(O)/libroc
 # mount(8) looks for mount.TYPE in /sbin: PREFIX=/usr makes `mount -t kpackfs` work
 install: ## install the built files, the library privately: PREFIX=/usr/local LIBDIR=lib DESTDIR=
 	$(is_built)
-	install -d $(bin) $(sbin) $(man1dir) $(man3dir) $(man7dir) $(man8dir) $(pcdir)
+	install -d $(bin) $(sbin) $(man1dir) $(man3dir) $(man5dir) $(man7dir) $(man8dir) $(pcdir)
 	install -m 755 $(O)/kpackfs $(O)/kpack $(bin)
 	for f in $(links); do ln -sf kpack $(bin)/$$f || exit 1; done
 	install -d $(clangdir)
@@ -517,6 +519,7 @@ install: ## install the built files, the library privately: PREFIX=/usr/local LI
 	ln -sfr $(bin)/kpackfs $(sbin)/mount.kpackfs
 	$(if $(pages),install -m 644 $(pages) $(man1dir))
 	$(if $(pages3),install -m 644 $(pages3) $(man3dir))
+	$(if $(pages5),install -m 644 $(pages5) $(man5dir))
 	$(if $(pages7),install -m 644 $(pages7) $(man7dir))
 	$(if $(pages8),install -m 644 $(pages8) $(man8dir))
 	install -d $(bashdir) $(zshdir) $(fishdir)
@@ -541,7 +544,7 @@ uninstall: ## remove the installed files
 	rm -f $(bin)/kpackfs $(bin)/kpack $(addprefix $(bin)/,$(links)) $(sbin)/mount.kpackfs \
 		$(addprefix $(clangdir)/,$(clang_links)) \
 		$(addprefix $(man1dir)/,$(notdir $(pages))) $(addprefix $(man3dir)/,$(notdir $(pages3))) \
-		$(addprefix $(man7dir)/,$(notdir $(pages7))) \
+		$(addprefix $(man5dir)/,$(notdir $(pages5))) $(addprefix $(man7dir)/,$(notdir $(pages7))) \
 		$(addprefix $(man8dir)/,$(notdir $(pages8))) $(lib)/$(private)/libkpack_hip.so \
 		$(DESTDIR)$(libexecdir)/kpackfs/libkpack_hip.so \
 		$(addprefix $(bashdir)/,$(notdir $(bash_completions:.bash=)) $(links)) \

@@ -198,6 +198,7 @@ t "libkpack_hip(7) is there" holds share/man/man7/libkpack_hip.7
 t "the helper is there" holds lib/kpackfs/libkpack_hip.so
 t "kpack's link to it" resolves libexec/kpackfs/libkpack_hip.so lib/kpackfs/libkpack_hip.so
 t "mount.kpackfs(8) is there" holds share/man/man8/mount.kpackfs.8
+t "kpack-format(5) is there" holds share/man/man5/kpack-format.5
 t "rocm_kpack(3) is there" holds share/man/man3/rocm_kpack.3
 t "bash completion is there" holds share/bash-completion/completions/kpack
 t "bash completion of kpack-mark is kpack's" \

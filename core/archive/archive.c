@@ -11,7 +11,10 @@
 #include "core/toc/compact.h"
 #include "core/base/hash.h"
 
-enum { HEADER_SIZE = 16, VERSION = 1 };
+enum { HEADER_SIZE = 16 };
+
+/* Version 2 is for the scheme zstd-shared, version 1 for the others. */
+enum { VERSION = 1, VERSION_SHARED = 2 };
 
 struct kpack_archive {
 	char *path;
@@ -19,6 +22,7 @@ struct kpack_archive {
 	struct stat st;
 	struct kp_toc toc;
 	uint64_t toc_hash;
+	uint32_t version;
 
 	/*
 	 * scheme zstd-per-kernel: see kp_frame_at; borrowed from the table, or `walked`
@@ -26,6 +30,8 @@ struct kpack_archive {
 	const uint8_t *frames;
 	uint8_t *walked;
 	uint32_t n_frames;
+
+	struct kp_shared *shared; /* scheme zstd-shared; else NULL */
 
 	void *attached; /* see kp_archive_attach */
 	void (*free_attached)(void *attached);
@@ -38,7 +44,7 @@ static uint64_t file_size(const struct kpack_archive *a)
 	return (uint64_t)a->st.st_size;
 }
 
-static kpack_error_t read_header(const struct kpack_archive *a, uint64_t *toc_offset,
+static kpack_error_t read_header(struct kpack_archive *a, uint64_t *toc_offset,
 				 struct kpackx_error *why)
 {
 	uint8_t h[HEADER_SIZE];
@@ -54,10 +60,11 @@ static kpack_error_t read_header(const struct kpack_archive *a, uint64_t *toc_of
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "header: not a kpack archive (magic %02x%02x%02x%02x)",
 			       h[0], h[1], h[2], h[3]);
-	if (kp_le32(h + 4) != VERSION)
+	a->version = kp_le32(h + 4);
+	if (a->version != VERSION && a->version != VERSION_SHARED)
 		return kp_fail(why, KPACK_ERROR_UNSUPPORTED_VERSION,
-			       "header: version %u is not supported, only 1",
-			       kp_le32(h + 4));
+			       "header: version %u is not supported, only 1 and 2",
+			       a->version);
 	*toc_offset = kp_le64(h + 8);
 	if (*toc_offset < HEADER_SIZE || *toc_offset >= file_size(a))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
@@ -147,12 +154,42 @@ static kpack_error_t index_frames(struct kpack_archive *a, struct kpackx_error *
 	return KPACK_SUCCESS;
 }
 
+/* Take over what the table of contents has about objects. */
+static kpack_error_t open_shared(struct kpack_archive *a, struct kpackx_error *why)
+{
+	kpack_error_t err;
+
+	if (!a->toc.has_shared)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "toc: zstd_shared is missing");
+	err = kp_shared_open(a->fd, file_size(a), &a->toc.shared, &a->shared, why);
+	a->toc.shared.frames = a->toc.shared.objects = (struct kp_span){0};
+	return err ? kp_fail_prefix(why, err, "toc") : KPACK_SUCCESS;
+}
+
+static kpack_error_t check_version(const struct kpack_archive *a,
+				   struct kpackx_error *why)
+{
+	uint32_t want =
+		a->toc.scheme == KP_COMPRESSION_ZSTD_SHARED ? VERSION_SHARED : VERSION;
+
+	if (a->version != want)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "header: version %u, but the scheme %s is of version %u",
+			       a->version, kp_scheme_name(a->toc.scheme), want);
+	return KPACK_SUCCESS;
+}
+
 /* --- entries ---------------------------------------------------------------------- */
 
+/* Of a shared archive, an object's bytes have no place of their own. */
 static struct kp_toc_blob stored_place(const struct kpack_archive *a, uint32_t ordinal)
 {
 	uint64_t at;
 
+	if (a->shared)
+		return (struct kp_toc_blob){
+			.size = kp_shared_object_stored(a->shared, ordinal)};
 	if (a->toc.scheme == KPACK_COMPRESSION_NOOP)
 		return a->toc.blobs[ordinal];
 	at = kp_frame_at(a->frames, ordinal);
@@ -179,6 +216,28 @@ static bool find_size(const struct kpack_archive *a, struct kp_toc_entry *e,
 static uint64_t size_limit(const struct kp_toc_entry *e)
 {
 	return e->meta.has_chunk ? KP_CHUNKED_MAX : KP_OBJECT_MAX;
+}
+
+/* As refuse_entry, for a shared archive. */
+static bool refuse_shared(struct kp_toc *toc, struct kp_toc_entry *e, void *arg)
+{
+	const struct kpack_archive *a = arg;
+	uint32_t n = kp_shared_count(a->shared);
+	uint64_t size;
+
+	if (e->ordinal >= n) {
+		kp_toc_entry_fault(toc, e, true, "ordinal %u of %u objects", e->ordinal,
+				   n);
+		return true;
+	}
+	size = kp_shared_object_size(a->shared, e->ordinal);
+	if (e->size == KP_TOC_NO_SIZE)
+		e->size = size;
+	if (e->size == size)
+		return false;
+	kp_toc_entry_fault(toc, e, true, "original_size %llu of an object of %llu bytes",
+			   (unsigned long long)e->size, (unsigned long long)size);
+	return true;
 }
 
 /* Whether the entry must be refused; adds the fault. */
@@ -234,9 +293,12 @@ static kpack_error_t open_file(struct kpack_archive *a, const char *path,
 	else
 		KP_TRY(kp_file_check(a->fd, &a->st, why));
 	KP_TRY(read_toc(a, why));
+	KP_TRY(check_version(a, why));
 	if (a->toc.scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL)
 		KP_TRY(index_frames(a, why));
-	kp_toc_filter(&a->toc, refuse_entry, a);
+	if (a->toc.scheme == KP_COMPRESSION_ZSTD_SHARED)
+		KP_TRY(open_shared(a, why));
+	kp_toc_filter(&a->toc, a->shared ? refuse_shared : refuse_entry, a);
 	return KPACK_SUCCESS;
 }
 
@@ -279,6 +341,7 @@ void kp_archive_close(struct kpack_archive *a)
 {
 	if (!a)
 		return;
+	kp_shared_close(a->shared);
 	if (a->fd >= 0)
 		close(a->fd);
 	if (a->free_attached)
@@ -417,7 +480,7 @@ const char *kp_archive_arch(const struct kpack_archive *a, size_t arch)
 
 const char *kp_archive_scheme(const struct kpack_archive *a)
 {
-	return a->toc.scheme == KPACK_COMPRESSION_NOOP ? "none" : "zstd-per-kernel";
+	return kp_scheme_name(a->toc.scheme);
 }
 
 struct kp_span kp_archive_group(const struct kpack_archive *a)
@@ -437,6 +500,8 @@ bool kp_archive_has_frame_index(const struct kpack_archive *a)
 
 uint32_t kp_archive_ordinal_count(const struct kpack_archive *a)
 {
+	if (a->shared)
+		return kp_shared_count(a->shared);
 	return a->toc.scheme == KPACK_COMPRESSION_NOOP ? a->toc.n_blobs : a->n_frames;
 }
 
@@ -446,6 +511,8 @@ uint64_t kp_archive_blob_size(const struct kpack_archive *a)
 
 	if (a->toc.scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL)
 		return a->toc.zstd_size;
+	if (a->shared)
+		return a->toc.shared.size;
 	for (uint32_t i = 0; i < a->toc.n_blobs; i++)
 		sum += a->toc.blobs[i].size;
 	return sum;
@@ -474,6 +541,11 @@ void kp_archive_attach(struct kpack_archive *a, void *data, void (*free_data)(vo
 void *kp_archive_attached(const struct kpack_archive *a)
 {
 	return a->attached;
+}
+
+const struct kp_shared *kp_archive_shared(const struct kpack_archive *a)
+{
+	return a->shared;
 }
 
 const struct kp_toc *kp_archive_toc(const struct kpack_archive *a)
@@ -541,6 +613,11 @@ kpack_error_t kp_archive_ordinal_source(const struct kpack_archive *a, uint32_t 
 	struct kp_toc_blob at = stored_place(a, ordinal);
 	uint8_t word[4];
 
+	if (a->shared)
+		return kp_fail(
+			why, KPACK_ERROR_NOT_IMPLEMENTED,
+			"an object of the scheme %s has no stored bytes of its own",
+			kp_scheme_name(a->toc.scheme));
 	*out = kp_source_fd(a->fd, at.offset, at.size);
 	if (!kp_archive_has_frame_index(a) || a->toc.scheme == KPACK_COMPRESSION_NOOP)
 		return KPACK_SUCCESS;

@@ -2,11 +2,13 @@
 /*
  * An open archive.  The file consists of:
  *
- *   0   "KPAK", u32 version 1, u64 offset of the table of contents (all little-endian)
+ *   0   "KPAK", u32 version 1 - 2 for the scheme "zstd-shared" - u64 offset of the table of
+ *       contents (all little-endian)
  *   16  48 zero bytes
  *   64  the blob.  Scheme "none": code objects at the offsets that the table states.
  *       Scheme "zstd-per-kernel": u32 count, then per frame u32 size and the frame;
  *       frame i has ordinal i in entries.
+ *       Scheme "zstd-shared": frames that objects share (core/shared/shared.h).
  *   ... the table of contents: one MessagePack map, to the end of the file
  *
  * Immutable after open: every call may run concurrently, without a lock.
@@ -31,8 +33,9 @@ struct kp_entry_info {
 	struct kp_span arch; /* "gfx90a:xnack+" */
 	struct kp_span type; /* "hsaco" */
 	uint32_t ordinal;
-	uint64_t size;   /* decoded bytes */
-	uint64_t stored; /* bytes in the blob */
+	uint64_t size; /* decoded bytes */
+	uint64_t
+		stored; /* bytes in the blob; its part of them, of scheme "zstd-shared" */
 };
 
 /* Errors as for kpack_open.  The caller closes *OUT with kp_archive_close. */
@@ -108,12 +111,12 @@ const char *kp_archive_binary(const struct kpack_archive *a, size_t binary);
 size_t kp_archive_arch_count(const struct kpack_archive *a);
 const char *kp_archive_arch(const struct kpack_archive *a, size_t arch);
 
-/* "none" or "zstd-per-kernel"; group_name and gfx_arch_family, empty: absent. */
+/* "none", "zstd-per-kernel" or "zstd-shared"; group_name and gfx_arch_family, empty: absent. */
 const char *kp_archive_scheme(const struct kpack_archive *a);
 struct kp_span kp_archive_group(const struct kpack_archive *a);
 struct kp_span kp_archive_family(const struct kpack_archive *a);
 bool kp_archive_has_frame_index(const struct kpack_archive *a);
-/* The number of frames or blobs, and the bytes of the blob region. */
+/* The number of frames, blobs or objects, and the bytes of the blob region. */
 uint32_t kp_archive_ordinal_count(const struct kpack_archive *a);
 uint64_t kp_archive_blob_size(const struct kpack_archive *a);
 
@@ -135,6 +138,10 @@ void *kp_archive_attached(const struct kpack_archive *a); /* NULL: nothing attac
 /* The table of contents, for use in core. */
 struct kp_toc;
 const struct kp_toc *kp_archive_toc(const struct kpack_archive *a);
+
+/* The bytes of scheme zstd-shared; NULL: A has another scheme. */
+struct kp_shared;
+const struct kp_shared *kp_archive_shared(const struct kpack_archive *a);
 
 /* The XXH3-64 of the table of contents. */
 uint64_t kp_archive_toc_hash(const struct kpack_archive *a);
@@ -174,6 +181,7 @@ kpack_error_t kp_archive_read_range(const struct kpack_archive *a, size_t entry,
 /*
  * The stored bytes of an entry, for kp_source_read.  Borrowed until close.
  * INVALID_FORMAT: the frame's length word contradicts the frame index.
+ * NOT_IMPLEMENTED: scheme zstd-shared, of which objects have no bytes of their own.
  */
 kpack_error_t kp_archive_source(const struct kpack_archive *a, size_t entry,
 				struct kp_source *out, struct kpackx_error *why);

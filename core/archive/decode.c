@@ -4,12 +4,16 @@
 #include "core/base/bounds.h"
 #include "core/codec/frame_header.h"
 #include "core/codec/frames.h"
+#include "core/shared/shared.h"
 #include "digest.h"
 
 /*
- * Bytes to decode before hashing them: few enough to be still in the processor's cache.
+ * Bytes to decode before hashing them, if few blocks are decoded for them: few enough to be still in the processor's cache.
  */
 static const uint64_t STEP = 256 << 10;
+
+/* Bytes of an object of a shared archive for which each block is decoded once. */
+static const uint64_t SHARED_UNIT = 16 << 20;
 
 static const struct way {
 	enum kp_frames_into into;
@@ -31,7 +35,10 @@ struct kp_decode {
 	bool reused;
 	struct kp_source stored;
 	uint64_t size, done; /* of the decoded bytes */
-	/* both NULL: the bytes are stored uncompressed */
+	uint64_t step;       /* bytes to decode before hashing them */
+	/* all NULL: the bytes are stored uncompressed */
+	const struct kp_shared *shared;
+	uint32_t object;
 	struct kp_chunks *chunks;
 	struct kp_frames *frames;
 	struct kp_digest digest;
@@ -61,7 +68,7 @@ kpack_error_t kp_decode_window(const struct kpack_archive *a, size_t entry,
 	struct kp_span head;
 
 	*window = 0;
-	if (is_plain(a))
+	if (is_plain(a) || kp_archive_shared(a))
 		return KPACK_SUCCESS;
 	KP_TRY(read_head(a, entry, &stored, buf, &head, why));
 	/* if the header cannot be read, decoding will report it */
@@ -78,6 +85,8 @@ uint64_t kp_decode_memory(const struct kpack_archive *a, size_t entry)
 	struct kp_source stored;
 	struct kp_span head;
 
+	if (kp_archive_shared(a))
+		return kp_shared_memory(kp_archive_shared(a));
 	if (is_plain(a) || read_head(a, entry, &stored, buf, &head, NULL))
 		return 0;
 	kp_archive_entry(a, entry, &info);
@@ -97,8 +106,15 @@ static kpack_error_t open_decode(struct kp_decode *d, const struct kpack_archive
 	kp_archive_entry(a, entry, &info);
 	d->size = info.size;
 	d->reused = way->reused;
-	KP_TRY(kp_archive_source(a, entry, &d->stored, why));
 	KP_TRY(kp_digest_init(&d->digest, way->hash ? facts.xxh3 : NULL, why));
+	d->shared = kp_archive_shared(a);
+	d->object = info.ordinal;
+	d->step = d->shared && how != KP_DECODE_STEPS ? SHARED_UNIT : STEP;
+	if (d->shared) {
+		d->reused |= how == KP_DECODE_UNITS;
+		return KPACK_SUCCESS;
+	}
+	KP_TRY(kp_archive_source(a, entry, &d->stored, why));
 	if (facts.chunk && way->chunks) {
 		d->reused = how == KP_DECODE_UNITS;
 		return kp_chunks_open(a, entry, &d->chunks, why);
@@ -138,6 +154,8 @@ kpack_error_t kp_decode_limit_window(struct kp_decode *d, uint64_t max,
 
 uint64_t kp_decode_unit(const struct kp_decode *d)
 {
+	if (d->shared && d->size > SHARED_UNIT)
+		return SHARED_UNIT;
 	return d->chunks ? kp_chunks_size(d->chunks) : d->size;
 }
 
@@ -215,7 +233,8 @@ static kpack_error_t advance(struct kp_decode *d, uint8_t *buf, uint64_t size,
 		return next_piece(d, at, size, why);
 	if (d->frames)
 		return next_of_whole(d, buf, d->done + size, why);
-	KP_TRY(kp_source_read(&d->stored, d->done, at, (size_t)size, why));
+	KP_TRY(d->shared ? kp_shared_read(d->shared, d->object, d->done, at, size, why)
+			 : kp_source_read(&d->stored, d->done, at, (size_t)size, why));
 	d->done += size;
 	return KPACK_SUCCESS;
 }
@@ -228,8 +247,8 @@ kpack_error_t kp_decode_next(struct kp_decode *d, void *buf, uint64_t size,
 	do {
 		uint64_t before = d->done, n = until - before;
 
-		if (!d->reused && d->digest.hash && n > STEP)
-			n = STEP;
+		if (!d->reused && d->digest.hash && n > d->step)
+			n = d->step;
 		KP_TRY(advance(d, buf, n, why));
 		kp_digest_add(&d->digest, (uint8_t *)buf + (d->reused ? 0 : before),
 			      (size_t)(d->done - before));

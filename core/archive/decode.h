@@ -49,7 +49,7 @@ kpack_error_t kp_decode_limit_window(struct kp_decode *d, uint64_t max,
 kpack_error_t kp_decode_next(struct kp_decode *d, void *buf, uint64_t size,
 			     uint64_t *done, struct kpackx_error *why);
 
-/* KP_DECODE_UNITS: bytes of a full chunk, or of the entry. */
+/* KP_DECODE_UNITS: bytes of a full chunk, or of the entry; of a shared one at most 16 MiB. */
 uint64_t kp_decode_unit(const struct kp_decode *d);
 
 /* Whether decoding failed because a frame has a window of more than the limit. */

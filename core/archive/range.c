@@ -4,6 +4,7 @@
 #include <zstd.h>
 #include "decode.h"
 #include "core/codec/codec.h"
+#include "core/shared/shared.h"
 #include "core/base/alloc.h"
 
 /* The part [BEGIN, END) of an entry of SIZE bytes; it is not empty. */
@@ -139,8 +140,15 @@ static kpack_error_t read_frames(const struct range *r, struct kpackx_error *why
 
 static kpack_error_t read_range(const struct range *r, struct kpackx_error *why)
 {
+	const struct kp_shared *shared = kp_archive_shared(r->archive);
+	struct kp_entry_info info;
 	struct kp_source stored;
 
+	if (shared) {
+		kp_archive_entry(r->archive, r->entry, &info);
+		return kp_shared_read(shared, info.ordinal, r->begin, r->buf,
+				      r->end - r->begin, why);
+	}
 	if (kp_archive_decoding_facts(r->archive, r->entry).chunk)
 		return read_chunks(r, why);
 	if (strcmp(kp_archive_scheme(r->archive), "none") != 0)

@@ -64,7 +64,7 @@ struct kp_decoding_facts kp_toc_decoding_facts(const struct kp_toc *toc,
 		word -= 4;
 		facts.xxh3 = map + kp_le32(word);
 	}
-	if (e->meta.has_chunk && toc->scheme != KPACK_COMPRESSION_NOOP) {
+	if (e->meta.has_chunk && toc->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL) {
 		struct kp_mp c = kp_mp_over(kp_toc_meta_map(toc, e));
 
 		c.pos += kp_le32(word - 4);

@@ -115,14 +115,8 @@ static bool parse_scheme(struct kp_toc_parser *p)
 	toc->has_scheme = true;
 	if (!kp_mp_str(&p->c, &s))
 		return false;
-	if (kp_span_is(s, "none")) {
-		toc->scheme = KPACK_COMPRESSION_NOOP;
+	if (kp_scheme_find(s, &toc->scheme))
 		return true;
-	}
-	if (kp_span_is(s, "zstd-per-kernel")) {
-		toc->scheme = KPACK_COMPRESSION_ZSTD_PER_KERNEL;
-		return true;
-	}
 	kp_fail(p->why, KPACK_ERROR_NOT_IMPLEMENTED,
 		"toc: compression_scheme '%s' is not supported",
 		kp_text_escape(s, text, sizeof(text)));
@@ -182,6 +176,60 @@ static bool parse_frame_index(struct kp_toc_parser *p)
 	return true;
 }
 
+static bool parse_shared_field(struct kp_toc_parser *p, struct kp_span name)
+{
+	struct kp_shared_layout *l = &p->toc->shared;
+	const struct {
+		const char *name;
+		uint64_t *number; /* or: */
+		struct kp_span *bytes;
+	} fields[] = {
+		{"offset", &l->offset, NULL},
+		{"size", &l->size, NULL},
+		{"block_size", &l->block_size, NULL},
+		{"unique_size", &l->unique_size, NULL},
+		{"dictionary_size", &l->dictionary_size, NULL},
+		{"frames", NULL, &l->frames},
+		{"objects", NULL, &l->objects},
+	};
+	struct kp_mp_value v;
+
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+		if (!kp_span_is(name, fields[i].name))
+			continue;
+		if (fields[i].number)
+			return kp_toc_integer(p, fields[i].number);
+		if (!kp_mp_next(&p->c, &v))
+			return false;
+		*fields[i].bytes = v.span;
+		return v.type == KP_MP_BIN ||
+		       kp_mp_fault(&p->c, "zstd_shared: a table is not bin");
+	}
+	return kp_mp_skip(&p->c);
+}
+
+/* A value of another type is of no use; without it the archive is refused. */
+static bool parse_shared(struct kp_toc_parser *p)
+{
+	uint32_t pairs;
+
+	if (kp_mp_peek(&p->c) != KP_MP_MAP)
+		return kp_mp_skip(&p->c);
+	if (!kp_mp_map(&p->c, &pairs))
+		return false;
+	p->toc->has_shared = true;
+	while (pairs--) {
+		struct kp_span name = {0};
+
+		if (kp_mp_peek(&p->c) == KP_MP_STR ? !kp_mp_str(&p->c, &name)
+						   : !kp_mp_skip(&p->c))
+			return false;
+		if (!parse_shared_field(p, name))
+			return false;
+	}
+	return true;
+}
+
 static const struct {
 	const char *name;
 	bool (*parse)(struct kp_toc_parser *p);
@@ -193,6 +241,7 @@ static const struct {
 	{"zstd_offset", parse_zstd_offset},
 	{"zstd_size", parse_zstd_size},
 	{"frame_index", parse_frame_index},
+	{"zstd_shared", parse_shared},
 	{"group_name", parse_group},
 	{"gfx_arch_family", parse_family},
 	{"format_version", parse_version},

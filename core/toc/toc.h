@@ -3,11 +3,14 @@
  * The table of contents: one MessagePack map, parsed once into sorted arrays.
  *
  *   { "format_version": 1, "group_name": str, "gfx_arch_family": str,
- *     "gfx_arches": [str...], "compression_scheme": "none" | "zstd-per-kernel",
+ *     "gfx_arches": [str...],
+ *     "compression_scheme": "none" | "zstd-per-kernel" | "zstd-shared",
  *     "toc": { key: { arch: entry } },
  *     "blobs": [ { "offset": n, "size": n } ],             scheme none
  *     "zstd_offset": n, "zstd_size": n,                    scheme zstd-per-kernel
- *     "frame_index": bin }                                 our addition, optional
+ *     "frame_index": bin,                                  our addition, optional
+ *     "zstd_shared": { "offset": n, "size": n, "block_size": n, "unique_size": n,
+ *       "dictionary_size": n, "frames": bin, "objects": bin } }     scheme zstd-shared
  *   entry: { "type": str, "ordinal": n, "original_size": n, "metadata": map }
  *
  * The parser also accepts: entries of scheme none with their own "offset" and "size"
@@ -22,7 +25,9 @@
 #include "core/base/errors.h"
 #include "core/base/faults.h"
 #include "unknown_fields.h"
+#include "core/base/scheme.h"
 #include "core/base/span.h"
+#include "core/shared/shared.h"
 
 #define KP_TOC_NO_SIZE UINT64_MAX
 
@@ -86,6 +91,9 @@ struct kp_toc {
 	uint64_t zstd_offset, zstd_size;
 	bool has_zstd_offset, has_zstd_size;
 	struct kp_span frame_index; /* empty: absent */
+
+	struct kp_shared_layout shared; /* scheme zstd-shared; its fields may be absent */
+	bool has_shared;
 
 	/* in bytewise order of key, then arch; a sentinel follows the last binary */
 	struct kp_toc_binary *binaries;

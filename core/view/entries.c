@@ -44,7 +44,8 @@ static void identify_entry(struct kpack_archive *a, uint64_t id, size_t entry,
 	 * reading single chunks checks no hash, so a chunked entry's hash is not trusted
 	 */
 	if (meta.has_xxh3 && !meta.chunk) {
-		out->stored = info.stored;
+		/* in a shared archive it depends on the other entries */
+		out->stored = kp_archive_shared(a) ? 0 : info.stored;
 		memcpy(out->content, meta.xxh3, sizeof(meta.xxh3));
 		return;
 	}

@@ -8,6 +8,7 @@
 #include "drive.h"
 #include "serve.h"
 #include "core/base/alloc.h"
+#include "core/shared/pool.h"
 #include "requests.h"
 #include "counters.h"
 
@@ -16,6 +17,12 @@
  * compression.
  */
 #define PLAIN (256 << 10)
+
+/*
+ * Bytes of a piece of an entry of a shared archive: few, so that few blocks are decoded for
+ * them.
+ */
+#define SHARED (128 << 10)
 
 /*
  * An entry may be cut although it fits the budget, if it has at least LARGE bytes and at
@@ -79,6 +86,11 @@ static void shape_request(struct content *c, struct request *r, uint64_t chunk)
 {
 	bool fits;
 
+	if (r->size > SHARED && kp_archive_shared(r->what.origin->archive)) {
+		r->kind = PIECE_PLAIN;
+		r->unit = SHARED;
+		return;
+	}
 	r->kind = chunk ? PIECE_CHUNK : PIECE_WHOLE;
 	r->unit = chunk ? chunk : r->size;
 	fits = (r->unit < r->size ? r->unit : r->size) <=
@@ -163,7 +175,7 @@ void content_stats(struct content *c, struct content_stats *out)
 	out->expired = c->decoding.pieces.n_expired;
 	out->passes = c->decoding.pieces.passes.begun;
 	out->restarts = c->decoding.pieces.passes.restarts;
-	out->held = c->decoding.pieces.held;
+	out->held = c->decoding.pieces.held + kp_pool_held();
 	out->held_most = c->decoding.pieces.held_most;
 	out->budget = c->decoding.pieces.budget;
 	pieces_leave(&c->decoding.pieces);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "pieces.h"
 #include <stdlib.h>
+#include "core/shared/pool.h"
 
 #define PAGE 4096
 /* Seconds that an unused piece is kept: if all its bytes were served, and if not. */
@@ -25,6 +26,9 @@
  * neighbouring segments would displace each other's and cause restarts.
  */
 #define BESIDE (4 << 20)
+/* Decoded blocks of shared archives may take 1/BLOCKS_SHARE of the budget. */
+#define BLOCKS_SHARE 4
+
 /* Pieces of up to FAIR_MIN bytes are decoded whole, however small the budget is. */
 #define FAIR_MIN (1 << 20)
 /* Windows of up to WINDOW_MIN bytes are always allowed: zstd's levels use no larger one,
@@ -193,6 +197,14 @@ static void drop_pass(struct pieces *ps, struct pass *pass)
 		pthread_cond_signal(&ps->work);
 }
 
+/* The bytes of the budget that decoded blocks of shared archives take. */
+static uint64_t blocks_held(const struct pieces *ps)
+{
+	uint64_t held = kp_pool_held(), most = ps->budget / BLOCKS_SHARE;
+
+	return held < most ? held : most;
+}
+
 /*
  * The limit of held bytes.  If passes take most of the budget, segments get BESIDE bytes
  * more.
@@ -202,7 +214,7 @@ static uint64_t held_limit(const struct pieces *ps)
 	uint64_t passes = ps->passes.bytes;
 
 	if (passes <= ps->budget / 2)
-		return ps->budget;
+		return ps->budget - blocks_held(ps);
 	return (passes > ps->budget ? passes : ps->budget) + BESIDE;
 }
 
@@ -585,6 +597,7 @@ void pieces_shrink(struct pieces *ps, unsigned percent)
 
 	pieces_enter(ps);
 	ps->budget = percent >= 100 ? ps->most : budget;
+	kp_pool_limit(ps->budget / BLOCKS_SHARE);
 	while (percent < 100 && (ps->spent.first || ps->rested.first))
 		crowd_out_piece(ps, ps->spent.first ? ps->spent.first : ps->rested.first);
 	while (percent < 100 && (pass = passes_oldest(&ps->passes, NULL)))
@@ -624,6 +637,7 @@ void pieces_init(struct pieces *ps, uint64_t budget)
 	pthread_condattr_t monotonic;
 
 	*ps = (struct pieces){.most = budget, .budget = budget};
+	kp_pool_limit(budget / BLOCKS_SHARE);
 	buffers_init(&ps->buffers, (size_t)(budget / KEPT_SHARE));
 	pthread_mutex_init(&ps->lock, NULL);
 	pthread_cond_init(&ps->work, NULL);

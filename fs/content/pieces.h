@@ -31,9 +31,10 @@
 struct request;
 
 enum piece_kind {
-	PIECE_WHOLE,   /* all of an entry */
-	PIECE_CHUNK,   /* a chunk of a chunked entry */
-	PIECE_PLAIN,   /* a part of an entry that is stored without compression */
+	PIECE_WHOLE, /* all of an entry */
+	PIECE_CHUNK, /* a chunk of a chunked entry */
+	PIECE_PLAIN, /* a part of an entry that can be read alone: of a shared archive, or
+			  stored without compression */
 	PIECE_SEGMENT, /* a part of an entry that only a pass decodes */
 };
 

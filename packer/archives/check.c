@@ -8,6 +8,8 @@
 #include "check_toc.h"
 #include "core/target/target.h"
 #include "core/base/text.h"
+#include "core/shared/shared.h"
+#include "packer/base/xalloc.h"
 #include "core/toc/toc.h"
 #include "core/view/view.h"
 
@@ -53,6 +55,11 @@ static kpack_error_t read_header(struct check *c, struct kpackx_error *why)
 /* Begin and end of the blob region. */
 static void blob_bounds(const struct kp_toc *toc, uint64_t *begin, uint64_t *end)
 {
+	if (toc->scheme == KP_COMPRESSION_ZSTD_SHARED) {
+		*begin = toc->shared.offset;
+		*end = toc->shared.offset + toc->shared.size;
+		return;
+	}
 	if (toc->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL) {
 		*begin = toc->zstd_offset;
 		*end = toc->zstd_offset + toc->zstd_size;
@@ -131,6 +138,7 @@ static kpack_error_t read_toc(struct check *c, struct kpackx_error *why)
 static void check_fields(struct check *c)
 {
 	const struct kp_toc *toc = &c->toc;
+	unsigned version = toc->scheme == KP_COMPRESSION_ZSTD_SHARED ? 2 : 1;
 	const struct {
 		const char *name;
 		bool there;
@@ -146,8 +154,9 @@ static void check_fields(struct check *c)
 			FAULT(c, "toc: %s is missing", needed[i].name);
 	if (toc->format_version == 0)
 		NOTE(c, "toc: format_version is missing");
-	else if (toc->format_version != 1)
-		FAULT(c, "toc: format_version is %llu, not 1", (ull)toc->format_version);
+	else if (toc->format_version != version)
+		FAULT(c, "toc: format_version is %llu, not %u", (ull)toc->format_version,
+		      version);
 	if (!toc->has_scheme)
 		NOTE(c, "toc: compression_scheme is missing: readers assume none");
 	if (toc->scheme == KPACK_COMPRESSION_NOOP && !toc->has_blobs && toc->n_entries)
@@ -236,13 +245,39 @@ static void check_unused(struct check *c, const char *what, uint32_t count)
 		     count, what, first);
 }
 
+/* Decoding entries does not show what is wrong in blocks that no entry needs. */
+static void check_blocks(struct check *c)
+{
+	const struct kp_shared *s = kp_archive_shared(c->a);
+	uint32_t n = kp_shared_block_count(s), unused = 0, first = 0;
+	bool *used = xcalloc((size_t)n + 1, sizeof(*used));
+
+	for (uint32_t i = 0; i < kp_shared_count(s); i++)
+		if (c->used[i])
+			kp_shared_mark_blocks(s, i, used);
+	for (uint32_t i = n; i-- > 0;) {
+		unused += !used[i];
+		first = used[i] ? first : i;
+	}
+	free(used);
+	if (unused)
+		NOTE(c, "blob: no entry has bytes of %u of %u blocks (the first is %u)",
+		     unused, n, first);
+}
+
 static void check_blob(struct check *c)
 {
 	bool zstd = c->toc.scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL;
 
 	if (zstd)
 		frame_check(&c->file, &c->toc, c->out);
-	check_unused(c, zstd ? "frames" : "blobs", kp_archive_ordinal_count(c->a));
+	else if (kp_archive_shared(c->a))
+		check_blocks(c);
+	check_unused(c,
+		     zstd                      ? "frames"
+		     : kp_archive_shared(c->a) ? "objects"
+					       : "blobs",
+		     kp_archive_ordinal_count(c->a));
 }
 
 /* --- entries ---------------------------------------------------------------------- */

@@ -60,6 +60,11 @@ static kpack_error_t check_known(const struct merge_plan *p, struct kpackx_error
 		const struct kpack_archive *a = p->sources[i].archive;
 		uint64_t version = kp_archive_format_version(a);
 
+		if (kp_archive_shared(a))
+			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+				       "%s: its scheme is %s: such archives cannot be "
+				       "joined or divided yet; pack its input instead",
+				       kp_archive_path(a), kp_archive_scheme(a));
 		if (version > 1)
 			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 				       "%s: format_version %llu is not known, only 1",

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The bytes of an archive with the scheme zstd-shared, in which content that is found
+ * again is stored once (kpack-format(5)).
+ *
+ * The unique bytes of all objects are one run, which is cut into blocks of equal size,
+ * each a zstd frame.  An object is a list of extents, parts of that run.  Blocks are
+ * compressed with a common dictionary, which is a frame itself.
+ *
+ * Every call is thread-safe.
+ */
+#ifndef KP_CORE_SHARED_SHARED_H
+#define KP_CORE_SHARED_SHARED_H
+
+#include "core/base/errors.h"
+#include "core/base/span.h"
+
+/* The limits of the format. */
+#define KP_SHARED_BLOCK_MIN (UINT64_C(64) << 10)
+#define KP_SHARED_BLOCK_MAX (UINT64_C(16) << 20)
+#define KP_SHARED_DICTIONARY_MAX (UINT64_C(16) << 20)
+/* In a span of an object, which has as many bytes as a block, so many extents begin. */
+#define KP_SHARED_SPAN_EXTENTS 4096
+/* ... and its extents are in so many blocks, each of which is decoded to read the span. */
+#define KP_SHARED_SPAN_BLOCKS 64
+
+/* As the table of contents states it. */
+struct kp_shared_layout {
+	uint64_t offset, size; /* of the frames, in the file */
+	uint64_t block_size;
+	uint64_t unique_size;     /* bytes of the run, decoded */
+	uint64_t dictionary_size; /* decoded; 0: none */
+	struct kp_span frames;    /* u32 each: stored bytes of a frame */
+	struct kp_span objects;   /* the objects' extents */
+};
+
+struct kp_shared;
+
+/*
+ * Check LAYOUT, of an archive of FILE_SIZE bytes open at FD, which is borrowed until close.
+ * The spans of LAYOUT are not needed any more afterwards.
+ * INVALID_FORMAT; OUT_OF_MEMORY.
+ */
+kpack_error_t kp_shared_open(int fd, uint64_t file_size,
+			     const struct kp_shared_layout *layout,
+			     struct kp_shared **out, struct kpackx_error *why);
+void kp_shared_close(struct kp_shared *s); /* NULL is allowed */
+
+/* The number of objects; of one object, the decoded bytes. */
+uint32_t kp_shared_count(const struct kp_shared *s);
+uint64_t kp_shared_object_size(const struct kp_shared *s, uint32_t object);
+/*
+ * The object's part of the stored bytes: of the unique bytes that no object before it has.
+ * All parts, dictionary and unused bytes add up to the size of all frames.
+ */
+uint64_t kp_shared_object_stored(const struct kp_shared *s, uint32_t object);
+
+/*
+ * Read SIZE bytes of an object, which are inside it, from OFFSET on.  A block is decoded
+ * once for all of its bytes in the next 16 blocks' worth of the object.
+ * DECOMPRESSION_FAILED: a block is corrupt; IO_ERROR; OUT_OF_MEMORY.
+ */
+kpack_error_t kp_shared_read(const struct kp_shared *s, uint32_t object, uint64_t offset,
+			     void *buf, uint64_t size, struct kpackx_error *why);
+
+/* The bytes that reading holds at least, while it reads. */
+uint64_t kp_shared_memory(const struct kp_shared *s);
+
+/* --- blocks, for checks ------------------------------------------------------------- */
+
+uint32_t kp_shared_block_count(const struct kp_shared *s);
+/* Set BLOCKS of each block that has bytes of an object. */
+void kp_shared_mark_blocks(const struct kp_shared *s, uint32_t object, bool *blocks);
+
+#endif

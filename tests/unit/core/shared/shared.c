@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: MIT */
+/* The tables of a shared archive, made by hand, and what they give. */
+#include "core/shared/shared.h"
+#include "core/base/errors.h"
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <zstd.h>
+#include "core/shared/pool.h"
+
+enum { BLOCK = 64 << 10, BLOCKS = 70, UNIQUE = BLOCKS * BLOCK - 777 };
+
+static struct kpackx_error why;
+static uint8_t unique[UNIQUE], dictionary[5000];
+static uint8_t frames[4 * (BLOCKS + 1)];
+static int fd;
+static uint64_t file_size;
+
+struct table {
+	uint8_t bytes[1 << 17];
+	size_t size;
+};
+
+static void put_number(struct table *t, uint64_t n)
+{
+	for (; n >= 0x80; n >>= 7)
+		t->bytes[t->size++] = (uint8_t)(n | 0x80);
+	t->bytes[t->size++] = (uint8_t)n;
+}
+
+/* An extent that is elsewhere, if the last such one ended at LAST. */
+static void put_elsewhere(struct table *t, uint64_t size, uint64_t pos, uint64_t last)
+{
+	put_number(t, size << 1 | 1);
+	put_number(t, pos >= last ? (pos - last) << 1 : ((last - pos - 1) << 1) | 1);
+}
+
+static void put_frame(uint32_t number, const uint8_t *data, size_t size, bool plain)
+{
+	static uint8_t frame[2 * BLOCK];
+	ZSTD_CCtx *z = ZSTD_createCCtx();
+	size_t n;
+
+	ZSTD_CCtx_setParameter(z, ZSTD_c_checksumFlag, 1);
+	if (!plain)
+		ZSTD_CCtx_refPrefix(z, dictionary, sizeof(dictionary));
+	n = ZSTD_compress2(z, frame, sizeof(frame), data, size);
+	assert_false(ZSTD_isError(n));
+	assert_int_equal(write(fd, frame, n), n);
+	for (int i = 0; i < 4; i++)
+		frames[4 * number + i] = (uint8_t)(n >> 8 * i);
+	file_size += n;
+	ZSTD_freeCCtx(z);
+}
+
+static int make_frames(void **state)
+{
+	uint32_t x = 1;
+
+	(void)state;
+	for (size_t i = 0; i < UNIQUE; i++) {
+		x = x * 1103515245 + 12345;
+		unique[i] = (uint8_t)(x >> 16 & 15);
+	}
+	memcpy(dictionary, unique + 1234, sizeof(dictionary));
+	fd = memfd_create("shared", MFD_CLOEXEC);
+	assert_true(fd >= 0);
+	put_frame(0, dictionary, sizeof(dictionary), true);
+	for (uint32_t i = 0; i < BLOCKS; i++)
+		put_frame(i + 1, unique + i * BLOCK,
+			  i + 1 < BLOCKS ? BLOCK : UNIQUE % BLOCK, false);
+	return 0;
+}
+
+static struct kp_shared_layout layout_of(const struct table *t)
+{
+	return (struct kp_shared_layout){
+		.size = file_size,
+		.block_size = BLOCK,
+		.unique_size = UNIQUE,
+		.dictionary_size = sizeof(dictionary),
+		.frames = {frames, sizeof(frames)},
+		.objects = {t->bytes, t->size},
+	};
+}
+
+static kpack_error_t open_table(const struct table *t, struct kp_shared **out)
+{
+	struct kp_shared_layout l = layout_of(t);
+
+	*out = NULL;
+	return kp_shared_open(fd, file_size, &l, out, &why);
+}
+
+static void opens(const struct table *t, struct kp_shared **out)
+{
+	if (open_table(t, out))
+		fail_msg("%s", why.text);
+}
+
+static void refuses(const struct table *t, const char *text)
+{
+	struct kp_shared *s;
+
+	assert_int_equal(open_table(t, &s), KPACK_ERROR_INVALID_FORMAT);
+	if (!strstr(why.text, text))
+		fail_msg("no '%s' in '%s'", text, why.text);
+	assert_null(s);
+}
+
+static void objects_are_their_extents(void **state)
+{
+	static uint8_t want[400000], got[400000];
+	struct table t = {0};
+	struct kp_shared *s;
+
+	(void)state;
+	put_number(&t, 3); /* new, elsewhere, new */
+	put_number(&t, 200000 << 1);
+	put_elsewhere(&t, 70000, 4000000, 0);
+	put_number(&t, 5 << 1);
+	put_number(&t, 0); /* empty */
+	put_number(&t, 2); /* both elsewhere, the second before the end of the first */
+	put_elsewhere(&t, 10, 300000, 4070000);
+	put_elsewhere(&t, 1, 299999, 300010);
+	opens(&t, &s);
+	assert_int_equal(kp_shared_count(s), 3);
+	assert_int_equal(kp_shared_object_size(s, 0), 270005);
+	assert_int_equal(kp_shared_object_size(s, 1), 0);
+	assert_int_equal(kp_shared_object_size(s, 2), 11);
+	assert_int_equal(kp_shared_object_stored(s, 2), 0);
+	memcpy(want, unique, 200000);
+	memcpy(want + 200000, unique + 4000000, 70000);
+	memcpy(want + 270000, unique + 200000, 5);
+	for (uint64_t at = 0; at < 270005; at += 9001) {
+		uint64_t sizes[] = {1, 100000, 270005};
+
+		for (int i = 0; i < 3; i++) {
+			uint64_t n = sizes[i] < 270005 - at ? sizes[i] : 270005 - at;
+
+			assert_int_equal(kp_shared_read(s, 0, at, got, n, &why), 0);
+			assert_memory_equal(got, want + at, n);
+		}
+	}
+	assert_int_equal(kp_shared_read(s, 2, 0, got, 11, &why), 0);
+	assert_memory_equal(got, unique + 300000, 10);
+	assert_int_equal(got[10], unique[299999]);
+	kp_shared_close(s);
+	assert_int_equal(kp_pool_held(), 0);
+}
+
+/* The parts of the stored bytes add up. */
+static void stored_parts_add_up(void **state)
+{
+	uint64_t sum = 0, first;
+	struct table t = {0};
+	struct kp_shared *s;
+
+	(void)state;
+	for (uint64_t at = 0, n; at < UNIQUE; at += n) {
+		n = UNIQUE - at < 123456 ? UNIQUE - at : 123456;
+		put_number(&t, 1);
+		put_number(&t, n << 1);
+	}
+	opens(&t, &s);
+	for (uint32_t i = 0; i < kp_shared_count(s); i++)
+		sum += kp_shared_object_stored(s, i);
+	first = frames[0] | (uint64_t)frames[1] << 8;
+	assert_int_equal(sum + first, file_size);
+	kp_shared_close(s);
+}
+
+static void tables_that_lie_are_refused(void **state)
+{
+	struct table t = {0};
+
+	(void)state;
+	put_number(&t, 1);
+	put_number(&t, 0);
+	refuses(&t, "empty, or outside");
+	t.size = 1;
+	put_number(&t, (UNIQUE + UINT64_C(1)) << 1);
+	refuses(&t, "empty, or outside");
+	t.size = 1;
+	put_elsewhere(&t, 2, UNIQUE - 1, 0);
+	refuses(&t, "empty, or outside");
+	t.size = 1;
+	put_number(&t, 3); /* one byte before the first */
+	put_number(&t, 1);
+	refuses(&t, "empty, or outside");
+	t.size = 1;
+	put_number(&t, (UINT64_C(1) << 62) - 1); /* the largest numbers of 9 bytes */
+	put_number(&t, (UINT64_C(1) << 63) - 1);
+	refuses(&t, "empty, or outside");
+	t.size = 0;
+	put_number(&t, 100); /* extents */
+	put_number(&t, 2);
+	refuses(&t, "more extents than bytes");
+	t.size = 1;
+	t.bytes[0] = 0x80;
+	refuses(&t, "a number has no end");
+	memset(t.bytes, 0x80, 20);
+	t.size = 20;
+	refuses(&t, "a number has no end");
+}
+
+/* An object of COUNT bytes, each in another block; or one of all extents in one block. */
+static void put_scattered(struct table *t, uint32_t count, bool spread)
+{
+	uint64_t last = 0;
+
+	t->size = 0;
+	put_number(t, count);
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t pos = spread ? (uint64_t)i * BLOCK : i % 2 * 10;
+
+		put_elsewhere(t, 1, pos, last);
+		last = pos + 1;
+	}
+}
+
+static void a_span_reaches_a_bounded_number_of_blocks(void **state)
+{
+	static struct table t;
+	struct kp_shared *s;
+	uint8_t got[64];
+
+	(void)state;
+	put_scattered(&t, 64, true);
+	opens(&t, &s);
+	assert_int_equal(kp_shared_read(s, 0, 0, got, 64, &why), 0);
+	for (int i = 0; i < 64; i++)
+		assert_int_equal(got[i], unique[i * BLOCK]);
+	kp_shared_close(s);
+	put_scattered(&t, 65, true);
+	refuses(&t, "reaches too many blocks");
+	put_scattered(&t, 4096, false);
+	opens(&t, &s);
+	kp_shared_close(s);
+	put_scattered(&t, 4097, false);
+	refuses(&t, "too many extents");
+	/* the next span counts anew */
+	t.size = 0;
+	put_number(&t, 65);
+	for (uint64_t i = 0, last = 0; i < 65; i++) {
+		uint64_t n = i == 32 ? BLOCK : 1;
+
+		put_elsewhere(&t, n, i * BLOCK, last);
+		last = i * BLOCK + n;
+	}
+	opens(&t, &s);
+	kp_shared_close(s);
+}
+
+/* Two objects of 4 GiB in few bytes are no work; a larger one is refused. */
+static void objects_have_a_largest_size(void **state)
+{
+	const uint64_t times = (UINT64_C(4) << 30) / (60 * BLOCK);
+	static struct table t;
+	struct kp_shared *s;
+
+	(void)state;
+	t.size = 0;
+	put_number(&t, times);
+	for (uint64_t i = 0, last = 0; i < times; i++, last = 60 * BLOCK)
+		put_elsewhere(&t, 60 * BLOCK, 0, last);
+	opens(&t, &s);
+	assert_int_equal(kp_shared_object_size(s, 0), times * 60 * BLOCK);
+	kp_shared_close(s);
+	t.size = 0;
+	put_number(&t, times + 2);
+	for (uint64_t i = 0, last = 0; i < times + 2; i++, last = 60 * BLOCK)
+		put_elsewhere(&t, 60 * BLOCK, 0, last);
+	refuses(&t, "too large");
+}
+
+static void layouts_that_lie_are_refused(void **state)
+{
+	struct table t = {0};
+	const struct {
+		uint64_t block_size, unique_size, dictionary_size, size;
+		size_t frames;
+	} wrong[] = {
+		{BLOCK - 1, UNIQUE, 5000, 0, sizeof(frames)},
+		{BLOCK / 2, UNIQUE, 5000, 0, sizeof(frames)},
+		{32 << 20, UNIQUE, 5000, 0, sizeof(frames)},
+		{0, UNIQUE, 5000, 0, sizeof(frames)},
+		{BLOCK, UNIQUE + 1000, 5000, 0, sizeof(frames)},
+		{BLOCK, UINT64_MAX, 5000, 0, sizeof(frames)},
+		{BLOCK, 0, 5000, 0, sizeof(frames)},
+		{BLOCK, UNIQUE, 0, 0, sizeof(frames)},
+		{BLOCK, UNIQUE, UINT64_C(1) << 40, 0, sizeof(frames)},
+		{BLOCK, UNIQUE, 16 << 20, 0, sizeof(frames) - 4},
+		{BLOCK, UNIQUE, 5000, 1, sizeof(frames)},
+		{BLOCK, UNIQUE, 5000, 0, sizeof(frames) - 1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		struct kp_shared_layout l = layout_of(&t);
+		struct kp_shared *s = NULL;
+
+		l.block_size = wrong[i].block_size;
+		l.unique_size = wrong[i].unique_size;
+		l.dictionary_size = wrong[i].dictionary_size;
+		l.size -= wrong[i].size;
+		l.frames.size = wrong[i].frames;
+		if (kp_shared_open(fd, file_size, &l, &s, &why) !=
+		    KPACK_ERROR_INVALID_FORMAT)
+			fail_msg("layout %zu is taken", i);
+	}
+}
+
+/* --- the pool ------------------------------------------------------------------------- */
+
+static void *read_all(void *arg)
+{
+	static const size_t n = 3000000;
+	uint8_t *buf = malloc(n);
+	struct kpackx_error mine = {0};
+
+	for (int i = 0; i < 3; i++)
+		if (kp_shared_read(arg, 0, 0, buf, n, &mine) || memcmp(buf, unique, n))
+			abort();
+	free(buf);
+	return NULL;
+}
+
+static void threads_read_with_a_small_pool(void **state)
+{
+	struct table t = {0};
+	struct kp_shared *s;
+	pthread_t threads[4];
+
+	(void)state;
+	put_number(&t, 1);
+	put_number(&t, (uint64_t)UNIQUE << 1);
+	opens(&t, &s);
+	kp_pool_limit(3 * BLOCK);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, read_all, s), 0);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	assert_true(kp_pool_held() <= 3 * BLOCK);
+	kp_pool_limit(0);
+	assert_int_equal(kp_pool_held(), 0);
+	kp_pool_limit(KP_POOL_BYTES);
+	kp_shared_close(s);
+}
+
+static void damage_is_that_of_a_block(void **state)
+{
+	uint64_t end = frames[0] | (uint64_t)frames[1] << 8;
+	struct table t = {0};
+	uint8_t byte, got[2];
+	struct kp_shared *s;
+
+	(void)state;
+	end += frames[4] | (uint64_t)frames[5] << 8 | (uint64_t)frames[6] << 16;
+	put_number(&t, 1);
+	put_number(&t, (uint64_t)UNIQUE << 1);
+	opens(&t, &s);
+	assert_int_equal(pread(fd, &byte, 1, (off_t)end - 1), 1);
+	byte ^= 1;
+	assert_int_equal(pwrite(fd, &byte, 1, (off_t)end - 1), 1);
+	assert_int_equal(kp_shared_read(s, 0, BLOCK, got, 2, &why), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(kp_shared_read(s, 0, BLOCK - 1, got, 2, &why),
+				 KPACK_ERROR_DECOMPRESSION_FAILED);
+		assert_non_null(strstr(why.text, "block 0"));
+	}
+	byte ^= 1;
+	assert_int_equal(pwrite(fd, &byte, 1, (off_t)end - 1), 1);
+	assert_int_equal(kp_shared_read(s, 0, BLOCK - 1, got, 2, &why), 0);
+	kp_shared_close(s);
+	assert_int_equal(kp_pool_held(), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(objects_are_their_extents),
+		cmocka_unit_test(stored_parts_add_up),
+		cmocka_unit_test(tables_that_lie_are_refused),
+		cmocka_unit_test(a_span_reaches_a_bounded_number_of_blocks),
+		cmocka_unit_test(objects_have_a_largest_size),
+		cmocka_unit_test(layouts_that_lie_are_refused),
+		cmocka_unit_test(threads_read_with_a_small_pool),
+		cmocka_unit_test(damage_is_that_of_a_block),
+	};
+
+	return cmocka_run_group_tests(tests, make_frames, NULL);
+}
