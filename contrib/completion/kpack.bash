@@ -144,7 +144,7 @@ _kpack()
 	mark) words=("${_kpack_mark_commands[@]}") ;;
 	*)
 		case $prev in
-		--scheme) words=(none zstd-per-kernel) ;;
+		--scheme) words=(none zstd-per-kernel zstd-shared) ;;
 		--databases) words=(packed plain both) ;;
 		--libraries) words=(rocblas hipblaslt hipsparselt aotriton rocfft miopen composablekernel
 			hipkernelprovider aiter hotswap_cache none) ;;

@@ -96,6 +96,48 @@ void kp_encoder_free(struct kp_encoder *e)
 	free(e);
 }
 
+struct kp_dictionary {
+	ZSTD_CDict *zstd;
+};
+
+kpack_error_t kp_dictionary_new(int level, struct kp_span data,
+				struct kp_dictionary **out, struct kpackx_error *why)
+{
+	struct kp_dictionary *d = calloc(1, sizeof(*d));
+
+	if (d)
+		d->zstd = ZSTD_createCDict(data.data, data.size, level);
+	if (!d || !d->zstd) {
+		free(d);
+		return kp_fail_memory(why, data.size, "a dictionary");
+	}
+	*out = d;
+	return KPACK_SUCCESS;
+}
+
+void kp_dictionary_free(struct kp_dictionary *d)
+{
+	if (d)
+		ZSTD_freeCDict(d->zstd);
+	free(d);
+}
+
+kpack_error_t kp_encoder_use(struct kp_encoder *e, const struct kp_dictionary *d,
+			     struct kpackx_error *why)
+{
+	size_t err = ZSTD_CCtx_refCDict(e->ctx, d ? d->zstd : NULL);
+
+	if (ZSTD_isError(err))
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "dictionary: %s",
+			       ZSTD_getErrorName(err));
+	return KPACK_SUCCESS;
+}
+
+size_t kp_encoder_memory(const struct kp_encoder *e)
+{
+	return ZSTD_sizeof_CCtx(e->ctx) + ZSTD_sizeof_CCtx(e->parts);
+}
+
 static size_t chunk_count(size_t size, uint64_t chunk)
 {
 	return size ? (size_t)((size - 1) / chunk + 1) : 1;

@@ -39,6 +39,23 @@ kpack_error_t kp_encoder_new(int level, struct kp_encoder **out,
 			     struct kpackx_error *why);
 void kp_encoder_free(struct kp_encoder *e); /* NULL is allowed */
 
+/* Bytes of content for frames to refer to; what decodes them must have the same bytes. */
+struct kp_dictionary;
+/*
+ * DATA, which is copied, for encoders of LEVEL.  It does not begin with the magic of zstd's
+ * trained dictionaries, 0xec30a437.  Usable by several encoders at the same time.
+ */
+kpack_error_t kp_dictionary_new(int level, struct kp_span data,
+				struct kp_dictionary **out, struct kpackx_error *why);
+void kp_dictionary_free(struct kp_dictionary *d); /* NULL is allowed */
+/*
+ * Let E use D, which is borrowed, for frames that are not in chunks; NULL: none.
+ */
+kpack_error_t kp_encoder_use(struct kp_encoder *e, const struct kp_dictionary *d,
+			     struct kpackx_error *why);
+/* Bytes that E holds now. */
+size_t kp_encoder_memory(const struct kp_encoder *e);
+
 /* Most bytes that kp_encode may write. */
 size_t kp_encode_bound(size_t size, uint64_t chunk);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Copying objects of another archive as they are stored there. */
+#include "core/base/scheme.h"
 #include "internal.h"
 
 /* Contiguous bytes of a file that are to be appended. */
@@ -59,9 +60,7 @@ kpack_error_t kp_writer_add_run(struct kp_writer *w, const struct kpack_archive 
 				uint32_t first, uint32_t count, uint32_t *ordinal,
 				struct kpackx_error *why)
 {
-	bool none = strcmp(kp_archive_scheme(from), "none") == 0;
-
-	if (none != (w->scheme == KPACK_COMPRESSION_NOOP))
+	if (w->share || strcmp(kp_archive_scheme(from), kp_scheme_name(w->scheme)) != 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "archive: its scheme is not %s", kp_archive_scheme(from));
 	if (!kp_range_ok(kp_archive_ordinal_count(from), first, count))

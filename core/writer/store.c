@@ -70,7 +70,7 @@ kpack_error_t kp_store_equals(kpack_compression_t scheme, struct kp_span stored,
 			      struct kp_span data, struct kp_scratch *scratch,
 			      bool *equal, struct kpackx_error *why)
 {
-	if (scheme == KPACK_COMPRESSION_NOOP) {
+	if (scheme != KPACK_COMPRESSION_ZSTD_PER_KERNEL) {
 		*equal = kp_span_eq(stored, data);
 		return KPACK_SUCCESS;
 	}

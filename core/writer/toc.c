@@ -2,6 +2,8 @@
 /* The table of contents of an archive being written. */
 #include <msgpack.h>
 #include <stdlib.h>
+#include "blocks.h"
+#include "core/base/scheme.h"
 #include "internal.h"
 
 static int pack_bytes(void *data, const char *bytes, size_t size)
@@ -131,19 +133,65 @@ static void pack_frames(msgpack_packer *pk, const struct kp_writer *w, uint64_t 
 	msgpack_pack_bin_body(pk, word, sizeof(word));
 }
 
-kpack_error_t kp_writer_pack_toc(struct kp_writer *w, struct kpackx_error *why)
+static void pack_number(msgpack_packer *pk, const char *name, uint64_t n)
 {
-	uint64_t blob_size = kp_writer_blob_size(w);
-	bool none = w->scheme == KPACK_COMPRESSION_NOOP;
+	pack_text(pk, name);
+	msgpack_pack_uint64(pk, n);
+}
+
+static void pack_table(msgpack_packer *pk, const char *name, const uint8_t *data,
+		       size_t size)
+{
+	pack_text(pk, name);
+	msgpack_pack_bin(pk, size);
+	msgpack_pack_bin_body(pk, data, size);
+}
+
+/* END is where the frames end in the file. */
+static kpack_error_t pack_shared(msgpack_packer *pk, const struct kp_writer *w,
+				 const struct kp_blocks *blocks, uint64_t end,
+				 struct kpackx_error *why)
+{
+	uint8_t *objects;
+	size_t size;
+
+	KP_TRY(kp_share_objects(w->share, &objects, &size, why));
+	pack_text(pk, "compression_scheme");
+	pack_text(pk, kp_scheme_name(w->scheme));
+	pack_text(pk, "zstd_shared");
+	msgpack_pack_map(pk, 7);
+	pack_number(pk, "offset", KP_WRITER_BLOB);
+	pack_number(pk, "size", end - KP_WRITER_BLOB);
+	pack_number(pk, "block_size", KP_SHARE_BLOCK);
+	pack_number(pk, "unique_size", kp_share_unique_size(w->share));
+	pack_number(pk, "dictionary_size", blocks->dictionary_size);
+	pack_table(pk, "frames", blocks->sizes, 4 * (size_t)blocks->n);
+	pack_table(pk, "objects", objects, size);
+	free(objects);
+	return KPACK_SUCCESS;
+}
+
+/* The number of pairs of the table, besides those of the caller. */
+static size_t pairs_of(kpack_compression_t scheme)
+{
+	return scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL ? 9 : 7;
+}
+
+kpack_error_t kp_writer_pack_toc(struct kp_writer *w, const struct kp_blocks *blocks,
+				 struct kpackx_error *why)
+{
+	uint64_t blob_size = kp_writer_blob_size(w), end = w->end;
 	msgpack_packer pk;
 
 	w->why = why;
 	msgpack_packer_init(&pk, w, pack_bytes);
-	msgpack_pack_map(&pk, (none ? 7 : 9) + w->n_more);
+	msgpack_pack_map(&pk, pairs_of(w->scheme) + w->n_more);
 	pack_text(&pk, "format_version");
-	msgpack_pack_int(&pk, 1);
+	msgpack_pack_int(&pk, w->share ? 2 : 1);
 	KP_TRY(pack_names(&pk, w, why));
-	if (none)
+	if (w->share)
+		KP_TRY(pack_shared(&pk, w, blocks, end, why));
+	else if (w->scheme == KPACK_COMPRESSION_NOOP)
 		pack_blobs(&pk, w);
 	else
 		pack_frames(&pk, w, blob_size);

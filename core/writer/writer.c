@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include "core/base/bounds.h"
+#include "core/base/scheme.h"
 #include "core/base/alloc.h"
 #include "core/base/text.h"
+#include "blocks.h"
 #include "internal.h"
 
 /* --- writing through a buffer ------------------------------------------------------- */
@@ -81,6 +83,8 @@ static kpack_error_t begin_archive(struct kp_writer *w,
 	static const uint8_t zeros[KP_WRITER_BLOB + 4];
 
 	w->scheme = options->scheme;
+	w->level = options->level;
+	w->jobs = options->jobs;
 	w->more = options->more;
 	w->n_more = options->n_more;
 	w->group = strdup(options->group);
@@ -92,9 +96,12 @@ static kpack_error_t begin_archive(struct kp_writer *w,
 	w->file.lazy = options->lazy || options->unnamed;
 	if (options->unnamed)
 		kp_outfile_unname(&w->file);
+	if (w->scheme == KP_COMPRESSION_ZSTD_SHARED)
+		KP_TRY(kp_share_new(w->file.dir_fd, &w->share, why));
 	return kp_writer_append(w, zeros,
-				w->scheme == KPACK_COMPRESSION_NOOP ? KP_WRITER_BLOB
-								    : KP_WRITER_BLOB + 4,
+				w->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL
+					? KP_WRITER_BLOB + 4
+					: KP_WRITER_BLOB,
 				why);
 }
 
@@ -146,6 +153,7 @@ void kp_writer_close(struct kp_writer *w)
 		return;
 	kp_outfile_close(&w->file);
 	kp_entry_list_fini(&w->entries);
+	kp_share_free(w->share);
 	free(w->offsets);
 	free(w->sizes);
 	free(w->buffer);
@@ -158,7 +166,7 @@ void kp_writer_close(struct kp_writer *w)
 
 uint64_t kp_writer_blob_size(const struct kp_writer *w)
 {
-	return w->end - KP_WRITER_BLOB;
+	return w->share ? kp_share_unique_size(w->share) : w->end - KP_WRITER_BLOB;
 }
 
 uint32_t kp_writer_frame_count(const struct kp_writer *w)
@@ -174,7 +182,7 @@ size_t kp_writer_entry_count(const struct kp_writer *w)
 static kpack_error_t check_room(const struct kp_writer *w, uint64_t size,
 				struct kpackx_error *why)
 {
-	if (w->scheme == KPACK_COMPRESSION_NOOP)
+	if (w->scheme != KPACK_COMPRESSION_ZSTD_PER_KERNEL)
 		return w->n_frames < UINT32_MAX
 			       ? KPACK_SUCCESS
 			       : kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
@@ -198,9 +206,24 @@ kpack_error_t kp_writer_place(struct kp_writer *w, uint64_t size,
 	if (!kp_grow(&w->offsets, w->n_frames, &w->offsets_cap, sizeof(*w->offsets)) ||
 	    !kp_grow(&w->sizes, w->n_frames, &w->sizes_cap, sizeof(*w->sizes)))
 		return kp_fail_memory(why, 16 * (uint64_t)w->n_frames, "frame offsets");
-	w->offsets[w->n_frames] = w->end + (w->scheme == KPACK_COMPRESSION_NOOP ? 0 : 4);
+	w->offsets[w->n_frames] =
+		w->end + (w->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL ? 4 : 0);
 	w->sizes[w->n_frames] = size;
 	return KPACK_SUCCESS;
+}
+
+static kpack_error_t add_shared(struct kp_writer *w, struct kp_span data,
+				struct kpackx_error *why)
+{
+	if (data.size > KP_OBJECT_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "archive: an object of %zu bytes, limit %llu", data.size,
+			       (unsigned long long)KP_OBJECT_MAX);
+	if (!w->failed)
+		w->failed = kp_share_add(w->share, data, why);
+	else
+		kp_fail(why, w->failed, "archive: an earlier write failed");
+	return w->failed;
 }
 
 kpack_error_t kp_writer_add_stored(struct kp_writer *w, struct kp_span stored,
@@ -209,6 +232,11 @@ kpack_error_t kp_writer_add_stored(struct kp_writer *w, struct kp_span stored,
 	uint8_t word[4];
 
 	KP_TRY(kp_writer_place(w, stored.size, why));
+	if (w->share) {
+		KP_TRY(add_shared(w, stored, why));
+		*ordinal = w->n_frames++;
+		return KPACK_SUCCESS;
+	}
 	if (w->scheme != KPACK_COMPRESSION_NOOP) {
 		kp_put_le32(word, (uint32_t)stored.size);
 		KP_TRY(kp_writer_append(w, word, sizeof(word), why));
@@ -226,6 +254,8 @@ uint64_t kp_writer_stored_size(const struct kp_writer *w, uint32_t ordinal)
 kpack_error_t kp_writer_read_stored(struct kp_writer *w, uint32_t ordinal, void *buf,
 				    struct kpackx_error *why)
 {
+	if (w->share)
+		return kp_share_read(w->share, ordinal, buf, why);
 	KP_TRY(kp_writer_flush(w, why));
 	return kp_file_pread(w->file.fd, w->offsets[ordinal], buf,
 			     (size_t)w->sizes[ordinal], why);
@@ -247,6 +277,8 @@ kpack_error_t kp_writer_check_entry(const struct kp_writer *w, struct kp_span ke
 	uint64_t size = w->entries.bytes + 64 * ((uint64_t)w->n_frames + 1) +
 			kp_entry_list_bytes(key, arch, entry) + 4 * KP_NAME_MAX;
 
+	if (w->share)
+		size += kp_share_objects_bound(w->share);
 	KP_TRY(kp_entry_list_check(&w->entries, key, arch, entry, why));
 	if (size > KP_TOC_SIZE_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
@@ -282,20 +314,35 @@ static kpack_error_t write_header(struct kp_writer *w, uint64_t toc_offset,
 {
 	uint8_t header[16] = "KPAK", word[4];
 
-	kp_put_le32(header + 4, 1);
+	kp_put_le32(header + 4, w->share ? 2 : 1);
 	kp_put_le64(header + 8, toc_offset);
 	KP_TRY(kp_outfile_pwrite(&w->file, 0, header, sizeof(header), why));
-	if (w->scheme == KPACK_COMPRESSION_NOOP)
+	if (w->scheme != KPACK_COMPRESSION_ZSTD_PER_KERNEL)
 		return KPACK_SUCCESS;
 	kp_put_le32(word, w->n_frames);
 	return kp_outfile_pwrite(&w->file, KP_WRITER_BLOB, word, sizeof(word), why);
 }
 
-static kpack_error_t write_end(struct kp_writer *w, struct kpackx_error *why)
+/* Write the unique bytes of a shared archive. */
+static kpack_error_t write_shared(struct kp_writer *w, struct kp_blocks *blocks,
+				  struct kpackx_error *why)
 {
-	uint64_t toc_offset = w->end;
+	const struct kp_unique *unique;
 
-	KP_TRY(kp_writer_pack_toc(w, why));
+	KP_TRY(kp_share_flush(w->share, &unique, why));
+	return kp_blocks_write(unique, w->level, w->jobs, w, blocks, why);
+}
+
+/* Write all that follows the objects; BLOCKS is of a shared archive, or zeroed. */
+static kpack_error_t write_end(struct kp_writer *w, struct kp_blocks *blocks,
+			       struct kpackx_error *why)
+{
+	uint64_t toc_offset;
+
+	if (w->share)
+		KP_TRY(write_shared(w, blocks, why));
+	toc_offset = w->end;
+	KP_TRY(kp_writer_pack_toc(w, blocks, why));
 	if (w->end - toc_offset > KP_TOC_SIZE_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "archive: table of contents of %llu bytes, limit %llu",
@@ -308,12 +355,15 @@ static kpack_error_t write_end(struct kp_writer *w, struct kpackx_error *why)
 
 kpack_error_t kp_writer_finish(struct kp_writer *w, struct kpackx_error *why)
 {
+	struct kp_blocks blocks = {0};
+
 	if (w->finished)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "archive: finished already");
 	KP_TRY(kp_writer_append(w, NULL, 0, why)); /* fails if an earlier write failed */
 	kp_entry_list_sort(&w->entries);
-	w->failed = write_end(w, why);
+	w->failed = write_end(w, &blocks, why);
+	kp_blocks_fini(&blocks);
 	w->finished = !w->failed;
 	free(w->buffer); /* many finished archives may wait for publishing */
 	w->buffer = NULL;

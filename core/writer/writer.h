@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Creating one archive.  Frames are written when they are added; only the table of
- * contents stays in memory, and is written at the end, sorted by key, then arch.
+ * contents stays in memory, and is written at the end, sorted by key, then arch.  Of a
+ * shared archive, the new content of an object goes to a temporary file when it is added,
+ * and is compressed at the end.
  * Publishing gives the complete file its name; until then nothing appears under that
  * name.  Equal calls give equal bytes.
  */
@@ -18,9 +20,11 @@ struct kp_writer_options {
 	kpack_compression_t scheme;
 	const char *group;  /* group_name */
 	const char *family; /* gfx_arch_family; NULL: the only arch, or the group */
-	bool keep;          /* do not replace an existing file: see kp_outfile */
-	bool lazy;          /* do not flush: for archives that can be recreated */
-	bool unnamed;       /* it will not be published: see kp_writer_reopen */
+	int level; /* scheme zstd-shared: how to compress, and on how many threads */
+	unsigned jobs;
+	bool keep;    /* do not replace an existing file: see kp_outfile */
+	bool lazy;    /* do not flush: for archives that can be recreated */
+	bool unnamed; /* it will not be published: see kp_writer_reopen */
 	/*
 	 * Further pairs of the table, one MessagePack pair each.  Borrowed until finish.
 	 */
@@ -41,7 +45,8 @@ kpack_error_t kp_writer_open_at(int dir_fd, const char *name,
 
 /*
  * Store the encoded bytes of one object (a zstd frame, for a chunked entry with its table;
- * plain bytes for scheme none) in the blob; *ORDINAL becomes its ordinal.
+ * plain bytes for the schemes none and zstd-shared) in the blob; *ORDINAL becomes its
+ * ordinal.
  * IO_ERROR; INVALID_ARGUMENT: the archive would exceed KP_ZSTD_BLOB_MAX or KP_FRAMES_MAX.
  */
 kpack_error_t kp_writer_add_stored(struct kp_writer *w, struct kp_span stored,
@@ -51,7 +56,7 @@ kpack_error_t kp_writer_add_stored(struct kp_writer *w, struct kp_span stored,
  * Copy COUNT objects of the archive FROM, from its ordinal FIRST on, as they are stored
  * there: in long runs, inside the kernel if the file systems support that, without
  * decoding them.  They get consecutive ordinals; *ORDINAL is the first.
- * INVALID_ARGUMENT: FROM has another scheme, or as for kp_writer_add_stored;
+ * INVALID_ARGUMENT: FROM has another scheme, or zstd-shared, or as for kp_writer_add_stored;
  * INVALID_FORMAT: a length word contradicts FROM's frame index; IO_ERROR.  After a
  * failure every further call fails.
  */
@@ -59,7 +64,10 @@ kpack_error_t kp_writer_add_run(struct kp_writer *w, const struct kpack_archive 
 				uint32_t first, uint32_t count, uint32_t *ordinal,
 				struct kpackx_error *why);
 
-/* The size of the stored bytes of an ordinal, and reading these bytes back into BUF. */
+/*
+ * The size of the bytes that were added for an ordinal, and reading these bytes back into
+ * BUF.
+ */
 uint64_t kp_writer_stored_size(const struct kp_writer *w, uint32_t ordinal);
 kpack_error_t kp_writer_read_stored(struct kp_writer *w, uint32_t ordinal, void *buf,
 				    struct kpackx_error *why);
@@ -94,6 +102,7 @@ kpack_error_t kp_writer_add_entry(struct kp_writer *w, struct kp_span key,
 				  const struct kp_writer_entry *entry,
 				  struct kpackx_error *why);
 
+/* Of a shared archive: of its unique bytes. */
 uint64_t kp_writer_blob_size(const struct kp_writer *w);
 uint32_t kp_writer_frame_count(const struct kp_writer *w);
 size_t kp_writer_entry_count(const struct kp_writer *w);

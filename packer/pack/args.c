@@ -6,6 +6,7 @@
 #include "packer/base/xalloc.h"
 #include "packer/command.h"
 #include "core/base/bounds.h"
+#include "core/base/scheme.h"
 #include "packer/files/below.h"
 #include "packer/cli/report.h"
 #include "core/base/text.h"
@@ -75,7 +76,9 @@ static int choose_name(const struct options *o, const struct option_help *row,
 
 static int take_scheme(const struct options *o, const struct option_help *row, void *slot)
 {
-	static const char *const names[] = {"none", "zstd-per-kernel", NULL};
+	/* in the order of their numbers */
+	static const char *const names[] = {"none", "zstd-per-kernel", "zstd-shared",
+					    NULL};
 	int n, status = choose_name(o, row, names, &n);
 
 	*(kpack_compression_t *)slot = (kpack_compression_t)n;
@@ -139,9 +142,9 @@ static const struct option_help options[] = {
 	ARCH_FILTER_OPTIONS(struct parser, args.filter),
 	{0, "family", "NAME=ARCH,...", "these targets share one archive; may be repeated",
 	 OPTION_TAKE(struct parser, args, take_family)},
-	{0, "scheme", "SCHEME", "zstd-per-kernel (default) or none",
+	{0, "scheme", "SCHEME", "zstd-per-kernel (default), zstd-shared or none",
 	 OPTION_TAKE(struct parser, args.how.scheme, take_scheme)},
-	{0, "level", "N", "zstd level, 1 to 22 (3)",
+	{0, "level", "N", "zstd level, 1 to 22 (3; zstd-shared: 9)",
 	 OPTION_LEVEL(struct parser, args.how.level)},
 	{0, "chunk", "BYTES", "cut larger objects into chunks that decode alone",
 	 OPTION_NUMBER(struct parser, args.how.chunk, KP_CHUNK_MIN, KP_CHUNK_MAX)},
@@ -410,17 +413,28 @@ static int hold_directories(const struct pack_args *args)
 	return EXIT_OK;
 }
 
+/* The levels if none is given.  Blocks need a higher one to find content again in them. */
+enum { LEVEL = 3, SHARED_LEVEL = 9 };
+
 static int check_args(struct pack_args *args)
 {
 	int status;
 
-	if (args->how.chunk && args->how.scheme == KPACK_COMPRESSION_NOOP)
+	if (!args->how.level)
+		args->how.level = args->how.scheme == KP_COMPRESSION_ZSTD_SHARED
+					  ? SHARED_LEVEL
+					  : LEVEL;
+	if (args->how.chunk && args->how.scheme != KPACK_COMPRESSION_ZSTD_PER_KERNEL)
 		return options_usage(&cmd_pack_help,
 				     "--chunk needs --scheme zstd-per-kernel");
-	if (!args->volume_size) /* uncompressed blobs have no bound of their own */
-		args->volume_size = args->how.scheme == KPACK_COMPRESSION_NOOP
-					    ? UINT64_MAX
-					    : KP_ZSTD_BLOB_MAX;
+	if (args->shard.count && args->how.scheme == KP_COMPRESSION_ZSTD_SHARED)
+		return options_usage(&cmd_pack_help,
+				     "--shard with --scheme zstd-shared: parts of such "
+				     "archives cannot be joined yet");
+	if (!args->volume_size) /* other blobs have no bound of their own */
+		args->volume_size = args->how.scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL
+					    ? KP_ZSTD_BLOB_MAX
+					    : UINT64_MAX;
 	status = hold_directories(args);
 	if (!status)
 		status = check_names(args);
@@ -438,7 +452,7 @@ void pack_args_init(struct pack_args *out)
 {
 	*out = (struct pack_args){
 		.how = {.scheme = KPACK_COMPRESSION_ZSTD_PER_KERNEL,
-			.level = 3,
+			.level = LEVEL,
 			.jobs = option_jobs()},
 		.volume_size = KP_ZSTD_BLOB_MAX,
 	};
@@ -470,6 +484,7 @@ int pack_args_parse(struct pack_args *args, int argc, char **argv)
 
 	pack_args_init(&p.args);
 	p.args.volume_size = 0; /* not given */
+	p.args.how.level = 0;
 	status = parse_args(&p, argc, argv);
 	*args = p.args;
 	return status;

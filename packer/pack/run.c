@@ -61,6 +61,7 @@ kpack_error_t packing_open_set(struct packing *p, const char *inherit, bool unna
 		.group = p->args.group,
 		.scheme = p->args.how.scheme,
 		.level = p->args.how.level,
+		.jobs = p->args.how.jobs,
 		.volume_size = p->args.volume_size,
 		.force = p->args.force,
 		.unnamed = unnamed,
@@ -247,7 +248,8 @@ kpack_error_t packing_plan(struct packing *p, struct kpackx_error *why)
 	struct pack_args *args = &p->args;
 	struct plan_chunks chunks = {.all = args->how.chunk};
 
-	if (args->how.scheme != KPACK_COMPRESSION_NOOP)
+	/* of the other schemes any byte can be read without those before it */
+	if (args->how.scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL)
 		chunks.at_random = PLAN_CHUNK;
 	if (args->split_rocfft || args->rows)
 		KP_TRY(rocfft_caches_split(&p->scan, args->split_rocfft, args->rows,

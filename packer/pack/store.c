@@ -119,7 +119,8 @@ static kpack_error_t encode_object(const struct packer *p, struct worker *w,
 				   struct packed *out, struct kpackx_error *why)
 {
 	size_t size = (size_t)out->object.content.size, cap, used = size;
-	bool plain = p->options->scheme == KPACK_COMPRESSION_NOOP;
+	/* a shared archive compresses blocks, not objects */
+	bool plain = p->options->scheme != KPACK_COMPRESSION_ZSTD_PER_KERNEL;
 	uint8_t *fit;
 
 	cap = plain ? size : kp_encode_bound(size, 0);

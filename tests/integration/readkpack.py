@@ -14,16 +14,119 @@ import hashlib, io, json, struct, sys
 import msgpack, zstandard
 
 
+class Shared:
+    """The bytes of an archive of version 2, by kpack-format(5) and nothing else."""
+
+    def __init__(self, data, layout):
+        self.layout, self.block_size = layout, layout["block_size"]
+        assert self.block_size in [1 << n for n in range(16, 25)], "block_size"
+        assert layout["dictionary_size"] <= 1 << 24, "dictionary_size"
+        frames, at = [], layout["offset"]
+        for (size,) in struct.iter_unpack("<I", layout["frames"]):
+            frames.append(data[at:at + size])
+            at += size
+        assert at - layout["offset"] == layout["size"], "frames do not add up to size"
+        dictionary, self.blocks = None, frames
+        if layout["dictionary_size"]:
+            raw = self.unzstd(frames[0], layout["dictionary_size"])
+            assert raw[:4] != b"\x37\xa4\x30\xec", "dictionary with a magic"
+            dictionary = zstandard.ZstdCompressionDict(
+                raw, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
+            self.blocks = frames[1:]
+        self.dictionary, self.decoded = dictionary, {}
+        count = -(-layout["unique_size"] // self.block_size)
+        assert len(self.blocks) == count, "%d blocks, not %d" % (len(self.blocks), count)
+        self.objects = list(self.parse(layout["objects"]))
+
+    @staticmethod
+    def unzstd(frame, size, dictionary=None):
+        h = zstandard.get_frame_parameters(frame)
+        assert h.content_size == size and h.has_checksum and h.dict_id == 0, "frame header"
+        assert size // 32768 <= len(frame) <= size + size // 128 + 1024, "frame size"
+        args = {"dict_data": dictionary} if dictionary else {}
+        out = zstandard.ZstdDecompressor(**args).decompress(frame)
+        assert len(out) == size
+        return out
+
+    def block(self, number):
+        if number not in self.decoded:
+            size = min(self.block_size,
+                       self.layout["unique_size"] - number * self.block_size)
+            self.decoded[number] = self.unzstd(self.blocks[number], size, self.dictionary)
+        return self.decoded[number]
+
+    def parse(self, table):
+        at = 0
+
+        def number():
+            nonlocal at
+            value, shift = 0, 0
+            while True:
+                byte = table[at]
+                at += 1
+                value |= (byte & 127) << shift
+                shift += 7
+                if byte < 128:
+                    return value
+                assert shift < 63, "a number of more than 9 bytes"
+
+        new = elsewhere = 0
+        while at < len(table):
+            extents = []
+            for _ in range(number()):
+                n = number()
+                if n % 2 == 0:
+                    begin, size = new, n // 2
+                    new = begin + size
+                else:
+                    d = number()
+                    begin = elsewhere + (d // 2 if d % 2 == 0 else -((d + 1) // 2))
+                    size = (n - 1) // 2
+                    elsewhere = begin + size
+                assert size and 0 <= begin <= begin + size <= self.layout["unique_size"]
+                extents.append((begin, size))
+            self.check_spans(extents)
+            yield extents
+
+    def check_spans(self, extents):
+        at, begun, blocks = 0, {}, {}
+        for begin, size in extents:
+            begun[at // self.block_size] = begun.get(at // self.block_size, 0) + 1
+            while size:
+                n = min(size, self.block_size - at % self.block_size,
+                        self.block_size - begin % self.block_size)
+                blocks.setdefault(at // self.block_size, set()).add(begin // self.block_size)
+                at, begin, size = at + n, begin + n, size - n
+        assert at <= 1 << 32, "object of more than 4 GiB"
+        assert all(n <= 4096 for n in begun.values()), "extents in a span"
+        assert all(len(b) <= 64 for b in blocks.values()), "blocks in a span"
+
+    def read(self, ordinal):
+        out = []
+        for begin, size in self.objects[ordinal]:
+            while size:
+                block, at = divmod(begin, self.block_size)
+                part = self.block(block)[at:at + size]
+                out.append(part)
+                begin, size = begin + len(part), size - len(part)
+        return b"".join(out)
+
+
 class Archive:
     def __init__(self, path):
         with open(path, "rb") as f:
             self.data = f.read()
         magic, version, toc = struct.unpack_from("<4sIQ", self.data)
-        assert magic == b"KPAK" and version == 1, "not a kpack archive of version 1"
+        assert magic == b"KPAK" and version in (1, 2), "not a kpack archive of version 1 or 2"
         # unpackb: bytes after the table are an error, as in AMD's Python reader
         self.top = msgpack.unpackb(self.data[toc:])
+        assert self.top.get("format_version", 1) == version
         scheme = self.top.get("compression_scheme", "none")
-        if scheme == "none":
+        assert (scheme == "zstd-shared") == (version == 2), "scheme of another version"
+        self.shared = Shared(self.data, self.top["zstd_shared"]) if version == 2 else None
+        if version == 2:
+            self.decode = bytes
+        elif scheme == "none":
             self.blobs = [(b["offset"], b["size"]) for b in self.top.get("blobs", [])]
             self.decode = bytes
         elif scheme == "zstd-per-kernel":
@@ -58,8 +161,11 @@ class Archive:
                 yield key, arch, entry
 
     def get(self, entry):
-        offset, size = self.blobs[entry["ordinal"]]
-        data = self.decode(self.data[offset:offset + size])
+        if self.shared:
+            data = self.shared.read(entry["ordinal"])
+        else:
+            offset, size = self.blobs[entry["ordinal"]]
+            data = self.decode(self.data[offset:offset + size])
         want = entry.get("original_size", len(data))
         assert len(data) == want, "%d bytes, original_size says %d" % (len(data), want)
         return data

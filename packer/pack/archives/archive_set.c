@@ -78,6 +78,8 @@ static kpack_error_t open_volume(struct archive_set *set, struct slot *s,
 		.scheme = set->options.scheme,
 		.group = set->options.group,
 		.family = s->family,
+		.level = set->options.level,
+		.jobs = set->options.jobs,
 		.unnamed = set->options.unnamed,
 	};
 	const struct existing_archive *there;

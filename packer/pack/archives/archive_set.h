@@ -20,7 +20,8 @@ struct archive_set_options {
 	const char *dir; /* where the archives go */
 	const char *group;
 	kpack_compression_t scheme;
-	int level;
+	int level;            /* scheme zstd-shared */
+	unsigned jobs;        /* ... whose objects are compressed by threads of the set */
 	uint64_t volume_size; /* maximum bytes of a blob */
 	bool force;           /* replace existing archives instead of adding to them */
 	const struct families *families;

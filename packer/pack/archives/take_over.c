@@ -2,6 +2,7 @@
 #include "take_over.h"
 #include <stdlib.h>
 #include "core/base/bounds.h"
+#include "core/base/scheme.h"
 #include "packer/base/xalloc.h"
 
 void entry_names_add(struct entry_names *names, struct kp_span key, const char *arch)
@@ -78,8 +79,7 @@ static int cmp_old(const void *a, const void *b)
 static kpack_error_t check_old(const struct volume *v, const struct kpack_archive *old,
 			       struct kpackx_error *why)
 {
-	const char *scheme =
-		v->store.scheme == KPACK_COMPRESSION_NOOP ? "none" : "zstd-per-kernel";
+	const char *scheme = kp_scheme_name(v->store.scheme);
 	size_t kept, counted;
 
 	if (strcmp(kp_archive_scheme(old), scheme) != 0)
@@ -96,28 +96,48 @@ static kpack_error_t check_old(const struct volume *v, const struct kpack_archiv
 	return KPACK_SUCCESS;
 }
 
+/*
+ * Read the bytes to store for an old entry, which decodes to SIZE bytes: its frame, or of
+ * a shared archive all of them.  The caller frees *BYTES.
+ */
+static kpack_error_t read_old(const struct kpack_archive *old, size_t entry,
+			      uint64_t size, uint8_t **bytes, struct kp_span *out,
+			      struct kpackx_error *why)
+{
+	bool shared = kp_archive_shared(old);
+	struct kp_source stored = {.size = size};
+	kpack_error_t err;
+
+	if (!shared)
+		KP_TRY(kp_archive_source(old, entry, &stored, why));
+	*bytes = malloc((size_t)stored.size + 1);
+	if (!*bytes)
+		return kp_fail_memory(why, stored.size, "a frame");
+	*out = (struct kp_span){*bytes, (size_t)stored.size};
+	err = shared ? kp_archive_read(old, entry, *bytes, why)
+		     : kp_source_read(&stored, 0, *bytes, out->size, why);
+	if (err)
+		free(*bytes);
+	return err;
+}
+
 /* Copy the frame of an old entry, unless this run stored the same content. */
 static kpack_error_t carry_object(struct volume *v, const struct kpack_archive *old,
 				  size_t entry, uint32_t *ordinal,
 				  struct kpackx_error *why)
 {
 	struct kp_content content;
-	struct kp_source stored;
 	struct kp_entry_info info;
 	struct kp_meta meta;
-	kpack_error_t err;
 	struct kp_span frame;
 	uint8_t *bytes;
+	kpack_error_t err;
 	bool shared;
 
 	kp_archive_entry(old, entry, &info);
 	kp_archive_meta(old, entry, &meta);
-	KP_TRY(kp_archive_source(old, entry, &stored, why));
-	bytes = malloc((size_t)stored.size + 1);
-	if (!bytes)
-		return kp_fail_memory(why, stored.size, "a frame");
-	err = kp_source_read(&stored, 0, bytes, (size_t)stored.size, why);
-	frame = (struct kp_span){bytes, (size_t)stored.size};
+	KP_TRY(read_old(old, entry, info.size, &bytes, &frame, why));
+	err = KPACK_SUCCESS;
 	content = (struct kp_content){.size = info.size, .chunk = meta.chunk};
 	memcpy(content.hash, meta.xxh3, sizeof(content.hash));
 	if (!err && meta.has_xxh3)

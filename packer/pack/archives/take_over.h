@@ -31,7 +31,7 @@ bool carry_any_left(const struct kpack_archive *old, const struct carry_choice *
 
 /*
  * Add to V the entries of OLD that stay, in the order of their frames, which are copied as
- * they are.
+ * they are; the objects of a shared archive are decoded, and compressed again.
  * INVALID_ARGUMENT: OLD has another scheme.  INVALID_FORMAT: OLD has faults.
  */
 kpack_error_t carry(struct volume *v, const struct kpack_archive *old,

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+#include "blocks.h"
+#include <pthread.h>
+#include <stdlib.h>
+#include "core/codec/codec.h"
+#include "dictionary.h"
+#include "internal.h"
+#include "share.h"
+
+static const uint64_t DICTIONARY = 8 << 20;
+
+/* The dictionary is at most this part of the unique bytes. */
+enum { DICTIONARY_SHARE = 4 };
+
+/* Blocks of a batch for each thread, and at most. */
+enum { BATCH_SHARE = 4, BATCH_MAX = 64 };
+
+/* Bytes that the threads' encoders may take, unless one alone takes more. */
+static const uint64_t ENCODERS = UINT64_C(192) << 20;
+
+struct block {
+	uint8_t *frame;
+	size_t size;
+};
+
+struct job {
+	pthread_t thread;
+	struct batch *batch;
+	struct kp_encoder *encoder;
+	uint8_t *raw; /* a block's bytes */
+	kpack_error_t err;
+	struct kpackx_error why;
+};
+
+/* Blocks that are compressed at the same time. */
+struct batch {
+	const struct kp_unique *unique;
+	uint64_t first; /* number of the first block */
+	size_t n, cap;
+	size_t next; /* the next one to take; guarded by LOCK */
+	pthread_mutex_t lock;
+	struct block *blocks;
+	struct job *jobs;
+	unsigned n_jobs, most_jobs;
+};
+
+void kp_blocks_fini(struct kp_blocks *b)
+{
+	free(b->sizes);
+	*b = (struct kp_blocks){0};
+}
+
+/* --- one block ------------------------------------------------------------------------ */
+
+static bool take_block(struct batch *b, size_t *i)
+{
+	bool some;
+
+	pthread_mutex_lock(&b->lock);
+	some = b->next < b->n;
+	if (some)
+		*i = b->next++;
+	pthread_mutex_unlock(&b->lock);
+	return some;
+}
+
+static kpack_error_t encode_block(struct job *j, size_t i)
+{
+	const struct kp_unique *u = j->batch->unique;
+	uint64_t at = (j->batch->first + i) * KP_SHARE_BLOCK, left = u->size - at;
+	size_t n = (size_t)(left < KP_SHARE_BLOCK ? left : KP_SHARE_BLOCK);
+	struct block *block = &j->batch->blocks[i];
+
+	KP_TRY(kp_unique_read(u, at, j->raw, n, &j->why));
+	return kp_encode(j->encoder, (struct kp_span){j->raw, n}, 0, block->frame,
+			 kp_encode_bound(KP_SHARE_BLOCK, 0), &block->size, &j->why);
+}
+
+static void *encode_blocks(void *arg)
+{
+	struct job *j = arg;
+	size_t i;
+
+	while (!j->err && take_block(j->batch, &i))
+		j->err = encode_block(j, i);
+	return NULL;
+}
+
+/* --- batches -------------------------------------------------------------------------- */
+
+/* Run the jobs, all but the first on threads of their own. */
+static void run_jobs(struct batch *b)
+{
+	unsigned started = 1;
+
+	while (started < b->n_jobs &&
+	       pthread_create(&b->jobs[started].thread, NULL, encode_blocks,
+			      &b->jobs[started]) == 0)
+		started++;
+	encode_blocks(&b->jobs[0]);
+	while (started > 1)
+		pthread_join(b->jobs[--started].thread, NULL);
+}
+
+static kpack_error_t add_job(struct batch *b, int level,
+			     const struct kp_dictionary *dictionary,
+			     struct kpackx_error *why)
+{
+	struct job *j = &b->jobs[b->n_jobs++];
+
+	j->batch = b;
+	j->raw = malloc(KP_SHARE_BLOCK);
+	if (!j->raw)
+		return kp_fail_memory(why, KP_SHARE_BLOCK, "a block");
+	KP_TRY(kp_encoder_new(level, &j->encoder, why));
+	return kp_encoder_use(j->encoder, dictionary, why);
+}
+
+/* Once the first encoder has all its memory: let others run beside it. */
+static kpack_error_t add_jobs(struct batch *b, int level,
+			      const struct kp_dictionary *dictionary,
+			      struct kpackx_error *why)
+{
+	uint64_t each = kp_encoder_memory(b->jobs[0].encoder) + 1;
+
+	while (b->n_jobs < b->most_jobs && (b->n_jobs + 1) * each <= ENCODERS)
+		KP_TRY(add_job(b, level, dictionary, why));
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t append_batch(const struct batch *b, struct kp_writer *w,
+				  struct kp_blocks *out, struct kpackx_error *why)
+{
+	for (unsigned i = 0; i < b->n_jobs; i++)
+		if (b->jobs[i].err)
+			return kp_fail(why, b->jobs[i].err, "%s", b->jobs[i].why.text);
+	for (size_t i = 0; i < b->n; i++) {
+		KP_TRY(kp_writer_append(w, b->blocks[i].frame, b->blocks[i].size, why));
+		kp_put_le32(out->sizes + 4 * (size_t)out->n++,
+			    (uint32_t)b->blocks[i].size);
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t encode_all(struct batch *b, uint64_t count, int level,
+				const struct kp_dictionary *dictionary,
+				struct kp_writer *w, struct kp_blocks *out,
+				struct kpackx_error *why)
+{
+	KP_TRY(add_job(b, level, dictionary, why));
+	for (; b->first < count; b->first += b->n) {
+		uint64_t left = count - b->first;
+
+		/* the first alone, to see what memory an encoder takes */
+		b->n = b->first == 0 ? 1 : left < b->cap ? (size_t)left : b->cap;
+		b->next = 0;
+		run_jobs(b);
+		KP_TRY(append_batch(b, w, out, why));
+		if (b->first == 0)
+			KP_TRY(add_jobs(b, level, dictionary, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+static bool alloc_batch(struct batch *b, unsigned jobs)
+{
+	b->most_jobs = jobs < 1 ? 1 : jobs > BATCH_MAX ? BATCH_MAX : jobs;
+	b->cap = b->most_jobs * BATCH_SHARE;
+	if (b->cap > BATCH_MAX)
+		b->cap = BATCH_MAX;
+	b->jobs = calloc(b->most_jobs, sizeof(*b->jobs));
+	b->blocks = calloc(b->cap, sizeof(*b->blocks));
+	for (size_t i = 0; b->blocks && i < b->cap; i++) {
+		b->blocks[i].frame = malloc(kp_encode_bound(KP_SHARE_BLOCK, 0));
+		if (!b->blocks[i].frame)
+			return false;
+	}
+	return b->jobs && b->blocks;
+}
+
+static void batch_fini(struct batch *b)
+{
+	for (unsigned i = 0; b->jobs && i < b->n_jobs; i++) {
+		kp_encoder_free(b->jobs[i].encoder);
+		free(b->jobs[i].raw);
+	}
+	for (size_t i = 0; b->blocks && i < b->cap; i++)
+		free(b->blocks[i].frame);
+	free(b->jobs);
+	free(b->blocks);
+	pthread_mutex_destroy(&b->lock);
+}
+
+static kpack_error_t write_blocks(const struct kp_unique *u, uint64_t count, int level,
+				  unsigned jobs, const struct kp_dictionary *dictionary,
+				  struct kp_writer *w, struct kp_blocks *out,
+				  struct kpackx_error *why)
+{
+	struct batch b = {.unique = u};
+	kpack_error_t err;
+
+	pthread_mutex_init(&b.lock, NULL);
+	err = alloc_batch(&b, jobs)
+		      ? encode_all(&b, count, level, dictionary, w, out, why)
+		      : kp_fail_memory(why, b.cap * KP_SHARE_BLOCK, "blocks");
+	batch_fini(&b);
+	return err;
+}
+
+/* --- the dictionary ------------------------------------------------------------------- */
+
+static kpack_error_t append_dictionary(struct kp_writer *w, struct kp_span bytes,
+				       int level, struct kp_blocks *out,
+				       struct kpackx_error *why)
+{
+	size_t cap = kp_encode_bound(bytes.size, 0), n = 0;
+	struct kp_encoder *e = NULL;
+	uint8_t *frame = malloc(cap);
+	kpack_error_t err;
+
+	if (!frame)
+		return kp_fail_memory(why, cap, "a dictionary");
+	err = kp_encoder_new(level, &e, why);
+	if (!err)
+		err = kp_encode(e, bytes, 0, frame, cap, &n, why);
+	if (!err)
+		err = kp_writer_append(w, frame, n, why);
+	kp_put_le32(out->sizes, (uint32_t)n);
+	out->n = 1;
+	out->dictionary_size = bytes.size;
+	kp_encoder_free(e);
+	free(frame);
+	return err;
+}
+
+static kpack_error_t write_with(const struct kp_unique *u, struct kp_span bytes,
+				uint64_t count, int level, unsigned jobs,
+				struct kp_writer *w, struct kp_blocks *out,
+				struct kpackx_error *why)
+{
+	struct kp_dictionary *dictionary = NULL;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (bytes.size)
+		err = append_dictionary(w, bytes, level, out, why);
+	if (!err && bytes.size)
+		err = kp_dictionary_new(level, bytes, &dictionary, why);
+	if (!err)
+		err = write_blocks(u, count, level, jobs, dictionary, w, out, why);
+	kp_dictionary_free(dictionary);
+	return err;
+}
+
+kpack_error_t kp_blocks_write(const struct kp_unique *u, int level, unsigned jobs,
+			      struct kp_writer *w, struct kp_blocks *out,
+			      struct kpackx_error *why)
+{
+	uint64_t count = u->size / KP_SHARE_BLOCK + (u->size % KP_SHARE_BLOCK != 0);
+	uint64_t most = u->size / DICTIONARY_SHARE;
+	uint8_t *bytes = NULL;
+	size_t size = 0;
+	kpack_error_t err;
+
+	*out = (struct kp_blocks){.sizes = malloc(4 * ((size_t)count + 1))};
+	if (!out->sizes)
+		return kp_fail_memory(why, 4 * count, "a table of frames");
+	KP_TRY(kp_dictionary_choose(u, KP_SHARE_BLOCK,
+				    (size_t)(most < DICTIONARY ? most : DICTIONARY),
+				    &bytes, &size, why));
+	err = write_with(u, (struct kp_span){bytes, size}, count, level, jobs, w, out,
+			 why);
+	free(bytes);
+	return err;
+}

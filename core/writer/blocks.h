@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* The frames of a shared archive: its dictionary, and its unique bytes in blocks. */
+#ifndef KP_CORE_WRITER_BLOCKS_H
+#define KP_CORE_WRITER_BLOCKS_H
+
+#include "core/base/errors.h"
+#include "unique.h"
+#include "writer.h"
+
+struct kp_blocks {
+	uint64_t dictionary_size; /* 0: none */
+	uint8_t *sizes;           /* u32 each: stored bytes of the frames */
+	uint32_t n;
+};
+
+/*
+ * Compress U, which is flushed, at LEVEL on JOBS threads, and append the frames to W.  The
+ * frames do not depend on JOBS; memory may allow fewer threads.  OUT must be freed by
+ * fini, after a failure, too.
+ * IO_ERROR; OUT_OF_MEMORY; INVALID_ARGUMENT: a level that zstd does not have.
+ */
+kpack_error_t kp_blocks_write(const struct kp_unique *u, int level, unsigned jobs,
+			      struct kp_writer *w, struct kp_blocks *out,
+			      struct kpackx_error *why);
+void kp_blocks_fini(struct kp_blocks *b);
+
+#endif

@@ -1,0 +1,144 @@
+#!/usr/bin/env bats
+# Archives of version 2 (kpack-format(5)): written by kpack pack --scheme zstd-shared, read by a
+# reader that was written from the page alone (readkpack.py), and by everything of ours.
+
+bats_require_minimum_version 1.5.0
+load packing.bash
+
+# Files of a kernel database that are like each other: parts of one another, of themselves, at odd
+# places, and changed in some bytes; one is random, one empty of content, one has one byte.
+make_database() { # DIR
+	mkdir -p "$1/lib/rocblas/library"
+	$python - "$1/lib/rocblas/library" <<-'EOF'
+		import random, sys
+		r = random.Random(7)
+		words = [r.randbytes(r.choice((8, 12, 16))) for _ in range(3000)]
+		def code(size):
+		    return b"".join(r.choices(words, k=size // 10))[:size]
+		parts = [code(r.randrange(20_000, 700_000)) for _ in range(16)]
+		def put(name, data):
+		    with open("%s/TensileLibrary_%s_gfx90a.co" % (sys.argv[1], name), "wb") as f:
+		        f.write(data)
+		put("A", b"".join(parts))
+		put("B", b"".join(p[r.randrange(5000):] for p in reversed(parts)) + code(300_000))
+		c = bytearray(b"".join(parts[2:9]))
+		for _ in range(200):
+		    c[r.randrange(len(c))] ^= 255
+		put("C", c)
+		put("D", parts[3] * 7 + code(77) + parts[3][1000:9000] * 40)
+		put("E", b"\0" * 3_000_000)
+		put("F", r.randbytes(1_500_000))
+		put("G", b"x")
+		put("H", b"".join(parts))
+		put("I", b"".join(r.choice(parts)[o:o + 4500] for o in range(0, 20_000, 50)))
+	EOF
+}
+
+pack() { kpack pack -q --archives-only --scheme zstd-shared --group g "$@"; }
+archive=out/.kpack/g_gfx90a.kpack
+
+# The hashes of all files below a directory, sorted.
+hashes() { # DIR
+	find "$1" -type f -exec sha256sum {} + | cut -d ' ' -f 1 | sort
+}
+
+@test "zstd-shared: an independent reader, kpack and the library have every byte" {
+	make_database tree
+	pack tree out
+	hashes tree >want
+	readkpack sums "$archive" | cut -d ' ' -f 1 | sort | diff want -
+	kpack extract out/.kpack -C ex
+	hashes ex | diff want -
+	kpack cat "$archive" lib/rocblas/library/TensileLibrary_C_gfx90a.co gfx90a |
+		cmp - tree/lib/rocblas/library/TensileLibrary_C_gfx90a.co
+	kpack verify "$archive" >verified
+	grep -q ': ok, 9 entries' verified
+	kpack info "$archive" | grep -q 'scheme *zstd-shared'
+	# what is found again is stored once
+	[ "$(stat -c %s "$archive")" -lt 4600000 ]
+}
+
+@test "zstd-shared: the bytes do not depend on the number of threads" {
+	make_database tree
+	pack --jobs 1 tree one
+	pack --jobs 7 tree seven
+	diff -r one seven
+	pack --jobs 3 --level 19 tree out
+	readkpack sums "$archive" | cut -d ' ' -f 1 | sort >got
+	hashes tree | diff - got
+}
+
+@test "zstd-shared: fat binaries, converted, and added to" {
+	mkfat --bundles 9 --size 70000 a.so
+	mkfat --bundles 9 --size 70000 --seed 1 b.so
+	mkdir in
+	cp a.so b.so in
+	kpack pack -q --archives-only --group g in plain
+	kpack pack -q --archives-only --group g --scheme zstd-shared a.so out
+	kpack pack -q --archives-only --group g --scheme zstd-shared b.so out
+	for a in plain/.kpack/*; do
+		readkpack sums "$a" | cut -d ' ' -f 1 | sort >want
+		readkpack sums "out/.kpack/${a##*/}" | cut -d ' ' -f 1 | sort | diff want -
+	done
+	kpack verify out/.kpack
+	# an archive of another scheme is not added to
+	fails "its scheme is zstd-shared" --archives-only --group g b.so out
+	kpack pack -q --group g --scheme zstd-shared in conv
+	kpack mark check conv
+}
+
+@test "zstd-shared: what readers of version 1 would misread, and what is not done yet, is refused" {
+	make_database tree
+	pack tree out
+	# version 2 in the header: AMD's readers stop at it
+	[ "$(od -An -tu4 -j4 -N4 "$archive" | tr -d ' ')" = 2 ]
+	printf '\1' | dd of="$archive" bs=1 seek=4 conv=notrunc status=none
+	run -1 kpack ls "$archive"
+	[[ $output == *"header: version 1, but the scheme zstd-shared is of version 2"* ]]
+	printf '\2' | dd of="$archive" bs=1 seek=4 conv=notrunc status=none
+	run -1 kpack merge -o merged.kpack "$archive" "$archive"
+	[[ $output == *"cannot be joined or divided yet"* ]]
+	[ ! -e merged.kpack ]
+	usage "--chunk" --archives-only --scheme zstd-shared --chunk 4096 tree new
+	usage "--shard" --archives-only --scheme zstd-shared --shard 1/2 tree new
+}
+
+@test "zstd-shared: damage of a block is found for exactly the entries that have its bytes" {
+	make_database tree
+	pack tree out
+	PYTHONPATH=$tools $python - "$archive" <<-'EOF' >want
+		import sys
+		from readkpack import Archive
+		path = sys.argv[1]
+		a = Archive(path)
+		s, size = a.shared, a.shared.block_size
+		def blocks(e):
+		    return {b for begin, n in s.objects[e["ordinal"]]
+		            for b in range(begin // size, (begin + n - 1) // size + 1)}
+		uses = {key: blocks(e) for key, _, e in a.entries()}
+		# a block that some of the entries use, but not most
+		bad = min(range(len(s.blocks)), key=lambda b: abs(3 - sum(b in u for u in uses.values())))
+		before = len(s.layout["frames"]) // 4 - len(s.blocks) + bad
+		at = s.layout["offset"] + sum(
+		    int.from_bytes(s.layout["frames"][4 * i:4 * i + 4], "little") for i in range(before))
+		with open(path, "r+b") as f:
+		    f.seek(at + len(s.blocks[bad]) - 1)  # of the checksum
+		    byte = f.read(1)[0]
+		    f.seek(-1, 1)
+		    f.write(bytes([byte ^ 1]))
+		print(*sorted(key for key, u in uses.items() if bad in u), sep="\n")
+		assert 0 < sum(bad in u for u in uses.values()) < len(uses)
+	EOF
+	run -1 kpack verify "$archive"
+	grep -o 'TensileLibrary_._gfx90a.co' <<<"$output" | sort -u >found
+	sed 's|.*/||' want | diff - found
+	grep -q 'block [0-9]*: ' <<<"$output"
+	for f in tree/lib/rocblas/library/*; do
+		k=lib/rocblas/library/${f##*/}
+		if grep -qx "$k" want; then
+			run -1 kpack cat "$archive" "$k" gfx90a
+		else
+			kpack cat "$archive" "$k" gfx90a | cmp - "$f"
+		fi
+	done
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+/* Shared archives: random objects that repeat each other, written and read again. */
+#include "core/writer/writer.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "core/base/hash.h"
+#include "core/base/scheme.h"
+
+enum { OBJECTS = 40, MOST = 700000 };
+
+static struct kpackx_error why;
+static uint64_t seed;
+
+static uint32_t number(uint32_t below)
+{
+	seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (uint32_t)(seed >> 33) % below;
+}
+
+static struct {
+	uint8_t *data;
+	size_t size;
+} objects[OBJECTS];
+
+/* Append N bytes: a part of an object before, or new ones, of few or many values. */
+static void append_part(size_t i)
+{
+	size_t room = MOST - objects[i].size, n = 1 + number(1u << number(19));
+	size_t from = number((uint32_t)i + 1), at;
+	uint8_t *to = objects[i].data + objects[i].size;
+
+	if (n > room)
+		n = room;
+	if (number(3) && objects[from].size) {
+		at = number((uint32_t)objects[from].size);
+		if (n > objects[from].size - at)
+			n = objects[from].size - at;
+		memmove(to, objects[from].data + at, n);
+	} else {
+		uint8_t mask = number(2) ? 0xff : 3;
+
+		for (size_t k = 0; k < n; k++)
+			to[k] = (uint8_t)(number(256) & mask);
+	}
+	objects[i].size += n;
+}
+
+static int make_objects(void **state)
+{
+	(void)state;
+	seed = 1;
+	for (size_t i = 0; i < OBJECTS; i++) {
+		objects[i].data = malloc(MOST);
+		objects[i].size = 0;
+		for (uint32_t parts = number(12); parts; parts--)
+			append_part(i);
+	}
+	return 0;
+}
+
+static int free_objects(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < OBJECTS; i++)
+		free(objects[i].data);
+	return 0;
+}
+
+static void must(kpack_error_t err)
+{
+	if (err)
+		fail_msg("%s", why.text);
+}
+
+static struct kp_writer *written(int level, unsigned jobs)
+{
+	const struct kp_writer_options options = {
+		.scheme = KP_COMPRESSION_ZSTD_SHARED,
+		.group = "g",
+		.level = level,
+		.jobs = jobs,
+		.lazy = true,
+		.unnamed = true,
+	};
+	struct kp_writer *w;
+	char key[8];
+
+	must(kp_writer_open("/tmp", "x.kpack", &options, &w, &why));
+	for (uint32_t i = 0; i < OBJECTS; i++) {
+		struct kp_writer_entry e = {.type = kp_span_str("t"),
+					    .size = objects[i].size};
+		uint8_t *back = malloc(MOST);
+
+		must(kp_writer_add_stored(
+			w, (struct kp_span){objects[i].data, objects[i].size}, &e.ordinal,
+			&why));
+		assert_int_equal(e.ordinal, i);
+		must(kp_writer_read_stored(w, i, back, &why));
+		assert_memory_equal(back, objects[i].data, objects[i].size);
+		free(back);
+		snprintf(key, sizeof(key), "%03u", i);
+		must(kp_writer_add_entry(w, kp_span_str(key), kp_span_str("a"), &e,
+					 &why));
+	}
+	must(kp_writer_finish(w, &why));
+	return w;
+}
+
+static void check_archive(struct kp_writer *w)
+{
+	struct kpack_archive *a;
+	uint8_t *buf = malloc(MOST);
+
+	must(kp_writer_reopen(w, "x", &a, &why));
+	assert_int_equal(kp_archive_entry_count(a), OBJECTS);
+	for (size_t i = 0; i < OBJECTS; i++) {
+		size_t n = objects[i].size, at = n ? number((uint32_t)n) : 0, got;
+
+		must(kp_archive_read(a, i, buf, &why));
+		assert_memory_equal(buf, objects[i].data, n);
+		must(kp_archive_read_range(a, i, at, buf, n / 3, &got, &why));
+		assert_memory_equal(buf, objects[i].data + at, got);
+	}
+	kp_archive_close(a);
+	free(buf);
+}
+
+static void objects_come_back(void **state)
+{
+	struct kp_writer *w;
+
+	(void)state;
+	for (int i = 0; i < 5; i++) {
+		w = written(i == 4 ? 19 : 1 + i, 3);
+		check_archive(w);
+		kp_writer_close(w);
+		free_objects(NULL);
+		make_objects(NULL);
+		for (size_t k = 0; k < OBJECTS / 2; k++)
+			append_part(k + number(OBJECTS / 2));
+	}
+}
+
+static uint64_t hash_of(struct kp_writer *w, uint64_t *size)
+{
+	struct kpack_archive *a;
+	uint64_t hash;
+	uint8_t *all;
+
+	must(kp_writer_reopen(w, "x", &a, &why));
+	*size = (uint64_t)kp_archive_stat(a)->st_size;
+	all = malloc(*size);
+	assert_int_equal(pread(kp_archive_fd(a), all, *size, 0), *size);
+	hash = kp_hash64(all, *size, 0);
+	free(all);
+	kp_archive_close(a);
+	return hash;
+}
+
+static void threads_do_not_matter(void **state)
+{
+	uint64_t sizes[3], hashes[3];
+	const unsigned jobs[] = {1, 2, 200};
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct kp_writer *w = written(9, jobs[i]);
+
+		hashes[i] = hash_of(w, &sizes[i]);
+		kp_writer_close(w);
+	}
+	assert_int_equal(sizes[0], sizes[1]);
+	assert_int_equal(hashes[0], hashes[1]);
+	assert_int_equal(hashes[0], hashes[2]);
+}
+
+static void an_empty_archive(void **state)
+{
+	const struct kp_writer_options options = {.scheme = KP_COMPRESSION_ZSTD_SHARED,
+						  .group = "g",
+						  .level = 3,
+						  .unnamed = true};
+	struct kpack_archive *a;
+	struct kp_writer *w;
+
+	(void)state;
+	must(kp_writer_open("/tmp", "x.kpack", &options, &w, &why));
+	must(kp_writer_finish(w, &why));
+	must(kp_writer_reopen(w, "x", &a, &why));
+	assert_int_equal(kp_archive_ordinal_count(a), 0);
+	kp_archive_close(a);
+	kp_writer_close(w);
+}
+
+/* Bytes that change at every 5000th place: many extents in a span, and all are found. */
+static void many_extents_in_a_span(void **state)
+{
+	enum { SIZE = 24 << 20 };
+	const struct kp_writer_options options = {.scheme = KP_COMPRESSION_ZSTD_SHARED,
+						  .group = "g",
+						  .level = 1,
+						  .unnamed = true};
+	uint8_t *data = malloc(SIZE), *got = malloc(SIZE);
+	struct kp_writer_entry e = {.type = kp_span_str("t"), .size = SIZE};
+	struct kpack_archive *a;
+	struct kp_writer *w;
+	const char *keys[] = {"a", "b"};
+
+	(void)state;
+	for (size_t i = 0; i < SIZE; i++)
+		data[i] = (uint8_t)number(256);
+	must(kp_writer_open("/tmp", "x.kpack", &options, &w, &why));
+	for (int k = 0; k < 2; k++) {
+		must(kp_writer_add_stored(w, (struct kp_span){data, SIZE}, &e.ordinal,
+					  &why));
+		must(kp_writer_add_entry(w, kp_span_str(keys[k]), kp_span_str("x"), &e,
+					 &why));
+		if (k)
+			break;
+		/* then parts of 5000 bytes, from 24 blocks in turn */
+		memcpy(got, data, SIZE);
+		for (size_t i = 0; i + 5000 <= SIZE; i += 5000)
+			memcpy(data + i, got + (i / 5000 % 24 << 20) + i / 25, 5000);
+	}
+	must(kp_writer_finish(w, &why));
+	must(kp_writer_reopen(w, "x", &a, &why));
+	must(kp_archive_read(a, 1, got, &why));
+	assert_memory_equal(got, data, SIZE);
+	/* nearly all of the second object was found in the first */
+	assert_true((uint64_t)kp_archive_stat(a)->st_size < SIZE + SIZE / 10);
+	kp_archive_close(a);
+	kp_writer_close(w);
+	free(data);
+	free(got);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(objects_come_back),
+		cmocka_unit_test(threads_do_not_matter),
+		cmocka_unit_test(an_empty_archive),
+		cmocka_unit_test(many_extents_in_a_span),
+	};
+
+	return cmocka_run_group_tests(tests, make_objects, free_objects);
+}
