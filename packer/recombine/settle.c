@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "core/base/file.h"
+#include "packer/archives/content_hash.h"
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/binary/join.h"
@@ -62,6 +63,26 @@ static mode_t type_of(const struct recombine_item *item)
 	return item->file->mode & S_IFMT;
 }
 
+/* Whether two archives have the same entries with the same bytes, however stored. */
+static kpack_error_t same_entries(const struct kpack_archive *a,
+				  const struct kpack_archive *b, bool *same,
+				  struct kpackx_error *why)
+{
+	size_t n = kp_archive_entry_count(a), kept, counted, entry;
+
+	kp_archive_faults(a, &kept, &counted);
+	*same = !counted && n == kp_archive_entry_count(b);
+	for (size_t i = 0; i < n && *same; i++) {
+		struct kp_entry_info info;
+
+		kp_archive_entry(a, i, &info);
+		*same = kp_archive_find(b, info.key, info.arch, &entry);
+		if (*same)
+			KP_TRY(content_hash_same(a, i, b, entry, same, why));
+	}
+	return KPACK_SUCCESS;
+}
+
 /* Only the type of pipes and devices is compared. */
 static kpack_error_t compare_with_chosen(const struct run *r, size_t i, bool *same,
 					 struct kpackx_error *why)
@@ -75,8 +96,11 @@ static kpack_error_t compare_with_chosen(const struct run *r, size_t i, bool *sa
 		*same = same_target(r->paths[r->chosen], r->paths[i]);
 		return KPACK_SUCCESS;
 	}
-	return S_ISREG(a->file->mode)
-		       ? same_bytes(r->paths[r->chosen], r->paths[i], same, why)
+	if (!S_ISREG(a->file->mode))
+		return KPACK_SUCCESS;
+	KP_TRY(same_bytes(r->paths[r->chosen], r->paths[i], same, why));
+	return !*same && a->archive && b->archive
+		       ? same_entries(a->archive, b->archive, same, why)
 		       : KPACK_SUCCESS;
 }
 

@@ -595,3 +595,82 @@ a.write('shards/a/blas_$arch/.kpack/blas_$arch.kpack')"
 	recombine >report
 	[ -e "out/rocm_gfx110X/${own%/*}/notes.kpack" ]
 }
+
+# The loader hands out for LIBRARY what the library FAT had.
+hands_out() { # LIBRARY ARCH FAT
+	local sanitizer # which Python is without
+	sanitizer=$(ldd "$KPACK_BIN/librocm_kpack.so.0" | awk '$1 ~ /^lib[at]san/ { print $3 }')
+	LD_PRELOAD=$sanitizer ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 py "$@" <<-'PY'
+	import ctypes, os, sys
+	import fatparse
+	path, arch, fat = os.path.abspath(sys.argv[1]), sys.argv[2], sys.argv[3]
+	lib = ctypes.CDLL(os.path.join(os.environ["KPACK_BIN"], "librocm_kpack.so.0"))
+	cache = ctypes.c_void_p()
+	assert lib.kpack_cache_create(ctypes.byref(cache)) == 0
+	want = [bytes(c) for o in fatparse.containers(fatparse.Elf(fat).fatbin()).values() for _, a, c in o if a == arch]
+	at = ctypes.addressof(ctypes.c_char.in_dll(ctypes.CDLL(path), "wrappers"))
+	assert want
+	for i, code in enumerate(want):
+	    words = (ctypes.c_uint64 * 3).from_address(at + 24 * i)
+	    out, size = ctypes.c_void_p(), ctypes.c_size_t()
+	    status = lib.kpack_load_code_object(
+	        cache, ctypes.c_void_p(words[1]), path.encode(), ctypes.c_uint32(words[2]),
+	        (ctypes.c_char_p * 1)(arch.encode()), ctypes.c_size_t(1), ctypes.byref(out), ctypes.byref(size))
+	    assert words[2] == i and status == 0, (path, arch, i, status)
+	    assert ctypes.string_at(out.value, size.value) == code, (path, arch, i)
+	PY
+}
+
+@test "shards of an artifact, from AMD's splitter and from ours" {
+	local first second amd=$tools/amdsplit.py
+	mkdir -p art/math/stage/lib/deep art/comm/stage/lib
+	mkfat --arches gfx1100,gfx1101,gfx1200 art/math/stage/lib/deep/liba.so.1
+	ln -s liba.so.1 art/math/stage/lib/deep/liba.so
+	mkfat --seed 2 --arches gfx1100,gfx1200 --ccob odd art/comm/stage/lib/libb.so
+	# a section without a whole page keeps its code in AMD's
+	mkfat --seed 3 --bundles 1 --size 400 --align 64 --arches gfx1100 art/comm/stage/lib/libsmall.so
+	printf 'math/stage\ncomm/stage\nnone/stage\n' >art/artifact_manifest.txt
+	config '"error_on_missing_architecture": true, "verify_generic_artifacts_match": true'
+	# AMD's alone: nothing is wrong with it, at any stage of its installation
+	$python "$amd" art alone blas
+	kpack mark check alone >checked
+	kpack verify -q --tree alone
+	mkdir over
+	cp -a alone/blas_gfx*/. over/
+	cp -a alone/blas_generic/. over/ # with the manifest of all prefixes
+	kpack verify -q over/*/*/.kpack
+	kpack mark check over >checked
+	grep -q '^3 converted, 0 not converted, 16 objects in 3 archives, 0 faults$' checked
+	kpack verify -q --tree over
+	kpack mark strip-safe --check over >checked
+	for first in a b; do
+		second=$([ $first = a ] && echo b || echo a)
+		rm -rf shards out flat
+		kpack split -q --name blas --gpu-targets gfx1100,gfx1101 art shards/$first
+		$python "$amd" $([ $first = b ] || echo --none) --gpu-targets gfx1200 --gpu-targets gfx1101 art shards/$second blas
+		recombine --verbose >said 2>err
+		! grep -q 'are taken, not\|differ' err || false
+		[ "$(cat out/blas_gfx120X/artifact_manifest.txt)" = comm/stage ]
+		[ -e out/blas_gfx120X/comm/stage/.kpack/blas_gfx1200.kpack ]
+		[ -e out/blas_gfx110X/math/stage/.kpack/blas_gfx1101.kpack ]
+		mkdir flat
+		cp -a out/*/{math,comm}/stage/. flat/
+		kpack mark check flat >checked
+		grep -q '^3 converted, 0 not converted, 16 objects in 3 archives, 0 faults$' checked
+		kpack mark check --arch gfx1100,gfx1101,gfx1200 flat/lib/deep/liba.so.1
+		hands_out flat/lib/deep/liba.so.1 gfx1200 art/math/stage/lib/deep/liba.so.1
+		hands_out flat/lib/deep/liba.so.1 gfx1101 art/math/stage/lib/deep/liba.so.1
+		hands_out flat/lib/libb.so gfx1100 art/comm/stage/lib/libb.so
+		hands_out flat/lib/libsmall.so gfx1100 art/comm/stage/lib/libsmall.so
+	done
+	# one of them with other code for a GPU that both have
+	py shards/*/blas_gfx1101/math/stage/.kpack/blas_gfx1101.kpack <<-'PY'
+	import sys, mkarchive
+	a = mkarchive.Archive(group="blas", family="gfx1101")
+	for i in range(3):
+	    a.add("math/stage/lib/deep/liba.so.1#%d" % i, "gfx1101", b"other code", hash=False)
+	a.write(sys.argv[1])
+	PY
+	rm -r out
+	denied 1 'blas_gfx1101.kpack: the contents differ'
+}
