@@ -374,10 +374,12 @@ check-reproducible: dist ## build the commit at two paths, and compare the files
 	@cd build/reproducible && for f in kpack kpackfs librocm_kpack.so.0 librocm_kpack.a libkpack_hip.so; do \
 		cmp a/out/$$f some/longer/path/out/$$f || exit 1; \
 	done && echo 'the same bytes'
-# PACKAGES="ggml rocsolver" or all: these instead of those that are small; tests/real/packages --list
-check-real: all ## fetch HIP libraries and runtimes of Debian, pack and register them; needs a network
+# PACKAGES and LIBRARIES, such as "ggml rocsolver" or all: these instead of those that are small;
+# tests/real/packages --list and tests/real/libraries --list name them.
+check-real: all ## fetch HIP libraries and runtimes of Debian, pack and run them; needs a network
 	@KPACK_BIN=$(abspath $(O)) tests/real/hip-runtimes
 	@KPACK_BIN=$(abspath $(O)) tests/real/packages $(PACKAGES)
+	@KPACK_BIN=$(abspath $(O)) tests/real/libraries $(LIBRARIES)
 check-switches: ## build without each optional library
 	@CHECK_ONLY=switches tests/run $(MODE)=$(O)
 
