@@ -23,6 +23,8 @@ static const struct option_help options[] = {
 	 OPTION_PLACE(struct thin_command, thin.args.strip)},
 	{0, "debug-to", "DIR", "write what --strip-debug removes to DIR, for debuggers",
 	 OPTION_PLACE(struct thin_command, thin.args.debug_to)},
+	{0, "compress", NULL, "write the code that stays as compressed bundles",
+	 OPTION_PLACE(struct thin_command, thin.args.compress)},
 	{'n', "dry-run", NULL, "write nothing: print what would be freed",
 	 OPTION_PLACE(struct thin_command, thin.args.dry)},
 	{0, "libraries", "LIST", "libraries whose kernel databases are looked for",

@@ -43,22 +43,31 @@ static bool has_sign(const uint8_t *data, size_t size)
 	return false;
 }
 
+/*
+ * A runtime that reads compressed bundles compares their magic, in a constant or in an
+ * instruction's operand.
+ */
+static bool has_compressed_magic(const uint8_t *data, size_t size)
+{
+	return memmem(data, size, "CCOB", 4) != NULL;
+}
+
 /* Blocks overlap, so that a sign on the border of two is found. */
-static kpack_error_t search_signs(int fd, uint64_t size, enum runtime_answer *answer,
+static kpack_error_t search_signs(int fd, uint64_t size, struct hip_runtime *r,
 				  struct kpackx_error *why)
 {
 	struct kp_source file = kp_source_fd(fd, 0, size);
 	uint8_t *block = xmalloc(BLOCK + SIGN_MAX);
 	kpack_error_t err = KPACK_SUCCESS;
 
-	*answer = RUNTIME_REFUSES;
-	for (uint64_t at = 0; at < size && !err && *answer == RUNTIME_REFUSES;
-	     at += BLOCK) {
+	r->contains = RUNTIME_REFUSES;
+	for (uint64_t at = 0; at < size && !err; at += BLOCK) {
 		struct kp_span got;
 
 		err = kp_source_head(&file, at, block, BLOCK + SIGN_MAX, &got, why);
 		if (!err && has_sign(got.data, got.size))
-			*answer = RUNTIME_TAKES;
+			r->contains = RUNTIME_TAKES;
+		r->decompresses |= !err && has_compressed_magic(got.data, got.size);
 	}
 	free(block);
 	return err;
@@ -69,12 +78,16 @@ static void inspect_runtime(struct hip_runtime *r)
 	struct stat st;
 	int fd;
 
-	r->contains = RUNTIME_UNKNOWN;
-	if (below_file_open(r->path, &fd, &st, &r->why))
-		return;
-	if (search_signs(fd, (uint64_t)st.st_size, &r->contains, &r->why))
+	kpack_error_t err = below_file_open(r->path, &fd, &st, &r->why);
+
+	if (!err) {
+		err = search_signs(fd, (uint64_t)st.st_size, r, &r->why);
+		close(fd);
+	}
+	if (err) {
 		r->contains = RUNTIME_UNKNOWN;
-	close(fd);
+		r->decompresses = true;
+	}
 }
 
 /* ---- the list ---- */
@@ -125,6 +138,14 @@ bool runtimes_one_takes(const struct hip_runtimes *list)
 		if (list->items[i].contains != RUNTIME_REFUSES)
 			return true;
 	return false;
+}
+
+const struct hip_runtime *runtimes_find_uncompressed(const struct hip_runtimes *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (!list->items[i].decompresses)
+			return &list->items[i];
+	return NULL;
 }
 
 /* ---- where they are ---- */

@@ -20,7 +20,8 @@ struct hip_runtime {
 	char *path;                   /* without links */
 	char *version;                /* "6.4.43484", from its name */
 	enum runtime_answer contains; /* what its file says */
-	enum runtime_answer asked;    /* what it did, after runtime_ask */
+	bool decompresses; /* it reads compressed bundles; or its file is unreadable */
+	enum runtime_answer asked; /* what it did, after runtime_ask */
 	bool was_asked;
 	struct kpackx_error why;
 };
@@ -43,6 +44,9 @@ void runtimes_fini(struct hip_runtimes *list);
 
 /* Whether one takes converted binaries, or may: its answer is unknown. */
 bool runtimes_one_takes(const struct hip_runtimes *list);
+
+/* The first that does not read compressed bundles, or NULL. */
+const struct hip_runtime *runtimes_find_uncompressed(const struct hip_runtimes *list);
 
 /*
  * Judge the runtimes of the LIST or, if it is empty, this system's, which are added.  If

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "core/convert/convert.h"
+#include "core/format/llvm/ccob.h"
 #include "core/layout/selection.h"
 #include "core/target/target.h"
 #include "packer/base/xalloc.h"
@@ -11,6 +12,7 @@
 #include "packer/cli/report.h"
 #include "packer/files/below.h"
 #include "packer/files/tree_write.h"
+#include "packer/hip/runtimes.h"
 #include "packer/pack/tree/databases.h"
 #include "packer/pack/tree/write.h"
 
@@ -34,7 +36,7 @@ static struct thin_file *add_file(struct thin *t, size_t entry)
 /* Whether the images of IN that stay may become smaller; reading them finds out. */
 static bool may_shrink(const struct thin *t, const struct input *in)
 {
-	return t->args.strip &&
+	return (t->args.strip || t->args.compress) &&
 	       (in->fat.kind == KP_FATBIN_ELF || in->fat.kind == KP_FATBIN_BARE);
 }
 
@@ -93,7 +95,7 @@ static void choose_database_code(struct thin *t, size_t file)
 	size_t entry = t->scan.file_entries[file];
 	struct kpackx_error why = {0};
 
-	if (!t->args.strip || t->scan.entries[entry].id.nlink > 1)
+	if ((!t->args.strip && !t->args.compress) || t->scan.entries[entry].id.nlink > 1)
 		return;
 	if (scan_add_code(&t->scan, file, &why)) {
 		report_why(t->scan.entries[entry].path, &why);
@@ -173,6 +175,12 @@ static struct thin_file *file_of(struct thin *t, const struct input *in)
 	return bsearch(&key, t->files, t->n_files, sizeof(key), by_entry);
 }
 
+/*
+ * Of the versions, runtimes that read compressed bundles at all read 2; 1 does not state
+ * the size, and the first such runtimes do not read 3.
+ */
+static const struct kp_ccob_form compressed_form = {.version = 2, .method = KP_CCOB_ZSTD};
+
 static struct kp_selection selection_of(struct thin *t, const struct thin_file *f,
 					struct debug_objects *objects)
 {
@@ -180,6 +188,7 @@ static struct kp_selection selection_of(struct thin *t, const struct thin_file *
 	return (struct kp_selection){
 		.gone = f->gone,
 		.strip = t->args.strip,
+		.compress = t->args.compress ? &compressed_form : NULL,
 		.strips = t->args.debug_to ? debug_files_add : NULL,
 		.arg = objects,
 	};
@@ -295,6 +304,33 @@ static kpack_error_t rewrite_file(void *arg, struct input *in, int fd,
 	return err ? err : check_smaller(f, in, out, why);
 }
 
+/* The bytes of the images of C that stay. */
+static uint64_t rest_size(const struct thin *t, const struct input *in,
+			  const struct kp_container *c)
+{
+	const struct thin_file *f = file_of((struct thin *)t, in);
+	uint64_t size = 0;
+
+	for (size_t i = c->first_image; i < c->first_image + c->n_images; i++)
+		if (!f->gone[i])
+			size += in->fat.containers.images[i].size;
+	return size;
+}
+
+/* A bundle that becomes compressed is in memory, and its result. */
+static uint64_t cost_of_file(void *arg, const struct input *in)
+{
+	const struct thin *t = arg;
+	const struct kp_containers *list = &in->fat.containers;
+	uint64_t most = 0;
+
+	for (size_t i = 0; t->args.compress && i < list->count; i++)
+		if (list->items[i].inside == KP_NOWHERE &&
+		    most < 2 * rest_size(t, in, &list->items[i]))
+			most = 2 * rest_size(t, in, &list->items[i]);
+	return most;
+}
+
 /* --- a run --------------------------------------------------------------------------- */
 
 /* Find the size of a file without writing it. */
@@ -346,6 +382,7 @@ static struct converter converter_of(struct thin *t)
 		.output = t->args.output,
 		.jobs = t->args.jobs,
 		.rewrite = rewrite_file,
+		.rewrite_cost = cost_of_file,
 		.rewrite_arg = t,
 	};
 }
@@ -410,6 +447,24 @@ static int write_all(struct thin *t)
 	return EXIT_OK;
 }
 
+/* Whether the HIP runtimes of the tree, or else this system's, read compressed bundles. */
+static bool check_runtimes(const struct thin *t)
+{
+	struct hip_runtimes list = {0};
+	const struct hip_runtime *old;
+	bool whole = !t->scan.file_entries || runtimes_add_tree(&list, t->args.tree);
+
+	if (!list.count)
+		runtimes_add_system(&list);
+	old = runtimes_find_uncompressed(&list);
+	if (old)
+		report_error(old->path,
+			     "this HIP runtime does not read compressed bundles: thin "
+			     "without --compress");
+	runtimes_fini(&list);
+	return whole && !old;
+}
+
 int thin_run(struct thin *t)
 {
 	struct kpackx_error why = {0};
@@ -428,7 +483,7 @@ int thin_run(struct thin *t)
 	t->n_faults = t->scan.n_faults;
 	dispositions_open(&t->scan, !t->args.output, &t->dispositions);
 	choose_all(t);
-	if (!check_matched(t))
+	if (!check_matched(t) || (t->args.compress && !check_runtimes(t)))
 		return EXIT_FAULT;
 	return t->args.dry ? measure_all(t) : write_all(t);
 }

@@ -22,6 +22,7 @@ struct thin_args {
 	struct library_set libraries;
 	bool strip;           /* code objects lose their debugging information */
 	const char *debug_to; /* the directory that gets it; NULL: none */
+	bool compress;        /* plain bundles become compressed ones */
 	bool dry;             /* only find out what would be freed */
 	unsigned jobs;
 	struct scan_skip skip;

@@ -381,3 +381,59 @@ debug_library() { # OUT CCOB-VERSION OBJECT...
 	done
 	[ "$(find debug -type f | wc -l)" = 4 ]
 }
+
+# --- compression ----------------------------------------------------------------------
+
+# A file with the name of a HIP runtime, which reads compressed bundles or not.
+fake_runtime() { # FILE TEXT
+	head -c 100000 /dev/zero | tr '\0' x >"$1"
+	printf '%s' "$2" >>"$1"
+}
+
+@test "code that stays is written compressed, if the tree's runtime reads that" {
+	mkdir -p in/lib/rocblas/library
+	mkfat --size 60000 in/lib/plain.so
+	mkfat --size 60000 --arches gfx1100 in/lib/only.so
+	mkfat --size 60000 --ccob all --ccob-version 3 in/lib/packed.so
+	mkfat --bare --bundles 1 --size 60000 --arches gfx1100 in/lib/rocblas/library/TensileLibrary_Type_HH_gfx1100.co
+	fake_runtime in/lib/libamdhip64.so.6 CCOB
+	fake_runtime in/lib/libamdhip64.so.5 none
+	cp -a in before
+	run kpack thin --arch gfx1100 --compress in
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"in/lib/libamdhip64.so.5: this HIP runtime does not read compressed bundles"* ]]
+	diff -r in before
+	rm in/lib/libamdhip64.so.5
+	kpack thin -q --arch gfx1100 --compress in
+	for f in plain only packed; do
+		keeps before/lib/$f.so in/lib/$f.so gfx1100
+		answers in/lib/$f.so
+	done
+	py in/lib/*.so in/lib/rocblas/library/*.co <<-'END'
+	import sys, re, hashlib, zstandard
+	after, before = (open(d + sys.argv[-1][2:], "rb").read() for d in ("in", "before"))
+	assert zstandard.ZstdDecompressor().decompress(after[24:]) == before
+	assert after[16:24] == hashlib.md5(before).digest()[:8]
+	versions = [[m[4] for m in re.findall(rb"CCOB[\x01-\x03]\x00\x01\x00", open(f, "rb").read())] for f in sys.argv[1:]]
+	assert versions == [[2, 2, 2], [3, 3, 3], [2, 2, 2], [2]], versions
+	END
+	# a third of the bytes, of a third of the code
+	[ "$(stat -c %s in/lib/plain.so)" -lt $(($(stat -c %s before/lib/plain.so) / 4)) ]
+	find in -printf '%i %P %s %T@ %C@\n' | sort >first
+	kpack thin -q --arch gfx1100 --compress in
+	find in -printf '%i %P %s %T@ %C@\n' | sort | diff first -
+}
+
+# bats test_tags=all
+@test "clang reads what was compressed" {
+	mkdir in
+	mkfat --bare --bundles 1 --size 60000 in/kernels.hipfb
+	fake_runtime in/libamdhip64.so CCOB
+	kpack thin -q --arch gfx1030 --compress in out
+	[ "$(head -c 6 out/kernels.hipfb | xxd -p)" = 43434f420200 ]
+	for f in in out; do
+		clang-offload-bundler-22 --unbundle --type=o --targets=hipv4-amdgcn-amd-amdhsa--gfx1030 \
+			--input=$f/kernels.hipfb --output=$f.co
+	done
+	cmp in.co out.co
+}

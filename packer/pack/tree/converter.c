@@ -151,6 +151,8 @@ static uint64_t cost_of_job(void *arg, size_t job)
 	for (size_t i = 0; i < list->count; i++)
 		if (3 * kp_payload_memory(&list->items[i]) > most)
 			most = 3 * kp_payload_memory(&list->items[i]);
+	if (c->rewrite_cost && c->rewrite_cost(c->rewrite_arg, input_of(c, job)) > most)
+		most = c->rewrite_cost(c->rewrite_arg, input_of(c, job));
 	return most;
 }
 

@@ -30,6 +30,8 @@ struct converter {
 	bool apart;
 	unsigned jobs;
 	converter_rewrite_fn *rewrite; /* NULL: convert */
+	/* The bytes of memory that rewriting a binary needs at most; NULL: little. */
+	uint64_t (*rewrite_cost)(void *arg, const struct input *in);
 	void *rewrite_arg;
 };
 
