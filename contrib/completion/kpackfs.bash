@@ -17,6 +17,7 @@ _kpackfs_mount_options=(
 	idle_timeout=
 	max_threads=
 	no_sandbox
+	nonempty
 	open
 	poll=
 	preload=

@@ -17,6 +17,7 @@ function __kpackfs_mount_options
 	echo idle_timeout=
 	echo max_threads=
 	echo no_sandbox
+	echo nonempty
 	echo open
 	echo poll=
 	echo preload=

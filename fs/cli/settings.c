@@ -54,6 +54,8 @@ static const char usage_text[] =
 	"    -o idle_timeout=TIME  unmount after TIME without use, with s, m or h\n"
 	"    -o max_threads=N     threads that answer requests (default 10)\n"
 	"    -o no_sandbox        keep privileges that serving does not need\n"
+	"    -o nonempty          cover files of the mount point that archives do not "
+	"have\n"
 	"    -o open              send every open to the daemon\n"
 	"    -o poll=TIME         scan for changed archives every TIME, with s, m or h\n"
 	"    -o preload=GLOB      read matching files in advance; may be repeated\n"
@@ -90,6 +92,7 @@ enum key {
 	KEY_GID,
 	KEY_UMASK,
 	KEY_NO_SANDBOX,
+	KEY_NONEMPTY,
 	KEY_OPEN,
 	KEY_XATTR,
 	KEY_BUNDLES,
@@ -142,6 +145,7 @@ static const struct fuse_opt option_table[] = {
 	OPTION("poll=", KEY_POLL),
 	OPTION("idle_timeout=", KEY_IDLE_TIMEOUT),
 	OPTION("preload=", KEY_PRELOAD),
+	OPTION("nonempty", KEY_NONEMPTY),
 	OPTION("open", KEY_OPEN),
 	OPTION("xattr", KEY_XATTR),
 	OPTION("bundles", KEY_BUNDLES),
@@ -345,6 +349,7 @@ static const struct meaning {
 	[KEY_GID] = {NUMBER, AT(look.gid), 10, 0, UINT32_MAX - 1},
 	[KEY_UMASK] = {NUMBER, AT(look.mask), 8, 0, 0777},
 	[KEY_NO_SANDBOX] = {FLAG, AT(no_sandbox)},
+	[KEY_NONEMPTY] = {FLAG, AT(nonempty)},
 	[KEY_OPEN] = {FLAG, AT(always_open)},
 	[KEY_XATTR] = {FLAG, AT(xattr)},
 	[KEY_BUNDLES] = {FLAG, AT(bundles)},

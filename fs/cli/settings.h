@@ -33,6 +33,7 @@ struct settings {
 		xattr, bundles;
 	bool shared; /* users other than the one who mounts have access */
 	bool auto_unmount;
+	bool nonempty; /* cover whatever files the mount point has */
 	bool has_fsname, has_subtype;
 	bool help, version;
 	bool status;       /* print the mount point's status; there are no sources */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "covered.h"
 #include "read_error_log.h"
 #include "fs/base/daemon.h"
 #include "fs/base/process_link.h"
@@ -418,9 +419,34 @@ static void unmount_session(struct session *session)
 		fuse_session_unmount(session->se);
 }
 
+/* Whether the mount covers nothing that it does not show, or is to do so. */
+static bool may_cover(const struct session *session)
+{
+	const struct settings *s = session->s;
+	struct edition *e;
+	int dir = s->place;
+	bool fine;
+
+	if (s->nonempty || strncmp(s->mountpoint, "/dev/fd/", 8) == 0)
+		return true;
+	if (!dir)
+		dir = open(s->mountpoint, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return true; /* mounting fails, and says why */
+	e = inodes_edition(session->fs.inodes);
+	fine = covered_check(dir, s->mountpoint, e);
+	edition_unref(e);
+	if (dir != s->place)
+		close(dir);
+	return fine;
+}
+
 static enum end mount_and_serve(struct session *session)
 {
 	enum end end;
+
+	if (!may_cover(session))
+		return NO_MOUNT;
 
 	session->by_place = session->s->place != 0;
 	if (!mount_session(session)) {

@@ -455,6 +455,51 @@ ad.kpack"
 	[ ! -s log ]
 }
 
+# The mount is refused, because it would cover FILE, WHY.
+covers() { # FILE WHY
+	run -1 m "$T/src"
+	[ "$output" = "kpackfs: $T/mnt: the mount would cover $1, $2: install or pack it elsewhere, or insist with -o nonempty" ]
+	! mountpoint -q mnt || false
+	m -o nonempty "$T/src"
+	unmount
+}
+
+@test "files that the mount would not show are not covered, unless nonempty insists" {
+	make_archive src/good.kpack <<-'END'
+	{"entries": [
+	 {"key": "share/x.db", "arch": "generic", "type": "db", "data": {"size": 1000001, "seed": 3},
+	  "metadata": {"path": "share/x.db", "xxh3": true}},
+	 {"key": "share/y.dat", "arch": "generic", "type": "dat", "data": "y\n",
+	  "metadata": {"path": "share/y.dat"}}]}
+	END
+	# what was packed may still be there
+	mkdir -p mnt/share mnt/other/deep
+	noise 1000001 3 >mnt/share/x.db
+	echo y >mnt/share/y.dat
+	m "$T/src"
+	[ "$(cat mnt/share/y.dat)" = y ]
+	unmount
+	# a package was upgraded
+	echo newer >mnt/share/y.dat
+	covers share/y.dat 'which is another file than the archives have'
+	rm mnt/share/y.dat
+	printf x | dd of=mnt/share/x.db bs=1 seek=999999 conv=notrunc status=none
+	covers share/x.db 'which has other bytes than in the archives'
+	rm mnt/share/x.db
+	# or brought new files
+	: >mnt/other/deep/new
+	covers other/deep/new 'which no archive has'
+	rm mnt/other/deep/new
+	ln -s nowhere mnt/share/x.db
+	covers share/x.db 'which no archive has'
+	rm mnt/share/x.db
+	mkdir mnt/share/y.dat
+	m "$T/src"
+	unmount
+	: >mnt/share/y.dat/file
+	covers share/y.dat/file 'which no archive has'
+}
+
 @test "what cannot be mounted says so and exits 1" {
 	echo "$good" | make_archive src/good.kpack
 	run -1 m "$T/nothing"

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* What a mount would cover: files of the mount point that are not the mount's own. */
+#ifndef FS_SERVER_COVERED_H
+#define FS_SERVER_COVERED_H
+
+#include <stdbool.h>
+#include "fs/tree/edition.h"
+
+/*
+ * Whether each file of the directory DIR, which has the name PATH in messages, is in E at
+ * the same path, with the same size and, if its entry has a hash, the same bytes; else
+ * false, and the first other file was reported.  What is mounted below DIR is not looked
+ * at, nor a DIR that a FUSE file system shows.
+ */
+bool covered_check(int dir, const char *path, const struct edition *e);
+
+#endif
