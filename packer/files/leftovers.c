@@ -3,26 +3,30 @@
 #include "below.h"
 #include "core/base/file.h"
 #include "packer/base/xalloc.h"
+#include "lock.h"
 #include "step.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <unistd.h>
 
-int leftovers_lock(const char *root)
+kpack_error_t leftovers_lock(const char *root, int *lock, struct kpackx_error *why)
 {
-	int fd = below_open_following(root, O_RDONLY | O_DIRECTORY), rc;
+	int fd = below_open_following(root, O_RDONLY | O_DIRECTORY);
+	kpack_error_t err;
+	bool locked = false;
 
+	*lock = -1;
 	if (fd < 0)
-		return -1;
-	while ((rc = flock(fd, LOCK_EX)) < 0 && errno == EINTR)
-		;
-	if (rc == 0)
-		return fd;
-	close(fd);
-	return -1;
+		return kp_fail_prefix(why, below_fail(why, "cannot open the directory"),
+				      "%s", root);
+	err = lock_wait(fd, root, &locked, why);
+	if (locked)
+		*lock = fd;
+	else
+		close(fd);
+	return err;
 }
 
 static int remove_one(int dir, const char *name)

@@ -7,9 +7,10 @@
 
 /*
  * Wait until no other run writes the tree ROOT, a directory, and lock it.  The caller
- * closes the result to unlock it.  -1: it cannot be locked.
+ * closes LOCK to unlock it; -1: the file system has no locks.  The errors of lock_wait, and
+ * of opening ROOT.
  */
-int leftovers_lock(const char *root);
+kpack_error_t leftovers_lock(const char *root, int *lock, struct kpackx_error *why);
 
 /* Remove leftovers in the directory PATH of ROOT ("": ROOT itself), which is locked. */
 kpack_error_t leftovers_remove(const char *root, const char *path,

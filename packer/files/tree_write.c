@@ -50,9 +50,9 @@ void tree_write_end(struct tree_write *w)
 	*w = (struct tree_write){.lock = -1};
 }
 
-void tree_write_lock(struct tree_write *w)
+kpack_error_t tree_write_lock(struct tree_write *w, struct kpackx_error *why)
 {
-	w->lock = leftovers_lock(w->root);
+	return leftovers_lock(w->root, &w->lock, why);
 }
 
 static char *path_in_tree(const struct tree_write *w, const char *path)

@@ -38,7 +38,7 @@ kpack_error_t tree_write_root(struct tree_write *w, struct kpackx_error *why);
  * Wait for other runs that lock the root, until W ends.  Then tree_write_finish removes
  * what killed runs left in the directories.
  */
-void tree_write_lock(struct tree_write *w);
+kpack_error_t tree_write_lock(struct tree_write *w, struct kpackx_error *why);
 
 /*
  * Make the directory PATH, unless it exists, and make it writable.  At the end it gets

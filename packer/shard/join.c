@@ -385,7 +385,7 @@ static kpack_error_t write_part(struct shard_join *join, const struct shard_part
 
 kpack_error_t shard_join_tree(struct shard_join *join, struct kpackx_error *why)
 {
-	tree_write_lock(&join->tree);
+	KP_TRY(tree_write_lock(&join->tree, why));
 	KP_TRY(make_directories(&join->parts[0], &join->tree, why));
 	for (size_t i = 0; i < join->n_parts; i++)
 		KP_TRY(write_part(join, &join->parts[i], why));

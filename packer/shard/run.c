@@ -5,11 +5,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <unistd.h>
 #include "packer/base/xalloc.h"
 #include "packer/files/attributes.h"
 #include "packer/files/below.h"
+#include "packer/files/lock.h"
 #include "packer/pack/archives/inherited_archives.h"
 #include "core/base/bounds.h"
 #include "packer/pack/tree/write.h"
@@ -195,8 +195,8 @@ static kpack_error_t lock_part(struct shard_run *run, const struct packing *p,
 	run->lock_fd = below_open(path, O_RDONLY | O_DIRECTORY, 0);
 	if (run->lock_fd < 0)
 		err = below_fail(why, "%s", path);
-	while (!err && flock(run->lock_fd, LOCK_EX) < 0 && errno == EINTR)
-		;
+	if (!err)
+		err = lock_wait(run->lock_fd, path, NULL, why);
 	free(path);
 	return err;
 }

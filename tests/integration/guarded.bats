@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # The scripts of contrib, run by root among other users: links and directories that are
-# replaced, at the worst moment too; names that are commands somewhere.
+# replaced, at the worst moment too; names that are commands somewhere.  What racing.bats
+# cannot do with kpack: locks, runtimes.
 
 # bats file_tags=plain
 
@@ -612,4 +613,65 @@ completed() {
 	their theirs
 	KPACK_DEMO_OFFLINE=1 KPACK_DEMO_DIR=$T/theirs refuses 'theirs: belongs to another user' "$contrib/demo" "$KPACK_BIN"
 	victim_is_as_it_was
+}
+
+# ---- kpack --------------------------------------------------------------------------------------
+
+# holds DIRECTORY REAL EFFECTIVE: lock DIRECTORY by these users, in a process whose program
+# is called kpack, until $T/release exists
+holds() {
+	mkdir -p holder
+	[ -e holder/kpack ] || cp /usr/bin/python3 holder/kpack
+	./holder/kpack -c '
+import fcntl, os, sys, time
+d = os.open(sys.argv[1], os.O_RDONLY)
+os.setresgid(int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[3]))
+os.setresuid(int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[3]))
+fcntl.flock(d, fcntl.LOCK_EX)
+os.write(3, b"x")
+while os.path.exists(sys.argv[4]) and not os.path.exists("release"):
+    time.sleep(0.05)
+' "$1" "$2" "$3" "$1.held" 3>"$1.held" 4>&- &
+	until [ -s "$1.held" ]; do read -rt 0.05 <> <(:) || :; done
+}
+
+@test "locks: root waits for root's runs, and not for ever for what another user holds" {
+	local pids=() case
+	as_root
+	mkdir in
+	mkfat in/a.so
+	# a run of root's; a process of another user's; a set-user-ID program that the user started
+	for case in 0:0 65534:65534 65534:0; do
+		mkdir "out-$case"
+		holds "$T/out-$case" ${case/:/ }
+		"$KPACK_BIN/kpack" pack -q in "out-$case" 2>"err-$case" 4>&- &
+		pids+=($!)
+	done
+	for case in 1 2; do
+		status=0
+		wait "${pids[case]}" || status=$?
+		[ "$status" = 1 ]
+	done
+	for case in 65534:65534 65534:0; do
+		grep -q "out-$case: a process that is no run of root's has it locked" "err-$case"
+		[ -z "$(ls "out-$case")" ]
+	done
+	kill -0 "${pids[0]}"
+	grep -q 'out-0:0: note: another process has locked it: waiting' err-0:0
+	touch release
+	wait "${pids[0]}"
+	[ -e out-0:0/a.so ]
+	# another user's own run still waits for everybody
+	rm release
+	mkdir theirs
+	their theirs
+	cp "$KPACK_BIN/kpack" kpack
+	holds "$T/theirs" 0 0
+	as_nobody ./kpack pack -q in theirs 2>err 4>&- &
+	pids=($!)
+	until grep -q waiting err; do kill -0 "${pids[0]}"; read -rt 0.05 <> <(:) || :; done
+	touch release
+	wait "${pids[0]}"
+	[ -e theirs/a.so ]
+	wait
 }

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <unistd.h>
 #include "core/archive/archive.h"
 #include "take_over.h"
@@ -17,6 +16,7 @@
 #include "core/archive/naming.h"
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
+#include "packer/files/lock.h"
 #include "packer/files/target.h"
 
 /* The archives of an architecture or a family. */
@@ -190,10 +190,7 @@ static kpack_error_t check_moved(const struct archive_set *set, struct kpackx_er
 	return KPACK_SUCCESS;
 }
 
-/*
- * Wait for other runs in this directory; on a file system without locks, continue
- * without.
- */
+/* Wait for other runs in this directory. */
 static kpack_error_t lock_dir(struct archive_set *set, struct kpackx_error *why)
 {
 	struct below_target dir;
@@ -205,8 +202,7 @@ static kpack_error_t lock_dir(struct archive_set *set, struct kpackx_error *why)
 	below_target_close(&dir);
 	if (set->dir_fd < 0)
 		return below_fail(why, "%s", set->options.dir);
-	while (flock(set->dir_fd, LOCK_EX) < 0 && errno == EINTR)
-		;
+	KP_TRY(lock_wait(set->dir_fd, set->options.dir, NULL, why));
 	/* what is locked is also what is written to */
 	return below_adopt_root(set->options.dir, set->dir_fd, why);
 }

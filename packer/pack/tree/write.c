@@ -253,7 +253,7 @@ static kpack_error_t write_output(const struct converter *c, const char *root,
 {
 	KP_TRY(write_root(root, w, why));
 	if (!w->staged)
-		tree_write_lock(w);
+		KP_TRY(tree_write_lock(w, why));
 	KP_TRY(for_each_entry(c, write_directory, w, why));
 	KP_TRY(converter_run(c, why));
 	KP_TRY(for_each_entry(c, write_entry, w, why));

@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 #include "packer/base/xalloc.h"
 #include "packer/cli/exit.h"
 #include "packer/pack/tree/write.h"
 #include "packer/cli/report.h"
 #include "packer/files/below.h"
+#include "packer/files/lock.h"
 #include "packer/wheel/zip/dos_time.h"
 #include "check.h"
 #include "packer/wheel/file/directory.h"
@@ -336,8 +336,9 @@ static kpack_error_t publish_all(const struct split *s, struct kpackx_error *why
 	fd = below_open_following(s->args->output, O_RDONLY | O_DIRECTORY);
 	if (fd < 0)
 		return below_fail(why, "%s: cannot open", s->args->output);
-	flock(fd, LOCK_EX);
-	err = publish_into(s, fd, why);
+	err = lock_wait(fd, s->args->output, NULL, why);
+	if (!err)
+		err = publish_into(s, fd, why);
 	close(fd);
 	return err;
 }
