@@ -122,9 +122,13 @@ static void lock_directory(struct prune *p, const char *path)
 {
 	struct kp_span dir = directory_of(path);
 	char *text = xstrndup((const char *)dir.data, dir.size);
+	struct kpackx_error why = {0};
 
 	xgrow(&p->locks, p->n_locks, &p->locks_cap, sizeof(*p->locks));
-	p->locks[p->n_locks++] = leftovers_lock(text);
+	p->locks[p->n_locks] = -1;
+	if (leftovers_lock(text, &p->locks[p->n_locks], &why))
+		report_file(p, text, &why);
+	p->n_locks++;
 	free(text);
 }
 
