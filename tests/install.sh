@@ -206,12 +206,14 @@ t "bash completion of kpack-mark is kpack's" \
 t "zsh completion is there" holds share/zsh/site-functions/_kpack
 t "fish completion is there" holds share/fish/vendor_completions.d/kpack.fish
 for f in mount/environment.sh mount/firm.sh mount/in-place mount/overlay systemd/mnt-kernels.mount \
-	systemd/mnt-kernels.automount; do
+	systemd/mnt-kernels.automount dpkg/apt.conf dpkg/dpkg.cfg; do
 	t "$f is there" holds share/kpackfs/$f
 done
 for f in system user; do
 	t "the $f's service is there" holds lib/systemd/$f/kpackfs@.service
 done
+t "the generator is there" holds lib/systemd/system-generators/kpackfs-generator
+t "the hooks of packages are there" holds libexec/kpackfs/dpkg-hook
 t "a script runs as installed" "$usr/share/kpackfs/mount/overlay" -h
 
 # ---- the private library ----

@@ -3,10 +3,11 @@
 #include "packer/cli/report.h"
 #include "packer/command.h"
 #include "packer/policy/apply.h"
+#include "packer/policy/unit.h"
 
 struct apply_command {
 	struct apply apply;
-	bool mounts, unmount;
+	bool mounts, unmount, unit;
 };
 
 static const struct option_help options[] = {
@@ -20,6 +21,10 @@ static const struct option_help options[] = {
 	 OPTION_PLACE(struct apply_command, apply.dry)},
 	{0, "mounts", NULL, "only mount what has to be mounted",
 	 OPTION_PLACE(struct apply_command, mounts)},
+	{0, "no-mounts", NULL, "mount nothing: another program does",
+	 OPTION_PLACE(struct apply_command, apply.no_mounts)},
+	{0, "unit", NULL, "only print the systemd unit that mounts at boot",
+	 OPTION_PLACE(struct apply_command, unit)},
 	{0, "unmount", NULL, "only unmount, so that packages can be installed",
 	 OPTION_PLACE(struct apply_command, unmount)},
 	{'q', "quiet", NULL, "print only errors",
@@ -47,14 +52,17 @@ int cmd_apply(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
-	if (c.mounts + c.unmount + c.apply.dry > 1)
-		return options_usage(&cmd_apply_help, "--mounts, --unmount and --dry-run "
-						      "exclude each other");
+	if (c.mounts + c.unmount + c.unit + (c.apply.dry || c.apply.no_mounts) > 1)
+		return options_usage(&cmd_apply_help,
+				     "--mounts, --unmount, --unit, and --dry-run or "
+				     "--no-mounts exclude each other");
 	c.apply.what = c.mounts ? APPLY_MOUNTS : c.unmount ? APPLY_UNMOUNT : APPLY_ALL;
 	fine = policies_read(dir, argv + optind, (size_t)(argc - optind), &list);
 	status = EXIT_OK;
 	/* a wrong policy may overlap another, but what is mounted has to go in any case */
-	if (fine || c.unmount)
+	if (c.unit)
+		status = unit_print(dir, &list) ? EXIT_OK : EXIT_FAULT;
+	else if (fine || c.unmount)
 		status = apply_policies(&c.apply, &list);
 	policies_fini(&list);
 	return report_finish(fine ? status : EXIT_FAULT);

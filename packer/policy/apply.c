@@ -130,7 +130,7 @@ static int work(struct policy_tree *t)
 	}
 	if (status)
 		return status;
-	t->anew = t->interrupted = false;
+	t->anew = t->interrupted = t->lost = false;
 	return save_state(t) ? EXIT_OK : EXIT_FAULT;
 }
 
@@ -247,7 +247,7 @@ static int apply_tree(const struct apply *a, struct policy_tree *t)
 		status = dry ? work_on(t, true) : work(t);
 	is = policy_tree_sums(t);
 	/* what was unmounted for a run that failed comes back, too */
-	if (!dry && mount_tree(t))
+	if (!dry && !a->no_mounts && mount_tree(t))
 		status = EXIT_FAULT;
 	if (!a->quiet && !status) {
 		print_begin(t);

@@ -14,7 +14,8 @@ enum apply_what {
 struct apply {
 	struct policy_places places;
 	enum apply_what what;
-	bool dry; /* change nothing: print what would be done */
+	bool no_mounts; /* do not mount */
+	bool dry;       /* change nothing: print what would be done */
 	bool quiet;
 };
 

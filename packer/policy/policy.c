@@ -16,6 +16,7 @@
 enum { FILE_MAX = 65536 };
 
 static const char *const actions[] = {"thin", "pack", NULL};
+static const char *const answers[] = {"no", "yes", NULL};
 static const char *const mounts[] = {"none", "in-place", "overlay", NULL};
 
 const char *policy_action_name(enum policy_action action)
@@ -33,7 +34,7 @@ const char *policy_mount_name(enum policy_mount mount)
 struct parser {
 	struct policy *out;
 	size_t line;
-	bool has_action, has_mount;
+	bool has_action, has_mount, has_strip;
 };
 
 static kpack_error_t fail_line(const struct parser *p, const char *key, const char *value,
@@ -137,8 +138,18 @@ static kpack_error_t take_value(struct parser *p, const char *key, char *value,
 		p->has_mount = true;
 		return KPACK_SUCCESS;
 	}
-	return fail_line(p, key, value,
-			 "an unknown key: tree, arch, do and mount are known", why);
+	if (strcmp(key, "strip_debug") == 0) {
+		if (p->has_strip)
+			return fail_twice(p, key, value, why);
+		if (!find_name(answers, value, &n))
+			return fail_line(p, key, value, "not yes or no", why);
+		p->out->strip_debug = n;
+		p->has_strip = true;
+		return KPACK_SUCCESS;
+	}
+	return fail_line(
+		p, key, value,
+		"an unknown key: tree, arch, do, mount and strip_debug are known", why);
 }
 
 /* Cut blanks off both ends of TEXT. */

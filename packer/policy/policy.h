@@ -19,6 +19,7 @@ struct policy {
 	char *arch; /* a list as --arch has it */
 	enum policy_action action;
 	enum policy_mount mount;
+	bool strip_debug; /* code loses its debugging information, too */
 };
 
 struct policies {

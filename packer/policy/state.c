@@ -190,6 +190,8 @@ static bool take_line(struct parser *p, char *text)
 		return take_place(s, text);
 	if (strcmp(word, "sure") == 0)
 		return take_flag(text, &s->sure);
+	if (strcmp(word, "strip") == 0)
+		return take_flag(text, &s->strip);
 	if (strcmp(word, "forgotten") == 0)
 		return take_flag(text, &s->forgotten);
 	if (strcmp(word, "seen") == 0) {
@@ -347,6 +349,7 @@ uint8_t *state_format(const struct state *s, size_t *size)
 		kp_compose_print(&c, "do %s\n", s->action);
 	kp_compose_print(&c, "when %" PRId64 "\n", s->when);
 	kp_compose_str(&c, s->sure ? "sure\n" : "");
+	kp_compose_str(&c, s->strip ? "strip\n" : "");
 	kp_compose_str(&c, s->forgotten ? "forgotten\n" : "");
 	for (size_t i = 0; i < s->n_places; i++)
 		put_path(&c, "place", s->places[i]);

@@ -38,6 +38,7 @@ struct state_file {
 struct state {
 	char *tree, *arch;  /* of the last run that was done; NULL: none */
 	const char *action; /* the same; static text */
+	bool strip;         /* the same: without debugging information */
 	int64_t when;       /* it ended; seconds since 1970 */
 	bool sure;          /* the tree had code for ARCH */
 	bool forgotten;     /* an earlier state was lost */

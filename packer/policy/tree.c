@@ -80,6 +80,7 @@ static void settle_files(struct policy_tree *t)
 		if (!settle_file(t, f)) {
 			free(f->path);
 			f->path = NULL;
+			t->lost = true;
 		}
 	}
 	state_drop_files(&t->state);
@@ -122,7 +123,8 @@ static bool find_gpus(struct policy_tree *t, const char *topology)
 		return false;
 	}
 	t->anew = !same_text(t->arch, t->state.arch) ||
-		  !same_text(t->state.action, policy_action_name(t->policy->action));
+		  !same_text(t->state.action, policy_action_name(t->policy->action)) ||
+		  t->state.strip != t->policy->strip_debug;
 	if (t->anew) {
 		t->state.n_seen = 0;
 		t->state.sure = false;
@@ -179,9 +181,24 @@ void policy_tree_fini(struct policy_tree *t)
 	state_fini(&t->state);
 }
 
+/*
+ * Whether files are gone, whose entries archives may still have.  Files that an overlay
+ * covers were not looked at.
+ */
+static bool has_lost_files(const struct policy_tree *t)
+{
+	bool covered = false;
+
+	for (size_t i = 0; i < t->mounts.count; i++)
+		covered |= t->mounts.items[i].overlay;
+	return t->lost ||
+	       (!covered && t->look.n_hashes - t->look.n_new < t->state.n_seen);
+}
+
 bool policy_tree_needs_work(const struct policy_tree *t)
 {
-	return t->anew || t->interrupted || t->look.n_new;
+	return t->anew || t->interrupted || t->look.n_new ||
+	       (t->policy->action == POLICY_PACK && has_lost_files(t));
 }
 
 bool policy_tree_is_mounted(const struct policy_tree *t)

@@ -24,6 +24,7 @@ struct policy_tree {
 	char *gone;       /* of these, what an earlier run found and this one does not */
 	struct mount_table mounts;
 	struct look look;
+	bool lost; /* what was changed is not there any more, or was replaced */
 	bool anew; /* all files have to be looked at: the policy or the GPUs changed */
 };
 

@@ -2,12 +2,14 @@
 #include "work.h"
 #include <stdlib.h>
 #include <string.h>
+#include "core/archive/naming.h"
 #include "gpu_list.h"
 #include "packer/base/xalloc.h"
 #include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "packer/files/below.h"
 #include "packer/pack/run.h"
+#include "packer/prune/prune.h"
 #include "packer/thin/thin.h"
 
 struct work {
@@ -80,6 +82,7 @@ static void note_policy(struct policy_tree *t)
 	t->state.tree = xstrdup(t->policy->tree);
 	t->state.arch = xstrdup(t->arch);
 	t->state.action = policy_action_name(t->policy->action);
+	t->state.strip = t->policy->strip_debug;
 }
 
 static kpack_error_t write_plan(struct work *w, struct kpackx_error *why)
@@ -110,18 +113,44 @@ static bool any_matched(const struct arch_filter *filter)
 
 /* --- kpack thin ---------------------------------------------------------------------- */
 
+/* Whether the file F of THIN is changed; a plan has those that may be. */
+static bool is_changed(const struct thin *thin, const struct thin_file *f, bool planned)
+{
+	return planned ? !f->gone || f->loses || thin->args.strip : f->after != f->before;
+}
+
+/* Remove the files that a plan had, and that lost nothing, now or earlier. */
+static void drop_same(struct state *s)
+{
+	for (size_t i = 0; i < s->n_files; i++) {
+		struct state_file *f = &s->files[i];
+
+		if (f->kind != STATE_CHANGED && f->kind != STATE_LINK)
+			continue;
+		if (f->planned || f->before == f->after) {
+			free(f->path);
+			f->path = NULL;
+		}
+	}
+	state_drop_files(s);
+}
+
 static void put_thinned(struct work *w, const struct thin *thin, bool planned)
 {
 	for (size_t i = 0; i < thin->n_files; i++) {
 		const struct thin_file *f = &thin->files[i];
+		const struct scan_entry *e = &thin->scan.entries[f->entry];
 		struct change c = {.before = f->before,
 				   .after = planned ? 0 : f->after,
 				   .kind = f->gone ? STATE_CHANGED : STATE_REMOVED,
 				   .planned = planned};
 
-		if (planned || f->after != f->before)
+		if (is_changed(thin, f, planned) ||
+		    (!planned && state_find_file(&w->tree->state, e->relative)))
 			put_links(w, &thin->scan, f->entry, c);
 	}
+	if (!planned)
+		drop_same(&w->tree->state);
 }
 
 static kpack_error_t plan_thin(void *arg, const struct thin *thin,
@@ -140,6 +169,7 @@ static int run_thin(struct work *w)
 	struct policy_tree *t = w->tree;
 	struct thin thin = {
 		.args = {.tree = t->policy->tree,
+			 .strip = t->policy->strip_debug,
 			 .dry = w->dry,
 			 .jobs = option_jobs(),
 			 .skip = {is_known, t},
@@ -245,6 +275,65 @@ static int run_pack(struct work *w)
 	return status;
 }
 
+/* --- kpack prune --------------------------------------------------------------------- */
+
+/* Code for other GPUs goes from archives, too: no file is known to have it any more. */
+static kpack_error_t forget_gpus(struct policy_tree *t, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < t->state.n_files; i++) {
+		struct state_file *f = &t->state.files[i];
+		char *common = gpu_list_common(f->arch, t->arch);
+
+		free(f->arch);
+		f->arch = common;
+	}
+	return kp_fail_prefix(why, state_write(t->state_path, &t->state, why), "%s",
+			      t->state_path);
+}
+
+/*
+ * Remove from archives what the tree no longer asks for; with GPUS, and only then, also
+ * code for other GPUs.
+ */
+static int run_prune(struct policy_tree *t, bool gpus)
+{
+	struct prune prune = {.args = {.tree = t->policy->tree, .force = !gpus}};
+	struct kpackx_error why = {0};
+	int status;
+
+	if (gpus && (arch_filter_add(&prune.args.filter, t->arch, &why) ||
+		     forget_gpus(t, &why))) {
+		report_why(t->policy->name, &why);
+		status = EXIT_FAULT;
+	} else {
+		status = prune_run(&prune);
+	}
+	prune_close(&prune);
+	return status;
+}
+
+static bool has_archives(const struct policy_tree *t)
+{
+	char *dir = xasprintf("%s/" KP_ARCHIVES_DIR, t->policy->tree);
+	struct stat st;
+	bool has = below_lstat(dir, &st) == 0;
+
+	free(dir);
+	return has;
+}
+
+static int pack_and_prune(struct work *w)
+{
+	int status = run_pack(w);
+
+	if (status || w->dry || !has_archives(w->tree))
+		return status;
+	status = run_prune(w->tree, false);
+	if (!status && w->tree->anew && has_archives(w->tree))
+		status = run_prune(w->tree, true);
+	return status;
+}
+
 int work_on(struct policy_tree *t, bool dry)
 {
 	struct work w = {.tree = t, .dry = dry};
@@ -255,6 +344,6 @@ int work_on(struct policy_tree *t, bool dry)
 	/* without the code for other GPUs first: archives get none of it, and need less room */
 	status = run_thin(&w);
 	if (!status && t->policy->action == POLICY_PACK)
-		status = run_pack(&w);
+		status = pack_and_prune(&w);
 	return status;
 }

@@ -66,7 +66,7 @@ make_tree() { # DIR
 # The calls of kpack that open one of the FILEs of the tree.
 opens() { # FILE COMMAND...
 	ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 strace -f -qq -e trace=open,openat,openat2 -o trace "${@:2}" >/dev/null
-	grep -E "\"(lib/|deep/|[^\"]*/tree/)?($1)\"" trace | wc -l
+	grep -v O_PATH trace | grep -E "\"(lib/|deep/|[^\"]*/tree/)?($1)\"" | wc -l
 }
 
 @test "a policy is applied, and a second run opens no file" {
@@ -127,6 +127,22 @@ opens() { # FILE COMMAND...
 	apply
 	field files >files
 	run -1 grep deep files
+}
+
+@test "strip_debug: files that have nothing to lose are not listed" {
+	make_tree tree
+	mkfat --size 60000 --seed 5 --arches gfx1100 tree/lib/only.so
+	policy rocm "tree=$T/tree" arch=gfx1100 do=thin
+	apply
+	cp -a tree want
+	status --json >before
+	policy rocm "tree=$T/tree" arch=gfx1100 do=thin strip_debug=yes
+	[ "$(field complete)" = False ]
+	run -0 apply
+	[ "$output" = "rocm: $T/tree: nothing changed" ]
+	diff -r tree want
+	status --json >after
+	diff <(grep -o '"files":.*' before) <(grep -o '"files":.*' after)
 }
 
 @test "a state that is lost or damaged costs time only" {
@@ -382,6 +398,13 @@ topology() { # VERSION...: a machine with these GPUs
 	[ "$(mounts)" = 0 ]
 	field files >files
 	run -1 grep -E 'removed|packed' files
+	kpack ls tree/.kpack >entries
+	run -1 grep rocblas entries
+	grep -q 'a\.so#' entries
+	# and the rest
+	rm -r tree/lib
+	apply
+	[ ! -e tree/.kpack ] || [ -z "$(ls tree/.kpack)" ]
 }
 
 @test "do=pack: an overlay between the files" {
@@ -405,4 +428,70 @@ topology() { # VERSION...: a machine with these GPUs
 	grep -q "1 files converted" said
 	cmp whole/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco tree/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco
 	apply --unmount
+}
+
+# --- packages and boot ------------------------------------------------------------------
+
+@test "hooks of dpkg and apt: mounts go and come back, and no fault fails an installation" {
+	as_root
+	chmod 0666 /dev/fuse
+	make_tree tree
+	database tree
+	policy rocm "tree=$T/tree" arch=gfx1100 do=pack mount=in-place
+	cat >wrapper <<-END
+		#!/bin/sh
+		exec "$KPACK_BIN/kpack" "\$@" --policy-dir $T/policies --state-dir $T/state
+	END
+	chmod +x wrapper
+	hook() { KPACK=$T/wrapper "$KPACK_SRC/contrib/dpkg/hook" "$@"; }
+	run -0 hook post
+	[ "$(mounts)" = 1 ]
+	run -0 hook pre
+	[ "$(mounts)" = 0 ]
+	# apt calls dpkg, and its own hook afterwards
+	DPKG_FRONTEND_LOCKED=true run -0 hook post dpkg
+	[ "$(mounts)" = 0 ]
+	# packages of another system
+	DPKG_ROOT=/mnt/other run -0 hook post dpkg
+	[ "$(mounts)" = 0 ]
+	run -0 hook post dpkg
+	[ "$(mounts)" = 1 ]
+	run -0 hook pre dpkg
+	echo wrong >policies/wrong.conf
+	run -0 hook post
+	[[ $output == *"wrong.conf: line 1: wrong: not KEY=VALUE"*"kpackfs: not all policies could be applied: see kpack status" ]]
+	# what is mounted goes even then
+	rm policies/wrong.conf
+	run -0 hook post
+	[ "$(mounts)" = 1 ]
+	echo wrong >policies/wrong.conf
+	run -0 hook pre
+	[ "$(mounts)" = 0 ]
+	# the package was removed, its configuration files stay
+	KPACK=$T/nothing run -0 "$KPACK_SRC/contrib/dpkg/hook" post
+	[ -z "$output" ]
+	run -0 hook wrong
+}
+
+@test "the systemd unit has the trees that are mounted, whatever their names are" {
+	generate() {
+		rm -rf units
+		mkdir units
+		KPACK=$KPACK_BIN/kpack KPACK_POLICIES=policies "$KPACK_SRC/contrib/systemd/kpackfs-generator" units units units
+	}
+	policy thin "tree=$T/a" arch=auto do=thin
+	generate
+	[ -z "$(ls units)" ]
+	policy pack "tree=$T/b 50% \"x\"" arch=auto do=pack mount=overlay
+	policy more "tree=$T/c" arch=auto do=pack mount=in-place
+	generate
+	[ "$(readlink units/multi-user.target.wants/kpackfs-policies.service)" = ../kpackfs-policies.service ]
+	grep '^RequiresMountsFor=' units/kpackfs-policies.service >have
+	diff have - <<-END
+	RequiresMountsFor="$T/c"
+	RequiresMountsFor="$T/b 50%% \\"x\\""
+	END
+	grep -qxF "ExecStart=\"$(realpath "$KPACK_BIN/kpack")\" apply --policy-dir \"$T/policies\" --mounts" units/kpackfs-policies.service
+	grep -qxF "ExecStop=\"$(realpath "$KPACK_BIN/kpack")\" apply --policy-dir \"$T/policies\" --unmount" units/kpackfs-policies.service
+	! command -v systemd-analyze >/dev/null || systemd-analyze verify --man=no units/kpackfs-policies.service
 }

@@ -256,8 +256,11 @@ void archive_set_close(struct archive_set *set)
 	free(set->slots);
 	free(set->written);
 	existing_close(&set->there);
-	if (set->dir_fd >= 0)
+	if (set->dir_fd >= 0) {
+		/* the root has the same open directory, and keeps it */
+		flock(set->dir_fd, LOCK_UN);
 		close(set->dir_fd);
+	}
 	pthread_mutex_destroy(&set->lock);
 	free(set);
 }

@@ -20,13 +20,14 @@ static void test_good(void **state)
 
 	(void)state;
 	assert_int_equal(parse("# all\n\n tree = /opt/my rocm// \narch=gfx1100;gfx90a\n"
-			       "do=pack\nmount=in-place",
+			       "do=pack\nmount=in-place\nstrip_debug=yes",
 			       &p, &why),
 			 KPACK_SUCCESS);
 	assert_string_equal(p.tree, "/opt/my rocm");
 	assert_string_equal(p.arch, "gfx1100;gfx90a");
 	assert_int_equal(p.action, POLICY_PACK);
 	assert_int_equal(p.mount, POLICY_IN_PLACE);
+	assert_true(p.strip_debug);
 	policy_fini(&p);
 	assert_int_equal(parse("tree=/\narch=auto\ndo=thin\n", &p, &why), KPACK_SUCCESS);
 	assert_string_equal(p.tree, "/");
@@ -42,6 +43,7 @@ static void test_wrong(void **state)
 		{"tree=/usr\narch=gfx1100\ndo=thick\n",
 		 "line 3: do=thick: not thin or pack"},
 		{"tree=/usr\nstrip=yes\n", "line 2: strip=yes: an unknown key"},
+		{"strip_debug=1\n", "line 1: strip_debug=1: not yes or no"},
 		{"tree=usr\n", "line 1: tree=usr: not an absolute path"},
 		{"tree=/usr/../etc\n", "line 1: tree=/usr/../etc: not an absolute path"},
 		{"tree=\n", "line 1: tree=: not an absolute path"},
