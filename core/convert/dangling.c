@@ -237,8 +237,7 @@ kpack_error_t kp_dangling_check(const struct kp_edit *ed, size_t fatbin,
 	struct search s = {.ed = ed,
 			   .elf = elf,
 			   .fatbin = &ed->sections[fatbin].h,
-			   .relative = ed->h.e_machine == EM_X86_64 ? R_X86_64_RELATIVE
-								    : R_AARCH64_RELATIVE};
+			   .relative = ed->relative};
 
 	kp_window_init(&s.words, &all);
 	for (size_t i = 1; i < ed->n_sections; i++)

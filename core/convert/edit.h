@@ -69,7 +69,8 @@ struct kp_edit {
 	int fd;
 	uint64_t size;
 	Elf64_Ehdr h;
-	uint64_t page; /* largest page size of the machine */
+	uint64_t page;     /* largest page size of the machine */
+	uint32_t relative; /* the machine's type of RELATIVE relocations */
 
 	struct kp_edit_segment *segments; /* in order of the table */
 	size_t n_segments;

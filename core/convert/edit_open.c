@@ -12,10 +12,12 @@
 
 static const struct machine {
 	uint16_t machine;
-	uint64_t page; /* the largest size that the kernel may use */
+	uint64_t page;     /* the largest size that the kernel may use */
+	uint32_t relative; /* the relocation type */
 } machines[] = {
-	{EM_X86_64, 4096},
-	{EM_AARCH64, 65536},
+	{EM_X86_64, 4096, R_X86_64_RELATIVE},
+	{EM_AARCH64, 65536, R_AARCH64_RELATIVE},
+	{EM_PPC64, 65536, R_PPC64_RELATIVE},
 };
 
 static kpack_error_t refuse_file(struct kpackx_error *why, const char *text)
@@ -47,11 +49,14 @@ static kpack_error_t read_header(struct kp_edit *ed, struct kpackx_error *why)
 			       "changed",
 			       ed->h.e_type);
 	for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++)
-		if (machines[i].machine == ed->h.e_machine)
+		if (machines[i].machine == ed->h.e_machine) {
 			ed->page = machines[i].page;
+			ed->relative = machines[i].relative;
+		}
 	if (!ed->page)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "elf: machine %u: only x86-64 and AArch64 are changed",
+			       "elf: machine %u: only x86-64, AArch64 and PowerPC64 "
+			       "are changed",
 			       ed->h.e_machine);
 	if (ed->h.e_ehsize != sizeof(Elf64_Ehdr) ||
 	    ed->h.e_phentsize != sizeof(Elf64_Phdr) ||

@@ -14,7 +14,7 @@ PAGE = 4096
 SHT_SYMTAB, SHT_STRTAB, SHT_RELA, SHT_NOBITS, SHT_REL, SHT_DYNSYM, SHT_RELR = 2, 3, 4, 8, 9, 11, 19
 PT_LOAD, PT_INTERP, PT_PHDR, PT_TLS = 1, 3, 6, 7
 ALLOC, EXECINSTR, TLS = 2, 4, 0x400
-RELATIVE, ABSOLUTE = {62: 8, 183: 1027}, {62: 1, 183: 257}
+RELATIVE, ABSOLUTE = {62: 8, 183: 1027, 21: 22}, {62: 1, 183: 257, 21: 38}
 MARKER, LAYOUT, TABLE, FATBIN, SEGMENT = \
     ".rocm_kpack_ref", ".rocm_kpack_layout", ".rocm_kpack_phdr", ".hip_fatbin", ".hipFatBinSegment"
 HIPF, HIPK = 0x48495046, 0x4b504948
@@ -235,7 +235,7 @@ def check_own_table(e, own):
 
 def check_memory(e):
     """Every section is in memory after loading what it is in the file."""
-    largest = max(p.align for p in e.loads) if e.machine == 183 else PAGE
+    largest = max(p.align for p in e.loads) if e.machine in (183, 21) else PAGE
     for size in sorted({PAGE, min(largest, 0x10000)}):
         pages = {}
         for s in e.sections:
@@ -457,9 +457,9 @@ def check_size(old, new, path):
 
 
 def check_alignment(old, new):
-    """No segment may promise less than its sections need, nor AArch64 smaller pages."""
+    """No segment may promise less than its sections need, nor AArch64 and PowerPC64 smaller pages."""
     least = max((s.align for s in new.sections if s.flags & ALLOC), default=1)
-    if new.machine == 183:
+    if new.machine in (183, 21):
         least = max(least, min(0x10000, max(p.align for p in old.loads)))
     if max(p.align for p in new.loads) < min(least, max(p.align for p in old.loads)):
         fault("segments are aligned to %#x", max(p.align for p in new.loads))

@@ -7,7 +7,7 @@ fatparse.py sums FILE KEY       "sha256  key  arch" of every entry that packing 
                                 with KEY before the #, sorted
 fatparse.py shape FILE          "wrappers N bundles N relocations KIND..." of the file
 
-FILE is a host ELF of x86-64 or AArch64 with .hip_fatbin.  Wrappers are resolved as by the
+FILE is a host ELF of x86-64, AArch64 or PowerPC64 with .hip_fatbin.  Wrappers are resolved as by the
 dynamic linker: RELATIVE, RELR, symbols, or in place.
 """
 import hashlib
@@ -15,7 +15,7 @@ import struct
 import sys
 import zlib
 
-RELATIVE, ABSOLUTE = {62: 8, 183: 1027}, {62: 1, 183: 257}
+RELATIVE, ABSOLUTE = {62: 8, 183: 1027, 21: 22}, {62: 1, 183: 257, 21: 38}
 MAGIC = b"__CLANG_OFFLOAD_BUNDLE__"
 
 

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Make a random host for HIP code: a library or program as compilers and linkers lay it out.
 
-hosts.py [--aarch64] SEED DIR STUB [KEY=VALUE...]
+hosts.py [--machine aarch64|powerpc64le] SEED DIR STUB [KEY=VALUE...]
 
 Writes DIR/host and prints on stdout how it was made.  A seed always gives the same host, as long
 as the compilers are the same.  The host registers its wrappers with the HIP runtime (directory
 STUB), launches a kernel, and checks the content of its sections: if all is well, int
 answer(void *, long) returns 42, or a program's exit status is 0.
-With --aarch64 it is made only of assembly, by lld, and cannot be run here.
+With --machine it is made only of assembly, by lld, and cannot be run here.
 
 Properties to set, instead of random ones:
   kind=shared|pie|no-pie   linker=bfd|gold|lld   zones=0|1 (padding between wrappers)
@@ -70,15 +70,15 @@ def fatbin(r):
 
 
 class Host:
-    def __init__(self, seed, aarch64, given):
+    def __init__(self, seed, machine, given):
         r = self.r = random.Random(seed)
-        self.aarch64, self.given = aarch64, given
+        self.machine, self.given = machine, given
         self.kind = self.pick("kind", ["shared", "shared", "pie", "no-pie"])
         self.data, self.starts, self.align = \
             small(r, int(given["size"])) if "size" in given else fatbin(r)
         self.linker = self.pick("linker", ["bfd", "bfd", "gold", "lld"])
         self.compiler = r.choice(["gcc", "clang-22"])
-        if aarch64 or self.linker == "lld":
+        if machine or self.linker == "lld":
             self.linker, self.compiler = "lld", "clang-22"
         self.blocks = [self.block(i) for i in range(r.randrange(2, 9))]
         # a wrapper for each container, some twice, in any order
@@ -128,7 +128,7 @@ class Host:
         some.append("--hash-style=" + r.choice(["gnu", "sysv", "both"]))
         maybe(0.3, "-s", "-q", "-S")
         # without a C library there is no .data to put it behind
-        if "place" not in self.given and self.linker != "gold" and not self.aarch64 and r.random() < 0.4:
+        if "place" not in self.given and self.linker != "gold" and not self.machine and r.random() < 0.4:
             places = ["AFTER .data", "AFTER .text", "BEFORE .text", "BEFORE .rodata", "AFTER .bss",
                       "AFTER .eh_frame"]
             # lld keeps what is read-only after relocation together
@@ -156,8 +156,9 @@ class Host:
             text += ".globl %s\n.hidden %s\n%s:\n" % (symbol, symbol, symbol)
             if size:
                 text += ".fill %d, 1, %d\n" % (size, 0 if kind == "nobits" else size % 251)
-        if self.aarch64:
-            text += '.text\n.globl _start\n_start: ret\n.data\n.quad _start\n'
+        if self.machine:
+            text += '.text\n.globl _start\n_start: %s\n.data\n.quad _start\n' % (
+                "ret" if self.machine == "aarch64" else "blr")
         return text + '.section .note.GNU-stack,"",%progbits\n'
 
     def host_source(self):
@@ -207,8 +208,8 @@ int answer(void *out, long number)
         mode = {"shared": "-shared", "pie": "-pie", "no-pie": "-no-pie"}[self.kind]
         command = [self.compiler, "-O1", pic, mode, "-fuse-ld=" + self.linker, "-o", "host"]
         command += ["-Wl," + o for o in self.options]
-        if self.aarch64:
-            return command + ["--target=aarch64-linux-gnu", "-nostdlib", "fat.s"]
+        if self.machine:
+            return command + ["--target=%s-linux-gnu" % self.machine, "-nostdlib", "fat.s"]
         # the stub may want a sanitizer's runtime
         command.append("-Wl,--allow-shlib-undefined")
         return command + ["host.c", "fat.s", "-L" + stub, "-l:libamdhip64.so.5"]
@@ -216,13 +217,13 @@ int answer(void *out, long number)
 
 def main():
     p = argparse.ArgumentParser(usage=__doc__)
-    p.add_argument("--aarch64", action="store_true")
+    p.add_argument("--machine", choices=["aarch64", "powerpc64le"])
     p.add_argument("seed", type=int)
     p.add_argument("dir")
     p.add_argument("stub")
     p.add_argument("given", nargs="*")
     o = p.parse_args()
-    host = Host(o.seed, o.aarch64, dict(g.split("=", 1) for g in o.given))
+    host = Host(o.seed, o.machine, dict(g.split("=", 1) for g in o.given))
     os.makedirs(o.dir, exist_ok=True)
     os.chdir(o.dir)
     with open("fat.bin", "wb") as f:

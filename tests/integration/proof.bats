@@ -211,12 +211,14 @@ teardown() {
 	done
 }
 
-@test "random hosts of AArch64, which are not run" {
+@test "random hosts of other machines, which are not run" {
 	need_clang
-	for seed in $(seq 1 12); do
-		hosts --aarch64 $seed h "$stub" >made
-		convert h/host out
-		elfcheck h/host out/host
-		rm -r h
+	for machine in aarch64 powerpc64le; do
+		for seed in $(seq 1 12); do
+			hosts --machine $machine $seed h "$stub" >made
+			convert h/host out
+			elfcheck h/host out/host
+			rm -r h
+		done
 	done
 }

@@ -339,6 +339,8 @@ static uint32_t reloc_type(const struct link *l, bool symbol)
 {
 	if (l->machine == EM_AARCH64)
 		return symbol ? R_AARCH64_ABS64 : R_AARCH64_RELATIVE;
+	if (l->machine == EM_PPC64)
+		return symbol ? R_PPC64_ADDR64 : R_PPC64_RELATIVE;
 	return symbol ? R_X86_64_64 : R_X86_64_RELATIVE;
 }
 
@@ -875,7 +877,7 @@ static void check_memory(const struct file *f, uint64_t page, bool kernel)
 static void check_loading(const struct file *f)
 {
 	uint64_t largest =
-		f->h.e_machine == EM_AARCH64 ? header(f, PT_LOAD)->p_align : 4096;
+		f->h.e_machine == EM_X86_64 ? 4096 : header(f, PT_LOAD)->p_align;
 
 	for (int kernel = 0; kernel < 2; kernel++) {
 		check_memory(f, 4096, kernel);
@@ -1153,6 +1155,12 @@ static const struct shape shapes[] = {
 	 .code = 9000, .base = 0x400000, .fixed = true, .interp = true, .own = true,
 	 .spare = 168},
 	{"room for less", .form = BEHIND, .align = 4096, .code = 9000, .spare = 160},
+	{"PowerPC64", .form = BEHIND, .align = 4096, .code = 0x11000, .page = 0x10000,
+	 .machine = EM_PPC64},
+	{"PowerPC64, through symbols", .how = SYMBOL, .form = BEHIND, .align = 4096,
+	 .code = 0x11000, .page = 0x10000, .machine = EM_PPC64},
+	{"PowerPC64, program", .form = SPARSE, .align = 4096, .code = 0x11000,
+	 .page = 0x10000, .machine = EM_PPC64, .interp = true, .own = true},
 	{"AArch64", .form = BEHIND, .align = 4096, .code = 9000, .page = 0x10000,
 	 .machine = EM_AARCH64},
 	{"AArch64, aligned", .form = BEHIND, .align = 0x10000, .code = 9000,
@@ -1908,12 +1916,12 @@ static void other_files_are_not_changed(void **state)
 
 	(void)state;
 	l = library();
-	link_ehdr(&l)->e_machine = EM_PPC64;
+	link_ehdr(&l)->e_machine = EM_RISCV;
 	for (size_t i = 0; i < N_WRAPPERS; i++) /* else the pointers are unknown */
 		write_wrapper(&l, link_addr(&l, wrappers) + i * KP_WRAPPER_SIZE,
 			      KP_WRAPPER_HIPF, link_addr(&l, FATBIN) + target_of(i), 0);
 	memset(l.file.data + link_section(&l, ".rela.dyn")->offset, 0, 120);
-	refuse(&l, "elf: machine 21: only x86-64 and AArch64 are changed");
+	refuse(&l, "elf: machine 243: only x86-64, AArch64 and PowerPC64 are changed");
 	l = library();
 	link_ehdr(&l)->e_type = ET_CORE;
 	refuse(&l, "elf: type 4: only programs and shared libraries are changed");

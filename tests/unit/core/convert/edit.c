@@ -244,7 +244,7 @@ static void pages_are_no_larger_than_the_machines(void **state)
 	} cases[] = {
 		{EM_X86_64, 4096, 4096},         {EM_X86_64, 0x200000, 4096},
 		{EM_AARCH64, 4096, 4096},        {EM_AARCH64, 0x10000, 0x10000},
-		{EM_AARCH64, 0x200000, 0x10000},
+		{EM_AARCH64, 0x200000, 0x10000}, {EM_PPC64, 0x10000, 0x10000},
 	};
 
 	(void)state;
