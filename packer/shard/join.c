@@ -139,6 +139,11 @@ kpack_error_t shard_join_open(char *const *dirs, size_t n, struct shard_join *ou
 void shard_join_close(struct shard_join *join)
 {
 	tree_write_end(&join->tree);
+	for (size_t i = 0; i < join->n_left; i++) {
+		free(join->left[i].path);
+		free(join->left[i].why);
+	}
+	free(join->left);
 	archive_set_close(join->set);
 	replay_fini(&join->replay);
 	for (size_t i = 0; i < join->n_parts; i++)
@@ -328,14 +333,55 @@ static const struct moved *find_moved(const struct moves *moves, const char *pat
 	return bsearch(&key, moves->items, moves->count, sizeof(key), by_path);
 }
 
+/* Takes over WHY. */
+static void add_left(struct shard_join *join, const struct shard_item *item,
+		     const char *path, char *why)
+{
+	xgrow(&join->left, join->n_left, &join->left_cap, sizeof(*join->left));
+	join->left[join->n_left++] = (struct shard_left){item, xstrdup(path), why};
+}
+
+/* Why the item that LINK is a link to was left out; NULL: it was not. */
+static const char *find_left(const struct shard_join *join, const struct shard_item *link)
+{
+	for (size_t i = 0; i < join->n_left; i++)
+		if (strcmp(join->left[i].item->path, link->first) == 0)
+			return join->left[i].why;
+	return NULL;
+}
+
+static kpack_error_t write_link(struct shard_join *join, const struct shard_item *item,
+				const char *path, bool moved, struct kpackx_error *why)
+{
+	const char *left = find_left(join, item);
+
+	if (!left)
+		return tree_write_link(&join->tree, item->path, item->first,
+				       moved ? NULL : path, &item->seen, why);
+	add_left(join, item, path, xstrdup(left));
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t write_file(struct shard_join *join, const struct shard_item *item,
+				const char *path, struct kpackx_error *why)
+{
+	char *left;
+
+	KP_TRY(tree_write_file(&join->tree, item->path, path, &item->seen, &left, why));
+	if (left)
+		add_left(join, item, path, left);
+	return KPACK_SUCCESS;
+}
+
 /*
  * Write an item, but no directory.  A moved binary is never in the tree with the wrong
  * marker, not even for a moment.
  */
-static kpack_error_t write_item(struct tree_write *w, const struct shard_part *part,
+static kpack_error_t write_item(struct shard_join *join, const struct shard_part *part,
 				const struct shard_item *item, const struct moves *moves,
 				struct kpackx_error *why)
 {
+	struct tree_write *w = &join->tree;
 	const struct moved *m = NULL;
 	kpack_error_t err;
 	char *from;
@@ -348,16 +394,14 @@ static kpack_error_t write_item(struct tree_write *w, const struct shard_part *p
 	if (item->kind == SHARD_FILE && m)
 		return convert_again(m, w->root, why);
 	from = path_in_part(part, item->path);
-	err = item->kind == SHARD_LINK
-		      ? tree_write_link(w, item->path, item->first, m ? NULL : from,
-					&item->seen, why)
-		      : tree_write_file(w, item->path, from, &item->seen, NULL, why);
+	err = item->kind == SHARD_LINK ? write_link(join, item, from, m != NULL, why)
+				       : write_file(join, item, from, why);
 	free(from);
 	return err;
 }
 
 /* Write the files of a part, or the further LINKS to them. */
-static kpack_error_t write_items(struct tree_write *w, const struct shard_part *part,
+static kpack_error_t write_items(struct shard_join *join, const struct shard_part *part,
 				 const struct moves *moves, bool links,
 				 struct kpackx_error *why)
 {
@@ -366,7 +410,7 @@ static kpack_error_t write_items(struct tree_write *w, const struct shard_part *
 
 		if (item->kind != SHARD_DIRECTORY && item->kind != SHARD_OWN &&
 		    (item->kind == SHARD_LINK) == links)
-			KP_TRY(write_item(w, part, item, moves, why));
+			KP_TRY(write_item(join, part, item, moves, why));
 	}
 	return KPACK_SUCCESS;
 }
@@ -375,10 +419,10 @@ static kpack_error_t write_part(struct shard_join *join, const struct shard_part
 				struct kpackx_error *why)
 {
 	struct moves moves = find_moves(join, part);
-	kpack_error_t err = write_items(&join->tree, part, &moves, false, why);
+	kpack_error_t err = write_items(join, part, &moves, false, why);
 
 	if (!err)
-		err = write_items(&join->tree, part, &moves, true, why);
+		err = write_items(join, part, &moves, true, why);
 	free(moves.items);
 	return err;
 }

@@ -6,12 +6,21 @@
 #include "packer/files/tree_write.h"
 #include "replay.h"
 
+/* A device or the like, or a link to one, that the user may not make. */
+struct shard_left {
+	const struct shard_item *item;
+	char *path; /* in its part */
+	char *why;
+};
+
 struct shard_join {
 	struct shard_part *parts; /* sorted by index, each once */
 	size_t n_parts;
 	struct replay replay;
 	struct archive_set *set; /* NULL: there is nothing to store */
 	struct tree_write tree;
+	struct shard_left *left; /* of what shard_join_tree left out */
+	size_t n_left, left_cap;
 };
 
 /*

@@ -30,7 +30,7 @@ static size_t count_files(const struct shard_join *j)
 			n += kind != SHARD_OWN && kind != SHARD_ABSENT &&
 			     kind != SHARD_DIRECTORY;
 		}
-	return n;
+	return n - j->n_left;
 }
 
 static void report_as_json(const struct shard_join *j, const char *out)
@@ -92,6 +92,8 @@ int shard_merge(const struct shard_merge_options *options)
 		report_why(NULL, &why);
 		status = EXIT_FAULT;
 	} else {
+		for (size_t i = 0; i < j.n_left && !options->quiet; i++)
+			report_error(j.left[i].path, "note: left out: %s", j.left[i].why);
 		print_report(options, &j);
 	}
 	shard_join_close(&j);

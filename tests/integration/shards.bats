@@ -361,6 +361,34 @@ merge_fails() { # TEXT OPERAND...
 	[ "$(stat -c %u p.2/.kpack/shard/record)" = 0 ]
 }
 
+@test "devices that the user may not make are left out and reported" {
+	as_root
+	mkdir -p in/lib
+	mkfat in/lib/a.so
+	mknod in/null c 1 3
+	ln in/null in/one
+	ln in/null in/zero
+	mkfifo in/fifo
+	shards p 2 in
+	kpack merge --json p.1 p.2 -o want >report
+	[ -c want/null ] && [ want/null -ef want/zero ]
+	chmod -R a+rX p.?
+	mkdir theirs
+	chown 65534:65534 theirs
+	as_nobody "$KPACK_BIN/kpack" merge --json p.1 p.2 -o theirs/out >less 2>err
+	for name in null one zero; do
+		grep -q "^kpack: p.[12]/$name: note: left out: .*not permitted" err
+		rm want/$name
+	done
+	[ "$(wc -l <err)" = 3 ]
+	[ "$(cd want && find . | sort)" = "$(cd theirs/out && find . | sort)" ]
+	cmp {want,theirs/out}/lib/a.so
+	$python - <<-'END'
+	import json
+	assert json.load(open("report"))["files"] == json.load(open("less"))["files"] + 3
+	END
+}
+
 @test "parts that do not belong together" {
 	make_tree in
 	shards p 3 in
