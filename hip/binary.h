@@ -20,6 +20,7 @@ struct binary {
 	struct kp_lookup files; /* candidate archives; open ones stay open */
 	struct kp_lookup_want want;
 	char *mount; /* directory of a mount of its archives (mounts.h); NULL: none */
+	dev_t mount_device; /* its files' */
 	bool mount_sought;
 	const struct kp_lookup_file
 		*mounted[BINARY_MOUNTED_MAX]; /* archives that the mount lists */

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 #include "core/base/text.h"
 #include "core/format/llvm/bundle.h"
@@ -55,36 +57,67 @@ static bool is_trusted_daemon(const char *text)
 	return at && (uid == 0 || uid == geteuid());
 }
 
-/* The directory of a mount that can be used; NULL: LINE is of another. */
-static char *mount_of_line(char *line)
+/* A mount that can be used. */
+struct mount {
+	const char *dir;
+	dev_t device;
+};
+
+/* false: LINE, which OUT borrows, is of a mount that cannot be used. */
+static bool read_mount(char *line, struct mount *out)
 {
-	char *type = strstr(line, TYPE), *dir = NULL;
+	char *type = strstr(line, TYPE), *words[5];
+	unsigned major, minor;
 
 	if (!type || !is_trusted_daemon(type + strlen(TYPE)))
-		return NULL;
-	for (int i = 0; i < 5; i++) /* the directory is the fifth word */
-		dir = take_word(&line);
-	if (dir)
-		unescape(dir);
-	return dir;
+		return false;
+	for (int i = 0; i < 5; i++) /* ID, parent, device, root, directory */
+		words[i] = take_word(&line);
+	if (!words[4] || sscanf(words[2], "%u:%u", &major, &minor) != 2)
+		return false;
+	unescape(words[4]);
+	*out = (struct mount){words[4], makedev(major, minor)};
+	return true;
 }
 
 /* ---- whether one has a binary's archives ---- */
 
-static FILE *open_control(const char *mount, const char *name)
+/*
+ * Open the regular file PATH, if it is in a mount of DEVICE.  The owner of a directory above
+ * the mount can move that directory away, and put another in its place; what is mounted on
+ * it hides the mount, too.
+ */
+static int open_mounted(const char *path, dev_t device, struct stat *st)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+
+	if (fd >= 0 &&
+	    (fstat(fd, st) < 0 || !S_ISREG(st->st_mode) || st->st_dev != device)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+static FILE *open_control(const struct mount *mount, const char *name)
 {
 	FILE *file = NULL;
+	struct stat st;
 	char *path;
+	int fd;
 
-	if (asprintf(&path, "%s/.kpackfs/%s", mount, name) < 0)
+	if (asprintf(&path, "%s/.kpackfs/%s", mount->dir, name) < 0)
 		return NULL;
-	file = fopen(path, "re");
+	fd = open_mounted(path, mount->device, &st);
+	file = fd < 0 ? NULL : fdopen(fd, "r");
+	if (fd >= 0 && !file)
+		close(fd);
 	free(path);
 	return file;
 }
 
 /* With conflicts, an entry of another archive could be in place of ours. */
-static bool has_conflicts(const char *mount)
+static bool has_conflicts(const struct mount *mount)
 {
 	FILE *file = open_control(mount, "conflicts");
 	bool none = file && getc(file) == EOF && !ferror(file);
@@ -143,7 +176,7 @@ static bool lists_archive(FILE *file, const struct kp_lookup_file *f)
 	return found;
 }
 
-static bool lists_parts(const char *mount, const struct parts *p)
+static bool lists_parts(const struct mount *mount, const struct parts *p)
 {
 	FILE *file = open_control(mount, "archives");
 	bool all = file != NULL;
@@ -155,23 +188,23 @@ static bool lists_parts(const char *mount, const struct parts *p)
 	return all;
 }
 
-/* The mount for the archives of P, on the heap; NULL: there is none. */
-static char *find_mount(const struct parts *p)
+/* Find the mount for the archives of P; *DIR is on the heap, NULL: there is none. */
+static void find_mount(const struct parts *p, char **dir, dev_t *device)
 {
 	FILE *file = kp_is_secure() ? NULL : fopen(MOUNTS, "re");
-	char *line = NULL, *found = NULL;
+	char *line = NULL;
+	struct mount m;
 	size_t cap = 0;
 
-	while (file && !found && getline(&line, &cap, file) > 0) {
-		const char *mount = mount_of_line(line);
-
-		if (mount && !has_conflicts(mount) && lists_parts(mount, p))
-			found = strdup(mount);
-	}
+	*dir = NULL;
+	while (file && !*dir && getline(&line, &cap, file) > 0)
+		if (read_mount(line, &m) && !has_conflicts(&m) && lists_parts(&m, p)) {
+			*dir = strdup(m.dir);
+			*device = m.device;
+		}
 	free(line);
 	if (file)
 		fclose(file);
-	return found;
 }
 
 /* ---- the bundle ---- */
@@ -227,15 +260,16 @@ static bool has_all_parts(int fd, const struct parts *p)
 	return true;
 }
 
-static bool map_file(const char *path, const struct parts *p, void **at, size_t *size)
+static bool map_file(const char *path, dev_t device, const struct parts *p, void **at,
+		     size_t *size)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	bool mapped = false;
 	struct stat st;
+	int fd = open_mounted(path, device, &st);
+	bool mapped = false;
 
 	if (fd < 0)
 		return false;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && has_all_parts(fd, p)) {
+	if (has_all_parts(fd, p)) {
 		*size = (size_t)st.st_size;
 		*at = mmap(NULL, *size, PROT_READ, MAP_PRIVATE, fd, 0);
 		mapped = *at != MAP_FAILED;
@@ -265,12 +299,14 @@ bool mounts_map(struct binary *b, const struct parts *p, uint32_t index, void **
 		return false;
 	if (!b->mount_sought) {
 		b->mount_sought = true;
-		b->mount = find_mount(p);
+		find_mount(p, &b->mount, &b->mount_device);
 	}
-	if (!b->mount || (!all_mounted(b, p) && !lists_parts(b->mount, p)) ||
+	if (!b->mount ||
+	    (!all_mounted(b, p) &&
+	     !lists_parts(&(struct mount){b->mount, b->mount_device}, p)) ||
 	    asprintf(&path, "%s/hipfb/%s/%" PRIu32 ".hipfb", b->mount, name, index) < 0)
 		return false;
-	mapped = map_file(path, p, at, size);
+	mapped = map_file(path, b->mount_device, p, at, size);
 	if (mapped)
 		say_mapped(p, path);
 	for (size_t i = 0; i < p->count && mapped; i++)

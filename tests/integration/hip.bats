@@ -479,6 +479,23 @@ mounts_bundles() { # OPTION... ARCHIVES
 	timeout 60 "$KPACK_BIN/kpackfs" "$@" mnt
 }
 
+@test "what hides a mount is not mapped in its place" {
+	[ "$(id -u)" = 0 ] || skip "needs root"
+	make_library
+	original
+	export KPACK_HIP_ARCH=gfx90a,gfx1030,gfx1100 KPACK_HIP_DEBUG=1
+	mounts_bundles -o bundles packed/.kpack
+	# as one who owns a directory above the mount can have it
+	cp -r mnt/. hides
+	cp -r mnt/.kpackfs hides
+	mount --bind hides mnt
+	[ -e mnt/hipfb/lib/libx.so/0.hipfb ]
+	helped "$old" packed/lib/libx.so
+	umount mnt
+	diff <(sort want) <(sort log)
+	! grep 'mapped from' told || false
+}
+
 @test "a mount's bundles are mapped, and decoded when a kernel is launched" {
 	make_library
 	original
