@@ -77,6 +77,12 @@ ssize_t below_readlink(const char *path, char *buf, size_t size);
 /* The path without links, as realpath; NULL and errno.  The caller frees it. */
 char *below_real(const char *path);
 
+/*
+ * Whether the regular file PATH, which is absolute and without links, can be run: when root
+ * runs the program, no other user may write it, or put another in its place.
+ */
+bool below_is_firm(const char *path);
+
 DIR *below_opendir(const char *path);
 /* As scandir; sorted bytewise.  The caller frees each name and the list. */
 int below_scandir(const char *path, struct dirent ***names,

@@ -440,6 +440,29 @@ const char *proc_fd_name(int fd, char out[PROC_NAME_SIZE])
 	return out;
 }
 
+/* --- who can exchange a file ------------------------------------------------------------ */
+
+bool below_is_firm(const char *path)
+{
+	int dir = open("/", PASS);
+	char name[NAME_MAX + 1];
+	struct stat st = {.st_mode = S_IFDIR};
+	bool firm = dir >= 0 && *path == '/';
+
+	while (firm && next_component(&path, name)) {
+		int next = step_openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+
+		firm = next >= 0 && fstat(next, &st) == 0 && may_follow(dir, &st);
+		close(dir);
+		dir = next;
+	}
+	if (dir >= 0)
+		close(dir);
+	return firm && !errno && S_ISREG(st.st_mode) &&
+	       (geteuid() != 0 ||
+		(st.st_uid == 0 && !(st.st_mode & (S_IWGRP | S_IWOTH))));
+}
+
 /* --- making ---------------------------------------------------------------------------- */
 
 /* Make the directory NAME in W's, unless it exists, and go into it. */

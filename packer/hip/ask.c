@@ -78,11 +78,19 @@ static const char *failure_text(int status)
 
 void runtime_ask(struct hip_runtime *runtime)
 {
-	pid_t child = fork();
+	pid_t child;
 	int status = 0;
 
 	runtime->was_asked = true;
 	runtime->asked = RUNTIME_UNKNOWN;
+	if (!below_is_firm(runtime->path)) {
+		kp_fail(&runtime->why, KPACK_ERROR_IO_ERROR,
+			"is not loaded, because a user other than root can write it, or "
+			"put "
+			"another file in its place");
+		return;
+	}
+	child = fork();
 	if (child == 0)
 		_exit(answer_of(runtime->path));
 	if (child < 0 || waitpid(child, &status, 0) != child) {

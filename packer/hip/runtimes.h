@@ -57,7 +57,7 @@ bool runtimes_judge(struct hip_runtimes *list, const char *input, bool refuse);
 
 /*
  * Load the runtime in another process and register a wrapper of a converted binary that
- * does not exist.  Runs its code.
+ * does not exist.  Runs its code; root runs none that another user can write.
  */
 void runtime_ask(struct hip_runtime *runtime);
 

@@ -675,3 +675,41 @@ while os.path.exists(sys.argv[4]) and not os.path.exists("release"):
 	[ -e theirs/a.so ]
 	wait
 }
+
+@test "runtime --ask: root runs no library that another user can write or replace" {
+	as_root
+	[ "$KPACK_MODE" = release ] || return 0 # a sanitizer's runtime must be loaded first
+	mkdir mine theirs shared
+	their theirs
+	chmod 1777 shared
+	echo '#include <stdio.h>
+		__attribute__((constructor)) static void f(void) { fclose(fopen("ran", "w")); }' |
+		cc -shared -x c -o mine/libamdhip64.so.8 -
+	for place in theirs shared; do
+		cp mine/libamdhip64.so.8 $place/libamdhip64.so.8
+	done
+	# another user's file, a file of root's in that user's directory, or that others may write
+	their shared/libamdhip64.so.8
+	cp mine/libamdhip64.so.8 mine/libamdhip64.so.9
+	chmod 0666 mine/libamdhip64.so.9
+	ln -s ../theirs/libamdhip64.so.8 mine/libamdhip64.so.10
+	for file in theirs/libamdhip64.so.8 shared/libamdhip64.so.8 mine/libamdhip64.so.9 mine/libamdhip64.so.10; do
+		refuses 'is not loaded, because a user other than root' "$KPACK_BIN/kpack" runtime --ask --hip $file
+		grep -q '	unknown$' said
+		[ ! -e ran ] || { echo "$file ran"; return 1; }
+	done
+	refuses 'is not loaded' "$KPACK_BIN/kpack" runtime --ask theirs
+	[ ! -e ran ]
+	# root's own, also in a directory for all
+	chown 0:0 shared/libamdhip64.so.8
+	for file in mine/libamdhip64.so.8 shared/libamdhip64.so.8; do
+		"$KPACK_BIN/kpack" runtime --ask --hip $file || :
+		[ -e ran ]
+		rm ran
+	done
+	# other users run what they like
+	chmod 0777 .
+	cp "$KPACK_BIN/kpack" kpack
+	as_nobody ./kpack runtime --ask --hip theirs/libamdhip64.so.8 || :
+	[ -e ran ]
+}

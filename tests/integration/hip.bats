@@ -411,7 +411,9 @@ load_registering() { # FILE
 	END
 	[[ $stderr == *"libamdhip64.so.6: it cannot be loaded here"* ]]
 	[[ $stderr == *"libamdhip64.so.8: the process ended by a signal"* ]]
-	kpack runtime --ask --hip "$stub/libamdhip64.so.5" | grep -q '	yes	yes$'
+	# root loads none from a build directory of another user's
+	cp "$stub/libamdhip64.so.5" rocm/libamdhip64.so.5
+	LD_LIBRARY_PATH=$KPACK_BIN kpack runtime --ask --hip rocm/libamdhip64.so.5 | grep -q '	yes	yes$'
 }
 
 refusal="refuses converted binaries"
