@@ -17,6 +17,7 @@ struct merge_item {
 
 /* A stored object that items name.  Sorted by source, ordinal. */
 struct merge_object {
+	/* of a shared archive only its size, and that is the object's part */
 	struct kp_source stored;
 	uint64_t size; /* decoded, as its first item says */
 	uint64_t chunk;

@@ -4,9 +4,15 @@
 #include "packer/archives/operands.h"
 #include "core/writer/entry_list.h"
 #include "core/base/bounds.h"
+#include "core/base/scheme.h"
+#include "core/shared/shared.h"
+#include "packer/cli/options.h"
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
 #include "internal.h"
+
+/* As kpack pack's for the scheme zstd-shared. */
+enum { SHARED_LEVEL = 9 };
 
 /* Stored bytes that are copied before progress is reported. */
 #define SLICE (UINT64_C(32) << 20)
@@ -59,16 +65,13 @@ static kpack_error_t check_known(const struct merge_plan *p, struct kpackx_error
 	for (size_t i = 0; i < p->n_sources; i++) {
 		const struct kpack_archive *a = p->sources[i].archive;
 		uint64_t version = kp_archive_format_version(a);
+		unsigned known = kp_archive_shared(a) ? 2 : 1;
 
-		if (kp_archive_shared(a))
+		if (version > known)
 			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-				       "%s: its scheme is %s: such archives cannot be "
-				       "joined or divided yet; pack its input instead",
-				       kp_archive_path(a), kp_archive_scheme(a));
-		if (version > 1)
-			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-				       "%s: format_version %llu is not known, only 1",
-				       kp_archive_path(a), (unsigned long long)version);
+				       "%s: format_version %llu is not known, only %u",
+				       kp_archive_path(a), (unsigned long long)version,
+				       known);
 		if (kp_archive_blobs_more(a))
 			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 				       "%s: its blobs have fields that are not known and "
@@ -102,8 +105,7 @@ static kpack_error_t check_schemes(struct merge_plan *p, struct kpackx_error *wh
 			return fail_mismatch(p, "scheme", i, first, kp_span_str(other),
 					     why);
 	}
-	p->scheme = kp_span_is(first, "none") ? KPACK_COMPRESSION_NOOP
-					      : KPACK_COMPRESSION_ZSTD_PER_KERNEL;
+	kp_scheme_find(first, &p->scheme);
 	return KPACK_SUCCESS;
 }
 
@@ -138,7 +140,7 @@ static kpack_error_t choose_group(struct merge_plan *p, struct kpackx_error *why
 
 static kpack_error_t check_blob(struct merge_plan *p, struct kpackx_error *why)
 {
-	bool none = p->scheme == KPACK_COMPRESSION_NOOP;
+	bool none = p->scheme != KPACK_COMPRESSION_ZSTD_PER_KERNEL;
 
 	p->stats.frames = p->n_order;
 	p->stats.bytes = none ? 0 : 4;
@@ -302,9 +304,40 @@ static uint32_t run_of(const struct merge_plan *p, size_t i)
 	return n;
 }
 
+/* Decode an object of a shared archive, and store it again. */
+static kpack_error_t write_shared(struct merge_plan *p, struct merge_object *o,
+				  struct kp_writer *w, struct kpackx_error *why)
+{
+	const struct kp_shared *s = kp_archive_shared(p->sources[o->source].archive);
+	uint64_t size = kp_shared_object_size(s, o->ordinal);
+	uint8_t *bytes = malloc((size_t)size + 1);
+	kpack_error_t err;
+
+	if (!bytes)
+		return kp_fail_memory(why, size, "an object");
+	err = kp_shared_read(s, o->ordinal, 0, bytes, size, why);
+	if (!err)
+		err = kp_writer_add_stored(w, (struct kp_span){bytes, (size_t)size},
+					   &o->written, why);
+	free(bytes);
+	report_progress(p, o->stored.size);
+	return err ? kp_fail_prefix(why, err, "%s", merge_source_name(p, o->source))
+		   : KPACK_SUCCESS;
+}
+
+static kpack_error_t write_all_shared(struct merge_plan *p, struct kp_writer *w,
+				      struct kpackx_error *why)
+{
+	for (size_t i = 0; i < p->n_order; i++)
+		KP_TRY(write_shared(p, &p->objects[p->order[i]], w, why));
+	return KPACK_SUCCESS;
+}
+
 static kpack_error_t write_objects(struct merge_plan *p, struct kp_writer *w,
 				   struct kpackx_error *why)
 {
+	if (p->scheme == KP_COMPRESSION_ZSTD_SHARED)
+		return write_all_shared(p, w, why);
 	for (size_t i = 0; i < p->n_order;) {
 		const struct merge_object *o = &p->objects[p->order[i]];
 		uint32_t n = run_of(p, i), ordinal = 0;
@@ -360,6 +393,8 @@ kpack_error_t merge_plan_write(struct merge_plan *plan, const char *dir, const c
 		.scheme = plan->scheme,
 		.group = plan->group,
 		.family = plan->options.family,
+		.level = SHARED_LEVEL,
+		.jobs = option_jobs(),
 		.keep = plan->options.keep,
 		.lazy = plan->options.lazy,
 		.more = plan->more,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Join archives into one.  Frames are copied as they are stored, in the order of the
- * sources, then of their ordinals; frames with equal bytes are stored once.  First
+ * sources, then of their ordinals; frames with equal bytes are stored once.  The objects
+ * of shared archives are decoded, and compressed again together.  First
  * everything is planned and checked, then written.  Equal calls give equal bytes.
  *
  *	struct merge_plan *plan = NULL;
@@ -71,9 +72,10 @@ struct merge_options {
 };
 
 struct merge_stats {
-	uint64_t entries;    /* of the new archive */
-	uint64_t frames;     /* stored objects */
-	uint64_t bytes;      /* stored bytes, with length words */
+	uint64_t entries; /* of the new archive */
+	uint64_t frames;  /* stored objects */
+	uint64_t
+		bytes; /* stored bytes, with length words; of shared archives an estimate */
 	uint64_t duplicates; /* entries that another source has, too */
 	uint64_t settled;    /* entries left out because another source is preferred */
 	uint64_t shared;     /* objects for which another, equal one is stored */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "packer/archives/operands.h"
 #include "packer/base/xalloc.h"
+#include "core/base/scheme.h"
 #include "internal.h"
 
 /* The decoded bytes of two chunked entries that are compared at a time. */
@@ -129,7 +130,8 @@ kpack_error_t merge_same_bytes(const struct merge_plan *p, const struct merge_it
 	if (a.meta.has_xxh3 && b.meta.has_xxh3 &&
 	    memcmp(a.meta.xxh3, b.meta.xxh3, sizeof(a.meta.xxh3)) != 0)
 		return KPACK_SUCCESS;
-	*same = kp_source_same(&ox->stored, &oy->stored);
+	if (p->scheme != KP_COMPRESSION_ZSTD_SHARED)
+		*same = kp_source_same(&ox->stored, &oy->stored);
 	if (*same || p->scheme == KPACK_COMPRESSION_NOOP)
 		return KPACK_SUCCESS;
 	if (a.meta.chunk && b.meta.chunk)

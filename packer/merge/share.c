@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include "internal.h"
 #include "core/base/hash.h"
+#include "core/base/scheme.h"
 #include "packer/base/xalloc.h"
 
 static int cmp_number(uint64_t a, uint64_t b)
@@ -199,6 +200,8 @@ static kpack_error_t share_all(struct merge_plan *p, uint32_t *list,
 {
 	size_t n = p->n_order;
 
+	if (p->scheme == KP_COMPRESSION_ZSTD_SHARED)
+		return KPACK_SUCCESS; /* the writer finds what is equal */
 	if (p->scheme == KPACK_COMPRESSION_NOOP) {
 		KP_TRY(share_places(p, list, n, why));
 		n = keep_own(p, list, n);

@@ -96,11 +96,32 @@ hashes() { # DIR
 	run -1 kpack ls "$archive"
 	[[ $output == *"header: version 1, but the scheme zstd-shared is of version 2"* ]]
 	printf '\2' | dd of="$archive" bs=1 seek=4 conv=notrunc status=none
-	run -1 kpack merge -o merged.kpack "$archive" "$archive"
-	[[ $output == *"cannot be joined or divided yet"* ]]
-	[ ! -e merged.kpack ]
 	usage "--chunk" --archives-only --scheme zstd-shared --chunk 4096 tree new
 	usage "--shard" --archives-only --scheme zstd-shared --shard 1/2 tree new
+}
+
+@test "zstd-shared: archives are joined, and divided" {
+	make_database tree
+	mkdir -p one/lib/rocblas/library two/lib/rocblas/library
+	cp tree/lib/rocblas/library/*_[A-E]_* one/lib/rocblas/library
+	cp tree/lib/rocblas/library/*_[D-I]_* two/lib/rocblas/library
+	pack one out1
+	pack two out2
+	pack tree out
+	kpack merge -q -o merged.kpack out1/.kpack/*.kpack out2/.kpack/*.kpack
+	kpack verify -q merged.kpack
+	readkpack sums merged.kpack >got
+	readkpack sums "$archive" | diff got -
+	# what the two have in common is stored once again
+	[ "$(stat -c %s merged.kpack)" -lt 4600000 ]
+	mkfat --bundles 5 --size 90000 fat.so
+	kpack pack -q --archives-only --group g --scheme zstd-shared \
+		--family all=gfx90a:xnack+,gfx1030,gfx1100 fat.so fam
+	[ -e fam/.kpack/g-all.kpack ]
+	kpack split -q fam/.kpack by
+	cat fam/.kpack/*.kpack >/dev/null
+	for a in $(find by -name '*.kpack'); do readkpack sums "$a"; done | sort >got
+	readkpack sums fam/.kpack/g-all.kpack | sort | diff - got
 }
 
 @test "zstd-shared: damage of a block is found for exactly the entries that have its bytes" {
