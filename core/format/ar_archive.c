@@ -36,6 +36,7 @@ struct reader {
 
 /* A header that was read. */
 struct header {
+	uint64_t at;
 	uint8_t name[NAME_SIZE];
 	uint64_t offset, size; /* of the bytes */
 };
@@ -79,6 +80,7 @@ static kpack_error_t read_header(struct reader *r, uint64_t pos, struct header *
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "offset %" PRIu64 ": no header of a member", pos);
 	memcpy(h->name, p, NAME_SIZE);
+	h->at = pos;
 	h->offset = pos + HEADER_SIZE;
 	if (has_bytes(r, h->name) &&
 	    !kp_range_ok(r->headers.src.size, h->offset, h->size))
@@ -103,7 +105,7 @@ static kpack_error_t add_member(struct reader *r, const struct header *h,
 	if (!kp_grow(&ar->items, ar->count, &r->cap, sizeof(*ar->items)))
 		return kp_fail_memory(why, ar->count * sizeof(*ar->items), "members");
 	m = &ar->items[ar->count];
-	*m = (struct kp_ar_member){malloc(name.size + 1), ar->thin ? 0 : h->offset,
+	*m = (struct kp_ar_member){malloc(name.size + 1), h->at, ar->thin ? 0 : h->offset,
 				   h->size};
 	if (!m->name)
 		return kp_fail_memory(why, name.size + 1, "the name of a member");

@@ -14,6 +14,7 @@
 /* A member, as stored; symbol indexes and name tables do not count as members. */
 struct kp_ar_member {
 	char *name;      /* thin archive: a path relative to the archive's directory */
+	uint64_t header; /* offset of its header */
 	uint64_t offset; /* of its bytes; thin archive: 0 */
 	uint64_t size;
 };
@@ -42,6 +43,28 @@ kpack_error_t kp_ar_read(const struct kp_source *src, struct kp_ar *out,
 kpack_error_t kp_ar_salvage(const struct kp_source *src, struct kp_ar *out,
 			    struct kpackx_error *why);
 void kp_ar_fini(struct kp_ar *ar);
+
+/*
+ * An archive with other bytes in some members.  WRITE writes the bytes of MEMBER to OUT at
+ * AT, and sets *SIZE to their number; or sets *SAME, so that the member's bytes are copied.
+ */
+struct kp_ar_edit {
+	kpack_error_t (*write)(void *arg, size_t member, struct kp_outfile *out,
+			       uint64_t at, uint64_t *size, bool *same,
+			       struct kpackx_error *why);
+	void *arg;
+};
+
+/*
+ * Write the archive SRC, whose members are AR, to OUT, which is empty, with the changes of
+ * EDIT.  Everything else stays: the members' order, headers and names, and the index of
+ * symbols, whose offsets follow the members.
+ * NOT_IMPLEMENTED: a thin archive; an index that is not GNU's.  INVALID_FORMAT: the index
+ * has offsets that are no member's.  Errors of WRITE.
+ */
+kpack_error_t kp_ar_rewrite(const struct kp_source *src, const struct kp_ar *ar,
+			    const struct kp_ar_edit *edit, struct kp_outfile *out,
+			    struct kpackx_error *why);
 
 /* A member to write. */
 struct kp_ar_input {

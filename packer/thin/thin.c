@@ -15,6 +15,7 @@
 #include "packer/hip/runtimes.h"
 #include "packer/pack/tree/databases.h"
 #include "packer/pack/tree/write.h"
+#include "static_library.h"
 
 /* --- what goes ----------------------------------------------------------------------- */
 
@@ -37,7 +38,8 @@ static struct thin_file *add_file(struct thin *t, size_t entry)
 static bool may_shrink(const struct thin *t, const struct input *in)
 {
 	return (t->args.strip || t->args.compress) &&
-	       (in->fat.kind == KP_FATBIN_ELF || in->fat.kind == KP_FATBIN_BARE);
+	       (in->fat.kind == KP_FATBIN_ELF || in->fat.kind == KP_FATBIN_BARE ||
+		static_library_is(&in->fat));
 }
 
 /*
@@ -58,7 +60,8 @@ static void choose_images(struct thin *t, struct input *in)
 		    t->scan.entries[in->entry].database ||
 		    !thin_goes(&t->args.filter, image->arch))
 			continue;
-		gone[i] = kp_selection_possible(&in->fat, image->container);
+		gone[i] = kp_selection_possible(&in->fat, image->container) ||
+			  static_library_has(&in->fat, i);
 		any |= gone[i];
 		stuck |= !gone[i];
 	}
@@ -263,6 +266,59 @@ static kpack_error_t check_smaller(struct thin_file *f, const struct input *in,
 	return fail_larger(why);
 }
 
+/* What static libraries need to open scratch files. */
+struct library_file {
+	const struct thin *thin;
+	const struct input *in;
+};
+
+static kpack_error_t open_library_scratch(void *arg, struct kp_outfile *out,
+					  struct kpackx_error *why)
+{
+	const struct library_file *f = arg;
+
+	return open_scratch(f->thin, out, f->in, why);
+}
+
+static struct static_library library_of(struct library_file *file,
+					const struct kp_selection *selection)
+{
+	return (struct static_library){.fat = &file->in->fat,
+				       .selection = selection,
+				       .scratch = open_library_scratch,
+				       .arg = file};
+}
+
+static kpack_error_t find_changes(const struct thin *t, const struct input *in,
+				  const struct kp_selection *selection, bool *changes,
+				  struct kpackx_error *why)
+{
+	struct library_file file = {t, in};
+	const struct static_library library = library_of(&file, selection);
+
+	return static_library_is(&in->fat)
+		       ? static_library_changes(&library, changes, why)
+		       : kp_selection_changes(&in->fat, selection, changes, why);
+}
+
+/* Write a file that is no host binary; OUT NULL: only count. */
+static kpack_error_t write_containers(const struct thin *t, const struct input *in,
+				      const struct kp_selection *selection,
+				      struct kp_outfile *out, uint64_t *size,
+				      struct kpackx_error *why)
+{
+	uint64_t *offsets = xcalloc(in->fat.containers.count, sizeof(*offsets));
+	struct library_file file = {t, in};
+	const struct static_library library = library_of(&file, selection);
+	kpack_error_t err;
+
+	err = static_library_is(&in->fat)
+		      ? static_library_write(&library, out, size, why)
+		      : kp_selection_write(&in->fat, selection, out, offsets, size, why);
+	free(offsets);
+	return err;
+}
+
 /* If no image of the file goes, find out whether something else changes. */
 static kpack_error_t check_change(struct thin *t, struct thin_file *f,
 				  const struct input *in, struct kpackx_error *why)
@@ -272,7 +328,7 @@ static kpack_error_t check_change(struct thin *t, struct thin_file *f,
 	bool changes = true;
 
 	if (!f->loses)
-		KP_TRY(kp_selection_changes(&in->fat, &selection, &changes, why));
+		KP_TRY(find_changes(t, in, &selection, &changes, why));
 	f->n_nameless = objects.n_nameless;
 	f->same = !changes;
 	return changes ? KPACK_SUCCESS : fail_larger(why);
@@ -295,7 +351,7 @@ static kpack_error_t rewrite_file(void *arg, struct input *in, int fd,
 			err = refill_binary(&selection, in, fd, &scratch, offsets, out,
 					    why);
 	} else if (!err) {
-		err = kp_selection_write(&in->fat, &selection, out, offsets, &size, why);
+		err = write_containers(t, in, &selection, out, &size, why);
 	}
 	if (!f->same)
 		f->n_nameless = objects.n_nameless;
@@ -340,13 +396,13 @@ static kpack_error_t measure_file(struct thin *t, struct thin_file *f,
 	struct input *in = t->scan.entries[f->entry].input;
 	struct debug_objects objects;
 	const struct kp_selection selection = selection_of(t, f, &objects);
-	uint64_t *offsets = xcalloc(in->fat.containers.count, sizeof(*offsets)), size;
 	kpack_error_t err;
+	uint64_t size;
 	int fd;
 
 	err = input_hold(in, &fd, why);
 	if (!err) {
-		err = kp_selection_write(&in->fat, &selection, NULL, offsets, &size, why);
+		err = write_containers(t, in, &selection, NULL, &size, why);
 		input_release(in);
 	}
 	if (!err)
@@ -355,7 +411,6 @@ static kpack_error_t measure_file(struct thin *t, struct thin_file *f,
 				   : f->before;
 	f->same = !f->loses && f->after == f->before;
 	f->n_nameless = objects.n_nameless;
-	free(offsets);
 	return err;
 }
 
@@ -465,6 +520,15 @@ static bool check_runtimes(const struct thin *t)
 	return whole && !old;
 }
 
+/* Files that look as if they had device code. */
+static void report_unreadable(const struct thin *t)
+{
+	for (size_t i = 0; i < t->scan.n_entries; i++)
+		if (t->scan.entries[i].fault)
+			report_error(t->scan.entries[i].path, "note: left as it is: %s",
+				     t->scan.entries[i].fault);
+}
+
 int thin_run(struct thin *t)
 {
 	struct kpackx_error why = {0};
@@ -483,6 +547,7 @@ int thin_run(struct thin *t)
 	t->n_faults = t->scan.n_faults;
 	dispositions_open(&t->scan, !t->args.output, &t->dispositions);
 	choose_all(t);
+	report_unreadable(t);
 	if (!check_matched(t) || (t->args.compress && !check_runtimes(t)))
 		return EXIT_FAULT;
 	return t->args.dry ? measure_all(t) : write_all(t);

@@ -437,3 +437,134 @@ fake_runtime() { # FILE TEXT
 	done
 	cmp in.co out.co
 }
+
+# --- static libraries -----------------------------------------------------------------
+
+# An object with a bundle for three GPUs, its wrapper, a function NAME, and a symbol that is where
+# the bundle is, as clang makes it with -fgpu-rdc.
+fat_object() { # NAME OUT
+	mkfat --bare --bundles 1 --size 20000 --seed "$1" bundle.bin
+	cc -c -fPIC -x assembler - -o "$2" <<-END
+	.text
+	.globl $1
+	.type $1, @function
+	$1: mov \$42, %eax
+	ret
+	.section .hip_fatbin, "a", @progbits
+	.p2align 12
+	.globl __hip_fatbin_$1
+	.hidden __hip_fatbin_$1
+	__hip_fatbin_$1:
+	.L$1: .incbin "bundle.bin"
+	.section .hipFatBinSegment, "aw", @progbits
+	.p2align 3
+	.long 0x48495046, 1
+	.quad .L$1, 0
+	.section .data.last_$1, "aw", @progbits
+	.p2align 6
+	.quad __hip_fatbin_$1
+	.section .note.GNU-stack, "", @progbits
+	END
+}
+
+static_library() { # OUT
+	fat_object answer a.o
+	fat_object second b.o
+	fat_object third c.o
+	ld -r -o an_object_with_a_long_name.o b.o c.o
+	echo 'int plain(void) { return 1; }' | cc -c -fPIC -x c - -o plain.o
+	echo text >text
+	rm -f "$1"
+	ar rcs "$1" a.o plain.o an_object_with_a_long_name.o text
+}
+
+# The symbols of an archive's index, with their members.
+index_of() { nm -s "$1" | sed -n '/^Archive index/,/^$/p'; }
+
+@test "static libraries lose code, and stay right" {
+	[ "$(uname -m)" = x86_64 ] || return 0
+	mkdir in
+	static_library in/libfat.a
+	cp -a in before
+	kpack thin -n --json --arch gfx1100 in >would
+	kpack thin --json --arch gfx1100 in >did
+	py <<-'END'
+	import json
+	a, b = (json.load(open(n))["files"] for n in ("would", "did"))
+	assert a == b and a[0]["size_after"] < a[0]["size_before"] / 2, (a, b)
+	END
+	diff <(ar tv before/libfat.a | awk '{ print $1, $2, $4, $5, $6, $7, $8 }') <(ar tv in/libfat.a | awk '{ print $1, $2, $4, $5, $6, $7, $8 }')
+	diff <(index_of before/libfat.a) <(index_of in/libfat.a)
+	for d in before in; do
+		mkdir $d-out
+		# what the index leads to, and everything
+		cc -shared -o $d-out/one.so -Wl,-u,answer $d/libfat.a
+		(cd $d-out && ar x ../$d/libfat.a && cc -shared -o all.so ./*.o)
+	done
+	for f in one all; do
+		keeps before-out/$f.so in-out/$f.so gfx1100
+		answers in-out/$f.so
+	done
+	[ "$(objects in-out/all.so | wc -l)" = 3 ]
+	# the symbols of bundles follow them: each has the value of its wrapper's pointer
+	py in-out/all.so <<-'END'
+	import subprocess, sys, fatparse
+	elf = fatparse.Elf(sys.argv[1])
+	rows = subprocess.run(["nm", sys.argv[1]], capture_output=True, text=True, check=True).stdout.splitlines()
+	values = sorted(int(r.split()[0], 16) for r in rows if "__hip_fatbin_" in r)
+	pointers = sorted(elf.named[".hip_fatbin"][3] + offset for _, offset in elf.wrappers())
+	assert values == pointers and len(values) == 3, (values, pointers)
+	END
+	find in -printf '%i %P %s %T@ %C@\n' | sort >first
+	kpack thin -q --arch gfx1100 in
+	find in -printf '%i %P %s %T@ %C@\n' | sort | diff first -
+}
+
+@test "static libraries that cannot be rewritten stay, with the reason" {
+	[ "$(uname -m)" = x86_64 ] || return 0
+	mkdir in
+	static_library in/libfat.a
+	# something leads into the middle of a bundle
+	fat_object middle m.o
+	echo '.data; .quad __hip_fatbin_middle + 8' | cc -c -x assembler - -o n.o
+	ld -r -o in_the_middle.o m.o n.o
+	ar rcs in/libmiddle.a in_the_middle.o
+	# members that are other files
+	cp a.o in/a.o
+	(cd in && ar rcsT libthin.a a.o)
+	cp -a in before
+	kpack thin --arch gfx1100 in >report 2>notes
+	cmp before/libmiddle.a in/libmiddle.a
+	cmp before/libthin.a in/libthin.a
+	! cmp -s before/libfat.a in/libfat.a || false
+	grep -q 'in/libmiddle.a: note: left as it is: member in_the_middle.o: relocation .* leads into the middle' notes
+	grep -q 'in/libthin.a: note: left as it is: .*a thin archive: its members are other files' notes
+}
+
+# bats test_tags=all
+@test "a static library of clang's objects, without debugging information and compressed" {
+	cat >k.hip <<-'END'
+	extern "C" unsigned __hipPushCallConfiguration(unsigned long, unsigned, unsigned long, unsigned, unsigned long, void *);
+	struct dim3 { unsigned x, y, z; };
+	extern "C" unsigned __hipPopCallConfiguration(dim3 *, dim3 *, unsigned long *, void *);
+	extern "C" unsigned hipLaunchKernel(const void *, dim3, dim3, void **, unsigned long, void *);
+	__attribute__((global)) void NAME(float *a) { for (int i = 0; i < 100; i++) a[i] += 1; }
+	END
+	mkdir in
+	for n in one two; do
+		clang-22 -x hip -nogpuinc -nogpulib --offload-arch=gfx1100,gfx90a -DNAME=$n -g -O1 -fPIC -c k.hip -o $n.o
+	done
+	llvm-ar-22 rcs in/libk.a one.o two.o
+	fake_runtime in/libamdhip64.so CCOB
+	kpack thin -q --arch gfx1100 --strip-debug --compress in out
+	diff <(llvm-nm-22 --print-armap in/libk.a) <(llvm-nm-22 --print-armap out/libk.a)
+	for d in in out; do
+		ld.lld-22 -shared -o $d.so --whole-archive $d/libk.a
+	done
+	kpack inspect --extract before --arch gfx1100 in.so >/dev/null
+	for f in before/*; do
+		llvm-strip-22 --strip-debug -o - "$f" | sha256sum | cut -d ' ' -f 1
+	done | sort >want
+	fatparse sums out.so x | cut -d ' ' -f 1 | sort | diff want -
+	[ "$(wc -l <want)" = 2 ]
+}

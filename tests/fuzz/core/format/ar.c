@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ar archives: list the members; an archive written from them has the same members. */
+/* Ar archives: list the members; archives written from them, or changed, have the same. */
 #include "core/format/ar_archive.h"
 #include "tests/fuzz/written.h"
 
@@ -41,6 +41,52 @@ static void write_again(const struct kp_source *src, const struct kp_ar *ar)
 	free(m.data);
 }
 
+/* Every third member loses its bytes. */
+static kpack_error_t edit_member(void *arg, size_t member, struct kp_outfile *out,
+				 uint64_t at, uint64_t *size, bool *same,
+				 struct kpackx_error *why)
+{
+	(void)arg;
+	(void)out;
+	(void)at;
+	(void)why;
+	*size = 0;
+	*same = member % 3 != 2;
+	return KPACK_SUCCESS;
+}
+
+/* A changed archive has the same members, and the others have their bytes. */
+static void change(const struct kp_source *src, const struct kp_ar *ar)
+{
+	const struct kp_ar_edit edit = {edit_member, NULL};
+	struct kp_outfile out;
+	struct kp_source file, a, b;
+	struct kp_ar again;
+	struct stat st;
+
+	if (kp_outfile_open(&out, "/tmp", "fuzz-ar", 0600, NULL))
+		abort();
+	kp_outfile_unname(&out);
+	if (kp_ar_rewrite(src, ar, &edit, &out, NULL) == KPACK_SUCCESS) {
+		if (fstat(out.fd, &st) || (uint64_t)st.st_size > src->size + 1)
+			__builtin_trap();
+		file = kp_source_fd(out.fd, 0, (uint64_t)st.st_size);
+		if (kp_ar_read(&file, &again, NULL) || again.count != ar->count)
+			__builtin_trap();
+		for (size_t i = 0; i < ar->count; i++)
+			if (i % 3 == 2
+				    ? again.items[i].size != 0
+				    : !kp_source_sub(src, ar->items[i].offset,
+						     ar->items[i].size, &a) ||
+					      !kp_source_sub(&file, again.items[i].offset,
+							     again.items[i].size, &b) ||
+					      !kp_source_same(&a, &b))
+				__builtin_trap();
+		kp_ar_fini(&again);
+	}
+	kp_outfile_close(&out);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct kp_source src = kp_source_memory(data, size);
@@ -48,8 +94,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (kp_ar_read(&src, &ar, NULL) != KPACK_SUCCESS)
 		return 0;
-	if (!ar.thin)
+	if (!ar.thin) {
 		write_again(&src, &ar);
+		change(&src, &ar);
+	}
 	kp_ar_fini(&ar);
 	return 0;
 }

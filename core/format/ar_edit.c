@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Changing members of an ar archive (ar_archive.c has the format).  What is not in a
+ * member is copied; of the index "/", which precedes the members, the offsets change.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "ar_archive.h"
+
+#define MAGIC_SIZE 8
+#define HEADER_SIZE 60
+#define SIZE_OFFSET 48
+#define SIZE_DIGITS 10
+
+struct edited {
+	const struct kp_source *src;
+	const struct kp_ar *ar;
+	struct kp_outfile *out;
+	uint64_t pos;      /* of the output */
+	uint64_t *headers; /* per member: offset of its header in the output */
+};
+
+static kpack_error_t copy_bytes(struct edited *e, uint64_t from, uint64_t size,
+				struct kpackx_error *why)
+{
+	struct kp_sink sink = {.out = e->out, .size = e->pos};
+	struct kp_source part;
+
+	if (!kp_source_sub(e->src, from, size, &part))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%" PRIu64 " bytes at offset %" PRIu64
+			       " pass the archive's end",
+			       size, from);
+	KP_TRY(kp_sink_copy(&sink, &part, why));
+	e->pos += size;
+	return KPACK_SUCCESS;
+}
+
+/* --- members --------------------------------------------------------------------------- */
+
+/* Write the member's header, and the name behind it that BSD writes there. */
+static kpack_error_t put_header(struct edited *e, const struct kp_ar_member *m,
+				uint64_t size, struct kpackx_error *why)
+{
+	uint64_t name = m->offset - m->header - HEADER_SIZE;
+	char text[24];
+	int n = snprintf(text, sizeof(text), "%-10" PRIu64, size + name);
+
+	if (n != SIZE_DIGITS)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "a member of %" PRIu64 " bytes", size);
+	KP_TRY(kp_outfile_pwrite(e->out, e->pos + SIZE_OFFSET - HEADER_SIZE - name, text,
+				 SIZE_DIGITS, why));
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t put_member(struct edited *e, const struct kp_ar_edit *edit, size_t i,
+				struct kpackx_error *why)
+{
+	const struct kp_ar_member *m = &e->ar->items[i];
+	uint64_t size = m->size;
+	bool same = false;
+
+	e->headers[i] = e->pos;
+	KP_TRY(copy_bytes(e, m->header, m->offset - m->header, why));
+	KP_TRY(edit->write(edit->arg, i, e->out, e->pos, &size, &same, why));
+	if (same) {
+		KP_TRY(copy_bytes(e, m->offset, m->size, why));
+	} else {
+		KP_TRY(put_header(e, m, size, why));
+		e->pos += size;
+	}
+	if (e->pos & 1) {
+		KP_TRY(kp_outfile_pwrite(e->out, e->pos, "\n", 1, why));
+		e->pos++;
+	}
+	return KPACK_SUCCESS;
+}
+
+/* --- the index ------------------------------------------------------------------------- */
+
+static uint64_t get_big(const uint8_t *p, unsigned width)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < width; i++)
+		n = n << 8 | p[i];
+	return n;
+}
+
+static void put_big(uint8_t *p, uint64_t n, unsigned width)
+{
+	for (unsigned i = 0; i < width; i++)
+		p[i] = (uint8_t)(n >> (8 * (width - 1 - i)));
+}
+
+static bool move_offset(const struct edited *e, uint8_t *p, unsigned width)
+{
+	uint64_t old = get_big(p, width);
+	size_t low = 0, high = e->ar->count;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (e->ar->items[mid].header < old)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (low == e->ar->count || e->ar->items[low].header != old)
+		return false;
+	put_big(p, e->headers[low], width);
+	return width == 8 || e->headers[low] <= UINT32_MAX;
+}
+
+/* Move the offsets of the index with SIZE bytes at AT, in the output too. */
+static kpack_error_t move_offsets(struct edited *e, uint64_t at, uint64_t size,
+				  unsigned width, struct kpackx_error *why)
+{
+	uint8_t bytes[4096];
+	uint64_t n;
+
+	if (size < width)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "an index of %" PRIu64 " bytes", size);
+	KP_TRY(kp_source_read(e->src, at, bytes, width, why));
+	n = get_big(bytes, width);
+	if (n > (size - width) / width)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "an index of %" PRIu64 " symbols in %" PRIu64 " bytes", n,
+			       size);
+	at += width;
+	for (uint64_t left = n * width; left;) {
+		size_t step = left < sizeof(bytes) ? (size_t)left : sizeof(bytes);
+
+		KP_TRY(kp_source_read(e->src, at, bytes, step, why));
+		for (size_t i = 0; i < step; i += width)
+			if (!move_offset(e, bytes + i, width))
+				return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+					       "the index has an offset where no member "
+					       "begins");
+		KP_TRY(kp_outfile_pwrite(e->out, at, bytes, step, why));
+		at += step;
+		left -= step;
+	}
+	return KPACK_SUCCESS;
+}
+
+/* The index, if there is one, is the first thing in the archive. */
+static kpack_error_t move_index(struct edited *e, struct kpackx_error *why)
+{
+	char h[HEADER_SIZE + 1];
+	bool wide;
+
+	if (e->ar->count == 0 || e->ar->items[0].header < MAGIC_SIZE + HEADER_SIZE)
+		return KPACK_SUCCESS;
+	KP_TRY(kp_source_read(e->src, MAGIC_SIZE, h, HEADER_SIZE, why));
+	h[SIZE_OFFSET + SIZE_DIGITS] = '\0';
+	wide = strncmp(h, "/SYM64/ ", 8) == 0;
+	if (strncmp(h, "//", 2) == 0)
+		return KPACK_SUCCESS;
+	if (!wide && strncmp(h, "/ ", 2) != 0)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "an archive whose index of symbols is not GNU's");
+	return move_offsets(e, MAGIC_SIZE + HEADER_SIZE,
+			    strtoull(h + SIZE_OFFSET, NULL, 10), wide ? 8 : 4, why);
+}
+
+/* Another index between the first one and the members, as in Windows' libraries. */
+static kpack_error_t check_gap(struct edited *e, uint64_t from, uint64_t to,
+			       struct kpackx_error *why)
+{
+	char h[16];
+
+	if (from == MAGIC_SIZE && to >= MAGIC_SIZE + HEADER_SIZE) {
+		char first[HEADER_SIZE + 1];
+		uint64_t size;
+
+		KP_TRY(kp_source_read(e->src, from, first, HEADER_SIZE, why));
+		first[SIZE_OFFSET + SIZE_DIGITS] = '\0';
+		size = strtoull(first + SIZE_OFFSET, NULL, 10);
+		if (size > to - from - HEADER_SIZE)
+			return KPACK_SUCCESS;
+		from += HEADER_SIZE + size + (size & 1);
+	}
+	if (to < from || to - from < sizeof(h))
+		return KPACK_SUCCESS;
+	KP_TRY(kp_source_read(e->src, from, h, sizeof(h), why));
+	return memcmp(h, "//", 2) == 0 ? KPACK_SUCCESS
+				       : kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+						 "an archive with a second index");
+}
+
+/* --------------------------------------------------------------------------------------- */
+
+static kpack_error_t put_all(struct edited *e, const struct kp_ar_edit *edit,
+			     struct kpackx_error *why)
+{
+	uint64_t from = 0;
+
+	for (size_t i = 0; i < e->ar->count; i++) {
+		const struct kp_ar_member *m = &e->ar->items[i];
+
+		if (m->header > from) {
+			KP_TRY(check_gap(e, from ? from : MAGIC_SIZE, m->header, why));
+			KP_TRY(copy_bytes(e, from, m->header - from, why));
+		}
+		KP_TRY(put_member(e, edit, i, why));
+		from = m->offset + m->size;
+		from += from & 1;
+	}
+	if (e->src->size > from)
+		KP_TRY(copy_bytes(e, from, e->src->size - from, why));
+	return move_index(e, why);
+}
+
+kpack_error_t kp_ar_rewrite(const struct kp_source *src, const struct kp_ar *ar,
+			    const struct kp_ar_edit *edit, struct kp_outfile *out,
+			    struct kpackx_error *why)
+{
+	struct edited e = {.src = src, .ar = ar, .out = out};
+	kpack_error_t err;
+
+	if (ar->thin)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "a thin archive: its members are other files");
+	e.headers = calloc(ar->count + 1, sizeof(*e.headers));
+	if (!e.headers)
+		return kp_fail_memory(why, ar->count * sizeof(*e.headers), "members");
+	err = put_all(&e, edit, why);
+	free(e.headers);
+	return err;
+}
