@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "selection.h"
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include "core/base/bounds.h"
 #include "core/format/amdgpu/strip.h"
@@ -8,6 +9,9 @@
 
 /* Bytes to copy at a time. */
 enum { PIECE = 1 << 20 };
+
+/* Where compilers align the objects of bundles. */
+enum { WRAP_ALIGN = 4096 };
 
 /* A bundle that is written without some images. */
 struct rest {
@@ -218,9 +222,13 @@ static kpack_error_t encode_rest(const struct rest *rest, struct kp_ccob_form fo
 	return err;
 }
 
-/* Write REST compressed; *SIZE stays 0 if that is not smaller, and not required. */
+/*
+ * Write REST compressed.  If that has LIMIT bytes or more, or its size does not fit into the
+ * header, nothing is written, and *SIZE becomes 0; REQUIRED: neither is looked at.
+ */
+#define REQUIRED UINT64_MAX
 static kpack_error_t write_encoded(const struct rest *rest,
-				   const struct kp_ccob_form *form, bool required,
+				   const struct kp_ccob_form *form, uint64_t limit,
 				   const struct kp_layout_sink *s, uint64_t *size,
 				   struct kpackx_error *why)
 {
@@ -228,9 +236,10 @@ static kpack_error_t write_encoded(const struct rest *rest,
 	size_t n = 0;
 	kpack_error_t err = encode_rest(rest, *form, &encoded, &n, why);
 
-	if (err == KPACK_ERROR_NOT_IMPLEMENTED && !required)
-		return KPACK_SUCCESS; /* its size does not fit into the header */
-	if (!err && (required || n < rest->size)) {
+	*size = 0;
+	if (err == KPACK_ERROR_NOT_IMPLEMENTED && limit != REQUIRED)
+		return KPACK_SUCCESS;
+	if (!err && n < limit) {
 		*size = n;
 		if (s->file)
 			err = kp_layout_put(s, 0, encoded, n, why);
@@ -246,13 +255,13 @@ static kpack_error_t write_rest(const struct kp_fatbin *fat, const struct kp_con
 {
 	struct kp_ccob_form form;
 
-	*size = 0;
 	if (c->format == &kp_format_ccob) {
 		KP_TRY(kp_ccob_form_read(&fat->source, c, &form, why));
-		return write_encoded(rest, &form, true, s, size, why);
+		return write_encoded(rest, &form, REQUIRED, s, size, why);
 	}
 	if (selection->compress && rest->size <= KP_CCOB_MAX) {
-		KP_TRY(write_encoded(rest, selection->compress, false, s, size, why));
+		KP_TRY(write_encoded(rest, selection->compress, rest->size, s, size,
+				     why));
 		if (*size)
 			return KPACK_SUCCESS;
 	}
@@ -294,11 +303,58 @@ struct step {
 	bool changes;
 };
 
+/*
+ * Write the code object of C's only image as a compressed bundle, as compilers make them of
+ * one object.  *SIZE stays 0 if that is not smaller.
+ */
+static kpack_error_t wrap_object(struct step *step, const struct kp_container *c,
+				 const struct kp_source *object,
+				 struct kp_stripped *stripped, struct kpackx_error *why)
+{
+	const struct kp_image *image = &step->fat->containers.images[c->first_image];
+	const struct kp_image images[] = {{.host = true}, {.size = object->size}};
+	char id[KP_TARGET_TEXT_MAX + 32];
+	struct kp_bundle_row rows[] = {
+		{kp_span_str("host-x86_64-unknown-linux-gnu-"), 0, 0},
+		{.size = stripped->work ? stripped->size : object->size}};
+	size_t numbers[] = {0, 1};
+	struct kp_stripped none[] = {{0}, *stripped};
+	struct rest rest = {.payload = *object,
+			    .images = images,
+			    .rows = rows,
+			    .numbers = numbers,
+			    .stripped = none,
+			    .n = 2};
+
+	snprintf(id, sizeof(id), "hipv4-amdgcn-amd-amdhsa--%s", image->arch);
+	rows[1].id = kp_span_str(id);
+	*step->size = 0;
+	if (c->n_images != 1 || !*image->arch || object->size > KP_CCOB_MAX ||
+	    !kp_bundle_place(rows, 2, WRAP_ALIGN, 0, &rest.size))
+		return KPACK_SUCCESS;
+	return write_encoded(&rest, step->selection->compress, rows[1].size, step->s,
+			     step->size, why);
+}
+
+static kpack_error_t put_stripped(const struct step *step, const struct kp_container *c,
+				  const struct kp_source *object,
+				  const struct kp_stripped *stripped,
+				  struct kpackx_error *why)
+{
+	if (!stripped->work)
+		return copy_container(step->fat, c, step->s, step->size, why);
+	*step->size = stripped->size;
+	return step->s->file ? kp_stripped_write(stripped, object, step->s->file,
+						 step->s->offset, why)
+			     : KPACK_SUCCESS;
+}
+
 /* Write the code object C. */
 static kpack_error_t step_object(struct step *step, const struct kp_container *c,
 				 struct kpackx_error *why)
 {
 	bool written = step->s && step->s->file;
+	bool wrap = step->selection->wrap && step->selection->compress;
 	struct kp_stripped stripped = {0};
 	kpack_error_t err = KPACK_SUCCESS;
 	struct kp_source object;
@@ -308,14 +364,11 @@ static kpack_error_t step_object(struct step *step, const struct kp_container *c
 			       "a code object passes the end");
 	if (step->selection->strip)
 		err = strip_object(step->selection, &object, written, &stripped, why);
-	step->changes = stripped.work != NULL;
-	if (!err && step->s && !step->changes)
-		err = copy_container(step->fat, c, step->s, step->size, why);
-	else if (!err && step->s)
-		*step->size = stripped.size;
-	if (!err && written && step->changes)
-		err = kp_stripped_write(&stripped, &object, step->s->file,
-					step->s->offset, why);
+	step->changes = stripped.work || wrap;
+	if (!err && step->s && wrap)
+		err = wrap_object(step, c, &object, &stripped, why);
+	if (!err && step->s && !(wrap && *step->size))
+		err = put_stripped(step, c, &object, &stripped, why);
 	kp_stripped_fini(&stripped);
 	return err;
 }

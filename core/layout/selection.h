@@ -15,6 +15,8 @@ struct kp_selection {
 	const bool *gone; /* per image: it is left out */
 	bool strip;       /* code objects lose their debugging information */
 	const struct kp_ccob_form *compress; /* of plain bundles; NULL: they stay plain */
+	/* Also of code objects at the top: each becomes a bundle with the host's entry. */
+	bool wrap;
 	/*
 	 * For stripping: called with each object that loses something, before it is
 	 * WRITTEN or only counted; may set *KEEP, so that it stays as it is.  NULL: none.

@@ -2,6 +2,7 @@
 #include "thin.h"
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include "core/convert/convert.h"
 #include "core/format/llvm/ccob.h"
@@ -32,6 +33,20 @@ static struct thin_file *add_file(struct thin *t, size_t entry)
 	f = &t->files[t->n_files++];
 	*f = (struct thin_file){.entry = entry, .before = t->scan.entries[entry].id.size};
 	return f;
+}
+
+/*
+ * Whether the files of LIBRARY may be bundles instead of code objects: Tensile's libraries are
+ * built either way, and let the runtime find out.
+ */
+static bool is_wrapped(const char *library)
+{
+	static const char *const names[] = {"rocblas", "hipblaslt", "hipsparselt"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(names[i], library) == 0)
+			return true;
+	return false;
 }
 
 /* Whether the images of IN that stay may become smaller; reading them finds out. */
@@ -73,6 +88,7 @@ static void choose_images(struct thin *t, struct input *in)
 	f = add_file(t, in->entry);
 	f->gone = gone;
 	f->loses = any;
+	f->wrap = in->objects && is_wrapped(in->objects->library);
 	t->dispositions.items[in->entry].fate = FATE_CONVERTED;
 }
 
@@ -192,6 +208,7 @@ static struct kp_selection selection_of(struct thin *t, const struct thin_file *
 		.gone = f->gone,
 		.strip = t->args.strip,
 		.compress = t->args.compress ? &compressed_form : NULL,
+		.wrap = f->wrap,
 		.strips = t->args.debug_to ? debug_files_add : NULL,
 		.arg = objects,
 	};

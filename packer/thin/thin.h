@@ -40,6 +40,7 @@ struct thin_file {
 	size_t n_nameless; /* code objects that keep their debugging information */
 	bool *gone; /* per image; NULL: a file of a database, which goes as a whole */
 	bool loses; /* an image goes */
+	bool wrap;  /* as in kp_selection */
 	bool same;  /* no image goes, and the rest did not become smaller */
 	uint64_t before, after; /* sizes of the file */
 };

@@ -396,6 +396,8 @@ fake_runtime() { # FILE TEXT
 	mkfat --size 60000 --arches gfx1100 in/lib/only.so
 	mkfat --size 60000 --ccob all --ccob-version 3 in/lib/packed.so
 	mkfat --bare --bundles 1 --size 60000 --arches gfx1100 in/lib/rocblas/library/TensileLibrary_Type_HH_gfx1100.co
+	# a code object by itself, which loses its debugging information as well
+	cp "$with_id" in/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco
 	fake_runtime in/lib/libamdhip64.so.6 CCOB
 	fake_runtime in/lib/libamdhip64.so.5 none
 	cp -a in before
@@ -404,7 +406,15 @@ fake_runtime() { # FILE TEXT
 	[[ "$output" == *"in/lib/libamdhip64.so.5: this HIP runtime does not read compressed bundles"* ]]
 	diff -r in before
 	rm in/lib/libamdhip64.so.5
-	kpack thin -q --arch gfx1100 --compress in
+	kpack thin -q --arch gfx1100 --compress --strip-debug in
+	py in/lib/rocblas/library/*.hsaco $with_id_stripped <<-'END'
+	import hashlib, sys, fatparse
+	data = open(sys.argv[1], "rb").read()
+	((kind, arch, code),) = fatparse.containers(data)[0]
+	assert (kind, arch, hashlib.sha256(code).hexdigest()) == ("hipv4", "gfx1100", sys.argv[2])
+	bundle, size = fatparse.unpack(data)
+	assert bytes(bundle[24:32]) == b"\2" + bytes(7) and b"host-x86_64-unknown-linux-gnu-" in bytes(bundle[:200])
+	END
 	for f in plain only packed; do
 		keeps before/lib/$f.so in/lib/$f.so gfx1100
 		answers in/lib/$f.so

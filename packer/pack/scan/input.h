@@ -26,8 +26,9 @@ struct input {
 	size_t entry;      /* the number of its entry in the scan */
 	struct stat st;
 	enum input_kind kind;
-	struct kp_fatbin fat;                 /* empty in a database */
-	const struct library_object *objects; /* of a database, per image; borrowed */
+	struct kp_fatbin fat; /* empty in a database */
+	/* of a database, per image, or for all (scan_add_code); borrowed */
+	const struct library_object *objects;
 
 	/*
 	 * What can be stored of it: those of `fat`, or in a database an image for each

@@ -369,6 +369,7 @@ kpack_error_t scan_add_code(struct scan *scan, size_t file, struct kpackx_error 
 	err = check_same(e, in, why);
 	if (!err && in->fat.kind == KP_FATBIN_BARE) {
 		in->entry = scan->file_entries[file];
+		in->objects = scan->found.objects[file];
 		e->input = in;
 		keep_input(scan, in);
 		return KPACK_SUCCESS;
