@@ -152,11 +152,13 @@ static kpack_error_t place_sections(struct strip_work *w, uint64_t *pos,
 	if (!list)
 		return kp_fail_memory(why, w->in.count * sizeof(*list), "sections");
 	for (size_t i = 1; i < w->in.count; i++) {
-		const struct strip_segment *p = &w->segments[w->sections[i].segment];
+		struct strip_section *s = &w->sections[i];
+		const struct strip_segment *p;
 
-		if (w->sections[i].segment != NO_SEGMENT)
-			w->sections[i].offset =
-				p->offset + (w->in.items[i].offset - p->in.p_offset);
+		if (s->segment == NO_SEGMENT)
+			continue;
+		p = &w->segments[s->segment];
+		s->offset = p->offset + (w->in.items[i].offset - p->in.p_offset);
 	}
 	for (size_t i = 0; i < n && *pos < OFFSET_MAX; i++) {
 		struct strip_section *s = &w->sections[list[i].section];
