@@ -397,10 +397,13 @@ static uint64_t cost_of_file(void *arg, const struct input *in)
 	const struct kp_containers *list = &in->fat.containers;
 	uint64_t most = 0;
 
-	for (size_t i = 0; t->args.compress && i < list->count; i++)
-		if (list->items[i].inside == KP_NOWHERE &&
-		    most < 2 * rest_size(t, in, &list->items[i]))
-			most = 2 * rest_size(t, in, &list->items[i]);
+	for (size_t i = 0; t->args.compress && i < list->count; i++) {
+		const struct kp_container *c = &list->items[i];
+
+		if (c->format != &kp_format_archive && c->format != &kp_format_host_elf &&
+		    most < 2 * rest_size(t, in, c))
+			most = 2 * rest_size(t, in, c);
+	}
 	return most;
 }
 
