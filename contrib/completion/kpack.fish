@@ -105,6 +105,8 @@ complete -c kpack -n '__fish_seen_subcommand_from thin' -l arch -x -d 'The GPUs 
 complete -c kpack -n '__fish_seen_subcommand_from thin' -l strip-debug -d 'Remove debugging information'
 complete -c kpack -n '__fish_seen_subcommand_from thin' -l debug-to -r -d 'Where it goes'
 complete -c kpack -n '__fish_seen_subcommand_from thin' -l compress -d 'Write compressed bundles'
+complete -c kpack -n '__fish_seen_subcommand_from thin' -l keep -r -d 'Keep what undoing needs'
+complete -c kpack -n '__fish_seen_subcommand_from thin' -l undo -r -d 'Put the originals back'
 complete -c kpack -n '__fish_seen_subcommand_from thin' -s n -l dry-run -d 'Print what would be freed'
 complete -c kpack -n '__fish_seen_subcommand_from thin' -l libraries -x -a 'rocblas hipblaslt hipsparselt aotriton rocfft miopen composablekernel hipkernelprovider aiter hotswap_cache none' -d 'Whose databases'
 complete -c kpack -n '__fish_seen_subcommand_from thin' -l library-rules -r -d 'More libraries'

@@ -9,9 +9,11 @@
 #include "packer/pack/tree/write.h"
 #include "packer/thin/owners.h"
 #include "packer/thin/thin.h"
+#include "packer/thin/undo.h"
 
 struct thin_command {
 	struct thin thin;
+	const char *undo;
 	const char *libraries, *rules;
 	bool json, quiet;
 };
@@ -25,6 +27,10 @@ static const struct option_help options[] = {
 	 OPTION_PLACE(struct thin_command, thin.args.debug_to)},
 	{0, "compress", NULL, "write the code that stays as compressed bundles",
 	 OPTION_PLACE(struct thin_command, thin.args.compress)},
+	{0, "keep", "DIR", "keep in DIR what --undo needs",
+	 OPTION_PLACE(struct thin_command, thin.args.keep)},
+	{0, "undo", "DIR", "put the originals back that were kept in DIR",
+	 OPTION_PLACE(struct thin_command, undo)},
 	{'n', "dry-run", NULL, "write nothing: print what would be freed",
 	 OPTION_PLACE(struct thin_command, thin.args.dry)},
 	{0, "libraries", "LIST", "libraries whose kernel databases are looked for",
@@ -42,7 +48,7 @@ static const struct option_help options[] = {
 
 const struct command_help cmd_thin_help = {
 	"thin",
-	"--arch LIST [OPTION]... TREE [OUTPUT]",
+	"--arch LIST [OPTION]... TREE [OUTPUT] | --undo DIR [OPTION]... TREE",
 	"remove the code that the GPUs of a machine cannot load",
 	options,
 	"The binaries stay ordinary fat binaries that every HIP runtime loads.\n"
@@ -88,7 +94,15 @@ static int take_lists(struct thin_command *c)
 
 	if (args->debug_to && !args->strip)
 		return options_usage(&cmd_thin_help, "--debug-to needs --strip-debug");
-	if (!arch_filter_given(&args->filter))
+	if (args->keep && args->output)
+		return options_usage(&cmd_thin_help,
+				     "--keep with an OUTPUT: TREE stays as it is");
+	if (c->undo && (arch_filter_given(&args->filter) || args->strip ||
+			args->compress || args->keep || args->dry || args->output))
+		return options_usage(&cmd_thin_help,
+				     "--undo DIR goes with TREE, --libraries, "
+				     "--library-rules, --jobs, --json and --quiet only");
+	if (!c->undo && !arch_filter_given(&args->filter))
 		return options_usage(&cmd_thin_help, "--arch is missing");
 	for (size_t i = 0; i < gpus->count; i++)
 		if (!gpus->gpus[i].known)
@@ -164,6 +178,14 @@ static void print_undo(const struct thin *t)
 {
 	struct owners owners;
 
+	if (t->args.keep) {
+		fputs("to undo this: kpack thin --undo ", stdout);
+		report_text(t->args.keep);
+		putchar(' ');
+		report_text(t->args.tree);
+		putchar('\n');
+		return;
+	}
 	find_owners(t, &owners);
 	if (owners.count) {
 		printf("to undo this, reinstall:");
@@ -257,16 +279,66 @@ static void print_json(const struct thin *t)
 			      "bytes_after", (json_int_t)s.after, "packages", packages));
 }
 
+/* --- undoing ------------------------------------------------------------------------- */
+
+static const char *const states[] = {[UNDO_RESTORED] = "restored",
+				     [UNDO_ORIGINAL] = "original",
+				     [UNDO_REFUSED] = "refused"};
+
+static void print_undone_json(const struct undo *u)
+{
+	json_t *files = json_array();
+
+	for (size_t i = 0; i < u->n_files; i++)
+		json_array_append_new(files,
+				      json_pack("{so ss}", "path",
+						report_json_span(u->files[i].path),
+						"status", states[u->files[i].state]));
+	report_json(json_pack("{so so}", "tree", report_json_text(u->args.tree), "files",
+			      files));
+}
+
+static void print_undone(const struct undo *u)
+{
+	size_t n[UNDO_REFUSED + 1] = {0};
+
+	for (size_t i = 0; i < u->n_files; i++)
+		n[u->files[i].state]++;
+	printf("%zu files restored, %zu were the originals, %zu left as they are\n",
+	       n[UNDO_RESTORED], n[UNDO_ORIGINAL], n[UNDO_REFUSED]);
+}
+
+static int undo_thin(struct thin_command *c)
+{
+	struct thin_args *args = &c->thin.args;
+	struct undo u = {.args = {.dir = c->undo,
+				  .tree = args->tree,
+				  .libraries = args->libraries,
+				  .jobs = args->jobs}};
+	int status;
+
+	args->libraries = (struct library_set){0};
+	status = below_hold(c->undo) ? undo_run(&u) : EXIT_FAULT;
+	if (u.done && c->json)
+		print_undone_json(&u);
+	else if (u.done && !c->quiet)
+		print_undone(&u);
+	undo_close(&u);
+	return status;
+}
+
 int cmd_thin(int argc, char **argv)
 {
 	struct thin_command c = {0};
 	int status = parse_command(&c, argc, argv);
 
-	if (!status)
+	if (!status && c.undo)
+		status = undo_thin(&c);
+	else if (!status)
 		status = thin_run(&c.thin);
-	if (!status && c.json)
+	if (!status && !c.undo && c.json)
 		print_json(&c.thin);
-	else if (!status && !c.quiet)
+	else if (!status && !c.undo && !c.quiet)
 		print_table(&c.thin);
 	thin_close(&c.thin);
 	return report_finish(status < 0 ? EXIT_OK : status);

@@ -16,6 +16,7 @@
 #include "packer/hip/runtimes.h"
 #include "packer/pack/tree/databases.h"
 #include "packer/pack/tree/write.h"
+#include "keep.h"
 #include "static_library.h"
 
 /* --- what goes ----------------------------------------------------------------------- */
@@ -351,6 +352,26 @@ static kpack_error_t check_change(struct thin *t, struct thin_file *f,
 	return changes ? KPACK_SUCCESS : fail_larger(why);
 }
 
+/* Keep what OUT has not of IN, which it is going to replace. */
+static kpack_error_t keep_original(const struct thin *t, const struct input *in, int fd,
+				   const struct kp_outfile *out, struct kpackx_error *why)
+{
+	struct kp_source file = kp_source_fd(fd, 0, (uint64_t)in->st.st_size), changed;
+	struct stat st;
+	kpack_error_t err;
+
+	if (fstat(out->fd, &st) < 0)
+		return kp_fail_errno(why, errno, "cannot stat");
+	changed = kp_source_fd(out->fd, 0, (uint64_t)st.st_size);
+	err = keep_changed(t->args.keep, t->scan.entries[in->entry].relative, &file,
+			   &changed, why);
+	/* what cannot be kept is left as it is */
+	return err == KPACK_ERROR_INVALID_ARGUMENT
+		       ? kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+				 "it cannot be kept in an archive")
+		       : err;
+}
+
 static kpack_error_t rewrite_file(void *arg, struct input *in, int fd,
 				  struct kp_outfile *out, struct kpackx_error *why)
 {
@@ -374,7 +395,9 @@ static kpack_error_t rewrite_file(void *arg, struct input *in, int fd,
 		f->n_nameless = objects.n_nameless;
 	kp_outfile_close(&scratch);
 	free(offsets);
-	return err ? err : check_smaller(f, in, out, why);
+	if (!err)
+		err = check_smaller(f, in, out, why);
+	return err || !t->args.keep ? err : keep_original(t, in, fd, out, why);
 }
 
 /* The bytes of the images of C that stay. */
@@ -498,6 +521,23 @@ static kpack_error_t write_tree(struct thin *t, const struct converter *c,
 	return err;
 }
 
+static kpack_error_t keep_databases(const struct thin *t, struct kpackx_error *why)
+{
+	struct keep_file *files = xcalloc(t->n_files, sizeof(*files));
+	size_t n = 0;
+	kpack_error_t err;
+
+	for (size_t i = 0; i < t->n_files && t->args.keep; i++) {
+		const struct scan_entry *e = &t->scan.entries[t->files[i].entry];
+
+		if (!t->files[i].gone)
+			files[n++] = (struct keep_file){e->relative, e->path, &e->id};
+	}
+	err = keep_removed(t->args.keep, files, n, why);
+	free(files);
+	return err;
+}
+
 static int write_all(struct thin *t)
 {
 	struct converter c = converter_of(t);
@@ -514,7 +554,7 @@ static int write_all(struct thin *t)
 		return EXIT_FAULT;
 	}
 	if ((t->args.planned && t->args.planned(t->args.planned_arg, t, &why)) ||
-	    write_tree(t, &c, &why)) {
+	    keep_databases(t, &why) || write_tree(t, &c, &why)) {
 		report_why(NULL, &why);
 		return EXIT_FAULT;
 	}
@@ -562,6 +602,10 @@ int thin_run(struct thin *t)
 	if (t->args.debug_to && !t->args.dry &&
 	    debug_files_open(&t->debug, t->args.debug_to, &why)) {
 		report_why(t->args.debug_to, &why);
+		return EXIT_FAULT;
+	}
+	if (t->args.keep && !t->args.dry && below_make_root(t->args.keep, 0700, &why)) {
+		report_why(t->args.keep, &why);
 		return EXIT_FAULT;
 	}
 	t->n_faults = t->scan.n_faults;

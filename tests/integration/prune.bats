@@ -267,9 +267,10 @@ faultless() { # GPU TREE
 	kpack prune -q --arch gfx1100 want
 	for i in $(seq 6); do
 		"$KPACK_BIN/kpack" prune -q --arch gfx1100 out &
-		[ "$i" = 1 ] || read -rt 0.00$i <> <(:) || :
-		kill -9 $! 2>/dev/null || :
-		wait $! 2>/dev/null || :
+		pid=$!
+		sleep 0.00$i
+		kill -9 $pid 2>/dev/null || :
+		wait $pid 2>/dev/null || :
 		for i in $(seq 8); do
 			cmp -s out/.kpack/g$i-all.kpack out$i/.kpack/g$i-all.kpack ||
 				cmp out/.kpack/g$i-all.kpack want/.kpack/g$i-all.kpack

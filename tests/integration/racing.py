@@ -192,6 +192,21 @@ def thin(h):
     return "thin -q --jobs 1 --arch gfx1100 @in"
 
 
+def thin_keep(h):
+    pack_databases(h)
+    return "thin -q --jobs 1 --arch gfx1100 --keep @kept @in"
+
+
+def thin_undo(h):
+    """Files whose contents no other home has: what is restored is nowhere else."""
+    h.tree("in")
+    for arch in "gfx1100", "gfx90a":
+        h.write(f"in/lib/rocblas/library/TensileLibrary_Type_HH_{arch}.co",
+                mkfat.code_object(arch, 1500, h.seed + arch))
+    h.kpack("thin", "-q", "--arch", "gfx1100", "--keep", "@kept", "@in")
+    return "thin -q --jobs 1 --undo @kept @in"
+
+
 def thin_to(h):
     h.tree("in")
     return "thin -q --jobs 1 --arch gfx1100 @in @out"
@@ -428,7 +443,7 @@ def packager_extract(h):
 
 SCENES = {f.__name__.replace("_", "-"): f for f in (
     pack, pack_again, pack_threads, pack_file, pack_archives, pack_databases, pack_rows, in_place, in_place_again,
-    in_place_databases, thin, thin_to, thin_more, prune, shard, merge_shards, merge_shards_again, merge, merge_again, split, split_again,
+    in_place_databases, thin, thin_keep, thin_undo, thin_to, thin_more, prune, shard, merge_shards, merge_shards_again, merge, merge_again, split, split_again,
     split_archives, split_archives_again, recombine, recombine_again, extract, extract_again, cat, cat_again,
     inspect, inspect_again, mark_set, mark_convert, mark_convert_same, mark_restore, mark_restore_to,
     mark_strip_safe, split_wheel, split_wheel_again, split_wheel_directory, index, index_again, report,

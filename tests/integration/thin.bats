@@ -578,3 +578,114 @@ index_of() { nm -s "$1" | sed -n '/^Archive index/,/^$/p'; }
 	fatparse sums out.so x | cut -d ' ' -f 1 | sort | diff want -
 	[ "$(wc -l <want)" = 2 ]
 }
+
+# --- undoing --------------------------------------------------------------------------
+
+make_kept() { # DIR
+	make_tree "$1"
+	mkfat --size 90000 --ccob all "$1/lib/packed.so"
+	mkfat --bare --bundles 1 --size 60000 "$1/lib/kernels.hipfb"
+	mkdir -p "$1/lib/rocblas/library"
+	for gpu in gfx1100 gfx1030; do
+		py $gpu "$1/lib/rocblas/library/TensileLibrary_Type_HH_$gpu.co" <<-'END'
+		import sys, mkfat
+		open(sys.argv[2], "wb").write(mkfat.code_object(sys.argv[1], 9000, "x"))
+		END
+	done
+	chmod 0640 "$1/lib/rocblas/library"/*
+	touch -d '2021-02-03 04:05:06.789' "$1/lib/rocblas/library"/*
+}
+
+# AFTER has the files of BEFORE, with their attributes; directories have other times.
+same_files() { # BEFORE AFTER
+	diff -r --no-dereference "$1" "$2"
+	(cd "$1" && find . ! -type d -printf '%P %m %U %G %n %T@ %l\n' | sort) >want
+	(cd "$2" && find . ! -type d -printf '%P %m %U %G %n %T@ %l\n' | sort) | diff want -
+}
+
+@test "what --keep keeps, --undo puts back bit for bit, also after several runs" {
+	make_kept in
+	cp -a in before
+	kpack thin --arch gfx1030,gfx1100 --keep kept in >report
+	[ "$(tail -1 report)" = "to undo this: kpack thin --undo kept in" ]
+	[ "$(stat -c %a kept)" = 700 ]
+	kpack verify -q kept
+	cp -a in once
+	# a second run keeps the first one's originals
+	kpack thin -q --arch gfx1100 --keep kept in
+	[ ! -e in/lib/rocblas/library/TensileLibrary_Type_HH_gfx1030.co ]
+	keeps before/lib/a.so in/lib/a.so gfx1100
+	kpack verify -q kept
+	# what is kept is not what the tree has
+	[ "$(du -bs kept | cut -f 1)" -lt "$(du -bs before | cut -f 1)" ]
+	run kpack thin --undo kept in
+	[ "$status" -eq 0 ]
+	[[ "$output" == *" files restored, 0 were the originals, 0 left as they are" ]]
+	same_files before in
+	[ in/lib/a.so -ef in/lib/deep/a.so ]
+	[ "$(getfattr --only-values -n user.note in/lib/a.so)" = kept ]
+	# again: everything is as it was
+	run kpack thin --undo kept in
+	[ "$status" -eq 0 ]
+	[[ "$output" == "0 files restored, "*" were the originals, 0 left as they are" ]]
+	# and another run
+	kpack thin -q --arch gfx1100 --keep kept in
+	kpack thin -q --undo kept in
+	same_files before in
+}
+
+@test "--undo leaves alone what is another file now" {
+	make_kept in
+	cp -a in before
+	kpack thin -q --arch gfx1100 --keep kept in
+	printf x >>in/lib/b.so
+	rm in/lib/packed.so
+	mkfat --size 60000 --seed 7 in/lib/rocblas/library/TensileLibrary_Type_HH_gfx1030.co
+	cp -a in after
+	run kpack thin --undo kept in
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"in/lib/b.so: left as it is: it is another file now"* ]]
+	[[ "$output" == *"in/lib/packed.so: left as it is: it does not exist any more"* ]]
+	[[ "$output" == *"gfx1030.co: left as it is: it is another file now"* ]]
+	cmp in/lib/b.so after/lib/b.so
+	cmp in/lib/rocblas/library/TensileLibrary_Type_HH_gfx1030.co after/lib/rocblas/library/TensileLibrary_Type_HH_gfx1030.co
+	cmp in/lib/a.so before/lib/a.so
+	# a package that was removed does not come back
+	rm -r in/lib/rocblas
+	run kpack thin --undo kept in
+	[[ "$output" == *"gfx1030.co: left as it is: its directory does not exist any more"* ]]
+	[ ! -e in/lib/rocblas ]
+	# damaged archives stop the run
+	cp -a after/lib/a.so in/lib/a.so
+	for f in kept/*.kpack; do
+		truncate -s -50 "$f"
+	done
+	cp -a in last
+	run kpack thin --undo kept in
+	[ "$status" -eq 1 ]
+	diff -r in last
+	run kpack thin --undo in/lib in
+	[ "$status" -eq 1 ]
+	run kpack thin --undo kept --arch gfx1100 in
+	[ "$status" -eq 2 ]
+	run kpack thin --arch gfx1100 --keep kept in out
+	[ "$status" -eq 2 ]
+}
+
+@test "a killed run with --keep loses nothing" {
+	make_kept in
+	for i in $(seq 8); do
+		mkfat --size 60000 --seed "k$i" in/lib/k$i.so
+	done
+	cp -a in before
+	for i in $(seq 6); do
+		"$KPACK_BIN/kpack" thin -q --arch gfx1100 --keep kept in &
+		pid=$!
+		sleep 0.0$i
+		kill -9 $pid 2>/dev/null || :
+		wait $pid 2>/dev/null || :
+	done
+	kpack thin -q --arch gfx1100 --keep kept in
+	kpack thin -q --undo kept in
+	same_files before in
+}

@@ -1,0 +1,582 @@
+/* SPDX-License-Identifier: MIT */
+#include "keep.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+#include "core/archive/naming.h"
+#include "core/base/bounds.h"
+#include "core/base/hash.h"
+#include "core/base/text.h"
+#include "core/codec/codec.h"
+#include "core/target/target.h"
+#include "core/writer/metadata.h"
+#include "core/writer/writer.h"
+#include "packer/base/xalloc.h"
+#include "packer/files/below.h"
+
+/* What is compared: code objects and segments are aligned to pages. */
+#define BLOCK 4096
+/* Bytes of an entry. */
+#define PIECE ((size_t)4 << 20)
+/* Stored bytes after which another archive is begun. */
+#define ARCHIVE_SIZE (UINT64_C(1) << 30)
+#define GROUP "kept"
+
+/* --- hashes and blocks --------------------------------------------------------------- */
+
+kpack_error_t keep_hash(const struct kp_source *source, uint8_t hash[16],
+			struct kpackx_error *why)
+{
+	size_t cap = 1 << 20;
+	struct kp_hasher *h = kp_hasher_new();
+	uint8_t *buf = xmalloc(cap);
+	kpack_error_t err = h ? KPACK_SUCCESS : kp_fail_memory(why, 0, "a hash");
+
+	for (uint64_t at = 0; !err && at < source->size;) {
+		struct kp_span span;
+
+		err = kp_source_head(source, at, buf, cap, &span, why);
+		if (err)
+			break;
+		kp_hasher_add(h, span.data, span.size);
+		at += span.size;
+	}
+	if (!err)
+		memcpy(hash, kp_hasher_value(h).bytes, 16);
+	kp_hasher_free(h);
+	free(buf);
+	return err;
+}
+
+struct block {
+	uint64_t hash, offset;
+};
+
+/* The blocks of the changed file, by hash. */
+struct blocks {
+	const struct kp_source *file;
+	struct block *items;
+	size_t count;
+};
+
+static int by_hash(const void *a, const void *b)
+{
+	const struct block *x = a, *y = b;
+
+	if (x->hash != y->hash)
+		return x->hash < y->hash ? -1 : 1;
+	return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+static kpack_error_t read_blocks(const struct kp_source *file, struct blocks *out,
+				 struct kpackx_error *why)
+{
+	struct kp_window *w = xmalloc(sizeof(*w));
+	kpack_error_t err = KPACK_SUCCESS;
+
+	kp_window_init(w, file);
+	out->file = file;
+	out->items = xcalloc((size_t)(file->size / BLOCK) + 1, sizeof(*out->items));
+	for (uint64_t at = 0; !err && file->size - at >= BLOCK; at += BLOCK) {
+		const uint8_t *bytes;
+
+		err = kp_window_get(w, at, BLOCK, &bytes, why);
+		if (!err)
+			out->items[out->count++] =
+				(struct block){kp_hash64(bytes, BLOCK, 0), at};
+	}
+	if (out->count)
+		qsort(out->items, out->count, sizeof(*out->items), by_hash);
+	free(w);
+	return err;
+}
+
+/* Whether the changed file has BYTES at OFFSET. */
+static bool has_block(const struct blocks *list, uint64_t offset, const uint8_t *bytes)
+{
+	uint8_t there[BLOCK];
+
+	return offset <= list->file->size && list->file->size - offset >= BLOCK &&
+	       !kp_source_read(list->file, offset, there, BLOCK, NULL) &&
+	       memcmp(there, bytes, BLOCK) == 0;
+}
+
+/* Find BYTES in the changed file, if possible where the last part of R ends. */
+static bool find_block(const struct blocks *list, const struct recipe *r,
+		       const uint8_t *bytes, uint64_t *offset)
+{
+	const struct recipe_part *last = r->n_parts ? &r->parts[r->n_parts - 1] : NULL;
+	struct block key = {.hash = kp_hash64(bytes, BLOCK, 0)};
+	size_t low = 0, high = list->count;
+
+	*offset = last ? last->offset + last->size : 0;
+	if (list->count && (!last || last->offset != RECIPE_KEPT) &&
+	    has_block(list, *offset, bytes))
+		return true;
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (by_hash(&list->items[mid], &key) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (low == list->count || list->items[low].hash != key.hash)
+		return false;
+	*offset = list->items[low].offset;
+	return has_block(list, *offset, bytes);
+}
+
+/* --- one file ------------------------------------------------------------------------ */
+
+/* An archive that is being written, and the file whose bytes are added to it. */
+struct keeping {
+	struct kp_writer *writer;
+	struct kp_encoder *encoder;
+	uint8_t *piece, *frame;
+	size_t used, frame_cap;
+	const char *path;
+	uint32_t n_pieces;
+};
+
+static kpack_error_t keeping_open(struct keeping *k, const char *dir, const char *name,
+				  struct kpackx_error *why)
+{
+	const struct kp_writer_options options = {
+		.scheme = KPACK_COMPRESSION_ZSTD_PER_KERNEL,
+		.group = GROUP,
+		.family = KP_ARCH_GENERIC,
+	};
+
+	if (!k->encoder)
+		KP_TRY(kp_encoder_new(3, &k->encoder, why));
+	if (!k->piece)
+		k->piece = xmalloc(PIECE);
+	return below_writer_open(dir, name, &options, &k->writer, why);
+}
+
+static kpack_error_t keeping_publish(struct keeping *k, struct kpackx_error *why)
+{
+	kpack_error_t err = kp_writer_finish(k->writer, why);
+
+	if (!err)
+		err = kp_writer_publish(k->writer, why);
+	kp_writer_close(k->writer);
+	k->writer = NULL;
+	return err;
+}
+
+static void keeping_fini(struct keeping *k)
+{
+	kp_writer_close(k->writer);
+	kp_encoder_free(k->encoder);
+	free(k->piece);
+	free(k->frame);
+}
+
+static kpack_error_t add_object(struct keeping *k, const char *key, const char *type,
+				struct kp_span data, struct kpackx_error *why)
+{
+	const struct kp_hash hash = kp_hash_of(data.data, data.size);
+	struct kp_meta meta = {.has_xxh3 = true};
+	struct kp_writer_entry entry = {.type = kp_span_str(type), .size = data.size};
+	size_t cap = kp_encode_bound(data.size, 0), size;
+	uint8_t *map = NULL;
+	kpack_error_t err;
+
+	if (cap > k->frame_cap) {
+		k->frame = xrealloc(k->frame, cap);
+		k->frame_cap = cap;
+	}
+	memcpy(meta.xxh3, hash.bytes, sizeof(meta.xxh3));
+	KP_TRY(kp_encode(k->encoder, data, 0, k->frame, cap, &size, why));
+	KP_TRY(kp_writer_add_stored(k->writer, (struct kp_span){k->frame, size},
+				    &entry.ordinal, why));
+	KP_TRY(kp_metadata_write(&meta, NULL, &map, &size, why));
+	entry.metadata = (struct kp_span){map, size};
+	err = kp_writer_add_entry(k->writer, kp_span_str(key),
+				  kp_span_str(KP_ARCH_GENERIC), &entry, why);
+	free(map);
+	return err;
+}
+
+static kpack_error_t flush_piece(struct keeping *k, struct kpackx_error *why)
+{
+	char *key;
+	kpack_error_t err;
+
+	if (k->used == 0)
+		return KPACK_SUCCESS;
+	key = xasprintf("%s#%u", k->path, k->n_pieces++);
+	err = add_object(k, key, "bin", (struct kp_span){k->piece, k->used}, why);
+	free(key);
+	k->used = 0;
+	return err;
+}
+
+static kpack_error_t keep_bytes(struct keeping *k, struct kp_span bytes,
+				struct kpackx_error *why)
+{
+	while (bytes.size) {
+		size_t n = PIECE - k->used < bytes.size ? PIECE - k->used : bytes.size;
+
+		memcpy(k->piece + k->used, bytes.data, n);
+		k->used += n;
+		bytes.data += n;
+		bytes.size -= n;
+		if (k->used == PIECE)
+			KP_TRY(flush_piece(k, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+/* Describe ORIGINAL in R, block by block, and keep what BLOCKS do not have. */
+static kpack_error_t keep_blocks(struct keeping *k, const struct kp_source *original,
+				 const struct blocks *blocks, struct recipe *r,
+				 struct kpackx_error *why)
+{
+	struct kp_window *w = xmalloc(sizeof(*w));
+	struct kp_hasher *h = kp_hasher_new();
+	kpack_error_t err = h ? KPACK_SUCCESS : kp_fail_memory(why, 0, "a hash");
+
+	kp_window_init(w, original);
+	for (uint64_t at = 0; !err && at < original->size;) {
+		uint64_t left = original->size - at, offset;
+		size_t n = left < BLOCK ? (size_t)left : BLOCK;
+		const uint8_t *bytes;
+
+		err = kp_window_get(w, at, n, &bytes, why);
+		if (err)
+			break;
+		kp_hasher_add(h, bytes, n);
+		if (n == BLOCK && find_block(blocks, r, bytes, &offset)) {
+			recipe_add(r, offset, n);
+		} else {
+			recipe_add(r, RECIPE_KEPT, n);
+			err = keep_bytes(k, (struct kp_span){bytes, n}, why);
+		}
+		at += n;
+	}
+	if (!err)
+		memcpy(r->xxh3, kp_hasher_value(h).bytes, sizeof(r->xxh3));
+	kp_hasher_free(h);
+	free(w);
+	return err;
+}
+
+/* Add PATH, whose original is ORIGINAL, and whose other facts R has. */
+static kpack_error_t keep_file(struct keeping *k, const char *path,
+			       const struct kp_source *original,
+			       const struct kp_source *changed, struct recipe *r,
+			       struct kpackx_error *why)
+{
+	struct blocks blocks = {0};
+	kpack_error_t err = KPACK_SUCCESS;
+	char *text;
+
+	if (!kp_path_ok(kp_span_str(path)) || strlen(path) > KP_NAME_MAX - 16)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "its name cannot be a key of an archive that keeps it");
+	k->path = path;
+	k->n_pieces = 0;
+	k->used = 0;
+	r->size = original->size;
+	clock_gettime(CLOCK_REALTIME, &r->kept);
+	if (changed)
+		err = read_blocks(changed, &blocks, why);
+	if (!err)
+		err = keep_blocks(k, original, &blocks, r, why);
+	if (!err)
+		err = flush_piece(k, why);
+	free(blocks.items);
+	if (err)
+		return err;
+	text = recipe_write(r);
+	err = add_object(k, path, "recipe", kp_span_str(text), why);
+	free(text);
+	return err;
+}
+
+/* --- a file that is changed ---------------------------------------------------------- */
+
+/* The name of the archive for the file PATH: its last component, and a hash. */
+static char *archive_of(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+	return xasprintf("%.100s-%016llx" KP_ARCHIVE_SUFFIX, name + strspn(name, "."),
+			 (unsigned long long)kp_hash64(path, strlen(path), 0));
+}
+
+/* Read the recipe of PATH in the archive FILE; false: there is none. */
+static bool read_earlier(const char *file, const char *path, struct kpack_archive **a,
+			 struct recipe *r)
+{
+	size_t entry;
+
+	return !below_archive_open(file, a, NULL) &&
+	       kp_archive_find(*a, kp_span_str(path), kp_span_str(KP_ARCH_GENERIC),
+			       &entry) &&
+	       keep_is_recipe(*a, entry) && !keep_read(*a, entry, r, NULL);
+}
+
+/*
+ * If FILE is itself the result of an earlier run, the original is that run's: restore it
+ * to OUT, and *ORIGINAL becomes it.
+ */
+static kpack_error_t find_original(const char *dir, const char *archive, const char *path,
+				   const struct kp_source *file, struct kp_outfile *out,
+				   struct kp_source *original, struct kpackx_error *why)
+{
+	char *name = xasprintf("%s/%s", dir, archive);
+	struct kpack_archive *a = NULL;
+	struct recipe r = {0};
+	kpack_error_t err = KPACK_SUCCESS;
+	uint8_t hash[16];
+
+	*original = *file;
+	if (read_earlier(name, path, &a, &r) && r.changed_size == file->size) {
+		err = keep_hash(file, hash, why);
+		if (!err && memcmp(hash, r.changed_xxh3, sizeof(hash)) == 0) {
+			err = below_outfile_open_in(out, dir, "original", 0600, why);
+			if (!err)
+				kp_outfile_unname(out);
+			if (!err)
+				err = keep_restore(a, kp_span_str(path), &r, file, out,
+						   why);
+			*original = kp_source_fd(out->fd, 0, r.size);
+		}
+	}
+	recipe_fini(&r);
+	kp_archive_close(a);
+	free(name);
+	return err;
+}
+
+kpack_error_t keep_changed(const char *dir, const char *path,
+			   const struct kp_source *file, const struct kp_source *changed,
+			   struct kpackx_error *why)
+{
+	struct kp_outfile scratch = {.fd = -1, .dir_fd = -1};
+	struct keeping k = {0};
+	struct recipe r = {.changed_size = changed->size};
+	struct kp_source original;
+	char *archive = archive_of(path);
+	kpack_error_t err =
+		find_original(dir, archive, path, file, &scratch, &original, why);
+
+	if (!err)
+		err = keep_hash(changed, r.changed_xxh3, why);
+	if (!err)
+		err = keeping_open(&k, dir, archive, why);
+	if (!err)
+		err = keep_file(&k, path, &original, changed, &r, why);
+	if (!err)
+		err = keeping_publish(&k, why);
+	keeping_fini(&k);
+	recipe_fini(&r);
+	kp_outfile_close(&scratch);
+	free(archive);
+	return err;
+}
+
+/* --- files that are removed ---------------------------------------------------------- */
+
+static kpack_error_t keep_one(struct keeping *k, const struct keep_file *f,
+			      struct kpackx_error *why)
+{
+	struct recipe r = {.removed = true};
+	struct kp_source original;
+	struct stat st;
+	kpack_error_t err;
+	int fd;
+
+	KP_TRY(below_file_open_again(f->disk, f->id, &fd, why));
+	if (fstat(fd, &st) < 0) {
+		err = kp_fail_errno(why, errno, "cannot stat");
+	} else {
+		r.mode = st.st_mode & 07777;
+		r.uid = st.st_uid;
+		r.gid = st.st_gid;
+		r.mtime = st.st_mtim;
+		original = kp_source_fd(fd, 0, (uint64_t)st.st_size);
+		err = keep_file(k, f->path, &original, NULL, &r, why);
+	}
+	close(fd);
+	recipe_fini(&r);
+	return err;
+}
+
+/* A name that the same files give again. */
+static char *removed_archive(const struct keep_file *files, size_t n)
+{
+	uint64_t hash = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct file_identity *id = files[i].id;
+
+		hash = kp_hash64(files[i].path, strlen(files[i].path), hash);
+		hash = kp_hash64(&id->size, sizeof(id->size), hash);
+		hash = kp_hash64(&id->mtime, sizeof(id->mtime), hash);
+	}
+	return xasprintf("removed-%016llx" KP_ARCHIVE_SUFFIX, (unsigned long long)hash);
+}
+
+kpack_error_t keep_removed(const char *dir, const struct keep_file *files, size_t n,
+			   struct kpackx_error *why)
+{
+	struct keeping k = {0};
+	kpack_error_t err = KPACK_SUCCESS;
+
+	for (size_t i = 0; i < n && !err; i++) {
+		if (!k.writer) {
+			char *name = removed_archive(files + i, n - i);
+
+			err = keeping_open(&k, dir, name, why);
+			free(name);
+		}
+		if (!err)
+			err = keep_one(&k, &files[i], why);
+		if (err)
+			kp_fail_prefix(why, err, "%s", files[i].disk);
+		else if (kp_writer_blob_size(k.writer) > ARCHIVE_SIZE || i + 1 == n)
+			err = keeping_publish(&k, why);
+	}
+	keeping_fini(&k);
+	return err;
+}
+
+/* --- restoring ----------------------------------------------------------------------- */
+
+bool keep_is_recipe(const struct kpack_archive *a, size_t entry)
+{
+	struct kp_entry_info info;
+
+	kp_archive_entry(a, entry, &info);
+	return kp_span_is(info.type, "recipe") && kp_span_is(info.arch, KP_ARCH_GENERIC);
+}
+
+static kpack_error_t read_object(const struct kpack_archive *a, size_t entry,
+				 uint8_t **out, size_t *size, struct kpackx_error *why)
+{
+	struct kp_entry_info info;
+	kpack_error_t err;
+
+	kp_archive_entry(a, entry, &info);
+	KP_TRY(kp_archive_check_size(a, entry, why));
+	*out = malloc((size_t)info.size + 1);
+	if (!*out)
+		return kp_fail_memory(why, info.size, "an object");
+	*size = (size_t)info.size;
+	err = kp_archive_read(a, entry, *out, why);
+	if (err) {
+		free(*out);
+		*out = NULL;
+	}
+	return err;
+}
+
+kpack_error_t keep_read(const struct kpack_archive *a, size_t entry, struct recipe *out,
+			struct kpackx_error *why)
+{
+	uint8_t *text;
+	size_t size;
+	kpack_error_t err;
+
+	KP_TRY(read_object(a, entry, &text, &size, why));
+	err = recipe_parse((struct kp_span){text, size}, out, why);
+	free(text);
+	return err;
+}
+
+/* The kept bytes of a file, in order. */
+struct pieces {
+	const struct kpack_archive *a;
+	struct kp_span path;
+	uint32_t next;
+	uint8_t *bytes;
+	size_t size, at;
+};
+
+static kpack_error_t next_piece(struct pieces *p, struct kpackx_error *why)
+{
+	char *key = xasprintf("%.*s#%u", (int)p->path.size, (const char *)p->path.data,
+			      p->next++);
+	size_t entry;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	free(p->bytes);
+	p->bytes = NULL;
+	p->at = p->size = 0;
+	if (!kp_archive_find(p->a, kp_span_str(key), kp_span_str(KP_ARCH_GENERIC),
+			     &entry))
+		err = kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+			      "the archive lacks kept bytes of the file");
+	if (!err)
+		err = read_object(p->a, entry, &p->bytes, &p->size, why);
+	free(key);
+	return err;
+}
+
+static kpack_error_t write_kept(struct pieces *p, uint64_t at, uint64_t size,
+				struct kp_outfile *out, struct kpackx_error *why)
+{
+	while (size) {
+		size_t n = p->size - p->at;
+
+		if (n == 0) {
+			KP_TRY(next_piece(p, why));
+			if (p->size == 0)
+				return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+					       "kept bytes are empty");
+			continue;
+		}
+		n = n < size ? n : (size_t)size;
+		KP_TRY(kp_outfile_pwrite(out, at, p->bytes + p->at, n, why));
+		p->at += n;
+		at += n;
+		size -= n;
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t write_parts(struct pieces *p, const struct recipe *r,
+				 const struct kp_source *changed, struct kp_outfile *out,
+				 struct kpackx_error *why)
+{
+	uint64_t at = 0;
+
+	for (size_t i = 0; i < r->n_parts; at += r->parts[i++].size) {
+		const struct recipe_part *part = &r->parts[i];
+
+		if (part->offset == RECIPE_KEPT)
+			KP_TRY(write_kept(p, at, part->size, out, why));
+		else if (!changed)
+			return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+				       "parts of a file that was removed");
+		else
+			KP_TRY(kp_outfile_copy(out, at, changed->fd,
+					       changed->offset + part->offset, part->size,
+					       why));
+	}
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t keep_restore(const struct kpack_archive *a, struct kp_span path,
+			   const struct recipe *r, const struct kp_source *changed,
+			   struct kp_outfile *out, struct kpackx_error *why)
+{
+	struct pieces p = {.a = a, .path = path};
+	struct kp_source written = kp_source_fd(out->fd, 0, r->size);
+	uint8_t hash[16];
+	kpack_error_t err = write_parts(&p, r, changed, out, why);
+
+	free(p.bytes);
+	if (!err)
+		err = keep_hash(&written, hash, why);
+	if (!err && memcmp(hash, r->xxh3, sizeof(hash)) != 0)
+		err = kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+			      "what is kept does not give the original");
+	return err;
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+#include "undo.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "core/base/text.h"
+#include "packer/base/xalloc.h"
+#include "packer/cli/exit.h"
+#include "packer/cli/report.h"
+#include "packer/files/below.h"
+#include "packer/pack/tree/write.h"
+
+/* --- what was kept ------------------------------------------------------------------- */
+
+static kpack_error_t add_recipe(struct undo *u, const struct kpack_archive *a,
+				size_t entry, struct kpackx_error *why)
+{
+	struct undo_file f = {.archive = a, .entry = SIZE_MAX};
+	struct kp_entry_info info;
+
+	kp_archive_entry(a, entry, &info);
+	f.path = info.key;
+	KP_TRY(keep_read(a, entry, &f.recipe, why));
+	if (!kp_path_ok(f.path)) {
+		recipe_fini(&f.recipe);
+		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+			       "a key is not the path of a file");
+	}
+	xgrow(&u->files, u->n_files, &u->files_cap, sizeof(*u->files));
+	u->files[u->n_files++] = f;
+	return KPACK_SUCCESS;
+}
+
+static void read_archive(struct undo *u, const struct kpack_archive *a)
+{
+	for (size_t i = 0; i < kp_archive_entry_count(a); i++) {
+		struct kpackx_error why = {0};
+
+		if (keep_is_recipe(a, i) && add_recipe(u, a, i, &why)) {
+			report_why(kp_archive_path(a), &why);
+			u->n_faults++;
+		}
+	}
+}
+
+/* By path; the last that was kept comes first. */
+static int by_path(const void *a, const void *b)
+{
+	const struct undo_file *x = a, *y = b;
+	const struct timespec *s = &x->recipe.kept, *t = &y->recipe.kept;
+	int c = kp_span_cmp(x->path, y->path);
+
+	if (c)
+		return c;
+	if (s->tv_sec != t->tv_sec)
+		return s->tv_sec > t->tv_sec ? -1 : 1;
+	return (s->tv_nsec < t->tv_nsec) - (s->tv_nsec > t->tv_nsec);
+}
+
+static void drop_earlier(struct undo *u)
+{
+	size_t n = 0;
+
+	if (u->n_files)
+		qsort(u->files, u->n_files, sizeof(*u->files), by_path);
+	for (size_t i = 0; i < u->n_files; i++) {
+		if (n && kp_span_eq(u->files[n - 1].path, u->files[i].path))
+			recipe_fini(&u->files[i].recipe);
+		else
+			u->files[n++] = u->files[i];
+	}
+	u->n_files = n;
+}
+
+static bool open_kept(struct undo *u)
+{
+	char *dir = (char *)u->args.dir;
+
+	archives_open(&u->kept, 1, &dir);
+	u->n_faults += u->kept.failed;
+	for (size_t i = 0; i < u->kept.count; i++)
+		read_archive(u, u->kept.items[i]);
+	drop_earlier(u);
+	if (u->n_faults == 0 && u->n_files == 0)
+		report_error(dir, "nothing in it was kept by kpack thin --keep");
+	return u->n_faults == 0 && u->n_files;
+}
+
+/* --- what is in the tree ------------------------------------------------------------- */
+
+static void refuse_file(struct undo *u, struct undo_file *f, const char *reason)
+{
+	char *path = xasprintf("%s/%.*s", u->args.tree, (int)f->path.size,
+			       (const char *)f->path.data);
+
+	report_error(path, "left as it is: %s", reason);
+	f->state = UNDO_REFUSED;
+	free(path);
+}
+
+static bool find_entry(const struct scan *scan, struct kp_span path, size_t *entry)
+{
+	size_t low = 0, high = scan->n_entries;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		int c = kp_span_cmp(path, kp_span_str(scan->entries[mid].relative));
+
+		*entry = mid;
+		if (c == 0)
+			return true;
+		if (c < 0)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return false;
+}
+
+static kpack_error_t hash_entry(const struct scan_entry *e, uint8_t hash[16],
+				struct kpackx_error *why)
+{
+	struct kp_source file;
+	kpack_error_t err;
+	int fd;
+
+	KP_TRY(below_file_open_again(e->path, &e->id, &fd, why));
+	file = kp_source_fd(fd, 0, e->id.size);
+	err = keep_hash(&file, hash, why);
+	close(fd);
+	return err;
+}
+
+/* The input of the file at ENTRY; NULL: it is not known as one with device code. */
+static struct input *input_of(struct undo *u, size_t entry)
+{
+	const struct scan_entry *e = &u->scan.entries[entry];
+	size_t file;
+
+	if (!e->input && e->database &&
+	    file_tree_find(&u->scan.files, kp_span_str(e->relative), &file))
+		scan_add_code(&u->scan, file, NULL);
+	return u->scan.entries[entry].input;
+}
+
+static void choose_existing(struct undo *u, struct undo_file *f, size_t entry)
+{
+	const struct scan_entry *e = &u->scan.entries[entry];
+	const struct recipe *r = &f->recipe;
+	struct kpackx_error why = {0};
+	uint8_t hash[16];
+
+	f->entry = e->first;
+	if (!S_ISREG(e->mode)) {
+		refuse_file(u, f, "it is not a file any more");
+	} else if (hash_entry(e, hash, &why)) {
+		report_why(e->path, &why);
+		u->n_faults++;
+	} else if (e->id.size == r->size && memcmp(hash, r->xxh3, sizeof(hash)) == 0) {
+		f->state = UNDO_ORIGINAL;
+	} else if (r->removed || memcmp(hash, r->changed_xxh3, sizeof(hash)) != 0) {
+		refuse_file(u, f, "it is another file now");
+	} else if (!input_of(u, f->entry)) {
+		refuse_file(u, f, "it is not known any more as a file with device code");
+	} else {
+		u->plan.binaries[u->plan.n_binaries++].input =
+			u->scan.entries[f->entry].input;
+	}
+}
+
+/* Whether the directory of a file of which nothing is left exists. */
+static bool has_directory(const struct undo *u, struct kp_span path)
+{
+	struct stat st;
+	bool has;
+	char *dir;
+
+	while (path.size && path.data[path.size - 1] != '/')
+		path.size--;
+	dir = xasprintf("%s/%.*s", u->args.tree, (int)path.size, (const char *)path.data);
+	has = below_lstat(dir, &st) == 0 && S_ISDIR(st.st_mode);
+	free(dir);
+	return has;
+}
+
+static void choose_file(struct undo *u, struct undo_file *f)
+{
+	size_t entry;
+
+	if (find_entry(&u->scan, f->path, &entry))
+		choose_existing(u, f, entry);
+	else if (!f->recipe.removed)
+		refuse_file(u, f, "it does not exist any more");
+	else if (!has_directory(u, f->path))
+		refuse_file(u, f, "its directory does not exist any more");
+}
+
+static bool open_tree(struct undo *u)
+{
+	struct kpackx_error why = {0};
+
+	if (scan_open(u->args.tree, "", SCAN_CONVERTIBLE, &u->args.libraries,
+		      SCAN_IDENTIFY, &u->scan, &why)) {
+		report_why(u->args.tree, &why);
+		return false;
+	}
+	u->n_faults = u->scan.n_faults;
+	dispositions_open(&u->scan, true, &u->dispositions);
+	u->plan.binaries = xcalloc(u->n_files, sizeof(*u->plan.binaries));
+	for (size_t i = 0; i < u->n_files; i++)
+		choose_file(u, &u->files[i]);
+	for (size_t i = 0; i < u->plan.n_binaries; i++)
+		u->dispositions.items[u->plan.binaries[i].input->entry].fate =
+			FATE_CONVERTED;
+	return true;
+}
+
+/* --- writing ------------------------------------------------------------------------- */
+
+static struct undo_file *file_of(struct undo *u, const struct input *in)
+{
+	for (size_t i = 0; i < u->n_files; i++)
+		if (u->files[i].entry == in->entry && u->files[i].state == UNDO_RESTORED)
+			return &u->files[i];
+	return NULL;
+}
+
+static kpack_error_t restore_file(void *arg, struct input *in, int fd,
+				  struct kp_outfile *out, struct kpackx_error *why)
+{
+	const struct undo_file *f = file_of(arg, in);
+	struct kp_source changed = kp_source_fd(fd, 0, (uint64_t)in->st.st_size);
+	uint8_t hash[16];
+
+	KP_TRY(keep_hash(&changed, hash, why));
+	if (memcmp(hash, f->recipe.changed_xxh3, sizeof(hash)) != 0)
+		return kp_fail(why, KPACK_ERROR_IO_ERROR, "was changed meanwhile");
+	return keep_restore(f->archive, f->path, &f->recipe, &changed, out, why);
+}
+
+static kpack_error_t give_attributes(int fd, const struct recipe *r,
+				     struct kpackx_error *why)
+{
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, r->mtime};
+
+	/* others than root keep the file themselves */
+	if (geteuid() == 0 && fchown(fd, r->uid, r->gid) < 0)
+		return kp_fail_errno(why, errno, "cannot give it its owner");
+	if (fchmod(fd, r->mode & 0777) < 0 || futimens(fd, times) < 0)
+		return kp_fail_errno(why, errno, "cannot give it its attributes");
+	return KPACK_SUCCESS;
+}
+
+/* Make a file again that was removed. */
+static kpack_error_t make_file(const struct undo *u, const struct undo_file *f,
+			       struct kpackx_error *why)
+{
+	struct kp_outfile out = {.fd = -1, .dir_fd = -1};
+	char *path = xasprintf("%s/%.*s", u->args.tree, (int)f->path.size,
+			       (const char *)f->path.data);
+	kpack_error_t err = below_outfile_open(&out, path, 0600, why);
+
+	if (!err) {
+		out.keep = true;
+		out.mode = 0;
+		err = keep_restore(f->archive, f->path, &f->recipe, NULL, &out, why);
+	}
+	if (!err)
+		err = give_attributes(out.fd, &f->recipe, why);
+	if (!err)
+		err = kp_outfile_publish(&out, why);
+	if (err)
+		kp_fail_prefix(why, err, "%s", path);
+	kp_outfile_close(&out);
+	free(path);
+	return err;
+}
+
+static kpack_error_t write_all(struct undo *u, const struct converter *c,
+			       struct kpackx_error *why)
+{
+	KP_TRY(output_write(c, u->args.tree, NULL, why));
+	for (size_t i = 0; i < u->n_files; i++)
+		if (u->files[i].state == UNDO_RESTORED && u->files[i].recipe.removed)
+			KP_TRY(make_file(u, &u->files[i], why));
+	return KPACK_SUCCESS;
+}
+
+int undo_run(struct undo *u)
+{
+	struct converter c = {.scan = &u->scan,
+			      .plan = &u->plan,
+			      .dispositions = &u->dispositions,
+			      .jobs = u->args.jobs,
+			      .rewrite = restore_file,
+			      .rewrite_arg = u};
+	struct kpackx_error why = {0};
+	size_t refused = 0;
+
+	if (!open_kept(u) || !open_tree(u))
+		return EXIT_FAULT;
+	converter_check(&c, &u->n_faults);
+	if (u->n_faults) {
+		report_error(u->args.tree,
+			     "nothing was restored because of the faults above");
+		return EXIT_FAULT;
+	}
+	if (write_all(u, &c, &why)) {
+		report_why(NULL, &why);
+		return EXIT_FAULT;
+	}
+	u->done = true;
+	for (size_t i = 0; i < u->n_files; i++)
+		refused += u->files[i].state == UNDO_REFUSED;
+	return refused ? EXIT_FAULT : EXIT_OK;
+}
+
+void undo_close(struct undo *u)
+{
+	for (size_t i = 0; i < u->n_files; i++)
+		recipe_fini(&u->files[i].recipe);
+	free(u->files);
+	free(u->plan.binaries);
+	dispositions_close(&u->dispositions);
+	scan_close(&u->scan);
+	archives_close(&u->kept);
+	library_set_close(&u->args.libraries);
+	*u = (struct undo){0};
+}
