@@ -167,11 +167,11 @@ static int mount_tree(struct policy_tree *t)
 
 /* --- the line ------------------------------------------------------------------------ */
 
-static void print_begin(const struct policy_tree *t)
+static void print_begin(const struct policy *p)
 {
-	report_text(t->policy->name);
+	report_text(p->name);
 	fputs(": ", stdout);
-	report_text(t->policy->tree);
+	report_text(p->tree);
 	fputs(": ", stdout);
 }
 
@@ -250,11 +250,25 @@ static int apply_tree(const struct apply *a, struct policy_tree *t)
 	if (!dry && !a->no_mounts && mount_tree(t))
 		status = EXIT_FAULT;
 	if (!a->quiet && !status) {
-		print_begin(t);
+		print_begin(t->policy);
 		print_sums(&was, &is, t, dry);
 		fflush(stdout);
 	}
 	return check_lacking(t) ? status : EXIT_FAULT;
+}
+
+/* Whether P's tree does not exist: its packages are not installed, which is no fault. */
+static bool is_missing(const struct apply *a, const struct policy *p)
+{
+	struct stat st;
+
+	if (below_stat(p->tree, &st) == 0 || errno != ENOENT)
+		return false;
+	if (a->what == APPLY_ALL && !a->quiet) {
+		print_begin(p);
+		puts("does not exist");
+	}
+	return true;
 }
 
 static int apply_policy(const struct apply *a, const struct policy *p)
@@ -262,6 +276,8 @@ static int apply_policy(const struct apply *a, const struct policy *p)
 	struct policy_tree t;
 	int status = EXIT_FAULT;
 
+	if (is_missing(a, p))
+		return EXIT_OK;
 	if (a->what == APPLY_UNMOUNT)
 		return mounts_remove(p) ? EXIT_OK : EXIT_FAULT;
 	if (policy_tree_open(&t, p, &a->places))

@@ -257,8 +257,14 @@ topology() { # VERSION...: a machine with these GPUs
 	# what packages leave beside them is none
 	printf 'do=thick\n' | tee policies/a.conf.dpkg-new policies/b.conf~ policies/.c.conf policies/README >/dev/null
 	policy none "tree=$T/missing" arch=gfx1100 do=thin
+	run -0 apply none
+	[ "$output" = "none: $T/missing: does not exist" ]
+	run -1 status none
+	[[ $output == "kpack: none: tree=$T/missing: "* ]]
+	: >file
+	policy none "tree=$T/file" arch=gfx1100 do=thin
 	run -1 apply none
-	[[ $output == *"kpack: none: tree=$T/missing: "* ]]
+	[[ $output == "kpack: none: tree=$T/file: "* ]]
 	run -0 apply good
 	# no policies are no fault
 	run -0 kpack apply --policy-dir "$T/no" --state-dir state
