@@ -5,13 +5,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <time.h>
 #include <unistd.h>
 #include "packer/base/xalloc.h"
 #include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "packer/files/below.h"
+#include "packer/files/lock.h"
 #include "work.h"
 
 /*
@@ -27,39 +27,25 @@ static const char *states_dir(const struct apply *a)
 	return a->places.states ? a->places.states : STATE_DIR;
 }
 
-static int lock_directory(const char *dir)
-{
-	int fd = below_open(dir, O_RDONLY | O_DIRECTORY, 0), rc;
-
-	if (fd < 0)
-		return -1;
-	rc = flock(fd, LOCK_EX | LOCK_NB);
-	if (rc < 0 && errno == EWOULDBLOCK) {
-		report_error(dir, "note: waiting for another kpack apply");
-		while ((rc = flock(fd, LOCK_EX)) < 0 && errno == EINTR)
-			;
-	}
-	if (rc == 0)
-		return fd;
-	close(fd);
-	return -1;
-}
-
 /* Make the directory of the states, and lock it.  -1: it failed, which was reported. */
 static int open_states(const struct apply *a)
 {
 	const char *dir = states_dir(a);
 	struct kpackx_error why = {0};
-	int fd;
+	kpack_error_t err = below_make_root(dir, 0755, &why);
+	int fd = -1;
 
-	if (below_make_root(dir, 0755, &why)) {
-		report_why(dir, &why);
-		return -1;
+	if (!err) {
+		fd = below_open(dir, O_RDONLY | O_DIRECTORY, 0);
+		err = fd < 0 ? below_fail(&why, "cannot open the directory")
+			     : lock_wait(fd, dir, NULL, &why);
 	}
-	fd = lock_directory(dir);
-	if (fd < 0)
-		report_error(dir, "cannot be locked: %s", strerror(errno));
-	return fd;
+	if (!err)
+		return fd;
+	report_why(dir, &why);
+	if (fd >= 0)
+		close(fd);
+	return -1;
 }
 
 static bool save_state(struct policy_tree *t)
@@ -112,7 +98,7 @@ static bool look_again(struct policy_tree *t)
 
 static bool take_mounts_away(struct policy_tree *t)
 {
-	if (t->mounts.count == 0 || t->policy->mount == POLICY_NO_MOUNT)
+	if (t->mounts.count == 0)
 		return true;
 	return mounts_remove(t->policy) && policy_tree_look(t);
 }
@@ -140,7 +126,7 @@ static int work(struct policy_tree *t)
 static bool note_places(struct policy_tree *t)
 {
 	struct kpackx_error why = {0};
-	bool overlay = t->policy->mount == POLICY_OVERLAY;
+	enum policy_mount mount = t->policy->mount;
 
 	mount_table_fini(&t->mounts);
 	if (mount_table_find(t->policy->tree, &t->mounts, &why)) {
@@ -149,14 +135,20 @@ static bool note_places(struct policy_tree *t)
 	}
 	state_clear_places(&t->state);
 	for (size_t i = 0; i < t->mounts.count; i++)
-		if (t->mounts.items[i].overlay == overlay)
+		if (mount != POLICY_NO_MOUNT &&
+		    t->mounts.items[i].overlay == (mount == POLICY_OVERLAY))
 			state_add_place(&t->state, t->mounts.items[i].path);
 	return save_state(t);
 }
 
 static int mount_tree(struct policy_tree *t)
 {
-	if (t->policy->mount == POLICY_NO_MOUNT || policy_tree_is_mounted(t))
+	if (t->policy->mount == POLICY_NO_MOUNT) {
+		if (t->state.n_places == 0)
+			return EXIT_OK;
+		return mounts_remove(t->policy) && note_places(t) ? EXIT_OK : EXIT_FAULT;
+	}
+	if (policy_tree_is_mounted(t))
 		return EXIT_OK;
 	if (t->mounts.count && !mounts_remove(t->policy))
 		return EXIT_FAULT;
@@ -175,6 +167,12 @@ static void print_begin(const struct policy *p)
 	fputs(": ", stdout);
 }
 
+/* Files that were replaced meanwhile may make the second number smaller. */
+static size_t more_than(size_t was, size_t is)
+{
+	return is > was ? is - was : 0;
+}
+
 static void print_sums(const struct policy_sums *was, const struct policy_sums *is,
 		       const struct policy_tree *t, bool dry)
 {
@@ -188,10 +186,11 @@ static void print_sums(const struct policy_sums *was, const struct policy_sums *
 		puts(dry ? "nothing to do" : "nothing changed");
 		return;
 	}
-	printf("%zu files %s%s, %zu %sremoved", is->changed - was->changed, would,
-	       pack ? "converted" : "thinned", is->removed - was->removed, would);
+	printf("%zu files %s%s, %zu %sremoved", more_than(was->changed, is->changed),
+	       would, pack ? "converted" : "thinned",
+	       more_than(was->removed, is->removed), would);
 	if (pack)
-		printf(", %zu %spacked", is->packed - was->packed, would);
+		printf(", %zu %spacked", more_than(was->packed, is->packed), would);
 	if (!dry || !pack)
 		printf(", %s %s",
 		       report_size(gone > gone_before ? gone - gone_before : 0, size),
@@ -199,38 +198,57 @@ static void print_sums(const struct policy_sums *was, const struct policy_sums *
 	putchar('\n');
 }
 
-/* Report the GPUs that are new, and whose code is gone already.  false: there are some. */
-static bool check_lacking(const struct policy_tree *t)
+/* Report TEXT, with the packages of the files WHICH. */
+static void ask_for_packages(const struct policy_tree *t, enum policy_files which,
+			     const char *text)
 {
-	char *gpus = policy_tree_lacking(t), *names = xstrdup("");
+	char *names = xstrdup("");
 	struct owners owners;
-	size_t n;
 
-	if (t->gone)
-		report_error(t->policy->name,
-			     "note: %s: not in this machine now; its code stays: to "
-			     "remove it, name the other GPUs in arch=",
-			     t->gone);
-	if (!gpus) {
-		free(names);
-		return true;
-	}
-	policy_tree_packages(t, POLICY_LACKING, &owners, &n);
+	policy_tree_packages(t, which, &owners);
 	for (size_t i = 0; i < owners.count; i++) {
 		char *longer = xasprintf("%s %s", names, owners.names[i]);
 
 		free(names);
 		names = longer;
 	}
-	report_error(
-		t->policy->name,
-		"%s: its code was removed from %zu files of %s before it was wanted: "
-		"reinstall%s",
-		gpus, n, t->policy->tree,
-		owners.count ? names : " what these files belong to");
+	report_error(t->policy->name, "%s: reinstall%s", text,
+		     owners.count ? names : " what its files belong to");
 	owners_fini(&owners);
 	free(names);
+}
+
+/* Report the GPUs that are new, and whose code is gone already.  false: there are some. */
+static bool check_lacking(const struct policy_tree *t)
+{
+	char *gpus = policy_tree_lacking(t), *text;
+
+	if (t->gone)
+		report_error(t->policy->name,
+			     "note: %s: not in this machine now; its code stays: to "
+			     "remove it, name the other GPUs in arch=",
+			     t->gone);
+	if (!gpus)
+		return true;
+	text = xasprintf(
+		"%s: its code was removed from %zu files of %s before it was wanted",
+		gpus, policy_tree_count(t, POLICY_LACKING), t->policy->tree);
+	ask_for_packages(t, POLICY_LACKING, text);
+	free(text);
 	free(gpus);
+	return false;
+}
+
+/* Report a packed tree that is only to be thin: there is no way back but its packages. */
+static bool check_packed(const struct policy_tree *t)
+{
+	char *text;
+
+	if (t->policy->action == POLICY_PACK || !policy_tree_is_packed(t))
+		return true;
+	text = xasprintf("do=thin: %s is packed, and stays so", t->policy->tree);
+	ask_for_packages(t, POLICY_CHANGED, text);
+	free(text);
 	return false;
 }
 
@@ -280,8 +298,12 @@ static int apply_policy(const struct apply *a, const struct policy *p)
 		return EXIT_OK;
 	if (a->what == APPLY_UNMOUNT)
 		return mounts_remove(p) ? EXIT_OK : EXIT_FAULT;
-	if (policy_tree_open(&t, p, &a->places))
-		status = a->what == APPLY_MOUNTS ? mount_tree(&t) : apply_tree(a, &t);
+	if (!policy_tree_open(&t, p, &a->places))
+		status = EXIT_FAULT;
+	else if (a->what == APPLY_MOUNTS)
+		status = mount_tree(&t);
+	else if (policy_tree_look(&t) && check_packed(&t))
+		status = apply_tree(a, &t);
 	policy_tree_fini(&t);
 	return status;
 }

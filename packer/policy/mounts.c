@@ -137,6 +137,14 @@ void mount_table_fini(struct mount_table *m)
 	*m = (struct mount_table){0};
 }
 
+bool mount_table_covers(const struct mount_table *m, const char *path)
+{
+	for (size_t i = 0; i < m->count; i++)
+		if (is_below(path, m->items[i].path))
+			return true;
+	return false;
+}
+
 bool mount_table_has_device(const struct mount_table *m, dev_t device)
 {
 	for (size_t i = 0; i < m->count; i++)
@@ -145,12 +153,12 @@ bool mount_table_has_device(const struct mount_table *m, dev_t device)
 	return false;
 }
 
-bool mount_table_has(const struct mount_table *m, const char *path)
+const struct mount_now *mount_table_get(const struct mount_table *m, const char *path)
 {
 	for (size_t i = 0; i < m->count; i++)
 		if (strcmp(m->items[i].path, path) == 0)
-			return true;
-	return false;
+			return &m->items[i];
+	return NULL;
 }
 
 /* --- the scripts --------------------------------------------------------------------- */
@@ -202,17 +210,18 @@ static int run_script(char *const *argv)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* Call the script for P with OPTIONS, NULL-terminated. */
-static bool call_script(const struct policy *p, char *const *options)
+/* Call the script of KIND for P's tree with OPTIONS, NULL-terminated. */
+static bool call_script(const struct policy *p, enum policy_mount kind,
+			char *const *options)
 {
+	const char *name = policy_mount_name(kind);
 	char *dir = program_dir(), *argv[8];
-	char *script = dir ? find_script(dir, policy_mount_name(p->mount)) : NULL;
+	char *script = dir ? find_script(dir, name) : NULL;
 	char *kpackfs = dir ? xasprintf("%s/kpackfs", dir) : NULL;
 	int n = 0, status = -1;
 
 	if (!script) {
-		report_error(p->tree, "the script %s of kpackfs is not installed",
-			     policy_mount_name(p->mount));
+		report_error(p->tree, "the script %s of kpackfs is not installed", name);
 	} else {
 		setenv("KPACKFS", kpackfs, 1);
 		argv[n++] = script;
@@ -239,23 +248,40 @@ bool mounts_make(const struct policy *p, const char *arch)
 	for (char *c = list; *c; c++)
 		if (*c == ',')
 			*c = ';';
-	done = call_script(p, options);
+	done = call_script(p, p->mount, options);
 	if (!done)
 		report_error(p->tree, "its archives cannot be mounted");
 	free(list);
 	return done;
 }
 
+/* How many of M are overlays, or are not. */
+static size_t count_mounts(const struct mount_table *m, bool overlay)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < m->count; i++)
+		n += m->items[i].overlay == overlay;
+	return n;
+}
+
 bool mounts_remove(const struct policy *p)
 {
 	char option_i[] = "-i", option_l[] = "-l", option_u[] = "-u";
 	char *options[] = {option_i, option_l, option_u, NULL};
-	struct policy any = *p;
+	struct kpackx_error why = {0};
+	struct mount_table now;
+	bool done = !mount_table_find(p->tree, &now, &why);
 
-	if (any.mount == POLICY_NO_MOUNT)
-		any.mount = POLICY_IN_PLACE;
-	if (call_script(&any, options))
-		return true;
-	report_error(p->tree, "what is mounted in it cannot be unmounted");
-	return false;
+	if (!done)
+		report_why(p->tree, &why);
+	/* an overlay that is gone may have left its lower layer elsewhere */
+	if (p->mount == POLICY_OVERLAY || count_mounts(&now, true))
+		done &= call_script(p, POLICY_OVERLAY, options);
+	if (count_mounts(&now, false))
+		done &= call_script(p, POLICY_IN_PLACE, options);
+	mount_table_fini(&now);
+	if (!done)
+		report_error(p->tree, "what is mounted in it cannot be unmounted");
+	return done;
 }

@@ -29,8 +29,11 @@ kpack_error_t mount_table_find(const char *tree, struct mount_table *out,
 			       struct kpackx_error *why);
 void mount_table_fini(struct mount_table *m);
 
+/* Whether something of these is mounted at PATH or above it. */
+bool mount_table_covers(const struct mount_table *m, const char *path);
 bool mount_table_has_device(const struct mount_table *m, dev_t device);
-bool mount_table_has(const struct mount_table *m, const char *path);
+/* What is mounted at PATH; NULL: nothing of these. */
+const struct mount_now *mount_table_get(const struct mount_table *m, const char *path);
 
 /*
  * Mount the archives of P's tree where P says, for the GPUs of the list ARCH; nothing to

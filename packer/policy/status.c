@@ -12,7 +12,6 @@
 struct findings {
 	struct policy_sums sums;
 	struct owners owners; /* of the changed files */
-	size_t n_files;
 	char *lacking;
 	size_t n_mounted; /* of the places of the last run */
 	bool complete;
@@ -21,13 +20,14 @@ struct findings {
 static void find_all(const struct policy_tree *t, struct findings *f)
 {
 	f->sums = policy_tree_sums(t);
-	policy_tree_packages(t, POLICY_CHANGED, &f->owners, &f->n_files);
+	policy_tree_packages(t, POLICY_CHANGED, &f->owners);
 	f->lacking = policy_tree_lacking(t);
 	f->n_mounted = 0;
 	for (size_t i = 0; i < t->state.n_places; i++)
-		f->n_mounted += mount_table_has(&t->mounts, t->state.places[i]);
+		f->n_mounted += mount_table_get(&t->mounts, t->state.places[i]) != NULL;
 	f->complete = !policy_tree_needs_work(t) && !f->lacking &&
-		      f->n_mounted == t->state.n_places;
+		      f->n_mounted == t->state.n_places &&
+		      (t->policy->action == POLICY_PACK || !policy_tree_is_packed(t));
 }
 
 static void fini_findings(struct findings *f)
@@ -58,8 +58,12 @@ static void print_changed(const struct policy_tree *t, const struct findings *f)
 	       t->state.forgotten ? "; what was changed before the state was lost is not "
 				    "known"
 				  : "");
-	if (f->owners.count == 0)
+	if (f->owners.count == 0) {
+		if (t->state.n_files)
+			puts("  if they belong to packages, dpkg -V or rpm -V lists "
+			     "them");
 		return;
+	}
 	printf("  dpkg -V lists them: \"??5??????\" for changed, \"missing\" for "
 	       "removed%s; "
 	       "packages:",
@@ -130,7 +134,8 @@ static json_t *json_places(const struct policy_tree *t)
 		json_array_append_new(
 			list, json_pack("{so sb}", "path",
 					report_json_text(t->state.places[i]), "mounted",
-					mount_table_has(&t->mounts, t->state.places[i])));
+					mount_table_get(&t->mounts, t->state.places[i]) !=
+						NULL));
 	return list;
 }
 
@@ -170,7 +175,8 @@ int status_print(const struct policies *list, const struct policy_places *places
 		struct policy_tree t;
 		struct findings f;
 
-		if (!policy_tree_open(&t, &list->items[i], places)) {
+		if (!policy_tree_open(&t, &list->items[i], places) ||
+		    !policy_tree_look(&t)) {
 			policy_tree_fini(&t);
 			status = EXIT_FAULT;
 			continue;

@@ -53,17 +53,21 @@ static bool is_ours(const struct state_file *f, const struct stat *st)
 /* Whether F still says what is there; a plan that was carried out becomes a fact. */
 static bool settle_file(struct policy_tree *t, struct state_file *f)
 {
-	char *path = path_of(t, f->path);
-	struct stat st;
-	/* what a mount shows is not in the tree */
-	bool exists = below_lstat(path, &st) == 0 &&
-		      !mount_table_has_device(&t->mounts, st.st_dev);
 	bool gone = f->kind == STATE_REMOVED || f->kind == STATE_PACKED;
-	bool stays = gone ? !exists && !package_is_gone(path)
-			  : exists && S_ISREG(st.st_mode) && is_ours(f, &st);
+	char *path = path_of(t, f->path);
+	bool exists, stays;
+	struct stat st;
 
-	free(path);
 	t->interrupted |= f->planned;
+	/* what a mount covers cannot be seen, nor be changed by packages */
+	if (mount_table_covers(&t->mounts, path)) {
+		free(path);
+		return true;
+	}
+	exists = below_lstat(path, &st) == 0;
+	stays = gone ? !exists && !package_is_gone(path)
+		     : exists && S_ISREG(st.st_mode) && is_ours(f, &st);
+	free(path);
 	if (stays && f->planned && !gone) {
 		f->after = (uint64_t)st.st_size;
 		f->ino = st.st_ino;
@@ -148,6 +152,7 @@ bool policy_tree_look(struct policy_tree *t)
 	look_fini(&t->look);
 	if (!find_mounts(t))
 		return false;
+	settle_files(t);
 	look_at(t->policy->tree, &t->state, &t->mounts, &t->look);
 	return !t->look.failed;
 }
@@ -165,10 +170,7 @@ bool policy_tree_open(struct policy_tree *t, const struct policy *p,
 		return false;
 	}
 	read_state(t);
-	if (!find_mounts(t))
-		return false;
-	settle_files(t);
-	return find_gpus(t, places->topology) && policy_tree_look(t);
+	return find_gpus(t, places->topology) && find_mounts(t);
 }
 
 void policy_tree_fini(struct policy_tree *t)
@@ -203,10 +205,27 @@ bool policy_tree_needs_work(const struct policy_tree *t)
 
 bool policy_tree_is_mounted(const struct policy_tree *t)
 {
-	for (size_t i = 0; i < t->state.n_places; i++)
-		if (!mount_table_has(&t->mounts, t->state.places[i]))
+	bool overlay = t->policy->mount == POLICY_OVERLAY;
+
+	for (size_t i = 0; i < t->state.n_places; i++) {
+		const struct mount_now *m =
+			mount_table_get(&t->mounts, t->state.places[i]);
+
+		if (!m || m->overlay != overlay)
 			return false;
+	}
 	return t->state.n_places;
+}
+
+bool policy_tree_is_packed(const struct policy_tree *t)
+{
+	bool packed = same_text(t->state.action, policy_action_name(POLICY_PACK));
+
+	for (size_t i = 0; i < t->state.n_files; i++)
+		if (t->state.files[i].kind == STATE_PACKED ||
+		    (packed && t->state.files[i].kind != STATE_REMOVED))
+			return true;
+	return false;
 }
 
 /* --- what was changed ---------------------------------------------------------------- */
@@ -217,17 +236,26 @@ static bool is_asked(const struct policy_tree *t, enum policy_files which,
 	return which == POLICY_CHANGED || !gpu_list_covers(f->arch, t->arch);
 }
 
-void policy_tree_packages(const struct policy_tree *t, enum policy_files which,
-			  struct owners *out, size_t *n)
+size_t policy_tree_count(const struct policy_tree *t, enum policy_files which)
 {
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->state.n_files; i++)
+		n += is_asked(t, which, &t->state.files[i]);
+	return n;
+}
+
+void policy_tree_packages(const struct policy_tree *t, enum policy_files which,
+			  struct owners *out)
+{
+	size_t n = 0;
 	char **paths = xcalloc(t->state.n_files + 1, sizeof(*paths));
 
-	*n = 0;
 	for (size_t i = 0; i < t->state.n_files; i++)
 		if (is_asked(t, which, &t->state.files[i]))
-			paths[(*n)++] = path_of(t, t->state.files[i].path);
-	owners_find("/usr/bin/dpkg-query", (const char *const *)paths, *n, out);
-	for (size_t i = 0; i < *n; i++)
+			paths[n++] = path_of(t, t->state.files[i].path);
+	owners_find("/usr/bin/dpkg-query", (const char *const *)paths, n, out);
+	for (size_t i = 0; i < n; i++)
 		free(paths[i]);
 	free(paths);
 }

@@ -29,28 +29,31 @@ struct policy_tree {
 };
 
 /*
- * Read the state of P's tree, find the GPUs and what changed.  false: it failed, which was
+ * Read the state of P's tree, and find the GPUs and the mounts.  false: it failed, which was
  * reported.  The caller finishes T in any case.
  */
 bool policy_tree_open(struct policy_tree *t, const struct policy *p,
 		      const struct policy_places *places);
 void policy_tree_fini(struct policy_tree *t);
 
-/* Find the mounts, and look at the files, again. */
+/* Find the mounts, and look at the files, or do so again.  false: as above. */
 bool policy_tree_look(struct policy_tree *t);
 /* Whether files have to be looked at, or changed. */
 bool policy_tree_needs_work(const struct policy_tree *t);
-/* Whether everything is mounted that was mounted before. */
+/* Whether everything is mounted that was mounted before, in the policy's way. */
 bool policy_tree_is_mounted(const struct policy_tree *t);
+/* Whether files of the tree are packed, as far as is known. */
+bool policy_tree_is_packed(const struct policy_tree *t);
 
 /* Which files policy_tree_packages is asked about. */
 enum policy_files {
 	POLICY_CHANGED, /* all that were changed or removed */
 	POLICY_LACKING, /* those that lack code of a GPU that is wanted now */
 };
-/* The packages of such files; *N is the number of files.  The caller finishes OUT. */
+size_t policy_tree_count(const struct policy_tree *t, enum policy_files which);
+/* The packages of such files.  The caller finishes OUT. */
 void policy_tree_packages(const struct policy_tree *t, enum policy_files which,
-			  struct owners *out, size_t *n);
+			  struct owners *out);
 /* The GPUs whose code was removed before they were wanted, on the heap; NULL: none. */
 char *policy_tree_lacking(const struct policy_tree *t);
 

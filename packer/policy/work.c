@@ -312,11 +312,12 @@ static int run_prune(struct policy_tree *t, bool gpus)
 	return status;
 }
 
+/* Whether there are archives; a directory without any is removed. */
 static bool has_archives(const struct policy_tree *t)
 {
 	char *dir = xasprintf("%s/" KP_ARCHIVES_DIR, t->policy->tree);
 	struct stat st;
-	bool has = below_lstat(dir, &st) == 0;
+	bool has = below_lstat(dir, &st) == 0 && below_rmdir(dir) < 0;
 
 	free(dir);
 	return has;
@@ -331,6 +332,7 @@ static int pack_and_prune(struct work *w)
 	status = run_prune(w->tree, false);
 	if (!status && w->tree->anew && has_archives(w->tree))
 		status = run_prune(w->tree, true);
+	has_archives(w->tree);
 	return status;
 }
 

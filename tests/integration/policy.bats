@@ -326,6 +326,38 @@ topology() { # VERSION...: a machine with these GPUs
 	done
 }
 
+@test "do=pack, killed at each call that changes something: nothing is lost, and the next run finishes" {
+	make_tree before
+	rm -r before/lib/deep # a run that is killed may take hard links apart
+	database before
+	policy rocm "tree=$T/tree" arch=gfx1100 do=pack
+	cp -a before tree
+	apply
+	status --json >want
+	cp -a tree done
+	kpack ls -l tree/.kpack | cut -f 1-3 | sort >entries
+	for call in renameat linkat unlinkat fsync; do
+		for n in 1 2 3 5 8; do
+			rm -rf tree state
+			cp -a before tree
+			ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 strace -f -qq -o /dev/null -e trace=$call \
+				-e inject=$call:signal=KILL:when=$n \
+				"$KPACK_BIN/kpack" apply --policy-dir policies --state-dir state -q 2>/dev/null &&
+				break
+			echo "$call $n"
+			apply -q
+			diff -r -x .kpack tree done
+			kpack ls -l tree/.kpack | cut -f 1-3 | sort | diff entries -
+			status --json >have
+			diff <(grep -o '"files":.*' want) <(grep -o '"files":.*' have)
+			run -0 apply
+			[[ $output == *"nothing changed" ]]
+		done
+	done
+	kpack extract --directory out tree/.kpack >/dev/null
+	cmp before/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco "$(find out -name 'Kernels.so-000-gfx1100.hsaco' -type f | head -n 1)"
+}
+
 @test "no room for the state: nothing is changed" {
 	as_root
 	make_tree tree
@@ -413,6 +445,38 @@ topology() { # VERSION...: a machine with these GPUs
 	[ ! -e tree/.kpack ] || [ -z "$(ls tree/.kpack)" ]
 }
 
+@test "a packed tree whose policy changes: mounts follow, and nothing is lost" {
+	as_root
+	chmod 0666 /dev/fuse
+	make_tree tree
+	database tree
+	cp -a tree packages
+	policy rocm "tree=$T/tree" arch=gfx1100 do=pack mount=in-place
+	apply
+	policy rocm "tree=$T/tree" arch=gfx1100 do=pack mount=overlay
+	apply
+	grep -q "overlay $T/tree/lib overlay" /proc/self/mounts
+	run -1 grep "$T/tree/lib/rocblas/library fuse" /proc/self/mounts
+	cmp packages/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco tree/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco
+	[ "$(field complete)" = True ]
+	# thin has no way back: what is mounted stays, and the packages are asked for
+	policy rocm "tree=$T/tree" arch=gfx1100 do=thin
+	run -1 apply
+	[[ $output == "kpack: rocm: do=thin: $T/tree is packed, and stays so: reinstall "* ]]
+	cmp packages/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco tree/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco
+	policy rocm "tree=$T/tree" arch=gfx1100 do=pack
+	apply
+	[ "$(mounts)" = 0 ]
+	[ "$(field complete)" = True ]
+	policy rocm "tree=$T/tree" arch=gfx1100 do=thin
+	cp -a packages/. tree
+	apply
+	[ "$(objects tree/lib/a.so | wc -l)" = 1 ]
+	[ -e tree/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco ]
+	[ ! -e tree/lib/rocblas/library/Kernels.so-000-gfx1030.hsaco ]
+	[ "$(field complete)" = True ]
+}
+
 @test "do=pack: an overlay between the files" {
 	as_root
 	chmod 0666 /dev/fuse
@@ -427,6 +491,7 @@ topology() { # VERSION...: a machine with these GPUs
 	run -0 apply
 	[ "$output" = "rocm: $T/tree: nothing changed" ]
 	[ "$(field complete)" = True ]
+	[ "$(field files | grep -o packed | wc -l)" = 3 ]
 	apply --unmount
 	[ "$(mounts)" = 0 ]
 	mkfat --size 60000 --seed 8 --arches gfx1100,gfx1030 tree/lib/new.so
