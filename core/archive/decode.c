@@ -28,6 +28,8 @@ static const struct way {
 	[KP_DECODE_STEPS] = {KP_FRAMES_STEPS, .hash = true, .fast = true, .chunks = true},
 	[KP_DECODE_UNITS] = {KP_FRAMES_WHOLE, .hash = true, .chunks = true},
 	[KP_DECODE_PIECES] = {KP_FRAMES_PIECES, .hash = true, .reused = true},
+	[KP_DECODE_WINDOW] = {KP_FRAMES_PIECES, .hash = true, .fast = true,
+			      .reused = true},
 	[KP_DECODE_PART] = {KP_FRAMES_PIECES, .reused = true},
 };
 
@@ -42,6 +44,7 @@ struct kp_decode {
 	struct kp_chunks *chunks;
 	struct kp_frames *frames;
 	struct kp_digest digest;
+	struct kp_frames *idle; /* memory for FRAMES, or NULL */
 };
 
 static bool is_plain(const struct kpack_archive *a)
@@ -121,7 +124,13 @@ static kpack_error_t open_decode(struct kp_decode *d, const struct kpack_archive
 	}
 	if (is_plain(a))
 		return KPACK_SUCCESS;
-	KP_TRY(kp_frames_open(&d->stored, way->into, &d->frames, why));
+	if (d->idle) {
+		d->frames = d->idle;
+		d->idle = NULL;
+		KP_TRY(kp_frames_reopen(d->frames, &d->stored, way->into, why));
+	} else {
+		KP_TRY(kp_frames_open(&d->stored, way->into, &d->frames, why));
+	}
 	if (way->fast && d->digest.hash)
 		kp_frames_ignore_checksums(d->frames);
 	if (how == KP_DECODE_PART)
@@ -144,6 +153,23 @@ kpack_error_t kp_decode_open(const struct kpack_archive *a, size_t entry,
 	else
 		*out = d;
 	return err;
+}
+
+uint64_t kp_decode_leave(struct kp_decode *d)
+{
+	struct kp_frames *idle = d->frames ? d->frames : d->idle;
+
+	kp_chunks_close(d->chunks);
+	kp_digest_fini(&d->digest);
+	*d = (struct kp_decode){.idle = idle};
+	return sizeof(*d) + (idle ? kp_frames_held(idle) : 0);
+}
+
+kpack_error_t kp_decode_reopen(struct kp_decode *d, const struct kpack_archive *a,
+			       size_t entry, enum kp_decode_how how,
+			       struct kpackx_error *why)
+{
+	return open_decode(d, a, entry, how, why);
 }
 
 kpack_error_t kp_decode_limit_window(struct kp_decode *d, uint64_t max,
@@ -170,6 +196,7 @@ void kp_decode_close(struct kp_decode *d)
 		return;
 	kp_chunks_close(d->chunks);
 	kp_frames_close(d->frames);
+	kp_frames_close(d->idle);
 	kp_digest_fini(&d->digest);
 	free(d);
 }
@@ -221,12 +248,12 @@ static kpack_error_t next_chunk(struct kp_decode *d, uint8_t *buf,
 	return KPACK_SUCCESS;
 }
 
-/* Decode SIZE bytes, which are left, or more; BUF as for kp_decode_next. */
-static kpack_error_t advance(struct kp_decode *d, uint8_t *buf, uint64_t size,
-			     struct kpackx_error *why)
+/*
+ * Decode SIZE bytes, which are left, or more, to AT; BUF as for kp_decode_next.
+ */
+static kpack_error_t advance(struct kp_decode *d, uint8_t *buf, uint8_t *at,
+			     uint64_t size, struct kpackx_error *why)
 {
-	uint8_t *at = d->reused ? buf : buf + d->done;
-
 	if (d->chunks)
 		return next_chunk(d, at, why);
 	if (d->frames && d->reused)
@@ -243,15 +270,16 @@ kpack_error_t kp_decode_next(struct kp_decode *d, void *buf, uint64_t size,
 			     uint64_t *done, struct kpackx_error *why)
 {
 	uint64_t left = d->size - d->done, until = d->done + (size < left ? size : left);
+	uint64_t first = d->reused ? d->done : 0; /* its byte is at BUF */
 
 	do {
 		uint64_t before = d->done, n = until - before;
+		uint8_t *at = (uint8_t *)buf + (before - first);
 
-		if (!d->reused && d->digest.hash && n > d->step)
+		if (d->digest.hash && n > d->step)
 			n = d->step;
-		KP_TRY(advance(d, buf, n, why));
-		kp_digest_add(&d->digest, (uint8_t *)buf + (d->reused ? 0 : before),
-			      (size_t)(d->done - before));
+		KP_TRY(advance(d, buf, at, n, why));
+		kp_digest_add(&d->digest, at, (size_t)(d->done - before));
 	} while (d->done < until);
 	if (d->done == d->size)
 		KP_TRY(kp_digest_check(&d->digest, why));

@@ -20,6 +20,8 @@ enum kp_decode_how {
 	/* into any memory, which can be reused */
 	KP_DECODE_UNITS,  /* checks all; by chunks, an entry without chunks at once */
 	KP_DECODE_PIECES, /* checks all; through a window */
+	KP_DECODE_WINDOW, /* as PIECES, but checks no checksums of frames if there is an
+			     xxh3 */
 	KP_DECODE_PART, /* as PIECES, but does not check the xxh3, which covers more; from
 			     windows that are no wider than the entry */
 };
@@ -32,7 +34,21 @@ kpack_error_t kp_decode_open(const struct kpack_archive *a, size_t entry,
 			     enum kp_decode_how how, struct kp_decode **out,
 			     struct kpackx_error *why);
 
-/* KP_DECODE_PIECES: refuse windows of more than MAX bytes. */
+/*
+ * Let D, whose entry is not decoded any more, borrow nothing of the archive, and keep its
+ * memory for kp_decode_reopen.  Returns the bytes of that memory.
+ */
+uint64_t kp_decode_leave(struct kp_decode *d);
+
+/*
+ * As kp_decode_open, with D, which is as kp_decode_leave left it.  After an error
+ * kp_decode_leave and kp_decode_close are allowed.
+ */
+kpack_error_t kp_decode_reopen(struct kp_decode *d, const struct kpack_archive *a,
+			       size_t entry, enum kp_decode_how how,
+			       struct kpackx_error *why);
+
+/* KP_DECODE_PIECES and KP_DECODE_WINDOW: refuse windows of more than MAX bytes. */
 kpack_error_t kp_decode_limit_window(struct kp_decode *d, uint64_t max,
 				     struct kpackx_error *why);
 
@@ -58,8 +74,8 @@ bool kp_decode_too_wide(const struct kp_decode *d);
 void kp_decode_close(struct kp_decode *d); /* NULL is allowed */
 
 /*
- * Bytes of the window that KP_DECODE_PIECES needs, as the first frame states; 0: none,
- * because the bytes are stored uncompressed.  Errors of kp_archive_source and
+ * Bytes of the window that KP_DECODE_PIECES and KP_DECODE_WINDOW need, as the first frame
+ * states; 0: none, because the bytes are stored uncompressed.  Errors of kp_archive_source and
  * kp_source_read.
  */
 kpack_error_t kp_decode_window(const struct kpack_archive *a, size_t entry,

@@ -75,9 +75,17 @@ kpack_error_t kp_frames_limit_window(struct kp_frames *f, uint64_t max,
 
 static kpack_error_t open_frames(struct kp_frames *f, struct kpackx_error *why)
 {
-	f->cap = f->stored.size < INPUT ? (size_t)f->stored.size : INPUT;
-	f->input = malloc(f->cap + 1);
-	f->zstd = ZSTD_createDCtx();
+	size_t cap = f->stored.size < INPUT ? (size_t)f->stored.size : INPUT;
+
+	if (!f->input || f->cap < cap) {
+		free(f->input);
+		f->input = malloc(cap + 1);
+		f->cap = cap;
+	}
+	if (f->zstd)
+		ZSTD_DCtx_reset(f->zstd, ZSTD_reset_session_and_parameters);
+	else
+		f->zstd = ZSTD_createDCtx();
 	if (!f->input || !f->zstd)
 		return kp_fail_memory(why, INPUT, "decoding");
 	return kp_frames_limit_window(f,
@@ -103,6 +111,22 @@ kpack_error_t kp_frames_open(const struct kp_source *stored, enum kp_frames_into
 	else
 		*out = f;
 	return err;
+}
+
+kpack_error_t kp_frames_reopen(struct kp_frames *f, const struct kp_source *stored,
+			       enum kp_frames_into into, struct kpackx_error *why)
+{
+	*f = (struct kp_frames){.stored = *stored,
+				.into = into,
+				.zstd = f->zstd,
+				.input = f->input,
+				.cap = f->cap};
+	return open_frames(f, why);
+}
+
+uint64_t kp_frames_held(const struct kp_frames *f)
+{
+	return f->cap + ZSTD_sizeof_DCtx(f->zstd);
 }
 
 void kp_frames_ignore_checksums(struct kp_frames *f)

@@ -25,6 +25,16 @@ kpack_error_t kp_frames_open(const struct kp_source *stored, enum kp_frames_into
 			     struct kp_frames **out, struct kpackx_error *why);
 
 /*
+ * As kp_frames_open, with the memory of F, whose frames are not decoded any more.  After
+ * an error F can be reopened or closed.
+ */
+kpack_error_t kp_frames_reopen(struct kp_frames *f, const struct kp_source *stored,
+			       enum kp_frames_into into, struct kpackx_error *why);
+
+/* Bytes of memory that F has now, and would still have after kp_frames_reopen. */
+uint64_t kp_frames_held(const struct kp_frames *f);
+
+/*
  * The bytes that decoding STORED bytes of frames to SIZE bytes will hold besides the
  * caller's buffers, as far as HEAD, the first frame's header, shows.
  */

@@ -70,6 +70,19 @@ static kpack_error_t read_plain(struct piece *p, struct origin_entry what,
 				     &got, why);
 }
 
+static kpack_error_t decode_at_once(struct decoding *m, struct origin_entry what,
+				    uint8_t *buf, struct kpackx_error *why)
+{
+	struct kp_decode *d;
+	uint64_t done;
+	kpack_error_t err;
+
+	KP_TRY(decoders_open(&m->pieces.decoders, what, KP_DECODE_FAST, &d, why));
+	err = kp_decode_next(d, buf, UINT64_MAX, &done, why);
+	decoders_close(&m->pieces.decoders, d);
+	return err;
+}
+
 static kpack_error_t decode_bytes(struct decoding *m, struct piece *p,
 				  struct kpackx_error *why)
 {
@@ -81,7 +94,7 @@ static kpack_error_t decode_bytes(struct decoding *m, struct piece *p,
 		return decode_chunk(m, p, why);
 	if (p->kind == PIECE_PLAIN)
 		return read_plain(p, what, why);
-	return kp_archive_read(what.origin->archive, what.entry, p->buffer.data, why);
+	return decode_at_once(m, what, p->buffer.data, why);
 }
 
 static kpack_error_t decode_piece(struct decoding *m, struct piece *p,

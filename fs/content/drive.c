@@ -35,8 +35,8 @@ static kpack_error_t decode_stream(struct decoding *m, struct piece *p,
 {
 	struct kp_decode *d = NULL;
 	uint64_t ready = 0;
-	kpack_error_t err = kp_decode_open(what.origin->archive, what.entry,
-					   KP_DECODE_STEPS, &d, why);
+	kpack_error_t err =
+		decoders_open(&m->pieces.decoders, what, KP_DECODE_STEPS, &d, why);
 
 	while (!err && ready < p->size) {
 		err = kp_decode_next(d, p->buffer.data, STEP, &ready, why);
@@ -44,7 +44,7 @@ static kpack_error_t decode_stream(struct decoding *m, struct piece *p,
 		if (!err && ready < p->size)
 			err = publish_progress(m, p, ready, why);
 	}
-	kp_decode_close(d);
+	decoders_close(&m->pieces.decoders, d);
 	return err;
 }
 
@@ -89,8 +89,8 @@ static kpack_error_t open_pass(struct drive *d, struct kpackx_error *why)
 		return kp_fail_memory(why, sizeof(*d->pass), "a decoder");
 	if (d->pass->decoder)
 		return KPACK_SUCCESS;
-	KP_TRY(kp_decode_open(d->what.origin->archive, d->what.entry, KP_DECODE_PIECES,
-			      &d->pass->decoder, why));
+	KP_TRY(decoders_open(&d->m->pieces.decoders, d->what, KP_DECODE_WINDOW,
+			     &d->pass->decoder, why));
 	return kp_decode_limit_window(d->pass->decoder, d->pass->window, why);
 }
 

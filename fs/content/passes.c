@@ -88,9 +88,9 @@ void passes_remove(struct passes *ps, struct pass *pass)
 		ps->dropped[ps->n_dropped++ % PASSES_DROPPED] = pass->entry;
 }
 
-void pass_free(struct pass *pass)
+void pass_free(struct pass *pass, struct decoders *decoders)
 {
-	kp_decode_close(pass->decoder);
+	decoders_close(decoders, pass->decoder);
 	origin_unref(pass->origin);
 	free(pass);
 }

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <time.h>
 #include "fs/tree/origin.h"
-#include "core/archive/decode.h"
+#include "decoders.h"
 
 struct pass {
 	struct pass *next;
@@ -63,7 +63,7 @@ void passes_rest(struct passes *ps, struct pass *pass, time_t now);
 /* Unlink PASS; the caller frees it. */
 void passes_remove(struct passes *ps, struct pass *pass);
 
-/* Called without a lock. */
-void pass_free(struct pass *pass);
+/* Called without a lock.  DECODERS: where the pass has its decoder from. */
+void pass_free(struct pass *pass, struct decoders *decoders);
 
 #endif

@@ -19,8 +19,12 @@
 /* Seconds without a decode after which blocks kept for the next one are freed. */
 #define KEEP_SECONDS 2
 
-/* A block is kept for the next decode if it has at most 1/KEPT_SHARE of the budget. */
+/*
+ * A block or a decoder is kept for the next decode if it has at most 1/KEPT_SHARE of the
+ * budget, and a decoder no more than DECODER_KEEP_MAX bytes.
+ */
 #define KEPT_SHARE 16
+#define DECODER_KEEP_MAX (4 << 20)
 /*
  * Bytes for segments if passes take most of the memory: with fewer, readers of
  * neighbouring segments would displace each other's and cause restarts.
@@ -87,7 +91,7 @@ void pieces_leave(struct pieces *ps)
 	}
 	for (; pass; pass = next_pass) {
 		next_pass = pass->next;
-		pass_free(pass);
+		pass_free(pass, &ps->decoders);
 	}
 }
 
@@ -565,6 +569,13 @@ static bool has_leftovers(const struct pieces *ps)
 	       passes_oldest(&ps->passes, NULL);
 }
 
+/* Free what is kept for the next decode. */
+static void trim_memory(struct pieces *ps)
+{
+	buffers_trim(&ps->buffers);
+	decoders_trim(&ps->decoders);
+}
+
 void pieces_tend(struct pieces *ps)
 {
 	pieces_enter(ps);
@@ -584,7 +595,7 @@ void pieces_tend(struct pieces *ps)
 		ps->keeping = ps->keeping && !trim;
 		pieces_leave(ps);
 		if (trim)
-			buffers_trim(&ps->buffers);
+			trim_memory(ps);
 		pieces_enter(ps);
 	}
 	pieces_leave(ps);
@@ -606,7 +617,7 @@ void pieces_shrink(struct pieces *ps, unsigned percent)
 		pthread_cond_signal(&ps->work);
 	pieces_leave(ps);
 	if (percent < 100)
-		buffers_trim(&ps->buffers);
+		trim_memory(ps);
 }
 
 void pieces_forget(struct pieces *ps, const struct origin *o)
@@ -639,6 +650,9 @@ void pieces_init(struct pieces *ps, uint64_t budget)
 	*ps = (struct pieces){.most = budget, .budget = budget};
 	kp_pool_limit(budget / BLOCKS_SHARE);
 	buffers_init(&ps->buffers, (size_t)(budget / KEPT_SHARE));
+	decoders_init(&ps->decoders, budget / KEPT_SHARE < DECODER_KEEP_MAX
+					     ? budget / KEPT_SHARE
+					     : DECODER_KEEP_MAX);
 	pthread_mutex_init(&ps->lock, NULL);
 	pthread_cond_init(&ps->work, NULL);
 	pthread_condattr_init(&monotonic);
@@ -660,9 +674,10 @@ void pieces_fini(struct pieces *ps)
 	}
 	for (struct pass *p = ps->passes.first, *next; p; p = next) {
 		next = p->next;
-		pass_free(p);
+		pass_free(p, &ps->decoders);
 	}
 	buffers_fini(&ps->buffers);
+	decoders_fini(&ps->decoders);
 	pthread_cond_destroy(&ps->idle);
 	pthread_cond_destroy(&ps->work);
 	pthread_mutex_destroy(&ps->lock);

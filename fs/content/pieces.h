@@ -85,9 +85,10 @@ struct pieces {
 	struct passes passes;
 	struct piece *dead; /* to be freed when the lock is released */
 	struct pass *dead_passes;
-	struct buffers buffers; /* has its own lock */
-	bool keeping;           /* `buffers` may keep blocks */
-	time_t decoded;         /* when the last decode ended */
+	struct buffers buffers;   /* has its own lock */
+	struct decoders decoders; /* has its own lock */
+	bool keeping;             /* `buffers` and `decoders` may keep something */
+	time_t decoded;           /* when the last decode ended */
 };
 
 /*

@@ -44,23 +44,35 @@ static void use_chunks(const struct kpack_archive *a, size_t entry, const uint8_
 	free(buf);
 }
 
+static bool run_stream(struct kp_decode *s, uint64_t size, uint8_t *buf)
+{
+	uint64_t ready = 0, before;
+	kpack_error_t err;
+
+	do {
+		before = ready;
+		err = kp_decode_next(s, buf, 1 + size / 3, &ready, NULL);
+		assert(ready >= before && ready <= size);
+	} while (!err && ready < size);
+	return !err;
+}
+
 static bool use_stream(const struct kpack_archive *a, size_t entry, uint8_t *buf)
 {
 	struct kp_entry_info info;
 	struct kp_decode *s;
-	uint64_t ready = 0, before;
-	kpack_error_t err = kp_decode_open(a, entry, KP_DECODE_STEPS, &s, NULL);
+	bool decoded;
 
-	if (err)
+	if (kp_decode_open(a, entry, KP_DECODE_STEPS, &s, NULL))
 		return false;
 	kp_archive_entry(a, entry, &info);
-	do {
-		before = ready;
-		err = kp_decode_next(s, buf, 1 + info.size / 3, &ready, NULL);
-		assert(ready >= before && ready <= info.size);
-	} while (!err && ready < info.size);
+	decoded = run_stream(s, info.size, buf);
+	/* A decoder that is used again finds the same. */
+	kp_decode_leave(s);
+	if (!kp_decode_reopen(s, a, entry, KP_DECODE_STEPS, NULL))
+		assert(run_stream(s, info.size, buf) == decoded);
 	kp_decode_close(s);
-	return !err;
+	return decoded;
 }
 
 /* Whether zstd's streaming decoder decodes the frames to SIZE bytes. */

@@ -135,6 +135,80 @@ static void several_frames(void **state)
 	free(twice);
 }
 
+/* Decode all of A with D, which was left, HOW. */
+static kpack_error_t again(struct kp_decode *d, const struct kpack_archive *a,
+			   enum kp_decode_how how)
+{
+	uint8_t *buf = malloc(SIZE);
+	uint64_t done = 0;
+	kpack_error_t err = kp_decode_reopen(d, a, 0, how, &why);
+
+	if (!err)
+		err = kp_decode_next(d, buf, UINT64_MAX, &done, &why);
+	if (!err)
+		assert_memory_equal(buf, data, SIZE);
+	kp_decode_leave(d);
+	free(buf);
+	return err;
+}
+
+/* A decoder that is used again forgets where it was, what failed, and its limit. */
+static void one_decoder_for_many(void **state)
+{
+	static const enum kp_decode_how ways[] = {KP_DECODE_WINDOW, KP_DECODE_STEPS,
+						  KP_DECODE_FAST,   KP_DECODE_WHOLE,
+						  KP_DECODE_PIECES, KP_DECODE_WINDOW};
+	struct kpack_archive *a = framed(18), *other = framed(21), *bad;
+	struct ab cut = {0};
+	struct kp_decode *d;
+	uint8_t *buf = malloc(1000);
+	uint64_t done;
+
+	(void)state;
+	put_frame(&cut, SIZE, 18, false);
+	cut.size /= 2;
+	bad = opened(&cut, SIZE, "00000000000000000000000000000000");
+	assert_int_equal(kp_decode_open(a, 0, KP_DECODE_WINDOW, &d, &why), KPACK_SUCCESS);
+	assert_int_equal(kp_decode_limit_window(d, 1 << 18, &why), KPACK_SUCCESS);
+	assert_int_equal(kp_decode_next(d, buf, 1000, &done, &why), KPACK_SUCCESS);
+	assert_true(kp_decode_leave(d) >= 1 << 18);
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+		assert_int_equal(again(d, a, ways[i]), KPACK_SUCCESS);
+		assert_int_equal(again(d, bad, ways[i]),
+				 KPACK_ERROR_DECOMPRESSION_FAILED);
+		assert_int_equal(again(d, other, ways[i]), KPACK_SUCCESS);
+	}
+	kp_decode_close(d);
+	kp_archive_close(bad);
+	kp_archive_close(other);
+	kp_archive_close(a);
+	free(buf);
+}
+
+/* The xxh3 makes a frame's own checksum superfluous. */
+static void checksums_of_frames(void **state)
+{
+	char *hash = ab_xxh3(data, SIZE);
+	struct kpack_archive *a;
+	struct ab stored = {0};
+	struct kp_decode *d;
+	uint8_t byte;
+	uint64_t done;
+
+	(void)state;
+	put_frame(&stored, SIZE, 18, false);
+	stored.bytes[stored.size - 1] ^= 1;
+	a = opened(&stored, SIZE, hash);
+	assert_int_equal(run(a, SIZE, 100000), KPACK_ERROR_DECOMPRESSION_FAILED);
+	assert_int_equal(kp_decode_open(a, 0, KP_DECODE_WINDOW, &d, &why), KPACK_SUCCESS);
+	assert_int_equal(kp_decode_next(d, &byte, 1, &done, &why), KPACK_SUCCESS);
+	kp_decode_leave(d);
+	assert_int_equal(again(d, a, KP_DECODE_WINDOW), KPACK_SUCCESS);
+	kp_decode_close(d);
+	kp_archive_close(a);
+	free(hash);
+}
+
 static struct kp_decode *limited(const struct kpack_archive *a, uint64_t window_max)
 {
 	struct kp_decode *p;
@@ -218,6 +292,8 @@ int main(void)
 		cmocka_unit_test(all_comes_in_order),
 		cmocka_unit_test(plain_bytes),
 		cmocka_unit_test(several_frames),
+		cmocka_unit_test(one_decoder_for_many),
+		cmocka_unit_test(checksums_of_frames),
 		cmocka_unit_test(windows),
 		cmocka_unit_test(faults),
 	};

@@ -14,6 +14,8 @@
 #define KIB 1024
 #define MIB (1024 * KIB)
 #define NONE UINT64_MAX
+/* The window of files that no pass decodes. */
+#define WIDE (64 * MIB)
 
 /* The facts that core would have about each file. */
 static struct file {
@@ -152,18 +154,6 @@ struct kp_decoding_facts kp_archive_decoding_facts(const struct kpack_archive *a
 	return (struct kp_decoding_facts){.chunk = files[entry].chunk};
 }
 
-kpack_error_t kp_archive_read(const struct kpack_archive *a, size_t entry, void *buf,
-			      struct kpackx_error *why)
-{
-	(void)a;
-	begin((uint32_t)entry, 1);
-	if (files[entry].gated)
-		sem_wait(&gate);
-	fill((uint32_t)entry, buf, 0, files[entry].size);
-	end();
-	return files[entry].fails_at == NONE ? KPACK_SUCCESS : corrupt(why);
-}
-
 const char *kp_archive_scheme(const struct kpack_archive *a)
 {
 	(void)a;
@@ -200,23 +190,41 @@ uint64_t kp_decode_memory(const struct kpack_archive *a, size_t entry)
 struct kp_decode {
 	uint32_t file;
 	uint64_t done, limit;
-	bool pieces, too_wide;
+	bool open, pieces, too_wide;
 };
+
+kpack_error_t kp_decode_reopen(struct kp_decode *d, const struct kpack_archive *a,
+			       size_t entry, enum kp_decode_how how,
+			       struct kpackx_error *why)
+{
+	bool pieces = how == KP_DECODE_WINDOW;
+
+	(void)a;
+	(void)why;
+	assert_false(d->open);
+	*d = (struct kp_decode){.file = (uint32_t)entry, .open = true, .pieces = pieces};
+	begin((uint32_t)entry, !pieces);
+	if (pieces)
+		count_passes(1);
+	return KPACK_SUCCESS;
+}
 
 kpack_error_t kp_decode_open(const struct kpack_archive *a, size_t entry,
 			     enum kp_decode_how how, struct kp_decode **out,
 			     struct kpackx_error *why)
 {
-	bool pieces = how == KP_DECODE_PIECES;
-
-	(void)a;
-	(void)why;
 	*out = calloc(1, sizeof(**out));
-	**out = (struct kp_decode){.file = (uint32_t)entry, .pieces = pieces};
-	begin((uint32_t)entry, !pieces);
-	if (pieces)
-		count_passes(1);
-	return KPACK_SUCCESS;
+	return kp_decode_reopen(*out, a, entry, how, why);
+}
+
+uint64_t kp_decode_leave(struct kp_decode *d)
+{
+	if (d->open && d->pieces)
+		count_passes(-1);
+	else if (d->open)
+		end();
+	d->open = false;
+	return sizeof(*d);
 }
 
 kpack_error_t kp_decode_limit_window(struct kp_decode *d, uint64_t max,
@@ -253,10 +261,8 @@ bool kp_decode_too_wide(const struct kp_decode *d)
 
 void kp_decode_close(struct kp_decode *d)
 {
-	if (d && d->pieces)
-		count_passes(-1);
-	else if (d)
-		end();
+	if (d)
+		kp_decode_leave(d);
 	free(d);
 }
 
@@ -408,7 +414,7 @@ static int setup(void **state)
 	(void)state;
 	memset(files, 0, sizeof(files));
 	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
-		files[i].fails_at = NONE;
+		files[i] = (struct file){.fails_at = NONE, .window = WIDE};
 	running = most_running = failures = changes = 0;
 	plain = false;
 	atomic_store(&origin.changed, false);
@@ -595,7 +601,8 @@ static void small_behind_starved(void **state)
 	struct read large, waits, small;
 
 	(void)state;
-	files[1] = (struct file){.size = 7 * MIB, .fails_at = NONE, .gated = true};
+	files[1] = (struct file){
+		.size = 7 * MIB, .fails_at = NONE, .window = WIDE, .gated = true};
 	files[2] = (struct file){.size = 6 * MIB, .chunk = 6 * MIB, .fails_at = NONE};
 	files[3].size = 100;
 	make(8 * MIB, 2);
@@ -806,6 +813,7 @@ static void unmount_answers_all(void **state)
 	make(MIB, 1);
 	for (uint32_t i = 0; i < 3; i++) {
 		files[i].size = 5 * MIB;
+		files[i].window = MIB;
 		files[i].gated = i == 0;
 		ask(&r[i], i, 5 * MIB - 1, 1);
 	}
@@ -855,6 +863,7 @@ static void what_decoders_hold_is_counted(void **state)
 	for (int i = 1; i <= 2; i++)
 		files[i] = (struct file){.size = 5 * MIB,
 					 .decoder = 6 * MIB,
+					 .window = WIDE,
 					 .fails_at = NONE,
 					 .gated = true};
 	make(BUDGET, 2);

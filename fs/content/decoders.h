@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Decoders of entries.  A few are kept for reuse, because a new one allocates its tables,
+ * its window and room for stored bytes, and touches all of that memory for the first time.
+ * Thread-safe; a decoder belongs to the thread that opened it.
+ */
+#ifndef FS_CONTENT_DECODERS_H
+#define FS_CONTENT_DECODERS_H
+
+#include <pthread.h>
+#include "core/archive/decode.h"
+#include "fs/tree/origin.h"
+
+enum { DECODERS_KEPT = 4 };
+
+struct decoders {
+	uint64_t keep_max; /* bytes of the largest decoder that may be kept */
+	pthread_mutex_t lock;
+	struct kp_decode *kept[DECODERS_KEPT];
+	unsigned n_kept;
+};
+
+/* Decoders of more than KEEP_MAX bytes are not kept. */
+void decoders_init(struct decoders *ds, uint64_t keep_max);
+void decoders_fini(struct decoders *ds);
+
+/* As kp_decode_open. */
+kpack_error_t decoders_open(struct decoders *ds, struct origin_entry what,
+			    enum kp_decode_how how, struct kp_decode **out,
+			    struct kpackx_error *why);
+
+/* As kp_decode_close: D is not used any more.  NULL is fine. */
+void decoders_close(struct decoders *ds, struct kp_decode *d);
+
+/* Free the kept decoders. */
+void decoders_trim(struct decoders *ds);
+
+#endif
