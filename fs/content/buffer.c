@@ -6,9 +6,14 @@
 /* Blocks of MAP_MIN bytes or more are mapped; of HUGE or more, aligned for huge pages. */
 #define MAP_MIN (256 << 10)
 #define HUGE (2 << 20)
-/* Larger blocks are not kept.  Four of this size are small next to any cache. */
+/* Larger blocks are not kept, nor more bytes than KEPT_BLOCKS of the largest have. */
 #define KEEP_MAX (4 << 20)
+#define KEPT_BLOCKS 3
 #define PAGE 4096
+/* The blocks of a slab. */
+#define SLAB_BLOCK (512 << 10)
+#define SLAB_BLOCKS (HUGE / SLAB_BLOCK)
+#define SLAB_FULL ((1U << SLAB_BLOCKS) - 1)
 
 static size_t page_up(uint64_t size)
 {
@@ -42,9 +47,75 @@ static uint8_t *map_block(size_t size)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+/* --- slabs ------------------------------------------------------------------------ */
+
+static uint8_t *take_free_block(struct slab *slab)
+{
+	unsigned i = 0;
+
+	while (slab->used >> i & 1)
+		i++;
+	slab->used |= 1U << i;
+	return slab->data + (size_t)i * SLAB_BLOCK;
+}
+
+/* A block of a slab, preferably of one that is mapped; NULL: there is none. */
+static uint8_t *take_slab_block(struct buffers *b)
+{
+	struct slab *slab = NULL;
+	uint8_t *block = NULL;
+
+	pthread_mutex_lock(&b->lock);
+	for (unsigned i = 0; i < b->n_slabs; i++)
+		if (b->slabs[i].used != SLAB_FULL && (!slab || b->slabs[i].data)) {
+			slab = &b->slabs[i];
+			if (slab->data)
+				break;
+		}
+	if (slab && !slab->data)
+		slab->data = map_huge(HUGE);
+	if (slab && slab->data)
+		block = take_free_block(slab);
+	pthread_mutex_unlock(&b->lock);
+	return block;
+}
+
+/* Return BLOCK if it is a slab's. */
+static bool put_slab_block(struct buffers *b, struct buffer block)
+{
+	bool found = false;
+
+	if (block.cap != SLAB_BLOCK)
+		return false;
+	pthread_mutex_lock(&b->lock);
+	for (unsigned i = 0; i < b->n_slabs && !found; i++) {
+		uintptr_t at = (uintptr_t)block.data - (uintptr_t)b->slabs[i].data;
+
+		found = b->slabs[i].data && at < HUGE;
+		if (found)
+			b->slabs[i].used &= ~(1U << at / SLAB_BLOCK);
+	}
+	pthread_mutex_unlock(&b->lock);
+	return found;
+}
+
+static void trim_slabs(struct buffers *b)
+{
+	pthread_mutex_lock(&b->lock);
+	for (unsigned i = 0; i < b->n_slabs; i++)
+		if (b->slabs[i].data && !b->slabs[i].used) {
+			munmap(b->slabs[i].data, HUGE);
+			b->slabs[i].data = NULL;
+		}
+	pthread_mutex_unlock(&b->lock);
+}
+
+/* --- blocks ----------------------------------------------------------------------- */
+
 void buffers_init(struct buffers *b, size_t keep_max)
 {
 	*b = (struct buffers){.keep_max = keep_max < KEEP_MAX ? keep_max : KEEP_MAX};
+	b->n_slabs = (unsigned)(4 * b->keep_max / HUGE);
 	pthread_mutex_init(&b->lock, NULL);
 }
 
@@ -57,10 +128,12 @@ void buffers_trim(struct buffers *b)
 		kept[i] = b->kept[i];
 		b->kept[i] = (struct buffer){0};
 	}
+	b->kept_bytes = 0;
 	pthread_mutex_unlock(&b->lock);
 	for (int i = 0; i < BUFFERS_KEPT; i++)
 		if (kept[i].data)
 			munmap(kept[i].data, kept[i].cap);
+	trim_slabs(b);
 }
 
 void buffers_fini(struct buffers *b)
@@ -82,6 +155,7 @@ static bool take_kept(struct buffers *b, size_t size, struct buffer *out)
 	}
 	if (best) {
 		*out = *best;
+		b->kept_bytes -= best->cap;
 		*best = (struct buffer){0};
 	}
 	pthread_mutex_unlock(&b->lock);
@@ -93,6 +167,11 @@ bool buffers_get(struct buffers *b, uint64_t size, struct buffer *out)
 	if (size < MAP_MIN) {
 		*out = (struct buffer){malloc((size_t)size), (size_t)size};
 		return out->data != NULL;
+	}
+	if (size <= SLAB_BLOCK) {
+		*out = (struct buffer){take_slab_block(b), SLAB_BLOCK};
+		if (out->data)
+			return true;
 	}
 	if (take_kept(b, (size_t)size, out))
 		return true;
@@ -110,14 +189,18 @@ void buffers_put(struct buffers *b, struct buffer block)
 		free(block.data);
 		return;
 	}
-	if (block.cap <= b->keep_max) { /* replace the smallest kept block */
+	if (put_slab_block(b, block))
+		return;
+	if (block.cap <= b->keep_max) { /* replace nothing, or the smallest kept block */
 		pthread_mutex_lock(&b->lock);
 		least = &b->kept[0];
 		for (int i = 1; i < BUFFERS_KEPT; i++)
 			if (b->kept[i].cap < least->cap)
 				least = &b->kept[i];
-		if (least->cap < block.cap) {
+		if (least->cap < block.cap &&
+		    b->kept_bytes - least->cap + block.cap <= KEPT_BLOCKS * b->keep_max) {
 			struct buffer old = *least;
+			b->kept_bytes += block.cap - old.cap;
 			*least = block;
 			block = old;
 		}

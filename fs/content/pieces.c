@@ -15,7 +15,7 @@
  * Bytes of pieces served whole that are kept for readers close behind; the oldest go
  * first.
  */
-#define SPENT_MAX (32 << 20)
+#define SPENT_MAX (4 << 20)
 /* Seconds without a decode after which blocks kept for the next one are freed. */
 #define KEEP_SECONDS 2
 
