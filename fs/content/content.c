@@ -25,11 +25,14 @@
 #define SHARED (128 << 10)
 
 /*
- * An entry may be cut although it fits the budget, if it has at least LARGE bytes and at
- * least 1/LARGE_SHARE of the budget.
+ * An entry may be cut although it fits the budget, if it has at least LARGE bytes; for want
+ * of room, only if it has at least 1/LARGE_SHARE of the budget.
  */
 #define LARGE (4 << 20)
 #define LARGE_SHARE 16
+
+/* The most segments that a reader in order skips. */
+#define SKIPPED 8
 
 struct content {
 	struct content_options options;
@@ -47,28 +50,6 @@ void content_read(struct content *c, struct origin_entry what, uint64_t off, siz
 	content_read_to(c, what, off, len, c->options.answer, token);
 }
 
-/*
- * True if R's entry is to be decoded by passes although it fits the budget as a whole: it
- * has a pass that will reach R's offset, or room for all of it is taken by pieces that
- * have readers in the middle of them.
- */
-static bool is_crowded(struct content *c, const struct request *r)
-{
-	struct pieces *ps = &c->decoding.pieces;
-	uint64_t key = request_key(r), number = r->off / SEGMENT;
-	bool crowded;
-
-	if (r->size < LARGE || r->size < pieces_fair(ps) / LARGE_SHARE)
-		return false;
-	pieces_enter(ps);
-	crowded = !pieces_find(ps, key, r->size, 0) &&
-		  (pieces_is_crowded(ps, r->size) ||
-		   passes_nearest(&ps->passes, key, number, true) ||
-		   passes_nearest(&ps->passes, key, number, false));
-	pieces_leave(ps);
-	return crowded;
-}
-
 /* Let R's entry be decoded in small pieces. */
 static void cut_entry(struct request *r)
 {
@@ -79,6 +60,61 @@ static void cut_entry(struct request *r)
 		r->kind = PIECE_SEGMENT;
 		r->unit = SEGMENT;
 	}
+}
+
+/*
+ * True if R's entry is read in order: from its start, or where a pass has been or will soon
+ * be.  A reader who then jumps has the entry decoded as a whole.
+ */
+static bool is_in_order(const struct pieces *ps, const struct request *r)
+{
+	uint64_t key = request_key(r), number = r->off / SEGMENT;
+	const struct pass *busy = passes_nearest(&ps->passes, key, number, true);
+	const struct pass *idle = passes_nearest(&ps->passes, key, number, false);
+
+	if ((busy && number - busy->at <= SKIPPED) ||
+	    (idle && number - idle->at <= SKIPPED))
+		return true;
+	for (uint64_t i = 0; i <= number && i <= SKIPPED; i++) {
+		const struct piece *p = pieces_find(ps, key, SEGMENT, number - i);
+
+		if (p && (i == 0 || p->ready < p->size))
+			return true;
+	}
+	return number == 0 && !passes_have(&ps->passes, key) &&
+	       pieces_may_begin(ps, r->window);
+}
+
+/* True if there is no room for all of R's entry, but for pieces with readers in them. */
+static bool is_crowded(const struct pieces *ps, const struct request *r)
+{
+	return r->size >= pieces_fair(ps) / LARGE_SHARE && pieces_is_crowded(ps, r->size);
+}
+
+/* Choose whether R's entry, which fits the budget, is decoded as a whole. */
+static void fit_entry(struct content *c, struct request *r)
+{
+	struct pieces *ps = &c->decoding.pieces;
+
+	pieces_enter(ps);
+	if (is_in_order(ps, r)) {
+		r->kind = PIECE_SEGMENT;
+		r->unit = SEGMENT;
+	} else if (is_crowded(ps, r)) {
+		cut_entry(r);
+	}
+	pieces_leave(ps);
+}
+
+/* True if R's entry is decoded as a whole, or will be. */
+static bool is_whole(struct content *c, const struct request *r)
+{
+	const struct piece *whole;
+
+	pieces_enter(&c->decoding.pieces);
+	whole = pieces_find(&c->decoding.pieces, request_key(r), r->size, 0);
+	pieces_leave(&c->decoding.pieces);
+	return whole;
 }
 
 /* Choose the kind and size of the pieces in which R's entry is decoded. */
@@ -95,13 +131,15 @@ static void shape_request(struct content *c, struct request *r, uint64_t chunk)
 	r->unit = chunk ? chunk : r->size;
 	fits = (r->unit < r->size ? r->unit : r->size) <=
 	       pieces_fair(&c->decoding.pieces);
-	if (fits && (chunk || !is_crowded(c, r)))
+	if (fits && (chunk || r->size < LARGE || is_whole(c, r)))
 		return;
 	if (kp_decode_window(r->what.origin->archive, r->what.entry, &r->window, NULL))
 		r->window = 0; /* the decoder finds out what is wrong */
 	/* An entry that fits is cut only if a pass takes less than half of its memory. */
-	if (!fits || pass_cost(r->window) < r->size / 2)
+	if (!fits)
 		cut_entry(r);
+	else if (pass_cost(r->window) < r->size / 2)
+		fit_entry(c, r);
 }
 
 /*

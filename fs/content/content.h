@@ -14,14 +14,15 @@
  * cache has their bytes by then.
  *
  * Pieces are segments, not whole entries or chunks, where one would take most of the
- * budget, or where it is large and could only displace pieces that have readers in the
- * middle of them.  If the entry is stored without compression, each segment is read on
- * its own; so are small pieces of all entries of shared archives, whose decoded blocks may
- * take a quarter of the budget.  Else a pass decodes the segments in order, as far as they are wanted and a
- * little further, and then rests; a segment that was dropped and is wanted again takes
- * another pass from the start.  The xxh3 is compared at the end of each pass.  So bytes
- * of segments before the end may be wrong, and so may bytes of a whole entry that are
- * served before its last ones.
+ * budget, where it is large and could only displace pieces that have readers in the
+ * middle of them, and where a large entry is read in order from its start.  If the entry
+ * is stored without compression and not read in order, each segment is read on its own; so
+ * are small pieces of all entries of shared archives, whose decoded blocks may take a
+ * quarter of the budget.  Else a pass decodes the segments in order, as far as they are
+ * wanted and a little further, and then rests; a segment that was dropped and is wanted
+ * again takes another pass from the start.  The xxh3 is compared at the end of each pass.
+ * So bytes of segments before the end may be wrong, and so may bytes of a whole entry
+ * that are served before its last ones.
  *
  * Nothing is decoded from an archive that was written to since it was opened.
  */

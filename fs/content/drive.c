@@ -188,22 +188,14 @@ static void settle_piece(struct drive *d, struct piece *p, kpack_error_t err,
 	requests_serve(m, woken);
 }
 
-/* Decode the next segment of the pass. */
-static kpack_error_t advance_pass(struct drive *d, struct kpackx_error *why)
+/* Decode segment NUMBER, which is the pass's next, into P; NULL: it is not kept. */
+static kpack_error_t pass_segment(struct drive *d, uint64_t number, struct piece *p,
+				  struct kpackx_error *why)
 {
 	struct decoding *m = d->m;
-	uint64_t since = counters_now(), number;
-	struct piece *p;
-	kpack_error_t err;
-	bool stop;
+	uint64_t since = counters_now();
+	kpack_error_t err = decode_segment(d, number, p, why);
 
-	pieces_enter(&m->pieces);
-	stop = m->pieces.stop;
-	number = d->pass->at++;
-	p = keeper(d, number);
-	pieces_leave(&m->pieces);
-	err = stop ? kp_fail(why, KPACK_ERROR_IO_ERROR, "unmounted")
-		   : decode_segment(d, number, p, why);
 	if (!err) {
 		pieces_enter(&m->pieces);
 		counters_decode(&m->stats, segment_size(d, number), since);
@@ -214,26 +206,53 @@ static kpack_error_t advance_pass(struct drive *d, struct kpackx_error *why)
 	return err;
 }
 
+/* Decode the next segment up to the target. */
+static kpack_error_t advance_pass(struct drive *d, struct kpackx_error *why)
+{
+	struct pieces *ps = &d->m->pieces;
+	struct piece *p = NULL;
+	uint64_t number;
+	bool stop;
+
+	pieces_enter(ps);
+	stop = ps->stop;
+	number = d->pass->at++;
+	if (!stop)
+		p = keeper(d, number);
+	pieces_leave(ps);
+	if (stop)
+		return kp_fail(why, KPACK_ERROR_IO_ERROR, "unmounted");
+	return pass_segment(d, number, p, why);
+}
+
 static bool at_end(const struct drive *d)
 {
 	return d->pass->at * SEGMENT >= d->size;
 }
 
 /*
- * True if the pass may decode another segment behind the target, for which there is room.
+ * Decode another segment behind the target, if it can be kept.  false: it cannot, or the
+ * decode failed.
  */
-static bool may_go_on(const struct drive *d)
+static bool go_on(struct drive *d)
 {
 	struct pieces *ps = &d->m->pieces;
-	bool may;
+	struct kpackx_error why = {0};
+	struct piece *p = NULL;
+	uint64_t number;
 
 	if (at_end(d) || d->pass->at > d->target->number + KEEP_BEHIND)
 		return false;
 	pieces_enter(ps);
-	may = !ps->stop && pieces_has_spare(ps, SEGMENT) &&
-	      !pieces_find(ps, d->target->entry, SEGMENT, d->pass->at);
+	number = d->pass->at;
+	if (!ps->stop && !pieces_find(ps, d->target->entry, SEGMENT, number))
+		p = keeper(d, number);
+	if (p)
+		d->pass->at++;
 	pieces_leave(ps);
-	return may;
+	if (p)
+		d->failed = pass_segment(d, number, p, &why) != KPACK_SUCCESS;
+	return p && !d->failed;
 }
 
 static kpack_error_t reach_target(struct drive *d, struct kpackx_error *why)
@@ -303,8 +322,8 @@ static void drive_pass(struct decoding *m, struct piece *p)
 		 * A failure here is reported to the requests for those bytes; for the
 		 * target it only ends the pass.
 		 */
-		while (!d.failed && may_go_on(&d))
-			d.failed = advance_pass(&d, &why) != KPACK_SUCCESS;
+		while (go_on(&d))
+			;
 	}
 	end_drive(&d, err, &why);
 }

@@ -22,11 +22,18 @@ struct pass *passes_nearest(const struct passes *ps, uint64_t entry, uint64_t nu
 	return best;
 }
 
-static bool had_pass(const struct passes *ps, uint64_t entry)
+bool passes_have(const struct passes *ps, uint64_t entry)
 {
 	for (const struct pass *p = ps->first; p; p = p->next)
 		if (p->entry == entry)
 			return true;
+	return false;
+}
+
+static bool had_pass(const struct passes *ps, uint64_t entry)
+{
+	if (passes_have(ps, entry))
+		return true;
 	for (unsigned i = 0; i < PASSES_DROPPED; i++)
 		if (ps->dropped[i] == entry)
 			return true;

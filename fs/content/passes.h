@@ -50,6 +50,9 @@ uint64_t pass_cost(uint64_t window);
 struct pass *passes_nearest(const struct passes *ps, uint64_t entry, uint64_t number,
 			    bool busy);
 
+/* True if ENTRY has a pass. */
+bool passes_have(const struct passes *ps, uint64_t entry);
+
 /* A new, busy pass at the start of ENTRY of O.  NULL: out of memory. */
 struct pass *passes_add(struct passes *ps, uint64_t entry, struct origin *o,
 			uint64_t window);

@@ -26,6 +26,10 @@
 #define KEPT_SHARE 16
 #define DECODER_KEEP_MAX (4 << 20)
 /*
+ * An entry that fits the budget may have a pass of at most 1/PASS_SHARE of the budget.
+ */
+#define PASS_SHARE 16
+/*
  * Bytes for segments if passes take most of the memory: with fewer, readers of
  * neighbouring segments would displace each other's and cause restarts.
  */
@@ -97,18 +101,18 @@ void pieces_leave(struct pieces *ps)
 
 /* The table of pieces. */
 
-static struct piece **bucket_of(struct pieces *ps, uint64_t entry, uint64_t number)
+static size_t bucket_of(uint64_t entry, uint64_t number)
 {
 	uint64_t h = (entry + number * UINT64_C(0xff51afd7ed558ccd)) *
 		     UINT64_C(0x9e3779b97f4a7c15);
 
-	return &ps->buckets[h >> (64 - BUCKETS_LOG2)];
+	return h >> (64 - BUCKETS_LOG2);
 }
 
-struct piece *pieces_find(struct pieces *ps, uint64_t entry, uint64_t unit,
+struct piece *pieces_find(const struct pieces *ps, uint64_t entry, uint64_t unit,
 			  uint64_t number)
 {
-	struct piece *p = *bucket_of(ps, entry, number);
+	struct piece *p = ps->buckets[bucket_of(entry, number)];
 
 	while (p && (p->entry != entry || p->number != number || p->unit != unit))
 		p = p->same_bucket;
@@ -126,7 +130,7 @@ struct piece *pieces_add(struct pieces *ps, uint64_t entry, uint64_t unit,
 	p->unit = unit;
 	p->number = number;
 	p->size = size;
-	at = bucket_of(ps, entry, number);
+	at = &ps->buckets[bucket_of(entry, number)];
 	p->same_bucket = *at;
 	*at = p;
 	return p;
@@ -134,7 +138,7 @@ struct piece *pieces_add(struct pieces *ps, uint64_t entry, uint64_t unit,
 
 static void forget_piece(struct pieces *ps, struct piece *p)
 {
-	struct piece **at = bucket_of(ps, p->entry, p->number);
+	struct piece **at = &ps->buckets[bucket_of(p->entry, p->number)];
 
 	while (*at != p)
 		at = &(*at)->same_bucket;
@@ -267,7 +271,7 @@ bool pieces_admit(struct pieces *ps, struct piece *p)
 	return !ps->starved && admit_piece(ps, p);
 }
 
-bool pieces_has_spare(const struct pieces *ps, uint64_t size)
+static bool has_spare(const struct pieces *ps, uint64_t size)
 {
 	return !ps->queue.first &&
 	       ps->held + round_up(size) <= held_limit(ps) + ps->spent_bytes;
@@ -278,7 +282,7 @@ struct piece *pieces_add_spare(struct pieces *ps, uint64_t entry, uint64_t unit,
 {
 	struct piece *p;
 
-	if (!pieces_has_spare(ps, size))
+	if (!has_spare(ps, size))
 		return NULL;
 	while (!has_room(ps, round_up(size)))
 		crowd_out_piece(ps, ps->spent.first);
@@ -306,6 +310,14 @@ uint64_t pieces_fair(const struct pieces *ps)
 	uint64_t budget = ps->budget;
 
 	return budget < 2 * FAIR_MIN ? FAIR_MIN : budget - budget / 8;
+}
+
+bool pieces_may_begin(const struct pieces *ps, uint64_t window)
+{
+	uint64_t cost = pass_cost(window);
+
+	return cost <= ps->budget / PASS_SHARE &&
+	       ps->passes.bytes + cost <= ps->budget / 4;
 }
 
 uint64_t pieces_window(const struct pieces *ps)

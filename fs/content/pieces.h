@@ -114,11 +114,17 @@ uint64_t pieces_fair(const struct pieces *ps);
  */
 bool pieces_is_crowded(const struct pieces *ps, uint64_t size);
 
+/*
+ * True if a pass with WINDOW takes so little of the budget that readers of many entries can
+ * have one each.
+ */
+bool pieces_may_begin(const struct pieces *ps, uint64_t window);
+
 /* The largest window of a pass.  No lock needed. */
 uint64_t pieces_window(const struct pieces *ps);
 
 /* NULL: there is no such piece. */
-struct piece *pieces_find(struct pieces *ps, uint64_t entry, uint64_t unit,
+struct piece *pieces_find(const struct pieces *ps, uint64_t entry, uint64_t unit,
 			  uint64_t number);
 
 /* A new piece, neither admitted nor queued, that pieces_find finds; NULL: no memory. */
@@ -128,11 +134,9 @@ struct piece *pieces_add(struct pieces *ps, uint64_t entry, uint64_t unit,
 /* Charge P and pin it for its decoder.  false: no room, or other pieces wait for room. */
 bool pieces_admit(struct pieces *ps, struct piece *p);
 
-/* True if SIZE bytes are spare: free, or taken only by pieces that were served whole. */
-bool pieces_has_spare(const struct pieces *ps, uint64_t size);
-
 /*
- * A new, admitted piece for which no request exists, if SIZE bytes are spare; else NULL.
+ * A new, admitted piece for which no request exists, if SIZE bytes are spare: free, or taken
+ * only by pieces that were served whole; else NULL.
  */
 struct piece *pieces_add_spare(struct pieces *ps, uint64_t entry, uint64_t unit,
 			       uint64_t number, uint64_t size);

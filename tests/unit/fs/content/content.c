@@ -14,7 +14,7 @@
 #define KIB 1024
 #define MIB (1024 * KIB)
 #define NONE UINT64_MAX
-/* The window of files that no pass decodes. */
+/* The window of files that no pass decodes if they fit the budget. */
 #define WIDE (64 * MIB)
 
 /* The facts that core would have about each file. */
@@ -1056,6 +1056,61 @@ static void readers_in_turn(void **state)
 	content_free(c);
 }
 
+/* A file that would fit the budget takes a window and a few segments if read in order. */
+static void little_memory_in_order(void **state)
+{
+	(void)state;
+	large(1, 200 * MIB + 77);
+	make(256 * MIB, 2);
+	read_whole(1, 128 * KIB);
+	assert_int_equal(files[1].opened, 1);
+	assert_int_equal(stats().bytes_decoded, 200 * MIB + 77);
+	assert_true(stats().held_most <= 16 * MIB);
+	content_free(c);
+}
+
+/* A reader that jumps has the file decoded as a whole, once. */
+static void a_jump_decodes_the_whole(void **state)
+{
+	struct read r;
+
+	(void)state;
+	large(1, 40 * MIB);
+	large(2, 40 * MIB);
+	make(256 * MIB, 2);
+	ask(&r, 1, 0, 4096);
+	expect_bytes(&r, 4096);
+	for (uint64_t i = 1; i < 40; i++) {
+		ask(&r, 1, i * 27 % 40 * MIB, 4096);
+		expect_bytes(&r, 4096);
+	}
+	assert_int_equal(files[1].opened, 2);
+	ask(&r, 2, 20 * MIB, 4096);
+	expect_bytes(&r, 4096);
+	read_whole(2, 128 * KIB);
+	assert_int_equal(files[2].opened, 1);
+	content_free(c);
+}
+
+/* Passes take no more than a part of the budget, so that they do not end each other. */
+static void many_readers_in_order(void **state)
+{
+	struct read r;
+
+	(void)state;
+	for (uint32_t f = 0; f < 16; f++)
+		large(f, 8 * MIB);
+	make(64 * MIB, 2);
+	for (uint64_t off = 0; off < 8 * MIB; off += 512 * KIB)
+		for (uint32_t f = 0; f < 16; f++) {
+			ask(&r, f, off, 512 * KIB);
+			expect_bytes(&r, 512 * KIB);
+		}
+	assert_true(stats().bytes_decoded <= 2 * 16 * 8 * MIB);
+	assert_true(stats().held_most <= 64 * MIB);
+	content_free(c);
+}
+
 static void random_readers_of_large_files(void **state)
 {
 	pthread_t threads[6];
@@ -1355,6 +1410,9 @@ int main(void)
 		cmocka_unit_test_setup(two_readers_far_apart, setup),
 		cmocka_unit_test_setup(one_pass_for_two_readers, setup),
 		cmocka_unit_test_setup(readers_in_turn, setup),
+		cmocka_unit_test_setup(little_memory_in_order, setup),
+		cmocka_unit_test_setup(a_jump_decodes_the_whole, setup),
+		cmocka_unit_test_setup(many_readers_in_order, setup),
 		cmocka_unit_test_setup(random_readers_of_large_files, setup),
 		cmocka_unit_test_setup(corrupt_large_file, setup),
 		cmocka_unit_test_setup(windows_that_grow, setup),
