@@ -11,7 +11,7 @@
  */
 
 /* Bytes of a part. */
-enum { PART = 4096 };
+enum { PART = 16384 };
 
 /* One in 32 places is a sample, or fewer, so that there are about SAMPLES of them. */
 enum { RATE_LOG = 5 };
@@ -164,7 +164,7 @@ static void make_heap(struct choice *c)
 }
 
 /*
- * Take the best part out of the heap; false: none is worth it.  What parts are worth only
+ * Take the best part out of the heap; false: none is worth anything.  What parts are worth only
  * sinks, so that only the first of the heap has to be looked at.
  */
 static bool take_best(struct choice *c, size_t *part)
@@ -177,7 +177,7 @@ static bool take_best(struct choice *c, size_t *part)
 			c->heap[0] = c->heap[--c->n_heap];
 			sift_down(c, 0);
 			*part = best;
-			return worth > samples_end(c, best) - c->parts[best].first;
+			return worth;
 		}
 		c->parts[best].worth = worth;
 		sift_down(c, 0);
