@@ -16,7 +16,7 @@ static void init_libelf(void)
 	elf_version(EV_CURRENT);
 }
 
-static kpack_error_t libelf_fail(struct kpackx_error *why, const char *what)
+kpack_error_t kp_elf_fail(struct kpackx_error *why, const char *what)
 {
 	const char *text = elf_errmsg(-1);
 
@@ -75,45 +75,59 @@ static kpack_error_t check_section_table(const struct kp_source *src, const uint
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t read_header(struct kp_elf_reader *r, struct kpackx_error *why)
+static kpack_error_t check_header(const struct kp_source *src, struct kpackx_error *why)
 {
 	uint8_t eh[sizeof(Elf64_Ehdr)];
 
-	KP_TRY(kp_source_read(&r->src, 0, eh, sizeof(eh), why));
+	KP_TRY(kp_source_read(src, 0, eh, sizeof(eh), why));
 	if (!is_elf((struct kp_span){eh, sizeof(eh)}))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "elf: not an ELF file");
 	if (!is_host_class((struct kp_span){eh, sizeof(eh)}))
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "elf: class %u, byte order %u: only 64-bit little-endian",
 			       eh[EI_CLASS], eh[EI_DATA]);
-	r->out->type = kp_le16(eh + offsetof(Elf64_Ehdr, e_type));
-	r->out->machine = kp_le16(eh + offsetof(Elf64_Ehdr, e_machine));
-	r->relocatable = r->out->type == ET_REL;
-	return check_section_table(&r->src, eh, why);
+	return check_section_table(src, eh, why);
 }
 
-static kpack_error_t open_libelf(struct kp_elf_reader *r, struct kpackx_error *why)
+static kpack_error_t begin_libelf(int fd, Elf **elf, size_t *names,
+				  struct kpackx_error *why)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	GElf_Shdr names;
+	GElf_Shdr sh;
 	size_t n;
 
 	pthread_once(&once, init_libelf);
 	/* not READ_MMAP: a file that becomes shorter must not cause a SIGBUS */
-	r->elf = elf_begin(r->src.fd, ELF_C_READ, NULL);
-	if (!r->elf || elf_kind(r->elf) != ELF_K_ELF)
-		return libelf_fail(why, "header");
-	if (elf_getshdrnum(r->elf, &n) || elf_getshdrstrndx(r->elf, &r->names))
-		return libelf_fail(why, "section headers");
-	if (n == 0 || r->names == SHN_UNDEF)
+	*elf = elf_begin(fd, ELF_C_READ, NULL);
+	if (!*elf || elf_kind(*elf) != ELF_K_ELF)
+		return kp_elf_fail(why, "header");
+	if (elf_getshdrnum(*elf, &n) || elf_getshdrstrndx(*elf, names))
+		return kp_elf_fail(why, "section headers");
+	if (n == 0 || *names == SHN_UNDEF)
 		return KPACK_SUCCESS;
-	if (!gelf_getshdr(elf_getscn(r->elf, r->names), &names))
-		return libelf_fail(why, "section names");
-	if (names.sh_size > KP_SECTION_NAMES_MAX)
+	if (!gelf_getshdr(elf_getscn(*elf, *names), &sh))
+		return kp_elf_fail(why, "section names");
+	if (sh.sh_size > KP_SECTION_NAMES_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "elf: %" PRIu64 " bytes of section names, at most %d",
-			       names.sh_size, KP_SECTION_NAMES_MAX);
+			       sh.sh_size, KP_SECTION_NAMES_MAX);
 	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_elf_open(int fd, uint64_t size, struct Elf **elf, size_t *names,
+			  struct kpackx_error *why)
+{
+	const struct kp_source src = kp_source_fd(fd, 0, size);
+	kpack_error_t err;
+
+	*elf = NULL;
+	KP_TRY(check_header(&src, why));
+	err = begin_libelf(fd, elf, names, why);
+	if (err && *elf) {
+		elf_end(*elf);
+		*elf = NULL;
+	}
+	return err;
 }
 
 /* ---- sections ---- */
@@ -154,7 +168,7 @@ kpack_error_t kp_elf_each_section(struct kp_elf_reader *r, kp_elf_section_fn *fn
 
 	while ((scn = elf_nextscn(r->elf, scn))) {
 		if (!gelf_getshdr(scn, &sh))
-			return libelf_fail(why, "section header");
+			return kp_elf_fail(why, "section header");
 		KP_TRY(fn(r, elf_ndxscn(scn), &sh, why));
 	}
 	return KPACK_SUCCESS;
@@ -190,7 +204,7 @@ static kpack_error_t take_section(struct kp_elf_reader *r, size_t index,
 	struct kp_elf_section *section;
 
 	if (!name)
-		return libelf_fail(why, "section name");
+		return kp_elf_fail(why, "section name");
 	section = find_member(r, name);
 	/*
 	 * of sections without bytes, which split debug info has, only .hip_fatbin counts
@@ -220,8 +234,14 @@ static void describe_fatbin(struct kp_elf_reader *r)
 
 static kpack_error_t read_all(struct kp_elf_reader *r, struct kpackx_error *why)
 {
-	KP_TRY(read_header(r, why));
-	KP_TRY(open_libelf(r, why));
+	GElf_Ehdr header;
+
+	KP_TRY(kp_elf_open(r->src.fd, r->src.size, &r->elf, &r->names, why));
+	if (!gelf_getehdr(r->elf, &header))
+		return kp_elf_fail(why, "header");
+	r->out->type = header.e_type;
+	r->out->machine = header.e_machine;
+	r->relocatable = header.e_type == ET_REL;
 	/* without section names no section can be found */
 	if (r->names == SHN_UNDEF)
 		return KPACK_SUCCESS;

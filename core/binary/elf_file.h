@@ -57,6 +57,19 @@ struct kp_elf {
 /* Whether HEAD (at least 20 bytes) begins an ELF64 little-endian, not AMDGPU or CUDA. */
 bool kp_elf_host_probe(struct kp_span head);
 
+struct Elf; /* of libelf */
+
+/*
+ * Open the ELF at FD (SIZE bytes) with libelf; the caller calls elf_end.  NAMES gets the
+ * index of the section with section names, SHN_UNDEF if there is none.
+ * INVALID_FORMAT: not an ELF file, or its section table or section names pass its end or
+ * the limits.  NOT_IMPLEMENTED: another class or byte order.
+ */
+kpack_error_t kp_elf_open(int fd, uint64_t size, struct Elf **elf, size_t *names,
+			  struct kpackx_error *why);
+/* INVALID_FORMAT, with libelf's last error about WHAT. */
+kpack_error_t kp_elf_fail(struct kpackx_error *why, const char *what);
+
 /*
  * Read the ELF open at FD (SIZE bytes).  A file without .hip_fatbin is a success with
  * has_fatbin false.  Sanitizer padding (zero words) between wrappers is skipped.

@@ -97,7 +97,7 @@ struct kp_edit {
 	/* set by kp_edit_place, like the offsets in the tables; h is the output's then */
 	uint64_t tail_to, out_size;
 
-	void *libelf;
+	struct Elf *libelf;
 };
 
 /*

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include "core/base/bounds.h"
+#include "core/binary/elf_file.h"
 #include "core/base/alloc.h"
 
 /* Room for segments and sections that are added. */
@@ -25,24 +26,13 @@ static kpack_error_t refuse_file(struct kpackx_error *why, const char *text)
 	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "elf: %s", text);
 }
 
-static kpack_error_t fail_elf(struct kpackx_error *why, const char *what)
-{
-	const char *text = elf_errmsg(-1);
-
-	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "elf: %s: %s", what,
-		       text ? text : "no reason given");
-}
-
 /* ---- opening ---- */
 
 static kpack_error_t read_header(struct kp_edit *ed, struct kpackx_error *why)
 {
-	ed->libelf = elf_begin(ed->fd, ELF_C_READ, NULL);
-	if (!ed->libelf || !gelf_getehdr(ed->libelf, &ed->h))
-		return fail_elf(why, "header");
-	if (ed->h.e_ident[EI_CLASS] != ELFCLASS64 ||
-	    ed->h.e_ident[EI_DATA] != ELFDATA2LSB)
-		return refuse_file(why, "only 64-bit little-endian files are changed");
+	KP_TRY(kp_elf_open(ed->fd, ed->size, &ed->libelf, &ed->names, why));
+	if (!gelf_getehdr(ed->libelf, &ed->h))
+		return kp_elf_fail(why, "header");
 	if (ed->h.e_type != ET_EXEC && ed->h.e_type != ET_DYN)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "elf: type %u: only programs and shared libraries are "
@@ -70,7 +60,7 @@ static kpack_error_t read_segments(struct kp_edit *ed, struct kpackx_error *why)
 	size_t n;
 
 	if (elf_getphdrnum(ed->libelf, &n))
-		return fail_elf(why, "program headers");
+		return kp_elf_fail(why, "program headers");
 	if (n == 0 || n > KP_SEGMENTS_MAX)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "elf: %zu program headers", n);
@@ -86,7 +76,7 @@ static kpack_error_t read_segments(struct kp_edit *ed, struct kpackx_error *why)
 		struct kp_edit_segment *s = &ed->segments[ed->n_segments];
 
 		if (!gelf_getphdr(ed->libelf, (int)ed->n_segments, &s->h))
-			return fail_elf(why, "program header");
+			return kp_elf_fail(why, "program header");
 		s->from = s->h.p_offset;
 	}
 	return KPACK_SUCCESS;
@@ -119,22 +109,22 @@ static kpack_error_t read_section(struct kp_edit *ed, size_t i, size_t names,
 	struct kp_edit_section *s = &ed->sections[i];
 
 	if (!gelf_getshdr(elf_getscn(ed->libelf, i), &s->h))
-		return fail_elf(why, "section header");
+		return kp_elf_fail(why, "section header");
 	s->index = i;
 	s->from = s->h.sh_offset;
 	s->name = elf_strptr(ed->libelf, names, s->h.sh_name);
 	if (!s->name)
-		return fail_elf(why, "section name");
+		return kp_elf_fail(why, "section name");
 	ed->n_sections++;
 	return i ? check_section(ed, s, why) : KPACK_SUCCESS;
 }
 
 static kpack_error_t read_sections(struct kp_edit *ed, struct kpackx_error *why)
 {
-	size_t n, names;
+	size_t n, names = ed->names;
 
-	if (elf_getshdrnum(ed->libelf, &n) || elf_getshdrstrndx(ed->libelf, &names))
-		return fail_elf(why, "section headers");
+	if (elf_getshdrnum(ed->libelf, &n))
+		return kp_elf_fail(why, "section headers");
 	if (n < 2 || n + SPARE >= SHN_LORESERVE || names == 0 || names >= n)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "elf: %zu sections, names in %zu", n, names);
@@ -145,7 +135,6 @@ static kpack_error_t read_sections(struct kp_edit *ed, struct kpackx_error *why)
 		KP_TRY(read_section(ed, i, names, why));
 	if (ed->sections[names].h.sh_flags & SHF_ALLOC)
 		return refuse_file(why, "the section names are mapped");
-	ed->names = names;
 	ed->old_names = ed->sections[names].h.sh_size;
 	return KPACK_SUCCESS;
 }
@@ -232,7 +221,6 @@ kpack_error_t kp_edit_open(int fd, uint64_t size, struct kp_edit *out,
 	kpack_error_t err;
 
 	*out = (struct kp_edit){.fd = fd, .size = size};
-	elf_version(EV_CURRENT);
 	err = read_header(out, why);
 	if (!err)
 		err = read_segments(out, why);
