@@ -370,6 +370,9 @@ assert empty and all(i.compress_type == zipfile.ZIP_STORED and i.compress_size =
 	END
 	rm variant/*.dist-info/{METADATA,RECORD,variant.json} host/*.dist-info/{METADATA,RECORD}
 	diff -r host variant
+	kpack index -q dist
+	grep -qF -- "-amd.whl" dist/simple/torch/index.html
+	[ ! -e dist/simple/torch/*-variants.json ]
 	# unpacked, and with the label that is the default
 	split --generate-variant-wheel --output-format directory in/*.whl -o unpacked
 	[ -f "unpacked/${HOST%.whl}-variant/torch-2.10.0+rocm7.1.dist-info/variant.json" ]

@@ -36,6 +36,16 @@ static bool join_object(json_t *to, json_t *from)
 	return true;
 }
 
+/*
+ * Whether ROOT is of an earlier draft (PEP 817), as in the host wheels of AMD's program:
+ * one label stands for all its variants.
+ */
+static bool is_earlier(json_t *root, json_t *variants, const char *label)
+{
+	return json_object_get(root, "providers") && json_is_object(variants) && *label &&
+	       !json_object_get(variants, label);
+}
+
 static kpack_error_t add_wheel(json_t *all, const struct index_wheel *w,
 			       struct kpackx_error *why)
 {
@@ -47,6 +57,10 @@ static kpack_error_t add_wheel(json_t *all, const struct index_wheel *w,
 
 	if (!root)
 		return refuse_wheel(why, w, error.text);
+	if (is_earlier(root, variants, w->name.variant)) {
+		json_decref(root);
+		return KPACK_SUCCESS;
+	}
 	if (!json_is_object(variants))
 		err = refuse_wheel(why, w, "no variants");
 	else if (*w->name.variant && !json_object_get(variants, w->name.variant))
@@ -75,7 +89,7 @@ kpack_error_t index_variants(const struct index_wheel *const *wheels, size_t cou
 	for (size_t i = 0; !err && i < count; i++)
 		if (wheels[i]->variant)
 			err = add_wheel(all, wheels[i], why);
-	if (err)
+	if (err || json_object_size(all) == 0)
 		json_decref(all);
 	else
 		*text = report_json_new(all, JSON_INDENT(1) | JSON_SORT_KEYS);

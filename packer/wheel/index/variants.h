@@ -9,7 +9,8 @@
 
 /*
  * Make the file for WHEELS, the wheels of one version.  The caller frees *TEXT, which is
- * NULL if none of them is a variant.  INVALID_FORMAT: a variant.json is malformed or
+ * NULL if none of them is a variant.  The variant of a host wheel that AMD's program writes
+ * has no meaning for this file, and is left out.  INVALID_FORMAT: a variant.json is malformed or
  * lacks its wheel's label, or two contradict each other about a label or about
  * priorities.
  */
