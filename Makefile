@@ -380,6 +380,7 @@ check-real: all ## fetch HIP libraries and runtimes of Debian, pack and run them
 	@KPACK_BIN=$(abspath $(O)) tests/real/hip-runtimes
 	@KPACK_BIN=$(abspath $(O)) tests/real/packages $(PACKAGES)
 	@KPACK_BIN=$(abspath $(O)) tests/real/libraries $(LIBRARIES)
+	@KPACK_BIN=$(abspath $(O)) tests/real/hsa-runtimes
 check-switches: ## build without each optional library
 	@CHECK_ONLY=switches tests/run $(MODE)=$(O)
 
