@@ -370,6 +370,20 @@ def mark_strip_safe(h):
     return "mark strip-safe @out/u/sub/a.so"
 
 
+def strip_safe_check(h):
+    h.kpack(*pack(h).split())
+    return "mark strip-safe --check @out"
+
+
+def runtime(h):
+    """Libraries that kpack reads, and does not load."""
+    for name in "opt/lib/libamdhip64.so.6", "opt/u/libamdhip64.so.7":
+        h.write(name, h.noise(name, 5000) + b"librocm_kpack.so")
+    os.symlink("libamdhip64.so.6", h / "opt/lib/libamdhip64.so")
+    h.text("opt/u/passwd")
+    return "runtime @opt"
+
+
 def split_wheel(h):
     h.wheel("x-1.0-py3-none-any.whl", "x")
     return "split-wheel -q --jobs 1 @x-1.0-py3-none-any.whl -o @dist"
@@ -446,7 +460,7 @@ SCENES = {f.__name__.replace("_", "-"): f for f in (
     in_place_databases, thin, thin_keep, thin_undo, thin_to, thin_more, prune, shard, merge_shards, merge_shards_again, merge, merge_again, split, split_again,
     split_archives, split_archives_again, recombine, recombine_again, extract, extract_again, cat, cat_again,
     inspect, inspect_again, mark_set, mark_convert, mark_convert_same, mark_restore, mark_restore_to,
-    mark_strip_safe, split_wheel, split_wheel_again, split_wheel_directory, index, index_again, report,
+    mark_strip_safe, strip_safe_check, runtime, split_wheel, split_wheel_again, split_wheel_directory, index, index_again, report,
     report_again, bundler, packager, packager_extract)}
 
 def plant(h):
