@@ -65,6 +65,10 @@ report() # TEXT: on standard error
 	printf '%s\n' "environment.sh: $1" >&2
 }
 
+if firm_foreign "$mount"; then
+	tell "$mount: another user than root has mounted this"
+	exit 1
+fi
 found='' checked=''
 # The owners that root's mount shows are those of the archives: nobody writes there.
 case $(findmnt -nro FSTYPE,OPTIONS -T "$mount" 2>/dev/null) in

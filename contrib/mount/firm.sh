@@ -13,6 +13,38 @@
 firm_guarded=''
 [ "$(id -u)" -ne 0 ] || ! grep -q ' 4294967295$' /proc/self/uid_map || firm_guarded=1
 
+# firm_foreign PATH [below]: has another user mounted a FUSE file system at PATH, or below it?
+# Nobody has to wait for what is only looked up in the table of mounts; whoever looks at the
+# file system itself can wait for ever.
+firm_foreign()
+{
+	[ -n "$firm_guarded" ] && grep -q ' - fuse' /proc/self/mountinfo || return 1
+	PLACE=$1 BELOW=${2-} awk '
+		function plain(text, out, code) {
+			while (match(text, /\\[0-7][0-7][0-7]/)) {
+				code = substr(text, RSTART + 1, 1) * 64 + substr(text, RSTART + 2, 1) * 8 + substr(text, RSTART + 3, 1)
+				out = out substr(text, 1, RSTART - 1) sprintf("%c", code)
+				text = substr(text, RSTART + 4)
+			}
+			return out text
+		}
+		{
+			for (i = 7; i < NF && $i != "-"; i++)
+				;
+			options = "," $(i + 3)
+			# what is mounted last at a place hides the rest
+			foreign[plain($5)] = $(i + 1) ~ /^fuse/ && match(options, /,user_id=[0-9]+/) &&
+				substr(options, RSTART + 9, RLENGTH - 9) + 0 != 0
+		}
+		END {
+			for (place in foreign)
+				if (foreign[place] && (place == ENVIRON["PLACE"] ||
+				    (ENVIRON["BELOW"] != "" && index(place, ENVIRON["PLACE"] "/") == 1)))
+					exit 0
+			exit 1
+		}' /proc/self/mountinfo
+}
+
 # firm_directory OWNER GROUP MODE [OWNER2]: may no other user replace an entry, which is
 # OWNER2's, of such a directory?  Without OWNER2 there is no entry yet.
 firm_directory()
@@ -26,7 +58,8 @@ firm_directory()
 
 # firm_follow PATH: set firm_path to PATH, absolute and without symbolic links, and
 # firm_loose to the first component that is not firm, or to "".  Components that do not
-# exist are kept.  False if a link on the way is not firm: nobody can rely on where it leads.
+# exist are kept.  False if a link on the way is not firm, or in a file system that another
+# user has mounted: nobody can rely on where it leads.
 firm_follow()
 {
 	firm_rest=$1 firm_path='' firm_loose='' firm_links=0
@@ -58,6 +91,10 @@ firm_follow()
 firm_step()
 {
 	firm_entry=$firm_path/$firm_name
+	if firm_foreign "$firm_entry"; then
+		firm_loose=$firm_entry firm_path=$firm_entry
+		return 1
+	fi
 	# shellcheck disable=SC2046 # numbers
 	set -- $(stat -c '%u %g %f' -- "${firm_path:-/}" "$firm_entry" 2>/dev/null)
 	if [ -n "$firm_guarded" ] && [ -z "$firm_loose" ] && [ $# -gt 0 ]; then

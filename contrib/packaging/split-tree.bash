@@ -119,7 +119,7 @@ check_options()
 # Set firm_path to PATH without symbolic links.
 follow() # PATH
 {
-	firm_follow "$1" || die "$firm_loose: a symbolic link that another user than root made or could replace"
+	firm_follow "$1" || die "$firm_loose: a symbolic link that another user than root made or could replace, or a mount of another user's"
 }
 
 # Open the file PATH, or with SUFFIX /. the directory.  Set "opened" to a path that stays its
@@ -182,6 +182,7 @@ begin()
 	open_path "$split" /.
 	split_at=$opened
 	split_name=$firm_path
+	! firm_foreign "$split_name" below || die "$split: another user has mounted a FUSE file system in it: unmount it first"
 	follow "$outdir"
 	outdir=$firm_path
 	[[ $outdir/ != "$split_name"/* ]] || die "$outdir: OUTDIR is in SPLIT"

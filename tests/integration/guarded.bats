@@ -24,6 +24,8 @@ setup() {
 
 teardown() {
 	cd /
+	# shellcheck disable=SC2046 # numbers
+	kill -KILL $(alices) 2>/dev/null || :
 	for _ in 1 2 3; do
 		awk -v t="$T/" 'index($2, t) == 1 { print $2 }' /proc/self/mounts | sed 's/\\/\\0/g' | tac |
 			while IFS= read -r m; do umount -l "$(printf '%b.' "$m" | sed '$s/\.$//')"; done
@@ -262,7 +264,7 @@ prefix() {
 	as_nobody ./kpackfs -o allow_other,uid=0,gid=0 packed/.kpack "$T/alice"
 	umount /etc/fuse.conf
 	[ "$(stat -c %u alice/lib/rocblas/library)" = 0 ]
-	refuses alice/lib/rocblas "$contrib/mount/environment.sh" alice
+	refuses 'alice: another user than root has mounted this' "$contrib/mount/environment.sh" alice
 	as_nobody "$T/scripts/environment.sh" "$T/alice" | grep -q ROCBLAS
 }
 
@@ -613,6 +615,46 @@ completed() {
 	their theirs
 	KPACK_DEMO_OFFLINE=1 KPACK_DEMO_DIR=$T/theirs refuses 'theirs: belongs to another user' "$contrib/demo" "$KPACK_BIN"
 	victim_is_as_it_was
+}
+
+# alice_mounts DIRECTORY: an ordinary user mounts there what everybody may look at, and
+# what never answers
+alice_mounts() {
+	prefix packed lib/rocblas/library/a.dat
+	their "$1"
+	[ -e kpackfs ] || cp "$KPACKFS" kpackfs
+	echo user_allow_other >fuse.conf
+	mount --bind fuse.conf /etc/fuse.conf
+	as_nobody ./kpackfs -o allow_other packed/.kpack "$1"
+	umount /etc/fuse.conf
+	# shellcheck disable=SC2046 # numbers
+	kill -STOP $(alices)
+}
+alices() { pgrep -f "^./kpackfs -o allow_other packed/.kpack $T/"; }
+
+@test "another user's file system that never answers holds up nothing" {
+	as_root
+	local odd=$'al ice\\1\n2#'
+	mkdir -p "tree/lib/$odd" tree/library archives
+	prefix tree library/a.dat
+	alice_mounts "$T/tree/lib/$odd"
+	for place in tree "tree/lib/$odd" "tree/lib/$odd/lib"; do
+		for script in in-place overlay; do
+			status=0
+			timeout 60 "$contrib/mount/$script" "$place" >said 2>err || status=$?
+			[ "$status" = 1 ]
+			grep -qE 'another user has mounted|a user other than root' err
+		done
+	done
+	refuses 'another user than root has mounted' timeout 60 "$contrib/mount/environment.sh" "$T/tree/lib/$odd"
+	refuses 'a mount of another user' timeout 60 "$contrib/mount/in-place" packed "$T/tree/lib/$odd"
+	refuses 'another user has mounted' timeout 60 "$contrib/packaging/make-tarball" --name ab --version 1 tree out
+	for command in "pack -q tree out" "report -o page.html tree" "mark strip-safe --check tree" "runtime tree" "thin --arch gfx942 tree"; do
+		# shellcheck disable=SC2086 # words
+		refuses 'another user has mounted a FUSE file system there' timeout 60 "$KPACK_BIN/kpack" $command
+	done
+	# shellcheck disable=SC2046 # numbers
+	kill -KILL $(alices)
 }
 
 # ---- kpack --------------------------------------------------------------------------------------
