@@ -284,6 +284,38 @@ def group_trees():
     kpack("verify", "--tree", "in", "--library-rules", "rules")
     kpack("split", "--name", "n", "in", "parts")
     kpack("report", "in", "--title", b"\x1b[31m</title><script>", "-o", "page.html")
+    newer_commands()
+
+
+def newer_commands():
+    """On the trees of group_trees: thin, strip-safe, runtimes, run."""
+    names = [b"%02d " % TEXTS.index(t) + t for t in GOOD]
+    kpack("mark", "strip-safe", "--check", b"out\n")
+    kpack("mark", "strip-safe", *(b"out\n/" + name + b"/libx.so" for name in names))
+    arch = ("--arch", "gfx1100")
+    kpack("thin", "--dry-run", *arch, "--library-rules", "rules", "in")
+    kpack_json("thin", "--dry-run", "--json", *arch, "--library-rules", "rules", "in")
+    for t in TEXTS:
+        kpack("thin", "--arch", t, "in", statuses=(2, 0, 1))
+    thinned = b"thin\x1b[31m\xe2\x80\xae'\n"
+    kpack("thin", *arch, "in", thinned)
+    kpack_json("thin", "--json", *arch, thinned)
+    for number, t in enumerate(TEXTS):
+        os.makedirs(b"hip/%02d " % number + t)
+        for where in b"hip/%02d " % number + t, b"hip":
+            with open(where + b"/libamdhip64.so." + t, "wb") as f:
+                f.write(b"librocm_kpack.so" if number % 2 else b"old")
+    kpack("runtime", "hip")
+    kpack_json("runtime", "--json", "hip", wanted=TEXTS)
+    for t in TEXTS:
+        kpack("runtime", "--ask", "--hip", b"hip/libamdhip64.so." + t)
+        kpack("runtime", "--hip", b"hip/no " + t)
+        kpack("run", "--", b"./no " + t, statuses=(126, 127))
+    for number, t in enumerate(TEXTS[2:8]):
+        os.makedirs(b"old %02d/lib" % number)
+        with open(b"old %02d/lib/libamdhip64.so." % number + t, "wb") as f:
+            f.write(b"old")
+        kpack("pack", "-q", "in", "refused%02d" % number, env={"ROCM_PATH": "old %02d" % number})
 
 
 class Page(html.parser.HTMLParser):
