@@ -209,28 +209,80 @@ static kpack_error_t write_blocks(const struct kp_unique *u, uint64_t count, int
 
 /* --- the dictionary ------------------------------------------------------------------- */
 
-static kpack_error_t append_dictionary(struct kp_writer *w, struct kp_span bytes,
-				       int level, struct kp_blocks *out,
-				       struct kpackx_error *why)
+/* Blocks that are compressed with and without the dictionary, to see whether it pays. */
+enum { TRIALS = 8 };
+
+struct dictionary {
+	struct kp_dictionary *encoder;
+	uint8_t *frame;
+	size_t size;
+};
+
+static void dictionary_fini(struct dictionary *d)
 {
-	size_t cap = kp_encode_bound(bytes.size, 0), n = 0;
+	kp_dictionary_free(d->encoder);
+	free(d->frame);
+	*d = (struct dictionary){0};
+}
+
+static kpack_error_t make_dictionary(struct kp_span bytes, int level,
+				     struct dictionary *d, struct kpackx_error *why)
+{
+	size_t cap = kp_encode_bound(bytes.size, 0);
 	struct kp_encoder *e = NULL;
-	uint8_t *frame = malloc(cap);
 	kpack_error_t err;
 
-	if (!frame)
+	d->frame = malloc(cap);
+	if (!d->frame)
 		return kp_fail_memory(why, cap, "a dictionary");
-	err = kp_encoder_new(level, &e, why);
-	if (!err)
-		err = kp_encode(e, bytes, 0, frame, cap, &n, why);
-	if (!err)
-		err = kp_writer_append(w, frame, n, why);
-	kp_put_le32(out->sizes, (uint32_t)n);
-	out->n = 1;
-	out->dictionary_size = bytes.size;
+	KP_TRY(kp_encoder_new(level, &e, why));
+	err = kp_encode(e, bytes, 0, d->frame, cap, &d->size, why);
 	kp_encoder_free(e);
-	free(frame);
+	return err ? err : kp_dictionary_new(level, bytes, &d->encoder, why);
+}
+
+/* Compress some of the COUNT blocks with a dictionary; NULL: without. */
+static kpack_error_t try_blocks(const struct kp_unique *u, uint64_t count, int level,
+				const struct kp_dictionary *dictionary, uint64_t *size,
+				struct kpackx_error *why)
+{
+	struct batch b = {.unique = u};
+	kpack_error_t err;
+
+	*size = 0;
+	pthread_mutex_init(&b.lock, NULL);
+	err = alloc_batch(&b, 1) ? add_job(&b, level, dictionary, why)
+				 : kp_fail_memory(why, KP_SHARE_BLOCK, "blocks");
+	for (unsigned i = 0; i < TRIALS && !err; i++) {
+		b.first = i * count / TRIALS;
+		err = encode_block(&b.jobs[0], 0);
+		if (err)
+			kp_fail(why, err, "%s", b.jobs[0].why.text);
+		*size += b.blocks[0].size;
+	}
+	batch_fini(&b);
 	return err;
+}
+
+/* Whether D saves more bytes than it takes: of random bytes it does not. */
+static kpack_error_t pays_off(const struct kp_unique *u, uint64_t count, int level,
+			      const struct dictionary *d, bool *pays,
+			      struct kpackx_error *why)
+{
+	uint64_t with, without;
+
+	KP_TRY(try_blocks(u, count, level, NULL, &without, why));
+	KP_TRY(try_blocks(u, count, level, d->encoder, &with, why));
+	*pays = without > with && (without - with) * count / TRIALS > d->size;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t append_dictionary(struct kp_writer *w, const struct dictionary *d,
+				       struct kp_blocks *out, struct kpackx_error *why)
+{
+	kp_put_le32(out->sizes, (uint32_t)d->size);
+	out->n = 1;
+	return kp_writer_append(w, d->frame, d->size, why);
 }
 
 static kpack_error_t write_with(const struct kp_unique *u, struct kp_span bytes,
@@ -238,16 +290,22 @@ static kpack_error_t write_with(const struct kp_unique *u, struct kp_span bytes,
 				struct kp_writer *w, struct kp_blocks *out,
 				struct kpackx_error *why)
 {
-	struct kp_dictionary *dictionary = NULL;
+	struct dictionary d = {0};
 	kpack_error_t err = KPACK_SUCCESS;
+	bool pays = false;
 
 	if (bytes.size)
-		err = append_dictionary(w, bytes, level, out, why);
+		err = make_dictionary(bytes, level, &d, why);
 	if (!err && bytes.size)
-		err = kp_dictionary_new(level, bytes, &dictionary, why);
+		err = pays_off(u, count, level, &d, &pays, why);
+	if (!err && pays) {
+		out->dictionary_size = bytes.size;
+		err = append_dictionary(w, &d, out, why);
+	}
 	if (!err)
-		err = write_blocks(u, count, level, jobs, dictionary, w, out, why);
-	kp_dictionary_free(dictionary);
+		err = write_blocks(u, count, level, jobs, pays ? d.encoder : NULL, w, out,
+				   why);
+	dictionary_fini(&d);
 	return err;
 }
 
