@@ -169,7 +169,9 @@ kpack_error_t split_join_archives(const struct split *s, const struct split_pref
 	if (!err)
 		err = write_joined(&all, path, why);
 	if (err)
-		kp_fail_prefix(why, err, "%s: cannot join the archives of all prefixes",
+		kp_fail_prefix(why, err,
+			       "%s: cannot join the archives of all prefixes; "
+			       "--keys prefix keeps them apart",
 			       name);
 	else
 		err = remove_joined(&all, path, why);
