@@ -66,7 +66,7 @@ report() # TEXT: on standard error
 }
 
 if firm_foreign "$mount"; then
-	tell "$mount: another user than root has mounted this"
+	report "$mount: another user than root has mounted this"
 	exit 1
 fi
 found='' checked=''
