@@ -89,7 +89,7 @@ _kpack_options() # COMMAND
 	index) echo --output --json --quiet --help ;;
 	run) echo --arch --archives --verbose --help ;;
 	runtime) echo --hip --ask --json --help ;;
-	report) echo --output --title --json --quiet --help ;;
+	report) echo --output --title --arch --json --quiet --help ;;
 	global) echo --help --version ;;
 	esac
 }

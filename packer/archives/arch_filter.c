@@ -69,6 +69,16 @@ int arch_filter_check(const struct arch_filter *filter, const struct command_hel
 				   "which is missing");
 }
 
+int arch_filter_check_known(const struct arch_filter *filter,
+			    const struct command_help *help)
+{
+	for (size_t i = 0; i < filter->chosen.count; i++)
+		if (!filter->chosen.gpus[i].known)
+			return options_usage(help, "--arch: unknown GPU %s",
+					     filter->chosen.gpus[i].processor);
+	return EXIT_OK;
+}
+
 int arch_filter_read(struct options *o, void *args, const struct arch_filter *filter)
 {
 	int status = options_read(o, args);

@@ -38,7 +38,13 @@ int arch_filter_put(struct arch_filter *filter, const struct command_help *help,
 
 /* Returns the exit status, after reporting that --arch-exact has no list. */
 int arch_filter_check(const struct arch_filter *filter, const struct command_help *help);
-/* As options_read; with that check. */
+/*
+ * Returns the exit status, after reporting that a GPU of the list is not known: code of
+ * others would go because of a slip.
+ */
+int arch_filter_check_known(const struct arch_filter *filter,
+			    const struct command_help *help);
+/* As options_read; with arch_filter_check. */
 int arch_filter_read(struct options *o, void *args, const struct arch_filter *filter);
 
 /* Whether something is not selected. */

@@ -56,16 +56,12 @@ static int parse_command(struct prune_command *c, int argc, char **argv)
 {
 	struct options o = {.help = &cmd_prune_help, .argc = argc, .argv = argv};
 	struct prune_args *args = &c->prune.args;
-	const struct kp_choice *gpus = &args->filter.chosen;
 	int status = arch_filter_read(&o, c, &args->filter);
 
 	if (status >= 0)
 		return status ? status : -1;
-	for (size_t i = 0; i < gpus->count; i++)
-		if (!gpus->gpus[i].known)
-			return options_usage(&cmd_prune_help, "--arch: unknown GPU %s",
-					     gpus->gpus[i].processor);
-	return take_tree(args, argc - optind, argv + optind);
+	status = arch_filter_check_known(&args->filter, &cmd_prune_help);
+	return status ? status : take_tree(args, argc - optind, argv + optind);
 }
 
 /* --- the report ---------------------------------------------------------------------- */

@@ -14,6 +14,7 @@
 struct args {
 	const char *output;
 	const char *title;
+	struct arch_filter filter;
 	bool json, quiet;
 	int n;
 	char **operands;
@@ -24,6 +25,9 @@ static const struct option_help options[] = {
 	 OPTION_PLACE(struct args, output)},
 	{0, "title", "TEXT", "its title (the operands' names)",
 	 OPTION_PLACE(struct args, title)},
+	{0, "arch", "LIST",
+	 "also what these GPUs keep, and what goes; auto: this machine's",
+	 OPTION_TAKE(struct args, filter, arch_filter_take)},
 	{0, "json", NULL, "print the figures as JSON instead",
 	 OPTION_PLACE(struct args, json)},
 	{'q', "quiet", NULL, "no progress and no notes",
@@ -138,12 +142,14 @@ static char *default_title(const struct args *args)
 	return title;
 }
 
-static int report_on(const struct args *args, struct page_input *in, const char *title)
+static int report_on(struct args *args, struct page_input *in, const char *title)
 {
 	struct kpackx_error why = {0};
 	struct page_figures figures = {0};
 	struct page_families families = {0};
-	struct page page = {title, in, &figures, &families};
+	struct page_choice choice = {0};
+	struct page page = {
+		.title = title, .in = in, .figures = &figures, .families = &families};
 	int status;
 
 	if (page_figures_open(in, !args->quiet && !args->json, &figures, &why) ||
@@ -152,13 +158,18 @@ static int report_on(const struct args *args, struct page_input *in, const char 
 		page_figures_close(&figures);
 		return EXIT_FAULT;
 	}
+	if (arch_filter_given(&args->filter)) {
+		page_choice_open(&figures, &args->filter, &choice);
+		page.choice = &choice;
+	}
 	status = output_page(args, &page);
+	page_choice_close(&choice);
 	page_families_close(&families);
 	page_figures_close(&figures);
 	return status || in->faults.counted ? EXIT_FAULT : EXIT_OK;
 }
 
-static int run_report(const struct args *args)
+static int run_report(struct args *args)
 {
 	struct kpackx_error why = {0};
 	struct page_input in = {0};
@@ -185,9 +196,13 @@ int cmd_report(int argc, char **argv)
 		return status;
 	args.n = argc - optind;
 	args.operands = argv + optind;
+	if (arch_filter_check_known(&args.filter, o.help))
+		return EXIT_USAGE;
 	if (args.n == 0)
 		return options_usage(o.help, "ARCHIVE, DIR, TREE or LIBRARY is needed");
 	if (!args.json && (!args.output || !*args.output))
 		return options_usage(o.help, "-o FILE is needed");
-	return report_finish(run_report(&args));
+	status = report_finish(run_report(&args));
+	arch_filter_fini(&args.filter);
+	return status;
 }

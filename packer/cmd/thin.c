@@ -89,7 +89,6 @@ static int take_operands(struct thin_command *c, int n, char **operands)
 static int take_lists(struct thin_command *c)
 {
 	struct thin_args *args = &c->thin.args;
-	const struct kp_choice *gpus = &args->filter.chosen;
 	struct kpackx_error why = {0};
 
 	if (args->debug_to && !args->strip)
@@ -104,10 +103,8 @@ static int take_lists(struct thin_command *c)
 				     "--library-rules, --jobs, --json and --quiet only");
 	if (!c->undo && !arch_filter_given(&args->filter))
 		return options_usage(&cmd_thin_help, "--arch is missing");
-	for (size_t i = 0; i < gpus->count; i++)
-		if (!gpus->gpus[i].known)
-			return options_usage(&cmd_thin_help, "--arch: unknown GPU %s",
-					     gpus->gpus[i].processor);
+	if (arch_filter_check_known(&args->filter, &cmd_thin_help))
+		return EXIT_USAGE;
 	if (library_set_open(c->libraries, c->rules, &args->libraries, &why))
 		return options_usage(&cmd_thin_help, "%s", why.text);
 	args->libraries.plain = true;

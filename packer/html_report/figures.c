@@ -325,3 +325,52 @@ void page_figures_close(struct page_figures *f)
 	free(f->twice);
 	*f = (struct page_figures){0};
 }
+
+/* --- a choice of GPUs ---------------------------------------------------------------- */
+
+static void count_item(struct page_row *row, const struct page_item *item)
+{
+	row->entries++;
+	page_add(&row->decoded, item->size);
+}
+
+static char *gpus_of(const struct kp_choice *chosen)
+{
+	char *text = xstrdup(""), *longer, gpu[KP_TARGET_TEXT_MAX];
+
+	for (size_t i = 0; i < chosen->count; i++) {
+		kp_target_format(&chosen->gpus[i], gpu);
+		longer = xasprintf("%s%s%s", text, i ? ", " : "", gpu);
+		free(text);
+		text = longer;
+	}
+	return text;
+}
+
+void page_choice_open(const struct page_figures *f, struct arch_filter *filter,
+		      struct page_choice *out)
+{
+	bool *stays = xcalloc(f->n_objects + 1, sizeof(*stays));
+
+	*out = (struct page_choice){.gpus = gpus_of(&filter->chosen)};
+	for (size_t i = 0; i < f->n_items; i++) {
+		const struct page_item *item = &f->items[i];
+		bool goes = arch_filter_drops(filter, item->arch);
+
+		count_item(goes ? &out->freed : &out->kept, item);
+		stays[item->object] |= !goes;
+	}
+	for (size_t i = 0; i < f->n_objects; i++) {
+		struct page_row *row = stays[i] ? &out->kept : &out->freed;
+
+		row->objects++;
+		page_add(&row->stored, f->objects[i].stored);
+	}
+	free(stays);
+}
+
+void page_choice_close(struct page_choice *choice)
+{
+	free(choice->gpus);
+	*choice = (struct page_choice){0};
+}

@@ -8,6 +8,7 @@
 #define PACKER_HTML_REPORT_FIGURES_H
 
 #include "input.h"
+#include "packer/archives/arch_filter.h"
 #include "packer/cli/progress.h"
 
 /* An entry. */
@@ -84,6 +85,20 @@ struct page_figures {
 kpack_error_t page_figures_open(struct page_input *in, bool progress,
 				struct page_figures *out, struct kpackx_error *why);
 void page_figures_close(struct page_figures *f);
+
+/* What some GPUs keep of everything, and what goes without them. */
+struct page_choice {
+	char *gpus; /* their target IDs, with ", " between them; owned */
+	struct page_row kept, freed;
+};
+
+/*
+ * Sum up what stays and what goes (arch_filter_drops).  An object goes if all its entries
+ * go.
+ */
+void page_choice_open(const struct page_figures *f, struct arch_filter *filter,
+		      struct page_choice *out);
+void page_choice_close(struct page_choice *choice);
 
 /* Add VALUE to *SUM without wrapping: sizes that archives state cannot be trusted. */
 void page_add(uint64_t *sum, uint64_t value);

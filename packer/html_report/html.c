@@ -64,6 +64,12 @@ static void print_figures(FILE *out, const struct page *page)
 	figure_size(out, "Stored", f->stored, "compressed code");
 	figure_size(out, "Decoded", f->decoded, "as programs load it");
 	figure_ratio(out, f);
+	if (page->choice) {
+		figure_size(out, "Kept", page->choice->kept.stored,
+			    "what the GPUs can load, stored");
+		figure_size(out, "Freed", page->choice->freed.stored,
+			    "stored code of other GPUs");
+	}
 	figure_size(out, "Dedup saved", f->saved, "bytes that several entries share");
 	figure_size(out, "Still twice", f->saving, "equal bytes in several archives");
 	figure_host(out, in);
@@ -97,6 +103,25 @@ static void say_summary(FILE *out, const struct page *page)
 	page_text(out, f->libraries.items[0].name, PAGE_LABEL);
 	fputs(" with ", out);
 	page_share(out, f->libraries.items[0].stored, f->stored);
+	fputs(".</p>\n", out);
+}
+
+static void say_choice(FILE *out, const struct page *page)
+{
+	const struct page_choice *c = page->choice;
+
+	if (!c || page->figures->n_items == 0)
+		return;
+	fputs("<p>For ", out);
+	page_text(out, kp_span_str(c->gpus), PAGE_NAME);
+	fputs(", ", out);
+	page_size_exact(out, c->kept.decoded);
+	fputs(" of it stay, stored in ", out);
+	page_size_exact(out, c->kept.stored);
+	fputs(". Without the rest, ", out);
+	page_size_exact(out, c->freed.decoded);
+	fputs(" of code would be freed, stored in ", out);
+	page_size_exact(out, c->freed.stored);
 	fputs(".</p>\n", out);
 }
 
@@ -249,6 +274,7 @@ kpack_error_t page_html(FILE *out, const struct page *page, struct kpackx_error 
 	page_text(out, kp_span_str(page->title), PAGE_NAME);
 	fputs("</h1>\n", out);
 	say_summary(out, page);
+	say_choice(out, page);
 	say_measured(out, page);
 	say_family(out, page);
 	fputs("</header>\n<main>\n", out);

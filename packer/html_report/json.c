@@ -19,6 +19,13 @@ static json_t *row_json(const struct page_row *r, const char *name, const char *
 	return o;
 }
 
+static json_t *choice_json(const struct page_row *r)
+{
+	return json_pack("{so so so so}", "objects", number_json(r->objects), "entries",
+			 number_json(r->entries), "decoded", number_json(r->decoded),
+			 "stored", number_json(r->stored));
+}
+
 static json_t *rows_json(const struct page_rows *rows, const char *name,
 			 const char *second)
 {
@@ -155,6 +162,10 @@ bool page_json(const struct page *page)
 		"saving", number_json(f->saving), "host", host_json(page->in), "measured",
 		measured_json(page->in));
 
+	if (page->choice) {
+		json_object_set_new(all, "kept", choice_json(&page->choice->kept));
+		json_object_set_new(all, "freed", choice_json(&page->choice->freed));
+	}
 	json_object_set_new(all, "arches", rows_json(&f->arches, "arch", NULL));
 	json_object_set_new(all, "libraries", libraries_json(f));
 	json_object_set_new(all, "databases",

@@ -13,6 +13,7 @@ struct page {
 	const struct page_input *in;
 	const struct page_figures *figures;
 	const struct page_families *families;
+	const struct page_choice *choice; /* NULL: of no GPUs */
 };
 
 void page_tables(FILE *out, const struct page *page);

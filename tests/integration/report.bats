@@ -76,6 +76,44 @@ make_tree() {
 	EOF
 }
 
+@test "what a GPU keeps, and what goes without the others" {
+	mkdir in
+	mkfat --size 60000 --share 2 in/a.so
+	mkfat --size 60000 --seed 2 --arches gfx1100,gfx11-generic,gfx9999 in/b.so
+	kpack pack -q --group g --family all=gfx1030,gfx1100,gfx90a:xnack+ in out
+	kpack report --json --arch gfx1100 out >figures
+	kpack report -q --arch gfx1100 -o page.html out
+	py <<-'END'
+	import json, os, readkpack
+	want = {"kept": [0, 0, set(), 0], "freed": [0, 0, set(), 0]}
+	for name in sorted(os.listdir("out/.kpack")):
+	    a = readkpack.Archive(os.path.join("out/.kpack", name))
+	    stays = {}
+	    for key, arch, e in a.entries():
+	        goes = arch in ("gfx1030", "gfx90a:xnack+")
+	        row = want["freed" if goes else "kept"]
+	        row[0] += 1
+	        row[1] += e["original_size"]
+	        stays[e["ordinal"]] = stays.get(e["ordinal"], False) or not goes
+	    for ordinal, stay in stays.items():
+	        row = want["kept" if stay else "freed"]
+	        row[2].add((name, ordinal))
+	        row[3] += a.blobs[ordinal][1]
+	figures = json.load(open("figures"))
+	for side, (entries, decoded, objects, stored) in want.items():
+	    assert figures[side] == {"entries": entries, "decoded": decoded, "objects": len(objects),
+	                             "stored": stored}, (side, figures[side], want)
+	assert figures["kept"]["stored"] + figures["freed"]["stored"] == figures["stored"]
+	END
+	grep -qF '<p>For gfx1100, ' page.html
+	grep -qF '<dt>Freed</dt>' page.html
+	status=0
+	kpack report --json --arch gfx110 out || status=$?
+	[ "$status" -eq 2 ]
+	kpack report -q -o other.html out
+	! grep -qF 'Freed' other.html || false
+}
+
 @test "archives and directories give the same figures, whatever the way to them" {
 	make_tree
 	judged one tree/.kpack
