@@ -634,6 +634,19 @@ same_files() { # BEFORE AFTER
 	same_files before in
 }
 
+@test "what other options change is put back, too" {
+	[ "$(uname -m)" = x86_64 ] || return 0
+	make_kept in
+	static_library in/libfat.a
+	cp -a in before
+	kpack thin -q --arch gfx1030,gfx1100 --strip-debug --keep kept in
+	kpack thin -q --arch gfx1100 --compress --keep kept in
+	! cmp -s before/libfat.a in/libfat.a || false
+	! cmp -s before/lib/kernels.hipfb in/lib/kernels.hipfb || false
+	kpack thin -q --undo kept in
+	same_files before in
+}
+
 @test "--undo leaves alone what is another file now" {
 	make_kept in
 	cp -a in before
