@@ -496,6 +496,9 @@ semicolons = $(subst $(empty) $(empty),;,$(1))
 # Fill in a template, with fixed permissions: $(call fill,NAME,DIRECTORY,SED OPTIONS)
 fill = sed -e 's|@VERSION@|$(VERSION)|' -e 's|@API_VERSION@|$(API_VERSION)|' $(3) core/$(1).in >$(2)/$(1) && chmod 644 $(2)/$(1)
 
+# Install a script that runs kpack: in the source it looks for it beside itself
+with_program = sed 's|^kpack=.*|kpack=$${KPACK-$(bindir)/kpack}|' $(1) >$(2) && chmod 755 $(2)
+
 define put_library
 	install -d $(call library_dirs,$(1),$(2))
 	install -m 644 $(headers) $(1)/rocm_kpack
@@ -537,8 +540,8 @@ install: ## install the built files, the library privately: PREFIX=/usr/local LI
 	install -m 755 $(mount_scripts) $(sharedir)/mount
 	install -m 644 $(units_systemd) $(sharedir)/systemd
 	install -d $(unitdir)/system-generators
-	install -m 755 contrib/systemd/$(generator) $(unitdir)/system-generators
-	install -m 755 contrib/dpkg/hook $(DESTDIR)$(libexecdir)/kpackfs/dpkg-hook
+	$(call with_program,contrib/systemd/$(generator),$(unitdir)/system-generators/$(generator))
+	$(call with_program,contrib/dpkg/hook,$(DESTDIR)$(libexecdir)/kpackfs/dpkg-hook)
 	for f in $(dpkg_hooks); do sed 's|/usr/libexec|$(libexecdir)|g' contrib/dpkg/$$f >$(sharedir)/dpkg/$$f && \
 		chmod 644 $(sharedir)/dpkg/$$f || exit 1; done
 	install -d $(unitdir)/system $(unitdir)/user

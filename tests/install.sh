@@ -396,7 +396,9 @@ gnu_programs_run()
 	"$opt/bin/kpack" --version && "$opt/sbin/x/mount.kpackfs" --version &&
 		[ "$(readlink -f "$opt/exec/kpackfs/clang/clang-offload-bundler")" = "$opt/bin/kpack" ] &&
 		[ -s "$opt/man/man1/kpack.1" ] && [ -s "$opt/data/bash-completion/completions/kpack" ] &&
-		none "$(find "$usr" -name '*kpack*' ! -name 'kpackfs@*' ! -name theirs)"
+		none "$(find "$usr" -name '*kpack*' ! -name 'kpackfs@*' ! -name kpackfs-generator ! -name theirs)" &&
+		grep -qxF 'kpack=${KPACK-/opt/k/bin/kpack}' "$opt/exec/kpackfs/dpkg-hook" &&
+		grep -qxF 'kpack=${KPACK-/opt/k/bin/kpack}' "$usr/lib/systemd/system-generators/kpackfs-generator"
 }
 t "install with GNU's names of directories" gnu install
 t "uses them, and relative links" gnu_programs_run
