@@ -390,6 +390,7 @@ t "nothing is elsewhere" none "$(find "$usr/lib" "$usr/include" -name '*rocm[_-]
 t "uninstall LIBDIR=" multiarch uninstall
 gnu() { in_root "$@" bindir=/opt/k/bin sbindir=/opt/k/sbin/x libexecdir=/opt/k/exec datadir=/opt/k/data mandir=/opt/k/man \
 	includedir=/opt/k/inc libdir=/opt/k/lib; }
+# shellcheck disable=SC2016 # for the shell that reads it
 gnu_programs_run()
 {
 	opt=$root/d/opt/k
