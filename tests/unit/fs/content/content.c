@@ -154,6 +154,12 @@ struct kp_decoding_facts kp_archive_decoding_facts(const struct kpack_archive *a
 	return (struct kp_decoding_facts){.chunk = files[entry].chunk};
 }
 
+const struct kp_shared *kp_archive_shared(const struct kpack_archive *a)
+{
+	(void)a;
+	return NULL;
+}
+
 const char *kp_archive_scheme(const struct kpack_archive *a)
 {
 	(void)a;
