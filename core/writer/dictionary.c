@@ -18,7 +18,7 @@ enum { RATE_LOG = 5 };
 static const uint64_t SAMPLES = 8 << 20;
 
 /* Samples are told apart by so many bits. */
-enum { VALUE_BITS = 22 };
+enum { VALUE_BITS = 24 };
 
 /* An archive of fewer blocks needs no dictionary. */
 enum { BLOCKS_MIN = 4 };
@@ -191,11 +191,15 @@ static void cover_samples(struct choice *c, size_t part)
 		c->blocks[c->values[i]] = 0;
 }
 
-static int by_number(const void *a, const void *b)
+/* Let the best part be the last one: encoders with small tables find it best. */
+static void reverse_parts(size_t *parts, size_t n)
 {
-	const size_t *x = a, *y = b;
+	for (size_t i = 0; i < n / 2; i++) {
+		size_t swapped = parts[i];
 
-	return (*x > *y) - (*x < *y);
+		parts[i] = parts[n - 1 - i];
+		parts[n - 1 - i] = swapped;
+	}
 }
 
 /* --- the dictionary ------------------------------------------------------------------- */
@@ -242,7 +246,7 @@ static kpack_error_t choose_parts(struct choice *c, size_t most, uint8_t **out,
 	make_heap(c);
 	for (; n < most / PART && take_best(c, &chosen[n]); n++)
 		cover_samples(c, chosen[n]);
-	qsort(chosen, n, sizeof(*chosen), by_number);
+	reverse_parts(chosen, n);
 	*size = 0;
 	err = read_parts(c, chosen, n, bytes, size, why);
 	free(chosen);
