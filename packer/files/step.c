@@ -76,7 +76,10 @@ static bool is_others(const char *line)
 	return user && strtoul(user + strlen(",user_id="), NULL, 10) != 0;
 }
 
-/* The root directory may be in a mount that cannot be seen from it: after chroot. */
+/*
+ * The mount of the root directory, on which this program relies anyway.  It may be one that
+ * cannot be seen from it: after chroot.
+ */
 static bool is_mount_of_root(long id)
 {
 	int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -107,7 +110,7 @@ static bool is_in_others(int fd)
 	if (!list)
 		return false;
 	fclose(list);
-	return found ? others : !is_mount_of_root(id);
+	return (!found || others) && !is_mount_of_root(id);
 }
 
 /*
