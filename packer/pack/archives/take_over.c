@@ -48,7 +48,8 @@ static bool is_replaced(const struct entry_names *names, const struct kp_entry_i
 	name[info->key.size] = 0;
 	memcpy(name + info->key.size + 1, info->arch.data, info->arch.size);
 	name[info->key.size + 1 + info->arch.size] = 0;
-	return bsearch(&p, names->items, names->n, sizeof(char *), cmp_name) != NULL;
+	return names->n &&
+	       bsearch(&p, names->items, names->n, sizeof(char *), cmp_name) != NULL;
 }
 
 static bool is_left(const struct carry_choice *choice, const struct kpack_archive *old,
