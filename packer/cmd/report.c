@@ -186,23 +186,30 @@ static int run_report(struct args *args)
 	return status;
 }
 
+static int read_operands(struct args *args, const struct options *o)
+{
+	args->n = o->argc - optind;
+	args->operands = o->argv + optind;
+	if (arch_filter_check_known(&args->filter, o->help))
+		return EXIT_USAGE;
+	if (args->n == 0)
+		return options_usage(o->help, "ARCHIVE, DIR, TREE or LIBRARY is needed");
+	if (!args->json && (!args->output || !*args->output))
+		return options_usage(o->help, "-o FILE is needed");
+	return EXIT_OK;
+}
+
 int cmd_report(int argc, char **argv)
 {
 	struct options o = {.help = &cmd_report_help, .argc = argc, .argv = argv};
 	struct args args = {0};
 	int status = options_read(&o, &args);
 
-	if (status >= 0)
-		return status;
-	args.n = argc - optind;
-	args.operands = argv + optind;
-	if (arch_filter_check_known(&args.filter, o.help))
-		return EXIT_USAGE;
-	if (args.n == 0)
-		return options_usage(o.help, "ARCHIVE, DIR, TREE or LIBRARY is needed");
-	if (!args.json && (!args.output || !*args.output))
-		return options_usage(o.help, "-o FILE is needed");
-	status = report_finish(run_report(&args));
+	if (status < 0) {
+		status = read_operands(&args, &o);
+		if (!status)
+			status = report_finish(run_report(&args));
+	}
 	arch_filter_fini(&args.filter);
 	return status;
 }
