@@ -19,10 +19,11 @@
 #define PLAIN (256 << 10)
 
 /*
- * Bytes of a piece of an entry of a shared archive: few, so that few blocks are decoded for
- * them.
+ * Bytes of a piece of an entry of a shared archive that has more than SHARED_WHOLE bytes:
+ * few, so that few blocks are decoded for them.
  */
-#define SHARED (128 << 10)
+#define SHARED (64 << 10)
+#define SHARED_WHOLE (128 << 10)
 
 /*
  * An entry may be cut although it fits the budget, if it has at least LARGE bytes; for want
@@ -122,7 +123,7 @@ static void shape_request(struct content *c, struct request *r, uint64_t chunk)
 {
 	bool fits;
 
-	if (r->size > SHARED && kp_archive_shared(r->what.origin->archive)) {
+	if (r->size > SHARED_WHOLE && kp_archive_shared(r->what.origin->archive)) {
 		r->kind = PIECE_PLAIN;
 		r->unit = SHARED;
 		return;
