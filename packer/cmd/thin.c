@@ -280,6 +280,7 @@ static void print_json(const struct thin *t)
 
 static const char *const states[] = {[UNDO_RESTORED] = "restored",
 				     [UNDO_ORIGINAL] = "original",
+				     [UNDO_LINK] = "link",
 				     [UNDO_REFUSED] = "refused"};
 
 static void print_undone_json(const struct undo *u)

@@ -352,19 +352,26 @@ static kpack_error_t check_change(struct thin *t, struct thin_file *f,
 	return changes ? KPACK_SUCCESS : fail_larger(why);
 }
 
-/* Keep what OUT has not of IN, which it is going to replace. */
+/*
+ * Keep what OUT has not of IN, which it is going to replace: for each of the paths, which
+ * are replaced one after another, so that a killed run may have replaced only some.
+ */
 static kpack_error_t keep_original(const struct thin *t, const struct input *in, int fd,
 				   const struct kp_outfile *out, struct kpackx_error *why)
 {
 	struct kp_source file = kp_source_fd(fd, 0, (uint64_t)in->st.st_size), changed;
+	kpack_error_t err = KPACK_SUCCESS;
+	size_t n, *links;
 	struct stat st;
-	kpack_error_t err;
 
 	if (fstat(out->fd, &st) < 0)
 		return kp_fail_errno(why, errno, "cannot stat");
 	changed = kp_source_fd(out->fd, 0, (uint64_t)st.st_size);
-	err = keep_changed(t->args.keep, t->scan.entries[in->entry].relative, &file,
-			   &changed, why);
+	links = scan_links(&t->scan, in->entry, &n);
+	for (size_t i = 0; i < n && !err; i++)
+		err = keep_changed(t->args.keep, t->scan.entries[links[i]].relative,
+				   &file, &changed, why);
+	free(links);
 	/* what cannot be kept is left as it is */
 	return err == KPACK_ERROR_INVALID_ARGUMENT
 		       ? kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,

@@ -143,6 +143,14 @@ static struct input *input_of(struct undo *u, size_t entry)
 	return u->scan.entries[entry].input;
 }
 
+static bool is_planned(const struct undo *u, size_t entry)
+{
+	for (size_t i = 0; i < u->plan.n_binaries; i++)
+		if (u->plan.binaries[i].input->entry == entry)
+			return true;
+	return false;
+}
+
 static void choose_existing(struct undo *u, struct undo_file *f, size_t entry)
 {
 	const struct scan_entry *e = &u->scan.entries[entry];
@@ -162,7 +170,10 @@ static void choose_existing(struct undo *u, struct undo_file *f, size_t entry)
 		refuse_file(u, f, "it is another file now");
 	} else if (!input_of(u, f->entry)) {
 		refuse_file(u, f, "it is not known any more as a file with device code");
+	} else if (is_planned(u, f->entry)) {
+		f->state = UNDO_LINK;
 	} else {
+		u->dispositions.items[f->entry].fate = FATE_CONVERTED;
 		u->plan.binaries[u->plan.n_binaries++].input =
 			u->scan.entries[f->entry].input;
 	}
@@ -209,9 +220,6 @@ static bool open_tree(struct undo *u)
 	u->plan.binaries = xcalloc(u->n_files, sizeof(*u->plan.binaries));
 	for (size_t i = 0; i < u->n_files; i++)
 		choose_file(u, &u->files[i]);
-	for (size_t i = 0; i < u->plan.n_binaries; i++)
-		u->dispositions.items[u->plan.binaries[i].input->entry].fate =
-			FATE_CONVERTED;
 	return true;
 }
 

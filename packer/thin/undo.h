@@ -17,6 +17,7 @@ struct undo_args {
 enum undo_state {
 	UNDO_RESTORED, /* or, before that, to be restored */
 	UNDO_ORIGINAL, /* it was the original already */
+	UNDO_LINK,     /* another path of a file that is restored */
 	UNDO_REFUSED,  /* left as it is, which was reported */
 };
 
