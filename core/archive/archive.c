@@ -174,8 +174,9 @@ static kpack_error_t check_version(const struct kpack_archive *a,
 		a->toc.scheme == KP_COMPRESSION_ZSTD_SHARED ? VERSION_SHARED : VERSION;
 
 	if (a->version != want)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "header: version %u, but the scheme %s is of version %u",
+		return kp_fail(why, KPACK_ERROR_UNSUPPORTED_VERSION,
+			       "header: version %u is not supported with the scheme %s, "
+			       "only %u",
 			       a->version, kp_scheme_name(a->toc.scheme), want);
 	return KPACK_SUCCESS;
 }

@@ -94,7 +94,7 @@ hashes() { # DIR
 	[ "$(od -An -tu4 -j4 -N4 "$archive" | tr -d ' ')" = 2 ]
 	printf '\1' | dd of="$archive" bs=1 seek=4 conv=notrunc status=none
 	run -1 kpack ls "$archive"
-	[[ $output == *"header: version 1, but the scheme zstd-shared is of version 2"* ]]
+	[[ $output == *"header: version 1 is not supported with the scheme zstd-shared, only 2"* ]]
 	printf '\2' | dd of="$archive" bs=1 seek=4 conv=notrunc status=none
 	usage "--chunk" --archives-only --scheme zstd-shared --chunk 4096 tree new
 	usage "--shard" --archives-only --scheme zstd-shared --shard 1/2 tree new
