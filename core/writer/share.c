@@ -128,7 +128,8 @@ static kpack_error_t note_places(struct adding *a, size_t end)
 				    run_pos + (s->places[i].end - a->run)))
 			return kp_fail_memory(a->why, s->anchors.size, "anchors");
 	s->n_places -= i;
-	memmove(s->places, s->places + i, s->n_places * sizeof(*s->places));
+	if (i && s->n_places)
+		memmove(s->places, s->places + i, s->n_places * sizeof(*s->places));
 	return KPACK_SUCCESS;
 }
 

@@ -27,8 +27,7 @@ kpack_error_t kp_unique_init(struct kp_unique *u, int dir, struct kpackx_error *
 
 void kp_unique_fini(struct kp_unique *u)
 {
-	if (u->tail)
-		kp_outfile_close(&u->file);
+	kp_outfile_close(&u->file);
 	free(u->tail);
 	*u = (struct kp_unique){0};
 }
