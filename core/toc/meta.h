@@ -22,7 +22,7 @@ struct kp_meta {
 
 /* The fields that decoding needs, which are found without parsing the map. */
 struct kp_decoding_facts {
-	uint64_t chunk;      /* as in kp_meta; 0 for schemes whose objects are no frames */
+	uint64_t chunk; /* as in kp_meta; 0 for schemes whose objects are no frames */
 	const uint8_t *xxh3; /* 16 bytes, borrowed from the table; NULL: absent */
 };
 
