@@ -374,14 +374,12 @@ kpack_error_t kp_encode_source(struct kp_encoder *e, const struct kp_source *sou
 				 .seen = seen,
 				 .arg = arg};
 	kpack_error_t err = write_chunks(&w, why);
-	uint8_t *fit;
 
 	if (err) {
 		free(w.out);
 		return err;
 	}
-	fit = realloc(w.out, w.size);
-	*out = fit ? fit : w.out;
+	*out = kp_large_trim(w.out, w.size);
 	*size = w.size;
 	return KPACK_SUCCESS;
 }

@@ -50,7 +50,7 @@ uint64_t compressed_text_size(const struct compressed_text *t)
 static bool add_block(struct compressed_text *t, size_t size)
 {
 	size_t bound = ZSTD_compressBound(size), used;
-	void *room = malloc(bound), *fit;
+	void *room = malloc(bound);
 
 	if (!room || !kp_grow(&t->blocks, t->n_blocks, &t->cap, sizeof(*t->blocks))) {
 		free(room);
@@ -61,8 +61,7 @@ static bool add_block(struct compressed_text *t, size_t size)
 		free(room);
 		return false;
 	}
-	fit = realloc(room, used);
-	t->blocks[t->n_blocks++] = (struct block){fit ? fit : room, used};
+	t->blocks[t->n_blocks++] = (struct block){kp_large_trim(room, used), used};
 	return true;
 }
 

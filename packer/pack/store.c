@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "core/codec/codec.h"
+#include "core/base/alloc.h"
 #include "packer/base/xalloc.h"
 #include "packer/pack/plan/entry_meta.h"
 #include "packer/pack/plan/key_suffix.h"
@@ -121,7 +122,6 @@ static kpack_error_t encode_object(const struct packer *p, struct worker *w,
 	size_t size = (size_t)out->object.content.size, cap, used = size;
 	/* a shared archive compresses blocks, not objects */
 	bool plain = p->options->scheme != KPACK_COMPRESSION_ZSTD_PER_KERNEL;
-	uint8_t *fit;
 
 	cap = plain ? size : kp_encode_bound(size, 0);
 	out->stored = malloc(cap + 1);
@@ -132,8 +132,7 @@ static kpack_error_t encode_object(const struct packer *p, struct worker *w,
 	else
 		KP_TRY(kp_encode(w->encoder, (struct kp_span){w->raw, size}, 0,
 				 out->stored, cap, &used, why));
-	fit = realloc(out->stored, used + 1);
-	out->stored = fit ? fit : out->stored;
+	out->stored = kp_large_trim(out->stored, used + 1);
 	out->object.stored = (struct kp_span){out->stored, used};
 	return KPACK_SUCCESS;
 }
