@@ -25,31 +25,32 @@ check()
 	fi
 }
 
-# lines FILES...: print lines whose code (without comments, with line numbers) matches
-# $pattern
-code()
-{
-	for f; do
-		[ -e "$f" ] || continue
-		# a block comment becomes its newlines; strings stay, because they contain
-		# no calls
-		perl -0pe 's{/\*.*?\*/}{my $c = $&; $c =~ tr/\n//cd; $c}gse; s{//[^\n]*}{}g' "$f" |
-			grep -nE "$pattern" | sed "s|^|$f:|"
-	done
-}
-
-includes='^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"]'
+# All lines of code, as FILE:LINE:CODE: without comments; strings stay, because they contain
+# no calls.
+lines=$(mktemp) || exit 1
+trap 'rm -f "$lines"' EXIT
 # print the C files of components; their names have no spaces
 below()
 {
 	find "$@" -name '*.[ch]' | sort
 }
-# shellcheck disable=SC2046 # a list of names without spaces
+# shellcheck disable=SC2016 # Perl's
+below core fs packer hip contrib | xargs perl -0777 -ne '
+	s{/\*.*?\*/}{my $c = $&; $c =~ tr/\n//cd; $c}gse; # a block comment becomes its newlines
+	s{//[^\n]*}{}g;
+	my $n = 0;
+	print "$ARGV:" . ++$n . ":$_\n" for split /\n/;
+' >"$lines" || exit 1
+
+# in_code COMPONENT...: print the lines of code of the components that match $pattern
 in_code()
 {
-	code $(below "$@")
+	pattern=$pattern perl -ne '
+		BEGIN { $in = join "|", splice @ARGV, 1; $pattern = qr/$ENV{pattern}/ }
+		print if m{^($in)/[^:]*:\d+:(.*)} && $2 =~ $pattern' "$lines" "$@"
 }
 
+includes='^[[:space:]]*#[[:space:]]*include[[:space:]]*[<"]'
 # The folders, and which of them each may include: tests/layers.txt.
 check "tests/layers.txt has each folder once, names only folders, and has no cycle" "$(awk '
 	/^#/ || !NF { next }
@@ -128,7 +129,7 @@ check "each folder of core, fs and packer is in ARCHITECTURE.md" "$(
 check "no folder has more than 40 C files" "$(below core fs packer hip | sed 's|/[^/]*$||' | sort | uniq -c |
 	awk '$1 > 40 { print $2 ": " $1 " files" }')"
 check "no header is called like a system header" "$(below core fs packer hip | grep '\.h$' | while read -r f; do
-	b=$(basename "$f")
+	b=${f##*/}
 	for d in /usr/include /usr/include/*-linux-gnu* /usr/lib/gcc/*/*/include; do
 		[ -e "$d/$b" ] && echo "$f: $d/$b"
 	done
@@ -174,19 +175,17 @@ check "packer/base/markup.c alone has HTML's entities" "$(in_code core packer | 
 # Find calls that make a descriptor without a close-on-exec flag, over any number of lines
 inherited()
 {
-	for f; do
-		perl -0777 -ne '
-			s{/\*.*?\*/}{my $c = $&; $c =~ tr/\n//cd; $c}gse;
-			s{//[^\n]*}{}g;
-			while (/(?<![\w>.])((?:fd?|fre)?open(?:at2?)?(?:64)?|pipe2?|dup[23]?|creat(?:64)?|mko?stemps?(?:64)?|tmpfile
-				|memfd_create|fcntl|socket(?:pair)?|accept4?|eventfd|epoll_create1?|inotify_init1?)
-				\s*(\((?:[^()"]|"(?:[^"\\]|\\.)*"|(?2))*\))/gx) {
-				my ($name, $arguments, $line) = ($1, $2, 1 + ($` =~ tr/\n//));
-				next if $name eq "fdopen" or $name eq "fcntl" && $arguments !~ /F_DUPFD\b/;
-				next if $arguments =~ /_CLOEXEC\b/ or $name =~ /^f(re)?open/ && $arguments =~ /"\w*e\w*"\)$/;
-				print "$ARGV:$line:$name$arguments\n" =~ s/\s+/ /gr, "\n";
-			}' "$f"
-	done
+	perl -0777 -ne '
+		s{/\*.*?\*/}{my $c = $&; $c =~ tr/\n//cd; $c}gse;
+		s{//[^\n]*}{}g;
+		while (/(?<![\w>.])((?:fd?|fre)?open(?:at2?)?(?:64)?|pipe2?|dup[23]?|creat(?:64)?|mko?stemps?(?:64)?|tmpfile
+			|memfd_create|fcntl|socket(?:pair)?|accept4?|eventfd|epoll_create1?|inotify_init1?)
+			\s*(\((?:[^()"]|"(?:[^"\\]|\\.)*"|(?2))*\))/gx) {
+			my ($name, $arguments, $line) = ($1, $2, 1 + ($` =~ tr/\n//));
+			next if $name eq "fdopen" or $name eq "fcntl" && $arguments !~ /F_DUPFD\b/;
+			next if $arguments =~ /_CLOEXEC\b/ or $name =~ /^f(re)?open/ && $arguments =~ /"\w*e\w*"\)$/;
+			print "$ARGV:$line:$name$arguments\n" =~ s/\s+/ /gr, "\n";
+		}' "$@"
 }
 # shellcheck disable=SC2046
 check "core and hip open nothing that programs inherit" "$(inherited $(below core hip))"
