@@ -21,7 +21,7 @@ static bool add_block(struct kp_reach *r, uint32_t block)
 	for (unsigned i = r->n; i-- > 0;)
 		if (r->blocks[i] == block)
 			return true;
-	if (r->n == r->most)
+	if (r->n >= r->most)
 		return false;
 	r->blocks[r->n++] = block;
 	return true;

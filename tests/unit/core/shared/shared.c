@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include <zstd.h>
 #include "core/shared/pool.h"
+#include "core/shared/reach.h"
 
 enum { BLOCK = 64 << 10, BLOCKS = 70, UNIQUE = BLOCKS * BLOCK - 777 };
 
@@ -261,6 +262,20 @@ static void a_span_reaches_a_bounded_number_of_blocks(void **state)
 }
 
 /* Two objects of 4 GiB in few bytes are no work; a larger one is refused. */
+/* The limit may sink below what a span already reaches. */
+static void a_lower_limit_of_blocks_holds_at_once(void **state)
+{
+	struct kp_reach r;
+
+	(void)state;
+	kp_reach_begin(&r, BLOCK, KP_SHARED_SPAN_BLOCKS);
+	for (uint64_t i = 0; i < KP_SHARED_SPAN_BLOCKS; i++)
+		assert_true(kp_reach_add(&r, i, i * BLOCK, 1));
+	r.most = KP_SHARED_SPAN_BLOCKS - 2;
+	assert_true(kp_reach_add(&r, 100, 5 * BLOCK, 1));
+	assert_false(kp_reach_add(&r, 101, KP_SHARED_SPAN_BLOCKS * BLOCK, 1));
+}
+
 static void objects_have_a_largest_size(void **state)
 {
 	const uint64_t times = (UINT64_C(4) << 30) / (60 * BLOCK);
@@ -391,6 +406,7 @@ int main(void)
 		cmocka_unit_test(stored_parts_add_up),
 		cmocka_unit_test(tables_that_lie_are_refused),
 		cmocka_unit_test(a_span_reaches_a_bounded_number_of_blocks),
+		cmocka_unit_test(a_lower_limit_of_blocks_holds_at_once),
 		cmocka_unit_test(objects_have_a_largest_size),
 		cmocka_unit_test(layouts_that_lie_are_refused),
 		cmocka_unit_test(threads_read_with_a_small_pool),
