@@ -182,7 +182,8 @@ static kpack_error_t extend_left(struct adding *a, struct match *m)
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t extend_right(struct adding *a, struct match *m)
+/* The same to the right, as far as END of the object. */
+static kpack_error_t extend_right(struct adding *a, struct match *m, size_t end)
 {
 	const uint8_t *buf = a->s->buf;
 	size_t n, i;
@@ -191,7 +192,7 @@ static kpack_error_t extend_right(struct adding *a, struct match *m)
 		const uint8_t *data = a->data + m->at + m->size;
 		uint64_t pos = m->pos + m->size;
 
-		n = least_of(least_of(COMPARE, a->size - m->at - m->size),
+		n = least_of(least_of(COMPARE, end - m->at - m->size),
 			     a->s->unique.size - pos);
 		KP_TRY(kp_unique_read(&a->s->unique, pos, a->s->buf, n, a->why));
 		for (i = 0; i < n && buf[i] == data[i];)
@@ -226,6 +227,20 @@ static kpack_error_t take_match(struct adding *a, const struct match *m)
 	return KPACK_SUCCESS;
 }
 
+/*
+ * The end of the part of M that decides whether it is taken: once it is long enough, only
+ * the span in which it begins can reach too much.
+ */
+static size_t deciding_end(const struct adding *a, const struct match *m)
+{
+	size_t span = KP_SHARE_BLOCK - m->at % KP_SHARE_BLOCK;
+	size_t n = span > MATCH_MIN ? span : MATCH_MIN;
+
+	if (n < m->size)
+		n = m->size;
+	return n < a->size - m->at ? m->at + n : a->size;
+}
+
 /* Look for a match around the bytes before END; *TAKEN: there is one, and it was taken. */
 static kpack_error_t try_place(struct adding *a, size_t end, uint64_t hash, bool *taken)
 {
@@ -235,11 +250,14 @@ static kpack_error_t try_place(struct adding *a, size_t end, uint64_t hash, bool
 	if (!kp_anchors_find(&a->s->anchors, hash, &m.pos))
 		return KPACK_SUCCESS;
 	KP_TRY(extend_left(a, &m));
-	if (m.size < WINDOW)
+	if (m.size < WINDOW || !is_reachable(a, &m))
 		return KPACK_SUCCESS;
-	KP_TRY(extend_right(a, &m));
+	KP_TRY(extend_right(a, &m, deciding_end(a, &m)));
 	*taken = m.size >= (m.at == a->run ? NEXT_MIN : MATCH_MIN) && is_reachable(a, &m);
-	return *taken ? take_match(a, &m) : KPACK_SUCCESS;
+	if (!*taken)
+		return KPACK_SUCCESS;
+	KP_TRY(extend_right(a, &m, a->size));
+	return take_match(a, &m);
 }
 
 /* --- objects ------------------------------------------------------------------------ */
