@@ -103,6 +103,10 @@ static bool add_object(struct parser *p)
 	struct kp_shared_object o = {.first = p->s->n_extents};
 	uint64_t n;
 
+	if (p->s->n_objects == KP_SHARED_OBJECTS_MAX) {
+		p->fault = "too many objects";
+		return false;
+	}
 	if (!get_number(p, &n))
 		return false;
 	if (n > (size_t)(p->end - p->at)) {
@@ -113,10 +117,6 @@ static bool add_object(struct parser *p)
 	for (; n; n--)
 		if (!add_extent(p, &o))
 			return false;
-	if (p->s->n_objects == UINT32_MAX) {
-		p->fault = "too many objects";
-		return false;
-	}
 	/* one more: the sentinel */
 	if (!kp_grow(&p->s->objects, (size_t)p->s->n_objects + 1, &p->objects_cap,
 		     sizeof(*p->s->objects)))

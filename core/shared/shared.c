@@ -26,6 +26,10 @@ static kpack_error_t check_layout(const struct kp_shared_layout *l, uint64_t fil
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "zstd_shared: %llu bytes at %llu in a file of %llu",
 			       (ull)l->size, (ull)l->offset, (ull)file_size);
+	if (l->objects.size > KP_SHARED_TABLE_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "zstd_shared: objects: %zu bytes, limit %llu",
+			       l->objects.size, (ull)KP_SHARED_TABLE_MAX);
 	return KPACK_SUCCESS;
 }
 

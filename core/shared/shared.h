@@ -24,6 +24,10 @@
 /* ... and its extents are in so many blocks, each of which is decoded to read the span. */
 #define KP_SHARED_SPAN_BLOCKS 64
 
+/* Objects, and bytes of their table: for each byte of it a reader has up to 24. */
+#define KP_SHARED_OBJECTS_MAX UINT32_C(1048576)
+#define KP_SHARED_TABLE_MAX (UINT64_C(64) << 20)
+
 /* As the table of contents states it. */
 struct kp_shared_layout {
 	uint64_t offset, size; /* of the frames, in the file */

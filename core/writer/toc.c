@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include "blocks.h"
 #include "core/base/scheme.h"
+#include "core/shared/shared.h"
 #include "internal.h"
 
 static int pack_bytes(void *data, const char *bytes, size_t size)
@@ -156,6 +157,12 @@ static kpack_error_t pack_shared(msgpack_packer *pk, const struct kp_writer *w,
 	size_t size;
 
 	KP_TRY(kp_share_objects(w->share, &objects, &size, why));
+	if (size > KP_SHARED_TABLE_MAX) {
+		free(objects);
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "archive: its table of objects has %zu bytes, limit %llu",
+			       size, (unsigned long long)KP_SHARED_TABLE_MAX);
+	}
 	pack_text(pk, "compression_scheme");
 	pack_text(pk, kp_scheme_name(w->scheme));
 	pack_text(pk, "zstd_shared");

@@ -8,6 +8,7 @@
 #include "core/base/alloc.h"
 #include "core/base/text.h"
 #include "blocks.h"
+#include "core/shared/shared.h"
 #include "internal.h"
 
 /* --- writing through a buffer ------------------------------------------------------- */
@@ -182,11 +183,13 @@ size_t kp_writer_entry_count(const struct kp_writer *w)
 static kpack_error_t check_room(const struct kp_writer *w, uint64_t size,
 				struct kpackx_error *why)
 {
+	uint32_t most = w->share ? KP_SHARED_OBJECTS_MAX : UINT32_MAX;
+
 	if (w->scheme != KPACK_COMPRESSION_ZSTD_PER_KERNEL)
-		return w->n_frames < UINT32_MAX
+		return w->n_frames < most
 			       ? KPACK_SUCCESS
 			       : kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-					 "archive: more than %u objects", UINT32_MAX);
+					 "archive: more than %u objects", most);
 	if (w->n_frames == KP_FRAMES_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "archive: more than %u frames", KP_FRAMES_MAX);

@@ -37,6 +37,7 @@ class Shared:
         count = -(-layout["unique_size"] // self.block_size)
         assert len(self.blocks) == count, "%d blocks, not %d" % (len(self.blocks), count)
         self.objects = list(self.parse(layout["objects"]))
+        assert len(self.objects) <= 1 << 20, "objects"
 
     @staticmethod
     def unzstd(frame, size, dictionary=None):
@@ -57,6 +58,7 @@ class Shared:
 
     def parse(self, table):
         at = 0
+        assert len(table) <= 1 << 26, "bytes of objects"
 
         def number():
             nonlocal at

@@ -261,7 +261,6 @@ static void a_span_reaches_a_bounded_number_of_blocks(void **state)
 	kp_shared_close(s);
 }
 
-/* Two objects of 4 GiB in few bytes are no work; a larger one is refused. */
 /* The limit may sink below what a span already reaches. */
 static void a_lower_limit_of_blocks_holds_at_once(void **state)
 {
@@ -276,6 +275,7 @@ static void a_lower_limit_of_blocks_holds_at_once(void **state)
 	assert_false(kp_reach_add(&r, 101, KP_SHARED_SPAN_BLOCKS * BLOCK, 1));
 }
 
+/* Two objects of 4 GiB in few bytes are no work; a larger one is refused. */
 static void objects_have_a_largest_size(void **state)
 {
 	const uint64_t times = (UINT64_C(4) << 30) / (60 * BLOCK);
@@ -295,6 +295,31 @@ static void objects_have_a_largest_size(void **state)
 	for (uint64_t i = 0, last = 0; i < times + 2; i++, last = 60 * BLOCK)
 		put_elsewhere(&t, 60 * BLOCK, 0, last);
 	refuses(&t, "too large");
+}
+
+/* Objects without bytes take one byte each, and memory that is a multiple of it. */
+static void tables_have_a_largest_size(void **state)
+{
+	const size_t most = KP_SHARED_TABLE_MAX + 1;
+	uint8_t *zeros = mmap(NULL, most, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct kp_shared_layout l = layout_of(&(struct table){0});
+	struct kp_shared *s = NULL;
+
+	(void)state;
+	assert_true(zeros != MAP_FAILED);
+	l.objects = (struct kp_span){zeros, KP_SHARED_OBJECTS_MAX};
+	assert_int_equal(kp_shared_open(fd, file_size, &l, &s, &why), 0);
+	assert_int_equal(kp_shared_count(s), KP_SHARED_OBJECTS_MAX);
+	kp_shared_close(s);
+	l.objects.size++;
+	assert_int_equal(kp_shared_open(fd, file_size, &l, &s, &why),
+			 KPACK_ERROR_INVALID_FORMAT);
+	assert_non_null(strstr(why.text, "too many objects"));
+	l.objects.size = most;
+	assert_int_equal(kp_shared_open(fd, file_size, &l, &s, &why),
+			 KPACK_ERROR_INVALID_FORMAT);
+	assert_non_null(strstr(why.text, "objects: 67108865 bytes, limit 67108864"));
+	munmap(zeros, most);
 }
 
 static void layouts_that_lie_are_refused(void **state)
@@ -408,6 +433,7 @@ int main(void)
 		cmocka_unit_test(a_span_reaches_a_bounded_number_of_blocks),
 		cmocka_unit_test(a_lower_limit_of_blocks_holds_at_once),
 		cmocka_unit_test(objects_have_a_largest_size),
+		cmocka_unit_test(tables_have_a_largest_size),
 		cmocka_unit_test(layouts_that_lie_are_refused),
 		cmocka_unit_test(threads_read_with_a_small_pool),
 		cmocka_unit_test(damage_is_that_of_a_block),
