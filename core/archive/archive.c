@@ -161,7 +161,7 @@ static kpack_error_t open_shared(struct kpack_archive *a, struct kpackx_error *w
 
 	if (!a->toc.has_shared)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "toc: zstd_shared is missing");
+			       "toc: zstd_shared is missing, or one of its names");
 	err = kp_shared_open(a->fd, file_size(a), &a->toc.shared, &a->shared, why);
 	a->toc.shared.frames = a->toc.shared.objects = (struct kp_span){0};
 	return err ? kp_fail_prefix(why, err, "toc") : KPACK_SUCCESS;

@@ -176,14 +176,18 @@ static bool parse_frame_index(struct kp_toc_parser *p)
 	return true;
 }
 
-static bool parse_shared_field(struct kp_toc_parser *p, struct kp_span name)
+enum { SHARED_FIELDS = 7 };
+
+/* SEEN has a bit for each field; of equal names the first counts. */
+static bool parse_shared_field(struct kp_toc_parser *p, struct kp_span name,
+			       unsigned *seen)
 {
 	struct kp_shared_layout *l = &p->toc->shared;
 	const struct {
 		const char *name;
 		uint64_t *number; /* or: */
 		struct kp_span *bytes;
-	} fields[] = {
+	} fields[SHARED_FIELDS] = {
 		{"offset", &l->offset, NULL},
 		{"size", &l->size, NULL},
 		{"block_size", &l->block_size, NULL},
@@ -194,9 +198,10 @@ static bool parse_shared_field(struct kp_toc_parser *p, struct kp_span name)
 	};
 	struct kp_mp_value v;
 
-	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-		if (!kp_span_is(name, fields[i].name))
+	for (size_t i = 0; i < SHARED_FIELDS; i++) {
+		if (!kp_span_is(name, fields[i].name) || *seen & 1u << i)
 			continue;
+		*seen |= 1u << i;
 		if (fields[i].number)
 			return kp_toc_integer(p, fields[i].number);
 		if (!kp_mp_next(&p->c, &v))
@@ -211,22 +216,23 @@ static bool parse_shared_field(struct kp_toc_parser *p, struct kp_span name)
 /* A value of another type is of no use; without it the archive is refused. */
 static bool parse_shared(struct kp_toc_parser *p)
 {
+	unsigned seen = 0;
 	uint32_t pairs;
 
 	if (kp_mp_peek(&p->c) != KP_MP_MAP)
 		return kp_mp_skip(&p->c);
 	if (!kp_mp_map(&p->c, &pairs))
 		return false;
-	p->toc->has_shared = true;
 	while (pairs--) {
 		struct kp_span name = {0};
 
 		if (kp_mp_peek(&p->c) == KP_MP_STR ? !kp_mp_str(&p->c, &name)
 						   : !kp_mp_skip(&p->c))
 			return false;
-		if (!parse_shared_field(p, name))
+		if (!parse_shared_field(p, name, &seen))
 			return false;
 	}
+	p->toc->has_shared = seen == (1u << SHARED_FIELDS) - 1;
 	return true;
 }
 

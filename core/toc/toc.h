@@ -92,8 +92,8 @@ struct kp_toc {
 	bool has_zstd_offset, has_zstd_size;
 	struct kp_span frame_index; /* empty: absent */
 
-	struct kp_shared_layout shared; /* scheme zstd-shared; its fields may be absent */
-	bool has_shared;
+	struct kp_shared_layout shared; /* scheme zstd-shared */
+	bool has_shared;                /* with all of its fields */
 
 	/* in bytewise order of key, then arch; a sentinel follows the last binary */
 	struct kp_toc_binary *binaries;

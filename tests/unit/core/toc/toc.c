@@ -277,6 +277,21 @@ static void top_fields_are_read(void **state)
 	assert_int_equal(toc.n_arches, 1);
 	assert_int_equal(toc.faults.counted, 4);
 	kp_toc_fini(&toc);
+
+	toc = parsed(
+		"{'zstd_shared': {'offset': 1, 'size': 2, 'block_size': 3, "
+		"'offset': 9, 'unique_size': 4, 'objects': x'0102', 'frames': x'03', "
+		"'objects': 5, 'dictionary_size': 6, 'size': nil, 'x': 1}}");
+	assert_true(toc.has_shared);
+	assert_int_equal(toc.shared.offset, 1);
+	assert_int_equal(toc.shared.size, 2);
+	assert_int_equal(toc.shared.dictionary_size, 6);
+	assert_int_equal(toc.shared.objects.size, 2);
+	kp_toc_fini(&toc);
+	toc = parsed("{'zstd_shared': {'offset': 1, 'size': 2, 'block_size': 3, "
+		     "'unique_size': 4, 'objects': x'0102', 'frames': x'03'}}");
+	assert_false(toc.has_shared); /* no dictionary_size */
+	kp_toc_fini(&toc);
 }
 
 static void sizes_are_stated_or_not(void **state)
