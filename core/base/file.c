@@ -424,6 +424,8 @@ static int rename_fresh(const struct kp_outfile *out)
 		errno = EEXIST;
 		return -1;
 	}
+	if (errno != ENOENT) /* there may be one */
+		return -1;
 	return renameat(out->dir_fd, out->tmp_name, out->dir_fd, out->name);
 }
 
