@@ -300,57 +300,98 @@ static kpack_error_t keep_file(struct keeping *k, const char *path,
 
 /* --- a file that is changed ---------------------------------------------------------- */
 
-/* The name of the archive for the file PATH: its last component, and a hash. */
-static char *archive_of(const char *path)
+/*
+ * The name of an archive for the file PATH: its last component, and a hash.  There are two,
+ * for a file that changes again: SECOND is the other one than what the file needs until it
+ * is replaced.
+ */
+static char *archive_of(const char *path, bool second)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 
-	return xasprintf("%.100s-%016llx" KP_ARCHIVE_SUFFIX, name + strspn(name, "."),
-			 (unsigned long long)kp_hash64(path, strlen(path), 0));
+	return xasprintf("%.100s-%016llx%s" KP_ARCHIVE_SUFFIX, name + strspn(name, "."),
+			 (unsigned long long)kp_hash64(path, strlen(path), 0),
+			 second ? "-2" : "");
 }
 
-/* Read the recipe of PATH in the archive FILE; false: there is none. */
-static bool read_earlier(const char *file, const char *path, struct kpack_archive **a,
-			 struct recipe *r)
+/* Read the recipe of PATH in the archive FILE; *FOUND: there is one. */
+static kpack_error_t read_earlier(const char *file, const char *path,
+				  struct kpack_archive **a, struct recipe *r, bool *found,
+				  struct kpackx_error *why)
 {
+	kpack_error_t err = below_archive_open(file, a, why);
 	size_t entry;
 
-	return !below_archive_open(file, a, NULL) &&
-	       kp_archive_find(*a, kp_span_str(path), kp_span_str(KP_ARCH_GENERIC),
-			       &entry) &&
-	       keep_is_recipe(*a, entry) && !keep_read(*a, entry, r, NULL);
+	*found = false;
+	if (err == KPACK_ERROR_FILE_NOT_FOUND)
+		return KPACK_SUCCESS;
+	if (!err &&
+	    kp_archive_find(*a, kp_span_str(path), kp_span_str(KP_ARCH_GENERIC),
+			    &entry) &&
+	    keep_is_recipe(*a, entry)) {
+		err = keep_read(*a, entry, r, why);
+		*found = !err;
+	}
+	return err ? kp_fail_prefix(why, err, "%s", file) : KPACK_SUCCESS;
 }
 
 /*
- * If FILE is itself the result of an earlier run, the original is that run's: restore it
- * to OUT, and *ORIGINAL becomes it.
+ * If FILE is itself the result of an earlier run that the archive NAME of DIR has, the
+ * original is that run's: restore it to OUT, and *ORIGINAL becomes it.
  */
-static kpack_error_t find_original(const char *dir, const char *archive, const char *path,
-				   const struct kp_source *file, struct kp_outfile *out,
-				   struct kp_source *original, struct kpackx_error *why)
+static kpack_error_t restore_earlier(const char *dir, const char *name, const char *path,
+				     const struct kp_source *file, struct kp_outfile *out,
+				     struct kp_source *original, bool *restored,
+				     struct kpackx_error *why)
 {
-	char *name = xasprintf("%s/%s", dir, archive);
+	char *archive = xasprintf("%s/%s", dir, name);
 	struct kpack_archive *a = NULL;
 	struct recipe r = {0};
-	kpack_error_t err = KPACK_SUCCESS;
+	bool found;
 	uint8_t hash[16];
+	kpack_error_t err = read_earlier(archive, path, &a, &r, &found, why);
 
-	*original = *file;
-	if (read_earlier(name, path, &a, &r) && r.changed_size == file->size) {
+	*restored = false;
+	if (!err && found && r.changed_size == file->size) {
 		err = keep_hash(file, hash, why);
-		if (!err && memcmp(hash, r.changed_xxh3, sizeof(hash)) == 0) {
-			err = below_outfile_open_in(out, dir, "original", 0600, why);
-			if (!err)
-				kp_outfile_unname(out);
-			if (!err)
-				err = keep_restore(a, kp_span_str(path), &r, file, out,
-						   why);
-			*original = kp_source_fd(out->fd, 0, r.size);
-		}
+		*restored = !err && memcmp(hash, r.changed_xxh3, sizeof(hash)) == 0;
+	}
+	if (*restored) {
+		err = below_outfile_open_in(out, dir, "original", 0600, why);
+		if (!err)
+			kp_outfile_unname(out);
+		if (!err)
+			err = keep_restore(a, kp_span_str(path), &r, file, out, why);
+		*original = kp_source_fd(out->fd, 0, r.size);
 	}
 	recipe_fini(&r);
 	kp_archive_close(a);
-	free(name);
+	free(archive);
+	return err;
+}
+
+/*
+ * Find the *ORIGINAL of FILE: FILE itself, or what an earlier run kept, in OUT.  *SECOND
+ * becomes the archive to write, which is not the one that FILE needs.
+ */
+static kpack_error_t find_original(const char *dir, const char *path,
+				   const struct kp_source *file, struct kp_outfile *out,
+				   struct kp_source *original, bool *second,
+				   struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+	bool restored = false;
+
+	*original = *file;
+	*second = false;
+	for (int i = 0; i < 2 && !err && !restored; i++) {
+		char *name = archive_of(path, i);
+
+		err = restore_earlier(dir, name, path, file, out, original, &restored,
+				      why);
+		*second = restored && i == 0;
+		free(name);
+	}
 	return err;
 }
 
@@ -362,14 +403,17 @@ kpack_error_t keep_changed(const char *dir, const char *path,
 	struct keeping k = {0};
 	struct recipe r = {.changed_size = changed->size};
 	struct kp_source original;
-	char *archive = archive_of(path);
+	bool second;
+	char *archive = NULL;
 	kpack_error_t err =
-		find_original(dir, archive, path, file, &scratch, &original, why);
+		find_original(dir, path, file, &scratch, &original, &second, why);
 
 	if (!err)
 		err = keep_hash(changed, r.changed_xxh3, why);
-	if (!err)
+	if (!err) {
+		archive = archive_of(path, second);
 		err = keeping_open(&k, dir, archive, why);
+	}
 	if (!err)
 		err = keep_file(&k, path, &original, changed, &r, why);
 	if (!err)
@@ -383,13 +427,15 @@ kpack_error_t keep_changed(const char *dir, const char *path,
 
 /* --- files that are removed ---------------------------------------------------------- */
 
-static kpack_error_t keep_one(struct keeping *k, const struct keep_file *f,
-			      struct kpackx_error *why)
+static kpack_error_t keep_one(struct keeping *k, const char *dir,
+			      const struct keep_file *f, struct kpackx_error *why)
 {
+	struct kp_outfile scratch = {.fd = -1, .dir_fd = -1};
 	struct recipe r = {.removed = true};
-	struct kp_source original;
+	struct kp_source file, original;
 	struct stat st;
 	kpack_error_t err;
+	bool second;
 	int fd;
 
 	KP_TRY(below_file_open_again(f->disk, f->id, &fd, why));
@@ -400,9 +446,13 @@ static kpack_error_t keep_one(struct keeping *k, const struct keep_file *f,
 		r.uid = st.st_uid;
 		r.gid = st.st_gid;
 		r.mtime = st.st_mtim;
-		original = kp_source_fd(fd, 0, (uint64_t)st.st_size);
-		err = keep_file(k, f->path, &original, NULL, &r, why);
+		file = kp_source_fd(fd, 0, (uint64_t)st.st_size);
+		err = find_original(dir, f->path, &file, &scratch, &original, &second,
+				    why);
+		if (!err)
+			err = keep_file(k, f->path, &original, NULL, &r, why);
 	}
+	kp_outfile_close(&scratch);
 	close(fd);
 	recipe_fini(&r);
 	return err;
@@ -437,7 +487,7 @@ kpack_error_t keep_removed(const char *dir, const struct keep_file *files, size_
 			free(name);
 		}
 		if (!err)
-			err = keep_one(&k, &files[i], why);
+			err = keep_one(&k, dir, &files[i], why);
 		if (err)
 			kp_fail_prefix(why, err, "%s", files[i].disk);
 		else if (kp_writer_blob_size(k.writer) > ARCHIVE_SIZE || i + 1 == n)

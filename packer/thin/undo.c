@@ -57,17 +57,26 @@ static int by_path(const void *a, const void *b)
 	return (s->tv_nsec < t->tv_nsec) - (s->tv_nsec > t->tv_nsec);
 }
 
-static void drop_earlier(struct undo *u)
+/* The end of the entries of U's files that have the path of number FIRST. */
+static size_t end_of_path(const struct undo *u, size_t first)
 {
-	size_t n = 0;
+	size_t end = first + 1;
 
-	if (u->n_files)
-		qsort(u->files, u->n_files, sizeof(*u->files), by_path);
-	for (size_t i = 0; i < u->n_files; i++) {
-		if (n && kp_span_eq(u->files[n - 1].path, u->files[i].path))
-			recipe_fini(&u->files[i].recipe);
-		else
-			u->files[n++] = u->files[i];
+	while (end < u->n_files && kp_span_eq(u->files[first].path, u->files[end].path))
+		end++;
+	return end;
+}
+
+/* Drop all recipes of a path but the first. */
+static void drop_others(struct undo *u)
+{
+	size_t n = 0, end;
+
+	for (size_t i = 0; i < u->n_files; i = end) {
+		end = end_of_path(u, i);
+		for (size_t k = i + 1; k < end; k++)
+			recipe_fini(&u->files[k].recipe);
+		u->files[n++] = u->files[i];
 	}
 	u->n_files = n;
 }
@@ -80,7 +89,8 @@ static bool open_kept(struct undo *u)
 	u->n_faults += u->kept.failed;
 	for (size_t i = 0; i < u->kept.count; i++)
 		read_archive(u, u->kept.items[i]);
-	drop_earlier(u);
+	if (u->n_files)
+		qsort(u->files, u->n_files, sizeof(*u->files), by_path);
 	if (u->n_faults == 0 && u->n_files == 0)
 		report_error(dir, "nothing in it was kept by kpack thin --keep");
 	return u->n_faults == 0 && u->n_files;
@@ -151,22 +161,57 @@ static bool is_planned(const struct undo *u, size_t entry)
 	return false;
 }
 
-static void choose_existing(struct undo *u, struct undo_file *f, size_t entry)
+static bool is_original(const struct recipe *r, uint64_t size, const uint8_t hash[16])
+{
+	return size == r->size && memcmp(hash, r->xxh3, sizeof(r->xxh3)) == 0;
+}
+
+static bool is_changed(const struct recipe *r, const uint8_t hash[16])
+{
+	return !r->removed && memcmp(hash, r->changed_xxh3, sizeof(r->changed_xxh3)) == 0;
+}
+
+/*
+ * Of the N recipes of a path at F, put the last that is for the file with HASH first: a
+ * killed run has kept the original for a file that it did not write.
+ */
+static void prefer_fitting(struct undo_file *f, size_t n, uint64_t size,
+			   const uint8_t hash[16])
+{
+	for (size_t i = 0; i < n; i++) {
+		struct undo_file first = f[0];
+
+		if (!is_original(&f[i].recipe, size, hash) &&
+		    !is_changed(&f[i].recipe, hash))
+			continue;
+		f[0] = f[i];
+		f[i] = first;
+		return;
+	}
+}
+
+/* Choose what is done with the file at ENTRY, by one of the N recipes at F. */
+static void choose_existing(struct undo *u, struct undo_file *f, size_t n, size_t entry)
 {
 	const struct scan_entry *e = &u->scan.entries[entry];
 	const struct recipe *r = &f->recipe;
 	struct kpackx_error why = {0};
 	uint8_t hash[16];
 
-	f->entry = e->first;
 	if (!S_ISREG(e->mode)) {
 		refuse_file(u, f, "it is not a file any more");
-	} else if (hash_entry(e, hash, &why)) {
+		return;
+	}
+	if (hash_entry(e, hash, &why)) {
 		report_why(e->path, &why);
 		u->n_faults++;
-	} else if (e->id.size == r->size && memcmp(hash, r->xxh3, sizeof(hash)) == 0) {
+		return;
+	}
+	prefer_fitting(f, n, e->id.size, hash);
+	f->entry = e->first;
+	if (is_original(r, e->id.size, hash)) {
 		f->state = UNDO_ORIGINAL;
-	} else if (r->removed || memcmp(hash, r->changed_xxh3, sizeof(hash)) != 0) {
+	} else if (!is_changed(r, hash)) {
 		refuse_file(u, f, "it is another file now");
 	} else if (!input_of(u, f->entry)) {
 		refuse_file(u, f, "it is not known any more as a file with device code");
@@ -194,12 +239,13 @@ static bool has_directory(const struct undo *u, struct kp_span path)
 	return has;
 }
 
-static void choose_file(struct undo *u, struct undo_file *f)
+/* Choose what is done with a path, for which F has N recipes, the last one first. */
+static void choose_file(struct undo *u, struct undo_file *f, size_t n)
 {
 	size_t entry;
 
 	if (find_entry(&u->scan, f->path, &entry))
-		choose_existing(u, f, entry);
+		choose_existing(u, f, n, entry);
 	else if (!f->recipe.removed)
 		refuse_file(u, f, "it does not exist any more");
 	else if (!has_directory(u, f->path))
@@ -218,8 +264,11 @@ static bool open_tree(struct undo *u)
 	u->n_faults = u->scan.n_faults;
 	dispositions_open(&u->scan, true, &u->dispositions);
 	u->plan.binaries = xcalloc(u->n_files, sizeof(*u->plan.binaries));
-	for (size_t i = 0; i < u->n_files; i++)
-		choose_file(u, &u->files[i]);
+	for (size_t i = 0, end; i < u->n_files; i = end) {
+		end = end_of_path(u, i);
+		choose_file(u, &u->files[i], end - i);
+	}
+	drop_others(u);
 	return true;
 }
 

@@ -719,3 +719,43 @@ same_files() { # BEFORE AFTER [WITHOUT: anything: their hard links may be files 
 		same_files before in apart
 	done
 }
+
+@test "a second run with other GPUs that is killed at a rename keeps the originals" {
+	mkdir -p before/lib/deep
+	mkfat --size 60000 --arches gfx1100,gfx1030,gfx1201 before/lib/a.so
+	ln before/lib/a.so before/lib/deep/a.so
+	# two archives, two paths
+	for i in 1 2 3 4; do
+		rm -rf in kept
+		cp -a before in
+		kpack thin -q --arch gfx1100,gfx1030 --keep kept in
+		! ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 strace -f -o /dev/null -e inject=renameat:signal=KILL:when=$i \
+			"$KPACK_BIN/kpack" thin -q --arch gfx1100 --keep kept in || return 1
+		cp -a in killed
+		cp -a kept killed-kept
+		kpack thin -q --undo killed-kept killed
+		same_files before killed apart
+		rm -rf killed killed-kept
+		kpack thin -q --arch gfx1100 --keep kept in
+		kpack thin -q --undo kept in
+		same_files before in apart
+	done
+}
+
+@test "a file that one run changes and the next one removes comes back as it was" {
+	gone=lib/rocblas/library/TensileLibrary_Type_HH_gfx1030.co
+	make_kept in
+	mkfat --bare --bundles 1 --size 60000 --arches gfx1030 in/$gone
+	cp -a in before
+	kpack thin -q --arch gfx1030,gfx1100 --compress --keep kept in
+	! cmp -s before/$gone in/$gone || false
+	# as a run leaves it that is killed after it kept the file, and before it removes it
+	cp -a in changed
+	kpack thin -q --arch gfx1100 --keep kept in
+	[ ! -e in/$gone ]
+	kpack verify -q kept
+	kpack thin -q --undo kept in
+	same_files before in
+	kpack thin -q --undo kept changed
+	cmp before/$gone changed/$gone
+}
