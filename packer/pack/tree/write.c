@@ -262,13 +262,53 @@ static kpack_error_t write_output(const struct converter *c, const char *root,
 
 /* --- in place ------------------------------------------------------------------------ */
 
-static kpack_error_t remove_leftovers(const struct scan *scan, struct kpackx_error *why)
+/* A path of a file, another path of which is a leftover; SIZE_MAX: none that is unchanged. */
+static size_t find_link(const struct scan *scan, const struct scan_entry *leftover)
+{
+	struct stat st;
+
+	for (size_t i = 0; i < scan->n_entries && leftover->id.nlink > 1; i++) {
+		const struct scan_entry *e = &scan->entries[i];
+
+		if (!e->leftover && S_ISREG(e->mode) && e->id.ino == leftover->id.ino &&
+		    e->id.dev == leftover->id.dev && below_lstat(e->path, &st) == 0 &&
+		    file_identity_is(&e->id, &st))
+			return i;
+	}
+	return SIZE_MAX;
+}
+
+/* The file with the path LINK lost a link, which changes its ctime: it is still the same. */
+static void accept_unlinked(struct scan *scan, size_t link)
+{
+	struct scan_entry *entries = scan->entries;
+	struct stat st;
+
+	if (link == SIZE_MAX || below_lstat(entries[link].path, &st) < 0 ||
+	    !file_identity_is_named(&entries[link].id, &st))
+		return;
+	for (size_t i = 0; i < scan->n_entries; i++) {
+		if (entries[i].id.ino != st.st_ino || entries[i].id.dev != st.st_dev)
+			continue;
+		entries[i].id.ctime = st.st_ctim;
+		entries[i].id.nlink = st.st_nlink;
+		if (entries[i].input)
+			entries[i].input->st = st;
+	}
+}
+
+static kpack_error_t remove_leftovers(struct scan *scan, struct kpackx_error *why)
 {
 	for (size_t i = 0; i < scan->n_entries; i++) {
 		const struct scan_entry *e = &scan->entries[i];
+		size_t link;
 
-		if (e->leftover && below_unlink(e->path) < 0 && errno != ENOENT)
+		if (!e->leftover)
+			continue;
+		link = find_link(scan, e);
+		if (below_unlink(e->path) < 0 && errno != ENOENT)
 			return below_fail(why, "%s: cannot remove", e->path);
+		accept_unlinked(scan, link);
 	}
 	return KPACK_SUCCESS;
 }
