@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "keep.h"
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,6 +23,63 @@
 /* Stored bytes after which another archive is begun. */
 #define ARCHIVE_SIZE (UINT64_C(1) << 30)
 #define GROUP "kept"
+
+/* --- the directory ------------------------------------------------------------------- */
+
+/* Write the path of the tree to the file "tree" of DIR. */
+static kpack_error_t write_claim(const char *dir, const char *path,
+				 struct kpackx_error *why)
+{
+	struct kp_outfile out = {.fd = -1, .dir_fd = -1};
+	kpack_error_t err = below_outfile_open_in(&out, dir, "tree", 0600, why);
+
+	if (!err)
+		err = kp_outfile_pwrite(&out, 0, path, strlen(path), why);
+	if (!err)
+		err = kp_outfile_publish(&out, why);
+	kp_outfile_close(&out);
+	return err;
+}
+
+/* Compare PATH with the contents of the file "tree" of DIR. */
+static kpack_error_t check_claim(const char *dir, const char *path,
+				 struct kpackx_error *why)
+{
+	char *name = xasprintf("%s/tree", dir), text[PATH_MAX + 1] = "";
+	struct kp_source file;
+	struct stat st;
+	kpack_error_t err;
+	int fd;
+
+	err = below_file_open(name, &fd, &st, why);
+	free(name);
+	if (err)
+		return err;
+	if (st.st_size <= PATH_MAX) {
+		file = kp_source_fd(fd, 0, (uint64_t)st.st_size);
+		err = kp_source_read(&file, 0, text, (size_t)st.st_size, why);
+	}
+	close(fd);
+	if (!err && strcmp(text, path) != 0)
+		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			      "keeps what %s lost: give %s a directory of its own",
+			      *text ? text : "another tree", path);
+	return err;
+}
+
+kpack_error_t keep_claim(const char *dir, const char *tree, struct kpackx_error *why)
+{
+	char *path = below_real(tree);
+	kpack_error_t err;
+
+	if (!path)
+		return kp_fail_errno(why, errno, "%s: cannot find its path", tree);
+	err = check_claim(dir, path, why);
+	if (err == KPACK_ERROR_FILE_NOT_FOUND)
+		err = write_claim(dir, path, why);
+	free(path);
+	return err;
+}
 
 /* --- hashes and blocks --------------------------------------------------------------- */
 

@@ -13,6 +13,12 @@
 #include "recipe.h"
 
 /*
+ * Take the directory DIR, which exists, for what TREE loses, as its file "tree" states.
+ * INVALID_ARGUMENT: it keeps what another tree lost.
+ */
+kpack_error_t keep_claim(const char *dir, const char *tree, struct kpackx_error *why);
+
+/*
  * Keep in the directory DIR what the original of the file PATH, of a tree, has and CHANGED
  * has not.  If DIR has an earlier original, of which FILE is a change, that one is kept.
  * Whole and flushed; thread-safe for files of other paths.

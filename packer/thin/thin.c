@@ -611,7 +611,9 @@ int thin_run(struct thin *t)
 		report_why(t->args.debug_to, &why);
 		return EXIT_FAULT;
 	}
-	if (t->args.keep && !t->args.dry && below_make_root(t->args.keep, 0700, &why)) {
+	if (t->args.keep && !t->args.dry &&
+	    (below_make_root(t->args.keep, 0700, &why) ||
+	     keep_claim(t->args.keep, t->args.tree, &why))) {
 		report_why(t->args.keep, &why);
 		return EXIT_FAULT;
 	}

@@ -631,6 +631,12 @@ same_files() { # BEFORE AFTER [WITHOUT: anything: their hard links may be files 
 	[[ "$output" == "0 files restored, "*" were the originals, 0 left as they are" ]]
 	# and another run
 	kpack thin -q --arch gfx1100 --keep kept in
+	# what another tree has at the same paths does not replace it
+	cp -a before other
+	run kpack thin --arch gfx1100 --keep kept other
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"kept: keeps what $(realpath in) lost: give $(realpath other) a directory of its own"* ]]
+	same_files before other
 	kpack thin -q --undo kept in
 	same_files before in
 }
