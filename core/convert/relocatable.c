@@ -89,6 +89,11 @@ static kpack_error_t find_section(struct object *o, struct kpackx_error *why)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "no section of device code at offset %" PRIu64,
 			       o->fill->offset);
+	/* such numbers are not in the symbols, but in a table of their own */
+	if (o->section >= SHN_LORESERVE)
+		return fail_unusual(why, o->section,
+				    "has the device code; objects of so many sections "
+				    "are not rewritten");
 	if (o->in.items[o->section].flags & SHF_COMPRESSED)
 		return fail_unusual(why, o->section, "is compressed");
 	return measure_shift(o, why);
