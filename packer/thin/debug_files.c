@@ -64,10 +64,16 @@ kpack_error_t debug_files_add(void *arg, const struct kp_source *object, bool wr
 	struct debug_objects *objects = arg;
 	struct debug_files *d = objects->files;
 	struct kp_stripped debug;
+	struct kpackx_error fault = {0};
 	char id[KP_BUILD_ID_TEXT];
 	kpack_error_t err;
 
-	KP_TRY(kp_strip_build_id(object, id, why));
+	/* what is damaged stays as it is */
+	err = kp_strip_build_id(object, id, &fault);
+	if (err == KPACK_ERROR_INVALID_FORMAT)
+		*id = '\0';
+	else if (err)
+		return kp_fail(why, err, "%s", fault.text);
 	*keep = !*id;
 	objects->n_nameless += *keep;
 	if (*keep || !written)

@@ -312,18 +312,26 @@ debug_library() { # OUT CCOB-VERSION OBJECT...
 	ln in/lib/rocblas/library/TensileLibrary_Type_DD_gfx1100.co in/lib/rocblas/library/Kernels.so-001-gfx1100.hsaco
 	# damaged content is left alone
 	head -c 3000 "$with_id" >in/lib/rocblas/library/TensileLibrary_Type_SS_gfx1100.co
+	# so is an object whose notes are damaged
+	py "$with_id" in/lib/rocblas/library/TensileLibrary_Type_ZZ_gfx1100.co <<-'END'
+	import sys
+	code = bytearray(open(sys.argv[1], "rb").read())
+	size = code.index(b"\3\0\0\0GNU\0") - 4
+	code[size:size + 4] = b"\xff\xff\xff\x7f"
+	open(sys.argv[2], "wb").write(code)
+	END
 	cp -a in before
 	kpack thin --arch gfx1100 --strip-debug --debug-to debug in >report
 	cd in/lib/rocblas/library
 	[ "$(sum Kernels.so-000-gfx1100.hsaco)" = $with_id_stripped ]
-	for f in TensileLibrary_Type_{HH,DD,SS}_gfx1100.co; do
+	for f in TensileLibrary_Type_{HH,DD,SS,ZZ}_gfx1100.co; do
 		cmp $f "$T/before/lib/rocblas/library/$f"
 	done
 	cd "$T"
 	[ "$(find debug -type f)" = debug/.build-id/$build_id.debug ]
 	[ "$(sum debug/.build-id/$build_id.debug)" = $with_id_debug ]
 	grep -qx 'debugging information of 1 code objects is in debug' report
-	grep -q '^1 code objects have no build ID ' report
+	grep -q '^2 code objects have no build ID ' report
 	grep -q '^0 binaries, 1 files of kernel databases: ' report
 	kpack thin -q --arch gfx1100 --strip-debug in
 	[ "$(sum in/lib/rocblas/library/TensileLibrary_Type_HH_gfx1100.co)" = $no_id_stripped ]
@@ -451,10 +459,10 @@ fake_runtime() { # FILE TEXT
 # --- static libraries -----------------------------------------------------------------
 
 # An object with a bundle for three GPUs, its wrapper, a function NAME, and a symbol that is where
-# the bundle is, as clang makes it with -fgpu-rdc.
-fat_object() { # NAME OUT
+# the bundle is, as clang makes it with -fgpu-rdc, after what the file SOURCE has.
+fat_object() { # NAME OUT [SOURCE]
 	mkfat --bare --bundles 1 --size 20000 --seed "$1" bundle.bin
-	cc -c -fPIC -x assembler - -o "$2" <<-END
+	cat "${3-/dev/null}" - <<-END | cc -c -fPIC -x assembler - -o "$2"
 	.text
 	.globl $1
 	.type $1, @function
@@ -539,6 +547,10 @@ index_of() { nm -s "$1" | sed -n '/^Archive index/,/^$/p'; }
 	echo '.data; .quad __hip_fatbin_middle + 8' | cc -c -x assembler - -o n.o
 	ld -r -o in_the_middle.o m.o n.o
 	ar rcs in/libmiddle.a in_the_middle.o
+	# the number of the section is not in its symbols
+	seq 66000 | sed 's/.*/.section .text.f&, "ax", @progbits\nf&: ret/' >many.s
+	fat_object many many.o many.s
+	ar rcs in/libmany.a many.o
 	# members that are other files
 	cp a.o in/a.o
 	(cd in && ar rcsT libthin.a a.o)
@@ -546,8 +558,10 @@ index_of() { nm -s "$1" | sed -n '/^Archive index/,/^$/p'; }
 	kpack thin --arch gfx1100 in >report 2>notes
 	cmp before/libmiddle.a in/libmiddle.a
 	cmp before/libthin.a in/libthin.a
+	cmp before/libmany.a in/libmany.a
 	! cmp -s before/libfat.a in/libfat.a || false
 	grep -q 'in/libmiddle.a: note: left as it is: member in_the_middle.o: relocation .* leads into the middle' notes
+	grep -q 'in/libmany.a: note: left as it is: member many.o: section 66[0-9]* .* are not rewritten' notes
 	grep -q 'in/libthin.a: note: left as it is: .*a thin archive: its members are other files' notes
 }
 
