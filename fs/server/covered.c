@@ -23,7 +23,7 @@ enum { DEPTH_MAX = 128 };
 struct covered {
 	const struct edition *edition;
 	const char *mountpoint;
-	dev_t device;
+	struct statx root;   /* look_at_mount's of the mount point */
 	char path[PATH_MAX]; /* of the file below the mount point */
 };
 
@@ -56,27 +56,29 @@ static bool hash_file(int fd, uint64_t size, struct kp_hash *out)
 	return h && size == 0;
 }
 
-/* Whether the regular file NAME of DIR has the bytes of the entry WHAT. */
-static bool has_bytes(int dir, const char *name, uint64_t size,
-		      const struct origin_entry *what)
+/* Whether the regular file at FILE, opened with O_PATH, has the bytes of the entry WHAT. */
+static bool has_bytes(int file, uint64_t size, const struct origin_entry *what)
 {
 	struct kp_decoding_facts facts =
 		kp_archive_decoding_facts(what->origin->archive, what->entry);
 	struct kp_hash hash;
+	char path[32];
 	bool same;
 	int fd;
 
 	if (!facts.xxh3)
 		return true;
-	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	same = fd >= 0 && hash_file(fd, size, &hash) && kp_hash_is(&hash, facts.xxh3);
 	if (fd >= 0)
 		close(fd);
 	return same;
 }
 
-static bool check_file(const struct covered *c, int dir, const char *name,
-		       const struct stat *st, const struct tree_node *node)
+/* Check the file at FD, opened with O_PATH. */
+static bool check_file(const struct covered *c, int fd, const struct stat *st,
+		       const struct tree_node *node)
 {
 	struct file_content content;
 	struct stat packed;
@@ -89,36 +91,64 @@ static bool check_file(const struct covered *c, int dir, const char *name,
 		return report_file(c, "which is another file than the archives have");
 	if (!edition_file(c->edition, node->index, &content))
 		return report_file(c, "which cannot be compared: no memory");
-	same = !content.bundle &&
-	       has_bytes(dir, name, (uint64_t)st->st_size, &content.entry);
+	same = !content.bundle && has_bytes(fd, (uint64_t)st->st_size, &content.entry);
 	file_content_unref(&content);
 	return same || report_file(c, "which has other bytes than in the archives");
 }
 
+/*
+ * Find out which mount the file FD, opened with O_PATH, is in.  Another user's FUSE server,
+ * which may never answer, is asked nothing.
+ */
+static bool look_at_mount(int fd, struct statx *out)
+{
+	return statx(fd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
+		     STATX_MNT_ID, out) == 0;
+}
+
+static bool same_mount(const struct statx *a, const struct statx *b)
+{
+	if (a->stx_mask & b->stx_mask & STATX_MNT_ID)
+		return a->stx_mnt_id == b->stx_mnt_id;
+	return a->stx_dev_major == b->stx_dev_major &&
+	       a->stx_dev_minor == b->stx_dev_minor;
+}
+
 static bool check_dir(struct covered *c, int fd, const struct tree_node *node, int depth);
+
+/* Check the file at FD, opened with O_PATH, which is the node AT, or NULL. */
+static bool check_node(struct covered *c, int fd, const struct tree_node *at, int depth)
+{
+	struct statx mount;
+	struct stat st;
+	int dir;
+
+	if (!look_at_mount(fd, &mount) || !same_mount(&mount, &c->root) ||
+	    fstat(fd, &st) < 0)
+		return true;
+	if (!S_ISDIR(st.st_mode))
+		return check_file(c, fd, &st, at);
+	if (depth >= DEPTH_MAX)
+		return true;
+	dir = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return dir < 0 || check_dir(c, dir, at && at->is_dir ? at : NULL, depth + 1);
+}
 
 /* Check NAME of the directory DIR, which is the node ABOVE, or NULL: not in the mount. */
 static bool check_name(struct covered *c, int dir, const char *name,
 		       const struct tree_node *above, int depth)
 {
+	int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	struct tree_node node;
-	const struct tree_node *at = NULL;
-	struct stat st;
-	int fd;
+	bool has, fine;
 
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
+	if (fd < 0)
 		return true; /* removed meanwhile */
-	if (st.st_dev != c->device)
-		return true;
-	if (above && tree_lookup(c->edition->tree, above->index, kp_span_str(name),
-				 UINT64_MAX, &node))
-		at = &node;
-	if (!S_ISDIR(st.st_mode))
-		return check_file(c, dir, name, &st, at);
-	if (depth >= DEPTH_MAX)
-		return true;
-	fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return fd < 0 || check_dir(c, fd, at && at->is_dir ? at : NULL, depth + 1);
+	has = above && tree_lookup(c->edition->tree, above->index, kp_span_str(name),
+				   UINT64_MAX, &node);
+	fine = check_node(c, fd, has ? &node : NULL, depth);
+	close(fd);
+	return fine;
 }
 
 /* Check the directory FD, and close it. */
@@ -150,12 +180,11 @@ bool covered_check(int dir, const char *path, const struct edition *e)
 	struct covered c = {.edition = e, .mountpoint = path};
 	struct tree_node root = tree_root(e->tree);
 	struct statfs fs;
-	struct stat st;
 	int fd;
 
-	if (fstatfs(dir, &fs) < 0 || fs.f_type == FUSE_SUPER_MAGIC || fstat(dir, &st) < 0)
+	if (fstatfs(dir, &fs) < 0 || fs.f_type == FUSE_SUPER_MAGIC ||
+	    !look_at_mount(dir, &c.root))
 		return true; /* the mount itself fails, if it has to */
-	c.device = st.st_dev;
 	fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return fd < 0 || check_dir(&c, fd, &root, 0);
 }

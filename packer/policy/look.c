@@ -5,6 +5,7 @@
 #include <time.h>
 #include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
+#include "packer/files/below.h"
 #include "packer/files/tree_list.h"
 
 /*
@@ -60,7 +61,7 @@ void look_at(const char *tree, const struct state *state,
 	start = nanoseconds_of(&now);
 	while (tree_list_next(list, &item)) {
 		if (item.kind == TREE_FAULT) {
-			report_error(item.path, "%s", strerror(item.error));
+			report_error(item.path, "%s", below_strerror(item.error));
 			out->failed = true;
 		} else if (item.kind == TREE_DIR && item.level > 0 &&
 			   mount_table_has_device(mounts, item.st.st_dev)) {

@@ -55,7 +55,7 @@ static void visit_item(struct prune *p, const struct tree_item *item,
 	struct kpackx_error why = {0};
 
 	if (item->kind == TREE_FAULT) {
-		report_error(item->path, "%s", strerror(item->error));
+		report_error(item->path, "%s", below_strerror(item->error));
 		p->n_faults++;
 	} else if (item->kind != TREE_OTHER || !S_ISREG(item->st.st_mode)) {
 		return;

@@ -649,10 +649,17 @@ alices() { pgrep -f "^./kpackfs -o allow_other packed/.kpack $T/"; }
 	refuses 'another user than root has mounted' timeout 60 "$contrib/mount/environment.sh" "$T/tree/lib/$odd"
 	refuses 'a mount of another user' timeout 60 "$contrib/mount/in-place" packed "$T/tree/lib/$odd"
 	refuses 'another user has mounted' timeout 60 "$contrib/packaging/make-tarball" --name ab --version 1 tree out
-	for command in "pack -q tree out" "report -o page.html tree" "mark strip-safe --check tree" "runtime tree" "thin --arch gfx942 tree"; do
+	mkdir policies
+	printf '%s\n' "tree=$T/tree" arch=gfx942 do=thin >policies/x.conf
+	for command in "pack -q tree out" "report -o page.html tree" "mark strip-safe --check tree" "runtime tree" "thin --arch gfx942 tree" \
+		"prune tree" "apply --policy-dir policies --state-dir state"; do
 		# shellcheck disable=SC2086 # words
 		refuses 'another user has mounted a FUSE file system there' timeout 60 "$KPACK_BIN/kpack" $command
 	done
+	# a mount covers it without a look at its files
+	timeout 60 "$KPACKFS" packed/.kpack "$T/tree/lib"
+	[ -e tree/lib/lib/rocblas/library/a.dat ]
+	umount -l tree/lib
 	# shellcheck disable=SC2046 # numbers
 	kill -KILL $(alices)
 }
