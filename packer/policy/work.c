@@ -330,7 +330,9 @@ static int pack_and_prune(struct work *w)
 	if (status || w->dry || !has_archives(w->tree))
 		return status;
 	status = run_prune(w->tree, false);
-	if (!status && w->tree->anew && has_archives(w->tree))
+	/* no file was seen: a run after the change of GPUs was killed, or failed */
+	if (!status && (w->tree->anew || w->tree->state.n_seen == 0) &&
+	    has_archives(w->tree))
 		status = run_prune(w->tree, true);
 	has_archives(w->tree);
 	return status;

@@ -358,6 +358,29 @@ topology() { # VERSION...: a machine with these GPUs
 	cmp before/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco "$(find out -name 'Kernels.so-000-gfx1100.hsaco' -type f | head -n 1)"
 }
 
+@test "do=pack for fewer GPUs, killed at each call that changes something: the next run removes their code from archives" {
+	make_tree before
+	rm -r before/lib/deep
+	policy rocm "tree=$T/tree" arch=gfx1100,gfx1030 do=pack
+	for call in renameat linkat unlinkat fsync; do
+		for n in 1 2 3 5; do
+			rm -rf tree state
+			cp -a before tree
+			sed -i 's/^arch=.*/arch=gfx1100,gfx1030/' policies/rocm.conf
+			apply -q
+			kpack ls -l tree/.kpack | grep -q gfx1030
+			sed -i 's/^arch=.*/arch=gfx1100/' policies/rocm.conf
+			ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 strace -f -qq -o /dev/null -e trace=$call \
+				-e inject=$call:signal=KILL:when=$n \
+				"$KPACK_BIN/kpack" apply --policy-dir policies --state-dir state -q 2>/dev/null &&
+				break
+			echo "$call $n"
+			apply -q
+			[ "$(kpack ls -l tree/.kpack | cut -f 2 | sort -u)" = gfx1100 ]
+		done
+	done
+}
+
 @test "no room for the state: nothing is changed" {
 	as_root
 	make_tree tree
