@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -112,6 +113,23 @@ static char *read_table(size_t *size)
 	return NULL;
 }
 
+/* Remove the overlays that show the directory REAL itself: they are its file system. */
+static void drop_own(struct mount_table *m, const char *real)
+{
+	struct stat st;
+	size_t kept = 0;
+
+	if (below_stat(real, &st) < 0)
+		return;
+	for (size_t i = 0; i < m->count; i++) {
+		if (m->items[i].overlay && m->items[i].device == st.st_dev)
+			free_mount(&m->items[i]);
+		else
+			m->items[kept++] = m->items[i];
+	}
+	m->count = kept;
+}
+
 kpack_error_t mount_table_find(const char *tree, struct mount_table *out,
 			       struct kpackx_error *why)
 {
@@ -120,8 +138,10 @@ kpack_error_t mount_table_find(const char *tree, struct mount_table *out,
 	char *text = read_table(&size);
 
 	*out = (struct mount_table){0};
-	if (text && real)
+	if (text && real) {
 		mount_table_parse((struct kp_span){(uint8_t *)text, size}, real, out);
+		drop_own(out, real);
+	}
 	free(text);
 	free(real);
 	return text ? KPACK_SUCCESS

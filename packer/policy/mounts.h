@@ -24,7 +24,7 @@ struct mount_table {
 
 /* Take the mounts below TREE from TEXT, which has the form of /proc/self/mountinfo. */
 void mount_table_parse(struct kp_span text, const char *tree, struct mount_table *out);
-/* Find what is mounted below TREE. */
+/* Find what is mounted below TREE, without an overlay that the tree itself is in. */
 kpack_error_t mount_table_find(const char *tree, struct mount_table *out,
 			       struct kpackx_error *why);
 void mount_table_fini(struct mount_table *m);

@@ -381,6 +381,21 @@ topology() { # VERSION...: a machine with these GPUs
 	done
 }
 
+@test "a tree in an overlay: new files are looked at" {
+	as_root
+	make_tree below
+	mkdir upper tree
+	mount -t tmpfs -o mode=0755 tmpfs upper
+	mkdir upper/files upper/work
+	mount -t overlay -o lowerdir=below,upperdir=upper/files,workdir=upper/work overlay tree
+	policy rocm "tree=$T/tree" arch=gfx1100 do=thin
+	apply
+	cp -a below/lib/c.so tree/lib/new.so
+	[ "$(field files_new)" = 1 ]
+	apply
+	[ "$(objects tree/lib/new.so | wc -l)" = 1 ]
+}
+
 @test "no room for the state: nothing is changed" {
 	as_root
 	make_tree tree
