@@ -80,8 +80,8 @@ static void print_rest(const struct policy_tree *t, const struct findings *f)
 	if (t->interrupted)
 		puts("  the last run did not end");
 	if (t->anew)
-		puts(t->had_state ? "  the policy or the GPUs changed since"
-				  : "  not applied yet");
+		puts(t->state.arch ? "  the policy or the GPUs changed since"
+				   : "  not applied yet");
 	else if (t->look.n_new)
 		printf("  files that changed since: %zu\n", t->look.n_new);
 	if (t->policy->mount != POLICY_NO_MOUNT)

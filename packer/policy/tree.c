@@ -97,7 +97,6 @@ static void read_state(struct policy_tree *t)
 	struct kpackx_error why = {0};
 	kpack_error_t err = state_read(t->state_path, &t->state, &why);
 
-	t->had_state = !err;
 	if (!err && strcmp(t->state.tree ? t->state.tree : "", t->policy->tree) == 0)
 		return;
 	if (!err) {
@@ -109,6 +108,7 @@ static void read_state(struct policy_tree *t)
 			     why.text);
 	}
 	state_fini(&t->state);
+	t->state.tree = xstrdup(t->policy->tree);
 	t->state.forgotten = err && err != KPACK_ERROR_FILE_NOT_FOUND;
 }
 

@@ -18,7 +18,6 @@ struct policy_tree {
 	const struct policy *policy;
 	char *state_path;
 	struct state state;
-	bool had_state;
 	bool interrupted; /* a run was killed while it changed files */
 	char *arch;       /* the GPUs */
 	char *gone;       /* of these, what an earlier run found and this one does not */

@@ -460,6 +460,13 @@ topology() { # VERSION...: a machine with these GPUs
 	cmp newer tree/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco
 	exec 7<&-
 	[ "$(mounts)" = 1 ]
+	# a tree that was packed before it got its policy is mounted
+	mkdir other
+	apply --unmount
+	kpack apply --policy-dir policies --state-dir other --mounts
+	[ "$(mounts)" = 1 ]
+	kpack apply --policy-dir policies --state-dir other 2>notes
+	[ ! -s notes ]
 	# unmounted by a user, or by a restart
 	apply --unmount
 	[ "$(field complete)" = False ]
