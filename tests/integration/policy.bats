@@ -559,7 +559,11 @@ topology() { # VERSION...: a machine with these GPUs
 		exec "$KPACK_BIN/kpack" "\$@" --policy-dir $T/policies --state-dir $T/state
 	END
 	chmod +x wrapper
-	hook() { KPACK=$T/wrapper "$KPACK_SRC/contrib/dpkg/hook" "$@"; }
+	# this machine's own policies, if it has some, have no unit here
+	mkdir stubs
+	printf '#!/bin/sh\nexit 1\n' >stubs/systemctl
+	chmod +x stubs/systemctl
+	hook() { PATH=$T/stubs:$PATH KPACK=$T/wrapper "$KPACK_SRC/contrib/dpkg/hook" "$@"; }
 	run -0 hook post
 	[ "$(mounts)" = 1 ]
 	run -0 hook pre

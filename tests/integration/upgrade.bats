@@ -32,6 +32,9 @@ setup() {
 	mount --make-rslave root/dev
 	rm -rf root/var/lib/kpack root/etc/kpack
 	mkdir -p root/etc/kpack/policy.d root/packages
+	# no package of this system, and no hook or setting of its apt and dpkg, has a say
+	: >root/var/lib/dpkg/status
+	rm -rf root/var/lib/dpkg/{updates,triggers}/* root/etc/apt/{apt.conf,preferences}.d/* root/etc/dpkg/dpkg.cfg.d/*
 	make -s -C "$KPACK_SRC" MODE="$KPACK_MODE" DESTDIR="$T/root" PREFIX=/usr install >/dev/null
 	cp root/usr/share/kpackfs/dpkg/apt.conf root/etc/apt/apt.conf.d/80kpackfs
 	cp root/usr/share/kpackfs/dpkg/dpkg.cfg root/etc/dpkg/dpkg.cfg.d/kpackfs
