@@ -7,8 +7,11 @@
 #include "packer/base/xalloc.h"
 #include "packer/binary/binary.h"
 #include "packer/files/below.h"
+#include "packer/files/identity.h"
 
 struct demand_binary {
+	char *path;
+	struct file_identity seen;
 	char *name; /* kernel_name */
 	/* the n of the keys NAME#n that it asks for, ascending; NULL: they are not known */
 	uint32_t *indices;
@@ -25,6 +28,7 @@ void demand_init(struct demand *d, const char *tree)
 void demand_fini(struct demand *d)
 {
 	for (size_t i = 0; i < d->count; i++) {
+		free(d->items[i].path);
 		free(d->items[i].name);
 		free(d->items[i].indices);
 		reach_fini(&d->items[i].reach);
@@ -75,6 +79,8 @@ static kpack_error_t add_converted(struct demand *d, struct binary *b,
 		reach_fini(&item.reach);
 		return err;
 	}
+	item.path = xstrdup(b->path);
+	item.seen = file_identity_of(&b->st);
 	item.name = xstrdup(b->marker.kernel_name);
 	list_indices(b, &item);
 	xgrow(&d->items, d->count, &d->cap, sizeof(*d->items));
@@ -99,6 +105,18 @@ kpack_error_t demand_add(struct demand *d, const char *path, struct kpackx_error
 		err = add_converted(d, &b, why);
 	binary_close(&b);
 	return err;
+}
+
+const char *demand_changed(const struct demand *d)
+{
+	for (size_t i = 0; i < d->count; i++) {
+		const struct demand_binary *b = &d->items[i];
+		struct stat st;
+
+		if (below_lstat(b->path, &st) < 0 || !file_identity_is(&b->seen, &st))
+			return b->path;
+	}
+	return NULL;
 }
 
 static int by_name(const void *a, const void *b)

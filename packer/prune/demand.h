@@ -35,6 +35,12 @@ void demand_fini(struct demand *d);
  */
 kpack_error_t demand_add(struct demand *d, const char *path, struct kpackx_error *why);
 
+/*
+ * The path of a converted binary that is not the one that was taken any more, or NULL:
+ * archives that were opened later may be for the new one.
+ */
+const char *demand_changed(const struct demand *d);
+
 /* After the last file, before demand_of. */
 void demand_sort(struct demand *d);
 

@@ -194,11 +194,18 @@ static kpack_error_t add_archive(struct prune *p, const struct candidate *c,
 /* Lock the directories first: what is looked at stays as it is. */
 static void add_archives(struct prune *p, const struct candidates *list)
 {
+	const char *changed;
+
 	for (size_t i = 0; i < list->count; i++)
 		if (list->items[i].own &&
 		    (i == 0 || !kp_span_eq(directory_of(list->items[i - 1].path),
 					   directory_of(list->items[i].path))))
 			lock_directory(p, list->items[i].path);
+	changed = demand_changed(&p->demand);
+	if (changed) {
+		report_error(changed, "changed meanwhile: run kpack prune again");
+		p->n_faults++;
+	}
 	for (size_t i = 0; i < list->count; i++) {
 		struct kpackx_error why = {0};
 

@@ -725,6 +725,32 @@ while os.path.exists(sys.argv[4]) and not os.path.exists("release"):
 	wait
 }
 
+@test "locks: prune removes nothing if a binary changed while it waited" {
+	local pid
+	as_root
+	mkdir old new
+	mkfat --size 60000 --bundles 1 old/a.so
+	mkfat --size 60000 --bundles 3 --seed 2 new/a.so
+	"$KPACK_BIN/kpack" pack -q --group g --archive-dir z old tree
+	"$KPACK_BIN/kpack" pack -q --group h --archive-dir z new tree2
+	holds "$T/tree/z" 0 0
+	# another run has written archives, and not yet the binary that needs them
+	cp -a tree2/z/. tree/z
+	"$KPACK_BIN/kpack" prune tree 2>err 4>&- &
+	pid=$!
+	until grep -q waiting err; do kill -0 $pid; read -rt 0.05 <> <(:) || :; done
+	cp -a tree2/a.so tree/new
+	mv tree/new tree/a.so
+	touch release
+	status=0
+	wait $pid || status=$?
+	[ "$status" = 1 ]
+	grep -q 'tree/a.so: changed meanwhile: run kpack prune again' err
+	wait
+	"$KPACK_BIN/kpack" prune -q tree
+	diff -r -x z.held tree tree2
+}
+
 @test "runtime --ask: root runs no library that another user can write or replace" {
 	as_root
 	[ "$KPACK_MODE" = release ] || return 0 # a sanitizer's runtime must be loaded first
