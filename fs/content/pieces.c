@@ -164,8 +164,17 @@ static void charge_bytes(struct pieces *ps, uint64_t bytes)
 		ps->held_most = ps->held;
 }
 
+/* Memory may be kept for the next decode: let pieces_tend free it if there is none. */
+static void expect_kept(struct pieces *ps)
+{
+	if (!ps->keeping)
+		pthread_cond_signal(&ps->idle);
+	ps->keeping = true;
+}
+
 static void bury_piece(struct pieces *ps, struct piece *p)
 {
+	expect_kept(ps);
 	if (p->charged)
 		ps->held -= piece_cost(p);
 	p->next = ps->dead;
@@ -197,6 +206,7 @@ static void crowd_out_piece(struct pieces *ps, struct piece *p)
 
 static void drop_pass(struct pieces *ps, struct pass *pass)
 {
+	expect_kept(ps);
 	passes_remove(&ps->passes, pass);
 	ps->held -= pass_cost(pass->window);
 	pass->next = ps->dead_passes;
@@ -333,9 +343,7 @@ bool pieces_back(struct pieces *ps, struct piece *p)
 void pieces_done(struct pieces *ps, struct piece *p, bool failed)
 {
 	ps->decoded = now();
-	if (!ps->keeping)
-		pthread_cond_signal(&ps->idle);
-	ps->keeping = true;
+	expect_kept(ps);
 	p->failed = failed;
 	ps->held -= p->beside;
 	p->beside = 0;

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <cmocka.h>
 #include "core/archive/decode.h"
+#include "fs/content/pieces.h"
 
 #define KIB 1024
 #define MIB (1024 * KIB)
@@ -1117,6 +1118,50 @@ static void many_readers_in_order(void **state)
 	content_free(c);
 }
 
+static void *tend(void *arg)
+{
+	pieces_tend(arg);
+	return NULL;
+}
+
+static unsigned count_open_passes(void)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&fake_lock);
+	n = open_passes;
+	pthread_mutex_unlock(&fake_lock);
+	return n;
+}
+
+/* The decoder of a pass that nobody wants any more is not kept for ever. */
+static void what_an_old_pass_leaves_is_freed(void **state)
+{
+	struct timespec tick = {.tv_nsec = 1000 * 1000};
+	static struct pieces ps;
+	pthread_t thread;
+	struct pass *pass;
+
+	(void)state;
+	large(1, 8 * MIB);
+	pieces_init(&ps, 64 * MIB);
+	pass = passes_add(&ps.passes, 1, &origin, 64 * KIB);
+	assert_non_null(pass);
+	ps.held = pass_cost(64 * KIB);
+	assert_int_equal(decoders_open(&ps.decoders, entry(1), KP_DECODE_WINDOW,
+				       &pass->decoder, NULL),
+			 KPACK_SUCCESS);
+	passes_rest(&ps.passes, pass, 0);
+	pthread_create(&thread, NULL, tend, &ps);
+	while (count_open_passes())
+		nanosleep(&tick, NULL);
+	pieces_stop(&ps);
+	pthread_join(thread, NULL);
+	assert_int_equal(ps.decoders.n_kept, 0);
+	assert_int_equal(ps.held, 0);
+	pieces_fini(&ps);
+}
+
 static void random_readers_of_large_files(void **state)
 {
 	pthread_t threads[6];
@@ -1419,6 +1464,7 @@ int main(void)
 		cmocka_unit_test_setup(little_memory_in_order, setup),
 		cmocka_unit_test_setup(a_jump_decodes_the_whole, setup),
 		cmocka_unit_test_setup(many_readers_in_order, setup),
+		cmocka_unit_test_setup(what_an_old_pass_leaves_is_freed, setup),
 		cmocka_unit_test_setup(random_readers_of_large_files, setup),
 		cmocka_unit_test_setup(corrupt_large_file, setup),
 		cmocka_unit_test_setup(windows_that_grow, setup),
