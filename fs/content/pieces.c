@@ -224,8 +224,8 @@ static uint64_t blocks_held(const struct pieces *ps)
 }
 
 /*
- * The limit of held bytes.  If passes take most of the budget, segments get BESIDE bytes
- * more.
+ * The limit of held bytes, which the blocks of shared archives move at any moment.  If passes
+ * take most of the budget, segments get BESIDE bytes more.
  */
 static uint64_t held_limit(const struct pieces *ps)
 {
@@ -239,11 +239,6 @@ static uint64_t held_limit(const struct pieces *ps)
 static bool is_within(const struct pieces *ps, uint64_t more, uint64_t most)
 {
 	return ps->held <= most && more <= most - ps->held;
-}
-
-static bool has_room(const struct pieces *ps, uint64_t more)
-{
-	return is_within(ps, more, held_limit(ps));
 }
 
 /* Drop pieces and passes until MORE bytes fit in MOST; the pass KEPT is not dropped. */
@@ -281,20 +276,15 @@ bool pieces_admit(struct pieces *ps, struct piece *p)
 	return !ps->starved && admit_piece(ps, p);
 }
 
-static bool has_spare(const struct pieces *ps, uint64_t size)
-{
-	return !ps->queue.first &&
-	       ps->held + round_up(size) <= held_limit(ps) + ps->spent_bytes;
-}
-
 struct piece *pieces_add_spare(struct pieces *ps, uint64_t entry, uint64_t unit,
 			       uint64_t number, uint64_t size)
 {
+	uint64_t most = held_limit(ps), cost = round_up(size);
 	struct piece *p;
 
-	if (!has_spare(ps, size))
+	if (ps->queue.first || ps->held + cost > most + ps->spent_bytes)
 		return NULL;
-	while (!has_room(ps, round_up(size)))
+	while (!is_within(ps, cost, most))
 		crowd_out_piece(ps, ps->spent.first);
 	p = pieces_add(ps, entry, unit, number, size);
 	if (p)
@@ -460,7 +450,8 @@ static bool begin_pass(struct pieces *ps, struct piece *p)
 	uint64_t more = pass_cost(window);
 
 	limit_passes(ps, more);
-	if (!make_room(ps, more + piece_cost(p), ps->budget, NULL) && ps->active)
+	if (!make_room(ps, more + piece_cost(p), ps->budget - blocks_held(ps), NULL) &&
+	    ps->active)
 		return false;
 	p->pass = passes_add(&ps->passes, p->entry, p->origin, window);
 	if (p->pass)

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <cmocka.h>
 #include "core/archive/decode.h"
+#include "core/shared/pool.h"
 #include "fs/content/pieces.h"
 
 #define KIB 1024
@@ -159,6 +160,20 @@ const struct kp_shared *kp_archive_shared(const struct kpack_archive *a)
 {
 	(void)a;
 	return NULL;
+}
+
+/* The blocks of shared archives: POOL bytes after POOL_AFTER more calls, before that none. */
+static _Atomic uint64_t pool;
+static _Atomic int pool_after;
+
+uint64_t kp_pool_held(void)
+{
+	return pool_after-- > 0 ? 0 : pool;
+}
+
+void kp_pool_limit(uint64_t most)
+{
+	(void)most;
 }
 
 const char *kp_archive_scheme(const struct kpack_archive *a)
@@ -424,6 +439,8 @@ static int setup(void **state)
 		files[i] = (struct file){.fails_at = NONE, .window = WIDE};
 	running = most_running = failures = changes = 0;
 	plain = false;
+	pool = 0;
+	pool_after = 0;
 	atomic_store(&origin.changed, false);
 	sem_init(&gate, 0, 0);
 	return 0;
@@ -1118,6 +1135,47 @@ static void many_readers_in_order(void **state)
 	content_free(c);
 }
 
+/* Blocks of shared archives may take memory at any moment. */
+static void blocks_take_the_spare_memory(void **state)
+{
+	struct read r;
+
+	(void)state;
+	for (int after = 0; after < 10; after++) {
+		files[2] = (struct file){
+			.size = 11 * MIB / 2, .fails_at = NONE, .window = WIDE};
+		large(1, 20 * MIB);
+		files[1].window = 64 * KIB;
+		pool = 0;
+		make(8 * MIB, 1);
+		ask(&r, 2, 11 * MIB / 2 - 1, 1);
+		expect_bytes(&r, 1);
+		pool_after = after;
+		pool = 2 * MIB;
+		ask(&r, 1, 0, 10);
+		expect_bytes(&r, 10);
+		content_free(c);
+	}
+}
+
+static void passes_leave_room_for_blocks(void **state)
+{
+	struct read r;
+
+	(void)state;
+	files[2] = (struct file){.size = 11 * MIB / 2, .fails_at = NONE, .window = WIDE};
+	large(1, 20 * MIB);
+	files[1].window = 64 * KIB;
+	make(8 * MIB, 1);
+	pool = 2 * MIB;
+	ask(&r, 2, 11 * MIB / 2 - 1, 1);
+	expect_bytes(&r, 1);
+	ask(&r, 1, 0, 10);
+	expect_bytes(&r, 10);
+	assert_true(stats().held <= 8 * MIB);
+	content_free(c);
+}
+
 static void *tend(void *arg)
 {
 	pieces_tend(arg);
@@ -1464,6 +1522,8 @@ int main(void)
 		cmocka_unit_test_setup(little_memory_in_order, setup),
 		cmocka_unit_test_setup(a_jump_decodes_the_whole, setup),
 		cmocka_unit_test_setup(many_readers_in_order, setup),
+		cmocka_unit_test_setup(blocks_take_the_spare_memory, setup),
+		cmocka_unit_test_setup(passes_leave_room_for_blocks, setup),
 		cmocka_unit_test_setup(what_an_old_pass_leaves_is_freed, setup),
 		cmocka_unit_test_setup(random_readers_of_large_files, setup),
 		cmocka_unit_test_setup(corrupt_large_file, setup),
