@@ -17,6 +17,10 @@ enum { PART = 16384 };
 enum { RATE_LOG = 5 };
 static const uint64_t SAMPLES = 8 << 20;
 
+/* A part has at most so many times the average number of samples: in bytes that repeat
+ * themselves every place may be one. */
+static const size_t PART_SAMPLES = 4;
+
 /* Samples are told apart by so many bits. */
 enum { VALUE_BITS = 24 };
 
@@ -60,6 +64,8 @@ static bool add_sample(struct choice *c, uint64_t hash, uint32_t block)
 	uint32_t value = (uint32_t)hash * UINT32_C(0x9e3779b1) >> (32 - VALUE_BITS);
 	size_t first = c->parts[c->n_parts - 1].first;
 
+	if (c->n_values - first > PART_SAMPLES * (PART >> c->rate_log))
+		return true;
 	/* a run of equal bytes is one sample */
 	if (c->n_values > first && c->values[c->n_values - 1] == value)
 		return true;
