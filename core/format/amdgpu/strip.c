@@ -440,20 +440,27 @@ static kpack_error_t add_segments(const struct strip_work *w, struct kp_stripped
 	return KPACK_SUCCESS;
 }
 
+/* Sections outside segments have bytes of their own, unless the file is hostile. */
 static kpack_error_t add_sections(const struct strip_work *w, struct kp_stripped *out,
 				  struct kpackx_error *why)
 {
+	uint64_t left = out->size;
+
 	for (size_t i = 1; i < w->in.count; i++) {
 		const struct strip_section *s = &w->sections[i];
 
-		if (!s->gone && s->segment == NO_SEGMENT && s->type != SHT_NOBITS &&
-		    !is_rebuilt(&w->in.items[i]))
-			KP_TRY(add_piece(
-				out,
-				(struct kp_strip_piece){.to = s->offset,
-							.size = s->size,
-							.from = w->in.items[i].offset},
-				why));
+		if (s->gone || s->segment != NO_SEGMENT || s->type == SHT_NOBITS ||
+		    is_rebuilt(&w->in.items[i]))
+			continue;
+		if (s->size > left)
+			return fail_unusual(why, i, "shares its place with others");
+		left -= s->size;
+		KP_TRY(add_piece(
+			out,
+			(struct kp_strip_piece){.to = s->offset,
+						.size = s->size,
+						.from = w->in.items[i].offset},
+			why));
 	}
 	return KPACK_SUCCESS;
 }
