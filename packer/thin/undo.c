@@ -141,16 +141,16 @@ static kpack_error_t hash_entry(const struct scan_entry *e, uint8_t hash[16],
 	return err;
 }
 
-/* The input of the file at ENTRY; NULL: it is not known as one with device code. */
-static struct input *input_of(struct undo *u, size_t entry)
+/* Make the file of ENTRY an input: a file that lost all code is none for a scan. */
+static bool add_input(struct undo *u, size_t entry)
 {
-	const struct scan_entry *e = &u->scan.entries[entry];
-	size_t file;
+	struct kpackx_error why = {0};
 
-	if (!e->input && e->database &&
-	    file_tree_find(&u->scan.files, kp_span_str(e->relative), &file))
-		scan_add_code(&u->scan, file, NULL);
-	return u->scan.entries[entry].input;
+	if (u->scan.entries[entry].input || !scan_add_plain(&u->scan, entry, &why))
+		return true;
+	report_why(u->scan.entries[entry].path, &why);
+	u->n_faults++;
+	return false;
 }
 
 static bool is_planned(const struct undo *u, size_t entry)
@@ -213,11 +213,9 @@ static void choose_existing(struct undo *u, struct undo_file *f, size_t n, size_
 		f->state = UNDO_ORIGINAL;
 	} else if (!is_changed(r, hash)) {
 		refuse_file(u, f, "it is another file now");
-	} else if (!input_of(u, f->entry)) {
-		refuse_file(u, f, "it is not known any more as a file with device code");
 	} else if (is_planned(u, f->entry)) {
 		f->state = UNDO_LINK;
-	} else {
+	} else if (add_input(u, f->entry)) {
 		u->dispositions.items[f->entry].fate = FATE_CONVERTED;
 		u->plan.binaries[u->plan.n_binaries++].input =
 			u->scan.entries[f->entry].input;

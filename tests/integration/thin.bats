@@ -779,3 +779,29 @@ same_files() { # BEFORE AFTER [WITHOUT: anything: their hard links may be files 
 	kpack thin -q --undo kept changed
 	cmp before/$gone changed/$gone
 }
+
+@test "files that lost all code come back" {
+	[ "$(uname -m)" = x86_64 ] || return 0
+	mkdir in
+	mkfat --size 60000 --arches gfx1100 in/stays.so
+	mkfat --size 60000 --arches gfx1030 in/plain.so
+	mkfat --size 60000 --ccob all --arches gfx1030 in/packed.so
+	mkfat --bare --bundles 1 --size 60000 --arches gfx1030 in/kernels.hipfb
+	cc -c -x assembler - -o o.o <<-'END'
+	.section .hip_fatbin, "a", @progbits
+	.p2align 12
+	.L1: .incbin "in/kernels.hipfb"
+	.section .hipFatBinSegment, "aw", @progbits
+	.p2align 3
+	.long 0x48495046, 1
+	.quad .L1, 0
+	END
+	ar rcs in/libk.a o.o
+	cp -a in before
+	kpack thin -q --arch gfx1100 --keep kept in
+	for f in plain.so packed.so kernels.hipfb libk.a; do
+		! cmp -s before/$f in/$f || return 1
+	done
+	kpack thin -q --undo kept in
+	same_files before in
+}

@@ -379,6 +379,15 @@ kpack_error_t scan_add_code(struct scan *scan, size_t file, struct kpackx_error 
 	return err;
 }
 
+kpack_error_t scan_add_plain(struct scan *scan, size_t entry, struct kpackx_error *why)
+{
+	struct scan_entry *e = &scan->entries[entry];
+
+	KP_TRY(scan_add_database(scan, entry, e->path, e->relative, NULL, 0, &e->input,
+				 why));
+	return check_same(e, e->input, why);
+}
+
 /* Leave an archive alone that its loader opens by path: in ours, or merged, it is lost. */
 static void keep_archive(struct scan *scan, size_t file)
 {

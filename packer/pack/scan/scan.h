@@ -116,6 +116,11 @@ kpack_error_t scan_add_database(struct scan *scan, size_t entry, const char *pat
  * damaged is no fault.
  */
 kpack_error_t scan_add_code(struct scan *scan, size_t file, struct kpackx_error *why);
+/*
+ * Make the regular file of ENTRY, which has no input, an input without images, so that it
+ * can be replaced, whatever it is.
+ */
+kpack_error_t scan_add_plain(struct scan *scan, size_t entry, struct kpackx_error *why);
 /* Sort the inputs by key again. */
 void scan_sort(struct scan *scan);
 
