@@ -7,11 +7,11 @@
 #include "core/base/errors.h"
 
 /*
- * Lock the directory PATH, which is open at FD, until FD is closed; wait for other runs and,
+ * Lock the directory or file PATH, which is open at FD, until FD is closed; wait for other runs and,
  * if that takes long, report it.  On a file system without locks it is not LOCKED, which may
  * be NULL.
  * IO_ERROR: root waits for runs of root's on this machine, but for no other process,
- * because everybody who can open the directory can lock it and never give it back.
+ * because everybody who can open it can lock it and never give it back.
  */
 kpack_error_t lock_wait(int fd, const char *path, bool *locked, struct kpackx_error *why);
 

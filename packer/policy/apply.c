@@ -27,25 +27,33 @@ static const char *states_dir(const struct apply *a)
 	return a->places.states ? a->places.states : STATE_DIR;
 }
 
-/* Make the directory of the states, and lock it.  -1: it failed, which was reported. */
+/*
+ * Make the directory of the states, and lock a file in it, which other users, who can look
+ * at the states, cannot open and lock.  -1: it failed, which was reported.
+ */
 static int open_states(const struct apply *a)
 {
 	const char *dir = states_dir(a);
+	char *path = xasprintf("%s/lock", dir);
 	struct kpackx_error why = {0};
 	kpack_error_t err = below_make_root(dir, 0755, &why);
 	int fd = -1;
 
-	if (!err) {
-		fd = below_open(dir, O_RDONLY | O_DIRECTORY, 0);
-		err = fd < 0 ? below_fail(&why, "cannot open the directory")
-			     : lock_wait(fd, dir, NULL, &why);
+	if (err) {
+		report_why(dir, &why);
+	} else {
+		fd = below_open(path, O_RDWR | O_CREAT | O_NONBLOCK, 0600);
+		err = fd < 0 ? below_fail(&why, "%s: cannot open", path)
+			     : lock_wait(fd, path, NULL, &why);
+		if (err)
+			report_why(NULL, &why);
 	}
-	if (!err)
-		return fd;
-	report_why(dir, &why);
-	if (fd >= 0)
+	if (err && fd >= 0) {
 		close(fd);
-	return -1;
+		fd = -1;
+	}
+	free(path);
+	return fd;
 }
 
 static bool save_state(struct policy_tree *t)

@@ -127,7 +127,7 @@ static void lock_directory(struct prune *p, const char *path)
 	xgrow(&p->locks, p->n_locks, &p->locks_cap, sizeof(*p->locks));
 	p->locks[p->n_locks] = -1;
 	if (leftovers_lock(text, &p->locks[p->n_locks], &why))
-		report_file(p, text, &why);
+		report_file(p, NULL, &why); /* it has the path */
 	p->n_locks++;
 	free(text);
 }

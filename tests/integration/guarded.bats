@@ -725,6 +725,21 @@ while os.path.exists(sys.argv[4]) and not os.path.exists("release"):
 	wait
 }
 
+@test "locks: another user cannot keep policies from being applied" {
+	as_root
+	mkdir tree policies
+	mkfat --size 60000 --arches gfx1100,gfx1030 tree/a.so
+	printf '%s\n' "tree=$T/tree" arch=gfx1100 do=thin >policies/x.conf
+	"$KPACK_BIN/kpack" apply -q --policy-dir policies --state-dir state
+	holds "$T/state" 65534 65534
+	mkfat --size 60000 --seed 2 --arches gfx1100,gfx1030 tree/b.so
+	"$KPACK_BIN/kpack" apply --policy-dir policies --state-dir state >said
+	grep -q ': 1 files thinned' said
+	run -1 as_nobody cat state/lock
+	touch release
+	wait
+}
+
 @test "locks: prune removes nothing if a binary changed while it waited" {
 	local pid
 	as_root
