@@ -103,6 +103,12 @@ static bool take_path(char *text, char **out)
 	return true;
 }
 
+/* Whether TEXT can be a list of GPUs, which is printed as it is. */
+static bool is_list(const char *text)
+{
+	return *text && !text[strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789:+-,")];
+}
+
 /* Whether PATH stays below the tree. */
 static bool is_inside(const char *path)
 {
@@ -127,7 +133,7 @@ static bool take_file(struct parser *p, char *text)
 		    take_number(&text, UINT64_MAX, &seconds) &&
 		    take_number(&text, 999999999, &nanoseconds) &&
 		    take_path(text, &f.path) && is_inside(f.path) && strlen(kind) == 2 &&
-		    strchr(kinds, kind[0]) && strchr("dp", kind[1]) && *arch &&
+		    strchr(kinds, kind[0]) && strchr("dp", kind[1]) && is_list(arch) &&
 		    f.after <= f.before &&
 		    (p->out->n_files == 0 ||
 		     strcmp(p->out->files[p->out->n_files - 1].path, f.path) < 0);
@@ -183,7 +189,7 @@ static bool take_line(struct parser *p, char *text)
 	if (strcmp(word, "tree") == 0)
 		return take_path(text, &s->tree);
 	if (strcmp(word, "arch") == 0)
-		return take_path(text, &s->arch);
+		return is_list(text) && take_path(text, &s->arch);
 	if (strcmp(word, "do") == 0)
 		return take_action(s, text);
 	if (strcmp(word, "place") == 0)
