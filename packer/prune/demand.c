@@ -153,16 +153,39 @@ static const struct demand_binary *find_binaries(const struct demand *d,
 
 /* --- what exists --------------------------------------------------------------------- */
 
+static bool is_missing(const char *path, struct stat *st)
+{
+	return below_lstat(path, st) < 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
+/*
+ * Whether the missing file PATH of ROOT may be under a mount: the directory that should have
+ * it is on another file system.  Changes PATH.
+ */
+static bool may_be_covered(const char *root, char *path)
+{
+	struct stat top, st = {0};
+	char *slash;
+
+	if (below_stat(root, &top) < 0)
+		return true;
+	while ((slash = strrchr(path, '/')) && (size_t)(slash - path) > strlen(root)) {
+		*slash = '\0';
+		if (!is_missing(path, &st))
+			return st.st_dev != top.st_dev;
+	}
+	return false;
+}
+
 /* Whether NAME exists below ROOT; also if that cannot be found out. */
 static bool exists_at(const char *root, struct kp_span name)
 {
 	char *path = xasprintf("%s/%.*s", root, (int)name.size, (const char *)name.data);
 	struct stat st;
-	bool missing =
-		below_lstat(path, &st) < 0 && (errno == ENOENT || errno == ENOTDIR);
+	bool exists = !is_missing(path, &st) || may_be_covered(root, path);
 
 	free(path);
-	return !missing;
+	return exists;
 }
 
 /*

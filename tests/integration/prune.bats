@@ -253,6 +253,20 @@ faultless() { # GPU TREE
 	[ "$(ls out/.kpack)" = "$(ls whole2/.kpack)" ]
 }
 
+@test "code of files that a mount covers stays" {
+	as_root
+	make_tree in
+	kpack pack -q --group g in out
+	sums out/.kpack >all
+	mount -t tmpfs tmpfs out/lib
+	kpack prune -q --force out
+	umount out/lib
+	sums out/.kpack | diff all -
+	rm out/lib/c.so
+	kpack prune -q out
+	! sums out/.kpack | grep ' lib/c\.so#' || false
+}
+
 @test "a killed run leaves whole archives, and the next one finishes" {
 	mkdir in
 	for i in $(seq 8); do
