@@ -155,8 +155,9 @@ kpack_error_t lock_wait(int fd, const char *path, bool *locked, struct kpackx_er
 		if (geteuid() == 0 && fstat(fd, &st) == 0 &&
 		    !is_locked_by_root(st.st_ino) && ++unknown == LOOKS_LIMIT)
 			return kp_fail(why, KPACK_ERROR_IO_ERROR,
-				       "%s: a process that is no run of root's has it "
-				       "locked: end that process; lslocks(8) finds it",
+				       "%s: a process that is no run of root's on this "
+				       "machine has it locked: wait for it or end it; "
+				       "lslocks(8) finds it",
 				       path);
 		nanosleep(&pause, NULL);
 	}

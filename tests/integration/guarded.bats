@@ -702,7 +702,7 @@ while os.path.exists(sys.argv[4]) and not os.path.exists("release"):
 		[ "$status" = 1 ]
 	done
 	for case in 65534:65534 65534:0; do
-		grep -q "out-$case: a process that is no run of root's has it locked" "err-$case"
+		grep -q "out-$case: a process that is no run of root's on this machine has it locked" "err-$case"
 		[ -z "$(ls "out-$case")" ]
 	done
 	kill -0 "${pids[0]}"
