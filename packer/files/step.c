@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -28,16 +29,6 @@ static void look_for_users(void)
 	has_all_users = fscanf(map, "%lu %lu %lu", &inside, &outside, &count) == 3 &&
 			count == UINT32_MAX;
 	fclose(map);
-}
-
-bool step_is_guarded(void)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	if (geteuid() != 0)
-		return false;
-	pthread_once(&once, look_for_users);
-	return has_all_users;
 }
 
 /* --- mounts -------------------------------------------------------------------------- */
@@ -143,20 +134,60 @@ static void add_known(int fd, dev_t dev)
 	pthread_mutex_unlock(&known.lock);
 }
 
-int step_check(int fd)
+/* Find the device that FD is on, and nothing else: no server is asked. */
+static bool find_device(int fd, dev_t *dev)
 {
 	struct statx st;
-	bool have_device;
+
+	if (statx(fd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, 0, &st) <
+	    0)
+		return false;
+	*dev = makedev(st.stx_dev_major, st.stx_dev_minor);
+	return true;
+}
+
+/*
+ * Pipes and files in memory, which /dev/stdin and /dev/fd may lead to, are in mounts of the
+ * kernel's own, which no list has.  They stay as long as the system runs.
+ */
+static void add_kernel_devices(void)
+{
+	int fds[3] = {-1, -1, memfd_create("kpack", MFD_CLOEXEC)};
 	dev_t dev;
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		fds[0] = fds[1] = -1;
+	for (int i = 0; i < 3; i++) {
+		if (fds[i] < 0)
+			continue;
+		if (i && find_device(fds[i], &dev))
+			known.items[known.count++] = dev;
+		close(fds[i]);
+	}
+}
+
+bool step_is_guarded(void)
+{
+	static pthread_once_t users = PTHREAD_ONCE_INIT, devices = PTHREAD_ONCE_INIT;
+
+	if (geteuid() != 0)
+		return false;
+	pthread_once(&users, look_for_users);
+	if (has_all_users)
+		pthread_once(&devices, add_kernel_devices);
+	return has_all_users;
+}
+
+int step_check(int fd)
+{
+	bool have_device;
+	dev_t dev = 0;
 
 	if (!step_is_guarded())
 		return 0;
-	/* the device alone: no server is asked */
-	have_device = statx(fd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC,
-			    0, &st) == 0;
-	dev = have_device ? makedev(st.stx_dev_major, st.stx_dev_minor) : 0;
+	have_device = find_device(fd, &dev);
 	/* users mount no disks, and FUSE without a disk has the major number 0 */
-	if (have_device && (st.stx_dev_major != 0 || is_known(dev)))
+	if (have_device && (major(dev) != 0 || is_known(dev)))
 		return 0;
 	if (is_in_others(fd)) {
 		errno = EREMOTE;
