@@ -34,8 +34,8 @@ struct kp_entry_info {
 	struct kp_span type; /* "hsaco" */
 	uint32_t ordinal;
 	uint64_t size; /* decoded bytes */
-	uint64_t
-		stored; /* bytes in the blob; its part of them, of scheme "zstd-shared" */
+	/* bytes in the blob; scheme "zstd-shared": see kp_shared_object_stored */
+	uint64_t stored;
 };
 
 /* Errors as for kpack_open.  The caller closes *OUT with kp_archive_close. */

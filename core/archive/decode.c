@@ -8,7 +8,8 @@
 #include "digest.h"
 
 /*
- * Bytes to decode before hashing them, if few blocks are decoded for them: few enough to be still in the processor's cache.
+ * Bytes to decode before hashing them, except where that would decode blocks several times:
+ * few enough to be still in the processor's cache.
  */
 static const uint64_t STEP = 256 << 10;
 

@@ -250,8 +250,10 @@ static bool is_component(const char *name)
 	       strcmp(name, "..") != 0;
 }
 
-/* Whether there is a file NAME, of whatever kind.  A file system that is mounted on it is
- * asked nothing. */
+/*
+ * Whether a file NAME exists, of whatever kind.  Sends no request to a file system that is
+ * mounted on it.
+ */
 static bool has_file(int dir_fd, const char *name)
 {
 	int fd = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);

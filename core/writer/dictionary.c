@@ -21,7 +21,7 @@ static const uint64_t SAMPLES = 8 << 20;
  * themselves every place may be one. */
 static const size_t PART_SAMPLES = 4;
 
-/* Samples are told apart by so many bits. */
+/* Bits of a sample by which samples are distinguished. */
 enum { VALUE_BITS = 24 };
 
 /* An archive of fewer blocks needs no dictionary. */
@@ -170,8 +170,8 @@ static void make_heap(struct choice *c)
 }
 
 /*
- * Take the best part out of the heap; false: none is worth anything.  What parts are worth only
- * sinks, so that only the first of the heap has to be looked at.
+ * Take the best part out of the heap; false: no part is worth anything.  The worth of a
+ * part only sinks, so that only the first one of the heap has to be looked at.
  */
 static bool take_best(struct choice *c, size_t *part)
 {

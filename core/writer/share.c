@@ -9,8 +9,8 @@
 
 /*
  * Bytes that are looked up; and the least that become an extent, as an extent takes some
- * bytes itself and a reader may have to decode a block for it.  The second number is for
- * extents that follow another one at once.
+ * bytes itself and a reader may have to decode a block for it.  NEXT_MIN is for extents
+ * that directly follow another one.
  */
 enum { WINDOW = 512, MATCH_MIN = 4096, NEXT_MIN = 1024 };
 

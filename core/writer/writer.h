@@ -47,7 +47,8 @@ kpack_error_t kp_writer_open_at(int dir_fd, const char *name,
  * Store the encoded bytes of one object (a zstd frame, for a chunked entry with its table;
  * plain bytes for the schemes none and zstd-shared) in the blob; *ORDINAL becomes its
  * ordinal.
- * IO_ERROR; INVALID_ARGUMENT: the archive would exceed KP_ZSTD_BLOB_MAX or KP_FRAMES_MAX.
+ * IO_ERROR; INVALID_ARGUMENT: the archive would exceed KP_ZSTD_BLOB_MAX or KP_FRAMES_MAX,
+ * or a shared one KP_SHARED_OBJECTS_MAX.
  */
 kpack_error_t kp_writer_add_stored(struct kp_writer *w, struct kp_span stored,
 				   uint32_t *ordinal, struct kpackx_error *why);

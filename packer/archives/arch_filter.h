@@ -39,8 +39,8 @@ int arch_filter_put(struct arch_filter *filter, const struct command_help *help,
 /* Returns the exit status, after reporting that --arch-exact has no list. */
 int arch_filter_check(const struct arch_filter *filter, const struct command_help *help);
 /*
- * Returns the exit status, after reporting that a GPU of the list is not known: code of
- * others would go because of a slip.
+ * Returns the exit status, after reporting that a GPU of the list is not known: because of
+ * a misspelt name, code that is needed would be removed.
  */
 int arch_filter_check_known(const struct arch_filter *filter,
 			    const struct command_help *help);
@@ -56,8 +56,8 @@ bool arch_filter_has(const struct arch_filter *filter, struct kp_span arch);
 bool arch_filter_match(struct arch_filter *filter, struct kp_span arch);
 
 /*
- * Whether code for ARCH can go where only what FILTER selects is needed: it is for a known
- * GPU, and none of the filter's loads it.  Also remembers which GPUs matched.
+ * Whether code for ARCH can be removed where only code that FILTER selects is needed: it is
+ * for a known GPU, and no GPU of the filter loads it.  Also remembers which GPUs matched.
  */
 bool arch_filter_drops(struct arch_filter *filter, struct kp_span arch);
 

@@ -74,8 +74,8 @@ struct merge_options {
 struct merge_stats {
 	uint64_t entries; /* of the new archive */
 	uint64_t frames;  /* stored objects */
-	uint64_t
-		bytes; /* stored bytes, with length words; of shared archives an estimate */
+	/* stored bytes, with length words; for shared archives an estimate */
+	uint64_t bytes;
 	uint64_t duplicates; /* entries that another source has, too */
 	uint64_t settled;    /* entries left out because another source is preferred */
 	uint64_t shared;     /* objects for which another, equal one is stored */
