@@ -379,6 +379,16 @@ static kpack_error_t keep_original(const struct thin *t, const struct input *in,
 		       : err;
 }
 
+/* A file whose content is damaged stays as it is, like one that cannot be rewritten. */
+static kpack_error_t tolerate_damage(kpack_error_t err, struct kpackx_error *why)
+{
+	struct kpackx_error fault = *why;
+
+	return err == KPACK_ERROR_INVALID_FORMAT
+		       ? kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "%s", fault.text)
+		       : err;
+}
+
 static kpack_error_t rewrite_file(void *arg, struct input *in, int fd,
 				  struct kp_outfile *out, struct kpackx_error *why)
 {
@@ -402,6 +412,7 @@ static kpack_error_t rewrite_file(void *arg, struct input *in, int fd,
 		f->n_nameless = objects.n_nameless;
 	kp_outfile_close(&scratch);
 	free(offsets);
+	err = tolerate_damage(err, why);
 	if (!err)
 		err = check_smaller(f, in, out, why);
 	return err || !t->args.keep ? err : keep_original(t, in, fd, out, why);
@@ -468,10 +479,17 @@ static int measure_all(struct thin *t)
 {
 	spill_dir_begin(&t->spill, t->args.tree);
 	for (size_t i = 0; i < t->n_files; i++) {
+		const char *path = t->scan.entries[t->files[i].entry].path;
 		struct kpackx_error why = {0};
+		kpack_error_t err = KPACK_SUCCESS;
 
-		if (t->files[i].gone && measure_file(t, &t->files[i], &why)) {
-			report_why(t->scan.entries[t->files[i].entry].path, &why);
+		if (t->files[i].gone)
+			err = tolerate_damage(measure_file(t, &t->files[i], &why), &why);
+		if (err == KPACK_ERROR_NOT_IMPLEMENTED) {
+			t->files[i].after = t->files[i].before;
+			report_error(path, "note: left as it is: %s", why.text);
+		} else if (err) {
+			report_why(path, &why);
 			t->n_faults++;
 		}
 	}
