@@ -77,7 +77,8 @@ static kpack_error_t decode_at_once(struct decoding *m, struct origin_entry what
 	uint64_t done;
 	kpack_error_t err;
 
-	KP_TRY(decoders_open(&m->pieces.decoders, what, KP_DECODE_FAST, &d, why));
+	KP_TRY(decoders_open(&m->pieces.decoders, what, KP_DECODE_FAST, UINT64_MAX, &d,
+			     why));
 	err = kp_decode_next(d, buf, UINT64_MAX, &done, why);
 	decoders_close(&m->pieces.decoders, d);
 	return err;

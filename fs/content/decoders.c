@@ -13,22 +13,33 @@ void decoders_fini(struct decoders *ds)
 	pthread_mutex_destroy(&ds->lock);
 }
 
-/* The decoder that was used last, whose memory is most likely in the processor's cache. */
-static struct kp_decode *take_kept(struct decoders *ds)
+/*
+ * Of the decoders of at most MOST bytes the one that was used last, whose memory is most
+ * likely in the processor's cache.
+ */
+static struct kp_decode *take_kept(struct decoders *ds, uint64_t most)
 {
-	struct kp_decode *d;
+	struct kp_decode *d = NULL;
+	unsigned i;
 
 	pthread_mutex_lock(&ds->lock);
-	d = ds->n_kept ? ds->kept[--ds->n_kept] : NULL;
+	i = ds->n_kept;
+	while (i && ds->kept[i - 1].bytes > most)
+		i--;
+	if (i) {
+		d = ds->kept[i - 1].decoder;
+		for (ds->n_kept--; i <= ds->n_kept; i++)
+			ds->kept[i - 1] = ds->kept[i];
+	}
 	pthread_mutex_unlock(&ds->lock);
 	return d;
 }
 
 kpack_error_t decoders_open(struct decoders *ds, struct origin_entry what,
-			    enum kp_decode_how how, struct kp_decode **out,
+			    enum kp_decode_how how, uint64_t most, struct kp_decode **out,
 			    struct kpackx_error *why)
 {
-	struct kp_decode *d = take_kept(ds);
+	struct kp_decode *d = take_kept(ds, most);
 	kpack_error_t err;
 
 	if (!d)
@@ -43,12 +54,16 @@ kpack_error_t decoders_open(struct decoders *ds, struct origin_entry what,
 
 void decoders_close(struct decoders *ds, struct kp_decode *d)
 {
+	uint64_t bytes;
+
 	if (!d)
 		return;
-	if (kp_decode_leave(d) <= ds->keep_max) {
+	bytes = kp_decode_leave(d);
+	if (bytes <= ds->keep_max) {
 		pthread_mutex_lock(&ds->lock);
 		if (ds->n_kept < DECODERS_KEPT) {
-			ds->kept[ds->n_kept++] = d;
+			ds->kept[ds->n_kept].decoder = d;
+			ds->kept[ds->n_kept++].bytes = bytes;
 			d = NULL;
 		}
 		pthread_mutex_unlock(&ds->lock);
@@ -60,6 +75,6 @@ void decoders_trim(struct decoders *ds)
 {
 	struct kp_decode *d;
 
-	while ((d = take_kept(ds)))
+	while ((d = take_kept(ds, UINT64_MAX)))
 		kp_decode_close(d);
 }

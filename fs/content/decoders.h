@@ -16,7 +16,10 @@ enum { DECODERS_KEPT = 4 };
 struct decoders {
 	uint64_t keep_max; /* bytes of the largest decoder that may be kept */
 	pthread_mutex_t lock;
-	struct kp_decode *kept[DECODERS_KEPT];
+	struct {
+		struct kp_decode *decoder;
+		uint64_t bytes;
+	} kept[DECODERS_KEPT]; /* the one used last at the end */
 	unsigned n_kept;
 };
 
@@ -24,9 +27,9 @@ struct decoders {
 void decoders_init(struct decoders *ds, uint64_t keep_max);
 void decoders_fini(struct decoders *ds);
 
-/* As kp_decode_open. */
+/* As kp_decode_open; a kept decoder that has more than MOST bytes is not used. */
 kpack_error_t decoders_open(struct decoders *ds, struct origin_entry what,
-			    enum kp_decode_how how, struct kp_decode **out,
+			    enum kp_decode_how how, uint64_t most, struct kp_decode **out,
 			    struct kpackx_error *why);
 
 /* As kp_decode_close: D is not used any more.  NULL is fine. */

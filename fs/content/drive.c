@@ -35,8 +35,8 @@ static kpack_error_t decode_stream(struct decoding *m, struct piece *p,
 {
 	struct kp_decode *d = NULL;
 	uint64_t ready = 0;
-	kpack_error_t err =
-		decoders_open(&m->pieces.decoders, what, KP_DECODE_STEPS, &d, why);
+	kpack_error_t err = decoders_open(&m->pieces.decoders, what, KP_DECODE_STEPS,
+					  UINT64_MAX, &d, why);
 
 	while (!err && ready < p->size) {
 		err = kp_decode_next(d, p->buffer.data, STEP, &ready, why);
@@ -85,13 +85,18 @@ struct drive {
 
 static kpack_error_t open_pass(struct drive *d, struct kpackx_error *why)
 {
-	if (!d->pass)
-		return kp_fail_memory(why, sizeof(*d->pass), "a decoder");
-	if (d->pass->decoder)
+	struct pass *pass = d->pass;
+	uint64_t most;
+
+	if (!pass)
+		return kp_fail_memory(why, sizeof(*pass), "a decoder");
+	if (pass->decoder)
 		return KPACK_SUCCESS;
-	KP_TRY(decoders_open(&d->m->pieces.decoders, d->what, KP_DECODE_WINDOW,
-			     &d->pass->decoder, why));
-	return kp_decode_limit_window(d->pass->decoder, d->pass->window, why);
+	/* The pass may rest long: with no decoder of much more than it is charged for. */
+	most = pass_cost(pass->window) + pass_cost(0);
+	KP_TRY(decoders_open(&d->m->pieces.decoders, d->what, KP_DECODE_WINDOW, most,
+			     &pass->decoder, why));
+	return kp_decode_limit_window(pass->decoder, pass->window, why);
 }
 
 static size_t segment_size(const struct drive *d, uint64_t number)

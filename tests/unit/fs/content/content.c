@@ -209,6 +209,9 @@ uint64_t kp_decode_memory(const struct kpack_archive *a, size_t entry)
 	return files[entry].decoder;
 }
 
+/* Bytes that a decoder has when it is left. */
+static _Atomic uint64_t decoder_bytes;
+
 struct kp_decode {
 	uint32_t file;
 	uint64_t done, limit;
@@ -246,7 +249,7 @@ uint64_t kp_decode_leave(struct kp_decode *d)
 	else if (d->open)
 		end();
 	d->open = false;
-	return sizeof(*d);
+	return decoder_bytes;
 }
 
 kpack_error_t kp_decode_limit_window(struct kp_decode *d, uint64_t max,
@@ -441,6 +444,7 @@ static int setup(void **state)
 	plain = false;
 	pool = 0;
 	pool_after = 0;
+	decoder_bytes = 1000;
 	atomic_store(&origin.changed, false);
 	sem_init(&gate, 0, 0);
 	return 0;
@@ -1208,7 +1212,7 @@ static void what_an_old_pass_leaves_is_freed(void **state)
 	pass = passes_add(&ps.passes, 1, &origin, 64 * KIB);
 	assert_non_null(pass);
 	ps.held = pass_cost(64 * KIB);
-	assert_int_equal(decoders_open(&ps.decoders, entry(1), KP_DECODE_WINDOW,
+	assert_int_equal(decoders_open(&ps.decoders, entry(1), KP_DECODE_WINDOW, MIB,
 				       &pass->decoder, NULL),
 			 KPACK_SUCCESS);
 	passes_rest(&ps.passes, pass, 0);
@@ -1220,6 +1224,43 @@ static void what_an_old_pass_leaves_is_freed(void **state)
 	assert_int_equal(ps.decoders.n_kept, 0);
 	assert_int_equal(ps.held, 0);
 	pieces_fini(&ps);
+}
+
+static struct kp_decode *open_decoder(struct decoders *ds, uint64_t most)
+{
+	struct kp_decode *d = NULL;
+
+	assert_int_equal(decoders_open(ds, entry(1), KP_DECODE_STEPS, most, &d, NULL),
+			 KPACK_SUCCESS);
+	return d;
+}
+
+/* A kept decoder is used for what may hold its memory. */
+static void decoders_of_a_size(void **state)
+{
+	struct kp_decode *more, *less, *d;
+	struct decoders ds;
+
+	(void)state;
+	decoders_init(&ds, 4 * MIB);
+	less = open_decoder(&ds, 0);
+	more = open_decoder(&ds, 0);
+	decoder_bytes = MIB;
+	decoders_close(&ds, less);
+	decoder_bytes = 3 * MIB;
+	decoders_close(&ds, more);
+	decoder_bytes = 5 * MIB;
+	d = open_decoder(&ds, MIB - 1);
+	assert_ptr_not_equal(d, less);
+	assert_ptr_not_equal(d, more);
+	decoders_close(&ds, d);
+	assert_int_equal(ds.n_kept, 2);
+	assert_ptr_equal(open_decoder(&ds, MIB), less);
+	assert_ptr_equal(open_decoder(&ds, UINT64_MAX), more);
+	assert_int_equal(ds.n_kept, 0);
+	decoders_close(&ds, less);
+	decoders_close(&ds, more);
+	decoders_fini(&ds);
 }
 
 static void random_readers_of_large_files(void **state)
@@ -1527,6 +1568,7 @@ int main(void)
 		cmocka_unit_test_setup(blocks_take_the_spare_memory, setup),
 		cmocka_unit_test_setup(passes_leave_room_for_blocks, setup),
 		cmocka_unit_test_setup(what_an_old_pass_leaves_is_freed, setup),
+		cmocka_unit_test_setup(decoders_of_a_size, setup),
 		cmocka_unit_test_setup(random_readers_of_large_files, setup),
 		cmocka_unit_test_setup(corrupt_large_file, setup),
 		cmocka_unit_test_setup(windows_that_grow, setup),
