@@ -8,7 +8,6 @@
 #include "drive.h"
 #include "serve.h"
 #include "core/base/alloc.h"
-#include "core/shared/pool.h"
 #include "requests.h"
 #include "counters.h"
 
@@ -214,7 +213,7 @@ void content_stats(struct content *c, struct content_stats *out)
 	out->expired = c->decoding.pieces.n_expired;
 	out->passes = c->decoding.pieces.passes.begun;
 	out->restarts = c->decoding.pieces.passes.restarts;
-	out->held = c->decoding.pieces.held + kp_pool_held();
+	out->held = pieces_held(&c->decoding.pieces);
 	out->held_most = c->decoding.pieces.held_most;
 	out->budget = c->decoding.pieces.budget;
 	pieces_leave(&c->decoding.pieces);

@@ -157,11 +157,19 @@ static uint64_t piece_cost(const struct piece *p)
 	return round_up(p->size) + p->beside;
 }
 
+uint64_t pieces_held(struct pieces *ps)
+{
+	uint64_t held = ps->held + kp_pool_held();
+
+	if (held > ps->held_most)
+		ps->held_most = held;
+	return held;
+}
+
 static void charge_bytes(struct pieces *ps, uint64_t bytes)
 {
 	ps->held += bytes;
-	if (ps->held > ps->held_most)
-		ps->held_most = ps->held;
+	pieces_held(ps);
 }
 
 /* Memory may be kept for the next decode: let pieces_tend free it if there is none. */

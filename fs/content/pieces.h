@@ -75,7 +75,7 @@ struct pieces {
 	bool starved;    /* the head of the queue waits for memory; no other may pass */
 	unsigned active; /* pieces with pins: their memory cannot be freed */
 	uint64_t held;   /* bytes that are charged */
-	uint64_t held_most;                /* the maximum of held so far */
+	uint64_t held_most;                /* the maximum of pieces_held so far */
 	uint64_t n_crowded_out, n_expired; /* dropped pieces, by reason */
 	struct piece *buckets[1 << BUCKETS_LOG2];
 	struct piece_list queue;
@@ -103,6 +103,9 @@ void pieces_fini(struct pieces *ps);
 /* Take and release the lock; releasing it frees the dead pieces and passes. */
 void pieces_enter(struct pieces *ps);
 void pieces_leave(struct pieces *ps);
+
+/* Bytes of memory in use, also by decoded blocks of shared archives. */
+uint64_t pieces_held(struct pieces *ps);
 
 /* The size of the largest piece that leaves room for other pieces.  No lock needed. */
 uint64_t pieces_fair(const struct pieces *ps);

@@ -1179,6 +1179,11 @@ static void passes_leave_room_for_blocks(void **state)
 	ask(&r, 1, 0, 10);
 	expect_bytes(&r, 10);
 	assert_true(stats().held <= 8 * MIB);
+	pool = 7 * MIB;
+	assert_true(stats().held > 7 * MIB);
+	assert_true(stats().held_most > 7 * MIB);
+	wait_for_rest();
+	assert_true(stats().held <= stats().held_most);
 	content_free(c);
 }
 
