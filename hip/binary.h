@@ -25,7 +25,7 @@ struct binary {
 	const struct kp_lookup_file
 		*mounted[BINARY_MOUNTED_MAX]; /* archives that the mount lists */
 	size_t n_mounted;
-	bool *reported; /* for each GPU: that its code is missing */
+	bool *reported; /* for each GPU: it was reported that its code is missing */
 };
 
 /* What all binaries share; zeroed before the first use. */

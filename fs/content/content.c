@@ -64,7 +64,7 @@ static void cut_entry(struct request *r)
 
 /*
  * True if R's entry is read in order: from its start, or where a pass has been or will soon
- * be.  A reader who then jumps has the entry decoded as a whole.
+ * be.  When a reader then jumps, the entry is decoded as a whole.
  */
 static bool is_in_order(const struct pieces *ps, const struct request *r)
 {
