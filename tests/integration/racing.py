@@ -631,8 +631,20 @@ def race_after_kill(scene, o, top, command):
     return lines
 
 
+# Commands that look up the search paths of markers by name, as a program's loader does.  A mount of
+# another user's that is made there meanwhile can keep them waiting (SECURITY.md).
+BY_NAME = {"prune"}
+
+
 def race(scene, o):
     """Lines of faults."""
+    lines = play(scene, o)
+    if scene.removesuffix("-killed") in BY_NAME:
+        lines = [line for line in lines if not re.search(r"\tmount:.*\thangs$", line)]
+    return lines
+
+
+def play(scene, o):
     top = tempfile.mkdtemp(prefix=f"kpack-race-{scene}-", dir=o.dir)
     os.chmod(top, 0o755)
     try:
