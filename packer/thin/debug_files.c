@@ -80,10 +80,10 @@ kpack_error_t debug_files_add(void *arg, const struct kp_source *object, bool wr
 		return KPACK_SUCCESS;
 	if (!exists(d, id)) {
 		err = kp_strip_plan(object, KP_STRIP_KEEP_DEBUG, &debug, why);
-		if (!err)
+		if (!err) {
 			err = write_file(d, id, object, &debug, why);
-		if (!err)
 			kp_stripped_fini(&debug);
+		}
 		if (err)
 			return kp_fail_prefix(why, err, "debugging information %s", id);
 	}
