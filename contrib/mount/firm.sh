@@ -14,8 +14,7 @@ firm_guarded=''
 [ "$(id -u)" -ne 0 ] || ! grep -q ' 4294967295$' /proc/self/uid_map || firm_guarded=1
 
 # firm_foreign PATH [below]: has another user mounted a FUSE file system at PATH, or below it?
-# Nobody has to wait for what is only looked up in the table of mounts; whoever looks at the
-# file system itself can wait for ever.
+# The table of mounts answers at once; a look at the file system itself can take for ever.
 firm_foreign()
 {
 	[ -n "$firm_guarded" ] && grep -q ' - fuse' /proc/self/mountinfo || return 1

@@ -440,7 +440,7 @@ const char *proc_fd_name(int fd, char out[PROC_NAME_SIZE])
 	return out;
 }
 
-/* --- who can exchange a file ------------------------------------------------------------ */
+/* --- users that can exchange a file ----------------------------------------------------- */
 
 bool below_is_firm(const char *path)
 {

@@ -28,8 +28,8 @@ static const char *states_dir(const struct apply *a)
 }
 
 /*
- * Make the directory of the states, and lock a file in it, which other users, who can look
- * at the states, cannot open and lock.  -1: it failed, which was reported.
+ * Make the directory of the states, and lock a file in it that other users cannot open, so
+ * that they cannot lock it.  -1: it failed, which was reported.
  */
 static int open_states(const struct apply *a)
 {

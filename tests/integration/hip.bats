@@ -487,7 +487,7 @@ mounts_bundles() { # OPTION... ARCHIVES
 	original
 	export KPACK_HIP_ARCH=gfx90a,gfx1030,gfx1100 KPACK_HIP_DEBUG=1
 	mounts_bundles -o bundles packed/.kpack
-	# as one who owns a directory above the mount can have it
+	# as the owner of a directory above the mount can arrange it
 	cp -r mnt/. hides
 	cp -r mnt/.kpackfs hides
 	mount --bind hides mnt
