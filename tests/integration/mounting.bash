@@ -18,8 +18,11 @@ begin_test() {
 end_test() {
 	cd /
 	local m
-	# shellcheck disable=SC2046 # numbers
-	no_daemon || kill -CONT $(daemons)
+	# Only those that are stopped: SIGCONT takes back the SIGSTOP by which LeakSanitizer,
+	# at the end of a process, stops its threads, and it would wait for ever.
+	for m in $(daemons); do
+		! grep -qs '^State:.T' "/proc/$m/status" || kill -CONT "$m"
+	done
 	for m in $(findmnt -rno TARGET | grep "^$T/" | tac); do
 		fusermount3 -u "$m" || umount "$m" || umount -l "$m"
 	done 2>/dev/null
