@@ -28,12 +28,15 @@ static int fail_status(const char *mountpoint, const char *why)
 	return 1;
 }
 
+#define DIED "its daemon has died; unmount it with fusermount3 -u or umount"
+
 /* The reasons why the status of a mount cannot be read, by errno. */
 static const struct {
 	int err;
 	const char *text;
 } meanings[] = {
-	{ENOTCONN, "its daemon has died; unmount it with fusermount3 -u or umount"},
+	{ENOTCONN, DIED},
+	{ECONNABORTED, DIED}, /* while it was asked */
 	{EACCES, "only the user who mounted it has access: it has no allow_other"},
 	{ENOTDIR, "no kpackfs is mounted here"},
 	{ENOENT, "no kpackfs is mounted here, or one whose archives this user may not "
