@@ -209,7 +209,7 @@ loads() { # LIBRARY FROM OPTION...
 	py "$LIB" >known <<-'END'
 	import sys, zlib, fatparse
 	for key, arch, _, data in fatparse.entries(fatparse.Elf(sys.argv[1]), ""):
-	    if arch in ("gfx1030", "gfx90a:xnack-"):
+	    if arch in ("gfx1030", "gfx90a", "gfx90a:xnack-"):
 	        print("%s %s: %d bytes, crc32 %08x" % (arch, key, len(data), zlib.crc32(data)))
 	END
 	[ "$(wc -l <known)" -ge 2 ]

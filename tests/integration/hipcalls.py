@@ -22,6 +22,7 @@ import os
 import signal
 import subprocess
 import threading
+import warnings
 
 p = argparse.ArgumentParser(usage=__doc__)
 p.add_argument("--wrappers", type=int, default=1)
@@ -55,6 +56,7 @@ def register_all(handles, barrier=None):
 def in_child(handles):
     """Fork while another thread registers; the child must not wait for that thread."""
     stop = threading.Event()
+    warnings.simplefilter("ignore", DeprecationWarning)  # Python's, of a fork beside threads
 
     def busy():
         while not stop.is_set():

@@ -125,6 +125,7 @@ close_to() { # MEGABYTES FILE...: within one
 
 @test "the sizes in the picture of a tree are real" {
 	fetch
+	[ -e build/inputs/packages/librocsparse0_5.3* ] || skip "the picture shows Debian 12's libraries"
 	mkdir -p "$T/rocm/lib"
 	cp --reflink=auto "$INPUTS"/librocrand.so.1.1 "$INPUTS"/librocsparse.so.0.1 "$T/rocm/lib"
 	"$KPACK_BIN/kpack" pack -q "$T/rocm" "$T/out"

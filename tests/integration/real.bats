@@ -106,10 +106,10 @@ through_cat() {
 }
 
 # bats test_tags=slow
-@test "librocsparse: 111 bundles for 7 architectures" {
+@test "librocsparse: more than a hundred bundles for seven or more architectures" {
 	fetch librocsparse --big
 	expect
-	[ "$(wc -l <want)" = 777 ]
+	[ "$(wc -l <want)" -ge 777 ] # so many in Debian 12's
 	$python - "$KPACK_BIN/kpack" "$LIB" <<-'END'
 	import resource, subprocess, sys
 	subprocess.run([sys.argv[1], "pack", "-q", "--archives-only", sys.argv[2], "out"], check=True)
