@@ -17,15 +17,33 @@ bool kp_search_has_arch(const char *pattern)
 
 /* ---- canonical paths ---- */
 
+/* The real path of PATH; NULL and errno. */
+static char *real_path(const struct kp_search_memo *memo, const char *path)
+{
+	return memo->find ? memo->find(path, memo->arg) : realpath(path, NULL);
+}
+
+/* Whether PATH exists. */
+static bool path_exists(const struct kp_search_memo *memo, const char *path)
+{
+	struct stat st;
+	char *real;
+
+	if (!memo->find)
+		return stat(path, &st) == 0;
+	real = memo->find(path, memo->arg);
+	free(real);
+	return real != NULL;
+}
+
 /* Whether the first END bytes of PATH are the path of an existing file. */
-static bool exists_until(char *path, size_t end)
+static bool exists_until(const struct kp_search_memo *memo, char *path, size_t end)
 {
 	char saved = path[end];
-	struct stat st;
 	bool there;
 
 	path[end] = '\0';
-	there = stat(path, &st) == 0;
+	there = path_exists(memo, path);
 	path[end] = saved;
 	return there;
 }
@@ -47,7 +65,7 @@ static size_t split_path(const char *path, uint16_t ends[COMPONENTS_MAX])
  * Bytes of the leading components that exist for the kernel.  A binary search, because
  * every check of a path makes the kernel walk all components of the path.
  */
-static size_t existing_size(char *path)
+static size_t existing_size(const struct kp_search_memo *memo, char *path)
 {
 	uint16_t ends[COMPONENTS_MAX];
 	size_t good = 0, bad = split_path(path, ends);
@@ -55,7 +73,7 @@ static size_t existing_size(char *path)
 	while (good < bad) {
 		size_t middle = (good + bad) / 2;
 
-		if (exists_until(path, ends[middle]))
+		if (exists_until(memo, path, ends[middle]))
 			good = middle + 1;
 		else
 			bad = middle;
@@ -116,12 +134,12 @@ static size_t parent_size(const char *path, size_t size)
 	return size;
 }
 
-static char *real_until(char *path, size_t end)
+static char *real_until(const struct kp_search_memo *memo, char *path, size_t end)
 {
 	char saved = path[end], *real;
 
 	path[end] = '\0';
-	real = realpath(path, NULL);
+	real = real_path(memo, path);
 	path[end] = saved;
 	return real;
 }
@@ -130,28 +148,28 @@ static char *real_until(char *path, size_t end)
  * The real path of the first *SIZE bytes, or of as many components as still exist: files
  * may have been removed since the last check.
  */
-static char *real_start(char *path, size_t *size)
+static char *real_start(const struct kp_search_memo *memo, char *path, size_t *size)
 {
 	char *real;
 
 	for (; *size; *size = parent_size(path, *size)) {
-		real = real_until(path, *size);
+		real = real_until(memo, path, *size);
 		if (real || errno == ENOMEM)
 			return real;
 	}
 	return strdup(path[0] == '/' ? "/" : "");
 }
 
-static char *weakly_canonical(char *path)
+static char *weakly_canonical(const struct kp_search_memo *memo, char *path)
 {
-	char *start = realpath(path, NULL), *out;
+	char *start = real_path(memo, path), *out;
 	size_t used;
 
 	if (start || errno == ENOMEM)
 		return start;
-	used = existing_size(path);
+	used = existing_size(memo, path);
 	errno = 0;
-	start = real_start(path, &used);
+	start = real_start(memo, path, &used);
 	if (!start)
 		return NULL;
 	out = realloc(start, strlen(start) + strlen(path + used) + 2);
@@ -169,7 +187,7 @@ void kp_search_memo_fini(struct kp_search_memo *memo)
 {
 	free(memo->dir);
 	free(memo->real);
-	*memo = (struct kp_search_memo){0};
+	memo->dir = memo->real = NULL;
 }
 
 /* The real path of DIR, borrowed from the memo. */
@@ -180,7 +198,7 @@ static const char *real_dir(struct kp_search_memo *memo, const char *dir)
 	kp_search_memo_fini(memo);
 	memo->dir = strdup(dir);
 	if (memo->dir)
-		memo->real = weakly_canonical(memo->dir);
+		memo->real = weakly_canonical(memo, memo->dir);
 	if (!memo->real)
 		kp_search_memo_fini(memo);
 	return memo->real;
@@ -212,7 +230,7 @@ static char *resolve_path(struct kp_search_memo *memo, char *path)
 
 	if (!slash || slash == path || !*name || strcmp(name, ".") == 0 ||
 	    strcmp(name, "..") == 0)
-		return weakly_canonical(path);
+		return weakly_canonical(memo ? memo : &none, path);
 	out = in_real_dir(memo ? memo : &none, path, slash);
 	kp_search_memo_fini(&none);
 	return out;

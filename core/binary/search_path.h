@@ -22,6 +22,12 @@ bool kp_search_has_arch(const char *pattern);
  */
 struct kp_search_memo {
 	char *dir, *real;
+	/*
+	 * Finds real paths instead of realpath, unless NULL: for a caller that may not let
+	 * the kernel follow every link.  A path for which it returns NULL does not exist.
+	 */
+	char *(*find)(const char *path, void *arg);
+	void *arg;
 };
 
 void kp_search_memo_fini(struct kp_search_memo *memo);

@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include "packer/archives/operands.h"
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
@@ -178,21 +179,45 @@ void reach_fini(struct reach *reach)
 }
 
 /*
+ * Whether ERROR is for a path that root does not take, because another user may have put a
+ * link or a FUSE file system there: it is not known whether an archive is behind it.
+ */
+static bool is_barred(int error)
+{
+	return error == EREMOTE || (error == ELOOP && geteuid() == 0);
+}
+
+/* Fail for PATH and ERROR. */
+static kpack_error_t cannot_do(const char *what, const char *path, int error,
+			       struct kpackx_error *why)
+{
+	char text[160];
+
+	kp_text_escape(kp_span_str(path), text, sizeof(text));
+	errno = error;
+	return below_fail(why, "%s: cannot %s", text, what);
+}
+
+/*
  * Add the file PATH if it exists.  "rand_x_gfx942.kpack" also matches
  * "rand_@GFXARCH@.kpack", but no GPU is called "x_gfx942": that archive belongs to other
  * binaries.
  */
-static void reach_file(struct installed *set, const char *path, const char *arch,
-		       struct reach *out)
+static kpack_error_t reach_file(struct installed *set, const char *path, const char *arch,
+				struct reach *out, struct kpackx_error *why)
 {
 	struct installed_archive *a;
 	struct stat st;
 
-	if (below_stat(path, &st) < 0 || !S_ISREG(st.st_mode))
-		return;
+	if (below_stat(path, &st) < 0)
+		return is_barred(errno) ? cannot_do("look for archives", path, errno, why)
+					: KPACK_SUCCESS;
+	if (!S_ISREG(st.st_mode))
+		return KPACK_SUCCESS;
 	a = open_archive(set, path, &st);
 	if (!arch || is_processor(arch) || (a->archive && serves_arch(a->archive, arch)))
 		add_reached(out, a, arch);
+	return KPACK_SUCCESS;
 }
 
 /* A resolved path split at its placeholder: "DIR/" "BEFORE" arch "AFTER" "/REST". */
@@ -228,26 +253,20 @@ static char *arch_of(const struct pattern *p, const char *name)
 	return xstrndup(name + p->before.size, size - around);
 }
 
-static void reach_name(struct installed *set, const struct pattern *p, const char *name,
-		       struct reach *out)
+static kpack_error_t reach_name(struct installed *set, const struct pattern *p,
+				const char *name, struct reach *out,
+				struct kpackx_error *why)
 {
 	char *arch = arch_of(p, name), *path;
+	kpack_error_t err;
 
 	if (!arch)
-		return;
+		return KPACK_SUCCESS;
 	path = xasprintf("%s%s%s", p->dir, name, p->rest);
-	reach_file(set, path, arch, out);
+	err = reach_file(set, path, arch, out, why);
 	free(path);
 	free(arch);
-}
-
-static kpack_error_t cannot_list(const char *dir, int error, struct kpackx_error *why)
-{
-	char text[160];
-
-	kp_text_escape(kp_span_str(dir), text, sizeof(text));
-	errno = error;
-	return below_fail(why, "%s: cannot read the directory", text);
+	return err;
 }
 
 /* Limit of names read for one binary: a thousand directories of hundreds of archives. */
@@ -274,16 +293,54 @@ static kpack_error_t reach_pattern(struct installed *set, const char *path,
 	read_pattern(path, &p);
 	n = below_scandir(p.dir, &names, NULL);
 	if (n < 0 && errno != ENOENT && errno != ENOTDIR)
-		err = cannot_list(p.dir, errno, why);
+		err = cannot_do("read the directory", p.dir, errno, why);
 	else
 		err = count_names(out, n, why);
 	for (int i = 0; i < n; i++) {
 		if (!err)
-			reach_name(set, &p, names[i]->d_name, out);
+			err = reach_name(set, &p, names[i]->d_name, out, why);
 		free(names[i]);
 	}
 	free(names);
 	free(p.dir);
+	return err;
+}
+
+/* The first path on the way that root does not take. */
+struct barred {
+	char *path;
+	int error;
+};
+
+/* As realpath, for kp_search_resolve, by descriptors. */
+static char *find_real(const char *path, void *arg)
+{
+	struct barred *barred = arg;
+	char *real = below_real(path);
+	int error = errno;
+
+	if (!real && !barred->path && is_barred(error))
+		*barred = (struct barred){xstrdup(path), error};
+	errno = error;
+	return real;
+}
+
+/* As kp_search_resolve, but root is led astray by nobody. */
+static kpack_error_t resolve_pattern(const char *pattern, const char *binary, char **path,
+				     struct kpackx_error *why)
+{
+	struct barred barred = {0};
+	struct kp_search_memo memo = {.find = find_real, .arg = &barred};
+	/* replace the placeholder by itself, to find it in the resolved path */
+	kpack_error_t err = kp_search_resolve(pattern, kp_span_str(KP_SEARCH_ARCH),
+					      binary, &memo, path, why);
+
+	kp_search_memo_fini(&memo);
+	if (!err && barred.path) {
+		err = cannot_do("look for archives", barred.path, barred.error, why);
+		free(*path);
+	}
+	free(barred.path);
 	return err;
 }
 
@@ -297,13 +354,11 @@ kpack_error_t installed_reach(struct installed *set, const struct kp_marker *mar
 		const char *pattern = marker->search_paths[i];
 		char *path;
 
-		/* replace the placeholder by itself, to find it in the resolved path */
-		KP_TRY(kp_search_resolve(pattern, kp_span_str(KP_SEARCH_ARCH), binary,
-					 NULL, &path, why));
+		KP_TRY(resolve_pattern(pattern, binary, &path, why));
 		if (kp_search_has_arch(pattern) && kp_search_has_arch(path))
 			err = reach_pattern(set, path, out, why);
 		else
-			reach_file(set, path, NULL, out);
+			err = reach_file(set, path, NULL, out, why);
 		free(path);
 	}
 	return err;

@@ -50,8 +50,9 @@ struct reach {
 /*
  * Add the archives that MARKER's search paths lead to from the file BINARY.  A path with
  * a placeholder leads to every file whose name matches.  Like the runtime, skip files
- * that do not exist.  IO_ERROR: a directory cannot be read;
- * INVALID_METADATA: the paths lead to too many names; errors of kp_search_resolve.
+ * that do not exist.  IO_ERROR: a directory cannot be read, or root does not go where a
+ * path leads (below.h); INVALID_METADATA: the paths lead to too many names; errors of
+ * kp_search_resolve.
  */
 kpack_error_t installed_reach(struct installed *set, const struct kp_marker *marker,
 			      const char *binary, struct reach *out,

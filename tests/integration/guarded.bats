@@ -649,10 +649,14 @@ alices() { pgrep -f "^./kpackfs -o allow_other packed/.kpack $T/"; }
 	refuses 'another user than root has mounted' timeout 60 "$contrib/mount/environment.sh" "$T/tree/lib/$odd"
 	refuses 'a mount of another user' timeout 60 "$contrib/mount/in-place" packed "$T/tree/lib/$odd"
 	refuses 'another user has mounted' timeout 60 "$contrib/packaging/make-tarball" --name ab --version 1 tree out
-	mkdir policies
+	mkdir policies marked
 	printf '%s\n' "tree=$T/tree" arch=gfx942 do=thin >policies/x.conf
+	mkfat a.so
+	"$KPACK_BIN/kpack" mark convert --kernel-name a --search-path 'archives/lib/../lib/a_@GFXARCH@.kpack' a.so marked/a.so
+	ln -s "$T/tree/lib/$odd" marked/archives
 	for command in "pack -q tree out" "report -o page.html tree" "mark strip-safe --check tree" "runtime tree" "thin --arch gfx942 tree" \
-		"prune tree" "apply --policy-dir policies --state-dir state"; do
+		"prune tree" "apply --policy-dir policies --state-dir state" \
+		"mark check marked" "mark restore -o restored marked/a.so" "prune marked"; do
 		# shellcheck disable=SC2086 # words
 		refuses 'another user has mounted a FUSE file system there' timeout 60 "$KPACK_BIN/kpack" $command
 	done
@@ -662,6 +666,23 @@ alices() { pgrep -f "^./kpackfs -o allow_other packed/.kpack $T/"; }
 	umount -l tree/lib
 	# shellcheck disable=SC2046 # numbers
 	kill -KILL $(alices)
+}
+
+@test "a search path through another user's link leads nowhere, and is no missing archive" {
+	as_root
+	mkdir in
+	mkfat --size 60000 in/a.so
+	"$KPACK_BIN/kpack" pack -q in tree
+	mkdir -p elsewhere tree/theirs
+	"$KPACK_BIN/kpack" mark set --search-path 'theirs/link/../.kpack/a_@GFXARCH@.kpack' tree/a.so
+	ln -s "$T/elsewhere" tree/theirs/link
+	their tree/theirs tree/theirs/link
+	cp -a tree before
+	for command in "mark check tree" "mark restore -o restored tree/a.so" "prune tree"; do
+		# shellcheck disable=SC2086 # words
+		refuses 'is a symbolic link that is not followed' "$KPACK_BIN/kpack" $command
+	done
+	diff -r before tree
 }
 
 # ---- kpack --------------------------------------------------------------------------------------
