@@ -6,10 +6,14 @@
  * archives that its search paths lead to.  Its layout states which objects must exist,
  * and their hashes.  The archives may have more, from other builds that were joined, and
  * without a layout they alone say what there is: those objects must be decodable, and what
- * no archive has was not built.  What no binary asks for must be decodable, too.
+ * no archive has was not built.  GPUs of --arch that a binary was not built for are faults
+ * only if no binary was built for them.  What no binary asks for must be decodable, too.
  */
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include "missing_arches.h"
 #include "losses.h"
 #include "packer/archives/arch_filter.h"
@@ -29,6 +33,7 @@ struct check {
 	bool verbose;
 	struct installed set;
 	struct missing_arches absent;
+	struct missing_arches unbuilt[2]; /* GPUs of --arch; 1: as a layout says */
 	struct generic_tree generic;
 	struct artifact_root artifact;
 	size_t n_binaries, n_fat, n_archives, n_objects;
@@ -64,6 +69,49 @@ struct subject {
 
 /* --- architectures ---------------------------------------------------------------- */
 
+/* Whether an archive of the binary has code, of any binary, for the GPU of --arch. */
+static bool group_has(const struct subject *s, size_t gpu)
+{
+	struct kp_target code;
+
+	for (size_t i = 0; i < s->reach.count; i++) {
+		const struct kpack_archive *a = s->reach.items[i].archive->archive;
+		size_t n = a ? kp_archive_arch_count(a) : 0;
+
+		for (size_t k = 0; k < n; k++)
+			if (!kp_target_parse(kp_span_str(kp_archive_arch(a, k)), &code,
+					     NULL) &&
+			    !kp_target_neutral(&code) &&
+			    kp_choice_takes(&s->check->filter.chosen, gpu, &code))
+				return true;
+	}
+	return false;
+}
+
+/*
+ * Look at each GPU of --arch that the binary was not built for.  A layout says so.  Without
+ * one, an archive that has code for it might have lost this binary's.
+ */
+static void check_unbuilt(struct subject *s)
+{
+	struct check *c = s->check;
+	const struct kp_choice *chosen = &c->filter.chosen;
+	char gpu[KP_TARGET_TEXT_MAX];
+
+	for (size_t i = 0; i < chosen->count && !chosen->all; i++) {
+		if (s->losses.built[i])
+			continue;
+		kp_target_format(&chosen->gpus[i], gpu);
+		if (s->b.has_layout || !group_has(s, i))
+			missing_arches_add(&c->unbuilt[s->b.has_layout], s->b.path, gpu);
+		else
+			mark_fault(&c->faults, s->b.path, MARK_NO_WRAPPER, gpu,
+				   "no archive has it");
+	}
+	for (size_t k = 0; k < s->arches.count; k++)
+		arch_filter_match(&c->filter, kp_span_str(s->arches.items[k]));
+}
+
 /* Check that each GPU of --arch finds the code that the binary was built with for it. */
 static void check_demanded(struct subject *s)
 {
@@ -84,14 +132,7 @@ static void check_demanded(struct subject *s)
 			mark_fault(faults, s->b.path, MARK_NO_WRAPPER, arch,
 				   "no archive has it, which %s would load", gpu);
 	}
-	for (size_t i = 0; i < chosen->count && !chosen->all; i++) {
-		if (s->losses.built[i])
-			continue;
-		kp_target_format(&chosen->gpus[i], gpu);
-		mark_fault(faults, s->b.path, MARK_NO_WRAPPER, gpu, "%s",
-			   s->b.has_layout ? "no object was built for it"
-					   : "no archive has it");
-	}
+	check_unbuilt(s);
 }
 
 /* Whether ARCH is not installed and no other check reports that. */
@@ -342,10 +383,17 @@ static const struct kp_elf_wrapper *converted_wrapper(const struct kp_elf *elf)
 	return NULL;
 }
 
-static void print_note(const struct check *c, const char *path, const char *text)
+__attribute__((format(printf, 3, 4))) static void
+print_note(const struct check *c, const char *path, const char *format, ...)
 {
+	char text[128];
+	va_list args;
+
 	if (!c->verbose || c->faults.json)
 		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
 	report_text(path);
 	fputs(": ", stdout);
 	report_message(text);
@@ -368,14 +416,12 @@ static void check_binary(struct check *c, struct subject *s)
 {
 	struct kpackx_error why = {0};
 	size_t before = c->faults.count, objects = c->n_objects;
-	char text[64];
 
 	c->n_binaries++;
 	if (check_converted(s, &why))
 		mark_fault_why(&c->faults, s->b.path, &why);
-	snprintf(text, sizeof(text), "ok, %zu objects", c->n_objects - objects);
 	if (c->faults.count == before)
-		print_note(c, s->b.path, text);
+		print_note(c, s->b.path, "ok, %zu objects", c->n_objects - objects);
 	reach_fini(&s->reach);
 	built_arches_fini(&s->arches);
 	losses_fini(&s->losses);
@@ -493,6 +539,38 @@ static void check_absent(struct check *c)
 	}
 }
 
+/* Whether a binary was built for the GPU of --arch. */
+static bool any_built(const struct check *c, const char *gpu)
+{
+	char text[KP_TARGET_TEXT_MAX];
+	bool any = false;
+
+	for (size_t i = 0; i < c->filter.chosen.count; i++) {
+		kp_target_format(&c->filter.chosen.gpus[i], text);
+		any |= c->filter.matched[i] && strcmp(text, gpu) == 0;
+	}
+	return any;
+}
+
+/* A GPU of --arch that one binary was not built for is a fault if no other was either. */
+static void check_unbuilt_anywhere(struct check *c, bool by_layout)
+{
+	const struct missing_arches *list = &c->unbuilt[by_layout];
+
+	for (size_t i = 0; i < list->count; i++) {
+		struct missing_arches_item *item = &list->items[i];
+
+		item->elsewhere = any_built(c, item->arch);
+		if (!item->elsewhere)
+			mark_fault(&c->faults, item->file, MARK_NO_WRAPPER, item->arch,
+				   "%s",
+				   by_layout ? "no object was built for it"
+					     : "no archive has it");
+		else
+			print_note(c, item->file, "note: not built for %s", item->arch);
+	}
+}
+
 /* The next architecture from item I on that is installed for no binary, or the end. */
 static size_t next_absent(const struct missing_arches *list, size_t i)
 {
@@ -525,18 +603,63 @@ static json_t *missing_arches_json(const struct missing_arches *list)
 	return arches;
 }
 
+/* The binaries that were not built for GPUs of --arch for which others were. */
+static json_t *unbuilt_json(const struct check *c)
+{
+	json_t *rows = json_array();
+
+	for (size_t k = 0; k < 2; k++)
+		for (size_t i = 0; i < c->unbuilt[k].count; i++) {
+			const struct missing_arches_item *item = &c->unbuilt[k].items[i];
+
+			if (item->elsewhere)
+				json_array_append_new(
+					rows, json_pack("{so ss}", "file",
+							report_json_text(item->file),
+							"arch", item->arch));
+		}
+	return rows;
+}
+
+static size_t count_unbuilt(const struct check *c, const char *gpu)
+{
+	size_t n = 0;
+
+	for (size_t k = 0; k < 2; k++)
+		for (size_t i = 0; i < c->unbuilt[k].count; i++)
+			n += c->unbuilt[k].items[i].elsewhere &&
+			     strcmp(c->unbuilt[k].items[i].arch, gpu) == 0;
+	return n;
+}
+
+static void print_unbuilt(const struct check *c)
+{
+	char gpu[KP_TARGET_TEXT_MAX];
+
+	for (size_t i = 0; i < c->filter.chosen.count; i++) {
+		size_t n;
+
+		kp_target_format(&c->filter.chosen.gpus[i], gpu);
+		n = count_unbuilt(c, gpu);
+		if (n)
+			printf("not built for %s: %zu of %zu\n", gpu, n, c->n_binaries);
+	}
+}
+
 static bool report_check(const struct check *c)
 {
 	return report_json(json_pack(
-		"{sI sI sI sI so so}", "converted", (json_int_t)c->n_binaries, "fat",
+		"{sI sI sI sI so so so}", "converted", (json_int_t)c->n_binaries, "fat",
 		(json_int_t)c->n_fat, "objects", (json_int_t)c->n_objects, "archives",
 		(json_int_t)c->n_archives, "not_installed",
-		missing_arches_json(&c->absent), "faults", json_incref(c->faults.list)));
+		missing_arches_json(&c->absent), "not_built", unbuilt_json(c), "faults",
+		json_incref(c->faults.list)));
 }
 
 static void print_summary(const struct check *c)
 {
 	print_absent(&c->absent);
+	print_unbuilt(c);
 	printf("%zu converted, %zu not converted, %zu objects in %zu archives, "
 	       "%zu faults\n",
 	       c->n_binaries, c->n_fat, c->n_objects, c->n_archives, c->faults.count);
@@ -555,12 +678,16 @@ static bool check_all(struct check *c, int n, char **roots)
 		check_root(c, roots[i]);
 	check_rest(c);
 	check_absent(c);
+	check_unbuilt_anywhere(c, false);
+	check_unbuilt_anywhere(c, true);
 	if (!c->faults.json)
 		print_summary(c);
 	else
 		printed = report_check(c);
 	json_decref(c->faults.list);
 	missing_arches_fini(&c->absent);
+	missing_arches_fini(&c->unbuilt[0]);
+	missing_arches_fini(&c->unbuilt[1]);
 	generic_tree_fini(&c->generic);
 	artifact_root_fini(&c->artifact);
 	installed_fini(&c->set);

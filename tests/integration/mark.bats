@@ -281,6 +281,41 @@ everything_of() { # FILE: attributes and times, without the bytes
 	ends 1 " 2 faults" mark check root
 }
 
+@test "check --arch: a binary that was never built for a GPU" {
+	mkdir -p a/lib b/lib
+	mkfat --seed one --arches gfx1030,gfx1100 a/lib/a.so
+	mkfat --seed two --arches gfx1030 b/lib/b.so
+	kpack pack -q --group a a root
+	kpack pack -q --group b b root
+	ends 0 " 0 faults" mark check --arch gfx1030,gfx1100 root
+	[[ "$output" == *"not built for gfx1100: 1 of 2"* ]]
+	ends 0 " 0 faults" mark check -v --arch gfx1100 root
+	[[ "$output" == *"root/lib/b.so: note: not built for gfx1100"* ]]
+	mark check --json --arch gfx1100 root >json
+	$python - <<-'END'
+		import json
+		got = json.load(open("json"))
+		assert got["not_built"] == [{"file": "root/lib/b.so", "arch": "gfx1100"}], got
+		assert got["faults"] == [], got
+	END
+	# nothing in the tree was built for it
+	ends 1 " 2 faults" mark check --arch gfx950 root
+	ends 1 "b.so: gfx1100: no object was built for it" mark check --arch gfx1100 root/lib/b.so
+	# what was built and is gone is a fault as before
+	mv root/.kpack/a_gfx1100.kpack .
+	ends 1 "a.so: gfx1100: no archive has it" mark check --arch gfx1030,gfx1100 root
+	mv a_gfx1100.kpack root/.kpack
+	# without a layout, the archives of the binary's group decide
+	forget_layout root/lib/a.so
+	forget_layout root/lib/b.so
+	ends 0 " 0 faults" mark check --arch gfx1030,gfx1100 root
+	[[ "$output" == *"not built for gfx1100: 1 of 2"* ]]
+	ends 1 " 2 faults" mark check --arch gfx950 root
+	mark set --search-path '../.kpack/a_@GFXARCH@.kpack' --search-path '../.kpack/b_@GFXARCH@.kpack' root/lib/b.so
+	ends 1 "b.so: gfx1100: no archive has it" mark check --arch gfx1100 root
+	[[ "$output" == *" 1 faults" ]]
+}
+
 @test "check: an architecture that other binaries in the tree have" {
 	mkdir -p a/lib b/lib
 	mkfat --seed one a/lib/a.so
@@ -472,7 +507,7 @@ foreign() { # ARCH [OTHER]
 	$python - <<-'END'
 	import json
 	got = json.load(open("got.json"))
-	assert set(got) == {"converted", "fat", "objects", "archives", "not_installed", "faults"}
+	assert set(got) == {"converted", "fat", "objects", "archives", "not_installed", "not_built", "faults"}
 	assert (got["converted"], got["fat"], got["objects"], got["archives"]) == (1, 0, 6, 2)
 	faults = [(f["file"], f["wrapper"], f["arch"]) for f in got["faults"]]
 	assert ("root/lib/x.so", None, "gfx1030") in faults, faults
