@@ -54,8 +54,8 @@ _kpack_options() # COMMAND
 	mark-check) echo --arch --arch-exact --json --verbose --help ;;
 	mark-restore) echo --output --archive --allow-missing --help ;;
 	mark-strip-safe) echo --check --help ;;
-	split) echo --prefix-manifest --name --gpu-targets --arch-exact --family --databases --keys --libraries \
-		--library-rules --level --jobs --force --json --quiet --batch-artifact-parent-dir \
+	split) echo --prefix-manifest --name --archive-dir --gpu-targets --arch-exact --family --databases --keys \
+		--libraries --library-rules --level --jobs --force --json --quiet --batch-artifact-parent-dir \
 		--artifact-dir --output-dir --artifact-prefix --split-databases --tmp-dir --verbose \
 		--clang-offload-bundler --help ;;
 	merge) echo --output --group --family --prefer --force --skip-faulty --verify --sync \

@@ -45,7 +45,7 @@ complete -c kpack -n __fish_use_subcommand -l version -d 'Show the version'
 complete -c kpack -n __fish_use_subcommand -f -a '(__kpack_commands)'
 
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l archives-only -d 'Leave binaries alone'
-complete -c kpack -n '__fish_seen_subcommand_from pack' -l archive-dir -x -d 'The directory of the archives'
+complete -c kpack -n '__fish_seen_subcommand_from pack split' -l archive-dir -x -d 'The directory of the archives'
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l in-place -d 'Convert the tree itself'
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l keep-device-code -d 'Leave the device code in binaries'
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l keep-containers -d 'Compressed bundles can be restored bit for bit'

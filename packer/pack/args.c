@@ -315,9 +315,15 @@ static void trim_slashes(char *path)
 		path[--n] = 0;
 }
 
+bool pack_archive_dir_ok(char *dir)
+{
+	trim_slashes(dir);
+	return kp_path_ok(kp_span_str(dir));
+}
+
 static int check_archive_dir(const struct pack_args *args)
 {
-	if (!kp_path_ok(kp_span_str(args->archive_dir)))
+	if (!pack_archive_dir_ok(args->archive_dir))
 		return options_usage(&cmd_pack_help,
 				     "--archive-dir %s: not a path relative to OUTPUT",
 				     args->archive_dir);
@@ -339,7 +345,6 @@ static int check_names(struct pack_args *args)
 	trim_slashes(args->prefix);
 	if (!args->archive_dir)
 		args->archive_dir = xstrdup(KP_ARCHIVES_DIR);
-	trim_slashes(args->archive_dir);
 	group = kp_span_str(args->group);
 	if (!kp_component_ok(group) || !kp_text_ok(group) || args->group[0] == '.')
 		return options_usage(

@@ -61,4 +61,7 @@ void pack_args_init(struct pack_args *out);
 int pack_args_parse(struct pack_args *args, int argc, char **argv);
 void pack_args_fini(struct pack_args *args);
 
+/* Remove the slashes at the end of DIR.  False: it is no path relative to a tree. */
+bool pack_archive_dir_ok(char *dir);
+
 #endif

@@ -2,6 +2,7 @@
 #include "args.h"
 #include <stdlib.h>
 #include "packer/command.h"
+#include "core/archive/naming.h"
 #include "core/base/bounds.h"
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
@@ -13,6 +14,7 @@
 void split_args_fini(struct split_args *args)
 {
 	free(args->name);
+	free(args->archive_dir);
 	free(args->libraries);
 	free(args->targets);
 	free(args->families);
@@ -174,6 +176,8 @@ static const struct option_help options[] = {
 	 OPTION_PLACE(struct split_args, manifest)},
 	{0, "name", "NAME", "name of the trees (from INPUT's name)",
 	 OPTION_PLACE(struct split_args, name)},
+	{0, "archive-dir", "DIR", "the archives' directory in each tree (.kpack)",
+	 OPTION_PLACE(struct split_args, archive_dir)},
 	{0, "gpu-targets", "LIST", "only what these GPUs can load; auto: this machine's",
 	 OPTION_TAKE_ALL(take_targets)},
 	{0, "arch-exact", NULL, "with --gpu-targets: only code for these very targets",
@@ -262,6 +266,15 @@ static int check_name(const struct split_args *args)
 			     "the name '%s' cannot be part of a file name", args->name);
 }
 
+static int check_archive_dir(const struct split_args *args)
+{
+	if (!args->archive_dir || pack_archive_dir_ok(args->archive_dir))
+		return EXIT_OK;
+	return options_usage(&cmd_split_help,
+			     "--archive-dir %s: not a path relative to INPUT",
+			     args->archive_dir);
+}
+
 /* Report faults of families and libraries before anything is done. */
 static int check_lists(const struct split_args *args)
 {
@@ -290,6 +303,8 @@ int split_args_parse(struct split_args *args, int argc, char **argv)
 	status = set_operands(args, argc, argv);
 	if (!status)
 		status = check_name(args);
+	if (!status)
+		status = check_archive_dir(args);
 	return status ? status : check_lists(args);
 }
 
@@ -370,6 +385,8 @@ kpack_error_t split_args_pack(const struct split_args *args, const char *input,
 	pack_args_init(out);
 	out->input = input;
 	out->output = output;
+	out->archive_dir =
+		xstrdup(args->archive_dir ? args->archive_dir : KP_ARCHIVES_DIR);
 	out->mode = PACK_TREE;
 	out->databases = args->packed ? DATABASES_PACKED : DATABASES_PLAIN;
 	out->json = args->json;

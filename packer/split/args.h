@@ -16,6 +16,7 @@ struct split_args {
 	const char *input, *output;
 	const char *batch; /* instead of input: split every artifact in this directory */
 	char *name;        /* of the trees; NULL: the input's name */
+	char *archive_dir; /* the archives', in each prefix; NULL: KP_ARCHIVES_DIR */
 	bool manifest;     /* the input must have a manifest */
 	bool force, json, quiet;
 	bool packed; /* files of kernel databases also go into archives */

@@ -11,7 +11,6 @@
 #include "packer/files/tree_list.h"
 #include "move.h"
 #include "stored_check.h"
-#include "core/archive/naming.h"
 #include "core/target/target.h"
 #include "joined.h"
 #include "packer/split/artifact/tree_name.h"
@@ -96,7 +95,7 @@ static void expect_part(struct checker *c, const struct split_prefix *i, size_t 
 
 		if (split_archive_home(c->s, i, part->name, part->archives[k], NULL) != i)
 			continue;
-		relative = xasprintf(KP_ARCHIVES_DIR "/%s", part->archives[k]);
+		relative = split_archive_path(i, part->archives[k]);
 		expect_path(c, tree, prefix, relative,
 			    (struct expected){.kind = EXPECT_ARCHIVE, .type = S_IFREG});
 		free(relative);
@@ -374,7 +373,7 @@ static kpack_error_t check_archive(const struct split *s, const struct split_pre
 				   const struct output_tree *part, const char *name,
 				   struct stored_check *stored, struct kpackx_error *why)
 {
-	char *relative = xasprintf(KP_ARCHIVES_DIR "/%s", name);
+	char *relative = split_archive_path(i, name);
 	char *path =
 		split_path(s, split_tree_of(s, part->name), i->prefix->path, relative);
 	kpack_error_t err =

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "joined.h"
 #include <stdlib.h>
-#include "core/archive/naming.h"
 #include "core/base/text.h"
 #include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
@@ -72,7 +71,7 @@ const struct split_prefix *split_archive_home(const struct split *s,
 static char *path_of(const struct split *s, const struct split_tree *tree,
 		     const struct split_prefix *i, const char *name)
 {
-	char *relative = xasprintf(KP_ARCHIVES_DIR "/%s", name);
+	char *relative = split_archive_path(i, name);
 	char *path = split_path(s, tree, i->prefix->path, relative);
 
 	free(relative);

@@ -7,7 +7,6 @@
 #include <unistd.h>
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
-#include "core/archive/naming.h"
 #include "core/target/target.h"
 #include "joined.h"
 #include "packer/split/artifact/tree_name.h"
@@ -68,12 +67,13 @@ static kpack_error_t join_archives(const struct move *m, const char *part,
 				   const char *name, struct kpackx_error *why)
 {
 	const char *prefix = m->i->prefix->path;
-	char *path =
-		xasprintf("%s%s" KP_ARCHIVES_DIR "/%s", prefix, *prefix ? "/" : "", name);
+	char *relative = split_archive_path(m->i, name);
+	char *path = xasprintf("%s%s%s", prefix, *prefix ? "/" : "", relative);
 	kpack_error_t err = tree_write_parents(&m->tree->writer, path, m->s->input, why);
 
 	if (!err)
 		err = split_join_archives(m->s, m->i, m->tree, part, name, why);
+	free(relative);
 	free(path);
 	return err;
 }
@@ -91,7 +91,7 @@ static kpack_error_t move_archive(const struct move *m, const char *part,
 		return join_archives(m, part, name, why);
 	if (m->tree == m->generic)
 		return KPACK_SUCCESS;
-	relative = xasprintf(KP_ARCHIVES_DIR "/%s", name);
+	relative = split_archive_path(m->i, name);
 	err = move_entry(m, relative, NULL, why);
 	free(relative);
 	return err;
@@ -129,21 +129,48 @@ static kpack_error_t remove_dir(const struct split *s, const struct split_prefix
 	return err;
 }
 
+/* True if DIR is I's archive directory, or contains it. */
+static bool leads_to_archives(const struct split_prefix *i, const char *dir)
+{
+	const char *archives = i->packing.args.archive_dir;
+	size_t n = strlen(dir);
+
+	return strncmp(archives, dir, n) == 0 && (archives[n] == '/' || !archives[n]);
+}
+
+/* Remove the directories that were made for archives and have none. */
+static kpack_error_t remove_archive_dirs(const struct split *s,
+					 const struct split_prefix *i, const char *had,
+					 struct kpackx_error *why)
+{
+	char *dir = xstrdup(i->packing.args.archive_dir), *slash;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	while (!err && strcmp(dir, had) != 0) {
+		err = remove_dir(s, i, dir, true, why);
+		slash = strrchr(dir, '/');
+		*(slash ? slash : dir) = 0;
+	}
+	free(dir);
+	return err;
+}
+
 static kpack_error_t remove_emptied(const struct split *s, const struct split_prefix *i,
 				    struct kpackx_error *why)
 {
 	const struct scan *scan = &i->packing.scan;
-	bool had_archives = false;
+	const char *had = ""; /* the innermost directory of the input for archives */
 
 	for (size_t k = scan->n_entries; k-- > 0;) {
 		const struct scan_entry *e = &scan->entries[k];
+		bool leads = S_ISDIR(e->mode) && leads_to_archives(i, e->relative);
 
-		had_archives |= strcmp(e->relative, KP_ARCHIVES_DIR) == 0;
+		if (leads && strlen(e->relative) > strlen(had))
+			had = e->relative;
 		if (S_ISDIR(e->mode) && i->parts.tree_of[k] == PARTITION_NONE)
-			KP_TRY(remove_dir(s, i, e->relative, false, why));
+			KP_TRY(remove_dir(s, i, e->relative, leads, why));
 	}
-	return had_archives ? KPACK_SUCCESS
-			    : remove_dir(s, i, KP_ARCHIVES_DIR, true, why);
+	return remove_archive_dirs(s, i, had, why);
 }
 
 kpack_error_t split_move(struct split *s, const struct split_prefix *i,

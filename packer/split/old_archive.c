@@ -13,7 +13,8 @@
 bool old_archive_is(const struct scan_entry *e)
 {
 	return S_ISREG(e->mode) && !e->leftover && !e->database &&
-	       kp_is_archive_of_tree(e->relative);
+	       (kp_is_archive_of_tree(e->relative) ||
+		(e->archive && kp_is_archive_name(strrchr(e->path, '/') + 1)));
 }
 
 /* The --family that contains all architectures; or NULL. */

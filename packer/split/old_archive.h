@@ -22,8 +22,8 @@ struct old_archive {
 };
 
 /*
- * True if E looks like an archive: "*.kpack" in a directory ".kpack", at any depth, and
- * not a file of a kernel database.
+ * True if E looks like an archive, and is not a file of a kernel database: "*.kpack" in a
+ * directory ".kpack", at any depth, or below the archive directory of the run.
  */
 bool old_archive_is(const struct scan_entry *e);
 

@@ -7,7 +7,6 @@
 #include "packer/pack/report.h"
 #include "joined.h"
 #include "move.h"
-#include "core/archive/naming.h"
 #include "core/target/target.h"
 
 /* --- contents of a tree ------------------------------------------------------------ */
@@ -36,12 +35,13 @@ static uint64_t archive_size(const struct split *s, const struct split_tree *tre
 			     const struct split_prefix *i, const char *name)
 {
 	struct stat st = {0};
-	char *path =
-		xasprintf("%s/%s%s%s/" KP_ARCHIVES_DIR "/%s", s->args->output, tree->name,
-			  *i->prefix->path ? "/" : "", i->prefix->path, name);
+	char *relative = split_archive_path(i, name);
+	char *path = xasprintf("%s/%s%s%s/%s", s->args->output, tree->name,
+			       *i->prefix->path ? "/" : "", i->prefix->path, relative);
 
 	if (below_stat(path, &st) < 0)
 		st.st_size = 0;
+	free(relative);
 	free(path);
 	return (uint64_t)st.st_size;
 }
@@ -149,10 +149,12 @@ static void add_unique(json_t *list, char *const *texts, size_t n)
 /* The path of the archive NAME below the tree's root. */
 static json_t *json_archive(const struct split_prefix *i, const char *name)
 {
-	char *path = xasprintf("%s%s" KP_ARCHIVES_DIR "/%s", i->prefix->path,
-			       *i->prefix->path ? "/" : "", name);
+	char *relative = split_archive_path(i, name);
+	char *path = xasprintf("%s%s%s", i->prefix->path, *i->prefix->path ? "/" : "",
+			       relative);
 	json_t *text = report_json_text(path);
 
+	free(relative);
 	free(path);
 	return text;
 }

@@ -39,6 +39,11 @@ char *split_path(const struct split *s, const struct split_tree *tree, const cha
 			 prefix, *relative ? "/" : "", relative);
 }
 
+char *split_archive_path(const struct split_prefix *i, const char *name)
+{
+	return xasprintf("%s/%s", i->packing.args.archive_dir, name);
+}
+
 static kpack_error_t check_tree_name(const char *name, struct kpackx_error *why)
 {
 	if (kp_component_ok(kp_span_str(name)))
@@ -191,13 +196,14 @@ static kpack_error_t check_targets(const struct split *s, struct kpackx_error *w
 		       s->args->targets);
 }
 
-/* True if E is the archive NAME in the tree's own archive directory. */
-static bool is_archive_called(const struct scan_entry *e, const char *name)
+/* True if E is the archive NAME in the archive directory of I. */
+static bool is_archive_called(const struct split_prefix *i, const struct scan_entry *e,
+			      const char *name)
 {
-	static const char dir[] = KP_ARCHIVES_DIR "/";
+	size_t n = strlen(i->packing.args.archive_dir);
 
-	return strncmp(e->relative, dir, sizeof(dir) - 1) == 0 &&
-	       strcmp(e->relative + sizeof(dir) - 1, name) == 0;
+	return e->archive && strlen(e->relative) > n &&
+	       strcmp(e->relative + n + 1, name) == 0;
 }
 
 /* An archive of the input with the same name would be overwritten. */
@@ -212,7 +218,7 @@ static kpack_error_t check_archives(const struct split_prefix *i,
 		const struct scan_entry *e = &i->packing.scan.entries[k];
 
 		for (size_t m = 0; m < n; m++)
-			if (is_archive_called(e, names[m]))
+			if (is_archive_called(i, e, names[m]))
 				return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 					       "%s: the input has an archive of that "
 					       "name: give another --name",

@@ -79,6 +79,8 @@ void split_close(struct split *s); /* accepts a zeroed one with staging.fd -1 */
  */
 char *split_path(const struct split *s, const struct split_tree *tree, const char *prefix,
 		 const char *relative);
+/* The path of the archive NAME of I, below its prefix; the caller frees it. */
+char *split_archive_path(const struct split_prefix *i, const char *name);
 /* The output tree of PART, or NULL. */
 struct split_tree *split_tree_of(const struct split *s, const char *part);
 

@@ -691,6 +691,54 @@ meanwhile() {
 	refuses 1 "no device code objects matched" --gpu-targets gfx906 packed out
 }
 
+@test "--archive-dir: archives and directories for them" {
+	local dir=usr/lib/x86_64-linux-gnu/rocm-kpack
+	mkdir -p in/usr/lib/x86_64-linux-gnu
+	mkfat --bundles 3 in/usr/lib/x86_64-linux-gnu/liba.so
+	database rocblas-arch in/usr
+	split --archive-dir $dir/ in out
+	[ "$(cd out && find . -name '*.kpack' | sort)" = "$(printf "./in_%s/$dir/in_%s.kpack\n" \
+		gfx1030 gfx1030 gfx1100 gfx1100 gfx90a:xnack+ gfx90a:xnack+)" ]
+	[ ! -e out/in_generic/$dir ]
+	# but for the place of the archives, and the markers that lead there, all is the same
+	split in plain
+	for tree in gfx1030 gfx1100 gfx90a:xnack+; do
+		[ ! -e out/in_$tree/.kpack ]
+		mv plain/in_$tree/.kpack/in_$tree.kpack moved
+		cmp moved out/in_$tree/$dir/in_$tree.kpack
+		rm -r plain/in_$tree/.kpack out/in_$tree/$dir
+		(cd plain/in_$tree && find . -type f -exec sha256sum {} + | sort) >want
+		(cd out/in_$tree && find . -type f -exec sha256sum {} + | sort) | diff want -
+		rm -r plain/in_$tree out/in_$tree
+	done
+	diff -r --exclude liba.so plain out
+	kpack mark show out/in_generic/usr/lib/x86_64-linux-gnu/liba.so | grep -qF " ../../../$dir/in_@GFXARCH@.kpack"
+	# what is there already: archives go where their code does, and the directory with them
+	rm -r in/usr/lib/rocblas
+	kpack pack -q --group old --archive-dir $dir in packed
+	mkfat --bundles 2 --seed 4 --arches gfx1100 packed/usr/libb.so
+	rm -r out
+	split --name p --archive-dir $dir packed out
+	[ "$(cd out && find . -name '*.kpack' | sort)" = "$(printf "./p_%s/$dir/%s.kpack\n" \
+		gfx1030 old_gfx1030 gfx1100 old_gfx1100 gfx1100 p_gfx1100 gfx90a:xnack+ old_gfx90a:xnack+)" ]
+	[ ! -e out/p_generic/$dir ]
+	install_over root out/p_generic out/p_gfx1100
+	[ "$(launch root/usr/lib/x86_64-linux-gnu/liba.so gfx1100)" = "0 0 0" ]
+	[ "$(launch root/usr/libb.so gfx1100 2)" = "0 0" ]
+	rm -r out
+	refuses 1 "give another --name" --name old --archive-dir $dir packed out
+	for wrong in /usr ../x ''; do
+		refuses 2 "--archive-dir $wrong: not a path relative" --archive-dir "$wrong" in out
+	done
+	# the prefixes of an artifact
+	artifact
+	split --archive-dir share/k --name a art out
+	[ "$(cd out && find . -name '*.kpack' | sort | head -n 2 | paste -sd ' ')" = \
+		"./a_gfx1030/math/stage/share/k/a_gfx1030.kpack ./a_gfx1100/comm/stage/share/k/a_gfx1100.kpack" ]
+	install_over flat out/a_*/{math,comm}/stage
+	[ "$(launch flat/lib/deep/liba.so gfx1100)" = "0 0 0" ]
+}
+
 @test "a directory of archives alone is taken apart like archives" {
 	mkdir in
 	mkfat --arches gfx1030,gfx1100 in/liba.so
