@@ -59,10 +59,15 @@ int cmd_apply(int argc, char **argv)
 	c.apply.what = c.mounts ? APPLY_MOUNTS : c.unmount ? APPLY_UNMOUNT : APPLY_ALL;
 	fine = policies_read(dir, argv + optind, (size_t)(argc - optind), &list);
 	status = EXIT_OK;
-	/* a wrong policy may overlap another, but what is mounted has to go in any case */
+	/*
+	 * A wrong policy may be for a part of another one's tree, so no tree is changed.
+	 * What is mounted has to go in any case, and programs need it afterwards.
+	 */
+	if (!fine && c.apply.what == APPLY_ALL)
+		c.apply.what = APPLY_MOUNTS;
 	if (c.unit)
 		status = unit_print(dir, &list) ? EXIT_OK : EXIT_FAULT;
-	else if (fine || c.unmount)
+	else if (fine || !(c.apply.dry || c.apply.no_mounts))
 		status = apply_policies(&c.apply, &list);
 	policies_fini(&list);
 	return report_finish(fine ? status : EXIT_FAULT);

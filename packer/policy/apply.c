@@ -304,6 +304,9 @@ static int apply_policy(const struct apply *a, const struct policy *p)
 
 	if (is_missing(a, p))
 		return EXIT_OK;
+	/* which of the two mounts there is right is not known */
+	if (a->what == APPLY_MOUNTS && p->overlaps)
+		return EXIT_FAULT;
 	if (a->what == APPLY_UNMOUNT)
 		return mounts_remove(p) ? EXIT_OK : EXIT_FAULT;
 	if (!policy_tree_open(&t, p, &a->places))

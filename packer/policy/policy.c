@@ -322,13 +322,13 @@ static bool has_tree(const char *a, const char *b)
 	return strncmp(a, b, n) == 0 && (b[n] == '/' || b[n] == '\0');
 }
 
-static bool check_apart(const struct policies *list, const char *dir)
+static bool check_apart(struct policies *list, const char *dir)
 {
 	bool fine = true;
 
 	for (size_t i = 0; i < list->count; i++)
 		for (size_t k = 0; k < list->count; k++) {
-			const struct policy *a = &list->items[i], *b = &list->items[k];
+			struct policy *a = &list->items[i], *b = &list->items[k];
 
 			if (i == k || !has_tree(a->tree, b->tree) ||
 			    (i > k && has_tree(b->tree, a->tree)))
@@ -337,6 +337,7 @@ static bool check_apart(const struct policies *list, const char *dir)
 				     "%s.conf and %s.conf: the trees %s and %s overlap: "
 				     "remove one of the policies",
 				     a->name, b->name, a->tree, b->tree);
+			a->overlaps = b->overlaps = true;
 			fine = false;
 		}
 	return fine;

@@ -580,13 +580,25 @@ topology() { # VERSION...: a machine with these GPUs
 	echo wrong >policies/wrong.conf
 	run -0 hook post
 	[[ $output == *"wrong.conf: line 1: wrong: not KEY=VALUE"*"kpackfs: not all policies could be applied: see kpack status" ]]
-	# what is mounted goes even then
+	# the other's mounts come back even then, and go
+	[ "$(mounts)" = 1 ]
+	run -0 hook pre
+	[ "$(mounts)" = 0 ]
+	run -1 apply --no-mounts
+	[ "$(mounts)" = 0 ]
+	run -1 apply --mounts
+	[[ $output == *"wrong.conf: line 1: wrong: not KEY=VALUE" ]]
+	[ "$(mounts)" = 1 ]
+	run -0 hook pre
+	# but not those of two policies for one tree
+	cp policies/rocm.conf policies/wrong.conf
+	run -1 apply
+	[[ $output == *" overlap: remove one of the policies" ]]
+	[ "$(mounts)" = 0 ]
 	rm policies/wrong.conf
 	run -0 hook post
 	[ "$(mounts)" = 1 ]
-	echo wrong >policies/wrong.conf
 	run -0 hook pre
-	[ "$(mounts)" = 0 ]
 	# the package was removed, its configuration files stay
 	KPACK=$T/nothing run -0 "$KPACK_SRC/contrib/dpkg/hook" post
 	[ -z "$output" ]
