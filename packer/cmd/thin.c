@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* kpack thin: free the disk of the code that this machine's GPUs cannot load. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include "packer/base/xalloc.h"
@@ -57,6 +58,27 @@ const struct command_help cmd_thin_help = {
 
 /* --- arguments ----------------------------------------------------------------------- */
 
+/* A link to a directory is a tree; what a link to a file leads to is not replaced. */
+static bool check_tree(const char *tree)
+{
+	struct stat st;
+	char *real;
+
+	if (below_lstat(tree, &st) < 0 || !S_ISLNK(st.st_mode))
+		return true;
+	if (below_stat(tree, &st) < 0) {
+		report_error(tree, "a symbolic link: %s", below_strerror(errno));
+		return false;
+	}
+	if (S_ISDIR(st.st_mode))
+		return true;
+	real = below_real(tree);
+	report_error(tree, "a symbolic link, which is not followed: name the file, %s",
+		     real ? real : "which it leads to");
+	free(real);
+	return false;
+}
+
 static int take_operands(struct thin_command *c, int n, char **operands)
 {
 	struct thin_args *args = &c->thin.args;
@@ -73,6 +95,8 @@ static int take_operands(struct thin_command *c, int n, char **operands)
 			return EXIT_FAULT;
 		}
 	}
+	if (!check_tree(args->tree))
+		return EXIT_FAULT;
 	if (!args->output)
 		return EXIT_OK;
 	switch (output_check(args->tree, args->output, &why)) {

@@ -4,6 +4,8 @@
 
 # bats file_tags=single
 
+bats_require_minimum_version 1.5.0
+
 load packing
 
 fatparse() { $python "$tools/fatparse.py" "$@"; }
@@ -181,6 +183,24 @@ make_tree() { # DIR
 	grep -q '^0 binaries, 3 files of kernel databases: ' report
 	kpack thin -q --arch gfx90a:xnack- before out
 	diff -r in out
+}
+
+@test "a link to a file is no tree, a link to a directory is" {
+	mkdir dir
+	mkfat --size 60000 --arches gfx1100,gfx1030 dir/a.so
+	cp dir/a.so before
+	ln -s a.so dir/link.so
+	ln -s nowhere dir/dangling
+	ln -s dir tree
+	run -1 kpack thin --arch gfx1100 dir/link.so
+	[ "$output" = "kpack: dir/link.so: a symbolic link, which is not followed: name the file, $(realpath dir/a.so)" ]
+	run -1 kpack thin --arch gfx1100 dir/dangling
+	[ "$output" = "kpack: dir/dangling: a symbolic link: No such file or directory" ]
+	run -1 kpack thin --arch gfx1100 dir/link.so out
+	[ ! -e out ]
+	cmp before dir/a.so
+	kpack thin -q --arch gfx1100 tree
+	! cmp -s before dir/a.so || false
 }
 
 @test "a list that fits nothing is taken to be wrong" {
