@@ -164,6 +164,61 @@ static kpack_error_t plan_thin(void *arg, const struct thin *thin,
 	return write_plan(w, why);
 }
 
+/* The packages of files that lost all their code, as text on the heap; "": not known. */
+static char *packages_of(const struct policy_tree *t, const struct thin *thin,
+			 size_t *n_files)
+{
+	const char *tree = t->policy->tree;
+	char **paths = xcalloc(thin->n_files + 1, sizeof(*paths)), *text = xstrdup("");
+	struct owners owners;
+	size_t n = 0;
+
+	for (size_t i = 0; i < thin->n_files; i++) {
+		const struct thin_file *f = &thin->files[i];
+
+		if (!f->gone || f->loses)
+			paths[n++] = xasprintf("%s/%s", strcmp(tree, "/") ? tree : "",
+					       thin->scan.entries[f->entry].relative);
+	}
+	owners_find("/usr/bin/dpkg-query", (const char *const *)paths, n, &owners);
+	for (size_t i = 0; i < owners.count; i++) {
+		char *longer = xasprintf("%s %s", text, owners.names[i]);
+
+		free(text);
+		text = longer;
+	}
+	owners_fini(&owners);
+	for (size_t i = 0; i < n; i++)
+		free(paths[i]);
+	free(paths);
+	*n_files = n;
+	return text;
+}
+
+/*
+ * The tree had code for the GPUs, and what is new in it has code for other GPUs only: maybe
+ * an upgrade no longer supports them.
+ */
+static void warn_of_loss(const struct work *w, const struct thin *thin)
+{
+	const struct policy_tree *t = w->tree;
+	size_t n;
+	char *packages;
+
+	if (!t->state.sure || any_matched(&thin->args.filter))
+		return;
+	packages = packages_of(t, thin, &n);
+	if (n)
+		report_error(t->policy->name,
+			     "warning: %zu new files have code for other GPUs only, and "
+			     "no code for %s%s: where an older version had it, install "
+			     "that version again%s%s",
+			     n, t->arch,
+			     w->dry ? "; it would be removed" : "; it was removed",
+			     *packages ? ": packages" : "", packages);
+	free(packages);
+}
+
 static int run_thin(struct work *w)
 {
 	struct policy_tree *t = w->tree;
@@ -190,6 +245,7 @@ static int run_thin(struct work *w)
 	status = thin_run(&thin);
 	if (!status) {
 		put_thinned(w, &thin, false);
+		warn_of_loss(w, &thin);
 		t->state.sure |= any_matched(&thin.args.filter);
 	}
 	thin_close(&thin);

@@ -238,6 +238,27 @@ topology() { # VERSION...: a machine with these GPUs
 	[ "$(objects tree/lib/a.so | wc -l)" = 2 ]
 }
 
+@test "an upgrade that has no code for the GPU any more: a warning" {
+	make_tree tree
+	policy rocm "tree=$T/tree" arch=gfx1100 do=thin
+	run -0 apply
+	[ "${#lines[@]}" = 1 ]
+	mkfat --size 60000 --seed 3 --arches gfx90a,gfx1030 tree/lib/c.so
+	touch tree/lib/new.dat
+	run -0 apply -n
+	[[ $output == *"rocm: warning: 1 new files have code for other GPUs only, and no code for gfx1100; it would be removed: where "* ]]
+	[ "$(objects tree/lib/c.so | wc -l)" = 2 ]
+	run -0 apply
+	[[ $output == *"rocm: warning: 1 new files have code for other GPUs only, and no code for gfx1100; it was removed: where an older version had it, install that version again"* ]]
+	[[ $output == *": 1 files thinned"* ]]
+	run -0 apply
+	[ "$output" = "rocm: $T/tree: nothing changed" ]
+	# the older version, or another file for this GPU
+	mkfat --size 60000 --seed 4 --arches gfx1100,gfx1030 tree/lib/c.so
+	run -0 apply
+	[[ $output != *warning* ]]
+}
+
 @test "wrong policies: the message names file, line and value, and nothing is done" {
 	make_tree tree
 	cp -a tree before
