@@ -29,6 +29,7 @@ static struct pool {
 	uint64_t most;
 	_Atomic uint64_t held;            /* written with the lock */
 	struct kp_frame *newest, *oldest; /* READY ones */
+	struct kp_frame *dictionary;      /* the one used last, if it is READY */
 	struct kp_frame *buckets[BUCKETS];
 } pool = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -66,6 +67,8 @@ static void link_newest(struct kp_frame *f)
 	f->older = pool.newest;
 	*(f->older ? &f->older->newer : &pool.oldest) = f;
 	pool.newest = f;
+	if (f->number < kp_shared_first_block(f->owner))
+		pool.dictionary = f;
 }
 
 /* --- frames --------------------------------------------------------------------------- */
@@ -78,6 +81,8 @@ static void remove_frame(struct kp_frame *f)
 		at = &(*at)->same_bucket;
 	*at = f->same_bucket;
 	pool.held -= f->size;
+	if (pool.dictionary == f)
+		pool.dictionary = NULL;
 }
 
 static void free_frame(struct kp_frame *f)
@@ -86,14 +91,17 @@ static void free_frame(struct kp_frame *f)
 	free(f);
 }
 
-/* Take the oldest unused frames out of the pool, until it keeps no more than it may. */
-static struct kp_frame *drop_oldest(void)
+/*
+ * Take the oldest unused frames out of the pool, except KEPT (NULL: none), until it has no
+ * more than MOST bytes.
+ */
+static struct kp_frame *drop_oldest(uint64_t most, const struct kp_frame *kept)
 {
 	struct kp_frame *dropped = NULL, *newer;
 
-	for (struct kp_frame *f = pool.oldest; f && pool.held > pool.most; f = newer) {
+	for (struct kp_frame *f = pool.oldest; f && pool.held > most; f = newer) {
 		newer = f->newer;
-		if (f->pins)
+		if (f->pins || f == kept)
 			continue;
 		unlink_used(f);
 		remove_frame(f);
@@ -101,6 +109,20 @@ static struct kp_frame *drop_oldest(void)
 		dropped = f;
 	}
 	return dropped;
+}
+
+/*
+ * As drop_oldest, to what the pool may keep.  The dictionary that was used last stays: every
+ * block that is decoded needs it.  A pool of less than two dictionaries has as many bytes
+ * more as leave half of it to blocks.
+ */
+static struct kp_frame *drop_spare(void)
+{
+	uint64_t most = pool.most, half = most / 2;
+
+	if (pool.dictionary && pool.dictionary->size > half)
+		most = pool.dictionary->size + half;
+	return drop_oldest(most, pool.dictionary);
 }
 
 static void free_frames(struct kp_frame *list)
@@ -227,7 +249,7 @@ void kp_pool_put(struct kp_frame *f)
 	if (f->state == FAILED && !f->pins)
 		dropped = f;
 	else if (f->state == READY && !f->pins)
-		dropped = drop_oldest();
+		dropped = drop_spare();
 	pthread_mutex_unlock(&pool.lock);
 	free_frames(dropped);
 }
@@ -238,7 +260,7 @@ void kp_pool_limit(uint64_t most)
 
 	pthread_mutex_lock(&pool.lock);
 	pool.most = most;
-	dropped = drop_oldest();
+	dropped = drop_oldest(most, NULL);
 	pthread_mutex_unlock(&pool.lock);
 	free_frames(dropped);
 }

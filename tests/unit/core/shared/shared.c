@@ -396,6 +396,51 @@ static void threads_read_with_a_small_pool(void **state)
 	kp_shared_close(s);
 }
 
+/* Overwrite the last byte of the dictionary's frame, a part of its checksum. */
+static void flip_dictionary(void)
+{
+	off_t last = (frames[0] | frames[1] << 8) - 1;
+	uint8_t byte;
+
+	assert_int_equal(pread(fd, &byte, 1, last), 1);
+	byte ^= 1;
+	assert_int_equal(pwrite(fd, &byte, 1, last), 1);
+}
+
+/* A dictionary that is decoded again is found to be damaged. */
+static void the_dictionary_stays_in_a_small_pool(void **state)
+{
+	static const uint64_t limits[] = {1, 2 * sizeof(dictionary), BLOCK, 3 * BLOCK};
+	static uint8_t got[3 * BLOCK];
+	struct table t = {0};
+	struct kp_shared *s;
+
+	(void)state;
+	put_number(&t, 1);
+	put_number(&t, (uint64_t)UNIQUE << 1);
+	opens(&t, &s);
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		kp_pool_limit(limits[i]);
+		assert_int_equal(kp_shared_read(s, 0, 0, got, 1, &why), 0);
+		flip_dictionary();
+		for (uint64_t at = BLOCK; at < 60 * BLOCK; at += 7 * BLOCK) {
+			assert_int_equal(kp_shared_read(s, 0, at, got, sizeof(got), &why),
+					 0);
+			assert_memory_equal(got, unique + at, sizeof(got));
+			assert_true(kp_pool_held() <= limits[i] + sizeof(dictionary));
+		}
+		/* with less memory it goes */
+		kp_pool_limit(0);
+		assert_int_equal(kp_pool_held(), 0);
+		assert_int_equal(kp_shared_read(s, 0, 0, got, 1, &why),
+				 KPACK_ERROR_DECOMPRESSION_FAILED);
+		flip_dictionary();
+	}
+	kp_pool_limit(KP_POOL_BYTES);
+	kp_shared_close(s);
+	assert_int_equal(kp_pool_held(), 0);
+}
+
 static void damage_is_that_of_a_block(void **state)
 {
 	uint64_t end = frames[0] | (uint64_t)frames[1] << 8;
@@ -436,6 +481,7 @@ int main(void)
 		cmocka_unit_test(tables_have_a_largest_size),
 		cmocka_unit_test(layouts_that_lie_are_refused),
 		cmocka_unit_test(threads_read_with_a_small_pool),
+		cmocka_unit_test(the_dictionary_stays_in_a_small_pool),
 		cmocka_unit_test(damage_is_that_of_a_block),
 	};
 
