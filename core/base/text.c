@@ -69,26 +69,38 @@ size_t kp_text_char(struct kp_span s, uint32_t *out)
 	return n;
 }
 
-/* Bytes at the start of S that are printable ASCII, counted eight at a time. */
-static size_t plain_bytes(struct kp_span s)
+/*
+ * Bytes at the start of S that are printable ASCII and not EXCEPT, counted eight at a time.
+ */
+static size_t plain_bytes(struct kp_span s, char except)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101), high = ones << 7;
 	size_t i = 0;
 
 	for (; i + 8 <= s.size; i += 8) {
 		uint64_t v = kp_le64(s.data + i);
+		uint64_t zero = v ^ ones * (uint8_t)except; /* in bytes that are EXCEPT */
 		/* the high bit of a byte is set when it is below 0x20, 0x7f, or above */
-		if (((v - ones * 0x20) | (v + ones) | v) & high)
+		if (((v - ones * 0x20) | (v + ones) | v | ((zero - ones) & ~zero)) & high)
 			break;
 	}
 	return i;
+}
+
+size_t kp_text_plain(struct kp_span s)
+{
+	size_t n = plain_bytes(s, '\\');
+
+	while (n < s.size && s.data[n] >= ' ' && s.data[n] < 0x7f && s.data[n] != '\\')
+		n++;
+	return n;
 }
 
 bool kp_text_ok(struct kp_span s)
 {
 	uint32_t c;
 
-	for (size_t i = plain_bytes(s), n; i < s.size; i += n) {
+	for (size_t i = plain_bytes(s, '\0'), n; i < s.size; i += n) {
 		n = kp_text_char((struct kp_span){s.data + i, s.size - i}, &c);
 		if (n == 0 || is_control(c))
 			return false;
@@ -179,22 +191,6 @@ static size_t escape_one(struct kp_span s, char keep, char out[ESCAPED_MAX],
 	return n;
 }
 
-/*
- * Copy the bytes at the start of S that need no escape, at most MAX.  This is fast for
- * most names, which have only such bytes; every failed look-up prints two names.
- */
-static size_t copy_plain(struct kp_span s, char *out, size_t max)
-{
-	size_t n = 0;
-
-	for (; n < s.size && n < max; n++) {
-		if (s.data[n] < ' ' || s.data[n] >= 0x7f || s.data[n] == '\\')
-			break;
-		out[n] = (char)s.data[n];
-	}
-	return n;
-}
-
 static char *escape_text(struct kp_span s, char keep, char *out, size_t cap)
 {
 	char one[ESCAPED_MAX];
@@ -202,7 +198,12 @@ static char *escape_text(struct kp_span s, char keep, char *out, size_t cap)
 
 	if (cap == 0)
 		return out;
-	used = copy_plain(s, out, cap - 1);
+	/* fast for most names, which need no escape */
+	used = kp_text_plain(s);
+	if (used > cap - 1)
+		used = cap - 1;
+	if (used)
+		memcpy(out, s.data, used);
 	for (size_t i = used; i < s.size;) {
 		i += escape_one((struct kp_span){s.data + i, s.size - i}, keep, one,
 				&len);
@@ -218,10 +219,10 @@ static char *escape_text(struct kp_span s, char keep, char *out, size_t cap)
 static char *escape_text_new(struct kp_span s, char keep)
 {
 	char one[ESCAPED_MAX];
-	size_t total = 1, len;
+	size_t plain = kp_text_plain(s), total = plain + 1, len;
 	char *out;
 
-	for (size_t i = 0; i < s.size; total += len)
+	for (size_t i = plain; i < s.size; total += len)
 		i += escape_one((struct kp_span){s.data + i, s.size - i}, keep, one,
 				&len);
 	out = malloc(total);

@@ -42,6 +42,12 @@ const char *kp_path_fault(struct kp_span s);
 bool kp_text_visible(uint32_t c);
 
 /*
+ * The number of bytes at the start of S that kp_text_escape writes as they are: printable
+ * ASCII without a backslash.  Other characters that it writes as they are end them, too.
+ */
+size_t kp_text_plain(struct kp_span s);
+
+/*
  * Write S to OUT with every byte that could confuse a terminal or its reader - of
  * characters that are not kp_text_visible, of invalid UTF-8, and a backslash - as \ooo.
  * Writes at most CAP bytes with the NUL and returns OUT; a longer text is cut between

@@ -30,9 +30,15 @@ void report_in_place(const char *path, const char *shown)
 
 static void print_escaped(FILE *out, struct kp_span s)
 {
+	size_t plain = kp_text_plain(s);
 	char small[256];
 	char *text;
 
+	if (plain)
+		fwrite(s.data, 1, plain, out);
+	s = kp_span_tail(s, plain);
+	if (s.size == 0)
+		return;
 	/* each byte becomes at most four bytes */
 	if (s.size < sizeof(small) / 4) {
 		fputs(kp_text_escape(s, small, sizeof(small)), out);
@@ -41,6 +47,17 @@ static void print_escaped(FILE *out, struct kp_span s)
 	text = kp_text_escape_new(s);
 	fputs(text ? text : kp_text_escape(s, small, sizeof(small)), out);
 	free(text);
+}
+
+void report_number(uint64_t n)
+{
+	char digits[20]; /* of 2^64 - 1 */
+	size_t at = sizeof(digits);
+
+	do
+		digits[--at] = (char)('0' + n % 10);
+	while (n /= 10);
+	fwrite(digits + at, 1, sizeof(digits) - at, stdout);
 }
 
 /* Names in TEXT are escaped already. */
@@ -186,7 +203,8 @@ static int put_json(const char *text, size_t size, void *out)
 
 		while (plain < s.size && s.data[plain] < 0x7f)
 			plain++;
-		fwrite(s.data, 1, plain, out);
+		if (plain)
+			fwrite(s.data, 1, plain, out);
 		s = kp_span_tail(s, plain);
 		if (!s.size)
 			break;

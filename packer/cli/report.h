@@ -39,6 +39,8 @@ void report_why(const char *file, const struct kpackx_error *why);
 void report_span(struct kp_span s);
 void report_text(const char *s);
 void report_text_to(FILE *out, const char *s);
+/* Print N on stdout: as printf, but fast enough for a line of each entry. */
+void report_number(uint64_t n);
 
 /* Print a message on stdout, as report_error prints its text. */
 void report_message(const char *text);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* kpack ls: print a line, or a JSON object, for each entry. */
-#include <inttypes.h>
 #include <stdlib.h>
 #include "packer/archives/arch_filter.h"
 #include "packer/command.h"
@@ -37,11 +36,16 @@ static void print_line(const struct ls *ls, const struct kp_entry_info *info,
 	report_span(info->key);
 	putchar('\t');
 	report_span(info->arch);
-	printf("\t%" PRIu64, info->size);
+	putchar('\t');
+	report_number(info->size);
 	if (ls->long_form) {
 		putchar('\t');
 		report_span(info->type);
-		printf("\t%" PRIu32 "\t%" PRIu64 "\t", info->ordinal, info->stored);
+		putchar('\t');
+		report_number(info->ordinal);
+		putchar('\t');
+		report_number(info->stored);
+		putchar('\t');
 		report_span(meta->path.size ? meta->path : kp_span_str("-"));
 	}
 	putchar('\n');

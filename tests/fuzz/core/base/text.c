@@ -49,6 +49,15 @@ static void check_message(struct kp_span s)
 	free(twice);
 }
 
+/* The escape begins with the plain bytes, and changes what follows unless it is UTF-8. */
+static void check_plain(struct kp_span s, const char *whole)
+{
+	size_t n = kp_text_plain(s);
+
+	assert(n <= s.size && memcmp(whole, s.data, n) == 0);
+	assert(n == s.size || whole[n] == '\\' || s.data[n] >= 0x80);
+}
+
 /* Every cut is one that the whole text begins with. */
 static void check_cuts(struct kp_span s, const char *whole)
 {
@@ -81,6 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(whole);
 	check_visible(kp_span_str(whole), size);
 	check_back(whole, s);
+	check_plain(s, whole);
 	check_cuts(s, whole);
 	check_message(s);
 	check_json(s);

@@ -131,6 +131,27 @@ static void terminals_get_octal_instead_of_surprises(void **state)
 	}
 }
 
+/* Whatever byte ends it, and wherever. */
+static void plain_text_is_measured(void **state)
+{
+	uint8_t text[20];
+	struct kp_span s = {text, sizeof(text)};
+
+	(void)state;
+	memset(text, 'a', sizeof(text));
+	assert_int_equal(kp_text_plain(s), s.size);
+	assert_int_equal(kp_text_plain((struct kp_span){0}), 0);
+	for (size_t at = 0; at < s.size; at++) {
+		for (int c = 0; c < 256; c++) {
+			bool plain = c >= ' ' && c < 0x7f && c != '\\';
+
+			text[at] = (uint8_t)c;
+			assert_int_equal(kp_text_plain(s), plain ? s.size : at);
+		}
+		text[at] = (uint8_t)(at % 2 ? '~' : ']'); /* beside others */
+	}
+}
+
 /* A message is escaped but for its backslashes, which are those of escaped names. */
 static void messages_keep_their_backslashes(void **state)
 {
@@ -290,6 +311,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(utf8_is_checked_strictly),
 		cmocka_unit_test(terminals_get_octal_instead_of_surprises),
+		cmocka_unit_test(plain_text_is_measured),
 		cmocka_unit_test(messages_keep_their_backslashes),
 		cmocka_unit_test(escapes_are_cut_at_a_character),
 		cmocka_unit_test(plain_text_stays),
