@@ -4,11 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "core/base/bounds.h"
+#include "core/base/sink.h"
 #include "core/format/amdgpu/strip.h"
 #include "payload.h"
-
-/* Bytes to copy at a time. */
-enum { PIECE = 1 << 20 };
 
 /* Where compilers align the objects of bundles. */
 enum { WRAP_ALIGN = 4096 };
@@ -148,26 +146,15 @@ static kpack_error_t put_copy(const struct kp_layout_sink *s, uint64_t off,
 			      const struct kp_source *src, uint64_t from, uint64_t size,
 			      struct kpackx_error *why)
 {
-	kpack_error_t err = KPACK_SUCCESS;
-	uint8_t *buf;
-	size_t n;
+	struct kp_sink sink = {.out = s->file, .size = s->offset + off};
+	struct kp_source part;
 
 	if (s->memory)
 		return kp_source_read(src, from, s->memory + off, (size_t)size, why);
-	if (src->fd >= 0)
-		return kp_outfile_copy(s->file, s->offset + off, src->fd,
-				       src->offset + from, size, why);
-	buf = malloc(PIECE);
-	if (!buf)
-		return kp_fail_memory(why, PIECE, "a code object");
-	for (; size && !err; size -= n, from += n, off += n) {
-		n = size < PIECE ? (size_t)size : PIECE;
-		err = kp_source_read(src, from, buf, n, why);
-		if (!err)
-			err = kp_layout_put(s, off, buf, n, why);
-	}
-	free(buf);
-	return err;
+	if (!kp_source_sub(src, from, size, &part))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "a code object or container passes the end");
+	return kp_sink_copy(&sink, &part, why);
 }
 
 static kpack_error_t put_object(const struct rest *rest, size_t row,

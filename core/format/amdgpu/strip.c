@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
+#include "core/base/sink.h"
 #include "notes.h"
 #include "strip_work.h"
 
@@ -151,8 +152,6 @@ static kpack_error_t check_section(const struct strip_work *w, size_t i,
 	case SHT_SYMTAB:
 		if (loaded)
 			return fail_unusual(why, i, "is a loaded symbol table");
-		return KPACK_SUCCESS;
-	case SHT_STRTAB:
 		return KPACK_SUCCESS;
 	default:
 		return KPACK_SUCCESS;
@@ -455,12 +454,11 @@ static kpack_error_t add_sections(const struct strip_work *w, struct kp_stripped
 		if (s->size > left)
 			return fail_unusual(why, i, "shares its place with others");
 		left -= s->size;
-		KP_TRY(add_piece(
-			out,
-			(struct kp_strip_piece){.to = s->offset,
-						.size = s->size,
-						.from = w->in.items[i].offset},
-			why));
+		KP_TRY(add_piece(out,
+				 (struct kp_strip_piece){.to = s->offset,
+							 .size = s->size,
+							 .from = w->in.items[i].offset},
+				 why));
 	}
 	return KPACK_SUCCESS;
 }
@@ -709,31 +707,17 @@ kpack_error_t kp_strip_build_id(const struct kp_source *src, char out[KP_BUILD_I
 	return err;
 }
 
-/* Bytes to copy at a time. */
-enum { PIECE = 1 << 20 };
-
 static kpack_error_t copy_piece(const struct kp_strip_piece *p,
 				const struct kp_source *src, struct kp_outfile *out,
 				uint64_t at, struct kpackx_error *why)
 {
-	kpack_error_t err = KPACK_SUCCESS;
-	uint8_t *buf;
-	size_t n;
+	struct kp_sink sink = {.out = out, .size = at};
+	struct kp_source piece;
 
-	if (src->fd >= 0)
-		return kp_outfile_copy(out, at, src->fd, src->offset + p->from, p->size,
-				       why);
-	buf = malloc(PIECE);
-	if (!buf)
-		return kp_fail_memory(why, PIECE, "a code object");
-	for (uint64_t done = 0; done < p->size && !err; done += n) {
-		n = p->size - done < PIECE ? (size_t)(p->size - done) : PIECE;
-		err = kp_source_read(src, p->from + done, buf, n, why);
-		if (!err)
-			err = kp_outfile_pwrite(out, at + done, buf, n, why);
-	}
-	free(buf);
-	return err;
+	if (!kp_source_sub(src, p->from, p->size, &piece))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "a part of a code object passes the end");
+	return kp_sink_copy(&sink, &piece, why);
 }
 
 kpack_error_t kp_stripped_write(const struct kp_stripped *s, const struct kp_source *src,
