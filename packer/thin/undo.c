@@ -108,25 +108,6 @@ static void refuse_file(struct undo *u, struct undo_file *f, const char *reason)
 	free(path);
 }
 
-static bool find_entry(const struct scan *scan, struct kp_span path, size_t *entry)
-{
-	size_t low = 0, high = scan->n_entries;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-		int c = kp_span_cmp(path, kp_span_str(scan->entries[mid].relative));
-
-		*entry = mid;
-		if (c == 0)
-			return true;
-		if (c < 0)
-			high = mid;
-		else
-			low = mid + 1;
-	}
-	return false;
-}
-
 static kpack_error_t hash_entry(const struct scan_entry *e, uint8_t hash[16],
 				struct kpackx_error *why)
 {
@@ -242,7 +223,7 @@ static void choose_file(struct undo *u, struct undo_file *f, size_t n)
 {
 	size_t entry;
 
-	if (find_entry(&u->scan, f->path, &entry))
+	if (scan_find(&u->scan, f->path, &entry))
 		choose_existing(u, f, n, entry);
 	else if (!f->recipe.removed)
 		refuse_file(u, f, "it does not exist any more");

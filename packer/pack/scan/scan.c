@@ -424,6 +424,25 @@ static kpack_error_t find_databases(struct scan *scan,
 
 /* --- the rest ------------------------------------------------------------------------ */
 
+bool scan_find(const struct scan *scan, struct kp_span path, size_t *entry)
+{
+	size_t low = 0, high = scan->n_entries;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		int c = kp_span_cmp(path, kp_span_str(scan->entries[mid].relative));
+
+		*entry = mid;
+		if (c == 0)
+			return true;
+		if (c < 0)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return false;
+}
+
 static int by_input(const void *a, const void *b)
 {
 	return strcmp((*(struct input *const *)a)->key, (*(struct input *const *)b)->key);

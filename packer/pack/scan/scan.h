@@ -121,6 +121,8 @@ kpack_error_t scan_add_code(struct scan *scan, size_t file, struct kpackx_error 
  * can be replaced, whatever it is.
  */
 kpack_error_t scan_add_plain(struct scan *scan, size_t entry, struct kpackx_error *why);
+/* Find the entry whose path below the root is PATH; false: no entry has it. */
+bool scan_find(const struct scan *scan, struct kp_span path, size_t *entry);
 /* Sort the inputs by key again. */
 void scan_sort(struct scan *scan);
 

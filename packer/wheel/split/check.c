@@ -149,7 +149,7 @@ static bool was_packed(const struct wheel_source *s, const char *path)
 	const char *inside = wheel_source_inside(s, path);
 	size_t entry;
 
-	return inside && wheel_source_entry(s, inside, &entry) &&
+	return inside && scan_find(&p->scan, kp_span_str(inside), &entry) &&
 	       p->dispositions.items[entry].fate == FATE_PACKED;
 }
 

@@ -66,7 +66,7 @@ static kpack_error_t add_inside(struct adder *a, struct wheel_item *item,
 	const struct packing *p = &a->source->packing;
 	size_t entry, device;
 
-	if (!wheel_source_entry(a->source, inside, &entry))
+	if (!scan_find(&p->scan, kp_span_str(inside), &entry))
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: it disappeared",
 			       item->path);
 	device = a->source->partition.tree_of[entry];

@@ -89,26 +89,6 @@ const char *wheel_source_inside(const struct wheel_source *s, const char *path)
 	return strncmp(path, s->overlay, n) == 0 && path[n] == '/' ? path + n + 1 : NULL;
 }
 
-bool wheel_source_entry(const struct wheel_source *s, const char *inside, size_t *entry)
-{
-	const struct scan *scan = &s->packing.scan;
-	size_t low = 0, high = scan->n_entries;
-
-	while (low < high) {
-		size_t at = low + (high - low) / 2;
-		int order = strcmp(inside, scan->entries[at].relative);
-
-		*entry = at;
-		if (order == 0)
-			return true;
-		if (order < 0)
-			high = at;
-		else
-			low = at + 1;
-	}
-	return false;
-}
-
 /* --- unpacking --------------------------------------------------------------------- */
 
 static void advance_progress(void *arg, uint64_t bytes)

@@ -73,11 +73,6 @@ void wheel_source_close(struct wheel_source *s); /* accepts a zeroed one */
 /* PATH relative to the overlay; NULL: it is not inside it. */
 const char *wheel_source_inside(const struct wheel_source *s, const char *path);
 
-/*
- * The scan's entry with the path INSIDE, relative to the overlay; false: there is none.
- */
-bool wheel_source_entry(const struct wheel_source *s, const char *inside, size_t *entry);
-
 /* Add the families of ARGS to OUT.  INVALID_ARGUMENT. */
 kpack_error_t wheel_source_families(const struct wheel_split_args *args,
 				    struct families *out, struct kpackx_error *why);
