@@ -37,6 +37,20 @@ struct place {
 };
 
 /*
+ * Whether this process's user has mounted the FUSE file system of TYPE, "TYPE SOURCE
+ * OPTIONS": no user can mount one with another user's number.
+ */
+static bool is_own(const char *type)
+{
+	const char *source = strchr(type, ' ');
+	const char *options = source ? strchr(source + 1, ' ') : NULL;
+	char user[32];
+
+	snprintf(user, sizeof(user), ",user_id=%u,", (unsigned)getuid());
+	return options && strstr(options, user);
+}
+
+/*
  * True if a line of mountinfo is M's.  Sets *PATH to the mount point in the line, and *ID
  * to the mount's.
  */
@@ -55,7 +69,7 @@ static bool parse_line(char *line, const struct mount_point *m, char **path, lon
 	*path = fields[4];
 	unescape_path(*path);
 	if (!m->minor)
-		return strcmp(*path, m->path) == 0;
+		return strcmp(*path, m->path) == 0 && is_own(type + strlen(" - "));
 	snprintf(device, sizeof(device), "0:%u", m->minor);
 	return strcmp(fields[2], device) == 0;
 }

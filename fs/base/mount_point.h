@@ -10,7 +10,7 @@
  * give it to another mount as soon as this one has gone.
  */
 struct mount_point {
-	unsigned minor; /* of the device; 0: unknown, then the path identifies it */
+	unsigned minor; /* of the device; 0: unknown, then path and user identify it */
 	int connection; /* of /dev/fuse: if it has ended, so has the mount; -1: unknown */
 	const char *path; /* where it was mounted; borrowed */
 };
