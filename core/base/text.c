@@ -72,7 +72,7 @@ size_t kp_text_char(struct kp_span s, uint32_t *out)
 /*
  * Bytes at the start of S that are printable ASCII and not EXCEPT, counted eight at a time.
  */
-static size_t plain_bytes(struct kp_span s, char except)
+static inline size_t plain_bytes(struct kp_span s, char except)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101), high = ones << 7;
 	size_t i = 0;

@@ -61,6 +61,33 @@ bool kp_toc_integer(struct kp_toc_parser *p, uint64_t *out)
 	return true;
 }
 
+/*
+ * As kp_toc_integer, with the heads that nearly all integers of a table have read here.
+ */
+static inline bool take_integer(struct kp_toc_parser *p, uint64_t *out)
+{
+	const uint8_t *at = p->c.pos;
+
+	if (p->c.fault || p->c.end - at < 5)
+		return kp_toc_integer(p, out);
+	switch (*at) {
+	case 0xcc: /* 8 bits */
+		*out = at[1];
+		p->c.pos += 2;
+		return true;
+	case 0xcd: /* 16 bits */
+		*out = (uint64_t)at[1] << 8 | at[2];
+		p->c.pos += 3;
+		return true;
+	case 0xce: /* 32 bits */
+		*out = __builtin_bswap32(kp_le32(at + 1));
+		p->c.pos += 5;
+		return true;
+	default:
+		return kp_toc_integer(p, out);
+	}
+}
+
 /* The length distinguishes all names but two; then one comparison decides. */
 static enum field field_of(struct kp_span name)
 {
@@ -76,6 +103,45 @@ static enum field field_of(struct kp_span name)
 	if (field == TYPE && name.data[0] == 's')
 		field = SIZE;
 	return kp_span_eq(name, field_names[field]) ? field : FIELDS;
+}
+
+/* Move the cursor after NAME, which has its head and SIZE bytes, if it is there. */
+static inline bool take_name(struct kp_mp *c, const char *name, size_t size)
+{
+	if (!kp_bytes_eq(c->pos, (const uint8_t *)name, size))
+		return false;
+	c->pos += size;
+	return true;
+}
+
+/*
+ * Read the name of a field that nearly every entry has.  false: it is another one, or
+ * encoded otherwise, and the cursor was not moved.
+ */
+static inline bool take_common_field(struct kp_mp *c, enum field *field)
+{
+	static const char type[] = "\xa4type", ordinal[] = "\xa7ordinal",
+			  metadata[] = "\xa8metadata",
+			  original_size[] = "\xadoriginal_size";
+
+	if (c->fault || (size_t)(c->end - c->pos) < sizeof(original_size))
+		return false;
+	switch (*c->pos) {
+	case 0xa4:
+		*field = TYPE;
+		return take_name(c, type, sizeof(type) - 1);
+	case 0xa7:
+		*field = ORDINAL;
+		return take_name(c, ordinal, sizeof(ordinal) - 1);
+	case 0xa8:
+		*field = METADATA;
+		return take_name(c, metadata, sizeof(metadata) - 1);
+	case 0xad:
+		*field = ORIGINAL_SIZE;
+		return take_name(c, original_size, sizeof(original_size) - 1);
+	default:
+		return false;
+	}
 }
 
 /*
@@ -105,9 +171,9 @@ static bool parse_field(struct kp_toc_parser *p, enum field field, struct raw_en
 {
 	switch (field) {
 	case ORDINAL:
-		return kp_toc_integer(p, &r->ordinal);
+		return take_integer(p, &r->ordinal);
 	case ORIGINAL_SIZE:
-		return kp_toc_integer(p, &r->original_size);
+		return take_integer(p, &r->original_size);
 	case OFFSET:
 		return kp_toc_integer(p, &r->offset);
 	case SIZE:
@@ -154,14 +220,16 @@ static bool parse_fields(struct kp_toc_parser *p, uint32_t pairs, struct raw_ent
 		struct kp_span name;
 		enum field field;
 
-		if (kp_mp_peek(&p->c) != KP_MP_STR) {
-			if (!kp_mp_skip(&p->c) || !skip_pair(p, start))
+		if (!take_common_field(&p->c, &field)) {
+			if (kp_mp_peek(&p->c) != KP_MP_STR) {
+				if (!kp_mp_skip(&p->c) || !skip_pair(p, start))
+					return false;
+				continue;
+			}
+			if (!kp_mp_str(&p->c, &name))
 				return false;
-			continue;
+			field = field_of(name);
 		}
-		if (!kp_mp_str(&p->c, &name))
-			return false;
-		field = field_of(name);
 		if (field < FIELDS && r->seen & 1u << field) {
 			add_fault(p, key, arch, false, "a field twice, the first counts");
 			if (!kp_mp_skip(&p->c))
@@ -340,12 +408,37 @@ static bool parse_bare_entry(struct kp_toc_parser *p, uint32_t pairs, struct kp_
 	return true;
 }
 
+/*
+ * Read an architecture and the head of its map as every writer encodes them, with their
+ * sizes in their heads.  false: they are encoded otherwise, or there is something else,
+ * and the cursor was not moved.
+ */
+static inline bool take_arch(struct kp_mp *c, struct kp_span *arch, uint32_t *pairs)
+{
+	enum { LONGEST = 1 + 31 + 1 + 2 * 15 }; /* and a byte for each key and value */
+	const uint8_t *at = c->pos;
+	size_t n;
+
+	if (c->fault || c->end - at < LONGEST || (*at & 0xe0) != 0xa0)
+		return false;
+	n = *at & 0x1f;
+	if ((at[1 + n] & 0xf0) != 0x80)
+		return false;
+	*arch = (struct kp_span){at + 1, n};
+	*pairs = at[1 + n] & 0x0f;
+	c->pos += 1 + n + 1;
+	return true;
+}
+
 static bool parse_arch(struct kp_toc_parser *p, struct kp_span key)
 {
 	struct kp_span arch;
 	struct raw_entry r;
 	uint32_t pairs;
 
+	if (take_arch(&p->c, &arch, &pairs))
+		return parse_fields(p, pairs, &r, key, arch) &&
+		       add_entry(p, key, arch, &r);
 	if (kp_mp_peek(&p->c) != KP_MP_STR)
 		return kp_mp_skip(&p->c) && kp_mp_skip(&p->c);
 	if (!kp_mp_str(&p->c, &arch))

@@ -271,9 +271,23 @@ static int cmp_entry(const void *a, const void *b)
 	return (x->position > y->position) - (x->position < y->position);
 }
 
-/* Sort N entries of one binary by arch, in place; keep the last of equal ones. */
-static bool sort_arches(struct kp_toc *toc, struct kp_toc_entry *run, size_t n,
-			const uint16_t *rank, size_t *kept)
+/* With more entries, inserting costs more than it saves. */
+enum { INSERT_MAX = 16 };
+
+/* Sort by rank, stably, by inserting each entry among the ones before it. */
+static void insert_arches(struct kp_toc_entry *run, size_t n, const uint16_t *rank)
+{
+	for (size_t i = 1; i < n; i++) {
+		struct kp_toc_entry e = run[i];
+		size_t at = i;
+
+		for (; at && rank[run[at - 1].arch] > rank[e.arch]; at--)
+			run[at] = run[at - 1];
+		run[at] = e;
+	}
+}
+
+static bool sort_many_arches(struct kp_toc_entry *run, size_t n, const uint16_t *rank)
 {
 	struct entry_key *keys = malloc(n * sizeof(*keys));
 
@@ -282,16 +296,28 @@ static bool sort_arches(struct kp_toc *toc, struct kp_toc_entry *run, size_t n,
 	for (size_t i = 0; i < n; i++)
 		keys[i] = (struct entry_key){run[i], rank[run[i].arch], (uint32_t)i};
 	qsort(keys, n, sizeof(*keys), cmp_entry);
+	for (size_t i = 0; i < n; i++)
+		run[i] = keys[i].entry;
+	free(keys);
+	return true;
+}
+
+/* Sort N entries of one binary by arch, in place; keep the last of equal ones. */
+static bool sort_arches(struct kp_toc *toc, struct kp_toc_entry *run, size_t n,
+			const uint16_t *rank, size_t *kept)
+{
+	if (n <= INSERT_MAX)
+		insert_arches(run, n, rank);
+	else if (!sort_many_arches(run, n, rank))
+		return false;
 	*kept = 0;
 	for (size_t i = 0; i < n; i++) {
-		if (i && keys[i].rank == keys[i - 1].rank) {
-			kp_toc_entry_fault(toc, &keys[i].entry, false,
-					   "twice, the last counts");
+		if (*kept && run[i].arch == run[*kept - 1].arch) {
+			kp_toc_entry_fault(toc, &run[i], false, "twice, the last counts");
 			--*kept;
 		}
-		run[(*kept)++] = keys[i].entry;
+		run[(*kept)++] = run[i];
 	}
-	free(keys);
 	return true;
 }
 

@@ -67,20 +67,12 @@ bool kp_string_known(const struct kp_string_table *t, struct kp_span text)
 	return t->slots.size && *find_slot(t, text);
 }
 
-enum kp_strings_result kp_string_next(struct kp_string_table *t,
-				      struct kp_string_chain *chain, struct kp_span text,
-				      uint16_t *number)
+enum kp_strings_result kp_string_other(struct kp_string_table *t,
+				       struct kp_string_chain *chain, struct kp_span text,
+				       uint16_t *number)
 {
-	enum kp_strings_result result;
+	enum kp_strings_result result = find_string(t, text, number);
 
-	if (chain->begun) {
-		*number = t->info[chain->last].follows;
-		if (kp_span_eq(t->texts[*number], text)) {
-			chain->last = *number;
-			return KP_STRINGS_OK;
-		}
-	}
-	result = find_string(t, text, number);
 	if (result != KP_STRINGS_OK)
 		return result;
 	if (chain->begun)

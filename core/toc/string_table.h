@@ -32,13 +32,28 @@ enum kp_strings_result {
 	KP_STRINGS_NO_MEMORY,
 };
 
+/* The part of kp_string_next for a string that did not follow last time. */
+enum kp_strings_result kp_string_other(struct kp_string_table *t,
+				       struct kp_string_chain *chain, struct kp_span text,
+				       uint16_t *number);
+
 /*
  * The number of TEXT, which is the next string of CHAIN; adds a new TEXT.  Tries the
  * string that followed last time first.
  */
-enum kp_strings_result kp_string_next(struct kp_string_table *t,
-				      struct kp_string_chain *chain, struct kp_span text,
-				      uint16_t *number);
+static inline enum kp_strings_result kp_string_next(struct kp_string_table *t,
+						    struct kp_string_chain *chain,
+						    struct kp_span text, uint16_t *number)
+{
+	if (chain->begun) {
+		*number = t->info[chain->last].follows;
+		if (kp_span_eq(t->texts[*number], text)) {
+			chain->last = *number;
+			return KP_STRINGS_OK;
+		}
+	}
+	return kp_string_other(t, chain, text, number);
+}
 
 /* Whether TEXT has a number. */
 bool kp_string_known(const struct kp_string_table *t, struct kp_span text);

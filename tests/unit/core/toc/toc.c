@@ -644,6 +644,120 @@ static void distinct_names_are_bounded(void **state)
 	}
 }
 
+/* --- encodings ---------------------------------------------------------------------- */
+
+/* A table that is written byte by byte: WIDTH is that of the numbers after heads. */
+struct encoder {
+	uint8_t bytes[32768];
+	size_t size;
+	int width; /* 0: in the head where it fits; else 1, 2, 4, for integers also 8 */
+};
+
+static void put_number(struct encoder *e, uint8_t head8, uint64_t n, int width)
+{
+	int log = width == 8 ? 3 : width / 2;
+
+	e->bytes[e->size++] = (uint8_t)(head8 + log);
+	for (int i = width - 1; i >= 0; i--)
+		e->bytes[e->size++] = (uint8_t)(n >> (8 * i));
+}
+
+static void put_str(struct encoder *e, const char *text)
+{
+	size_t n = strlen(text);
+
+	if (e->width == 0)
+		e->bytes[e->size++] = (uint8_t)(0xa0 | n);
+	else
+		put_number(e, 0xd9, n, e->width == 8 ? 4 : e->width);
+	memcpy(e->bytes + e->size, text, n);
+	e->size += n;
+}
+
+static void put_int(struct encoder *e, uint64_t n)
+{
+	if (e->width == 0 && n < 0x80)
+		e->bytes[e->size++] = (uint8_t)n;
+	else
+		put_number(e, 0xcc, n, e->width ? e->width : n < 0x100 ? 1 : 2);
+}
+
+static void put_map(struct encoder *e, unsigned n)
+{
+	if (e->width == 0)
+		e->bytes[e->size++] = (uint8_t)(0x80 | n);
+	else
+		put_number(e, 0xde - 1, n, e->width < 4 ? 2 : 4);
+}
+
+/* Keys with 1, 2, ... 20 architectures, the last of them twice, in descending order. */
+static void encode(struct encoder *e)
+{
+	char name[16];
+
+	e->size = 0;
+	put_map(e, 1);
+	put_str(e, "toc");
+	e->bytes[e->size++] = 0xde;
+	e->bytes[e->size++] = 0;
+	e->bytes[e->size++] = 20;
+	for (unsigned k = 1; k <= 20; k++) {
+		snprintf(name, sizeof(name), "k%02u", k);
+		put_str(e, name);
+		e->bytes[e->size++] = 0xde;
+		e->bytes[e->size++] = 0;
+		e->bytes[e->size++] = (uint8_t)(k + 1);
+		for (unsigned a = 0; a <= k; a++) {
+			snprintf(name, sizeof(name), "gfx%u", 50 - (a < k ? a : k - 1));
+			put_str(e, name);
+			put_map(e, 3);
+			put_str(e, "original_size");
+			put_int(e, 100 + a);
+			put_str(e, "type");
+			put_str(e, "co");
+			put_str(e, "ordinal");
+			put_int(e, a % 2 ? a : 200);
+		}
+	}
+}
+
+/* However wide numbers and lengths are written, the table is the same. */
+static void encodings_are_equal(void **state)
+{
+	static struct encoder e;
+	static const int widths[] = {0, 1, 2, 4, 8};
+	char narrow[16384], wide[16384];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(widths); i++) {
+		char *to = i ? wide : narrow;
+		struct kp_toc toc;
+		size_t used = 0;
+
+		e.width = widths[i];
+		encode(&e);
+		assert_int_equal(parse_bytes(e.bytes, e.size, &toc), KPACK_SUCCESS);
+		assert_int_equal(toc.n_entries, 20 * 21 / 2);
+		assert_int_equal(toc.faults.counted, 20);
+		for (size_t n = 0; n < toc.n_entries; n++) {
+			const struct kp_toc_entry *at = &toc.entries[n];
+
+			used += (size_t)snprintf(
+				to + used, sizeof(narrow) - used, "%s %s %s %u %llu\n",
+				(const char *)kp_toc_key(&toc, at->binary).data,
+				(const char *)toc.strings[at->arch].data,
+				(const char *)toc.strings[at->type].data, at->ordinal,
+				(unsigned long long)at->size);
+		}
+		/* of the architecture that is there twice, the last one counts */
+		assert_int_equal(find(&toc, "k20", "gfx31")->size, 120);
+		assert_int_equal(find(&toc, "k01", "gfx50")->size, 101);
+		if (i)
+			assert_string_equal(wide, narrow);
+		kp_toc_fini(&toc);
+	}
+}
+
 /* --- amounts ------------------------------------------------------------------------ */
 
 static bool drop_odd(struct kp_toc *toc, struct kp_toc_entry *e, void *arg)
@@ -775,6 +889,7 @@ int main(void)
 		cmocka_unit_test(a_key_has_at_most_4096_bytes),
 		cmocka_unit_test(faults_are_counted_but_not_all_kept),
 		cmocka_unit_test(distinct_names_are_bounded),
+		cmocka_unit_test(encodings_are_equal),
 		cmocka_unit_test(many_keys_are_sorted_found_and_filtered),
 		cmocka_unit_test(nothing_is_found_in_an_empty_table),
 		cmocka_unit_test(what_is_not_known_is_kept),
