@@ -101,25 +101,30 @@ bool kp_toc_file_name(struct kp_span arch, uint32_t index, struct kp_span type,
 	return kp_component_ok((struct kp_span){(uint8_t *)out, *size});
 }
 
+#define LIBRARY(name)                                                                    \
+	{                                                                                \
+		(const uint8_t *)(name), sizeof(name) - 1                                \
+	}
+
 static const struct {
-	const char *library; /* first component of the key */
-	const char *before;  /* directory before the arch */
-	const char *after;   /* suffix of the file */
+	struct kp_span library; /* first component of the key */
+	const char *before;     /* directory before the arch */
+	const char *after;      /* suffix of the file */
 } layouts[] = {
-	{"rocblas/", "rocblas/library/", ".co"},
-	{"hipblaslt/", "hipblaslt/library/TensileLibrary/", ".co"},
-	{"aotriton/", "aotriton/kernels/", ".hsaco"},
+	{LIBRARY("rocblas/"), "rocblas/library/", ".co"},
+	{LIBRARY("hipblaslt/"), "hipblaslt/library/TensileLibrary/", ".co"},
+	{LIBRARY("aotriton/"), "aotriton/kernels/", ".hsaco"},
 };
 
 bool kp_legacy_path(struct kp_span key, struct kp_span arch, char *out, size_t cap,
 		    size_t *size)
 {
 	for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
-		size_t n = strlen(layouts[i].library);
+		size_t n = layouts[i].library.size;
 		struct kp_span rest;
 		int used;
 
-		if (!kp_span_starts(key, layouts[i].library, n))
+		if (key.size < n || !kp_bytes_eq(key.data, layouts[i].library.data, n))
 			continue;
 		rest = (struct kp_span){key.data + n, key.size - n};
 		if (!kp_span_starts(rest, arch.data, arch.size) ||

@@ -30,8 +30,26 @@ static uint64_t archive_id(const struct kpack_archive *a)
 	return kp_hash64(facts, sizeof(facts), 0);
 }
 
-/* The identity of ENTRY; ID is the archive_id of A. */
-static void identify_entry(struct kpack_archive *a, uint64_t id, size_t entry,
+/* The identity of an entry of A, whose archive_id is ID. */
+static void identify_content(const struct kpack_archive *a, uint64_t id,
+			     const struct kp_entry_info *info, const struct kp_meta *meta,
+			     struct identity *out)
+{
+	*out = (struct identity){.size = info->size, .stored = UINT64_MAX};
+	/*
+	 * reading single chunks checks no hash, so a chunked entry's hash is not trusted
+	 */
+	if (meta->has_xxh3 && !meta->chunk) {
+		/* in a shared archive it depends on the other entries */
+		out->stored = kp_archive_shared(a) ? 0 : info->stored;
+		memcpy(out->content, meta->xxh3, sizeof(meta->xxh3));
+		return;
+	}
+	kp_put_le64(out->content, id);
+	kp_put_le32(out->content + 8, info->ordinal);
+}
+
+static void identify_entry(const struct kpack_archive *a, size_t entry,
 			   struct identity *out)
 {
 	struct kp_entry_info info;
@@ -39,18 +57,7 @@ static void identify_entry(struct kpack_archive *a, uint64_t id, size_t entry,
 
 	kp_archive_entry(a, entry, &info);
 	kp_archive_meta(a, entry, &meta);
-	*out = (struct identity){.size = info.size, .stored = UINT64_MAX};
-	/*
-	 * reading single chunks checks no hash, so a chunked entry's hash is not trusted
-	 */
-	if (meta.has_xxh3 && !meta.chunk) {
-		/* in a shared archive it depends on the other entries */
-		out->stored = kp_archive_shared(a) ? 0 : info.stored;
-		memcpy(out->content, meta.xxh3, sizeof(meta.xxh3));
-		return;
-	}
-	kp_put_le64(out->content, id);
-	kp_put_le32(out->content + 8, info.ordinal);
+	identify_content(a, archive_id(a), &info, &meta, out);
 }
 
 static uint64_t file_hash(const void *arg, uint32_t file)
@@ -76,7 +83,7 @@ static bool same_content(const struct kp_view_builder *b, uint32_t file,
 
 	if (kp_view_class(b->v, file) != archive_class(b))
 		return false;
-	identify_entry(a, archive_id(a), entry, &have);
+	identify_entry(a, entry, &have);
 	return memcmp(&have, want, sizeof(have)) == 0;
 }
 
@@ -85,8 +92,8 @@ bool kp_view_same_content(struct kpack_archive *a, size_t in_a, struct kpack_arc
 {
 	struct identity x, y;
 
-	identify_entry(a, archive_id(a), in_a, &x);
-	identify_entry(b, archive_id(b), in_b, &y);
+	identify_entry(a, in_a, &x);
+	identify_entry(b, in_b, &y);
 	return memcmp(&x, &y, sizeof(x)) == 0;
 }
 
@@ -109,14 +116,17 @@ static bool new_file(struct kp_view_builder *b, size_t entry, uint64_t hash,
 }
 
 /* Return the file with the content of ENTRY, created as needed. */
-static bool find_file(struct kp_view_builder *b, size_t entry, bool first, uint32_t *file)
+static bool find_file(struct kp_view_builder *b, size_t entry,
+		      const struct kp_entry_info *info, const struct kp_meta *meta,
+		      uint32_t *file)
 {
+	bool first = !b->ordinal_file[info->ordinal];
 	struct kp_view *v = b->v;
 	struct identity want;
 	uint32_t *slot;
 	uint64_t hash;
 
-	identify_entry(v->archives[b->archive], b->archive_id, entry, &want);
+	identify_content(v->archives[b->archive], b->archive_id, info, meta, &want);
 	hash = kp_hash64(&want, sizeof(want), archive_class(b));
 	/* without a hash, only archive and ordinal identify the content */
 	if (want.stored == UINT64_MAX && first && !b->has_twin)
@@ -137,7 +147,8 @@ static bool find_file(struct kp_view_builder *b, size_t entry, bool first, uint3
 
 /* Return the file of ENTRY.  Entries of one ordinal and size are one file. */
 static bool file_of(struct kp_view_builder *b, size_t entry,
-		    const struct kp_entry_info *info, uint32_t *file)
+		    const struct kp_entry_info *info, const struct kp_meta *meta,
+		    uint32_t *file)
 {
 	uint32_t known = b->ordinal_file[info->ordinal];
 
@@ -152,7 +163,7 @@ static bool file_of(struct kp_view_builder *b, size_t entry,
 			return true;
 		}
 	}
-	if (!find_file(b, entry, !known, file))
+	if (!find_file(b, entry, info, meta, file))
 		return false;
 	b->ordinal_file[info->ordinal] = *file + 1;
 	return true;
@@ -306,9 +317,9 @@ static bool add_entry(struct kp_view_builder *b, struct kpack_archive *a, size_t
 	kp_archive_entry(a, entry, &info);
 	if (!is_selected(b, info.arch))
 		return true;
-	if (!file_of(b, entry, &info, &file))
-		return false;
 	kp_archive_meta(a, entry, &meta);
+	if (!file_of(b, entry, &info, &meta, &file))
+		return false;
 	if (!add_toc_name(b, &info, meta.path.data ? KP_VIEW_TOC_ALSO : KP_VIEW_TOC,
 			  file))
 		return false;

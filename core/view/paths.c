@@ -75,8 +75,9 @@ static uint64_t dir_hash(const void *arg, uint32_t dir)
 bool kp_view_add_pending(struct kp_view_builder *b, uint32_t parent, uint32_t text,
 			 enum kp_view_kind kind, uint32_t number)
 {
-	if (number > KP_NODE_MAX || !make_room(b, &b->pending, b->n_pending,
-					       &b->pending_cap, sizeof(*b->pending)))
+	if (number > KP_NODE_MAX || (b->n_pending == b->pending_cap &&
+				     !make_room(b, &b->pending, b->n_pending,
+						&b->pending_cap, sizeof(*b->pending))))
 		return kp_view_no_memory(b);
 	b->pending[b->n_pending++] = (struct kp_view_pending){
 		parent, {text, (uint32_t)kind << KP_NODE_SHIFT | number}};
