@@ -24,25 +24,6 @@ static char *take_word(char **line)
 	return strsep(line, " ");
 }
 
-/* Replace \ooo by its byte; the kernel writes spaces and the like so. */
-static void unescape(char *name)
-{
-	char *to = name;
-
-	for (; *name; name++) {
-		char digits[4] = "";
-
-		if (*name == '\\' && strspn(name + 1, "01234567") >= 3) {
-			memcpy(digits, name + 1, 3);
-			*to++ = (char)strtol(digits, NULL, 8);
-			name += 3;
-		} else {
-			*to++ = *name;
-		}
-	}
-	*to = '\0';
-}
-
 /*
  * Whether the daemon runs as root or as this process's user.  TEXT is the source, which
  * can be any text without a space, and the options, in which the kernel says that.
@@ -75,7 +56,7 @@ static bool read_mount(char *line, struct mount *out)
 		words[i] = take_word(&line);
 	if (!words[4] || sscanf(words[2], "%u:%u", &major, &minor) != 2)
 		return false;
-	unescape(words[4]);
+	kp_text_unescape(words[4]);
 	*out = (struct mount){words[4], makedev(major, minor)};
 	return true;
 }
@@ -169,7 +150,7 @@ static bool lists_archive(FILE *file, const struct kp_lookup_file *f)
 	rewind(file);
 	while (!found && getline(&line, &cap, file) > 0) {
 		line[strcspn(line, "\t\n")] = '\0';
-		unescape(line);
+		kp_text_unescape(line);
 		found = stat(line, &st) == 0 && is_same_file(&st, want);
 	}
 	free(line);

@@ -239,6 +239,22 @@ char *kp_text_escape_new(struct kp_span s)
 	return escape_text_new(s, '\0');
 }
 
+void kp_text_unescape(char *text)
+{
+	char *to = text;
+
+	for (const char *from = text; *from; from++) {
+		if (*from == '\\' && strspn(from + 1, "01234567") >= 3) {
+			*to++ = (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 |
+				       (from[3] - '0'));
+			from += 3;
+		} else {
+			*to++ = *from;
+		}
+	}
+	*to = '\0';
+}
+
 char *kp_message_escape(struct kp_span s, char *out, size_t cap)
 {
 	return escape_text(s, '\\', out, cap);

@@ -59,8 +59,15 @@ char *kp_text_escape(struct kp_span s, char *out, size_t cap);
 char *kp_text_escape_new(struct kp_span s);
 
 /*
- * As these, for a message whose names are escaped already: backslashes stay, and a
- * message that went through here once is not changed again.
+ * Replace every \ooo in TEXT, a backslash and three octal digits, by the byte with that
+ * number, as kp_text_escape writes them, and the kernel in its tables of mounts.
+ */
+void kp_text_unescape(char *text);
+
+/*
+ * As kp_text_escape and kp_text_escape_new, for a message whose names are escaped
+ * already: backslashes stay, and a message that went through here once is not changed
+ * again.
  */
 char *kp_message_escape(struct kp_span s, char *out, size_t cap);
 char *kp_message_escape_new(struct kp_span s);

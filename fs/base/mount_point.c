@@ -11,24 +11,8 @@
 #include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "core/base/text.h"
 #include "mount_point.h"
-
-/* Undo the octal escapes of the mount table. */
-static void unescape_path(char *text)
-{
-	char *to = text;
-
-	for (const char *from = text; *from; from++) {
-		if (*from == '\\' && strspn(from + 1, "01234567") >= 3) {
-			*to++ = (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 |
-				       (from[3] - '0'));
-			from += 3;
-		} else {
-			*to++ = *from;
-		}
-	}
-	*to = '\0';
-}
 
 /* A place where the mount is. */
 struct place {
@@ -67,7 +51,7 @@ static bool parse_line(char *line, const struct mount_point *m, char **path, lon
 		return false;
 	*id = strtol(fields[0], NULL, 10);
 	*path = fields[4];
-	unescape_path(*path);
+	kp_text_unescape(*path);
 	if (!m->minor)
 		return strcmp(*path, m->path) == 0 && is_own(type + strlen(" - "));
 	snprintf(device, sizeof(device), "0:%u", m->minor);

@@ -10,6 +10,7 @@
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "core/base/text.h"
 #include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 #include "packer/files/below.h"
@@ -19,24 +20,6 @@
 static void free_mount(struct mount_now *m)
 {
 	free(m->path);
-}
-
-/* Undo the escapes \040 \011 \012 \134 of the kernel in place. */
-static void unescape_path(char *path)
-{
-	char *to = path;
-
-	for (; *path; path++, to++) {
-		unsigned value;
-
-		*to = *path;
-		if (*path != '\\' || strspn(path + 1, "01234567") < 3 ||
-		    sscanf(path + 1, "%3o", &value) != 1)
-			continue;
-		*to = (char)value;
-		path += 3;
-	}
-	*to = '\0';
 }
 
 /* Whether PATH is TREE or below it. */
@@ -69,7 +52,7 @@ static void take_mount(struct mount_table *out, const char *tree, char *line)
 		if (i == 2 && sscanf(word, "%u:%u", &major_number, &minor_number) == 2)
 			m.device = makedev(major_number, minor_number);
 	}
-	unescape_path(word);
+	kp_text_unescape(word);
 	if (!is_below(word, tree))
 		return;
 	m.path = xstrdup(word);

@@ -152,6 +152,28 @@ static void plain_text_is_measured(void **state)
 	}
 }
 
+static void escapes_become_their_bytes(void **state)
+{
+	char text[] = "a\\040b\\134040\\08\\\\060c\\377\\", plain[] = "";
+
+	(void)state;
+	kp_text_unescape(text);
+	assert_string_equal(text, "a b\\040\\08\\0c\377\\");
+	kp_text_unescape(plain);
+	assert_string_equal(plain, "");
+	for (size_t i = 0; i < COUNT(texts); i++) {
+		char *escaped = kp_text_escape_new(texts[i].in);
+
+		assert_non_null(escaped);
+		kp_text_unescape(escaped);
+		if (!memchr(texts[i].in.data, '\0', texts[i].in.size)) {
+			assert_int_equal(strlen(escaped), texts[i].in.size);
+			assert_memory_equal(escaped, texts[i].in.data, texts[i].in.size);
+		}
+		free(escaped);
+	}
+}
+
 /* A message is escaped but for its backslashes, which are those of escaped names. */
 static void messages_keep_their_backslashes(void **state)
 {
@@ -312,6 +334,7 @@ int main(void)
 		cmocka_unit_test(utf8_is_checked_strictly),
 		cmocka_unit_test(terminals_get_octal_instead_of_surprises),
 		cmocka_unit_test(plain_text_is_measured),
+		cmocka_unit_test(escapes_become_their_bytes),
 		cmocka_unit_test(messages_keep_their_backslashes),
 		cmocka_unit_test(escapes_are_cut_at_a_character),
 		cmocka_unit_test(plain_text_stays),
