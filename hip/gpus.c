@@ -49,6 +49,7 @@ static kpack_error_t parse_version(const char *version, struct kp_target *gpu,
 	char properties[80];
 	bool found = false;
 
+	/* NOLINTNEXTLINE(cert-err34-c): the widths keep the numbers small */
 	if (sscanf(version, "%3u.%2u.%2u", &major, &minor, &stepping) == 3) {
 		snprintf(properties, sizeof(properties), "gfx_target_version %u\n",
 			 major * 10000 + minor * 100 + stepping);

@@ -54,6 +54,7 @@ static bool read_mount(char *line, struct mount *out)
 		return false;
 	for (int i = 0; i < 5; i++) /* ID, parent, device, root, directory */
 		words[i] = take_word(&line);
+	/* NOLINTNEXTLINE(cert-err34-c): the kernel writes numbers that fit */
 	if (!words[4] || sscanf(words[2], "%u:%u", &major, &minor) != 2)
 		return false;
 	kp_text_unescape(words[4]);

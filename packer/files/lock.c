@@ -55,6 +55,7 @@ static bool is_of_root(int process)
 	char line[256];
 
 	while (status && fgets(line, sizeof(line), status))
+		/* NOLINTNEXTLINE(cert-err34-c): the kernel writes numbers that fit */
 		if (sscanf(line, "Uid: %u %u", &real, &effective) == 2)
 			break;
 	if (status)
