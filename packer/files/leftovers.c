@@ -25,7 +25,7 @@ kpack_error_t leftovers_lock(const char *root, int *lock, struct kpackx_error *w
 	if (locked)
 		*lock = fd;
 	else
-		close(fd);
+		lock_close(fd);
 	return err;
 }
 

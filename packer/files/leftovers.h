@@ -7,7 +7,7 @@
 
 /*
  * Wait until no other run writes the tree ROOT, a directory, and lock it.  The caller
- * closes LOCK to unlock it; -1: the file system has no locks.  The errors of lock_wait, and
+ * unlocks it by lock_close(LOCK); -1: the file system has no locks.  The errors of lock_wait, and
  * of opening ROOT.
  */
 kpack_error_t leftovers_lock(const char *root, int *lock, struct kpackx_error *why);

@@ -5,14 +5,18 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 #include "packer/cli/report.h"
+#include "step.h"
 
 /* Milliseconds between two looks, and the looks after which a wait is reported, or ended. */
 enum { LOOK_MS = 250, LOOKS_QUIET = 8, LOOKS_LIMIT = 80 };
@@ -63,21 +67,22 @@ static bool is_of_root(int process)
 	return real == 0 && effective == 0;
 }
 
-/* Whether a line of the description says: "lock: 1: FLOCK ADVISORY WRITE PID DEVICE:INODE". */
-static bool has_lock(FILE *description, ino_t inode)
+/*
+ * Whether LIST, of a descriptor or of all processes, has a lock on FILE:
+ * "[lock:] 1: FLOCK ADVISORY WRITE PID DEVICE:INODE".
+ */
+static bool has_lock(FILE *list, const char *file)
 {
-	char line[512], number[32];
+	char line[512];
 
-	snprintf(number, sizeof(number), ":%" PRIuMAX " ", (uintmax_t)inode);
-	while (fgets(line, sizeof(line), description))
-		if (strncmp(line, "lock:", 5) == 0 && strstr(line, " FLOCK ") &&
-		    strstr(line, number))
+	while (fgets(line, sizeof(line), list))
+		if (strstr(line, ": FLOCK ") && strstr(line, file))
 			return true;
 	return false;
 }
 
 /* Whether one of the process's descriptors has the file locked. */
-static bool locks_file(int process, ino_t inode)
+static bool locks_file(int process, const char *file)
 {
 	int fd = openat(process, "fdinfo", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -93,7 +98,7 @@ static bool locks_file(int process, ino_t inode)
 		FILE *description =
 			*e->d_name == '.' ? NULL : open_text(dirfd(dir), e->d_name);
 
-		found = description && has_lock(description, inode);
+		found = description && has_lock(description, file);
 		if (description)
 			fclose(description);
 	}
@@ -101,8 +106,8 @@ static bool locks_file(int process, ino_t inode)
 	return found;
 }
 
-/* Whether a process of root's that runs this program has the file locked. */
-static bool is_locked_by_root(ino_t inode)
+/* Whether a process of root's that runs this program, or any, has FILE locked. */
+static bool is_locked_by_root(const char *file, bool any_program)
 {
 	DIR *processes = opendir("/proc");
 	char own[PATH_MAX] = "", program[PATH_MAX];
@@ -119,8 +124,9 @@ static bool is_locked_by_root(ino_t inode)
 
 		if (process < 0)
 			continue;
-		found = program_of(process, program) && strcmp(program, own) == 0 &&
-			is_of_root(process) && locks_file(process, inode);
+		found = (any_program ||
+			 (program_of(process, program) && strcmp(program, own) == 0)) &&
+			is_of_root(process) && locks_file(process, file);
 		close(process);
 	}
 	if (self >= 0)
@@ -130,15 +136,99 @@ static bool is_locked_by_root(ino_t inode)
 	return found;
 }
 
+/* --- locks that only root can take ---------------------------------------------------- */
+
+/*
+ * A file that no other user can open: a byte of it is locked for each directory, besides
+ * the directory itself.  -1: there is none.
+ */
+#define GUARD_FILE "/run/kpack.lock"
+static int guard = -1;
+
+static void open_guard(void)
+{
+	struct stat st;
+
+	if (!step_is_guarded())
+		return;
+	guard = open(GUARD_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK,
+		     0600);
+	if (guard >= 0 && (fstat(guard, &st) < 0 || !S_ISREG(st.st_mode) ||
+			   st.st_uid != 0 || (st.st_mode & (S_IRWXG | S_IRWXO)))) {
+		close(guard);
+		guard = -1;
+	}
+}
+
+/* Lock (F_WRLCK) or unlock (F_UNLCK) the byte for the directory ST; 0, or errno. */
+static int set_guard(const struct stat *st, short type)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	/* directories of one file system have different bytes */
+	uint64_t place = (uint64_t)st->st_dev * 0x9e3779b97f4a7c15 + st->st_ino;
+	struct flock byte = {
+		.l_type = type,
+		.l_whence = SEEK_SET,
+		.l_start = (off_t)(place & (INT64_MAX >> 1)),
+		.l_len = 1,
+	};
+
+	pthread_once(&once, open_guard);
+	if (guard < 0)
+		return ENOLCK;
+	while (fcntl(guard, F_OFD_SETLK, &byte) < 0)
+		if (errno != EINTR)
+			return errno == EACCES ? EWOULDBLOCK : errno;
+	return 0;
+}
+
+/*
+ * Whether a process that this one can see has locked FILE.  The kernel's list leaves out
+ * processes of containers around this one, and of other machines.
+ */
+static bool is_locked_here(const char *file)
+{
+	FILE *locks = fopen("/proc/locks", "re");
+	bool found = locks && has_lock(locks, file);
+
+	if (locks)
+		fclose(locks);
+	return found;
+}
+
+/* Whether only root can write into the directory ST: no other user's run can be in it. */
+static bool is_roots_alone(const struct stat *st)
+{
+	return st->st_uid == 0 && !(st->st_mode & (S_IWGRP | S_IWOTH));
+}
+
 /* --- waiting ------------------------------------------------------------------------- */
 
-/* 0, or errno; EWOULDBLOCK: somebody else has it locked. */
-static int try_lock(int fd)
+/*
+ * 0, or errno; EWOULDBLOCK: somebody else, or a run of ROOTS, has it locked.  Where only root
+ * can write, the lock of another user's process is passed over: that process is no run, and
+ * the guard keeps runs of root's apart.
+ */
+static int try_lock(int fd, const struct stat *st, bool *roots)
 {
-	while (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		if (errno != EINTR)
-			return errno;
-	return 0;
+	int guarded = set_guard(st, F_WRLCK), error = 0;
+	char file[64];
+
+	*roots = guarded == EWOULDBLOCK;
+	if (*roots)
+		return EWOULDBLOCK;
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0 && (error = errno) == EINTR)
+		error = 0;
+	if (error != EWOULDBLOCK || geteuid() != 0)
+		return error;
+	/* some file systems have another device in these lists than in ST */
+	snprintf(file, sizeof(file), ":%" PRIuMAX " ", (uintmax_t)st->st_ino);
+	*roots = is_locked_by_root(file, false);
+	if (*roots || guarded != 0 || !is_roots_alone(st))
+		return EWOULDBLOCK;
+	snprintf(file, sizeof(file), " %02x:%02x:%" PRIuMAX " ", major(st->st_dev),
+		 minor(st->st_dev), (uintmax_t)st->st_ino);
+	return is_locked_here(file) && !is_locked_by_root(file, true) ? 0 : EWOULDBLOCK;
 }
 
 kpack_error_t lock_wait(int fd, const char *path, bool *locked, struct kpackx_error *why)
@@ -146,23 +236,39 @@ kpack_error_t lock_wait(int fd, const char *path, bool *locked, struct kpackx_er
 	const struct timespec pause = {.tv_nsec = LOOK_MS * 1000000L};
 	unsigned looks = 0, unknown = 0;
 	struct stat st;
+	bool roots;
 	int error;
 
-	while ((error = try_lock(fd)) == EWOULDBLOCK) {
+	if (fstat(fd, &st) < 0)
+		return kp_fail_errno(why, errno, "%s: cannot stat", path);
+	while ((error = try_lock(fd, &st, &roots)) == EWOULDBLOCK) {
 		if (looks++ == LOOKS_QUIET)
 			report_error(path,
 				     "note: another process has locked it: waiting");
 		/* a lock that was just given back belongs to nobody */
-		if (geteuid() == 0 && fstat(fd, &st) == 0 &&
-		    !is_locked_by_root(st.st_ino) && ++unknown == LOOKS_LIMIT)
+		if (geteuid() == 0 && !roots && ++unknown == LOOKS_LIMIT) {
+			set_guard(&st, F_UNLCK);
 			return kp_fail(why, KPACK_ERROR_IO_ERROR,
 				       "%s: a process that is no run of root's on this "
 				       "machine has it locked: wait for it or end it; "
 				       "lslocks(8) finds it",
 				       path);
+		}
 		nanosleep(&pause, NULL);
 	}
 	if (locked)
 		*locked = error == 0;
 	return KPACK_SUCCESS;
+}
+
+void lock_close(int fd)
+{
+	struct stat st;
+
+	if (fd < 0)
+		return;
+	if (fstat(fd, &st) == 0)
+		set_guard(&st, F_UNLCK);
+	flock(fd, LOCK_UN); /* a duplicate of the descriptor may stay open */
+	close(fd);
 }

@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <search.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include "below.h"
 #include "leftovers.h"
+#include "lock.h"
 #include "packer/base/xalloc.h"
 
 struct tree_directory {
@@ -45,8 +45,8 @@ void tree_write_end(struct tree_write *w)
 	}
 	free(w->dirs);
 	tdestroy(w->links, free_link);
-	if (w->root && w->lock >= 0)
-		close(w->lock);
+	if (w->root)
+		lock_close(w->lock);
 	*w = (struct tree_write){.lock = -1};
 }
 

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 #include "packer/base/xalloc.h"
 #include "packer/cli/exit.h"
 #include "packer/cli/report.h"
@@ -48,8 +47,8 @@ static int open_states(const struct apply *a)
 		if (err)
 			report_why(NULL, &why);
 	}
-	if (err && fd >= 0) {
-		close(fd);
+	if (err) {
+		lock_close(fd);
 		fd = -1;
 	}
 	free(path);
@@ -335,7 +334,6 @@ int apply_policies(const struct apply *a, const struct policies *list)
 
 		status = one > status ? one : status;
 	}
-	if (lock >= 0)
-		close(lock);
+	lock_close(lock);
 	return status;
 }

@@ -2,13 +2,13 @@
 #include "prune.h"
 #include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include "core/archive/naming.h"
 #include "packer/base/xalloc.h"
 #include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "packer/files/below.h"
 #include "packer/files/leftovers.h"
+#include "packer/files/lock.h"
 #include "packer/files/tree_list.h"
 #include "rewrite.h"
 
@@ -363,8 +363,7 @@ void prune_close(struct prune *p)
 	}
 	free(p->archives);
 	for (size_t i = 0; i < p->n_locks; i++)
-		if (p->locks[i] >= 0)
-			close(p->locks[i]);
+		lock_close(p->locks[i]);
 	free(p->locks);
 	demand_fini(&p->demand);
 	arch_filter_fini(&p->args.filter);

@@ -466,8 +466,7 @@ void shard_run_fini(struct shard_run *run)
 {
 	if (!run->log)
 		return;
-	if (run->lock_fd >= 0)
-		close(run->lock_fd);
+	lock_close(run->lock_fd);
 	shard_log_free(run->log);
 	free(run->mine);
 }

@@ -35,6 +35,7 @@ teardown() {
 		read -rt 0.05 <> <(:) || :
 	done
 	! mountpoint -q /etc/fuse.conf || umount /etc/fuse.conf
+	[ ! -e /run/of-the-test ] || umount /run
 	rm -rf "$T"
 }
 
@@ -712,7 +713,7 @@ while os.path.exists(sys.argv[4]) and not os.path.exists("release"):
 	mkfat in/a.so
 	# a run of root's; a process of another user's; a set-user-ID program that the user started
 	for case in 0:0 65534:65534 65534:0; do
-		mkdir "out-$case"
+		mkdir -m 0775 "out-$case"
 		holds "$T/out-$case" ${case/:/ }
 		"$KPACK_BIN/kpack" pack -q in "out-$case" 2>"err-$case" 4>&- &
 		pids+=($!)
@@ -743,6 +744,54 @@ while os.path.exists(sys.argv[4]) and not os.path.exists("release"):
 	touch release
 	wait "${pids[0]}"
 	[ -e theirs/a.so ]
+	wait
+}
+
+@test "locks: where only root can write, another user's lock holds up nothing" {
+	local case pid
+	as_root
+	mkdir in mine
+	mkfat in/a.so
+	# its directories have the device and number that the kernel's list of locks has
+	mount -t tmpfs none mine
+	mount -t tmpfs none /run
+	: >/run/of-the-test
+	for case in 65534:65534 65534:0; do
+		mkdir "mine/$case"
+		holds "$T/mine/$case" ${case/:/ }
+		"$KPACK_BIN/kpack" pack -q in "mine/$case"
+		holds "$T/mine/$case/.kpack" ${case/:/ }
+		"$KPACK_BIN/kpack" prune "mine/$case" 2>err
+		[ ! -s err ]
+	done
+	[ "$(stat -c '%U %a' /run/kpack.lock)" = 'root 600' ]
+	# runs of root's still wait for each other
+	$python -c '
+import fcntl, os, time
+f = open("/run/kpack.lock", "r+b")
+fcntl.lockf(f, fcntl.LOCK_EX)
+os.write(3, b"x")
+while os.path.exists("in") and not os.path.exists("given-back"):
+    time.sleep(0.05)
+' 3>taken 4>&- &
+	until [ -s taken ]; do read -rt 0.05 <> <(:) || :; done
+	"$KPACK_BIN/kpack" pack -q in "mine/$case" 2>err 4>&- &
+	pid=$!
+	until grep -q waiting err; do kill -0 $pid; read -rt 0.05 <> <(:) || :; done
+	touch given-back
+	wait $pid
+	# in one directory only: its neighbours are free
+	mkdir mine/{w,x,y,z}
+	holds "$T/mine/x" 0 0
+	"$KPACK_BIN/kpack" pack -q in mine/x 2>err 4>&- &
+	pid=$!
+	until grep -q waiting err; do kill -0 $pid; read -rt 0.05 <> <(:) || :; done
+	for case in w y z; do
+		"$KPACK_BIN/kpack" pack -q in mine/$case 2>err-$case
+		[ ! -s err-$case ]
+	done
+	touch release
+	wait $pid
 	wait
 }
 

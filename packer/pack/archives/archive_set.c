@@ -4,8 +4,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/file.h>
-#include <unistd.h>
 #include "core/archive/archive.h"
 #include "take_over.h"
 #include "existing_archives.h"
@@ -257,11 +255,7 @@ void archive_set_close(struct archive_set *set)
 	free(set->slots);
 	free(set->written);
 	existing_close(&set->there);
-	if (set->dir_fd >= 0) {
-		/* the root has the same open directory, and keeps it */
-		flock(set->dir_fd, LOCK_UN);
-		close(set->dir_fd);
-	}
+	lock_close(set->dir_fd); /* the root has the same open directory, and keeps it */
 	pthread_mutex_destroy(&set->lock);
 	free(set);
 }

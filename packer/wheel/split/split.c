@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include "packer/base/xalloc.h"
 #include "packer/cli/exit.h"
 #include "packer/pack/tree/write.h"
@@ -339,7 +338,7 @@ static kpack_error_t publish_all(const struct split *s, struct kpackx_error *why
 	err = lock_wait(fd, s->args->output, NULL, why);
 	if (!err)
 		err = publish_into(s, fd, why);
-	close(fd);
+	lock_close(fd);
 	return err;
 }
 
