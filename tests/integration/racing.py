@@ -436,6 +436,53 @@ def bundler(h):
             "--input=@one.hipfb --output=@one.co")
 
 
+def bundler_again(h):
+    command = bundler(h)
+    h.kpack(*command.split())
+    return command
+
+
+def bundle(h):
+    for arch in "gfx1030", "gfx1100":
+        h.write(f"{arch}.co", mkfat.code_object(arch, 1500, h.seed + arch))
+    h.text("host.o")
+    return ("offload-bundler --type=o "
+            "--targets=host-x86_64-unknown-linux-gnu,hipv4-amdgcn-amd-amdhsa--gfx1030,hipv4-amdgcn-amd-amdhsa--gfx1100 "
+            "--input=@host.o --input=@gfx1030.co --input=@gfx1100.co --output=@all.hipfb")
+
+
+def bulk_unbundle(h):
+    h.fat("lib/a.so")
+    return "bulk-unbundle @lib/a.so"
+
+
+def bulk_unbundle_to(h):
+    h.fat("lib/a.so")
+    return "bulk-unbundle -o @objects @lib/a.so"
+
+
+def verify(h):
+    h.kpack(*merge(h).split())
+    return "verify @all.kpack @archives"
+
+
+def apply_policy(h, lines):
+    """Policies must be root's: only with -rooted."""
+    place = os.path.join(os.path.dirname(os.path.dirname(h.path)), "work" if h.canary else "canary")
+    h.write("policies/x.conf", f"tree={place}/home/in\narch=gfx1100\n{lines}\n".encode())
+    return "apply -q --policy-dir @policies --state-dir @state"
+
+
+def apply_thin(h):
+    h.tree("in")
+    return apply_policy(h, "do=thin")
+
+
+def apply_pack(h):
+    h.tree("in")
+    return apply_policy(h, "do=pack")
+
+
 # Commands whose output goes into a directory that the user has.
 INTO = {"pack": "out", "shard": "part1", "merge-shards": "out", "split": "out", "split-archives": "apart",
         "recombine": "out", "extract": "out", "inspect": "objects", "split-wheel": "dist",
@@ -466,7 +513,8 @@ SCENES = {f.__name__.replace("_", "-"): f for f in (
     split_archives, split_archives_again, recombine, recombine_again, extract, extract_again, cat, cat_again,
     inspect, inspect_again, mark_set, mark_convert, mark_convert_same, mark_restore, mark_restore_to,
     mark_strip_safe, strip_safe_check, mark_check, runtime, split_wheel, split_wheel_again, split_wheel_directory, index, index_again, report,
-    report_again, bundler, packager, packager_extract)}
+    report_again, bundler, bundler_again, bundle, bulk_unbundle, bulk_unbundle_to, packager, packager_extract, verify,
+    apply_thin, apply_pack)}
 
 def plant(h):
     """In every directory, what looks as if a killed run had left it, but leads to root's files."""
@@ -509,7 +557,10 @@ KILLED = ("pack-into", "pack-again", "in-place", "thin", "prune", "shard-into", 
 
 # Commands on trees of root's, in which only directories belong to the user.
 ROOTED = ("pack-again", "pack-threads", "in-place", "thin", "prune", "in-place-again", "split-again", "shard", "merge-shards-again",
-          "extract-again", "mark-set", "mark-restore")
+          "extract-again", "mark-set", "mark-restore", "apply-thin", "apply-pack")
+
+# Only so.
+ROOTED_ONLY = ("apply-thin", "apply-pack")
 
 
 # --- the areas ---------------------------------------------------------------------------
@@ -673,14 +724,16 @@ def main():
     p.add_argument("-v", "--verbose", action="store_true")
     p.add_argument("scenes", nargs="*")
     o = p.parse_args()
-    scenes = list(SCENES) + [s + "-killed" for s in KILLED] + [s + "-rooted" for s in ROOTED]
+    scenes = [s for s in SCENES if s not in ROOTED_ONLY]
+    watched = scenes
+    scenes = scenes + [s + "-killed" for s in KILLED] + [s + "-rooted" for s in ROOTED]
     if o.list:
         print(*scenes, sep="\n")
         return 0
     os.umask(0o022)
     bad = False
     with ThreadPoolExecutor(o.jobs) as pool:
-        for lines in pool.map(lambda s: race(s, o), o.scenes or (SCENES if o.watch else scenes)):
+        for lines in pool.map(lambda s: race(s, o), o.scenes or (watched if o.watch else scenes)):
             for line in lines:
                 bad = True
                 print(line, flush=True)
