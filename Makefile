@@ -131,7 +131,7 @@ bench := $(patsubst %.c,$(O)/%,$(wildcard contrib/bench/*.c))
 stub  := $(O)/tests/stub/libamdhip64.so.5 $(O)/tests/stub/old/libamdhip64.so.5 $(O)/tests/stub/load $(O)/tests/stub/write \
 	$(O)/tests/stub/amd/librocm_kpack.so.0 $(O)/tests/stub/amd_client $(O)/tests/stub/cutile \
 	$(O)/tests/stub/faults.so $(O)/tests/stub/moment.so $(O)/tests/stub/rewheel \
-	$(O)/tests/stub/sandbox $(O)/tests/racer/racer
+	$(O)/tests/stub/sandbox $(O)/tests/stub/threads $(O)/tests/racer/racer
 loaders := $(patsubst %.c,$(O)/%,$(wildcard tests/loaders/*.c))
 posix := $(patsubst %.c,$(O)/%,$(wildcard tests/posix/*.c))
 examples := $(addprefix $(O)/contrib/examples/,libamdhip64.so.5 library)
@@ -265,6 +265,8 @@ $(O)/tests/stub/old/libamdhip64.so.5: $(O)/tests/stub/old/hip.o $(O)/tests/stub/
 		$(call pkg_libs,libzstd libxxhash)
 $(O)/tests/stub/load: $(O)/tests/stub/load.o
 	$(call say,LINK)$(link) -o $@ $^ -ldl
+$(O)/tests/stub/threads: $(O)/tests/stub/threads.o
+	$(call say,LINK)$(link) -o $@ $^ -ldl -lpthread
 # Writes archives and uses only the public header.
 $(O)/tests/stub/write: $(O)/tests/stub/write.o $(O)/librocm_kpack.so
 	$(call say,LINK)$(link) -Wl,-rpath,'$$ORIGIN/../..' -o $@ $^

@@ -256,6 +256,13 @@ make_registering() { # LINK OPTION...
 			__hipUnregisterFatBinary(handle);
 	}
 	int answer(void *out, long n) { (void)out, (void)n; return 42; }
+	int again(void)
+	{
+		void *h = __hipRegisterFatBinary(&wrapper);
+		if (h)
+			__hipUnregisterFatBinary(h);
+		return h != NULL;
+	}
 	END
 	cc -shared -fPIC -o fat/lib/libx.so x.c "$@"
 	kpack pack -q fat packed
@@ -297,6 +304,24 @@ load_registering() { # FILE
 	HELPER=$helper load_registering packed/lib/libx.so
 	diff want log
 	diff - messages.txt <<<"handle set"
+}
+
+@test "threads that load, unload and register, and children of a fork" {
+	local list runtime=
+	make_registering -L"$old" -l:libamdhip64.so.5
+	for name in y z; do
+		cp packed/lib/libx.so packed/lib/lib$name.so
+	done
+	list=$(preload "$stub/threads")
+	# TSan does not see the dynamic linker's lock.  Its dlopen() has a lock that stays taken in
+	# children; the helper does not need dlopen() if the runtime is in the global scope.
+	echo race:ld-linux >suppressions
+	[ "$KPACK_MODE" = release ] || runtime=$old/libamdhip64.so.5
+	TSAN_OPTIONS=${TSAN_OPTIONS-}:suppressions=$PWD/suppressions ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 LD_LIBRARY_PATH=$old \
+		KPACK_HIP_ARCH=gfx1030,gfx1100 LD_PRELOAD=${list:+$list:}$helper${runtime:+:$runtime} timeout 600 \
+		"$stub/threads" "$PWD"/packed/lib/lib{x,y,z}.so >output.txt 2>messages.txt || { cat messages.txt; false; }
+	diff - output.txt <<<right
+	diff - <(sort -u messages.txt) <<<"handle set"
 }
 
 @test "the helper is a library that the converted one needs" {
