@@ -79,7 +79,7 @@ preload() { # FILE
 	list=$(readelf -dW "$KPACK_BIN/librocm_kpack.so" |
 		sed -n 's/.*NEEDED.*\[\(lib[a-z]*san\.so[^]]*\)\]/\1/p' | paste -sd :)
 	# clang's is part of a program that was made with it
-	[ -n "$list" ] || [ "$1" = "$stub/load" ] ||
+	[ -n "$list" ] || [[ $1 == "$stub"/* ]] ||
 		list=$(clang -print-file-name=libclang_rt."$KPACK_MODE"-x86_64.so)
 	echo "${list:+$list:}libstdc++.so.6"
 }
@@ -90,7 +90,9 @@ is_program() { # FILE
 
 # What is registered stays in memory until the end, and is no leak.
 run_program() { # PROGRAM ARGUMENT...
-	LD_PRELOAD=$(preload "$1") ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 timeout 600 "$@"
+	local list
+	list=$(preload "$1")
+	LD_PRELOAD=${list:+$list:}${HELPER-} ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 timeout 600 "$@"
 }
 
 # Load a library, or run a program, and call FUNCTION of a library.
@@ -108,7 +110,7 @@ run_host() { # FILE [FUNCTION[=N]]
 # AGENTS: what it has.  In no order.
 record() { # FILE AGENTS [FUNCTION]
 	rm -f log
-	LD_LIBRARY_PATH=$stub:${LIBRARIES-} STUB_LOG=$PWD/log STUB_ARCHES=$2 run_host "$1" "${3-answer}" >said ||
+	LD_LIBRARY_PATH=${RUNTIME:-$stub}:${LIBRARIES-} STUB_LOG=$PWD/log STUB_ARCHES=$2 run_host "$1" "${3-answer}" >said ||
 		{ echo "$1: exit $?"; return 1; }
 	! grep -E '^[^ ]+ [0-9]+ fault ' log || false
 	sort log said
@@ -121,6 +123,21 @@ agents() { # LOG
 		END { print "gfx1010" }'
 }
 
+# The lines of record without the file and the number, of which a runtime sees only the
+# helper's memory.
+without_files() { # LOG
+	sed -E 's/^[^ ]+ [0-9]+ //' "$1" | sort
+}
+
+# As record, on a runtime that takes no converted files, with libkpack_hip.so.
+record_helped() { # FILE AGENTS [FUNCTION]
+	local gpus=
+	for gpu in $2; do
+		gpus+=${gpu%%:*},
+	done
+	RUNTIME=$stub/old HELPER=$KPACK_BIN/libkpack_hip.so KPACK_HIP_ARCH=$gpus KPACK_HIP_DEBUG=0 record "$@"
+}
+
 # The fat file and its converted form give the same, and the latter is well-formed.
 same() { # FAT CONVERTED [FUNCTION]
 	local who
@@ -130,6 +147,8 @@ same() { # FAT CONVERTED [FUNCTION]
 	record "$1" "$who" "${3-answer}" >fat.log
 	record "$2" "$who" "${3-answer}" >converted.log
 	diff fat.log converted.log
+	record_helped "$2" "$who" "${3-answer}" >helped.log
+	diff <(without_files fat.log) <(without_files helped.log)
 }
 
 # Pack and convert FILE into the tree OUT: OUT/base name of FILE.
