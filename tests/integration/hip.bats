@@ -538,6 +538,29 @@ mounts_bundles() { # OPTION... ARCHIVES
 	[ "$(decodes)" -gt 0 ]
 }
 
+@test "a mount's bundles in eight threads, in children of a fork, and when archives are replaced" {
+	make_library
+	export KPACK_HIP_ARCH=gfx90a,gfx1030,gfx1100 KPACK_HIP_DEBUG=1
+	mounts_bundles -o bundles packed/.kpack
+	original --threads 8 --rounds 3
+	helped "$old" packed/lib/libx.so --threads 8 --rounds 3
+	diff <(sort want) <(sort log)
+	[ "$(sort -u output.txt)" = "24 set, 0 NULL" ]
+	grep -q 'mapped from' messages.txt
+	if [ "$KPACK_MODE" != tsan ]; then
+		helped "$old" packed/lib/libx.so --fork # whose children write to the same log
+		diff - output.txt <<<"3 set, 0 NULL"
+		grep -q 'mapped from' messages.txt
+	fi
+	# what is mapped keeps its bytes, which are decoded after that
+	export STUB_DEFERRED=1
+	original
+	helped "$old" packed/lib/libx.so --after 'for f in packed/.kpack/*; do echo >new; mv new "$f"; done'
+	diff <(sort want) <(sort log)
+	diff - output.txt <<<"3 set, 0 NULL"
+	grep -q 'mapped from' messages.txt
+}
+
 @test "a mount is not used if it has no bundles, other archives, or conflicts" {
 	make_library
 	original
