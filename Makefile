@@ -437,7 +437,7 @@ lint: ## check formatting, cppcheck, shellcheck, manual pages, clang-tidy
 		--suppress=missingIncludeSystem --suppress=unknownMacro $(cppcheck_wrong) \
 		-I. -D_GNU_SOURCE $(foreach s,$(switches),-DKP_WITH_$(s)=1) $(sources)
 	shellcheck $(scripts)
-	mandoc -Tlint -W warning $(pages) $(pages3) $(pages5) $(pages7) $(pages8)
+	mandoc -Tlint -W warning $(pages) contrib/debhelper/dh_kpack.1 $(pages3) $(pages5) $(pages7) $(pages8)
 	printf '%s\n' $(sources) | FLAGS='$(subst ',,$(cppflags))' xargs -P $(shell nproc) -n 2 \
 		sh -c 'clang-tidy --quiet "$$@" -- -std=c11 $$FLAGS 2>/dev/null' sh
 

@@ -38,12 +38,12 @@ teardown() {
 	export DEB_BUILD_OPTIONS='nocheck noopt parallel=2'
 	unset CI CC CFLAGS CPPFLAGS LDFLAGS
 	"$contrib/debian/build" out >log 2>&1 || { tail -n 40 log; return 1; }
-	[ "$(ls out/*.deb | grep -vc dbgsym)" = 3 ]
+	[ "$(ls out/*.deb | grep -vc dbgsym)" = 4 ]
 	# silence is what it says when it is content
 	TMPDIR=$T run -0 lintian --allow-root --fail-on error,warning out/*.changes
 	[ -z "$output" ] || { echo "$output"; return 1; }
 
-	for one in kpackfs librocm-kpack0 librocm-kpack-dev; do
+	for one in kpackfs librocm-kpack0 librocm-kpack-dev dh-kpack; do
 		dpkg-deb -x out/${one}_[0-9]*.deb root
 	done
 	dpkg-deb -f out/kpackfs_[0-9]*.deb Depends | grep -qw fuse3
@@ -52,6 +52,11 @@ teardown() {
 	[ "$(readlink -f root/usr/sbin/mount.kpackfs)" = "$T/root/usr/bin/kpackfs" ]
 	gzip -dc root/usr/share/man/man8/mount.kpackfs.8.gz | grep -q '^\.Dt MOUNT.KPACKFS'
 	[ -s root/usr/lib/systemd/system/kpackfs@.service ]
+	# debhelper finds the sequence, and puts it where it belongs
+	[ "$(dpkg-deb -f out/dh-kpack_[0-9]*.deb Provides)" = dh-sequence-kpack ]
+	PERL5LIB=$T/root/usr/share/perl5 perl -MDebian::Debhelper::Dh_Lib -e 'sub insert_after { print "@_\n" }
+		require Debian::Debhelper::Sequence::kpack' | grep -qx 'dh_strip dh_kpack'
+	perl -c root/usr/bin/dh_kpack
 	PKG_CONFIG_PATH=$(echo root/usr/lib/*/pkgconfig) pkg-config --exists rocm_kpack rocm_kpack_static
 
 	mkdir src mnt
