@@ -11,7 +11,7 @@
  */
 
 /* Bytes of a part. */
-enum { PART = 16384 };
+enum { PART = 4096 };
 
 /* One in 32 places is a sample, or fewer, so that there are about SAMPLES of them. */
 enum { RATE_LOG = 5 };
@@ -32,6 +32,12 @@ struct part {
 	uint64_t worth;
 };
 
+/* Of the samples with a value. */
+struct seen {
+	uint32_t blocks; /* that have one; 0: the dictionary has it already */
+	uint32_t last;   /* the number of the last such block, from 1 */
+};
+
 struct choice {
 	const struct kp_unique *unique;
 	uint64_t block_size;
@@ -39,8 +45,7 @@ struct choice {
 	uint8_t *buf;     /* a block */
 	uint32_t *values; /* of the samples, in order */
 	size_t n_values, values_cap;
-	uint32_t *blocks; /* of a value: in how many blocks it is; */
-	uint32_t *last;   /* ... and the number of the last one, from 1 */
+	struct seen *seen; /* by value */
 	struct part *parts;
 	size_t n_parts, parts_cap;
 	size_t *heap; /* numbers of parts, the most worth first */
@@ -51,8 +56,7 @@ static void choice_fini(struct choice *c)
 {
 	free(c->buf);
 	free(c->values);
-	free(c->blocks);
-	free(c->last);
+	free(c->seen);
 	free(c->parts);
 	free(c->heap);
 }
@@ -72,9 +76,9 @@ static bool add_sample(struct choice *c, uint64_t hash, uint32_t block)
 	if (!kp_grow(&c->values, c->n_values, &c->values_cap, sizeof(*c->values)))
 		return false;
 	c->values[c->n_values++] = value;
-	if (c->last[value] != block + 1) {
-		c->last[value] = block + 1;
-		c->blocks[value]++;
+	if (c->seen[value].last != block + 1) {
+		c->seen[value].last = block + 1;
+		c->seen[value].blocks++;
 	}
 	return true;
 }
@@ -129,8 +133,8 @@ static uint64_t worth_now(const struct choice *c, size_t part)
 	uint64_t worth = 0;
 
 	for (size_t i = c->parts[part].first; i < samples_end(c, part); i++)
-		if (c->blocks[c->values[i]])
-			worth += c->blocks[c->values[i]] - 1;
+		if (c->seen[c->values[i]].blocks)
+			worth += c->seen[c->values[i]].blocks - 1;
 	return worth;
 }
 
@@ -194,7 +198,7 @@ static bool take_best(struct choice *c, size_t *part)
 static void cover_samples(struct choice *c, size_t part)
 {
 	for (size_t i = c->parts[part].first; i < samples_end(c, part); i++)
-		c->blocks[c->values[i]] = 0;
+		c->seen[c->values[i]].blocks = 0;
 }
 
 /* Let the best part be the last one: encoders with small tables find it best. */
@@ -277,13 +281,9 @@ kpack_error_t kp_dictionary_choose(const struct kp_unique *u, uint64_t block_siz
 	while (u->size >> c.rate_log > SAMPLES)
 		c.rate_log++;
 	c.buf = malloc((size_t)block_size);
-	c.blocks = calloc((size_t)1 << VALUE_BITS, sizeof(*c.blocks));
-	c.last = calloc((size_t)1 << VALUE_BITS, sizeof(*c.last));
-	err = c.buf && c.blocks && c.last
-		      ? sample_blocks(&c, why)
-		      : kp_fail_memory(why, 8 << VALUE_BITS, "samples");
-	free(c.last);
-	c.last = NULL;
+	c.seen = calloc((size_t)1 << VALUE_BITS, sizeof(*c.seen));
+	err = c.buf && c.seen ? sample_blocks(&c, why)
+			      : kp_fail_memory(why, 8 << VALUE_BITS, "samples");
 	if (!err)
 		err = choose_parts(&c, most, out, size, why);
 	choice_fini(&c);

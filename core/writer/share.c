@@ -12,7 +12,7 @@
  * bytes itself and a reader may have to decode a block for it.  NEXT_MIN is for extents
  * that directly follow another one.
  */
-enum { WINDOW = 512, MATCH_MIN = 4096, NEXT_MIN = 1024 };
+enum { WINDOW = 512, MATCH_MIN = 2048, NEXT_MIN = 512 };
 
 /* A place is looked up if these bits of the hash are zero: one in 512. */
 enum { ANCHOR_SHIFT = 64 - 9 };

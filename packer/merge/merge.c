@@ -11,9 +11,6 @@
 #include "packer/files/below.h"
 #include "internal.h"
 
-/* As kpack pack's for the scheme zstd-shared. */
-enum { SHARED_LEVEL = 9 };
-
 /* Stored bytes that are copied before progress is reported. */
 #define SLICE (UINT64_C(32) << 20)
 
@@ -393,7 +390,7 @@ kpack_error_t merge_plan_write(struct merge_plan *plan, const char *dir, const c
 		.scheme = plan->scheme,
 		.group = plan->group,
 		.family = plan->options.family,
-		.level = SHARED_LEVEL,
+		.level = KP_SHARED_LEVEL,
 		.jobs = option_jobs(),
 		.keep = plan->options.keep,
 		.lazy = plan->options.lazy,

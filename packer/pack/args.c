@@ -144,7 +144,7 @@ static const struct option_help options[] = {
 	 OPTION_TAKE(struct parser, args, take_family)},
 	{0, "scheme", "SCHEME", "zstd-per-kernel (default), zstd-shared or none",
 	 OPTION_TAKE(struct parser, args.how.scheme, take_scheme)},
-	{0, "level", "N", "zstd level, 1 to 22 (3; zstd-shared: 9)",
+	{0, "level", "N", "zstd level, 1 to 22 (3; zstd-shared: 7)",
 	 OPTION_LEVEL(struct parser, args.how.level)},
 	{0, "chunk", "BYTES", "cut larger objects into chunks that decode alone",
 	 OPTION_NUMBER(struct parser, args.how.chunk, KP_CHUNK_MIN, KP_CHUNK_MAX)},
@@ -418,8 +418,8 @@ static int hold_directories(const struct pack_args *args)
 	return EXIT_OK;
 }
 
-/* The levels if none is given.  Blocks need a higher one to find content again in them. */
-enum { LEVEL = 3, SHARED_LEVEL = 9 };
+/* The level if none is given. */
+enum { LEVEL = 3 };
 
 static int check_args(struct pack_args *args)
 {
@@ -427,7 +427,7 @@ static int check_args(struct pack_args *args)
 
 	if (!args->how.level)
 		args->how.level = args->how.scheme == KP_COMPRESSION_ZSTD_SHARED
-					  ? SHARED_LEVEL
+					  ? KP_SHARED_LEVEL
 					  : LEVEL;
 	if (args->how.chunk && args->how.scheme != KPACK_COMPRESSION_ZSTD_PER_KERNEL)
 		return options_usage(&cmd_pack_help,
