@@ -138,14 +138,20 @@ bool kp_legacy_path(struct kp_span key, struct kp_span arch, char *out, size_t c
 	return false;
 }
 
-bool kp_path_within(struct kp_span path, const char *dir)
+/* Inline: the length of a constant DIR is then constant, too. */
+static inline bool is_within(struct kp_span path, const char *dir)
 {
 	size_t n = strlen(dir);
 
 	return kp_span_starts(path, dir, n) && (path.size == n || path.data[n] == '/');
 }
 
+bool kp_path_within(struct kp_span path, const char *dir)
+{
+	return is_within(path, dir);
+}
+
 bool kp_path_reserved(struct kp_span path)
 {
-	return kp_path_within(path, KP_TOC_NAME) || kp_path_within(path, KP_CONTROL_NAME);
+	return is_within(path, KP_TOC_NAME) || is_within(path, KP_CONTROL_NAME);
 }

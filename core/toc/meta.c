@@ -75,43 +75,29 @@ struct kp_decoding_facts kp_toc_decoding_facts(const struct kp_toc *toc,
 
 /* --- all fields ------------------------------------------------------------------- */
 
-enum { META_PATH, META_TARGET, META_MODE, META_FIELDS };
+/* The fields of the metadata that are read here; the first of equal keys counts. */
+enum meta_field { META_PATH, META_TARGET, META_MODE, META_OTHER };
 
-static const struct {
-	const char *name;
-	enum kp_mp_type type;
-} meta_fields[META_FIELDS] = {
-	[META_PATH] = {"path", KP_MP_STR},
-	[META_TARGET] = {"target", KP_MP_STR},
-	[META_MODE] = {"mode", KP_MP_UINT},
-};
-
-static void meta_set(int field, const struct kp_mp_value *v, struct kp_meta *out)
+static enum meta_field meta_field_of(struct kp_span name)
 {
-	switch (field) {
-	case META_PATH:
-		out->path = v->span;
-		break;
-	case META_TARGET:
-		out->target = v->span;
-		break;
-	case META_MODE:
-		out->mode = (uint32_t)v->num & 07777;
-		break;
-	}
+	if (kp_span_is(name, "path"))
+		return META_PATH;
+	if (kp_span_is(name, "mode"))
+		return META_MODE;
+	return kp_span_is(name, "target") ? META_TARGET : META_OTHER;
 }
 
-/* The first of equal keys counts, as everywhere in an entry. */
-static void meta_field(struct kp_span name, const struct kp_mp_value *v, unsigned *seen,
-		       struct kp_meta *out)
+/* A value of another type is absent. */
+static void meta_set(enum meta_field field, const struct kp_mp_value *v,
+		     struct kp_meta *out)
 {
-	for (int i = 0; i < META_FIELDS; i++) {
-		if (!kp_span_is(name, meta_fields[i].name))
-			continue;
-		if (!(*seen & 1u << i) && v->type == meta_fields[i].type)
-			meta_set(i, v, out);
-		*seen |= 1u << i;
+	if (field == META_MODE) {
+		if (v->type == KP_MP_UINT)
+			out->mode = (uint32_t)v->num & 07777;
+		return;
 	}
+	if (v->type == KP_MP_STR)
+		*(field == META_PATH ? &out->path : &out->target) = v->span;
 }
 
 static void parse_map(struct kp_span map, struct kp_meta *out)
@@ -126,6 +112,7 @@ static void parse_map(struct kp_span map, struct kp_meta *out)
 	if (!kp_mp_map(&c, &pairs))
 		return;
 	while (pairs--) {
+		enum meta_field field;
 		struct kp_mp_value v;
 		struct kp_span name;
 		struct kp_mp value;
@@ -138,9 +125,15 @@ static void parse_map(struct kp_span map, struct kp_meta *out)
 		if (!kp_mp_str(&c, &name))
 			return;
 		value = c;
-		if (!kp_mp_skip(&c) || !kp_mp_next(&value, &v))
+		if (!kp_mp_skip(&c))
 			return;
-		meta_field(name, &v, &seen, out);
+		field = meta_field_of(name);
+		if (field == META_OTHER || seen & 1u << field)
+			continue;
+		if (!kp_mp_next(&value, &v))
+			return;
+		meta_set(field, &v, out);
+		seen |= 1u << field;
 	}
 }
 

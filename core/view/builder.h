@@ -67,6 +67,16 @@ struct kp_view_code {
 	uint32_t archive, entry, file;
 };
 
+/* The last resolved path: keys are sorted, so the next path shares most of it. */
+struct kp_view_last {
+	uint32_t root;
+	uint8_t path[KP_NAME_MAX];
+	size_t size;
+	uint32_t dirs[KP_NAME_MAX / 2 + 2]; /* directory of each component */
+	size_t ends[KP_NAME_MAX / 2 + 2];
+	size_t count; /* 0: none */
+};
+
 struct kp_view_builder {
 	struct kp_view *v;
 	const struct kp_view_options *options;
@@ -86,13 +96,8 @@ struct kp_view_builder {
 	size_t n_code, code_cap;
 	size_t bundles_cap, parts_cap, headers_cap;
 
-	/* the last resolved path: keys are sorted, so the next path shares most of it */
-	uint8_t last[KP_NAME_MAX];
-	size_t last_size;
-	uint32_t last_root;
-	uint32_t chain[KP_NAME_MAX / 2 + 2]; /* directory of each component */
-	size_t chain_ends[KP_NAME_MAX / 2 + 2];
-	size_t chain_size;
+	/* below toc, and below other directories: entries have paths in both */
+	struct kp_view_last last[2];
 
 	/* the current archive: file of each ordinal (number + 1) */
 	uint32_t *ordinal_file;

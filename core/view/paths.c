@@ -126,21 +126,22 @@ static bool child_dir(struct kp_view_builder *b, uint32_t parent, struct kp_span
 	return true;
 }
 
-/* The number of leading components that PATH shares with the last resolved path. */
-static size_t shared_components(const struct kp_view_builder *b, uint32_t root,
+/* The number of leading components that PATH below ROOT shares with the last path. */
+static size_t shared_components(const struct kp_view_last *last, uint32_t root,
 				struct kp_span path)
 {
-	size_t most = path.size < b->last_size ? path.size : b->last_size;
+	size_t most = path.size < last->size ? path.size : last->size;
 	size_t same = 0, n = 0;
 
-	if (b->last_root != root)
+	if (last->root != root)
 		return 0;
-	while (same + 8 <= most && kp_le64(b->last + same) == kp_le64(path.data + same))
+	while (same + 8 <= most &&
+	       kp_le64(last->path + same) == kp_le64(path.data + same))
 		same += 8;
-	while (same < most && b->last[same] == path.data[same])
+	while (same < most && last->path[same] == path.data[same])
 		same++;
-	while (n < b->chain_size && b->chain_ends[n] <= same &&
-	       (b->chain_ends[n] == path.size || path.data[b->chain_ends[n]] == '/'))
+	while (n < last->count && last->ends[n] <= same &&
+	       (last->ends[n] == path.size || path.data[last->ends[n]] == '/'))
 		n++;
 	return n;
 }
@@ -148,11 +149,12 @@ static size_t shared_components(const struct kp_view_builder *b, uint32_t root,
 bool kp_view_resolve(struct kp_view_builder *b, uint32_t root, struct kp_span path,
 		     uint32_t *dir)
 {
-	size_t n = shared_components(b, root, path);
-	size_t begin = n ? b->chain_ends[n - 1] + 1 : 0;
+	struct kp_view_last *last = &b->last[root == KP_VIEW_TOC_DIR];
+	size_t n = shared_components(last, root, path);
+	size_t begin = n ? last->ends[n - 1] + 1 : 0;
 
-	b->last_root = root;
-	*dir = n ? b->chain[n - 1] : root;
+	last->root = root;
+	*dir = n ? last->dirs[n - 1] : root;
 	while (begin < path.size) {
 		size_t end = begin;
 
@@ -160,16 +162,17 @@ bool kp_view_resolve(struct kp_view_builder *b, uint32_t root, struct kp_span pa
 			end++;
 		if (!child_dir(b, *dir, (struct kp_span){path.data + begin, end - begin},
 			       dir)) {
-			b->chain_size = 0;
+			last->count = 0;
 			return false;
 		}
-		b->chain[n] = *dir;
-		b->chain_ends[n++] = end;
+		last->dirs[n] = *dir;
+		last->ends[n++] = end;
 		begin = end + 1;
 	}
-	memcpy(b->last, path.data, path.size);
-	b->last_size = path.size;
-	b->chain_size = n;
+	if (path.size)
+		memcpy(last->path, path.data, path.size);
+	last->size = path.size;
+	last->count = n;
 	return true;
 }
 

@@ -102,7 +102,6 @@ kpack_error_t kp_view_new(struct kpack_archive *const *archives, size_t n,
 	if (ok) {
 		b->v = v;
 		b->options = options;
-		b->last_root = UINT32_MAX;
 		ok = build_view(b, archives, n);
 	}
 	if (b) {
