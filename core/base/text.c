@@ -101,6 +101,9 @@ bool kp_text_ok(struct kp_span s)
 	uint32_t c;
 
 	for (size_t i = plain_bytes(s, '\0'), n; i < s.size; i += n) {
+		n = 1;
+		if (s.data[i] >= ' ' && s.data[i] < 0x7f)
+			continue;
 		n = kp_text_char((struct kp_span){s.data + i, s.size - i}, &c);
 		if (n == 0 || is_control(c))
 			return false;
