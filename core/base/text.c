@@ -118,6 +118,18 @@ bool kp_component_ok(struct kp_span s)
 	return !memchr(s.data, '/', s.size) && !memchr(s.data, '\0', s.size);
 }
 
+bool kp_path_inside(const char *path)
+{
+	for (const char *end;; path = end + 1) {
+		end = strchrnul(path, '/');
+		if (!kp_component_ok((struct kp_span){(const uint8_t *)path,
+						      (size_t)(end - path)}))
+			return false;
+		if (!*end)
+			return true;
+	}
+}
+
 /* Whether P is "." or "..", which name other directories. */
 static bool is_dots(const uint8_t *p, size_t size)
 {

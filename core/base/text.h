@@ -24,6 +24,12 @@ size_t kp_text_char(struct kp_span s, uint32_t *out);
 bool kp_component_ok(struct kp_span s);
 
 /*
+ * Whether every component of PATH is kp_component_ok, so that it stays below the directory
+ * where it begins; it may have any length and depth.
+ */
+bool kp_path_inside(const char *path);
+
+/*
  * Whether S can be a path inside a root: relative, every component kp_component_ok,
  * kp_text_ok, at most KP_NAME_MAX bytes and KP_PATH_DEPTH_MAX components.
  */

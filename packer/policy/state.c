@@ -109,19 +109,6 @@ static bool is_list(const char *text)
 	return *text && !text[strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789:+-,")];
 }
 
-/* Whether PATH stays below the tree. */
-static bool is_inside(const char *path)
-{
-	for (const char *end;; path = end + 1) {
-		end = strchrnul(path, '/');
-		if (!kp_component_ok((struct kp_span){(const uint8_t *)path,
-						      (size_t)(end - path)}))
-			return false;
-		if (!*end)
-			return true;
-	}
-}
-
 static bool take_file(struct parser *p, char *text)
 {
 	struct state_file f = {0};
@@ -132,9 +119,9 @@ static bool take_file(struct parser *p, char *text)
 		    take_number(&text, UINT64_MAX, &f.ino) &&
 		    take_number(&text, UINT64_MAX, &seconds) &&
 		    take_number(&text, 999999999, &nanoseconds) &&
-		    take_path(text, &f.path) && is_inside(f.path) && strlen(kind) == 2 &&
-		    strchr(kinds, kind[0]) && strchr("dp", kind[1]) && is_list(arch) &&
-		    f.after <= f.before &&
+		    take_path(text, &f.path) && kp_path_inside(f.path) &&
+		    strlen(kind) == 2 && strchr(kinds, kind[0]) &&
+		    strchr("dp", kind[1]) && is_list(arch) && f.after <= f.before &&
 		    (p->out->n_files == 0 ||
 		     strcmp(p->out->files[p->out->n_files - 1].path, f.path) < 0);
 

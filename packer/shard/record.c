@@ -74,24 +74,11 @@ static bool get_name(struct kp_mp *c, char out[SHARD_NAME_MAX + 1])
 	return true;
 }
 
-/* Whether PATH stays below where it begins. */
-static bool is_inside(const char *path)
-{
-	for (const char *end;; path = end + 1) {
-		end = strchrnul(path, '/');
-		if (!kp_component_ok((struct kp_span){(const uint8_t *)path,
-						      (size_t)(end - path)}))
-			return false;
-		if (!*end)
-			return true;
-	}
-}
-
 static bool get_path(struct kp_mp *c, bool empty, char **out)
 {
 	if (!get_text(c, KP_NAME_MAX, out))
 		return false;
-	return (empty && !**out) || is_inside(*out) ||
+	return (empty && !**out) || kp_path_inside(*out) ||
 	       kp_mp_fault(c, "a path leads out of the part");
 }
 

@@ -304,9 +304,12 @@ static void paths_stay_inside(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(good); i++)
-		assert_true(kp_path_ok(good[i]));
+		assert_true(kp_path_ok(good[i]) &&
+			    kp_path_inside((const char *)good[i].data));
 	for (size_t i = 0; i < COUNT(bad); i++)
 		assert_false(kp_path_ok(bad[i]));
+	for (size_t i = 0; i < 12; i++) /* the rest has text that is not shown */
+		assert_false(kp_path_inside((const char *)bad[i].data));
 	assert_false(kp_path_ok((struct kp_span){NULL, 0}));
 }
 
@@ -319,6 +322,10 @@ static void paths_have_limits(void **state)
 		path[i] = i % 2 ? '/' : 'x';
 	assert_true(kp_path_ok((struct kp_span){path, 2 * KP_PATH_DEPTH_MAX - 1}));
 	assert_false(kp_path_ok((struct kp_span){path, 2 * KP_PATH_DEPTH_MAX + 1}));
+	path[KP_NAME_MAX] = '\0';
+	assert_false(kp_path_inside((const char *)path));
+	path[KP_NAME_MAX - 1] = 'x';
+	assert_true(kp_path_inside((const char *)path));
 	for (size_t i = 0; i < sizeof(path); i++)
 		path[i] = i % 100 == 99 ? '/' : 'x';
 	assert_true(kp_path_ok((struct kp_span){path, KP_NAME_MAX}));
