@@ -71,12 +71,9 @@ static kpack_error_t fill_registration(struct registration *r,
 				       const struct wrapper *wrapper,
 				       struct kpackx_error *why)
 {
-	kpack_error_t err = binary_get(&binaries, wrapper->pointer, &r->binary, why);
-
-	if (!err)
-		err = bundle_get(&binaries, r->binary, (uint32_t)wrapper->index,
-				 &r->bundle, why);
-	return err;
+	KP_TRY(binary_get(&binaries, wrapper->pointer, &r->binary, why));
+	return bundle_get(&binaries, r->binary, (uint32_t)wrapper->index, &r->bundle,
+			  why);
 }
 
 static struct registration *registration_new(const struct wrapper *wrapper)

@@ -159,6 +159,17 @@ static kpack_error_t open_bare(int fd, uint64_t size, const struct kp_fatbin *fa
 	return err;
 }
 
+/* Add the section MARKER to ED, let the binary's wrappers point to it, and write OUT. */
+static kpack_error_t write_marked(struct kp_edit *ed, const struct kp_fatbin *fat,
+				  struct kp_span marker, struct kp_outfile *out,
+				  struct kpackx_error *why)
+{
+	KP_TRY(kp_edit_add_section(ed, KP_MARKER_SECTION, true, marker, why));
+	KP_TRY(kp_edit_place(ed, why));
+	KP_TRY(point_to_marker(ed, &fat->elf, why));
+	return write_checked(ed, out, why);
+}
+
 kpack_error_t kp_convert_set(int fd, uint64_t size, const struct kp_fatbin *fat,
 			     struct kp_span marker, struct kp_outfile *out,
 			     struct kpackx_error *why)
@@ -167,13 +178,7 @@ kpack_error_t kp_convert_set(int fd, uint64_t size, const struct kp_fatbin *fat,
 	kpack_error_t err;
 
 	KP_TRY(open_bare(fd, size, fat, &ed, why));
-	err = kp_edit_add_section(&ed, KP_MARKER_SECTION, true, marker, why);
-	if (!err)
-		err = kp_edit_place(&ed, why);
-	if (!err)
-		err = point_to_marker(&ed, &fat->elf, why);
-	if (!err)
-		err = write_checked(&ed, out, why);
+	err = write_marked(&ed, fat, marker, out, why);
 	kp_edit_close(&ed);
 	return err;
 }

@@ -215,19 +215,21 @@ static void find_tail(struct kp_edit *ed)
 	ed->tail_size = ed->size > end ? ed->size - end : 0;
 }
 
+static kpack_error_t read_file(struct kp_edit *ed, struct kpackx_error *why)
+{
+	KP_TRY(read_header(ed, why));
+	KP_TRY(read_segments(ed, why));
+	KP_TRY(read_sections(ed, why));
+	return make_chunks(ed, why);
+}
+
 kpack_error_t kp_edit_open(int fd, uint64_t size, struct kp_edit *out,
 			   struct kpackx_error *why)
 {
 	kpack_error_t err;
 
 	*out = (struct kp_edit){.fd = fd, .size = size};
-	err = read_header(out, why);
-	if (!err)
-		err = read_segments(out, why);
-	if (!err)
-		err = read_sections(out, why);
-	if (!err)
-		err = make_chunks(out, why);
+	err = read_file(out, why);
 	if (err)
 		kp_edit_close(out);
 	else

@@ -276,6 +276,15 @@ static void move_headers(struct object *o)
 			    o->in.header.e_shoff - o->shift);
 }
 
+static kpack_error_t move_code(struct object *o, struct kpackx_error *why)
+{
+	KP_TRY(find_section(o, why));
+	KP_TRY(read_host(o, why));
+	KP_TRY(move_references(o, why));
+	move_headers(o);
+	return KPACK_SUCCESS;
+}
+
 kpack_error_t kp_relocatable_refill(const struct kp_source *src,
 				    const struct kp_relocatable_fill *fill,
 				    struct kp_relocatable *out, struct kpackx_error *why)
@@ -285,13 +294,7 @@ kpack_error_t kp_relocatable_refill(const struct kp_source *src,
 
 	*out = (struct kp_relocatable){0};
 	KP_TRY(kp_sections_read(src, &o.in, why));
-	err = find_section(&o, why);
-	if (!err)
-		err = read_host(&o, why);
-	if (!err)
-		err = move_references(&o, why);
-	if (!err)
-		move_headers(&o);
+	err = move_code(&o, why);
 	kp_sections_fini(&o.in);
 	if (err)
 		kp_relocatable_fini(out);

@@ -586,18 +586,20 @@ static kpack_error_t settle_kept(struct parser *p)
 }
 
 /* Parse BYTES, the beginning of a section of SIZE bytes. */
+static kpack_error_t parse_all(struct parser *p, struct kp_span bytes)
+{
+	KP_TRY(open_parser(p, bytes));
+	KP_TRY(read_layout(p));
+	KP_TRY(kp_layout_settle(&p->l, p->hashes, p->why));
+	return settle_kept(p);
+}
+
 static kpack_error_t parse_section(struct kp_span bytes, uint64_t size,
 				   struct kp_layout *out, struct kpackx_error *why)
 {
 	struct parser p = {.size = size, .why = why};
-	kpack_error_t err = open_parser(&p, bytes);
+	kpack_error_t err = parse_all(&p, bytes);
 
-	if (!err)
-		err = read_layout(&p);
-	if (!err)
-		err = kp_layout_settle(&p.l, p.hashes, why);
-	if (!err)
-		err = settle_kept(&p);
 	if (err)
 		kp_layout_fini(&p.l);
 	else

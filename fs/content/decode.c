@@ -50,13 +50,12 @@ static kpack_error_t decode_chunk(struct decoding *m, struct piece *p,
 				  struct kpackx_error *why)
 {
 	struct table *t;
-	kpack_error_t err = chunk_tables_get(&m->tables, decoding_entry(p), &t, why);
+	kpack_error_t err;
 
+	KP_TRY(chunk_tables_get(&m->tables, decoding_entry(p), &t, why));
 	/* Core checked at open that the table agrees with the metadata and the size. */
-	if (!err) {
-		err = kp_chunks_read(t->chunks, p->number, p->buffer.data, why);
-		chunk_tables_put(&m->tables, t);
-	}
+	err = kp_chunks_read(t->chunks, p->number, p->buffer.data, why);
+	chunk_tables_put(&m->tables, t);
 	return err;
 }
 

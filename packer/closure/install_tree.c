@@ -402,24 +402,28 @@ static kpack_error_t find_libraries(struct install_tree *t,
 	return err;
 }
 
+static kpack_error_t fill_tree(const struct install_tree_of *of, struct origin *from,
+			       struct install_tree *out, struct kpackx_error *why)
+{
+	for (int i = 0; i < of->n_paths; i++) {
+		kpack_error_t err = add_root(out, of->paths[i], from, why);
+
+		if (err)
+			return kp_fail_prefix(why, err, "%s", of->paths[i]);
+	}
+	KP_TRY(add_archives(out, from, why));
+	KP_TRY(add_links(out, from, why));
+	return find_libraries(out, of, why);
+}
+
 kpack_error_t install_tree_open(const struct install_tree_of *of,
 				struct install_tree *out, struct kpackx_error *why)
 {
 	struct origin from = {.of = of};
-	kpack_error_t err = KPACK_SUCCESS;
+	kpack_error_t err;
 
 	*out = (struct install_tree){0};
-	for (int i = 0; i < of->n_paths && !err; i++) {
-		err = add_root(out, of->paths[i], &from, why);
-		if (err)
-			kp_fail_prefix(why, err, "%s", of->paths[i]);
-	}
-	if (!err)
-		err = add_archives(out, &from, why);
-	if (!err)
-		err = add_links(out, &from, why);
-	if (!err)
-		err = find_libraries(out, of, why);
+	err = fill_tree(of, &from, out, why);
 	file_tree_fini(&from.links);
 	sources_fini(&from.sources);
 	return err;

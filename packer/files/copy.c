@@ -74,6 +74,16 @@ static void copy_signatures(int from, int to)
 }
 
 /* Copy the file open at FD, with the stat ST. */
+static kpack_error_t fill_copy(int fd, const struct stat *st, struct kp_outfile *out,
+			       struct kpackx_error *why)
+{
+	out->lazy = true;
+	KP_TRY(copy_bytes(fd, (uint64_t)st->st_size, out, why));
+	KP_TRY(attributes_copy(fd, out->fd, st, why));
+	copy_signatures(fd, out->fd);
+	return kp_outfile_publish(out, why);
+}
+
 static kpack_error_t copy_open_file(int fd, const struct stat *st, const char *to,
 				    struct kpackx_error *why)
 {
@@ -81,16 +91,8 @@ static kpack_error_t copy_open_file(int fd, const struct stat *st, const char *t
 	/* no other user can read it before it has its permissions */
 	kpack_error_t err = below_outfile_open(&out, to, 0600, why);
 
-	if (!err) {
-		out.lazy = true;
-		err = copy_bytes(fd, (uint64_t)st->st_size, &out, why);
-	}
 	if (!err)
-		err = attributes_copy(fd, out.fd, st, why);
-	if (!err) {
-		copy_signatures(fd, out.fd);
-		err = kp_outfile_publish(&out, why);
-	}
+		err = fill_copy(fd, st, &out, why);
 	kp_outfile_close(&out);
 	return err;
 }

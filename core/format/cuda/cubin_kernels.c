@@ -319,6 +319,15 @@ static void read_sections(struct reader *r)
 	}
 }
 
+static kpack_error_t list_kernels(struct reader *r, struct kpackx_error *why)
+{
+	KP_TRY(find_symbols(r, why));
+	KP_TRY(add_kernels(r, why));
+	KP_TRY(sort_kernels(r, why));
+	read_sections(r);
+	return KPACK_SUCCESS;
+}
+
 kpack_error_t kp_cubin_kernels(const struct kp_cubin *cubin, struct kp_object *out,
 			       struct kpackx_error *why)
 {
@@ -326,13 +335,7 @@ kpack_error_t kp_cubin_kernels(const struct kp_cubin *cubin, struct kp_object *o
 	kpack_error_t err;
 
 	kp_window_init(&r.window, &cubin->src);
-	err = find_symbols(&r, why);
-	if (!err)
-		err = add_kernels(&r, why);
-	if (!err)
-		err = sort_kernels(&r, why);
-	if (!err)
-		read_sections(&r);
+	err = list_kernels(&r, why);
 	free(r.names);
 	free(r.kernels);
 	free(r.sorted);

@@ -293,22 +293,26 @@ static kpack_error_t put_compressed(const struct layout *l,
 
 /* ---- binaries ---- */
 
+static kpack_error_t put_plain(const struct layout *l, struct kp_sink *sink,
+			       struct kpackx_error *why)
+{
+	uint64_t begin = sink->size;
+
+	KP_TRY(put_header(l, l->size, 0, sink, why));
+	return put_body(l, begin, sink, why);
+}
+
 static kpack_error_t put_binary(const struct kp_offload_image *images, size_t n,
 				const struct kp_offload_form *form, struct kp_sink *sink,
 				struct kpackx_error *why)
 {
 	struct layout l = {.images = images, .n_images = n, .version = form->version};
-	uint64_t begin = sink->size;
-	kpack_error_t err;
+	kpack_error_t err = lay_out_binary(&l, why);
 
-	err = lay_out_binary(&l, why);
-	if (!err && form->method != KP_OFFLOAD_PLAIN) {
-		err = put_compressed(&l, form, sink, why);
-	} else if (!err) {
-		err = put_header(&l, l.size, 0, sink, why);
-		if (!err)
-			err = put_body(&l, begin, sink, why);
-	}
+	if (!err)
+		err = form->method == KP_OFFLOAD_PLAIN
+			      ? put_plain(&l, sink, why)
+			      : put_compressed(&l, form, sink, why);
 	free(l.texts);
 	free(l.sorted);
 	return err;

@@ -250,6 +250,18 @@ static bool is_code(const struct library_question *q)
 	       (strcmp(dot, ".co") == 0 || strcmp(dot, ".hsaco") == 0);
 }
 
+static kpack_error_t claim_code(struct keys *k, const struct row *row,
+				const struct library_question *q,
+				struct library_object **out, struct kpackx_error *why)
+{
+	KP_TRY(library_claim(k->self, k->found, row->file, out, why));
+	(*out)->role = "kernel";
+	KP_TRY(arch_decide(q, row->arch, *out, why));
+	if ((*out)->n_arches == 0)
+		library_add_arch(*out, KP_ARCH_GENERIC);
+	return KPACK_SUCCESS;
+}
+
 static kpack_error_t claim_file(struct keys *k, const struct row *row,
 				struct library_object **out, struct kpackx_error *why)
 {
@@ -257,15 +269,8 @@ static kpack_error_t claim_file(struct keys *k, const struct row *row,
 	struct library_question q;
 	kpack_error_t err = open_question(k, row->file, &q, &bytes, why);
 
-	if (!err && is_code(&q)) {
-		err = library_claim(k->self, k->found, row->file, out, why);
-		if (!err) {
-			(*out)->role = "kernel";
-			err = arch_decide(&q, row->arch, *out, why);
-		}
-		if (!err && (*out)->n_arches == 0)
-			library_add_arch(*out, KP_ARCH_GENERIC);
-	}
+	if (!err && is_code(&q))
+		err = claim_code(k, row, &q, out, why);
 	file_bytes_close(&bytes);
 	return err;
 }

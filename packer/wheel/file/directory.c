@@ -170,6 +170,14 @@ static kpack_error_t add_all(const struct scan *scan, const char *info,
 	return KPACK_SUCCESS;
 }
 
+static kpack_error_t finish_wheel(const struct scan *scan, const char *info,
+				  struct wheel_out *out, struct kpackx_error *why)
+{
+	KP_TRY(add_all(scan, info, out, why));
+	KP_TRY(wheel_out_finish(out, info, why));
+	return wheel_out_publish(out, why);
+}
+
 static kpack_error_t write_wheel(const struct scan *scan, const struct dist_info *info,
 				 const char *to, unsigned jobs, char **file,
 				 struct kpackx_error *why)
@@ -183,11 +191,7 @@ static kpack_error_t write_wheel(const struct scan *scan, const struct dist_info
 	*file = xasprintf("%s/%s", to, name);
 	err = wheel_out_new(&how, &out, why);
 	if (!err)
-		err = add_all(scan, info->dir, out, why);
-	if (!err)
-		err = wheel_out_finish(out, info->dir, why);
-	if (!err)
-		err = wheel_out_publish(out, why);
+		err = finish_wheel(scan, info->dir, out, why);
 	wheel_out_close(out);
 	return err;
 }
