@@ -24,6 +24,10 @@ names() {
 	names trees
 }
 
+@test "trees for one GPU: what was kept, archives, policies, the unit for systemd" {
+	names machine
+}
+
 @test "the page of kpack report" {
 	names html
 }

@@ -318,6 +318,45 @@ def newer_commands():
         kpack("pack", "-q", "in", "refused%02d" % number, env={"ROCM_PATH": "old %02d" % number})
 
 
+def group_machine():
+    """Trees for one GPU: what was kept, what is removed from archives, policies and systemd's unit."""
+    tree("in")
+    arch = ("--arch", "gfx1100")
+    kept = b"kept\x1b[31m\xe2\x80\xae"
+    kpack("thin", *arch, "--keep", kept, "--strip-debug", "in")
+    kpack("thin", "--undo", kept, "in")
+    kpack("thin", "--undo", b"none\x1b[31m", "in")
+    for scheme in "zstd-per-kernel", "zstd-shared":
+        out = scheme.encode() + b"\x1b[31m\n"
+        kpack("pack", "-q", "--scheme", scheme, "--group", "g", "--library-rules", "rules", "in", out)
+        kpack("prune", "--dry-run", out)
+        kpack_json("prune", "--json", "--dry-run", *arch, out)
+        kpack("prune", *arch, out)
+        kpack("prune", "--arch", "gfx900", out)
+    here = os.fsencode(os.getcwd())
+    os.mkdir("policies")
+    for i, t in enumerate(TEXTS):
+        with open(b"policies/%02d" % i + t + b".conf", "wb") as f:
+            f.write(b"tree=%s/in/%02d %s\narch=gfx1100\ndo=thin\nmount=%s\n" % (
+                here, i, t.replace(b"\n", b""), b"none" if i % 2 else b"in-place"))
+    places = ("--policy-dir", "policies", "--state-dir", "state")
+    kpack("apply", "--dry-run", *places)
+    kpack("apply", "--no-mounts", *places)
+    kpack("status", *places)
+    kpack_json("status", "--json", *places)
+    for line in kpack("apply", "--unit", *places, judge=False).splitlines():
+        if not re.match(rb'$|\[\w+\]$|(Description|Documentation|Type|RemainAfterExit|KillMode)=[\w :()-]+$|'
+                        rb'RequiresMountsFor="([^"\\]|\\["\\])*"$|Exec(Start|Stop)="[^"]*" apply .*--(un)?mounts?$', line):
+            fault("apply --unit", "%r" % line)
+    os.mkdir("bad")
+    for t in TEXTS:
+        kpack("apply", *places, t, statuses=(0, 1, 2))
+        for key in b"tree", b"arch", b"do", b"mount", t.replace(b"\n", b""):
+            with open("bad/x.conf", "wb") as f:
+                f.write(b"tree=/none\narch=gfx1100\ndo=thin\n%s=%s\n" % (key, t))
+            kpack("status", "--policy-dir", "bad", "--state-dir", "state", statuses=(0, 1, 2))
+
+
 class Page(html.parser.HTMLParser):
     def __init__(self, where):
         super().__init__()
