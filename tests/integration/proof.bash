@@ -147,6 +147,7 @@ same() { # FAT CONVERTED [FUNCTION]
 	record "$1" "$who" "${3-answer}" >fat.log
 	record "$2" "$who" "${3-answer}" >converted.log
 	diff fat.log converted.log
+	[ "$KPACK_MODE" = release ] || return 0 # the sanitizers have hip.bats
 	record_helped "$2" "$who" "${3-answer}" >helped.log
 	diff <(without_files fat.log) <(without_files helped.log)
 }
