@@ -45,7 +45,7 @@ help()
 }
 
 # shellcheck disable=SC2034 # each program uses some of them
-name='' version='' prefix=/opt/rocm maintainer='' depends='' description='' license='' copyright='' \
+name='' version='' prefix=/opt/rocm control='' maintainer='' depends='' description='' license='' copyright='' \
 	architecture='' compression='' build='' monolithic=''
 split='' split_name='' outdir='' out_at='' made='' work='' work_name=''
 part_label=() part_package=()
@@ -106,7 +106,8 @@ check_options()
 		usage_error "--name: two or more of [a-z0-9.+-], and no sign first: $(printf %q "$name")"
 	[[ $version =~ ^([0-9]+:)?[0-9][A-Za-z0-9.+~]*(-[A-Za-z0-9.+~]+)?$ ]] ||
 		usage_error "--version: not [EPOCH:]VERSION[-REVISION]: $(printf %q "$version")"
-	[[ $prefix =~ ^(/[A-Za-z0-9._+-]+)+/?$ && $prefix/ != */../* && $prefix/ != */./* ]] ||
+	[[ $prefix == / && $program == make-deb ]] ||
+		[[ $prefix =~ ^(/[A-Za-z0-9._+-]+)+/?$ && $prefix/ != */../* && $prefix/ != */./* ]] ||
 		usage_error "--prefix: not an absolute path of [A-Za-z0-9._+-]: $(printf %q "$prefix")"
 	prefix=${prefix%/}
 	[[ -z ${SOURCE_DATE_EPOCH-} || $SOURCE_DATE_EPOCH =~ ^[0-9]{1,11}$ ]] ||

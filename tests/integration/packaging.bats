@@ -189,6 +189,76 @@ fails_with() {
 	[ "$(stat -c %a $generic/run $generic/private | paste -sd ' ')" = "777 700" ]
 }
 
+@test "Debian: a package with its control data, and its files at the root" {
+	needs dpkg-deb
+	mkdir -p deb/DEBIAN deb/usr/lib deb/etc deb/usr/share/doc/libblas1
+	mkfat --bundles 3 --arches gfx1030,gfx1100 deb/usr/lib/libblas.so.1
+	echo setting >deb/etc/blas.conf
+	echo copying >deb/usr/share/doc/libblas1/copyright
+	arch=$(dpkg --print-architecture)
+	cat >deb/DEBIAN/control <<-END
+		Package: libblas1
+		Source: blas
+		Version: 1:5.0-1
+		Architecture: $arch
+		Maintainer: A B <a@b.org>
+		Installed-Size: 5
+		Pre-Depends: dpkg
+		Depends: libc6 (>= 2.36),
+		 libstdc++6
+		Suggests: libother
+		Section: math
+		Priority: optional
+		Multi-Arch: same
+		Homepage: https://blas.invalid
+		Description: linear algebra
+		 What it is.
+		 .
+		 And more: of it.
+		X-Rocm-Gpu-Architecture: gfx1030 gfx1100
+	END
+	printf '#!/bin/sh\ntrue\n' >deb/DEBIAN/postinst
+	chmod 755 deb/DEBIAN/postinst
+	echo /etc/blas.conf >deb/DEBIAN/conffiles
+	echo 'libblas 1 libblas1 (>= 5.0)' >deb/DEBIAN/shlibs
+	echo 'activate-noawait ldconfig' >deb/DEBIAN/triggers
+	dpkg-deb --root-owner-group -b deb old.deb >/dev/null
+	dpkg-deb -x old.deb tree
+	kpack split -q --name blas --archive-dir usr/lib/rocm-kpack tree split
+	"$packaging/make-deb" --name libblas1 --version 1:5.0-2 --prefix / --control old.deb --compression none split out >made
+	mkdir new
+	for deb in out/*.deb; do
+		dpkg-deb -R "$deb" "new/$(basename "${deb%%_*}")"
+	done
+	new=new/libblas1
+	diff -r -x control -x md5sums deb/DEBIAN $new/DEBIAN
+	[ "$(stat -c %a $new/DEBIAN/postinst)" = 755 ]
+	(cd $new && md5sum --quiet -c DEBIAN/md5sums)
+	# the same fields but for these
+	fields() { sed -E '/^(Version|Installed-Size|Suggests|X-Rocm-Gpu-Architecture): /d' "$1" | sort; }
+	diff <(fields deb/DEBIAN/control) <(fields $new/DEBIAN/control)
+	[ "$(dpkg-deb -f out/libblas1_5*.deb Version Suggests X-Rocm-Gpu-Architecture)" = "$(printf '%s\n' 'Version: 1:5.0-2' \
+		'Suggests: libother, libblas1-device-code (= 1:5.0-2)')" ]
+	[ "$(dpkg-deb -f out/libblas1-gfx1100_*.deb Section Architecture Maintainer Depends X-Rocm-Gpu-Architecture Multi-Arch)" = "$(printf '%s\n' \
+		'Section: math' "Architecture: $arch" 'Maintainer: A B <a@b.org>' 'Depends: libblas1 (= 1:5.0-2)' 'X-Rocm-Gpu-Architecture: gfx1100')" ]
+	dpkg-deb -f out/libblas1-gfx1100_*.deb Description | grep -qx 'linear algebra, code for gfx1100'
+	[ "$(cd $new && find usr etc -type f | sort | paste -sd ' ')" = \
+		"etc/blas.conf usr/lib/libblas.so.1 usr/share/doc/libblas1/changelog.Debian.gz usr/share/doc/libblas1/copyright" ]
+	dpkg_in "$T/root" --force-depends -i out/libblas1_5*.deb out/libblas1-gfx1100_*.deb
+	[ "$(launch root/usr/lib/libblas.so.1 gfx1100)" = "0 0 0" ]
+	[ "$(launch root/usr/lib/libblas.so.1 gfx1030)" = "209 209 209" ]
+	# options go before the package's fields
+	"$packaging/make-deb" --name libblas1 --version 5 --prefix / --control old.deb --compression none --depends libx \
+		--maintainer 'C D <c@d.org>' --description 'my own' split out2 >made
+	[ "$(dpkg-deb -f out2/libblas1_5_$arch.deb Depends Maintainer Description)" = "$(printf '%s\n' \
+		'Depends: libx' 'Maintainer: C D <c@d.org>' 'Description: my own')" ]
+	rm -rf out
+	fails_with "none.deb: no such file" make_deb --control none.deb split out
+	fails_with "tree/etc/blas.conf: not a Debian package" make_deb --control tree/etc/blas.conf split out
+	run make_rpm --prefix / split out
+	[ "$status" -eq 2 ]
+}
+
 # bats test_tags=all
 @test "a prefix that is a symbolic link" {
 	needs dpkg-deb rpmbuild
