@@ -18,7 +18,9 @@
  */
 static const char head[] = "kpack state 1";
 
-static const char kinds[] = "crpl"; /* by enum state_kind */
+/* By enum state_kind; then STATE_PACKED of a package. */
+static const char kinds[] = "crplo";
+enum { OWNED = STATE_LINK + 1 };
 
 enum { HASH_SIZE = sizeof(struct kp_hash), STATE_MAX = 1 << 30 };
 
@@ -129,7 +131,9 @@ static bool take_file(struct parser *p, char *text)
 		free(f.path);
 		return false;
 	}
-	f.kind = (enum state_kind)(strchr(kinds, kind[0]) - kinds);
+	f.owned = kind[0] == kinds[OWNED];
+	f.kind = f.owned ? STATE_PACKED
+			 : (enum state_kind)(strchr(kinds, kind[0]) - kinds);
 	f.planned = kind[1] == 'p';
 	f.seconds = (int64_t)seconds;
 	f.nanoseconds = (int64_t)nanoseconds;
@@ -321,10 +325,10 @@ static void put_path(struct kp_compose *c, const char *word, const char *path)
 
 static void put_file(struct kp_compose *c, const struct state_file *f)
 {
-	char *word = xasprintf("file %c%c %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
-			       " %" PRId64,
-			       kinds[f->kind], f->planned ? 'p' : 'd', f->arch, f->before,
-			       f->after, f->ino, (uint64_t)f->seconds, f->nanoseconds);
+	char *word = xasprintf(
+		"file %c%c %s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRId64,
+		kinds[f->owned ? OWNED : (int)f->kind], f->planned ? 'p' : 'd', f->arch,
+		f->before, f->after, f->ino, (uint64_t)f->seconds, f->nanoseconds);
 
 	put_path(c, word, f->path);
 	free(word);

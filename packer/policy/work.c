@@ -347,13 +347,103 @@ static kpack_error_t forget_gpus(struct policy_tree *t, struct kpackx_error *why
 			      t->state_path);
 }
 
-/*
- * Remove from archives what the tree no longer asks for; with GPUS, and only then, also
- * code for other GPUs.
- */
-static int run_prune(struct policy_tree *t, bool gpus)
+static char *absolute_path(const struct policy_tree *t, const char *relative, size_t n)
 {
-	struct prune prune = {.args = {.tree = t->policy->tree, .force = !gpus}};
+	const char *tree = t->policy->tree;
+
+	return xasprintf("%s/%.*s", strcmp(tree, "/") ? tree : "", (int)n, relative);
+}
+
+/* The directories of packed files, each once; *N of them, on the heap. */
+static char **packed_dirs(const struct policy_tree *t, size_t *n)
+{
+	char **dirs = xcalloc(t->state.n_files + 1, sizeof(*dirs));
+	struct kp_span last = {0};
+
+	*n = 0;
+	for (size_t i = 0; i < t->state.n_files; i++) {
+		const char *path = t->state.files[i].path, *name = strrchr(path, '/');
+		struct kp_span dir = {(const uint8_t *)path,
+				      name ? (size_t)(name - path) : 0};
+
+		if (t->state.files[i].kind != STATE_PACKED || !name ||
+		    kp_span_eq(dir, last))
+			continue;
+		dirs[(*n)++] = absolute_path(t, path, dir.size);
+		last = dir;
+	}
+	return dirs;
+}
+
+/*
+ * Find out which packed files packages have.  Those that a package had, and that none has
+ * now, are put into GONE by their path in the tree: an upgrade dropped them.  That a
+ * package has the directory says that its list is whole.
+ */
+static void find_dropped(struct policy_tree *t, struct owners *gone)
+{
+	struct owners owned;
+	size_t n;
+	char **dirs = packed_dirs(t, &n);
+	bool answered =
+		owners_list("/usr/bin/dpkg-query", (const char *const *)dirs, n, &owned);
+
+	*gone = (struct owners){0};
+	for (size_t i = 0; i < t->state.n_files && answered; i++) {
+		struct state_file *f = &t->state.files[i];
+		const char *name = strrchr(f->path, '/');
+		char *path, *dir;
+
+		if (f->kind != STATE_PACKED || !name)
+			continue;
+		path = absolute_path(t, f->path, strlen(f->path));
+		dir = absolute_path(t, f->path, (size_t)(name - f->path));
+		if (owners_has(&owned, path)) {
+			f->owned = true;
+		} else if (f->owned && owners_has(&owned, dir)) {
+			xgrow(&gone->names, gone->count, &gone->cap,
+			      sizeof(*gone->names));
+			gone->names[gone->count++] = xstrdup(f->path);
+		}
+		free(dir);
+		free(path);
+	}
+	owners_fini(&owned);
+	for (size_t i = 0; i < n; i++)
+		free(dirs[i]);
+	free(dirs);
+}
+
+static bool is_dropped(const void *arg, struct kp_span path)
+{
+	char *text = xstrndup((const char *)path.data, path.size);
+	bool dropped = owners_has(arg, text);
+
+	free(text);
+	return dropped;
+}
+
+static void forget_files(struct state *s, const struct owners *gone)
+{
+	for (size_t i = 0; i < gone->count; i++) {
+		struct state_file *f = state_find_file(s, gone->names[i]);
+
+		free(f->path);
+		f->path = NULL;
+		state_drop_files(s);
+	}
+}
+
+/*
+ * Remove from archives what the tree no longer asks for, and the files GONE; with GPUS, and
+ * only then, also code for other GPUs.
+ */
+static int run_prune(struct policy_tree *t, bool gpus, const struct owners *gone)
+{
+	struct prune prune = {.args = {.tree = t->policy->tree,
+				       .force = !gpus,
+				       .file_goes = is_dropped,
+				       .file_arg = gone}};
 	struct kpackx_error why = {0};
 	int status;
 
@@ -382,14 +472,19 @@ static bool has_archives(const struct policy_tree *t)
 static int pack_and_prune(struct work *w)
 {
 	int status = run_pack(w);
+	struct owners gone;
 
 	if (status || w->dry || !has_archives(w->tree))
 		return status;
-	status = run_prune(w->tree, false);
+	find_dropped(w->tree, &gone);
+	status = run_prune(w->tree, false, &gone);
+	if (!status)
+		forget_files(&w->tree->state, &gone);
 	/* no file was seen: a run after the change of GPUs was killed, or failed */
 	if (!status && (w->tree->anew || w->tree->state.n_seen == 0) &&
 	    has_archives(w->tree))
-		status = run_prune(w->tree, true);
+		status = run_prune(w->tree, true, &gone);
+	owners_fini(&gone);
 	has_archives(w->tree);
 	return status;
 }

@@ -241,6 +241,21 @@ static int open_tree(struct prune *p)
 
 /* --- what goes ----------------------------------------------------------------------- */
 
+/* Whether the caller has named the file that the ENTRY of A is. */
+static bool is_named(const struct prune *p, const struct prune_archive *a, size_t entry)
+{
+	const char *name = strrchr(a->relative, '/');
+	struct kp_meta meta;
+
+	if (!p->args.file_goes || !name ||
+	    !kp_span_is((struct kp_span){(const uint8_t *)a->relative,
+					 (size_t)(name - a->relative)},
+			KP_ARCHIVES_DIR))
+		return false;
+	kp_archive_meta(a->archive->archive, entry, &meta);
+	return meta.path.size && p->args.file_goes(p->args.file_arg, meta.path);
+}
+
 static enum prune_reason reason_of(struct prune *p, struct demand_query *q, size_t entry)
 {
 	struct kp_entry_info info;
@@ -278,7 +293,8 @@ static void choose_entries(struct prune *p, struct prune_archive *a)
 		.demand = &p->demand, .archive = a->archive, .root = root};
 
 	for (size_t i = 0; i < n; i++) {
-		enum prune_reason reason = reason_of(p, &q, i);
+		enum prune_reason reason =
+			is_named(p, a, i) ? PRUNE_GONE : reason_of(p, &q, i);
 
 		a->reasons[i] = (uint8_t)reason;
 		a->n_entries[reason]++;

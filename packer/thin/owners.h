@@ -3,10 +3,11 @@
 #ifndef PACKER_THIN_OWNERS_H
 #define PACKER_THIN_OWNERS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct owners {
-	char **names; /* of packages, sorted, each once */
+	char **names; /* of packages, or paths; sorted, each once */
 	size_t count, cap;
 };
 
@@ -16,6 +17,13 @@ struct owners {
  */
 void owners_find(const char *program, const char *const *paths, size_t n,
 		 struct owners *out);
+/*
+ * List the paths that packages have, of the N absolute DIRS and of all below them.  false:
+ * PROGRAM did not answer, and OUT has none.
+ */
+bool owners_list(const char *program, const char *const *dirs, size_t n,
+		 struct owners *out);
+bool owners_has(const struct owners *o, const char *name);
 void owners_fini(struct owners *o);
 
 #endif

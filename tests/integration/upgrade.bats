@@ -179,6 +179,46 @@ complete() { [ "$(inside kpack status | tail -n 1)" = '  complete' ]; }
 	complete
 }
 
+@test "packed: a file that an upgrade drops goes, one that no package had stays" {
+	package 1 old.dat kept.dat
+	package 2 kept.dat
+	package 3
+	policy do=pack mount=in-place
+	dpkg_does -i /packages/1.deb
+	inside kpack apply --unmount
+	echo mine >root/$database/mine.dat
+	inside kpack apply
+	[ "$(cat root/$database/old.dat root/$database/kept.dat root/$database/mine.dat)" = $'1\n1\nmine' ]
+	# the list is not known: everything stays
+	mv root/usr/bin/dpkg-query query
+	echo more >root/$lib/more
+	inside kpack apply
+	mv query root/usr/bin/dpkg-query
+	[ "$(cat root/$database/old.dat)" = 1 ]
+	dpkg_does -i /packages/2.deb
+	[ ! -e root/$database/old.dat ]
+	[ "$(cat root/$database/kept.dat root/$database/mine.dat)" = $'2\nmine' ]
+	complete
+	! inside kpack status --json | grep old.dat || false
+	# killed when a new archive or state gets its name: the next run ends
+	inside kpack apply --unmount
+	mv root/etc/dpkg/dpkg.cfg.d/kpackfs dpkg.cfg
+	dpkg_does -i /packages/3.deb
+	# strace would wait for the daemons of mounts
+	for n in 1 2 3 4 5; do
+		strace -f -qq -e trace=none -e inject=renameat2,renameat,rename:signal=KILL:when=$n \
+			chroot root kpack apply --no-mounts >/dev/null 2>&1 || :
+	done
+	inside kpack apply
+	[ ! -e root/$database/kept.dat ]
+	[ "$(cat root/$database/mine.dat)" = mine ]
+	complete
+	# it comes back with the older version
+	mv dpkg.cfg root/etc/dpkg/dpkg.cfg.d/kpackfs
+	dpkg_does -i /packages/1.deb
+	[ "$(cat root/$database/old.dat)" = 1 ]
+}
+
 @test "apt: its hooks do the work once, at the end" {
 	package 1
 	package 2

@@ -25,6 +25,14 @@ static kpack_error_t read_back(const char *arch, const char *file_arch, struct s
 
 	s.action = "thin";
 	state_put_file(&s, &file);
+	for (int i = 0; i < 2; i++) {
+		const struct state_file packed = {.kind = STATE_PACKED,
+						  .path = xstrdup(i ? "lib/d" : "lib/c"),
+						  .arch = xstrdup(file_arch),
+						  .owned = i};
+
+		state_put_file(&s, &packed);
+	}
 	data = state_format(&s, &size);
 	*out = (struct state){0};
 	err = state_parse((struct kp_span){data, size}, out, &why);
@@ -41,10 +49,15 @@ static void test_same(void **state)
 	assert_int_equal(read_back("gfx1100,gfx90a:xnack+", "-", &s), KPACK_SUCCESS);
 	assert_string_equal(s.tree, "/usr");
 	assert_string_equal(s.arch, "gfx1100,gfx90a:xnack+");
-	assert_int_equal(s.n_files, 1);
+	assert_int_equal(s.n_files, 3);
 	assert_string_equal(s.files[0].path, "lib/a\33 b.so");
 	assert_string_equal(s.files[0].arch, "-");
 	assert_int_equal(s.files[0].seconds, -1);
+	assert_int_equal(s.files[0].kind, STATE_CHANGED);
+	for (int i = 1; i < 3; i++) {
+		assert_int_equal(s.files[i].kind, STATE_PACKED);
+		assert_int_equal(s.files[i].owned, i == 2);
+	}
 	state_fini(&s);
 }
 

@@ -82,12 +82,31 @@ static void without_the_program_there_is_none(void **state)
 	owners_fini(&o);
 }
 
+static void paths_of_packages_are_listed(void **state)
+{
+	static const char *const dirs[] = {"/a/odd", "/a/even"};
+	struct owners o;
+
+	(void)state;
+	assert_true(owners_list(program, dirs, 2, &o));
+	assert_int_equal(o.count, 3);
+	assert_true(owners_has(&o, "/usr/lib/a: b"));
+	assert_true(owners_has(&o, "/a/odd"));
+	assert_true(owners_has(&o, "/a/odd/*"));
+	assert_false(owners_has(&o, "/a"));
+	assert_false(owners_has(&o, "odd-2"));
+	owners_fini(&o);
+	assert_false(owners_list("/nonexistent/dpkg-query", dirs, 2, &o));
+	assert_int_equal(o.count, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(packages_are_named_once),
 		cmocka_unit_test(many_paths_are_asked_in_parts),
 		cmocka_unit_test(without_the_program_there_is_none),
+		cmocka_unit_test(paths_of_packages_are_listed),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
