@@ -39,7 +39,7 @@ kpack_error_t kp_encoder_new(int level, struct kp_encoder **out,
 			     struct kpackx_error *why);
 void kp_encoder_free(struct kp_encoder *e); /* NULL is allowed */
 
-/* Bytes of content for frames to refer to; what decodes them must have the same bytes. */
+/* Bytes of content that frames refer to; their decoder must have the same bytes. */
 struct kp_dictionary;
 /*
  * DATA, which is copied, for encoders of LEVEL.  It does not begin with the magic of zstd's

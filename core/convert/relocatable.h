@@ -15,7 +15,7 @@ struct kp_relocatable_fill {
 	size_t n;
 };
 
-/* What becomes of an object. */
+/* The changed object. */
 struct kp_relocatable {
 	uint64_t before; /* bytes of the object before the section, and after it */
 	uint64_t after;
@@ -25,7 +25,7 @@ struct kp_relocatable {
 
 /*
  * Replace the contents of a section of the 64-bit little-endian relocatable object SRC by
- * fewer bytes.  What follows it in the file moves, as far as alignments allow, and symbols
+ * fewer bytes.  Sections after it move up, as far as alignments allow, and symbols
  * and relocations that lead to a container follow it.
  * NOT_IMPLEMENTED: something leads into the middle of a container; another section shares
  * bytes with the section; the host's part of the object has more than 256 MiB; nothing

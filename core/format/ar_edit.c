@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Changing members of an ar archive (ar_archive.c has the format).  What is not in a
- * member is copied; of the index "/", which precedes the members, the offsets change.
+ * Changing members of an ar archive (ar_archive.c has the format).  Bytes outside members
+ * are copied; in the index "/", which precedes the members, the offsets change.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -25,7 +25,7 @@ struct rest {
 
 /* ---- debugging information ---- */
 
-/* Decide what is left of OBJECT; *OUT stays zeroed if it stays as it is. */
+/* Plan OBJECT without debugging information; *OUT stays zeroed if it stays as it is. */
 static kpack_error_t strip_object(const struct kp_selection *selection,
 				  const struct kp_source *object, bool written,
 				  struct kp_stripped *out, struct kpackx_error *why)

@@ -14,7 +14,7 @@ void decoders_fini(struct decoders *ds)
 }
 
 /*
- * Of the decoders of at most MOST bytes the one that was used last, whose memory is most
+ * Take the last used decoder among those of at most MOST bytes: its memory is most
  * likely in the processor's cache.
  */
 static struct kp_decode *take_kept(struct decoders *ds, uint64_t most)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a mount would cover: files of the mount point that are not the mount's own. */
+/* Files of the mount point that a mount would cover, and does not show itself. */
 #ifndef FS_SERVER_COVERED_H
 #define FS_SERVER_COVERED_H
 
@@ -9,8 +9,8 @@
 /*
  * Whether each file of the directory DIR, which has the name PATH in messages, is in E at
  * the same path, with the same size and, if its entry has a hash, the same bytes; else
- * false, and the first other file was reported.  What is mounted below DIR is not looked
- * at, nor a DIR that a FUSE file system shows.
+ * false, after reporting the first file for which this does not hold.  Mounts below DIR
+ * are not looked at, nor a DIR that a FUSE file system shows.
  */
 bool covered_check(int dir, const char *path, const struct edition *e);
 

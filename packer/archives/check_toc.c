@@ -68,7 +68,7 @@ static bool is_utf8(struct kp_span s)
 	return true;
 }
 
-/* AMD's Python reader decodes every string of the table, those that nobody uses too. */
+/* AMD's Python reader decodes every string of the table, used or not. */
 static void check_strings(struct kp_span bytes, struct check_findings *out)
 {
 	struct kp_mp m = kp_mp_over(bytes);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack prune: remove from a packed tree's archives what nothing needs. */
+/* kpack prune: remove the entries that nothing needs from a packed tree's archives. */
 #include <inttypes.h>
 #include "packer/cli/report.h"
 #include "packer/command.h"

@@ -23,7 +23,10 @@ enum { LOOK_MS = 250, LOOKS_QUIET = 8, LOOKS_LIMIT = 80 };
 
 /* --- runs of root's ------------------------------------------------------------------ */
 
-/* The last component of what PROCESS of /proc runs; false: it is not known. */
+/*
+ * The last component of the path of the program that PROCESS of /proc runs; false:
+ * unknown.
+ */
 static bool program_of(int process, char out[PATH_MAX])
 {
 	static const char gone[] = " (deleted)";

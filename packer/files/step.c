@@ -239,7 +239,7 @@ static int open_in_steps(int dir, const char *name, int flags, mode_t mode)
 		found = find_file(dir, name, flags);
 		if (found >= 0 || errno != ENOENT || !(flags & O_CREAT))
 			break;
-		/* what somebody else has made meanwhile is not opened */
+		/* a file that another process has made meanwhile is not opened */
 		fd = openat(dir, name, flags | O_EXCL, mode);
 		if (fd >= 0 || errno != EEXIST)
 			return fd;

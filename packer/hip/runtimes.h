@@ -21,7 +21,7 @@ struct hip_runtime {
 	char *version;                /* "6.4.43484", from its name */
 	enum runtime_answer contains; /* what its file says */
 	bool decompresses; /* it reads compressed bundles; or its file is unreadable */
-	enum runtime_answer asked; /* what it did, after runtime_ask */
+	enum runtime_answer asked; /* how it answered, after runtime_ask */
 	bool was_asked;
 	struct kpackx_error why;
 };

@@ -86,15 +86,17 @@ kpack_error_t page_figures_open(struct page_input *in, bool progress,
 				struct page_figures *out, struct kpackx_error *why);
 void page_figures_close(struct page_figures *f);
 
-/* What some GPUs keep of everything, and what goes without them. */
+/*
+ * The objects that some GPUs need, and the objects that go if only these GPUs are kept.
+ */
 struct page_choice {
 	char *gpus; /* their target IDs, with ", " between them; owned */
 	struct page_row kept, freed;
 };
 
 /*
- * Sum up what stays and what goes (arch_filter_drops).  An object goes if all its entries
- * go.
+ * Sum up the objects that stay and that go (arch_filter_drops).  An object goes if all
+ * its entries go.
  */
 void page_choice_open(const struct page_figures *f, struct arch_filter *filter,
 		      struct page_choice *out);

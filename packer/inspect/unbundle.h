@@ -9,17 +9,17 @@
 
 #include "file.h"
 
-/* Names per image; NULL: it is no device code in a bundle, or not asked for. */
+/* Names per image; NULL: it is no device code in a bundle, or not requested. */
 struct unbundle_names {
 	char **items;   /* per image of the file */
-	size_t *images; /* those with a name, in the order of the file */
+	size_t *images; /* numbers of the named images, in the order of the file */
 	size_t count;
 };
 
 /*
- * Name the device code in FILE's offload bundles: all, or what is for the processor ARCH,
- * whatever its features.  INVALID_ARGUMENT: there is none.  The caller finishes OUT in any
- * case.
+ * Name the device code in FILE's offload bundles: all, or the code for the processor
+ * ARCH, whatever its features.  INVALID_ARGUMENT: no code was found.  The caller
+ * finishes OUT in any case.
  */
 kpack_error_t unbundle_names_make(const struct inspect_file *file, const char *arch,
 				  struct unbundle_names *out, struct kpackx_error *why);

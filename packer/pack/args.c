@@ -445,7 +445,7 @@ static int check_args(struct pack_args *args)
 		status = check_names(args);
 	if (!status && args->mode == PACK_IN_PLACE)
 		status = check_in_place(args);
-	/* a file in the tree is newer than what archives have at its path */
+	/* a file in the tree is newer than the entry for its path */
 	if (args->mode == PACK_IN_PLACE && args->prefer == PREFER_NONE)
 		args->prefer = PREFER_INPUT;
 	if (!status && args->mode == PACK_TREE)

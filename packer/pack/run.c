@@ -35,7 +35,7 @@ static bool plan_stores_entry(const void *arg, struct kp_span key, struct kp_spa
 
 /*
  * In place, a binary that is converted or a database's file that leaves the tree is newer
- * than what archives have of it, as after an upgrade.
+ * than the entries that archives have for it, as after an upgrade.
  */
 static bool replaces_entry(const void *arg, struct kp_span key, struct kp_span path)
 {
@@ -248,7 +248,7 @@ kpack_error_t packing_plan(struct packing *p, struct kpackx_error *why)
 	struct pack_args *args = &p->args;
 	struct plan_chunks chunks = {.all = args->how.chunk};
 
-	/* of the other schemes any byte can be read without those before it */
+	/* the other schemes let a reader begin at any byte */
 	if (args->how.scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL)
 		chunks.at_random = PLAN_CHUNK;
 	if (args->split_rocfft || args->rows)

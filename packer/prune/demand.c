@@ -49,7 +49,7 @@ static int by_number(const void *a, const void *b)
 
 /*
  * The indices of the wrappers, and of the containers, some of which have no wrapper.
- * Without a layout, what was packed besides the wrappers' is not known.
+ * Without a layout, it is not known which code was packed besides the wrappers'.
  */
 static void list_indices(const struct binary *b, struct demand_binary *out)
 {
@@ -94,7 +94,7 @@ kpack_error_t demand_add(struct demand *d, const char *path, struct kpackx_error
 	struct binary b;
 	kpack_error_t err = binary_open(path, &b, &fault);
 
-	/* a damaged binary has no marker; what has its path as key stays, as it exists */
+	/* a damaged binary has no marker; entries with its path as key stay, as it exists */
 	if (err == KPACK_ERROR_IO_ERROR || err == KPACK_ERROR_OUT_OF_MEMORY) {
 		*why = fault;
 		return err;

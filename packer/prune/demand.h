@@ -17,7 +17,7 @@ struct demand {
 	size_t count, cap;
 };
 
-/* What is known of an entry. */
+/* Whether the tree needs an entry. */
 enum demand_state {
 	DEMAND_ASKED,   /* something may ask for it */
 	DEMAND_GONE,    /* its binary, or the directory of its file, does not exist */
@@ -30,8 +30,8 @@ void demand_fini(struct demand *d);
 
 /*
  * Take the file PATH of the tree, if it is a converted binary; other files are a success.
- * Errors of reading it, its marker or its layout, and of installed_reach: what it asks for
- * is not known then.
+ * Errors of reading it, its marker or its layout, and of installed_reach: then it is not
+ * known which objects it asks for.
  */
 kpack_error_t demand_add(struct demand *d, const char *path, struct kpackx_error *why);
 
@@ -45,7 +45,7 @@ const char *demand_changed(const struct demand *d);
 void demand_sort(struct demand *d);
 
 /*
- * Entries of one archive, in their order: what has the same name is looked for once.
+ * Entries of one archive, in their order: a name that follows itself is looked for once.
  * The archive's names are relative to ROOT, or to the tree of the demand.  The other
  * members are zeros.
  */

@@ -98,8 +98,8 @@ static void find_reached(const struct prune *p, struct candidate *c)
 }
 
 /*
- * The archives of the tree are those in directories ".kpack", and those in directories
- * where its binaries find archives.
+ * The archives of the tree are in directories ".kpack", or in directories where its
+ * binaries find archives.
  */
 static void find_own(const struct prune *p, struct candidates *list)
 {
@@ -191,7 +191,7 @@ static kpack_error_t add_archive(struct prune *p, const struct candidate *c,
 	return KPACK_SUCCESS;
 }
 
-/* Lock the directories first: what is looked at stays as it is. */
+/* Lock the directories first, so that no other run changes the archives meanwhile. */
 static void add_archives(struct prune *p, const struct candidates *list)
 {
 	const char *changed;

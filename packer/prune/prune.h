@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * kpack prune: the archives of a packed tree without the entries that nothing needs: code
- * that no wanted GPU can load, and what the tree no longer asks for.  Frames are copied as
- * they are stored.
+ * that no wanted GPU can load, and objects that the tree no longer asks for.  Frames are
+ * copied as they are stored.
  */
 #ifndef PACKER_PRUNE_PRUNE_H
 #define PACKER_PRUNE_PRUNE_H
@@ -14,7 +14,7 @@ struct prune_args {
 	const char *tree;
 	struct arch_filter filter; /* zeros: code for all GPUs stays */
 	bool dry;                  /* only find out what would be removed */
-	bool force;                /* also if nothing would be left */
+	bool force;                /* even if no entry would be left */
 	/* Whether the file PATH of the tree, which its own archives have, goes; NULL: none */
 	bool (*file_goes)(const void *arg, struct kp_span path);
 	const void *file_arg;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What goes: sections whose name begins with .debug, .gdb_index, symbols in such sections
+ * These go: sections whose name begins with .debug, .gdb_index, symbols in such sections
  * and symbols that name source files.  String tables that are not loaded are written
  * anew, with the names that are left; an empty symbol table goes.  A file that only keeps
  * debugging information keeps all headers and symbols, but of the loaded sections only
@@ -254,7 +254,7 @@ static kpack_error_t take_symbol(struct strip_work *w, size_t i, const uint8_t *
 	return KPACK_SUCCESS;
 }
 
-/* Put local symbols before others, which keep their order among each other. */
+/* Put local symbols before the others; both keep their order. */
 static kpack_error_t sort_symbols(struct strip_work *w, struct kpackx_error *why)
 {
 	size_t n = w->n_symbols, local = 0, other = 0;

@@ -2,9 +2,9 @@
 /*
  * Where everything goes in a stripped file.  Segments stay in their order; each is placed
  * behind the one before, as its alignment allows, and a segment that begins in another
- * moves with it.  Sections in a segment move with it; the others follow all segments.  In
- * a file that only keeps debugging information the sections of segments have no bytes, so
- * that segments become as long as the few bytes that they still have.
+ * moves with it.  Sections in a segment move with it; other sections follow all
+ * segments.  In a file that only keeps debugging information the sections of segments
+ * have no bytes, so that segments become as long as the few bytes that they still have.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -24,7 +24,7 @@ struct kp_tails {
 
 /*
  * Add TEXT, and set *NUMBER to its item.  OUT_OF_MEMORY; INVALID_FORMAT: the strings have
- * more than 2 * KP_SYMBOL_NAMES_MAX bytes, as those of a hostile table that overlap.
+ * more than 2 * KP_SYMBOL_NAMES_MAX bytes, as overlapping ones of a hostile table.
  */
 kpack_error_t kp_tails_add(struct kp_tails *t, const char *text, size_t *number,
 			   struct kpackx_error *why);

@@ -19,7 +19,10 @@ void entry_names_add(struct entry_names *names, struct kp_span key, const char *
 void entry_names_sort(struct entry_names *names);
 void entry_names_fini(struct entry_names *names);
 
-/* What does not stay: the entries that NAMES has, which are sorted, and obsolete ones. */
+/*
+ * The entries that are not taken over: those in NAMES, which are sorted, and obsolete
+ * ones.
+ */
 struct carry_choice {
 	const struct entry_names *names;
 	bool (*obsolete)(const void *arg, const struct kpack_archive *old, size_t entry);

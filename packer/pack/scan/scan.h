@@ -91,10 +91,11 @@ enum scan_databases {
  * are found, unless that is NULL, and treated as DATABASES says.  Of the other files fat
  * binaries are taken; the tree's own archives are not inspected.  A file given by itself
  * may also be a bare container.
- * CODE says what is taken.  OUT is zeroed, but for `skip`: a known file is listed, and
- * taken for one without device code unless it is a database's.  Faults of single files are reported and counted.  An error is
- * returned when the walk itself fails.
- * OUT is zeros, but for its archives_dir, which is borrowed; NULL: KP_ARCHIVES_DIR.
+ * CODE says which code is taken.  The caller zeroes OUT, but may set `skip`: a known
+ * file is listed, and taken for one without device code unless it is a database's; and
+ * `archives_dir`, which is borrowed; NULL: KP_ARCHIVES_DIR.
+ * Faults of single files are reported and counted.  An error is returned when the walk
+ * itself fails.
  */
 kpack_error_t scan_open(const char *root, const char *prefix, enum scan_code code,
 			const struct library_set *libraries,

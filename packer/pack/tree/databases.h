@@ -28,8 +28,8 @@ void databases_decide(struct scan *scan, const struct plan *plan, bool keep,
 		      struct dispositions *dispositions);
 
 /*
- * In place, after databases_decide: of the NOT_WANTED files, those that no GPU of FILTER
- * can load become REMOVED, and the others are left alone.
+ * In place, after databases_decide: NOT_WANTED files that no GPU of FILTER can load
+ * become REMOVED; other NOT_WANTED files are left alone.
  */
 void databases_remove_others(const struct scan *scan, struct arch_filter *filter,
 			     struct dispositions *dispositions);

@@ -22,7 +22,7 @@ void artifact_root_item(struct artifact_root *a, const struct tree_item *item)
 	}
 }
 
-/* What follows "PREFIX/" in PATH, or NULL. */
+/* The part of PATH after "PREFIX/"; NULL: PATH is not below PREFIX. */
 static const char *after(const char *path, const char *prefix)
 {
 	size_t n = strlen(prefix);

@@ -36,8 +36,8 @@ void generic_tree_item(struct generic_tree *g, const struct tree_item *item);
 void generic_tree_binary(struct generic_tree *g, const struct binary *b);
 
 /*
- * Whether the list is in a generic tree for certain: archives of what is converted are in
- * other trees.
+ * Whether the list is in a generic tree for certain: the archives of its converted
+ * binaries are in other trees.
  */
 bool generic_tree_inside(const struct generic_tree *g);
 
