@@ -559,7 +559,7 @@ KILLED = ("pack-into", "pack-again", "in-place", "thin", "prune", "shard-into", 
 ROOTED = ("pack-again", "pack-threads", "in-place", "thin", "prune", "in-place-again", "split-again", "shard", "merge-shards-again",
           "extract-again", "mark-set", "mark-restore", "apply-thin", "apply-pack")
 
-# Only so.
+# Commands that run on such trees only.
 ROOTED_ONLY = ("apply-thin", "apply-pack")
 
 
