@@ -67,7 +67,7 @@ unpack() { # TARBALL DIRECTORY
 		return 1
 	}
 	[ "$(ls SRPMS/*.src.rpm | wc -l)" = 1 ]
-	[ "$(ls RPMS/*/*.rpm | grep -vc debug)" = 3 ]
+	[ "$(ls RPMS/*/*.rpm | grep -vc debug)" = 4 ]
 	rpm --root "$T/root" --dbpath /db --nodeps -i $(ls RPMS/*/*.rpm | grep -v debug)
 	# no other package depends on these because of AMD's names
 	run -0 rpm -qp --provides RPMS/*/*.rpm
