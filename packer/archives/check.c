@@ -307,7 +307,7 @@ static void check_entries(struct check *c)
 		empty += info.size == 0;
 		raw = kp_archive_meta_raw(c->a, i);
 		if (raw.size)
-			raw_check_meta(raw, show_entry(&info, text), c->out);
+			raw_check_meta(raw, info.type, show_entry(&info, text), c->out);
 	}
 	if (hashless)
 		NOTE(c, "toc: %zu of %zu entries without xxh3", hashless, n);

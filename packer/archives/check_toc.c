@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "check_toc.h"
+#include <stdio.h>
+#include <string.h>
 #include "core/base/msgpack_read.h"
 #include "core/base/text.h"
 
@@ -24,6 +26,88 @@ static bool next_key(struct walk *w, struct kp_mp *m, struct kp_span *key)
 	return false;
 }
 
+static const char *const top_keys[] = {
+	"format_version",     "group_name", "gfx_arch_family", "gfx_arches",
+	"compression_scheme", "toc",        "blobs",           "zstd_offset",
+	"zstd_size",          "frame_index"};
+static const char *const entry_keys[] = {"type", "ordinal", "original_size", "metadata"};
+static const char *const meta_keys[] = {"path",  "target",  "xxh3", "mode",
+					"chunk", "library", "role"};
+
+struct known_keys {
+	const char *const *items;
+	size_t count;
+};
+#define KNOWN(keys) ((struct known_keys){keys, sizeof(keys) / sizeof((keys)[0])})
+
+/* Whether one flipped bit makes KEY of KNOWN. */
+static bool is_flipped(struct kp_span key, const char *known)
+{
+	int bits = 0;
+
+	if (key.size != strlen(known))
+		return false;
+	for (size_t i = 0; i < key.size; i++)
+		bits += __builtin_popcount(key.data[i] ^ (unsigned char)known[i]);
+	return bits == 1;
+}
+
+/* Which of KNOWN are keys of MAP: a bit for each. */
+static unsigned keys_of(struct kp_mp map, struct known_keys known)
+{
+	struct kp_span key;
+	uint32_t pairs = 0;
+	unsigned found = 0;
+
+	for (kp_mp_map(&map, &pairs); pairs && !map.fault; pairs--) {
+		if (kp_mp_peek(&map) != KP_MP_STR)
+			kp_mp_skip(&map);
+		else if (kp_mp_str(&map, &key))
+			for (size_t i = 0; i < known.count; i++)
+				found |= kp_span_is(key, known.items[i]) ? 1u << i : 0;
+		kp_mp_skip(&map);
+	}
+	return found;
+}
+
+static void check_key(struct kp_span key, struct known_keys known, unsigned found,
+		      const char *place, struct check_findings *out)
+{
+	char text[64];
+
+	for (size_t i = 0; i < known.count; i++)
+		if (!(found >> i & 1) && is_flipped(key, known.items[i]))
+			CHECK_FAULT(
+				out,
+				"toc: %s%s is missing, and the unknown key %s differs "
+				"from it by one bit",
+				place, known.items[i],
+				kp_text_escape(key, text, sizeof(text)));
+}
+
+/*
+ * Readers ignore keys that they do not know.  One that differs by a bit from a key that the
+ * map lacks is a damaged one.
+ */
+static void check_keys(struct kp_mp map, struct known_keys known, const char *place,
+		       struct check_findings *out)
+{
+	struct kp_span key;
+	uint32_t pairs = 0;
+	unsigned found;
+
+	if (kp_mp_peek(&map) != KP_MP_MAP)
+		return;
+	found = keys_of(map, known);
+	for (kp_mp_map(&map, &pairs); pairs && !map.fault; pairs--) {
+		if (kp_mp_peek(&map) != KP_MP_STR)
+			kp_mp_skip(&map);
+		else if (kp_mp_str(&map, &key))
+			check_key(key, known, found, place, out);
+		kp_mp_skip(&map);
+	}
+}
+
 static void check_order(struct walk *w, struct kp_span *last, struct kp_span key)
 {
 	char a[512], b[512];
@@ -43,6 +127,8 @@ static void walk_names(struct walk *w, struct kp_mp *m, int levels)
 	struct kp_span key, last = {0};
 	uint32_t pairs;
 
+	if (levels == 0)
+		check_keys(*m, KNOWN(entry_keys), "an entry's ", w->out);
 	if (levels == 0 || kp_mp_peek(m) != KP_MP_MAP) {
 		kp_mp_skip(m);
 		return;
@@ -93,11 +179,15 @@ void raw_check_toc(struct kp_span bytes, struct check_findings *out)
 	uint32_t pairs = 0;
 
 	check_strings(bytes, out);
+	check_keys(m, KNOWN(top_keys), "", out);
 	kp_mp_map(&m, &pairs);
 	for (; pairs && !m.fault; pairs--) {
 		if (!next_key(&w, &m, &key))
 			continue;
-		walk_names(&w, &m, kp_span_is(key, "toc") ? 2 : 0);
+		if (kp_span_is(key, "toc"))
+			walk_names(&w, &m, 2);
+		else
+			kp_mp_skip(&m);
 	}
 }
 
@@ -148,14 +238,41 @@ static void check_meta_field(struct check_findings *out, const char *entry,
 	}
 }
 
-void raw_check_meta(struct kp_span bytes, const char *entry, struct check_findings *out)
+/*
+ * Check the type of a database file: "bin", or between dots in its name.  Only this packer
+ * writes such files.
+ */
+static void check_file_type(struct check_findings *out, const char *entry,
+			    struct kp_span path, struct kp_span type)
 {
-	struct kp_mp m = kp_mp_over(bytes);
-	struct kp_span key;
+	const uint8_t *p = path.data, *end = path.data + path.size;
+	char text[64];
+
+	if (kp_span_is(type, "bin"))
+		return;
+	while ((p = memchr(p, '.', (size_t)(end - p)))) {
+		size_t left = (size_t)(end - ++p);
+
+		if (type.size <= left && memcmp(p, type.data, type.size) == 0 &&
+		    (type.size == left || p[type.size] == '.'))
+			return;
+	}
+	CHECK_FAULT(out, "toc: %s: type is %s, which is not in the file's name", entry,
+		    kp_text_escape(type, text, sizeof(text)));
+}
+
+void raw_check_meta(struct kp_span bytes, struct kp_span type, const char *entry,
+		    struct check_findings *out)
+{
+	struct kp_mp m = kp_mp_over(bytes), after;
+	struct kp_span key, path = {0}, library = {0};
 	uint32_t pairs;
+	char place[1200];
 
 	if (m.pos == m.end || !kp_mp_map(&m, &pairs))
 		return;
+	snprintf(place, sizeof(place), "%s: metadata.", entry);
+	check_keys(kp_mp_over(bytes), KNOWN(meta_keys), place, out);
 	for (; pairs; pairs--) {
 		if (kp_mp_peek(&m) != KP_MP_STR) {
 			CHECK_FAULT(out, "toc: %s: metadata: a key is not a string",
@@ -164,7 +281,14 @@ void raw_check_meta(struct kp_span bytes, const char *entry, struct check_findin
 		}
 		kp_mp_str(&m, &key);
 		check_meta_field(out, entry, key, m);
+		after = m;
+		if (kp_mp_peek(&m) == KP_MP_STR && kp_span_is(key, "path"))
+			kp_mp_str(&after, &path);
+		if (kp_mp_peek(&m) == KP_MP_STR && kp_span_is(key, "library"))
+			kp_mp_str(&after, &library);
 		if (!kp_mp_skip(&m))
 			return;
 	}
+	if (path.data && library.data)
+		check_file_type(out, entry, path, type);
 }

@@ -11,7 +11,8 @@
 /* Check BYTES, the whole TOC, before they are parsed. */
 void raw_check_toc(struct kp_span bytes, struct check_findings *out);
 
-/* Check BYTES, the metadata of an entry that messages call ENTRY. */
-void raw_check_meta(struct kp_span bytes, const char *entry, struct check_findings *out);
+/* Check BYTES, the metadata of an entry of TYPE that messages call ENTRY. */
+void raw_check_meta(struct kp_span bytes, struct kp_span type, const char *entry,
+		    struct check_findings *out);
 
 #endif

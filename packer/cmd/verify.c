@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "packer/archives/arch_filter.h"
 #include "packer/archives/check.h"
+#include "packer/archives/content_type.h"
 #include "packer/base/xalloc.h"
 #include "packer/closure/closure.h"
 #include "packer/command.h"
@@ -93,6 +94,10 @@ static int cmp_content(const struct work *a, const struct work *b)
 	if (!c)
 		c = cmp_number(a->meta.chunk, b->meta.chunk);
 	if (!c)
+		c = cmp_number(a->meta.path.data != NULL, b->meta.path.data != NULL);
+	if (!c)
+		c = kp_span_cmp(a->info.type, b->info.type);
+	if (!c)
 		c = cmp_number(a->meta.has_xxh3, b->meta.has_xxh3);
 	return c ? c : memcmp(a->meta.xxh3, b->meta.xxh3, sizeof(a->meta.xxh3));
 }
@@ -105,11 +110,15 @@ static int cmp_work(const void *a, const void *b)
 	return c ? c : cmp_number(x->entry, y->entry);
 }
 
-static kpack_error_t drop_data(const void *data, size_t size, void *arg,
-			       struct kpackx_error *why)
+/* Decode an entry, and check that code is what its type says. */
+static kpack_error_t check_content(const struct kpack_archive *a, const struct work *w,
+				   struct kpackx_error *why)
 {
-	(void)data, (void)size, (void)arg, (void)why;
-	return KPACK_SUCCESS;
+	struct content_head head = {0};
+
+	KP_TRY(archive_decode(a, w->entry, content_head_add, &head, why));
+	return w->meta.path.data ? KPACK_SUCCESS
+				 : content_head_check(&head, w->info.type, why);
 }
 
 static void *decode_some(void *arg)
@@ -124,7 +133,7 @@ static void *decode_some(void *arg)
 			return NULL;
 		if (i && cmp_content(&d->work[i - 1], &d->work[i]) == 0)
 			continue; /* the entry before stands for it */
-		if (archive_decode(d->a, d->work[i].entry, drop_data, NULL, &why))
+		if (check_content(d->a, &d->work[i], &why))
 			d->faults[i] = xstrdup(why.text[0] ? why.text
 							   : kpackx_error_name(why.code));
 	}

@@ -300,6 +300,41 @@ refuses_entry() { # FILE TEXT
 	[ "$(kpack cat nosize.kpack 'bad#0' gfx1100 | wc -c)" = 5000 ]
 }
 
+@test "verify: a flipped bit in a key or a type of the table" {
+	make <<-'END'
+	import struct
+	from mkarchive import Archive
+	elf = b"\x7fELF\2\1\1\x40\3" + bytes(7) + struct.pack("<HHIQQQIHHHHHH", 3, 224, 1, 0, 64, 64, 0x41, 64, 56, 0, 64, 0, 0)
+	a = Archive()
+	a.add("lib/a.so#0", "gfx1100", elf)
+	a.add("rocblas/x.dat", "gfx1100", b"data", type="dat", path="rocblas/x.dat", library="rocblas")
+	whole = a.bytes()
+	table = struct.unpack_from("<Q", whole, 8)[0]
+	open("good.kpack", "wb").write(whole)
+	for name in b"type", b"metadata", b"xxh3", b"path", b"library", b"frame_index", b"gfx_arch_family", b"hsaco", b"\xa3dat":
+	    data = bytearray(whole)
+	    data[whole.index(name, table) + len(name) - 1] ^= 1
+	    open("%s.kpack" % name.decode("latin1").replace("\xa3", ""), "wb").write(data)
+	# other keys, and other types of what is no code of a known format, are nobody's business
+	b = Archive()
+	b.add("lib/a.so#0", "gfx1100", b"text", type="other", entry={"typd": 1})
+	b.add("lib/b.so#0", "gfx1100", elf, type="co")
+	b.add("lib/c.so#0", "gfx1100", b"BC\xc0\xde" + bytes(12))
+	b.write("others.kpack")
+	END
+	kpack verify -q good.kpack
+	kpack verify -q others.kpack
+	faulty type.kpack "an entry's type is missing, and the unknown key typd differs from it by one bit"
+	faulty metadata.kpack "an entry's metadata is missing"
+	faulty xxh3.kpack "lib/a.so#0 gfx1100: metadata.xxh3 is missing, and the unknown key xxh2"
+	faulty path.kpack "metadata.path is missing"
+	faulty library.kpack "metadata.library is missing"
+	faulty frame_index.kpack "frame_index is missing"
+	faulty gfx_arch_family.kpack "gfx_arch_family is missing"
+	faulty hsaco.kpack "lib/a.so#0 gfx1100: type is hsacn, but the code is hsaco"
+	faulty dat.kpack "type is dau, which is not in the file's name"
+}
+
 @test "verify: header, table and index rules" {
 	make <<-'END'
 	import struct
