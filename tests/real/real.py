@@ -80,17 +80,20 @@ class Mount:
     """What the command that packing printed mounts."""
 
     def __init__(self, tree, command):
-        self.tree = os.path.realpath(tree)
+        self.before = self.all_points()
         environment = dict(os.environ, PATH=BIN + ":" + os.environ["PATH"])
         subprocess.run(["sh", "-ec", command], check=True, env=environment, cwd=os.path.dirname(tree))
 
     def __enter__(self):
         return self
 
-    def points(self):
+    @staticmethod
+    def all_points():
         with open("/proc/self/mounts", encoding="utf-8") as f:
-            found = [line.split(" ")[1].replace("\\040", " ") for line in f]
-        return [p for p in found if p.startswith(self.tree + "/")]
+            return [line.split(" ")[1].replace("\\040", " ") for line in f]
+
+    def points(self):
+        return [p for p in self.all_points() if p not in self.before]
 
     def __exit__(self, *_):
         for point in reversed(self.points()):
