@@ -100,10 +100,11 @@ class Mount:
             subprocess.run(["umount", point], check=False)
 
 
-def fetch(directory, root, *packages):
-    """Unpack packages into DIRECTORY/ROOT.  The names of their files; None: they cannot be had."""
-    p = subprocess.run([os.path.join(HERE, "fetch"), directory, root, *packages], stdout=subprocess.PIPE,
-                       stderr=subprocess.STDOUT, text=True, check=False)
+def fetch(directory, root, *packages, keep=False):
+    """Unpack packages into DIRECTORY/ROOT, or KEEP their files there.  The names of their files; None: they
+    cannot be had."""
+    p = subprocess.run([os.path.join(HERE, "fetch"), *["-k"][:keep], directory, root, *packages],
+                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if p.returncode:
         for line in p.stdout.splitlines()[-5:]:
             print("#", line)
