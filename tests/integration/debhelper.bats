@@ -5,7 +5,7 @@
 
 bats_require_minimum_version 1.5.0
 
-# bats file_tags=all
+# bats file_tags=plain, all
 
 load packing
 
@@ -167,13 +167,14 @@ build() { # OUT SEQUENCES
 }
 
 @test "a base package, one for each GPU, and the debugging information of their code" {
+	as_root
 	needs_debhelper
 	source_package gfx1030 gfx1100 gfx90a:xnack+
 	build plain ''
 	build out '--with kpack'
 	TMPDIR=$T run lintian --allow-root --no-cfg --profile debian --fail-on error,warning out/*.changes
 	# dh_gencontrol takes the field over, and such a package can have no overrides
-	[ "$output" = 'W: libtoy1-gfx1100-dbgsym: unknown-field X-Rocm-Gpu-Architecture' ] || { echo "$output"; return 1; }
+	! grep -v '^W: libtoy1-gfx1100-dbgsym: unknown-field X-Rocm-Gpu-Architecture$' <<<"$output" | grep . || false
 	for one in plain out; do
 		for deb in $one/*.deb; do
 			dpkg-deb -R "$deb" "$one-$(basename "${deb%%_*}")"

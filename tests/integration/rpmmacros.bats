@@ -5,7 +5,7 @@
 
 bats_require_minimum_version 1.5.0
 
-# bats file_tags=all
+# bats file_tags=plain, all
 
 load packing
 
