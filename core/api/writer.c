@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include "core/codec/codec.h"
 #include "core/base/bounds.h"
+#include "core/base/scheme.h"
 #include "core/writer/metadata.h"
 #include "core/rocm_kpack/kpackx.h"
 #include "core/writer/store.h"
@@ -15,15 +16,17 @@ static const int LEVEL = 3, LEVEL_MAX = 22;
 
 struct kpackx_writer {
 	struct kp_store store;
-	struct kp_encoder *encoder; /* NULL for scheme none */
+	struct kp_encoder *encoder; /* only for scheme zstd-per-kernel */
 	struct kpackx_error lost;   /* the failure after which nothing can be added */
 };
 
 #define INVALID(why, ...) kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, __VA_ARGS__)
 
-static bool all_zero(const uint64_t reserved[4])
+static bool all_zero(const uint64_t *reserved, size_t n)
 {
-	return !(reserved[0] | reserved[1] | reserved[2] | reserved[3]);
+	while (n && !reserved[n - 1])
+		n--;
+	return n == 0;
 }
 
 /* Check TEXT, of at most KP_NAME_MAX bytes; a longer text is not read to its end. */
@@ -87,11 +90,20 @@ static kpack_error_t check_options(const struct kpackx_writer_options *o,
 {
 	if (o->level < 0 || o->level > LEVEL_MAX)
 		return INVALID(why, "level %d is outside 1..%d", o->level, LEVEL_MAX);
-	if (!all_zero(o->reserved))
+	if (o->shared > 1)
+		return INVALID(why, "shared is neither 0 nor 1");
+	if (!all_zero(o->reserved, sizeof(o->reserved) / sizeof(o->reserved[0])))
 		return INVALID(why, "reserved members are not zero");
 	if (o->group)
 		KP_TRY(check_text("group", o->group, why));
 	return o->family ? check_text("family", o->family, why) : KPACK_SUCCESS;
+}
+
+static kpack_compression_t scheme_of(const struct kpackx_writer_options *o)
+{
+	return o->uncompressed ? KPACK_COMPRESSION_NOOP
+	       : o->shared     ? KP_COMPRESSION_ZSTD_SHARED
+			       : KPACK_COMPRESSION_ZSTD_PER_KERNEL;
 }
 
 static kpack_error_t begin_archive(struct kpackx_writer *w, const struct place *place,
@@ -103,18 +115,20 @@ static kpack_error_t begin_archive(struct kpackx_writer *w, const struct place *
 
 	if (!group)
 		return kp_fail_memory(why, strlen(place->name), "a group");
-	w->store.scheme = o->uncompressed ? KPACK_COMPRESSION_NOOP
-					  : KPACK_COMPRESSION_ZSTD_PER_KERNEL;
+	w->store.scheme = scheme_of(o);
 	err = check_text("group (the file's name, as none is given)", group, why);
 	if (!err)
 		err = kp_writer_open(
 			place->dir, place->name,
 			&(struct kp_writer_options){.scheme = w->store.scheme,
 						    .group = group,
-						    .family = o->family},
+						    .family = o->family,
+						    .level = o->level ? o->level
+								      : KP_SHARED_LEVEL,
+						    .jobs = 1},
 			&w->store.writer, why);
 	free(group);
-	if (!err && !o->uncompressed)
+	if (!err && w->store.scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL)
 		err = kp_encoder_new(o->level ? o->level : LEVEL, &w->encoder, why);
 	return err;
 }
@@ -207,7 +221,7 @@ static kpack_error_t check_numbers(const struct kpackx_object *o,
 			       KP_CHUNK_MAX);
 	if (o->n_texts && !o->texts)
 		return INVALID(why, "texts is NULL for %zu", o->n_texts);
-	if (!all_zero(o->reserved))
+	if (!all_zero(o->reserved, sizeof(o->reserved) / sizeof(o->reserved[0])))
 		return INVALID(why, "reserved members are not zero");
 	return KPACK_SUCCESS;
 }
@@ -275,9 +289,7 @@ static const char *canonical_arch(const char *arch, char out[KP_TARGET_TEXT_MAX]
  */
 static uint64_t chunk_of(const struct kpackx_writer *w, const struct kpackx_object *o)
 {
-	bool plain = w->store.scheme == KPACK_COMPRESSION_NOOP;
-
-	return !plain && o->size > o->chunk ? o->chunk : 0;
+	return w->encoder && o->size > o->chunk ? o->chunk : 0;
 }
 
 static kpack_error_t make_metadata(struct addition *a, struct kpackx_error *why)

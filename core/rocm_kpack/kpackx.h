@@ -406,20 +406,28 @@ struct kpackx_writer_options {
 	const char *group; /* group_name; NULL: the file name without ".kpack" */
 	const char
 		*family; /* gfx_arch_family; NULL: the arch if all have one, else group */
-	int level;       /* zstd level, 1 to 22; 0: 3 */
+	int level;       /* zstd level, 1 to 22; 0: 3, and 7 for "zstd-shared" */
 	bool uncompressed; /* scheme "none" */
-	uint64_t reserved[4];
+	/*
+	 * 1: scheme "zstd-shared", unless uncompressed: content that several objects have is
+	 * stored once.  Such archives have version 2, which AMD's readers refuse
+	 * (kpack-format(5)).
+	 */
+	uint64_t shared;
+	uint64_t reserved[3];
 };
 
 /*
  * Begin the archive PATH; OPTIONS may be NULL and is copied.  Frames are written to disk
- * as they are added; only the table of contents stays in memory.  A file at PATH stays as
+ * as they are added; only the table of contents stays in memory.  With the scheme
+ * "zstd-shared" the objects go to a temporary file without a name beside the archive, and
+ * are compressed by kpackx_writer_finish, on the calling thread.  A file at PATH stays as
  * it is, and no file appears there, until kpackx_writer_finish.  *WRITER is freed by
  * kpackx_writer_finish or kpackx_writer_abort.
  *
  * INVALID_ARGUMENT: path or writer is NULL; path names no file; level is out of range;
- * group or family (or the file name used instead) is not UTF-8 without control bytes, or
- * is longer than 4096 bytes; a reserved member is not zero.  FILE_NOT_FOUND: no such
+ * shared is neither 0 nor 1; group or family (or the file name used instead) is not UTF-8
+ * without control bytes, or is longer than 4096 bytes; a reserved member is not zero.  FILE_NOT_FOUND: no such
  * directory.  IO_ERROR: PATH exists and is not a regular file, or a system call failed.
  * OUT_OF_MEMORY.
  */
@@ -444,7 +452,8 @@ struct kpackx_object {
 	const char *target; /* metadata.target: bundle entry ID */
 	uint32_t mode;      /* metadata.mode: permission bits */
 	uint32_t chunk; /* bytes per chunk, which decodes alone, 4096 to 64 MiB; 0: none.
-			   Plain archives and objects that fit one chunk need none. */
+			   Plain archives, those with the scheme "zstd-shared", and objects
+			   that fit one chunk need none. */
 	const struct kpackx_text *texts; /* more metadata; names must differ and must not
 					    be path, target, xxh3, mode, chunk */
 	size_t n_texts;

@@ -163,12 +163,13 @@ rewrite() { # ARCHIVE OUT OPTION...
 	mkfat --same --twice gfx1030 --bundles 3 --size 20000 two.so
 	mkdir tree
 	mv one.so two.so tree
-	for options in "" "--scheme=none" "--chunk=4096" "--level=9" "--family=F=gfx1030,gfx1100"; do
+	for options in "" "--scheme=none" "--scheme=zstd-shared" "--chunk=4096" "--level=9" "--family=F=gfx1030,gfx1100"; do
 		rm -rf packed
 		kpack pack -q --archives-only --group g $options tree packed
 		for a in packed/.kpack/*.kpack; do
 			case $options in
 			*none) flags=-u ;;
+			*zstd-shared) flags=-S ;;
 			*level*) flags="-l 9" ;;
 			*family*) flags="-f F" ;;
 			*) flags= ;;

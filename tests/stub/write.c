@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * write [-g GROUP] [-f FAMILY] [-l LEVEL] [-s BYTES] [-u] OUT: write an archive as a
- * compiler would, with only the public headers.  -u selects scheme none; -s limits files
- * to BYTES, as a full disk would.
+ * write [-g GROUP] [-f FAMILY] [-l LEVEL] [-s BYTES] [-u] [-S] OUT: write an archive as
+ * a compiler would, with only the public headers.  -u selects scheme none, -S zstd-shared;
+ * -s limits files to BYTES, as a full disk would.
  *
  * A line of standard input is one object, its members separated by tabs:
  *   binary=KEY arch=ARCH file=DATA [type= path= target= mode=OCTAL chunk=N
@@ -144,7 +144,7 @@ static void parse_options(int argc, char **argv, struct kpackx_writer_options *o
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "g:f:l:s:u")) != -1) {
+	while ((c = getopt(argc, argv, "g:f:l:s:uS")) != -1) {
 		if (c == 'g')
 			o->group = optarg;
 		else if (c == 'f')
@@ -155,6 +155,8 @@ static void parse_options(int argc, char **argv, struct kpackx_writer_options *o
 			limit_files(optarg);
 		else if (c == 'u')
 			o->uncompressed = true;
+		else if (c == 'S')
+			o->shared = 1;
 		else
 			exit(2);
 	}

@@ -147,9 +147,9 @@ static void what_is_added_is_read(void **state)
 	};
 
 	(void)state;
-	for (int plain = 0; plain < 2; plain++) {
-		kpackx_writer_t w = opened_writer(
-			&(struct kpackx_writer_options){.uncompressed = plain});
+	for (int how = 0; how < 3; how++) {
+		kpackx_writer_t w = opened_writer(&(struct kpackx_writer_options){
+			.uncompressed = how == 1, .shared = how == 2});
 		struct kpack_archive *archive;
 		char key[16];
 		struct ab a;
@@ -174,7 +174,8 @@ static void what_is_added_is_read(void **state)
 
 			snprintf(key, sizeof(key), "lib/%zu.so#0", i);
 			assert_entry(archive, key, "gfx942", data, objects[i].size,
-				     objects[i].chunked && !plain ? objects[i].chunk : 0);
+				     objects[i].chunked && how == 0 ? objects[i].chunk
+								    : 0);
 			free(data);
 		}
 		kp_archive_close(archive);
@@ -224,9 +225,9 @@ static void equal_bytes_are_stored_once(void **state)
 	uint8_t *data = ab_data(50000, 1);
 
 	(void)state;
-	for (int plain = 0; plain < 2; plain++) {
-		kpackx_writer_t w = opened_writer(
-			&(struct kpackx_writer_options){.uncompressed = plain});
+	for (int how = 0; how < 3; how++) {
+		kpackx_writer_t w = opened_writer(&(struct kpackx_writer_options){
+			.uncompressed = how == 1, .shared = how == 2});
 		struct kpackx_object o = {.arch = "gfx942", .data = data, .size = 50000};
 		struct kpack_archive *archive;
 		struct ab a;
@@ -239,9 +240,9 @@ static void equal_bytes_are_stored_once(void **state)
 		add_ok(w, (o.binary = "f", o.size--, o));
 		a = finished(w);
 		archive = read_back(&a);
-		assert_int_equal(kp_archive_ordinal_count(archive), plain ? 2 : 3);
+		assert_int_equal(kp_archive_ordinal_count(archive), how ? 2 : 3);
 		assert_entry(archive, "c", "gfx90a", data, 50000, 0);
-		assert_entry(archive, "e", "gfx90a", data, 50000, plain ? 0 : 4096);
+		assert_entry(archive, "e", "gfx90a", data, 50000, how ? 0 : 4096);
 		kp_archive_close(archive);
 		ab_free(&a);
 	}
@@ -254,9 +255,9 @@ static void an_archive_may_be_empty(void **state)
 	struct ab a;
 
 	(void)state;
-	for (int plain = 0; plain < 2; plain++) {
-		a = finished(opened_writer(
-			&(struct kpackx_writer_options){.uncompressed = plain}));
+	for (int how = 0; how < 3; how++) {
+		a = finished(opened_writer(&(struct kpackx_writer_options){
+			.uncompressed = how == 1, .shared = how == 2}));
 		archive = read_back(&a);
 		assert_int_equal(kp_archive_entry_count(archive), 0);
 		assert_true(kp_span_is(kp_archive_group(archive), "a"));
@@ -423,7 +424,7 @@ static void improper_options_are_refused(void **state)
 	const struct kpackx_writer_options options[] = {
 		{.level = -1},        {.level = 23},      {.group = "a\n"},
 		{.group = long_name}, {.family = "\xff"}, {.family = long_name},
-		{.reserved = {1}},
+		{.reserved = {1}},    {.shared = 2},
 	};
 	kpackx_writer_t w = NULL;
 
