@@ -243,13 +243,15 @@ static bool choose_archive(struct kp_span target, void *arg)
  */
 static void note_starved(struct choice *c)
 {
-	const struct kp_lookup_file *f = c->lookup->files, *end = f + c->lookup->n_files;
 	char path[KP_SHOWN_MAX];
 
-	for (; f < end && !c->damage.code; f++)
+	for (size_t i = 0; i < c->lookup->n_files && !c->damage.code; i++) {
+		const struct kp_lookup_file *f = &c->lookup->files[i];
+
 		if (f->why.code == KPACK_ERROR_OUT_OF_MEMORY)
 			kp_fail(&c->damage, f->why.code, "%s: %s",
 				kp_shown(f->path, path), f->why.text);
+	}
 }
 
 /* Return the error code when no archive has the key. */
