@@ -429,7 +429,7 @@ fmt: ## format the C sources
 cppcheck_wrong := $(addprefix --suppress=,memleak:core/base/alloc.c memleakOnRealloc:core/base/alloc.c memleak:core/codec/codec.c \
 	memleak:packer/pack/store.c memleak:packer/pack/plan/plan.c memleak:packer/pack/mount_places.c memleak:packer/html_report/input.c memleak:packer/recombine/walk.c \
 	memleak:packer/library/library.c memleak:fs/control/compressed_text.c ctunullpointer:core/base/errors.c \
-	arrayIndexOutOfBoundsCond:core/base/span.h)
+	arrayIndexOutOfBoundsCond:core/base/span.h nullPointerRedundantCheck:core/shared/pool.c)
 
 lint: ## check formatting, cppcheck, shellcheck, manual pages, clang-tidy
 	@contrib/install-deps build lint
