@@ -21,6 +21,24 @@ static kpack_error_t fail_elf(struct kpackx_error *why, const char *what)
 		       elf_errmsg(-1));
 }
 
+/* Libelf fills the file up to each section, wherever its header says that it is. */
+static kpack_error_t check_sections(const struct edit *e, uint64_t size,
+				    struct kpackx_error *why)
+{
+	for (size_t i = 0; i < e->n; i++) {
+		GElf_Shdr h;
+		bool bytes;
+
+		if (!gelf_getshdr(elf_getscn(e->elf, i), &h))
+			return fail_elf(why, "section header");
+		bytes = h.sh_type != SHT_NULL && h.sh_type != SHT_NOBITS;
+		if (!kp_range_ok(size, h.sh_offset, bytes ? h.sh_size : 0))
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "elf: section %zu passes the end of the file", i);
+	}
+	return KPACK_SUCCESS;
+}
+
 static kpack_error_t edit_open(struct edit *e, const struct kp_source *object,
 			       struct kpackx_error *why)
 {
@@ -37,7 +55,7 @@ static kpack_error_t edit_open(struct edit *e, const struct kp_source *object,
 	if (!e->elf || elf_getshdrnum(e->elf, &e->n) ||
 	    elf_getshdrstrndx(e->elf, &e->names))
 		return fail_elf(why, "headers");
-	return KPACK_SUCCESS;
+	return check_sections(e, object->size, why);
 }
 
 static void edit_fini(struct edit *e)
