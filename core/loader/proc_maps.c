@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include "core/base/text.h"
 
 #define MAPS "/proc/self/maps"
 #define DELETED " (deleted)"
@@ -96,24 +97,73 @@ static const struct {
 	bool escaped, deleted;
 } spellings[] = {{false, false}, {true, false}, {false, true}, {true, true}};
 
+static char *spell_name(const struct mapping *m, size_t i)
+{
+	char *name = strdup(m->name);
+
+	if (name && spellings[i].deleted)
+		strip_deleted(name);
+	if (name && spellings[i].escaped)
+		unescape_newlines(name);
+	return name;
+}
+
+/* The mount point of an overlay in LINE of /proc/self/mountinfo, or NULL. */
+static char *overlay_place(char *line)
+{
+	char *type = strstr(line, " - "), *place = line;
+
+	if (!type || strncmp(type, " - overlay ", 11) != 0)
+		return NULL;
+	for (int i = 0; i < 4; i++)
+		if (!skip_word(&place))
+			return NULL;
+	place[strcspn(place, " ")] = '\0';
+	kp_text_unescape(place);
+	return place;
+}
+
+/*
+ * The kernel gives a file of an overlay over another overlay the name that it has below
+ * the upper one's mount point.  NULL: NAME is not such a name.
+ */
+static char *name_in_overlay(const char *name, uint64_t inode)
+{
+	FILE *mounts = fopen("/proc/self/mountinfo", "re");
+	char *line = NULL, *place, *path = NULL;
+	size_t cap = 0;
+
+	while (mounts && !path && getline(&line, &cap, mounts) > 0) {
+		place = overlay_place(line);
+		if (!place || asprintf(&path, "%s%s", place, name) < 0)
+			path = NULL;
+		else if (!is_mapped(path, inode)) {
+			free(path);
+			path = NULL;
+		}
+	}
+	free(line);
+	if (mounts)
+		fclose(mounts);
+	return path;
+}
+
 static char *file_name(const struct mapping *m)
 {
 	size_t n = sizeof(spellings) / sizeof(spellings[0]);
-	char *name = NULL;
+	char *name = NULL, *path;
 
 	for (size_t i = 0; i < n; i++) {
 		free(name);
-		name = strdup(m->name);
-		if (!name)
-			return NULL;
-		if (spellings[i].deleted)
-			strip_deleted(name);
-		if (spellings[i].escaped)
-			unescape_newlines(name);
-		if (is_mapped(name, m->inode))
-			break;
+		name = spell_name(m, i);
+		if (!name || is_mapped(name, m->inode))
+			return name;
 	}
-	return name;
+	path = name_in_overlay(m->name, m->inode);
+	if (!path)
+		return name;
+	free(name);
+	return path;
 }
 
 kpack_error_t kp_maps_find(const void *address, char **path, uint64_t *offset,

@@ -29,6 +29,7 @@ setup() {
 teardown() {
 	cd /
 	! mountpoint -q "$T/mnt" || fusermount3 -u "$T/mnt" || umount -l "$T/mnt"
+	! mountpoint -q "$T/layers" || umount -R "$T/layers"
 	rm -rf "$T"
 }
 
@@ -88,6 +89,19 @@ loads() { # LIBRARY FROM OPTION...
 		loads kept/libx.so "an archive"
 		rm -r libx.so out kept
 	done
+}
+
+@test "runtime: an overlay over an overlay, whose files the kernel gives other names" {
+	[ "$(id -u)" = 0 ] || skip "only root mounts overlays"
+	mkdir in layers
+	mount -t tmpfs layers layers
+	mkdir -p layers/{one,two,work,empty,"a b"} in/lib
+	make_fat in/lib/libx.so
+	kpack pack -q --group g in layers/one
+	mount -t overlay -o lowerdir=layers/one,upperdir=layers/two,workdir=layers/work overlay "layers/a b"
+	loads "layers/a b/lib/libx.so" "an archive"
+	mount -t overlay -o lowerdir="layers/a b/lib:layers/empty" overlay "layers/a b/lib"
+	loads "layers/a b/lib/libx.so" "an archive"
 }
 
 @test "runtime: without archives what was kept is taken, and the reason told" {
