@@ -40,15 +40,14 @@ struct known_keys {
 };
 #define KNOWN(keys) ((struct known_keys){keys, sizeof(keys) / sizeof((keys)[0])})
 
-/* Whether one flipped bit makes KEY of KNOWN. */
-static bool is_flipped(struct kp_span key, const char *known)
+bool raw_is_flipped(struct kp_span text, const char *known)
 {
 	int bits = 0;
 
-	if (key.size != strlen(known))
+	if (text.size != strlen(known))
 		return false;
-	for (size_t i = 0; i < key.size; i++)
-		bits += __builtin_popcount(key.data[i] ^ (unsigned char)known[i]);
+	for (size_t i = 0; i < text.size; i++)
+		bits += __builtin_popcount(text.data[i] ^ (unsigned char)known[i]);
 	return bits == 1;
 }
 
@@ -76,7 +75,7 @@ static void check_key(struct kp_span key, struct known_keys known, unsigned foun
 	char text[64];
 
 	for (size_t i = 0; i < known.count; i++)
-		if (!(found >> i & 1) && is_flipped(key, known.items[i]))
+		if (!(found >> i & 1) && raw_is_flipped(key, known.items[i]))
 			CHECK_FAULT(
 				out,
 				"toc: %s%s is missing, and the unknown key %s differs "
@@ -239,8 +238,8 @@ static void check_meta_field(struct check_findings *out, const char *entry,
 }
 
 /*
- * Check the type of a database file: "bin", or between dots in its name.  Only this packer
- * writes such files.
+ * Check the type of a database file: "bin", or after a dot in its name, before another dot
+ * or digits ("so" of libx.so.1).  Only this packer writes such files.
  */
 static void check_file_type(struct check_findings *out, const char *entry,
 			    struct kp_span path, struct kp_span type)
@@ -254,7 +253,7 @@ static void check_file_type(struct check_findings *out, const char *entry,
 		size_t left = (size_t)(end - ++p);
 
 		if (type.size <= left && memcmp(p, type.data, type.size) == 0 &&
-		    (type.size == left || p[type.size] == '.'))
+		    (type.size == left || strchr(".0123456789", p[type.size])))
 			return;
 	}
 	CHECK_FAULT(out, "toc: %s: type is %s, which is not in the file's name", entry,

@@ -8,6 +8,9 @@
 
 #include "check.h"
 
+/* Whether one flipped bit makes TEXT of KNOWN. */
+bool raw_is_flipped(struct kp_span text, const char *known);
+
 /* Check BYTES, the whole TOC, before they are parsed. */
 void raw_check_toc(struct kp_span bytes, struct check_findings *out);
 

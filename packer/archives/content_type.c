@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "content_type.h"
 #include <string.h>
+#include "check_toc.h"
 #include "core/base/text.h"
 
 kpack_error_t content_head_add(const void *data, size_t size, void *arg,
@@ -24,6 +25,9 @@ kpack_error_t content_head_check(const struct content_head *head, struct kp_span
 
 	if (strcmp(is, "co") == 0 || kp_span_is(type, is) || kp_span_is(type, "hsaco") ||
 	    kp_span_is(type, "co"))
+		return KPACK_SUCCESS;
+	if (!raw_is_flipped(type, is) && !raw_is_flipped(type, "hsaco") &&
+	    !raw_is_flipped(type, "co"))
 		return KPACK_SUCCESS;
 	return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
 		       "type is %s, but the code is %s",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether the code of an entry is what its type says.  The table of contents has no hash, so
- * that a damaged type shows only in the code.
+ * Whether a changed bit has made another type of the type of an entry's code.  The table of
+ * contents has no hash, so that this shows only in the code.
  */
 #ifndef PACKER_ARCHIVES_CONTENT_TYPE_H
 #define PACKER_ARCHIVES_CONTENT_TYPE_H
@@ -20,8 +20,9 @@ kpack_error_t content_head_add(const void *data, size_t size, void *arg,
 			       struct kpackx_error *why);
 
 /*
- * INVALID_METADATA: the bytes are code of a known format, and TYPE is no type of code of that
- * format.  "hsaco" and "co" always are: other writers call all code so.
+ * INVALID_METADATA: the bytes are code of a known format, and one flipped bit makes TYPE of a
+ * type of such code: the format's, or "hsaco" or "co", as other writers call all code.  Other
+ * types are correct: writers choose them, and the pieces of kpack thin --keep are "bin".
  */
 kpack_error_t content_head_check(const struct content_head *head, struct kp_span type,
 				 struct kpackx_error *why);

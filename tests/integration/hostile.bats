@@ -320,6 +320,8 @@ refuses_entry() { # FILE TEXT
 	b.add("lib/a.so#0", "gfx1100", b"text", type="other", entry={"typd": 1})
 	b.add("lib/b.so#0", "gfx1100", elf, type="co")
 	b.add("lib/c.so#0", "gfx1100", b"BC\xc0\xde" + bytes(12))
+	b.add("lib/d.so#0", "gfx1100", elf, type="elf")
+	b.add("lib/e.so.x.dat2", "gfx1100", b"data", type="dat", path="lib/e.so.x.dat2", library="rocblas")
 	b.write("others.kpack")
 	END
 	kpack verify -q good.kpack
