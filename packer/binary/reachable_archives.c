@@ -325,7 +325,7 @@ static char *find_real(const char *path, void *arg)
 	return real;
 }
 
-/* As kp_search_resolve, but root is led astray by nobody. */
+/* As kp_search_resolve; a way that root does not take (is_barred) is an error. */
 static kpack_error_t resolve_pattern(const char *pattern, const char *binary, char **path,
 				     struct kpackx_error *why)
 {

@@ -61,7 +61,7 @@ int cmd_apply(int argc, char **argv)
 	status = EXIT_OK;
 	/*
 	 * A wrong policy may be for a part of another one's tree, so no tree is changed.
-	 * What is mounted has to go in any case, and programs need it afterwards.
+	 * But mounts are removed in any case, and mounted again, because programs need them.
 	 */
 	if (!fine && c.apply.what == APPLY_ALL)
 		c.apply.what = APPLY_MOUNTS;

@@ -58,7 +58,7 @@ const struct command_help cmd_thin_help = {
 
 /* --- arguments ----------------------------------------------------------------------- */
 
-/* A link to a directory is a tree; what a link to a file leads to is not replaced. */
+/* A link to a directory is a tree; a link to a file is refused, because it would be replaced. */
 static bool check_tree(const char *tree)
 {
 	struct stat st;

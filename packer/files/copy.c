@@ -73,7 +73,6 @@ static void copy_signatures(int from, int to)
 	}
 }
 
-/* Copy the file open at FD, with the stat ST. */
 static kpack_error_t fill_copy(int fd, const struct stat *st, struct kp_outfile *out,
 			       struct kpackx_error *why)
 {
@@ -84,6 +83,7 @@ static kpack_error_t fill_copy(int fd, const struct stat *st, struct kp_outfile 
 	return kp_outfile_publish(out, why);
 }
 
+/* Copy the file open at FD, with the stat ST, to the path TO. */
 static kpack_error_t copy_open_file(int fd, const struct stat *st, const char *to,
 				    struct kpackx_error *why)
 {

@@ -208,7 +208,7 @@ static bool is_roots_alone(const struct stat *st)
 /* --- waiting ------------------------------------------------------------------------- */
 
 /*
- * 0, or errno; EWOULDBLOCK: somebody else, or a run of ROOTS, has it locked.  Where only root
+ * 0, or errno; EWOULDBLOCK: another process has it locked; ROOTS: a run of root's.  Where only root
  * can write, the lock of another user's process is passed over: that process is no run, and
  * the guard keeps runs of root's apart.
  */

@@ -303,7 +303,7 @@ static int apply_policy(const struct apply *a, const struct policy *p)
 
 	if (is_missing(a, p))
 		return EXIT_OK;
-	/* which of the two mounts there is right is not known */
+	/* it is not known which of the policies' mounts is the right one */
 	if (a->what == APPLY_MOUNTS && p->overlaps)
 		return EXIT_FAULT;
 	if (a->what == APPLY_UNMOUNT)

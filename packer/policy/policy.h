@@ -20,7 +20,7 @@ struct policy {
 	enum policy_action action;
 	enum policy_mount mount;
 	bool strip_debug; /* code loses its debugging information, too */
-	bool overlaps;    /* another policy's tree has a part of this one */
+	bool overlaps;    /* with another policy's tree */
 };
 
 struct policies {

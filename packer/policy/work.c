@@ -354,7 +354,7 @@ static char *absolute_path(const struct policy_tree *t, const char *relative, si
 	return xasprintf("%s/%.*s", strcmp(tree, "/") ? tree : "", (int)n, relative);
 }
 
-/* The directories of packed files, each once; *N of them, on the heap. */
+/* The directories of packed files, once for successive files; *N of them, on the heap. */
 static char **packed_dirs(const struct policy_tree *t, size_t *n)
 {
 	char **dirs = xcalloc(t->state.n_files + 1, sizeof(*dirs));

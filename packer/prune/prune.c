@@ -241,7 +241,7 @@ static int open_tree(struct prune *p)
 
 /* --- what goes ----------------------------------------------------------------------- */
 
-/* Whether the caller has named the file that the ENTRY of A is. */
+/* Whether ENTRY of A is a file for which the caller's file_goes is true. */
 static bool is_named(const struct prune *p, const struct prune_archive *a, size_t entry)
 {
 	const char *name = strrchr(a->relative, '/');

@@ -72,7 +72,10 @@ static void read_answer(struct owners *o, int fd, bool paths)
 	fclose(answer);
 }
 
-/* The status of PROGRAM, which names packages, or with PATHS what they have; -1: it has none. */
+/*
+ * Run PROGRAM, and add the packages that it prints, or with PATHS the paths.  Return its exit
+ * status; -1: it did not run, or was killed.
+ */
 static int ask_program(struct owners *o, const char *program, char **argv, bool paths)
 {
 	char locale[] = "LC_ALL=C", path[] = "PATH=/usr/bin:/bin";
