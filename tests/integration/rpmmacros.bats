@@ -103,3 +103,15 @@ launch() { # LIBRARY AGENT
 	! build || false
 	grep -qx 'kpack_packages: toy has no code for gfx942' log || { tail -n 40 log; return 1; }
 }
+
+@test "debugging information goes into the package that %debug_package makes" {
+	command -v rpmbuild >/dev/null || skip "no rpmbuild"
+	source_package gfx1030 gfx1100 gfx90a
+	# where a distribution's %install has it
+	sed -i '/debug_package/d; s|^%install|%debug_package\n&|; s|^cp -a|mkdir %{buildroot}/usr/bin\n&|' toy.spec
+	echo 'int main(void) { return 0; }' >toy.c
+	sed -i 's|^%files -f .*|gcc -g -o %{buildroot}/usr/bin/toy %{_sourcedir}/toy.c\n&\n/usr/bin/toy|' toy.spec
+	build || { tail -n 40 log; return 1; }
+	rpm -qpl top/RPMS/*/toy-debuginfo-1-2.*.rpm | grep '^/usr/lib/debug/usr/bin/toy.*\.debug$'
+	rpm -qpl top/RPMS/*/toy-gfx1100-1-2.*.rpm | grep -x /usr/lib/rocm-kpack/toy_gfx1100.kpack
+}
