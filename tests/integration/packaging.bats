@@ -255,6 +255,16 @@ fails_with() {
 	rm -rf out
 	fails_with "none.deb: no such file" make_deb --control none.deb split out
 	fails_with "tree/etc/blas.conf: not a Debian package" make_deb --control tree/etc/blas.conf split out
+	# control data of another's package may have links: nothing is written where they lead
+	mkdir control
+	cp deb/DEBIAN/control victim
+	ln -s "$T/victim" control/control
+	tar -C control -czf control.tar.gz ./control
+	tar -czf data.tar.gz -T /dev/null
+	echo 2.0 >debian-binary
+	ar rc hostile.deb debian-binary control.tar.gz data.tar.gz
+	fails_with "control: control data of hostile.deb that is no regular file" make_deb --prefix / --control hostile.deb split out
+	cmp deb/DEBIAN/control victim
 	run make_rpm --prefix / split out
 	[ "$status" -eq 2 ]
 }
