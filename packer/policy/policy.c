@@ -237,7 +237,7 @@ static kpack_error_t check_owner(const struct stat *st, struct kpackx_error *why
 	if (geteuid() != 0 || (st->st_uid == 0 && !(st->st_mode & (S_IWGRP | S_IWOTH))))
 		return KPACK_SUCCESS;
 	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-		       "others than root can write it: chown it to root, chmod it go-w");
+		       "users other than root can write it: chown it to root, chmod it go-w");
 }
 
 static kpack_error_t read_text(const char *path, char **text, size_t *size,

@@ -293,7 +293,7 @@ kpack_error_t state_read(const char *path, struct state *out, struct kpackx_erro
 	KP_TRY(below_file_open_nofollow(path, &fd, &st, why));
 	if (geteuid() == 0 && (st.st_uid != 0 || (st.st_mode & (S_IWGRP | S_IWOTH))))
 		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			      "others than root can write it");
+			      "users other than root can write it");
 	else if (st.st_size > STATE_MAX)
 		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "damaged: too long");
 	else

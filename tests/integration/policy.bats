@@ -161,7 +161,7 @@ opens() { # FILE COMMAND...
 		echo $how
 		apply 2>notes
 		[ $how = gone ] || [ $how = writable ] || grep -q 'note: damaged: .*all files are looked at again' notes
-		[ $how != writable ] || [ "$(id -u)" != 0 ] || grep -q 'others than root can write it' notes
+		[ $how != writable ] || [ "$(id -u)" != 0 ] || grep -q 'users other than root can write it' notes
 		diff -r tree want
 		run -0 apply
 		[ "$output" = "rocm: $T/tree: nothing changed" ]
@@ -299,14 +299,14 @@ topology() { # VERSION...: a machine with these GPUs
 	policy rocm "tree=$T/tree" arch=gfx1100 do=thin
 	chmod 0664 policies/rocm.conf
 	run -1 apply
-	[ "$output" = "kpack: policies/rocm.conf: others than root can write it: chown it to root, chmod it go-w" ]
+	[ "$output" = "kpack: policies/rocm.conf: users other than root can write it: chown it to root, chmod it go-w" ]
 	chmod 0644 policies/rocm.conf
 	chown 65534 policies/rocm.conf
 	run -1 apply
 	chown 0 policies/rocm.conf
 	chmod 0777 policies
 	run -1 apply
-	[[ $output == "kpack: policies: others than root can write it"* ]]
+	[[ $output == "kpack: policies: users other than root can write it"* ]]
 	chmod 0755 policies
 	mv policies/rocm.conf elsewhere
 	ln -s ../elsewhere policies/rocm.conf
