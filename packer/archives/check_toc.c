@@ -239,7 +239,7 @@ static void check_meta_field(struct check_findings *out, const char *entry,
 
 /*
  * Check the type of a database file: "bin", or after a dot in its name, before another dot
- * or digits ("so" of libx.so.1).  Only this packer writes such files.
+ * or digits ("so" of libx.so.1).  Other writers may leave "hsaco" as the type of any entry.
  */
 static void check_file_type(struct check_findings *out, const char *entry,
 			    struct kp_span path, struct kp_span type)
@@ -247,7 +247,7 @@ static void check_file_type(struct check_findings *out, const char *entry,
 	const uint8_t *p = path.data, *end = path.data + path.size;
 	char text[64];
 
-	if (kp_span_is(type, "bin"))
+	if (kp_span_is(type, "bin") || kp_span_is(type, "hsaco"))
 		return;
 	while ((p = memchr(p, '.', (size_t)(end - p)))) {
 		size_t left = (size_t)(end - ++p);

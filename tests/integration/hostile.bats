@@ -322,6 +322,7 @@ refuses_entry() { # FILE TEXT
 	b.add("lib/c.so#0", "gfx1100", b"BC\xc0\xde" + bytes(12))
 	b.add("lib/d.so#0", "gfx1100", elf, type="elf")
 	b.add("lib/e.so.x.dat2", "gfx1100", b"data", type="dat", path="lib/e.so.x.dat2", library="rocblas")
+	b.add("rocblas/y.dat", "gfx1100", b"data", path="rocblas/y.dat", library="rocblas")
 	b.write("others.kpack")
 	END
 	kpack verify -q good.kpack
