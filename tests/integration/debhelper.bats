@@ -268,6 +268,16 @@ fails_with() {
 		readkpack sums "$f"
 	done | cut -d ' ' -f 1 | sort >have
 	$python "$tools/fatparse.py" sums "$T/original/usr/lib/libtoy.so.1" x | cut -d ' ' -f 1 | sort | diff - have
+	# a family
+	rm -rf debian/libtoy1*/
+	cp -a "$T/original" debian/libtoy1
+	images=usr/lib/aotriton.images/amd-gfx120x/flash
+	mkdir -p debian/libtoy1/$images
+	echo 1 >debian/libtoy1/$images/__signature__
+	fails_with "$images/__signature__: has code for other GPUs than gfx1030,gfx1100,gfx90a, which no package is for"
+	echo 'package gfx12_0 libtoy1-gfx1100' >>debian/libtoy1.kpack
+	dh_kpack
+	[ "$(find debian -name __signature__)" = debian/libtoy1-gfx1100/$images/__signature__ ]
 	# a package without settings is left alone
 	rm -rf debian/libtoy1*
 	cp -a "$T/original" debian/libtoy1
