@@ -585,7 +585,6 @@ static kpack_error_t settle_kept(struct parser *p)
 	return KPACK_SUCCESS;
 }
 
-/* Parse BYTES, the beginning of a section of SIZE bytes. */
 static kpack_error_t parse_all(struct parser *p, struct kp_span bytes)
 {
 	KP_TRY(open_parser(p, bytes));
@@ -594,6 +593,7 @@ static kpack_error_t parse_all(struct parser *p, struct kp_span bytes)
 	return settle_kept(p);
 }
 
+/* Parse BYTES, the beginning of a section of SIZE bytes. */
 static kpack_error_t parse_section(struct kp_span bytes, uint64_t size,
 				   struct kp_layout *out, struct kpackx_error *why)
 {

@@ -23,8 +23,9 @@ kpack_error_t content_head_check(const struct content_head *head, struct kp_span
 	const char *is = kp_object_type((struct kp_span){head->bytes, head->size});
 	char text[64];
 
+	/* "so": a name that other writers may choose, though one bit from "co" */
 	if (strcmp(is, "co") == 0 || kp_span_is(type, is) || kp_span_is(type, "hsaco") ||
-	    kp_span_is(type, "co"))
+	    kp_span_is(type, "co") || kp_span_is(type, "so"))
 		return KPACK_SUCCESS;
 	if (!raw_is_flipped(type, is) && !raw_is_flipped(type, "hsaco") &&
 	    !raw_is_flipped(type, "co"))
