@@ -413,9 +413,11 @@ fails_with() {
 		"$packaging/$tool" --help >help
 		grep -q "^$tool --name NAME --version VERSION" help
 		for wrong in "--name X --version 1" "--name ab --version x" "--name ab --version 1_2" "--name -b --version 1" \
-			"--name ab" "--version 1" "--name ab --version 1 --prefix /" "--name ab --version 1 --prefix a" \
+			"--name ab" "--version 1" "--name ab --version 1 --prefix a" \
 			"--name ab --version 1 --prefix /a/../b" "--name ab --version 1 --nothing" "--name ab --version 1 x" \
-			"--name ab --version 1 --compression lz"; do
+			"--name ab --version 1 --compression lz" "--name ab --version 1 --prefix /"; do
+			# whole packages have trees of the root
+			[[ $tool != make-deb || $wrong != *" --prefix /" ]] || continue
 			status=0
 			# shellcheck disable=SC2086 # words are meant
 			"$packaging/$tool" $wrong split out >said 2>err || status=$?
