@@ -28,7 +28,7 @@ setup_file() {
 }
 
 race() { # OPTION...
-	[ "$KPACK_MODE" != asan ] || set -- --runs 3 "$@"
+	[ "$KPACK_MODE" != asan ] || set -- --runs 2 "$@"
 	$python "$tools/racing.py" "$@" >>"$FAULTS" 2>>"$FAULTS.log" || :
 }
 

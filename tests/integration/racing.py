@@ -712,7 +712,7 @@ def main():
     p = argparse.ArgumentParser(usage=__doc__)
     p.add_argument("--list", action="store_true")
     p.add_argument("--all", action="store_true")
-    p.add_argument("--runs", type=int, default=20)
+    p.add_argument("--runs", type=int, default=12)
     p.add_argument("--attack")
     p.add_argument("--step", type=int)
     p.add_argument("--old", action="store_true")
