@@ -209,13 +209,13 @@ static void warn_of_loss(const struct work *w, const struct thin *thin)
 		return;
 	packages = packages_of(t, thin, &n);
 	if (n)
-		report_error(t->policy->name,
-			     "warning: %zu new files have code for other GPUs only, and "
-			     "no code for %s%s: where an older version had it, install "
-			     "that version again%s%s",
-			     n, t->arch,
-			     w->dry ? "; it would be removed" : "; it was removed",
-			     *packages ? ": packages" : "", packages);
+		report_error(
+			t->policy->name,
+			"warning: new files (%zu) have code for other GPUs only, "
+			"and no code for %s%s: where an older version had it, install "
+			"that version again%s%s",
+			n, t->arch, w->dry ? "; it would be removed" : "; it was removed",
+			*packages ? ": packages" : "", packages);
 	free(packages);
 }
 
@@ -425,13 +425,15 @@ static bool is_dropped(const void *arg, struct kp_span path)
 
 static void forget_files(struct state *s, const struct owners *gone)
 {
-	for (size_t i = 0; i < gone->count; i++) {
-		struct state_file *f = state_find_file(s, gone->names[i]);
+	for (size_t i = 0; i < s->n_files; i++) {
+		struct state_file *f = &s->files[i];
 
+		if (!owners_has(gone, f->path))
+			continue;
 		free(f->path);
 		f->path = NULL;
-		state_drop_files(s);
 	}
+	state_drop_files(s);
 }
 
 /*

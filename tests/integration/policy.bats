@@ -246,10 +246,10 @@ topology() { # VERSION...: a machine with these GPUs
 	mkfat --size 60000 --seed 3 --arches gfx90a,gfx1030 tree/lib/c.so
 	touch tree/lib/new.dat
 	run -0 apply -n
-	[[ $output == *"rocm: warning: 1 new files have code for other GPUs only, and no code for gfx1100; it would be removed: where "* ]]
+	[[ $output == *"rocm: warning: new files (1) have code for other GPUs only, and no code for gfx1100; it would be removed: where "* ]]
 	[ "$(objects tree/lib/c.so | wc -l)" = 2 ]
 	run -0 apply
-	[[ $output == *"rocm: warning: 1 new files have code for other GPUs only, and no code for gfx1100; it was removed: where an older version had it, install that version again"* ]]
+	[[ $output == *"rocm: warning: new files (1) have code for other GPUs only, and no code for gfx1100; it was removed: where an older version had it, install that version again"* ]]
 	[[ $output == *": 1 files thinned"* ]]
 	run -0 apply
 	[ "$output" = "rocm: $T/tree: nothing changed" ]
