@@ -208,9 +208,9 @@ static bool is_roots_alone(const struct stat *st)
 /* --- waiting ------------------------------------------------------------------------- */
 
 /*
- * 0, or errno; EWOULDBLOCK: another process has it locked; ROOTS: a run of root's.  Where only root
- * can write, the lock of another user's process is passed over: that process is no run, and
- * the guard keeps runs of root's apart.
+ * 0, or errno; EWOULDBLOCK: another process has it locked, with *ROOTS a run of root's.
+ * Where only root can write, the lock of another user's process is passed over: that process
+ * is no run, and the guard keeps runs of root's apart.
  */
 static int try_lock(int fd, const struct stat *st, bool *roots)
 {
