@@ -7,27 +7,15 @@
  * COMMAND is run by the shell when half of the calls are done.
  */
 #define __HIP_PLATFORM_AMD__
-#include <dlfcn.h>
 #include <rocfft/rocfft.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "call.h"
 
 #define BYTES (64u << 20) /* of the largest transform */
 
-static void *library, *in, *out, *work;
-
-static void *function(const char *name)
-{
-	void *f = dlsym(library, name);
-
-	if (!f) {
-		fprintf(stderr, "%s\n", dlerror());
-		exit(1);
-	}
-	return f;
-}
-#define CALL(name) ((__typeof__(&name))function(#name))
+static void *in, *out, *work;
 
 /* powers of primes that have kernels of their own, others, and several dimensions */
 static const size_t lengths[][3] = {
@@ -78,10 +66,7 @@ static void transforms(rocfft_precision precision)
 
 int main(int argc, char **argv)
 {
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	library = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
-	if (!library)
-		return fprintf(stderr, "%s\n", argc > 1 ? dlerror() : "no library"), 1;
+	open_library(argc, argv, RTLD_LOCAL);
 	in = calloc(1, BYTES);
 	out = calloc(1, BYTES);
 	work = calloc(1, 2 * BYTES);

@@ -9,16 +9,15 @@
  */
 #define _GNU_SOURCE
 #define __HIP_PLATFORM_AMD__
-#include <dlfcn.h>
 #include <glob.h>
 #include <rocblas/rocblas.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "call.h"
 
 #define LARGEST 2048 /* of m, n and k */
 
-static void *library;
 static rocblas_handle handle;
 static void *a, *b, *c;
 
@@ -31,18 +30,6 @@ glob(const char *pattern, int flags, int (*failed)(const char *, int), glob_t *o
 		RTLD_NEXT, "glob");
 	return real(pattern, flags & ~GLOB_NOSORT, failed, out);
 }
-
-static void *function(const char *name)
-{
-	void *f = dlsym(library, name);
-
-	if (!f) {
-		fprintf(stderr, "%s\n", dlerror());
-		exit(1);
-	}
-	return f;
-}
-#define CALL(name) ((__typeof__(&name))function(#name))
 
 static const rocblas_operation ops[] = {rocblas_operation_none,
 					rocblas_operation_transpose,
@@ -141,10 +128,7 @@ int main(int argc, char **argv)
 	const size_t n_types = sizeof(types) / sizeof(types[0]);
 	const size_t bytes = (size_t)LARGEST * LARGEST * 16;
 
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	library = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
-	if (!library)
-		return fprintf(stderr, "%s\n", argc > 1 ? dlerror() : "no library"), 1;
+	open_library(argc, argv, RTLD_LOCAL);
 	a = calloc(1, bytes);
 	b = calloc(1, bytes);
 	c = calloc(1, bytes);

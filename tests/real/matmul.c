@@ -9,13 +9,13 @@
  */
 #define _GNU_SOURCE
 #define __HIP_PLATFORM_AMD__
-#include <dlfcn.h>
 #include <hip/library_types.h>
 #include <hipblas-common/hipblas-common.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "call.h"
 
 #define LARGEST 2048 /* of m, n and k */
 #define WORKSPACE (32u << 20)
@@ -31,18 +31,7 @@ struct choice {
 	int reserved[4];
 };
 
-static void *library, *handle, *a, *b, *c, *workspace;
-
-static void *function(const char *name)
-{
-	void *f = dlsym(library, name);
-
-	if (!f) {
-		fprintf(stderr, "%s\n", dlerror());
-		exit(1);
-	}
-	return f;
-}
+static void *handle, *a, *b, *c, *workspace;
 
 static int create(const char *name, void **out, int x, int y)
 {
@@ -186,10 +175,7 @@ int main(int argc, char **argv)
 	const size_t n_types = sizeof(types) / sizeof(types[0]);
 	const size_t bytes = (size_t)LARGEST * LARGEST * 8;
 
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	library = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
-	if (!library)
-		return fprintf(stderr, "%s\n", argc > 1 ? dlerror() : "no library"), 1;
+	open_library(argc, argv, RTLD_LOCAL);
 	a = calloc(1, bytes);
 	b = calloc(1, bytes);
 	c = calloc(1, bytes);

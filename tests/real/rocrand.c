@@ -6,27 +6,14 @@
  *
  * TYPE is a generator that is left out.
  */
-#include <dlfcn.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "call.h"
 
 /* The values of rocrand_rng_type; a version that does not have one returns an error. */
 static const int types[] = {401, 402, 403, 404, 405, 406, 407, 408,
 			    409, 410, 411, 501, 502, 504, 505};
-
-static void *library;
-
-static void *function(const char *name)
-{
-	void *f = dlsym(library, name);
-
-	if (!f) {
-		fprintf(stderr, "%s\n", dlerror());
-		exit(1);
-	}
-	return f;
-}
 
 #define FUNCTION(name, ...) ((int (*)(__VA_ARGS__))function(name))
 #define PRINT(name, ...) printf("%d " name ": %d\n", type, FUNCTION(name, __VA_ARGS__)
@@ -55,10 +42,7 @@ int main(int argc, char **argv)
 	void *out = NULL;
 	int type = 0;
 
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	library = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL) : NULL;
-	if (!library)
-		return fprintf(stderr, "%s\n", argc > 1 ? dlerror() : "no library"), 1;
+	open_library(argc, argv, RTLD_GLOBAL);
 	PRINT("hipInit", unsigned)(0));
 	PRINT("hipMalloc", void **, size_t)(&out, n * 8));
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)

@@ -6,26 +6,13 @@
  *
  * All memory is zero, and so is the number of elements in each row.
  */
-#include <dlfcn.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "call.h"
 
 enum { M = 64, NNZ = 256, PLACES = 1 << 16 };
 enum { BASE_ZERO = 0, ROWS = 0, NO_TRANSPOSE = 111 };
-
-static void *library;
-
-static void *function(const char *name)
-{
-	void *f = dlsym(library, name);
-
-	if (!f) {
-		fprintf(stderr, "%s\n", dlerror());
-		exit(1);
-	}
-	return f;
-}
 
 #define PRINT(name, types, args)                                                         \
 	printf(name ": %d\n", ((int(*) types)function("" name))args)
@@ -40,10 +27,7 @@ int main(int argc, char **argv)
 	const double one_d = 1;
 	float result = 0;
 
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	library = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL) : NULL;
-	if (!library)
-		return fprintf(stderr, "%s\n", argc > 1 ? dlerror() : "no library"), 1;
+	open_library(argc, argv, RTLD_GLOBAL);
 	PRINT("hipInit", (unsigned), (0));
 	PRINT("hipMalloc", (P *, size_t), (&out, 5 * PLACES));
 	x = out;
