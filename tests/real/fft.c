@@ -7,6 +7,7 @@
  * COMMAND is run by the shell when half of the calls are done.
  */
 #define __HIP_PLATFORM_AMD__
+#include <dlfcn.h>
 #include <rocfft/rocfft.h>
 #include <stdbool.h>
 #include <stdio.h>
