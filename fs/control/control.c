@@ -100,8 +100,15 @@ static struct snapshot *snapshot_new(struct text *text, size_t file)
 	return s;
 }
 
-static void snapshot_free(struct snapshot *s)
+static bool is_long(const struct control *c, const struct snapshot *s)
 {
+	return c->tidier && text_size(s->text) >= LONG;
+}
+
+static void snapshot_free(struct control *c, struct snapshot *s)
+{
+	if (s && is_long(c, s))
+		forget_names_gone(c->tidier, texts_name(s->file));
 	if (s)
 		text_unref(s->text);
 	free(s);
@@ -162,7 +169,7 @@ void control_free(struct control *c)
 
 		for (struct snapshot *s = c->buckets[i]; s; s = next) {
 			next = s->next;
-			snapshot_free(s);
+			snapshot_free(c, s);
 		}
 	}
 	forget_names_free(c->tidier);
@@ -196,7 +203,7 @@ int control_lookup(struct control *c, struct edition *e, struct kp_span name,
 	s = snapshot_new(texts_get(c->texts, e, i), i);
 	if (!s)
 		return ENOMEM;
-	if (c->tidier && text_size(s->text) >= LONG)
+	if (is_long(c, s))
 		forget_names_note(c->tidier, texts_name(i));
 	pthread_mutex_lock(&c->lock);
 	add_snapshot(c, s);
@@ -248,7 +255,7 @@ void control_forget(struct control *c, uint64_t ino, uint64_t n)
 		*at = gone->next;
 	}
 	pthread_mutex_unlock(&c->lock);
-	snapshot_free(gone);
+	snapshot_free(c, gone);
 }
 
 bool control_read(struct control *c, uint64_t ino, uint64_t off, size_t len, void *token)

@@ -21,8 +21,12 @@ typedef void forget_names_notify(void *user, const char *name);
 struct forget_names *forget_names_new(forget_names_notify *notify, void *user);
 void forget_names_free(struct forget_names *t); /* NULL is fine */
 
-/* NAME was looked up: make the kernel forget it after a moment.  There may be only a few
- * names, all static strings. */
+/*
+ * NAME was looked up: make the kernel forget it after a moment, and again until
+ * forget_names_gone was called as often.  There may be only a few names, all static
+ * strings.
+ */
 void forget_names_note(struct forget_names *t, const char *name);
+void forget_names_gone(struct forget_names *t, const char *name);
 
 #endif
