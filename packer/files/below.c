@@ -13,11 +13,11 @@
 #include <unistd.h>
 #include "core/archive/archive.h"
 #include "core/archive/find.h"
+#include "core/paths/step.h"
 #include "core/writer/writer.h"
 #include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 #include "resolve.h"
-#include "step.h"
 
 /* --- calls --------------------------------------------------------------------------- */
 
@@ -38,7 +38,7 @@
 /* Open the place of PATH. */
 static int open_at_place(const char *path, int flags, mode_t mode)
 {
-	AT_PLACE(path, step_openat(at.dir, at.name, flags, mode));
+	AT_PLACE(path, kp_step_openat(at.dir, at.name, flags, mode));
 }
 
 int below_open(const char *path, int flags, mode_t mode)
@@ -56,19 +56,19 @@ int below_open(const char *path, int flags, mode_t mode)
 
 int below_lstat(const char *path, struct stat *st)
 {
-	AT_PLACE(path, step_lstat(at.dir, at.name, st));
+	AT_PLACE(path, kp_step_lstat(at.dir, at.name, st));
 }
 
 int below_access(const char *path, int mode)
 {
 	int fd = below_open(path, O_PATH, 0), status;
-	char proc[PROC_NAME_SIZE];
+	char proc[KP_FD_NAME_SIZE];
 
 	if (fd < 0)
 		return -1;
 	/* not faccessat2, which kernels before 5.8 lack: without it EROFS is not seen */
-	status = faccessat(AT_FDCWD, proc_fd_name(fd, proc), mode, AT_EACCESS);
-	close_keeping_errno(fd);
+	status = faccessat(AT_FDCWD, kp_fd_name(fd, proc), mode, AT_EACCESS);
+	kp_close_keeping_errno(fd);
 	return status;
 }
 
@@ -113,7 +113,7 @@ int below_rename(const char *from, const char *to, unsigned flags)
 int below_chmod(const char *path, mode_t mode)
 {
 	int fd = below_open(path, O_PATH, 0), status = -1;
-	char proc[PROC_NAME_SIZE];
+	char proc[KP_FD_NAME_SIZE];
 	struct stat st;
 
 	if (fd < 0)
@@ -121,8 +121,8 @@ int below_chmod(const char *path, mode_t mode)
 	if (fstat(fd, &st) == 0 && S_ISLNK(st.st_mode))
 		errno = ELOOP;
 	else
-		status = chmod(proc_fd_name(fd, proc), mode); /* fchmod refuses O_PATH */
-	close_keeping_errno(fd);
+		status = chmod(kp_fd_name(fd, proc), mode); /* fchmod refuses O_PATH */
+	kp_close_keeping_errno(fd);
 	return status;
 }
 
@@ -139,7 +139,7 @@ static int open_following(const char *path, int flags)
 		const struct open_how how = {
 			.flags = (unsigned)flags,
 			.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS |
-				   (step_is_guarded() ? RESOLVE_NO_XDEV : 0),
+				   (kp_step_is_guarded() ? RESOLVE_NO_XDEV : 0),
 		};
 
 		fd = (int)syscall(SYS_openat2, root, *rest ? rest : ".", &how,
@@ -156,7 +156,7 @@ static int open_following(const char *path, int flags)
 	} else if (resolve_spot(path, SPOT_FOLLOWED, &at) < 0) {
 		return -1;
 	}
-	fd = step_openat(at.dir, at.name, flags | (at.magic ? 0 : O_NOFOLLOW), 0);
+	fd = kp_step_openat(at.dir, at.name, flags | (at.magic ? 0 : O_NOFOLLOW), 0);
 	spot_close(&at);
 	return fd;
 }
@@ -175,20 +175,20 @@ int below_stat(const char *path, struct stat *st)
 	if (fd < 0)
 		return -1;
 	status = fstat(fd, st);
-	close_keeping_errno(fd);
+	kp_close_keeping_errno(fd);
 	return status;
 }
 
 char *below_real(const char *path)
 {
 	int fd = open_following(path, O_PATH | O_CLOEXEC);
-	char proc[PROC_NAME_SIZE], text[PATH_MAX];
+	char proc[KP_FD_NAME_SIZE], text[PATH_MAX];
 	ssize_t size;
 
 	if (fd < 0)
 		return NULL;
-	size = readlink(proc_fd_name(fd, proc), text, sizeof(text));
-	close_keeping_errno(fd);
+	size = readlink(kp_fd_name(fd, proc), text, sizeof(text));
+	kp_close_keeping_errno(fd);
 	if (size < 0 || size == sizeof(text)) {
 		errno = size < 0 ? errno : ENAMETOOLONG;
 		return NULL;
@@ -235,7 +235,7 @@ DIR *below_opendir(const char *path)
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 
 	if (!dir)
-		close_keeping_errno(fd);
+		kp_close_keeping_errno(fd);
 	return dir;
 }
 
@@ -252,7 +252,7 @@ int below_scandir(const char *path, struct dirent ***names,
 	if (fd < 0)
 		return -1;
 	n = scandirat(fd, ".", names, select, by_bytes);
-	close_keeping_errno(fd);
+	kp_close_keeping_errno(fd);
 	return n;
 }
 
@@ -273,7 +273,7 @@ int below_dir_open(struct below_dir *dir, const char *path)
 	dir->fd = inside ? at.dir : openat(at.dir, ".", flags);
 	dir->name = at.name;
 	if (!inside)
-		close_keeping_errno(at.dir);
+		kp_close_keeping_errno(at.dir);
 	if (dir->fd >= 0)
 		return 0;
 	below_dir_close(dir);
@@ -282,7 +282,7 @@ int below_dir_open(struct below_dir *dir, const char *path)
 
 void below_dir_close(struct below_dir *dir)
 {
-	close_keeping_errno(dir->fd);
+	kp_close_keeping_errno(dir->fd);
 	free(dir->name);
 	*dir = (struct below_dir){.fd = -1};
 }
@@ -396,9 +396,9 @@ static int open_itself(const char *path, int flags)
 /* Open for reading the regular file open at FD with O_PATH, which OPEN opened as PATH. */
 static int open_again(int fd, const char *path, open_fn *open_path)
 {
-	char proc[PROC_NAME_SIZE];
-	int again = open(proc_fd_name(fd, proc),
-			 O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	char proc[KP_FD_NAME_SIZE];
+	int again =
+		open(kp_fd_name(fd, proc), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
 	/* without /proc, a device may be opened that just took the file's place */
 	return again < 0 && errno == ENOENT ? open_path(path, O_RDONLY) : again;
@@ -489,7 +489,7 @@ kpack_error_t below_outfile_open(struct kp_outfile *out, const char *path, mode_
 
 int below_outfile_lstat(const struct kp_outfile *out, struct stat *st)
 {
-	return step_lstat(out->dir_fd, out->name, st);
+	return kp_step_lstat(out->dir_fd, out->name, st);
 }
 
 kpack_error_t below_outfile_open_in(struct kp_outfile *out, const char *dir,

@@ -13,10 +13,10 @@
 #include "attributes.h"
 #include "below.h"
 #include "core/base/file.h"
+#include "core/paths/step.h"
 #include "packer/base/xalloc.h"
 #include "replace.h"
 #include "resolve.h"
-#include "step.h"
 
 #define ACL_DEFAULT "system.posix_acl_default"
 
@@ -154,10 +154,10 @@ static int keep_owner(const struct node *n, int fd)
 static void keep_xattrs(const struct node *n, int fd)
 {
 	char *names = xmalloc(XATTR_MAX), *value = xmalloc(XATTR_MAX);
-	char from[PROC_NAME_SIZE], to[PROC_NAME_SIZE];
-	ssize_t size = listxattr(proc_fd_name(n->fd, from), names, XATTR_MAX);
+	char from[KP_FD_NAME_SIZE], to[KP_FD_NAME_SIZE];
+	ssize_t size = listxattr(kp_fd_name(n->fd, from), names, XATTR_MAX);
 
-	proc_fd_name(fd, to);
+	kp_fd_name(fd, to);
 	for (char *name = names; name < names + size; name += strlen(name) + 1) {
 		ssize_t bytes = getxattr(from, name, value, XATTR_MAX);
 
@@ -171,23 +171,22 @@ static void keep_xattrs(const struct node *n, int fd)
 static int keep_times(const struct node *n, int fd)
 {
 	struct timespec times[2] = {n->st.st_atim, n->st.st_mtim};
-	char proc[PROC_NAME_SIZE];
+	char proc[KP_FD_NAME_SIZE];
 
 	if (utimensat(fd, "", times, AT_EMPTY_PATH) == 0)
 		return 0;
 	/* before Linux 5.8 */
-	return errno == EINVAL ? utimensat(AT_FDCWD, proc_fd_name(fd, proc), times, 0)
-			       : -1;
+	return errno == EINVAL ? utimensat(AT_FDCWD, kp_fd_name(fd, proc), times, 0) : -1;
 }
 
 static int keep_attributes(const struct node *n, int fd)
 {
-	char proc[PROC_NAME_SIZE];
+	char proc[KP_FD_NAME_SIZE];
 
 	if (keep_owner(n, fd) < 0)
 		return -1;
 	if (!S_ISLNK(n->st.st_mode) &&
-	    chmod(proc_fd_name(fd, proc), n->st.st_mode & 07777) < 0)
+	    chmod(kp_fd_name(fd, proc), n->st.st_mode & 07777) < 0)
 		return -1;
 	keep_xattrs(n, fd);
 	return keep_times(n, fd);
@@ -212,7 +211,8 @@ static bool is_made(const struct node *n, int fd)
 
 static int finish_node(const struct node *n, const struct place *p)
 {
-	int fd = step_openat(p->dir_fd, p->tmp_name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+	int fd = kp_step_openat(p->dir_fd, p->tmp_name, O_PATH | O_NOFOLLOW | O_CLOEXEC,
+				0);
 	int status, sys_errno;
 
 	if (fd < 0)
@@ -312,7 +312,7 @@ static int make_twin(const struct place *p, void *arg)
 
 	if (linkat(twin->first.fd, twin->first.name, p->dir_fd, p->tmp_name, 0) < 0)
 		return -1;
-	if (step_lstat(p->dir_fd, p->tmp_name, &st) == 0 && is_copy(&st, twin->seen))
+	if (kp_step_lstat(p->dir_fd, p->tmp_name, &st) == 0 && is_copy(&st, twin->seen))
 		return 0;
 	unlinkat(p->dir_fd, p->tmp_name, 0);
 	errno = ESTALE;

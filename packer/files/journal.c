@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/base/text.h"
-#include "step.h"
+#include "core/paths/step.h"
 
 /* Limit of trees: no run makes more. */
 #define NAMES_MAX 65536
@@ -25,7 +25,7 @@ struct identity {
 
 static bool identify_directory(int dir, const char *name, struct identity *out)
 {
-	int fd = step_openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0), status;
+	int fd = kp_step_openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0), status;
 	struct statx st;
 
 	if (fd < 0)

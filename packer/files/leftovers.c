@@ -2,9 +2,9 @@
 #include "leftovers.h"
 #include "below.h"
 #include "core/base/file.h"
+#include "core/paths/step.h"
 #include "packer/base/xalloc.h"
 #include "lock.h"
-#include "step.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ static int remove_one(int dir, const char *name)
 
 	if (!kp_is_temp_name(name))
 		return 0;
-	if (step_lstat(dir, name, &st) < 0)
+	if (kp_step_lstat(dir, name, &st) < 0)
 		return errno == ENOENT ? 0 : -1;
 	if (S_ISDIR(st.st_mode))
 		return 0;

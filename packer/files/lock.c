@@ -15,8 +15,8 @@
 #include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
+#include "core/paths/step.h"
 #include "packer/cli/report.h"
-#include "step.h"
 
 /* Milliseconds between two looks, and the looks after which a wait is reported, or ended. */
 enum { LOOK_MS = 250, LOOKS_QUIET = 8, LOOKS_LIMIT = 80 };
@@ -152,7 +152,7 @@ static void open_guard(void)
 {
 	struct stat st;
 
-	if (!step_is_guarded())
+	if (!kp_step_is_guarded())
 		return;
 	guard = open(GUARD_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK,
 		     0600);

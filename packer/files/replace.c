@@ -8,9 +8,9 @@
 #include <unistd.h>
 #include "below.h"
 #include "core/base/file.h"
+#include "core/paths/step.h"
 #include "packer/base/xalloc.h"
 #include "resolve.h"
-#include "step.h"
 
 /* Limit of names to try: if all of them exist, it is likely an attack. */
 #define TRIES 100
@@ -51,17 +51,17 @@ static int move_into_place(const struct place *p, bool durable)
 
 int place_outfile(const struct place *p, const struct kp_outfile *out)
 {
-	char proc[PROC_NAME_SIZE];
+	char proc[KP_FD_NAME_SIZE];
 
 	if (out->tmp_name)
 		return linkat(out->dir_fd, out->tmp_name, p->dir_fd, p->tmp_name, 0);
-	return linkat(AT_FDCWD, proc_fd_name(out->fd, proc), p->dir_fd, p->tmp_name,
+	return linkat(AT_FDCWD, kp_fd_name(out->fd, proc), p->dir_fd, p->tmp_name,
 		      AT_SYMLINK_FOLLOW);
 }
 
 int place_lstat(const struct place *p, struct stat *st)
 {
-	return step_lstat(p->dir_fd, p->name, st);
+	return kp_step_lstat(p->dir_fd, p->name, st);
 }
 
 kpack_error_t place(const char *path, int (*make)(const struct place *p, void *arg),

@@ -13,8 +13,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 #include "below.h"
+#include "core/paths/step.h"
 #include "packer/base/xalloc.h"
-#include "step.h"
 
 /* As the kernel: so many links in one path are a circle. */
 #define MAX_LINKS 40
@@ -94,15 +94,6 @@ void resolve_add_root(const char *path, int fd)
 
 /* --- resolving ----------------------------------------------------------------------- */
 
-void close_keeping_errno(int fd)
-{
-	int error = errno;
-
-	if (fd >= 0)
-		close(fd);
-	errno = error;
-}
-
 /*
  * Take the next component from *REST into NAME; components "." are left out.  false: none
  * is left, or it is too long, with errno.
@@ -136,26 +127,26 @@ static int step_down(int fd, const char *rest, int flags)
 	char name[NAME_MAX + 1];
 
 	while (dir >= 0 && next_component(&rest, name)) {
-		int next = step_openat(dir, name, PASS | O_NOFOLLOW, 0);
+		int next = kp_step_openat(dir, name, PASS | O_NOFOLLOW, 0);
 		struct stat st;
 
 		/* Linux says ENOTDIR of a link that O_PATH | O_DIRECTORY meets */
 		if (next < 0 && errno == ENOTDIR)
-			errno = step_lstat(dir, name, &st) == 0 && S_ISLNK(st.st_mode)
+			errno = kp_step_lstat(dir, name, &st) == 0 && S_ISLNK(st.st_mode)
 					? ELOOP
 					: ENOTDIR;
-		close_keeping_errno(dir);
+		kp_close_keeping_errno(dir);
 		dir = next;
 	}
 	if (dir >= 0 && errno) {
-		close_keeping_errno(dir);
+		kp_close_keeping_errno(dir);
 		return -1;
 	}
 	if (dir >= 0 && flags != PASS) {
 		int passed = dir;
 
 		dir = openat(passed, ".", flags);
-		close_keeping_errno(passed);
+		kp_close_keeping_errno(passed);
 	}
 	return dir;
 }
@@ -167,7 +158,7 @@ int resolve_open(int fd, const char *rest, int flags, mode_t mode, bool *step)
 		.flags = (unsigned)flags & ~(flags & O_PATH ? O_NOCTTY | O_NONBLOCK : 0),
 		.mode = flags & (O_CREAT | __O_TMPFILE) ? mode : 0,
 		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
-			   (step_is_guarded() ? RESOLVE_NO_XDEV : 0),
+			   (kp_step_is_guarded() ? RESOLVE_NO_XDEV : 0),
 	};
 	int opened;
 
@@ -267,7 +258,7 @@ static bool is_on_proc(int fd)
  */
 static int take_component(struct walk *w, const char *name, bool last, bool *magic)
 {
-	int next = step_openat(w->dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+	int next = kp_step_openat(w->dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
 	int status = -1;
 	struct stat st;
 
@@ -276,14 +267,14 @@ static int take_component(struct walk *w, const char *name, bool last, bool *mag
 	if (fstat(next, &st) == 0 && S_ISLNK(st.st_mode)) {
 		if (!is_on_proc(next)) {
 			status = follow_link(w, next, &st);
-			close_keeping_errno(next);
+			kp_close_keeping_errno(next);
 			return status;
 		}
 		*magic = last;
 		close(next);
 		if (last)
 			return 1;
-		next = step_openat(w->dir, name, PASS, 0);
+		next = kp_step_openat(w->dir, name, PASS, 0);
 		if (next < 0)
 			return -1;
 	}
@@ -310,13 +301,13 @@ static bool is_other_file(int dir, const char *name)
 {
 	struct stat st;
 
-	return step_lstat(dir, name, &st) == 0 && !S_ISDIR(st.st_mode) &&
+	return kp_step_lstat(dir, name, &st) == 0 && !S_ISDIR(st.st_mode) &&
 	       !S_ISLNK(st.st_mode);
 }
 
 int resolve_operand(int start, const char *path, bool follow, struct spot *at)
 {
-	struct walk w = {.dir = step_openat(start, *path == '/' ? "/" : ".", PASS, 0)};
+	struct walk w = {.dir = kp_step_openat(start, *path == '/' ? "/" : ".", PASS, 0)};
 	char name[NAME_MAX + 1];
 	int status = 0;
 
@@ -336,7 +327,7 @@ int resolve_operand(int start, const char *path, bool follow, struct spot *at)
 		status = -1;
 	}
 	if (status < 0)
-		close_keeping_errno(w.dir);
+		kp_close_keeping_errno(w.dir);
 	else if (w.dir >= 0)
 		*at = (struct spot){w.dir, xstrdup(status ? name : "."), at->magic};
 	free(w.pending);
@@ -392,7 +383,7 @@ static char *normalise(const char *rest)
 
 void spot_close(struct spot *at)
 {
-	close_keeping_errno(at->dir);
+	kp_close_keeping_errno(at->dir);
 	free(at->name);
 }
 
@@ -434,12 +425,6 @@ int resolve_spot(const char *path, enum spot_kind which, struct spot *at)
 	return status;
 }
 
-const char *proc_fd_name(int fd, char out[PROC_NAME_SIZE])
-{
-	snprintf(out, PROC_NAME_SIZE, "/proc/self/fd/%d", fd);
-	return out;
-}
-
 /* --- users that can exchange a file ----------------------------------------------------- */
 
 bool below_is_firm(const char *path)
@@ -450,7 +435,7 @@ bool below_is_firm(const char *path)
 	bool firm = dir >= 0 && *path == '/';
 
 	while (firm && next_component(&path, name)) {
-		int next = step_openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+		int next = kp_step_openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
 
 		firm = next >= 0 && fstat(next, &st) == 0 && may_follow(dir, &st);
 		close(dir);
@@ -475,7 +460,7 @@ static int make_component(struct walk *w, const char *name, mode_t mode)
 		struct stat st;
 
 		/* for one that exists, EROFS or EACCES can come first */
-		if (step_lstat(w->dir, name, &st) < 0) {
+		if (kp_step_lstat(w->dir, name, &st) < 0) {
 			errno = error;
 			return -1;
 		}
@@ -488,9 +473,9 @@ kpack_error_t below_mkdirs(const char *path, mode_t mode, struct kpackx_error *w
 	const char *rest = path;
 	int root = resolve_root(path, &rest);
 	char *inside = root < 0 ? NULL : normalise(rest);
-	struct walk w = {.dir = step_openat(inside ? root : AT_FDCWD,
-					    !inside && *path == '/' ? "/" : ".", PASS,
-					    0)};
+	struct walk w = {.dir = kp_step_openat(inside ? root : AT_FDCWD,
+					       !inside && *path == '/' ? "/" : ".", PASS,
+					       0)};
 	kpack_error_t err = KPACK_SUCCESS;
 	char name[NAME_MAX + 1];
 	int status = w.dir < 0 ? -1 : 0;

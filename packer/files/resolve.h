@@ -54,11 +54,4 @@ int resolve_open(int fd, const char *rest, int flags, mode_t mode, bool *step);
  */
 int resolve_operand(int start, const char *path, bool follow, struct spot *at);
 
-/* Close FD, unless it is -1, keeping errno. */
-void close_keeping_errno(int fd);
-
-/* A name that leads to a descriptor, also to one of O_PATH. */
-enum { PROC_NAME_SIZE = 32 };
-const char *proc_fd_name(int fd, char out[PROC_NAME_SIZE]);
-
 #endif

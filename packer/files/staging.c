@@ -9,9 +9,9 @@
 #include <unistd.h>
 #include "below.h"
 #include "core/base/file.h"
+#include "core/paths/step.h"
 #include "packer/base/xalloc.h"
 #include "journal.h"
-#include "step.h"
 #include "temp_dir.h"
 
 /* --- renaming ------------------------------------------------------------------------ */
@@ -110,7 +110,7 @@ static bool is_there_at(int dir, const char *name)
 {
 	struct stat st;
 
-	return step_lstat(dir, name, &st) == 0;
+	return kp_step_lstat(dir, name, &st) == 0;
 }
 
 static void recover_one(int from, int to, const struct journal_name *n)
@@ -176,7 +176,7 @@ kpack_error_t staging_check(const struct staging *s, const char *name, bool repl
 	int fd;
 
 	KP_TRY(open_parent(s, &fd, why));
-	if (step_lstat(fd, name, &st) < 0) {
+	if (kp_step_lstat(fd, name, &st) < 0) {
 		kpack_error_t err = errno == EREMOTE
 					    ? below_fail(why, "%s/%s", s->dir, name)
 					    : KPACK_SUCCESS;
@@ -200,7 +200,7 @@ static int give_name(int from, int to, const char *name, bool replace, bool *swa
 {
 	struct stat st;
 
-	*swapped = replace && step_lstat(to, name, &st) == 0;
+	*swapped = replace && kp_step_lstat(to, name, &st) == 0;
 	return exchange_trees(from, to, name, *swapped);
 }
 

@@ -7,13 +7,13 @@
 #include <unistd.h>
 #include "below.h"
 #include "resolve.h"
-#include "step.h"
+#include "core/paths/step.h"
 
 /* Open T's file, unless it is missing. */
 static int open_target(struct below_target *t)
 {
-	t->fd = step_openat(t->dir, t->name,
-			    O_PATH | O_CLOEXEC | (t->is_open ? 0 : O_NOFOLLOW), 0);
+	t->fd = kp_step_openat(t->dir, t->name,
+			       O_PATH | O_CLOEXEC | (t->is_open ? 0 : O_NOFOLLOW), 0);
 	if (t->fd < 0)
 		return errno == ENOENT ? 0 : -1;
 	if (fstat(t->fd, &t->st) < 0)
@@ -49,8 +49,8 @@ int below_target_open(struct below_target *t, const char *path)
 
 void below_target_close(struct below_target *t)
 {
-	close_keeping_errno(t->fd);
-	close_keeping_errno(t->dir);
+	kp_close_keeping_errno(t->fd);
+	kp_close_keeping_errno(t->dir);
 	free(t->name);
 	*t = (struct below_target){.dir = -1, .fd = -1};
 }
@@ -71,22 +71,22 @@ static int reopen_by_name(const struct below_target *t, int flags)
 	} else {
 		errno = ESTALE;
 	}
-	close_keeping_errno(fd);
+	kp_close_keeping_errno(fd);
 	return -1;
 }
 
 int below_target_reopen(const struct below_target *t, int flags)
 {
-	char proc[PROC_NAME_SIZE];
-	int fd = open(proc_fd_name(t->fd, proc), flags | O_CLOEXEC | O_NOCTTY);
+	char proc[KP_FD_NAME_SIZE];
+	int fd = open(kp_fd_name(t->fd, proc), flags | O_CLOEXEC | O_NOCTTY);
 
 	return fd < 0 && errno == ENOENT ? reopen_by_name(t, flags) : fd;
 }
 
 int below_target_access(const struct below_target *t, int mode)
 {
-	char proc[PROC_NAME_SIZE];
-	int status = faccessat(AT_FDCWD, proc_fd_name(t->fd, proc), mode, AT_EACCESS);
+	char proc[KP_FD_NAME_SIZE];
+	int status = faccessat(AT_FDCWD, kp_fd_name(t->fd, proc), mode, AT_EACCESS);
 
 	return status < 0 && errno == ENOENT
 		       ? faccessat(t->dir, t->name, mode, AT_EACCESS) /* no /proc */
@@ -95,7 +95,7 @@ int below_target_access(const struct below_target *t, int mode)
 
 int below_target_named(const struct below_target *t, struct stat *st)
 {
-	return step_lstat(t->dir, t->name, st);
+	return kp_step_lstat(t->dir, t->name, st);
 }
 
 int below_target_unlink(const struct below_target *t)

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 #include "below.h"
+#include "core/paths/step.h"
 #include "packer/base/xalloc.h"
-#include "step.h"
 
 struct listed {
 	char *name;
@@ -92,7 +92,7 @@ static int read_level(int fd, struct level *level)
 
 		if (is_skipped(e->d_name))
 			continue;
-		if (step_lstat(dirfd(dir), e->d_name, &item.st) < 0) {
+		if (kp_step_lstat(dirfd(dir), e->d_name, &item.st) < 0) {
 			if (errno == ENOENT) /* removed meanwhile */
 				continue;
 			item.error = errno;

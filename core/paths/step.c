@@ -12,7 +12,23 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
-#include "resolve.h"
+
+/* --- descriptors --------------------------------------------------------------------- */
+
+void kp_close_keeping_errno(int fd)
+{
+	int error = errno;
+
+	if (fd >= 0)
+		close(fd);
+	errno = error;
+}
+
+const char *kp_fd_name(int fd, char out[KP_FD_NAME_SIZE])
+{
+	snprintf(out, KP_FD_NAME_SIZE, "/proc/self/fd/%d", fd);
+	return out;
+}
 
 /* --- whether it matters -------------------------------------------------------------- */
 
@@ -38,7 +54,7 @@ static void look_for_users(void)
 static long mount_of(int fd)
 {
 	static const char key[] = "mnt_id:";
-	char path[PROC_NAME_SIZE + 8], line[256];
+	char path[KP_FD_NAME_SIZE + 8], line[256];
 	long id = -1;
 	FILE *info;
 
@@ -77,7 +93,7 @@ static bool is_mount_of_root(long id)
 	int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	bool same = fd >= 0 && mount_of(fd) == id;
 
-	close_keeping_errno(fd);
+	kp_close_keeping_errno(fd);
 	return same;
 }
 
@@ -167,7 +183,7 @@ static void add_kernel_devices(void)
 	}
 }
 
-bool step_is_guarded(void)
+bool kp_step_is_guarded(void)
 {
 	static pthread_once_t users = PTHREAD_ONCE_INIT, devices = PTHREAD_ONCE_INIT;
 
@@ -179,12 +195,12 @@ bool step_is_guarded(void)
 	return has_all_users;
 }
 
-int step_check(int fd)
+int kp_step_check(int fd)
 {
 	bool have_device;
 	dev_t dev = 0;
 
-	if (!step_is_guarded())
+	if (!kp_step_is_guarded())
 		return 0;
 	have_device = find_device(fd, &dev);
 	/* users mount no disks, and FUSE without a disk has the major number 0 */
@@ -207,8 +223,8 @@ static int find_file(int dir, const char *name, int flags)
 	int fd = openat(dir, name,
 			O_PATH | O_CLOEXEC | (flags & (O_NOFOLLOW | O_DIRECTORY)));
 
-	if (fd >= 0 && step_check(fd) < 0) {
-		close_keeping_errno(fd);
+	if (fd >= 0 && kp_step_check(fd) < 0) {
+		kp_close_keeping_errno(fd);
 		return -1;
 	}
 	return fd;
@@ -217,18 +233,19 @@ static int find_file(int dir, const char *name, int flags)
 /* Open the file that is open at FOUND with O_PATH. */
 static int reopen_file(int found, int flags, mode_t mode)
 {
-	char proc[PROC_NAME_SIZE];
+	char proc[KP_FD_NAME_SIZE];
 	struct stat st;
 
 	if (fstat(found, &st) < 0)
 		return -1;
 	if (S_ISDIR(st.st_mode))
-		return openat(found, ".", flags & ~O_NOFOLLOW, mode);
+		return openat(found, ".", (flags & ~O_NOFOLLOW) | O_CLOEXEC, mode);
 	if (S_ISLNK(st.st_mode)) {
 		errno = ELOOP;
 		return -1;
 	}
-	return open(proc_fd_name(found, proc), flags & ~(O_NOFOLLOW | O_CREAT));
+	return open(kp_fd_name(found, proc),
+		    (flags & ~(O_NOFOLLOW | O_CREAT)) | O_CLOEXEC);
 }
 
 /* In two steps, because NAME is in another mount, or the kernel has no openat2. */
@@ -241,30 +258,30 @@ static int open_in_steps(int dir, const char *name, int flags, mode_t mode)
 		if (found >= 0 || errno != ENOENT || !(flags & O_CREAT))
 			break;
 		/* a file that another process has made meanwhile is not opened */
-		fd = openat(dir, name, flags | O_EXCL, mode);
+		fd = openat(dir, name, flags | O_EXCL | O_CLOEXEC, mode);
 		if (fd >= 0 || errno != EEXIST)
 			return fd;
 	}
 	if (found < 0)
 		return -1;
 	fd = reopen_file(found, flags, mode);
-	close_keeping_errno(found);
+	kp_close_keeping_errno(found);
 	return fd;
 }
 
-int step_openat(int dir, const char *name, int flags, mode_t mode)
+int kp_step_openat(int dir, const char *name, int flags, mode_t mode)
 {
 	const bool creates = flags & (O_CREAT | __O_TMPFILE);
 	const struct open_how how = {
-		.flags = (unsigned)flags,
+		.flags = (unsigned)flags | O_CLOEXEC,
 		.mode = creates ? mode : 0,
 		.resolve = RESOLVE_NO_XDEV,
 	};
 	int fd;
 
 	/* a new file, or none */
-	if (!step_is_guarded() || (flags & O_CREAT && flags & O_EXCL))
-		return openat(dir, name, flags, mode);
+	if (!kp_step_is_guarded() || (flags & O_CREAT && flags & O_EXCL))
+		return openat(dir, name, flags | O_CLOEXEC, mode);
 	if (flags & O_PATH)
 		return find_file(dir, name, flags);
 	do
@@ -275,16 +292,16 @@ int step_openat(int dir, const char *name, int flags, mode_t mode)
 	return open_in_steps(dir, name, flags, mode);
 }
 
-int step_lstat(int dir, const char *name, struct stat *st)
+int kp_step_lstat(int dir, const char *name, struct stat *st)
 {
 	int fd, status;
 
-	if (!step_is_guarded())
+	if (!kp_step_is_guarded())
 		return fstatat(dir, name, st, AT_SYMLINK_NOFOLLOW);
 	fd = find_file(dir, name, O_NOFOLLOW);
 	if (fd < 0)
 		return -1;
 	status = fstat(fd, st);
-	close_keeping_errno(fd);
+	kp_close_keeping_errno(fd);
 	return status;
 }
