@@ -6,60 +6,22 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
+#include "core/base/mountinfo.h"
 #include "core/base/text.h"
 #include "core/format/llvm/bundle.h"
 #include "core/loader/trusted.h"
 #include "say.h"
 
-#define MOUNTS "/proc/self/mountinfo"
-#define TYPE " - fuse.kpackfs "
-
 /* ---- which mounts there are ---- */
 
-/* Cut the next word off *LINE. */
-static char *take_word(char **line)
+/* Whether M is of kpackfs, and its daemon runs as root or as this process's user. */
+static bool is_trusted(const struct kp_mount *m)
 {
-	return strsep(line, " ");
-}
+	uid_t user;
 
-/*
- * Whether the daemon runs as root or as this process's user.  TEXT is the source, which
- * can be any text without a space, and the options, in which the kernel says that.
- */
-static bool is_trusted_daemon(const char *text)
-{
-	static const char key[] = ",user_id=";
-	const char *options = strchr(text, ' ');
-	const char *at = options ? strstr(options, key) : NULL;
-	unsigned long uid = at ? strtoul(at + strlen(key), NULL, 10) : 0;
-
-	return at && (uid == 0 || uid == geteuid());
-}
-
-/* A mount that can be used. */
-struct mount {
-	const char *dir;
-	dev_t device;
-};
-
-/* false: LINE, which OUT borrows, is of a mount that cannot be used. */
-static bool read_mount(char *line, struct mount *out)
-{
-	char *type = strstr(line, TYPE), *words[5];
-	unsigned major, minor;
-
-	if (!type || !is_trusted_daemon(type + strlen(TYPE)))
-		return false;
-	for (int i = 0; i < 5; i++) /* ID, parent, device, root, directory */
-		words[i] = take_word(&line);
-	/* NOLINTNEXTLINE(cert-err34-c): the kernel writes numbers that fit */
-	if (!words[4] || sscanf(words[2], "%u:%u", &major, &minor) != 2)
-		return false;
-	kp_text_unescape(words[4]);
-	*out = (struct mount){words[4], makedev(major, minor)};
-	return true;
+	return strcmp(m->type, "fuse.kpackfs") == 0 && kp_mount_fuse_user(m, &user) &&
+	       (user == 0 || user == geteuid());
 }
 
 /* ---- whether one has a binary's archives ---- */
@@ -81,14 +43,14 @@ static int open_mounted(const char *path, dev_t device, struct stat *st)
 	return fd;
 }
 
-static FILE *open_control(const struct mount *mount, const char *name)
+static FILE *open_control(const struct kp_mount *mount, const char *name)
 {
 	FILE *file = NULL;
 	struct stat st;
 	char *path;
 	int fd;
 
-	if (asprintf(&path, "%s/.kpackfs/%s", mount->dir, name) < 0)
+	if (asprintf(&path, "%s/.kpackfs/%s", mount->path, name) < 0)
 		return NULL;
 	fd = open_mounted(path, mount->device, &st);
 	file = fd < 0 ? NULL : fdopen(fd, "r");
@@ -99,7 +61,7 @@ static FILE *open_control(const struct mount *mount, const char *name)
 }
 
 /* With conflicts, an entry of another archive could be in place of ours. */
-static bool has_conflicts(const struct mount *mount)
+static bool has_conflicts(const struct kp_mount *mount)
 {
 	FILE *file = open_control(mount, "conflicts");
 	bool none = file && getc(file) == EOF && !ferror(file);
@@ -158,7 +120,7 @@ static bool lists_archive(FILE *file, const struct kp_lookup_file *f)
 	return found;
 }
 
-static bool lists_parts(const struct mount *mount, const struct parts *p)
+static bool lists_parts(const struct kp_mount *mount, const struct parts *p)
 {
 	FILE *file = open_control(mount, "archives");
 	bool all = file != NULL;
@@ -173,20 +135,18 @@ static bool lists_parts(const struct mount *mount, const struct parts *p)
 /* Find the mount for the archives of P; *DIR is on the heap, NULL: there is none. */
 static void find_mount(const struct parts *p, char **dir, dev_t *device)
 {
-	FILE *file = kp_is_secure() ? NULL : fopen(MOUNTS, "re");
-	char *line = NULL;
-	struct mount m;
-	size_t cap = 0;
+	struct kp_mounts mounts = {0};
+	struct kp_mount m;
 
 	*dir = NULL;
-	while (file && !*dir && getline(&line, &cap, file) > 0)
-		if (read_mount(line, &m) && !has_conflicts(&m) && lists_parts(&m, p)) {
-			*dir = strdup(m.dir);
+	if (!kp_is_secure())
+		kp_mounts_open(&mounts);
+	while (!*dir && kp_mounts_next(&mounts, &m))
+		if (is_trusted(&m) && !has_conflicts(&m) && lists_parts(&m, p)) {
+			*dir = strdup(m.path);
 			*device = m.device;
 		}
-	free(line);
-	if (file)
-		fclose(file);
+	kp_mounts_close(&mounts);
 }
 
 /* ---- the bundle ---- */
@@ -285,7 +245,8 @@ bool mounts_map(struct binary *b, const struct parts *p, uint32_t index, void **
 	}
 	if (!b->mount ||
 	    (!all_mounted(b, p) &&
-	     !lists_parts(&(struct mount){b->mount, b->mount_device}, p)) ||
+	     !lists_parts(&(struct kp_mount){.path = b->mount, .device = b->mount_device},
+			  p)) ||
 	    asprintf(&path, "%s/hipfb/%s/%" PRIu32 ".hipfb", b->mount, name, index) < 0)
 		return false;
 	mapped = map_file(path, b->mount_device, p, at, size);

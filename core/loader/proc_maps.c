@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include "core/base/text.h"
+#include "core/base/mountinfo.h"
 
 #define MAPS "/proc/self/maps"
 #define DELETED " (deleted)"
@@ -108,43 +108,27 @@ static char *spell_name(const struct mapping *m, size_t i)
 	return name;
 }
 
-/* The mount point of an overlay in LINE of /proc/self/mountinfo, or NULL. */
-static char *overlay_place(char *line)
-{
-	char *type = strstr(line, " - "), *place = line;
-
-	if (!type || strncmp(type, " - overlay ", 11) != 0)
-		return NULL;
-	for (int i = 0; i < 4; i++)
-		if (!skip_word(&place))
-			return NULL;
-	place[strcspn(place, " ")] = '\0';
-	kp_text_unescape(place);
-	return place;
-}
-
 /*
  * The kernel gives a file of an overlay over another overlay the name that it has below
  * the upper one's mount point.  NULL: NAME is not such a name.
  */
 static char *name_in_overlay(const char *name, uint64_t inode)
 {
-	FILE *mounts = fopen("/proc/self/mountinfo", "re");
-	char *line = NULL, *place, *path = NULL;
-	size_t cap = 0;
+	struct kp_mounts mounts;
+	struct kp_mount m;
+	char *path = NULL;
 
-	while (mounts && !path && getline(&line, &cap, mounts) > 0) {
-		place = overlay_place(line);
-		if (!place || asprintf(&path, "%s%s", place, name) < 0)
+	kp_mounts_open(&mounts);
+	while (!path && kp_mounts_next(&mounts, &m)) {
+		if (strcmp(m.type, "overlay") != 0 ||
+		    asprintf(&path, "%s%s", m.path, name) < 0)
 			path = NULL;
 		else if (!is_mapped(path, inode)) {
 			free(path);
 			path = NULL;
 		}
 	}
-	free(line);
-	if (mounts)
-		fclose(mounts);
+	kp_mounts_close(&mounts);
 	return path;
 }
 

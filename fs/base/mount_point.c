@@ -9,9 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "core/base/text.h"
+#include "core/base/mountinfo.h"
 #include "mount_point.h"
 
 /* A place where the mount is. */
@@ -20,42 +21,15 @@ struct place {
 	long id; /* the mount's, of this place alone */
 };
 
-/*
- * Whether this process's user has mounted the FUSE file system of TYPE, "TYPE SOURCE
- * OPTIONS": no user can mount one with another user's number.
- */
-static bool is_own(const char *type)
+/* Whether LISTED is M, or, if its device is not known, is there and this user's. */
+static bool is_mount(const struct kp_mount *listed, const struct mount_point *m)
 {
-	const char *source = strchr(type, ' ');
-	const char *options = source ? strchr(source + 1, ' ') : NULL;
-	char user[32];
+	uid_t user; /* the kernel lets no user state another's number */
 
-	snprintf(user, sizeof(user), ",user_id=%u,", (unsigned)getuid());
-	return options && strstr(options, user);
-}
-
-/*
- * True if a line of mountinfo is M's.  Sets *PATH to the mount point in the line, and *ID
- * to the mount's.
- */
-static bool parse_line(char *line, const struct mount_point *m, char **path, long *id)
-{
-	char *fields[5], *at = line, *type = strstr(line, " - "), device[32];
-
-	for (size_t i = 0; i < 5; i++) {
-		fields[i] = strsep(&at, " ");
-		if (!fields[i])
-			return false;
-	}
-	if (!type || strncmp(type, " - fuse", 7) != 0)
+	if (!kp_mount_fuse_user(listed, &user))
 		return false;
-	*id = strtol(fields[0], NULL, 10);
-	*path = fields[4];
-	kp_text_unescape(*path);
-	if (!m->minor)
-		return strcmp(*path, m->path) == 0 && is_own(type + strlen(" - "));
-	snprintf(device, sizeof(device), "0:%u", m->minor);
-	return strcmp(fields[2], device) == 0;
+	return m->minor ? listed->device == makedev(0, m->minor)
+			: user == getuid() && strcmp(listed->path, m->path) == 0;
 }
 
 /*
@@ -71,23 +45,22 @@ static bool has_gone(const struct mount_point *m)
 
 static bool look_up_mount(const struct mount_point *m, struct place *out)
 {
-	FILE *f = fopen("/proc/self/mountinfo", "re");
-	char *line = NULL, *at;
-	size_t room = 0;
 	bool found = false, here = false;
-	long id;
+	struct kp_mounts mounts;
+	struct kp_mount listed;
 
-	while (f && !here && getline(&line, &room, f) > 0) {
-		if (!parse_line(line, m, &at, &id) || strlen(at) >= sizeof(out->path))
+	kp_mounts_open(&mounts);
+	while (!here && kp_mounts_next(&mounts, &listed)) {
+		size_t n = strlen(listed.path);
+
+		if (!is_mount(&listed, m) || n >= sizeof(out->path))
 			continue;
-		here = strcmp(at, m->path) == 0;
+		here = strcmp(listed.path, m->path) == 0;
 		found = true;
-		out->id = id;
-		memcpy(out->path, at, strlen(at) + 1);
+		out->id = listed.id;
+		memcpy(out->path, listed.path, n + 1);
 	}
-	free(line);
-	if (f)
-		fclose(f);
+	kp_mounts_close(&mounts);
 	return found;
 }
 
@@ -136,18 +109,8 @@ static bool run_fusermount(const char *path, bool lazy)
 static long mount_id_of(int dir, const char *name)
 {
 	int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	const char key[] = "mnt_id:";
-	char info[64], line[256];
-	long id = -1;
-	FILE *f;
+	long id = kp_fd_info(fd, "mnt_id:");
 
-	snprintf(info, sizeof(info), "/proc/self/fdinfo/%d", fd);
-	f = fd < 0 ? NULL : fopen(info, "re");
-	while (f && id < 0 && fgets(line, sizeof(line), f))
-		if (strncmp(line, key, strlen(key)) == 0)
-			id = strtol(line + strlen(key), NULL, 10);
-	if (f)
-		fclose(f);
 	if (fd >= 0)
 		close(fd);
 	return id;

@@ -21,6 +21,7 @@
 #include "session.h"
 #include "fs/fuse/xattrs.h"
 #include "core/archive/naming.h"
+#include "core/base/mountinfo.h"
 
 struct session {
 	struct settings *s;
@@ -206,19 +207,9 @@ static bool start_services(struct session *session)
  */
 static unsigned minor_of(int fd)
 {
-	const char key[] = "fuse_connection:";
-	unsigned long long device = 0;
-	char path[64], line[256];
-	FILE *f;
+	long device = kp_fd_info(fd, "fuse_connection:");
 
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	f = fopen(path, "re");
-	while (f && !device && fgets(line, sizeof(line), f))
-		if (strncmp(line, key, strlen(key)) == 0)
-			device = strtoull(line + strlen(key), NULL, 10);
-	if (f)
-		fclose(f);
-	return (unsigned)(device & 0xfffff);
+	return device < 0 ? 0 : (unsigned)(device & 0xfffff);
 }
 
 static void report_mounted(const struct session *session)

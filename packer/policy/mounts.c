@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "mounts.h"
-#include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "core/base/text.h"
 #include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 #include "packer/files/below.h"
@@ -30,71 +27,22 @@ static bool is_below(const char *path, const char *tree)
 	return strncmp(path, tree, n) == 0 && (path[n] == '/' || path[n] == '\0');
 }
 
-/* Take "ID PARENT MAJOR:MINOR ROOT PATH OPTIONS... - TYPE SOURCE OPTIONS". */
-static void take_mount(struct mount_table *out, const char *tree, char *line)
+bool mount_table_read(struct kp_mounts *mounts, const char *tree, struct mount_table *out)
 {
-	struct mount_now m = {0};
-	char *type = strstr(line, " - "), *rest = line, *word = NULL;
-	unsigned major_number, minor_number;
-
-	if (!type)
-		return;
-	*type = '\0';
-	type += 3;
-	type[strcspn(type, " ")] = '\0';
-	m.overlay = strcmp(type, "overlay") == 0;
-	if (!m.overlay && strcmp(type, "fuse.kpackfs") != 0)
-		return;
-	for (int i = 0; i < 5; i++) {
-		word = strsep(&rest, " ");
-		if (!word)
-			return;
-		/* NOLINTNEXTLINE(cert-err34-c): the kernel writes numbers that fit */
-		if (i == 2 && sscanf(word, "%u:%u", &major_number, &minor_number) == 2)
-			m.device = makedev(major_number, minor_number);
-	}
-	kp_text_unescape(word);
-	if (!is_below(word, tree))
-		return;
-	m.path = xstrdup(word);
-	xgrow(&out->items, out->count, &out->cap, sizeof(m));
-	out->items[out->count++] = m;
-}
-
-void mount_table_parse(struct kp_span text, const char *tree, struct mount_table *out)
-{
-	char *copy = xstrndup((const char *)text.data, text.size);
-	char *rest = copy, *line;
+	struct kp_mount m;
+	bool overlay;
 
 	*out = (struct mount_table){0};
-	while ((line = strsep(&rest, "\n")))
-		take_mount(out, tree, line);
-	free(copy);
-}
-
-/* All bytes of the file of /proc, on the heap. */
-static char *read_table(size_t *size)
-{
-	int fd = below_open("/proc/self/mountinfo", O_RDONLY, 0);
-	char *text = NULL;
-	size_t cap = 0;
-	ssize_t got = -1;
-
-	*size = 0;
-	while (fd >= 0) {
-		if (cap - *size < 4096)
-			text = xrealloc(text, cap += 65536);
-		got = read(fd, text + *size, cap - *size);
-		if (got == 0 || (got < 0 && errno != EINTR))
-			break;
-		*size += got > 0 ? (size_t)got : 0;
+	while (kp_mounts_next(mounts, &m)) {
+		overlay = strcmp(m.type, "overlay") == 0;
+		if ((!overlay && strcmp(m.type, "fuse.kpackfs") != 0) ||
+		    !is_below(m.path, tree))
+			continue;
+		xgrow(&out->items, out->count, &out->cap, sizeof(*out->items));
+		out->items[out->count++] =
+			(struct mount_now){xstrdup(m.path), m.device, overlay};
 	}
-	if (fd >= 0)
-		close(fd);
-	if (got == 0)
-		return text;
-	free(text);
-	return NULL;
+	return mounts->file && feof(mounts->file);
 }
 
 /* Remove the overlays that show the directory REAL itself: they are its file system. */
@@ -118,17 +66,18 @@ kpack_error_t mount_table_find(const char *tree, struct mount_table *out,
 			       struct kpackx_error *why)
 {
 	char *real = below_real(tree);
-	size_t size;
-	char *text = read_table(&size);
+	struct kp_mounts mounts;
+	bool done;
 
 	*out = (struct mount_table){0};
-	if (text && real) {
-		mount_table_parse((struct kp_span){(uint8_t *)text, size}, real, out);
+	done = kp_mounts_open(&mounts) && (!real || mount_table_read(&mounts, real, out));
+	if (!done)
+		mount_table_fini(out);
+	else if (real)
 		drop_own(out, real);
-	}
-	free(text);
+	kp_mounts_close(&mounts);
 	free(real);
-	return text ? KPACK_SUCCESS
+	return done ? KPACK_SUCCESS
 		    : kp_fail(why, KPACK_ERROR_IO_ERROR,
 			      "cannot read /proc/self/mountinfo");
 }

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 #include "core/base/errors.h"
-#include "core/base/span.h"
+#include "core/base/mountinfo.h"
 #include "policy.h"
 
 struct mount_now {
@@ -22,8 +22,9 @@ struct mount_table {
 	size_t count, cap;
 };
 
-/* Take the mounts below TREE from TEXT, which has the form of /proc/self/mountinfo. */
-void mount_table_parse(struct kp_span text, const char *tree, struct mount_table *out);
+/* Take the mounts below TREE from MOUNTS.  false: these cannot be read to the end. */
+bool mount_table_read(struct kp_mounts *mounts, const char *tree,
+		      struct mount_table *out);
 /* Find what is mounted below TREE, without an overlay that the tree itself is in. */
 kpack_error_t mount_table_find(const char *tree, struct mount_table *out,
 			       struct kpackx_error *why);

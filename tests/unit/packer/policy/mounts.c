@@ -7,6 +7,14 @@
 #include <sys/sysmacros.h>
 #include <cmocka.h>
 
+static void read_text(const char *text, const char *tree, struct mount_table *out)
+{
+	struct kp_mounts mounts = {.file = fmemopen((void *)text, strlen(text), "r")};
+
+	assert_true(mount_table_read(&mounts, tree, out));
+	kp_mounts_close(&mounts);
+}
+
 static void test_table(void **state)
 {
 	static const char text[] =
@@ -21,7 +29,7 @@ static void test_table(void **state)
 	struct mount_table m;
 
 	(void)state;
-	mount_table_parse(kp_span_str(text), "/opt/rocm", &m);
+	read_text(text, "/opt/rocm", &m);
 	assert_int_equal(m.count, 2);
 	assert_true(m.items[0].overlay);
 	assert_false(m.items[1].overlay);
@@ -30,7 +38,7 @@ static void test_table(void **state)
 	assert_true(mount_table_has_device(&m, makedev(0, 41)));
 	assert_false(mount_table_has_device(&m, makedev(0, 42)));
 	mount_table_fini(&m);
-	mount_table_parse(kp_span_str(text), "/", &m);
+	read_text(text, "/", &m);
 	assert_int_equal(m.count, 3);
 	mount_table_fini(&m);
 }

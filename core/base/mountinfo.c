@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+#include "mountinfo.h"
+#include <ctype.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include "text.h"
+
+/* Read a number of at most INT_MAX that END follows; *AT is then behind END. */
+static bool read_number(const char **at, char end, unsigned *out)
+{
+	char *stop;
+	unsigned long n = strtoul(*at, &stop, 10);
+
+	if (!isdigit((unsigned char)**at) || *stop != end || n > INT_MAX)
+		return false;
+	*out = (unsigned)n;
+	*at = stop + 1;
+	return true;
+}
+
+bool kp_mount_parse(char *line, struct kp_mount *out)
+{
+	const char *id = line, *device;
+	unsigned number, major_number, minor_number;
+	char *words[6], *word;
+
+	line[strcspn(line, "\n")] = '\0';
+	for (int i = 0; i < 6; i++)
+		words[i] = strsep(&line, " ");
+	do
+		word = strsep(&line, " ");
+	while (word && strcmp(word, "-") != 0);
+	*out = (struct kp_mount){.root = words[3], .path = words[4]};
+	out->type = strsep(&line, " ");
+	out->source = strsep(&line, " ");
+	out->options = line;
+	device = words[2];
+	if (!line || !read_number(&id, '\0', &number) ||
+	    !read_number(&device, ':', &major_number) ||
+	    !read_number(&device, '\0', &minor_number))
+		return false;
+	out->id = (long)number;
+	out->device = makedev(major_number, minor_number);
+	kp_text_unescape(words[3]);
+	kp_text_unescape(words[4]);
+	return true;
+}
+
+bool kp_mount_fuse_user(const struct kp_mount *m, uid_t *user)
+{
+	static const char key[] = ",user_id=";
+	const char *at = strstr(m->options, key);
+
+	if (!at || strncmp(m->type, "fuse", 4) != 0)
+		return false;
+	*user = (uid_t)strtoul(at + strlen(key), NULL, 10);
+	return true;
+}
+
+bool kp_mounts_open(struct kp_mounts *out)
+{
+	*out = (struct kp_mounts){.file = fopen("/proc/self/mountinfo", "re")};
+	return out->file != NULL;
+}
+
+bool kp_mounts_next(struct kp_mounts *mounts, struct kp_mount *out)
+{
+	while (mounts->file && getline(&mounts->line, &mounts->room, mounts->file) > 0)
+		if (kp_mount_parse(mounts->line, out))
+			return true;
+	return false;
+}
+
+void kp_mounts_close(struct kp_mounts *mounts)
+{
+	free(mounts->line);
+	if (mounts->file)
+		fclose(mounts->file);
+	*mounts = (struct kp_mounts){0};
+}
+
+long kp_fd_info(int fd, const char *key)
+{
+	char path[64], line[256];
+	long number = -1;
+	FILE *info;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	info = fopen(path, "re");
+	while (info && number < 0 && fgets(line, sizeof(line), info))
+		if (strncmp(line, key, strlen(key)) == 0)
+			number = strtol(line + strlen(key), NULL, 10);
+	if (info)
+		fclose(info);
+	return number;
+}
