@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "cgroup.h"
+#include "core/base/mountinfo.h"
 
 struct version {
 	const char *type, *option; /* in mountinfo; option NULL: any */
@@ -85,20 +86,20 @@ static bool find_path(const char *root, const struct version *v, char path[PATH_
 static bool find_mount(const char *root, const struct version *v, char point[PATH_MAX],
 		       char base[PATH_MAX])
 {
-	FILE *f = open_text(root, "/proc/self/mountinfo");
-	char line[3 * PATH_MAX], type[32], options[512];
+	struct kp_mounts mounts = {.file = open_text(root, "/proc/self/mountinfo")};
 	bool found = false;
+	struct kp_mount m;
 
-	while (f && !found && fgets(line, sizeof(line), f)) {
-		const char *rest = strstr(line, " - ");
-
-		found = rest && sscanf(rest, " - %31s %*s %511s", type, options) == 2 &&
-			strcmp(type, v->type) == 0 &&
-			(!v->option || list_has(options, v->option)) &&
-			sscanf(line, "%*s %*s %*s %4095s %4095s", base, point) == 2;
+	while (!found && kp_mounts_next(&mounts, &m)) {
+		found = strcmp(m.type, v->type) == 0 &&
+			(!v->option || list_has(m.options, v->option)) &&
+			strlen(m.path) < PATH_MAX && strlen(m.root) < PATH_MAX;
+		if (found) {
+			strcpy(point, m.path);
+			strcpy(base, m.root);
+		}
 	}
-	if (f)
-		fclose(f);
+	kp_mounts_close(&mounts);
 	return found;
 }
 

@@ -182,9 +182,9 @@ static void version_1_is_read_too(void **state)
 static void containers_are_seen_from_inside(void **state)
 {
 	(void)state;
-	put("/proc/self/cgroup", "0::/docker/0123/inner\n");
+	put("/proc/self/cgroup", "0::/a\\x2db/0123/inner\n");
 	put("/proc/self/mountinfo",
-	    "31 25 0:26 /docker/0123 /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+	    "31 25 0:26 /a\\134x2db/0123 /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
 	put_number("/sys/fs/cgroup/memory.max", 100 * MIB);
 	put_number("/sys/fs/cgroup/memory.current", 90 * MIB);
 	put_number("/sys/fs/cgroup/inner/memory.max", 80 * MIB);
