@@ -123,13 +123,14 @@ static bool is_in_others(int fd)
 
 /*
  * The devices that were found to be nobody else's.  Each is kept open, because the number
- * of one that is unmounted is given to the next.
+ * of one that is unmounted is given to the next; the first ones, PERMANENT, need not.
  */
 enum { KNOWN_MAX = 64 };
 static struct {
 	pthread_mutex_t lock;
 	dev_t items[KNOWN_MAX];
-	size_t count;
+	int fds[KNOWN_MAX];
+	size_t count, permanent;
 } known = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool is_known(dev_t dev)
@@ -145,9 +146,22 @@ static bool is_known(dev_t dev)
 
 static void add_known(int fd, dev_t dev)
 {
+	int kept;
+
 	pthread_mutex_lock(&known.lock);
-	if (known.count < KNOWN_MAX && fcntl(fd, F_DUPFD_CLOEXEC, 0) >= 0)
+	kept = known.count < KNOWN_MAX ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+	if (kept >= 0) {
+		known.fds[known.count] = kept;
 		known.items[known.count++] = dev;
+	}
+	pthread_mutex_unlock(&known.lock);
+}
+
+void kp_step_forget(void)
+{
+	pthread_mutex_lock(&known.lock);
+	while (known.count > known.permanent)
+		close(known.fds[--known.count]);
 	pthread_mutex_unlock(&known.lock);
 }
 
@@ -178,9 +192,10 @@ static void add_kernel_devices(void)
 		if (fds[i] < 0)
 			continue;
 		if (i && find_device(fds[i], &dev))
-			known.items[known.count++] = dev;
+			known.items[known.permanent++] = dev;
 		close(fds[i]);
 	}
+	known.count = known.permanent;
 }
 
 bool kp_step_is_guarded(void)
@@ -230,8 +245,7 @@ static int find_file(int dir, const char *name, int flags)
 	return fd;
 }
 
-/* Open the file that is open at FOUND with O_PATH. */
-static int reopen_file(int found, int flags, mode_t mode)
+int kp_step_reopen(int found, int flags, mode_t mode)
 {
 	char proc[KP_FD_NAME_SIZE];
 	struct stat st;
@@ -264,19 +278,30 @@ static int open_in_steps(int dir, const char *name, int flags, mode_t mode)
 	}
 	if (found < 0)
 		return -1;
-	fd = reopen_file(found, flags, mode);
+	fd = kp_step_reopen(found, flags, mode);
 	kp_close_keeping_errno(found);
+	return fd;
+}
+
+int kp_step_within(int dir, const char *path, int flags, mode_t mode, bool *step)
+{
+	const struct open_how how = {
+		.flags = (unsigned)flags | O_CLOEXEC,
+		.mode = flags & (O_CREAT | __O_TMPFILE) ? mode : 0,
+		.resolve = RESOLVE_NO_XDEV,
+	};
+	int fd;
+
+	do
+		fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
+	while (fd < 0 && errno == EINTR);
+	*step = fd < 0 && (errno == EXDEV || errno == ENOSYS || errno == EPERM);
 	return fd;
 }
 
 int kp_step_openat(int dir, const char *name, int flags, mode_t mode)
 {
-	const bool creates = flags & (O_CREAT | __O_TMPFILE);
-	const struct open_how how = {
-		.flags = (unsigned)flags | O_CLOEXEC,
-		.mode = creates ? mode : 0,
-		.resolve = RESOLVE_NO_XDEV,
-	};
+	bool step;
 	int fd;
 
 	/* a new file, or none */
@@ -284,12 +309,8 @@ int kp_step_openat(int dir, const char *name, int flags, mode_t mode)
 		return openat(dir, name, flags | O_CLOEXEC, mode);
 	if (flags & O_PATH)
 		return find_file(dir, name, flags);
-	do
-		fd = (int)syscall(SYS_openat2, dir, name, &how, sizeof(how));
-	while (fd < 0 && errno == EINTR);
-	if (fd >= 0 || (errno != EXDEV && errno != ENOSYS && errno != EPERM))
-		return fd;
-	return open_in_steps(dir, name, flags, mode);
+	fd = kp_step_within(dir, name, flags, mode, &step);
+	return step ? open_in_steps(dir, name, flags, mode) : fd;
 }
 
 int kp_step_lstat(int dir, const char *name, struct stat *st)

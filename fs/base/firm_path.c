@@ -10,10 +10,10 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+#include "core/paths/step.h"
 #include "firm_path.h"
 
 #define MAX_LINKS 40 /* in one path, as the kernel's */
-#define PASS (O_PATH | O_DIRECTORY | O_CLOEXEC)
 
 /* The state of a walk. */
 struct walk {
@@ -69,14 +69,14 @@ static bool follow_link(struct walk *w, int link, const struct stat *st)
 	free(w->pending);
 	w->rest = w->pending = pending;
 	if (*text == '/')
-		step_to(w, open("/", PASS));
+		step_to(w, kp_step_openat(AT_FDCWD, "/", KP_STEP_PASS, 0));
 	return w->fd >= 0;
 }
 
 static void take_component(struct walk *w, const char *name)
 {
 	bool last = !w->rest[strspn(w->rest, "/")];
-	int next = openat(w->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	int next = kp_step_openat(w->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
 	struct stat st;
 
 	if (next >= 0 && fstat(next, &st) == 0 && S_ISLNK(st.st_mode)) {
@@ -88,7 +88,7 @@ static void take_component(struct walk *w, const char *name)
 		if (!followed)
 			step_to(w, -1);
 		else if (magic) /* only the kernel can follow it */
-			step_to(w, openat(w->fd, name, O_PATH | O_CLOEXEC));
+			step_to(w, kp_step_openat(w->fd, name, O_PATH | O_CLOEXEC, 0));
 		return;
 	}
 	if (next >= 0)
@@ -96,14 +96,16 @@ static void take_component(struct walk *w, const char *name)
 	/* O_DIRECTORY mounts what is mounted on demand on the way */
 	if (next >= 0 && !last) {
 		close(next);
-		next = openat(w->fd, name, PASS | O_NOFOLLOW);
+		next = kp_step_openat(w->fd, name, KP_STEP_PASS | O_NOFOLLOW, 0);
 	}
 	step_to(w, next);
 }
 
 int firm_path_open(const char *path, bool *firm)
 {
-	struct walk w = {.fd = open(*path == '/' ? "/" : ".", PASS), .firm = true};
+	struct walk w = {
+		.fd = kp_step_openat(AT_FDCWD, *path == '/' ? "/" : ".", KP_STEP_PASS, 0),
+		.firm = true};
 	char name[NAME_MAX + 1];
 
 	w.rest = w.pending = strdup(path);

@@ -9,6 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <zstd.h>
+#include "core/paths/step.h"
+#include "core/paths/walk.h"
 #include "fs/base/firm_path.h"
 #include "fs/base/log.h"
 #include "mount_args.h"
@@ -435,14 +437,21 @@ static void tidy_path(char *path)
 	*to = '\0';
 }
 
+/* Why an access to a path failed. */
+static const char *reason(void)
+{
+	return errno == EREMOTE ? KP_STEP_REFUSED : strerror(errno);
+}
+
 /* The absolute path of a source.  Links are kept: each scan follows them again. */
 static char *absolute_name(const char *path)
 {
 	char *here = path[0] == '/' ? strdup("") : getcwd(NULL, 0), *full = NULL;
 	struct stat st;
 
-	if (stat(path, &st) || !here || asprintf(&full, "%s/%s", here, path) < 0) {
-		log_about(LOG_ERR, path, strerror(errno));
+	if (kp_path_stat(path, true, &st) || !here ||
+	    asprintf(&full, "%s/%s", here, path) < 0) {
+		log_about(LOG_ERR, path, reason());
 		free(here);
 		return NULL;
 	}
@@ -495,7 +504,7 @@ static char *open_place(struct settings *s)
 			  errno == ELOOP ? "a symbolic link on the way is not followed, "
 					   "because another user may have put it there; "
 					   "name the directory that it leads to"
-					 : strerror(errno));
+					 : reason());
 		return NULL;
 	}
 	s->place = fd;
@@ -539,7 +548,7 @@ static enum end take_mountpoint(struct settings *s)
 	return OK;
 }
 
-static enum end take_paths(struct settings *s)
+static enum end find_paths(struct settings *s)
 {
 	struct strings *p = &s->sources;
 
@@ -563,6 +572,14 @@ static enum end take_paths(struct settings *s)
 		p->list[i] = full;
 	}
 	return take_mountpoint(s);
+}
+
+static enum end take_paths(struct settings *s)
+{
+	enum end end = find_paths(s);
+
+	kp_step_forget(); /* the server would keep what is open */
+	return end;
 }
 
 /* For --status.  The mount point is not accessed here, because it may not answer. */

@@ -9,10 +9,11 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
-#include "inotify.h"
 #include "core/archive/naming.h"
+#include "core/paths/step.h"
+#include "core/paths/walk.h"
+#include "inotify.h"
 
-#define LINKS_MAX 40 /* the kernel's limit */
 #define NAMES_MAX 64 /* if more names of a directory matter, all names do */
 
 /* Events of a directory on the way to a path, and of a directory with archives. */
@@ -95,6 +96,16 @@ static void note_blind(struct watch *w, const char *path, const char *why)
 		snprintf(w->blind, sizeof(w->blind), "%s: %s", path, why);
 }
 
+/* As note_blind, for the file that is open at FD. */
+static void note_blind_at(struct watch *w, int fd, const char *why)
+{
+	char proc[KP_FD_NAME_SIZE], path[PATH_MAX];
+	ssize_t size = readlink(kp_fd_name(fd, proc), path, sizeof(path) - 1);
+
+	path[size < 0 ? 0 : size] = '\0';
+	note_blind(w, size < 0 ? "/proc" : path, why);
+}
+
 void watch_begin(struct watch *w)
 {
 	w->round++;
@@ -129,25 +140,28 @@ static struct place *place_of(struct watch *w, int wd)
 }
 
 /*
- * Watch DIR in this round for the events of MASK, in addition to those watched already.
+ * Watch the directory open at DIR in this round for the events of MASK, in addition to
+ * those watched already.
  */
-static struct place *watch_dir(struct watch *w, const char *dir, uint32_t mask)
+static struct place *watch_dir(struct watch *w, int dir, uint32_t mask)
 {
 	const uint32_t how = IN_ONLYDIR | IN_EXCL_UNLINK;
+	char proc[KP_FD_NAME_SIZE];
 	struct place *p;
 	int wd;
 
 	if (w->events < 0)
 		return NULL;
 	/* Add to the mask, do not replace it: this round may have watched DIR already. */
-	wd = inotify_add_watch(w->events, dir, mask | how | IN_MASK_ADD);
+	wd = inotify_add_watch(w->events, kp_fd_name(dir, proc),
+			       mask | how | IN_MASK_ADD);
 	p = wd < 0 ? NULL : place_of(w, wd);
 	if (!p) {
-		if (errno != ENOENT && errno != ENOTDIR)
-			note_blind(w, dir,
-				   errno == ENOSPC
-					   ? "fs.inotify.max_user_watches is reached"
-					   : strerror(errno));
+		if (errno != ENOTDIR)
+			note_blind_at(w, dir,
+				      errno == ENOSPC
+					      ? "fs.inotify.max_user_watches is reached"
+					      : strerror(errno));
 		return NULL;
 	}
 	if (p->round != w->round) {
@@ -187,10 +201,10 @@ static void add_name(struct place *p, const char *name)
 }
 
 /*
- * True if DIR is on a file system that other machines change without notice to this
- * kernel.
+ * True if the file open at FD is on a file system that other machines change without notice
+ * to this kernel.
  */
-static bool is_remote(const char *dir)
+static bool is_remote(int fd)
 {
 	static const unsigned types[] = {
 		0x6969,     /* NFS */
@@ -212,7 +226,7 @@ static bool is_remote(const char *dir)
 	};
 	struct statfs st;
 
-	if (statfs(dir, &st))
+	if (fstatfs(fd, &st))
 		return false;
 	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
 		if ((unsigned)st.f_type == types[i])
@@ -220,146 +234,62 @@ static bool is_remote(const char *dir)
 	return false;
 }
 
-static void check_remote(struct watch *w, const char *dir)
+static void check_remote(struct watch *w, int fd)
 {
-	if (is_remote(dir))
-		note_blind(w, dir, "changes on this file system are not reported");
+	if (is_remote(fd))
+		note_blind_at(w, fd, "changes on this file system are not reported");
 }
 
 /* Paths. */
 
-/* A walk along a path: the path so far, without links, and the components to come. */
-struct way {
-	char here[PATH_MAX]; /* "" is the root */
-	char rest[2 * PATH_MAX];
-	unsigned links; /* links that were followed */
-};
-
-static bool set_rest(struct way *way, const char *first, const char *then)
-{
-	char rest[sizeof(way->rest)];
-	int n = snprintf(rest, sizeof(rest), "%s/%s", first, then);
-
-	if (n < 0 || (size_t)n >= sizeof(rest))
-		return false;
-	memcpy(way->rest, rest, (size_t)n + 1);
-	return true;
-}
-
-/* Take the next component off the rest; false: the rest is empty. */
-static bool next_name(struct way *way, char name[NAME_MAX + 1])
-{
-	const char *from = way->rest + strspn(way->rest, "/");
-	size_t n = strcspn(from, "/");
-
-	if (n == 0 || n > NAME_MAX)
-		return false;
-	memcpy(name, from, n);
-	name[n] = '\0';
-	memmove(way->rest, from + n, strlen(from + n) + 1);
-	return true;
-}
-
-static bool is_last(const struct way *way)
-{
-	return way->rest[strspn(way->rest, "/")] == '\0';
-}
-
-/*
- * Step to NAME in the present directory, following it if it is a link; false: not
- * possible.
- */
-static bool step_into(struct way *way, const char *name)
-{
-	size_t end = strlen(way->here);
-	char target[PATH_MAX];
-	ssize_t n;
-
-	if (end + strlen(name) + 2 > sizeof(way->here))
-		return false;
-	snprintf(way->here + end, sizeof(way->here) - end, "/%s", name);
-	n = readlink(way->here, target, sizeof(target));
-	if (n < 0)
-		return errno == EINVAL; /* no link */
-	if (n == sizeof(target) || ++way->links > LINKS_MAX)
-		return false;
-	target[n] = '\0';
-	way->here[target[0] == '/' ? 0 : end] = '\0';
-	return set_rest(way, target, way->rest);
-}
-
-static void step_up(struct way *way)
-{
-	char *slash = strrchr(way->here, '/');
-
-	if (slash)
-		*slash = '\0';
-}
-
 /*
  * Watch each directory on the way to PATH for the name that the path has there.  true:
- * PATH exists, and WAY is at its end.
+ * PATH exists, and WAY is at its end.  kp_walk_end is to be called.
  */
-static bool watch_way(struct watch *w, const char *path, struct way *way)
+static bool watch_way(struct watch *w, const char *path, struct kp_walk *way)
 {
+	bool fine = kp_walk_begin(way, path);
 	char name[NAME_MAX + 1];
-	struct place *p;
 
-	way->here[0] = '\0';
-	way->links = 0;
-	if (!set_rest(way, path, ""))
-		return false;
-	while (next_name(way, name)) {
-		if (strcmp(name, ".") == 0)
-			continue;
-		if (strcmp(name, "..") == 0) {
-			step_up(way);
-			continue;
-		}
-		p = watch_dir(w, way->here[0] ? way->here : "/",
-			      is_last(way) ? FILES_MASK : NAMES_MASK);
+	while (fine && kp_walk_name(way, name)) {
+		struct place *p = NULL;
+
+		if (strcmp(name, "..") != 0)
+			p = watch_dir(w, way->at,
+				      kp_walk_is_last(way) ? FILES_MASK : NAMES_MASK);
 		if (p)
 			add_name(p, name);
-		if (!step_into(way, name))
-			return false;
+		fine = kp_walk_step(way, name);
 	}
-	return true;
-}
-
-/* Check the directory of the file at the end of WAY. */
-static void check_file(struct watch *w, struct way *way)
-{
-	step_up(way);
-	check_remote(w, way->here[0] ? way->here : "/");
+	return fine && !errno;
 }
 
 void watch_source(struct watch *w, const char *path)
 {
-	struct place *p;
-	struct way way;
+	struct place *p = NULL;
+	struct kp_walk way;
 	struct stat st;
 
-	if (!watch_way(w, path, &way))
-		return;
-	if (lstat(way.here[0] ? way.here : "/", &st))
-		return;
-	if (!S_ISDIR(st.st_mode)) {
-		check_file(w, &way);
-		return;
+	if (watch_way(w, path, &way) && fstat(way.at, &st) == 0) {
+		check_remote(w, way.at);
+		if (S_ISDIR(st.st_mode))
+			p = watch_dir(w, way.at, FILES_MASK);
 	}
-	check_remote(w, way.here[0] ? way.here : "/");
-	p = watch_dir(w, way.here[0] ? way.here : "/", FILES_MASK);
 	if (p)
 		p->archives = true;
+	kp_walk_end(&way);
 }
 
 void watch_archive(struct watch *w, const char *path)
 {
-	struct way way;
+	struct kp_walk way;
 	struct stat st;
 
-	if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode) && watch_way(w, path, &way))
-		check_file(w, &way);
+	if (kp_path_stat(path, false, &st) < 0 || !S_ISLNK(st.st_mode))
+		return;
+	if (watch_way(w, path, &way))
+		check_remote(w, way.at);
+	kp_walk_end(&way);
 }
 
 void watch_end(struct watch *w)

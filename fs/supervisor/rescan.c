@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "rescan.h"
 #include <unistd.h>
+#include "core/paths/step.h"
 #include "fs/base/clock.h"
 #include "fs/base/process_link.h"
 #include "fs/base/log.h"
@@ -74,6 +75,7 @@ bool rescan_look(struct rescan *l, bool first)
 		watch_source(l->watch, options.sources[i]);
 	ok = source_list_run(&l->survey, &options, &changed);
 	watch_end(l->watch);
+	kp_step_forget();
 	log_blind(l);
 	l->forced = false;
 	l->first = l->due = CLOCK_NEVER;
@@ -154,4 +156,5 @@ void rescan_send(struct rescan *l, int link)
 {
 	while (l->sending && send_next(l, link) == LINK_DONE)
 		l->sending = l->next++ < l->survey.count;
+	kp_step_forget();
 }

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#include "core/archive/find.h"
 #include "core/base/file.h"
+#include "core/paths/walk.h"
 #include "fs/base/log.h"
 #include "sources.h"
-#include "core/archive/find.h"
 
 static void free_items(struct source_list_item *items, size_t count)
 {
@@ -91,9 +94,9 @@ static bool stat_item(struct source_list_item *item)
 {
 	struct kpackx_error why = {0};
 
-	if (item->error || stat(item->path, &item->st) == 0)
+	if (item->error || kp_path_stat(item->path, true, &item->st) == 0)
 		return true;
-	kp_fail_errno(&why, errno, "cannot look at it");
+	kp_path_fail(&why, "cannot look at it");
 	item->st = (struct stat){0};
 	item->error = strdup(why.text);
 	return item->error || fail_memory();
@@ -145,6 +148,20 @@ static bool add_paths(struct source_list *s, char **paths, size_t count, uint32_
 	return ok;
 }
 
+static kpack_error_t find_archives(const char *source, char ***paths, size_t *count,
+				   struct kpackx_error *why)
+{
+	/* O_PATH: a file is not opened, as it can be a FIFO, or not readable */
+	int fd = kp_path_open(source, O_PATH);
+	kpack_error_t err;
+
+	if (fd < 0)
+		return kp_path_fail(why, "cannot look at it");
+	err = kp_archives_find_at(fd, source, paths, count, why);
+	close(fd);
+	return err;
+}
+
 static bool list_source(struct source_list *s, const struct source_list_options *o,
 			uint32_t source)
 {
@@ -153,7 +170,7 @@ static bool list_source(struct source_list *s, const struct source_list_options 
 	char **paths = NULL;
 	size_t count = 0;
 
-	if (kp_archives_find(path, &paths, &count, &why)) {
+	if (find_archives(path, &paths, &count, &why)) {
 		if (!o->first)
 			return add_item(s, strdup(path), why.text, source);
 		log_about(LOG_ERR, path, why.text);
@@ -200,7 +217,7 @@ static void look_at_sources(struct source_list *s, const struct source_list_opti
 	struct stat st;
 
 	for (size_t i = 0; i < o->count; i++) {
-		if (stat(o->sources[i], &st))
+		if (kp_path_stat(o->sources[i], true, &st))
 			continue;
 		s->look = st;
 		return;
@@ -237,13 +254,18 @@ void source_list_refuse(struct source_list *s, uint32_t serial)
 
 int source_list_open(struct source_list_item *item, struct kpackx_error *why)
 {
+	/* O_NONBLOCK: a FIFO must not block before its type is known */
+	int fd = kp_path_open(item->path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	kpack_error_t err;
 	struct stat st;
-	int fd;
 
-	if (kp_file_open(item->path, &fd, &st, why)) {
-		item->refused = true;
-		return -1;
+	err = fd < 0 ? kp_path_fail(why, "cannot open") : kp_file_check(fd, &st, why);
+	if (!err) {
+		item->st = st;
+		return fd;
 	}
-	item->st = st;
-	return fd;
+	item->refused = true;
+	if (fd >= 0)
+		close(fd);
+	return -1;
 }

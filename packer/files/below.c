@@ -289,10 +289,7 @@ void below_dir_close(struct below_dir *dir)
 
 const char *below_strerror(int error)
 {
-	return error == EREMOTE
-		       ? "another user has mounted a FUSE file system there, and can let "
-			 "this program wait for ever: unmount it"
-		       : strerror(error);
+	return error == EREMOTE ? KP_STEP_REFUSED : strerror(error);
 }
 
 kpack_error_t below_fail(struct kpackx_error *why, const char *fmt, ...)

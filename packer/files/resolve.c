@@ -123,11 +123,11 @@ static bool next_component(const char **rest, char name[NAME_MAX + 1])
  */
 static int step_down(int fd, const char *rest, int flags)
 {
-	int dir = openat(fd, ".", PASS);
+	int dir = openat(fd, ".", KP_STEP_PASS);
 	char name[NAME_MAX + 1];
 
 	while (dir >= 0 && next_component(&rest, name)) {
-		int next = kp_step_openat(dir, name, PASS | O_NOFOLLOW, 0);
+		int next = kp_step_openat(dir, name, KP_STEP_PASS | O_NOFOLLOW, 0);
 		struct stat st;
 
 		/* Linux says ENOTDIR of a link that O_PATH | O_DIRECTORY meets */
@@ -142,7 +142,7 @@ static int step_down(int fd, const char *rest, int flags)
 		kp_close_keeping_errno(dir);
 		return -1;
 	}
-	if (dir >= 0 && flags != PASS) {
+	if (dir >= 0 && flags != KP_STEP_PASS) {
 		int passed = dir;
 
 		dir = openat(passed, ".", flags);
@@ -236,7 +236,7 @@ static int follow_link(struct walk *w, int fd, const struct stat *st)
 		return -1;
 	if (*text == '/') {
 		close(w->dir);
-		w->dir = open("/", PASS);
+		w->dir = open("/", KP_STEP_PASS);
 	}
 	pending = xasprintf("%s/%s", text, w->rest);
 	free(text);
@@ -274,7 +274,7 @@ static int take_component(struct walk *w, const char *name, bool last, bool *mag
 		close(next);
 		if (last)
 			return 1;
-		next = kp_step_openat(w->dir, name, PASS, 0);
+		next = kp_step_openat(w->dir, name, KP_STEP_PASS, 0);
 		if (next < 0)
 			return -1;
 	}
@@ -307,7 +307,8 @@ static bool is_other_file(int dir, const char *name)
 
 int resolve_operand(int start, const char *path, bool follow, struct spot *at)
 {
-	struct walk w = {.dir = kp_step_openat(start, *path == '/' ? "/" : ".", PASS, 0)};
+	struct walk w = {
+		.dir = kp_step_openat(start, *path == '/' ? "/" : ".", KP_STEP_PASS, 0)};
 	char name[NAME_MAX + 1];
 	int status = 0;
 
@@ -417,7 +418,7 @@ int resolve_spot(const char *path, enum spot_kind which, struct spot *at)
 		errno = ENOENT;
 		status = -1;
 	} else if (inside) {
-		status = resolve_inside(root, inside, PASS, at);
+		status = resolve_inside(root, inside, KP_STEP_PASS, at);
 	} else {
 		status = resolve_operand(AT_FDCWD, path, which == SPOT_FOLLOWED, at);
 	}
@@ -429,7 +430,7 @@ int resolve_spot(const char *path, enum spot_kind which, struct spot *at)
 
 bool below_is_firm(const char *path)
 {
-	int dir = open("/", PASS);
+	int dir = open("/", KP_STEP_PASS);
 	char name[NAME_MAX + 1];
 	struct stat st = {.st_mode = S_IFDIR};
 	bool firm = dir >= 0 && *path == '/';
@@ -474,8 +475,8 @@ kpack_error_t below_mkdirs(const char *path, mode_t mode, struct kpackx_error *w
 	int root = resolve_root(path, &rest);
 	char *inside = root < 0 ? NULL : normalise(rest);
 	struct walk w = {.dir = kp_step_openat(inside ? root : AT_FDCWD,
-					       !inside && *path == '/' ? "/" : ".", PASS,
-					       0)};
+					       !inside && *path == '/' ? "/" : ".",
+					       KP_STEP_PASS, 0)};
 	kpack_error_t err = KPACK_SUCCESS;
 	char name[NAME_MAX + 1];
 	int status = w.dir < 0 ? -1 : 0;

@@ -6,12 +6,8 @@
 #ifndef PACKER_FILES_RESOLVE_H
 #define PACKER_FILES_RESOLVE_H
 
-#include <fcntl.h>
 #include <stdbool.h>
 #include <sys/types.h>
-
-/* Directories are passed through without the right to list them. */
-#define PASS (O_PATH | O_DIRECTORY | O_CLOEXEC)
 
 /* A path, taken apart: its directory, and the last component. */
 struct spot {

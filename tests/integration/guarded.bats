@@ -669,6 +669,72 @@ alices() { pgrep -f "^./kpackfs -o allow_other packed/.kpack $T/"; }
 	kill -KILL $(alices)
 }
 
+# shows TEXT: the mount lists it among what is missing; waits for that
+shows() {
+	for _ in $(seq 1200); do
+		! timeout 60 cat mnt/.kpackfs/missing | grep -F -e "$1" >/dev/null || return 0
+		read -rt 0.05 <> <(:) || :
+	done
+	cat mnt/.kpackfs/missing
+	return 1
+}
+
+# ends: no daemon of root's is left at mnt; waits for that
+ends() {
+	for _ in $(seq 1200); do
+		pgrep -f "^$KPACKFS .*$T/mnt" >/dev/null || return 0
+		read -rt 0.05 <> <(:) || :
+	done
+	return 1
+}
+
+@test "another user's file system that never answers, on the way to archives" {
+	as_root
+	local refused='another user has mounted a FUSE file system there' source
+	prefix own lib/a.dat
+	prefix later lib/b.dat
+	mkdir silent theirs mnt
+	ln -s "$T/later/.kpack" theirs/link
+	ln -s "$T/theirs/link/a.kpack" own/.kpack/b.kpack
+	their theirs theirs/link
+	alice_mounts "$T/silent"
+	# at the start a source is refused
+	for source in silent silent/x.kpack own/../silent/lib/..; do
+		refuses "$refused" timeout 60 "$KPACKFS" "$source" "$T/mnt"
+	done
+	refuses "$refused" timeout 60 "$KPACKFS" own/.kpack "$T/silent/lib"
+	# and an archive that a link leads to is missing
+	ln -s "$T/silent/c.kpack" own/.kpack/c.kpack
+	timeout 60 "$KPACKFS" own/.kpack theirs/link "$T/mnt"
+	[ -e mnt/lib/a.dat ]
+	[ -e mnt/lib/b.dat ]
+	shows "$refused"
+	# later the user exchanges a link
+	ln -s "$T/silent" theirs/new
+	mv -T theirs/new theirs/link
+	shows "theirs/link	refused: cannot look at it: $refused"
+	[ -e mnt/lib/a.dat ]
+	# changes of other archives are seen
+	prefix more lib/more.dat
+	mv more/.kpack/a.kpack own/.kpack/d.kpack
+	for _ in $(seq 1200); do
+		[ ! -e mnt/lib/more.dat ] || break
+		read -rt 0.05 <> <(:) || :
+	done
+	[ -e mnt/lib/more.dat ]
+	umount mnt
+	ends
+	# the directory of the mount gets covered: a signal ends the daemon
+	mkdir -p mnt/over/place
+	timeout 60 "$KPACKFS" own/.kpack "$T/mnt/over/place"
+	rm -r packed
+	alice_mounts "$T/mnt/over"
+	pkill -TERM -o -f "^$KPACKFS .*$T/mnt"
+	ends
+	# shellcheck disable=SC2046 # numbers
+	kill -KILL $(alices)
+}
+
 @test "a search path through another user's link leads nowhere, and is no missing archive" {
 	as_root
 	mkdir in

@@ -22,6 +22,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "tests/unit/silent_mount.h"
 
 static char top[64];
 
@@ -336,28 +337,6 @@ static bool forget_openat2(void)
 /* Whether this process has a table of mounts of its own. */
 static bool may_mount;
 
-/* Mount on PATH a FUSE file system of USER's that never answers.  Its connection, or -1. */
-static int mount_silent(const char *path, unsigned user, mode_t kind)
-{
-	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
-	char data[128];
-
-	snprintf(data, sizeof(data),
-		 "fd=%d,rootmode=%o,user_id=%u,group_id=%u,allow_other", fd, kind, user,
-		 user);
-	if (fd >= 0 && mount("user_id=0", path, "fuse", MS_NOSUID | MS_NODEV, data) < 0) {
-		close(fd);
-		return -1;
-	}
-	return fd;
-}
-
-static void drop_mount(const char *path, int connection)
-{
-	umount2(path, MNT_DETACH);
-	close(connection);
-}
-
 /* Everything that could ask the file system at PATH, or below it. */
 static void assert_not_entered(const char *path)
 {
@@ -424,7 +403,7 @@ static void test_mounts_of_others(void **state)
 			 at(i & 2  ? file ? "secret/b/file" : "secret/b"
 			    : file ? "root/a/b/file"
 				   : "root/a/b"));
-		connection = mount_silent(path, 1000, file ? S_IFREG : S_IFDIR);
+		connection = silent_mount(path, 1000, file ? S_IFREG : S_IFDIR);
 		assert_true(connection >= 0);
 		if (!file) {
 			assert_not_entered(path);
@@ -436,10 +415,10 @@ static void test_mounts_of_others(void **state)
 			assert_int_equal(below_open_following(path, O_RDONLY), -1);
 			assert_int_equal(errno, EREMOTE);
 		}
-		drop_mount(path, connection);
+		silent_unmount(path, connection);
 	}
 	/* one that has gone from the table while a descriptor leads into it */
-	connection = mount_silent(at("root/a/b"), 1000, S_IFDIR);
+	connection = silent_mount(at("root/a/b"), 1000, S_IFDIR);
 	fd = open(at("root/a/b"), O_PATH | O_DIRECTORY);
 	assert_true(connection >= 0 && fd >= 0);
 	umount2(at("root/a/b"), MNT_DETACH);
