@@ -13,7 +13,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "core/base/mountinfo.h"
-#include "core/base/text.h"
 #include "core/paths/walk.h"
 #include "mount_point.h"
 
