@@ -13,7 +13,10 @@
 enum { KP_NODE_SHIFT = 29 };
 #define KP_NODE_MAX ((UINT32_C(1) << KP_NODE_SHIFT) - 1)
 
-/* TEXT is the arena offset of a length byte, which the text's bytes follow. */
+/*
+ * TEXT is the arena offset of a length byte, which the text's bytes follow.  Equal names in
+ * a directory have the same offset.
+ */
 struct kp_view_entry_name {
 	uint32_t text;
 	uint32_t node;
@@ -61,6 +64,12 @@ struct kp_view_pending {
 	struct kp_view_entry_name name;
 };
 
+/* A directory that may get more children. */
+struct kp_view_open_dir {
+	uint32_t text;     /* arena offset of its name */
+	uint32_t greatest; /* its child with the greatest name; 0: it has no child */
+};
+
 /* An entry with code, for a bundle. */
 struct kp_view_code {
 	uint32_t dir, index; /* the bundle's directory and number */
@@ -82,15 +91,19 @@ struct kp_view_builder {
 	const struct kp_view_options *options;
 	bool no_memory;
 
-	size_t arena_cap, dirs_cap, files_cap;
+	size_t arena_cap, dirs_cap, files_cap, open_dirs_cap;
 	struct kp_view_pending *pending;
 	size_t n_pending, pending_cap;
-	uint32_t *dir_names; /* arena offset of each directory's name */
-	size_t dir_names_cap;
+	struct kp_view_open_dir *open_dirs; /* the same numbers as directories */
 
-	struct kp_slots dir_set;  /* by (parent, name) */
-	struct kp_slots file_set; /* by content identity */
-	struct kp_slots text_set; /* arena offsets by text */
+	/*
+	 * Directories by (parent, name), contents by identity, arena offsets by text.
+	 * Directories and texts enter their sets before the next look-up, because a table
+	 * with sorted keys needs few.
+	 */
+	struct kp_slots dir_set, file_set, text_set;
+	uint32_t dirs_in_set;
+	size_t arena_in_set; /* bytes whose texts are in the set */
 
 	struct kp_view_code *code;
 	size_t n_code, code_cap;
@@ -162,7 +175,7 @@ uint64_t kp_view_child_id(uint64_t parent, struct kp_span name);
  * Building.  Every function returns false when out of memory.
  */
 
-/* Return the arena offset of a component's text; each text is stored once. */
+/* Return the arena offset of a component's text, which is stored if it is new. */
 bool kp_view_intern(struct kp_view_builder *b, struct kp_span s, uint32_t *offset);
 /* Create the root and toc/. */
 bool kp_view_make_roots(struct kp_view_builder *b);

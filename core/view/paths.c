@@ -20,20 +20,39 @@ static uint64_t text_hash(const void *arg, uint32_t offset)
 	return kp_hash64(s.data, s.size, 0);
 }
 
-/* 256: the most bytes of a length byte and a text. */
-bool kp_view_intern(struct kp_view_builder *b, struct kp_span s, uint32_t *offset)
+/* The slot of the text S, or the free one where it belongs. */
+static uint32_t *text_slot(const struct kp_view_builder *b, struct kp_span s)
+{
+	uint32_t *slot = kp_slots_first(&b->text_set, kp_hash64(s.data, s.size, 0));
+
+	while (*slot && !kp_span_eq(kp_view_text(b->v, *slot - 1), s))
+		slot = kp_slots_next(&b->text_set, slot);
+	return slot;
+}
+
+/* Put the texts that were stored since the last look-up into the set. */
+static bool add_texts(struct kp_view_builder *b)
+{
+	while (b->arena_in_set < b->v->arena_size) {
+		uint32_t offset = (uint32_t)b->arena_in_set;
+		struct kp_span s = kp_view_text(b->v, offset);
+		uint32_t *slot;
+
+		if (!kp_slots_grow(&b->text_set, text_hash, b))
+			return kp_view_no_memory(b);
+		slot = text_slot(b, s);
+		if (!*slot)
+			kp_slots_put(&b->text_set, slot, offset);
+		b->arena_in_set += 1 + s.size;
+	}
+	return true;
+}
+
+/* Store S, without a look-up.  256: the most bytes of a length byte and a text. */
+static bool store_text(struct kp_view_builder *b, struct kp_span s, uint32_t *offset)
 {
 	struct kp_view *v = b->v;
-	uint32_t *slot;
 
-	if (!kp_slots_grow(&b->text_set, text_hash, b))
-		return kp_view_no_memory(b);
-	slot = kp_slots_first(&b->text_set, kp_hash64(s.data, s.size, 0));
-	for (; *slot; slot = kp_slots_next(&b->text_set, slot)) {
-		*offset = *slot - 1;
-		if (kp_span_eq(kp_view_text(v, *offset), s))
-			return true;
-	}
 	if (v->arena_size + 256 > UINT32_MAX ||
 	    !make_room(b, &v->arena, v->arena_size + 256, &b->arena_cap, 1))
 		return kp_view_no_memory(b);
@@ -42,7 +61,19 @@ bool kp_view_intern(struct kp_view_builder *b, struct kp_span s, uint32_t *offse
 	if (s.size)
 		memcpy(v->arena + v->arena_size, s.data, s.size);
 	v->arena_size += s.size;
-	kp_slots_put(&b->text_set, slot, *offset);
+	return true;
+}
+
+bool kp_view_intern(struct kp_view_builder *b, struct kp_span s, uint32_t *offset)
+{
+	uint32_t *slot;
+
+	if (!add_texts(b))
+		return false;
+	slot = b->text_set.size ? text_slot(b, s) : NULL;
+	if (!slot || !*slot)
+		return store_text(b, s, offset);
+	*offset = *slot - 1;
 	return true;
 }
 
@@ -84,45 +115,101 @@ bool kp_view_add_pending(struct kp_view_builder *b, uint32_t parent, uint32_t te
 	return true;
 }
 
-static bool new_dir(struct kp_view_builder *b, uint32_t parent, struct kp_span name,
+static bool new_dir(struct kp_view_builder *b, uint32_t parent, uint32_t text,
 		    uint64_t id, uint32_t *dir)
 {
 	struct kp_view *v = b->v;
-	uint32_t text = 0;
 
-	if (!kp_view_intern(b, name, &text) ||
-	    !make_room(b, &v->dirs, v->n_dirs, &b->dirs_cap, sizeof(*v->dirs)) ||
-	    !make_room(b, &b->dir_names, v->n_dirs, &b->dir_names_cap,
-		       sizeof(*b->dir_names)))
+	if (!make_room(b, &v->dirs, v->n_dirs, &b->dirs_cap, sizeof(*v->dirs)) ||
+	    !make_room(b, &b->open_dirs, v->n_dirs, &b->open_dirs_cap,
+		       sizeof(*b->open_dirs)))
 		return false;
 	*dir = v->n_dirs++;
 	v->dirs[*dir] = (struct kp_view_dir){.parent = parent, .id = id};
-	b->dir_names[*dir] = text;
-	if (*dir == 0)
+	b->open_dirs[*dir] = (struct kp_view_open_dir){.text = text};
+	if (*dir == KP_VIEW_ROOT)
 		return true;
 	v->dirs[parent].subdirs++;
 	return kp_view_add_pending(b, parent, text, KP_VIEW_DIR, *dir);
 }
 
-/* Return the directory NAME in PARENT, created as needed. */
-static bool child_dir(struct kp_view_builder *b, uint32_t parent, struct kp_span name,
-		      uint32_t *dir)
+/* Put the directories that were made since the last look-up into the set. */
+static bool add_dirs(struct kp_view_builder *b)
 {
-	uint64_t id = kp_view_child_id(b->v->dirs[parent].id, name);
+	struct kp_view *v = b->v;
+
+	if (!b->dir_set.size && !kp_slots_reserve(&b->dir_set, b->dirs_cap))
+		return kp_view_no_memory(b);
+	for (; b->dirs_in_set < v->n_dirs; b->dirs_in_set++) {
+		uint32_t *slot;
+
+		if (!kp_slots_grow(&b->dir_set, dir_hash, b))
+			return kp_view_no_memory(b);
+		slot = kp_slots_first(&b->dir_set, v->dirs[b->dirs_in_set].id);
+		while (*slot)
+			slot = kp_slots_next(&b->dir_set, slot);
+		kp_slots_put(&b->dir_set, slot, b->dirs_in_set);
+	}
+	return true;
+}
+
+static struct kp_span dir_name(const struct kp_view_builder *b, uint32_t dir)
+{
+	return kp_view_text(b->v, b->open_dirs[dir].text);
+}
+
+/* Look the directory NAME in PARENT up; *DIR: KP_VIEW_ROOT if there is none. */
+static bool look_up_dir(struct kp_view_builder *b, uint32_t parent, struct kp_span name,
+			uint64_t id, uint32_t *dir)
+{
 	uint32_t *slot;
 
-	if (!kp_slots_grow(&b->dir_set, dir_hash, b))
-		return kp_view_no_memory(b);
+	if (!add_dirs(b))
+		return false;
 	slot = kp_slots_first(&b->dir_set, id);
 	for (; *slot; slot = kp_slots_next(&b->dir_set, slot)) {
 		*dir = *slot - 1;
-		if (b->v->dirs[*dir].parent == parent &&
-		    kp_span_eq(kp_view_text(b->v, b->dir_names[*dir]), name))
+		if (*dir != KP_VIEW_ROOT && b->v->dirs[*dir].parent == parent &&
+		    kp_span_eq(dir_name(b, *dir), name))
 			return true;
 	}
-	if (!new_dir(b, parent, name, id, dir))
+	*dir = KP_VIEW_ROOT;
+	return true;
+}
+
+/*
+ * Store the name of a directory.  The names of keys are mostly distinct; they are looked up
+ * only if names of files, which a metadata.path may have again, are looked up in between.
+ */
+static bool store_dir_name(struct kp_view_builder *b, struct kp_span name, bool below_toc,
+			   uint32_t *text)
+{
+	if (below_toc && b->arena_in_set < b->v->arena_size)
+		return store_text(b, name, text);
+	return kp_view_intern(b, name, text);
+}
+
+/*
+ * Return the directory NAME in PARENT, created as needed.  A name behind the greatest one
+ * is new without a look-up: keys are sorted.
+ */
+static bool child_dir(struct kp_view_builder *b, uint32_t parent, struct kp_span name,
+		      bool below_toc, uint32_t *dir)
+{
+	uint64_t id = kp_view_child_id(b->v->dirs[parent].id, name);
+	uint32_t greatest = b->open_dirs[parent].greatest, text = 0;
+	bool behind = !greatest || kp_span_cmp(name, dir_name(b, greatest)) > 0;
+
+	*dir = KP_VIEW_ROOT;
+	if (!behind && !look_up_dir(b, parent, name, id, dir))
 		return false;
-	kp_slots_put(&b->dir_set, slot, *dir);
+	if (*dir != KP_VIEW_ROOT)
+		return true;
+	if (!store_dir_name(b, name, below_toc, &text) ||
+	    !new_dir(b, parent, text, id, dir))
+		return false;
+	if (behind)
+		b->open_dirs[parent].greatest = *dir;
 	return true;
 }
 
@@ -161,7 +248,7 @@ bool kp_view_resolve(struct kp_view_builder *b, uint32_t root, struct kp_span pa
 		while (end < path.size && path.data[end] != '/')
 			end++;
 		if (!child_dir(b, *dir, (struct kp_span){path.data + begin, end - begin},
-			       dir)) {
+			       root == KP_VIEW_TOC_DIR, dir)) {
 			last->count = 0;
 			return false;
 		}
@@ -178,8 +265,9 @@ bool kp_view_resolve(struct kp_view_builder *b, uint32_t root, struct kp_span pa
 
 bool kp_view_make_roots(struct kp_view_builder *b)
 {
-	uint32_t dir;
+	const struct kp_span none = {0};
+	uint32_t dir, text;
 
-	return new_dir(b, 0, (struct kp_span){0}, 1, &dir) &&
-	       child_dir(b, KP_VIEW_ROOT, kp_span_str("toc"), &dir);
+	return store_text(b, none, &text) && new_dir(b, KP_VIEW_ROOT, text, 1, &dir) &&
+	       child_dir(b, KP_VIEW_ROOT, kp_span_str("toc"), false, &dir);
 }

@@ -98,7 +98,7 @@ static struct kp_span path_of(const struct kp_view_builder *b, uint32_t dir,
 		if (dir == 0)
 			break;
 		buf[--at] = '/';
-		text = b->dir_names[dir];
+		text = b->open_dirs[dir].text;
 		dir = b->v->dirs[dir].parent;
 	}
 	return (struct kp_span){buf + at, cap - at};
@@ -187,6 +187,12 @@ static bool hides(const struct kp_view *v, const struct kp_view_entry_name *x,
 	       kp_view_class(v, kp_node_number(y->node));
 }
 
+/* X and Y are arena offsets: some texts are stored more than once. */
+static bool same_text(const struct kp_view *v, uint32_t x, uint32_t y)
+{
+	return x == y || kp_span_eq(kp_view_text(v, x), kp_view_text(v, y));
+}
+
 /*
  * Keep the first of equal names in directory D, or of several classes the first of each.
  */
@@ -199,10 +205,12 @@ static void settle_names(struct kp_view_builder *b, uint32_t d)
 	for (uint32_t i = 0; i < dir->count; i++) {
 		uint32_t k;
 
-		if (kept == 0 || n[first].text != n[i].text)
+		if (kept == 0 || !same_text(b->v, n[first].text, n[i].text)) {
 			first = kept;
-		else
+		} else {
+			n[i].text = n[first].text;
 			note_clash(b, d, &n[first], &n[i]);
+		}
 		for (k = first; k < kept && !hides(b->v, &n[k], &n[i]); k++)
 			;
 		if (k == kept)

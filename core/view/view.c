@@ -54,19 +54,18 @@ static bool reserve_room(struct kp_view_builder *b)
 
 	for (size_t i = 0; i < v->n_archives; i++)
 		keys += kp_archive_binary_count(v->archives[i]);
-	if (!kp_slots_reserve(&b->dir_set, keys + keys / 8) ||
-	    !kp_slots_reserve(&b->text_set, keys + keys / 8))
+	if (!kp_slots_reserve(&b->text_set, keys + keys / 8))
 		return kp_view_no_memory(b);
-	b->pending_cap = n + n / 4 + 256;
+	b->dirs_cap = b->open_dirs_cap = keys + keys / 8 + 256;
+	b->pending_cap = n + b->dirs_cap;
 	b->pending = kp_large_alloc(b->pending_cap * sizeof(*b->pending));
 	b->files_cap = n + 1;
 	v->files = kp_large_alloc(b->files_cap * sizeof(*v->files));
-	b->dirs_cap = b->dir_names_cap = keys + keys / 8 + 256;
 	v->dirs = kp_large_alloc(b->dirs_cap * sizeof(*v->dirs));
-	b->dir_names = kp_large_alloc(b->dir_names_cap * sizeof(*b->dir_names));
+	b->open_dirs = kp_large_alloc(b->open_dirs_cap * sizeof(*b->open_dirs));
 	b->arena_cap = 64 * keys + 4096;
 	v->arena = kp_large_alloc(b->arena_cap);
-	return (b->pending && v->files && v->dirs && b->dir_names && v->arena) ||
+	return (b->pending && v->files && v->dirs && b->open_dirs && v->arena) ||
 	       kp_view_no_memory(b);
 }
 
@@ -106,7 +105,7 @@ kpack_error_t kp_view_new(struct kpack_archive *const *archives, size_t n,
 	}
 	if (b) {
 		free(b->pending);
-		free(b->dir_names);
+		free(b->open_dirs);
 		free(b->dir_set.slots);
 		free(b->file_set.slots);
 		free(b->text_set.slots);

@@ -521,6 +521,26 @@ static void the_first_archive_wins(void **state)
 		kp_archive_close(archives[i]);
 }
 
+/* In the order of bytes, d-x is between d and what is below d. */
+static void a_directory_comes_again_after_a_greater_one(void **state)
+{
+	struct kpack_archive *archives[] = {
+		with_toc("{'d': {'x': {'ordinal': 0}}, 'd-x/a': {'x': {'ordinal': 1}}, "
+			 "'d/b': {'x': {'ordinal': 2}}}"),
+		with_toc("{'d': {'z': {'ordinal': 0}}, "
+			 "'d-y': {'x': {'ordinal': 1, 'metadata': {'path': 'd/b'}}}}"),
+	};
+	struct kp_view *v = new_view(archives, 2, NULL);
+
+	(void)state;
+	assert_string_equal(list(v), "d/b toc/d/b/x.hsaco toc/d/x.hsaco toc/d/z.hsaco "
+				     "toc/d-x/a/x.hsaco toc/d-y/x.hsaco ");
+	assert_int_equal(kp_view_dir_count(v), 8);
+	kp_view_free(v);
+	for (size_t i = 0; i < COUNT(archives); i++)
+		kp_archive_close(archives[i]);
+}
+
 static void the_same_archive_twice_is_no_conflict(void **state)
 {
 	struct kpack_archive *a =
@@ -944,6 +964,7 @@ int main(void)
 		cmocka_unit_test(names_of_one_content_are_links),
 		cmocka_unit_test(equal_hashes_are_one_file_across_archives),
 		cmocka_unit_test(the_first_archive_wins),
+		cmocka_unit_test(a_directory_comes_again_after_a_greater_one),
 		cmocka_unit_test(the_same_archive_twice_is_no_conflict),
 		cmocka_unit_test(entries_are_selected_by_architecture),
 		cmocka_unit_test(gpus_see_what_they_can_load),
