@@ -58,8 +58,7 @@ bool kp_walk_is_last(const struct kp_walk *w)
 	return w->rest[strspn(w->rest, "/")] == '\0';
 }
 
-/* Go to FD, which is -1 after a failure. */
-static bool go_to(struct kp_walk *w, int fd)
+bool kp_walk_go(struct kp_walk *w, int fd)
 {
 	kp_close_keeping_errno(w->at);
 	w->at = fd;
@@ -77,7 +76,7 @@ static bool may_follow(int dir, const struct stat *link)
 		link->st_uid == st.st_uid);
 }
 
-static bool is_on_proc(int fd)
+bool kp_walk_is_magic(int fd)
 {
 	struct statfs fs;
 
@@ -99,22 +98,18 @@ static bool follow_text(struct kp_walk *w, int fd)
 	}
 	free(w->path);
 	w->rest = w->path = path;
-	return *text != '/' || go_to(w, kp_step_openat(AT_FDCWD, "/", KP_STEP_PASS, 0));
+	return *text != '/' ||
+	       kp_walk_go(w, kp_step_openat(AT_FDCWD, "/", KP_STEP_PASS, 0));
 }
 
-static bool follow_link(struct kp_walk *w, const char *name, int fd,
-			const struct stat *st)
+bool kp_walk_follow(struct kp_walk *w, const char *name, int fd)
 {
-	if (kp_step_is_guarded() && kp_walk_is_last(w) && !may_follow(w->at, st)) {
-		errno = EACCES;
-		return false;
-	}
 	if (++w->links > LINKS_MAX) {
 		errno = ELOOP;
 		return false;
 	}
-	if (is_on_proc(fd))
-		return go_to(w, kp_step_openat(w->at, name, O_PATH | O_CLOEXEC, 0));
+	if (kp_walk_is_magic(fd))
+		return kp_walk_go(w, kp_step_openat(w->at, name, O_PATH | O_CLOEXEC, 0));
 	return follow_text(w, fd);
 }
 
@@ -123,10 +118,10 @@ bool kp_walk_step(struct kp_walk *w, const char *name)
 	/* O_DIRECTORY mounts what is mounted on demand */
 	int fd = kp_step_openat(w->at, name, KP_STEP_PASS | O_NOFOLLOW, 0);
 	struct stat st;
-	bool followed;
+	bool followed = false;
 
 	if (fd >= 0)
-		return go_to(w, fd);
+		return kp_walk_go(w, fd);
 	if (errno != ENOTDIR && errno != ELOOP)
 		return false;
 	fd = kp_step_openat(w->at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
@@ -135,8 +130,11 @@ bool kp_walk_step(struct kp_walk *w, const char *name)
 		return false;
 	}
 	if (!S_ISLNK(st.st_mode))
-		return go_to(w, fd);
-	followed = follow_link(w, name, fd, &st);
+		return kp_walk_go(w, fd);
+	if (kp_step_is_guarded() && kp_walk_is_last(w) && !may_follow(w->at, &st))
+		errno = EACCES;
+	else
+		followed = kp_walk_follow(w, name, fd);
 	kp_close_keeping_errno(fd);
 	return followed;
 }
@@ -153,9 +151,9 @@ static bool walk_on(struct kp_walk *w, bool follow)
 		if (follow || !kp_walk_is_last(w))
 			fine = kp_walk_step(w, name);
 		else
-			fine = go_to(w,
-				     kp_step_openat(w->at, name,
-						    O_PATH | O_NOFOLLOW | O_CLOEXEC, 0));
+			fine = kp_walk_go(
+				w, kp_step_openat(w->at, name,
+						  O_PATH | O_NOFOLLOW | O_CLOEXEC, 0));
 	}
 	return fine && !errno;
 }

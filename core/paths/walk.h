@@ -36,6 +36,13 @@ bool kp_walk_is_last(const struct kp_walk *w);
 bool kp_walk_step(struct kp_walk *w, const char *name);
 void kp_walk_end(struct kp_walk *w);
 
+/* The parts of a step, for other rules.  Go to FD, which is taken over; -1: false. */
+bool kp_walk_go(struct kp_walk *w, int fd);
+/* Whether the link open at FD is one of /proc. */
+bool kp_walk_is_magic(int fd);
+/* Follow the link NAME, which is open at FD. */
+bool kp_walk_follow(struct kp_walk *w, const char *name, int fd);
+
 /*
  * As open with O_CLOEXEC, which is not interrupted, and as stat or, without FOLLOW, lstat.
  * A guarded process steps along the path.
