@@ -188,7 +188,7 @@ static void find_owners(const struct thin *t, struct owners *out)
 			paths[n++] = xasprintf("%s/%s", strcmp(root, "/") ? root : "",
 					       relative);
 	}
-	owners_find("/usr/bin/dpkg-query", (const char *const *)paths, n, out);
+	owners_find(NULL, (const char *const *)paths, n, out);
 	for (size_t i = 0; i < n; i++)
 		free(paths[i]);
 	free(paths);

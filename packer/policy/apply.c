@@ -209,16 +209,11 @@ static void print_sums(const struct policy_sums *was, const struct policy_sums *
 static void ask_for_packages(const struct policy_tree *t, enum policy_files which,
 			     const char *text)
 {
-	char *names = xstrdup("");
 	struct owners owners;
+	char *names;
 
 	policy_tree_packages(t, which, &owners);
-	for (size_t i = 0; i < owners.count; i++) {
-		char *longer = xasprintf("%s %s", names, owners.names[i]);
-
-		free(names);
-		names = longer;
-	}
+	names = owners_text(&owners);
 	report_error(t->policy->name, "%s: reinstall%s", text,
 		     owners.count ? names : " what its files belong to");
 	owners_fini(&owners);

@@ -254,7 +254,7 @@ void policy_tree_packages(const struct policy_tree *t, enum policy_files which,
 	for (size_t i = 0; i < t->state.n_files; i++)
 		if (is_asked(t, which, &t->state.files[i]))
 			paths[n++] = path_of(t, t->state.files[i].path);
-	owners_find("/usr/bin/dpkg-query", (const char *const *)paths, n, out);
+	owners_find(NULL, (const char *const *)paths, n, out);
 	for (size_t i = 0; i < n; i++)
 		free(paths[i]);
 	free(paths);

@@ -169,7 +169,7 @@ static char *packages_of(const struct policy_tree *t, const struct thin *thin,
 			 size_t *n_files)
 {
 	const char *tree = t->policy->tree;
-	char **paths = xcalloc(thin->n_files + 1, sizeof(*paths)), *text = xstrdup("");
+	char **paths = xcalloc(thin->n_files + 1, sizeof(*paths)), *text;
 	struct owners owners;
 	size_t n = 0;
 
@@ -180,13 +180,8 @@ static char *packages_of(const struct policy_tree *t, const struct thin *thin,
 			paths[n++] = xasprintf("%s/%s", strcmp(tree, "/") ? tree : "",
 					       thin->scan.entries[f->entry].relative);
 	}
-	owners_find("/usr/bin/dpkg-query", (const char *const *)paths, n, &owners);
-	for (size_t i = 0; i < owners.count; i++) {
-		char *longer = xasprintf("%s %s", text, owners.names[i]);
-
-		free(text);
-		text = longer;
-	}
+	owners_find(NULL, (const char *const *)paths, n, &owners);
+	text = owners_text(&owners);
 	owners_fini(&owners);
 	for (size_t i = 0; i < n; i++)
 		free(paths[i]);
@@ -347,11 +342,21 @@ static kpack_error_t forget_gpus(struct policy_tree *t, struct kpackx_error *why
 			      t->state_path);
 }
 
+/* The path of the first N bytes of RELATIVE; of none: of the tree. */
 static char *absolute_path(const struct policy_tree *t, const char *relative, size_t n)
 {
 	const char *tree = t->policy->tree;
 
+	if (n == 0)
+		return xstrdup(tree);
 	return xasprintf("%s/%.*s", strcmp(tree, "/") ? tree : "", (int)n, relative);
+}
+
+static size_t dir_size(const char *path)
+{
+	const char *name = strrchr(path, '/');
+
+	return name ? (size_t)(name - path) : 0;
 }
 
 /* The directories of packed files, once for successive files; *N of them, on the heap. */
@@ -362,12 +367,11 @@ static char **packed_dirs(const struct policy_tree *t, size_t *n)
 
 	*n = 0;
 	for (size_t i = 0; i < t->state.n_files; i++) {
-		const char *path = t->state.files[i].path, *name = strrchr(path, '/');
-		struct kp_span dir = {(const uint8_t *)path,
-				      name ? (size_t)(name - path) : 0};
+		const char *path = t->state.files[i].path;
+		struct kp_span dir = {(const uint8_t *)path, dir_size(path)};
 
-		if (t->state.files[i].kind != STATE_PACKED || !name ||
-		    kp_span_eq(dir, last))
+		if (t->state.files[i].kind != STATE_PACKED ||
+		    (*n && kp_span_eq(dir, last)))
 			continue;
 		dirs[(*n)++] = absolute_path(t, path, dir.size);
 		last = dir;
@@ -378,26 +382,24 @@ static char **packed_dirs(const struct policy_tree *t, size_t *n)
 /*
  * Find out which packed files packages have.  Those that a package had, and that none has
  * now, are put into GONE by their path in the tree: an upgrade dropped them.  That a
- * package has the directory says that its list is whole.
+ * package has the directory, or a file in it, says that its list is whole.
  */
 static void find_dropped(struct policy_tree *t, struct owners *gone)
 {
 	struct owners owned;
 	size_t n;
 	char **dirs = packed_dirs(t, &n);
-	bool answered =
-		owners_list("/usr/bin/dpkg-query", (const char *const *)dirs, n, &owned);
+	bool answered = owners_list(NULL, (const char *const *)dirs, n, &owned);
 
 	*gone = (struct owners){0};
 	for (size_t i = 0; i < t->state.n_files && answered; i++) {
 		struct state_file *f = &t->state.files[i];
-		const char *name = strrchr(f->path, '/');
 		char *path, *dir;
 
-		if (f->kind != STATE_PACKED || !name)
+		if (f->kind != STATE_PACKED)
 			continue;
 		path = absolute_path(t, f->path, strlen(f->path));
-		dir = absolute_path(t, f->path, (size_t)(name - f->path));
+		dir = absolute_path(t, f->path, dir_size(f->path));
 		if (owners_has(&owned, path)) {
 			f->owned = true;
 		} else if (f->owned && owners_has(&owned, dir)) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "owners.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -11,6 +12,8 @@
 
 /* Paths that the program gets at a time; they are at most PATH_MAX bytes each. */
 enum { AT_ONCE = 200 };
+
+enum answer { ANSWERED, NO_PROGRAM, FAILED };
 
 static int by_text(const void *a, const void *b)
 {
@@ -37,8 +40,40 @@ static void add_name(struct owners *o, const char *name)
 	o->names[o->count++] = xstrdup(name);
 }
 
+bool owners_has(const struct owners *o, const char *name)
+{
+	return o->count &&
+	       bsearch(&name, o->names, o->count, sizeof(*o->names), by_text) != NULL;
+}
+
+/* What is wanted of an answer's lines. */
+struct question {
+	const struct owners *files; /* only of these paths; NULL: of all */
+	const struct owners *dirs;  /* only of paths in or below these; NULL: of all */
+	bool paths;                 /* the paths, not their packages */
+};
+
+/* Whether PATH is one of the directories of Q or below one; adds these to OUT. */
+static bool is_below(const struct question *q, const char *path, struct owners *out)
+{
+	char *dir = xstrdup(path), *slash;
+	bool below = false;
+
+	do {
+		if (owners_has(q->dirs, *dir ? dir : "/")) {
+			add_name(out, *dir ? dir : "/");
+			below = true;
+		}
+		slash = strrchr(dir, '/');
+		if (slash)
+			*slash = '\0';
+	} while (slash);
+	free(dir);
+	return below;
+}
+
 /* Take "PACKAGE[:ARCH], PACKAGE...: /PATH"; other lines are messages. */
-static void take_line(struct owners *o, char *line, bool paths)
+static void take_line(struct owners *o, char *line, const struct question *q)
 {
 	char *end = strstr(line, ": /"), *rest = NULL;
 
@@ -47,16 +82,18 @@ static void take_line(struct owners *o, char *line, bool paths)
 	*end = '\0';
 	end += 2;
 	end[strcspn(end, "\n")] = '\0';
-	if (paths)
+	if ((q->files && !owners_has(q->files, end)) || (q->dirs && !is_below(q, end, o)))
+		return;
+	if (q->paths)
 		add_name(o, end);
-	for (char *name = paths ? NULL : strtok_r(line, ", ", &rest); name;
+	for (char *name = q->paths ? NULL : strtok_r(line, ", ", &rest); name;
 	     name = strtok_r(NULL, ", ", &rest)) {
 		name[strcspn(name, ":")] = '\0';
 		add_name(o, name);
 	}
 }
 
-static void read_answer(struct owners *o, int fd, bool paths)
+static void read_answer(struct owners *o, int fd, const struct question *q)
 {
 	FILE *answer = fdopen(fd, "r");
 	char *line = NULL;
@@ -67,16 +104,17 @@ static void read_answer(struct owners *o, int fd, bool paths)
 		return;
 	}
 	while (getline(&line, &cap, answer) > 0)
-		take_line(o, line, paths);
+		take_line(o, line, q);
 	free(line);
 	fclose(answer);
 }
 
 /*
- * Run PROGRAM, and add the packages that it prints, or with PATHS the paths.  Return its exit
- * status; -1: it did not run, or was killed.
+ * Run PROGRAM, and add what Q asks for of the lines that it prints.  It fails with an exit
+ * status above MAX.
  */
-static int ask_program(struct owners *o, const char *program, char **argv, bool paths)
+static enum answer ask_program(struct owners *o, const char *program, char **argv,
+			       const struct question *q, int max)
 {
 	char locale[] = "LC_ALL=C", path[] = "PATH=/usr/bin:/bin";
 	char *environment[] = {locale, path, NULL};
@@ -85,11 +123,11 @@ static int ask_program(struct owners *o, const char *program, char **argv, bool 
 	pid_t child;
 
 	if (pipe2(answer, O_CLOEXEC) < 0)
-		return -1;
+		return FAILED;
 	if (posix_spawn_file_actions_init(&actions)) {
 		close(answer[0]);
 		close(answer[1]);
-		return -1;
+		return FAILED;
 	}
 	posix_spawn_file_actions_adddup2(&actions, answer[1], STDOUT_FILENO);
 	posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY,
@@ -97,10 +135,12 @@ static int ask_program(struct owners *o, const char *program, char **argv, bool 
 	err = posix_spawn(&child, program, &actions, NULL, argv, environment);
 	posix_spawn_file_actions_destroy(&actions);
 	close(answer[1]);
-	read_answer(o, answer[0], paths);
-	if (err || waitpid(child, &status, 0) < 0)
-		return -1;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	read_answer(o, answer[0], q);
+	if (err)
+		return err == ENOENT ? NO_PROGRAM : FAILED;
+	if (waitpid(child, &status, 0) < 0 || !WIFEXITED(status))
+		return FAILED;
+	return WEXITSTATUS(status) <= max ? ANSWERED : FAILED;
 }
 
 /* Sort the names, and keep each once. */
@@ -119,52 +159,114 @@ static void settle_names(struct owners *o)
 	o->count = kept;
 }
 
-void owners_find(const char *program, const char *const *paths, size_t n,
-		 struct owners *out)
+/* --- dpkg ---------------------------------------------------------------------------- */
+
+/* Ask for the packages of N paths, or for all paths of packages below N directories. */
+static enum answer ask_dpkg(const char *program, const char *const *paths, size_t n,
+			    const struct question *q, struct owners *out)
 {
 	char name[] = "dpkg-query", option[] = "-S";
+	enum answer answer = ANSWERED;
+	size_t step = q->dirs ? AT_ONCE / 2 : AT_ONCE;
 
-	*out = (struct owners){0};
-	for (size_t i = 0; i < n; i += AT_ONCE) {
+	for (size_t i = 0; i < n && answer == ANSWERED; i += step) {
 		char *argv[AT_ONCE + 3] = {name, option};
-		size_t k = 0;
+		int k = 2;
 
-		for (; k < AT_ONCE && i + k < n; k++)
-			argv[2 + k] = pattern_of(paths[i + k]);
-		ask_program(out, program, argv, false);
-		while (k--)
-			free(argv[2 + k]);
+		for (size_t j = i; j < n && j < i + step; j++) {
+			char *pattern = pattern_of(paths[j]);
+
+			argv[k++] = pattern;
+			if (q->dirs)
+				argv[k++] = xasprintf(
+					"%s/*", strcmp(pattern, "/") ? pattern : "");
+		}
+		/* 1: nothing has a path like one of these */
+		answer = ask_program(out, program, argv, q, 1);
+		while (k-- > 2)
+			free(argv[k]);
 	}
-	settle_names(out);
+	return answer;
 }
 
-bool owners_list(const char *program, const char *const *dirs, size_t n,
-		 struct owners *out)
+/* --- rpm ----------------------------------------------------------------------------- */
+
+/* List all files of all packages once, and take those that Q asks for. */
+static enum answer ask_rpm(const char *program, const struct question *q,
+			   struct owners *out)
 {
-	char name[] = "dpkg-query", option[] = "-S";
-	bool answered = true;
+	char name[] = "rpm", all[] = "-qa", option[] = "--qf";
+	char format[] = "[%{=NAME}: %{FILENAMES}\\n]";
+	char *argv[] = {name, all, option, format, NULL};
+
+	return ask_program(out, program, argv, q, 0);
+}
+
+/* --- both ---------------------------------------------------------------------------- */
+
+static const struct owners_programs system_programs = {"/usr/bin/dpkg-query",
+						       "/usr/bin/rpm"};
+
+static struct owners sorted_copy(const char *const *names, size_t n)
+{
+	struct owners copy = {0};
+
+	for (size_t i = 0; i < n; i++)
+		add_name(&copy, names[i]);
+	settle_names(&copy);
+	return copy;
+}
+
+/* Ask each program that exists.  false: none does, or one did not answer. */
+static bool ask_both(const struct owners_programs *programs, const char *const *paths,
+		     size_t n, const struct question *q, struct owners *out)
+{
+	const struct owners_programs *p = programs ? programs : &system_programs;
+	enum answer dpkg, rpm;
 
 	*out = (struct owners){0};
-	for (size_t i = 0; i < n && answered; i++) {
-		char *dir = pattern_of(dirs[i]), *below = xasprintf("%s/*", dir);
-		char *argv[] = {name, option, dir, below, NULL};
-		int status = ask_program(out, program, argv, true);
+	if (n == 0)
+		return true;
+	dpkg = ask_dpkg(p->dpkg_query, paths, n, q, out);
+	rpm = ask_rpm(p->rpm, q, out);
+	settle_names(out);
+	return dpkg != FAILED && rpm != FAILED && (dpkg == ANSWERED || rpm == ANSWERED);
+}
 
-		/* 1: nothing has a path like one of the two */
-		answered = status == 0 || status == 1;
-		free(below);
-		free(dir);
-	}
+void owners_find(const struct owners_programs *programs, const char *const *paths,
+		 size_t n, struct owners *out)
+{
+	struct owners files = sorted_copy(paths, n);
+	const struct question q = {.files = &files};
+
+	ask_both(programs, paths, n, &q, out);
+	owners_fini(&files);
+}
+
+bool owners_list(const struct owners_programs *programs, const char *const *dirs,
+		 size_t n, struct owners *out)
+{
+	struct owners sorted = sorted_copy(dirs, n);
+	const struct question q = {.dirs = &sorted, .paths = true};
+	bool answered = ask_both(programs, dirs, n, &q, out);
+
 	if (!answered)
 		owners_fini(out);
-	settle_names(out);
+	owners_fini(&sorted);
 	return answered;
 }
 
-bool owners_has(const struct owners *o, const char *name)
+char *owners_text(const struct owners *o)
 {
-	return o->count &&
-	       bsearch(&name, o->names, o->count, sizeof(*o->names), by_text) != NULL;
+	char *text = xstrdup("");
+
+	for (size_t i = 0; i < o->count; i++) {
+		char *longer = xasprintf("%s %s", text, o->names[i]);
+
+		free(text);
+		text = longer;
+	}
+	return text;
 }
 
 void owners_fini(struct owners *o)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The Debian packages that own files. */
+/* The packages of dpkg and rpm that own files. */
 #ifndef PACKER_THIN_OWNERS_H
 #define PACKER_THIN_OWNERS_H
 
@@ -11,18 +11,26 @@ struct owners {
 	size_t count, cap;
 };
 
+/* The programs that are asked; those that do not exist are not. */
+struct owners_programs {
+	const char *dpkg_query, *rpm;
+};
+
 /*
- * Ask PROGRAM ("/usr/bin/dpkg-query") for the packages of the N absolute PATHS.  Without
- * it, and for paths that no package has, there are none.
+ * Ask PROGRAMS (NULL: the system's) for the packages of the N absolute PATHS.  Without
+ * them, and for paths that no package has, there are none.
  */
-void owners_find(const char *program, const char *const *paths, size_t n,
-		 struct owners *out);
+void owners_find(const struct owners_programs *programs, const char *const *paths,
+		 size_t n, struct owners *out);
 /*
- * List the paths that packages have, of the N absolute DIRS and of all below them.  false:
- * PROGRAM did not answer, and OUT has none.
+ * List the paths that packages have, of the N absolute DIRS and of all below them; a
+ * directory that has one of these is listed, too.  false: no program answered, or one
+ * failed, and OUT has none.
  */
-bool owners_list(const char *program, const char *const *dirs, size_t n,
-		 struct owners *out);
+bool owners_list(const struct owners_programs *programs, const char *const *dirs,
+		 size_t n, struct owners *out);
+/* The names, each after a space, on the heap. */
+char *owners_text(const struct owners *o);
 bool owners_has(const struct owners *o, const char *name);
 void owners_fini(struct owners *o);
 

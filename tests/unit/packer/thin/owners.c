@@ -19,39 +19,59 @@ static const char script[] =
 	"echo 'librocblas4:amd64, librocblas4:arm64, rocm-meta: /usr/lib/a: b'\n"
 	"for p; do case $p in */odd*) echo \"odd-$#: $p\"; echo \"lit: $p\" >&2;; esac; "
 	"done\n"
-	"case $1 in '/x/\\[\\*\\?\\\\') echo 'escaped: /x';; esac\n";
+	"case $1 in '/x/\\[\\*\\?\\\\') echo 'escaped: /x/[*?\\';; esac\n";
 
-static char program[64];
+/* A program that prints what rpm would, and counts its runs. */
+static const char rpm_script[] =
+	"#!/bin/sh\n"
+	"[ \"$*\" = '-qa --qf [%{=NAME}: %{FILENAMES}\\n]' ] || exit 2\n"
+	"echo >>\"$0.runs\"\n"
+	"echo '(contains no files)'\n"
+	"echo 'blas: /opt/blas/b'\n"
+	"echo 'blas: /opt/blas/deep/c: d'\n"
+	"echo 'blas-devel: /opt/blas/b'\n"
+	"echo 'other: /opt/blaster'\n";
 
-static int make_program(void **state)
+static char program[40], rpm[48], runs[56];
+static const struct owners_programs only_dpkg = {program, "/nonexistent/rpm"};
+static const struct owners_programs only_rpm = {"/nonexistent/dpkg-query", rpm};
+static const struct owners_programs both = {program, rpm}, none = {"/none", "/none"};
+
+static int make_script(const char *path, const char *text)
 {
-	FILE *f;
+	FILE *f = fopen(path, "wxe");
 
-	(void)state;
-	snprintf(program, sizeof(program), "/tmp/kpack-owners-%d", (int)getpid());
-	f = fopen(program, "wxe");
-	if (!f || fputs(script, f) < 0 || fclose(f))
+	if (!f || fputs(text, f) < 0 || fclose(f))
 		return -1;
-	return chmod(program, 0700);
+	return chmod(path, 0700);
 }
 
-static int remove_program(void **state)
+static int make_programs(void **state)
 {
 	(void)state;
-	return unlink(program);
+	snprintf(program, sizeof(program), "/tmp/kpack-owners-%d", (int)getpid());
+	snprintf(rpm, sizeof(rpm), "%s.rpm", program);
+	snprintf(runs, sizeof(runs), "%s.runs", rpm);
+	return make_script(program, script) || make_script(rpm, rpm_script);
+}
+
+static int remove_programs(void **state)
+{
+	(void)state;
+	return unlink(program) | unlink(rpm) | unlink(runs);
 }
 
 static void packages_are_named_once(void **state)
 {
-	static const char *const paths[] = {"/x/[*?\\", "/usr/odd"};
+	static const char *const paths[] = {"/x/[*?\\", "/usr/odd", "/usr/lib/a: b"};
 	struct owners o;
 
 	(void)state;
-	owners_find(program, paths, 2, &o);
+	owners_find(&only_dpkg, paths, 3, &o);
 	assert_int_equal(o.count, 4);
 	assert_string_equal(o.names[0], "escaped");
 	assert_string_equal(o.names[1], "librocblas4");
-	assert_string_equal(o.names[2], "odd-2");
+	assert_string_equal(o.names[2], "odd-3");
 	assert_string_equal(o.names[3], "rocm-meta");
 	owners_fini(&o);
 }
@@ -64,10 +84,10 @@ static void many_paths_are_asked_in_parts(void **state)
 	(void)state;
 	for (size_t i = 0; i < N_PATHS; i++)
 		paths[i] = "/a/odd";
-	owners_find(program, paths, N_PATHS, &o);
-	assert_int_equal(o.count, 4);
-	assert_string_equal(o.names[1], "odd-200");
-	assert_string_equal(o.names[2], "odd-50");
+	owners_find(&only_dpkg, paths, N_PATHS, &o);
+	assert_int_equal(o.count, 2);
+	assert_string_equal(o.names[0], "odd-200");
+	assert_string_equal(o.names[1], "odd-50");
 	owners_fini(&o);
 }
 
@@ -77,26 +97,73 @@ static void without_the_program_there_is_none(void **state)
 	struct owners o;
 
 	(void)state;
-	owners_find("/nonexistent/dpkg-query", paths, 1, &o);
+	owners_find(&none, paths, 1, &o);
 	assert_int_equal(o.count, 0);
 	owners_fini(&o);
 }
 
 static void paths_of_packages_are_listed(void **state)
 {
-	static const char *const dirs[] = {"/a/odd", "/a/even"};
+	static const char *const dirs[] = {"/a/odd", "/usr/lib", "/a/even"};
 	struct owners o;
 
 	(void)state;
-	assert_true(owners_list(program, dirs, 2, &o));
-	assert_int_equal(o.count, 3);
+	assert_true(owners_list(&only_dpkg, dirs, 3, &o));
+	assert_int_equal(o.count, 4);
 	assert_true(owners_has(&o, "/usr/lib/a: b"));
+	assert_true(owners_has(&o, "/usr/lib"));
 	assert_true(owners_has(&o, "/a/odd"));
+	/* all directories are asked about at once */
 	assert_true(owners_has(&o, "/a/odd/*"));
 	assert_false(owners_has(&o, "/a"));
 	assert_false(owners_has(&o, "odd-2"));
 	owners_fini(&o);
-	assert_false(owners_list("/nonexistent/dpkg-query", dirs, 2, &o));
+	assert_false(owners_list(&none, dirs, 3, &o));
+	assert_int_equal(o.count, 0);
+}
+
+static void rpm_is_asked_once(void **state)
+{
+	static const char *const paths[] = {"/opt/blas/b", "/opt/blas"};
+	static const char *const dirs[] = {"/opt/blas", "/opt/blas/deep", "/opt/none"};
+	struct stat st;
+	struct owners o;
+	char *text;
+
+	(void)state;
+	owners_find(&only_rpm, paths, 2, &o);
+	text = owners_text(&o);
+	assert_string_equal(text, " blas blas-devel");
+	free(text);
+	owners_fini(&o);
+	assert_true(owners_list(&only_rpm, dirs, 3, &o));
+	text = owners_text(&o);
+	assert_string_equal(text,
+			    " /opt/blas /opt/blas/b /opt/blas/deep /opt/blas/deep/c: d");
+	free(text);
+	owners_fini(&o);
+	assert_int_equal(stat(runs, &st), 0);
+	assert_int_equal(st.st_size, 2);
+	/* no paths, no question */
+	owners_find(&only_rpm, paths, 0, &o);
+	owners_fini(&o);
+	assert_int_equal(stat(runs, &st), 0);
+	assert_int_equal(st.st_size, 2);
+}
+
+static void both_are_asked(void **state)
+{
+	static const char *const dirs[] = {"/opt/blas/deep", "/usr/lib"};
+	struct owners o;
+
+	(void)state;
+	assert_true(owners_list(&both, dirs, 2, &o));
+	assert_true(owners_has(&o, "/opt/blas/deep/c: d"));
+	assert_true(owners_has(&o, "/usr/lib/a: b"));
+	owners_fini(&o);
+	/* one that fails makes the answer useless */
+	assert_false(owners_list(&(const struct owners_programs){program, "/bin/false"},
+				 dirs, 2, &o));
 	assert_int_equal(o.count, 0);
 }
 
@@ -107,8 +174,10 @@ int main(void)
 		cmocka_unit_test(many_paths_are_asked_in_parts),
 		cmocka_unit_test(without_the_program_there_is_none),
 		cmocka_unit_test(paths_of_packages_are_listed),
+		cmocka_unit_test(rpm_is_asked_once),
+		cmocka_unit_test(both_are_asked),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests(tests, make_program, remove_program);
+	return cmocka_run_group_tests(tests, make_programs, remove_programs);
 }
