@@ -143,6 +143,24 @@ static bool take_file(struct parser *p, char *text)
 	return true;
 }
 
+static bool take_part(struct parser *p, char *text)
+{
+	struct state *s = p->out;
+	const char *gpus = take_word(&text);
+	struct state_part part = {0};
+
+	if (!is_list(gpus) || !take_path(text, &part.name))
+		return false;
+	if (s->n_parts && strcmp(s->parts[s->n_parts - 1].name, part.name) >= 0) {
+		free(part.name);
+		return false;
+	}
+	part.gpus = xstrdup(gpus);
+	xgrow(&s->parts, s->n_parts, &s->parts_cap, sizeof(part));
+	s->parts[s->n_parts++] = part;
+	return true;
+}
+
 static bool take_action(struct state *s, const char *text)
 {
 	for (int i = POLICY_THIN; i <= POLICY_PACK; i++)
@@ -177,6 +195,8 @@ static bool take_line(struct parser *p, char *text)
 
 	if (strcmp(word, "file") == 0)
 		return take_file(p, text);
+	if (strcmp(word, "part") == 0)
+		return take_part(p, text);
 	if (strcmp(word, "tree") == 0)
 		return take_path(text, &s->tree);
 	if (strcmp(word, "arch") == 0)
@@ -334,6 +354,14 @@ static void put_file(struct kp_compose *c, const struct state_file *f)
 	free(word);
 }
 
+static void put_part(struct kp_compose *c, const struct state_part *part)
+{
+	char *word = xasprintf("part %s", part->gpus);
+
+	put_path(c, word, part->name);
+	free(word);
+}
+
 uint8_t *state_format(const struct state *s, size_t *size)
 {
 	struct kp_compose c = {0};
@@ -352,6 +380,8 @@ uint8_t *state_format(const struct state *s, size_t *size)
 		put_path(&c, "place", s->places[i]);
 	for (size_t i = 0; i < s->n_files; i++)
 		put_file(&c, &s->files[i]);
+	for (size_t i = 0; i < s->n_parts; i++)
+		put_part(&c, &s->parts[i]);
 	kp_compose_print(&c, "seen %zu\n", s->n_seen);
 	kp_compose_span(&c, (struct kp_span){(const uint8_t *)s->seen,
 					     s->n_seen * sizeof(*s->seen)});
@@ -397,9 +427,21 @@ void state_clear_places(struct state *s)
 	s->n_places = 0;
 }
 
+static void clear_parts(struct state *s)
+{
+	for (size_t i = 0; i < s->n_parts; i++) {
+		free(s->parts[i].name);
+		free(s->parts[i].gpus);
+	}
+	free(s->parts);
+	s->parts = NULL;
+	s->n_parts = s->parts_cap = 0;
+}
+
 void state_fini(struct state *s)
 {
 	state_clear_places(s);
+	clear_parts(s);
 	for (size_t i = 0; i < s->n_files; i++)
 		fini_file(&s->files[i]);
 	free(s->places);
@@ -460,6 +502,30 @@ void state_drop_files(struct state *s)
 			fini_file(&s->files[i]);
 	}
 	s->n_files = kept;
+}
+
+static int by_part(const void *a, const void *b)
+{
+	const struct state_part *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
+const char *state_find_part(const struct state *s, const char *name)
+{
+	const struct state_part key = {.name = (char *)name};
+	const struct state_part *part =
+		s->n_parts ? bsearch(&key, s->parts, s->n_parts, sizeof(key), by_part)
+			   : NULL;
+
+	return part ? part->gpus : NULL;
+}
+
+void state_set_parts(struct state *s, struct state_part *parts, size_t n)
+{
+	clear_parts(s);
+	s->parts = parts;
+	s->n_parts = s->parts_cap = n;
 }
 
 void state_add_place(struct state *s, const char *path)

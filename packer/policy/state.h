@@ -36,6 +36,12 @@ struct state_file {
 	int64_t seconds, nanoseconds; /* mtime; planned: that of the file before */
 };
 
+/* A part of the tree that has code: a binary, or a directory of a kernel database. */
+struct state_part {
+	char *name; /* below the tree; not always a path: see parts.h */
+	char *gpus; /* GPUs of the policy that it had code for; "-": none */
+};
+
 struct state {
 	char *tree, *arch;  /* of the last run that was done; NULL: none */
 	const char *action; /* the same; static text */
@@ -47,6 +53,8 @@ struct state {
 	size_t n_places, places_cap;
 	struct state_file *files; /* by path, bytewise; each path once */
 	size_t n_files, files_cap;
+	struct state_part *parts; /* by name, bytewise; each name once */
+	size_t n_parts, parts_cap;
 	struct kp_hash *seen; /* files that need no look, sorted */
 	size_t n_seen;
 };
@@ -72,6 +80,10 @@ void state_put_file(struct state *s, const struct state_file *file);
 struct state_file *state_find_file(const struct state *s, const char *path);
 /* Remove the files whose path is NULL. */
 void state_drop_files(struct state *s);
+/* The GPUs of the part NAME, or NULL. */
+const char *state_find_part(const struct state *s, const char *name);
+/* Replace all parts by N PARTS in order, which the state takes over. */
+void state_set_parts(struct state *s, struct state_part *parts, size_t n);
 void state_add_place(struct state *s, const char *path);
 void state_clear_places(struct state *s);
 

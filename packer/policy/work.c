@@ -11,6 +11,7 @@
 #include "packer/pack/run.h"
 #include "packer/prune/prune.h"
 #include "packer/thin/thin.h"
+#include "parts.h"
 
 struct work {
 	struct policy_tree *tree;
@@ -192,16 +193,16 @@ static char *packages_of(const struct policy_tree *t, const struct thin *thin,
 
 /*
  * The tree had code for the GPUs, and what is new in it has code for other GPUs only: maybe
- * an upgrade no longer supports them.
+ * an upgrade no longer supports them.  Returns whether it was so.
  */
-static void warn_of_loss(const struct work *w, const struct thin *thin)
+static bool warn_of_loss(const struct work *w, const struct thin *thin)
 {
 	const struct policy_tree *t = w->tree;
 	size_t n;
 	char *packages;
 
 	if (!t->state.sure || any_matched(&thin->args.filter))
-		return;
+		return false;
 	packages = packages_of(t, thin, &n);
 	if (n)
 		report_error(
@@ -212,6 +213,7 @@ static void warn_of_loss(const struct work *w, const struct thin *thin)
 			n, t->arch, w->dry ? "; it would be removed" : "; it was removed",
 			*packages ? ": packages" : "", packages);
 	free(packages);
+	return n;
 }
 
 static int run_thin(struct work *w)
@@ -240,7 +242,7 @@ static int run_thin(struct work *w)
 	status = thin_run(&thin);
 	if (!status) {
 		put_thinned(w, &thin, false);
-		warn_of_loss(w, &thin);
+		parts_compare(t, &thin.scan, &thin.args.filter, !warn_of_loss(w, &thin));
 		t->state.sure |= any_matched(&thin.args.filter);
 	}
 	thin_close(&thin);

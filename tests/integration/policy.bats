@@ -259,6 +259,75 @@ topology() { # VERSION...: a machine with these GPUs
 	[[ $output != *warning* ]]
 }
 
+@test "an upgrade that has no code for one of two GPUs any more: a warning with its name" {
+	make_tree tree
+	database tree
+	policy rocm "tree=$T/tree" arch=gfx1100,gfx90a do=thin
+	mkfat --size 60000 --arches gfx1100 tree/lib/never.so
+	mkfat --size 60000 --seed 4 --arches gfx1100,gfx90a tree/lib/v.so.4.1
+	run -0 apply
+	[ "${#lines[@]}" = 1 ]
+	# what never had its code, or has as much as before, is no reason
+	mkfat --size 60000 --seed 5 --arches gfx1100,gfx1030 tree/lib/never.so
+	mkfat --size 60000 --seed 5 --arches gfx1100,gfx90a,gfx942 tree/lib/c.so
+	head -c 5000 /dev/urandom >tree/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco
+	run -0 apply
+	[ "${#lines[@]}" = 1 ]
+	# nothing is removed of the second one; a database; a library with a new version in its name
+	mkfat --size 60000 --seed 6 --arches gfx1100 tree/lib/c.so
+	cp -a tree before
+	lost() { # NAME...: the warning's lines
+		[[ ${lines[0]} == "kpack: rocm: warning: gfx90a: new files have no code for it, and older ones had: $1: to use this GPU, install the older version again" ]]
+		[ "${#lines[@]}" = 2 ]
+	}
+	run -0 apply -n
+	lost lib/c.so
+	diff -r tree before
+	run -0 apply
+	lost lib/c.so
+	run -0 apply
+	[ "$output" = "rocm: $T/tree: nothing changed" ]
+	rm tree/lib/v.so.4.1
+	mkfat --size 60000 --seed 7 --arches gfx1100,gfx1030 tree/lib/v.so.5.0
+	rm tree/lib/rocblas/library/*gfx90a*
+	touch tree/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco
+	run -0 apply
+	lost "lib/rocblas/library/ and others"
+	# the code is there again, and goes again
+	mkfat --size 60000 --seed 8 --arches gfx1100,gfx90a tree/lib/c.so
+	run -0 apply
+	[ "${#lines[@]}" = 1 ]
+	mkfat --size 60000 --seed 9 --arches gfx1100 tree/lib/c.so
+	run -0 apply
+	lost lib/c.so
+	# code for both, in a generic target
+	mkfat --size 60000 --seed 10 --arches gfx11-generic,gfx9-generic tree/lib/v.so.6
+	run -0 apply
+	[ "${#lines[@]}" = 1 ]
+	# a GPU that is not wanted any more is no reason
+	policy rocm "tree=$T/tree" arch=gfx1100 do=thin
+	mkfat --size 60000 --seed 11 --arches gfx1100,gfx1030 tree/lib/a.so
+	run -0 apply
+	[ "${#lines[@]}" = 1 ]
+}
+
+@test "do=pack: code for one of two GPUs that an upgrade drops is named, what stays in archives is not" {
+	make_tree tree
+	database tree
+	policy rocm "tree=$T/tree" arch=gfx1100,gfx90a do=pack
+	run -0 apply
+	[ "${#lines[@]}" = 1 ]
+	head -c 5000 /dev/urandom >tree/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco
+	run -0 apply
+	[ "${#lines[@]}" = 1 ]
+	mkfat --size 60000 --seed 3 --arches gfx1100,gfx1030 tree/lib/c.so
+	run -0 apply
+	[[ ${lines[0]} == *"rocm: warning: gfx90a: new files have no code for it, and older ones had: lib/c.so: "* ]]
+	[ "${#lines[@]}" = 2 ]
+	run -0 apply
+	[ "${#lines[@]}" = 1 ]
+}
+
 @test "wrong policies: the message names file, line and value, and nothing is done" {
 	make_tree tree
 	cp -a tree before

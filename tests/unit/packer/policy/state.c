@@ -18,12 +18,16 @@ static kpack_error_t read_back(const char *arch, const char *file_arch, struct s
 					.before = 9,
 					.after = 7,
 					.seconds = -1};
+	struct state_part *parts = xcalloc(2, sizeof(*parts));
 	struct kpackx_error why = {0};
 	kpack_error_t err;
 	uint8_t *data;
 	size_t size;
 
+	parts[0] = (struct state_part){xstrdup("lib/a b/"), xstrdup(arch)};
+	parts[1] = (struct state_part){xstrdup("lib/c.so"), xstrdup(file_arch)};
 	s.action = "thin";
+	state_set_parts(&s, parts, 2);
 	state_put_file(&s, &file);
 	for (int i = 0; i < 2; i++) {
 		const struct state_file packed = {.kind = STATE_PACKED,
@@ -54,6 +58,10 @@ static void test_same(void **state)
 	assert_string_equal(s.files[0].arch, "-");
 	assert_int_equal(s.files[0].seconds, -1);
 	assert_int_equal(s.files[0].kind, STATE_CHANGED);
+	assert_int_equal(s.n_parts, 2);
+	assert_string_equal(state_find_part(&s, "lib/a b/"), s.arch);
+	assert_string_equal(state_find_part(&s, "lib/c.so"), "-");
+	assert_null(state_find_part(&s, "lib/c"));
 	for (int i = 1; i < 3; i++) {
 		assert_int_equal(s.files[i].kind, STATE_PACKED);
 		assert_int_equal(s.files[i].owned, i == 2);
