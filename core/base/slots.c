@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "slots.h"
 #include <stdlib.h>
+#include "alloc.h"
 
 #define SIZE_MIN 64
 
@@ -9,7 +10,7 @@ bool kp_slots_reserve(struct kp_slots *s, size_t n)
 	s->size = SIZE_MIN;
 	while (s->size / 2 < n)
 		s->size *= 2;
-	s->slots = calloc(s->size, sizeof(*s->slots));
+	s->slots = kp_large_zalloc(s->size, sizeof(*s->slots));
 	return s->slots;
 }
 
@@ -22,7 +23,7 @@ bool kp_slots_grow(struct kp_slots *s, uint64_t (*hash)(const void *arg, uint32_
 	if (2 * s->used < s->size)
 		return true;
 	bigger.size = s->size ? 2 * s->size : SIZE_MIN;
-	bigger.slots = calloc(bigger.size, sizeof(*bigger.slots));
+	bigger.slots = kp_large_zalloc(bigger.size, sizeof(*bigger.slots));
 	if (!bigger.slots)
 		return false;
 	for (size_t i = 0; i < s->size; i++) {

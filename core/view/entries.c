@@ -131,6 +131,8 @@ static bool find_file(struct kp_view_builder *b, size_t entry,
 	/* without a hash, only archive and ordinal identify the content */
 	if (want.stored == UINT64_MAX && first && !b->has_twin)
 		return new_file(b, entry, hash, file);
+	if (!b->file_set.size && !kp_slots_reserve(&b->file_set, v->bases[v->n_archives]))
+		return kp_view_no_memory(b);
 	if (!kp_slots_grow(&b->file_set, file_hash, b))
 		return kp_view_no_memory(b);
 	slot = kp_slots_first(&b->file_set, hash);
@@ -171,12 +173,14 @@ static bool file_of(struct kp_view_builder *b, size_t entry,
 
 /* --- the names of an entry --------------------------------------------------------- */
 
+/* Add a name in a tree.  Most keys are the path there, so it is the key's last directory. */
 static bool add_name(struct kp_view_builder *b, uint32_t dir, struct kp_span text,
 		     enum kp_view_kind kind, uint32_t file)
 {
-	uint32_t offset = 0;
+	uint32_t offset = b->open_dirs[b->key_dir].text;
 
-	return kp_view_intern(b, text, &offset) &&
+	return (kp_span_eq(kp_view_text(b->v, offset), text) ||
+		kp_view_intern(b, text, &offset)) &&
 	       kp_view_add_pending(b, dir, offset, kind, file);
 }
 
@@ -350,8 +354,8 @@ bool kp_view_add_archive(struct kp_view_builder *b, size_t archive)
 	b->archive_id = archive_id(a);
 	b->has_twin = has_twin(b->v, archive, b->archive_id);
 	memset(b->toc_names, 0, sizeof(b->toc_names)); /* of another archive */
-	b->ordinal_file =
-		calloc((size_t)kp_archive_ordinal_count(a) + 1, sizeof(uint32_t));
+	b->ordinal_file = kp_large_zalloc((size_t)kp_archive_ordinal_count(a) + 1,
+					  sizeof(uint32_t));
 	if (!b->ordinal_file)
 		return kp_view_no_memory(b);
 	memset(b->selected, 0, sizeof(b->selected));
