@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -335,9 +336,14 @@ bool watch_read(struct watch *w)
 	char bytes[16384] __attribute__((aligned(__alignof__(struct inotify_event))));
 	const struct inotify_event *e;
 	bool any = false;
+	int left = 0;
 	ssize_t n;
 
-	while ((n = read(w->events, bytes, sizeof(bytes))) > 0) {
+	/* only what is there now: new ones may come as fast as they are read */
+	if (ioctl(w->events, FIONREAD, &left) < 0)
+		return false;
+	for (; left > 0 && (n = read(w->events, bytes, sizeof(bytes))) > 0;
+	     left -= (int)n) {
 		for (char *at = bytes; at < bytes + n; at += sizeof(*e) + e->len) {
 			e = (const struct inotify_event *)(void *)at;
 			any = any || event_matters(w, e);

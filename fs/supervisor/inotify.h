@@ -37,7 +37,7 @@ const char *watch_blind(const struct watch *w);
 int watch_events(const struct watch *w);
 int watch_mounts(const struct watch *w);
 
-/* Read all events; true: one of them matters. */
+/* Read all events that have come until now; true: one of them matters. */
 bool watch_read(struct watch *w);
 
 #endif
