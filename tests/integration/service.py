@@ -142,7 +142,8 @@ class Service:
         if number == signal.SIGTERM:
             self.stopping = True
             self.main.send_signal(signal.SIGTERM)
-            signal.setitimer(signal.ITIMER_REAL, float(self.unit.one("TimeoutStopSec")) / 10)
+            # systemd does not wait so long, but machines of tests are slow
+            signal.setitimer(signal.ITIMER_REAL, float(self.unit.one("TimeoutStopSec")) * 20)
         elif number == signal.SIGALRM:
             self.main.send_signal(signal.SIGKILL)
         elif number == signal.SIGHUP:
