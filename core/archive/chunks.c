@@ -167,15 +167,11 @@ static kpack_error_t decode_chunk(struct kp_span stored, void *buf, uint64_t siz
 static kpack_error_t read_small(const struct kp_source *stored, void *buf, uint64_t size,
 				struct kpackx_error *why)
 {
-	size_t n = (size_t)stored->size;
-	uint8_t *bytes = malloc(n + 1);
 	kpack_error_t err;
+	uint8_t *bytes;
 
-	if (!bytes)
-		return kp_fail_memory(why, n, "a chunk");
-	err = kp_source_read(stored, 0, bytes, n, why);
-	if (!err)
-		err = decode_chunk((struct kp_span){bytes, n}, buf, size, why);
+	KP_TRY(kp_source_load(stored, UINT64_MAX, "a chunk", &bytes, why));
+	err = decode_chunk((struct kp_span){bytes, (size_t)stored->size}, buf, size, why);
 	free(bytes);
 	return err;
 }

@@ -52,6 +52,29 @@ kpack_error_t kp_source_head(const struct kp_source *s, uint64_t off, uint8_t *b
 	return kp_source_read(s, off, buf, head->size, why);
 }
 
+kpack_error_t kp_source_load(const struct kp_source *s, uint64_t most, const char *what,
+			     uint8_t **out, struct kpackx_error *why)
+{
+	kpack_error_t err;
+
+	*out = NULL;
+	if (s->size > most)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%s: %llu bytes, at most %llu", what,
+			       (unsigned long long)s->size, (unsigned long long)most);
+	if (s->size < SIZE_MAX)
+		*out = malloc((size_t)s->size + 1);
+	if (!*out)
+		return kp_fail_memory(why, s->size, what);
+	(*out)[s->size] = '\0';
+	err = kp_source_read(s, 0, *out, (size_t)s->size, why);
+	if (err) {
+		free(*out);
+		*out = NULL;
+	}
+	return err;
+}
+
 bool kp_source_same(const struct kp_source *a, const struct kp_source *b)
 {
 	uint8_t x[16384], y[sizeof(x)];

@@ -52,6 +52,14 @@ kpack_error_t kp_source_read(const struct kp_source *s, uint64_t off, void *buf,
 kpack_error_t kp_source_head(const struct kp_source *s, uint64_t off, uint8_t *buf,
 			     size_t room, struct kp_span *head, struct kpackx_error *why);
 
+/*
+ * Read the whole run, WHAT in messages, to the heap; a NUL byte follows it.  The caller
+ * frees *OUT, which is NULL after an error.
+ * INVALID_FORMAT: it has more than MOST bytes; others as for kp_source_read.
+ */
+kpack_error_t kp_source_load(const struct kp_source *s, uint64_t most, const char *what,
+			     uint8_t **out, struct kpackx_error *why);
+
 /* Whether both have the same size and bytes; false when one cannot be read. */
 bool kp_source_same(const struct kp_source *a, const struct kp_source *b);
 

@@ -215,20 +215,12 @@ static kpack_error_t copy_image(const struct kp_source *payload,
 				struct kpackx_error *why)
 {
 	struct kp_source bytes;
-	kpack_error_t err;
-	void *buf;
+	uint8_t *buf;
 
 	if (!kp_source_sub(payload, image->offset, image->size, &bytes))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "%s: passes the end of its container", image->arch);
-	buf = bytes.size > KP_OBJECT_MAX ? NULL : malloc((size_t)bytes.size);
-	if (!buf)
-		return kp_fail_memory(why, bytes.size, "a code object");
-	err = kp_source_read(&bytes, 0, buf, (size_t)bytes.size, why);
-	if (err) {
-		free(buf);
-		return err;
-	}
+	KP_TRY(kp_source_load(&bytes, KP_OBJECT_MAX, "a code object", &buf, why));
 	*data = buf;
 	*size = (size_t)bytes.size;
 	return KPACK_SUCCESS;

@@ -114,23 +114,16 @@ static void check_layout(struct check *c)
 /* Read the TOC, check its raw bytes, then parse it, which changes the bytes. */
 static kpack_error_t read_toc(struct check *c, struct kpackx_error *why)
 {
-	uint64_t size;
-	kpack_error_t err;
+	struct kp_source toc;
 	uint8_t *bytes;
 
-	if (c->toc_offset >= c->file.size)
+	if (c->toc_offset >= c->file.size ||
+	    !kp_source_sub(&c->file, c->toc_offset, c->file.size - c->toc_offset, &toc))
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "the file changed");
-	size = c->file.size - c->toc_offset;
-	bytes = size <= KP_TOC_SIZE_MAX ? malloc((size_t)size + 1) : NULL;
-	if (!bytes)
-		return kp_fail_memory(why, size, "the table of contents");
-	err = kp_source_read(&c->file, c->toc_offset, bytes, (size_t)size, why);
-	if (err) {
-		free(bytes);
-		return err;
-	}
-	raw_check_toc((struct kp_span){bytes, (size_t)size}, c->out);
-	return kp_toc_parse(bytes, (size_t)size, c->file.size, &c->toc, why);
+	KP_TRY(kp_source_load(&toc, KP_TOC_SIZE_MAX, "the table of contents", &bytes,
+			      why));
+	raw_check_toc((struct kp_span){bytes, (size_t)toc.size}, c->out);
+	return kp_toc_parse(bytes, (size_t)toc.size, c->file.size, &c->toc, why);
 }
 
 /* --- fields ----------------------------------------------------------------------- */

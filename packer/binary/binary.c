@@ -37,18 +37,12 @@ void binary_close(struct binary *b)
 static kpack_error_t read_bytes(const struct binary *b, uint64_t offset, uint64_t size,
 				uint8_t **out, struct kpackx_error *why)
 {
-	struct kp_source file = kp_source_fd(b->fd, 0, b->size);
-	uint8_t *buf = malloc(size ? (size_t)size : 1);
-	kpack_error_t err;
+	struct kp_source file = kp_source_fd(b->fd, 0, b->size), part;
 
-	if (!buf)
-		return kp_fail_memory(why, size, "a section");
-	err = kp_source_read(&file, offset, buf, (size_t)size, why);
-	if (err)
-		free(buf);
-	else
-		*out = buf;
-	return err;
+	if (!kp_source_sub(&file, offset, size, &part))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "a section passes the end of the file");
+	return kp_source_load(&part, UINT64_MAX, "a section", out, why);
 }
 
 kpack_error_t binary_read_marker(struct binary *b, struct kpackx_error *why)

@@ -81,21 +81,7 @@ kpack_error_t host_section_load(const struct host_sections *s,
 {
 	struct kp_source src =
 		section ? host_section_source(s, section) : kp_source_memory(NULL, 0);
-	kpack_error_t err = KPACK_SUCCESS;
-	uint8_t *buf;
 
-	if (src.size > KP_SYMBOL_NAMES_MAX)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "elf: section %s: %" PRIu64 " bytes, at most %d",
-			       section->name, src.size, KP_SYMBOL_NAMES_MAX);
-	buf = calloc(1, (size_t)src.size + 1);
-	if (!buf)
-		return kp_fail_memory(why, src.size, "a section");
-	if (src.size)
-		err = kp_source_read(&src, 0, buf, (size_t)src.size, why);
-	if (err)
-		free(buf);
-	else
-		*out = buf;
-	return err;
+	return kp_source_load(&src, KP_SYMBOL_NAMES_MAX, section ? section->name : "",
+			      out, why);
 }

@@ -435,6 +435,23 @@ kpack_error_t below_file_open(const char *path, int *fd, struct stat *st,
 	return open_regular(path, below_open_following, fd, st, why);
 }
 
+kpack_error_t below_file_load(const char *path, uint64_t most, const char *what,
+			      uint8_t **out, size_t *size, struct kpackx_error *why)
+{
+	struct kp_source file;
+	kpack_error_t err;
+	struct stat st;
+	int fd;
+
+	*out = NULL;
+	KP_TRY(below_file_open(path, &fd, &st, why));
+	file = kp_source_fd(fd, 0, (uint64_t)st.st_size);
+	err = kp_source_load(&file, most, what, out, why);
+	close(fd);
+	*size = (size_t)st.st_size;
+	return err;
+}
+
 kpack_error_t below_file_open_nofollow(const char *path, int *fd, struct stat *st,
 				       struct kpackx_error *why)
 {

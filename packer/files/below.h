@@ -105,6 +105,12 @@ int below_mkstemps(char *path, size_t suffix);
 /* As kp_file_open: a regular file, or a link that below_open_following follows. */
 kpack_error_t below_file_open(const char *path, int *fd, struct stat *st,
 			      struct kpackx_error *why);
+/*
+ * Read the file PATH, as below_file_open opens it, WHAT in messages: see kp_source_load.
+ * SIZE is the number of its bytes.
+ */
+kpack_error_t below_file_load(const char *path, uint64_t most, const char *what,
+			      uint8_t **out, size_t *size, struct kpackx_error *why);
 /* As kp_file_open, never through a link: the file PATH itself. */
 kpack_error_t below_file_open_nofollow(const char *path, int *fd, struct stat *st,
 				       struct kpackx_error *why);

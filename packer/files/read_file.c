@@ -88,24 +88,6 @@ kpack_error_t read_file_inflate(struct kp_span packed, struct read_file *out,
 	return err;
 }
 
-static kpack_error_t read_whole(const struct kp_source *source, struct read_file *out,
-				struct kpackx_error *why)
-{
-	kpack_error_t err;
-
-	if (source->size > DAT_MAX)
-		return kp_fail(
-			why, KPACK_ERROR_INVALID_FORMAT, "%llu bytes, at most %llu",
-			(unsigned long long)source->size, (unsigned long long)DAT_MAX);
-	*out = (struct read_file){malloc((size_t)source->size + 1), (size_t)source->size};
-	if (!out->data)
-		return kp_fail_memory(why, source->size, "a file");
-	err = kp_source_read(source, 0, out->data, out->size, why);
-	if (err)
-		read_file_fini(out);
-	return err;
-}
-
 kpack_error_t read_file_unpack(const struct kp_source *source, bool zlib,
 			       struct read_file *out, struct kpackx_error *why)
 {
@@ -113,9 +95,10 @@ kpack_error_t read_file_unpack(const struct kp_source *source, bool zlib,
 	kpack_error_t err;
 
 	*out = (struct read_file){0};
-	err = read_whole(source, out, why);
-	if (err || !zlib)
-		return err;
+	KP_TRY(kp_source_load(source, DAT_MAX, "the file", &out->data, why));
+	out->size = (size_t)source->size;
+	if (!zlib)
+		return KPACK_SUCCESS;
 	packed = *out;
 	err = read_file_inflate(read_file_span(&packed), out, why);
 	read_file_fini(&packed);

@@ -227,18 +227,13 @@ static void add_cached(const char *name, const char *path, void *arg)
 static void add_cache(struct hip_runtimes *list)
 {
 	struct kpackx_error why;
-	struct stat st;
 	uint8_t *data;
-	int fd;
+	size_t size;
 
-	if (below_file_open(CACHE, &fd, &st, &why))
+	if (below_file_load(CACHE, SIZE_MAX, "the loader's cache", &data, &size, &why))
 		return; /* musl has none */
-	data = xmalloc((size_t)st.st_size + 1);
-	if (!kp_file_pread(fd, 0, data, (size_t)st.st_size, &why))
-		(void)loader_cache_walk((struct kp_span){data, (size_t)st.st_size},
-					add_cached, list);
+	(void)loader_cache_walk((struct kp_span){data, size}, add_cached, list);
 	free(data);
-	close(fd);
 }
 
 void runtimes_add_system(struct hip_runtimes *list)

@@ -266,12 +266,14 @@ static kpack_error_t take_lines(struct rules *rules, size_t size,
 static kpack_error_t fill_rules(struct rules *rules, const struct kp_source *source,
 				struct kpackx_error *why)
 {
+	uint8_t *text;
+
 	if (source->size > TEXT_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "%llu bytes of rules, limit %d",
 			       (unsigned long long)source->size, TEXT_MAX);
-	rules->text = xmalloc((size_t)source->size + 1);
-	KP_TRY(kp_source_read(source, 0, rules->text, (size_t)source->size, why));
+	KP_TRY(kp_source_load(source, TEXT_MAX, "rules", &text, why));
+	rules->text = (char *)text;
 	return take_lines(rules, (size_t)source->size, why);
 }
 

@@ -236,30 +236,26 @@ static kpack_error_t check_owner(const struct stat *st, struct kpackx_error *why
 {
 	if (geteuid() != 0 || (st->st_uid == 0 && !(st->st_mode & (S_IWGRP | S_IWOTH))))
 		return KPACK_SUCCESS;
-	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-		       "users other than root can write it: chown it to root, chmod it go-w");
+	return kp_fail(
+		why, KPACK_ERROR_INVALID_ARGUMENT,
+		"users other than root can write it: chown it to root, chmod it go-w");
 }
 
-static kpack_error_t read_text(const char *path, char **text, size_t *size,
-			       struct kpackx_error *why)
+kpack_error_t policy_file_load(const char *path, uint64_t most, uint8_t **out,
+			       size_t *size, struct kpackx_error *why)
 {
+	struct kp_source file;
 	kpack_error_t err;
 	struct stat st;
 	int fd;
 
 	KP_TRY(below_file_open_nofollow(path, &fd, &st, why));
+	file = kp_source_fd(fd, 0, (uint64_t)st.st_size);
 	err = check_owner(&st, why);
-	if (!err && st.st_size > FILE_MAX)
-		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "longer than %d bytes",
-			      FILE_MAX);
-	if (!err) {
-		*size = (size_t)st.st_size;
-		*text = xmalloc(*size + 1);
-		err = kp_file_pread(fd, 0, *text, *size, why);
-		if (err)
-			free(*text);
-	}
+	if (!err)
+		err = kp_source_load(&file, most, "its text", out, why);
 	close(fd);
+	*size = (size_t)st.st_size;
 	return err;
 }
 
@@ -267,11 +263,11 @@ static kpack_error_t read_policy(const char *path, struct policy *out,
 				 struct kpackx_error *why)
 {
 	kpack_error_t err;
+	uint8_t *text;
 	size_t size;
-	char *text;
 
-	KP_TRY(read_text(path, &text, &size, why));
-	err = policy_parse((struct kp_span){(const uint8_t *)text, size}, out, why);
+	KP_TRY(policy_file_load(path, FILE_MAX, &text, &size, why));
+	err = policy_parse((struct kp_span){text, size}, out, why);
 	free(text);
 	return err;
 }

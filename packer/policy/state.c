@@ -306,24 +306,12 @@ kpack_error_t state_read(const char *path, struct state *out, struct kpackx_erro
 	struct stat st;
 	uint8_t *data;
 	kpack_error_t err;
-	int fd;
+	size_t size;
 
 	if (below_lstat(path, &st) < 0)
 		return kp_fail(why, KPACK_ERROR_FILE_NOT_FOUND, "there is none");
-	KP_TRY(below_file_open_nofollow(path, &fd, &st, why));
-	if (geteuid() == 0 && (st.st_uid != 0 || (st.st_mode & (S_IWGRP | S_IWOTH))))
-		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			      "users other than root can write it");
-	else if (st.st_size > STATE_MAX)
-		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "damaged: too long");
-	else
-		err = KPACK_SUCCESS;
-	data = err ? NULL : xmalloc((size_t)st.st_size + 1);
-	if (!err)
-		err = kp_file_pread(fd, 0, data, (size_t)st.st_size, why);
-	close(fd);
-	if (!err)
-		err = state_parse((struct kp_span){data, (size_t)st.st_size}, out, why);
+	KP_TRY(policy_file_load(path, STATE_MAX, &data, &size, why));
+	err = state_parse((struct kp_span){data, size}, out, why);
 	free(data);
 	return err;
 }

@@ -298,24 +298,13 @@ kpack_error_t recombine_config_read(const char *path, struct recombine_config *o
 				    struct kpackx_error *why)
 {
 	kpack_error_t err;
-	struct stat st;
 	uint8_t *text;
-	int fd;
+	size_t size;
 
 	*out = (struct recombine_config){0};
-	KP_TRY(below_file_open(path, &fd, &st, why));
-	if (st.st_size > RECOMBINE_CONFIG_MAX) {
-		close(fd);
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "has %lld bytes, at most %d", (long long)st.st_size,
-			       RECOMBINE_CONFIG_MAX);
-	}
-	text = xmalloc((size_t)st.st_size);
-	err = kp_file_pread(fd, 0, text, (size_t)st.st_size, why);
-	close(fd);
-	if (!err)
-		err = recombine_config_parse((struct kp_span){text, (size_t)st.st_size},
-					     out, why);
+	KP_TRY(below_file_load(path, RECOMBINE_CONFIG_MAX, "the configuration", &text,
+			       &size, why));
+	err = recombine_config_parse((struct kp_span){text, size}, out, why);
 	free(text);
 	return err;
 }

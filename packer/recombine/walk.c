@@ -55,28 +55,17 @@ static kpack_error_t parse_manifest(struct shard_tree *t, struct kp_span text,
 static kpack_error_t read_manifest(struct shard_tree *t, struct kpackx_error *why)
 {
 	char *path = xasprintf("%s/" ARTIFACT_MANIFEST, t->path);
-	struct stat st;
-	uint8_t *text = NULL;
-	int fd;
-	kpack_error_t err = below_file_open(path, &fd, &st, why);
+	uint8_t *text;
+	size_t size;
+	kpack_error_t err = below_file_load(path, SHARD_MANIFEST_MAX, "the manifest",
+					    &text, &size, why);
 
+	t->has_manifest = !err;
 	if (err)
 		kp_fail_prefix(why, err, "%s", path);
+	else
+		err = parse_manifest(t, (struct kp_span){text, size}, why);
 	free(path);
-	if (err)
-		return err;
-	t->has_manifest = true;
-	if (st.st_size <= SHARD_MANIFEST_MAX) {
-		text = xmalloc((size_t)st.st_size);
-		err = kp_file_pread(fd, 0, text, (size_t)st.st_size, why);
-	} else {
-		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			      "%s/" ARTIFACT_MANIFEST ": has %lld bytes, at most %d",
-			      t->path, (long long)st.st_size, SHARD_MANIFEST_MAX);
-	}
-	if (!err)
-		err = parse_manifest(t, (struct kp_span){text, (size_t)st.st_size}, why);
-	close(fd);
 	free(text);
 	return err;
 }

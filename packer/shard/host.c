@@ -111,17 +111,6 @@ static void keep_wrappers(struct kp_elf *elf, const struct kp_elf *converted)
 	elf->n_wrappers = n;
 }
 
-static kpack_error_t read_layout(const struct binary *from, uint8_t **out,
-				 struct kpackx_error *why)
-{
-	size_t size = (size_t)from->where.layout_size;
-
-	*out = malloc(size + 1);
-	if (!*out)
-		return kp_fail_memory(why, size, "a layout");
-	return kp_file_pread(from->fd, from->where.layout_offset, *out, size, why);
-}
-
 static kpack_error_t write_again(int host, uint64_t size, const struct binary *from,
 				 struct kp_span marker, struct kp_outfile *out,
 				 struct kpackx_error *why)
@@ -129,12 +118,14 @@ static kpack_error_t write_again(int host, uint64_t size, const struct binary *f
 	struct kp_fatbin fat = {.kind = KP_FATBIN_ELF, .format = "elf"};
 	struct kp_convert_options options = {
 		.marker = marker, .keep_device_code = from->where.has_device_code};
+	struct kp_source stored = kp_source_fd(from->fd, from->where.layout_offset,
+					       from->where.layout_size);
 	uint8_t *layout = NULL;
 	kpack_error_t err;
 
 	KP_TRY(kp_elf_read(host, size, &fat.elf, why));
 	keep_wrappers(&fat.elf, &from->fat.elf);
-	err = read_layout(from, &layout, why);
+	err = kp_source_load(&stored, UINT64_MAX, "a layout", &layout, why);
 	options.layout = (struct kp_span){layout, (size_t)from->where.layout_size};
 	if (!err)
 		err = kp_convert(host, size, &fat, &options, out, why);

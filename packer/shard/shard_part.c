@@ -24,6 +24,7 @@ static kpack_error_t fail_no_record(const struct shard_part *p, struct kpackx_er
 static kpack_error_t read_record(struct shard_part *p, const char *path, size_t *size,
 				 struct kpackx_error *why)
 {
+	struct kp_source record;
 	kpack_error_t err;
 	struct stat st;
 	int fd;
@@ -33,13 +34,8 @@ static kpack_error_t read_record(struct shard_part *p, const char *path, size_t 
 	KP_TRY(below_file_open_nofollow(path, &fd, &st, why));
 	*size = (size_t)st.st_size;
 	p->owner = st.st_uid;
-	if ((uint64_t)st.st_size > KP_TOC_SIZE_MAX)
-		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "record: %llu bytes",
-			      (unsigned long long)st.st_size);
-	else if (!(p->bytes = malloc(*size + 1)))
-		err = kp_fail_memory(why, *size, "a record");
-	else
-		err = kp_file_pread(fd, 0, p->bytes, *size, why);
+	record = kp_source_fd(fd, 0, (uint64_t)st.st_size);
+	err = kp_source_load(&record, KP_TOC_SIZE_MAX, "a record", &p->bytes, why);
 	close(fd);
 	return err;
 }

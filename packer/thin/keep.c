@@ -45,25 +45,18 @@ static kpack_error_t write_claim(const char *dir, const char *path,
 static kpack_error_t check_claim(const char *dir, const char *path,
 				 struct kpackx_error *why)
 {
-	char *name = xasprintf("%s/tree", dir), text[PATH_MAX + 1] = "";
-	struct kp_source file;
-	struct stat st;
-	kpack_error_t err;
-	int fd;
+	char *name = xasprintf("%s/tree", dir);
+	uint8_t *text;
+	size_t size;
+	kpack_error_t err =
+		below_file_load(name, PATH_MAX, "the path of a tree", &text, &size, why);
 
-	err = below_file_open(name, &fd, &st, why);
 	free(name);
-	if (err)
-		return err;
-	if (st.st_size <= PATH_MAX) {
-		file = kp_source_fd(fd, 0, (uint64_t)st.st_size);
-		err = kp_source_read(&file, 0, text, (size_t)st.st_size, why);
-	}
-	close(fd);
-	if (!err && strcmp(text, path) != 0)
+	if (!err && strcmp((char *)text, path) != 0)
 		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			      "keeps what %s lost: give %s a directory of its own",
-			      *text ? text : "another tree", path);
+			      size ? (char *)text : "another tree", path);
+	free(text);
 	return err;
 }
 

@@ -145,19 +145,17 @@ static size_t zlib_bound(size_t size)
 kpack_error_t kp_offload_inflate(const struct kp_source *body, uint8_t *out, size_t size,
 				 struct kpackx_error *why)
 {
-	uint8_t *stored = malloc((size_t)body->size + 1);
-	struct kp_span span = {stored, (size_t)body->size};
+	struct kp_span span;
 	kpack_error_t err;
+	uint8_t *stored;
 	bool zstd;
 
-	if (!stored)
-		return kp_fail_memory(why, body->size, "a compressed offload binary");
-	err = kp_source_read(body, 0, stored, span.size, why);
-	if (!err)
-		err = kp_offload_is_zstd(body, &zstd, why);
-	if (!err)
-		err = zstd ? kp_zstd_decode(span, out, size, why)
-			   : zlib_decode(span, out, size, why);
+	KP_TRY(kp_offload_is_zstd(body, &zstd, why));
+	KP_TRY(kp_source_load(body, UINT64_MAX, "a compressed offload binary", &stored,
+			      why));
+	span = (struct kp_span){stored, (size_t)body->size};
+	err = zstd ? kp_zstd_decode(span, out, size, why)
+		   : zlib_decode(span, out, size, why);
 	free(stored);
 	return err;
 }

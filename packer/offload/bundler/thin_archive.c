@@ -53,9 +53,7 @@ static kpack_error_t read_member(struct gathering *g, size_t number,
 	uint8_t *bytes;
 
 	KP_TRY(bundler_member_open(&file, &g->ar, number, src, path, why));
-	bytes = malloc((size_t)file.src.size + 1);
-	err = bytes ? kp_source_read(&file.src, 0, bytes, (size_t)file.src.size, why)
-		    : kp_fail_memory(why, file.src.size, "a member");
+	err = kp_source_load(&file.src, UINT64_MAX, "a member", &bytes, why);
 	m->name = kp_span_str(g->ar.items[number].name);
 	m->bytes = kp_source_memory(bytes, (size_t)file.src.size);
 	bundler_input_close(&file);

@@ -126,15 +126,12 @@ static kpack_error_t append_blob(void *arg, struct kp_span bytes,
 static kpack_error_t find_embedded(const struct kp_source *src, struct blob *out,
 				   struct kpackx_error *why)
 {
-	uint8_t *code = malloc((size_t)src->size + 1);
 	kpack_error_t err;
+	uint8_t *code;
 
-	if (!code)
-		return kp_fail_memory(why, src->size, "bitcode");
-	err = kp_source_read(src, 0, code, (size_t)src->size, why);
-	if (!err)
-		err = kp_bitcode_embedded((struct kp_span){code, (size_t)src->size},
-					  append_blob, out, why);
+	KP_TRY(kp_source_load(src, UINT64_MAX, "bitcode", &code, why));
+	err = kp_bitcode_embedded((struct kp_span){code, (size_t)src->size}, append_blob,
+				  out, why);
 	free(code);
 	return err;
 }

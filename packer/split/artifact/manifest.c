@@ -171,22 +171,11 @@ static kpack_error_t read_manifest(const char *path, struct prefixes *out,
 				   struct kpackx_error *why)
 {
 	kpack_error_t err;
-	struct stat st;
 	uint8_t *text;
-	int fd;
+	size_t size;
 
-	KP_TRY(below_file_open(path, &fd, &st, why));
-	if (st.st_size > MANIFEST_MAX) {
-		close(fd);
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%lld bytes, limit %d",
-			       (long long)st.st_size, MANIFEST_MAX);
-	}
-	text = xmalloc((size_t)st.st_size);
-	err = kp_file_pread(fd, 0, text, (size_t)st.st_size, why);
-	close(fd);
-	if (!err)
-		err = prefixes_parse((struct kp_span){text, (size_t)st.st_size}, out,
-				     why);
+	KP_TRY(below_file_load(path, MANIFEST_MAX, "the manifest", &text, &size, why));
+	err = prefixes_parse((struct kp_span){text, size}, out, why);
 	free(text);
 	return err;
 }

@@ -97,6 +97,8 @@ static kpack_error_t read_text(const char *dir, const char *info, const char *fi
 			       char **out, size_t *size, struct kpackx_error *why)
 {
 	char *path = xasprintf("%s/%s/%s", dir, info, file);
+	struct kp_source source;
+	uint8_t *text;
 	struct stat st;
 	int fd;
 	kpack_error_t err = below_file_open_nofollow(path, &fd, &st, why);
@@ -104,15 +106,11 @@ static kpack_error_t read_text(const char *dir, const char *info, const char *fi
 	free(path);
 	if (err)
 		return err;
-	*size = (size_t)st.st_size;
-	if (st.st_size > METADATA_TEXT_MAX) {
-		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s/%s: too large", info,
-			      file);
-	} else {
-		*out = xcalloc(*size + 1, 1);
-		err = kp_file_pread(fd, 0, *out, *size, why);
-	}
+	source = kp_source_fd(fd, 0, (uint64_t)st.st_size);
+	err = kp_source_load(&source, METADATA_TEXT_MAX, file, &text, why);
 	close(fd);
+	*out = (char *)text;
+	*size = (size_t)st.st_size;
 	return err;
 }
 

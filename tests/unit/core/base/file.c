@@ -113,6 +113,7 @@ static void runs_are_the_same_when_size_and_bytes_are(void **state)
 static void a_file_is_read_within_its_run(void **state)
 {
 	struct kp_source s, sub;
+	uint8_t *whole;
 	struct stat st;
 	char buf[8];
 	int fd;
@@ -127,8 +128,18 @@ static void a_file_is_read_within_its_run(void **state)
 	assert_memory_equal(buf, "3456", 4);
 	assert_int_equal(kp_source_read(&sub, 1, buf, 4, &why),
 			 KPACK_ERROR_INVALID_FORMAT);
+	assert_int_equal(kp_source_load(&s, 6, "a run", &whole, &why), KPACK_SUCCESS);
+	assert_string_equal((char *)whole, "234567");
+	free(whole);
+	assert_int_equal(kp_source_load(&s, 5, "a run", &whole, &why),
+			 KPACK_ERROR_INVALID_FORMAT);
+	assert_string_equal(why.text, "a run: 6 bytes, at most 5");
+	assert_null(whole);
 	/* the run extends past the end: the file has become shorter */
 	s = kp_source_fd(fd, 2, 100);
+	assert_int_equal(kp_source_load(&s, 100, "a run", &whole, &why),
+			 KPACK_ERROR_IO_ERROR);
+	assert_null(whole);
 	assert_int_equal(kp_source_read(&s, 4, buf, 8, &why), KPACK_ERROR_IO_ERROR);
 	assert_non_null(strstr(why.text, "ends at 10"));
 	s = kp_source_fd(fd, UINT64_MAX, UINT64_MAX);
