@@ -278,6 +278,22 @@ fails_with() {
 	echo 'package gfx12_0 libtoy1-gfx1100' >>debian/libtoy1.kpack
 	dh_kpack
 	[ "$(find debian -name __signature__)" = debian/libtoy1-gfx1100/$images/__signature__ ]
+	# debugging information goes to -dbgsym packages, or nowhere
+	rm -rf debian/libtoy1*/
+	cp -a "$T/original" debian/libtoy1
+	sed -i '/gfx12_0/d' debian/libtoy1.kpack
+	install -D -m 0644 "$with_id" debian/libtoy1/usr/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco
+	cp -a debian/libtoy1 "$T/whole"
+	for option in --automatic-dbgsym --no-automatic-dbgsym; do
+		rm -rf debian/libtoy1*/ debian/.debhelper
+		cp -a "$T/whole" debian/libtoy1
+		dh_kpack $option
+		[ "$(find debian -name 'Kernels*' -exec sha256sum {} + | cut -d ' ' -f 1 | sort -u)" = $with_id_stripped ]
+		find debian -name '*.debug' >debug$option
+	done
+	[ "$(cat debug--automatic-dbgsym)" = \
+		"debian/.debhelper/libtoy1-gfx1100/dbgsym-root/usr/lib/debug/.build-id/${build_id:0:2}/${build_id:2}.debug" ]
+	[ ! -s debug--no-automatic-dbgsym ]
 	# a package without settings is left alone
 	rm -rf debian/libtoy1*
 	cp -a "$T/original" debian/libtoy1
