@@ -556,7 +556,7 @@ KILLED = ("pack-into", "pack-again", "in-place", "thin", "prune", "shard-into", 
 
 
 # Commands on trees of root's, in which only directories belong to the user.
-ROOTED = ("pack-again", "pack-threads", "in-place", "thin", "prune", "in-place-again", "split-again", "shard", "merge-shards-again",
+ROOTED = ("pack-again", "pack-threads", "in-place", "thin-to", "thin-undo", "prune", "in-place-again", "split-again", "shard", "merge-shards-again",
           "extract-again", "mark-set", "mark-restore", "apply-thin", "apply-pack")
 
 # Commands that run on such trees only.
