@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
+#include "core/base/mountinfo.h"
 
 /* --- descriptors --------------------------------------------------------------------- */
 
@@ -53,35 +54,7 @@ static void look_for_users(void)
 /* The ID of the mount that FD is in, or -1. */
 static long mount_of(int fd)
 {
-	static const char key[] = "mnt_id:";
-	char path[KP_FD_NAME_SIZE + 8], line[256];
-	long id = -1;
-	FILE *info;
-
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	info = fopen(path, "re");
-	while (info && id < 0 && fgets(line, sizeof(line), info))
-		if (strncmp(line, key, strlen(key)) == 0)
-			id = strtol(line + strlen(key), NULL, 10);
-	if (info)
-		fclose(info);
-	return id;
-}
-
-/*
- * Whether the mount in LINE of mountinfo is FUSE's and another user's: "ID PARENT DEVICE
- * ROOT PLACE OPTIONS [TAG]... - TYPE SOURCE OPTIONS".  No field has blanks.
- */
-static bool is_others(const char *line)
-{
-	const char *at = strstr(line, " - fuse"), *user;
-
-	if (!at)
-		return false;
-	at = strchr(at + 3, ' ');
-	at = at ? strchr(at + 1, ' ') : NULL;
-	user = at ? strstr(at, ",user_id=") : NULL;
-	return user && strtoul(user + strlen(",user_id="), NULL, 10) != 0;
+	return kp_fd_info(fd, "mnt_id:");
 }
 
 /*
@@ -104,21 +77,18 @@ static bool is_mount_of_root(long id)
 static bool is_in_others(int fd)
 {
 	long id = mount_of(fd);
-	FILE *list = fopen("/proc/self/mountinfo", "re");
-	char *line = NULL;
-	size_t room = 0;
-	bool found = false, others = false;
+	struct kp_mounts mounts;
+	struct kp_mount m = {.id = -1};
+	bool others = true;
+	uid_t user;
 
-	while (list && !found && getline(&line, &room, list) > 0)
-		if (strtol(line, NULL, 10) == id) {
-			found = true;
-			others = is_others(line);
-		}
-	free(line);
-	if (!list)
+	if (!kp_mounts_open(&mounts))
 		return false;
-	fclose(list);
-	return (!found || others) && !is_mount_of_root(id);
+	while (m.id != id && kp_mounts_next(&mounts, &m))
+		if (m.id == id)
+			others = kp_mount_fuse_user(&m, &user) && user != 0;
+	kp_mounts_close(&mounts);
+	return others && !is_mount_of_root(id);
 }
 
 /*
