@@ -39,7 +39,7 @@ static bool take_job(struct run *r, size_t *job)
 	const struct pipeline *p = r->p;
 
 	while (!r->failed && r->next < p->n_jobs) {
-		uint64_t cost = p->cost(p->arg, r->next);
+		uint64_t cost = p->cost ? p->cost(p->arg, r->next) : 0;
 
 		if (r->held == 0 || r->held + cost <= p->budget) {
 			*job = r->next++;
@@ -67,7 +67,8 @@ static void commit_ready(struct run *r)
 		slot->result = NULL;
 		r->committing = true;
 		pthread_mutex_unlock(&r->lock);
-		err = p->commit(p->arg, r->turn, result, &why);
+		err = p->commit ? p->commit(p->arg, r->turn, result, &why)
+				: KPACK_SUCCESS;
 		pthread_mutex_lock(&r->lock);
 		r->committing = false;
 		r->held -= slot->cost;

@@ -20,18 +20,21 @@ struct pipeline {
 	kpack_error_t (*begin)(void *arg, void **state, struct kpackx_error *why);
 	void (*end)(void *state);
 
-	/* Bytes that a job needs until it is committed.  One job always runs. */
+	/* Bytes that a job needs until it is committed; NULL: 0.  One job always runs. */
 	uint64_t (*cost)(void *arg, size_t job);
 
 	/* Do a job, on any thread. */
 	kpack_error_t (*work)(void *arg, void *state, size_t job, void **result,
 			      struct kpackx_error *why);
 
-	/* Take over the result; called in the order of jobs, one at a time. */
+	/*
+	 * Take over the result; called in the order of jobs, one at a time.  NULL: no job
+	 * has a result.
+	 */
 	kpack_error_t (*commit)(void *arg, size_t job, void *result,
 				struct kpackx_error *why);
 
-	/* Free a result that is never committed because of a failure. */
+	/* Free a result, which is not NULL, that is never committed because of a failure. */
 	void (*discard)(void *arg, void *result);
 };
 

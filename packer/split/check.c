@@ -339,18 +339,6 @@ static uint64_t job_cost(void *arg, size_t job)
 	return 1;
 }
 
-static kpack_error_t commit_job(void *arg, size_t job, void *result,
-				struct kpackx_error *why)
-{
-	(void)arg, (void)job, (void)result, (void)why;
-	return KPACK_SUCCESS;
-}
-
-static void discard_result(void *arg, void *result)
-{
-	(void)arg, (void)result;
-}
-
 static kpack_error_t check_contents(struct checker *c, struct kpackx_error *why)
 {
 	struct pipeline pipeline = {
@@ -360,8 +348,6 @@ static kpack_error_t check_contents(struct checker *c, struct kpackx_error *why)
 		.arg = c,
 		.cost = job_cost,
 		.work = check_path,
-		.commit = commit_job,
-		.discard = discard_result,
 	};
 
 	return pipeline_run(&pipeline, why);

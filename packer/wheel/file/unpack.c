@@ -183,24 +183,6 @@ static kpack_error_t begin_thread(void *arg, void **state, struct kpackx_error *
 	return err;
 }
 
-static uint64_t job_cost(void *arg, size_t job)
-{
-	(void)arg, (void)job;
-	return 0;
-}
-
-static kpack_error_t commit_job(void *arg, size_t job, void *result,
-				struct kpackx_error *why)
-{
-	(void)arg, (void)job, (void)result, (void)why;
-	return KPACK_SUCCESS;
-}
-
-static void discard_result(void *arg, void *result)
-{
-	(void)arg, (void)result;
-}
-
 static int by_size(const void *a, const void *b, void *arg)
 {
 	const struct wheel_member *members = arg;
@@ -219,10 +201,7 @@ static kpack_error_t run_pipeline(struct unpacking *u, struct kpackx_error *why)
 		.arg = u,
 		.begin = begin_thread,
 		.end = end_thread,
-		.cost = job_cost,
 		.work = unpack_member,
-		.commit = commit_job,
-		.discard = discard_result,
 	};
 
 	if (!p.threads)
