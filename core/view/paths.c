@@ -269,5 +269,5 @@ bool kp_view_make_roots(struct kp_view_builder *b)
 	uint32_t dir, text;
 
 	return store_text(b, none, &text) && new_dir(b, KP_VIEW_ROOT, text, 1, &dir) &&
-	       child_dir(b, KP_VIEW_ROOT, kp_span_str("toc"), false, &dir);
+	       child_dir(b, KP_VIEW_ROOT, kp_span_str(KP_TOC_NAME), false, &dir);
 }

@@ -30,7 +30,7 @@ static bool is_architecture(const char *text)
 	struct kp_target t;
 
 	return kp_span_is(name, "auto") || kp_span_is(name, "all") ||
-	       kp_span_is(name, "generic") ||
+	       kp_span_is(name, KP_ARCH_GENERIC) ||
 	       (kp_target_parse(name, &t, NULL) == KPACK_SUCCESS && t.known);
 }
 

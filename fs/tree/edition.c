@@ -175,7 +175,7 @@ static bool list_archives(struct edition *e)
 /* When GPUs were chosen, no directory without files is shown, not even toc. */
 static bool hide_empty_toc(struct kp_view *v)
 {
-	const struct kp_span name = kp_span_str("toc");
+	const struct kp_span name = kp_span_str(KP_TOC_NAME);
 	uint32_t toc;
 
 	return kp_view_find_dir(v, name, &toc) && kp_view_dir(v, toc)->count == 0 &&

@@ -60,7 +60,7 @@ static bool make_empty(struct kp_view **view, uint32_t *root)
 		return report_error(&why);
 	kp_view_free(*view);
 	*view = empty;
-	return kp_view_find_dir(empty, kp_span_str("toc"), root);
+	return kp_view_find_dir(empty, kp_span_str(KP_TOC_NAME), root);
 }
 
 bool subdir_find(struct edition *e, const char *path, bool must_be, uint32_t *root)
@@ -68,7 +68,7 @@ bool subdir_find(struct edition *e, const char *path, bool must_be, uint32_t *ro
 	bool found = false;
 
 	if (!*path)
-		kp_view_hide(e->view, 0, kp_span_str("toc"));
+		kp_view_hide(e->view, 0, kp_span_str(KP_TOC_NAME));
 	if (kp_view_find_dir(e->view, kp_span_str(path), root)) {
 		if (kp_view_hide(e->view, *root, kp_span_str(KP_CONTROL_NAME)))
 			log_about(LOG_WARNING, path,

@@ -9,9 +9,6 @@
 #include "core/archive/naming.h"
 #include "tree_list.h"
 
-/* A directory at the root of a mount that is not part of the tree. */
-#define MOUNT_TOC "toc"
-
 /* The walk of a root. */
 struct walk {
 	struct plain_files *out;
@@ -54,7 +51,7 @@ static bool is_archive(const struct tree_item *e)
 static bool is_special(const struct tree_item *e, bool mounted)
 {
 	return e->level == 1 && (strcmp(e->name, KP_ARCHIVES_DIR) == 0 ||
-				 (mounted && strcmp(e->name, MOUNT_TOC) == 0));
+				 (mounted && strcmp(e->name, KP_TOC_NAME) == 0));
 }
 
 /*

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "stored_check.h"
 #include <stdlib.h>
+#include "core/archive/naming.h"
 #include "packer/archives/content_hash.h"
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
@@ -131,40 +132,23 @@ static enum found take_want(struct stored_check *c, struct kp_span key, uint32_t
 	return found;
 }
 
-static bool split_key(struct kp_span key, struct kp_span *path, uint32_t *index)
-{
-	const uint8_t *hash = memrchr(key.data, '#', key.size);
-	uint64_t n = 0;
-
-	if (!hash || hash + 1 == key.data + key.size)
-		return false;
-	for (const uint8_t *p = hash + 1; p < key.data + key.size; p++) {
-		if (*p < '0' || *p > '9' || n >= FILE_INDEX / 10)
-			return false;
-		n = 10 * n + (uint64_t)(*p - '0');
-	}
-	*path = (struct kp_span){key.data, (size_t)(hash - key.data)};
-	*index = (uint32_t)n;
-	return true;
-}
-
 /* The entry's key has the form KEY, KEY#INDEX or KEY@KIND#INDEX. */
 static enum found find_want(struct stored_check *c, const struct kp_entry_info *info,
 			    const struct kp_hash *hash)
 {
 	enum found found = take_want(c, info->key, FILE_INDEX, info->arch, hash);
-	struct kp_span path;
+	struct kp_key key = kp_key_split(info->key);
 	const uint8_t *at;
-	uint32_t index;
 
-	if (found != FOUND_NONE || !split_key(info->key, &path, &index))
+	if (found != FOUND_NONE || key.binary.size == info->key.size ||
+	    key.index == FILE_INDEX)
 		return found;
-	found = take_want(c, path, index, info->arch, hash);
-	at = memrchr(path.data, '@', path.size);
+	found = take_want(c, key.binary, key.index, info->arch, hash);
+	at = memrchr(key.binary.data, '@', key.binary.size);
 	if (found != FOUND_NONE || !at)
 		return found;
-	path.size = (size_t)(at - path.data);
-	return take_want(c, path, index, info->arch, hash);
+	key.binary.size = (size_t)(at - key.binary.data);
+	return take_want(c, key.binary, key.index, info->arch, hash);
 }
 
 static bool is_for(struct kp_span arch, char *const *arches, size_t n)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "plan.h"
 #include <stdlib.h>
+#include "core/archive/naming.h"
 #include "core/codec/codec.h"
 #include "core/base/bounds.h"
 #include "packer/base/xalloc.h"
@@ -388,29 +389,18 @@ bool plan_find(const struct plan *plan, struct kp_span key, uint32_t *binary)
 	return false;
 }
 
-/* Split KEY into path and index; false: it does not end with "#n". */
-static bool split_key(struct kp_span key, struct kp_span *path, uint32_t *index)
+/* Find the binary and index of a key with an index, before which may be a "@kind". */
+static bool find_binary(const struct plan *plan, struct kp_span key, uint32_t *binary,
+			uint32_t *index)
 {
-	const uint8_t *hash = memrchr(key.data, '#', key.size);
-	uint64_t n = 0;
+	struct kp_key split = kp_key_split(key);
+	struct kp_span path = split.binary;
+	const uint8_t *at;
 
-	if (!hash || hash + 1 == key.data + key.size)
+	if (path.size == key.size)
 		return false;
-	for (const uint8_t *p = hash + 1; p < key.data + key.size; p++) {
-		if (*p < '0' || *p > '9' || n > UINT32_MAX)
-			return false;
-		n = 10 * n + (uint64_t)(*p - '0');
-	}
-	*path = (struct kp_span){key.data, (size_t)(hash - key.data)};
-	*index = (uint32_t)n;
-	return n <= UINT32_MAX;
-}
-
-/* Find the binary of a key without its index, which may have a "@kind". */
-static bool find_binary(const struct plan *plan, struct kp_span path, uint32_t *binary)
-{
-	const uint8_t *at = memrchr(path.data, '@', path.size);
-
+	*index = split.index;
+	at = memrchr(path.data, '@', path.size);
 	return plan_find(plan, path, binary) ||
 	       (at &&
 		plan_find(plan, (struct kp_span){path.data, (size_t)(at - path.data)},
@@ -419,10 +409,9 @@ static bool find_binary(const struct plan *plan, struct kp_span path, uint32_t *
 
 bool plan_find_owner(const struct plan *plan, struct kp_span key, size_t *entry)
 {
-	struct kp_span path;
 	uint32_t index, binary;
 
-	if (!split_key(key, &path, &index) || !find_binary(plan, path, &binary))
+	if (!find_binary(plan, key, &binary, &index))
 		return false;
 	*entry = plan->binaries[binary].input->entry;
 	return true;
@@ -434,15 +423,13 @@ static bool stores_image(const struct plan *plan, struct kp_span key, struct kp_
 	const struct plan_name *found;
 	struct plan_name name = {0};
 	char text[KP_TARGET_TEXT_MAX];
-	struct kp_span path;
 
-	if (arch.size >= sizeof(text) || !split_key(key, &path, &name.index))
+	if (arch.size >= sizeof(text) ||
+	    !find_binary(plan, key, &name.binary, &name.index))
 		return false;
 	memcpy(text, arch.data, arch.size);
 	text[arch.size] = 0;
 	name.arch = text;
-	if (!find_binary(plan, path, &name.binary))
-		return false;
 	*binary = name.binary;
 	found = bsearch(&name, plan->names, plan->n_names, sizeof(name), by_name);
 	if (found)
