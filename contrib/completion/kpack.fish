@@ -137,6 +137,8 @@ complete -c kpack -n '__fish_seen_subcommand_from detect' -l package -x -d 'The 
 complete -c kpack -n '__fish_seen_subcommand_from detect' -l dist -x -d 'The extras of a wheel'
 complete -c kpack -n '__fish_seen_subcommand_from detect' -l pip -d 'What pip installs'
 complete -c kpack -n '__fish_seen_subcommand_from detect' -l apt -d 'What apt installs'
+complete -c kpack -n '__fish_seen_subcommand_from detect' -l installed -d 'Which packages to install and remove'
+complete -c kpack -n '__fish_seen_subcommand_from detect' -l dpkg-status -r -d 'The list of packages'
 complete -c kpack -n '__fish_seen_subcommand_from detect' -l json -d 'As JSON'
 complete -c kpack -n '__fish_seen_subcommand_from detect' -s h -l help -d 'Show the options'
 complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -s o -l output -r -d 'Directory that gets the wheels'

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* kpack detect: the GPUs of this machine and what they need. */
 #include <stdlib.h>
-#include "packer/command.h"
-#include "packer/gpu/detect.h"
+#include <sys/stat.h>
+#include <unistd.h>
+#include "core/base/file.h"
+#include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
+#include "packer/command.h"
+#include "packer/files/below.h"
+#include "packer/gpu/detect.h"
+#include "packer/gpu/installed.h"
 
 static int take_arches(const struct options *o, const struct option_help *row, void *slot)
 {
@@ -34,6 +40,10 @@ static const struct option_help options[] = {
 	 OPTION_PLACE(struct detect, pip)},
 	{0, "apt", NULL, "what apt installs, in one line (with --package)",
 	 OPTION_PLACE(struct detect, apt)},
+	{0, "installed", NULL, "which Debian packages to install and to remove",
+	 OPTION_PLACE(struct detect, installed)},
+	{0, "dpkg-status", "FILE", "dpkg's list of packages (/var/lib/dpkg/status)",
+	 OPTION_PLACE(struct detect, status)},
 	{0, "json", NULL, "print one JSON array of objects",
 	 OPTION_PLACE(struct detect, json)},
 	{0},
@@ -67,7 +77,7 @@ static void read_gpus(struct detect *d)
 		report_why(place, &why);
 	else if (gpus.count == 0)
 		report_error(place, "no GPU");
-	d->failed |= err || gpus.count == 0;
+	d->failed |= err || gpus.count == 0 || (d->installed && gpus.faults.kept);
 	kp_gpus_fini(&gpus);
 }
 
@@ -219,11 +229,85 @@ static void print_each(struct detect *d)
 	}
 }
 
+/* --- installed packages -------------------------------------------------------------- */
+
+/* A machine has a few thousand packages, of some kilobytes each. */
+enum { STATUS_MAX = 1 << 28 };
+
+static kpack_error_t read_status(const char *path, struct gpu_installed *out,
+				 struct kpackx_error *why)
+{
+	uint8_t *data = NULL;
+	kpack_error_t err;
+	struct stat st;
+	int fd;
+
+	KP_TRY(below_file_open(path, &fd, &st, why));
+	if (st.st_size > STATUS_MAX)
+		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			      "too long for a list of packages");
+	else {
+		data = xmalloc((size_t)st.st_size + 1);
+		err = kp_file_pread(fd, 0, data, (size_t)st.st_size, why);
+	}
+	close(fd);
+	if (!err)
+		gpu_installed_parse((struct kp_span){data, (size_t)st.st_size}, out);
+	free(data);
+	return err;
+}
+
+static void print_advice(const struct detect *d, const char *what, const char *name,
+			 const char **between)
+{
+	if (d->apt) /* "apt install NAME-" removes NAME */
+		printf("%s%s%s", *between, name, *what == 'r' ? "-" : "");
+	else
+		printf("%s %s\n", what, name);
+	*between = " ";
+}
+
+/* Print the packages that the GPUs lack, and those that are for other GPUs only. */
+static void print_installed(struct detect *d)
+{
+	const char *path = d->status ? d->status : "/var/lib/dpkg/status", *between = "";
+	struct gpu_installed list = {0};
+	struct kpackx_error why = {0};
+
+	/* packages of a GPU that was not found must not go */
+	if (d->kinds.count == 0 || d->failed)
+		return;
+	if (read_status(path, &list, &why)) {
+		report_why(path, &why);
+		d->failed = true;
+		return;
+	}
+	for (size_t i = 0; i < list.count; i++) {
+		for (size_t k = 0; k < d->kinds.count; k++) {
+			char *name = gpu_installed_lacks(&list, &list.items[i],
+							 &d->kinds.items[k]);
+
+			if (name)
+				print_advice(d, "install", name, &between);
+			d->failed |= name != NULL;
+			free(name);
+		}
+		if (list.items[i].base &&
+		    !gpu_installed_serves(&list.items[i], &d->kinds))
+			print_advice(d, "remove", list.items[i].name, &between);
+	}
+	if (d->apt && *between)
+		putchar('\n');
+	gpu_installed_fini(&list);
+}
+
 /* --- the command ------------------------------------------------------------------ */
 
 static void print_all(struct detect *d)
 {
-	if (d->json)
+	if (d->installed)
+		print_installed(d);
+	else if (d->json)
 		detect_json(d);
 	else if (d->pip)
 		print_pip(d);
@@ -261,8 +345,15 @@ static int check_options(const struct detect *d, const struct options *o)
 			o->help, "--pip, --apt, --json and archives exclude each other");
 	if (d->pip && !d->names.dist)
 		return options_usage(o->help, "--pip needs --dist");
-	if (d->apt && !d->names.package)
-		return options_usage(o->help, "--apt needs --package");
+	if (d->apt && !d->names.package && !d->installed)
+		return options_usage(o->help, "--apt needs --package or --installed");
+	if (d->status && !d->installed)
+		return options_usage(o->help, "--dpkg-status needs --installed");
+	if (d->installed && (d->pip || d->json || operands || d->names.family ||
+			     d->names.group || d->names.package || d->names.dist))
+		return options_usage(
+			o->help,
+			"--installed excludes names, archives, --pip and --json");
 	return -1;
 }
 

@@ -10,7 +10,9 @@ struct detect {
 	const char *topology;
 	struct gpu_kinds kinds;
 	struct gpu_names names;
-	bool chosen, pip, apt, json;
+	const char
+		*status; /* dpkg's file of installed packages; NULL: they are not asked */
+	bool chosen, pip, apt, json, installed;
 	bool failed; /* the reason was reported */
 	bool with_archives;
 	struct gpu_served served;

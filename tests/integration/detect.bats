@@ -257,3 +257,67 @@ archive() { # FILE GROUP ARCH...
 	[ "$status" = 1 ]
 	grep -q '^kpack: standard output: ' err
 }
+
+package() { # NAME STATUS FIELD...: a paragraph of dpkg's list
+	printf '%s\n' "Package: $1" "Status: $2" 'Version: 1' "${@:3}" 'Description: x' ' X-Rocm-Gpu-Architecture: gfx1' ''
+}
+
+@test "installed packages: what to install, and what to remove" {
+	local ok='install ok installed'
+	{
+		package libblas1 "$ok" 'Suggests: doc (>= 1) | manual, libblas1-device-code (= 1)'
+		package libblas1-gfx1100 "$ok" 'Enhances: libblas1' 'X-Rocm-Gpu-Architecture: gfx1100'
+		package libblas1-gfx1030 "$ok" 'Enhances: libblas1' 'x-rocm-gpu-architecture: gfx1030,' ' gfx1031'
+		# none for a GPU is installed, and one that was removed does not count
+		package libfft0 "$ok" 'Suggests: libfft0-device-code'
+		package libfft0-gfx1100 'deinstall ok config-files' 'Enhances: libfft0' 'X-Rocm-Gpu-Architecture: gfx1100'
+		# generic code; one whose base only an installed part states
+		package librand1 "$ok" 'Suggests: x'
+		package librand1-gfx11-generic "$ok" 'Enhances: librand1' 'X-Rocm-Gpu-Architecture: gfx11-generic'
+		# families; what is not known stays
+		package libsolver0-gfx11 "$ok" 'Enhances: libsolver0' 'X-Rocm-Gpu-Architecture: gfx110X'
+		package libsolver0-new "$ok" 'Enhances: libsolver0' 'X-Rocm-Gpu-Architecture: gfx99zz'
+		package libsolver0 "$ok" 'Suggests: libsolver0-device-code'
+		# with code of its own: it cannot be taken apart
+		package libsparse1 "$ok" 'X-Rocm-Gpu-Architecture: gfx900 gfx906'
+		# no name that can be printed
+		package 'x;reboot' "$ok" 'Suggests: x;reboot-device-code'
+	} >list
+	topology 0 110000 90010
+	detects 1 --topology top --installed --dpkg-status list <<-END
+		install libblas1-gfx90a
+		remove libblas1-gfx1030
+		install libfft0-gfx1100
+		install libfft0-gfx90a
+		install librand1-gfx90a
+		install libsolver0-gfx90a
+	END
+	[ ! -s err ]
+	detects 1 --topology top --installed --apt --dpkg-status list <<<'libblas1-gfx90a libblas1-gfx1030- libfft0-gfx1100 libfft0-gfx90a librand1-gfx90a libsolver0-gfx90a'
+	sed '/^Package: lib[frs]/,/^$/d' list >less
+	detects 0 --arch gfx1031 --installed --dpkg-status less <<-END
+		remove libblas1-gfx1100
+	END
+	: >none
+	detects 0 --arch gfx1100 --installed --dpkg-status none </dev/null
+	detects 0 --arch gfx1100 --installed --apt --dpkg-status none </dev/null
+	# without a GPU, nothing goes
+	topology 0
+	detects 1 --topology top --installed --dpkg-status list </dev/null
+	detects 1 --arch gfx1100 --installed --dpkg-status missing </dev/null
+	grep -q '^kpack: missing: ' err
+	mkdir top/nodes/2
+	printf 'gfx_target_version 110000\n' >top/nodes/2/properties
+	printf 'gfx_target_version x\n' >top/nodes/0/properties
+	detects 1 --topology top --installed --dpkg-status list </dev/null
+	detects 2 --installed --json </dev/null
+	detects 2 --dpkg-status list </dev/null
+	detects 2 --apt </dev/null
+	# as dpkg itself writes it
+	command -v dpkg >/dev/null || return 0
+	mkdir -p admin/updates admin/info
+	cp list admin/status
+	sed -i '/x;reboot/,$d' admin/status
+	dpkg-query --admindir=admin -W -f '${X-Rocm-Gpu-Architecture}\n' libblas1-gfx1030 >fields
+	grep -q gfx1030 fields
+}

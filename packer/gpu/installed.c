@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+#include "installed.h"
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include "packer/base/xalloc.h"
+
+/* --- dpkg's file --------------------------------------------------------------------- */
+
+static const char separators[] = " \t\n,|";
+
+/* Whether TEXT can be a package's name, which is printed for command lines. */
+static bool is_name(const char *text)
+{
+	return *text && *text != '-' &&
+	       !text[strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789.+-")];
+}
+
+/* Step to the next word of *LIST; what stands in parentheses is none. */
+static bool next_word(const char **list, const char **word, size_t *size)
+{
+	for (;;) {
+		*list += strspn(*list, separators);
+		*word = *list;
+		if (**list == '(') {
+			*list += strcspn(*list, ")");
+			*list += **list == ')';
+			continue;
+		}
+		*size = strcspn(*list, " \t\n,|(");
+		*list += *size;
+		return *size > 0;
+	}
+}
+
+static void fini_package(struct gpu_installed_package *p)
+{
+	free(p->name);
+	free(p->gpus);
+	free(p->suggests);
+	free(p->base);
+	*p = (struct gpu_installed_package){0};
+}
+
+/* Values longer than this are cut: no package has that many GPUs. */
+enum { VALUE_MAX = 1 << 16 };
+
+/* Append the N bytes at TEXT to *VALUE. */
+static void append(char **value, const char *text, size_t n)
+{
+	size_t old = *value ? strlen(*value) : 0;
+
+	if (n >= VALUE_MAX || old >= VALUE_MAX - n)
+		return;
+	*value = xrealloc(*value, old + n + 2);
+	(*value)[old] = ' ';
+	memcpy(*value + old + 1, text, n);
+	(*value)[old + 1 + n] = '\0';
+}
+
+/* A paragraph that is being read. */
+struct paragraph {
+	struct gpu_installed_package package;
+	char *status;
+	char **field; /* the last one; NULL: one that is not needed */
+};
+
+static char **field_of(struct paragraph *p, const char *name, size_t n)
+{
+	const struct {
+		const char *name;
+		char **value;
+	} fields[] = {{"Package", &p->package.name},
+		      {"Status", &p->status},
+		      {"Enhances", &p->package.base},
+		      {"Suggests", &p->package.suggests},
+		      {"X-Rocm-Gpu-Architecture", &p->package.gpus}};
+
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		if (strlen(fields[i].name) == n &&
+		    strncasecmp(fields[i].name, name, n) == 0)
+			return fields[i].value;
+	return NULL;
+}
+
+static void take_line(struct paragraph *p, const char *line, size_t n)
+{
+	const char *colon = memchr(line, ':', n);
+
+	if (*line != ' ' && *line != '\t') {
+		p->field = colon ? field_of(p, line, (size_t)(colon - line)) : NULL;
+		/* a field counts once */
+		if (p->field && *p->field)
+			p->field = NULL;
+		n -= colon ? (size_t)(colon + 1 - line) : 0;
+		line = colon ? colon + 1 : line;
+	}
+	if (p->field)
+		append(p->field, line, n);
+}
+
+static bool is_installed(const char *status)
+{
+	static const char end[] = " installed";
+	size_t n = status ? strlen(status) : 0;
+
+	while (n && strchr(" \t\r", status[n - 1]))
+		n--;
+	return n >= strlen(end) &&
+	       memcmp(status + n - strlen(end), end, strlen(end)) == 0;
+}
+
+/* Replace *VALUE by its first word; NULL: that is no package's name. */
+static void keep_name(char **value)
+{
+	const char *list = *value ? *value : "", *word;
+	char *name = NULL;
+	size_t size;
+
+	if (next_word(&list, &word, &size))
+		name = xstrndup(word, size);
+	if (name && !is_name(name)) {
+		free(name);
+		name = NULL;
+	}
+	free(*value);
+	*value = name;
+}
+
+static void end_paragraph(struct paragraph *p, struct gpu_installed *out)
+{
+	struct gpu_installed_package *q = &p->package;
+
+	keep_name(&q->name);
+	keep_name(&q->base);
+	if (q->base && !q->gpus) {
+		free(q->base);
+		q->base = NULL;
+	}
+	if (q->name && is_installed(p->status) && (q->gpus || q->suggests)) {
+		xgrow(&out->items, out->count, &out->cap, sizeof(*out->items));
+		out->items[out->count++] = *q;
+		*q = (struct gpu_installed_package){0};
+	}
+	fini_package(q);
+	free(p->status);
+	*p = (struct paragraph){0};
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct gpu_installed_package *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
+void gpu_installed_parse(struct kp_span status, struct gpu_installed *out)
+{
+	struct paragraph p = {0};
+
+	*out = (struct gpu_installed){0};
+	while (status.size) {
+		const char *line = (const char *)status.data;
+		const char *end = memchr(line, '\n', status.size);
+		size_t n = end ? (size_t)(end - line) : status.size;
+
+		if (n == 0)
+			end_paragraph(&p, out);
+		else if (!memchr(line, '\0', n))
+			take_line(&p, line, n);
+		status = kp_span_tail(status, end ? n + 1 : n);
+	}
+	end_paragraph(&p, out);
+	if (out->count)
+		qsort(out->items, out->count, sizeof(*out->items), by_name);
+}
+
+void gpu_installed_fini(struct gpu_installed *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		fini_package(&list->items[i]);
+	free(list->items);
+	*list = (struct gpu_installed){0};
+}
+
+/* --- what GPUs need ------------------------------------------------------------------ */
+
+/* Whether the family WORD, as packages name it, has KIND. */
+static bool is_family_of(const char *word, size_t n, const struct gpu_kind *kind)
+{
+	const struct gpu_subfamily *s = kind->subfamily;
+	const char *const names[] = {s ? s->name : "", s ? s->family : "",
+				     s ? s->series : ""};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (n && names[i] && strlen(names[i]) == n &&
+		    strncasecmp(names[i], word, n) == 0)
+			return true;
+	return false;
+}
+
+static bool serves_kind(const struct gpu_installed_package *p,
+			const struct gpu_kind *kind)
+{
+	const char *list = p->gpus ? p->gpus : "", *word;
+	struct kp_target code;
+	size_t n;
+
+	while (next_word(&list, &word, &n))
+		if (is_family_of(word, n, kind) ||
+		    (!kp_target_parse((struct kp_span){(const uint8_t *)word, n}, &code,
+				      NULL) &&
+		     kp_target_fit(&kind->target, &code) != KP_FIT_NONE))
+			return true;
+	return false;
+}
+
+bool gpu_installed_serves(const struct gpu_installed_package *p,
+			  const struct gpu_kinds *kinds)
+{
+	const char *list = p->gpus ? p->gpus : "", *word;
+	struct kp_target code;
+	size_t n;
+
+	for (size_t i = 0; i < kinds->count; i++)
+		if (serves_kind(p, &kinds->items[i]))
+			return true;
+	while (next_word(&list, &word, &n))
+		if (kp_target_parse((struct kp_span){(const uint8_t *)word, n}, &code,
+				    NULL) ||
+		    !code.known)
+			return true;
+	return false;
+}
+
+static bool is_part_of(const struct gpu_installed_package *part,
+		       const struct gpu_installed_package *base)
+{
+	return part->base && strcmp(part->base, base->name) == 0;
+}
+
+/* Whether P has packages for GPUs: it suggests them, or one is installed. */
+static bool has_parts(const struct gpu_installed *list,
+		      const struct gpu_installed_package *p)
+{
+	char *code = xasprintf("%s-device-code", p->name);
+	const char *names = p->suggests ? p->suggests : "", *word;
+	bool found = false;
+	size_t n;
+
+	while (!found && next_word(&names, &word, &n))
+		found = n == strlen(code) && memcmp(word, code, n) == 0;
+	for (size_t i = 0; i < list->count && !found; i++)
+		found = is_part_of(&list->items[i], p);
+	free(code);
+	return found;
+}
+
+char *gpu_installed_lacks(const struct gpu_installed *list,
+			  const struct gpu_installed_package *p,
+			  const struct gpu_kind *kind)
+{
+	const struct gpu_names names = {.package = p->name};
+
+	if (p->base || !has_parts(list, p) || serves_kind(p, kind))
+		return NULL;
+	for (size_t i = 0; i < list->count; i++)
+		if (is_part_of(&list->items[i], p) && serves_kind(&list->items[i], kind))
+			return NULL;
+	return gpu_package_name(&names, kind->arch);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Installed Debian packages with code of GPUs, which state it in their field
+ * X-Rocm-Gpu-Architecture, and the packages that the GPUs of a machine need or do not.
+ */
+#ifndef PACKER_GPU_INSTALLED_H
+#define PACKER_GPU_INSTALLED_H
+
+#include "names.h"
+
+struct gpu_installed_package {
+	char *name;
+	char *gpus;     /* the field; NULL: the package has none */
+	char *suggests; /* the field Suggests; NULL: the package has none */
+	char *base;     /* the package that a package for GPUs enhances; or NULL */
+};
+
+struct gpu_installed {
+	struct gpu_installed_package *items; /* by name, bytewise */
+	size_t count, cap;
+};
+
+/*
+ * Take the installed packages that have one of the fields from STATUS, the text of dpkg's
+ * file `status`.  The caller finishes OUT.
+ */
+void gpu_installed_parse(struct kp_span status, struct gpu_installed *out);
+void gpu_installed_fini(struct gpu_installed *list);
+
+/* Whether the package has code that one of KINDS loads, or may load: GPUs are not known. */
+bool gpu_installed_serves(const struct gpu_installed_package *p,
+			  const struct gpu_kinds *kinds);
+/*
+ * The name of the package with the code of P for KIND, on the heap; NULL: an installed package
+ * has it, or P has no packages for GPUs.
+ */
+char *gpu_installed_lacks(const struct gpu_installed *list,
+			  const struct gpu_installed_package *p,
+			  const struct gpu_kind *kind);
+
+#endif
