@@ -179,6 +179,9 @@ teardown() {
 	same prog out/prog
 }
 
+# The tests tagged single vary the layout of the file; the threads of a conversion are the
+# same as in the tests above.
+# bats test_tags=single
 @test "red zones between wrappers" {
 	for kind in shared pie no-pie; do
 		for ld in bfd gold; do
@@ -188,6 +191,7 @@ teardown() {
 	done
 }
 
+# bats test_tags=single
 @test "small sections, page boundaries, BSS behind" {
 	for kind in shared pie no-pie; do
 		for size in 600 4095 4096 4097 8192 12288; do
@@ -201,6 +205,7 @@ teardown() {
 }
 
 # KPACK_SEEDS=FIRST-LAST tries others
+# bats test_tags=single
 @test "random hosts" {
 	need_clang
 	range=${KPACK_SEEDS:-1-40}
@@ -211,6 +216,7 @@ teardown() {
 	done
 }
 
+# bats test_tags=single
 @test "random hosts of other machines, which are not run" {
 	need_clang
 	for machine in aarch64 powerpc64le; do
