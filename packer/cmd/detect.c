@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* kpack detect: the GPUs of this machine and what they need. */
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/base/file.h"
+#include "packer/base/program.h"
 #include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 #include "packer/command.h"
@@ -42,7 +44,7 @@ static const struct option_help options[] = {
 	 OPTION_PLACE(struct detect, apt)},
 	{0, "installed", NULL, "which Debian packages to install and to remove",
 	 OPTION_PLACE(struct detect, installed)},
-	{0, "dpkg-status", "FILE", "dpkg's list of packages (/var/lib/dpkg/status)",
+	{0, "dpkg-status", "FILE", "a file that lists packages as dpkg's status does",
 	 OPTION_PLACE(struct detect, status)},
 	{0, "json", NULL, "print one JSON array of objects",
 	 OPTION_PLACE(struct detect, json)},
@@ -257,6 +259,37 @@ static kpack_error_t read_status(const char *path, struct gpu_installed *out,
 	return err;
 }
 
+/* As the file has them, the fields that gpu_installed_parse takes. */
+#define FIELD(name) name ": ${" name "}\\n"
+static const char packages_format[] = FIELD("Package") FIELD("Status") FIELD("Enhances")
+	FIELD("Suggests") FIELD("X-Rocm-Gpu-Architecture") "\\n";
+
+static kpack_error_t ask_dpkg(struct gpu_installed *out, struct kpackx_error *why)
+{
+	static const char program[] = "/usr/bin/dpkg-query";
+	char name[] = "dpkg-query", show[] = "-W", *format;
+	char *argv[] = {name, show, NULL, NULL}, *data = NULL;
+	size_t size = 0, cap = 0, n = 1;
+	struct program p;
+	int err;
+
+	argv[2] = format = xasprintf("-f=%s", packages_format);
+	err = program_start(&p, program, argv);
+	free(format);
+	if (err)
+		return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s", strerror(err));
+	while (n && size < STATUS_MAX) {
+		xgrow(&data, size + 65535, &cap, 1);
+		n = fread(data + size, 1, cap - size, p.output);
+		size += n;
+	}
+	err = program_end(&p);
+	if (!err)
+		gpu_installed_parse((struct kp_span){(uint8_t *)data, size}, out);
+	free(data);
+	return err ? kp_fail(why, KPACK_ERROR_IO_ERROR, "failed") : KPACK_SUCCESS;
+}
+
 static void print_advice(const struct detect *d, const char *what, const char *name,
 			 const char **between)
 {
@@ -270,15 +303,15 @@ static void print_advice(const struct detect *d, const char *what, const char *n
 /* Print the packages that the GPUs lack, and those that are for other GPUs only. */
 static void print_installed(struct detect *d)
 {
-	const char *path = d->status ? d->status : "/var/lib/dpkg/status", *between = "";
+	const char *between = "";
 	struct gpu_installed list = {0};
 	struct kpackx_error why = {0};
 
 	/* packages of a GPU that was not found must not go */
 	if (d->kinds.count == 0 || d->failed)
 		return;
-	if (read_status(path, &list, &why)) {
-		report_why(path, &why);
+	if (d->status ? read_status(d->status, &list, &why) : ask_dpkg(&list, &why)) {
+		report_why(d->status ? d->status : "dpkg-query", &why);
 		d->failed = true;
 		return;
 	}

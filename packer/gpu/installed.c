@@ -42,15 +42,17 @@ static void fini_package(struct gpu_installed_package *p)
 	*p = (struct gpu_installed_package){0};
 }
 
-/* Values longer than this are cut: no package has that many GPUs. */
+/* No package has that many GPUs: lines beyond this size of a value are dropped. */
 enum { VALUE_MAX = 1 << 16 };
 
-/* Append the N bytes at TEXT to *VALUE. */
+/* Append the N bytes at TEXT to *VALUE, which stays NULL while nothing is in it. */
 static void append(char **value, const char *text, size_t n)
 {
 	size_t old = *value ? strlen(*value) : 0;
 
-	if (n >= VALUE_MAX || old >= VALUE_MAX - n)
+	while (n && strchr(" \t\r", text[n - 1]))
+		n--;
+	if (n == 0 || n >= VALUE_MAX || old >= VALUE_MAX - n)
 		return;
 	*value = xrealloc(*value, old + n + 2);
 	(*value)[old] = ' ';
@@ -99,15 +101,14 @@ static void take_line(struct paragraph *p, const char *line, size_t n)
 		append(p->field, line, n);
 }
 
+/* Whether STATUS is "WANTED ERROR STATE" of a package that is there as a whole. */
 static bool is_installed(const char *status)
 {
-	static const char end[] = " installed";
-	size_t n = status ? strlen(status) : 0;
+	const char *state = status ? strrchr(status, ' ') : NULL;
 
-	while (n && strchr(" \t\r", status[n - 1]))
-		n--;
-	return n >= strlen(end) &&
-	       memcmp(status + n - strlen(end), end, strlen(end)) == 0;
+	return state && (strcmp(state, " installed") == 0 ||
+			 strcmp(state, " triggers-awaited") == 0 ||
+			 strcmp(state, " triggers-pending") == 0);
 }
 
 /* Replace *VALUE by its first word; NULL: that is no package's name. */
@@ -154,6 +155,20 @@ static int by_name(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
+/* A package may be installed for several machines. */
+static void keep_each_once(struct gpu_installed *list)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < list->count; i++) {
+		if (kept && by_name(&list->items[kept - 1], &list->items[i]) == 0)
+			fini_package(&list->items[i]);
+		else
+			list->items[kept++] = list->items[i];
+	}
+	list->count = kept;
+}
+
 void gpu_installed_parse(struct kp_span status, struct gpu_installed *out)
 {
 	struct paragraph p = {0};
@@ -173,6 +188,7 @@ void gpu_installed_parse(struct kp_span status, struct gpu_installed *out)
 	end_paragraph(&p, out);
 	if (out->count)
 		qsort(out->items, out->count, sizeof(*out->items), by_name);
+	keep_each_once(out);
 }
 
 void gpu_installed_fini(struct gpu_installed *list)

@@ -21,8 +21,8 @@ struct gpu_installed {
 };
 
 /*
- * Take the installed packages that have one of the fields from STATUS, the text of dpkg's
- * file `status`.  The caller finishes OUT.
+ * Take the installed packages that have one of the fields from STATUS, text in the form of
+ * dpkg's file `status`.  The caller finishes OUT.
  */
 void gpu_installed_parse(struct kp_span status, struct gpu_installed *out);
 void gpu_installed_fini(struct gpu_installed *list);

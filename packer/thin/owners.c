@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "owners.h"
 #include <errno.h>
-#include <fcntl.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include "packer/base/program.h"
 #include "packer/base/xalloc.h"
 
 /* Paths that the program gets at a time; they are at most PATH_MAX bytes each. */
@@ -93,22 +90,6 @@ static void take_line(struct owners *o, char *line, const struct question *q)
 	}
 }
 
-static void read_answer(struct owners *o, int fd, const struct question *q)
-{
-	FILE *answer = fdopen(fd, "r");
-	char *line = NULL;
-	size_t cap = 0;
-
-	if (!answer) {
-		close(fd);
-		return;
-	}
-	while (getline(&line, &cap, answer) > 0)
-		take_line(o, line, q);
-	free(line);
-	fclose(answer);
-}
-
 /*
  * Run PROGRAM, and add what Q asks for of the lines that it prints.  It fails with an exit
  * status above MAX.
@@ -116,31 +97,18 @@ static void read_answer(struct owners *o, int fd, const struct question *q)
 static enum answer ask_program(struct owners *o, const char *program, char **argv,
 			       const struct question *q, int max)
 {
-	char locale[] = "LC_ALL=C", path[] = "PATH=/usr/bin:/bin";
-	char *environment[] = {locale, path, NULL};
-	posix_spawn_file_actions_t actions;
-	int answer[2], err, status;
-	pid_t child;
+	struct program p;
+	char *line = NULL;
+	size_t cap = 0;
+	int err = program_start(&p, program, argv);
 
-	if (pipe2(answer, O_CLOEXEC) < 0)
-		return FAILED;
-	if (posix_spawn_file_actions_init(&actions)) {
-		close(answer[0]);
-		close(answer[1]);
-		return FAILED;
-	}
-	posix_spawn_file_actions_adddup2(&actions, answer[1], STDOUT_FILENO);
-	posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY,
-					 0);
-	err = posix_spawn(&child, program, &actions, NULL, argv, environment);
-	posix_spawn_file_actions_destroy(&actions);
-	close(answer[1]);
-	read_answer(o, answer[0], q);
 	if (err)
 		return err == ENOENT ? NO_PROGRAM : FAILED;
-	if (waitpid(child, &status, 0) < 0 || !WIFEXITED(status))
-		return FAILED;
-	return WEXITSTATUS(status) <= max ? ANSWERED : FAILED;
+	while (getline(&line, &cap, p.output) > 0)
+		take_line(o, line, q);
+	free(line);
+	err = program_end(&p);
+	return err >= 0 && err <= max ? ANSWERED : FAILED;
 }
 
 /* Sort the names, and keep each once. */

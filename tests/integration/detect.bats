@@ -301,6 +301,30 @@ package() { # NAME STATUS FIELD...: a paragraph of dpkg's list
 	: >none
 	detects 0 --arch gfx1100 --installed --dpkg-status none </dev/null
 	detects 0 --arch gfx1100 --installed --apt --dpkg-status none </dev/null
+	# what dpkg-query prints has all fields of all packages
+	if command -v dpkg-query >/dev/null && unshare -m true 2>/dev/null; then
+		mkdir -p admin/info admin/updates
+		{
+			cat list
+			package libother1 "$ok" 'Enhances: libblas1'
+		} | sed '/^Package: x;/,/^$/d; s/^Version: 1/&\nArchitecture: amd64\nMulti-Arch: same/' >admin/status
+		# installed for two machines
+		package libblas1-gfx1030 'install ok triggers-pending' 'Enhances: libblas1' \
+			'Architecture: i386' 'Multi-Arch: same' 'Triggers-Pending: x' 'X-Rocm-Gpu-Architecture: gfx1030' >>admin/status
+		unshare -m --propagation private sh -c 'mount --bind admin /var/lib/dpkg && dpkg-query -W >all 2>/dev/null &&
+			"$KPACK_BIN/kpack" detect --topology top --installed; echo $?' >have 2>err
+		cat err >&2
+		grep -q libother1 all
+		diff have - <<-END
+			install libblas1-gfx90a
+			remove libblas1-gfx1030
+			install libfft0-gfx1100
+			install libfft0-gfx90a
+			install librand1-gfx90a
+			install libsolver0-gfx90a
+			1
+		END
+	fi
 	# without a GPU, nothing goes
 	topology 0
 	detects 1 --topology top --installed --dpkg-status list </dev/null
