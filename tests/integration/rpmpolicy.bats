@@ -10,7 +10,7 @@ bats_require_minimum_version 1.5.0
 load packing
 
 setup() {
-	command -v rpm rpmbuild >/dev/null || skip "no rpm and rpmbuild"
+	command -v rpm >/dev/null && command -v rpmbuild >/dev/null || skip "no rpm and rpmbuild"
 	as_root
 	chmod 0666 /dev/fuse
 	T=$(mktemp -d /tmp/kpack-rpm-XXXXXX)
