@@ -6,13 +6,18 @@
 #include "core/base/hash.h"
 #include "core/shared/reach.h"
 #include "rolling.h"
+#include "warm.h"
+
+/* Bytes that are looked up. */
+enum { WINDOW = 512 };
 
 /*
- * Bytes that are looked up; and the least that become an extent, as an extent takes some
- * bytes itself and a reader may have to decode a block for it.  NEXT_MIN is for extents
- * that directly follow another one.
+ * The least bytes that become an extent, as an extent takes some bytes itself: in warm
+ * blocks; if the extent directly follows another one; and in other blocks, which a reader
+ * may have to decode again for it.  Shorter matches there are stored once more, so that
+ * objects that follow find them in a warm block.
  */
-enum { WINDOW = 512, MATCH_MIN = 2048, NEXT_MIN = 512 };
+enum { WARM_MIN = 1024, NEXT_MIN = 512, COLD_MIN = 4096 };
 
 /* A place is looked up if these bits of the hash are zero: one in 512. */
 enum { ANCHOR_SHIFT = 64 - 9 };
@@ -47,6 +52,7 @@ struct place {
 struct kp_share {
 	struct kp_unique unique;
 	struct kp_anchors anchors;
+	struct kp_warm warm;
 	struct object *objects;
 	uint32_t n_objects;
 	size_t objects_cap;
@@ -106,6 +112,7 @@ static kpack_error_t push_extent(struct adding *a, uint64_t pos, uint64_t size,
 				      ? &s->extents[s->n_extents - 1]
 				      : NULL;
 
+	kp_warm_use(&s->warm, pos, size);
 	if (last && last->is_new == is_new && last->pos + last->size == pos) {
 		last->size += size;
 		return KPACK_SUCCESS;
@@ -234,11 +241,19 @@ static kpack_error_t take_match(struct adding *a, const struct match *m)
 static size_t deciding_end(const struct adding *a, const struct match *m)
 {
 	size_t span = KP_SHARE_BLOCK - m->at % KP_SHARE_BLOCK;
-	size_t n = span > MATCH_MIN ? span : MATCH_MIN;
+	size_t n = span > COLD_MIN ? span : COLD_MIN;
 
 	if (n < m->size)
 		n = m->size;
 	return n < a->size - m->at ? m->at + n : a->size;
+}
+
+static bool is_long_enough(const struct adding *a, const struct match *m)
+{
+	if (m->size >= COLD_MIN)
+		return true;
+	return m->size >= (m->at == a->run ? NEXT_MIN : WARM_MIN) &&
+	       kp_warm_has(&a->s->warm, m->pos, m->size);
 }
 
 /* Look for a match around the bytes before END; *TAKEN: there is one, and it was taken. */
@@ -253,7 +268,7 @@ static kpack_error_t try_place(struct adding *a, size_t end, uint64_t hash, bool
 	if (m.size < WINDOW || !is_reachable(a, &m))
 		return KPACK_SUCCESS;
 	KP_TRY(extend_right(a, &m, deciding_end(a, &m)));
-	*taken = m.size >= (m.at == a->run ? NEXT_MIN : MATCH_MIN) && is_reachable(a, &m);
+	*taken = is_long_enough(a, &m) && is_reachable(a, &m);
 	if (!*taken)
 		return KPACK_SUCCESS;
 	KP_TRY(extend_right(a, &m, a->size));

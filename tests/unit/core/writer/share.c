@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 #include "core/base/hash.h"
 #include "core/base/scheme.h"
+#include "core/writer/share.h"
 
 enum { OBJECTS = 40, MOST = 700000 };
 
@@ -242,6 +244,57 @@ static void many_extents_in_a_span(void **state)
 	free(got);
 }
 
+/*
+ * Add an object of 100 pieces of SIZE bytes, from places in the block FIRST of DATA, with
+ * new bytes between them.  Returns how many bytes were stored for the pieces; a new byte may
+ * be equal to the one beside a piece.
+ */
+static long added_by_pieces(struct kp_share *s, const uint8_t *data, size_t first,
+			    size_t size)
+{
+	enum { PIECES = 100, NEW = 700 };
+	uint8_t *object = malloc(PIECES * (NEW + size)), *to = object;
+	uint64_t before = kp_share_unique_size(s);
+
+	for (size_t i = 0; i < PIECES; i++) {
+		for (size_t k = 0; k < NEW; k++)
+			*to++ = (uint8_t)number(256);
+		memcpy(to, data + first * KP_SHARE_BLOCK + 10000 * i, size);
+		to += size;
+	}
+	must(kp_share_add(s, (struct kp_span){object, PIECES * (NEW + size)}, &why));
+	free(object);
+	return (long)(kp_share_unique_size(s) - before) - PIECES * NEW;
+}
+
+/*
+ * A reader of all objects in order keeps the blocks that it used last.  Repeats that lead to
+ * other blocks cost a decode, so short ones are stored once more.
+ */
+static void short_repeats_of_old_blocks_are_stored_again(void **state)
+{
+	enum { BLOCKS = 50 };
+	size_t size = BLOCKS * KP_SHARE_BLOCK;
+	uint8_t *data = malloc(size);
+	int dir = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct kp_share *s;
+
+	(void)state;
+	for (size_t i = 0; i < size; i++)
+		data[i] = (uint8_t)number(256);
+	must(kp_share_new(dir, &s, &why));
+	must(kp_share_add(s, (struct kp_span){data, size}, &why));
+	assert_int_equal(kp_share_unique_size(s), size);
+	assert_true(added_by_pieces(s, data, BLOCKS - 2, 1600) < 80000);
+	assert_in_range(added_by_pieces(s, data, 1, 3000), 299900, 300000);
+	/* they are found where they were stored last */
+	assert_true(added_by_pieces(s, data, 1, 3000) < 60000);
+	assert_true(added_by_pieces(s, data, 2, 9000) < 90000);
+	kp_share_free(s);
+	close(dir);
+	free(data);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -249,6 +302,7 @@ int main(void)
 		cmocka_unit_test(threads_do_not_matter),
 		cmocka_unit_test(an_empty_archive),
 		cmocka_unit_test(many_extents_in_a_span),
+		cmocka_unit_test(short_repeats_of_old_blocks_are_stored_again),
 	};
 
 	return cmocka_run_group_tests(tests, make_objects, free_objects);
