@@ -132,23 +132,6 @@ static bool lists_parts(const struct kp_mount *mount, const struct parts *p)
 	return all;
 }
 
-/* Find the mount for the archives of P; *DIR is on the heap, NULL: there is none. */
-static void find_mount(const struct parts *p, char **dir, dev_t *device)
-{
-	struct kp_mounts mounts = {0};
-	struct kp_mount m;
-
-	*dir = NULL;
-	if (!kp_is_secure())
-		kp_mounts_open(&mounts);
-	while (!*dir && kp_mounts_next(&mounts, &m))
-		if (is_trusted(&m) && !has_conflicts(&m) && lists_parts(&m, p)) {
-			*dir = strdup(m.path);
-			*device = m.device;
-		}
-	kp_mounts_close(&mounts);
-}
-
 /* ---- the bundle ---- */
 
 /* The longest header that is looked at. */
@@ -202,6 +185,48 @@ static bool has_all_parts(int fd, const struct parts *p)
 	return true;
 }
 
+static char *bundle_path(const char *mount, const struct binary *b, uint32_t index)
+{
+	char *path;
+
+	if (asprintf(&path, "%s/hipfb/%s/%" PRIu32 ".hipfb", mount, b->facts.kernel_name,
+		     index) < 0)
+		return NULL;
+	return path;
+}
+
+/* Whether MOUNT has the bundle INDEX of B with P: it may have no bundles, or other GPUs'. */
+static bool has_bundle(const struct kp_mount *mount, const struct binary *b,
+		       uint32_t index, const struct parts *p)
+{
+	char *path = bundle_path(mount->path, b, index);
+	struct stat st;
+	int fd = path ? open_mounted(path, mount->device, &st) : -1;
+	bool has = fd >= 0 && has_all_parts(fd, p);
+
+	if (fd >= 0)
+		close(fd);
+	free(path);
+	return has;
+}
+
+/* Find the mount for B with the archives of P and the bundle INDEX. */
+static void find_mount(struct binary *b, uint32_t index, const struct parts *p)
+{
+	struct kp_mounts mounts = {0};
+	struct kp_mount m;
+
+	if (!kp_is_secure())
+		kp_mounts_open(&mounts);
+	while (!b->mount && kp_mounts_next(&mounts, &m))
+		if (is_trusted(&m) && has_bundle(&m, b, index, p) && !has_conflicts(&m) &&
+		    lists_parts(&m, p)) {
+			b->mount = strdup(m.path);
+			b->mount_device = m.device;
+		}
+	kp_mounts_close(&mounts);
+}
+
 static bool map_file(const char *path, dev_t device, const struct parts *p, void **at,
 		     size_t *size)
 {
@@ -241,15 +266,15 @@ bool mounts_map(struct binary *b, const struct parts *p, uint32_t index, void **
 		return false;
 	if (!b->mount_sought) {
 		b->mount_sought = true;
-		find_mount(p, &b->mount, &b->mount_device);
+		find_mount(b, index, p);
 	}
 	if (!b->mount ||
 	    (!all_mounted(b, p) &&
 	     !lists_parts(&(struct kp_mount){.path = b->mount, .device = b->mount_device},
-			  p)) ||
-	    asprintf(&path, "%s/hipfb/%s/%" PRIu32 ".hipfb", b->mount, name, index) < 0)
+			  p)))
 		return false;
-	mapped = map_file(path, b->mount_device, p, at, size);
+	path = bundle_path(b->mount, b, index);
+	mapped = path && map_file(path, b->mount_device, p, at, size);
 	if (mapped)
 		say_mapped(p, path);
 	for (size_t i = 0; i < p->count && mapped; i++)

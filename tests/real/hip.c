@@ -16,6 +16,8 @@
  *   STUB_LOG   file to append the lines to
  *   STUB_GPU   target ID of the GPU (gfx1100)
  *   STUB_CUS   its number of compute units (96)
+ *   STUB_OLD   set: as before kpack, refuse converted binaries; eager: load the code of
+ *              a binary when it is registered
  *
  * tests/real/libraries links it with the version nodes that the libraries import.
  */
@@ -362,21 +364,29 @@ static unsigned next_number(const char *path)
 	return seen[i].n++;
 }
 
+static bool load_binary(struct binary *b);
+
 struct binary *__hipRegisterFatBinary(const struct wrapper *w)
 {
-	struct binary *b = calloc(1, sizeof(*b));
-	const char *slash;
+	const char *slash, *old = getenv("STUB_OLD");
+	struct binary *b;
 	Dl_info info;
 
-	if (!b || !dladdr(w, &info))
+	if (old && w->magic == HIPK)
+		return NULL;
+	b = calloc(1, sizeof(*b));
+	if (!b)
 		abort();
-	b->path = strdup(info.dli_fname);
+	/* libkpack_hip.so's wrappers are in no file */
+	b->path = strdup(dladdr(w, &info) ? info.dli_fname : "?");
 	slash = strrchr(b->path, '/');
 	b->file = slash ? slash + 1 : b->path;
 	pthread_mutex_lock(&lock);
 	b->number = next_number(b->path);
 	pthread_mutex_unlock(&lock);
 	b->wrapper = *w;
+	if (old && strcmp(old, "eager") == 0)
+		(void)load_binary(b);
 	return b;
 }
 
@@ -475,7 +485,7 @@ API hipError_t hipLaunchKernel(const void *host, dim3 grid, dim3 block, void **a
 	for (k = kernels; k && k->host != host;)
 		k = k->next;
 	pthread_mutex_unlock(&lock);
-	if (!k || !load_binary(k->binary))
+	if (!k || !k->binary || !load_binary(k->binary))
 		return result(hipErrorInvalidDeviceFunction);
 	if (!has_kernel(&k->binary->object, k->name))
 		return result(hipErrorNotFound);
