@@ -418,6 +418,11 @@ void __hipRegisterVar(void *b, void *var, char *host, char *device, int ext, siz
 		(void)constant, (void)global;
 }
 
+/* An old runtime is linked without librocm_kpack. */
+#pragma weak kpack_cache_create
+#pragma weak kpack_discover_binary_path
+#pragma weak kpack_load_code_object
+
 /* As tests/stub/fat.c does for HIPF, but with the same calls as AMD's runtime. */
 static void load_hipk(struct binary *b)
 {
