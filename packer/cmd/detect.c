@@ -2,9 +2,6 @@
 /* kpack detect: the GPUs of this machine and what they need. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#include "core/base/file.h"
 #include "packer/base/program.h"
 #include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
@@ -239,24 +236,14 @@ enum { STATUS_MAX = 1 << 28 };
 static kpack_error_t read_status(const char *path, struct gpu_installed *out,
 				 struct kpackx_error *why)
 {
-	uint8_t *data = NULL;
-	kpack_error_t err;
-	struct stat st;
-	int fd;
+	uint8_t *data;
+	size_t size;
 
-	KP_TRY(below_file_open(path, &fd, &st, why));
-	if (st.st_size > STATUS_MAX)
-		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			      "too long for a list of packages");
-	else {
-		data = xmalloc((size_t)st.st_size + 1);
-		err = kp_file_pread(fd, 0, data, (size_t)st.st_size, why);
-	}
-	close(fd);
-	if (!err)
-		gpu_installed_parse((struct kp_span){data, (size_t)st.st_size}, out);
+	KP_TRY(below_file_load(path, STATUS_MAX, "the list of packages", &data, &size,
+			       why));
+	gpu_installed_parse((struct kp_span){data, size}, out);
 	free(data);
-	return err;
+	return KPACK_SUCCESS;
 }
 
 /* As the file has them, the fields that gpu_installed_parse takes. */

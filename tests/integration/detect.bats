@@ -284,7 +284,7 @@ package() { # NAME STATUS FIELD...: a paragraph of dpkg's list
 		package 'x;reboot' "$ok" 'Suggests: x;reboot-device-code'
 	} >list
 	topology 0 110000 90010
-	detects 1 --topology top --installed --dpkg-status list <<-END
+	cat >advice <<-END
 		install libblas1-gfx90a
 		remove libblas1-gfx1030
 		install libfft0-gfx1100
@@ -292,6 +292,7 @@ package() { # NAME STATUS FIELD...: a paragraph of dpkg's list
 		install librand1-gfx90a
 		install libsolver0-gfx90a
 	END
+	detects 1 --topology top --installed --dpkg-status list <advice
 	[ ! -s err ]
 	detects 1 --topology top --installed --apt --dpkg-status list <<<'libblas1-gfx90a libblas1-gfx1030- libfft0-gfx1100 libfft0-gfx90a librand1-gfx90a libsolver0-gfx90a'
 	sed '/^Package: lib[frs]/,/^$/d' list >less
@@ -315,15 +316,7 @@ package() { # NAME STATUS FIELD...: a paragraph of dpkg's list
 			"$KPACK_BIN/kpack" detect --topology top --installed; echo $?' >have 2>err
 		cat err >&2
 		grep -q libother1 all
-		diff have - <<-END
-			install libblas1-gfx90a
-			remove libblas1-gfx1030
-			install libfft0-gfx1100
-			install libfft0-gfx90a
-			install librand1-gfx90a
-			install libsolver0-gfx90a
-			1
-		END
+		diff have <(cat advice; echo 1)
 	fi
 	# without a GPU, nothing goes
 	topology 0

@@ -323,7 +323,7 @@ memory() { awk '/^RssAnon/ { print $2 }' "/proc/$(stat_of pid)/status"; }
 	[ "$(wc -l <mnt/.kpackfs/checksums)" = 100000 ]
 	[ ! -s mnt/.kpackfs/missing ]
 	for _ in $(seq 2400); do
-		[ "$(memory)" -gt $((before + 13312)) ] || return 0
+		[ "$(memory)" -gt $((before + 11264)) ] || return 0
 		read -rt 0.1 <> <(:) || :
 	done
 	echo "KiB: $before, then $(memory)"

@@ -51,3 +51,16 @@ as_root() {
 as_nobody() {
 	setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
 }
+
+# The number of mounts below this test's directory.
+mounts() { awk -v t="$T/" 'index($2, t) == 1 { n++ } END { print n + 0 }' /proc/self/mounts; }
+
+# Unmount them all, and wait for their daemons.
+end_mounts() {
+	awk -v t="$T/" 'index($2, t) == 1 { print $2 }' /proc/self/mounts | tac |
+		while IFS= read -r m; do umount -l "$m"; done
+	for _ in $(seq 2400); do
+		pgrep -f "kpackfs .*$T/" >/dev/null || break
+		read -rt 0.05 <> <(:) || :
+	done
+}

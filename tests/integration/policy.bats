@@ -17,16 +17,9 @@ setup() {
 
 teardown() {
 	cd /
-	awk -v t="$T/" 'index($2, t) == 1 { print $2 }' /proc/self/mounts | tac |
-		while IFS= read -r m; do umount -l "$m"; done
-	for _ in $(seq 2400); do
-		pgrep -f "kpackfs .*$T/" >/dev/null || break
-		read -rt 0.05 <> <(:) || :
-	done
+	end_mounts
 	rm -rf "$T"
 }
-
-mounts() { awk -v t="$T/" 'index($2, t) == 1 { n++ } END { print n + 0 }' /proc/self/mounts; }
 
 policy() { # NAME LINE...
 	printf '%s\n' "${@:2}" >"policies/$1.conf"

@@ -36,16 +36,9 @@ teardown() {
 	[ -n "${T-}" ] || return 0
 	cd /
 	umount /usr/bin/rpm || :
-	awk -v t="$T/" 'index($2, t) == 1 { print $2 }' /proc/self/mounts | tac |
-		while IFS= read -r m; do umount -l "$m"; done
-	for _ in $(seq 2400); do
-		pgrep -f "kpackfs .*$T/" >/dev/null || break
-		read -rt 0.05 <> <(:) || :
-	done
+	end_mounts
 	rm -rf "$T"
 }
-
-mounts() { awk -v t="$T/" 'index($2, t) == 1 { n++ } END { print n + 0 }' /proc/self/mounts; }
 
 objects() { $python "$tools/fatparse.py" sums "$1" x | awk '{ print $3 }' | sort -u | paste -sd ' '; }
 
