@@ -25,7 +25,7 @@ struct kp_mount {
 bool kp_mount_parse(char *line, struct kp_mount *out);
 
 /*
- * Find the user who mounted M, a mount of FUSE, by what the kernel says.  false: M is none,
+ * Find the user that mounted M, a mount of FUSE, in its options.  false: M is none,
  * or its user is not stated.
  */
 bool kp_mount_fuse_user(const struct kp_mount *m, uid_t *user);

@@ -339,7 +339,7 @@ bool watch_read(struct watch *w)
 	int left = 0;
 	ssize_t n;
 
-	/* only what is there now: new ones may come as fast as they are read */
+	/* only the events that exist now: new ones may come as fast as they are read */
 	if (ioctl(w->events, FIONREAD, &left) < 0)
 		return false;
 	for (; left > 0 && (n = read(w->events, bytes, sizeof(bytes))) > 0;

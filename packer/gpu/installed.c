@@ -101,7 +101,7 @@ static void take_line(struct paragraph *p, const char *line, size_t n)
 		append(p->field, line, n);
 }
 
-/* Whether STATUS is "WANTED ERROR STATE" of a package that is there as a whole. */
+/* Whether STATUS is "WANTED ERROR STATE" of a package that is installed as a whole. */
 static bool is_installed(const char *status)
 {
 	const char *state = status ? strrchr(status, ' ') : NULL;

@@ -34,7 +34,7 @@ mount_some() {
 @test "stats are one JSON object" {
 	mount_some
 	cat mnt/share/x.db mnt/toc/lib/liba.so/* >/dev/null
-	# the last bytes are there before their decode ends
+	# the last bytes are served before their decode ends
 	decoded() { [ "$(stat_of bytes_decoded)" -ge 1100006 ]; }
 	eventually decoded
 	py mnt/.kpackfs/stats "$(find mnt -type d | wc -l)" <<-'END'
