@@ -47,20 +47,6 @@ const struct command_help cmd_report_help = {
 
 /* --- writing ------------------------------------------------------------------------- */
 
-static kpack_error_t write_file(const char *path, const char *text, size_t size,
-				struct kpackx_error *why)
-{
-	struct kp_outfile out = {.fd = -1, .dir_fd = -1};
-	kpack_error_t err = below_outfile_open(&out, path, 0666, why);
-
-	if (!err)
-		err = kp_outfile_pwrite(&out, 0, text, size, why);
-	if (!err)
-		err = kp_outfile_publish(&out, why);
-	kp_outfile_close(&out);
-	return err;
-}
-
 static kpack_error_t write_page(const char *path, const char *text, size_t size,
 				struct kpackx_error *why)
 {
@@ -69,7 +55,8 @@ static kpack_error_t write_page(const char *path, const char *text, size_t size,
 	if (strcmp(path, "-") != 0)
 		KP_TRY(output_open(path, &stream, why));
 	if (!stream)
-		return write_file(path, text, size, why);
+		return below_file_write(
+			path, 0666, (struct kp_span){(const uint8_t *)text, size}, why);
 	fwrite(text, 1, size, stdout); /* report_finish reports what goes wrong */
 	return KPACK_SUCCESS;
 }

@@ -517,6 +517,20 @@ kpack_error_t below_outfile_open_in(struct kp_outfile *out, const char *dir,
 	return err;
 }
 
+kpack_error_t below_file_write(const char *path, mode_t mode, struct kp_span bytes,
+			       struct kpackx_error *why)
+{
+	struct kp_outfile out;
+	kpack_error_t err;
+
+	KP_TRY(below_outfile_open(&out, path, mode, why));
+	err = kp_outfile_pwrite(&out, 0, bytes.data, bytes.size, why);
+	if (!err)
+		err = kp_outfile_publish(&out, why);
+	kp_outfile_close(&out);
+	return err;
+}
+
 kpack_error_t below_archive_open(const char *path, struct kpack_archive **out,
 				 struct kpackx_error *why)
 {

@@ -131,6 +131,10 @@ kpack_error_t below_outfile_open_in(struct kp_outfile *out, const char *dir,
 				    const char *name, mode_t mode,
 				    struct kpackx_error *why);
 
+/* Write the file PATH with MODE and the contents BYTES: whole, and flushed, or not at all. */
+kpack_error_t below_file_write(const char *path, mode_t mode, struct kp_span bytes,
+			       struct kpackx_error *why);
+
 /* Get the lstat of the file that OUT would replace. */
 int below_outfile_lstat(const struct kp_outfile *out, struct stat *st);
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "state.h"
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include "core/base/file.h"
 #include "core/base/strbuf.h"
 #include "core/base/text.h"
@@ -384,17 +382,11 @@ uint8_t *state_format(const struct state *s, size_t *size)
 kpack_error_t state_write(const char *path, const struct state *s,
 			  struct kpackx_error *why)
 {
-	struct kp_outfile out;
 	size_t size;
-	uint8_t *data;
-	kpack_error_t err;
+	uint8_t *data = state_format(s, &size);
+	kpack_error_t err =
+		below_file_write(path, 0644, (struct kp_span){data, size}, why);
 
-	KP_TRY(below_outfile_open(&out, path, 0644, why));
-	data = state_format(s, &size);
-	err = kp_outfile_pwrite(&out, 0, data, size, why);
-	if (!err)
-		err = kp_outfile_publish(&out, why);
-	kp_outfile_close(&out);
 	free(data);
 	return err;
 }

@@ -254,29 +254,21 @@ static void complete_record(struct shard_log *all, const struct shard_log *log,
 	put_bytes(all, sum.bytes, sizeof(sum.bytes));
 }
 
-static kpack_error_t write_file(const struct shard_log *all, const char *dir,
-				struct kpackx_error *why)
-{
-	struct kp_outfile out;
-	kpack_error_t err;
-
-	KP_TRY(below_outfile_open_in(&out, dir, SHARD_RECORD, 0666, why));
-	err = kp_outfile_pwrite(&out, 0, all->buf.data, all->buf.size, why);
-	if (!err)
-		err = kp_outfile_publish(&out, why);
-	kp_outfile_close(&out);
-	return err;
-}
-
 kpack_error_t shard_log_write(struct shard_log *log, const struct pack_args *args,
 			      const uint8_t plan[16], const char *dir,
 			      struct kpackx_error *why)
 {
 	struct shard_log *all = shard_log_new();
+	char *path = xasprintf("%s/" SHARD_RECORD, dir);
+	struct kp_span bytes;
 	kpack_error_t err;
 
 	complete_record(all, log, args, plan);
-	err = write_file(all, dir, why);
+	bytes = (struct kp_span){(const uint8_t *)all->buf.data, all->buf.size};
+	err = below_file_write(path, 0666, bytes, why);
+	if (err)
+		kp_fail_prefix(why, err, "%s", path);
 	shard_log_free(all);
-	return err ? kp_fail_prefix(why, err, "%s/" SHARD_RECORD, dir) : err;
+	free(path);
+	return err;
 }

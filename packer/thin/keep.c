@@ -26,32 +26,15 @@
 
 /* --- the directory ------------------------------------------------------------------- */
 
-/* Write the path of the tree to the file "tree" of DIR. */
-static kpack_error_t write_claim(const char *dir, const char *path,
+/* Compare PATH, that of the tree, with the contents of the file NAME. */
+static kpack_error_t check_claim(const char *name, const char *path,
 				 struct kpackx_error *why)
 {
-	struct kp_outfile out = {.fd = -1, .dir_fd = -1};
-	kpack_error_t err = below_outfile_open_in(&out, dir, "tree", 0600, why);
-
-	if (!err)
-		err = kp_outfile_pwrite(&out, 0, path, strlen(path), why);
-	if (!err)
-		err = kp_outfile_publish(&out, why);
-	kp_outfile_close(&out);
-	return err;
-}
-
-/* Compare PATH with the contents of the file "tree" of DIR. */
-static kpack_error_t check_claim(const char *dir, const char *path,
-				 struct kpackx_error *why)
-{
-	char *name = xasprintf("%s/tree", dir);
 	uint8_t *text;
 	size_t size;
 	kpack_error_t err =
 		below_file_load(name, PATH_MAX, "the path of a tree", &text, &size, why);
 
-	free(name);
 	if (!err && strcmp((char *)text, path) != 0)
 		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			      "keeps what %s lost: give %s a directory of its own",
@@ -62,14 +45,16 @@ static kpack_error_t check_claim(const char *dir, const char *path,
 
 kpack_error_t keep_claim(const char *dir, const char *tree, struct kpackx_error *why)
 {
-	char *path = below_real(tree);
+	char *path = below_real(tree), *name;
 	kpack_error_t err;
 
 	if (!path)
 		return kp_fail_errno(why, errno, "%s: cannot find its path", tree);
-	err = check_claim(dir, path, why);
+	name = xasprintf("%s/tree", dir);
+	err = check_claim(name, path, why);
 	if (err == KPACK_ERROR_FILE_NOT_FOUND)
-		err = write_claim(dir, path, why);
+		err = below_file_write(name, 0600, kp_span_str(path), why);
+	free(name);
 	free(path);
 	return err;
 }

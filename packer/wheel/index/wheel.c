@@ -2,7 +2,6 @@
 #include "wheel.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include "core/base/file.h"
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
@@ -40,17 +39,10 @@ static kpack_error_t hash_file(const struct wheel_in *in,
 static kpack_error_t write_metadata(const char *dir, const struct index_wheel *w,
 				    struct kp_span text, struct kpackx_error *why)
 {
-	struct kp_outfile out;
-	char *name = xasprintf("%s.metadata", w->file);
-	kpack_error_t err = below_outfile_open_in(&out, dir, name, 0666, why);
+	char *path = xasprintf("%s/%s.metadata", dir, w->file);
+	kpack_error_t err = below_file_write(path, 0666, text, why);
 
-	if (!err) {
-		err = kp_outfile_pwrite(&out, 0, text.data, text.size, why);
-		if (!err)
-			err = kp_outfile_publish(&out, why);
-		kp_outfile_close(&out);
-	}
-	free(name);
+	free(path);
 	return err;
 }
 

@@ -336,18 +336,13 @@ static kpack_error_t write_index(const struct wheel_write *w,
 				 const struct wheel_files *files, const char *name,
 				 struct kpackx_error *why)
 {
-	struct kp_outfile out = {.fd = -1};
 	kpack_error_t err;
-	char *text;
+	char *text, *path;
 
 	KP_TRY(variants_text(files->items, files->count, &text, why));
-	err = below_outfile_open_in(&out, w->dir, name, 0666, why);
-	if (!err)
-		err = kp_outfile_pwrite(&out, 0, text, strlen(text), why);
-	if (!err)
-		err = kp_outfile_publish(&out, why);
-	if (!err || out.fd >= 0)
-		kp_outfile_close(&out);
+	path = xasprintf("%s/%s", w->dir, name);
+	err = below_file_write(path, 0666, kp_span_str(text), why);
+	free(path);
 	free(text);
 	return err;
 }

@@ -317,6 +317,25 @@ static void test_only_regular_files_are_opened(void **state)
 	close(watch);
 }
 
+static void test_files_are_written_whole(void **state)
+{
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(link(at("root/a/b/file"), at("root/a/old")), 0);
+	assert_int_equal(
+		below_file_write(at("root/a/b/file"), 0600, kp_span_str("new"), NULL),
+		KPACK_SUCCESS);
+	assert_reads(below_open(at("root/a/b/file"), O_RDONLY, 0), "new");
+	assert_reads(below_open(at("root/a/old"), O_RDONLY, 0), "inside");
+	assert_int_equal(below_file_write(at("root/a/b"), 0600, kp_span_str("x"), NULL),
+			 KPACK_ERROR_IO_ERROR);
+	assert_int_equal(below_stat(at("root/a/b"), &st), 0);
+	assert_true(S_ISDIR(st.st_mode));
+	assert_int_equal(below_file_write(at("none/x"), 0600, kp_span_str("x"), NULL),
+			 KPACK_ERROR_FILE_NOT_FOUND);
+}
+
 /* From now on the kernel has no openat2. */
 static bool forget_openat2(void)
 {
@@ -499,6 +518,8 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(test_operands, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_only_regular_files_are_opened, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(test_files_are_written_whole, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_mounts_of_others, setup,
 						teardown_mounts),
