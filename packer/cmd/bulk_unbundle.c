@@ -61,12 +61,15 @@ static kpack_error_t unbundle_opened(struct inspect_file *file, const char *dir,
 	x.names = names.items;
 	if (!err)
 		err = inspect_extract_run(&x, file, why);
-	if (!err && x.written < names.count)
+	if (err)
+		goto out;
+	if (x.written < names.count)
 		err = kp_fail(why, KPACK_ERROR_IO_ERROR,
 			      "only %zu of %zu code objects were written", x.written,
 			      names.count);
-	if (!err)
+	else
 		print_names(dir, &names);
+out:
 	unbundle_names_fini(&names, file->list.n_images);
 	return err;
 }

@@ -405,7 +405,7 @@ static int open_again(int fd, const char *path, open_fn *open_path)
 static kpack_error_t open_regular(const char *path, open_fn *open_path, int *fd,
 				  struct stat *st, struct kpackx_error *why)
 {
-	int found = open_path(path, O_PATH), opened;
+	int found = open_path(path, O_PATH);
 	kpack_error_t err;
 
 	if (found >= 0 && fstat(found, st) == 0 && S_ISLNK(st->st_mode)) {
@@ -416,16 +416,16 @@ static kpack_error_t open_regular(const char *path, open_fn *open_path, int *fd,
 	if (found < 0)
 		return below_fail(why, "cannot open");
 	err = kp_file_check(found, st, why);
-	opened = err ? -1 : open_again(found, path, open_path);
-	if (!err && opened < 0)
+	*fd = err ? -1 : open_again(found, path, open_path);
+	if (!err && *fd < 0)
 		err = below_fail(why, "cannot open");
 	close(found);
-	if (!err)
-		err = kp_file_check(opened, st, why);
-	if (!err)
-		*fd = opened;
-	else if (opened >= 0)
-		close(opened);
+	KP_TRY(err);
+	err = kp_file_check(*fd, st, why);
+	if (err) {
+		close(*fd);
+		*fd = -1;
+	}
 	return err;
 }
 

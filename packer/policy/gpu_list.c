@@ -150,17 +150,15 @@ kpack_error_t gpu_list_make(const char *list, const char *topology, const char *
 		err = find_gpus(&choice, topology, why);
 	if (!err)
 		add_targets(&all, &choice);
-	if (!err && find)
-		*gone = add_earlier(&all, earlier);
 	kp_choice_fini(&choice);
-	if (!err && all.count == 0)
-		err = kp_fail(
+	KP_TRY(err);
+	if (find)
+		*gone = add_earlier(&all, earlier);
+	if (all.count == 0)
+		return kp_fail(
 			why, KPACK_ERROR_ARCH_NOT_FOUND,
 			"arch=auto: no GPU in %s: name the GPUs, as in arch=gfx1100",
 			topology ? topology : KP_TOPOLOGY);
-	if (err)
-		free(join_names(&all));
-	else
-		*out = join_names(&all);
-	return err;
+	*out = join_names(&all);
+	return KPACK_SUCCESS;
 }

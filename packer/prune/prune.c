@@ -177,10 +177,8 @@ static kpack_error_t add_archive(struct prune *p, const struct candidate *c,
 			a.archive = unused.items[0].archive;
 		reach_fini(&unused);
 	}
-	if (!err)
-		err = check_archive(c->path, a.archive, why);
-	if (err)
-		return err;
+	KP_TRY(err);
+	KP_TRY(check_archive(c->path, a.archive, why));
 	a.path = xstrdup(c->path);
 	a.relative = a.path + strlen(p->args.tree);
 	a.relative += strspn(a.relative, "/");

@@ -365,14 +365,11 @@ kpack_error_t split_args_filter(const struct split_args *args, struct arch_filte
 static kpack_error_t pack_lists(const struct split_args *args, struct pack_args *out,
 				struct kpackx_error *why)
 {
-	kpack_error_t err = KPACK_SUCCESS;
+	kpack_error_t err;
 
-	for (size_t i = 0; i < args->n_families && !err; i++)
-		err = pack_family(out, args->families[i], why);
-	if (!err)
-		err = split_args_filter(args, &out->filter, why);
-	if (err)
-		return err;
+	for (size_t i = 0; i < args->n_families; i++)
+		KP_TRY(pack_family(out, args->families[i], why));
+	KP_TRY(split_args_filter(args, &out->filter, why));
 	err = library_set_open(args->libraries, args->rules, &out->libraries, why);
 	out->libraries.plain = !args->packed;
 	return err ? kp_fail_prefix(why, err, "--libraries") : KPACK_SUCCESS;

@@ -295,20 +295,27 @@ static kpack_error_t check_link(const struct expected *e, const char *path,
 }
 
 /* The binary must have no device code left, and its marker must name the stored key. */
+static kpack_error_t check_binary(struct binary *b, const char *key,
+				  struct kpackx_error *why)
+{
+	if (b->fat.kind != KP_FATBIN_CONVERTED)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "is not converted");
+	KP_TRY(binary_read_marker(b, why));
+	if (strcmp(b->marker.kernel_name, key) != 0 || b->fat.containers.count)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "its marker names %s, not %s, or it still has device code",
+			       b->marker.kernel_name, key);
+	return KPACK_SUCCESS;
+}
+
 static kpack_error_t check_converted(const struct expected *e, const char *path,
 				     struct kpackx_error *why)
 {
 	struct binary b;
 	kpack_error_t err = binary_open(path, &b, why);
 
-	if (!err && b.fat.kind != KP_FATBIN_CONVERTED)
-		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "is not converted");
 	if (!err)
-		err = binary_read_marker(&b, why);
-	if (!err && (strcmp(b.marker.kernel_name, e->key) != 0 || b.fat.containers.count))
-		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			      "its marker names %s, not %s, or it still has device code",
-			      b.marker.kernel_name, e->key);
+		err = check_binary(&b, e->key, why);
 	binary_close(&b);
 	return err ? kp_fail_prefix(why, err, "%s", e->path) : KPACK_SUCCESS;
 }

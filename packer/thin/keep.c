@@ -394,10 +394,10 @@ static kpack_error_t restore_earlier(const char *dir, const char *name, const ch
 	}
 	if (*restored) {
 		err = below_outfile_open_in(out, dir, "original", 0600, why);
-		if (!err)
+		if (!err) {
 			kp_outfile_unname(out);
-		if (!err)
 			err = keep_restore(a, kp_span_str(path), &r, file, out, why);
+		}
 		*original = kp_source_fd(out->fd, 0, r.size);
 	}
 	recipe_fini(&r);
@@ -444,16 +444,19 @@ kpack_error_t keep_changed(const char *dir, const char *path,
 	kpack_error_t err =
 		find_original(dir, path, file, &scratch, &original, &second, why);
 
-	if (!err)
-		err = keep_hash(changed, r.changed_xxh3, why);
-	if (!err) {
-		archive = archive_of(path, second);
-		err = keeping_open(&k, dir, archive, why);
-	}
-	if (!err)
-		err = keep_file(&k, path, &original, changed, &r, why);
+	if (err)
+		goto out;
+	err = keep_hash(changed, r.changed_xxh3, why);
+	if (err)
+		goto out;
+	archive = archive_of(path, second);
+	err = keeping_open(&k, dir, archive, why);
+	if (err)
+		goto out;
+	err = keep_file(&k, path, &original, changed, &r, why);
 	if (!err)
 		err = keeping_publish(&k, why);
+out:
 	keeping_fini(&k);
 	recipe_fini(&r);
 	kp_outfile_close(&scratch);
@@ -659,10 +662,10 @@ kpack_error_t keep_restore(const struct kpack_archive *a, struct kp_span path,
 	kpack_error_t err = write_parts(&p, r, changed, out, why);
 
 	free(p.bytes);
-	if (!err)
-		err = keep_hash(&written, hash, why);
-	if (!err && memcmp(hash, r->xxh3, sizeof(hash)) != 0)
-		err = kp_fail(why, KPACK_ERROR_INVALID_METADATA,
-			      "what is kept does not give the original");
-	return err;
+	KP_TRY(err);
+	KP_TRY(keep_hash(&written, hash, why));
+	if (memcmp(hash, r->xxh3, sizeof(hash)) != 0)
+		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+			       "what is kept does not give the original");
+	return KPACK_SUCCESS;
 }

@@ -412,10 +412,9 @@ static kpack_error_t rewrite_file(void *arg, struct input *in, int fd,
 		f->n_nameless = objects.n_nameless;
 	kp_outfile_close(&scratch);
 	free(offsets);
-	err = tolerate_damage(err, why);
-	if (!err)
-		err = check_smaller(f, in, out, why);
-	return err || !t->args.keep ? err : keep_original(t, in, fd, out, why);
+	KP_TRY(tolerate_damage(err, why));
+	KP_TRY(check_smaller(f, in, out, why));
+	return t->args.keep ? keep_original(t, in, fd, out, why) : KPACK_SUCCESS;
 }
 
 /* The bytes of the images of C that stay. */

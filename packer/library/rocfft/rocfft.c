@@ -120,10 +120,9 @@ static kpack_error_t look_inside(const struct library_question *q, const char *n
 
 	if (!err && named)
 		err = cache_is_there(f, mine, why);
-	if (!err && *mine)
-		err = describe_cache(f, named, out, why);
-	else if (!err)
-		err = kernel_paths_are_there(f, mine, why);
+	if (!err)
+		err = *mine ? describe_cache(f, named, out, why)
+			    : kernel_paths_are_there(f, mine, why);
 	sqlite_file_close(f);
 	return err;
 }

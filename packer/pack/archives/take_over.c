@@ -138,13 +138,11 @@ static kpack_error_t carry_object(struct volume *v, const struct kpack_archive *
 	kp_archive_entry(old, entry, &info);
 	kp_archive_meta(old, entry, &meta);
 	KP_TRY(read_old(old, entry, info.size, &bytes, &frame, why));
-	err = KPACK_SUCCESS;
 	content = (struct kp_content){.size = info.size, .chunk = meta.chunk};
 	memcpy(content.hash, meta.xxh3, sizeof(content.hash));
-	if (!err && meta.has_xxh3)
-		err = kp_store_add(&v->store, &content, frame, ordinal, &shared, why);
-	else if (!err)
-		err = kp_writer_add_stored(v->store.writer, frame, ordinal, why);
+	err = meta.has_xxh3
+		      ? kp_store_add(&v->store, &content, frame, ordinal, &shared, why)
+		      : kp_writer_add_stored(v->store.writer, frame, ordinal, why);
 	free(bytes);
 	return err;
 }

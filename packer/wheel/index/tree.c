@@ -250,28 +250,30 @@ static kpack_error_t write_in(const char *dir, const char *base, const char *nam
 			      const struct all *all, struct kpackx_error *why)
 {
 	char *real_dir = NULL, *real_base = NULL;
+	char *final = NULL, *root = NULL, *above = NULL;
 	struct staging staging;
 	kpack_error_t err;
 
 	KP_TRY(staging_open(&staging, base, why));
 	err = find_real_path(dir, &real_dir, why);
-	if (!err)
-		err = find_real_path(base, &real_base, why);
-	if (!err) {
-		char *final = xasprintf("%s/%s", real_base, name);
-		char *root = xasprintf("%s/%s", staging.path, name);
-		char *above = relative_path(final, real_dir);
-
-		err = make_tree(&(struct tree){root, above}, all, why);
-		free(final);
-		free(root);
-		free(above);
-	}
+	if (err)
+		goto out;
+	err = find_real_path(base, &real_base, why);
+	if (err)
+		goto out;
+	final = xasprintf("%s/%s", real_base, name);
+	root = xasprintf("%s/%s", staging.path, name);
+	above = relative_path(final, real_dir);
+	err = make_tree(&(struct tree){root, above}, all, why);
 	if (!err)
 		err = staging_publish(&staging, &name, 1, true, why);
+out:
 	staging_close(&staging);
 	free(real_dir);
 	free(real_base);
+	free(final);
+	free(root);
+	free(above);
 	return err;
 }
 

@@ -193,16 +193,15 @@ static kpack_error_t set_args(struct wheel_source *s, const char *group,
 static kpack_error_t prepare_source(struct wheel_source *s, const char *group,
 				    struct kpackx_error *why)
 {
-	char *moved = xasprintf("%s/overlay", s->dir);
-	kpack_error_t err = set_args(s, group, why);
+	char *moved;
+	kpack_error_t err;
 
 	s->rest = xasprintf("%s/tree", s->dir);
-	if (!err)
-		err = unpack_source(s, s->rest, why);
-	if (!err)
-		err = wheel_overlay_find(s->in, s->rest, s->args->overlay,
-					 &s->packing.args.libraries, moved, &s->overlay,
-					 why);
+	KP_TRY(set_args(s, group, why));
+	KP_TRY(unpack_source(s, s->rest, why));
+	moved = xasprintf("%s/overlay", s->dir);
+	err = wheel_overlay_find(s->in, s->rest, s->args->overlay,
+				 &s->packing.args.libraries, moved, &s->overlay, why);
 	if (!err)
 		err = check_archives(s, why);
 	if (!err)
