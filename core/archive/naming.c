@@ -2,6 +2,7 @@
 #include "naming.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include "core/base/path.h"
 #include "core/base/text.h"
 
 size_t kp_archive_stem(struct kp_span name)
@@ -13,7 +14,7 @@ size_t kp_archive_stem(struct kp_span name)
 
 bool kp_is_archive_name(const char *path)
 {
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const char *name = kp_path_name(path);
 
 	return name[0] != '.' && kp_archive_stem(kp_span_str(name)) > 0;
 }
@@ -138,20 +139,7 @@ bool kp_legacy_path(struct kp_span key, struct kp_span arch, char *out, size_t c
 	return false;
 }
 
-/* Inline: the length of a constant DIR is then constant, too. */
-static inline bool is_within(struct kp_span path, const char *dir)
-{
-	size_t n = strlen(dir);
-
-	return kp_span_starts(path, dir, n) && (path.size == n || path.data[n] == '/');
-}
-
-bool kp_path_within(struct kp_span path, const char *dir)
-{
-	return is_within(path, dir);
-}
-
 bool kp_path_reserved(struct kp_span path)
 {
-	return is_within(path, KP_TOC_NAME) || is_within(path, KP_CONTROL_NAME);
+	return kp_path_within(path, KP_TOC_NAME) || kp_path_within(path, KP_CONTROL_NAME);
 }

@@ -4,6 +4,7 @@
 #define KP_CORE_ARCHIVE_NAMING_H
 
 #include <stdbool.h>
+#include "core/base/path.h"
 #include "core/base/span.h"
 
 /* The suffix of an archive's file name. */
@@ -69,9 +70,6 @@ bool kp_toc_file_name(struct kp_span arch, uint32_t index, struct kp_span type,
  */
 bool kp_legacy_path(struct kp_span key, struct kp_span arch, char *out, size_t cap,
 		    size_t *size);
-
-/* Whether PATH is the directory DIR, or below it. */
-bool kp_path_within(struct kp_span path, const char *dir);
 
 /*
  * Whether PATH is toc or .kpackfs, or below one of them; no entry may have such a path.

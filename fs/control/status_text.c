@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include "archives_text.h"
 #include "status_text.h"
+#include "core/base/path.h"
 #include "core/base/text.h"
 
 static const char *plural(uint64_t n)
@@ -90,28 +91,18 @@ static void put_begin(FILE *f, const struct stats *s)
 	put_duration(f, s->uptime);
 }
 
-static size_t directory_length(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? (size_t)(slash - path) : 0;
-}
-
 /*
  * True if A and B are in the same directory.  Archives are in the order of their sources,
  * so comparing neighbours is enough.
  */
 static bool same_directory(const char *a, const char *b)
 {
-	size_t n = directory_length(a);
-
-	return n == directory_length(b) && memcmp(a, b, n) == 0;
+	return kp_span_eq(kp_path_directory(a), kp_path_directory(b));
 }
 
 static void put_directory(FILE *f, const char *path)
 {
-	struct kp_span dir = {(const uint8_t *)path, directory_length(path)};
-	char *text = kp_text_escape_new(dir);
+	char *text = kp_text_escape_new(kp_path_directory(path));
 
 	fprintf(f, " %s", text ? text : "?");
 	free(text);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "internal.h"
+#include "core/base/path.h"
 #include "packer/files/read_file.h"
 #include "packer/library/arch_name.h"
 #include "packer/library/rocfft/kernel_paths.h"
@@ -109,7 +110,7 @@ static void report_all(struct closure *c, closure_report *report, void *arg,
 
 char *closure_beside(const char *path, struct kp_span name, const char *ending)
 {
-	struct kp_span dir = path_directory(path);
+	struct kp_span dir = kp_path_directory(path);
 	size_t n = dir.size ? dir.size + 1 : 0, end = strlen(ending);
 	char *out = xmalloc(n + name.size + end + 1);
 
@@ -138,7 +139,7 @@ bool closure_find(const struct closure *c, const char *path, struct kp_span name
 void closure_add_missing(struct closure *c, size_t of, const char *path,
 			 struct kp_span name, const char *ending)
 {
-	size_t dir = path_directory(path).size;
+	size_t dir = kp_path_directory(path).size;
 	char *wanted = closure_beside(path, name, ending);
 	char *shown = closure_escape(
 		(struct kp_span){(const uint8_t *)wanted,
@@ -196,7 +197,7 @@ static const char *find_mode(const char *path)
 /* Whether the directory itself is for one mode. */
 static bool in_mode_directory(const char *path)
 {
-	struct kp_span dir = path_last(path_directory(path));
+	struct kp_span dir = path_last(kp_path_directory(path));
 
 	return name_has(dir, "-xnack+") || name_has(dir, "-xnack-");
 }
@@ -213,7 +214,7 @@ static bool wants_pair(const struct closure *c, const char *path, const char *mo
 	if (mode[6] == '+' || !tensile_gpu_of_name(path_last(kp_span_str(path)), gpu) ||
 	    strcmp(gpu, "gfx90a") == 0)
 		return true;
-	flags = tensile_places_get(&c->places, path_directory(path), gpu);
+	flags = tensile_places_get(&c->places, kp_path_directory(path), gpu);
 	return flags & PLACE_XNACK_ON;
 }
 

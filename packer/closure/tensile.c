@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "internal.h"
+#include "core/base/path.h"
 #include "packer/files/read_file.h"
 #include "core/base/bounds.h"
 #include "msgpack_names.h"
@@ -109,7 +110,7 @@ static void add_no_code(struct closure *c, size_t of, struct kp_span stem,
 			const char *gpu, const char *ending)
 {
 	const char *path = c->tree->items[of].path;
-	struct kp_span dir = path_directory(path);
+	struct kp_span dir = kp_path_directory(path);
 	bool either = has_modes(gpu) && (strcmp(ending, ".hsaco") == 0 ||
 					 name_has(path_last(dir), "-xnack"));
 	char *first = closure_beside(path, stem, ending);
@@ -328,7 +329,7 @@ static void add_no_file(struct closure *c, const struct parent *p, const char *b
  */
 static void check_merged(struct closure *c, const struct parent *p, const char *gpu)
 {
-	struct kp_span dir = path_directory(p->path);
+	struct kp_span dir = kp_path_directory(p->path);
 	unsigned here = tensile_places_get(&c->places, dir, gpu);
 	unsigned all = tensile_places_get(&c->places, dir, "");
 	unsigned kinds = merged_kinds(&p->index, gpu);
@@ -351,7 +352,7 @@ static void check_merged(struct closure *c, const struct parent *p, const char *
  */
 static void check_helper(struct closure *c, const struct parent *p, const char *gpu)
 {
-	struct kp_span dir = path_directory(p->path);
+	struct kp_span dir = kp_path_directory(p->path);
 	unsigned here = tensile_places_get(&c->places, dir, gpu), needs = TENSILE_HELPER;
 	bool wanted = tensile_places_all(&c->places, dir) & PLACE_HELPER;
 
@@ -396,7 +397,7 @@ static void check_rows(struct closure *c, const struct parent *p)
 /* A library whose solutions name no GPU: code for some GPU must exist. */
 static void check_any_code(struct closure *c, const struct parent *p)
 {
-	unsigned here = tensile_places_get(&c->places, path_directory(p->path), "");
+	unsigned here = tensile_places_get(&c->places, kp_path_directory(p->path), "");
 
 	if (p->index.n_solutions && !(here & (PLACE_CO | PLACE_HSACO)))
 		closure_add(c, p->path,
@@ -485,7 +486,7 @@ static bool has_whole(const struct closure *c, const char *path)
 static bool is_orphan(const struct closure *c, size_t file, char gpu[KP_TARGET_TEXT_MAX])
 {
 	const char *path = c->tree->items[file].path;
-	struct kp_span dir = path_directory(path);
+	struct kp_span dir = kp_path_directory(path);
 	bool rocblas = strcmp(tensile_library_of(c->found, file), "rocblas") == 0;
 
 	return tensile_gpu_of_name(path_last(kp_span_str(path)), gpu) &&
@@ -531,7 +532,8 @@ static void check_prefix(struct closure *c, size_t file, struct kp_span prefix)
 
 	if (prefix.size > KP_NAME_MAX || !kp_span_starts(prefix, "TensileLibrary", 14) ||
 	    !tensile_gpu_of_name(prefix, gpu) || !closure_wants(c, gpu) ||
-	    !(tensile_places_get(&c->places, path_directory(path), gpu) & PLACE_PARENT))
+	    !(tensile_places_get(&c->places, kp_path_directory(path), gpu) &
+	      PLACE_PARENT))
 		return;
 	if (!find_child(c, path, prefix, NULL))
 		closure_add_missing(c, file, path, prefix,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tensile_places.h"
 #include <stdlib.h>
+#include "core/base/path.h"
 #include "packer/library/arch_name.h"
 #include "packer/library/tensile/directory.h"
 #include "packer/base/xalloc.h"
@@ -8,14 +9,6 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /* --- names --------------------------------------------------------------------------- */
-
-struct kp_span path_directory(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return (struct kp_span){(const uint8_t *)path,
-				slash ? (size_t)(slash - path) : 0};
-}
 
 struct kp_span path_last(struct kp_span path)
 {
@@ -152,7 +145,7 @@ static struct kp_span root_of(struct kp_span dir)
 /* Add a file for all of its directory, for its processor, and for the whole library. */
 static void add_file(struct tensile_places *p, const char *path)
 {
-	struct code_place place = {.dir = path_directory(path)};
+	struct code_place place = {.dir = kp_path_directory(path)};
 	struct kp_span name = path_last(kp_span_str(path));
 
 	place.flags = flags_of(name);

@@ -59,7 +59,6 @@ bool tensile_is_parent(struct kp_span name, char gpu[KP_TARGET_TEXT_MAX]);
 bool tensile_merged_gpu(struct kp_span name, char gpu[KP_TARGET_TEXT_MAX]);
 
 /* The parts of PATH before and after its last '/'. */
-struct kp_span path_directory(const char *path);
 struct kp_span path_last(struct kp_span path);
 
 bool name_ends(struct kp_span name, const char *ending);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "internal.h"
+#include "core/base/path.h"
 #include "packer/files/read_file.h"
 #include "packer/base/xalloc.h"
 #include "yaml_names.h"
@@ -171,8 +172,9 @@ static void check_name(const struct yaml_check *y, const struct yaml_name *name)
 
 kpack_error_t closure_yaml(struct closure *c, size_t file, struct kpackx_error *why)
 {
-	struct yaml_check y = {
-		.c = c, .file = file, .dir = path_directory(c->tree->items[file].path)};
+	struct yaml_check y = {.c = c,
+			       .file = file,
+			       .dir = kp_path_directory(c->tree->items[file].path)};
 	struct read_file bytes = {0};
 	struct kpackx_error fault = {0};
 	kpack_error_t err = read_file_read(c->tree, file, &bytes, &fault);

@@ -2,6 +2,7 @@
 /* kpack bulk-unbundle: write the device code of fat binaries, as AMD's bulk_unbundle. */
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/path.h"
 #include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 #include "packer/command.h"
@@ -33,7 +34,7 @@ const struct command_help cmd_bulk_unbundle_help = {
 /* PATH with ".unbundled" in place of its name's suffix, on the heap. */
 static char *default_dir(const char *path)
 {
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const char *name = kp_path_name(path);
 	const char *dot = strrchr(name, '.');
 	size_t n = dot && dot > name && dot[1] ? (size_t)(dot - path) : strlen(path);
 

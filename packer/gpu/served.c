@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "served.h"
 #include <stdlib.h>
+#include "core/base/path.h"
 #include "packer/base/xalloc.h"
 
 /* The group of A; if it states none, its file's name. */
 static struct kp_span group_of(const struct kpack_archive *a)
 {
 	struct kp_span group = kp_archive_group(a);
-	const char *path = kp_archive_path(a), *slash = strrchr(path, '/');
 
-	return group.size ? group : kp_span_str(slash ? slash + 1 : path);
+	return group.size ? group : kp_span_str(kp_path_name(kp_archive_path(a)));
 }
 
 /* Whether A has entries that are for every GPU (NEUTRAL), or that are not. */

@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include "core/base/file.h"
 #include "loader_cache.h"
+#include "core/base/path.h"
 #include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 #include "packer/files/below.h"
@@ -19,13 +20,6 @@ bool runtime_is_name(const char *name)
 	size_t n = strlen(LIBRARY);
 
 	return strncmp(name, LIBRARY, n) == 0 && (name[n] == '\0' || name[n] == '.');
-}
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
 }
 
 /* ---- what a runtime contains ---- */
@@ -114,11 +108,12 @@ void runtimes_add(struct hip_runtimes *list, const char *path)
 	}
 	xgrow(&list->items, list->count, &list->cap, sizeof(*list->items));
 	r = &list->items[list->count++];
-	version = base_name(real) + strlen(LIBRARY);
+	version = kp_path_name(real) + strlen(LIBRARY);
 	*r = (struct hip_runtime){
 		.path = real,
-		.version = xstrdup(
-			runtime_is_name(base_name(real)) && *version ? version + 1 : "")};
+		.version = xstrdup(runtime_is_name(kp_path_name(real)) && *version
+					   ? version + 1
+					   : "")};
 	inspect_runtime(r);
 }
 

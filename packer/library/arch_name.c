@@ -3,6 +3,7 @@
 #include <fnmatch.h>
 #include <limits.h>
 #include <stdio.h>
+#include "core/base/path.h"
 
 /* Digits of a processor's number: gfx600 ... gfx1310, with a letter gfx90a. */
 enum { NUMBER_MIN = 3, NUMBER_MAX = 4 };
@@ -255,9 +256,7 @@ size_t path_depth(struct kp_span rest)
 
 struct kp_span path_name(const char *path)
 {
-	const char *slash = strrchr(path, '/');
-
-	return kp_span_str(slash ? slash + 1 : path);
+	return kp_span_str(kp_path_name(path));
 }
 
 /* --- agreement of two IDs ----------------------------------------------------------------- */

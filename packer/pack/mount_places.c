@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/path.h"
 #include "packer/base/shell_word.h"
 #include "packer/base/xalloc.h"
 
@@ -55,13 +56,6 @@ static int by_path(const void *a, const void *b)
 	return c ? c : (int)x->kind - (int)y->kind;
 }
 
-static bool is_below(const char *path, const char *dir)
-{
-	size_t n = strlen(dir);
-
-	return strncmp(path, dir, n) == 0 && path[n] == '/';
-}
-
 /* Whether A and B are both in the directory that is their first N bytes. */
 static bool is_beside(const char *a, const char *b, size_t n)
 {
@@ -71,8 +65,8 @@ static bool is_beside(const char *a, const char *b, size_t n)
 /* Whether the directory of paths[AT] is among the paths before it. */
 static bool has_parent(const struct mounts *m, size_t at)
 {
-	const char *path = m->paths[at].path, *slash = strrchr(path, '/');
-	size_t n = slash ? (size_t)(slash - path) : 0;
+	const char *path = m->paths[at].path;
+	size_t n = kp_path_directory(path).size;
 
 	while (n && at-- > 0) {
 		const char *other = m->paths[at].path;
@@ -114,7 +108,7 @@ static size_t end_of(const struct mounts *m, size_t at)
 {
 	size_t end = at + 1;
 
-	while (end < m->n_paths && is_below(m->paths[end].path, m->paths[at].path))
+	while (end < m->n_paths && kp_path_below(m->paths[end].path, m->paths[at].path))
 		end++;
 	return end;
 }
@@ -187,8 +181,7 @@ static void add_places(struct mounts *m, size_t at)
  */
 static void add_overlay(struct mounts *m, const char *path)
 {
-	const char *slash = strrchr(path, '/');
-	char *dir = xstrndup(path, slash ? (size_t)(slash - path) : 0);
+	char *dir = xstrndup(path, kp_path_directory(path).size);
 
 	if (has_text(m->overlays, m->n_overlays, dir))
 		free(dir);
@@ -220,7 +213,7 @@ static bool is_covered(const struct mounts *m, const char *place)
 	for (size_t i = 0; i < m->n_overlays; i++) {
 		const char *dir = m->overlays[i];
 
-		if (*dir ? is_below(place, dir) : *place != '\0')
+		if (*dir ? kp_path_below(place, dir) != NULL : *place != '\0')
 			return true;
 	}
 	return false;

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "core/base/path.h"
 #include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 #include "packer/files/below.h"
@@ -22,9 +23,7 @@ static void free_mount(struct mount_now *m)
 /* Whether PATH is TREE or below it. */
 static bool is_below(const char *path, const char *tree)
 {
-	size_t n = strcmp(tree, "/") ? strlen(tree) : 0;
-
-	return strncmp(path, tree, n) == 0 && (path[n] == '/' || path[n] == '\0');
+	return strcmp(tree, "/") == 0 || kp_path_within(kp_span_str(path), tree);
 }
 
 bool mount_table_read(struct kp_mounts *mounts, const char *tree, struct mount_table *out)

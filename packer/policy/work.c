@@ -4,6 +4,7 @@
 #include <string.h>
 #include "core/archive/naming.h"
 #include "gpu_list.h"
+#include "core/base/path.h"
 #include "packer/base/xalloc.h"
 #include "packer/cli/exit.h"
 #include "packer/cli/report.h"
@@ -354,13 +355,6 @@ static char *absolute_path(const struct policy_tree *t, const char *relative, si
 	return xasprintf("%s/%.*s", strcmp(tree, "/") ? tree : "", (int)n, relative);
 }
 
-static size_t dir_size(const char *path)
-{
-	const char *name = strrchr(path, '/');
-
-	return name ? (size_t)(name - path) : 0;
-}
-
 /* The directories of packed files, once for successive files; *N of them, on the heap. */
 static char **packed_dirs(const struct policy_tree *t, size_t *n)
 {
@@ -370,7 +364,7 @@ static char **packed_dirs(const struct policy_tree *t, size_t *n)
 	*n = 0;
 	for (size_t i = 0; i < t->state.n_files; i++) {
 		const char *path = t->state.files[i].path;
-		struct kp_span dir = {(const uint8_t *)path, dir_size(path)};
+		struct kp_span dir = kp_path_directory(path);
 
 		if (t->state.files[i].kind != STATE_PACKED ||
 		    (*n && kp_span_eq(dir, last)))
@@ -401,7 +395,7 @@ static void find_dropped(struct policy_tree *t, struct owners *gone)
 		if (f->kind != STATE_PACKED)
 			continue;
 		path = absolute_path(t, f->path, strlen(f->path));
-		dir = absolute_path(t, f->path, dir_size(f->path));
+		dir = absolute_path(t, f->path, kp_path_directory(f->path).size);
 		if (owners_has(&owned, path)) {
 			f->owned = true;
 		} else if (f->owned && owners_has(&owned, dir)) {

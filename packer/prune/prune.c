@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "core/archive/naming.h"
+#include "core/base/path.h"
 #include "packer/base/xalloc.h"
 #include "packer/cli/exit.h"
 #include "packer/cli/report.h"
@@ -79,14 +80,6 @@ static void walk_tree(struct prune *p, struct candidates *list)
 
 /* --- its archives -------------------------------------------------------------------- */
 
-static struct kp_span directory_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return (struct kp_span){(const uint8_t *)path,
-				slash ? (size_t)(slash - path) : 0};
-}
-
 static void find_reached(const struct prune *p, struct candidate *c)
 {
 	for (size_t i = 0; i < p->demand.set.count; i++) {
@@ -106,11 +99,11 @@ static void find_own(const struct prune *p, struct candidates *list)
 	for (size_t i = 0; i < list->count; i++)
 		find_reached(p, &list->items[i]);
 	for (size_t i = 0, end; i < list->count; i = end) {
-		struct kp_span dir = directory_of(list->items[i].path);
+		struct kp_span dir = kp_path_directory(list->items[i].path);
 		bool own = kp_is_archive_of_tree(list->items[i].path);
 
 		for (end = i; end < list->count &&
-			      kp_span_eq(dir, directory_of(list->items[end].path));
+			      kp_span_eq(dir, kp_path_directory(list->items[end].path));
 		     end++)
 			own |= list->items[end].reached != NULL;
 		for (size_t k = i; k < end; k++)
@@ -120,7 +113,7 @@ static void find_own(const struct prune *p, struct candidates *list)
 
 static void lock_directory(struct prune *p, const char *path)
 {
-	struct kp_span dir = directory_of(path);
+	struct kp_span dir = kp_path_directory(path);
 	char *text = xstrndup((const char *)dir.data, dir.size);
 	struct kpackx_error why = {0};
 
@@ -196,8 +189,8 @@ static void add_archives(struct prune *p, const struct candidates *list)
 
 	for (size_t i = 0; i < list->count; i++)
 		if (list->items[i].own &&
-		    (i == 0 || !kp_span_eq(directory_of(list->items[i - 1].path),
-					   directory_of(list->items[i].path))))
+		    (i == 0 || !kp_span_eq(kp_path_directory(list->items[i - 1].path),
+					   kp_path_directory(list->items[i].path))))
 			lock_directory(p, list->items[i].path);
 	changed = demand_changed(&p->demand);
 	if (changed) {
@@ -215,7 +208,7 @@ static void add_archives(struct prune *p, const struct candidates *list)
 static int by_path(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
-	int c = kp_span_cmp(directory_of(x->path), directory_of(y->path));
+	int c = kp_span_cmp(kp_path_directory(x->path), kp_path_directory(y->path));
 
 	return c ? c : strcmp(x->path, y->path);
 }
@@ -276,7 +269,7 @@ static enum prune_reason reason_of(struct prune *p, struct demand_query *q, size
 /* The directory that the names in the archive are relative to, if its place says that. */
 static char *root_of(const char *path)
 {
-	struct kp_span dir = directory_of(path);
+	struct kp_span dir = kp_path_directory(path);
 
 	if (!kp_is_archive_of_tree(path))
 		return NULL;

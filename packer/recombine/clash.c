@@ -5,6 +5,7 @@
  * its own directory of archives.
  */
 #include <stdlib.h>
+#include "core/base/path.h"
 #include "packer/archives/content_hash.h"
 #include "internal.h"
 
@@ -16,10 +17,7 @@ struct place {
 
 static struct kp_span directory_of(const struct place *p)
 {
-	const char *path = p->item->file->path, *slash = strrchr(path, '/');
-
-	return (struct kp_span){(const uint8_t *)path,
-				slash ? (size_t)(slash - path) : 0};
+	return kp_path_directory(p->item->file->path);
 }
 
 static int by_key(const void *a, const void *b)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "core/base/path.h"
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/files/tree_write.h"
@@ -69,13 +70,6 @@ static kpack_error_t write_item(struct writing *w, const struct recombine_item *
 
 /* --- the manifest ------------------------------------------------------------------ */
 
-static bool is_below(const char *path, const char *prefix)
-{
-	size_t n = strlen(prefix);
-
-	return strncmp(path, prefix, n) == 0 && (path[n] == '/' || !path[n]);
-}
-
 /*
  * True if the output tree has a file below PREFIX; the generic tree lists all prefixes.
  */
@@ -83,7 +77,7 @@ static bool is_listed(const struct recombine_component *c, int dest, const char 
 {
 	for (size_t i = 0; i < c->n_items; i++)
 		if (c->items[i].chosen && c->items[i].dest == dest &&
-		    is_below(c->items[i].file->path, prefix))
+		    kp_path_within(kp_span_str(c->items[i].file->path), prefix))
 			return true;
 	return dest == DEST_GENERIC;
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "core/base/path.h"
 #include "packer/base/xalloc.h"
 #include "packer/files/attributes.h"
 #include "packer/files/below.h"
@@ -57,7 +58,7 @@ static char *archive_file_name(const char *group, unsigned volume, const char *s
 static char *change_volume(const char *path, const char *group, unsigned old_volume,
 			   unsigned volume)
 {
-	const char *slash = strrchr(path, '/'), *file = slash ? slash + 1 : path;
+	const char *file = kp_path_name(path);
 	char *begin = archive_file_name(group, old_volume, ""), *name, *out;
 	size_t n = strlen(begin) - strlen(KP_ARCHIVE_SUFFIX), end = strlen(file);
 

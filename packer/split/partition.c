@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "old_archive.h"
 #include "output_name.h"
+#include "core/base/path.h"
 #include "packer/base/xalloc.h"
 #include "core/target/target.h"
 
@@ -113,13 +114,6 @@ static bool is_there(const struct packing *p, size_t entry)
 
 /* --- directories ------------------------------------------------------------------- */
 
-static bool is_inside(const char *path, const char *dir)
-{
-	size_t n = strlen(dir);
-
-	return strncmp(path, dir, n) == 0 && path[n] == '/';
-}
-
 /* True if ENTRY makes the directory that contains it generic. */
 static bool leaves_directory(const struct builder *b, size_t entry)
 {
@@ -139,7 +133,8 @@ static bool is_generic_dir(const struct builder *b, size_t dir)
 	for (; i < end && strncmp(scan->entries[i].relative, scan->entries[dir].relative,
 				  strlen(scan->entries[dir].relative)) == 0;
 	     i++) {
-		if (!is_inside(scan->entries[i].relative, scan->entries[dir].relative))
+		if (!kp_path_below(scan->entries[i].relative,
+				   scan->entries[dir].relative))
 			continue;
 		empty = false;
 		if (leaves_directory(b, i))

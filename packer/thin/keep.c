@@ -8,6 +8,7 @@
 #include "core/archive/naming.h"
 #include "core/base/bounds.h"
 #include "core/base/hash.h"
+#include "core/base/path.h"
 #include "core/base/text.h"
 #include "core/codec/codec.h"
 #include "core/target/target.h"
@@ -343,7 +344,7 @@ static kpack_error_t keep_file(struct keeping *k, const char *path,
  */
 static char *archive_of(const char *path, bool second)
 {
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const char *name = kp_path_name(path);
 
 	return xasprintf("%.100s-%016llx%s" KP_ARCHIVE_SUFFIX, name + strspn(name, "."),
 			 (unsigned long long)kp_hash64(path, strlen(path), 0),

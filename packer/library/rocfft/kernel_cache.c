@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include "cache_summary.h"
 #include "kernel_rows.h"
+#include "core/base/path.h"
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
 #include "row_names.h"
@@ -48,7 +49,7 @@ static bool is_in_place(const char *path, const char *name)
 
 bool kernel_cache_named(const char *path, char arch[KP_TARGET_TEXT_MAX])
 {
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	const char *name = kp_path_name(path);
 	size_t size = strlen(name), n = strlen(NAME);
 
 	if (size < n + 3 || strncmp(name, NAME, n) != 0 ||
@@ -173,8 +174,7 @@ static kpack_error_t cache_open(const char *disk, const char *path, struct cache
 
 static char *path_beside(const char *path, const char *arch)
 {
-	const char *slash = strrchr(path, '/');
-	int dir = slash ? (int)(slash + 1 - path) : 0;
+	int dir = (int)(kp_path_name(path) - path);
 
 	return xasprintf("%.*s" NAME "_%s.db", dir, path, arch);
 }

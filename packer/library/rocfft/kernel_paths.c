@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include "kernel_name.h"
 #include "core/base/bounds.h"
+#include "core/base/path.h"
 #include "packer/library/sqlite/header.h"
 #include "core/base/text.h"
 
@@ -81,9 +82,7 @@ static bool find_from(const struct file_tree *tree, struct kp_span dir,
 bool kernel_path_find(const struct file_tree *tree, const char *database,
 		      struct kp_span path, size_t *file)
 {
-	const char *slash = strrchr(database, '/');
-	struct kp_span dir = {(const uint8_t *)database,
-			      slash ? (size_t)(slash - database) : 0};
+	struct kp_span dir = kp_path_directory(database);
 	struct whole w = {.size = 0};
 
 	if (path.size == 0 || path.size > KP_NAME_MAX)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include "object.h"
 #include "contents.h"
+#include "core/base/path.h"
 #include "packer/base/xalloc.h"
 #include "core/format/ar_archive.h"
 
@@ -40,13 +41,6 @@ struct member {
 
 /* ---- names ---- */
 
-static const char *file_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static const char *extension(const struct entry_id *id, const char *dot)
 {
 	if (id->target.size && memmem(id->target.data, id->target.size, "gfx", 3))
@@ -61,7 +55,7 @@ static const char *extension(const struct entry_id *id, const char *dot)
  */
 static char *member_name(const char *name, const struct entry_id *id)
 {
-	const char *file = file_name(name), *dot = strrchr(file, '.');
+	const char *file = kp_path_name(name), *dot = strrchr(file, '.');
 	int stem = (int)(dot ? dot - file : (ptrdiff_t)strlen(file));
 	char *out =
 		xasprintf("%.*s-%.*s%.*s%s", stem, file, (int)id->text.size,

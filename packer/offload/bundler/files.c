@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "core/base/path.h"
 #include "packer/base/temporary_dir.h"
 #include "packer/base/xalloc.h"
 #include "core/base/bounds.h"
@@ -127,8 +128,7 @@ void bundler_input_close(struct bundler_input *in)
 static kpack_error_t open_beside_archive(struct bundler_input *in, const char *archive,
 					 const char *name, struct kpackx_error *why)
 {
-	const char *slash = strrchr(archive, '/');
-	int dir = slash && name[0] != '/' ? (int)(slash + 1 - archive) : 0;
+	int dir = name[0] != '/' ? (int)(kp_path_name(archive) - archive) : 0;
 	struct stat st;
 	kpack_error_t err;
 	char *path = xasprintf("%.*s%s", dir, archive, name);

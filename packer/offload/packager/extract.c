@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/path.h"
 #include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 #include "core/format/ar_archive.h"
@@ -154,9 +155,9 @@ static kpack_error_t copy_image(struct extraction *x, void *arg, struct kp_sink 
 /* The last component of PATH without its extension, on the heap. */
 static char *stem(const char *path)
 {
-	const char *slash = strrchr(path, '/'), *dot;
+	const char *dot;
 
-	path = slash ? slash + 1 : path;
+	path = kp_path_name(path);
 	dot = strrchr(path, '.');
 	if (!dot || strcmp(path, ".") == 0 || strcmp(path, "..") == 0)
 		return xstrdup(path);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/path.h"
 #include "packer/base/xalloc.h"
 #include "packer/offload/bundler/files.h"
 #include "image_arguments.h"
@@ -26,9 +27,9 @@ static bool is_bitcode(const struct kp_source *src)
 /* The extension of PATH, or ""; "." and ".." have none. */
 static const char *extension(const char *path)
 {
-	const char *slash = strrchr(path, '/'), *dot;
+	const char *dot;
 
-	path = slash ? slash + 1 : path;
+	path = kp_path_name(path);
 	dot = strrchr(path, '.');
 	return dot && strcmp(path, ".") != 0 && strcmp(path, "..") != 0 ? dot + 1 : "";
 }

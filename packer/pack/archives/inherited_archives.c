@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "core/base/path.h"
 #include "packer/archives/operands.h"
 #include "packer/archives/content_hash.h"
 #include "packer/files/below.h"
@@ -112,9 +113,7 @@ static void list_shown(const struct archives *set, struct shown_list *list)
 
 static const char *name_of(const struct kpack_archive *a)
 {
-	const char *slash = strrchr(kp_archive_path(a), '/');
-
-	return slash ? slash + 1 : kp_archive_path(a);
+	return kp_path_name(kp_archive_path(a));
 }
 
 /*

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "rocfft_caches.h"
 #include <stdlib.h>
+#include "core/base/path.h"
 #include "packer/base/temporary_dir.h"
 #include "packer/base/xalloc.h"
 
@@ -14,9 +15,7 @@ static bool is_cache(const struct input *in)
 /* Whether IN is the old cache for all GPUs; the paper's caches have other names. */
 static bool is_for_all(const struct input *in)
 {
-	const char *slash = strrchr(in->key, '/');
-
-	return strcmp(slash ? slash + 1 : in->key, "rocfft_kernel_cache.db") == 0;
+	return strcmp(kp_path_name(in->key), "rocfft_kernel_cache.db") == 0;
 }
 
 /* Store nothing of the file itself: its parts are stored instead. */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "core/base/path.h"
 #include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 #include "core/base/text.h"
@@ -495,10 +496,9 @@ static kpack_error_t scan_tree(struct scan *scan, const char *root, const char *
 static void scan_file(struct scan *scan, const char *path, const struct stat *st,
 		      const char *prefix)
 {
-	const char *slash = strrchr(path, '/');
 	char *key;
 
-	add_entry(scan, path, slash ? (size_t)(slash - path) : 0, st);
+	add_entry(scan, path, kp_path_directory(path).size, st);
 	scan->entries[0].leftover = false;
 	key = make_key(prefix, scan->entries[0].relative);
 	classify_file(scan, 0, key, true);

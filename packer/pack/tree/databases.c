@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "core/base/file.h"
+#include "core/base/path.h"
 #include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 #include "packer/files/below.h"
@@ -156,9 +157,7 @@ static bool goes(const struct disposition *o)
 /* Returns the bytes of PATH before its last component. */
 static size_t dir_size(const char *path)
 {
-	const char *slash = strrchr(path, '/');
-
-	return slash ? (size_t)(slash + 1 - path) : 0;
+	return (size_t)(kp_path_name(path) - path);
 }
 
 static bool same_dir(const char *a, const char *b)

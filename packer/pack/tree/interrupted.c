@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "interrupted.h"
 #include <stdlib.h>
+#include "core/base/path.h"
 #include "packer/base/xalloc.h"
 #include "packer/binary/binary.h"
 #include "marker.h"
@@ -11,8 +12,7 @@ static bool names_group(const struct kp_marker *marker, const char *group)
 	size_t n = strlen(group);
 
 	for (size_t i = 0; i < marker->n_search_paths; i++) {
-		const char *slash = strrchr(marker->search_paths[i], '/');
-		const char *file = slash ? slash + 1 : marker->search_paths[i];
+		const char *file = kp_path_name(marker->search_paths[i]);
 
 		if (strncmp(file, group, n) == 0 && file[n] && strchr("_-.", file[n]))
 			return true;

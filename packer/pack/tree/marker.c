@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "marker.h"
 #include <stdlib.h>
+#include "core/base/path.h"
 #include "packer/base/xalloc.h"
 #include "core/binary/search_path.h"
 #include "packer/pack/archives/volume.h"
@@ -124,12 +125,9 @@ kpack_error_t reference_make(const struct scan *scan, const struct plan_binary *
 
 static bool names_file(const struct kp_marker *marker, const char *file)
 {
-	for (size_t i = 0; i < marker->n_search_paths; i++) {
-		const char *slash = strrchr(marker->search_paths[i], '/');
-
-		if (strcmp(slash ? slash + 1 : marker->search_paths[i], file) == 0)
+	for (size_t i = 0; i < marker->n_search_paths; i++)
+		if (strcmp(kp_path_name(marker->search_paths[i]), file) == 0)
 			return true;
-	}
 	return false;
 }
 

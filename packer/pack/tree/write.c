@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "core/base/path.h"
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
 #include "databases.h"
@@ -55,11 +56,7 @@ static char *resolve_path(const char *path)
 /* Whether PATH is the directory DIR or in it. */
 static bool is_inside(const char *path, const char *dir)
 {
-	size_t n = strlen(dir);
-
-	if (strcmp(dir, "/") == 0)
-		return true;
-	return strncmp(path, dir, n) == 0 && (path[n] == '/' || path[n] == '\0');
+	return strcmp(dir, "/") == 0 || kp_path_within(kp_span_str(path), dir);
 }
 
 static kpack_error_t check_trees(const char *in, const char *out,
@@ -81,8 +78,7 @@ static kpack_error_t check_trees(const char *in, const char *out,
 static kpack_error_t check_file(const char *input, const struct stat *st,
 				const char *output, struct kpackx_error *why)
 {
-	const char *name = strrchr(input, '/');
-	char *to = xasprintf("%s/%s", output, name ? name + 1 : input);
+	char *to = xasprintf("%s/%s", output, kp_path_name(input));
 	struct stat there;
 	bool same = below_stat(to, &there) == 0 && there.st_dev == st->st_dev &&
 		    there.st_ino == st->st_ino;

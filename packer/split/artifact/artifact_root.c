@@ -2,6 +2,7 @@
 #include "artifact_root.h"
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/path.h"
 #include "packer/base/xalloc.h"
 
 void artifact_root_fini(struct artifact_root *a)
@@ -22,24 +23,16 @@ void artifact_root_item(struct artifact_root *a, const struct tree_item *item)
 	}
 }
 
-/* The part of PATH after "PREFIX/"; NULL: PATH is not below PREFIX. */
-static const char *after(const char *path, const char *prefix)
-{
-	size_t n = strlen(prefix);
-
-	return strncmp(path, prefix, n) == 0 && path[n] == '/' ? path + n + 1 : NULL;
-}
-
 const struct prefix *artifact_root_prefix(const struct artifact_root *a, const char *path,
 					  const char *key, const char **rest)
 {
-	const char *relative = a->path ? after(path, a->path) : NULL;
+	const char *relative = a->path ? kp_path_below(path, a->path) : NULL;
 
 	for (size_t i = 0; relative && i < a->prefixes.count; i++) {
 		const struct prefix *p = &a->prefixes.items[i];
 
-		*rest = after(relative, p->path);
-		if (*rest && after(key, p->path))
+		*rest = kp_path_below(relative, p->path);
+		if (*rest && kp_path_below(key, p->path))
 			return p;
 	}
 	return NULL;

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/path.h"
 #include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "core/base/bounds.h"
@@ -15,13 +16,6 @@
 #include "core/archive/naming.h"
 
 /* --- opening ----------------------------------------------------------------------- */
-
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
 
 static kpack_error_t find_file(struct wheel_source *s, struct kpackx_error *why)
 {
@@ -52,7 +46,7 @@ kpack_error_t wheel_source_open(const struct wheel_split_args *args, const char 
 
 	*out = (struct wheel_source){.args = args, .path = path, .dir = dir};
 	KP_TRY(find_file(out, why));
-	KP_TRY(wheel_name_parse(base_name(out->file), &out->name, why));
+	KP_TRY(wheel_name_parse(kp_path_name(out->file), &out->name, why));
 	KP_TRY(check_variant(out, why));
 	KP_TRY(wheel_in_open(out->file, &out->in, why));
 	KP_TRY(wheel_reader_new(out->in, &out->reader, why));

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/base/path.h"
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+static void names_and_directories(void **state)
+{
+	(void)state;
+	assert_string_equal(kp_path_name("a/b/c.co"), "c.co");
+	assert_string_equal(kp_path_name("c.co"), "c.co");
+	assert_string_equal(kp_path_name("a/"), "");
+	assert_true(kp_span_is(kp_path_directory("a/b/c.co"), "a/b"));
+	assert_true(kp_span_is(kp_path_directory("c.co"), ""));
+	assert_true(kp_span_is(kp_path_directory("/c.co"), ""));
+}
+
+static void paths_below_a_directory(void **state)
+{
+	(void)state;
+	assert_string_equal(kp_path_below("a/b/c", "a/b"), "c");
+	assert_string_equal(kp_path_below("/b", ""), "b");
+	assert_null(kp_path_below("a/bc", "a/b"));
+	assert_null(kp_path_below("a/b", "a/b"));
+	assert_null(kp_path_below("a", "a/b"));
+	assert_true(kp_path_within(kp_span_str("a/b/c"), "a/b"));
+	assert_true(kp_path_within(kp_span_str("a/b"), "a/b"));
+	assert_false(kp_path_within(kp_span_str("a/bc"), "a/b"));
+	assert_false(kp_path_within(kp_span_str("a"), "a/b"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names_and_directories),
+		cmocka_unit_test(paths_below_a_directory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
