@@ -385,10 +385,17 @@ static void find_dropped(struct policy_tree *t, struct owners *gone)
 	struct owners owned;
 	size_t n;
 	char **dirs = packed_dirs(t, &n);
-	bool answered = owners_list(NULL, (const char *const *)dirs, n, &owned);
+	enum owners_answer answer =
+		owners_list(NULL, (const char *const *)dirs, n, &owned);
 
 	*gone = (struct owners){0};
-	for (size_t i = 0; i < t->state.n_files && answered; i++) {
+	if (answer == OWNERS_FAILED)
+		report_error(
+			t->policy->name,
+			"note: files of packages are not known: files that an upgrade "
+			"dropped stay in the archives of %s",
+			t->policy->tree);
+	for (size_t i = 0; i < t->state.n_files && answer == OWNERS_LISTED; i++) {
 		struct state_file *f = &t->state.files[i];
 		char *path, *dir;
 

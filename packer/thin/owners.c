@@ -6,11 +6,11 @@
 #include <string.h>
 #include "packer/base/program.h"
 #include "packer/base/xalloc.h"
+#include "packer/cli/report.h"
+#include "packer/files/below.h"
 
 /* Paths that the program gets at a time; they are at most PATH_MAX bytes each. */
 enum { AT_ONCE = 200 };
-
-enum answer { ANSWERED, NO_PROGRAM, FAILED };
 
 static int by_text(const void *a, const void *b)
 {
@@ -90,25 +90,57 @@ static void take_line(struct owners *o, char *line, const struct question *q)
 	}
 }
 
+/* Start PROGRAM.  A failure is reported, but not that there is no such program. */
+static enum owners_answer start_program(struct program *p, const char *program,
+					char **argv)
+{
+	int err = program_start(p, program, argv);
+
+	if (!err)
+		return OWNERS_LISTED;
+	if (err == ENOENT)
+		return OWNERS_UNKNOWN;
+	report_error(program, "cannot run it, to ask for packages: %s", strerror(err));
+	return OWNERS_FAILED;
+}
+
+/* Wait for PROGRAM.  An exit status above MAX is a failure, which is reported. */
+static enum owners_answer end_program(struct program *p, const char *program, char **argv,
+				      int max)
+{
+	int status = program_end(p);
+
+	if (status >= 0 && status <= max)
+		return OWNERS_LISTED;
+	if (status < 0)
+		report_error(program, "asked for packages, it was ended by a signal");
+	else
+		report_error(
+			program,
+			"asked for packages, it failed with exit status %d: see what "
+			"%s %s prints",
+			status, program, argv[1]);
+	return OWNERS_FAILED;
+}
+
 /*
  * Run PROGRAM, and add what Q asks for of the lines that it prints.  It fails with an exit
  * status above MAX.
  */
-static enum answer ask_program(struct owners *o, const char *program, char **argv,
-			       const struct question *q, int max)
+static enum owners_answer ask_program(struct owners *o, const char *program, char **argv,
+				      const struct question *q, int max)
 {
 	struct program p;
 	char *line = NULL;
 	size_t cap = 0;
-	int err = program_start(&p, program, argv);
+	enum owners_answer answer = start_program(&p, program, argv);
 
-	if (err)
-		return err == ENOENT ? NO_PROGRAM : FAILED;
+	if (answer != OWNERS_LISTED)
+		return answer;
 	while (getline(&line, &cap, p.output) > 0)
 		take_line(o, line, q);
 	free(line);
-	err = program_end(&p);
-	return err >= 0 && err <= max ? ANSWERED : FAILED;
+	return end_program(&p, program, argv, max);
 }
 
 /* Sort the names, and keep each once. */
@@ -130,14 +162,14 @@ static void settle_names(struct owners *o)
 /* --- dpkg ---------------------------------------------------------------------------- */
 
 /* Ask for the packages of N paths, or for all paths of packages below N directories. */
-static enum answer ask_dpkg(const char *program, const char *const *paths, size_t n,
-			    const struct question *q, struct owners *out)
+static enum owners_answer ask_dpkg(const char *program, const char *const *paths,
+				   size_t n, const struct question *q, struct owners *out)
 {
 	char name[] = "dpkg-query", option[] = "-S";
-	enum answer answer = ANSWERED;
+	enum owners_answer answer = OWNERS_LISTED;
 	size_t step = q->dirs ? AT_ONCE / 2 : AT_ONCE;
 
-	for (size_t i = 0; i < n && answer == ANSWERED; i += step) {
+	for (size_t i = 0; i < n && answer == OWNERS_LISTED; i += step) {
 		char *argv[AT_ONCE + 3] = {name, option};
 		int k = 2;
 
@@ -159,15 +191,56 @@ static enum answer ask_dpkg(const char *program, const char *const *paths, size_
 
 /* --- rpm ----------------------------------------------------------------------------- */
 
+/* Whether DIR has files.  What begins with a dot is no database, but a lock. */
+static bool has_files(const char *dir)
+{
+	DIR *d = below_opendir(dir);
+	const struct dirent *entry = NULL;
+
+	if (!d)
+		return false;
+	do
+		entry = readdir(d);
+	while (entry && entry->d_name[0] == '.');
+	closedir(d);
+	return entry != NULL;
+}
+
+/*
+ * Whether rpm has a database: it would make one to answer, in the home directory of the
+ * user on systems whose packages are not rpm's.
+ */
+static enum owners_answer find_database(const char *program)
+{
+	char name[] = "rpm", option[] = "--eval", macro[] = "%{_dbpath}";
+	char *argv[] = {name, option, macro, NULL}, *path = NULL;
+	struct program p;
+	size_t cap = 0;
+	enum owners_answer answer = start_program(&p, program, argv);
+	bool found = false;
+
+	if (answer != OWNERS_LISTED)
+		return answer;
+	if (getline(&path, &cap, p.output) > 0) {
+		path[strcspn(path, "\n")] = '\0';
+		found = has_files(path);
+	}
+	free(path);
+	answer = end_program(&p, program, argv, 0);
+	return answer == OWNERS_LISTED && !found ? OWNERS_UNKNOWN : answer;
+}
+
 /* List all files of all packages once, and take those that Q asks for. */
-static enum answer ask_rpm(const char *program, const struct question *q,
-			   struct owners *out)
+static enum owners_answer ask_rpm(const char *program, const struct question *q,
+				  struct owners *out)
 {
 	char name[] = "rpm", all[] = "-qa", option[] = "--qf";
 	char format[] = "[%{=NAME}: %{FILENAMES}\\n]";
 	char *argv[] = {name, all, option, format, NULL};
+	enum owners_answer database = find_database(program);
 
-	return ask_program(out, program, argv, q, 0);
+	return database == OWNERS_LISTED ? ask_program(out, program, argv, q, 0)
+					 : database;
 }
 
 /* --- both ---------------------------------------------------------------------------- */
@@ -185,20 +258,23 @@ static struct owners sorted_copy(const char *const *names, size_t n)
 	return copy;
 }
 
-/* Ask each program that exists.  false: none does, or one did not answer. */
-static bool ask_both(const struct owners_programs *programs, const char *const *paths,
-		     size_t n, const struct question *q, struct owners *out)
+/* Ask each program that exists, rpm only if it has a database. */
+static enum owners_answer ask_both(const struct owners_programs *programs,
+				   const char *const *paths, size_t n,
+				   const struct question *q, struct owners *out)
 {
 	const struct owners_programs *p = programs ? programs : &system_programs;
-	enum answer dpkg, rpm;
+	enum owners_answer dpkg, rpm;
 
 	*out = (struct owners){0};
 	if (n == 0)
-		return true;
+		return OWNERS_LISTED;
 	dpkg = ask_dpkg(p->dpkg_query, paths, n, q, out);
 	rpm = ask_rpm(p->rpm, q, out);
 	settle_names(out);
-	return dpkg != FAILED && rpm != FAILED && (dpkg == ANSWERED || rpm == ANSWERED);
+	if (dpkg == OWNERS_FAILED || rpm == OWNERS_FAILED)
+		return OWNERS_FAILED;
+	return dpkg == OWNERS_LISTED ? dpkg : rpm;
 }
 
 void owners_find(const struct owners_programs *programs, const char *const *paths,
@@ -211,17 +287,17 @@ void owners_find(const struct owners_programs *programs, const char *const *path
 	owners_fini(&files);
 }
 
-bool owners_list(const struct owners_programs *programs, const char *const *dirs,
-		 size_t n, struct owners *out)
+enum owners_answer owners_list(const struct owners_programs *programs,
+			       const char *const *dirs, size_t n, struct owners *out)
 {
 	struct owners sorted = sorted_copy(dirs, n);
 	const struct question q = {.dirs = &sorted, .paths = true};
-	bool answered = ask_both(programs, dirs, n, &q, out);
+	enum owners_answer answer = ask_both(programs, dirs, n, &q, out);
 
-	if (!answered)
+	if (answer != OWNERS_LISTED)
 		owners_fini(out);
 	owners_fini(&sorted);
-	return answered;
+	return answer;
 }
 
 char *owners_text(const struct owners *o)

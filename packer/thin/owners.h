@@ -11,24 +11,30 @@ struct owners {
 	size_t count, cap;
 };
 
-/* The programs that are asked; those that do not exist are not. */
+/* The programs that are asked, if they exist; rpm only if it has a database. */
 struct owners_programs {
 	const char *dpkg_query, *rpm;
 };
 
+enum owners_answer {
+	OWNERS_LISTED,
+	OWNERS_UNKNOWN, /* no program could be asked */
+	OWNERS_FAILED,  /* a program failed, which was reported */
+};
+
 /*
  * Ask PROGRAMS (NULL: the system's) for the packages of the N absolute PATHS.  Without
- * them, and for paths that no package has, there are none.
+ * them, and for paths that no package has, there are none.  A program that fails is
+ * reported, and there are those that the other one named.
  */
 void owners_find(const struct owners_programs *programs, const char *const *paths,
 		 size_t n, struct owners *out);
 /*
  * List the paths that packages have, of the N absolute DIRS and of all below them; a
- * directory that has one of these is listed, too.  false: no program answered, or one
- * failed, and OUT has none.
+ * directory that has one of these is listed, too.  OUT has none if not all answered.
  */
-bool owners_list(const struct owners_programs *programs, const char *const *dirs,
-		 size_t n, struct owners *out);
+enum owners_answer owners_list(const struct owners_programs *programs,
+			       const char *const *dirs, size_t n, struct owners *out);
 /* The names, each after a space, on the heap. */
 char *owners_text(const struct owners *o);
 bool owners_has(const struct owners *o, const char *name);

@@ -31,6 +31,7 @@ setup() {
 	mount --rbind /dev root/dev
 	mount --make-rslave root/dev
 	rm -rf root/var/lib/kpack root/etc/kpack
+	rm -rf root/root/.rpmdb
 	mkdir -p root/etc/kpack/policy.d root/packages
 	# no package of this system, and no hook or setting of its apt and dpkg, has a say
 	: >root/var/lib/dpkg/status
@@ -195,8 +196,19 @@ complete() { [ "$(inside kpack status | tail -n 1)" = '  complete' ]; }
 	inside kpack apply
 	mv query root/usr/bin/dpkg-query
 	[ "$(cat root/$database/old.dat)" = 1 ]
+	# nor is it if the program fails, and then the reason is printed
+	mv root/usr/bin/dpkg-query query
+	printf '#!/bin/sh\nexit 3\n' >root/usr/bin/dpkg-query
+	chmod +x root/usr/bin/dpkg-query
+	echo still more >root/$lib/more
+	run -0 --separate-stderr inside kpack apply
+	mv query root/usr/bin/dpkg-query
+	[[ $stderr == *"kpack: /usr/bin/dpkg-query: asked for packages, it failed with exit status 3"* ]]
+	[[ $stderr == *"kpack: test: note: "*" files that an upgrade dropped stay in the archives of /opt/kpack-test" ]]
+	[ "$(cat root/$database/old.dat)" = 1 ]
 	dpkg_does -i /packages/2.deb
 	[ ! -e root/$database/old.dat ]
+	[ ! -e root/root/.rpmdb ] # rpm was not asked, because it has no database
 	[ "$(cat root/$database/kept.dat root/$database/mine.dat)" = $'2\nmine' ]
 	complete
 	! inside kpack status --json | grep old.dat || false

@@ -21,9 +21,10 @@ static const char script[] =
 	"done\n"
 	"case $1 in '/x/\\[\\*\\?\\\\') echo 'escaped: /x/[*?\\';; esac\n";
 
-/* A program that prints what rpm would, and counts its runs. */
+/* A program that prints what rpm would, and counts its runs; its database is a directory. */
 static const char rpm_script[] =
 	"#!/bin/sh\n"
+	"[ \"$*\" = '--eval %{_dbpath}' ] && echo \"$0.db\" && exit\n"
 	"[ \"$*\" = '-qa --qf [%{=NAME}: %{FILENAMES}\\n]' ] || exit 2\n"
 	"echo >>\"$0.runs\"\n"
 	"echo '(contains no files)'\n"
@@ -32,7 +33,7 @@ static const char rpm_script[] =
 	"echo 'blas-devel: /opt/blas/b'\n"
 	"echo 'other: /opt/blaster'\n";
 
-static char program[40], rpm[48], runs[56];
+static char program[40], rpm[48], runs[56], db[56], db_file[64];
 static const struct owners_programs only_dpkg = {program, "/nonexistent/rpm"};
 static const struct owners_programs only_rpm = {"/nonexistent/dpkg-query", rpm};
 static const struct owners_programs both = {program, rpm}, none = {"/none", "/none"};
@@ -52,13 +53,16 @@ static int make_programs(void **state)
 	snprintf(program, sizeof(program), "/tmp/kpack-owners-%d", (int)getpid());
 	snprintf(rpm, sizeof(rpm), "%s.rpm", program);
 	snprintf(runs, sizeof(runs), "%s.runs", rpm);
-	return make_script(program, script) || make_script(rpm, rpm_script);
+	snprintf(db, sizeof(db), "%s.db", rpm);
+	snprintf(db_file, sizeof(db_file), "%s/a", db);
+	return make_script(program, script) || make_script(rpm, rpm_script) ||
+	       mkdir(db, 0700) || make_script(db_file, "");
 }
 
 static int remove_programs(void **state)
 {
 	(void)state;
-	return unlink(program) | unlink(rpm) | unlink(runs);
+	return unlink(program) | unlink(rpm) | unlink(runs) | unlink(db_file) | rmdir(db);
 }
 
 static void packages_are_named_once(void **state)
@@ -108,7 +112,7 @@ static void paths_of_packages_are_listed(void **state)
 	struct owners o;
 
 	(void)state;
-	assert_true(owners_list(&only_dpkg, dirs, 3, &o));
+	assert_int_equal(owners_list(&only_dpkg, dirs, 3, &o), OWNERS_LISTED);
 	assert_int_equal(o.count, 4);
 	assert_true(owners_has(&o, "/usr/lib/a: b"));
 	assert_true(owners_has(&o, "/usr/lib"));
@@ -118,7 +122,7 @@ static void paths_of_packages_are_listed(void **state)
 	assert_false(owners_has(&o, "/a"));
 	assert_false(owners_has(&o, "odd-2"));
 	owners_fini(&o);
-	assert_false(owners_list(&none, dirs, 3, &o));
+	assert_int_equal(owners_list(&none, dirs, 3, &o), OWNERS_UNKNOWN);
 	assert_int_equal(o.count, 0);
 }
 
@@ -136,7 +140,7 @@ static void rpm_is_asked_once(void **state)
 	assert_string_equal(text, " blas blas-devel");
 	free(text);
 	owners_fini(&o);
-	assert_true(owners_list(&only_rpm, dirs, 3, &o));
+	assert_int_equal(owners_list(&only_rpm, dirs, 3, &o), OWNERS_LISTED);
 	text = owners_text(&o);
 	assert_string_equal(text,
 			    " /opt/blas /opt/blas/b /opt/blas/deep /opt/blas/deep/c: d");
@@ -157,14 +161,38 @@ static void both_are_asked(void **state)
 	struct owners o;
 
 	(void)state;
-	assert_true(owners_list(&both, dirs, 2, &o));
+	assert_int_equal(owners_list(&both, dirs, 2, &o), OWNERS_LISTED);
 	assert_true(owners_has(&o, "/opt/blas/deep/c: d"));
 	assert_true(owners_has(&o, "/usr/lib/a: b"));
 	owners_fini(&o);
 	/* one that fails makes the answer useless */
-	assert_false(owners_list(&(const struct owners_programs){program, "/bin/false"},
-				 dirs, 2, &o));
+	assert_int_equal(
+		owners_list(&(const struct owners_programs){program, "/bin/false"}, dirs,
+			    2, &o),
+		OWNERS_FAILED);
 	assert_int_equal(o.count, 0);
+}
+
+/* rpm would make the database that it does not find. */
+static void rpm_without_a_database_is_not_asked(void **state)
+{
+	static const char *const dirs[] = {"/opt/blas/deep", "/usr/lib"};
+	char elsewhere[72];
+	struct owners o;
+
+	(void)state;
+	snprintf(elsewhere, sizeof(elsewhere), "%s.away", db);
+	assert_int_equal(rename(db_file, elsewhere), 0);
+	assert_int_equal(owners_list(&only_rpm, dirs, 2, &o), OWNERS_UNKNOWN);
+	assert_int_equal(o.count, 0);
+	assert_int_equal(owners_list(&both, dirs, 2, &o), OWNERS_LISTED);
+	assert_true(owners_has(&o, "/usr/lib/a: b"));
+	assert_false(owners_has(&o, "/opt/blas/deep/c: d"));
+	owners_fini(&o);
+	assert_int_equal(rmdir(db), 0);
+	assert_int_equal(owners_list(&only_rpm, dirs, 2, &o), OWNERS_UNKNOWN);
+	assert_int_equal(mkdir(db, 0700), 0);
+	assert_int_equal(rename(elsewhere, db_file), 0);
 }
 
 int main(void)
@@ -176,6 +204,7 @@ int main(void)
 		cmocka_unit_test(paths_of_packages_are_listed),
 		cmocka_unit_test(rpm_is_asked_once),
 		cmocka_unit_test(both_are_asked),
+		cmocka_unit_test(rpm_without_a_database_is_not_asked),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
