@@ -20,7 +20,7 @@ struct thin_command {
 };
 
 static const struct option_help options[] = {
-	{0, "arch", "LIST", "the GPUs whose code stays; auto: this machine's",
+	{0, "arch", "LIST", "the GPUs whose code stays; auto: this machine's; or all",
 	 OPTION_TAKE(struct thin_command, thin.args.filter, arch_filter_take)},
 	{0, "strip-debug", NULL, "remove the debugging information of code that stays",
 	 OPTION_PLACE(struct thin_command, thin.args.strip)},
@@ -120,12 +120,12 @@ static int take_lists(struct thin_command *c)
 	if (args->keep && args->output)
 		return options_usage(&cmd_thin_help,
 				     "--keep with an OUTPUT: TREE stays as it is");
-	if (c->undo && (arch_filter_given(&args->filter) || args->strip ||
-			args->compress || args->keep || args->dry || args->output))
+	if (c->undo && (args->filter.chosen.limited || args->strip || args->compress ||
+			args->keep || args->dry || args->output))
 		return options_usage(&cmd_thin_help,
 				     "--undo DIR goes with TREE, --libraries, "
 				     "--library-rules, --jobs, --json and --quiet only");
-	if (!c->undo && !arch_filter_given(&args->filter))
+	if (!c->undo && !args->filter.chosen.limited)
 		return options_usage(&cmd_thin_help, "--arch is missing");
 	if (arch_filter_check_known(&args->filter, &cmd_thin_help))
 		return EXIT_USAGE;

@@ -178,7 +178,7 @@ static bool check_matched(const struct thin *t)
 
 	for (size_t i = 0; i < filter->chosen.count; i++)
 		n += filter->matched[i];
-	if (n || t->n_files == 0 || t->args.sure)
+	if (n || t->n_files == 0 || t->args.sure || !arch_filter_given(filter))
 		return true;
 	report_error(
 		t->args.tree,

@@ -64,3 +64,30 @@ end_mounts() {
 		read -rt 0.05 <> <(:) || :
 	done
 }
+
+# Objects with DWARF: one with a build ID, one with compressed DWARF and none.  The hashes of what
+# LLVM 22's llvm-strip --strip-debug and llvm-objcopy --only-keep-debug make of them:
+with_id=$BATS_TEST_DIRNAME/../fuzz/corpus/strip/good-build-id
+with_id_stripped=7f8905818601b640852f01c683a4cdd76348b8d1a4bc553c787f5a97cafc03b2
+with_id_debug=db1a1a17fcb67dd238255bba33705f49005661c15afcf7c3e8f7755d01ff55c5
+build_id=dd/98d74722e4ddf5dca453da67b26d83df9b4285
+no_id=$BATS_TEST_DIRNAME/../fuzz/corpus/strip/good-compressed
+no_id_stripped=f1e35cf997c93dad26f821be2ed19dd19e21332379b9310ff3e58b1fa0d47f3c
+
+# A library of 24 bundles that have, for gfx1100, these objects in turn.
+debug_library() { # OUT CCOB-VERSION OBJECT...
+	py "$@" <<-'END'
+	import sys, mkfat
+	at, parts, pointers = 0, [], []
+	for i in range(24):
+	    path = sys.argv[3 + i % (len(sys.argv) - 3)]
+	    objects = [("gfx1100", open(path, "rb").read()),
+	               ("gfx1030", mkfat.code_object("gfx1030", 5000, str(i)))]
+	    parts += [bytes(-at % 64), mkfat.bundle(objects, int(sys.argv[2]), 64)]
+	    at += -at % 64
+	    pointers.append(at)
+	    at += len(parts[-1])
+	open(sys.argv[1], "wb").write(mkfat.shared_library(b"".join(parts), pointers))
+	END
+	chmod 755 "$1"
+}

@@ -10,6 +10,8 @@ load packing
 
 fatparse() { $python "$tools/fatparse.py" "$@"; }
 
+sum() { sha256sum <"$1" | cut -d ' ' -f 1; }
+
 # The objects of FILE: hash, index, architecture.
 objects() { fatparse sums "$1" x | sed 's/^\(\S*\)  x#\?/\1 /'; }
 
@@ -214,6 +216,8 @@ make_tree() { # DIR
 	[[ "$output" == *"unknown GPU gfx110"* ]]
 	run kpack thin in
 	[ "$status" -eq 2 ]
+	# nothing was asked for
+	kpack thin -q --arch all in
 	run kpack thin --arch gfx1100 in in/lib
 	[ "$status" -eq 2 ]
 	diff -r in before
@@ -264,35 +268,6 @@ make_tree() { # DIR
 
 # --- debugging information ------------------------------------------------------------
 
-# Objects with DWARF: one with a build ID, one with compressed DWARF and none.  The hashes of what
-# LLVM 22's llvm-strip --strip-debug and llvm-objcopy --only-keep-debug make of them:
-with_id=$BATS_TEST_DIRNAME/../fuzz/corpus/strip/good-build-id
-with_id_stripped=7f8905818601b640852f01c683a4cdd76348b8d1a4bc553c787f5a97cafc03b2
-with_id_debug=db1a1a17fcb67dd238255bba33705f49005661c15afcf7c3e8f7755d01ff55c5
-build_id=dd/98d74722e4ddf5dca453da67b26d83df9b4285
-no_id=$BATS_TEST_DIRNAME/../fuzz/corpus/strip/good-compressed
-no_id_stripped=f1e35cf997c93dad26f821be2ed19dd19e21332379b9310ff3e58b1fa0d47f3c
-
-sum() { sha256sum <"$1" | cut -d ' ' -f 1; }
-
-# A library of 24 bundles that have, for gfx1100, these objects in turn.
-debug_library() { # OUT CCOB-VERSION OBJECT...
-	py "$@" <<-'END'
-	import sys, mkfat
-	at, parts, pointers = 0, [], []
-	for i in range(24):
-	    path = sys.argv[3 + i % (len(sys.argv) - 3)]
-	    objects = [("gfx1100", open(path, "rb").read()),
-	               ("gfx1030", mkfat.code_object("gfx1030", 5000, str(i)))]
-	    parts += [bytes(-at % 64), mkfat.bundle(objects, int(sys.argv[2]), 64)]
-	    at += -at % 64
-	    pointers.append(at)
-	    at += len(parts[-1])
-	open(sys.argv[1], "wb").write(mkfat.shared_library(b"".join(parts), pointers))
-	END
-	chmod 755 "$1"
-}
-
 @test "debugging information goes from code objects, as llvm-strip removes it" {
 	mkdir -p in/lib
 	debug_library in/lib/plain.so 0 "$with_id" "$no_id" "$with_id"
@@ -318,6 +293,9 @@ debug_library() { # OUT CCOB-VERSION OBJECT...
 	kpack thin --arch gfx1100,gfx1030 --strip-debug in >again
 	find in -printf '%i %P %s %T@ %C@\n' | sort | diff first -
 	grep -qx '0 binaries, 0 files of kernel databases: 0 bytes freed' again
+	# the same if all code stays
+	kpack thin -q --arch all --strip-debug before all
+	diff -r in all
 	# with code that goes, both at once
 	kpack thin -q --arch gfx1100 --strip-debug before out
 	objects out/lib/plain.so | cut -d ' ' -f 1 | sort -u >have
