@@ -104,14 +104,42 @@ launch() { # LIBRARY AGENT
 	grep -qx 'kpack_packages: toy has no code for gfx942' log || { tail -n 40 log; return 1; }
 }
 
-@test "debugging information goes into the package that %debug_package makes" {
+@test "debugging information, of the GPU's code too, goes into the package that %debug_package makes" {
 	command -v rpmbuild >/dev/null || skip "no rpmbuild"
 	source_package gfx1030 gfx1100 gfx90a
+	cp "$with_id" tree/rocblas/library/Kernels.so-000-gfx1100.hsaco
+	debug_library tree/libdebug.so 0 "$with_id"
+	sed -i 's|^/usr/lib/libtoy.*|&\n/usr/lib/libdebug.so|' toy.spec
+	# binutils does not know code objects
+	sed -i 's|^Name:|%global __strip /bin/true\n&|' toy.spec
 	# where a distribution's %install has it
 	sed -i '/debug_package/d; s|^%install|%debug_package\n&|; s|^cp -a|mkdir %{buildroot}/usr/bin\n&|' toy.spec
 	echo 'int main(void) { return 0; }' >toy.c
 	sed -i 's|^%files -f .*|gcc -g -o %{buildroot}/usr/bin/toy %{_sourcedir}/toy.c\n&\n/usr/bin/toy|' toy.spec
 	build || { tail -n 40 log; return 1; }
-	rpm -qpl top/RPMS/*/toy-debuginfo-1-2.*.rpm | grep '^/usr/lib/debug/usr/bin/toy.*\.debug$'
+	rpm -qpl top/RPMS/*/toy-debuginfo-1-2.*.rpm >have
+	grep '^/usr/lib/debug/usr/bin/toy.*\.debug$' have
 	rpm -qpl top/RPMS/*/toy-gfx1100-1-2.*.rpm | grep -x /usr/lib/rocm-kpack/toy_gfx1100.kpack
+	mkdir root
+	install_all() { rpm --root "$T/root" --dbpath /db --nodeps --force -i top/RPMS/*/toy-{1,gfx1100,debuginfo}-*.rpm; }
+	sums() {
+		{
+			readkpack sums root/usr/lib/rocm-kpack/toy_gfx1100.kpack | grep libdebug
+			sha256sum root/usr/lib/rocblas/library/*.hsaco
+		} | cut -d ' ' -f 1 | sort -u
+	}
+	install_all
+	[ "$(sums)" = $with_id_stripped ]
+	# debuggers find it by build ID
+	[ "$(sha256sum <root/usr/lib/debug/.build-id/$build_id.debug)" = "$with_id_debug  -" ]
+	grep -x "/usr/lib/debug/usr/lib/rocm-kpack/${build_id/\//}.debug" have
+	rpm -qp --provides top/RPMS/*/toy-debuginfo-*.rpm | grep -qx "debuginfo(build-id) = ${build_id/\//}"
+	! grep '^warning' log || false
+	# or it stays
+	sed -i 's/^%kpack_packages/& -g/' toy.spec
+	build || { tail -n 40 log; return 1; }
+	install_all
+	[ "$(sums)" = "$(sha256sum <"$with_id" | cut -d ' ' -f 1)" ]
+	rpm -qpl top/RPMS/*/toy-debuginfo-*.rpm >have
+	! grep rocm-kpack have || false
 }
