@@ -34,7 +34,10 @@ struct bundle {
 	struct identity objects[];
 };
 
-static struct bundle *first_bundle;
+/* Lists of bundles, found by an object, because a library may have thousands of wrappers. */
+enum { N_LISTS = 512 };
+
+static struct bundle *bundles[N_LISTS];
 
 /* ---- memory ---- */
 
@@ -239,9 +242,29 @@ static bool has_same(const struct bundle *bundle, const struct parts *p)
 	return true;
 }
 
+/* The list for bundles whose first object is ORDINAL of ARCHIVE; NULL and 0: they have none. */
+static struct bundle **bundle_list(const struct kp_cached *archive, uint32_t ordinal)
+{
+	return &bundles[((uintptr_t)archive / sizeof(void *) + ordinal) % N_LISTS];
+}
+
+static struct bundle **list_of_parts(const struct parts *p)
+{
+	return p->count ? bundle_list(p->list[0].file->held, p->list[0].ordinal)
+			: bundle_list(NULL, 0);
+}
+
+static struct bundle **list_of_bundle(const struct bundle *bundle)
+{
+	const struct identity *first = bundle->objects;
+
+	return bundle->n_objects ? bundle_list(first->archive, first->ordinal)
+				 : bundle_list(NULL, 0);
+}
+
 static struct bundle *find_same(const struct parts *p)
 {
-	struct bundle *bundle = first_bundle;
+	struct bundle *bundle = *list_of_parts(p);
 
 	while (bundle && !has_same(bundle, p))
 		bundle = bundle->next;
@@ -253,6 +276,7 @@ static kpack_error_t make_bundle(struct binary *b, struct parts *p, uint32_t ind
 {
 	struct bundle *bundle =
 		calloc(1, sizeof(*bundle) + p->count * sizeof(bundle->objects[0]));
+	struct bundle **list;
 	kpack_error_t err;
 
 	if (!bundle)
@@ -263,8 +287,9 @@ static kpack_error_t make_bundle(struct binary *b, struct parts *p, uint32_t ind
 		return err;
 	}
 	set_identities(bundle, p);
-	bundle->next = first_bundle;
-	first_bundle = bundle;
+	list = list_of_bundle(bundle);
+	bundle->next = *list;
+	*list = bundle;
 	*out = bundle;
 	return KPACK_SUCCESS;
 }
@@ -311,10 +336,11 @@ kpack_error_t bundle_empty(struct bundle **out, struct kpackx_error *why)
 
 void bundle_put(struct bundle *bundle)
 {
-	struct bundle **at = &first_bundle;
+	struct bundle **at;
 
 	if (!bundle || --bundle->users)
 		return;
+	at = list_of_bundle(bundle);
 	while (*at != bundle)
 		at = &(*at)->next;
 	*at = bundle->next;

@@ -134,8 +134,8 @@ static bool lists_parts(const struct kp_mount *mount, const struct parts *p)
 
 /* ---- the bundle ---- */
 
-/* The longest header that is looked at. */
-enum { HEADER_MAX = 16384 };
+/* The longest header that is looked at, and how much of it is read first. */
+enum { HEADER_MAX = 16384, HEADER_SHORT = 1024 };
 
 /* Whether the row AT, of which SIZE bytes exist, is PART's; *LENGTH: of the row. */
 static bool is_row_of(const uint8_t *at, size_t size, const struct part *part,
@@ -171,18 +171,26 @@ static bool header_has(struct kp_span header, const struct part *part)
 	return false;
 }
 
-static bool has_all_parts(int fd, const struct parts *p)
+static bool header_has_all(struct kp_span header, const struct parts *p)
 {
-	uint8_t buf[HEADER_MAX];
-	ssize_t n = pread(fd, buf, sizeof(buf), 0);
-	struct kp_span header = {buf, n > 0 ? (size_t)n : 0};
-
 	if (header.size < KP_BUNDLE_HEADER_MIN || !kp_bundle_probe(header))
 		return false;
 	for (size_t i = 0; i < p->count; i++)
 		if (!header_has(header, &p->list[i]))
 			return false;
 	return true;
+}
+
+static bool has_all_parts(int fd, const struct parts *p)
+{
+	uint8_t buf[HEADER_MAX];
+	ssize_t n = pread(fd, buf, HEADER_SHORT, 0);
+
+	if (n > 0 && header_has_all((struct kp_span){buf, (size_t)n}, p))
+		return true;
+	if (n == HEADER_SHORT)
+		n = pread(fd, buf, sizeof(buf), 0);
+	return n > 0 && header_has_all((struct kp_span){buf, (size_t)n}, p);
 }
 
 static char *bundle_path(const char *mount, const struct binary *b, uint32_t index)

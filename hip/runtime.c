@@ -19,24 +19,52 @@ static struct link_map *object_of(const void *address)
 	return dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) ? map : NULL;
 }
 
-/* The symbol NAME as HANDLE finds it, unless it is this library's. */
-static void *find_symbol(void *handle, const char *name)
+/* The address that an entry of MAP's dynamic section states; some systems do not relocate it. */
+static const char *address_in(const struct link_map *map, ElfW(Addr) address)
+{
+	return (const char *)(address < map->l_addr ? map->l_addr + address : address);
+}
+
+/* Whether MAP needs kpack's library.  A runtime that contains it is served like an old one. */
+static bool needs_kpack(const struct link_map *map)
+{
+	const char *strings = NULL;
+
+	if (!map || !map->l_ld)
+		return false;
+	for (const ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++)
+		if (d->d_tag == DT_STRTAB)
+			strings = address_in(map, d->d_un.d_ptr);
+	for (const ElfW(Dyn) *d = map->l_ld; strings && d->d_tag != DT_NULL; d++)
+		if (d->d_tag == DT_NEEDED &&
+		    strncmp(strings + d->d_un.d_val, KPACK_LIBRARY,
+			    strlen(KPACK_LIBRARY)) == 0)
+			return true;
+	return false;
+}
+
+/* The symbol NAME as HANDLE finds it, unless it is this library's; *IN: the object it is in. */
+static void *find_symbol(void *handle, const char *name, struct link_map **in)
 {
 	void *found = dlsym(handle, name);
 
-	if (!found)
+	if (!found) {
 		(void)dlerror(); /* the program must not see this failure */
-	return found && object_of(found) != object_of((void *)(uintptr_t)runtime_find)
-		       ? found
-		       : NULL;
+		return NULL;
+	}
+	*in = object_of(found);
+	return *in && (*in)->l_ld == _DYNAMIC ? NULL : found;
 }
 
 static bool take_runtime(void *handle, struct runtime *out)
 {
-	void *add = find_symbol(handle, ADD), *drop = find_symbol(handle, DROP);
+	struct link_map *in = NULL, *other = NULL;
+	void *add = find_symbol(handle, ADD, &in);
+	void *drop = find_symbol(handle, DROP, &other);
 
 	memcpy(&out->add, &add, sizeof(add));
 	memcpy(&out->drop, &drop, sizeof(drop));
+	out->takes_kpack = add && needs_kpack(in);
 	return add != NULL;
 }
 
@@ -80,41 +108,22 @@ static bool take_loaded(struct runtime *out)
 	return found;
 }
 
-/* The address that an entry of MAP's dynamic section states; some systems do not relocate it. */
-static const char *address_in(const struct link_map *map, ElfW(Addr) address)
+/* Search the object that the code or data at ADDRESS is in, and what it needs. */
+static bool take_from_object(const void *address, struct runtime *out)
 {
-	return (const char *)(address < map->l_addr ? map->l_addr + address : address);
+	const struct link_map *map = object_of(address);
+
+	return map && take_from(map->l_name, out);
 }
 
-/* Whether MAP needs kpack's library.  A runtime that contains it is served like an old one. */
-static bool needs_kpack(const struct link_map *map)
-{
-	const char *strings = NULL;
-
-	if (!map || !map->l_ld)
-		return false;
-	for (const ElfW(Dyn) *d = map->l_ld; d->d_tag != DT_NULL; d++)
-		if (d->d_tag == DT_STRTAB)
-			strings = address_in(map, d->d_un.d_ptr);
-	for (const ElfW(Dyn) *d = map->l_ld; strings && d->d_tag != DT_NULL; d++)
-		if (d->d_tag == DT_NEEDED &&
-		    strncmp(strings + d->d_un.d_val, KPACK_LIBRARY,
-			    strlen(KPACK_LIBRARY)) == 0)
-			return true;
-	return false;
-}
-
+/* A look-up of the object of an address searches all symbols, so few are made. */
 void runtime_find(const void *caller, struct runtime *out)
 {
-	const struct link_map *map = object_of(caller);
-
 	*out = (struct runtime){0};
 	/*
 	 * The order of the original reference: the global scope, then that of the caller.
 	 * RTLD_NEXT is the global scope if this library was preloaded.
 	 */
-	if (!take_runtime(RTLD_NEXT, out) && !(map && take_from(map->l_name, out)) &&
-	    !take_loaded(out))
-		return;
-	out->takes_kpack = needs_kpack(object_of((void *)(uintptr_t)out->add));
+	if (!take_runtime(RTLD_NEXT, out) && !take_from_object(caller, out))
+		(void)take_loaded(out);
 }
