@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "parts.h"
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "core/binary/search_path.h"
@@ -112,17 +113,49 @@ static bool knows_binary(const struct kp_lookup_file *f, const struct binary *b)
 	return false;
 }
 
-/* The first candidate for the bare processor, or the first of all. */
+/* What follows NAME in the base name of PATH, if it could be an archive for NAME, or '\0'. */
+static char end_of_name(const char *path, const char *name)
+{
+	const char *slash = strrchr(path, '/');
+	const char *at = name ? strstr(slash ? slash : path, name) : NULL;
+	char end = at ? at[strlen(name)] : '\0';
+
+	return end == '.' || end == ':' ? end : '\0';
+}
+
+/*
+ * How likely it is that the code for GPU should be in F: a file with its name, or its generic
+ * target's, exists; one for the bare processor does not; one with features, or for the
+ * generic target, does not; the name is another.
+ */
+static int likelihood(const struct kp_lookup_file *f, const struct kp_target *gpu)
+{
+	const char *generic = kp_processor_generic(kp_span_str(gpu->processor));
+	char end = end_of_name(f->path, gpu->processor);
+
+	if (!end && !end_of_name(f->path, generic))
+		return 0;
+	if (f->held || f->why.sys_errno != ENOENT)
+		return 3;
+	return end == '.' ? 2 : 1;
+}
+
+/* The first of the likeliest candidates; NULL: there are none. */
 static const struct kp_lookup_file *likely_file(const struct binary *b,
 						const struct kp_target *gpu)
 {
-	for (size_t i = 0; i < b->files.n_files; i++) {
-		const char *at = strstr(b->files.files[i].path, gpu->processor);
+	const struct kp_lookup_file *best = NULL;
+	int most = -1;
 
-		if (at && strchr(".:", at[strlen(gpu->processor)]))
-			return &b->files.files[i];
+	for (size_t i = 0; i < b->files.n_files; i++) {
+		int likely = likelihood(&b->files.files[i], gpu);
+
+		if (likely > most) {
+			most = likely;
+			best = &b->files.files[i];
+		}
 	}
-	return b->files.n_files ? &b->files.files[0] : NULL;
+	return best;
 }
 
 static void add_no_archive(struct kp_line *line, const struct binary *b,

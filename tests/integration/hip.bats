@@ -199,6 +199,24 @@ same_code() { # OPTION...
 	[ "$(wc -l <messages.txt)" = 1 ]
 }
 
+@test "the line about missing code names the archive that exists, or the one for the processor" {
+	make_library --arches gfx90a:xnack-,gfx11-generic
+	local archive=packed/.kpack/fat_gfx90a:xnack-.kpack begin="kpack_hip: $T/packed/lib/libx.so: no code for"
+	agents=gfx90a:xnack-
+	echo junk >"$archive"
+	KPACK_HIP_ARCH=gfx90a:sramecc+:xnack- helped "$old" packed/lib/libx.so
+	[[ $(cat messages.txt) == "$begin gfx90a:sramecc+:xnack-: $T/$archive: "* ]]
+	[ "$(wc -l <messages.txt)" = 1 ]
+	rm "$archive"
+	KPACK_HIP_ARCH=gfx90a:sramecc+:xnack- helped "$old" packed/lib/libx.so
+	diff - messages.txt <<-END
+	$begin gfx90a:sramecc+:xnack-: $T/packed/.kpack/fat_gfx90a.kpack: cannot open: No such file or directory
+	END
+	echo junk >packed/.kpack/fat_gfx11-generic.kpack
+	KPACK_HIP_ARCH=gfx1103 helped "$old" packed/lib/libx.so
+	[[ $(cat messages.txt) == "$begin gfx1103: $T/packed/.kpack/fat_gfx11-generic.kpack: "* ]]
+}
+
 @test "archives that are replaced and removed while the program runs" {
 	make_library
 	mv packed/.kpack away
