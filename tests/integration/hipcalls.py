@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Register the wrappers of a library that mkfat.py made, as its constructors would do.
+"""Register the wrappers of a library, as its constructors do or, if mkfat.py made it, would do.
 
 hipcalls.py [options] LIBRARY
 
-  --wrappers N   number of wrappers in it (1)
+  --wrappers N   number of wrappers in it (1), at its symbol "wrappers"
+  --segment      all that are in its section .hipFatBinSegment, as in libraries of compilers
+  --runtime NAME file name of the runtime (libamdhip64.so.5)
   --threads N    number of threads, each of which registers all wrappers (1)
   --fork         register in a child too, while a thread of the parent registers
   --before COMMAND, --after COMMAND
@@ -12,20 +14,23 @@ hipcalls.py [options] LIBRARY
                  them are launched
   --rounds N     how often to register, launch and unregister (1)
 
-Prints "N set, N NULL", the number of handles, and "N kept" if N bundles stay in memory
-after all is unregistered.  Names are looked up in all of the program, as the references of
-libraries are; the runtime is the libamdhip64.so.5 that LD_LIBRARY_PATH leads to.
+Prints "N set, N NULL", the number of handles, and "N kept" if N more bundles than those of
+the library's constructors stay in memory after all is unregistered.  Names are looked up in all of the program, as the references of
+libraries are; the runtime is found as the dynamic linker finds it.
 """
 import argparse
 import ctypes
 import os
 import signal
+import struct
 import subprocess
 import threading
 import warnings
 
 p = argparse.ArgumentParser(usage=__doc__)
 p.add_argument("--wrappers", type=int, default=1)
+p.add_argument("--segment", action="store_true")
+p.add_argument("--runtime", default="libamdhip64.so.5")
 p.add_argument("--threads", type=int, default=1)
 p.add_argument("--fork", action="store_true")
 p.add_argument("--before")
@@ -34,10 +39,32 @@ p.add_argument("--rounds", type=int, default=1)
 p.add_argument("library")
 o = p.parse_args()
 
-ctypes.CDLL("libamdhip64.so.5", mode=ctypes.RTLD_GLOBAL)
+WRAPPER_SIZE = 24
+
+
+def segment(path):
+    """(address, size) of the section .hipFatBinSegment."""
+    with open(path, "rb") as f:
+        header = f.read(64)
+        offset, = struct.unpack_from("<Q", header, 40)
+        size, count, names = struct.unpack_from("<3H", header, 58)
+        f.seek(offset)
+        sections = [struct.unpack("<2I6Q", f.read(size)[:56]) for _ in range(count)]
+        f.seek(sections[names][4])
+        text = f.read(sections[names][5])
+    return next((s[3], s[5]) for s in sections if text[s[0]:].startswith(b".hipFatBinSegment\0"))
+
+
+ctypes.CDLL(o.runtime, mode=ctypes.RTLD_GLOBAL)
 hip = ctypes.CDLL(None)
 library = ctypes.CDLL(o.library)
-first = ctypes.addressof(ctypes.c_char.in_dll(library, "wrappers"))
+if o.segment:
+    address, size = segment(o.library)
+    o.wrappers = size // WRAPPER_SIZE
+    # a handle is the address of a struct link_map, which begins with the address of the library
+    first = address + ctypes.c_size_t.from_address(library._handle).value
+else:
+    first = ctypes.addressof(ctypes.c_char.in_dll(library, "wrappers"))
 register = hip["__hipRegisterFatBinary"]
 register.restype = ctypes.c_void_p
 
@@ -50,7 +77,7 @@ def bundles():
 def register_all(handles, barrier=None):
     if barrier:
         barrier.wait()
-    handles += [(i, register(ctypes.c_void_p(first + 24 * i))) for i in range(o.wrappers)]
+    handles += [(i, register(ctypes.c_void_p(first + WRAPPER_SIZE * i))) for i in range(o.wrappers)]
 
 
 def in_child(handles):
@@ -97,11 +124,12 @@ def one_round():
             hip["__hipUnregisterFatBinary"](ctypes.c_void_p(handle))
 
 
+at_first = bundles()
 if o.before:
     subprocess.run(o.before, shell=True, check=True)
 if o.fork:
     in_child([])
 for _ in range(o.rounds):
     one_round()
-if bundles():
-    print("%d kept" % bundles())
+if bundles() > at_first:
+    print("%d kept" % (bundles() - at_first))

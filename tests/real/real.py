@@ -117,6 +117,14 @@ def fetch(directory, root, *packages, keep=False):
     return found
 
 
+def version_script(path, nodes):
+    """Write a linker's script that exports NODES, {version: names}, and nothing else."""
+    with open(path, "w", encoding="utf-8") as f:
+        for node in sorted(nodes):
+            print("%s { global: %s };" % (node, " ".join(name + ";" for name in sorted(nodes[node]))), file=f)
+        print("hidden { local: *; };", file=f)
+
+
 def options(parser):
     """The command line, in a mount namespace whose mounts end with this process."""
     parser.add_argument("--dir", default=os.path.join(SOURCE, "build/real"))
