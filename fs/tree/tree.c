@@ -344,6 +344,17 @@ bool tree_find(const struct tree *t, uint64_t ino, struct tree_node *out)
 	return true;
 }
 
+bool tree_find_near(const struct tree *t, uint64_t ino, uint32_t *position,
+		    struct tree_node *out)
+{
+	if (*position < t->nodes && ino_of(t, *position) == ino)
+		*out = node_at(t, *position);
+	else if (!tree_find(t, ino, out))
+		return false;
+	*position = tree_position(t, *out) + 1;
+	return true;
+}
+
 struct tree_node tree_root(const struct tree *t)
 {
 	return node_at(t, t->options.root);

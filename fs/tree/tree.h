@@ -68,6 +68,13 @@ void tree_free(struct tree *t); /* NULL is fine */
 /* The node with the number INO; false: the tree has none. */
 bool tree_find(const struct tree *t, uint64_t ino, struct tree_node *out);
 
+/*
+ * As tree_find, but tries the node at *POSITION first, which need not exist.  *POSITION
+ * becomes the one after the node that was found: for nodes in the order of another tree.
+ */
+bool tree_find_near(const struct tree *t, uint64_t ino, uint32_t *position,
+		    struct tree_node *out);
+
 struct tree_node tree_root(const struct tree *t);
 
 /* Nodes have positions from 0 to the tree's size: directories first, then files. */

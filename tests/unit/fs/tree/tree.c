@@ -58,6 +58,24 @@ static struct tree *numbered(const struct tree_taken *taken)
 	return t;
 }
 
+/* The position from which a search starts decides nothing but where the next one starts. */
+static void assert_found_near(const struct tree *t, uint32_t position)
+{
+	const uint32_t from[] = {position, 0, tree_size(t) - 1, tree_size(t), UINT32_MAX};
+	struct tree_node node = tree_at(t, position), found;
+
+	for (size_t i = 0; i < sizeof(from) / sizeof(from[0]); i++) {
+		uint32_t near = from[i];
+
+		assert_true(tree_find_near(t, node.ino, &near, &found));
+		assert_int_equal(tree_position(t, found), position);
+		assert_int_equal(near, position + 1);
+		near = from[i];
+		assert_false(tree_find_near(t, TREE_ROOT + 1, &near, &found));
+		assert_int_equal(near, from[i]);
+	}
+}
+
 static void assert_found(const struct tree *t)
 {
 	struct tree_node found;
@@ -68,6 +86,7 @@ static void assert_found(const struct tree *t)
 		assert_true(node.ino == TREE_ROOT || node.ino >= TREE_FIRST);
 		assert_true(tree_find(t, node.ino, &found));
 		assert_int_equal(tree_position(t, found), i);
+		assert_found_near(t, i);
 	}
 	assert_false(tree_find(t, 0, &found));
 	assert_false(tree_find(t, TREE_ROOT + 1, &found));
