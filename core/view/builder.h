@@ -98,12 +98,11 @@ struct kp_view_builder {
 
 	/*
 	 * Directories by (parent, name), contents by identity, arena offsets by text.
-	 * Directories and texts enter their sets before the next look-up, because a table
-	 * with sorted keys needs few.
+	 * Directories enter their set before the next look-up, because a table with
+	 * sorted keys needs few; names of directories of keys are no texts of the set.
 	 */
 	struct kp_slots dir_set, file_set, text_set;
 	uint32_t dirs_in_set;
-	size_t arena_in_set; /* bytes whose texts are in the set */
 
 	struct kp_view_code *code;
 	size_t n_code, code_cap;

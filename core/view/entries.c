@@ -115,44 +115,60 @@ static bool new_file(struct kp_view_builder *b, size_t entry, uint64_t hash,
 	return kp_view_new_file(b, hash, b->v->bases[b->archive] + (uint32_t)entry, file);
 }
 
-/* Return the file with the content of ENTRY, created as needed. */
-static bool find_file(struct kp_view_builder *b, size_t entry,
-		      const struct kp_entry_info *info, const struct kp_meta *meta,
-		      uint32_t *file)
-{
-	bool first = !b->ordinal_file[info->ordinal];
-	struct kp_view *v = b->v;
-	struct identity want;
-	uint32_t *slot;
-	uint64_t hash;
+/* An entry of the current archive, read ahead. */
+struct entry {
+	size_t number;
+	struct kp_entry_info info;
+	struct kp_meta meta;
+	struct identity content;
+	uint64_t hash; /* of the content */
+};
 
-	identify_content(v->archives[b->archive], b->archive_id, info, meta, &want);
-	hash = kp_hash64(&want, sizeof(want), archive_class(b));
-	/* without a hash, only archive and ordinal identify the content */
-	if (want.stored == UINT64_MAX && first && !b->has_twin)
-		return new_file(b, entry, hash, file);
+/* Whether only archive and ordinal identify the content of E. */
+static bool is_unhashed(const struct entry *e)
+{
+	return e->content.stored == UINT64_MAX;
+}
+
+/* Identify the content of E, and fetch what find_file will read first. */
+static void identify_ahead(const struct kp_view_builder *b, struct entry *e)
+{
+	identify_content(b->v->archives[b->archive], b->archive_id, &e->info, &e->meta,
+			 &e->content);
+	e->hash = kp_hash64(&e->content, sizeof(e->content), archive_class(b));
+	if (!is_unhashed(e) && b->file_set.size)
+		__builtin_prefetch(kp_slots_first(&b->file_set, e->hash), 1);
+}
+
+/* Return the file with the content of E, created as needed. */
+static bool find_file(struct kp_view_builder *b, const struct entry *e, uint32_t *file)
+{
+	bool first = !b->ordinal_file[e->info.ordinal];
+	struct kp_view *v = b->v;
+	uint32_t *slot;
+
+	if (is_unhashed(e) && first && !b->has_twin)
+		return new_file(b, e->number, e->hash, file);
 	if (!b->file_set.size && !kp_slots_reserve(&b->file_set, v->bases[v->n_archives]))
 		return kp_view_no_memory(b);
 	if (!kp_slots_grow(&b->file_set, file_hash, b))
 		return kp_view_no_memory(b);
-	slot = kp_slots_first(&b->file_set, hash);
+	slot = kp_slots_first(&b->file_set, e->hash);
 	for (; *slot; slot = kp_slots_next(&b->file_set, slot)) {
 		*file = *slot - 1;
-		if (v->files[*file].id == hash && same_content(b, *file, &want))
+		if (v->files[*file].id == e->hash && same_content(b, *file, &e->content))
 			return true;
 	}
-	if (!new_file(b, entry, hash, file))
+	if (!new_file(b, e->number, e->hash, file))
 		return false;
 	kp_slots_put(&b->file_set, slot, *file);
 	return true;
 }
 
-/* Return the file of ENTRY.  Entries of one ordinal and size are one file. */
-static bool file_of(struct kp_view_builder *b, size_t entry,
-		    const struct kp_entry_info *info, const struct kp_meta *meta,
-		    uint32_t *file)
+/* Return the file of E.  Entries of one ordinal and size are one file. */
+static bool file_of(struct kp_view_builder *b, const struct entry *e, uint32_t *file)
 {
-	uint32_t known = b->ordinal_file[info->ordinal];
+	uint32_t known = b->ordinal_file[e->info.ordinal];
 
 	if (known) {
 		struct kp_entry_info other;
@@ -160,14 +176,14 @@ static bool file_of(struct kp_view_builder *b, size_t entry,
 		struct kpack_archive *a = kp_view_entry(b->v, known - 1, &first);
 
 		kp_archive_entry(a, first, &other);
-		if (other.size == info->size) {
+		if (other.size == e->info.size) {
 			*file = known - 1;
 			return true;
 		}
 	}
-	if (!find_file(b, entry, info, meta, file))
+	if (!find_file(b, e, file))
 		return false;
-	b->ordinal_file[info->ordinal] = *file + 1;
+	b->ordinal_file[e->info.ordinal] = *file + 1;
 	return true;
 }
 
@@ -310,29 +326,58 @@ static bool is_selected(struct kp_view_builder *b, struct kp_span arch)
 	return b->selected[at].selected;
 }
 
-static bool add_entry(struct kp_view_builder *b, struct kpack_archive *a, size_t entry)
+static bool add_entry(struct kp_view_builder *b, const struct entry *e)
 {
+	bool has_path = e->meta.path.data;
 	char legacy[KP_NAME_MAX + 64];
-	struct kp_entry_info info;
-	struct kp_meta meta;
 	uint32_t file;
 	size_t size;
 
-	kp_archive_entry(a, entry, &info);
-	if (!is_selected(b, info.arch))
-		return true;
-	kp_archive_meta(a, entry, &meta);
-	if (!file_of(b, entry, &info, &meta, &file))
+	if (!file_of(b, e, &file) ||
+	    !add_toc_name(b, &e->info, has_path ? KP_VIEW_TOC_ALSO : KP_VIEW_TOC, file))
 		return false;
-	if (!add_toc_name(b, &info, meta.path.data ? KP_VIEW_TOC_ALSO : KP_VIEW_TOC,
-			  file))
-		return false;
-	if (meta.path.data)
-		return add_own_path(b, &info, meta.path, file);
-	if (!kp_legacy_path(info.key, info.arch, legacy, sizeof(legacy), &size))
-		return kp_view_note_code(b, &info, &meta, (uint32_t)entry, file);
+	if (has_path)
+		return add_own_path(b, &e->info, e->meta.path, file);
+	if (!kp_legacy_path(e->info.key, e->info.arch, legacy, sizeof(legacy), &size))
+		return kp_view_note_code(b, &e->info, &e->meta, (uint32_t)e->number,
+					 file);
 	return add_path(b, (struct kp_span){(uint8_t *)legacy, size}, KP_VIEW_LEGACY,
 			file);
+}
+
+/* Entries that are read before the first of them is added: memory is slow to answer. */
+enum { AHEAD = 16 };
+
+/* Read up to AHEAD selected entries of A from number *NEXT on; returns how many. */
+static size_t read_ahead(struct kp_view_builder *b, struct kpack_archive *a, size_t *next,
+			 struct entry entries[AHEAD])
+{
+	size_t n = 0, all = kp_archive_entry_count(a);
+
+	for (; *next < all && n < AHEAD; ++*next) {
+		struct entry *e = &entries[n];
+
+		kp_archive_entry(a, *next, &e->info);
+		if (!is_selected(b, e->info.arch))
+			continue;
+		e->number = *next;
+		kp_archive_meta(a, *next, &e->meta);
+		identify_ahead(b, e);
+		n++;
+	}
+	return n;
+}
+
+static bool add_entries(struct kp_view_builder *b, struct kpack_archive *a)
+{
+	struct entry entries[AHEAD];
+	size_t next = 0, n;
+
+	while ((n = read_ahead(b, a, &next, entries)) > 0)
+		for (size_t i = 0; i < n; i++)
+			if (!add_entry(b, &entries[i]))
+				return false;
+	return true;
 }
 
 static bool has_twin(const struct kp_view *v, size_t archive, uint64_t id)
@@ -346,8 +391,7 @@ static bool has_twin(const struct kp_view *v, size_t archive, uint64_t id)
 bool kp_view_add_archive(struct kp_view_builder *b, size_t archive)
 {
 	struct kpack_archive *a = b->v->archives[archive];
-	size_t n = kp_archive_entry_count(a);
-	bool ok = true;
+	bool ok;
 
 	b->archive = archive;
 	b->key = NULL;
@@ -359,8 +403,7 @@ bool kp_view_add_archive(struct kp_view_builder *b, size_t archive)
 	if (!b->ordinal_file)
 		return kp_view_no_memory(b);
 	memset(b->selected, 0, sizeof(b->selected));
-	for (size_t i = 0; i < n && ok; i++)
-		ok = add_entry(b, a, i);
+	ok = add_entries(b, a);
 	free(b->ordinal_file);
 	b->ordinal_file = NULL;
 	return ok;

@@ -30,24 +30,6 @@ static uint32_t *text_slot(const struct kp_view_builder *b, struct kp_span s)
 	return slot;
 }
 
-/* Put the texts that were stored since the last look-up into the set. */
-static bool add_texts(struct kp_view_builder *b)
-{
-	while (b->arena_in_set < b->v->arena_size) {
-		uint32_t offset = (uint32_t)b->arena_in_set;
-		struct kp_span s = kp_view_text(b->v, offset);
-		uint32_t *slot;
-
-		if (!kp_slots_grow(&b->text_set, text_hash, b))
-			return kp_view_no_memory(b);
-		slot = text_slot(b, s);
-		if (!*slot)
-			kp_slots_put(&b->text_set, slot, offset);
-		b->arena_in_set += 1 + s.size;
-	}
-	return true;
-}
-
 /* Store S, without a look-up.  256: the most bytes of a length byte and a text. */
 static bool store_text(struct kp_view_builder *b, struct kp_span s, uint32_t *offset)
 {
@@ -68,11 +50,14 @@ bool kp_view_intern(struct kp_view_builder *b, struct kp_span s, uint32_t *offse
 {
 	uint32_t *slot;
 
-	if (!add_texts(b))
-		return false;
-	slot = b->text_set.size ? text_slot(b, s) : NULL;
-	if (!slot || !*slot)
-		return store_text(b, s, offset);
+	if (!kp_slots_grow(&b->text_set, text_hash, b))
+		return kp_view_no_memory(b);
+	slot = text_slot(b, s);
+	if (!*slot) {
+		if (!store_text(b, s, offset))
+			return false;
+		kp_slots_put(&b->text_set, slot, *offset);
+	}
 	*offset = *slot - 1;
 	return true;
 }
@@ -178,14 +163,20 @@ static bool look_up_dir(struct kp_view_builder *b, uint32_t parent, struct kp_sp
 }
 
 /*
- * Store the name of a directory.  The names of keys are mostly distinct; they are looked up
- * only if names of files, which a metadata.path may have again, are looked up in between.
+ * Store the name of a directory, component number DEPTH of a path.  The names of keys are
+ * mostly distinct.  Below other directories than toc, most names are those of the last key.
  */
 static bool store_dir_name(struct kp_view_builder *b, struct kp_span name, bool below_toc,
-			   uint32_t *text)
+			   size_t depth, uint32_t *text)
 {
-	if (below_toc && b->arena_in_set < b->v->arena_size)
+	const struct kp_view_last *key = &b->last[1];
+
+	if (below_toc)
 		return store_text(b, name, text);
+	if (depth < key->count && kp_span_eq(dir_name(b, key->dirs[depth]), name)) {
+		*text = b->open_dirs[key->dirs[depth]].text;
+		return true;
+	}
 	return kp_view_intern(b, name, text);
 }
 
@@ -194,7 +185,7 @@ static bool store_dir_name(struct kp_view_builder *b, struct kp_span name, bool 
  * is new without a look-up: keys are sorted.
  */
 static bool child_dir(struct kp_view_builder *b, uint32_t parent, struct kp_span name,
-		      bool below_toc, uint32_t *dir)
+		      bool below_toc, size_t depth, uint32_t *dir)
 {
 	uint64_t id = kp_view_child_id(b->v->dirs[parent].id, name);
 	uint32_t greatest = b->open_dirs[parent].greatest, text = 0;
@@ -205,7 +196,7 @@ static bool child_dir(struct kp_view_builder *b, uint32_t parent, struct kp_span
 		return false;
 	if (*dir != KP_VIEW_ROOT)
 		return true;
-	if (!store_dir_name(b, name, below_toc, &text) ||
+	if (!store_dir_name(b, name, below_toc, depth, &text) ||
 	    !new_dir(b, parent, text, id, dir))
 		return false;
 	if (behind)
@@ -248,7 +239,7 @@ bool kp_view_resolve(struct kp_view_builder *b, uint32_t root, struct kp_span pa
 		while (end < path.size && path.data[end] != '/')
 			end++;
 		if (!child_dir(b, *dir, (struct kp_span){path.data + begin, end - begin},
-			       root == KP_VIEW_TOC_DIR, dir)) {
+			       root == KP_VIEW_TOC_DIR, n, dir)) {
 			last->count = 0;
 			return false;
 		}
@@ -269,5 +260,5 @@ bool kp_view_make_roots(struct kp_view_builder *b)
 	uint32_t dir, text;
 
 	return store_text(b, none, &text) && new_dir(b, KP_VIEW_ROOT, text, 1, &dir) &&
-	       child_dir(b, KP_VIEW_ROOT, kp_span_str(KP_TOC_NAME), false, &dir);
+	       child_dir(b, KP_VIEW_ROOT, kp_span_str(KP_TOC_NAME), false, 0, &dir);
 }

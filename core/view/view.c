@@ -54,8 +54,6 @@ static bool reserve_room(struct kp_view_builder *b)
 
 	for (size_t i = 0; i < v->n_archives; i++)
 		keys += kp_archive_binary_count(v->archives[i]);
-	if (!kp_slots_reserve(&b->text_set, keys + keys / 8))
-		return kp_view_no_memory(b);
 	b->dirs_cap = b->open_dirs_cap = keys + keys / 8 + 256;
 	b->pending_cap = n + b->dirs_cap;
 	b->pending = kp_large_alloc(b->pending_cap * sizeof(*b->pending));
