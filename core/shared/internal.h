@@ -28,12 +28,6 @@ struct kp_shared {
 	size_t n_extents;
 };
 
-/* Frame 0 is the dictionary, if there is one. */
-static inline uint32_t kp_shared_first_block(const struct kp_shared *s)
-{
-	return s->dictionary_size ? 1 : 0;
-}
-
 /* Decoded bytes of a frame. */
 static inline uint64_t kp_shared_frame_size(const struct kp_shared *s, uint32_t frame)
 {

@@ -125,6 +125,99 @@ static bool add_object(struct parser *p)
 	return true;
 }
 
+/* --- bytes of no extent of the first kind ----------------------------------------------- */
+
+/* What of each block no object has been given; for blocks without such bytes the next one. */
+struct leftovers {
+	uint64_t *bytes;
+	uint32_t *next; /* a block from this one on that may have some; N: none */
+	uint32_t n;
+};
+
+static uint32_t next_with_some(struct leftovers *l, uint32_t block)
+{
+	uint32_t found = block, after;
+
+	while (found < l->n && !l->bytes[found])
+		found = l->next[found];
+	for (; block < found; block = after) {
+		after = l->next[block];
+		l->next[block] = found;
+	}
+	return found;
+}
+
+/* Give bytes of the blocks that an extent is in to its object. */
+static uint64_t give_extent(const struct kp_shared *s, struct leftovers *l, uint64_t pos,
+			    uint64_t size)
+{
+	uint32_t last = (uint32_t)((pos + size - 1) / s->block_size);
+	uint64_t stored = 0;
+
+	for (uint32_t b = next_with_some(l, (uint32_t)(pos / s->block_size)); b <= last;
+	     b = next_with_some(l, b + 1)) {
+		struct kp_shared_frame f =
+			kp_shared_frame(s, b + kp_shared_first_block(s));
+		uint64_t begin = b * s->block_size, end = begin + f.size, n, left;
+
+		if (begin < pos)
+			begin = pos;
+		if (end > pos + size)
+			end = pos + size;
+		n = end - begin < l->bytes[b] ? end - begin : l->bytes[b];
+		left = l->bytes[b] - n;
+		stored += l->bytes[b] * f.stored / f.size - left * f.stored / f.size;
+		l->bytes[b] = left;
+	}
+	return stored;
+}
+
+static void give_leftovers(struct kp_shared *s, struct leftovers *l, uint64_t from)
+{
+	for (uint32_t i = 0; i < l->n; i++) {
+		uint64_t begin = i * s->block_size;
+		uint64_t size = kp_shared_frame_size(s, i + kp_shared_first_block(s));
+
+		l->next[i] = i + 1;
+		l->bytes[i] = begin >= from         ? size
+			      : begin + size > from ? begin + size - from
+						    : 0;
+	}
+	for (uint32_t o = 0; o < s->n_objects; o++)
+		for (size_t i = 0; i < kp_shared_extent_count(s, o); i++) {
+			uint64_t pos, size;
+
+			kp_shared_extent(s, o, i, &pos, &size);
+			if (pos + size > from)
+				s->objects[o].stored += give_extent(
+					s, l, pos < from ? from : pos,
+					pos < from ? pos + size - from : size);
+		}
+}
+
+/*
+ * The unique bytes FROM on are of no extent of the first kind, as in archives whose blocks
+ * were copied from another one: so much of each block as an object has of it is its part,
+ * until all of the block is given away.
+ */
+static kpack_error_t share_leftovers(struct kp_shared *s, uint64_t from,
+				     struct kpackx_error *why)
+{
+	struct leftovers l = {.n = s->n_frames - kp_shared_first_block(s)};
+	bool ok;
+
+	if (from == s->unique_size)
+		return KPACK_SUCCESS;
+	l.bytes = malloc(l.n * sizeof(*l.bytes));
+	l.next = malloc(l.n * sizeof(*l.next));
+	ok = l.bytes && l.next;
+	if (ok)
+		give_leftovers(s, &l, from);
+	free(l.bytes);
+	free(l.next);
+	return ok ? KPACK_SUCCESS : kp_fail_memory(why, l.n * sizeof(*l.bytes), "blocks");
+}
+
 kpack_error_t kp_shared_parse_objects(struct kp_shared *s, struct kp_span bytes,
 				      struct kpackx_error *why)
 {
@@ -141,5 +234,5 @@ kpack_error_t kp_shared_parse_objects(struct kp_shared *s, struct kp_span bytes,
 			       "zstd_shared: objects: object %u, before byte %zu: %s",
 			       s->n_objects, (size_t)(p.at - bytes.data), p.fault);
 	s->objects[s->n_objects] = (struct kp_shared_object){.first = s->n_extents};
-	return KPACK_SUCCESS;
+	return share_leftovers(s, p.next_unique, why);
 }

@@ -134,6 +134,55 @@ uint64_t kp_shared_object_stored(const struct kp_shared *s, uint32_t object)
 	return s->objects[object].stored;
 }
 
+int kp_shared_fd(const struct kp_shared *s)
+{
+	return s->fd;
+}
+
+uint64_t kp_shared_block_size(const struct kp_shared *s)
+{
+	return s->block_size;
+}
+
+uint64_t kp_shared_unique_size(const struct kp_shared *s)
+{
+	return s->unique_size;
+}
+
+uint64_t kp_shared_dictionary_size(const struct kp_shared *s)
+{
+	return s->dictionary_size;
+}
+
+uint32_t kp_shared_first_block(const struct kp_shared *s)
+{
+	return s->dictionary_size ? 1 : 0;
+}
+
+struct kp_shared_frame kp_shared_frame(const struct kp_shared *s, uint32_t frame)
+{
+	return (struct kp_shared_frame){
+		.offset = s->offsets[frame],
+		.stored = s->offsets[frame + 1] - s->offsets[frame],
+		.size = kp_shared_frame_size(s, frame),
+	};
+}
+
+size_t kp_shared_extent_count(const struct kp_shared *s, uint32_t object)
+{
+	return s->objects[object + 1].first - s->objects[object].first;
+}
+
+void kp_shared_extent(const struct kp_shared *s, uint32_t object, size_t extent,
+		      uint64_t *pos, uint64_t *size)
+{
+	const struct kp_shared_object *o = &s->objects[object];
+	const struct kp_extent *e = &s->extents[o->first + extent];
+
+	*pos = e->pos;
+	*size = (o->first + extent + 1 < o[1].first ? e[1].at : o->size) - e->at;
+}
+
 uint32_t kp_shared_block_count(const struct kp_shared *s)
 {
 	return s->n_frames - kp_shared_first_block(s);

@@ -54,7 +54,8 @@ void kp_shared_close(struct kp_shared *s); /* NULL is allowed */
 uint32_t kp_shared_count(const struct kp_shared *s);
 uint64_t kp_shared_object_size(const struct kp_shared *s, uint32_t object);
 /*
- * The object's part of the stored bytes: of the unique bytes that no object before it has.
+ * The object's part of the stored bytes: of the unique bytes that no object before it has, or of
+ * blocks that were copied from another archive, about.
  * All parts, dictionary and unused bytes add up to the size of all frames.
  */
 uint64_t kp_shared_object_stored(const struct kp_shared *s, uint32_t object);
@@ -69,6 +70,29 @@ kpack_error_t kp_shared_read(const struct kp_shared *s, uint32_t object, uint64_
 
 /* The bytes that reading holds at least, while it reads. */
 uint64_t kp_shared_memory(const struct kp_shared *s);
+
+/* --- blocks and extents, for writers that copy them ----------------------------------- */
+
+uint64_t kp_shared_block_size(const struct kp_shared *s);
+uint64_t kp_shared_dictionary_size(const struct kp_shared *s); /* 0: there is none */
+uint64_t kp_shared_unique_size(const struct kp_shared *s);
+
+int kp_shared_fd(const struct kp_shared *s); /* the archive's file, borrowed */
+
+/* A frame as it is stored. */
+struct kp_shared_frame {
+	uint64_t offset, stored; /* in the file */
+	uint64_t size;           /* decoded */
+};
+/* Frame FRAME; the dictionary, if there is one, is frame 0, and block 0 follows it. */
+struct kp_shared_frame kp_shared_frame(const struct kp_shared *s, uint32_t frame);
+/* The number of the frame of block 0. */
+uint32_t kp_shared_first_block(const struct kp_shared *s);
+
+/* The number of extents of an object; of one of them, its place in the unique bytes. */
+size_t kp_shared_extent_count(const struct kp_shared *s, uint32_t object);
+void kp_shared_extent(const struct kp_shared *s, uint32_t object, size_t extent,
+		      uint64_t *pos, uint64_t *size);
 
 /* --- blocks, for checks ------------------------------------------------------------- */
 

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include "core/codec/codec.h"
+#include "core/shared/pool.h"
 #include "dictionary.h"
 #include "internal.h"
 #include "share.h"
@@ -147,16 +148,18 @@ static kpack_error_t encode_all(struct batch *b, uint64_t count, int level,
 				struct kp_writer *w, struct kp_blocks *out,
 				struct kpackx_error *why)
 {
+	uint64_t begin = b->first;
+
 	KP_TRY(add_job(b, level, dictionary, why));
 	for (; b->first < count; b->first += b->n) {
 		uint64_t left = count - b->first;
 
 		/* the first alone, to see what memory an encoder takes */
-		b->n = b->first == 0 ? 1 : left < b->cap ? (size_t)left : b->cap;
+		b->n = b->first == begin ? 1 : left < b->cap ? (size_t)left : b->cap;
 		b->next = 0;
 		run_jobs(b);
 		KP_TRY(append_batch(b, w, out, why));
-		if (b->first == 0)
+		if (b->first == begin)
 			KP_TRY(add_jobs(b, level, dictionary, why));
 	}
 	return KPACK_SUCCESS;
@@ -191,13 +194,18 @@ static void batch_fini(struct batch *b)
 	pthread_mutex_destroy(&b->lock);
 }
 
-static kpack_error_t write_blocks(const struct kp_unique *u, uint64_t count, int level,
-				  unsigned jobs, const struct kp_dictionary *dictionary,
+/* Write the blocks from number FIRST on. */
+static kpack_error_t write_blocks(const struct kp_unique *u, uint64_t first,
+				  uint64_t count, int level, unsigned jobs,
+				  const struct kp_dictionary *dictionary,
 				  struct kp_writer *w, struct kp_blocks *out,
 				  struct kpackx_error *why)
 {
-	struct batch b = {.unique = u};
+	struct batch b = {.unique = u, .first = first};
 	kpack_error_t err;
+
+	if (first == count)
+		return KPACK_SUCCESS;
 
 	pthread_mutex_init(&b.lock, NULL);
 	err = alloc_batch(&b, jobs)
@@ -303,15 +311,81 @@ static kpack_error_t write_with(const struct kp_unique *u, struct kp_span bytes,
 		err = append_dictionary(w, &d, out, why);
 	}
 	if (!err)
-		err = write_blocks(u, count, level, jobs, pays ? d.encoder : NULL, w, out,
-				   why);
+		err = write_blocks(u, 0, count, level, jobs, pays ? d.encoder : NULL, w,
+				   out, why);
 	dictionary_fini(&d);
 	return err;
 }
 
-kpack_error_t kp_blocks_write(const struct kp_unique *u, int level, unsigned jobs,
-			      struct kp_writer *w, struct kp_blocks *out,
-			      struct kpackx_error *why)
+/* --- blocks of another archive --------------------------------------------------------- */
+
+static kpack_error_t copy_frame(const struct kp_copied *c, uint32_t frame,
+				struct kp_writer *w, struct kp_blocks *out,
+				struct kpackx_error *why)
+{
+	struct kp_shared_frame f = kp_shared_frame(c->from, frame);
+
+	kp_put_le32(out->sizes + 4 * (size_t)out->n++, (uint32_t)f.stored);
+	return kp_writer_append_file(w, kp_shared_fd(c->from), f.offset, f.stored, why);
+}
+
+static kpack_error_t copy_frames(const struct kp_copied *c, struct kp_writer *w,
+				 struct kp_blocks *out, struct kpackx_error *why)
+{
+	uint32_t first = kp_shared_first_block(c->from);
+
+	out->dictionary_size = kp_shared_dictionary_size(c->from);
+	if (first)
+		KP_TRY(copy_frame(c, 0, w, out, why));
+	for (uint32_t i = 0; i < c->n; i++)
+		KP_TRY(copy_frame(c, first + c->blocks[i], w, out, why));
+	return KPACK_SUCCESS;
+}
+
+/* Let *OUT have the archive's dictionary; NULL: it has none. */
+static kpack_error_t take_dictionary(const struct kp_copied *c, int level,
+				     struct kp_dictionary **out, struct kpackx_error *why)
+{
+	struct kp_frame *f;
+	kpack_error_t err;
+
+	*out = NULL;
+	if (!kp_shared_dictionary_size(c->from))
+		return KPACK_SUCCESS;
+	KP_TRY(kp_pool_get(c->from, 0, &f, why));
+	if (kp_le32(kp_frame_bytes(f)) == UINT32_C(0xec30a437))
+		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			      "dictionary: begins as one that was trained");
+	else
+		err = kp_dictionary_new(
+			level,
+			(struct kp_span){kp_frame_bytes(f),
+					 (size_t)kp_shared_dictionary_size(c->from)},
+			out, why);
+	kp_pool_put(f);
+	return err;
+}
+
+static kpack_error_t write_after(const struct kp_unique *u, const struct kp_copied *c,
+				 uint64_t count, int level, unsigned jobs,
+				 struct kp_writer *w, struct kp_blocks *out,
+				 struct kpackx_error *why)
+{
+	struct kp_dictionary *dictionary;
+	kpack_error_t err;
+
+	KP_TRY(copy_frames(c, w, out, why));
+	if (c->n == count)
+		return KPACK_SUCCESS;
+	KP_TRY(take_dictionary(c, level, &dictionary, why));
+	err = write_blocks(u, c->n, count, level, jobs, dictionary, w, out, why);
+	kp_dictionary_free(dictionary);
+	return err;
+}
+
+kpack_error_t kp_blocks_write(const struct kp_unique *u, const struct kp_copied *c,
+			      int level, unsigned jobs, struct kp_writer *w,
+			      struct kp_blocks *out, struct kpackx_error *why)
 {
 	uint64_t count = u->size / KP_SHARE_BLOCK + (u->size % KP_SHARE_BLOCK != 0);
 	uint64_t most = u->size / DICTIONARY_SHARE;
@@ -322,6 +396,8 @@ kpack_error_t kp_blocks_write(const struct kp_unique *u, int level, unsigned job
 	*out = (struct kp_blocks){.sizes = malloc(4 * ((size_t)count + 1))};
 	if (!out->sizes)
 		return kp_fail_memory(why, 4 * count, "a table of frames");
+	if (c->from)
+		return write_after(u, c, count, level, jobs, w, out, why);
 	KP_TRY(kp_dictionary_choose(u, KP_SHARE_BLOCK,
 				    (size_t)(most < DICTIONARY ? most : DICTIONARY),
 				    &bytes, &size, why));

@@ -4,6 +4,7 @@
 #define KP_CORE_WRITER_BLOCKS_H
 
 #include "core/base/errors.h"
+#include "core/shared/shared.h"
 #include "unique.h"
 #include "writer.h"
 
@@ -13,15 +14,24 @@ struct kp_blocks {
 	uint32_t n;
 };
 
+/* The blocks with which the unique bytes begin are those of another archive. */
+struct kp_copied {
+	const struct kp_shared *from; /* NULL: none; borrowed until finish */
+	uint32_t *blocks;             /* their numbers there, ascending; owned */
+	uint32_t n;
+	uint64_t stored; /* bytes of these frames and the dictionary's */
+};
+
 /*
- * Compress U, which is flushed, at LEVEL on JOBS threads, and append the frames to W.  The
+ * Copy the frames of C, and its archive's dictionary.  Compress the rest of
+ * U, which is flushed, at LEVEL on JOBS threads, and append the frames to W.  The
  * frames do not depend on JOBS; memory may allow fewer threads.  OUT must be freed by
  * fini, after a failure, too.
  * IO_ERROR; OUT_OF_MEMORY; INVALID_ARGUMENT: a level that zstd does not have.
  */
-kpack_error_t kp_blocks_write(const struct kp_unique *u, int level, unsigned jobs,
-			      struct kp_writer *w, struct kp_blocks *out,
-			      struct kpackx_error *why);
+kpack_error_t kp_blocks_write(const struct kp_unique *u, const struct kp_copied *c,
+			      int level, unsigned jobs, struct kp_writer *w,
+			      struct kp_blocks *out, struct kpackx_error *why);
 void kp_blocks_fini(struct kp_blocks *b);
 
 #endif

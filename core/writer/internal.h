@@ -3,6 +3,7 @@
 #ifndef KP_CORE_WRITER_INTERNAL_H
 #define KP_CORE_WRITER_INTERNAL_H
 
+#include "blocks.h"
 #include "entry_list.h"
 #include "core/base/file.h"
 #include "share.h"
@@ -13,8 +14,9 @@ enum { KP_WRITER_BLOB = 64, KP_WRITER_BUFFER = 1 << 20 };
 struct kp_writer {
 	struct kp_outfile file;
 	kpack_compression_t scheme;
-	struct kp_share *share; /* scheme zstd-shared: its objects; else NULL */
-	int level;              /* ... and how they are compressed at the end */
+	struct kp_share *share;  /* scheme zstd-shared: its objects; else NULL */
+	struct kp_copied copied; /* ... its first blocks */
+	int level;               /* ... and how they are compressed at the end */
 	unsigned jobs;
 	char *group, *family;
 	const struct kp_span *more; /* borrowed: see struct kp_writer_options */
@@ -59,7 +61,6 @@ kpack_error_t kp_writer_place(struct kp_writer *w, uint64_t size,
 /*
  * Append the table of contents; the entries must be sorted.  BLOCKS: of a shared archive.
  */
-struct kp_blocks;
 kpack_error_t kp_writer_pack_toc(struct kp_writer *w, const struct kp_blocks *blocks,
 				 struct kpackx_error *why);
 

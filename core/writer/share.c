@@ -104,10 +104,9 @@ void kp_share_free(struct kp_share *s)
 /* --- extents ------------------------------------------------------------------------ */
 
 /* Append an extent of the object, or lengthen its last one. */
-static kpack_error_t push_extent(struct adding *a, uint64_t pos, uint64_t size,
-				 bool is_new)
+static kpack_error_t push_extent(struct kp_share *s, uint64_t pos, uint64_t size,
+				 bool is_new, struct kpackx_error *why)
 {
-	struct kp_share *s = a->s;
 	struct extent *last = s->n_extents > s->objects[s->n_objects].first
 				      ? &s->extents[s->n_extents - 1]
 				      : NULL;
@@ -118,7 +117,7 @@ static kpack_error_t push_extent(struct adding *a, uint64_t pos, uint64_t size,
 		return KPACK_SUCCESS;
 	}
 	if (!kp_grow(&s->extents, s->n_extents, &s->extents_cap, sizeof(*s->extents)))
-		return kp_fail_memory(a->why, s->n_extents, "extents");
+		return kp_fail_memory(why, s->n_extents, "extents");
 	s->extents[s->n_extents++] = (struct extent){pos, size, is_new};
 	return KPACK_SUCCESS;
 }
@@ -152,7 +151,7 @@ static kpack_error_t take_new(struct adding *a, size_t end)
 	if (!kp_reach_add(&a->reach, a->done, pos, n))
 		return kp_fail(a->why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "an object has too many extents");
-	KP_TRY(push_extent(a, pos, n, true));
+	KP_TRY(push_extent(a->s, pos, n, true, a->why));
 	KP_TRY(kp_unique_append(&a->s->unique, a->data + a->done, n, a->why));
 	a->done = end;
 	return note_places(a, end);
@@ -228,7 +227,7 @@ static kpack_error_t take_match(struct adding *a, const struct match *m)
 	KP_TRY(take_new(a, m->at));
 	a->reach.most = KP_SHARED_SPAN_BLOCKS;
 	kp_reach_add(&a->reach, m->at, m->pos, m->size);
-	KP_TRY(push_extent(a, m->pos, m->size, false));
+	KP_TRY(push_extent(a->s, m->pos, m->size, false, a->why));
 	a->run = a->done = m->at + m->size;
 	a->s->n_places = 0;
 	return KPACK_SUCCESS;
@@ -315,19 +314,54 @@ static kpack_error_t scan_object(struct adding *a)
 	return take_new(a, a->size);
 }
 
+static kpack_error_t begin_object(struct kp_share *s, struct kpackx_error *why)
+{
+	if (!kp_grow(&s->objects, (size_t)s->n_objects + 1, &s->objects_cap,
+		     sizeof(*s->objects)))
+		return kp_fail_memory(why, s->n_objects, "objects");
+	s->objects[s->n_objects].first = s->n_extents;
+	return KPACK_SUCCESS;
+}
+
 kpack_error_t kp_share_add(struct kp_share *s, struct kp_span data,
 			   struct kpackx_error *why)
 {
 	struct adding a = {.s = s, .why = why, .data = data.data, .size = data.size};
 
-	if (!kp_grow(&s->objects, (size_t)s->n_objects + 1, &s->objects_cap,
-		     sizeof(*s->objects)))
-		return kp_fail_memory(why, s->n_objects, "objects");
-	s->objects[s->n_objects].first = s->n_extents;
+	KP_TRY(begin_object(s, why));
 	s->n_places = 0;
 	kp_reach_begin(&a.reach, KP_SHARE_BLOCK, KP_SHARED_SPAN_BLOCKS);
 	KP_TRY(scan_object(&a));
 	s->objects[++s->n_objects].first = s->n_extents;
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_share_add_extents(struct kp_share *s,
+				   const struct kp_share_extent *extents, size_t n,
+				   struct kpackx_error *why)
+{
+	KP_TRY(begin_object(s, why));
+	for (size_t i = 0; i < n; i++)
+		KP_TRY(push_extent(s, extents[i].pos, extents[i].size, false, why));
+	s->objects[++s->n_objects].first = s->n_extents;
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_share_append(struct kp_share *s, struct kp_span data, bool searched,
+			      struct kpackx_error *why)
+{
+	uint64_t pos = s->unique.size, hash = 0;
+
+	KP_TRY(kp_unique_append(&s->unique, data.data, data.size, why));
+	for (size_t i = 0; searched && i < data.size; i++) {
+		hash = kp_rolling_add(hash, data.data[i]);
+		if (hash >> ANCHOR_SHIFT || i + 1 < WINDOW)
+			continue;
+		if (!kp_anchors_put(&s->anchors,
+				    kp_hash64(data.data + i + 1 - WINDOW, WINDOW, 0),
+				    pos + i + 1))
+			return kp_fail_memory(why, s->anchors.size, "anchors");
+	}
 	return KPACK_SUCCESS;
 }
 
@@ -368,15 +402,20 @@ static uint8_t *put_number(uint8_t *to, uint64_t n)
 	return to;
 }
 
-static uint8_t *put_extent(uint8_t *to, const struct extent *e, uint64_t *elsewhere)
-{
-	uint64_t distance = e->pos - *elsewhere;
+/* Where the next extent of each kind begins, unless a distance says otherwise. */
+struct ends {
+	uint64_t unique, elsewhere;
+};
 
-	to = put_number(to, e->size << 1 | !e->is_new);
-	if (e->is_new)
-		return to;
-	*elsewhere = e->pos + e->size;
-	return put_number(to, distance << 1 ^ (0 - (distance >> 63)));
+static uint8_t *put_extent(uint8_t *to, const struct extent *e, struct ends *ends)
+{
+	bool follows = e->pos == ends->unique;
+	uint64_t *end = follows ? &ends->unique : &ends->elsewhere;
+	uint64_t distance = e->pos - *end;
+
+	*end = e->pos + e->size;
+	to = put_number(to, e->size << 1 | !follows);
+	return follows ? to : put_number(to, distance << 1 ^ (0 - (distance >> 63)));
 }
 
 uint64_t kp_share_objects_bound(const struct kp_share *s)
@@ -387,7 +426,7 @@ uint64_t kp_share_objects_bound(const struct kp_share *s)
 kpack_error_t kp_share_objects(const struct kp_share *s, uint8_t **out, size_t *size,
 			       struct kpackx_error *why)
 {
-	uint64_t elsewhere = 0;
+	struct ends ends = {0};
 	uint8_t *to;
 
 	*out = to = malloc((size_t)kp_share_objects_bound(s) + 1);
@@ -398,7 +437,7 @@ kpack_error_t kp_share_objects(const struct kp_share *s, uint8_t **out, size_t *
 
 		to = put_number(to, end - first);
 		for (size_t k = first; k < end; k++)
-			to = put_extent(to, &s->extents[k], &elsewhere);
+			to = put_extent(to, &s->extents[k], &ends);
 	}
 	*size = (size_t)(to - *out);
 	return KPACK_SUCCESS;

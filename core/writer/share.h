@@ -24,6 +24,22 @@ void kp_share_free(struct kp_share *s); /* NULL is allowed */
 kpack_error_t kp_share_add(struct kp_share *s, struct kp_span data,
 			   struct kpackx_error *why);
 
+/*
+ * Append DATA to the unique bytes, for objects that kp_share_add_extents adds.  SEARCHED:
+ * so that objects that kp_share_add adds find it, too.
+ */
+kpack_error_t kp_share_append(struct kp_share *s, struct kp_span data, bool searched,
+			      struct kpackx_error *why);
+
+/* Unique bytes of an object. */
+struct kp_share_extent {
+	uint64_t pos, size;
+};
+/* Add an object of these N extents, which a reader may reach (core/shared/reach.h). */
+kpack_error_t kp_share_add_extents(struct kp_share *s,
+				   const struct kp_share_extent *extents, size_t n,
+				   struct kpackx_error *why);
+
 /* Read an object of SIZE bytes into BUF. */
 kpack_error_t kp_share_read(const struct kp_share *s, uint32_t object, uint8_t *buf,
 			    struct kpackx_error *why);

@@ -2,7 +2,6 @@
 /* The table of contents of an archive being written. */
 #include <msgpack.h>
 #include <stdlib.h>
-#include "blocks.h"
 #include "core/base/scheme.h"
 #include "core/shared/shared.h"
 #include "internal.h"

@@ -7,7 +7,6 @@
 #include "core/base/scheme.h"
 #include "core/base/alloc.h"
 #include "core/base/text.h"
-#include "blocks.h"
 #include "core/shared/shared.h"
 #include "internal.h"
 
@@ -155,6 +154,7 @@ void kp_writer_close(struct kp_writer *w)
 	kp_outfile_close(&w->file);
 	kp_entry_list_fini(&w->entries);
 	kp_share_free(w->share);
+	free(w->copied.blocks);
 	free(w->offsets);
 	free(w->sizes);
 	free(w->buffer);
@@ -333,7 +333,7 @@ static kpack_error_t write_shared(struct kp_writer *w, struct kp_blocks *blocks,
 	const struct kp_unique *unique;
 
 	KP_TRY(kp_share_flush(w->share, &unique, why));
-	return kp_blocks_write(unique, w->level, w->jobs, w, blocks, why);
+	return kp_blocks_write(unique, &w->copied, w->level, w->jobs, w, blocks, why);
 }
 
 /* Write all that follows the objects; BLOCKS is of a shared archive, or zeroed. */

@@ -14,6 +14,7 @@
 #include "core/base/errors.h"
 #include "core/base/span.h"
 
+struct kp_shared;
 struct kp_writer;
 
 struct kp_writer_options {
@@ -64,6 +65,29 @@ kpack_error_t kp_writer_add_stored(struct kp_writer *w, struct kp_span stored,
 kpack_error_t kp_writer_add_run(struct kp_writer *w, const struct kpack_archive *from,
 				uint32_t first, uint32_t count, uint32_t *ordinal,
 				struct kpackx_error *why);
+
+/*
+ * Begin a shared archive with COUNT OBJECTS, ordinals of FROM, which is
+ * borrowed until W is finished; they get ordinals from 0 on.  OTHERS: about how many unique
+ * bytes the objects that follow have; 0: none follow.  Blocks of FROM that have only bytes of
+ * OBJECTS are copied as they are stored, with its dictionary; their other bytes are
+ * compressed again, and are found in the objects that follow.
+ * *DONE false: nothing is done, because FROM has blocks of another size than ours, because
+ * less than three quarters of all bytes could be copied, or because the dictionary has more
+ * than half as many bytes as stay: compressed together, they take less.
+ * DECOMPRESSION_FAILED: a block is corrupt.  INVALID_ARGUMENT: W has objects already, or is
+ * not shared, and as for kp_writer_add_stored; IO_ERROR.
+ */
+kpack_error_t kp_writer_add_blocks(struct kp_writer *w, const struct kp_shared *from,
+				   const uint32_t *objects, uint32_t count,
+				   uint64_t others, bool *done, struct kpackx_error *why);
+
+/* Of a shared archive: what kp_writer_add_blocks copied, and what is to be compressed. */
+struct kp_writer_blocks {
+	uint64_t copied, stored; /* blocks that are copied; their stored bytes */
+	uint64_t encoded;        /* other blocks */
+};
+struct kp_writer_blocks kp_writer_blocks(const struct kp_writer *w);
 
 /*
  * The size of the bytes that were added for an ordinal, and reading these bytes back into

@@ -234,6 +234,7 @@ static kpack_error_t write_archive(struct merge_run *m, struct merge_plan *plan,
 	if (!err)
 		err = kp_writer_publish(writer, why);
 	kp_writer_close(writer);
+	merge_plan_stats(plan, &m->stats);
 	return err;
 }
 
@@ -278,6 +279,10 @@ static void print_text(const struct merge_run *m)
 		       "preferred one, %llu objects stored once\n",
 		       (unsigned long long)s->duplicates, (unsigned long long)s->settled,
 		       (unsigned long long)s->shared);
+	if (s->blocks_copied || s->blocks_encoded)
+		printf("  %llu blocks were copied, %llu compressed\n",
+		       (unsigned long long)s->blocks_copied,
+		       (unsigned long long)s->blocks_encoded);
 	if (s->unused)
 		printf("  %llu objects that no entry names were not copied\n",
 		       (unsigned long long)s->unused);

@@ -76,7 +76,7 @@ static const char *const reasons[] = {
 struct sums {
 	size_t archives; /* that change */
 	size_t n[PRUNE_REASONS];
-	uint64_t before, after;
+	uint64_t before, after, copied, encoded;
 };
 
 static struct sums sum_up(const struct prune *p)
@@ -89,6 +89,8 @@ static struct sums sum_up(const struct prune *p)
 		s.archives += prune_changes(a);
 		s.before += a->before;
 		s.after += a->after;
+		s.copied += a->blocks_copied;
+		s.encoded += a->blocks_encoded;
 		for (int k = 0; k < PRUNE_REASONS; k++)
 			s.n[k] += a->n_entries[k];
 	}
@@ -118,6 +120,9 @@ static void print_table(const struct prune *p)
 	for (int k = PRUNE_STAYS + 1; k < PRUNE_REASONS; k++)
 		if (s.n[k])
 			printf("%zu entries %s\n", s.n[k], reasons[k]);
+	if (s.copied || s.encoded)
+		printf("%" PRIu64 " blocks copied, %" PRIu64 " compressed\n", s.copied,
+		       s.encoded);
 	printf("%zu of %zu archives: %" PRIu64 " bytes %s\n", s.archives, p->n_archives,
 	       freed(s.before, s.after), p->args.dry ? "would be freed" : "freed");
 }
@@ -128,13 +133,15 @@ static json_t *json_archive(const struct prune_archive *a)
 			     : a->n_entries[PRUNE_STAYS] ? "pruned"
 							 : "removed";
 
-	return json_pack("{so ss sI sI sI sI sI sI}", "path",
+	return json_pack("{so ss sI sI sI sI sI sI sI sI}", "path",
 			 report_json_text(a->relative), "status", status, "entries",
 			 (json_int_t)a->n_entries[PRUNE_STAYS], "other_gpus",
 			 (json_int_t)a->n_entries[PRUNE_OTHER_GPU], "gone",
 			 (json_int_t)a->n_entries[PRUNE_GONE], "not_asked_for",
 			 (json_int_t)a->n_entries[PRUNE_UNASKED], "size_before",
-			 (json_int_t)a->before, "size_after", (json_int_t)a->after);
+			 (json_int_t)a->before, "size_after", (json_int_t)a->after,
+			 "blocks_copied", (json_int_t)a->blocks_copied, "blocks_encoded",
+			 (json_int_t)a->blocks_encoded);
 }
 
 static void print_json(const struct prune *p)

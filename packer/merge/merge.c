@@ -322,11 +322,67 @@ static kpack_error_t write_shared(struct merge_plan *p, struct merge_object *o,
 		   : KPACK_SUCCESS;
 }
 
+/* The source that has most blocks; of several, the first. */
+static uint32_t largest_source(const struct merge_plan *p)
+{
+	uint32_t best = 0, most = 0;
+
+	for (size_t i = 0; i < p->n_sources; i++) {
+		const struct kp_shared *s = kp_archive_shared(p->sources[i].archive);
+
+		if (kp_shared_block_count(s) <= most)
+			continue;
+		most = kp_shared_block_count(s);
+		best = (uint32_t)i;
+	}
+	return best;
+}
+
+/* Store the objects of SOURCE with its blocks, as far as that is worth it. */
+static kpack_error_t write_blocks(struct merge_plan *p, uint32_t source,
+				  struct kp_writer *w, bool *done,
+				  struct kpackx_error *why)
+{
+	uint32_t *ordinals = xmalloc(p->n_order * sizeof(*ordinals)), n = 0;
+	uint64_t others = 0;
+	kpack_error_t err;
+
+	for (size_t i = 0; i < p->n_order; i++)
+		if (p->objects[p->order[i]].source == source)
+			ordinals[n++] = p->objects[p->order[i]].ordinal;
+	for (size_t i = 0; i < p->n_sources && n < p->n_order; i++)
+		if (i != source)
+			others += kp_shared_unique_size(
+				kp_archive_shared(p->sources[i].archive));
+	err = kp_writer_add_blocks(w, kp_archive_shared(p->sources[source].archive),
+				   ordinals, n, others, done, why);
+	free(ordinals);
+	n = 0;
+	for (size_t i = 0; i < p->n_order && !err && *done; i++) {
+		struct merge_object *o = &p->objects[p->order[i]];
+
+		if (o->source != source)
+			continue;
+		o->written = n++;
+		report_progress(p, o->stored.size);
+	}
+	return err ? kp_fail_prefix(why, err, "%s", merge_source_name(p, source))
+		   : KPACK_SUCCESS;
+}
+
 static kpack_error_t write_all_shared(struct merge_plan *p, struct kp_writer *w,
 				      struct kpackx_error *why)
 {
-	for (size_t i = 0; i < p->n_order; i++)
-		KP_TRY(write_shared(p, &p->objects[p->order[i]], w, why));
+	uint32_t largest = largest_source(p);
+	bool done;
+
+	KP_TRY(write_blocks(p, largest, w, &done, why));
+	for (size_t i = 0; i < p->n_order; i++) {
+		struct merge_object *o = &p->objects[p->order[i]];
+
+		if (!done || o->source != largest)
+			KP_TRY(write_shared(p, o, w, why));
+	}
 	return KPACK_SUCCESS;
 }
 
@@ -378,8 +434,13 @@ static kpack_error_t write_entries(const struct merge_plan *p, struct kp_writer 
 static kpack_error_t write_plan(struct merge_plan *plan, struct kp_writer *w,
 				struct kpackx_error *why)
 {
+	struct kp_writer_blocks blocks;
+
 	KP_TRY(write_objects(plan, w, why));
 	KP_TRY(write_entries(plan, w, why));
+	blocks = kp_writer_blocks(w);
+	plan->stats.blocks_copied = blocks.copied;
+	plan->stats.blocks_encoded = blocks.encoded;
 	return kp_writer_finish(w, why);
 }
 

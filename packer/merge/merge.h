@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Join archives into one.  Frames are copied as they are stored, in the order of the
- * sources, then of their ordinals; frames with equal bytes are stored once.  The objects
- * of shared archives are decoded, and compressed again together.  First
+ * sources, then of their ordinals; frames with equal bytes are stored once.  Of shared archives
+ * the blocks of the largest one are copied, as far as all of their bytes stay
+ * (kp_writer_add_blocks); other objects are decoded, and compressed again.  First
  * everything is planned and checked, then written.  Equal calls give equal bytes.
  *
  *	struct merge_plan *plan = NULL;
@@ -80,6 +81,8 @@ struct merge_stats {
 	uint64_t settled;    /* entries left out because another source is preferred */
 	uint64_t shared;     /* objects for which another, equal one is stored */
 	uint64_t unused;     /* objects that no entry names */
+	/* once written, of a shared archive: blocks copied, and blocks compressed again */
+	uint64_t blocks_copied, blocks_encoded;
 };
 
 struct merge_plan;

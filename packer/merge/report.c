@@ -73,10 +73,15 @@ void merge_stats_json(const struct merge_stats *stats, json_t *object)
 		const char *name;
 		uint64_t value;
 	} rows[] = {
-		{"entries", stats->entries}, {"frames", stats->frames},
-		{"bytes", stats->bytes},     {"duplicates", stats->duplicates},
-		{"settled", stats->settled}, {"shared", stats->shared},
+		{"entries", stats->entries},
+		{"frames", stats->frames},
+		{"bytes", stats->bytes},
+		{"duplicates", stats->duplicates},
+		{"settled", stats->settled},
+		{"shared", stats->shared},
 		{"unused", stats->unused},
+		{"blocks_copied", stats->blocks_copied},
+		{"blocks_encoded", stats->blocks_encoded},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)

@@ -2,7 +2,7 @@
 /*
  * kpack prune: the archives of a packed tree without the entries that nothing needs: code
  * that no wanted GPU can load, and objects that the tree no longer asks for.  Frames are
- * copied as they are stored.
+ * copied as they are stored, blocks of shared archives if all of their bytes stay.
  */
 #ifndef PACKER_PRUNE_PRUNE_H
 #define PACKER_PRUNE_PRUNE_H
@@ -37,6 +37,8 @@ struct prune_archive {
 	size_t n_entries[PRUNE_REASONS]; /* per reason */
 	/* sizes of the file; after: 0 without an entry, and in a dry run about that */
 	uint64_t before, after;
+	/* of a shared archive, unless in a dry run: blocks copied, and compressed again */
+	uint64_t blocks_copied, blocks_encoded;
 };
 
 struct prune {

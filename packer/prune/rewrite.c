@@ -43,6 +43,7 @@ static kpack_error_t write_archive(struct prune_archive *a, struct merge_plan *p
 	const char *slash = strrchr(a->path, '/');
 	char *dir = xstrndup(a->path, (size_t)(slash - a->path));
 	struct kp_writer *w = NULL;
+	struct merge_stats stats;
 	struct stat st;
 	kpack_error_t err = merge_plan_write(plan, dir, slash + 1, &w, why);
 
@@ -51,6 +52,9 @@ static kpack_error_t write_archive(struct prune_archive *a, struct merge_plan *p
 	if (!err)
 		err = kp_writer_publish(w, why);
 	kp_writer_close(w);
+	merge_plan_stats(plan, &stats);
+	a->blocks_copied = stats.blocks_copied;
+	a->blocks_encoded = stats.blocks_encoded;
 	free(dir);
 	if (!err && below_lstat(a->path, &st) == 0)
 		a->after = (uint64_t)st.st_size;

@@ -78,18 +78,25 @@ static void report_written(void *arg, const struct written_archive *part)
 	struct run *r = arg;
 
 	if (r->args->json)
-		json_array_append_new(r->written,
-				      json_pack("{so so so sI sI}", "archive",
-						report_json_text(part->file), "group",
-						report_json_text(part->group), "arch",
-						report_json_text(part->arch), "entries",
-						(json_int_t)part->stats.entries, "bytes",
-						(json_int_t)part->stats.bytes));
+		json_array_append_new(
+			r->written,
+			json_pack("{so so so sI sI sI sI}", "archive",
+				  report_json_text(part->file), "group",
+				  report_json_text(part->group), "arch",
+				  report_json_text(part->arch), "entries",
+				  (json_int_t)part->stats.entries, "bytes",
+				  (json_int_t)part->stats.bytes, "blocks_copied",
+				  (json_int_t)part->stats.blocks_copied, "blocks_encoded",
+				  (json_int_t)part->stats.blocks_encoded));
 	if (r->args->json || r->args->quiet)
 		return;
 	report_text(part->file);
-	printf(": %" PRIu64 " entries, %" PRIu64 " bytes\n", part->stats.entries,
+	printf(": %" PRIu64 " entries, %" PRIu64 " bytes", part->stats.entries,
 	       part->stats.bytes);
+	if (part->stats.blocks_copied || part->stats.blocks_encoded)
+		printf("; %" PRIu64 " blocks copied, %" PRIu64 " compressed",
+		       part->stats.blocks_copied, part->stats.blocks_encoded);
+	putchar('\n');
 }
 
 /* --- the run ----------------------------------------------------------------------- */

@@ -124,6 +124,87 @@ hashes() { # DIR
 	readkpack sums fam/.kpack/g-all.kpack | sort | diff - got
 }
 
+# Check that the blocks of NEW, except N of them, are blocks of OLD as they are stored, and that
+# the dictionary is the same.
+has_blocks_of() { # NEW OLD N
+	py "$@" <<-'EOF'
+		import sys
+		from readkpack import Archive
+		new, old = (Archive(f) for f in sys.argv[1:3])
+		def dictionary(a):
+		    return a.shared.dictionary.as_bytes() if a.shared.dictionary else b""
+		blocks = [b for b in new.shared.blocks if b not in set(old.shared.blocks)]
+		assert len(blocks) == int(sys.argv[3]), (len(blocks), len(new.shared.blocks))
+		assert len(new.shared.blocks) > 2 * len(blocks)
+		assert dictionary(new) == dictionary(old)
+	EOF
+}
+
+# Of the JSON object or array on stdin: the field NAME of each object that has it.
+fields() { # NAME
+	$python -c 'import json, sys
+def walk(x):
+    if isinstance(x, dict):
+        if sys.argv[1] in x: print(x[sys.argv[1]])
+        x = list(x.values())
+    for y in x if isinstance(x, list) else []: walk(y)
+walk(json.load(sys.stdin))' "$1"
+}
+
+@test "zstd-shared: blocks are copied where all of their bytes stay" {
+	local all=out/.kpack/g-all.kpack n
+	mkdir -p tree/lib/rocblas/library
+	$python - <<-'EOF'
+		import random
+		r = random.Random(3)
+		words = [r.randbytes(r.choice((8, 12, 16))) for _ in range(2000)]
+		def code(size):
+		    return b"".join(r.choices(words, k=size // 10))[:size]
+		common = [code(200_000) for _ in range(9)]
+		def put(name, gpu, data):
+		    path = "tree/lib/rocblas/library/TensileLibrary_%s_%s.co" % (name, gpu)
+		    with open(path, "wb") as f:
+		        f.write(data)
+		for i, c in enumerate(common):
+		    put("A%d" % i, "gfx90a", c + code(1_200_000))
+		for i, c in enumerate(common):
+		    put("B%d" % i, "gfx1030", code(100_000) + c[1000:])
+	EOF
+	pack --family all=gfx90a,gfx1030 tree out
+	readkpack sums $all >sums
+	# most blocks have bytes of one GPU only: those of the other one's are compressed again
+	kpack split --json out/.kpack by >report
+	n=$(fields blocks_encoded <report | tail -1)
+	[ "$n" -gt 0 ]
+	[ "$(fields blocks_copied <report | tail -1)" -gt "$n" ]
+	has_blocks_of by/g_gfx90a.kpack $all "$n"
+	[ "$(fields blocks_copied <report | head -1)" = 0 ]
+	kpack verify -q by
+	for a in by/*; do readkpack sums "$a"; done | sort | diff - <(sort sums)
+	# what the entries have of the stored bytes, is about all of it
+	[ "$(kpack ls -l by/g_gfx90a.kpack | awk -F '\t' '{ n += $6 } END { print (n > 1200000) }')" = 1 ]
+	# a small archive is added to a large one
+	kpack merge --json -o g-all.kpack by/g_gfx1030.kpack by/g_gfx90a.kpack >report
+	readkpack sums g-all.kpack | diff - sums
+	has_blocks_of g-all.kpack by/g_gfx90a.kpack "$(fields blocks_encoded <report)"
+	[ "$(stat -c %s g-all.kpack)" -lt $(($(stat -c %s $all) * 11 / 10)) ]
+	# what goes is not there any more, neither in blocks nor in the table
+	cp -a out before
+	mkdir -p out/lib/rocblas/library
+	kpack prune --json --arch gfx90a out >report
+	has_blocks_of $all before/.kpack/g-all.kpack "$(fields blocks_encoded <report)"
+	grep ' gfx90a$' sums | diff - <(readkpack sums $all)
+	py $all tree/lib/rocblas/library/TensileLibrary_B4_gfx1030.co <<-'EOF'
+		import sys
+		from readkpack import Archive
+		s = Archive(sys.argv[1]).shared
+		own = open(sys.argv[2], "rb").read()[:100_000]
+		run = b"".join(s.block(i) for i in range(len(s.blocks)))
+		assert not any(own[i:i + 64] in run for i in range(0, 99_000, 1000))
+	EOF
+	kpack prune --arch gfx90a out | tail -1 | grep -q '^0 of 1 archives'
+}
+
 @test "zstd-shared: damage of a block is found for exactly the entries that have its bytes" {
 	make_database tree
 	pack tree out

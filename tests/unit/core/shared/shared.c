@@ -137,7 +137,8 @@ static void objects_are_their_extents(void **state)
 	assert_int_equal(kp_shared_object_size(s, 0), 270005);
 	assert_int_equal(kp_shared_object_size(s, 1), 0);
 	assert_int_equal(kp_shared_object_size(s, 2), 11);
-	assert_int_equal(kp_shared_object_stored(s, 2), 0);
+	/* bytes that no extent of the first kind has are of the object that has them first */
+	assert_in_range(kp_shared_object_stored(s, 2), 1, 11);
 	memcpy(want, unique, 200000);
 	memcpy(want + 200000, unique + 4000000, 70000);
 	memcpy(want + 270000, unique + 200000, 5);
