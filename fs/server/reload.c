@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -48,6 +49,7 @@ struct reload {
 	struct list next; /* the survey that is coming in, in order of precedence */
 	struct logged_conflicts warned;
 	struct link_buffer room;
+	char *heap; /* its end before the first survey */
 };
 
 static void list_free(struct list *l)
@@ -88,6 +90,9 @@ struct reload *reload_new(const struct reload_options *o)
 	r->o = *o;
 	r->first = true;
 	r->fd_end = fd_end();
+	/* malloc_trim returns the unused end of the first heap only: all threads use it */
+	mallopt(M_ARENA_MAX, 1);
+	r->heap = sbrk(0);
 	return r;
 }
 
@@ -247,16 +252,31 @@ static bool list_holdings(const struct reload *r, struct holdings *h)
 }
 
 /*
- * Building allocates and frees large blocks.  Meanwhile freed blocks are kept for reuse,
- * because the system has to clear new ones.  Afterwards the unused memory is returned to
- * the system.
+ * Return the unused memory of the heap to the system.  Where a table was that asked for
+ * huge pages, the kernel would later fill what is unused with a huge page again, so that
+ * wish is withdrawn: huge pages that exist stay.
  */
-static void keep_memory(bool building)
+static void trim_heap(struct reload *r)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *begin = (char *)(((uintptr_t)r->heap + page - 1) / page * page), *end;
+
+	malloc_trim(0);
+	end = sbrk(0);
+	if (end > begin)
+		madvise(begin, (size_t)(end - begin), MADV_NOHUGEPAGE); /* only advice */
+}
+
+/*
+ * Building allocates and frees large blocks.  Meanwhile freed blocks are kept for reuse,
+ * because the system has to clear new ones.
+ */
+static void keep_memory(struct reload *r, bool building)
 {
 	mallopt(M_MMAP_THRESHOLD, building ? 32 << 20 : 4 << 20);
 	mallopt(M_TRIM_THRESHOLD, building ? INT_MAX : 4 << 20);
 	if (!building)
-		malloc_trim(0);
+		trim_heap(r);
 }
 
 static struct edition *make_edition(struct reload *r, const struct link_message *m)
@@ -324,7 +344,7 @@ static void take_survey(struct reload *r, const struct link_message *m)
 	struct edition *e;
 	size_t names = 0;
 
-	keep_memory(true);
+	keep_memory(r, true);
 	e = make_edition(r, m);
 	turn_over_survey(r);
 	if (e) {
@@ -337,7 +357,7 @@ static void take_survey(struct reload *r, const struct link_message *m)
 	report_survey(r, e, names);
 	edition_unref(e);
 	retry_survey(r);
-	keep_memory(false);
+	keep_memory(r, false);
 }
 
 static void answer_ping(struct reload *r)
@@ -385,7 +405,7 @@ struct edition *reload_first(struct reload *r)
 	struct link_message m;
 	enum link_result got;
 
-	keep_memory(true);
+	keep_memory(r, true);
 	do {
 		got = link_receive(r->o.link, true, &r->room, &m);
 		if (got == LINK_OVER)
@@ -396,7 +416,7 @@ struct edition *reload_first(struct reload *r)
 	first = make_edition(r, &m);
 	turn_over_survey(r);
 	r->first = r->wanting = false;
-	keep_memory(false);
+	keep_memory(r, false);
 	return first;
 }
 
