@@ -126,12 +126,12 @@ refuses_entry() { # FILE TEXT
 	    for n in list(range(0, 80)) + list(range(80, len(whole), 7)):
 	        open("%s-%d.kpack" % (scheme, n), "wb").write(whole[:n])
 	END
-	for f in *.kpack; do
-		status=0
-		timeout 300 "$KPACK_BIN/kpack" verify -q "$f" >/dev/null 2>err || status=$?
-		[ "$status" -eq 1 ] || { echo "$f: exit $status"; cat err; false; }
-		[ "$(wc -l <err)" -eq 1 ]
-	done
+	status=0
+	kpack verify -q *.kpack >/dev/null 2>err || status=$?
+	[ "$status" -eq 1 ] || { echo "exit $status"; tail err; false; }
+	# one line for each
+	printf 'kpack: %s\n' *.kpack | sort >want
+	sed 's/\.kpack: .*/.kpack/' err | sort | diff want -
 	clear_words err
 }
 
@@ -152,14 +152,19 @@ refuses_entry() { # FILE TEXT
 	        copy[at] = rng.randrange(256)
 	    open("%d.kpack" % n, "wb").write(copy)
 	END
-	for f in *.kpack; do
-		for command in "verify -q" "extract -f -C out" "ls -l"; do
-			status=0
-			timeout 300 "$KPACK_BIN/kpack" $command "$f" >/dev/null 2>err || status=$?
-			[ "$status" -le 1 ] || { echo "$command $f: exit $status"; cat err; false; }
-			clear_words err
-		done
+	for command in "verify -q" "ls -l"; do
+		status=0
+		kpack $command *.kpack >/dev/null 2>err || status=$?
+		[ "$status" -le 1 ] || { echo "$command: exit $status"; tail err; false; }
+		clear_words err
 	done
+	# One by one: all have the same names.
+	timeout 600 sh -c 'for f; do
+		status=0
+		"$KPACK_BIN/kpack" extract -f -C out "$f" >/dev/null || status=$?
+		[ "$status" -le 1 ] || { echo "$f: exit $status" >&2; exit 1; }
+	done' sh *.kpack 2>err || { tail err; false; }
+	clear_words err
 }
 
 @test "counts that lie and nesting without end" {
