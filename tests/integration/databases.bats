@@ -1,6 +1,9 @@
 #!/usr/bin/env bats
 # Packed kernel databases: the mount shows the contents of a tree, and archives state what
 # each file is.  mkdb.py makes the trees, dbcheck.py computes the expected entries.
+#
+# The tests tagged single differ in the files of a tree; the threads of packing, verifying and mounting
+# are those of the tree with everything.
 
 load databases.bash
 
@@ -36,28 +39,34 @@ round_trip() { # KIND...
 	done
 }
 
+# bats test_tags=single
 @test "rocBLAS in all its generations" {
 	round_trip rocblas-flat rocblas-mixed rocblas-merged rocblas-arch rocblas-feature
 }
 
+# bats test_tags=single
 @test "hipBLASLt and hipSPARSELt" {
 	round_trip hipblaslt-flat hipblaslt-arch hipblaslt-shard-a hipsparselt
 }
 
+# bats test_tags=single
 @test "AOTriton: packs of files, packs of zips" {
 	round_trip aotriton aotriton-flatzip
 }
 
+# bats test_tags=single
 @test "rocFFT: one database, and one for each GPU" {
 	round_trip rocfft rocfft-arch
 	cmp "$F/rocfft/lib/rocfft/rocfft_kernel_cache.db" <(kpack cat \
 		"$F/rocfft.out/.kpack/rocfft_generic.kpack" lib/rocfft/rocfft_kernel_cache.db generic)
 }
 
+# bats test_tags=single
 @test "MIOpen, Composable Kernel, hipDNN's provider" {
 	round_trip miopen provider
 }
 
+# bats test_tags=single
 @test "trees as the design paper draws them" {
 	round_trip paper-rocblas paper-hipblaslt paper-aotriton paper-fft
 }
@@ -75,6 +84,7 @@ round_trip() { # KIND...
 	diff -r one/.kpack "$F/rocblas-flat.out/.kpack"
 }
 
+# bats test_tags=single
 @test "a kernel for a family is stored once and is each member's" {
 	packed aotriton
 	py "$F/aotriton.out/.kpack/aotriton_gfx11xx.kpack" <<-'END'
@@ -123,6 +133,7 @@ says() {
 	END
 }
 
+# bats test_tags=single
 @test "facts of Tensile's files" {
 	packed rocblas-flat
 	says rocblas-flat '*_SS_*_Ailk_Bjlk_*_CU104_gfx90a.dat' library='"rocblas"' role='"child"' \
@@ -141,6 +152,7 @@ says() {
 	facts rocblas-flat '*' | awk 'length($0) > 700 { print; bad = 1 } END { exit bad }'
 }
 
+# bats test_tags=single
 @test "facts of AOTriton's, rocFFT's and MIOpen's files" {
 	packed aotriton
 	says aotriton '*amd-gfx942/flash/attn_fwd/*bf16*' library='"aotriton"' role='"kernel"' \
@@ -168,6 +180,7 @@ expect_key() {
 	readkpack cat "$1" "$2" "$3" | cmp - "$4"
 }
 
+# bats test_tags=single
 @test "the paper's trees have the paper's keys" {
 	for kind in rocblas hipblaslt aotriton fft; do
 		packed paper-$kind
@@ -208,6 +221,7 @@ expect_key() {
 	[ "$(facts paper-fft '*' | grep -c '"length": 1024.*"precision": "single"')" -ge 2 ]
 }
 
+# bats test_tags=single
 @test "of two trees of the paper's layout the first has the keys" {
 	tree paper-aotriton
 	mkdir two
@@ -273,6 +287,7 @@ legacy() { # DIR: without what the paper's keys do not name
 	done
 }
 
+# bats test_tags=single
 @test "archives with the paper's keys alone show the paper's paths" {
 	for kind in rocblas:6 hipblaslt:5 aotriton:3; do
 		n=${kind#*:}
@@ -306,6 +321,7 @@ legacy() { # DIR: without what the paper's keys do not name
 	END
 }
 
+# bats test_tags=single
 @test "rocFFT's rows as entries of their own" {
 	tree rocfft-arch
 	kpack pack -q --group fft --rows "$F/rocfft-arch" out
@@ -331,6 +347,7 @@ legacy() { # DIR: without what the paper's keys do not name
 	in_mount out/.kpack diff -r --exclude=toc "$F/rocfft-arch" mnt
 }
 
+# bats test_tags=single
 @test "rocFFT's databases that loaders could not open are refused" {
 	mkdir -p in/lib/rocfft
 	tree rocfft-arch
@@ -350,6 +367,7 @@ legacy() { # DIR: without what the paper's keys do not name
 	[ ! -e out ]
 }
 
+# bats test_tags=single
 @test "two builds for one GPU each: files that differ are refused, both being named" {
 	packed hipblaslt-shard-a
 	tree hipblaslt-shard-b
@@ -389,6 +407,7 @@ misses() { # KIND TOLD NAME...
 	done
 }
 
+# bats test_tags=single
 @test "what loaders would miss is listed by name" {
 	lib=lib/rocblas/library/TensileLibrary_Type
 	op=Contraction_l_Ailk_Bljk_Cijk_Dijk
@@ -402,6 +421,7 @@ misses() { # KIND TOLD NAME...
 	misses paper-fft 1 lib/rocfft/kernels/gfx90a/fft_256_double.co
 }
 
+# bats test_tags=single
 @test "a .dat that was left beside its .dat.zlib is listed" {
 	tree hipblaslt-arch
 	cp -a "$F/hipblaslt-arch" in
@@ -413,6 +433,7 @@ misses() { # KIND TOLD NAME...
 	grep -qF gfx942/TensileLibrary_lazy_gfx942.dat told
 }
 
+# bats test_tags=single
 @test "pack --check packs nothing when a loader would miss something" {
 	tree rocblas-flat
 	kpack pack -q --check "$F/rocblas-flat" out
@@ -422,6 +443,7 @@ misses() { # KIND TOLD NAME...
 	[ ! -e out2 ]
 }
 
+# bats test_tags=single
 @test "every tree is complete, and so is what packing made of it" {
 	for kind in $($python "$tools/mkdb.py" --list); do
 		[ "$kind" != rocfft-big ] || continue

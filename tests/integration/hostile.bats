@@ -1,6 +1,9 @@
 #!/usr/bin/env bats
 # Archives that lie.  Whatever they state: no crash, no hang, a clear message, exit 1, and
 # nothing written outside OUT.
+#
+# The tests tagged single end before there are threads, or have those of the two tests that damage
+# what threads decode.
 
 python=/usr/bin/python3
 tools=$BATS_TEST_DIRNAME
@@ -74,6 +77,7 @@ refuses_entry() { # FILE TEXT
 	faulty "$1" "$2"
 }
 
+# bats test_tags=single
 @test "no archive at all" {
 	printf '' >empty.kpack
 	refused empty.kpack "empty"
@@ -91,6 +95,7 @@ refuses_entry() { # FILE TEXT
 	refused missing.kpack "No such file"
 }
 
+# bats test_tags=single
 @test "headers that lie" {
 	make <<-'END'
 	from mkarchive import Archive
@@ -115,6 +120,7 @@ refuses_entry() { # FILE TEXT
 	refused blob.kpack "toc: "
 }
 
+# bats test_tags=single
 @test "cut anywhere: an error, never a crash" {
 	make <<-'END'
 	from mkarchive import Archive, noise
@@ -167,6 +173,7 @@ refuses_entry() { # FILE TEXT
 	clear_words err
 }
 
+# bats test_tags=single
 @test "counts that lie and nesting without end" {
 	make <<-'END'
 	import struct
@@ -208,6 +215,7 @@ refuses_entry() { # FILE TEXT
 	done
 }
 
+# bats test_tags=single
 @test "ordinals, blobs and types of one entry" {
 	make <<-'END'
 	from mkarchive import Archive, Raw
@@ -241,6 +249,7 @@ refuses_entry() { # FILE TEXT
 	refuses_entry map-zstd.kpack "bad#0: value is not a map"
 }
 
+# bats test_tags=single
 @test "blobs outside the file" {
 	make <<-'END'
 	from mkarchive import Archive
@@ -305,6 +314,7 @@ refuses_entry() { # FILE TEXT
 	[ "$(kpack cat nosize.kpack 'bad#0' gfx1100 | wc -c)" = 5000 ]
 }
 
+# bats test_tags=single
 @test "verify: a flipped bit in a key or a type of the table" {
 	make <<-'END'
 	import struct
@@ -343,6 +353,7 @@ refuses_entry() { # FILE TEXT
 	faulty dat.kpack "type is dau, which is not in the file's name"
 }
 
+# bats test_tags=single
 @test "verify: header, table and index rules" {
 	make <<-'END'
 	import struct
@@ -406,6 +417,7 @@ refuses_entry() { # FILE TEXT
 	refused shortindex.kpack "frame_index"
 }
 
+# bats test_tags=single
 @test "names: nothing leads outside OUT" {
 	mkdir victim
 	echo untouched >victim/file
@@ -449,6 +461,7 @@ refuses_entry() { # FILE TEXT
 	[[ "$output" == *"../victim/file"* ]]
 }
 
+# bats test_tags=single
 @test "keys with control bytes, NUL or broken UTF-8 are refused and escaped" {
 	make <<-'END'
 	from mkarchive import Archive, raw_str
@@ -471,6 +484,7 @@ refuses_entry() { # FILE TEXT
 	grep -qF 'line\012kpack: fake: message#0' err
 }
 
+# bats test_tags=single
 @test "a name that is a file and a directory: the directory wins, the other is told" {
 	make <<-'END'
 	from mkarchive import Archive
@@ -488,6 +502,7 @@ refuses_entry() { # FILE TEXT
 	faulty both.kpack "share/x"
 }
 
+# bats test_tags=single
 @test "extract follows no symbolic link that stands in OUT" {
 	make <<-'END'
 	from mkarchive import Archive
@@ -515,6 +530,7 @@ refuses_entry() { # FILE TEXT
 	[ "$(cat real/dir/file)" = new ]
 }
 
+# bats test_tags=single
 @test "a full disk: clear words, nothing half-written" {
 	[ "$(id -u)" -eq 0 ] || skip "needs root for a small tmpfs"
 	make <<-'END'
@@ -542,6 +558,7 @@ refuses_entry() { # FILE TEXT
 	[ "$(wc -l <err)" -eq 1 ]
 }
 
+# bats test_tags=single
 @test "other archives are still read beside a broken one" {
 	make <<-'END'
 	from mkarchive import Archive

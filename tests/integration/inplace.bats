@@ -1,5 +1,7 @@
 #!/usr/bin/env bats
 # kpack pack --in-place TREE: repeated, with more files in it, and killed at any moment.
+#
+# The tests tagged single make runs with the threads of the other tests, many times.
 
 load packing.bash
 
@@ -326,6 +328,7 @@ recover() { # BEFORE TREE WANT
 }
 
 # Killed at the Nth of each system call that changes what others see.
+# bats test_tags=single
 @test "killed at every step, and run again" {
 	make_tree before
 	cp -a before want
@@ -350,6 +353,7 @@ recover() { # BEFORE TREE WANT
 	done
 }
 
+# bats test_tags=single
 @test "killed between the links of a binary in a later volume" {
 	strace -f -o /dev/null -e trace=none true 2>/dev/null || skip "needs strace"
 	mkdir -p before/lib

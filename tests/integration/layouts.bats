@@ -3,6 +3,8 @@
 # Layouts of kernel databases (AOTriton's packs and zips, directories for each GPU and
 # .dat.zlib, Composable Kernel) packed with each option that decides how they are stored
 # or which of them: a mount has the files of the original tree, and no others.
+#
+# The tests tagged single differ in options; the threads are those of the first test.
 
 load databases.bash
 
@@ -29,6 +31,7 @@ mounts() { # TREE ARCHIVES [OPTION...]
 	done
 }
 
+# bats test_tags=single
 @test "a family of GPUs: one archive has theirs, and a pack of AOTriton's stays a family" {
 	local gpus=gfx942,gfx90a,gfx1100,gfx1151
 	for kind in $layouts; do
@@ -48,6 +51,7 @@ mounts() { # TREE ARCHIVES [OPTION...]
 	done
 }
 
+# bats test_tags=single
 @test "several GPUs, chosen when packing and when mounting" {
 	for kind in $layouts; do
 		echo "$kind"
@@ -66,6 +70,7 @@ mounts() { # TREE ARCHIVES [OPTION...]
 	done
 }
 
+# bats test_tags=single
 @test "in place, again, and brought back by the command" {
 	for kind in $layouts; do
 		echo "$kind"
@@ -84,6 +89,7 @@ mounts() { # TREE ARCHIVES [OPTION...]
 	done
 }
 
+# bats test_tags=single
 @test "an ordinary user packs, mounts and reads them" {
 	as_root
 	install "$KPACK_BIN/kpack" "$KPACK_BIN/kpackfs" .

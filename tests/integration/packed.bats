@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # Files of kernel databases in the output: --databases, the command that mounts them at
 # their old places, two builds that conflict, files of unknown libraries.
+#
+# The tests tagged single differ in files and options, or end before there are threads.
 
 load databases.bash
 
@@ -65,6 +67,7 @@ same_tree() { # BEFORE OUT: but for archives and what is converted
 	fails "o u't/lib/rocblas/library: is read-only (a mount?): unmount it first" in "o u't"
 }
 
+# bats test_tags=single
 @test "every kind of tree comes back by the command" {
 	for kind in rocblas-mixed hipblaslt-arch aotriton-flatzip rocfft miopen provider paper-rocblas all; do
 		echo "$kind"
@@ -75,6 +78,7 @@ same_tree() { # BEFORE OUT: but for archives and what is converted
 	done
 }
 
+# bats test_tags=single
 @test "nothing packed: no command; -q: none either; JSON has it as a member" {
 	small in
 	kpack pack --databases=plain in plain >said 2>err
@@ -124,6 +128,7 @@ same_tree() { # BEFORE OUT: but for archives and what is converted
 	same_tree want out
 }
 
+# bats test_tags=single
 @test "packed beside others: an overlay; empty directories are seen through it" {
 	small in
 	echo more >in/lib/rocblas/library/gfx942/more.dat
@@ -143,6 +148,7 @@ same_tree() { # BEFORE OUT: but for archives and what is converted
 	diff -r -x .kpack top out2
 }
 
+# bats test_tags=single
 @test "with --key-prefix" {
 	small in
 	kpack pack --key-prefix opt/rocm in out >said
@@ -151,6 +157,7 @@ same_tree() { # BEFORE OUT: but for archives and what is converted
 	same_tree in out
 }
 
+# bats test_tags=single
 @test "hard links: every path is packed; copies stay links" {
 	small in
 	ln in/$fallback in/lib/rocblas/library/gfx942/link_fallback.dat
@@ -193,6 +200,7 @@ same_tree() { # BEFORE OUT: but for archives and what is converted
 	same_tree before in
 }
 
+# bats test_tags=single
 @test "in place: what cannot be removed is told before anything is written" {
 	as_root
 	small in
@@ -237,6 +245,7 @@ nothing_lost() { # BEFORE TREE
 	END
 }
 
+# bats test_tags=single
 @test "in place: killed at every step, nothing is lost, and the next run finishes" {
 	strace -f -o /dev/null -e trace=none true 2>/dev/null || skip "needs strace"
 	small before
@@ -271,6 +280,7 @@ nothing_lost() { # BEFORE TREE
 	tail -n 1 <(grep -E 'fsync|unlink' trace) | grep -qE 'fsync\([0-9]+<[^>]*/in/share/miopen/db>'
 }
 
+# bats test_tags=single
 @test "--arch: files of others are in neither; those for every GPU are packed" {
 	small in
 	kpack pack --arch gfx942 in out >said 2>err
@@ -292,6 +302,7 @@ two_builds() {
 	rm {a,b}/lib/a.so
 }
 
+# bats test_tags=single
 @test "a file for every GPU with other bytes is refused, and nothing changes" {
 	two_builds
 	kpack pack -q --group g a out
@@ -317,6 +328,7 @@ two_builds() {
 	fails "TensileLibrary_lazy_gfx1100.dat: other bytes than in out/.kpack/g_gfx1100.kpack (gfx1100)" --group h a out
 }
 
+# bats test_tags=single
 @test "a plain file with other bytes is refused" {
 	two_builds
 	kpack pack -q --databases=plain a out
@@ -331,6 +343,7 @@ two_builds() {
 	diff -r a out
 }
 
+# bats test_tags=single
 @test "a symbolic link on either side to a file with other bytes is refused" {
 	small a one
 	small b two
@@ -352,6 +365,7 @@ two_builds() {
 	fails "c/$fallback: other bytes than in linked/$fallback (generic): one path cannot have both" --group g c linked
 }
 
+# bats test_tags=single
 @test "--prefer input replaces, or says what it cannot" {
 	two_builds
 	kpack pack -q --group g a out
@@ -370,6 +384,7 @@ two_builds() {
 	cmp a/$fallback plain/$fallback
 }
 
+# bats test_tags=single
 @test "--prefer output keeps what is there" {
 	two_builds
 	kpack pack -q --group g a out
@@ -400,6 +415,7 @@ two_builds() {
 	kpack cat in/.kpack/in_generic.kpack "$fallback" generic | cmp - "b/$fallback"
 }
 
+# bats test_tags=single
 @test "a tree with archives of its own does not bring a clash" {
 	two_builds
 	kpack pack -q a with
@@ -410,6 +426,7 @@ two_builds() {
 	[ ! -e out/.kpack/a_generic.kpack ]
 }
 
+# bats test_tags=single
 @test "an archive that cannot be compared is told" {
 	small a
 	kpack pack -q --group g a out
@@ -422,6 +439,7 @@ two_builds() {
 	done
 }
 
+# bats test_tags=single
 @test "extract of archives that do not agree is a fault that names both" {
 	two_builds
 	kpack pack -q --archives-only a a.out
@@ -434,6 +452,7 @@ two_builds() {
 
 # --- what is not recognised ----------------------------------------------------------------
 
+# bats test_tags=single
 @test "files that look like those of one GPU are listed" {
 	small in
 	mkdir -p in/lib/foo/gfx942 in/share/bar
@@ -460,6 +479,7 @@ two_builds() {
 	done
 }
 
+# bats test_tags=single
 @test "a name that contradicts the code in a file is a warning" {
 	mkdir -p in/lib/rocblas/library
 	tree rocblas-flat

@@ -1,6 +1,9 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # kpack apply and status: trees that follow policies, through what packages and users do.
+#
+# The tests tagged single differ in files, policies and the moment at which a run ends; its threads are
+# those of the tests that thin, pack and mount a tree.
 
 bats_require_minimum_version 1.5.0
 
@@ -84,6 +87,7 @@ opens() { # FILE COMMAND...
 	field files | grep -q deep/b.so
 }
 
+# bats test_tags=single
 @test "only what changed is looked at: new times, old times, new names, other modes" {
 	make_tree tree
 	mkfat --size 60000 --seed 3 --arches gfx1100,gfx1030 new.so
@@ -122,6 +126,7 @@ opens() { # FILE COMMAND...
 	run -1 grep deep files
 }
 
+# bats test_tags=single
 @test "strip_debug: files that have nothing to lose are not listed" {
 	make_tree tree
 	mkfat --size 60000 --seed 5 --arches gfx1100 tree/lib/only.so
@@ -138,6 +143,7 @@ opens() { # FILE COMMAND...
 	diff <(grep -o '"files":.*' before) <(grep -o '"files":.*' after)
 }
 
+# bats test_tags=single
 @test "a state that is lost or damaged costs time only" {
 	make_tree tree
 	policy rocm "tree=$T/tree" arch=gfx1100 do=thin
@@ -163,6 +169,7 @@ opens() { # FILE COMMAND...
 	status | grep -q 'is not known'
 }
 
+# bats test_tags=single
 @test "another GPU is named, with what to reinstall, until that has happened" {
 	make_tree tree
 	cp -a tree packages
@@ -200,6 +207,7 @@ topology() { # VERSION...: a machine with these GPUs
 	done
 }
 
+# bats test_tags=single
 @test "arch=auto: the code of a GPU that is missing today stays" {
 	make_tree tree
 	policy rocm "tree=$T/tree" arch=auto do=thin
@@ -231,6 +239,7 @@ topology() { # VERSION...: a machine with these GPUs
 	[ "$(objects tree/lib/a.so | wc -l)" = 2 ]
 }
 
+# bats test_tags=single
 @test "an upgrade that has no code for the GPU any more: a warning" {
 	make_tree tree
 	policy rocm "tree=$T/tree" arch=gfx1100 do=thin
@@ -252,6 +261,7 @@ topology() { # VERSION...: a machine with these GPUs
 	[[ $output != *warning* ]]
 }
 
+# bats test_tags=single
 @test "an upgrade that has no code for one of two GPUs any more: a warning with its name" {
 	make_tree tree
 	database tree
@@ -304,6 +314,7 @@ topology() { # VERSION...: a machine with these GPUs
 	[ "${#lines[@]}" = 1 ]
 }
 
+# bats test_tags=single
 @test "do=pack: code for one of two GPUs that an upgrade drops is named, what stays in archives is not" {
 	make_tree tree
 	database tree
@@ -321,6 +332,7 @@ topology() { # VERSION...: a machine with these GPUs
 	[ "${#lines[@]}" = 1 ]
 }
 
+# bats test_tags=single
 @test "wrong policies: the message names file, line and value, and nothing is done" {
 	make_tree tree
 	cp -a tree before
@@ -354,6 +366,7 @@ topology() { # VERSION...: a machine with these GPUs
 	[ -z "$output" ]
 }
 
+# bats test_tags=single
 @test "root takes no policy that others can write" {
 	as_root
 	make_tree tree
@@ -379,6 +392,7 @@ topology() { # VERSION...: a machine with these GPUs
 	run -0 apply
 }
 
+# bats test_tags=single
 @test "killed at each call that changes something: the next run finishes, and knows what was done" {
 	make_tree before
 	database before
@@ -409,6 +423,7 @@ topology() { # VERSION...: a machine with these GPUs
 	done
 }
 
+# bats test_tags=single
 @test "do=pack, killed at each call that changes something: nothing is lost, and the next run finishes" {
 	make_tree before
 	rm -r before/lib/deep # a run that is killed may take hard links apart
@@ -441,6 +456,7 @@ topology() { # VERSION...: a machine with these GPUs
 	cmp before/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco "$(find out -name 'Kernels.so-000-gfx1100.hsaco' -type f | head -n 1)"
 }
 
+# bats test_tags=single
 @test "do=pack for fewer GPUs, killed at each call that changes something: the next run removes their code from archives" {
 	make_tree before
 	rm -r before/lib/deep
@@ -464,6 +480,7 @@ topology() { # VERSION...: a machine with these GPUs
 	done
 }
 
+# bats test_tags=single
 @test "a tree in an overlay: new files are looked at" {
 	as_root
 	make_tree below
@@ -479,6 +496,7 @@ topology() { # VERSION...: a machine with these GPUs
 	[ "$(objects tree/lib/new.so | wc -l)" = 1 ]
 }
 
+# bats test_tags=single
 @test "no room for the state: nothing is changed" {
 	as_root
 	make_tree tree
@@ -495,6 +513,7 @@ topology() { # VERSION...: a machine with these GPUs
 	[ "$(objects tree/lib/a.so | wc -l)" = 1 ]
 }
 
+# bats test_tags=single
 @test "no room in the tree: whole files, and the next run finishes" {
 	as_root
 	make_tree before
@@ -605,6 +624,7 @@ topology() { # VERSION...: a machine with these GPUs
 	[ "$(field complete)" = True ]
 }
 
+# bats test_tags=single
 @test "do=pack: an overlay between the files" {
 	as_root
 	chmod 0666 /dev/fuse
@@ -631,6 +651,7 @@ topology() { # VERSION...: a machine with these GPUs
 
 # --- packages and boot ------------------------------------------------------------------
 
+# bats test_tags=single
 @test "hooks of dpkg and apt: mounts go and come back, and no fault fails an installation" {
 	as_root
 	chmod 0666 /dev/fuse
@@ -688,6 +709,7 @@ topology() { # VERSION...: a machine with these GPUs
 	run -0 hook wrong
 }
 
+# bats test_tags=single
 @test "the systemd unit has the trees that are mounted, whatever their names are" {
 	generate() {
 		rm -rf units

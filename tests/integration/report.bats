@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: MIT
 # kpack report: figures, tables and maps, checked by another program that counts itself;
 # and the page as a browser shows it.
+#
+# The tests tagged single read archives with one thread, or measure as the other tests do.
 
 load packing
 
@@ -55,6 +57,7 @@ make_tree() {
 	EOF
 }
 
+# bats test_tags=single
 @test "figures, tables and areas are what the archives say" {
 	make_tree
 	judged page tree
@@ -76,6 +79,7 @@ make_tree() {
 	EOF
 }
 
+# bats test_tags=single
 @test "what a GPU keeps, and what goes without the others" {
 	mkdir in
 	mkfat --size 60000 --share 2 in/a.so
@@ -135,6 +139,7 @@ make_tree() {
 	EOF
 }
 
+# bats test_tags=single
 @test "the same input gives the same page, and no path stands in it" {
 	make_tree
 	report -q -o a.html tree
@@ -237,6 +242,7 @@ make_tree() {
 	[ "$(jq -c '[.measured, .objects]' kept.json)" = '[null,9]' ]
 }
 
+# bats test_tags=single
 @test "a library that is faulty does not keep the others from being measured" {
 	mkdir -p lib/sub
 	mkfat --bundles 3 lib/libgood.so
@@ -269,6 +275,7 @@ make_tree() {
 	[ "$(jq '[.objects, .stored, (.faults | length)]' bad.json -c)" = "$(jq -c '[.objects, .stored, 1]' good.json)" ]
 }
 
+# bats test_tags=single
 @test "nothing, one entry, and entries without bytes" {
 	mkdir empty
 	judged empty empty
@@ -291,6 +298,7 @@ make_tree() {
 	judged zero zero.kpack
 }
 
+# bats test_tags=single
 @test "more archives than files may be open at first" {
 	py <<-'EOF'
 	from mkarchive import Archive
@@ -303,6 +311,7 @@ make_tree() {
 	[ "$(jq .objects many.json)" = 40 ]
 }
 
+# bats test_tags=single
 @test "entries without a hash are compared by their bytes" {
 	py <<-'EOF'
 	from mkarchive import Archive, noise
@@ -321,6 +330,7 @@ make_tree() {
 	EOF
 }
 
+# bats test_tags=single
 @test "hostile names are shown as text" {
 	py <<-'EOF'
 	from mkarchive import Archive, noise, Pairs
@@ -349,6 +359,7 @@ make_tree() {
 	EOF
 }
 
+# bats test_tags=single
 @test "damaged archives: what can be read is shown, with the faults" {
 	make_tree
 	head -c 5000 tree/.kpack/tree_gfx1030.kpack >tree/.kpack/cut.kpack
@@ -382,6 +393,7 @@ make_tree() {
 	EOF
 }
 
+# bats test_tags=single
 @test "usage, and files that cannot be written" {
 	make_tree
 	leaves 2 tree
@@ -424,6 +436,7 @@ make_tree() {
 	fi
 }
 
+# bats test_tags=single
 @test "50,000 entries: a small page, quickly" {
 	py <<-'EOF'
 	from mkarchive import Archive

@@ -1,6 +1,9 @@
 #!/usr/bin/env bats
 # kpack pack --shard I/N: the joined parts equal the output of one run, bit by bit.
 # tree.bats and similar tests check that one run is right; here it is the reference.
+#
+# The tests tagged single differ in what is packed and joined; the threads of packing are those of the
+# tests of all numbers of shards and of volumes, and joining has none.
 
 load packing.bash
 
@@ -85,6 +88,7 @@ make_tree() { # DIR
 	same out again
 }
 
+# bats test_tags=single
 @test "every option that says what is stored" {
 	make_tree in
 	joined 3 --scheme none in
@@ -104,6 +108,7 @@ make_tree() { # DIR
 	[ "$(stat -c '%a %y' want/c.so)" = "$(stat -c '%a %y' out/c.so)" ]
 }
 
+# bats test_tags=single
 @test "archives only" {
 	make_tree in
 	kpack pack -q --archives-only in want
@@ -133,6 +138,7 @@ make_tree() { # DIR
 	[ $moved -gt 0 ]
 }
 
+# bats test_tags=single
 @test "kernel databases: packed, plain, both" {
 	for kind in rocblas-flat aotriton miopen; do
 		$python "$tools/mkdb.py" --cache "$KPACK_BIN/.objects" $kind $kind
@@ -145,6 +151,7 @@ make_tree() { # DIR
 	joined 4 --volume-size 20000 rocblas-flat
 }
 
+# bats test_tags=single
 @test "rocFFT's database, in parts and by rows" {
 	[ "$(kpack pack --help | grep -c split-rocfft)" = 1 ]
 	$python "$tools/mkdb.py" --cache "$KPACK_BIN/.objects" rocfft rocfft
@@ -152,6 +159,7 @@ make_tree() { # DIR
 	joined 3 --split-rocfft --rows rocfft
 }
 
+# bats test_tags=single
 @test "an input that has archives and converted binaries already" {
 	make_tree one
 	kpack pack -q --group g one in
@@ -165,6 +173,7 @@ make_tree() { # DIR
 	kpack verify -q out/.kpack
 }
 
+# bats test_tags=single
 @test "a tree without device code" {
 	mkdir -p in/a
 	echo text >in/a/text
@@ -172,6 +181,7 @@ make_tree() { # DIR
 	[ ! -e out/.kpack ]
 }
 
+# bats test_tags=single
 @test "a shard into a part that is there: finished, older, of another run" {
 	make_tree in
 	shards p 3 in
@@ -192,6 +202,7 @@ make_tree() { # DIR
 	same want out
 }
 
+# bats test_tags=single
 @test "a part that is finished is left alone, until something is another" {
 	mkdir in
 	mkfat --seed 1 in/a.so
@@ -247,6 +258,7 @@ make_tree() { # DIR
 	same want out
 }
 
+# bats test_tags=single
 @test "killed at any step, and run again" {
 	strace -f -o /dev/null -e trace=none true 2>/dev/null || skip "needs strace"
 	make_tree in
@@ -273,6 +285,7 @@ make_tree() { # DIR
 	[ "$killed" -gt 3 ]
 }
 
+# bats test_tags=single
 @test "killed while parts are joined, and joined again" {
 	strace -f -o /dev/null -e trace=none true 2>/dev/null || skip "needs strace"
 	make_tree in
@@ -296,6 +309,7 @@ make_tree() { # DIR
 	[ "$killed" -gt 2 ]
 }
 
+# bats test_tags=single
 @test "temporary files that a killed run left where parts are joined are removed" {
 	mkdir -p in/lib
 	ln -s nowhere in/lib/link
@@ -325,6 +339,7 @@ merge_fails() { # TEXT OPERAND...
 	! grep -v '^kpack: ' merge.err || false
 }
 
+# bats test_tags=single
 @test "root: what another user put into a part" {
 	as_root
 	make_tree in
@@ -361,6 +376,7 @@ merge_fails() { # TEXT OPERAND...
 	[ "$(stat -c %u p.2/.kpack/shard/record)" = 0 ]
 }
 
+# bats test_tags=single
 @test "devices that the user may not make are left out and reported" {
 	as_root
 	mkdir -p in/lib
@@ -389,6 +405,7 @@ merge_fails() { # TEXT OPERAND...
 	END
 }
 
+# bats test_tags=single
 @test "parts that do not belong together" {
 	make_tree in
 	shards p 3 in
@@ -418,6 +435,7 @@ merge_fails() { # TEXT OPERAND...
 	fails "p.1: is a part of another run" --shard 1/2 p.1 out2
 }
 
+# bats test_tags=single
 @test "parts that were changed or damaged" {
 	make_tree in
 	shards p 2 in
@@ -456,6 +474,7 @@ merge_fails() { # TEXT OPERAND...
 	[ ! -e out ]
 }
 
+# bats test_tags=single
 @test "a part that was copied without times or modes is told so" {
 	mkdir in
 	mkfat in/a.so
@@ -476,6 +495,7 @@ merge_fails() { # TEXT OPERAND...
 }
 
 # Ownership is of the machine; labels, too.
+# bats test_tags=single
 @test "a part that was copied without ACLs or extended attributes is told so" {
 	mkdir -p in/dir
 	mkfat in/a.so
@@ -524,6 +544,7 @@ merge_fails() { # TEXT OPERAND...
 	merge_fails "p.1 and p.2 are of different runs: INPUT was another" p.1 p.2 -o out
 }
 
+# bats test_tags=single
 @test "numbers of shards" {
 	mkfat in.so
 	for shard in 0/1 1/0 2/1 1/65537 65537/65537 1 / 1/ /1 1/2/3 ' 1/2' '1/2 ' +1/2 1/+2 -1/2 0x1/2 1/2K \
@@ -539,6 +560,7 @@ merge_fails() { # TEXT OPERAND...
 }
 
 # No shard has more than an equal part and the largest file.
+# bats test_tags=single
 @test "the bytes are spread" {
 	mkdir in
 	for i in $(seq 40); do
@@ -569,6 +591,7 @@ merge_fails() { # TEXT OPERAND...
 	done
 }
 
+# bats test_tags=single
 @test "what is said" {
 	make_tree in
 	shards p 2 in

@@ -2,6 +2,9 @@
 # A split tree: an independent checker (splitcheck.py) finds nothing lost and nothing
 # twice; each part is installed over the generic one; artifacts with several prefixes;
 # failures.
+#
+# The tests tagged single differ in the files of a tree and in options; the threads are those of the
+# other tests.
 
 load packing
 
@@ -87,6 +90,7 @@ told() {
 		{ echo "exit $status of: ${*:3}"; cat told.out told.err; return 1; }
 }
 
+# bats test_tags=single
 @test "a fat binary in a generic tree is a fault, in any other tree it is not" {
 	mkdir -p in/lib
 	mkfat in/lib/liba.so
@@ -127,6 +131,7 @@ told() {
 	told 0 0 kpack verify --tree thin
 }
 
+# bats test_tags=single
 @test "the judge sees what is lost, twice, too much or other" {
 	mkdir -p in/lib
 	mkfat in/lib/liba.so
@@ -183,6 +188,7 @@ told() {
 	told 1 0 kpack mark check --arch gfx1100 root # by its name it is of no artifact
 }
 
+# bats test_tags=single
 @test "an artifact whose prefixes pack the same file" {
 	artifact
 	mkdir files
@@ -200,6 +206,7 @@ told() {
 	refuses 1 "cannot join the archives of all prefixes" --databases packed art out
 }
 
+# bats test_tags=single
 @test "--keys prefix: each prefix loads from its own, and all flattened into one root" {
 	artifact
 	refuses 2 "not artifact or prefix" --keys both art out
@@ -224,6 +231,7 @@ told() {
 	kpack mark check flat
 }
 
+# bats test_tags=single
 @test "groups of prefixes never look like volumes, nor like each other" {
 	for p in a/2 a.2 b z; do
 		mkdir -p "art/$p"
@@ -242,6 +250,7 @@ told() {
 	)" ]
 }
 
+# bats test_tags=single
 @test "what is outside of all prefixes is carried" {
 	artifact
 	mkdir -p art/share/empty
@@ -256,6 +265,7 @@ told() {
 	splitcheck art out art
 }
 
+# bats test_tags=single
 @test "manifests: a missing one, prefixes that are not there, and hostile ones" {
 	mkdir in
 	mkfat in/liba.so
@@ -295,6 +305,7 @@ told() {
 	refuses 1 "5242880 bytes" in out
 }
 
+# bats test_tags=single
 @test "databases: files of an architecture leave, directories that are empty then too" {
 	database rocblas-arch in
 	database aotriton in
@@ -324,6 +335,7 @@ told() {
 	done <files
 }
 
+# bats test_tags=single
 @test "--gpu-targets: only these, the rest is told, and generic is the same" {
 	database rocblas-arch in
 	mkdir -p in/bin
@@ -345,6 +357,7 @@ told() {
 	refuses 2 "--gpu-targets gfx9:0,:" --gpu-targets gfx9:0,: in out
 }
 
+# bats test_tags=single
 @test "databases that stay files go by their names, whatever is in them" {
 	mkdir -p in/share/miopen/db in/lib/rocfft
 	echo short >in/share/miopen/db/gfx942e4.kdb
@@ -365,6 +378,7 @@ told() {
 	refuses 1 "gfx942e4.kdb: kernel database: 6 bytes" --databases packed in out
 }
 
+# bats test_tags=single
 @test "what is for gfx1250-strict is in a tree of its own, code and files" {
 	local b=lib/rocblas/library
 	mkdir -p "in/$b/gfx1250" "in/$b/gfx1250-strict" in/share/miopen/db
@@ -402,6 +416,7 @@ told() {
 	done
 }
 
+# bats test_tags=single
 @test "families share a tree and an archive" {
 	database rocblas-arch in
 	mkfat --arches gfx942,gfx90a:xnack+,gfx1100 in/lib/liba.so
@@ -424,6 +439,7 @@ told() {
 	refuses 2 "in a family already" --family a=gfx942 --family b=gfx942 in out
 }
 
+# bats test_tags=single
 @test "links, modes, times and odd names are kept; no link joins two parts" {
 	database rocblas-arch in
 	database miopen in
@@ -452,6 +468,7 @@ told() {
 	[ "$(stat -c %a out/in_gfx942/lib)" = 555 ]
 }
 
+# bats test_tags=single
 @test "who is not root splits what is only readable" {
 	as_root
 	database rocblas-arch in
@@ -467,6 +484,7 @@ told() {
 	[ -z "$(ls -A own/out | grep -v ^in_)" ]
 }
 
+# bats test_tags=single
 @test "trees that are there: an error before anything is written, or replaced" {
 	mkdir in
 	mkfat in/liba.so
@@ -506,6 +524,7 @@ kpack: out/in_rdna: note: is not from this run; it stays" ]
 	diff -r one two
 }
 
+# bats test_tags=single
 @test "wrong trees and options" {
 	mkdir in
 	mkfat in/liba.so
@@ -557,6 +576,7 @@ kpack: out/in_rdna: note: is not from this run; it stays" ]
 	[ ! -e out/.kpack-staging-busyyy ]
 }
 
+# bats test_tags=single
 @test "a full disk: exit 1, clear words, nothing left" {
 	as_root
 	mkdir in small
@@ -583,6 +603,7 @@ meanwhile() {
 		2>err || status=$?
 }
 
+# bats test_tags=single
 @test "trees that are not the input, together, never get their names" {
 	mkdir -p in/sub/empty
 	mkfat --arches gfx1030,gfx1100 in/liba.so
@@ -611,6 +632,7 @@ meanwhile() {
 	END
 }
 
+# bats test_tags=single
 @test "killed while trees get their names: the next run needs no --force" {
 	strace -f -o /dev/null -e trace=none true 2>/dev/null || skip "needs strace"
 	mkdir in
@@ -651,6 +673,7 @@ meanwhile() {
 	[ -e out/in_gfx1030/theirs ]
 }
 
+# bats test_tags=single
 @test "archives that the tree has already go where their code does" {
 	mkdir -p in/lib in/.kpack
 	mkfat --bundles 2 --arches gfx1030,gfx1100,gfx1101,gfx90a:xnack+ in/lib/liba.so
@@ -691,6 +714,7 @@ meanwhile() {
 	refuses 1 "no device code objects matched" --gpu-targets gfx906 packed out
 }
 
+# bats test_tags=single
 @test "--archive-dir: archives and directories for them" {
 	local dir=usr/lib/x86_64-linux-gnu/rocm-kpack
 	mkdir -p in/usr/lib/x86_64-linux-gnu
@@ -739,6 +763,7 @@ meanwhile() {
 	[ "$(launch flat/lib/deep/liba.so gfx1100)" = "0 0 0" ]
 }
 
+# bats test_tags=single
 @test "a directory of archives alone is taken apart like archives" {
 	mkdir in
 	mkfat --arches gfx1030,gfx1100 in/liba.so
@@ -751,6 +776,7 @@ meanwhile() {
 	[ "$(ls out | paste -sd ' ')" = tree_generic ]
 }
 
+# bats test_tags=single
 @test "the options of other splitters: names, several words, a batch" {
 	artifact
 	database rocblas-arch art/math/stage
