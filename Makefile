@@ -348,7 +348,9 @@ check-sanitizers: ## run the unit and integration tests in MODE=asan and MODE=ts
 	@$(MAKE) --no-print-directory $(jobs) check-build-asan check-build-tsan
 	@CHECK_ALL=1 tests/run $(call builds,asan tsan)
 
-check-build: all $(units) $(fuzz) $(stub) $(loaders) $(posix) $(examples) $(foreach m,$(sanitized),check-build-$(m))
+# TSan runs neither fuzz targets nor unit tests without threads.
+tested := $(if $(filter tsan,$(MODE)),$(patsubst %.c,$(O)/%,$(shell tests/run --threaded)),$(units) $(fuzz))
+check-build: all $(tested) $(stub) $(loaders) $(posix) $(examples) $(foreach m,$(sanitized),check-build-$(m))
 check-build-%:
 	@$(MAKE) --no-print-directory MODE=$* check-build
 
