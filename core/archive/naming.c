@@ -120,7 +120,7 @@ static const struct {
 bool kp_legacy_path(struct kp_span key, struct kp_span arch, char *out, size_t cap,
 		    size_t *size)
 {
-	for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
+	for (size_t i = 0; i < KP_COUNT(layouts); i++) {
 		size_t n = layouts[i].library.size;
 		struct kp_span rest;
 		int used;

@@ -31,7 +31,7 @@ static const struct {
 
 static bool is_known(kpack_error_t code)
 {
-	return (unsigned)code < sizeof(codes) / sizeof(codes[0]);
+	return (unsigned)code < KP_COUNT(codes);
 }
 
 const char *kpackx_error_name(kpack_error_t code)

@@ -10,6 +10,9 @@
 #include <stdint.h>
 #include <string.h>
 
+/* The number of elements of the array A. */
+#define KP_COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
 struct kp_span {
 	const uint8_t *data;
 	size_t size;

@@ -27,7 +27,7 @@ static bool is_control(uint32_t c)
 
 bool kp_text_visible(uint32_t c)
 {
-	size_t i = 0, n = sizeof(deceptive) / sizeof(deceptive[0]);
+	size_t i = 0, n = KP_COUNT(deceptive);
 
 	while (i < n && c > deceptive[i].last)
 		i++;

@@ -40,7 +40,7 @@ static const struct machine {
 
 static enum action find_action(uint16_t machine, uint32_t type)
 {
-	for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++) {
+	for (size_t i = 0; i < KP_COUNT(machines); i++) {
 		if (machines[i].machine != machine)
 			continue;
 		return type == machines[i].relative   ? ACTION_RELATIVE

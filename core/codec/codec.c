@@ -205,7 +205,7 @@ static size_t set_parts(ZSTD_CCtx *ctx, int level, size_t chunk)
 
 	while ((size_t)1 << log < chunk && log <= PART_WINDOW_LOG_MAX)
 		log++;
-	for (size_t i = 0; i < sizeof(parameters) / sizeof(parameters[0]); i++) {
+	for (size_t i = 0; i < KP_COUNT(parameters); i++) {
 		err = ZSTD_CCtx_setParameter(ctx, parameters[i].name,
 					     parameters[i].value);
 		if (ZSTD_isError(err))

@@ -38,7 +38,7 @@ static kpack_error_t read_header(struct kp_edit *ed, struct kpackx_error *why)
 			       "elf: type %u: only programs and shared libraries are "
 			       "changed",
 			       ed->h.e_type);
-	for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(machines); i++)
 		if (machines[i].machine == ed->h.e_machine) {
 			ed->page = machines[i].page;
 			ed->relative = machines[i].relative;

@@ -28,7 +28,7 @@ static const struct kp_cutile_dtype dtypes[] = {
 	 "__nv_fp8_e8m0 *", 1},
 };
 
-#define N_DTYPES (sizeof(dtypes) / sizeof(dtypes[0]))
+#define N_DTYPES KP_COUNT(dtypes)
 
 /* Callers of kpackx_demangle have a pointer to the first member. */
 struct held_signature {

@@ -418,12 +418,12 @@ static kpack_error_t put_constraint(struct writer *w, const struct kpackx_constr
 {
 	unsigned kind = (unsigned)c->kind;
 
-	if (kind >= sizeof(kinds) / sizeof(kinds[0]) || !kinds[kind].put)
+	if (kind >= KP_COUNT(kinds) || !kinds[kind].put)
 		return INVALID(w, "kind %u is not known", kind);
 	if (w->convention < kinds[kind].convention)
 		return INVALID(w, "%s needs calling convention %u, not %u",
 			       kinds[kind].code, kinds[kind].convention, w->convention);
-	for (size_t i = 0; i < sizeof(c->reserved) / sizeof(c->reserved[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(c->reserved); i++)
 		if (c->reserved[i])
 			return INVALID(w, "reserved is not 0");
 	kp_compose_str(w->name, kinds[kind].code);
@@ -455,7 +455,7 @@ kpack_error_t kp_cutile_mangle(const struct kpackx_signature *s, struct kp_compo
 		return kp_fail(why, KPACK_ERROR_UNSUPPORTED_VERSION,
 			       "calling convention %u is not known, only 1 to %d",
 			       s->convention, KP_CUTILE_CONVENTION_MAX);
-	for (size_t i = 0; i < sizeof(s->reserved) / sizeof(s->reserved[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(s->reserved); i++)
 		if (s->reserved[i] || s->reserved0)
 			return INVALID(&w, "reserved is not 0");
 	KP_TRY(put_function(&w, s->function));

@@ -178,7 +178,7 @@ static kpack_error_t read_constraint(struct kp_cutile_reader *p,
 	const size_t at = p->pos;
 	const struct kp_span rest = kp_span_tail(p->name, at);
 
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+	for (size_t i = 0; i < KP_COUNT(kinds); i++) {
 		const char *code = kinds[i].code;
 
 		if (!kp_span_starts(rest, code, strlen(code)))

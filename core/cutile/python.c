@@ -283,7 +283,7 @@ static void put_array(struct kp_compose *out, const struct kpackx_constraint *c)
 	put_groups(out, c);
 	kp_compose_str(out, ", may_alias_internally=");
 	put_bool(out, c->may_alias);
-	for (size_t i = 0; i < sizeof(optional) / sizeof(optional[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(optional); i++)
 		if (find_stated(c, &optional[i], &value))
 			put_property(out, c, &optional[i]);
 	if (c->base_addr_divisible_by > 1)

@@ -139,7 +139,7 @@ static bool is_bsd_index(struct kp_span name)
 	static const char *const spellings[] = {"__.SYMDEF", "__.SYMDEF SORTED",
 						"__.SYMDEF_64", "__.SYMDEF_64 SORTED"};
 
-	for (size_t i = 0; i < sizeof(spellings) / sizeof(spellings[0]); i++) {
+	for (size_t i = 0; i < KP_COUNT(spellings); i++) {
 		if (kp_span_is(name, spellings[i]))
 			return true;
 	}

@@ -18,7 +18,7 @@
 
 static const struct kp_format *const hip_formats[] = {&kp_format_bundle, &kp_format_ccob,
 						      &kp_format_code_object};
-#define HIP_FORMATS (sizeof(hip_formats) / sizeof(hip_formats[0]))
+#define HIP_FORMATS KP_COUNT(hip_formats)
 
 const struct kp_format *kp_format_probe_hip(struct kp_span head)
 {

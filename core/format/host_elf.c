@@ -37,7 +37,7 @@ static bool probe_host_elf(struct kp_span head)
  */
 static const char *stream_kind(const struct kp_section *s)
 {
-	for (size_t i = 0; i < sizeof(streams) / sizeof(streams[0]); i++) {
+	for (size_t i = 0; i < KP_COUNT(streams); i++) {
 		if (strcmp(s->name, streams[i].name) == 0)
 			return streams[i].kind;
 	}

@@ -16,7 +16,7 @@ static const struct kp_format *const formats[] = {
 
 const struct kp_format *kp_format_probe(struct kp_span head)
 {
-	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+	for (size_t i = 0; i < KP_COUNT(formats); i++) {
 		if (formats[i]->probe(head))
 			return formats[i];
 	}

@@ -27,8 +27,6 @@ struct field {
 	kpack_error_t (*read)(struct parser *p);
 };
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 static kpack_error_t fail_broken(struct parser *p)
 {
 	return kp_mp_fail(&p->c, "layout", p->why);
@@ -273,7 +271,7 @@ static kpack_error_t read_ccob(struct parser *p)
 		{"kept", false, read_ccob_kept},
 	};
 
-	KP_TRY(read_map(p, fields, COUNT(fields)));
+	KP_TRY(read_map(p, fields, KP_COUNT(fields)));
 	if (!kp_ccob_form_ok(&p->now->form))
 		return kp_fail(p->why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "layout: container %zu: CCOB of version %u, method %u, "
@@ -292,7 +290,7 @@ static kpack_error_t read_format(struct parser *p)
 	struct kp_span name;
 
 	KP_TRY(read_text(p, 64, &name));
-	for (size_t i = 0; i < COUNT(formats); i++) {
+	for (size_t i = 0; i < KP_COUNT(formats); i++) {
 		if (kp_span_is(name, formats[i]->name))
 			p->now->format = formats[i];
 	}
@@ -406,7 +404,7 @@ static kpack_error_t read_container(struct parser *p)
 	};
 
 	p->now = kp_layout_add_container(&p->l);
-	return p->now ? read_map(p, fields, COUNT(fields)) : no_memory(p);
+	return p->now ? read_map(p, fields, KP_COUNT(fields)) : no_memory(p);
 }
 
 /* ---- the whole ---- */
@@ -503,7 +501,7 @@ static kpack_error_t read_layout(struct parser *p)
 		{"containers", true, read_containers}, {"xxh3", true, read_hashes},
 	};
 
-	return read_map(p, fields, COUNT(fields));
+	return read_map(p, fields, KP_COUNT(fields));
 }
 
 /* ---- its bytes ---- */

@@ -137,7 +137,7 @@ static kpack_error_t try_encoding(const struct kp_layout_payload *p, uint64_t ro
 	if (place->kept)
 		return KPACK_SUCCESS;
 	KP_TRY(try_level(p, 0, place, why));
-	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(levels); i++)
 		if (place->encoded && place->size > room &&
 		    levels[i] > p->container->form.level)
 			KP_TRY(try_level(p, levels[i], place, why));

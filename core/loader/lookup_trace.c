@@ -81,7 +81,7 @@ static void say_files(const struct kp_lookup *l, struct kp_line *line)
 	static void (*const parts[])(const struct kp_lookup_file *, struct kp_line *) = {
 		say_opened, say_faulty, say_missing};
 
-	for (size_t p = 0; p < sizeof(parts) / sizeof(parts[0]); p++)
+	for (size_t p = 0; p < KP_COUNT(parts); p++)
 		for (size_t i = 0; i < l->n_files && line->used < KP_LINE_MAX; i++)
 			parts[p](&l->files[i], line);
 }

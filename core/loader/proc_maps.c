@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "core/base/mountinfo.h"
+#include "core/base/span.h"
 
 #define MAPS "/proc/self/maps"
 #define DELETED " (deleted)"
@@ -134,7 +135,7 @@ static char *name_in_overlay(const char *name, uint64_t inode)
 
 static char *file_name(const struct mapping *m)
 {
-	size_t n = sizeof(spellings) / sizeof(spellings[0]);
+	size_t n = KP_COUNT(spellings);
 	char *name = NULL, *path;
 
 	for (size_t i = 0; i < n; i++) {

@@ -5,8 +5,6 @@
  */
 #include "target.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 /* Features that a target ID can state: xnack, sramecc. */
 #define NONE false, false
 #define XNACK true, false
@@ -132,7 +130,7 @@ static const struct {
 
 static struct kp_span primary_name(struct kp_span name)
 {
-	for (size_t i = 0; i < COUNT(aliases); i++)
+	for (size_t i = 0; i < KP_COUNT(aliases); i++)
 		if (kp_span_is(name, aliases[i].alias))
 			return kp_span_str(aliases[i].name);
 	return name;
@@ -141,7 +139,7 @@ static struct kp_span primary_name(struct kp_span name)
 const struct kp_processor *kp_processor_by_name(struct kp_span name)
 {
 	name = primary_name(name);
-	for (size_t i = 0; i < COUNT(processors); i++)
+	for (size_t i = 0; i < KP_COUNT(processors); i++)
 		if (kp_span_is(name, processors[i].name))
 			return &processors[i];
 	return NULL;
@@ -149,7 +147,7 @@ const struct kp_processor *kp_processor_by_name(struct kp_span name)
 
 const struct kp_processor *kp_processor_by_mach(unsigned mach)
 {
-	for (size_t i = 0; i < COUNT(processors); i++)
+	for (size_t i = 0; i < KP_COUNT(processors); i++)
 		if (processors[i].mach == mach)
 			return &processors[i];
 	return NULL;
@@ -157,13 +155,13 @@ const struct kp_processor *kp_processor_by_mach(unsigned mach)
 
 const struct kp_processor *kp_processor_table(size_t *count)
 {
-	*count = COUNT(processors);
+	*count = KP_COUNT(processors);
 	return processors;
 }
 
 const char *kp_processor_generic(struct kp_span processor)
 {
-	for (size_t i = 0; i < COUNT(generics); i++)
+	for (size_t i = 0; i < KP_COUNT(generics); i++)
 		for (const char *const *m = generics[i].members; *m; m++)
 			if (kp_span_is(processor, *m))
 				return generics[i].name;
@@ -172,7 +170,7 @@ const char *kp_processor_generic(struct kp_span processor)
 
 const char *const *kp_generic_members(struct kp_span name)
 {
-	for (size_t i = 0; i < COUNT(generics); i++)
+	for (size_t i = 0; i < KP_COUNT(generics); i++)
 		if (kp_span_is(name, generics[i].name))
 			return generics[i].members;
 	return NULL;

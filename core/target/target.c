@@ -322,7 +322,7 @@ static bool looks_like_target(struct kp_span s)
 	static const char *const begins[] = {"gfx", "sm_", "compute_", "amdgcnspirv",
 					     "generic"};
 
-	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(begins); i++)
 		if (kp_span_starts(s, begins[i], strlen(begins[i])))
 			return true;
 	return kp_processor_by_name(kp_span_head(s, find_any(s, ":"))) != NULL;

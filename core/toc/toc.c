@@ -253,7 +253,7 @@ static const struct {
 	{"format_version", parse_version},
 };
 
-#define N_TOP (sizeof(top_fields) / sizeof(top_fields[0]))
+#define N_TOP KP_COUNT(top_fields)
 
 /* Skip the value of an unknown pair that began at START, and note the pair. */
 static bool skip_pair(struct kp_toc_parser *p, size_t start)

@@ -61,7 +61,7 @@ bool option_seconds(const char *option, unsigned *out)
 	size_t digits = strspn(text, "0123456789");
 	unsigned long n = strtoul(text, NULL, 10);
 
-	for (size_t i = 0; digits && i < sizeof(units) / sizeof(*units); i++) {
+	for (size_t i = 0; digits && i < KP_COUNT(units); i++) {
 		if (text[digits] != units[i].letter || (text[digits] && text[digits + 1]))
 			continue;
 		if (n > 1000000000 / units[i].seconds)

@@ -45,7 +45,7 @@ static const struct {
 
 static const char *explain_error(int err)
 {
-	for (size_t i = 0; i < sizeof(meanings) / sizeof(*meanings); i++)
+	for (size_t i = 0; i < KP_COUNT(meanings); i++)
 		if (meanings[i].err == err)
 			return meanings[i].text;
 	return strerror(err);

@@ -682,7 +682,7 @@ void pieces_init(struct pieces *ps, uint64_t budget)
 
 void pieces_fini(struct pieces *ps)
 {
-	for (size_t i = 0; i < sizeof(ps->buckets) / sizeof(*ps->buckets); i++) {
+	for (size_t i = 0; i < KP_COUNT(ps->buckets); i++) {
 		struct piece *p = ps->buckets[i], *next;
 
 		for (; p; p = next) {

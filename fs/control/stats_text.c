@@ -67,7 +67,7 @@ static const struct row {
 	 "Archives kept open for retired inodes."},
 };
 
-#define N_ROWS (sizeof(rows) / sizeof(*rows))
+#define N_ROWS KP_COUNT(rows)
 
 static void gather_figures(const struct stats *s, struct figures *out)
 {

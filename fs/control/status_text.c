@@ -224,7 +224,7 @@ void status_text_put(FILE *f, const struct stats *s)
 {
 	put_state(f, s);
 	fputc('\n', f);
-	for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+	for (size_t i = 0; i < KP_COUNT(lines); i++) {
 		fprintf(f, "  %-10s ", lines[i].name);
 		lines[i].put(f, s);
 		fputc('\n', f);

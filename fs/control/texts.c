@@ -152,7 +152,7 @@ static const struct row {
 	{"version", put_version, false},     {"checksums", NULL, false},
 };
 
-#define N_ROWS (sizeof(rows) / sizeof(*rows))
+#define N_ROWS KP_COUNT(rows)
 _Static_assert(N_ROWS <= TEXTS_MAX, "a place for each");
 
 const char *texts_name(size_t position)

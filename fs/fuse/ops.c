@@ -40,7 +40,7 @@ static const struct {
 
 static int to_errno(const struct kpackx_error *why)
 {
-	for (size_t i = 0; i < sizeof(errnos) / sizeof(*errnos); i++)
+	for (size_t i = 0; i < KP_COUNT(errnos); i++)
 		if (errnos[i].code == why->code)
 			return errnos[i].number;
 	if (why->code == KPACK_ERROR_IO_ERROR && why->sys_errno)

@@ -70,7 +70,7 @@ static const struct part parts[] = {
 	{"seccomp", restrict_calls, false},
 };
 
-#define PARTS (sizeof(parts) / sizeof(parts[0]))
+#define PARTS KP_COUNT(parts)
 
 static const char *on[PARTS + 1];
 

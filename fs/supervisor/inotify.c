@@ -229,7 +229,7 @@ static bool is_remote(int fd)
 
 	if (fstatfs(fd, &st))
 		return false;
-	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++)
+	for (size_t i = 0; i < KP_COUNT(types); i++)
 		if ((unsigned)st.f_type == types[i])
 			return true;
 	return false;

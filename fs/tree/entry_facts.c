@@ -110,7 +110,7 @@ static const struct {
 	{"metadata", metadata_of, false},
 };
 
-#define N_FACTS (sizeof(facts) / sizeof(*facts))
+#define N_FACTS KP_COUNT(facts)
 
 static void read_subject(struct subject *s, const struct kpack_archive *a, size_t entry)
 {

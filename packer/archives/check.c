@@ -142,7 +142,7 @@ static void check_fields(struct check *c)
 		{"toc", toc->has_toc},
 	};
 
-	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(needed); i++)
 		if (!needed[i].there)
 			FAULT(c, "toc: %s is missing", needed[i].name);
 	if (toc->format_version == 0)

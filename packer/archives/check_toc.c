@@ -38,7 +38,7 @@ struct known_keys {
 	const char *const *items;
 	size_t count;
 };
-#define KNOWN(keys) ((struct known_keys){keys, sizeof(keys) / sizeof((keys)[0])})
+#define KNOWN(keys) ((struct known_keys){keys, KP_COUNT(keys)})
 
 bool raw_is_flipped(struct kp_span text, const char *known)
 {
@@ -227,7 +227,7 @@ static void check_meta_field(struct check_findings *out, const char *entry,
 	struct kp_mp_value v;
 	const char *fault;
 
-	for (size_t i = 0; i < sizeof(meta_fields) / sizeof(meta_fields[0]); i++) {
+	for (size_t i = 0; i < KP_COUNT(meta_fields); i++) {
 		if (!kp_span_is(key, meta_fields[i].name) || !kp_mp_next(&m, &v))
 			continue;
 		fault = meta_fault(meta_fields[i].rule, &v);

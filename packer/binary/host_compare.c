@@ -90,10 +90,10 @@ static bool is_compared_otherwise(const struct hosts *h, const struct kp_section
 	static const uint32_t ordered[] = {SHT_RELA, SHT_REL, SHT_GNU_verneed,
 					   SHT_GNU_verdef};
 
-	for (size_t i = 0; i < sizeof(always) / sizeof(always[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(always); i++)
 		if (s->type == always[i])
 			return true;
-	for (size_t i = 0; i < sizeof(ordered) / sizeof(ordered[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(ordered); i++)
 		if (s->type == ordered[i])
 			return !h->order;
 	return strcmp(s->name, ".dynstr") == 0 ||

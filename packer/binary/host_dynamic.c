@@ -205,7 +205,7 @@ static enum value kind_of(uint64_t tag)
 		{DT_DEBUG, ADDRESS},
 	};
 
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(table); i++)
 		if (table[i].tag == tag)
 			return table[i].kind;
 	return NUMBER;

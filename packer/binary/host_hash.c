@@ -15,7 +15,7 @@ static bool has_prefix(struct kp_span text, size_t at)
 {
 	struct kp_span before = kp_span_head(text, at);
 
-	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(prefixes); i++)
 		if (kp_span_ends(before, prefixes[i]))
 			return true;
 	return false;

@@ -128,7 +128,7 @@ static bool is_instruction(const struct host_bytes *s, size_t at, size_t *end)
 	*end = from + 4;
 	a = kp_le32(s->a.data + from);
 	b = kp_le32(s->b.data + from);
-	for (size_t i = 0; i < sizeof(aarch64) / sizeof(aarch64[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(aarch64); i++)
 		if ((a & aarch64[i].mask) == aarch64[i].value)
 			return ((a ^ b) & ~aarch64[i].operand) == 0;
 	return false;

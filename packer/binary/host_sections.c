@@ -13,7 +13,7 @@ static bool is_left_out(const char *name)
 		".note.gnu.build-id", ".relro_padding",
 	};
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(names); i++)
 		if (strcmp(name, names[i]) == 0)
 			return true;
 	return false;

@@ -148,7 +148,7 @@ const char *report_size(uint64_t bytes, char out[24])
 	double n = (double)bytes;
 	size_t u = 0;
 
-	for (; n >= 1024 && u + 1 < sizeof(units) / sizeof(units[0]); u++)
+	for (; n >= 1024 && u + 1 < KP_COUNT(units); u++)
 		n /= 1024;
 	snprintf(out, 24, u ? "%.1f %s" : "%.0f %s", n, units[u]);
 	return out;

@@ -13,8 +13,6 @@
 #include "msgpack_names.h"
 #include "core/base/text.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 /* Limit of faults whose text is kept: a directory of kernels has some thousand files. */
 #define FAULTS_MAX 65536
 
@@ -333,7 +331,7 @@ static kpack_error_t check_operations(struct closure *c, size_t file,
 	if (!tensile_gpu_of_name(path_last(kp_span_str(path)), gpu) ||
 	    !closure_wants(c, gpu))
 		return KPACK_SUCCESS;
-	for (size_t i = 0; i < COUNT(starts); i++) {
+	for (size_t i = 0; i < KP_COUNT(starts); i++) {
 		snprintf(own, sizeof(own), "%s_%s", starts[i], gpu);
 		if (find_dat(c, path, starts[i]) || find_dat(c, path, own))
 			return KPACK_SUCCESS;
@@ -414,7 +412,7 @@ static kpack_error_t check_tensile(struct closure *c, size_t file,
 		return KPACK_SUCCESS;
 	}
 	check_pair(c, file);
-	for (size_t i = 0; i < COUNT(tensile_checks); i++)
+	for (size_t i = 0; i < KP_COUNT(tensile_checks); i++)
 		if (tensile_checks[i].fits(name))
 			return tensile_checks[i].check(c, file, why);
 	return KPACK_SUCCESS;

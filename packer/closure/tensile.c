@@ -18,8 +18,6 @@
 #include "packer/library/tensile/index.h"
 #include "packer/base/xalloc.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 /* In closure.kinds: the file was read; if that failed, the fault was added. */
 #define KINDS_READ 128
 
@@ -86,7 +84,7 @@ static bool find_code(const struct closure *c, const char *path, struct kp_span 
 {
 	char text[32];
 
-	for (size_t i = 0; i < COUNT(modes); i++) {
+	for (size_t i = 0; i < KP_COUNT(modes); i++) {
 		snprintf(text, sizeof(text), "%s%s", modes[i], ending);
 		if (closure_find(c, path, stem, text, file))
 			return true;
@@ -471,7 +469,7 @@ static bool has_whole(const struct closure *c, const char *path)
 {
 	static const char *const endings[] = {".dat", ".dat.zlib", ".yaml"};
 
-	for (size_t i = 0; i < COUNT(endings); i++)
+	for (size_t i = 0; i < KP_COUNT(endings); i++)
 		if (closure_find(c, path, kp_span_str("TensileLibrary"), endings[i],
 				 NULL))
 			return true;

@@ -6,8 +6,6 @@
 #include "packer/library/tensile/directory.h"
 #include "packer/base/xalloc.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 /* --- names --------------------------------------------------------------------------- */
 
 struct kp_span path_last(struct kp_span path)
@@ -38,10 +36,10 @@ const char *tensile_library_of(const struct library_found *found, size_t file)
 	const char *path = found->tree->items[file].path;
 	struct kp_span rest;
 
-	for (size_t i = 0; object && i < COUNT(names); i++)
+	for (size_t i = 0; object && i < KP_COUNT(names); i++)
 		if (strcmp(object->library, names[i]) == 0)
 			return names[i];
-	for (size_t i = 0; object && i < COUNT(names); i++)
+	for (size_t i = 0; object && i < KP_COUNT(names); i++)
 		if (tensile_directory_has(found->tree, path, names[i], &rest))
 			return names[i];
 	return NULL;
@@ -81,14 +79,14 @@ bool tensile_is_parent(struct kp_span name, char gpu[KP_TARGET_TEXT_MAX])
 	bool cut = false;
 
 	gpu[0] = '\0';
-	for (size_t i = 0; i < COUNT(endings) && !cut; i++)
+	for (size_t i = 0; i < KP_COUNT(endings) && !cut; i++)
 		cut = cut_end(&name, endings[i]);
 	if (!cut)
 		return false;
 	if (kp_span_is(name, "TensileLibrary"))
 		return true;
 	cut = false;
-	for (size_t i = 0; i < COUNT(starts) && !cut; i++)
+	for (size_t i = 0; i < KP_COUNT(starts) && !cut; i++)
 		cut = cut_start(&name, starts[i]);
 	if (!cut || !arch_of_directory(name, gpu, NULL))
 		return false;

@@ -41,8 +41,6 @@ static const char *const endings[] = {".co", ".hsaco", ".dat", ".yaml"};
 static const char *const gpu_keys[] = {"arch",       "architecture", "gfx_arch",
 				       "gfx_target", "gfx",          "ArchitectureName"};
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 static bool ends_as(struct kp_span s, const char *ending)
 {
 	size_t n = strlen(ending);
@@ -56,7 +54,7 @@ static bool is_file_name(struct kp_span s)
 {
 	bool known = false;
 
-	for (size_t i = 0; i < COUNT(endings) && !known; i++)
+	for (size_t i = 0; i < KP_COUNT(endings) && !known; i++)
 		known = ends_as(s, endings[i]);
 	if (!known || s.size > KP_NAME_MAX)
 		return false;
@@ -75,7 +73,7 @@ static bool is_gpu(const char *s)
 
 static bool is_gpu_key(const char *key)
 {
-	for (size_t i = 0; key && i < COUNT(gpu_keys); i++)
+	for (size_t i = 0; key && i < KP_COUNT(gpu_keys); i++)
 		if (strcmp(key, gpu_keys[i]) == 0)
 			return true;
 	return false;

@@ -23,7 +23,7 @@ static const struct subcommand {
 	{mark_restore, &mark_restore_help}, {mark_strip_safe, &mark_strip_safe_help},
 };
 
-#define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
+#define N_COMMANDS KP_COUNT(commands)
 
 /* Returns the last word of a name like "mark show". */
 static const char *own_name(const struct command_help *help)

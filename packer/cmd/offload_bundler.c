@@ -205,7 +205,7 @@ static int take_method(struct bundler *b, const struct llvm_option *o)
 {
 	const char *name = o->seen ? o->value : methods[0].name;
 
-	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+	for (size_t i = 0; i < KP_COUNT(methods); i++) {
 		if (strcmp(methods[i].name, name) != 0)
 			continue;
 		b->form = methods[i].form;

@@ -3,8 +3,6 @@
 #include <strings.h>
 #include "core/target/target.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 /* AMD's packages have gfx9 to gfx12; other ones, and gfx117x, follow the same rule. */
 static const struct gpu_subfamily table[] = {
 	{"gfx8_0", "gfx8", "gfx80X", {"gfx801", "gfx802", "gfx803", "gfx805"}},
@@ -43,7 +41,7 @@ static const struct {
 
 const struct gpu_subfamily *gpu_subfamily_table(size_t *count)
 {
-	*count = COUNT(table);
+	*count = KP_COUNT(table);
 	return table;
 }
 
@@ -69,7 +67,7 @@ const struct gpu_subfamily *gpu_subfamily_of(struct kp_span target)
 {
 	struct kp_span processor = processor_of(target);
 
-	for (size_t i = 0; i < COUNT(table); i++)
+	for (size_t i = 0; i < KP_COUNT(table); i++)
 		if (is_member(&table[i], processor))
 			return &table[i];
 	return NULL;
@@ -96,7 +94,7 @@ static bool is_family(struct kp_span name, const char *family)
 /* The family's name in the first row that has it, so that equal names are one pointer. */
 static const char *same_family(const char *family)
 {
-	for (size_t i = 0; i < COUNT(table); i++)
+	for (size_t i = 0; i < KP_COUNT(table); i++)
 		if (strcmp(table[i].family, family) == 0)
 			return table[i].family;
 	return NULL;
@@ -104,10 +102,10 @@ static const char *same_family(const char *family)
 
 const char *gpu_group_name(struct kp_span name)
 {
-	for (size_t i = 0; i < COUNT(aliases); i++)
+	for (size_t i = 0; i < KP_COUNT(aliases); i++)
 		if (kp_span_is(name, aliases[i].alias))
 			name = kp_span_str(aliases[i].name);
-	for (size_t i = 0; i < COUNT(table); i++) {
+	for (size_t i = 0; i < KP_COUNT(table); i++) {
 		if (kp_span_is(name, table[i].name) || is_spelled(name, table[i].series))
 			return table[i].name;
 		if (is_family(name, table[i].family))
@@ -125,7 +123,7 @@ bool gpu_group_has(const char *group, struct kp_span target)
 
 const char *gpu_group_family(const char *group)
 {
-	for (size_t i = 0; i < COUNT(table); i++)
+	for (size_t i = 0; i < KP_COUNT(table); i++)
 		if (strcmp(table[i].name, group) == 0)
 			return same_family(table[i].family);
 	return same_family(group);

@@ -78,7 +78,7 @@ static char **field_of(struct paragraph *p, const char *name, size_t n)
 		      {"Suggests", &p->package.suggests},
 		      {"X-Rocm-Gpu-Architecture", &p->package.gpus}};
 
-	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(fields); i++)
 		if (strlen(fields[i].name) == n &&
 		    strncasecmp(fields[i].name, name, n) == 0)
 			return fields[i].value;
@@ -208,7 +208,7 @@ static bool is_family_of(const char *word, size_t n, const struct gpu_kind *kind
 	const char *const names[] = {s ? s->name : "", s ? s->family : "",
 				     s ? s->series : ""};
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(names); i++)
 		if (n && names[i] && strlen(names[i]) == n &&
 		    strncasecmp(names[i], word, n) == 0)
 			return true;

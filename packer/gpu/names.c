@@ -46,7 +46,7 @@ static const struct {
 
 kpack_error_t gpu_names_check(const struct gpu_names *names, struct kpackx_error *why)
 {
-	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+	for (size_t i = 0; i < KP_COUNT(rules); i++) {
 		const char *name;
 
 		memcpy(&name, (const char *)names + rules[i].offset, sizeof(name));

@@ -20,7 +20,7 @@ char *helper_find(void)
 	if (!program)
 		return NULL;
 	*strrchr(program, '/') = '\0';
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && !found; i++) {
+	for (size_t i = 0; i < KP_COUNT(places) && !found; i++) {
 		char *path = xasprintf("%s%s/" NAME, program, places[i]);
 
 		if (below_access(path, R_OK) == 0)

@@ -31,7 +31,7 @@ enum { SIGN_MAX = 32, BLOCK = 1 << 20 };
 
 static bool has_sign(const uint8_t *data, size_t size)
 {
-	for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(signs); i++)
 		if (memmem(data, size, signs[i], strlen(signs[i])))
 			return true;
 	return false;
@@ -187,7 +187,7 @@ static void add_installation(struct hip_runtimes *list, const char *root)
 {
 	static const char *const dirs[] = {"lib", "lib64"};
 
-	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
+	for (size_t i = 0; i < KP_COUNT(dirs); i++) {
 		char *dir = xasprintf("%s/%s", root, dirs[i]);
 
 		add_directory(list, dir);

@@ -245,7 +245,7 @@ kpack_error_t page_families_open(const struct page_figures *f, struct page_famil
 
 	(void)why;
 	*out = (struct page_families){0};
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+	for (size_t i = 0; i < KP_COUNT(kinds); i++)
 		add_kind(f, i, out);
 	join_equal(out);
 	index_init(f, &x);

@@ -242,7 +242,7 @@ static void print_maps(FILE *out, const struct page *page)
 	      "<input type=\"radio\" name=\"by\" id=\"by-decoded\">"
 	      "<label for=\"by-decoded\">Decoded</label>\n<div class=\"maps\">\n",
 	      out);
-	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(maps); i++)
 		page_map(out, page->figures, &maps[i]);
 	fputs("</div>\n", out);
 	page_legend(out, page->figures);

@@ -273,7 +273,7 @@ static void archives_row(FILE *out, const struct page *page, size_t i)
 	{                                                                                \
 		"Share", true                                                            \
 	}
-#define N(columns) (int)(sizeof(columns) / sizeof((columns)[0]))
+#define N(columns) (int)(KP_COUNT(columns))
 
 static const struct column arches_columns[] = {{"Architecture", false}, SUMS};
 static const struct column libraries_columns[] = {
@@ -333,6 +333,6 @@ static const struct table tables[] = {
 
 void page_tables(FILE *out, const struct page *page)
 {
-	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(tables); i++)
 		print_table(out, page, &tables[i]);
 }

@@ -96,7 +96,7 @@ static const char *default_arch(const char *type)
 {
 	static const char *const neutral[] = {"bc", "spv", "tileirbc"};
 
-	for (size_t i = 0; i < sizeof(neutral) / sizeof(neutral[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(neutral); i++)
 		if (strcmp(type, neutral[i]) == 0)
 			return "generic";
 	return "unknown";

@@ -15,7 +15,7 @@ static const struct number {
 	{"threads", "threads", "threads", offsetof(struct kp_kernel, threads)},
 };
 
-const size_t inspect_kernel_numbers = sizeof(numbers) / sizeof(numbers[0]);
+const size_t inspect_kernel_numbers = KP_COUNT(numbers);
 
 int64_t inspect_kernel_number(const struct kp_kernel *kernel, size_t i)
 {

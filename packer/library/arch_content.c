@@ -81,7 +81,7 @@ const char *content_container(const struct library_question *q)
 {
 	struct kp_span s = {q->head, q->head_size};
 
-	for (size_t i = 0; i < sizeof(magics) / sizeof(magics[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(magics); i++)
 		if (kp_span_starts(s, magics[i].magic, magics[i].size))
 			return magics[i].name;
 	if (kp_span_starts(s, ELFMAG, SELFMAG))

@@ -88,7 +88,7 @@ static size_t feature_size(struct kp_span s, size_t n)
 	if (n >= s.size || (s.data[n] != '-' && s.data[n] != ':'))
 		return 0;
 	rest = kp_span_tail(s, n + 1);
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; i < KP_COUNT(names); i++) {
 		size_t size = strlen(names[i]);
 
 		if (kp_span_starts(rest, names[i], size) && rest.size > size &&

@@ -23,7 +23,7 @@ static const struct library *const table[] = {
 	&library_aiter,
 	&library_hotswap_cache,
 };
-#define TABLE_SIZE (sizeof(table) / sizeof(table[0]))
+#define TABLE_SIZE KP_COUNT(table)
 
 /* --- objects ------------------------------------------------------------------------- */
 

@@ -130,7 +130,7 @@ static kpack_error_t take_arch(const struct line *l, struct rule *r,
 	};
 	char *word = l->words[ARCH];
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(names); i++)
 		if (strcmp(word, names[i]) == 0) {
 			r->where = (enum rule_where)i;
 			return KPACK_SUCCESS;

@@ -131,7 +131,7 @@ static char *program_dir(void)
 /* The script NAME, on the heap; NULL: there is none. */
 static char *find_script(const char *dir, const char *name)
 {
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+	for (size_t i = 0; i < KP_COUNT(places); i++) {
 		char *path = xasprintf("%s%s/%s", dir, places[i], name);
 
 		if (below_access(path, X_OK) == 0)

@@ -108,7 +108,7 @@ static void add_target(const struct recombine_component *c, const char *name,
 	static matches *const table[] = {same_target, same_processor, is_member,
 					 is_of_family};
 
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(table); i++)
 		if (add_matching(c, name, table[i], t))
 			return;
 }

@@ -13,7 +13,7 @@ static const struct {
 
 const char *output_name_known(const char *family)
 {
-	for (size_t i = 0; i < sizeof(renamed) / sizeof(*renamed); i++)
+	for (size_t i = 0; i < KP_COUNT(renamed); i++)
 		if (strcmp(family, renamed[i].family) == 0)
 			return renamed[i].part;
 	return family;

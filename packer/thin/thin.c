@@ -44,7 +44,7 @@ static bool is_wrapped(const char *library)
 {
 	static const char *const names[] = {"rocblas", "hipblaslt", "hipsparselt"};
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(names); i++)
 		if (strcmp(names[i], library) == 0)
 			return true;
 	return false;

@@ -73,7 +73,7 @@ static bool target_of_isa(const uint32_t isa[3], struct kp_target *out)
 
 	snprintf(name, sizeof(name), "gfx%" PRIu32 "%" PRIx32 "%" PRIx32, isa[0], isa[1],
 		 isa[2]);
-	for (size_t i = 0; i < sizeof(old_names) / sizeof(old_names[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(old_names); i++)
 		if (strcmp(old_names[i].name, name) == 0)
 			text = old_names[i].target;
 	return kp_target_parse(kp_span_str(text), out, NULL) == KPACK_SUCCESS;

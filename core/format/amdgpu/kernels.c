@@ -46,7 +46,7 @@ static bool read_number(struct kp_mp *c, int64_t *out)
 
 static bool read_row_value(struct kp_mp *c, struct kp_span key, struct row *row)
 {
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(numbers); i++)
 		if (kp_span_is(key, numbers[i].key))
 			return read_number(c, number(&row->numbers, numbers[i].offset));
 	if (kp_span_is(key, ".name"))
@@ -62,7 +62,7 @@ static bool read_row(struct kp_mp *c, struct row *row)
 	uint32_t n;
 
 	*row = (struct row){0};
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(numbers); i++)
 		*number(&row->numbers, numbers[i].offset) = KP_NOT_STATED;
 	if (!kp_mp_map(c, &n))
 		return false;
@@ -90,7 +90,7 @@ static kpack_error_t add_row(const struct row *row, struct kp_object *out,
 	struct kp_kernel *kernel;
 
 	KP_TRY(kp_object_add_kernel(out, row->name, &kernel, why));
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(numbers); i++)
 		*number(kernel, numbers[i].offset) =
 			*number((struct kp_kernel *)&row->numbers, numbers[i].offset);
 	return set_symbol(kernel, row->symbol, why);

@@ -132,7 +132,7 @@ static const struct {
 static kpack_error_t take_note(struct kp_amdgpu_notes *out, const struct note *note,
 			       struct kpackx_error *why)
 {
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(kinds); i++)
 		if (kinds[i].type == note->type && !strcmp(kinds[i].owner, note->owner))
 			return kinds[i].take(out, note, why);
 	return KPACK_SUCCESS;

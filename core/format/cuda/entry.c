@@ -161,7 +161,7 @@ static kpack_error_t state_kind(const struct kp_cuda_entry *e, struct kp_image *
 {
 	const char *arch = "sm", *name = NULL;
 
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+	for (size_t i = 0; i < KP_COUNT(kinds); i++) {
 		if (kinds[i].kind == e->kind) {
 			name = kinds[i].name;
 			arch = kinds[i].arch;

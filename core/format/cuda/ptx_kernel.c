@@ -34,7 +34,7 @@ static uint64_t type_size(const char *word)
 	unsigned long bits;
 	char *end;
 
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(others); i++)
 		if (strcmp(word, others[i].name) == 0)
 			return others[i].size;
 	if (word[0] != '.' || !word[1] || !strchr("bsuf", word[1]))

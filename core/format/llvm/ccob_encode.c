@@ -36,8 +36,6 @@
 #define LARGE ((size_t)32 << 20)
 #define LARGE_PART (LARGE / 2)
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 /*
  * The first is the compilers' default.  The levels above 19 take up to 800 MB of tables
  * for a try.
@@ -155,7 +153,7 @@ static kpack_error_t zstd_begins(const struct kp_ccob_form *form, struct kp_span
 
 static const struct coder zstd_coder = {
 	.levels = zstd_levels,
-	.n_levels = COUNT(zstd_levels),
+	.n_levels = KP_COUNT(zstd_levels),
 	.n_ranges = 2,
 	.bound = ZSTD_compressBound,
 	.encode = zstd_encode,
@@ -235,7 +233,7 @@ static kpack_error_t zlib_begins(const struct kp_ccob_form *form, struct kp_span
 
 static const struct coder zlib_coder = {
 	.levels = zlib_levels,
-	.n_levels = COUNT(zlib_levels),
+	.n_levels = KP_COUNT(zlib_levels),
 	.n_ranges = 1,
 	.bound = zlib_bound,
 	.encode = zlib_encode,

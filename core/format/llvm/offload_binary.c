@@ -278,7 +278,7 @@ static const struct {
 
 const char *kp_offload_kind_name(unsigned kind)
 {
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(kinds); i++)
 		if (kinds[i].number == kind)
 			return kinds[i].name;
 	return NULL;
@@ -286,7 +286,7 @@ const char *kp_offload_kind_name(unsigned kind)
 
 unsigned kp_offload_kind_number(const char *name)
 {
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(kinds); i++)
 		if (strcmp(kinds[i].name, name) == 0)
 			return kinds[i].number;
 	return 0;

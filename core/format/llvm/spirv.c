@@ -111,7 +111,7 @@ static const char *generator_name(unsigned number)
 		{43, "LLVM SPIR-V Backend"},
 	};
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(names); i++)
 		if (names[i].number == number)
 			return names[i].name;
 	return NULL;

@@ -25,7 +25,7 @@ static const struct {
 
 const char *kp_text_bundle_comment(const char *type)
 {
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+	for (size_t i = 0; i < KP_COUNT(types); i++) {
 		if (strcmp(types[i].type, type) == 0)
 			return types[i].comment;
 	}
@@ -271,7 +271,7 @@ static const char *comment_of(struct kp_span head)
 		skip++;
 	if (skip < head.size && head.data[skip] == '\n')
 		skip++;
-	for (size_t i = 0; i < sizeof(comments) / sizeof(comments[0]); i++) {
+	for (size_t i = 0; i < KP_COUNT(comments); i++) {
 		snprintf(needle, sizeof(needle), "%s " MAGIC START, comments[i]);
 		if (kp_span_starts(kp_span_tail(head, skip), needle, strlen(needle)))
 			return comments[i];

@@ -81,7 +81,7 @@ static void add_datatype(struct library_object *out, struct kp_span signature)
 	const uint8_t *at = memchr(signature.data, '@', signature.size);
 	size_t before = at ? (size_t)(at - signature.data) : 0;
 
-	for (size_t i = 0; i < sizeof(stars) / sizeof(stars[0]); i++) {
+	for (size_t i = 0; i < KP_COUNT(stars); i++) {
 		size_t n = strlen(stars[i]);
 		const uint8_t *star = memmem(signature.data, before, stars[i], n);
 
@@ -185,7 +185,7 @@ static const struct {
 static kpack_error_t take_kind(const struct library_question *q, struct kp_span rest,
 			       struct library_object *out, struct kpackx_error *why)
 {
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(kinds); i++)
 		if (kp_span_ends(kp_span_str(q->path), kinds[i].end))
 			return kinds[i].take(q, rest, out, why);
 	return KPACK_SUCCESS;

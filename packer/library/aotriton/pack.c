@@ -27,7 +27,7 @@ static void add_arch(struct aotriton_pack *p, const char *arch)
 
 static bool add_known_family(struct aotriton_pack *p, struct kp_span name)
 {
-	for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
+	for (size_t i = 0; i < KP_COUNT(families); i++) {
 		const char *const *m = families[i].members;
 
 		if (!kp_span_is(name, families[i].name))

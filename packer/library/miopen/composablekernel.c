@@ -10,7 +10,7 @@ static bool cut_ending(struct kp_span *name)
 {
 	static const char *const endings[] = {".a", ".lib"};
 
-	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
+	for (size_t i = 0; i < KP_COUNT(endings); i++) {
 		size_t n = strlen(endings[i]);
 
 		if (name->size <= n ||
@@ -36,7 +36,7 @@ static bool parse_name(const char *path, char arch[KP_TARGET_TEXT_MAX],
 		name = kp_span_tail(name, 3);
 	if (!cut_ending(&name))
 		return false;
-	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+	for (size_t i = 0; i < KP_COUNT(prefixes); i++) {
 		const uint8_t *gfx;
 
 		if (!kp_span_starts(name, prefixes[i], strlen(prefixes[i])))

@@ -29,8 +29,7 @@ static const struct rule translation_rules[] = {
 	 "code"},
 };
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-#define LIST(rules) (&(const struct rule_list){rules, COUNT(rules), false})
+#define LIST(rules) (&(const struct rule_list){rules, KP_COUNT(rules), false})
 
 const struct library library_hipkernelprovider = {
 	.name = "hipkernelprovider",

@@ -47,7 +47,7 @@ static size_t processor_size(struct kp_span s)
 
 static bool take_feature(struct kp_span *rest, struct kp_target *t)
 {
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+	for (size_t i = 0; i < KP_COUNT(words); i++) {
 		enum kp_feature *f = words[i].sramecc ? &t->sramecc : &t->xnack;
 		size_t n = strlen(words[i].word);
 
@@ -122,7 +122,7 @@ struct miopen_name miopen_name(struct kp_span name)
 {
 	struct miopen_name out = {.role = "file"};
 
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+	for (size_t i = 0; i < KP_COUNT(kinds); i++) {
 		size_t n = strlen(kinds[i].end);
 
 		if (name.size <= n ||

@@ -71,7 +71,7 @@ static void add_hip_version(struct cache_summary *s, int64_t version)
 	for (size_t i = 0; i < s->n_hip_versions; i++)
 		if (s->hip_versions[i] == version)
 			return;
-	if (s->n_hip_versions < sizeof(s->hip_versions) / sizeof(s->hip_versions[0]))
+	if (s->n_hip_versions < KP_COUNT(s->hip_versions))
 		s->hip_versions[s->n_hip_versions++] = version;
 	else
 		s->more_hip_versions = true;
@@ -119,7 +119,7 @@ kpack_error_t cache_summary_read(struct sqlite_file *f, struct cache_summary *ou
 void cache_summary_facts(const struct cache_summary *s, struct facts *facts)
 {
 	struct facts rows = {0};
-	uint64_t versions[sizeof(s->hip_versions) / sizeof(s->hip_versions[0])];
+	uint64_t versions[KP_COUNT(s->hip_versions)];
 	bool negative = s->n_hip_versions && s->hip_versions[0] < 0;
 
 	facts_number(facts, "kernel_count", s->rows);

@@ -21,7 +21,7 @@ static bool is_place_name(const char *name, size_t size)
 {
 	static const char *const places[] = {"rocfft", "lib", "lib64", "bin"};
 
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(places); i++)
 		if (strlen(places[i]) == size && memcmp(name, places[i], size) == 0)
 			return true;
 	return false;

@@ -96,7 +96,7 @@ static void parse_value(struct kp_span before, struct kp_span word, struct kp_sp
 
 static void parse_word(struct kp_span word, struct kernel_name *out)
 {
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+	for (size_t i = 0; i < KP_COUNT(words); i++) {
 		const char **field =
 			(const char **)(void *)((char *)out + words[i].field);
 

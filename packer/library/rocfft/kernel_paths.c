@@ -121,7 +121,7 @@ static bool is_taken(const char *name)
 		"chunk",   "mode",        "length",    "library", "role",
 		"factors", "precision",   "container", "variant", "type"};
 
-	for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(taken); i++)
 		if (strcmp(name, taken[i]) == 0)
 			return true;
 	return false;

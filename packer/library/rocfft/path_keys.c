@@ -243,7 +243,7 @@ static bool is_code(const struct library_question *q)
 	static const char *const yes[] = {"elf", "ccob", "bundle"};
 	const char *container = content_container(q), *dot = strrchr(q->path, '.');
 
-	for (size_t i = 0; i < sizeof(yes) / sizeof(yes[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(yes); i++)
 		if (strcmp(container, yes[i]) == 0)
 			return true;
 	return strcmp(container, "host-elf") != 0 && dot &&

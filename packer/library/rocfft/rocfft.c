@@ -32,7 +32,7 @@ static bool is_in_fft(const char *path)
 	static const char *const dirs[] = {"rocfft", "hipfft", "fft"};
 	struct kp_span rest;
 
-	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(dirs); i++)
 		if (path_below(path, dirs[i], &rest))
 			return true;
 	return false;

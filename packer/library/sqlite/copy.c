@@ -64,7 +64,7 @@ static kpack_error_t copy_settings(const struct copy *c, struct kpackx_error *wh
 	static const char *const names[] = {"page_size", "encoding", "auto_vacuum",
 					    "user_version", "application_id"};
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; i < KP_COUNT(names); i++) {
 		char value[32] = "0", sql[96];
 
 		KP_TRY(read_setting(c->from, names[i], value, sizeof(value), why));

@@ -272,9 +272,9 @@ int sqlite_confine(sqlite3 *db)
 {
 	int code = sqlite3_drop_modules(db, NULL);
 
-	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(limits); i++)
 		sqlite3_limit(db, limits[i].what, limits[i].most);
-	for (size_t i = 0; !code && i < sizeof(switches) / sizeof(switches[0]); i++)
+	for (size_t i = 0; !code && i < KP_COUNT(switches); i++)
 		code = sqlite3_db_config(db, switches[i].what, switches[i].to, NULL);
 	if (!code)
 		code = sqlite3_exec(db, "PRAGMA temp_store=MEMORY; PRAGMA mmap_size=0",

@@ -6,8 +6,6 @@
 #include "packer/base/xalloc.h"
 #include "packer/library/arch_name.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 /* --- the names of a directory ---------------------------------------------------------- */
 
 /* A walk over the names in a directory that begin with a prefix. */
@@ -115,7 +113,7 @@ static bool is_marked(const struct file_tree *tree, struct kp_span dir)
 	static const char *const marks[] = {"TensileLibrary", "TensileLiteLibrary",
 					    "TensileManifest", "Kernels.so-", "extop_"};
 
-	for (size_t i = 0; i < COUNT(marks); i++)
+	for (size_t i = 0; i < KP_COUNT(marks); i++)
 		if (has_name(tree, dir, marks[i], is_tensile))
 			return true;
 	return false;
@@ -169,7 +167,7 @@ static const char *named_in(struct kp_span dir)
 	size_t depth = path_depth(dir);
 
 	for (size_t i = 0; i < depth; i++)
-		for (size_t k = 0; k < COUNT(names); k++)
+		for (size_t k = 0; k < KP_COUNT(names); k++)
 			if (kp_span_is(path_component(dir, i), names[k]))
 				found = names[k];
 	return found;

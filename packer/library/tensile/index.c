@@ -293,7 +293,7 @@ static bool read_field(struct reader *r)
 		return kp_mp_skip(&r->m) && kp_mp_skip(&r->m);
 	if (!kp_mp_str(&r->m, &key))
 		return false;
-	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+	for (size_t i = 0; i < KP_COUNT(fields); i++) {
 		if (!kp_span_is(key, fields[i].name))
 			continue;
 		r->field = fields[i].name;

@@ -14,8 +14,6 @@
 #include "packer/library/arch_name.h"
 #include "name.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 static bool begins(struct kp_span s, const char *text)
 {
 	return kp_span_starts(s, text, strlen(text));
@@ -97,7 +95,7 @@ static const char *role_of(const struct tensile_name *name)
 
 	if (is_one_of(name->ending, "dat yaml yml json") && is_parent(name->stem))
 		return "parent";
-	for (size_t i = 0; i < COUNT(roles); i++)
+	for (size_t i = 0; i < KP_COUNT(roles); i++)
 		if (begins(name->stem, roles[i].begins) &&
 		    find_text(name->stem, roles[i].has) >= 0 &&
 		    is_one_of(name->ending, roles[i].endings))
@@ -239,7 +237,7 @@ static const char *datatype_of_word(struct kp_span word)
 		{"int4", "INT4"},    {"double", "FP64"}, {"single", "FP32"},
 	};
 
-	for (size_t i = 0; i < COUNT(words); i++)
+	for (size_t i = 0; i < KP_COUNT(words); i++)
 		if (word.size == strlen(words[i].word) &&
 		    strncasecmp((const char *)word.data, words[i].word, word.size) == 0)
 			return words[i].datatype;
@@ -257,7 +255,7 @@ static const char *datatype_of_types(struct kp_span types)
 		{"D", "FP64"},    {"X", "XF32"},
 	};
 
-	for (size_t i = 0; i < COUNT(kinds); i++)
+	for (size_t i = 0; i < KP_COUNT(kinds); i++)
 		if (begins(types, kinds[i].letters))
 			return kinds[i].datatype;
 	return NULL;

@@ -68,7 +68,7 @@ static bool has_stem(const char *role)
 {
 	static const char *const without[] = {"manifest", "file"};
 
-	for (size_t i = 0; i < sizeof(without) / sizeof(without[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(without); i++)
 		if (strcmp(role, without[i]) == 0)
 			return false;
 	return true;

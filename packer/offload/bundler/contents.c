@@ -17,7 +17,7 @@ bool bundler_type_known(const char *type)
 {
 	static const char *const binary[] = {"bc", "gch", "ast", "o", "a"};
 
-	for (size_t i = 0; i < sizeof(binary) / sizeof(binary[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(binary); i++)
 		if (strcmp(binary[i], type) == 0)
 			return true;
 	return kp_text_bundle_comment(type) != NULL;

@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include "packer/base/xalloc.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 /* Places for parts: a part that is pushed off the end moves to the places behind it. */
 #define ROOM (2 * TRIPLE_PARTS + 1)
 
@@ -169,7 +167,7 @@ static size_t find_line(struct kp_span name, const char *const *lines, size_t n,
 
 static bool is_versioned_arch(struct kp_span name)
 {
-	for (size_t i = 0; i < COUNT(versioned_archs); i++) {
+	for (size_t i = 0; i < KP_COUNT(versioned_archs); i++) {
 		size_t n = strlen(versioned_archs[i]);
 
 		if (starts(name, versioned_archs[i]) && name.size > n &&
@@ -187,14 +185,14 @@ static size_t part_number(int part, struct kp_span name)
 	switch (part) {
 	case TRIPLE_ARCH:
 		return is_versioned_arch(name)
-			       ? COUNT(archs) + 1
-			       : find_line(name, archs, COUNT(archs), true);
+			       ? KP_COUNT(archs) + 1
+			       : find_line(name, archs, KP_COUNT(archs), true);
 	case TRIPLE_VENDOR:
-		return find_line(name, vendors, COUNT(vendors), true);
+		return find_line(name, vendors, KP_COUNT(vendors), true);
 	case TRIPLE_OS:
-		return find_line(name, systems, COUNT(systems), false);
+		return find_line(name, systems, KP_COUNT(systems), false);
 	default:
-		return find_line(name, environments, COUNT(environments), false);
+		return find_line(name, environments, KP_COUNT(environments), false);
 	}
 }
 
@@ -275,7 +273,7 @@ static bool names_format(struct kp_span s)
 	static const char *const formats[] = {"coff",  "elf",  "goff",
 					      "macho", "wasm", "spirv"};
 
-	for (size_t i = 0; i < COUNT(formats); i++)
+	for (size_t i = 0; i < KP_COUNT(formats); i++)
 		if (kp_span_ends(s, formats[i]))
 			return true;
 	return false;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/span.h"
 #include "packer/base/xalloc.h"
 
 #ifndef KP_VERSION
@@ -36,7 +37,7 @@ static const struct llvm_option generic[] = {
 
 const struct llvm_option *llvm_generic_option(size_t number)
 {
-	return number < sizeof(generic) / sizeof(generic[0]) ? &generic[number] : NULL;
+	return number < KP_COUNT(generic) ? &generic[number] : NULL;
 }
 
 const char *llvm_dashes(const char *name)

@@ -88,7 +88,7 @@ const char *llvm_tool_name(const char *argv0)
 					       "kpack offload-packager"};
 	const char *slash = strrchr(argv0, '/');
 
-	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(commands); i++)
 		if (strcmp(argv0, strchr(commands[i], ' ') + 1) == 0)
 			return commands[i];
 	return slash ? slash + 1 : argv0;
@@ -116,7 +116,7 @@ static bool parse_flag(const char *text, bool *flag)
 	static const char *const texts[] = {"",      "true",  "TRUE",  "True", "1",
 					    "false", "FALSE", "False", "0"};
 
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+	for (size_t i = 0; i < KP_COUNT(texts); i++) {
 		*flag = i < 5;
 		if (strcmp(texts[i], text) == 0)
 			return true;
@@ -136,7 +136,7 @@ static bool parse_number(const char *text, long long low, long long high, long l
 	int base = digits[0] == '0' && digits[1] ? 8 : 10;
 	char *end;
 
-	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+	for (size_t i = 0; i < KP_COUNT(prefixes); i++) {
 		if (digits[0] == '0' && (digits[1] | 0x20) == prefixes[i].letter) {
 			base = prefixes[i].base;
 			digits += 2;

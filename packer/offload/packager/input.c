@@ -39,7 +39,7 @@ static bool is_looked_into(const struct kp_source *src)
 	};
 	const struct kp_format *format = format_at(src, 0);
 
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(others); i++)
 		if (format == others[i])
 			return false;
 	return true;

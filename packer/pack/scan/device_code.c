@@ -44,7 +44,7 @@ static bool is_source_name(const char *name)
 {
 	static const char *const ends[] = {".d", ".i", ".ii", ".cui", ".hipi"};
 
-	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(ends); i++)
 		if (kp_span_ends(kp_span_str(name), ends[i]))
 			return true;
 	return false;
@@ -136,7 +136,7 @@ static bool is_for_host(const struct kp_object *object)
 
 	if (strcmp(object->type, "bc") != 0 || !triple || !*triple)
 		return false;
-	for (size_t i = 0; i < sizeof(device) / sizeof(device[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(device); i++)
 		if (strncmp(triple, device[i], strlen(device[i])) == 0)
 			return false;
 	return true;

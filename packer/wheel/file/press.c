@@ -40,7 +40,7 @@ bool wheel_press_stores(const char *path)
 					   ".br",    ".png",  ".jpg",   ".jpeg", ".gif",
 					   ".webp",  ".woff", ".woff2", ".mp4"};
 
-	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(ends); i++)
 		if (kp_span_ends(kp_span_str(path), ends[i]))
 			return true;
 	return false;

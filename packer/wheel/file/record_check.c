@@ -17,7 +17,7 @@ static bool is_exempt(const char *path, const char *dist_info)
 
 	if (strncmp(path, dist_info, n) != 0 || path[n] != '/')
 		return false;
-	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(files); i++)
 		if (strcmp(path + n + 1, files[i]) == 0)
 			return true;
 	return false;

@@ -49,7 +49,7 @@ static kpack_error_t check_parts(const struct wheel_name *n, const char *shown,
 		{n->platform, "._", "not a wheel's name: platform tag", false},
 	};
 
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(parts); i++)
 		if (!(parts[i].optional && !*parts[i].text) &&
 		    !made_of(parts[i].text, true, parts[i].more))
 			return refuse_name(why, shown, parts[i].fault);

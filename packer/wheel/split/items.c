@@ -17,7 +17,7 @@ bool wheel_items_made(const struct dist_info *info, const char *path)
 
 	if (strncmp(path, info->dir, n) != 0 || path[n] != '/')
 		return false;
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(names); i++)
 		if (strcmp(path + n + 1, names[i]) == 0)
 			return true;
 	return false;

@@ -421,7 +421,7 @@ static void put_inherited(FILE *f, const struct metadata_text *m)
 					    "Author-email",       "Requires-Python"};
 	struct kp_span value;
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(names); i++)
 		/* do not repeat a value of several lines */
 		if (metadata_text_get(m, names[i], &value) &&
 		    !memchr(value.data, '\n', value.size))

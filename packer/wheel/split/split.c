@@ -361,7 +361,7 @@ static void report_signatures(const struct wheel_source *source)
 {
 	static const char *const names[] = {"RECORD.jws", "RECORD.p7s"};
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; i < KP_COUNT(names); i++) {
 		char *path = dist_info_path(&source->info, names[i]);
 		size_t member;
 
