@@ -6,7 +6,7 @@
 #include "core/loader/trusted.h"
 #include "say.h"
 
-static kpack_error_t start(struct binaries *all, struct kpackx_error *why)
+static kpack_error_t start_binaries(struct binaries *all, struct kpackx_error *why)
 {
 	say_read_level();
 	KP_TRY(kp_environment_read(&all->env, why));
@@ -29,7 +29,7 @@ kpack_error_t binaries_start(struct binaries *all, struct kpackx_error *why)
 
 	if (!all->started) {
 		all->started = true;
-		if (start(all, &reason)) {
+		if (start_binaries(all, &reason)) {
 			all->fault = reason;
 			say_fault(&all->fault);
 		}

@@ -98,7 +98,7 @@ static void seal_memory(int fd, void **at, size_t size)
 
 /* ---- layout ---- */
 
-static uint64_t aligned(uint64_t offset)
+static uint64_t aligned_offset(uint64_t offset)
 {
 	return (offset + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
@@ -123,13 +123,13 @@ static void lay_out(struct parts *p, struct header *h)
 			 strcmp(arch, SPIRV) == 0 ? SPIRV_ID : GPU_ID, arch);
 		h->rows[i + 1].id = kp_span_str(h->ids[i]);
 	}
-	h->size = aligned(kp_bundle_header_size(h->rows, h->n));
+	h->size = aligned_offset(kp_bundle_header_size(h->rows, h->n));
 	h->rows[0].offset = h->size;
 	h->rows[0].size = 0;
 	for (size_t i = 0; i < p->count; i++) {
 		struct part *part = &p->list[i];
 
-		part->offset = aligned(h->size);
+		part->offset = aligned_offset(h->size);
 		h->rows[i + 1].offset = part->offset;
 		h->rows[i + 1].size = part->size;
 		h->size = part->offset + part->size;

@@ -252,8 +252,8 @@ static kpack_error_t next_chunk(struct kp_decode *d, uint8_t *buf,
 /*
  * Decode SIZE bytes, which are left, or more, to AT; BUF as for kp_decode_next.
  */
-static kpack_error_t advance(struct kp_decode *d, uint8_t *buf, uint8_t *at,
-			     uint64_t size, struct kpackx_error *why)
+static kpack_error_t advance_decode(struct kp_decode *d, uint8_t *buf, uint8_t *at,
+				    uint64_t size, struct kpackx_error *why)
 {
 	if (d->chunks)
 		return next_chunk(d, at, why);
@@ -279,7 +279,7 @@ kpack_error_t kp_decode_next(struct kp_decode *d, void *buf, uint64_t size,
 
 		if (d->digest.hash && n > d->step)
 			n = d->step;
-		KP_TRY(advance(d, buf, at, n, why));
+		KP_TRY(advance_decode(d, buf, at, n, why));
 		kp_digest_add(&d->digest, at, (size_t)(d->done - before));
 	} while (d->done < until);
 	if (d->done == d->size)

@@ -28,7 +28,7 @@ static void multiply_natural(struct natural *n, uint32_t by)
 }
 
 /* N * 10^TENS * 2^TWOS; a negative exponent counts as 0. */
-static struct natural scaled(uint64_t n, int tens, int twos)
+static struct natural scale_natural(uint64_t n, int tens, int twos)
 {
 	struct natural out = {{(uint32_t)n, (uint32_t)(n >> 32)}, n >> 32 ? 2 : 1};
 
@@ -61,9 +61,10 @@ static bool reads_as(uint64_t n, int tens, uint64_t mantissa, int twos)
 {
 	const bool even = mantissa % 2 == 0;
 	const bool power = mantissa == UINT64_C(1) << 52 && twos > -1074;
-	const struct natural text = scaled(4 * n, tens, -twos);
-	const struct natural low = scaled(4 * mantissa - (power ? 1 : 2), -tens, twos);
-	const struct natural high = scaled(4 * mantissa + 2, -tens, twos);
+	const struct natural text = scale_natural(4 * n, tens, -twos);
+	const struct natural low =
+		scale_natural(4 * mantissa - (power ? 1 : 2), -tens, twos);
+	const struct natural high = scale_natural(4 * mantissa + 2, -tens, twos);
 	int above = compare_naturals(&text, &low), below = compare_naturals(&high, &text);
 
 	return even ? above >= 0 && below >= 0 : above > 0 && below > 0;

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-static struct kp_hash canonical(XXH128_hash_t hash)
+static struct kp_hash canonical_hash(XXH128_hash_t hash)
 {
 	XXH128_canonical_t bytes;
 	struct kp_hash out;
@@ -15,7 +15,7 @@ static struct kp_hash canonical(XXH128_hash_t hash)
 
 struct kp_hash kp_hash_of(const void *data, size_t size)
 {
-	return canonical(XXH3_128bits(data, size));
+	return canonical_hash(XXH3_128bits(data, size));
 }
 
 bool kp_hash_is(const struct kp_hash *hash, const uint8_t bytes[16])
@@ -50,7 +50,7 @@ void kp_hasher_add(struct kp_hasher *h, const void *data, size_t size)
 
 struct kp_hash kp_hasher_value(const struct kp_hasher *h)
 {
-	return canonical(XXH3_128bits_digest((const XXH3_state_t *)h));
+	return canonical_hash(XXH3_128bits_digest((const XXH3_state_t *)h));
 }
 
 uint64_t kp_hash64(const void *data, size_t size, uint64_t seed)

@@ -53,7 +53,7 @@ static bool is_elsewhere(const struct kp_added *a)
 /* ---- the program headers ---- */
 
 /* Return the bytes after the ELF header that nothing else uses. */
-static uint64_t room(const struct kp_edit *ed)
+static uint64_t header_room(const struct kp_edit *ed)
 {
 	uint64_t end = ed->chunks[0].from == ed->old_head
 			       ? ed->old_head + ed->chunks[0].size
@@ -70,9 +70,9 @@ static uint64_t room(const struct kp_edit *ed)
 	return end > sizeof(Elf64_Ehdr) ? end - sizeof(Elf64_Ehdr) : 0;
 }
 
-static bool fits(const struct kp_edit *ed, size_t segments)
+static bool segments_fit(const struct kp_edit *ed, size_t segments)
 {
-	return segments * sizeof(Elf64_Phdr) <= room(ed);
+	return segments * sizeof(Elf64_Phdr) <= header_room(ed);
 }
 
 static size_t find_segment(const struct kp_edit *ed, uint32_t type, bool last)
@@ -96,7 +96,7 @@ static bool has_head_room(const struct kp_edit *ed)
 	       first->p_vaddr - ed->page >= 65536;
 }
 
-static uint64_t bias(const struct kp_edit *ed)
+static uint64_t address_bias(const struct kp_edit *ed)
 {
 	const Elf64_Phdr *first = &ed->segments[find_segment(ed, PT_LOAD, false)].h;
 
@@ -108,7 +108,7 @@ static void choose_table(struct kp_edit *ed, struct kp_added *a)
 	size_t own = find_segment(ed, PT_PHDR, false);
 
 	a->table = KP_TABLE_IN_PLACE;
-	if (fits(ed, ed->n_segments + (a->marker_size > 0)))
+	if (segments_fit(ed, ed->n_segments + (a->marker_size > 0)))
 		return;
 	if (!kp_edit_is_program(ed) && ed->h.e_type == ET_DYN) {
 		a->table = KP_TABLE_BEHIND;
@@ -147,7 +147,7 @@ kpack_error_t kp_added_plan(struct kp_edit *ed, struct kp_added *a,
 	const struct kp_edit_section *content = block_section(ed, false);
 
 	*a = (struct kp_added){.marker_size = content ? content->h.sh_size : 0,
-			       .bias = bias(ed)};
+			       .bias = address_bias(ed)};
 	choose_table(ed, a);
 	add_segments(ed, a);
 	if (a->table == KP_TABLE_IN_PLACE)

@@ -74,8 +74,8 @@ static bool has_code(const struct kp_edit *ed, const Elf64_Phdr *h)
 }
 
 /* Return the part [SKIP, SKIP + SIZE) of segment OF as a segment. */
-static struct kp_edit_segment part(const struct kp_edit *ed, size_t of, uint64_t skip,
-				   uint64_t size)
+static struct kp_edit_segment segment_part(const struct kp_edit *ed, size_t of,
+					   uint64_t skip, uint64_t size)
 {
 	struct kp_edit_segment s = ed->segments[of];
 
@@ -97,8 +97,8 @@ static struct kp_edit_segment part(const struct kp_edit *ed, size_t of, uint64_t
  */
 static size_t insert_hole(struct kp_edit *ed, size_t at, uint64_t skip, uint64_t size)
 {
-	struct kp_edit_segment before = part(ed, at, 0, skip);
-	struct kp_edit_segment hole = part(ed, at, skip, size);
+	struct kp_edit_segment before = segment_part(ed, at, 0, skip);
+	struct kp_edit_segment hole = segment_part(ed, at, skip, size);
 
 	hole.h.p_filesz = 0;
 	ed->segments[at] = hole;
@@ -116,13 +116,14 @@ static size_t insert_hole(struct kp_edit *ed, size_t at, uint64_t skip, uint64_t
 static size_t split_segment(struct kp_edit *ed, size_t at, uint64_t skip, uint64_t size)
 {
 	uint64_t all = ed->segments[at].h.p_memsz;
-	struct kp_edit_segment after = part(ed, at, skip + size, all - skip - size);
+	struct kp_edit_segment after =
+		segment_part(ed, at, skip + size, all - skip - size);
 	uint64_t hole = after.h.p_filesz ? size : all - skip;
 
 	if ((ed->segments[at].h.p_vaddr + skip) % ed->page == 0) {
 		at = insert_hole(ed, at, skip, hole);
 	} else {
-		ed->segments[at] = part(ed, at, 0, skip + hole);
+		ed->segments[at] = segment_part(ed, at, 0, skip + hole);
 		ed->segments[at].h.p_filesz = skip;
 	}
 	if (after.h.p_filesz)

@@ -11,7 +11,7 @@
 #define ALIGN_MAX 4096
 
 /* Return the first offset from CUR on that can be mapped to VADDR. */
-static uint64_t congruent(uint64_t cur, uint64_t vaddr, uint64_t align)
+static uint64_t congruent_offset(uint64_t cur, uint64_t vaddr, uint64_t align)
 {
 	return cur + ((vaddr - cur) & (align - 1));
 }
@@ -47,7 +47,7 @@ static uint64_t place_moved(const struct kp_edit *ed, const struct kp_edit_chunk
 		h->p_align = ed->page;
 	if (c->page_before)
 		cur = kp_round_up(cur, kp_edit_page(ed, c->segment));
-	return congruent(cur, c->vaddr, h->p_align);
+	return congruent_offset(cur, c->vaddr, h->p_align);
 }
 
 static uint64_t shift_chunk(const struct kp_edit *ed, const struct kp_edit_chunk *c,
@@ -112,7 +112,7 @@ static uint64_t hole_offset(const struct kp_edit *ed, size_t segment, uint64_t e
 
 	if (h->p_vaddr % kp_edit_page(ed, segment))
 		return h->p_vaddr & (h->p_align - 1);
-	return congruent(end, h->p_vaddr, h->p_align);
+	return congruent_offset(end, h->p_vaddr, h->p_align);
 }
 
 /* Segments without bytes have an offset too, which must be congruent to the address. */
@@ -128,7 +128,7 @@ static void place_empty_loads(struct kp_edit *ed, uint64_t end)
 		if (s->h.p_filesz == 0 && is_hole(ed, &s->h))
 			s->h.p_offset = hole_offset(ed, i, end);
 		else if (s->h.p_filesz == 0)
-			s->h.p_offset = congruent(cur, s->h.p_vaddr, s->h.p_align);
+			s->h.p_offset = congruent_offset(cur, s->h.p_vaddr, s->h.p_align);
 		else
 			cur = s->h.p_offset + s->h.p_filesz;
 	}
@@ -272,7 +272,7 @@ static bool place_mapped(const struct kp_edit *ed, struct kp_edit_section *s)
 }
 
 /* True if part of S, which is not inside a chunk, is in one. */
-static bool straddles(const struct kp_edit *ed, const struct kp_edit_section *s)
+static bool section_straddles(const struct kp_edit *ed, const struct kp_edit_section *s)
 {
 	for (size_t i = 0; i < ed->n_chunks; i++) {
 		const struct kp_edit_chunk *c = &ed->chunks[i];
@@ -296,7 +296,7 @@ static int by_offset(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static uint64_t alignment(const Elf64_Shdr *h)
+static uint64_t section_alignment(const Elf64_Shdr *h)
 {
 	if (h->sh_addralign == 0 || h->sh_addralign > ALIGN_MAX ||
 	    (h->sh_addralign & (h->sh_addralign - 1)))
@@ -353,11 +353,12 @@ static kpack_error_t place_unmapped(struct kp_edit *ed, struct kp_edit_section *
 	for (size_t i = 0; i < n; i++) {
 		Elf64_Shdr *h = &order[i]->h;
 
-		if (order[i] != &ed->sections[ed->names] && straddles(ed, order[i]))
+		if (order[i] != &ed->sections[ed->names] &&
+		    section_straddles(ed, order[i]))
 			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 				       "elf: section %zu is partly mapped",
 				       order[i]->index);
-		*cur = kp_round_up(*cur, alignment(h));
+		*cur = kp_round_up(*cur, section_alignment(h));
 		h->sh_offset = *cur;
 		if (h->sh_type != SHT_NOBITS)
 			*cur += h->sh_size;

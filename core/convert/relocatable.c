@@ -18,7 +18,7 @@ struct object {
 };
 
 /* Where byte OFFSET of the object is in the changed bytes; NULL: in the section. */
-static uint8_t *at(const struct object *o, uint64_t offset, uint64_t size)
+static uint8_t *bytes_at(const struct object *o, uint64_t offset, uint64_t size)
 {
 	uint64_t end = o->fill->offset + o->fill->size;
 
@@ -147,7 +147,7 @@ static kpack_error_t check_table(const struct object *o, size_t i, size_t row,
 {
 	const struct kp_section *s = &o->in.items[i];
 
-	if (s->entsize == row && s->size % row == 0 && at(o, s->offset, s->size))
+	if (s->entsize == row && s->size % row == 0 && bytes_at(o, s->offset, s->size))
 		return KPACK_SUCCESS;
 	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 		       "section %zu: a table of %" PRIu64 " bytes, %" PRIu64
@@ -163,7 +163,8 @@ static kpack_error_t move_symbols(struct object *o, size_t table,
 
 	KP_TRY(check_table(o, table, sizeof(Elf64_Sym), why));
 	for (uint64_t i = 0; i < s->size / sizeof(Elf64_Sym); i++) {
-		uint8_t *p = at(o, s->offset + i * sizeof(Elf64_Sym), sizeof(Elf64_Sym));
+		uint8_t *p =
+			bytes_at(o, s->offset + i * sizeof(Elf64_Sym), sizeof(Elf64_Sym));
 		uint64_t value = kp_le64(p + 8);
 
 		if (kp_le16(p + 6) != o->section)
@@ -195,7 +196,7 @@ static kpack_error_t find_symbol(const struct object *o, const struct kp_section
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "a relocation with symbol %" PRIu32 " of %" PRIu64, number,
 			       table->size / sizeof(Elf64_Sym));
-	p = at(o, table->offset + number * sizeof(Elf64_Sym), sizeof(Elf64_Sym));
+	p = bytes_at(o, table->offset + number * sizeof(Elf64_Sym), sizeof(Elf64_Sym));
 	if (p && kp_le16(p + 6) == o->section)
 		*row = p;
 	return KPACK_SUCCESS;
@@ -217,7 +218,7 @@ static kpack_error_t move_relocations(struct object *o, size_t number,
 	KP_TRY(check_table(o, number, row, why));
 	KP_TRY(check_table(o, s->link, sizeof(Elf64_Sym), why));
 	for (uint64_t i = 0; i < s->size / row; i++) {
-		uint8_t *p = at(o, s->offset + i * row, row);
+		uint8_t *p = bytes_at(o, s->offset + i * row, row);
 		const uint8_t *symbol;
 		uint64_t offset;
 
@@ -262,8 +263,8 @@ static void move_headers(struct object *o)
 	uint64_t end = o->fill->offset + o->fill->size;
 
 	for (size_t i = 0; i < o->in.count; i++) {
-		uint8_t *p = at(o, o->in.header.e_shoff + i * sizeof(Elf64_Shdr),
-				sizeof(Elf64_Shdr));
+		uint8_t *p = bytes_at(o, o->in.header.e_shoff + i * sizeof(Elf64_Shdr),
+				      sizeof(Elf64_Shdr));
 
 		if (i == o->section)
 			kp_put_le64(p + offsetof(Elf64_Shdr, sh_size), o->fill->rest);

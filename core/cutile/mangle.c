@@ -113,7 +113,7 @@ static void add_predicate(struct predicates *all, char letter, int64_t value,
 }
 
 /* Get the value of dimension A for LETTER; false: not stated, default or redundant. */
-static bool stated(const struct kpackx_axis *a, char letter, int64_t *value)
+static bool get_stated(const struct kpackx_axis *a, char letter, int64_t *value)
 {
 	switch (letter) {
 	case 's':
@@ -153,7 +153,7 @@ static void put_predicates(struct writer *w, const struct kpackx_constraint *c)
 	for (const char *letter = "sitvl"; *letter; letter++) {
 		all.begin = all.count;
 		for (unsigned i = 0; i < c->ndim; i++)
-			if (stated(&c->axes[i], *letter, &value))
+			if (get_stated(&c->axes[i], *letter, &value))
 				add_predicate(&all, *letter, value, i);
 	}
 	qsort(all.items, all.count, sizeof(all.items[0]), by_mask);

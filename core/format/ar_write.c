@@ -51,7 +51,7 @@ static bool is_long(struct kp_span name)
 	       (name.size && memchr(name.data, '/', name.size));
 }
 
-static uint64_t even(uint64_t n)
+static uint64_t even_size(uint64_t n)
 {
 	return n + (n & 1);
 }
@@ -144,13 +144,14 @@ static void place_index(struct writer *w, unsigned width)
 	uint64_t names = w->symbols.count ? w->symbols.size : NO_NAMES_SIZE;
 
 	w->width = width;
-	w->index_size =
-		w->symbols.object ? even(width + w->symbols.count * width + names) : 0;
+	w->index_size = w->symbols.object
+				? even_size(width + w->symbols.count * width + names)
+				: 0;
 	w->first = MAGIC_SIZE;
 	if (w->index_size)
 		w->first += HEADER_SIZE + w->index_size;
 	if (w->names_size)
-		w->first += HEADER_SIZE + even(w->names_size);
+		w->first += HEADER_SIZE + even_size(w->names_size);
 }
 
 /* Use offsets of 4 bytes, or of 8 if the last member's header needs them. */
@@ -159,7 +160,7 @@ static void place_members(struct writer *w)
 	uint64_t last = 0;
 
 	for (size_t i = 0; i + 1 < w->n; i++)
-		last += HEADER_SIZE + even(w->members[i].bytes.size);
+		last += HEADER_SIZE + even_size(w->members[i].bytes.size);
 	place_index(w, 4);
 	if (w->first + last > UINT32_MAX)
 		place_index(w, 8);
@@ -198,7 +199,7 @@ static kpack_error_t put_offsets(struct writer *w, struct kpackx_error *why)
 		put_big(be, pos, w->width);
 		for (size_t k = 0; k < w->rows[i].defined; k++)
 			KP_TRY(kp_sink_put(w->sink, be, w->width, why));
-		pos += HEADER_SIZE + even(w->members[i].bytes.size);
+		pos += HEADER_SIZE + even_size(w->members[i].bytes.size);
 	}
 	return KPACK_SUCCESS;
 }
@@ -222,7 +223,7 @@ static kpack_error_t put_names(struct writer *w, struct kpackx_error *why)
 {
 	if (!w->names_size)
 		return KPACK_SUCCESS;
-	KP_TRY(put_header(w, "//", "", "", even(w->names_size), why));
+	KP_TRY(put_header(w, "//", "", "", even_size(w->names_size), why));
 	for (size_t i = 0; i < w->n; i++) {
 		struct kp_span name = w->members[i].name;
 

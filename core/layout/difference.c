@@ -18,8 +18,8 @@ static int window_for(struct kp_span payload, struct kp_span original)
 	return log;
 }
 
-static size_t encode(ZSTD_CCtx *ctx, struct kp_span payload, struct kp_span original,
-		     uint8_t *out, size_t cap)
+static size_t encode_difference(ZSTD_CCtx *ctx, struct kp_span payload,
+				struct kp_span original, uint8_t *out, size_t cap)
 {
 	size_t n = ZSTD_CCtx_setParameter(ctx, ZSTD_c_compressionLevel, LEVEL);
 
@@ -44,7 +44,7 @@ kpack_error_t kp_difference_make(struct kp_span payload, struct kp_span original
 	size_t n = 0;
 
 	if (data && ctx)
-		n = encode(ctx, payload, original, data, cap);
+		n = encode_difference(ctx, payload, original, data, cap);
 	ZSTD_freeCCtx(ctx);
 	if (!data || !ctx || ZSTD_isError(n)) {
 		free(data);
@@ -55,8 +55,8 @@ kpack_error_t kp_difference_make(struct kp_span payload, struct kp_span original
 	return KPACK_SUCCESS;
 }
 
-static size_t decode(ZSTD_DCtx *ctx, struct kp_span payload, struct kp_span difference,
-		     uint8_t *out, size_t size)
+static size_t decode_difference(ZSTD_DCtx *ctx, struct kp_span payload,
+				struct kp_span difference, uint8_t *out, size_t size)
 {
 	/* no window is allocated for a frame that is decoded in one call */
 	size_t n = ZSTD_DCtx_setParameter(
@@ -78,7 +78,7 @@ kpack_error_t kp_difference_apply(struct kp_span payload, struct kp_span differe
 
 	if (!ctx)
 		return kp_fail_memory(why, size, "a kept container");
-	n = decode(ctx, payload, difference, out, size);
+	n = decode_difference(ctx, payload, difference, out, size);
 	ZSTD_freeDCtx(ctx);
 	if (n == size)
 		return KPACK_SUCCESS;

@@ -195,7 +195,7 @@ bool kp_target_neutral(const struct kp_target *t)
 	return strcmp(t->processor, KP_ARCH_GENERIC) == 0;
 }
 
-static bool contradict(enum kp_feature a, enum kp_feature b)
+bool kp_features_contradict(enum kp_feature a, enum kp_feature b)
 {
 	return a != KP_FEATURE_ANY && b != KP_FEATURE_ANY && a != b;
 }
@@ -230,8 +230,8 @@ enum kp_fit kp_target_fit(const struct kp_target *gpu, const struct kp_target *c
 		return KP_FIT_EXACT;
 	if (kp_target_neutral(code))
 		return KP_FIT_NEUTRAL;
-	if (contradict(gpu->sramecc, code->sramecc) ||
-	    contradict(gpu->xnack, code->xnack))
+	if (kp_features_contradict(gpu->sramecc, code->sramecc) ||
+	    kp_features_contradict(gpu->xnack, code->xnack))
 		return KP_FIT_NONE;
 	return processor_fit(gpu->processor, code->processor);
 }

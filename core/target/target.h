@@ -16,6 +16,9 @@ enum kp_feature {
 	KP_FEATURE_ON,  /* "xnack+" */
 };
 
+/* Whether one of them is on and the other off. */
+bool kp_features_contradict(enum kp_feature a, enum kp_feature b);
+
 /* One row of the processor table. */
 struct kp_processor {
 	const char *name; /* primary name, "gfx90a" */

@@ -107,7 +107,7 @@ static size_t segment_size(const struct drive *d, uint64_t number)
 }
 
 /* An admitted piece that keeps segment NUMBER; NULL: the segment is not kept. */
-static struct piece *keeper(const struct drive *d, uint64_t number)
+static struct piece *keeper_piece(const struct drive *d, uint64_t number)
 {
 	struct pieces *ps = &d->m->pieces;
 	const struct piece *target = d->target;
@@ -223,7 +223,7 @@ static kpack_error_t advance_pass(struct drive *d, struct kpackx_error *why)
 	stop = ps->stop;
 	number = d->pass->at++;
 	if (!stop)
-		p = keeper(d, number);
+		p = keeper_piece(d, number);
 	pieces_leave(ps);
 	if (stop)
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "unmounted");
@@ -251,7 +251,7 @@ static bool go_on(struct drive *d)
 	pieces_enter(ps);
 	number = d->pass->at;
 	if (!ps->stop && !pieces_find(ps, d->target->entry, SEGMENT, number))
-		p = keeper(d, number);
+		p = keeper_piece(d, number);
 	if (p)
 		d->pass->at++;
 	pieces_leave(ps);

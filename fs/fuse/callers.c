@@ -47,7 +47,7 @@ void callers_free(struct callers *c)
 }
 
 /* Send Q and receive its answer; answers that came too late are skipped. */
-static bool ask(int fd, const struct group_query *q, struct group_answer *answer)
+static bool ask_groups(int fd, const struct group_query *q, struct group_answer *answer)
 {
 	ssize_t n;
 
@@ -68,7 +68,7 @@ static uint64_t groups_had(struct callers *c, struct group_query *q)
 
 	pthread_mutex_lock(&c->lock);
 	q->number = ++c->number;
-	ok = ask(c->groups, q, &answer);
+	ok = ask_groups(c->groups, q, &answer);
 	warn = !ok && !c->warned;
 	c->warned = c->warned || warn;
 	pthread_mutex_unlock(&c->lock);

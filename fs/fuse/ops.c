@@ -88,7 +88,7 @@ static uint64_t classes_of_caller(fuse_req_t req, const struct edition *e)
 	return callers_read(fs->callers, fuse_req_ctx(req), &e->classes);
 }
 
-static bool differs(const struct edition *e, struct tree_node dir)
+static bool directory_differs(const struct edition *e, struct tree_node dir)
 {
 	return dir.is_dir && tree_differs(e->tree, dir.index);
 }
@@ -98,7 +98,7 @@ static bool is_same_to_all(const struct fs *fs, const struct edition *e,
 			   const struct inode *dir)
 {
 	return !fs->callers || dir->retired ||
-	       ((dir->st.st_mode & 0444) == 0444 && !differs(e, dir->node));
+	       ((dir->st.st_mode & 0444) == 0444 && !directory_differs(e, dir->node));
 }
 
 /* The texts of .kpackfs are about all archives. */
@@ -254,7 +254,7 @@ static void lookup_control(fuse_req_t req, fuse_ino_t parent, const char *name)
 static void lookup_dir(fuse_req_t req, const struct edition *e, struct tree_node dir,
 		       const char *name)
 {
-	bool own = differs(e, dir);
+	bool own = directory_differs(e, dir);
 	uint64_t seen = own ? classes_of_caller(req, e) : CLASSES_ALL;
 	struct tree_node found;
 
@@ -511,7 +511,7 @@ static void list_names(struct listing *l, struct tree_node dir, uint32_t end)
 {
 	const struct inodes *inodes = fs_of(l->req)->inodes;
 	const uint32_t begin = kp_view_dir(l->e->view, dir.index)->first;
-	const bool disguised = differs(l->e, dir);
+	const bool disguised = directory_differs(l->e, dir);
 	struct tree_node node;
 
 	for (uint32_t next; l->end < end; l->end = next) {
@@ -534,7 +534,7 @@ static void list_tree(struct listing *l, struct tree_node node, off_t from)
 	if (from > 2)
 		i = inodes_position(fs_of(l->req)->inodes, node.ino,
 				    (uint64_t)(from - FIRST_POSITION),
-				    differs(l->e, node));
+				    directory_differs(l->e, node));
 	if (!list_dots(l, node.ino, parent, from))
 		return;
 	i = i < dir->count ? i : dir->count;

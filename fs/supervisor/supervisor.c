@@ -446,7 +446,7 @@ static void do_what_is_due(struct supervisor *s)
 		expire_mount(s);
 }
 
-static int64_t earliest(int64_t a, int64_t b)
+static int64_t earlier_time(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
 }
@@ -457,11 +457,11 @@ static int wait_time(const struct supervisor *s)
 
 	if (s->state != SERVING)
 		return -1;
-	next = earliest(s->next_ping, s->next_expire);
-	next = earliest(next, rescan_due(&s->lookout));
+	next = earlier_time(s->next_ping, s->next_expire);
+	next = earlier_time(next, rescan_due(&s->lookout));
 	if (next == CLOCK_NEVER)
 		return -1;
-	return next <= now ? 0 : (int)earliest(next - now, 1 << 30);
+	return next <= now ? 0 : (int)earlier_time(next - now, 1 << 30);
 }
 
 static void handle_events(struct supervisor *s)

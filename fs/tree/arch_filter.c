@@ -44,7 +44,7 @@ bool arches_find(struct kp_choice *s, const char *topology)
 }
 
 /* Whether A has code that GPU number GPU chooses. */
-static bool serves(const struct kp_choice *s, size_t gpu, struct kpack_archive *a)
+static bool archive_serves(const struct kp_choice *s, size_t gpu, struct kpack_archive *a)
 {
 	struct kp_target code;
 
@@ -67,7 +67,7 @@ void arches_warn(const struct kp_choice *s, struct kpack_archive *const *archive
 
 		if (kp_target_neutral(&s->gpus[i]))
 			continue;
-		while (k < count && !serves(s, i, archives[k]))
+		while (k < count && !archive_serves(s, i, archives[k]))
 			k++;
 		if (k < count)
 			continue;

@@ -80,7 +80,7 @@ void holdings_fini(struct holdings *h)
 
 /* --- building --------------------------------------------------------------------- */
 
-static bool newer(struct timespec a, struct timespec b)
+static bool is_newer_time(struct timespec a, struct timespec b)
 {
 	return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
 }
@@ -99,7 +99,7 @@ static struct stat blended_look(const struct edition *e)
 
 		if (i == 0)
 			look = *st;
-		else if (newer(st->st_mtim, look.st_mtim))
+		else if (is_newer_time(st->st_mtim, look.st_mtim))
 			look.st_mtim = st->st_mtim;
 		look.st_mode = mode | st->st_mode;
 	}

@@ -160,7 +160,7 @@ static void check_fields(struct check *c)
 
 /* --- architectures ---------------------------------------------------------------- */
 
-static bool declared(const struct kp_toc *toc, struct kp_span arch)
+static bool is_declared_arch(const struct kp_toc *toc, struct kp_span arch)
 {
 	for (size_t i = 0; i < toc->n_arches; i++)
 		if (kp_span_eq(toc->arches[i], arch))
@@ -174,7 +174,7 @@ static void check_arch(struct check *c, struct kp_span arch)
 	struct kp_target t;
 	struct name name;
 
-	if (c->toc.has_arches && !declared(&c->toc, arch))
+	if (c->toc.has_arches && !is_declared_arch(&c->toc, arch))
 		FAULT(c, "toc: gfx_arches: %s has entries, but is not listed",
 		      show_span(arch, &name));
 	if (kp_target_parse(arch, &t, NULL)) {

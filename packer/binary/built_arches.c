@@ -74,7 +74,7 @@ static void sort_arches(struct built_arches *a)
 	a->count = n;
 }
 
-static bool among(const struct built_arches *a, const char *arch)
+static bool has_arch(const struct built_arches *a, const char *arch)
 {
 	return a->count && bsearch(&arch, a->items, a->count, sizeof(*a->items), by_text);
 }
@@ -91,7 +91,7 @@ static void keep_own(struct built_arches *a, const struct built_arches *layout,
 	a->installed = xcalloc(a->count, sizeof(*a->installed));
 	a->in_layout = xcalloc(a->count, sizeof(*a->in_layout));
 	for (size_t i = 0; i < a->count; i++) {
-		bool known = among(layout, a->items[i]);
+		bool known = has_arch(layout, a->items[i]);
 
 		if (!known && !has_object(b, reach, a->items[i]))
 			continue;

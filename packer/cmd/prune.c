@@ -98,7 +98,7 @@ static struct sums sum_up(const struct prune *p)
 }
 
 /* An archive of another writer may become a few bytes larger. */
-static uint64_t freed(uint64_t before, uint64_t after)
+static uint64_t freed_bytes(uint64_t before, uint64_t after)
 {
 	return before > after ? before - after : 0;
 }
@@ -112,7 +112,7 @@ static void print_table(const struct prune *p)
 	for (size_t i = 0; i < p->n_archives; i++) {
 		const struct prune_archive *a = &p->archives[i];
 
-		printf("%16" PRIu64 " %16" PRIu64 "  ", freed(a->before, a->after),
+		printf("%16" PRIu64 " %16" PRIu64 "  ", freed_bytes(a->before, a->after),
 		       a->after);
 		report_text(a->relative);
 		putchar('\n');
@@ -124,7 +124,7 @@ static void print_table(const struct prune *p)
 		printf("%" PRIu64 " blocks copied, %" PRIu64 " compressed\n", s.copied,
 		       s.encoded);
 	printf("%zu of %zu archives: %" PRIu64 " bytes %s\n", s.archives, p->n_archives,
-	       freed(s.before, s.after), p->args.dry ? "would be freed" : "freed");
+	       freed_bytes(s.before, s.after), p->args.dry ? "would be freed" : "freed");
 }
 
 static json_t *json_archive(const struct prune_archive *a)

@@ -86,17 +86,17 @@ static bool print_all(const struct hip_runtimes *list, bool json)
 }
 
 /* How the runtime answered is more certain than what its file contains. */
-static bool takes(const struct hip_runtime *r)
+static bool runtime_takes(const struct hip_runtime *r)
 {
 	bool asked = r->was_asked && r->asked != RUNTIME_UNKNOWN;
 
 	return (asked ? r->asked : r->contains) == RUNTIME_TAKES;
 }
 
-static int conclude(const struct hip_runtimes *list)
+static int runtimes_status(const struct hip_runtimes *list)
 {
 	for (size_t i = 0; i < list->count; i++)
-		if (takes(&list->items[i]))
+		if (runtime_takes(&list->items[i]))
 			return EXIT_OK;
 	if (list->count)
 		report_error(NULL, "no runtime takes converted binaries by itself: "
@@ -131,7 +131,7 @@ int cmd_runtime(int argc, char **argv)
 	status = find_all(&list, argv[optind], args.file) ? EXIT_OK : EXIT_FAULT;
 	for (size_t i = 0; args.ask && i < list.count; i++)
 		runtime_ask(&list.items[i]);
-	if (!print_all(&list, args.json) || conclude(&list) != EXIT_OK)
+	if (!print_all(&list, args.json) || runtimes_status(&list) != EXIT_OK)
 		status = EXIT_FAULT;
 	runtimes_fini(&list);
 	return report_finish(status);

@@ -354,7 +354,7 @@ static bool is_normal(const char *rest)
  * Take the components "." and ".." out of REST, which has no links.  NULL: it leads above
  * where it begins.
  */
-static char *normalise(const char *rest)
+static char *normalise_path(const char *rest)
 {
 	char *out, name[NAME_MAX + 1];
 	size_t n = 0;
@@ -406,7 +406,7 @@ char *resolve_rest(const char *path, bool proper, int *root)
 	const char *rest = NULL;
 
 	*root = find_root_of(path, proper, &rest);
-	return *root < 0 ? NULL : normalise(rest);
+	return *root < 0 ? NULL : normalise_path(rest);
 }
 
 int resolve_spot(const char *path, enum spot_kind which, struct spot *at)
@@ -473,7 +473,7 @@ kpack_error_t below_mkdirs(const char *path, mode_t mode, struct kpackx_error *w
 {
 	const char *rest = path;
 	int root = resolve_root(path, &rest);
-	char *inside = root < 0 ? NULL : normalise(rest);
+	char *inside = root < 0 ? NULL : normalise_path(rest);
 	struct walk w = {.dir = kp_step_openat(inside ? root : AT_FDCWD,
 					       !inside && *path == '/' ? "/" : ".",
 					       KP_STEP_PASS, 0)};

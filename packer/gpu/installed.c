@@ -46,7 +46,7 @@ static void fini_package(struct gpu_installed_package *p)
 enum { VALUE_MAX = 1 << 16 };
 
 /* Append the N bytes at TEXT to *VALUE, which stays NULL while nothing is in it. */
-static void append(char **value, const char *text, size_t n)
+static void append_value(char **value, const char *text, size_t n)
 {
 	size_t old = *value ? strlen(*value) : 0;
 
@@ -98,7 +98,7 @@ static void take_line(struct paragraph *p, const char *line, size_t n)
 		line = colon ? colon + 1 : line;
 	}
 	if (p->field)
-		append(p->field, line, n);
+		append_value(p->field, line, n);
 }
 
 /* Whether STATUS is "WANTED ERROR STATE" of a package that is installed as a whole. */

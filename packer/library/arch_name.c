@@ -186,7 +186,7 @@ bool arch_in_path(const char *path)
 /* --- paths ------------------------------------------------------------------------------ */
 
 /* Whether NAME, a component of a path, matches PATTERN. */
-static bool matches(struct kp_span pattern, struct kp_span name)
+static bool name_matches(struct kp_span pattern, struct kp_span name)
 {
 	char p[NAME_MAX + 1], n[NAME_MAX + 1];
 
@@ -216,7 +216,7 @@ static bool begins_with(struct kp_span path, struct kp_span dir, struct kp_span 
 	while (dir.size && path.size) {
 		struct kp_span pattern = cut_component(&dir);
 
-		if (!matches(pattern, cut_component(&path)))
+		if (!name_matches(pattern, cut_component(&path)))
 			return false;
 	}
 	*rest = path;
@@ -270,7 +270,7 @@ static void drop_stepping(struct kp_target *t)
 		*dash = '\0';
 }
 
-static bool covers(const char *generic, const char *processor)
+static bool generic_covers(const char *generic, const char *processor)
 {
 	const char *const *m = kp_generic_members(kp_span_str(generic));
 
@@ -278,11 +278,6 @@ static bool covers(const char *generic, const char *processor)
 		if (strcmp(*m, processor) == 0)
 			return true;
 	return false;
-}
-
-static bool opposite(enum kp_feature a, enum kp_feature b)
-{
-	return a != KP_FEATURE_ANY && b != KP_FEATURE_ANY && a != b;
 }
 
 bool arch_agrees(const char *a, const char *b)
@@ -294,10 +289,12 @@ bool arch_agrees(const char *a, const char *b)
 		return strcmp(a, b) == 0;
 	drop_stepping(&x);
 	drop_stepping(&y);
-	if (opposite(x.xnack, y.xnack) || opposite(x.sramecc, y.sramecc))
+	if (kp_features_contradict(x.xnack, y.xnack) ||
+	    kp_features_contradict(x.sramecc, y.sramecc))
 		return false;
 	return strcmp(x.processor, y.processor) == 0 ||
-	       covers(x.processor, y.processor) || covers(y.processor, x.processor);
+	       generic_covers(x.processor, y.processor) ||
+	       generic_covers(y.processor, x.processor);
 }
 
 static int exactness(const char *id)

@@ -110,7 +110,7 @@ static bool take_mounts_away(struct policy_tree *t)
 	return mounts_remove(t->policy) && policy_tree_look(t);
 }
 
-static int work(struct policy_tree *t)
+static int work_on_tree(struct policy_tree *t)
 {
 	int status = take_mounts_away(t) ? EXIT_OK : EXIT_FAULT;
 
@@ -264,7 +264,7 @@ static int apply_tree(const struct apply *a, struct policy_tree *t)
 	int status = EXIT_OK;
 
 	if (policy_tree_needs_work(t))
-		status = dry ? work_on(t, true) : work(t);
+		status = dry ? work_on(t, true) : work_on_tree(t);
 	is = policy_tree_sums(t);
 	/* what was unmounted for a run that failed comes back, too */
 	if (!dry && !a->no_mounts && mount_tree(t))

@@ -153,7 +153,7 @@ static kpack_error_t take_value(struct parser *p, const char *key, char *value,
 }
 
 /* Cut blanks off both ends of TEXT. */
-static char *trim(char *text)
+static char *trim_text(char *text)
 {
 	size_t n;
 
@@ -168,7 +168,7 @@ static kpack_error_t take_line(struct parser *p, char *line, struct kpackx_error
 {
 	char *equals;
 
-	line = trim(line);
+	line = trim_text(line);
 	if (*line == '\0' || *line == '#')
 		return KPACK_SUCCESS;
 	equals = strchr(line, '=');
@@ -180,7 +180,7 @@ static kpack_error_t take_line(struct parser *p, char *line, struct kpackx_error
 			       "line %zu: %s: not KEY=VALUE", p->line, text);
 	}
 	*equals = '\0';
-	return take_value(p, trim(line), trim(equals + 1), why);
+	return take_value(p, trim_text(line), trim_text(equals + 1), why);
 }
 
 static kpack_error_t check_whole(const struct parser *p, struct kpackx_error *why)

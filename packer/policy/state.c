@@ -46,7 +46,7 @@ static bool is_octal(const char *text)
 }
 
 /* Undo kp_text_escape in place.  false: TEXT was not made by it. */
-static bool unescape(char *text)
+static bool unescape_text(char *text)
 {
 	char *to = text;
 
@@ -96,7 +96,7 @@ static bool take_number(char **text, uint64_t max, uint64_t *out)
 
 static bool take_path(char *text, char **out)
 {
-	if (!*text || !unescape(text))
+	if (!*text || !unescape_text(text))
 		return false;
 	free(*out);
 	*out = xstrdup(text);

@@ -192,7 +192,7 @@ static bool exists_at(const char *root, struct kp_span name)
  * Whether NAME exists: in the tree that the archive is of, or in the demand's, which may be
  * the part of it that --key-prefix put directories before.
  */
-static bool exists(struct demand_query *q, struct kp_span name)
+static bool name_exists(struct demand_query *q, struct kp_span name)
 {
 	struct kp_span rest = name;
 
@@ -223,7 +223,8 @@ static bool has_index(const struct demand_binary *b, uint32_t index)
 	       bsearch(&index, b->indices, b->n_indices, sizeof(*b->indices), by_number);
 }
 
-static bool reaches(const struct demand_binary *b, const struct installed_archive *a)
+static bool binary_reaches(const struct demand_binary *b,
+			   const struct installed_archive *a)
 {
 	for (size_t i = 0; i < b->reach.count; i++)
 		if (b->reach.items[i].archive == a)
@@ -256,7 +257,7 @@ static enum demand_state ask_binaries(const struct demand_query *q,
 	for (size_t i = 0; i < n; i++) {
 		if (!has_index(&list[i], index))
 			continue;
-		if (reaches(&list[i], q->archive))
+		if (binary_reaches(&list[i], q->archive))
 			return DEMAND_ASKED;
 		elsewhere &= finds_elsewhere(&list[i], info);
 	}
@@ -288,7 +289,7 @@ static enum demand_state ask_code(struct demand_query *q,
 		if (n)
 			return ask_binaries(q, list, n, info, key.index);
 		/* a binary that is not converted, or a bundle */
-		if (exists(q, name))
+		if (name_exists(q, name))
 			return DEMAND_ASKED;
 	} while (cut_kind(&name));
 	/* keys without a number are also those of databases in older archives */
@@ -303,7 +304,7 @@ static enum demand_state ask_file(struct demand_query *q, struct kp_span path)
 	if (path.size == 0)
 		return DEMAND_ASKED;
 	path.size--;
-	return exists(q, path) ? DEMAND_ASKED : DEMAND_GONE;
+	return name_exists(q, path) ? DEMAND_ASKED : DEMAND_GONE;
 }
 
 enum demand_state demand_of(struct demand_query *q, size_t entry)

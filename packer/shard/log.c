@@ -19,7 +19,7 @@ struct shard_log {
 };
 
 /* msgpack_sbuffer_write, which cannot fail any more; so no msgpack_pack_... can. */
-static int append(void *buf, const char *data, size_t size)
+static int append_record(void *buf, const char *data, size_t size)
 {
 	if (msgpack_sbuffer_write(buf, data, size))
 		xalloc_fail(size);
@@ -31,7 +31,7 @@ struct shard_log *shard_log_new(void)
 	struct shard_log *log = xcalloc(1, sizeof(*log));
 
 	msgpack_sbuffer_init(&log->buf);
-	msgpack_packer_init(&log->pk, &log->buf, append);
+	msgpack_packer_init(&log->pk, &log->buf, append_record);
 	return log;
 }
 
@@ -248,7 +248,7 @@ static void complete_record(struct shard_log *all, const struct shard_log *log,
 
 	put_head(all, args, plan);
 	if (log->buf.size)
-		append(&all->buf, log->buf.data, log->buf.size);
+		append_record(&all->buf, log->buf.data, log->buf.size);
 	sum = kp_hash_of(all->buf.data, all->buf.size);
 	put_kind(all, "z", 2);
 	put_bytes(all, sum.bytes, sizeof(sum.bytes));

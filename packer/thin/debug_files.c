@@ -47,7 +47,7 @@ static kpack_error_t write_file(const struct debug_files *d, const char *id,
 	return err;
 }
 
-static bool exists(const struct debug_files *d, const char *id)
+static bool debug_file_exists(const struct debug_files *d, const char *id)
 {
 	char *dir = dir_of(d, id), *path = xasprintf("%s/%s.debug", dir, id + 2);
 	struct stat st;
@@ -78,7 +78,7 @@ kpack_error_t debug_files_add(void *arg, const struct kp_source *object, bool wr
 	objects->n_nameless += *keep;
 	if (*keep || !written)
 		return KPACK_SUCCESS;
-	if (!exists(d, id)) {
+	if (!debug_file_exists(d, id)) {
 		err = kp_strip_plan(object, KP_STRIP_KEEP_DEBUG, &debug, why);
 		if (!err) {
 			err = write_file(d, id, object, &debug, why);

@@ -33,8 +33,9 @@ bool static_library_is(const struct kp_fatbin *fat)
 }
 
 /* The container around IMAGE, if it has the format; or NULL. */
-static const struct kp_container *around(const struct kp_fatbin *fat, size_t image,
-					 const struct kp_format *format)
+static const struct kp_container *container_around(const struct kp_fatbin *fat,
+						   size_t image,
+						   const struct kp_format *format)
 {
 	const struct kp_container *c =
 		image == KP_NOWHERE
@@ -47,12 +48,13 @@ static const struct kp_container *around(const struct kp_fatbin *fat, size_t ima
 /* The member's image, if IMAGE is the section .hip_fatbin of an object that it is. */
 static size_t member_of(const struct kp_fatbin *fat, size_t image)
 {
-	const struct kp_container *object = around(fat, image, &kp_format_host_elf);
+	const struct kp_container *object =
+		container_around(fat, image, &kp_format_host_elf);
 	const char *name = image == KP_NOWHERE ? NULL : fat->containers.images[image].id;
 
 	return object && name && strcmp(name, ".hip_fatbin") == 0 &&
 			       object->offset == 0 &&
-			       around(fat, object->inside, &kp_format_archive)
+			       container_around(fat, object->inside, &kp_format_archive)
 		       ? object->inside
 		       : KP_NOWHERE;
 }

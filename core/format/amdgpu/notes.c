@@ -138,7 +138,7 @@ static kpack_error_t take_note(struct kp_amdgpu_notes *out, const struct note *n
 	return KPACK_SUCCESS;
 }
 
-static uint64_t padded(uint64_t size)
+static uint64_t padded_size(uint64_t size)
 {
 	return (size + 3) & ~UINT64_C(3);
 }
@@ -154,7 +154,8 @@ static kpack_error_t read_note(struct kp_window *area, uint64_t *pos, struct not
 	owner_size = kp_le32(p);
 	size = kp_le32(p + 4);
 	*note = (struct note){.type = kp_le32(p + 8)};
-	if (!kp_source_sub(&area->src, at + padded(owner_size), size, &note->contents))
+	if (!kp_source_sub(&area->src, at + padded_size(owner_size), size,
+			   &note->contents))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "note at offset %" PRIu64 ": %" PRIu64 " and %" PRIu64
 			       " bytes pass the end at %" PRIu64,
@@ -163,7 +164,7 @@ static kpack_error_t read_note(struct kp_window *area, uint64_t *pos, struct not
 		KP_TRY(kp_window_get(area, at, (size_t)owner_size, &p, why));
 		memcpy(note->owner, p, (size_t)owner_size - 1);
 	}
-	*pos = at + padded(owner_size) + padded(size);
+	*pos = at + padded_size(owner_size) + padded_size(size);
 	return KPACK_SUCCESS;
 }
 

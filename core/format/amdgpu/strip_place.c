@@ -262,8 +262,9 @@ static uint64_t squeeze_segments(struct strip_work *w, const size_t *order,
 	return end;
 }
 
-static kpack_error_t squeeze(struct strip_work *w, const size_t *order, size_t *first,
-			     uint64_t *pos, struct kpackx_error *why)
+static kpack_error_t squeeze_object(struct strip_work *w, const size_t *order,
+				    size_t *first, uint64_t *pos,
+				    struct kpackx_error *why)
 {
 	uint64_t headers = sizeof(Elf64_Ehdr) + w->n_segments * sizeof(Elf64_Phdr), end;
 	size_t n;
@@ -296,7 +297,7 @@ kpack_error_t strip_place(struct strip_work *w, struct kpackx_error *why)
 		pos = place_segments(w, order);
 		err = place_sections(w, &pos, why);
 	} else {
-		err = squeeze(w, order, order + w->n_segments + 2, &pos, why);
+		err = squeeze_object(w, order, order + w->n_segments + 2, &pos, why);
 	}
 	free(order);
 	if (!err && pos >= OFFSET_MAX)

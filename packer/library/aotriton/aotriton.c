@@ -21,7 +21,7 @@
 static const char IMAGES[] = "aotriton.images", KERNELS[] = "aotriton/kernels";
 
 /* S without its first PREFIX and its last SUFFIX bytes. */
-static struct kp_span inner(struct kp_span s, size_t prefix, size_t suffix)
+static struct kp_span inner_span(struct kp_span s, size_t prefix, size_t suffix)
 {
 	return (struct kp_span){s.data + prefix, s.size - prefix - suffix};
 }
@@ -60,7 +60,7 @@ static void add_choices(struct library_object *out, struct kp_span signature)
 
 	if (!at)
 		return;
-	rest = inner(signature, (size_t)(at + 1 - signature.data), 0);
+	rest = inner_span(signature, (size_t)(at + 1 - signature.data), 0);
 	while (rest.size && rest.size <= 200 && n < CHOICES_MAX && kp_text_ok(rest)) {
 		size_t size = 0;
 
@@ -68,7 +68,7 @@ static void add_choices(struct library_object *out, struct kp_span signature)
 		       rest.data[size] != ',')
 			size++;
 		choices[n++] = (struct kp_span){rest.data, size};
-		rest = inner(rest, size < rest.size ? size + 1 : size, 0);
+		rest = inner_span(rest, size < rest.size ? size + 1 : size, 0);
 	}
 	if (n)
 		facts_texts(&out->facts, "tuning_params", choices, n);
@@ -96,16 +96,16 @@ static void add_datatype(struct library_object *out, struct kp_span signature)
 /* The part after "___" in the name of an .aks2 file: a pack or a product; or empty. */
 static struct kp_span device_of(const char *path)
 {
-	struct kp_span stem = inner(path_name(path), 0, strlen(".aks2"));
+	struct kp_span stem = inner_span(path_name(path), 0, strlen(".aks2"));
 	const uint8_t *mark = memmem(stem.data, stem.size, "___", 3);
 
-	return mark ? inner(stem, (size_t)(mark + 3 - stem.data), 0)
+	return mark ? inner_span(stem, (size_t)(mark + 3 - stem.data), 0)
 		    : (struct kp_span){NULL, 0};
 }
 
 static void add_signature(struct library_object *out, const char *path)
 {
-	struct kp_span signature = inner(path_name(path), 0, strlen(".aks2"));
+	struct kp_span signature = inner_span(path_name(path), 0, strlen(".aks2"));
 	struct kp_span device = device_of(path);
 
 	if (device.data)
@@ -151,7 +151,7 @@ static kpack_error_t take_zip(const struct library_question *q, struct kp_span r
 	(void)rest;
 	out->role = "kernel";
 	out->at_random = true;
-	add_text(out, "operation", inner(path_name(q->path), 0, strlen(".zip")));
+	add_text(out, "operation", inner_span(path_name(q->path), 0, strlen(".zip")));
 	if (err == KPACK_ERROR_INVALID_FORMAT) {
 		library_warn(out, "packed as it is: %s", fault.text);
 		return KPACK_SUCCESS;
@@ -237,7 +237,7 @@ static kpack_error_t take_image(const struct library_question *q, struct kp_span
 		       ? take_family(q, &pack, out, why)
 		       : arch_decide(q, pack.n_arches ? pack.arches[0] : "", out, why));
 	if (pack.n_arches)
-		add_text(out, "pack", inner(first, strlen("amd-"), 0));
+		add_text(out, "pack", inner_span(first, strlen("amd-"), 0));
 	if (pack.unknown)
 		library_warn(out, "no GPU that is known is in %.*s: packed for every GPU",
 			     (int)first.size, (const char *)first.data);
@@ -261,7 +261,7 @@ static kpack_error_t take_kernel(const struct library_question *q, struct kp_spa
 	if (!kp_span_ends(rest, ".hsaco"))
 		return KPACK_SUCCESS;
 	out->role = "kernel";
-	operation = inner(rest, dir, strlen(".hsaco"));
+	operation = inner_span(rest, dir, strlen(".hsaco"));
 	add_text(out, "operation", operation);
 	if (operation.size == 0)
 		return KPACK_SUCCESS;

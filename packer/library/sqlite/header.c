@@ -19,14 +19,14 @@ enum {
 
 static const char magic[16] = "SQLite format 3";
 
-static uint32_t be16(const uint8_t *p)
+static uint32_t get_be16(const uint8_t *p)
 {
 	return (uint32_t)p[0] << 8 | p[1];
 }
 
-static uint32_t be32(const uint8_t *p)
+static uint32_t get_be32(const uint8_t *p)
 {
-	return be16(p) << 16 | be16(p + 2);
+	return get_be16(p) << 16 | get_be16(p + 2);
 }
 
 bool sqlite_header_probe(const uint8_t *head, size_t head_size)
@@ -80,7 +80,7 @@ static kpack_error_t check_fields(const uint8_t *head, uint32_t page_size,
 				  struct kpackx_error *why)
 {
 	if (!page_size_ok(page_size))
-		return fail_field(why, "page size", PAGE_SIZE, be16(head + PAGE_SIZE),
+		return fail_field(why, "page size", PAGE_SIZE, get_be16(head + PAGE_SIZE),
 				  "a power of two from 512 to 32768, or 1");
 	KP_TRY(check_version(head, WRITE_VERSION, "write version", why));
 	KP_TRY(check_version(head, READ_VERSION, "read version", why));
@@ -90,12 +90,12 @@ static kpack_error_t check_fields(const uint8_t *head, uint32_t page_size,
 	if (memcmp(head + FRACTIONS, "\100\040\040", 3))
 		return fail_field(why, "payload fractions", FRACTIONS, head[FRACTIONS],
 				  "64, 32 and 32");
-	if (be32(head + SCHEMA_FORMAT) > 4)
+	if (get_be32(head + SCHEMA_FORMAT) > 4)
 		return fail_field(why, "schema format", SCHEMA_FORMAT,
-				  be32(head + SCHEMA_FORMAT), "0 to 4");
-	if (be32(head + ENCODING) > 3)
-		return fail_field(why, "text encoding", ENCODING, be32(head + ENCODING),
-				  "0 to 3");
+				  get_be32(head + SCHEMA_FORMAT), "0 to 4");
+	if (get_be32(head + ENCODING) > 3)
+		return fail_field(why, "text encoding", ENCODING,
+				  get_be32(head + ENCODING), "0 to 3");
 	for (int i = ZEROS; i < VALID_FOR; i++)
 		if (head[i])
 			return fail_field(why, "reserved byte", i, head[i], "0");
@@ -109,8 +109,8 @@ static kpack_error_t check_fields(const uint8_t *head, uint32_t page_size,
 static kpack_error_t check_size(const struct kp_source *source, const uint8_t *head,
 				uint32_t page_size, struct kpackx_error *why)
 {
-	uint32_t pages = be32(head + PAGES);
-	bool stated = pages && be32(head + CHANGES) == be32(head + VALID_FOR);
+	uint32_t pages = get_be32(head + PAGES);
+	bool stated = pages && get_be32(head + CHANGES) == get_be32(head + VALID_FOR);
 
 	if (stated && source->size < (uint64_t)pages * page_size)
 		return kp_fail(
@@ -133,7 +133,7 @@ kpack_error_t sqlite_header_check(const struct kp_source *source, const uint8_t 
 	uint32_t page_size;
 
 	KP_TRY(check_begin(source, head, head_size, why));
-	page_size = be16(head + PAGE_SIZE);
+	page_size = get_be16(head + PAGE_SIZE);
 	if (page_size == 1)
 		page_size = 65536;
 	KP_TRY(check_fields(head, page_size, why));

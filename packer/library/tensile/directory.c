@@ -187,7 +187,7 @@ static const char *library_of(const struct file_tree *tree, struct kp_span dir)
 /* --- the directory --------------------------------------------------------------------- */
 
 /* The part of PATH before its last '/', or empty. */
-static struct kp_span above(struct kp_span path)
+static struct kp_span parent_of(struct kp_span path)
 {
 	const uint8_t *slash = path.size ? memrchr(path.data, '/', path.size) : NULL;
 
@@ -196,7 +196,7 @@ static struct kp_span above(struct kp_span path)
 
 static struct kp_span last_component(struct kp_span path)
 {
-	size_t n = above(path).size;
+	size_t n = parent_of(path).size;
 
 	return kp_span_tail(path, n + (n > 0));
 }
@@ -204,11 +204,11 @@ static struct kp_span last_component(struct kp_span path)
 bool tensile_directory_has(const struct file_tree *tree, const char *path,
 			   const char *library, struct kp_span *rest)
 {
-	struct kp_span dir = above(kp_span_str(path));
+	struct kp_span dir = parent_of(kp_span_str(path));
 	char arch[KP_TARGET_TEXT_MAX];
 
 	if (arch_of_directory(last_component(dir), arch, NULL))
-		dir = above(dir);
+		dir = parent_of(dir);
 	if (!is_tensile(path_name(path)) && !kp_span_is(last_component(dir), "library"))
 		return false;
 	if (!any_of(tree, dir, is_marked) || strcmp(library_of(tree, dir), library) != 0)

@@ -14,7 +14,7 @@
 #include "packer/library/arch_name.h"
 #include "name.h"
 
-static bool begins(struct kp_span s, const char *text)
+static bool span_begins(struct kp_span s, const char *text)
 {
 	return kp_span_starts(s, text, strlen(text));
 }
@@ -67,10 +67,11 @@ static bool is_parent(struct kp_span stem)
 {
 	char arch[KP_TARGET_TEXT_MAX];
 
-	if (!begins(stem, "TensileLibrary") && !begins(stem, "TensileLiteLibrary"))
+	if (!span_begins(stem, "TensileLibrary") &&
+	    !span_begins(stem, "TensileLiteLibrary"))
 		return false;
 	stem = kp_span_tail(stem, (size_t)find_text(stem, "Library") + strlen("Library"));
-	if (begins(stem, "_lazy"))
+	if (span_begins(stem, "_lazy"))
 		stem = kp_span_tail(stem, strlen("_lazy"));
 	return stem.size == 0 || (stem.data[0] == '_' &&
 				  arch_of_directory(kp_span_tail(stem, 1), arch, NULL));
@@ -96,7 +97,7 @@ static const char *role_of(const struct tensile_name *name)
 	if (is_one_of(name->ending, "dat yaml yml json") && is_parent(name->stem))
 		return "parent";
 	for (size_t i = 0; i < KP_COUNT(roles); i++)
-		if (begins(name->stem, roles[i].begins) &&
+		if (span_begins(name->stem, roles[i].begins) &&
 		    find_text(name->stem, roles[i].has) >= 0 &&
 		    is_one_of(name->ending, roles[i].endings))
 			return roles[i].role;
@@ -163,7 +164,7 @@ static struct kp_span next_word(struct kp_span *rest)
 	return word;
 }
 
-static struct kp_span between(struct kp_span s, size_t from, size_t to)
+static struct kp_span span_between(struct kp_span s, size_t from, size_t to)
 {
 	return from < to ? kp_span_head(kp_span_tail(s, from), to - from)
 			 : (struct kp_span){NULL, 0};
@@ -256,7 +257,7 @@ static const char *datatype_of_types(struct kp_span types)
 	};
 
 	for (size_t i = 0; i < KP_COUNT(kinds); i++)
-		if (begins(types, kinds[i].letters))
+		if (span_begins(types, kinds[i].letters))
 			return kinds[i].datatype;
 	return NULL;
 }
@@ -340,7 +341,7 @@ static void parse_hardware(struct said *said, struct kp_span word)
 	struct kp_span rest = word.size > 2 ? kp_span_tail(word, 2) : word;
 	uint64_t n;
 
-	if (begins(word, "CU") && take_number(&rest, &n) && rest.size == 0)
+	if (span_begins(word, "CU") && take_number(&rest, &n) && rest.size == 0)
 		said->cu_count = n;
 	if (!kp_span_is(word, "APU") && !kp_span_is(word, "XPU"))
 		return;
@@ -399,7 +400,7 @@ static void parse_types(struct said *said, struct kp_span s)
 	said->types = next_word(&rest);
 	said->datatype = datatype_of_types(said->types);
 	said->hpa = find_text(s, "_HPA_") >= 0;
-	if (begins(rest, "HPA_"))
+	if (span_begins(rest, "HPA_"))
 		next_word(&rest);
 	said->options = rest;
 	if (kp_span_ends(said->options, "_"))
@@ -429,8 +430,8 @@ static size_t problem_size(struct kp_span s)
 		uint64_t ignored;
 
 		if (is_one_of(word, "Type lazy fallback APU XPU Contraction") ||
-		    begins(word, "gfx") ||
-		    (begins(word, "CU") && take_number(&number, &ignored)))
+		    span_begins(word, "gfx") ||
+		    (span_begins(word, "CU") && take_number(&number, &ignored)))
 			break;
 		n = (size_t)(word.data - s.data) + word.size;
 	}
@@ -443,9 +444,9 @@ static void parse_grammar(struct said *said, struct kp_span stem)
 	ptrdiff_t types = find_text(stem, type),
 		  operation = find_text(stem, "Contraction_");
 
-	said->tensile =
-		begins(stem, "Tensile") || begins(stem, "Cijk_") || operation >= 0;
-	if (begins(stem, library)) {
+	said->tensile = span_begins(stem, "Tensile") || span_begins(stem, "Cijk_") ||
+			operation >= 0;
+	if (span_begins(stem, library)) {
 		struct kp_span rest = kp_span_tail(stem, sizeof(library) - 1);
 
 		said->problem = kp_span_head(rest, problem_size(rest));
@@ -454,11 +455,11 @@ static void parse_grammar(struct said *said, struct kp_span stem)
 		said->operation = kp_span_head(
 			kp_span_tail(stem, (size_t)operation),
 			operation_size(kp_span_tail(stem, (size_t)operation)));
-	if (begins(stem, "Cijk_"))
+	if (span_begins(stem, "Cijk_"))
 		said->datatype = datatype_of_kernel(stem);
 	if (types >= 0 && operation > types)
-		parse_types(said, between(stem, (size_t)types + sizeof(type) - 1,
-					  (size_t)operation));
+		parse_types(said, span_between(stem, (size_t)types + sizeof(type) - 1,
+					       (size_t)operation));
 }
 
 static void add_text(struct facts *facts, const char *name, struct kp_span text)

@@ -87,7 +87,8 @@ static int add_target(struct bundler *b, const char *text)
 	return 0;
 }
 
-static bool precedes(const struct bundler_target *a, const struct bundler_target *b)
+static bool target_precedes(const struct bundler_target *a,
+			    const struct bundler_target *b)
 {
 	return kp_span_cmp(a->id.target, b->id.target) < 0;
 }
@@ -100,7 +101,7 @@ static const struct bundler_target *first_akin(const struct bundler *b,
 
 	for (size_t i = 0; i < b->n_targets; i++)
 		if (entry_ids_akin(&b->targets[i].id, &t->id) &&
-		    precedes(&b->targets[i], first))
+		    target_precedes(&b->targets[i], first))
 			first = &b->targets[i];
 	return first;
 }

@@ -137,7 +137,7 @@ static const char *const environments[] = {
 	"mlibc",
 };
 
-static bool starts(struct kp_span s, const char *with)
+static bool name_starts(struct kp_span s, const char *with)
 {
 	return kp_span_starts(s, with, strlen(with));
 }
@@ -170,7 +170,7 @@ static bool is_versioned_arch(struct kp_span name)
 	for (size_t i = 0; i < KP_COUNT(versioned_archs); i++) {
 		size_t n = strlen(versioned_archs[i]);
 
-		if (starts(name, versioned_archs[i]) && name.size > n &&
+		if (name_starts(name, versioned_archs[i]) && name.size > n &&
 		    memchr("0123456789.", name.data[n], 11))
 			return true;
 	}
@@ -306,19 +306,19 @@ static void settle_environment(struct order *o, char *out, size_t cap)
 {
 	struct kp_span *os = &o->part[TRIPLE_OS], *env = &o->part[TRIPLE_ENV];
 
-	if (kp_span_is(o->part[TRIPLE_VENDOR], "suse") && starts(*env, "gnueabi") &&
-	    !starts(*env, "gnueabihf"))
+	if (kp_span_is(o->part[TRIPLE_VENDOR], "suse") && name_starts(*env, "gnueabi") &&
+	    !name_starts(*env, "gnueabihf"))
 		*env = kp_span_str("gnueabihf");
-	if (starts(*env, "androideabi")) {
+	if (name_starts(*env, "androideabi")) {
 		snprintf(out, cap, "android%.*s", (int)(env->size - 11),
 			 (const char *)env->data + 11);
 		*env = kp_span_str(out);
 	}
-	if (starts(*os, "mingw"))
+	if (name_starts(*os, "mingw"))
 		*env = kp_span_str("gnu");
-	else if (starts(*os, "cygwin"))
+	else if (name_starts(*os, "cygwin"))
 		*env = kp_span_str("cygnus");
-	else if (starts(*os, "win") &&
+	else if (name_starts(*os, "win") &&
 		 (!fits_part(TRIPLE_ENV, *env) || kp_span_ends(*env, "coff")))
 		*env = kp_span_str("msvc");
 	if (in_line(*os, "win32 windows mingw cygwin", false))
@@ -327,7 +327,7 @@ static void settle_environment(struct order *o, char *out, size_t cap)
 
 static bool is_hsa(const struct triple *t)
 {
-	return starts(t->part[TRIPLE_OS], "amdhsa");
+	return name_starts(t->part[TRIPLE_OS], "amdhsa");
 }
 
 char *triple_normal(const struct triple *t)
@@ -375,8 +375,8 @@ bool triple_compatible(const struct triple *a, const struct triple *b)
 	/*
 	 * compilers for MinGW disagree about the vendor; Apple's versions do not matter
 	 */
-	bool mingw = starts(a->part[TRIPLE_OS], "windows") &&
-		     starts(a->part[TRIPLE_ENV], "gnu");
+	bool mingw = name_starts(a->part[TRIPLE_OS], "windows") &&
+		     name_starts(a->part[TRIPLE_ENV], "gnu");
 	bool apple = kp_span_is(a->part[TRIPLE_VENDOR], "apple");
 
 	return same_arch(a->part[TRIPLE_ARCH], b->part[TRIPLE_ARCH]) &&

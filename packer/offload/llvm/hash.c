@@ -21,12 +21,12 @@
 
 /* ---- CityHash ---- */
 
-static uint64_t rotate(uint64_t v, unsigned bits)
+static uint64_t rotate_bits(uint64_t v, unsigned bits)
 {
 	return bits ? v >> bits | v << (64 - bits) : v;
 }
 
-static uint64_t mix(uint64_t v)
+static uint64_t mix_bits(uint64_t v)
 {
 	return v ^ v >> 47;
 }
@@ -35,7 +35,7 @@ static uint64_t hash_pair(uint64_t low, uint64_t high)
 {
 	const uint64_t k = UINT64_C(0x9ddfea08eb382d69);
 
-	return mix((high ^ mix((low ^ high) * k)) * k) * k;
+	return mix_bits((high ^ mix_bits((low ^ high) * k)) * k) * k;
 }
 
 static uint64_t hash_to_3(const uint8_t *p, size_t n)
@@ -43,7 +43,7 @@ static uint64_t hash_to_3(const uint8_t *p, size_t n)
 	uint32_t y = p[0] + ((uint32_t)p[n >> 1] << 8);
 	uint32_t z = (uint32_t)n + ((uint32_t)p[n - 1] << 2);
 
-	return mix(y * K2 ^ z * K3 ^ SEED) * K2;
+	return mix_bits(y * K2 ^ z * K3 ^ SEED) * K2;
 }
 
 static uint64_t hash_to_8(const uint8_t *p, size_t n)
@@ -55,7 +55,7 @@ static uint64_t hash_to_16(const uint8_t *p, size_t n)
 {
 	uint64_t b = kp_le64(p + n - 8);
 
-	return hash_pair(SEED ^ kp_le64(p), rotate(b + n, (unsigned)n)) ^ b;
+	return hash_pair(SEED ^ kp_le64(p), rotate_bits(b + n, (unsigned)n)) ^ b;
 }
 
 static uint64_t hash_to_32(const uint8_t *p, size_t n)
@@ -63,21 +63,21 @@ static uint64_t hash_to_32(const uint8_t *p, size_t n)
 	uint64_t a = kp_le64(p) * K1, b = kp_le64(p + 8);
 	uint64_t c = kp_le64(p + n - 8) * K2, d = kp_le64(p + n - 16) * K0;
 
-	return hash_pair(rotate(a - b, 43) + rotate(c ^ SEED, 30) + d,
-			 a + rotate(b ^ K3, 20) - c + n + SEED);
+	return hash_pair(rotate_bits(a - b, 43) + rotate_bits(c ^ SEED, 30) + d,
+			 a + rotate_bits(b ^ K3, 20) - c + n + SEED);
 }
 
 /* Hash half of 33 to 64 bytes: 32 bytes, of which FIRST is weighted differently. */
 static void hash_half(uint64_t first, uint64_t p8, uint64_t p16, uint64_t p24,
 		      uint64_t *sum, uint64_t *turned)
 {
-	uint64_t a = first, b = rotate(a + p24, 52), c = rotate(a, 37);
+	uint64_t a = first, b = rotate_bits(a + p24, 52), c = rotate_bits(a, 37);
 
 	a += p8;
-	c += rotate(a, 7);
+	c += rotate_bits(a, 7);
 	a += p16;
 	*sum = a + p24;
-	*turned = b + rotate(a, 31) + c;
+	*turned = b + rotate_bits(a, 31) + c;
 }
 
 static uint64_t hash_to_64(const uint8_t *p, size_t n)
@@ -89,8 +89,10 @@ static uint64_t hash_to_64(const uint8_t *p, size_t n)
 		  kp_le64(p + 16), kp_le64(p + 24), &sum, &turned);
 	hash_half(kp_le64(p + 16) + kp_le64(end - 32), kp_le64(end - 24),
 		  kp_le64(end - 16), kp_le64(end - 8), &end_sum, &end_turned);
-	return mix((SEED ^ mix((sum + end_turned) * K2 + (end_sum + turned) * K0) * K0) +
-		   turned) *
+	return mix_bits((SEED ^
+			 mix_bits((sum + end_turned) * K2 + (end_sum + turned) * K0) *
+				 K0) +
+			turned) *
 	       K2;
 }
 

@@ -149,7 +149,7 @@ void databases_remove_others(const struct scan *scan, struct arch_filter *filter
 
 /* --- in place ------------------------------------------------------------------------ */
 
-static bool goes(const struct disposition *o)
+static bool file_goes(const struct disposition *o)
 {
 	return o->fate == FATE_PACKED || o->fate == FATE_REMOVED;
 }
@@ -216,7 +216,7 @@ void databases_check(const struct scan *scan, const struct dispositions *disposi
 		struct kpackx_error fault = {0};
 		kpack_error_t err = KPACK_SUCCESS;
 
-		if (!goes(&dispositions->items[i]))
+		if (!file_goes(&dispositions->items[i]))
 			continue;
 		if (!same_dir(last, e->path)) {
 			err = check_dir(e->path, &dir, &fault);
@@ -271,7 +271,7 @@ kpack_error_t databases_remove(const struct scan *scan,
 	for (size_t i = 0; i < scan->n_entries; i++) {
 		const struct scan_entry *e = &scan->entries[i];
 
-		if (!goes(&dispositions->items[i]))
+		if (!file_goes(&dispositions->items[i]))
 			continue;
 		if (last && !same_dir(last, e->path))
 			KP_TRY(flush_dir(last, why));

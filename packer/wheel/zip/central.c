@@ -121,7 +121,7 @@ static kpack_error_t check_end(const struct ending *e, uint64_t max,
 }
 
 /* Read VALUE from the zip64 field if it is UNSET, all ones. */
-static bool take64(uint64_t *value, uint64_t unset, struct kp_span *field)
+static bool take_zip64(uint64_t *value, uint64_t unset, struct kp_span *field)
 {
 	if (*value != unset)
 		return true;
@@ -132,11 +132,11 @@ static bool take64(uint64_t *value, uint64_t unset, struct kp_span *field)
 	return true;
 }
 
-static bool apply64(struct central_entry *e, struct kp_span field)
+static bool apply_zip64(struct central_entry *e, struct kp_span field)
 {
-	return take64(&e->size, UINT32_MAX, &field) &&
-	       take64(&e->compressed, UINT32_MAX, &field) &&
-	       take64(&e->offset, UINT32_MAX, &field);
+	return take_zip64(&e->size, UINT32_MAX, &field) &&
+	       take_zip64(&e->compressed, UINT32_MAX, &field) &&
+	       take_zip64(&e->offset, UINT32_MAX, &field);
 }
 
 /* Read the zip64 field, SIZE bytes at OFF. */
@@ -147,7 +147,7 @@ static kpack_error_t read_extra64(struct kp_window *w, uint64_t off, size_t size
 	const uint8_t *p;
 
 	KP_TRY(kp_window_get(w, off, used, &p, why));
-	return apply64(e, (struct kp_span){p, used})
+	return apply_zip64(e, (struct kp_span){p, used})
 		       ? KPACK_SUCCESS
 		       : refuse_archive(why, "directory: a zip64 field is short");
 }
