@@ -183,20 +183,6 @@ static struct kp_elf_section *find_member(struct kp_elf_reader *r, const char *n
 							: NULL;
 }
 
-static kpack_error_t keep_section(struct kp_elf_reader *r, struct kp_elf_section *section,
-				  const char *name, size_t index, const GElf_Shdr *sh,
-				  struct kpackx_error *why)
-{
-	if (section->index)
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "elf: two sections %s, %zu and %zu", name, section->index,
-			       index);
-	if (sh->sh_type != SHT_NOBITS)
-		KP_TRY(kp_elf_check_section(r, name, sh, why));
-	*section = (struct kp_elf_section){index, *sh};
-	return KPACK_SUCCESS;
-}
-
 static kpack_error_t take_section(struct kp_elf_reader *r, size_t index,
 				  const GElf_Shdr *sh, struct kpackx_error *why)
 {
@@ -211,7 +197,14 @@ static kpack_error_t take_section(struct kp_elf_reader *r, size_t index,
 	 */
 	if (!section || (sh->sh_type == SHT_NOBITS && section != &r->fatbin))
 		return KPACK_SUCCESS;
-	return keep_section(r, section, name, index, sh, why);
+	if (section->index)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "elf: two sections %s, %zu and %zu", name, section->index,
+			       index);
+	if (sh->sh_type != SHT_NOBITS)
+		KP_TRY(kp_elf_check_section(r, name, sh, why));
+	*section = (struct kp_elf_section){index, *sh};
+	return KPACK_SUCCESS;
 }
 
 static void describe_fatbin(struct kp_elf_reader *r)

@@ -197,22 +197,6 @@ static void need_fallback(struct closure *c, size_t child, struct kp_span stem,
 	free(text);
 }
 
-static kpack_error_t need_code(struct closure *c, size_t child, struct kp_span stem,
-			       const char *gpu, unsigned kinds, struct kpackx_error *why)
-{
-	if (name_has(stem, "fallback")) {
-		need_fallback(c, child, stem, gpu);
-		return KPACK_SUCCESS;
-	}
-	if (!(kinds & (TENSILE_ASSEMBLY | TENSILE_SOURCE)))
-		need_any(c, child, stem, gpu);
-	if (kinds & TENSILE_ASSEMBLY)
-		KP_TRY(need_kind(c, child, stem, gpu, TENSILE_ASSEMBLY, why));
-	if (kinds & TENSILE_SOURCE)
-		KP_TRY(need_kind(c, child, stem, gpu, TENSILE_SOURCE, why));
-	return KPACK_SUCCESS;
-}
-
 /* --- children ------------------------------------------------------------------------ */
 
 /* The processor that a predicate names, without features. */
@@ -229,9 +213,9 @@ static bool find_child(const struct closure *c, const char *path, struct kp_span
 	       closure_find(c, path, stem, ".dat", file);
 }
 
-static kpack_error_t need_code_of(struct closure *c, struct parent *p, size_t child,
-				  struct kp_span stem, const char *gpu, unsigned kinds,
-				  struct kpackx_error *why)
+static kpack_error_t need_code(struct closure *c, struct parent *p, size_t child,
+			       struct kp_span stem, const char *gpu, unsigned kinds,
+			       struct kpackx_error *why)
 {
 	if (p->n_code > CODE_MAX || !closure_wants(c, gpu))
 		return KPACK_SUCCESS;
@@ -241,7 +225,17 @@ static kpack_error_t need_code_of(struct closure *c, struct parent *p, size_t ch
 			    CODE_MAX);
 		return KPACK_SUCCESS;
 	}
-	return need_code(c, child, stem, gpu, kinds, why);
+	if (name_has(stem, "fallback")) {
+		need_fallback(c, child, stem, gpu);
+		return KPACK_SUCCESS;
+	}
+	if (!(kinds & (TENSILE_ASSEMBLY | TENSILE_SOURCE)))
+		need_any(c, child, stem, gpu);
+	if (kinds & TENSILE_ASSEMBLY)
+		KP_TRY(need_kind(c, child, stem, gpu, TENSILE_ASSEMBLY, why));
+	if (kinds & TENSILE_SOURCE)
+		KP_TRY(need_kind(c, child, stem, gpu, TENSILE_SOURCE, why));
+	return KPACK_SUCCESS;
 }
 
 /* Whether the rows of the placeholder, or of all its library, are only for other GPUs. */
@@ -279,18 +273,18 @@ static kpack_error_t check_placeholder(struct closure *c, struct parent *p,
 	KP_TRY(kinds_of(c, child, &kinds, why));
 	p->kinds |= kinds;
 	if (p->gpu[0])
-		return need_code_of(c, p, child, placeholder->value, p->gpu, kinds, why);
+		return need_code(c, p, child, placeholder->value, p->gpu, kinds, why);
 	if (n == 0) {
 		first = 0;
 		n = p->index.n_gpus;
 	}
 	if (n == 0)
-		return need_code_of(c, p, child, placeholder->value, "", kinds, why);
+		return need_code(c, p, child, placeholder->value, "", kinds, why);
 	for (size_t i = first; i < first + n && p->n_code <= CODE_MAX; i++) {
 		char gpu[KP_TARGET_TEXT_MAX];
 
 		row_gpu(p->index.gpus[i], gpu);
-		KP_TRY(need_code_of(c, p, child, placeholder->value, gpu, kinds, why));
+		KP_TRY(need_code(c, p, child, placeholder->value, gpu, kinds, why));
 	}
 	return KPACK_SUCCESS;
 }
