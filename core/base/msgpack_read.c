@@ -175,17 +175,6 @@ bool kp_mp_next(struct kp_mp *c, struct kp_mp_value *v)
 }
 
 /*
- * Only its bytes show the sign of an integer: read the value with a copy of the cursor.
- */
-enum kp_mp_type kp_mp_peek_long(const struct kp_mp *c)
-{
-	struct kp_mp copy = *c;
-	struct kp_mp_value v;
-
-	return kp_mp_next(&copy, &v) ? v.type : KP_MP_BAD;
-}
-
-/*
  * Skip a scalar whose size is in its first two bytes, as of nearly every value of a
  * table.  false: it is another value, or a fault, and the cursor was not moved.
  */
@@ -211,6 +200,20 @@ static bool skip_scalar(struct kp_mp *c)
 		return false;
 	c->pos += size;
 	return true;
+}
+
+/*
+ * Only its bytes show the sign of an integer of a signed type: read such a value with a copy
+ * of the cursor.
+ */
+enum kp_mp_type kp_mp_peek_long(const struct kp_mp *c)
+{
+	struct kp_mp copy = *c;
+	struct kp_mp_value v;
+
+	if (skip_scalar(&copy))
+		return heads[*c->pos - NIL].type;
+	return kp_mp_next(&copy, &v) ? v.type : KP_MP_BAD;
 }
 
 static bool skip_value(struct kp_mp *c, int outer)
@@ -286,7 +289,13 @@ bool kp_mp_array(struct kp_mp *c, uint32_t *count)
 bool kp_mp_str_long(struct kp_mp *c, struct kp_span *s)
 {
 	struct kp_mp_value v;
+	const uint8_t *at = c->pos;
 
+	/* most keys of a table have their length in one byte after the head */
+	if (bytes_left(c) && *at == STR8 && skip_scalar(c)) {
+		*s = (struct kp_span){at + 2, at[1]};
+		return true;
+	}
 	if (!expect_type(c, KP_MP_STR, &v, "not a string"))
 		return false;
 	*s = v.span;

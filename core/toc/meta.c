@@ -115,7 +115,7 @@ static void parse_map(struct kp_span map, struct kp_meta *out)
 		enum meta_field field;
 		struct kp_mp_value v;
 		struct kp_span name;
-		struct kp_mp value;
+		enum kp_mp_type type;
 
 		if (kp_mp_peek(&c) != KP_MP_STR) {
 			if (!kp_mp_skip(&c) || !kp_mp_skip(&c))
@@ -124,15 +124,16 @@ static void parse_map(struct kp_span map, struct kp_meta *out)
 		}
 		if (!kp_mp_str(&c, &name))
 			return;
-		value = c;
-		if (!kp_mp_skip(&c))
-			return;
 		field = meta_field_of(name);
-		if (field == META_OTHER || seen & 1u << field)
-			continue;
-		if (!kp_mp_next(&value, &v))
+		type = kp_mp_peek(&c);
+		if (field != META_OTHER && !(seen & 1u << field) &&
+		    (type == KP_MP_STR || type == KP_MP_UINT)) {
+			if (!kp_mp_next(&c, &v))
+				return;
+			meta_set(field, &v, out);
+		} else if (!kp_mp_skip(&c)) {
 			return;
-		meta_set(field, &v, out);
+		}
 		seen |= 1u << field;
 	}
 }

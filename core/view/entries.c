@@ -282,10 +282,12 @@ static bool add_toc_name(struct kp_view_builder *b, const struct kp_entry_info *
 static bool add_path(struct kp_view_builder *b, struct kp_span path,
 		     enum kp_view_kind kind, uint32_t file)
 {
-	size_t cut = path.size;
+	bool is_key = b->key_ok && kp_span_eq(path, b->split.binary);
+	const uint8_t *slash;
+	size_t cut;
 	uint32_t dir;
 
-	if (!kp_path_ok(path) || kp_path_reserved(path)) {
+	if (!(is_key || kp_path_ok(path)) || kp_path_reserved(path)) {
 		refuse_name(b, path,
 			    "is no path inside the mount, or lies in toc or .kpackfs");
 		return true;
@@ -294,8 +296,8 @@ static bool add_path(struct kp_view_builder *b, struct kp_span path,
 		refuse_name(b, path, "lies in hipfb, which has the bundles");
 		return true;
 	}
-	while (cut && path.data[cut - 1] != '/')
-		cut--;
+	slash = memrchr(path.data, '/', path.size);
+	cut = slash ? (size_t)(slash + 1 - path.data) : 0;
 	return kp_view_resolve(b, KP_VIEW_ROOT,
 			       (struct kp_span){path.data, cut ? cut - 1 : 0}, &dir) &&
 	       add_name(b, dir, (struct kp_span){path.data + cut, path.size - cut}, kind,

@@ -234,10 +234,9 @@ bool kp_view_resolve(struct kp_view_builder *b, uint32_t root, struct kp_span pa
 	last->root = root;
 	*dir = n ? last->dirs[n - 1] : root;
 	while (begin < path.size) {
-		size_t end = begin;
+		const uint8_t *slash = memchr(path.data + begin, '/', path.size - begin);
+		size_t end = slash ? (size_t)(slash - path.data) : path.size;
 
-		while (end < path.size && path.data[end] != '/')
-			end++;
 		if (!child_dir(b, *dir, (struct kp_span){path.data + begin, end - begin},
 			       root == KP_VIEW_TOC_DIR, n, dir)) {
 			last->count = 0;
