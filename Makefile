@@ -175,6 +175,9 @@ $(O)/no-zlib/%.o: %.c $(O)/.flags Makefile
 	@mkdir -p $(@D)
 	$(call say,CC)$(compile) -UKP_WITH_ZLIB -DKP_WITH_ZLIB=0 -MMD -MP -c -o $@ $<
 
+# Only processors that have AVX2 run this code: hash.c asks.
+$(O)/core/base/hash_avx2.o: cflags += $(if $(filter x86_64-%,$(shell $(CC) -dumpmachine 2>/dev/null)),-mavx2)
+
 # Style and script of `kpack report`, as a C array without indentation and without lines that
 # begin with a comment.
 embed = sed -e 's/^[[:space:]]*//' -e '/^\/[/*]/d' $< | od -An -v -td1 | sed 's/-*[0-9][0-9]*/&,/g'

@@ -1,7 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 #include "hash.h"
 #include <string.h>
-#include <xxhash.h>
+#include "hash_avx2.h"
+
+/* XXH3 hashes up to so many bytes without vectors. */
+#define SHORT 240
+
+/* Whether this processor runs the code of hash_avx2.c. */
+static bool has_avx2(void)
+{
+#ifdef __x86_64__
+	__builtin_cpu_init(); /* the constructor that does it may not have run yet */
+	return __builtin_cpu_supports("avx2");
+#else
+	return false;
+#endif
+}
 
 static struct kp_hash canonical_hash(XXH128_hash_t hash)
 {
@@ -15,6 +29,8 @@ static struct kp_hash canonical_hash(XXH128_hash_t hash)
 
 struct kp_hash kp_hash_of(const void *data, size_t size)
 {
+	if (size > SHORT && has_avx2())
+		return canonical_hash(kp_hash_of_avx2(data, size));
 	return canonical_hash(XXH3_128bits(data, size));
 }
 
@@ -45,7 +61,10 @@ void kp_hasher_reset(struct kp_hasher *h)
 
 void kp_hasher_add(struct kp_hasher *h, const void *data, size_t size)
 {
-	XXH3_128bits_update((XXH3_state_t *)h, data, size);
+	if (size > SHORT && has_avx2())
+		kp_hash_add_avx2((XXH3_state_t *)h, data, size);
+	else
+		XXH3_128bits_update((XXH3_state_t *)h, data, size);
 }
 
 struct kp_hash kp_hasher_value(const struct kp_hasher *h)

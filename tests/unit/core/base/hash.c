@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <xxhash.h>
 #include <cmocka.h>
 
 /* As `xxhsum -H2` prints them. */
@@ -56,11 +57,37 @@ static void pieces_give_the_hash_of_the_whole(void **state)
 	kp_hasher_free(NULL);
 }
 
+/* Long and short data take different ways through the hash: all must give what xxHash gives. */
+static void every_length_and_alignment_is_xxhash(void **state)
+{
+	static uint8_t data[5000];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i * i >> 3);
+	for (size_t size = 0; size + 64 <= sizeof(data); size += size / 40 + 1)
+		for (size_t at = 0; at < 64; at += 7) {
+			struct kp_hash hash = kp_hash_of(data + at, size);
+			struct kp_hasher *hasher = kp_hasher_new();
+			XXH128_canonical_t want;
+
+			XXH128_canonicalFromHash(&want, XXH3_128bits(data + at, size));
+			assert_true(kp_hash_is(&hash, want.digest));
+			assert_non_null(hasher);
+			kp_hasher_add(hasher, data + at, size / 3);
+			kp_hasher_add(hasher, data + at + size / 3, size - size / 3);
+			hash = kp_hasher_value(hasher);
+			assert_true(kp_hash_is(&hash, want.digest));
+			kp_hasher_free(hasher);
+		}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(values_of_xxhsum),
 		cmocka_unit_test(pieces_give_the_hash_of_the_whole),
+		cmocka_unit_test(every_length_and_alignment_is_xxhash),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
