@@ -263,6 +263,8 @@ complete -c kpack -n '__fish_seen_subcommand_from merge' -s o -l output -r -d 'T
 complete -c kpack -n '__fish_seen_subcommand_from merge' -l group -x -d 'Its group'
 complete -c kpack -n '__fish_seen_subcommand_from merge' -l family -x -d 'Its family'
 complete -c kpack -n '__fish_seen_subcommand_from merge' -l prefer -r -d 'Take what clashes from this operand'
+complete -c kpack -n '__fish_seen_subcommand_from merge' -l scheme -x -a 'none zstd-per-kernel zstd-shared' -d Compression
+complete -c kpack -n '__fish_seen_subcommand_from merge' -l level -x -d 'Compress everything again'
 complete -c kpack -n '__fish_seen_subcommand_from merge' -s f -l force -d 'Replace OUT when it exists'
 complete -c kpack -n '__fish_seen_subcommand_from merge' -l skip-faulty -d 'Leave out what cannot be read'
 complete -c kpack -n '__fish_seen_subcommand_from merge' -l verify -d 'Decode everything that is copied'

@@ -26,7 +26,8 @@ struct kp_writer {
 	uint64_t *sizes;
 	uint32_t n_frames;
 	size_t offsets_cap, sizes_cap;
-	uint64_t end; /* where the next byte of the blob goes */
+	uint64_t end;      /* where the next byte of the blob goes */
+	uint64_t blob_end; /* where the table begins; 0: it has not begun */
 
 	struct kp_entry_list entries;
 

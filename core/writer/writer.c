@@ -167,6 +167,8 @@ void kp_writer_close(struct kp_writer *w)
 
 uint64_t kp_writer_blob_size(const struct kp_writer *w)
 {
+	if (w->blob_end)
+		return w->blob_end - KP_WRITER_BLOB;
 	return w->share ? kp_share_unique_size(w->share) : w->end - KP_WRITER_BLOB;
 }
 
@@ -344,7 +346,7 @@ static kpack_error_t write_end(struct kp_writer *w, struct kp_blocks *blocks,
 
 	if (w->share)
 		KP_TRY(write_shared(w, blocks, why));
-	toc_offset = w->end;
+	toc_offset = w->blob_end = w->end;
 	KP_TRY(kp_writer_pack_toc(w, blocks, why));
 	if (w->end - toc_offset > KP_TOC_SIZE_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,

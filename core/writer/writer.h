@@ -127,7 +127,7 @@ kpack_error_t kp_writer_add_entry(struct kp_writer *w, struct kp_span key,
 				  const struct kp_writer_entry *entry,
 				  struct kpackx_error *why);
 
-/* Of a shared archive: of its unique bytes. */
+/* Of a shared archive that is not finished: of its unique bytes. */
 uint64_t kp_writer_blob_size(const struct kp_writer *w);
 uint32_t kp_writer_frame_count(const struct kp_writer *w);
 size_t kp_writer_entry_count(const struct kp_writer *w);

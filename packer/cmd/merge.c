@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include "core/base/scheme.h"
 #include "packer/archives/operands.h"
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
@@ -39,6 +40,18 @@ static int take_preferred(const struct options *o, const struct option_help *row
 	return EXIT_OK;
 }
 
+static int take_scheme(const struct options *o, const struct option_help *row, void *slot)
+{
+	struct merge_run *m = slot;
+
+	(void)row;
+	m->options.recode = true;
+	if (kp_scheme_find(kp_span_str(o->arg), &m->options.scheme))
+		return EXIT_OK;
+	return options_usage(
+		o->help, "--scheme %s: not none, zstd-per-kernel or zstd-shared", o->arg);
+}
+
 static const struct option_help options[] = {
 	{'o', "output", "OUT", "the archive to write",
 	 OPTION_PLACE(struct merge_run, out)},
@@ -48,6 +61,10 @@ static const struct option_help options[] = {
 	 OPTION_PLACE(struct merge_run, given_family)},
 	{0, "prefer", "SOURCE", "take what clashes from this operand; may be repeated",
 	 OPTION_TAKE_ALL(take_preferred)},
+	{0, "scheme", "SCHEME", "none, zstd-per-kernel or zstd-shared (the archives')",
+	 OPTION_TAKE_ALL(take_scheme)},
+	{0, "level", "N", "compress everything again, at zstd level N, 1 to 22",
+	 OPTION_LEVEL(struct merge_run, options.level)},
 	{'f', "force", NULL, "replace OUT when it exists",
 	 OPTION_PLACE(struct merge_run, force)},
 	{0, "skip-faulty", NULL, "leave out entries that cannot be read",
@@ -353,7 +370,8 @@ static int merge_parts(const struct merge_run *m, int n, char **operands)
 	if (!m->out || *m->out == 0)
 		return options_usage(&cmd_merge_help, "-o OUT is needed");
 	if (m->options.group || m->given_family || m->n_prefer || m->force ||
-	    m->options.skip_faulty || m->options.verify || m->sync)
+	    m->options.skip_faulty || m->options.verify || m->sync || m->options.recode ||
+	    m->options.level)
 		return options_usage(&cmd_merge_help,
 				     "parts keep the options of their run: only "
 				     "--json and --quiet go with them");

@@ -2,7 +2,6 @@
 /* Gather the entries of the sources of a merge, and the objects that they name. */
 #include <stdlib.h>
 #include "core/base/bounds.h"
-#include "core/base/scheme.h"
 #include "packer/base/xalloc.h"
 #include "internal.h"
 
@@ -34,7 +33,7 @@ static kpack_error_t add_object(struct merge_plan *p, size_t source, uint32_t or
 		.same = (uint32_t)p->n_objects,
 	};
 	p->n_objects++;
-	if (p->scheme == KP_COMPRESSION_ZSTD_SHARED) {
+	if (kp_archive_shared(p->sources[source].archive)) {
 		o->stored.fd = -1;
 		return KPACK_SUCCESS;
 	}
@@ -51,7 +50,7 @@ static void describe_object(struct merge_plan *p, struct merge_object *o,
 
 	merge_item_entry(p, item, &info, &meta);
 	if (first) {
-		if (p->scheme == KP_COMPRESSION_ZSTD_SHARED)
+		if (o->stored.fd < 0)
 			o->stored.size = info.stored;
 		o->size = info.size;
 		o->chunk = meta.chunk;

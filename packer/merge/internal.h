@@ -17,7 +17,7 @@ struct merge_item {
 
 /* A stored object that items name.  Sorted by source, ordinal. */
 struct merge_object {
-	/* of a shared archive only its size, and that is the object's part */
+	/* of a shared archive only its size, and that is the object's part; fd -1 */
 	struct kp_source stored;
 	uint64_t size; /* decoded, as its first item says */
 	uint64_t chunk;
@@ -35,7 +35,8 @@ struct merge_plan {
 	size_t n_sources;
 	struct merge_options options;
 	kpack_compression_t scheme;
-	char *group; /* owned */
+	bool encodes; /* everything is decoded and stored anew */
+	char *group;  /* owned */
 
 	struct merge_item *items;
 	size_t n_items, items_cap;
@@ -84,5 +85,19 @@ void merge_order(struct merge_plan *p);
 
 /* Let one object stand for all that are stored with equal bytes. */
 kpack_error_t merge_share(struct merge_plan *p, struct kpackx_error *why);
+
+/* Decode all objects, and store each content once in W. */
+kpack_error_t merge_encode(struct merge_plan *p, struct kp_writer *w,
+			   struct kpackx_error *why);
+
+/*
+ * The metadata map of ITEM's entry as the new archive has it, borrowed from its source or from
+ * *OWNED, which the caller frees: without `chunk` if the object is stored in one piece.
+ */
+struct kp_span merge_item_metadata(const struct merge_plan *p,
+				   const struct merge_item *item, uint8_t **owned);
+
+/* Report progress: BYTES more. */
+void merge_progress(const struct merge_plan *p, uint64_t bytes);
 
 #endif

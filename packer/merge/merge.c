@@ -91,9 +91,25 @@ static kpack_error_t fail_mismatch(const struct merge_plan *p, const char *what,
 		       what);
 }
 
+/* The archive gets the scheme that was asked for. */
+static void set_scheme(struct merge_plan *p)
+{
+	p->scheme = p->options.scheme;
+	p->encodes = p->options.level != 0;
+	for (size_t i = 0; i < p->n_sources && !p->encodes; i++)
+		p->encodes = strcmp(kp_archive_scheme(p->sources[i].archive),
+				    kp_scheme_name(p->scheme)) != 0;
+}
+
 static kpack_error_t check_schemes(struct merge_plan *p, struct kpackx_error *why)
 {
 	struct kp_span first = kp_span_str(kp_archive_scheme(p->sources[0].archive));
+
+	if (p->options.recode) {
+		set_scheme(p);
+		return KPACK_SUCCESS;
+	}
+	p->encodes = p->options.level != 0;
 
 	for (size_t i = 1; i < p->n_sources; i++) {
 		const char *other = kp_archive_scheme(p->sources[i].archive);
@@ -143,7 +159,7 @@ static kpack_error_t check_blob(struct merge_plan *p, struct kpackx_error *why)
 	p->stats.bytes = none ? 0 : 4;
 	for (size_t i = 0; i < p->n_order; i++)
 		p->stats.bytes += (none ? 0 : 4) + p->objects[p->order[i]].stored.size;
-	if (none)
+	if (none || p->encodes)
 		return KPACK_SUCCESS;
 	if (p->stats.frames > KP_FRAMES_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
@@ -194,7 +210,7 @@ static kpack_error_t ignore_data(const void *data, size_t size, void *arg,
 	return KPACK_SUCCESS;
 }
 
-static void report_progress(const struct merge_plan *p, uint64_t bytes)
+void merge_progress(const struct merge_plan *p, uint64_t bytes)
 {
 	if (p->options.progress)
 		p->options.progress(p->options.arg, bytes);
@@ -317,7 +333,7 @@ static kpack_error_t write_shared(struct merge_plan *p, struct merge_object *o,
 		err = kp_writer_add_stored(w, (struct kp_span){bytes, (size_t)size},
 					   &o->written, why);
 	free(bytes);
-	report_progress(p, o->stored.size);
+	merge_progress(p, o->stored.size);
 	return err ? kp_fail_prefix(why, err, "%s", merge_source_name(p, o->source))
 		   : KPACK_SUCCESS;
 }
@@ -364,7 +380,7 @@ static kpack_error_t write_blocks(struct merge_plan *p, uint32_t source,
 		if (o->source != source)
 			continue;
 		o->written = n++;
-		report_progress(p, o->stored.size);
+		merge_progress(p, o->stored.size);
 	}
 	return err ? kp_fail_prefix(why, err, "%s", merge_source_name(p, source))
 		   : KPACK_SUCCESS;
@@ -389,6 +405,8 @@ static kpack_error_t write_all_shared(struct merge_plan *p, struct kp_writer *w,
 static kpack_error_t write_objects(struct merge_plan *p, struct kp_writer *w,
 				   struct kpackx_error *why)
 {
+	if (p->encodes)
+		return merge_encode(p, w, why);
 	if (p->scheme == KP_COMPRESSION_ZSTD_SHARED)
 		return write_all_shared(p, w, why);
 	for (size_t i = 0; i < p->n_order;) {
@@ -403,7 +421,7 @@ static kpack_error_t write_objects(struct merge_plan *p, struct kp_writer *w,
 					      merge_source_name(p, o->source));
 		for (; n; n--, i++)
 			p->objects[p->order[i]].written = ordinal++;
-		report_progress(p, kp_writer_blob_size(w) - before);
+		merge_progress(p, kp_writer_blob_size(w) - before);
 	}
 	return KPACK_SUCCESS;
 }
@@ -415,18 +433,23 @@ static kpack_error_t write_entries(const struct merge_plan *p, struct kp_writer 
 		const struct merge_item *item = &p->items[i];
 		const struct merge_object *o = &p->objects[item->object];
 		struct kp_entry_info info;
+		struct kp_span metadata;
+		uint8_t *owned;
+		kpack_error_t err;
 
 		if (item->dropped)
 			continue;
 		merge_item_entry(p, item, &info, NULL);
-		KP_TRY(kp_writer_add_entry(
+		metadata = merge_item_metadata(p, item, &owned);
+		err = kp_writer_add_entry(
 			w, info.key, info.arch,
-			&(struct kp_writer_entry){
-				info.type, p->objects[o->same].written, info.size,
-				kp_archive_meta_raw(p->sources[item->source].archive,
-						    item->entry),
-				merge_item_more(p, item)},
-			why));
+			&(struct kp_writer_entry){info.type, p->objects[o->same].written,
+						  info.size, metadata,
+						  merge_item_more(p, item)},
+			why);
+		free(owned);
+		if (err)
+			return err;
 	}
 	return KPACK_SUCCESS;
 }
@@ -441,7 +464,9 @@ static kpack_error_t write_plan(struct merge_plan *plan, struct kp_writer *w,
 	blocks = kp_writer_blocks(w);
 	plan->stats.blocks_copied = blocks.copied;
 	plan->stats.blocks_encoded = blocks.encoded;
-	return kp_writer_finish(w, why);
+	KP_TRY(kp_writer_finish(w, why));
+	plan->stats.bytes = kp_writer_blob_size(w);
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t merge_plan_write(struct merge_plan *plan, const char *dir, const char *name,
@@ -451,7 +476,7 @@ kpack_error_t merge_plan_write(struct merge_plan *plan, const char *dir, const c
 		.scheme = plan->scheme,
 		.group = plan->group,
 		.family = plan->options.family,
-		.level = KP_SHARED_LEVEL,
+		.level = plan->options.level ? plan->options.level : KP_SHARED_LEVEL,
 		.jobs = option_jobs(),
 		.keep = plan->options.keep,
 		.lazy = plan->options.lazy,

@@ -52,6 +52,9 @@ struct merge_options {
 	bool keep;          /* an existing file of that name is an error, not replaced */
 	bool skip_faulty;   /* leave out what cannot be read instead of failing */
 	bool verify;        /* decode everything that is taken, to check it */
+	bool recode;        /* the archive gets SCHEME, whichever the sources have */
+	kpack_compression_t scheme;
+	int level; /* compress everything again at this zstd level; 0: what has to be */
 
 	/* Whether to take an entry of source number SOURCE; NULL: take all. */
 	bool (*takes)(const void *arg, size_t source, const struct kp_entry_info *entry);
@@ -76,7 +79,8 @@ struct merge_stats {
 	uint64_t entries; /* of the new archive */
 	uint64_t frames;  /* stored objects */
 	/* stored bytes, with length words; for shared archives an estimate */
-	uint64_t bytes;
+	uint64_t
+		bytes; /* ... if all is compressed again, of the sources until it is written */
 	uint64_t duplicates; /* entries that another source has, too */
 	uint64_t settled;    /* entries left out because another source is preferred */
 	uint64_t shared;     /* objects for which another, equal one is stored */

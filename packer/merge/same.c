@@ -130,9 +130,9 @@ kpack_error_t merge_same_bytes(const struct merge_plan *p, const struct merge_it
 	if (a.meta.has_xxh3 && b.meta.has_xxh3 &&
 	    memcmp(a.meta.xxh3, b.meta.xxh3, sizeof(a.meta.xxh3)) != 0)
 		return KPACK_SUCCESS;
-	if (p->scheme != KP_COMPRESSION_ZSTD_SHARED)
+	if (!p->encodes && p->scheme != KP_COMPRESSION_ZSTD_SHARED)
 		*same = kp_source_same(&ox->stored, &oy->stored);
-	if (*same || p->scheme == KPACK_COMPRESSION_NOOP)
+	if (*same || (!p->encodes && p->scheme == KPACK_COMPRESSION_NOOP))
 		return KPACK_SUCCESS;
 	if (a.meta.chunk && b.meta.chunk)
 		return compare_pieces(&a, &b, same, why);

@@ -195,11 +195,34 @@ static size_t keep_own(const struct merge_plan *p, uint32_t *list, size_t n)
 	return kept;
 }
 
+static bool is_plain(const struct merge_plan *p, uint32_t source)
+{
+	return strcmp(kp_archive_scheme(p->sources[source].archive),
+		      kp_scheme_name(KPACK_COMPRESSION_NOOP)) == 0;
+}
+
+/* When everything is stored anew: only look at the objects that may overlap. */
+static kpack_error_t share_plain(struct merge_plan *p, uint32_t *list,
+				 struct kpackx_error *why)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->n_order; i++)
+		if (is_plain(p, p->objects[p->order[i]].source))
+			list[n++] = p->order[i];
+	if (n)
+		KP_TRY(share_places(p, list, n, why));
+	p->n_order = keep_own(p, p->order, p->n_order);
+	return KPACK_SUCCESS;
+}
+
 static kpack_error_t share_all(struct merge_plan *p, uint32_t *list,
 			       struct kpackx_error *why)
 {
 	size_t n = p->n_order;
 
+	if (p->encodes)
+		return share_plain(p, list, why);
 	if (p->scheme == KP_COMPRESSION_ZSTD_SHARED)
 		return KPACK_SUCCESS; /* the writer finds what is equal */
 	if (p->scheme == KPACK_COMPRESSION_NOOP) {

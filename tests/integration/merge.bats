@@ -286,6 +286,57 @@ a.add('x#0', 'gfx906', noise(70000, 2)); a.add('y#0', 'gfx906', noise(5000, 1))"
 	kpack info m.kpack | grep -q 'scheme  *none'
 }
 
+@test "archives get another scheme, or are compressed again" {
+	local s t
+	mkdir -p tree/lib/rocblas/library
+	for s in A B C; do
+		head -c 30000 /dev/urandom >tree/lib/rocblas/library/TensileLibrary_${s}_gfx90a.co
+		yes "code $s" | head -c 200000 >>tree/lib/rocblas/library/TensileLibrary_${s}_gfx90a.co
+	done
+	: >tree/lib/rocblas/library/TensileLibrary_D_gfx90a.co
+	cp tree/lib/rocblas/library/TensileLibrary_{A,E}_gfx90a.co
+	kpack pack -q --archives-only --group g --chunk 65536 tree in
+	kpack pack -q --archives-only --group g --scheme none tree plain
+	mkfat --size 20000 --arches gfx90a fat.so
+	kpack pack -q --archives-only --group g --scheme zstd-shared fat.so shared
+	# archives of three schemes become one of any scheme
+	sums in/.kpack/*.kpack shared/.kpack/*.kpack >want
+	for s in none zstd-per-kernel zstd-shared; do
+		kpack merge -q --scheme $s -o $s.kpack {plain,in,shared}/.kpack/*.kpack
+		kpack verify -q $s.kpack
+		sums $s.kpack | diff want -
+		[ "$(readkpack toc $s.kpack | grep -c "\"compression_scheme\": \"$s\"")" = 1 ]
+		# and that one any other, with the same bytes from the same contents
+		for t in none zstd-per-kernel zstd-shared; do
+			kpack merge -q --scheme $t -o $s-$t.kpack $s.kpack
+			kpack verify -q $s-$t.kpack
+			sums $s-$t.kpack | diff want -
+		done
+		cmp $s.kpack $s-$s.kpack
+	done
+	# chunks stay where they can be read alone, and are not claimed elsewhere
+	[ "$(readkpack toc in/.kpack/g_gfx90a.kpack | grep -c '"chunk"')" = 4 ]
+	kpack merge -q --scheme zstd-per-kernel --level 9 -o again.kpack in/.kpack/*.kpack
+	[ "$(readkpack toc again.kpack | grep -c '"chunk"')" = 4 ]
+	kpack verify -q again.kpack
+	sums again.kpack | diff <(sums in/.kpack/*.kpack) -
+	kpack merge -q --scheme zstd-shared -o s2.kpack in/.kpack/*.kpack
+	! readkpack toc s2.kpack | grep '"chunk"' || false
+	# equal contents are stored once
+	[ "$(kpack merge --json --scheme none -o n2.kpack in/.kpack/*.kpack |
+		$python -c 'import json, sys; print(json.load(sys.stdin)["frames"])')" = 4 ]
+	# a higher level makes it smaller
+	kpack merge -q --level 19 -o l19.kpack zstd-shared.kpack
+	kpack merge -q --level 1 -o l1.kpack zstd-shared.kpack
+	sums l19.kpack | diff want -
+	[ "$(stat -c %s l19.kpack)" -lt "$(stat -c %s l1.kpack)" ]
+	# an entry that archives of two schemes have differently still clashes
+	write c1.kpack "group='c'" "a.add('x#0', 'gfx900', b'one')"
+	write c2.kpack "group='c', scheme='none'" "a.add('x#0', 'gfx900', b'two')"
+	run -1 --separate-stderr kpack merge --scheme zstd-shared c1.kpack c2.kpack -o c.kpack
+	[[ "$stderr" == *"c2.kpack: x#0 gfx900: other bytes than in c1.kpack"* ]]
+}
+
 @test "blobs that lie in one another do not make an archive without end" {
 	PYTHONPATH=$tools py <<-'EOT'
 	import msgpack, struct
@@ -368,7 +419,8 @@ a.add('x#0', 'gfx900', b'one'); a.add('y#0', 'gfx900', b'two', entry={'ordinal':
 	mkdir d
 	local want=2 status
 	for args in "-o m.kpack" "a.kpack" "a.kpack -o d" "a.kpack -o d/" "a.kpack -o m.kpack --group=" \
-		"a.kpack -o m.kpack --family=" "a.kpack -o m.kpack --nonsense"; do
+		"a.kpack -o m.kpack --family=" "a.kpack -o m.kpack --nonsense" \
+		"a.kpack -o m.kpack --scheme=zstd" "a.kpack -o m.kpack --level=0"; do
 		status=0
 		# shellcheck disable=SC2086 # words
 		kpack merge $args >out 2>err || status=$?
