@@ -6,11 +6,12 @@
 #include <unistd.h>
 #include "packer/base/xalloc.h"
 #include "packer/command.h"
+#include "packer/archives/arch_filter.h"
 #include "packer/cli/report.h"
 #include "packer/hip/helper.h"
 
 struct run_args {
-	const char *arch;
+	struct arch_filter gpus;
 	char *places; /* a list as ROCM_KPACK_PATH_PREFIX */
 	bool verbose;
 };
@@ -60,8 +61,8 @@ static int take_place(const struct options *o, const struct option_help *row, vo
 }
 
 static const struct option_help options[] = {
-	{0, "arch", "LIST", "code for these GPUs, not this machine's",
-	 OPTION_PLACE(struct run_args, arch)},
+	{0, "arch", "LIST", "code for these GPUs, not this machine's (auto)",
+	 OPTION_TAKE(struct run_args, gpus, arch_filter_take)},
 	{0, "archives", "PLACE", "look first into this archive or directory; repeatable",
 	 OPTION_TAKE(struct run_args, places, take_place)},
 	{'v', "verbose", NULL, "print where each code object comes from",
@@ -76,6 +77,23 @@ const struct command_help cmd_run_help = {
 	options,
 	"It is started with libkpack_hip.so; see libkpack_hip(7).",
 };
+
+/* Only found GPUs are left to the library, which also knows what the runtime calls them. */
+static int set_gpus(const struct kp_choice *chosen)
+{
+	char text[KP_TARGET_TEXT_MAX];
+
+	if (chosen->all)
+		return options_usage(&cmd_run_help, "--arch all: name the GPUs");
+	if (!chosen->limited)
+		return EXIT_OK;
+	unsetenv("KPACK_HIP_ARCH");
+	for (size_t i = 0; i < chosen->count && chosen->named; i++) {
+		kp_target_format(&chosen->gpus[i], text);
+		add_to_variable("KPACK_HIP_ARCH", text, ',');
+	}
+	return EXIT_OK;
+}
 
 /* The user's own places come after those of the command line. */
 static void set_places(const char *list)
@@ -116,23 +134,31 @@ static int start_program(char **argv)
 	return error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
 }
 
+static int run_program(const struct run_args *args, char **argv)
+{
+	int status = set_gpus(&args->gpus.chosen);
+
+	if (status != EXIT_OK)
+		return status;
+	if (args->verbose)
+		setenv("KPACK_HIP_DEBUG", "1", 1);
+	if (args->places)
+		set_places(args->places);
+	status = preload_helper();
+	return report_finish(status ? status : start_program(argv));
+}
+
 int cmd_run(int argc, char **argv)
 {
 	struct options o = {.help = &cmd_run_help, .argc = argc, .argv = argv};
 	struct run_args args = {0};
 	int status = options_read(&o, &args);
 
-	if (status >= 0 || optind == argc) {
-		free(args.places);
-		return status >= 0 ? status : options_usage(o.help, "no program");
-	}
-	if (args.arch)
-		setenv("KPACK_HIP_ARCH", args.arch, 1);
-	if (args.verbose)
-		setenv("KPACK_HIP_DEBUG", "1", 1);
-	if (args.places)
-		set_places(args.places);
+	if (status < 0 && optind == argc)
+		status = options_usage(o.help, "no program");
+	if (status < 0)
+		status = run_program(&args, argv + optind);
+	arch_filter_fini(&args.gpus);
 	free(args.places);
-	status = preload_helper();
-	return report_finish(status ? status : start_program(argv + optind));
+	return status;
 }

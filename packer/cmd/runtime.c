@@ -95,9 +95,15 @@ static bool runtime_takes(const struct hip_runtime *r)
 
 static int runtimes_status(const struct hip_runtimes *list)
 {
-	for (size_t i = 0; i < list->count; i++)
+	bool known = false;
+
+	for (size_t i = 0; i < list->count; i++) {
 		if (runtime_takes(&list->items[i]))
 			return EXIT_OK;
+		known |= list->items[i].contains != RUNTIME_UNKNOWN;
+	}
+	if (list->count && !known)
+		return EXIT_FAULT; /* the reason was reported */
 	if (list->count)
 		report_error(NULL, "no runtime takes converted binaries by itself: "
 				   "'kpack run' and libkpack_hip(7) help");

@@ -408,6 +408,19 @@ load_registering() { # FILE
 	unset LD_LIBRARY_PATH
 	LD_PRELOAD=$old/libamdhip64.so.5 kpack run -- sh -c 'echo "$LD_PRELOAD" "$1"; exit 3' sh -x >output.txt || [ $? = 3 ]
 	diff - output.txt <<<"$old/libamdhip64.so.5:$helper -x"
+	# target IDs in any order of features; a list that is none; this machine's
+	print() { printf '%s\n' "${KPACK_HIP_ARCH-unset}"; }
+	export -f print
+	diff - <(kpack run --arch "gfx90a:xnack-:sramecc+;gfx1100" --arch gfx1030 -- bash -c print) <<<gfx90a:sramecc+:xnack-,gfx1100,gfx1030
+	run -2 --separate-stderr kpack run --arch gfx1100:nonsense -- bash -c print
+	[[ $stderr == "kpack: run: --arch gfx1100:nonsense: "* ]]
+	run -2 kpack run --arch all -- bash -c print
+	if KPACK_HIP_ARCH=gfx803 kpack run --arch auto -- bash -c print >output.txt 2>messages.txt; then
+		diff - output.txt <<<unset
+	else
+		grep -q 'no GPU in ' messages.txt
+	fi
+	diff - <(KPACK_HIP_ARCH=gfx803 kpack run -- bash -c print) <<<gfx803
 	run -127 kpack run -- ./none
 	run -126 kpack run -- "$T"
 	run -2 kpack run
