@@ -354,6 +354,10 @@ load_registering() { # FILE
 	load_registering packed/lib/libx.so
 	diff want log
 	diff - messages.txt <<<"handle set"
+	# the library's own scope comes before that of preloaded ones
+	LD_LIBRARY_PATH=$old KPACK_HIP_ARCH=gfx1100 $python -c 'import ctypes, os, sys; ctypes.CDLL(sys.argv[1], mode=os.RTLD_NOW | os.RTLD_DEEPBIND)' \
+		"$T/packed/lib/libx.so" 2>messages.txt
+	diff - messages.txt <<<"handle set"
 }
 
 @test "a program with more rights than its user ignores the variables" {
