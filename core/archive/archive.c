@@ -408,6 +408,17 @@ void kp_archive_entry(const struct kpack_archive *a, size_t entry,
 	};
 }
 
+void kp_archive_fetch(const struct kpack_archive *a, size_t entry)
+{
+	const uint8_t *map;
+
+	if (entry >= a->toc.n_entries)
+		return;
+	map = a->toc.bytes + a->toc.entries[entry].meta.at;
+	__builtin_prefetch(map);
+	__builtin_prefetch(map + 64);
+}
+
 bool kp_archive_find(const struct kpack_archive *a, struct kp_span key,
 		     struct kp_span arch, size_t *entry)
 {

@@ -73,6 +73,8 @@ bool kp_archive_same_toc(const struct kpack_archive *a);
 size_t kp_archive_entry_count(const struct kpack_archive *a);
 void kp_archive_entry(const struct kpack_archive *a, size_t entry,
 		      struct kp_entry_info *out);
+/* Fetch the metadata of an entry, which need not exist, into the processor's cache. */
+void kp_archive_fetch(const struct kpack_archive *a, size_t entry);
 /* The number of the entry that is exactly KEY, ARCH; false: no such entry. */
 bool kp_archive_find(const struct kpack_archive *a, struct kp_span key,
 		     struct kp_span arch, size_t *entry);

@@ -5,24 +5,16 @@
 
 #define SIZE_MIN 64
 
-bool kp_slots_reserve(struct kp_slots *s, size_t n)
+bool kp_slots_reserve(struct kp_slots *s, size_t n,
+		      uint64_t (*hash)(const void *arg, uint32_t number), const void *arg)
 {
-	s->size = SIZE_MIN;
-	while (s->size / 2 < n)
-		s->size *= 2;
-	s->slots = kp_large_zalloc(s->size, sizeof(*s->slots));
-	return s->slots;
-}
-
-bool kp_slots_grow(struct kp_slots *s, uint64_t (*hash)(const void *arg, uint32_t number),
-		   const void *arg)
-{
-	struct kp_slots bigger = {.used = s->used};
+	struct kp_slots bigger = {.used = s->used, .size = SIZE_MIN};
 	uint32_t *slot;
 
-	if (2 * s->used < s->size)
+	while (bigger.size / 2 < n)
+		bigger.size *= 2;
+	if (bigger.size <= s->size)
 		return true;
-	bigger.size = s->size ? 2 * s->size : SIZE_MIN;
 	bigger.slots = kp_large_zalloc(bigger.size, sizeof(*bigger.slots));
 	if (!bigger.slots)
 		return false;
@@ -37,4 +29,10 @@ bool kp_slots_grow(struct kp_slots *s, uint64_t (*hash)(const void *arg, uint32_
 	free(s->slots);
 	*s = bigger;
 	return true;
+}
+
+bool kp_slots_grow(struct kp_slots *s, uint64_t (*hash)(const void *arg, uint32_t number),
+		   const void *arg)
+{
+	return 2 * s->used < s->size || kp_slots_reserve(s, s->size, hash, arg);
 }

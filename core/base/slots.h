@@ -27,10 +27,15 @@ struct kp_slots {
 	size_t size, used; /* SIZE is a power of two, and at least twice USED */
 };
 
-/* Make room in an empty table for N numbers.  false: out of memory. */
-bool kp_slots_reserve(struct kp_slots *s, size_t n);
+/*
+ * Make room for N numbers in all; HASH returns the hash of one, and may be NULL if the table
+ * is empty.  false: out of memory.
+ */
+bool kp_slots_reserve(struct kp_slots *s, size_t n,
+		      uint64_t (*hash)(const void *arg, uint32_t number),
+		      const void *arg);
 
-/* Make room for one more number; HASH returns the hash of one.  false: out of memory. */
+/* Make room for one more number.  false: out of memory. */
 bool kp_slots_grow(struct kp_slots *s, uint64_t (*hash)(const void *arg, uint32_t number),
 		   const void *arg);
 

@@ -68,6 +68,8 @@ struct kp_view_pending {
 struct kp_view_open_dir {
 	uint32_t text;     /* arena offset of its name */
 	uint32_t greatest; /* its child with the greatest name; 0: it has no child */
+	uint32_t youngest; /* its last child that is not in the set; 0: all are */
+	uint32_t sibling;  /* the child of its parent that is not in the set before it */
 };
 
 /* An entry with code, for a bundle. */
@@ -98,11 +100,11 @@ struct kp_view_builder {
 
 	/*
 	 * Directories by (parent, name), contents by identity, arena offsets by text.
-	 * Directories enter their set before the next look-up, because a table with
-	 * sorted keys needs few; names of directories of keys are no texts of the set.
+	 * Directories enter their set when one is looked up in their parent, because a
+	 * table with sorted keys needs few look-ups; names of directories of keys are no
+	 * texts of the set.
 	 */
 	struct kp_slots dir_set, file_set, text_set;
-	uint32_t dirs_in_set;
 
 	struct kp_view_code *code;
 	size_t n_code, code_cap;

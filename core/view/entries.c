@@ -130,7 +130,7 @@ static bool is_unhashed(const struct entry *e)
 	return e->content.stored == UINT64_MAX;
 }
 
-/* Identify the content of E, and fetch what find_file will read first. */
+/* Identify the content of E, and fetch the slot that find_file will read first. */
 static void identify_ahead(const struct kp_view_builder *b, struct entry *e)
 {
 	identify_content(b->v->archives[b->archive], b->archive_id, &e->info, &e->meta,
@@ -138,6 +138,18 @@ static void identify_ahead(const struct kp_view_builder *b, struct entry *e)
 	e->hash = kp_hash64(&e->content, sizeof(e->content), archive_class(b));
 	if (!is_unhashed(e) && b->file_set.size)
 		__builtin_prefetch(kp_slots_first(&b->file_set, e->hash), 1);
+}
+
+/* Fetch the file that find_file will compare with E first. */
+static void fetch_file(const struct kp_view_builder *b, const struct entry *e)
+{
+	uint32_t file;
+
+	if (is_unhashed(e) || !b->file_set.size)
+		return;
+	file = *kp_slots_first(&b->file_set, e->hash);
+	if (file)
+		__builtin_prefetch(&b->v->files[file - 1]);
 }
 
 /* Return the file with the content of E, created as needed. */
@@ -149,7 +161,8 @@ static bool find_file(struct kp_view_builder *b, const struct entry *e, uint32_t
 
 	if (is_unhashed(e) && first && !b->has_twin)
 		return new_file(b, e->number, e->hash, file);
-	if (!b->file_set.size && !kp_slots_reserve(&b->file_set, v->bases[v->n_archives]))
+	if (!b->file_set.size &&
+	    !kp_slots_reserve(&b->file_set, v->bases[v->n_archives], file_hash, b))
 		return kp_view_no_memory(b);
 	if (!kp_slots_grow(&b->file_set, file_hash, b))
 		return kp_view_no_memory(b);
@@ -359,6 +372,7 @@ static size_t read_ahead(struct kp_view_builder *b, struct kpack_archive *a, siz
 	for (; *next < all && n < AHEAD; ++*next) {
 		struct entry *e = &entries[n];
 
+		kp_archive_fetch(a, *next + AHEAD);
 		kp_archive_entry(a, *next, &e->info);
 		if (!is_selected(b, e->info.arch))
 			continue;
@@ -367,6 +381,8 @@ static size_t read_ahead(struct kp_view_builder *b, struct kpack_archive *a, siz
 		identify_ahead(b, e);
 		n++;
 	}
+	for (size_t i = 0; i < n; i++)
+		fetch_file(b, &entries[i]);
 	return n;
 }
 

@@ -111,29 +111,41 @@ static bool new_dir(struct kp_view_builder *b, uint32_t parent, uint32_t text,
 		return false;
 	*dir = v->n_dirs++;
 	v->dirs[*dir] = (struct kp_view_dir){.parent = parent, .id = id};
-	b->open_dirs[*dir] = (struct kp_view_open_dir){.text = text};
+	b->open_dirs[*dir] = (struct kp_view_open_dir){
+		.text = text, .sibling = b->open_dirs[parent].youngest};
 	if (*dir == KP_VIEW_ROOT)
 		return true;
+	b->open_dirs[parent].youngest = *dir;
 	v->dirs[parent].subdirs++;
 	return kp_view_add_pending(b, parent, text, KP_VIEW_DIR, *dir);
 }
 
-/* Put the directories that were made since the last look-up into the set. */
-static bool add_dirs(struct kp_view_builder *b)
-{
-	struct kp_view *v = b->v;
+/* The number of directories in their set that lets it have room for all. */
+enum { MANY_DIRS = 4096 };
 
-	if (!b->dir_set.size && !kp_slots_reserve(&b->dir_set, b->dirs_cap))
+static bool grow_dir_set(struct kp_view_builder *b)
+{
+	struct kp_slots *set = &b->dir_set;
+
+	if (set->used == MANY_DIRS && !kp_slots_reserve(set, b->dirs_cap, dir_hash, b))
 		return kp_view_no_memory(b);
-	for (; b->dirs_in_set < v->n_dirs; b->dirs_in_set++) {
+	return kp_slots_grow(set, dir_hash, b) || kp_view_no_memory(b);
+}
+
+/* Put the children of PARENT that were made since the last look-up in it into the set. */
+static bool add_children(struct kp_view_builder *b, uint32_t parent)
+{
+	uint32_t *youngest = &b->open_dirs[parent].youngest;
+
+	for (; *youngest; *youngest = b->open_dirs[*youngest].sibling) {
 		uint32_t *slot;
 
-		if (!kp_slots_grow(&b->dir_set, dir_hash, b))
-			return kp_view_no_memory(b);
-		slot = kp_slots_first(&b->dir_set, v->dirs[b->dirs_in_set].id);
+		if (!grow_dir_set(b))
+			return false;
+		slot = kp_slots_first(&b->dir_set, b->v->dirs[*youngest].id);
 		while (*slot)
 			slot = kp_slots_next(&b->dir_set, slot);
-		kp_slots_put(&b->dir_set, slot, b->dirs_in_set);
+		kp_slots_put(&b->dir_set, slot, *youngest);
 	}
 	return true;
 }
@@ -149,16 +161,19 @@ static bool look_up_dir(struct kp_view_builder *b, uint32_t parent, struct kp_sp
 {
 	uint32_t *slot;
 
-	if (!add_dirs(b))
+	*dir = KP_VIEW_ROOT;
+	if (!add_children(b, parent))
 		return false;
+	if (!b->dir_set.used)
+		return true;
 	slot = kp_slots_first(&b->dir_set, id);
 	for (; *slot; slot = kp_slots_next(&b->dir_set, slot)) {
+		if (b->v->dirs[*slot - 1].parent != parent ||
+		    !kp_span_eq(dir_name(b, *slot - 1), name))
+			continue;
 		*dir = *slot - 1;
-		if (*dir != KP_VIEW_ROOT && b->v->dirs[*dir].parent == parent &&
-		    kp_span_eq(dir_name(b, *dir), name))
-			return true;
+		break;
 	}
-	*dir = KP_VIEW_ROOT;
 	return true;
 }
 

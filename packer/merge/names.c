@@ -159,7 +159,7 @@ kpack_error_t merge_names(struct merge_plan *p, struct kpackx_error *why)
 	struct names names = {0};
 	kpack_error_t err;
 
-	if (!kp_slots_reserve(&names.slots, p->n_items))
+	if (!kp_slots_reserve(&names.slots, p->n_items, NULL, NULL))
 		return kp_fail_memory(why, p->n_items * sizeof(uint64_t), "entries");
 	names.hashes = xcalloc(p->n_items, sizeof(*names.hashes));
 	err = add_sources(p, &names, why);

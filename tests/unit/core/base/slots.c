@@ -24,21 +24,25 @@ static bool is_found(const struct kp_slots *s, uint32_t number)
 	return *slot;
 }
 
+static void put_number(struct kp_slots *s, uint32_t number)
+{
+	uint32_t *slot;
+
+	assert_true(kp_slots_grow(s, hash_number, NULL));
+	assert_true(2 * s->used < s->size);
+	slot = kp_slots_first(s, hash_number(NULL, number));
+	while (*slot)
+		slot = kp_slots_next(s, slot);
+	kp_slots_put(s, slot, number);
+}
+
 static void numbers_are_found(void **state)
 {
 	struct kp_slots s = {0};
 
 	(void)state;
-	for (uint32_t i = 0; i < COUNT; i++) {
-		uint32_t *slot;
-
-		assert_true(kp_slots_grow(&s, hash_number, NULL));
-		assert_true(2 * s.used < s.size);
-		slot = kp_slots_first(&s, hash_number(NULL, i));
-		while (*slot)
-			slot = kp_slots_next(&s, slot);
-		kp_slots_put(&s, slot, i);
-	}
+	for (uint32_t i = 0; i < COUNT; i++)
+		put_number(&s, i);
 	for (uint32_t i = 0; i < 2 * COUNT; i++)
 		assert_int_equal(is_found(&s, i), i < COUNT);
 	free(s.slots);
@@ -50,7 +54,7 @@ static void reserved_tables_do_not_grow(void **state)
 	size_t size;
 
 	(void)state;
-	assert_true(kp_slots_reserve(&s, COUNT));
+	assert_true(kp_slots_reserve(&s, COUNT, NULL, NULL));
 	size = s.size;
 	assert_true(size >= 2 * COUNT);
 	s.used = COUNT - 1;
@@ -59,11 +63,33 @@ static void reserved_tables_do_not_grow(void **state)
 	free(s.slots);
 }
 
+static void tables_with_numbers_get_room(void **state)
+{
+	struct kp_slots s = {0};
+	size_t size;
+
+	(void)state;
+	for (uint32_t i = 0; i < 20; i++)
+		put_number(&s, i);
+	assert_true(kp_slots_reserve(&s, COUNT, hash_number, NULL));
+	size = s.size;
+	assert_true(size >= 2 * COUNT);
+	/* room for fewer changes nothing */
+	assert_true(kp_slots_reserve(&s, 20, hash_number, NULL));
+	for (uint32_t i = 20; i < COUNT; i++)
+		put_number(&s, i);
+	assert_int_equal(s.size, size);
+	for (uint32_t i = 0; i < 2 * COUNT; i++)
+		assert_int_equal(is_found(&s, i), i < COUNT);
+	free(s.slots);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(numbers_are_found),
 		cmocka_unit_test(reserved_tables_do_not_grow),
+		cmocka_unit_test(tables_with_numbers_get_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
