@@ -110,6 +110,14 @@ static bool take_mounts_away(struct policy_tree *t)
 	return mounts_remove(t->policy) && policy_tree_look(t);
 }
 
+/* Until it is known what is mounted, the tree stands for it, and is missing. */
+static void expect_mount(struct policy_tree *t)
+{
+	if (t->policy->mount != POLICY_NO_MOUNT && t->state.n_places == 0 &&
+	    policy_tree_sums(t).packed)
+		state_add_place(&t->state, t->policy->tree);
+}
+
 static int work_on_tree(struct policy_tree *t)
 {
 	int status = take_mounts_away(t) ? EXIT_OK : EXIT_FAULT;
@@ -124,6 +132,7 @@ static int work_on_tree(struct policy_tree *t)
 	if (status)
 		return status;
 	t->anew = t->interrupted = t->lost = false;
+	expect_mount(t);
 	return save_state(t) ? EXIT_OK : EXIT_FAULT;
 }
 
@@ -157,7 +166,9 @@ static int mount_tree(struct policy_tree *t)
 	}
 	if (policy_tree_is_mounted(t))
 		return EXIT_OK;
-	if (t->mounts.count && !mounts_remove(t->policy))
+	/* a run that was killed may have left a part of an overlay, which no table of mounts has */
+	if ((t->mounts.count || t->policy->mount == POLICY_OVERLAY) &&
+	    !mounts_remove(t->policy))
 		return EXIT_FAULT;
 	if (!mounts_make(t->policy, t->arch))
 		return EXIT_FAULT;

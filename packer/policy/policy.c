@@ -290,6 +290,20 @@ static bool is_wanted(const char *name, char *const *names, size_t n)
 	return n == 0;
 }
 
+/*
+ * The tree of P gets the path without links, which is that of mounts and of packages' files.
+ * One that cannot be found keeps its path.
+ */
+static void resolve_tree(struct policy *p)
+{
+	char *real = below_real(p->tree);
+
+	if (!real)
+		return;
+	free(p->tree);
+	p->tree = real;
+}
+
 static bool add_file(struct policies *list, const char *dir, const char *file, char *name)
 {
 	char *path = xasprintf("%s/%s", dir, file);
@@ -305,6 +319,8 @@ static bool add_file(struct policies *list, const char *dir, const char *file, c
 		report_why(path, &why);
 		policy_fini(p);
 		list->count--;
+	} else {
+		resolve_tree(p);
 	}
 	free(path);
 	return fine;

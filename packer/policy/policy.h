@@ -15,7 +15,7 @@ enum policy_mount { POLICY_NO_MOUNT, POLICY_IN_PLACE, POLICY_OVERLAY };
 
 struct policy {
 	char *name; /* "rocm" of rocm.conf */
-	char *tree; /* absolute, without a slash at its end, but for "/" */
+	char *tree; /* absolute, without a slash at its end, but for "/", and without links */
 	char *arch; /* a list as --arch has it */
 	enum policy_action action;
 	enum policy_mount mount;

@@ -592,6 +592,40 @@ topology() { # VERSION...: a machine with these GPUs
 	[ ! -e tree/.kpack ] || [ -z "$(ls tree/.kpack)" ]
 }
 
+@test "do=pack: a tree that is a symbolic link, and one for which nothing can be mounted" {
+	as_root
+	chmod 0666 /dev/fuse
+	make_tree rocm-1
+	database rocm-1
+	cp -a rocm-1 whole
+	cp -a rocm-1 rocm-2
+	ln -s rocm-1 tree
+	policy rocm "tree=$T/tree" arch=gfx1100 do=pack mount=in-place
+	KPACKFS_RUN=$T/rocm-1/lib/c.so run ! apply
+	[ "$(mounts)" = 0 ]
+	[ "$(field complete)" = False ]
+	apply >said
+	[ "$(mounts)" = 1 ]
+	for n in 1 2; do
+		[ "$(field complete)" = True ]
+		[ "$(apply)" = "rocm: $T/rocm-1: nothing changed" ]
+	done
+	field files >files
+	[ "$(grep -o packed files | wc -l)" = 2 ]
+	cmp {whole,tree}/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco
+	# the same directory by another name
+	policy other "tree=$T/rocm-1/lib" arch=gfx1100 do=thin
+	run -1 apply
+	[[ $output == *"the trees $T/rocm-1 and $T/rocm-1/lib overlap"* ]]
+	rm policies/other.conf
+	# another version gets the name
+	ln -sfn rocm-2 tree
+	apply >said
+	grep -q "^rocm: $T/rocm-2: 3 files converted, 4 removed, 2 packed" said
+	cmp {whole,tree}/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco
+	[ "$(field complete)" = True ]
+}
+
 @test "a packed tree whose policy changes: mounts follow, and nothing is lost" {
 	as_root
 	chmod 0666 /dev/fuse
@@ -646,6 +680,17 @@ topology() { # VERSION...: a machine with these GPUs
 	apply >said
 	grep -q "1 files converted" said
 	cmp whole/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco tree/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco
+	# what scripts leave that are killed before they mount, and after they unmounted
+	left=$T/run/tree${T//\//%2f}%2ftree
+	for directories in "$left/tree $left/archives" "$left"; do
+		apply --unmount
+		[ ! -e "$left" ]
+		mkdir -p $directories
+		: >"$left/overlays"
+		apply
+		[ "$(mounts)" -gt 0 ]
+		[ "$(field complete)" = True ]
+	done
 	apply --unmount
 }
 
