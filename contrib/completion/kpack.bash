@@ -67,7 +67,7 @@ _kpack_options() # COMMAND
 	verify) echo --jobs --quiet --tree --arch --arch-exact --libraries --library-rules --help ;;
 	inspect) echo --arch --arch-exact --extract --force --json --kernels --help ;;
 	split-wheel) echo --output --group --overlay-root --device-prefix --family --databases \
-		--requires --prefer --variants --output-format --force --level \
+		--requires --prefer --variants --output-format --force --scheme --level \
 		--zip-level --jobs --tmp-dir --json --quiet --input --output-dir \
 		--group-name --device-package-prefix --device-requires-dist \
 		--wheel-type --compression --compression-level \

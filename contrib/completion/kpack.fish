@@ -152,6 +152,7 @@ complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l prefer -r -d '
 complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l variants -d 'Write wheel variants, too'
 complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l output-format -x -a 'wheel directory' -d 'Wheels, or unpacked'
 complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l force -d 'Replace wheels that are there'
+complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l scheme -x -a 'none zstd-per-kernel zstd-shared' -d Compression
 complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l level -x -d 'Of zstd'
 complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l zip-level -x -d 'Of deflate'
 complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -s j -l jobs -x -d 'Threads'

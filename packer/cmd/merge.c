@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include "core/base/scheme.h"
 #include "packer/archives/operands.h"
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
@@ -12,6 +11,7 @@
 #include "packer/merge/merge.h"
 #include "packer/merge/report.h"
 #include "packer/cli/report.h"
+#include "packer/cli/scheme.h"
 #include "packer/shard/merge.h"
 #include "core/archive/naming.h"
 
@@ -44,12 +44,8 @@ static int take_scheme(const struct options *o, const struct option_help *row, v
 {
 	struct merge_run *m = slot;
 
-	(void)row;
 	m->options.recode = true;
-	if (kp_scheme_find(kp_span_str(o->arg), &m->options.scheme))
-		return EXIT_OK;
-	return options_usage(
-		o->help, "--scheme %s: not none, zstd-per-kernel or zstd-shared", o->arg);
+	return scheme_take(o, row, &m->options.scheme);
 }
 
 static const struct option_help options[] = {

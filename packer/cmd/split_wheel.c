@@ -6,6 +6,8 @@
 #include "packer/files/below.h"
 #include "packer/command.h"
 #include "packer/cli/report.h"
+#include "packer/cli/scheme.h"
+#include "core/base/scheme.h"
 #include "core/binary/search_path.h"
 #include "core/base/text.h"
 #include "packer/wheel/metadata/library_names.h"
@@ -176,7 +178,9 @@ static const struct option_help options[] = {
 	 OPTION_TAKE(struct parser, args.directory, take_format)},
 	{0, "force", NULL, "replace existing wheels in DIST",
 	 OPTION_PLACE(struct parser, args.force)},
-	{0, "level", "N", "zstd level, 1 to 22 (3)",
+	{0, "scheme", "SCHEME", "zstd-per-kernel (default), zstd-shared or none",
+	 OPTION_TAKE(struct parser, args.scheme, scheme_take)},
+	{0, "level", "N", "zstd level, 1 to 22 (3; zstd-shared: 7)",
 	 OPTION_LEVEL(struct parser, args.level)},
 	{0, "zip-level", "N", "deflate level, 0 to 9 (6)",
 	 OPTION_NUMBER(struct parser, args.zip_level, 0, 9)},
@@ -301,6 +305,9 @@ static int check_args(const struct wheel_split_args *args)
 	return check_names(args);
 }
 
+/* The zstd level, unless one is given. */
+enum { LEVEL = 3 };
+
 static int parse_args(struct parser *p, int argc, char **argv)
 {
 	struct options o = {.help = &cmd_split_wheel_help, .argc = argc, .argv = argv};
@@ -314,6 +321,10 @@ static int parse_args(struct parser *p, int argc, char **argv)
 			return status;
 	}
 	p->args.host_label = p->host_variant ? p->label : NULL;
+	if (!p->args.level)
+		p->args.level = p->args.scheme == KP_COMPRESSION_ZSTD_SHARED
+					? KP_SHARED_LEVEL
+					: LEVEL;
 	status = check_args(&p->args);
 	return status ? status : check_lists(&p->args);
 }
@@ -326,7 +337,6 @@ int cmd_split_wheel(int argc, char **argv)
 		.args =
 			{
 				.scheme = KPACK_COMPRESSION_ZSTD_PER_KERNEL,
-				.level = 3,
 				.zip_level = WHEEL_LEVEL_DEFAULT,
 				.jobs = option_jobs(),
 				.databases = DATABASES_PLAIN,

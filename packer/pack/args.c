@@ -9,6 +9,7 @@
 #include "core/base/scheme.h"
 #include "packer/files/below.h"
 #include "packer/cli/report.h"
+#include "packer/cli/scheme.h"
 #include "core/base/text.h"
 #include "packer/pack/tree/write.h"
 #include "core/archive/naming.h"
@@ -74,17 +75,6 @@ static int choose_name(const struct options *o, const struct option_help *row,
 	return options_usage(o->help, "--%s %s: not %s", row->long_name, o->arg, known);
 }
 
-static int take_scheme(const struct options *o, const struct option_help *row, void *slot)
-{
-	/* in the order of their numbers */
-	static const char *const names[] = {"none", "zstd-per-kernel", "zstd-shared",
-					    NULL};
-	int n, status = choose_name(o, row, names, &n);
-
-	*(kpack_compression_t *)slot = (kpack_compression_t)n;
-	return status;
-}
-
 static int take_databases(const struct options *o, const struct option_help *row,
 			  void *slot)
 {
@@ -143,7 +133,7 @@ static const struct option_help options[] = {
 	{0, "family", "NAME=ARCH,...", "these targets share one archive; may be repeated",
 	 OPTION_TAKE(struct parser, args, take_family)},
 	{0, "scheme", "SCHEME", "zstd-per-kernel (default), zstd-shared or none",
-	 OPTION_TAKE(struct parser, args.how.scheme, take_scheme)},
+	 OPTION_TAKE(struct parser, args.how.scheme, scheme_take)},
 	{0, "level", "N", "zstd level, 1 to 22 (3; zstd-shared: 7)",
 	 OPTION_LEVEL(struct parser, args.how.level)},
 	{0, "chunk", "BYTES", "cut larger objects into chunks that decode alone",

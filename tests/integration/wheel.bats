@@ -109,6 +109,25 @@ assert empty and all(i.compress_type == zipfile.ZIP_STORED and i.compress_size =
 	[ "$(wc -l <want)" -gt 10 ]
 }
 
+@test "archives in wheels may share blocks" {
+	wheel in
+	split in/*.whl -o dist
+	split --scheme zstd-shared in/*.whl -o shared
+	[ "$(ls dist)" = "$(ls shared)" ]
+	mkwheel check shared/*.whl
+	lay plain dist/amd_*.whl
+	lay blocks shared/amd_*.whl
+	for a in plain/torch/.kpack/*.kpack; do
+		kpack info "blocks/torch/.kpack/${a##*/}" | grep -q 'scheme *zstd-shared'
+		kpack verify -q "blocks/torch/.kpack/${a##*/}"
+		readkpack sums "blocks/torch/.kpack/${a##*/}" | diff <(readkpack sums "$a") -
+	done
+	status=0
+	kpack split-wheel --scheme zstd in/*.whl -o no 2>err || status=$?
+	[ "$status" -eq 2 ]
+	grep -qF -- '--scheme zstd: not none, zstd-per-kernel or zstd-shared' err
+}
+
 # bats test_tags=plain
 @test "what is installed offline loads, the rest is told as absent, and wheels add up" {
 	wheel in

@@ -173,7 +173,7 @@ static kpack_error_t set_args(struct wheel_source *s, const char *group,
 	out->how.scheme = args->scheme;
 	out->how.level = args->level;
 	out->how.jobs = args->jobs;
-	if (args->scheme == KPACK_COMPRESSION_NOOP)
+	if (args->scheme != KPACK_COMPRESSION_ZSTD_PER_KERNEL)
 		out->volume_size = UINT64_MAX;
 	out->group = xstrdup(group);
 	out->prefix = xstrdup("");
