@@ -23,8 +23,7 @@ static bool is_exempt(const char *path, const char *dist_info)
 	return false;
 }
 
-static kpack_error_t refuse_member(struct kpackx_error *why, const char *path,
-				   const char *text)
+kpack_error_t record_refuse(struct kpackx_error *why, const char *path, const char *text)
 {
 	char shown[160];
 
@@ -42,15 +41,15 @@ static kpack_error_t check_listed(const struct record *record,
 	if (m->directory || (!l && exempt))
 		return KPACK_SUCCESS;
 	if (!l)
-		return refuse_member(why, m->path, "not listed");
+		return record_refuse(why, m->path, "not listed");
 	if (l->kind == DIGEST_NONE && !exempt)
-		return refuse_member(why, m->path, "no hash");
+		return record_refuse(why, m->path, "no hash");
 	if (l->has_size && l->size != m->size) {
 		char text[100];
 
 		snprintf(text, sizeof(text),
 			 "%" PRIu64 " bytes listed, %" PRIu64 " found", l->size, m->size);
-		return refuse_member(why, m->path, text);
+		return record_refuse(why, m->path, text);
 	}
 	return KPACK_SUCCESS;
 }
@@ -62,7 +61,7 @@ static kpack_error_t check_there(const struct wheel_in *w, const struct record_l
 
 	if (!wheel_in_find(w, l->path, &member) ||
 	    wheel_in_members(w, &count)[member].directory)
-		return refuse_member(why, l->path, "listed, but not a file of the wheel");
+		return record_refuse(why, l->path, "listed, but not a file of the wheel");
 	return KPACK_SUCCESS;
 }
 
@@ -99,44 +98,5 @@ kpack_error_t record_check(const struct wheel_in *w, struct wheel_reader *r,
 		KP_TRY(check_listed(out, &members[i], dist_info, why));
 	for (size_t i = 0; i < out->count; i++)
 		KP_TRY(check_there(w, &out->lines[i], why));
-	return KPACK_SUCCESS;
-}
-
-struct checking {
-	struct digest *hash;
-	wheel_take *take;
-	void *arg;
-};
-
-static kpack_error_t take_both(void *arg, struct kp_span data, struct kpackx_error *why)
-{
-	struct checking *c = arg;
-
-	if (c->hash)
-		digest_add(c->hash, data);
-	return c->take ? c->take(c->arg, data, why) : KPACK_SUCCESS;
-}
-
-kpack_error_t record_check_member(const struct wheel_in *w, struct wheel_reader *r,
-				  const struct record *record, struct digest *hash,
-				  size_t member, wheel_take *take, void *arg,
-				  struct kpackx_error *why)
-{
-	size_t count;
-	const struct wheel_member *m = &wheel_in_members(w, &count)[member];
-	const struct record_line *l = record_find(record, m->path);
-	bool hashed = l && l->kind != DIGEST_NONE;
-	struct checking c = {hashed ? hash : NULL, take, arg};
-	uint8_t digest[DIGEST_MAX];
-
-	if (hashed)
-		digest_begin(hash, l->kind);
-	KP_TRY(wheel_reader_read(r, member, take_both, &c, why));
-	if (!hashed)
-		return KPACK_SUCCESS;
-	KP_TRY(digest_end(hash, digest, why));
-	if (memcmp(digest, l->digest, digest_size(l->kind)) != 0)
-		return refuse_member(why, m->path,
-				     "its hash differs from the listed one");
 	return KPACK_SUCCESS;
 }

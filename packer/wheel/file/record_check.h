@@ -17,14 +17,7 @@ kpack_error_t record_check(const struct wheel_in *w, struct wheel_reader *r,
 			   const char *dist_info, struct record *out,
 			   struct kpackx_error *why);
 
-/*
- * Read MEMBER with R, and compare its hash with RECORD's; also pass its bytes to TAKE,
- * unless that is NULL.
- * INVALID_FORMAT: the hash differs.
- */
-kpack_error_t record_check_member(const struct wheel_in *w, struct wheel_reader *r,
-				  const struct record *record, struct digest *hash,
-				  size_t member, wheel_take *take, void *arg,
-				  struct kpackx_error *why);
+/* INVALID_FORMAT: the member PATH is not what RECORD has, which TEXT explains. */
+kpack_error_t record_refuse(struct kpackx_error *why, const char *path, const char *text);
 
 #endif

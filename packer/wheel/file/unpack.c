@@ -35,7 +35,8 @@ struct writing {
 	struct hands *hands;
 	const struct wheel_member *m;
 	int fd;
-	bool digest;
+	bool hashed; /* for RECORD's hash */
+	bool digest; /* for a wanted digest */
 };
 
 static kpack_error_t write_all(int fd, struct kp_span data, const char *path,
@@ -58,6 +59,8 @@ static kpack_error_t take_bytes(void *arg, struct kp_span data, struct kpackx_er
 	struct writing *writing = arg;
 	struct unpacking *u = writing->hands->u;
 
+	if (writing->hashed)
+		digest_add(&writing->hands->hash, data);
 	if (writing->digest)
 		digest_add(&writing->hands->sha256, data);
 	if (writing->fd >= 0)
@@ -121,19 +124,36 @@ static kpack_error_t keep_digest(struct hands *h, size_t member,
 	return KPACK_SUCCESS;
 }
 
+/* Compare the hash of the bytes of the member M with RECORD's. */
+static kpack_error_t check_hash(struct hands *h, const struct wheel_member *m,
+				const struct record_line *l, struct kpackx_error *why)
+{
+	uint8_t digest[DIGEST_MAX];
+
+	KP_TRY(digest_end(&h->hash, digest, why));
+	if (memcmp(digest, l->digest, digest_size(l->kind)) != 0)
+		return record_refuse(why, m->path,
+				     "its hash differs from the listed one");
+	return KPACK_SUCCESS;
+}
+
 static kpack_error_t read_file(struct hands *h, size_t member, int fd,
 			       struct kpackx_error *why)
 {
 	struct unpacking *u = h->u;
 	const struct wheel_member *m = &u->members[member];
 	const struct record_line *l = record_find(u->record, m->path);
-	struct writing writing = {h, m, fd, false};
+	struct writing writing = {
+		.hands = h, .m = m, .fd = fd, .hashed = l && l->kind != DIGEST_NONE};
 
 	writing.digest = u->how->digests && !(l && l->kind == DIGEST_SHA256);
+	if (writing.hashed)
+		digest_begin(&h->hash, l->kind);
 	if (writing.digest)
 		digest_begin(&h->sha256, DIGEST_SHA256);
-	KP_TRY(record_check_member(u->w, h->reader, u->record, &h->hash, member,
-				   take_bytes, &writing, why));
+	KP_TRY(wheel_reader_read(h->reader, member, take_bytes, &writing, why));
+	if (writing.hashed)
+		KP_TRY(check_hash(h, m, l, why));
 	KP_TRY(keep_digest(h, member, l, why));
 	if (fd >= 0 && fchmod(fd, m->mode))
 		return kp_fail_errno(why, errno, "%s", m->path);
