@@ -117,6 +117,8 @@ const char *kp_archive_arch(const struct kpack_archive *a, size_t arch);
 const char *kp_archive_scheme(const struct kpack_archive *a);
 struct kp_span kp_archive_group(const struct kpack_archive *a);
 struct kp_span kp_archive_family(const struct kpack_archive *a);
+/* Whether the scheme is "none": entries are stored as they are. */
+bool kp_archive_is_plain(const struct kpack_archive *a);
 bool kp_archive_has_frame_index(const struct kpack_archive *a);
 /* The number of frames, blobs or objects, and the bytes of the blob region. */
 uint32_t kp_archive_ordinal_count(const struct kpack_archive *a);

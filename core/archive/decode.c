@@ -48,11 +48,6 @@ struct kp_decode {
 	struct kp_frames *idle; /* memory for FRAMES, or NULL */
 };
 
-static bool is_plain(const struct kpack_archive *a)
-{
-	return strcmp(kp_archive_scheme(a), "none") == 0;
-}
-
 /* --- asking ----------------------------------------------------------------------- */
 
 static kpack_error_t read_head(const struct kpack_archive *a, size_t entry,
@@ -72,7 +67,7 @@ kpack_error_t kp_decode_window(const struct kpack_archive *a, size_t entry,
 	struct kp_span head;
 
 	*window = 0;
-	if (is_plain(a) || kp_archive_shared(a))
+	if (kp_archive_is_plain(a) || kp_archive_shared(a))
 		return KPACK_SUCCESS;
 	KP_TRY(read_head(a, entry, &stored, buf, &head, why));
 	/* if the header cannot be read, decoding will report it */
@@ -91,7 +86,7 @@ uint64_t kp_decode_memory(const struct kpack_archive *a, size_t entry)
 
 	if (kp_archive_shared(a))
 		return kp_shared_memory(kp_archive_shared(a));
-	if (is_plain(a) || read_head(a, entry, &stored, buf, &head, NULL))
+	if (kp_archive_is_plain(a) || read_head(a, entry, &stored, buf, &head, NULL))
 		return 0;
 	kp_archive_entry(a, entry, &info);
 	return kp_frames_memory(head, KP_FRAMES_STEPS, stored.size, info.size);
@@ -123,7 +118,7 @@ static kpack_error_t open_decode(struct kp_decode *d, const struct kpack_archive
 		d->reused = how == KP_DECODE_UNITS;
 		return kp_chunks_open(a, entry, &d->chunks, why);
 	}
-	if (is_plain(a))
+	if (kp_archive_is_plain(a))
 		return KPACK_SUCCESS;
 	if (d->idle) {
 		d->frames = d->idle;

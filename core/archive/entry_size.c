@@ -66,7 +66,7 @@ kpack_error_t kp_archive_check_size(const struct kpack_archive *a, size_t entry,
 	size_t n;
 
 	kp_archive_entry(a, entry, &info);
-	if (strcmp(kp_archive_scheme(a), "none") == 0 || kp_archive_shared(a))
+	if (kp_archive_is_plain(a) || kp_archive_shared(a))
 		return KPACK_SUCCESS; /* opening the archive compared the sizes */
 	KP_TRY(kp_archive_source(a, entry, &stored, why));
 	n = stored.size < sizeof(head) ? (size_t)stored.size : sizeof(head);

@@ -151,7 +151,7 @@ static kpack_error_t read_range(const struct range *r, struct kpackx_error *why)
 	}
 	if (kp_archive_decoding_facts(r->archive, r->entry).chunk)
 		return read_chunks(r, why);
-	if (strcmp(kp_archive_scheme(r->archive), "none") != 0)
+	if (!kp_archive_is_plain(r->archive))
 		return read_frames(r, why);
 	KP_TRY(kp_archive_source(r->archive, r->entry, &stored, why));
 	return kp_source_read(&stored, r->begin, r->buf, (size_t)(r->end - r->begin),

@@ -53,7 +53,7 @@ void content_read(struct content *c, struct origin_entry what, uint64_t off, siz
 /* Let R's entry be decoded in small pieces. */
 static void cut_entry(struct request *r)
 {
-	if (strcmp(kp_archive_scheme(r->what.origin->archive), "none") == 0) {
+	if (kp_archive_is_plain(r->what.origin->archive)) {
 		r->kind = PIECE_PLAIN;
 		r->unit = PLAIN;
 	} else {

@@ -178,10 +178,10 @@ void kp_pool_limit(uint64_t most)
 	(void)most;
 }
 
-const char *kp_archive_scheme(const struct kpack_archive *a)
+bool kp_archive_is_plain(const struct kpack_archive *a)
 {
 	(void)a;
-	return plain ? "none" : "zstd-per-kernel";
+	return plain;
 }
 
 kpack_error_t kp_archive_read_range(const struct kpack_archive *a, size_t entry,
