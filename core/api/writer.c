@@ -92,7 +92,7 @@ static kpack_error_t check_options(const struct kpackx_writer_options *o,
 		return INVALID(why, "level %d is outside 1..%d", o->level, LEVEL_MAX);
 	if (o->shared > 1)
 		return INVALID(why, "shared is neither 0 nor 1");
-	if (!all_zero(o->reserved, sizeof(o->reserved) / sizeof(o->reserved[0])))
+	if (!all_zero(o->reserved, KP_COUNT(o->reserved)))
 		return INVALID(why, "reserved members are not zero");
 	if (o->group)
 		KP_TRY(check_text("group", o->group, why));
@@ -221,7 +221,7 @@ static kpack_error_t check_numbers(const struct kpackx_object *o,
 			       KP_CHUNK_MAX);
 	if (o->n_texts && !o->texts)
 		return INVALID(why, "texts is NULL for %zu", o->n_texts);
-	if (!all_zero(o->reserved, sizeof(o->reserved) / sizeof(o->reserved[0])))
+	if (!all_zero(o->reserved, KP_COUNT(o->reserved)))
 		return INVALID(why, "reserved members are not zero");
 	return KPACK_SUCCESS;
 }

@@ -16,7 +16,7 @@ static time_t now(void)
 /* The slot that holds KEY, or the free one where it belongs. */
 static uint64_t *slot_of(struct read_error_log *cs, uint64_t key)
 {
-	size_t n = sizeof(cs->known) / sizeof(*cs->known);
+	size_t n = KP_COUNT(cs->known);
 	size_t i = (size_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 32) % n;
 
 	while (cs->known[i] && cs->known[i] != key)

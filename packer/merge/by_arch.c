@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include "core/base/file.h"
+#include "core/base/path.h"
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
 #include "core/base/text.h"
@@ -67,12 +68,11 @@ static void parts_fini(struct arch_outputs *p)
 /* Returns the volume that an archive is, by its name. */
 static unsigned volume_of(const char *path, struct kp_span group)
 {
-	const char *slash = strrchr(path, '/');
 	char *text = xstrndup((const char *)group.data, group.size);
 	struct kp_span stem;
 	unsigned number;
 
-	if (!kp_archive_name_split(slash ? slash + 1 : path, text, &number, &stem))
+	if (!kp_archive_name_split(kp_path_name(path), text, &number, &stem))
 		number = 1;
 	free(text);
 	return number;

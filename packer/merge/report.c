@@ -84,7 +84,7 @@ void merge_stats_json(const struct merge_stats *stats, json_t *object)
 		{"blocks_encoded", stats->blocks_encoded},
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+	for (size_t i = 0; i < KP_COUNT(rows); i++)
 		if (json_object_set_new(object, rows[i].name,
 					json_integer((json_int_t)rows[i].value)))
 			xalloc_fail(0);
