@@ -120,6 +120,9 @@ complete() { [ "$(inside kpack status | tail -n 1)" = '  complete' ]; }
 	package 1
 	package 2 new-in-2.dat
 	policy do=thin
+	# packages have the path without the link
+	ln -s kpack-test root/opt/kpack-link
+	sed -i s/kpack-test/kpack-link/ root/etc/kpack/policy.d/test.conf
 	dpkg_does -i /packages/1.deb
 	grep -q '^test: /opt/kpack-test: 1 files thinned, 2 removed' dpkg.log
 	only_gfx1100 root/$lib/liba.so
@@ -168,6 +171,12 @@ complete() { [ "$(inside kpack status | tail -n 1)" = '  complete' ]; }
 	[ "$(cat root/$database/new-in-2.dat)" = 2 ]
 	same_as_status changed removed
 	complete
+	# the packages are named when kpackfs is removed
+	cp "$KPACK_SRC/contrib/debian/kpackfs.prerm" root/prerm
+	run -0 inside sh /prerm upgrade
+	[ -z "$output" ]
+	run -0 inside sh /prerm remove
+	[ "$output" = "kpackfs: GPU code of these packages is in archives, and not mounted any more: reinstall them: kpack-test" ]
 	# while it is not mounted, the packed ones are missing, too
 	inside kpack apply --unmount
 	same_as_status changed removed packed
