@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/view/view.h"
+#include "core/view/entry_paths.h"
 #include "tests/unit/archive_builder.h"
 #include "core/base/bounds.h"
 #include "core/archive/find.h"
@@ -838,6 +839,182 @@ static void archives_of_another_time_are_others(void **state)
 		kp_archive_close(archives[i]);
 }
 
+/* --- random archives ----------------------------------------------------------------- */
+
+enum { ARCHIVES = 4, KEYS = 24, PATHS_MAX = 2 * 2 * KEYS * ARCHIVES };
+
+static unsigned random_below(uint32_t *seed, unsigned n)
+{
+	*seed = *seed * 1664525u + 1013904223u;
+	return (*seed >> 16) % n;
+}
+
+/* Few names, so that there are conflicts; some of them sort before '/'. */
+static void random_path(uint32_t *seed, char out[64])
+{
+	static const char *const names[] = {"a",   "a-x", "a.b",          "ab",
+					    "b",   "toc", "gfx90a.hsaco", "gfx942.hsaco",
+					    "db9", "db10"};
+	unsigned n = 1 + random_below(seed, 4);
+
+	*out = 0;
+	while (n--)
+		sprintf(out + strlen(out), "%s%s", names[random_below(seed, 10)],
+			n ? "/" : "");
+}
+
+/* An entry of one of four contents, some of them with its hash or a path. */
+static int put_random_entry(uint32_t *seed, const char *key, char *out)
+{
+	unsigned ordinal = random_below(seed, 4), kind = random_below(seed, 4);
+	char path[64], *at = out;
+
+	at += sprintf(at, "'%s': {'ordinal': %u",
+		      random_below(seed, 2) ? "gfx90a" : "gfx942", ordinal);
+	random_path(seed, path);
+	if (kind)
+		at += sprintf(at, ", 'metadata': {'path': '%s'", kind == 1 ? path : key);
+	if (kind && random_below(seed, 2))
+		at += sprintf(at, ", 'xxh3': x'%032u'", ordinal);
+	return (int)(at + sprintf(at, "%s}, ", kind ? "}" : "") - out);
+}
+
+static struct kpack_archive *random_archive(uint32_t *seed)
+{
+	char toc[KEYS * 512] = "{", *at = toc + 1;
+	unsigned n = 1 + random_below(seed, KEYS);
+
+	while (n--) {
+		char key[64];
+
+		random_path(seed, key);
+		at += sprintf(at, "'%s", key);
+		if (random_below(seed, 2))
+			at += sprintf(at, "#%u", random_below(seed, 3));
+		at += sprintf(at, "': {");
+		for (unsigned i = 1 + random_below(seed, 2); i; i--)
+			at += put_random_entry(seed, key, at);
+		at += sprintf(at, "}, ");
+	}
+	strcpy(at, "}");
+	return with_toc(toc);
+}
+
+/* A path that an entry asks for, and the entry's content. */
+struct wanted {
+	char path[160];
+	uint32_t ordinal;
+};
+
+/* In all archives, the ordinal decides the content. */
+static uint32_t ordinal_of(const struct kpack_archive *a, size_t entry)
+{
+	struct kp_entry_info info;
+
+	kp_archive_entry(a, entry, &info);
+	return info.ordinal;
+}
+
+static size_t wanted_paths(struct kpack_archive *const *archives, size_t n,
+			   struct wanted *out)
+{
+	static struct kp_entry_path paths[KP_ENTRY_PATHS];
+	size_t count = 0;
+
+	for (size_t a = 0; a < n; a++)
+		for (size_t e = 0; e < kp_archive_entry_count(archives[a]); e++) {
+			size_t k = kp_entry_paths(archives[a], e, NULL, paths);
+
+			for (size_t i = 0; i < k; i++) {
+				struct wanted *w = &out[count];
+
+				if (paths[i].fault[0])
+					continue;
+				count++;
+				w->ordinal = ordinal_of(archives[a], e);
+				snprintf(w->path, sizeof(w->path), "%.*s",
+					 (int)paths[i].text.size,
+					 (const char *)paths[i].text.data);
+			}
+		}
+	return count;
+}
+
+/* Whether some path of the list is below PATH. */
+static bool is_directory(const struct wanted *list, size_t n, const char *path)
+{
+	size_t size = strlen(path);
+
+	for (size_t i = 0; i < n; i++)
+		if (strncmp(list[i].path, path, size) == 0 && list[i].path[size] == '/')
+			return true;
+	return false;
+}
+
+static bool came_before(const struct wanted *list, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (strcmp(list[k].path, list[i].path) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * V has exactly the paths that its entries ask for; of equal ones it has a directory, or
+ * the first file.
+ */
+static void assert_shows(const struct kp_view *v, const struct wanted *list, size_t n,
+			 unsigned round)
+{
+	static char text[1 << 17];
+	size_t files = 0, listed = 0, links = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		bool dir = is_directory(list, n, list[i].path);
+		struct kpack_archive *a;
+		struct kp_view_name name;
+		size_t entry;
+
+		if (!find(v, list[i].path, &name) || dir != (name.kind == KP_VIEW_DIR))
+			fail_msg("round %u: %s", round, list[i].path);
+		if (dir || came_before(list, i))
+			continue;
+		files++;
+		a = kp_view_entry(v, name.index, &entry);
+		if (ordinal_of(a, entry) != list[i].ordinal)
+			fail_msg("round %u: other content of %s", round, list[i].path);
+	}
+	text[0] = 0;
+	list_dir(v, 0, "", text, sizeof(text));
+	for (const char *at = text; (at = strchr(at, ' ')); at++)
+		listed++;
+	for (uint32_t f = 0; f < kp_view_file_count(v); f++)
+		links += kp_view_file(v, f)->nlink;
+	assert_int_equal(listed, files);
+	assert_int_equal(links, files);
+}
+
+static void random_archives_are_shown(void **state)
+{
+	static struct wanted list[PATHS_MAX];
+
+	(void)state;
+	for (unsigned round = 0; round < 200; round++) {
+		uint32_t seed = round;
+		unsigned n = 1 + random_below(&seed, ARCHIVES);
+		struct kpack_archive *archives[ARCHIVES];
+		struct kp_view *v;
+
+		for (unsigned i = 0; i < n; i++)
+			archives[i] = random_archive(&seed);
+		v = new_view(archives, n, NULL);
+		assert_shows(v, list, wanted_paths(archives, n, list), round);
+		kp_view_free(v);
+		for (unsigned i = 0; i < n; i++)
+			kp_archive_close(archives[i]);
+	}
+}
+
 /* --- amounts ------------------------------------------------------------------------ */
 
 static void a_hundred_thousand_entries_are_shown(void **state)
@@ -974,6 +1151,7 @@ int main(void)
 		cmocka_unit_test(names_are_hidden),
 		cmocka_unit_test(ids_stay_when_a_view_is_built_again),
 		cmocka_unit_test(archives_of_another_time_are_others),
+		cmocka_unit_test(random_archives_are_shown),
 		cmocka_unit_test(a_hundred_thousand_entries_are_shown),
 		cmocka_unit_test(a_directorys_archives_are_found),
 	};
