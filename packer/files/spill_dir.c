@@ -7,16 +7,17 @@
 #include "core/base/spill.h"
 
 /*
- * Larger blocks of memory go back to the system at once: by default malloc keeps blocks
- * of up to 32 MB, and a run frees many.
+ * Larger blocks of memory go back to the system at once.  Smaller ones are used again: the
+ * system would have to clear new ones.
  */
-enum { MALLOC_KEEPS = 2 << 20 };
+enum { MALLOC_KEEPS = 32 << 20 };
 
 void spill_dir_begin(struct spill_dir *s, const char *dir)
 {
 	int at = below_open_following(dir, O_RDONLY | O_DIRECTORY), fd;
 
 	mallopt(M_MMAP_THRESHOLD, MALLOC_KEEPS);
+	mallopt(M_TRIM_THRESHOLD, MALLOC_KEEPS);
 	if (at < 0)
 		return;
 	kp_spill_into(at);
