@@ -104,6 +104,8 @@ def expect_miopen(path, data, found):
     db = re.match(r"(gfx(?:90[068a]|942|1030|803))(_nosramecc)?", name)
     role = "perf" if name.endswith(".db.txt") and ".fdb." not in name else \
         "find" if ".fdb.txt" in name else "kernels" if name.endswith(".kdb") else "model"
+    if name in ("gfx908.tn.model", "gfx908_metadata.tn.model"):
+        return "miopen", role, ["generic"]
     return "miopen", role, [db.group(1) + (":sramecc-" if db.group(2) else "")]
 
 

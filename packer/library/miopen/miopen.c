@@ -4,7 +4,8 @@
  * anywhere in the tree.
  *
  * MIOpen looks for the file with its GPU and number of compute units in the name; if
- * there is none, it searches the whole directory for the nearest number.
+ * there is none, it searches the whole directory for the nearest number.  Its models are for
+ * the GPU in their name, but for those of gfx908.
  */
 #include "packer/library/arch_name.h"
 #include "ck_library.h"
@@ -43,6 +44,13 @@ static kpack_error_t check_database(const struct library_question *q,
 	return sqlite_header_check(q->source, q->head, q->head_size, why);
 }
 
+/* MIOpen chooses solvers by these files on each GPU that has no model of its own. */
+static bool is_default_model(struct kp_span text)
+{
+	return kp_span_is(text, "gfx908.tn.model") ||
+	       kp_span_is(text, "gfx908_metadata.tn.model");
+}
+
 static kpack_error_t decide_arch(const struct library_question *q, struct kp_span rest,
 				 const struct miopen_name *name,
 				 struct library_object *out, struct kpackx_error *why)
@@ -50,6 +58,8 @@ static kpack_error_t decide_arch(const struct library_question *q, struct kp_spa
 	char named[KP_TARGET_TEXT_MAX] = "";
 	bool known = *name->arch || arch_of_name(path_name(q->path), named);
 
+	if (is_default_model(path_name(q->path)))
+		return arch_decide(q, "", out, why);
 	if (*name->arch)
 		memcpy(named, name->arch, sizeof(named));
 	if (!known && path_depth(rest) > 1)
