@@ -232,6 +232,9 @@ $(addprefix $(O)/clang/,$(clang_links)): $(O)/kpack
 	@mkdir -p $(@D)
 	@ln -sf ../kpack $@
 
+# The tests are compiled in less time.
+$(O)/tests/unit/%.o $(O)/tests/fuzz/%.o: cflags.release += -O1
+
 # A test links the parts of the three components that it uses.
 $(O)/tests/unit/%: $(O)/tests/unit/%.o $(O)/fs.a $(O)/packer.a $(O)/core.a
 	$(call say,LINK)$(link) -o $@ $^ $(libs_test)
