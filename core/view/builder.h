@@ -69,7 +69,7 @@ struct kp_view_open_dir {
 	uint32_t text;     /* arena offset of its name */
 	uint32_t greatest; /* its child with the greatest name; 0: it has no child */
 	uint32_t youngest; /* its last child that is not in the set; 0: all are */
-	uint32_t sibling;  /* the child of its parent that is not in the set before it */
+	uint32_t sibling;  /* the one before it of its parent's children not in the set */
 };
 
 /* An entry with code, for a bundle. */
