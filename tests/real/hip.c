@@ -28,6 +28,7 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -236,6 +237,9 @@ static bool has_kernel(const struct object *o, const char *name)
 			if (left > n + 3 && memcmp(text, name, n) == 0 &&
 			    memcmp(text + n, ".kd", 4) == 0)
 				return true;
+			/* an object of MIOpen */
+			if (left > 4 && memcmp(text, "*.kd", 5) == 0)
+				return true;
 		}
 	}
 	return false;
@@ -324,6 +328,15 @@ API hipError_t hipModuleLaunchKernel(hipFunction_t f, unsigned gx, unsigned gy,
 {
 	return hipExtModuleLaunchKernel(f, gx * bx, gy * by, gz * bz, bx, by, bz, shared,
 					stream, params, extra, NULL, NULL, 0);
+}
+
+API hipError_t hipModuleLaunchCooperativeKernel(hipFunction_t f, unsigned gx, unsigned gy,
+						unsigned gz, unsigned bx, unsigned by,
+						unsigned bz, unsigned shared,
+						hipStream_t stream, void **params)
+{
+	return hipModuleLaunchKernel(f, gx, gy, gz, bx, by, bz, shared, stream, params,
+				     NULL);
 }
 
 API hipError_t hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks,
@@ -531,6 +544,11 @@ API hipError_t hipGetDeviceCount(int *n)
 	return hipSuccess;
 }
 
+API hipError_t hipInit(unsigned flags)
+{
+	return result(flags == 0 ? hipSuccess : hipErrorInvalidValue);
+}
+
 API hipError_t hipGetDevice(int *device)
 {
 	*device = 0;
@@ -699,6 +717,13 @@ API hipError_t hipMemcpyAsync(void *to, const void *from, size_t size, hipMemcpy
 	return hipMemcpy(to, from, size, kind);
 }
 
+API hipError_t hipMemcpyWithStream(void *to, const void *from, size_t size,
+				   hipMemcpyKind kind, hipStream_t stream)
+{
+	(void)stream;
+	return hipMemcpy(to, from, size, kind);
+}
+
 API hipError_t hipMemcpyPeerAsync(void *to, int to_device, const void *from,
 				  int from_device, size_t size, hipStream_t stream)
 {
@@ -752,6 +777,20 @@ API hipError_t hipMemGetInfo(size_t *available, size_t *total)
 	return hipSuccess;
 }
 
+API hipError_t hipDeviceTotalMem(size_t *total, hipDevice_t device)
+{
+	size_t available;
+
+	(void)device;
+	return hipMemGetInfo(&available, total);
+}
+
+API hipError_t hipMemPtrGetInfo(void *p, size_t *size)
+{
+	*size = malloc_usable_size(p);
+	return hipSuccess;
+}
+
 API hipError_t hipPointerGetAttributes(hipPointerAttribute_t *a, const void *p)
 {
 	memset(a, 0, sizeof(*a));
@@ -778,6 +817,18 @@ API hipError_t hipMemPoolTrimTo(hipMemPool_t pool, size_t size)
 API hipError_t hipStreamCreate(hipStream_t *stream)
 {
 	*stream = malloc(1);
+	return hipSuccess;
+}
+
+API hipError_t hipStreamCreateWithFlags(hipStream_t *stream, unsigned flags)
+{
+	(void)flags;
+	return hipStreamCreate(stream);
+}
+
+API hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsigned flags)
+{
+	(void)stream, (void)event, (void)flags;
 	return hipSuccess;
 }
 
@@ -815,6 +866,12 @@ API hipError_t hipEventCreate(hipEvent_t *event)
 {
 	*event = malloc(1);
 	return hipSuccess;
+}
+
+API hipError_t hipEventCreateWithFlags(hipEvent_t *event, unsigned flags)
+{
+	(void)flags;
+	return hipEventCreate(event);
 }
 
 API hipError_t hipEventDestroy(hipEvent_t event)
