@@ -81,7 +81,7 @@ describe()
 	exported
 	declared lines
 	declared c >"$work/print.c"
-	"${CC:-cc}" -Icore -o "$work/print" "$work/print.c" && "$work/print"
+	${CC:-cc} -Icore -o "$work/print" "$work/print.c" && "$work/print"
 }
 
 if [ "${1-}" = --record ]; then
@@ -112,7 +112,8 @@ compiles() # NAME INCLUDE...
 	echo "typedef int not_empty;" >>"$work/$name.c"
 	for language in c:c11 c++:c++17; do
 		for cc in "${CC:-cc}" $clang; do
-			"$cc" -x "${language%:*}" "-std=${language#*:}" -Wall -Wextra -pedantic -Werror \
+			# shellcheck disable=SC2086 # CC may be "ccache gcc"
+			$cc -x "${language%:*}" "-std=${language#*:}" -Wall -Wextra -pedantic -Werror \
 				-Icore -fsyntax-only "$work/$name.c" 2>&1
 		done
 	done
@@ -137,7 +138,7 @@ check "fourteen functions of AMD's are checked" \
 check "fifteen results of AMD's are checked" \
 	"$([ "$(grep -c '^_Static_assert' "$work/amd.c")" = 15 ] || cat "$work/amd.c")"
 check "AMD's functions and values are ours" \
-	"$("${CC:-cc}" -std=c11 -Icore -fsyntax-only "$work/amd.c" 2>&1)"
+	"$(${CC:-cc} -std=c11 -Icore -fsyntax-only "$work/amd.c" 2>&1)"
 for name in $(sed -n '/^AMD_API /p' $amd | grep -oE 'kpack_[a-z_]+\(' | tr -d '('); do
 	check "exported: $name" "$(exported | grep -qx "export $name" || echo "$name is not exported")"
 done

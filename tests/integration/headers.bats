@@ -13,7 +13,7 @@ setup()
 # compile LANGUAGE STANDARD FILE
 compile()
 {
-	"${CC:-cc}" -x "$1" -std="$2" -Wall -Wextra -pedantic -Werror -I"$KPACK_SRC/core" \
+	${CC:-cc} -x "$1" -std="$2" -Wall -Wextra -pedantic -Werror -I"$KPACK_SRC/core" \
 		-fsyntax-only "$3"
 }
 
@@ -97,7 +97,7 @@ compile()
 }
 
 @test "kpack.h declares AMD's fourteen calls" {
-	echo '#include <rocm_kpack/kpack.h>' | "${CC:-cc}" -E -P -I"$KPACK_SRC/core" - |
+	echo '#include <rocm_kpack/kpack.h>' | ${CC:-cc} -E -P -I"$KPACK_SRC/core" - |
 		grep -oE '\bkpackx?_[a-z_]+\(' | sort -u >"$work/ours"
 	grep '^AMD_API' "$KPACK_SRC/tests/stub/amd_kpack.h" | grep -oE '\bkpack_[a-z_]+\(' | sort -u >"$work/amd"
 	[ "$(wc -l <"$work/amd")" = 14 ]
