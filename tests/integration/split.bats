@@ -5,6 +5,7 @@
 #
 # The tests tagged single differ in the files of a tree and in options; the threads are those of the
 # other tests.
+# bats file_tags=long
 
 load packing
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
 # Wheels split by architecture, checked by Python's zipfile, pip and a runtime.
+# bats file_tags=long
 
 load packing
 

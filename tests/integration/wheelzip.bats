@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The container of wheels: reading, refusing and writing zip files.
 
-# bats file_tags=single
+# bats file_tags=single, long
 
 load packing
 
