@@ -9,8 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include "core/base/scheme.h"
+#include "core/codec/codec.h"
 #include "core/shared/shared.h"
+#include "core/writer/share.h"
 
 enum { OBJECTS = 24, PART = 150000, PARTS = 40, OBJECT_PARTS = 6 };
 
@@ -232,11 +236,65 @@ static void what_cannot_begin_an_archive(void **state)
 	kp_archive_close(old);
 }
 
+/* Write DATA, compressed alone, to FD. */
+static void put_frame(int fd, struct kp_encoder *e, struct kp_span data,
+		      struct kp_shared_layout *l, uint8_t **sizes)
+{
+	static uint8_t frame[2 * KP_SHARE_BLOCK];
+	size_t n;
+
+	must(kp_encode(e, data, 0, frame, sizeof(frame), &n, &why));
+	assert_int_equal(write(fd, frame, n), n);
+	kp_put_le32(*sizes, (uint32_t)n);
+	*sizes += 4;
+	l->size += n;
+}
+
+/* A dictionary may be shorter than the number that a trained one begins with. */
+static void dictionaries_of_few_bytes_are_copied(void **state)
+{
+	enum { BLOCKS = 5 };
+	static const uint8_t objects_table[] = {1, 0xfe, 0xff, 0xff,
+						4}; /* all but a byte */
+	uint8_t sizes[4 * BLOCKS + 4], *at = sizes;
+	struct kp_shared_layout l = {
+		.block_size = KP_SHARE_BLOCK,
+		.unique_size = BLOCKS * KP_SHARE_BLOCK,
+		.dictionary_size = 1,
+		.frames = {sizes, sizeof(sizes)},
+		.objects = {objects_table, sizeof(objects_table)},
+	};
+	int fd = memfd_create("blocks", MFD_CLOEXEC);
+	const uint32_t list[] = {0};
+	struct kp_writer *w = open_writer();
+	struct kp_encoder *e;
+	struct kp_shared *s;
+	bool done;
+
+	(void)state;
+	must(kp_encoder_new(1, &e, &why));
+	put_frame(fd, e, (struct kp_span){parts, 1}, &l, &at);
+	for (size_t i = 0; i < BLOCKS; i++)
+		put_frame(fd, e,
+			  (struct kp_span){parts + i * KP_SHARE_BLOCK, KP_SHARE_BLOCK},
+			  &l, &at);
+	must(kp_shared_open(fd, l.size, &l, &s, &why));
+	assert_int_equal(kp_shared_object_size(s, 0), l.unique_size - 1);
+	must(kp_writer_add_blocks(w, s, list, 1, 0, &done, &why));
+	assert_true(done);
+	must(kp_writer_finish(w, &why));
+	kp_writer_close(w);
+	kp_shared_close(s);
+	kp_encoder_free(e);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(subsets_come_back),
 		cmocka_unit_test(what_cannot_begin_an_archive),
+		cmocka_unit_test(dictionaries_of_few_bytes_are_copied),
 	};
 
 	return cmocka_run_group_tests(tests, make_objects, free_objects);
