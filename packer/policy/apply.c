@@ -334,6 +334,10 @@ int apply_policies(const struct apply *a, const struct policies *list)
 		lock = open_states(a);
 		if (lock < 0)
 			return EXIT_FAULT;
+		if (!mounts_wait()) {
+			lock_close(lock);
+			return EXIT_FAULT;
+		}
 	}
 	for (size_t i = 0; i < list->count; i++) {
 		int one = apply_policy(a, &list->items[i]);

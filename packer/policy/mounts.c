@@ -12,6 +12,7 @@
 #include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 #include "packer/files/below.h"
+#include "packer/files/lock.h"
 
 /* --- the mount table ----------------------------------------------------------------- */
 
@@ -160,6 +161,21 @@ static int run_script(char *const *argv)
 	if (err || waitpid(child, &status, 0) < 0)
 		return -1;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+bool mounts_wait(void)
+{
+	const char *run = getenv("KPACKFS_RUN");
+	char *path = xasprintf("%s/.lock", run ? run : "/run/kpackfs");
+	int fd = below_open(path, O_RDONLY | O_NONBLOCK, 0);
+	struct kpackx_error why = {0};
+	bool done = fd < 0 || !lock_wait(fd, path, NULL, &why);
+
+	if (!done)
+		report_why(NULL, &why);
+	lock_close(fd);
+	free(path);
+	return done;
 }
 
 /* Call the script of KIND for P's tree with OPTIONS, NULL-terminated. */

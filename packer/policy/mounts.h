@@ -37,6 +37,12 @@ bool mount_table_has_device(const struct mount_table *m, dev_t device);
 const struct mount_now *mount_table_get(const struct mount_table *m, const char *path);
 
 /*
+ * Wait for the script for overlays that a killed run has left at work, so that what is mounted
+ * stays so.  false: it did not end in time, which was reported.
+ */
+bool mounts_wait(void);
+
+/*
  * Mount the archives of P's tree where P says, for the GPUs of the list ARCH; nothing to
  * mount is a success.  false: it failed, which was reported.
  */
