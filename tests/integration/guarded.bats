@@ -226,7 +226,7 @@ prefix() {
 		rm -rf "./$name"
 	done
 	[ ! -e ran ]
-	[ -z "$(ls -A run)" ]
+	[ "$(ls -A run)" = .lock ]
 }
 
 @test "variables: values are words, and for root not another user's" {
