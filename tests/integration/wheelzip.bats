@@ -227,7 +227,7 @@ same_files() {
 	[ -z "$(ls -A out)" ]
 }
 
-# bats test_tags=slow
+# bats test_tags=slow, all
 @test "a member of more than 4 GiB is written with zip64 and read again" {
 	[ "$(df --output=avail -k . | tail -n 1)" -gt 16000000 ] || skip "needs 16 GB"
 	py <<-EOF
