@@ -17,19 +17,25 @@ struct encoding {
 	struct kp_encoder *encoder; /* scheme zstd-per-kernel */
 };
 
-/* Decode the entry of O; the caller frees *BYTES. */
+/*
+ * Decode the entry of O; the caller frees *BYTES.  Of a faulty archive, an entry that was
+ * dropped may have given O another size.
+ */
 static kpack_error_t decode_object(const struct merge_plan *p,
 				   const struct merge_object *o, uint8_t **bytes,
-				   struct kpackx_error *why)
+				   size_t *size, struct kpackx_error *why)
 {
 	const struct kpack_archive *a = p->sources[o->source].archive;
 	size_t entry = p->items[o->item].entry;
+	struct kp_entry_info info;
 	kpack_error_t err;
 
 	KP_TRY(kp_archive_check_size(a, entry, why));
-	*bytes = malloc((size_t)o->size + 1);
+	kp_archive_entry(a, entry, &info);
+	*size = (size_t)info.size;
+	*bytes = malloc(*size + 1);
 	if (!*bytes)
-		return kp_fail_memory(why, o->size, "an object");
+		return kp_fail_memory(why, info.size, "an object");
 	err = kp_archive_read(a, entry, *bytes, why);
 	if (err)
 		free(*bytes);
@@ -69,11 +75,12 @@ static kpack_error_t encode_object(struct encoding *e, struct merge_object *o,
 				   struct kpackx_error *why)
 {
 	uint8_t *bytes;
-	kpack_error_t err = decode_object(e->plan, o, &bytes, why);
+	size_t size;
+	kpack_error_t err = decode_object(e->plan, o, &bytes, &size, why);
 
 	if (err)
 		return err;
-	err = store_object(e, o, (struct kp_span){bytes, (size_t)o->size}, why);
+	err = store_object(e, o, (struct kp_span){bytes, size}, why);
 	free(bytes);
 	merge_progress(e->plan, o->stored.size);
 	return err;

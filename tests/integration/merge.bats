@@ -335,6 +335,14 @@ a.add('x#0', 'gfx906', noise(70000, 2)); a.add('y#0', 'gfx906', noise(5000, 1))"
 	write c2.kpack "group='c', scheme='none'" "a.add('x#0', 'gfx900', b'two')"
 	run -1 --separate-stderr kpack merge --scheme zstd-shared c1.kpack c2.kpack -o c.kpack
 	[[ "$stderr" == *"c2.kpack: x#0 gfx900: other bytes than in c1.kpack"* ]]
+	# the entry that is left of an object decides its size, not a faulty one that was dropped
+	$python "$tools/mkarchive.py" faulty.kpack <<-'END'
+		{"group": "c", "entries": [
+		 {"key": "x#0", "arch": "gfx900", "data": {"size": 5000, "seed": 1}, "original_size": 16},
+		 {"key": "x#1", "arch": "gfx900", "data": {"size": 5000, "seed": 1}, "same_as": 0, "original_size": 5000}]}
+	END
+	kpack merge -q --scheme none --prefer c1.kpack -o c.kpack c1.kpack faulty.kpack
+	[ "$(kpack cat c.kpack 'x#1' gfx900 | wc -c)" = 5000 ]
 }
 
 @test "blobs that lie in one another do not make an archive without end" {
