@@ -81,7 +81,7 @@ static void finish(struct kp_writer *w, const struct kp_shared *s, const uint32_
 	struct kpack_archive *a;
 
 	for (uint32_t i = 0; i < n; i++) {
-		char key[] = {(char)('A' + i), 0};
+		char key[] = {(char)('0' + i), 0};
 		const struct kp_writer_entry e = {
 			.type = kp_span_str("t"),
 			.ordinal = i,
