@@ -165,7 +165,7 @@ static int run_script(char *const *argv)
 
 bool mounts_wait(void)
 {
-	const char *run = getenv("KPACKFS_RUN");
+	const char *run = secure_getenv("KPACKFS_RUN");
 	char *path = xasprintf("%s/.lock", run ? run : "/run/kpackfs");
 	int fd = below_open(path, O_RDONLY | O_NONBLOCK, 0);
 	struct kpackx_error why = {0};
