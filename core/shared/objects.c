@@ -127,7 +127,7 @@ static bool add_object(struct parser *p)
 
 /* --- bytes of no extent of the first kind ----------------------------------------------- */
 
-/* What of each block no object has been given; for blocks without such bytes the next one. */
+/* The bytes of each block that no object has been given yet, and where to look for more. */
 struct leftovers {
 	uint64_t *bytes;
 	uint32_t *next; /* a block from this one on that may have some; N: none */

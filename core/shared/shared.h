@@ -54,8 +54,8 @@ void kp_shared_close(struct kp_shared *s); /* NULL is allowed */
 uint32_t kp_shared_count(const struct kp_shared *s);
 uint64_t kp_shared_object_size(const struct kp_shared *s, uint32_t object);
 /*
- * The object's part of the stored bytes: of the unique bytes that no object before it has, or of
- * blocks that were copied from another archive, about.
+ * The object's part of the stored bytes: those of the unique bytes that no object before it has.
+ * Where blocks were copied from another archive, it is an estimate.
  * All parts, dictionary and unused bytes add up to the size of all frames.
  */
 uint64_t kp_shared_object_stored(const struct kp_shared *s, uint32_t object);

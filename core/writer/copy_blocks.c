@@ -25,8 +25,8 @@ struct blocks_copy {
 	const uint32_t *objects;
 	uint32_t n_objects;
 	uint64_t others;
-	struct range
-		*used; /* bytes of the objects: ascending, none touches the next one */
+	/* bytes of the objects: ascending, none touches the next one */
+	struct range *used;
 	size_t n_used, used_cap;
 	uint64_t used_bytes;
 	struct move *moves; /* ascending; together all that is used */

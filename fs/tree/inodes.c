@@ -17,8 +17,8 @@ struct inodes {
 		swap; /* held for reading to use the edition, for writing to swap it */
 	struct edition *now;
 	atomic_uint_least64_t *lookups; /* by position in the tree of `now` */
-	uint32_t near
-		[2]; /* for inodes_taken: the next position of a file, of a directory */
+	/* where inodes_taken looks first: the next position of a file, of a directory */
+	uint32_t near[2];
 	struct dir_positions positions;
 
 	pthread_mutex_t lock; /* taken after `swap`; guards the fields below */
