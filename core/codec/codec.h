@@ -41,9 +41,11 @@ void kp_encoder_free(struct kp_encoder *e); /* NULL is allowed */
 
 /* Bytes of content that frames refer to; their decoder must have the same bytes. */
 struct kp_dictionary;
+/* With these 4 bytes dictionaries begin that zstd has trained, and does not take for content. */
+#define KP_TRAINED_DICTIONARY UINT32_C(0xec30a437)
 /*
- * DATA, which is copied, for encoders of LEVEL.  It does not begin with the magic of zstd's
- * trained dictionaries, 0xec30a437.  Usable by several encoders at the same time.
+ * DATA, which is copied, for encoders of LEVEL.  It does not begin with
+ * KP_TRAINED_DICTIONARY.  Usable by several encoders at the same time.
  */
 kpack_error_t kp_dictionary_new(int level, struct kp_span data,
 				struct kp_dictionary **out, struct kpackx_error *why);

@@ -354,12 +354,8 @@ static kpack_error_t take_dictionary(const struct kp_copied *c, int level,
 	if (!size)
 		return KPACK_SUCCESS;
 	KP_TRY(kp_pool_get(c->from, 0, &f, why));
-	if (size >= 4 && kp_le32(kp_frame_bytes(f)) == UINT32_C(0xec30a437))
-		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			      "dictionary: begins as one that was trained");
-	else
-		err = kp_dictionary_new(level, (struct kp_span){kp_frame_bytes(f), size},
-					out, why);
+	err = kp_dictionary_new(level, (struct kp_span){kp_frame_bytes(f), size}, out,
+				why);
 	kp_pool_put(f);
 	return err;
 }

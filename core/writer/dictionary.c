@@ -2,6 +2,7 @@
 #include "dictionary.h"
 #include <stdlib.h>
 #include "core/base/alloc.h"
+#include "core/codec/codec.h"
 #include "rolling.h"
 
 /*
@@ -220,7 +221,7 @@ static void reverse_parts(size_t *parts, size_t n)
  */
 static void spoil_magic(uint8_t *bytes, size_t *size)
 {
-	while (*size >= 4 && kp_le32(bytes) == UINT32_C(0xec30a437))
+	while (*size >= 4 && kp_le32(bytes) == KP_TRAINED_DICTIONARY)
 		memmove(bytes, bytes + 1, --*size);
 }
 

@@ -73,9 +73,10 @@ kpack_error_t kp_writer_add_run(struct kp_writer *w, const struct kpack_archive 
  * OBJECTS are copied as they are stored, with its dictionary; their other bytes are
  * compressed again, and are found in the objects that follow.
  * *DONE false: nothing is done, because FROM has blocks of another size than ours, because
- * less than three quarters of all bytes could be copied, or because the dictionary has more
- * than half as many bytes as stay: compressed together, they take less.
- * DECOMPRESSION_FAILED: a block is corrupt.  INVALID_ARGUMENT: W has objects already, or is
+ * less than three quarters of all bytes could be copied, because the dictionary has more
+ * than half as many bytes as stay: compressed together, they take less; or because it
+ * begins with KP_TRAINED_DICTIONARY, so that no encoder can use it.
+ * DECOMPRESSION_FAILED: the dictionary or a block is corrupt.  INVALID_ARGUMENT: W has objects already, or is
  * not shared, and as for kp_writer_add_stored; IO_ERROR.
  */
 kpack_error_t kp_writer_add_blocks(struct kp_writer *w, const struct kp_shared *from,
