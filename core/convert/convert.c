@@ -24,9 +24,11 @@ kpack_error_t kp_convert_kind(const struct kp_fatbin *fat, struct kpackx_error *
 		return refuse_file(why, "no wrapper leads to its .hip_fatbin");
 	for (size_t i = 0; i < fat->elf.n_wrappers; i++)
 		if (fat->elf.wrappers[i].fields.magic != KP_WRAPPER_HIPF)
-			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-				       "wrapper %zu is converted already, others are not",
-				       i);
+			return kp_fail(
+				why, KPACK_ERROR_NOT_IMPLEMENTED,
+				"wrapper %zu is already converted, other wrappers are "
+				"not",
+				i);
 	return KPACK_SUCCESS;
 }
 

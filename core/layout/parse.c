@@ -574,10 +574,9 @@ static kpack_error_t settle_kept(struct parser *p)
 		c->kept_offset = at + KP_LAYOUT_SKIP_HEADER;
 		if (!kp_range_ok(p->size, c->kept_offset, c->kept) ||
 		    c->size / KP_ZSTD_RATIO_MAX > c->kept)
-			return kp_fail(p->why, KPACK_ERROR_INVALID_METADATA,
-				       "layout: container %zu: what is kept of it is "
-				       "missing",
-				       i);
+			return kp_fail(
+				p->why, KPACK_ERROR_INVALID_METADATA,
+				"layout: container %zu: its kept bytes are missing", i);
 		at = c->kept_offset + c->kept;
 	}
 	return KPACK_SUCCESS;

@@ -88,7 +88,7 @@ static bool check_file(const struct covered *c, int fd, const struct stat *st,
 		return report_file(c, "which no archive has");
 	tree_stat(c->edition->tree, *node, &packed);
 	if (packed.st_size != st->st_size)
-		return report_file(c, "which is another file than the archives have");
+		return report_file(c, "which has another size than in the archives");
 	if (!edition_file(c->edition, node->index, &content))
 		return report_file(c, "which cannot be compared: no memory");
 	same = !content.bundle && has_bytes(fd, (uint64_t)st->st_size, &content.entry);

@@ -79,7 +79,7 @@ static kpack_error_t compare_items(struct install_tree *t, const struct file_tre
 	return KPACK_SUCCESS;
 }
 
-/* Add MORE; if a path exists already, the existing file stays. */
+/* Add MORE; if a path already exists, the existing file stays. */
 static kpack_error_t join_files(struct install_tree *t, const struct install_tree_of *of,
 				struct file_tree *more, struct kpackx_error *why)
 {

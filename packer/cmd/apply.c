@@ -13,7 +13,7 @@ struct apply_command {
 static const struct option_help options[] = {
 	{0, "policy-dir", "DIR", "the policies (" POLICY_DIR ")",
 	 OPTION_PLACE(struct apply_command, apply.places.policies)},
-	{0, "state-dir", "DIR", "what is remembered of trees (" STATE_DIR ")",
+	{0, "state-dir", "DIR", "the state of each tree (" STATE_DIR ")",
 	 OPTION_PLACE(struct apply_command, apply.places.states)},
 	{0, "topology", "DIR", "where arch=auto looks for GPUs",
 	 OPTION_PLACE(struct apply_command, apply.places.topology)},

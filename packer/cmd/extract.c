@@ -180,7 +180,7 @@ static mode_t file_mode(const struct extract *x, const struct kpack_archive *a,
 
 static kpack_error_t fail_exists(struct kpackx_error *why)
 {
-	return kp_fail(why, KPACK_ERROR_IO_ERROR, "exists already (--force replaces it)");
+	return kp_fail(why, KPACK_ERROR_IO_ERROR, "already exists (--force replaces it)");
 }
 
 static kpack_error_t fill_file(const struct extract *x, struct file_sink *sink,

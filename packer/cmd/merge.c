@@ -229,7 +229,7 @@ static bool is_free(struct merge_run *m)
 	m->options.lazy = missing && !m->sync;
 	if (m->force || missing)
 		return true;
-	report_error(m->out, "exists already (--force replaces it)");
+	report_error(m->out, "already exists (--force replaces it)");
 	return false;
 }
 
@@ -270,7 +270,7 @@ static bool join_archives(struct merge_run *m)
 	merge_report_end(&m->report);
 	merge_plan_free(plan);
 	if (err && why.sys_errno == EEXIST)
-		report_error(m->out, "exists already (--force replaces it)");
+		report_error(m->out, "already exists (--force replaces it)");
 	else if (err)
 		report_why(m->out, &why);
 	return !err;

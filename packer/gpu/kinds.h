@@ -18,7 +18,7 @@ struct gpu_kinds {
 	bool find; /* by gpu_kinds_parse: the GPUs of this machine are to be added */
 };
 
-/* Add T unless it exists already. */
+/* Add T unless it already exists. */
 void gpu_kinds_add(struct gpu_kinds *kinds, const struct kp_target *t);
 
 /* Add the targets of LIST, which may have "auto" (kp_choice_add).  INVALID_ARGUMENT. */

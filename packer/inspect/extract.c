@@ -193,7 +193,7 @@ static kpack_error_t fail_exists(struct kpackx_error *why, const char *name)
 {
 	kp_fail_errno(why, EEXIST, "%s", name);
 	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-		       "%s: exists already (--force replaces it)", name);
+		       "%s: already exists (--force replaces it)", name);
 }
 
 static kpack_error_t write_file(const struct inspect_extract *x, const char *name,

@@ -35,7 +35,7 @@ void facts_maps(struct facts *f, const char *name, const struct facts *maps, siz
 /* Add all pairs of OTHER. */
 void facts_join(struct facts *f, const struct facts *other);
 
-/* Whether a pair NAME exists already. */
+/* Whether a pair NAME already exists. */
 bool facts_has(const struct facts *f, const char *name);
 
 /* A copy in its own memory. */

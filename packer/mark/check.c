@@ -407,7 +407,7 @@ static void check_fat(struct check *c, const struct binary *b)
 	c->n_fat++;
 	if (w)
 		mark_fault(&c->faults, b->path, (size_t)(w - b->fat.elf.wrappers), NULL,
-			   "is converted, others are not");
+			   "is converted, other wrappers are not");
 	else
 		print_note(c, b->path, "note: not converted");
 }
@@ -534,8 +534,10 @@ static void check_absent(struct check *c)
 					  ? installed_has_arch(&c->set, item->arch)
 					  : item[-1].elsewhere;
 		if (item->elsewhere)
-			mark_fault(&c->faults, item->file, MARK_NO_WRAPPER, item->arch,
-				   "no archive has it, but other binaries have theirs");
+			mark_fault(
+				&c->faults, item->file, MARK_NO_WRAPPER, item->arch,
+				"no archive has its code for this GPU, but archives have "
+				"code of other binaries for it");
 	}
 }
 

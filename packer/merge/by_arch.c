@@ -230,7 +230,7 @@ static kpack_error_t check_not_existing(const struct arch_outputs *p, const char
 	there = below_lstat(path, &st) == 0;
 	free(path);
 	return there ? kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "%s: exists already (--force replaces it)", file)
+			       "%s: already exists (--force replaces it)", file)
 		     : KPACK_SUCCESS;
 }
 

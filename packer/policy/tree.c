@@ -100,7 +100,10 @@ static void read_state(struct policy_tree *t)
 	if (!err && strcmp(t->state.tree ? t->state.tree : "", t->policy->tree) == 0)
 		return;
 	if (!err) {
-		report_error(t->state_path, "note: it is of another tree: begins anew");
+		report_error(
+			t->state_path,
+			"note: the state is that of another tree, and is replaced: all "
+			"files are looked at");
 	} else if (err != KPACK_ERROR_FILE_NOT_FOUND) {
 		report_error(t->state_path,
 			     "note: %s: all files are looked at again, and what was "

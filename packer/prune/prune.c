@@ -321,10 +321,9 @@ static bool check_rest(const struct prune *p)
 	}
 	if (n[PRUNE_STAYS] || p->args.force || n[PRUNE_GONE] + n[PRUNE_UNASKED] == 0)
 		return true;
-	report_error(
-		p->args.tree,
-		"it has nothing that its archives are for, as if it were a part of a "
-		"tree: nothing is removed; --force removes all archives");
+	report_error(p->args.tree,
+		     "nothing in it needs its archives, as if it were a part of a tree: "
+		     "nothing is removed; --force removes all archives");
 	return false;
 }
 

@@ -159,7 +159,8 @@ kpack_error_t shard_join_check(const struct shard_join *join, const char *out,
 		kpack_error_t err = output_check(join->parts[i].dir, out, why);
 
 		if (err == KPACK_ERROR_INVALID_ARGUMENT)
-			return kp_fail(why, err, "%s and %s: one is the other, or in it",
+			return kp_fail(why, err,
+				       "%s and %s: the same, or one is inside the other",
 				       out, join->parts[i].dir);
 		if (err)
 			return kp_fail_prefix(why, err, "%s", join->parts[i].dir);

@@ -246,9 +246,10 @@ static kpack_error_t join_converted(struct packing *p, struct kpackx_error *why)
 	KP_TRY(resume_join(&p->converter, why));
 	if (count_linked(&p->dispositions) == linked)
 		return KPACK_SUCCESS;
-	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-		       "%s: a run of --in-place was interrupted in it: end that first",
-		       p->args.input);
+	return kp_fail(
+		why, KPACK_ERROR_INVALID_ARGUMENT,
+		"%s: a run of --in-place was interrupted in it: run it again first",
+		p->args.input);
 }
 
 static kpack_error_t begin_part(struct shard_run *run, struct packing *p,

@@ -195,7 +195,7 @@ static const struct option_help options[] = {
 	{0, "level", "N", "zstd level, 1 to 22 (3)",
 	 OPTION_LEVEL(struct split_args, level)},
 	{0, "jobs", "N", "threads (all cores)", OPTION_JOBS(struct split_args, jobs)},
-	{0, "force", NULL, "replace trees that are there",
+	{0, "force", NULL, "replace existing trees",
 	 OPTION_PLACE(struct split_args, force)},
 	{0, "json", NULL, "report as JSON", OPTION_PLACE(struct split_args, json)},
 	{'q', "quiet", NULL, "no progress, no table",

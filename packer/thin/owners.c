@@ -113,11 +113,11 @@ static enum owners_answer end_program(struct program *p, const char *program, ch
 	if (status >= 0 && status <= max)
 		return OWNERS_LISTED;
 	if (status < 0)
-		report_error(program, "asked for packages, it was ended by a signal");
+		report_error(program, "was ended by a signal when asked for packages");
 	else
 		report_error(
 			program,
-			"asked for packages, it failed with exit status %d: see what "
+			"failed with exit status %d when asked for packages: see what "
 			"%s %s prints",
 			status, program, argv[1]);
 	return OWNERS_FAILED;

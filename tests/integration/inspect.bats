@@ -383,7 +383,7 @@ assert image["size"] == os.stat(got["file"]).st_size'
 	ln -s ../victim some/gfx1100.hsaco
 	run -1 kpack inspect --extract some mixed
 	[ "${#lines[@]}" -eq 6 ]
-	[[ "$output" == *"kpack: some: gfx90a:xnack+.hsaco: exists already (--force replaces it)"* ]]
+	[[ "$output" == *"kpack: some: gfx90a:xnack+.hsaco: already exists (--force replaces it)"* ]]
 	[ "$(cat "some/gfx90a:xnack+.hsaco")" = mine ]
 	kpack inspect --extract some --force mixed
 	[ ! -e victim ] && [ ! -L some/gfx1100.hsaco ]

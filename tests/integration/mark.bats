@@ -324,7 +324,7 @@ everything_of() { # FILE: attributes and times, without the bytes
 	kpack pack -q --group b b root
 	ends 0 "2 converted, 0 not converted, 18 objects in 6 archives, 0 faults" mark check root
 	rm root/.kpack/a_gfx1030.kpack
-	ends 1 "kpack: root/lib/a.so: gfx1030: no archive has it, but other binaries have theirs" mark check root
+	ends 1 "kpack: root/lib/a.so: gfx1030: no archive has its code for this GPU, but archives have code of other binaries for it" mark check root
 	[[ "$output" == *" 1 faults" ]]
 	# once, also when it is asked for
 	ends 1 "kpack: root/lib/a.so: gfx1030: no archive has it" mark check --arch gfx1030 root
@@ -492,7 +492,7 @@ foreign() { # ARCH [OTHER]
 	data = open(sys.argv[1], "rb").read()
 	open(sys.argv[2], "wb").write(data.replace(b"FPIH", b"HIPK", 1))
 	END
-	ends 1 "half.so: wrapper 0: is converted, others are not" mark check root
+	ends 1 "half.so: wrapper 0: is converted, other wrappers are not" mark check root
 	[[ "$output" == *" 1 faults" ]]
 }
 

@@ -412,7 +412,7 @@ a.add('x#0', 'gfx900', b'one'); a.add('y#0', 'gfx900', b'two', entry={'ordinal':
 	write b.kpack "group='g'" "a.add('x#0', 'gfx906', b'two')"
 	echo mine >m.kpack
 	! kpack merge a.kpack b.kpack -o m.kpack 2>err || false
-	grep -q 'exists already (--force' err
+	grep -q 'already exists (--force' err
 	[ "$(cat m.kpack)" = mine ]
 	kpack merge -q a.kpack b.kpack -o m.kpack --force
 	kpack merge -q a.kpack b.kpack -o n.kpack --sync
@@ -522,7 +522,7 @@ a.add('x#0', 'gfx1101', b'own')"
 	sums o/*.kpack >got
 	cmp want got
 	! kpack split -q g.2-rdna.kpack o 2>err || false
-	grep -q 'exists already' err
+	grep -q 'already exists' err
 }
 
 @test "a thousand archives are joined" {

@@ -486,7 +486,7 @@ covers() { # FILE WHY
 	unmount
 	# a package was upgraded
 	echo newer >mnt/share/y.dat
-	covers share/y.dat 'which is another file than the archives have'
+	covers share/y.dat 'which has another size than in the archives'
 	rm mnt/share/y.dat
 	printf x | dd of=mnt/share/x.db bs=1 seek=999999 conv=notrunc status=none
 	covers share/x.db 'which has other bytes than in the archives'

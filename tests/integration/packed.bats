@@ -217,7 +217,7 @@ same_tree() { # BEFORE OUT: but for archives and what is converted
 	status=0
 	as_nobody "$KPACK_BIN/kpack" pack -q --in-place in 2>err || status=$?
 	[ "$status" -eq 1 ]
-	grep -q 'gfx942130.db.txt: belongs to user 0: only that one can remove it' err
+	grep -q 'gfx942130.db.txt: belongs to user 0: only that user can remove it' err
 	[ ! -e in/.kpack ]
 	diff -r before in
 }

@@ -207,7 +207,7 @@ setup() {
 	echo mine >out/share/k.db
 	run kpack extract "$DATA/mixed.kpack" -C out
 	[ "$status" -eq 1 ]
-	[ "$output" = "kpack: out/share/k.db: exists already (--force replaces it)" ]
+	[ "$output" = "kpack: out/share/k.db: already exists (--force replaces it)" ]
 	[ "$(cat out/share/k.db)" = mine ]
 	[ -e out/toc/bin/tool/gfx90a:xnack+.hsaco ]
 	kpack extract --force "$DATA/mixed.kpack" -C out

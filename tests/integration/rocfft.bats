@@ -431,7 +431,7 @@ DB=lib/rocfft/rocfft_kernel_cache.db
 	share/d.co gfx1100
 	END
 	[ "$(grep -c warning: err)" -eq 2 ]
-	grep -q "kernels.db.*row 7: kernel_path '../../../../etc/passwd' is not there; and 2 more" err
+	grep -q "kernels.db.*row 7: kernel_path '../../../../etc/passwd' does not exist; and 2 more" err
 	grep -q 'wrong.co: warning: .*gfx90a.*gfx1100' err || { cat err; false; }
 	for p in 'fft/gfx1100/1024/single/kernel kernels/a' 'fft/gfx1100/1024/single/kernel#1 kernels/b'; do
 		bytes "${p% *}" gfx1100 | cmp - "in/lib/rocfft/${p#* }.co"

@@ -426,8 +426,8 @@ merge_fails() { # TEXT OPERAND...
 	merge_fails "p.1 and changed are of different runs: INPUT" p.1 changed p.3 -o out
 	mkdir nothing
 	merge_fails "nothing: is no part" p.1 nothing p.3 -o out
-	merge_fails "p.1: one is the other, or in it" p.1 p.2 p.3 -o p.1/out
-	merge_fails "p.1: one is the other, or in it" p.1 p.2 p.3 -o p.1
+	merge_fails "p.1: the same, or one is inside the other" p.1 p.2 p.3 -o p.1/out
+	merge_fails "p.1: the same, or one is inside the other" p.1 p.2 p.3 -o p.1
 	[ ! -e out ]
 	status=0
 	kpack merge --group x p.1 p.2 p.3 -o out 2>err || status=$?

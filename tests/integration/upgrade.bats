@@ -212,7 +212,7 @@ complete() { [ "$(inside kpack status | tail -n 1)" = '  complete' ]; }
 	echo still more >root/$lib/more
 	run -0 --separate-stderr inside kpack apply
 	mv query root/usr/bin/dpkg-query
-	[[ $stderr == *"kpack: /usr/bin/dpkg-query: asked for packages, it failed with exit status 3"* ]]
+	[[ $stderr == *"kpack: /usr/bin/dpkg-query: failed with exit status 3 when asked for packages"* ]]
 	[[ $stderr == *"kpack: test: note: "*" files that an upgrade dropped stay in the archives of /opt/kpack-test" ]]
 	[ "$(cat root/$database/old.dat)" = 1 ]
 	dpkg_does -i /packages/2.deb

@@ -474,7 +474,7 @@ assert empty and all(i.compress_type == zipfile.ZIP_STORED and i.compress_size =
 	status=0
 	split in/*.whl -o dist 2>err || status=$?
 	[ "$status" = 1 ]
-	grep -q 'exists already' err
+	grep -q 'already exists' err
 	diff -r before dist
 	split --force in/*.whl -o dist
 	diff -r before dist
@@ -577,7 +577,7 @@ assert empty and all(i.compress_type == zipfile.ZIP_STORED and i.compress_size =
 		"$KPACK_BIN/kpack" split-wheel -q b/*.whl -o dist 3>&- 2>err.b || true
 		wait $first || true
 		diff -rq one dist >/dev/null || diff -rq other dist
-		cat err.a err.b | grep -q 'exists already' # the other is told
+		cat err.a err.b | grep -q 'already exists' # the other is told
 	done
 }
 

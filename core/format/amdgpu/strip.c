@@ -452,7 +452,8 @@ static kpack_error_t add_sections(const struct strip_work *w, struct kp_stripped
 		    is_rebuilt(&w->in.items[i]))
 			continue;
 		if (s->size > left)
-			return fail_unusual(why, i, "shares its place with others");
+			return fail_unusual(why, i,
+					    "shares its place with other sections");
 		left -= s->size;
 		KP_TRY(add_piece(out,
 				 (struct kp_strip_piece){.to = s->offset,

@@ -399,7 +399,7 @@ static kpack_error_t read_header(const struct kp_source *src, struct ccob *h,
 	if (version > 1 && (h->size <= h->header_size || h->size > src->size))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "size %" PRIu64 ", the header has %" PRIu64
-			       " bytes and %" PRIu64 " are there",
+			       " bytes and %" PRIu64 " exist",
 			       h->size, h->header_size, src->size);
 	return KPACK_SUCCESS;
 }

@@ -50,7 +50,7 @@ static kpack_error_t check_header(const struct header *h, uint64_t room,
 	if (h->size < least || h->size > room)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "size %" PRIu64 ", the header has %" PRIu64
-			       " bytes and %" PRIu64 " are there",
+			       " bytes and %" PRIu64 " exist",
 			       h->size, least, room);
 	if (h->entries < least || h->entries > h->size)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,

@@ -196,7 +196,7 @@ static kpack_error_t walk_instructions(struct words *w, struct kp_object *out,
 		if (head >> 16 == 0 || head >> 16 > end - at)
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 				       "word %" PRIu64 ": an instruction of %" PRIu32
-				       " words, %" PRIu64 " are there",
+				       " words, %" PRIu64 " exist",
 				       at, head >> 16, end - at);
 		KP_TRY(visit_instruction(w, out, at, head, why));
 	}

@@ -77,7 +77,7 @@ static bool row_ok(struct keys *k, const struct kernel_path *p,
 	else if (!part_ok(p->precision))
 		add_complaint(k, p->row, "precision", p->precision, "cannot be in a key");
 	else if (!p->exists)
-		add_complaint(k, p->row, "kernel_path", p->path, "is not there");
+		add_complaint(k, p->row, "kernel_path", p->path, "does not exist");
 	else
 		return true;
 	return false;

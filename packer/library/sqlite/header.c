@@ -86,7 +86,8 @@ static kpack_error_t check_fields(const uint8_t *head, uint32_t page_size,
 	KP_TRY(check_version(head, READ_VERSION, "read version", why));
 	if (page_size - head[RESERVED] < 480)
 		return fail_field(why, "reserved bytes of a page", RESERVED,
-				  head[RESERVED], "what leaves 480 of each");
+				  head[RESERVED],
+				  "a number that leaves 480 of each page");
 	if (memcmp(head + FRACTIONS, "\100\040\040", 3))
 		return fail_field(why, "payload fractions", FRACTIONS, head[FRACTIONS],
 				  "64, 32 and 32");

@@ -183,7 +183,7 @@ static kpack_error_t check_moved(const struct archive_set *set, struct kpackx_er
 			return kp_fail(
 				why, KPACK_ERROR_INVALID_ARGUMENT,
 				"%s/%s: has %s, which would now go to another archive: "
-				"give --family as then, or replace it with --force",
+				"give the same --family, or replace it with --force",
 				set->options.dir, a->file, a->moved);
 	}
 	return KPACK_SUCCESS;

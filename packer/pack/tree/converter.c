@@ -67,7 +67,7 @@ static kpack_error_t check_replaceable(const struct scan_entry *e, const struct 
 
 	if (geteuid() != 0 && geteuid() != st->st_uid)
 		return kp_fail(why, KPACK_ERROR_IO_ERROR,
-			       "belongs to user %u: only that one can replace it",
+			       "belongs to user %u: only that user can replace it",
 			       (unsigned)st->st_uid);
 	dir = dir_of(e->path);
 	if (below_access(dir, W_OK | X_OK) < 0)

@@ -200,7 +200,7 @@ static kpack_error_t check_owner(const struct stat *dir, const struct stat *st,
 	    self == st->st_uid)
 		return KPACK_SUCCESS;
 	return kp_fail(why, KPACK_ERROR_IO_ERROR,
-		       "belongs to user %u: only that one can remove it",
+		       "belongs to user %u: only that user can remove it",
 		       (unsigned)st->st_uid);
 }
 

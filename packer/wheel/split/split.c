@@ -96,7 +96,7 @@ static kpack_error_t check_free(const struct split *s, const char *file,
 
 	if (below_lstat(path, &st) == 0 && !s->args->force)
 		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			      "%s: exists already; --force replaces it", path);
+			      "%s: already exists; --force replaces it", path);
 	for (size_t i = 0; !err && i < s->n_sources; i++)
 		if (below_stat(path, &st) == 0 &&
 		    below_stat(s->sources[i].path, &in) == 0 && st.st_ino == in.st_ino &&

@@ -1955,7 +1955,7 @@ static void wrappers_must_be_fat(void **state)
 	l = library();
 	point(&l, RELATIVE, 1, link_addr(&l, wrappers) + KP_WRAPPER_SIZE,
 	      link_addr(&l, FATBIN), KP_WRAPPER_HIPK);
-	refuse(&l, "wrapper 1 is converted already, others are not");
+	refuse(&l, "wrapper 1 is already converted, other wrappers are not");
 	l = library();
 	memset(link_at(&l, link_addr(&l, wrappers)), 0, N_WRAPPERS * KP_WRAPPER_SIZE);
 	refuse(&l, "no wrapper leads to its .hip_fatbin");

@@ -140,7 +140,7 @@ static void modules_that_lie_are_refused(void **state)
 		const char *text;
 	} cases[] = {
 		{5, 0 << 16 | 17, "word 5: an instruction of 0 words"},
-		{5, 100 << 16 | 17, "word 5: an instruction of 100 words, 23 are there"},
+		{5, 100 << 16 | 17, "word 5: an instruction of 100 words, 23 exist"},
 		{7, 3 << 16 | 15, "word 7: an entry point of 3 words"},
 		{11, 0x74747474, "word 10: a kernel's name does not end"},
 	};
