@@ -84,8 +84,8 @@ static int cmp_number(const void *a, const void *b)
 	int c = kp_span_cmp(kx.binary, ky.binary);
 
 	if (c == 0)
-		c = (kx.index > ky.index) - (kx.index < ky.index);
-	return c ? c : (x.size > y.size) - (x.size < y.size);
+		c = KP_ORDER(kx.index, ky.index);
+	return c ? c : KP_ORDER(x.size, y.size);
 }
 
 /* Move "x#10" after "x#2": sort keys with the same beginning up to '#' by number. */

@@ -13,6 +13,15 @@
 /* The number of elements of the array A. */
 #define KP_COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
+/* The order of two numbers for qsort and bsearch: negative, 0 or positive. */
+#define KP_ORDER(a, b) (((a) > (b)) - ((a) < (b)))
+
+/* The bytewise order of two elements of an array of texts, for qsort and bsearch. */
+static inline int kp_order_texts(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
 struct kp_span {
 	const uint8_t *data;
 	size_t size;
@@ -86,7 +95,7 @@ static inline int kp_span_cmp(struct kp_span a, struct kp_span b)
 	size_t n = a.size < b.size ? a.size : b.size;
 	int c = n ? memcmp(a.data, b.data, n) : 0;
 
-	return c ? c : (a.size > b.size) - (a.size < b.size);
+	return c ? c : KP_ORDER(a.size, b.size);
 }
 
 static inline bool kp_span_starts(struct kp_span s, const void *prefix, size_t size)

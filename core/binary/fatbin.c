@@ -53,7 +53,7 @@ static int compare_offset(const void *key, const void *item)
 	uint64_t offset = *(const uint64_t *)key;
 	const struct kp_container *c = item;
 
-	return (offset > c->offset) - (offset < c->offset);
+	return KP_ORDER(offset, c->offset);
 }
 
 /* The number of the container that begins at address VADDR, or -1. */

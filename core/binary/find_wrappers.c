@@ -121,7 +121,7 @@ static int compare_vaddr(const void *a, const void *b)
 {
 	const struct kp_elf_wrapper *x = a, *y = b;
 
-	return (x->vaddr > y->vaddr) - (x->vaddr < y->vaddr);
+	return KP_ORDER(x->vaddr, y->vaddr);
 }
 
 kpack_error_t kp_elf_find_wrappers(struct kp_elf_reader *r, struct kpackx_error *why)

@@ -290,10 +290,10 @@ static int by_offset(const void *a, const void *b)
 	const struct kp_edit_section *y = *(struct kp_edit_section *const *)b;
 
 	if (x->is_new != y->is_new)
-		return x->is_new ? 1 : -1;
+		return KP_ORDER(x->is_new, y->is_new);
 	if (x->from != y->from)
-		return x->from < y->from ? -1 : 1;
-	return (x > y) - (x < y);
+		return KP_ORDER(x->from, y->from);
+	return KP_ORDER(x, y);
 }
 
 static uint64_t section_alignment(const Elf64_Shdr *h)

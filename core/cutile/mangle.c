@@ -139,8 +139,8 @@ static int by_mask(const void *a, const void *b)
 	const struct predicate *p = a, *q = b;
 
 	if (p->mask != q->mask)
-		return p->mask < q->mask ? -1 : 1;
-	return p->number < q->number ? -1 : p->number > q->number;
+		return KP_ORDER(p->mask, q->mask);
+	return KP_ORDER(p->number, q->number);
 }
 
 static void put_predicates(struct writer *w, const struct kpackx_constraint *c)

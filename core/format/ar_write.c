@@ -97,7 +97,7 @@ static int by_name(const void *a, const void *b)
 	const struct named *x = a, *y = b;
 	int c = kp_span_cmp(x->name, y->name);
 
-	return c ? c : (x->member > y->member) - (x->member < y->member);
+	return c ? c : KP_ORDER(x->member, y->member);
 }
 
 /* Set same_name of every member. */

@@ -219,7 +219,7 @@ static int by_begin(const void *a, const void *b)
 {
 	const struct range *x = a, *y = b;
 
-	return (x->begin > y->begin) - (x->begin < y->begin);
+	return KP_ORDER(x->begin, y->begin);
 }
 
 static kpack_error_t describe_gaps(struct maker *m, struct kp_layout_container *c,

@@ -56,7 +56,7 @@ static int by_offset(const void *a, const void *b)
 	const struct kp_bundle_row *x = *(struct kp_bundle_row *const *)a,
 				   *y = *(struct kp_bundle_row *const *)b;
 
-	return (x->offset > y->offset) - (x->offset < y->offset);
+	return KP_ORDER(x->offset, y->offset);
 }
 
 /* Whether two objects share bytes, so that neither can become shorter. */

@@ -61,8 +61,8 @@ static int by_block(const void *a, const void *b)
 	const struct piece *x = a, *y = b;
 
 	if (x->block != y->block)
-		return x->block < y->block ? -1 : 1;
-	return (x->to > y->to) - (x->to < y->to);
+		return KP_ORDER(x->block, y->block);
+	return KP_ORDER(x->to, y->to);
 }
 
 /* Collect the pieces of [BEGIN, END) of O, sorted by block. */

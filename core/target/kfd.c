@@ -150,7 +150,7 @@ static int compare_nodes(const void *a, const void *b)
 {
 	unsigned x = *(const unsigned *)a, y = *(const unsigned *)b;
 
-	return (x > y) - (x < y);
+	return KP_ORDER(x, y);
 }
 
 /* The entries of DIR whose names are numbers, sorted; the caller frees *OUT. */

@@ -211,11 +211,6 @@ void kp_entry_list_sort(struct kp_entry_list *l)
 		qsort(l->items, l->n, sizeof(*l->items), cmp_entry);
 }
 
-static int cmp_text(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 kpack_error_t kp_entry_list_arches(const struct kp_entry_list *l, const char ***out,
 				   size_t *count, struct kpackx_error *why)
 {
@@ -226,7 +221,7 @@ kpack_error_t kp_entry_list_arches(const struct kp_entry_list *l, const char ***
 		return kp_fail_memory(why, l->n * sizeof(*arches), "architectures");
 	for (size_t i = 0; i < l->n; i++)
 		arches[i] = l->items[i].arch;
-	qsort(arches, l->n, sizeof(*arches), cmp_text);
+	qsort(arches, l->n, sizeof(*arches), kp_order_texts);
 	for (size_t i = 0; i < l->n; i++)
 		if (n == 0 || strcmp(arches[n - 1], arches[i]) != 0)
 			arches[n++] = arches[i];

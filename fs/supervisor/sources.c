@@ -56,7 +56,7 @@ static int compare_items(const struct source_list_item *a,
 			 const struct source_list_item *b)
 {
 	if (a->source != b->source)
-		return a->source < b->source ? -1 : 1;
+		return KP_ORDER(a->source, b->source);
 	return strcmp(a->path, b->path);
 }
 

@@ -4,12 +4,13 @@
 #include <string.h>
 #include "core/base/alloc.h"
 #include "core/base/hash.h"
+#include "core/base/span.h"
 
 static int by_hash(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
-	return (x > y) - (x < y);
+	return KP_ORDER(x, y);
 }
 
 /* Without memory the conflict is not noted, and the next edition logs it again. */

@@ -49,7 +49,7 @@ static int compare_node(const void *a, const void *b)
 {
 	const struct late *x = a, *y = b;
 
-	return (x->node > y->node) - (x->node < y->node);
+	return KP_ORDER(x->node, y->node);
 }
 
 static uint64_t ino_of(const struct tree *t, uint32_t node)
@@ -124,8 +124,8 @@ static int compare_id(const void *a, const void *b, void *tree)
 	uint64_t x_id = view_id(tree, x), y_id = view_id(tree, y);
 
 	if (x_id != y_id)
-		return x_id < y_id ? -1 : 1;
-	return (x > y) - (x < y);
+		return KP_ORDER(x_id, y_id);
+	return KP_ORDER(x, y);
 }
 
 static struct late *late_of(const struct tree *t, uint32_t node)

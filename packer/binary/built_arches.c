@@ -5,11 +5,6 @@
 #include "packer/base/xalloc.h"
 #include "core/target/target.h"
 
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static void add_arch(struct built_arches *a, size_t *cap, const char *arch)
 {
 	xgrow(&a->items, a->count, cap, sizeof(*a->items));
@@ -67,7 +62,7 @@ static void sort_arches(struct built_arches *a)
 	size_t n = 0;
 
 	if (a->count)
-		qsort(a->items, a->count, sizeof(*a->items), by_text);
+		qsort(a->items, a->count, sizeof(*a->items), kp_order_texts);
 	for (size_t i = 0; i < a->count; i++)
 		if (n == 0 || strcmp(a->items[n - 1], a->items[i]) != 0)
 			a->items[n++] = a->items[i];
@@ -76,7 +71,8 @@ static void sort_arches(struct built_arches *a)
 
 static bool has_arch(const struct built_arches *a, const char *arch)
 {
-	return a->count && bsearch(&arch, a->items, a->count, sizeof(*a->items), by_text);
+	return a->count &&
+	       bsearch(&arch, a->items, a->count, sizeof(*a->items), kp_order_texts);
 }
 
 /*
@@ -130,9 +126,9 @@ void built_arches_fini(struct built_arches *a)
 
 bool built_arches_number(const struct built_arches *a, const char *arch, size_t *number)
 {
-	const char **found =
-		a->count ? bsearch(&arch, a->items, a->count, sizeof(*a->items), by_text)
-			 : NULL;
+	const char **found = a->count ? bsearch(&arch, a->items, a->count,
+						sizeof(*a->items), kp_order_texts)
+				      : NULL;
 
 	if (found)
 		*number = (size_t)(found - a->items);

@@ -117,8 +117,8 @@ static int by_name(const void *a, const void *b)
 	if (order)
 		return order;
 	if (x->version != y->version)
-		return x->version < y->version ? -1 : 1;
-	return (x->size > y->size) - (x->size < y->size);
+		return KP_ORDER(x->version, y->version);
+	return KP_ORDER(x->size, y->size);
 }
 
 static bool same_order(const struct dynamic *a, const struct dynamic *b)

@@ -60,6 +60,6 @@ int host_name_cmp(struct kp_span a, struct kp_span b)
 		if (i == a.size || j == b.size)
 			return (i < a.size) - (j < b.size);
 		if (a.data[i] != b.data[j])
-			return a.data[i] < b.data[j] ? -1 : 1;
+			return KP_ORDER(a.data[i], b.data[j]);
 	}
 }

@@ -8,7 +8,7 @@ static int by_value(const void *a, const void *b)
 {
 	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
 
-	return (x > y) - (x < y);
+	return KP_ORDER(x, y);
 }
 
 static bool has_value(const int64_t *list, size_t n, int64_t value)

@@ -80,25 +80,20 @@ struct decoding {
 	char **faults; /* per work item; NULL: none */
 };
 
-static int cmp_number(uint64_t a, uint64_t b)
-{
-	return (a > b) - (a < b);
-}
-
 static int cmp_content(const struct work *a, const struct work *b)
 {
-	int c = cmp_number(a->info.ordinal, b->info.ordinal);
+	int c = KP_ORDER(a->info.ordinal, b->info.ordinal);
 
 	if (!c)
-		c = cmp_number(a->info.size, b->info.size);
+		c = KP_ORDER(a->info.size, b->info.size);
 	if (!c)
-		c = cmp_number(a->meta.chunk, b->meta.chunk);
+		c = KP_ORDER(a->meta.chunk, b->meta.chunk);
 	if (!c)
-		c = cmp_number(a->meta.path.data != NULL, b->meta.path.data != NULL);
+		c = KP_ORDER(a->meta.path.data != NULL, b->meta.path.data != NULL);
 	if (!c)
 		c = kp_span_cmp(a->info.type, b->info.type);
 	if (!c)
-		c = cmp_number(a->meta.has_xxh3, b->meta.has_xxh3);
+		c = KP_ORDER(a->meta.has_xxh3, b->meta.has_xxh3);
 	return c ? c : memcmp(a->meta.xxh3, b->meta.xxh3, sizeof(a->meta.xxh3));
 }
 
@@ -107,7 +102,7 @@ static int cmp_work(const void *a, const void *b)
 	const struct work *x = a, *y = b;
 	int c = cmp_content(x, y);
 
-	return c ? c : cmp_number(x->entry, y->entry);
+	return c ? c : KP_ORDER(x->entry, y->entry);
 }
 
 /* Decode an entry, and check that code is what its type says. */

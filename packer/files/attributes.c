@@ -128,11 +128,6 @@ static bool is_hashed(const char *name)
 	       strcmp(name, "security.capability") == 0;
 }
 
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static kpack_error_t hash_xattr(const char *path, const char *name, uint8_t *buf,
 				struct kp_hasher *hash, struct kpackx_error *why)
 {
@@ -163,7 +158,7 @@ static kpack_error_t hash_listed(const char *path, const char *list, size_t size
 		if (is_hashed(name))
 			names[n++] = name;
 	if (n)
-		qsort(names, n, sizeof(*names), by_text);
+		qsort(names, n, sizeof(*names), kp_order_texts);
 	for (size_t i = 0; i < n && !err; i++)
 		err = hash_xattr(path, names[i], buf, hash, why);
 	free(names);

@@ -40,7 +40,7 @@ static int by_path_and_rank(const void *a, const void *b)
 	const struct ranked *x = a, *y = b;
 	int c = by_path(&x->item, &y->item);
 
-	return c ? c : (x->rank > y->rank) - (x->rank < y->rank);
+	return c ? c : KP_ORDER(x->rank, y->rank);
 }
 
 void file_tree_sort(struct file_tree *t)

@@ -201,8 +201,8 @@ static int by_inode(const void *a, const void *b)
 	const struct first_link *x = a, *y = b;
 
 	if (x->dev != y->dev)
-		return x->dev < y->dev ? -1 : 1;
-	return (x->ino > y->ino) - (x->ino < y->ino);
+		return KP_ORDER(x->dev, y->dev);
+	return KP_ORDER(x->ino, y->ino);
 }
 
 static void remember_link(struct tree_write *w, const char *path,

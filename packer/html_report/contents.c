@@ -97,8 +97,8 @@ static int by_size(const void *pa, const void *pb, void *arg)
 	uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
 
 	if (objects[a].size != objects[b].size)
-		return objects[a].size < objects[b].size ? -1 : 1;
-	return (a > b) - (a < b);
+		return KP_ORDER(objects[a].size, objects[b].size);
+	return KP_ORDER(a, b);
 }
 
 static void hash_all(struct page_figures *f, struct page_input *in, uint32_t *order,
@@ -133,7 +133,7 @@ static void hash_all(struct page_figures *f, struct page_input *in, uint32_t *or
 static int by_content(const struct page_object *a, const struct page_object *b)
 {
 	if (a->size != b->size)
-		return a->size < b->size ? -1 : 1;
+		return KP_ORDER(a->size, b->size);
 	if (a->hashed != b->hashed)
 		return a->hashed - b->hashed;
 	return memcmp(a->hash, b->hash, sizeof(a->hash));
@@ -145,7 +145,7 @@ static int by_content_then_order(const void *pa, const void *pb, void *arg)
 	uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
 	int c = by_content(&objects[a], &objects[b]);
 
-	return c ? c : (a > b) - (a < b);
+	return c ? c : KP_ORDER(a, b);
 }
 
 static bool same_content(const struct page_object *a, const struct page_object *b)
@@ -158,8 +158,8 @@ static int by_saving(const void *pa, const void *pb)
 	const struct page_twice *a = pa, *b = pb;
 
 	if (a->saving != b->saving)
-		return a->saving < b->saving ? 1 : -1;
-	return (a->first > b->first) - (a->first < b->first);
+		return KP_ORDER(b->saving, a->saving);
+	return KP_ORDER(a->first, b->first);
 }
 
 static void find_twice(struct page_figures *f, uint32_t *order)
@@ -191,8 +191,8 @@ static int by_stored(const void *pa, const void *pb, void *arg)
 	uint32_t a = *(const uint32_t *)pa, b = *(const uint32_t *)pb;
 
 	if (objects[a].stored != objects[b].stored)
-		return objects[a].stored < objects[b].stored ? 1 : -1;
-	return (a > b) - (a < b);
+		return KP_ORDER(objects[b].stored, objects[a].stored);
+	return KP_ORDER(a, b);
 }
 
 void page_contents(struct page_figures *f, struct page_input *in, bool progress)

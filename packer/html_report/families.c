@@ -234,7 +234,7 @@ static int by_saving(const void *pa, const void *pb)
 	uint64_t sa = a->apart - a->together, sb = b->apart - b->together;
 
 	if (sa != sb)
-		return sa < sb ? 1 : -1;
+		return KP_ORDER(sb, sa);
 	return strcmp(a->name, b->name);
 }
 

@@ -226,7 +226,7 @@ static int by_stored(const void *pa, const void *pb)
 	int c;
 
 	if (a->stored != b->stored)
-		return a->stored < b->stored ? 1 : -1;
+		return KP_ORDER(b->stored, a->stored);
 	c = kp_span_cmp(a->name, b->name);
 	if (c == 0)
 		c = a->database - b->database;

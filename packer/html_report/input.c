@@ -101,8 +101,8 @@ static int by_file(const void *pa, const void *pb)
 	const struct linked *a = pa, *b = pb;
 
 	if (a->dev != b->dev)
-		return a->dev < b->dev ? -1 : 1;
-	return (a->ino > b->ino) - (a->ino < b->ino);
+		return KP_ORDER(a->dev, b->dev);
+	return KP_ORDER(a->ino, b->ino);
 }
 
 /*

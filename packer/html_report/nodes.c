@@ -7,10 +7,10 @@ static int by_size(const void *pa, const void *pb)
 	const struct page_node *a = pa, *b = pb;
 
 	if (a->size != b->size)
-		return a->size < b->size ? 1 : -1;
+		return KP_ORDER(b->size, a->size);
 	if (!a->row || !b->row)
 		return !a->row - !b->row;
-	return a->row < b->row ? -1 : a->row > b->row;
+	return KP_ORDER(a->row, b->row);
 }
 
 static void add_node(struct page_node *to, const struct page_node *n)

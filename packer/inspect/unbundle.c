@@ -25,11 +25,6 @@ static bool is_wanted(const struct inspect_file *file, size_t image, const char 
 	       (!arch || is_for(img->id, arch));
 }
 
-static int by_id(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static bool any_twice(const struct inspect_file *file, const struct unbundle_names *names)
 {
 	const char **ids = xmalloc(names->count * sizeof(*ids));
@@ -37,7 +32,7 @@ static bool any_twice(const struct inspect_file *file, const struct unbundle_nam
 
 	for (size_t i = 0; i < names->count; i++)
 		ids[i] = file->list.images[names->images[i]].id;
-	qsort(ids, names->count, sizeof(*ids), by_id);
+	qsort(ids, names->count, sizeof(*ids), kp_order_texts);
 	for (size_t i = 1; i < names->count; i++)
 		twice |= strcmp(ids[i - 1], ids[i]) == 0;
 	free(ids);

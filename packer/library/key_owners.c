@@ -35,7 +35,7 @@ static int by_key(const void *a, const void *b)
 	const struct claim *x = a, *y = b;
 	int c = strcmp(x->key, y->key);
 
-	return c ? c : (x->file > y->file) - (x->file < y->file);
+	return c ? c : KP_ORDER(x->file, y->file);
 }
 
 static bool share_arch(const struct library_object *a, const struct library_object *b)

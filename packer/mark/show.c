@@ -32,11 +32,6 @@ struct show {
 
 /* --- looking ---------------------------------------------------------------------- */
 
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static void gather_arches(struct show *s)
 {
 	const struct kp_layout *layout = &s->b.layout;
@@ -46,7 +41,7 @@ static void gather_arches(struct show *s)
 	for (size_t i = 0; i < layout->n_images; i++)
 		if (!layout->images[i].host)
 			s->arches[s->n_objects++] = layout->images[i].arch;
-	qsort(s->arches, s->n_objects, sizeof(*s->arches), by_text);
+	qsort(s->arches, s->n_objects, sizeof(*s->arches), kp_order_texts);
 	for (size_t i = 0; i < s->n_objects; i++)
 		if (n == 0 || strcmp(s->arches[n - 1], s->arches[i]) != 0)
 			s->arches[n++] = s->arches[i];

@@ -261,7 +261,7 @@ static int find_above(const void *key, const void *element)
 	int order = strncmp(a->path, item->file->path, a->size);
 
 	if (a->dest != item->dest)
-		return a->dest < item->dest ? -1 : 1;
+		return KP_ORDER(a->dest, item->dest);
 	return order ? order : item->file->path[a->size] ? -1 : 0;
 }
 
@@ -328,12 +328,12 @@ static int by_place(const void *a, const void *b)
 	int order;
 
 	if (x->dest != y->dest)
-		return x->dest < y->dest ? -1 : 1;
+		return KP_ORDER(x->dest, y->dest);
 	order = strcmp(x->file->path, y->file->path);
 	if (order)
 		return order;
 	if (x->shard != y->shard)
-		return x->shard < y->shard ? -1 : 1;
+		return KP_ORDER(x->shard, y->shard);
 	return strcmp(x->tree->target, y->tree->target);
 }
 

@@ -82,11 +82,6 @@ static bool is_listed(const struct recombine_component *c, int dest, const char 
 	return dest == DEST_GENERIC;
 }
 
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* The prefixes of all shards' manifests, sorted; sets *ANY if there is a manifest. */
 static const char **collect_prefixes(const struct recombine_component *c, size_t *n,
 				     bool *any)
@@ -109,7 +104,7 @@ static const char **collect_prefixes(const struct recombine_component *c, size_t
 			list[(*n)++] = t->prefixes[j];
 	}
 	if (*n)
-		qsort(list, *n, sizeof(*list), by_text);
+		qsort(list, *n, sizeof(*list), kp_order_texts);
 	return list;
 }
 

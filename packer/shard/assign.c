@@ -11,8 +11,8 @@ static int by_cost(const void *a, const void *b, void *arg)
 	size_t x = *(const size_t *)a, y = *(const size_t *)b;
 
 	if (costs[x] != costs[y])
-		return costs[x] > costs[y] ? -1 : 1;
-	return (x > y) - (x < y);
+		return KP_ORDER(costs[y], costs[x]);
+	return KP_ORDER(x, y);
 }
 
 /* The shards as a heap, the least loaded on top. */

@@ -82,8 +82,7 @@ static int by_index(const void *a, const void *b)
 {
 	const struct shard_part *x = a, *y = b;
 
-	return (x->record.shard.index > y->record.shard.index) -
-	       (x->record.shard.index < y->record.shard.index);
+	return KP_ORDER(x->record.shard.index, y->record.shard.index);
 }
 
 /* Drop the second copy of a part. */
@@ -278,7 +277,7 @@ static int by_number(const void *key, const void *item)
 	const uint32_t *number = key;
 	const struct replayed *r = item;
 
-	return (*number > r->binary->number) - (*number < r->binary->number);
+	return KP_ORDER(*number, r->binary->number);
 }
 
 /* Convert a binary again, because its marker must name the new volume. */

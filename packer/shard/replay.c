@@ -135,8 +135,7 @@ static int by_number(const void *a, const void *b)
 {
 	const struct replayed *x = a, *y = b;
 
-	return (x->binary->number > y->binary->number) -
-	       (x->binary->number < y->binary->number);
+	return KP_ORDER(x->binary->number, y->binary->number);
 }
 
 static kpack_error_t check_numbers(const struct replay *r, struct kpackx_error *why)

@@ -85,11 +85,6 @@ void shard_part_close(struct shard_part *part)
 
 /* --- its files ----------------------------------------------------------------------- */
 
-static int cmp_path(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Whether the directory of PATH is among the N DIRS. */
 static bool has_parent(const char *path, const char **dirs, size_t n)
 {
@@ -100,7 +95,7 @@ static bool has_parent(const char *path, const char **dirs, size_t n)
 		return true;
 	memcpy(parent, path, (size_t)(slash - path));
 	parent[slash - path] = 0;
-	return bsearch(&p, dirs, n, sizeof(*dirs), cmp_path) != NULL;
+	return bsearch(&p, dirs, n, sizeof(*dirs), kp_order_texts) != NULL;
 }
 
 /*
@@ -118,7 +113,7 @@ static kpack_error_t check_parents(const struct shard_part *part,
 	for (size_t i = 0; i < r->n_items; i++)
 		if (r->items[i].kind == SHARD_DIRECTORY)
 			dirs[n++] = r->items[i].path;
-	qsort(dirs, n, sizeof(*dirs), cmp_path);
+	qsort(dirs, n, sizeof(*dirs), kp_order_texts);
 	for (size_t i = 0; i < r->n_items && !err; i++)
 		if (r->items[i].kind != SHARD_OWN &&
 		    !has_parent(r->items[i].path, dirs, n))

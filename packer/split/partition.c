@@ -153,11 +153,6 @@ static void place_directories(struct builder *b)
 
 /* --- all of it --------------------------------------------------------------------- */
 
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static int by_name(const void *a, const void *b)
 {
 	return strcmp(((const struct output_tree *)a)->name,
@@ -171,9 +166,11 @@ static void sort_lists(struct partition *out)
 		struct output_tree *part = &out->items[i];
 
 		if (part->n_arches)
-			qsort(part->arches, part->n_arches, sizeof(char *), by_text);
+			qsort(part->arches, part->n_arches, sizeof(char *),
+			      kp_order_texts);
 		if (part->n_archives)
-			qsort(part->archives, part->n_archives, sizeof(char *), by_text);
+			qsort(part->archives, part->n_archives, sizeof(char *),
+			      kp_order_texts);
 	}
 }
 

@@ -80,7 +80,7 @@ static int by_part(const void *a, const void *b)
 	const struct split_tree *x = a, *y = b;
 
 	if (is_generic(x) != is_generic(y))
-		return is_generic(x) ? 1 : -1;
+		return KP_ORDER(is_generic(x), is_generic(y));
 	return strcmp(x->part, y->part);
 }
 

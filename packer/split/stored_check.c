@@ -33,7 +33,7 @@ static int compare_want(struct kp_span key, uint32_t index, struct kp_span arch,
 	if (c)
 		return c;
 	if (index != w->index)
-		return index < w->index ? -1 : 1;
+		return KP_ORDER(index, w->index);
 	return kp_span_cmp(arch, kp_span_str(w->arch));
 }
 

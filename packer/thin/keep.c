@@ -102,8 +102,8 @@ static int by_hash(const void *a, const void *b)
 	const struct block *x = a, *y = b;
 
 	if (x->hash != y->hash)
-		return x->hash < y->hash ? -1 : 1;
-	return (x->offset > y->offset) - (x->offset < y->offset);
+		return KP_ORDER(x->hash, y->hash);
+	return KP_ORDER(x->offset, y->offset);
 }
 
 static kpack_error_t read_blocks(const struct kp_source *file, struct blocks *out,

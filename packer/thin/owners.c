@@ -12,11 +12,6 @@
 /* Paths that the program gets at a time; they are at most PATH_MAX bytes each. */
 enum { AT_ONCE = 200 };
 
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* The program takes patterns: PATH as one that only it matches, on the heap. */
 static char *pattern_of(const char *path)
 {
@@ -39,8 +34,8 @@ static void add_name(struct owners *o, const char *name)
 
 bool owners_has(const struct owners *o, const char *name)
 {
-	return o->count &&
-	       bsearch(&name, o->names, o->count, sizeof(*o->names), by_text) != NULL;
+	return o->count && bsearch(&name, o->names, o->count, sizeof(*o->names),
+				   kp_order_texts) != NULL;
 }
 
 /* What is wanted of an answer's lines. */
@@ -149,7 +144,7 @@ static void settle_names(struct owners *o)
 	size_t kept = 0;
 
 	if (o->count)
-		qsort(o->names, o->count, sizeof(*o->names), by_text);
+		qsort(o->names, o->count, sizeof(*o->names), kp_order_texts);
 	for (size_t i = 0; i < o->count; i++) {
 		if (kept && strcmp(o->names[kept - 1], o->names[i]) == 0)
 			free(o->names[i]);

@@ -144,7 +144,7 @@ static int by_entry(const void *a, const void *b)
 {
 	const struct thin_file *x = a, *y = b;
 
-	return (x->entry > y->entry) - (x->entry < y->entry);
+	return KP_ORDER(x->entry, y->entry);
 }
 
 static void choose_all(struct thin *t)

@@ -53,7 +53,7 @@ static int by_path(const void *a, const void *b)
 	if (c)
 		return c;
 	if (s->tv_sec != t->tv_sec)
-		return s->tv_sec > t->tv_sec ? -1 : 1;
+		return KP_ORDER(t->tv_sec, s->tv_sec);
 	return (s->tv_nsec < t->tv_nsec) - (s->tv_nsec > t->tv_nsec);
 }
 

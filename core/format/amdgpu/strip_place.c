@@ -125,8 +125,8 @@ static int by_offset(const void *a, const void *b)
 	const struct placed *x = a, *y = b;
 
 	if (x->from != y->from)
-		return x->from < y->from ? -1 : 1;
-	return (x->section > y->section) - (x->section < y->section);
+		return KP_ORDER(x->from, y->from);
+	return KP_ORDER(x->section, y->section);
 }
 
 /* List the sections that stay, by offset, ALL or only those in no segment. */

@@ -265,7 +265,7 @@ static int by_offset(const void *a, const void *b)
 	const struct kp_bundle_row *x = *(struct kp_bundle_row *const *)a,
 				   *y = *(struct kp_bundle_row *const *)b;
 
-	return (x->offset > y->offset) - (x->offset < y->offset);
+	return KP_ORDER(x->offset, y->offset);
 }
 
 /*

@@ -61,7 +61,7 @@ static int by_end(const void *a, const void *b)
 	for (size_t i = 1; i <= n; i++)
 		if (x.data[x.size - i] != y.data[y.size - i])
 			return y.data[y.size - i] - x.data[x.size - i];
-	return (y.size > x.size) - (y.size < x.size);
+	return KP_ORDER(y.size, x.size);
 }
 
 static bool ends_with(struct kp_span s, struct kp_span end)

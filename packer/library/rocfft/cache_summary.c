@@ -87,7 +87,7 @@ static int by_number(const void *a, const void *b)
 {
 	const int64_t *x = a, *y = b;
 
-	return (*x > *y) - (*x < *y);
+	return KP_ORDER(*x, *y);
 }
 
 /* Both columns are in the primary key's index, which is much smaller than the table. */

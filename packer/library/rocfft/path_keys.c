@@ -136,7 +136,7 @@ static int by_key(const void *a, const void *b)
 	const struct row *x = a, *y = b;
 	int c = strcmp(x->key, y->key);
 
-	return c ? c : (x->place > y->place) - (x->place < y->place);
+	return c ? c : KP_ORDER(x->place, y->place);
 }
 
 static int by_file(const void *a, const void *b)
@@ -144,8 +144,8 @@ static int by_file(const void *a, const void *b)
 	const struct row *x = a, *y = b;
 
 	if (x->file != y->file)
-		return x->file < y->file ? -1 : 1;
-	return (x->place > y->place) - (x->place < y->place);
+		return KP_ORDER(x->file, y->file);
+	return KP_ORDER(x->place, y->place);
 }
 
 static void number_rows(struct keys *k)

@@ -32,7 +32,7 @@ static int by_key(const void *a, const void *b)
 	const struct named *x = a, *y = b;
 	int c = kp_span_cmp(first_key(x), first_key(y));
 
-	return c ? c : (x->place > y->place) - (x->place < y->place);
+	return c ? c : KP_ORDER(x->place, y->place);
 }
 
 /* Count the rows before S[N], which share its key, that are named after its version. */

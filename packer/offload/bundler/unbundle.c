@@ -102,11 +102,6 @@ static int choose_entries(struct job *j)
 
 /* ---- what is missing ---- */
 
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* "A", "A and B", "A, B, and C" */
 static char *enumerate_names(const char *const *names, size_t n)
 {
@@ -133,7 +128,7 @@ static int fail_missing(const struct job *j)
 	for (size_t t = 0; t < j->b->n_targets; t++)
 		if (j->taken[t] == NONE)
 			names[n++] = j->b->targets[t].name;
-	qsort(names, n, sizeof(*names), by_name);
+	qsort(names, n, sizeof(*names), kp_order_texts);
 	text = enumerate_names(names, n);
 	llvm_error(j->b->tool, "Can't find bundles for %s", text);
 	free(text);

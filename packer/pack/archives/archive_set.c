@@ -554,11 +554,6 @@ static kpack_error_t remove_obsolete(const struct archive_set *set,
 	return KPACK_SUCCESS;
 }
 
-static int cmp_text(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static void list_written(struct archive_set *set)
 {
 	size_t n = 0;
@@ -571,7 +566,7 @@ static void list_written(struct archive_set *set)
 			if (kp_writer_entry_count(set->slots[i].volumes[k].store.writer))
 				set->written[set->n_written++] =
 					set->slots[i].volumes[k].file;
-	qsort(set->written, set->n_written, sizeof(char *), cmp_text);
+	qsort(set->written, set->n_written, sizeof(char *), kp_order_texts);
 	archive_stats_sort(&set->stats);
 }
 

@@ -73,8 +73,8 @@ static int cmp_old(const void *a, const void *b)
 	const struct old_entry *x = a, *y = b;
 
 	if (x->ordinal != y->ordinal)
-		return x->ordinal < y->ordinal ? -1 : 1;
-	return (x->entry > y->entry) - (x->entry < y->entry);
+		return KP_ORDER(x->ordinal, y->ordinal);
+	return KP_ORDER(x->entry, y->entry);
 }
 
 static kpack_error_t check_old(const struct volume *v, const struct kpack_archive *old,

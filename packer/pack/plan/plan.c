@@ -98,7 +98,7 @@ static int by_arch(const void *a, const void *b, void *arg)
 	size_t x = *(const size_t *)a, y = *(const size_t *)b;
 	int c = strcmp(images[x].arch, images[y].arch);
 
-	return c ? c : (x > y) - (x < y);
+	return c ? c : KP_ORDER(x, y);
 }
 
 /* Add the selected device images of a container, by architecture, then as stored. */
@@ -279,9 +279,9 @@ static int by_name(const void *a, const void *b)
 	const struct plan_name *x = a, *y = b;
 
 	if (x->binary != y->binary)
-		return x->binary < y->binary ? -1 : 1;
+		return KP_ORDER(x->binary, y->binary);
 	if (x->index != y->index)
-		return x->index < y->index ? -1 : 1;
+		return KP_ORDER(x->index, y->index);
 	return strcmp(x->arch, y->arch);
 }
 

@@ -90,10 +90,10 @@ static int by_inode(const void *a, const void *b)
 				*y = *(struct scan_entry *const *)b;
 
 	if (x->id.dev != y->id.dev)
-		return x->id.dev < y->id.dev ? -1 : 1;
+		return KP_ORDER(x->id.dev, y->id.dev);
 	if (x->id.ino != y->id.ino)
-		return x->id.ino < y->id.ino ? -1 : 1;
-	return (x > y) - (x < y);
+		return KP_ORDER(x->id.ino, y->id.ino);
+	return KP_ORDER(x, y);
 }
 
 /* Chain the paths of each file that has several links. */

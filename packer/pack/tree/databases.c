@@ -77,10 +77,10 @@ static int by_inode(const void *a, const void *b, void *arg)
 	const struct scan_entry *x = &entries[i], *y = &entries[k];
 
 	if (x->id.dev != y->id.dev)
-		return x->id.dev < y->id.dev ? -1 : 1;
+		return KP_ORDER(x->id.dev, y->id.dev);
 	if (x->id.ino != y->id.ino)
-		return x->id.ino < y->id.ino ? -1 : 1;
-	return (i > k) - (i < k);
+		return KP_ORDER(x->id.ino, y->id.ino);
+	return KP_ORDER(i, k);
 }
 
 static bool same_file(const struct scan_entry *a, const struct scan_entry *b)

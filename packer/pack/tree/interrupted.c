@@ -49,7 +49,7 @@ static int by_number(const void *a, const void *b)
 {
 	const size_t *x = a, *y = b;
 
-	return (*x > *y) - (*x < *y);
+	return KP_ORDER(*x, *y);
 }
 
 static void join_links(const struct converter *c, size_t head, size_t entry)

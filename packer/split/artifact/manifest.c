@@ -62,7 +62,7 @@ static int compare_dirs(const char *a, const char *b)
 	x = a[i] ? (uint8_t)a[i] : '/';
 	y = b[i] ? (uint8_t)b[i] : '/';
 	if (x != y)
-		return x < y ? -1 : 1;
+		return KP_ORDER(x, y);
 	return (a[i] != 0) - (b[i] != 0);
 }
 

@@ -209,8 +209,8 @@ static int by_size(const void *a, const void *b, void *arg)
 	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 
 	if (members[x].size != members[y].size)
-		return members[x].size < members[y].size ? 1 : -1;
-	return (x > y) - (x < y);
+		return KP_ORDER(members[y].size, members[x].size);
+	return KP_ORDER(x, y);
 }
 
 static kpack_error_t run_pipeline(struct unpacking *u, struct kpackx_error *why)

@@ -121,7 +121,7 @@ static int item_order(const void *key, const void *item)
 	const struct wheel_item *a = key, *b = item;
 
 	if (a->last != b->last)
-		return a->last ? 1 : -1;
+		return KP_ORDER(a->last, b->last);
 	return strcmp(a->path, b->path);
 }
 

@@ -288,7 +288,7 @@ static int by_name(const void *a, const void *b)
 	const struct device_wheel *const *p = a, *const *q = b;
 
 	if ((*p)->kind != (*q)->kind)
-		return (*p)->kind < (*q)->kind ? -1 : 1;
+		return KP_ORDER((*p)->kind, (*q)->kind);
 	return strcmp((*p)->name, (*q)->name);
 }
 

@@ -223,7 +223,7 @@ static int by_place(const void *a, const void *b)
 	int order;
 
 	if (x->last != y->last)
-		return x->last ? 1 : -1;
+		return KP_ORDER(x->last, y->last);
 	order = strcmp(x->path, y->path);
 	if (order == 0 && x->source != y->source)
 		return x->source < y->source ? -1 : 1;

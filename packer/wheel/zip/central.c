@@ -247,7 +247,7 @@ static int by_offset(const void *a, const void *b)
 	const struct central_entry *x = *(const struct central_entry *const *)a;
 	const struct central_entry *y = *(const struct central_entry *const *)b;
 
-	return (x->offset > y->offset) - (x->offset < y->offset);
+	return KP_ORDER(x->offset, y->offset);
 }
 
 static kpack_error_t check_overlap(const struct central *c, struct kpackx_error *why)
