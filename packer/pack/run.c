@@ -195,13 +195,15 @@ static void find_unasked(struct packing *p)
 	}
 }
 
-static struct converter converter_for(struct packing *p, const struct plan *plan)
+static struct converter converter_for(struct packing *p)
 {
 	const struct pack_args *args = &p->args;
 
 	return (struct converter){
 		.scan = &p->scan,
-		.plan = plan,
+		.inputs = p->scan.inputs,
+		.n_inputs = p->scan.n_inputs,
+		.plan = &p->plan,
 		.dispositions = &p->dispositions,
 		.output = args->mode == PACK_TREE ? args->output : NULL,
 		.group = args->group,
@@ -231,15 +233,9 @@ static void leave_unconverted(struct packing *p, bool kept)
 
 void packing_check_binaries(struct packing *p, bool leave_kept)
 {
-	size_t n = p->scan.n_inputs;
-	struct plan all = {.binaries = xcalloc(n, sizeof(*all.binaries)),
-			   .n_binaries = n};
-	struct converter c = converter_for(p, &all);
+	const struct converter c = converter_for(p);
 
-	for (size_t i = 0; i < n; i++)
-		all.binaries[i].input = p->scan.inputs[i];
 	converter_check(&c, &p->faults);
-	free(all.binaries);
 	leave_unconverted(p, leave_kept);
 }
 
@@ -275,7 +271,7 @@ void packing_settle(struct packing *p)
 		databases_check(&p->scan, &p->dispositions, &p->faults);
 	else
 		output_check_mounts(&p->scan, args->output, &p->faults);
-	p->converter = converter_for(p, &p->plan);
+	p->converter = converter_for(p);
 }
 
 bool packing_faulty(const struct packing *p)

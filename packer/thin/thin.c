@@ -160,10 +160,10 @@ static void choose_all(struct thin *t)
 		choose_images(t, scan->inputs[i]);
 	if (t->n_files)
 		qsort(t->files, t->n_files, sizeof(*t->files), by_entry);
-	t->plan.binaries = xcalloc(t->n_files, sizeof(*t->plan.binaries));
+	t->rewritten = xcalloc(t->n_files, sizeof(*t->rewritten));
 	for (size_t i = 0; i < t->n_files; i++)
 		if (t->files[i].gone)
-			t->plan.binaries[t->plan.n_binaries++].input =
+			t->rewritten[t->n_rewritten++] =
 				scan->entries[t->files[i].entry].input;
 }
 
@@ -499,7 +499,8 @@ static struct converter converter_of(struct thin *t)
 {
 	return (struct converter){
 		.scan = &t->scan,
-		.plan = &t->plan,
+		.inputs = t->rewritten,
+		.n_inputs = t->n_rewritten,
 		.dispositions = &t->dispositions,
 		.output = t->args.output,
 		.jobs = t->args.jobs,
@@ -648,7 +649,7 @@ void thin_close(struct thin *t)
 	for (size_t i = 0; i < t->n_files; i++)
 		free(t->files[i].gone);
 	free(t->files);
-	free(t->plan.binaries);
+	free(t->rewritten);
 	spill_dir_end(&t->spill);
 	dispositions_close(&t->dispositions);
 	scan_close(&t->scan);

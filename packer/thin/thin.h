@@ -54,7 +54,8 @@ struct thin {
 	size_t n_files, files_cap;
 	size_t n_stuck; /* files of a form that is not rewritten, though code could go */
 	size_t n_faults;
-	struct plan plan; /* only its binaries: the files to rewrite */
+	struct input **rewritten; /* the files that lose some of their code */
+	size_t n_rewritten;
 	struct spill_dir spill;
 	struct debug_files debug;
 };

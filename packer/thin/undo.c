@@ -136,8 +136,8 @@ static bool add_input(struct undo *u, size_t entry)
 
 static bool is_planned(const struct undo *u, size_t entry)
 {
-	for (size_t i = 0; i < u->plan.n_binaries; i++)
-		if (u->plan.binaries[i].input->entry == entry)
+	for (size_t i = 0; i < u->n_restored; i++)
+		if (u->restored[i]->entry == entry)
 			return true;
 	return false;
 }
@@ -198,8 +198,7 @@ static void choose_existing(struct undo *u, struct undo_file *f, size_t n, size_
 		f->state = UNDO_LINK;
 	} else if (add_input(u, f->entry)) {
 		u->dispositions.items[f->entry].fate = FATE_CONVERTED;
-		u->plan.binaries[u->plan.n_binaries++].input =
-			u->scan.entries[f->entry].input;
+		u->restored[u->n_restored++] = u->scan.entries[f->entry].input;
 	}
 }
 
@@ -242,7 +241,7 @@ static bool open_tree(struct undo *u)
 	}
 	u->n_faults = u->scan.n_faults;
 	dispositions_open(&u->scan, true, &u->dispositions);
-	u->plan.binaries = xcalloc(u->n_files, sizeof(*u->plan.binaries));
+	u->restored = xcalloc(u->n_files, sizeof(*u->restored));
 	for (size_t i = 0, end; i < u->n_files; i = end) {
 		end = end_of_path(u, i);
 		choose_file(u, &u->files[i], end - i);
@@ -325,7 +324,6 @@ static kpack_error_t write_all(struct undo *u, const struct converter *c,
 int undo_run(struct undo *u)
 {
 	struct converter c = {.scan = &u->scan,
-			      .plan = &u->plan,
 			      .dispositions = &u->dispositions,
 			      .jobs = u->args.jobs,
 			      .rewrite = restore_file,
@@ -335,6 +333,8 @@ int undo_run(struct undo *u)
 
 	if (!open_kept(u) || !open_tree(u))
 		return EXIT_FAULT;
+	c.inputs = u->restored;
+	c.n_inputs = u->n_restored;
 	converter_check(&c, &u->n_faults);
 	if (u->n_faults) {
 		report_error(u->args.tree,
@@ -356,7 +356,7 @@ void undo_close(struct undo *u)
 	for (size_t i = 0; i < u->n_files; i++)
 		recipe_fini(&u->files[i].recipe);
 	free(u->files);
-	free(u->plan.binaries);
+	free(u->restored);
 	dispositions_close(&u->dispositions);
 	scan_close(&u->scan);
 	archives_close(&u->kept);

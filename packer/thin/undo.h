@@ -36,7 +36,8 @@ struct undo {
 	size_t n_files, files_cap;
 	struct scan scan;
 	struct dispositions dispositions;
-	struct plan plan; /* only its binaries: the files to restore */
+	struct input **restored; /* the files that get all of their code again */
+	size_t n_restored;
 	size_t n_faults;
 	bool done; /* the tree was written */
 };

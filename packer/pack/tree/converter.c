@@ -29,7 +29,7 @@ struct written {
 
 static struct input *input_of(const struct converter *c, size_t job)
 {
-	return c->plan->binaries[job].input;
+	return c->inputs[job];
 }
 
 static const struct scan_entry *entry_of(const struct converter *c, size_t job)
@@ -132,7 +132,7 @@ static void check_one(const struct converter *c, size_t job, size_t *faults)
 
 void converter_check(const struct converter *c, size_t *faults)
 {
-	for (size_t i = 0; i < c->plan->n_binaries; i++)
+	for (size_t i = 0; i < c->n_inputs; i++)
 		if (is_binary(c, i))
 			check_one(c, i, faults);
 }
@@ -454,7 +454,7 @@ static kpack_error_t commit_written(void *arg, size_t job, void *result,
 kpack_error_t converter_run(const struct converter *c, struct kpackx_error *why)
 {
 	struct pipeline pipeline = {
-		.n_jobs = c->plan->n_binaries,
+		.n_jobs = c->n_inputs,
 		.threads = c->jobs,
 		.budget = BUDGET,
 		.arg = (void *)c,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Convert the binaries of a plan: rewrite them without their device code. */
+/* Convert binaries: rewrite them without their device code. */
 #ifndef PACKER_PACK_TREE_CONVERTER_H
 #define PACKER_PACK_TREE_CONVERTER_H
 
@@ -17,7 +17,9 @@ typedef kpack_error_t converter_rewrite_fn(void *arg, struct input *in, int fd,
 
 struct converter {
 	struct scan *scan;
-	const struct plan *plan;
+	struct input **inputs; /* of the scan; those that are no host binaries stay */
+	size_t n_inputs;
+	const struct plan *plan; /* of these inputs, without faults; not for `rewrite` */
 	struct dispositions *dispositions;
 	const char *output; /* root of the tree that is written; NULL: in place */
 	const char *group;
@@ -37,8 +39,8 @@ struct converter {
 
 /*
  * Before anything is written, check which binaries can be converted; the others become
- * REFUSED.  Faults (a binary that contradicts itself or, in place, one that cannot be
- * replaced) are reported and counted in *FAULTS.
+ * REFUSED.  The plan is not needed.  Faults (a binary that contradicts itself or, in
+ * place, one that cannot be replaced) are reported and counted in *FAULTS.
  */
 void converter_check(const struct converter *c, size_t *faults);
 

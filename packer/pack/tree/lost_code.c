@@ -67,8 +67,8 @@ static void check_gpu(const struct input *in, const struct arch_filter *filter,
 void lost_code_check(const struct converter *c, const struct arch_filter *filter,
 		     bool quiet, size_t *faults)
 {
-	for (size_t b = 0; b < c->plan->n_binaries; b++) {
-		const struct input *in = c->plan->binaries[b].input;
+	for (size_t b = 0; b < c->n_inputs; b++) {
+		const struct input *in = c->inputs[b];
 
 		if (in->kind != INPUT_HOST ||
 		    c->dispositions->items[in->entry].fate != FATE_CONVERTED)
