@@ -9,6 +9,9 @@
 /* Archives of version 2: AMD's enumeration ends before it, and stays as AMD has it. */
 #define KP_COMPRESSION_ZSTD_SHARED ((kpack_compression_t)2)
 
+/* The highest level of zstd. */
+enum { KP_LEVEL_MAX = 22 };
+
 /*
  * The level of the scheme zstd-shared, if none is given.  Below it archives of rocBLAS's code
  * are 5 % larger; 9 takes half as much time again, and saves less than 1 %.

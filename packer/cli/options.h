@@ -29,6 +29,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <unistd.h> /* optind */
+#include "core/base/scheme.h"
 
 /* Rows of the longest table, --help included. */
 #define OPTIONS_MAX 40
@@ -73,7 +74,7 @@ struct option_place {
 	{OPTION_KIND(type, member), offsetof(type, member), low, high, NULL}
 /* clang-format on */
 #define OPTION_PLACE(type, member) OPTION_NUMBER(type, member, 0, 0)
-#define OPTION_LEVEL(type, member) OPTION_NUMBER(type, member, 1, 22) /* of zstd */
+#define OPTION_LEVEL(type, member) OPTION_NUMBER(type, member, 1, KP_LEVEL_MAX)
 #define OPTION_JOBS(type, member) OPTION_NUMBER(type, member, 1, 1024)
 /* TAKE gets the address of MEMBER, or with OPTION_TAKE_ALL that of the arguments. */
 #define OPTION_TAKE(type, member, take)                                                  \

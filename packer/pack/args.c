@@ -422,10 +422,6 @@ static int check_args(struct pack_args *args)
 	if (args->how.chunk && args->how.scheme != KPACK_COMPRESSION_ZSTD_PER_KERNEL)
 		return options_usage(&cmd_pack_help,
 				     "--chunk needs --scheme zstd-per-kernel");
-	if (args->shard.count && args->how.scheme == KP_COMPRESSION_ZSTD_SHARED)
-		return options_usage(&cmd_pack_help,
-				     "--shard with --scheme zstd-shared: parts of such "
-				     "archives cannot be joined yet");
 	if (!args->volume_size) /* other blobs have no bound of their own */
 		args->volume_size = args->how.scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL
 					    ? KP_ZSTD_BLOB_MAX

@@ -53,6 +53,9 @@ static bool replaces_entry(const void *arg, struct kp_span key, struct kp_span p
 	       p->dispositions.items[entry].fate == FATE_CONVERTED;
 }
 
+/* The level of a part's shared archives: joining the parts compresses everything again. */
+enum { PART_LEVEL = 1 };
+
 kpack_error_t packing_open_set(struct packing *p, const char *inherit, bool unnamed,
 			       struct kpackx_error *why)
 {
@@ -60,7 +63,7 @@ kpack_error_t packing_open_set(struct packing *p, const char *inherit, bool unna
 		.dir = p->archives,
 		.group = p->args.group,
 		.scheme = p->args.how.scheme,
-		.level = p->args.how.level,
+		.level = p->args.shard.count ? PART_LEVEL : p->args.how.level,
 		.jobs = p->args.how.jobs,
 		.volume_size = p->args.volume_size,
 		.force = p->args.force,

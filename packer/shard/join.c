@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "packer/base/xalloc.h"
+#include "packer/cli/options.h"
 #include "packer/files/below.h"
 #include "packer/files/leftovers.h"
 #include "packer/pack/tree/write.h"
@@ -190,6 +191,8 @@ static kpack_error_t open_set(struct shard_join *j, const char *dir, const char 
 		.dir = dir,
 		.group = r->group,
 		.scheme = r->scheme,
+		.level = r->level,
+		.jobs = option_jobs(),
 		.volume_size = r->volume_size,
 		.families = &r->families,
 		.inherit = inherit,

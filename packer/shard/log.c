@@ -4,6 +4,7 @@
 #include <msgpack.h>
 #include <stdlib.h>
 #include <zstd.h>
+#include "core/base/scheme.h"
 #include "core/base/strbuf.h"
 #include "core/base/file.h"
 #include "packer/base/xalloc.h"
@@ -178,11 +179,11 @@ char *shard_log_options(const struct pack_args *args)
 	kp_compose_print(&text, "%s--group %s --key-prefix '%s'",
 			 args->mode == PACK_ARCHIVES ? "--archives-only " : "",
 			 args->group, args->prefix);
-	kp_compose_print(
-		&text,
-		" --scheme %s --level %d --chunk %" PRIu64 " --volume-size %" PRIu64,
-		args->how.scheme == KPACK_COMPRESSION_NOOP ? "none" : "zstd-per-kernel",
-		args->how.level, args->how.chunk, args->volume_size);
+	kp_compose_print(&text,
+			 " --scheme %s --level %d --chunk %" PRIu64
+			 " --volume-size %" PRIu64,
+			 kp_scheme_name(args->how.scheme), args->how.level,
+			 args->how.chunk, args->volume_size);
 	print_choices(&text, args);
 	for (size_t i = 0; arch_filter_given(&args->filter) && i < chosen->count; i++) {
 		kp_target_format(&chosen->gpus[i], arch);
@@ -223,13 +224,14 @@ static void put_head(struct shard_log *log, const struct pack_args *args,
 {
 	char version[SHARD_VERSION_SIZE], *options = shard_log_options(args);
 
-	put_kind(log, "kpack shard", 12);
+	put_kind(log, "kpack shard", 13);
 	put_number(log, SHARD_RECORD_VERSION);
 	put_text(log, shard_log_version(version));
 	put_number(log, args->shard.index);
 	put_number(log, args->shard.count);
 	put_number(log, args->mode == PACK_ARCHIVES);
 	put_number(log, args->how.scheme);
+	put_number(log, (uint64_t)args->how.level);
 	put_number(log, args->volume_size);
 	put_text(log, args->group);
 	put_text(log, options);

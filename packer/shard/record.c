@@ -2,6 +2,7 @@
 #include "record.h"
 #include <stdlib.h>
 #include "core/base/bounds.h"
+#include "core/base/scheme.h"
 #include "packer/base/xalloc.h"
 #include "core/target/target.h"
 #include "core/base/text.h"
@@ -109,12 +110,13 @@ static bool get_families(struct kp_mp *c, struct families *out)
 
 static bool get_rest(struct kp_mp *c, struct shard_record *out)
 {
-	uint64_t index, count, archives_only, scheme;
+	uint64_t index, count, archives_only, scheme, level;
 
 	if (!get_text(c, SHARD_NAME_MAX, &out->version) ||
 	    !get_number(c, SHARDS_MAX, &index) || !get_number(c, SHARDS_MAX, &count) ||
 	    !get_number(c, 1, &archives_only) ||
-	    !get_number(c, KPACK_COMPRESSION_ZSTD_PER_KERNEL, &scheme) ||
+	    !get_number(c, KP_COMPRESSION_ZSTD_SHARED, &scheme) ||
+	    !get_number(c, KP_LEVEL_MAX, &level) ||
 	    !get_number(c, UINT64_MAX, &out->volume_size) ||
 	    !get_text(c, SHARD_NAME_MAX, &out->group) ||
 	    !get_text(c, SIZE_MAX, &out->options) || !get_hash(c, out->plan) ||
@@ -123,6 +125,7 @@ static bool get_rest(struct kp_mp *c, struct shard_record *out)
 	out->shard = (struct shard){(unsigned)index, (unsigned)count};
 	out->archives_only = archives_only;
 	out->scheme = (kpack_compression_t)scheme;
+	out->level = (int)level;
 	if (index == 0 || index > count || out->volume_size == 0)
 		return kp_mp_fault(c, "the shard or the volume size is not valid");
 	return kp_component_ok(kp_span_str(out->group)) ||
@@ -143,8 +146,8 @@ static kpack_error_t parse_head(struct kp_mp *c, struct shard_record *out,
 		return kp_fail(why, KPACK_ERROR_UNSUPPORTED_VERSION,
 			       "version %llu, this program knows %d",
 			       (unsigned long long)version, SHARD_RECORD_VERSION);
-	if (n != 12)
-		kp_mp_fault(c, "the head has not 12 fields");
+	if (n != 13)
+		kp_mp_fault(c, "the head has not 13 fields");
 	get_rest(c, out);
 	return c->fault ? kp_mp_fail(c, "record", why) : KPACK_SUCCESS;
 }

@@ -3,8 +3,8 @@
  * The record of a part, .kpack/shard/record: a sequence of MessagePack arrays.  The first
  * item of each is its kind.
  *
- *   ["kpack shard", 2, program's version, I, N, archives only, scheme, volume size, group,
- *    options in words, digest of the whole plan, ["NAME=ARCH,..." of each family]]
+ *   ["kpack shard", 3, program's version, I, N, archives only, scheme, level, volume size,
+ *    group, options in words, digest of the whole plan, ["NAME=ARCH,..." of each family]]
  *   ["b", number, key, volume, [[place, bytes, frames]...]]   a binary begins
  *   ["o", place, hash, size, chunk, ordinal]                  an object of that binary
  *   ["e", arch, key, type, metadata]                          an entry for that object
@@ -40,7 +40,7 @@
 #define SHARD_NAME_MAX 255
 
 /* The version of the record's format. */
-#define SHARD_RECORD_VERSION 2
+#define SHARD_RECORD_VERSION 3
 
 enum shard_kind {
 	SHARD_FILE,
@@ -82,6 +82,7 @@ struct shard_record {
 	struct shard shard;
 	bool archives_only;
 	kpack_compression_t scheme;
+	int level;
 	uint64_t volume_size;
 	char *version, *group, *options;
 	uint8_t plan[16];

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "core/base/bounds.h"
+#include "core/base/scheme.h"
 #include "files.h"
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
@@ -230,11 +231,9 @@ static kpack_error_t find_archive(struct shard_part *part, const char *place,
 	return err;
 }
 
-static kpack_error_t read_frame(const struct kp_source *stored, struct shard_frame *frame,
-				struct kp_span *out, struct kpackx_error *why)
+static kpack_error_t reserve_frame(struct shard_frame *frame, size_t size,
+				   struct kpackx_error *why)
 {
-	size_t size = (size_t)stored->size;
-
 	if (size > frame->cap || !frame->bytes) {
 		free(frame->bytes);
 		frame->bytes = malloc(size + 1);
@@ -242,8 +241,32 @@ static kpack_error_t read_frame(const struct kp_source *stored, struct shard_fra
 		if (!frame->bytes)
 			return kp_fail_memory(why, size, "a frame");
 	}
-	*out = (struct kp_span){frame->bytes, size};
-	return kp_source_read(stored, 0, frame->bytes, size, why);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t read_stored(const struct kpack_archive *a, uint32_t entry,
+				 struct shard_frame *frame, struct kp_span *out,
+				 struct kpackx_error *why)
+{
+	struct kp_source stored;
+
+	KP_TRY(kp_archive_source(a, entry, &stored, why));
+	KP_TRY(reserve_frame(frame, (size_t)stored.size, why));
+	*out = (struct kp_span){frame->bytes, (size_t)stored.size};
+	return kp_source_read(&stored, 0, frame->bytes, out->size, why);
+}
+
+static kpack_error_t read_decoded(const struct kpack_archive *a, uint32_t entry,
+				  struct shard_frame *frame, struct kp_span *out,
+				  struct kpackx_error *why)
+{
+	struct kp_entry_info info;
+
+	KP_TRY(kp_archive_check_size(a, entry, why));
+	kp_archive_entry(a, entry, &info);
+	KP_TRY(reserve_frame(frame, (size_t)info.size, why));
+	*out = (struct kp_span){frame->bytes, (size_t)info.size};
+	return kp_archive_read(a, entry, frame->bytes, why);
 }
 
 kpack_error_t part_read(struct shard_part *part, const char *place, unsigned volume,
@@ -251,7 +274,6 @@ kpack_error_t part_read(struct shard_part *part, const char *place, unsigned vol
 			struct kpackx_error *why)
 {
 	struct shard_archive *a = NULL;
-	struct kp_source stored;
 	kpack_error_t err;
 
 	KP_TRY(find_archive(part, place, volume, &a, why));
@@ -259,8 +281,8 @@ kpack_error_t part_read(struct shard_part *part, const char *place, unsigned vol
 	    a->entries[ordinal] == UINT32_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s/%s: has no object %u",
 			       part->own, a->file, ordinal);
-	err = kp_archive_source(a->archive, a->entries[ordinal], &stored, why);
-	if (!err)
-		err = read_frame(&stored, frame, out, why);
+	err = (part->record.scheme == KP_COMPRESSION_ZSTD_SHARED
+		       ? read_decoded
+		       : read_stored)(a->archive, a->entries[ordinal], frame, out, why);
 	return err ? kp_fail_prefix(why, err, "%s/%s", part->own, a->file) : err;
 }

@@ -40,8 +40,8 @@ void shard_part_close(struct shard_part *part);
 kpack_error_t shard_part_check(struct shard_part *part, struct kpackx_error *why);
 
 /*
- * Read the stored bytes of ORDINAL in the archive of PLACE and VOLUME into FRAME, a
- * buffer that is reused from one call to the next.  INVALID_FORMAT: no entry names that
+ * Read the bytes of ORDINAL in the archive of PLACE and VOLUME, as archive_set_store takes
+ * them, into FRAME, a buffer that is reused from one call to the next.  INVALID_FORMAT: no entry names that
  * ordinal.
  */
 struct shard_frame {

@@ -92,6 +92,8 @@ make_tree() { # DIR
 @test "every option that says what is stored" {
 	make_tree in
 	joined 3 --scheme none in
+	joined 3 --scheme zstd-shared in
+	joined 2 --scheme zstd-shared --level 2 --family rdna=gfx1030,gfx1100 in
 	joined 3 --chunk 4096 --level 9 in
 	joined 3 --group other --key-prefix opt/x in
 	joined 3 --family rdna=gfx1030,gfx1100 in
@@ -170,6 +172,9 @@ make_tree() { # DIR
 		joined $n --group g --volume-size 30000 in
 		joined $n --group h in
 	done
+	kpack pack -q --group g --scheme zstd-shared one shared
+	mkfat --seed 31 shared/lib/new.so
+	joined 2 --group g --scheme zstd-shared shared
 	kpack verify -q out/.kpack
 }
 

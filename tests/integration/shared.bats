@@ -87,7 +87,7 @@ hashes() { # DIR
 	kpack mark check conv
 }
 
-@test "zstd-shared: what readers of version 1 would misread, and what is not done yet, is refused" {
+@test "zstd-shared: what readers of version 1 would misread is refused" {
 	make_database tree
 	pack tree out
 	# version 2 in the header: AMD's readers stop at it
@@ -97,7 +97,22 @@ hashes() { # DIR
 	[[ $output == *"header: version 1 is not supported with the scheme zstd-shared, only 2"* ]]
 	printf '\2' | dd of="$archive" bs=1 seek=4 conv=notrunc status=none
 	usage "--chunk" --archives-only --scheme zstd-shared --chunk 4096 tree new
-	usage "--shard" --archives-only --scheme zstd-shared --shard 1/2 tree new
+}
+
+@test "zstd-shared: the parts of a run are joined to what one run writes" {
+	make_database tree
+	pack --level 5 tree out
+	for n in 1 2 3; do
+		for i in $(seq $n); do
+			pack --level 5 --shard $i/$n tree part$n.$i
+			kpack verify -q part$n.$i/.kpack/shard/g_gfx90a.kpack
+		done
+		kpack merge -q $(seq -f part$n.%g $n | tac) -o joined$n
+		diff -r out joined$n
+	done
+	pack --level 6 --shard 2/2 tree other
+	run -1 kpack merge -q part2.1 other -o new
+	[[ $output == *"--level 5"*"--level 6"* ]]
 }
 
 @test "zstd-shared: archives are joined, and divided" {
