@@ -41,38 +41,58 @@ static kpack_error_t add_listed(struct gpus *g, const char *list,
 	return KPACK_SUCCESS;
 }
 
-/* VERSION is "10.3.0"; the driver would report 100300. */
-static kpack_error_t parse_version(const char *version, struct kp_target *gpu,
-				   struct kpackx_error *why)
+/* The value of the variable NAME is VERSION, "10.3.0"; the driver would report 100300. */
+static kpack_error_t parse_version(const char *name, const char *version,
+				   struct kp_target *gpu, struct kpackx_error *why)
 {
 	unsigned major, minor, stepping;
-	char properties[80];
+	char properties[80], more;
 	bool found = false;
 
 	/* NOLINTNEXTLINE(cert-err34-c): the widths keep the numbers small */
-	if (sscanf(version, "%3u.%2u.%2u", &major, &minor, &stepping) == 3) {
+	if (sscanf(version, "%3u.%2u.%2u%c", &major, &minor, &stepping, &more) == 3) {
 		snprintf(properties, sizeof(properties), "gfx_target_version %u\n",
 			 major * 10000 + minor * 100 + stepping);
-		KP_TRY(kp_gpus_parse(kp_span_str(properties), gpu, &found, why));
+		(void)kp_gpus_parse(kp_span_str(properties), gpu, &found, NULL);
 	}
 	return found ? KPACK_SUCCESS
 		     : kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "HSA_OVERRIDE_GFX_VERSION: %s is no version", version);
+			       "%s: %s is not the version of a GPU", name, version);
 }
 
-static kpack_error_t add_machine(struct gpus *g, const char *version,
-				 struct kpackx_error *why)
+#define OVERRIDE "HSA_OVERRIDE_GFX_VERSION"
+
+/* The runtime's name for GPU goes to *OUT; its own variable is before that for all. */
+static kpack_error_t name_gpu(const struct kp_gpu *gpu, struct kp_target *out,
+			      struct kpackx_error *why)
+{
+	char name[sizeof(OVERRIDE) + 16];
+	const char *version;
+
+	snprintf(name, sizeof(name), OVERRIDE "_%u", gpu->number);
+	version = secure_getenv(name);
+	if (!version || !*version) {
+		snprintf(name, sizeof(name), OVERRIDE);
+		version = secure_getenv(name);
+	}
+	*out = gpu->target;
+	return version && *version ? parse_version(name, version, out, why)
+				   : KPACK_SUCCESS;
+}
+
+static kpack_error_t add_machine(struct gpus *g, struct kpackx_error *why)
 {
 	struct kp_gpus found;
-	struct kp_target instead;
+	struct kp_target target;
 	kpack_error_t err = kp_gpus_read(NULL, &found, why);
 
 	if (err == KPACK_ERROR_FILE_NOT_FOUND)
 		err = KPACK_SUCCESS; /* no driver: no GPU */
-	if (!err && version && found.count)
-		err = parse_version(version, &instead, why);
-	for (size_t i = 0; i < found.count && !err; i++)
-		err = add_gpu(g, version ? &instead : &found.list[i].target, why);
+	for (size_t i = 0; i < found.count && !err; i++) {
+		err = name_gpu(&found.list[i], &target, why);
+		if (!err)
+			err = add_gpu(g, &target, why);
+	}
 	kp_gpus_fini(&found);
 	return err;
 }
@@ -80,12 +100,11 @@ static kpack_error_t add_machine(struct gpus *g, const char *version,
 kpack_error_t gpus_find(struct gpus *out, struct kpackx_error *why)
 {
 	const char *listed = secure_getenv("KPACK_HIP_ARCH");
-	const char *version = secure_getenv("HSA_OVERRIDE_GFX_VERSION");
 
 	*out = (struct gpus){0};
 	if (listed && *listed)
 		return add_listed(out, listed, why);
-	return add_machine(out, version && *version ? version : NULL, why);
+	return add_machine(out, why);
 }
 
 void gpus_fini(struct gpus *g)

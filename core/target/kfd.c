@@ -126,8 +126,8 @@ static kpack_error_t add_node(struct kp_gpus *g, const char *nodes, unsigned nod
 			      size_t *cap, struct kpackx_error *why)
 {
 	struct kpackx_error reason = {0};
-	struct kp_gpu gpu = {.node = node};
-	bool found = false;
+	struct kp_gpu gpu = {.node = node, .number = g->n_nodes};
+	bool found = false, hidden;
 	char *path = NULL;
 	kpack_error_t err;
 
@@ -135,7 +135,9 @@ static kpack_error_t add_node(struct kp_gpus *g, const char *nodes, unsigned nod
 		return kp_fail_memory(why, 0, "a path");
 	err = read_node(path, &gpu.target, &found, &reason);
 	/* the driver hides GPUs from a container in this way */
-	if (err && reason.sys_errno != EPERM && reason.sys_errno != EACCES)
+	hidden = err && (reason.sys_errno == EPERM || reason.sys_errno == EACCES);
+	g->n_nodes += !hidden;
+	if (err && !hidden)
 		kp_faults_add(&g->faults, true, "%s: %s", path, reason.text);
 	free(path);
 	if (err || !found)

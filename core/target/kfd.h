@@ -13,7 +13,8 @@
 #define KP_TOPOLOGY "/sys/class/kfd/kfd/topology"
 
 struct kp_gpu {
-	unsigned node;
+	unsigned node;   /* the kernel's number */
+	unsigned number; /* ROCm's: nodes that this process may not read do not count */
 	struct kp_target target; /* without features, which the driver does not report */
 };
 
@@ -21,6 +22,7 @@ struct kp_gpu {
 struct kp_gpus {
 	struct kp_gpu *list;
 	size_t count;
+	unsigned n_nodes;        /* that this process may read, CPUs too */
 	struct kp_faults faults; /* nodes that were left out as invalid */
 };
 

@@ -23,6 +23,7 @@ teardown() {
 	for m in mnt plain; do
 		! mountpoint -q "$T/$m" || fusermount3 -u "$T/$m" || umount -l "$T/$m"
 	done
+	! mountpoint -q /sys/class || umount /sys/class
 	rm -rf "$T"
 }
 
@@ -134,6 +135,35 @@ same_code() { # OPTION...
 	diff - output.txt <<<"3 set, 0 NULL"
 	KPACK_HIP_ARCH=gfx90a:nonsense KPACK_HIP_DEBUG=0 helped "$old" packed/lib/libx.so
 	[ ! -s messages.txt ]
+}
+
+# Pretend a node of the KFD driver, in this file's mount namespace.
+node() { # NUMBER VERSION
+	mountpoint -q /sys/class || mount -t tmpfs none /sys/class
+	mkdir -p "/sys/class/kfd/kfd/topology/nodes/$1"
+	echo "gfx_target_version $2" >"/sys/class/kfd/kfd/topology/nodes/$1/properties"
+}
+
+@test "the machine's GPUs, all or one of them called something else" {
+	[ "$(id -u)" = 0 ] || skip "needs root"
+	make_library
+	node 0 0
+	node 1 110000
+	node 2 100301
+	original
+	helped "$old" packed/lib/libx.so
+	diff <(sed -E 's/^(gfx90a|gfx1030)(\S*) .*/\1\2 none/' want) log
+	HSA_OVERRIDE_GFX_VERSION_2=10.3.0 helped "$old" packed/lib/libx.so
+	diff <(sed -E 's/^(gfx90a)(\S*) .*/\1\2 none/' want) log
+	[ ! -s messages.txt ]
+	# the GPU's own variable counts
+	HSA_OVERRIDE_GFX_VERSION=10.3.0 HSA_OVERRIDE_GFX_VERSION_2=9.0.10 helped "$old" packed/lib/libx.so
+	diff <(sed -E 's/^(gfx1100) .*/\1 none/' want) log
+	[ ! -s messages.txt ]
+	for version in 10.3 10.3.0x -1.0.0 9.0.16; do
+		HSA_OVERRIDE_GFX_VERSION_1=$version helped "$old" packed/lib/libx.so
+		diff - messages.txt <<<"kpack_hip: no converted binary gets code: HSA_OVERRIDE_GFX_VERSION_1: $version is not the version of a GPU"
+	done
 }
 
 @test "a runtime that takes converted binaries itself is left alone" {

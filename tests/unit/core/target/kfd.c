@@ -114,7 +114,7 @@ static void make_node(const char *dir, const char *properties)
 static void check_topology(const char *topology)
 {
 	static const char *const names[] = {"gfx90a", "gfx1100", "gfx1100"};
-	static const unsigned numbers[] = {2, 9, 10};
+	static const unsigned nodes[] = {2, 9, 10}, numbers[] = {1, 5, 6};
 	struct kpackx_error why = {0};
 	struct kp_gpus gpus;
 
@@ -122,11 +122,13 @@ static void check_topology(const char *topology)
 		fail_msg("%s", why.text);
 	assert_int_equal(gpus.count, 3);
 	for (size_t i = 0; i < gpus.count; i++) {
-		assert_int_equal(gpus.list[i].node, numbers[i]);
+		assert_int_equal(gpus.list[i].node, nodes[i]);
+		assert_int_equal(gpus.list[i].number, numbers[i]);
 		assert_string_equal(gpus.list[i].target.processor, names[i]);
 	}
 	/* node 3 has invalid properties, 4 has no file, 5 has a FIFO instead */
 	assert_int_equal(gpus.faults.counted, 3);
+	assert_int_equal(gpus.n_nodes, 7);
 	assert_non_null(strstr(gpus.faults.items[0].text, "nodes/3/properties: "));
 	kp_gpus_fini(&gpus);
 	assert_null(gpus.list);
@@ -150,6 +152,29 @@ static void nodes_are_read_in_order(void **state)
 	assert_int_equal(mkfifo("t/nodes/5/properties", 0644), 0);
 	check_topology("t");
 	check_topology("t/nodes");
+}
+
+static void hidden_nodes_have_no_number(void **state)
+{
+	struct kpackx_error why = {0};
+	uid_t user = geteuid();
+	struct kp_gpus gpus;
+
+	(void)state;
+	assert_int_equal(mkdir("hidden", 0755), 0);
+	make_node("hidden/0", "gfx_target_version 90402\n");
+	make_node("hidden/1", "gfx_target_version 90402\n");
+	assert_int_equal(chmod("hidden/0/properties", 0), 0);
+	assert_int_equal(chmod(".", 0755), 0);
+	if (user == 0) /* root can read them */
+		assert_int_equal(seteuid(65534), 0);
+	assert_int_equal(kp_gpus_read("hidden", &gpus, &why), KPACK_SUCCESS);
+	assert_int_equal(seteuid(user), 0);
+	assert_int_equal(gpus.count, 1);
+	assert_int_equal(gpus.list[0].node, 1);
+	assert_int_equal(gpus.list[0].number, 0);
+	assert_int_equal(gpus.faults.counted, 0);
+	kp_gpus_fini(&gpus);
 }
 
 static void endless_properties_end(void **state)
@@ -193,6 +218,7 @@ int main(void)
 		cmocka_unit_test(versions_are_processors),
 		cmocka_unit_test(nonsense_is_named),
 		cmocka_unit_test(nodes_are_read_in_order),
+		cmocka_unit_test(hidden_nodes_have_no_number),
 		cmocka_unit_test(endless_properties_end),
 		cmocka_unit_test(no_driver_is_reported),
 	};
