@@ -10,6 +10,8 @@ static kpack_error_t start_binaries(struct binaries *all, struct kpackx_error *w
 {
 	say_read_level();
 	KP_TRY(kp_environment_read(&all->env, why));
+	if (all->env.disabled)
+		return KPACK_SUCCESS;
 	KP_TRY(gpus_find(&all->gpus, why));
 	KP_TRY(gpus_names(&all->gpus, &all->names, &all->n_names, why));
 	return kp_cache_init(&all->cache, why);
@@ -72,40 +74,46 @@ static kpack_error_t find_archives(struct binaries *all, struct binary *b,
 static kpack_error_t fill_binary(struct binaries *all, struct binary *b,
 				 struct kpackx_error *why)
 {
+	kpack_error_t err;
 	uint64_t offset;
 
 	b->reported = calloc(all->gpus.count + 1, sizeof(*b->reported));
 	if (!b->reported)
 		return kp_fail_memory(why, all->gpus.count, "a list of GPUs");
-	KP_TRY(kp_maps_find(b->marker, &b->path, &offset, why));
+	err = kp_maps_find(b->marker, &b->path, &offset, why);
+	if (err) {
+		/* the name in the marker is better than none */
+		(void)kp_marker_read_at(b->marker, &b->facts, NULL);
+		return err;
+	}
 	KP_TRY(kp_marker_read_at(b->marker, &b->facts, why));
 	return find_archives(all, b, why);
 }
 
-kpack_error_t binary_get(struct binaries *all, const void *marker, struct binary **out,
+kpack_error_t binary_get(struct binaries *all, const void *marker,
+			 unsigned long long unloads, struct binary **out,
 			 struct kpackx_error *why)
 {
 	struct binary *b = all->first;
-	kpack_error_t err;
 
-	while (b && b->marker != marker)
+	*out = NULL;
+	while (b && (b->marker != marker || b->unloads != unloads))
 		b = b->next;
 	if (!b) {
 		b = calloc(1, sizeof(*b));
 		if (!b)
 			return kp_fail_memory(why, sizeof(*b), "a binary");
 		b->marker = marker;
-		err = fill_binary(all, b, why);
-		if (err) {
-			binary_free(b);
-			return err;
-		}
+		b->unloads = unloads;
+		(void)fill_binary(all, b, &b->fault);
 		b->next = all->first;
 		all->first = b;
 	}
 	b->users++;
 	*out = b;
-	return KPACK_SUCCESS;
+	if (b->fault.code)
+		*why = b->fault;
+	return b->fault.code;
 }
 
 void binary_put(struct binaries *all, struct binary *b)

@@ -54,29 +54,36 @@ __attribute__((constructor)) static void add_handlers(void)
 
 /* ---- with the lock held ---- */
 
-static void say_unusable(const struct binary *b, const struct kpackx_error *why)
+/* For the other wrappers of a binary the reason is the same. */
+static void say_unusable(struct binary *b, const struct kpackx_error *why)
 {
+	enum say_level level = b && b->is_unusable ? SAY_ALL : SAY_MISSING;
+	const char *name = b && b->path ? b->path : b ? b->facts.kernel_name : NULL;
 	struct kp_line line = {.used = 0};
 
-	if (b) {
-		kp_line_add_name(&line, b->path);
+	if (name) {
+		kp_line_add_name(&line, name);
 		kp_line_add(&line, ": ");
 	}
 	kp_line_add(&line, "no code for any GPU: %s", why->text);
-	say_line(SAY_MISSING, &line);
+	say_line(level, &line);
+	if (b)
+		b->is_unusable = true;
 }
 
 /* Find the code of WRAPPER; without any, a program goes on as on a GPU it has no code for. */
 static kpack_error_t fill_registration(struct registration *r,
 				       const struct wrapper *wrapper,
+				       unsigned long long unloads,
 				       struct kpackx_error *why)
 {
-	KP_TRY(binary_get(&binaries, wrapper->pointer, &r->binary, why));
+	KP_TRY(binary_get(&binaries, wrapper->pointer, unloads, &r->binary, why));
 	return bundle_get(&binaries, r->binary, (uint32_t)wrapper->index, &r->bundle,
 			  why);
 }
 
-static struct registration *registration_new(const struct wrapper *wrapper)
+static struct registration *registration_new(const struct wrapper *wrapper,
+					     unsigned long long unloads)
 {
 	struct registration *r = calloc(1, sizeof(*r));
 	struct kpackx_error why = {0};
@@ -86,7 +93,7 @@ static struct registration *registration_new(const struct wrapper *wrapper)
 		return NULL;
 	err = binaries_start(&binaries, &why);
 	if (!err && binaries.gpus.count) {
-		err = fill_registration(r, wrapper, &why);
+		err = fill_registration(r, wrapper, unloads, &why);
 		if (err)
 			say_unusable(r->binary, &why);
 	}
@@ -124,11 +131,12 @@ static bool is_disabled(void)
 
 static void *register_bundle(const struct wrapper *wrapper, const struct runtime *runtime)
 {
+	unsigned long long unloads = runtime_unloads();
 	struct registration *r;
 	void *handle;
 
 	lock_library();
-	r = registration_new(wrapper);
+	r = registration_new(wrapper, unloads);
 	unlock_library();
 	if (!r)
 		return runtime->add(wrapper);

@@ -188,8 +188,9 @@ node() { # NUMBER VERSION
 
 @test "switched off: as without the helper" {
 	make_library
-	ROCM_KPACK_DISABLE=1 helped "$old" packed/lib/libx.so
+	ROCM_KPACK_DISABLE=1 KPACK_HIP_ARCH=gfx1100:nonsense helped "$old" packed/lib/libx.so
 	diff - output.txt <<<"0 set, 3 NULL"
+	[ ! -s messages.txt ]
 }
 
 @test "archives that are missing, of another build, damaged, or named by the environment" {
@@ -227,6 +228,16 @@ node() { # NUMBER VERSION
 	ROCM_KPACK_PATH=$T/packed/.kpack:$T/away.kpack helped "$old" packed/lib/libx.so
 	diff want log
 	[ "$(wc -l <messages.txt)" = 1 ]
+}
+
+@test "a marker that cannot be read is reported once" {
+	make_library
+	offset=$(readelf -SW packed/lib/libx.so | sed -n 's/.* \.rocm_kpack_ref *PROGBITS *[0-9a-f]* \([0-9a-f]*\) .*/\1/p')
+	printf junk | dd of=packed/lib/libx.so bs=1 seek=$((0x$offset)) conv=notrunc status=none
+	KPACK_HIP_ARCH=gfx1030 helped "$old" packed/lib/libx.so
+	grep "^kpack_hip: $T/packed/lib/libx.so: no code for any GPU: " messages.txt
+	[ "$(wc -l <messages.txt)" = 1 ]
+	diff - output.txt <<<"3 set, 0 NULL"
 }
 
 @test "the line about missing code names the archive that exists, or the one for the processor" {
@@ -282,7 +293,7 @@ node() { # NUMBER VERSION
 # A library that registers its wrapper in a constructor, and prints what came of it.
 make_registering() { # LINK OPTION...
 	mkdir -p fat/lib
-	mkfat --bare --bundles 1 --arches $arches bundle
+	mkfat --bare --bundles 1 --seed "${seed-0}" --arches $arches bundle
 	cat >x.c <<-'END'
 	#include <stdint.h>
 	#include <stdio.h>
@@ -300,11 +311,13 @@ make_registering() { # LINK OPTION...
 		handle = __hipRegisterFatBinary(&wrapper);
 		fprintf(stderr, "handle %s\n", handle ? "set" : "NULL");
 	}
+	#ifndef STAYS
 	__attribute__((destructor)) static void end(void)
 	{
 		if (handle)
 			__hipUnregisterFatBinary(handle);
 	}
+	#endif
 	int answer(void *out, long n) { (void)out, (void)n; return 42; }
 	int again(void)
 	{
@@ -354,6 +367,28 @@ load_registering() { # FILE
 	HELPER=$helper load_registering packed/lib/libx.so
 	diff want log
 	diff - messages.txt <<<"handle set"
+}
+
+@test "a library that is loaded where another was, which was not unregistered" {
+	local list seed
+	list=$(preload "$python")
+	for seed in 1 2; do
+		make_registering -DSTAYS -L"$old" -l:libamdhip64.so.5
+		mv fat fat-$seed
+		mv packed packed-$seed
+	done
+	cat >load.py <<-'END'
+	import _ctypes, ctypes, sys
+	for name in sys.argv[1:]:
+	    _ctypes.dlclose(ctypes.CDLL(name)._handle)
+	END
+	export LD_LIBRARY_PATH=$old STUB_LOG=$PWD/raw STUB_ARCHES=$agents KPACK_HIP_ARCH=gfx90a,gfx1030,gfx1100
+	export ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0
+	LD_PRELOAD=$list $python load.py ./fat-[12]/lib/libx.so
+	sort raw | cut -d ' ' -f 3- >want
+	rm raw
+	LD_PRELOAD=${list:+$list:}$helper $python load.py ./packed-[12]/lib/libx.so
+	sort raw | cut -d ' ' -f 3- | diff want -
 }
 
 @test "threads that load, unload and register, and children of a fork" {
