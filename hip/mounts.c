@@ -101,20 +101,51 @@ static bool all_mounted(const struct binary *b, const struct parts *p)
 	return true;
 }
 
-/* Whether the list FILE of a mount's archives has the one of F, as it was opened. */
+/* Whether PATH still leads to the file that was opened as F. */
+static bool is_current(const char *path, const struct kp_lookup_file *f)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 &&
+	       is_same_file(&st, kp_archive_stat(kp_cached_archive(f->held)));
+}
+
+/* The end of F's line in a mount's list of archives. */
+static void format_end(const struct kp_lookup_file *f, char *out, size_t size)
+{
+	const struct stat *st = kp_archive_stat(kp_cached_archive(f->held));
+
+	snprintf(out, size, "\t%lld\t%llu\t%lld.%09ld\n", (long long)st->st_size,
+		 (unsigned long long)st->st_ino, (long long)st->st_mtim.tv_sec,
+		 st->st_mtim.tv_nsec);
+}
+
+static bool ends_with(const char *line, const char *end)
+{
+	size_t n = strlen(line), m = strlen(end);
+
+	return n >= m && memcmp(line + n - m, end, m) == 0;
+}
+
+/*
+ * Whether the list FILE of a mount's archives has the one of F, as it was opened.  What is
+ * at the archive's path says nothing of what the mount has opened, which may not have
+ * noticed that the archive was replaced.
+ */
 static bool lists_archive(FILE *file, const struct kp_lookup_file *f)
 {
-	const struct stat *want = kp_archive_stat(kp_cached_archive(f->held));
-	char *line = NULL;
+	char *line = NULL, end[100];
 	bool found = false;
-	struct stat st;
 	size_t cap = 0;
 
+	format_end(f, end, sizeof(end));
 	rewind(file);
 	while (!found && getline(&line, &cap, file) > 0) {
-		line[strcspn(line, "\t\n")] = '\0';
+		if (!ends_with(line, end))
+			continue;
+		line[strcspn(line, "\t")] = '\0';
 		kp_text_unescape(line);
-		found = stat(line, &st) == 0 && is_same_file(&st, want);
+		found = is_current(line, f);
 	}
 	free(line);
 	return found;
@@ -263,6 +294,16 @@ static void say_mapped(const struct parts *p, const char *path)
 	say_line(SAY_ALL, &line);
 }
 
+/* A mount has no later archives than their paths lead to. */
+static bool all_current(const struct parts *p)
+{
+	for (size_t i = 0; i < p->count; i++)
+		if ((i == 0 || p->list[i].file != p->list[i - 1].file) &&
+		    !is_current(p->list[i].file->path, p->list[i].file))
+			return false;
+	return true;
+}
+
 bool mounts_map(struct binary *b, const struct parts *p, uint32_t index, void **at,
 		size_t *size)
 {
@@ -283,6 +324,11 @@ bool mounts_map(struct binary *b, const struct parts *p, uint32_t index, void **
 		return false;
 	path = bundle_path(b->mount, b, index);
 	mapped = path && map_file(path, b->mount_device, p, at, size);
+	if (mapped &&
+	    !all_current(p)) { /* the mount may show others since it was found */
+		munmap(*at, *size);
+		mapped = false;
+	}
 	if (mapped)
 		say_mapped(p, path);
 	for (size_t i = 0; i < p->count && mapped; i++)

@@ -32,8 +32,8 @@ static void put_arches(FILE *f, struct kpack_archive *a)
 }
 
 /*
- * Columns: path, scheme, architectures, entries, bytes; or the path and the refusal's
- * reason.
+ * Columns: path, scheme, architectures, entries, bytes, inode number, time of the last
+ * change; or the path and the refusal's reason.
  */
 void archives_text_put(FILE *f, const struct edition *e)
 {
@@ -41,12 +41,14 @@ void archives_text_put(FILE *f, const struct edition *e)
 
 	for (size_t i = 0; i < h->count; i++) {
 		struct kpack_archive *a = e->archives[i];
+		const struct stat *st = kp_archive_stat(a);
 
 		put_string(f, kp_archive_path(a));
 		fprintf(f, "\t%s\t", kp_archive_scheme(a));
 		put_arches(f, a);
-		fprintf(f, "\t%zu\t%lld\n", kp_archive_entry_count(a),
-			(long long)kp_archive_stat(a)->st_size);
+		fprintf(f, "\t%zu\t%lld\t%llu\t%lld.%09ld\n", kp_archive_entry_count(a),
+			(long long)st->st_size, (unsigned long long)st->st_ino,
+			(long long)st->st_mtim.tv_sec, st->st_mtim.tv_nsec);
 	}
 	for (size_t i = 0; i < h->n_refused; i++) {
 		put_string(f, h->refused[i].path);

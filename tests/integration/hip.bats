@@ -695,6 +695,46 @@ mounts_bundles() { # OPTION... ARCHIVES
 	! grep mapped messages.txt || false
 }
 
+@test "a mount that did not notice that archives were replaced is not used" {
+	make_library --arches gfx1030,gfx1100
+	original
+	# another build, whose objects have the same sizes: the last byte of the last object
+	mkdir -p next/lib
+	cp fat/lib/libx.so next/lib
+	$python - next/lib/libx.so $(readelf -SW fat/lib/libx.so | sed -n 's/.* \.hip_fatbin *PROGBITS *[0-9a-f]* \([0-9a-f]* [0-9a-f]*\) .*/0x\1/p') <<-'END'
+	import sys
+	data = bytearray(open(sys.argv[1], "rb").read())
+	at = int(sys.argv[2], 16) + int(sys.argv[3], 16)
+	while data[at - 1] == 0:
+	    at -= 1
+	data[at - 1] ^= 1
+	open(sys.argv[1], "wb").write(data)
+	END
+	kpack pack -q --group fat next later
+	export KPACK_HIP_ARCH=gfx1030,gfx1100 KPACK_HIP_DEBUG=1
+	mkdir mnt
+	"$KPACK_BIN/kpackfs" -f -o bundles packed/.kpack mnt 2>daemon.txt 3>&- &
+	supervisor=$!
+	until mountpoint -q mnt && [ -e mnt/hipfb/lib/libx.so/0.hipfb ]; do
+		kill -0 $supervisor
+		read -rt 0.05 <> <(:) || :
+	done
+	helped "$old" packed/lib/libx.so
+	diff want log
+	grep -q 'mapped from' messages.txt
+	# without this process the other does not notice changes
+	kill -KILL $supervisor
+	! wait $supervisor || false
+	for f in later/.kpack/*; do cp "$f" new && mv new "packed/.kpack/${f##*/}"; done
+	mv fat before
+	mv next fat
+	original
+	helped "$old" packed/lib/libx.so
+	diff want log
+	! grep 'mapped from' messages.txt || false
+	fusermount3 -u mnt
+}
+
 @test "another user's mount is not used" {
 	[ "$(id -u)" = 0 ] || skip "needs root"
 	[ -e /etc/fuse.conf ] || skip "needs /etc/fuse.conf"
