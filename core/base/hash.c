@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "hash.h"
+#include <stdatomic.h>
 #include <string.h>
+#include <sys/random.h>
+#include <time.h>
 #include "hash_avx2.h"
 
 /* XXH3 hashes up to so many bytes without vectors. */
@@ -75,4 +78,33 @@ struct kp_hash kp_hasher_value(const struct kp_hasher *h)
 uint64_t kp_hash64(const void *data, size_t size, uint64_t seed)
 {
 	return XXH3_64bits_withSeed(data, size, seed);
+}
+
+/* A number that is less random, for a system that has no random bytes yet. */
+static uint64_t number_of_now(void)
+{
+	struct timespec now[2];
+
+	clock_gettime(CLOCK_REALTIME, &now[0]);
+	clock_gettime(CLOCK_MONOTONIC, &now[1]);
+	return kp_hash64(now, sizeof(now), (uintptr_t)&now); /* where the stack is */
+}
+
+/* Chosen when it is first needed; a child process has its parent's. */
+static uint64_t slot_key(void)
+{
+	static _Atomic uint64_t key; /* 0: not chosen yet */
+	uint64_t chosen = atomic_load_explicit(&key, memory_order_relaxed), fresh = 0;
+
+	if (chosen)
+		return chosen;
+	if (getrandom(&fresh, sizeof(fresh), GRND_NONBLOCK) != sizeof(fresh))
+		fresh = number_of_now();
+	fresh |= 1; /* not 0 */
+	return atomic_compare_exchange_strong(&key, &chosen, fresh) ? fresh : chosen;
+}
+
+uint64_t kp_slot_hash(const void *data, size_t size, uint64_t seed)
+{
+	return XXH3_64bits_withSeed(data, size, seed + slot_key());
 }

@@ -27,7 +27,13 @@ void kp_hasher_add(struct kp_hasher *h, const void *data, size_t size);
 /* The hash of all pieces since new or reset. */
 struct kp_hash kp_hasher_value(const struct kp_hasher *h);
 
-/* 64 bits for hash tables. */
+/* 64 bits, the same in every process: whoever writes a file can make its names collide. */
 uint64_t kp_hash64(const void *data, size_t size, uint64_t seed);
+
+/*
+ * 64 bits for the slots of a hash table.  They depend on a random number of this process,
+ * so that nobody can write a file whose names share slots.  Nothing else may depend on them.
+ */
+uint64_t kp_slot_hash(const void *data, size_t size, uint64_t seed);
 
 #endif

@@ -199,7 +199,7 @@ static bool is_new_key(struct kp_json *j, uint32_t map, size_t at)
 		set_fault(j, KPACK_ERROR_OUT_OF_MEMORY);
 		return false;
 	}
-	key.hash = (uint32_t)kp_hash64(j->text + at, key.size, map);
+	key.hash = (uint32_t)kp_slot_hash(j->text + at, key.size, map);
 	slot = kp_slots_first(&j->key_slots, key.hash);
 	while (*slot && !same_key(j, &j->keys[*slot - 1], &key))
 		slot = kp_slots_next(&j->key_slots, slot);

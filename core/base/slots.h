@@ -13,6 +13,8 @@
  *
  * Open addressing: uthash would need a header in each item, which takes 56 bytes, and ends
  * the process if memory runs out.
+ *
+ * HASH is a kp_slot_hash (hash.h), or names and contents can be chosen that share slots.
  */
 #ifndef KP_CORE_BASE_SLOTS_H
 #define KP_CORE_BASE_SLOTS_H

@@ -41,7 +41,7 @@ static struct kp_frame **bucket_of(const struct kp_shared *s, uint32_t number)
 {
 	uint64_t key[2] = {(uintptr_t)s, number};
 
-	return &pool.buckets[kp_hash64(key, sizeof(key), 0) % BUCKETS];
+	return &pool.buckets[kp_slot_hash(key, sizeof(key), 0) % BUCKETS];
 }
 
 static struct kp_frame *find_frame(const struct kp_shared *s, uint32_t number)

@@ -8,7 +8,7 @@
 
 static uint64_t hash_string(struct kp_span s)
 {
-	return kp_hash64(s.data, s.size, 0);
+	return kp_slot_hash(s.data, s.size, 0);
 }
 
 static uint64_t hash_number(const void *arg, uint32_t number)

@@ -100,6 +100,7 @@ struct kp_view_builder {
 
 	/*
 	 * Directories by (parent, name), contents by identity, arena offsets by text.
+	 * Ids place nothing, because an archive can be made so that many are equal.
 	 * Directories enter their set when one is looked up in their parent, because a
 	 * table with sorted keys needs few look-ups; names of directories of keys are no
 	 * texts of the set.

@@ -60,13 +60,6 @@ static void identify_entry(const struct kpack_archive *a, size_t entry,
 	identify_content(a, archive_id(a), &info, &meta, out);
 }
 
-static uint64_t file_hash(const void *arg, uint32_t file)
-{
-	const struct kp_view_builder *b = arg;
-
-	return b->v->files[file].id; /* until the view is finished, the identity's hash */
-}
-
 /* The class of the current archive. */
 static uint64_t archive_class(const struct kp_view_builder *b)
 {
@@ -109,20 +102,21 @@ bool kp_view_new_file(struct kp_view_builder *b, uint64_t id, uint32_t global,
 	return true;
 }
 
-static bool new_file(struct kp_view_builder *b, size_t entry, uint64_t hash,
-		     uint32_t *file)
-{
-	return kp_view_new_file(b, hash, b->v->bases[b->archive] + (uint32_t)entry, file);
-}
-
 /* An entry of the current archive, read ahead. */
 struct entry {
 	size_t number;
 	struct kp_entry_info info;
 	struct kp_meta meta;
 	struct identity content;
-	uint64_t hash; /* of the content */
+	uint64_t id;    /* of the content */
+	uint64_t place; /* of the content in the set; see find_file */
 };
+
+static bool new_file(struct kp_view_builder *b, const struct entry *e, uint32_t *file)
+{
+	return kp_view_new_file(b, e->id, b->v->bases[b->archive] + (uint32_t)e->number,
+				file);
+}
 
 /* Whether only archive and ordinal identify the content of E. */
 static bool is_unhashed(const struct entry *e)
@@ -130,14 +124,22 @@ static bool is_unhashed(const struct entry *e)
 	return e->content.stored == UINT64_MAX;
 }
 
+static uint64_t place_of(const struct kp_view_builder *b, const struct entry *e)
+{
+	return kp_slot_hash(&e->content, sizeof(e->content), archive_class(b));
+}
+
 /* Identify the content of E, and fetch the slot that find_file will read first. */
 static void identify_ahead(const struct kp_view_builder *b, struct entry *e)
 {
 	identify_content(b->v->archives[b->archive], b->archive_id, &e->info, &e->meta,
 			 &e->content);
-	e->hash = kp_hash64(&e->content, sizeof(e->content), archive_class(b));
-	if (!is_unhashed(e) && b->file_set.size)
-		__builtin_prefetch(kp_slots_first(&b->file_set, e->hash), 1);
+	e->id = kp_hash64(&e->content, sizeof(e->content), archive_class(b));
+	if (is_unhashed(e))
+		return;
+	e->place = place_of(b, e);
+	if (b->file_set.size)
+		__builtin_prefetch(kp_slots_first(&b->file_set, e->place), 1);
 }
 
 /* Fetch the file that find_file will compare with E first. */
@@ -147,39 +149,40 @@ static void fetch_file(const struct kp_view_builder *b, const struct entry *e)
 
 	if (is_unhashed(e) || !b->file_set.size)
 		return;
-	file = *kp_slots_first(&b->file_set, e->hash);
+	file = *kp_slots_first(&b->file_set, e->place);
 	if (file)
 		__builtin_prefetch(&b->v->files[file - 1]);
 }
 
 /* Return the file with the content of E, created as needed. */
-static bool find_file(struct kp_view_builder *b, const struct entry *e, uint32_t *file)
+static bool find_file(struct kp_view_builder *b, struct entry *e, uint32_t *file)
 {
 	bool first = !b->ordinal_file[e->info.ordinal];
 	struct kp_view *v = b->v;
 	uint32_t *slot;
 
 	if (is_unhashed(e) && first && !b->has_twin)
-		return new_file(b, e->number, e->hash, file);
+		return new_file(b, e, file);
+	/* room for all entries: the set never grows */
 	if (!b->file_set.size &&
-	    !kp_slots_reserve(&b->file_set, v->bases[v->n_archives], file_hash, b))
+	    !kp_slots_reserve(&b->file_set, v->bases[v->n_archives], NULL, NULL))
 		return kp_view_no_memory(b);
-	if (!kp_slots_grow(&b->file_set, file_hash, b))
-		return kp_view_no_memory(b);
-	slot = kp_slots_first(&b->file_set, e->hash);
+	if (is_unhashed(e))
+		e->place = place_of(b, e);
+	slot = kp_slots_first(&b->file_set, e->place);
 	for (; *slot; slot = kp_slots_next(&b->file_set, slot)) {
 		*file = *slot - 1;
-		if (v->files[*file].id == e->hash && same_content(b, *file, &e->content))
+		if (v->files[*file].id == e->id && same_content(b, *file, &e->content))
 			return true;
 	}
-	if (!new_file(b, e->number, e->hash, file))
+	if (!new_file(b, e, file))
 		return false;
 	kp_slots_put(&b->file_set, slot, *file);
 	return true;
 }
 
 /* Return the file of E.  Entries of one ordinal and size are one file. */
-static bool file_of(struct kp_view_builder *b, const struct entry *e, uint32_t *file)
+static bool file_of(struct kp_view_builder *b, struct entry *e, uint32_t *file)
 {
 	uint32_t known = b->ordinal_file[e->info.ordinal];
 
@@ -341,7 +344,7 @@ static bool is_selected(struct kp_view_builder *b, struct kp_span arch)
 	return b->selected[at].selected;
 }
 
-static bool add_entry(struct kp_view_builder *b, const struct entry *e)
+static bool add_entry(struct kp_view_builder *b, struct entry *e)
 {
 	bool has_path = e->meta.path.data;
 	char legacy[KP_NAME_MAX + 64];

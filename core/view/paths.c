@@ -17,13 +17,13 @@ static uint64_t text_hash(const void *arg, uint32_t offset)
 	const struct kp_view_builder *b = arg;
 	struct kp_span s = kp_view_text(b->v, offset);
 
-	return kp_hash64(s.data, s.size, 0);
+	return kp_slot_hash(s.data, s.size, 0);
 }
 
 /* The slot of the text S, or the free one where it belongs. */
 static uint32_t *text_slot(const struct kp_view_builder *b, struct kp_span s)
 {
-	uint32_t *slot = kp_slots_first(&b->text_set, kp_hash64(s.data, s.size, 0));
+	uint32_t *slot = kp_slots_first(&b->text_set, kp_slot_hash(s.data, s.size, 0));
 
 	while (*slot && !kp_span_eq(kp_view_text(b->v, *slot - 1), s))
 		slot = kp_slots_next(&b->text_set, slot);
@@ -81,11 +81,22 @@ uint64_t kp_view_child_id(uint64_t parent, struct kp_span name)
 	return kp_hash64(name.data, name.size, parent);
 }
 
+static struct kp_span dir_name(const struct kp_view_builder *b, uint32_t dir)
+{
+	return kp_view_text(b->v, b->open_dirs[dir].text);
+}
+
+/* The hash that places the directory NAME of PARENT in their set. */
+static uint64_t place_hash(uint32_t parent, struct kp_span name)
+{
+	return kp_slot_hash(name.data, name.size, parent * UINT64_C(0x9e3779b97f4a7c15));
+}
+
 static uint64_t dir_hash(const void *arg, uint32_t dir)
 {
 	const struct kp_view_builder *b = arg;
 
-	return b->v->dirs[dir].id;
+	return place_hash(b->v->dirs[dir].parent, dir_name(b, dir));
 }
 
 bool kp_view_add_pending(struct kp_view_builder *b, uint32_t parent, uint32_t text,
@@ -142,7 +153,7 @@ static bool add_children(struct kp_view_builder *b, uint32_t parent)
 
 		if (!grow_dir_set(b))
 			return false;
-		slot = kp_slots_first(&b->dir_set, b->v->dirs[*youngest].id);
+		slot = kp_slots_first(&b->dir_set, dir_hash(b, *youngest));
 		while (*slot)
 			slot = kp_slots_next(&b->dir_set, slot);
 		kp_slots_put(&b->dir_set, slot, *youngest);
@@ -150,14 +161,9 @@ static bool add_children(struct kp_view_builder *b, uint32_t parent)
 	return true;
 }
 
-static struct kp_span dir_name(const struct kp_view_builder *b, uint32_t dir)
-{
-	return kp_view_text(b->v, b->open_dirs[dir].text);
-}
-
 /* Look the directory NAME in PARENT up; *DIR: KP_VIEW_ROOT if there is none. */
 static bool look_up_dir(struct kp_view_builder *b, uint32_t parent, struct kp_span name,
-			uint64_t id, uint32_t *dir)
+			uint32_t *dir)
 {
 	uint32_t *slot;
 
@@ -166,7 +172,7 @@ static bool look_up_dir(struct kp_view_builder *b, uint32_t parent, struct kp_sp
 		return false;
 	if (!b->dir_set.used)
 		return true;
-	slot = kp_slots_first(&b->dir_set, id);
+	slot = kp_slots_first(&b->dir_set, place_hash(parent, name));
 	for (; *slot; slot = kp_slots_next(&b->dir_set, slot)) {
 		if (b->v->dirs[*slot - 1].parent != parent ||
 		    !kp_span_eq(dir_name(b, *slot - 1), name))
@@ -202,17 +208,16 @@ static bool store_dir_name(struct kp_view_builder *b, struct kp_span name, bool 
 static bool child_dir(struct kp_view_builder *b, uint32_t parent, struct kp_span name,
 		      bool below_toc, size_t depth, uint32_t *dir)
 {
-	uint64_t id = kp_view_child_id(b->v->dirs[parent].id, name);
 	uint32_t greatest = b->open_dirs[parent].greatest, text = 0;
 	bool behind = !greatest || kp_span_cmp(name, dir_name(b, greatest)) > 0;
 
 	*dir = KP_VIEW_ROOT;
-	if (!behind && !look_up_dir(b, parent, name, id, dir))
+	if (!behind && !look_up_dir(b, parent, name, dir))
 		return false;
 	if (*dir != KP_VIEW_ROOT)
 		return true;
 	if (!store_dir_name(b, name, below_toc, depth, &text) ||
-	    !new_dir(b, parent, text, id, dir))
+	    !new_dir(b, parent, text, kp_view_child_id(b->v->dirs[parent].id, name), dir))
 		return false;
 	if (behind)
 		b->open_dirs[parent].greatest = *dir;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/alloc.h"
-#include "core/base/span.h"
+#include "core/base/hash.h"
 
 struct kp_content_row {
 	struct kp_content content;
@@ -16,10 +16,15 @@ static bool same_content(const struct kp_content *a, const struct kp_content *b)
 	       memcmp(a->hash, b->hash, sizeof(a->hash)) == 0;
 }
 
+static uint64_t hash_content(const struct kp_content *c)
+{
+	return kp_slot_hash(c->hash, sizeof(c->hash), c->size);
+}
+
 /* The slot of C's row, or the free slot where it belongs; the table has slots. */
 static uint32_t *find_slot(const struct kp_content_table *t, const struct kp_content *c)
 {
-	uint32_t *slot = kp_slots_first(&t->slots, kp_le64(c->hash));
+	uint32_t *slot = kp_slots_first(&t->slots, hash_content(c));
 
 	while (*slot && !same_content(&t->rows[*slot - 1].content, c))
 		slot = kp_slots_next(&t->slots, slot);
@@ -30,7 +35,7 @@ static uint64_t hash_row(const void *arg, uint32_t row)
 {
 	const struct kp_content_table *t = arg;
 
-	return kp_le64(t->rows[row].content.hash);
+	return hash_content(&t->rows[row].content);
 }
 
 bool kp_content_table_find(const struct kp_content_table *t, const struct kp_content *c,

@@ -53,9 +53,9 @@ static kpack_error_t intern_text(struct kp_entry_list *l, struct kp_string_chain
 
 static uint32_t hash_name(struct kp_span key, struct kp_span arch)
 {
-	uint64_t seed = kp_hash64(key.data, key.size, 0);
+	uint64_t seed = kp_slot_hash(key.data, key.size, 0);
 
-	return (uint32_t)kp_hash64(arch.data, arch.size, seed);
+	return (uint32_t)kp_slot_hash(arch.data, arch.size, seed);
 }
 
 /* The slot of KEY and ARCH, or the free slot where they belong; the list has slots. */

@@ -23,8 +23,9 @@ static uint32_t *find_slot(const struct merge_plan *p, struct names *names, uint
 	uint64_t seed;
 
 	merge_item_entry(p, &p->items[item], &mine, NULL);
-	seed = kp_hash64(mine.key.data, mine.key.size, 0);
-	names->hashes[item] = (uint32_t)kp_hash64(mine.arch.data, mine.arch.size, seed);
+	seed = kp_slot_hash(mine.key.data, mine.key.size, 0);
+	names->hashes[item] =
+		(uint32_t)kp_slot_hash(mine.arch.data, mine.arch.size, seed);
 	slot = kp_slots_first(&names->slots, names->hashes[item]);
 	for (; *slot; slot = kp_slots_next(&names->slots, slot)) {
 		uint32_t other = *slot - 1;

@@ -42,11 +42,6 @@ static struct suffix_seen *find_row(struct key_suffixes *n, uint64_t hash)
 	return &n->rows[*slot - 1];
 }
 
-static uint64_t hash_of(const void *data, size_t size, uint64_t seed)
-{
-	return kp_hash64(data, size, seed);
-}
-
 void key_suffixes_fini(struct key_suffixes *n)
 {
 	free(n->rows);
@@ -89,7 +84,7 @@ bool key_suffix_choose(struct key_suffixes *n, const char *arch, struct kp_span 
 	if (!n->arch || strcmp(n->arch, arch) != 0)
 		key_suffixes_fini(n);
 	n->arch = arch;
-	row = find_row(n, hash_of(&ordinal, sizeof(ordinal), 1));
+	row = find_row(n, kp_slot_hash(&ordinal, sizeof(ordinal), 1));
 	out[0] = 0;
 	if (row->times++)
 		return false;
@@ -97,7 +92,7 @@ bool key_suffix_choose(struct key_suffixes *n, const char *arch, struct kp_span 
 	if (n->n_objects++ == 0)
 		return true;
 	size = show_kind(kind, shown);
-	row = find_row(n, hash_of(shown, size, 2));
+	row = find_row(n, kp_slot_hash(shown, size, 2));
 	if (++row->times == 1)
 		snprintf(out, KEY_SUFFIX_MAX, "@%s", shown);
 	else
