@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
+#include "core/base/hash.h"
 #include "retired_inodes.h"
 
 static struct retired_inode **bucket_of(const struct retired_inodes *r, uint64_t ino)
 {
-	/* Most numbers are hashes; numbers that follow each other come from
-	 * collisions. */
-	return &r->buckets[(ino ^ ino >> 32) & (r->size - 1)];
+	return &r->buckets[kp_slot_hash(&ino, sizeof(ino), 0) & (r->size - 1)];
 }
 
 static struct retired_inode **place_of(const struct retired_inodes *r, uint64_t ino)

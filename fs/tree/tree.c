@@ -136,13 +136,16 @@ static struct late *late_of(const struct tree *t, uint32_t node)
 }
 
 /*
- * Give the late nodes the next free numbers.  They are sorted by ID, so that nodes with
- * equal IDs, of which only an attacker can make many, do not all probe the same numbers.
+ * Give the late nodes the next free numbers.  They are sorted by ID, and all numbers from
+ * the ID of a node to the one that the last node got are taken; so nodes whose IDs are
+ * equal, or follow each other, or are reserved, do not probe the same numbers again.  Only
+ * an attacker can make many of them.
  */
 static bool insert_late(struct tree *t)
 {
 	uint32_t *nodes = malloc(t->n_late * sizeof(*nodes));
 	uint64_t next = 0;
+	bool wrapped = false; /* after the greatest number comes the first */
 
 	if (!nodes)
 		return false;
@@ -152,12 +155,14 @@ static bool insert_late(struct tree *t)
 	for (size_t i = 0; i < t->n_late; i++) {
 		struct late *late = late_of(t, nodes[i]);
 
-		if (i == 0 || view_id(t, nodes[i]) != view_id(t, nodes[i - 1]))
+		if (!wrapped && next < view_id(t, nodes[i]))
 			next = view_id(t, nodes[i]);
 		do {
-			next = next < TREE_FIRST - 1 ? TREE_FIRST : next + 1;
+			wrapped |= next == UINT64_MAX;
+			next = next < TREE_FIRST || next == UINT64_MAX ? TREE_FIRST
+								       : next + 1;
 			late->ino = next;
-		} while (next < TREE_FIRST || !insert_node(t, late->node, next));
+		} while (!insert_node(t, late->node, next));
 	}
 	free(nodes);
 	return true;

@@ -157,12 +157,69 @@ static void all_may_be_moved(void **state)
 	tree_free(t);
 }
 
+/* --- IDs that an archive was made for ------------------------------------------------ */
+
+/* The kernel knows another node by each of FILES numbers. */
+struct known {
+	uint64_t first;
+	size_t asked;
+};
+
+static bool is_known(void *user, uint64_t ino, const struct kp_view *v,
+		     struct tree_node node)
+{
+	struct known *known = user;
+
+	(void)v;
+	(void)node;
+	known->asked++;
+	return ino - known->first < FILES;
+}
+
+/*
+ * EACH files have the ID FIRST, as many the next one, and so on; the kernel knows the
+ * numbers from FROM on.  The late files have the numbers behind these, in the order of
+ * their IDs, and few numbers are tried.
+ */
+static void assert_late_files(uint64_t first, size_t each, uint64_t from)
+{
+	struct known known = {.first = from};
+	struct tree_taken taken = {is_known, &known};
+	uint64_t next = from + FILES;
+	struct tree *t;
+
+	for (uint32_t i = 0; i < FILES; i++)
+		((struct kp_view_file *)kp_view_file(view, i))->id = first + i / each;
+	t = numbered(&taken);
+	for (uint32_t i = 0; i < FILES; i++) {
+		struct tree_node node = tree_at(t, tree_size(t) - FILES + i);
+		bool late = i % each || first < TREE_FIRST;
+
+		assert_int_equal(node.ino, late ? next++ : first + i / each);
+	}
+	assert_found(t);
+	/* each free number once, and each known one once */
+	assert_in_range(known.asked, FILES, tree_size(t) + FILES);
+	tree_free(t);
+}
+
+static void late_files_try_no_number_again(void **state)
+{
+	(void)state;
+	assert_late_files(1000, 1, TREE_FIRST);
+	assert_late_files(1000, 2, TREE_FIRST);
+	assert_late_files(UINT64_C(1) << 50, 2, (UINT64_C(1) << 50) + FILES / 2);
+	assert_late_files(UINT64_MAX - FILES / 2 + 1, 2, TREE_FIRST);
+	assert_late_files(UINT64_MAX, FILES, TREE_FIRST);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tree[] = {
 		cmocka_unit_test(numbers_are_the_ids_of_the_view),
 		cmocka_unit_test(taken_numbers_are_passed_over),
 		cmocka_unit_test(all_may_be_moved),
+		cmocka_unit_test(late_files_try_no_number_again),
 	};
 
 	return cmocka_run_group_tests(tree, begin, end);
