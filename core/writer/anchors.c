@@ -5,20 +5,23 @@
 /* 128 MiB: for about 4 GB of unique bytes. */
 static const size_t SIZE_FIRST = 1 << 12, SIZE_MAX_SLOTS = 1 << 23;
 
-/* Slots that are tried when the table can grow no more. */
-enum { TRIES = 8 };
+/*
+ * Slots that are tried, and slots that are tried when the table can grow no more.  A table
+ * that is at most half full has no such long run of slots, unless the data was made for
+ * one; which anchors are found must not depend on a random number.
+ */
+enum { TRIES = 256, TRIES_LAST = 8 };
 
 static struct kp_anchor *slot_for(const struct kp_anchors *a, uint64_t hash)
 {
 	size_t mask = a->size - 1, first = (size_t)(hash >> 32) & mask;
+	size_t tries = a->size == SIZE_MAX_SLOTS ? TRIES_LAST : TRIES;
 
-	for (size_t i = 0; i < a->size; i++) {
+	for (size_t i = 0; i <= tries; i++) {
 		struct kp_anchor *s = &a->slots[(first + i) & mask];
 
 		if (!s->hash || s->hash == hash)
 			return s;
-		if (i == TRIES && a->size == SIZE_MAX_SLOTS)
-			break;
 	}
 	return &a->slots[first];
 }
