@@ -62,7 +62,8 @@ static int take_databases(const struct options *o, const struct option_help *row
 
 	(void)row;
 	if (strcmp(o->arg, "plain") == 0 || strcmp(o->arg, "packed") == 0) {
-		p->args.databases = o->arg[1] == 'l' ? DATABASES_PLAIN : DATABASES_PACKED;
+		p->args.databases =
+			o->arg[1] == 'l' ? DATABASES_IDENTIFIED : DATABASES_PACKED;
 		return EXIT_OK;
 	}
 	p->names_open = true;
@@ -339,7 +340,7 @@ int cmd_split_wheel(int argc, char **argv)
 				.scheme = KPACK_COMPRESSION_ZSTD_PER_KERNEL,
 				.zip_level = WHEEL_LEVEL_DEFAULT,
 				.jobs = option_jobs(),
-				.databases = DATABASES_PLAIN,
+				.databases = DATABASES_IDENTIFIED,
 				.inputs = xcalloc(room, sizeof(char *)),
 				.families = xcalloc(room, sizeof(char *)),
 				.requires = xcalloc(room, sizeof(char *)),

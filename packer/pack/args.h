@@ -21,7 +21,14 @@ enum pack_databases {
 	DATABASES_PACKED, /* move them from the tree into archives */
 	DATABASES_PLAIN,  /* leave them in the tree */
 	DATABASES_BOTH,   /* copy them into archives and leave them in the tree */
+	/* leave those for the chosen GPUs in the tree, and know their owners */
+	DATABASES_IDENTIFIED,
 };
+
+static inline bool databases_are_stored(enum pack_databases databases)
+{
+	return databases == DATABASES_PACKED || databases == DATABASES_BOTH;
+}
 
 /* Which side wins when a path already has other bytes. */
 enum pack_prefer {

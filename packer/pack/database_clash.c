@@ -387,10 +387,10 @@ static void drop_objects(const struct clash *c)
 static kpack_error_t compare_files(struct clash *c, clash_side *side,
 				   struct kpackx_error *why)
 {
-	if (c->run->args->databases == DATABASES_PLAIN)
-		add_plain(c);
-	else
+	if (databases_are_stored(c->run->args->databases))
 		add_objects(c);
+	else
+		add_plain(c);
 	add_links(c);
 	if (c->n_files == 0)
 		return KPACK_SUCCESS;

@@ -13,7 +13,7 @@
 /* Whether libraries were asked for their files. */
 static bool libraries_looked(const struct pack_args *args)
 {
-	return args->databases != DATABASES_PLAIN && args->libraries.count;
+	return databases_are_stored(args->databases) && args->libraries.count;
 }
 
 static void report_warnings(const struct scan *scan, const struct input *in)

@@ -185,6 +185,12 @@ static void find_archives(struct packing *p)
 	}
 }
 
+/* The fate of a file that stays as it is. */
+static enum fate fate_of_rest(const struct packing *p)
+{
+	return p->args.mode == PACK_IN_PLACE ? FATE_UNCHANGED : FATE_COPIED;
+}
+
 /* A kept file none of whose targets were requested is an ordinary file. */
 static void find_unasked(struct packing *p)
 {
@@ -193,8 +199,7 @@ static void find_unasked(struct packing *p)
 		struct disposition *o = &p->dispositions.items[b->input->entry];
 
 		if (o->fate == FATE_KEPT && b->n_needs == 0)
-			o->fate = p->args.mode == PACK_IN_PLACE ? FATE_UNCHANGED
-								: FATE_COPIED;
+			o->fate = fate_of_rest(p);
 	}
 }
 
@@ -229,8 +234,7 @@ static void leave_unconverted(struct packing *p, bool kept)
 			continue;
 		memset(in->packed, 0, in->n_images * sizeof(*in->packed));
 		if (o->fate == FATE_KEPT)
-			o->fate = p->args.mode == PACK_IN_PLACE ? FATE_UNCHANGED
-								: FATE_COPIED;
+			o->fate = fate_of_rest(p);
 	}
 }
 
@@ -264,7 +268,7 @@ void packing_settle(struct packing *p)
 	struct pack_args *args = &p->args;
 
 	find_unasked(p);
-	if (p->identify)
+	if (args->databases == DATABASES_IDENTIFIED)
 		databases_leave_out(&p->scan, &args->filter, &p->dispositions);
 	databases_decide(&p->scan, &p->plan, args->databases != DATABASES_PACKED,
 			 &p->dispositions);
@@ -388,7 +392,7 @@ static void warn_unmatched(const struct packing *p)
 static void note_not_asked(const struct packing *p)
 {
 	bool in_place = p->args.mode == PACK_IN_PLACE;
-	size_t n = p->args.databases != DATABASES_PLAIN
+	size_t n = databases_are_stored(p->args.databases)
 			   ? databases_not_asked(&p->scan, &p->plan)
 			   : 0;
 
@@ -402,28 +406,30 @@ static void note_not_asked(const struct packing *p)
 				     : "not packed");
 }
 
-/* Databases that stay as they are are only looked at to be checked or identified. */
+/* Files of databases that stay as they are are only looked at with --check. */
 static const struct library_set *libraries_of(const struct packing *p)
 {
 	const struct pack_args *args = &p->args;
 
-	return args->databases == DATABASES_PLAIN && !args->check && !p->identify
-		       ? NULL
-		       : &args->libraries;
+	return args->databases == DATABASES_PLAIN && !args->check ? NULL
+								  : &args->libraries;
 }
 
 int packing_scan(struct packing *p)
 {
+	static const enum scan_databases treatments[] = {
+		[DATABASES_PACKED] = SCAN_PACK,
+		[DATABASES_BOTH] = SCAN_PACK,
+		[DATABASES_PLAIN] = SCAN_FIND,
+		[DATABASES_IDENTIFIED] = SCAN_IDENTIFY,
+	};
 	const struct pack_args *args = &p->args;
 	struct kpackx_error why = {0};
-	enum scan_databases databases = args->databases != DATABASES_PLAIN ? SCAN_PACK
-					: p->identify                      ? SCAN_IDENTIFY
-									   : SCAN_FIND;
 
 	p->scan.archives_dir = args->archive_dir;
 	if (scan_open(args->input, args->prefix,
 		      args->mode == PACK_ARCHIVES ? SCAN_ALL_CODE : SCAN_CONVERTIBLE,
-		      libraries_of(p), databases, &p->scan, &why)) {
+		      libraries_of(p), treatments[args->databases], &p->scan, &why)) {
 		report_why(args->input, &why);
 		return EXIT_FAULT;
 	}

@@ -26,11 +26,6 @@ struct packing {
 	struct tree_write tree;
 	size_t faults; /* of files that cannot be packed; each was reported */
 	/*
-	 * Set by the caller, with DATABASES_PLAIN: still find the owners of the databases'
-	 * files, and leave out those for other targets.
-	 */
-	bool identify;
-	/*
 	 * Set by the caller: called when the dispositions are decided and nothing is written
 	 * yet; or NULL.
 	 */

@@ -155,7 +155,7 @@ static void print_family(struct kp_compose *text, const struct family *family)
 
 static void print_choices(struct kp_compose *text, const struct pack_args *args)
 {
-	static const char *const databases[] = {"packed", "plain", "both"};
+	static const char *const databases[] = {"packed", "plain", "both", "identified"};
 	static const char *const prefer[] = {"nothing", "input", "output"};
 
 	kp_compose_print(text, " --databases %s --prefer %s", databases[args->databases],

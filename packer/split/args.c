@@ -385,7 +385,7 @@ kpack_error_t split_args_pack(const struct split_args *args, const char *input,
 	out->archive_dir =
 		xstrdup(args->archive_dir ? args->archive_dir : KP_ARCHIVES_DIR);
 	out->mode = PACK_TREE;
-	out->databases = args->packed ? DATABASES_PACKED : DATABASES_PLAIN;
+	out->databases = args->packed ? DATABASES_PACKED : DATABASES_IDENTIFIED;
 	out->json = args->json;
 	out->quiet = args->quiet;
 	out->how.level = args->level;

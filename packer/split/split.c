@@ -102,7 +102,6 @@ static kpack_error_t open_prefix(struct split *s, struct split_prefix *i,
 	i->prefix = prefix;
 	i->input = xasprintf("%s%s%s", s->input, *prefix->path ? "/" : "", prefix->path);
 	i->output = split_path(s, split_tree_of(s, KP_ARCH_GENERIC), prefix->path, "");
-	i->packing.identify = !s->args->packed;
 	KP_TRY(split_args_pack(s->args, i->input, i->output, &i->packing.args, why));
 	if (s->joined && *prefix->path)
 		i->packing.args.how.source_prefix = prefix->path;

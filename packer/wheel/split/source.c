@@ -169,7 +169,6 @@ static kpack_error_t set_args(struct wheel_source *s, const char *group,
 	out->quiet = args->quiet;
 	out->json = args->json;
 	out->databases = args->databases;
-	s->packing.identify = true;
 	out->how.scheme = args->scheme;
 	out->how.level = args->level;
 	out->how.jobs = args->jobs;
@@ -179,7 +178,7 @@ static kpack_error_t set_args(struct wheel_source *s, const char *group,
 	out->prefix = xstrdup("");
 	KP_TRY(wheel_source_families(args, &out->families, why));
 	KP_TRY(library_set_open(args->libraries, NULL, &out->libraries, why));
-	out->libraries.plain = args->databases == DATABASES_PLAIN;
+	out->libraries.plain = args->databases == DATABASES_IDENTIFIED;
 	return KPACK_SUCCESS;
 }
 

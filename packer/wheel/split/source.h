@@ -26,7 +26,7 @@ struct wheel_split_args {
 	size_t n_requires;
 	const char *libraries; /* libraries whose databases are looked for; NULL: all */
 	const char *prefer;    /* one of INPUTS, which wins where files differ */
-	enum pack_databases databases; /* PLAIN or PACKED */
+	enum pack_databases databases; /* IDENTIFIED or PACKED */
 	kpack_compression_t scheme;
 	int level, zip_level;
 	unsigned jobs;
