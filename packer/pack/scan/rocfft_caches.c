@@ -74,13 +74,13 @@ static kpack_error_t add_parts(struct scan *scan, size_t entry,
 {
 	for (size_t i = first; i < parts->count; i++) {
 		const struct cache_file *part = &parts->items[i];
+		const struct scan_database d = {part->disk, part->key, part->objects,
+						part->n_objects};
 		bool found;
 
 		KP_TRY(find_file(scan, part, &found, why));
-		if (found)
-			continue;
-		KP_TRY(scan_add_database(scan, entry, part->disk, part->key,
-					 part->objects, part->n_objects, NULL, why));
+		if (!found)
+			KP_TRY(scan_add_database(scan, entry, &d, NULL, why));
 	}
 	return KPACK_SUCCESS;
 }

@@ -310,18 +310,18 @@ static void report_fault(void *arg, size_t file, const struct kpackx_error *why)
 	scan->entries[scan->file_entries[file]].faulty = true;
 }
 
-kpack_error_t scan_add_database(struct scan *scan, size_t entry, const char *path,
-				const char *key, const struct library_object *objects,
-				size_t n, struct input **input, struct kpackx_error *why)
+kpack_error_t scan_add_database(struct scan *scan, size_t entry,
+				const struct scan_database *d, struct input **input,
+				struct kpackx_error *why)
 {
 	struct input *in;
 	kpack_error_t err;
 
-	if (!kp_path_ok(kp_span_str(key)))
+	if (!kp_path_ok(kp_span_str(d->key)))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "its path cannot be a key");
 	in = xmalloc(sizeof(*in));
-	err = input_open_database(path, key, objects, n, in, why);
+	err = input_open_database(d->path, d->key, d->objects, d->n_objects, in, why);
 	if (err) {
 		free(in);
 		return err;
@@ -339,10 +339,12 @@ static void take_database(struct scan *scan, size_t file)
 {
 	size_t entry = scan->file_entries[file];
 	struct scan_entry *e = &scan->entries[entry];
+	const struct scan_database d = {.path = e->path,
+					.key = scan->files.items[file].path,
+					.objects = scan->found.objects[file],
+					.n_objects = 1};
 	struct kpackx_error fault = {0};
-	kpack_error_t err =
-		scan_add_database(scan, entry, e->path, scan->files.items[file].path,
-				  scan->found.objects[file], 1, &e->input, &fault);
+	kpack_error_t err = scan_add_database(scan, entry, &d, &e->input, &fault);
 
 	if (!err)
 		err = check_same(e, e->input, &fault);
@@ -383,9 +385,9 @@ kpack_error_t scan_add_code(struct scan *scan, size_t file, struct kpackx_error 
 kpack_error_t scan_add_plain(struct scan *scan, size_t entry, struct kpackx_error *why)
 {
 	struct scan_entry *e = &scan->entries[entry];
+	const struct scan_database d = {.path = e->path, .key = e->relative};
 
-	KP_TRY(scan_add_database(scan, entry, e->path, e->relative, NULL, 0, &e->input,
-				 why));
+	KP_TRY(scan_add_database(scan, entry, &d, &e->input, why));
 	return check_same(e, e->input, why);
 }
 

@@ -103,14 +103,21 @@ kpack_error_t scan_open(const char *root, const char *prefix, enum scan_code cod
 			struct kpackx_error *why);
 void scan_close(struct scan *scan);
 
+/* A file of a database. */
+struct scan_database {
+	const char *path, *key;
+	const struct library_object *objects; /* borrowed by the input */
+	size_t n_objects;
+};
+
 /*
- * Add an input of a database: N OBJECTS, which are borrowed, of the file PATH, as a part
- * of ENTRY.  INPUT may be NULL.  Call scan_sort after the last one.
- * INVALID_ARGUMENT: KEY cannot be a key.  Errors of input_open_database.
+ * Add D as an input that is a part of ENTRY.  INPUT may be NULL.  Call scan_sort after
+ * the last one.
+ * INVALID_ARGUMENT: its key cannot be a key.  Errors of input_open_database.
  */
-kpack_error_t scan_add_database(struct scan *scan, size_t entry, const char *path,
-				const char *key, const struct library_object *objects,
-				size_t n, struct input **input, struct kpackx_error *why);
+kpack_error_t scan_add_database(struct scan *scan, size_t entry,
+				const struct scan_database *d, struct input **input,
+				struct kpackx_error *why);
 /*
  * Look for device code in FILE (a number in `files`) of a database that was only
  * identified.  If there is some, it becomes the input of the file's entry.  Content that is

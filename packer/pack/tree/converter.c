@@ -228,12 +228,15 @@ static kpack_error_t rewrite_binary(const struct converter *c, size_t job, int f
 static kpack_error_t convert_with_marker(const struct converter *c, size_t job, int fd,
 					 struct written *w, struct kpackx_error *why)
 {
+	const struct marker_request request = {.scan = c->scan,
+					       .binary = &c->plan->binaries[job],
+					       .all = c->apart,
+					       .group = c->group,
+					       .families = c->families};
 	uint8_t *marker = NULL;
-	kpack_error_t err;
 	size_t size;
+	kpack_error_t err = marker_make(&request, &marker, &size, why);
 
-	err = reference_make(c->scan, &c->plan->binaries[job], c->apart, c->group,
-			     c->families, &marker, &size, why);
 	if (!err)
 		err = convert_binary(c, job, fd, (struct kp_span){marker, size}, w, why);
 	free(marker);

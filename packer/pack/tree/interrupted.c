@@ -91,7 +91,7 @@ static kpack_error_t look_at_binary(const struct converter *c, size_t entry,
 	if (binary_read_layout(b, NULL) || !b->has_layout ||
 	    !same_objects(&b->layout, in))
 		return fail_conflict(in, "code now is another", why);
-	if (!reference_agrees(&b->marker, binary, c->group, c->families))
+	if (!marker_agrees(&b->marker, binary, c->group, c->families))
 		return fail_conflict(in, "code would go to other archives now", why);
 	/* the first path is converted last */
 	if (entry > in->entry && same_attributes(&b->st, &in->st) &&

@@ -102,19 +102,19 @@ static void list_paths(const struct scan *scan, size_t entry, const struct list 
 						    scan->archives_dir, files->items[i]));
 }
 
-kpack_error_t reference_make(const struct scan *scan, const struct plan_binary *binary,
-			     bool all, const char *group, const struct families *families,
-			     uint8_t **out, size_t *size, struct kpackx_error *why)
+kpack_error_t marker_make(const struct marker_request *r, uint8_t **out, size_t *size,
+			  struct kpackx_error *why)
 {
+	const struct input *in = r->binary->input;
 	struct list files = {0}, paths = {0};
-	struct kp_marker marker = {.kernel_name = binary->input->key};
+	struct kp_marker marker = {.kernel_name = in->key};
 	kpack_error_t err;
 
-	if (all)
-		list_all_archives(binary, group, families, &files);
+	if (r->all)
+		list_all_archives(r->binary, r->group, r->families, &files);
 	else
-		list_archives(binary, group, families, &files);
-	list_paths(scan, binary->input->entry, &files, &paths);
+		list_archives(r->binary, r->group, r->families, &files);
+	list_paths(r->scan, in->entry, &files, &paths);
 	marker.search_paths = paths.items;
 	marker.n_search_paths = paths.n;
 	err = kp_marker_write(&marker, out, size, why);
@@ -131,8 +131,8 @@ static bool names_file(const struct kp_marker *marker, const char *file)
 	return false;
 }
 
-bool reference_agrees(const struct kp_marker *marker, const struct plan_binary *binary,
-		      const char *group, const struct families *families)
+bool marker_agrees(const struct kp_marker *marker, const struct plan_binary *binary,
+		   const char *group, const struct families *families)
 {
 	struct list files = {0};
 	bool agrees = true;

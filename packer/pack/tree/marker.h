@@ -5,22 +5,30 @@
 
 #include "packer/pack/plan/plan.h"
 
+/* A marker to make. */
+struct marker_request {
+	const struct scan *scan;
+	const struct plan_binary *binary;
+	bool all; /* name the archives that the code is in if every target is selected */
+	const char *group; /* of the archives */
+	const struct families *families;
+};
+
 /*
- * Write the content of BINARY's marker (kp_marker_write), on the heap: its key, and the
- * archives of GROUP that the plan stored its code in or, with ALL, would store it in if
- * every target were selected.  The archives are search paths from every path that the
- * binary has in SCAN; paths at different depths below the root have their own.
+ * Write the content of the marker that R asks for (kp_marker_write), on the heap: the
+ * binary's key, and the archives that the plan stored its code in, or all.  The archives
+ * are search paths from every path that the binary has in the scan; paths at different
+ * depths below the root have their own.
  * INVALID_METADATA: more than a marker holds.  OUT_OF_MEMORY.
  */
-kpack_error_t reference_make(const struct scan *scan, const struct plan_binary *binary,
-			     bool all, const char *group, const struct families *families,
-			     uint8_t **out, size_t *size, struct kpackx_error *why);
+kpack_error_t marker_make(const struct marker_request *r, uint8_t **out, size_t *size,
+			  struct kpackx_error *why);
 
 /*
  * Whether MARKER names all archives that the plan stores BINARY in.  Only file names are
  * compared.
  */
-bool reference_agrees(const struct kp_marker *marker, const struct plan_binary *binary,
-		      const char *group, const struct families *families);
+bool marker_agrees(const struct kp_marker *marker, const struct plan_binary *binary,
+		   const char *group, const struct families *families);
 
 #endif
