@@ -275,34 +275,54 @@ static uint64_t take_from_hole(struct kp_edit *ed, struct kp_added *a,
 	return address;
 }
 
-/* Choose the *ADDRESS of the additions, and *TO, their offset after CUR. */
-static kpack_error_t choose_address(struct kp_edit *ed, struct kp_added *a,
-				    const struct form *f, uint64_t cur, uint64_t *address,
-				    uint64_t *to, struct kpackx_error *why)
+/* Where the additions go. */
+struct place {
+	uint64_t address, offset;
+};
+
+/* The marker ends at a multiple of 8, where program headers can begin. */
+static uint64_t marker_skip(const struct kp_added *a)
+{
+	return -a->marker_size & 7;
+}
+
+static struct place place_sparse(struct kp_edit *ed, struct kp_added *a,
+				 const struct form *f, uint64_t cur)
 {
 	uint64_t free = kp_round_up(memory_end(ed), ed->page), inside = 0;
-	/* the marker ends at a multiple of 8, where program headers can begin */
-	uint64_t skip = -a->marker_size & 7;
+	uint64_t address = biased_address(ed, a, f, free, cur) + marker_skip(a);
 
-	if (!is_elsewhere(a)) {
-		*to = kp_round_up(cur, 16);
-		*address = free + *to % ed->page;
-	} else if (a->table == KP_TABLE_BEHIND) {
-		*to = kp_round_up(cur, ed->page) + skip;
-		*address = free + skip;
-	} else {
-		*address = biased_address(ed, a, f, free, cur) + skip;
-		if (biased_offset(a, f, *address) - cur > SPARSE_SMALL)
-			inside = take_from_hole(ed, a, f, cur);
-		*address = inside ? inside + skip : *address;
-		*to = biased_offset(a, f, *address);
-	}
+	if (biased_offset(a, f, address) - cur > SPARSE_SMALL)
+		inside = take_from_hole(ed, a, f, cur);
+	if (inside)
+		address = inside + marker_skip(a);
+	return (struct place){address, biased_offset(a, f, address)};
+}
+
+/* Choose where the additions go, in the file after CUR. */
+static struct place choose_place(struct kp_edit *ed, struct kp_added *a,
+				 const struct form *f, uint64_t cur)
+{
+	uint64_t free = kp_round_up(memory_end(ed), ed->page);
+	uint64_t offset = kp_round_up(cur, 16);
+
+	if (!is_elsewhere(a))
+		return (struct place){free + offset % ed->page, offset};
+	if (a->table == KP_TABLE_SPARSE)
+		return place_sparse(ed, a, f, cur);
+	return (struct place){free + marker_skip(a),
+			      kp_round_up(cur, ed->page) + marker_skip(a)};
+}
+
+static kpack_error_t check_place(struct place p, struct kpackx_error *why)
+{
 	/* BLOCK_MAX leaves room for the marker to grow */
-	if (!kp_range_ok(KP_ADDRESS_MAX, *address, BLOCK_MAX) || *to > KP_SPARSE_MAX)
+	if (!kp_range_ok(KP_ADDRESS_MAX, p.address, BLOCK_MAX) ||
+	    p.offset > KP_SPARSE_MAX)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "elf: no room for the marker and program headers: address "
 			       "0x%" PRIx64 ", offset %" PRIu64,
-			       *address, *to);
+			       p.address, p.offset);
 	return KPACK_SUCCESS;
 }
 
@@ -326,25 +346,27 @@ kpack_error_t kp_added_place(struct kp_edit *ed, struct kp_added *a, uint64_t *c
 	struct kp_edit_section *table = block_section(ed, true);
 	struct kp_edit_section *content = block_section(ed, false);
 	struct form f = form_of(ed, a);
-	uint64_t address, to;
+	struct place p;
 	Elf64_Phdr *h;
 
 	if (!content && !is_elsewhere(a))
 		return KPACK_SUCCESS;
-	KP_TRY(choose_address(ed, a, &f, *cur, &address, &to, why));
-	*cur = to + a->marker_size;
+	p = choose_place(ed, a, &f, *cur);
+	KP_TRY(check_place(p, why));
+	*cur = p.offset + a->marker_size;
 	if (content) {
 		h = &ed->segments[a->marker_segment].h;
-		set_segment(h, to, address, a->marker_size);
+		set_segment(h, p.offset, p.address, a->marker_size);
 		set_section(&content->h, h, 0, a->marker_size);
 	}
 	if (is_elsewhere(a)) {
 		h = &ed->segments[a->table_segment].h;
-		set_segment(h, to + f.segment, address + f.distance, f.end - f.segment);
+		set_segment(h, p.offset + f.segment, p.address + f.distance,
+			    f.end - f.segment);
 		set_section(&table->h, h, f.table - f.segment, a->table_size);
 		table->h.sh_addralign = 8;
 		ed->h.e_phoff = table->h.sh_offset;
-		*cur = to + f.end;
+		*cur = p.offset + f.end;
 	}
 	return KPACK_SUCCESS;
 }
