@@ -222,40 +222,47 @@ static void add_entry(const struct install_tree *t, const char *path, uint32_t f
 	file_tree_add(to, &item);
 }
 
+/* Whether NAME in DIR leads to files of the tree: the TOC at the root does not. */
+static bool is_in_tree(uint32_t dir, const struct kp_view_name *name)
+{
+	if (name->kind == KP_VIEW_DIR)
+		return dir != 0 || !kp_span_is(name->text, KP_TOC_NAME);
+	return name->kind == KP_VIEW_PATH || name->kind == KP_VIEW_LEGACY;
+}
+
+static bool append_name(struct view_path *path, struct kp_span name, const char *end)
+{
+	if (path->size + name.size + 2 > sizeof(path->text))
+		return false;
+	memcpy(path->text + path->size, name.data, name.size);
+	strcpy(path->text + path->size + name.size, end);
+	path->size += name.size + strlen(end);
+	return true;
+}
+
 /*
- * Add the files of a directory of the view, but not the TOC at its root.  A view limits
- * the length and depth of its paths, so recursion is bounded.
+ * Add the files of a directory of the view.  A view limits the length and depth of its
+ * paths, so recursion is bounded.
  */
-static kpack_error_t add_shown(const struct install_tree *t, uint32_t dir,
-			       struct view_path *path, struct file_tree *to,
-			       struct kpackx_error *why)
+static void add_directory(const struct install_tree *t, uint32_t dir,
+			  struct view_path *path, struct file_tree *to)
 {
 	const struct kp_view_dir *d = kp_view_dir(t->view, dir);
 	size_t before = path->size;
-	kpack_error_t err = KPACK_SUCCESS;
 
-	for (uint32_t i = d->first; i < d->first + d->count && !err; i++) {
+	for (uint32_t i = d->first; i < d->first + d->count; i++) {
 		struct kp_view_name name = kp_view_name(t->view, i);
 		bool is_sub = name.kind == KP_VIEW_DIR;
 
-		if (dir == 0 && is_sub && kp_span_is(name.text, KP_TOC_NAME))
+		if (!is_in_tree(dir, &name) ||
+		    !append_name(path, name.text, is_sub ? "/" : ""))
 			continue;
-		if (!is_sub && name.kind != KP_VIEW_PATH && name.kind != KP_VIEW_LEGACY)
-			continue;
-		if (path->size + name.text.size + 2 > sizeof(path->text))
-			continue;
-		memcpy(path->text + path->size, name.text.data, name.text.size);
-		path->size += name.text.size;
-		path->text[path->size] = '\0';
-		if (is_sub) {
-			path->text[path->size++] = '/';
-			err = add_shown(t, name.index, path, to, why);
-		} else {
+		if (is_sub)
+			add_directory(t, name.index, path, to);
+		else
 			add_entry(t, path->text, name.index, to);
-		}
 		path->size = before;
 	}
-	return err;
 }
 
 static void report_conflicts(struct install_tree *t)
@@ -284,9 +291,8 @@ static kpack_error_t add_archives(struct install_tree *t, struct origin *from,
 	t->n_faults += t->archives.failed;
 	KP_TRY(kp_view_new(t->archives.items, t->archives.count, NULL, &t->view, why));
 	report_conflicts(t);
-	err = add_shown(t, 0, &path, &shown, why);
-	if (!err)
-		err = join_files(t, from->of, &shown, why);
+	add_directory(t, 0, &path, &shown);
+	err = join_files(t, from->of, &shown, why);
 	file_tree_fini(&shown);
 	return err;
 }
