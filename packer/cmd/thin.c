@@ -349,19 +349,24 @@ static int undo_thin(struct thin_command *c)
 	return status;
 }
 
+static int run_thin(struct thin_command *c)
+{
+	int status = thin_run(&c->thin);
+
+	if (!status && c->json)
+		print_json(&c->thin);
+	else if (!status && !c->quiet)
+		print_table(&c->thin);
+	return status;
+}
+
 int cmd_thin(int argc, char **argv)
 {
 	struct thin_command c = {0};
 	int status = parse_command(&c, argc, argv);
 
-	if (!status && c.undo)
-		status = undo_thin(&c);
-	else if (!status)
-		status = thin_run(&c.thin);
-	if (!status && !c.undo && c.json)
-		print_json(&c.thin);
-	else if (!status && !c.undo && !c.quiet)
-		print_table(&c.thin);
+	if (!status)
+		status = c.undo ? undo_thin(&c) : run_thin(&c);
 	thin_close(&c.thin);
 	return report_finish(status < 0 ? EXIT_OK : status);
 }

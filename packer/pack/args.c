@@ -449,6 +449,16 @@ void pack_args_init(struct pack_args *out)
 	};
 }
 
+/* Take the targets and the libraries. */
+static int set_lists(struct parser *p)
+{
+	int status = set_gfx_arch_family(p);
+
+	if (!status)
+		status = arch_filter_check(&p->args.filter, &cmd_pack_help);
+	return status ? status : set_libraries(p);
+}
+
 static int parse_args(struct parser *p, int argc, char **argv)
 {
 	struct options o = {.help = &cmd_pack_help, .argc = argc, .argv = argv};
@@ -456,11 +466,7 @@ static int parse_args(struct parser *p, int argc, char **argv)
 
 	if (status >= 0)
 		return status ? status : -1;
-	status = set_gfx_arch_family(p);
-	if (!status)
-		status = arch_filter_check(&p->args.filter, &cmd_pack_help);
-	if (!status)
-		status = set_libraries(p);
+	status = set_lists(p);
 	if (!status)
 		status = set_mode(p);
 	if (!status)

@@ -339,23 +339,35 @@ static int report_status(const struct split *s, kpack_error_t err,
 	return EXIT_FAULT;
 }
 
+/* Find what the prefixes have, and choose where their code goes. */
+static int plan_split(struct split *s)
+{
+	struct kpackx_error why = {0};
+	int status = report_status(s, begin_split(s, &why), &why);
+
+	if (!status)
+		status = scan_prefixes(s);
+	return status ? status : report_status(s, split_choose_groups(s, &why), &why);
+}
+
+static int write_split(struct split *s)
+{
+	struct kpackx_error why = {0};
+	int status = pack_prefixes(s);
+
+	return status ? status : report_status(s, finish_split(s, &why), &why);
+}
+
 int split_run(struct split *s, const struct split_args *args, const char *input,
 	      const char *name)
 {
-	struct kpackx_error why = {0};
 	int status;
 
 	*s = (struct split){
 		.args = args, .input = input, .name = xstrdup(name), .staging.fd = -1};
-	status = report_status(s, begin_split(s, &why), &why);
+	status = plan_split(s);
 	if (!status)
-		status = scan_prefixes(s);
-	if (!status)
-		status = report_status(s, split_choose_groups(s, &why), &why);
-	if (!status)
-		status = pack_prefixes(s);
-	if (!status)
-		status = report_status(s, finish_split(s, &why), &why);
+		status = write_split(s);
 	if (!status) {
 		warn_of_runtimes(s);
 		report_unmatched(s);
