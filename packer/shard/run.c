@@ -297,32 +297,34 @@ static bool is_there(const struct packing *p, const char *path, struct stat *st)
 	return there;
 }
 
+static enum shard_kind kind_of(mode_t mode)
+{
+	if (S_ISDIR(mode))
+		return SHARD_DIRECTORY;
+	if (S_ISREG(mode))
+		return SHARD_FILE;
+	return S_ISLNK(mode) ? SHARD_SYMLINK : SHARD_SPECIAL;
+}
+
 static kpack_error_t record_entry(const struct shard_run *run, const struct packing *p,
 				  size_t entry, struct kpackx_error *why)
 {
 	const struct scan_entry *e = &p->scan.entries[entry];
 	enum fate fate = p->dispositions.items[entry].fate;
-	const char *first = NULL;
-	enum shard_kind kind;
+	const char *output = p->args.output;
 	struct stat st;
 
 	if (output_is_inherited(e) || (!S_ISDIR(e->mode) && !run->mine[entry]))
 		return KPACK_SUCCESS;
 	if (fate == FATE_PACKED)
-		return record_item(run, SHARD_ABSENT, p->args.output, e->relative, NULL,
-				   why);
+		return record_item(run, SHARD_ABSENT, output, e->relative, NULL, why);
 	if (fate == FATE_LEFT_OUT || fate == FATE_NOT_WANTED ||
 	    !is_there(p, e->relative, &st))
 		return KPACK_SUCCESS;
-	kind = S_ISDIR(st.st_mode)   ? SHARD_DIRECTORY
-	       : S_ISREG(st.st_mode) ? SHARD_FILE
-	       : S_ISLNK(st.st_mode) ? SHARD_SYMLINK
-				     : SHARD_SPECIAL;
-	if (fate == FATE_LINKED) {
-		kind = SHARD_LINK;
-		first = p->scan.entries[e->first].relative;
-	}
-	return record_item(run, kind, p->args.output, e->relative, first, why);
+	if (fate == FATE_LINKED)
+		return record_item(run, SHARD_LINK, output, e->relative,
+				   p->scan.entries[e->first].relative, why);
+	return record_item(run, kind_of(st.st_mode), output, e->relative, NULL, why);
 }
 
 static kpack_error_t record_converted(const struct shard_run *run,

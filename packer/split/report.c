@@ -56,33 +56,45 @@ static uint64_t entry_size(const struct split_prefix *i, size_t entry)
 	return o->fate == FATE_CONVERTED ? o->after : e->id.size;
 }
 
+static void add_prefix(struct sums *sums, const struct split *s,
+		       const struct split_tree *tree, const struct split_prefix *prefix)
+{
+	const struct output_tree *part = part_in(prefix, tree->part);
+
+	if (!part)
+		return;
+	for (size_t i = 0; i < part->n_entries; i++)
+		sums->bytes += entry_size(prefix, part->entries[i]);
+	sums->files += part->n_entries;
+	for (size_t i = 0; i < part->n_archives; i++) {
+		if (!has_archive(s, prefix, part, i))
+			continue;
+		sums->bytes += archive_size(s, tree, prefix, part->archives[i]);
+		sums->archives++;
+	}
+}
+
+/* Add what is in no prefix. */
+static void add_outside(struct sums *sums, const struct outside *outside)
+{
+	for (size_t i = 0; i < outside->count; i++) {
+		const struct outside_entry *e = &outside->items[i];
+
+		if (e->left || S_ISDIR(e->id.mode))
+			continue;
+		sums->files++;
+		sums->bytes += S_ISREG(e->id.mode) ? e->id.size : 0;
+	}
+}
+
 static struct sums sum_up(const struct split *s, const struct split_tree *tree)
 {
 	struct sums sums = {0};
 
-	for (size_t i = 0; i < s->n_items; i++) {
-		const struct split_prefix *prefix = &s->items[i];
-		const struct output_tree *part = part_in(prefix, tree->part);
-
-		for (size_t k = 0; part && k < part->n_entries; k++)
-			sums.bytes += entry_size(prefix, part->entries[k]);
-		for (size_t k = 0; part && k < part->n_archives; k++) {
-			if (!has_archive(s, prefix, part, k))
-				continue;
-			sums.bytes += archive_size(s, tree, prefix, part->archives[k]);
-			sums.archives++;
-		}
-		sums.files += part ? part->n_entries : 0;
-	}
-	for (size_t i = 0; i < s->outside.count; i++) {
-		const struct outside_entry *e = &s->outside.items[i];
-
-		if (strcmp(tree->part, KP_ARCH_GENERIC) != 0 || e->left ||
-		    S_ISDIR(e->id.mode))
-			continue;
-		sums.files++;
-		sums.bytes += S_ISREG(e->id.mode) ? e->id.size : 0;
-	}
+	for (size_t i = 0; i < s->n_items; i++)
+		add_prefix(&sums, s, tree, &s->items[i]);
+	if (strcmp(tree->part, KP_ARCH_GENERIC) == 0)
+		add_outside(&sums, &s->outside);
 	return sums;
 }
 
