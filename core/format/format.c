@@ -165,7 +165,7 @@ static kpack_error_t fail_unknown(struct kp_span head, uint64_t off,
 }
 
 static kpack_error_t append_container(const struct kp_source *src, uint64_t off,
-				      const struct kp_format *format, bool salvage,
+				      const struct kp_format *format, kp_parse_fn *parse,
 				      size_t inside, struct kp_containers *list,
 				      struct kpackx_error *why)
 {
@@ -182,7 +182,7 @@ static kpack_error_t append_container(const struct kp_source *src, uint64_t off,
 			       "more than %d containers in all", KP_IMAGES_MAX);
 	KP_TRY(grow_items(&items, list->count, sizeof(c), "the list of containers", why));
 	list->items = items;
-	err = (salvage ? format->salvage : format->parse)(src, off, &c, list, why);
+	err = parse(src, off, &c, list, why);
 	if (!err && (c.size == 0 || !kp_range_ok(src->size, off, c.size)))
 		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			      "impossible size of %" PRIu64 " bytes", c.size);
@@ -199,7 +199,7 @@ kpack_error_t kp_containers_add(const struct kp_source *src, uint64_t off,
 				const struct kp_format *format, size_t inside,
 				struct kp_containers *list, struct kpackx_error *why)
 {
-	return append_container(src, off, format, false, inside, list, why);
+	return append_container(src, off, format, format->parse, inside, list, why);
 }
 
 kpack_error_t kp_containers_salvage(const struct kp_source *src, uint64_t off,
@@ -209,7 +209,7 @@ kpack_error_t kp_containers_salvage(const struct kp_source *src, uint64_t off,
 	if (!format->salvage)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "a damaged %s is not read in part", format->name);
-	return append_container(src, off, format, true, inside, list, why);
+	return append_container(src, off, format, format->salvage, inside, list, why);
 }
 
 /* Read the container at OFF, whose format may occur in .hip_fatbin, and append it. */

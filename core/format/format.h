@@ -83,6 +83,14 @@ struct kp_payload {
  */
 typedef bool kp_image_fault(void *arg, size_t number, const struct kpackx_error *why);
 
+/*
+ * Read the container that begins at offset OFF of SRC: set its size and payload_size, and
+ * append its images (kp_containers_add_image).
+ */
+typedef kpack_error_t kp_parse_fn(const struct kp_source *src, uint64_t off,
+				  struct kp_container *c, struct kp_containers *list,
+				  struct kpackx_error *why);
+
 struct kp_format {
 	const char *name; /* "bundle", "ccob", "code-object" ... */
 	const char
@@ -91,18 +99,9 @@ struct kp_format {
 	/* True if HEAD (up to KP_HEAD_SIZE bytes) can begin such a container. */
 	bool (*probe)(struct kp_span head);
 
-	/*
-	 * Read the container that begins at offset OFF of SRC: set its size and
-	 * payload_size, and append its images (kp_containers_add_image).
-	 */
-	kpack_error_t (*parse)(const struct kp_source *src, uint64_t off,
-			       struct kp_container *c, struct kp_containers *list,
-			       struct kpackx_error *why);
-
+	kp_parse_fn *parse;
 	/* Read what is readable of a container that parse() refuses; NULL: impossible. */
-	kpack_error_t (*salvage)(const struct kp_source *src, uint64_t off,
-				 struct kp_container *c, struct kp_containers *list,
-				 struct kpackx_error *why);
+	kp_parse_fn *salvage;
 
 	/* Decode the payload; NULL: the payload is the container's own bytes. */
 	kpack_error_t (*load)(const struct kp_source *src, const struct kp_container *c,
