@@ -4,7 +4,7 @@
 # Print shell commands that set the variables by which libraries find their kernels below
 # MOUNT (default: /mnt/kernels), where `kpackfs ARCHIVES MOUNT` shows the whole tree: in lib,
 # lib64, lib/x86_64-linux-gnu ... and share, also below usr, usr/local, opt/NAME or another
-# directory.
+# directory; of a library that is not there, in any directory that has its files.
 # For all logins, in /etc/profile.d/kpackfs.sh:
 #
 #   eval "$(environment.sh /mnt/kernels)"
@@ -130,11 +130,80 @@ miopen() # PREFIX
 	! [ -d "$1/share/miopen/db" ] || take "$1/share/miopen/db"
 }
 
+# The directories with databases, relative to MOUNT, but for those of the entries by key
+directories()
+{
+	cd "$mount" && find . -xdev -path ./toc -prune -o ! -path '*
+*' \( -name 'TensileLibrary*' -o -name 'rocfft_kernel_cache*.db' -o -path '*/miopen/db/*' \) -print |
+		sed 's,/[^/]*$,,' | sort -u
+}
+
+# everywhere FUNCTION ARGUMENT...: call it with each directory that has databases
+unset places
+everywhere()
+{
+	: "${places=$(directories)}"
+	while IFS= read -r place; do
+		[ -z "$place" ] || "$@" "$mount${place#.}"
+	done <<-END
+		$places
+	END
+}
+
+exists() # FILE...: one of them does
+{
+	for file; do
+		! [ -e "$file" ] || return 0
+	done
+	return 1
+}
+
+# owner DIRECTORY: set "name" to the library whose files of Tensile these are: that which the
+# path names last, or else the one that its files are for, as kpack pack finds it
+owner()
+{
+	part=${1#"$mount"}
+	while [ -n "$part" ]; do
+		name=${part##*/}
+		case $name in rocblas | hipblaslt | hipsparselt) return ;; esac
+		part=${part%/*}
+	done
+	name=rocblas
+	for part in "$1" "$1"/gfx*; do
+		if exists "$part"/hipsparselt* "$part"/TensileLibrary_*_SP[AB]_*; then
+			name=hipsparselt
+			return
+		fi
+		! exists "$part"/extop_* "$part"/hipblaslt* "$part"/TensileLiteLibrary* || name=hipblaslt
+	done
+}
+
+library_files() # NAME DIRECTORY: take it, or what it is a GPU's directory of, if it has indexes of NAME
+{
+	exists "$2"/TensileLibrary* || return 0
+	[ "$2" = "$mount" ] || case ${2##*/} in gfx*) set -- "$1" "${2%/*}" ;; esac
+	owner "$2"
+	[ "$name" != "$1" ] || take "$2"
+}
+
+cache_files() # DIRECTORY
+{
+	for path in "$1"/rocfft_kernel_cache*.db; do
+		! [ -f "$path" ] || [ -n "$value" ] || value=$path
+	done
+}
+
+miopen_files() # DIRECTORY
+{
+	case $1 in */miopen/db) take "$1" ;; esac
+}
+
 # search FUNCTION [NAME]: set "value" to the only place, or to ""
 search()
 {
 	value='' other=''
 	each "$@"
+	[ -n "$value" ] || everywhere "${1}_files" ${2+"$2"}
 	[ -n "$other" ] || return 0
 	report "$value and $other: no variable can name both: use in-place or overlay"
 	value=''
@@ -145,9 +214,7 @@ search()
 tensile()
 {
 	value=$1
-	for index in "$1"/TensileLibrary*; do
-		! [ -e "$index" ] || return
-	done
+	! exists "$1"/TensileLibrary* || return 0
 	set -- "$1"/gfx*/
 	value=''
 	! [ -d "$1" ] || [ $# -gt 1 ] || value=${1%/}

@@ -162,6 +162,34 @@ same_as_whole() { diff -r -x .kpack whole "$P"; }
 no variable can name both: use in-place or overlay" ]
 }
 
+@test "variables: a library anywhere is known by its files" {
+	local a="odd/srv/my gpus" variable
+	mkdir -p "$a/tensors" $T/odd/srv/lite/gfx942 odd/srv/x/hipblaslt/y odd/srv/z/gfx942 odd/srv/db/miopen/db odd/toc/x
+	touch "$a/tensors/TensileLibrary_lazy_gfx942.dat" odd/toc/x/TensileLibrary_lazy_gfx942.dat \
+		odd/srv/z/gfx942/TensileLibrary_SB_SPA_gfx942.dat odd/srv/z/gfx942/extop_gfx942.co \
+		odd/srv/db/rocfft_kernel_cache.db odd/srv/db/miopen/db/gfx942.kdb
+	for sh in sh bash; do
+		$sh "$BATS_TEST_DIRNAME/../../contrib/mount/environment.sh" odd >set
+		[ "$(wc -l <set)" = 5 ]
+		eval "$(cat set)"
+		[ "$ROCBLAS_TENSILE_LIBPATH" = "$T/$a/tensors" ]
+		[ "$ROCSPARSELT_TENSILE_LIBPATH" = "$T/odd/srv/z/gfx942" ]
+		[ "$ROCFFT_RTC_SYS_CACHE_PATH" = "$T/odd/srv/db/rocfft_kernel_cache.db" ]
+		[ "$MIOPEN_SYSTEM_DB_PATH" = "$T/odd/srv/db/miopen/db" ]
+		unset ROCBLAS_TENSILE_LIBPATH ROCSPARSELT_TENSILE_LIBPATH
+	done
+	# the path names the library, or external operations show it
+	touch odd/srv/x/hipblaslt/y/TensileLibrary_lazy_gfx942.dat
+	environment.sh odd | grep -qF "HIPBLASLT_TENSILE_LIBPATH='$T/odd/srv/x/hipblaslt/y'"
+	touch odd/srv/lite/gfx942/TensileLibrary_lazy_gfx942.dat odd/srv/lite/gfx942/extop_gfx942.co
+	environment.sh odd >set 2>said
+	run -1 grep HIPBLASLT set
+	grep -qF "$T/odd/srv/lite and $T/odd/srv/x/hipblaslt/y: no variable can name both" said
+	# the mount itself
+	eval "$(environment.sh "$a/tensors")"
+	[ "$ROCBLAS_TENSILE_LIBPATH" = "$T/$a/tensors" ]
+}
+
 @test "variables: usage, and nothing there" {
 	run -1 environment.sh "$T/mnt"
 	[[ $output == "environment.sh: $T/mnt: no kernels"* ]]
