@@ -104,6 +104,9 @@ int cmd_bulk_unbundle(int argc, char **argv)
 		return options_usage(o.help, "FILE is missing");
 	if (u.dir && argc - optind > 1)
 		return options_usage(o.help, "--output-dir is for a single FILE");
+	if (u.arch && strchr(u.arch, ':'))
+		return options_usage(o.help,
+				     "--gfx-arch takes a processor without features");
 	status = EXIT_OK;
 	for (int i = optind; i < argc && !status; i++)
 		status = unbundle_file(argv[i], &u) ? EXIT_OK : EXIT_FAULT;

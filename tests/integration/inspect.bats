@@ -724,6 +724,8 @@ assert image["size"] == os.stat(got["file"]).st_size'
 	run -1 --separate-stderr kpack bulk-unbundle --gfx-arch gfx90 -o none lib.so.1
 	[ "$stderr" = "kpack: lib.so.1: no device code for gfx90 in its bundles" ]
 	[ ! -e none ]
+	run -2 --separate-stderr kpack bulk-unbundle --gfx-arch gfx90a:xnack+ lib.so.1
+	[[ $stderr == *"--gfx-arch takes a processor without features"* ]]
 	run -2 --separate-stderr kpack bulk-unbundle -o out one.so lib.so.1
 	run -2 --separate-stderr kpack bulk-unbundle
 	# a hostile ID stays in the directory
