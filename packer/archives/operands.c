@@ -10,6 +10,23 @@
 
 /* --- operands --------------------------------------------------------------------- */
 
+/* DIR has no archives.  Those of a packed tree are in its ".kpack". */
+static void report_none(const char *dir)
+{
+	char *inner = xasprintf("%s/.kpack", dir), **paths = NULL;
+	struct kpackx_error why;
+	size_t count = 0;
+
+	if (below_archives_find(inner, &paths, &count, &why) || count == 0)
+		report_error(dir, "no archives (*.kpack) in it");
+	else
+		report_error(dir, "no archives (*.kpack) in it, but in its .kpack");
+	for (size_t i = 0; i < count; i++)
+		free(paths[i]);
+	free(paths);
+	free(inner);
+}
+
 bool archives_paths(int n, char **operands, void (*fn)(const char *path, void *arg),
 		    void *arg)
 {
@@ -27,7 +44,7 @@ bool archives_paths(int n, char **operands, void (*fn)(const char *path, void *a
 			continue;
 		}
 		if (count == 0)
-			report_error(operands[i], "no archives (*.kpack) in it");
+			report_none(operands[i]);
 		for (size_t k = 0; k < count; k++) {
 			fn(paths[k], arg);
 			free(paths[k]);

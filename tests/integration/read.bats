@@ -93,6 +93,10 @@ setup() {
 	run kpack ls empty
 	[ "$status" -eq 0 ]
 	[ "$output" = "kpack: empty: no archives (*.kpack) in it" ]
+	mkdir empty/.kpack
+	[ "$(kpack ls empty 2>&1)" = "$output" ]
+	cp "$DATA/mixed.kpack" empty/.kpack
+	[ "$(kpack ls empty 2>&1)" = "$output, but in its .kpack" ]
 	[ -z "$(kpack ls empty 2>/dev/null)" ]
 	[ "$(kpack ls --json empty 2>/dev/null)" = "[]" ]
 	run kpack ls missing
