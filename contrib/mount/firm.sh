@@ -136,3 +136,28 @@ firm_temporary()
 	fi
 	mkdir -p -- "$firm_path" && firm_made=$(mktemp -d "$firm_path/$1.XXXXXX")
 }
+
+# firm_lock: wait until no other script, and no run of kpack apply, mounts or unmounts, and keep them
+# waiting until this script ends.  The lock is on descriptor 9, which kpack apply hands down, so that
+# there is no moment without it if kpack apply is killed.  Daemons must not have the descriptor, and
+# other users not the file, because everybody who can open it can lock it.
+# False: firm_why says why.  Where nobody is guarded, a lock that cannot be made is not needed.
+firm_lock()
+{
+	firm_check "${KPACKFS_RUN-/run/kpackfs}/.lock" || return 1
+	firm_why="$firm_path: cannot be locked"
+	# shellcheck disable=SC3013 # as above
+	if ! [ "/proc/self/fd/9" -ef "$firm_path" ]; then
+		firm_mask=$(umask)
+		{ mkdir -p -- "${firm_path%/*}" && umask 077 && exec 9>>"$firm_path"; } 2>/dev/null || {
+			umask "$firm_mask"
+			[ -z "$firm_guarded" ]
+			return
+		}
+		umask "$firm_mask"
+	fi
+	flock -w 2 9 || {
+		printf '%s\n' "$firm_path: note: another process has locked it: waiting" >&2
+		flock 9
+	}
+}

@@ -324,9 +324,28 @@ static int apply_policy(const struct apply *a, const struct policy *p)
 	return status;
 }
 
+/*
+ * Runs that change something follow one another.  So does --unmount, although it has no state: a
+ * run that ended after it would mount where packages are being installed.
+ */
+static int apply_all(const struct apply *a, const struct policies *list)
+{
+	int status = EXIT_OK;
+
+	if (!a->dry && !mounts_lock())
+		return EXIT_FAULT;
+	for (size_t i = 0; i < list->count; i++) {
+		int one = apply_policy(a, &list->items[i]);
+
+		status = one > status ? one : status;
+	}
+	mounts_unlock();
+	return status;
+}
+
 int apply_policies(const struct apply *a, const struct policies *list)
 {
-	int lock = -1, status = EXIT_OK;
+	int lock = -1, status;
 
 	if (list->count == 0)
 		return EXIT_OK;
@@ -334,16 +353,8 @@ int apply_policies(const struct apply *a, const struct policies *list)
 		lock = open_states(a);
 		if (lock < 0)
 			return EXIT_FAULT;
-		if (!mounts_wait()) {
-			lock_close(lock);
-			return EXIT_FAULT;
-		}
 	}
-	for (size_t i = 0; i < list->count; i++) {
-		int one = apply_policy(a, &list->items[i]);
-
-		status = one > status ? one : status;
-	}
+	status = apply_all(a, list);
 	lock_close(lock);
 	return status;
 }

@@ -142,11 +142,15 @@ static char *find_script(const char *dir, const char *name)
 	return NULL;
 }
 
+/* The descriptor of the lock, as which the scripts get it and look for it; see firm.sh. */
+enum { SCRIPT_LOCK = 9 };
+static int mounts_locked = -1;
+
 /* Run ARGV without its output.  Its exit status; -1: it has none. */
 static int run_script(char *const *argv)
 {
 	posix_spawn_file_actions_t actions;
-	int status, err;
+	int status, err, lock;
 	pid_t child;
 
 	fflush(stdout);
@@ -156,26 +160,45 @@ static int run_script(char *const *argv)
 					 0);
 	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY,
 					 0);
+	/* glibc 2.28 closes a descriptor that is duplicated as itself */
+	lock = mounts_locked < 0 ? -1
+				 : fcntl(mounts_locked, F_DUPFD_CLOEXEC, SCRIPT_LOCK + 1);
+	if (lock >= 0)
+		posix_spawn_file_actions_adddup2(&actions, lock, SCRIPT_LOCK);
 	err = posix_spawn(&child, argv[0], &actions, NULL, argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
+	if (lock >= 0)
+		close(lock);
 	if (err || waitpid(child, &status, 0) < 0)
 		return -1;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-bool mounts_wait(void)
+bool mounts_lock(void)
 {
 	const char *run = secure_getenv("KPACKFS_RUN");
 	char *path = xasprintf("%s/.lock", run ? run : "/run/kpackfs");
-	int fd = below_open(path, O_RDONLY | O_NONBLOCK, 0);
 	struct kpackx_error why = {0};
-	bool done = fd < 0 || !lock_wait(fd, path, NULL, &why);
+	int fd = -1;
+	bool done;
 
-	if (!done)
+	if (!below_make_root(run ? run : "/run/kpackfs", 0755, &why))
+		fd = below_open(path, O_RDWR | O_CREAT | O_NONBLOCK, 0600);
+	done = fd < 0 || !lock_wait(fd, path, NULL, &why);
+	if (done) {
+		mounts_locked = fd;
+	} else {
 		report_why(NULL, &why);
-	lock_close(fd);
+		lock_close(fd);
+	}
 	free(path);
 	return done;
+}
+
+void mounts_unlock(void)
+{
+	lock_close(mounts_locked);
+	mounts_locked = -1;
 }
 
 /* Call the script of KIND for P's tree with OPTIONS, NULL-terminated. */

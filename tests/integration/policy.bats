@@ -693,27 +693,79 @@ topology() { # VERSION...: a machine with these GPUs
 	done
 	# other users cannot open, and so not lock, what scripts and runs wait for
 	[ "$(stat -c %a run/.lock)" = 600 ]
-	# a script that still unmounts, and whose run was killed: what it unmounts comes back
+	apply --unmount
+}
+
+# bats test_tags=single
+@test "a run, the scripts of a killed run, and --unmount wait for one another" {
+	as_root
+	chmod 0666 /dev/fuse
+	make_tree tree
+	database tree
+	cp -a tree whole
+	# a script that a run calls waits in its first command, before it locks anything itself
 	mkdir stubs
-	cat >stubs/umount <<-END
-		#!/bin/bash
-		touch "$T/begun"
-		while [ -e "$T/begun" ] && [ ! -e "$T/go" ]; do read -rt 0.05 <> <(:) || :; done
-		exec $(command -v umount) "\$@"
-	END
-	chmod +x stubs/umount
-	PATH=$T/stubs:$PATH "$KPACK_SRC/contrib/mount/overlay" -ilu tree 4>&- &
-	script=$!
-	until [ -e begun ]; do read -rt 0.05 <> <(:) || :; done
-	apply 2>err 4>&- &
-	second=$!
-	until grep -q "run/.lock: note: another process has locked it: waiting" err || ! kill -0 $second; do
-		read -rt 0.05 <> <(:) || :
+	for program in "$(command -v realpath)" "$KPACK_BIN/kpackfs"; do
+		cat >"stubs/${program##*/}" <<-END
+			#!/bin/bash
+			touch "$T/begun"
+			while [ -e "$T/begun" ] && [ ! -e "$T/go" ]; do read -rt 0.05 <> <(:) || :; done
+			exec "$program" "\$@"
+		END
 	done
-	touch go
-	wait $script
-	wait $second
-	cmp whole/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco tree/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco
+	chmod +x stubs/*
+	slow() { PATH=$T/stubs:$PATH exec "$KPACK_BIN/kpack" apply --policy-dir policies --state-dir state "$@" 3>&- 4>&-; }
+	begin() { # COMMAND...: until its script is at work
+		rm -f begun go
+		"$@" >/dev/null &
+		first=$!
+		until [ -e begun ] || ! kill -0 $first; do read -rt 0.05 <> <(:) || :; done
+		[ -e begun ]
+	}
+	wait_for() { # COMMAND...: that waits for the script
+		"$@" >/dev/null 2>err 3>&- 4>&- &
+		second=$!
+		until grep -q "run/.lock: note: another process has locked it: waiting" err; do
+			kill -0 $second
+			read -rt 0.05 <> <(:) || :
+		done
+		touch go
+		wait $second
+	}
+	file=lib/rocblas/library/Kernels.so-000-gfx1100.hsaco
+	for mount in in-place overlay; do
+		policy rocm "tree=$T/tree" arch=gfx1100 do=pack mount=$mount
+		# killed while its script begins to unmount: what that unmounts comes back
+		apply
+		begin slow --unmount
+		kill -KILL $first
+		wait_for apply
+		[ "$(mounts)" -gt 0 ]
+		cmp {whole,tree}/$file
+		apply --unmount
+		# what is mounted at the end of a run goes: packages are installed after --unmount
+		begin slow
+		wait_for apply --unmount
+		wait $first
+		[ "$(mounts)" = 0 ]
+		# a script that was called by hand
+		begin env KPACKFS="$T/stubs/kpackfs" "$KPACK_SRC/contrib/mount/$mount" tree 3>&- 4>&-
+		wait_for env KPACKFS="$KPACK_BIN/kpackfs" "$KPACK_SRC/contrib/mount/$mount" -u tree
+		wait $first
+		[ "$(mounts)" = 0 ]
+		[ "$(stat -c %a run/.lock)" = 600 ]
+		# a daemon does not keep the lock
+		flock -n run/.lock true
+		apply
+		flock -n run/.lock true
+		apply --unmount
+	done
+	# what a script has left that was killed while it looked into the archives
+	policy rocm "tree=$T/tree" arch=gfx1100 do=pack mount=in-place
+	mkdir run/in-place.left
+	"$KPACK_BIN/kpackfs" -o subdir=. tree/.kpack run/in-place.left
+	apply
+	[ ! -e run/in-place.left ]
 	apply --unmount
 }
 
