@@ -114,15 +114,14 @@ static void find_own(const struct prune *p, struct candidates *list)
 static void lock_directory(struct prune *p, const char *path)
 {
 	struct kp_span dir = kp_path_directory(path);
-	char *text = xstrndup((const char *)dir.data, dir.size);
+	struct prune_dir *d;
 	struct kpackx_error why = {0};
 
-	xgrow(&p->locks, p->n_locks, &p->locks_cap, sizeof(*p->locks));
-	p->locks[p->n_locks] = -1;
-	if (leftovers_lock(text, &p->locks[p->n_locks], &why))
+	xgrow(&p->dirs, p->n_dirs, &p->dirs_cap, sizeof(*p->dirs));
+	d = &p->dirs[p->n_dirs++];
+	d->path = xstrndup((const char *)dir.data, dir.size);
+	if (leftovers_lock(d->path, &d->lock, &why))
 		report_file(p, NULL, &why); /* it has the path */
-	p->n_locks++;
-	free(text);
 }
 
 /* Whether the file at PATH is what was opened as A. */
@@ -350,6 +349,20 @@ static int change_archives(struct prune *p)
 	return EXIT_OK;
 }
 
+/* Remove what killed runs left, where a lock keeps out the others. */
+static int remove_leftovers(struct prune *p)
+{
+	for (size_t i = 0; i < p->n_dirs && !p->args.dry; i++) {
+		struct kpackx_error why = {0};
+
+		if (p->dirs[i].lock < 0 || !leftovers_remove(p->dirs[i].path, "", &why))
+			continue;
+		report_why(NULL, &why); /* it has the path */
+		return EXIT_FAULT;
+	}
+	return EXIT_OK;
+}
+
 int prune_run(struct prune *p)
 {
 	int status = open_tree(p);
@@ -358,7 +371,10 @@ int prune_run(struct prune *p)
 		return status;
 	for (size_t i = 0; i < p->n_archives; i++)
 		choose_entries(p, &p->archives[i]);
-	return check_rest(p) ? change_archives(p) : EXIT_FAULT;
+	if (!check_rest(p))
+		return EXIT_FAULT;
+	status = change_archives(p);
+	return status ? status : remove_leftovers(p);
 }
 
 void prune_close(struct prune *p)
@@ -368,9 +384,11 @@ void prune_close(struct prune *p)
 		free(p->archives[i].reasons);
 	}
 	free(p->archives);
-	for (size_t i = 0; i < p->n_locks; i++)
-		lock_close(p->locks[i]);
-	free(p->locks);
+	for (size_t i = 0; i < p->n_dirs; i++) {
+		lock_close(p->dirs[i].lock);
+		free(p->dirs[i].path);
+	}
+	free(p->dirs);
 	demand_fini(&p->demand);
 	arch_filter_fini(&p->args.filter);
 	*p = (struct prune){0};

@@ -41,14 +41,20 @@ struct prune_archive {
 	uint64_t blocks_copied, blocks_encoded;
 };
 
+/* A directory of archives, locked. */
+struct prune_dir {
+	char *path;
+	int lock; /* -1: the file system has no locks */
+};
+
 struct prune {
 	struct prune_args args;
 	struct demand demand;
 	struct prune_archive *archives; /* those in the tree, by path, bytewise */
 	size_t n_archives, cap;
 	size_t n_faults;
-	int *locks; /* descriptors of the archives' directories */
-	size_t n_locks, locks_cap;
+	struct prune_dir *dirs;
+	size_t n_dirs, dirs_cap;
 };
 
 /*

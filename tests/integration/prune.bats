@@ -4,6 +4,8 @@
 
 # bats file_tags=single
 
+bats_require_minimum_version 1.5.0
+
 load packing
 
 # What archives of DIR have: hash, key, architecture of every object.
@@ -290,9 +292,23 @@ faultless() { # GPU TREE
 				cmp out/.kpack/g$i-all.kpack want/.kpack/g$i-all.kpack
 		done
 	done
-	kpack prune -q --arch gfx1100 out
 	# a run that is killed between linking and renaming leaves a name that no reader takes
-	rm -f out/.kpack/.kpack-*.tmp
+	left=out/.kpack/.kpack-0123456789abcdef.tmp
+	: >$left
+	: >out/.kpack/.kpack-other.tmp
+	: >out/.kpack-fedcba9876543210.tmp
+	mkdir out/.kpack/.kpack-fedcba9876543210.tmp
+	kpack prune -q -n --arch gfx1100 out
+	[ -e $left ]
+	run -1 kpack prune -q --arch gfx1201 out
+	[ -e $left ]
+	ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 strace -f -o trace -e trace=flock,unlinkat \
+		"$KPACK_BIN/kpack" prune -q --arch gfx1100 out
+	# it belongs to no run that has the lock
+	grep -oE "flock\(.*LOCK_EX|unlinkat\(.*${left##*/}" trace | cut -d '(' -f 1 | uniq | tr '\n' ' ' >order
+	[ "$(cat order)" = "flock unlinkat " ]
+	rm out/.kpack/.kpack-other.tmp out/.kpack-fedcba9876543210.tmp
+	rmdir out/.kpack/.kpack-fedcba9876543210.tmp
 	diff -r out want
 	faultless gfx1100 out
 }
