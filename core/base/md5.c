@@ -33,7 +33,7 @@ static uint32_t mix_words(unsigned round, uint32_t b, uint32_t c, uint32_t d)
 	case 0:
 		return (b & c) | (~b & d);
 	case 1:
-		return (b & d) | (c & ~d);
+		return (b & d) + (c & ~d);
 	case 2:
 		return b ^ c ^ d;
 	default:
@@ -46,10 +46,12 @@ static void take_block(uint32_t state[4], const uint8_t *block)
 	static const uint8_t step[4] = {1, 5, 3, 7}, first[4] = {0, 1, 5, 0};
 	uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
 
+	/* a step waits for the one before it: what needs only the block comes first */
+#pragma GCC unroll 64
 	for (unsigned i = 0; i < 64; i++) {
 		unsigned round = i / 16, word = (first[round] + step[round] * i) % 16;
-		uint32_t sum = a + mix_words(round, b, c, d) + sines[i] +
-			       kp_le32(block + 4 * (size_t)word);
+		uint32_t known = a + sines[i] + kp_le32(block + 4 * (size_t)word);
+		uint32_t sum = known + mix_words(round, b, c, d);
 
 		a = d;
 		d = c;
