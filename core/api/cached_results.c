@@ -112,7 +112,7 @@ static bool make_list(const struct kp_toc *toc, struct kp_span binary, uint16_t 
 }
 
 /*
- * Put LIST into its chain, or free it if an equal list is there already.  Returns the
+ * Put LIST into its chain, or free it if the chain has an equal list.  Returns the
  * list in the chain.
  */
 static struct list *publish_list(kp_cached *chain, struct list *list)

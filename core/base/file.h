@@ -55,7 +55,7 @@ kpack_error_t kp_source_head(const struct kp_source *s, uint64_t off, uint8_t *b
 /*
  * Read the whole run, WHAT in messages, to the heap; a NUL byte follows it.  The caller
  * frees *OUT, which is NULL after an error.
- * INVALID_FORMAT: it has more than MOST bytes; others as for kp_source_read.
+ * INVALID_FORMAT: it has more than MOST bytes.  Further errors are those of kp_source_read.
  */
 kpack_error_t kp_source_load(const struct kp_source *s, uint64_t most, const char *what,
 			     uint8_t **out, struct kpackx_error *why);

@@ -2,8 +2,8 @@
 /*
  * Parts that decode alone, then a seek table in a skippable frame.  The parts are frames,
  * as in zstd's seekable format; or together they are one frame, whose header belongs to
- * the first part and whose checksum to the last, and no block of a part refers to what is
- * before the part.
+ * the first part and whose checksum to the last, and no block of a part refers to
+ * bytes before the part.
  *
  *   u32 0x184d2a5e, u32 bytes that follow
  *   per frame: u32 compressed bytes, u32 decoded bytes [, u32 checksum when descriptor &

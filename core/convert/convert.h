@@ -79,7 +79,7 @@ kpack_error_t kp_convert_headers(int fd, uint64_t size, bool *program, bool *rig
  * Rewrite a converted file so that the program headers are where Linux before 5.18 looks
  * for them (AT_PHDR = first segment's address - its offset + e_phoff); strip and similar
  * tools move them elsewhere.  *CHANGED becomes false, and nothing is written, if the
- * headers are there already.
+ * headers already exist.
  */
 kpack_error_t kp_convert_normalise(int fd, uint64_t size, const struct kp_fatbin *fat,
 				   struct kp_outfile *out, bool *changed,

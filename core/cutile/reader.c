@@ -9,7 +9,7 @@ kpack_error_t kp_cutile_no_memory(struct kp_cutile_reader *p)
 	return kp_fail_memory(p->why, p->name.size, "a cuTile signature");
 }
 
-/* Fail with INVALID_FORMAT: WHAT is expected at offset AT, and what is there instead. */
+/* Fail with INVALID_FORMAT: WHAT is expected at offset AT, with the bytes found there. */
 kpack_error_t kp_cutile_unexpected(struct kp_cutile_reader *p, size_t at,
 				   const char *what)
 {

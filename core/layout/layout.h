@@ -80,8 +80,8 @@ kpack_error_t kp_layout_make(const struct kp_fatbin *fat, const uint8_t (*xxh3)[
 			     struct kpackx_error *why);
 
 /*
- * Parse an encoded layout; BYTES are not needed afterwards, and what is kept of
- * containers is not available.  OUT is untouched on failure.
+ * Parse an encoded layout; BYTES are not needed afterwards, and the kept bytes of
+ * containers are not available.  OUT is untouched on failure.
  * MSGPACK_PARSE_FAILED: not MessagePack, or cut short.  INVALID_METADATA: an impossible
  * layout.  UNSUPPORTED_VERSION: a newer version.  NOT_IMPLEMENTED: an unknown container
  * format or compression method.  OUT_OF_MEMORY.
@@ -89,7 +89,7 @@ kpack_error_t kp_layout_make(const struct kp_fatbin *fat, const uint8_t (*xxh3)[
 kpack_error_t kp_layout_parse(struct kp_span bytes, struct kp_layout *out,
 			      struct kpackx_error *why);
 /*
- * As kp_layout_parse, for SECTION, of which what is kept of containers is read when it is
+ * As kp_layout_parse, for SECTION, whose kept bytes of containers are read when they are
  * needed: SECTION's file stays open as long as OUT.  Also IO_ERROR.
  */
 kpack_error_t kp_layout_read(const struct kp_source *section, struct kp_layout *out,
@@ -121,7 +121,7 @@ struct kp_layout_plan {
 	uint64_t *container_offset; /* per container; or KP_LAYOUT_NOWHERE */
 	size_t n_dropped;           /* missing images */
 	size_t n_recompressed; /* compressed containers with the same objects but other
-				  bytes, because this compressor makes others */
+				  bytes, because this compressor makes other bytes */
 	size_t n_unpacked;     /* compressed containers that become plain bundles, because
 				  their form cannot be written */
 	bool exact;            /* the section will equal the original bit for bit */

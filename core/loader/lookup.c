@@ -44,7 +44,7 @@ kpack_error_t kp_lookup_add(struct kp_lookup *l, char *path, struct kpackx_error
 		goto drop;
 	}
 	kp_trace_name(l->trace, "candidate", path, NULL);
-	/* what is not trusted now is not opened later, whatever is there then */
+	/* a file that is not trusted now is not opened later, even if it was replaced */
 	l->files[l->n_files++] =
 		(struct kp_lookup_file){.path = path, .tried = refused, .why = reason};
 	return KPACK_SUCCESS;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reading kpack archives, and finding the code object that a converted binary needs.
- * The fourteen calls of AMD's rocm_kpack/kpack.h, and no others: same names, argument
- * order, values and ABI.  kpackx.h has the others, so that a program for AMD's library may
- * define such names itself.
+ * The fourteen calls of AMD's rocm_kpack/kpack.h, and no more: same names, argument
+ * order, values and ABI.  kpackx.h has all further calls, so that a program for AMD's
+ * library may define such names itself.
  *
  * Ownership.  A string that an archive returns is borrowed until kpack_close.  The caller
  * owns kernel data and frees it with kpack_free_kernel; it owns code objects and frees

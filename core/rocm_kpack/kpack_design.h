@@ -4,8 +4,8 @@
  * the paper's calls, but two of them with the parameters of AMD's library.  This header
  * declares these two with the paper's parameters, under the paper's names.
  *
- * Include this header instead of kpack.h, or with the others in any order.  Code that includes it
- * cannot call AMD's kpack_get_kernel and kpack_free_kernel by name.
+ * Include this header instead of kpack.h, or with the other headers in any order.  Code
+ * that includes it cannot call AMD's kpack_get_kernel and kpack_free_kernel by name.
  */
 #ifndef ROCM_KPACK_KPACK_DESIGN_H
 #define ROCM_KPACK_KPACK_DESIGN_H

@@ -466,7 +466,7 @@ struct kpackx_object {
  * "gfx90a:xnack+:sramecc-" becomes "gfx90a:sramecc-:xnack+".  An arch that is not a
  * target ID is stored as it is.
  *
- * All readers decode chunked entries like others; only with a libzstd that was built
+ * All readers decode chunked entries like other entries; only with a libzstd that was built
  * without threads do AMD's Python tools mistake the first chunk for the whole object.  The
  * Python tools do not find a key with a backslash, and HRX refuses empty objects and
  * objects of more than 2 GiB.

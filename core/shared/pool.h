@@ -11,10 +11,10 @@
 struct kp_frame; /* decoded */
 
 /*
- * Let the pool keep MOST bytes from now on, besides those in use; initially
- * KP_POOL_BYTES.  What is more is freed at once.  Later, the dictionary that was used last is
- * always kept, and at least half of MOST is for blocks, so that the pool may have up to one
- * dictionary more.
+ * Let the pool keep MOST bytes from now on, besides the frames in use; initially
+ * KP_POOL_BYTES.  Frames beyond MOST are freed at once.  Later, the dictionary that was used
+ * last is always kept, and at least half of MOST is for blocks, so that the pool may have up
+ * to one dictionary more.
  */
 #define KP_POOL_BYTES (UINT64_C(64) << 20)
 void kp_pool_limit(uint64_t most);

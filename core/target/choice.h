@@ -5,7 +5,7 @@
  *
  * A GPU chooses all code that it can load (kp_target_fit), also what it would load only
  * if there were nothing better: one binary may have a better object for some of its
- * sources only.  An exact selection chooses the target IDs of the list and no others.
+ * sources only.  An exact selection chooses only the target IDs of the list.
  * Files that suit every GPU are always chosen.  CUDA's targets (sm_90, compute_90) choose
  * only themselves, and an unknown name is a GPU with no generic target.
  */

@@ -19,11 +19,11 @@
 #define OBJECT_ALIGN 4096
 #define OBJECT_GAP (256 << 10)
 
-/* The host's entry, which is empty and only has to be there. */
+/* The host's entry, which is empty, but must exist. */
 #define HOST_ID "host-x86_64-unknown-linux-gnu-"
 #define DEVICE_PREFIX "hipv4-amdgcn-amd-amdhsa--"
 
-/* Classes with a bundle of their own; readers of further ones have the others'. */
+/* Classes with a bundle of their own; readers of further classes see these bundles. */
 #define CLASSES_MAX 64
 
 /* An object of a bundle. */

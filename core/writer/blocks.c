@@ -117,7 +117,7 @@ static kpack_error_t add_job(struct batch *b, int level,
 	return kp_encoder_use(j->encoder, dictionary, why);
 }
 
-/* Once the first encoder has all its memory: let others run beside it. */
+/* Once the first encoder has all its memory: let further encoders run beside it. */
 static kpack_error_t add_jobs(struct batch *b, int level,
 			      const struct kp_dictionary *dictionary,
 			      struct kpackx_error *why)

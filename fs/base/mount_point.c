@@ -22,7 +22,7 @@ struct place {
 	long id; /* the mount's, of this place alone */
 };
 
-/* Whether LISTED is M, or, if its device is not known, is there and this user's. */
+/* Whether LISTED is M, or, if its device is not known, has its path and is this user's. */
 static bool is_mount(const struct kp_mount *listed, const struct mount_point *m)
 {
 	uid_t user; /* the kernel lets no user state another's number */

@@ -69,7 +69,7 @@ static bool show_edition(void *user, struct edition *next, size_t *names)
 	if (!inodes_swap(session->fs.inodes, next, invalidate_send, &notices, names))
 		return false;
 	control_renew(session->fs.control);
-	/* Its readers may be others than before. */
+	/* Other users than before may read it. */
 	if (session->fs.callers) {
 		invalidate_send(&notices, &dir);
 		invalidate_send(&notices, &name);

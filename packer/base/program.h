@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A program that is run for what it prints. */
+/* A program that is run for its output. */
 #ifndef PACKER_BASE_PROGRAM_H
 #define PACKER_BASE_PROGRAM_H
 

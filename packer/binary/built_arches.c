@@ -76,8 +76,8 @@ static bool has_arch(const struct built_arches *a, const char *arch)
 }
 
 /*
- * Keep the architectures of LAYOUT, and those for which an archive has an object of B: the
- * others are of other binaries in the archives.
+ * Keep the architectures of LAYOUT, and those for which an archive has an object of B:
+ * further architectures belong to other binaries in the archives.
  */
 static void keep_own(struct built_arches *a, const struct built_arches *layout,
 		     const struct binary *b, const struct reach *reach)

@@ -138,7 +138,7 @@ static void check_any(const struct yaml_check *y, const char *name)
 	add_missing(y, (struct kp_span){0}, name);
 }
 
-/* Whether NAME, or all GPUs that the file mentions, are others than those to check for. */
+/* Whether NAME, or every GPU that the file mentions, is none of the GPUs to check for. */
 static bool is_for_others(const struct yaml_check *y, const struct yaml_name *name)
 {
 	if (!closure_wants_name(y->c, kp_span_str(name->text)))

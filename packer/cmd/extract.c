@@ -44,7 +44,7 @@ const struct command_help cmd_extract_help = {
 	"[--arch LIST [--arch-exact]] [--force] ARCHIVE|DIR... -C OUT",
 	"write the entries as files below a directory",
 	options,
-	"Entries with a path are written there, others below toc/, as in a mount.",
+	"Entries with a path are written there, other entries below toc/, as in a mount.",
 };
 
 /* A directory of the view on the way down; it is made for its first file. */

@@ -33,7 +33,7 @@ kpack_error_t copy_link(const char *first, const char *from,
 
 /*
  * Make the directory TO unless it exists, and make it writable; copies no contents.  MADE
- * gets what it is.
+ * gets its identity.
  */
 kpack_error_t copy_directory(const char *to, struct file_identity *made,
 			     struct kpackx_error *why);

@@ -179,7 +179,7 @@ kpack_error_t temp_dir_open(struct temp_dir *t, const char *base, const char *pr
 				"%s: every directory made in it is removed at once",
 				base);
 	}
-	/* only root can, and not on each file system: then it stays where others write */
+	/* only root can, and not in each file system: else it stays where other users write */
 	if (!err && fsetxattr(t->fd, MARK, "", 0, 0) < 0)
 		errno = 0;
 	if (!err)

@@ -325,7 +325,7 @@ static void check_nowhere(const struct subject *s)
 	path = kp_text_escape_new(kp_span_str(s->b.marker.search_paths[0]));
 	mark_fault(&c->faults, s->b.path, MARK_NO_WRAPPER, NULL,
 		   "no archive where it looks: %s%s", path ? path : "?",
-		   s->b.marker.n_search_paths > 1 ? " and others" : "");
+		   s->b.marker.n_search_paths > 1 ? " and other places" : "");
 	free(path);
 }
 

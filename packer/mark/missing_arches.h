@@ -12,7 +12,7 @@
 
 struct missing_arches_item {
 	char *file, *arch;
-	bool elsewhere; /* for the caller: other binaries have an archive for ARCH */
+	bool elsewhere; /* for the caller: an archive has code of other binaries for ARCH */
 };
 
 struct missing_arches {

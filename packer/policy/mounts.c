@@ -119,7 +119,7 @@ const struct mount_now *mount_table_get(const struct mount_table *m, const char 
 /* From the program's directory: as installed, and as built. */
 static const char *const places[] = {"/../share/kpackfs/mount", "/../../contrib/mount"};
 
-/* The program's directory, on the heap; NULL: /proc is not there. */
+/* The program's directory, on the heap; NULL: /proc is not mounted. */
 static char *program_dir(void)
 {
 	char *program = below_real("/proc/self/exe");

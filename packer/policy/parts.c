@@ -248,7 +248,7 @@ static void warn_of_gpu(const struct policy_tree *t, const struct code_files *fi
 			     "warning: %s: new files have no code for it, and older ones "
 			     "had: %s%s: to use this GPU, install the older version "
 			     "again%s%s",
-			     name, first, n_parts > 1 ? " and others" : "",
+			     name, first, n_parts > 1 ? " and other files" : "",
 			     *packages ? ": packages" : "", packages);
 	free(packages);
 	for (size_t i = 0; i < n; i++)

@@ -37,16 +37,18 @@ kpack_error_t policy_parse(struct kp_span text, struct policy *out,
 void policy_fini(struct policy *p);
 
 /*
- * Read a file that, when root runs the program, only root may write; its bytes are for
- * free.  INVALID_ARGUMENT: others may; INVALID_FORMAT: it has more than MOST bytes.
+ * Read a file that, when root runs the program, only root may write; the caller frees
+ * its bytes.  INVALID_ARGUMENT: other users may write it; INVALID_FORMAT: it has more than
+ * MOST bytes.
  */
 kpack_error_t policy_file_load(const char *path, uint64_t most, uint8_t **out,
 			       size_t *size, struct kpackx_error *why);
 
 /*
  * Read the policies of the directory DIR; with N NAMES only these.  false: a policy, which
- * was reported, is wrong or missing; OUT has the others.  Root takes policies only from a
- * directory and from files that nobody else may write.  No DIR: no policies.
+ * was reported, is wrong or missing; OUT has the remaining policies.  Root takes
+ * policies only from a directory and from files that nobody else may write.  No DIR: no
+ * policies.
  */
 bool policies_read(const char *dir, char *const *names, size_t n, struct policies *out);
 void policies_fini(struct policies *list);

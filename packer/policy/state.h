@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What kpack apply remembers of a tree: which files it has looked at, and what it changed.
- * A state that is lost or damaged costs the time to look at all files again, and the list
- * of what was changed before.
+ * The state of a tree between runs of kpack apply: the files that it has looked at, and its
+ * changes.  If a state is lost or damaged, the next run looks at all files again, and does
+ * not know the earlier changes.
  */
 #ifndef PACKER_POLICY_STATE_H
 #define PACKER_POLICY_STATE_H
@@ -87,7 +87,7 @@ void state_set_parts(struct state *s, struct state_part *parts, size_t n);
 void state_add_place(struct state *s, const char *path);
 void state_clear_places(struct state *s);
 
-/* What a file that needs no look is known by; PATH is below the tree. */
+/* The hash by which an unchanged file is recognised; PATH is below the tree. */
 struct kp_hash state_hash(const char *path, uint64_t ino, uint64_t size,
 			  const struct timespec *mtime, const struct timespec *ctime,
 			  mode_t mode);

@@ -50,7 +50,7 @@ static bool is_ours(const struct state_file *f, const struct stat *st)
 	return same_time && (uint64_t)st->st_size == f->after && st->st_ino == f->ino;
 }
 
-/* Whether F still says what is there; a plan that was carried out becomes a fact. */
+/* Whether F still describes the file; a plan that was carried out becomes a fact. */
 static bool settle_file(struct policy_tree *t, struct state_file *f)
 {
 	bool gone = f->kind == STATE_REMOVED || f->kind == STATE_PACKED;

@@ -20,10 +20,10 @@ struct policy_tree {
 	struct state state;
 	bool interrupted; /* a run was killed while it changed files */
 	char *arch;       /* the GPUs */
-	char *gone;       /* of these, what an earlier run found and this one does not */
+	char *gone; /* the GPUs of these that an earlier run found, and this one not */
 	struct mount_table mounts;
 	struct look look;
-	bool lost; /* what was changed is not there any more, or was replaced */
+	bool lost; /* another program removed or replaced a file that was changed */
 	bool anew; /* all files have to be looked at: the policy or the GPUs changed */
 };
 

@@ -174,8 +174,8 @@ static bool is_type(const struct shard_item *item, const struct stat *st)
 }
 
 /*
- * Returns what differs, or NULL.  A directory's mode and times may differ, because others
- * may change it; the join sets what the record says.
+ * Returns what differs, or NULL.  A directory's mode and times may differ, because other
+ * programs may change it; the join sets what the record says.
  */
 static const char *compare_stats(const struct shard_item *item,
 				 const struct shard_item *now)

@@ -126,8 +126,8 @@ static kpack_error_t check_parents(const struct shard_part *part,
 }
 
 /*
- * Check the owner of an item.  With a forged record another user could make root give the
- * files of others, with their owners and set-user-ID bits, other names, or let root take
+ * Check the owner of an item.  With a forged record another user could make root give
+ * further names to files of third users, with their owners and set-user-ID bits, or take
  * archives for those of another run.
  */
 static kpack_error_t check_owner(const struct shard_part *part,

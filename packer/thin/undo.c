@@ -278,7 +278,7 @@ static kpack_error_t give_attributes(int fd, const struct recipe *r,
 {
 	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, r->mtime};
 
-	/* others than root keep the file themselves */
+	/* the file of an ordinary user stays that user's */
 	if (geteuid() == 0 && fchown(fd, r->uid, r->gid) < 0)
 		return kp_fail_errno(why, errno, "cannot give it its owner");
 	if (fchmod(fd, r->mode & 0777) < 0 || futimens(fd, times) < 0)

@@ -8,7 +8,7 @@
 #include "packer/pack/tree/converter.h"
 
 struct undo_args {
-	const char *dir; /* with what was kept */
+	const char *dir; /* with the kept bytes */
 	const char *tree;
 	struct library_set libraries;
 	unsigned jobs;

@@ -295,7 +295,7 @@ topology() { # VERSION...: a machine with these GPUs
 	rm tree/lib/rocblas/library/*gfx90a*
 	touch tree/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco
 	run -0 apply
-	lost "lib/rocblas/library/ and others"
+	lost "lib/rocblas/library/ and other files"
 	# the code is there again, and goes again
 	mkfat --size 60000 --seed 8 --arches gfx1100,gfx90a tree/lib/c.so
 	run -0 apply

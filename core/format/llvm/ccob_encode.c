@@ -208,7 +208,7 @@ static kpack_error_t zlib_encode(const struct kp_ccob_form *form, struct kp_span
 	return KPACK_SUCCESS;
 }
 
-/* The end of a part differs from what is there in the whole, but not its first half. */
+/* The end of a part differs from the same place in the whole, but not its first half. */
 static kpack_error_t zlib_begins(const struct kp_ccob_form *form, struct kp_span payload,
 				 struct kp_span head, bool *begins,
 				 struct kpackx_error *why)

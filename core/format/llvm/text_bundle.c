@@ -125,7 +125,8 @@ static void take_id(struct marker *m, struct kp_span rest, uint64_t at)
 }
 
 /*
- * Find the next marker at *POS or after, and move *POS to its ID; *FOUND: is there one.
+ * Find the next marker at *POS or after, and move *POS to its ID; *FOUND: whether one was
+ * found.
  */
 static kpack_error_t next_marker(struct search *s, uint64_t *pos, struct marker *m,
 				 bool *found, struct kpackx_error *why)

@@ -20,7 +20,7 @@ struct cache_file {
 struct cache_files {
 	struct cache_file *items;
 	size_t count, cap;
-	char called[440]; /* what error messages call any of their files */
+	char called[440]; /* the name in error messages for any of their files */
 };
 
 void cache_files_fini(struct cache_files *parts);

@@ -67,7 +67,7 @@ static void add_container(struct facts *f, const struct kp_format *format,
 
 /* --- what objects say ---------------------------------------------------------------- */
 
-/* Whether objects of TYPE say something that is recorded; others are not examined. */
+/* Whether objects of TYPE state facts that are recorded; only these are examined. */
 static bool is_described(const char *type)
 {
 	return strcmp(type, "cubin") == 0 || strcmp(type, "tileirbc") == 0 ||

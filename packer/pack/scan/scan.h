@@ -34,16 +34,16 @@ struct scan_entry {
 	char *fault;      /* the note's text, when it cannot be read as what it seems */
 	bool converted;   /* it is left alone because it is already converted */
 
-	bool database; /* a kernel database's file; if packed, `input` says what of it */
+	bool database; /* a kernel database's file; if packed, `input` lists its images */
 	bool faulty;   /* a library's file that cannot be packed, as was reported */
 	bool leftover; /* a temporary file of a run that was killed */
 };
 
-/* Which code of a file that is no kernel database is taken. */
+/* The device code that is taken of files other than kernel databases. */
 enum scan_code {
 	SCAN_ALL_CODE, /* any, CUDA's sections of a host binary too */
 	/*
-	 * What packing takes out of files.  Bad content of a file in a tree is no fault:
+	 * Code that packing takes out of files.  Bad content of a file in a tree is no fault:
 	 * the file is left alone, with the reason as its note.
 	 */
 	SCAN_CONVERTIBLE,

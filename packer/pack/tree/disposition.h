@@ -26,14 +26,14 @@ enum fate {
 struct disposition {
 	enum fate fate;
 	char *reason; /* of REFUSED, LEFT_ALONE, LEFT_OUT, NOT_WANTED; else NULL */
-	/* of CONVERTED: its sizes; its kept containers, and what they add to the size */
+	/* of CONVERTED: its sizes; its kept containers, and the bytes that they add */
 	uint64_t before, after;
 	size_t n_kept;
 	uint64_t kept_size;
 };
 
 /*
- * An disposition per entry of the scan: what is expected when nothing intervenes.
+ * The disposition that is expected of each entry of the scan when nothing intervenes.
  * dispositions_open treats files of databases like other files; see databases.h.
  */
 struct dispositions {

@@ -17,8 +17,7 @@ kpack_error_t output_check(const char *input, const char *output,
 			   struct kpackx_error *why);
 
 /*
- * As output_check, for an OUTPUT that only gets trees next to others: it may contain
- * INPUT.
+ * As output_check, for an OUTPUT that only gets further trees: it may contain INPUT.
  */
 kpack_error_t output_check_beside(const char *input, const char *output,
 				  struct kpackx_error *why);
