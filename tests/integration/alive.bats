@@ -308,7 +308,7 @@ open_archives() { find "/proc/$server/fd" -lname '*.kpack*' | wc -l; }
 	numbers | diff before -
 }
 
-@test "written in place: new bytes for who opens it again, EIO for what was not decoded" {
+@test "written in place: new bytes when it is opened again, EIO for bytes that were not decoded" {
 	echo '{"scheme": "none", "entries": [
 	 {"key": "a.txt", "arch": "generic", "type": "dat", "data": {"size": 500000, "seed": 1},
 	  "metadata": {"path": "a.txt"}},
@@ -362,7 +362,7 @@ open_archives() { find "/proc/$server/fd" -lname '*.kpack*' | wc -l; }
 
 @test "without inotify the sources are polled" {
 	[ "$(id -u)" = 0 ] || skip "only root can mount here"
-	# FUSE is one of those that do not tell
+	# FUSE is one of the file systems that report no changes
 	archive src/a.kpack a.txt one
 	serve "$T/src"
 	mkdir mnt2
@@ -588,7 +588,7 @@ wait_for() {
 	grep -q "$T/src2.*No such file" mnt/.kpackfs/archives
 }
 
-@test "who waits for the daemon goes away: no mount stays" {
+@test "the parent that waits for the daemon ends: no mount stays" {
 	archive src/a.kpack a.txt one
 	mkfifo src/slow.kpack
 	kpackfs "$T/src" "$T/mnt" &

@@ -100,7 +100,7 @@ every_way() { # USER PATH
 	END
 }
 
-@test "names, sizes and attributes are for those who may read the archive" {
+@test "names, sizes and attributes are for users who may read the archive" {
 	three
 	m xattr
 	all_see
@@ -154,7 +154,7 @@ every_way() { # USER PATH
 	[ "$(stat -c '%u %g %a' mnt/deep mnt/deep/er | uniq)" = "40001 40001 500" ]
 	[ "$(stat -c '%u %g %a' mnt/team)" = "0 40100 550" ]
 	[[ $(stat -c %y mnt/deep) == 2001-02-03* ]]
-	# of several: it says nothing of any of them
+	# of several: it has nothing of any of them
 	[ "$(stat -c '%u %g %a %h' mnt mnt/lib | uniq)" = "0 0 555 1" ]
 	stat -c %Y mnt mnt/lib >before
 	touch src/secret.kpack
@@ -180,7 +180,7 @@ changed_since_2001() { [[ $(stat -c %y mnt/deep) != 2001* ]]; }
 		[ "$(paths alike | grep -v toc)" = ./x ]
 		[ "$(paths alice | grep -c '^./x$')" = 1 ]
 	done
-	# for who sees all, the rest is not shown, and is told as before
+	# for a user who sees all, the rest is not shown, and is listed as before
 	[ "$(cat mnt/y/z mnt/d/f)" = twodir ]
 	grep -q '^x: .*/a.kpack comes first; other content of .*/b.kpack ' mnt/.kpackfs/conflicts
 	grep -q '^x: .*/a.kpack comes first; other content of .*/c.kpack ' mnt/.kpackfs/conflicts
@@ -226,7 +226,7 @@ gets_nothing() { # USER PATH
 
 gone_for_all() { ! stat "$1" >/dev/null 2>&1; }
 
-@test "one archive alone: those who replace it do not get its pages" {
+@test "one archive alone: users who replace it do not get its pages" {
 	py <<-'END'
 	import mkarchive
 	secret, junk = b"s" * 40000, b"j" * 40000
@@ -366,7 +366,7 @@ is_private() { [ "$(stat -c %a "$1")" = 500 ]; }
 	! tail -n +3 positions | sort -n -c 2>/dev/null || false
 }
 
-@test "the texts and figures are for those who may read all archives" {
+@test "the texts and figures are for users who may read all archives" {
 	three
 	m xattr
 	for user in bob alice member; do
@@ -379,7 +379,7 @@ is_private() { [ "$(stat -c %a "$1")" = 500 ]; }
 		done
 	done
 	[ "$(wc -l <mnt/.kpackfs/archives)" = 3 ]
-	# someone who may read each of them is not root
+	# a user who may read each of them is not root
 	allowed() { setpriv --reuid=40001 --regid=40001 --groups=40100 "$@"; }
 	[ "$(allowed cat mnt/.kpackfs/entries.jsonl | wc -l)" = 12 ]
 	allowed kpackfs --status mnt
@@ -396,7 +396,7 @@ is_private() { [ "$(stat -c %a "$1")" = 500 ]; }
 	[ "$(sizes bob)" = "$a" ]
 }
 
-@test "archives that are all private: the mount point tells nothing of them" {
+@test "archives that are all private: the mount point shows nothing of them" {
 	owner=40001:40001 mode=0600 archive a lib/a=a
 	m
 	size() { "$1" stat -f -c '%b %c' mnt; }
@@ -444,7 +444,7 @@ is_private() { [ "$(stat -c %a "$1")" = 500 ]; }
 	[ "$(wc -l <held)" = 2 ]
 }
 
-@test "a refused archive is told to those who may read it" {
+@test "a refused archive is shown to users who may read it" {
 	archive a a=a
 	echo junk >src/b-secret.kpack
 	chmod 0600 src/b-secret.kpack

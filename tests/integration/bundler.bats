@@ -65,7 +65,7 @@ setup() {
 	cd "$BATS_TEST_TMPDIR/d"
 }
 
-# What was said, without the program's name, and without warnings, numbers of temporary files,
+# The messages, without the program's name, and without warnings, numbers of temporary files,
 # and seconds.
 said() {
 	sed -E -e 's,^(.*/)?clang-offload-bundler(-22)?: ,,' -e '/^warning: /d' \
@@ -362,7 +362,7 @@ refused() {
 	run -1 ./program
 	clang-22 ours.o -o program
 	! readelf -SW program | grep -q CLANG_OFFLOAD || false
-	# with -### what would be run is told all the same
+	# with -### the commands are printed all the same
 	PATH=/nonexistent $bin -### -type=o -targets=$H,$X -input=h.o -input=b -output=o.o 2>err
 	grep -q '^"llvm-objcopy" "--add-section=__CLANG_OFFLOAD_BUNDLE__'$H-= err
 }
@@ -677,7 +677,7 @@ refused() {
 		ours -type=bc -list -input=many >got
 		printf '%s\n' $H- $X $Y $Z $H- $X $Y $Z $H- $X $Y $H- $X $Y | diff - got
 	done
-	# the first bundle with an ID counts, and it is told
+	# the first bundle with an ID counts, and this is reported
 	$theirs -type=bc -targets=$Y -input=empty -output=second
 	cat plain second >many
 	ours -type=bc -unbundle -targets=$Y -input=many -output=1 2>err
@@ -697,7 +697,7 @@ refused() {
 	truncate -s +100 padded
 	ours -type=ll -unbundle -targets=$Y -input=padded -output=1
 	cmp 1 c
-	# what follows and is no bundle is told, as little as clang's tool minds it
+	# bytes that follow and are no bundle are reported, although clang's tool ignores them
 	{ cat plain; echo rest; } >tail
 	ours -type=bc -unbundle -targets=$Y -input=tail -output=1 2>err
 	cmp 1 b
@@ -738,7 +738,7 @@ refused() {
 	[ ! -e 1 ]
 	run -1 --separate-stderr ours -type=a -unbundle -targets=$X -input=a -output=1
 	[[ $stderr == *"'a': "*archive* ]]
-	# members of other machines are passed over, and it is told
+	# members of other machines are passed over, and this is reported
 	clang-22 -m32 -c h.c -o h32.o
 	llvm-ar-22 cr mixed.a h32.o fat.o
 	ours -type=a -unbundle -targets=$X -input=mixed.a -output=2 2>err
@@ -853,7 +853,7 @@ refused() {
 	[ ! -e new ]
 }
 
-@test "called as a subcommand, it names itself so" {
+@test "called as a subcommand, it uses the subcommand's name in messages" {
 	kpack offload-bundler -type=bc -list -input=plain >got
 	printf '%s\n' $H- $X $Y | diff - got
 	run -1 --separate-stderr kpack offload-bundler -type=bc -list

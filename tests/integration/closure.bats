@@ -23,7 +23,7 @@ copy() { # KIND DIR
 	cp -a "$F/$1" "$2"
 }
 
-# Without faults, which the summary says, too.
+# Without faults, as the summary also says.
 whole() { # PATH...
 	run kpack verify --tree "$@"
 	[ "$status" -eq 0 ] || { echo "$*: exit $status: $output"; return 1; }
@@ -80,7 +80,7 @@ misses_without() { # TREE MISSING FILE WORD...
 	rm t/$ROC/${NN}_gfx90a-xnack?.hsaco
 	misses t "$ROC/${NN}_gfx90a.dat" "${NN}_gfx90a-xnack-.hsaco" "${NN}_gfx90a-xnack+.hsaco"
 
-	# a fallback is the child of both, and both are told
+	# a fallback is the child of both, and both are reported
 	copy rocblas-flat t
 	rm t/$ROC/${DD}_fallback.dat
 	run kpack verify --tree t
@@ -132,7 +132,7 @@ misses_without() { # TREE MISSING FILE WORD...
 	for gpu in gfx900 gfx906; do
 		misses_without t "$ROC/TensileLibrary_$gpu.co" "$ROC/TensileLibrary.dat"
 	done
-	# a library that tells of no GPU, and solutions that do
+	# a library that names no GPU, and solutions that do
 	rm t/$ROC/*_gfx906.co
 	for gpu in None '"gfx906"'; do
 		py t/$ROC/TensileLibrary.dat "$gpu" <<-'END'
@@ -252,7 +252,7 @@ yaml() { # makes t/rocblas/library/TensileLibrary.yaml of stdin, code for two GP
 	D=rocblas/library
 	yaml <<<'{kernels: [one.co, two.co], children: [gfx1100/one.co, ./gfx90a/../gfx90a/one.co]}'
 	whole t
-	# for each GPU that it tells of
+	# for each GPU that it names
 	yaml <<<'{architectures: [gfx1100, gfx90a], kernels: [one.co, two.co]}'
 	misses t $D/TensileLibrary.yaml "needs $D/gfx90a/two.co, which is missing"
 	yaml <<<'{gfx1100: [one.co, two.co], gfx90a: [one.co]}'
@@ -293,7 +293,7 @@ yaml() { # makes t/rocblas/library/TensileLibrary.yaml of stdin, code for two GP
 	[[ "$output" == *"kpack: $kdb: "* ]]
 }
 
-@test "archives: what one of them has not, what two have differently" {
+@test "archives: files that one of them lacks, files that differ in two" {
 	packed rocblas-arch
 	cp -a "$F/rocblas-arch.out" out
 	# of gfx90a there is one for each mode of xnack, and one for what needs none
@@ -338,7 +338,7 @@ yaml() { # makes t/rocblas/library/TensileLibrary.yaml of stdin, code for two GP
 	misses out "$file" "other bytes in out/$file"
 }
 
-@test "a file that is a symbolic link is there, plain, packed, and in what is packed" {
+@test "a file that is a symbolic link counts: plain, packed, and as input" {
 	copy rocblas-flat t
 	mkdir t/store
 	for file in t/$ROC/*.co; do
@@ -464,7 +464,7 @@ yaml() { # makes t/rocblas/library/TensileLibrary.yaml of stdin, code for two GP
 	kpack pack -q t out
 }
 
-@test "pack --check in place: what was packed before is there" {
+@test "pack --check in place: files that were packed before count" {
 	copy rocblas-flat t
 	mkdir later
 	mv t/$ROC/TensileLibrary_lazy_gfx1100.dat later

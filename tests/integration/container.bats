@@ -73,7 +73,7 @@ user_namespaces() {
 		umount "$0/mnt"' "$T"
 }
 
-@test "who is not of the name space does not see into it" {
+@test "a process outside of the namespace does not see into it" {
 	user_namespaces
 	# a container's processes end with its first one, the daemon too
 	unshare -Urmpf --mount-proc --kill-child sh -ec 'kpackfs -o allow_other "$0/src" "$0/mnt"; : >"$0/ready"; exec sleep 60' "$T" 3>&- &

@@ -48,7 +48,7 @@ module()
 	[[ $output == *"], CallingConvention.cutile_python_v1())"* ]]
 }
 
-@test "a name that is almost one is told where and why" {
+@test "the error for a name that is almost valid has the place and the reason" {
 	module 13.1 sm_100 axpy_Kt1_Sf33 plain axpy_Kt9
 	run "$kpack" inspect "$work/k.tileirbc"
 	echo "$output"

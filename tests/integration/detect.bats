@@ -100,7 +100,7 @@ archive() { # FILE GROUP ARCH...
 		rocm-blas-gfx115x
 	END
 	detects 0 --topology top --family --dist torch --pip <<<'torch[device-gfx110X,device-gfx90X,device-gfx115X]'
-	# one that nobody knows is told, and the others are there
+	# an unknown one is reported, and the other ones are listed
 	topology 150000 90402
 	detects 1 --topology top --family --dist torch --pip <<<'torch[device-gfx94X]'
 	grep -qxF 'kpack: gfx1500: its family is not known' err
@@ -250,7 +250,7 @@ archive() { # FILE GROUP ARCH...
 	detects 0 --topology top k <<<'gfx1100 k/\033[1m.kpack'
 }
 
-@test "lost output is told" {
+@test "lost output is reported" {
 	topology 110000
 	status=0
 	kpack detect --topology top >/dev/full 2>err || status=$?

@@ -156,7 +156,7 @@ runs() { # N
 	same_as_one_run out
 }
 
-@test "names with signs that engines have meanings for" {
+@test "names with characters that the engines interpret" {
 	needs parallel ninja
 	mkdir tree
 	mkfat tree/a.so
@@ -284,7 +284,7 @@ free_port() {
 	$python -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
 }
 
-# Wait until COMMAND says yes, for two minutes.
+# Wait until COMMAND succeeds, for two minutes.
 until_true() {
 	local _
 	for _ in $(seq 2400); do

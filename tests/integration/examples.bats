@@ -52,10 +52,10 @@ make_fat() { # OUT OPTION...
 
 agents="gfx1030 gfx90a:sramecc+:xnack+ gfx1103"
 
-# Launch a kernel of each of LIBRARY's wrappers on each device: results in said, the rest in told.
+# Launch a kernel of each of LIBRARY's wrappers on each device: results in the file results, the rest in messages.
 launch() { # LIBRARY OPTION...
 	LD_LIBRARY_PATH=$examples EXAMPLE_DEVICES=$agents run_program $python "$tools/launch.py" \
-		--wrappers 3 --devices 3 "${@:2}" "$PWD/$1" >said 2>told
+		--wrappers 3 --devices 3 "${@:2}" "$PWD/$1" >results 2>messages
 }
 
 # What that must say.
@@ -76,8 +76,8 @@ expected() { # FILE FROM
 
 loads() { # LIBRARY FROM OPTION...
 	launch "$1" "${@:3}"
-	[ "$(grep -c '^wrapper [0-2] device [0-2]: 0$' said)" = 9 ]
-	expected "$(basename "$1")" "$2" | diff - <(sort told)
+	[ "$(grep -c '^wrapper [0-2] device [0-2]: 0$' results)" = 9 ]
+	expected "$(basename "$1")" "$2" | diff - <(sort messages)
 }
 
 @test "runtime: converted, and with device code kept" {
@@ -104,20 +104,20 @@ loads() { # LIBRARY FROM OPTION...
 	loads "layers/a b/lib/libx.so" "an archive"
 }
 
-@test "runtime: without archives what was kept is taken, and the reason told" {
+@test "runtime: without archives the kept code is taken, and the reason reported" {
 	make_fat libx.so
 	kpack pack -q --group g --keep-device-code libx.so kept
 	mv kept/.kpack away
 	launch kept/libx.so
-	[ "$(grep -c ': 0$' said)" = 9 ]
-	[ "$(grep -c ': not from an archive: no archive to look for libx.so#.* in; no file .*/kept/\.kpack/g_gfx' told)" = 9 ]
-	expected libx.so "the file itself" | diff - <(grep -v 'not from an archive' told | sort)
+	[ "$(grep -c ': 0$' results)" = 9 ]
+	[ "$(grep -c ': not from an archive: no archive to look for libx.so#.* in; no file .*/kept/\.kpack/g_gfx' messages)" = 9 ]
+	expected libx.so "the file itself" | diff - <(grep -v 'not from an archive' messages | sort)
 	# switched off is no different
 	mv away kept/.kpack
 	export ROCM_KPACK_DISABLE=1
 	launch kept/libx.so
-	[ "$(grep -c ': not from an archive: switched off by ROCM_KPACK_DISABLE$' told)" = 9 ]
-	expected libx.so "the file itself" | diff - <(grep -v 'not from an archive' told | sort)
+	[ "$(grep -c ': not from an archive: switched off by ROCM_KPACK_DISABLE$' messages)" = 9 ]
+	expected libx.so "the file itself" | diff - <(grep -v 'not from an archive' messages | sort)
 }
 
 @test "runtime: without archives and without code a launch fails, and says why" {
@@ -125,25 +125,25 @@ loads() { # LIBRARY FROM OPTION...
 	kpack pack -q --group g libx.so out
 	rm -r out/.kpack
 	launch out/libx.so
-	[ "$(grep -c '^wrapper [0-2] device [0-2]: 209$' said)" = 9 ]
-	[ "$(grep -c 'libx.so#[0-2]: no archive to look for .*; no file ' told)" = 9 ]
-	[ "$(wc -l <told)" = 9 ]
+	[ "$(grep -c '^wrapper [0-2] device [0-2]: 209$' results)" = 9 ]
+	[ "$(grep -c 'libx.so#[0-2]: no archive to look for .*; no file ' messages)" = 9 ]
+	[ "$(wc -l <messages)" = 9 ]
 }
 
 @test "runtime: a wrapper that was not converted is left to others" {
 	make_fat libx.so
 	launch libx.so
-	[ "$(grep -c 'device [0-2]: 98$' said)" = 9 ]
-	[ ! -s told ]
+	[ "$(grep -c 'device [0-2]: 98$' results)" = 9 ]
+	[ ! -s messages ]
 }
 
 @test "runtime: a device for which there is no code" {
 	make_fat libx.so
 	kpack pack -q --group g libx.so out
 	agents="gfx1030 gfx803 gfx1201" launch out/libx.so
-	[ "$(grep -c 'device 0: 0$' said)" = 3 ]
-	[ "$(grep -c 'device [12]: 209$' said)" = 6 ]
-	grep -q '^gpu 1 gfx803: libx.so#0: no archive to look for libx.so#0 in; no file ' told
+	[ "$(grep -c 'device 0: 0$' results)" = 3 ]
+	[ "$(grep -c 'device [12]: 209$' results)" = 6 ]
+	grep -q '^gpu 1 gfx803: libx.so#0: no archive to look for libx.so#0 in; no file ' messages
 }
 
 @test "runtime: an archive that is damaged" {
@@ -153,8 +153,8 @@ loads() { # LIBRARY FROM OPTION...
 		truncate -s -40 "$archive"
 	done
 	launch out/libx.so
-	[ "$(grep -c 'device [0-2]: [1-9]' said)" = 9 ]
-	[ "$(grep -c 'out/\.kpack/g_gfx' told)" = 9 ]
+	[ "$(grep -c 'device [0-2]: [1-9]' results)" = 9 ]
+	[ "$(grep -c 'out/\.kpack/g_gfx' messages)" = 9 ]
 }
 
 @test "runtime: archives are looked for at the first launch, not before" {
@@ -183,13 +183,13 @@ loads() { # LIBRARY FROM OPTION...
 	asan | tsan) ;; # they look into the maps themselves
 	*) ! grep -F /proc/self/maps trace || false ;;
 	esac
-	strace -f -o trace -e trace=%file,read "$stub/load" -c launch_b out/libabc.so 2>told
+	strace -f -o trace -e trace=%file,read "$stub/load" -c launch_b out/libabc.so 2>messages
 	grep -q '\.kpack/g_gfx1201' trace
-	[ "$(wc -l <told)" = 1 ]
-	grep -qE '^gpu 0 gfx1201: libabc.so#[0-2]: [0-9]+ bytes, crc32 [0-9a-f]{8}, from an archive$' told
-	key=$(sed -nE 's/.*(libabc\.so#[0-2]): .*/\1/p' told)
+	[ "$(wc -l <messages)" = 1 ]
+	grep -qE '^gpu 0 gfx1201: libabc.so#[0-2]: [0-9]+ bytes, crc32 [0-9a-f]{8}, from an archive$' messages
+	key=$(sed -nE 's/.*(libabc\.so#[0-2]): .*/\1/p' messages)
 	kpack cat out/.kpack/g_gfx1201.kpack "$key" gfx1201 >object
-	grep -qF ": $(sum object), " told
+	grep -qF ": $(sum object), " messages
 }
 
 @test "runtime: many threads load each code object once" {
@@ -202,9 +202,9 @@ loads() { # LIBRARY FROM OPTION...
 	make_fat libx.so
 	kpack pack -q --group g libx.so out
 	launch out/libx.so --rounds 3
-	[ "$(grep -c ': 0$' said)" = 27 ]
-	expected libx.so "an archive" | diff - <(sort -u told)
-	[ "$(wc -l <told)" = 27 ]
+	[ "$(grep -c ': 0$' results)" = 27 ]
+	expected libx.so "an archive" | diff - <(sort -u messages)
+	[ "$(wc -l <messages)" = 27 ]
 }
 
 @test "runtime: librocrand" {
@@ -229,9 +229,9 @@ loads() { # LIBRARY FROM OPTION...
 	[ "$(wc -l <known)" -ge 2 ]
 	for file in out/librocrand.so.* kept/librocrand.so.*; do
 		LD_LIBRARY_PATH=$examples EXAMPLE_DEVICES=gfx1030 \
-			run_program $python rand.py "$file" 2>told
+			run_program $python rand.py "$file" 2>messages
 		# Debian 12's loads one code object, later releases' several
-		grep -v 'not from an archive' told >loaded
+		grep -v 'not from an archive' messages >loaded
 		sed -nE 's/^gpu 0 (gfx[^:]*): [^#]*(#[0-9]+: .*), from .*/\1 \2/p' loaded >names
 		[ -s names ] && [ "$(wc -l <names)" = "$(wc -l <loaded)" ]
 		! grep -vxFf known names || false
@@ -412,11 +412,11 @@ make_archives() {
 	says "archives/rocfft_gfx942.kpack: 4 kernels for gfx942"
 }
 
-@test "library: plans that are none, options that are wrong" {
+@test "library: files that are no plans, options that are wrong" {
 	for wrong in "--cache 0" "--cache 65" "--cache x" "--colour" "256" "/single" "256/" "a/b/c"; do
 		status=0
 		library --device gfx942 $wrong || status=$?
 		[[ $status = [12] ]]
-		[ -s err ] || { echo "$wrong: nothing said"; false; }
+		[ -s err ] || { echo "$wrong: no message"; false; }
 	done
 }

@@ -65,7 +65,7 @@ eio() {
 # complaints TEXT: log lines with it
 complaints() { grep -c "$1" log || :; }
 
-# Two of each way to be decoded: by who reads, by a decoder, in chunks, in passes, plainly.
+# Two of each way to be decoded: by the thread that reads, by a decoder, in chunks, in passes, plainly.
 make_archives() {
 	py <<-'END'
 	import mkarchive
@@ -314,7 +314,7 @@ read_large() {
 	done
 }
 
-@test "who reads in order causes one pass" {
+@test "reading in order causes one pass" {
 	make_large $((20 << 20))
 	serve -o cache_size=8m
 	cmp large mnt/toc/large/gfx1100.hsaco

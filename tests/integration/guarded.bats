@@ -245,14 +245,14 @@ prefix() {
 	! grep ROCBLAS set || false
 	grep -q 'ROCBLAS_TENSILE_LIBPATH: .*rocblas/library' err
 	as_nobody "$T/scripts/environment.sh" "$T/tree" | grep -q ROCBLAS
-	# what root's mount shows is nobody's to replace, whoever owns it
+	# nobody can replace a file that root's mount shows, not even its owner
 	prefix packed lib/rocblas/library/a.dat
 	mkdir mnt
 	"$KPACKFS" -o uid=65534,allow_other packed/.kpack "$T/mnt"
 	"$contrib/mount/environment.sh" mnt | grep -q "ROCBLAS_TENSILE_LIBPATH='$T/mnt/lib/rocblas/library'"
 }
 
-# A user who may make mounts that root sees shows there what that user wants, and owners, too.
+# A user who may make mounts that root sees can show any files there, with any owners.
 @test "variables: for root not of another user's mount" {
 	as_root
 	cp -r "$contrib/mount" scripts

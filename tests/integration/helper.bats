@@ -51,7 +51,7 @@ works() { [ "$(cat mnt/f)" = bytes ]; }
 	run ! mountpoint -q mnt
 }
 
-@test "mount -t fuse.kpackfs: -n, -r, a source that is not there, and drop_privileges" {
+@test "mount -t fuse.kpackfs: -n, -r, a source that does not exist, and drop_privileges" {
 	must_be_root
 	make_source
 	type=fuse.$KPACK_BIN/kpackfs
@@ -60,7 +60,7 @@ works() { [ "$(cat mnt/f)" = bytes ]; }
 	unmount
 	run mount -t "$type" "$T/none" "$T/mnt"
 	[ "$status" != 0 ]
-	# mount.fuse3 mounts, as it was told, and starts kpackfs with /dev/fd/N and without capabilities
+	# mount.fuse3 mounts, as the option says, and starts kpackfs with /dev/fd/N and without capabilities
 	chmod 0755 src
 	mount -t "$type" "$T/src" "$T/mnt" -o ro,drop_privileges,allow_other
 	works
@@ -69,7 +69,7 @@ works() { [ "$(cat mnt/f)" = bytes ]; }
 	unmount
 }
 
-@test "/dev/fd/N: whoever has opened /dev/fuse and mounted hands over the descriptor" {
+@test "/dev/fd/N: the program that opened /dev/fuse and mounted hands over the descriptor" {
 	must_be_root
 	make_source
 	py "$T" <<-'END'

@@ -111,7 +111,7 @@ same_code() { # OPTION...
 	[ "$(grep -c none log)" = 9 ]
 }
 
-@test "GPUs of many kinds: only objects for them are there" {
+@test "GPUs of many kinds: only objects for them are in the bundle" {
 	make_library
 	agents="gfx942:sramecc+:xnack- gfx1103 gfx11-generic gfx1201"
 	original

@@ -125,7 +125,7 @@ check_two() {
 	grep -q "gfx90a:xnack+ .* $(sha256sum <mnt/toc/lib/liba.so/gfx90a:xnack+.hsaco | cut -c1-64)" text
 }
 
-@test "who reads the header and one object has that object decoded, once" {
+@test "a read of the header and of one object decodes that object, once" {
 	make_archive src/a.kpack <<-'END'
 	{"entries": [
 	 {"key": "x#0", "arch": "gfx900", "data": {"size": 3000001, "seed": 1}},
@@ -393,7 +393,7 @@ alice() { setpriv --reuid=40001 --regid=40001 --clear-groups "$@"; }
 bob() { setpriv --reuid=40002 --regid=40002 --clear-groups "$@"; }
 member() { setpriv --reuid=40002 --regid=40002 --groups=40100 "$@"; }
 
-# has USER ARCH:BYTES...: what the bundle has for a user, who reads its objects
+# has USER ARCH:BYTES...: the objects of the bundle that a user can read
 has() {
 	local user=$1
 	shift
@@ -444,7 +444,7 @@ has() {
 	eventually has env gfx1100:secret
 	[ "$(stat -c '%a %u' mnt/hipfb/x/0.hipfb)" = "400 40001" ]
 	has alice gfx1100:secret
-	# all owned by one, who mounts for the others
+	# one user owns all of them, and mounts for other users
 	unmount
 	one public 0644 0:0 gfx1030
 	m -o bundles,allow_other,uid=40002

@@ -55,7 +55,7 @@ serves() { [ "$(cat "mnt/toc/${1:-a}/gfx942.hsaco")" = abc ]; }
 	run -2 kpackfs -o
 }
 
-@test "an architecture that no archive has is told, and mounted all the same" {
+@test "an architecture that no archive has is reported, and mounted all the same" {
 	run -0 kpackfs -o arch=gfx94,gfx1100,gfx942 src mnt
 	[[ $output != *gfx942:* ]]
 	[[ $output == *"arch=gfx1100: no archive has a file for it"* ]]
@@ -160,7 +160,7 @@ as_type() { echo "fuse.$KPACK_BIN/kpackfs"; }
 	grep -qE '^  read +3 bytes in 1 read,' <<<"$output"
 	grep -qE '^  memory +.* of 8\.0 MiB' <<<"$output"
 	grep -qE '^  reloads +0$' <<<"$output"
-	# whoever started it may not care for its children
+	# the program that started it may not wait for its children
 	run -0 /usr/bin/python3 -c 'import os, signal
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
 os.execvp("kpackfs", ["kpackfs", "--status", "mnt"])'
@@ -232,7 +232,7 @@ os.execvp("kpackfs", ["kpackfs", "--status", "mnt"])'
 	run -0 kpackfs --status link
 }
 
-@test "--status: another user is told why not" {
+@test "--status: another user gets the reason for the refusal" {
 	must_be_root
 	cp "$KPACK_BIN/kpackfs" .
 	chown nobody mnt
@@ -258,7 +258,7 @@ os.execvp("kpackfs", ["kpackfs", "--status", "mnt"])'
 	serves
 	# shellcheck disable=SC2046 # words
 	stop $(daemons)
-	# as who started it may have them
+	# as the program that started it may have them
 	run -1 timeout 600 bash -c 'trap "" ALRM; exec kpackfs --status mnt'
 	[[ $output == *"does not answer"* ]]
 }

@@ -485,7 +485,7 @@ refuses_entry() { # FILE TEXT
 }
 
 # bats test_tags=single
-@test "a name that is a file and a directory: the directory wins, the other is told" {
+@test "a name that is a file and a directory: the directory wins, the file is reported" {
 	make <<-'END'
 	from mkarchive import Archive
 	a = Archive()

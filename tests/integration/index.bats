@@ -113,7 +113,7 @@ s.serve_forever()' >port 2>log 3>&- &
 	grep -F 'data-requires-python="&gt;=3.8,&lt;4"' w/simple/x/index.html
 }
 
-@test "--json tells each wheel; -o puts the index anywhere; twice is the same" {
+@test "--json lists each wheel; -o puts the index anywhere; twice is the same" {
 	wheels
 	kpack index --json -o far/away/idx w >json
 	$python -c 'import json
@@ -131,7 +131,7 @@ assert a[0]["requires_python"] == ">=3.8,<4"'
 	[ "$(ls -A far/away)" = idx ]
 }
 
-@test "what is no index is not replaced, and a bad wheel leaves the old index" {
+@test "a directory that is no index is not replaced, and a bad wheel leaves the old index" {
 	wheels
 	mkdir w/simple
 	echo mine >w/simple/index.html

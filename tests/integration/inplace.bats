@@ -225,7 +225,7 @@ sums() { # DIR
 	[ "$(stat -c %h in/lib/a.so)" = 3 ]
 }
 
-@test "who may not replace a file is told before anything is written" {
+@test "a file that the user may not replace is reported before anything is written" {
 	as_root
 	make_tree in
 	chown -R 65534:65534 in

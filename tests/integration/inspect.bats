@@ -304,7 +304,7 @@ assert image["size"] == os.stat(got["file"]).st_size'
 	[ ! -e packed ]
 }
 
-@test "LTO-IR has a type, though its bytes tell nothing" {
+@test "LTO-IR has a type, although its bytes do not show it" {
 	lto=$KPACK_SRC/tests/data/cuda/lto.fatbin
 	kpack inspect --json "$lto" >got.json
 	check_json '[(i["format"], i["arch"]) for i in images] == [("ltoir", "lto_90")]'

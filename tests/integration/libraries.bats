@@ -84,7 +84,7 @@ file() { # PATH TEXT
 	END
 }
 
-@test "what is wrong in rules is told with line and word" {
+@test "an error in rules is reported with line and word" {
 	file in/x x
 	echo 'foo lib * nowhere' >rules
 	usage "rules: line 1: 'nowhere' is none of directory, below, name, content, generic" \
@@ -201,7 +201,7 @@ file() { # PATH TEXT
 	END
 	[ "$(kpack cat out/.kpack/g_gfx1100.kpack lib/rocblas/library/large_gfx1100.dat gfx1100 |
 		head -c 5)" = begin ]
-	# more than an archive can give back is told before anything is written
+	# more than an archive can give back is reported before anything is written
 	truncate -s 4097M in/lib/rocblas/library/large_gfx1100.dat
 	status=0
 	kpack pack -q --scheme none in out2 2>err || status=$?
@@ -210,7 +210,7 @@ file() { # PATH TEXT
 	[ ! -e out2 ]
 }
 
-@test "a file of a library that cannot be packed is told once" {
+@test "a file of a library that cannot be packed is reported once" {
 	file in/share/miopen/db/gfx1030.kdb text
 	file "in/lib/rocblas/library/a"$'\n'"b_gfx1100.co" x
 	kpack pack in out 2>err && return 1

@@ -171,7 +171,7 @@ everything_of() { # FILE: attributes and times, without the bytes
 
 # --- set -----------------------------------------------------------------------------
 
-@test "set: smaller, larger, the same; other files are told" {
+@test "set: smaller, larger, the same; other files are reported" {
 	make_root --same
 	chmod 751 root/lib/x.so
 	touch -d '2001-02-03 04:05:06' root/lib/x.so
@@ -352,7 +352,7 @@ everything_of() { # FILE: attributes and times, without the bytes
 	ends 0 "in 3 archives" mark check root
 }
 
-@test "check: a damaged object is told wherever it is asked for" {
+@test "check: a damaged object is reported for each binary that asks for it" {
 	make_root --same --bundles 2
 	damage root/.kpack/g_gfx1030.kpack
 	ends 1 "x.so: wrapper 0: gfx1030: lib/x.so#0 in " mark check root
@@ -413,7 +413,7 @@ forget_layout() { # FILE: as another tool would have converted it
 	ends 1 "y.so: wrapper 0: gfx1201: lib/y.so#0 in " mark check root
 }
 
-@test "check: what no binary asks for is decoded, too, and refused entries are told" {
+@test "check: objects that no binary asks for are decoded, too, and refused entries are reported" {
 	make_root
 	mkdir -p other/lib
 	mkfat --seed 2 other/lib/y.so
@@ -601,7 +601,7 @@ make_foreign() {
 		same_code $f.so back.so
 		ends 0 " 0 faults" mark check root
 	done
-	# the cost is said, and is what the file is larger by
+	# the cost is reported, and is the difference of the sizes
 	kpack pack -q --group g foreign.so plain
 	kpack pack --json --keep-containers --group g foreign.so kept >json
 	$python - <<-'END'
@@ -792,7 +792,7 @@ move_headers() { # PROGRAM
 	ends 2 "a file is missing" mark strip-safe --check
 }
 
-# Linux before 5.18 tells a program that its headers are at the first segment's address - its
+# Linux before 5.18 gives a program the first segment's address as that of its headers - its
 # offset + e_phoff; are they mapped there?
 old_kernel_starts() { # PROGRAM
 	$python - "$1" <<-'END'

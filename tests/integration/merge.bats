@@ -113,13 +113,13 @@ a.add('x#0', 'gfx906', noise(300000, 3), hash=False)"
 	grep -q '"duplicates": 2' report
 	grep -q '"frames": 1' report
 	kpack verify -q m.kpack
-	# the one that says more stays, wherever it stands
+	# the one with more facts stays, wherever it stands
 	kpack merge -q b.kpack a.kpack -o n.kpack
 	kpack merge -q a.kpack -o o.kpack
 	cmp n.kpack o.kpack
 }
 
-@test "what clashes is told with both names, and a preference settles it" {
+@test "entries that clash are reported with both names, and a preference settles it" {
 	write a.kpack "group='g'" "
 a.add('x#0', 'gfx900', b'one'); a.add('y#0', 'gfx900', b'two'); a.add('z#0', 'gfx900', b'z')"
 	write b.kpack "group='g'" "
@@ -212,7 +212,7 @@ a.bytes = __import__('functools').partial(a.bytes, sort=False,
 	done
 }
 
-@test "fields that are not known and differ are told with both names, or one is preferred" {
+@test "fields that are not known and differ are reported with both names, or one is preferred" {
 	local way
 	write a.kpack "" "a.add('k#0', 'gfx1', noise(500), entry={'note': 1})
 a.bytes = __import__('functools').partial(a.bytes, top={'producer': 'one'})"
@@ -407,7 +407,7 @@ a.add('x#0', 'gfx900', b'one'); a.add('y#0', 'gfx900', b'two', entry={'ordinal':
 	[ ! -e m.kpack ]
 }
 
-@test "what stands there is replaced only when asked, also an input" {
+@test "an existing file is replaced only with --force, also an input" {
 	write a.kpack "group='g'" "a.add('x#0', 'gfx900', b'one')"
 	write b.kpack "group='g'" "a.add('x#0', 'gfx906', b'two')"
 	echo mine >m.kpack
@@ -422,7 +422,7 @@ a.add('x#0', 'gfx900', b'one'); a.add('y#0', 'gfx900', b'two', entry={'ordinal':
 	[ "$(ls | sort | tr '\n' ' ')" = "a.kpack b.kpack err m.kpack n.kpack " ]
 }
 
-@test "wrong command lines are told" {
+@test "wrong command lines are reported" {
 	write a.kpack "group='g'" "a.add('x#0', 'gfx900', b'one')"
 	mkdir d
 	local want=2 status
@@ -475,7 +475,7 @@ for n in range(50): a.add('x#%d' % n, 'gfx90$i', random.Random($i * 99 + n).rand
 	cmp o/m.kpack want.kpack
 }
 
-@test "more than an archive can have is told before anything is written" {
+@test "more than an archive can have is reported before anything is written" {
 	# frames of 1.5 GiB, which are holes and no frames: nobody looks inside
 	py <<-'END'
 	import mkarchive, struct

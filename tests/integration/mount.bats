@@ -153,7 +153,7 @@ check_good() { # MOUNTPOINT
 	[ "$(stat_of decodes)" = 1 ]
 }
 
-@test "names that are not there stay away, also later" {
+@test "names that do not exist stay absent, also later" {
 	mount_good
 	for name in nope share/nope toc/lib/liba.so/gfx1031.hsaco share/x.db/below .kpackfs/nope \
 		"$(printf '%0255d' 0)"; do
@@ -164,7 +164,7 @@ check_good() { # MOUNTPOINT
 	[[ $output == *"too long"* ]]
 }
 
-@test ".kpackfs resolves, is not listed, and tells" {
+@test ".kpackfs resolves, is not listed, and has information about the mount" {
 	mount_good
 	! ls -a mnt | grep -q kpackfs || false
 	for name in arches archives conflicts stats version; do ls mnt/.kpackfs | grep -qx "$name"; done
@@ -359,7 +359,7 @@ check_good() { # MOUNTPOINT
 	md5sum --quiet -c want
 }
 
-@test "directory positions can be told, kept and returned to" {
+@test "directory positions can be asked for, kept and returned to" {
 	py d.json <<-'END'
 	import json, sys
 	json.dump({"entries": [{"key": f"k{i:04}#0", "arch": "gfx1100", "data": f"{i}"}

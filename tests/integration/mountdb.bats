@@ -353,7 +353,7 @@ foreground() {
 	return 1
 }
 
-@test "SQLite on the mount: journals that are not there, locks" {
+@test "SQLite on the mount: journals that do not exist, locks" {
 	py <<-'END'
 	import mkarchive, sqlite3
 	d = sqlite3.connect("x.db")
@@ -386,7 +386,7 @@ foreground() {
 	wait "$pid"
 }
 
-@test "what is not there is asked for once" {
+@test "a name that does not exist is asked for once" {
 	make_tree
 	foreground -d
 	py mnt/lib/rocblas/library log <<-'END'

@@ -48,8 +48,8 @@ no_daemon() { [ -z "$(daemons)" ]; }
 # The daemons of this test's mounts have ended.
 gone() { eventually no_daemon; }
 
-# Stop processes, to their last thread: one that takes up a request before it stops makes whoever
-# waits for the answer unkillable.
+# Stop processes, to their last thread: one that takes up a request before it stops makes
+# the reader that waits for the answer unkillable.
 stop() { # PID...
 	kill -STOP "$@"
 	eventually all_stopped "$@"

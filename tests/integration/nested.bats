@@ -116,7 +116,7 @@ by_llvm() {
 	found merged.o | sort | diff expected -
 }
 
-@test "thin archives are told, not guessed at" {
+@test "thin archives are reported, their members not guessed" {
 	llvm-ar-22 --thin rc thin.a plain.o
 	run kpack inspect thin.a
 	[[ $output == *"a thin archive: its members are other files"* ]]

@@ -254,7 +254,7 @@ mount_some() {
 @test ".kpackfs lists its files, and nothing else walks into it" {
 	mount_some
 	[ "$(ls mnt/.kpackfs | LC_ALL=C sort | tr '\n' ' ')" = "arches archives checksums conflicts entries.jsonl metrics missing stats status version " ]
-	# who looks first and opens then sees one file
+	# a program that looks first and opens then sees one file
 	for name in $(ls mnt/.kpackfs); do
 		[ -f "mnt/.kpackfs/$name" ]
 		cp "mnt/.kpackfs/$name" .
@@ -270,7 +270,7 @@ mount_some() {
 	! find mnt -name 'stats' | grep . || false
 }
 
-@test "who may read the archives may read what is told, and nobody else" {
+@test "users who may read the archives may read .kpackfs, and nobody else" {
 	[ "$(id -u)" = 0 ] || skip "needs root"
 	nobody() { setpriv --reuid=nobody --regid=nogroup --clear-groups "$@"; }
 	mount_some -o allow_other
@@ -308,7 +308,7 @@ mount_some() {
 memory() { awk '/^RssAnon/ { print $2 }' "/proc/$(stat_of pid)/status"; }
 
 # bats test_tags=slow
-@test "lines of 100,000 paths are there when they are read, and gone after" {
+@test "the lines of 100,000 paths exist while they are read, and not after" {
 	py src/a.kpack <<-'END'
 	import sys, mkarchive
 	a = mkarchive.Archive(scheme="none")
@@ -330,7 +330,7 @@ memory() { awk '/^RssAnon/ { print $2 }' "/proc/$(stat_of pid)/status"; }
 	return 1
 }
 
-@test "extended attributes are there when they are asked for" {
+@test "extended attributes exist when the option asks for them" {
 	mount_some
 	run -1 getfattr -n user.kpack.key mnt/share/x.db
 	[[ $output == *"not supported"* ]]
@@ -422,7 +422,7 @@ await() {
 
 reloads_are() { [ "$(stat_of reloads)" = "$1" ]; }
 
-@test "what is told follows a reload, and what was opened before stays" {
+@test "the texts follow a reload, and an open one stays as it was" {
 	mount_some
 	cp mnt/.kpackfs/entries.jsonl old.jsonl
 	cp mnt/.kpackfs/checksums old.sums

@@ -404,7 +404,7 @@ as_nobody() {
 		comm -23 $want got >missing
 		[ ! -s missing ]
 	done
-	# the two wrappers that are no more stay: nobody said that they may go
+	# the two wrappers that are no more stay: no option removes them
 	[ "$(grep -c ' a.so#[23] ' got)" = 6 ]
 	[ "$(grep -c ' a.so#' got)" = 12 ]
 	kpack verify out/.kpack
@@ -417,7 +417,7 @@ as_nobody() {
 	END
 }
 
-@test "adding finds bytes that are there already" {
+@test "adding finds bytes that archives already have" {
 	mkfat a.so
 	cp a.so b.so
 	pack --group g a.so out
@@ -606,7 +606,7 @@ volumes_ok() { # OUT BYTES
 
 # ---- the report -----------------------------------------------------------------------------------
 
-@test "the table adds up and tells the truth" {
+@test "the table adds up and is true" {
 	mkdir tree
 	mkfat --bundles 3 --same tree/a.so
 	mkfat --bundles 4 --seed 2 --ragged tree/b.so

@@ -71,7 +71,7 @@ ours() { (cd ours && PATH=$KPACK_BIN/clang:$PATH timeout 600 bash -c "$1") >ours
 
 said() { if [ -s "$1" ]; then echo something; fi; }
 
-# Of every line on stdin the same comes: files, output, status; and something is said or nothing
+# Of every line on stdin the same comes: files, output, status; and messages, or none
 same() {
 	local line one two
 	while IFS= read -r line; do

@@ -201,7 +201,7 @@ same_tree() { # BEFORE OUT: but for archives and what is converted
 }
 
 # bats test_tags=single
-@test "in place: what cannot be removed is told before anything is written" {
+@test "in place: a file that cannot be removed is reported before anything is written" {
 	as_root
 	small in
 	chmod 0755 in/lib/rocblas/library
@@ -366,7 +366,7 @@ two_builds() {
 }
 
 # bats test_tags=single
-@test "--prefer input replaces, or says what it cannot" {
+@test "--prefer input replaces, or names what it cannot replace" {
 	two_builds
 	kpack pack -q --group g a out
 	kpack pack --group g --prefer input b out 2>err
@@ -385,7 +385,7 @@ two_builds() {
 }
 
 # bats test_tags=single
-@test "--prefer output keeps what is there" {
+@test "--prefer output keeps the existing bytes" {
 	two_builds
 	kpack pack -q --group g a out
 	kpack pack --prefer output b out >said 2>err
@@ -427,7 +427,7 @@ two_builds() {
 }
 
 # bats test_tags=single
-@test "an archive that cannot be compared is told" {
+@test "an archive that cannot be compared is reported" {
 	small a
 	kpack pack -q --group g a out
 	printf 'no archive' >out/.kpack/other_gfx942.kpack

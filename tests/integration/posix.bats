@@ -144,7 +144,7 @@ open_handles() {
 	m -o open
 	open_handles
 	find mnt -print | "$posix/handles" take | cmp first -
-	# only who may pass by permissions
+	# only a process that may pass by permissions
 	unmount
 	m -o allow_other
 	cp "$posix/handles" program

@@ -127,7 +127,7 @@ needs_rights() {
 	[[ ,$options, != *,nosuid,* ]] || skip "$T is mounted with nosuid"
 }
 
-@test "a program with more rights than its user is not told anything by the environment" {
+@test "a program with more rights than its user ignores the environment" {
 	needs_rights
 	archive
 	asks

@@ -246,7 +246,7 @@ setup() {
 	END
 }
 
-@test "verify: good archives, whoever wrote them" {
+@test "verify: good archives of every writer" {
 	for name in mixed plain none; do
 		run kpack verify "$DATA/$name.kpack"
 		[ "$status" -eq 0 ]
@@ -281,7 +281,7 @@ setup() {
 		"no entry refers to 1 of 3 frames (the first is 2)" "7 unused bytes" \
 		"gfx90a:xnack+:sramecc+: its canonical spelling is gfx90a:sramecc+:xnack+" \
 		"2 of 2 entries without xxh3"; do
-		[[ "$output" == *"note: "*"$text"* ]] || { echo "not told: $text"; false; }
+		[[ "$output" == *"note: "*"$text"* ]] || { echo "not reported: $text"; false; }
 	done
 }
 

@@ -96,7 +96,7 @@ state() { (cd mnt && ls -laR . toc | grep -v ' \.\.$' && find . .kpackfs/version
 	state | cmp before -
 }
 
-# What each of them says, for who has nothing to compare with.
+# The error of each call, for users who have nothing to compare with.
 @test "the answers to what is done most" {
 	mount_tree
 	./mutate mnt "$T/outside" "${names[@]}" >answers
@@ -134,7 +134,7 @@ state() { (cd mnt && ls -laR . toc | grep -v ' \.\.$' && find . .kpackfs/version
 	[ "$(cat mnt/dir/file outside)" = "$(printf 'some bytes\noutside')" ]
 }
 
-# The kernel asks nobody who mounts again: only what is done then can be refused.
+# The kernel asks no daemon about a remount: only calls after it can be refused.
 refuses_everything() { # MOUNT_OPTIONS
 	mount_tree "$@"
 	# newer mount programs use another system call, which FUSE refuses

@@ -9,7 +9,7 @@ load packing
 
 report() { kpack report "$@"; }
 
-# What it says goes to err.
+# Its messages go to err.
 leaves() { # STATUS OPERAND...
 	local want=$1
 	shift

@@ -111,7 +111,7 @@ DB=lib/rocfft/rocfft_kernel_cache.db
 	[ -e out/lib/rocfft/rocfft_kernel_cache.db.txt ]
 }
 
-@test "rows for another GPU than the name's are told" {
+@test "rows for another GPU than the name's are reported" {
 	makes <<-'END'
 	cache("in/lib/rocfft/rocfft_kernel_cache_gfx90a.db", row(), row(arch="gfx1100"))
 	cache("in/lib/rocfft/rocfft_kernel_cache_gfx12-generic.db", row(arch="gfx1201"))
@@ -331,7 +331,7 @@ DB=lib/rocfft/rocfft_kernel_cache.db
 		-q --rows other none
 }
 
-@test "--split-rocfft: a part that is there already with the same bytes is one, else a fault" {
+@test "--split-rocfft: an existing part with the same bytes is one file with it, else a fault" {
 	makes <<-'END'
 	cache("in/lib/rocfft/rocfft_kernel_cache.db", row(), row(arch="gfx1100"))
 	END
@@ -351,7 +351,7 @@ DB=lib/rocfft/rocfft_kernel_cache.db
 		-q --split-rocfft in none
 }
 
-@test "what archives keep of the other form, whole or split, is told" {
+@test "entries of the other form, whole or split, that archives keep are reported" {
 	makes <<-'END'
 	cache("in/lib/rocfft/rocfft_kernel_cache.db", row(), row(arch="gfx1100"))
 	END

@@ -113,7 +113,7 @@ everything_refused() {
 	done
 }
 
-@test "a server that dies of that takes the mount with it" {
+@test "a server that SIGSYS ends takes the mount with it" {
 	m -f 2>log 3>&- &
 	eventually mountpoint -q mnt
 	cat mnt/toc/lib/liba.so/gfx1030.hsaco
@@ -153,7 +153,7 @@ everything_refused() {
 
 # bats test_tags=plain
 @test "an ordinary user's server is in it too" {
-	[ "$(id -u)" = 0 ] || skip "who is no root mounts so in all tests"
+	[ "$(id -u)" = 0 ] || skip "an ordinary user mounts so in all tests"
 	chown nobody mnt
 	nobody kpackfs "$T/src" "$T/mnt"
 	[ "$(field Uid | cut -f1)" = "$(id -u nobody)" ]

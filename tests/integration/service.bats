@@ -99,9 +99,9 @@ gone() { ! pgrep -f "kpackfs .*$T/"; }
 	gone
 }
 
-@test "READY=1 is not told before the first file can be read" {
+@test "READY=1 is not sent before the first file can be read" {
 	needs_root
-	# who hears it reads at once
+	# the program that receives it reads at once
 	/usr/bin/python3 - "$T" <<-'END'
 	import os, signal, socket, subprocess, sys
 	os.chdir(sys.argv[1])
@@ -125,7 +125,7 @@ gone() { ! pgrep -f "kpackfs .*$T/"; }
 	END
 }
 
-@test "a manager that is not there harms nobody" {
+@test "a manager that does not exist does no harm" {
 	for address in "$T/nowhere" @nowhere '' relative "/$(printf 'x%.0s' {1..200})"; do
 		NOTIFY_SOCKET=$address kpackfs src mnt
 		serves
@@ -148,7 +148,7 @@ gone() { ! pgrep -f "kpackfs .*$T/"; }
 	stop_service
 }
 
-@test "who has a file open keeps it, while the service is killed, stopped and started" {
+@test "a program keeps its open file, while the service is killed, stopped and started" {
 	needs_root
 	/usr/bin/python3 "$BATS_TEST_DIRNAME/mkarchive.py" src/big.kpack <<-'END'
 	{"scheme": "none", "entries": [
@@ -191,7 +191,7 @@ for fd in 7, 8:
 	grep nonsense log
 }
 
-@test "a source that is not there yet is tried until it is" {
+@test "a source that does not exist yet is tried until it does" {
 	needs_root
 	configure "$T/later"
 	service "$units/kpackfs@.service"
@@ -339,7 +339,7 @@ generate() {
 	[[ ,$(findmnt -no OPTIONS -T "$T"), != *,nosuid,* ]] || skip "no set-user-ID programs here"
 	install -m 4755 "$KPACK_BIN/kpackfs" "$T/raised"
 	chmod 0777 mnt
-	# all that the program tells a manager, when it has ended; as one that root starts
+	# all that the program sends to a manager, when it has ended; as one that root starts
 	told() { # USER PROGRAM
 		/usr/bin/python3 - "$@" <<-'END'
 		import os, socket, subprocess, sys

@@ -187,7 +187,7 @@ make_tree() { # DIR
 }
 
 # bats test_tags=single
-@test "a shard into a part that is there: finished, older, of another run" {
+@test "a shard into an existing part: finished, older, of another run" {
 	make_tree in
 	shards p 3 in
 	cp -a p.2 was
@@ -480,7 +480,7 @@ merge_fails() { # TEXT OPERAND...
 }
 
 # bats test_tags=single
-@test "a part that was copied without times or modes is told so" {
+@test "the error for a part that was copied without times or modes says so" {
 	mkdir in
 	mkfat in/a.so
 	chmod 0750 in/a.so
@@ -501,7 +501,7 @@ merge_fails() { # TEXT OPERAND...
 
 # Ownership is of the machine; labels, too.
 # bats test_tags=single
-@test "a part that was copied without ACLs or extended attributes is told so" {
+@test "the error for a part that was copied without ACLs or extended attributes says so" {
 	mkdir -p in/dir
 	mkfat in/a.so
 	echo text >in/text
@@ -597,7 +597,7 @@ merge_fails() { # TEXT OPERAND...
 }
 
 # bats test_tags=single
-@test "what is said" {
+@test "messages and reports" {
 	make_tree in
 	shards p 2 in
 	kpack pack --shard 1/2 in p.1 >told

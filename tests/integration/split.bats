@@ -133,7 +133,7 @@ told() {
 }
 
 # bats test_tags=single
-@test "the judge sees what is lost, twice, too much or other" {
+@test "the check finds files that are lost, twice, too many or other" {
 	mkdir -p in/lib
 	mkfat in/lib/liba.so
 	echo text >in/readme
@@ -337,7 +337,7 @@ told() {
 }
 
 # bats test_tags=single
-@test "--gpu-targets: only these, the rest is told, and generic is the same" {
+@test "--gpu-targets: only these, the rest is reported, and generic is the same" {
 	database rocblas-arch in
 	mkdir -p in/bin
 	mkfat --arches gfx1030,gfx1100,gfx90a:xnack+,gfx942 in/bin/a
@@ -406,7 +406,7 @@ told() {
 	kpack split --json --gpu-targets gfx1250 in one >report
 	diff -r one out
 	[ "$(names report dropped arch)" = "" ]
-	# each alone is the same, and the rest is told
+	# each alone is the same, and the rest is reported
 	for a in gfx1250 gfx1250-strict; do
 		rm -rf one
 		kpack split --json --gpu-targets $a --arch-exact in one >report
@@ -470,7 +470,7 @@ told() {
 }
 
 # bats test_tags=single
-@test "who is not root splits what is only readable" {
+@test "an ordinary user splits a tree that is only readable" {
 	as_root
 	database rocblas-arch in
 	mkfat in/lib/liba.so
@@ -486,7 +486,7 @@ told() {
 }
 
 # bats test_tags=single
-@test "trees that are there: an error before anything is written, or replaced" {
+@test "existing trees: an error before anything is written, or replaced" {
 	mkdir in
 	mkfat in/liba.so
 	mkdir -p out/in_generic

@@ -175,7 +175,7 @@ find_largest() {
 	all_end_well $pids
 }
 
-@test "stopped: who waits can be killed, and nothing is lost" {
+@test "stopped: processes that wait can be killed, and nothing is lost" {
 	make_files 60
 	m
 	# shellcheck disable=SC2046 # words
@@ -185,7 +185,7 @@ find_largest() {
 	waiting=$!
 	stat mnt/none2 >have 2>&1 3>&- &
 	patient=$!
-	# whoever reads a control file, too
+	# a reader of a control file, too
 	cat mnt/.kpackfs/stats >stats 3>&- &
 	reader=$!
 	run timeout 0.3 tail --pid=$waiting -f /dev/null

@@ -135,7 +135,7 @@ same_bytes() { # TREE OUT
 	same_bytes in out
 	[ "$(fact out $k/rr_custom_kernels.co container)" = ccob ]
 	[ "$(fact out $k/hipblasltTransform.hsaco container)" = bundle ]
-	# and what disagrees is told
+	# and disagreement is reported
 	grep -q "$k/wrong_gfx1100.co: warning: named for gfx1100, but its code is for gfx942" err
 	grep -q "$k/both_gfx942.co: warning: named for gfx942" err
 	[ "$(wc -l <err)" -eq 2 ] || { cat err; false; }
@@ -220,7 +220,7 @@ same_bytes() { # TREE OUT
 	! archs out | grep -q '^rocblas/gfx' || false
 }
 
-@test "a damaged code object is packed as it is, and told" {
+@test "a damaged code object is packed as it is, and reported" {
 	local l=in/lib/rocblas/library
 	code gfx942 whole.co
 	mkdir -p $l

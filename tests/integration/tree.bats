@@ -82,7 +82,7 @@ make_tree() { # DIR
 	treecheck same in one fifo share 2>&1 | grep -q fifo
 }
 
-@test "a second run replaces what is there at once" {
+@test "a second run replaces the existing output at once" {
 	make_tree in
 	kpack pack -q in out
 	exec 7<out/share/doc/text 8<out/lib/liba.so.1
@@ -566,7 +566,7 @@ exchanging() {
 	MOMENT=$1 LD_PRELOAD="$runtime $T/stub.so" kpack pack -q in out 2>err || status=$?
 }
 
-@test "root: no directory of root's becomes a user's, who exchanges what was made for it" {
+@test "root: no directory of root's becomes that of a user who exchanges the one made for it" {
 	as_root
 	mkdir -p in/u/sub
 	chown -R 40001 in/u

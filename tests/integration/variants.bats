@@ -92,7 +92,7 @@ topology() {
 	kpack detect --arch "$(cut -d ' ' -f 1 table | paste -sd,)" | cut -d ' ' -f 1,4,5 | diff table -
 }
 
-@test "what the environment says" {
+@test "the variables of the environment" {
 	topology 90010
 	HSA_XNACK=1 provide <<<'assert supported() == ["gfx90a.xnack_on", "gfx90a"], supported()'
 	HSA_XNACK=0 provide <<<'assert supported() == ["gfx90a.xnack_off", "gfx90a"], supported()'
@@ -134,7 +134,7 @@ topology() {
 	provide <<<"$nothing"
 }
 
-@test "it is a package that names the plugin" {
+@test "the package names the plugin" {
 	PYTHONPATH=$provider $python - <<-END
 		import importlib, tomllib
 		project = tomllib.load(open("$provider/pyproject.toml", "rb"))["project"]

@@ -86,7 +86,7 @@ make_prefix() {
 
 same_as_whole() { diff -r -x .kpack whole "$P"; }
 
-@test "variables: what libraries are told" {
+@test "variables: the values for libraries" {
 	kpackfs "$P/.kpack" "$T/mnt"
 	eval "$(environment.sh "$T/mnt")"
 	[ "$ROCBLAS_TENSILE_LIBPATH" = "$T/mnt/lib/rocblas/library" ]

@@ -61,7 +61,7 @@ same_files() {
 	EOF
 }
 
-@test "wheels are read and written again, whoever made them" {
+@test "wheels of every writer are read and written again" {
 	for trick in plain rich zip64 streamed same-name directories hexadecimal sha512; do
 		good $trick || { echo $trick; return 1; }
 	done
@@ -213,7 +213,7 @@ same_files() {
 	unzip -p $wheel x/zeros | cmp - site/x/zeros
 }
 
-@test "what is unpacked follows nothing that is there" {
+@test "unpacking follows no existing link" {
 	tricks plain $wheel
 	mkdir tree out victim
 	ln -s ../victim tree/x

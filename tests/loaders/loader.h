@@ -132,7 +132,7 @@ static inline bool read_pieces(int dir, const char *path, size_t step, struct by
 }
 
 /*
- * Read like a std::ifstream opened at its end: tell the size, seek, one read of
+ * Read like a std::ifstream opened at its end: tellg for the size, seek, one read of
  * everything.
  */
 static inline bool read_whole(const char *path, struct bytes *out)

@@ -460,7 +460,7 @@ static void the_encoders_table_is_the_builders(void **state)
 			sum += rows[r].size;
 		}
 		assert_int_equal(sum, size);
-		/* who decodes only the first frame has everything */
+		/* a reader that decodes only the first frame has everything */
 		assert_int_equal(ZSTD_findFrameCompressedSize(ours.bytes, ours.size), at);
 		assert_int_equal(ZSTD_getFrameContentSize(ours.bytes, at), size);
 		assert_int_equal(ZSTD_decompress(back, size, ours.bytes, at), size);

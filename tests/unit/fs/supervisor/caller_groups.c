@@ -33,7 +33,7 @@ static void the_groups_of_a_thread_are_found(void **state)
 	assert_int_equal(caller_groups_had(&q), want);
 }
 
-/* Numbers of threads are used again: the user must be who the question says. */
+/* Numbers of threads are used again: the user must be the one of the question. */
 static void another_user_has_no_groups(void **state)
 {
 	const gid_t groups[] = {70001, 70002};

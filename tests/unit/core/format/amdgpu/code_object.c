@@ -68,7 +68,7 @@ static void assert_fact(const struct kp_object *object, const char *name,
 	if (!expected)
 		assert_null(value);
 	else if (!value)
-		fail_msg("%s is not told", name);
+		fail_msg("%s is not stated", name);
 	else
 		assert_string_equal(value, expected);
 }
