@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernel lists of mounts and of open files: /proc/self/mountinfo and fdinfo. */
+/* The kernel's lists of mounts and of open files: /proc/self/mountinfo and fdinfo. */
 #ifndef KP_CORE_BASE_MOUNTINFO_H
 #define KP_CORE_BASE_MOUNTINFO_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a span of an object reaches: the number of extents and the blocks that a reader of
+ * The reach of a span of an object: the number of extents and the blocks that a reader of
  * the span meets.  Spans are runs of block_size bytes, from the object's first byte on.
  * The writer keeps to the limits of the format by it, and readers check them.
  */

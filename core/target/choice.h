@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a list of GPUs chooses, wherever a user gives one: --arch of the programs,
+ * The code that a list of GPUs chooses, wherever a user gives one: --arch of the programs,
  * --gpu-targets, -o arch= of a mount.
  *
- * A GPU chooses all code that it can load (kp_target_fit), also what it would load only
- * if there were nothing better: one binary may have a better object for some of its
+ * A GPU chooses all code that it can load (kp_target_fit), also code that it would load
+ * only if there were nothing better: one binary may have a better object for some of its
  * sources only.  An exact selection chooses only the target IDs of the list.
  * Files that suit every GPU are always chosen.  CUDA's targets (sm_90, compute_90) choose
  * only themselves, and an unknown name is a GPU with no generic target.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whose are the archives of a mount that many users share: an archive's owner, group and
- * read bits are its class, and a user sees what is in the archives of those classes that
- * the user may read.
+ * The classes of the archives of a mount that many users share: an archive's owner, group
+ * and read bits are its class, and a user sees the contents of the archives of the classes
+ * that the user may read.
  */
 #ifndef FS_TREE_READERS_H
 #define FS_TREE_READERS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a file was when it was looked at: whether one that is opened again is the same,
- * unchanged, and what a copy of it is like.
+ * The identity and attributes of a file when it was looked at: a file that is opened again
+ * must be the same, unchanged, and a copy of it gets these attributes.
  */
 #ifndef PACKER_FILES_IDENTITY_H
 #define PACKER_FILES_IDENTITY_H

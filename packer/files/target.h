@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What PATH leads to through links, for a program that replaces the file at the end, or
+ * The file that PATH leads to through links, for a program that replaces this file, or
  * writes into it as compilers do.  Links are followed as those of an operand, in a root
  * too; from the opening on, it is always the same file in the same directory.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the GPUs of --arch would load of a converted binary, and whether archives have it:
- * for each container, the objects that fit a GPU best.
+ * The objects that the GPUs of --arch would load of a converted binary, and whether archives
+ * have them: for each container, the objects that fit a GPU best.
  */
 #ifndef PACKER_MARK_LOSSES_H
 #define PACKER_MARK_LOSSES_H
