@@ -71,11 +71,14 @@ static void read_gpus(struct detect *d)
 	for (size_t i = 0; i < gpus.count && !err; i++)
 		gpu_kinds_add(&d->kinds, &gpus.list[i].target);
 	if (err == KPACK_ERROR_FILE_NOT_FOUND)
-		report_error(place, "no GPU: the KFD driver is missing");
+		report_error(
+			place,
+			"no GPU, because the KFD driver is missing: name the GPUs with "
+			"--arch");
 	else if (err)
 		report_why(place, &why);
 	else if (gpus.count == 0)
-		report_error(place, "no GPU");
+		report_error(place, "no GPU: name the GPUs with --arch");
 	d->failed |= err || gpus.count == 0 || (d->installed && gpus.faults.kept);
 	kp_gpus_fini(&gpus);
 }

@@ -386,7 +386,7 @@ int recombine(const struct recombine_args *args)
 	if (err)
 		report_why(NULL, &why);
 	else if (r.faults)
-		report_error(NULL, "nothing was written");
+		report_error(NULL, "nothing was written because of the faults above");
 	else if (args->json && !print_json(&r))
 		err = KPACK_ERROR_OUT_OF_MEMORY;
 	else if (!args->json && !args->quiet)

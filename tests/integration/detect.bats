@@ -55,7 +55,7 @@ archive() { # FILE GROUP ARCH...
 	[ "$(paste -sd ' ' got)" = "gfx1201 gfx942 gfx1101" ]
 	topology 0
 	detects 1 --arch gfx1201,auto --topology top <<<'gfx1201 gfx12_0 gfx12 gfx120X gfx12-generic'
-	[ "$(cat err)" = "kpack: top: no GPU" ]
+	[ "$(cat err)" = "kpack: top: no GPU: name the GPUs with --arch" ]
 }
 
 @test "names of archives, packages and wheels" {
@@ -134,10 +134,10 @@ archive() { # FILE GROUP ARCH...
 	for options in "" "--dist torch --pip" "--package x1 --apt" "--family"; do
 		# shellcheck disable=SC2086 # words are meant
 		detects 1 --topology top $options </dev/null
-		grep -qxF 'kpack: top: no GPU' err
+		grep -qxF 'kpack: top: no GPU: name the GPUs with --arch' err
 		# shellcheck disable=SC2086
 		detects 1 --topology nowhere $options </dev/null
-		grep -qxF 'kpack: nowhere: no GPU: the KFD driver is missing' err
+		grep -qxF 'kpack: nowhere: no GPU, because the KFD driver is missing: name the GPUs with --arch' err
 	done
 	[ "$(kpack detect --topology top --json 2>/dev/null | jq -c .)" = '[]' ]
 	touch file
