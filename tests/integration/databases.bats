@@ -379,7 +379,7 @@ legacy() { # DIR: without what the paper's keys do not name
 	grep -q 'TensileLiteLibrary_lazy_Mapping.dat' err
 	# nothing was changed
 	diff -r "$F/hipblaslt-shard-a.out" out
-	# as archives of their own they are refused by who brings them together
+	# as archives of their own they are refused when they are joined
 	packed hipblaslt-shard-b
 	mkdir both
 	cp "$F"/hipblaslt-shard-[ab].out/.kpack/*.kpack both
@@ -390,20 +390,20 @@ legacy() { # DIR: without what the paper's keys do not name
 	grep -q shard-b_generic mnt/.kpackfs/conflicts
 }
 
-# Take away NAME..., each of which is then told; nothing else is.
+# Take away NAME..., each of which is then reported; nothing else is.
 misses() { # KIND TOLD NAME...
 	rm -rf in
 	tree "$1"
 	cp -a "$F/$1" in
 	(cd in && rm -- "${@:3}")
 	status=0
-	kpack verify -q --tree in 2>told || status=$?
-	cat told
+	kpack verify -q --tree in 2>messages || status=$?
+	cat messages
 	[ "$status" = 1 ]
-	[ "$(wc -l <told)" = "$2" ]
+	[ "$(wc -l <messages)" = "$2" ]
 	for name in "${@:3}"; do
 		name=${name##*/}
-		grep -qF "$name" told || { echo "nothing of $name"; return 1; }
+		grep -qF "$name" messages || { echo "nothing of $name"; return 1; }
 	done
 }
 
@@ -427,10 +427,10 @@ misses() { # KIND TOLD NAME...
 	cp -a "$F/hipblaslt-arch" in
 	touch in/lib/hipblaslt/library/gfx942/TensileLibrary_lazy_gfx942.dat
 	status=0
-	kpack verify -q --tree in 2>told || status=$?
-	cat told
+	kpack verify -q --tree in 2>messages || status=$?
+	cat messages
 	[ "$status" = 1 ]
-	grep -qF gfx942/TensileLibrary_lazy_gfx942.dat told
+	grep -qF gfx942/TensileLibrary_lazy_gfx942.dat messages
 }
 
 # bats test_tags=single

@@ -355,9 +355,9 @@ check_archives() { # DIR PREFIX FILE...
 	    open("in/" + name, "wb").write(mkoffload.text_bundle(entries, comment))
 	END
 	kpack pack in out >table 2>err
-	# what only begins like something is told, and no more
-	sort err | cut -c -24 >told
-	printf 'kpack: in/%s: note: %s\n' a.c text b.s ptx | cut -c -24 | cat - <(echo 'kpack: in: note: no device code' | cut -c -24) | diff - told
+	# a file that only begins like a container is reported, and no more
+	sort err | cut -c -24 >messages
+	printf 'kpack: in/%s: note: %s\n' a.c text b.s ptx | cut -c -24 | cat - <(echo 'kpack: in: note: no device code' | cut -c -24) | diff - messages
 	diff -r in out
 	# but asked for by name it is taken
 	kpack pack -q --archives-only in/a.hipi out2

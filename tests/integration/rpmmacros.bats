@@ -55,7 +55,7 @@ build() {
 }
 
 launch() { # LIBRARY AGENT
-	LD_LIBRARY_PATH=$examples EXAMPLE_DEVICES=$2 timeout 600 $python "$tools/launch.py" --wrappers 3 "$1" 2>told |
+	LD_LIBRARY_PATH=$examples EXAMPLE_DEVICES=$2 timeout 600 $python "$tools/launch.py" --wrappers 3 "$1" 2>messages |
 		sed 's/.*: //' | sort -u
 }
 
@@ -94,7 +94,7 @@ launch() { # LIBRARY AGENT
 	[ "$(launch root/usr/lib/libtoy.so.1 gfx1030)" = 0 ]
 }
 
-@test "GPUs that are not listed, or for which nothing is there" {
+@test "GPUs that are not listed, or for which the package has nothing" {
 	command -v rpmbuild >/dev/null || skip "no rpmbuild"
 	source_package gfx1030 gfx1100
 	! build || false
