@@ -93,7 +93,7 @@ static bool runtime_takes(const struct hip_runtime *r)
 	return (asked ? r->asked : r->contains) == RUNTIME_TAKES;
 }
 
-static int runtimes_status(const struct hip_runtimes *list)
+static int runtimes_status(const struct hip_runtimes *list, const char *file)
 {
 	bool known = false;
 
@@ -108,7 +108,9 @@ static int runtimes_status(const struct hip_runtimes *list)
 		report_error(NULL, "no runtime takes converted binaries by itself: "
 				   "'kpack run' and libkpack_hip(7) help");
 	else
-		report_error(NULL, "no HIP runtime");
+		report_error(file, file ? "not a HIP runtime: it does not have "
+					  "__hipRegisterFatBinary"
+					: "no HIP runtime");
 	return EXIT_FAULT;
 }
 
@@ -137,7 +139,7 @@ int cmd_runtime(int argc, char **argv)
 	status = find_all(&list, argv[optind], args.file) ? EXIT_OK : EXIT_FAULT;
 	for (size_t i = 0; args.ask && i < list.count; i++)
 		runtime_ask(&list.items[i]);
-	if (!print_all(&list, args.json) || runtimes_status(&list) != EXIT_OK)
+	if (!print_all(&list, args.json) || runtimes_status(&list, args.file) != EXIT_OK)
 		status = EXIT_FAULT;
 	runtimes_fini(&list);
 	return report_finish(status);

@@ -24,6 +24,9 @@ bool runtime_is_name(const char *name)
 
 /* ---- what a runtime contains ---- */
 
+/* The call that every runtime has. */
+#define CALL "__hipRegisterFatBinary"
+
 /* Names that a runtime with kpack needs, imports, or has in it. */
 static const char *const signs[] = {"librocm_kpack.so", "kpack_load_code_object"};
 
@@ -46,14 +49,15 @@ static bool has_compressed_magic(const uint8_t *data, size_t size)
 	return memmem(data, size, "CCOB", 4) != NULL;
 }
 
-/* Blocks overlap, so that a sign on the border of two is found. */
+/* Blocks overlap, so that a sign on the border of two is found.  *HAS_CALL: of a runtime. */
 static kpack_error_t search_signs(int fd, uint64_t size, struct hip_runtime *r,
-				  struct kpackx_error *why)
+				  bool *has_call, struct kpackx_error *why)
 {
 	struct kp_source file = kp_source_fd(fd, 0, size);
 	uint8_t *block = xmalloc(BLOCK + SIGN_MAX);
 	kpack_error_t err = KPACK_SUCCESS;
 
+	*has_call = false;
 	r->contains = RUNTIME_REFUSES;
 	for (uint64_t at = 0; at < size && !err; at += BLOCK) {
 		struct kp_span got;
@@ -61,27 +65,31 @@ static kpack_error_t search_signs(int fd, uint64_t size, struct hip_runtime *r,
 		err = kp_source_head(&file, at, block, BLOCK + SIGN_MAX, &got, why);
 		if (!err && has_sign(got.data, got.size))
 			r->contains = RUNTIME_TAKES;
+		*has_call |= !err && memmem(got.data, got.size, CALL, strlen(CALL));
 		r->decompresses |= !err && has_compressed_magic(got.data, got.size);
 	}
 	free(block);
 	return err;
 }
 
-static void inspect_runtime(struct hip_runtime *r)
+/* false: it is no runtime. */
+static bool inspect_runtime(struct hip_runtime *r)
 {
+	bool has_call = true;
 	struct stat st;
 	int fd;
 
 	kpack_error_t err = below_file_open(r->path, &fd, &st, &r->why);
 
 	if (!err) {
-		err = search_signs(fd, (uint64_t)st.st_size, r, &r->why);
+		err = search_signs(fd, (uint64_t)st.st_size, r, &has_call, &r->why);
 		close(fd);
 	}
 	if (err) {
 		r->contains = RUNTIME_UNKNOWN;
 		r->decompresses = true;
 	}
+	return err || has_call;
 }
 
 /* ---- the list ---- */
@@ -92,6 +100,12 @@ static bool has_runtime(const struct hip_runtimes *list, const char *path)
 		if (strcmp(list->items[i].path, path) == 0)
 			return true;
 	return false;
+}
+
+static void runtime_fini(struct hip_runtime *r)
+{
+	free(r->path);
+	free(r->version);
 }
 
 void runtimes_add(struct hip_runtimes *list, const char *path)
@@ -114,15 +128,16 @@ void runtimes_add(struct hip_runtimes *list, const char *path)
 		.version = xstrdup(runtime_is_name(kp_path_name(real)) && *version
 					   ? version + 1
 					   : "")};
-	inspect_runtime(r);
+	if (!inspect_runtime(r)) {
+		runtime_fini(r);
+		list->count--;
+	}
 }
 
 void runtimes_fini(struct hip_runtimes *list)
 {
-	for (size_t i = 0; i < list->count; i++) {
-		free(list->items[i].path);
-		free(list->items[i].version);
-	}
+	for (size_t i = 0; i < list->count; i++)
+		runtime_fini(&list->items[i]);
 	free(list->items);
 	*list = (struct hip_runtimes){0};
 }

@@ -34,7 +34,10 @@ struct hip_runtimes {
 /* Whether NAME, the last component of a path, is that of a HIP runtime. */
 bool runtime_is_name(const char *name);
 
-/* Add the runtime PATH, unless the list has it. */
+/*
+ * Add the runtime PATH, unless the list has it.  A file without the call
+ * __hipRegisterFatBinary, such as a linker script, is no runtime and is not added.
+ */
 void runtimes_add(struct hip_runtimes *list, const char *path);
 /* Add the runtimes of the directory TREE; reports faults.  false: there was one. */
 bool runtimes_add_tree(struct hip_runtimes *list, const char *tree);

@@ -501,6 +501,8 @@ load_registering() { # FILE
 	ln -s libamdhip64.so.5.7.1 rocm/lib/libamdhip64.so.5
 	cp "$stub/libamdhip64.so.5" rocm/lib/libamdhip64.so.7.9
 	touch rocm/lib/libamdhip64.sox rocm/lib/xlibamdhip64.so
+	# as a linker script, which is no runtime
+	echo 'INPUT(libamdhip64.so.5)' >rocm/lib/libamdhip64.so
 	diff - <(kpack runtime rocm) <<-END
 	$T/rocm/lib/libamdhip64.so.5.7.1	5.7.1	no
 	$T/rocm/lib/libamdhip64.so.7.9	7.9	yes
@@ -516,6 +518,9 @@ load_registering() { # FILE
 	run -1 --separate-stderr kpack runtime --hip rocm/lib/libamdhip64.so.5
 	[ "$output" = "$T/rocm/lib/libamdhip64.so.5.7.1	5.7.1	no" ]
 	[[ $stderr == *"libkpack_hip(7)"* ]]
+	run -1 --separate-stderr kpack runtime --hip rocm/lib/libamdhip64.so
+	[ -z "$output" ]
+	[ "$stderr" = "kpack: rocm/lib/libamdhip64.so: not a HIP runtime: it does not have __hipRegisterFatBinary" ]
 	run -1 --separate-stderr kpack runtime none
 	[[ $stderr == *"no HIP runtime"* ]]
 	run -1 kpack runtime nowhere
@@ -527,9 +532,10 @@ load_registering() { # FILE
 	mkdir -p rocm
 	cp "$old/libamdhip64.so.5" rocm/libamdhip64.so.5.7
 	ln -s "$stub/libamdhip64.so.5" linked
-	printf junk >rocm/libamdhip64.so.6
-	echo '__attribute__((constructor)) static void f(void) { __builtin_trap(); }' |
-		cc -shared -x c -o rocm/libamdhip64.so.8 -
+	printf 'junk __hipRegisterFatBinary' >rocm/libamdhip64.so.6
+	echo 'void *__hipRegisterFatBinary(void *w) { return w; }
+		__attribute__((constructor)) static void f(void) { __builtin_trap(); }' |
+		cc -shared -fPIC -x c -o rocm/libamdhip64.so.8 -
 	run -1 --separate-stderr kpack runtime --ask rocm
 	diff - <(echo "$output") <<-END
 	$T/rocm/libamdhip64.so.5.7	5.7	no	no
@@ -568,6 +574,13 @@ tree_with() { # RUNTIME
 	[ -e t/.kpack ]
 	# nothing is converted any more
 	kpack pack -q --in-place t
+	# a file with the name of a runtime does not hide the system's
+	mkdir -p u/lib rocm/lib
+	cp before/lib/libx.so u/lib
+	echo 'INPUT(libamdhip64.so.5)' >u/lib/libamdhip64.so
+	cp "$old/libamdhip64.so.5" rocm/lib/libamdhip64.so.5.7
+	ROCM_PATH=$T/rocm run -1 --separate-stderr kpack pack -q --in-place u
+	[[ $stderr == *"u: not converted, because the HIP runtime $T/rocm/lib/libamdhip64.so.5.7 $refusal"* ]]
 	kpack pack --runtime any before out2 2>messages.txt
 	! grep "$refusal" messages.txt || false
 	run -2 kpack pack --runtime none before out3

@@ -393,7 +393,7 @@ make_tree() { # DIR
 # A file with the name of a HIP runtime, which reads compressed bundles or not.
 fake_runtime() { # FILE TEXT
 	head -c 100000 /dev/zero | tr '\0' x >"$1"
-	printf '%s' "$2" >>"$1"
+	printf '%s' __hipRegisterFatBinary "$2" >>"$1"
 }
 
 @test "code that stays is written compressed, if the tree's runtime reads that" {
