@@ -73,7 +73,7 @@ int options_usage(const struct command_help *help, const char *fmt, ...)
 /* getopt's two tables. */
 struct getopt_tables {
 	struct option longs[OPTIONS_MAX + 1];
-	char shorts[2 * OPTIONS_MAX + 2];
+	char shorts[2 * OPTIONS_MAX + 3];
 	size_t rows;
 	char *end; /* of shorts */
 };
@@ -91,10 +91,14 @@ static void add_row(struct getopt_tables *t, const struct option_help *row, int 
 		*t->end++ = ':';
 }
 
-static void fill_tables(struct getopt_tables *t, const struct option_help *table)
+static void fill_tables(struct getopt_tables *t, const struct options *o)
 {
+	const struct option_help *table = o->help->options;
+
 	memset(t, 0, sizeof(*t));
 	t->end = t->shorts;
+	if (o->is_prefix)
+		*t->end++ = '+'; /* stop at the first operand */
 	*t->end++ = ':'; /* distinguish a missing argument from an unknown option */
 	for (int row = 0; table && table[row].long_name; row++)
 		add_row(t, &table[row], ROW_VALUE(row));
@@ -207,7 +211,7 @@ int options_read(struct options *o, void *args)
 	int value, status = EXIT_OK;
 	char small[3];
 
-	fill_tables(&t, o->help->options);
+	fill_tables(&t, o);
 	optind = 0; /* GNU: forget the scan of main's options */
 	opterr = 0;
 	while (!status &&

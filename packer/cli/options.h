@@ -119,12 +119,13 @@ struct options {
 	const struct command_help *help;
 	int argc;
 	char **argv;
+	bool is_prefix;  /* the first operand is a program, whose arguments follow it */
 	const char *arg; /* argument of the option that was just read */
 };
 
 /*
  * Read all options into ARGS.  Every table also has --help (-h).  Options may follow
- * operands; "--" ends them.  Returns -1 to go on, or the exit status: --help was
+ * operands, but not a program; "--" ends them.  Returns -1 to go on, or the exit status: --help was
  * answered, or a fault was reported.
  */
 int options_read(struct options *o, void *args);

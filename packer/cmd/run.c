@@ -72,7 +72,7 @@ static const struct option_help options[] = {
 
 const struct command_help cmd_run_help = {
 	"run",
-	"[OPTION]... -- PROGRAM [ARGUMENT]...",
+	"[OPTION]... [--] PROGRAM [ARGUMENT]...",
 	"run a program whose HIP runtime does not take converted binaries",
 	options,
 	"It is started with libkpack_hip.so; see libkpack_hip(7).",
@@ -150,7 +150,8 @@ static int run_program(const struct run_args *args, char **argv)
 
 int cmd_run(int argc, char **argv)
 {
-	struct options o = {.help = &cmd_run_help, .argc = argc, .argv = argv};
+	struct options o = {
+		.help = &cmd_run_help, .argc = argc, .argv = argv, .is_prefix = true};
 	struct run_args args = {0};
 	int status = options_read(&o, &args);
 

@@ -490,6 +490,8 @@ load_registering() { # FILE
 		grep -q 'no GPU in ' messages.txt
 	fi
 	diff - <(KPACK_HIP_ARCH=gfx803 kpack run -- bash -c print) <<<gfx803
+	# options after the program are its own
+	diff - <(kpack run --arch gfx803 bash -c 'echo $KPACK_HIP_ARCH "$@"' bash -v --help --arch x) <<<"gfx803 -v --help --arch x"
 	run -127 kpack run -- ./none
 	run -126 kpack run -- "$T"
 	run -2 kpack run
