@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Compare a converted binary with the fat one it was made from, with a reader of its own.
 
-elfcheck.py [--stripped] FAT CONVERTED     one line per fault, exit status 1 if there is any
+elfcheck.py [--stripped] FAT CONVERTED     one line per fault, exit status 1 if there is any;
+                                           two directories: for each file in the first
 elfcheck.py --alone FILE                   check only rules for every ELF file
 
   --stripped   a tool has changed CONVERTED since: unloaded sections, the order of section
@@ -474,35 +475,46 @@ def check_order(new):
             fault("%s: allocated, and behind a header of one that is not", s.name)
 
 
-def main():
-    p = argparse.ArgumentParser(usage=__doc__)
-    p.add_argument("--stripped", action="store_true")
-    p.add_argument("--alone", action="store_true")
-    p.add_argument("files", nargs="+")
-    o = p.parse_args()
-    new = Elf(o.files[-1])
+def check(old_path, new_path, stripped):
+    """Faults of NEW_PATH; OLD_PATH: as a converted form of that file."""
+    faults.clear()
+    new = Elf(new_path)
     check_loads(new)
     check_sections(new)
     check_memory(new)
     check_links(new)
     own = check_table(new)
     check_own_table(new, own)
-    if not o.alone:
-        old = Elf(o.files[0])
-        if not o.stripped:
+    if old_path:
+        old = Elf(old_path)
+        if not stripped:
             check_at_phdr(new, own)
             check_order(new)
             check_gaps(old, new)
-            check_size(old, new, o.files[-1])
+            check_size(old, new, new_path)
             check_alignment(old, new)
         check_fatbin(old, new)
         check_marker(old, new)
-        check_content(old, new, old.wrappers(HIPF), o.stripped)
+        check_content(old, new, old.wrappers(HIPF), stripped)
         check_segments(old, new)
         check_code(old, new)
     for text in faults:
-        print("%s: %s" % (o.files[-1], text))
-    return 1 if faults else 0
+        print("%s: %s" % (new_path, text))
+    return bool(faults)
+
+
+def main():
+    p = argparse.ArgumentParser(usage=__doc__)
+    p.add_argument("--stripped", action="store_true")
+    p.add_argument("--alone", action="store_true")
+    p.add_argument("files", nargs="+")
+    o = p.parse_args()
+    old, new = None if o.alone else o.files[0], o.files[-1]
+    if not os.path.isdir(new):
+        return check(old, new, o.stripped)
+    names = sorted(os.listdir(old))
+    assert names
+    return any([check(os.path.join(old, n), os.path.join(new, n), o.stripped) for n in names])
 
 
 if __name__ == "__main__":

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 """Make a random host for HIP code: a library or program as compilers and linkers lay it out.
 
-hosts.py [--machine aarch64|powerpc64le] SEED DIR STUB [KEY=VALUE...]
+hosts.py [--machine aarch64|powerpc64le] DIR STUB <LIST
 
-Writes DIR/host and prints on stdout how it was made.  A seed always gives the same host, as long
+Each line of LIST is NAME, SEED, and KEY=VALUE for properties that are not random, with tabs
+between.  Writes DIR/NAME and prints on stdout how it was made.  A seed always gives the same host, as long
 as the compilers are the same.  The host registers its wrappers with the HIP runtime (directory
 STUB), launches a kernel, and checks the content of its sections: if all is well, int
 answer(void *, long) returns 42, or a program's exit status is 0.
@@ -16,7 +17,7 @@ Properties to set, instead of random ones:
   place=WHERE              INSERT of a linker script for .hip_fatbin, such as "AFTER .data"
   options=A,,B,,...        for the linker, instead of random ones
 """
-import argparse, os, random, struct, subprocess, sys
+import argparse, os, random, shutil, struct, subprocess, sys, tempfile
 import mkfat
 
 ARCHES = ["gfx906:xnack-", "gfx908", "gfx90a:sramecc-:xnack+", "gfx90a", "gfx1030", "gfx1100",
@@ -203,44 +204,61 @@ int answer(void *out, long number)
         return text + "\treturn 42;\n}\n" + (
             "" if self.kind == "shared" else "int main(void)\n{\n\treturn answer(0, 0) != 42;\n}\n")
 
-    def command(self, stub):
+    def commands(self, stub):
+        """To compile host.c, and to link host."""
         pic = {"shared": "-fPIC", "pie": "-fPIE", "no-pie": "-fno-pic"}[self.kind]
         mode = {"shared": "-shared", "pie": "-pie", "no-pie": "-no-pie"}[self.kind]
-        command = [self.compiler, "-O1", pic, mode, "-fuse-ld=" + self.linker, "-o", "host"]
-        command += ["-Wl," + o for o in self.options]
+        link = [self.compiler, "-O1", pic, mode, "-fuse-ld=" + self.linker, "-o", "host"]
+        link += ["-Wl," + o for o in self.options]
         if self.machine:
-            return command + ["--target=%s-linux-gnu" % self.machine, "-nostdlib", "fat.s"]
+            return None, link + ["--target=%s-linux-gnu" % self.machine, "-nostdlib", "fat.s"]
         # the stub may want a sanitizer's runtime
-        command.append("-Wl,--allow-shlib-undefined")
-        return command + ["host.c", "fat.s", "-L" + stub, "-l:libamdhip64.so.5"]
+        link.append("-Wl,--allow-shlib-undefined")
+        return [self.compiler, "-O1", pic, "-c", "host.c"], link + ["host.o", "fat.s", "-L" + stub, "-l:libamdhip64.so.5"]
+
+    def make(self, stub, compiled):
+        """In the current directory; COMPILED has what host.o is for commands and texts."""
+        with open("fat.bin", "wb") as f:
+            f.write(self.data)
+        with open("fat.s", "w") as f:
+            f.write(self.fat_source())
+        with open("host.c", "w") as f:
+            f.write(self.host_source())
+        if self.place:
+            with open("place.ld", "w") as f:
+                f.write("SECTIONS { .hip_fatbin : { *(.hip_fatbin) } } INSERT %s;\n" % self.place)
+        compile, link = self.commands(stub)
+        print("%s; %s, %d bytes, containers at %s, wrappers to %s%s" % (
+            " ".join(link), self.place or "in its place", len(self.data), self.starts,
+            self.wrappers, ", through a symbol" if self.global_symbol else ""), flush=True)
+        if compile:
+            key = *compile, self.host_source()
+            if key not in compiled:
+                subprocess.run(compile, check=True)
+                with open("host.o", "rb") as f:
+                    compiled[key] = f.read()
+            with open("host.o", "wb") as f:
+                f.write(compiled[key])
+        subprocess.run(link, check=True)
 
 
 def main():
     p = argparse.ArgumentParser(usage=__doc__)
     p.add_argument("--machine", choices=["aarch64", "powerpc64le"])
-    p.add_argument("seed", type=int)
     p.add_argument("dir")
     p.add_argument("stub")
-    p.add_argument("given", nargs="*")
     o = p.parse_args()
-    host = Host(o.seed, o.machine, dict(g.split("=", 1) for g in o.given))
-    os.makedirs(o.dir, exist_ok=True)
-    os.chdir(o.dir)
-    with open("fat.bin", "wb") as f:
-        f.write(host.data)
-    with open("fat.s", "w") as f:
-        f.write(host.fat_source())
-    with open("host.c", "w") as f:
-        f.write(host.host_source())
-    if host.place:
-        with open("place.ld", "w") as f:
-            f.write("SECTIONS { .hip_fatbin : { *(.hip_fatbin) } } INSERT %s;\n" % host.place)
-    command = host.command(o.stub)
-    print("seed %d: %s; %s, %d bytes, containers at %s, wrappers to %s%s" % (
-        o.seed, " ".join(command), host.place or "in its place", len(host.data), host.starts,
-        host.wrappers, ", through a symbol" if host.global_symbol else ""))
-    sys.stdout.flush()
-    sys.exit(subprocess.run(command).returncode)
+    out = os.path.abspath(o.dir)
+    os.makedirs(out)
+    compiled = {}
+    with tempfile.TemporaryDirectory(dir=".") as work:
+        os.chdir(work)
+        for line in sys.stdin:
+            name, seed, *given = line.rstrip("\n").split("\t")
+            print("%s, seed %s: " % (name, seed), end="")
+            Host(int(seed), o.machine, dict(g.split("=", 1) for g in given)).make(o.stub, compiled)
+            shutil.move("host", os.path.join(out, name))
+        os.chdir("..")
 
 
 if __name__ == "__main__":
