@@ -372,78 +372,73 @@ static kpack_error_t read_earlier(const char *file, const char *path,
 	return err ? kp_fail_prefix(why, err, "%s", file) : KPACK_SUCCESS;
 }
 
+/* What a file was before any run. */
+struct original {
+	struct kp_source source; /* the file itself, or what an earlier run kept */
+	struct kp_outfile out;   /* the latter, without a name */
+	bool restored;           /* it is the latter */
+};
+
 /*
- * If FILE is itself the result of an earlier run that the archive NAME of DIR has, the
- * original is that run's: restore it to OUT, and *ORIGINAL becomes it.
+ * If FILE is itself the result of an earlier run, and the archive of DIR (its second one
+ * with SECOND) has the original of that run, restore that one to O.
  */
-static kpack_error_t restore_earlier(const char *dir, const char *name, const char *path,
-				     const struct kp_source *file, struct kp_outfile *out,
-				     struct kp_source *original, bool *restored,
+static kpack_error_t restore_earlier(const char *dir, const char *path, bool second,
+				     const struct kp_source *file, struct original *o,
 				     struct kpackx_error *why)
 {
-	char *archive = xasprintf("%s/%s", dir, name);
+	char *name = archive_of(path, second), *archive = xasprintf("%s/%s", dir, name);
 	struct kpack_archive *a = NULL;
 	struct recipe r = {0};
-	bool found;
 	uint8_t hash[16];
+	bool found;
 	kpack_error_t err = read_earlier(archive, path, &a, &r, &found, why);
 
-	*restored = false;
-	if (!err && found && r.changed_size == file->size) {
-		err = keep_hash(file, hash, why);
-		*restored = !err && memcmp(hash, r.changed_xxh3, sizeof(hash)) == 0;
-	}
-	if (*restored) {
-		err = below_outfile_open_in(out, dir, "original", 0600, why);
-		if (!err) {
-			kp_outfile_unname(out);
-			err = keep_restore(a, kp_span_str(path), &r, file, out, why);
-		}
-		*original = kp_source_fd(out->fd, 0, r.size);
-	}
+	if (err || !found || r.changed_size != file->size)
+		goto out;
+	err = keep_hash(file, hash, why);
+	if (err || memcmp(hash, r.changed_xxh3, sizeof(hash)) != 0)
+		goto out;
+	err = below_outfile_open_in(&o->out, dir, "original", 0600, why);
+	if (err)
+		goto out;
+	kp_outfile_unname(&o->out);
+	o->source = kp_source_fd(o->out.fd, 0, r.size);
+	o->restored = true;
+	err = keep_restore(a, kp_span_str(path), &r, file, &o->out, why);
+out:
 	recipe_fini(&r);
 	kp_archive_close(a);
 	free(archive);
+	free(name);
 	return err;
 }
 
 /*
- * Find the *ORIGINAL of FILE: FILE itself, or what an earlier run kept, in OUT.  *SECOND
- * becomes the archive to write, which is not the one that FILE needs.
+ * Find the original O of FILE.  *SECOND becomes the archive to write, which is not the one
+ * that FILE needs.
  */
 static kpack_error_t find_original(const char *dir, const char *path,
-				   const struct kp_source *file, struct kp_outfile *out,
-				   struct kp_source *original, bool *second,
-				   struct kpackx_error *why)
+				   const struct kp_source *file, struct original *o,
+				   bool *second, struct kpackx_error *why)
 {
-	kpack_error_t err = KPACK_SUCCESS;
-	bool restored = false;
-
-	*original = *file;
-	*second = false;
-	for (int i = 0; i < 2 && !err && !restored; i++) {
-		char *name = archive_of(path, i);
-
-		err = restore_earlier(dir, name, path, file, out, original, &restored,
-				      why);
-		*second = restored && i == 0;
-		free(name);
-	}
-	return err;
+	*o = (struct original){.source = *file, .out = {.fd = -1, .dir_fd = -1}};
+	KP_TRY(restore_earlier(dir, path, false, file, o, why));
+	*second = o->restored;
+	return o->restored ? KPACK_SUCCESS
+			   : restore_earlier(dir, path, true, file, o, why);
 }
 
 kpack_error_t keep_changed(const char *dir, const char *path,
 			   const struct kp_source *file, const struct kp_source *changed,
 			   struct kpackx_error *why)
 {
-	struct kp_outfile scratch = {.fd = -1, .dir_fd = -1};
 	struct keeping k = {0};
 	struct recipe r = {.changed_size = changed->size};
-	struct kp_source original;
+	struct original original;
 	bool second;
 	char *archive = NULL;
-	kpack_error_t err =
-		find_original(dir, path, file, &scratch, &original, &second, why);
+	kpack_error_t err = find_original(dir, path, file, &original, &second, why);
 
 	if (err)
 		goto out;
@@ -454,13 +449,13 @@ kpack_error_t keep_changed(const char *dir, const char *path,
 	err = keeping_open(&k, dir, archive, why);
 	if (err)
 		goto out;
-	err = keep_file(&k, path, &original, changed, &r, why);
+	err = keep_file(&k, path, &original.source, changed, &r, why);
 	if (!err)
 		err = keeping_publish(&k, why);
 out:
 	keeping_fini(&k);
 	recipe_fini(&r);
-	kp_outfile_close(&scratch);
+	kp_outfile_close(&original.out);
 	free(archive);
 	return err;
 }
@@ -470,9 +465,9 @@ out:
 static kpack_error_t keep_one(struct keeping *k, const char *dir,
 			      const struct keep_file *f, struct kpackx_error *why)
 {
-	struct kp_outfile scratch = {.fd = -1, .dir_fd = -1};
+	struct original original = {.out = {.fd = -1, .dir_fd = -1}};
 	struct recipe r = {.removed = true};
-	struct kp_source file, original;
+	struct kp_source file;
 	struct stat st;
 	kpack_error_t err;
 	bool second;
@@ -487,12 +482,11 @@ static kpack_error_t keep_one(struct keeping *k, const char *dir,
 		r.gid = st.st_gid;
 		r.mtime = st.st_mtim;
 		file = kp_source_fd(fd, 0, (uint64_t)st.st_size);
-		err = find_original(dir, f->path, &file, &scratch, &original, &second,
-				    why);
+		err = find_original(dir, f->path, &file, &original, &second, why);
 		if (!err)
-			err = keep_file(k, f->path, &original, NULL, &r, why);
+			err = keep_file(k, f->path, &original.source, NULL, &r, why);
 	}
-	kp_outfile_close(&scratch);
+	kp_outfile_close(&original.out);
 	close(fd);
 	recipe_fini(&r);
 	return err;
