@@ -180,21 +180,26 @@ static kpack_error_t state_kind(const struct kp_cuda_entry *e, struct kp_image *
 	return kp_pairs_print(&image->pairs, why, KP_PAIR_IMAGE_KIND, "0x%x", e->kind);
 }
 
-/* Read SIZE bytes at OFF of the header, at most KP_FATBIN_TEXT_MAX. */
+/* A text in a header. */
+struct header_text {
+	const char *what;
+	uint32_t offset, size;
+};
+
+/* Read the text T, of which at most KP_FATBIN_TEXT_MAX bytes are read to BUF. */
 static kpack_error_t read_text(const struct kp_source *src, const struct kp_cuda_entry *e,
-			       const char *what, uint32_t off, uint32_t size,
-			       uint8_t text[KP_FATBIN_TEXT_MAX], struct kp_span *out,
-			       struct kpackx_error *why)
+			       struct header_text t, uint8_t buf[KP_FATBIN_TEXT_MAX],
+			       struct kp_span *out, struct kpackx_error *why)
 {
-	if (!kp_range_ok(e->header, off, size))
+	uint32_t size = t.size < KP_FATBIN_TEXT_MAX ? t.size : KP_FATBIN_TEXT_MAX;
+
+	if (!kp_range_ok(e->header, t.offset, t.size))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "%s of %" PRIu32 " bytes at %" PRIu32
 			       " in a header of %" PRIu64,
-			       what, size, off, e->header);
-	if (size > KP_FATBIN_TEXT_MAX)
-		size = KP_FATBIN_TEXT_MAX;
-	KP_TRY(kp_source_read(src, e->at + off, text, size, why));
-	*out = (struct kp_span){text, size};
+			       t.what, t.size, t.offset, e->header);
+	KP_TRY(kp_source_read(src, e->at + t.offset, buf, size, why));
+	*out = (struct kp_span){buf, size};
 	return KPACK_SUCCESS;
 }
 
@@ -233,20 +238,23 @@ static kpack_error_t state_texts(const struct kp_source *src,
 				 const struct kp_cuda_entry *e, struct kp_image *image,
 				 struct kpackx_error *why)
 {
+	const struct header_text name = {"file name", e->name, e->name_size},
+				 record = {"options record", e->options, 8};
+	struct header_text options = {.what = "options"};
 	uint8_t text[KP_FATBIN_TEXT_MAX];
 	struct kp_span bytes;
 
 	if (e->name && e->name_size) {
-		KP_TRY(read_text(src, e, "file name", e->name, e->name_size, text, &bytes,
-				 why));
+		KP_TRY(read_text(src, e, name, text, &bytes, why));
 		bytes.size = strnlen((const char *)text, bytes.size);
 		KP_TRY(kp_pairs_add(&image->pairs, kp_span_str("file"), bytes, why));
 	}
 	if (!e->options)
 		return KPACK_SUCCESS;
-	KP_TRY(read_text(src, e, "options record", e->options, 8, text, &bytes, why));
-	KP_TRY(read_text(src, e, "options", kp_le32(text), kp_le32(text + 4), text,
-			 &bytes, why));
+	KP_TRY(read_text(src, e, record, text, &bytes, why));
+	options.offset = kp_le32(text);
+	options.size = kp_le32(text + 4);
+	KP_TRY(read_text(src, e, options, text, &bytes, why));
 	return add_options(image, bytes, why);
 }
 
