@@ -52,7 +52,7 @@ dpkg_in() { # ROOT ARGUMENT...
 # Launch the kernels of LIBRARY on a device of each AGENT: what they return, one line.
 launch() { # LIBRARY AGENT...
 	LD_LIBRARY_PATH=$examples EXAMPLE_DEVICES=${*:2} timeout 600 $python "$tools/launch.py" \
-		--wrappers 3 --devices $(($# - 1)) "$1" 2>told | sed 's/.*: //' | paste -sd ' '
+		--wrappers 3 --devices $(($# - 1)) "$1" 2>messages | sed 's/.*: //' | paste -sd ' '
 }
 
 # fails_with TEXT COMMAND...: exit 1, TEXT on stderr, and nothing left in out
@@ -75,9 +75,9 @@ fails_with() {
 	dpkg_in root -i out/rocm-blas_8.0.0_*.deb out/rocm-blas-gfx1100_*.deb
 	lib=root/opt/rocm/lib/libblas.so
 	[ "$(launch $lib gfx1100)" = "0 0 0" ]
-	[ "$(grep -c ', from an archive$' told)" = 3 ]
+	[ "$(grep -c ', from an archive$' messages)" = 3 ]
 	[ "$(launch $lib gfx1030)" = "209 209 209" ]
-	grep -q 'no archive to look for ' told
+	grep -q 'no archive to look for ' messages
 	dpkg_in root -i out/rocm-blas-gfx90a-xnack-on_*.deb
 	[ "$(launch $lib gfx1100 gfx90a:xnack+)" = "0 0 0 0 0 0" ]
 	# what is installed is what was packed

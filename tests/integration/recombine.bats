@@ -327,10 +327,10 @@ a.write('shards/a/blas_$arch/.kpack/blas_$arch.kpack')"
 	{"primary_shard": "a", "architecture_groups": {
 	  "gfx1250": {"display_name": "strict", "architectures": ["gfx1250-strict"]}}}
 	END
-	recombine 2>told
+	recombine 2>messages
 	files out/blas_gfx1250 | diff - <(printf '%s\n' ./.kpack/blas_gfx1250-strict.kpack \
 		./lib/rocblas/library/gfx1250-strict/x.co)
-	grep -q "blas_gfx1250: 2 files are for no group, the first .*; left out" told
+	grep -q "blas_gfx1250: 2 files are for no group, the first .*; left out" messages
 }
 
 @test "a tree for a family is taken apart by the rules of the libraries" {
@@ -344,7 +344,7 @@ a.write('shards/a/blas_$arch/.kpack/blas_$arch.kpack')"
 	[ "$(cat out/rocm_gfx110X/$images/amd-gfx11xx/flash/k.hsaco)" = 11 ]
 }
 
-@test "what no group wants is told, with its number" {
+@test "files that no group wants are reported, with their number" {
 	two_builds
 	mkdir -p shards/b/rocm_gfx906/usr
 	touch shards/b/rocm_gfx906/usr/{one,two}
@@ -374,7 +374,7 @@ a.write('shards/a/blas_$arch/.kpack/blas_$arch.kpack')"
 	cmp {shards/b/rocm_gfx110X,out/rocm_gfx110X}/usr/.kpack/rocm-gfx110X.kpack
 }
 
-@test "other code under one name in two archives" {
+@test "different code under one name in two archives" {
 	build a gfx110X=gfx1100,gfx1101
 	build b gfx110X=gfx1100,gfx1101 --seed other
 	mv shards/b/rocm_gfx110X/usr/.kpack/{rocm-gfx110X,more}.kpack
@@ -467,7 +467,7 @@ a.write('shards/a/blas_$arch/.kpack/blas_$arch.kpack')"
 	grep -q '^kpack: missing: .*No such file or directory' err
 }
 
-@test "what is there is kept, or replaced" {
+@test "existing trees are kept, or replaced" {
 	two_builds
 	recombine -q
 	touch out/rocm_generic/mine

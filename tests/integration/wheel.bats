@@ -37,7 +37,7 @@ refuses() {
 # The results of all wrappers of LIBRARY on one GPU.
 launch() { # LIBRARY WRAPPERS AGENT
 	LD_LIBRARY_PATH=$examples EXAMPLE_DEVICES=$3 timeout 600 $python "$tools/launch.py" \
-		--wrappers "$2" "$1" 2>told | sed 's/.*: //' | paste -sd ' '
+		--wrappers "$2" "$1" 2>messages | sed 's/.*: //' | paste -sd ' '
 }
 
 site() { # VENV
@@ -130,7 +130,7 @@ assert empty and all(i.compress_type == zipfile.ZIP_STORED and i.compress_size =
 }
 
 # bats test_tags=plain
-@test "what is installed offline loads, the rest is told as absent, and wheels add up" {
+@test "code that is installed offline loads, the rest is reported as absent, and wheels add up" {
 	wheel in
 	split in/*.whl -o dist
 	venv v
@@ -139,7 +139,7 @@ assert empty and all(i.compress_type == zipfile.ZIP_STORED and i.compress_size =
 	lib=$(site v)/torch/lib/libtorch_hip.so
 	[ "$(launch "$(echo $lib)" 3 gfx942)" = "0 0 0" ]
 	[ "$(launch "$(echo $lib)" 3 gfx1100)" != "0 0 0" ]
-	grep -q gfx1100 told
+	grep -q gfx1100 messages
 	pip v install -q --no-index --find-links dist 'torch[gfx1100]'
 	pip v check
 	[ "$(launch "$(echo $lib)" 3 gfx1100)" = "0 0 0" ]
@@ -428,7 +428,7 @@ assert empty and all(i.compress_type == zipfile.ZIP_STORED and i.compress_size =
 	! mkwheel list "out/$HOST" | grep jws || false
 }
 
-@test "tags that are not those of the file's name are told, and not handed on" {
+@test "tags that differ from those of the file's name are reported, and not handed on" {
 	wheel in
 	name=torch-2.10.0+rocm7.1-py38.py3-none-manylinux_2_28_x86_64.whl
 	mv "in/$HOST" "in/$name"
@@ -462,12 +462,12 @@ assert empty and all(i.compress_type == zipfile.ZIP_STORED and i.compress_size =
 	refuses 1 "device code in a directory that installers move" data/*.whl
 	wheel empty --no-code
 	refuses 1 "no device code" empty/*.whl
-	# what is said is said of the wheel, not of where it is unpacked
+	# messages name the wheel, not the directory where it is unpacked
 	! grep -F .kpack-split-wheel err || false
 	grep -qF "empty/$HOST/torch: note: no device code" err
 }
 
-@test "what is there is not replaced, unless it is said" {
+@test "existing wheels are not replaced, unless --force is given" {
 	wheel in
 	split in/*.whl -o dist
 	cp -r dist before
@@ -577,7 +577,7 @@ assert empty and all(i.compress_type == zipfile.ZIP_STORED and i.compress_size =
 		"$KPACK_BIN/kpack" split-wheel -q b/*.whl -o dist 3>&- 2>err.b || true
 		wait $first || true
 		diff -rq one dist >/dev/null || diff -rq other dist
-		cat err.a err.b | grep -q 'already exists' # the other is told
+		cat err.a err.b | grep -q 'already exists' # the other run reports it
 	done
 }
 
@@ -608,7 +608,7 @@ assert empty and all(i.compress_type == zipfile.ZIP_STORED and i.compress_size =
 	[ -z "$left" ]
 }
 
-@test "options that have no meaning are told" {
+@test "options that have no meaning are reported" {
 	wheel in
 	refuses 2 "WHEEL and -o DIST are needed"
 	refuses 2 "not NAME=ARCH" --family x in/*.whl
