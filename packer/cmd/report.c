@@ -26,7 +26,7 @@ static const struct option_help options[] = {
 	{0, "title", "TEXT", "its title (the operands' names)",
 	 OPTION_PLACE(struct args, title)},
 	{0, "arch", "LIST",
-	 "also what these GPUs keep, and what goes; auto: this machine's",
+	 "also the code that stays for these GPUs; auto: this machine's",
 	 OPTION_TAKE(struct args, filter, arch_filter_take)},
 	{0, "json", NULL, "print the figures as JSON instead",
 	 OPTION_PLACE(struct args, json)},

@@ -154,7 +154,7 @@ static const struct option_help options[] = {
 	 OPTION_PLACE(struct parser, args.check)},
 	{0, "prefer", "SIDE", "which side wins where a path differs: input or output",
 	 OPTION_TAKE(struct parser, args, take_preferred)},
-	{0, "runtime", "WHICH", "any: do not ask whether one takes converted binaries",
+	{0, "runtime", "WHICH", "any: convert even if HIP runtimes refuse it",
 	 OPTION_TAKE(struct parser, args.any_runtime, take_runtime)},
 	{0, "shard", "I/N", "do the I-th of N parts of the work; kpack merge joins them",
 	 OPTION_TAKE(struct parser, args.shard, take_shard)},

@@ -188,7 +188,7 @@ static const struct option_help options[] = {
 	 OPTION_TAKE(struct split_args, packed, take_databases)},
 	{0, "keys", "WHAT", "keys are paths in the artifact, or in the prefix",
 	 OPTION_TAKE(struct split_args, keys, take_keys)},
-	{0, "libraries", "LIST", "whose databases, in the order they are asked; or none",
+	{0, "libraries", "LIST", "the libraries to look for, in that order; or none",
 	 OPTION_TAKE_ALL(take_libraries)},
 	{0, "library-rules", "FILE", "more libraries, which FILE describes",
 	 OPTION_PLACE(struct split_args, rules)},
