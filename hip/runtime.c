@@ -10,6 +10,7 @@
 #define DROP "__hipUnregisterFatBinary"
 #define LIBRARY "libamdhip64.so"
 #define KPACK_LIBRARY "librocm_kpack.so"
+#define HELPER "libkpack_hip.so"
 
 static struct link_map *object_of(const void *address)
 {
@@ -25,8 +26,8 @@ static const char *address_in(const struct link_map *map, ElfW(Addr) address)
 	return (const char *)(address < map->l_addr ? map->l_addr + address : address);
 }
 
-/* Whether MAP needs kpack's library.  A runtime that contains it is served like an old one. */
-static bool needs_kpack(const struct link_map *map)
+/* Whether an entry TAG of MAP's dynamic section states a name that begins with NAME. */
+static bool states_name(const struct link_map *map, ElfW(Sxword) tag, const char *name)
 {
 	const char *strings = NULL;
 
@@ -36,14 +37,28 @@ static bool needs_kpack(const struct link_map *map)
 		if (d->d_tag == DT_STRTAB)
 			strings = address_in(map, d->d_un.d_ptr);
 	for (const ElfW(Dyn) *d = map->l_ld; strings && d->d_tag != DT_NULL; d++)
-		if (d->d_tag == DT_NEEDED &&
-		    strncmp(strings + d->d_un.d_val, KPACK_LIBRARY,
-			    strlen(KPACK_LIBRARY)) == 0)
+		if (d->d_tag == tag &&
+		    strncmp(strings + d->d_un.d_val, name, strlen(name)) == 0)
 			return true;
 	return false;
 }
 
-/* The symbol NAME as HANDLE finds it, unless it is this library's; *IN: the object it is in. */
+/* A runtime that contains kpack's library is served like an old one. */
+static bool needs_kpack(const struct link_map *map)
+{
+	return states_name(map, DT_NEEDED, KPACK_LIBRARY);
+}
+
+/*
+ * Whether MAP is this library or another copy of it, which passes calls on to what
+ * RTLD_NEXT finds, as this one does; another way back to it would never end.
+ */
+static bool is_helper(const struct link_map *map)
+{
+	return map->l_ld == _DYNAMIC || states_name(map, DT_SONAME, HELPER);
+}
+
+/* The symbol NAME as HANDLE finds it, unless that leads back; *IN: the object it is in. */
 static void *find_symbol(void *handle, const char *name, struct link_map **in)
 {
 	void *found = dlsym(handle, name);
@@ -53,7 +68,7 @@ static void *find_symbol(void *handle, const char *name, struct link_map **in)
 		return NULL;
 	}
 	*in = object_of(found);
-	return *in && (*in)->l_ld == _DYNAMIC ? NULL : found;
+	return handle != RTLD_NEXT && *in && is_helper(*in) ? NULL : found;
 }
 
 static bool take_runtime(void *handle, struct runtime *out)

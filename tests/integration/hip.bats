@@ -354,6 +354,11 @@ load_registering() { # FILE
 	diff want log
 	diff - messages.txt <<<"handle set"
 	grep -q '^gfx1100 [0-9]' log
+	# as of two installations, in ld.so.preload and in the environment
+	cp "$helper" copy.so
+	HELPER=$helper:$PWD/copy.so load_registering packed/lib/libx.so
+	diff want log
+	diff - messages.txt <<<"handle set"
 }
 
 @test "a constructor's call, by a library without version" {
