@@ -664,6 +664,20 @@ mounts_bundles() { # OPTION... ARCHIVES
 	fusermount3 -u plain
 }
 
+@test "a container's entrypoint mounts bundles for the program that it starts" {
+	[ "$KPACK_MODE" = release ] || return 0 # a sanitizer's runtime must be loaded first
+	make_library
+	original
+	export LD_LIBRARY_PATH=$old STUB_LOG=$PWD/raw STUB_ARCHES=$agents
+	rm raw
+	PATH=$KPACK_BIN:$PATH KPACKFS_SOURCES=$T/packed/.kpack KPACKFS_MOUNTPOINT=$T/mnt KPACKFS_OPTIONS=ro,bundles timeout 60 \
+		"$KPACK_SRC/contrib/container/entrypoint" kpack run -v --arch gfx90a,gfx1030,gfx1100 -- \
+		$python "$tools/hipcalls.py" --wrappers 3 packed/lib/libx.so >output.txt 2>messages.txt
+	diff - output.txt <<<"3 set, 0 NULL"
+	diff <(sort want) <(cut -d ' ' -f 3- raw | sort)
+	[ "$(grep -c "mapped from $T/mnt/hipfb/" messages.txt)" = 3 ]
+}
+
 @test "a mount's bundles in eight threads, in children of a fork, and when archives are replaced" {
 	make_library
 	export KPACK_HIP_ARCH=gfx90a,gfx1030,gfx1100 KPACK_HIP_DEBUG=1
