@@ -175,16 +175,16 @@ bool kp_mp_next(struct kp_mp *c, struct kp_mp_value *v)
 }
 
 /*
- * Skip a scalar whose size is in its first two bytes, as of nearly every value of a
- * table.  false: it is another value, or a fault, and the cursor was not moved.
+ * The size of a scalar that is in its first two bytes, as of nearly every value of a
+ * table; 0: it is another value, or a fault.
  */
-static bool skip_scalar(struct kp_mp *c)
+static size_t scalar_size(const struct kp_mp *c)
 {
 	size_t left = bytes_left(c), size;
 	uint8_t head;
 
 	if (c->fault || left < 2)
-		return false;
+		return 0;
 	head = *c->pos;
 	if (head < FIXMAP || head >= NEGATIVE_FIXINT)
 		size = 1;
@@ -195,25 +195,33 @@ static bool skip_scalar(struct kp_mp *c)
 	else if (head >= UINT8 && head <= UINT64)
 		size = 1 + ((size_t)1 << (head - UINT8));
 	else
-		return false;
-	if (size > left)
-		return false;
+		return 0;
+	return size <= left ? size : 0;
+}
+
+/* Skip such a scalar; false: it is none, and the cursor was not moved. */
+static bool skip_scalar(struct kp_mp *c)
+{
+	size_t size = scalar_size(c);
+
 	c->pos += size;
-	return true;
+	return size;
 }
 
 /*
  * Only its bytes show the sign of an integer of a signed type: read such a value with a copy
  * of the cursor.
  */
-enum kp_mp_type kp_mp_peek_long(const struct kp_mp *c)
+static enum kp_mp_type type_read(struct kp_mp copy)
 {
-	struct kp_mp copy = *c;
 	struct kp_mp_value v;
 
-	if (skip_scalar(&copy))
-		return heads[*c->pos - NIL].type;
 	return kp_mp_next(&copy, &v) ? v.type : KP_MP_BAD;
+}
+
+enum kp_mp_type kp_mp_peek_long(const struct kp_mp *c)
+{
+	return scalar_size(c) ? heads[*c->pos - NIL].type : type_read(*c);
 }
 
 static bool skip_value(struct kp_mp *c, int outer)

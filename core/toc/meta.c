@@ -87,6 +87,17 @@ static enum meta_field meta_field_of(struct kp_span name)
 	return kp_span_is(name, "target") ? META_TARGET : META_OTHER;
 }
 
+/* Whether the next value may be one of FIELD, which was not SEEN yet. */
+static bool is_wanted(const struct kp_mp *c, enum meta_field field, unsigned seen)
+{
+	enum kp_mp_type type;
+
+	if (field == META_OTHER || seen & 1u << field)
+		return false;
+	type = kp_mp_peek(c);
+	return type == KP_MP_STR || type == KP_MP_UINT;
+}
+
 /* A value of another type is absent. */
 static void meta_set(enum meta_field field, const struct kp_mp_value *v,
 		     struct kp_meta *out)
@@ -115,7 +126,6 @@ static void parse_map(struct kp_span map, struct kp_meta *out)
 		enum meta_field field;
 		struct kp_mp_value v;
 		struct kp_span name;
-		enum kp_mp_type type;
 
 		if (kp_mp_peek(&c) != KP_MP_STR) {
 			if (!kp_mp_skip(&c) || !kp_mp_skip(&c))
@@ -125,9 +135,7 @@ static void parse_map(struct kp_span map, struct kp_meta *out)
 		if (!kp_mp_str(&c, &name))
 			return;
 		field = meta_field_of(name);
-		type = kp_mp_peek(&c);
-		if (field != META_OTHER && !(seen & 1u << field) &&
-		    (type == KP_MP_STR || type == KP_MP_UINT)) {
+		if (is_wanted(&c, field, seen)) {
 			if (!kp_mp_next(&c, &v))
 				return;
 			meta_set(field, &v, out);
