@@ -1,7 +1,10 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # kpack merge of archives, and kpack split of them: the results are checked by a reader in
-# Python and by comparing bytes.
+# Python and by comparing bytes.  Joining and splitting start threads for archives with shared blocks only,
+# which shared.bats has.
+
+# bats file_tags=single
 
 bats_require_minimum_version 1.5.0
 

@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # kpack pack as a packager uses it: options, names, adding, volumes, faults, and leftovers
 # after a failure.  roundtrip.bats checks that the objects are right.
+#
+# The tests tagged single differ in options and in names, or end before there are threads.
 
 load packing.bash
 
@@ -40,6 +42,7 @@ as_nobody() {
 
 # ---- names and selection ----------------------------------------------------------------
 
+# bats test_tags=single
 @test "kpack-pack is kpack pack" {
 	mkfat a.so
 	"$KPACK_BIN/kpack-pack" --archives-only -q a.so one
@@ -47,6 +50,7 @@ as_nobody() {
 	diff -r one two
 }
 
+# bats test_tags=single
 @test "wrong command lines: exit 2, nothing made" {
 	mkfat a.so
 	usage "INPUT and OUTPUT" --archives-only a.so
@@ -78,6 +82,7 @@ as_nobody() {
 	[ ! -e out ]
 }
 
+# bats test_tags=single
 @test "the group is named after INPUT" {
 	mkdir -p tree/lib .hidden
 	mkfat --bundles 1 --arches gfx1100 tree/lib/x.so
@@ -108,6 +113,7 @@ as_nobody() {
 	[ "$(kpack ls out/.kpack | cut -f 1)" = "x.so#0" ]
 }
 
+# bats test_tags=single
 @test "keys: a file's name, a path in a tree, a prefix before both" {
 	mkdir -p tree/deep/er
 	mkfat --bundles 1 --arches gfx1100 tree/deep/er/x.so
@@ -122,6 +128,7 @@ as_nobody() {
 	[ "$(cd tree/deep/er && key x.so && rm -r out)" = "x.so#0" ]
 }
 
+# bats test_tags=single
 @test "strange file names are keys, control bytes are refused by name" {
 	mkdir tree
 	mkfat --bundles 1 --arches gfx1100 x.so
@@ -148,6 +155,7 @@ as_nobody() {
 	fails 'tree/not-utf8-\377: its path cannot be a key' tree out
 }
 
+# bats test_tags=single
 @test "--arch takes only what was asked for" {
 	mkfat --arches gfx90a:xnack+,gfx90a:xnack-,gfx1030,gfx1100 a.so
 	of() { rm -rf out; pack "$@" a.so out; ls out/.kpack | tr '\n' ' '; }
@@ -169,6 +177,7 @@ as_nobody() {
 	[ ! -e out ]
 }
 
+# bats test_tags=single
 @test "--family puts architectures into one archive" {
 	mkfat --objects o --arches gfx1030,gfx1100,gfx90a:xnack+ a.so
 	pack --family rdna=gfx1100,gfx1030 --family cdna=gfx90a:xnack+ a.so out
@@ -197,6 +206,7 @@ as_nobody() {
 
 # ---- the walk -----------------------------------------------------------------------------
 
+# bats test_tags=single
 @test "symlinks in a tree are not followed, INPUT itself is" {
 	mkdir -p tree/lib elsewhere
 	mkfat --bundles 1 --arches gfx1100 tree/lib/liba.so.1
@@ -213,6 +223,7 @@ as_nobody() {
 	done
 }
 
+# bats test_tags=single
 @test "hard links are packed once, under the bytewise first path" {
 	mkdir -p tree/b tree/a.d tree/a
 	mkfat --bundles 1 --arches gfx1100 tree/b/x.so
@@ -229,6 +240,7 @@ as_nobody() {
 	[ "$(readkpack ls out/.kpack/tree_gfx1100.kpack | cut -f 1,5)" = $'a.d/z.so#0\t0\ncopy.so#0\t0' ]
 }
 
+# bats test_tags=single
 @test "only files with device code count; other kinds are named" {
 	mkdir -p tree/sub
 	fails "no device code found in 0 files" tree out
@@ -249,6 +261,7 @@ as_nobody() {
 	[ "$(kpack ls out/.kpack | cut -f 1)" = $'a.so#0\nb.hipfb#0' ]
 }
 
+# bats test_tags=single
 @test "an empty .hip_fatbin is no device code" {
 	py <<-'END'
 	import mkfat
@@ -258,6 +271,7 @@ as_nobody() {
 	[ ! -e out ]
 }
 
+# bats test_tags=single
 @test "OUTPUT inside INPUT, and INPUT as OUTPUT" {
 	mkdir tree
 	mkfat tree/a.so
@@ -374,6 +388,7 @@ as_nobody() {
 	kpack verify out/.kpack
 }
 
+# bats test_tags=single
 @test "packing again gives identical bytes" {
 	mkdir tree
 	mkfat --ragged --bundles 5 --share 2 tree/a.so
@@ -390,6 +405,7 @@ as_nobody() {
 	done
 }
 
+# bats test_tags=single
 @test "equal keys replace, other keys stay" {
 	mkfat --seed 1 --bundles 4 a.so
 	mkfat --seed 2 b.so
@@ -425,6 +441,7 @@ as_nobody() {
 	[ "$(readkpack ls out/.kpack/g_gfx1030.kpack | cut -f 1,5 | tr '\t\n' '= ')" = "a.so#0=0 a.so#1=1 a.so#2=2 b.so#0=0 b.so#1=1 b.so#2=2 " ]
 }
 
+# bats test_tags=single
 @test "another scheme is refused, --force replaces" {
 	mkfat --seed 1 a.so
 	mkfat --seed 2 b.so
@@ -437,6 +454,7 @@ as_nobody() {
 	fails "its scheme is none" --group g a.so out
 }
 
+# bats test_tags=single
 @test "--force replaces what it writes and leaves other groups alone" {
 	mkfat --seed 1 a.so
 	mkfat --seed 2 b.so
@@ -458,6 +476,7 @@ as_nobody() {
 	sums out | diff - <(fatparse sums a.so a.so)
 }
 
+# bats test_tags=single
 @test "an object that moves to another family's archive does not stay in the old one" {
 	mkfat --seed 1 --arches gfx1030,gfx1100 a.so
 	pack a.so out
@@ -478,6 +497,7 @@ as_nobody() {
 	[ "$(ls out/.kpack)" = a_gfx1100.kpack ]
 }
 
+# bats test_tags=single
 @test "a group whose name is another's with a number is not its volume" {
 	mkfat --seed 1 --bundles 1 --arches gfx1100 a.so
 	mkfat --seed 2 --bundles 1 --arches gfx1100 b.so
@@ -549,6 +569,7 @@ volumes_ok() { # OUT BYTES
 	[ "$(ls out/.kpack)" = $'tree_gfx1030.kpack\ntree_gfx1100.kpack' ]
 }
 
+# bats test_tags=single
 @test "a family's archive counts all its architectures" {
 	mkdir tree
 	all=gfx1030,gfx1100,gfx1101,gfx1102,gfx1200,gfx1201
@@ -560,6 +581,7 @@ volumes_ok() { # OUT BYTES
 	volumes_ok out 20000
 }
 
+# bats test_tags=single
 @test "a duplicate in another volume is stored again there" {
 	mkdir tree
 	for i in 1 2 3; do
@@ -573,6 +595,7 @@ volumes_ok() { # OUT BYTES
 	done
 }
 
+# bats test_tags=single
 @test "volumes are added to while there is room, and left alone when there is none" {
 	mkdir tree
 	for i in 1 2 3 4; do
@@ -606,6 +629,7 @@ volumes_ok() { # OUT BYTES
 
 # ---- the report -----------------------------------------------------------------------------------
 
+# bats test_tags=single
 @test "the table adds up and is true" {
 	mkdir tree
 	mkfat --bundles 3 --same tree/a.so
@@ -637,6 +661,7 @@ volumes_ok() { # OUT BYTES
 	END
 }
 
+# bats test_tags=single
 @test "-q prints nothing, but faults" {
 	mkdir tree
 	mkfat tree/a.so
@@ -658,6 +683,7 @@ volumes_ok() { # OUT BYTES
 	[ ! -s tty ]
 }
 
+# bats test_tags=single
 @test "a report that cannot be written is a failure" {
 	mkfat a.so
 	run bash -c "'$KPACK_BIN/kpack' pack --archives-only a.so out >/dev/full"
@@ -668,6 +694,7 @@ volumes_ok() { # OUT BYTES
 
 # ---- what cannot be packed --------------------------------------------------------------------------
 
+# bats test_tags=single
 @test "INPUT that is missing or of no use" {
 	fails "missing: " missing out
 	fails "sub/missing: " sub/missing out
@@ -676,6 +703,7 @@ volumes_ok() { # OUT BYTES
 	[ ! -e out ]
 }
 
+# bats test_tags=single
 @test "OUTPUT that cannot be a directory" {
 	mkfat a.so
 	echo >file
@@ -687,6 +715,7 @@ volumes_ok() { # OUT BYTES
 	fails "out/.kpack" a.so out
 }
 
+# bats test_tags=single
 @test "a file that may not be read is named and nothing is packed" {
 	as_root
 	mkdir tree dir
@@ -707,6 +736,7 @@ volumes_ok() { # OUT BYTES
 	[[ "$output" == *"tree/out"*"Permission denied"* ]]
 }
 
+# bats test_tags=single
 @test "a read-only OUTPUT" {
 	as_root
 	mkfat a.so
@@ -872,6 +902,7 @@ volumes_ok() { # OUT BYTES
 	done
 }
 
+# bats test_tags=single
 @test "an entry that names no target is named by its code, or refused" {
 	py <<-'END'
 	import struct, mkfat
@@ -946,6 +977,7 @@ volumes_ok() { # OUT BYTES
 	sums out | diff - <(fatparse sums big.so big.so)
 }
 
+# bats test_tags=single
 @test "a slash after the name of a file: it is no directory" {
 	mkfat in.so
 	kpack pack -q --archives-only in.so out

@@ -2,6 +2,9 @@
 # Everything that is packed comes back: packed fat binaries of every kind, against the
 # objects they were made of and an independent parse (fatparse.py), through an independent
 # reader (readkpack.py), kpack cat and kpack extract.
+#
+# The tests tagged single differ in how a container is found; the threads of packing are those of the
+# tests of compressed bundles, options and chunks.
 
 python=/usr/bin/python3
 tools=$BATS_TEST_DIRNAME
@@ -62,6 +65,7 @@ stored() { # OBJECTS BUNDLE KEY
 	done
 }
 
+# bats test_tags=single
 @test "wrappers lead to bundles one by one" {
 	mkfat --objects o libfat.so.1
 	packs libfat.so.1
@@ -71,6 +75,7 @@ stored() { # OBJECTS BUNDLE KEY
 	[ "$(ls out/.kpack)" = $'fat_gfx1030.kpack\nfat_gfx1100.kpack\nfat_gfx90a:xnack+.kpack' ]
 }
 
+# bats test_tags=single
 @test "the wrapper's number counts, not the bundle's" {
 	mkfat --objects o --bundles 4 --reverse a.so
 	packs a.so
@@ -79,6 +84,7 @@ stored() { # OBJECTS BUNDLE KEY
 	done
 }
 
+# bats test_tags=single
 @test "ragged architectures: numbers are not per architecture" {
 	mkfat --objects o --bundles 5 --ragged a.so
 	packs a.so
@@ -90,6 +96,7 @@ stored() { # OBJECTS BUNDLE KEY
 	[ "$status" -eq 1 ]
 }
 
+# bats test_tags=single
 @test "wrappers that share a bundle share ordinals" {
 	mkfat --objects o --share 3 --bundles 2 a.so
 	packs a.so
@@ -101,6 +108,7 @@ stored() { # OBJECTS BUNDLE KEY
 	done
 }
 
+# bats test_tags=single
 @test "bundles no wrapper leads to follow the wrappers" {
 	mkfat --objects o --bundles 5 --loose 2 a.so
 	packs a.so
@@ -122,6 +130,7 @@ stored() { # OBJECTS BUNDLE KEY
 	stored r 2 d.so#2
 }
 
+# bats test_tags=single
 @test "pointers in place, without relocations" {
 	mkfat --objects o --no-pie prog
 	fatparse shape prog | grep -q 'relocations IN-PLACE$'
@@ -129,6 +138,7 @@ stored() { # OBJECTS BUNDLE KEY
 	stored o 2 prog#2
 }
 
+# bats test_tags=single
 @test "an architecture twice in a bundle: the second carries its kind" {
 	mkfat --objects o --twice gfx1030 a.so
 	packs a.so
@@ -156,6 +166,7 @@ stored() { # OBJECTS BUNDLE KEY
 	done
 }
 
+# bats test_tags=single
 @test "a bare container is packed when it is INPUT" {
 	for ccob in none all; do
 		mkfat --objects o --bare --bundles 1 --ccob $ccob x.hipfb
@@ -208,6 +219,7 @@ stored() { # OBJECTS BUNDLE KEY
 	END
 }
 
+# bats test_tags=single
 @test "what is stored says where it comes from" {
 	mkfat --objects o --bundles 1 --twice gfx1030 a.so
 	packs a.so
@@ -231,6 +243,7 @@ stored() { # OBJECTS BUNDLE KEY
 	END
 }
 
+# bats test_tags=single
 @test "frames state their size and carry a checksum" {
 	mkfat --bundles 1 --arches gfx1100 a.so
 	packs a.so
@@ -246,6 +259,7 @@ stored() { # OBJECTS BUNDLE KEY
 	END
 }
 
+# bats test_tags=single
 @test "a tree: keys are paths, files without device code are passed over" {
 	mkdir -p tree/lib tree/bin tree/share
 	mkfat --seed 1 tree/lib/liba.so

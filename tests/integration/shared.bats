@@ -1,6 +1,9 @@
 #!/usr/bin/env bats
 # Archives of version 2 (kpack-format(5)): written by kpack pack --scheme zstd-shared, read by a
 # reader that was written from the page alone (readkpack.py), and by everything of ours.
+#
+# The tests tagged single differ in what is packed and joined; the threads that compress blocks are those
+# of the tests of the number of threads and of copied blocks.
 
 bats_require_minimum_version 1.5.0
 load packing.bash
@@ -68,6 +71,7 @@ hashes() { # DIR
 	hashes tree | diff - got
 }
 
+# bats test_tags=single
 @test "zstd-shared: fat binaries, converted, and added to" {
 	mkfat --bundles 9 --size 70000 a.so
 	mkfat --bundles 9 --size 70000 --seed 1 b.so
@@ -87,6 +91,7 @@ hashes() { # DIR
 	kpack mark check conv
 }
 
+# bats test_tags=single
 @test "zstd-shared: what readers of version 1 would misread is refused" {
 	make_database tree
 	pack tree out
@@ -99,6 +104,7 @@ hashes() { # DIR
 	usage "--chunk" --archives-only --scheme zstd-shared --chunk 4096 tree new
 }
 
+# bats test_tags=single
 @test "zstd-shared: the parts of a run are joined to what one run writes" {
 	make_database tree
 	pack --level 5 tree out
@@ -115,6 +121,7 @@ hashes() { # DIR
 	[[ $output == *"--level 5"*"--level 6"* ]]
 }
 
+# bats test_tags=single
 @test "zstd-shared: archives are joined, and divided" {
 	make_database tree
 	mkdir -p one/lib/rocblas/library two/lib/rocblas/library

@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # The ways to put a mount where libraries look for their kernels: variables, mounts in
-# place, an overlay; as scripts and as systemd units.
+# place, an overlay; as scripts and as systemd units.  The threads of their mounts are those of mount.bats.
+
+# bats file_tags=single
 
 bats_require_minimum_version 1.5.0
 

@@ -1,5 +1,9 @@
 #!/usr/bin/env bats
 # Wheels split by architecture, checked by Python's zipfile, pip and a runtime.
+#
+# The tests tagged single differ in metadata, names and options; the threads that unpack, pack and compress
+# are those of the other tests.
+#
 # bats file_tags=long
 
 load packing
@@ -157,6 +161,7 @@ assert empty and all(i.compress_type == zipfile.ZIP_STORED and i.compress_size =
 	[ ! -e $(site v)/torch ]
 }
 
+# bats test_tags=single
 @test "databases stay files, in the wheels of their GPUs and families" {
 	$python "$tools/mkdb.py" --cache "$KPACK_BIN/.objects" torch db
 	wheel in --databases db/torch
@@ -227,6 +232,7 @@ assert empty and all(i.compress_type == zipfile.ZIP_STORED and i.compress_size =
 	refuses 1 dist-info un
 }
 
+# bats test_tags=single
 @test "families have the paper's names" {
 	wheel in --arches gfx1100,gfx1101,gfx942
 	kpack split-wheel --input in/*.whl --output-dir dist --group-name pt --family gfx110X=gfx1100,gfx1101,gfx1102 -q
@@ -310,6 +316,7 @@ assert empty and all(i.compress_type == zipfile.ZIP_STORED and i.compress_size =
 		diff - <(printf '%s\n' amd-torch-device-gfx11-generic amd-torch-device-gfx11)
 }
 
+# bats test_tags=single
 @test "wheels for several sets of GPUs are one" {
 	wheel a --arches gfx942,gfx1100
 	wheel b --arches gfx90a:xnack+,gfx1201
@@ -318,6 +325,7 @@ assert empty and all(i.compress_type == zipfile.ZIP_STORED and i.compress_size =
 	[ "$(ls dist | wc -l)" -eq 5 ]
 }
 
+# bats test_tags=single
 @test "wheels that do not fit are refused with both named" {
 	wheel a --arches gfx942,gfx1100
 	wheel b --arches gfx942,gfx1201 --device-seed 1
@@ -341,6 +349,7 @@ assert empty and all(i.compress_type == zipfile.ZIP_STORED and i.compress_size =
 	[ "$(ls once)" = "$(ls twice)" ]
 }
 
+# bats test_tags=single
 @test "variants say for which GPU they are" {
 	wheel in --arches gfx90a:sramecc+:xnack-,gfx1100,gfx11-generic
 	split --variants in/*.whl -o dist
@@ -360,6 +369,7 @@ assert empty and all(i.compress_type == zipfile.ZIP_STORED and i.compress_size =
 	metadata "dist/$(device gfx1100)" | grep -q 'Requires-Dist: amd-torch-device-gfx11-generic == '
 }
 
+# bats test_tags=single
 @test "the variant of the host wheel that AMD's program writes" {
 	wheel in --arches gfx90a:sramecc+,gfx1100,gfx11-generic,gfx942
 	split --generate-variant-wheel --variant-label amd in/*.whl -o dist
@@ -399,6 +409,7 @@ assert empty and all(i.compress_type == zipfile.ZIP_STORED and i.compress_size =
 	refuses 2 "not made of [0-9a-z_.]" --generate-variant-wheel --variant-label a/b in/*.whl
 }
 
+# bats test_tags=single
 @test "METADATA keeps its body and its line ends" {
 	printf 'Metadata-Version: 1.2\r\nName: torch\r\nVersion: 2.10.0+rocm7.1\r\n\r\nBody\r\n\r\nEnd' >m
 	wheel in --metadata m
@@ -413,6 +424,7 @@ assert empty and all(i.compress_type == zipfile.ZIP_STORED and i.compress_size =
 	refuses 1 "has the extra 'gfx942' already" bad/*.whl
 }
 
+# bats test_tags=single
 @test "every tag is kept, and signatures are dropped" {
 	echo signed >sig
 	mkwheel make --tags cp313-cp313-manylinux_2_28_x86_64,cp313-cp313-linux_x86_64 in >/dev/null
@@ -428,6 +440,7 @@ assert empty and all(i.compress_type == zipfile.ZIP_STORED and i.compress_size =
 	! mkwheel list "out/$HOST" | grep jws || false
 }
 
+# bats test_tags=single
 @test "tags that differ from those of the file's name are reported, and not handed on" {
 	wheel in
 	name=torch-2.10.0+rocm7.1-py38.py3-none-manylinux_2_28_x86_64.whl
@@ -449,6 +462,7 @@ assert empty and all(i.compress_type == zipfile.ZIP_STORED and i.compress_size =
 	[ ! -s err ]
 }
 
+# bats test_tags=single
 @test "the overlay root covers all device code" {
 	mkfat --arches gfx942 other.so
 	wheel in --add other/x.so=other.so
@@ -467,6 +481,7 @@ assert empty and all(i.compress_type == zipfile.ZIP_STORED and i.compress_size =
 	grep -qF "empty/$HOST/torch: note: no device code" err
 }
 
+# bats test_tags=single
 @test "existing wheels are not replaced, unless --force is given" {
 	wheel in
 	split in/*.whl -o dist
@@ -581,6 +596,7 @@ assert empty and all(i.compress_type == zipfile.ZIP_STORED and i.compress_size =
 	done
 }
 
+# bats test_tags=single
 @test "parts are installed where the host is, whatever that says of itself" {
 	wheel in
 	mkdir un
@@ -608,6 +624,7 @@ assert empty and all(i.compress_type == zipfile.ZIP_STORED and i.compress_size =
 	[ -z "$left" ]
 }
 
+# bats test_tags=single
 @test "options that have no meaning are reported" {
 	wheel in
 	refuses 2 "WHEEL and -o DIST are needed"

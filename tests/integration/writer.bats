@@ -1,7 +1,9 @@
 #!/usr/bin/env bats
 # kpackx_writer_*, as a compiler that links the library would use it (tests/stub/write):
 # other readers can read its archives, it writes what kpack pack writes, and it leaves
-# nothing behind when it is killed or the disk is full.
+# nothing behind when it is killed or the disk is full.  The library writes with one thread.
+
+# bats file_tags=single
 
 load packing
 
