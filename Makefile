@@ -93,14 +93,16 @@ cflags.asan      := -O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=a
 cflags.tsan      := -O1 -g1 -fsanitize=thread
 cflags.fuzz      := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 ldflags.release  := -Wl,-z,relro,-z,now
-ldflags.asan     := -fsanitize=address,undefined
+# AddressSanitizer's description of each global is relocated when a program with -pie starts, and tests
+# start thousands.
+ldflags.asan     := -fsanitize=address,undefined -no-pie
 ldflags.tsan     := -fsanitize=thread
 ldflags.fuzz     := -fsanitize=address,undefined
 
 # -fPIC comes last, and -pie is for programs: distributions' flags may ask for -fPIE and -pie.
 compile = $(CC) $(cppflags) $(cppflags.$(MODE)) $(CPPFLAGS) $(cflags) $(cflags.$(MODE)) $(CFLAGS) -fPIC
 link    = $(CC) $(cflags.$(MODE)) $(CFLAGS) $(ldflags) $(ldflags.$(MODE)) $(LDFLAGS)
-shared  = $(filter-out -pie,$(link)) -shared
+shared  = $(filter-out -pie -no-pie,$(link)) -shared
 archive = $(AR) qcsD
 
 # ---- sources and products ---------------------------------------------------
