@@ -15,7 +15,7 @@ struct binary {
 	struct binary *next;
 	unsigned users;             /* registered wrappers */
 	const void *marker;         /* the address, by which the binary is found again */
-	unsigned long long unloads; /* since then another can be there (runtime.h) */
+	unsigned long long unloads; /* since then its address can be another one's */
 	bool is_unusable;           /* and was reported */
 	struct kpackx_error fault;  /* code 0: its marker and archives are known */
 	char *path;                 /* NULL: unknown */

@@ -324,8 +324,7 @@ bool mounts_map(struct binary *b, const struct parts *p, uint32_t index, void **
 		return false;
 	path = bundle_path(b->mount, b, index);
 	mapped = path && map_file(path, b->mount_device, p, at, size);
-	if (mapped &&
-	    !all_current(p)) { /* the mount may show others since it was found */
+	if (mapped && !all_current(p)) { /* by now it may show other archives */
 		munmap(*at, *size);
 		mapped = false;
 	}

@@ -4,7 +4,7 @@
 # Print shell commands that set the variables by which libraries find their kernels below
 # MOUNT (default: /mnt/kernels), where `kpackfs ARCHIVES MOUNT` shows the whole tree: in lib,
 # lib64, lib/x86_64-linux-gnu ... and share, also below usr, usr/local, opt/NAME or another
-# directory; of a library that is not there, in any directory that has its files.
+# directory; of a library that none of these has, in any directory that has its files.
 # For all logins, in /etc/profile.d/kpackfs.sh:
 #
 #   eval "$(environment.sh /mnt/kernels)"
@@ -158,8 +158,8 @@ exists() # FILE...: one of them does
 	return 1
 }
 
-# owner DIRECTORY: set "name" to the library whose files of Tensile these are: that which the
-# path names last, or else the one that its files are for, as kpack pack finds it
+# owner DIRECTORY: set "name" to the library that owns the directory's files of Tensile: the one
+# that the path names last, or else the one that the files are for, as kpack pack finds it
 owner()
 {
 	part=${1#"$mount"}
@@ -178,7 +178,7 @@ owner()
 	done
 }
 
-library_files() # NAME DIRECTORY: take it, or what it is a GPU's directory of, if it has indexes of NAME
+library_files() # NAME DIRECTORY: take it, or its parent if it is a GPU's, if it has indexes of NAME
 {
 	exists "$2"/TensileLibrary* || return 0
 	[ "$2" = "$mount" ] || case ${2##*/} in gfx*) set -- "$1" "${2%/*}" ;; esac

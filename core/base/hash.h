@@ -27,7 +27,7 @@ void kp_hasher_add(struct kp_hasher *h, const void *data, size_t size);
 /* The hash of all pieces since new or reset. */
 struct kp_hash kp_hasher_value(const struct kp_hasher *h);
 
-/* 64 bits, the same in every process: whoever writes a file can make its names collide. */
+/* 64 bits, the same in every process: the writer of a file can make its names collide. */
 uint64_t kp_hash64(const void *data, size_t size, uint64_t seed);
 
 /*

@@ -21,7 +21,7 @@ enum pack_databases {
 	DATABASES_PACKED, /* move them from the tree into archives */
 	DATABASES_PLAIN,  /* leave them in the tree */
 	DATABASES_BOTH,   /* copy them into archives and leave them in the tree */
-	/* leave those for the chosen GPUs in the tree, and know their owners */
+	/* leave the files for the chosen GPUs in the tree, and know their owners */
 	DATABASES_IDENTIFIED,
 };
 

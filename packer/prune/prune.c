@@ -349,7 +349,7 @@ static int change_archives(struct prune *p)
 	return EXIT_OK;
 }
 
-/* Remove what killed runs left, where a lock keeps out the others. */
+/* Remove leftovers of killed runs, where a lock keeps out other runs. */
 static int remove_leftovers(struct prune *p)
 {
 	for (size_t i = 0; i < p->n_dirs && !p->args.dry; i++) {

@@ -760,7 +760,7 @@ topology() { # VERSION...: a machine with these GPUs
 		flock -n run/.lock true
 		apply --unmount
 	done
-	# what a script has left that was killed while it looked into the archives
+	# leftovers of a script that was killed while it looked into the archives
 	policy rocm "tree=$T/tree" arch=gfx1100 do=pack mount=in-place
 	mkdir run/in-place.left
 	"$KPACK_BIN/kpackfs" -o subdir=. tree/.kpack run/in-place.left
