@@ -338,7 +338,7 @@ recover() { # BEFORE TREE WANT
 		calls=
 	fi
 	for call in $calls; do
-		for n in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+		for n in $(moments {1..20}); do
 			rm -rf in
 			cp -a before in
 			status=0

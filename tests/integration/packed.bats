@@ -250,7 +250,7 @@ nothing_lost() { # BEFORE TREE
 	strace -f -o /dev/null -e trace=none true 2>/dev/null || skip "needs strace"
 	small before
 	for call in unlinkat renameat linkat fsync; do
-		for n in $(seq 30); do
+		for n in $(moments $(seq 30)); do
 			rm -rf in
 			cp -a before in
 			status=0

@@ -402,7 +402,7 @@ topology() { # VERSION...: a machine with these GPUs
 	status --json >want
 	cp -a tree done
 	for call in renameat2 renameat linkat unlinkat fsync fchmod; do
-		for n in 1 2 3 4; do
+		for n in $(moments 1 2 3 4); do
 			rm -rf tree state
 			cp -a before tree
 			ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 strace -f -qq -o /dev/null -e trace=$call -e inject=$call:signal=KILL:when=$n \
@@ -435,7 +435,7 @@ topology() { # VERSION...: a machine with these GPUs
 	cp -a tree done
 	kpack ls -l tree/.kpack | cut -f 1-3 | sort >entries
 	for call in renameat linkat unlinkat fsync; do
-		for n in 1 2 3 5 8; do
+		for n in $(moments 1 2 3 5 8); do
 			rm -rf tree state
 			cp -a before tree
 			ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 strace -f -qq -o /dev/null -e trace=$call \
@@ -462,7 +462,7 @@ topology() { # VERSION...: a machine with these GPUs
 	rm -r before/lib/deep
 	policy rocm "tree=$T/tree" arch=gfx1100,gfx1030 do=pack
 	for call in renameat linkat unlinkat fsync; do
-		for n in 1 2 3 5; do
+		for n in $(moments 1 2 3 5); do
 			rm -rf tree state
 			cp -a before tree
 			sed -i 's/^arch=.*/arch=gfx1100,gfx1030/' policies/rocm.conf
