@@ -118,8 +118,9 @@ static kpack_error_t read_info(const char *dir, const struct scan *scan,
 			       struct dist_info *out, struct kpackx_error *why)
 {
 	const char **paths = xmalloc(scan->n_entries * sizeof(*paths));
-	char *info = NULL, *metadata = NULL, *wheel = NULL;
-	size_t n = 0, metadata_size = 0, wheel_size = 0;
+	struct dist_info_texts t = {0};
+	char *info = NULL;
+	size_t n = 0;
 	kpack_error_t err;
 
 	for (size_t i = 0; i < scan->n_entries; i++)
@@ -128,15 +129,15 @@ static kpack_error_t read_info(const char *dir, const struct scan *scan,
 	err = dist_info_find(paths, n, &info, why);
 	free(paths);
 	if (!err)
-		err = read_text(dir, info, "METADATA", &metadata, &metadata_size, why);
+		err = read_text(dir, info, "METADATA", &t.metadata, &t.metadata_size,
+				why);
 	if (!err)
-		err = read_text(dir, info, "WHEEL", &wheel, &wheel_size, why);
+		err = read_text(dir, info, "WHEEL", &t.wheel, &t.wheel_size, why);
 	if (err) {
-		free(metadata);
-		free(wheel);
+		free(t.metadata);
+		free(t.wheel);
 	} else {
-		err = dist_info_parse(info, metadata, metadata_size, wheel, wheel_size,
-				      NULL, out, why);
+		err = dist_info_parse(info, &t, NULL, out, why);
 	}
 	free(info);
 	return err;

@@ -121,17 +121,18 @@ static kpack_error_t parse_file(const char *file, const char *text, size_t size,
 	return err ? kp_fail_prefix(why, err, "%s", file) : KPACK_SUCCESS;
 }
 
-kpack_error_t dist_info_parse(const char *dir, char *metadata, size_t metadata_size,
-			      char *wheel, size_t wheel_size,
+kpack_error_t dist_info_parse(const char *dir, const struct dist_info_texts *texts,
 			      const struct wheel_name *file_name, struct dist_info *out,
 			      struct kpackx_error *why)
 {
-	*out = (struct dist_info){.metadata_file = metadata, .wheel_file = wheel};
+	*out = (struct dist_info){.metadata_file = texts->metadata,
+				  .wheel_file = texts->wheel};
 	out->dir = xstrdup(dir);
 	if (!kp_span_ends(kp_span_str(dir), suffix))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "no .dist-info");
-	KP_TRY(parse_file("METADATA", metadata, metadata_size, &out->metadata, why));
-	KP_TRY(parse_file("WHEEL", wheel, wheel_size, &out->wheel, why));
+	KP_TRY(parse_file("METADATA", texts->metadata, texts->metadata_size,
+			  &out->metadata, why));
+	KP_TRY(parse_file("WHEEL", texts->wheel, texts->wheel_size, &out->wheel, why));
 	KP_TRY(take_header(&out->metadata, "METADATA", "Name", &out->name, why));
 	KP_TRY(take_header(&out->metadata, "METADATA", "Version", &out->version, why));
 	KP_TRY(check_wheel(&out->wheel, why));
@@ -178,21 +179,21 @@ kpack_error_t dist_info_read(const struct wheel_in *w, struct wheel_reader *r,
 			     const struct wheel_name *file_name, struct dist_info *out,
 			     struct kpackx_error *why)
 {
-	char *dir = NULL, *metadata = NULL, *wheel = NULL;
-	size_t metadata_size = 0, wheel_size = 0;
+	struct dist_info_texts t = {0};
+	char *dir = NULL;
 	kpack_error_t err = find_dir(w, &dir, why);
 
 	*out = (struct dist_info){0};
 	if (!err)
-		err = read_file(w, r, dir, "METADATA", &metadata, &metadata_size, why);
+		err = read_file(w, r, dir, "METADATA", &t.metadata, &t.metadata_size,
+				why);
 	if (!err)
-		err = read_file(w, r, dir, "WHEEL", &wheel, &wheel_size, why);
+		err = read_file(w, r, dir, "WHEEL", &t.wheel, &t.wheel_size, why);
 	if (err) {
-		free(metadata);
-		free(wheel);
+		free(t.metadata);
+		free(t.wheel);
 	} else {
-		err = dist_info_parse(dir, metadata, metadata_size, wheel, wheel_size,
-				      file_name, out, why);
+		err = dist_info_parse(dir, &t, file_name, out, why);
 	}
 	free(dir);
 	return err;

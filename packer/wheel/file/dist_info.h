@@ -34,12 +34,17 @@ kpack_error_t dist_info_read(const struct wheel_in *w, struct wheel_reader *r,
 			     const struct wheel_name *file_name, struct dist_info *out,
 			     struct kpackx_error *why);
 
+/* The files METADATA and WHEEL, on the heap. */
+struct dist_info_texts {
+	char *metadata, *wheel;
+	size_t metadata_size, wheel_size;
+};
+
 /*
- * As dist_info_read, from the texts METADATA and WHEEL of the directory DIR.  OUT takes
- * both texts, which are on the heap and are freed even on failure.
+ * As dist_info_read, from the TEXTS of the directory DIR.  OUT takes them; they are freed
+ * even on failure.
  */
-kpack_error_t dist_info_parse(const char *dir, char *metadata, size_t metadata_size,
-			      char *wheel, size_t wheel_size,
+kpack_error_t dist_info_parse(const char *dir, const struct dist_info_texts *texts,
 			      const struct wheel_name *file_name, struct dist_info *out,
 			      struct kpackx_error *why);
 void dist_info_fini(struct dist_info *info); /* accepts a zeroed one */

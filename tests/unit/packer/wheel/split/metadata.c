@@ -24,14 +24,15 @@ struct fixture {
 
 static void open_with(struct fixture *f, const char *metadata, const char *arch)
 {
+	const struct dist_info_texts texts = {strdup(metadata), strdup(WHEEL),
+					      strlen(metadata), strlen(WHEEL)};
 	struct device_wheel *device;
 
 	*f = (struct fixture){0};
 	f->devices = (struct device_wheels){.families = &f->families, .host = "My.Torch"};
-	assert_int_equal(dist_info_parse("my_torch-1.0+x.dist-info", strdup(metadata),
-					 strlen(metadata), strdup(WHEEL), strlen(WHEEL),
-					 NULL, &f->info, NULL),
-			 KPACK_SUCCESS);
+	assert_int_equal(
+		dist_info_parse("my_torch-1.0+x.dist-info", &texts, NULL, &f->info, NULL),
+		KPACK_SUCCESS);
 	assert_int_equal(device_wheels_arch(&f->devices, arch, &device, NULL),
 			 KPACK_SUCCESS);
 	assert_int_equal(device_wheels_finish(&f->devices, NULL), KPACK_SUCCESS);
