@@ -31,7 +31,7 @@
 #define BLOCK_MAX (16 * KP_MARKER_MAX)
 
 /* A hole in the file up to this size is accepted. */
-#define SPARSE_SMALL (UINT64_C(1) << 20)
+#define SPARSE_SMALL (UINT64_C(1) << 16)
 
 /*
  * Return the added mapped section of the program headers (TABLE), or the one with
@@ -247,7 +247,7 @@ static uint64_t take_from_hole(struct kp_edit *ed, struct kp_added *a,
 	size_t at = find_hole(ed);
 	bool is_hole = at != SIZE_MAX;
 	Elf64_Phdr *h;
-	uint64_t address;
+	uint64_t address, room;
 
 	/* addresses behind a section that became smaller are free, too */
 	if (!is_hole && ed->trimmed)
@@ -258,7 +258,9 @@ static uint64_t take_from_hole(struct kp_edit *ed, struct kp_added *a,
 	address = is_hole ? s->sh_addr : h->p_vaddr + h->p_memsz;
 	address = biased_address(ed, a, f, kp_round_up(address, ed->page) + 2 * ed->page,
 				 cur);
-	if (address + BLOCK_MAX > kp_edit_free_until(ed, at))
+	/* a marker may grow later */
+	room = a->marker_size ? BLOCK_MAX : f->distance + f->end + ed->page;
+	if (address + room > kp_edit_free_until(ed, at))
 		return 0;
 	if (is_hole && address - ed->page < s->sh_addr + s->sh_size) {
 		s->sh_size = address - ed->page - s->sh_addr;

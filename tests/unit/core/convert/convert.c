@@ -1787,6 +1787,7 @@ static void less_device_code_makes_the_file_smaller(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < COUNT(shapes); i++) {
+		try_refill(&shapes[i], 900000, 80000);
 		try_refill(&shapes[i], 3 << 20, 600);
 		try_refill(&shapes[i], 3 << 20, 1 << 20);
 		try_refill(&shapes[i], (3 << 20) + 4000, (1 << 20) + 8);
