@@ -44,7 +44,7 @@ _kpack_options() # COMMAND
 {
 	case $1 in
 	pack) echo --archives-only --archive-dir --in-place --keep-device-code --keep-containers --group --key-prefix \
-		--arch --arch-exact --family --scheme --level --chunk --volume-size --databases --libraries \
+		--arch --arch-exact --family --scheme --level --effort --chunk --volume-size --databases --libraries \
 		--library-rules --split-rocfft --rows --check --prefer --runtime --shard --jobs --force --json \
 		--quiet --input --output --group-name --gfx-arch-family --gfx-arches --help ;;
 	mark) echo --help ;;

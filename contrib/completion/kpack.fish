@@ -53,7 +53,8 @@ complete -c kpack -n '__fish_seen_subcommand_from pack' -l group -x -d 'Name of 
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l key-prefix -x -d 'Put before every key'
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l family -x -d 'Several architectures in one archive'
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l scheme -x -a 'none zstd-per-kernel zstd-shared' -d Compression
-complete -c kpack -n '__fish_seen_subcommand_from pack' -l level -x -d 'zstd level'
+complete -c kpack -n '__fish_seen_subcommand_from pack' -l level -x -d 'zstd level' -a auto
+complete -c kpack -n '__fish_seen_subcommand_from pack' -l effort -x -d 'CPU seconds of --level auto for each GB'
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l chunk -x -d 'Bytes of a chunk'
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l volume-size -x -d 'Bytes of an archive'
 complete -c kpack -n '__fish_seen_subcommand_from pack' -l databases -x -a 'packed plain both' -d 'What becomes of kernel databases'

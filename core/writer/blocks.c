@@ -2,7 +2,7 @@
 #include "blocks.h"
 #include <pthread.h>
 #include <stdlib.h>
-#include "core/codec/codec.h"
+#include "core/codec/effort.h"
 #include "core/shared/pool.h"
 #include "dictionary.h"
 #include "internal.h"
@@ -19,6 +19,16 @@ enum { BATCH_SHARE = 4, BATCH_MAX = 64 };
 /* Bytes that the threads' encoders may take, unless one alone takes more. */
 static const uint64_t ENCODERS = UINT64_C(192) << 20;
 
+/* Blocks are compressed at up to two levels. */
+enum { LOW, HIGH, LEVELS };
+
+/* How blocks are compressed. */
+struct method {
+	struct kp_effort effort;
+	struct kp_dictionary *dictionaries[LEVELS]; /* NULL: none */
+	uint32_t *densities; /* of all blocks, if there are two levels */
+};
+
 struct block {
 	uint8_t *frame;
 	size_t size;
@@ -27,7 +37,7 @@ struct block {
 struct job {
 	pthread_t thread;
 	struct batch *batch;
-	struct kp_encoder *encoder;
+	struct kp_encoder *encoders[LEVELS];
 	uint8_t *raw; /* a block's bytes */
 	kpack_error_t err;
 	struct kpackx_error why;
@@ -36,6 +46,7 @@ struct job {
 /* Blocks that are compressed at the same time. */
 struct batch {
 	const struct kp_unique *unique;
+	const struct method *method;
 	uint64_t first; /* number of the first block */
 	size_t n, cap;
 	size_t next; /* the next one to take; guarded by LOCK */
@@ -65,6 +76,16 @@ static bool take_block(struct batch *b, size_t *i)
 	return some;
 }
 
+/* Which of the levels the I-th block of B has. */
+static int level_of(const struct batch *b, size_t i)
+{
+	const struct method *m = b->method;
+
+	return m->densities && kp_effort_high(&m->effort, m->densities[b->first + i])
+		       ? HIGH
+		       : LOW;
+}
+
 static kpack_error_t encode_block(struct job *j, size_t i)
 {
 	const struct kp_unique *u = j->batch->unique;
@@ -73,8 +94,9 @@ static kpack_error_t encode_block(struct job *j, size_t i)
 	struct block *block = &j->batch->blocks[i];
 
 	KP_TRY(kp_unique_read(u, at, j->raw, n, &j->why));
-	return kp_encode(j->encoder, (struct kp_span){j->raw, n}, 0, block->frame,
-			 kp_encode_bound(KP_SHARE_BLOCK, 0), &block->size, &j->why);
+	return kp_encode(j->encoders[level_of(j->batch, i)], (struct kp_span){j->raw, n},
+			 0, block->frame, kp_encode_bound(KP_SHARE_BLOCK, 0),
+			 &block->size, &j->why);
 }
 
 static void *encode_blocks(void *arg)
@@ -103,9 +125,16 @@ static void run_jobs(struct batch *b)
 		pthread_join(b->jobs[--started].thread, NULL);
 }
 
-static kpack_error_t add_job(struct batch *b, int level,
-			     const struct kp_dictionary *dictionary,
-			     struct kpackx_error *why)
+static kpack_error_t add_encoder(struct job *j, int i, struct kpackx_error *why)
+{
+	const struct method *m = j->batch->method;
+
+	KP_TRY(kp_encoder_new(i == LOW ? m->effort.low : m->effort.high, &j->encoders[i],
+			      why));
+	return kp_encoder_use(j->encoders[i], m->dictionaries[i], why);
+}
+
+static kpack_error_t add_job(struct batch *b, struct kpackx_error *why)
 {
 	struct job *j = &b->jobs[b->n_jobs++];
 
@@ -113,19 +142,34 @@ static kpack_error_t add_job(struct batch *b, int level,
 	j->raw = malloc(KP_SHARE_BLOCK);
 	if (!j->raw)
 		return kp_fail_memory(why, KP_SHARE_BLOCK, "a block");
-	KP_TRY(kp_encoder_new(level, &j->encoder, why));
-	return kp_encoder_use(j->encoder, dictionary, why);
+	KP_TRY(add_encoder(j, LOW, why));
+	return b->method->densities ? add_encoder(j, HIGH, why) : KPACK_SUCCESS;
+}
+
+/* Let both encoders take the memory that they need for a block. */
+static kpack_error_t fill_encoders(struct job *j, uint8_t *frame,
+				   struct kpackx_error *why)
+{
+	size_t size;
+
+	memset(j->raw, 0, KP_SHARE_BLOCK);
+	for (int i = 0; i < LEVELS; i++)
+		KP_TRY(kp_encode(j->encoders[i], (struct kp_span){j->raw, KP_SHARE_BLOCK},
+				 0, frame, kp_encode_bound(KP_SHARE_BLOCK, 0), &size,
+				 why));
+	return KPACK_SUCCESS;
 }
 
 /* Once the first encoder has all its memory: let further encoders run beside it. */
-static kpack_error_t add_jobs(struct batch *b, int level,
-			      const struct kp_dictionary *dictionary,
-			      struct kpackx_error *why)
+static kpack_error_t add_jobs(struct batch *b, struct kpackx_error *why)
 {
-	uint64_t each = kp_encoder_memory(b->jobs[0].encoder) + 1;
+	uint64_t each = 1;
 
+	for (int i = 0; i < LEVELS; i++)
+		if (b->jobs[0].encoders[i])
+			each += kp_encoder_memory(b->jobs[0].encoders[i]);
 	while (b->n_jobs < b->most_jobs && (b->n_jobs + 1) * each <= ENCODERS)
-		KP_TRY(add_job(b, level, dictionary, why));
+		KP_TRY(add_job(b, why));
 	return KPACK_SUCCESS;
 }
 
@@ -143,14 +187,14 @@ static kpack_error_t append_batch(const struct batch *b, struct kp_writer *w,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t encode_all(struct batch *b, uint64_t count, int level,
-				const struct kp_dictionary *dictionary,
-				struct kp_writer *w, struct kp_blocks *out,
-				struct kpackx_error *why)
+static kpack_error_t encode_all(struct batch *b, uint64_t count, struct kp_writer *w,
+				struct kp_blocks *out, struct kpackx_error *why)
 {
 	uint64_t begin = b->first;
 
-	KP_TRY(add_job(b, level, dictionary, why));
+	KP_TRY(add_job(b, why));
+	if (b->method->densities)
+		KP_TRY(fill_encoders(&b->jobs[0], b->blocks[0].frame, why));
 	for (; b->first < count; b->first += b->n) {
 		uint64_t left = count - b->first;
 
@@ -160,7 +204,7 @@ static kpack_error_t encode_all(struct batch *b, uint64_t count, int level,
 		run_jobs(b);
 		KP_TRY(append_batch(b, w, out, why));
 		if (b->first == begin)
-			KP_TRY(add_jobs(b, level, dictionary, why));
+			KP_TRY(add_jobs(b, why));
 	}
 	return KPACK_SUCCESS;
 }
@@ -184,7 +228,8 @@ static bool alloc_batch(struct batch *b, unsigned jobs)
 static void batch_fini(struct batch *b)
 {
 	for (unsigned i = 0; b->jobs && i < b->n_jobs; i++) {
-		kp_encoder_free(b->jobs[i].encoder);
+		for (int k = 0; k < LEVELS; k++)
+			kp_encoder_free(b->jobs[i].encoders[k]);
 		free(b->jobs[i].raw);
 	}
 	for (size_t i = 0; b->blocks && i < b->cap; i++)
@@ -196,12 +241,11 @@ static void batch_fini(struct batch *b)
 
 /* Write the blocks from number FIRST on. */
 static kpack_error_t write_blocks(const struct kp_unique *u, uint64_t first,
-				  uint64_t count, int level, unsigned jobs,
-				  const struct kp_dictionary *dictionary,
+				  uint64_t count, const struct method *m, unsigned jobs,
 				  struct kp_writer *w, struct kp_blocks *out,
 				  struct kpackx_error *why)
 {
-	struct batch b = {.unique = u, .first = first};
+	struct batch b = {.unique = u, .method = m, .first = first};
 	kpack_error_t err;
 
 	if (first == count)
@@ -209,10 +253,78 @@ static kpack_error_t write_blocks(const struct kp_unique *u, uint64_t first,
 
 	pthread_mutex_init(&b.lock, NULL);
 	err = alloc_batch(&b, jobs)
-		      ? encode_all(&b, count, level, dictionary, w, out, why)
+		      ? encode_all(&b, count, w, out, why)
 		      : kp_fail_memory(why, b.cap * KP_SHARE_BLOCK, "blocks");
 	batch_fini(&b);
 	return err;
+}
+
+/* --- levels --------------------------------------------------------------------------- */
+
+static void method_fini(struct method *m)
+{
+	for (int i = 0; i < LEVELS; i++)
+		kp_dictionary_free(m->dictionaries[i]);
+	free(m->densities);
+	*m = (struct method){0};
+}
+
+static struct kp_source source_of_block(const struct kp_unique *u, uint64_t block)
+{
+	uint64_t at = block * KP_SHARE_BLOCK, left = u->size - at;
+
+	return kp_source_fd(u->file.fd, at,
+			    left < KP_SHARE_BLOCK ? left : KP_SHARE_BLOCK);
+}
+
+static kpack_error_t measure_blocks(const struct kp_unique *u, uint64_t count,
+				    struct kp_encoder *e, uint32_t *densities,
+				    struct kp_density_sample *samples,
+				    struct kpackx_error *why)
+{
+	for (uint64_t i = 0; i < count; i++) {
+		struct kp_source block = source_of_block(u, i);
+
+		KP_TRY(kp_density(e, &block, &densities[i], why));
+		samples[i] = (struct kp_density_sample){densities[i], block.size};
+	}
+	return KPACK_SUCCESS;
+}
+
+/* Choose the levels for COUNT blocks and NS. */
+static kpack_error_t choose_levels(const struct kp_unique *u, uint64_t count, uint64_t ns,
+				   struct method *m, struct kpackx_error *why)
+{
+	struct kp_density_sample *samples;
+	struct kp_encoder *e = NULL;
+	kpack_error_t err;
+
+	m->densities = malloc(((size_t)count + 1) * sizeof(*m->densities));
+	samples = malloc(((size_t)count + 1) * sizeof(*samples));
+	err = m->densities && samples
+		      ? kp_encoder_new(KP_DENSITY_LEVEL, &e, why)
+		      : kp_fail_memory(why, count * sizeof(*samples), "blocks");
+	if (!err)
+		err = measure_blocks(u, count, e, m->densities, samples, why);
+	if (!err)
+		m->effort = kp_effort_choose(true, ns, samples, (size_t)count);
+	kp_encoder_free(e);
+	free(samples);
+	if (m->effort.low != m->effort.high)
+		return err;
+	free(m->densities);
+	m->densities = NULL;
+	return err;
+}
+
+/* Let M have BYTES, which are not empty, as its dictionaries. */
+static kpack_error_t add_dictionaries(struct method *m, struct kp_span bytes,
+				      struct kpackx_error *why)
+{
+	KP_TRY(kp_dictionary_new(m->effort.low, bytes, &m->dictionaries[LOW], why));
+	if (m->effort.low == m->effort.high)
+		return KPACK_SUCCESS;
+	return kp_dictionary_new(m->effort.high, bytes, &m->dictionaries[HIGH], why);
 }
 
 /* --- the dictionary ------------------------------------------------------------------- */
@@ -220,21 +332,14 @@ static kpack_error_t write_blocks(const struct kp_unique *u, uint64_t first,
 /* Blocks that are compressed with and without the dictionary, to see whether it pays. */
 enum { TRIALS = 8 };
 
+/* The dictionary's frame. */
 struct dictionary {
-	struct kp_dictionary *encoder;
 	uint8_t *frame;
 	size_t size;
 };
 
-static void dictionary_fini(struct dictionary *d)
-{
-	kp_dictionary_free(d->encoder);
-	free(d->frame);
-	*d = (struct dictionary){0};
-}
-
-static kpack_error_t make_dictionary(struct kp_span bytes, int level,
-				     struct dictionary *d, struct kpackx_error *why)
+static kpack_error_t encode_dictionary(struct kp_span bytes, int level,
+				       struct dictionary *d, struct kpackx_error *why)
 {
 	size_t cap = kp_encode_bound(bytes.size, 0);
 	struct kp_encoder *e = NULL;
@@ -246,20 +351,20 @@ static kpack_error_t make_dictionary(struct kp_span bytes, int level,
 	KP_TRY(kp_encoder_new(level, &e, why));
 	err = kp_encode(e, bytes, 0, d->frame, cap, &d->size, why);
 	kp_encoder_free(e);
-	return err ? err : kp_dictionary_new(level, bytes, &d->encoder, why);
+	return err;
 }
 
-/* Compress some of the COUNT blocks with a dictionary; NULL: without. */
-static kpack_error_t try_blocks(const struct kp_unique *u, uint64_t count, int level,
-				const struct kp_dictionary *dictionary, uint64_t *size,
+/* Compress some of the COUNT blocks at M's lower level. */
+static kpack_error_t try_blocks(const struct kp_unique *u, uint64_t count,
+				const struct method *m, uint64_t *size,
 				struct kpackx_error *why)
 {
-	struct batch b = {.unique = u};
+	struct batch b = {.unique = u, .method = m};
 	kpack_error_t err;
 
 	*size = 0;
 	pthread_mutex_init(&b.lock, NULL);
-	err = alloc_batch(&b, 1) ? add_job(&b, level, dictionary, why)
+	err = alloc_batch(&b, 1) ? add_job(&b, why)
 				 : kp_fail_memory(why, KP_SHARE_BLOCK, "blocks");
 	for (unsigned i = 0; i < TRIALS && !err; i++) {
 		b.first = i * count / TRIALS;
@@ -272,16 +377,19 @@ static kpack_error_t try_blocks(const struct kp_unique *u, uint64_t count, int l
 	return err;
 }
 
-/* Whether D saves more bytes than it takes: of random bytes it does not. */
-static kpack_error_t pays_off(const struct kp_unique *u, uint64_t count, int level,
-			      const struct dictionary *d, bool *pays,
+/* Whether M's dictionary saves more bytes than the SIZE that it takes: of random bytes it
+ * does not. */
+static kpack_error_t pays_off(const struct kp_unique *u, uint64_t count,
+			      const struct method *m, uint64_t size, bool *pays,
 			      struct kpackx_error *why)
 {
+	struct method low = {.effort = kp_effort_fixed(m->effort.low)};
 	uint64_t with, without;
 
-	KP_TRY(try_blocks(u, count, level, NULL, &without, why));
-	KP_TRY(try_blocks(u, count, level, d->encoder, &with, why));
-	*pays = without > with && (without - with) * count / TRIALS > d->size;
+	KP_TRY(try_blocks(u, count, &low, &without, why));
+	low.dictionaries[LOW] = m->dictionaries[LOW]; /* borrowed */
+	KP_TRY(try_blocks(u, count, &low, &with, why));
+	*pays = without > with && (without - with) * count / TRIALS > size;
 	return KPACK_SUCCESS;
 }
 
@@ -293,28 +401,50 @@ static kpack_error_t append_dictionary(struct kp_writer *w, const struct diction
 	return kp_writer_append(w, d->frame, d->size, why);
 }
 
-static kpack_error_t write_with(const struct kp_unique *u, struct kp_span bytes,
-				uint64_t count, int level, unsigned jobs,
-				struct kp_writer *w, struct kp_blocks *out,
-				struct kpackx_error *why)
+/* Make M's dictionaries of BYTES and write them, if they pay. */
+static kpack_error_t write_dictionary(const struct kp_unique *u, struct kp_span bytes,
+				      uint64_t count, struct method *m,
+				      struct kp_writer *w, struct kp_blocks *out,
+				      struct kpackx_error *why)
 {
 	struct dictionary d = {0};
-	kpack_error_t err = KPACK_SUCCESS;
 	bool pays = false;
+	kpack_error_t err = encode_dictionary(bytes, m->effort.high, &d, why);
 
-	if (bytes.size)
-		err = make_dictionary(bytes, level, &d, why);
-	if (!err && bytes.size)
-		err = pays_off(u, count, level, &d, &pays, why);
+	if (!err)
+		err = add_dictionaries(m, bytes, why);
+	if (!err)
+		err = pays_off(u, count, m, d.size, &pays, why);
 	if (!err && pays) {
 		out->dictionary_size = bytes.size;
 		err = append_dictionary(w, &d, out, why);
 	}
-	if (!err)
-		err = write_blocks(u, 0, count, level, jobs, pays ? d.encoder : NULL, w,
-				   out, why);
-	dictionary_fini(&d);
+	for (int i = 0; i < LEVELS && !pays; i++) {
+		kp_dictionary_free(m->dictionaries[i]);
+		m->dictionaries[i] = NULL;
+	}
+	free(d.frame);
 	return err;
+}
+
+/* Choose a dictionary, and write it and all blocks. */
+static kpack_error_t write_anew(const struct kp_unique *u, uint64_t count,
+				struct method *m, unsigned jobs, struct kp_writer *w,
+				struct kp_blocks *out, struct kpackx_error *why)
+{
+	uint64_t most = u->size / DICTIONARY_SHARE;
+	struct kp_span bytes = {0};
+	uint8_t *owned = NULL;
+	kpack_error_t err;
+
+	KP_TRY(kp_dictionary_choose(u, KP_SHARE_BLOCK,
+				    (size_t)(most < DICTIONARY ? most : DICTIONARY),
+				    &owned, &bytes.size, why));
+	bytes.data = owned;
+	err = bytes.size ? write_dictionary(u, bytes, count, m, w, out, why)
+			 : KPACK_SUCCESS;
+	free(owned);
+	return err ? err : write_blocks(u, 0, count, m, jobs, w, out, why);
 }
 
 /* --- blocks of another archive --------------------------------------------------------- */
@@ -342,61 +472,50 @@ static kpack_error_t copy_frames(const struct kp_copied *c, struct kp_writer *w,
 	return KPACK_SUCCESS;
 }
 
-/* Let *OUT have the archive's dictionary; NULL: it has none. */
-static kpack_error_t take_dictionary(const struct kp_copied *c, int level,
-				     struct kp_dictionary **out, struct kpackx_error *why)
+/* Let M have the dictionary of C's archive, if it has one. */
+static kpack_error_t take_dictionary(const struct kp_copied *c, struct method *m,
+				     struct kpackx_error *why)
 {
 	size_t size = (size_t)kp_shared_dictionary_size(c->from);
 	struct kp_frame *f;
 	kpack_error_t err;
 
-	*out = NULL;
 	if (!size)
 		return KPACK_SUCCESS;
 	KP_TRY(kp_pool_get(c->from, 0, &f, why));
-	err = kp_dictionary_new(level, (struct kp_span){kp_frame_bytes(f), size}, out,
-				why);
+	err = add_dictionaries(m, (struct kp_span){kp_frame_bytes(f), size}, why);
 	kp_pool_put(f);
 	return err;
 }
 
 static kpack_error_t write_after(const struct kp_unique *u, const struct kp_copied *c,
-				 uint64_t count, int level, unsigned jobs,
+				 uint64_t count, struct method *m, unsigned jobs,
 				 struct kp_writer *w, struct kp_blocks *out,
 				 struct kpackx_error *why)
 {
-	struct kp_dictionary *dictionary;
-	kpack_error_t err;
-
 	KP_TRY(copy_frames(c, w, out, why));
 	if (c->n == count)
 		return KPACK_SUCCESS;
-	KP_TRY(take_dictionary(c, level, &dictionary, why));
-	err = write_blocks(u, c->n, count, level, jobs, dictionary, w, out, why);
-	kp_dictionary_free(dictionary);
-	return err;
+	KP_TRY(take_dictionary(c, m, why));
+	return write_blocks(u, c->n, count, m, jobs, w, out, why);
 }
 
 kpack_error_t kp_blocks_write(const struct kp_unique *u, const struct kp_copied *c,
-			      int level, unsigned jobs, struct kp_writer *w,
+			      const struct kp_blocks_how *how, struct kp_writer *w,
 			      struct kp_blocks *out, struct kpackx_error *why)
 {
 	uint64_t count = u->size / KP_SHARE_BLOCK + (u->size % KP_SHARE_BLOCK != 0);
-	uint64_t most = u->size / DICTIONARY_SHARE;
-	uint8_t *bytes = NULL;
-	size_t size = 0;
-	kpack_error_t err;
+	struct method m = {.effort = kp_effort_fixed(how->level)};
+	kpack_error_t err = KPACK_SUCCESS;
 
 	*out = (struct kp_blocks){.sizes = malloc(4 * ((size_t)count + 1))};
 	if (!out->sizes)
 		return kp_fail_memory(why, 4 * count, "a table of frames");
-	if (c->from)
-		return write_after(u, c, count, level, jobs, w, out, why);
-	KP_TRY(kp_dictionary_choose(u, KP_SHARE_BLOCK,
-				    (size_t)(most < DICTIONARY ? most : DICTIONARY),
-				    &bytes, &size, why));
-	err = write_with(u, (struct kp_span){bytes, size}, count, level, jobs, w, out,
-			 why);
-	free(bytes);
+	if (how->ns)
+		err = choose_levels(u, count, how->ns, &m, why);
+	if (!err)
+		err = c->from ? write_after(u, c, count, &m, how->jobs, w, out, why)
+			      : write_anew(u, count, &m, how->jobs, w, out, why);
+	method_fini(&m);
 	return err;
 }

@@ -22,15 +22,21 @@ struct kp_copied {
 	uint64_t stored; /* bytes of these frames and the dictionary's */
 };
 
+struct kp_blocks_how {
+	int level;
+	uint64_t ns;   /* CPU time for all blocks, whatever LEVEL is; 0: LEVEL */
+	unsigned jobs; /* threads */
+};
+
 /*
  * Copy the frames of C, and its archive's dictionary.  Compress the rest of
- * U, which is flushed, at LEVEL on JOBS threads, and append the frames to W.  The
- * frames do not depend on JOBS; memory may allow fewer threads.  OUT must be freed by
+ * U, which is flushed, as HOW says, and append the frames to W.  The
+ * frames do not depend on the number of threads; memory may allow fewer threads.  OUT must be freed by
  * fini, after a failure, too.
  * IO_ERROR; OUT_OF_MEMORY; INVALID_ARGUMENT: a level that zstd does not have.
  */
 kpack_error_t kp_blocks_write(const struct kp_unique *u, const struct kp_copied *c,
-			      int level, unsigned jobs, struct kp_writer *w,
+			      const struct kp_blocks_how *how, struct kp_writer *w,
 			      struct kp_blocks *out, struct kpackx_error *why);
 void kp_blocks_fini(struct kp_blocks *b);
 

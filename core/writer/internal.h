@@ -18,6 +18,7 @@ struct kp_writer {
 	struct kp_copied copied; /* ... its first blocks */
 	int level;               /* ... and how they are compressed at the end */
 	unsigned jobs;
+	uint32_t effort;
 	char *group, *family;
 	const struct kp_span *more; /* borrowed: see struct kp_writer_options */
 	size_t n_more;

@@ -53,6 +53,7 @@ struct kp_share {
 	struct kp_unique unique;
 	struct kp_anchors anchors;
 	struct kp_warm warm;
+	uint64_t size; /* of all objects */
 	struct object *objects;
 	uint32_t n_objects;
 	size_t objects_cap;
@@ -112,6 +113,7 @@ static kpack_error_t push_extent(struct kp_share *s, uint64_t pos, uint64_t size
 				      : NULL;
 
 	kp_warm_use(&s->warm, pos, size);
+	s->size += size;
 	if (last && last->is_new == is_new && last->pos + last->size == pos) {
 		last->size += size;
 		return KPACK_SUCCESS;
@@ -375,6 +377,11 @@ kpack_error_t kp_share_read(const struct kp_share *s, uint32_t object, uint8_t *
 		buf += e->size;
 	}
 	return KPACK_SUCCESS;
+}
+
+uint64_t kp_share_size(const struct kp_share *s)
+{
+	return s->size;
 }
 
 uint64_t kp_share_unique_size(const struct kp_share *s)

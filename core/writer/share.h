@@ -44,6 +44,8 @@ kpack_error_t kp_share_add_extents(struct kp_share *s,
 kpack_error_t kp_share_read(const struct kp_share *s, uint32_t object, uint8_t *buf,
 			    struct kpackx_error *why);
 
+/* The bytes of all objects, and those that are unique. */
+uint64_t kp_share_size(const struct kp_share *s);
 uint64_t kp_share_unique_size(const struct kp_share *s);
 /* An upper bound of the bytes that kp_share_objects gives. */
 uint64_t kp_share_objects_bound(const struct kp_share *s);

@@ -85,6 +85,7 @@ static kpack_error_t begin_archive(struct kp_writer *w,
 	w->scheme = options->scheme;
 	w->level = options->level;
 	w->jobs = options->jobs;
+	w->effort = options->effort;
 	w->more = options->more;
 	w->n_more = options->n_more;
 	w->group = strdup(options->group);
@@ -328,14 +329,29 @@ static kpack_error_t write_header(struct kp_writer *w, uint64_t toc_offset,
 	return kp_outfile_pwrite(&w->file, KP_WRITER_BLOB, word, sizeof(word), why);
 }
 
+/* Nanoseconds that finding repeated content takes for two bytes of objects. */
+enum { SEARCH = 5 };
+
+/* The nanoseconds for all blocks; 0: any, at the level. */
+static uint64_t time_for_blocks(const struct kp_writer *w)
+{
+	uint64_t two = w->effort * UINT64_C(2);
+
+	if (!w->effort)
+		return 0;
+	return 1 + (two > SEARCH ? two - SEARCH : 0) * (kp_share_size(w->share) / 2);
+}
+
 /* Write the unique bytes of a shared archive. */
 static kpack_error_t write_shared(struct kp_writer *w, struct kp_blocks *blocks,
 				  struct kpackx_error *why)
 {
 	const struct kp_unique *unique;
+	struct kp_blocks_how how;
 
 	KP_TRY(kp_share_flush(w->share, &unique, why));
-	return kp_blocks_write(unique, &w->copied, w->level, w->jobs, w, blocks, why);
+	how = (struct kp_blocks_how){w->level, time_for_blocks(w), w->jobs};
+	return kp_blocks_write(unique, &w->copied, &how, w, blocks, why);
 }
 
 /* Write all that follows the objects; BLOCKS is of a shared archive, or zeroed. */

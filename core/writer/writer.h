@@ -23,6 +23,8 @@ struct kp_writer_options {
 	const char *family; /* gfx_arch_family; NULL: the only arch, or the group */
 	int level; /* scheme zstd-shared: how to compress, and on how many threads */
 	unsigned jobs;
+	/* ... or, if not 0, how many seconds to spend on 10^9 bytes of objects (effort.h) */
+	uint32_t effort;
 	bool keep;    /* do not replace an existing file: see kp_outfile */
 	bool lazy;    /* do not flush: for archives that can be recreated */
 	bool unnamed; /* it will not be published: see kp_writer_reopen */

@@ -7,6 +7,7 @@
 #include "packer/command.h"
 #include "core/base/bounds.h"
 #include "core/base/scheme.h"
+#include "core/codec/effort.h"
 #include "packer/files/below.h"
 #include "packer/cli/report.h"
 #include "packer/cli/scheme.h"
@@ -19,6 +20,7 @@ struct parser {
 	struct pack_args args;
 	const char *family, *arches; /* --gfx-arch-family, --gfx-arches */
 	const char *libraries, *rules;
+	unsigned effort; /* 0: not given */
 	bool archives_only, in_place;
 };
 
@@ -105,6 +107,24 @@ static int take_runtime(const struct options *o, const struct option_help *row,
 	return status;
 }
 
+/* --level auto, unless --effort says more. */
+enum { EFFORT = 60 };
+
+static int take_level(const struct options *o, const struct option_help *row, void *slot)
+{
+	struct pack_options *how = slot;
+	bool is_auto = strcmp(o->arg, "auto") == 0;
+	uint64_t n = 0;
+
+	if (!is_auto && !options_number(o->arg, 1, KP_LEVEL_MAX, &n))
+		return options_usage(o->help,
+				     "--%s %s: not auto or a number from 1 to %d",
+				     row->long_name, o->arg, KP_LEVEL_MAX);
+	how->level = (int)n;
+	how->effort = is_auto ? EFFORT : 0;
+	return EXIT_OK;
+}
+
 static int take_shard(const struct options *o, const struct option_help *row, void *slot)
 {
 	(void)row;
@@ -134,8 +154,10 @@ static const struct option_help options[] = {
 	 OPTION_TAKE(struct parser, args, take_family)},
 	{0, "scheme", "SCHEME", "zstd-per-kernel (default), zstd-shared or none",
 	 OPTION_TAKE(struct parser, args.how.scheme, scheme_take)},
-	{0, "level", "N", "zstd level, 1 to 22 (3; zstd-shared: 7)",
-	 OPTION_LEVEL(struct parser, args.how.level)},
+	{0, "level", "N", "zstd level, 1 to 22 (3; zstd-shared: 7), or auto",
+	 OPTION_TAKE(struct parser, args.how, take_level)},
+	{0, "effort", "SECONDS", "--level auto: CPU time for each GB of device code (60)",
+	 OPTION_NUMBER(struct parser, effort, 1, KP_EFFORT_MAX)},
 	{0, "chunk", "BYTES", "cut larger objects into chunks that decode alone",
 	 OPTION_NUMBER(struct parser, args.how.chunk, KP_CHUNK_MIN, KP_CHUNK_MAX)},
 	{0, "volume-size", "BYTES", "begin another volume before a blob passes this (4G)",
@@ -408,6 +430,25 @@ static int hold_directories(const struct pack_args *args)
 	return EXIT_OK;
 }
 
+static int set_effort(struct parser *p)
+{
+	struct pack_options *how = &p->args.how;
+
+	if (p->effort && !how->effort)
+		return options_usage(&cmd_pack_help, "--effort needs --level auto");
+	if (how->effort && how->scheme == KPACK_COMPRESSION_NOOP)
+		return options_usage(&cmd_pack_help,
+				     "--level auto with --scheme none, which compresses "
+				     "nothing");
+	if (how->effort && p->args.shard.count)
+		return options_usage(&cmd_pack_help,
+				     "--level auto with --shard: how to spend the time "
+				     "is chosen by all of INPUT");
+	if (p->effort)
+		how->effort = p->effort;
+	return EXIT_OK;
+}
+
 /* The level if none is given. */
 enum { LEVEL = 3 };
 
@@ -467,6 +508,8 @@ static int parse_args(struct parser *p, int argc, char **argv)
 	if (status >= 0)
 		return status ? status : -1;
 	status = set_lists(p);
+	if (!status)
+		status = set_effort(p);
 	if (!status)
 		status = set_mode(p);
 	if (!status)

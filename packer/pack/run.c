@@ -64,6 +64,7 @@ kpack_error_t packing_open_set(struct packing *p, const char *inherit, bool unna
 		.group = p->args.group,
 		.scheme = p->args.how.scheme,
 		.level = p->args.shard.count ? PART_LEVEL : p->args.how.level,
+		.effort = p->args.how.effort,
 		.jobs = p->args.how.jobs,
 		.volume_size = p->args.volume_size,
 		.force = p->args.force,

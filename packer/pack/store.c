@@ -2,7 +2,7 @@
 #include "store.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include "core/codec/codec.h"
+#include "core/codec/effort.h"
 #include "core/base/alloc.h"
 #include "packer/base/xalloc.h"
 #include "packer/pack/plan/entry_meta.h"
@@ -19,6 +19,7 @@ struct packer {
 	const struct pack_options *options;
 	struct archive_set *set;
 	struct progress *progress;
+	struct kp_effort effort; /* the levels of objects */
 
 	/* objects of the current container, which may have an architecture twice */
 	uint32_t container;
@@ -30,7 +31,8 @@ static const size_t RAW_KEPT = 4 << 20;
 
 /* A thread's own data. */
 struct worker {
-	struct kp_encoder *encoder;
+	struct kp_encoder *encoder;        /* of the lower level */
+	struct kp_encoder *high, *density; /* if there is a higher one */
 	struct kp_scratch scratch;
 	uint8_t *raw;
 	size_t raw_cap;
@@ -65,6 +67,8 @@ static void end_worker(void *state)
 	struct worker *w = state;
 
 	kp_encoder_free(w->encoder);
+	kp_encoder_free(w->high);
+	kp_encoder_free(w->density);
 	kp_scratch_fini(&w->scratch);
 	free(w->raw);
 	free(w);
@@ -74,7 +78,13 @@ static kpack_error_t begin_worker(void *arg, void **state, struct kpackx_error *
 {
 	const struct packer *p = arg;
 	struct worker *w = xcalloc(1, sizeof(*w));
-	kpack_error_t err = kp_encoder_new(p->options->level, &w->encoder, why);
+	kpack_error_t err = kp_encoder_new(p->effort.low, &w->encoder, why);
+
+	if (!err && p->effort.high != p->effort.low) {
+		err = kp_encoder_new(p->effort.high, &w->high, why);
+		if (!err)
+			err = kp_encoder_new(KP_DENSITY_LEVEL, &w->density, why);
+	}
 
 	if (err)
 		end_worker(w);
@@ -116,22 +126,42 @@ static void free_large_raw(struct worker *w)
 	w->raw_cap = 0;
 }
 
+/* Equal content has the same encoder, so that it gives the same frame. */
+static kpack_error_t choose_encoder(const struct packer *p, struct worker *w,
+				    const struct kp_source *source,
+				    struct kp_encoder **out, struct kpackx_error *why)
+{
+	uint32_t density;
+
+	*out = w->encoder;
+	if (!w->high)
+		return KPACK_SUCCESS;
+	KP_TRY(kp_density(w->density, source, &density, why));
+	if (kp_effort_high(&p->effort, density))
+		*out = w->high;
+	return KPACK_SUCCESS;
+}
+
 static kpack_error_t encode_object(const struct packer *p, struct worker *w,
 				   struct packed *out, struct kpackx_error *why)
 {
 	size_t size = (size_t)out->object.content.size, cap, used = size;
 	/* a shared archive compresses blocks, not objects */
 	bool plain = p->options->scheme != KPACK_COMPRESSION_ZSTD_PER_KERNEL;
+	struct kp_source source = kp_source_memory(w->raw, size);
+	struct kp_encoder *encoder;
 
 	cap = plain ? size : kp_encode_bound(size, 0);
 	out->stored = malloc(cap + 1);
 	if (!out->stored)
 		return kp_fail_memory(why, cap, "a frame");
-	if (plain)
+	if (plain) {
 		memcpy(out->stored, w->raw, size);
-	else
-		KP_TRY(kp_encode(w->encoder, (struct kp_span){w->raw, size}, 0,
-				 out->stored, cap, &used, why));
+	} else {
+		KP_TRY(choose_encoder(p, w, &source, &encoder, why));
+		KP_TRY(kp_encode(encoder, (struct kp_span){w->raw, size}, 0, out->stored,
+				 cap, &used, why));
+	}
 	out->stored = kp_large_trim(out->stored, used + 1);
 	out->object.stored = (struct kp_span){out->stored, used};
 	return KPACK_SUCCESS;
@@ -194,7 +224,8 @@ static void add_to_hash(void *hash, struct kp_span data)
  * Hash and encode the object while reading it; comparing frames shows later whether it is
  * already stored.
  */
-static kpack_error_t encode_chunks(struct worker *w, const struct plan_object *o,
+static kpack_error_t encode_chunks(struct kp_encoder *encoder,
+				   const struct plan_object *o,
 				   const struct kp_source *source, struct packed *out,
 				   struct kpackx_error *why)
 {
@@ -206,8 +237,8 @@ static kpack_error_t encode_chunks(struct worker *w, const struct plan_object *o
 
 	if (!hash)
 		xalloc_fail(0);
-	err = kp_encode_source(w->encoder, source, o->chunk, add_to_hash, hash,
-			       &out->stored, &size, why);
+	err = kp_encode_source(encoder, source, o->chunk, add_to_hash, hash, &out->stored,
+			       &size, why);
 	value = kp_hasher_value(hash);
 	kp_hasher_free(hash);
 	content = kp_content_make(&value, source->size, o->chunk);
@@ -231,16 +262,20 @@ static kpack_error_t describe_object(const struct plan_object *o,
 	return entry_meta_facts(o->input, o->image, out->type, source, &out->facts, why);
 }
 
-static kpack_error_t pack_chunks(struct worker *w, const struct plan_object *o,
-				 struct packed *out, struct kpackx_error *why)
+static kpack_error_t pack_chunks(const struct packer *p, struct worker *w,
+				 const struct plan_object *o, struct packed *out,
+				 struct kpackx_error *why)
 {
+	struct kp_encoder *encoder;
 	struct kp_source source;
 	kpack_error_t err;
 
 	KP_TRY(input_open_image(o->input, o->image, &source, why));
 	err = describe_object(o, &source, out, why);
 	if (!err)
-		err = encode_chunks(w, o, &source, out, why);
+		err = choose_encoder(p, w, &source, &encoder, why);
+	if (!err)
+		err = encode_chunks(encoder, o, &source, out, why);
 	input_close_image(o->input, o->image);
 	return err;
 }
@@ -280,7 +315,7 @@ static kpack_error_t pack_job(void *arg, void *state, size_t job, void **result,
 	const struct packer *p = arg;
 	const struct plan_object *o = &p->plan->objects[job];
 	struct packed *packed = xcalloc(1, sizeof(*packed));
-	kpack_error_t err = o->chunk ? pack_chunks(state, o, packed, why)
+	kpack_error_t err = o->chunk ? pack_chunks(p, state, o, packed, why)
 				     : pack_whole(p, state, o, packed, why);
 
 	free_large_raw(state);
@@ -432,12 +467,73 @@ static kpack_error_t commit_packed(void *arg, size_t job, void *result,
 	return err;
 }
 
+/* --- levels -------------------------------------------------------------------------- */
+
+/* Objects that the content of all is judged by. */
+enum { SAMPLES = 256 };
+
+static uint64_t size_of_all(const struct plan *plan)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < plan->n_objects; i++)
+		sum += image_of(&plan->objects[i])->size;
+	return sum;
+}
+
+/* Look at the objects in which each SHARE bytes of all begin. */
+static kpack_error_t take_samples(const struct plan *plan, uint64_t share,
+				  struct kp_encoder *e, struct kp_density_sample *out,
+				  size_t *n, struct kpackx_error *why)
+{
+	static uint8_t buf[KP_DENSITY_SIZE];
+	uint64_t at = 0, due = 0;
+
+	*n = 0;
+	for (size_t i = 0; i < plan->n_objects; i++) {
+		const struct plan_object *o = &plan->objects[i];
+		struct kp_source source = kp_source_memory(buf, 0);
+		uint64_t before = due;
+		size_t size;
+
+		at += image_of(o)->size;
+		if (at <= due)
+			continue;
+		due += ((at - 1 - due) / share + 1) * share;
+		KP_TRY(input_peek(o->input, o->image, buf, sizeof(buf), &size, why));
+		source.size = size;
+		KP_TRY(kp_density(e, &source, &out[*n].density, why));
+		out[(*n)++].size = due - before;
+	}
+	return KPACK_SUCCESS;
+}
+
+/* Choose the levels of all objects before any is read. */
+static kpack_error_t choose_levels(struct packer *p, struct kpackx_error *why)
+{
+	uint64_t all = size_of_all(p->plan);
+	struct kp_density_sample samples[SAMPLES];
+	struct kp_encoder *e;
+	kpack_error_t err;
+	size_t n;
+
+	KP_TRY(kp_encoder_new(KP_DENSITY_LEVEL, &e, why));
+	err = take_samples(p->plan, all / SAMPLES + 1, e, samples, &n, why);
+	kp_encoder_free(e);
+	if (!err)
+		p->effort = kp_effort_choose(false, all * p->options->effort, samples, n);
+	return err;
+}
+
 kpack_error_t pack_run(const struct plan *plan, const struct pack_options *options,
 		       struct archive_set *set, struct progress *progress,
 		       struct kpackx_error *why)
 {
-	struct packer p = {
-		.plan = plan, .options = options, .set = set, .progress = progress};
+	struct packer p = {.plan = plan,
+			   .options = options,
+			   .set = set,
+			   .progress = progress,
+			   .effort = kp_effort_fixed(options->level)};
 	struct pipeline pipeline = {
 		.n_jobs = plan->n_objects,
 		.threads = options->jobs,
@@ -450,8 +546,12 @@ kpack_error_t pack_run(const struct plan *plan, const struct pack_options *optio
 		.commit = commit_packed,
 		.discard = discard_packed,
 	};
-	kpack_error_t err = pipeline_run(&pipeline, why);
+	kpack_error_t err = KPACK_SUCCESS;
 
+	if (options->effort && options->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL)
+		err = choose_levels(&p, why);
+	if (!err)
+		err = pipeline_run(&pipeline, why);
 	key_suffixes_fini(&p.names);
 	return err;
 }

@@ -21,6 +21,8 @@ struct store_observer {
 struct pack_options {
 	kpack_compression_t scheme;
 	int level;
+	/* seconds of CPU time for 10^9 bytes of objects, in place of the level; or 0 */
+	uint32_t effort;
 	uint64_t chunk; /* larger objects are cut; 0: only those read at random */
 	unsigned jobs;
 	const struct store_observer *observer; /* or NULL */

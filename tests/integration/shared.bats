@@ -71,6 +71,37 @@ hashes() { # DIR
 	hashes tree | diff - got
 }
 
+@test "time is spent on what is dense, and the same archives come out" {
+	local scheme few many
+	make_database tree
+	rm tree/lib/rocblas/library/*_[BDHI]_*
+	for scheme in zstd-shared zstd-per-kernel; do
+		for jobs in 1 5; do
+			kpack pack -q --archives-only --group g --scheme $scheme --level auto \
+				--effort 100 --jobs $jobs tree $scheme.jobs$jobs
+		done
+		diff -r $scheme.jobs1 $scheme.jobs5
+		archive=$scheme.jobs1/.kpack/g_gfx90a.kpack
+		kpack verify -q $archive
+		readkpack sums $archive | cut -d ' ' -f 1 | sort >got
+		hashes tree | diff - got
+		many=$(stat -c %s $archive)
+		# the least time is that of the lowest level
+		kpack pack -q --archives-only --group g --scheme $scheme --level auto --effort 1 \
+			tree $scheme.least
+		few=$(stat -c %s $scheme.least/.kpack/g_gfx90a.kpack)
+		kpack pack -q --archives-only --group g --scheme $scheme tree $scheme.default
+		diff -r $scheme.default $scheme.least
+		echo "$few $many"
+		# of these files, zstd's level 9 without a dictionary makes more than level 3
+		[ $scheme = zstd-per-kernel ] || [ "$few" -gt "$many" ]
+	done
+	usage "--effort needs --level auto" --effort 5 tree out
+	usage "--level auto with --scheme none" --scheme none --level auto tree out
+	usage "--level auto with --shard" --shard 1/2 --level auto tree out
+	usage "--level 23: not auto" --level 23 tree out
+}
+
 # bats test_tags=single
 @test "zstd-shared: fat binaries, converted, and added to" {
 	mkfat --bundles 9 --size 70000 a.so

@@ -78,6 +78,7 @@ static kpack_error_t open_volume(struct archive_set *set, struct slot *s,
 		.group = set->options.group,
 		.family = s->family,
 		.level = set->options.level,
+		.effort = set->options.effort,
 		.jobs = set->options.jobs,
 		.unnamed = set->options.unnamed,
 	};

@@ -21,6 +21,7 @@ struct archive_set_options {
 	const char *group;
 	kpack_compression_t scheme;
 	int level;            /* scheme zstd-shared */
+	uint32_t effort;      /* ... in place of the level, see kp_writer_options; or 0 */
 	unsigned jobs;        /* ... whose objects are compressed by threads of the set */
 	uint64_t volume_size; /* maximum bytes of a blob */
 	bool force;           /* replace existing archives instead of adding to them */

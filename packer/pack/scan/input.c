@@ -303,6 +303,35 @@ kpack_error_t input_open_image(struct input *in, size_t image, struct kp_source 
 	return err;
 }
 
+static void free_container(struct input *in, size_t container)
+{
+	for (size_t c = container; c != KP_NOWHERE; c = container_around(in, c)) {
+		kp_payload_fini(&in->payloads[c].payload);
+		in->payloads[c].state = EMPTY;
+	}
+	close_file(in);
+}
+
+kpack_error_t input_peek(struct input *in, size_t image, void *buf, size_t size,
+			 size_t *out, struct kpackx_error *why)
+{
+	const struct kp_image *img = &in->images[image];
+	struct kp_source payload, source;
+	kpack_error_t err;
+
+	*out = img->size < size ? (size_t)img->size : size;
+	pthread_mutex_lock(&in->lock);
+	err = open_payload(in, img->container, &payload, why);
+	if (!err && !kp_source_sub(&payload, img->offset, img->size, &source))
+		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			      "an object passes the end of its container");
+	if (!err)
+		err = kp_source_read(&source, (img->size - *out) / 2, buf, *out, why);
+	free_container(in, img->container);
+	pthread_mutex_unlock(&in->lock);
+	return err;
+}
+
 kpack_error_t input_read(struct input *in, size_t image, void *buf,
 			 struct kpackx_error *why)
 {

@@ -88,6 +88,13 @@ kpack_error_t input_open_image(struct input *in, size_t image, struct kp_source 
 void input_close_image(struct input *in, size_t image);
 
 /*
+ * Before any image is read: read at most SIZE bytes from the middle of an image; *OUT is
+ * how many.  Nothing that it takes is kept.
+ */
+kpack_error_t input_peek(struct input *in, size_t image, void *buf, size_t size,
+			 size_t *out, struct kpackx_error *why);
+
+/*
  * Keep the file open until it is released, for using FD and reading the containers of
  * `fat`.
  * IO_ERROR: the file changed since it was scanned.

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* What is compressed at which level for a given time. */
+#include "core/codec/effort.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+
+enum { N = 200, SIZE = 1 << 20 };
+
+static const uint64_t SECOND = 1000000000;
+
+static void make_samples(struct kp_density_sample samples[N])
+{
+	for (uint32_t i = 0; i < N; i++)
+		samples[i] = (struct kp_density_sample){i * 7919 % N * 300, SIZE};
+}
+
+/* With more time all is compressed better, but for what is left of the time. */
+static void more_time_compresses_more(void **state)
+{
+	uint64_t last = 0;
+
+	(void)state;
+	for (int blocks = 0; blocks < 2; blocks++, last = 0)
+		for (uint64_t ns = 0; ns < 200 * SECOND; ns += SECOND / 2) {
+			struct kp_density_sample samples[N];
+			struct kp_effort e;
+			uint64_t sum = 0;
+
+			make_samples(samples);
+			e = kp_effort_choose(blocks, ns, samples, N);
+			assert_in_range(e.low, blocks ? 7 : 3, e.high);
+			make_samples(samples);
+			for (int i = 0; i < N; i++)
+				sum += kp_effort_high(&e, samples[i].density)
+					       ? (uint64_t)e.high
+					       : (uint64_t)e.low;
+			assert_true(sum + 40 >= last);
+			last = sum;
+		}
+}
+
+static void the_ends(void **state)
+{
+	struct kp_density_sample samples[N];
+	struct kp_effort e;
+
+	(void)state;
+	make_samples(samples);
+	e = kp_effort_choose(true, 0, samples, N);
+	assert_int_equal(e.low, 7);
+	assert_int_equal(e.high, 7);
+	e = kp_effort_choose(false, UINT64_MAX, samples, N);
+	assert_int_equal(e.low, 19);
+	assert_int_equal(e.high, 19);
+	e = kp_effort_choose(false, 5, samples, 0);
+	assert_int_equal(e.low, e.high);
+}
+
+/* The densest content comes first; but what cannot be compressed, or is too large, never. */
+static void what_is_dense_comes_first(void **state)
+{
+	struct kp_density_sample samples[] = {{9000, SIZE},
+					      {40000, SIZE},
+					      {0, SIZE},
+					      {50000, 10000 * (uint64_t)SIZE},
+					      {20000, SIZE}};
+	struct kp_effort e;
+
+	(void)state;
+	/* as much as level 9 takes for all, and a part of what level 18 would for some */
+	e = kp_effort_choose(false, 450 * SECOND, samples, 5);
+	assert_int_equal(e.low, 9);
+	assert_int_equal(e.high, 18);
+	assert_false(kp_effort_high(&e, 50000));
+	assert_true(kp_effort_high(&e, 40000));
+	assert_false(kp_effort_high(&e, 0));
+}
+
+static void densities_are_of_the_middle(void **state)
+{
+	static uint8_t data[4 * KP_DENSITY_SIZE];
+	struct kp_encoder *e;
+	struct kp_source source = kp_source_memory(data, sizeof(data));
+	uint32_t density, x = 1;
+
+	(void)state;
+	assert_int_equal(kp_encoder_new(KP_DENSITY_LEVEL, &e, NULL), 0);
+	for (size_t i = 0; i < sizeof(data); i++) {
+		x = x * 1103515245 + 12345;
+		data[i] = (uint8_t)(x >> 16);
+	}
+	assert_int_equal(kp_density(e, &source, &density, NULL), 0);
+	assert_int_equal(density, 0); /* not smaller at all */
+	for (size_t i = 0; i < KP_DENSITY_SIZE; i++)
+		data[3 * KP_DENSITY_SIZE / 2 + i] &= 15;
+	assert_int_equal(kp_density(e, &source, &density, NULL), 0);
+	assert_in_range(density, 30000, 40000);
+	source.size = 0;
+	assert_int_equal(kp_density(e, &source, &density, NULL), 0);
+	assert_int_equal(density, 0);
+	kp_encoder_free(e);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(more_time_compresses_more),
+		cmocka_unit_test(the_ends),
+		cmocka_unit_test(what_is_dense_comes_first),
+		cmocka_unit_test(densities_are_of_the_middle),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
