@@ -478,6 +478,69 @@ refuses_entry() { # FILE TEXT
 }
 
 # bats test_tags=single
+@test "version 2: tables of extents and frames that lie" {
+	make <<-'EOF'
+	import struct
+	import msgpack, zstandard
+	B = 65536
+	zstd = zstandard.ZstdCompressor(level=1, write_checksum=True)
+	def leb(n):
+	    out = b""
+	    while n >= 128:
+	        out, n = out + bytes([n & 127 | 128]), n >> 7
+	    return out + bytes([n])
+	def new(n):
+	    return leb(n << 1)
+	def elsewhere(n, distance):
+	    return leb(n << 1 | 1) + leb(2 * distance if distance >= 0 else -2 * distance - 1)
+	def table(*extents):
+	    return leb(len(extents)) + b"".join(extents)
+	def archive(name, objects, size, frames=None, **layout):
+	    frames = frames or [zstd.compress(bytes(range(256)) * 256)] * 4
+	    blob = b"".join(frames)
+	    shared = {"offset": 64, "size": len(blob), "block_size": B, "unique_size": 4 * B,
+	              "dictionary_size": 0, "objects": objects,
+	              "frames": b"".join(struct.pack("<I", len(f)) for f in frames)}
+	    shared.update(layout)
+	    entry = {"type": "hsaco", "ordinal": 0, "original_size": size}
+	    top = {"format_version": 2, "group_name": "g", "gfx_arch_family": "gfx1100",
+	           "gfx_arches": ["gfx1100"], "compression_scheme": "zstd-shared",
+	           "toc": {"key": {"gfx1100": entry}}, "zstd_shared": shared}
+	    with open(name + ".kpack", "wb") as f:
+	        f.write(b"KPAK" + struct.pack("<IQ", 2, 64 + len(blob)) + bytes(48) + blob +
+	                msgpack.packb(top))
+	archive("outside", table(elsewhere(100, 4 * B - 50)), 100)
+	archive("before", table(elsewhere(100, -1)), 100)
+	archive("empty", table(new(100), new(0)), 100)
+	archive("count", leb(1 << 62) + new(100), 100)
+	archive("cut", table(new(100), new(100))[:-1], 200)
+	archive("million", table(elsewhere(1, 0), *[elsewhere(1, -1)] * 999_999), 1_000_000)
+	archive("span", table(*[elsewhere(10, B - 10 if i else 0) for i in range(70)]), 700,
+	        [zstd.compress(bytes(B))] * 72, unique_size=72 * B)
+	archive("objects", bytes(1 << 21), 0)
+	archive("unique", table(new(100)), 100, unique_size=1 << 40)
+	archive("size", table(new(4 * B)), 5)
+	archive("bomb", table(new(4 * B)), 4 * B, [zstd.compress(bytes(1 << 26))] * 4)
+	# allowed: the same block a thousand times, and bytes of extents that overlap
+	archive("again", table(elsewhere(B, 0), *[elsewhere(B, -B)] * 999), 1000 * B)
+	archive("overlap", table(elsewhere(B, 0), elsewhere(B, 1 - B)), 2 * B)
+	EOF
+	refused outside.kpack "an extent is empty, or outside the unique bytes"
+	refused before.kpack "an extent is empty, or outside the unique bytes"
+	refused empty.kpack "an extent is empty, or outside the unique bytes"
+	refused count.kpack "more extents than bytes can hold"
+	refused cut.kpack "a number has no end"
+	refused million.kpack "reaches too many blocks, or has too many extents"
+	refused span.kpack "reaches too many blocks, or has too many extents"
+	refused objects.kpack "too many objects"
+	refused unique.kpack "frames: 16 bytes for 16777216 frames"
+	faulty size.kpack "original_size 5 of an object of 262144 bytes"
+	faulty bomb.kpack "block 0: not one frame of 65536 bytes, with a checksum"
+	kpack verify -q again.kpack overlap.kpack
+	[ "$(kpack cat again.kpack key gfx1100 | wc -c)" = 65536000 ]
+}
+
+# bats test_tags=single
 @test "keys with control bytes, NUL or broken UTF-8 are refused and escaped" {
 	make <<-'END'
 	from mkarchive import Archive, raw_str
