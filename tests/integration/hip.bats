@@ -549,7 +549,7 @@ load_registering() { # FILE
 	$T/rocm/libamdhip64.so.6	6	no	unknown
 	$T/rocm/libamdhip64.so.8	8	no	unknown
 	END
-	[[ $stderr == *"libamdhip64.so.6: it cannot be loaded here"* ]]
+	[[ $stderr == *"libamdhip64.so.6: it cannot be loaded here: $T/rocm/libamdhip64.so.6: "* ]]
 	[[ $stderr == *"libamdhip64.so.8: the process ended by a signal"* ]]
 	# root loads none from a build directory of another user's
 	cp "$stub/libamdhip64.so.5" rocm/libamdhip64.so.5
