@@ -18,10 +18,8 @@ static void tree_fini(struct shard_tree *t)
 {
 	for (size_t i = 0; i < t->n_files; i++)
 		free(t->files[i].path);
-	for (size_t i = 0; i < t->n_prefixes; i++)
-		free(t->prefixes[i]);
 	free(t->files);
-	free(t->prefixes);
+	prefixes_close(&t->prefixes);
 	free(t->component);
 	free(t->target);
 	free(t->path);

@@ -12,9 +12,7 @@
 #include <stdbool.h>
 #include "core/base/errors.h"
 #include "packer/files/identity.h"
-
-/* Size limit of a manifest in bytes. */
-#define SHARD_MANIFEST_MAX (1 << 20)
+#include "packer/split/artifact/manifest.h"
 
 /* Limit of nested directories. */
 #define SHARD_DEPTH_MAX 256
@@ -33,9 +31,7 @@ struct shard_tree {
 	char *component, *target;
 	struct shard_file *files; /* sorted bytewise; without the manifest */
 	size_t n_files;
-	char **prefixes; /* of the manifest */
-	size_t n_prefixes;
-	bool has_manifest;
+	struct prefixes prefixes; /* of the manifest; not sorted */
 };
 
 struct shard_trees {

@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "core/base/file.h"
-#include "core/base/text.h"
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/files/tree_list.h"
@@ -13,60 +11,14 @@
 
 /* --- the manifest ------------------------------------------------------------------ */
 
-static kpack_error_t add_prefix(struct shard_tree *t, struct kp_span line,
-				struct kpackx_error *why)
-{
-	const char *fault = kp_path_fault(line);
-	char text[80];
-
-	if (fault)
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "%s/" ARTIFACT_MANIFEST ": prefix '%s': %s", t->path,
-			       kp_text_escape(line, text, sizeof(text)), fault);
-	t->prefixes = xrealloc(t->prefixes, (t->n_prefixes + 1) * sizeof(*t->prefixes));
-	t->prefixes[t->n_prefixes++] = xstrndup((const char *)line.data, line.size);
-	return KPACK_SUCCESS;
-}
-
-static bool is_blank(uint8_t c)
-{
-	return c == ' ' || c == '\t' || c == '\r' || c == '/';
-}
-
-static kpack_error_t parse_manifest(struct shard_tree *t, struct kp_span text,
-				    struct kpackx_error *why)
-{
-	while (text.size) {
-		const uint8_t *end = memchr(text.data, '\n', text.size);
-		struct kp_span line =
-			kp_span_head(text, end ? (size_t)(end - text.data) : text.size);
-
-		text = kp_span_tail(text, line.size + (end != NULL));
-		while (line.size && is_blank(line.data[line.size - 1]))
-			line.size--;
-		while (line.size && (line.data[0] == ' ' || line.data[0] == '\t'))
-			line = kp_span_tail(line, 1);
-		if (line.size)
-			KP_TRY(add_prefix(t, line, why));
-	}
-	return KPACK_SUCCESS;
-}
-
 static kpack_error_t read_manifest(struct shard_tree *t, struct kpackx_error *why)
 {
 	char *path = xasprintf("%s/" ARTIFACT_MANIFEST, t->path);
-	uint8_t *text;
-	size_t size;
-	kpack_error_t err = below_file_load(path, SHARD_MANIFEST_MAX, "the manifest",
-					    &text, &size, why);
+	kpack_error_t err = prefixes_list(path, &t->prefixes, why);
 
-	t->has_manifest = !err;
 	if (err)
 		kp_fail_prefix(why, err, "%s", path);
-	else
-		err = parse_manifest(t, (struct kp_span){text, size}, why);
 	free(path);
-	free(text);
 	return err;
 }
 

@@ -92,16 +92,16 @@ static const char **collect_prefixes(const struct recombine_component *c, size_t
 	*n = 0;
 	*any = false;
 	for (size_t i = 0; i < c->trees->n_trees; i++)
-		most += c->trees->trees[i].n_prefixes;
+		most += c->trees->trees[i].prefixes.count;
 	list = xmalloc(most * sizeof(*list));
 	for (size_t i = 0; i < c->trees->n_trees; i++) {
 		const struct shard_tree *t = &c->trees->trees[i];
 
 		if (strcmp(t->component, c->name) != 0)
 			continue;
-		*any |= t->has_manifest;
-		for (size_t j = 0; j < t->n_prefixes; j++)
-			list[(*n)++] = t->prefixes[j];
+		*any |= t->prefixes.manifest;
+		for (size_t j = 0; j < t->prefixes.count; j++)
+			list[(*n)++] = t->prefixes.items[j].path;
 	}
 	if (*n)
 		qsort(list, *n, sizeof(*list), kp_order_texts);

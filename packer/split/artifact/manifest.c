@@ -35,11 +35,11 @@ static kpack_error_t add_line(struct prefixes *p, struct kp_span line, size_t nu
 			      size_t *cap, struct kpackx_error *why)
 {
 	const char *fault = kp_path_fault(line);
+	char shown[200];
 
 	if (fault)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "line %zu: '%.*s': %s",
-			       number, (int)(line.size < 200 ? line.size : 200),
-			       line.data, fault);
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "line %zu: '%s': %s",
+			       number, kp_text_escape(line, shown, sizeof(shown)), fault);
 	if (p->count >= PREFIXES_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "line %zu: more than %d prefixes", number, PREFIXES_MAX);
@@ -147,10 +147,15 @@ static kpack_error_t parse_lines(struct kp_span text, struct prefixes *out,
 		n += end ? 1 : 0;
 		text = (struct kp_span){text.data + n, text.size - n};
 	}
-	if (out->count == 0)
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t sort_and_check(struct prefixes *p, struct kpackx_error *why)
+{
+	if (p->count == 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "names no prefix");
-	out->sorted = sort_prefixes(out, by_path);
-	return check_apart(out, why);
+	p->sorted = sort_prefixes(p, by_path);
+	return check_apart(p, why);
 }
 
 kpack_error_t prefixes_parse(struct kp_span text, struct prefixes *out,
@@ -160,25 +165,31 @@ kpack_error_t prefixes_parse(struct kp_span text, struct prefixes *out,
 
 	*out = (struct prefixes){.manifest = true};
 	err = parse_lines(text, out, why);
+	if (!err)
+		err = sort_and_check(out, why);
+	if (err)
+		prefixes_close(out);
+	return err;
+}
+
+kpack_error_t prefixes_list(const char *path, struct prefixes *out,
+			    struct kpackx_error *why)
+{
+	kpack_error_t err;
+	uint8_t *text;
+	size_t size;
+
+	*out = (struct prefixes){0};
+	KP_TRY(below_file_load(path, MANIFEST_MAX, "the manifest", &text, &size, why));
+	out->manifest = true;
+	err = parse_lines((struct kp_span){text, size}, out, why);
+	free(text);
 	if (err)
 		prefixes_close(out);
 	return err;
 }
 
 /* --- the tree ---------------------------------------------------------------------- */
-
-static kpack_error_t read_manifest(const char *path, struct prefixes *out,
-				   struct kpackx_error *why)
-{
-	kpack_error_t err;
-	uint8_t *text;
-	size_t size;
-
-	KP_TRY(below_file_load(path, MANIFEST_MAX, "the manifest", &text, &size, why));
-	err = prefixes_parse((struct kp_span){text, size}, out, why);
-	free(text);
-	return err;
-}
 
 /* Check that no component of a prefix leads out of the tree; set P's absent. */
 static kpack_error_t check_prefix(const char *root, struct prefix *p,
@@ -226,7 +237,8 @@ static kpack_error_t open_manifest(const char *root, const char *path, bool requ
 		only_root(out);
 		return KPACK_SUCCESS;
 	}
-	KP_TRY(read_manifest(path, out, why));
+	KP_TRY(prefixes_list(path, out, why));
+	KP_TRY(sort_and_check(out, why));
 	for (size_t i = 0; i < out->count; i++)
 		KP_TRY(check_prefix(root, &out->items[i], why));
 	return KPACK_SUCCESS;

@@ -33,6 +33,13 @@ kpack_error_t prefixes_parse(struct kp_span text, struct prefixes *out,
 			     struct kpackx_error *why);
 
 /*
+ * List the prefixes of the manifest PATH of a tree that other trees complete: it may name
+ * none, and `sorted` is not set.  Errors of prefixes_parse for single lines, and IO_ERROR.
+ */
+kpack_error_t prefixes_list(const char *path, struct prefixes *out,
+			    struct kpackx_error *why);
+
+/*
  * Read the prefixes of the tree ROOT.  FILE_NOT_FOUND: a manifest is REQUIRED, but
  * missing.  INVALID_FORMAT: as prefixes_parse; or a prefix is not a directory, or is
  * reached through a symbolic link.  IO_ERROR.
