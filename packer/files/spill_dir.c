@@ -8,16 +8,17 @@
 
 /*
  * Larger blocks of memory go back to the system at once.  Smaller ones are used again: the
- * system would have to clear new ones.
+ * system would have to clear new ones.  Each thread has a heap, whose end is given back when
+ * it is free and longer than HEAP_KEEPS.
  */
-enum { MALLOC_KEEPS = 32 << 20 };
+enum { MALLOC_KEEPS = 32 << 20, HEAP_KEEPS = 8 << 20 };
 
 void spill_dir_begin(struct spill_dir *s, const char *dir)
 {
 	int at = below_open_following(dir, O_RDONLY | O_DIRECTORY), fd;
 
 	mallopt(M_MMAP_THRESHOLD, MALLOC_KEEPS);
-	mallopt(M_TRIM_THRESHOLD, MALLOC_KEEPS);
+	mallopt(M_TRIM_THRESHOLD, HEAP_KEEPS);
 	if (at < 0)
 		return;
 	kp_spill_into(at);
