@@ -30,6 +30,7 @@ struct state_file {
 	char *path;   /* below the tree */
 	char *arch;   /* the GPUs whose code was to stay */
 	bool planned; /* a run wanted to change it, and has not said that it did */
+	bool thinned; /* thin looked at it in this run; not stored */
 	bool owned;   /* STATE_PACKED: a package had it in a run since it was packed */
 	uint64_t before, after; /* sizes */
 	uint64_t ino; /* of the changed file; with its mtime it is known again */

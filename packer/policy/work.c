@@ -26,7 +26,7 @@ struct change {
 	const struct scan_entry *entry;
 	uint64_t before, after;
 	enum state_kind kind;
-	bool planned;
+	bool planned, thinned;
 };
 
 static void put_change(struct work *w, const struct change *c)
@@ -38,6 +38,7 @@ static void put_change(struct work *w, const struct change *c)
 		.path = xstrdup(e->relative),
 		.kind = c->kind,
 		.planned = c->planned,
+		.thinned = c->thinned,
 		.before = c->before,
 		.after = c->after,
 		.seconds = e->id.mtime.tv_sec,
@@ -121,7 +122,10 @@ static bool is_changed(const struct thin *thin, const struct thin_file *f, bool 
 	return planned ? !f->gone || f->loses || thin->args.strip : f->after != f->before;
 }
 
-/* Remove the files that a plan had, and that lost nothing, now or earlier. */
+/*
+ * Remove the files that a plan had, and that lost nothing, now or earlier.  A converted file,
+ * which thin does not look at, may be as large as before.
+ */
 static void drop_same(struct state *s)
 {
 	for (size_t i = 0; i < s->n_files; i++) {
@@ -129,7 +133,7 @@ static void drop_same(struct state *s)
 
 		if (f->kind != STATE_CHANGED && f->kind != STATE_LINK)
 			continue;
-		if (f->planned || f->before == f->after) {
+		if (f->planned || (f->thinned && f->before == f->after)) {
 			free(f->path);
 			f->path = NULL;
 		}
@@ -145,7 +149,8 @@ static void put_thinned(struct work *w, const struct thin *thin, bool planned)
 		struct change c = {.before = f->before,
 				   .after = planned ? 0 : f->after,
 				   .kind = f->gone ? STATE_CHANGED : STATE_REMOVED,
-				   .planned = planned};
+				   .planned = planned,
+				   .thinned = !planned};
 
 		if (is_changed(thin, f, planned) ||
 		    (!planned && state_find_file(&w->tree->state, e->relative)))

@@ -659,6 +659,36 @@ topology() { # VERSION...: a machine with these GPUs
 }
 
 # bats test_tags=single
+@test "do=pack: a converted program that is as large as before is listed, too" {
+	mkdir -p tree/bin
+	mkfat --bare --bundles 1 --size 60000 --arches gfx1100,gfx1030 code
+	# its program headers come behind zeros
+	cc -pie -fPIE -x c -o tree/bin/program - <<-'END'
+	__asm__(".section .hip_fatbin,\"a\",@progbits\n.balign 4096\nfatbin:\n.incbin \"code\"\n.previous");
+	extern const char fatbin[] __attribute__((visibility("hidden")));
+	__attribute__((section(".hipFatBinSegment"))) struct {
+		unsigned magic, version;
+		const void *data;
+		void *unused;
+	} wrapper = {0x48495046, 1, fatbin, 0};
+	int main(void)
+	{
+		return wrapper.version != 1;
+	}
+	END
+	tree/bin/program
+	mkfat --size 60000 --arches gfx1100,gfx1030 tree/a.so
+	size=$(stat -c %s tree/bin/program)
+	policy rocm "tree=$T/tree" arch=gfx1100 do=pack
+	apply >said
+	tree/bin/program
+	[ "$(stat -c %s tree/bin/program)" -ge "$size" ]
+	grep -q "2 files converted" said
+	[ "$(apply)" = "rocm: $T/tree: nothing changed" ]
+	field files | grep -q bin/program
+}
+
+# bats test_tags=single
 @test "do=pack: an overlay between the files" {
 	as_root
 	chmod 0666 /dev/fuse
