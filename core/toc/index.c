@@ -66,8 +66,8 @@ static int cmp_bytes(const void *a, const void *b)
 	const struct sort_key *x = a, *y = b;
 
 	if (x->bytes != y->bytes)
-		return x->bytes < y->bytes ? -1 : 1;
-	return (x->binary > y->binary) - (x->binary < y->binary);
+		return KP_ORDER(x->bytes, y->bytes);
+	return KP_ORDER(x->binary, y->binary);
 }
 
 /* Count how often each value of each byte occurs. */
@@ -267,8 +267,8 @@ static int cmp_entry(const void *a, const void *b)
 	const struct entry_key *x = a, *y = b;
 
 	if (x->rank != y->rank)
-		return x->rank < y->rank ? -1 : 1;
-	return (x->position > y->position) - (x->position < y->position);
+		return KP_ORDER(x->rank, y->rank);
+	return KP_ORDER(x->position, y->position);
 }
 
 /* With more entries, inserting costs more than it saves. */

@@ -29,10 +29,10 @@ static int compare_run(const struct kp_more_run *run, uint32_t key, uint16_t arc
 		       uint32_t at)
 {
 	if (run->key != key)
-		return run->key < key ? -1 : 1;
+		return KP_ORDER(run->key, key);
 	if (run->arch != arch)
-		return run->arch < arch ? -1 : 1;
-	return (run->at > at) - (run->at < at);
+		return KP_ORDER(run->arch, arch);
+	return KP_ORDER(run->at, at);
 }
 
 static int cmp_run(const void *a, const void *b)

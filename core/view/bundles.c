@@ -189,7 +189,7 @@ static int compare_objects(const void *a, const void *b)
 	const struct object *x = a, *y = b;
 	int c = kp_span_cmp(id_of(x), id_of(y));
 
-	return c ? c : (x->position > y->position) - (x->position < y->position);
+	return c ? c : KP_ORDER(x->position, y->position);
 }
 
 /*
@@ -375,12 +375,12 @@ static int compare_code(const void *a, const void *b)
 	const struct kp_view_code *x = a, *y = b;
 
 	if (x->dir != y->dir)
-		return x->dir < y->dir ? -1 : 1;
+		return KP_ORDER(x->dir, y->dir);
 	if (x->index != y->index)
-		return x->index < y->index ? -1 : 1;
+		return KP_ORDER(x->index, y->index);
 	if (x->archive != y->archive)
-		return x->archive < y->archive ? -1 : 1;
-	return (x->entry > y->entry) - (x->entry < y->entry);
+		return KP_ORDER(x->archive, y->archive);
+	return KP_ORDER(x->entry, y->entry);
 }
 
 /* Find, or make, the directory of each noted entry's bundle. */

@@ -50,8 +50,8 @@ static int cmp_item(const void *a, const void *b, void *arg)
 	if (c)
 		return c;
 	if (x_dir != y_dir)
-		return x_dir ? -1 : 1;
-	return (x->position > y->position) - (x->position < y->position);
+		return KP_ORDER(y_dir, x_dir);
+	return KP_ORDER(x->position, y->position);
 }
 
 static bool in_order(const struct kp_view *v, const struct kp_view_dir *dir)

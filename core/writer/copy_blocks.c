@@ -51,7 +51,7 @@ static int by_begin(const void *a, const void *b)
 {
 	const struct range *x = a, *y = b;
 
-	return (x->begin > y->begin) - (x->begin < y->begin);
+	return KP_ORDER(x->begin, y->begin);
 }
 
 static bool list_extents(struct blocks_copy *c)

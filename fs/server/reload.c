@@ -102,7 +102,7 @@ static int by_serial(const void *a, const void *b)
 {
 	const struct known *x = a, *y = b;
 
-	return x->serial < y->serial ? -1 : x->serial > y->serial;
+	return KP_ORDER(x->serial, y->serial);
 }
 
 static const struct known *find_known(const struct list *l, uint32_t serial)

@@ -15,8 +15,8 @@ static int by_ordinal(const void *a, const void *b)
 	const struct ordered *x = a, *y = b;
 
 	if (x->ordinal != y->ordinal)
-		return x->ordinal < y->ordinal ? -1 : 1;
-	return (x->entry > y->entry) - (x->entry < y->entry);
+		return KP_ORDER(x->ordinal, y->ordinal);
+	return KP_ORDER(x->entry, y->entry);
 }
 
 static kpack_error_t add_object(struct merge_plan *p, size_t source, uint32_t ordinal,

@@ -137,7 +137,7 @@ static int by_preference(const void *a, const void *b, void *arg)
 	size_t x = *(const size_t *)a, y = *(const size_t *)b;
 	unsigned px = p->sources[x].prefer, py = p->sources[y].prefer;
 
-	return px != py ? (px > py ? -1 : 1) : (x > y) - (x < y);
+	return px != py ? (px > py ? -1 : 1) : KP_ORDER(x, y);
 }
 
 static kpack_error_t add_sources(struct merge_plan *p, struct names *names,

@@ -24,7 +24,7 @@ static int cmp_place(const struct rank *x, const struct rank *y)
 {
 	int c = kp_span_cmp(x->path, y->path);
 
-	return c ? c : (x->index > y->index) - (x->index < y->index);
+	return c ? c : KP_ORDER(x->index, y->index);
 }
 
 static int cmp_rank(const void *a, const void *b)
@@ -32,7 +32,7 @@ static int cmp_rank(const void *a, const void *b)
 	const struct rank *x = a, *y = b;
 	int c = cmp_place(x, y);
 
-	return c ? c : (x->object > y->object) - (x->object < y->object);
+	return c ? c : KP_ORDER(x->object, y->object);
 }
 
 /*

@@ -11,24 +11,19 @@
 #include "core/base/scheme.h"
 #include "packer/base/xalloc.h"
 
-static int cmp_number(uint64_t a, uint64_t b)
-{
-	return (a > b) - (a < b);
-}
-
 /* --- one place in a file, several ordinals (scheme none) ------------------------------ */
 
 static int by_place(const void *a, const void *b, void *arg)
 {
 	const struct merge_object *o = arg, *x = &o[*(const uint32_t *)a],
 				  *y = &o[*(const uint32_t *)b];
-	int c = cmp_number(x->source, y->source);
+	int c = KP_ORDER(x->source, y->source);
 
 	if (!c)
-		c = cmp_number(x->stored.offset, y->stored.offset);
+		c = KP_ORDER(x->stored.offset, y->stored.offset);
 	if (!c)
-		c = cmp_number(x->stored.size, y->stored.size);
-	return c ? c : cmp_number(*(const uint32_t *)a, *(const uint32_t *)b);
+		c = KP_ORDER(x->stored.size, y->stored.size);
+	return c ? c : KP_ORDER(*(const uint32_t *)a, *(const uint32_t *)b);
 }
 
 /*
@@ -78,11 +73,11 @@ static kpack_error_t share_places(struct merge_plan *p, uint32_t *list, size_t n
 
 static int cmp_sizes(const struct merge_object *x, const struct merge_object *y)
 {
-	int c = cmp_number(x->stored.size, y->stored.size);
+	int c = KP_ORDER(x->stored.size, y->stored.size);
 
 	if (!c)
-		c = cmp_number(x->size, y->size);
-	return c ? c : cmp_number(x->chunk, y->chunk);
+		c = KP_ORDER(x->size, y->size);
+	return c ? c : KP_ORDER(x->chunk, y->chunk);
 }
 
 static int by_sizes(const void *a, const void *b, void *arg)
@@ -91,7 +86,7 @@ static int by_sizes(const void *a, const void *b, void *arg)
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 	int c = cmp_sizes(&o[x], &o[y]);
 
-	return c ? c : cmp_number(x, y);
+	return c ? c : KP_ORDER(x, y);
 }
 
 static int by_hash(const void *a, const void *b, void *arg)
@@ -100,7 +95,7 @@ static int by_hash(const void *a, const void *b, void *arg)
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 	int c = memcmp(o[x].hash, o[y].hash, sizeof(o[x].hash));
 
-	return c ? c : cmp_number(x, y);
+	return c ? c : KP_ORDER(x, y);
 }
 
 static kpack_error_t hash_stored(struct merge_object *o, struct kp_hasher *hasher,

@@ -22,18 +22,13 @@ static void add_name(struct names *n, const char *name, size_t size)
 	n->items[n->count++] = xstrndup(name, size);
 }
 
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Returns the sorted list, on the heap, and frees N; "-": it is empty. */
 static char *join_names(struct names *n)
 {
 	char *text = NULL;
 
 	if (n->count)
-		qsort(n->items, n->count, sizeof(*n->items), by_text);
+		qsort(n->items, n->count, sizeof(*n->items), kp_order_texts);
 	for (size_t i = 0; i < n->count; i++) {
 		char *longer = text ? xasprintf("%s,%s", text, n->items[i])
 				    : xstrdup(n->items[i]);

@@ -102,7 +102,7 @@ static int by_part(const void *a, const void *b)
 	const struct code_file *x = a, *y = b;
 	int order = strcmp(x->part, y->part);
 
-	return order ? order : (x->entry > y->entry) - (x->entry < y->entry);
+	return order ? order : KP_ORDER(x->entry, y->entry);
 }
 
 static void find_files(struct code_files *files)

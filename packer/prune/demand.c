@@ -44,7 +44,7 @@ static int by_number(const void *a, const void *b)
 {
 	const uint32_t *x = a, *y = b;
 
-	return (*x > *y) - (*x < *y);
+	return KP_ORDER(*x, *y);
 }
 
 /*
