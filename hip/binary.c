@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "binary.h"
 #include <stdlib.h>
+#include <string.h>
 #include "core/loader/proc_maps.h"
 #include "core/loader/read_marker.h"
 #include "core/loader/trusted.h"
@@ -90,21 +91,46 @@ static kpack_error_t fill_binary(struct binaries *all, struct binary *b,
 	return find_archives(all, b, why);
 }
 
-kpack_error_t binary_get(struct binaries *all, const void *marker,
-			 unsigned long long unloads, struct binary **out,
+static bool are_same(const struct kp_marker *a, const struct kp_marker *b)
+{
+	if (strcmp(a->kernel_name, b->kernel_name) != 0 ||
+	    a->n_search_paths != b->n_search_paths)
+		return false;
+	for (size_t i = 0; i < a->n_search_paths; i++)
+		if (strcmp(a->search_paths[i], b->search_paths[i]) != 0)
+			return false;
+	return true;
+}
+
+/*
+ * Whether the marker of B is still at its address.  A library that was unloaded without
+ * unregistering leaves it to others.  (dl_iterate_phdr, which counts what was unloaded, can
+ * hang in a child of fork.)
+ */
+static bool has_same_marker(const struct binary *b)
+{
+	struct kp_marker now = {0};
+	bool readable = kp_marker_read_at(b->marker, &now, NULL) == KPACK_SUCCESS;
+	bool same = readable && b->facts.kernel_name ? are_same(&now, &b->facts)
+						     : !readable && !b->facts.kernel_name;
+
+	kp_marker_fini(&now);
+	return same;
+}
+
+kpack_error_t binary_get(struct binaries *all, const void *marker, struct binary **out,
 			 struct kpackx_error *why)
 {
 	struct binary *b = all->first;
 
 	*out = NULL;
-	while (b && (b->marker != marker || b->unloads != unloads))
+	while (b && (b->marker != marker || !has_same_marker(b)))
 		b = b->next;
 	if (!b) {
 		b = calloc(1, sizeof(*b));
 		if (!b)
 			return kp_fail_memory(why, sizeof(*b), "a binary");
 		b->marker = marker;
-		b->unloads = unloads;
 		(void)fill_binary(all, b, &b->fault);
 		b->next = all->first;
 		all->first = b;

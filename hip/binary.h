@@ -13,12 +13,11 @@ enum { BINARY_MOUNTED_MAX = 16 };
 
 struct binary {
 	struct binary *next;
-	unsigned users;             /* registered wrappers */
-	const void *marker;         /* the address, by which the binary is found again */
-	unsigned long long unloads; /* since then its address can be another one's */
-	bool is_unusable;           /* and was reported */
-	struct kpackx_error fault;  /* code 0: its marker and archives are known */
-	char *path;                 /* NULL: unknown */
+	unsigned users;            /* registered wrappers */
+	const void *marker;        /* the address, by which the binary is found again */
+	bool is_unusable;          /* and was reported */
+	struct kpackx_error fault; /* code 0: its marker and archives are known */
+	char *path;                /* NULL: unknown */
 	struct kp_marker facts;
 	struct kp_lookup files; /* candidate archives; open ones stay open */
 	struct kp_lookup_want want;
@@ -47,13 +46,12 @@ struct binaries {
 kpack_error_t binaries_start(struct binaries *all, struct kpackx_error *why);
 
 /*
- * Return the binary with the marker at the address MARKER, when the dynamic linker had
- * unloaded UNLOADS objects; unless *OUT is NULL, the caller becomes a user of it and ends
- * that with binary_put, on failure, too.  PATH_DISCOVERY_FAILED, INVALID_METADATA,
- * OUT_OF_MEMORY, and ARCHIVE_NOT_FOUND in a program with more rights than its user.
+ * Return the binary with the marker at the address MARKER; unless *OUT is NULL, the caller
+ * becomes a user of it and ends that with binary_put, on failure, too.
+ * PATH_DISCOVERY_FAILED, INVALID_METADATA, OUT_OF_MEMORY, and ARCHIVE_NOT_FOUND in a
+ * program with more rights than its user.
  */
-kpack_error_t binary_get(struct binaries *all, const void *marker,
-			 unsigned long long unloads, struct binary **out,
+kpack_error_t binary_get(struct binaries *all, const void *marker, struct binary **out,
 			 struct kpackx_error *why);
 void binary_put(struct binaries *all, struct binary *b);
 

@@ -74,16 +74,14 @@ static void say_unusable(struct binary *b, const struct kpackx_error *why)
 /* Find the code of WRAPPER; without any, a program goes on as on a GPU it has no code for. */
 static kpack_error_t fill_registration(struct registration *r,
 				       const struct wrapper *wrapper,
-				       unsigned long long unloads,
 				       struct kpackx_error *why)
 {
-	KP_TRY(binary_get(&binaries, wrapper->pointer, unloads, &r->binary, why));
+	KP_TRY(binary_get(&binaries, wrapper->pointer, &r->binary, why));
 	return bundle_get(&binaries, r->binary, (uint32_t)wrapper->index, &r->bundle,
 			  why);
 }
 
-static struct registration *registration_new(const struct wrapper *wrapper,
-					     unsigned long long unloads)
+static struct registration *registration_new(const struct wrapper *wrapper)
 {
 	struct registration *r = calloc(1, sizeof(*r));
 	struct kpackx_error why = {0};
@@ -93,7 +91,7 @@ static struct registration *registration_new(const struct wrapper *wrapper,
 		return NULL;
 	err = binaries_start(&binaries, &why);
 	if (!err && binaries.gpus.count) {
-		err = fill_registration(r, wrapper, unloads, &why);
+		err = fill_registration(r, wrapper, &why);
 		if (err)
 			say_unusable(r->binary, &why);
 	}
@@ -131,12 +129,11 @@ static bool is_disabled(void)
 
 static void *register_bundle(const struct wrapper *wrapper, const struct runtime *runtime)
 {
-	unsigned long long unloads = runtime_unloads();
 	struct registration *r;
 	void *handle;
 
 	lock_library();
-	r = registration_new(wrapper, unloads);
+	r = registration_new(wrapper);
 	unlock_library();
 	if (!r)
 		return runtime->add(wrapper);

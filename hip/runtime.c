@@ -131,21 +131,6 @@ static bool take_from_object(const void *address, struct runtime *out)
 	return map && take_from(map->l_name, out);
 }
 
-static int take_unloads(struct dl_phdr_info *info, size_t size, void *arg)
-{
-	(void)size; /* both libcs have the member */
-	*(unsigned long long *)arg = info->dlpi_subs;
-	return 1;
-}
-
-unsigned long long runtime_unloads(void)
-{
-	unsigned long long n = 0;
-
-	dl_iterate_phdr(take_unloads, &n);
-	return n;
-}
-
 /* A look-up of the object of an address searches all symbols, so few are made. */
 void runtime_find(const void *caller, struct runtime *out)
 {

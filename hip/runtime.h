@@ -18,10 +18,4 @@ struct runtime {
  */
 void runtime_find(const void *caller, struct runtime *out);
 
-/*
- * How often the dynamic linker unloaded an object; as long as that is equal, an address
- * is of the same object.  Takes the linker's lock, too.
- */
-unsigned long long runtime_unloads(void);
-
 #endif

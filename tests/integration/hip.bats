@@ -379,8 +379,10 @@ load_registering() { # FILE
 	list=$(preload "$python")
 	for seed in 1 2; do
 		make_registering -DSTAYS -L"$old" -l:libamdhip64.so.5
-		mv fat fat-$seed
-		mv packed packed-$seed
+		mkdir -p fat-$seed/lib
+		mv fat/lib/libx.so fat-$seed/lib/lib$seed.so
+		kpack pack -q fat-$seed packed-$seed
+		rm -r fat packed
 	done
 	cat >load.py <<-'END'
 	import _ctypes, ctypes, sys
@@ -389,11 +391,11 @@ load_registering() { # FILE
 	END
 	export LD_LIBRARY_PATH=$old STUB_LOG=$PWD/raw STUB_ARCHES=$agents KPACK_HIP_ARCH=gfx90a,gfx1030,gfx1100
 	export ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0
-	LD_PRELOAD=$list $python load.py ./fat-[12]/lib/libx.so
-	sort raw | cut -d ' ' -f 3- >want
+	LD_PRELOAD=$list $python load.py ./fat-[12]/lib/lib[12].so
+	cut -d ' ' -f 3- raw | sort >want
 	rm raw
-	LD_PRELOAD=${list:+$list:}$helper $python load.py ./packed-[12]/lib/libx.so
-	sort raw | cut -d ' ' -f 3- | diff want -
+	LD_PRELOAD=${list:+$list:}$helper $python load.py ./packed-[12]/lib/lib[12].so
+	cut -d ' ' -f 3- raw | sort | diff want -
 }
 
 @test "threads that load, unload and register, and children of a fork" {
