@@ -250,6 +250,13 @@ $(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o $(O)/fs.a $(O)/p
 	$(call say,LINK)$(link) -o $@ $^ $(libs_packer)
 endif
 
+# Programs that use no code of ours are compiled without sanitizers: they only take time there.
+foreign := $(addprefix $(O)/tests/,loaders/% posix/% racer/%)
+$(foreign): cflags.asan := -O1 -g
+$(foreign): cflags.tsan := -O1 -g
+$(foreign): ldflags.asan :=
+$(foreign): ldflags.tsan :=
+
 # Programs that open kernel databases in the same way as the libraries; they use no code of ours.
 $(O)/tests/loaders/%: $(O)/tests/loaders/%.o
 	$(call say,LINK)$(link) -o $@ $^ -lsqlite3 -llzma -lbz2 -lz -lcrypto -ldl
