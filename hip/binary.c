@@ -122,6 +122,7 @@ kpack_error_t binary_get(struct binaries *all, const void *marker, struct binary
 			 struct kpackx_error *why)
 {
 	struct binary *b = all->first;
+	struct kpackx_error reason = {0};
 
 	*out = NULL;
 	while (b && (b->marker != marker || !has_same_marker(b)))
@@ -131,7 +132,9 @@ kpack_error_t binary_get(struct binaries *all, const void *marker, struct binary
 		if (!b)
 			return kp_fail_memory(why, sizeof(*b), "a binary");
 		b->marker = marker;
-		(void)fill_binary(all, b, &b->fault);
+		/* it may give a reason for a place that it passed over, and succeed */
+		if (fill_binary(all, b, &reason))
+			b->fault = reason;
 		b->next = all->first;
 		all->first = b;
 	}

@@ -240,6 +240,22 @@ node() { # NUMBER VERSION
 	diff - output.txt <<<"3 set, 0 NULL"
 }
 
+@test "a search path that is too long for any file is passed over" {
+	make_library
+	original
+	# beside the library's directory, more bytes than a path may have
+	PYTHONPATH=$tools $python - fat/lib/libx.so <<-'END'
+	import amdsplit, sys
+	amdsplit.convert(sys.argv[1], "x/" * 2047, "lib/libx.so")
+	END
+	HELPER= calls "$old" fat/lib/libx.so
+	diff - output.txt <<<"0 set, 3 NULL"
+	KPACK_HIP_ARCH=gfx90a,gfx1030,gfx1100 ROCM_KPACK_PATH_PREFIX=$T/packed/.kpack helped "$old" fat/lib/libx.so
+	diff want log
+	diff - output.txt <<<"3 set, 0 NULL"
+	[ ! -s messages.txt ]
+}
+
 @test "the line about missing code names the archive that exists, or the one for the processor" {
 	make_library --arches gfx90a:xnack-,gfx11-generic
 	local archive=packed/.kpack/fat_gfx90a:xnack-.kpack begin="kpack_hip: $T/packed/lib/libx.so: no code for"
