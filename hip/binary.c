@@ -104,8 +104,8 @@ static bool are_same(const struct kp_marker *a, const struct kp_marker *b)
 
 /*
  * Whether the marker of B is still at its address.  A library that was unloaded without
- * unregistering leaves it to others.  (dl_iterate_phdr, which counts what was unloaded, can
- * hang in a child of fork.)
+ * unregistering leaves its address to other libraries.  (dl_iterate_phdr, which counts the
+ * unloaded ones, can hang in a child of fork.)
  */
 static bool has_same_marker(const struct binary *b)
 {

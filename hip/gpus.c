@@ -62,7 +62,7 @@ static kpack_error_t parse_version(const char *name, const char *version,
 
 #define OVERRIDE "HSA_OVERRIDE_GFX_VERSION"
 
-/* The runtime's name for GPU goes to *OUT; its own variable is before that for all. */
+/* Set *OUT to the runtime's name for GPU; the variable with its number counts first. */
 static kpack_error_t name_gpu(const struct kp_gpu *gpu, struct kp_target *out,
 			      struct kpackx_error *why)
 {

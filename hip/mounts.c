@@ -128,9 +128,9 @@ static bool ends_with(const char *line, const char *end)
 }
 
 /*
- * Whether the list FILE of a mount's archives has the one of F, as it was opened.  What is
- * at the archive's path says nothing of what the mount has opened, which may not have
- * noticed that the archive was replaced.
+ * Whether the list FILE of a mount's archives has the archive of F, as it was opened.  The
+ * file at the archive's path may be another one than the mount has opened, because a mount
+ * may not notice that an archive was replaced.
  */
 static bool lists_archive(FILE *file, const struct kp_lookup_file *f)
 {
@@ -294,7 +294,7 @@ static void say_mapped(const struct parts *p, const char *path)
 	say_line(SAY_ALL, &line);
 }
 
-/* A mount has no later archives than their paths lead to. */
+/* Whether the path of each archive leads to the opened file; then no mount has a later one. */
 static bool all_current(const struct parts *p)
 {
 	for (size_t i = 0; i < p->count; i++)

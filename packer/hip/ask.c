@@ -75,7 +75,7 @@ static int answer_of(const char *path, int reason)
 	return add(&w) ? ANSWER_TAKES : ANSWER_REFUSES;
 }
 
-/* The child ended with STATUS; a pipe from it, REASON, may say more. */
+/* The child ended with STATUS; the pipe REASON may have the dynamic linker's reason. */
 static void set_failure(struct hip_runtime *runtime, int status, int reason)
 {
 	char bytes[400], text[600] = "";

@@ -49,7 +49,7 @@ static bool has_compressed_magic(const uint8_t *data, size_t size)
 	return memmem(data, size, "CCOB", 4) != NULL;
 }
 
-/* Blocks overlap, so that a sign on the border of two is found.  *HAS_CALL: of a runtime. */
+/* Blocks overlap, so that a sign on the border of two is found.  *HAS_CALL: it has CALL. */
 static kpack_error_t search_signs(int fd, uint64_t size, struct hip_runtime *r,
 				  bool *has_call, struct kpackx_error *why)
 {
