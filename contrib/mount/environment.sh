@@ -133,7 +133,7 @@ miopen() # PREFIX
 # The directories with databases, relative to MOUNT, but for those of the entries by key
 directories()
 {
-	cd "$mount" && find . -xdev -path ./toc -prune -o ! -path '*
+	cd "$mount" 2>/dev/null && find . -xdev -path ./toc -prune -o ! -path '*
 *' \( -name 'TensileLibrary*' -o -name 'rocfft_kernel_cache*.db' -o -path '*/miopen/db/*' \) -print |
 		sed 's,/[^/]*$,,' | sort -u
 }

@@ -195,6 +195,8 @@ no variable can name both: use in-place or overlay" ]
 @test "variables: usage, and nothing there" {
 	run -1 environment.sh "$T/mnt"
 	[[ $output == "environment.sh: $T/mnt: no kernels"* ]]
+	run -1 environment.sh "$T/missing"
+	[ "${#lines[@]}" = 1 ]
 	run -2 environment.sh a b
 	run -2 environment.sh -z
 	run -0 environment.sh -h
