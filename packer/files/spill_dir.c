@@ -11,7 +11,7 @@
  * system would have to clear new ones.  Each thread has a heap, whose end is given back when
  * it is free and longer than HEAP_KEEPS.
  */
-enum { MALLOC_KEEPS = 32 << 20, HEAP_KEEPS = 8 << 20 };
+enum { MALLOC_KEEPS = 32 << 20, HEAP_KEEPS = 16 << 20 };
 
 void spill_dir_begin(struct spill_dir *s, const char *dir)
 {
