@@ -60,6 +60,16 @@ static bool of_database(const struct plan_object *o)
 	return o->input->kind == INPUT_DATABASE;
 }
 
+/* Put the place of O before the message of ERR. */
+static kpack_error_t fail_object(const struct plan_object *o, kpack_error_t err,
+				 struct kpackx_error *why)
+{
+	if (of_database(o))
+		return kp_fail_prefix(why, err, "%s", o->input->shown);
+	return kp_fail_prefix(why, err, "%s: container %zu", o->input->shown,
+			      image_of(o)->container);
+}
+
 /* --- on the threads ------------------------------------------------------------------ */
 
 static void end_worker(void *state)
@@ -323,10 +333,7 @@ static kpack_error_t pack_job(void *arg, void *state, size_t job, void **result,
 		facts_string(&packed->facts, "source_prefix", p->options->source_prefix);
 	if (err) {
 		discard_packed(NULL, packed);
-		return of_database(o)
-			       ? kp_fail_prefix(why, err, "%s", o->input->shown)
-			       : kp_fail_prefix(why, err, "%s: container %zu",
-						o->input->shown, image_of(o)->container);
+		return fail_object(o, err, why);
 	}
 	*result = packed;
 	return KPACK_SUCCESS;
@@ -481,31 +488,54 @@ static uint64_t size_of_all(const struct plan *plan)
 	return sum;
 }
 
+static kpack_error_t measure_object(const struct plan_object *o, struct kp_encoder *e,
+				    uint32_t *density, struct kpackx_error *why)
+{
+	static uint8_t buf[KP_DENSITY_SIZE];
+	struct kp_source source = kp_source_memory(buf, 0);
+	size_t size;
+	kpack_error_t err = input_peek(o->input, o->image, buf, sizeof(buf), &size, why);
+
+	source.size = size;
+	if (!err)
+		err = kp_density(e, &source, density, why);
+	return err ? fail_object(o, err, why) : KPACK_SUCCESS;
+}
+
+/* Free what looking at O kept, except what looking at NEXT needs; NULL: none. */
+static void end_peek(const struct plan_object *o, const struct plan_object *next)
+{
+	if (o)
+		input_end_peek(o->input, o->image,
+			       next && next->input == o->input ? next->image
+							       : KP_NOWHERE);
+}
+
 /* Look at the objects in which each SHARE bytes of all begin. */
 static kpack_error_t take_samples(const struct plan *plan, uint64_t share,
 				  struct kp_encoder *e, struct kp_density_sample *out,
 				  size_t *n, struct kpackx_error *why)
 {
-	static uint8_t buf[KP_DENSITY_SIZE];
+	const struct plan_object *last = NULL;
 	uint64_t at = 0, due = 0;
+	kpack_error_t err = KPACK_SUCCESS;
 
 	*n = 0;
-	for (size_t i = 0; i < plan->n_objects; i++) {
+	for (size_t i = 0; i < plan->n_objects && !err; i++) {
 		const struct plan_object *o = &plan->objects[i];
-		struct kp_source source = kp_source_memory(buf, 0);
 		uint64_t before = due;
-		size_t size;
 
 		at += image_of(o)->size;
 		if (at <= due)
 			continue;
 		due += ((at - 1 - due) / share + 1) * share;
-		KP_TRY(input_peek(o->input, o->image, buf, sizeof(buf), &size, why));
-		source.size = size;
-		KP_TRY(kp_density(e, &source, &out[*n].density, why));
+		end_peek(last, o);
+		last = o;
+		err = measure_object(o, e, &out[*n].density, why);
 		out[(*n)++].size = due - before;
 	}
-	return KPACK_SUCCESS;
+	end_peek(last, NULL);
+	return err;
 }
 
 /* Choose the levels of all objects before any is read. */

@@ -303,13 +303,28 @@ kpack_error_t input_open_image(struct input *in, size_t image, struct kp_source 
 	return err;
 }
 
-static void free_container(struct input *in, size_t container)
+/* Whether C is CONTAINER or around it. */
+static bool is_around(const struct input *in, size_t c, size_t container)
 {
-	for (size_t c = container; c != KP_NOWHERE; c = container_around(in, c)) {
+	while (container != KP_NOWHERE && container != c)
+		container = container_around(in, container);
+	return container == c;
+}
+
+void input_end_peek(struct input *in, size_t image, size_t next)
+{
+	size_t needed = next == KP_NOWHERE ? KP_NOWHERE : in->images[next].container;
+	size_t c = in->images[image].container;
+
+	pthread_mutex_lock(&in->lock);
+	for (; c != KP_NOWHERE && !is_around(in, c, needed);
+	     c = container_around(in, c)) {
 		kp_payload_fini(&in->payloads[c].payload);
 		in->payloads[c].state = EMPTY;
 	}
-	close_file(in);
+	if (next == KP_NOWHERE)
+		close_file(in);
+	pthread_mutex_unlock(&in->lock);
 }
 
 kpack_error_t input_peek(struct input *in, size_t image, void *buf, size_t size,
@@ -327,7 +342,6 @@ kpack_error_t input_peek(struct input *in, size_t image, void *buf, size_t size,
 			      "an object passes the end of its container");
 	if (!err)
 		err = kp_source_read(&source, (img->size - *out) / 2, buf, *out, why);
-	free_container(in, img->container);
 	pthread_mutex_unlock(&in->lock);
 	return err;
 }

@@ -89,10 +89,13 @@ void input_close_image(struct input *in, size_t image);
 
 /*
  * Before any image is read: read at most SIZE bytes from the middle of an image; *OUT is
- * how many.  Nothing that it takes is kept.
+ * how many.  Its container stays decoded until input_end_peek, which is due after a
+ * failure, too.
  */
 kpack_error_t input_peek(struct input *in, size_t image, void *buf, size_t size,
 			 size_t *out, struct kpackx_error *why);
+/* Free what a peek at IMAGE kept, except what one at the image NEXT needs; KP_NOWHERE: none. */
+void input_end_peek(struct input *in, size_t image, size_t next);
 
 /*
  * Keep the file open until it is released, for using FD and reading the containers of

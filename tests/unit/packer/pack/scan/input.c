@@ -143,6 +143,54 @@ static void what_holds_code_is_numbered_and_read(void **state)
 	}
 }
 
+static void peek_and_compare(struct input *in, size_t image, const char *want)
+{
+	char buf[16] = "";
+	size_t n;
+
+	assert_int_equal(input_peek(in, image, buf, 2, &n, &why), KPACK_SUCCESS);
+	assert_int_equal(n, 2);
+	assert_memory_equal(buf, want, 2);
+}
+
+/* A container is decoded once for all its images that are looked at one after another. */
+static void peeks_keep_a_container_until_they_end(void **state)
+{
+	static const struct bytes nothing;
+	struct input in;
+	char buf[16];
+	size_t n;
+
+	(void)state;
+	open_nested(&in);
+	assert_int_equal(expect_all(&in), 3);
+	peek_and_compare(&in, 4, "hr");
+	input_end_peek(&in, 4, KP_NOWHERE);
+	assert_int_equal(in.fd, -1);
+	peek_and_compare(&in, 2, "on");
+	write_file(&nothing);
+	input_end_peek(&in, 2, 3);
+	peek_and_compare(&in, 3, "tw");
+	/* of the inner container, only what is around it is decoded */
+	input_end_peek(&in, 3, 4);
+	peek_and_compare(&in, 4, "hr");
+	input_end_peek(&in, 4, KP_NOWHERE);
+	assert_int_equal(in.fd, -1);
+	assert_int_equal(input_peek(&in, 2, buf, 2, &n, &why), KPACK_ERROR_IO_ERROR);
+	input_end_peek(&in, 2, KP_NOWHERE);
+	input_fini(&in);
+
+	open_nested(&in);
+	assert_int_equal(expect_all(&in), 3);
+	peek_and_compare(&in, 2, "on");
+	input_end_peek(&in, 2, KP_NOWHERE);
+	read_and_compare(&in, 4, "three");
+	read_and_compare(&in, 3, "two");
+	read_and_compare(&in, 2, "one");
+	assert_int_equal(in.fd, -1);
+	input_fini(&in);
+}
+
 static void payloads_cost_what_their_images_share(void **state)
 {
 	struct input in;
@@ -242,6 +290,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_holds_code_is_numbered_and_read),
+		cmocka_unit_test(peeks_keep_a_container_until_they_end),
 		cmocka_unit_test(payloads_cost_what_their_images_share),
 		cmocka_unit_test(part_of_it_needs_less),
 		cmocka_unit_test(damage_is_reported_for_each_image),
