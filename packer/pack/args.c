@@ -443,7 +443,7 @@ static int set_effort(struct parser *p)
 	if (how->effort && p->args.shard.count)
 		return options_usage(&cmd_pack_help,
 				     "--level auto with --shard: how to spend the time "
-				     "is chosen by all of INPUT");
+				     "is chosen from all of INPUT");
 	if (p->effort)
 		how->effort = p->effort;
 	return EXIT_OK;
