@@ -41,7 +41,7 @@ void kp_encoder_free(struct kp_encoder *e); /* NULL is allowed */
 
 /* Bytes of content that frames refer to; their decoder must have the same bytes. */
 struct kp_dictionary;
-/* With these 4 bytes dictionaries begin that zstd has trained, and does not take for content. */
+/* The first 4 bytes of dictionaries that zstd has trained: it does not take them for content. */
 #define KP_TRAINED_DICTIONARY UINT32_C(0xec30a437)
 /*
  * DATA, which is copied, for encoders of LEVEL.  It does not begin with

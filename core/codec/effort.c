@@ -68,8 +68,8 @@ static uint64_t cost_of_all(const struct cost *level,
 }
 
 /*
- * Choose what NS suffice to have at HIGH instead of LOW: the densest classes, but for those
- * that alone would take more than is left.
+ * Choose the classes that HIGH instead of LOW compresses, for which NS suffice: the densest
+ * ones, except each that alone would take more time than is left.
  */
 static void choose_classes(struct kp_effort *e, const struct cost *low,
 			   const struct cost *high, uint64_t ns,
@@ -80,7 +80,7 @@ static void choose_classes(struct kp_effort *e, const struct cost *low,
 	for (size_t i = 0; i < n; i++)
 		more[kp_density_class(samples[i].density)] +=
 			cost_of(high, &samples[i]) - cost_of(low, &samples[i]);
-	/* class 0 is of what cannot be compressed, or very well */
+	/* class 0 has the content that becomes no smaller, or very small */
 	for (size_t i = KP_DENSITY_CLASSES; --i;)
 		if (more[i] && more[i] <= ns) {
 			e->chosen[i] = true;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Two levels of zstd for a given time: a part of the content is compressed at the higher one.
- * Of some levels of zstd others save more in less time; these are never chosen.
+ * A level of zstd is never chosen if another level saves more in less time.
  *
- * Nothing is timed: what a level takes is a constant, so that the same bytes give the same
+ * Nothing is timed: the time of a level is a constant, so that the same bytes give the same
  * archive on every machine.
  */
 #ifndef KP_CORE_CODEC_EFFORT_H

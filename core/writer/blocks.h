@@ -30,9 +30,9 @@ struct kp_blocks_how {
 
 /*
  * Copy the frames of C, and its archive's dictionary.  Compress the rest of
- * U, which is flushed, as HOW says, and append the frames to W.  The
- * frames do not depend on the number of threads; memory may allow fewer threads.  OUT must be freed by
- * fini, after a failure, too.
+ * U, which is flushed, as HOW says, and append the frames to W.  The frames do not depend
+ * on the number of threads; memory may allow fewer threads.  OUT must be freed by fini,
+ * after a failure, too.
  * IO_ERROR; OUT_OF_MEMORY; INVALID_ARGUMENT: a level that zstd does not have.
  */
 kpack_error_t kp_blocks_write(const struct kp_unique *u, const struct kp_copied *c,

@@ -78,8 +78,8 @@ kpack_error_t kp_writer_add_run(struct kp_writer *w, const struct kpack_archive 
  * less than three quarters of all bytes could be copied, because the dictionary has more
  * than half as many bytes as stay: compressed together, they take less; or because it
  * begins with KP_TRAINED_DICTIONARY, so that no encoder can use it.
- * DECOMPRESSION_FAILED: the dictionary or a block is corrupt.  INVALID_ARGUMENT: W has objects already, or is
- * not shared, and as for kp_writer_add_stored; IO_ERROR.
+ * DECOMPRESSION_FAILED: the dictionary or a block is corrupt.  INVALID_ARGUMENT: W has
+ * objects already, or is not shared, and as for kp_writer_add_stored; IO_ERROR.
  */
 kpack_error_t kp_writer_add_blocks(struct kp_writer *w, const struct kp_shared *from,
 				   const uint32_t *objects, uint32_t count,

@@ -107,7 +107,7 @@ static int take_runtime(const struct options *o, const struct option_help *row,
 	return status;
 }
 
-/* --level auto, unless --effort says more. */
+/* The seconds of --level auto without --effort. */
 enum { EFFORT = 60 };
 
 static int take_level(const struct options *o, const struct option_help *row, void *slot)

@@ -476,7 +476,7 @@ static kpack_error_t commit_packed(void *arg, size_t job, void *result,
 
 /* --- levels -------------------------------------------------------------------------- */
 
-/* Objects that the content of all is judged by. */
+/* The most objects that are looked at to choose levels for all. */
 enum { SAMPLES = 256 };
 
 static uint64_t size_of_all(const struct plan *plan)

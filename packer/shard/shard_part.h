@@ -41,8 +41,8 @@ kpack_error_t shard_part_check(struct shard_part *part, struct kpackx_error *why
 
 /*
  * Read the bytes of ORDINAL in the archive of PLACE and VOLUME, as archive_set_store takes
- * them, into FRAME, a buffer that is reused from one call to the next.  INVALID_FORMAT: no entry names that
- * ordinal.
+ * them, into FRAME, a buffer that is reused from one call to the next.
+ * INVALID_FORMAT: no entry names that ordinal.
  */
 struct shard_frame {
 	uint8_t *bytes;
