@@ -304,7 +304,7 @@ def newer_commands():
         os.makedirs(b"hip/%02d " % number + t)
         for where in b"hip/%02d " % number + t, b"hip":
             with open(where + b"/libamdhip64.so." + t, "wb") as f:
-                f.write(b"librocm_kpack.so" if number % 2 else b"old")
+                f.write(b"__hipRegisterFatBinary " + (b"librocm_kpack.so" if number % 2 else b"old"))
     kpack("runtime", "hip")
     kpack_json("runtime", "--json", "hip", wanted=TEXTS)
     for t in TEXTS:
@@ -314,7 +314,7 @@ def newer_commands():
     for number, t in enumerate(TEXTS[2:8]):
         os.makedirs(b"old %02d/lib" % number)
         with open(b"old %02d/lib/libamdhip64.so." % number + t, "wb") as f:
-            f.write(b"old")
+            f.write(b"__hipRegisterFatBinary old")
         kpack("pack", "-q", "in", "refused%02d" % number, env={"ROCM_PATH": "old %02d" % number})
 
 

@@ -383,7 +383,7 @@ def mark_check(h):
 def runtime(h):
     """Libraries that kpack reads, and does not load."""
     for name in "opt/lib/libamdhip64.so.6", "opt/u/libamdhip64.so.7":
-        h.write(name, h.noise(name, 5000) + b"librocm_kpack.so")
+        h.write(name, h.noise(name, 5000) + b"__hipRegisterFatBinary librocm_kpack.so")
     os.symlink("libamdhip64.so.6", h / "opt/lib/libamdhip64.so")
     h.text("opt/u/passwd")
     return "runtime @opt"
