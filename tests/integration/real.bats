@@ -108,7 +108,7 @@ through_cat() {
 	done
 }
 
-# bats test_tags=slow
+# bats test_tags=slow, all
 @test "librocsparse: more than a hundred bundles for seven or more architectures" {
 	fetch librocsparse --big
 	expect
