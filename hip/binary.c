@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "binary.h"
 #include <stdlib.h>
-#include <string.h>
 #include "core/loader/proc_maps.h"
 #include "core/loader/read_marker.h"
 #include "core/loader/trusted.h"
@@ -91,17 +90,6 @@ static kpack_error_t fill_binary(struct binaries *all, struct binary *b,
 	return find_archives(all, b, why);
 }
 
-static bool are_same(const struct kp_marker *a, const struct kp_marker *b)
-{
-	if (strcmp(a->kernel_name, b->kernel_name) != 0 ||
-	    a->n_search_paths != b->n_search_paths)
-		return false;
-	for (size_t i = 0; i < a->n_search_paths; i++)
-		if (strcmp(a->search_paths[i], b->search_paths[i]) != 0)
-			return false;
-	return true;
-}
-
 /*
  * Whether the marker of B is still at its address.  A library that was unloaded without
  * unregistering leaves its address to other libraries.  (dl_iterate_phdr, which counts the
@@ -111,7 +99,7 @@ static bool has_same_marker(const struct binary *b)
 {
 	struct kp_marker now = {0};
 	bool readable = kp_marker_read_at(b->marker, &now, NULL) == KPACK_SUCCESS;
-	bool same = readable && b->facts.kernel_name ? are_same(&now, &b->facts)
+	bool same = readable && b->facts.kernel_name ? kp_marker_same(&now, &b->facts)
 						     : !readable && !b->facts.kernel_name;
 
 	kp_marker_fini(&now);

@@ -2,6 +2,7 @@
 #include "marker.h"
 #include <msgpack.h>
 #include <stdlib.h>
+#include <string.h>
 #include "core/base/bounds.h"
 #include "core/base/msgpack_read.h"
 
@@ -156,6 +157,17 @@ void kp_marker_fini(struct kp_marker *marker)
 	free(marker->search_paths);
 	free(marker->kernel_name);
 	*marker = (struct kp_marker){0};
+}
+
+bool kp_marker_same(const struct kp_marker *a, const struct kp_marker *b)
+{
+	if (strcmp(a->kernel_name, b->kernel_name) != 0 ||
+	    a->n_search_paths != b->n_search_paths)
+		return false;
+	for (size_t i = 0; i < a->n_search_paths; i++)
+		if (strcmp(a->search_paths[i], b->search_paths[i]) != 0)
+			return false;
+	return true;
 }
 
 /* ---- writing ---- */

@@ -49,6 +49,8 @@ struct kp_marker {
 kpack_error_t kp_marker_parse(struct kp_span bytes, struct kp_marker *out,
 			      struct kpackx_error *why);
 void kp_marker_fini(struct kp_marker *marker);
+/* Whether name and search paths, in their order, are equal. */
+bool kp_marker_same(const struct kp_marker *a, const struct kp_marker *b);
 
 /*
  * Write the map of MARKER (whose size member is ignored) as AMD does: kpack_search_paths,

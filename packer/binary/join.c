@@ -75,7 +75,7 @@ static kpack_error_t join_binaries(const struct binary *list, size_t n, size_t c
 	marker_set_name(&out->marker, list[chosen].marker.kernel_name);
 	for (size_t i = 0; i < n; i++)
 		add_paths(out, &list[i].marker);
-	out->same_marker = marker_same(&out->marker, &list[chosen].marker);
+	out->same_marker = kp_marker_same(&out->marker, &list[chosen].marker);
 	return KPACK_SUCCESS;
 }
 

@@ -38,14 +38,3 @@ void marker_merge(const struct kp_marker *from, const struct kp_marker *changes,
 	for (size_t i = 0; i < paths->n_search_paths; i++)
 		marker_add_path(out, paths->search_paths[i]);
 }
-
-bool marker_same(const struct kp_marker *a, const struct kp_marker *b)
-{
-	if (strcmp(a->kernel_name, b->kernel_name) != 0 ||
-	    a->n_search_paths != b->n_search_paths)
-		return false;
-	for (size_t i = 0; i < a->n_search_paths; i++)
-		if (strcmp(a->search_paths[i], b->search_paths[i]) != 0)
-			return false;
-	return true;
-}

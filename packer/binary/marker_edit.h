@@ -16,7 +16,4 @@ void marker_add_path(struct kp_marker *marker, const char *path);
 void marker_merge(const struct kp_marker *from, const struct kp_marker *changes,
 		  struct kp_marker *out);
 
-/* Whether A and B have the same name, and the same paths in the same order. */
-bool marker_same(const struct kp_marker *a, const struct kp_marker *b);
-
 #endif

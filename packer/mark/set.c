@@ -74,7 +74,7 @@ static kpack_error_t set_marker(struct binary *b, const struct kp_marker *change
 
 	KP_TRY(binary_read_marker(b, why));
 	marker_merge(&b->marker, changes, &marker);
-	same = marker_same(&b->marker, &marker);
+	same = kp_marker_same(&b->marker, &marker);
 	if (!same)
 		err = rewrite_open(&r, b, b->path, why);
 	if (!same && !err)
