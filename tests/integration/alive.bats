@@ -635,18 +635,25 @@ wait_for() {
 	ended
 }
 
+# The preloader runs when the processors have nothing else to do, for which a test cannot wait.
+hasten_preload() {
+	for pid in $(pgrep -P "$supervisor"); do
+		chrt --other -p 0 "$pid" && renice -n 0 -p "$pid" || :
+	done >/dev/null 2>&1
+}
+
 @test "preload reads what matches, at once and after a reload" {
 	large src/a.kpack lib/big.dat 1
 	large src/b.kpack other/big.dat 2
 	serve -o 'preload=l*/*.dat,preload=nothing*' "$T/src"
 	# the last bytes are served before their decode ends
-	until_true '[ "$(stat_of bytes_served)" -ge 3000000 ]'
+	until_true 'hasten_preload; [ "$(stat_of bytes_served)" -ge 3000000 ]'
 	until_true 'grep -q "nothing.*no file matches" log'
 	until_true '[ "$(stat_of decodes)" -ge 1 ]'
 	[ "$(stat_of decodes)" = 1 ]
 	large new lib/new.dat 3
 	mv new src/c.kpack
-	until_true '[ "$(stat_of bytes_served)" -ge 6000000 ]'
+	until_true 'hasten_preload; [ "$(stat_of bytes_served)" -ge 6000000 ]'
 	until_true '[ "$(stat_of decodes)" -ge 2 ]'
 	[ "$(stat_of decodes)" = 2 ]
 	# it does not hold the mount
