@@ -828,14 +828,18 @@ static void mixed_load(void **state)
 	content_free(c);
 }
 
-static void *open_gate_later(void *arg)
-{
-	struct timespec tick = {.tv_nsec = 50 * 1000 * 1000};
+static atomic_bool freed;
 
-	(void)arg;
-	nanosleep(&tick, NULL);
-	open_gate(100);
-	return NULL;
+/* Let a decode go on step by step, each of them too slow for it to end by itself. */
+static void *open_gate_slowly(void *arg)
+{
+	struct timespec tick = {.tv_nsec = 10 * 1000 * 1000};
+
+	while (!freed) {
+		nanosleep(&tick, NULL);
+		open_gate(1);
+	}
+	return arg;
 }
 
 static void unmount_answers_all(void **state)
@@ -846,13 +850,15 @@ static void unmount_answers_all(void **state)
 	(void)state;
 	make(MIB, 1);
 	for (uint32_t i = 0; i < 3; i++) {
-		files[i].size = 5 * MIB;
+		files[i].size = 2000 * MIB;
 		files[i].window = MIB;
 		files[i].gated = i == 0;
-		ask(&r[i], i, 5 * MIB - 1, 1);
+		ask(&r[i], i, 2000 * MIB - 1, 1);
 	}
-	pthread_create(&thread, NULL, open_gate_later, NULL);
+	freed = false;
+	pthread_create(&thread, NULL, open_gate_slowly, NULL);
 	content_free(c);
+	freed = true;
 	for (size_t i = 0; i < 3; i++)
 		expect_failure(&r[i], KPACK_ERROR_IO_ERROR);
 	pthread_join(thread, NULL);
@@ -1499,7 +1505,7 @@ static void pressure(void **state)
 	assert_true(stats().held >= 10 * MIB);
 	content_shrink(c, 50);
 	assert_int_equal(stats().budget, 32 * MIB);
-	for (int i = 0; i < 1000 && stats().held; i++) {
+	for (int i = 0; i < 60 * 1000 && stats().held; i++) {
 		nanosleep(&tick, NULL); /* a pass may still be decoding ahead */
 		content_shrink(c, 50);
 	}
