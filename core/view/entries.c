@@ -401,12 +401,34 @@ static bool add_entries(struct kp_view_builder *b, struct kpack_archive *a)
 	return true;
 }
 
-static bool has_twin(const struct kp_view *v, size_t archive, uint64_t id)
+static int cmp_id(const void *a, const void *b)
 {
+	return KP_ORDER(*(const uint64_t *)a, *(const uint64_t *)b);
+}
+
+bool kp_view_sort_ids(struct kp_view_builder *b)
+{
+	const struct kp_view *v = b->v;
+
+	b->sorted_ids = malloc((v->n_archives + 1) * sizeof(*b->sorted_ids));
+	if (!b->sorted_ids)
+		return kp_view_no_memory(b);
 	for (size_t i = 0; i < v->n_archives; i++)
-		if (i != archive && archive_id(v->archives[i]) == id)
-			return true;
-	return false;
+		b->sorted_ids[i] = archive_id(v->archives[i]);
+	if (v->n_archives)
+		qsort(b->sorted_ids, v->n_archives, sizeof(*b->sorted_ids), cmp_id);
+	return true;
+}
+
+/* Whether the current archive and another one have the same id. */
+static bool has_twin(const struct kp_view_builder *b)
+{
+	const uint64_t *end = b->sorted_ids + b->v->n_archives;
+	const uint64_t *at = bsearch(&b->archive_id, b->sorted_ids, b->v->n_archives,
+				     sizeof(*at), cmp_id);
+
+	return at &&
+	       ((at > b->sorted_ids && at[-1] == *at) || (at + 1 < end && at[1] == *at));
 }
 
 bool kp_view_add_archive(struct kp_view_builder *b, size_t archive)
@@ -417,7 +439,7 @@ bool kp_view_add_archive(struct kp_view_builder *b, size_t archive)
 	b->archive = archive;
 	b->key = NULL;
 	b->archive_id = archive_id(a);
-	b->has_twin = has_twin(b->v, archive, b->archive_id);
+	b->has_twin = has_twin(b);
 	memset(b->toc_names, 0, sizeof(b->toc_names)); /* of another archive */
 	b->ordinal_file = kp_large_zalloc((size_t)kp_archive_ordinal_count(a) + 1,
 					  sizeof(uint32_t));

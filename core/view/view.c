@@ -72,7 +72,7 @@ static bool build_view(struct kp_view_builder *b, struct kpack_archive *const *a
 {
 	if (!take_archives(b, archives, n) || !copy_classes(b, n) || !reserve_room(b))
 		return false;
-	if (!kp_view_make_roots(b))
+	if (!kp_view_sort_ids(b) || !kp_view_make_roots(b))
 		return false;
 	for (size_t i = 0; i < n; i++)
 		if (!kp_view_add_archive(b, i))
@@ -108,6 +108,7 @@ kpack_error_t kp_view_new(struct kpack_archive *const *archives, size_t n,
 		free(b->file_set.slots);
 		free(b->text_set.slots);
 		free(b->ordinal_file);
+		free(b->sorted_ids);
 		free(b->code);
 	}
 	free(b);

@@ -1015,6 +1015,45 @@ static void random_archives_are_shown(void **state)
 	}
 }
 
+/*
+ * Contents without a hash are those of archives with one table and time: the number of files
+ * is that of pairs of table and time, times the entries of each.
+ */
+static void archives_of_one_table_and_time_have_the_same_files(void **state)
+{
+	enum { N = 12, TABLES = 3, TIMES = 2 };
+	const time_t start = ab_mtime;
+
+	(void)state;
+	for (unsigned round = 0; round < 50; round++) {
+		uint32_t seed = round;
+		unsigned n = 1 + random_below(&seed, N), kinds = 0;
+		bool seen[TABLES][TIMES] = {0};
+		struct kpack_archive *archives[N];
+		struct kp_view *v;
+
+		for (unsigned i = 0; i < n; i++) {
+			unsigned table = random_below(&seed, TABLES);
+			unsigned later = random_below(&seed, TIMES);
+			char toc[128];
+
+			snprintf(toc, sizeof(toc),
+				 "{'a': {'x%u': {'ordinal': 0}, 'y': {'ordinal': 1}}}",
+				 table);
+			ab_mtime = start + later;
+			archives[i] = with_toc(toc);
+			kinds += !seen[table][later];
+			seen[table][later] = true;
+		}
+		v = new_view(archives, n, NULL);
+		assert_int_equal(kp_view_file_count(v), 2 * kinds);
+		kp_view_free(v);
+		for (unsigned i = 0; i < n; i++)
+			kp_archive_close(archives[i]);
+	}
+	ab_mtime = start;
+}
+
 /* --- amounts ------------------------------------------------------------------------ */
 
 static void a_hundred_thousand_entries_are_shown(void **state)
@@ -1143,6 +1182,7 @@ int main(void)
 		cmocka_unit_test(the_first_archive_wins),
 		cmocka_unit_test(a_directory_comes_again_after_a_greater_one),
 		cmocka_unit_test(the_same_archive_twice_is_no_conflict),
+		cmocka_unit_test(archives_of_one_table_and_time_have_the_same_files),
 		cmocka_unit_test(entries_are_selected_by_architecture),
 		cmocka_unit_test(gpus_see_what_they_can_load),
 		cmocka_unit_test(names_differ_between_classes),
