@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 #include "core/base/alloc.h"
+#include "core/codec/codec.h"
 #include "internal.h"
 #include "pool.h"
 
@@ -137,4 +138,18 @@ void kp_shared_mark_blocks(const struct kp_shared *s, uint32_t object, bool *blo
 		     b <= (e->pos + size - 1) / s->block_size; b++)
 			blocks[b] = true;
 	}
+}
+
+kpack_error_t kp_shared_is_trained(const struct kp_shared *s, bool *trained,
+				   struct kpackx_error *why)
+{
+	struct kp_frame *f;
+
+	*trained = false;
+	if (s->dictionary_size < 4)
+		return KPACK_SUCCESS;
+	KP_TRY(kp_pool_get(s, 0, &f, why));
+	*trained = kp_le32(kp_frame_bytes(f)) == KP_TRAINED_DICTIONARY;
+	kp_pool_put(f);
+	return KPACK_SUCCESS;
 }

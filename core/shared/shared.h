@@ -94,6 +94,14 @@ size_t kp_shared_extent_count(const struct kp_shared *s, uint32_t object);
 void kp_shared_extent(const struct kp_shared *s, uint32_t object, size_t extent,
 		      uint64_t *pos, uint64_t *size);
 
+/*
+ * *TRAINED: the dictionary begins as one that zstd has trained, which the format forbids:
+ * this reader takes it for content all the same, an encoder does not.
+ * The errors of kp_shared_read.
+ */
+kpack_error_t kp_shared_is_trained(const struct kp_shared *s, bool *trained,
+				   struct kpackx_error *why);
+
 /* --- blocks, for checks ------------------------------------------------------------- */
 
 uint32_t kp_shared_block_count(const struct kp_shared *s);

@@ -239,26 +239,11 @@ static kpack_error_t check_objects(struct blocks_copy *c, bool *ok,
 	return KPACK_SUCCESS;
 }
 
-/* Whether an encoder would take the archive's dictionary for content. */
-static kpack_error_t check_dictionary(const struct blocks_copy *c, bool *ok,
-				      struct kpackx_error *why)
-{
-	struct kp_frame *f;
-
-	*ok = true;
-	if (kp_shared_dictionary_size(c->from) < 4)
-		return KPACK_SUCCESS;
-	KP_TRY(kp_pool_get(c->from, 0, &f, why));
-	*ok = kp_le32(kp_frame_bytes(f)) != KP_TRAINED_DICTIONARY;
-	kp_pool_put(f);
-	return KPACK_SUCCESS;
-}
-
 static kpack_error_t plan_copy(struct blocks_copy *c, bool *worth,
 			       struct kpackx_error *why)
 {
 	uint64_t n_whole;
-	bool usable;
+	bool trained;
 
 	*worth = false;
 	if (kp_shared_block_size(c->from) != KP_SHARE_BLOCK)
@@ -269,8 +254,8 @@ static kpack_error_t plan_copy(struct blocks_copy *c, bool *worth,
 	    n_whole * KP_SHARE_BLOCK < (c->used_bytes + c->others) / 4 * 3 ||
 	    kp_shared_dictionary_size(c->from) > c->used_bytes / 2)
 		return KPACK_SUCCESS;
-	KP_TRY(check_dictionary(c, &usable, why));
-	if (!usable)
+	KP_TRY(kp_shared_is_trained(c->from, &trained, why));
+	if (trained)
 		return KPACK_SUCCESS;
 	KP_TRY(plan_moves(c, n_whole, why));
 	return check_objects(c, worth, why);

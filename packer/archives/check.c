@@ -258,14 +258,31 @@ static void check_blocks(struct check *c)
 		     unused, n, first);
 }
 
+/*
+ * Our readers take such a dictionary for content; one that lets zstd decide does not.
+ * That a dictionary cannot be decoded is a fault of each entry.
+ */
+static void check_dictionary(struct check *c)
+{
+	struct kpackx_error why = {0};
+	bool trained;
+
+	if (!kp_shared_is_trained(kp_archive_shared(c->a), &trained, &why) && trained)
+		FAULT(c, "dictionary: begins with 37 a4 30 ec, as zstd's trained ones: "
+			 "other "
+			 "readers may not take it for content");
+}
+
 static void check_blob(struct check *c)
 {
 	bool zstd = c->toc.scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL;
 
-	if (zstd)
+	if (zstd) {
 		frame_check(&c->file, &c->toc, c->out);
-	else if (kp_archive_shared(c->a))
+	} else if (kp_archive_shared(c->a)) {
+		check_dictionary(c);
 		check_blocks(c);
+	}
 	check_unused(c,
 		     zstd                      ? "frames"
 		     : kp_archive_shared(c->a) ? "objects"

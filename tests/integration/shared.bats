@@ -135,6 +135,52 @@ hashes() { # DIR
 	usage "--chunk" --archives-only --scheme zstd-shared --chunk 4096 tree new
 }
 
+# Write to NEW the archive OLD with a dictionary that begins with zstd's magic number.
+with_magic() { # OLD NEW
+	py "$@" <<-'EOF'
+		import struct, sys
+		import msgpack, zstandard
+		from readkpack import Archive
+		a = Archive(sys.argv[1])
+		s, layout = a.shared, a.top["zstd_shared"]
+		raw = struct.pack("<I", 0xec30a437) + s.dictionary.as_bytes()[4:]
+		used = zstandard.ZstdCompressionDict(raw, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
+		def frame(data, dictionary):
+		    return zstandard.ZstdCompressor(dict_data=dictionary, write_checksum=True).compress(data)
+		frames = [frame(raw, None)] + [frame(s.block(i), used) for i in range(len(s.blocks))]
+		layout.update(offset=64, size=sum(map(len, frames)),
+		              frames=b"".join(struct.pack("<I", len(f)) for f in frames))
+		with open(sys.argv[2], "wb") as f:
+		    f.write(struct.pack("<4sIQ", b"KPAK", 2, 64 + layout["size"]).ljust(64, b"\0"))
+		    f.write(b"".join(frames) + msgpack.packb(a.top))
+	EOF
+}
+
+# bats test_tags=single
+@test "zstd-shared: a dictionary that begins as a trained one is a fault, and no entry is lost" {
+	make_database tree
+	# as much as makes a dictionary worthwhile: what is common is too short to be stored once
+	$python - >tree/lib/rocblas/library/TensileLibrary_J_gfx90a.co <<-'EOF'
+		import random, sys
+		r = random.Random(3)
+		words = [r.randbytes(99) for _ in range(500)]
+		sys.stdout.buffer.write(b"".join(r.choices(words, k=60_000)))
+	EOF
+	pack tree out
+	with_magic "$archive" magic.kpack
+	run -1 kpack verify magic.kpack
+	[ "$output" = "kpack: magic.kpack: dictionary: begins with 37 a4 30 ec, as zstd's trained ones: \
+other readers may not take it for content" ]
+	run -1 readkpack sums magic.kpack
+	[[ $output == *"dictionary with a magic"* ]]
+	kpack extract magic.kpack -C ex
+	diff <(hashes tree) <(hashes ex)
+	# compressed again, it is an archive for every reader
+	kpack merge -q -o merged.kpack magic.kpack
+	kpack verify -q merged.kpack
+	diff <(readkpack sums merged.kpack) <(readkpack sums "$archive")
+}
+
 # bats test_tags=single
 @test "zstd-shared: the parts of a run are joined to what one run writes" {
 	make_database tree
