@@ -7,6 +7,8 @@
 #include "packer/archives/operands.h"
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
+#include "packer/files/leftovers.h"
+#include "packer/files/lock.h"
 #include "packer/command.h"
 #include "packer/merge/merge.h"
 #include "packer/merge/report.h"
@@ -26,6 +28,7 @@ struct merge_run {
 	const char **prefer;
 	size_t n_prefer;
 	bool force, sync, json, quiet;
+	int lock; /* of the directory; -1: none */
 	struct merge_report report;
 	struct merge_stats stats;
 };
@@ -233,6 +236,23 @@ static bool is_free(struct merge_run *m)
 	return false;
 }
 
+/*
+ * Wait for runs that change archives in the directory of OUT, before one is opened: OUT may
+ * be an operand.  In a directory as /tmp any user could stop this run by a lock.
+ */
+static bool lock_directory(struct merge_run *m)
+{
+	struct kpackx_error why = {0};
+	struct stat st;
+
+	if (below_stat(m->dir, &st) == 0 && st.st_mode & S_ISVTX && st.st_mode & S_IWOTH)
+		return true;
+	if (!leftovers_lock(m->dir, &m->lock, &why))
+		return true;
+	report_why(NULL, &why); /* it has the path */
+	return false;
+}
+
 /* --- joining -------------------------------------------------------------------------- */
 
 static kpack_error_t write_archive(struct merge_run *m, struct merge_plan *plan,
@@ -325,12 +345,16 @@ static void end_report(struct merge_run *m)
 
 static int merge_archives(struct merge_run *m, int n, char **operands)
 {
-	int status = open_sources(m, n, operands);
+	int status;
 	bool done;
 
+	split_name(m);
+	/* without it, OUT is no archive yet */
+	if (m->force && !lock_directory(m))
+		return EXIT_FAULT;
+	status = open_sources(m, n, operands);
 	if (status)
 		return status;
-	split_name(m);
 	begin_report(m);
 	set_family(m);
 	if (!is_free(m))
@@ -378,6 +402,7 @@ static void free_run(struct merge_run *m)
 {
 	end_report(m);
 	archives_close(&m->set);
+	lock_close(m->lock);
 	free(m->operands);
 	free(m->sources);
 	free(m->prefer);
@@ -402,7 +427,8 @@ static int run_merge(struct merge_run *m, int n, char **operands)
 int cmd_merge(int argc, char **argv)
 {
 	struct options o = {.help = &cmd_merge_help, .argc = argc, .argv = argv};
-	struct merge_run m = {.prefer = xcalloc((size_t)argc, sizeof(char *))};
+	struct merge_run m = {.lock = -1,
+			      .prefer = xcalloc((size_t)argc, sizeof(char *))};
 	int status = options_read(&o, &m);
 
 	if (status < 0)

@@ -51,6 +51,30 @@ print(json.load(sys.stdin)["gfx_arch_family"])')" = all ]
 	diff -r out/.kpack apart
 }
 
+@test "an archive that is added to is read when other runs have written it" {
+	local x pid
+	for x in gfx900 gfx906 gfx1030; do
+		write "$x.kpack" "group='s', family='$x'" "a.add('a/x#0', '$x', b'$x' * 100)"
+	done
+	mkdir dir
+	cp gfx900.kpack dir/s-all.kpack
+	exec 8<dir
+	flock 8
+	kpack merge -q --force -o dir/s-all.kpack dir gfx1030.kpack 2>err 4>&- 8<&- &
+	pid=$!
+	until grep -q "dir: note: another process has locked it: waiting" err; do
+		kill -0 $pid
+		read -rt 0.05 <> <(:) || :
+	done
+	# a new archive needs no lock
+	kpack merge -q -o dir/.new gfx900.kpack gfx906.kpack
+	mv dir/.new dir/s-all.kpack
+	flock -u 8
+	exec 8<&-
+	wait $pid
+	cmp <(sums dir/s-all.kpack) <(sums gfx*.kpack)
+}
+
 @test "what archives share is stored once, and comes apart at its place" {
 	local x
 	for x in gfx900 gfx906 gfx1030; do
