@@ -15,6 +15,7 @@
 #include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
+#include "core/base/text.h"
 #include "core/paths/step.h"
 #include "packer/cli/report.h"
 
@@ -109,11 +110,49 @@ static bool locks_file(int process, const char *file)
 	return found;
 }
 
-/* Whether a process of root's that runs this program, or any, has FILE locked. */
-static bool is_locked_by_root(const char *file, bool any_program)
+/* Whose lock is looked for. */
+enum holder_kind {
+	RUN_OF_ROOT, /* a process of root's that runs this program */
+	ROOT,
+	ANY_USER,
+};
+
+struct holder {
+	long pid;
+	char name[64]; /* escaped */
+};
+
+static bool is_of_kind(int process, enum holder_kind kind, const char *own)
+{
+	char program[PATH_MAX];
+
+	if (kind == ANY_USER)
+		return true;
+	return (kind == ROOT ||
+		(program_of(process, program) && strcmp(program, own) == 0)) &&
+	       is_of_root(process);
+}
+
+/* Fill in OUT for PROCESS, whose name is that of its script, if it runs one. */
+static void name_holder(int process, struct holder *out)
+{
+	FILE *file = open_text(process, "comm");
+	char name[16];
+	size_t n = file ? fread(name, 1, sizeof(name), file) : 0;
+
+	if (n && name[n - 1] == '\n')
+		n--;
+	kp_text_escape((struct kp_span){(const uint8_t *)name, n}, out->name,
+		       sizeof(out->name));
+	if (file)
+		fclose(file);
+}
+
+/* Find a process that has FILE locked. */
+static bool find_holder(const char *file, enum holder_kind kind, struct holder *out)
 {
 	DIR *processes = opendir("/proc");
-	char own[PATH_MAX] = "", program[PATH_MAX];
+	char own[PATH_MAX] = "";
 	const struct dirent *e;
 	bool found = false;
 	int self = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -127,9 +166,11 @@ static bool is_locked_by_root(const char *file, bool any_program)
 
 		if (process < 0)
 			continue;
-		found = (any_program ||
-			 (program_of(process, program) && strcmp(program, own) == 0)) &&
-			is_of_root(process) && locks_file(process, file);
+		found = is_of_kind(process, kind, own) && locks_file(process, file);
+		if (found) {
+			out->pid = strtol(e->d_name, NULL, 10);
+			name_holder(process, out);
+		}
 		close(process);
 	}
 	if (self >= 0)
@@ -185,6 +226,19 @@ static int set_guard(const struct stat *st, short type)
 	return 0;
 }
 
+/* The file ST as the kernel's lists of locks name it, if they have the same device. */
+struct lock_name {
+	char text[64];
+};
+static struct lock_name lock_name(const struct stat *st)
+{
+	struct lock_name name;
+
+	snprintf(name.text, sizeof(name.text), " %02x:%02x:%" PRIuMAX " ",
+		 major(st->st_dev), minor(st->st_dev), (uintmax_t)st->st_ino);
+	return name;
+}
+
 /*
  * Whether a process that this one can see has locked FILE.  The kernel's list leaves out
  * processes of containers around this one, and of other machines.
@@ -215,7 +269,9 @@ static bool is_roots_alone(const struct stat *st)
 static int try_lock(int fd, const struct stat *st, bool *roots)
 {
 	int guarded = set_guard(st, F_WRLCK), error = 0;
-	char file[64];
+	struct lock_name name;
+	struct holder holder;
+	char inode[64];
 
 	*roots = guarded == EWOULDBLOCK;
 	if (*roots)
@@ -225,13 +281,30 @@ static int try_lock(int fd, const struct stat *st, bool *roots)
 	if (error != EWOULDBLOCK || geteuid() != 0)
 		return error;
 	/* some file systems have another device in these lists than in ST */
-	snprintf(file, sizeof(file), ":%" PRIuMAX " ", (uintmax_t)st->st_ino);
-	*roots = is_locked_by_root(file, false);
+	snprintf(inode, sizeof(inode), ":%" PRIuMAX " ", (uintmax_t)st->st_ino);
+	*roots = find_holder(inode, RUN_OF_ROOT, &holder);
 	if (*roots || guarded != 0 || !is_roots_alone(st))
 		return EWOULDBLOCK;
-	snprintf(file, sizeof(file), " %02x:%02x:%" PRIuMAX " ", major(st->st_dev),
-		 minor(st->st_dev), (uintmax_t)st->st_ino);
-	return is_locked_here(file) && !is_locked_by_root(file, true) ? 0 : EWOULDBLOCK;
+	name = lock_name(st);
+	return is_locked_here(name.text) && !find_holder(name.text, ROOT, &holder)
+		       ? 0
+		       : EWOULDBLOCK;
+}
+
+static kpack_error_t fail_locked(const struct stat *st, const char *path,
+				 struct kpackx_error *why)
+{
+	struct holder holder;
+
+	if (find_holder(lock_name(st).text, ANY_USER, &holder))
+		return kp_fail(
+			why, KPACK_ERROR_IO_ERROR,
+			"%s: process %ld (%s) has it locked: wait for it or end it", path,
+			holder.pid, holder.name);
+	return kp_fail(why, KPACK_ERROR_IO_ERROR,
+		       "%s: a process that is no run of root's on this machine has it "
+		       "locked: wait for it or end it; lslocks(8) finds it",
+		       path);
 }
 
 kpack_error_t lock_wait(int fd, const char *path, bool *locked, struct kpackx_error *why)
@@ -251,11 +324,7 @@ kpack_error_t lock_wait(int fd, const char *path, bool *locked, struct kpackx_er
 		/* a lock that was just given back belongs to nobody */
 		if (geteuid() == 0 && !roots && ++unknown == LOOKS_LIMIT) {
 			set_guard(&st, F_UNLCK);
-			return kp_fail(why, KPACK_ERROR_IO_ERROR,
-				       "%s: a process that is no run of root's on this "
-				       "machine has it locked: wait for it or end it; "
-				       "lslocks(8) finds it",
-				       path);
+			return fail_locked(&st, path, why);
 		}
 		nanosleep(&pause, NULL);
 	}

@@ -755,7 +755,7 @@ ends() {
 # ---- kpack --------------------------------------------------------------------------------------
 
 # holds DIRECTORY REAL EFFECTIVE: lock DIRECTORY by these users, in a process whose program
-# is called kpack, until $T/release exists
+# is called kpack, until $T/release exists; its ID is $held
 holds() {
 	mkdir -p holder
 	[ -e holder/kpack ] || cp /usr/bin/python3 holder/kpack
@@ -769,19 +769,24 @@ os.write(3, b"x")
 while os.path.exists(sys.argv[4]) and not os.path.exists("release"):
     time.sleep(0.05)
 ' "$1" "$2" "$3" "$1.held" 3>"$1.held" 4>&- &
+	held=$!
 	until [ -s "$1.held" ]; do read -rt 0.05 <> <(:) || :; done
 }
 
 @test "locks: root waits for root's runs, and not for ever for what another user holds" {
 	local pids=() case
+	local -A holder
 	as_root
-	mkdir in
+	mkdir in out
 	mkfat in/a.so
+	# its directories have the device and number that the kernel's lists of locks have
+	mount -t tmpfs none out
 	# a run of root's; a process of another user's; a set-user-ID program that the user started
 	for case in 0:0 65534:65534 65534:0; do
-		mkdir -m 0775 "out-$case"
-		holds "$T/out-$case" ${case/:/ }
-		"$KPACK_BIN/kpack" pack -q in "out-$case" 2>"err-$case" 4>&- &
+		mkdir -m 0775 "out/$case"
+		holds "$T/out/$case" ${case/:/ }
+		holder[$case]=$held
+		"$KPACK_BIN/kpack" pack -q in "out/$case" 2>"err-$case" 4>&- &
 		pids+=($!)
 	done
 	for case in 1 2; do
@@ -790,14 +795,14 @@ while os.path.exists(sys.argv[4]) and not os.path.exists("release"):
 		[ "$status" = 1 ]
 	done
 	for case in 65534:65534 65534:0; do
-		grep -q "out-$case: a process that is no run of root's on this machine has it locked" "err-$case"
-		[ -z "$(ls "out-$case")" ]
+		grep -q "out/$case: process ${holder[$case]} (kpack) has it locked: wait for it or end it" "err-$case"
+		[ -z "$(ls "out/$case")" ]
 	done
 	kill -0 "${pids[0]}"
-	grep -q 'out-0:0: note: another process has locked it: waiting' err-0:0
+	grep -q 'out/0:0: note: another process has locked it: waiting' err-0:0
 	touch release
 	wait "${pids[0]}"
-	[ -e out-0:0/a.so ]
+	[ -e out/0:0/a.so ]
 	# another user's own run still waits for everybody
 	rm release
 	mkdir theirs
