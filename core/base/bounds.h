@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* All limits on input, each with its reason. */
-#ifdef _GCC_NEXT_LIMITS_H
-/* gcc's <limits.h> includes the next limits.h, which can be this file: pass it on. */
-#include_next <limits.h>
-#elif !defined(KP_LIMITS_H)
-#define KP_LIMITS_H
+#ifndef KP_CORE_BASE_BOUNDS_H
+#define KP_CORE_BASE_BOUNDS_H
 
 #include <stdint.h>
 

@@ -18,7 +18,7 @@ static void unlist_entry(struct kp_cache *c, struct kp_cached *e);
 
 /* ---- fork ---- */
 
-/* Locked before any cache's own lock. */
+/* Guards `living`, the list of all caches; locked before any cache's own lock. */
 static pthread_mutex_t living_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct kp_cache *living;
 

@@ -21,8 +21,8 @@
 struct kp_cached;
 
 struct kp_cache {
-	struct kp_cache *next; /* list of all caches, for fork() */
-	pthread_mutex_t lock;
+	struct kp_cache *next;   /* list of all caches, for fork() */
+	pthread_mutex_t lock;    /* guards everything below, and the entries */
 	pthread_cond_t opened;   /* signals that opening an entry has ended */
 	struct kp_cached *first; /* list of entries */
 };

@@ -97,7 +97,7 @@ static bool is_in_others(int fd)
  */
 enum { KNOWN_MAX = 64 };
 static struct {
-	pthread_mutex_t lock;
+	pthread_mutex_t lock; /* guards everything below */
 	dev_t items[KNOWN_MAX];
 	int fds[KNOWN_MAX];
 	size_t count, permanent;

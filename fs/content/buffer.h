@@ -27,8 +27,8 @@ struct slab {
 };
 
 struct buffers {
-	size_t keep_max; /* size of the largest block that may be kept */
-	pthread_mutex_t lock;
+	size_t keep_max;      /* size of the largest block that may be kept */
+	pthread_mutex_t lock; /* guards everything below */
 	struct buffer kept[BUFFERS_KEPT];
 	size_t kept_bytes;
 	struct slab slabs[SLABS]; /* kept as well, used or not */

@@ -17,8 +17,8 @@ struct table {
 };
 
 struct chunk_tables {
-	pthread_mutex_t lock;
-	struct table *first; /* most recently used first */
+	pthread_mutex_t lock; /* guards everything below */
+	struct table *first;  /* most recently used first */
 };
 
 void chunk_tables_init(struct chunk_tables *ts);

@@ -14,8 +14,8 @@
 enum { DECODERS_KEPT = 4 };
 
 struct decoders {
-	uint64_t keep_max; /* bytes of the largest decoder that may be kept */
-	pthread_mutex_t lock;
+	uint64_t keep_max;    /* bytes of the largest decoder that may be kept */
+	pthread_mutex_t lock; /* guards everything below */
 	struct {
 		struct kp_decode *decoder;
 		uint64_t bytes;

@@ -22,7 +22,7 @@ struct request {
 
 /* A read of content that the thread waits for. */
 struct step {
-	pthread_mutex_t lock;
+	pthread_mutex_t lock; /* guards everything below */
 	pthread_cond_t done;
 	bool answered, failed;
 	size_t size;

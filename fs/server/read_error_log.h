@@ -22,10 +22,10 @@
 #define COMPLAINTS_KNOWN 4096
 
 struct read_error_log {
-	unsigned most;  /* lines in a period */
-	time_t seconds; /* length of a period */
-	pthread_mutex_t lock;
-	time_t since; /* start of the period */
+	unsigned most;        /* lines in a period */
+	time_t seconds;       /* length of a period */
+	pthread_mutex_t lock; /* guards everything below */
+	time_t since;         /* start of the period */
 	unsigned lines;
 	uint64_t more;                        /* suppressed lines */
 	uint64_t known[2 * COMPLAINTS_KNOWN]; /* a hash table of entries; 0: free */

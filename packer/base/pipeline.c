@@ -12,7 +12,7 @@ struct slot {
 
 struct run {
 	const struct pipeline *p;
-	pthread_mutex_t lock;
+	pthread_mutex_t lock; /* guards everything below */
 	pthread_cond_t changed;
 	struct slot *slots;
 	size_t next;   /* job to begin next */

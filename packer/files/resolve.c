@@ -28,7 +28,7 @@ struct root {
 
 /* Never shrinks: a descriptor that was found stays open. */
 static struct {
-	pthread_mutex_t lock;
+	pthread_mutex_t lock; /* guards everything below */
 	struct root *items;
 	size_t count, cap;
 } roots = {.lock = PTHREAD_MUTEX_INITIALIZER};

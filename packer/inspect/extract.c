@@ -30,11 +30,11 @@ struct used {
 struct extract {
 	struct inspect_extract *x;
 	struct inspect_file *file;
-	pthread_mutex_t lock;
-	char **names; /* per image; NULL: not selected */
-	bool *named;  /* per image: NAMES is decided */
-	void **used;  /* per container: a tree of struct used, one thread's at a time */
-	bool stop;    /* no further file can be written */
+	pthread_mutex_t lock; /* guards stop, failed, and the filter and count of X */
+	char **names;         /* per image; NULL: not selected */
+	bool *named;          /* per image: NAMES is decided */
+	void **used; /* per container: a tree of struct used, one thread's at a time */
+	bool stop;   /* no further file can be written */
 	size_t failed;
 };
 

@@ -8,8 +8,8 @@
 
 struct debug_files {
 	const char *dir; /* files are DIR/.build-id/XX/REST.debug; NULL: none are made */
-	pthread_mutex_t lock;
-	size_t n_files; /* that were written or existed */
+	pthread_mutex_t lock; /* guards everything below */
+	size_t n_files;       /* that were written or existed */
 };
 
 /* The code objects of one file. */

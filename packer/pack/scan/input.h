@@ -45,7 +45,7 @@ struct input {
 	uint8_t (*xxh3)[16];
 	bool *known;
 
-	pthread_mutex_t lock;
+	pthread_mutex_t lock; /* guards everything below */
 	pthread_cond_t loaded;
 	int fd;                         /* -1: closed */
 	unsigned users;                 /* images to be read, and holds; closed at zero */
