@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading kpack archives, and finding the code object that a converted binary needs.
+ * Reading kpack archives, whose format is in kpack-format(5), and finding the code object
+ * that a converted binary needs.
  * The fourteen calls of AMD's rocm_kpack/kpack.h, and no more: same names, argument
  * order, values and ABI.  kpackx.h has all further calls, so that a program for AMD's
  * library may define such names itself.
@@ -35,7 +36,7 @@ extern "C" {
  * FILE_NOT_FOUND        no such file
  * IO_ERROR              not readable, not a regular file, empty
  * INVALID_FORMAT        too short, wrong magic, offsets outside the file
- * UNSUPPORTED_VERSION   not version 1
+ * UNSUPPORTED_VERSION   neither version 1 nor 2, or not the version of its scheme
  * NOT_IMPLEMENTED       unknown compression scheme
  * MSGPACK_PARSE_FAILED  the table of contents is not valid
  * OUT_OF_MEMORY

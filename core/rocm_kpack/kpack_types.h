@@ -58,7 +58,10 @@ typedef enum {
 	KPACK_ERROR_ARCH_NOT_FOUND = 14
 } kpack_error_t;
 
-/* Compression schemes, as the strings "none" and "zstd-per-kernel". */
+/*
+ * Compression schemes: the strings "none" and "zstd-per-kernel".  Archives of version 2 have
+ * a third one, "zstd-shared": see `shared` of struct kpackx_writer_options.
+ */
 typedef enum {
 	KPACK_COMPRESSION_NOOP = 0,
 	KPACK_COMPRESSION_ZSTD_PER_KERNEL = 1

@@ -138,11 +138,15 @@ KPACK_API kpack_error_t kpack_get_kernel_metadata(kpack_archive_t archive,
 
 /* One entry of an archive; strings and bytes are borrowed until kpack_close. */
 struct kpackx_entry {
-	const char *binary;   /* key: "lib/libx.so#0" */
-	const char *arch;     /* "gfx90a:xnack+" */
-	const char *type;     /* "hsaco" */
-	uint64_t size;        /* decoded bytes */
-	uint64_t stored_size; /* bytes in the archive; other entries may share them */
+	const char *binary; /* key: "lib/libx.so#0" */
+	const char *arch;   /* "gfx90a:xnack+" */
+	const char *type;   /* "hsaco" */
+	uint64_t size;      /* decoded bytes */
+	/*
+	 * Bytes in the archive; other entries may share them.  In an archive of version 2:
+	 * the object's part of the common blocks, which can be an estimate.
+	 */
+	uint64_t stored_size;
 	uint64_t chunk; /* decoded bytes per chunk, which decodes alone; 0: no chunks */
 	const void *metadata; /* a MessagePack map as stored; NULL: none */
 	size_t metadata_size; /* bytes of the map */
@@ -184,9 +188,10 @@ KPACK_API kpack_error_t kpackx_read_entry(kpack_archive_t archive, size_t index,
  * Decode SIZE bytes from OFFSET of entry INDEX into BUF.  *got is the number of decoded
  * bytes: fewer than SIZE when the range passes the entry's end, 0 when it begins there or
  * after it.  Of a plain entry the call reads only the range; of a chunked entry also the
- * table of chunks and the rest of the chunks that the range touches.  Of any other entry
- * it decodes and discards the bytes before the range, and needs memory for the frame's
- * window: 2 MiB at zstd's level 3, at most 128 MiB.  If window and entry are larger than
+ * table of chunks and the rest of the chunks that the range touches; in an archive of
+ * version 2 the blocks that the range touches.  Of any other entry it decodes and discards
+ * the bytes before the range, and needs memory for the frame's window: 2 MiB at zstd's
+ * level 3, at most 128 MiB.  If window and entry are larger than
  * that, the call decodes all of the entry, and needs memory for it and its stored bytes.
  *
  * Bytes after the range are not decoded, so the call does not find damage there; it never
@@ -205,8 +210,9 @@ KPACK_API kpack_error_t kpackx_read_range(kpack_archive_t archive, size_t index,
  * in front of TARGET is dropped.  An OUT_SIZE of 64 bytes is always enough.  Callers put
  * the generic target after TARGET in the list for kpack_load_code_object.
  *
- * INVALID_ARGUMENT: a NULL argument, TARGET is no target ID, or OUT_SIZE is too small.
- * ARCH_NOT_FOUND: no generic target covers TARGET.
+ * INVALID_ARGUMENT: a NULL argument, TARGET is no target ID or states a feature that its
+ * processor does not have, or OUT_SIZE is too small.  ARCH_NOT_FOUND: no generic target
+ * covers TARGET, or its processor is not known.
  */
 KPACK_API kpack_error_t kpackx_generic_target(const char *target, char *out,
 					      size_t out_size);
@@ -427,8 +433,8 @@ struct kpackx_writer_options {
  *
  * INVALID_ARGUMENT: path or writer is NULL; path names no file; level is out of range;
  * shared is neither 0 nor 1; group or family (or the file name used instead) is not UTF-8
- * without control bytes, or is longer than 4096 bytes; a reserved member is not zero.  FILE_NOT_FOUND: no such
- * directory.  IO_ERROR: PATH exists and is not a regular file, or a system call failed.
+ * without control bytes, or is longer than 4096 bytes; a reserved member is not zero.
+ * FILE_NOT_FOUND: no such directory.  IO_ERROR: PATH exists and is not a regular file, or a system call failed.
  * OUT_OF_MEMORY.
  */
 KPACK_API kpack_error_t kpackx_writer_open(const char *path,
