@@ -24,11 +24,15 @@ kpack_error_t arch_filter_add(struct arch_filter *filter, const char *list,
 int arch_filter_take(const struct options *o, const struct option_help *row, void *slot);
 
 /* The rows of a command whose arguments TYPE have a filter MEMBER. */
-#define ARCH_FILTER_OPTIONS(type, member)                                                \
-	{0, "arch", "LIST", "only what these GPUs can load; auto: this machine's",       \
+#define ARCH_FILTER_OPTIONS(type, member) ARCH_FILTER_OPTIONS_TO("", type, member)
+
+/* The same, with TEXT in front of the descriptions: what is done with the code. */
+#define ARCH_FILTER_OPTIONS_TO(text, type, member)                                       \
+	{0, "arch", "LIST", text "only what these GPUs can load; auto: this machine's",  \
 	 OPTION_TAKE(type, member, arch_filter_take)},                                   \
 	{                                                                                \
-		0, "arch-exact", NULL, "of --arch only code for these very target IDs",  \
+		0, "arch-exact", NULL,                                                   \
+			text "only code for the very target IDs of --arch",              \
 			OPTION_PLACE(type, member.chosen.exact)                          \
 	}
 

@@ -12,7 +12,7 @@ struct prune_command {
 };
 
 static const struct option_help options[] = {
-	ARCH_FILTER_OPTIONS(struct prune_command, prune.args.filter),
+	ARCH_FILTER_OPTIONS_TO("keep ", struct prune_command, prune.args.filter),
 	{'n', "dry-run", NULL, "write nothing: print what would be freed",
 	 OPTION_PLACE(struct prune_command, prune.args.dry)},
 	{0, "force", NULL, "also if no archive would be left",
