@@ -297,20 +297,14 @@ bool kp_mp_array(struct kp_mp *c, uint32_t *count)
 bool kp_mp_str_long(struct kp_mp *c, struct kp_span *s)
 {
 	struct kp_mp_value v;
-	const uint8_t *at = c->pos;
 
-	/* most keys of a table have their length in one byte after the head */
-	if (bytes_left(c) && *at == STR8 && skip_scalar(c)) {
-		*s = (struct kp_span){at + 2, at[1]};
-		return true;
-	}
 	if (!expect_type(c, KP_MP_STR, &v, "not a string"))
 		return false;
 	*s = v.span;
 	return true;
 }
 
-bool kp_mp_uint(struct kp_mp *c, uint64_t *n)
+bool kp_mp_uint_long(struct kp_mp *c, uint64_t *n)
 {
 	struct kp_mp_value v;
 

@@ -47,6 +47,19 @@ static inline struct kp_mp kp_mp_over(struct kp_span s)
 	return (struct kp_mp){s.data, s.data, s.size ? s.data + s.size : s.data, NULL};
 }
 
+/*
+ * The string at the cursor, if its length is in one byte after the head, as of keys and paths
+ * of a table; NULL data: there is no such string, or it runs past the end.
+ */
+static inline struct kp_span kp_mp_str8(const struct kp_mp *c)
+{
+	size_t left = (size_t)(c->end - c->pos);
+
+	if (c->fault || left < 2 || *c->pos != 0xd9 || c->pos[1] > left - 2)
+		return (struct kp_span){NULL, 0};
+	return (struct kp_span){c->pos + 2, c->pos[1]};
+}
+
 /* The part of kp_mp_peek for heads from 0xc0 to 0xdf. */
 enum kp_mp_type kp_mp_peek_long(const struct kp_mp *c);
 
@@ -63,7 +76,7 @@ static inline enum kp_mp_type kp_mp_peek(const struct kp_mp *c)
 	if (head >= 0xe0)
 		return KP_MP_INT;
 	if (head >= 0xc0)
-		return kp_mp_peek_long(c);
+		return kp_mp_str8(c).data ? KP_MP_STR : kp_mp_peek_long(c);
 	return head < 0x90 ? KP_MP_MAP : head < 0xa0 ? KP_MP_ARRAY : KP_MP_STR;
 }
 
@@ -82,20 +95,33 @@ bool kp_mp_skip_nested(struct kp_mp *c, int outer);
 bool kp_mp_map_long(struct kp_mp *c, uint32_t *count);
 bool kp_mp_array(struct kp_mp *c, uint32_t *count);
 bool kp_mp_str_long(struct kp_mp *c, struct kp_span *s);
-bool kp_mp_uint(struct kp_mp *c, uint64_t *n);
+bool kp_mp_uint_long(struct kp_mp *c, uint64_t *n);
 
-/* Nearly every string of a table is short: its length is in the head. */
+/* Nearly every string of a table has its length in the head, or in the byte after it. */
 static inline bool kp_mp_str(struct kp_mp *c, struct kp_span *s)
 {
 	size_t left = (size_t)(c->end - c->pos), n;
 
-	if (c->fault || left == 0 || (*c->pos & 0xe0) != 0xa0)
+	if (c->fault || left == 0)
 		return kp_mp_str_long(c, s);
 	n = *c->pos & 0x1f;
-	if (n >= left)
+	if ((*c->pos & 0xe0) == 0xa0 && n < left)
+		*s = (struct kp_span){c->pos + 1, n};
+	else
+		*s = kp_mp_str8(c);
+	if (!s->data)
 		return kp_mp_str_long(c, s);
-	*s = (struct kp_span){c->pos + 1, n};
-	c->pos += n + 1;
+	c->pos = s->data + s->size;
+	return true;
+}
+
+/* Modes of files have two bytes after the head. */
+static inline bool kp_mp_uint(struct kp_mp *c, uint64_t *n)
+{
+	if (c->fault || c->end - c->pos < 3 || *c->pos != 0xcd)
+		return kp_mp_uint_long(c, n);
+	*n = (uint64_t)c->pos[1] << 8 | c->pos[2];
+	c->pos += 3;
 	return true;
 }
 

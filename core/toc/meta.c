@@ -80,40 +80,33 @@ enum meta_field { META_PATH, META_TARGET, META_MODE, META_OTHER };
 
 static enum meta_field meta_field_of(struct kp_span name)
 {
-	if (kp_span_is(name, "path"))
-		return META_PATH;
-	if (kp_span_is(name, "mode"))
-		return META_MODE;
+	if (name.size == 4)
+		return kp_span_is(name, "path")   ? META_PATH
+		       : kp_span_is(name, "mode") ? META_MODE
+						  : META_OTHER;
 	return kp_span_is(name, "target") ? META_TARGET : META_OTHER;
 }
 
-/* Whether the next value may be one of FIELD, which was not SEEN yet. */
-static bool is_wanted(const struct kp_mp *c, enum meta_field field, unsigned seen)
+/* Read the next value, which is one of FIELD.  A value of another type is absent. */
+static bool parse_meta_field(struct kp_mp *c, enum meta_field field, struct kp_meta *out)
 {
-	enum kp_mp_type type;
+	enum kp_mp_type type = kp_mp_peek(c);
+	uint64_t mode;
 
-	if (field == META_OTHER || seen & 1u << field)
-		return false;
-	type = kp_mp_peek(c);
-	return type == KP_MP_STR || type == KP_MP_UINT;
-}
-
-/* A value of another type is absent. */
-static void meta_set(enum meta_field field, const struct kp_mp_value *v,
-		     struct kp_meta *out)
-{
-	if (field == META_MODE) {
-		if (v->type == KP_MP_UINT)
-			out->mode = (uint32_t)v->num & 07777;
-		return;
+	if (field == META_MODE && type == KP_MP_UINT) {
+		if (!kp_mp_uint(c, &mode))
+			return false;
+		out->mode = (uint32_t)mode & 07777;
+		return true;
 	}
-	if (v->type == KP_MP_STR)
-		*(field == META_PATH ? &out->path : &out->target) = v->span;
+	if (field != META_MODE && type == KP_MP_STR)
+		return kp_mp_str(c, field == META_PATH ? &out->path : &out->target);
+	return kp_mp_skip(c);
 }
 
 static void parse_map(struct kp_span map, struct kp_meta *out)
 {
-	unsigned seen = 0;
+	unsigned seen = 1u << META_OTHER;
 	struct kp_mp c;
 	uint32_t pairs;
 
@@ -124,7 +117,6 @@ static void parse_map(struct kp_span map, struct kp_meta *out)
 		return;
 	while (pairs--) {
 		enum meta_field field;
-		struct kp_mp_value v;
 		struct kp_span name;
 
 		if (kp_mp_peek(&c) != KP_MP_STR) {
@@ -135,13 +127,9 @@ static void parse_map(struct kp_span map, struct kp_meta *out)
 		if (!kp_mp_str(&c, &name))
 			return;
 		field = meta_field_of(name);
-		if (is_wanted(&c, field, seen)) {
-			if (!kp_mp_next(&c, &v))
-				return;
-			meta_set(field, &v, out);
-		} else if (!kp_mp_skip(&c)) {
+		if (seen & 1u << field ? !kp_mp_skip(&c)
+				       : !parse_meta_field(&c, field, out))
 			return;
-		}
 		seen |= 1u << field;
 	}
 }

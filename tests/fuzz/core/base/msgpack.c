@@ -16,7 +16,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	while (heads.pos != heads.end) {
 		enum kp_mp_type peeked = kp_mp_peek(&heads);
 		struct kp_mp again = heads;
+		struct kp_mp number = heads;
 		struct kp_span s;
+		uint64_t n;
 
 		if (!kp_mp_next(&heads, &v)) {
 			assert(v.type == KP_MP_BAD && heads.fault);
@@ -24,6 +26,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		}
 		assert(v.type == peeked);
 		assert(kp_mp_str(&again, &s) == (v.type == KP_MP_STR));
+		assert(v.type != KP_MP_STR ||
+		       (s.data == v.span.data && s.size == v.span.size));
+		assert(kp_mp_uint(&number, &n) == (v.type == KP_MP_UINT));
+		assert(v.type != KP_MP_UINT || (n == v.num && number.pos == heads.pos));
 		if (v.type == KP_MP_STR || v.type == KP_MP_BIN || v.type == KP_MP_EXT)
 			assert(v.span.data >= data && v.span.size <= size &&
 			       v.span.data + v.span.size == heads.pos);

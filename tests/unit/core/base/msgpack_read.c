@@ -94,9 +94,15 @@ static void a_value_cut_anywhere_is_a_fault(void **state)
 			/* allocated at the exact size, for the sanitizer */
 			uint8_t *copy = malloc(n ? n : 1);
 			struct kp_mp c = kp_mp_over((struct kp_span){copy, n});
+			struct kp_mp typed = c;
+			struct kp_span s;
+			uint64_t number;
 
 			assert_non_null(copy);
 			memcpy(copy, values[i].in.data, n);
+			assert_false(kp_mp_str(&typed, &s));
+			typed = c;
+			assert_false(kp_mp_uint(&typed, &number));
 			assert_false(kp_mp_skip(&c));
 			assert_non_null(c.fault);
 			assert_int_equal(kp_mp_peek(&c), KP_MP_BAD);
@@ -330,13 +336,36 @@ static void assert_bytes(const struct kp_mp_value *v, const void *data, size_t s
 		assert_ptr_equal(v->span.data, data);
 }
 
+/* The calls for one type read what kp_mp_next has read from the cursor C into V. */
+static void assert_typed(struct kp_mp c, const struct kp_mp_value *v)
+{
+	struct kp_mp copy = c;
+	struct kp_span s;
+	uint64_t n;
+
+	assert_int_equal(kp_mp_str(&copy, &s), v->type == KP_MP_STR);
+	if (v->type == KP_MP_STR) {
+		assert_bytes(v, s.data, s.size);
+		assert_ptr_equal(copy.pos, s.data + s.size);
+	}
+	copy = c;
+	assert_int_equal(kp_mp_uint(&copy, &n), v->type == KP_MP_UINT);
+	if (v->type == KP_MP_UINT) {
+		assert_int_equal(n, v->num);
+		assert_true(kp_mp_skip(&c));
+		assert_ptr_equal(copy.pos, c.pos);
+	}
+}
+
 static void assert_same(struct kp_mp *c, const msgpack_object *o)
 {
 	enum kp_mp_type peeked = kp_mp_peek(c);
+	struct kp_mp before = *c;
 	struct kp_mp_value v;
 
 	assert_true(kp_mp_next(c, &v));
 	assert_int_equal(v.type, peeked);
+	assert_typed(before, &v);
 	switch (o->type) {
 	case MSGPACK_OBJECT_NIL:
 		assert_int_equal(v.type, KP_MP_NIL);
