@@ -205,7 +205,8 @@ void inodes_retired(struct inodes *in, size_t *inodes, size_t *archives)
 static bool same_node(const struct edition *e, struct tree_node a,
 		      const struct kp_view *view, struct tree_node node)
 {
-	struct file_content content;
+	struct file_content content = {0};
+	struct kp_view_bundle b;
 	bool same;
 
 	if (a.is_dir != node.is_dir)
@@ -215,8 +216,13 @@ static bool same_node(const struct edition *e, struct tree_node a,
 		       kp_view_dir(view, node.index)->id;
 	/* A file of another class is another file: the kernel keeps pages for the readers
 	 * of the class, and the contents are only said to be equal. */
-	if (kp_view_class(e->view, a.index) != kp_view_class(view, node.index) ||
-	    !edition_file(e, a.index, &content))
+	if (kp_view_class(e->view, a.index) != kp_view_class(view, node.index))
+		return false;
+	if (!kp_view_bundle(e->view, a.index, &b)) {
+		content.entry = edition_entry(e, a.index); /* borrowed */
+		return file_content_same(&content, view, node.index);
+	}
+	if (!edition_file(e, a.index, &content))
 		return false;
 	same = file_content_same(&content, view, node.index);
 	file_content_unref(&content);
@@ -324,11 +330,11 @@ static void revive_inodes(struct inodes *in, struct swap *s)
 	}
 }
 
-/* Whether the kernel knows the node at POSITION: it has looked it up, or it is the root. */
-static bool is_known(const struct tree *t, const atomic_uint_least64_t *lookups,
-		     uint32_t position)
+/* Whether the kernel knows the node at POSITION: it has looked it up, or it is the ROOT. */
+static bool is_known(const atomic_uint_least64_t *lookups, uint32_t position,
+		     uint32_t root)
 {
-	return lookups[position] || position == tree_position(t, tree_root(t));
+	return position == root || lookups[position];
 }
 
 /*
@@ -338,12 +344,14 @@ static bool is_known(const struct tree *t, const atomic_uint_least64_t *lookups,
 static struct shift *find_shifts(struct inodes *in, const struct edition *next)
 {
 	const struct tree *from = in->now->tree;
+	uint32_t dirs = kp_view_dir_count(in->now->view);
+	uint32_t root = tree_position(from, tree_root(from));
 	struct shift *list = NULL;
 
-	for (uint32_t i = 0; i < kp_view_dir_count(in->now->view); i++) {
+	for (uint32_t i = 0; i < dirs; i++) {
 		struct tree_node a, b;
 
-		if (!is_known(from, in->lookups, i))
+		if (!is_known(in->lookups, i, root))
 			continue;
 		a = tree_at(from, i);
 		if (tree_find(next->tree, a.ino, &b))
@@ -477,11 +485,12 @@ static void compare_node(struct notifier *n, struct tree_node a, struct tree_nod
 static void report_changes(struct notifier *n, const atomic_uint_least64_t *lookups)
 {
 	const struct tree *from = n->from->tree;
+	uint32_t root = tree_position(from, tree_root(from)), nodes = tree_size(from);
 
-	for (uint32_t i = 0; i < tree_size(from); i++) {
+	for (uint32_t i = 0; i < nodes; i++) {
 		struct tree_node a, b;
 
-		if (!is_known(from, lookups, i))
+		if (!is_known(lookups, i, root))
 			continue;
 		a = tree_at(from, i);
 		if (tree_find(n->to->tree, a.ino, &b))
