@@ -652,8 +652,7 @@ enum end settings_parse(struct settings *s, int argc, char **argv)
 	if (end != OK)
 		return end;
 	if (s->arches.exact && !s->arches.limited) {
-		option_wrong("arch_exact",
-			     "it says how arch=LIST is meant, which is missing");
+		option_wrong("arch_exact", "it needs arch=LIST, which is missing");
 		return USAGE;
 	}
 	if (!arches_find(&s->arches, s->topology))

@@ -65,8 +65,8 @@ int arch_filter_check(const struct arch_filter *filter, const struct command_hel
 {
 	if (!filter->chosen.exact || filter->chosen.limited)
 		return EXIT_OK;
-	return options_usage(help, "--arch-exact says how a list of targets is meant, "
-				   "which is missing");
+	return options_usage(help,
+			     "--arch-exact needs a list of targets, which is missing");
 }
 
 int arch_filter_check_known(const struct arch_filter *filter,

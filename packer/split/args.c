@@ -344,8 +344,7 @@ kpack_error_t split_args_filter(const struct split_args *args, struct arch_filte
 {
 	if (args->exact && !args->targets)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "--arch-exact says how --gpu-targets is meant, which is "
-			       "missing");
+			       "--arch-exact needs --gpu-targets, which is missing");
 	filter->chosen.exact = args->exact;
 	for (const char *item = args->targets, *end; item; item = *end ? end + 1 : NULL) {
 		kpack_error_t err;

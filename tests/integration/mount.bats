@@ -606,7 +606,7 @@ covers() { # FILE WHY
 	unmount
 	run m -o arch_exact "$T/src"
 	[ "$status" -ne 0 ]
-	[[ "$output" == *"arch_exact: it says how arch=LIST is meant, which is missing"* ]]
+	[[ "$output" == *"arch_exact: it needs arch=LIST, which is missing"* ]]
 }
 
 @test "statfs" {
