@@ -11,9 +11,9 @@ struct gpus {
 };
 
 /*
- * Find the GPUs: those of KPACK_HIP_ARCH, a list of target IDs, or the machine's.  Of the
- * machine's, HSA_OVERRIDE_GFX_VERSION_N renames the one with ROCm's number N, and
- * HSA_OVERRIDE_GFX_VERSION all others.  No GPU is a success.
+ * Find the GPUs: those of KPACK_HIP_ARCH, a list of target IDs, or the machine's.  For
+ * the machine's GPUs, HSA_OVERRIDE_GFX_VERSION_N is the version of the GPU with ROCm's
+ * number N, and HSA_OVERRIDE_GFX_VERSION that of every other GPU.  No GPU is a success.
  * INVALID_ARGUMENT: a variable is wrong.  OUT_OF_MEMORY.  The caller frees OUT with
  * gpus_fini on success and on failure.
  */

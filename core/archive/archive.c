@@ -183,7 +183,7 @@ static kpack_error_t check_version(const struct kpack_archive *a,
 
 /* --- entries ---------------------------------------------------------------------- */
 
-/* Of a shared archive, an object's bytes have no place of their own. */
+/* The place of an object's bytes; in a shared archive they have no place of their own. */
 static struct kp_toc_blob stored_place(const struct kpack_archive *a, uint32_t ordinal)
 {
 	uint64_t at;

@@ -27,7 +27,7 @@ static const uint64_t WIDE = 16 << 20;
 /* A frame of many decodes to fewer bytes, so that it is worth looking for its end. */
 static const uint64_t PART_MAX = 16 << 20;
 
-/* Of a header: where the descriptor is, and flags of it. */
+/* The place of the descriptor in a frame's header, and its flags. */
 enum { DESCRIPTOR = 4, HAS_CHECKSUM = 1 << 2, SINGLE_SEGMENT = 1 << 5 };
 
 /* The binary logarithm of the largest block: a smaller window would forbid it. */

@@ -142,7 +142,8 @@ bool kp_view_bundle(const struct kp_view *v, uint32_t file, struct kp_view_bundl
 
 /*
  * The archive that holds a file's content, or the archive's position in the view, and the
- * number of the entry in it.  Of a bundle, a part that has its class.
+ * number of the entry in it.  For a bundle: the archive and entry of a part that has the
+ * bundle's class.
  */
 struct kpack_archive *kp_view_entry(const struct kp_view *v, uint32_t file,
 				    size_t *entry);

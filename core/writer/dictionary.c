@@ -33,7 +33,7 @@ struct part {
 	uint64_t worth;
 };
 
-/* Of the samples with a value. */
+/* What is known of the samples with one value. */
 struct seen {
 	uint32_t blocks; /* that have one; 0: the dictionary has it already */
 	uint32_t last;   /* the number of the last such block, from 1 */
@@ -139,7 +139,7 @@ static uint64_t worth_now(const struct choice *c, size_t part)
 	return worth;
 }
 
-/* Of equal parts, the first comes first. */
+/* The order of parts: the one that is worth more, then the first. */
 static bool is_better(const struct choice *c, size_t a, size_t b)
 {
 	if (c->parts[a].worth != c->parts[b].worth)

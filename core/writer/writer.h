@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Creating one archive.  Frames are written when they are added; only the table of
- * contents stays in memory, and is written at the end, sorted by key, then arch.  Of a
- * shared archive, the new content of an object goes to a temporary file when it is added,
- * and is compressed at the end.
+ * contents stays in memory, and is written at the end, sorted by key, then arch.  The
+ * new content of an object of a shared archive goes to a temporary file when it is added, and
+ * is compressed at the end.
  * Publishing gives the complete file its name; until then nothing appears under that
  * name.  Equal calls give equal bytes.
  */
@@ -85,10 +85,10 @@ kpack_error_t kp_writer_add_blocks(struct kp_writer *w, const struct kp_shared *
 				   const uint32_t *objects, uint32_t count,
 				   uint64_t others, bool *done, struct kpackx_error *why);
 
-/* Of a shared archive: what kp_writer_add_blocks copied, and what is to be compressed. */
+/* The blocks of a shared archive: those that kp_writer_add_blocks copied, and the rest. */
 struct kp_writer_blocks {
 	uint64_t copied, stored; /* blocks that are copied; their stored bytes */
-	uint64_t encoded;        /* other blocks */
+	uint64_t encoded;        /* blocks that are compressed */
 };
 struct kp_writer_blocks kp_writer_blocks(const struct kp_writer *w);
 
@@ -130,7 +130,7 @@ kpack_error_t kp_writer_add_entry(struct kp_writer *w, struct kp_span key,
 				  const struct kp_writer_entry *entry,
 				  struct kpackx_error *why);
 
-/* Of a shared archive that is not finished: of its unique bytes. */
+/* The bytes of the blob; of a shared archive that is not finished, its unique bytes. */
 uint64_t kp_writer_blob_size(const struct kp_writer *w);
 uint32_t kp_writer_frame_count(const struct kp_writer *w);
 size_t kp_writer_entry_count(const struct kp_writer *w);

@@ -24,7 +24,7 @@ struct snapshot {
 struct control {
 	struct inodes *inodes;
 	struct texts *texts;
-	struct forget_names *tidier; /* NULL: the kernel is not made to forget names */
+	struct forget_names *forgetter; /* NULL: the kernel is not made to forget names */
 	struct timespec started;
 
 	pthread_mutex_t lock; /* guards everything below */
@@ -102,13 +102,13 @@ static struct snapshot *snapshot_new(struct text *text, size_t file)
 
 static bool is_long(const struct control *c, const struct snapshot *s)
 {
-	return c->tidier && text_size(s->text) >= LONG;
+	return c->forgetter && text_size(s->text) >= LONG;
 }
 
 static void snapshot_free(struct control *c, struct snapshot *s)
 {
 	if (s && is_long(c, s))
-		forget_names_gone(c->tidier, texts_name(s->file));
+		forget_names_gone(c->forgetter, texts_name(s->file));
 	if (s)
 		text_unref(s->text);
 	free(s);
@@ -150,8 +150,8 @@ kpack_error_t control_new(const struct control_subject *about, struct control **
 	pthread_mutex_init(&c->lock, NULL);
 	c->texts = texts_new(about);
 	if (about->take_back)
-		c->tidier = forget_names_new(about->take_back, about->user);
-	if (!c->texts || (about->take_back && !c->tidier)) {
+		c->forgetter = forget_names_new(about->take_back, about->user);
+	if (!c->texts || (about->take_back && !c->forgetter)) {
 		control_free(c);
 		return kp_fail_memory(why, 0, KP_CONTROL_NAME);
 	}
@@ -172,7 +172,7 @@ void control_free(struct control *c)
 			snapshot_free(c, s);
 		}
 	}
-	forget_names_free(c->tidier);
+	forget_names_free(c->forgetter);
 	texts_free(c->texts);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
@@ -204,7 +204,7 @@ int control_lookup(struct control *c, struct edition *e, struct kp_span name,
 	if (!s)
 		return ENOMEM;
 	if (is_long(c, s))
-		forget_names_note(c->tidier, texts_name(i));
+		forget_names_note(c->forgetter, texts_name(i));
 	pthread_mutex_lock(&c->lock);
 	add_snapshot(c, s);
 	*ino = s->ino;

@@ -26,7 +26,7 @@ static uint64_t *slot_of(struct read_error_log *cs, uint64_t key)
 
 static void remember_key(struct read_error_log *cs, uint64_t key)
 {
-	if (cs->n_known == COMPLAINTS_KNOWN) {
+	if (cs->n_known == READ_ERRORS_KNOWN) {
 		memset(cs->known, 0, sizeof(cs->known));
 		cs->n_known = 0;
 	}
@@ -49,9 +49,9 @@ static void begin_period(struct read_error_log *cs)
 }
 
 /* The thread: logs the number of suppressed lines at the end of each period. */
-static void *log_periods(void *complaints)
+static void *log_periods(void *log)
 {
-	struct read_error_log *cs = complaints;
+	struct read_error_log *cs = log;
 
 	pthread_mutex_lock(&cs->lock);
 	while (!cs->over) {

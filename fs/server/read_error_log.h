@@ -19,7 +19,7 @@
  * The most entries that are remembered as logged; when they are exceeded, all are
  * forgotten.
  */
-#define COMPLAINTS_KNOWN 4096
+#define READ_ERRORS_KNOWN 4096
 
 struct read_error_log {
 	unsigned most;        /* lines in a period */
@@ -27,8 +27,8 @@ struct read_error_log {
 	pthread_mutex_t lock; /* guards everything below */
 	time_t since;         /* start of the period */
 	unsigned lines;
-	uint64_t more;                        /* suppressed lines */
-	uint64_t known[2 * COMPLAINTS_KNOWN]; /* a hash table of entries; 0: free */
+	uint64_t more;                         /* suppressed lines */
+	uint64_t known[2 * READ_ERRORS_KNOWN]; /* a hash table of entries; 0: free */
 	size_t n_known;
 
 	pthread_t thread;

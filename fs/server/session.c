@@ -27,7 +27,7 @@ struct session {
 	struct settings *s;
 	struct fs fs;
 	struct fuse_session *se;
-	struct read_error_log complaints;
+	struct read_error_log read_errors;
 	pthread_mutex_t reload_lock; /* guards `reload`: decoders use it during its end */
 	struct reload *reload;
 	struct pressure *pressure;
@@ -38,8 +38,8 @@ struct session {
 /*
  * The most lines about files that cannot be read, and the seconds in which they may come.
  */
-#define COMPLAINTS 20
-#define COMPLAINTS_SECONDS 60
+#define READ_ERRORS_MAX 20
+#define READ_ERRORS_SECONDS 60
 
 static bool report_error(const struct kpackx_error *why)
 {
@@ -128,7 +128,7 @@ static void read_failed(void *user, struct origin_entry what,
 {
 	struct session *session = user;
 
-	read_error_log_add(&session->complaints, what, why);
+	read_error_log_add(&session->read_errors, what, why);
 }
 
 static void archive_changed(void *user, struct origin *o)
@@ -471,7 +471,7 @@ enum end session_serve(struct settings *s, const struct server_ends *ends)
 	if (s->xattr)
 		xattrs_add(&chosen);
 	pthread_mutex_init(&session.reload_lock, NULL);
-	read_error_log_init(&session.complaints, COMPLAINTS, COMPLAINTS_SECONDS);
+	read_error_log_init(&session.read_errors, READ_ERRORS_MAX, READ_ERRORS_SECONDS);
 	if (!prepare_edition(&session))
 		goto out;
 	session.se = fuse_session_new(&s->args, &chosen, sizeof(chosen), &session.fs);
@@ -483,7 +483,7 @@ out:
 	reload_free(session.reload);
 	inodes_free(session.fs.inodes);
 	callers_free(session.fs.callers);
-	read_error_log_fini(&session.complaints);
+	read_error_log_fini(&session.read_errors);
 	pthread_mutex_destroy(&session.reload_lock);
 	return end;
 }

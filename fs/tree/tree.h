@@ -16,8 +16,8 @@
 
 #define TREE_ROOT 1
 /*
- * The lowest number of a node other than the root.  Of the numbers below, 0 is no inode,
- * and the rest are reserved for control files.
+ * The lowest number of a node other than the root.  The number 0 is no inode; the other
+ * numbers below are reserved for control files.
  */
 #define TREE_FIRST (UINT64_C(1) << 32)
 

@@ -11,9 +11,10 @@ typedef void closure_report(void *arg, const char *path, const char *text);
 
 /*
  * Check the files of FOUND for the GPUs that CHOSEN has, or all that the files name: parents
- * find children and code objects for each GPU; pairs of xnack modes are complete; no .dat is next to its .dat.zlib; the files exist that
- * co_path, kernel_path and TensileLibrary.yaml name, and the index of external operations.
- * What only other GPUs need is not asked for.  Each fault is passed to REPORT, in
+ * find children and code objects for each GPU; pairs of xnack modes are complete; no .dat
+ * is next to its .dat.zlib; the files exist that co_path, kernel_path and
+ * TensileLibrary.yaml name, and the index of external operations.  Files that only other
+ * GPUs need may be missing.  Each fault is passed to REPORT, in
  * order of paths, and added to *FAULTS.  A file that cannot be read is a fault.
  * OUT_OF_MEMORY.
  */

@@ -34,7 +34,7 @@ struct file_bytes {
 
 /* Add a file; paths are copied. */
 void file_tree_add(struct file_tree *t, const struct file_tree_item *item);
-/* Sort the files after the last was added.  Of equal paths, the first added stays. */
+/* Sort the files after the last was added.  If paths are equal, the first added stays. */
 void file_tree_sort(struct file_tree *t);
 void file_tree_fini(struct file_tree *t);
 

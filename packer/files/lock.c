@@ -110,7 +110,7 @@ static bool locks_file(int process, const char *file)
 	return found;
 }
 
-/* Whose lock is looked for. */
+/* The process that has the lock. */
 enum holder_kind {
 	RUN_OF_ROOT, /* a process of root's that runs this program */
 	ROOT,

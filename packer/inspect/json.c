@@ -33,7 +33,7 @@ static json_t *number_json(uint64_t n)
 /* --- an image --------------------------------------------------------------------- */
 
 /*
- * Of equal names the last counts, as for LLVM's tools in the strings of offload binaries.
+ * The last of equal names counts, as for LLVM's tools in the strings of offload binaries.
  */
 static json_t *pairs_json(const struct kp_pairs *pairs)
 {

@@ -18,8 +18,8 @@ struct encoding {
 };
 
 /*
- * Decode the entry of O; the caller frees *BYTES.  Of a faulty archive, an entry that was
- * dropped may have given O another size.
+ * Decode the entry of O; the caller frees *BYTES.  In a faulty archive,
+ * an entry that was dropped may have given O another size.
  */
 static kpack_error_t decode_object(const struct merge_plan *p,
 				   const struct merge_object *o, uint8_t **bytes,

@@ -33,7 +33,7 @@ void mount_table_fini(struct mount_table *m);
 /* Whether something of these is mounted at PATH or above it. */
 bool mount_table_covers(const struct mount_table *m, const char *path);
 bool mount_table_has_device(const struct mount_table *m, dev_t device);
-/* What is mounted at PATH; NULL: nothing of these. */
+/* The mount at PATH; NULL: the table has none there. */
 const struct mount_now *mount_table_get(const struct mount_table *m, const char *path);
 
 /*

@@ -8,7 +8,7 @@
 #include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 
-/* What is found of a tree. */
+/* The findings about one tree. */
 struct findings {
 	struct policy_sums sums;
 	struct owners owners; /* of the changed files */

@@ -44,7 +44,7 @@ static void targets_clear(struct targets *t)
 
 /* --- GPUs and groups --------------------------------------------------------------- */
 
-/* True if NAME is for the target WANTED.  Of add_target's table the first hit counts. */
+/* True if NAME is for the target WANTED.  The first match in add_target's table counts. */
 typedef bool matches(const char *wanted, const char *name);
 
 static bool same_target(const char *wanted, const char *name)

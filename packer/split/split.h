@@ -3,8 +3,8 @@
  * A run of kpack split over one tree: each prefix is packed separately into the generic
  * tree, then the files of one architecture move to that architecture's tree.
  *
- * Of an artifact the archives are joined, as TheRock's splitter has them, so that trees
- * of both can be installed together: keys begin with the prefix, the group is NAME, the
+ * The archives of an artifact are joined, as TheRock's splitter has them, so that trees of
+ * both can be installed together: keys begin with the prefix, the group is NAME, the
  * name of the trees, and one archive has an architecture's code of all prefixes.  It is in
  * the first prefix, by path, that has such code; binaries look for it in their own prefix,
  * because all prefixes are installed into one root.

@@ -17,7 +17,7 @@
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
 
-/* What is compared: code objects and segments are aligned to pages. */
+/* Bytes that are compared at once: code objects and segments are aligned to pages. */
 #define BLOCK 4096
 /* Bytes of an entry. */
 #define PIECE ((size_t)4 << 20)

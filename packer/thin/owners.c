@@ -38,7 +38,7 @@ bool owners_has(const struct owners *o, const char *name)
 				   kp_order_texts) != NULL;
 }
 
-/* What is wanted of an answer's lines. */
+/* The lines that are taken from a program's answer. */
 struct question {
 	const struct owners *files; /* only of these paths; NULL: of all */
 	const struct owners *dirs;  /* only of paths in or below these; NULL: of all */

@@ -196,8 +196,8 @@ static struct thin_file *file_of(struct thin *t, const struct input *in)
 }
 
 /*
- * Of the versions, runtimes that read compressed bundles at all read 2; 1 does not state
- * the size, and the first such runtimes do not read 3.
+ * Runtimes that read compressed bundles at all read version 2; version 1 does not state
+ * the size, and the first such runtimes do not read version 3.
  */
 static const struct kp_ccob_form compressed_form = {.version = 2, .method = KP_CCOB_ZSTD};
 

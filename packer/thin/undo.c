@@ -153,7 +153,7 @@ static bool is_changed(const struct recipe *r, const uint8_t hash[16])
 }
 
 /*
- * Of the N recipes of a path at F, put the last that is for the file with HASH first: a
+ * Put first, among the N recipes of a path at F, the last that is for the file with HASH: a
  * killed run has kept the original for a file that it did not write.
  */
 static void prefer_fitting(struct undo_file *f, size_t n, uint64_t size,

@@ -22,7 +22,7 @@ struct row {
 };
 
 /* Faults in the rows of one database: the text of the first, and their number. */
-struct complaints {
+struct row_faults {
 	char first[240];
 	size_t count;
 };
@@ -33,23 +33,23 @@ struct keys {
 	struct row *rows;
 	size_t n_rows, cap;
 	size_t database; /* the one being read */
-	struct complaints complaints;
+	struct row_faults faults;
 };
 
-static void add_complaint(struct keys *k, uint64_t row, const char *column,
+static void add_row_fault(struct keys *k, uint64_t row, const char *column,
 			  struct kp_span value, const char *what)
 {
 	char text[100];
 
-	if (k->complaints.count++ > 0)
+	if (k->faults.count++ > 0)
 		return;
 	kp_text_escape(value, text, sizeof(text));
-	snprintf(k->complaints.first, sizeof(k->complaints.first),
+	snprintf(k->faults.first, sizeof(k->faults.first),
 		 "kernels: row %llu: %s '%s' %s", (unsigned long long)row, column, text,
 		 what);
 }
 
-static void warn_of_rows(struct library_object *o, const struct complaints *c)
+static void warn_of_rows(struct library_object *o, const struct row_faults *c)
 {
 	if (c->count == 0 || o->warning)
 		return;
@@ -71,13 +71,13 @@ static bool row_ok(struct keys *k, const struct kernel_path *p,
 		   char arch[KP_TARGET_TEXT_MAX])
 {
 	if (!cache_arch_ok(p->arch, arch))
-		add_complaint(k, p->row, "arch", p->arch, "is no GPU");
+		add_row_fault(k, p->row, "arch", p->arch, "is no GPU");
 	else if (!part_ok(p->length))
-		add_complaint(k, p->row, "length", p->length, "cannot be in a key");
+		add_row_fault(k, p->row, "length", p->length, "cannot be in a key");
 	else if (!part_ok(p->precision))
-		add_complaint(k, p->row, "precision", p->precision, "cannot be in a key");
+		add_row_fault(k, p->row, "precision", p->precision, "cannot be in a key");
 	else if (!p->exists)
-		add_complaint(k, p->row, "kernel_path", p->path, "does not exist");
+		add_row_fault(k, p->row, "kernel_path", p->path, "does not exist");
 	else
 		return true;
 	return false;
@@ -106,7 +106,7 @@ static kpack_error_t read_database(struct keys *k, size_t file, struct kpackx_er
 	kpack_error_t err;
 
 	k->database = file;
-	k->complaints = (struct complaints){0};
+	k->faults = (struct row_faults){0};
 	err = kernel_paths_each(k->found->tree, file, add_row, k, &fault);
 	if (err == KPACK_ERROR_OUT_OF_MEMORY) {
 		if (why)
@@ -117,7 +117,7 @@ static kpack_error_t read_database(struct keys *k, size_t file, struct kpackx_er
 		library_warn(k->found->objects[file],
 			     "its kernel paths cannot be read: %s", fault.text);
 	else
-		warn_of_rows(k->found->objects[file], &k->complaints);
+		warn_of_rows(k->found->objects[file], &k->faults);
 	return KPACK_SUCCESS;
 }
 
@@ -289,7 +289,7 @@ static void release_file(struct library_object **slot)
 static kpack_error_t try_claim_file(struct keys *k, const struct row *row, size_t rows,
 				    struct library_object **out, struct kpackx_error *why)
 {
-	struct complaints c = {.count = rows};
+	struct row_faults c = {.count = rows};
 	struct kpackx_error fault = {0};
 	kpack_error_t err = claim_file(k, row, out, &fault);
 

@@ -7,8 +7,8 @@
 
 /*
  * Fill TO, an empty file, with a database of FROM's page size, encoding, versions and
- * schema, word for word.  Of TABLE, copy the rows whose column COLUMN is the text VALUE;
- * of other tables, copy all rows; both in their order.  Equal input gives equal bytes.
+ * schema, word for word.  Copy the rows of TABLE whose column COLUMN is the text VALUE,
+ * and all rows of other tables; both in their order.  Equal input gives equal bytes.
  * INVALID_FORMAT: FROM is damaged, or has something that cannot be copied; IO_ERROR,
  * whose message begins with CALLED if the failing file is TO.
  */

@@ -2,8 +2,8 @@
 /*
  * Scan a file or a tree: list every path in it, the files of kernel databases, and other
  * files with device code.  Each file is classified once.  Symbolic links are not
- * followed.  Of the hard links to a file the bytewise first path counts, but in databases
- * each path does.
+ * followed.  The bytewise first of a file's hard links counts, but in databases each path
+ * does.
  */
 #ifndef PACKER_PACK_SCAN_SCAN_H
 #define PACKER_PACK_SCAN_SCAN_H
@@ -88,9 +88,9 @@ enum scan_databases {
 
 /*
  * Scan ROOT.  PREFIX (may be "") precedes every key.  In a tree the files of LIBRARIES
- * are found, unless that is NULL, and treated as DATABASES says.  Of the other files fat
- * binaries are taken; the tree's own archives are not inspected.  A file given by itself
- * may also be a bare container.
+ * are found, unless that is NULL, and treated as DATABASES says.  Among the other files,
+ * fat binaries are taken; the tree's own archives are not inspected.  A file given by
+ * itself may also be a bare container.
  * CODE says which code is taken.  The caller zeroes OUT, but may set `skip`: a known
  * file is listed, and taken for one without device code unless it is a database's; and
  * `archives_dir`, which is borrowed; NULL: KP_ARCHIVES_DIR.

@@ -96,5 +96,5 @@ int main(void)
 	};
 
 	sem_init(&notified, 0, 0);
-	return cmocka_run_group_tests_name("tidier", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("forget_names", tests, NULL, NULL);
 }

@@ -136,11 +136,11 @@ static void any_number_of_entries(void **state)
 {
 	(void)state;
 	read_error_log_init(&cs, UINT32_MAX, 1000);
-	for (size_t i = 0; i < 3 * COMPLAINTS_KNOWN; i++)
+	for (size_t i = 0; i < 3 * READ_ERRORS_KNOWN; i++)
 		add(&first, i);
-	assert_int_equal(lines, 3 * COMPLAINTS_KNOWN);
-	add(&first, 3 * COMPLAINTS_KNOWN - 1);
-	assert_int_equal(lines, 3 * COMPLAINTS_KNOWN);
+	assert_int_equal(lines, 3 * READ_ERRORS_KNOWN);
+	add(&first, 3 * READ_ERRORS_KNOWN - 1);
+	assert_int_equal(lines, 3 * READ_ERRORS_KNOWN);
 	read_error_log_fini(&cs);
 }
 
