@@ -2,7 +2,7 @@
 #include "html.h"
 #include "legend.h"
 #include "map.h"
-#include "policy.h"
+#include "content_policy.h"
 #include "style.h"
 #include "text.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The content security policy of a page: it may run its own script and nothing else. */
-#ifndef PACKER_HTML_REPORT_POLICY_H
-#define PACKER_HTML_REPORT_POLICY_H
+#ifndef PACKER_HTML_REPORT_CONTENT_POLICY_H
+#define PACKER_HTML_REPORT_CONTENT_POLICY_H
 
 #include <stdio.h>
 #include "core/base/errors.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "policy.h"
+#include "content_policy.h"
 #include <openssl/evp.h>
 #include "packer/base/digest.h"
 
