@@ -39,6 +39,7 @@ struct kp_decode {
 	struct kp_source stored;
 	uint64_t size, done; /* of the decoded bytes */
 	uint64_t step;       /* bytes to decode before hashing them */
+	uint64_t unit;       /* KP_DECODE_UNITS: bytes to decode at once */
 	/* all NULL: the bytes are stored uncompressed */
 	const struct kp_shared *shared;
 	uint32_t object;
@@ -94,16 +95,39 @@ uint64_t kp_decode_memory(const struct kpack_archive *a, size_t entry)
 
 /* --- opening ---------------------------------------------------------------------- */
 
+/*
+ * Whether pieces of the entry can be decoded with much less memory than all of its SIZE
+ * bytes take: it is stored uncompressed, or as one frame whose window is smaller.
+ */
+static kpack_error_t is_windowed(const struct kpack_archive *a,
+				 const struct kp_source *stored, uint64_t size,
+				 bool *windowed, struct kpackx_error *why)
+{
+	uint8_t buf[KP_FRAME_HEADER_MAX];
+	struct kp_frame_header h;
+	struct kp_span head;
+
+	*windowed = kp_archive_is_plain(a);
+	if (*windowed)
+		return KPACK_SUCCESS;
+	KP_TRY(kp_source_head(stored, 0, buf, KP_FRAME_HEADER_MAX, &head, why));
+	*windowed = kp_frame_header_read(head, &h) && !h.skippable && h.content == size &&
+		    h.window <= size / 2 && h.window <= UINT64_C(1) << KP_WINDOW_LOG_MAX;
+	return KPACK_SUCCESS;
+}
+
 static kpack_error_t open_decode(struct kp_decode *d, const struct kpack_archive *a,
 				 size_t entry, enum kp_decode_how how,
 				 struct kpackx_error *why)
 {
 	struct kp_decoding_facts facts = kp_archive_decoding_facts(a, entry);
 	const struct way *way = &ways[how];
+	enum kp_frames_into into = way->into;
 	struct kp_entry_info info;
 
 	kp_archive_entry(a, entry, &info);
 	d->size = info.size;
+	d->unit = info.size;
 	d->reused = way->reused;
 	KP_TRY(kp_digest_init(&d->digest, way->hash ? facts.xxh3 : NULL, why));
 	d->shared = kp_archive_shared(a);
@@ -111,21 +135,32 @@ static kpack_error_t open_decode(struct kp_decode *d, const struct kpack_archive
 	d->step = d->shared && how != KP_DECODE_STEPS ? SHARED_UNIT : STEP;
 	if (d->shared) {
 		d->reused |= how == KP_DECODE_UNITS;
+		if (d->size > SHARED_UNIT)
+			d->unit = SHARED_UNIT;
 		return KPACK_SUCCESS;
 	}
 	KP_TRY(kp_archive_source(a, entry, &d->stored, why));
 	if (facts.chunk && way->chunks) {
 		d->reused = how == KP_DECODE_UNITS;
-		return kp_chunks_open(a, entry, &d->chunks, why);
+		KP_TRY(kp_chunks_open(a, entry, &d->chunks, why));
+		d->unit = kp_chunks_size(d->chunks);
+		return KPACK_SUCCESS;
+	}
+	if (how == KP_DECODE_UNITS && d->size > STEP) {
+		KP_TRY(is_windowed(a, &d->stored, d->size, &d->reused, why));
+		if (d->reused) {
+			into = KP_FRAMES_PIECES;
+			d->unit = STEP;
+		}
 	}
 	if (kp_archive_is_plain(a))
 		return KPACK_SUCCESS;
 	if (d->idle) {
 		d->frames = d->idle;
 		d->idle = NULL;
-		KP_TRY(kp_frames_reopen(d->frames, &d->stored, way->into, why));
+		KP_TRY(kp_frames_reopen(d->frames, &d->stored, into, why));
 	} else {
-		KP_TRY(kp_frames_open(&d->stored, way->into, &d->frames, why));
+		KP_TRY(kp_frames_open(&d->stored, into, &d->frames, why));
 	}
 	if (way->fast && d->digest.hash)
 		kp_frames_ignore_checksums(d->frames);
@@ -176,9 +211,7 @@ kpack_error_t kp_decode_limit_window(struct kp_decode *d, uint64_t max,
 
 uint64_t kp_decode_unit(const struct kp_decode *d)
 {
-	if (d->shared && d->size > SHARED_UNIT)
-		return SHARED_UNIT;
-	return d->chunks ? kp_chunks_size(d->chunks) : d->size;
+	return d->unit;
 }
 
 bool kp_decode_too_wide(const struct kp_decode *d)

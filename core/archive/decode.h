@@ -18,7 +18,7 @@ enum kp_decode_how {
 	KP_DECODE_STEPS, /* as FAST, but the first bytes are wanted soon, and a chunked entry
 			    is decoded by its seek table */
 	/* into any memory, which can be reused */
-	KP_DECODE_UNITS,  /* checks all; by chunks, an entry without chunks at once */
+	KP_DECODE_UNITS,  /* checks all; in pieces of kp_decode_unit bytes */
 	KP_DECODE_PIECES, /* checks all; through a window */
 	KP_DECODE_WINDOW, /* as PIECES, but checks no checksums of frames if there is an
 			     xxh3 */
@@ -65,7 +65,10 @@ kpack_error_t kp_decode_limit_window(struct kp_decode *d, uint64_t max,
 kpack_error_t kp_decode_next(struct kp_decode *d, void *buf, uint64_t size,
 			     uint64_t *done, struct kpackx_error *why);
 
-/* KP_DECODE_UNITS: bytes of a full chunk, or of the entry; of a shared one at most 16 MiB. */
+/*
+ * KP_DECODE_UNITS: bytes of a full chunk; of an entry that is decoded through a window, or
+ * is stored uncompressed, at most 256 KiB; of a shared one at most 16 MiB; otherwise all.
+ */
 uint64_t kp_decode_unit(const struct kp_decode *d);
 
 /* Whether decoding failed because a frame has a window of more than the limit. */

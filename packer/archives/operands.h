@@ -29,8 +29,8 @@ bool archives_refused(const struct kpack_archive *a);
 
 /*
  * Pass the decoded bytes of an entry to SINK, in pieces.  They are checked against the
- * xxh3 if the entry has one.  A chunked entry is decoded chunk by chunk: SINK then gets
- * bytes before the whole was checked.  To stop, SINK fills WHY and returns an error.
+ * xxh3 if the entry has one.  SINK gets bytes before the whole was checked, unless the entry
+ * is small.  To stop, SINK fills WHY and returns an error.
  */
 kpack_error_t archive_decode(const struct kpack_archive *a, size_t entry,
 			     kpack_error_t (*sink)(const void *data, size_t size,

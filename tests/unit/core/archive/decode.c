@@ -93,13 +93,11 @@ static void all_comes_in_order(void **state)
 	kp_archive_close(a);
 }
 
-static void plain_bytes(void **state)
+static struct kpack_archive *plain(void)
 {
 	struct kpack_archive *archive = NULL;
-	uint64_t window = 1;
 	struct ab a = ab_new(64);
 
-	(void)state;
 	ab_put(&a, data, SIZE);
 	ab_toc(&a,
 	       "{'compression_scheme': 'none', 'blobs': [{'offset': 64, 'size': %d}], "
@@ -107,6 +105,15 @@ static void plain_bytes(void **state)
 	       SIZE, SIZE);
 	assert_int_equal(ab_open(&a, &archive, &why), KPACK_SUCCESS);
 	ab_free(&a);
+	return archive;
+}
+
+static void plain_bytes(void **state)
+{
+	struct kpack_archive *archive = plain();
+	uint64_t window = 1;
+
+	(void)state;
 	assert_int_equal(kp_decode_window(archive, 0, &window, &why), KPACK_SUCCESS);
 	assert_int_equal(window, 0);
 	assert_int_equal(run(archive, SIZE, 100001), KPACK_SUCCESS);
@@ -251,6 +258,64 @@ static void windows(void **state)
 	kp_archive_close(single);
 }
 
+/* Decode A, which is closed, in units of UNIT bytes; returns the first error. */
+static kpack_error_t run_units(struct kpack_archive *a, uint64_t unit)
+{
+	struct kp_decode *d;
+	uint8_t *buf = malloc(unit);
+	uint64_t done = 0, before;
+	kpack_error_t err = kp_decode_open(a, 0, KP_DECODE_UNITS, &d, &why);
+
+	assert_int_equal(err, KPACK_SUCCESS);
+	assert_int_equal(kp_decode_unit(d), unit);
+	while (done < SIZE && !err) {
+		before = done;
+		err = kp_decode_next(d, buf, unit, &done, &why);
+		if (!err)
+			assert_memory_equal(buf, data + before, done - before);
+	}
+	kp_decode_close(d);
+	kp_archive_close(a);
+	free(buf);
+	return err;
+}
+
+/* A large buffer is needed only for frames that refer far back. */
+static void units(void **state)
+{
+	static const uint64_t piece = 256 << 10;
+	char *hash = ab_xxh3(data, SIZE);
+	struct ab stored = {0};
+
+	(void)state;
+	assert_int_equal(run_units(plain(), piece), KPACK_SUCCESS);
+	assert_int_equal(run_units(framed(18), piece), KPACK_SUCCESS);
+	assert_int_equal(run_units(framed(20), piece), KPACK_SUCCESS);
+	assert_int_equal(run_units(framed(21), SIZE), KPACK_SUCCESS);
+	assert_int_equal(run_units(framed(24), SIZE), KPACK_SUCCESS);
+	put_frame(&stored, SIZE, 18, true);
+	assert_int_equal(run_units(opened(&stored, SIZE, hash), SIZE), KPACK_SUCCESS);
+
+	/* all is checked: the frame's checksum, its end, what follows it, and the xxh3 */
+	put_frame(&stored, SIZE, 18, false);
+	stored.bytes[stored.size - 1] ^= 1;
+	assert_int_equal(run_units(opened(&stored, SIZE, hash), piece),
+			 KPACK_ERROR_DECOMPRESSION_FAILED);
+	put_frame(&stored, SIZE, 18, false);
+	stored.size -= 2;
+	assert_int_equal(run_units(opened(&stored, SIZE, hash), piece),
+			 KPACK_ERROR_DECOMPRESSION_FAILED);
+	put_frame(&stored, SIZE, 18, false);
+	put_frame(&stored, 1, 18, false);
+	assert_int_equal(run_units(opened(&stored, SIZE, hash), piece),
+			 KPACK_ERROR_DECOMPRESSION_FAILED);
+	put_frame(&stored, SIZE, 18, false);
+	hash[0] = hash[0] == '0' ? '1' : '0';
+	assert_int_equal(run_units(opened(&stored, SIZE, hash), piece),
+			 KPACK_ERROR_DECOMPRESSION_FAILED);
+	free(hash);
+}
+
 /*
  * An entry of SIZE bytes with the frames STORED fails with an error that contains TEXT.
  */
@@ -295,6 +360,7 @@ int main(void)
 		cmocka_unit_test(one_decoder_for_many),
 		cmocka_unit_test(checksums_of_frames),
 		cmocka_unit_test(windows),
+		cmocka_unit_test(units),
 		cmocka_unit_test(faults),
 	};
 	int failed;
