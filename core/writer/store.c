@@ -2,6 +2,7 @@
 #include "store.h"
 #include <stdlib.h>
 #include "core/codec/codec.h"
+#include "core/codec/frames.h"
 
 static kpack_error_t reserve_scratch(uint8_t **buf, size_t *cap, uint64_t size,
 				     struct kpackx_error *why)
@@ -80,37 +81,97 @@ kpack_error_t kp_store_equals(kpack_compression_t scheme, struct kp_span stored,
 	return KPACK_SUCCESS;
 }
 
+/* BUF has room for two pieces of PIECE bytes. */
+enum { PIECE = 256 << 10 };
+
+static kpack_error_t compare_pieces(struct kp_frames *frames,
+				    const struct kp_source *data, uint8_t *buf,
+				    bool *equal, struct kpackx_error *why)
+{
+	uint64_t left = data->size, n = PIECE, done;
+
+	for (*equal = true; *equal && left; left -= n) {
+		n = left < PIECE ? left : PIECE;
+		done = 0;
+		KP_TRY(kp_frames_decode(frames, buf, n, n, &done, why));
+		KP_TRY(kp_source_read(data, data->size - left, buf + PIECE, (size_t)n,
+				      why));
+		*equal = done == n && memcmp(buf, buf + PIECE, (size_t)n) == 0;
+	}
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_store_decodes_to(const struct kp_source *stored,
+				  const struct kp_source *data, bool *equal,
+				  struct kpackx_error *why)
+{
+	uint8_t *buf = malloc(2 * PIECE);
+	struct kp_frames *frames = NULL;
+	kpack_error_t err = buf ? kp_frames_open(stored, KP_FRAMES_PIECES, &frames, why)
+				: kp_fail_memory(why, 2 * PIECE, "comparing objects");
+
+	if (!err)
+		err = compare_pieces(frames, data, buf, equal, why);
+	kp_frames_close(frames);
+	free(buf);
+	return err;
+}
+
+/* Whether ORDINAL has the same STORED bytes. */
+static kpack_error_t compare_stored(struct kp_store *s, uint32_t ordinal,
+				    const struct kp_source *stored, bool *same,
+				    struct kpackx_error *why)
+{
+	struct kp_scratch scratch = {0};
+	struct kp_source file;
+	struct kp_span there;
+	kpack_error_t err;
+
+	if (stored->fd >= 0) {
+		KP_TRY(kp_writer_stored_source(s->writer, ordinal, &file, why));
+		*same = kp_source_same(&file, stored);
+		return KPACK_SUCCESS;
+	}
+	err = kp_store_read(s, ordinal, &scratch, &there, why);
+	*same = !err &&
+		kp_span_eq(there, (struct kp_span){stored->mem, (size_t)stored->size});
+	kp_scratch_fini(&scratch);
+	return err;
+}
+
 /*
  * Find the same STORED bytes.  The encoder gives the same frame for the same bytes, so
  * that frames can be compared without decoding.
  */
 static kpack_error_t find_same(struct kp_store *s, const struct kp_content *content,
-			       struct kp_span stored, uint32_t *ordinal, bool *same,
-			       struct kpackx_error *why)
+			       const struct kp_source *stored, uint32_t *ordinal,
+			       bool *same, struct kpackx_error *why)
 {
-	struct kp_scratch scratch = {0};
-	struct kp_span there;
-	kpack_error_t err;
-
 	*same = false;
 	if (!kp_store_find(s, content, ordinal) ||
-	    kp_writer_stored_size(s->writer, *ordinal) != stored.size)
+	    kp_writer_stored_size(s->writer, *ordinal) != stored->size)
 		return KPACK_SUCCESS;
-	err = kp_store_read(s, *ordinal, &scratch, &there, why);
-	*same = !err && kp_span_eq(there, stored);
-	kp_scratch_fini(&scratch);
-	return err;
+	return compare_stored(s, *ordinal, stored, same, why);
 }
 
 kpack_error_t kp_store_add(struct kp_store *s, const struct kp_content *content,
 			   struct kp_span stored, uint32_t *ordinal, bool *shared,
 			   struct kpackx_error *why)
 {
+	struct kp_source source = kp_source_memory(stored.data, stored.size);
+
+	return kp_store_add_file(s, content, &source, ordinal, shared, why);
+}
+
+kpack_error_t kp_store_add_file(struct kp_store *s, const struct kp_content *content,
+				const struct kp_source *stored, uint32_t *ordinal,
+				bool *shared, struct kpackx_error *why)
+{
 	uint32_t at;
 
 	KP_TRY(find_same(s, content, stored, &at, shared, why));
 	if (!*shared) {
-		KP_TRY(kp_writer_add_stored(s->writer, stored, &at, why));
+		KP_TRY(kp_writer_add_source(s->writer, stored, &at, why));
 		if (!kp_content_table_add(&s->contents, content, at))
 			return kp_fail_memory(why, sizeof(*content), "stored contents");
 	}

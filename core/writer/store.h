@@ -53,11 +53,23 @@ kpack_error_t kp_store_equals(kpack_compression_t scheme, struct kp_span stored,
 			      bool *equal, struct kpackx_error *why);
 
 /*
+ * As kp_store_equals for zstd-per-kernel, with no more than pieces of either in memory.
+ * Thread-safe.
+ */
+kpack_error_t kp_store_decodes_to(const struct kp_source *stored,
+				  const struct kp_source *data, bool *equal,
+				  struct kpackx_error *why);
+
+/*
  * Store the encoded bytes of CONTENT, unless the same bytes are already stored (*SHARED).
  * *ORDINAL is their ordinal.  Errors of kp_writer_add_stored.
  */
 kpack_error_t kp_store_add(struct kp_store *s, const struct kp_content *content,
 			   struct kp_span stored, uint32_t *ordinal, bool *shared,
 			   struct kpackx_error *why);
+/* As kp_store_add, from a file.  Not for a shared archive. */
+kpack_error_t kp_store_add_file(struct kp_store *s, const struct kp_content *content,
+				const struct kp_source *stored, uint32_t *ordinal,
+				bool *shared, struct kpackx_error *why);
 
 #endif

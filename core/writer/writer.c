@@ -232,24 +232,41 @@ static kpack_error_t add_shared(struct kp_writer *w, struct kp_span data,
 	return w->failed;
 }
 
-kpack_error_t kp_writer_add_stored(struct kp_writer *w, struct kp_span stored,
+static kpack_error_t append_source(struct kp_writer *w, const struct kp_source *s,
+				   struct kpackx_error *why)
+{
+	if (s->fd >= 0)
+		return kp_writer_append_file(w, s->fd, s->offset, s->size, why);
+	return kp_writer_append(w, s->mem, (size_t)s->size, why);
+}
+
+kpack_error_t kp_writer_add_source(struct kp_writer *w, const struct kp_source *stored,
 				   uint32_t *ordinal, struct kpackx_error *why)
 {
 	uint8_t word[4];
 
-	KP_TRY(kp_writer_place(w, stored.size, why));
+	KP_TRY(kp_writer_place(w, stored->size, why));
 	if (w->share) {
-		KP_TRY(add_shared(w, stored, why));
+		KP_TRY(add_shared(w, (struct kp_span){stored->mem, (size_t)stored->size},
+				  why));
 		*ordinal = w->n_frames++;
 		return KPACK_SUCCESS;
 	}
 	if (w->scheme != KPACK_COMPRESSION_NOOP) {
-		kp_put_le32(word, (uint32_t)stored.size);
+		kp_put_le32(word, (uint32_t)stored->size);
 		KP_TRY(kp_writer_append(w, word, sizeof(word), why));
 	}
-	KP_TRY(kp_writer_append(w, stored.data, stored.size, why));
+	KP_TRY(append_source(w, stored, why));
 	*ordinal = w->n_frames++;
 	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_writer_add_stored(struct kp_writer *w, struct kp_span stored,
+				   uint32_t *ordinal, struct kpackx_error *why)
+{
+	struct kp_source source = kp_source_memory(stored.data, stored.size);
+
+	return kp_writer_add_source(w, &source, ordinal, why);
 }
 
 uint64_t kp_writer_stored_size(const struct kp_writer *w, uint32_t ordinal)
@@ -265,6 +282,14 @@ kpack_error_t kp_writer_read_stored(struct kp_writer *w, uint32_t ordinal, void 
 	KP_TRY(kp_writer_flush(w, why));
 	return kp_file_pread(w->file.fd, w->offsets[ordinal], buf,
 			     (size_t)w->sizes[ordinal], why);
+}
+
+kpack_error_t kp_writer_stored_source(struct kp_writer *w, uint32_t ordinal,
+				      struct kp_source *out, struct kpackx_error *why)
+{
+	KP_TRY(kp_writer_flush(w, why));
+	*out = kp_source_fd(w->file.fd, w->offsets[ordinal], w->sizes[ordinal]);
+	return KPACK_SUCCESS;
 }
 
 /* --- entries ------------------------------------------------------------------------ */

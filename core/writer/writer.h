@@ -56,6 +56,10 @@ kpack_error_t kp_writer_open_at(int dir_fd, const char *name,
 kpack_error_t kp_writer_add_stored(struct kp_writer *w, struct kp_span stored,
 				   uint32_t *ordinal, struct kpackx_error *why);
 
+/* As kp_writer_add_stored; a source that is not in memory is not for a shared archive. */
+kpack_error_t kp_writer_add_source(struct kp_writer *w, const struct kp_source *stored,
+				   uint32_t *ordinal, struct kpackx_error *why);
+
 /*
  * Copy COUNT objects of the archive FROM, from its ordinal FIRST on, as they are stored
  * there: in long runs, inside the kernel if the file systems support that, without
@@ -99,6 +103,10 @@ struct kp_writer_blocks kp_writer_blocks(const struct kp_writer *w);
 uint64_t kp_writer_stored_size(const struct kp_writer *w, uint32_t ordinal);
 kpack_error_t kp_writer_read_stored(struct kp_writer *w, uint32_t ordinal, void *buf,
 				    struct kpackx_error *why);
+
+/* Of an archive that is not shared: where the added bytes of an ordinal are in its file. */
+kpack_error_t kp_writer_stored_source(struct kp_writer *w, uint32_t ordinal,
+				      struct kp_source *out, struct kpackx_error *why);
 
 /* The fields of an entry besides key and arch.  Everything is copied. */
 struct kp_writer_entry {

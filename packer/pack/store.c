@@ -8,6 +8,7 @@
 #include "packer/pack/plan/entry_meta.h"
 #include "packer/pack/plan/key_suffix.h"
 #include "packer/base/pipeline.h"
+#include "large.h"
 
 /*
  * The bound of raw and compressed bytes of all objects that are begun and not yet stored.
@@ -47,6 +48,7 @@ struct packed {
 	char type[TYPE_MAX + 1];
 	struct facts facts;
 	uint8_t *stored;
+	struct large large; /* or its files are -1 */
 };
 
 static const struct kp_image *image_of(const struct plan_object *o)
@@ -103,11 +105,23 @@ static kpack_error_t begin_worker(void *arg, void **state, struct kpackx_error *
 	return err;
 }
 
+/*
+ * Whether O is packed by way of temporary files.  Others are compressed in memory: objects
+ * in chunks, and the blocks of shared archives.
+ */
+static bool is_large(const struct packer *p, const struct plan_object *o)
+{
+	return !o->chunk && p->options->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL &&
+	       large_is(image_of(o)->size);
+}
+
 static uint64_t cost_of_job(void *arg, size_t job)
 {
 	const struct packer *p = arg;
 	const struct plan_object *o = &p->plan->objects[job];
 
+	if (is_large(p, o))
+		return LARGE_COST + input_cost(o->input, o->image);
 	/* of an object in chunks only the encoded bytes are held */
 	return (o->chunk ? 1 : 2) * image_of(o)->size + input_cost(o->input, o->image);
 }
@@ -309,12 +323,64 @@ static kpack_error_t pack_whole(const struct packer *p, struct worker *w,
 	return shared ? KPACK_SUCCESS : encode_object(p, w, out, why);
 }
 
+static kpack_error_t pack_files(const struct packer *p, struct worker *w,
+				const struct plan_object *o,
+				const struct kp_source *source, struct packed *out,
+				struct kpackx_error *why)
+{
+	struct large *l = &out->large;
+	struct kp_encoder *encoder;
+	struct kp_content content;
+	struct kp_hash hash;
+	bool shared;
+
+	KP_TRY(large_begin(source, input_image_spilled(o->input, o->image), l, &hash,
+			   why));
+	KP_TRY(describe_object(o, &l->raw, out, why));
+	content = kp_content_make(&hash, source->size, 0);
+	note_content(o, out, &content);
+	KP_TRY(archive_set_shared_file(p->set, &out->object, &l->raw, &shared, why));
+	if (shared)
+		return KPACK_SUCCESS;
+	KP_TRY(choose_encoder(p, w, &l->raw, &encoder, why));
+	KP_TRY(large_encode(l, encoder, why));
+	out->object.file = &l->frame;
+	out->object.stored.size = (size_t)l->frame.size;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t pack_large(const struct packer *p, struct worker *w,
+				const struct plan_object *o, struct packed *out,
+				struct kpackx_error *why)
+{
+	struct kp_source source;
+	kpack_error_t err;
+
+	KP_TRY(input_open_image(o->input, o->image, &source, why));
+	err = pack_files(p, w, o, &source, out, why);
+	large_end_raw(&out->large);
+	input_close_image(o->input, o->image);
+	return err;
+}
+
+static kpack_error_t pack_object(const struct packer *p, struct worker *w,
+				 const struct plan_object *o, struct packed *out,
+				 struct kpackx_error *why)
+{
+	if (o->chunk)
+		return pack_chunks(p, w, o, out, why);
+	if (is_large(p, o))
+		return pack_large(p, w, o, out, why);
+	return pack_whole(p, w, o, out, why);
+}
+
 static void discard_packed(void *arg, void *result)
 {
 	struct packed *packed = result;
 
 	(void)arg;
 	facts_fini(&packed->facts);
+	large_fini(&packed->large);
 	free(packed->stored);
 	free(packed);
 }
@@ -325,9 +391,10 @@ static kpack_error_t pack_job(void *arg, void *state, size_t job, void **result,
 	const struct packer *p = arg;
 	const struct plan_object *o = &p->plan->objects[job];
 	struct packed *packed = xcalloc(1, sizeof(*packed));
-	kpack_error_t err = o->chunk ? pack_chunks(p, state, o, packed, why)
-				     : pack_whole(p, state, o, packed, why);
+	kpack_error_t err;
 
+	packed->large = (struct large){.raw_fd = -1, .frame_fd = -1};
+	err = pack_object(p, state, o, packed, why);
 	free_large_raw(state);
 	if (!err && !of_database(o) && p->options->source_prefix)
 		facts_string(&packed->facts, "source_prefix", p->options->source_prefix);

@@ -951,6 +951,35 @@ volumes_ok() { # OUT BYTES
 }
 
 # bats test_tags=slow
+@test "an object of 160 MiB in less than 128 MiB" {
+	py <<-'END'
+	import os, mkfat
+	head = mkfat.code_object("gfx1100", 60000, "1")
+	size = 80 << 20
+	# half of it cannot be compressed; of the second one, nothing
+	large = head + head[64:] * (size // len(head)) + os.urandom(size)
+	for name, data in (("a", large), ("b", large), ("c", head + os.urandom(40 << 20)), ("d", head)):
+	    open(name + ".so", "wb").write(mkfat.shared_library(mkfat.bundle([("gfx1100", data)], 0, 4096), [0]))
+	END
+	mkdir tree
+	mv ?.so tree
+	py "$KPACK_BIN/kpack" "$KPACK_MODE" <<-'END'
+	import resource, subprocess, sys
+	kpack, mode = sys.argv[1:]
+	subprocess.run([kpack, "pack", "-q", "--archives-only", "--jobs", "1", "--group", "g", "tree", "out"], check=True)
+	rss = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+	print(rss, "KiB")
+	assert mode in ("asan", "tsan") or rss < 128 << 10
+	END
+	[ "$(find out -type f | wc -l)" -eq 1 ]
+	sums out | diff - <(for f in a b c d; do fatparse sums tree/$f.so $f.so; done | sort)
+	# the second library's object is stored once, whether it is found before it is compressed or after
+	[ "$(kpack info --json out/.kpack | grep -o '"frames": *[0-9]*' | tr -dc 0-9)" -eq 3 ]
+	pack --jobs 4 --group g tree again
+	diff -r out again
+}
+
+# bats test_tags=slow
 @test "100,000 objects in less than 256 MiB" {
 	mkfat --bundles 25000 --size 200 --align 16 --arches gfx1030,gfx1100,gfx90a:xnack+,gfx942 many.so
 	py "$KPACK_BIN/kpack" <<-'END'

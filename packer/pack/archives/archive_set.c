@@ -348,25 +348,53 @@ unsigned archive_set_begin_binary(struct archive_set *set, unsigned least,
 	return volume;
 }
 
+/* Find what may be stored of OBJECT.  NULL: nothing.  Called locked. */
+static struct kp_store *find_candidate(struct archive_set *set,
+				       struct archive_object *object)
+{
+	struct slot *s = find_slot(set, object->place);
+	struct volume *v = s ? find_volume(s, set->volume) : NULL;
+
+	if (!v || !kp_store_find(&v->store, &object->content, &object->ordinal))
+		return NULL;
+	object->volume = v->number;
+	return &v->store;
+}
+
+kpack_error_t archive_set_shared_file(struct archive_set *set,
+				      struct archive_object *object,
+				      const struct kp_source *data, bool *shared,
+				      struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+	struct kp_source stored;
+	struct kp_store *known;
+
+	*shared = false;
+	pthread_mutex_lock(&set->lock);
+	known = find_candidate(set, object);
+	if (known)
+		err = kp_writer_stored_source(known->writer, object->ordinal, &stored,
+					      why);
+	pthread_mutex_unlock(&set->lock);
+	if (!known || err)
+		return err;
+	return kp_store_decodes_to(&stored, data, shared, why);
+}
+
 kpack_error_t archive_set_shared(struct archive_set *set, struct archive_object *object,
 				 const void *data, struct kp_scratch *scratch,
 				 bool *shared, struct kpackx_error *why)
 {
 	struct kp_span stored = {0};
 	kpack_error_t err = KPACK_SUCCESS;
-	struct volume *v;
-	struct slot *s;
-	bool known;
+	struct kp_store *known;
 
 	*shared = false;
 	pthread_mutex_lock(&set->lock);
-	s = find_slot(set, object->place);
-	v = s ? find_volume(s, set->volume) : NULL;
-	known = v && kp_store_find(&v->store, &object->content, &object->ordinal);
-	if (known) {
-		object->volume = v->number;
-		err = kp_store_read(&v->store, object->ordinal, scratch, &stored, why);
-	}
+	known = find_candidate(set, object);
+	if (known)
+		err = kp_store_read(known, object->ordinal, scratch, &stored, why);
 	pthread_mutex_unlock(&set->lock);
 	if (!known || err)
 		return err;
@@ -397,6 +425,9 @@ static kpack_error_t store_object_locked(struct archive_set *set,
 
 	*shared = false;
 	KP_TRY(current_volume(set, o->place, &s, &v, why));
+	if (o->file)
+		return kp_store_add_file(&v->store, &o->content, o->file, &o->ordinal,
+					 shared, why);
 	if (!o->stored.data && o->volume == v->number) {
 		*shared = true;
 		return KPACK_SUCCESS;

@@ -57,7 +57,9 @@ struct archive_object {
 	const char *place;
 	struct kp_content content;
 	struct kp_span stored; /* data NULL: already stored (archive_set_shared) */
-	uint32_t ordinal;      /* if already stored: where, in `volume` */
+	const struct kp_source
+		*file;    /* if not NULL: where the bytes are in place of data */
+	uint32_t ordinal; /* if already stored: where, in `volume` */
 	unsigned volume;
 };
 
@@ -96,6 +98,15 @@ unsigned archive_set_begin_binary(struct archive_set *set, unsigned least,
 kpack_error_t archive_set_shared(struct archive_set *set, struct archive_object *object,
 				 const void *data, struct kp_scratch *scratch,
 				 bool *shared, struct kpackx_error *why);
+
+/*
+ * The same for a set of the scheme zstd-per-kernel, with no more than pieces of DATA in
+ * memory.
+ */
+kpack_error_t archive_set_shared_file(struct archive_set *set,
+				      struct archive_object *object,
+				      const struct kp_source *data, bool *shared,
+				      struct kpackx_error *why);
 
 /*
  * Store OBJECT unless it is already stored, and set its ordinal in the place's archive.

@@ -303,6 +303,13 @@ kpack_error_t input_open_image(struct input *in, size_t image, struct kp_source 
 	return err;
 }
 
+bool input_image_spilled(const struct input *in, size_t image)
+{
+	size_t container = in->images[image].container;
+
+	return container != KP_NOWHERE && in->payloads[container].payload.spilled;
+}
+
 /* Whether C is CONTAINER or around it. */
 static bool is_around(const struct input *in, size_t c, size_t container)
 {

@@ -86,6 +86,8 @@ kpack_error_t input_read(struct input *in, size_t image, void *buf,
 kpack_error_t input_open_image(struct input *in, size_t image, struct kp_source *out,
 			       struct kpackx_error *why);
 void input_close_image(struct input *in, size_t image);
+/* Whether the bytes of an open image are in a temporary file, which nobody can change. */
+bool input_image_spilled(const struct input *in, size_t image);
 
 /*
  * Before any image is read: read at most SIZE bytes from the middle of an image; *OUT is
