@@ -10,9 +10,6 @@
 
 static const uint64_t DICTIONARY = 8 << 20;
 
-/* The dictionary is at most this part of the unique bytes. */
-enum { DICTIONARY_SHARE = 4 };
-
 /* Blocks of a batch for each thread, and at most. */
 enum { BATCH_SHARE = 4, BATCH_MAX = 64 };
 
@@ -432,7 +429,7 @@ static kpack_error_t write_anew(const struct kp_unique *u, uint64_t count,
 				struct method *m, unsigned jobs, struct kp_writer *w,
 				struct kp_blocks *out, struct kpackx_error *why)
 {
-	uint64_t most = u->size / DICTIONARY_SHARE;
+	uint64_t most = u->size / KP_DICTIONARY_SHARE;
 	struct kp_span bytes = {0};
 	uint8_t *owned = NULL;
 	kpack_error_t err;

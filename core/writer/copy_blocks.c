@@ -6,6 +6,7 @@
 #include "core/codec/codec.h"
 #include "core/shared/pool.h"
 #include "core/shared/reach.h"
+#include "dictionary.h"
 #include "internal.h"
 
 /* Bytes of the other archive's run of unique bytes. */
@@ -239,6 +240,22 @@ static kpack_error_t check_objects(struct blocks_copy *c, bool *ok,
 	return KPACK_SUCCESS;
 }
 
+/*
+ * Whether the dictionary takes so much more than one that is chosen anew that compressing
+ * everything again is worth it: a 32nd of the blocks.
+ */
+static bool is_oversized(const struct blocks_copy *c)
+{
+	uint64_t size = kp_shared_dictionary_size(c->from), stored;
+	uint64_t own = (c->used_bytes + c->others) / KP_DICTIONARY_SHARE;
+
+	if (size <= own)
+		return false;
+	stored = kp_shared_frame(c->from, 0).stored;
+	/* neither factor has more than 25 bits */
+	return stored * (size - own) / size > (c->copied.stored - stored) / 32;
+}
+
 static kpack_error_t plan_copy(struct blocks_copy *c, bool *worth,
 			       struct kpackx_error *why)
 {
@@ -258,6 +275,8 @@ static kpack_error_t plan_copy(struct blocks_copy *c, bool *worth,
 	if (trained)
 		return KPACK_SUCCESS;
 	KP_TRY(plan_moves(c, n_whole, why));
+	if (is_oversized(c))
+		return KPACK_SUCCESS;
 	return check_objects(c, worth, why);
 }
 

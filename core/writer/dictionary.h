@@ -9,6 +9,9 @@
 #include "core/base/errors.h"
 #include "unique.h"
 
+/* A dictionary is at most this part of the unique bytes that it is chosen for. */
+enum { KP_DICTIONARY_SHARE = 4 };
+
 /*
  * Choose at most MOST bytes; *SIZE 0 and *OUT NULL: there is nothing worth it.  The caller
  * frees *OUT.  IO_ERROR; OUT_OF_MEMORY.

@@ -80,8 +80,9 @@ kpack_error_t kp_writer_add_run(struct kp_writer *w, const struct kpack_archive 
  * compressed again, and are found in the objects that follow.
  * *DONE false: nothing is done, because FROM has blocks of another size than ours, because
  * less than three quarters of all bytes could be copied, because the dictionary has more
- * than half as many bytes as stay: compressed together, they take less; or because it
- * begins with KP_TRAINED_DICTIONARY, so that no encoder can use it.
+ * than half as many bytes as stay, or stored a 32nd of the blocks more than a new one would:
+ * compressed together, they take less; or because it begins with KP_TRAINED_DICTIONARY, so
+ * that no encoder can use it.
  * DECOMPRESSION_FAILED: the dictionary or a block is corrupt.  INVALID_ARGUMENT: W has
  * objects already, or is not shared, and as for kp_writer_add_stored; IO_ERROR.
  */

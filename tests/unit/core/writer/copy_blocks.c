@@ -297,6 +297,18 @@ static void dictionaries_of_few_bytes_are_copied(void **state)
 	assert_true(copies_with_dictionary(parts, 1));
 }
 
+/* A new one has a quarter of the unique bytes; more is copied where it takes little. */
+static void a_dictionary_for_many_more_bytes_is_not_copied(void **state)
+{
+	uint8_t *zeros = calloc(2, KP_SHARE_BLOCK);
+
+	(void)state;
+	assert_true(copies_with_dictionary(parts, KP_SHARE_BLOCK * 5 / 4));
+	assert_false(copies_with_dictionary(parts, KP_SHARE_BLOCK * 2));
+	assert_true(copies_with_dictionary(zeros, KP_SHARE_BLOCK * 2));
+	free(zeros);
+}
+
 /* zstd would not take it for content: the writer compresses everything again. */
 static void a_dictionary_that_begins_as_a_trained_one_is_not_copied(void **state)
 {
@@ -315,6 +327,7 @@ int main(void)
 		cmocka_unit_test(subsets_come_back),
 		cmocka_unit_test(what_cannot_begin_an_archive),
 		cmocka_unit_test(dictionaries_of_few_bytes_are_copied),
+		cmocka_unit_test(a_dictionary_for_many_more_bytes_is_not_copied),
 		cmocka_unit_test(a_dictionary_that_begins_as_a_trained_one_is_not_copied),
 	};
 
