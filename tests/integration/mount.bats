@@ -144,13 +144,14 @@ check_good() { # MOUNTPOINT
 	 {"key": "r", "arch": "gfx1100", "same_as": 0, "metadata": {"path": "some/where"}}]}
 	END
 	m "$T/src"
+	lost=$(caches_lost)
 	[ "$(stat -c %h mnt/some/where)" = 4 ]
 	[ "$(stat -c %i mnt/some/where mnt/toc/*/* | sort -u | wc -l)" = 1 ]
 	[ "$(find mnt -samefile mnt/some/where | wc -l)" = 4 ]
 	cat mnt/toc/*/* mnt/some/where >/dev/null
 	decoded() { [ "$(stat_of decodes)" -ge 1 ]; }
 	eventually decoded
-	[ "$(stat_of decodes)" = 1 ]
+	[ "$(stat_of decodes)" = 1 ] || [ "$(caches_lost)" != "$lost" ]
 }
 
 @test "names that do not exist stay absent, also later" {
@@ -306,13 +307,14 @@ check_good() { # MOUNTPOINT
 	END
 	m -o open "$T/src"
 	noise 30000000 1 | md5sum | cut -c -32 >want
+	lost=$(caches_lost)
 	for i in $(seq 8); do md5sum <mnt/toc/big/gfx1100.hsaco | cut -c -32 >"sum$i" & done
 	wait
 	for i in $(seq 8); do cmp want "sum$i"; done
 	# the readers have the last bytes before the decode ends
 	decoded() { [ "$(stat_of bytes_decoded)" -ge 30000000 ]; }
 	eventually decoded
-	[ "$(stat_of bytes_decoded)" = 30000000 ]
+	[ "$(stat_of bytes_decoded)" = 30000000 ] || [ "$(caches_lost)" != "$lost" ]
 }
 
 @test "memory for decoded bytes is bounded and given back" {

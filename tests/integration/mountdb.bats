@@ -374,13 +374,18 @@ foreground() {
 	    d = sqlite3.connect(f"file:{db}?mode=ro", uri=True)
 	    assert d.execute("select length(kernel_blob) from kern_db where kernel_name = ?", (k,)).fetchone() == (900,)
 	    d.close()
-	query("k7")
-	# after the first connection -journal and -wal are known not to be there
-	before = lookups()
-	for i in range(50):
-	    query(f"k{i * 31}")
-	    assert not os.path.exists(db + "-journal") and not os.path.exists(db + "-wal")
-	assert lookups() == before, (before, lookups())
+	# After the first connection -journal and -wal are known not to be there; again, because the
+	# kernel may forget names at any time.
+	for turn in range(100):
+	    query("k7")
+	    before = lookups()
+	    for i in range(50):
+	        query(f"k{i * 31}")
+	        assert not os.path.exists(db + "-journal") and not os.path.exists(db + "-wal")
+	    if lookups() == before:
+	        break
+	else:
+	    raise AssertionError((before, lookups()))
 	END
 	fusermount3 -u mnt
 	wait "$pid"
@@ -393,13 +398,18 @@ foreground() {
 	import os, sys
 	d, log = sys.argv[1:]
 	lookups = lambda: open(log).read().count("LOOKUP")
-	os.stat(d)
-	begin = lookups()
-	names = [f"{d}/TensileLibrary_lazy_{i}.dat" for i in range(20)]
-	for _ in range(50):
-	    for n in names:
-	        assert not os.access(n, os.R_OK)
-	assert lookups() - begin == len(names), lookups() - begin
+	# again, because the kernel may forget names at any time
+	for turn in range(100):
+	    os.stat(d)
+	    begin = lookups()
+	    names = [f"{d}/TensileLibrary_lazy_{turn}_{i}.dat" for i in range(20)]
+	    for _ in range(50):
+	        for n in names:
+	            assert not os.access(n, os.R_OK)
+	    if lookups() - begin == len(names):
+	        break
+	else:
+	    raise AssertionError(lookups() - begin)
 	END
 	fusermount3 -u mnt
 	wait "$pid"
@@ -518,12 +528,15 @@ pages_lost() {
 	awk '/^workingset_refault/ { n += $2 } END { print n + 0 }' /proc/vmstat
 }
 
+# The number of times that all unused pages were dropped, as tests beside this one do.
+times_dropped() { awk '$1 == "drop_pagecache" { print $2 }' /proc/vmstat; }
+
 @test "eight processes open the same 500 files: each is decoded once" {
 	make_objects
 	for how in read map; do
 		for o in noatime open; do
 			m -o $o
-			lost=$(pages_lost)
+			lost=$(pages_lost) dropped=$(times_dropped)
 			py $how mnt/lib/hipblaslt/library <<-'END'
 			import mmap, os, random, sys
 			how, d = sys.argv[1:]
@@ -556,7 +569,7 @@ pages_lost() {
 			decodes=$(stat_of decodes)
 			echo "$how $o: decodes $decodes, pages lost $(($(pages_lost) - lost))"
 			[ "$decodes" -ge 500 ]
-			[ "$decodes" -le $((500 + $(pages_lost) - lost)) ]
+			[ "$decodes" -le $((500 + $(pages_lost) - lost)) ] || [ "$(times_dropped)" != "$dropped" ]
 			[ "$(stat_of errors)" = 0 ]
 			unmount
 		done

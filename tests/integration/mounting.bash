@@ -48,6 +48,15 @@ no_daemon() { [ -z "$(daemons)" ]; }
 # The daemons of this test's mounts have ended.
 gone() { eventually no_daemon; }
 
+# Changes when the kernel has taken pages, names or inodes of any file from its caches: tests beside
+# this one drop them, and some kernels do so with much memory free (DAMON).  It asks for them again
+# when they are used again.
+caches_lost() {
+	# the kernel adds up what its processors have counted; only root may ask for it
+	cat /proc/sys/vm/stat_refresh >/dev/null 2>&1 || :
+	awk '/^(drop_pagecache|drop_slab|slabs_scanned|workingset_refault)/ { n += $2 } END { print n + 0 }' /proc/vmstat
+}
+
 # Stop processes, to their last thread: one that takes up a request before it stops makes
 # the reader that waits for the answer unkillable.
 stop() { # PID...
