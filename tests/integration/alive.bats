@@ -13,9 +13,9 @@ teardown() {
 	end_test
 }
 
-# until CONDITION...: evaluated again and again, for ten seconds
+# until CONDITION...: evaluated again and again, for two minutes at least
 until_true() {
-	for _ in $(seq 2400); do
+	for _ in $(seq 6000); do
 		! eval "$@" || return 0
 		read -rt 0.02 <> <(:) || :
 	done
@@ -195,6 +195,8 @@ open_archives() { find "/proc/$server/fd" -lname '*.kpack*' | wc -l; }
 	archive new b.txt two
 	mv new src/b.kpack
 	until_true 'shows b.txt two'
+	# the files are shown before the reload is counted
+	until_true '[ "$(stat_of reloads)" -gt $before ]'
 	[ "$(stat_of reloads)" = $((before + 1)) ]
 }
 
@@ -203,26 +205,28 @@ open_archives() { find "/proc/$server/fd" -lname '*.kpack*' | wc -l; }
 	archive b b.txt two
 	archive last b.txt last
 	before=$(stat_of reloads)
-	pause=$($python - <<-'END'
+	most=$($python - <<-'END'
 	import os, time
-	longest, then = 0, time.monotonic()
+	begin = then = time.monotonic()
+	pauses = 0
 	for i in range(1000):
 	    if i % 3 == 2:
 	        os.unlink(f"src/b{i - 1}.kpack")
 	    else:
 	        os.link("b", f"src/b{i}.kpack")
 	    now = time.monotonic()
-	    longest, then = max(longest, now - then), now
+	    pauses, then = pauses + (now - then >= 0.05), now
 	os.rename("last", "src/0.kpack")
-	print(int(1000 * longest))
+	now = time.monotonic()
+	# what comes after a tenth of a second without changes, or after ten seconds of them, is another
+	print(1 + pauses + (now - then >= 0.05) + int(now - begin) // 10)
 	END
 	)
 	until_true 'shows b.txt last'
+	until_true '[ "$(stat_of reloads)" -gt $before ]'
 	reloads=$(($(stat_of reloads) - before))
-	echo "$reloads reloads, the longest pause was $pause ms"
-	# what comes after a tenth of a second without changes is another
-	[ "$reloads" = 1 ] || [ "$pause" -ge 50 ]
-	[ "$reloads" -le 4 ]
+	echo "$reloads reloads of $most"
+	[ "$reloads" -le "$most" ]
 }
 
 @test "more archives than descriptors: what fits is shown, the rest when it does" {
@@ -321,9 +325,10 @@ open_archives() { find "/proc/$server/fd" -lname '*.kpack*' | wc -l; }
 	sed 's/"seed": /"seed": 1/' description | $python "$tools/mkarchive.py" new
 	cmp -s new src/a.kpack && false
 	dd if=new of=src/a.kpack conv=notrunc status=none
-	until_true '[ "$(stat_of reloads)" -ge 1 ]'
-	noise 500000 11 | cmp - mnt/a.txt
-	noise 500000 12 | cmp - mnt/b.txt
+	# the mount may have looked at the archive while it was being written
+	noise 500000 11 >new.a
+	noise 500000 12 >new.b
+	until_true 'cmp -s new.a mnt/a.txt && cmp -s new.b mnt/b.txt'
 	# the page cache has the first, and nobody has the second
 	cmp a - <&7
 	run -1 cat <&8
@@ -440,7 +445,12 @@ open_archives() { find "/proc/$server/fd" -lname '*.kpack*' | wc -l; }
 @test "signals to both processes at once are one, a later one ends what is in use" {
 	serve_src
 	exec 7<mnt/a.txt
+	# The signals count as one for half a second: no process may be late.
+	stop $supervisor $server
 	kill -TERM $supervisor $server
+	kill -CONT $server
+	until_true 'grep -q "^ShdPnd:.0*$" /proc/$server/status'
+	kill -CONT $supervisor
 	until_true '! mountpoint -q mnt'
 	kill -0 $server
 	cat <&7 >/dev/null
@@ -623,8 +633,13 @@ wait_for() {
 }
 
 @test "idle: unmounted when nothing was used for a while" {
-	serve_src -o idle_timeout=1
-	exec 7<mnt/a.txt
+	archive src/a.kpack a.txt one
+	# on a busy machine it may be unmounted before the file is open
+	until exec 7<mnt/a.txt; do
+		kpackfs -f -v -o idle_timeout=1 "$T/src" mnt 2>>log 3>&- &
+		supervisor=$!
+		until_true '[ -e mnt/a.txt ] || ! kill -0 $supervisor'
+	done 2>/dev/null
 	started=$EPOCHREALTIME
 	until_true '[ $((${EPOCHREALTIME/[.,]/} - ${started/[.,]/})) -gt 2500000 ]'
 	mountpoint -q mnt
@@ -645,17 +660,18 @@ hasten_preload() {
 @test "preload reads what matches, at once and after a reload" {
 	large src/a.kpack lib/big.dat 1
 	large src/b.kpack other/big.dat 2
+	lost=$(caches_lost)
 	serve -o 'preload=l*/*.dat,preload=nothing*' "$T/src"
 	# the last bytes are served before their decode ends
 	until_true 'hasten_preload; [ "$(stat_of bytes_served)" -ge 3000000 ]'
 	until_true 'grep -q "nothing.*no file matches" log'
 	until_true '[ "$(stat_of decodes)" -ge 1 ]'
-	[ "$(stat_of decodes)" = 1 ]
+	[ "$(stat_of decodes)" = 1 ] || [ "$(caches_lost)" != "$lost" ]
 	large new lib/new.dat 3
 	mv new src/c.kpack
 	until_true 'hasten_preload; [ "$(stat_of bytes_served)" -ge 6000000 ]'
 	until_true '[ "$(stat_of decodes)" -ge 2 ]'
-	[ "$(stat_of decodes)" = 2 ]
+	[ "$(stat_of decodes)" = 2 ] || [ "$(caches_lost)" != "$lost" ]
 	# it does not hold the mount
 	kill -TERM $supervisor
 	wait $supervisor
