@@ -107,7 +107,7 @@ gone() { ! pgrep -f "kpackfs .*$T/"; }
 	os.chdir(sys.argv[1])
 	for address in "notify", "\0kpackfs-test-" + sys.argv[1]:
 	    heard = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-	    heard.settimeout(20)
+	    heard.settimeout(600)
 	    name = "@" + address[1:] if address[0] == "\0" else sys.argv[1] + "/notify"
 	    heard.bind(address)
 	    with subprocess.Popen(["kpackfs", "-f", "src", "mnt"],
@@ -167,6 +167,7 @@ gone() { ! pgrep -f "kpackfs .*$T/"; }
 	[ "$(grep -x 'ended .*' events | tail -n 1)" = 'ended 0' ]
 	! gone || false
 	# of the one that was killed
+	wait_for grep -q "supervisor has gone" log
 	[ "$(grep -c "supervisor has gone" log)" = 1 ]
 	service "$units/kpackfs@.service"
 	wait_for ready_again 1
