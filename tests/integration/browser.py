@@ -20,7 +20,7 @@ import zlib
 
 WATCHED = ("Network.requestWillBeSent", "Log.entryAdded", "Runtime.consoleAPICalled",
            "Runtime.exceptionThrown")
-PATIENCE = 60  # seconds for one answer
+PATIENCE = 600  # seconds for one answer
 
 
 def high(fd):

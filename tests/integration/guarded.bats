@@ -642,14 +642,14 @@ alices() { pgrep -f "^./kpackfs -o allow_other packed/.kpack $T/"; }
 	for place in tree "tree/lib/$odd" "tree/lib/$odd/lib"; do
 		for script in in-place overlay; do
 			status=0
-			timeout 60 "$contrib/mount/$script" "$place" >said 2>err || status=$?
+			timeout 600 "$contrib/mount/$script" "$place" >said 2>err || status=$?
 			[ "$status" = 1 ]
 			grep -qE 'another user has mounted|a user other than root' err
 		done
 	done
-	refuses 'another user than root has mounted' timeout 60 "$contrib/mount/environment.sh" "$T/tree/lib/$odd"
-	refuses 'a mount of another user' timeout 60 "$contrib/mount/in-place" packed "$T/tree/lib/$odd"
-	refuses 'another user has mounted' timeout 60 "$contrib/packaging/make-tarball" --name ab --version 1 tree out
+	refuses 'another user than root has mounted' timeout 600 "$contrib/mount/environment.sh" "$T/tree/lib/$odd"
+	refuses 'a mount of another user' timeout 600 "$contrib/mount/in-place" packed "$T/tree/lib/$odd"
+	refuses 'another user has mounted' timeout 600 "$contrib/packaging/make-tarball" --name ab --version 1 tree out
 	mkdir policies marked
 	printf '%s\n' "tree=$T/tree" arch=gfx942 do=thin >policies/x.conf
 	mkfat a.so
@@ -659,10 +659,10 @@ alices() { pgrep -f "^./kpackfs -o allow_other packed/.kpack $T/"; }
 		"prune tree" "apply --policy-dir policies --state-dir state" \
 		"mark check marked" "mark restore -o restored marked/a.so" "prune marked"; do
 		# shellcheck disable=SC2086 # words
-		refuses 'another user has mounted a FUSE file system there' timeout 60 "$KPACK_BIN/kpack" $command
+		refuses 'another user has mounted a FUSE file system there' timeout 600 "$KPACK_BIN/kpack" $command
 	done
 	# a mount covers it without a look at its files
-	timeout 60 "$KPACKFS" packed/.kpack "$T/tree/lib"
+	timeout 600 "$KPACKFS" packed/.kpack "$T/tree/lib"
 	[ -e tree/lib/lib/rocblas/library/a.dat ]
 	umount -l tree/lib
 	# shellcheck disable=SC2046 # numbers
@@ -672,7 +672,7 @@ alices() { pgrep -f "^./kpackfs -o allow_other packed/.kpack $T/"; }
 # shows TEXT: the mount lists it among what is missing; waits for that
 shows() {
 	for _ in $(seq 1200); do
-		! timeout 60 cat mnt/.kpackfs/missing | grep -F -e "$1" >/dev/null || return 0
+		! timeout 600 cat mnt/.kpackfs/missing | grep -F -e "$1" >/dev/null || return 0
 		read -rt 0.05 <> <(:) || :
 	done
 	cat mnt/.kpackfs/missing
@@ -700,12 +700,12 @@ ends() {
 	alice_mounts "$T/silent"
 	# at the start a source is refused
 	for source in silent silent/x.kpack own/../silent/lib/..; do
-		refuses "$refused" timeout 60 "$KPACKFS" "$source" "$T/mnt"
+		refuses "$refused" timeout 600 "$KPACKFS" "$source" "$T/mnt"
 	done
-	refuses "$refused" timeout 60 "$KPACKFS" own/.kpack "$T/silent/lib"
+	refuses "$refused" timeout 600 "$KPACKFS" own/.kpack "$T/silent/lib"
 	# and an archive that a link leads to is missing
 	ln -s "$T/silent/c.kpack" own/.kpack/c.kpack
-	timeout 60 "$KPACKFS" own/.kpack theirs/link "$T/mnt"
+	timeout 600 "$KPACKFS" own/.kpack theirs/link "$T/mnt"
 	[ -e mnt/lib/a.dat ]
 	[ -e mnt/lib/b.dat ]
 	shows "$refused"
@@ -726,7 +726,7 @@ ends() {
 	ends
 	# the directory of the mount gets covered: a signal ends the daemon
 	mkdir -p mnt/over/place
-	timeout 60 "$KPACKFS" own/.kpack "$T/mnt/over/place"
+	timeout 600 "$KPACKFS" own/.kpack "$T/mnt/over/place"
 	rm -r packed
 	alice_mounts "$T/mnt/over"
 	pkill -TERM -o -f "^$KPACKFS .*$T/mnt"

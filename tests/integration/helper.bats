@@ -84,11 +84,11 @@ works() { [ "$(cat mnt/f)" = bytes ]; }
 	    p = subprocess.Popen(["kpackfs", *options, f"{top}/src", f"/dev/fd/{fd}"], pass_fds=[fd])
 	    os.close(fd)
 	    if not options:
-	        assert p.wait(20) == 0
+	        assert p.wait(600) == 0
 	    assert open("mnt/f").read() == "bytes\n"
 	    assert sorted(os.listdir("mnt")) == ["f", "toc"]
 	    subprocess.run(["umount", "mnt"], check=True)
-	    assert p.wait(20) == 0
+	    assert p.wait(600) == 0
 	END
 	gone
 }

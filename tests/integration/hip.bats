@@ -643,7 +643,7 @@ decodes() { $python -c 'import json; print(json.load(open("mnt/.kpackfs/stats"))
 
 mounts_bundles() { # OPTION... ARCHIVES
 	mkdir -p mnt
-	timeout 60 "$KPACK_BIN/kpackfs" "$@" mnt
+	timeout 600 "$KPACK_BIN/kpackfs" "$@" mnt
 }
 
 @test "what hides a mount is not mapped in its place" {
@@ -669,7 +669,7 @@ mounts_bundles() { # OPTION... ARCHIVES
 	export KPACK_HIP_ARCH=gfx90a,gfx1030,gfx1100 KPACK_HIP_DEBUG=1
 	# as for files of databases: a mount of the same archives that shows no bundles
 	mkdir plain
-	timeout 60 "$KPACK_BIN/kpackfs" packed/.kpack plain
+	timeout 600 "$KPACK_BIN/kpackfs" packed/.kpack plain
 	mounts_bundles -o bundles packed/.kpack
 	STUB_DEFERRED=1 helped "$old" packed/lib/libx.so --after "cat mnt/.kpackfs/stats; grep -c mnt/hipfb/lib/libx.so/ /proc/\$PPID/maps"
 	# nothing was decoded before the launches, and nothing copied
@@ -688,7 +688,7 @@ mounts_bundles() { # OPTION... ARCHIVES
 	original
 	export LD_LIBRARY_PATH=$old STUB_LOG=$PWD/raw STUB_ARCHES=$agents
 	rm raw
-	PATH=$KPACK_BIN:$PATH KPACKFS_SOURCES=$T/packed/.kpack KPACKFS_MOUNTPOINT=$T/mnt KPACKFS_OPTIONS=ro,bundles timeout 60 \
+	PATH=$KPACK_BIN:$PATH KPACKFS_SOURCES=$T/packed/.kpack KPACKFS_MOUNTPOINT=$T/mnt KPACKFS_OPTIONS=ro,bundles timeout 600 \
 		"$KPACK_SRC/contrib/container/entrypoint" kpack run -v --arch gfx90a,gfx1030,gfx1100 -- \
 		$python "$tools/hipcalls.py" --wrappers 3 packed/lib/libx.so >output.txt 2>messages.txt
 	diff - output.txt <<<"3 set, 0 NULL"

@@ -141,7 +141,7 @@ same_files() {
 	    open("$wheel", "wb").write(data[:at] + bytes([data[at] ^ 0x55]) + data[at + 1:])
 	    subprocess.run("rm -rf tree out; mkdir tree out", shell=True)
 	    p = subprocess.run(["$KPACK_BIN/tests/stub/rewheel", "$wheel", "tree", "./out/$wheel"],
-	                       capture_output=True, timeout=60)
+	                       capture_output=True, timeout=600)
 	    assert p.returncode in (0, 1), (at, p)
 	    if p.returncode == 0:
 	        z = zipfile.ZipFile("out/$wheel")
