@@ -61,6 +61,26 @@ moments() { # N...
 	esac
 }
 
+# Kill a run with SIGNAL after so many milliseconds, or sooner if it would end before: the machine may be
+# fast, or this process late.  Called again and again, BEGIN removes what a finished run made.
+kill_run() { # SIGNAL MILLISECONDS BEGIN COMMAND...
+	local signal=$1 ms=$2 begin=$3 pid status
+	shift 3
+	while :; do
+		$begin
+		# bash makes what it starts with & ignore SIGINT
+		env --default-signal=INT "$@" 3>&- &
+		pid=$!
+		sleep "$(printf '%d.%03d' $((ms / 1000)) $((ms % 1000)))"
+		kill -"$signal" $pid || :
+		status=0
+		wait $pid || status=$?
+		[ $status -eq 0 ] || break
+		ms=$((ms / 2))
+	done
+	[ $status -gt 128 ] || { echo "exit $status"; return 1; }
+}
+
 # The number of mounts below this test's directory.
 mounts() { awk -v t="$T/" 'index($2, t) == 1 { n++ } END { print n + 0 }' /proc/self/mounts; }
 

@@ -546,14 +546,10 @@ kpack: out/in_rdna: note: is not from this run; it stays" ]
 @test "killed at any moment: nothing under the names, and the next run cleans up" {
 	mkdir in
 	mkfat --size 2000000 --bundles 6 in/liba.so
+	empty_out() { rm -rf out; }
 	for signal in KILL TERM; do
-		for after in 0.02 0.1 0.3; do
-			rm -rf out
-			"$KPACK_BIN/kpack" split -q --level 19 in out 3>&- &
-			pid=$!
-			sleep $after
-			kill -$signal $pid || :
-			wait $pid || :
+		for after in 20 100 300; do
+			kill_run $signal $after empty_out "$KPACK_BIN/kpack" split -q --level 19 in out
 			[ -z "$(ls out 2>/dev/null)" ]
 		done
 	done
