@@ -709,7 +709,7 @@ static void memory_is_given_back(void **state)
 	files[1].size = 4 * MIB;
 	make(64 * MIB, 1);
 	read_whole(1, 128 * KIB);
-	for (int i = 0; i < 200 && stats().held; i++)
+	for (int i = 0; i < 2400 && stats().held; i++)
 		nanosleep(&tick, NULL);
 	assert_int_equal(stats().held, 0);
 	content_free(c);
@@ -910,7 +910,7 @@ static void what_decoders_hold_is_counted(void **state)
 	ask(&a, 1, 0, 4096);
 	ask(&b, 2, 0, 4096);
 	/* as long as it takes; only without the counting in vain */
-	for (int i = 0; i < 1000 && stats().held_most < BUDGET; i++)
+	for (int i = 0; i < 12 * 1000 && stats().held_most < BUDGET; i++)
 		nanosleep(&tick, NULL);
 	open_gate(2 * 20);
 	expect_bytes(&a, 4096);
