@@ -255,6 +255,9 @@ start_slurm() {
 	ReturnToService=2
 	JobAcctGatherType=jobacct_gather/none
 	AccountingStorageType=accounting_storage/none
+	TCPTimeout=60
+	MessageTimeout=100
+	BatchStartTimeout=600
 	NodeName=$host NodeAddr=127.0.0.1 CPUs=$(nproc) State=UNKNOWN
 	PartitionName=all Nodes=$host Default=YES MaxTime=INFINITE State=UP
 	END
@@ -280,11 +283,24 @@ teardown() {
 	rm -rf "$T"
 }
 
-free_port() {
-	$python -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+# Two ports below those that the kernel gives to connections of programs beside this test.
+free_ports() {
+	$python <<-'END'
+	import random, socket
+	first = int(open("/proc/sys/net/ipv4/ip_local_port_range").read().split()[0])
+	free = []
+	while len(free) < 2:
+	    s = socket.socket()
+	    try:
+	        s.bind(("", random.randrange(min(10000, first // 2), first)))
+	    except OSError:
+	        continue
+	    free.append(s)
+	print(*(s.getsockname()[1] for s in free))
+	END
 }
 
-# Wait until COMMAND succeeds, for two minutes.
+# Wait until COMMAND succeeds, for eight minutes.
 until_true() {
 	local _
 	for _ in $(seq 2400); do
@@ -303,8 +319,7 @@ are_gone() { [ -z "$(squeue -h 2>&1)" ]; }
 	needs slurmctld slurmd munged sbatch
 	as_root
 	make_input
-	slurmctld_port=$(free_port)
-	slurmd_port=$(free_port)
+	read -r slurmctld_port slurmd_port < <(free_ports)
 	start_slurm
 	until_true up
 	"$recipes/slurm-submit" "a tree" "$T/an out" 3 --group g >jobs

@@ -22,9 +22,9 @@
 #define LOOK_MS 200
 #define LOOKS_LIMIT 600
 /* ... and one that waits for the other end of a FIFO is found out sooner. */
-#define LOOKS_AT_OPEN 4
+#define LOOKS_AT_OPEN 50
 /* ... as one that waits for a file system that never answers. */
-#define LOOKS_AT_MOUNT 50
+#define LOOKS_AT_MOUNT 150
 
 struct child {
 	pid_t pid;
