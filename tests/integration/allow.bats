@@ -525,7 +525,9 @@ hides_texts() { ! "$1" ls mnt/.kpackfs 2>/dev/null; }
 	three
 	m
 	sees member ./both ./lib ./lib/p ./lib/t ./team ./team/only
-	kill -KILL "$(pgrep -o -f "kpackfs .*$T/")"
+	# the other process is its child
+	server=$(sed 's/.*"pid": \([0-9]*\).*/\1/' mnt/.kpackfs/stats)
+	kill -KILL "$(ps -o ppid= -p "$server" | tr -d ' ')"
 	sees member ./both ./lib ./lib/p
 	sees alike ./both ./lib ./lib/p ./lib/t ./team ./team/only
 	sees bob ./both ./lib ./lib/p

@@ -40,7 +40,7 @@ finish() {
 fault() { printf %s "$1" | dd of=faults conv=notrunc status=none; }
 
 # The process that reads archives: the other one's child.
-server() { pgrep -f "kpackfs .*$T/" | tail -n 1; }
+server() { pgrep -P "$pid"; }
 
 stat_of() {
 	py "$T/mnt/.kpackfs/stats" "$@" <<-'END'
