@@ -21,7 +21,7 @@ import threading
 
 import msgpack
 
-SECONDS = 60
+SECONDS = 300
 
 
 def library(path):

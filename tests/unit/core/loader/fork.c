@@ -25,7 +25,7 @@ enum { CHILDREN = 100 };
 #endif
 
 /* A process that hangs is killed, and the test sees its status. */
-enum { SECONDS = 60 };
+enum { SECONDS = 300 };
 
 /* ---- a thread that is stopped while it reads an archive ---- */
 
