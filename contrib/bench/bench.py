@@ -168,7 +168,7 @@ class Daemon:
         try:
             if not self.unmount():
                 sys.exit("%s: cannot be unmounted" % self.path)
-            self.child.wait(60)
+            self.child.wait(600)
         except subprocess.TimeoutExpired:
             sys.exit("%s: unmounted, and does not end" % self.argv[0])
         finally:

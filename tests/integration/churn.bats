@@ -34,8 +34,8 @@ churn() {
 @test "a minute of churn" {
 	# sanitizers take time, and memory that says nothing of ours
 	case $KPACK_MODE in
-	asan | tsan) churn --seed 7 --minutes 0.4 --slack 300 ;;
-	*) churn --seed 7 --minutes 1 --memory 160 ;;
+	asan | tsan) churn --seed 7 --minutes 0.4 --slack 300 --least 12 --patience 300 ;;
+	*) churn --seed 7 --minutes 1 --memory 160 --least 12 --patience 300 ;;
 	esac
 	grep -q 'nothing went wrong$' "$T/out"
 	# everybody did something, and much was changed
