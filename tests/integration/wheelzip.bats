@@ -14,7 +14,7 @@ wheel=x-1.0-py3-none-any.whl
 rewheel() {
 	rm -rf tree out
 	mkdir tree out
-	timeout 600 "$KPACK_BIN/tests/stub/rewheel" "$@" $wheel tree "./out/$wheel"
+	timeout 1500 "$KPACK_BIN/tests/stub/rewheel" "$@" $wheel tree "./out/$wheel"
 }
 
 # The wheel of TRICK is refused with TEXT, and nothing is written.
