@@ -51,7 +51,7 @@ static const struct option_help options[] = {
 const struct command_help cmd_detect_help = {
 	"detect",
 	"[OPTION]... [ARCHIVE|DIR...]",
-	"the GPUs of this machine and what they need",
+	"print the GPUs of this machine and what they need",
 	options,
 	"Without names, a line for each kind of GPU: architecture, sub-family, family,\n"
 	"the paper's family, generic target.  With archives: which of them it can use.",

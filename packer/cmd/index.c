@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack index: a package index for a directory of wheels. */
+/* kpack index: write a package index for a directory of wheels. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static const struct option_help options[] = {
 const struct command_help cmd_index_help = {
 	"index",
 	"[OPTION]... DIR",
-	"a package index for a directory of wheels",
+	"write a package index for a directory of wheels",
 	options,
 	"Links are relative: DIR can be served from anywhere, or read in place with\n"
 	"pip install --index-url file:///PATH/OF/DIR/simple/ NAME",

@@ -38,7 +38,7 @@ static const struct option_help options[] = {
 const struct command_help cmd_report_help = {
 	"report",
 	"[OPTION]... -o FILE ARCHIVE|DIR|TREE|LIBRARY...",
-	"a page that shows what is big",
+	"write a page that shows what is big",
 	options,
 	"The page is one HTML file that loads nothing from anywhere. What is not packed "
 	"yet\n"

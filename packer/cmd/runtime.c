@@ -22,7 +22,7 @@ static const struct option_help options[] = {
 const struct command_help cmd_runtime_help = {
 	"runtime",
 	"[--ask] [--json] [TREE | --hip FILE]",
-	"the HIP runtimes, and whether they take converted binaries",
+	"list HIP runtimes, and whether they take converted binaries",
 	options,
 	"Without TREE, this system's: of ROCM_PATH, /opt/rocm* and the dynamic linker's\n"
 	"cache.  The status is 0 if one takes them.",

@@ -24,7 +24,7 @@ static const struct option_help options[] = {
 const struct command_help cmd_status_help = {
 	"status",
 	"[OPTION]... [NAME...]",
-	"how far the trees of policies are, and what they saved",
+	"print how far the trees of policies are, and what they saved",
 	options,
 	NULL,
 };
