@@ -17,7 +17,10 @@ struct kp_faults {
 	size_t kept, counted;
 };
 
-/* Add a fault; its text is escaped as a message (text.h).  If memory runs out, the text is lost, but the fault is counted. */
+/*
+ * Add a fault; its text is escaped as a message (text.h).  If memory runs out, the text is
+ * lost, but the fault is counted.
+ */
 void kp_faults_add(struct kp_faults *list, bool refused, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /*

@@ -434,7 +434,8 @@ struct kpackx_writer_options {
  * INVALID_ARGUMENT: path or writer is NULL; path names no file; level is out of range;
  * shared is neither 0 nor 1; group or family (or the file name used instead) is not UTF-8
  * without control bytes, or is longer than 4096 bytes; a reserved member is not zero.
- * FILE_NOT_FOUND: no such directory.  IO_ERROR: PATH exists and is not a regular file, or a system call failed.
+ * FILE_NOT_FOUND: no such directory.  IO_ERROR: PATH exists and is not a regular file, or
+ * a system call failed.
  * OUT_OF_MEMORY.
  */
 KPACK_API kpack_error_t kpackx_writer_open(const char *path,

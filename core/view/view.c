@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How a view is built: every entry adds its names to a list of (directory, text, file) -
- * entries.c, and every bundle adds its name - bundles.c.  A hash table of (parent, component) finds the directories - paths.c.  The
- * list is then sorted by directory (counting sort) and within each directory by text, so
- * that conflicting names become adjacent - settle.c.
+ * entries.c, and every bundle adds its name - bundles.c.  A hash table of (parent,
+ * component) finds the directories - paths.c.  The list is then sorted by directory
+ * (counting sort) and within each directory by text, so that conflicting names become
+ * adjacent - settle.c.
  */
 #include <stdlib.h>
 #include "builder.h"

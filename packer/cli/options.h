@@ -125,8 +125,8 @@ struct options {
 
 /*
  * Read all options into ARGS.  Every table also has --help (-h).  Options may follow
- * operands, but not a program; "--" ends them.  Returns -1 to go on, or the exit status: --help was
- * answered, or a fault was reported.
+ * operands, but not a program; "--" ends them.  Returns -1 to go on, or the exit status:
+ * --help was answered, or a fault was reported.
  */
 int options_read(struct options *o, void *args);
 

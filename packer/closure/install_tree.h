@@ -36,8 +36,8 @@ struct install_tree_of {
  * Open the trees, directories of archives, and archives OF as one tree.  If paths are
  * equal, a plain file wins over an entry, and an earlier file over a later one.  Symbolic
  * links to files count as files.  If an entry's metadata names a library of the
- * set, that is trusted.  Faults of files, conflicts between archives, and paths with two contents are
- * reported and counted.  The caller must close OUT in any case.
+ * set, that is trusted.  Faults of files, conflicts between archives, and paths with two
+ * contents are reported and counted.  The caller must close OUT in any case.
  */
 kpack_error_t install_tree_open(const struct install_tree_of *of,
 				struct install_tree *out, struct kpackx_error *why);

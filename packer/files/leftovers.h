@@ -7,8 +7,8 @@
 
 /*
  * Wait until no other run writes the tree ROOT, a directory, and lock it.  The caller
- * unlocks it by lock_close(LOCK); -1: the file system has no locks.  The errors of lock_wait, and
- * of opening ROOT.
+ * unlocks it by lock_close(LOCK); -1: the file system has no locks.  The errors of
+ * lock_wait, and of opening ROOT.
  */
 kpack_error_t leftovers_lock(const char *root, int *lock, struct kpackx_error *why);
 

@@ -36,9 +36,10 @@ struct packing {
 };
 
 /*
- * Carry out the `args` of P, whose other members are zeroed or set by the caller.  Returns an exit status, after
- * reporting what went wrong; a failed run leaves nothing half-written.  P holds what was
- * found and done until it is closed, and the archives' directory stays locked until then.
+ * Carry out the `args` of P, whose other members are zeroed or set by the caller.
+ * Returns an exit status, after reporting what went wrong; a failed run leaves nothing
+ * half-written.  P holds what was found and done until it is closed, and the archives'
+ * directory stays locked until then.
  */
 int packing_run(struct packing *p);
 void packing_close(struct packing *p); /* finishes `args`, too; accepts a zeroed P */

@@ -37,10 +37,11 @@ bool mount_table_has_device(const struct mount_table *m, dev_t device);
 const struct mount_now *mount_table_get(const struct mount_table *m, const char *path);
 
 /*
- * Lock the mounts of all trees: wait for other runs, and for scripts, also those that a killed run
- * has left at work.  The scripts that this run calls get the lock, too, so that it is held until
- * they end, even if this run is killed.  Without the right to make the lock, there is none; the
- * scripts then refuse to work where other users could interfere.
+ * Lock the mounts of all trees: wait for other runs, and for scripts, also those that a
+ * killed run has left at work.  The scripts that this run calls get the lock, too, so
+ * that it is held until they end, even if this run is killed.  Without the right to make
+ * the lock, there is none; the scripts then refuse to work where other users could
+ * interfere.
  * false: the lock was not given back in time, which was reported.
  */
 bool mounts_lock(void);

@@ -10,10 +10,10 @@
 #include "tree.h"
 
 /*
- * With WARN, warn of each GPU of FILTER that parts had code for before, by T's state, and have none
- * for now, as far as new files of SCAN say, which the state has not seen; then put the
- * parts into the state.  The name of a binary is its path up to ".so", so that its next
- * version has the same, and that of a directory ends with a slash.
+ * With WARN, warn of each GPU of FILTER that parts had code for before, by T's state, and
+ * have none for now, as far as new files of SCAN say, which the state has not seen; then
+ * put the parts into the state.  The name of a binary is its path up to ".so", so that
+ * its next version has the same, and that of a directory ends with a slash.
  */
 void parts_compare(struct policy_tree *t, const struct scan *scan,
 		   const struct arch_filter *filter, bool warn);

@@ -13,9 +13,9 @@ void stored_check_add(struct stored_check *c, const struct packing *p);
 void stored_check_free(struct stored_check *c);
 
 /*
- * After everything was added: check the entries of the archive PATH, which is for ARCHES: N canonical target IDs,
- * sorted; with N 0 it is for every GPU.  INVALID_FORMAT: an entry was not planned, has
- * the wrong bytes, is also in another archive, or is not for ARCHES.
+ * After everything was added: check the entries of the archive PATH, which is for ARCHES:
+ * N canonical target IDs, sorted; with N 0 it is for every GPU.  INVALID_FORMAT: an entry
+ * was not planned, has the wrong bytes, is also in another archive, or is not for ARCHES.
  */
 kpack_error_t stored_check_archive(struct stored_check *c, const char *path,
 				   char *const *arches, size_t n,

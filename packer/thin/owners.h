@@ -23,9 +23,9 @@ enum owners_answer {
 };
 
 /*
- * Ask PROGRAMS (NULL: the system's) for the packages of the N absolute PATHS.  Without
- * them, and for paths that no package has, there are none.  A program that fails is
- * reported, and there are those that the other one named.
+ * Ask PROGRAMS (NULL: the system's) for the packages of the N absolute PATHS.  OUT gets no
+ * package if there is no program, or if no package has a path.  A program that fails is
+ * reported, and OUT gets the packages that the other program named.
  */
 void owners_find(const struct owners_programs *programs, const char *const *paths,
 		 size_t n, struct owners *out);

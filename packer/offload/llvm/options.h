@@ -2,8 +2,9 @@
 /*
  * Read command lines as LLVM's tools do: -name=value, --name=value, -name value; lists
  * are separated by commas or repeated; @FILE stands for the words in FILE.  getopt reads
- * the words, but names are never abbreviated.  The same table answers --help, --help-list, --help-hidden, --help-list-hidden and --version.  A
- * tool called by the name of LLVM's prints and exits like LLVM's.
+ * the words, but names are never abbreviated.  The same table answers --help,
+ * --help-list, --help-hidden, --help-list-hidden and --version.  A tool called by the
+ * name of LLVM's prints and exits like LLVM's.
  */
 #ifndef PACKER_OFFLOAD_LLVM_OPTIONS_H
 #define PACKER_OFFLOAD_LLVM_OPTIONS_H

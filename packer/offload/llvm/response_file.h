@@ -6,9 +6,10 @@
 #include "core/base/errors.h"
 
 /*
- * Copy the words of ARGV, with NULL behind the last.  Behind the first, a word "@FILE" whose file exists is replaced
- * by the words in FILE, recursively.  In files white space separates words; single and
- * double quotes keep white space, and a backslash keeps the next byte, inside quotes too.
+ * Copy the words of ARGV, with NULL behind the last.  Behind the first, a word "@FILE"
+ * whose file exists is replaced by the words in FILE, recursively.  In files white space
+ * separates words; single and double quotes keep white space, and a backslash keeps the
+ * next byte, inside quotes too.
  * INVALID_ARGUMENT: a file includes itself, or the files are far too long.
  * The caller frees the words with response_words_free, after a failure too.
  */
