@@ -193,7 +193,7 @@ with_gpus() { # VERSION... -- COMMAND...
 		"inspect --extract out in/a.so"; do
 		# shellcheck disable=SC2086
 		run -2 kpack $command --arch-exact
-		[[ "${lines[0]}" == *"--arch-exact says how "*" meant, which is missing" ]]
+		[[ "${lines[0]}" == *"--arch-exact needs "*", which is missing" ]]
 	done
 	# a family's targets are in its name
 	for options in "--family f=auto" "--gfx-arch-family f --gfx-arches gfx1100,all"; do
