@@ -2,7 +2,7 @@
 #include "measure.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include "packer/base/temporary_dir.h"
+#include "packer/base/tmpdir.h"
 #include "packer/base/xalloc.h"
 #include "packer/pack/run.h"
 
@@ -140,7 +140,7 @@ void page_measure(struct page_input *in, const char *root, const char *name,
 
 	pack_args_init(&p.args);
 	p.args.input = root;
-	p.args.output = temporary_dir(LARGE_TEMPORARY_DIR);
+	p.args.output = tmpdir(LARGE_TEMPORARY_DIR);
 	p.args.mode = PACK_ARCHIVES;
 	p.archives = xstrdup(p.args.output);
 	p.args.quiet = quiet;

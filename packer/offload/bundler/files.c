@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "core/base/path.h"
-#include "packer/base/temporary_dir.h"
+#include "packer/base/tmpdir.h"
 #include "packer/base/xalloc.h"
 #include "core/base/bounds.h"
 
@@ -384,7 +384,7 @@ kpack_error_t bundler_temporary(const struct kp_source *src, char **name,
 	kpack_error_t err;
 	int fd;
 
-	*name = xasprintf("%s/clang-offload-bundler-XXXXXX.tmp", temporary_dir("/tmp"));
+	*name = xasprintf("%s/clang-offload-bundler-XXXXXX.tmp", tmpdir("/tmp"));
 	fd = below_mkstemps(*name, strlen(".tmp"));
 	if (fd < 0) {
 		err = below_fail(why, "%s", *name);

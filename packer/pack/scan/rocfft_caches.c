@@ -2,7 +2,7 @@
 #include "rocfft_caches.h"
 #include <stdlib.h>
 #include "core/base/path.h"
-#include "packer/base/temporary_dir.h"
+#include "packer/base/tmpdir.h"
 #include "packer/base/xalloc.h"
 
 static bool is_cache(const struct input *in)
@@ -30,13 +30,13 @@ static kpack_error_t split_one(struct input *in, bool databases, bool rows,
 	size_t before;
 
 	if (rows)
-		KP_TRY(kernel_cache_rows(in->path, in->key,
-					 temporary_dir(LARGE_TEMPORARY_DIR), parts, why));
+		KP_TRY(kernel_cache_rows(in->path, in->key, tmpdir(LARGE_TEMPORARY_DIR),
+					 parts, why));
 	if (!databases || !is_for_all(in))
 		return KPACK_SUCCESS;
 	before = parts->count;
-	KP_TRY(kernel_cache_split(in->path, in->key, temporary_dir(LARGE_TEMPORARY_DIR),
-				  parts, why));
+	KP_TRY(kernel_cache_split(in->path, in->key, tmpdir(LARGE_TEMPORARY_DIR), parts,
+				  why));
 	if (parts->count > before) /* an empty cache is not split */
 		store_nothing(in);
 	return KPACK_SUCCESS;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "temporary_dir.h"
+#include "tmpdir.h"
 #include <stdlib.h>
 
-const char *temporary_dir(const char *otherwise)
+const char *tmpdir(const char *otherwise)
 {
 	const char *dir = secure_getenv("TMPDIR");
 
