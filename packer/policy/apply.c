@@ -175,6 +175,61 @@ static int mount_tree(struct policy_tree *t)
 	return note_places(t) ? EXIT_OK : EXIT_FAULT;
 }
 
+/* --- what a run changes -------------------------------------------------------------- */
+
+/* The files that are changed already, by path; one that is changed again is another file. */
+struct earlier {
+	struct earlier_file {
+		char *path;
+		uint64_t ino, size;
+	} * files;
+	size_t n;
+};
+
+static bool is_changed(const struct state_file *f)
+{
+	return f->kind == STATE_CHANGED || f->kind == STATE_LINK;
+}
+
+static void earlier_take(struct earlier *e, const struct state *s)
+{
+	e->n = 0;
+	e->files = xcalloc(s->n_files + 1, sizeof(*e->files));
+	for (size_t i = 0; i < s->n_files; i++)
+		if (is_changed(&s->files[i]))
+			e->files[e->n++] =
+				(struct earlier_file){xstrdup(s->files[i].path),
+						      s->files[i].ino, s->files[i].after};
+}
+
+static void earlier_fini(struct earlier *e)
+{
+	for (size_t i = 0; i < e->n; i++)
+		free(e->files[i].path);
+	free(e->files);
+}
+
+static int compare_path(const void *path, const void *file)
+{
+	return strcmp(path, ((const struct earlier_file *)file)->path);
+}
+
+/* The files that are changed now, or would be, and were not so before. */
+static size_t count_changed(const struct state *s, const struct earlier *e)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_files; i++) {
+		const struct state_file *f = &s->files[i];
+		const struct earlier_file *was =
+			bsearch(f->path, e->files, e->n, sizeof(*was), compare_path);
+
+		n += is_changed(f) &&
+		     (f->planned || !was || was->ino != f->ino || was->size != f->after);
+	}
+	return n;
+}
+
 /* --- the line ------------------------------------------------------------------------ */
 
 static void print_begin(const struct policy *p)
@@ -192,21 +247,21 @@ static size_t more_than(size_t was, size_t is)
 }
 
 static void print_sums(const struct policy_sums *was, const struct policy_sums *is,
-		       const struct policy_tree *t, bool dry)
+		       size_t changed, const struct policy_tree *t, bool dry)
 {
 	bool pack = t->policy->action == POLICY_PACK;
 	const char *would = dry ? "would be " : "";
 	uint64_t gone = policy_sums_saved(is), gone_before = policy_sums_saved(was);
 	char size[24];
 
-	if (is->changed == was->changed && is->removed == was->removed &&
+	if (!changed && is->changed == was->changed && is->removed == was->removed &&
 	    is->packed == was->packed && gone == gone_before) {
 		puts(dry ? "nothing to do" : "nothing changed");
 		return;
 	}
-	printf("%zu files %s%s, %zu %sremoved", more_than(was->changed, is->changed),
-	       would, pack ? "converted" : "thinned",
-	       more_than(was->removed, is->removed), would);
+	printf("%zu files %s%s, %zu %sremoved", changed, would,
+	       pack ? "converted" : "thinned", more_than(was->removed, is->removed),
+	       would);
 	if (pack)
 		printf(", %zu %spacked", more_than(was->packed, is->packed), would);
 	if (!dry || !pack)
@@ -271,9 +326,11 @@ static bool check_packed(const struct policy_tree *t)
 static int apply_tree(const struct apply *a, struct policy_tree *t)
 {
 	struct policy_sums was = policy_tree_sums(t), is;
+	struct earlier earlier;
 	bool dry = a->dry;
 	int status = EXIT_OK;
 
+	earlier_take(&earlier, &t->state);
 	if (policy_tree_needs_work(t))
 		status = dry ? work_on(t, true) : work_on_tree(t);
 	is = policy_tree_sums(t);
@@ -282,9 +339,10 @@ static int apply_tree(const struct apply *a, struct policy_tree *t)
 		status = EXIT_FAULT;
 	if (!a->quiet && !status) {
 		print_begin(t->policy);
-		print_sums(&was, &is, t, dry);
+		print_sums(&was, &is, count_changed(&t->state, &earlier), t, dry);
 		fflush(stdout);
 	}
+	earlier_fini(&earlier);
 	return check_lacking(t) ? status : EXIT_FAULT;
 }
 

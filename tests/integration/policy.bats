@@ -127,6 +127,21 @@ opens() { # FILE COMMAND...
 }
 
 # bats test_tags=single
+@test "files that another policy changes again are counted" {
+	make_tree tree
+	for line in "gfx1100,gfx1030 thin thinned" "gfx1100 thin thinned" "gfx1100 pack converted"; do
+		read -r arch action done <<<"$line"
+		policy rocm "tree=$T/tree" "arch=$arch" "do=$action"
+		run -0 apply -n
+		[[ $output == *": 3 files would be $done, 0 would be removed"* ]]
+		run -0 apply
+		[[ $output == *": 3 files $done, 0 removed"* ]]
+		run -0 apply
+		[[ $output == *": nothing changed" ]]
+	done
+}
+
+# bats test_tags=single
 @test "strip_debug: files that have nothing to lose are not listed" {
 	make_tree tree
 	mkfat --size 60000 --seed 5 --arches gfx1100 tree/lib/only.so
