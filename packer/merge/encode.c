@@ -95,8 +95,7 @@ static kpack_error_t encode_all(struct encoding *e, struct kpackx_error *why)
 		kpack_error_t err = encode_object(e, o, why);
 
 		if (err)
-			return kp_fail_prefix(why, err, "%s",
-					      merge_source_name(p, o->source));
+			return merge_copy_fail(p, o->source, err, why);
 	}
 	return KPACK_SUCCESS;
 }

@@ -58,6 +58,12 @@ struct merge_plan {
 
 /* Returns the path of a source, for messages. */
 const char *merge_source_name(const struct merge_plan *p, size_t source);
+/*
+ * For ERR, that of copying from a source into the new archive: put the source's path in front
+ * of the text, unless there is no room for the new archive.
+ */
+kpack_error_t merge_copy_fail(const struct merge_plan *p, size_t source,
+			      kpack_error_t err, struct kpackx_error *why);
 
 /* Get the entry of ITEM, and its metadata unless META is NULL. */
 void merge_item_entry(const struct merge_plan *p, const struct merge_item *item,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "merge.h"
+#include <errno.h>
 #include <stdlib.h>
 #include "packer/archives/operands.h"
 #include "core/writer/entry_list.h"
@@ -17,6 +18,14 @@
 const char *merge_source_name(const struct merge_plan *p, size_t source)
 {
 	return kp_archive_path(p->sources[source].archive);
+}
+
+kpack_error_t merge_copy_fail(const struct merge_plan *p, size_t source,
+			      kpack_error_t err, struct kpackx_error *why)
+{
+	if (why->sys_errno == ENOSPC || why->sys_errno == EDQUOT)
+		return err;
+	return kp_fail_prefix(why, err, "%s", merge_source_name(p, source));
 }
 
 void merge_item_entry(const struct merge_plan *p, const struct merge_item *item,
@@ -334,8 +343,7 @@ static kpack_error_t write_shared(struct merge_plan *p, struct merge_object *o,
 					   &o->written, why);
 	free(bytes);
 	merge_progress(p, o->stored.size);
-	return err ? kp_fail_prefix(why, err, "%s", merge_source_name(p, o->source))
-		   : KPACK_SUCCESS;
+	return err ? merge_copy_fail(p, o->source, err, why) : KPACK_SUCCESS;
 }
 
 /* The source that has most blocks; of several, the first. */
@@ -382,8 +390,7 @@ static kpack_error_t write_blocks(struct merge_plan *p, uint32_t source,
 		o->written = n++;
 		merge_progress(p, o->stored.size);
 	}
-	return err ? kp_fail_prefix(why, err, "%s", merge_source_name(p, source))
-		   : KPACK_SUCCESS;
+	return err ? merge_copy_fail(p, source, err, why) : KPACK_SUCCESS;
 }
 
 static kpack_error_t write_all_shared(struct merge_plan *p, struct kp_writer *w,
@@ -417,8 +424,7 @@ static kpack_error_t write_objects(struct merge_plan *p, struct kp_writer *w,
 						      o->ordinal, n, &ordinal, why);
 
 		if (err)
-			return kp_fail_prefix(why, err, "%s",
-					      merge_source_name(p, o->source));
+			return merge_copy_fail(p, o->source, err, why);
 		for (; n; n--, i++)
 			p->objects[p->order[i]].written = ordinal++;
 		merge_progress(p, kp_writer_blob_size(w) - before);

@@ -182,6 +182,29 @@ other readers may not take it for content" ]
 }
 
 # bats test_tags=single
+@test "a full disk is no fault of the archives that are joined or divided" {
+	local scheme
+	as_root
+	make_database tree
+	mkdir small
+	mount -t tmpfs -o size=512k none small
+	for scheme in zstd-shared zstd-per-kernel none; do
+		kpack pack -q --archives-only --scheme $scheme --group g tree $scheme
+		run -1 kpack merge -q -o small/new.kpack $scheme/.kpack/g_gfx90a.kpack
+		[[ $output == "kpack: small/new.kpack: "*": No space left on device" ]]
+		[[ $output != *g_gfx90a* ]]
+		run -1 kpack merge -q --scheme zstd-shared --level 1 -o small/new.kpack $scheme/.kpack/g_gfx90a.kpack
+		[[ $output == "kpack: small/new.kpack: "*": No space left on device" ]]
+		[[ $output != *g_gfx90a* ]]
+		run -1 kpack split -q $scheme/.kpack small/by
+		[[ $output == "kpack: small/by: g_gfx90a.kpack: "*": No space left on device" ]]
+		[[ $output != *"$scheme/.kpack"* ]]
+		[ -z "$(find small -type f)" ]
+	done
+	umount small
+}
+
+# bats test_tags=single
 @test "zstd-shared: the parts of a run are joined to what one run writes" {
 	make_database tree
 	pack --level 5 tree out
