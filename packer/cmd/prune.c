@@ -157,21 +157,30 @@ static void print_json(const struct prune *p)
 			      (json_int_t)s.after));
 }
 
+static int run_prune(struct prune_command *c, int argc, char **argv)
+{
+	int status = parse_command(c, argc, argv);
+
+	if (!status)
+		status = prune_run(&c->prune);
+	if (status)
+		return status < 0 ? EXIT_OK : status;
+	if (c->json)
+		print_json(&c->prune);
+	else if (!c->quiet)
+		print_table(&c->prune);
+	if (c->prune.n_archives == 0)
+		report_error(c->prune.args.tree, "note: it has no archives");
+	else
+		arch_filter_unmatched(&c->prune.args.filter, "entry");
+	return EXIT_OK;
+}
+
 int cmd_prune(int argc, char **argv)
 {
 	struct prune_command c = {0};
-	int status = parse_command(&c, argc, argv);
+	int status = run_prune(&c, argc, argv);
 
-	if (!status)
-		status = prune_run(&c.prune);
-	if (!status && c.json)
-		print_json(&c.prune);
-	else if (!status && !c.quiet)
-		print_table(&c.prune);
-	if (!status && c.prune.n_archives == 0)
-		report_error(c.prune.args.tree, "note: it has no archives");
-	else if (!status)
-		arch_filter_unmatched(&c.prune.args.filter, "entry");
 	prune_close(&c.prune);
-	return report_finish(status < 0 ? EXIT_OK : status);
+	return report_finish(status);
 }
