@@ -26,6 +26,16 @@ struct method {
 	uint32_t *densities; /* of all blocks, if there are two levels */
 };
 
+/* The blocks of one archive, from the unique bytes to the table of their frames. */
+struct blocks_writer {
+	const struct kp_unique *unique;
+	uint64_t count; /* blocks of the unique bytes */
+	struct method method;
+	unsigned jobs;
+	struct kp_writer *archive;
+	struct kp_blocks *out;
+};
+
 struct block {
 	uint8_t *frame;
 	size_t size;
@@ -170,36 +180,37 @@ static kpack_error_t add_jobs(struct batch *b, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t append_batch(const struct batch *b, struct kp_writer *w,
-				  struct kp_blocks *out, struct kpackx_error *why)
+static kpack_error_t append_batch(const struct batch *b, const struct blocks_writer *w,
+				  struct kpackx_error *why)
 {
 	for (unsigned i = 0; i < b->n_jobs; i++)
 		if (b->jobs[i].err)
 			return kp_fail(why, b->jobs[i].err, "%s", b->jobs[i].why.text);
 	for (size_t i = 0; i < b->n; i++) {
-		KP_TRY(kp_writer_append(w, b->blocks[i].frame, b->blocks[i].size, why));
-		kp_put_le32(out->sizes + 4 * (size_t)out->n++,
+		KP_TRY(kp_writer_append(w->archive, b->blocks[i].frame, b->blocks[i].size,
+					why));
+		kp_put_le32(w->out->sizes + 4 * (size_t)w->out->n++,
 			    (uint32_t)b->blocks[i].size);
 	}
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t encode_all(struct batch *b, uint64_t count, struct kp_writer *w,
-				struct kp_blocks *out, struct kpackx_error *why)
+static kpack_error_t encode_all(struct batch *b, const struct blocks_writer *w,
+				struct kpackx_error *why)
 {
 	uint64_t begin = b->first;
 
 	KP_TRY(add_job(b, why));
 	if (b->method->densities)
 		KP_TRY(fill_encoders(&b->jobs[0], b->blocks[0].frame, why));
-	for (; b->first < count; b->first += b->n) {
-		uint64_t left = count - b->first;
+	for (; b->first < w->count; b->first += b->n) {
+		uint64_t left = w->count - b->first;
 
 		/* the first alone, to see what memory an encoder takes */
 		b->n = b->first == begin ? 1 : left < b->cap ? (size_t)left : b->cap;
 		b->next = 0;
 		run_jobs(b);
-		KP_TRY(append_batch(b, w, out, why));
+		KP_TRY(append_batch(b, w, why));
 		if (b->first == begin)
 			KP_TRY(add_jobs(b, why));
 	}
@@ -237,20 +248,18 @@ static void batch_fini(struct batch *b)
 }
 
 /* Write the blocks from number FIRST on. */
-static kpack_error_t write_blocks(const struct kp_unique *u, uint64_t first,
-				  uint64_t count, const struct method *m, unsigned jobs,
-				  struct kp_writer *w, struct kp_blocks *out,
+static kpack_error_t write_blocks(const struct blocks_writer *w, uint64_t first,
 				  struct kpackx_error *why)
 {
-	struct batch b = {.unique = u, .method = m, .first = first};
+	struct batch b = {.unique = w->unique, .method = &w->method, .first = first};
 	kpack_error_t err;
 
-	if (first == count)
+	if (first == w->count)
 		return KPACK_SUCCESS;
 
 	pthread_mutex_init(&b.lock, NULL);
-	err = alloc_batch(&b, jobs)
-		      ? encode_all(&b, count, w, out, why)
+	err = alloc_batch(&b, w->jobs)
+		      ? encode_all(&b, w, why)
 		      : kp_fail_memory(why, b.cap * KP_SHARE_BLOCK, "blocks");
 	batch_fini(&b);
 	return err;
@@ -274,13 +283,14 @@ static struct kp_source source_of_block(const struct kp_unique *u, uint64_t bloc
 			    left < KP_SHARE_BLOCK ? left : KP_SHARE_BLOCK);
 }
 
-static kpack_error_t measure_blocks(const struct kp_unique *u, uint64_t count,
-				    struct kp_encoder *e, uint32_t *densities,
+static kpack_error_t measure_blocks(const struct blocks_writer *w, struct kp_encoder *e,
 				    struct kp_density_sample *samples,
 				    struct kpackx_error *why)
 {
-	for (uint64_t i = 0; i < count; i++) {
-		struct kp_source block = source_of_block(u, i);
+	uint32_t *densities = w->method.densities;
+
+	for (uint64_t i = 0; i < w->count; i++) {
+		struct kp_source block = source_of_block(w->unique, i);
 
 		KP_TRY(kp_density(e, &block, &densities[i], why));
 		samples[i] = (struct kp_density_sample){densities[i], block.size};
@@ -288,23 +298,25 @@ static kpack_error_t measure_blocks(const struct kp_unique *u, uint64_t count,
 	return KPACK_SUCCESS;
 }
 
-/* Choose the levels for COUNT blocks and NS. */
-static kpack_error_t choose_levels(const struct kp_unique *u, uint64_t count, uint64_t ns,
-				   struct method *m, struct kpackx_error *why)
+/* Choose the levels for NS. */
+static kpack_error_t choose_levels(struct blocks_writer *w, uint64_t ns,
+				   struct kpackx_error *why)
 {
+	size_t count = (size_t)w->count;
+	struct method *m = &w->method;
 	struct kp_density_sample *samples;
 	struct kp_encoder *e = NULL;
 	kpack_error_t err;
 
-	m->densities = malloc(((size_t)count + 1) * sizeof(*m->densities));
-	samples = malloc(((size_t)count + 1) * sizeof(*samples));
+	m->densities = malloc((count + 1) * sizeof(*m->densities));
+	samples = malloc((count + 1) * sizeof(*samples));
 	err = m->densities && samples
 		      ? kp_encoder_new(KP_DENSITY_LEVEL, &e, why)
 		      : kp_fail_memory(why, count * sizeof(*samples), "blocks");
 	if (!err)
-		err = measure_blocks(u, count, e, m->densities, samples, why);
+		err = measure_blocks(w, e, samples, why);
 	if (!err)
-		m->effort = kp_effort_choose(true, ns, samples, (size_t)count);
+		m->effort = kp_effort_choose(true, ns, samples, count);
 	kp_encoder_free(e);
 	free(samples);
 	if (m->effort.low != m->effort.high)
@@ -351,12 +363,11 @@ static kpack_error_t encode_dictionary(struct kp_span bytes, int level,
 	return err;
 }
 
-/* Compress some of the COUNT blocks at M's lower level. */
-static kpack_error_t try_blocks(const struct kp_unique *u, uint64_t count,
-				const struct method *m, uint64_t *size,
-				struct kpackx_error *why)
+/* Compress some of the blocks at M's lower level. */
+static kpack_error_t try_blocks(const struct blocks_writer *w, const struct method *m,
+				uint64_t *size, struct kpackx_error *why)
 {
-	struct batch b = {.unique = u, .method = m};
+	struct batch b = {.unique = w->unique, .method = m};
 	kpack_error_t err;
 
 	*size = 0;
@@ -364,7 +375,7 @@ static kpack_error_t try_blocks(const struct kp_unique *u, uint64_t count,
 	err = alloc_batch(&b, 1) ? add_job(&b, why)
 				 : kp_fail_memory(why, KP_SHARE_BLOCK, "blocks");
 	for (unsigned i = 0; i < TRIALS && !err; i++) {
-		b.first = i * count / TRIALS;
+		b.first = i * w->count / TRIALS;
 		err = encode_block(&b.jobs[0], 0);
 		if (err)
 			kp_fail(why, err, "%s", b.jobs[0].why.text);
@@ -374,36 +385,38 @@ static kpack_error_t try_blocks(const struct kp_unique *u, uint64_t count,
 	return err;
 }
 
-/* Whether M's dictionary saves more bytes than the SIZE that it takes: of random bytes it
- * does not. */
-static kpack_error_t pays_off(const struct kp_unique *u, uint64_t count,
-			      const struct method *m, uint64_t size, bool *pays,
+/*
+ * Whether the dictionary saves more bytes than the SIZE that it takes: of random bytes it
+ * does not.
+ */
+static kpack_error_t pays_off(const struct blocks_writer *w, uint64_t size, bool *pays,
 			      struct kpackx_error *why)
 {
-	struct method low = {.effort = kp_effort_fixed(m->effort.low)};
+	struct method low = {.effort = kp_effort_fixed(w->method.effort.low)};
 	uint64_t with, without;
 
-	KP_TRY(try_blocks(u, count, &low, &without, why));
-	low.dictionaries[LOW] = m->dictionaries[LOW]; /* borrowed */
-	KP_TRY(try_blocks(u, count, &low, &with, why));
-	*pays = without > with && (without - with) * count / TRIALS > size;
+	KP_TRY(try_blocks(w, &low, &without, why));
+	low.dictionaries[LOW] = w->method.dictionaries[LOW]; /* borrowed */
+	KP_TRY(try_blocks(w, &low, &with, why));
+	*pays = without > with && (without - with) * w->count / TRIALS > size;
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t append_dictionary(struct kp_writer *w, const struct dictionary *d,
-				       struct kp_blocks *out, struct kpackx_error *why)
+static kpack_error_t append_dictionary(const struct blocks_writer *w,
+				       const struct dictionary *d, uint64_t decoded,
+				       struct kpackx_error *why)
 {
-	kp_put_le32(out->sizes, (uint32_t)d->size);
-	out->n = 1;
-	return kp_writer_append(w, d->frame, d->size, why);
+	w->out->dictionary_size = decoded;
+	kp_put_le32(w->out->sizes, (uint32_t)d->size);
+	w->out->n = 1;
+	return kp_writer_append(w->archive, d->frame, d->size, why);
 }
 
-/* Make M's dictionaries of BYTES and write them, if they pay. */
-static kpack_error_t write_dictionary(const struct kp_unique *u, struct kp_span bytes,
-				      uint64_t count, struct method *m,
-				      struct kp_writer *w, struct kp_blocks *out,
+/* Make the method's dictionaries of BYTES and write them, if they pay. */
+static kpack_error_t write_dictionary(struct blocks_writer *w, struct kp_span bytes,
 				      struct kpackx_error *why)
 {
+	struct method *m = &w->method;
 	struct dictionary d = {0};
 	bool pays = false;
 	kpack_error_t err = encode_dictionary(bytes, m->effort.high, &d, why);
@@ -411,11 +424,9 @@ static kpack_error_t write_dictionary(const struct kp_unique *u, struct kp_span 
 	if (!err)
 		err = add_dictionaries(m, bytes, why);
 	if (!err)
-		err = pays_off(u, count, m, d.size, &pays, why);
-	if (!err && pays) {
-		out->dictionary_size = bytes.size;
-		err = append_dictionary(w, &d, out, why);
-	}
+		err = pays_off(w, d.size, &pays, why);
+	if (!err && pays)
+		err = append_dictionary(w, &d, bytes.size, why);
 	for (int i = 0; i < LEVELS && !pays; i++) {
 		kp_dictionary_free(m->dictionaries[i]);
 		m->dictionaries[i] = NULL;
@@ -425,47 +436,44 @@ static kpack_error_t write_dictionary(const struct kp_unique *u, struct kp_span 
 }
 
 /* Choose a dictionary, and write it and all blocks. */
-static kpack_error_t write_anew(const struct kp_unique *u, uint64_t count,
-				struct method *m, unsigned jobs, struct kp_writer *w,
-				struct kp_blocks *out, struct kpackx_error *why)
+static kpack_error_t write_anew(struct blocks_writer *w, struct kpackx_error *why)
 {
-	uint64_t most = u->size / KP_DICTIONARY_SHARE;
+	uint64_t most = w->unique->size / KP_DICTIONARY_SHARE;
 	struct kp_span bytes = {0};
 	uint8_t *owned = NULL;
 	kpack_error_t err;
 
-	KP_TRY(kp_dictionary_choose(u, KP_SHARE_BLOCK,
+	KP_TRY(kp_dictionary_choose(w->unique, KP_SHARE_BLOCK,
 				    (size_t)(most < DICTIONARY ? most : DICTIONARY),
 				    &owned, &bytes.size, why));
 	bytes.data = owned;
-	err = bytes.size ? write_dictionary(u, bytes, count, m, w, out, why)
-			 : KPACK_SUCCESS;
+	err = bytes.size ? write_dictionary(w, bytes, why) : KPACK_SUCCESS;
 	free(owned);
-	return err ? err : write_blocks(u, 0, count, m, jobs, w, out, why);
+	return err ? err : write_blocks(w, 0, why);
 }
 
 /* --- blocks of another archive --------------------------------------------------------- */
 
-static kpack_error_t copy_frame(const struct kp_copied *c, uint32_t frame,
-				struct kp_writer *w, struct kp_blocks *out,
-				struct kpackx_error *why)
+static kpack_error_t copy_frame(const struct blocks_writer *w, const struct kp_copied *c,
+				uint32_t frame, struct kpackx_error *why)
 {
 	struct kp_shared_frame f = kp_shared_frame(c->from, frame);
 
-	kp_put_le32(out->sizes + 4 * (size_t)out->n++, (uint32_t)f.stored);
-	return kp_writer_append_file(w, kp_shared_fd(c->from), f.offset, f.stored, why);
+	kp_put_le32(w->out->sizes + 4 * (size_t)w->out->n++, (uint32_t)f.stored);
+	return kp_writer_append_file(w->archive, kp_shared_fd(c->from), f.offset,
+				     f.stored, why);
 }
 
-static kpack_error_t copy_frames(const struct kp_copied *c, struct kp_writer *w,
-				 struct kp_blocks *out, struct kpackx_error *why)
+static kpack_error_t copy_frames(const struct blocks_writer *w, const struct kp_copied *c,
+				 struct kpackx_error *why)
 {
 	uint32_t first = kp_shared_first_block(c->from);
 
-	out->dictionary_size = kp_shared_dictionary_size(c->from);
+	w->out->dictionary_size = kp_shared_dictionary_size(c->from);
 	if (first)
-		KP_TRY(copy_frame(c, 0, w, out, why));
+		KP_TRY(copy_frame(w, c, 0, why));
 	for (uint32_t i = 0; i < c->n; i++)
-		KP_TRY(copy_frame(c, first + c->blocks[i], w, out, why));
+		KP_TRY(copy_frame(w, c, first + c->blocks[i], why));
 	return KPACK_SUCCESS;
 }
 
@@ -485,34 +493,37 @@ static kpack_error_t take_dictionary(const struct kp_copied *c, struct method *m
 	return err;
 }
 
-static kpack_error_t write_after(const struct kp_unique *u, const struct kp_copied *c,
-				 uint64_t count, struct method *m, unsigned jobs,
-				 struct kp_writer *w, struct kp_blocks *out,
+static kpack_error_t write_after(struct blocks_writer *w, const struct kp_copied *c,
 				 struct kpackx_error *why)
 {
-	KP_TRY(copy_frames(c, w, out, why));
-	if (c->n == count)
+	KP_TRY(copy_frames(w, c, why));
+	if (c->n == w->count)
 		return KPACK_SUCCESS;
-	KP_TRY(take_dictionary(c, m, why));
-	return write_blocks(u, c->n, count, m, jobs, w, out, why);
+	KP_TRY(take_dictionary(c, &w->method, why));
+	return write_blocks(w, c->n, why);
 }
 
 kpack_error_t kp_blocks_write(const struct kp_unique *u, const struct kp_copied *c,
 			      const struct kp_blocks_how *how, struct kp_writer *w,
 			      struct kp_blocks *out, struct kpackx_error *why)
 {
-	uint64_t count = u->size / KP_SHARE_BLOCK + (u->size % KP_SHARE_BLOCK != 0);
-	struct method m = {.effort = kp_effort_fixed(how->level)};
+	struct blocks_writer b = {
+		.unique = u,
+		.count = u->size / KP_SHARE_BLOCK + (u->size % KP_SHARE_BLOCK != 0),
+		.method = {.effort = kp_effort_fixed(how->level)},
+		.jobs = how->jobs,
+		.archive = w,
+		.out = out,
+	};
 	kpack_error_t err = KPACK_SUCCESS;
 
-	*out = (struct kp_blocks){.sizes = malloc(4 * ((size_t)count + 1))};
+	*out = (struct kp_blocks){.sizes = malloc(4 * ((size_t)b.count + 1))};
 	if (!out->sizes)
-		return kp_fail_memory(why, 4 * count, "a table of frames");
+		return kp_fail_memory(why, 4 * b.count, "a table of frames");
 	if (how->ns)
-		err = choose_levels(u, count, how->ns, &m, why);
+		err = choose_levels(&b, how->ns, why);
 	if (!err)
-		err = c->from ? write_after(u, c, count, &m, how->jobs, w, out, why)
-			      : write_anew(u, count, &m, how->jobs, w, out, why);
-	method_fini(&m);
+		err = c->from ? write_after(&b, c, why) : write_anew(&b, why);
+	method_fini(&b.method);
 	return err;
 }
