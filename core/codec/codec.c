@@ -336,8 +336,7 @@ struct chunk_writer {
 	struct kp_encoder *e;
 	const struct kp_source *source;
 	size_t chunk, n;
-	void (*seen)(void *arg, struct kp_span data); /* or NULL */
-	void *arg;
+	struct kp_sink *seen; /* or NULL */
 	struct kp_seek_row *rows;
 	uint8_t *raw;
 	uint8_t *out;
@@ -406,7 +405,7 @@ static kpack_error_t append_all(struct chunk_writer *w, struct kpackx_error *why
 
 		KP_TRY(kp_source_read(w->source, at, w->raw, data.size, why));
 		if (w->seen)
-			w->seen(w->arg, data);
+			KP_TRY(kp_sink_put(w->seen, data.data, data.size, why));
 		KP_TRY(append_chunk(w, data, i, why));
 	}
 	KP_TRY(make_room(w, table, why));
@@ -431,15 +430,11 @@ static kpack_error_t write_chunks(struct chunk_writer *w, struct kpackx_error *w
 }
 
 kpack_error_t kp_encode_source(struct kp_encoder *e, const struct kp_source *source,
-			       uint64_t chunk,
-			       void (*seen)(void *arg, struct kp_span data), void *arg,
-			       uint8_t **out, size_t *size, struct kpackx_error *why)
+			       uint64_t chunk, struct kp_sink *seen, uint8_t **out,
+			       size_t *size, struct kpackx_error *why)
 {
-	struct chunk_writer w = {.e = e,
-				 .source = source,
-				 .chunk = (size_t)chunk,
-				 .seen = seen,
-				 .arg = arg};
+	struct chunk_writer w = {
+		.e = e, .source = source, .chunk = (size_t)chunk, .seen = seen};
 	kpack_error_t err = write_chunks(&w, why);
 
 	if (err) {

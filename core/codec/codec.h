@@ -7,7 +7,7 @@
 #define KP_CORE_CODEC_CODEC_H
 
 #include "core/base/errors.h"
-#include "core/base/file.h"
+#include "core/base/sink.h"
 #include "core/base/span.h"
 #include "frame_header.h"
 #include "raw_frame.h"
@@ -85,13 +85,12 @@ kpack_error_t kp_encode_pieces(struct kp_encoder *e, struct kp_span data,
 
 /*
  * As kp_encode, for SOURCE in chunks of CHUNK bytes, of which at most one is in memory.
- * SEEN, unless NULL, is called with all bytes in order.  The caller frees *OUT.
- * IO_ERROR; OUT_OF_MEMORY.
+ * SEEN, unless NULL, gets all bytes of SOURCE.  The caller frees *OUT.
+ * IO_ERROR; OUT_OF_MEMORY; errors of SEEN.
  */
 kpack_error_t kp_encode_source(struct kp_encoder *e, const struct kp_source *source,
-			       uint64_t chunk,
-			       void (*seen)(void *arg, struct kp_span data), void *arg,
-			       uint8_t **out, size_t *size, struct kpackx_error *why);
+			       uint64_t chunk, struct kp_sink *seen, uint8_t **out,
+			       size_t *size, struct kpackx_error *why);
 
 /*
  * The frame index of a zstd blob: N+1 little-endian u64, the offsets of the frames'

@@ -239,9 +239,12 @@ static void note_content(const struct plan_object *o, struct packed *out,
 	o->input->known[o->image] = true;
 }
 
-static void add_to_hash(void *hash, struct kp_span data)
+static kpack_error_t add_to_hash(void *hash, const void *data, size_t size,
+				 struct kpackx_error *why)
 {
-	kp_hasher_add(hash, data.data, data.size);
+	(void)why;
+	kp_hasher_add(hash, data, size);
+	return KPACK_SUCCESS;
 }
 
 /*
@@ -254,6 +257,7 @@ static kpack_error_t encode_chunks(struct kp_encoder *encoder,
 				   struct kpackx_error *why)
 {
 	struct kp_hasher *hash = kp_hasher_new();
+	struct kp_sink seen = {.write = add_to_hash, .arg = hash};
 	struct kp_content content;
 	struct kp_hash value;
 	size_t size = 0;
@@ -261,8 +265,8 @@ static kpack_error_t encode_chunks(struct kp_encoder *encoder,
 
 	if (!hash)
 		xalloc_fail(0);
-	err = kp_encode_source(encoder, source, o->chunk, add_to_hash, hash, &out->stored,
-			       &size, why);
+	err = kp_encode_source(encoder, source, o->chunk, &seen, &out->stored, &size,
+			       why);
 	value = kp_hasher_value(hash);
 	kp_hasher_free(hash);
 	content = kp_content_make(&value, source->size, o->chunk);
