@@ -80,8 +80,14 @@ static kpack_error_t look_up_object(struct kpack_cache *c, const struct kp_marke
 	return err;
 }
 
-static kpack_error_t load_object(struct kpack_cache *c, const void *marker,
-				 const char *binary, uint32_t index,
+/* A wrapper in a converted binary: it is for the object INDEX of the binary's MARKER. */
+struct wrapper {
+	const char *binary;
+	const void *marker;
+	uint32_t index;
+};
+
+static kpack_error_t load_object(struct kpack_cache *c, const struct wrapper *w,
 				 struct kp_lookup_want *want, void **data, size_t *size,
 				 struct kpackx_error *why)
 {
@@ -92,13 +98,13 @@ static kpack_error_t load_object(struct kpack_cache *c, const void *marker,
 	if (c->env.disabled)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "switched off by ROCM_KPACK_DISABLE");
-	KP_TRY(kp_marker_read_at(marker, &m, why));
-	if (asprintf(&key, "%s#%u", m.kernel_name, index) < 0) {
+	KP_TRY(kp_marker_read_at(w->marker, &m, why));
+	if (asprintf(&key, "%s#%u", m.kernel_name, w->index) < 0) {
 		kp_marker_fini(&m);
 		return kp_fail_memory(why, KP_MARKER_MAX, "a key");
 	}
 	want->key = key;
-	err = look_up_object(c, &m, binary, want, data, size, why);
+	err = look_up_object(c, &m, w->binary, want, data, size, why);
 	free(key);
 	kp_marker_fini(&m);
 	return err;
@@ -128,6 +134,7 @@ kpack_error_t kpackx_load_code_object(kpack_cache_t cache, const void *hipk_meta
 				      size_t *code_object_size_out,
 				      struct kpackx_error *why)
 {
+	const struct wrapper wrapper = {binary_path, hipk_metadata, co_index};
 	struct kp_lookup_want want = {.archs = arch_list, .n_archs = arch_count};
 	struct kpackx_error reason = {0};
 	kpack_error_t err;
@@ -137,8 +144,8 @@ kpack_error_t kpackx_load_code_object(kpack_cache_t cache, const void *hipk_meta
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       arch_count ? "an argument is NULL" : "no architectures");
 	trace_request(&cache->env, binary_path, &want);
-	err = load_object(cache, hipk_metadata, binary_path, co_index, &want,
-			  code_object_out, code_object_size_out, &reason);
+	err = load_object(cache, &wrapper, &want, code_object_out, code_object_size_out,
+			  &reason);
 	if (!err)
 		return KPACK_SUCCESS;
 	kp_trace(cache->env.trace, "%s: %s", kpackx_error_name(err), reason.text);
