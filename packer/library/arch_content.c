@@ -119,24 +119,18 @@ static kpack_error_t add_arch(struct content *c, const char *arch,
 	return KPACK_SUCCESS;
 }
 
-/* Bytes after a code object do no harm: only its own headers are read. */
-static kpack_error_t scan_code_object(const struct kp_source *src,
-				      struct kp_containers *list,
-				      struct kpackx_error *why)
-{
-	struct kp_container c = {.format = &kp_format_code_object};
-
-	return c.format->parse(src, 0, &c, list, why);
-}
-
 static kpack_error_t list_targets(const struct library_question *q, struct content *c,
 				  struct kpackx_error *why)
 {
+	struct kp_container object = {.format = &kp_format_code_object};
 	struct kp_containers list = {0};
-	kpack_error_t err = strcmp(c->container, "elf") == 0
-				    ? scan_code_object(q->source, &list, why)
-				    : kp_containers_scan(q->source, &list, why);
+	kpack_error_t err;
 
+	/* bytes after a code object do no harm: only its own headers are read */
+	if (strcmp(c->container, "elf") == 0)
+		err = object.format->parse(q->source, 0, &object, &list, why);
+	else
+		err = kp_containers_scan(q->source, &list, why);
 	for (size_t i = 0; !err && i < list.n_images; i++)
 		if (!list.images[i].host)
 			err = add_arch(c, list.images[i].arch, why);
@@ -197,43 +191,36 @@ void arch_named(const char *path, const char *directory, char named[KP_TARGET_TE
 	snprintf(named, KP_TARGET_TEXT_MAX, "%s", chosen);
 }
 
-static void decide_one(const char *named, const char *stated, struct library_object *out)
+/*
+ * One target that the code states decides.  Code that states none, or several of which one
+ * has the name, has the target of the name.
+ */
+static void add_decided(const char *named, const struct content *c,
+			struct library_object *out)
 {
-	library_add_arch(out, stated);
-	if (*named && !arch_agrees(named, stated))
-		library_warn(out, "named for %s, but its code is for %s: packed as %s",
-			     named, stated, stated);
-}
+	const char *arch = KP_ARCH_GENERIC;
+	size_t agreeing = 0;
 
-static size_t count_agreeing(const struct content *c, const char *named)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < c->n_arches; i++)
-		n += arch_agrees(named, c->arches[i]);
-	return n;
-}
-
-static void decide_bundle(const char *named, const struct content *c,
-			  struct library_object *out)
-{
-	size_t agreeing = *named ? count_agreeing(c, named) : 0;
-	const char *arch = agreeing ? named : KP_ARCH_GENERIC;
-
+	for (size_t i = 0; *named && i < c->n_arches; i++)
+		agreeing += arch_agrees(named, c->arches[i]);
+	if (c->n_arches == 1)
+		arch = c->arches[0];
+	else if (*named && (c->n_arches == 0 || agreeing))
+		arch = named;
 	library_add_arch(out, arch);
-	if (*named && agreeing != c->n_arches)
+
+	if (c->n_arches == 0 && c->damaged)
+		library_warn(out, "damaged, packed as it is: %s", c->fault.text);
+	if (!*named || agreeing == c->n_arches)
+		return;
+	if (c->n_arches == 1)
+		library_warn(out, "named for %s, but its code is for %s: packed as %s",
+			     named, arch, arch);
+	else
 		library_warn(out,
 			     "named for %s, but its code is for %s and %zu more: "
 			     "packed as %s",
 			     named, c->arches[0], c->n_arches - 1, arch);
-}
-
-static void decide_by_name(const char *named, const struct content *c,
-			   struct library_object *out)
-{
-	library_add_arch(out, *named ? named : KP_ARCH_GENERIC);
-	if (c->damaged)
-		library_warn(out, "damaged, packed as it is: %s", c->fault.text);
 }
 
 kpack_error_t arch_decide(const struct library_question *q, const char *named,
@@ -244,12 +231,7 @@ kpack_error_t arch_decide(const struct library_question *q, const char *named,
 	KP_TRY(content_look(q, &c, why));
 	if (*c.container)
 		facts_string(&out->facts, "container", c.container);
-	if (c.n_arches == 0)
-		decide_by_name(named, &c, out);
-	else if (c.n_arches == 1)
-		decide_one(named, c.arches[0], out);
-	else
-		decide_bundle(named, &c, out);
+	add_decided(named, &c, out);
 	content_fini(&c);
 	return KPACK_SUCCESS;
 }
