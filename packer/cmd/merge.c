@@ -331,16 +331,6 @@ static void print_json(struct merge_run *m, bool done)
 	report_json(object);
 }
 
-static void begin_report(struct merge_run *m)
-{
-	m->report.list = m->json ? json_array() : NULL;
-}
-
-static void end_report(struct merge_run *m)
-{
-	json_decref(m->report.list);
-}
-
 /* ------------------------------------------------------------------------------------- */
 
 static int merge_archives(struct merge_run *m, int n, char **operands)
@@ -355,7 +345,7 @@ static int merge_archives(struct merge_run *m, int n, char **operands)
 	status = open_sources(m, n, operands);
 	if (status)
 		return status;
-	begin_report(m);
+	m->report.list = m->json ? json_array() : NULL;
 	set_family(m);
 	if (!is_free(m))
 		return EXIT_FAULT;
@@ -400,7 +390,7 @@ static int merge_parts(const struct merge_run *m, int n, char **operands)
 
 static void free_run(struct merge_run *m)
 {
-	end_report(m);
+	json_decref(m->report.list);
 	archives_close(&m->set);
 	lock_close(m->lock);
 	free(m->operands);
