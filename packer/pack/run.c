@@ -95,25 +95,17 @@ static kpack_error_t flush_directory(const char *path, struct kpackx_error *why)
 	return err;
 }
 
-/*
- * Make the directory of the archives.  It may be a link, which archive_set_open follows
- * by the rules for operands.
- */
-static kpack_error_t make_archives_dir(const char *path, struct kpackx_error *why)
+kpack_error_t packing_make_dirs(struct packing *p, struct kpackx_error *why)
 {
 	struct stat st;
 
-	if (below_stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-		return KPACK_SUCCESS;
-	return below_mkdirs(path, 0777, why);
-}
-
-kpack_error_t packing_make_dirs(struct packing *p, struct kpackx_error *why)
-{
 	/* those of an earlier output may be read-only */
 	KP_TRY(p->args.mode == PACK_TREE ? tree_write_root(&p->tree, why)
 					 : below_make_root(p->args.output, 0777, why));
-	return make_archives_dir(p->archives, why);
+	/* it may be a link, which archive_set_open follows by the rules for operands */
+	if (below_stat(p->archives, &st) == 0 && S_ISDIR(st.st_mode))
+		return KPACK_SUCCESS;
+	return below_mkdirs(p->archives, 0777, why);
 }
 
 kpack_error_t packing_store(struct packing *p, struct kpackx_error *why)
@@ -407,15 +399,6 @@ static void note_not_asked(const struct packing *p)
 				     : "not packed");
 }
 
-/* Files of databases that stay as they are are only looked at with --check. */
-static const struct library_set *libraries_of(const struct packing *p)
-{
-	const struct pack_args *args = &p->args;
-
-	return args->databases == DATABASES_PLAIN && !args->check ? NULL
-								  : &args->libraries;
-}
-
 int packing_scan(struct packing *p)
 {
 	static const enum scan_databases treatments[] = {
@@ -425,12 +408,15 @@ int packing_scan(struct packing *p)
 		[DATABASES_IDENTIFIED] = SCAN_IDENTIFY,
 	};
 	const struct pack_args *args = &p->args;
+	/* files of databases that stay as they are are only looked at with --check */
+	bool looks = args->databases != DATABASES_PLAIN || args->check;
 	struct kpackx_error why = {0};
 
 	p->scan.archives_dir = args->archive_dir;
 	if (scan_open(args->input, args->prefix,
 		      args->mode == PACK_ARCHIVES ? SCAN_ALL_CODE : SCAN_CONVERTIBLE,
-		      libraries_of(p), treatments[args->databases], &p->scan, &why)) {
+		      looks ? &args->libraries : NULL, treatments[args->databases],
+		      &p->scan, &why)) {
 		report_why(args->input, &why);
 		return EXIT_FAULT;
 	}
