@@ -4,6 +4,51 @@
 #include "difference.h"
 #include "payload.h"
 #include "core/base/hash.h"
+#include "core/base/spill.h"
+
+/* ---- payloads to compress ---- */
+
+/* Smaller payloads are built in memory. */
+static const uint64_t LARGE = 32 << 20;
+
+/*
+ * Write P to the temporary file FD: mapped, its pages are those of a file, which the system
+ * can take back.
+ */
+static kpack_error_t write_temporary(const struct kp_layout_payload *p, int fd,
+				     struct kpackx_error *why)
+{
+	struct kp_outfile file = {.fd = fd, .dir_fd = -1, .shown = "temporary file"};
+
+	KP_TRY(kp_outfile_pwrite(&file, p->size - 1, "", 1, why));
+	return kp_layout_payload_write(p, &file, 0, why);
+}
+
+/* Build P; the caller frees OUT, from which BYTES are borrowed. */
+static kpack_error_t build_payload(const struct kp_layout_payload *p,
+				   struct kp_payload *out, struct kp_span *bytes,
+				   struct kpackx_error *why)
+{
+	int fd = p->size >= LARGE && kp_spills(p->size) ? kp_spill_open() : -1;
+	uint8_t *memory = NULL;
+	kpack_error_t err;
+
+	if (fd >= 0) {
+		*out = (struct kp_payload){.source = kp_source_fd(fd, 0, p->size),
+					   .spilled = true};
+		err = write_temporary(p, fd, why);
+	} else {
+		err = kp_layout_payload_build(p, &memory, why);
+		*out = (struct kp_payload){
+			.source = kp_source_memory(memory, (size_t)p->size),
+			.heap = memory};
+	}
+	if (!err)
+		err = kp_payload_map(out, bytes, why);
+	if (err)
+		kp_payload_fini(out);
+	return err;
+}
 
 /* ---- compressed containers ---- */
 
@@ -15,12 +60,11 @@ static kpack_error_t encode_payload(const struct kp_layout_payload *p, int level
 				    uint8_t **out, size_t *size, struct kpackx_error *why)
 {
 	struct kp_ccob_form form = p->container->form;
-	struct kp_span bytes = {NULL, (size_t)p->size};
-	uint8_t *payload = NULL;
+	struct kp_payload payload;
+	struct kp_span bytes;
 	kpack_error_t err;
 
-	KP_TRY(kp_layout_payload_build(p, &payload, why));
-	bytes.data = payload;
+	KP_TRY(build_payload(p, &payload, &bytes, why));
 	if (level) {
 		form.level = level;
 		form.long_range = form.method == KP_CCOB_ZSTD;
@@ -28,7 +72,7 @@ static kpack_error_t encode_payload(const struct kp_layout_payload *p, int level
 	if (!p->whole)
 		form.hash = kp_ccob_hash(bytes);
 	err = kp_ccob_encode(&form, bytes, out, size, why);
-	free(payload);
+	kp_payload_fini(&payload);
 	return err == KPACK_ERROR_NOT_IMPLEMENTED ? KPACK_SUCCESS : err;
 }
 
@@ -44,10 +88,10 @@ static bool same_as_before(const struct kp_layout_container *c, const uint8_t *d
 }
 
 static kpack_error_t apply_kept(const struct kp_layout_payload *p, uint8_t *difference,
-				uint8_t *payload, uint8_t *data, struct kpackx_error *why)
+				struct kp_span plain, uint8_t *data,
+				struct kpackx_error *why)
 {
 	const struct kp_layout_container *c = p->container;
-	struct kp_span plain = {payload, (size_t)p->size};
 	struct kp_span kept = {difference, (size_t)c->kept};
 
 	KP_TRY(kp_source_read(&p->layout->section, c->kept_offset, difference, kept.size,
@@ -60,17 +104,17 @@ static kpack_error_t unkeep_container(const struct kp_layout_payload *p, uint8_t
 				      struct kpackx_error *why)
 {
 	const struct kp_layout_container *c = p->container;
-	uint8_t *difference = NULL, *payload = NULL, *data = NULL;
-	kpack_error_t err = kp_layout_payload_build(p, &payload, why);
+	uint8_t *difference, *data;
+	struct kp_payload payload;
+	struct kp_span plain;
+	kpack_error_t err;
 
-	if (!err) {
-		difference = malloc((size_t)c->kept);
-		data = malloc((size_t)c->size);
-		err = difference && data
-			      ? apply_kept(p, difference, payload, data, why)
-			      : kp_fail_memory(why, c->size, "a kept container");
-	}
-	free(payload);
+	KP_TRY(build_payload(p, &payload, &plain, why));
+	difference = malloc((size_t)c->kept);
+	data = malloc((size_t)c->size);
+	err = difference && data ? apply_kept(p, difference, plain, data, why)
+				 : kp_fail_memory(why, c->size, "a kept container");
+	kp_payload_fini(&payload);
 	free(difference);
 	if (err)
 		free(data);

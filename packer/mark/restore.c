@@ -8,6 +8,7 @@
 #include "mark.h"
 #include "packer/cli/report.h"
 #include "packer/binary/rewrite.h"
+#include "packer/files/spill_dir.h"
 #include "core/base/hash.h"
 
 struct restore {
@@ -353,15 +354,28 @@ static kpack_error_t restore_file(struct restore *r, struct kpackx_error *why)
 					  : restore_from_archives(r, why);
 }
 
+/* Put large bundles, before they are compressed, where the binary will be. */
+static void begin_spilling(const struct restore *r, struct spill_dir *spill)
+{
+	const char *slash = strrchr(r->out, '/');
+	char *dir = slash ? xstrndup(r->out, (size_t)(slash - r->out) + 1) : xstrdup(".");
+
+	spill_dir_begin(spill, dir);
+	free(dir);
+}
+
 static int run_restore(struct restore *r)
 {
+	struct spill_dir spill = {0};
 	struct kpackx_error why = {0};
 
+	begin_spilling(r, &spill);
 	installed_init(&r->set);
 	if (restore_file(r, &why)) {
 		report_why(r->file, &why);
 		r->failed = true;
 	}
+	spill_dir_end(&spill);
 	kp_layout_plan_fini(&r->plan);
 	reach_fini(&r->reach);
 	installed_fini(&r->set);

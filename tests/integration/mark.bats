@@ -623,6 +623,27 @@ make_foreign() {
 	answers back.so
 }
 
+@test "restore: a bundle of 60 MB by way of temporary files, of which nothing stays" {
+	mkfat --ccob all --bundles 1 --size 20000000 large.so
+	mkdir new
+	for how in "" --keep-containers; do
+		rm -rf root
+		kpack pack -q $how --group g large.so root
+		ends 0 "new/back.so: restored, its device code is bit-identical" \
+			mark restore -o new/back.so root/large.so
+		[ "$(ls -A new)" = back.so ]
+		same_code large.so new/back.so
+	done
+	# without an object there is another hash
+	ends 0 "back.so: restored" mark restore --allow-missing --archive root/.kpack/g_gfx1030.kpack \
+		-o back.so root/large.so
+	kpack inspect back.so | grep -q 'container 0: ccob.* hash [0-9a-f]* ok$'
+	kpack pack -q --archives-only --group g back.so again
+	[ "$(readkpack sums again/.kpack/g_gfx1030.kpack)" = \
+		"$(readkpack sums root/.kpack/g_gfx1030.kpack | sed 's/large/back/')" ]
+	[ "$(ls again/.kpack)" = g_gfx1030.kpack ]
+}
+
 @test "restore: in place, attributes stay" {
 	make_root
 	chmod 751 root/lib/x.so
