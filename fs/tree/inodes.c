@@ -133,11 +133,23 @@ void inodes_uncount(struct inodes *in, uint64_t ino)
 	add_lookups(in, ino, UINT64_MAX);
 }
 
-static bool holds_origin(const struct edition *e, const struct origin *o)
+/*
+ * Whether E has O.  The search begins at *NEAR, which becomes the position behind O: two
+ * editions have most archives in the same order.
+ */
+static bool holds_origin(const struct edition *e, const struct origin *o, size_t *near)
 {
-	for (size_t i = 0; i < e->holdings.count; i++)
-		if (e->holdings.origins[i] == o)
-			return true;
+	const struct holdings *h = &e->holdings;
+	size_t at = *near;
+
+	for (size_t i = 0; i < h->count; i++, at++) {
+		if (at >= h->count)
+			at = 0;
+		if (h->origins[at] != o)
+			continue;
+		*near = at + 1;
+		return true;
+	}
 	return false;
 }
 
@@ -162,13 +174,14 @@ static void forget_retired(struct inodes *in, uint64_t ino, uint64_t n,
 void inodes_forget(struct inodes *in, uint64_t ino, uint64_t n)
 {
 	struct holdings last = {0};
+	size_t near = 0;
 
 	inodes_enter(in);
 	if (!add_lookups(in, ino, -n))
 		forget_retired(in, ino, n, &last);
 	for (size_t i = 0; i < last.count; i++)
 		atomic_store(&last.origins[i]->idle,
-			     !holds_origin(in->now, last.origins[i]));
+			     !holds_origin(in->now, last.origins[i], &near));
 	inodes_leave(in);
 	for (size_t i = 0; i < last.count; i++)
 		if (atomic_load(&last.origins[i]->idle))
@@ -501,6 +514,8 @@ static void report_changes(struct notifier *n, const atomic_uint_least64_t *look
 /* Mark those archives of H as idle that neither the edition nor a retired inode needs. */
 static void mark_idle_origins(struct inodes *in, const struct holdings *h)
 {
+	size_t near = 0;
+
 	for (size_t i = 0; i < h->count; i++) {
 		struct origin *o = h->origins[i];
 		bool needed;
@@ -508,7 +523,7 @@ static void mark_idle_origins(struct inodes *in, const struct holdings *h)
 		pthread_mutex_lock(&in->lock);
 		needed = o->retired;
 		pthread_mutex_unlock(&in->lock);
-		if (needed || holds_origin(in->now, o))
+		if (needed || holds_origin(in->now, o, &near))
 			continue;
 		atomic_store(&o->idle, true);
 		in->idle(in->user, o);

@@ -40,11 +40,8 @@ static struct origin *archive(const char *toc)
 	return o;
 }
 
-/*
- * An edition of the archives in the list, which ends with NULL; takes over their
- * references.
- */
-static struct edition *edition(bool first, ...)
+/* An edition of these archives; takes over the holdings. */
+static struct edition *edition_of(bool first, struct holdings *h)
 {
 	struct edition_options options = {
 		.arches = &every_arch,
@@ -53,8 +50,19 @@ static struct edition *edition(bool first, ...)
 		.bundles = bundles,
 	};
 	struct tree_taken taken = {inodes_taken, in};
+	struct edition *e = edition_new(h, &options, first ? NULL : &taken);
+
+	assert_non_null(e);
+	return e;
+}
+
+/*
+ * An edition of the archives in the list, which ends with NULL; takes over their
+ * references.
+ */
+static struct edition *edition(bool first, ...)
+{
 	struct holdings h = {0};
-	struct edition *e;
 	struct origin *o;
 	va_list list;
 
@@ -62,9 +70,7 @@ static struct edition *edition(bool first, ...)
 	while ((o = va_arg(list, struct origin *)))
 		assert_true(holdings_add(&h, o));
 	va_end(list);
-	e = edition_new(&h, &options, first ? NULL : &taken);
-	assert_non_null(e);
-	return e;
+	return edition_of(first, &h);
 }
 
 static void on_idle(void *user, const struct origin *o)
@@ -369,6 +375,65 @@ static void positions_in_disguise(void **state)
 	end();
 }
 
+enum { ARCHIVES = 6 };
+
+/* Some of the archives ALL in any order; SHOWN gets which. */
+static struct edition *random_edition(bool first, struct origin *const *all,
+				      bool shown[ARCHIVES])
+{
+	struct holdings h = {0};
+	unsigned order[ARCHIVES] = {0};
+
+	for (unsigned i = 0; i < ARCHIVES; i++) {
+		unsigned k = (unsigned)rand() % (i + 1);
+
+		order[i] = order[k];
+		order[k] = i;
+	}
+	for (unsigned i = 0; i < ARCHIVES; i++) {
+		shown[order[i]] = rand() % 4;
+		if (shown[order[i]])
+			assert_true(holdings_add(&h, origin_ref(all[order[i]])));
+	}
+	return edition_of(first, &h);
+}
+
+static bool is_idle(const struct origin *o)
+{
+	for (size_t i = 0; i < n_idle; i++)
+		if (idle[i] == o)
+			return true;
+	return false;
+}
+
+/* The kernel knows nothing: an archive is idle when it is not in the next edition. */
+static void archives_that_go_are_idle(void **state)
+{
+	bool last[ARCHIVES], now[ARCHIVES];
+	struct origin *all[ARCHIVES];
+
+	(void)state;
+	srand(1);
+	for (unsigned i = 0; i < ARCHIVES; i++)
+		all[i] = archive("{'a': {'x': {'ordinal': 0}}}");
+	begin(random_edition(true, all, last));
+	for (unsigned round = 0; round < 200; round++) {
+		size_t gone = 0;
+
+		n_idle = 0;
+		swap(random_edition(false, all, now));
+		for (unsigned i = 0; i < ARCHIVES; i++) {
+			assert_int_equal(is_idle(all[i]), last[i] && !now[i]);
+			gone += last[i] && !now[i];
+		}
+		assert_int_equal(n_idle, gone);
+		memcpy(last, now, sizeof(last));
+	}
+	end();
+	for (unsigned i = 0; i < ARCHIVES; i++)
+		origin_unref(all[i]);
+}
+
 static void many_retired(void **state)
 {
 	static uint64_t inos[500];
@@ -529,6 +594,7 @@ int main(void)
 		cmocka_unit_test(what_is_not_known_is_not_reported),
 		cmocka_unit_test(listing_goes_on),
 		cmocka_unit_test(positions_in_disguise),
+		cmocka_unit_test(archives_that_go_are_idle),
 		cmocka_unit_test(many_retired),
 		cmocka_unit_test_setup_teardown(equal_bundles_have_one_number,
 						begin_bundles, end_bundles),
