@@ -148,20 +148,17 @@ static void decode_all(struct decoding *d, uint64_t jobs)
 		pthread_join(threads[--started], NULL);
 }
 
-static bool plan_decoding(struct decoding *d)
+static void plan_decoding(struct decoding *d)
 {
 	d->count = kp_archive_entry_count(d->a);
-	d->work = calloc(d->count + 1, sizeof(*d->work));
-	d->faults = calloc(d->count + 1, sizeof(*d->faults));
-	if (!d->work || !d->faults)
-		return false;
+	d->work = xcalloc(d->count + 1, sizeof(*d->work));
+	d->faults = xcalloc(d->count + 1, sizeof(*d->faults));
 	for (size_t i = 0; i < d->count; i++) {
 		d->work[i].entry = i;
 		kp_archive_entry(d->a, i, &d->work[i].info);
 		kp_archive_meta(d->a, i, &d->work[i].meta);
 	}
 	qsort(d->work, d->count, sizeof(*d->work), cmp_work);
-	return true;
 }
 
 static void report_entry(const struct kpack_archive *a, size_t entry, const char *fault)
@@ -182,13 +179,9 @@ static void report_entry(const struct kpack_archive *a, size_t entry, const char
 /* Report the faults in the order of the entries.  Returns whether there are any. */
 static bool report_decoding(const struct decoding *d)
 {
-	const char *fault = NULL, **of = calloc(d->count + 1, sizeof(*of));
+	const char *fault = NULL, **of = xcalloc(d->count + 1, sizeof(*of));
 	bool any = false;
 
-	if (!of) {
-		report_error(kp_archive_path(d->a), "out of memory");
-		return true;
-	}
 	for (size_t i = 0; i < d->count; i++) {
 		if (i == 0 || cmp_content(&d->work[i - 1], &d->work[i]) != 0)
 			fault = d->faults[i];
@@ -207,15 +200,12 @@ static bool report_decoding(const struct decoding *d)
 static bool decode_faults(const struct kpack_archive *a, uint64_t jobs)
 {
 	struct decoding d = {.a = a};
-	bool any = true;
+	bool any;
 
-	if (plan_decoding(&d)) {
-		decode_all(&d, jobs);
-		any = report_decoding(&d);
-	} else {
-		report_error(kp_archive_path(a), "out of memory");
-	}
-	for (size_t i = 0; d.faults && i < d.count; i++)
+	plan_decoding(&d);
+	decode_all(&d, jobs);
+	any = report_decoding(&d);
+	for (size_t i = 0; i < d.count; i++)
 		free(d.faults[i]);
 	free(d.faults);
 	free(d.work);
