@@ -139,12 +139,12 @@ static int report_on(struct args *args, struct page_input *in, const char *title
 		.title = title, .in = in, .figures = &figures, .families = &families};
 	int status;
 
-	if (page_figures_open(in, !args->quiet && !args->json, &figures, &why) ||
-	    page_families_open(&figures, &families, &why)) {
+	if (page_figures_open(in, !args->quiet && !args->json, &figures, &why)) {
 		report_why(NULL, &why);
 		page_figures_close(&figures);
 		return EXIT_FAULT;
 	}
+	page_families_open(&figures, &families);
 	if (arch_filter_given(&args->filter)) {
 		page_choice_open(&figures, &args->filter, &choice);
 		page.choice = &choice;

@@ -238,12 +238,10 @@ static int by_saving(const void *pa, const void *pb)
 	return strcmp(a->name, b->name);
 }
 
-kpack_error_t page_families_open(const struct page_figures *f, struct page_families *out,
-				 struct kpackx_error *why)
+void page_families_open(const struct page_figures *f, struct page_families *out)
 {
 	struct index x;
 
-	(void)why;
 	*out = (struct page_families){0};
 	for (size_t i = 0; i < KP_COUNT(kinds); i++)
 		add_kind(f, i, out);
@@ -254,7 +252,6 @@ kpack_error_t page_families_open(const struct page_figures *f, struct page_famil
 	index_fini(&x);
 	if (out->count)
 		qsort(out->items, out->count, sizeof(*out->items), by_saving);
-	return KPACK_SUCCESS;
 }
 
 void page_families_close(struct page_families *families)

@@ -25,10 +25,9 @@ struct page_families {
 
 /*
  * Find the families of which F has two architectures or more.  The architecture of code
- * that suits every GPU is in no family.  Never fails.
+ * that suits every GPU is in no family.
  */
-kpack_error_t page_families_open(const struct page_figures *f, struct page_families *out,
-				 struct kpackx_error *why);
+void page_families_open(const struct page_figures *f, struct page_families *out);
 void page_families_close(struct page_families *families);
 
 #endif
