@@ -35,7 +35,7 @@ static bool has_object(const struct binary *b, const struct reach *reach,
 
 	for (size_t i = 0; i < b->fat.elf.n_wrappers && !found.archive; i++) {
 		want.index = binary_index(b, i);
-		installed_find(reach, &want, &found, NULL);
+		installed_find(reach, &want, &found);
 	}
 	return found.archive;
 }
@@ -98,13 +98,12 @@ static void keep_own(struct built_arches *a, const struct built_arches *layout,
 	a->count = n;
 }
 
-kpack_error_t built_arches_find(const struct binary *b, const struct reach *reach,
-				struct built_arches *a, struct kpackx_error *why)
+void built_arches_find(const struct binary *b, const struct reach *reach,
+		       struct built_arches *a)
 {
 	struct built_arches layout = {0};
 	size_t cap = 0, layout_cap = 0;
 
-	(void)why;
 	if (b->has_layout)
 		add_layout(&layout, &layout_cap, &b->layout);
 	sort_arches(&layout);
@@ -114,7 +113,6 @@ kpack_error_t built_arches_find(const struct binary *b, const struct reach *reac
 	sort_arches(a);
 	keep_own(a, &layout, b, reach);
 	free(layout.items);
-	return KPACK_SUCCESS;
 }
 
 void built_arches_fini(struct built_arches *a)

@@ -21,8 +21,8 @@ struct built_arches {
  * Find the architectures of B, which reaches the archives in REACH.  The caller passes A
  * as zeros, and must finish it in any case.
  */
-kpack_error_t built_arches_find(const struct binary *b, const struct reach *reach,
-				struct built_arches *a, struct kpackx_error *why);
+void built_arches_find(const struct binary *b, const struct reach *reach,
+		       struct built_arches *a);
 void built_arches_fini(struct built_arches *a);
 
 /* The number of ARCH among the items; false: it is none of them. */

@@ -452,10 +452,9 @@ static bool find_in(struct installed_archive *a, const struct wanted_object *wan
 	}
 }
 
-kpack_error_t installed_find(const struct reach *reach, const struct wanted_object *want,
-			     struct found_object *out, struct kpackx_error *why)
+void installed_find(const struct reach *reach, const struct wanted_object *want,
+		    struct found_object *out)
 {
-	(void)why;
 	*out = (struct found_object){0};
 	for (size_t i = 0; i < reach->count; i++) {
 		struct reached *r = &reach->items[i];
@@ -464,7 +463,6 @@ kpack_error_t installed_find(const struct reach *reach, const struct wanted_obje
 		    find_in(r->archive, want, out))
 			break;
 	}
-	return KPACK_SUCCESS;
 }
 
 /* --- decoding --------------------------------------------------------------------- */

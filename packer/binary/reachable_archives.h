@@ -101,8 +101,8 @@ struct found_object {
  * one architecture NAME@kind#i, NAME@kind.2#i ...; the hash decides among them.  An
  * object without a stored hash that cannot be decoded counts as found.
  */
-kpack_error_t installed_find(const struct reach *reach, const struct wanted_object *want,
-			     struct found_object *out, struct kpackx_error *why);
+void installed_find(const struct reach *reach, const struct wanted_object *want,
+		    struct found_object *out);
 
 /* Decode an entry, or recall the result.  HASH, unless NULL, gets its XXH3-128. */
 kpack_error_t installed_decode(struct installed_archive *a, size_t entry,

@@ -162,10 +162,7 @@ static void check_object(struct subject *s, size_t wrapper,
 	struct found_object found;
 	char *name, *archive;
 
-	if (installed_find(&s->reach, want, &found, &why)) {
-		mark_fault_why(&c->faults, s->b.path, &why);
-		return;
-	}
+	installed_find(&s->reach, want, &found);
 	if (!found.archive && !must)
 		return;
 	c->n_objects++;
@@ -366,7 +363,7 @@ static kpack_error_t check_converted(struct subject *s, struct kpackx_error *why
 		check_nowhere(s);
 		return KPACK_SUCCESS;
 	}
-	KP_TRY(built_arches_find(&s->b, &s->reach, &s->arches, why));
+	built_arches_find(&s->b, &s->reach, &s->arches);
 	check_any(s);
 	losses_find(&s->b, &s->arches, &c->filter.chosen, &s->losses);
 	check_demanded(s);

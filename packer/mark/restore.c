@@ -95,7 +95,7 @@ static kpack_error_t find_archives(struct restore *r, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t find_object(struct restore *r, size_t i, struct kpackx_error *why)
+static void find_object(struct restore *r, size_t i)
 {
 	const struct kp_layout_image *img = &r->b.layout.images[i];
 	struct wanted_object want = {
@@ -107,12 +107,11 @@ static kpack_error_t find_object(struct restore *r, size_t i, struct kpackx_erro
 		.size = &img->size,
 	};
 
-	KP_TRY(installed_find(&r->reach, &want, &r->found[i], why));
+	installed_find(&r->reach, &want, &r->found[i]);
 	r->have[i] = r->found[i].archive && !r->found[i].differs;
 	if (!r->have[i])
 		r->missing[r->n_missing++] =
 			(struct missing){img->arch, r->found[i].differs};
-	return KPACK_SUCCESS;
 }
 
 static int by_arch(const void *a, const void *b)
@@ -123,7 +122,7 @@ static int by_arch(const void *a, const void *b)
 	return order ? order : x->differs - y->differs;
 }
 
-static kpack_error_t find_objects(struct restore *r, struct kpackx_error *why)
+static void find_objects(struct restore *r)
 {
 	const struct kp_layout *layout = &r->b.layout;
 	size_t n = layout->n_images;
@@ -133,10 +132,9 @@ static kpack_error_t find_objects(struct restore *r, struct kpackx_error *why)
 	r->missing = xcalloc(n, sizeof(*r->missing));
 	for (size_t i = 0; i < n; i++)
 		if (!layout->images[i].host)
-			KP_TRY(find_object(r, i, why));
+			find_object(r, i);
 	if (r->n_missing)
 		qsort(r->missing, r->n_missing, sizeof(*r->missing), by_arch);
-	return KPACK_SUCCESS;
 }
 
 /* Report missing objects, with a line for each architecture. */
@@ -299,7 +297,7 @@ static void print_done(const struct restore *r)
 static kpack_error_t restore_from_archives(struct restore *r, struct kpackx_error *why)
 {
 	KP_TRY(find_archives(r, why));
-	KP_TRY(find_objects(r, why));
+	find_objects(r);
 	if (r->n_missing && !r->allow_missing) {
 		report_missing(r, "");
 		r->failed = true;
