@@ -158,16 +158,12 @@ static int report_on(struct args *args, struct page_input *in, const char *title
 
 static int run_report(struct args *args)
 {
-	struct kpackx_error why = {0};
 	struct page_input in = {0};
 	char *title = args->title ? xstrdup(args->title) : default_title(args);
-	int status = EXIT_FAULT;
+	int status;
 
-	if (page_input_open(args->n, args->operands, args->quiet || args->json, &in,
-			    &why))
-		report_why(NULL, &why);
-	else
-		status = report_on(args, &in, title);
+	page_input_open(args->n, args->operands, args->quiet || args->json, &in);
+	status = report_on(args, &in, title);
 	page_input_close(&in);
 	free(title);
 	return status;

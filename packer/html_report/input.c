@@ -244,10 +244,8 @@ static char *without_slashes(const char *operand)
 	return xstrndup(operand, n);
 }
 
-kpack_error_t page_input_open(int n, char **operands, bool quiet, struct page_input *out,
-			      struct kpackx_error *why)
+void page_input_open(int n, char **operands, bool quiet, struct page_input *out)
 {
-	(void)why;
 	*out = (struct page_input){0};
 	for (int i = 0; i < n; i++) {
 		char *operand = without_slashes(operands[i]);
@@ -255,7 +253,6 @@ kpack_error_t page_input_open(int n, char **operands, bool quiet, struct page_in
 		read_operand(out, operand, quiet);
 		free(operand);
 	}
-	return KPACK_SUCCESS;
 }
 
 void page_input_close(struct page_input *in)

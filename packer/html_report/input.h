@@ -35,10 +35,9 @@ struct page_input {
 
 /*
  * Read N OPERANDS: archives, directories, or files with device code.  Anything unreadable
- * is reported, and is a fault of OUT.  Never fails.
+ * is reported, and is a fault of OUT.
  */
-kpack_error_t page_input_open(int n, char **operands, bool quiet, struct page_input *out,
-			      struct kpackx_error *why);
+void page_input_open(int n, char **operands, bool quiet, struct page_input *out);
 /* The last component of OPERAND: a page must not reveal more of its path. */
 const char *page_name(const char *operand);
 

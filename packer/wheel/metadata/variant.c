@@ -148,17 +148,14 @@ static json_t *variants_of(const struct variant *variants, size_t n)
 	return all;
 }
 
-kpack_error_t variant_json(const struct variant *variants, size_t n, char **out,
-			   struct kpackx_error *why)
+char *variant_json(const struct variant *variants, size_t n)
 {
 	json_t *root = json_pack("{s:s, s:{s:[s], s:{s:[s]}}, s:o}", "$schema",
 				 VARIANT_SCHEMA, "default-priorities", "namespace",
 				 VARIANT_NAMESPACE, "feature", VARIANT_NAMESPACE,
 				 VARIANT_FEATURE, "variants", variants_of(variants, n));
 
-	(void)why;
-	*out = report_json_new(root, JSON_INDENT(2) | JSON_SORT_KEYS);
-	return KPACK_SUCCESS;
+	return report_json_new(root, JSON_INDENT(2) | JSON_SORT_KEYS);
 }
 
 char *variant_host_json(const char *const *gpus, size_t n)

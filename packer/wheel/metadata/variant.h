@@ -33,10 +33,9 @@ struct variant {
 
 /*
  * Make the text of a wheel's variant.json, for one variant, or of the index's file, for
- * all variants of a version.  The caller frees *OUT.
+ * all variants of a version.  The caller frees the result.
  */
-kpack_error_t variant_json(const struct variant *variants, size_t n, char **out,
-			   struct kpackx_error *why);
+char *variant_json(const struct variant *variants, size_t n);
 
 /*
  * The text of variant.json in a variant of a host wheel for N GPUs, as AMD's program writes

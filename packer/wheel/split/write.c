@@ -209,7 +209,7 @@ static kpack_error_t variants_text(const struct wheel_file *files, size_t n, cha
 		count++;
 	}
 	if (!err)
-		err = variant_json(list, count, out, why);
+		*out = variant_json(list, count);
 	for (size_t i = 0; i < count; i++)
 		values_fini(&values[i]);
 	free(values);
