@@ -170,7 +170,7 @@ check_two() {
 	hits = stat("cache_hits")
 	at = bundle(mapped("mnt/hipfb/x/0.hipfb"))["hipv4-amdgcn-amd-amdhsa--gfx942"][0]
 	assert page("mnt/hipfb/x/0.hipfb", at + 40960) == want[40960:45056]
-	assert stat("cache_hits") == hits + 1 and stat("decodes") == 1
+	assert stat("cache_hits") > hits and stat("decodes") == 1
 	END
 }
 

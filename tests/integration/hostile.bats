@@ -11,7 +11,7 @@ tools=$BATS_TEST_DIRNAME
 # A program on stdin that uses mkarchive as a module.
 make() { PYTHONPATH=$tools PYTHONDONTWRITEBYTECODE=1 $python - "$@"; }
 
-kpack() { timeout 300 "$KPACK_BIN/kpack" "$@"; }
+kpack() { timeout 600 "$KPACK_BIN/kpack" "$@"; }
 
 setup() {
 	cd "$BATS_TEST_TMPDIR"
