@@ -512,6 +512,24 @@ static void *reader(void *arg)
 	return NULL;
 }
 
+static pthread_barrier_t in_step;
+
+/* All readers begin each read together, so that a slow system delays all or none. */
+static void *reader_in_step(void *arg)
+{
+	uint32_t file = (uint32_t)(uintptr_t)arg;
+
+	for (uint64_t off = 0; off < files[file].size; off += 96 * KIB) {
+		uint64_t left = files[file].size - off;
+		struct read r;
+
+		pthread_barrier_wait(&in_step);
+		ask(&r, file, off, 96 * KIB);
+		expect_bytes(&r, left < 96 * KIB ? (size_t)left : 96 * KIB);
+	}
+	return NULL;
+}
+
 static void one_decode_for_many(void **state)
 {
 	pthread_t threads[8];
@@ -519,10 +537,12 @@ static void one_decode_for_many(void **state)
 	(void)state;
 	files[3].size = 20 * MIB + 77;
 	make(64 * MIB, 2);
+	pthread_barrier_init(&in_step, NULL, 8);
 	for (size_t i = 0; i < 8; i++)
-		pthread_create(&threads[i], NULL, reader, (void *)(uintptr_t)3);
+		pthread_create(&threads[i], NULL, reader_in_step, (void *)(uintptr_t)3);
 	for (size_t i = 0; i < 8; i++)
 		pthread_join(threads[i], NULL);
+	pthread_barrier_destroy(&in_step);
 	assert_int_equal(files[3].opened, 1);
 	assert_int_equal(stats().decodes, 1);
 	content_free(c);
@@ -982,24 +1002,6 @@ static void requests_out_of_order(void **state)
 	}
 	assert_int_equal(files[1].opened, 1);
 	content_free(c);
-}
-
-static pthread_barrier_t in_step;
-
-/* All readers begin each read together, so that a slow system delays all or none. */
-static void *reader_in_step(void *arg)
-{
-	uint32_t file = (uint32_t)(uintptr_t)arg;
-
-	for (uint64_t off = 0; off < files[file].size; off += 96 * KIB) {
-		uint64_t left = files[file].size - off;
-		struct read r;
-
-		pthread_barrier_wait(&in_step);
-		ask(&r, file, off, 96 * KIB);
-		expect_bytes(&r, left < 96 * KIB ? (size_t)left : 96 * KIB);
-	}
-	return NULL;
 }
 
 static void many_readers_of_a_large_file(void **state)
