@@ -538,7 +538,8 @@ wait_for() {
 	fusermount3 -u mnt
 	wait $supervisor
 	ended
-	run ! grep -v -e mounted -e reload: log
+	# the machine may be short of memory
+	! grep -v -e mounted -e reload: -e 'memory is' log || false
 }
 
 @test "in the background: the same, with one word of each process" {
@@ -660,8 +661,8 @@ hasten_preload() {
 @test "preload reads what matches, at once and after a reload" {
 	large src/a.kpack lib/big.dat 1
 	large src/b.kpack other/big.dat 2
-	lost=$(caches_lost)
 	serve -o 'preload=l*/*.dat,preload=nothing*' "$T/src"
+	lost=$(caches_lost)
 	# the last bytes are served before their decode ends
 	until_true 'hasten_preload; [ "$(stat_of bytes_served)" -ge 3000000 ]'
 	until_true 'grep -q "nothing.*no file matches" log'

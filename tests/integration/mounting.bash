@@ -50,8 +50,10 @@ gone() { eventually no_daemon; }
 
 # Changes when the kernel has taken pages, names or inodes of any file from its caches: tests beside
 # this one drop them, and some kernels do so with much memory free (DAMON).  It asks for them again
-# when they are used again.
+# when they are used again.  Changes, too, when the daemon has emptied its cache because the machine
+# was short of memory: then the budget is smaller for half a minute.
 caches_lost() {
+	grep -o '"cache_budget": [0-9]*' "$T/mnt/.kpackfs/stats"
 	# the kernel adds up what its processors have counted; only root may ask for it
 	cat /proc/sys/vm/stat_refresh >/dev/null 2>&1 || :
 	awk '/^(drop_pagecache|drop_slab|slabs_scanned|workingset_refault)/ { n += $2 } END { print n + 0 }' /proc/vmstat
