@@ -62,21 +62,23 @@ moments() { # N...
 }
 
 # Kill a run with SIGNAL after so many milliseconds, or sooner if it would end before: the machine may be
-# fast, or this process late.  Called again and again, BEGIN removes what a finished run made.
+# fast, or this process late.  Called again and again, BEGIN removes what a finished run made.  A run that
+# gets the signal and ends well may have been at its end; three such runs ignore the signal.
 kill_run() { # SIGNAL MILLISECONDS BEGIN COMMAND...
-	local signal=$1 ms=$2 begin=$3 pid status
+	local signal=$1 ms=$2 begin=$3 pid status got ignored=0
 	shift 3
-	while :; do
+	for _ in $(seq 30); do
 		$begin
 		# bash makes what it starts with & ignore SIGINT
 		env --default-signal=INT "$@" 3>&- &
 		pid=$!
 		sleep "$(printf '%d.%03d' $((ms / 1000)) $((ms % 1000)))"
-		kill -"$signal" $pid || :
-		status=0
+		got=1 status=0
+		kill -"$signal" $pid || got=0
 		wait $pid || status=$?
 		[ $status -eq 0 ] || break
-		ms=$((ms / 2))
+		ms=$((ms / 2)) ignored=$((ignored + got))
+		[ $ignored -lt 3 ] || break
 	done
 	[ $status -gt 128 ] || { echo "exit $status"; return 1; }
 }
