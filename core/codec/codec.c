@@ -158,7 +158,7 @@ size_t kp_encode_bound(size_t size, uint64_t chunk)
  * Whether compression saves something, but too little to be worth decoding at every read.
  * A frame that saves nothing already stores its blocks uncompressed.
  */
-static bool saves_little(uint64_t size, uint64_t encoded)
+static bool saves_little(size_t size, size_t encoded)
 {
 	return encoded < size && size - encoded < size / 64;
 }
@@ -178,74 +178,6 @@ static kpack_error_t encode_frame(struct kp_encoder *e, struct kp_span data, uin
 		*size = kp_raw_frame_size(data.size);
 	}
 	return KPACK_SUCCESS;
-}
-
-/* --- one frame in pieces ------------------------------------------------------------ */
-
-/*
- * Bytes of a piece.  zstd is given room for STEP bytes at a time, because it reads until
- * the room is full: a block of up to 128 KiB gives at least 4 bytes.
- */
-enum { PIECE = 256 << 10, STEP = 256 };
-
-/* Bytes of data that are read at most without a call of the function that takes pieces. */
-static const uint64_t READ_MAX = 4 << 20;
-
-/*
- * Let zstd refer to the data in place of a copy of the window, as ZSTD_compress2 does.  Then
- * its frames are those of kp_encode (1.4.8 and 1.5.4), or 0.3 % larger (1.5.7, which splits
- * blocks by what it gets at once).
- */
-static void keep_data_in_place(struct kp_encoder *e, bool in_place)
-{
-	ZSTD_CCtx_reset(e->ctx, ZSTD_reset_session_only);
-	(void)ZSTD_CCtx_setParameter(
-		e->ctx, ZSTD_c_experimentalParam9 /* ZSTD_c_stableInBuffer */, in_place);
-}
-
-static kpack_error_t pass_frame(struct kp_encoder *e, struct kp_span data, uint8_t *piece,
-				kp_piece_fn *take, void *arg, uint64_t *size,
-				struct kpackx_error *why)
-{
-	ZSTD_inBuffer from = {data.data, data.size, 0};
-	ZSTD_outBuffer to = {piece, 0, 0};
-	size_t left = ZSTD_CCtx_setPledgedSrcSize(e->ctx, data.size), taken = 0;
-
-	for (*size = 0; !ZSTD_isError(left);) {
-		to.size = to.pos + STEP < PIECE ? to.pos + STEP : PIECE;
-		left = ZSTD_compressStream2(e->ctx, &to, &from, ZSTD_e_end);
-		if (left && to.pos < PIECE && from.pos - taken < READ_MAX)
-			continue;
-		if (ZSTD_isError(left))
-			break;
-		KP_TRY(take(arg, *size, (struct kp_span){piece, to.pos}, from.pos, why));
-		*size += to.pos;
-		to.pos = 0;
-		taken = from.pos;
-		if (left == 0)
-			return KPACK_SUCCESS;
-	}
-	return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY, "compressing %zu bytes: %s",
-		       data.size, ZSTD_getErrorName(left));
-}
-
-kpack_error_t kp_encode_pieces(struct kp_encoder *e, struct kp_span data,
-			       kp_piece_fn *take, void *arg, uint64_t *size,
-			       struct kpackx_error *why)
-{
-	uint8_t *piece = malloc(PIECE);
-	kpack_error_t err;
-
-	if (!piece)
-		return kp_fail_memory(why, PIECE, "a frame");
-	keep_data_in_place(e, true);
-	err = pass_frame(e, data, piece, take, arg, size, why);
-	keep_data_in_place(e, false);
-	free(piece);
-	if (err || !saves_little(data.size, *size))
-		return err;
-	*size = kp_raw_frame_size(data.size);
-	return kp_raw_frame_pieces(data, take, arg, why);
 }
 
 /* --- parts of a frame --------------------------------------------------------------- */

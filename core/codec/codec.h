@@ -10,7 +10,6 @@
 #include "core/base/sink.h"
 #include "core/base/span.h"
 #include "frame_header.h"
-#include "raw_frame.h"
 
 /*
  * Decode all frames in STORED into exactly SIZE bytes at BUF.  Skippable frames (the seek
@@ -71,17 +70,6 @@ size_t kp_encode_bound(size_t size, uint64_t chunk);
  */
 kpack_error_t kp_encode(struct kp_encoder *e, struct kp_span data, uint64_t chunk,
 			uint8_t *out, size_t cap, size_t *size, struct kpackx_error *why);
-
-/*
- * As kp_encode in one frame, for data that need not be in memory at once, as a mapped file:
- * TAKE is called after every few MiB of it at the latest.  Bytes that were read are read
- * again as far as the frame refers back.  If compression saves too little, the pieces
- * begin again at offset 0.  *SIZE becomes the size of the frame.
- * OUT_OF_MEMORY, and what TAKE returns.
- */
-kpack_error_t kp_encode_pieces(struct kp_encoder *e, struct kp_span data,
-			       kp_piece_fn *take, void *arg, uint64_t *size,
-			       struct kpackx_error *why);
 
 /*
  * As kp_encode, for SOURCE in chunks of CHUNK bytes, of which at most one is in memory.

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "raw_frame.h"
-#include <stdlib.h>
 #include <xxhash.h>
 
 static const uint32_t MAGIC = 0xfd2fb528;
 enum { BLOCK = 128 << 10, MAGIC_SIZE = 4, BLOCK_HEAD = 3, CHECKSUM = 4 };
-enum { HEAD_MAX = MAGIC_SIZE + 1 + 1 + 8 };
 
 /* Descriptor: the form of the size in bits 6 and 7, and these flags. */
 enum { SINGLE_SEGMENT = 1 << 5, HAS_CHECKSUM = 1 << 2 };
@@ -88,49 +86,4 @@ void kp_raw_frame_write(struct kp_span data, uint8_t *out)
 		out = put_block((struct kp_span){rest.data, BLOCK}, false, out);
 	out = put_block(rest, true, out);
 	kp_put_le32(out, (uint32_t)XXH64(data.data, data.size, 0));
-}
-
-/* PIECE has room for the head, a block and the checksum. */
-static kpack_error_t pass_blocks(struct kp_span data, uint8_t *piece, XXH64_state_t *hash,
-				 kp_piece_fn *take, void *arg, struct kpackx_error *why)
-{
-	uint8_t *end = put_head(data.size, piece);
-	uint64_t at = 0;
-	size_t done = 0;
-	bool last;
-
-	do {
-		size_t left = data.size - done, n = left < BLOCK ? left : BLOCK;
-
-		last = n == left;
-		XXH64_update(hash, data.data + done, n);
-		end = put_block((struct kp_span){data.data + done, n}, last, end);
-		done += n;
-		if (last) {
-			kp_put_le32(end, (uint32_t)XXH64_digest(hash));
-			end += CHECKSUM;
-		}
-		KP_TRY(take(arg, at, (struct kp_span){piece, (size_t)(end - piece)}, done,
-			    why));
-		at += (uint64_t)(end - piece);
-		end = piece;
-	} while (!last);
-	return KPACK_SUCCESS;
-}
-
-kpack_error_t kp_raw_frame_pieces(struct kp_span data, kp_piece_fn *take, void *arg,
-				  struct kpackx_error *why)
-{
-	size_t size = HEAD_MAX + BLOCK_HEAD + BLOCK + CHECKSUM;
-	XXH64_state_t *hash = XXH64_createState();
-	uint8_t *piece = malloc(size);
-	kpack_error_t err;
-
-	if (hash)
-		XXH64_reset(hash, 0);
-	err = hash && piece ? pass_blocks(data, piece, hash, take, arg, why)
-			    : kp_fail_memory(why, size, "a frame");
-	free(piece);
-	XXH64_freeState(hash);
-	return err;
 }

@@ -2,6 +2,7 @@
 #include "spill_dir.h"
 #include <fcntl.h>
 #include <malloc.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include "below.h"
 #include "core/base/spill.h"
@@ -13,6 +14,20 @@
  */
 enum { MALLOC_KEEPS = 32 << 20, HEAP_KEEPS = 16 << 20 };
 
+/* Some network file systems map no file that is written through the mapping. */
+static bool can_be_mapped(int fd)
+{
+	void *map;
+
+	if (ftruncate(fd, 1) != 0)
+		return false;
+	map = mmap(NULL, 1, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		return false;
+	munmap(map, 1);
+	return true;
+}
+
 void spill_dir_begin(struct spill_dir *s, const char *dir)
 {
 	int at = below_open_following(dir, O_RDONLY | O_DIRECTORY), fd;
@@ -23,13 +38,11 @@ void spill_dir_begin(struct spill_dir *s, const char *dir)
 		return;
 	kp_spill_into(at);
 	fd = kp_spill_open();
-	if (fd < 0) { /* not on this file system */
-		kp_spill_into(-1);
-		close(at);
-		return;
-	}
-	close(fd);
 	*s = (struct spill_dir){true, at};
+	if (fd < 0 || !can_be_mapped(fd)) /* not on this file system */
+		spill_dir_end(s);
+	if (fd >= 0)
+		close(fd);
 }
 
 void spill_dir_end(struct spill_dir *s)

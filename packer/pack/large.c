@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "large.h"
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 #include "core/base/file.h"
 #include "core/base/spill.h"
@@ -86,46 +89,119 @@ void large_end_raw(struct large *l)
 
 /* --- the frame ----------------------------------------------------------------------- */
 
-/* The object's mapped bytes, and the file for the frame. */
-struct frame_writer {
-	uint8_t *map;
-	size_t before; /* bytes of the map before the object: a file is mapped from a page */
-	size_t page;
-	int fd;
+/* A mapped part of a file. */
+struct mapping {
+	uint8_t *start; /* of a page */
+	size_t size;
+	uint8_t *bytes; /* of the part */
 };
 
-/* Write PIECE, and unmap what was read: what is needed again is mapped again. */
-static kpack_error_t take_piece(void *arg, uint64_t at, struct kp_span piece,
-				uint64_t done, struct kpackx_error *why)
+static kpack_error_t map_part(int fd, int protection, uint64_t offset, size_t size,
+			      struct mapping *out, struct kpackx_error *why)
 {
-	const struct frame_writer *w = arg;
-	size_t read = (w->before + (size_t)done) & ~(w->page - 1);
+	size_t before = (size_t)(offset & (uint64_t)(sysconf(_SC_PAGESIZE) - 1));
 
-	if (read)
-		madvise(w->map, read, MADV_DONTNEED);
-	return write_temporary(w->fd, at, piece, why);
+	out->start = mmap(NULL, before + size, protection, MAP_SHARED, fd,
+			  (off_t)(offset - before));
+	if (out->start == MAP_FAILED)
+		return kp_fail_errno(why, errno, "cannot map a temporary file");
+	out->size = before + size;
+	out->bytes = out->start + before;
+	return KPACK_SUCCESS;
+}
+
+/*
+ * Gives the pages of two mappings back while another thread uses them: they stay in the
+ * files, and come back where they are used again.
+ */
+struct page_return {
+	struct mapping raw, frame;
+	pthread_mutex_t lock;
+	pthread_cond_t ended;
+	bool end;
+};
+
+/* How long pages stay: in this time a compressor reads some MiB. */
+enum { PAUSE_NS = 10 * 1000 * 1000 };
+
+static void *return_pages(void *arg)
+{
+	struct page_return *r = arg;
+	struct timespec until;
+
+	pthread_mutex_lock(&r->lock);
+	while (!r->end) {
+		madvise(r->raw.start, r->raw.size, MADV_DONTNEED);
+		madvise(r->frame.start, r->frame.size, MADV_DONTNEED);
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += PAUSE_NS;
+		until.tv_sec += until.tv_nsec / 1000000000;
+		until.tv_nsec %= 1000000000;
+		pthread_cond_timedwait(&r->ended, &r->lock, &until);
+	}
+	pthread_mutex_unlock(&r->lock);
+	return NULL;
+}
+
+/* zstd makes the frame of data that is in memory in one call only. */
+static kpack_error_t encode_mapped(struct page_return *r, struct kp_encoder *encoder,
+				   size_t *used, struct kpackx_error *why)
+{
+	struct kp_span data = {r->raw.bytes,
+			       r->raw.size - (size_t)(r->raw.bytes - r->raw.start)};
+	/* without it, more memory is needed */
+	pthread_t thread;
+	bool started;
+	kpack_error_t err;
+
+	pthread_mutex_init(&r->lock, NULL);
+	pthread_cond_init(&r->ended, NULL);
+	started = pthread_create(&thread, NULL, return_pages, r) == 0;
+	err = kp_encode(encoder, data, 0, r->frame.bytes, r->frame.size, used, why);
+	pthread_mutex_lock(&r->lock);
+	r->end = true;
+	pthread_cond_signal(&r->ended);
+	pthread_mutex_unlock(&r->lock);
+	if (started)
+		pthread_join(thread, NULL);
+	pthread_cond_destroy(&r->ended);
+	pthread_mutex_destroy(&r->lock);
+	return err;
+}
+
+static kpack_error_t encode_file(const struct kp_source *raw, int fd,
+				 struct kp_encoder *encoder, size_t *used,
+				 struct kpackx_error *why)
+{
+	size_t size = (size_t)raw->size, cap = kp_encode_bound(size, 0);
+	struct page_return r = {0};
+	/* a mapping must have its room: a full disk would end the program */
+	int error = posix_fallocate(fd, 0, (off_t)cap);
+	kpack_error_t err;
+
+	if (error)
+		return kp_fail_errno(why, error, "cannot make a temporary file");
+	KP_TRY(map_part(raw->fd, PROT_READ, raw->offset, size, &r.raw, why));
+	err = map_part(fd, PROT_READ | PROT_WRITE, 0, cap, &r.frame, why);
+	if (!err) {
+		err = encode_mapped(&r, encoder, used, why);
+		munmap(r.frame.start, r.frame.size);
+	}
+	munmap(r.raw.start, r.raw.size);
+	return err;
 }
 
 kpack_error_t large_encode(struct large *l, struct kp_encoder *encoder,
 			   struct kpackx_error *why)
 {
-	struct frame_writer w = {.page = (size_t)sysconf(_SC_PAGESIZE)};
-	size_t size = (size_t)l->raw.size;
-	uint64_t used = 0;
-	kpack_error_t err;
+	size_t used = 0;
 
 	KP_TRY(open_temporary(&l->frame_fd, why));
-	w.fd = l->frame_fd;
-	w.before = (size_t)(l->raw.offset & (w.page - 1));
-	w.map = mmap(NULL, w.before + size, PROT_READ, MAP_SHARED, l->raw.fd,
-		     (off_t)(l->raw.offset - w.before));
-	if (w.map == MAP_FAILED)
-		return kp_fail_errno(why, errno, "cannot map a temporary file");
-	err = kp_encode_pieces(encoder, (struct kp_span){w.map + w.before, size},
-			       take_piece, &w, &used, why);
-	munmap(w.map, w.before + size);
+	KP_TRY(encode_file(&l->raw, l->frame_fd, encoder, &used, why));
+	if (ftruncate(l->frame_fd, (off_t)used) != 0)
+		return kp_fail_errno(why, errno, "cannot make a temporary file");
 	l->frame = kp_source_fd(l->frame_fd, 0, used);
-	return err;
+	return KPACK_SUCCESS;
 }
 
 void large_fini(struct large *l)

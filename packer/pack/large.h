@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Packing an object of many bytes without holding it or its frame in memory: both are in
- * temporary files (core/base/spill.h), of which few MiB are mapped at a time.
+ * temporary files (core/base/spill.h), whose pages are given back while they are mapped.
  */
 #ifndef PACKER_PACK_LARGE_H
 #define PACKER_PACK_LARGE_H
@@ -27,7 +27,7 @@ bool large_is(uint64_t size);
  */
 kpack_error_t large_begin(const struct kp_source *source, bool private, struct large *out,
 			  struct kp_hash *hash, struct kpackx_error *why);
-/* Set the frame, of any encoder the same as kp_encode's.  IO_ERROR; OUT_OF_MEMORY. */
+/* Set the frame, which is that of kp_encode.  IO_ERROR; OUT_OF_MEMORY. */
 kpack_error_t large_encode(struct large *l, struct kp_encoder *encoder,
 			   struct kpackx_error *why);
 /* Free the object's bytes, of which the frame is independent. */

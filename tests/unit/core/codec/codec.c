@@ -286,122 +286,6 @@ static void stored_frames_have_a_small_window(void **state)
 	free(data);
 }
 
-/* The pieces of a frame, and how many bytes of the data were read at most between two. */
-struct pieces {
-	uint8_t *bytes;
-	uint64_t size, cap, done, most;
-	kpack_error_t err; /* of the call for the second piece */
-};
-
-static kpack_error_t take_piece(void *arg, uint64_t at, struct kp_span piece,
-				uint64_t done, struct kpackx_error *error)
-{
-	struct pieces *p = arg;
-
-	if (at == 0) /* from the beginning again */
-		p->size = p->done = 0;
-	assert_int_equal(at, p->size);
-	assert_true(done >= p->done && piece.size <= p->cap - p->size);
-	if (done - p->done > p->most)
-		p->most = done - p->done;
-	memcpy(p->bytes + p->size, piece.data, piece.size);
-	p->size += piece.size;
-	p->done = done;
-	return at && p->err ? kp_fail(error, p->err, "full") : KPACK_SUCCESS;
-}
-
-static struct pieces encode_pieces(struct kp_encoder *e, const uint8_t *data, size_t size)
-{
-	struct pieces p = {.cap = kp_encode_bound(size, 0)};
-	uint64_t used = 0;
-
-	p.bytes = malloc(p.cap);
-	assert_non_null(p.bytes);
-	assert_int_equal(kp_encode_pieces(e, (struct kp_span){data, size}, take_piece, &p,
-					  &used, &why),
-			 KPACK_SUCCESS);
-	assert_int_equal(used, p.size);
-	assert_int_equal(size, p.done);
-	return p;
-}
-
-static void frames_come_in_pieces(void **state)
-{
-	enum { MAX = 24 << 20 };
-	static const size_t some[] = {0, 1, 131072, 131073, 5 << 20, MAX};
-	uint8_t *data = noise(MAX), *back = malloc(MAX);
-	struct kp_encoder *e = encoder(3);
-
-	(void)state;
-	assert_non_null(back);
-	memset(data + (1 << 20), 0, MAX - (3 << 20));
-	for (size_t i = 0; i < COUNT(some); i++) {
-		struct pieces p = encode_pieces(e, data, some[i]);
-		struct kp_span stored = {p.bytes, p.size};
-		uint64_t stated;
-
-		assert_int_equal(kp_zstd_decode(stored, back, some[i], &why),
-				 KPACK_SUCCESS);
-		assert_memory_equal(back, data, some[i]);
-		assert_true(kp_zstd_content_size(stored, &stated));
-		assert_int_equal(stated, some[i]);
-		/* zeros, too, of which zstd reads most for the same output */
-		assert_true(p.most < 16 << 20);
-		free(p.bytes);
-	}
-	kp_encoder_free(e);
-	free(back);
-	free(data);
-}
-
-/* Where compression does not pay, the frame is the same as that of kp_encode. */
-static void noise_in_pieces(void **state)
-{
-	static const size_t some[] = {0, 1, 131072, 131073, RAW_MAX};
-	uint8_t *data = noise(RAW_MAX);
-	struct kp_encoder *e = encoder(3);
-
-	(void)state;
-	for (size_t i = 0; i < RAW_MAX; i += 5000)
-		memset(data + i, 0, 50); /* 1 % zeros */
-	for (size_t i = 0; i < COUNT(some); i++) {
-		struct ab whole = encode(e, data, some[i], 0);
-		struct pieces p = encode_pieces(e, data, some[i]);
-
-		assert_int_equal(p.size, whole.size);
-		assert_memory_equal(p.bytes, whole.bytes, whole.size);
-		free(p.bytes);
-		ab_free(&whole);
-	}
-	kp_encoder_free(e);
-	free(data);
-}
-
-/* A failure is passed on, and the encoder is as before. */
-static void pieces_that_nobody_takes(void **state)
-{
-	uint8_t *data = noise(1 << 20);
-	struct kp_encoder *e = encoder(3);
-	struct ab before = encode(e, data, 1 << 20, 0), after;
-	struct pieces p = {.cap = before.size + 1000, .err = KPACK_ERROR_IO_ERROR};
-	uint64_t used;
-
-	(void)state;
-	p.bytes = malloc(p.cap);
-	assert_int_equal(kp_encode_pieces(e, (struct kp_span){data, 1 << 20}, take_piece,
-					  &p, &used, &why),
-			 KPACK_ERROR_IO_ERROR);
-	assert_string_equal(why.text, "full");
-	after = encode(e, data, 1 << 20, 0);
-	assert_int_equal(before.size, after.size);
-	assert_memory_equal(before.bytes, after.bytes, after.size);
-	free(p.bytes);
-	ab_free(&before);
-	ab_free(&after);
-	kp_encoder_free(e);
-	free(data);
-}
-
 static void assert_tool_reads(struct kp_span stored, const uint8_t *data, size_t size)
 {
 	char name[] = "/tmp/kpack-codec-XXXXXX", command[64];
@@ -697,9 +581,6 @@ int main(void)
 		cmocka_unit_test(zeros_are_plausible),
 		cmocka_unit_test(frames_of_bytes_as_they_are_are_read),
 		cmocka_unit_test(stored_frames_have_a_small_window),
-		cmocka_unit_test(frames_come_in_pieces),
-		cmocka_unit_test(noise_in_pieces),
-		cmocka_unit_test(pieces_that_nobody_takes),
 		cmocka_unit_test(zstds_tool_reads_what_is_stored),
 		cmocka_unit_test(only_what_pays_is_compressed),
 		cmocka_unit_test(the_bound_holds_for_what_is_stored),
