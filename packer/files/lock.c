@@ -148,7 +148,18 @@ static void name_holder(int process, struct holder *out)
 		fclose(file);
 }
 
-/* Find a process that has FILE locked. */
+/* Whether A and B are directories of one process. */
+static bool is_same_process(int a, int b)
+{
+	struct stat x, y;
+
+	return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_ino == y.st_ino;
+}
+
+/*
+ * Find another process that has FILE locked.  This one has inherited the lock if its caller
+ * holds it, as flock(1) does, and would wait for itself.
+ */
 static bool find_holder(const char *file, enum holder_kind kind, struct holder *out)
 {
 	DIR *processes = opendir("/proc");
@@ -166,7 +177,8 @@ static bool find_holder(const char *file, enum holder_kind kind, struct holder *
 
 		if (process < 0)
 			continue;
-		found = is_of_kind(process, kind, own) && locks_file(process, file);
+		found = !is_same_process(process, self) &&
+			is_of_kind(process, kind, own) && locks_file(process, file);
 		if (found) {
 			out->pid = strtol(e->d_name, NULL, 10);
 			name_holder(process, out);
