@@ -63,7 +63,7 @@ moments() { # N...
 
 # Kill a run with SIGNAL after so many milliseconds, or sooner if it would end before: the machine may be
 # fast, or this process late.  Called again and again, BEGIN removes what a finished run made.  A run that
-# gets the signal and ends well may have been at its end; three such runs ignore the signal.
+# gets the signal and ends well may have been at its end, or at its beginning; five of them ignore the signal.
 kill_run() { # SIGNAL MILLISECONDS BEGIN COMMAND...
 	local signal=$1 ms=$2 begin=$3 pid status got ignored=0
 	shift 3
@@ -77,8 +77,9 @@ kill_run() { # SIGNAL MILLISECONDS BEGIN COMMAND...
 		kill -"$signal" $pid || got=0
 		wait $pid || status=$?
 		[ $status -eq 0 ] || break
-		ms=$((ms / 2)) ignored=$((ignored + got))
-		[ $ignored -lt 3 ] || break
+		[ $got -eq 1 ] || ms=$((ms / 2))
+		ignored=$((ignored + got))
+		[ $ignored -lt 5 ] || break
 	done
 	[ $status -gt 128 ] || { echo "exit $status"; return 1; }
 }
