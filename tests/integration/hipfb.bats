@@ -9,7 +9,7 @@ load mounting
 # A module for programs on stdin: bundle(BYTES) -> {id: (offset, size)}, as a runtime reads it.
 reader() {
 	cat >hipfb.py <<-'END'
-	import json, mmap, os, struct, time
+	import json, mmap, os, struct, sys, time
 	import mkarchive
 
 	def bundle(data):
@@ -41,6 +41,11 @@ reader() {
 	        time.sleep(0.01)
 	    return stat("decodes")
 
+	# What was counted is as it has to be if nothing was dropped: see counts.
+	def counted(ok):
+	    if not ok:
+	        sys.exit(3)
+
 	def mapped(path):
 	    with open(path, "rb") as f:
 	        return mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)
@@ -48,6 +53,14 @@ reader() {
 }
 
 py() { PYTHONPATH=$BATS_TEST_DIRNAME:$T PYTHONDONTWRITEBYTECODE=1 $python - "$@"; }
+
+# Run a program on stdin; what it counts may be wrong, but only if something was dropped from the caches.
+counts() {
+	local lost status=0
+	lost=$(caches_lost)
+	py || status=$?
+	[ $status = 0 ] || { [ $status = 3 ] && [ "$(caches_lost)" != "$lost" ]; }
+}
 
 setup() {
 	begin_test
@@ -135,8 +148,7 @@ check_two() {
 	 {"key": "x#0", "arch": "gfx942", "data": {"size": 3000001, "seed": 5}}]}
 	END
 	m -o bundles
-	lost=$(caches_lost)
-	py <<-'END' || [ "$(caches_lost)" != "$lost" ]
+	counts <<-'END'
 	from hipfb import *
 	m = mapped("mnt/hipfb/x/0.hipfb")
 	rows = bundle(m)
@@ -145,11 +157,11 @@ check_two() {
 	offset, size = rows["hipv4-amdgcn-amd-amdhsa--gfx908"]
 	pages = b"".join(m[at:min(at + 4096, offset + size)] for at in range(offset, offset + size, 4096))
 	assert pages == mkarchive.noise(size, 3)
-	assert decodes(1) == 1
+	counted(decodes(1) == 1)
 	fd = os.open("mnt/hipfb/x/0.hipfb", os.O_RDONLY)
 	offset, size = rows["hipv4-amdgcn-amd-amdhsa--gfx906"]
 	assert os.pread(fd, size, offset) == mkarchive.noise(size, 2)
-	assert decodes(2) == 2
+	counted(decodes(2) == 2)
 	END
 }
 
@@ -159,8 +171,7 @@ check_two() {
 	END
 	m -o bundles
 	# what was not read to its end is kept for a minute
-	lost=$(caches_lost)
-	py <<-'END' || [ "$(caches_lost)" != "$lost" ]
+	counts <<-'END'
 	from hipfb import *
 	def page(path, at):
 	    fd = os.open(path, os.O_RDONLY)
@@ -168,11 +179,11 @@ check_two() {
 	    return os.pread(fd, 4096, at)
 	want = mkarchive.noise(3000001, 5)
 	assert page("mnt/toc/x/gfx942.hsaco", 0) == want[:4096]
-	assert decodes(1) == 1
+	counted(decodes(1) == 1)
 	hits = stat("cache_hits")
 	at = bundle(mapped("mnt/hipfb/x/0.hipfb"))["hipv4-amdgcn-amd-amdhsa--gfx942"][0]
 	assert page("mnt/hipfb/x/0.hipfb", at + 40960) == want[40960:45056]
-	assert stat("cache_hits") == hits + 1 and stat("decodes") == 1
+	counted(stat("cache_hits") == hits + 1 and stat("decodes") == 1)
 	END
 }
 
