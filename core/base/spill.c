@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "spill.h"
+#include <errno.h>
 #include <fcntl.h>
 
 static int spill_directory = -1;
@@ -17,4 +18,15 @@ bool kp_spills(uint64_t size)
 int kp_spill_open(void)
 {
 	return openat(spill_directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+}
+
+int kp_spill_reserve(int fd, uint64_t size)
+{
+	int error;
+
+	/* a signal may interrupt it */
+	do
+		error = posix_fallocate(fd, 0, (off_t)size);
+	while (error == EINTR);
+	return error;
 }

@@ -25,4 +25,10 @@ bool kp_spills(uint64_t size);
 /* Make a file to spill into; -1: not possible, so the bytes belong into memory. */
 int kp_spill_open(void);
 
+/*
+ * Give FD, such a file, SIZE bytes for which there is room, before it is mapped: the access
+ * to a mapped byte without room ends the program.  0, or errno.
+ */
+int kp_spill_reserve(int fd, uint64_t size);
+
 #endif

@@ -13,14 +13,16 @@ static const uint64_t LARGE = 32 << 20;
 
 /*
  * Write P to the temporary file FD: mapped, its pages are those of a file, which the system
- * can take back.
+ * can take back.  The gaps between objects are not written.
  */
 static kpack_error_t write_temporary(const struct kp_layout_payload *p, int fd,
 				     struct kpackx_error *why)
 {
 	struct kp_outfile file = {.fd = fd, .dir_fd = -1, .shown = "temporary file"};
+	int error = kp_spill_reserve(fd, p->size);
 
-	KP_TRY(kp_outfile_pwrite(&file, p->size - 1, "", 1, why));
+	if (error)
+		return kp_fail_errno(why, error, "cannot make a temporary file");
 	return kp_layout_payload_write(p, &file, 0, why);
 }
 

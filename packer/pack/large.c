@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "large.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -175,8 +174,7 @@ static kpack_error_t encode_file(const struct kp_source *raw, int fd,
 {
 	size_t size = (size_t)raw->size, cap = kp_encode_bound(size, 0);
 	struct page_return r = {0};
-	/* a mapping must have its room: a full disk would end the program */
-	int error = posix_fallocate(fd, 0, (off_t)cap);
+	int error = kp_spill_reserve(fd, cap);
 	kpack_error_t err;
 
 	if (error)

@@ -644,6 +644,28 @@ make_foreign() {
 	[ "$(ls again/.kpack)" = g_gfx1030.kpack ]
 }
 
+@test "restore: a full disk is an error, also in the gaps of a bundle" {
+	[ "$(id -u)" = 0 ] || skip "only root can mount a tmpfs"
+	local mib full=0
+	# mapped pages of gaps, of up to 2 MiB, would be the last that find no room
+	mkfat --ccob all --bundles 1 --size 13000000 --align 2097152 large.so
+	kpack pack -q --group g large.so root
+	mkdir small
+	mount -t tmpfs none small
+	for mib in 36 38 40 42 64; do
+		rm -f small/back.so
+		mount -o "remount,size=${mib}m" small
+		run mark restore -o small/back.so root/large.so
+		[ "$status" = 0 ] && continue
+		[ "$status" = 1 ]
+		[[ "$output" == *"temporary file: No space left on device"* ]]
+		[ -z "$(ls -A small)" ]
+		full=$((full + 1))
+	done
+	[ "$status" = 0 ] && [ "$full" -ge 4 ]
+	umount small
+}
+
 @test "restore: in place, attributes stay" {
 	make_root
 	chmod 751 root/lib/x.so
