@@ -244,7 +244,7 @@ complete -c kpack -n '__fish_seen_subcommand_from split' -l name -x -d 'Name of 
 complete -c kpack -n '__fish_seen_subcommand_from split' -l gpu-targets -x -d 'Only what these GPUs can load'
 complete -c kpack -n '__fish_seen_subcommand_from split' -l family -x -d 'These targets share one tree'
 complete -c kpack -n '__fish_seen_subcommand_from split' -l databases -x -a 'plain packed' -d 'Kernel databases: plain or packed'
-complete -c kpack -n '__fish_seen_subcommand_from split' -l keys -x -a 'artifact prefix' -d 'Keys are paths in the artifact or the prefix'
+complete -c kpack -n '__fish_seen_subcommand_from split' -l keys -x -a 'artifact prefix' -d 'Root of the paths in keys'
 complete -c kpack -n '__fish_seen_subcommand_from split' -l libraries -x -d 'Libraries to look for, or none'
 complete -c kpack -n '__fish_seen_subcommand_from split' -l library-rules -r -d 'More libraries'
 complete -c kpack -n '__fish_seen_subcommand_from split' -l level -x -d 'The zstd level'

@@ -33,7 +33,7 @@ struct part {
 	uint64_t worth;
 };
 
-/* What is known of the samples with one value. */
+/* The blocks that have samples with one value. */
 struct seen {
 	uint32_t blocks; /* that have one; 0: the dictionary has it already */
 	uint32_t last;   /* the number of the last such block, from 1 */

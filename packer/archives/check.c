@@ -259,8 +259,8 @@ static void check_blocks(struct check *c)
 }
 
 /*
- * Our readers take such a dictionary for content; one that lets zstd decide does not.
- * That a dictionary cannot be decoded is a fault of each entry.
+ * Our readers take every dictionary for content; a reader that lets zstd decide does not.
+ * A dictionary that cannot be decoded is a fault of each entry.
  */
 static void check_dictionary(struct check *c)
 {
@@ -269,8 +269,7 @@ static void check_dictionary(struct check *c)
 
 	if (!kp_shared_is_trained(kp_archive_shared(c->a), &trained, &why) && trained)
 		FAULT(c, "dictionary: begins with 37 a4 30 ec, as zstd's trained ones: "
-			 "other "
-			 "readers may not take it for content");
+			 "other readers may not take it for content");
 }
 
 static void check_blob(struct check *c)

@@ -59,8 +59,8 @@ struct merge_plan {
 /* Returns the path of a source, for messages. */
 const char *merge_source_name(const struct merge_plan *p, size_t source);
 /*
- * For ERR, that of copying from a source into the new archive: put the source's path in front
- * of the text, unless there is no room for the new archive.
+ * Copying from a source into the new archive failed with ERR: put the source's path in front
+ * of the message, unless there is no room for the new archive.
  */
 kpack_error_t merge_copy_fail(const struct merge_plan *p, size_t source,
 			      kpack_error_t err, struct kpackx_error *why);

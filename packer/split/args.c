@@ -186,7 +186,7 @@ static const struct option_help options[] = {
 	 OPTION_TAKE_ALL(take_family)},
 	{0, "databases", "WHAT", "kernel databases: plain (default) or packed",
 	 OPTION_TAKE(struct split_args, packed, take_databases)},
-	{0, "keys", "WHAT", "what keys are paths in: artifact or prefix",
+	{0, "keys", "WHAT", "root of the paths in keys: artifact or prefix",
 	 OPTION_TAKE(struct split_args, keys, take_keys)},
 	{0, "libraries", "LIST", "the libraries to look for, in that order; or none",
 	 OPTION_TAKE_ALL(take_libraries)},

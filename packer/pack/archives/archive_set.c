@@ -348,7 +348,10 @@ unsigned archive_set_begin_binary(struct archive_set *set, unsigned least,
 	return volume;
 }
 
-/* Find what may be stored of OBJECT.  NULL: nothing.  Called locked. */
+/*
+ * Find the store that seems to have the content of OBJECT, and set its place there.  NULL:
+ * none has it.  Called locked.
+ */
 static struct kp_store *find_candidate(struct archive_set *set,
 				       struct archive_object *object)
 {
