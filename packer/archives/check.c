@@ -300,12 +300,29 @@ static const char *show_entry(const struct kp_entry_info *info, char out[1100])
 	return out;
 }
 
+/* A file of a database may have several keys; one of them is its PATH. */
+static void check_file_key(struct check *c, const struct kp_entry_info *info,
+			   struct kp_span path, const char *entry)
+{
+	struct kp_entry_info named;
+	struct name text;
+	size_t index;
+
+	if (kp_archive_find(c->a, path, info->arch, &index)) {
+		kp_archive_entry(c->a, index, &named);
+		if (named.ordinal == info->ordinal)
+			return;
+	}
+	FAULT(c, "toc: %s: metadata.path is %s, which is no key of the same object",
+	      entry, show_span(path, &text));
+}
+
 static void check_entries(struct check *c)
 {
 	size_t n = kp_archive_entry_count(c->a), hashless = 0, empty = 0;
 	struct kp_entry_info info;
 	struct kp_meta meta;
-	struct kp_span raw;
+	struct kp_span raw, path;
 	char text[1100];
 
 	for (size_t i = 0; i < n; i++) {
@@ -315,8 +332,11 @@ static void check_entries(struct check *c)
 		hashless += !meta.has_xxh3;
 		empty += info.size == 0;
 		raw = kp_archive_meta_raw(c->a, i);
-		if (raw.size)
-			raw_check_meta(raw, info.type, show_entry(&info, text), c->out);
+		if (raw.size == 0)
+			continue;
+		path = raw_check_meta(raw, info.type, show_entry(&info, text), c->out);
+		if (path.data)
+			check_file_key(c, &info, path, text);
 	}
 	if (hashless)
 		NOTE(c, "toc: %zu of %zu entries without xxh3", hashless, n);

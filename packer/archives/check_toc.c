@@ -260,23 +260,24 @@ static void check_file_type(struct check_findings *out, const char *entry,
 		    kp_text_escape(type, text, sizeof(text)));
 }
 
-void raw_check_meta(struct kp_span bytes, struct kp_span type, const char *entry,
-		    struct check_findings *out)
+struct kp_span raw_check_meta(struct kp_span bytes, struct kp_span type,
+			      const char *entry, struct check_findings *out)
 {
+	static const struct kp_span none = {0};
 	struct kp_mp m = kp_mp_over(bytes), after;
 	struct kp_span key, path = {0}, library = {0};
 	uint32_t pairs;
 	char place[1200];
 
 	if (m.pos == m.end || !kp_mp_map(&m, &pairs))
-		return;
+		return none;
 	snprintf(place, sizeof(place), "%s: metadata.", entry);
 	check_keys(kp_mp_over(bytes), KNOWN(meta_keys), place, out);
 	for (; pairs; pairs--) {
 		if (kp_mp_peek(&m) != KP_MP_STR) {
 			CHECK_FAULT(out, "toc: %s: metadata: a key is not a string",
 				    entry);
-			return;
+			return none;
 		}
 		kp_mp_str(&m, &key);
 		check_meta_field(out, entry, key, m);
@@ -286,8 +287,10 @@ void raw_check_meta(struct kp_span bytes, struct kp_span type, const char *entry
 		if (kp_mp_peek(&m) == KP_MP_STR && kp_span_is(key, "library"))
 			kp_mp_str(&after, &library);
 		if (!kp_mp_skip(&m))
-			return;
+			return none;
 	}
-	if (path.data && library.data)
-		check_file_type(out, entry, path, type);
+	if (!path.data || !library.data)
+		return none;
+	check_file_type(out, entry, path, type);
+	return path;
 }

@@ -345,6 +345,9 @@ refuses_entry() { # FILE TEXT
 	    data = bytearray(whole)
 	    data[whole.index(name, table) + len(name) - 1] ^= 1
 	    open("%s.kpack" % name.decode("latin1").replace("\xa3", ""), "wb").write(data)
+	data = bytearray(whole)
+	data[whole.rindex(b"rocblas/x.dat") + 1] ^= 1  # the path, not the key
+	open("place.kpack", "wb").write(data)
 	# other keys, and other types of what is no code of a known format, are nobody's business
 	b = Archive()
 	b.add("lib/a.so#0", "gfx1100", b"text", type="other", entry={"typd": 1})
@@ -352,7 +355,8 @@ refuses_entry() { # FILE TEXT
 	b.add("lib/c.so#0", "gfx1100", b"BC\xc0\xde" + bytes(12))
 	b.add("lib/d.so#0", "gfx1100", elf, type="elf")
 	b.add("lib/e.so.x.dat2", "gfx1100", b"data", type="dat", path="lib/e.so.x.dat2", library="rocblas")
-	b.add("rocblas/y.dat", "gfx1100", b"data", path="rocblas/y.dat", library="rocblas")
+	y = b.add("rocblas/y.dat", "gfx1100", b"data", path="rocblas/y.dat", library="rocblas")
+	b.add("alias", "gfx1100", b"data", path="rocblas/y.dat", library="rocblas", ordinal=y)
 	b.write("others.kpack")
 	END
 	kpack verify -q good.kpack
@@ -366,6 +370,7 @@ refuses_entry() { # FILE TEXT
 	faulty gfx_arch_family.kpack "gfx_arch_family is missing"
 	faulty hsaco.kpack "lib/a.so#0 gfx1100: type is hsacn, but the code is hsaco"
 	faulty dat.kpack "type is dau, which is not in the file's name"
+	faulty place.kpack "metadata.path is rncblas/x.dat, which is no key of the same object"
 	listed *.kpack
 }
 
