@@ -623,8 +623,9 @@ make_foreign() {
 	answers back.so
 }
 
-@test "restore: a bundle of 60 MB by way of temporary files, of which nothing stays" {
-	mkfat --ccob all --bundles 1 --size 20000000 large.so
+# bats test_tags=slow
+@test "restore: a bundle of 36 MB by way of temporary files, of which nothing stays" {
+	mkfat --ccob all --bundles 1 --size 12000000 large.so
 	mkdir new
 	for how in "" --keep-containers; do
 		rm -rf root
