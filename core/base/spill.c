@@ -20,6 +20,11 @@ int kp_spill_open(void)
 	return openat(spill_directory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 }
 
+struct kp_outfile kp_spill_outfile(int fd)
+{
+	return (struct kp_outfile){.fd = fd, .dir_fd = -1, .shown = "temporary file"};
+}
+
 int kp_spill_reserve(int fd, uint64_t size)
 {
 	int error;

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "file.h"
 
 /* Runs of fewer bytes are held in memory. */
 #define KP_SPILL_MIN (UINT64_C(4) << 20)
@@ -24,6 +25,8 @@ bool kp_spills(uint64_t size);
 
 /* Make a file to spill into; -1: not possible, so the bytes belong into memory. */
 int kp_spill_open(void);
+/* FD, such a file, to write to; the caller closes it. */
+struct kp_outfile kp_spill_outfile(int fd);
 
 /*
  * Give FD, such a file, SIZE bytes for which there is room, before it is mapped: the access

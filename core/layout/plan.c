@@ -18,7 +18,7 @@ static const uint64_t LARGE = 32 << 20;
 static kpack_error_t write_temporary(const struct kp_layout_payload *p, int fd,
 				     struct kpackx_error *why)
 {
-	struct kp_outfile file = {.fd = fd, .dir_fd = -1, .shown = "temporary file"};
+	struct kp_outfile file = kp_spill_outfile(fd);
 	int error = kp_spill_reserve(fd, p->size);
 
 	if (error)

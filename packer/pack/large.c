@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
-#include "core/base/file.h"
 #include "core/base/spill.h"
 #include "packer/base/xalloc.h"
 
@@ -31,7 +30,7 @@ static kpack_error_t open_temporary(int *fd, struct kpackx_error *why)
 static kpack_error_t write_temporary(int fd, uint64_t at, struct kp_span piece,
 				     struct kpackx_error *why)
 {
-	struct kp_outfile file = {.fd = fd, .dir_fd = -1, .shown = "temporary file"};
+	struct kp_outfile file = kp_spill_outfile(fd);
 
 	return kp_outfile_pwrite(&file, at, piece.data, piece.size, why);
 }
@@ -148,9 +147,8 @@ static kpack_error_t encode_mapped(struct page_return *r, struct kp_encoder *enc
 {
 	struct kp_span data = {r->raw.bytes,
 			       r->raw.size - (size_t)(r->raw.bytes - r->raw.start)};
-	/* without it, more memory is needed */
 	pthread_t thread;
-	bool started;
+	bool started; /* without the thread, more memory is needed */
 	kpack_error_t err;
 
 	pthread_mutex_init(&r->lock, NULL);

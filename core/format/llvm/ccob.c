@@ -511,7 +511,7 @@ static kpack_error_t decode_to_memory(struct decoder *d, uint64_t size,
 static kpack_error_t decode_to_file(struct decoder *d, uint64_t size, int fd,
 				    struct kp_payload *out, struct kpackx_error *why)
 {
-	struct kp_outfile file = {.fd = fd, .dir_fd = -1, .shown = "temporary file"};
+	struct kp_outfile file = kp_spill_outfile(fd);
 	uint8_t *piece = malloc(SPILL_SIZE);
 	kpack_error_t err = KPACK_SUCCESS;
 	size_t n;
