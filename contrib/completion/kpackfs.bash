@@ -16,6 +16,7 @@ _kpackfs_mount_options=(
 	gid=
 	idle_timeout=
 	max_threads=
+	no_ahead
 	no_sandbox
 	nonempty
 	open

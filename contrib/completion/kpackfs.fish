@@ -16,6 +16,7 @@ function __kpackfs_mount_options
 	echo gid=
 	echo idle_timeout=
 	echo max_threads=
+	echo no_ahead
 	echo no_sandbox
 	echo nonempty
 	echo open

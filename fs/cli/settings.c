@@ -55,6 +55,7 @@ static const char usage_text[] =
 	"    -o gid=N             group of all files\n"
 	"    -o idle_timeout=TIME  unmount after TIME without use, with s, m or h\n"
 	"    -o max_threads=N     threads that answer requests (default 10)\n"
+	"    -o no_ahead          decode only what is read, nothing ahead\n"
 	"    -o no_sandbox        keep privileges that serving does not need\n"
 	"    -o nonempty          cover files that the archives do not have\n"
 	"    -o open              send every open to the daemon\n"
@@ -92,6 +93,7 @@ enum key {
 	KEY_UID,
 	KEY_GID,
 	KEY_UMASK,
+	KEY_NO_AHEAD,
 	KEY_NO_SANDBOX,
 	KEY_NONEMPTY,
 	KEY_OPEN,
@@ -142,6 +144,7 @@ static const struct fuse_opt option_table[] = {
 	OPTION("uid=", KEY_UID),
 	OPTION("gid=", KEY_GID),
 	OPTION("umask=", KEY_UMASK),
+	OPTION("no_ahead", KEY_NO_AHEAD),
 	OPTION("no_sandbox", KEY_NO_SANDBOX),
 	OPTION("poll=", KEY_POLL),
 	OPTION("idle_timeout=", KEY_IDLE_TIMEOUT),
@@ -349,6 +352,7 @@ static const struct meaning {
 	[KEY_UID] = {NUMBER, AT(look.uid), 10, 0, UINT32_MAX - 1},
 	[KEY_GID] = {NUMBER, AT(look.gid), 10, 0, UINT32_MAX - 1},
 	[KEY_UMASK] = {NUMBER, AT(look.mask), 8, 0, 0777},
+	[KEY_NO_AHEAD] = {FLAG, AT(no_ahead)},
 	[KEY_NO_SANDBOX] = {FLAG, AT(no_sandbox)},
 	[KEY_NONEMPTY] = {FLAG, AT(nonempty)},
 	[KEY_OPEN] = {FLAG, AT(always_open)},

@@ -30,7 +30,7 @@ struct settings {
 	unsigned threads, max_threads;
 	unsigned poll, idle_timeout; /* seconds; 0: off */
 	bool foreground, debug, single, clone_fd, always_open, io_uring, no_sandbox,
-		xattr, bundles;
+		no_ahead, xattr, bundles;
 	bool shared; /* users other than the one who mounts have access */
 	bool auto_unmount;
 	bool nonempty; /* cover whatever files the mount point has */

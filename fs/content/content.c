@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include "core/base/bounds.h"
+#include "ahead.h"
 #include "drive.h"
 #include "serve.h"
 #include "core/base/alloc.h"
@@ -30,6 +31,12 @@
  */
 #define LARGE (4 << 20)
 #define LARGE_SHARE 16
+
+/* The most entries that are decoded ahead of a row. */
+#define AHEAD_ENTRIES 16
+
+/* The entries that are to be decoded ahead are chosen anew after so many bytes. */
+#define AHEAD_STEP (1 << 20)
 
 /* The most segments that a reader in order skips. */
 #define SKIPPED 8
@@ -173,13 +180,72 @@ static void refuse_request(struct content *c, struct request *r,
 	r->answer(r->token, NULL, 0, why);
 }
 
+/* Whether R is in a row, and it is time to choose what is decoded ahead of it. */
+static bool find_row(struct content *c, const struct request *r, struct ahead_row *row)
+{
+	bool found;
+
+	if (!c->options.ahead || r->off % AHEAD_STEP)
+		return false;
+	pieces_enter(&c->decoding.pieces);
+	found = ahead_note(&c->decoding.ahead, request_key(r), r->off == 0, row);
+	pieces_leave(&c->decoding.pieces);
+	return found;
+}
+
+/*
+ * Let R's entry, which ROW will come to, be decoded ahead, at most MOST bytes of it.
+ * Returns the size of what can be decoded ahead.
+ */
+static uint64_t decode_entry_ahead(struct content *c, const struct ahead_row *row,
+				   struct request *r, uint64_t most)
+{
+	struct kpackx_error why = {0};
+	struct kp_entry_info info;
+
+	kp_archive_entry(r->what.origin->archive, r->what.entry, &info);
+	if (kp_archive_decoding_facts(r->what.origin->archive, r->what.entry).chunk)
+		return 0;
+	r->size = info.size;
+	if (request_key(r) < row->claimed || !r->size)
+		return r->size;
+	shape_request(c, r, 0);
+	if (r->kind == PIECE_PLAIN || check_shape(c, r, 0, &why))
+		return 0;
+	requests_decode_ahead(&c->decoding, row, r, most);
+	return r->size;
+}
+
+/*
+ * LEFT bytes of WHAT, which is in ROW, are not read yet: decode entries behind the last of
+ * ROW, until AHEAD_MAX bytes are decoded and not read.
+ */
+static void decode_ahead(struct content *c, const struct ahead_row *row,
+			 struct origin_entry what, uint64_t left)
+{
+	size_t count = kp_archive_entry_count(what.origin->archive);
+
+	what.entry = (uint32_t)row->last;
+	for (unsigned i = 0; i < AHEAD_ENTRIES && left < AHEAD_MAX; i++) {
+		struct request r;
+
+		what.entry += row->step;
+		if (what.entry >= count)
+			return;
+		r = (struct request){.what = what};
+		left += decode_entry_ahead(c, row, &r, AHEAD_MAX - left);
+	}
+}
+
 void content_read_to(struct content *c, struct origin_entry what, uint64_t off,
 		     size_t len, content_answer *answer, void *token)
 {
 	struct request r = {.answer = answer, .token = token, .what = what, .off = off};
 	struct kpackx_error why = {0};
 	struct kp_entry_info info;
+	struct ahead_row row;
 	uint64_t chunk;
+	bool in_row;
 
 	kp_archive_entry(what.origin->archive, what.entry, &info);
 	if (off >= info.size || len == 0) {
@@ -194,8 +260,11 @@ void content_read_to(struct content *c, struct origin_entry what, uint64_t off,
 		refuse_request(c, &r, &why);
 		return;
 	}
+	in_row = find_row(c, &r, &row);
 	origin_ref(what.origin);
 	requests_serve(&c->decoding, &r);
+	if (in_row)
+		decode_ahead(c, &row, what, info.size - off);
 }
 
 void content_shrink(struct content *c, unsigned percent)
@@ -303,6 +372,8 @@ void content_free(struct content *c)
 		requests_fail(p->parked, &why);
 		origin_unref(p->origin);
 	}
+	for (struct piece *p = c->decoding.pieces.ahead.first; p; p = p->next)
+		origin_unref(p->origin);
 	decoding_fini(&c->decoding);
 	free(c);
 }

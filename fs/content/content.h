@@ -24,6 +24,10 @@
  * So bytes of segments before the end may be wrong, and so may bytes of a whole entry
  * that are served before its last ones.
  *
+ * When entries are read one after another (ahead.h), those that come next are decoded
+ * ahead, some megabytes of them, by decoders that have nothing else to do, while half of a
+ * large enough budget is free.  A decoder leaves them when something is asked for.
+ *
  * Nothing is decoded from an archive that was written to since it was opened.
  */
 #ifndef FS_CONTENT_CONTENT_H
@@ -56,6 +60,7 @@ typedef void content_changed(void *user, struct origin *o);
 struct content_options {
 	uint64_t budget;  /* bytes; exceeded by some MB where unavoidable */
 	unsigned threads; /* decoders, at least 1 */
+	bool ahead;       /* decode what comes next for readers in order */
 	content_answer *answer;
 	content_failure *failure;
 	content_changed *changed; /* NULL: not reported */

@@ -115,7 +115,7 @@ struct request *decoding_fail(struct decoding *m, struct piece *p,
 
 	p->parked = NULL;
 	pieces_done(&m->pieces, p, true);
-	if (!m->pieces.stop)
+	if (!m->pieces.stop && !p->ahead)
 		counters_fault(&m->stats, why, atomic_load(&p->origin->changed));
 	return failed;
 }
@@ -137,8 +137,10 @@ struct request *decoding_finish(struct decoding *m, struct piece *p, uint64_t si
 {
 	struct origin_entry what = decoding_entry(p);
 	struct request *failed = NULL, *woken = NULL;
+	bool ahead;
 
 	pieces_enter(&m->pieces);
+	ahead = p->ahead;
 	if (err) {
 		failed = decoding_fail(m, p, why);
 	} else {
@@ -149,7 +151,7 @@ struct request *decoding_finish(struct decoding *m, struct piece *p, uint64_t si
 	p->origin = NULL;
 	pieces_unpin(&m->pieces, p);
 	pieces_leave(&m->pieces);
-	if (err)
+	if (err && !ahead)
 		decoding_report(m, what, why);
 	requests_fail(failed, why);
 	origin_unref(what.origin);

@@ -7,6 +7,7 @@
 #ifndef FS_CONTENT_DECODE_H
 #define FS_CONTENT_DECODE_H
 
+#include "ahead.h"
 #include "content.h"
 #include "pieces.h"
 #include "requests.h"
@@ -16,6 +17,7 @@ struct decoding {
 	const struct content_options *options;
 	struct chunk_tables tables;
 	struct pieces pieces;
+	struct ahead ahead;         /* guarded by the lock of pieces */
 	struct content_stats stats; /* guarded by the lock of pieces */
 	uint32_t *changed; /* serials of origins that were written to; the same lock */
 	size_t n_changed, cap_changed;

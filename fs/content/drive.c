@@ -23,7 +23,8 @@ static kpack_error_t publish_progress(struct decoding *m, struct piece *p, uint6
 	KP_TRY(decoding_check(m, p->origin, why));
 	pieces_enter(&m->pieces);
 	p->ready = ready;
-	stop = m->pieces.stop;
+	p->yielded = p->ahead && m->pieces.queue.first;
+	stop = m->pieces.stop || p->yielded;
 	list = requests_take(&m->pieces, &m->stats, p);
 	pieces_leave(&m->pieces);
 	requests_serve(m, list);
@@ -61,13 +62,26 @@ static kpack_error_t decode_whole(struct decoding *m, struct piece *p,
 	return changed ? changed : err;
 }
 
+/* P was decoded ahead; now something that is asked for waits for a decoder. */
+static void put_back(struct decoding *m, struct piece *p)
+{
+	pieces_enter(&m->pieces);
+	p->yielded = false;
+	p->ready = 0;
+	pieces_defer(&m->pieces, p, p->window);
+	pieces_leave(&m->pieces);
+}
+
 static void drive_stream(struct decoding *m, struct piece *p)
 {
 	struct kpackx_error why = {0};
 	uint64_t since = counters_now();
 	kpack_error_t err = decode_whole(m, p, &why);
 
-	requests_serve(m, decoding_finish(m, p, since, err, &why));
+	if (err && p->yielded)
+		put_back(m, p);
+	else
+		requests_serve(m, decoding_finish(m, p, since, err, &why));
 }
 
 /* Passes. */
@@ -78,8 +92,9 @@ struct drive {
 	struct pass *pass;
 	struct piece *target;
 	struct origin_entry what;
-	uint64_t size; /* of the entry */
-	bool failed;   /* the pass failed behind the target */
+	uint64_t size;  /* of the entry */
+	bool failed;    /* the pass failed behind the target */
+	uint64_t ahead; /* of the target when the drive began */
 	struct buffer scratch;
 };
 
@@ -243,14 +258,17 @@ static bool go_on(struct drive *d)
 {
 	struct pieces *ps = &d->m->pieces;
 	struct kpackx_error why = {0};
-	struct piece *p = NULL;
+	uint64_t until =
+		d->ahead ? d->ahead / SEGMENT : d->target->number + KEEP_BEHIND + 1;
 	uint64_t number;
+	struct piece *p = NULL;
 
-	if (at_end(d) || d->pass->at > d->target->number + KEEP_BEHIND)
+	if (at_end(d) || d->pass->at >= until)
 		return false;
 	pieces_enter(ps);
 	number = d->pass->at;
-	if (!ps->stop && !pieces_find(ps, d->target->entry, SEGMENT, number))
+	if (!ps->stop && (!d->ahead || pieces_are_idle(ps, SEGMENT)) &&
+	    !pieces_find(ps, d->target->entry, SEGMENT, number))
 		p = keeper_piece(d, number);
 	if (p)
 		d->pass->at++;
@@ -273,9 +291,10 @@ static void end_drive(struct drive *d, kpack_error_t err, const struct kpackx_er
 {
 	struct decoding *m = d->m;
 	struct request *failed = NULL;
-	bool again = err && wants_more(d);
+	bool again = err && wants_more(d), ahead;
 
 	pieces_enter(&m->pieces);
+	ahead = d->target->ahead;
 	if (d->pass)
 		d->pass->ended |= err || d->failed || at_end(d);
 	if (again)
@@ -290,7 +309,7 @@ static void end_drive(struct drive *d, kpack_error_t err, const struct kpackx_er
 	}
 	pieces_leave(&m->pieces);
 	buffers_put(&m->pieces.buffers, d->scratch);
-	if (err && !again)
+	if (err && !again && !ahead)
 		decoding_report(m, d->what, why);
 	requests_fail(failed, why);
 	if (!again)
@@ -318,6 +337,9 @@ static void drive_pass(struct decoding *m, struct piece *p)
 	struct kp_entry_info info;
 	kpack_error_t err;
 
+	pieces_enter(&m->pieces);
+	d.ahead = p->ahead;
+	pieces_leave(&m->pieces);
 	kp_archive_entry(d.what.origin->archive, d.what.entry, &info);
 	d.size = info.size;
 	err = reach_target(&d, &why);

@@ -91,6 +91,8 @@ void pieces_leave(struct pieces *ps)
 	for (; p; p = next) {
 		next = p->next;
 		buffers_put(&ps->buffers, p->buffer);
+		if (p->origin)
+			origin_unref(p->origin);
 		free(p);
 	}
 	for (; pass; pass = next_pass) {
@@ -404,9 +406,30 @@ void pieces_queue(struct pieces *ps, struct piece *p)
 	pthread_cond_signal(&ps->work);
 }
 
+bool pieces_are_idle(const struct pieces *ps, uint64_t bytes)
+{
+	return !ps->queue.first && ps->budget >= AHEAD_BUDGET &&
+	       is_within(ps, bytes, ps->budget / 2);
+}
+
+void pieces_queue_ahead(struct pieces *ps, struct piece *p)
+{
+	list_add(&ps->ahead, p);
+	pthread_cond_signal(&ps->work);
+}
+
+void pieces_want(struct pieces *ps, struct piece *p)
+{
+	p->ahead = 0;
+	if (p->list != &ps->ahead)
+		return;
+	list_remove(p);
+	pieces_queue(ps, p);
+}
+
 bool pieces_catch(struct pieces *ps, struct piece *p)
 {
-	if (p->list != &ps->queue && p->list != &ps->joined)
+	if (p->list != &ps->queue && p->list != &ps->joined && p->list != &ps->ahead)
 		return false;
 	list_remove(p);
 	make_room(ps, piece_cost(p), held_limit(ps), NULL);
@@ -424,7 +447,10 @@ void pieces_defer(struct pieces *ps, struct piece *p, uint64_t window)
 	p->pass = NULL;
 	p->pins--;
 	ps->active--;
-	pieces_queue(ps, p);
+	if (p->ahead)
+		pieces_queue_ahead(ps, p);
+	else
+		pieces_queue(ps, p);
 }
 
 bool pieces_add_beside(struct pieces *ps, struct piece *p, uint64_t bytes)
@@ -504,6 +530,25 @@ static enum start start_piece(struct pieces *ps, struct piece *p)
 	return admit_piece(ps, p) ? STARTED : NO_ROOM;
 }
 
+/* The first piece to be decoded ahead, or NULL; those without room are dropped. */
+static struct piece *next_ahead(struct pieces *ps)
+{
+	struct piece *p;
+
+	while ((p = ps->ahead.first)) {
+		uint64_t more = piece_cost(p) + pass_cost(p->window);
+		enum start started = NO_ROOM;
+
+		if (pieces_are_idle(ps, more))
+			started = start_piece(ps, p);
+		if (started == STARTED)
+			return p;
+		if (started == NO_ROOM)
+			evict_piece(ps, p);
+	}
+	return NULL;
+}
+
 /* The next piece that may be decoded now, or NULL. */
 static struct piece *next_job(struct pieces *ps)
 {
@@ -513,10 +558,12 @@ static struct piece *next_job(struct pieces *ps)
 	while (p && (started = start_piece(ps, p)) == JOINED)
 		p = ps->queue.first;
 	ps->starved = p && started == NO_ROOM;
+	if (!p)
+		p = next_ahead(ps);
 	if (!p || ps->starved)
 		return NULL;
 	list_remove(p);
-	if (ps->queue.first)
+	if (ps->queue.first || ps->ahead.first)
 		pthread_cond_signal(&ps->work);
 	return p;
 }

@@ -26,6 +26,12 @@
  * because it is cheap to decode again.
  */
 #define INLINE_MAX (256 << 10)
+/*
+ * The most bytes that are decoded and not read yet in a row of entries, and the least budget
+ * with which anything is decoded ahead.
+ */
+#define AHEAD_MAX (16 << 20)
+#define AHEAD_BUDGET (64 << 20)
 #define BUCKETS_LOG2 12
 
 struct request;
@@ -44,6 +50,9 @@ struct piece {
 	struct piece *prev, *next;
 	bool failed; /* in no bucket; freed when the last pin goes */
 	bool charged;
+	uint64_t
+		ahead; /* no request for it came yet: bytes of its entry to decode ahead */
+	bool yielded;  /* so its decoder leaves it for what is asked for */
 	uint64_t entry; /* serial of the origin, number of the entry */
 	uint64_t unit;  /* bytes of each piece of the entry but the last */
 	uint64_t number;
@@ -79,6 +88,7 @@ struct pieces {
 	uint64_t n_crowded_out, n_expired; /* dropped pieces, by reason */
 	struct piece *buckets[1 << BUCKETS_LOG2];
 	struct piece_list queue;
+	struct piece_list ahead;  /* wait for an idle decoder, and no request for them */
 	struct piece_list joined; /* segments that wait for a busy pass to reach them */
 	struct piece_list spent, rested; /* unused pieces, least recently used first */
 	uint64_t spent_bytes;
@@ -147,6 +157,18 @@ struct piece *pieces_add_spare(struct pieces *ps, uint64_t entry, uint64_t unit,
 /* Let P, which was not admitted, wait for pieces_take. */
 void pieces_queue(struct pieces *ps, struct piece *p);
 
+/* True if BYTES more would leave half of a budget free, and nothing is queued. */
+bool pieces_are_idle(const struct pieces *ps, uint64_t bytes);
+
+/*
+ * Let P, which was not admitted, be decoded when nothing is queued, if half of the budget
+ * stays free then; else P is dropped.
+ */
+void pieces_queue_ahead(struct pieces *ps, struct piece *p);
+
+/* A request came for P: if P was to be decoded ahead, queue it. */
+void pieces_want(struct pieces *ps, struct piece *p);
+
 /*
  * Without the lock: wait for a piece of the queue that can be admitted, and admit it.
  * NULL: stopped; the queue keeps its pieces.
@@ -165,7 +187,7 @@ bool pieces_catch(struct pieces *ps, struct piece *p);
  */
 bool pieces_add_beside(struct pieces *ps, struct piece *p, uint64_t bytes);
 
-/* Requeue P, a segment that was admitted, for a pass with another WINDOW. */
+/* Requeue P, which was admitted, for a pass with another WINDOW if it is a segment. */
 void pieces_defer(struct pieces *ps, struct piece *p, uint64_t window);
 
 /*

@@ -30,6 +30,8 @@ static enum claim claim_piece(struct decoding *m, struct request *r, struct piec
 	struct piece *p =
 		pieces_find(&m->pieces, request_key(r), r->unit, request_number(r));
 
+	if (p)
+		pieces_want(&m->pieces, p);
 	if (p && request_fits(p, r)) {
 		request_ready(&m->pieces, &m->stats, r, p);
 		return READY;
@@ -50,6 +52,27 @@ static enum claim claim_piece(struct decoding *m, struct request *r, struct piec
 		pieces_queue(&m->pieces, p);
 	}
 	return request_park(p, r) ? PARKED : NO_MEMORY;
+}
+
+void requests_decode_ahead(struct decoding *m, const struct ahead_row *row,
+			   struct request *r, uint64_t most)
+{
+	struct pieces *ps = &m->pieces;
+	uint64_t key = request_key(r);
+	struct piece *p = NULL;
+
+	pieces_enter(ps);
+	while (pieces_find(ps, key, r->unit, request_number(r)))
+		r->off += r->unit;
+	if (!ps->stop && r->off < r->size && r->off + r->unit <= most &&
+	    !passes_nearest(&ps->passes, key, request_number(r), true) &&
+	    ahead_claim(&m->ahead, row, key))
+		p = piece_for(m, r);
+	if (p) {
+		p->ahead = most;
+		pieces_queue_ahead(ps, p);
+	}
+	pieces_leave(ps);
 }
 
 /* Advance R by one piece; returns the requests that can continue now. */

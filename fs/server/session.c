@@ -175,6 +175,7 @@ static bool start_services(struct session *session)
 	struct content_options options = {
 		.budget = pressure_budget(session->pressure, s->cache_size),
 		.threads = s->threads,
+		.ahead = s->threads > 1 && !s->no_ahead,
 		.answer = op_read_answer,
 		.failure = read_failed,
 		.changed = archive_changed,

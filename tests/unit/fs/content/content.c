@@ -32,6 +32,7 @@ static struct file {
 	uint64_t rows;          /* number of rows in its chunk table */
 } files[16];
 
+static bool ahead; /* the next content decodes ahead */
 static bool plain; /* everything is stored uncompressed */
 static sem_t gate;
 static pthread_mutex_t hold = PTHREAD_MUTEX_INITIALIZER;
@@ -149,6 +150,12 @@ void kp_archive_entry(const struct kpack_archive *a, size_t entry,
 {
 	(void)a;
 	*out = (struct kp_entry_info){.size = files[entry].size};
+}
+
+size_t kp_archive_entry_count(const struct kpack_archive *a)
+{
+	(void)a;
+	return sizeof(files) / sizeof(*files);
 }
 
 struct kp_decoding_facts kp_archive_decoding_facts(const struct kpack_archive *a,
@@ -434,8 +441,12 @@ static struct content_stats stats(void)
 
 static void make(uint64_t budget, unsigned threads)
 {
-	struct content_options options = {budget,  threads, answer,
-					  failure, changed, NULL};
+	struct content_options options = {.budget = budget,
+					  .threads = threads,
+					  .ahead = ahead,
+					  .answer = answer,
+					  .failure = failure,
+					  .changed = changed};
 
 	assert_int_equal(content_new(&options, &c, NULL), KPACK_SUCCESS);
 }
@@ -447,7 +458,7 @@ static int setup(void **state)
 	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
 		files[i] = (struct file){.fails_at = NONE, .window = WIDE};
 	running = most_running = failures = changes = 0;
-	plain = false;
+	plain = ahead = false;
 	pool = 0;
 	pool_after = 0;
 	decoder_bytes = 1000;
@@ -1557,6 +1568,210 @@ static void counts(void **state)
 	content_free(c);
 }
 
+static unsigned times_opened(uint32_t file)
+{
+	return __atomic_load_n(&files[file].opened, __ATOMIC_ACQUIRE);
+}
+
+/* All files have BYTES, and a few more; the content has THREADS decoders. */
+static void make_row(uint64_t bytes, unsigned threads)
+{
+	for (uint32_t i = 0; i < 16; i++)
+		files[i].size = bytes + i;
+	ahead = true;
+	make(64 * MIB, threads);
+}
+
+static void read_up_to_3(void)
+{
+	for (uint32_t i = 1; i <= 3; i++)
+		read_whole(i, 128 * KIB);
+}
+
+static void the_next_entries_are_decoded_ahead(void **state)
+{
+	(void)state;
+	make_row(MIB, 2);
+	read_up_to_3();
+	wait_for_rest();
+	assert_int_equal(times_opened(0), 0);
+	for (uint32_t i = 4; i < 16; i++) {
+		assert_int_equal(times_opened(i), 1);
+		read_whole(i, 128 * KIB);
+		assert_int_equal(times_opened(i), 1);
+	}
+	content_free(c);
+}
+
+/* A few MiB, and no more when the last entry that was read is read again. */
+static void not_all_entries_are_decoded_ahead(void **state)
+{
+	(void)state;
+	make_row(3 * MIB, 2);
+	read_up_to_3();
+	wait_for_rest();
+	for (int i = 0; i < 5; i++)
+		read_whole(3, 128 * KIB);
+	wait_for_rest();
+	for (uint32_t i = 4; i < 16; i++)
+		assert_int_equal(times_opened(i), i <= 8);
+	content_free(c);
+}
+
+/* Small entries are decoded ahead, too, although a reader decodes them itself. */
+static void small_entries_are_decoded_ahead(void **state)
+{
+	(void)state;
+	make_row(100 * KIB, 2);
+	read_up_to_3();
+	wait_for_rest();
+	for (uint32_t i = 4; i < 16; i++)
+		read_whole(i, 128 * KIB);
+	for (uint32_t i = 1; i < 16; i++)
+		assert_int_equal(times_opened(i), 1);
+	content_free(c);
+}
+
+/* Backwards; to the last entry; and bytes in the middle. */
+static void nothing_is_decoded_ahead_in_other_orders(void **state)
+{
+	struct read r;
+
+	(void)state;
+	make_row(2 * MIB, 2);
+	for (uint32_t i = 12; i > 8; i--)
+		read_whole(i, 128 * KIB);
+	for (uint32_t i = 1; i < 4; i++) {
+		ask(&r, i, 4096, 4096);
+		expect_bytes(&r, 4096);
+		ask(&r, i, MIB, 4096);
+		expect_bytes(&r, 4096);
+	}
+	wait_for_rest();
+	content_free(c);
+	make_row(2 * MIB, 2);
+	for (uint32_t i = 13; i < 16; i++)
+		read_whole(i, 128 * KIB);
+	wait_for_rest();
+	for (uint32_t i = 0; i < 16; i++)
+		assert_int_equal(times_opened(i),
+				 (i >= 9 && i < 16) || (i >= 1 && i < 4));
+	content_free(c);
+}
+
+/* The only decoder leaves an entry that nobody asked for, and begins it again later. */
+static void what_is_asked_for_comes_first(void **state)
+{
+	struct read r;
+
+	(void)state;
+	files[4].gated = true;
+	make_row(MIB, 1);
+	read_up_to_3();
+	while (!times_opened(4))
+		sched_yield();
+	ask(&r, 8, 0, 4096);
+	open_gate(1);
+	expect_bytes(&r, 4096);
+	open_gate(100);
+	wait_for_rest();
+	read_whole(4, 128 * KIB);
+	assert_int_equal(times_opened(4), 2);
+	assert_int_equal(times_opened(8), 1);
+	content_free(c);
+}
+
+/* The reader comes to an entry that is being decoded ahead: it is not begun again. */
+static void a_reader_who_comes_meanwhile(void **state)
+{
+	struct read r, other;
+
+	(void)state;
+	files[4].gated = true;
+	make_row(MIB, 1);
+	read_up_to_3();
+	while (!times_opened(4))
+		sched_yield();
+	ask(&r, 4, 0, 4096);
+	ask(&other, 8, 0, 4096);
+	open_gate(100);
+	expect_bytes(&r, 4096);
+	expect_bytes(&other, 4096);
+	wait_for_rest();
+	assert_int_equal(times_opened(4), 1);
+	content_free(c);
+}
+
+/* Where half of the memory is taken, nothing is decoded ahead. */
+static void nothing_is_decoded_ahead_without_room(void **state)
+{
+	struct read r;
+
+	(void)state;
+	for (uint32_t i = 0; i < 16; i++)
+		files[i].size = MIB;
+	files[0].size = 31 * MIB;
+	ahead = true;
+	make(64 * MIB, 2);
+	ask(&r, 0, 4096, 4096); /* stays until all of it is read */
+	expect_bytes(&r, 4096);
+	read_up_to_3();
+	wait_for_rest();
+	for (uint32_t i = 4; i < 16; i++)
+		assert_int_equal(times_opened(i), 0);
+	content_free(c);
+}
+
+/* No reader asked for it; one that does gets the error. */
+static void damage_found_ahead_is_not_reported(void **state)
+{
+	struct read r;
+
+	(void)state;
+	files[4].fails_at = 0;
+	make_row(MIB, 2);
+	read_up_to_3();
+	wait_for_rest();
+	assert_int_equal(times_opened(4), 1);
+	assert_int_equal(failures, 0);
+	assert_int_equal(stats().errors, 0);
+	ask(&r, 4, 0, 4096);
+	expect_failure(&r, KPACK_ERROR_DECOMPRESSION_FAILED);
+	wait_for_rest();
+	assert_int_equal(failures, 1);
+	assert_int_equal(stats().errors, 1);
+	content_free(c);
+}
+
+/* Entries that are read through a window: as much is decoded ahead as of smaller ones. */
+static void large_entries_are_begun_ahead(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < 16; i++)
+		files[i].window = MIB;
+	make_row(40 * MIB, 2);
+	read_up_to_3();
+	wait_for_rest();
+	assert_int_equal(times_opened(4), 1);
+	assert_int_equal(times_opened(5), 0);
+	assert_true(stats().held < 24 * MIB);
+	read_whole(4, 128 * KIB);
+	assert_int_equal(times_opened(4), 1);
+	content_free(c);
+}
+
+static void unmount_while_decoding_ahead(void **state)
+{
+	(void)state;
+	files[4].gated = true;
+	make_row(MIB, 1);
+	read_up_to_3();
+	while (!times_opened(4))
+		sched_yield();
+	open_gate(100);
+	content_free(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1607,6 +1822,16 @@ int main(void)
 		cmocka_unit_test_setup(pressure, setup),
 		cmocka_unit_test_setup(counts, setup),
 		cmocka_unit_test_setup(unmount_answers_all, setup),
+		cmocka_unit_test_setup(the_next_entries_are_decoded_ahead, setup),
+		cmocka_unit_test_setup(not_all_entries_are_decoded_ahead, setup),
+		cmocka_unit_test_setup(small_entries_are_decoded_ahead, setup),
+		cmocka_unit_test_setup(nothing_is_decoded_ahead_in_other_orders, setup),
+		cmocka_unit_test_setup(what_is_asked_for_comes_first, setup),
+		cmocka_unit_test_setup(a_reader_who_comes_meanwhile, setup),
+		cmocka_unit_test_setup(nothing_is_decoded_ahead_without_room, setup),
+		cmocka_unit_test_setup(damage_found_ahead_is_not_reported, setup),
+		cmocka_unit_test_setup(large_entries_are_begun_ahead, setup),
+		cmocka_unit_test_setup(unmount_while_decoding_ahead, setup),
 	};
 
 	for (uint32_t i = 0, x = 1; i < PERIOD; i++, x = x * 1664525 + 1013904223)
