@@ -5,6 +5,7 @@
 #include "core/archive/archive.h"
 #include "call.h"
 #include "last_error.h"
+#include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "core/rocm_kpack/kpack.h"
 #include "state.h"
@@ -133,7 +134,7 @@ kpack_error_t kp_call_decode(const struct kpack_archive *archive, size_t entry,
 	KP_TRY(kp_archive_check_size(archive, entry, why));
 	kp_archive_entry(archive, entry, &info);
 	if (info.size <= KP_OBJECT_MAX) /* larger ones are chunked: to be read in parts */
-		buf = malloc(info.size ? (size_t)info.size : 1);
+		buf = kp_large_alloc((size_t)info.size);
 	if (!buf)
 		return kp_fail_memory(why, info.size, "a code object");
 	err = kp_archive_read_fast(archive, entry, buf, why);

@@ -31,13 +31,12 @@ void *kp_large_alloc(size_t size)
 {
 	void *block;
 
-	if (size < 2 * HUGE_PAGE || size > SIZE_MAX - HUGE_PAGE)
+	if (size < HUGE_PAGE)
 		return malloc(size ? size : 1);
-	size = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
-	block = aligned_alloc(HUGE_PAGE, size);
-	if (block)
-		madvise(block, size,
-			MADV_HUGEPAGE); /* only advice: no matter if refused */
+	if (posix_memalign(&block, HUGE_PAGE, size))
+		return NULL;
+	/* only advice: no matter if refused; a last part of a page stays in small pages */
+	madvise(block, size / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
 	return block;
 }
 
@@ -45,7 +44,7 @@ void *kp_large_zalloc(size_t count, size_t item)
 {
 	void *block;
 
-	if (count < 2 * HUGE_PAGE / item || count > SIZE_MAX / item)
+	if (count < HUGE_PAGE / item || count > SIZE_MAX / item)
 		return calloc(count, item);
 	block = kp_large_alloc(count * item);
 	return block ? memset(block, 0, count * item) : NULL;
