@@ -103,6 +103,13 @@ class Kpackfs(WithDaemon):
         return self.daemon.stats()
 
 
+class NoAhead(Kpackfs):
+    name = "-o no_ahead"
+
+    def __init__(self, material, **how):
+        super().__init__(material, options="no_ahead", **how)
+
+
 NEEDED = {"squashfs": "mksquashfs", "squashfuse_ll": "squashfuse_ll"}
 ALL = [peer for peer in (Kpackfs, Plain, Squashfs, Squashfuse)
        if shutil.which(NEEDED.get(peer.name, "true"))]

@@ -30,7 +30,7 @@
  * The most bytes that are decoded and not read yet in a row of entries, and the least budget
  * with which anything is decoded ahead.
  */
-#define AHEAD_MAX (16 << 20)
+#define AHEAD_MAX (12 << 20)
 #define AHEAD_BUDGET (64 << 20)
 #define BUCKETS_LOG2 12
 
