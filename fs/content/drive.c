@@ -22,8 +22,9 @@ static kpack_error_t publish_progress(struct decoding *m, struct piece *p, uint6
 
 	KP_TRY(decoding_check(m, p->origin, why));
 	pieces_enter(&m->pieces);
-	p->ready = ready;
 	p->yielded = p->ahead && m->pieces.queue.first;
+	/* No request may find bytes that put_back frees. */
+	p->ready = p->yielded ? 0 : ready;
 	stop = m->pieces.stop || p->yielded;
 	list = requests_take(&m->pieces, &m->stats, p);
 	pieces_leave(&m->pieces);
@@ -67,7 +68,6 @@ static void put_back(struct decoding *m, struct piece *p)
 {
 	pieces_enter(&m->pieces);
 	p->yielded = false;
-	p->ready = 0;
 	pieces_defer(&m->pieces, p, p->window);
 	pieces_leave(&m->pieces);
 }

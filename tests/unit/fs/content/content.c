@@ -28,6 +28,8 @@ static struct file {
 	uint64_t wide_at, wide; /* offset and window of a frame with another window */
 	bool gated;             /* each step waits for `gate` */
 	bool held;              /* no step while a test has locked `hold` */
+	bool held_at_end;       /* no end of a decode while a test has locked `hold` */
+	bool ends;              /* a decode is about to end */
 	unsigned opened;        /* number of times that a decode began */
 	uint64_t rows;          /* number of rows in its chunk table */
 } files[16];
@@ -89,8 +91,13 @@ static void begin(uint32_t file, int step)
 	pthread_mutex_unlock(&fake_lock);
 }
 
-static void end(void)
+static void end(uint32_t file)
 {
+	__atomic_store_n(&files[file].ends, true, __ATOMIC_RELEASE);
+	if (files[file].held_at_end) {
+		pthread_mutex_lock(&hold);
+		pthread_mutex_unlock(&hold);
+	}
 	pthread_mutex_lock(&fake_lock);
 	running--;
 	pthread_mutex_unlock(&fake_lock);
@@ -256,7 +263,7 @@ uint64_t kp_decode_leave(struct kp_decode *d)
 	if (d->open && d->pieces)
 		count_passes(-1);
 	else if (d->open)
-		end();
+		end(d->file);
 	d->open = false;
 	return decoder_bytes;
 }
@@ -1681,6 +1688,33 @@ static void what_is_asked_for_comes_first(void **state)
 	content_free(c);
 }
 
+/* The reader comes when the decoder has just left the entry: its bytes are not served. */
+static void a_reader_who_comes_when_the_decoder_leaves(void **state)
+{
+	struct read r, other;
+
+	(void)state;
+	files[4].gated = files[4].held_at_end = true;
+	make_row(MIB, 1);
+	read_up_to_3();
+	while (!times_opened(4))
+		sched_yield();
+	ask(&other, 8, 0, 4096);
+	pthread_mutex_lock(&hold);
+	open_gate(1);
+	while (!__atomic_load_n(&files[4].ends, __ATOMIC_ACQUIRE))
+		sched_yield();
+	ask(&r, 4, 0, 4096);
+	assert_false(is_answered(&r));
+	pthread_mutex_unlock(&hold);
+	open_gate(100);
+	expect_bytes(&other, 4096);
+	expect_bytes(&r, 4096);
+	wait_for_rest();
+	assert_int_equal(times_opened(4), 2);
+	content_free(c);
+}
+
 /* The reader comes to an entry that is being decoded ahead: it is not begun again. */
 static void a_reader_who_comes_meanwhile(void **state)
 {
@@ -1827,6 +1861,7 @@ int main(void)
 		cmocka_unit_test_setup(small_entries_are_decoded_ahead, setup),
 		cmocka_unit_test_setup(nothing_is_decoded_ahead_in_other_orders, setup),
 		cmocka_unit_test_setup(what_is_asked_for_comes_first, setup),
+		cmocka_unit_test_setup(a_reader_who_comes_when_the_decoder_leaves, setup),
 		cmocka_unit_test_setup(a_reader_who_comes_meanwhile, setup),
 		cmocka_unit_test_setup(nothing_is_decoded_ahead_without_room, setup),
 		cmocka_unit_test_setup(damage_found_ahead_is_not_reported, setup),
