@@ -418,13 +418,13 @@ void pieces_queue_ahead(struct pieces *ps, struct piece *p)
 	pthread_cond_signal(&ps->work);
 }
 
-void pieces_want(struct pieces *ps, struct piece *p)
+bool pieces_want(struct pieces *ps, struct piece *p)
 {
 	p->ahead = 0;
 	if (p->list != &ps->ahead)
-		return;
+		return false;
 	list_remove(p);
-	pieces_queue(ps, p);
+	return true;
 }
 
 bool pieces_catch(struct pieces *ps, struct piece *p)

@@ -166,8 +166,11 @@ bool pieces_are_idle(const struct pieces *ps, uint64_t bytes);
  */
 void pieces_queue_ahead(struct pieces *ps, struct piece *p);
 
-/* A request came for P: if P was to be decoded ahead, queue it. */
-void pieces_want(struct pieces *ps, struct piece *p);
+/*
+ * A request came for P.  True if P waited to be decoded ahead: now it is neither admitted nor
+ * queued, like a new piece.
+ */
+bool pieces_want(struct pieces *ps, struct piece *p);
 
 /*
  * Without the lock: wait for a piece of the queue that can be admitted, and admit it.

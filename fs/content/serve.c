@@ -29,18 +29,18 @@ static enum claim claim_piece(struct decoding *m, struct request *r, struct piec
 {
 	struct piece *p =
 		pieces_find(&m->pieces, request_key(r), r->unit, request_number(r));
+	bool fresh = !p || pieces_want(&m->pieces, p);
 
-	if (p)
-		pieces_want(&m->pieces, p);
 	if (p && request_fits(p, r)) {
 		request_ready(&m->pieces, &m->stats, r, p);
 		return READY;
 	}
 	r->waited = true;
-	if (!p) {
+	if (!p)
 		p = piece_for(m, r);
-		if (!p)
-			return NO_MEMORY;
+	if (!p)
+		return NO_MEMORY;
+	if (fresh) {
 		if (p->size <= INLINE_MAX && p->kind != PIECE_SEGMENT &&
 		    pieces_admit(&m->pieces, p)) {
 			/* R can stay on the stack: no other thread sees it, and it moves

@@ -1639,6 +1639,29 @@ static void small_entries_are_decoded_ahead(void **state)
 	content_free(c);
 }
 
+/* A reader decodes small entries itself while all decoders are busy. */
+static void small_entries_do_not_wait_for_decoders(void **state)
+{
+	struct read r, large;
+
+	(void)state;
+	files[15].gated = true;
+	make_row(100 * KIB, 1);
+	files[15].size = MIB;
+	ask(&large, 15, 0, 4096);
+	while (!times_opened(15))
+		sched_yield();
+	read_up_to_3();
+	ask(&r, 4, 0, 4096);
+	assert_true(is_answered(&r));
+	expect_bytes(&r, 4096);
+	open_gate(100);
+	expect_bytes(&large, 4096);
+	wait_for_rest();
+	assert_int_equal(times_opened(4), 1);
+	content_free(c);
+}
+
 /* Backwards; to the last entry; and bytes in the middle. */
 static void nothing_is_decoded_ahead_in_other_orders(void **state)
 {
@@ -1859,6 +1882,7 @@ int main(void)
 		cmocka_unit_test_setup(the_next_entries_are_decoded_ahead, setup),
 		cmocka_unit_test_setup(not_all_entries_are_decoded_ahead, setup),
 		cmocka_unit_test_setup(small_entries_are_decoded_ahead, setup),
+		cmocka_unit_test_setup(small_entries_do_not_wait_for_decoders, setup),
 		cmocka_unit_test_setup(nothing_is_decoded_ahead_in_other_orders, setup),
 		cmocka_unit_test_setup(what_is_asked_for_comes_first, setup),
 		cmocka_unit_test_setup(a_reader_who_comes_when_the_decoder_leaves, setup),
