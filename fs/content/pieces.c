@@ -29,6 +29,8 @@
  * An entry that fits the budget may have a pass of at most 1/PASS_SHARE of the budget.
  */
 #define PASS_SHARE 16
+/* The most pieces that wait to be decoded ahead; the oldest are dropped first. */
+#define AHEAD_WAITING 64
 /*
  * Bytes for segments if passes take most of the memory: with fewer, readers of
  * neighbouring segments would displace each other's and cause restarts.
@@ -52,6 +54,7 @@ static void list_add(struct piece_list *l, struct piece *p)
 	p->next = NULL;
 	*(l->last ? &l->last->next : &l->first) = p;
 	l->last = p;
+	l->length++;
 }
 
 static void list_remove(struct piece *p)
@@ -63,6 +66,7 @@ static void list_remove(struct piece *p)
 	*(p->prev ? &p->prev->next : &l->first) = p->next;
 	*(p->next ? &p->next->prev : &l->last) = p->prev;
 	p->list = NULL;
+	l->length--;
 }
 
 static time_t now(void)
@@ -415,6 +419,8 @@ bool pieces_are_idle(const struct pieces *ps, uint64_t bytes)
 void pieces_queue_ahead(struct pieces *ps, struct piece *p)
 {
 	list_add(&ps->ahead, p);
+	if (ps->ahead.length > AHEAD_WAITING)
+		evict_piece(ps, ps->ahead.first);
 	pthread_cond_signal(&ps->work);
 }
 

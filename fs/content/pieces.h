@@ -72,6 +72,7 @@ struct piece {
 
 struct piece_list {
 	struct piece *first, *last;
+	size_t length;
 };
 
 struct pieces {
@@ -162,7 +163,7 @@ bool pieces_are_idle(const struct pieces *ps, uint64_t bytes);
 
 /*
  * Let P, which was not admitted, be decoded when nothing is queued, if half of the budget
- * stays free then; else P is dropped.
+ * stays free then; else P is dropped.  P is dropped earlier if many others come after it.
  */
 void pieces_queue_ahead(struct pieces *ps, struct piece *p);
 

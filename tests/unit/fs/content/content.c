@@ -32,7 +32,8 @@ static struct file {
 	bool ends;              /* a decode is about to end */
 	unsigned opened;        /* number of times that a decode began */
 	uint64_t rows;          /* number of rows in its chunk table */
-} files[16];
+} files[512];
+static size_t file_count; /* as many as the archive has */
 
 static bool ahead; /* the next content decodes ahead */
 static bool plain; /* everything is stored uncompressed */
@@ -162,7 +163,7 @@ void kp_archive_entry(const struct kpack_archive *a, size_t entry,
 size_t kp_archive_entry_count(const struct kpack_archive *a)
 {
 	(void)a;
-	return sizeof(files) / sizeof(*files);
+	return file_count;
 }
 
 struct kp_decoding_facts kp_archive_decoding_facts(const struct kpack_archive *a,
@@ -464,6 +465,7 @@ static int setup(void **state)
 	memset(files, 0, sizeof(files));
 	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++)
 		files[i] = (struct file){.fails_at = NONE, .window = WIDE};
+	file_count = 16;
 	running = most_running = failures = changes = 0;
 	plain = ahead = false;
 	pool = 0;
@@ -1583,7 +1585,7 @@ static unsigned times_opened(uint32_t file)
 /* All files have BYTES, and a few more; the content has THREADS decoders. */
 static void make_row(uint64_t bytes, unsigned threads)
 {
-	for (uint32_t i = 0; i < 16; i++)
+	for (uint32_t i = 0; i < file_count; i++)
 		files[i].size = bytes + i;
 	ahead = true;
 	make(64 * MIB, threads);
@@ -1659,6 +1661,33 @@ static void small_entries_do_not_wait_for_decoders(void **state)
 	expect_bytes(&large, 4096);
 	wait_for_rest();
 	assert_int_equal(times_opened(4), 1);
+	content_free(c);
+}
+
+/* Readers begin many rows while the only decoder is busy: few entries wait for it. */
+static void few_entries_wait(void **state)
+{
+	struct read r, large;
+	unsigned refs;
+
+	(void)state;
+	file_count = 512;
+	make_row(100 * KIB, 1);
+	files[511].gated = true;
+	files[511].size = MIB;
+	ask(&large, 511, 0, 4096);
+	for (uint32_t i = 0; i < 480; i += 32)
+		for (uint32_t j = 0; j < 3; j++) {
+			ask(&r, i + j, 0, 4096);
+			expect_bytes(&r, 4096);
+		}
+	pthread_mutex_lock(&fake_lock);
+	refs = origin.refs; /* each entry that waits has one */
+	pthread_mutex_unlock(&fake_lock);
+	assert_in_range(refs, 32, 80);
+	open_gate(100);
+	expect_bytes(&large, 4096);
+	wait_for_rest();
 	content_free(c);
 }
 
@@ -1883,6 +1912,7 @@ int main(void)
 		cmocka_unit_test_setup(not_all_entries_are_decoded_ahead, setup),
 		cmocka_unit_test_setup(small_entries_are_decoded_ahead, setup),
 		cmocka_unit_test_setup(small_entries_do_not_wait_for_decoders, setup),
+		cmocka_unit_test_setup(few_entries_wait, setup),
 		cmocka_unit_test_setup(nothing_is_decoded_ahead_in_other_orders, setup),
 		cmocka_unit_test_setup(what_is_asked_for_comes_first, setup),
 		cmocka_unit_test_setup(a_reader_who_comes_when_the_decoder_leaves, setup),
