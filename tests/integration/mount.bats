@@ -158,18 +158,18 @@ check_good() { # MOUNTPOINT
 	for i in 1 2 3 4 5 6 7 8; do
 		echo '{"key": "k'$i'#0", "arch": "gfx1100", "data": {"size": 300000, "seed": '$i'}}'
 	done | paste -s -d , | sed 's/.*/{"entries": [&]}/' | make_archive src/a.kpack
-	m "$T/src"
-	cat mnt/toc/k1/* mnt/toc/k2/* mnt/toc/k3/* >/dev/null
-	all_decoded() { [ "$(stat_of decodes)" -ge 8 ]; }
-	eventually all_decoded
+	m "$T/src" -o threads=2
 	lost=$(caches_lost)
+	cat mnt/toc/k1/* mnt/toc/k2/* mnt/toc/k3/* >/dev/null
+	all_decoded() { [ "$(stat_of decodes)" -ge 8 ] || [ "$(caches_lost)" != "$lost" ]; }
+	eventually all_decoded
 	cat mnt/toc/k[4-8]/* >/dev/null
 	[ "$(stat_of decodes)" = 8 ] || [ "$(caches_lost)" != "$lost" ]
 	unmount
 	m "$T/src" -o no_ahead
 	lost=$(caches_lost)
 	cat mnt/toc/k1/* mnt/toc/k2/* mnt/toc/k3/* >/dev/null
-	[ "$(stat_of bytes_served)" = 900000 ]
+	[ "$(stat_of bytes_served)" -ge 900000 ]
 	[ "$(stat_of decodes)" -le 3 ] || [ "$(caches_lost)" != "$lost" ]
 }
 
