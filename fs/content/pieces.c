@@ -461,8 +461,12 @@ void pieces_defer(struct pieces *ps, struct piece *p, uint64_t window)
 
 bool pieces_add_beside(struct pieces *ps, struct piece *p, uint64_t bytes)
 {
-	bool room = make_room(ps, bytes, held_limit(ps), NULL) || ps->active == 1;
+	bool room;
 
+	if (p->ahead)
+		room = pieces_are_idle(ps, bytes);
+	else
+		room = make_room(ps, bytes, held_limit(ps), NULL) || ps->active == 1;
 	if (room)
 		charge_bytes(ps, bytes);
 	else

@@ -187,7 +187,8 @@ bool pieces_catch(struct pieces *ps, struct piece *p);
 
 /*
  * The decoder of P, which was admitted, is to hold BYTES besides P's: charge them.  false:
- * there is no room, and P was requeued until there is.
+ * there is no room, and P was requeued until there is.  What is decoded ahead has room only
+ * while half of the budget stays free.
  */
 bool pieces_add_beside(struct pieces *ps, struct piece *p, uint64_t bytes);
 

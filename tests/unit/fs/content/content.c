@@ -1808,6 +1808,22 @@ static void nothing_is_decoded_ahead_without_room(void **state)
 	content_free(c);
 }
 
+/* An entry whose decoder takes more than half of the memory displaces nothing. */
+static void decoders_ahead_take_little_memory(void **state)
+{
+	(void)state;
+	files[4].decoder = 200 * MIB;
+	make_row(900 * KIB, 1);
+	read_up_to_3();
+	wait_for_rest();
+	for (uint32_t i = 4; i < 16; i++)
+		assert_int_equal(times_opened(i), i != 4);
+	assert_true(stats().held_most < 32 * MIB);
+	read_whole(4, 128 * KIB);
+	assert_int_equal(times_opened(4), 1);
+	content_free(c);
+}
+
 /* No reader asked for it; one that does gets the error. */
 static void damage_found_ahead_is_not_reported(void **state)
 {
@@ -1918,6 +1934,7 @@ int main(void)
 		cmocka_unit_test_setup(a_reader_who_comes_when_the_decoder_leaves, setup),
 		cmocka_unit_test_setup(a_reader_who_comes_meanwhile, setup),
 		cmocka_unit_test_setup(nothing_is_decoded_ahead_without_room, setup),
+		cmocka_unit_test_setup(decoders_ahead_take_little_memory, setup),
 		cmocka_unit_test_setup(damage_found_ahead_is_not_reported, setup),
 		cmocka_unit_test_setup(large_entries_are_begun_ahead, setup),
 		cmocka_unit_test_setup(unmount_while_decoding_ahead, setup),
