@@ -5,7 +5,7 @@
 /* A row of fewer entries may be chance. */
 #define LONG 3
 
-/* The greatest step, and the most steps that a row takes at once, or its readers differ. */
+/* The greatest step, and the most steps between two reads that belong to the same row. */
 #define STEP_MAX 64
 #define STEPS 8
 
