@@ -32,8 +32,12 @@
 #define LARGE (4 << 20)
 #define LARGE_SHARE 16
 
-/* The most entries that are decoded ahead of a row. */
+/*
+ * The most entries that are decoded ahead of a row; and the bytes of the smallest, because it
+ * takes longer to wake a thread than to decode an even smaller one.
+ */
 #define AHEAD_ENTRIES 16
+#define AHEAD_LEAST (32 << 10)
 
 /* The entries that are to be decoded ahead are chosen anew after so many bytes. */
 #define AHEAD_STEP (1 << 20)
@@ -207,7 +211,7 @@ static uint64_t decode_entry_ahead(struct content *c, const struct ahead_row *ro
 	if (kp_archive_decoding_facts(r->what.origin->archive, r->what.entry).chunk)
 		return 0;
 	r->size = info.size;
-	if (request_key(r) < row->claimed || !r->size)
+	if (request_key(r) < row->claimed || r->size < AHEAD_LEAST)
 		return r->size;
 	shape_request(c, r, 0);
 	if (r->kind == PIECE_PLAIN || check_shape(c, r, 0, &why))

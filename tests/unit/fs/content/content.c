@@ -1632,8 +1632,11 @@ static void small_entries_are_decoded_ahead(void **state)
 {
 	(void)state;
 	make_row(100 * KIB, 2);
+	files[5].size = 3 * KIB; /* too small */
 	read_up_to_3();
 	wait_for_rest();
+	for (uint32_t i = 4; i < 16; i++)
+		assert_int_equal(times_opened(i), i != 5);
 	for (uint32_t i = 4; i < 16; i++)
 		read_whole(i, 128 * KIB);
 	for (uint32_t i = 1; i < 16; i++)
