@@ -50,9 +50,9 @@ struct piece {
 	struct piece *prev, *next;
 	bool failed; /* in no bucket; freed when the last pin goes */
 	bool charged;
-	uint64_t
-		ahead; /* no request for it came yet: bytes of its entry to decode ahead */
-	bool yielded;  /* so its decoder leaves it for what is asked for */
+	/* Bytes of its entry to decode ahead; 0: a request for the piece came. */
+	uint64_t ahead;
+	bool yielded;   /* its decoder leaves it, because something is queued */
 	uint64_t entry; /* serial of the origin, number of the entry */
 	uint64_t unit;  /* bytes of each piece of the entry but the last */
 	uint64_t number;
@@ -89,7 +89,7 @@ struct pieces {
 	uint64_t n_crowded_out, n_expired; /* dropped pieces, by reason */
 	struct piece *buckets[1 << BUCKETS_LOG2];
 	struct piece_list queue;
-	struct piece_list ahead;  /* wait for an idle decoder, and no request for them */
+	struct piece_list ahead;  /* pieces that nobody asked for: for an idle decoder */
 	struct piece_list joined; /* segments that wait for a busy pass to reach them */
 	struct piece_list spent, rested; /* unused pieces, least recently used first */
 	uint64_t spent_bytes;
@@ -158,7 +158,10 @@ struct piece *pieces_add_spare(struct pieces *ps, uint64_t entry, uint64_t unit,
 /* Let P, which was not admitted, wait for pieces_take. */
 void pieces_queue(struct pieces *ps, struct piece *p);
 
-/* True if BYTES more would leave half of a budget free, and nothing is queued. */
+/*
+ * True if nothing is queued, and BYTES more would leave half of the budget free, which has at
+ * least AHEAD_BUDGET bytes.
+ */
 bool pieces_are_idle(const struct pieces *ps, uint64_t bytes);
 
 /*

@@ -13,9 +13,10 @@
 void requests_serve(struct decoding *m, struct request *list);
 
 /*
- * Let the first piece of R's entry that does not exist be decoded before anybody asks for
- * it, and those behind it, of MOST bytes of the entry; ROW is to come to the entry.  R is
- * not kept.  A failure is not reported: a request for those bytes will fail in the same way.
+ * ROW will come to R's entry: let the entry's first piece that does not exist be decoded
+ * before a request for it comes.  If it is a segment, its pass decodes those behind it, until
+ * MOST bytes of the entry are decoded.  R is not kept.  A failure is not reported, because a
+ * request for those bytes will fail in the same way.
  */
 void requests_decode_ahead(struct decoding *m, const struct ahead_row *row,
 			   struct request *r, uint64_t most);
