@@ -57,24 +57,35 @@ static void forget_origin(void *user, const struct origin *o)
 		content_forget(fs->content, o);
 }
 
+/*
+ * Renew .kpackfs, which is about all archives: other users than before may read it.  This
+ * takes effect before the last edition is freed, because the archives that are closed then
+ * may be deleted files, for which the disk may take its time.
+ */
+static void renew_control(struct session *session, struct invalidation *notices)
+{
+	const struct change dir = {.what = CHANGED_STAT, .ino = CONTROL_DIR};
+	const struct change name = {
+		.what = CHANGED_NAME, .ino = TREE_ROOT, .name = KP_CONTROL_NAME};
+
+	control_renew(session->fs.control);
+	if (session->fs.callers) {
+		invalidate_send(notices, &dir);
+		invalidate_send(notices, &name);
+	}
+}
+
 static bool show_edition(void *user, struct edition *next, size_t *names)
 {
 	struct session *session = user;
 	struct invalidation notices = {.session = session->se};
+	struct edition *last = inodes_edition(session->fs.inodes);
+	bool ok = inodes_swap(session->fs.inodes, next, invalidate_send, &notices, names);
 
-	struct change dir = {.what = CHANGED_STAT, .ino = CONTROL_DIR};
-	struct change name = {
-		.what = CHANGED_NAME, .ino = TREE_ROOT, .name = KP_CONTROL_NAME};
-
-	if (!inodes_swap(session->fs.inodes, next, invalidate_send, &notices, names))
-		return false;
-	control_renew(session->fs.control);
-	/* Other users than before may read it. */
-	if (session->fs.callers) {
-		invalidate_send(&notices, &dir);
-		invalidate_send(&notices, &name);
-	}
-	return true;
+	if (ok)
+		renew_control(session, &notices);
+	edition_unref(last);
+	return ok;
 }
 
 static uint64_t count_requests(void *user)
