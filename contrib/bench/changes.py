@@ -274,14 +274,14 @@ class Changer:
     def problem(self):
         for number, pack in enumerate(self.packs):
             try:
-                problem = self.problem_of(pack, self.shown.get(number))
+                problem = self.problem_of(number, pack, self.shown.get(number))
             except OSError as e:
                 problem = str(e)
             if problem:
                 return problem
         return None
 
-    def problem_of(self, pack, generation):
+    def problem_of(self, number, pack, generation):
         directory = os.path.join(self.daemon.path, pack.directory)
         if generation is None:
             return "%s is there" % directory if os.path.exists(directory) else None
@@ -293,7 +293,13 @@ class Changer:
             seen = self.generation_of(path)
             if seen not in (None, generation):
                 return "%s: generation %d, not %d" % (path, seen, generation)
-        return None
+        return self.problem_of_time(number, pack)
+
+    def problem_of_time(self, number, pack):
+        """Bytes and names may still be the kernel's: the time is new when the archive was opened again."""
+        seen = os.stat(os.path.join(self.daemon.path, pack.paths[-1])).st_mtime_ns
+        wanted = os.stat(self.file_of(number)).st_mtime_ns
+        return None if seen == wanted else "%s: time %d, not %d" % (pack.paths[-1], seen, wanted)
 
     def generation_of(self, path):
         """The generation of a file that is read whole; None if it is empty."""
