@@ -618,6 +618,16 @@ uint64_t kp_archive_format_version(const struct kpack_archive *a)
 
 /* --- reading ---------------------------------------------------------------------- */
 
+void kp_archive_expect(const struct kpack_archive *a, size_t entry)
+{
+	struct kp_toc_blob at = stored_place(a, a->toc.entries[entry].ordinal);
+	struct kp_source s = kp_source_fd(a->fd, at.offset, at.size);
+	uint64_t end = 0;
+
+	if (!a->shared)
+		kp_source_expect(&s, 0, &end);
+}
+
 kpack_error_t kp_archive_source(const struct kpack_archive *a, size_t entry,
 				struct kp_source *out, struct kpackx_error *why)
 {

@@ -183,6 +183,12 @@ kpack_error_t kp_archive_read_range(const struct kpack_archive *a, size_t entry,
 				    struct kpackx_error *why);
 
 /*
+ * The stored bytes of an entry are about to be read from their start: ask the system to
+ * read them ahead, as kp_source_expect.
+ */
+void kp_archive_expect(const struct kpack_archive *a, size_t entry);
+
+/*
  * The stored bytes of an entry, for kp_source_read.  Borrowed until close.
  * INVALID_FORMAT: the frame's length word contradicts the frame index.
  * NOT_IMPLEMENTED: scheme zstd-shared, of which objects have no bytes of their own.

@@ -38,6 +38,7 @@ struct kp_decode {
 	bool reused;
 	struct kp_source stored;
 	uint64_t size, done; /* of the decoded bytes */
+	uint64_t expected;   /* uncompressed bytes: see kp_source_expect */
 	uint64_t step;       /* bytes to decode before hashing them */
 	uint64_t unit;       /* KP_DECODE_UNITS: bytes to decode at once */
 	/* all NULL: the bytes are stored uncompressed */
@@ -55,6 +56,7 @@ static kpack_error_t read_head(const struct kpack_archive *a, size_t entry,
 			       struct kp_source *stored, uint8_t buf[KP_FRAME_HEADER_MAX],
 			       struct kp_span *head, struct kpackx_error *why)
 {
+	kp_archive_expect(a, entry); /* the caller will decode it */
 	KP_TRY(kp_archive_source(a, entry, stored, why));
 	return kp_source_head(stored, 0, buf, KP_FRAME_HEADER_MAX, head, why);
 }
@@ -139,6 +141,7 @@ static kpack_error_t open_decode(struct kp_decode *d, const struct kpack_archive
 			d->unit = SHARED_UNIT;
 		return KPACK_SUCCESS;
 	}
+	kp_archive_expect(a, entry);
 	KP_TRY(kp_archive_source(a, entry, &d->stored, why));
 	if (facts.chunk && way->chunks) {
 		d->reused = how == KP_DECODE_UNITS;
@@ -289,6 +292,8 @@ static kpack_error_t advance_decode(struct kp_decode *d, uint8_t *buf, uint8_t *
 		return next_piece(d, at, size, why);
 	if (d->frames)
 		return next_of_whole(d, buf, d->done + size, why);
+	if (!d->shared)
+		kp_source_expect(&d->stored, d->done, &d->expected);
 	KP_TRY(d->shared ? kp_shared_read(d->shared, d->object, d->done, at, size, why)
 			 : kp_source_read(&d->stored, d->done, at, (size_t)size, why));
 	d->done += size;

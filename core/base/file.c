@@ -8,6 +8,9 @@
 #include <unistd.h>
 #include "text.h"
 
+/* Bytes to be read ahead; a run of FEW bytes is read in one step. */
+static const uint64_t AHEAD = 1 << 20, FEW = 64 << 10;
+
 /* Names to try; if all exist, somebody creates them on purpose. */
 #define TMP_NAME_TRIES 100
 
@@ -50,6 +53,19 @@ kpack_error_t kp_source_head(const struct kp_source *s, uint64_t off, uint8_t *b
 
 	*head = (struct kp_span){buf, left < room ? (size_t)left : room};
 	return kp_source_read(s, off, buf, head->size, why);
+}
+
+void kp_source_expect(const struct kp_source *s, uint64_t off, uint64_t *end)
+{
+	uint64_t from = *end > off ? *end : off, left;
+
+	if (s->fd < 0 || s->size <= FEW || from >= s->size || from - off > AHEAD / 2)
+		return;
+	left = s->size - from;
+	*end = from + (left < AHEAD ? left : AHEAD);
+	if (s->offset <= INT64_MAX - *end)
+		posix_fadvise(s->fd, (off_t)(s->offset + from), (off_t)(*end - from),
+			      POSIX_FADV_WILLNEED);
 }
 
 kpack_error_t kp_source_load(const struct kp_source *s, uint64_t most, const char *what,

@@ -40,6 +40,7 @@ struct kp_frames {
 	uint64_t window_max; /* bytes of the widest window to decode with in steps */
 	uint64_t most;       /* bytes that frames decode to; 0: not known */
 	uint64_t stored_at;  /* next stored byte to read */
+	uint64_t expected;   /* see kp_source_expect */
 	uint64_t decoded;
 	ZSTD_DCtx *zstd;
 	uint8_t *input;
@@ -180,6 +181,7 @@ static kpack_error_t want_input(struct kp_frames *f, uint64_t n, struct kpackx_e
 		memmove(f->input, f->input + f->in.pos, have);
 	if (left > f->cap - have)
 		left = f->cap - have;
+	kp_source_expect(&f->stored, f->stored_at, &f->expected);
 	KP_TRY(kp_source_read(&f->stored, f->stored_at, f->input + have, (size_t)left,
 			      why));
 	f->stored_at += left;

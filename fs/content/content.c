@@ -128,6 +128,20 @@ static bool is_whole(struct content *c, const struct request *r)
 	return whole;
 }
 
+/* True if R's first byte is in a segment that is decoded, or will be. */
+static bool is_in_segment(struct content *c, struct request *r)
+{
+	const struct piece *segment;
+
+	pieces_enter(&c->decoding.pieces);
+	segment = pieces_find(&c->decoding.pieces, request_key(r), SEGMENT,
+			      r->off / SEGMENT);
+	if (segment)
+		r->window = segment->window;
+	pieces_leave(&c->decoding.pieces);
+	return segment;
+}
+
 /* Choose the kind and size of the pieces in which R's entry is decoded. */
 static void shape_request(struct content *c, struct request *r, uint64_t chunk)
 {
@@ -144,6 +158,11 @@ static void shape_request(struct content *c, struct request *r, uint64_t chunk)
 	       pieces_fair(&c->decoding.pieces);
 	if (fits && (chunk || r->size < LARGE || is_whole(c, r)))
 		return;
+	if (!chunk && is_in_segment(c, r)) {
+		r->kind = PIECE_SEGMENT;
+		r->unit = SEGMENT;
+		return;
+	}
 	if (kp_decode_window(r->what.origin->archive, r->what.entry, &r->window, NULL))
 		r->window = 0; /* the decoder finds out what is wrong */
 	/* An entry that fits is cut only if a pass takes less than half of its memory. */

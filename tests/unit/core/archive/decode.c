@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/archive/decode.h"
 #include "tests/unit/archive_builder.h"
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -106,6 +107,65 @@ static struct kpack_archive *plain(void)
 	assert_int_equal(ab_open(&a, &archive, &why), KPACK_SUCCESS);
 	ab_free(&a);
 	return archive;
+}
+
+static uint64_t asked_from, asked_end; /* offsets in the archive; 0: nothing yet */
+static bool asked_apart;               /* what was asked for is not one run */
+
+/* Takes the place of the C library's. */
+int posix_fadvise(int fd, off_t at, off_t len, int advice)
+{
+	uint64_t from = (uint64_t)at, end = from + (uint64_t)len;
+
+	(void)fd;
+	assert_int_equal(advice, POSIX_FADV_WILLNEED);
+	if (!asked_end)
+		asked_from = asked_end = from;
+	asked_apart |= from < asked_from || from > asked_end;
+	asked_end = end > asked_end ? end : asked_end;
+	return 0;
+}
+
+static void forget_what_was_asked(void)
+{
+	asked_from = asked_end = 0;
+	asked_apart = false;
+}
+
+/* The bytes of A's entry, from FROM on, are asked for from the first to the last. */
+static void asks_for(struct kpack_archive *a, uint64_t from, enum kp_decode_how how)
+{
+	struct kp_decode *d;
+	struct kp_entry_info info;
+	uint8_t *buf = malloc(SIZE);
+	uint64_t done = 0, window;
+
+	kp_archive_entry(a, 0, &info);
+	assert_true(info.stored > 2 << 20);
+	forget_what_was_asked();
+	assert_int_equal(kp_decode_window(a, 0, &window, &why), KPACK_SUCCESS);
+	assert_int_equal(asked_end, kp_archive_is_plain(a) ? 0 : from + (1 << 20));
+	forget_what_was_asked();
+	assert_int_equal(kp_decode_open(a, 0, how, &d, &why), KPACK_SUCCESS);
+	assert_int_equal(asked_from, from);
+	assert_int_equal(asked_end, from + (1 << 20));
+	while (done < SIZE)
+		assert_int_equal(kp_decode_next(d, buf, 256 << 10, &done, &why),
+				 KPACK_SUCCESS);
+	assert_int_equal(asked_from, from);
+	assert_int_equal(asked_end, from + info.stored);
+	assert_false(asked_apart);
+	kp_decode_close(d);
+	free(buf);
+	kp_archive_close(a);
+}
+
+static void stored_bytes_are_read_ahead(void **state)
+{
+	(void)state;
+	asks_for(framed(18), 72, KP_DECODE_PIECES);
+	asks_for(framed(18), 72, KP_DECODE_UNITS);
+	asks_for(plain(), 64, KP_DECODE_PIECES);
 }
 
 static void plain_bytes(void **state)
@@ -355,6 +415,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_comes_in_order),
+		cmocka_unit_test(stored_bytes_are_read_ahead),
 		cmocka_unit_test(plain_bytes),
 		cmocka_unit_test(several_frames),
 		cmocka_unit_test(one_decoder_for_many),

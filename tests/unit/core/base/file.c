@@ -149,6 +149,76 @@ static void a_file_is_read_within_its_run(void **state)
 	close(fd);
 }
 
+static struct {
+	off_t at, len;
+} asked[8];
+static unsigned n_asked;
+
+/* Takes the place of the C library's. */
+int posix_fadvise(int fd, off_t at, off_t len, int advice)
+{
+	assert_int_equal(fd, 77);
+	assert_int_equal(advice, POSIX_FADV_WILLNEED);
+	assert_true(n_asked < 8);
+	asked[n_asked].at = at;
+	asked[n_asked++].len = len;
+	return 0;
+}
+
+/* Read SOURCE in steps; each ask must begin where the last one ended. */
+static void expect_all(const struct kp_source *s, uint64_t step, unsigned asks)
+{
+	uint64_t end = 0;
+
+	n_asked = 0;
+	for (uint64_t at = 0; at < s->size; at += step) {
+		kp_source_expect(s, at, &end);
+		assert_true(end >= (at + step < s->size ? at + step : s->size));
+		assert_true(end <= at + (3 << 19));
+	}
+	kp_source_expect(s, s->size, &end);
+	assert_int_equal(n_asked, asks);
+	for (unsigned i = 1; i < asks; i++)
+		assert_int_equal(asked[i].at, asked[i - 1].at + asked[i - 1].len);
+	assert_int_equal(asked[0].at, s->offset);
+	assert_int_equal(asked[asks - 1].at + asked[asks - 1].len, s->offset + s->size);
+}
+
+static void a_run_is_read_ahead_once(void **state)
+{
+	struct kp_source s = kp_source_fd(77, 12345, (3 << 20) + 7);
+	uint64_t end = 0;
+
+	(void)state;
+	expect_all(&s, 64 << 10, 4);
+	expect_all(&s, 256 << 10, 4);
+	expect_all(&s, 100001, 4);
+	s.size = (64 << 10) + 1;
+	expect_all(&s, 1 << 10, 1);
+	/* in one step: there is nothing to ask for */
+	n_asked = 0;
+	s.size = 64 << 10;
+	kp_source_expect(&s, 0, &end);
+	assert_int_equal(end, 0);
+	/* the reader jumped: what lies between is not asked for */
+	s.size = 8 << 20;
+	kp_source_expect(&s, 5 << 20, &end);
+	assert_int_equal(end, 6 << 20);
+	assert_int_equal(n_asked, 1);
+	assert_int_equal(asked[0].at, 12345 + (5 << 20));
+	/* behind the end; memory; behind the greatest offset of a file */
+	kp_source_expect(&s, UINT64_MAX, &end);
+	end = 0;
+	s = kp_source_memory(&s, 1 << 20);
+	kp_source_expect(&s, 0, &end);
+	s = kp_source_fd(77, UINT64_MAX - 5, 1 << 20);
+	kp_source_expect(&s, 0, &end);
+	s = kp_source_fd(77, INT64_MAX - 5, 1 << 20);
+	end = 0;
+	kp_source_expect(&s, 0, &end);
+	assert_int_equal(n_asked, 1);
+}
+
 static void a_window_gives_the_bytes_of_its_source(void **state)
 {
 	static uint8_t data[50000];
@@ -354,6 +424,7 @@ int main(void)
 		TEST(memory_is_read_within_its_bounds),
 		TEST(runs_are_the_same_when_size_and_bytes_are),
 		TEST(a_file_is_read_within_its_run),
+		TEST(a_run_is_read_ahead_once),
 		TEST(a_window_gives_the_bytes_of_its_source),
 		TEST(only_regular_files_are_opened),
 		TEST(a_file_appears_when_it_is_whole),
