@@ -304,6 +304,13 @@ static bool all_current(const struct parts *p)
 	return true;
 }
 
+static bool mount_lists_parts(const struct binary *b, const struct parts *p)
+{
+	const struct kp_mount mount = {.path = b->mount, .device = b->mount_device};
+
+	return lists_parts(&mount, p);
+}
+
 bool mounts_map(struct binary *b, const struct parts *p, uint32_t index, void **at,
 		size_t *size)
 {
@@ -317,10 +324,7 @@ bool mounts_map(struct binary *b, const struct parts *p, uint32_t index, void **
 		b->mount_sought = true;
 		find_mount(b, index, p);
 	}
-	if (!b->mount ||
-	    (!all_mounted(b, p) &&
-	     !lists_parts(&(struct kp_mount){.path = b->mount, .device = b->mount_device},
-			  p)))
+	if (!b->mount || (!all_mounted(b, p) && !mount_lists_parts(b, p)))
 		return false;
 	path = bundle_path(b->mount, b, index);
 	mapped = path && map_file(path, b->mount_device, p, at, size);
