@@ -23,6 +23,7 @@ static struct link_map *object_of(const void *address)
 /* The address that an entry of MAP's dynamic section states; some systems do not relocate it. */
 static const char *address_in(const struct link_map *map, ElfW(Addr) address)
 {
+	/* NOLINTNEXTLINE(performance-no-int-to-ptr): a dynamic section has numbers */
 	return (const char *)(address < map->l_addr ? map->l_addr + address : address);
 }
 

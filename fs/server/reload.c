@@ -259,7 +259,7 @@ static bool list_holdings(const struct reload *r, struct holdings *h)
 static void trim_heap(struct reload *r)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	char *begin = (char *)(((uintptr_t)r->heap + page - 1) / page * page), *end;
+	char *begin = r->heap + (page - (uintptr_t)r->heap % page) % page, *end;
 
 	malloc_trim(0);
 	end = sbrk(0);
