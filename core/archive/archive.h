@@ -183,8 +183,8 @@ kpack_error_t kp_archive_read_range(const struct kpack_archive *a, size_t entry,
 				    struct kpackx_error *why);
 
 /*
- * The stored bytes of an entry are about to be read from their start: ask the system to
- * read them ahead, as kp_source_expect.
+ * The stored bytes of an entry are about to be read from their start, in steps: as
+ * kp_source_expect.
  */
 void kp_archive_expect(const struct kpack_archive *a, size_t entry);
 

@@ -141,7 +141,8 @@ static kpack_error_t open_decode(struct kp_decode *d, const struct kpack_archive
 			d->unit = SHARED_UNIT;
 		return KPACK_SUCCESS;
 	}
-	kp_archive_expect(a, entry);
+	if (into != KP_FRAMES_WHOLE)
+		kp_archive_expect(a, entry);
 	KP_TRY(kp_archive_source(a, entry, &d->stored, why));
 	if (facts.chunk && way->chunks) {
 		d->reused = how == KP_DECODE_UNITS;
@@ -292,7 +293,7 @@ static kpack_error_t advance_decode(struct kp_decode *d, uint8_t *buf, uint8_t *
 		return next_piece(d, at, size, why);
 	if (d->frames)
 		return next_of_whole(d, buf, d->done + size, why);
-	if (!d->shared)
+	if (!d->shared && size < d->size - d->done)
 		kp_source_expect(&d->stored, d->done, &d->expected);
 	KP_TRY(d->shared ? kp_shared_read(d->shared, d->object, d->done, at, size, why)
 			 : kp_source_read(&d->stored, d->done, at, (size_t)size, why));

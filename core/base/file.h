@@ -53,10 +53,11 @@ kpack_error_t kp_source_head(const struct kp_source *s, uint64_t off, uint8_t *b
 			     size_t room, struct kp_span *head, struct kpackx_error *why);
 
 /*
- * The bytes at OFF are about to be read, and then those behind them: ask the system to read
- * up to 1 MiB ahead, if that has not been done.  Its own read-ahead begins with few bytes,
- * which does not keep a disk or a network busy.  *END is where the next call will go on; it
- * is 0 before the first call.  Does not wait, and reports no errors: reading will.
+ * The bytes at OFF are about to be read, and then those behind them, in steps: ask the
+ * system to read up to 1 MiB ahead, if that has not been done.  Its own read-ahead begins
+ * with few bytes, which does not keep a disk or a network busy.  *END is where the next call
+ * will go on; it is 0 before the first call.  Does not wait, and reports no errors: reading
+ * will.  Not for bytes that are read in one step: the system then reads them in larger pages.
  */
 void kp_source_expect(const struct kp_source *s, uint64_t off, uint64_t *end);
 

@@ -181,7 +181,8 @@ static kpack_error_t want_input(struct kp_frames *f, uint64_t n, struct kpackx_e
 		memmove(f->input, f->input + f->in.pos, have);
 	if (left > f->cap - have)
 		left = f->cap - have;
-	kp_source_expect(&f->stored, f->stored_at, &f->expected);
+	if (f->into != KP_FRAMES_WHOLE)
+		kp_source_expect(&f->stored, f->stored_at, &f->expected);
 	KP_TRY(kp_source_read(&f->stored, f->stored_at, f->input + have, (size_t)left,
 			      why));
 	f->stored_at += left;
