@@ -38,7 +38,7 @@ struct kp_decode {
 	bool reused;
 	struct kp_source stored;
 	uint64_t size, done; /* of the decoded bytes */
-	uint64_t expected;   /* uncompressed bytes: see kp_source_expect */
+	uint64_t expected;   /* if stored uncompressed: see kp_source_expect */
 	uint64_t step;       /* bytes to decode before hashing them */
 	uint64_t unit;       /* KP_DECODE_UNITS: bytes to decode at once */
 	/* all NULL: the bytes are stored uncompressed */
@@ -293,10 +293,13 @@ static kpack_error_t advance_decode(struct kp_decode *d, uint8_t *buf, uint8_t *
 		return next_piece(d, at, size, why);
 	if (d->frames)
 		return next_of_whole(d, buf, d->done + size, why);
-	if (!d->shared && size < d->size - d->done)
-		kp_source_expect(&d->stored, d->done, &d->expected);
-	KP_TRY(d->shared ? kp_shared_read(d->shared, d->object, d->done, at, size, why)
-			 : kp_source_read(&d->stored, d->done, at, (size_t)size, why));
+	if (d->shared) {
+		KP_TRY(kp_shared_read(d->shared, d->object, d->done, at, size, why));
+	} else {
+		if (size < d->size - d->done)
+			kp_source_expect(&d->stored, d->done, &d->expected);
+		KP_TRY(kp_source_read(&d->stored, d->done, at, (size_t)size, why));
+	}
 	d->done += size;
 	return KPACK_SUCCESS;
 }

@@ -117,29 +117,17 @@ static void fit_entry(struct content *c, struct request *r)
 	pieces_leave(ps);
 }
 
-/* True if R's entry is decoded as a whole, or will be. */
-static bool is_whole(struct content *c, const struct request *r)
+/* True if R's first byte is in a piece of UNIT bytes that is decoded, or will be. */
+static bool is_in_piece(struct content *c, struct request *r, uint64_t unit)
 {
-	const struct piece *whole;
+	const struct piece *p;
 
 	pieces_enter(&c->decoding.pieces);
-	whole = pieces_find(&c->decoding.pieces, request_key(r), r->size, 0);
+	p = pieces_find(&c->decoding.pieces, request_key(r), unit, r->off / unit);
+	if (p)
+		r->window = p->window;
 	pieces_leave(&c->decoding.pieces);
-	return whole;
-}
-
-/* True if R's first byte is in a segment that is decoded, or will be. */
-static bool is_in_segment(struct content *c, struct request *r)
-{
-	const struct piece *segment;
-
-	pieces_enter(&c->decoding.pieces);
-	segment = pieces_find(&c->decoding.pieces, request_key(r), SEGMENT,
-			      r->off / SEGMENT);
-	if (segment)
-		r->window = segment->window;
-	pieces_leave(&c->decoding.pieces);
-	return segment;
+	return p;
 }
 
 /* Choose the kind and size of the pieces in which R's entry is decoded. */
@@ -156,9 +144,9 @@ static void shape_request(struct content *c, struct request *r, uint64_t chunk)
 	r->unit = chunk ? chunk : r->size;
 	fits = (r->unit < r->size ? r->unit : r->size) <=
 	       pieces_fair(&c->decoding.pieces);
-	if (fits && (chunk || r->size < LARGE || is_whole(c, r)))
+	if (fits && (chunk || r->size < LARGE || is_in_piece(c, r, r->size)))
 		return;
-	if (!chunk && is_in_segment(c, r)) {
+	if (!chunk && is_in_piece(c, r, SEGMENT)) {
 		r->kind = PIECE_SEGMENT;
 		r->unit = SEGMENT;
 		return;
