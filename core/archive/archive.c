@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "archive.h"
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "core/codec/codec.h"
@@ -21,7 +22,6 @@ struct kpack_archive {
 	int fd;
 	struct stat st;
 	struct kp_toc toc;
-	uint64_t toc_hash;
 	uint32_t version;
 
 	/*
@@ -32,6 +32,13 @@ struct kpack_archive {
 	uint32_t n_frames;
 
 	struct kp_shared *shared; /* scheme zstd-shared; else NULL */
+
+	/* the objects that have hashes, in order, and where these are in piece_hashes */
+	struct kp_hashed {
+		uint32_t ordinal, at;
+	} * hashed;
+	size_t n_hashed;
+	_Atomic uint8_t *checked; /* a bit for each entry: see kp_archive_has_parts */
 
 	void *attached; /* see kp_archive_attach */
 	void (*free_attached)(void *attached);
@@ -109,7 +116,6 @@ static kpack_error_t read_toc(struct kpack_archive *a, struct kpackx_error *why)
 		free(bytes);
 		return err;
 	}
-	a->toc_hash = kp_hash64(bytes, (size_t)size, 0);
 	return kp_toc_parse(bytes, (size_t)size, file_size(a), &a->toc, why);
 }
 
@@ -282,6 +288,42 @@ static bool refuse_entry(struct kp_toc *toc, struct kp_toc_entry *e, void *arg)
 	return false;
 }
 
+/* Bytes of the hashes of an object's pieces. */
+static uint64_t hashes_size(const struct kpack_archive *a, uint32_t ordinal)
+{
+	return 8 * ((stored_place(a, ordinal).size + KP_PIECE - 1) / KP_PIECE);
+}
+
+/* Find the objects in piece_hashes: the ordinal of each, and its hashes. */
+static kpack_error_t index_hashes(struct kpack_archive *a, struct kpackx_error *why)
+{
+	struct kp_span s = a->toc.piece_hashes;
+	uint32_t n = kp_archive_ordinal_count(a), next = 0;
+	size_t cap = 0;
+
+	if (a->shared)
+		return KPACK_SUCCESS;
+	for (size_t at = 0; at < s.size; at += (size_t)hashes_size(a, next++)) {
+		if (s.size - at >= 4) {
+			uint32_t ordinal = kp_le32(s.data + at);
+
+			next = ordinal < next ? n : ordinal;
+			at += 4;
+		} else {
+			next = n;
+		}
+		if (next >= n || hashes_size(a, next) > s.size - at)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "toc: piece_hashes: byte %zu of %zu is not in the "
+				       "hashes of one of %u objects, in order",
+				       at, s.size, n);
+		if (!kp_grow(&a->hashed, a->n_hashed, &cap, sizeof(*a->hashed)))
+			return kp_fail_memory(why, s.size, "piece_hashes");
+		a->hashed[a->n_hashed++] = (struct kp_hashed){next, (uint32_t)at};
+	}
+	return KPACK_SUCCESS;
+}
+
 /* Open PATH, unless A->fd is already open (not -1), and read it. */
 static kpack_error_t open_file(struct kpack_archive *a, const char *path,
 			       struct kpackx_error *why)
@@ -299,8 +341,10 @@ static kpack_error_t open_file(struct kpack_archive *a, const char *path,
 		KP_TRY(index_frames(a, why));
 	if (a->toc.scheme == KP_COMPRESSION_ZSTD_SHARED)
 		KP_TRY(open_shared(a, why));
+	KP_TRY(index_hashes(a, why));
 	kp_toc_filter(&a->toc, a->shared ? refuse_shared : refuse_entry, a);
-	return KPACK_SUCCESS;
+	a->checked = calloc(a->toc.n_entries / 8 + 1, 1);
+	return a->checked ? KPACK_SUCCESS : kp_fail_memory(why, 0, "an archive");
 }
 
 kpack_error_t kp_archive_open(const char *path, struct kpack_archive **out,
@@ -349,6 +393,8 @@ void kp_archive_close(struct kpack_archive *a)
 		a->free_attached(a->attached);
 	kp_toc_fini(&a->toc);
 	free(a->walked);
+	free(a->hashed);
+	free(a->checked);
 	free(a->path);
 	free(a);
 }
@@ -383,7 +429,7 @@ bool kp_archive_same_toc(const struct kpack_archive *a)
 	size = file_size(&now) - offset;
 	bytes = size <= KP_TOC_SIZE_MAX ? malloc((size_t)size) : NULL;
 	if (bytes && !kp_file_pread(a->fd, offset, bytes, (size_t)size, NULL))
-		same = kp_hash64(bytes, (size_t)size, 0) == a->toc_hash;
+		same = kp_toc_hash(bytes, (size_t)size) == a->toc.hash;
 	free(bytes);
 	return same;
 }
@@ -546,7 +592,7 @@ const struct kp_fault *kp_archive_faults(const struct kpack_archive *a, size_t *
 
 uint64_t kp_archive_toc_hash(const struct kpack_archive *a)
 {
-	return a->toc_hash;
+	return a->toc.hash;
 }
 
 void kp_archive_attach(struct kpack_archive *a, void *data, void (*free_data)(void *data))
@@ -634,6 +680,42 @@ kpack_error_t kp_archive_source(const struct kpack_archive *a, size_t entry,
 	return kp_archive_ordinal_source(a, a->toc.entries[entry].ordinal, out, why);
 }
 
+/* The hashes of an object's pieces; NULL: it has none. */
+static const uint8_t *hashes_of(const struct kpack_archive *a, uint32_t ordinal)
+{
+	size_t low = 0, high = a->n_hashed;
+
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+
+		if (a->hashed[mid].ordinal < ordinal)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < a->n_hashed && a->hashed[low].ordinal == ordinal
+		       ? a->toc.piece_hashes.data + a->hashed[low].at
+		       : NULL;
+}
+
+bool kp_archive_has_hashes(const struct kpack_archive *a, size_t entry)
+{
+	return a->shared ? kp_shared_has_hashes(a->shared)
+			 : hashes_of(a, a->toc.entries[entry].ordinal) != NULL;
+}
+
+bool kp_archive_is_checked(const struct kpack_archive *a, size_t entry)
+{
+	return atomic_load_explicit(&a->checked[entry / 8], memory_order_relaxed) >>
+		       entry % 8 &
+	       1;
+}
+
+void kp_archive_set_checked(const struct kpack_archive *a, size_t entry)
+{
+	atomic_fetch_or(&a->checked[entry / 8], (uint8_t)(1u << entry % 8));
+}
+
 kpack_error_t kp_archive_ordinal_source(const struct kpack_archive *a, uint32_t ordinal,
 					struct kp_source *out, struct kpackx_error *why)
 {
@@ -646,6 +728,9 @@ kpack_error_t kp_archive_ordinal_source(const struct kpack_archive *a, uint32_t 
 			"an object of the scheme %s has no stored bytes of its own",
 			kp_scheme_name(a->toc.scheme));
 	*out = kp_source_fd(a->fd, at.offset, at.size);
+	out->hashes = hashes_of(a, ordinal);
+	out->begin = at.offset;
+	out->end = at.offset + at.size;
 	if (!kp_archive_has_frame_index(a) || a->toc.scheme == KPACK_COMPRESSION_NOOP)
 		return KPACK_SUCCESS;
 	KP_TRY(kp_file_pread(a->fd, at.offset - 4, word, sizeof(word), why));

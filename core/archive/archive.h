@@ -147,7 +147,7 @@ const struct kp_toc *kp_archive_toc(const struct kpack_archive *a);
 struct kp_shared;
 const struct kp_shared *kp_archive_shared(const struct kpack_archive *a);
 
-/* The XXH3-64 of the table of contents. */
+/* See kp_toc_hash. */
 uint64_t kp_archive_toc_hash(const struct kpack_archive *a);
 
 /*
@@ -187,6 +187,25 @@ kpack_error_t kp_archive_read_range(const struct kpack_archive *a, size_t entry,
  * kp_source_expect.
  */
 void kp_archive_expect(const struct kpack_archive *a, size_t entry);
+
+/*
+ * Whether parts of an entry may be given away when only they were decoded: the archive has
+ * hashes of its pieces, which reading compares; or it has no checksum that covers more; or
+ * the whole entry was decoded before and is as its checksums say.
+ */
+bool kp_archive_has_parts(const struct kpack_archive *a, size_t entry);
+/*
+ * Decode the whole entry and compare it with its checksums, unless kp_archive_has_parts; that
+ * is remembered until close.  To be called before a part of a larger entry than KP_WHOLE_MAX
+ * is given away.  Errors of kp_archive_read.
+ */
+kpack_error_t kp_archive_check_parts(const struct kpack_archive *a, size_t entry,
+				     struct kpackx_error *why);
+
+/* For these calls: does the table have hashes of the stored bytes; was the entry decoded? */
+bool kp_archive_has_hashes(const struct kpack_archive *a, size_t entry);
+bool kp_archive_is_checked(const struct kpack_archive *a, size_t entry);
+void kp_archive_set_checked(const struct kpack_archive *a, size_t entry);
 
 /*
  * The stored bytes of an entry, for kp_source_read.  Borrowed until close.

@@ -117,6 +117,9 @@ static kpack_error_t open_chunks(struct kp_chunks *c, const struct kpack_archive
 	KP_TRY(kp_seek_table_read(&c->stored, &rows, &n, why));
 	err = take_rows(c, rows, n, why);
 	free(rows);
+	/* a chunk has a checksum in the table, whose bytes were compared with their hashes */
+	if (c->checksums)
+		c->stored.hashes = NULL;
 	return err ? err : find_form(c, why);
 }
 
@@ -280,9 +283,7 @@ static kpack_error_t read_frame(const struct kp_chunks *c, uint64_t k, void *buf
 kpack_error_t kp_chunks_read(const struct kp_chunks *c, uint64_t k, void *buf,
 			     struct kpackx_error *why)
 {
-	if (!c->one_frame)
-		return read_frame(c, k, buf, why);
-	KP_TRY(read_part(c, k, buf, why));
+	KP_TRY(c->one_frame ? read_part(c, k, buf, why) : read_frame(c, k, buf, why));
 	if (c->checksums &&
 	    (uint32_t)XXH64(buf, (size_t)chunk_size(c, k), 0) != c->checksums[k])
 		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,

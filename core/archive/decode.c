@@ -25,7 +25,6 @@ static const struct way {
 } ways[] = {
 	[KP_DECODE_WHOLE] = {KP_FRAMES_WHOLE, .hash = true},
 	[KP_DECODE_FAST] = {KP_FRAMES_WHOLE, .hash = true, .fast = true},
-	[KP_DECODE_BARE] = {KP_FRAMES_WHOLE},
 	[KP_DECODE_STEPS] = {KP_FRAMES_STEPS, .hash = true, .fast = true, .chunks = true},
 	[KP_DECODE_UNITS] = {KP_FRAMES_WHOLE, .hash = true, .chunks = true},
 	[KP_DECODE_PIECES] = {KP_FRAMES_PIECES, .hash = true, .reused = true},
@@ -35,6 +34,9 @@ static const struct way {
 };
 
 struct kp_decode {
+	const struct kpack_archive *archive;
+	size_t entry;
+	bool checked; /* when all is decoded, all was compared with its checksums */
 	bool reused;
 	struct kp_source stored;
 	uint64_t size, done; /* of the decoded bytes */
@@ -128,6 +130,9 @@ static kpack_error_t open_decode(struct kp_decode *d, const struct kpack_archive
 	struct kp_entry_info info;
 
 	kp_archive_entry(a, entry, &info);
+	d->archive = a;
+	d->entry = entry;
+	d->checked = way->hash && (!facts.chunk || way->chunks);
 	d->size = info.size;
 	d->unit = info.size;
 	d->reused = way->reused;
@@ -319,8 +324,11 @@ kpack_error_t kp_decode_next(struct kp_decode *d, void *buf, uint64_t size,
 		KP_TRY(advance_decode(d, buf, at, n, why));
 		kp_digest_add(&d->digest, at, (size_t)(d->done - before));
 	} while (d->done < until);
-	if (d->done == d->size)
+	if (d->done == d->size) {
 		KP_TRY(kp_digest_check(&d->digest, why));
+		if (d->checked && d->size > KP_WHOLE_MAX)
+			kp_archive_set_checked(d->archive, d->entry);
+	}
 	*done = d->done;
 	return KPACK_SUCCESS;
 }

@@ -14,7 +14,6 @@ enum kp_decode_how {
 	/* into one buffer of the entry's size */
 	KP_DECODE_WHOLE, /* checks all checksums of frames, and the xxh3 */
 	KP_DECODE_FAST,  /* checks no checksums of frames if there is an xxh3 */
-	KP_DECODE_BARE,  /* does not check the xxh3 */
 	KP_DECODE_STEPS, /* as FAST, but the first bytes are wanted soon, and a chunked entry
 			    is decoded by its seek table */
 	/* into any memory, which can be reused */

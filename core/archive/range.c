@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Reading a part of an entry without holding the rest in memory. */
 #include <stdlib.h>
+#include <string.h>
 #include <zstd.h>
 #include "decode.h"
 #include "core/codec/codec.h"
 #include "core/shared/shared.h"
 #include "core/base/alloc.h"
+#include "core/base/bounds.h"
 
 /* The part [BEGIN, END) of an entry of SIZE bytes; it is not empty. */
 struct range {
@@ -62,8 +64,6 @@ static kpack_error_t read_chunks(const struct range *r, struct kpackx_error *why
 
 /* --- frames ----------------------------------------------------------------------- */
 
-static kpack_error_t read_frames(const struct range *r, struct kpackx_error *why);
-
 /*
  * Decode through a window; bytes before the range go to a small buffer and are dropped.
  */
@@ -85,19 +85,23 @@ static kpack_error_t read_part(const struct range *r, struct kp_decode *d,
 	return err ? err : kp_decode_next(d, r->buf, r->end - r->begin, &done, why);
 }
 
+/* Decode the whole entry, whose checksums are then compared, and copy the range. */
 static kpack_error_t read_whole(const struct range *r, struct kpackx_error *why)
 {
-	struct range all = {r->archive, r->entry, r->size, 0, r->size, NULL};
+	bool all = r->begin == 0 && r->end == r->size;
+	uint8_t *buf = r->buf;
 	kpack_error_t err;
 
 	KP_TRY(kp_archive_check_size(r->archive, r->entry, why));
-	all.buf = kp_large_alloc((size_t)r->size);
-	if (!all.buf)
+	if (!all)
+		buf = kp_large_alloc((size_t)r->size);
+	if (!buf)
 		return kp_fail_memory(why, r->size, "decoding");
-	err = read_frames(&all, why);
-	if (!err)
-		memcpy(r->buf, all.buf + r->begin, (size_t)(r->end - r->begin));
-	free(all.buf);
+	err = kp_archive_read_fast(r->archive, r->entry, buf, why);
+	if (!err && !all)
+		memcpy(r->buf, buf + r->begin, (size_t)(r->end - r->begin));
+	if (!all)
+		free(buf);
 	return err;
 }
 
@@ -121,19 +125,16 @@ static kpack_error_t check_first(const struct range *r, struct kpackx_error *why
 /* Any frame can have too large a window, which only decoding shows: then decode all. */
 static kpack_error_t read_frames(const struct range *r, struct kpackx_error *why)
 {
-	bool whole = r->begin == 0 && r->end == r->size, too_wide;
 	struct kp_decode *d;
 	kpack_error_t err;
-	uint64_t done;
+	bool too_wide;
 
 	KP_TRY(check_first(r, why));
-	KP_TRY(kp_decode_open(r->archive, r->entry,
-			      whole ? KP_DECODE_BARE : KP_DECODE_PART, &d, why));
-	err = whole ? kp_decode_next(d, r->buf, r->size, &done, why)
-		    : read_part(r, d, why);
+	KP_TRY(kp_decode_open(r->archive, r->entry, KP_DECODE_PART, &d, why));
+	err = read_part(r, d, why);
 	too_wide = kp_decode_too_wide(d);
 	kp_decode_close(d);
-	return too_wide && !whole ? read_whole(r, why) : err;
+	return too_wide ? read_whole(r, why) : err;
 }
 
 /* --- the call --------------------------------------------------------------------- */
@@ -144,6 +145,10 @@ static kpack_error_t read_range(const struct range *r, struct kpackx_error *why)
 	struct kp_entry_info info;
 	struct kp_source stored;
 
+	if ((r->begin == 0 && r->end == r->size) ||
+	    (r->size <= KP_WHOLE_MAX && !kp_archive_has_parts(r->archive, r->entry)))
+		return read_whole(r, why);
+	KP_TRY(kp_archive_check_parts(r->archive, r->entry, why));
 	if (shared) {
 		kp_archive_entry(r->archive, r->entry, &info);
 		return kp_shared_read(shared, info.ordinal, r->begin, r->buf,

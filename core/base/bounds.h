@@ -29,6 +29,12 @@
 /* Bytes of one decoded object that is held in memory whole.  HRX accepts 2 GiB. */
 #define KP_OBJECT_MAX (UINT64_C(4) << 30)
 
+/*
+ * Decoded bytes up to which an entry is decoded whole, and compared with its checksums, before
+ * any of it is given away; larger ones are given away piece by piece.
+ */
+#define KP_WHOLE_MAX (256 << 10)
+
 /* Bytes of a chunked object, of which only single chunks are held in memory. */
 #define KP_CHUNKED_MAX (UINT64_C(1) << 40)
 

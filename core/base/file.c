@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 #include <unistd.h>
+#include "hash.h"
 #include "text.h"
 
 /* Bytes to be read ahead; a run of FEW bytes is read in one step. */
@@ -28,8 +29,62 @@ bool kp_source_sub(const struct kp_source *s, uint64_t off, uint64_t len,
 	return true;
 }
 
-kpack_error_t kp_source_read(const struct kp_source *s, uint64_t off, void *buf,
-			     size_t len, struct kpackx_error *why)
+static kpack_error_t check_piece(const struct kp_source *s, uint64_t k,
+				 const uint8_t *bytes, uint64_t size,
+				 struct kpackx_error *why)
+{
+	uint64_t at = s->begin + k * KP_PIECE;
+
+	if (kp_hash64(bytes, (size_t)size, 0) == kp_le64(s->hashes + 8 * k))
+		return KPACK_SUCCESS;
+	return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
+		       "the file's bytes %llu to %llu do not match their hash: damaged",
+		       (unsigned long long)at, (unsigned long long)(at + size - 1));
+}
+
+/*
+ * Read the bytes [FROM, TO) of the file, which are in the hashed run.  Pieces that are wanted
+ * whole are read where they are wanted, with one call; the others by way of PART.
+ */
+static kpack_error_t read_pieces(const struct kp_source *s, uint64_t from, uint64_t to,
+				 uint8_t *buf, struct kpackx_error *why)
+{
+	uint8_t *part = NULL;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	while (!err && from < to) {
+		uint64_t k = (from - s->begin) / KP_PIECE, at = s->begin + k * KP_PIECE;
+		uint64_t size = s->end - at < KP_PIECE ? s->end - at : KP_PIECE, n;
+
+		if (at == from && size <= to - from) {
+			n = to == s->end ? to - from : (to - from) / KP_PIECE * KP_PIECE;
+			err = kp_file_pread(s->fd, from, buf, (size_t)n, why);
+			for (uint64_t done = 0; !err && done < n; done += size, k++) {
+				size = n - done < KP_PIECE ? n - done : KP_PIECE;
+				err = check_piece(s, k, buf + done, size, why);
+			}
+		} else {
+			if (!part)
+				part = malloc(KP_PIECE);
+			if (!part)
+				return kp_fail_memory(why, KP_PIECE, "reading");
+			n = at + size < to ? at + size - from : to - from;
+			err = kp_file_pread(s->fd, at, part, (size_t)size, why);
+			if (!err)
+				err = check_piece(s, k, part, size, why);
+			if (!err)
+				memcpy(buf, part + (from - at), (size_t)n);
+		}
+		from += n;
+		buf += n;
+	}
+	free(part);
+	return err;
+}
+
+/* As kp_source_read, but hashes are not looked at. */
+static kpack_error_t read_unchecked(const struct kp_source *s, uint64_t off, void *buf,
+				    size_t len, struct kpackx_error *why)
 {
 	if (!kp_range_ok(s->size, off, len))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
@@ -46,13 +101,21 @@ kpack_error_t kp_source_read(const struct kp_source *s, uint64_t off, void *buf,
 	return KPACK_SUCCESS;
 }
 
+kpack_error_t kp_source_read(const struct kp_source *s, uint64_t off, void *buf,
+			     size_t len, struct kpackx_error *why)
+{
+	if (!s->hashes || !kp_range_ok(s->size, off, len))
+		return read_unchecked(s, off, buf, len, why);
+	return read_pieces(s, s->offset + off, s->offset + off + len, buf, why);
+}
+
 kpack_error_t kp_source_head(const struct kp_source *s, uint64_t off, uint8_t *buf,
 			     size_t room, struct kp_span *head, struct kpackx_error *why)
 {
 	uint64_t left = off < s->size ? s->size - off : 0;
 
 	*head = (struct kp_span){buf, left < room ? (size_t)left : room};
-	return kp_source_read(s, off, buf, head->size, why);
+	return read_unchecked(s, off, buf, head->size, why);
 }
 
 void kp_source_expect(const struct kp_source *s, uint64_t off, uint64_t *end)

@@ -21,7 +21,17 @@ struct kp_source {
 	const uint8_t *mem; /* fd == -1: the bytes */
 	uint64_t offset;    /* fd != -1: where the run begins in the file */
 	uint64_t size;      /* bytes of the run */
+	/*
+	 * fd != -1: hashes of the bytes [begin, end) of the file, which this run is in: for each
+	 * KP_PIECE of them, the last may be shorter, a little-endian XXH3-64.  NULL: none.
+	 * Reading never returns bytes that a hash contradicts, and reads whole pieces.
+	 */
+	const uint8_t *hashes;
+	uint64_t begin, end;
 };
+
+/* Bytes of a piece. */
+enum { KP_PIECE = 64 << 10 };
 
 static inline struct kp_source kp_source_memory(const void *data, size_t size)
 {
@@ -41,13 +51,15 @@ bool kp_source_sub(const struct kp_source *s, uint64_t off, uint64_t len,
  * Read exactly LEN bytes at OFF into BUF.
  * INVALID_FORMAT: the bytes are outside the run.
  * IO_ERROR: a system call failed, or the file has become shorter.
+ * DECOMPRESSION_FAILED: a piece does not match its hash.
  */
 kpack_error_t kp_source_read(const struct kp_source *s, uint64_t off, void *buf,
 			     size_t len, struct kpackx_error *why);
 
 /*
  * Read up to ROOM bytes at OFF, fewer at the end of the run, into BUF; HEAD spans the
- * bytes that were read.  OFF is at most the size.  Errors as for kp_source_read.
+ * bytes that were read.  OFF is at most the size.  Not compared with hashes: a look at what
+ * is to come, which whoever then reads it does not rely on.  Errors as for kp_source_read.
  */
 kpack_error_t kp_source_head(const struct kp_source *s, uint64_t off, uint8_t *buf,
 			     size_t room, struct kp_span *head, struct kpackx_error *why);

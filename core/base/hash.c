@@ -75,8 +75,11 @@ struct kp_hash kp_hasher_value(const struct kp_hasher *h)
 	return canonical_hash(XXH3_128bits_digest((const XXH3_state_t *)h));
 }
 
+/* Of more than SHORT bytes XXH3-64 is the low half of XXH3-128. */
 uint64_t kp_hash64(const void *data, size_t size, uint64_t seed)
 {
+	if (!seed && size > SHORT && has_avx2())
+		return kp_hash_of_avx2(data, size).low64;
 	return XXH3_64bits_withSeed(data, size, seed);
 }
 

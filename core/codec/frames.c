@@ -8,8 +8,11 @@
 #include "core/base/bounds.h"
 #include "frame_header.h"
 
-/* Compressed bytes per step: so few that a step decodes at most some hundred KiB. */
-enum { INPUT = 64 << 10 };
+/*
+ * Compressed bytes per step: so few that a step decodes at most some hundred KiB, and a
+ * piece, which is read at once if it has a hash.
+ */
+enum { INPUT = KP_PIECE };
 
 /*
  * Decoding a frame in one call, from its stored bytes, writes straight into the caller's
@@ -76,7 +79,10 @@ kpack_error_t kp_frames_limit_window(struct kp_frames *f, uint64_t max,
 
 static kpack_error_t open_frames(struct kp_frames *f, struct kpackx_error *why)
 {
-	size_t cap = f->stored.size < INPUT ? (size_t)f->stored.size : INPUT;
+	size_t cap = INPUT + KP_FRAME_HEADER_MAX;
+
+	if (f->stored.size < cap)
+		cap = (size_t)f->stored.size;
 
 	if (!f->input || f->cap < cap) {
 		free(f->input);
@@ -175,12 +181,13 @@ static kpack_error_t want_input(struct kp_frames *f, uint64_t n, struct kpackx_e
 
 	if (have >= n || !left)
 		return KPACK_SUCCESS;
-	if (n > f->cap)
-		KP_TRY(grow_input(f, (size_t)n, why));
+	/* reads end where pieces end */
+	if (left > f->cap - have && n - have > (f->cap - have) / INPUT * INPUT)
+		KP_TRY(grow_input(f, (size_t)n + INPUT, why));
 	if (have && f->in.pos)
 		memmove(f->input, f->input + f->in.pos, have);
 	if (left > f->cap - have)
-		left = f->cap - have;
+		left = (f->cap - have) / INPUT * INPUT;
 	if (f->into != KP_FRAMES_WHOLE)
 		kp_source_expect(&f->stored, f->stored_at, &f->expected);
 	KP_TRY(kp_source_read(&f->stored, f->stored_at, f->input + have, (size_t)left,

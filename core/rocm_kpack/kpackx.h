@@ -194,8 +194,11 @@ KPACK_API kpack_error_t kpackx_read_entry(kpack_archive_t archive, size_t index,
  * level 3, at most 128 MiB.  If window and entry are larger than
  * that, the call decodes all of the entry, and needs memory for it and its stored bytes.
  *
- * Bytes after the range are not decoded, so the call does not find damage there; it never
- * checks the entry's hash.  Errors as for kpackx_read_entry.
+ * The call never gives away a byte that a hash or checksum of the archive contradicts.  If the
+ * archive has no hashes of pieces (kpack-format(5)), but a hash or checksum that covers more
+ * than the range, the first call for the entry decodes all of it, which is remembered until
+ * the archive is closed; entries of at most 256 KiB are always decoded whole.
+ * Errors as for kpackx_read_entry.
  */
 KPACK_API kpack_error_t kpackx_read_range(kpack_archive_t archive, size_t index,
 					  uint64_t offset, void *buf, size_t size,

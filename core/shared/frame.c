@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <zstd.h>
 #include "core/base/file.h"
+#include "core/base/hash.h"
 #include "core/codec/codec.h"
 #include "internal.h"
 
@@ -53,18 +54,30 @@ static kpack_error_t decode_stored(struct kp_span stored, struct kp_span prefix,
 	return err;
 }
 
+kpack_error_t kp_shared_read_frame(const struct kp_shared *s, uint32_t frame,
+				   uint8_t *buf, struct kpackx_error *why)
+{
+	uint64_t at = s->offsets[frame];
+	size_t n = (size_t)(s->offsets[frame + 1] - at);
+
+	KP_TRY(kp_file_pread(s->fd, at, buf, n, why));
+	if (s->hashes && kp_hash64(buf, n, 0) != s->hashes[frame])
+		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
+			       "does not match its hash: damaged");
+	return KPACK_SUCCESS;
+}
+
 kpack_error_t kp_frame_decode(const struct kp_shared *s, uint32_t frame,
 			      struct kp_span prefix, uint8_t *buf,
 			      struct kpackx_error *why)
 {
-	uint64_t at = s->offsets[frame];
-	size_t n = (size_t)(s->offsets[frame + 1] - at);
+	size_t n = (size_t)(s->offsets[frame + 1] - s->offsets[frame]);
 	uint8_t *stored = malloc(n);
 	kpack_error_t err;
 
 	if (!stored)
 		return kp_fail_memory(why, n, "a block");
-	err = kp_file_pread(s->fd, at, stored, n, why);
+	err = kp_shared_read_frame(s, frame, stored, why);
 	if (!err)
 		err = decode_stored((struct kp_span){stored, n}, prefix, buf,
 				    kp_shared_frame_size(s, frame), why);

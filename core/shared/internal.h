@@ -22,6 +22,7 @@ struct kp_shared {
 	uint64_t block_size, unique_size, dictionary_size;
 	uint32_t n_frames;
 	uint64_t *offsets;                /* n_frames + 1, in the file */
+	uint64_t *hashes;                 /* of stored frames; NULL: none */
 	struct kp_shared_object *objects; /* a sentinel follows the last */
 	uint32_t n_objects;
 	struct kp_extent *extents;

@@ -80,6 +80,17 @@ static kpack_error_t take_frames(struct kp_shared *s, const struct kp_shared_lay
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "zstd_shared: frames add up to %llu bytes of %llu",
 			       (ull)(at - l->offset), (ull)l->size);
+	if (!l->hashes.data)
+		return KPACK_SUCCESS;
+	if (l->hashes.size != 8 * (size_t)s->n_frames)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "zstd_shared: %zu bytes of frame_hashes for %u frames",
+			       l->hashes.size, s->n_frames);
+	s->hashes = malloc(l->hashes.size + 1);
+	if (!s->hashes)
+		return kp_fail_memory(why, l->hashes.size, "a table of frames");
+	for (uint32_t i = 0; i < s->n_frames; i++)
+		s->hashes[i] = kp_le64(l->hashes.data + 8 * (size_t)i);
 	return KPACK_SUCCESS;
 }
 
@@ -114,9 +125,15 @@ void kp_shared_close(struct kp_shared *s)
 		return;
 	kp_pool_forget(s);
 	free(s->offsets);
+	free(s->hashes);
 	free(s->objects);
 	free(s->extents);
 	free(s);
+}
+
+bool kp_shared_has_hashes(const struct kp_shared *s)
+{
+	return s->hashes != NULL;
 }
 
 uint32_t kp_shared_count(const struct kp_shared *s)

@@ -36,6 +36,8 @@ struct kp_shared_layout {
 	uint64_t dictionary_size; /* decoded; 0: none */
 	struct kp_span frames;    /* u32 each: stored bytes of a frame */
 	struct kp_span objects;   /* the objects' extents */
+	struct kp_span
+		hashes; /* u64 each: XXH3-64 of a frame's stored bytes; data NULL: none */
 };
 
 struct kp_shared;
@@ -49,6 +51,9 @@ kpack_error_t kp_shared_open(int fd, uint64_t file_size,
 			     const struct kp_shared_layout *layout,
 			     struct kp_shared **out, struct kpackx_error *why);
 void kp_shared_close(struct kp_shared *s); /* NULL is allowed */
+
+/* Whether the stored bytes of all frames have hashes, which are compared whenever they are read. */
+bool kp_shared_has_hashes(const struct kp_shared *s);
 
 /* The number of objects; of one object, the decoded bytes. */
 uint32_t kp_shared_count(const struct kp_shared *s);
@@ -86,6 +91,12 @@ struct kp_shared_frame {
 };
 /* Frame FRAME; the dictionary, if there is one, is frame 0, and block 0 follows it. */
 struct kp_shared_frame kp_shared_frame(const struct kp_shared *s, uint32_t frame);
+/*
+ * Read FRAME as it is stored into BUF.  DECOMPRESSION_FAILED: it does not match its hash;
+ * IO_ERROR.
+ */
+kpack_error_t kp_shared_read_frame(const struct kp_shared *s, uint32_t frame,
+				   uint8_t *buf, struct kpackx_error *why);
 /* The number of the frame of block 0. */
 uint32_t kp_shared_first_block(const struct kp_shared *s);
 

@@ -101,6 +101,7 @@ static void move_all(struct copy *c)
 	move_span(c, &toc->group);
 	move_span(c, &toc->family);
 	move_span(c, &toc->frame_index);
+	move_span(c, &toc->piece_hashes);
 }
 
 static void rebase_span(struct kp_span *s, const uint8_t *from, const uint8_t *to)
@@ -125,6 +126,7 @@ static void finish_copy(struct copy *c)
 	rebase_span(&toc->group, c->bytes, toc->bytes);
 	rebase_span(&toc->family, c->bytes, toc->bytes);
 	rebase_span(&toc->frame_index, c->bytes, toc->bytes);
+	rebase_span(&toc->piece_hashes, c->bytes, toc->bytes);
 }
 
 void kp_toc_compact(struct kp_toc *toc)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "core/base/bounds.h"
 #include "core/base/alloc.h"
+#include "core/base/hash.h"
 #include "core/base/text.h"
 #include "index.h"
 #include "unknown.h"
@@ -176,7 +177,28 @@ static bool parse_frame_index(struct kp_toc_parser *p)
 	return true;
 }
 
-enum { SHARED_FIELDS = 7 };
+static bool parse_piece_hashes(struct kp_toc_parser *p)
+{
+	struct kp_mp_value v;
+
+	if (!kp_mp_next(&p->c, &v))
+		return false;
+	if (v.type != KP_MP_BIN)
+		return kp_mp_fault(&p->c, "piece_hashes is not bin");
+	p->toc->piece_hashes = v.span;
+	return true;
+}
+
+/* Its value was compared already if it is at the end, where it belongs. */
+static bool parse_table_hash(struct kp_toc_parser *p)
+{
+	if (!p->toc->has_table_hash)
+		return kp_mp_fault(&p->c, "table_hash is not the last 16 bytes");
+	return kp_mp_skip(&p->c);
+}
+
+/* The last fields are optional. */
+enum { SHARED_FIELDS = 8, SHARED_NEEDED = 7 };
 
 /* SEEN has a bit for each field; of equal names the first counts. */
 static bool parse_shared_field(struct kp_toc_parser *p, struct kp_span name,
@@ -195,6 +217,7 @@ static bool parse_shared_field(struct kp_toc_parser *p, struct kp_span name,
 		{"dictionary_size", &l->dictionary_size, NULL},
 		{"frames", NULL, &l->frames},
 		{"objects", NULL, &l->objects},
+		{"frame_hashes", NULL, &l->hashes},
 	};
 	struct kp_mp_value v;
 
@@ -232,7 +255,7 @@ static bool parse_shared(struct kp_toc_parser *p)
 		if (!parse_shared_field(p, name, &seen))
 			return false;
 	}
-	p->toc->has_shared = seen == (1u << SHARED_FIELDS) - 1;
+	p->toc->has_shared = !(~seen & ((1u << SHARED_NEEDED) - 1));
 	return true;
 }
 
@@ -247,6 +270,8 @@ static const struct {
 	{"zstd_offset", parse_zstd_offset},
 	{"zstd_size", parse_zstd_size},
 	{"frame_index", parse_frame_index},
+	{"piece_hashes", parse_piece_hashes},
+	{"table_hash", parse_table_hash},
 	{"zstd_shared", parse_shared},
 	{"group_name", parse_group},
 	{"gfx_arch_family", parse_family},
@@ -408,6 +433,58 @@ static bool end_strings(struct kp_toc *toc)
 	return true;
 }
 
+/* --- the table's own hash ------------------------------------------------------------ */
+
+/*
+ * The bytes of a table before its hash, which is known by where it stands: no flipped bit can
+ * hide it and change something else.  All bytes: it has none.
+ */
+static size_t hashed_size(const uint8_t *bytes, size_t size)
+{
+	static const char head[] = "\xaatable_hash\xc4\x10";
+	const size_t n = sizeof(head) - 1 + sizeof(struct kp_hash);
+
+	if (size > n && memcmp(bytes + size - n, head, sizeof(head) - 1) == 0)
+		return size - sizeof(struct kp_hash);
+	return size;
+}
+
+uint64_t kp_toc_hash(const uint8_t *bytes, size_t size)
+{
+	struct kp_hash hash = kp_hash_of(bytes, hashed_size(bytes, size));
+
+	return kp_le64(hash.bytes);
+}
+
+/* Before the table is parsed, which changes its bytes. */
+static kpack_error_t check_table_hash(struct kp_toc *toc, struct kpackx_error *why)
+{
+	size_t size = hashed_size(toc->bytes, toc->size);
+	struct kp_hash hash = kp_hash_of(toc->bytes, size);
+
+	toc->hash = kp_le64(hash.bytes);
+	toc->has_table_hash = size < toc->size;
+	if (toc->has_table_hash && !kp_hash_is(&hash, toc->bytes + size))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "toc: does not match its table_hash: damaged");
+	return KPACK_SUCCESS;
+}
+
+/*
+ * A writer of piece_hashes or frame_hashes also writes table_hash.  Where only that is
+ * missing, its name was damaged, or bytes follow the table.
+ */
+static kpack_error_t check_hashed(const struct kp_toc_parser *p)
+{
+	const struct kp_toc *toc = p->toc;
+
+	if ((toc->piece_hashes.data || toc->shared.hashes.data) && !toc->has_table_hash)
+		return kp_fail(p->why, KPACK_ERROR_INVALID_FORMAT,
+			       "toc: has other hashes, but does not end with its "
+			       "table_hash: damaged");
+	return KPACK_SUCCESS;
+}
+
 /* --- the calls -------------------------------------------------------------------- */
 
 static kpack_error_t parse_table(struct kp_toc_parser *p, uint64_t file_size)
@@ -427,6 +504,7 @@ static kpack_error_t parse_table(struct kp_toc_parser *p, uint64_t file_size)
 		return kp_mp_fail(&p->c, "toc", why);
 	p->toc->entries = kp_large_trim(p->toc->entries,
 					p->toc->n_entries * sizeof(*p->toc->entries));
+	KP_TRY(check_hashed(p));
 	KP_TRY(adopt_own_blobs(p));
 	return check_blobs(p, file_size);
 }
@@ -440,7 +518,10 @@ kpack_error_t kp_toc_parse(uint8_t *bytes, size_t size, uint64_t file_size,
 		.toc = &toc,
 		.why = why,
 	};
-	kpack_error_t err = parse_table(&p, file_size);
+	kpack_error_t err = check_table_hash(&toc, why);
+
+	if (!err)
+		err = parse_table(&p, file_size);
 
 	/* the texts outlive the string table */
 	toc.strings = p.strings.texts;

@@ -9,6 +9,7 @@
  *     "blobs": [ { "offset": n, "size": n } ],             scheme none
  *     "zstd_offset": n, "zstd_size": n,                    scheme zstd-per-kernel
  *     "frame_index": bin,                                  our addition, optional
+ *     "piece_hashes": bin, ..., "table_hash": bin of 16    the same
  *     "zstd_shared": { "offset": n, "size": n, "block_size": n, "unique_size": n,
  *       "dictionary_size": n, "frames": bin, "objects": bin } }     scheme zstd-shared
  *   entry: { "type": str, "ordinal": n, "original_size": n, "metadata": map }
@@ -90,7 +91,10 @@ struct kp_toc {
 
 	uint64_t zstd_offset, zstd_size;
 	bool has_zstd_offset, has_zstd_size;
-	struct kp_span frame_index; /* empty: absent */
+	struct kp_span frame_index;  /* empty: absent */
+	struct kp_span piece_hashes; /* data NULL: absent */
+	bool has_table_hash;         /* at its end, and matches it */
+	uint64_t hash;               /* see kp_toc_hash */
 
 	struct kp_shared_layout shared; /* scheme zstd-shared */
 	bool has_shared;                /* with all of its fields */
@@ -116,13 +120,16 @@ struct kp_toc {
  * passes to this call on success and on failure.  Blobs must lie inside FILE_SIZE bytes.
  *
  * MSGPACK_PARSE_FAILED  not a map, or not MessagePack; a number of another type
- * INVALID_FORMAT        blobs outside the file
+ * INVALID_FORMAT        blobs outside the file; a table that its own hash contradicts
  * NOT_IMPLEMENTED       unknown compression scheme
  * OUT_OF_MEMORY
  */
 kpack_error_t kp_toc_parse(uint8_t *bytes, size_t size, uint64_t file_size,
 			   struct kp_toc *out, struct kpackx_error *why);
 void kp_toc_fini(struct kp_toc *toc);
+
+/* 64 bits of the hash of a table, as it is in the file. */
+uint64_t kp_toc_hash(const uint8_t *bytes, size_t size);
 
 static inline struct kp_span kp_toc_key(const struct kp_toc *toc, size_t binary)
 {

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include "core/codec/effort.h"
+#include "core/base/hash.h"
 #include "core/shared/pool.h"
 #include "dictionary.h"
 #include "internal.h"
@@ -66,7 +67,21 @@ struct batch {
 void kp_blocks_fini(struct kp_blocks *b)
 {
 	free(b->sizes);
+	free(b->hashes);
 	*b = (struct kp_blocks){0};
+}
+
+/* Append the next frame, and note its size and hash. */
+static kpack_error_t append_frame(const struct blocks_writer *w, const uint8_t *frame,
+				  size_t size, struct kpackx_error *why)
+{
+	struct kp_blocks *out = w->out;
+
+	KP_TRY(kp_writer_append(w->archive, frame, size, why));
+	kp_put_le32(out->sizes + 4 * (size_t)out->n, (uint32_t)size);
+	kp_put_le64(out->hashes + 8 * (size_t)out->n, kp_hash64(frame, size, 0));
+	out->n++;
+	return KPACK_SUCCESS;
 }
 
 /* --- one block ------------------------------------------------------------------------ */
@@ -186,12 +201,8 @@ static kpack_error_t append_batch(const struct batch *b, const struct blocks_wri
 	for (unsigned i = 0; i < b->n_jobs; i++)
 		if (b->jobs[i].err)
 			return kp_fail(why, b->jobs[i].err, "%s", b->jobs[i].why.text);
-	for (size_t i = 0; i < b->n; i++) {
-		KP_TRY(kp_writer_append(w->archive, b->blocks[i].frame, b->blocks[i].size,
-					why));
-		kp_put_le32(w->out->sizes + 4 * (size_t)w->out->n++,
-			    (uint32_t)b->blocks[i].size);
-	}
+	for (size_t i = 0; i < b->n; i++)
+		KP_TRY(append_frame(w, b->blocks[i].frame, b->blocks[i].size, why));
 	return KPACK_SUCCESS;
 }
 
@@ -402,16 +413,6 @@ static kpack_error_t pays_off(const struct blocks_writer *w, uint64_t size, bool
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t append_dictionary(const struct blocks_writer *w,
-				       const struct dictionary *d, uint64_t decoded,
-				       struct kpackx_error *why)
-{
-	w->out->dictionary_size = decoded;
-	kp_put_le32(w->out->sizes, (uint32_t)d->size);
-	w->out->n = 1;
-	return kp_writer_append(w->archive, d->frame, d->size, why);
-}
-
 /* Make the method's dictionaries of BYTES and write them, if they pay. */
 static kpack_error_t write_dictionary(struct blocks_writer *w, struct kp_span bytes,
 				      struct kpackx_error *why)
@@ -425,8 +426,10 @@ static kpack_error_t write_dictionary(struct blocks_writer *w, struct kp_span by
 		err = add_dictionaries(m, bytes, why);
 	if (!err)
 		err = pays_off(w, d.size, &pays, why);
-	if (!err && pays)
-		err = append_dictionary(w, &d, bytes.size, why);
+	if (!err && pays) {
+		w->out->dictionary_size = bytes.size;
+		err = append_frame(w, d.frame, d.size, why);
+	}
 	for (int i = 0; i < LEVELS && !pays; i++) {
 		kp_dictionary_free(m->dictionaries[i]);
 		m->dictionaries[i] = NULL;
@@ -454,14 +457,26 @@ static kpack_error_t write_anew(struct blocks_writer *w, struct kpackx_error *wh
 
 /* --- blocks of another archive --------------------------------------------------------- */
 
+/* A frame without a hash is decoded, to see whether it is intact. */
 static kpack_error_t copy_frame(const struct blocks_writer *w, const struct kp_copied *c,
 				uint32_t frame, struct kpackx_error *why)
 {
-	struct kp_shared_frame f = kp_shared_frame(c->from, frame);
+	size_t size = (size_t)kp_shared_frame(c->from, frame).stored;
+	uint8_t *bytes = malloc(size + 1);
+	struct kp_frame *decoded;
+	kpack_error_t err = bytes ? KPACK_SUCCESS : kp_fail_memory(why, size, "a block");
 
-	kp_put_le32(w->out->sizes + 4 * (size_t)w->out->n++, (uint32_t)f.stored);
-	return kp_writer_append_file(w->archive, kp_shared_fd(c->from), f.offset,
-				     f.stored, why);
+	if (!err && !kp_shared_has_hashes(c->from)) {
+		err = kp_pool_get(c->from, frame, &decoded, why);
+		if (!err)
+			kp_pool_put(decoded);
+	}
+	if (!err)
+		err = kp_shared_read_frame(c->from, frame, bytes, why);
+	if (!err)
+		err = append_frame(w, bytes, size, why);
+	free(bytes);
+	return err;
 }
 
 static kpack_error_t copy_frames(const struct blocks_writer *w, const struct kp_copied *c,
@@ -517,9 +532,10 @@ kpack_error_t kp_blocks_write(const struct kp_unique *u, const struct kp_copied 
 	};
 	kpack_error_t err = KPACK_SUCCESS;
 
-	*out = (struct kp_blocks){.sizes = malloc(4 * ((size_t)b.count + 1))};
-	if (!out->sizes)
-		return kp_fail_memory(why, 4 * b.count, "a table of frames");
+	*out = (struct kp_blocks){.sizes = malloc(4 * ((size_t)b.count + 1)),
+				  .hashes = malloc(8 * ((size_t)b.count + 1))};
+	if (!out->sizes || !out->hashes)
+		return kp_fail_memory(why, 12 * b.count, "a table of frames");
 	if (how->ns)
 		err = choose_levels(&b, how->ns, why);
 	if (!err)

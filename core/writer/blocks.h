@@ -11,6 +11,7 @@
 struct kp_blocks {
 	uint64_t dictionary_size; /* 0: none */
 	uint8_t *sizes;           /* u32 each: stored bytes of the frames */
+	uint8_t *hashes;          /* u64 each: XXH3-64 of them */
 	uint32_t n;
 };
 

@@ -25,6 +25,8 @@ struct kp_writer {
 
 	uint64_t *offsets; /* where each object's stored bytes begin in the file */
 	uint64_t *sizes;
+	uint64_t *pieces; /* XXH3-64 of each KP_PIECE stored bytes of each object */
+	size_t n_pieces, pieces_cap;
 	uint32_t n_frames;
 	size_t offsets_cap, sizes_cap;
 	uint64_t end;      /* where the next byte of the blob goes */
@@ -38,6 +40,7 @@ struct kp_writer {
 	uint64_t buffered_at;
 	kpack_error_t failed;     /* the error of the first failed write */
 	struct kpackx_error *why; /* for msgpack's callback */
+	struct kp_hasher *hasher; /* of the table */
 	bool finished;
 };
 
@@ -50,6 +53,9 @@ kpack_error_t kp_writer_append(struct kp_writer *w, const void *data, size_t siz
 /* As kp_writer_append, for SIZE bytes at OFFSET of the descriptor FROM. */
 kpack_error_t kp_writer_append_file(struct kp_writer *w, int from, uint64_t offset,
 				    uint64_t size, struct kpackx_error *why);
+/* Note the hashes of an object whose STORED bytes are added, of any scheme but zstd-shared. */
+kpack_error_t kp_writer_hash(struct kp_writer *w, const struct kp_source *stored,
+			     struct kpackx_error *why);
 /* Write the buffered bytes. */
 kpack_error_t kp_writer_flush(struct kp_writer *w, struct kpackx_error *why);
 

@@ -51,6 +51,7 @@ static kpack_error_t copy_run(struct kp_writer *w, const struct kpack_archive *f
 			s.offset = at.offset - word;
 		KP_TRY(place_object(w, s.size, at.size, why));
 		s.size += word + at.size;
+		KP_TRY(kp_writer_hash(w, &at, why));
 		w->n_frames++;
 	}
 	return append_stretch(w, from, &s, why);

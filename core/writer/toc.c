@@ -2,6 +2,8 @@
 /* The table of contents of an archive being written. */
 #include <msgpack.h>
 #include <stdlib.h>
+#include "core/base/bounds.h"
+#include "core/base/hash.h"
 #include "core/base/scheme.h"
 #include "core/shared/shared.h"
 #include "internal.h"
@@ -12,6 +14,7 @@ static int pack_bytes(void *data, const char *bytes, size_t size)
 
 	if (!w->failed)
 		kp_writer_append(w, bytes, size, w->why);
+	kp_hasher_add(w->hasher, bytes, size);
 	return w->failed ? -1 : 0;
 }
 
@@ -165,7 +168,7 @@ static kpack_error_t pack_shared(msgpack_packer *pk, const struct kp_writer *w,
 	pack_text(pk, "compression_scheme");
 	pack_text(pk, kp_scheme_name(w->scheme));
 	pack_text(pk, "zstd_shared");
-	msgpack_pack_map(pk, 7);
+	msgpack_pack_map(pk, 8);
 	pack_number(pk, "offset", KP_WRITER_BLOB);
 	pack_number(pk, "size", end - KP_WRITER_BLOB);
 	pack_number(pk, "block_size", KP_SHARE_BLOCK);
@@ -173,23 +176,71 @@ static kpack_error_t pack_shared(msgpack_packer *pk, const struct kp_writer *w,
 	pack_number(pk, "dictionary_size", blocks->dictionary_size);
 	pack_table(pk, "frames", blocks->sizes, 4 * (size_t)blocks->n);
 	pack_table(pk, "objects", objects, size);
+	pack_table(pk, "frame_hashes", blocks->hashes, 8 * (size_t)blocks->n);
 	free(objects);
 	return KPACK_SUCCESS;
 }
 
-/* The number of pairs of the table, besides those of the caller. */
+/*
+ * The hashes of those objects that readers decode piece by piece, because an entry states
+ * more than KP_WHOLE_MAX bytes of them.
+ */
+static kpack_error_t pack_hashes(msgpack_packer *pk, const struct kp_writer *w,
+				 struct kpackx_error *why)
+{
+	size_t most = 4 * (size_t)w->n_frames + 8 * w->n_pieces, size = 0;
+	bool *wanted = calloc((size_t)w->n_frames + 1, 1);
+	uint8_t *bytes = malloc(most + 1);
+	const uint64_t *hash = w->pieces;
+
+	if (wanted && bytes) {
+		for (size_t i = 0; i < w->entries.n; i++)
+			if (w->entries.items[i].size > KP_WHOLE_MAX)
+				wanted[w->entries.items[i].ordinal] = true;
+		for (uint32_t i = 0; i < w->n_frames; i++) {
+			uint64_t n = (w->sizes[i] + KP_PIECE - 1) / KP_PIECE;
+
+			if (!wanted[i]) {
+				hash += n;
+				continue;
+			}
+			kp_put_le32(bytes + size, i);
+			for (size += 4; n; n--, size += 8)
+				kp_put_le64(bytes + size, *hash++);
+		}
+		pack_table(pk, "piece_hashes", bytes, size);
+	}
+	free(bytes);
+	if (!wanted || !bytes) {
+		free(wanted);
+		return kp_fail_memory(why, most, "hashes");
+	}
+	free(wanted);
+	return KPACK_SUCCESS;
+}
+
+/*
+ * The number of pairs of the table, besides those of the caller.  A shared archive has the
+ * hashes of its frames in zstd_shared.
+ */
 static size_t pairs_of(kpack_compression_t scheme)
 {
-	return scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL ? 9 : 7;
+	return scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL ? 11
+	       : scheme == KPACK_COMPRESSION_NOOP          ? 9
+							   : 8;
 }
 
 kpack_error_t kp_writer_pack_toc(struct kp_writer *w, const struct kp_blocks *blocks,
 				 struct kpackx_error *why)
 {
 	uint64_t blob_size = kp_writer_blob_size(w), end = w->end;
+	struct kp_hash hash;
 	msgpack_packer pk;
 
 	w->why = why;
+	w->hasher = kp_hasher_new();
+	if (!w->hasher)
+		return kp_fail_memory(why, 0, "hashing");
 	msgpack_packer_init(&pk, w, pack_bytes);
 	msgpack_pack_map(&pk, pairs_of(w->scheme) + w->n_more);
 	pack_text(&pk, "format_version");
@@ -203,6 +254,12 @@ kpack_error_t kp_writer_pack_toc(struct kp_writer *w, const struct kp_blocks *bl
 		pack_frames(&pk, w, blob_size);
 	for (size_t i = 0; i < w->n_more; i++)
 		pack_raw(&pk, w->more[i]);
-	pack_toc(&pk, w); /* last, so that readers need not skip it */
+	if (!w->share)
+		KP_TRY(pack_hashes(&pk, w, why));
+	pack_toc(&pk, w); /* behind the rest, so that readers need not skip it */
+	pack_text(&pk, "table_hash");
+	msgpack_pack_bin(&pk, sizeof(hash));
+	hash = kp_hasher_value(w->hasher);
+	msgpack_pack_bin_body(&pk, hash.bytes, sizeof(hash));
 	return w->failed;
 }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include "core/base/bounds.h"
+#include "core/base/hash.h"
 #include "core/base/scheme.h"
 #include "core/base/alloc.h"
 #include "core/base/text.h"
@@ -158,6 +159,8 @@ void kp_writer_close(struct kp_writer *w)
 	free(w->copied.blocks);
 	free(w->offsets);
 	free(w->sizes);
+	free(w->pieces);
+	kp_hasher_free(w->hasher);
 	free(w->buffer);
 	free(w->group);
 	free(w->family);
@@ -232,6 +235,30 @@ static kpack_error_t add_shared(struct kp_writer *w, struct kp_span data,
 	return w->failed;
 }
 
+kpack_error_t kp_writer_hash(struct kp_writer *w, const struct kp_source *stored,
+			     struct kpackx_error *why)
+{
+	uint8_t *room = NULL;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (stored->fd >= 0 && !(room = malloc(KP_PIECE)))
+		return kp_fail_memory(why, KP_PIECE, "hashing");
+	for (uint64_t at = 0; !err && at < stored->size; at += KP_PIECE) {
+		uint64_t left = stored->size - at;
+		size_t n = left < KP_PIECE ? (size_t)left : KP_PIECE;
+
+		if (!kp_grow(&w->pieces, w->n_pieces, &w->pieces_cap, sizeof(*w->pieces)))
+			err = kp_fail_memory(why, 8 * (uint64_t)w->n_pieces, "hashes");
+		else if (room)
+			err = kp_source_read(stored, at, room, n, why);
+		if (!err)
+			w->pieces[w->n_pieces++] =
+				kp_hash64(room ? room : stored->mem + at, n, 0);
+	}
+	free(room);
+	return err;
+}
+
 static kpack_error_t append_source(struct kp_writer *w, const struct kp_source *s,
 				   struct kpackx_error *why)
 {
@@ -257,6 +284,9 @@ kpack_error_t kp_writer_add_source(struct kp_writer *w, const struct kp_source *
 		KP_TRY(kp_writer_append(w, word, sizeof(word), why));
 	}
 	KP_TRY(append_source(w, stored, why));
+	w->failed = kp_writer_hash(w, stored, why);
+	if (w->failed)
+		return w->failed;
 	*ordinal = w->n_frames++;
 	return KPACK_SUCCESS;
 }
@@ -304,8 +334,9 @@ kpack_error_t kp_writer_check_entry(const struct kp_writer *w, struct kp_span ke
 				    const struct kp_writer_entry *entry,
 				    struct kpackx_error *why)
 {
-	/* besides the entries: a row of `blobs` for each frame, and the texts in front */
+	/* besides the entries: a row of `blobs` for each frame, hashes, and the texts */
 	uint64_t size = w->entries.bytes + 64 * ((uint64_t)w->n_frames + 1) +
+			8 * (uint64_t)w->n_pieces +
 			kp_entry_list_bytes(key, arch, entry) + 4 * KP_NAME_MAX;
 
 	if (w->share)

@@ -135,6 +135,8 @@ static void shape_request(struct content *c, struct request *r, uint64_t chunk)
 {
 	bool fits;
 
+	r->in_parts = r->size <= INLINE_MAX ||
+		      kp_archive_has_parts(r->what.origin->archive, r->what.entry);
 	if (r->size > SHARED_WHOLE && kp_archive_shared(r->what.origin->archive)) {
 		r->kind = PIECE_PLAIN;
 		r->unit = SHARED;
@@ -153,10 +155,13 @@ static void shape_request(struct content *c, struct request *r, uint64_t chunk)
 	}
 	if (kp_decode_window(r->what.origin->archive, r->what.entry, &r->window, NULL))
 		r->window = 0; /* the decoder finds out what is wrong */
-	/* An entry that fits is cut only if a pass takes less than half of its memory. */
+	/*
+	 * An entry that fits is cut only if a pass takes less than half of its memory, and no
+	 * other decode must come first.
+	 */
 	if (!fits)
 		cut_entry(r);
-	else if (pass_cost(r->window) < r->size / 2)
+	else if (r->in_parts && pass_cost(r->window) < r->size / 2)
 		fit_entry(c, r);
 }
 

@@ -54,7 +54,9 @@ static kpack_error_t decode_chunk(struct decoding *m, struct piece *p,
 
 	KP_TRY(chunk_tables_get(&m->tables, decoding_entry(p), &t, why));
 	/* Core checked at open that the table agrees with the metadata and the size. */
-	err = kp_chunks_read(t->chunks, p->number, p->buffer.data, why);
+	err = kp_archive_check_parts(p->origin->archive, decoding_entry(p).entry, why);
+	if (!err)
+		err = kp_chunks_read(t->chunks, p->number, p->buffer.data, why);
 	chunk_tables_put(&m->tables, t);
 	return err;
 }

@@ -13,7 +13,10 @@
 
 /* Streams. */
 
-/* Publish that READY bytes are decoded, and wake the requests that wait for them. */
+/*
+ * Publish that READY bytes are decoded and may be given away, and wake the requests that wait
+ * for them.
+ */
 static kpack_error_t publish_progress(struct decoding *m, struct piece *p, uint64_t ready,
 				      struct kpackx_error *why)
 {
@@ -35,6 +38,7 @@ static kpack_error_t publish_progress(struct decoding *m, struct piece *p, uint6
 static kpack_error_t decode_stream(struct decoding *m, struct piece *p,
 				   struct origin_entry what, struct kpackx_error *why)
 {
+	bool in_parts = kp_archive_has_parts(what.origin->archive, what.entry);
 	struct kp_decode *d = NULL;
 	uint64_t ready = 0;
 	kpack_error_t err = decoders_open(&m->pieces.decoders, what, KP_DECODE_STEPS,
@@ -44,7 +48,7 @@ static kpack_error_t decode_stream(struct decoding *m, struct piece *p,
 		err = kp_decode_next(d, p->buffer.data, STEP, &ready, why);
 		/* The last bytes are published when the piece is done. */
 		if (!err && ready < p->size)
-			err = publish_progress(m, p, ready, why);
+			err = publish_progress(m, p, in_parts ? ready : 0, why);
 	}
 	decoders_close(&m->pieces.decoders, d);
 	return err;
@@ -107,6 +111,7 @@ static kpack_error_t open_pass(struct drive *d, struct kpackx_error *why)
 		return kp_fail_memory(why, sizeof(*pass), "a decoder");
 	if (pass->decoder)
 		return KPACK_SUCCESS;
+	KP_TRY(kp_archive_check_parts(d->what.origin->archive, d->what.entry, why));
 	/* The pass may rest long: with no decoder of much more than it is charged for. */
 	most = pass_cost(pass->window) + pass_cost(0);
 	KP_TRY(decoders_open(&d->m->pieces.decoders, d->what, KP_DECODE_WINDOW, most,

@@ -41,7 +41,7 @@ static enum claim claim_piece(struct decoding *m, struct request *r, struct piec
 	if (!p)
 		return NO_MEMORY;
 	if (fresh) {
-		if (p->size <= INLINE_MAX && p->kind != PIECE_SEGMENT &&
+		if (p->size <= INLINE_MAX && p->kind != PIECE_SEGMENT && r->in_parts &&
 		    pieces_admit(&m->pieces, p)) {
 			/* R can stay on the stack: no other thread sees it, and it moves
 			 * to the heap if it has to wait again. */

@@ -27,9 +27,9 @@ static bool next_key(struct walk *w, struct kp_mp *m, struct kp_span *key)
 }
 
 static const char *const top_keys[] = {
-	"format_version",     "group_name", "gfx_arch_family", "gfx_arches",
-	"compression_scheme", "toc",        "blobs",           "zstd_offset",
-	"zstd_size",          "frame_index"};
+	"format_version",     "group_name",  "gfx_arch_family", "gfx_arches",
+	"compression_scheme", "toc",         "blobs",           "zstd_offset",
+	"zstd_size",          "frame_index", "piece_hashes",    "table_hash"};
 static const char *const entry_keys[] = {"type", "ordinal", "original_size", "metadata"};
 static const char *const meta_keys[] = {"path",  "target",  "xxh3", "mode",
 					"chunk", "library", "role"};

@@ -86,8 +86,11 @@ static kpack_error_t write_entry(const struct kpack_archive *a, size_t entry,
 
 	if (err)
 		return kp_fail_prefix(why, err, "%s", output);
-	return stream ? archive_decode(a, entry, to_stdout, NULL, why)
-		      : write_file(a, entry, output, why);
+	if (!stream)
+		return write_file(a, entry, output, why);
+	KP_TRY(kp_archive_check_parts(a, entry,
+				      why)); /* what is written cannot be taken back */
+	return archive_decode(a, entry, to_stdout, NULL, why);
 }
 
 static int cat_entry(const char *path, const char *key, const char *arch,

@@ -15,6 +15,10 @@ import sys
 import msgpack
 import zstandard
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../integration"))
+sys.dont_write_bytecode = True
+from readkpack import xxh3_64, xxh3_128
+
 HASH = bytes.fromhex("99aa06d3014798d86001c324468d497f")  # XXH3-128 of nothing
 
 
@@ -113,6 +117,31 @@ def none(toc, **top):
                                     **top, "toc": toc})
 
 
+def hashed(top):
+    table = pairs(*top.items(), ("table_hash", pack(bytes(16))))
+    return table[:-16] + xxh3_128(table[:-16])
+
+
+def pieces_of(*objects):
+    return b"".join(struct.pack("<IQ", ordinal, xxh3_64(data)) for ordinal, data in objects)
+
+
+def none_hashed(hashes):
+    return archive(b"firstsecond", hashed({
+        **NAMES, "compression_scheme": "none", "piece_hashes": pack(hashes), "toc": TWO,
+        "blobs": [{"offset": 64, "size": 5}, {"offset": 69, "size": 6}]}))
+
+
+def zstd_hashed(damage=0):
+    b = blob(FRAMES)
+    table = hashed({**NAMES, "compression_scheme": "zstd-per-kernel", "zstd_offset": 64,
+                    "zstd_size": len(b), "toc": TOC,
+                    "piece_hashes": pack(pieces_of((0, FRAMES[0]), (3, FRAMES[3])))})
+    b = bytearray(b)
+    b[-damage] ^= 1 if damage else 0
+    return archive(bytes(b), table)
+
+
 TWO = {"a#0": {"gfx1100": entry(0, 5), "gfx900": entry(1, 6)}, "b": {"gfx1100": entry(0)}}
 OWN = {"a": {"x": {"offset": 64, "size": 5}, "y": {"ordinal": 0}}}
 BAD_NAMES = {k: {"x": entry(0)} for k in ("../a", "/a", "a//b", ".", "a/..", "toc/x", "n" * 256)}
@@ -144,6 +173,12 @@ ARCHIVES = {
     # a compressed block of no bytes: zstd takes it from a stream, and not in one piece
     "good-empty-block": zstd({"a": {"x": entry(0, 0)}},
                              [struct.pack("<IBB", 0xFD2FB528, 0, 0) + b"\5\0\0"]),
+    "good-pieces-none": none_hashed(pieces_of((0, b"first"), (1, b"second"))),
+    "good-pieces-zstd": zstd_hashed(),
+    "bad-piece": zstd_hashed(damage=30),
+    "bad-pieces-order": none_hashed(pieces_of((1, b"second"), (0, b"first"))),
+    "bad-pieces-cut": none_hashed(pieces_of((0, b"first"))[:-1]),
+    "bad-pieces-ordinal": none_hashed(pieces_of((2, b"third"))),
     "good-many-frames": zstd({"a": {"x": entry(0)}}, [frame(b"a") + frame(b"b"), b""]),
     "good-twice": archive(b"first", pairs(
         ("blobs", [{"offset": 64, "size": 5}]),
@@ -172,6 +207,8 @@ TOCS = {
     "good-none": pack({"blobs": [{"offset": 64, "size": 5}], "toc": TWO}),
     "good-paper": pack({"toc": PAPER}),
     "good-own": pack({"toc": OWN}),
+    "good-hashed": hashed({"toc": OWN, "piece_hashes": pack(b"")}),
+    "bad-unhashed": pack({"toc": OWN, "piece_hashes": b""}),
     "good-sort": pack({"toc": {k: {"b": entry(0), "a": entry(1)} for k in
                                ("12345678", "1234567", "123456789", "1234567890123456", "")}}),
     "good-twice": pairs(("toc", pairs(("b", pairs(("x", entry(0)), ("x", entry(1)))),

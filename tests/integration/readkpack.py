@@ -10,14 +10,35 @@ readkpack.py toc FILE             the table of contents as JSON
 Run it with /usr/bin/python3: only that one has Debian's modules.  Any violation of the format is
 an exception and exit code 1.
 """
-import hashlib, io, json, struct, sys
+import ctypes, hashlib, io, json, struct, sys
 import msgpack, zstandard
+
+PIECE = 65536
+
+
+class Hash128(ctypes.Structure):
+    _fields_ = [("low", ctypes.c_uint64), ("high", ctypes.c_uint64)]
+
+
+def xxh3_64(data):
+    lib = ctypes.CDLL("libxxhash.so.0")
+    lib.XXH3_64bits.restype = ctypes.c_uint64
+    lib.XXH3_64bits.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+    return lib.XXH3_64bits(data, len(data))
+
+
+def xxh3_128(data):
+    lib = ctypes.CDLL("libxxhash.so.0")
+    lib.XXH3_128bits.restype = Hash128
+    lib.XXH3_128bits.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+    h = lib.XXH3_128bits(data, len(data))
+    return struct.pack(">QQ", h.high, h.low)
 
 
 class Shared:
     """The bytes of an archive of version 2, by kpack-format(5) and nothing else."""
 
-    def __init__(self, data, layout):
+    def __init__(self, data, layout, check):
         self.layout, self.block_size = layout, layout["block_size"]
         assert self.block_size in [1 << n for n in range(16, 25)], "block_size"
         assert layout["dictionary_size"] <= 1 << 24, "dictionary_size"
@@ -26,6 +47,9 @@ class Shared:
             frames.append(data[at:at + size])
             at += size
         assert at - layout["offset"] == layout["size"], "frames do not add up to size"
+        if check and "frame_hashes" in layout:
+            want = [n for (n,) in struct.iter_unpack("<Q", layout["frame_hashes"])]
+            assert want == [xxh3_64(f) for f in frames], "frame_hashes"
         dictionary, self.blocks = None, frames
         if layout["dictionary_size"]:
             raw = self.unzstd(frames[0], layout["dictionary_size"])
@@ -115,7 +139,8 @@ class Shared:
 
 
 class Archive:
-    def __init__(self, path):
+    def __init__(self, path, check=True):
+        """CHECK false: hashes are not compared."""
         with open(path, "rb") as f:
             self.data = f.read()
         magic, version, toc = struct.unpack_from("<4sIQ", self.data)
@@ -125,7 +150,7 @@ class Archive:
         assert self.top.get("format_version", 1) == version
         scheme = self.top.get("compression_scheme", "none")
         assert (scheme == "zstd-shared") == (version == 2), "scheme of another version"
-        self.shared = Shared(self.data, self.top["zstd_shared"]) if version == 2 else None
+        self.shared = Shared(self.data, self.top["zstd_shared"], check) if version == 2 else None
         if version == 2:
             self.decode = bytes
         elif scheme == "none":
@@ -145,6 +170,23 @@ class Archive:
             self.decode = self.unzstd
         else:
             raise ValueError("compression_scheme " + scheme)
+        if check:
+            self.check_hashes(self.data[toc:])
+
+    def check_hashes(self, table):
+        if "table_hash" in self.top:
+            assert list(self.top)[-1] == "table_hash", "table_hash is not last"
+            assert self.top["table_hash"] == xxh3_128(table[:-16]), "table_hash"
+        hashes, at, last = self.top.get("piece_hashes", b""), 0, -1
+        while at < len(hashes):
+            (ordinal,) = struct.unpack_from("<I", hashes, at)
+            assert ordinal > last, "piece_hashes: order"
+            last, at = ordinal, at + 4
+            offset, size = self.blobs[ordinal]
+            for begin in range(0, size, PIECE):
+                piece = self.data[offset + begin:offset + min(begin + PIECE, size)]
+                assert struct.unpack_from("<Q", hashes, at)[0] == xxh3_64(piece), "piece_hashes"
+                at += 8
 
     @staticmethod
     def unzstd(frame):

@@ -150,6 +150,7 @@ with_magic() { # OLD NEW
 		frames = [frame(raw, None)] + [frame(s.block(i), used) for i in range(len(s.blocks))]
 		layout.update(offset=64, size=sum(map(len, frames)),
 		              frames=b"".join(struct.pack("<I", len(f)) for f in frames))
+		del layout["frame_hashes"], a.top["table_hash"]
 		with open(sys.argv[2], "wb") as f:
 		    f.write(struct.pack("<4sIQ", b"KPAK", 2, 64 + layout["size"]).ljust(64, b"\0"))
 		    f.write(b"".join(frames) + msgpack.packb(a.top))

@@ -245,7 +245,9 @@ static inline struct ab ab_seekable(const void *data, size_t size, size_t chunk,
 					 &out, (const uint8_t *)data + i * chunk, len));
 		ab_put32(&table, (uint32_t)len);
 		if (checksums)
-			ab_put32(&table, 0x12345678);
+			ab_put32(&table,
+				 (uint32_t)XXH64((const uint8_t *)data + i * chunk, len,
+						 0));
 	}
 	ab_put32(&table, (uint32_t)n);
 	ab_put(&table, checksums ? "\x80" : "", 1);

@@ -15,6 +15,7 @@
 #include <zstd.h>
 
 #define EVERY_CALL_CHECK(condition) assert(condition)
+#include "tests/fuzz/table_hash.h"
 #include "tests/unit/every_call.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -212,9 +213,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int fd = memfd_create("archive", MFD_CLOEXEC);
 	struct kpackx_error why = {0};
 	struct kpack_archive *a = NULL;
+	uint8_t *copy = malloc(size + 1);
 	char path[32];
 
-	assert(fd >= 0 && write(fd, data, size) == (ssize_t)size);
+	assert(copy);
+	if (size)
+		memcpy(copy, data, size);
+	if (size >= 16 && kp_le64(copy + 8) < size)
+		mend_table_hash(copy + kp_le64(copy + 8),
+				size - (size_t)kp_le64(copy + 8));
+	assert(fd >= 0 && write(fd, copy, size) == (ssize_t)size);
+	free(copy);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (kpackx_open(path, &a, &why) != KPACK_SUCCESS) {
 		assert(!a && why.code != KPACK_SUCCESS && why.text[0]);

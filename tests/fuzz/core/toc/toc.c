@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include "core/base/msgpack_read.h"
 #include "core/toc/meta.h"
+#include "tests/fuzz/table_hash.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -80,6 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(copy);
 	if (size)
 		memcpy(copy, data, size);
+	mend_table_hash(copy, size);
 	if (kp_toc_parse(copy, size, 1000, &toc, &why) != KPACK_SUCCESS) {
 		assert(why.code != KPACK_SUCCESS && why.text[0]);
 		return 0;

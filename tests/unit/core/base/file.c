@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/base/file.h"
+#include <xxhash.h>
+#include <xxhash.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -219,6 +221,64 @@ static void a_run_is_read_ahead_once(void **state)
 	assert_int_equal(n_asked, 1);
 }
 
+/* A run of 3 pieces and a bit, at an odd place; the second piece is then damaged. */
+static void no_byte_is_read_that_its_hash_contradicts(void **state)
+{
+	enum { AT = 77, SIZE = 3 * KP_PIECE + 99 };
+	static const size_t ends[] = {0,
+				      1,
+				      KP_PIECE - 1,
+				      KP_PIECE,
+				      KP_PIECE + 1,
+				      2 * KP_PIECE - 1,
+				      2 * KP_PIECE,
+				      2 * KP_PIECE + 1,
+				      3 * KP_PIECE,
+				      SIZE - 1,
+				      SIZE};
+	uint8_t *data = malloc(AT + SIZE), *buf = malloc(SIZE), hashes[4 * 8];
+	struct kp_source s, sub;
+	struct kp_span head;
+	int fd = open(in_dir("f"), O_RDWR | O_CREAT, 0600);
+
+	(void)state;
+	assert_true(data && buf && fd >= 0);
+	for (size_t i = 0; i < AT + SIZE; i++)
+		data[i] = (uint8_t)(i * i >> 3);
+	assert_int_equal(pwrite(fd, data, AT + SIZE, 0), AT + SIZE);
+	for (size_t k = 0; k < 4; k++)
+		kp_put_le64(hashes + 8 * k,
+			    XXH3_64bits(data + AT + k * KP_PIECE,
+					k < 3 ? KP_PIECE : SIZE - 3 * KP_PIECE));
+	s = kp_source_fd(fd, AT, SIZE);
+	s.hashes = hashes;
+	s.begin = AT;
+	s.end = AT + SIZE;
+	for (int damaged = 0; damaged < 2; damaged++) {
+		for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
+			for (size_t j = i; j < sizeof(ends) / sizeof(*ends); j++) {
+				size_t from = ends[i], n = ends[j] - from;
+				bool bad = damaged && n && from < 2 * KP_PIECE &&
+					   ends[j] > KP_PIECE;
+
+				assert_true(kp_source_sub(&s, from, n, &sub));
+				assert_int_equal(kp_source_read(&sub, 0, buf, n, &why),
+						 bad ? KPACK_ERROR_DECOMPRESSION_FAILED
+						     : KPACK_SUCCESS);
+				assert_true(bad || memcmp(buf, data + AT + from, n) == 0);
+			}
+		}
+		/* a look at what follows, which nobody relies on */
+		assert_int_equal(kp_source_head(&s, KP_PIECE, buf, 9, &head, &why),
+				 KPACK_SUCCESS);
+		data[AT + KP_PIECE + 5] ^= 1;
+		assert_int_equal(pwrite(fd, data, AT + SIZE, 0), AT + SIZE);
+	}
+	close(fd);
+	free(data);
+	free(buf);
+}
+
 static void a_window_gives_the_bytes_of_its_source(void **state)
 {
 	static uint8_t data[50000];
@@ -425,6 +485,7 @@ int main(void)
 		TEST(runs_are_the_same_when_size_and_bytes_are),
 		TEST(a_file_is_read_within_its_run),
 		TEST(a_run_is_read_ahead_once),
+		TEST(no_byte_is_read_that_its_hash_contradicts),
 		TEST(a_window_gives_the_bytes_of_its_source),
 		TEST(only_regular_files_are_opened),
 		TEST(a_file_appears_when_it_is_whole),

@@ -420,6 +420,54 @@ static void wrong_tables_are_refused(void **state)
 	}
 }
 
+/* TEXT as a table with its hash at its end; if it has a byte AT, that is changed. */
+static kpack_error_t parse_hashed(const char *text, size_t at, uint8_t change,
+				  size_t *size)
+{
+	struct ab a = ab_new(16);
+	XXH128_canonical_t hash;
+	struct kp_toc toc;
+	kpack_error_t err;
+
+	ab_toc_text(&a, text);
+	*size = a.size - 16;
+	XXH128_canonicalFromHash(&hash, XXH3_128bits(a.bytes + 16, *size - 16));
+	memcpy(a.bytes + *size, hash.digest, 16);
+	if (at < *size)
+		a.bytes[16 + at] ^= change;
+	err = parse_bytes(a.bytes + 16, *size, &toc);
+	if (!err)
+		kp_toc_fini(&toc);
+	ab_free(&a);
+	return err;
+}
+
+/* No bit of a table with a hash can change, and no byte can follow it. */
+static void a_table_matches_its_hash(void **state)
+{
+	static const char text[] =
+		"{'piece_hashes': x'', 'toc': {'a': {'x': {'ordinal': 0}}},"
+		"'table_hash': x'00000000000000000000000000000000'}";
+	size_t size;
+
+	(void)state;
+	assert_int_equal(parse_hashed(text, SIZE_MAX, 0, &size), KPACK_SUCCESS);
+	for (size_t i = 0; i < size; i++)
+		for (int bit = 0; bit < 8; bit++)
+			if (!parse_hashed(text, i, (uint8_t)(1 << bit), &size))
+				fail_msg("byte %zu, bit %d", i, bit);
+	assert_int_equal(parse_hashed(text, 0, 1, &size), KPACK_ERROR_INVALID_FORMAT);
+	assert_int_equal(parse_hashed("{'toc': {}, 'piece_hashes': x'"
+				      "00000000000000000000000000000000'}",
+				      SIZE_MAX, 0, &size),
+			 KPACK_ERROR_INVALID_FORMAT);
+	assert_int_equal(
+		parse_hashed("{'table_hash': x'00000000000000000000000000000000',"
+			     "'toc': {}}",
+			     SIZE_MAX, 0, &size),
+		KPACK_ERROR_MSGPACK_PARSE_FAILED);
+}
+
 /* Heads with counts beyond the end of the data, wherever a container or string may be. */
 static void oversized_declarations_are_refused(void **state)
 {
@@ -881,6 +929,7 @@ int main(void)
 		cmocka_unit_test(entries_with_a_place_have_blobs),
 		cmocka_unit_test(an_ordinal_names_no_other_entrys_place),
 		cmocka_unit_test(wrong_tables_are_refused),
+		cmocka_unit_test(a_table_matches_its_hash),
 		cmocka_unit_test(oversized_declarations_are_refused),
 		cmocka_unit_test(nesting_is_bounded),
 		cmocka_unit_test(nesting_of_metadata_is_bounded),

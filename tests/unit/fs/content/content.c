@@ -32,6 +32,8 @@ static struct file {
 	bool ends;              /* a decode is about to end */
 	unsigned opened;        /* number of times that a decode began */
 	uint64_t rows;          /* number of rows in its chunk table */
+	bool whole;             /* it has a checksum for all, and is not checked yet */
+	bool bad;               /* ... which does not match */
 } files[512];
 static size_t file_count; /* as many as the archive has */
 
@@ -193,6 +195,24 @@ void kp_pool_limit(uint64_t most)
 	(void)most;
 }
 
+bool kp_archive_has_parts(const struct kpack_archive *a, size_t entry)
+{
+	(void)a;
+	return !__atomic_load_n(&files[entry].whole, __ATOMIC_ACQUIRE);
+}
+
+kpack_error_t kp_archive_check_parts(const struct kpack_archive *a, size_t entry,
+				     struct kpackx_error *why)
+{
+	if (kp_archive_has_parts(a, entry))
+		return KPACK_SUCCESS;
+	begin((uint32_t)entry, 0);
+	if (files[entry].bad)
+		return corrupt(why);
+	__atomic_store_n(&files[entry].whole, false, __ATOMIC_RELEASE);
+	return KPACK_SUCCESS;
+}
+
 bool kp_archive_is_plain(const struct kpack_archive *a)
 {
 	(void)a;
@@ -203,8 +223,7 @@ kpack_error_t kp_archive_read_range(const struct kpack_archive *a, size_t entry,
 				    uint64_t offset, void *buf, size_t size, size_t *got,
 				    struct kpackx_error *why)
 {
-	(void)a;
-	(void)why;
+	KP_TRY(kp_archive_check_parts(a, entry, why));
 	begin((uint32_t)entry, 0);
 	fill((uint32_t)entry, buf, offset, size);
 	*got = size;
@@ -297,6 +316,11 @@ kpack_error_t kp_decode_next(struct kp_decode *d, void *buf, uint64_t size,
 	fill(d->file, (uint8_t *)buf + (d->pieces ? 0 : d->done), d->done, n);
 	d->done += n;
 	*done = d->done;
+	if (d->done == f->size && f->whole) {
+		if (f->bad)
+			return corrupt(why);
+		__atomic_store_n(&files[d->file].whole, false, __ATOMIC_RELEASE);
+	}
 	return KPACK_SUCCESS;
 }
 
@@ -524,6 +548,43 @@ static void first_bytes_before_last(void **state)
 	read_whole(2, 128 * KIB);
 	assert_int_equal(files[2].opened, 1);
 	content_free(c);
+}
+
+/* Read the first bytes of a FILE whose checksum covers all of it, as it should be or not. */
+static void read_unchecked(struct file file, uint64_t budget)
+{
+	struct read r;
+
+	file.fails_at = NONE;
+	file.whole = true;
+	files[1] = files[2] = file;
+	files[2].bad = true;
+	make(budget, 1);
+	for (int i = 0; i < 2; i++) {
+		ask(&r, 1, 0, 10 * KIB);
+		expect_bytes(&r, 10 * KIB);
+		assert_false(files[1].whole);
+		ask(&r, 2, 0, 10 * KIB);
+		expect_failure(&r, KPACK_ERROR_DECOMPRESSION_FAILED);
+		ask(&r, 2, file.size - 5000, 100);
+		expect_failure(&r, KPACK_ERROR_DECOMPRESSION_FAILED);
+	}
+	read_whole(1, 96 * KIB);
+	assert_int_equal(stats().errors, 4);
+	content_free(c);
+}
+
+/* Held whole, or in chunks, segments and plain pieces, for which all is decoded first. */
+static void nothing_comes_before_the_checksum(void **state)
+{
+	(void)state;
+	read_unchecked((struct file){.size = 3 * MIB, .window = WIDE}, 64 * MIB);
+	read_unchecked((struct file){.size = 5 * MIB, .window = MIB}, 64 * MIB);
+	read_unchecked((struct file){.size = 30 * MIB, .window = MIB}, 16 * MIB);
+	read_unchecked((struct file){.size = 3 * MIB, .chunk = 64 * KIB}, 64 * MIB);
+	plain = true;
+	read_unchecked((struct file){.size = 3 * MIB}, 64 * MIB);
+	read_unchecked((struct file){.size = 30 * MIB}, 16 * MIB);
 }
 
 static void *reader(void *arg)
@@ -1888,6 +1949,7 @@ int main(void)
 		cmocka_unit_test_setup(corrupt_small_file, setup),
 		cmocka_unit_test_setup(budget_queues_decodes, setup),
 		cmocka_unit_test_setup(larger_than_the_budget, setup),
+		cmocka_unit_test_setup(nothing_comes_before_the_checksum, setup),
 		cmocka_unit_test_setup(small_behind_starved, setup),
 		cmocka_unit_test_setup(least_recently_used_goes, setup),
 		cmocka_unit_test_setup(served_whole_goes_first, setup),
