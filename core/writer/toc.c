@@ -192,31 +192,34 @@ static kpack_error_t pack_hashes(msgpack_packer *pk, const struct kp_writer *w,
 	bool *wanted = calloc((size_t)w->n_frames + 1, 1);
 	uint8_t *bytes = malloc(most + 1);
 	const uint64_t *hash = w->pieces;
+	kpack_error_t err = KPACK_SUCCESS;
 
-	if (wanted && bytes) {
-		for (size_t i = 0; i < w->entries.n; i++)
-			if (w->entries.items[i].size > KP_WHOLE_MAX)
-				wanted[w->entries.items[i].ordinal] = true;
-		for (uint32_t i = 0; i < w->n_frames; i++) {
-			uint64_t n = (w->sizes[i] + KP_PIECE - 1) / KP_PIECE;
-
-			if (!wanted[i]) {
-				hash += n;
-				continue;
-			}
-			kp_put_le32(bytes + size, i);
-			for (size += 4; n; n--, size += 8)
-				kp_put_le64(bytes + size, *hash++);
-		}
-		pack_table(pk, "piece_hashes", bytes, size);
-	}
-	free(bytes);
 	if (!wanted || !bytes) {
-		free(wanted);
-		return kp_fail_memory(why, most, "hashes");
+		err = kp_fail_memory(why, most, "hashes");
+		goto out;
 	}
+	for (size_t i = 0; i < w->entries.n; i++)
+		if (w->entries.items[i].size > KP_WHOLE_MAX)
+			wanted[w->entries.items[i].ordinal] = true;
+	for (uint32_t i = 0; i < w->n_frames; i++) {
+		uint64_t n = (w->sizes[i] + KP_PIECE - 1) / KP_PIECE;
+
+		if (wanted[i]) {
+			kp_put_le32(bytes + size, i);
+			size += 4;
+		}
+		for (; n; n--, hash++) {
+			if (!wanted[i])
+				continue;
+			kp_put_le64(bytes + size, *hash);
+			size += 8;
+		}
+	}
+	pack_table(pk, "piece_hashes", bytes, size);
+out:
 	free(wanted);
-	return KPACK_SUCCESS;
+	free(bytes);
+	return err;
 }
 
 /*
