@@ -100,6 +100,18 @@ flip() {
 	flip
 }
 
+@test "no wrong byte of bundles, of which each part is an entry" {
+	$python "$BATS_TEST_DIRNAME/mkfat.py" --bundles 1 --arches gfx90a,gfx1100 --size 700000 a.so
+	mkdir in
+	cp a.so in/
+	kpack pack -q --archives-only --group g --family all=gfx90a,gfx1100 in out
+	mv out/.kpack/*.kpack x.kpack
+	kpack extract -C ex x.kpack >extracted
+	mkdir tree
+	mv ex/toc tree/
+	flip
+}
+
 @test "valid frames that are not an entry's are not served" {
 	foreign zstd-per-kernel xxh3 100000
 	cp x.kpack intact

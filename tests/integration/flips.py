@@ -4,10 +4,11 @@
 
     flips.py DIR ARCHIVE COUNT SEED [FIRST]
 
-ARCHIVE is intact and has only entries of files, whose contents are in DIR.  For each of COUNT
-copies with one flipped bit, which SEED chooses, the copy is mounted and every file read: a page in
-the middle, in order, at random, mapped, again; and `kpack cat` and `extract` read it.  Each byte must
-be the file's, or the read fails; and a mount that fails reads says so.  A failure prints
+ARCHIVE is intact, and DIR has the contents of its entries by their keys, or by their paths below
+toc/.  For each of COUNT copies with one flipped bit, which SEED chooses, the copy is mounted and every
+file read, bundles too: a page in the middle, in order, at random, mapped, again; and `kpack cat` and
+`extract` read it.  Each byte must be the file's, or the read fails; and a mount that fails reads
+says so.  A failure prints
 the SEED, the number of the copy, which FIRST begins with, and the bit.  $KPACK_BIN has the programs.
 """
 import mmap
@@ -87,8 +88,9 @@ def tools(archive, want, tmp):
         if not data.startswith(run.stdout) or (run.returncode == 0 and run.stdout != data):
             raise Wrong("kpack cat %s" % name)
     out = os.path.join(tmp, "out")
-    subprocess.run([BIN + "/kpack", "extract", "-q", "-o", out, archive], stdout=subprocess.DEVNULL,
-                   stderr=subprocess.DEVNULL)
+    run = subprocess.run([BIN + "/kpack", "extract", "-C", out, archive], stdout=subprocess.DEVNULL,
+                         stderr=subprocess.DEVNULL)
+    assert run.returncode in (0, 1)
     for name in entries(out) if os.path.isdir(out) else []:
         with open(os.path.join(out, name), "rb") as f:
             if name in want and f.read() != want[name]:
@@ -99,7 +101,8 @@ def tools(archive, want, tmp):
 def mounted(archive, want, tmp, rng):
     point = os.path.join(tmp, "m")
     os.makedirs(point, exist_ok=True)
-    if subprocess.run([BIN + "/kpackfs", "-o", "cache_size=%s" % rng.choice(["64m", "8m"]), archive, point],
+    options = "bundles,cache_size=%s" % rng.choice(["64m", "8m"])
+    if subprocess.run([BIN + "/kpackfs", "-o", options, archive, point],
                       stderr=subprocess.DEVNULL).returncode:
         return "refused"
     try:
@@ -115,12 +118,26 @@ def mounted(archive, want, tmp, rng):
         subprocess.run(["fusermount3", "-u", point], check=True)
 
 
+def bundles(archive, tmp):
+    """What the intact archive has below hipfb/."""
+    point = os.path.join(tmp, "m")
+    os.mkdir(point)
+    subprocess.run([BIN + "/kpackfs", "-o", "bundles", archive, point], check=True)
+    try:
+        return {name: open(os.path.join(point, name), "rb").read()
+                for name in entries(point) if name.startswith("hipfb/")}
+    finally:
+        subprocess.run(["fusermount3", "-u", point], check=True)
+
+
 def main():
     folder, archive, count, seed = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     want = {name: open(os.path.join(folder, name), "rb").read() for name in entries(folder)}
+    files = {name: data for name, data in want.items() if not name.startswith("toc/")}
     intact = bytearray(open(archive, "rb").read())
     seen = {}
     with tempfile.TemporaryDirectory() as tmp:
+        want.update(bundles(archive, tmp))
         copy = os.path.join(tmp, "x.kpack")
         for i in range(int(sys.argv[5]) if len(sys.argv) > 5 else 0, count):
             rng = random.Random(seed * 1000003 + i)
@@ -135,7 +152,7 @@ def main():
                 f.write(data)
             try:
                 result = mounted(copy, want, tmp, rng)
-                tools(copy, want, tmp)
+                tools(copy, files, tmp)
             except Wrong as e:
                 print("%s: seed %d, copy %d, byte %d, bit %d: wrong: %s" %
                       (os.path.basename(archive), seed, i, bit // 8, bit % 8, e))
