@@ -61,8 +61,8 @@ kpack_error_t kp_archive_check_size(const struct kpack_archive *a, size_t entry,
 {
 	uint8_t head[KP_FRAME_HEADER_MAX];
 	struct kp_entry_info info;
+	struct kp_frame_header first;
 	struct kp_source stored;
-	uint64_t stated;
 	size_t n;
 
 	kp_archive_entry(a, entry, &info);
@@ -71,9 +71,11 @@ kpack_error_t kp_archive_check_size(const struct kpack_archive *a, size_t entry,
 	KP_TRY(kp_archive_source(a, entry, &stored, why));
 	n = stored.size < sizeof(head) ? (size_t)stored.size : sizeof(head);
 	KP_TRY(kp_source_read(&stored, 0, head, n, why));
-	if (!kp_zstd_content_size((struct kp_span){head, n}, &stated))
+	if (!kp_frame_header_read((struct kp_span){head, n}, &first) ||
+	    first.content == KP_FRAME_SIZE_UNKNOWN)
 		return KPACK_SUCCESS; /* decoding will find out */
-	if (stated < info.size && !has_chunks(a, entry))
+	if (first.skippable || (first.content < info.size && !has_chunks(a, entry)))
 		return check_frames(&stored, info.size, why);
-	return stated < info.size ? KPACK_SUCCESS : compare_sizes(stated, info.size, why);
+	return first.content < info.size ? KPACK_SUCCESS
+					 : compare_sizes(first.content, info.size, why);
 }

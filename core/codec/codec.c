@@ -21,7 +21,7 @@ bool kp_zstd_content_size(struct kp_span head, uint64_t *size)
 {
 	struct kp_frame_header h;
 
-	if (!kp_frame_header_read(head, &h))
+	if (!kp_frame_header_read(head, &h) || h.skippable)
 		return false;
 	*size = h.content;
 	return h.content != KP_FRAME_SIZE_UNKNOWN;

@@ -23,7 +23,8 @@ kpack_error_t kp_zstd_decode(struct kp_span stored, void *buf, size_t size,
 kpack_error_t kp_zstd_fail(size_t code, uint64_t size, struct kpackx_error *why);
 
 /*
- * Decoded size that a frame's header states; false: it states none, or HEAD is no frame.
+ * Decoded size that a frame's header states; false: it states none, or HEAD is no frame
+ * with content.
  */
 bool kp_zstd_content_size(struct kp_span head, uint64_t *size);
 

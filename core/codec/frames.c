@@ -143,8 +143,7 @@ void kp_frames_ignore_checksums(struct kp_frames *f)
 
 void kp_frames_narrow_windows(struct kp_frames *f, uint64_t size)
 {
-	if (size <= UINT64_C(1) << KP_WINDOW_LOG_MAX)
-		f->most = size;
+	f->most = size;
 }
 
 /* --- input ------------------------------------------------------------------------ */
@@ -265,7 +264,7 @@ static void narrow_window(const struct kp_frames *f, uint8_t *frame,
 {
 	int log = BLOCK_LOG;
 
-	while (UINT64_C(1) << log < f->most)
+	while (log < 32 && UINT64_C(1) << log < f->most)
 		log++;
 	if (frame[DESCRIPTOR] & SINGLE_SEGMENT || h->window <= UINT64_C(1) << log)
 		return;

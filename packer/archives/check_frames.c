@@ -5,9 +5,6 @@
 #include "core/base/bounds.h"
 #include "packer/base/xalloc.h"
 
-#define ZSTD_MAGIC UINT32_C(0xfd2fb528)
-#define ZSTD_CHECKSUM_FLAG 4
-
 typedef unsigned long long ull;
 
 /* A walk of a zstd blob, and its counters. */
@@ -20,15 +17,15 @@ struct frames {
 
 static void check_frame(struct frames *f, uint32_t number, struct kp_span head)
 {
-	uint64_t size;
+	struct kp_frame_header h;
 
-	if (head.size < 5 || kp_le32(head.data) != ZSTD_MAGIC) {
+	if (!kp_frame_header_read(head, &h)) {
 		f->foreign++;
 		return;
 	}
-	if (!kp_zstd_content_size(head, &size) && f->sizeless++ == 0)
+	if ((h.skippable || h.content == KP_FRAME_SIZE_UNKNOWN) && f->sizeless++ == 0)
 		f->first_sizeless = number;
-	if (!(head.data[4] & ZSTD_CHECKSUM_FLAG))
+	if (!h.checksum)
 		f->unchecked++;
 }
 

@@ -11,17 +11,18 @@
  *   hash       12 u64 16 u64 24 u64   MD5's first half: kp_ccob_check
  *   data       20     24     32
  *
- * A v1 ends where its compressed stream ends.
+ * zstd's data are frames, skippable ones too, as ZSTD_decompress takes them; behind zlib's
+ * stream any bytes may follow, as its uncompress ignores them.  A v1 ends where its
+ * compressed data end.
  */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include <zstd.h>
-#include <zstd_errors.h>
 #include "core/base/bounds.h"
 #include "core/base/spill.h"
-#include "core/codec/frame_header.h"
+#include "core/codec/codec.h"
+#include "core/codec/frames.h"
 #include "bundle.h"
 #include "ccob.h"
 
@@ -48,129 +49,108 @@ struct ccob {
 	uint64_t decoded;
 };
 
-/* Decodes one compressed stream from its beginning, any number of bytes at a time. */
+/* Decodes the compressed data from the beginning, any number of bytes at a time. */
 struct decoder {
 	const struct method *method;
 	struct kp_source src;
-	uint64_t fetched; /* bytes of SRC read into IN */
-	uint64_t made;    /* decoded bytes so far */
-	bool ended;       /* the stream's end was decoded */
-	ZSTD_DStream *zstd;
+	uint64_t made; /* decoded bytes so far */
+	struct kp_frames *zstd;
 #if KP_WITH_ZLIB
 	z_stream zlib;
-	bool zlib_live;
-#endif
+	bool zlib_live, ended; /* the stream's end was decoded */
+	uint64_t fetched;      /* bytes of SRC read into IN */
 	size_t in_pos, in_size;
 	uint8_t in[IN_SIZE];
+#endif
 };
 
 struct method {
 	const char *name;
 	uint64_t ratio_max;
-	/*
-	 * Begin to decode; DECODED is the size that the header states.  IN has at least
-	 * one byte unless SRC is empty.
-	 */
+	/* Begin to decode; DECODED is the size that the header states. */
 	kpack_error_t (*begin)(struct decoder *d, uint64_t decoded,
 			       struct kpackx_error *why);
-	/* Decode bytes from IN to at most LEN bytes; sets d->ended. */
-	kpack_error_t (*step)(struct decoder *d, uint8_t *out, size_t len, size_t *made,
+	/* Decode LEN bytes, or fewer if the data end before. */
+	kpack_error_t (*read)(struct decoder *d, uint8_t *out, size_t len, size_t *got,
 			      struct kpackx_error *why);
 	void (*end)(struct decoder *d);
-	/* Find where the stream at the start of SRC ends; DECODED bounds the work. */
+	/* Find where the data at the start of SRC end; DECODED bounds the work. */
 	kpack_error_t (*measure)(const struct kp_source *src, uint64_t decoded,
 				 uint64_t *size, struct kpackx_error *why);
 };
 
 /* ---- zstd ---- */
 
-static kpack_error_t zstd_fail(size_t code, struct kpackx_error *why)
-{
-	if (ZSTD_getErrorCode(code) == ZSTD_error_memory_allocation)
-		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY, "out of memory: zstd");
-	return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED, "zstd: %s",
-		       ZSTD_getErrorName(code));
-}
-
 static kpack_error_t zstd_begin(struct decoder *d, uint64_t decoded,
 				struct kpackx_error *why)
 {
-	unsigned long long stated = ZSTD_getFrameContentSize(d->in, d->in_size);
-	size_t code;
+	uint8_t buf[KP_FRAME_HEADER_MAX];
+	struct kp_span head;
+	uint64_t stated;
 
-	if (stated == ZSTD_CONTENTSIZE_ERROR)
-		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
-			       "the data is no zstd frame");
-	if (stated != ZSTD_CONTENTSIZE_UNKNOWN && stated != decoded)
+	KP_TRY(kp_source_head(&d->src, 0, buf, sizeof(buf), &head, why));
+	if (kp_zstd_content_size(head, &stated) && stated > decoded)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "the zstd frame says %llu bytes, the header %" PRIu64,
+			       "the zstd frame says %" PRIu64
+			       " bytes, the header %" PRIu64,
 			       stated, decoded);
-	d->zstd = ZSTD_createDStream();
-	if (!d->zstd)
-		return kp_fail_memory(why, ZSTD_DStreamInSize(), "a zstd decoder");
-	if (stated == ZSTD_CONTENTSIZE_UNKNOWN)
-		return KPACK_SUCCESS;
-	/* the window is then at most as large as the content, whose size is checked */
-	code = ZSTD_DCtx_setParameter(
-		d->zstd, ZSTD_d_windowLogMax,
-		ZSTD_dParam_getBounds(ZSTD_d_windowLogMax).upperBound);
-	return ZSTD_isError(code) ? zstd_fail(code, why) : KPACK_SUCCESS;
+	KP_TRY(kp_frames_open(&d->src, KP_FRAMES_PIECES, &d->zstd, why));
+	/* a window takes no more memory than the payload, whose size is checked */
+	kp_frames_narrow_windows(d->zstd, decoded);
+	return kp_frames_limit_window(d->zstd, 2 * decoded + (256 << 10), why);
 }
 
-static kpack_error_t zstd_step(struct decoder *d, uint8_t *out, size_t len, size_t *made,
+static kpack_error_t zstd_read(struct decoder *d, uint8_t *out, size_t len, size_t *got,
 			       struct kpackx_error *why)
 {
-	ZSTD_inBuffer from = {d->in, d->in_size, d->in_pos};
-	ZSTD_outBuffer to = {out, len, 0};
-	size_t code = ZSTD_decompressStream(d->zstd, &to, &from);
+	uint64_t done = 0;
+	kpack_error_t err = kp_frames_decode(d->zstd, out, len, len, &done, why);
 
-	if (ZSTD_isError(code))
-		return zstd_fail(code, why);
-	d->in_pos = from.pos;
-	d->ended = code == 0;
-	*made = to.pos;
-	return KPACK_SUCCESS;
+	*got = (size_t)done;
+	return err;
 }
 
 static void zstd_end(struct decoder *d)
 {
-	ZSTD_freeDStream(d->zstd);
+	kp_frames_close(d->zstd);
 }
 
-/* ZSTD_findFrameCompressedSize would need the whole frame in memory. */
+/* What follows in .hip_fatbin is padding or a container, and begins like no frame. */
 static kpack_error_t zstd_measure(const struct kp_source *src, uint64_t decoded,
 				  uint64_t *size, struct kpackx_error *why)
 {
+	uint8_t buf[KP_FRAME_HEADER_MAX];
 	struct kp_frame_header header;
 	struct kp_window window;
+	struct kp_span head;
+	uint64_t frame;
 
 	(void)decoded;
 	kp_window_init(&window, src);
-	return kp_frame_measure(&window, 0, &header, size, why);
+	*size = 0;
+	do {
+		KP_TRY(kp_frame_measure(&window, *size, &header, &frame, why));
+		if (frame > src->size - *size)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "zstd data of %" PRIu64
+				       " bytes passes the end at %" PRIu64,
+				       frame, src->size);
+		*size += frame;
+		KP_TRY(kp_source_head(src, *size, buf, sizeof(buf), &head, why));
+	} while (kp_frame_header_read(head, &header));
+	return KPACK_SUCCESS;
 }
 
 static const struct method zstd_method = {
 	.name = "zstd",
 	.ratio_max = KP_ZSTD_RATIO_MAX,
 	.begin = zstd_begin,
-	.step = zstd_step,
+	.read = zstd_read,
 	.end = zstd_end,
 	.measure = zstd_measure,
 };
 
 /* ---- decoding ---- */
-
-static kpack_error_t refill_input(struct decoder *d, struct kpackx_error *why)
-{
-	uint64_t left = d->src.size - d->fetched;
-	size_t n = left < IN_SIZE ? (size_t)left : IN_SIZE;
-
-	KP_TRY(kp_source_read(&d->src, d->fetched, d->in, n, why));
-	d->fetched += n;
-	d->in_pos = 0;
-	d->in_size = n;
-	return KPACK_SUCCESS;
-}
 
 static void decoder_free(struct decoder *d)
 {
@@ -191,9 +171,7 @@ static kpack_error_t decoder_new(const struct method *method, const struct kp_so
 		return kp_fail_memory(why, sizeof(*d), "a decoder");
 	d->method = method;
 	d->src = *src;
-	err = refill_input(d, why);
-	if (err == KPACK_SUCCESS)
-		err = method->begin(d, decoded, why);
+	err = method->begin(d, decoded, why);
 	if (err != KPACK_SUCCESS) {
 		decoder_free(d);
 		return err;
@@ -202,41 +180,14 @@ static kpack_error_t decoder_new(const struct method *method, const struct kp_so
 	return KPACK_SUCCESS;
 }
 
-/* Decode LEN bytes, or fewer if the stream ends before. */
-static kpack_error_t decoder_read(struct decoder *d, uint8_t *out, size_t len,
-				  size_t *got, struct kpackx_error *why)
-{
-	*got = 0;
-	while (*got < len && !d->ended) {
-		size_t in_before, made = 0;
-
-		if (d->in_pos == d->in_size)
-			KP_TRY(refill_input(d, why));
-		in_before = d->in_pos;
-		KP_TRY(d->method->step(d, out + *got, len - *got, &made, why));
-		if (!made && d->in_pos == in_before && !d->ended)
-			return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
-				       "%s: the data ends after %" PRIu64
-				       " decoded bytes",
-				       d->method->name, d->made);
-		d->made += made;
-		*got += made;
-	}
-	return KPACK_SUCCESS;
-}
-
-static uint64_t decoder_consumed(const struct decoder *d)
-{
-	return d->fetched - (d->in_size - d->in_pos);
-}
-
 /* Decode exactly LEN bytes. */
 static kpack_error_t decoder_fill(struct decoder *d, uint8_t *out, size_t len,
 				  struct kpackx_error *why)
 {
-	size_t got;
+	size_t got = 0;
 
-	KP_TRY(decoder_read(d, out, len, &got, why));
+	KP_TRY(d->method->read(d, out, len, &got, why));
+	d->made += got;
 	if (got < len)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "%s: only %" PRIu64 " decoded bytes, the header says more",
@@ -244,22 +195,18 @@ static kpack_error_t decoder_fill(struct decoder *d, uint8_t *out, size_t len,
 	return KPACK_SUCCESS;
 }
 
-/* Check that the stream ends here and that no bytes follow it. */
+/* Check that the data end here. */
 static kpack_error_t decoder_finish(struct decoder *d, struct kpackx_error *why)
 {
 	uint8_t extra;
-	size_t got;
+	size_t got = 0;
 
-	KP_TRY(decoder_read(d, &extra, 1, &got, why));
+	KP_TRY(d->method->read(d, &extra, 1, &got, why));
 	if (got)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "%s: more than the %" PRIu64
 			       " decoded bytes the header says",
-			       d->method->name, d->made - 1);
-	if (decoder_consumed(d) != d->src.size)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "%" PRIu64 " bytes follow the %s data inside",
-			       d->src.size - decoder_consumed(d), d->method->name);
+			       d->method->name, d->made);
 	return KPACK_SUCCESS;
 }
 
@@ -287,23 +234,44 @@ static kpack_error_t zlib_begin(struct decoder *d, uint64_t decoded,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t zlib_step(struct decoder *d, uint8_t *out, size_t len, size_t *made,
+static kpack_error_t refill_input(struct decoder *d, struct kpackx_error *why)
+{
+	uint64_t left = d->src.size - d->fetched;
+	size_t n = left < IN_SIZE ? (size_t)left : IN_SIZE;
+
+	KP_TRY(kp_source_read(&d->src, d->fetched, d->in, n, why));
+	d->fetched += n;
+	d->in_pos = 0;
+	d->in_size = n;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t zlib_read(struct decoder *d, uint8_t *out, size_t len, size_t *got,
 			       struct kpackx_error *why)
 {
-	size_t room = len < INT32_MAX ? len : INT32_MAX;
-	int code;
+	*got = 0;
+	while (*got < len && !d->ended) {
+		size_t room = len - *got < INT32_MAX ? len - *got : INT32_MAX;
+		int code;
 
-	d->zlib.next_in = d->in + d->in_pos;
-	d->zlib.avail_in = (uInt)(d->in_size - d->in_pos);
-	d->zlib.next_out = out;
-	d->zlib.avail_out = (uInt)room;
-	code = inflate(&d->zlib, Z_NO_FLUSH);
-	/* Z_BUF_ERROR: no progress, which the caller detects */
-	if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)
-		return zlib_fail(d, code, why);
-	d->in_pos = d->in_size - d->zlib.avail_in;
-	d->ended = code == Z_STREAM_END;
-	*made = room - d->zlib.avail_out;
+		if (d->in_pos == d->in_size)
+			KP_TRY(refill_input(d, why));
+		d->zlib.next_in = d->in + d->in_pos;
+		d->zlib.avail_in = (uInt)(d->in_size - d->in_pos);
+		d->zlib.next_out = out + *got;
+		d->zlib.avail_out = (uInt)room;
+		code = inflate(&d->zlib, Z_NO_FLUSH);
+		if (code == Z_BUF_ERROR)
+			return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
+				       "zlib: the data ends after %" PRIu64
+				       " decoded bytes",
+				       d->made + *got);
+		if (code != Z_OK && code != Z_STREAM_END)
+			return zlib_fail(d, code, why);
+		d->in_pos = d->in_size - d->zlib.avail_in;
+		d->ended = code == Z_STREAM_END;
+		*got += room - d->zlib.avail_out;
+	}
 	return KPACK_SUCCESS;
 }
 
@@ -321,7 +289,7 @@ static const struct method zlib_method = {
 	.name = "zlib",
 	.ratio_max = KP_ZLIB_RATIO_MAX,
 	.begin = zlib_begin,
-	.step = zlib_step,
+	.read = zlib_read,
 	.end = zlib_end,
 	.measure = zlib_measure,
 };
@@ -332,17 +300,19 @@ static kpack_error_t zlib_measure(const struct kp_source *src, uint64_t decoded,
 	struct decoder *d = NULL;
 	kpack_error_t err = decoder_new(&zlib_method, src, decoded, &d, why);
 	uint8_t discard[16384];
-	size_t got;
+	size_t got = 0;
 
-	while (err == KPACK_SUCCESS && !d->ended && d->made <= decoded)
-		err = decoder_read(d, discard, sizeof(discard), &got, why);
+	while (err == KPACK_SUCCESS && !d->ended && d->made <= decoded) {
+		err = zlib_read(d, discard, sizeof(discard), &got, why);
+		d->made += got;
+	}
 	if (err == KPACK_SUCCESS && d->made != decoded)
 		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			      "zlib: %" PRIu64 " decoded bytes or more, the header says "
 			      "%" PRIu64,
 			      d->made, decoded);
 	if (err == KPACK_SUCCESS)
-		*size = decoder_consumed(d);
+		*size = d->fetched - (d->in_size - d->in_pos);
 	decoder_free(d);
 	return err;
 }

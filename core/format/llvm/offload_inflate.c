@@ -20,10 +20,12 @@
 kpack_error_t kp_offload_is_zstd(const struct kp_source *body, bool *yes,
 				 struct kpackx_error *why)
 {
-	uint8_t b[4] = {0};
+	uint8_t buf[KP_FRAME_HEADER_MAX];
+	struct kp_frame_header header;
+	struct kp_span head;
 
-	KP_TRY(kp_source_read(body, 0, b, body->size < 4 ? (size_t)body->size : 4, why));
-	*yes = kp_le32(b) == ZSTD_MAGICNUMBER;
+	KP_TRY(kp_source_head(body, 0, buf, sizeof(buf), &head, why));
+	*yes = kp_frame_header_read(head, &header);
 	return KPACK_SUCCESS;
 }
 
@@ -55,7 +57,7 @@ static uInt portion(size_t left)
 	return left < INT32_MAX ? (uInt)left : INT32_MAX;
 }
 
-/* Z_OK: the stream ended, all of STORED was used, and SIZE bytes were decoded. */
+/* Z_OK: the stream ended, and SIZE bytes were decoded. */
 static int zlib_run(z_stream *z, struct kp_span stored, uint8_t *out, size_t size)
 {
 	size_t in = 0, made = 0;
@@ -74,7 +76,7 @@ static int zlib_run(z_stream *z, struct kp_span stored, uint8_t *out, size_t siz
 		made += room - z->avail_out;
 	} while (code == Z_OK && (give != z->avail_in || room != z->avail_out));
 	if (code == Z_STREAM_END)
-		return in == stored.size && made == size ? Z_OK : Z_DATA_ERROR;
+		return made == size ? Z_OK : Z_DATA_ERROR;
 	return code == Z_OK ? Z_BUF_ERROR : code;
 }
 

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <zstd.h>
 #include "tests/unit/bundle_builder.h"
 #include "core/format/nest.h"
 
@@ -147,6 +148,97 @@ static void every_version_and_method_is_read(void **state)
 	}
 }
 
+/* A frame of the SIZE decoded bytes at AT; SIZED: it states their number. */
+static void put_frame(struct bytes *b, const uint8_t *decoded, size_t at, size_t size,
+		      bool sized)
+{
+	uint8_t frame[2 * PLAIN_SIZE];
+	ZSTD_CCtx *z = ZSTD_createCCtx();
+	size_t n;
+
+	ZSTD_CCtx_setParameter(z, ZSTD_c_contentSizeFlag, sized);
+	ZSTD_CCtx_setParameter(z, ZSTD_c_windowLog, 27);
+	n = ZSTD_compress2(z, frame, sizeof(frame), decoded + at, size);
+	assert_false(ZSTD_isError(n));
+	put(b, frame, n);
+	ZSTD_freeCCtx(z);
+}
+
+/* Data of form NUMBER that ZSTD_decompress takes; false: there is no such form. */
+static bool zstd_form(unsigned number, const uint8_t *plain, struct bytes *b)
+{
+	static const uint8_t skip[] = "\x5f\x2a\x4d\x18\7\0\0\0CCOB\0\0\0";
+	size_t half = PLAIN_SIZE / 2, rest = PLAIN_SIZE - half;
+
+	if (number == 0 || number == 6)
+		put(b, skip, sizeof(skip) - 1);
+	put_frame(b, plain, 0, number < 2 ? PLAIN_SIZE : half, number != 4);
+	if (number == 1 || number == 6)
+		put(b, skip, sizeof(skip) - 1);
+	if (number >= 2)
+		put_frame(b, plain, half, rest, number < 4 || number == 6);
+	if (number == 3) /* an empty frame, and a skippable one without a byte */
+		put_frame(b, plain, 0, 0, true), put(b, skip, 4), put_zeros(b, 4);
+	return number < 7;
+}
+
+/* Also in version 1, which ends where its frames do, before padding and another bundle. */
+static void all_that_zstd_decompresses_is_read(void **state)
+{
+	uint8_t plain[PLAIN_SIZE];
+	struct bytes data = {0};
+
+	(void)state;
+	ZSTD_decompress(plain, sizeof(plain), zstd_data, sizeof(zstd_data));
+	for (unsigned i = 0; zstd_form(i, plain, &data); i++, bytes_free(&data)) {
+		const struct stream stream = {1, data.data, data.size};
+
+		for (unsigned version = 1; version <= 3; version++) {
+			struct bytes b = ccob(version, &stream, 0), next = b;
+			struct kp_source src;
+			struct kp_containers list;
+			size_t size = b.size;
+
+			next = ccob(3, &streams[COUNT(streams) - 1], 0);
+			put_zeros(&b, 13);
+			put(&b, next.data, next.size);
+			src = kp_source_memory(b.data, b.size);
+			assert_int_equal(kp_containers_scan(&src, &list, &why),
+					 KPACK_SUCCESS);
+			assert_int_equal(list.count, 2);
+			assert_int_equal(list.items[0].size, size);
+			assert_decodes(&src, &list, 0, true);
+			assert_decodes(&src, &list, 1, true);
+			kp_containers_fini(&list);
+			bytes_free(&next);
+			bytes_free(&b);
+		}
+	}
+	bytes_free(&data);
+}
+
+#if KP_WITH_ZLIB
+/* zlib's uncompress, which LLVM calls, ignores them. */
+static void bytes_behind_zlibs_stream_are_ignored(void **state)
+{
+	struct bytes data = {0}, b;
+	struct kp_containers list;
+	struct kp_source src;
+
+	(void)state;
+	put(&data, zlib_data, sizeof(zlib_data));
+	put(&data, "more", 4);
+	b = ccob(2, &(struct stream){0, data.data, data.size}, 0);
+	src = kp_source_memory(b.data, b.size);
+	assert_int_equal(kp_containers_scan(&src, &list, &why), KPACK_SUCCESS);
+	assert_int_equal(list.items[0].size, b.size);
+	assert_decodes(&src, &list, 0, true);
+	kp_containers_fini(&list);
+	bytes_free(&b);
+	bytes_free(&data);
+}
+#endif
+
 /* A wrong hash is noticed, but the bundle is still read. */
 static void a_wrong_hash_is_noticed(void **state)
 {
@@ -231,13 +323,31 @@ static void another_total_size_is_refused(void **state)
 			}
 		}
 	}
-	/*
-	 * everything is decodable, but the header's size includes 8 zeros after the data
-	 */
-	struct bytes b = ccob(3, &streams[0], 32 + streams[0].size + 8);
+	/* zstd's frames are decodable, but 8 zeros follow them */
+	const struct stream *zstd = &streams[COUNT(streams) - 1];
+	struct bytes b = ccob(3, zstd, 32 + zstd->size + 8);
 	put_zeros(&b, 8);
 	assert_refused(&b);
 	bytes_free(&b);
+}
+
+/* One byte more or less than the header says, in the second of two frames. */
+static void frames_of_another_size_are_refused(void **state)
+{
+	uint8_t plain[PLAIN_SIZE + 1] = {0};
+
+	(void)state;
+	ZSTD_decompress(plain, PLAIN_SIZE, zstd_data, sizeof(zstd_data));
+	for (int more = -1; more <= 1; more += 2) {
+		struct bytes data = {0}, b;
+
+		put_frame(&data, plain, 0, 100, true);
+		put_frame(&data, plain, 100, (size_t)(PLAIN_SIZE - 100 + more), true);
+		b = ccob(3, &(struct stream){1, data.data, data.size}, 0);
+		assert_refused(&b);
+		bytes_free(&b);
+		bytes_free(&data);
+	}
 }
 
 /* A CCOB in a bundle's entry, as in a section of an object. */
@@ -269,6 +379,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_version_and_method_is_read),
+		cmocka_unit_test(all_that_zstd_decompresses_is_read),
+		cmocka_unit_test(frames_of_another_size_are_refused),
+#if KP_WITH_ZLIB
+		cmocka_unit_test(bytes_behind_zlibs_stream_are_ignored),
+#endif
 		cmocka_unit_test(a_wrong_hash_is_noticed),
 		cmocka_unit_test(each_ends_where_it_does),
 		cmocka_unit_test(another_total_size_is_refused),
