@@ -144,12 +144,13 @@ static int open_following(const char *path, int flags)
 
 		fd = (int)syscall(SYS_openat2, root, *rest ? rest : ".", &how,
 				  sizeof(how));
-		if (fd >= 0 || (errno != ENOSYS && errno != EPERM && errno != EXDEV &&
-				errno != EAGAIN && errno != ELOOP))
+		if (fd >= 0 ||
+		    (errno != ENOSYS && errno != EPERM && errno != EXDEV &&
+		     errno != EAGAIN && errno != ELOOP && errno != ENAMETOOLONG))
 			return fd;
 		/*
-		 * it leads out of the root, into another mount or into /proc, or the kernel
-		 * has no openat2
+		 * it leads out of the root, into another mount or into /proc, or is longer
+		 * than the kernel takes, or the kernel has no openat2
 		 */
 		if (resolve_operand(root, *rest ? rest : ".", true, &at) < 0)
 			return -1;

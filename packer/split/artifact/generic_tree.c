@@ -6,6 +6,7 @@
 #include <string.h>
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
+#include "core/base/text.h"
 #include "core/target/target.h"
 #include "tree_name.h"
 
@@ -101,7 +102,9 @@ void generic_tree_binary(struct generic_tree *g, const struct binary *b)
 	if (!g->path)
 		return;
 	g->converted |= b->fat.kind == KP_FATBIN_CONVERTED;
-	if (b->fat.kind != KP_FATBIN_ELF)
+	/* a path that cannot be a key: kpack split left the file alone, and said so */
+	if (b->fat.kind != KP_FATBIN_ELF ||
+	    !kp_path_ok(kp_span_str(b->path + strlen(g->path) + 1)))
 		return;
 	xgrow(&g->fat, g->n_fat, &g->fat_cap, sizeof(*g->fat));
 	g->fat[g->n_fat++] = xstrdup(b->path);
