@@ -86,4 +86,7 @@ kpack_error_t kp_elf_read(int fd, uint64_t size, struct kp_elf *out,
 			  struct kpackx_error *why);
 void kp_elf_fini(struct kp_elf *elf);
 
+/* Whether the relocation types of MACHINE are known. */
+bool kp_elf_machine_known(uint16_t machine);
+
 #endif

@@ -103,6 +103,10 @@ static kpack_error_t match_wrapper(const struct kp_fatbin *fat, size_t i,
 	fat->wrapper_container[i] = -1;
 	if (w->fields.magic == KP_WRAPPER_HIPK)
 		return KPACK_SUCCESS;
+	if (w->source == KP_POINTER_UNRESOLVED && !kp_elf_machine_known(fat->elf.machine))
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "wrapper %zu: the relocations of machine %u are not known",
+			       i, fat->elf.machine);
 	if (w->source == KP_POINTER_UNRESOLVED)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "wrapper %zu: its pointer is set from outside this file",

@@ -22,9 +22,10 @@ struct kp_fatbin {
 	const char *format;      /* "elf", else that of the first container; NONE: NULL */
 	struct kp_source source; /* the section or file that has the containers */
 	/*
-	 * kp_fatbin_nest: other sections of a linked binary have code that is not listed
+	 * kp_fatbin_nest: why code of a linked binary can only be copied, and is not listed;
+	 * static; NULL: all is listed
 	 */
-	bool other_sections;
+	const char *unlisted;
 	struct kp_elf elf; /* of any host ELF; type 0: not a host ELF */
 	struct kp_containers containers;
 	ptrdiff_t *wrapper_container; /* per wrapper: container, or -1; NONE: NULL */
@@ -46,15 +47,26 @@ void kp_fatbin_fini(struct kp_fatbin *fat);
  * containers nested in them (core/format/nest.h).  Kind NESTED: the source is the file.
  * Kind BARE can also have nested containers; they are not searched for in a compressed
  * bundle whose entries are all for HIP, because HIP treats the entries as code objects.
- * A linked host binary gives the result of kp_fatbin_open.  With SECTIONS, the containers
- * of other sections - .nv_fatbin and the like - are appended; then the source is the
- * file, not the section, and kind NONE becomes NESTED if a container was found.
+ * A linked host binary gives the result of kp_fatbin_open, which is kind NONE for those that
+ * are no 64-bit little-endian ELF, or are without section names.  With SECTIONS, the
+ * containers of other sections - .nv_fatbin and the like - are appended, and those of such
+ * binaries; then the source is the file, not the section, and kind NONE becomes NESTED if a
+ * container was found.
  */
 kpack_error_t kp_fatbin_nest(int fd, uint64_t size, bool sections, struct kp_fatbin *out,
 			     struct kpackx_error *why);
 
-/* Whether HEAD (at least 20 bytes) begins a linked host binary: an ELF, but no object. */
+/*
+ * Whether HEAD (KP_HEAD_SIZE bytes are enough) begins a linked host binary: an ELF of any
+ * class, but no object; or a PE.
+ */
 bool kp_fatbin_is_linked(struct kp_span head);
+
+/*
+ * Whether the file open at FD, which kp_fatbin_nest refuses, has device code: as far as it
+ * can be read, it has a container of it, or a section for some, or wrappers.
+ */
+bool kp_fatbin_has_code(int fd, uint64_t size);
 
 /*
  * Number the containers without a wrapper for which COUNT is true (NULL: all).

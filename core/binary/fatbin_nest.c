@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <stdlib.h>
 #include "fatbin.h"
+#include "core/format/loose_code.h"
 #include "core/format/nest.h"
 
 /*
@@ -122,11 +123,12 @@ static kpack_error_t add_section(struct kp_fatbin *fat, const struct kp_image *s
 	return err;
 }
 
-/* Whether SECTION is not .hip_fatbin, whose containers are already listed. */
-static bool is_other(const struct kp_image *section)
+/* Whether SECTION is not the .hip_fatbin whose containers are already listed. */
+static bool is_other(const struct kp_fatbin *fat, const struct kp_image *section)
 {
 	return section->size && section->id &&
-	       strcmp(section->id, KP_FATBIN_SECTION) != 0;
+	       (fat->kind != KP_FATBIN_ELF ||
+		strcmp(section->id, KP_FATBIN_SECTION) != 0);
 }
 
 /* Let the containers' offsets count from the file's start, and add those of SECTIONS. */
@@ -140,42 +142,88 @@ static kpack_error_t take_sections(int fd, uint64_t size, struct kp_fatbin *fat,
 	for (size_t i = 0; i < fat->containers.count; i++)
 		fat->containers.items[i].offset += base;
 	for (size_t i = 0; i < sections->n_images; i++)
-		if (is_other(&sections->images[i]))
+		if (is_other(fat, &sections->images[i]))
 			KP_TRY(add_section(fat, &sections->images[i], why));
 	if (fat->kind == KP_FATBIN_NONE && fat->containers.count) {
 		fat->kind = KP_FATBIN_NESTED;
-		fat->format = kp_format_host_elf.name;
+		fat->format = sections->items[0].format->name;
 	}
 	return kp_fatbin_number(fat, NULL, why);
 }
 
-/* Search for sections with device code besides .hip_fatbin.  Damage is not reported. */
-static kpack_error_t look_at_sections(int fd, uint64_t size, bool take,
-				      struct kp_fatbin *fat, struct kpackx_error *why)
+/* Why the code of SECTION, in a binary of FORMAT, can only be copied. */
+static const char *why_unlisted(const struct kp_format *format,
+				const struct kp_image *section, bool elf64)
+{
+	if (format == &kp_format_pe)
+		return "the device code of a Windows file stays in it: only kpack pack "
+		       "--archives-only copies it";
+	if (!elf64)
+		return "the device code of a 32-bit or big-endian file stays in it: only "
+		       "kpack pack --archives-only copies it";
+	if (strcmp(section->id, KP_NO_SECTION) == 0)
+		return "device code that no section names stays in the file: only kpack "
+		       "pack --archives-only copies it";
+	return "device code in other sections than .hip_fatbin is packed with "
+	       "--archives-only";
+}
+
+/*
+ * Search for device code besides the .hip_fatbin that is listed.  Damage of the section table
+ * is not reported.
+ */
+static kpack_error_t look_at_sections(int fd, uint64_t size,
+				      const struct kp_format *format, bool elf64,
+				      bool take, struct kp_fatbin *fat,
+				      struct kpackx_error *why)
 {
 	struct kp_source file = kp_source_fd(fd, 0, size);
 	struct kp_containers list = {0};
 	struct kpackx_error fault = {0};
-	bool any = false;
-	kpack_error_t err = kp_containers_add(&file, 0, &kp_format_host_elf, KP_NOWHERE,
-					      &list, &fault);
+	const struct kp_image *other = NULL;
+	kpack_error_t err =
+		kp_containers_add(&file, 0, format, KP_NOWHERE, &list, &fault);
 
-	for (size_t i = 0; i < list.n_images && !err; i++)
-		any |= is_other(&list.images[i]);
-	fat->other_sections = any && !take;
-	if (err == KPACK_ERROR_OUT_OF_MEMORY)
-		kp_fail(why, err, "%s", fault.text);
-	else
-		err = any && take ? take_sections(fd, size, fat, &list, why)
-				  : KPACK_SUCCESS;
+	if (err && err != KPACK_ERROR_OUT_OF_MEMORY && fat->kind == KP_FATBIN_NONE &&
+	    format->salvage)
+		err = kp_containers_salvage(&file, 0, format, KP_NOWHERE, &list, &fault);
+	if (err && (err == KPACK_ERROR_OUT_OF_MEMORY || fat->kind == KP_FATBIN_NONE)) {
+		if (why)
+			*why = fault;
+		return err;
+	}
+	for (size_t i = list.n_images; i-- > 0 && !err;)
+		if (is_other(fat, &list.images[i]))
+			other = &list.images[i];
+	fat->unlisted = other && !take ? why_unlisted(format, other, elf64) : NULL;
+	err = other && take ? take_sections(fd, size, fat, &list, why) : KPACK_SUCCESS;
 	kp_containers_fini(&list);
 	return err;
 }
 
 bool kp_fatbin_is_linked(struct kp_span head)
 {
-	return kp_elf_host_probe(head) &&
-	       kp_le16(head.data + offsetof(Elf64_Ehdr, e_type)) != ET_REL;
+	uint16_t type, machine;
+
+	return kp_format_pe.probe(head) ||
+	       (kp_elf_any_probe(head, &type, &machine) && type != ET_REL &&
+		machine != EM_AMDGPU && machine != EM_CUDA);
+}
+
+static kpack_error_t nest_linked(int fd, uint64_t size, struct kp_span head,
+				 bool sections, struct kp_fatbin *fat,
+				 struct kpackx_error *why)
+{
+	bool elf64 = kp_elf_host_probe(head);
+	kpack_error_t err = elf64 ? kp_fatbin_open(fd, size, fat, why) : KPACK_SUCCESS;
+
+	/* what is not supported can still be copied */
+	if (err && !(err == KPACK_ERROR_NOT_IMPLEMENTED && sections))
+		return err;
+	if (fat->kind == KP_FATBIN_CONVERTED)
+		return KPACK_SUCCESS;
+	return look_at_sections(fd, size, kp_format_probe(head), elf64, sections, fat,
+				why);
 }
 
 static kpack_error_t nest_any(int fd, uint64_t size, bool sections, struct kp_fatbin *fat,
@@ -187,12 +235,8 @@ static kpack_error_t nest_any(int fd, uint64_t size, bool sections, struct kp_fa
 	const struct kp_format *format;
 
 	KP_TRY(kp_file_pread(fd, 0, bytes, head.size, why));
-	if (kp_fatbin_is_linked(head)) {
-		KP_TRY(kp_fatbin_open(fd, size, fat, why));
-		return fat->kind == KP_FATBIN_CONVERTED || !kp_format_host_elf.probe(head)
-			       ? KPACK_SUCCESS
-			       : look_at_sections(fd, size, sections, fat, why);
-	}
+	if (kp_fatbin_is_linked(head))
+		return nest_linked(fd, size, head, sections, fat, why);
 	format = kp_format_probe(head);
 	if (!format)
 		return KPACK_SUCCESS;
@@ -212,4 +256,46 @@ kpack_error_t kp_fatbin_nest(int fd, uint64_t size, bool sections, struct kp_fat
 	if (err)
 		kp_fatbin_fini(out);
 	return err;
+}
+
+/* Whether bytes that begin like FORMAT are surely meant to be one with device code. */
+static bool is_meant(const struct kp_format *format, struct kp_span head)
+{
+	/* four bytes alone can be a word of text, and sources have the texts of bundles */
+	if (format == &kp_format_ccob)
+		return head.size < 8 ||
+		       (kp_le16(head.data + 4) - 1u < 3 && kp_le16(head.data + 6) < 2);
+	return !kp_format_is_host(format) && format != &kp_format_archive &&
+	       format != &kp_format_bitcode && format != &kp_format_spirv &&
+	       format != &kp_format_ptx && format != &kp_format_text_bundle;
+}
+
+static void ignore_fault(void *arg, const struct kp_containers *list, size_t image,
+			 const struct kpackx_error *why)
+{
+	(void)arg, (void)list, (void)image, (void)why;
+}
+
+bool kp_fatbin_has_code(int fd, uint64_t size)
+{
+	const struct kp_source file = kp_source_fd(fd, 0, size);
+	uint8_t bytes[KP_HEAD_SIZE];
+	const struct kp_format *format;
+	struct kp_containers list;
+	struct kp_span head;
+	bool has;
+
+	if (kp_source_head(&file, 0, bytes, sizeof(bytes), &head, NULL))
+		return false;
+	format = kp_format_probe(head);
+	has = format && (is_meant(format, head) ||
+			 (format == &kp_format_host_elf && kp_loose_wrapper(&file)));
+	if (!format || has || kp_nest_salvage(&file, ignore_fault, NULL, &list, NULL))
+		return has;
+	for (size_t i = 0; i < list.n_images && !has; i++)
+		has = list.images[i].stream;
+	for (size_t i = 0; i < list.count && !has; i++)
+		has = is_meant(list.items[i].format, (struct kp_span){0});
+	kp_containers_fini(&list);
+	return has;
 }

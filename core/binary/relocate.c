@@ -38,6 +38,14 @@ static const struct machine {
 	{EM_LOONGARCH, R_LARCH_RELATIVE, R_LARCH_64},
 };
 
+bool kp_elf_machine_known(uint16_t machine)
+{
+	for (size_t i = 0; i < KP_COUNT(machines); i++)
+		if (machines[i].machine == machine)
+			return true;
+	return false;
+}
+
 static enum action find_action(uint16_t machine, uint32_t type)
 {
 	for (size_t i = 0; i < KP_COUNT(machines); i++) {

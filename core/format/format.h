@@ -123,6 +123,7 @@ extern const struct kp_format kp_format_text_bundle;
 extern const struct kp_format kp_format_offload_binary;
 extern const struct kp_format kp_format_archive; /* ar: static, heterogeneous */
 extern const struct kp_format kp_format_host_elf;
+extern const struct kp_format kp_format_pe; /* Windows: programs, libraries */
 extern const struct kp_format kp_format_code_object;
 extern const struct kp_format kp_format_fatbin; /* CUDA's */
 extern const struct kp_format kp_format_cubin;
@@ -136,6 +137,15 @@ const struct kp_format *kp_format_probe(struct kp_span head);
 /* The same among the formats that may occur in .hip_fatbin. */
 const struct kp_format *kp_format_probe_hip(struct kp_span head);
 bool kp_format_is_hip(const struct kp_format *format);
+
+/* The name of an image in a host's file that no section holds. */
+#define KP_NO_SECTION "(no section)"
+
+/* Whether it is the file of a program, a library or an object of the host. */
+static inline bool kp_format_is_host(const struct kp_format *format)
+{
+	return format == &kp_format_host_elf || format == &kp_format_pe;
+}
 
 /*
  * Find every container of SRC, the contents of .hip_fatbin: bundles, plain and

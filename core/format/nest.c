@@ -151,7 +151,7 @@ static bool must_follow(const struct nest *n, const struct place *p, size_t prev
 	if (previous == KP_NOWHERE) /* a file may have any contents */
 		return p->stream && p->image != KP_NOWHERE;
 	/* installers and signatures append bytes to programs that no header mentions */
-	return n->list->items[previous].format != &kp_format_host_elf;
+	return !kp_format_is_host(n->list->items[previous].format);
 }
 
 /* Append the container at POS; if salvaging, the readable part of a damaged one. */

@@ -7,11 +7,11 @@
 
 /* Formats with a longer magic first; text formats last. */
 static const struct kp_format *const formats[] = {
-	&kp_format_bundle,      &kp_format_ccob,   &kp_format_offload_binary,
-	&kp_format_code_object, &kp_format_cubin,  &kp_format_host_elf,
-	&kp_format_archive,     &kp_format_fatbin, &kp_format_tileir,
-	&kp_format_bitcode,     &kp_format_spirv,  &kp_format_text_bundle,
-	&kp_format_ptx,
+	&kp_format_bundle,      &kp_format_ccob,    &kp_format_offload_binary,
+	&kp_format_code_object, &kp_format_cubin,   &kp_format_host_elf,
+	&kp_format_pe,          &kp_format_archive, &kp_format_fatbin,
+	&kp_format_tileir,      &kp_format_bitcode, &kp_format_spirv,
+	&kp_format_text_bundle, &kp_format_ptx,
 };
 
 const struct kp_format *kp_format_probe(struct kp_span head)

@@ -82,6 +82,24 @@ uint32_t binary_index(const struct binary *b, size_t wrapper)
 	return (uint32_t)b->fat.elf.wrappers[wrapper].fields.index;
 }
 
+kpack_error_t binary_unlisted(const struct binary *b, const char **out,
+			      struct kpackx_error *why)
+{
+	const struct kp_source file = kp_source_fd(b->fd, 0, b->size);
+	uint8_t bytes[KP_HEAD_SIZE];
+	struct kp_fatbin fat;
+	struct kp_span head;
+
+	*out = NULL;
+	KP_TRY(kp_source_head(&file, 0, bytes, sizeof(bytes), &head, why));
+	if (b->fat.kind != KP_FATBIN_NONE || !kp_fatbin_is_linked(head))
+		return KPACK_SUCCESS;
+	KP_TRY(kp_fatbin_nest(b->fd, b->size, false, &fat, why));
+	*out = fat.unlisted;
+	kp_fatbin_fini(&fat);
+	return KPACK_SUCCESS;
+}
+
 const char *binary_kind(const struct binary *b)
 {
 	switch (b->fat.kind) {

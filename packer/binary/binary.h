@@ -41,6 +41,13 @@ kpack_error_t binary_read_layout(struct binary *b, struct kpackx_error *why);
 /* The index that a wrapper asks for, of which the runtime uses 32 bits. */
 uint32_t binary_index(const struct binary *b, size_t wrapper);
 
+/*
+ * Why the device code of B, in which binary_open found none, can only be copied; *OUT NULL:
+ * it has none.  Static.  Errors of kp_fatbin_nest: it has some, which is damaged.
+ */
+kpack_error_t binary_unlisted(const struct binary *b, const char **out,
+			      struct kpackx_error *why);
+
 /* The kind in words: "converted", "fat" ... */
 const char *binary_kind(const struct binary *b);
 

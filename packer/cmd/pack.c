@@ -39,8 +39,9 @@ static int print_report(const struct packing *p, bool done)
 		}
 		result.mount = mount;
 		result.dispositions = &p->dispositions;
-		if (!p->args.quiet && !done)
-			pack_report_dispositions(&p->scan, &p->dispositions);
+		if (!done)
+			pack_report_dispositions(&p->scan, &p->dispositions,
+						 p->args.quiet);
 	}
 	status = pack_report(&p->args, &result);
 	free(mount);
@@ -57,6 +58,8 @@ int cmd_pack(int argc, char **argv)
 		status = p.args.shard.count ? shard_run(&shard, &p) : packing_run(&p);
 	if (!status)
 		status = print_report(&p, shard.finished_before);
+	if (!status && scan_damaged(&p.scan))
+		status = EXIT_FAULT;
 	packing_close(&p);
 	shard_run_fini(&shard);
 	return report_finish(status < 0 ? EXIT_OK : status);

@@ -45,6 +45,9 @@ static int split_one(struct reporter *r, const char *input, const char *name)
 	status = split_run(&s, r->args, input, name);
 	if (!status)
 		report_split(r, &s);
+	for (size_t i = 0; i < s.n_items; i++)
+		if (scan_damaged(&s.items[i].packing.scan))
+			status = EXIT_FAULT;
 	split_close(&s);
 	return status;
 }

@@ -357,7 +357,7 @@ static int run_thin(struct thin_command *c)
 		print_json(&c->thin);
 	else if (!status && !c->quiet)
 		print_table(&c->thin);
-	return status;
+	return c->thin.damaged ? EXIT_FAULT : status;
 }
 
 int cmd_thin(int argc, char **argv)

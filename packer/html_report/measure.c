@@ -69,6 +69,8 @@ static bool leave_faults(struct page_input *in, struct scan *scan, const char *n
 	for (size_t i = 0; i < scan->n_entries; i++) {
 		struct scan_entry *e = &scan->entries[i];
 
+		if (e->left == SCAN_LEFT_UNSUPPORTED)
+			continue;
 		if (e->fault)
 			page_input_fault(in, e->relative, e->fault);
 		if (e->fault || e->converted)

@@ -22,7 +22,7 @@ static char *join_texts(char *text, const char *more)
 /* Whether the names of the images in C make the name of C itself unnecessary. */
 static bool names_suffice(const struct kp_container *c)
 {
-	return c->format->type || c->format == &kp_format_host_elf ||
+	return c->format->type || kp_format_is_host(c->format) ||
 	       c->format == &kp_format_archive;
 }
 
@@ -86,6 +86,20 @@ static void scan_fault(void *arg, const struct kp_containers *list, size_t image
 	inspect_fault(arg, image, why->text);
 }
 
+/* Whether the file's wrappers can be read: it is an ELF, and its sections are known. */
+static bool has_wrappers(const struct inspect_file *f)
+{
+	const struct kp_container *c = &f->list.items[0];
+	uint8_t bytes[20];
+	struct kp_span head;
+
+	if (kp_source_head(&f->source, 0, bytes, sizeof(bytes), &head, NULL) ||
+	    !kp_elf_host_probe(head))
+		return false;
+	return !c->n_images ||
+	       strcmp(f->list.images[c->first_image].id, KP_NO_SECTION) != 0;
+}
+
 kpack_error_t inspect_file_open(struct inspect_file *f, const char *path,
 				struct kpackx_error *why)
 {
@@ -99,7 +113,7 @@ kpack_error_t inspect_file_open(struct inspect_file *f, const char *path,
 	if (f->list.count == 0)
 		return KPACK_SUCCESS;
 	f->format = f->list.items[0].format->name;
-	if (f->list.items[0].format == &kp_format_host_elf)
+	if (has_wrappers(f))
 		inspect_wrappers_read(f);
 	return KPACK_SUCCESS;
 }

@@ -140,7 +140,7 @@ static void add_container(struct inspect_file *f, size_t number, size_t image,
 {
 	const struct kp_container *c = &f->list.items[number];
 	struct kp_source payload;
-	bool host = c->format == &kp_format_host_elf;
+	bool host = kp_format_is_host(c->format);
 	/*
 	 * these have no row of their own: an object is its image, and the head line shows
 	 * a file's host ELF

@@ -383,7 +383,7 @@ static const struct kp_elf_wrapper *converted_wrapper(const struct kp_elf *elf)
 __attribute__((format(printf, 3, 4))) static void
 print_note(const struct check *c, const char *path, const char *format, ...)
 {
-	char text[128];
+	char text[256];
 	va_list args;
 
 	if (!c->verbose || c->faults.json)
@@ -424,12 +424,33 @@ static void check_binary(struct check *c, struct subject *s)
 	losses_fini(&s->losses);
 }
 
+/* A binary whose device code kpack pack leaves alone. */
+static void check_unlisted(struct check *c, const struct binary *b)
+{
+	struct kpackx_error why = {0};
+	const char *unlisted;
+
+	if (binary_unlisted(b, &unlisted, &why)) {
+		mark_fault_why(&c->faults, b->path, &why);
+	} else if (unlisted) {
+		c->n_fat++;
+		print_note(c, b->path, "note: not converted: %s", unlisted);
+	}
+}
+
 static void check_file(struct check *c, const char *path)
 {
 	struct subject s = {.check = c};
 	struct kpackx_error why = {0};
+	kpack_error_t err = binary_open(path, &s.b, &why);
 
-	if (binary_open(path, &s.b, &why)) {
+	if (err == KPACK_ERROR_NOT_IMPLEMENTED) {
+		/* kpack pack leaves it alone, too, with a warning */
+		c->n_fat++;
+		print_note(c, path, "note: not converted: %s", why.text);
+		return;
+	}
+	if (err) {
 		mark_fault_why(&c->faults, path, &why);
 		return;
 	}
@@ -438,6 +459,8 @@ static void check_file(struct check *c, const char *path)
 		check_binary(c, &s);
 	else if (s.b.fat.kind == KP_FATBIN_ELF)
 		check_fat(c, &s.b);
+	else
+		check_unlisted(c, &s.b);
 	binary_close(&s.b);
 }
 

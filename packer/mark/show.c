@@ -148,9 +148,11 @@ static void print_wrapper(const struct binary *b, size_t i)
 static void print_text(const struct show *s)
 {
 	const struct binary *b = &s->b;
+	const char *unlisted = NULL;
 
+	binary_unlisted(b, &unlisted, NULL);
 	report_text(b->path);
-	printf(": %s\n", binary_kind(b));
+	printf(": %s\n", unlisted ? unlisted : binary_kind(b));
 	if (b->fat.kind == KP_FATBIN_NONE)
 		return;
 	print_marker(s);

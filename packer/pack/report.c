@@ -26,18 +26,15 @@ static void report_warnings(const struct scan *scan, const struct input *in)
 
 void pack_report_notes(const struct pack_args *args, const struct scan *scan)
 {
-	for (size_t i = 0; i < scan->n_inputs; i++)
+	for (size_t i = 0; i < scan->n_inputs && !args->quiet; i++)
 		report_warnings(scan, scan->inputs[i]);
-	for (size_t i = 0; i < scan->n_entries; i++)
-		if (scan->entries[i].note)
-			report_error(scan->entries[i].path, "note: %s",
-				     scan->entries[i].note);
-	if (libraries_looked(args))
+	scan_report_left(scan, args->quiet);
+	if (libraries_looked(args) && !args->quiet)
 		unrecognised_report(scan);
 }
 
 void pack_report_dispositions(const struct scan *scan,
-			      const struct dispositions *dispositions)
+			      const struct dispositions *dispositions, bool quiet)
 {
 	for (size_t i = 0; i < dispositions->count; i++) {
 		const struct disposition *o = &dispositions->items[i];
@@ -45,9 +42,9 @@ void pack_report_dispositions(const struct scan *scan,
 
 		if (o->fate == FATE_REFUSED)
 			report_error(path,
-				     "note: not converted, its code stays in it: %s",
+				     "warning: not converted, its code stays in it: %s",
 				     o->reason);
-		else if (o->fate == FATE_LEFT_OUT)
+		else if (o->fate == FATE_LEFT_OUT && !quiet)
 			report_error(path, "note: left out: %s", o->reason);
 	}
 }

@@ -19,14 +19,15 @@ struct pack_result {
 int pack_report(const struct pack_args *args, const struct pack_result *result);
 
 /*
- * Print warnings, and notes about files that have, or seem to have, device code and are
- * not packed.
+ * Print warnings, errors and notes about files that have, or seem to have, device code and
+ * are not packed; no notes if quiet.
  */
 void pack_report_notes(const struct pack_args *args, const struct scan *scan);
 /*
- * After the run, print notes about paths that were not converted or copied as expected.
+ * After the run, print warnings about paths that were not converted, and unless QUIET notes
+ * about those that were not copied as expected.
  */
 void pack_report_dispositions(const struct scan *scan,
-			      const struct dispositions *dispositions);
+			      const struct dispositions *dispositions, bool quiet);
 
 #endif

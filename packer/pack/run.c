@@ -463,8 +463,7 @@ int packing_prepare(struct packing *p)
 	struct kpackx_error why = {0};
 	int status;
 
-	if (!p->args.quiet)
-		pack_report_notes(&p->args, &p->scan);
+	pack_report_notes(&p->args, &p->scan);
 	status = pack_check(&p->args, &p->scan);
 	if (status)
 		return status;

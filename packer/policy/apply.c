@@ -343,7 +343,7 @@ static int apply_tree(const struct apply *a, struct policy_tree *t)
 		fflush(stdout);
 	}
 	earlier_fini(&earlier);
-	return check_lacking(t) ? status : EXIT_FAULT;
+	return check_lacking(t) && !t->damaged ? status : EXIT_FAULT;
 }
 
 /* Whether P's tree does not exist: its packages are not installed, which is no fault. */

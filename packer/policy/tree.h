@@ -23,8 +23,9 @@ struct policy_tree {
 	char *gone; /* the GPUs of these that an earlier run found, and this one not */
 	struct mount_table mounts;
 	struct look look;
-	bool lost; /* another program removed or replaced a file that was changed */
-	bool anew; /* all files have to be looked at: the policy or the GPUs changed */
+	bool damaged; /* a run left a file alone because it is damaged */
+	bool lost;    /* another program removed or replaced a file that was changed */
+	bool anew;    /* all files have to be looked at: the policy or the GPUs changed */
 };
 
 /*

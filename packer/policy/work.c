@@ -246,6 +246,7 @@ static int run_thin(struct work *w)
 	}
 	thin.args.libraries.plain = true;
 	status = thin_run(&thin);
+	t->damaged |= thin.damaged;
 	if (!status) {
 		put_thinned(w, &thin, false);
 		parts_compare(t, &thin.scan, &thin.args.filter, !warn_of_loss(w, &thin));
@@ -330,6 +331,7 @@ static int run_pack(struct work *w)
 		status = packing_run(&p);
 	if (!status)
 		put_packed(w, &p, false);
+	t->damaged |= scan_damaged(&p.scan);
 	packing_close(&p);
 	return status;
 }

@@ -102,12 +102,11 @@ static struct sums sum_up(const struct split *s, const struct split_tree *tree)
 
 void split_report_notes(const struct split *s)
 {
-	if (s->args->quiet)
-		return;
 	for (size_t i = 0; i < s->n_items; i++)
 		pack_report_dispositions(&s->items[i].packing.scan,
-					 &s->items[i].packing.dispositions);
-	for (size_t i = 0; i < s->outside.count; i++)
+					 &s->items[i].packing.dispositions,
+					 s->args->quiet);
+	for (size_t i = 0; i < s->outside.count && !s->args->quiet; i++)
 		if (s->outside.items[i].left)
 			report_error(s->outside.items[i].path, "note: left out: %s",
 				     s->outside.items[i].left);

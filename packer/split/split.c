@@ -143,8 +143,7 @@ static int pack_prefix(struct split_prefix *i)
 	struct packing *p = &i->packing;
 	struct kpackx_error why = {0};
 
-	if (!p->args.quiet)
-		pack_report_notes(&p->args, &p->scan);
+	pack_report_notes(&p->args, &p->scan);
 	dispositions_open(&p->scan, false, &p->dispositions);
 	packing_check_binaries(p, true);
 	if (packing_plan(p, &why))

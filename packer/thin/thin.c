@@ -281,6 +281,7 @@ static kpack_error_t check_smaller(struct thin_file *f, const struct input *in,
 	if (st.st_size < in->st.st_size)
 		return KPACK_SUCCESS;
 	f->same = !f->loses;
+	f->larger = true;
 	return fail_larger(why);
 }
 
@@ -380,13 +381,26 @@ static kpack_error_t keep_original(const struct thin *t, const struct input *in,
 }
 
 /* A file whose content is damaged stays as it is, like one that cannot be rewritten. */
-static kpack_error_t tolerate_damage(kpack_error_t err, struct kpackx_error *why)
+static kpack_error_t tolerate_damage(struct thin_file *f, kpack_error_t err,
+				     struct kpackx_error *why)
 {
 	struct kpackx_error fault = *why;
 
-	return err == KPACK_ERROR_INVALID_FORMAT
-		       ? kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "%s", fault.text)
-		       : err;
+	f->damaged = err == KPACK_ERROR_INVALID_FORMAT ||
+		     err == KPACK_ERROR_DECOMPRESSION_FAILED;
+	return f->damaged ? kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED, "%s", fault.text)
+			  : err;
+}
+
+/* Report that the file of ENTRY stays as it is, because of TEXT. */
+static void report_left(struct thin *t, const struct thin_file *f, const char *text)
+{
+	t->damaged |= f->damaged;
+	report_error(t->scan.entries[f->entry].path,
+		     f->damaged  ? "damaged, left as it is: %s"
+		     : f->larger ? "note: left as it is: %s"
+				 : "warning: left as it is: %s",
+		     text);
 }
 
 static kpack_error_t rewrite_file(void *arg, struct input *in, int fd,
@@ -412,7 +426,7 @@ static kpack_error_t rewrite_file(void *arg, struct input *in, int fd,
 		f->n_nameless = objects.n_nameless;
 	kp_outfile_close(&scratch);
 	free(offsets);
-	KP_TRY(tolerate_damage(err, why));
+	KP_TRY(tolerate_damage(f, err, why));
 	KP_TRY(check_smaller(f, in, out, why));
 	return t->args.keep ? keep_original(t, in, fd, out, why) : KPACK_SUCCESS;
 }
@@ -440,7 +454,7 @@ static uint64_t cost_of_file(void *arg, const struct input *in)
 	for (size_t i = 0; t->args.compress && i < list->count; i++) {
 		const struct kp_container *c = &list->items[i];
 
-		if (c->format != &kp_format_archive && c->format != &kp_format_host_elf &&
+		if (c->format != &kp_format_archive && !kp_format_is_host(c->format) &&
 		    most < 2 * rest_size(t, in, c))
 			most = 2 * rest_size(t, in, c);
 	}
@@ -483,10 +497,11 @@ static int measure_all(struct thin *t)
 		kpack_error_t err = KPACK_SUCCESS;
 
 		if (t->files[i].gone)
-			err = tolerate_damage(measure_file(t, &t->files[i], &why), &why);
+			err = tolerate_damage(&t->files[i],
+					      measure_file(t, &t->files[i], &why), &why);
 		if (err == KPACK_ERROR_NOT_IMPLEMENTED) {
 			t->files[i].after = t->files[i].before;
-			report_error(path, "note: left as it is: %s", why.text);
+			report_left(t, &t->files[i], why.text);
 		} else if (err) {
 			report_why(path, &why);
 			t->n_faults++;
@@ -521,8 +536,7 @@ static void take_results(struct thin *t)
 			continue;
 		f->after = o->fate == FATE_CONVERTED ? o->after : f->before;
 		if (o->fate == FATE_REFUSED && !f->same)
-			report_error(t->scan.entries[f->entry].path,
-				     "note: left as it is: %s", o->reason);
+			report_left(t, f, o->reason);
 	}
 }
 
@@ -605,15 +619,6 @@ static bool check_runtimes(const struct thin *t)
 	return whole && !old;
 }
 
-/* Files that look as if they had device code. */
-static void report_unreadable(const struct thin *t)
-{
-	for (size_t i = 0; i < t->scan.n_entries; i++)
-		if (t->scan.entries[i].fault)
-			report_error(t->scan.entries[i].path, "note: left as it is: %s",
-				     t->scan.entries[i].fault);
-}
-
 int thin_run(struct thin *t)
 {
 	struct kpackx_error why = {0};
@@ -638,7 +643,8 @@ int thin_run(struct thin *t)
 	t->n_faults = t->scan.n_faults;
 	dispositions_open(&t->scan, !t->args.output, &t->dispositions);
 	choose_all(t);
-	report_unreadable(t);
+	scan_report_left(&t->scan, true);
+	t->damaged = scan_damaged(&t->scan);
 	if (!check_matched(t) || (t->args.compress && !check_runtimes(t)))
 		return EXIT_FAULT;
 	return t->args.dry ? measure_all(t) : write_all(t);

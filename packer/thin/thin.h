@@ -39,10 +39,12 @@ struct thin_args {
 struct thin_file {
 	size_t entry;      /* of the scan */
 	size_t n_nameless; /* code objects that keep their debugging information */
-	bool *gone; /* per image; NULL: a file of a database, which goes as a whole */
-	bool loses; /* an image goes */
-	bool wrap;  /* as in kp_selection */
-	bool same;  /* no image goes, and the rest did not become smaller */
+	bool *gone;   /* per image; NULL: a file of a database, which goes as a whole */
+	bool loses;   /* an image goes */
+	bool wrap;    /* as in kp_selection */
+	bool same;    /* no image goes, and the rest did not become smaller */
+	bool larger;  /* what it would become */
+	bool damaged; /* its code cannot be read, so that it stays as it is */
 	uint64_t before, after; /* sizes of the file */
 };
 
@@ -54,6 +56,7 @@ struct thin {
 	size_t n_files, files_cap;
 	size_t n_stuck; /* files of a form that is not rewritten, though code could go */
 	size_t n_faults;
+	bool damaged; /* a file stays as it is because it is damaged: the run has failed */
 	struct input **rewritten; /* the files that lose some of their code */
 	size_t n_rewritten;
 	struct spill_dir spill;
@@ -62,7 +65,7 @@ struct thin {
 
 /*
  * Carry out the ARGS of T, whose other members are zeroed.  Returns an exit status, after
- * reporting faults.  T holds what was found and done until it is closed.
+ * reporting faults; of a run that only left damaged files alone, EXIT_OK.  T holds what was found and done until it is closed.
  */
 int thin_run(struct thin *t);
 void thin_close(struct thin *t); /* finishes `args`, too; accepts a zeroed T */

@@ -205,7 +205,7 @@ sums() { # DIR
 	mkfat --seed 7 --loose 3 in/lib/nowrapper.so
 	cp -a in before
 	kpack pack --in-place in 2>err
-	grep -q 'in/lib/nowrapper.so: note: not converted, its code stays in it: no wrapper' err
+	grep -q 'in/lib/nowrapper.so: warning: not converted, its code stays in it: no wrapper' err
 	cmp before/lib/nowrapper.so in/lib/nowrapper.so
 	same before in
 	treecheck code before in

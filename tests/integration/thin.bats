@@ -561,18 +561,19 @@ index_of() { nm -s "$1" | sed -n '/^Archive index/,/^$/p'; }
 	open(sys.argv[2], "wb").write(data)
 	END
 	cp -a in before
-	kpack thin -n --arch gfx1100 in >report 2>notes
-	grep -q 'in/libmiddle.a: note: left as it is: member in_the_middle.o: relocation ' notes
-	kpack thin --arch gfx1100 in >report 2>notes
+	! kpack thin -n --arch gfx1100 in >report 2>notes || false
+	grep -q 'in/libmiddle.a: warning: left as it is: member in_the_middle.o: relocation ' notes
+	# the rest is done before it fails because of what is damaged
+	! kpack thin --arch gfx1100 in >report 2>notes || false
 	cmp before/libmiddle.a in/libmiddle.a
 	cmp before/libthin.a in/libthin.a
 	cmp before/libmany.a in/libmany.a
 	cmp before/libdamaged.a in/libdamaged.a
 	! cmp -s before/libfat.a in/libfat.a || false
-	grep -q 'in/libmiddle.a: note: left as it is: member in_the_middle.o: relocation .* leads into the middle' notes
-	grep -q 'in/libdamaged.a: note: left as it is: the index has an offset where no member begins' notes
-	grep -q 'in/libmany.a: note: left as it is: member many.o: section 66[0-9]* .* are not rewritten' notes
-	grep -q 'in/libthin.a: note: left as it is: .*a thin archive: its members are other files' notes
+	grep -q 'in/libmiddle.a: warning: left as it is: member in_the_middle.o: relocation .* leads into the middle' notes
+	grep -q 'in/libdamaged.a: damaged, left as it is: the index has an offset where no member begins' notes
+	grep -q 'in/libmany.a: warning: left as it is: member many.o: section 66[0-9]* .* are not rewritten' notes
+	grep -q 'in/libthin.a: warning: left as it is: .*a thin archive: its members are other files' notes
 }
 
 # bats test_tags=all

@@ -118,7 +118,7 @@ static kpack_error_t name_arch(struct settler *s, struct kp_image *img,
 	if (!*arch && is_neutral(object->type))
 		arch = KP_ARCH_GENERIC;
 	if (!*arch)
-		return kp_fail(s->why, KPACK_ERROR_INVALID_FORMAT,
+		return kp_fail(s->why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "container %zu: entry %s names no target, nor does its "
 			       "code",
 			       img->container, img->id ? img->id : "(none)");
@@ -293,7 +293,7 @@ static kpack_error_t check_names(const struct settler *s)
 	for (size_t i = 0; i < list->n_images; i++)
 		if (s->packed[i] && !names_file(kp_span_str(list->images[i].arch)))
 			return kp_fail(
-				s->why, KPACK_ERROR_INVALID_FORMAT,
+				s->why, KPACK_ERROR_NOT_IMPLEMENTED,
 				"container %zu: architecture %s gives no file name",
 				list->images[i].container, list->images[i].arch);
 	return KPACK_SUCCESS;

@@ -16,7 +16,7 @@
  * index.
  * NAME is the file's name.  IN_TREE: only images that surely are code are packed, as
  * device_code.c describes.
- * INVALID_FORMAT: nothing states the architecture of an image, or it gives no file name.
+ * NOT_IMPLEMENTED: nothing states the architecture of an image, or it gives no file name.
  */
 kpack_error_t device_code_settle(struct kp_fatbin *fat, const char *name, bool in_tree,
 				 bool *packed, struct kpackx_error *why);

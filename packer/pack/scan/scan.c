@@ -143,9 +143,6 @@ void scan_chain(struct scan *scan, const size_t *links, size_t n)
 	}
 }
 
-static const char only_in_archives[] =
-	"device code in other sections than .hip_fatbin is packed with --archives-only";
-
 /* Returns why a file with device code is left alone; NULL: it is packed. */
 static const char *left_alone(const struct input *in)
 {
@@ -154,7 +151,7 @@ static const char *left_alone(const struct input *in)
 	if (fat->kind == KP_FATBIN_CONVERTED)
 		return "is converted already";
 	if (fat->kind == KP_FATBIN_NONE)
-		return only_in_archives;
+		return fat->unlisted;
 	if (fat->containers.count == 0)
 		return "its .hip_fatbin is empty";
 	return NULL;
@@ -180,8 +177,9 @@ static bool is_content(kpack_error_t err)
 
 /*
  * Handle a file that cannot be packed: note it if that is HARMLESS, else report a fault.
+ * CODE: it surely has device code.
  */
-static void take_fault(struct scan *scan, struct scan_entry *e, bool harmless,
+static void take_fault(struct scan *scan, struct scan_entry *e, bool harmless, bool code,
 		       const struct kpackx_error *fault)
 {
 	if (!harmless || !is_content(fault->code)) {
@@ -191,6 +189,40 @@ static void take_fault(struct scan *scan, struct scan_entry *e, bool harmless,
 	}
 	e->fault = xstrdup(fault->text);
 	e->note = e->fault;
+	e->left = !code ? SCAN_LEFT_AS_MEANT
+		  : fault->code == KPACK_ERROR_NOT_IMPLEMENTED ||
+				  fault->code == KPACK_ERROR_INVALID_ARGUMENT
+			  ? SCAN_LEFT_UNSUPPORTED
+			  : SCAN_LEFT_DAMAGED;
+}
+
+void scan_report_left(const struct scan *scan, bool quiet)
+{
+	for (size_t i = 0; i < scan->n_entries; i++) {
+		const struct scan_entry *e = &scan->entries[i];
+
+		if (!e->note || (quiet && e->left == SCAN_LEFT_AS_MEANT))
+			continue;
+		if (e->left == SCAN_LEFT_DAMAGED)
+			report_error(e->path, "damaged, its device code stays in it: %s",
+				     e->note);
+		else
+			report_error(e->path, "%s: %s%s",
+				     e->left == SCAN_LEFT_UNSUPPORTED ? "warning"
+								      : "note",
+				     e->left == SCAN_LEFT_UNSUPPORTED && e->fault
+					     ? "its device code stays in it: "
+					     : "",
+				     e->note);
+	}
+}
+
+bool scan_damaged(const struct scan *scan)
+{
+	for (size_t i = 0; i < scan->n_entries; i++)
+		if (scan->entries[i].note && scan->entries[i].left == SCAN_LEFT_DAMAGED)
+			return true;
+	return false;
 }
 
 /*
@@ -223,39 +255,44 @@ static void take_input(struct scan *scan, size_t entry, struct input *in, bool a
 	struct kpackx_error fault = {0};
 
 	in->entry = entry;
-	if (in->fat.kind != KP_FATBIN_NONE || in->fat.other_sections) {
+	if (in->fat.kind != KP_FATBIN_NONE || in->fat.unlisted) {
 		e->converted = in->fat.kind == KP_FATBIN_CONVERTED;
 		e->note = left_alone(in);
+		if (in->fat.unlisted && !e->converted)
+			e->left = SCAN_LEFT_UNSUPPORTED;
 		if (!e->note && kp_path_ok(kp_span_str(in->key))) {
 			e->input = in;
-			e->note = in->fat.other_sections ? only_in_archives : NULL;
+			e->note = in->fat.unlisted;
 			keep_input(scan, in);
 			return;
 		}
 		if (!e->note) {
 			kp_fail(&fault, KPACK_ERROR_INVALID_ARGUMENT,
 				"its path cannot be a key");
-			take_fault(scan, e, is_tolerant(scan) && !alone, &fault);
+			take_fault(scan, e, is_tolerant(scan) && !alone, true, &fault);
 		}
 	}
 	input_fini(in);
 	free(in);
 }
 
-/* Whether PATH is a linked host binary. */
-static bool is_binary(const char *path)
+/* Find out if PATH, which cannot be packed, is a linked host binary, and has device code. */
+static void look_again(const char *path, bool *binary, bool *code)
 {
-	uint8_t head[20];
+	uint8_t bytes[KP_HEAD_SIZE];
+	struct kp_source file;
+	struct kp_span head;
 	struct stat st;
-	bool yes;
 	int fd;
 
+	*binary = *code = false;
 	if (below_file_open_nofollow(path, &fd, &st, NULL))
-		return false;
-	yes = !kp_file_pread(fd, 0, head, sizeof(head), NULL) &&
-	      kp_fatbin_is_linked((struct kp_span){head, sizeof(head)});
+		return;
+	file = kp_source_fd(fd, 0, (uint64_t)st.st_size);
+	*binary = !kp_source_head(&file, 0, bytes, sizeof(bytes), &head, NULL) &&
+		  kp_fatbin_is_linked(head);
+	*code = kp_fatbin_has_code(fd, file.size);
 	close(fd);
-	return yes;
 }
 
 /* Look for device code in one file, and keep it if there is some to pack. */
@@ -267,6 +304,7 @@ static void classify_file(struct scan *scan, size_t entry, const char *key, bool
 					.sections = scan->code != SCAN_CONVERTIBLE};
 	struct input *in = xmalloc(sizeof(*in));
 	struct kpackx_error fault = {0};
+	bool binary, code;
 
 	scan->n_files++;
 	if (input_open(e->path, key, &look, in, &fault) == KPACK_SUCCESS) {
@@ -278,7 +316,8 @@ static void classify_file(struct scan *scan, size_t entry, const char *key, bool
 	}
 	free(in);
 	/* a file that is no binary may only look like one of the formats */
-	take_fault(scan, e, !alone && (is_tolerant(scan) || !is_binary(e->path)), &fault);
+	look_again(e->path, &binary, &code);
+	take_fault(scan, e, !alone && (is_tolerant(scan) || !binary), code, &fault);
 }
 
 /* --- files of databases -------------------------------------------------------------- */

@@ -11,6 +11,13 @@
 #include "input.h"
 #include "packer/files/identity.h"
 
+/* What it means that device code is left alone. */
+enum scan_left {
+	SCAN_LEFT_AS_MEANT,    /* nobody expects otherwise, or it may be no code at all */
+	SCAN_LEFT_UNSUPPORTED, /* the output has code that should not be in it: a warning */
+	SCAN_LEFT_DAMAGED,     /* so it has, because the code cannot be read: an error */
+};
+
 /* Marks the end of a list of links. */
 #define SCAN_NO_LINK SIZE_MAX
 
@@ -30,9 +37,11 @@ struct scan_entry {
 
 	/* For the first path of a regular file: */
 	struct input *input; /* with device code to pack; or NULL */
-	const char *note; /* why it is left alone although it has device code; or NULL */
-	char *fault;      /* the note's text, when it cannot be read as what it seems */
-	bool converted;   /* it is left alone because it is already converted */
+	/* why it, or some of its code, is left alone although it has device code; or NULL */
+	const char *note;
+	char *fault; /* the note's text, when it cannot be read as what it seems */
+	enum scan_left left;
+	bool converted; /* it is left alone because it is already converted */
 
 	bool database; /* a kernel database's file; if packed, `input` lists its images */
 	bool faulty;   /* a library's file that cannot be packed, as was reported */
@@ -129,6 +138,13 @@ kpack_error_t scan_add_code(struct scan *scan, size_t file, struct kpackx_error 
  * can be replaced, whatever it is.
  */
 kpack_error_t scan_add_plain(struct scan *scan, size_t entry, struct kpackx_error *why);
+/*
+ * Report what is left alone: damage as errors; if QUIET, only damage and what is not
+ * supported.
+ */
+void scan_report_left(const struct scan *scan, bool quiet);
+/* Whether a file is left alone because it is damaged: a run that does the rest fails. */
+bool scan_damaged(const struct scan *scan);
 /* Find the entry whose path below the root is PATH; false: no entry has it. */
 bool scan_find(const struct scan *scan, struct kp_span path, size_t *entry);
 /* Sort the inputs by key again. */

@@ -406,6 +406,9 @@ int wheel_split_run(const struct wheel_split_args *args)
 	struct split s = {.args = args, .staging = {.fd = -1}, .work = {.fd = -1}};
 	int status = run_split(&s);
 
+	for (size_t i = 0; i < s.n_sources; i++)
+		if (scan_damaged(&s.sources[i].packing.scan))
+			status = EXIT_FAULT;
 	split_fini(&s);
 	return status;
 }

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Windows programs and libraries (PE), as containers of the sections with device code.
+ *
+ *   "MZ", at 60 u32 the offset of:  "PE\0\0", u16 machine, u16 sections,
+ *   u32 time, u32 symbol table, u32 symbols, u16 bytes of the optional header, u16 flags,
+ *   the optional header, and per section of 40 bytes:
+ *   0 name, 8 bytes   8 u32 size in memory   16 u32 bytes in the file   20 u32 offset
+ *
+ * A longer name is cut off (".hip_fat", ".nv_fatb"), or "/N" stands for the text at N of
+ * the string table, which follows the symbols, of 18 bytes each.
+ *
+ * Source: Microsoft's PE format; clang names the sections.
+ */
+#include <stdlib.h>
+#include "format.h"
+
+enum { HEADER = 24, SECTION = 40, SYMBOL = 18 };
+
+static bool probe_pe(struct kp_span head)
+{
+	return kp_span_starts(head, "MZ", 2) && head.size >= 64 &&
+	       kp_span_starts(kp_span_tail(head, kp_le32(head.data + 60) < head.size
+							 ? kp_le32(head.data + 60)
+							 : head.size),
+			      "PE\0\0", 4);
+}
+
+/* The name of the section with the header P, with a NUL behind it. */
+static void read_name(const struct kp_source *src, const uint8_t *p, uint64_t strings,
+		      char name[17])
+{
+	uint8_t text[16];
+	struct kp_span head = {p, 8};
+	uint64_t at = 0;
+
+	for (unsigned i = 1; p[0] == '/' && i < 8 && p[i] >= '0' && p[i] <= '9'; i++)
+		at = 10 * at + (p[i] - '0');
+	if (at && strings && strings + at < src->size &&
+	    kp_source_head(src, strings + at, text, sizeof(text), &head, NULL))
+		head = (struct kp_span){p, 8};
+	memcpy(name, head.data, head.size);
+	name[head.size] = '\0';
+}
+
+static kpack_error_t parse_pe(const struct kp_source *src, uint64_t off,
+			      struct kp_container *c, struct kp_containers *list,
+			      struct kpackx_error *why)
+{
+	static const struct {
+		const char *name, *kind;
+	} streams[] = {{".hip_fat", "hip"}, {".nv_fatb", "cuda"}};
+	uint64_t at, strings, symbols;
+	struct kp_source rest;
+	struct kp_window w;
+	const uint8_t *p;
+	unsigned n;
+
+	if (!kp_source_sub(src, off, src->size - off, &rest))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "begins after the end");
+	kp_window_init(&w, &rest);
+	KP_TRY(kp_window_get(&w, 0, 64, &p, why));
+	at = kp_le32(p + 60);
+	KP_TRY(kp_window_get(&w, at, HEADER, &p, why));
+	n = kp_le16(p + 6);
+	symbols = kp_le32(p + 12);
+	strings = symbols ? symbols + (uint64_t)SYMBOL * kp_le32(p + 16) : 0;
+	at += HEADER + kp_le16(p + 20);
+	c->size = c->payload_size = rest.size; /* installers append bytes */
+	for (unsigned i = 0; i < n; i++) {
+		char name[17];
+
+		KP_TRY(kp_window_get(&w, at + (uint64_t)SECTION * i, SECTION, &p, why));
+		read_name(&rest, p, strings, name);
+		for (size_t k = 0; k < KP_COUNT(streams); k++) {
+			struct kp_image *image;
+
+			if (strncmp(name, streams[k].name, 8) != 0 || !kp_le32(p + 16))
+				continue;
+			KP_TRY(kp_containers_add_image(list, c, kp_span_str(name),
+						       kp_le32(p + 20), kp_le32(p + 16),
+						       why));
+			image = &list->images[list->n_images - 1];
+			image->stream = true;
+			memcpy(image->kind, streams[k].kind, strlen(streams[k].kind) + 1);
+		}
+	}
+	return KPACK_SUCCESS;
+}
+
+const struct kp_format kp_format_pe = {
+	.name = "pe",
+	.probe = probe_pe,
+	.parse = parse_pe,
+};
