@@ -112,6 +112,7 @@ static kpack_error_t add_member(struct reader *r, const struct header *h,
 	if (name.size)
 		memcpy(m->name, name.data, name.size);
 	m->name[name.size] = '\0';
+	ar->aligned = (ar->count == 0 || ar->aligned) && m->offset % 8 == 0;
 	ar->count++;
 	return KPACK_SUCCESS;
 }
@@ -133,12 +134,15 @@ static struct kp_span without_slash(struct kp_span name)
 		       : name;
 }
 
-/* True if NAME is BSD's symbol index; names of GNU archives end with a slash. */
-static bool is_bsd_index(struct kp_span name)
+/* Names of GNU archives end with a slash. */
+bool kp_ar_is_bsd_index(struct kp_span name)
 {
 	static const char *const spellings[] = {"__.SYMDEF", "__.SYMDEF SORTED",
 						"__.SYMDEF_64", "__.SYMDEF_64 SORTED"};
 
+	name = cut_line(name);
+	while (name.size && name.data[name.size - 1] == ' ')
+		name.size--;
 	for (size_t i = 0; i < KP_COUNT(spellings); i++) {
 		if (kp_span_is(name, spellings[i]))
 			return true;
@@ -162,7 +166,7 @@ static kpack_error_t take_bsd(struct reader *r, struct header *h, uint64_t n,
 	h->offset += n;
 	h->size -= n;
 	name = cut_line(name);
-	return is_bsd_index(name) ? KPACK_SUCCESS : add_member(r, h, name, why);
+	return kp_ar_is_bsd_index(name) ? KPACK_SUCCESS : add_member(r, h, name, why);
 }
 
 /* Take a member "/N": its name is at offset N of "//". */
@@ -221,8 +225,8 @@ static kpack_error_t take_member(struct reader *r, struct header *h,
 	while (name.size && name.data[name.size - 1] == ' ')
 		name.size--;
 	name = cut_line(name);
-	return is_bsd_index(name) ? KPACK_SUCCESS
-				  : add_member(r, h, without_slash(name), why);
+	return kp_ar_is_bsd_index(name) ? KPACK_SUCCESS
+					: add_member(r, h, without_slash(name), why);
 }
 
 static kpack_error_t read_magic(struct reader *r, struct kpackx_error *why)

@@ -22,11 +22,21 @@ struct kp_ar_member {
 struct kp_ar {
 	struct kp_ar_member *items; /* in the order they are stored */
 	size_t count;
-	bool thin; /* members are other files */
+	bool thin;    /* members are other files */
+	bool aligned; /* the bytes of every member begin at multiples of 8: Darwin's */
 };
+
+/* Line feeds that follow the SIZE bytes that replace those of member I, so that this stays. */
+static inline unsigned kp_ar_padding(const struct kp_ar *ar, size_t i, uint64_t size)
+{
+	return ar->aligned ? (unsigned)(ar->items[i].size - size) & 7 : 0;
+}
 
 /* True if HEAD is the beginning of an archive, thin or not. */
 bool kp_ar_probe(struct kp_span head);
+
+/* True if NAME, a field or what BSD writes behind it, is BSD's or Darwin's index of symbols. */
+bool kp_ar_is_bsd_index(struct kp_span name);
 
 /*
  * Read the headers of all members of the archive SRC.
@@ -59,8 +69,8 @@ struct kp_ar_edit {
  * Write the archive SRC, whose members are AR, to OUT, which is empty, with the changes of
  * EDIT.  Everything else stays: the members' order, headers and names, and the index of
  * symbols, whose offsets follow the members.
- * NOT_IMPLEMENTED: a thin archive; an index that is not GNU's.  INVALID_FORMAT: the index
- * has offsets that are no member's.  Errors of WRITE.
+ * NOT_IMPLEMENTED: a thin archive; an index that is neither GNU's nor BSD's.  INVALID_FORMAT:
+ * the index has offsets that are no member's.  Errors of WRITE.
  */
 kpack_error_t kp_ar_rewrite(const struct kp_source *src, const struct kp_ar *ar,
 			    const struct kp_ar_edit *edit, struct kp_outfile *out,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Changing members of an ar archive (ar_archive.c has the format).  Bytes outside members
- * are copied; in the index "/", which precedes the members, the offsets change.
+ * are copied; in the index, which precedes the members, the offsets change.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,6 +12,8 @@
 #define HEADER_SIZE 60
 #define SIZE_OFFSET 48
 #define SIZE_DIGITS 10
+#define NAME_SIZE 16
+#define NAME_MAX_BSD 32 /* of an index */
 
 struct edited {
 	const struct kp_source *src;
@@ -68,8 +70,12 @@ static kpack_error_t put_member(struct edited *e, const struct kp_ar_edit *edit,
 	if (same) {
 		KP_TRY(copy_bytes(e, m->offset, m->size, why));
 	} else {
-		KP_TRY(put_header(e, m, size, why));
-		e->pos += size;
+		unsigned pad = kp_ar_padding(e->ar, i, size);
+
+		KP_TRY(put_header(e, m, size + pad, why));
+		KP_TRY(kp_outfile_pwrite(e->out, e->pos + size, "\n\n\n\n\n\n\n", pad,
+					 why));
+		e->pos += size + pad;
 	}
 	if (e->pos & 1) {
 		KP_TRY(kp_outfile_pwrite(e->out, e->pos, "\n", 1, why));
@@ -80,24 +86,31 @@ static kpack_error_t put_member(struct edited *e, const struct kp_ar_edit *edit,
 
 /* --- the index ------------------------------------------------------------------------- */
 
-static uint64_t get_big(const uint8_t *p, unsigned width)
+/* Where the offsets of members are in an index. */
+struct offsets {
+	uint64_t at, n;
+	unsigned width, stride; /* bytes of an offset, and from one to the next */
+	bool big;
+};
+
+static uint64_t get_number(const uint8_t *p, unsigned width, bool big)
 {
 	uint64_t n = 0;
 
 	for (unsigned i = 0; i < width; i++)
-		n = n << 8 | p[i];
+		n = n << 8 | p[big ? i : width - 1 - i];
 	return n;
 }
 
-static void put_big(uint8_t *p, uint64_t n, unsigned width)
+static void put_number(uint8_t *p, uint64_t n, unsigned width, bool big)
 {
 	for (unsigned i = 0; i < width; i++)
-		p[i] = (uint8_t)(n >> (8 * (width - 1 - i)));
+		p[big ? width - 1 - i : i] = (uint8_t)(n >> (8 * i));
 }
 
-static bool move_offset(const struct edited *e, uint8_t *p, unsigned width)
+static bool move_offset(const struct edited *e, const struct offsets *o, uint8_t *p)
 {
-	uint64_t old = get_big(p, width);
+	uint64_t old = get_number(p, o->width, o->big);
 	size_t low = 0, high = e->ar->count;
 
 	while (low < high) {
@@ -110,33 +123,23 @@ static bool move_offset(const struct edited *e, uint8_t *p, unsigned width)
 	}
 	if (low == e->ar->count || e->ar->items[low].header != old)
 		return false;
-	put_big(p, e->headers[low], width);
-	return width == 8 || e->headers[low] <= UINT32_MAX;
+	put_number(p, e->headers[low], o->width, o->big);
+	return o->width == 8 || e->headers[low] <= UINT32_MAX;
 }
 
-/* Move the offsets of the index with SIZE bytes at AT, in the output too. */
-static kpack_error_t move_offsets(struct edited *e, uint64_t at, uint64_t size,
-				  unsigned width, struct kpackx_error *why)
+/* Move the offsets, in the output too. */
+static kpack_error_t move_offsets(struct edited *e, const struct offsets *o,
+				  struct kpackx_error *why)
 {
 	uint8_t bytes[4096];
-	uint64_t n;
+	uint64_t at = o->at;
 
-	if (size < width)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "an index of %" PRIu64 " bytes", size);
-	KP_TRY(kp_source_read(e->src, at, bytes, width, why));
-	n = get_big(bytes, width);
-	if (n > (size - width) / width)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "an index of %" PRIu64 " symbols in %" PRIu64 " bytes", n,
-			       size);
-	at += width;
-	for (uint64_t left = n * width; left;) {
+	for (uint64_t left = o->n * o->stride; left;) {
 		size_t step = left < sizeof(bytes) ? (size_t)left : sizeof(bytes);
 
 		KP_TRY(kp_source_read(e->src, at, bytes, step, why));
-		for (size_t i = 0; i < step; i += width)
-			if (!move_offset(e, bytes + i, width))
+		for (size_t i = 0; i < step; i += o->stride)
+			if (!move_offset(e, o, bytes + i + o->stride - o->width))
 				return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 					       "the index has an offset where no member "
 					       "begins");
@@ -147,24 +150,87 @@ static kpack_error_t move_offsets(struct edited *e, uint64_t at, uint64_t size,
 	return KPACK_SUCCESS;
 }
 
+/* Move the index of GNU: the number of symbols, their members' offsets, their names. */
+static kpack_error_t move_gnu(struct edited *e, uint64_t at, uint64_t size,
+			      unsigned width, struct kpackx_error *why)
+{
+	struct offsets o = {at + width, 0, width, width, true};
+	uint8_t bytes[8];
+
+	if (size < width)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "an index of %" PRIu64 " bytes", size);
+	KP_TRY(kp_source_read(e->src, at, bytes, width, why));
+	o.n = get_number(bytes, width, true);
+	if (o.n > (size - width) / width)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "an index of %" PRIu64 " symbols in %" PRIu64 " bytes",
+			       o.n, size);
+	return move_offsets(e, &o, why);
+}
+
+/*
+ * Move the index of BSD and Darwin, in the objects' byte order: the bytes of the pairs, pairs
+ * of a name's and a member's offset, the bytes of the names, the names.
+ */
+static kpack_error_t move_bsd(struct edited *e, uint64_t at, uint64_t size,
+			      unsigned width, struct kpackx_error *why)
+{
+	uint8_t bytes[8];
+
+	for (unsigned big = 0; big < 2 && size >= 2 * width; big++) {
+		uint64_t pairs, names;
+
+		KP_TRY(kp_source_read(e->src, at, bytes, width, why));
+		pairs = get_number(bytes, width, big);
+		if (pairs > size - 2 * width || pairs % (2 * width))
+			continue;
+		KP_TRY(kp_source_read(e->src, at + width + pairs, bytes, width, why));
+		names = get_number(bytes, width, big);
+		if (names <= size - 2 * width - pairs)
+			return move_offsets(e,
+					    &(struct offsets){at + width,
+							      pairs / (2 * width), width,
+							      2 * width, big},
+					    why);
+	}
+	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+		       "an index of %" PRIu64 " bytes whose parts do not fit into it",
+		       size);
+}
+
 /* The index, if there is one, is the first thing in the archive. */
 static kpack_error_t move_index(struct edited *e, struct kpackx_error *why)
 {
-	char h[HEADER_SIZE + 1];
-	bool wide;
+	char h[HEADER_SIZE + 1], name[NAME_MAX_BSD + 1] = "";
+	uint64_t at = MAGIC_SIZE + HEADER_SIZE, size, n = 0;
+	struct kp_span text;
 
-	if (e->ar->count == 0 || e->ar->items[0].header < MAGIC_SIZE + HEADER_SIZE)
+	if (e->ar->count == 0 || e->ar->items[0].header < at)
 		return KPACK_SUCCESS;
 	KP_TRY(kp_source_read(e->src, MAGIC_SIZE, h, HEADER_SIZE, why));
 	h[SIZE_OFFSET + SIZE_DIGITS] = '\0';
-	wide = strncmp(h, "/SYM64/ ", 8) == 0;
+	size = strtoull(h + SIZE_OFFSET, NULL, 10);
 	if (strncmp(h, "//", 2) == 0)
 		return KPACK_SUCCESS;
-	if (!wide && strncmp(h, "/ ", 2) != 0)
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "an archive whose index of symbols is not GNU's");
-	return move_offsets(e, MAGIC_SIZE + HEADER_SIZE,
-			    strtoull(h + SIZE_OFFSET, NULL, 10), wide ? 8 : 4, why);
+	if (strncmp(h, "/ ", 2) == 0)
+		return move_gnu(e, at, size, 4, why);
+	if (strncmp(h, "/SYM64/ ", 8) == 0)
+		return move_gnu(e, at, size, 8, why);
+	text = (struct kp_span){(const uint8_t *)h, NAME_SIZE};
+	if (strncmp(h, "#1/", 3) == 0) {
+		n = strtoull(h + 3, NULL, 10);
+		text.size = n < NAME_MAX_BSD ? (size_t)n : NAME_MAX_BSD;
+		KP_TRY(kp_source_read(e->src, at, name, text.size, why));
+		text.data = (const uint8_t *)name;
+	}
+	if (!kp_ar_is_bsd_index(text) || n > size)
+		return kp_fail(
+			why, KPACK_ERROR_NOT_IMPLEMENTED,
+			"an archive whose index of symbols is not known: rewrite it "
+			"with ranlib first");
+	return move_bsd(e, at + n, size - n,
+			kp_span_starts(text, "__.SYMDEF_64", 12) ? 8 : 4, why);
 }
 
 /* Another index between the first one and the members, as in Windows' libraries. */

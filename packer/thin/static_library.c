@@ -213,7 +213,8 @@ static kpack_error_t write_member(void *arg, size_t member, struct kp_outfile *o
 		if (!err)
 			err = write_section(w, &s, out, at, size, why);
 		if (!err)
-			w->saved += s.object.size - *size;
+			w->saved += s.object.size - *size -
+				    kp_ar_padding(&w->ar, member, *size);
 		close_section(&s);
 	}
 	return err ? kp_fail_prefix(why, err, "member %s", w->ar.items[member].name)

@@ -619,6 +619,16 @@ static bool check_runtimes(const struct thin *t)
 	return whole && !old;
 }
 
+/* Files that may have device code, but are not what they seem. */
+static void report_unreadable(const struct thin *t)
+{
+	for (size_t i = 0; i < t->scan.n_entries; i++)
+		if (t->scan.entries[i].fault &&
+		    t->scan.entries[i].left == SCAN_LEFT_AS_MEANT)
+			report_error(t->scan.entries[i].path, "note: left as it is: %s",
+				     t->scan.entries[i].fault);
+}
+
 int thin_run(struct thin *t)
 {
 	struct kpackx_error why = {0};
@@ -644,6 +654,7 @@ int thin_run(struct thin *t)
 	dispositions_open(&t->scan, !t->args.output, &t->dispositions);
 	choose_all(t);
 	scan_report_left(&t->scan, true);
+	report_unreadable(t);
 	t->damaged = scan_damaged(&t->scan);
 	if (!check_matched(t) || (t->args.compress && !check_runtimes(t)))
 		return EXIT_FAULT;

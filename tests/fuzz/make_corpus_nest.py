@@ -98,6 +98,18 @@ def ars():
                          member(b"/0", b"even"), member(b"/25", b""))
     yield "good-bsd", ar(member(b"#1/12", b"__.SYMDEF\0\0\0xx"), member(b"#1/8", b"name\0\0\0\0body"),
                          member(b"short.o", b"x"))
+    # an index, 64 bits wide for Darwin, of one symbol in each of three members
+    members = [b"#1/4", b"abc\0" + b"12345678"], [b"#1/4", b"def\0" + b"1234"], [b"#1/4", b"ghi\0" + b"90"]
+    for kind, name, word in ("bsd", b"__.SYMDEF SORTED", "I"), ("darwin", b"__.SYMDEF_64", "Q"):
+        width = struct.calcsize(word)
+        at = 8 + 60 + len(name) + 8 * width + 8
+        pairs = b""
+        for i, (_, body) in enumerate(members):
+            pairs += struct.pack("<" + 2 * word, 2 * i, at)
+            at += 60 + len(body)
+        index = struct.pack("<" + word, len(pairs)) + pairs + struct.pack("<" + word, 8) + b"a\0b\0c\0\0\0"
+        yield "good-index-" + kind, ar(member(b"#1/%d" % len(name), name + index),
+                                       *(member(*m) for m in members))
     yield "good-objects", ar(member(b"a.o/", symbol_object()), member(b"b.bc/", bitcode()),
                              member(b"c.o/", symbol_object()))
     yield "good-empty", ar()

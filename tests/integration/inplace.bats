@@ -108,7 +108,8 @@ make_tree() { # DIR
 	mkfat --seed 8 in/lib/whole.so
 	head -c 60000 in/lib/whole.so >in/lib/broken.so
 	cp in/lib/broken.so broken.so
-	kpack pack -q --in-place in
+	! kpack pack -q --in-place in 2>err || false
+	grep -q '^kpack: in/lib/broken.so: damaged, its device code stays in it: ' err
 	cmp broken.so in/lib/broken.so
 	kpack mark show in/lib/whole.so | grep -q ': converted$'
 }

@@ -75,7 +75,7 @@ static void change(const struct kp_source *src, const struct kp_ar *ar)
 			__builtin_trap();
 		for (size_t i = 0; i < ar->count; i++)
 			if (i % 3 == 2
-				    ? again.items[i].size != 0
+				    ? again.items[i].size != kp_ar_padding(ar, i, 0)
 				    : !kp_source_sub(src, ar->items[i].offset,
 						     ar->items[i].size, &a) ||
 					      !kp_source_sub(&file, again.items[i].offset,
