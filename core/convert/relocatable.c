@@ -291,9 +291,15 @@ kpack_error_t kp_relocatable_refill(const struct kp_source *src,
 				    struct kp_relocatable *out, struct kpackx_error *why)
 {
 	struct object o = {.src = src, .fill = fill, .out = out};
+	struct kp_span head;
+	uint8_t bytes[20];
 	kpack_error_t err;
 
 	*out = (struct kp_relocatable){0};
+	KP_TRY(kp_source_head(src, 0, bytes, sizeof(bytes), &head, why));
+	if (!kp_elf_probe(head, NULL))
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "a 32-bit or big-endian object");
 	KP_TRY(kp_sections_read(src, &o.in, why));
 	err = move_code(&o, why);
 	kp_sections_fini(&o.in);

@@ -88,6 +88,11 @@ make_hosts() { # DIR
 	! kpack split -q in parts 2>err || false
 	[ "$(grep -c ': damaged, its device code stays in it: ' err)" = 2 ]
 	[ -e parts/in_generic/half.so ]
+	# and in a wheel
+	wheel=$($python "$tools/mkwheel.py" make --add torch/half.so=in/half.so wheel)
+	! kpack split-wheel -q "$wheel" -o dist 2>err || false
+	[ "$(grep -c "^kpack: $wheel/torch/half.so: damaged, its device code stays in it: " err)" = 1 ]
+	[ -e "dist/${wheel##*/}" ]
 	! kpack inspect in/table.so >list 2>err || false
 	grep -q gfx942 list
 }
