@@ -169,8 +169,8 @@ static const char *why_unlisted(const struct kp_format *format,
 }
 
 /*
- * Search for device code besides the .hip_fatbin that is listed.  Damage of the section table
- * is not reported.
+ * Search for device code besides the .hip_fatbin that is listed.  Damage is not reported,
+ * unless wrappers show that there is code.
  */
 static kpack_error_t look_at_sections(int fd, uint64_t size,
 				      const struct kp_format *format, bool elf64,
@@ -187,7 +187,9 @@ static kpack_error_t look_at_sections(int fd, uint64_t size,
 	if (err && err != KPACK_ERROR_OUT_OF_MEMORY && fat->kind == KP_FATBIN_NONE &&
 	    format->salvage)
 		err = kp_containers_salvage(&file, 0, format, KP_NOWHERE, &list, &fault);
-	if (err && (err == KPACK_ERROR_OUT_OF_MEMORY || fat->kind == KP_FATBIN_NONE)) {
+	if (err && (err == KPACK_ERROR_OUT_OF_MEMORY ||
+		    (fat->kind == KP_FATBIN_NONE && kp_loose_wrapper(&file)))) {
+		kp_containers_fini(&list);
 		if (why)
 			*why = fault;
 		return err;
