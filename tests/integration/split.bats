@@ -388,6 +388,9 @@ told() {
 	echo strict >"in/$b/gfx1250-strict/a.co"
 	echo strict >"in/$b/K_gfx1250-strict.co"
 	echo strict >in/share/miopen/db/gfx1250-strict40.fdb.txt
+	# hipBLASLt's directory for revision 0, which drivers call gfx1250 as well
+	mkdir -p in/lib/hipblaslt/library/gfx1250{,v0,-strict}
+	touch in/lib/hipblaslt/library/gfx1250{,v0,-strict}/TensileManifest.txt
 	printf '!<arch>\n' >in/lib/libdevice_conv_operations_gfx1250_strict.a
 	printf '!<arch>\n' >in/lib/libdevice_conv_operations_gfx1250_stricter.a
 	split in out
@@ -395,11 +398,14 @@ told() {
 	(cd out && find in_gfx1250* -type f | LC_ALL=C sort) >got
 	diff got - <<-END
 		in_gfx1250-strict/.kpack/in_gfx1250-strict.kpack
+		in_gfx1250-strict/lib/hipblaslt/library/gfx1250-strict/TensileManifest.txt
 		in_gfx1250-strict/lib/libdevice_conv_operations_gfx1250_strict.a
 		in_gfx1250-strict/$b/K_gfx1250-strict.co
 		in_gfx1250-strict/$b/gfx1250-strict/a.co
 		in_gfx1250-strict/share/miopen/db/gfx1250-strict40.fdb.txt
 		in_gfx1250/.kpack/in_gfx1250.kpack
+		in_gfx1250/lib/hipblaslt/library/gfx1250/TensileManifest.txt
+		in_gfx1250/lib/hipblaslt/library/gfx1250v0/TensileManifest.txt
 		in_gfx1250/$b/gfx1250/a.co
 	END
 	# drivers call both gfx1250: either loads what is for the other

@@ -100,6 +100,7 @@ topology() {
 	KPACK_VARIANT_GFX_ARCH='gfx942, gfx90a:xnack+,gfx1250' provide <<-END
 		assert supported() == ["gfx942", "gfx90a.xnack_on", "gfx90a", "gfx1250", "gfx1250_strict", "gfx9_4_generic", "gfx12_5_generic"], supported()
 	END
+	KPACK_VARIANT_GFX_ARCH=gfx1250-strict provide <<<'assert supported() == ["gfx1250_strict", "gfx1250", "gfx12_5_generic"], supported()'
 	ROCM_BOOTSTRAP_FORCE_GFX_ARCH=gfx1201 provide <<<'assert supported() == ["gfx1201", "gfx12_generic"], supported()'
 	KPACK_VARIANT_GFX_ARCH= provide <<<'assert P.get_supported_configs() == []'
 	ROCM_BOOTSTRAP_DISABLE_DETECTION=1 provide <<<'assert P.get_supported_configs() == []'

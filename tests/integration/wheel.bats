@@ -410,6 +410,52 @@ assert empty and all(i.compress_type == zipfile.ZIP_STORED and i.compress_size =
 }
 
 # bats test_tags=single
+@test "a stepping's code and files are in the wheel of its processor" {
+	mkdir -p dbs/lib/rocblas/library
+	for a in gfx1250 gfx1250-strict gfx1201; do
+		echo "$a" >"dbs/lib/rocblas/library/TensileLibrary_$a.dat"
+	done
+	wheel both --arches gfx1250,gfx1250-strict,gfx1201 --databases dbs
+	split --generate-variant-wheel --variants --device-requires-dist 'rocm-sdk-device-@GFXARCH@ == 7.14' \
+		-o dist both/*.whl
+	mkwheel check dist/*.whl
+	# the name is nowhere but in files
+	(cd dist && ls) >seen
+	for w in dist/*.whl; do unzip -p "$w" '*/METADATA' '*/variant.json' 2>/dev/null || true; done >>seen
+	cat dist/*.json >>seen
+	grep -q gfx1250 seen
+	! grep -q 'strict' seen || false
+	w=dist/$(device gfx1250)
+	unzip -Z1 "$w" | grep -v dist-info | sort | diff - <(printf 'torch/%s\n' .kpack/torch_gfx1250-strict.kpack \
+		.kpack/torch_gfx1250.kpack lib/rocblas/library/TensileLibrary_gfx1250{-strict,}.dat)
+	metadata "$w" | grep ^Requires-Dist | diff - <(printf 'Requires-Dist: %s\n' 'torch == 2.10.0+rocm7.1' \
+		'rocm-sdk-device-gfx1250 == 7.14')
+	metadata "dist/$HOST" | grep 'extra == "device-gfx1250"' |
+		diff - <(echo 'Requires-Dist: amd-torch-device-gfx1250 == 2.10.0+rocm7.1; extra == "device-gfx1250"')
+	# alone, and from a wheel of its own
+	wheel strict --arches gfx1250-strict
+	split strict/*.whl -o alone
+	(cd alone && ls) | diff - <(printf '%s\n' "$(device gfx1250)" "$HOST")
+	wheel plain --arches gfx1250
+	split strict/*.whl plain/*.whl -o joined
+	unzip -Z1 "joined/$(device gfx1250)" | grep -c 'torch_gfx1250.*[.]kpack$' | grep -qx 2
+	# of one path: equal files are one file, others are refused, as are files and directories
+	path=torch/lib/rocblas/library/gfx1250/K_gfx1250.co
+	for w in strict plain; do
+		echo a >a
+		wheel same-$w --arches gfx1250$(sed 's/plain//; s/strict/-strict/' <<<$w) --add $path=a
+		echo $w >a
+		wheel other-$w --arches gfx1250$(sed 's/plain//; s/strict/-strict/' <<<$w) --add $path=a
+	done
+	wheel below --arches gfx1250 --add $path/K_gfx1250.co=a
+	split same-*/*.whl -o same
+	unzip -Z1 "same/$(device gfx1250)" | grep -cx $path | grep -qx 1
+	refuses 1 "$path: different bytes" other-*/*.whl
+	refuses 1 "$path: a file in same-strict/" same-strict/*.whl below/*.whl
+	refuses 1 "$path: a file in same-strict/" below/*.whl same-strict/*.whl --prefer below/*.whl
+}
+
+# bats test_tags=single
 @test "METADATA keeps its body and its line ends" {
 	printf 'Metadata-Version: 1.2\r\nName: torch\r\nVersion: 2.10.0+rocm7.1\r\n\r\nBody\r\n\r\nEnd' >m
 	wheel in --metadata m

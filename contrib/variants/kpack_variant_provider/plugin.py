@@ -43,8 +43,10 @@ def _supported():
     for target in kfd.gpus() if chosen is None else chosen:
         processor = target.split(":")[0]
         exact += [target, processor] if ":" in target else _with_xnack(target)
-        exact.append(targets.STRICT.get(processor))
-        generics.append(targets.generic(processor))
+        # wheels for a stepping are the processor's, whichever of the two is named here
+        model = processor.removesuffix("-strict")
+        exact += [model, targets.STRICT.get(model)]
+        generics.append(targets.generic(model))
     return [t for t in dict.fromkeys(exact + generics) if t]
 
 

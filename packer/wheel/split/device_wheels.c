@@ -29,6 +29,7 @@ void device_wheels_bundle(const char *arch, char out[KP_TARGET_TEXT_MAX])
 		return;
 	}
 	t.xnack = KP_FEATURE_ANY;
+	t.processor[kp_processor_model(kp_span_str(t.processor)).size] = '\0';
 	kp_target_format(&t, out);
 }
 

@@ -3,9 +3,10 @@
  * The device wheels that a wheel is split into: which architecture goes into which device
  * wheel, their names, and which other device wheels each one needs.
  *
- * A device wheel is for a target, with xnack on, off and unstated
- * together, because one GPU may need each of them; or for a family, if a kernel database
- * has files for a whole family or if the user asks for it.
+ * A device wheel is for a target, with xnack on, off and unstated together, because one
+ * GPU may need each of them, and with the processor's steppings (gfx1250-strict), because
+ * drivers, extras and AMD's own distributions know only the processor; or it is for a
+ * family, if a kernel database has files for a whole family or if the user asks for it.
  */
 #ifndef PACKER_WHEEL_SPLIT_DEVICE_WHEELS_H
 #define PACKER_WHEEL_SPLIT_DEVICE_WHEELS_H
@@ -26,7 +27,7 @@ struct device_wheel {
 	char suffix[WHEEL_NAME_MAX + 1]; /* NAME as in distributions and extras */
 	char dist[WHEEL_NAME_MAX + 1];   /* "amd-torch-device-gfx942" */
 	char file[WHEEL_NAME_MAX + 1];   /* "amd_torch_device_gfx942" */
-	/* The targets of its code or database files, canonical, without xnack, sorted. */
+	/* The targets of its code or database files, as from device_wheels_bundle, sorted. */
 	char (*arches)[KP_TARGET_TEXT_MAX];
 	size_t n_arches;
 	struct device_wheel *
@@ -69,8 +70,8 @@ kpack_error_t device_wheels_finish(struct device_wheels *devices,
 bool device_wheel_serves(const struct device_wheel *device, const char *gpu);
 
 /*
- * ARCH as in a device wheel's name: canonical, without xnack; accepts "gfx90a-xnack+",
- * too.
+ * ARCH as in a device wheel's name: canonical, without xnack and stepping; accepts
+ * "gfx90a-xnack+", too.
  */
 void device_wheels_bundle(const char *arch, char out[KP_TARGET_TEXT_MAX]);
 /* Spell NAME as in distributions and extras: "gfx90a-sramecc-on".  False: impossible. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/path.h"
 #include "packer/base/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/binary/join.h"
@@ -301,6 +302,42 @@ static kpack_error_t join_same(struct joiner *j, struct same *g, size_t *chosen,
 	}
 }
 
+/* Sort a directory's files directly after a file with the directory's name. */
+static int by_component(const void *a, const void *b)
+{
+	const char *x = (*(const struct wheel_item *const *)a)->path;
+	const char *y = (*(const struct wheel_item *const *)b)->path;
+
+	for (; *x && *x == *y; x++)
+		y++;
+	/* '/' is below all other characters, but for the end */
+	return KP_ORDER(*x == '/' ? 1 : (unsigned char)*x * 2,
+			*y == '/' ? 1 : (unsigned char)*y * 2);
+}
+
+/*
+ * All output wheels are installed into one directory: a path that is a file in one input
+ * must not be a directory in another.
+ */
+static kpack_error_t check_directories(const struct wheel_items *list,
+				       struct kpackx_error *why)
+{
+	const struct wheel_item **sorted = xmalloc(list->count * sizeof(*sorted));
+	kpack_error_t err = KPACK_SUCCESS;
+
+	for (size_t i = 0; i < list->count; i++)
+		sorted[i] = &list->items[i];
+	qsort(sorted, list->count, sizeof(*sorted), by_component);
+	for (size_t i = 1; i < list->count && !err; i++)
+		if (kp_path_below(sorted[i]->path, sorted[i - 1]->path))
+			err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				      "%s: a file in %s and a directory in %s",
+				      sorted[i - 1]->path, sorted[i - 1]->source->path,
+				      sorted[i]->source->path);
+	free(sorted);
+	return err;
+}
+
 static void swap_items(struct wheel_item *a, struct wheel_item *b)
 {
 	struct wheel_item c = *a;
@@ -341,5 +378,5 @@ kpack_error_t wheel_union_join(struct wheel_items *list,
 		free(list->items[list->count].path);
 		free(list->items[list->count].disk);
 	}
-	return KPACK_SUCCESS;
+	return check_directories(list, why);
 }

@@ -60,6 +60,37 @@ static void bundles(void **state)
 	device_wheels_fini(&devices);
 }
 
+/* A stepping has the processor's wheel, alone or not, in a family or not. */
+static void steppings(void **state)
+{
+	struct families asked = {0};
+	struct device_wheels devices = {.families = &asked, .host = "torch"};
+	char arches[2][KP_TARGET_TEXT_MAX] = {"gfx1250-strict", "gfx1251"};
+	struct device_wheel *a = device(&devices, "gfx1250-strict"), *family, *group;
+
+	(void)state;
+	assert_string_equal(a->dist, "amd-torch-device-gfx1250");
+	assert_ptr_equal(a, device(&devices, "gfx1250"));
+	assert_int_equal(a->n_arches, 1);
+	assert_string_equal(a->arches[0], "gfx1250");
+	assert_int_equal(
+		device_wheels_family(&devices, "gfx12_5", arches, 2, &group, NULL),
+		KPACK_SUCCESS);
+	assert_string_equal(group->arches[0], "gfx1250");
+	assert_int_equal(device_wheels_finish(&devices, NULL), KPACK_SUCCESS);
+	assert_int_equal(a->n_needs, 1);
+	assert_ptr_equal(a->needs[0], group);
+	device_wheels_fini(&devices);
+	assert_int_equal(families_add(&asked, kp_span_str("F"), "gfx1250,gfx1251", NULL),
+			 KPACK_SUCCESS);
+	devices = (struct device_wheels){.families = &asked, .host = "torch"};
+	family = device(&devices, "gfx1250-strict");
+	assert_string_equal(family->name, "F");
+	assert_ptr_equal(family, device(&devices, "gfx1250"));
+	device_wheels_fini(&devices);
+	families_fini(&asked);
+}
+
 static void needs(void **state)
 {
 	struct families none = {0};
@@ -111,9 +142,8 @@ static void families(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names),
-		cmocka_unit_test(bundles),
-		cmocka_unit_test(needs),
+		cmocka_unit_test(names),     cmocka_unit_test(bundles),
+		cmocka_unit_test(steppings), cmocka_unit_test(needs),
 		cmocka_unit_test(families),
 	};
 
