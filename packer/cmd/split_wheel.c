@@ -177,7 +177,7 @@ static const struct option_help options[] = {
 	 OPTION_PLACE(struct parser, args.variants)},
 	{0, "output-format", "FORMAT", "wheel or directory",
 	 OPTION_TAKE(struct parser, args.directory, take_format)},
-	{0, "force", NULL, "replace existing wheels in DIST",
+	{0, "force", NULL, "replace wheels in DIST that are no earlier run's, too",
 	 OPTION_PLACE(struct parser, args.force)},
 	{0, "scheme", "SCHEME", "zstd-per-kernel (default), zstd-shared or none",
 	 OPTION_TAKE(struct parser, args.scheme, scheme_take)},

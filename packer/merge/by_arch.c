@@ -24,6 +24,7 @@ struct arch_output {
 	size_t *numbers; /* of the sources */
 	struct merge_source *sources;
 	size_t n_sources;
+	bool again; /* an earlier run's archive is there, or any: it is replaced */
 	struct merge_plan *plan;
 	struct kp_writer *writer;
 };
@@ -217,21 +218,43 @@ static bool is_of_part(const void *arg, size_t source, const struct kp_entry_inf
 	return kp_span_is(entry->arch, part->arch);
 }
 
-static kpack_error_t check_not_existing(const struct arch_outputs *p, const char *dir,
-					const char *file, struct kpackx_error *why)
+/* Whether all entries of the archive PATH are PART's, as those that an earlier run wrote. */
+static bool is_earlier(const struct arch_output *part, const char *path)
 {
-	struct stat st;
-	bool there;
-	char *path;
+	struct kpack_archive *old;
+	bool all = !below_archive_open(path, &old, NULL);
 
-	if (p->options->force)
-		return KPACK_SUCCESS;
-	path = xasprintf("%s/%s", dir, file);
-	there = below_lstat(path, &st) == 0;
+	for (size_t i = 0; all && i < kp_archive_entry_count(old); i++) {
+		struct kp_entry_info info;
+		bool found = false;
+		size_t entry;
+
+		kp_archive_entry(old, i, &info);
+		for (size_t k = 0; k < part->n_sources && !found; k++)
+			found = kp_span_is(info.arch, part->arch) &&
+				kp_archive_find(part->sources[k].archive, info.key,
+						info.arch, &entry);
+		all = found;
+	}
+	kp_archive_close(old);
+	return all;
+}
+
+static kpack_error_t check_existing(const struct arch_outputs *p, const char *dir,
+				    struct arch_output *part, struct kpackx_error *why)
+{
+	char *path = xasprintf("%s/%s", dir, part->file);
+	struct stat st;
+	bool there = below_lstat(path, &st) == 0;
+
+	part->again = p->options->force || (there && is_earlier(part, path));
 	free(path);
-	return there ? kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "%s: already exists (--force replaces it)", file)
-		     : KPACK_SUCCESS;
+	return there && !part->again
+		       ? kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				 "%s: already exists, and is not from these archives "
+				 "(--force replaces it)",
+				 part->file)
+		       : KPACK_SUCCESS;
 }
 
 static kpack_error_t plan_part(const struct arch_outputs *p, struct arch_output *part,
@@ -241,7 +264,7 @@ static kpack_error_t plan_part(const struct arch_outputs *p, struct arch_output 
 	struct merge_options options = {
 		.group = part->group,
 		.lazy = o->lazy,
-		.keep = !o->force,
+		.keep = !part->again,
 		.skip_faulty = o->skip_faulty,
 		.verify = o->verify,
 		.takes = is_of_part,
@@ -284,7 +307,7 @@ static kpack_error_t plan_parts(const struct arch_outputs *p, const char *dir,
 	uint64_t bytes = 0;
 
 	for (size_t i = 0; i < p->n && !err; i++)
-		err = check_not_existing(p, dir, p->items[i]->file, why);
+		err = check_existing(p, dir, p->items[i], why);
 	if (err)
 		return err;
 	for (size_t i = 0; i < p->n; i++) {

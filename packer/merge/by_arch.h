@@ -22,7 +22,7 @@ struct written_archive {
 /* All zero: the defaults. */
 struct merge_by_arch_options {
 	const char *group; /* group_name; NULL: the sources' own */
-	bool force;        /* replace existing archives */
+	bool force;        /* replace archives that are not an earlier run's, too */
 	bool lazy;         /* as in struct merge_options */
 	bool skip_faulty;
 	bool verify;
@@ -47,8 +47,8 @@ struct merge_by_arch_options {
  * Write the archives of SOURCES, split, into the directory DIR, which is made if missing.
  * Everything is checked before anything is written, and no archive gets its name before
  * all are written (if there are more than BY_ARCH_AT_ONCE: that many at a time).
- * Errors of merge_plan_new and merge_plan_write; INVALID_ARGUMENT: a name already exists,
- * or an architecture gives no file name.
+ * Errors of merge_plan_new and merge_plan_write; INVALID_ARGUMENT: an archive exists that
+ * has entries which SOURCES have not, or an architecture gives no file name.
  */
 kpack_error_t merge_by_arch(const struct merge_source *sources, size_t n, const char *dir,
 			    const struct merge_by_arch_options *options,

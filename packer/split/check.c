@@ -11,6 +11,7 @@
 #include "packer/files/tree_list.h"
 #include "move.h"
 #include "stored_check.h"
+#include "core/archive/naming.h"
 #include "core/target/target.h"
 #include "joined.h"
 #include "packer/split/artifact/tree_name.h"
@@ -245,6 +246,99 @@ static kpack_error_t walk_trees(struct checker *c, struct kpackx_error *why)
 	return err;
 }
 
+/* --- trees of an earlier run -------------------------------------------------------- */
+
+/* Whether PATH is an archive with a name and a group as this run's have. */
+static bool is_own_archive(const struct split *s, const char *path)
+{
+	const char *name = strrchr(path, '/') + 1;
+	struct kpack_archive *a = NULL;
+	size_t n = strlen(s->name);
+	bool yes = strncmp(name, s->name, n) == 0 && kp_is_archive_name(name) &&
+		   !below_archive_open(path, &a, NULL) &&
+		   kp_span_starts(kp_archive_group(a), s->name, n);
+
+	kp_archive_close(a);
+	return yes;
+}
+
+/*
+ * Whether PATH, at which this run writes E, or nothing if that is NULL, can be an earlier
+ * run's.  Copies are not compared, because their originals may have changed since.
+ */
+static bool is_earlier(const struct split *s, const struct expected *e,
+		       const struct tree_item *item)
+{
+	struct binary b;
+	bool yes;
+
+	if (S_ISDIR(item->st.st_mode) || (e && (item->st.st_mode & S_IFMT) != e->type))
+		return S_ISDIR(item->st.st_mode) && (!e || e->type == S_IFDIR);
+	if (!e || e->kind == EXPECT_ARCHIVE)
+		return S_ISREG(item->st.st_mode) && is_own_archive(s, item->path);
+	if (e->kind != EXPECT_CONVERTED)
+		return true;
+	yes = !binary_open(item->path, &b, NULL) && b.fat.kind == KP_FATBIN_CONVERTED;
+	binary_close(&b);
+	return yes;
+}
+
+/*
+ * A tree that has a name of this run's is an earlier run's, and may be replaced, if it has
+ * no file that this run does not write as well.  A file that the input had then, and has no
+ * more, cannot be told from anybody's: it is named, and nothing is replaced.
+ */
+static kpack_error_t check_earlier(const struct checker *c, const char *tree,
+				   struct kpackx_error *why)
+{
+	char *root = xasprintf("%s/%s", c->s->args->output, tree);
+	struct tree_list *list = tree_list_open(root);
+	kpack_error_t err = KPACK_SUCCESS;
+	struct tree_item e;
+
+	while (!err && tree_list_next(list, &e)) {
+		char *path = xasprintf("%s/%s", tree, e.rest);
+		struct expected name = {.path = path};
+
+		if (e.kind == TREE_FAULT) {
+			errno = e.error;
+			err = below_fail(why, "%s", e.path);
+		} else if (e.kind != TREE_DIR_END && e.level > 0 &&
+			   !is_earlier(c->s,
+				       bsearch(&name, c->items, c->count, sizeof(name),
+					       by_path),
+				       &e)) {
+			err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				      "%s: already exists, and %s in it is not from this "
+				      "input: --force replaces the tree",
+				      root, e.rest);
+		}
+		free(path);
+	}
+	tree_list_close(list);
+	free(root);
+	return err;
+}
+
+/* Check the trees that are in the way; *AGAIN: there is one, and it may be replaced. */
+static kpack_error_t check_all_earlier(const struct checker *c, bool *again,
+				       struct kpackx_error *why)
+{
+	*again = c->s->args->force;
+	for (size_t i = 0; i < c->s->n_trees && !c->s->args->force; i++) {
+		char *path = xasprintf("%s/%s", c->s->args->output, c->s->trees[i].name);
+		struct stat st;
+		bool there = below_lstat(path, &st) == 0;
+
+		free(path);
+		if (!there)
+			continue;
+		*again = true;
+		KP_TRY(check_earlier(c, c->s->trees[i].name, why));
+	}
+	return KPACK_SUCCESS;
+}
+
 /* --- bytes ------------------------------------------------------------------------- */
 
 static kpack_error_t open_source(const char *path, int *fd, struct kp_source *out,
@@ -409,9 +503,10 @@ static kpack_error_t check_stored(const struct split *s, const struct split_pref
 	return err;
 }
 
-static kpack_error_t check_all(struct checker *c, struct kpackx_error *why)
+static kpack_error_t check_all(struct checker *c, bool *again, struct kpackx_error *why)
 {
 	KP_TRY(expect_all(c, why));
+	KP_TRY(check_all_earlier(c, again, why));
 	KP_TRY(walk_trees(c, why));
 	KP_TRY(check_contents(c, why));
 	if (c->s->joined)
@@ -421,10 +516,10 @@ static kpack_error_t check_all(struct checker *c, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t split_check(const struct split *s, struct kpackx_error *why)
+kpack_error_t split_check(const struct split *s, bool *again, struct kpackx_error *why)
 {
 	struct checker c = {.s = s};
-	kpack_error_t err = check_all(&c, why);
+	kpack_error_t err = check_all(&c, again, why);
 
 	for (size_t i = 0; i < c.count; i++)
 		free(c.items[i].path);

@@ -225,10 +225,11 @@ static kpack_error_t check_archives(const struct split_prefix *i,
 	return KPACK_SUCCESS;
 }
 
+/* Whether trees in the way may be replaced is known once this run's are made. */
 static kpack_error_t check_names(const struct split *s, struct kpackx_error *why)
 {
 	for (size_t i = 0; i < s->n_trees; i++)
-		KP_TRY(staging_check(&s->staging, s->trees[i].name, s->args->force, why));
+		KP_TRY(staging_check(&s->staging, s->trees[i].name, true, why));
 	return KPACK_SUCCESS;
 }
 
@@ -306,15 +307,15 @@ static kpack_error_t split_trees(struct split *s, struct kpackx_error *why)
 	return split_finish(s, why);
 }
 
-static kpack_error_t publish_trees(struct split *s, struct kpackx_error *why)
+static kpack_error_t publish_trees(struct split *s, bool again, struct kpackx_error *why)
 {
 	const char **names = xmalloc(s->n_trees * sizeof(*names));
 	kpack_error_t err;
 
 	for (size_t i = 0; i < s->n_trees; i++)
 		names[i] = s->trees[i].name;
-	err = staging_publish(&s->staging, names, s->n_trees, s->args->force, why);
-	if (!err && s->args->force && !s->args->quiet)
+	err = staging_publish(&s->staging, names, s->n_trees, again, why);
+	if (!err)
 		other_trees_report(s->args->output, s->name, names, s->n_trees);
 	free(names);
 	return err;
@@ -322,11 +323,13 @@ static kpack_error_t publish_trees(struct split *s, struct kpackx_error *why)
 
 static kpack_error_t finish_split(struct split *s, struct kpackx_error *why)
 {
+	bool again;
+
 	KP_TRY(split_trees(s, why));
 	KP_TRY(check_targets(s, why));
-	KP_TRY(split_check(s, why));
+	KP_TRY(split_check(s, &again, why));
 	KP_TRY(split_count_dropped(s, why));
-	return publish_trees(s, why);
+	return publish_trees(s, again, why);
 }
 
 static int report_status(const struct split *s, kpack_error_t err,

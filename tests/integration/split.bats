@@ -524,6 +524,86 @@ kpack: out/in_rdna: note: is not from this run; it stays" ]
 	[ "$(ls -A out)" = in_gfx1030 ]
 }
 
+@test "the same run again does its work again, as builds do" {
+	# refused TEXT [OPTION...]: and everything is as it was
+	refused() {
+		rm -rf was
+		cp -a out was
+		status=0
+		kpack split "${@:2}" --artifact-dir art --output-dir out --artifact-prefix art 2>err || status=$?
+		[ "$status" = 1 ]
+		grep -qF -e "$1" err || { echo "no '$1' in:"; cat err; return 1; }
+		diff -r --no-dereference was out
+	}
+	again() { kpack split -q --artifact-dir art --output-dir out --artifact-prefix art "$@" 2>err || { cat err; return 1; }; }
+	artifact
+	database rocblas-arch art/math/stage
+	again
+	cp -a out first
+	again
+	[ ! -s err ]
+	diff -r --no-dereference first out
+	[ "$(ls -A out)" = "$(ls first)" ]
+	# for fewer GPUs, and for all again: trees of other GPUs stay, and are named, with -q too
+	again --gpu-targets gfx1100
+	grep -qx "kpack: out/art_gfx942: note: is not from this run; it stays" err
+	splitcheck art out art
+	again
+	diff -r --no-dereference first out
+	# new bytes, a new file, a library that gets device code
+	mkfat --bundles 3 --seed 7 --arches gfx1100,gfx942 art/comm/stage/lib/libb.so
+	echo new >art/comm/stage/lib/new
+	cp /bin/true art/comm/stage/lib/later
+	again
+	mkfat --arches gfx1100 art/comm/stage/lib/later
+	refused "out/art_generic: already exists, and comm/stage/lib/later in it is not from this input"
+	again --force
+	splitcheck art out art
+	# a file that is in no input any more is not lost, and not kept in silence
+	rm art/comm/stage/lib/new
+	refused "out/art_generic: already exists, and comm/stage/lib/new in it is not from this input"
+	rm out/art_generic/comm/stage/lib/new
+	again
+	# an architecture that is in no input any more: its tree stays, and is named
+	mkfat --bundles 3 --seed 2 --arches gfx1100 art/comm/stage/lib/libb.so
+	[ -e out/art_gfx942/comm/stage/.kpack/art_gfx942.kpack ]
+	again
+	[ ! -e out/art_gfx942/comm ]
+	splitcheck art out art
+	rm -r art/math/stage/lib/rocblas
+	again
+	grep -qx "kpack: out/art_gfx942: note: is not from this run; it stays" err
+	rm -r out/art_gfx942
+	# what others put there, in place of a file of ours too
+	while IFS='|' read -r text change; do
+		rm -rf out
+		again
+		eval "$change"
+		refused "$text in it is not from this input: --force replaces the tree"
+	done <<-'END'
+	art_gfx1100: already exists, and mine|touch out/art_gfx1100/mine
+	art_generic: already exists, and math/mine/a|mkdir out/art_generic/math/mine{,r}; ln -s /x out/art_generic/math/mine/a; touch out/art_generic/math/miner/b
+	art_gfx1030: already exists, and math/stage/.kpack/other_gfx1030.kpack|cp out/art_gfx1030/math/stage/.kpack/{art,other}_gfx1030.kpack
+	art_gfx1030: already exists, and math/stage/.kpack/art_gfx.kpack|touch out/art_gfx1030/math/stage/.kpack/art_gfx.kpack
+	art_generic: already exists, and math/stage/lib/deep/liba.so|ln -f out/art_generic/artifact_manifest.txt out/art_generic/math/stage/lib/deep/liba.so
+	art_generic: already exists, and math/stage/lib/deep/liba.so.1|cp art/math/stage/lib/deep/liba.so.1 out/art_generic/math/stage/lib/deep
+	art_gfx1030: already exists, and math/stage/.kpack/art_gfx1030.kpack|echo >out/art_gfx1030/math/stage/.kpack/art_gfx1030.kpack
+	art_generic: already exists, and none/stage/empty|rmdir out/art_generic/none/stage/empty; ln -s x out/art_generic/none/stage/empty
+	END
+	again --force
+	splitcheck art out art
+	# archives
+	find out -name '*.kpack' -type f -exec cp {} . \;
+	kpack split -q art_gfx1100.kpack archives
+	cp -a archives before
+	kpack split -q art_gfx1100.kpack archives
+	diff -r before archives
+	cp art_gfx1030.kpack archives/art_gfx1100.kpack
+	! kpack split -q art_gfx1100.kpack archives 2>err || false
+	grep -qF "art_gfx1100.kpack: already exists, and is not from these archives (--force replaces it)" err
+	cmp art_gfx1030.kpack archives/art_gfx1100.kpack
+}
+
 @test "equal runs give equal trees, whatever the number of threads" {
 	artifact
 	split --jobs 1 art one
@@ -661,9 +741,13 @@ meanwhile() {
 	mkfat --seed 7 --arches gfx1030,gfx1100 in/liba.so
 	for n in 1 2 3; do
 		killed $n --force
-		! split in out 2>err || false
-		grep -qF "already exists" err
+		! split --gpu-targets gfx803 in out 2>err || false
 		diff -r before out
+		killed $n
+		split in out
+		splitcheck in out in
+		rm -r out
+		cp -a before out
 	done
 	# names that somebody gave to other trees meanwhile are theirs
 	rm -rf out

@@ -528,17 +528,62 @@ assert empty and all(i.compress_type == zipfile.ZIP_STORED and i.compress_size =
 }
 
 # bats test_tags=single
-@test "existing wheels are not replaced, unless --force is given" {
+@test "wheels of an earlier run are replaced, others only with --force" {
+	# refused TEXT [OPTION]...: and everything is as it was
+	refused() {
+		rm -rf was
+		cp -r dist was
+		status=0
+		split in/*.whl -o dist "${@:2}" 2>err || status=$?
+		[ "$status" = 1 ]
+		grep -qF -e "$1" err || { echo "no '$1' in:"; cat err; return 1; }
+		diff -r was dist
+	}
+	wheel in
+	for how in "--variants --generate-variant-wheel" "--variants --generate-variant-wheel --output-format directory"; do
+		rm -rf dist before
+		split $how in/*.whl -o dist
+		cp -r dist before
+		split $how in/*.whl -o dist 2>err
+		[ ! -s err ]
+		diff -r before dist
+	done
+	# with other code, and for fewer targets: what is for another target stays, and is named, with -q too
+	rm -rf dist in
 	wheel in
 	split in/*.whl -o dist
-	cp -r dist before
-	status=0
-	split in/*.whl -o dist 2>err || status=$?
-	[ "$status" = 1 ]
-	grep -q 'already exists' err
-	diff -r before dist
+	rm in/*.whl
+	wheel in --device-seed 5 --arches gfx942,gfx1100 --seed 3
+	split in/*.whl -o dist 2>err
+	[ "$(cat err)" = "kpack: dist/$(device gfx90a): note: is not from this run; it stays" ]
+	mkwheel check dist/*.whl
+	# a file that is in no input any more
+	echo >mine
+	wheel more --arches gfx942,gfx1100 --add torch/mine=mine
+	rm -r dist
+	split more/*.whl -o dist
+	refused "dist/$HOST: already exists, and torch/mine in it is not from this input; --force"
+	# what others put there: a fat wheel, the device wheel of another program, no wheel
+	cp in/*.whl dist
+	refused "dist/$HOST: already exists, and is no output of split-wheel"
+	rm -r dist
+	split in/*.whl -o dist
+	$python - "dist/$(device gfx942)" <<-'END'
+	import sys, zipfile
+	with zipfile.ZipFile(sys.argv[1]) as old: members = [(i, old.read(i)) for i in old.infolist()]
+	with zipfile.ZipFile(sys.argv[1], "w") as new:
+	    for i, data in members: new.writestr(i, data.replace(b"Generator: kpack", b"Generator: another"))
+	END
+	refused "dist/$(device gfx942): already exists, and is no output"
+	echo text >"dist/$(device gfx942)"
+	refused "dist/$(device gfx942): already exists, and is no output"
 	split --force in/*.whl -o dist
-	diff -r before dist
+	split --output-format directory in/*.whl -o dist
+	touch "dist/${HOST%.whl}/torch/mine"
+	refused "dist/${HOST%.whl}: already exists, and torch/mine in it" --output-format directory
+	rm -r "dist/${HOST%.whl}"
+	mkdir "dist/${HOST%.whl}"
+	refused "dist/${HOST%.whl}: already exists, and is no output" --output-format directory
 	# what is split must not be replaced by what it becomes
 	cp in/*.whl before.whl
 	status=0

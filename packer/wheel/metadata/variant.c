@@ -6,7 +6,6 @@
 #include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 
-#define VARIANT_SCHEMA "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json"
 #define VARIANT_NAMESPACE "amd"
 #define VARIANT_FEATURE "gfx_arch"
 

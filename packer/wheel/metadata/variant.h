@@ -16,6 +16,9 @@
 /* A target has up to two feature signs; each becomes up to four characters. */
 #define VARIANT_TEXT_MAX (KP_TARGET_TEXT_MAX + 8)
 
+/* What the files say that they follow. */
+#define VARIANT_SCHEMA "https://variants-schema.wheelnext.dev/peps/825/v0.1.1.json"
+
 /* False: ARCH has characters that would not be reversible (capitals, "_", "."). */
 bool variant_escape(const char *arch, char out[VARIANT_TEXT_MAX]);
 /* False: VALUE is not such a spelling. */

@@ -14,13 +14,16 @@
 #include "packer/files/lock.h"
 #include "packer/wheel/zip/dos_time.h"
 #include "check.h"
+#include "earlier.h"
 #include "packer/wheel/file/directory.h"
 #include "report.h"
 #include "union.h"
 
 struct split {
 	const struct wheel_split_args *args;
-	bool made;               /* this run made the output directory */
+	bool made;              /* this run made the output directory */
+	struct dirent **before; /* what was in it when the run began */
+	int n_before;
 	struct temp_dir staging; /* in the output directory */
 	struct temp_dir work;    /* in --tmp-dir, if given */
 	struct wheel_source *sources;
@@ -43,6 +46,9 @@ static void split_fini(struct split *s)
 	for (size_t i = 0; i < s->n_sources; i++)
 		wheel_source_close(&s->sources[i]);
 	free(s->sources);
+	for (int i = 0; i < s->n_before; i++)
+		free(s->before[i]);
+	free(s->before);
 	free(s->out);
 	temp_dir_close(&s->work);
 	temp_dir_close(&s->staging);
@@ -60,6 +66,7 @@ static kpack_error_t open_places(struct split *s, struct kpackx_error *why)
 
 	s->made = below_lstat(args->output, &st) < 0 && errno == ENOENT;
 	KP_TRY(below_make_root(args->output, 0777, why));
+	s->n_before = below_scandir(args->output, &s->before, NULL);
 	KP_TRY(wheel_temp_open(args->output, &s->staging, why));
 	KP_TRY(wheel_temp_dir(&s->staging, "out", &s->out, why));
 	if (!args->tmp_dir)
@@ -86,8 +93,20 @@ static kpack_error_t open_source(struct split *s, size_t i, struct kpackx_error 
 	return err ? kp_fail_prefix(why, err, "%s", s->args->inputs[i]) : KPACK_SUCCESS;
 }
 
-/* Fail if FILE exists and must not be replaced, or is an input. */
+static bool was_there(const struct split *s, const char *file)
+{
+	for (int i = 0; i < s->n_before; i++)
+		if (strcmp(s->before[i]->d_name, file) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * Fail if FILE exists and must not be replaced, or is an input.  NOW: this run's, once it
+ * is written.
+ */
 static kpack_error_t check_free(const struct split *s, const char *file,
+				enum wheel_file_kind kind, const char *now,
 				struct kpackx_error *why)
 {
 	char *path = xasprintf("%s/%s", s->args->output, file);
@@ -95,8 +114,12 @@ static kpack_error_t check_free(const struct split *s, const char *file,
 	struct stat st, in;
 
 	if (below_lstat(path, &st) == 0 && !s->args->force)
-		err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			      "%s: already exists; --force replaces it", path);
+		err = was_there(s, file)
+			      ? wheel_earlier_check(path, kind, now, why)
+			      : kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+					"%s: already exists, made by another run "
+					"meanwhile; --force replaces it",
+					path);
 	for (size_t i = 0; !err && i < s->n_sources; i++)
 		if (below_stat(path, &st) == 0 &&
 		    below_stat(s->sources[i].path, &in) == 0 && st.st_ino == in.st_ino &&
@@ -115,7 +138,7 @@ static kpack_error_t check_host(const struct split *s, struct kpackx_error *why)
 	KP_TRY(wheel_name_compose(&s->sources[0].name, name, why));
 	if (s->args->directory)
 		name[strlen(name) - strlen(".whl")] = '\0';
-	return check_free(s, name, why);
+	return check_free(s, name, WHEEL_FILE_HOST, NULL, why);
 }
 
 static kpack_error_t find_names(struct split *s, struct kpackx_error *why)
@@ -219,15 +242,21 @@ static void final_name(const struct split *s, const struct wheel_file *file,
 		out[strlen(out) - strlen(".whl")] = '\0';
 }
 
-static kpack_error_t check_all_free(const struct split *s, struct kpackx_error *why)
+static kpack_error_t check_all_free(const struct split *s, bool written,
+				    struct kpackx_error *why)
 {
 	char name[WHEEL_NAME_MAX + 1];
+	kpack_error_t err = KPACK_SUCCESS;
 
-	for (size_t i = 0; i < s->files.count; i++) {
-		final_name(s, &s->files.items[i], name);
-		KP_TRY(check_free(s, name, why));
+	for (size_t i = 0; i < s->files.count && !err; i++) {
+		const struct wheel_file *file = &s->files.items[i];
+		char *now = written ? xasprintf("%s/%s", s->out, file->name) : NULL;
+
+		final_name(s, file, name);
+		err = check_free(s, name, file->kind, now, why);
+		free(now);
 	}
-	return KPACK_SUCCESS;
+	return err;
 }
 
 static kpack_error_t write_wheels(struct split *s, struct kpackx_error *why)
@@ -248,7 +277,7 @@ static kpack_error_t write_wheels(struct split *s, struct kpackx_error *why)
 		.dir = s->out,
 	};
 	KP_TRY(wheel_files_list(&s->write, &s->files, why));
-	KP_TRY(check_all_free(s, why));
+	KP_TRY(check_all_free(s, false, why));
 	KP_TRY(wheel_files_write(&s->write, &s->files, why));
 	return wheel_check(&s->write, &s->files, s->sources, s->n_sources, why);
 }
@@ -317,7 +346,7 @@ static kpack_error_t publish_file(const struct split *s, size_t number,
 static kpack_error_t publish_into(const struct split *s, int dir,
 				  struct kpackx_error *why)
 {
-	KP_TRY(check_all_free(s, why));
+	KP_TRY(check_all_free(s, true, why));
 	for (size_t i = 0; i < s->files.count; i++)
 		KP_TRY(publish_file(s, i, why));
 	return kp_flush_dir(dir) < 0
@@ -354,7 +383,9 @@ static kpack_error_t end_split(struct split *s, struct kpackx_error *why)
 {
 	KP_TRY(collect_items(s, why));
 	KP_TRY(write_wheels(s, why));
-	return publish_all(s, why);
+	KP_TRY(publish_all(s, why));
+	wheel_earlier_report(s->args->output, &s->write, &s->files);
+	return KPACK_SUCCESS;
 }
 
 static void report_signatures(const struct wheel_source *source)
