@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 #include "candidates.h"
+#include <stdlib.h>
 #include "core/binary/search_path.h"
 #include "trace.h"
 
 static kpack_error_t add_list(struct kp_lookup *l, const char *name,
 			      const struct kp_path_list *list, struct kpackx_error *why)
 {
-	const char *path = NULL;
+	kpack_error_t err;
+	size_t at = 0;
+	char *path;
 
-	while ((path = kp_path_list_next(list, path))) {
+	while (!(err = kp_path_list_next(list, &at, &path, why)) && path) {
 		kp_trace_name(l->trace, name, path, NULL);
-		KP_TRY(kp_lookup_add_place(l, path, why));
+		err = kp_lookup_add_place(l, path, why);
+		free(path);
+		if (err)
+			break;
 	}
-	return KPACK_SUCCESS;
+	return err;
 }
 
 /* A marker's search path, which is resolved for each target. */

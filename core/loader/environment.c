@@ -2,6 +2,7 @@
 #include "environment.h"
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static bool is_on(const char *name)
 {
@@ -10,23 +11,21 @@ static bool is_on(const char *name)
 	return value && *value && *value != '0';
 }
 
-/* Split at colons; an escaped colon, "\:", is part of a path. */
-static void split_paths(struct kp_path_list *list, const char *from)
+/* Split at colons into members, which may be empty; an escaped colon, "\:", is none. */
+static void split_members(struct kp_path_list *list, const char *from)
 {
 	char *to = list->text;
+	bool any = false;
 
 	for (; *from; from++) {
 		bool escaped = from[0] == '\\' && from[1] == ':';
 
 		from += escaped;
-		if (escaped || *from != ':')
-			*to++ = *from;
-		else if (to != list->text && to[-1] != '\0')
-			*to++ = '\0';
+		*to++ = escaped || *from != ':' ? *from : '\0';
+		any |= to[-1] != '\0';
 	}
-	if (to != list->text && to[-1] != '\0')
-		*to++ = '\0';
-	list->size = (size_t)(to - list->text);
+	*to++ = '\0';
+	list->size = any ? (size_t)(to - list->text) : 0;
 }
 
 static kpack_error_t read_paths(struct kp_path_list *list, const char *name,
@@ -39,7 +38,7 @@ static kpack_error_t read_paths(struct kp_path_list *list, const char *name,
 	list->text = malloc(strlen(value) + 1);
 	if (!list->text)
 		return kp_fail_memory(why, strlen(value), name);
-	split_paths(list, value);
+	split_members(list, value);
 	return KPACK_SUCCESS;
 }
 
@@ -68,9 +67,36 @@ void kp_environment_fini(struct kp_environment *e)
 	*e = (struct kp_environment){0};
 }
 
-const char *kp_path_list_next(const struct kp_path_list *list, const char *path)
-{
-	size_t at = path ? (size_t)(path - list->text) + strlen(path) + 1 : 0;
+/* How many members one path can be: a target ID has two colons, a directory may have more. */
+enum { JOINED_MAX = 8 };
 
-	return at < list->size ? list->text + at : NULL;
+kpack_error_t kp_path_list_next(const struct kp_path_list *list, size_t *at, char **out,
+				struct kpackx_error *why)
+{
+	size_t first, end;
+	char *path;
+
+	*out = NULL;
+	while (*at < list->size && !list->text[*at])
+		++*at;
+	if (*at >= list->size)
+		return KPACK_SUCCESS;
+	path = malloc(list->size - *at);
+	if (!path)
+		return kp_fail_memory(why, list->size - *at, "a path");
+	memcpy(path, list->text + *at, list->size - *at);
+	first = end = *at + strlen(path) + 1;
+	/* names of archives have colons before features: put back what was split */
+	for (int n = 1; access(path, F_OK) < 0; n++) {
+		if (n == JOINED_MAX || end == list->size) {
+			path[first - *at - 1] = '\0';
+			end = first;
+			break;
+		}
+		path[end - *at - 1] = ':';
+		end += strlen(list->text + end) + 1;
+	}
+	*at = end;
+	*out = path;
+	return KPACK_SUCCESS;
 }

@@ -9,7 +9,7 @@
 
 /* A list of files and directories. */
 struct kp_path_list {
-	char *text;  /* the paths, each followed by a NUL */
+	char *text;  /* what was between colons, each followed by a NUL; may be empty */
 	size_t size; /* bytes of TEXT; 0: no path */
 };
 
@@ -25,7 +25,12 @@ struct kp_environment {
 kpack_error_t kp_environment_read(struct kp_environment *out, struct kpackx_error *why);
 void kp_environment_fini(struct kp_environment *e); /* accepts a zeroed one */
 
-/* Return the path after PATH, or the first one if PATH is NULL; NULL after the last. */
-const char *kp_path_list_next(const struct kp_path_list *list, const char *path);
+/*
+ * Get the next path from *AT on, which begins as 0, and move *AT past it; the caller frees
+ * *OUT.  NULL: there is none.  A member that names no file is joined with the next ones,
+ * with the colons between them, if the whole names one.  OUT_OF_MEMORY.
+ */
+kpack_error_t kp_path_list_next(const struct kp_path_list *list, size_t *at, char **out,
+				struct kpackx_error *why);
 
 #endif

@@ -102,9 +102,11 @@ KPACK_API void kpack_free_kernel(void *data);
  * Both lists hold files and directories, separated by ':'.  A directory stands for the
  * archives directly in it - files named *.kpack that are not hidden - in bytewise order
  * of their names; every load lists the directory again.  Relative paths start at the
- * current directory.  A "\:" is a colon of the path ("/k/torch_gfx90a\:xnack+.kpack"); a
- * backslash before any other character is an ordinary character.  Empty members are
- * ignored, and a list that has only empty members counts as not set.
+ * current directory.  A member that does not exist is joined with the next one, or up to
+ * seven, if that gives the path of a file or directory: "/k/torch_gfx90a:xnack+.kpack" is
+ * one path.  A "\:" never separates ("/k/torch_gfx90a\:xnack+.kpack"); a backslash before
+ * any other character is an ordinary character.  Empty members are ignored, and a list
+ * that has only empty members counts as not set.
  *
  * After fork() the child may use the cache, whatever other threads of the parent did.
  *

@@ -228,6 +228,10 @@ node() { # NUMBER VERSION
 	ROCM_KPACK_PATH=$T/packed/.kpack:$T/away.kpack helped "$old" packed/lib/libx.so
 	diff want log
 	[ "$(wc -l <messages.txt)" = 1 ]
+	# the colon in a name does not separate
+	mv away.kpack away:xnack-.kpack
+	ROCM_KPACK_PATH=$T/packed/.kpack:$T/away:xnack-.kpack:/none helped "$old" packed/lib/libx.so
+	diff want log
 }
 
 @test "a marker that cannot be read is reported once" {

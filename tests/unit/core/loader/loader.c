@@ -449,7 +449,13 @@ static void a_path_list_replaces_the_search_paths(void **state)
 	/* escaped colons in a path */
 	check_with("ROCM_KPACK_PATH", "@/x_gfx90a\\:xnack-.kpack", &other);
 	check_with("ROCM_KPACK_PATH", "/a\\:b:@/x_gfx90a\\:xnack-.kpack:", &other);
-	check_with("ROCM_KPACK_PATH", "@/x_gfx90a:xnack-.kpack", &missing);
+	/* and plain ones, if the whole is there and its part is not */
+	check_with("ROCM_KPACK_PATH", "@/x_gfx90a:xnack-.kpack", &other);
+	check_with("ROCM_KPACK_PATH", "/no:@/x_gfx90a:xnack-.kpack:@/a.kpack", &other);
+	check_with("ROCM_KPACK_PATH", "@/b.kpack:@/x_gfx90a:xnack-.kpack", &other);
+	check_with("ROCM_KPACK_PATH", "@/x_gfx90a::xnack-.kpack", &missing);
+	check_with("ROCM_KPACK_PATH", "@/x_gfx90a:xnack-:.kpack", &missing);
+	check_with("ROCM_KPACK_PATH_PREFIX", "/no:@/x_gfx90a:xnack-.kpack:", &other);
 }
 
 static void backslashes_before_other_bytes_stay(void **state)

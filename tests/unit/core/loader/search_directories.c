@@ -100,13 +100,25 @@ static void directories_and_files_mix_in_the_order_of_the_list(void **state)
 	check_list("ROCM_KPACK_PATH_PREFIX", "@/empty:/no/such", "SINGLE");
 }
 
-static void colons_of_a_directory_are_escaped(void **state)
+static void colons_of_a_directory_are_escaped_or_found(void **state)
 {
 	(void)state;
 	check_list("ROCM_KPACK_PATH", "@/gfx90a\\:xnack+", "COLON");
 	check_list("ROCM_KPACK_PATH", "@/gfx90a\\:xnack+/:@/many", "COLON");
 	check_list("ROCM_KPACK_PATH", "/no\\:such:@/gfx90a\\:xnack+:@/many", "COLON");
-	check_list("ROCM_KPACK_PATH", "@/gfx90a:xnack+", NULL);
+	check_list("ROCM_KPACK_PATH", "@/gfx90a:xnack+", "COLON");
+	check_list("ROCM_KPACK_PATH", "/no:such:@/gfx90a:xnack+/:@/many", "COLON");
+	/* a part that is there is a path */
+	put("gfx90a", "SINGLE");
+	check_list("ROCM_KPACK_PATH", "@/gfx90a:xnack+", "SINGLE");
+	drop("gfx90a");
+	/* at most eight members are one path */
+	put("a:b:c:d:e:f:g:h", "COLON");
+	put("a:b:c:d:e:f:g:h:i", "COLON");
+	check_list("ROCM_KPACK_PATH", "@/a:b:c:d:e:f:g:h", "COLON");
+	drop("a:b:c:d:e:f:g:h");
+	check_list("ROCM_KPACK_PATH", "@/a:b:c:d:e:f:g:h:i", NULL);
+	drop("a:b:c:d:e:f:g:h:i");
 }
 
 static void relative_directories_start_where_the_program_does(void **state)
@@ -236,7 +248,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_directory_means_its_archives_in_order),
 		cmocka_unit_test(directories_and_files_mix_in_the_order_of_the_list),
-		cmocka_unit_test(colons_of_a_directory_are_escaped),
+		cmocka_unit_test(colons_of_a_directory_are_escaped_or_found),
 		cmocka_unit_test(relative_directories_start_where_the_program_does),
 		cmocka_unit_test(markers_name_no_directories),
 		cmocka_unit_test(directories_are_listed_at_each_load),
