@@ -153,7 +153,7 @@ _kpack()
 		--runtime) words=(any) ;;
 		# the keys, then the architectures, of the archive on the line
 		*)
-			if [[ $command == cat && $COMP_CWORD -gt $first && -f ${COMP_WORDS[first]} ]]; then
+			if [[ $command == cat && $COMP_CWORD -gt $first && -e ${COMP_WORDS[first]} ]]; then
 				local field=1 program=${COMP_WORDS[0]}
 				[[ $COMP_CWORD -gt $((first + 1)) ]] && field=2
 				# nothing of the current directory runs before it is entered

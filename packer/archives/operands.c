@@ -6,25 +6,45 @@
 #include "packer/cli/report.h"
 #include "core/view/view.h"
 #include "core/archive/decode.h"
+#include "core/archive/naming.h"
 #include "packer/files/below.h"
 
 /* --- operands --------------------------------------------------------------------- */
 
-/* DIR has no archives.  Those of a packed tree are in its ".kpack". */
-static void report_none(const char *dir)
+/*
+ * Call FN with the archives of OPERAND, and, as those of a packed tree are in its
+ * ".kpack", with those of this directory.
+ */
+static bool operand_paths(char *operand, void (*fn)(const char *path, void *arg),
+			  void *arg)
 {
-	char *inner = xasprintf("%s/.kpack", dir), **paths = NULL;
-	struct kpackx_error why;
-	size_t count = 0;
+	char *inner = xasprintf("%s/" KP_ARCHIVES_DIR, operand);
+	const char *places[] = {operand, inner};
+	struct kpackx_error why = {0};
+	size_t all = 0;
+	bool ok = !below_root_if_directory(operand, &why);
+	struct stat st;
 
-	if (below_archives_find(inner, &paths, &count, &why) || count == 0)
-		report_error(dir, "no archives (*.kpack) in it");
-	else
-		report_error(dir, "no archives (*.kpack) in it, but in its .kpack");
-	for (size_t i = 0; i < count; i++)
-		free(paths[i]);
-	free(paths);
+	for (size_t i = 0; i < KP_COUNT(places) && ok; i++) {
+		char **paths = NULL;
+		size_t count = 0;
+
+		if (i && (below_stat(inner, &st) < 0 || !S_ISDIR(st.st_mode)))
+			break;
+		ok = !below_archives_find(places[i], &paths, &count, &why);
+		for (size_t k = 0; k < count; k++) {
+			fn(paths[k], arg);
+			free(paths[k]);
+		}
+		free(paths);
+		all += count;
+	}
 	free(inner);
+	if (!ok)
+		report_why(operand, &why);
+	else if (all == 0)
+		report_error(operand, "no archives (*.kpack) in it");
+	return ok && all;
 }
 
 bool archives_paths(int n, char **operands, void (*fn)(const char *path, void *arg),
@@ -32,25 +52,8 @@ bool archives_paths(int n, char **operands, void (*fn)(const char *path, void *a
 {
 	bool ok = true;
 
-	for (int i = 0; i < n; i++) {
-		struct kpackx_error why = {0};
-		char **paths = NULL;
-		size_t count = 0;
-
-		if (below_root_if_directory(operands[i], &why) ||
-		    below_archives_find(operands[i], &paths, &count, &why)) {
-			report_why(operands[i], &why);
-			ok = false;
-			continue;
-		}
-		if (count == 0)
-			report_none(operands[i]);
-		for (size_t k = 0; k < count; k++) {
-			fn(paths[k], arg);
-			free(paths[k]);
-		}
-		free(paths);
-	}
+	for (int i = 0; i < n; i++)
+		ok &= operand_paths(operands[i], fn, arg);
 	return ok;
 }
 
@@ -84,14 +87,15 @@ void archives_close(struct archives *set)
 	*set = (struct archives){0};
 }
 
-bool archives_refused(const struct kpack_archive *a)
+bool archives_refused(const struct kpack_archive *a, const struct kp_choice *asked)
 {
 	size_t kept, counted;
 	const struct kp_fault *faults = kp_archive_faults(a, &kept, &counted);
 	bool any = false;
 
 	for (size_t i = 0; i < kept; i++) {
-		if (!faults[i].refused)
+		if (!faults[i].refused || (asked && faults[i].arch.size &&
+					   !kp_choice_has(asked, faults[i].arch)))
 			continue;
 		report_error(kp_archive_path(a), "%s", faults[i].text);
 		any = true;

@@ -5,17 +5,19 @@
 
 #include <stddef.h>
 #include "core/archive/archive.h"
+#include "core/target/choice.h"
 
 struct archives {
 	struct kpack_archive **items;
 	size_t count;
-	bool failed; /* an archive could not be opened; it was reported */
+	bool failed; /* an archive could not be opened, or none was found; it was reported */
 };
 
 /*
  * Call FN with the path of every archive of the operands, in order: for a file, its own
- * path; for a directory, its *.kpack in order of names.  A missing operand is reported
- * and makes the result false; an empty directory is only reported.
+ * path; for a directory, its *.kpack in order of names, and then those of its ".kpack",
+ * which a packed tree has.  An operand that is missing, or without archives, is reported
+ * and makes the result false.
  */
 bool archives_paths(int n, char **operands, void (*fn)(const char *path, void *arg),
 		    void *arg);
@@ -24,8 +26,11 @@ bool archives_paths(int n, char **operands, void (*fn)(const char *path, void *a
 void archives_open(struct archives *set, int n, char **operands);
 void archives_close(struct archives *set);
 
-/* Report the entries that were refused.  Returns whether there are any. */
-bool archives_refused(const struct kpack_archive *a);
+/*
+ * Report the entries that were refused, of the architectures that ASKED chooses, or NULL:
+ * all.  Returns whether there are any.
+ */
+bool archives_refused(const struct kpack_archive *a, const struct kp_choice *asked);
 
 /*
  * Pass the decoded bytes of an entry to SINK, in pieces.  They are checked against the

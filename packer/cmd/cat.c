@@ -19,7 +19,7 @@ static const struct option_help options[] = {
 
 const struct command_help cmd_cat_help = {
 	"cat",
-	"[-o FILE] ARCHIVE KEY ARCH",
+	"[-o FILE] ARCHIVE|DIR KEY ARCH",
 	"write one decoded entry to standard output",
 	options,
 	"A KEY without '#' that is not found is also looked up as 'KEY#0'.",
@@ -49,19 +49,15 @@ static kpack_error_t to_file(const void *data, size_t size, void *arg,
 	return KPACK_SUCCESS;
 }
 
-/* Find the entry KEY for ARCH exactly, else KEY#0. */
-static bool find_entry(const struct kpack_archive *a, const char *key, const char *arch,
-		       size_t *entry)
+/* Find the entry KEY for ARCH; the archive that has it, or NULL. */
+static const struct kpack_archive *find_entry(const struct archives *set, const char *key,
+					      const char *arch, size_t *entry)
 {
-	char *first;
-	bool found = kp_archive_find(a, kp_span_str(key), kp_span_str(arch), entry);
-
-	if (found || strchr(key, '#'))
-		return found;
-	first = xasprintf("%s#0", key);
-	found = kp_archive_find(a, kp_span_str(first), kp_span_str(arch), entry);
-	free(first);
-	return found;
+	for (size_t i = 0; i < set->count; i++)
+		if (kp_archive_find(set->items[i], kp_span_str(key), kp_span_str(arch),
+				    entry))
+			return set->items[i];
+	return NULL;
 }
 
 static kpack_error_t write_file(const struct kpack_archive *a, size_t entry,
@@ -93,34 +89,41 @@ static kpack_error_t write_entry(const struct kpack_archive *a, size_t entry,
 	return archive_decode(a, entry, to_stdout, NULL, why);
 }
 
-static int cat_entry(const char *path, const char *key, const char *arch,
-		     const char *output)
+/*
+ * The status is the entry's alone: bytes of an intact entry are not to be ignored because
+ * another one, which is only reported, is not.
+ */
+static int cat_entry(char *operand, const char *key, const char *arch, const char *output)
 {
+	char *first = strchr(key, '#') ? NULL : xasprintf("%s#0", key);
+	const struct kpack_archive *a;
 	struct kpackx_error why = {0};
-	struct kpack_archive *a = NULL;
+	struct archives set;
 	int status = EXIT_FAULT;
 	size_t entry;
 
-	if (below_archive_open(path, &a, &why)) {
-		report_why(path, &why);
-		return EXIT_FAULT;
-	}
-	if (!find_entry(a, key, arch, &entry)) {
+	archives_open(&set, 1, &operand);
+	a = find_entry(&set, key, arch, &entry);
+	if (!a && first)
+		a = find_entry(&set, first, arch, &entry);
+	if (a && !write_entry(a, entry, output, &why)) {
+		archives_refused(a, NULL);
+		status = EXIT_OK;
+	} else if (a) {
+		if (!ferror(stdout)) /* otherwise report_finish reports it */
+			report_why(kp_archive_path(a), &why);
+	} else if (set.count) {
 		char *k = kp_text_escape_new(kp_span_str(key));
 		char *t = kp_text_escape_new(kp_span_str(arch));
 
-		report_error(path, "no entry %s for %s", k ? k : "?", t ? t : "?");
+		report_error(operand, "no entry %s for %s", k ? k : "?", t ? t : "?");
 		free(k);
 		free(t);
-	} else if (write_entry(a, entry, output, &why)) {
-		if (!ferror(stdout)) /* otherwise report_finish reports it */
-			report_why(path, &why);
-	} else {
-		status = EXIT_OK;
+		for (size_t i = 0; i < set.count; i++)
+			archives_refused(set.items[i], NULL);
 	}
-	if (archives_refused(a))
-		status = EXIT_FAULT;
-	kp_archive_close(a);
+	archives_close(&set);
+	free(first);
 	return status;
 }
 

@@ -311,8 +311,8 @@ static int extract_entries(struct extract *x, int n, char **operands)
 	archives_open(&x->set, n, operands);
 	x->failed = x->set.failed;
 	for (size_t i = 0; i < x->set.count; i++)
-		x->failed |= archives_refused(x->set.items[i]);
-	if (!build_view(x) || !make_out(x))
+		x->failed |= archives_refused(x->set.items[i], &x->filter.chosen);
+	if (!x->set.count || !build_view(x) || !make_out(x))
 		return EXIT_FAULT;
 	report_conflicts(x);
 	extract_dir(x, 0, &top);

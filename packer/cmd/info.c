@@ -219,7 +219,7 @@ static int print_all(const struct archives *set, bool json)
 			report_array_add(&array, info_json(set->items[i], &info));
 		}
 		free(info.arches);
-		if (archives_refused(set->items[i]))
+		if (archives_refused(set->items[i], NULL))
 			status = EXIT_FAULT;
 	}
 	if (json)

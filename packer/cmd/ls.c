@@ -122,7 +122,7 @@ static int list_archives(struct ls *ls, int n, char **operands)
 
 		for (size_t e = 0; e < count; e++)
 			list_entry(ls, set.items[i], e);
-		if (archives_refused(set.items[i]))
+		if (archives_refused(set.items[i], &ls->filter.chosen))
 			status = EXIT_FAULT;
 	}
 	if (ls->json)

@@ -176,13 +176,7 @@ static int open_sources(struct merge_run *m, int n, char **operands)
 
 	for (int i = 0; i < n; i++)
 		ok &= open_operand(m, i, &operands[i]);
-	if (!ok)
-		return EXIT_FAULT;
-	if (m->set.count == 0) {
-		report_error(NULL, "no archives to join");
-		return EXIT_FAULT;
-	}
-	return set_sources(m, operands);
+	return ok ? set_sources(m, operands) : EXIT_FAULT;
 }
 
 /* --- the new archive's names ----------------------------------------------------------- */

@@ -314,8 +314,6 @@ static kpack_error_t open_tree(struct install_tree_of *of, char *real,
 
 static void print_tree(const struct install_tree *tree, size_t faults)
 {
-	if (tree->n_databases == 0 && faults == 0)
-		report_error(NULL, "note: no file of a kernel database was found");
 	printf("%zu files, %zu of kernel databases, %zu fault%s\n", tree->files.count,
 	       tree->n_databases, faults, faults == 1 ? "" : "s");
 }
@@ -334,7 +332,7 @@ static int check_tree(const struct verify *v, int n, char **paths,
 	char *real = n == 1 ? below_real(paths[0]) : NULL;
 	struct install_tree tree;
 	struct kpackx_error why = {0};
-	size_t faults = 0;
+	size_t faults = 0, generic = 0;
 	kpack_error_t err = open_tree(&of, real, &tree, &why);
 
 	if (!err)
@@ -344,7 +342,13 @@ static int check_tree(const struct verify *v, int n, char **paths,
 		report_why(NULL, &why);
 	faults += tree.n_faults;
 	for (int i = 0; i < n && !err; i++)
-		generic_tree_check(paths[i], report_left, &faults);
+		generic += generic_tree_check(paths[i], report_left, &faults);
+	if (!err && tree.n_databases + generic + faults == 0) {
+		report_error(n == 1 ? paths[0] : NULL,
+			     "no file of a kernel database was found: there is nothing "
+			     "to check");
+		faults++;
+	}
 	if (!err && !v->quiet)
 		print_tree(&tree, faults);
 	install_tree_close(&tree);

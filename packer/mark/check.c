@@ -36,6 +36,7 @@ struct check {
 	struct missing_arches unbuilt[2]; /* GPUs of --arch; 1: as a layout says */
 	struct generic_tree generic;
 	struct artifact_root artifact;
+	size_t n_seen; /* host binaries of any kind */
 	size_t n_binaries, n_fat, n_archives, n_objects;
 	struct mark_faults faults;
 };
@@ -455,6 +456,7 @@ static void check_file(struct check *c, const char *path)
 		return;
 	}
 	generic_tree_binary(&c->generic, &s.b);
+	c->n_seen += s.b.fat.elf.type != 0;
 	if (s.b.fat.kind == KP_FATBIN_CONVERTED)
 		check_binary(c, &s);
 	else if (s.b.fat.kind == KP_FATBIN_ELF)
@@ -698,6 +700,10 @@ static bool check_all(struct check *c, int n, char **roots)
 	c->faults.list = json_array();
 	for (int i = 0; i < n; i++)
 		check_root(c, roots[i]);
+	if (c->n_seen == 0 && c->faults.count == 0)
+		mark_fault(&c->faults, roots[0], MARK_NO_WRAPPER, NULL,
+			   n == 1 ? "there is no binary to check"
+				  : "there is no binary to check, nor in the others");
 	check_rest(c);
 	check_absent(c);
 	check_unbuilt_anywhere(c, false);

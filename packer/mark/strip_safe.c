@@ -12,6 +12,7 @@
 
 struct strip_safe {
 	bool check;
+	size_t n_seen; /* host binaries of any kind */
 	size_t n_programs, n_faults;
 };
 
@@ -105,8 +106,10 @@ static void check_file(struct strip_safe *s, const char *path)
 		s->n_faults++;
 		return;
 	}
-	if (is_elf(&b))
+	if (is_elf(&b)) {
+		s->n_seen++;
 		check_headers(s, &b);
+	}
 	binary_close(&b);
 }
 
@@ -147,6 +150,12 @@ static int check_all(struct strip_safe *s, int n, char **roots)
 {
 	for (int i = 0; i < n; i++)
 		check_root(s, roots[i]);
+	if (s->n_seen == 0 && s->n_faults == 0) {
+		report_error(roots[0], n == 1 ? "there is no binary to check"
+					      : "there is no binary to check, nor in the "
+						"others");
+		s->n_faults++;
+	}
 	printf("%zu programs, %zu faults\n", s->n_programs, s->n_faults);
 	return s->n_faults ? EXIT_FAULT : EXIT_OK;
 }

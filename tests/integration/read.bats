@@ -88,21 +88,71 @@ setup() {
 	[ "$($python -c 'import json, os; print(*dict.fromkeys(os.path.basename(r["archive"]) for r in json.load(open("got.json"))))')" = "mixed.kpack a.kpack b.kpack" ]
 }
 
-@test "ls: an empty directory is fine, a missing one is not" {
-	mkdir empty
-	run kpack ls empty
-	[ "$status" -eq 0 ]
-	[ "$output" = "kpack: empty: no archives (*.kpack) in it" ]
-	mkdir empty/.kpack
-	[ "$(kpack ls empty 2>&1)" = "$output" ]
-	cp "$DATA/mixed.kpack" empty/.kpack
-	[ "$(kpack ls empty 2>&1)" = "$output, but in its .kpack" ]
-	[ -z "$(kpack ls empty 2>/dev/null)" ]
-	[ "$(kpack ls --json empty 2>/dev/null)" = "[]" ]
-	run kpack ls missing
-	[ "$status" -eq 1 ]
-	[ "${#lines[@]}" -eq 1 ]
-	[[ "$output" == "kpack: missing: "*"No such file"* ]]
+@test "a directory is also a tree, with its archives in .kpack; without any, every command says so and fails" {
+	mkdir -p none/lib tree/.kpack
+	echo text >none/lib/a
+	fails() { # TEXT COMMAND...
+		status=0
+		kpack "${@:2}" >out 2>err || status=$?
+		[ "$status" = 1 ] && grep -qxF -e "kpack: $1" err || { echo "${*:2}: $status"; cat err; return 1; }
+	}
+	for dir in none tree; do
+		for command in ls "ls --json" info verify "verify -q" "extract -C x" "cat -o x"; do
+			[[ $command == cat* ]] && key="k gfx1100" || key=
+			fails "$dir: no archives (*.kpack) in it" $command $dir $key
+			[ ! -e x ]
+		done
+		fails "$dir: no archives (*.kpack) in it" merge "$DATA/mixed.kpack" $dir -o m.kpack
+		fails "$dir: there is no binary to check" mark check $dir
+		fails "$dir: there is no binary to check" mark strip-safe --check $dir
+		fails "$dir: no file of a kernel database was found: there is nothing to check" verify --tree $dir
+		# not a check: nothing is what it leaves
+		kpack prune $dir
+	done
+	[ ! -e m.kpack ]
+	# one of several
+	fails "tree: no archives (*.kpack) in it" verify "$DATA/mixed.kpack" tree
+	cp "$DATA/mixed.kpack" tree/.kpack
+	kpack ls "$DATA/mixed.kpack" >want
+	kpack ls tree | diff want -
+	kpack verify tree | grep -qx "tree/.kpack/mixed.kpack: ok, .*"
+	kpack info tree | grep -qx tree/.kpack/mixed.kpack
+	kpack extract "$DATA/mixed.kpack" -C one
+	kpack extract tree -C other
+	diff -r one other
+	read -r key arch _ <want
+	cmp <(kpack cat tree "$key" "$arch") <(kpack cat "$DATA/mixed.kpack" "$key" "$arch")
+	fails "tree: no entry none for gfx1100" cat tree none gfx1100
+	# both places count, and a fault in one
+	cp "$DATA/mixed.kpack" tree/a.kpack
+	[ "$(kpack verify tree | grep -c ": ok, ")" = 2 ]
+	echo junk >tree/.kpack/mixed.kpack
+	! kpack verify -q tree || false
+	fails "missing: cannot look at it: No such file or directory" ls missing
+	[ "$(wc -l <err)" = 1 ]
+}
+
+@test "the status of cat, and of ls and extract with --arch, is that of what was asked for" {
+	PYTHONPATH=$tools $python - <<-'END'
+	from mkarchive import Archive
+	a = Archive()
+	a.add("good#0", "gfx1100", b"good")
+	a.add("bad#0", "gfx942", b"bad", ordinal=7)
+	a.write("a.kpack")
+	END
+	[ "$(kpack cat a.kpack good gfx1100 2>err)" = good ]
+	kpack cat -o x a.kpack good gfx1100
+	grep -q 'bad#0 gfx942' err
+	! kpack cat a.kpack bad gfx942 2>err || false
+	grep -q 'bad#0 gfx942: ordinal 7' err
+	for command in ls "extract -C out -f"; do
+		kpack $command --arch gfx1100 a.kpack 2>err
+		[ ! -s err ]
+		! kpack $command --arch gfx942 a.kpack 2>err || false
+		grep -q 'bad#0 gfx942' err
+		! kpack $command a.kpack 2>err || false
+	done
+	[ "$(cat out/toc/good/gfx1100.hsaco)" = good ]
 }
 
 @test "ls: what can be listed is listed beside what cannot" {
