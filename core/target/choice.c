@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <ctype.h>
 #include <stdlib.h>
 #include "choice.h"
 
@@ -44,6 +45,29 @@ kpack_error_t kp_choice_add(struct kp_choice *s, const char *list,
 		if (!*list)
 			return KPACK_SUCCESS;
 	}
+}
+
+/* Whether NAME is an architecture of entries that no AMD GPU has. */
+static bool is_other_arch(const char *name)
+{
+	return strcmp(name, KP_ARCH_GENERIC) == 0 || strcmp(name, KP_ARCH_SPIRV) == 0 ||
+	       (strncmp(name, "sm_", 3) == 0 && isdigit((unsigned char)name[3])) ||
+	       (strncmp(name, "compute_", 8) == 0 && isdigit((unsigned char)name[8]));
+}
+
+kpack_error_t kp_choice_check(const struct kp_choice *s, enum kp_choice_names names,
+			      struct kpackx_error *why)
+{
+	bool arches = names == KP_CHOICE_ARCHES;
+
+	for (size_t i = 0; i < (arches ? s->named : s->count); i++) {
+		const struct kp_target *gpu = &s->gpus[i];
+
+		if (!gpu->known && !(arches && is_other_arch(gpu->processor)))
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "unknown GPU %s", gpu->processor);
+	}
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t kp_choice_add_found(struct kp_choice *s, const struct kp_gpus *gpus,

@@ -32,6 +32,17 @@ struct kp_choice {
 kpack_error_t kp_choice_add(struct kp_choice *s, const char *list,
 			    struct kpackx_error *why);
 
+/* What a list may name, besides the AMD GPUs of target.h's table. */
+enum kp_choice_names {
+	KP_CHOICE_GPUS, /* nothing */
+	/* other architectures of entries: CUDA's, SPIR-V, "generic"; GPUs that were found */
+	KP_CHOICE_ARCHES,
+};
+
+/* INVALID_ARGUMENT, "unknown GPU NAME": S has a name that is none of NAMES. */
+kpack_error_t kp_choice_check(const struct kp_choice *s, enum kp_choice_names names,
+			      struct kpackx_error *why);
+
 /* Add the GPUs that were found.  OUT_OF_MEMORY. */
 kpack_error_t kp_choice_add_found(struct kp_choice *s, const struct kp_gpus *gpus,
 				  struct kpackx_error *why);

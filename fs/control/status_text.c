@@ -62,6 +62,10 @@ static void put_state(FILE *f, const struct stats *s)
 {
 	uint64_t refused = s->edition->holdings.n_refused, failed = s->content.errors;
 
+	if (!refused && s->edition->holdings.count == 0) {
+		fputs("no archive: its sources have none", f);
+		return;
+	}
 	if (!refused && !failed) {
 		fputs(SUMMARY_GOOD, f);
 		return;

@@ -14,7 +14,9 @@ bool arches_add(struct kp_choice *s, const char *list)
 {
 	struct kpackx_error why = {0};
 
-	return !kp_choice_add(s, list, &why) || fail_list(why.text);
+	return (!kp_choice_add(s, list, &why) &&
+		!kp_choice_check(s, KP_CHOICE_ARCHES, &why)) ||
+	       fail_list(why.text);
 }
 
 static void warn_none(const struct kp_choice *s, const char *place,

@@ -72,11 +72,11 @@ int arch_filter_check(const struct arch_filter *filter, const struct command_hel
 int arch_filter_check_known(const struct arch_filter *filter,
 			    const struct command_help *help)
 {
-	for (size_t i = 0; i < filter->chosen.count; i++)
-		if (!filter->chosen.gpus[i].known)
-			return options_usage(help, "--arch: unknown GPU %s",
-					     filter->chosen.gpus[i].processor);
-	return EXIT_OK;
+	struct kpackx_error why = {0};
+
+	return kp_choice_check(&filter->chosen, KP_CHOICE_GPUS, &why)
+		       ? options_usage(help, "--arch: %s", why.text)
+		       : EXIT_OK;
 }
 
 int arch_filter_read(struct options *o, void *args, const struct arch_filter *filter)

@@ -90,9 +90,8 @@ static kpack_error_t take_arch(struct parser *p, const char *value,
 	else if (choice.all)
 		err = fail_line(p, "arch", value,
 				"a policy is for some GPUs, not for all", why);
-	for (size_t i = 0; i < choice.count && !err; i++)
-		if (!choice.gpus[i].known)
-			err = fail_line(p, "arch", value, "an unknown GPU", why);
+	else if (kp_choice_check(&choice, KP_CHOICE_GPUS, &reason))
+		err = fail_line(p, "arch", value, reason.text, why);
 	kp_choice_fini(&choice);
 	if (!err)
 		p->out->arch = xstrdup(value);

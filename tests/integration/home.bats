@@ -55,14 +55,33 @@ serves() { [ "$(cat "mnt/toc/${1:-a}/gfx942.hsaco")" = abc ]; }
 	run -2 kpackfs -o
 }
 
+@test "an unknown GPU is refused, in kpack's words" {
+	for name in gfx9999 gfx94 nonsense gfx9999:xnack+ gfx9999-strict sm_ compute; do
+		gpu=${name%:*}
+		for list in $name gfx942,arch=$name "gfx9999,arch=gfx942"; do
+			[[ $list != gfx9999,* ]] || gpu=gfx9999
+			run -2 kpackfs -o arch=$list src mnt
+			[[ $output == "kpackfs: arch=: unknown GPU $gpu"* ]] || { echo "$list: $output"; return 1; }
+			! mountpoint -q mnt || false
+		done
+		run -2 kpack prune --arch $name src
+		[[ $output == *": unknown GPU ${name%:*}" || $output == *": unknown GPU ${name%:*}"$'\n'* ]]
+	done
+	# what entries have that are for no AMD GPU
+	for name in sm_90a compute_80 generic amdgcnspirv gfx11-generic gfx1250-strict; do
+		run -0 kpackfs -o arch=$name src mnt
+		fusermount3 -u mnt
+	done
+}
+
 @test "an architecture that no archive has is reported, and mounted all the same" {
-	run -0 kpackfs -o arch=gfx94,gfx1100,gfx942 src mnt
+	run -0 kpackfs -o arch=gfx940,gfx1100,gfx942 src mnt
 	[[ $output != *gfx942:* ]]
 	[[ $output == *"arch=gfx1100: no archive has a file for it"* ]]
 	serves
 	fusermount3 -u mnt
-	run -0 kpackfs -o arch=nonsense src mnt
-	[[ $output == *"arch=nonsense: no archive has a file for it"* ]]
+	run -0 kpackfs -o arch=sm_90 src mnt
+	[[ $output == *"arch=sm_90: no archive has a file for it"* ]]
 }
 
 @test "help goes to stdout, alone, and is what is asked for among other things" {
@@ -174,6 +193,26 @@ os.execvp("kpackfs", ["kpackfs", "--status", "mnt"])'
 	[ "$(readlink "/proc/$pid/exe")" = "$(readlink -f "$KPACK_BIN/kpackfs")" ]
 	# numbers agree with those for programs
 	[ "$(/usr/bin/python3 -c 'import json; print(json.load(open("mnt/.kpackfs/stats"))["pid"])')" = "$pid" ]
+}
+
+@test "--status: a mount without an archive is not well" {
+	no_archive() { ! kpackfs --status mnt >said || false; [ "$(head -n 1 said)" = "no archive: its sources have none" ]; }
+	mkdir more
+	kpackfs "$T/src" "$T/more" mnt
+	mv src/*.kpack "$T"
+	eventually no_archive
+	[ "$(head -n 1 mnt/.kpackfs/status)" = "$(head -n 1 said)" ]
+	# one refused is another reason
+	echo nonsense >src/b.kpack
+	eventually eval 'kpackfs --status mnt | grep -q "^1 archive refused"'
+	rm src/b.kpack
+	eventually no_archive
+	mv ./*.kpack more
+	eventually kpackfs --status mnt
+	serves
+	fusermount3 -u mnt
+	kpackfs -q src mnt
+	no_archive
 }
 
 @test "--status: what is refused, failing or in conflict is counted" {

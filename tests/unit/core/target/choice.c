@@ -123,6 +123,55 @@ static void wrong_lists_are_refused(void **state)
 	}
 }
 
+static void unknown_gpus_are_found(void **state)
+{
+	static const struct {
+		const char *list, *gpus, *arches; /* what is unknown; NULL: nothing */
+	} cases[] = {
+		{"gfx942,gfx90a:xnack+,gfx11-generic,gfx1250-strict,all,fiji", NULL,
+		 NULL},
+		{"gfx942,gfx9999:xnack+", "gfx9999", "gfx9999"},
+		{"gfx9999,all", "gfx9999", "gfx9999"},
+		{"sm_90a", "sm_90a", NULL},
+		{"compute_80,generic,amdgcnspirv", "compute_80", NULL},
+		{"generic,sm_x", "generic", "sm_x"},
+		{"compute_", "compute_", "compute_"},
+	};
+	struct kp_gpu list[1] = {{.node = 1}};
+	struct kp_gpus gpus = {.list = list, .count = 1};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *want[] = {cases[i].gpus, cases[i].arches};
+		struct kp_choice s = {0};
+
+		kp_choice_add(&s, cases[i].list, NULL);
+		for (int k = 0; k < 2; k++) {
+			struct kpackx_error why = {0};
+			char text[64];
+
+			snprintf(text, sizeof(text), "unknown GPU %s",
+				 want[k] ? want[k] : "");
+			assert_int_equal(kp_choice_check(&s, k, &why),
+					 want[k] ? KPACK_ERROR_INVALID_ARGUMENT
+						 : KPACK_SUCCESS);
+			assert_string_equal(why.text, want[k] ? text : "");
+		}
+		kp_choice_fini(&s);
+	}
+	/* a GPU that was found exists */
+	kp_target_parse(kp_span_str("gfx9999"), &list[0].target, NULL);
+	for (int k = 0; k < 2; k++) {
+		struct kp_choice s = {0};
+
+		kp_choice_add(&s, "auto", NULL);
+		kp_choice_add_found(&s, &gpus, NULL);
+		assert_int_equal(kp_choice_check(&s, k, NULL) == KPACK_SUCCESS,
+				 k == KP_CHOICE_ARCHES);
+		kp_choice_fini(&s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -131,6 +180,7 @@ int main(void)
 		cmocka_unit_test(lists_are_added_to_each_other),
 		cmocka_unit_test(found_gpus_are_added),
 		cmocka_unit_test(wrong_lists_are_refused),
+		cmocka_unit_test(unknown_gpus_are_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

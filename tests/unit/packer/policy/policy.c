@@ -51,7 +51,7 @@ static void test_wrong(void **state)
 		{"tree=/a\ntree=/b\n", "line 2: tree=/b: the key is given twice"},
 		{"arch=gfx1100,gfx\n", "line 1: arch=gfx1100,gfx: "},
 		{"arch=all\n", "line 1: arch=all: "},
-		{"arch=gfx9999\n", "line 1: arch=gfx9999: an unknown GPU"},
+		{"arch=gfx9999\n", "line 1: arch=gfx9999: unknown GPU gfx9999"},
 		{"mount=over\n", "line 1: mount=over: not none, in-place or overlay"},
 		{"tree=/a\narch=auto\n", "there is no line do="},
 		{"tree=/a\ndo=thin\n", "there is no line arch="},
