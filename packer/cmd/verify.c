@@ -314,6 +314,8 @@ static kpack_error_t open_tree(struct install_tree_of *of, char *real,
 
 static void print_tree(const struct install_tree *tree, size_t faults)
 {
+	if (tree->n_databases == 0 && faults == 0)
+		report_error(NULL, "note: no file of a kernel database was found");
 	printf("%zu files, %zu of kernel databases, %zu fault%s\n", tree->files.count,
 	       tree->n_databases, faults, faults == 1 ? "" : "s");
 }
@@ -343,10 +345,10 @@ static int check_tree(const struct verify *v, int n, char **paths,
 	faults += tree.n_faults;
 	for (int i = 0; i < n && !err; i++)
 		generic += generic_tree_check(paths[i], report_left, &faults);
-	if (!err && tree.n_databases + generic + faults == 0) {
+	if (!err && tree.n_databases + tree.archives.count + generic + faults == 0) {
 		report_error(n == 1 ? paths[0] : NULL,
-			     "no file of a kernel database was found: there is nothing "
-			     "to check");
+			     "there is nothing to check: no file of a kernel database, "
+			     "no archive and no generic tree of a split");
 		faults++;
 	}
 	if (!err && !v->quiet)
