@@ -221,7 +221,7 @@ static bool is_of_part(const void *arg, size_t source, const struct kp_entry_inf
 /* Whether all entries of the archive PATH are PART's, as those that an earlier run wrote. */
 static bool is_earlier(const struct arch_output *part, const char *path)
 {
-	struct kpack_archive *old;
+	struct kpack_archive *old = NULL;
 	bool all = !below_archive_open(path, &old, NULL);
 
 	for (size_t i = 0; all && i < kp_archive_entry_count(old); i++) {

@@ -602,6 +602,11 @@ kpack: out/in_rdna: note: is not from this run; it stays" ]
 	! kpack split -q art_gfx1100.kpack archives 2>err || false
 	grep -qF "art_gfx1100.kpack: already exists, and is not from these archives (--force replaces it)" err
 	cmp art_gfx1030.kpack archives/art_gfx1100.kpack
+	echo junk >archives/art_gfx1100.kpack
+	status=0
+	kpack split -q art_gfx1100.kpack archives 2>err || status=$?
+	[ "$status" = 1 ]
+	grep -qF "already exists" err
 }
 
 @test "equal runs give equal trees, whatever the number of threads" {
