@@ -334,7 +334,7 @@ static int check_tree(const struct verify *v, int n, char **paths,
 	char *real = n == 1 ? below_real(paths[0]) : NULL;
 	struct install_tree tree;
 	struct kpackx_error why = {0};
-	size_t faults = 0, generic = 0;
+	size_t faults = 0;
 	kpack_error_t err = open_tree(&of, real, &tree, &why);
 
 	if (!err)
@@ -344,11 +344,9 @@ static int check_tree(const struct verify *v, int n, char **paths,
 		report_why(NULL, &why);
 	faults += tree.n_faults;
 	for (int i = 0; i < n && !err; i++)
-		generic += generic_tree_check(paths[i], report_left, &faults);
-	if (!err && tree.n_databases + tree.archives.count + generic + faults == 0) {
-		report_error(n == 1 ? paths[0] : NULL,
-			     "there is nothing to check: no file of a kernel database, "
-			     "no archive and no generic tree of a split");
+		generic_tree_check(paths[i], report_left, &faults);
+	if (!err && tree.files.count + faults == 0) {
+		report_error(n == 1 ? paths[0] : NULL, "there is no file to check");
 		faults++;
 	}
 	if (!err && !v->quiet)

@@ -45,8 +45,8 @@ void generic_tree_fini(struct generic_tree *g);
 
 /*
  * Look for generic trees at ROOT, a tree or a directory of trees, and for fat binaries in
- * them.  Faults of single files are not reported.  Returns how many trees there are.
+ * them.  Faults of single files are not reported.
  */
-size_t generic_tree_check(const char *root, generic_tree_fn *fault, void *arg);
+void generic_tree_check(const char *root, generic_tree_fn *fault, void *arg);
 
 #endif
