@@ -106,6 +106,7 @@ complete -c kpack -n '__fish_seen_subcommand_from thin' -l arch -x -d 'The GPUs 
 complete -c kpack -n '__fish_seen_subcommand_from thin' -l strip-debug -d 'Remove debugging information'
 complete -c kpack -n '__fish_seen_subcommand_from thin' -l debug-to -r -d 'Directory for debugging information'
 complete -c kpack -n '__fish_seen_subcommand_from thin' -l compress -d 'Write compressed bundles'
+complete -c kpack -n '__fish_seen_subcommand_from thin' -l runtime -x -a any -d 'Compress even if HIP runtimes do not read that'
 complete -c kpack -n '__fish_seen_subcommand_from thin' -l keep -r -d 'Keep what undoing needs'
 complete -c kpack -n '__fish_seen_subcommand_from thin' -l undo -r -d 'Put the originals back'
 complete -c kpack -n '__fish_seen_subcommand_from thin' -s n -l dry-run -d 'Print what would be freed'

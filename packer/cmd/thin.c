@@ -7,6 +7,7 @@
 #include "packer/cli/report.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
+#include "packer/hip/runtimes.h"
 #include "packer/pack/tree/write.h"
 #include "packer/thin/owners.h"
 #include "packer/thin/thin.h"
@@ -28,6 +29,8 @@ static const struct option_help options[] = {
 	 OPTION_PLACE(struct thin_command, thin.args.debug_to)},
 	{0, "compress", NULL, "write the code that stays as compressed bundles",
 	 OPTION_PLACE(struct thin_command, thin.args.compress)},
+	{0, "runtime", "WHICH", "any: --compress even if HIP runtimes do not read that",
+	 OPTION_TAKE(struct thin_command, thin.args.any_runtime, runtime_take_any)},
 	{0, "keep", "DIR", "keep in DIR what --undo needs",
 	 OPTION_PLACE(struct thin_command, thin.args.keep)},
 	{0, "undo", "DIR", "put the originals back that were kept in DIR",
@@ -121,7 +124,7 @@ static int take_lists(struct thin_command *c)
 		return options_usage(&cmd_thin_help,
 				     "--keep with an OUTPUT: TREE stays as it is");
 	if (c->undo && (args->filter.chosen.limited || args->strip || args->compress ||
-			args->keep || args->dry || args->output))
+			args->any_runtime || args->keep || args->dry || args->output))
 		return options_usage(&cmd_thin_help,
 				     "--undo DIR goes with TREE, --libraries, "
 				     "--library-rules, --jobs, --json and --quiet only");

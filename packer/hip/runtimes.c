@@ -13,6 +13,7 @@
 #include "packer/files/tree_list.h"
 
 #define LIBRARY "libamdhip64.so"
+#define COMGR "libamd_comgr.so"
 #define CACHE "/etc/ld.so.cache"
 
 bool runtime_is_name(const char *name)
@@ -27,69 +28,97 @@ bool runtime_is_name(const char *name)
 /* The call that every runtime has. */
 #define CALL "__hipRegisterFatBinary"
 
-/* Names that a runtime with kpack needs, imports, or has in it. */
-static const char *const signs[] = {"librocm_kpack.so", "kpack_load_code_object"};
-
-enum { SIGN_MAX = 32, BLOCK = 1 << 20 };
-
-static bool has_sign(const uint8_t *data, size_t size)
-{
-	for (size_t i = 0; i < KP_COUNT(signs); i++)
-		if (memmem(data, size, signs[i], strlen(signs[i])))
-			return true;
-	return false;
-}
+/*
+ * What a runtime's file may have: the call; names that a runtime with kpack needs, imports,
+ * or has in it; the magic of compressed bundles, in a constant or in an instruction's
+ * operand; the name that HIP 6 has.
+ */
+enum { HAS_CALL, HAS_KPACK, HAS_LOADING, HAS_MAGIC, HAS_NAME_6, RUNTIME_SIGNS };
+static const char *const runtime_signs[] = {
+	CALL, "librocm_kpack.so", "kpack_load_code_object", "CCOB", LIBRARY ".6"};
 
 /*
- * A runtime that reads compressed bundles compares their magic, in a constant or in an
- * instruction's operand.
+ * The libamd_comgr that Debian patched to fit to LLVM 21 (7.0.2) hashes a compressed
+ * bundle's header as a string, up to the first zero byte, to find its code in the cache: all
+ * bundles of one version are the same to it.  It reads that header by a call of LLVM's
+ * library, which other libamd_comgr with a cache either do not call (7.2.4) or contain.
  */
-static bool has_compressed_magic(const uint8_t *data, size_t size)
-{
-	return memmem(data, size, "CCOB", 4) != NULL;
-}
+enum { HAS_CACHE, HAS_LLVM, HAS_SLICE, COMGR_SIGNS };
+static const char *const comgr_signs[] = {"AMD_COMGR_CACHE", "libLLVM.so.",
+					  "_ZN4llvm12MemoryBuffer12getFileSlice"};
 
-/* Blocks overlap, so that a sign on the border of two is found.  *HAS_CALL: it has CALL. */
-static kpack_error_t search_signs(int fd, uint64_t size, struct hip_runtime *r,
-				  bool *has_call, struct kpackx_error *why)
+enum { SIGN_MAX = 40, BLOCK = 1 << 20 };
+
+/* Which of N SIGNS are in the file PATH.  Blocks overlap: a sign may be on a border. */
+static kpack_error_t find_signs(const char *path, const char *const *signs, size_t n,
+				bool *found, struct kpackx_error *why)
 {
-	struct kp_source file = kp_source_fd(fd, 0, size);
-	uint8_t *block = xmalloc(BLOCK + SIGN_MAX);
 	kpack_error_t err = KPACK_SUCCESS;
+	struct kp_source file;
+	struct stat st;
+	uint8_t *block;
+	int fd;
 
-	*has_call = false;
-	r->contains = RUNTIME_REFUSES;
-	for (uint64_t at = 0; at < size && !err; at += BLOCK) {
+	KP_TRY(below_file_open(path, &fd, &st, why));
+	file = kp_source_fd(fd, 0, (uint64_t)st.st_size);
+	block = xmalloc(BLOCK + SIGN_MAX);
+	for (uint64_t at = 0; at < file.size && !err; at += BLOCK) {
 		struct kp_span got;
 
 		err = kp_source_head(&file, at, block, BLOCK + SIGN_MAX, &got, why);
-		if (!err && has_sign(got.data, got.size))
-			r->contains = RUNTIME_TAKES;
-		*has_call |= !err && memmem(got.data, got.size, CALL, strlen(CALL));
-		r->decompresses |= !err && has_compressed_magic(got.data, got.size);
+		for (size_t i = 0; i < n && !err; i++)
+			found[i] |= memmem(got.data, got.size, signs[i],
+					   strlen(signs[i])) != NULL;
 	}
 	free(block);
+	close(fd);
 	return err;
+}
+
+/*
+ * A libamd_comgr in the runtime's directory tells.  If there is none, it may be any, as Debian's
+ * packages let it be for HIP 6.
+ */
+enum runtime_bundles runtime_bundles(const struct hip_runtime *r)
+{
+	struct kp_span parent = kp_path_directory(r->path);
+	char *dir = xasprintf("%.*s", (int)parent.size, (const char *)parent.data);
+	bool known = false, confuses = false;
+	struct dirent **names;
+	int n = r->decompresses ? below_scandir(dir, &names, NULL) : -1;
+
+	for (int i = 0; i < n; i++) {
+		if (strncmp(names[i]->d_name, COMGR, strlen(COMGR)) == 0) {
+			char *path = xasprintf("%s/%s", dir, names[i]->d_name);
+			bool has[COMGR_SIGNS] = {false};
+
+			known |= !find_signs(path, comgr_signs, COMGR_SIGNS, has, NULL);
+			confuses |= has[HAS_CACHE] && has[HAS_LLVM] && has[HAS_SLICE];
+			free(path);
+		}
+		free(names[i]);
+	}
+	if (n >= 0)
+		free(names);
+	free(dir);
+	if (!r->decompresses)
+		return BUNDLES_REFUSED;
+	return confuses || (!known && r->is_6) ? BUNDLES_CONFUSED : BUNDLES_READ;
 }
 
 /* false: it is no runtime. */
 static bool inspect_runtime(struct hip_runtime *r)
 {
-	bool has_call = true;
-	struct stat st;
-	int fd;
+	bool has[RUNTIME_SIGNS] = {false};
+	kpack_error_t err =
+		find_signs(r->path, runtime_signs, RUNTIME_SIGNS, has, &r->why);
 
-	kpack_error_t err = below_file_open(r->path, &fd, &st, &r->why);
-
-	if (!err) {
-		err = search_signs(fd, (uint64_t)st.st_size, r, &has_call, &r->why);
-		close(fd);
-	}
-	if (err) {
-		r->contains = RUNTIME_UNKNOWN;
-		r->decompresses = true;
-	}
-	return err || has_call;
+	r->contains = err                                  ? RUNTIME_UNKNOWN
+		      : has[HAS_KPACK] || has[HAS_LOADING] ? RUNTIME_TAKES
+							   : RUNTIME_REFUSES;
+	r->decompresses = err || has[HAS_MAGIC];
+	r->is_6 = has[HAS_NAME_6] || strtoul(r->version, NULL, 10) == 6;
+	return err || has[HAS_CALL];
 }
 
 /* ---- the list ---- */
@@ -148,14 +177,6 @@ bool runtimes_one_takes(const struct hip_runtimes *list)
 		if (list->items[i].contains != RUNTIME_REFUSES)
 			return true;
 	return false;
-}
-
-const struct hip_runtime *runtimes_find_uncompressed(const struct hip_runtimes *list)
-{
-	for (size_t i = 0; i < list->count; i++)
-		if (!list->items[i].decompresses)
-			return &list->items[i];
-	return NULL;
 }
 
 /* ---- where they are ---- */

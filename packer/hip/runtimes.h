@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include "core/base/errors.h"
+#include "packer/cli/options.h"
 
 enum runtime_answer {
 	RUNTIME_REFUSES,
@@ -21,6 +22,7 @@ struct hip_runtime {
 	char *version;                /* "6.4.43484", from its name */
 	enum runtime_answer contains; /* what its file says */
 	bool decompresses; /* it reads compressed bundles; or its file is unreadable */
+	bool is_6;         /* it is of HIP 6 */
 	enum runtime_answer asked; /* how it answered, after runtime_ask */
 	bool was_asked;
 	struct kpackx_error why;
@@ -48,8 +50,13 @@ void runtimes_fini(struct hip_runtimes *list);
 /* Whether one takes converted binaries, or may: its answer is unknown. */
 bool runtimes_one_takes(const struct hip_runtimes *list);
 
-/* The first that does not read compressed bundles, or NULL. */
-const struct hip_runtime *runtimes_find_uncompressed(const struct hip_runtimes *list);
+/* What RUNTIME does with compressed bundles. */
+enum runtime_bundles {
+	BUNDLES_READ,
+	BUNDLES_REFUSED,
+	BUNDLES_CONFUSED, /* it may take one's code for another's, out of a cache */
+};
+enum runtime_bundles runtime_bundles(const struct hip_runtime *runtime);
 
 /*
  * Judge the runtimes of the LIST or, if it is empty, this system's, which are added.  If
@@ -57,6 +64,15 @@ const struct hip_runtime *runtimes_find_uncompressed(const struct hip_runtimes *
  * with REFUSE as the reason why nothing is converted.  false: it was reported.
  */
 bool runtimes_judge(struct hip_runtimes *list, const char *input, bool refuse);
+
+/*
+ * Judge the same runtimes: report each that does not read compressed bundles right, as the
+ * reason why there will be none.  false: there was one.
+ */
+bool runtimes_judge_compressed(struct hip_runtimes *list);
+
+/* As `take` of struct option_place, for --runtime any; SLOT is a bool. */
+int runtime_take_any(const struct options *o, const struct option_help *row, void *slot);
 
 /*
  * Load the runtime in another process and register a wrapper of a converted binary that

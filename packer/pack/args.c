@@ -11,6 +11,7 @@
 #include "packer/files/below.h"
 #include "packer/cli/report.h"
 #include "packer/cli/scheme.h"
+#include "packer/hip/runtimes.h"
 #include "core/base/text.h"
 #include "packer/pack/tree/write.h"
 #include "core/archive/naming.h"
@@ -97,16 +98,6 @@ static int take_preferred(const struct options *o, const struct option_help *row
 	return status;
 }
 
-static int take_runtime(const struct options *o, const struct option_help *row,
-			void *slot)
-{
-	static const char *const names[] = {"any", NULL};
-	int n, status = choose_name(o, row, names, &n);
-
-	*(bool *)slot = status == EXIT_OK;
-	return status;
-}
-
 /* The seconds of --level auto without --effort. */
 enum { EFFORT = 60 };
 
@@ -177,7 +168,7 @@ static const struct option_help options[] = {
 	{0, "prefer", "SIDE", "which side wins where a path differs: input or output",
 	 OPTION_TAKE(struct parser, args, take_preferred)},
 	{0, "runtime", "WHICH", "any: convert even if HIP runtimes refuse it",
-	 OPTION_TAKE(struct parser, args.any_runtime, take_runtime)},
+	 OPTION_TAKE(struct parser, args.any_runtime, runtime_take_any)},
 	{0, "shard", "I/N", "do the I-th of N parts of the work; kpack merge joins them",
 	 OPTION_TAKE(struct parser, args.shard, take_shard)},
 	{0, "jobs", "N", "threads (all cores)",

@@ -605,18 +605,11 @@ static int write_all(struct thin *t)
 static bool check_runtimes(const struct thin *t)
 {
 	struct hip_runtimes list = {0};
-	const struct hip_runtime *old;
 	bool whole = !t->scan.file_entries || runtimes_add_tree(&list, t->args.tree);
+	bool fine = runtimes_judge_compressed(&list);
 
-	if (!list.count)
-		runtimes_add_system(&list);
-	old = runtimes_find_uncompressed(&list);
-	if (old)
-		report_error(old->path,
-			     "this HIP runtime does not read compressed bundles: thin "
-			     "without --compress");
 	runtimes_fini(&list);
-	return whole && !old;
+	return whole && fine;
 }
 
 /* Files that may have device code, but are not what they seem. */
@@ -656,7 +649,8 @@ int thin_run(struct thin *t)
 	scan_report_left(&t->scan, true);
 	report_unreadable(t);
 	t->damaged = scan_damaged(&t->scan);
-	if (!check_matched(t) || (t->args.compress && !check_runtimes(t)))
+	if (!check_matched(t) ||
+	    (t->args.compress && !t->args.any_runtime && !check_runtimes(t)))
 		return EXIT_FAULT;
 	return t->args.dry ? measure_all(t) : write_all(t);
 }

@@ -23,6 +23,7 @@ struct thin_args {
 	bool strip;           /* code objects lose their debugging information */
 	const char *debug_to; /* the directory that gets it; NULL: none */
 	bool compress;        /* plain bundles become compressed ones */
+	bool any_runtime;     /* whether HIP runtimes read these is not asked */
 	const char *keep;     /* the directory that gets what undoing needs; NULL: none */
 	bool dry;             /* only find out what would be freed */
 	unsigned jobs;

@@ -392,8 +392,13 @@ make_tree() { # DIR
 
 # A file with the name of a HIP runtime, which reads compressed bundles or not.
 fake_runtime() { # FILE TEXT
-	head -c 100000 /dev/zero | tr '\0' x >"$1"
-	printf '%s' __hipRegisterFatBinary "$2" >>"$1"
+	fake_library "$1" __hipRegisterFatBinary "$2"
+}
+
+# A file that has TEXTs, one of them on a border of the blocks that are searched.
+fake_library() { # FILE TEXT...
+	head -c 1048570 /dev/zero | tr '\0' x >"$1"
+	printf '%s' "${@:2}" >>"$1"
 }
 
 @test "code that stays is written compressed, if the tree's runtime reads that" {
@@ -404,7 +409,7 @@ fake_runtime() { # FILE TEXT
 	mkfat --bare --bundles 1 --size 60000 --arches gfx1100 in/lib/rocblas/library/TensileLibrary_Type_HH_gfx1100.co
 	# a code object by itself, which loses its debugging information as well
 	cp "$with_id" in/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco
-	fake_runtime in/lib/libamdhip64.so.6 CCOB
+	fake_runtime in/lib/libamdhip64.so.7 CCOB
 	fake_runtime in/lib/libamdhip64.so.5 none
 	cp -a in before
 	run kpack thin --arch gfx1100 --compress in
@@ -438,6 +443,52 @@ fake_runtime() { # FILE TEXT
 	find in -printf '%i %P %s %T@ %C@\n' | sort >first
 	kpack thin -q --arch gfx1100 --compress in
 	find in -printf '%i %P %s %T@ %C@\n' | sort | diff first -
+}
+
+@test "nothing is compressed for a runtime whose libamd_comgr takes one bundle for another" {
+	slice=_ZN4llvm12MemoryBuffer12getFileSliceERKNS_5TwineEmmbSt8optionalINS_5AlignEE
+	debian7_0=(libLLVM.so.21.1 $slice AMD_COMGR_CACHE)
+	mkdir -p in/lib
+	mkfat --size 60000 in/lib/plain.so
+	fake_runtime in/lib/libamdhip64.so.7 CCOB
+	refused() { # FILE: for this runtime alone
+		cp -a in before
+		run -1 kpack thin --arch gfx1100 --compress in
+		[[ "$output" == *"$1: this HIP runtime does not find the kernels"*"AMD_COMGR_CACHE=0" ]]
+		[ "${#lines[@]}" = 1 ]
+		diff -r in before
+		rm -r before
+	}
+	compressed() { # [OPTION]...
+		rm -rf out
+		kpack thin -q --arch gfx1100 --compress "$@" in out
+		grep -q "$(printf 'CCOB\2')" out/lib/plain.so
+	}
+	# of HIP 6, without a libamd_comgr: by its name, by the one that the file states, and where the system's is
+	fake_runtime in/lib/libamdhip64.so.6.4.43484 CCOB
+	refused in/lib/libamdhip64.so.6.4.43484
+	compressed --runtime any
+	rm in/lib/libamdhip64.so.6.*
+	fake_runtime in/lib/libamdhip64.so CCOBlibamdhip64.so.6
+	refused in/lib/libamdhip64.so
+	mkdir -p rocm/lib
+	mv in/lib/libamdhip64.so rocm/lib
+	compressed
+	mv in/lib/libamdhip64.so.7 .
+	ROCM_PATH=$PWD/rocm refused rocm/lib/libamdhip64.so
+	# with one that is as it should be: a later one, and one that contains LLVM
+	fake_library rocm/lib/libamd_comgr.so.3.0.0 libLLVM.so.22.1 AMD_COMGR_CACHE
+	ROCM_PATH=$PWD/rocm compressed
+	fake_library rocm/lib/libamd_comgr.so.3.0.0 $slice AMD_COMGR_CACHE
+	ROCM_PATH=$PWD/rocm compressed
+	# and with the wrong one, whatever the runtime
+	fake_library rocm/lib/libamd_comgr.so.3 "${debian7_0[@]}"
+	ROCM_PATH=$PWD/rocm refused rocm/lib/libamdhip64.so
+	mv libamdhip64.so.7 in/lib
+	ROCM_PATH=$PWD/rocm compressed
+	fake_library in/lib/libamd_comgr.so.3 "${debian7_0[@]}"
+	refused in/lib/libamdhip64.so.7
+	run -2 kpack thin --arch gfx1100 --compress --runtime all in
 }
 
 # bats test_tags=all
