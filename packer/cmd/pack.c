@@ -51,9 +51,13 @@ static int print_report(const struct packing *p, bool done)
 int cmd_pack(int argc, char **argv)
 {
 	struct packing p = {0};
+	struct bundle_sizes sizes = {0};
 	struct shard_run shard = {0};
 	int status = pack_args_parse(&p.args, argc, argv);
 
+	/* for the report */
+	if (!p.args.quiet && !p.args.json)
+		p.args.how.sizes = &sizes;
 	if (!status)
 		status = p.args.shard.count ? shard_run(&shard, &p) : packing_run(&p);
 	if (!status)

@@ -2,6 +2,8 @@
 #include "report.h"
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
+#include "core/target/target.h"
 #include "packer/base/xalloc.h"
 #include "packer/cli/exit.h"
 #include "packer/cli/report.h"
@@ -108,7 +110,6 @@ static struct summary sum_dispositions(const struct dispositions *dispositions)
 struct totals {
 	uint64_t before, after; /* without the archives */
 	uint64_t archives;      /* those that were written */
-	bool compressed;        /* code came from compressed bundles */
 	bool twice;             /* the tree still has code that is in archives */
 };
 
@@ -135,14 +136,6 @@ static void add_file(struct totals *t, const struct scan_entry *e,
 	}
 }
 
-static bool has_compressed(const struct input *in)
-{
-	for (size_t i = 0; i < in->fat.containers.count; i++)
-		if (in->fat.containers.items[i].format->load)
-			return true;
-	return false;
-}
-
 static struct totals sum_totals(const struct pack_args *args, const struct pack_result *r)
 {
 	struct totals t = {.twice = args->keep_device_code ||
@@ -154,8 +147,6 @@ static struct totals sum_totals(const struct pack_args *args, const struct pack_
 	for (size_t i = 0; i < scan->n_entries; i++)
 		if (S_ISREG(scan->entries[i].mode) && scan->entries[i].first == i)
 			add_file(&t, &scan->entries[i], &r->dispositions->items[i]);
-	for (size_t i = 0; i < scan->n_inputs; i++)
-		t.compressed |= has_compressed(scan->inputs[i]);
 	for (size_t i = 0; i < n; i++) {
 		char *path = xasprintf("%s/%s", r->archives, names[i]);
 		struct stat st;
@@ -167,17 +158,102 @@ static struct totals sum_totals(const struct pack_args *args, const struct pack_
 	return t;
 }
 
-/* Report an output that is larger than the input, with the reason. */
-static void report_larger(const struct pack_args *args, const struct totals *t)
+/* What the archives have for the objects of compressed bundles. */
+static uint64_t archived_bundles(const struct totals *t, const struct bundle_sizes *sizes)
 {
+	double share = sizes->all ? (double)sizes->objects / (double)sizes->all : 0;
+
+	return (uint64_t)((double)t->archives * share);
+}
+
+/* SIZE, of which so many DIGITS are known. */
+static uint64_t round_up(uint64_t size, uint64_t digits)
+{
+	uint64_t unit = 1, most = digits == 3 ? 999 : 99;
+
+	while (size / unit > most)
+		unit *= 10;
+	return size / unit * unit + (size % unit ? unit : 0);
+}
+
+/* The GPUs that have archives, separated by commas. */
+static char *list_gpus(const struct archive_stats *stats)
+{
+	char *list = xstrdup("");
+
+	for (size_t i = 0; i < stats->count; i++) {
+		char *old = list;
+
+		if (strcmp(stats->items[i].arch, KP_ARCH_GENERIC) == 0)
+			continue;
+		list = xasprintf("%s%s%s", old, *old ? "," : "", stats->items[i].arch);
+		free(old);
+	}
+	return list;
+}
+
+/*
+ * What would make the output of ALL bytes smaller, whose archives have BUNDLED bytes for the
+ * objects of compressed bundles; on the heap.  An archive that has them for all GPUs, in
+ * blocks that share what is equal, is not larger than the bundles, in which zstd found it.
+ */
+static char *name_remedies(const struct pack_args *args,
+			   const struct archive_stats *stats, uint64_t all,
+			   uint64_t bundled)
+{
+	const struct bundle_sizes *sizes = args->how.sizes;
+	bool known = sizes->measured && sizes->pressed_debug;
+	double debug = known ? (double)bundled / (double)sizes->measured *
+				       (double)sizes->debug * (double)sizes->pressed /
+				       (double)sizes->pressed_debug
+			     : 0;
+	char *gpus = list_gpus(stats), *out = xstrdup(""), *old = out;
+
+	if (!args->families.count && strchr(gpus, ',')) {
+		out = xasprintf("; with --scheme zstd-shared --level 9 --family all=%s, "
+				"which AMD's "
+				"readers refuse, it would be about %" PRIu64
+				" bytes in all",
+				gpus, round_up(all - bundled + sizes->bundles, 3));
+		free(old);
+		old = out;
+	}
+	/* of shared blocks it is not known how much of this is once in them */
+	if (args->how.scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL && debug >= 1 &&
+	    debug < (double)bundled) {
+		out = xasprintf("%s; without debugging information, after 'kpack thin "
+				"--arch all --strip-debug', it would be about %" PRIu64
+				" bytes in all",
+				old, round_up(all - (uint64_t)debug, 2));
+		free(old);
+	}
+	free(gpus);
+	return out;
+}
+
+/* Report an output that is larger than the input, with the reason. */
+static void report_larger(const struct pack_args *args, const struct pack_result *r,
+			  const struct totals *t)
+{
+	const struct bundle_sizes *sizes = args->how.sizes;
+	uint64_t bundled = archived_bundles(t, sizes);
+	bool compressed = bundled > sizes->bundles;
+	char *remedies;
+
 	if (t->after + t->archives <= t->before)
 		return;
-	report_error(args->output, "note: %" PRIu64 " bytes more than the input: %s",
+	remedies = compressed && args->how.scheme != KPACK_COMPRESSION_NOOP
+			   ? name_remedies(args, archive_set_stats(r->set),
+					   t->after + t->archives, bundled)
+			   : xstrdup("");
+	report_error(args->output, "note: %" PRIu64 " bytes more than the input: %s%s",
 		     t->after + t->archives - t->before,
-		     t->compressed ? "a compressed bundle holds the code of all GPUs "
-				     "together, which an archive holds by itself"
+		     compressed ? "a compressed bundle holds the code of all GPUs "
+				  "together, which an archive holds by itself"
 		     : t->twice ? "files stay in the tree whose code is in archives, too"
-				: "the code does not compress");
+				: "the code does not compress",
+		     remedies);
+	free(remedies);
 }
 
 static void print_totals(const struct pack_args *args, const struct pack_result *r)
@@ -187,7 +263,7 @@ static void print_totals(const struct pack_args *args, const struct pack_result 
 	printf("in all: %" PRIu64 " -> %" PRIu64 " bytes, %" PRIu64
 	       " of them in archives\n",
 	       t.before, t.after + t.archives, t.archives);
-	report_larger(args, &t);
+	report_larger(args, r, &t);
 }
 
 static void print_summary(const struct pack_args *args,

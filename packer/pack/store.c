@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "core/codec/effort.h"
+#include "core/format/amdgpu/strip.h"
 #include "core/base/alloc.h"
 #include "packer/base/xalloc.h"
 #include "packer/pack/plan/entry_meta.h"
@@ -32,8 +33,9 @@ static const size_t RAW_KEPT = 4 << 20;
 
 /* A thread's own data. */
 struct worker {
-	struct kp_encoder *encoder;        /* of the lower level */
-	struct kp_encoder *high, *density; /* if there is a higher one */
+	struct kp_encoder *encoder; /* of the lower level */
+	struct kp_encoder *high;    /* NULL: there is no higher one */
+	struct kp_encoder *density; /* of KP_DENSITY_LEVEL, if there is, or for samples */
 	struct kp_scratch scratch;
 	uint8_t *raw;
 	size_t raw_cap;
@@ -49,6 +51,8 @@ struct packed {
 	struct facts facts;
 	uint8_t *stored;
 	struct large large; /* or its files are -1 */
+	bool measured;
+	uint64_t debug, pressed_debug, pressed; /* as in struct bundle_sizes */
 };
 
 static const struct kp_image *image_of(const struct plan_object *o)
@@ -90,14 +94,13 @@ static kpack_error_t begin_worker(void *arg, void **state, struct kpackx_error *
 {
 	const struct packer *p = arg;
 	struct worker *w = xcalloc(1, sizeof(*w));
+	bool two = p->effort.high != p->effort.low;
 	kpack_error_t err = kp_encoder_new(p->effort.low, &w->encoder, why);
 
-	if (!err && p->effort.high != p->effort.low) {
+	if (!err && two)
 		err = kp_encoder_new(p->effort.high, &w->high, why);
-		if (!err)
-			err = kp_encoder_new(KP_DENSITY_LEVEL, &w->density, why);
-	}
-
+	if (!err && (two || p->options->sizes))
+		err = kp_encoder_new(KP_DENSITY_LEVEL, &w->density, why);
 	if (err)
 		end_worker(w);
 	else
@@ -308,6 +311,62 @@ static kpack_error_t pack_chunks(const struct packer *p, struct worker *w,
 	return err;
 }
 
+/* The compressed bundle that O is in; NULL: it is in none. */
+static const struct kp_container *bundle_of(const struct plan_object *o)
+{
+	const struct kp_container *c =
+		of_database(o) ? NULL
+			       : &o->input->fat.containers.items[image_of(o)->container];
+
+	return c && c->format->load ? c : NULL;
+}
+
+/*
+ * Of about so many objects debugging information is measured, and of a part of them, which
+ * have at most so many bytes, compressed.
+ */
+enum { MEASURED = 512, PRESSED_SHARE = 8, PRESSED_MAX = 8 << 20 };
+
+/*
+ * If O is one of them, find out how much debugging information it has: W has its bytes.  O's
+ * hash decides, so that no GPU is preferred.
+ */
+static kpack_error_t measure_debug(const struct packer *p, struct worker *w,
+				   const struct plan_object *o, struct packed *out,
+				   struct kpackx_error *why)
+{
+	size_t size = (size_t)image_of(o)->size, cap = kp_encode_bound(size, 0), with = 0,
+	       without = 0;
+	struct kp_source source = kp_source_memory(w->raw, size);
+	uint32_t share = (uint32_t)(p->plan->n_objects / MEASURED + 1);
+	uint32_t hash = kp_le32(out->object.content.hash);
+	kpack_error_t err = KPACK_SUCCESS;
+	struct kp_stripped s;
+	uint8_t *buf;
+
+	if (!p->options->sizes || !bundle_of(o) || hash % share)
+		return KPACK_SUCCESS;
+	out->measured = true;
+	if (kp_strip_plan(&source, KP_STRIP_DEBUG, &s, NULL))
+		return KPACK_SUCCESS; /* it has none */
+	out->debug = size - s.size;
+	if (size <= PRESSED_MAX && !(hash / share % PRESSED_SHARE)) {
+		buf = xmalloc(size + cap);
+		err = kp_encode(w->density, (struct kp_span){w->raw, size}, 0, buf + size,
+				cap, &with, why);
+		if (!err)
+			err = kp_stripped_read(&s, &source, buf, why);
+		if (!err)
+			err = kp_encode(w->density, (struct kp_span){buf, (size_t)s.size},
+					0, buf + size, cap, &without, why);
+		out->pressed_debug = out->debug;
+		out->pressed = with > without ? with - without : 0;
+		free(buf);
+	}
+	kp_stripped_fini(&s);
+	return err;
+}
+
 static kpack_error_t pack_whole(const struct packer *p, struct worker *w,
 				const struct plan_object *o, struct packed *out,
 				struct kpackx_error *why)
@@ -324,7 +383,10 @@ static kpack_error_t pack_whole(const struct packer *p, struct worker *w,
 	note_content(o, out, &content);
 	KP_TRY(archive_set_shared(p->set, &out->object, w->raw, &w->scratch, &shared,
 				  why));
-	return shared ? KPACK_SUCCESS : encode_object(p, w, out, why);
+	if (shared)
+		return KPACK_SUCCESS;
+	KP_TRY(measure_debug(p, w, o, out, why));
+	return encode_object(p, w, out, why);
 }
 
 static kpack_error_t pack_files(const struct packer *p, struct worker *w,
@@ -518,6 +580,22 @@ static void begin_binary(struct packer *p, uint32_t number)
 		o->binary(o->arg, number, b);
 }
 
+/* Count what was stored for O; FIRST: it is the first of its container. */
+static void add_sizes(struct bundle_sizes *sizes, const struct plan_object *o,
+		      const struct packed *packed, bool first)
+{
+	const struct kp_container *bundle = bundle_of(o);
+	uint64_t stored = packed->object.shared ? 0 : packed->object.stored.size;
+
+	sizes->all += stored;
+	sizes->objects += bundle ? stored : 0;
+	sizes->bundles += bundle && first ? bundle->size : 0;
+	sizes->measured += packed->measured ? stored : 0;
+	sizes->debug += packed->debug;
+	sizes->pressed_debug += packed->pressed_debug;
+	sizes->pressed += packed->pressed;
+}
+
 static kpack_error_t commit_packed(void *arg, size_t job, void *result,
 				   struct kpackx_error *why)
 {
@@ -525,14 +603,17 @@ static kpack_error_t commit_packed(void *arg, size_t job, void *result,
 	const struct store_observer *observer = p->options->observer;
 	const struct plan_object *o = &p->plan->objects[job];
 	struct packed *packed = result;
+	bool first = job == 0 || o->container != p->container;
 	kpack_error_t err;
 
 	if (job == 0 || o->binary != o[-1].binary)
 		begin_binary(p, o->binary);
-	if (job == 0 || o->container != p->container)
+	if (first)
 		key_suffixes_fini(&p->names);
 	p->container = o->container;
 	err = archive_set_store(p->set, &packed->object, why);
+	if (!err && p->options->sizes)
+		add_sizes(p->options->sizes, o, packed, first);
 	if (!err && observer)
 		observer->object(observer->arg, &packed->object);
 	if (!err)

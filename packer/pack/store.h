@@ -18,6 +18,19 @@ struct store_observer {
 	void *arg;
 };
 
+/*
+ * Sizes of compressed bundles, in which the code of all GPUs is compressed together, and of
+ * what is stored for it.
+ */
+struct bundle_sizes {
+	uint64_t bundles; /* compressed bundles */
+	uint64_t objects; /* stored for their objects */
+	uint64_t all;     /* stored for all objects */
+	/* of a sample of these objects: stored bytes, and decoded debugging information;
+	 * of a smaller one, that decoded and compressed */
+	uint64_t measured, debug, pressed_debug, pressed;
+};
+
 struct pack_options {
 	kpack_compression_t scheme;
 	int level;
@@ -26,7 +39,8 @@ struct pack_options {
 	uint64_t chunk; /* larger objects are cut; 0: only those read at random */
 	unsigned jobs;
 	const struct store_observer *observer; /* or NULL */
-	const char *source_prefix; /* stated in the metadata of device code; or NULL */
+	const char *source_prefix;  /* stated in the metadata of device code; or NULL */
+	struct bundle_sizes *sizes; /* zeroed, to be added to; or NULL */
 };
 
 /*

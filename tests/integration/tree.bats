@@ -308,6 +308,66 @@ make_tree() { # DIR
 	[ "$(cat quiet)" = "$(grep -F nowrapper.so: err)" ]
 }
 
+@test "where compressed bundles become larger archives, a note names what makes them smaller" {
+	mkdir in
+	# code objects for four GPUs with the same debugging information, which no compressor makes smaller
+	py "$with_id" in/a.so <<-'END'
+	import sys, struct, hashlib, mkfat
+	elf = open(sys.argv[1], "rb").read()
+	table = struct.unpack_from("<Q", elf, 40)[0]
+	def code_object(arch, seed):
+	    debug = hashlib.shake_128(b"%d" % seed).digest(40000)
+	    data = bytearray(elf[:table] + debug + elf[table:])
+	    struct.pack_into("<Q", data, 40, table + len(debug))
+	    struct.pack_into("<I", data, 48, mkfat.MACH[arch])
+	    struct.pack_into("<QQ", data, table + len(debug) + 64 * 15 + 24, table, len(debug)) # .debug_info
+	    data[0x800:0xb00] = hashlib.shake_128(b"%d%s" % (seed, arch.encode())).digest(0x300) # .text
+	    return bytes(data)
+	fat, at = b"", []
+	for seed in range(8):
+	    fat += bytes(-len(fat) % 4096)
+	    at.append(len(fat))
+	    fat += mkfat.bundle([(a, code_object(a, seed)) for a in ("gfx1030", "gfx1100", "gfx1101", "gfx942")], 3, 4096)
+	open(sys.argv[2], "wb").write(mkfat.shared_library(fat, at))
+	END
+	note() { # [OPTION]...: what the note says, after the reason
+		rm -rf out
+		kpack pack "$@" --group x in out 2>&1 >table | sed -n 's/^kpack: out: note: .* archive holds by itself//p'
+	}
+	sizes() { find "$1" -type f -printf '%s\n' | awk '{ sum += $1 } END { print sum }'; }
+	note >said
+	family=all=gfx1030,gfx1100,gfx1101,gfx942
+	sed 's/about [0-9]*/about N/g' said | diff - <(
+		echo "; with --scheme zstd-shared --level 9 --family $family, which AMD's readers refuse, it would be" \
+			"about N bytes in all; without debugging information, after 'kpack thin --arch all --strip-debug', it" \
+			"would be about N bytes in all"
+	)
+	# what it says comes about
+	kpack pack -q --scheme zstd-shared --level 9 --family $family in shared
+	kpack thin -q --arch all --strip-debug in thin
+	kpack pack -q thin stripped
+	py $(grep -o 'about [0-9]*' said | cut -d ' ' -f 2) $(sizes shared) $(sizes stripped) $(sizes in) <<-'END'
+	import sys
+	said = dict(shared=int(sys.argv[1]), stripped=int(sys.argv[2]))
+	shared, stripped, before = map(int, sys.argv[3:])
+	assert 0.95 < shared / said["shared"] < 1.05 and 0.8 < stripped / said["stripped"] < 1.2, sys.argv
+	assert shared < 1.02 * before and stripped < before, sys.argv
+	END
+	# of shared archives only the family is missing, and of a family nothing more is known
+	[[ "$(note --scheme zstd-shared)" == "; with --scheme zstd-shared"*" bytes in all" ]]
+	[[ "$(note --family a=gfx1030,gfx1100)" == "; without debugging information, "*" bytes in all" ]]
+	# nothing where nothing is to be had: uncompressed archives, one GPU
+	[ "$(note --scheme none)" = "" ]
+	grep -q 'in all' table
+	[ "$(note --arch gfx1100)" = "" ]
+	grep -q 'in all' table
+	# the archives are the same, whatever is measured for the note
+	rm -rf out
+	note
+	kpack pack -q --group x in quiet
+	diff -r out quiet
+}
+
 @test "--arch: the others' code is not in OUTPUT" {
 	mkdir -p in/lib
 	mkfat --seed 1 --arches gfx1030,gfx1100 in/lib/a.so

@@ -449,15 +449,14 @@ kpack_error_t archive_set_store(struct archive_set *set, struct archive_object *
 {
 	struct arch_stats *stats = archive_stats_of(&set->stats, object->place);
 	kpack_error_t err;
-	bool shared;
 
 	pthread_mutex_lock(&set->lock);
-	err = store_object_locked(set, object, &shared, why);
+	err = store_object_locked(set, object, &object->shared, why);
 	pthread_mutex_unlock(&set->lock);
 	if (err)
 		return err;
 	stats->bytes_in += object->content.size;
-	if (shared)
+	if (object->shared)
 		stats->deduplicated++;
 	else
 		stats->bytes_out += object->stored.size;

@@ -61,6 +61,7 @@ struct archive_object {
 		*file;    /* if not NULL: where the bytes are in place of data */
 	uint32_t ordinal; /* if already stored: where, in `volume` */
 	unsigned volume;
+	bool shared; /* set by archive_set_store: it was already stored */
 };
 
 /*
