@@ -585,11 +585,13 @@ static void add_sizes(struct bundle_sizes *sizes, const struct plan_object *o,
 		      const struct packed *packed, bool first)
 {
 	const struct kp_container *bundle = bundle_of(o);
-	uint64_t stored = packed->object.shared ? 0 : packed->object.stored.size;
+	uint64_t stored = packed->object.stored.size;
 
+	sizes->bundles += bundle && first ? bundle->size : 0;
+	if (packed->object.shared)
+		return;
 	sizes->all += stored;
 	sizes->objects += bundle ? stored : 0;
-	sizes->bundles += bundle && first ? bundle->size : 0;
 	sizes->measured += packed->measured ? stored : 0;
 	sizes->debug += packed->debug;
 	sizes->pressed_debug += packed->pressed_debug;
