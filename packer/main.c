@@ -4,6 +4,7 @@
  * NAME, and called as one of clang's or AMD's tools it replaces that tool.
  */
 #include <getopt.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -145,16 +146,25 @@ static void raise_descriptor_limit(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+static int run_command(const struct command *c, int argc, char **argv)
+{
+	raise_descriptor_limit();
+	/* so that a write past a limit of file sizes fails, with a message, instead of
+	 * killing us; what `kpack run` starts has the signal as we found it */
+	if (c->run != cmd_run)
+		signal(SIGXFSZ, SIG_IGN);
+	return c->run(argc, argv);
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 0 ? base_name(argv[0]) : "kpack";
 	const struct command *c = named_command(name);
 	int status;
 
-	raise_descriptor_limit();
 	if (c) {
 		report_set_program(name);
-		return c->run(argc, argv);
+		return run_command(c, argc, argv);
 	}
 	status = main_options(argc, argv);
 	if (status >= 0)
@@ -164,5 +174,5 @@ int main(int argc, char **argv)
 	c = find_command(argv[optind]);
 	if (!c)
 		return usage_error(argv[optind], "unknown command");
-	return c->run(argc - optind, argv + optind);
+	return run_command(c, argc - optind, argv + optind);
 }

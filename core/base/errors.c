@@ -99,12 +99,22 @@ static const char *strerrordesc_np(int number)
 }
 #endif
 
+const char *kp_errno_text(int sys_errno)
+{
+	const char *text =
+		sys_errno == EFBIG
+			? "File too large: raise the limit (ulimit -f), or write "
+			  "to another file system"
+			: strerrordesc_np(sys_errno);
+
+	return text ? text : "unknown error";
+}
+
 kpack_error_t kp_fail_errno(struct kpackx_error *why, int sys_errno, const char *fmt, ...)
 {
 	kpack_error_t code = sys_errno == ENOENT   ? KPACK_ERROR_FILE_NOT_FOUND
 			     : sys_errno == ENOMEM ? KPACK_ERROR_OUT_OF_MEMORY
 						   : KPACK_ERROR_IO_ERROR;
-	const char *reason = strerrordesc_np(sys_errno); /* the same in every locale */
 	va_list ap;
 	size_t used;
 
@@ -115,7 +125,7 @@ kpack_error_t kp_fail_errno(struct kpackx_error *why, int sys_errno, const char 
 	va_end(ap);
 	used = strlen(why->text);
 	snprintf(why->text + used, sizeof(why->text) - used, ": %s",
-		 reason ? reason : "unknown error");
+		 kp_errno_text(sys_errno));
 	return code;
 }
 

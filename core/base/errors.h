@@ -15,9 +15,12 @@
 kpack_error_t kp_fail(struct kpackx_error *why, kpack_error_t code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* What a system call says with SYS_ERRNO, the same in every locale. */
+const char *kp_errno_text(int sys_errno);
+
 /*
- * As kp_fail, for a system call that failed: append ": " and strerror(sys_errno), and
- * store sys_errno.  The code is FILE_NOT_FOUND for ENOENT, OUT_OF_MEMORY for ENOMEM, else
+ * As kp_fail, for a system call that failed: append ": " and kp_errno_text, and store
+ * sys_errno.  The code is FILE_NOT_FOUND for ENOENT, OUT_OF_MEMORY for ENOMEM, else
  * IO_ERROR.
  */
 kpack_error_t kp_fail_errno(struct kpackx_error *why, int sys_errno, const char *fmt, ...)

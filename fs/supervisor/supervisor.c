@@ -65,6 +65,7 @@ void supervisor_block_signals(void)
 
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a log that is full is no reason to end the mount */
 }
 
 static int open_signals(void)

@@ -30,8 +30,8 @@ struct supervised {
 };
 
 /*
- * Block SIGTERM, SIGINT, SIGHUP and SIGCHLD, which `supervise` reads, and ignore SIGPIPE.
- * Call it before the server is forked, so that no signal is lost.
+ * Block SIGTERM, SIGINT, SIGHUP and SIGCHLD, which `supervise` reads, and ignore SIGPIPE
+ * and SIGXFSZ.  Call it before the server is forked, so that no signal is lost.
  */
 void supervisor_block_signals(void);
 

@@ -138,7 +138,7 @@ int report_finish(int status)
 		return status;
 	/* the stream is broken: report_error must not try to flush it again */
 	report_error("standard output", "write: %s",
-		     errno ? strerror(errno) : "not everything was written");
+		     errno ? kp_errno_text(errno) : "not everything was written");
 	return status ? status : 1;
 }
 

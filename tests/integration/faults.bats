@@ -224,6 +224,17 @@ bad() {
 	finish
 }
 
+@test "a log that reaches a limit of file sizes" {
+	make_archives
+	(ulimit -f 0 && exec kpackfs -f "$T/src" "$T/mnt" 2>log 3>&-) &
+	pid=$!
+	eventually mountpoint -q mnt
+	truncate -s 100 src/one.kpack
+	run -1 cat mnt/toc/one/large/gfx1100.hsaco
+	good two
+	finish
+}
+
 @test "no memory for a while" {
 	! sanitized || return 0
 	make_archives

@@ -780,6 +780,41 @@ volumes_ok() { # OUT BYTES
 	done
 }
 
+@test "a limit of file sizes: exit 1, the file and what to do are named, nothing is left" {
+	mkfat --size 300000 a.so
+	mkdir tree
+	cp a.so tree
+	pack --scheme none --group g tree whole
+	limited() { # FILE COMMAND...
+		local file=$1
+		shift
+		status=0
+		# messages go through a pipe, which has no limit
+		text=$(ulimit -f ${kib:-100}; kpack "$@" 2>&1 >../printed) || status=$?
+		[ "$status" -eq 1 ]
+		grep -qE "^kpack: .*$file: .*File too large: raise the limit" <<<"$text"
+	}
+	mkdir work
+	cd work
+	limited g_gfx1030.kpack pack --scheme none --group g ../a.so out
+	nothing_in out
+	rm -r out
+	limited m.kpack merge ../whole/.kpack -o m.kpack
+	limited a.so thin --arch gfx1030 ../tree out
+	rm -r out
+	[ -z "$(ls -A)" ]
+	limited a.so thin --arch gfx1030 ../tree
+	cmp ../a.so ../tree/a.so
+	# a program that kpack runs finds the signal as it was
+	if [[ $KPACK_MODE != [at]san ]]; then
+		run bash -c 'ulimit -f 0; exec "$0" run sh -c "echo >file; exit 3"' "$KPACK_BIN/kpack"
+		[ "$status" -eq $((128 + $(kill -l XFSZ))) ]
+		run bash -c 'ulimit -f 0; trap "" XFSZ; exec "$0" run sh -c "echo >file; exit 3"' "$KPACK_BIN/kpack"
+		[ "$status" -eq 3 ]
+	fi
+	kib=0 limited "standard output" ls ../whole/.kpack
+}
+
 @test "killed: no archive appears and nothing is left" {
 	mkfat --size 3000000 --bundles 12 a.so
 	# level 19 needs far longer
