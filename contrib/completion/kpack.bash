@@ -58,7 +58,7 @@ _kpack_options() # COMMAND
 		--libraries --library-rules --level --jobs --force --json --quiet --batch-artifact-parent-dir \
 		--artifact-dir --output-dir --artifact-prefix --split-databases --tmp-dir --verbose \
 		--clang-offload-bundler --help ;;
-	merge) echo --output --group --family --prefer --scheme --level --force --skip-faulty --verify \
+	merge) echo --output --group --family --prefer --scheme --level --force --skip-faulty \
 		--sync --json --quiet --help ;;
 	ls) echo --long --arch --arch-exact --json --help ;;
 	cat) echo --output --help ;;

@@ -270,7 +270,6 @@ complete -c kpack -n '__fish_seen_subcommand_from merge' -l scheme -x -a 'none z
 complete -c kpack -n '__fish_seen_subcommand_from merge' -l level -x -d 'Compress everything again'
 complete -c kpack -n '__fish_seen_subcommand_from merge' -s f -l force -d 'Replace OUT when it exists'
 complete -c kpack -n '__fish_seen_subcommand_from merge' -l skip-faulty -d 'Leave out what cannot be read'
-complete -c kpack -n '__fish_seen_subcommand_from merge' -l verify -d 'Decode everything that is copied'
 complete -c kpack -n '__fish_seen_subcommand_from merge' -l sync -d 'Wait until OUT is on the disk'
 complete -c kpack -n '__fish_seen_subcommand_from merge' -l json -d 'Print what was done as JSON'
 complete -c kpack -n '__fish_seen_subcommand_from merge' -s q -l quiet -d 'Report only faults'

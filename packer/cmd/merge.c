@@ -68,8 +68,6 @@ static const struct option_help options[] = {
 	 OPTION_PLACE(struct merge_run, force)},
 	{0, "skip-faulty", NULL, "leave out entries that cannot be read",
 	 OPTION_PLACE(struct merge_run, options.skip_faulty)},
-	{0, "verify", NULL, "decode everything that is copied",
-	 OPTION_PLACE(struct merge_run, options.verify)},
 	{0, "sync", NULL, "wait until OUT is on the disk",
 	 OPTION_PLACE(struct merge_run, sync)},
 	{0, "json", NULL, "print what was done as one JSON object",
@@ -374,8 +372,7 @@ static int merge_parts(const struct merge_run *m, int n, char **operands)
 	if (!m->out || *m->out == 0)
 		return options_usage(&cmd_merge_help, "-o OUT is needed");
 	if (m->options.group || m->given_family || m->n_prefer || m->force ||
-	    m->options.skip_faulty || m->options.verify || m->sync || m->options.recode ||
-	    m->options.level)
+	    m->options.skip_faulty || m->sync || m->options.recode || m->options.level)
 		return options_usage(&cmd_merge_help,
 				     "parts keep the options of their run: only "
 				     "--json and --quiet go with them");

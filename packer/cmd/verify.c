@@ -5,13 +5,11 @@
  * closure.h.
  */
 #include <inttypes.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "packer/archives/arch_filter.h"
 #include "packer/archives/check.h"
-#include "packer/archives/content_type.h"
+#include "packer/archives/check_content.h"
 #include "packer/base/xalloc.h"
 #include "packer/closure/closure.h"
 #include "packer/command.h"
@@ -55,162 +53,11 @@ const struct command_help cmd_verify_help = {
 	NULL,
 };
 
-#define JOBS_MAX 1024
-
 /*
  * The most directories above a library's own that identify the library, as in
  * "rocblas/library/gfx942".
  */
 #define ABOVE_MAX 4
-
-/* --- decoding --------------------------------------------------------------------- */
-
-/* An entry to decode, and what decides whether decoding two entries is the same work. */
-struct work {
-	size_t entry;
-	struct kp_entry_info info;
-	struct kp_meta meta;
-};
-
-struct decoding {
-	const struct kpack_archive *a;
-	struct work *work; /* by ordinal: the file is read from front to back */
-	size_t count;
-	atomic_size_t next;
-	char **faults; /* per work item; NULL: none */
-};
-
-static int cmp_content(const struct work *a, const struct work *b)
-{
-	int c = KP_ORDER(a->info.ordinal, b->info.ordinal);
-
-	if (!c)
-		c = KP_ORDER(a->info.size, b->info.size);
-	if (!c)
-		c = KP_ORDER(a->meta.chunk, b->meta.chunk);
-	if (!c)
-		c = KP_ORDER(a->meta.path.data != NULL, b->meta.path.data != NULL);
-	if (!c)
-		c = kp_span_cmp(a->info.type, b->info.type);
-	if (!c)
-		c = KP_ORDER(a->meta.has_xxh3, b->meta.has_xxh3);
-	return c ? c : memcmp(a->meta.xxh3, b->meta.xxh3, sizeof(a->meta.xxh3));
-}
-
-static int cmp_work(const void *a, const void *b)
-{
-	const struct work *x = a, *y = b;
-	int c = cmp_content(x, y);
-
-	return c ? c : KP_ORDER(x->entry, y->entry);
-}
-
-/* Decode an entry, and check that code is what its type says. */
-static kpack_error_t check_content(const struct kpack_archive *a, const struct work *w,
-				   struct kpackx_error *why)
-{
-	struct content_head head = {0};
-
-	KP_TRY(archive_decode(a, w->entry, content_head_add, &head, why));
-	return w->meta.path.data ? KPACK_SUCCESS
-				 : content_head_check(&head, w->info.type, why);
-}
-
-static void *decode_some(void *arg)
-{
-	struct decoding *d = arg;
-
-	for (;;) {
-		struct kpackx_error why = {0};
-		size_t i = atomic_fetch_add(&d->next, 1);
-
-		if (i >= d->count)
-			return NULL;
-		if (i && cmp_content(&d->work[i - 1], &d->work[i]) == 0)
-			continue; /* the entry before stands for it */
-		if (check_content(d->a, &d->work[i], &why))
-			d->faults[i] = xstrdup(why.text[0] ? why.text
-							   : kpackx_error_name(why.code));
-	}
-}
-
-static void decode_all(struct decoding *d, uint64_t jobs)
-{
-	pthread_t threads[JOBS_MAX];
-	size_t started = 0;
-
-	/* this thread is one of them */
-	while (started + 1 < jobs && started + 1 < d->count &&
-	       pthread_create(&threads[started], NULL, decode_some, d) == 0)
-		started++;
-	decode_some(d);
-	while (started)
-		pthread_join(threads[--started], NULL);
-}
-
-static void plan_decoding(struct decoding *d)
-{
-	d->count = kp_archive_entry_count(d->a);
-	d->work = xcalloc(d->count + 1, sizeof(*d->work));
-	d->faults = xcalloc(d->count + 1, sizeof(*d->faults));
-	for (size_t i = 0; i < d->count; i++) {
-		d->work[i].entry = i;
-		kp_archive_entry(d->a, i, &d->work[i].info);
-		kp_archive_meta(d->a, i, &d->work[i].meta);
-	}
-	qsort(d->work, d->count, sizeof(*d->work), cmp_work);
-}
-
-static void report_entry(const struct kpack_archive *a, size_t entry, const char *fault)
-{
-	struct kp_entry_info info;
-	char *key, *arch;
-
-	kp_archive_entry(a, entry, &info);
-	key = kp_text_escape_new(info.key);
-	arch = kp_text_escape_new(info.arch);
-
-	report_error(kp_archive_path(a), "%s %s: %s", key ? key : "?", arch ? arch : "?",
-		     fault);
-	free(key);
-	free(arch);
-}
-
-/* Report the faults in the order of the entries.  Returns whether there are any. */
-static bool report_decoding(const struct decoding *d)
-{
-	const char *fault = NULL, **of = xcalloc(d->count + 1, sizeof(*of));
-	bool any = false;
-
-	for (size_t i = 0; i < d->count; i++) {
-		if (i == 0 || cmp_content(&d->work[i - 1], &d->work[i]) != 0)
-			fault = d->faults[i];
-		of[d->work[i].entry] = fault;
-	}
-	for (size_t e = 0; e < d->count; e++) {
-		if (!of[e])
-			continue;
-		report_entry(d->a, e, of[e]);
-		any = true;
-	}
-	free(of);
-	return any;
-}
-
-static bool decode_faults(const struct kpack_archive *a, uint64_t jobs)
-{
-	struct decoding d = {.a = a};
-	bool any;
-
-	plan_decoding(&d);
-	decode_all(&d, jobs);
-	any = report_decoding(&d);
-	for (size_t i = 0; i < d.count; i++)
-		free(d.faults[i]);
-	free(d.faults);
-	free(d.work);
-	return any;
-}
 
 /* --- reporting ------------------------------------------------------------------- */
 
@@ -261,7 +108,7 @@ static void verify_one(const char *path, void *arg)
 	}
 	check_archive(a, &findings);
 	faulty = report_findings(v, path, &findings);
-	faulty |= decode_faults(a, v->jobs);
+	faulty |= !check_content(a, NULL, CHECK_TYPES, v->jobs);
 	check_fini(&findings);
 	if (!faulty && !v->quiet)
 		print_ok(a);

@@ -266,7 +266,6 @@ static kpack_error_t plan_part(const struct arch_outputs *p, struct arch_output 
 		.lazy = o->lazy,
 		.keep = !part->again,
 		.skip_faulty = o->skip_faulty,
-		.verify = o->verify,
 		.takes = is_of_part,
 		.takes_arg = part,
 		.clash = o->clash,

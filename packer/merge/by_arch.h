@@ -25,7 +25,6 @@ struct merge_by_arch_options {
 	bool force;        /* replace archives that are not an earlier run's, too */
 	bool lazy;         /* as in struct merge_options */
 	bool skip_faulty;
-	bool verify;
 
 	/* Whether to take an architecture; NULL: take all. */
 	bool (*takes)(const void *arg, struct kp_span arch);

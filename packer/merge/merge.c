@@ -2,7 +2,7 @@
 #include "merge.h"
 #include <errno.h>
 #include <stdlib.h>
-#include "packer/archives/operands.h"
+#include "packer/archives/check_content.h"
 #include "core/writer/entry_list.h"
 #include "core/base/bounds.h"
 #include "core/base/scheme.h"
@@ -210,12 +210,30 @@ static kpack_error_t check_toc(const struct merge_plan *p, struct kpackx_error *
 	return KPACK_SUCCESS;
 }
 
-/* --- decoding what is taken ----------------------------------------------------------- */
+/* --- is it right? --------------------------------------------------------------------- */
 
-static kpack_error_t ignore_data(const void *data, size_t size, void *arg,
-				 struct kpackx_error *why)
+/*
+ * Decode what is not dropped: frames are copied as they are, and what is damaged must not
+ * come into a new archive.  With `skip_faulty` it is dropped.
+ */
+static kpack_error_t check_items(struct merge_plan *p, struct kpackx_error *why)
 {
-	(void)data, (void)size, (void)arg, (void)why;
+	for (size_t i = 0; i < p->n_sources && !p->options.checked; i++) {
+		const struct kpack_archive *a = p->sources[i].archive;
+		bool *entries = xcalloc(kp_archive_entry_count(a) + 1, sizeof(*entries));
+		bool fine;
+
+		for (size_t k = p->first_item[i]; k < p->first_item[i + 1]; k++)
+			entries[p->items[k].entry] = !p->items[k].dropped;
+		fine = check_content(a, entries, CHECK_BYTES, 0);
+		for (size_t k = p->first_item[i]; k < p->first_item[i + 1]; k++)
+			p->items[k].dropped |= entries[p->items[k].entry];
+		free(entries);
+		if (!fine && !p->options.skip_faulty)
+			return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
+				       "%s: is damaged: nothing was written",
+				       kp_archive_path(a));
+	}
 	return KPACK_SUCCESS;
 }
 
@@ -223,29 +241,6 @@ void merge_progress(const struct merge_plan *p, uint64_t bytes)
 {
 	if (p->options.progress)
 		p->options.progress(p->options.arg, bytes);
-}
-
-static kpack_error_t verify_items(const struct merge_plan *p, struct kpackx_error *why)
-{
-	for (size_t i = 0; i < p->n_items; i++) {
-		const struct merge_item *item = &p->items[i];
-		const struct kpack_archive *a = p->sources[item->source].archive;
-		struct kp_entry_info info;
-		kpack_error_t err;
-
-		if (item->dropped)
-			continue;
-		merge_item_entry(p, item, &info, NULL);
-		err = kp_archive_check_size(a, item->entry, why);
-		if (!err)
-			err = archive_decode(a, item->entry, ignore_data, NULL, why);
-		if (err)
-			return kp_fail_prefix(why, err, "%s: %.*s %.*s",
-					      kp_archive_path(a), (int)info.key.size,
-					      info.key.data, (int)info.arch.size,
-					      info.arch.data);
-	}
-	return KPACK_SUCCESS;
 }
 
 /* --- planning ------------------------------------------------------------------------- */
@@ -259,13 +254,16 @@ static kpack_error_t make_plan(struct merge_plan *p, struct kpackx_error *why)
 	KP_TRY(check_schemes(p, why));
 	KP_TRY(choose_group(p, why));
 	KP_TRY(merge_gather(p, why));
+	/* what is left out may be taken from another source */
+	if (p->options.skip_faulty)
+		KP_TRY(check_items(p, why));
 	KP_TRY(merge_more(p, why));
 	KP_TRY(merge_names(p, why));
 	merge_order(p);
 	KP_TRY(merge_share(p, why));
 	KP_TRY(check_blob(p, why));
 	KP_TRY(check_toc(p, why));
-	return p->options.verify ? verify_items(p, why) : KPACK_SUCCESS;
+	return p->options.skip_faulty ? KPACK_SUCCESS : check_items(p, why);
 }
 
 kpack_error_t merge_plan_new(const struct merge_source *sources, size_t n,

@@ -51,7 +51,7 @@ struct merge_options {
 	bool lazy;          /* flush nothing: the sources stay, so it can be made again */
 	bool keep;          /* an existing file of that name is an error, not replaced */
 	bool skip_faulty;   /* leave out what cannot be read instead of failing */
-	bool verify;        /* decode everything that is taken, to check it */
+	bool checked;       /* by the caller, with check_content: do not do it again */
 	bool recode;        /* the archive gets SCHEME, whichever the sources have */
 	kpack_compression_t scheme;
 	int level; /* compress everything again at this zstd level; 0: what has to be */
@@ -92,12 +92,12 @@ struct merge_stats {
 struct merge_plan;
 
 /*
- * Plan the new archive: look at all tables of contents, and at the bytes of entries that
- * several sources have.
+ * Plan the new archive: look at all tables of contents, and decode all entries that are
+ * taken, to check them.
  * INVALID_ARGUMENT: no source, other schemes or groups, a clash (each is reported), or
- * more than one archive can have.  INVALID_FORMAT: a source has faults.  NOT_IMPLEMENTED:
- * a source has a version or fields of blobs that are unknown.  IO_ERROR, OUT_OF_MEMORY;
- * with `verify` also DECOMPRESSION_FAILED.
+ * more than one archive can have.  INVALID_FORMAT: a source has faults.
+ * DECOMPRESSION_FAILED: an entry is damaged; each was reported.  NOT_IMPLEMENTED: a source
+ * has a version or fields of blobs that are unknown.  IO_ERROR, OUT_OF_MEMORY.
  */
 kpack_error_t merge_plan_new(const struct merge_source *sources, size_t n,
 			     const struct merge_options *options, struct merge_plan **out,

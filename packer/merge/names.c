@@ -121,8 +121,11 @@ static kpack_error_t add_source(struct merge_plan *p, struct names *names, size_
 				struct kpackx_error *why)
 {
 	for (size_t i = p->first_item[source]; i < p->first_item[source + 1]; i++) {
-		uint32_t *slot = find_slot(p, names, (uint32_t)i);
+		uint32_t *slot;
 
+		if (p->items[i].dropped)
+			continue;
+		slot = find_slot(p, names, (uint32_t)i);
 		if (*slot)
 			KP_TRY(settle_clash(p, (uint32_t)i, slot, why));
 		else

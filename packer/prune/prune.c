@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include "core/archive/naming.h"
 #include "core/base/path.h"
+#include "packer/archives/check_content.h"
 #include "packer/base/xalloc.h"
 #include "packer/cli/exit.h"
 #include "packer/cli/report.h"
@@ -328,6 +329,24 @@ static bool check_rest(const struct prune *p)
 
 /* --- a run --------------------------------------------------------------------------- */
 
+/* Frames are copied as they are stored: one that is damaged would look like a new one. */
+static bool check_archives(const struct prune *p)
+{
+	bool any = false, fine = true;
+
+	for (size_t i = 0; i < p->n_archives; i++)
+		any |= prune_changes(&p->archives[i]);
+	for (size_t i = 0; i < p->n_archives && any; i++)
+		fine &= check_content(p->archives[i].archive->archive, NULL, CHECK_BYTES,
+				      0);
+	if (!fine)
+		report_error(
+			p->args.tree,
+			"nothing was removed, because its archives are damaged: pack "
+			"the original files again");
+	return fine;
+}
+
 static int change_archives(struct prune *p)
 {
 	for (size_t i = 0; i < p->n_archives; i++) {
@@ -371,7 +390,7 @@ int prune_run(struct prune *p)
 		return status;
 	for (size_t i = 0; i < p->n_archives; i++)
 		choose_entries(p, &p->archives[i]);
-	if (!check_rest(p))
+	if (!check_rest(p) || !check_archives(p))
 		return EXIT_FAULT;
 	status = change_archives(p);
 	return status ? status : remove_leftovers(p);

@@ -75,7 +75,8 @@ kpack_error_t prune_rewrite(struct prune_archive *a, bool dry, struct kpackx_err
 	const struct kpack_archive *old = a->archive->archive;
 	const struct merge_source source = {.archive = old};
 	struct kp_span family = kp_archive_family(old), group = kp_archive_group(old);
-	struct merge_options options = {.takes = takes_entry, .takes_arg = a};
+	struct merge_options options = {
+		.takes = takes_entry, .takes_arg = a, .checked = true};
 	struct merge_plan *plan = NULL;
 	struct merge_stats stats;
 	char *name, *of;

@@ -178,8 +178,9 @@ a.add('x#0', 'gfx900', b'eno'); a.add('y#0', 'gfx900', b'owt'); a.add('w#0', 'gf
 a.add('y#0', 'gfx900', b'six', xxh3=bytes(16))"
 	! kpack merge a.kpack b.kpack -o m.kpack 2>err || false
 	[ ! -e m.kpack ]
-	kpack merge -q --prefer a.kpack a.kpack b.kpack -o m.kpack
-	[ "$(readkpack cat m.kpack y#0 gfx900)" = six ]
+	! kpack merge -q --prefer a.kpack a.kpack b.kpack -o m.kpack 2>err || false
+	grep -q '^kpack: a.kpack: x#0 gfx900: content does not match its xxh3' err
+	[ ! -e m.kpack ]
 }
 
 # Prints what a table says that the format does not name: of the whole, then of each entry.
@@ -406,19 +407,26 @@ a.add('x#0', 'gfx900', b'one'); a.add('y#0', 'gfx900', b'two', entry={'ordinal':
 	[ ! -e n.kpack ]
 }
 
-@test "damage inside a frame is copied unless --verify looks" {
-	write a.kpack "group='g'" "a.add('x#0', 'gfx900', noise(5000, 1))"
+@test "damage inside a frame is found before anything is written" {
+	write a.kpack "group='g'" "a.add('x#0', 'gfx900', noise(5000, 1)); a.add('y#0', 'gfx906', b'1')"
+	write b.kpack "group='g'" "a.add('x#0', 'gfx900', noise(5000, 1))"
+	cp a.kpack whole.kpack
 	$python - a.kpack <<-'EOT'
 	import sys
 	b = bytearray(open(sys.argv[1], "rb").read())
 	b[600] ^= 255
 	open(sys.argv[1], "wb").write(b)
 	EOT
-	kpack merge -q a.kpack -o m.kpack
-	! kpack verify -q m.kpack 2>/dev/null || false
-	! kpack merge -q --verify a.kpack -o n.kpack 2>err || false
-	grep -qF 'x#0 gfx900' err
-	[ ! -e n.kpack ]
+	for more in "" b.kpack "--scheme none" "--scheme zstd-shared"; do
+		! kpack merge -q a.kpack $more -o n.kpack 2>err || false
+		grep -qE '^kpack: (n.kpack: )?a.kpack: x#0 gfx900: ' err
+		[ ! -e n.kpack ]
+	done
+	# what --skip-faulty leaves out, another archive may have
+	kpack merge -q --skip-faulty a.kpack -o m.kpack
+	[ "$(readkpack ls m.kpack | cut -f 1)" = y#0 ]
+	kpack merge -q --force --skip-faulty a.kpack b.kpack -o m.kpack
+	readkpack sums m.kpack | sort | diff <(readkpack sums whole.kpack | sort) -
 }
 
 @test "a length word that contradicts the index is found" {

@@ -474,6 +474,26 @@ as_nobody() {
 	diff -r before out
 	pack --force a.so out
 	sums out | diff - <(fatparse sums a.so a.so)
+	# a frame that would be copied as it is
+	mkfat --seed 2 b.so
+	for scheme in zstd-per-kernel none zstd-shared; do
+		text="a.so#0 gfx1030: "
+		[ $scheme != zstd-shared ] || text="block 0: "
+		pack --force --scheme $scheme --group a a.so out
+		py out/.kpack/a_gfx1030.kpack <<-'END'
+		import sys
+		data = bytearray(open(sys.argv[1], "rb").read())
+		data[400] ^= 1
+		open(sys.argv[1], "wb").write(data)
+		END
+		rm -rf before
+		cp -r out before
+		fails "out/.kpack/a_gfx1030.kpack: $text" --scheme $scheme --group a b.so out
+		diff -r before out
+		# what is replaced may be damaged
+		pack --scheme $scheme --group a a.so out
+		kpack verify -q out/.kpack
+	done
 }
 
 # bats test_tags=single

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "core/base/bounds.h"
 #include "core/base/scheme.h"
+#include "packer/archives/check_content.h"
 #include "packer/base/xalloc.h"
 
 void entry_names_add(struct entry_names *names, struct kp_span key, const char *arch)
@@ -177,6 +178,23 @@ static kpack_error_t carry_entries(const struct carry_choice *choice, struct vol
 	return KPACK_SUCCESS;
 }
 
+/* Check what is copied without being decoded. */
+static kpack_error_t check_frames(const struct kpack_archive *old,
+				  const struct carry_choice *choice,
+				  struct kpackx_error *why)
+{
+	size_t n = kp_archive_entry_count(old);
+	bool *entries = xcalloc(n + 1, sizeof(*entries)), fine;
+
+	for (size_t i = 0; i < n; i++)
+		entries[i] = !is_left(choice, old, i);
+	fine = kp_archive_shared(old) || check_content(old, entries, CHECK_BYTES, 0);
+	free(entries);
+	return fine ? KPACK_SUCCESS
+		    : kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
+			      "is damaged and cannot be added to; --force replaces it");
+}
+
 kpack_error_t carry(struct volume *v, const struct kpack_archive *old,
 		    const struct carry_choice *choice, struct kpackx_error *why)
 {
@@ -185,6 +203,7 @@ kpack_error_t carry(struct volume *v, const struct kpack_archive *old,
 	kpack_error_t err;
 
 	KP_TRY(check_old(v, old, why));
+	KP_TRY(check_frames(old, choice, why));
 	list = xmalloc(n * sizeof(*list));
 	for (size_t i = 0; i < n; i++) {
 		struct kp_entry_info info;

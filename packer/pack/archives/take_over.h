@@ -36,6 +36,7 @@ bool carry_any_left(const struct kpack_archive *old, const struct carry_choice *
  * Add to V the entries of OLD that stay, in the order of their frames, which are copied as
  * they are; the objects of a shared archive are decoded, and compressed again.
  * INVALID_ARGUMENT: OLD has another scheme.  INVALID_FORMAT: OLD has faults.
+ * DECOMPRESSION_FAILED: OLD is damaged; each entry was reported.
  */
 kpack_error_t carry(struct volume *v, const struct kpack_archive *old,
 		    const struct carry_choice *choice, struct kpackx_error *why);
