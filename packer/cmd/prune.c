@@ -70,7 +70,7 @@ static const char *const reasons[] = {
 	[PRUNE_STAYS] = "stay",
 	[PRUNE_OTHER_GPU] = "for other GPUs",
 	[PRUNE_GONE] = "of files that do not exist any more",
-	[PRUNE_UNASKED] = "that their binaries do not ask for",
+	[PRUNE_UNASKED] = "that nothing asks for",
 };
 
 struct sums {

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "demand.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include "core/archive/naming.h"
+#include "core/base/mountinfo.h"
 #include "core/base/text.h"
 #include "packer/base/xalloc.h"
 #include "packer/binary/binary.h"
@@ -18,12 +21,6 @@ struct demand_binary {
 	size_t n_indices;
 	struct reach reach;
 };
-
-void demand_init(struct demand *d, const char *tree)
-{
-	*d = (struct demand){.tree = tree};
-	installed_init(&d->set);
-}
 
 void demand_fini(struct demand *d)
 {
@@ -94,13 +91,14 @@ kpack_error_t demand_add(struct demand *d, const char *path, struct kpackx_error
 	struct binary b;
 	kpack_error_t err = binary_open(path, &b, &fault);
 
-	/* a damaged binary has no marker; entries with its path as key stay, as it exists */
+	/* a damaged binary has no marker; entries with its path as key stay, see is_unpacked */
 	if (err == KPACK_ERROR_IO_ERROR || err == KPACK_ERROR_OUT_OF_MEMORY) {
 		*why = fault;
 		return err;
 	}
 	if (err)
 		return KPACK_SUCCESS;
+	d->has_hosts |= b.fat.elf.type != 0;
 	if (b.fat.kind == KP_FATBIN_CONVERTED)
 		err = add_converted(d, &b, why);
 	binary_close(&b);
@@ -151,68 +149,128 @@ static const struct demand_binary *find_binaries(const struct demand *d,
 	return d->items + low;
 }
 
-/* --- what exists --------------------------------------------------------------------- */
+/* --- what the tree has --------------------------------------------------------------- */
 
-static bool is_missing(const char *path, struct stat *st)
+/* The mount that FD is of, whose files are on one file system. */
+static struct demand_mount mount_of(int fd)
 {
-	return below_lstat(path, st) < 0 && (errno == ENOENT || errno == ENOTDIR);
-}
-
-/*
- * Whether the missing file PATH of ROOT may be under a mount: the directory that should have
- * it is on another file system.  Changes PATH.
- */
-static bool may_be_covered(const char *root, char *path)
-{
-	struct stat top, st = {0};
-	char *slash;
-
-	if (below_stat(root, &top) < 0)
-		return true;
-	while ((slash = strrchr(path, '/')) && (size_t)(slash - path) > strlen(root)) {
-		*slash = '\0';
-		if (!is_missing(path, &st))
-			return st.st_dev != top.st_dev;
-	}
-	return false;
-}
-
-/* Whether NAME exists below ROOT; also if that cannot be found out. */
-static bool exists_at(const char *root, struct kp_span name)
-{
-	char *path = xasprintf("%s/%.*s", root, (int)name.size, (const char *)name.data);
+	struct demand_mount m = {.id = kp_fd_info(fd, "mnt_id:")};
 	struct stat st;
-	bool exists = !is_missing(path, &st) || may_be_covered(root, path);
 
-	free(path);
-	return exists;
+	if (fd >= 0 && fstat(fd, &st) == 0)
+		m.dev = st.st_dev;
+	return m;
 }
 
 /*
- * Whether NAME exists: in the tree that the archive is of, or in the demand's, which may be
- * the part of it that --key-prefix put directories before.
+ * Whether the files of a lower layer, as a mount of archives, look like the others of the
+ * mount ID.  Otherwise an overlay gives each layer's files a device of their own, unless all
+ * layers are of one file system.
  */
-static bool name_exists(struct demand_query *q, struct kp_span name)
+static bool hides_layers(long id)
 {
+	struct kp_mounts mounts;
+	struct kp_mount m;
+	bool hides = false;
+
+	if (!kp_mounts_open(&mounts))
+		return false;
+	while (kp_mounts_next(&mounts, &m))
+		hides |= m.id == id && strcmp(m.type, "overlay") == 0 &&
+			 strstr(m.options, "xino=on");
+	kp_mounts_close(&mounts);
+	return hides;
+}
+
+void demand_init(struct demand *d, const char *tree)
+{
+	int fd = below_open_following(tree, O_PATH | O_DIRECTORY);
+
+	*d = (struct demand){.tree = tree, .mount = mount_of(fd)};
+	d->mount.mixed = hides_layers(d->mount.id);
+	installed_init(&d->set);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Whether PATH itself, which exists, is the tree's own: no mount shows it. */
+static bool is_own(const struct demand *d, const char *path)
+{
+	int fd = below_open(path, O_PATH, 0);
+	struct demand_mount m = mount_of(fd);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0 && m.id == d->mount.id && m.dev == d->mount.dev && !d->mount.mixed;
+}
+
+static enum demand_place place_of(const struct demand *d, const char *path)
+{
+	char *dir, *slash;
+	enum demand_place place = PLACE_EMPTY;
+	struct stat st;
+
+	if (below_lstat(path, &st) == 0)
+		return S_ISREG(st.st_mode) && is_own(d, path) ? PLACE_FILE
+							      : PLACE_UNCLEAR;
+	if (errno != ENOENT && errno != ENOTDIR)
+		return PLACE_UNCLEAR;
+	/* a mount on the directory that should have it may cover the file */
+	dir = xstrdup(path);
+	while ((slash = strrchr(dir, '/'))) {
+		*slash = '\0';
+		if (below_lstat(dir, &st) == 0) {
+			place = is_own(d, dir) ? PLACE_EMPTY : PLACE_UNCLEAR;
+			break;
+		}
+	}
+	free(dir);
+	return place;
+}
+
+/* Whether the file PATH is known to be no converted binary. */
+static bool is_unpacked(const char *path)
+{
+	struct binary b;
+	bool unpacked;
+
+	if (binary_open(path, &b, NULL))
+		return false;
+	unpacked = b.fat.kind != KP_FATBIN_CONVERTED;
+	for (size_t i = 0; i < b.fat.elf.n_wrappers; i++)
+		unpacked &= b.fat.elf.wrappers[i].fields.magic != KP_WRAPPER_HIPK;
+	binary_close(&b);
+	return unpacked;
+}
+
+/*
+ * Look for NAME in the tree that the archive is of, then in the demand's, which may be the
+ * part of it that --key-prefix put directories before.
+ */
+static enum demand_place find_name(struct demand_query *q, struct kp_span name)
+{
+	const char *root = q->root ? q->root : q->demand->tree;
 	struct kp_span rest = name;
 
 	if (!kp_path_ok(name))
-		return true;
-	if (q->last.data && kp_span_eq(q->last, name))
-		return q->last_exists;
-	q->last = name;
-	q->last_exists = q->root && exists_at(q->root, name);
-	while (!q->last_exists) {
-		const uint8_t *slash;
+		return PLACE_UNCLEAR;
+	if (q->path && kp_span_eq(q->last, name))
+		return q->place;
+	for (q->last = name;; root = q->demand->tree) {
+		const uint8_t *slash = memchr(rest.data, '/', rest.size);
 
-		q->last_exists = exists_at(q->demand->tree, rest);
-		slash = memchr(rest.data, '/', rest.size);
-		if (!slash)
+		free(q->path);
+		q->path = xasprintf("%s/%.*s", root, (int)rest.size,
+				    (const char *)rest.data);
+		q->place = place_of(q->demand, q->path);
+		if (q->place != PLACE_EMPTY || (root == q->demand->tree && !slash))
 			break;
-		rest.size -= (size_t)(slash + 1 - rest.data);
-		rest.data = slash + 1;
+		if (root == q->demand->tree)
+			rest = kp_span_tail(rest, (size_t)(slash + 1 - rest.data));
 	}
-	return q->last_exists;
+	if (q->place == PLACE_FILE && !is_unpacked(q->path))
+		q->place = PLACE_UNCLEAR;
+	return q->place;
 }
 
 /* --- entries ------------------------------------------------------------------------- */
@@ -288,9 +346,14 @@ static enum demand_state ask_code(struct demand_query *q,
 		list = find_binaries(q->demand, name, &n);
 		if (n)
 			return ask_binaries(q, list, n, info, key.index);
-		/* a binary that is not converted, or a bundle */
-		if (name_exists(q, name))
+		switch (find_name(q, name)) {
+		case PLACE_FILE: /* with its code in it, or with none */
+			return DEMAND_UNASKED;
+		case PLACE_UNCLEAR:
 			return DEMAND_ASKED;
+		case PLACE_EMPTY:
+			break;
+		}
 	} while (cut_kind(&name));
 	/* keys without a number are also those of databases in older archives */
 	return numbered ? DEMAND_GONE : DEMAND_ASKED;
@@ -299,12 +362,27 @@ static enum demand_state ask_code(struct demand_query *q,
 /* A file is in archives instead of the tree, where only its directory is. */
 static enum demand_state ask_file(struct demand_query *q, struct kp_span path)
 {
-	while (path.size && path.data[path.size - 1] != '/')
-		path.size--;
-	if (path.size == 0)
-		return DEMAND_ASKED;
-	path.size--;
-	return name_exists(q, path) ? DEMAND_ASKED : DEMAND_GONE;
+	struct kp_span dir = path;
+	enum demand_place place;
+	char *file;
+
+	while (dir.size && dir.data[dir.size - 1] != '/')
+		dir.size--;
+	if (dir.size == 0) {
+		file = xasprintf("%s/%.*s", q->root ? q->root : q->demand->tree,
+				 (int)path.size, (const char *)path.data);
+	} else {
+		struct kp_span name = kp_span_tail(path, dir.size);
+
+		dir.size--;
+		if (find_name(q, dir) == PLACE_EMPTY)
+			return DEMAND_GONE;
+		file = xasprintf("%s/%.*s", q->path ? q->path : "", (int)name.size,
+				 (const char *)name.data);
+	}
+	place = place_of(q->demand, file);
+	free(file);
+	return place == PLACE_FILE ? DEMAND_UNASKED : DEMAND_ASKED;
 }
 
 enum demand_state demand_of(struct demand_query *q, size_t entry)

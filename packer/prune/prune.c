@@ -12,6 +12,7 @@
 #include "packer/files/leftovers.h"
 #include "packer/files/lock.h"
 #include "packer/files/tree_list.h"
+#include "packer/thin/keep.h"
 #include "rewrite.h"
 
 /* --- the tree ------------------------------------------------------------------------ */
@@ -157,6 +158,15 @@ static kpack_error_t check_archive(const char *path, const struct installed_arch
 		       : KPACK_SUCCESS;
 }
 
+/* What kpack thin --keep keeps may be there, too: only --undo knows when it goes. */
+static bool has_recipes(const struct kpack_archive *a)
+{
+	for (size_t i = 0; i < kp_archive_entry_count(a); i++)
+		if (keep_is_recipe(a, i))
+			return true;
+	return false;
+}
+
 static kpack_error_t add_archive(struct prune *p, const struct candidate *c,
 				 struct kpackx_error *why)
 {
@@ -172,6 +182,8 @@ static kpack_error_t add_archive(struct prune *p, const struct candidate *c,
 	}
 	KP_TRY(err);
 	KP_TRY(check_archive(c->path, a.archive, why));
+	if (has_recipes(a.archive->archive))
+		return KPACK_SUCCESS;
 	a.path = xstrdup(c->path);
 	a.relative = a.path + strlen(p->args.tree);
 	a.relative += strspn(a.relative, "/");
@@ -250,20 +262,20 @@ static bool is_named(const struct prune *p, const struct prune_archive *a, size_
 static enum prune_reason reason_of(struct prune *p, struct demand_query *q, size_t entry)
 {
 	struct kp_entry_info info;
+	bool drops;
 
+	/* also of what goes anyway: it shows that the list of GPUs is not wrong */
+	kp_archive_entry(q->archive->archive, entry, &info);
+	drops = arch_filter_given(&p->args.filter) &&
+		arch_filter_drops(&p->args.filter, info.arch);
 	switch (demand_of(q, entry)) {
 	case DEMAND_GONE:
 		return PRUNE_GONE;
 	case DEMAND_UNASKED:
 		return PRUNE_UNASKED;
 	default:
-		break;
+		return drops ? PRUNE_OTHER_GPU : PRUNE_STAYS;
 	}
-	kp_archive_entry(q->archive->archive, entry, &info);
-	return arch_filter_given(&p->args.filter) &&
-			       arch_filter_drops(&p->args.filter, info.arch)
-		       ? PRUNE_OTHER_GPU
-		       : PRUNE_STAYS;
 }
 
 /* The directory that the names in the archive are relative to, if its place says that. */
@@ -290,6 +302,7 @@ static void choose_entries(struct prune *p, struct prune_archive *a)
 		a->reasons[i] = (uint8_t)reason;
 		a->n_entries[reason]++;
 	}
+	free(q.path);
 	free(root);
 }
 
@@ -319,7 +332,8 @@ static bool check_rest(const struct prune *p)
 			     "kpack detect");
 		return false;
 	}
-	if (n[PRUNE_STAYS] || p->args.force || n[PRUNE_GONE] + n[PRUNE_UNASKED] == 0)
+	/* a part with the archives of a GPU has no host binaries: the generic one has them */
+	if (n[PRUNE_STAYS] || p->args.force || p->demand.has_hosts || n[PRUNE_GONE] == 0)
 		return true;
 	report_error(p->args.tree,
 		     "nothing in it needs its archives, as if it were a part of a tree: "

@@ -25,7 +25,7 @@ enum prune_reason {
 	PRUNE_STAYS,
 	PRUNE_OTHER_GPU, /* no wanted GPU can load it */
 	PRUNE_GONE,      /* its binary, or the directory of its file, does not exist */
-	PRUNE_UNASKED,   /* its binary asks for other objects */
+	PRUNE_UNASKED,   /* its binary does not ask for it, or the tree has its file */
 	PRUNE_REASONS,
 };
 

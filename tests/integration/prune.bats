@@ -121,18 +121,76 @@ faultless() { # GPU TREE
 	faultless gfx1100 out
 }
 
-@test "binaries that are not converted keep their code, with any prefix of keys" {
-	mkdir -p in/lib
-	mkfat --size 60000 in/lib/a.so
-	mkfat --bare --bundles 1 --size 60000 in/lib/b.hipfb
-	kpack pack -q --archives-only --group g --key-prefix usr/local in in
-	sums in/.kpack >all
-	kpack prune -q in
-	sums in/.kpack | diff all -
-	rm in/lib/b.hipfb
-	kpack prune -q in
-	grep 'a\.so' all >want
-	sums in/.kpack | diff want -
+@test "after packages were installed again, their files need no archives, with any prefix of keys" {
+	make_tree in
+	kpack pack -q --group g in out
+	sums out/.kpack >all
+	cp -a out packed
+	# one binary, one file of a database
+	cp in/lib/b.so out/lib/
+	cp in/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco out/lib/rocblas/library/
+	grep -vE ' lib/(b\.so#|rocblas/library/Kernels.so-000-gfx1100)' all >want
+	kpack prune --json out >report
+	sums out/.kpack | diff want -
+	[ "$(jq '[.archives[].not_asked_for] | add' report)" = $(($(wc -l <all) - $(wc -l <want))) ]
+	kpack verify -q --tree --arch gfx1100 out
+	cmp in/lib/b.so out/lib/b.so
+	# all of them, without code and files for other GPUs
+	kpack thin -q --arch gfx1100 in thinned
+	rm -r out/lib
+	cp -a thinned/lib out/
+	cp -a out out3
+	kpack prune -q out
+	grep -E ' lib/rocblas/.* gfx1030$' all >want
+	sums out/.kpack | diff want -
+	kpack prune -q --arch gfx1100 out3
+	[ -z "$(ls out3/.kpack)" ]
+	# after a purge other packages' files are there
+	cp -a packed out2
+	mkdir out2/bin
+	cp "$(type -P true)" out2/bin/
+	rm -r out2/lib
+	kpack prune -q out2
+	[ -z "$(ls out2/.kpack)" ]
+	# archives beside binaries that have their code
+	mkdir -p beside/lib
+	mkfat --size 60000 beside/lib/a.so
+	mkfat --bare --bundles 1 --size 60000 beside/lib/b.hipfb
+	kpack pack -q --archives-only --group g --key-prefix usr/local beside beside
+	kpack prune -q beside
+	[ -z "$(ls beside/.kpack)" ]
+}
+
+@test "a path that is a link, a damaged binary or another user's file needs its archive" {
+	make_tree in
+	kpack pack -q --group g in out
+	sums out/.kpack >all
+	# a binary and a file that are links, into the tree and out of it
+	mkdir elsewhere
+	mv out/lib/b.so elsewhere/
+	ln -s "$PWD/elsewhere/b.so" out/lib/b.so
+	ln -s TensileManifest.txt out/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco
+	# a binary that cannot be read
+	truncate -s 3000 out/lib/c.so
+	kpack prune -q out
+	sums out/.kpack | diff all -
+	# the directory of files has another name, and its old one is a link
+	mv out/lib/rocblas out/rocblas
+	ln -s ../rocblas out/lib/rocblas
+	cp in/lib/rocblas/library/*.co out/rocblas/library/
+	kpack prune -q out
+	sums out/.kpack | diff all -
+	# what thin --keep keeps, even beside the archives
+	kpack thin -q --arch gfx1100 --keep out/.kpack in
+	[ ! -d in/.kpack ]
+	cp -a out/.kpack kept
+	cp -a in/lib/a.so out/lib/
+	rm -r out/lib/deep
+	kpack prune -q out
+	for a in out/.kpack/*; do
+		[[ $a = */g_* ]] || cmp "$a" "kept/${a##*/}"
+	done
+	! sums out/.kpack | grep -E ' lib/a\.so#[0-9]+ +gfx' || false
 }
 
 @test "objects that a binary does not ask for, or finds in another archive" {
@@ -295,6 +353,48 @@ faultless() { # GPU TREE
 	rm out/lib/c.so
 	kpack prune -q out
 	! sums out/.kpack | grep ' lib/c\.so#' || false
+}
+
+@test "files that only a mount of the archives shows need them" {
+	as_root
+	make_tree in
+	kpack pack -q --group g in out
+	sums out/.kpack >all
+	library=lib/rocblas/library
+	# the same file system: copies in place of what kpackfs would show
+	mkdir shown
+	cp -a in/lib shown/
+	mount --bind shown/$library out/$library
+	kpack prune -q out
+	umount out/$library
+	mkdir -p out/$library
+	: >out/$library/Kernels.so-000-gfx1100.hsaco
+	mount --bind in/$library/Kernels.so-000-gfx1100.hsaco out/$library/Kernels.so-000-gfx1100.hsaco
+	kpack prune -q out
+	umount out/$library/Kernels.so-000-gfx1100.hsaco
+	rm out/$library/Kernels.so-000-gfx1100.hsaco
+	sums out/.kpack | diff all -
+	# an overlay over a directory, and over the whole tree; each layer of a file system of its own
+	mkdir mnt
+	mount -t tmpfs tmpfs mnt
+	cp -a in/lib mnt/
+	rm mnt/lib/*.so
+	for options in "" ,xino=on; do
+		mount -t overlay overlay -o ro,lowerdir=out/lib:mnt/lib out/lib
+		[ -s out/$library/Kernels.so-000-gfx1100.hsaco ]
+		kpack prune -q out
+		umount out/lib
+		cp -a out whole
+		mkdir up work
+		mount -t overlay overlay -o "lowerdir=whole:mnt,upperdir=up,workdir=work$options" out
+		[ -s out/$library/Kernels.so-000-gfx1100.hsaco ]
+		kpack prune -q out
+		sums out/.kpack | diff all -
+		umount out
+		rm -r whole up work
+	done
+	sums out/.kpack | diff all -
+	umount mnt
 }
 
 @test "a killed run leaves whole archives, and the next one finishes" {
