@@ -72,7 +72,7 @@ static void commit_ready(struct run *r)
 		pthread_mutex_lock(&r->lock);
 		r->committing = false;
 		r->held -= slot->cost;
-		r->turn++;
+		r->turn += !err;
 		if (err)
 			fail_run(r, err, &why);
 		pthread_cond_broadcast(&r->changed);
@@ -135,7 +135,8 @@ static void run_threads(struct run *r, pthread_t *threads, unsigned n)
 		pthread_join(threads[--started], NULL);
 }
 
-kpack_error_t pipeline_run(const struct pipeline *p, struct kpackx_error *why)
+kpack_error_t pipeline_run(const struct pipeline *p, size_t *committed,
+			   struct kpackx_error *why)
 {
 	struct run r = {
 		.p = p,
@@ -153,6 +154,8 @@ kpack_error_t pipeline_run(const struct pipeline *p, struct kpackx_error *why)
 	free(threads);
 	pthread_cond_destroy(&r.changed);
 	pthread_mutex_destroy(&r.lock);
+	if (committed)
+		*committed = r.turn;
 	if (r.failed && why)
 		*why = r.why;
 	return r.failed;

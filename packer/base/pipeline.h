@@ -38,7 +38,11 @@ struct pipeline {
 	void (*discard)(void *arg, void *result);
 };
 
-/* Run all jobs.  The first failure stops everything and is returned. */
-kpack_error_t pipeline_run(const struct pipeline *p, struct kpackx_error *why);
+/*
+ * Run all jobs.  The first failure stops everything and is returned; *COMMITTED, unless it
+ * is NULL, becomes the number of jobs whose results were taken over.
+ */
+kpack_error_t pipeline_run(const struct pipeline *p, size_t *committed,
+			   struct kpackx_error *why);
 
 #endif

@@ -258,5 +258,5 @@ kpack_error_t inspect_walk_run(const struct inspect_walk *walk, struct kpackx_er
 	};
 
 	KP_TRY(check_work(walk->file, why));
-	return pipeline_run(&p, why);
+	return pipeline_run(&p, NULL, why);
 }

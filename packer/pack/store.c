@@ -735,7 +735,7 @@ kpack_error_t pack_run(const struct plan *plan, const struct pack_options *optio
 	if (options->effort && options->scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL)
 		err = choose_levels(&p, why);
 	if (!err)
-		err = pipeline_run(&pipeline, why);
+		err = pipeline_run(&pipeline, NULL, why);
 	key_suffixes_fini(&p.names);
 	return err;
 }

@@ -451,7 +451,7 @@ static kpack_error_t check_contents(struct checker *c, struct kpackx_error *why)
 		.work = check_path,
 	};
 
-	return pipeline_run(&pipeline, why);
+	return pipeline_run(&pipeline, NULL, why);
 }
 
 /* --- archives ---------------------------------------------------------------------- */

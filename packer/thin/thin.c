@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "thin.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -215,17 +216,29 @@ static struct kp_selection selection_of(struct thin *t, const struct thin_file *
 	};
 }
 
+/* The bytes of new containers that take room twice. */
+static const uint64_t SLICE = 256 << 10;
+
 struct refill {
 	const struct kp_outfile *scratch;
 	uint64_t size;
 };
 
+/* What was copied is given back at once, so that there need not be room for it twice. */
 static kpack_error_t copy_scratch(void *arg, struct kp_outfile *out, uint64_t offset,
 				  struct kpackx_error *why)
 {
 	const struct refill *r = arg;
 
-	return kp_outfile_copy(out, offset, r->scratch->fd, 0, r->size, why);
+	for (uint64_t at = 0, n; at < r->size; at += n) {
+		n = r->size - at < SLICE ? r->size - at : SLICE;
+		KP_TRY(kp_outfile_copy(out, offset + at, r->scratch->fd, at, n, why));
+		/* what the file system cannot do frees nothing */
+		(void)fallocate(r->scratch->fd,
+				FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at,
+				(off_t)n);
+	}
+	return KPACK_SUCCESS;
 }
 
 static kpack_error_t refill_binary(const struct kp_selection *selection, struct input *in,

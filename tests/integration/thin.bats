@@ -10,6 +10,12 @@ load packing
 
 fatparse() { $python "$tools/fatparse.py" "$@"; }
 
+teardown() {
+	cd /
+	! mountpoint -q "$T/small" || umount "$T/small"
+	rm -rf "$T"
+}
+
 sum() { sha256sum <"$1" | cut -d ' ' -f 1; }
 
 # The objects of FILE: hash, index, architecture.
@@ -244,6 +250,59 @@ make_tree() { # DIR
 	kpack thin --arch gfx1100 in >report 2>notes
 	cmp before/small.so in/small.so
 	grep -q 'small.so: note: left as it is: ' notes
+}
+
+@test "in place on a disk that is nearly full: room for one file is enough" {
+	as_root
+	mkdir in small
+	for i in 1 2 3 4 5 6; do
+		mkfat --size 400000 --seed $i --arches gfx1030,gfx1100,gfx1200,gfx1201 in/$i.so
+	done
+	# the largest one comes first, and needs the room that others free
+	mkfat --size 900000 --seed 9 --arches gfx1030,gfx1100,gfx1200,gfx1201 in/0.so
+	mkdir in/rocblas in/rocblas/library
+	py in/rocblas/library <<-'END'
+	import sys, mkfat
+	for arch in "gfx1030", "gfx1100":
+	    open(f"{sys.argv[1]}/Kernels.so-000-{arch}.hsaco", "wb").write(mkfat.code_object(arch, 300000, arch))
+	END
+	kpack thin -q --arch gfx1100 in want
+	want=$(du -k --apparent-size want/1.so | cut -f 1)
+	first=$(du -k --apparent-size want/0.so | cut -f 1)
+	all=$(du -sk in | cut -f 1)
+	# begin KIB: as much room as that is left
+	begin() {
+		! mountpoint -q small || umount small
+		mount -t tmpfs -o size=$((all + 64 + $1))k none small
+		cp -a in small/
+		head -c $(($(df --output=avail small | tail -1) * 1024 - $1 * 1024)) /dev/zero >small/filler
+	}
+	for jobs in 1 4; do
+		begin $((want + 300))
+		kpack thin -q --jobs $jobs --arch gfx1100 small/in
+		diff -r want small/in
+	done
+	# what is kept is on the disk before a file is replaced
+	begin $((want + 300))
+	kpack thin -q --arch gfx1100 --keep kept small/in
+	diff -r want small/in
+	umount small
+	mount -t tmpfs none small
+	cp -a want small/in
+	rm -r kept
+	begin $((want + 300))
+	kpack thin -q --arch gfx1100 --keep kept small/in
+	kpack thin -q --undo kept small/in
+	diff -r in small/in
+	# not even for the smallest
+	rm -r in/rocblas
+	begin $((want / 2))
+	run kpack thin -q --arch gfx1100 small/in
+	[ "$status" -eq 1 ]
+	[[ "$output" == "kpack: small/in/"?".so: "*"No space left on device" ]]
+	diff -r in small/in
+	[ -z "$(find small -name '.kpack*')" ]
+	umount small
 }
 
 @test "a killed run leaves whole files, and the next one finishes" {

@@ -454,6 +454,52 @@ static kpack_error_t commit_written(void *arg, size_t job, void *result,
 	return err;
 }
 
+/* --- with little room ---------------------------------------------------------------- */
+
+static bool is_full(const struct kpackx_error *why)
+{
+	return why->sys_errno == ENOSPC || why->sys_errno == EDQUOT;
+}
+
+/*
+ * The disk became full while several new files waited to replace old ones.  From number
+ * FIRST on, replace one after another, so that there need only be room for one; each frees
+ * what it does not need.  A file for which there is no room waits until others made some.
+ */
+static kpack_error_t run_singly(const struct converter *c, size_t first,
+				struct kpackx_error *why)
+{
+	size_t n = c->n_inputs - first, last = SIZE_MAX;
+	size_t *jobs = xcalloc(n + 1, sizeof(*jobs));
+	kpack_error_t err = KPACK_SUCCESS;
+
+	for (size_t i = 0; i < n; i++)
+		jobs[i] = first + i;
+	while (n && n < last) {
+		size_t left = 0;
+
+		err = KPACK_SUCCESS;
+		last = n;
+		for (size_t i = 0; i < n; i++) {
+			struct kpackx_error fault = {0};
+			void *written;
+
+			if (!convert_job((void *)c, NULL, jobs[i], &written, &fault) &&
+			    !commit_written((void *)c, jobs[i], written, &fault))
+				continue;
+			err = fault.code;
+			*why = fault;
+			if (!is_full(why))
+				goto out;
+			jobs[left++] = jobs[i];
+		}
+		n = left;
+	}
+out:
+	free(jobs);
+	return err;
+}
+
 kpack_error_t converter_run(const struct converter *c, struct kpackx_error *why)
 {
 	struct pipeline pipeline = {
@@ -467,5 +513,8 @@ kpack_error_t converter_run(const struct converter *c, struct kpackx_error *why)
 		.discard = discard_written,
 	};
 
-	return pipeline_run(&pipeline, why);
+	size_t done;
+	kpack_error_t err = pipeline_run(&pipeline, &done, why);
+
+	return err && !c->output && is_full(why) ? run_singly(c, done, why) : err;
 }

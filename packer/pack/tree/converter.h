@@ -50,7 +50,8 @@ void converter_check(const struct converter *c, size_t *faults);
  * at each of its paths, at the first one last, so that the next run packs what a killed
  * run leaves under the same key.  A binary that turns out not to be convertible becomes
  * REFUSED.  A converted file among the paths of a binary (see interrupted.h) that is not
- * the result of its conversion is left as it is.  Errors name the file.
+ * the result of its conversion is left as it is.  In place there need only be room for the
+ * largest new file.  Errors name the file.
  */
 kpack_error_t converter_run(const struct converter *c, struct kpackx_error *why);
 

@@ -315,6 +315,7 @@ kpack_error_t output_write(const struct converter *c, const char *root,
 	if (c->output)
 		return write_output(c, root, w, why);
 	KP_TRY(remove_leftovers(c->scan, why));
-	KP_TRY(converter_run(c, why));
-	return databases_remove(c->scan, c->dispositions, why);
+	/* first what makes room */
+	KP_TRY(databases_remove(c->scan, c->dispositions, why));
+	return converter_run(c, why);
 }

@@ -230,7 +230,7 @@ kpack_error_t wheel_press_run(const struct wheel_press *p, struct kpackx_error *
 
 	list_pieces(&pressing);
 	pipeline.n_jobs = pressing.count;
-	err = pipeline_run(&pipeline, why);
+	err = pipeline_run(&pipeline, NULL, why);
 	free(pressing.pieces);
 	digest_fini(&pressing.hash);
 	return err;

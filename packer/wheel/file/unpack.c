@@ -232,7 +232,7 @@ static kpack_error_t run_pipeline(struct unpacking *u, struct kpackx_error *why)
 	if (u->count)
 		qsort_r(u->order, u->count, sizeof(*u->order), by_size,
 			(void *)u->members);
-	return pipeline_run(&p, why);
+	return pipeline_run(&p, NULL, why);
 }
 
 kpack_error_t wheel_unpack(const struct wheel_in *w, const struct record *record,
