@@ -139,6 +139,19 @@ kpack_error_t kp_writer_add_entry(struct kp_writer *w, struct kp_span key,
 				  const struct kp_writer_entry *entry,
 				  struct kpackx_error *why);
 
+/*
+ * Whether the objects of W are in the order that depends on keys alone: by the path of the
+ * file or binary, then for code by index and architecture.
+ */
+kpack_error_t kp_writer_is_ordered(const struct kp_writer *w, bool *ordered,
+				   struct kpackx_error *why);
+/*
+ * Store all that FROM has in TO, which is new and has the same scheme, in that order.  FROM
+ * has no entries afterwards.
+ */
+kpack_error_t kp_writer_move_ordered(struct kp_writer *from, struct kp_writer *to,
+				     struct kpackx_error *why);
+
 /* The bytes of the blob; of a shared archive that is not finished, its unique bytes. */
 uint64_t kp_writer_blob_size(const struct kp_writer *w);
 uint32_t kp_writer_frame_count(const struct kp_writer *w);

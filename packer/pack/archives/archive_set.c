@@ -70,7 +70,7 @@ static struct slot *add_slot(struct archive_set *set, char *stem)
 	return s;
 }
 
-static kpack_error_t open_volume(struct archive_set *set, struct slot *s,
+static kpack_error_t open_volume(struct archive_set *set, const struct slot *s,
 				 struct volume *v, struct kpackx_error *why)
 {
 	struct kp_writer_options options = {
@@ -488,6 +488,33 @@ kpack_error_t archive_set_entry(struct archive_set *set, const char *place,
 
 /* --- taking over existing archives --------------------------------------------------- */
 
+/*
+ * What was taken over came after what the run stored.  The order must not tell which run
+ * stored what, so that a killed run that is run again gives the same archives.
+ */
+static kpack_error_t order_volume(struct archive_set *set, const struct slot *s,
+				  struct volume *v, struct kpackx_error *why)
+{
+	struct volume sorted = {.number = v->number, .store.scheme = v->store.scheme};
+	kpack_error_t err;
+	bool ordered;
+
+	KP_TRY(kp_writer_is_ordered(v->store.writer, &ordered, why));
+	if (ordered)
+		return KPACK_SUCCESS;
+	err = open_volume(set, s, &sorted, why);
+	if (!err)
+		err = kp_writer_move_ordered(v->store.writer, sorted.store.writer, why);
+	if (!err) {
+		const struct volume old = *v;
+
+		*v = sorted;
+		sorted = old;
+	}
+	volume_fini(&sorted);
+	return err;
+}
+
 /* Take over the existing archive THERE into the volume of its name. */
 static kpack_error_t take_over(struct archive_set *set, struct slot *s,
 			       const struct existing_archive *there,
@@ -504,6 +531,8 @@ static kpack_error_t take_over(struct archive_set *set, struct slot *s,
 		err = add_volume(set, s, there->number, &v, why);
 	if (!err && v)
 		err = carry(v, old, &choice, why);
+	if (!err && v)
+		err = order_volume(set, s, v, why);
 	if (err)
 		kp_fail_prefix(why, err, "%s", path);
 	kp_archive_close(old);
