@@ -8,6 +8,13 @@ bats_require_minimum_version 1.5.0
 
 load packing
 
+# A test that failed leaves no mount.
+teardown() {
+	cd /
+	findmnt -rno TARGET | grep "^$T/" | tac | while read -r mount; do umount "$mount"; done
+	rm -rf "$T"
+}
+
 # What archives of DIR have: hash, key, architecture of every object.
 sums() { # DIR
 	for a in "$1"/*.kpack; do
