@@ -202,6 +202,13 @@ bool kp_archive_has_parts(const struct kpack_archive *a, size_t entry);
 kpack_error_t kp_archive_check_parts(const struct kpack_archive *a, size_t entry,
 				     struct kpackx_error *why);
 
+/*
+ * Read the stored bytes of the object ORDINAL and compare them with the hashes of its pieces;
+ * success, too, if it has none.  Not for a shared archive.
+ */
+kpack_error_t kp_archive_check_stored(const struct kpack_archive *a, uint32_t ordinal,
+				      struct kpackx_error *why);
+
 /* For these calls: does the table have hashes of the stored bytes; was the entry decoded? */
 bool kp_archive_has_hashes(const struct kpack_archive *a, size_t entry);
 bool kp_archive_is_checked(const struct kpack_archive *a, size_t entry);

@@ -88,3 +88,25 @@ kpack_error_t kp_archive_check_parts(const struct kpack_archive *a, size_t entry
 	kp_decode_close(d);
 	return err;
 }
+
+kpack_error_t kp_archive_check_stored(const struct kpack_archive *a, uint32_t ordinal,
+				      struct kpackx_error *why)
+{
+	struct kp_source s;
+	kpack_error_t err;
+	uint8_t *buf;
+
+	KP_TRY(kp_archive_ordinal_source(a, ordinal, &s, why));
+	if (!s.hashes)
+		return KPACK_SUCCESS;
+	buf = malloc(KP_PIECE);
+	err = buf ? KPACK_SUCCESS : kp_fail_memory(why, KP_PIECE, "reading");
+	for (uint64_t at = 0; !err && at < s.size; at += KP_PIECE) {
+		uint64_t left = s.size - at;
+
+		err = kp_source_read(&s, at, buf,
+				     left < KP_PIECE ? (size_t)left : KP_PIECE, why);
+	}
+	free(buf);
+	return err;
+}

@@ -275,24 +275,12 @@ static void check_dictionary(struct check *c)
 /* Decoding need not read every stored byte of an object, nor objects that no entry has. */
 static void check_pieces(struct check *c)
 {
-	uint8_t *buf = xmalloc(KP_PIECE);
-
 	for (uint32_t i = 0; i < kp_archive_ordinal_count(c->a); i++) {
 		struct kpackx_error why = {0};
-		struct kp_source s;
-		kpack_error_t err = kp_archive_ordinal_source(c->a, i, &s, &why);
 
-		for (uint64_t at = 0; !err && s.hashes && at < s.size; at += KP_PIECE) {
-			uint64_t left = s.size - at;
-
-			err = kp_source_read(&s, at, buf,
-					     left < KP_PIECE ? (size_t)left : KP_PIECE,
-					     &why);
-		}
-		if (err)
+		if (kp_archive_check_stored(c->a, i, &why))
 			FAULT(c, "blob: object %u: %s", i, why.text);
 	}
-	free(buf);
 }
 
 static void check_blob(struct check *c)

@@ -58,6 +58,10 @@ static kpack_error_t check_entry(const struct decoding *d, const struct work *w,
 {
 	struct content_head head = {0};
 
+	/* what was stored is what was hashed: no need to decode it */
+	if (d->what == CHECK_BYTES && !kp_archive_shared(d->a) &&
+	    kp_archive_has_hashes(d->a, w->entry))
+		return kp_archive_check_stored(d->a, w->info.ordinal, why);
 	KP_TRY(archive_decode(d->a, w->entry, content_head_add, &head, why));
 	return w->meta.path.data || d->what != CHECK_TYPES
 		       ? KPACK_SUCCESS

@@ -9,7 +9,8 @@
 #include "core/archive/archive.h"
 
 enum check_what {
-	CHECK_BYTES, /* an entry decodes to its size, and to its hash if it has one */
+	/* an entry decodes to its size and its hash, or its stored bytes match their hashes */
+	CHECK_BYTES,
 	CHECK_TYPES, /* and code is what its type says */
 };
 

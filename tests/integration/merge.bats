@@ -190,7 +190,7 @@ import msgpack, struct, sys
 data = open(sys.argv[1], 'rb').read()
 toc = msgpack.unpackb(data[struct.unpack_from('<Q', data, 8)[0]:], strict_map_key=False)
 known = 'format_version group_name gfx_arch_family gfx_arches toc compression_scheme blobs ' \
-        'zstd_offset zstd_size frame_index'.split()
+        'zstd_offset zstd_size frame_index piece_hashes table_hash'.split()
 print([(k, v) for k, v in toc.items() if k not in known], toc['gfx_arches'])
 for key, arches in toc['toc'].items():
     for arch, entry in arches.items():
