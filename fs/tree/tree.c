@@ -30,7 +30,7 @@ struct tree {
 	uint64_t scatter; /* odd and random: nobody can craft long probes */
 };
 
-/* A node that cannot have its ID as its number, because it is taken or reserved. */
+/* A node that cannot have the number of its ID, because it is taken or reserved. */
 struct late {
 	uint64_t ino;
 	uint32_t node;
@@ -38,11 +38,12 @@ struct late {
 
 #define AHEAD 16 /* slots fetched before they are needed */
 
+/* The number that NODE is to have. */
 static uint64_t view_id(const struct tree *t, uint32_t node)
 {
-	if (node < t->dirs)
-		return kp_view_dir(t->view, node)->id;
-	return kp_view_file(t->view, node - t->dirs)->id;
+	return (node < t->dirs ? kp_view_dir(t->view, node)->id
+			       : kp_view_file(t->view, node - t->dirs)->id) &
+	       TREE_LAST;
 }
 
 static int compare_node(const void *a, const void *b)
@@ -158,9 +159,9 @@ static bool insert_late(struct tree *t)
 		if (!wrapped && next < view_id(t, nodes[i]))
 			next = view_id(t, nodes[i]);
 		do {
-			wrapped |= next == UINT64_MAX;
-			next = next < TREE_FIRST || next == UINT64_MAX ? TREE_FIRST
-								       : next + 1;
+			wrapped |= next == TREE_LAST;
+			next = next < TREE_FIRST || next == TREE_LAST ? TREE_FIRST
+								      : next + 1;
 			late->ino = next;
 		} while (!insert_node(t, late->node, next));
 	}

@@ -2,9 +2,9 @@
 /*
  * Inodes: a number for each directory and file of core's view, and their attributes.
  *
- * The number is the view's 64-bit ID, the same after a remount and whatever directory is
- * the root.  If that ID is taken or reserved, the node gets the next free one; the view's
- * order decides which node comes first.  Immutable after tree_new: all calls may run
+ * The number is the low bits of the view's ID, the same after a remount and whatever
+ * directory is the root.  If it is taken or reserved, the node gets the next free one; the
+ * view's order decides which node comes first.  Immutable after tree_new: all calls may run
  * concurrently.
  */
 #ifndef FS_TREE_TREE_H
@@ -20,6 +20,8 @@
  * numbers below are reserved for control files.
  */
 #define TREE_FIRST (UINT64_C(1) << 32)
+/* The highest one: overlays put the number of a layer into the upper bits (xino=on). */
+#define TREE_LAST (UINT64_MAX >> 8)
 
 struct tree;
 

@@ -972,6 +972,13 @@ alices_place() {
 		[ "$(cat mnt2/share/y.dat)" = "$(printf 'y\nmore')" ]
 		check_good mnt
 		umount mnt2
+		# inode numbers are those of the mount, besides the layer's in the upper bits
+		mount -t overlay none -o "ro,xino=on,lowerdir=$T/upper/up:$T/mnt" mnt2
+		numbers() { find "$1" -mindepth 2 -printf '%i %P\n' | sort; }
+		numbers mnt2/toc | while read -r n path; do echo "$((n & (1 << 56) - 1)) $path"; done | sort >got
+		[ -s got ]
+		numbers mnt/toc | diff got -
+		umount mnt2
 		umount upper
 	else
 		umount upper
