@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include "bundle.h"
+#include "core/base/lock.h"
 #include "runtime.h"
 #include "say.h"
 
@@ -32,25 +33,9 @@ struct registration {
 };
 
 /* The library's lock, for everything below and in the other files. */
-static pthread_mutex_t library_lock = PTHREAD_MUTEX_INITIALIZER;
+KP_LOCK(library_lock, KP_LOCK_OUTER, NULL)
 static struct binaries binaries;
 static struct registration *registrations;
-
-static void lock_library(void)
-{
-	pthread_mutex_lock(&library_lock);
-}
-
-static void unlock_library(void)
-{
-	pthread_mutex_unlock(&library_lock);
-}
-
-/* After the handlers of the archives' cache: before a fork the later ones run first. */
-__attribute__((constructor)) static void add_handlers(void)
-{
-	(void)pthread_atfork(lock_library, unlock_library, unlock_library);
-}
 
 /* ---- with the lock held ---- */
 
@@ -121,9 +106,9 @@ static bool is_disabled(void)
 {
 	bool disabled;
 
-	lock_library();
+	kp_lock_take(&library_lock);
 	disabled = !binaries_start(&binaries, NULL) && binaries.env.disabled;
-	unlock_library();
+	kp_lock_give(&library_lock);
 	return disabled;
 }
 
@@ -132,13 +117,13 @@ static void *register_bundle(const struct wrapper *wrapper, const struct runtime
 	struct registration *r;
 	void *handle;
 
-	lock_library();
+	kp_lock_take(&library_lock);
 	r = registration_new(wrapper);
-	unlock_library();
+	kp_lock_give(&library_lock);
 	if (!r)
 		return runtime->add(wrapper);
 	handle = runtime->add(&r->wrapper);
-	lock_library();
+	kp_lock_take(&library_lock);
 	if (handle) {
 		r->handle = handle;
 		r->runtime = *runtime;
@@ -147,7 +132,7 @@ static void *register_bundle(const struct wrapper *wrapper, const struct runtime
 	} else {
 		registration_free(r);
 	}
-	unlock_library();
+	kp_lock_give(&library_lock);
 	return handle;
 }
 
@@ -155,13 +140,13 @@ static struct registration *take_registration(const void *handle)
 {
 	struct registration **at = &registrations, *r;
 
-	lock_library();
+	kp_lock_take(&library_lock);
 	while (*at && (*at)->handle != handle)
 		at = &(*at)->next;
 	r = *at;
 	if (r)
 		*at = r->next;
-	unlock_library();
+	kp_lock_give(&library_lock);
 	return r;
 }
 
@@ -203,7 +188,7 @@ void __hipUnregisterFatBinary(void *handle)
 		runtime.drop(handle);
 	if (!r)
 		return;
-	lock_library();
+	kp_lock_take(&library_lock);
 	registration_free(r);
-	unlock_library();
+	kp_lock_give(&library_lock);
 }

@@ -2,6 +2,7 @@
 #include "archive_cache.h"
 #include <errno.h>
 #include <stdlib.h>
+#include "core/base/lock.h"
 
 struct kp_cached {
 	struct kp_cached *next;
@@ -10,102 +11,27 @@ struct kp_cached {
 	unsigned users;
 	bool listed;
 	bool opening;
+	pthread_t opener;              /* the thread that opens it, or did */
 	struct kpack_archive *archive; /* NULL: being opened, or failed */
 	struct kpackx_error why;       /* of the failure */
 };
 
-static void unlist_entry(struct kp_cache *c, struct kp_cached *e);
+static void settle_in_child(void);
 
-/* ---- fork ---- */
-
-/* Guards `living`, the list of all caches; locked before any cache's own lock. */
-static pthread_mutex_t living_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct kp_cache *living;
-
-static void before_fork(void)
-{
-	pthread_mutex_lock(&living_lock);
-	for (struct kp_cache *c = living; c; c = c->next)
-		pthread_mutex_lock(&c->lock);
-}
-
-static void after_fork(void)
-{
-	for (struct kp_cache *c = living; c; c = c->next)
-		pthread_mutex_unlock(&c->lock);
-	pthread_mutex_unlock(&living_lock);
-}
-
-/*
- * In the child, remove the entries that threads of the parent were opening: no thread
- * here will finish that.  They are not freed, because allocators other than the C
- * library's do not promise to work in these handlers.
- */
-static void settle_cache(struct kp_cache *c)
-{
-	struct kp_cached *next;
-
-	for (struct kp_cached *e = c->first; e; e = next) {
-		next = e->next;
-		if (e->opening)
-			unlist_entry(c, e);
-	}
-	/* initialise it: the old state counts waiting threads that do not exist here */
-	pthread_cond_init(&c->opened, NULL);
-}
-
-static void after_fork_in_child(void)
-{
-	for (struct kp_cache *c = living; c; c = c->next)
-		settle_cache(c);
-	after_fork();
-}
-
-static int handlers_fault;
-
-/*
- * Runs when the library is loaded, so that no thread can fork meanwhile; the C library
- * removes the handlers when it unloads this code.  Its priority is for the lock of a library
- * that contains this code: that lock is taken first, so its handlers must be added later.
- */
-__attribute__((constructor(1000))) static void add_handlers(void)
-{
-	handlers_fault = pthread_atfork(before_fork, after_fork, after_fork_in_child);
-}
-
-static void list_cache(struct kp_cache *c)
-{
-	pthread_mutex_lock(&living_lock);
-	c->next = living;
-	living = c;
-	pthread_mutex_unlock(&living_lock);
-}
-
-static void unlist_cache(struct kp_cache *c)
-{
-	struct kp_cache **at = &living;
-
-	pthread_mutex_lock(&living_lock);
-	while (*at != c)
-		at = &(*at)->next;
-	*at = c->next;
-	pthread_mutex_unlock(&living_lock);
-}
+/* Guards everything below, in all caches, except in entries what only their users read. */
+KP_LOCK(lock, KP_LOCK_INNER, settle_in_child)
+static struct kp_cache *living; /* all caches */
 
 /* ---- from init to fini ---- */
 
 kpack_error_t kp_cache_init(struct kp_cache *c, struct kpackx_error *why)
 {
+	KP_TRY(kp_locks_check(why));
 	c->first = NULL;
-	if (handlers_fault)
-		return kp_fail_memory(why, sizeof(*c), "the handlers of fork()");
-	if (pthread_mutex_init(&c->lock, NULL))
-		return kp_fail_memory(why, sizeof(c->lock), "a lock");
-	if (pthread_cond_init(&c->opened, NULL)) {
-		pthread_mutex_destroy(&c->lock);
-		return kp_fail_memory(why, sizeof(c->opened), "a condition");
-	}
-	list_cache(c);
+	kp_lock_take(&lock);
+	c->next = living;
+	living = c;
+	kp_lock_give(&lock);
 	return KPACK_SUCCESS;
 }
 
@@ -120,15 +46,19 @@ static void entry_free(struct kp_cached *e)
 
 void kp_cache_fini(struct kp_cache *c)
 {
-	unlist_cache(c);
+	struct kp_cache **at = &living;
+
+	kp_lock_take(&lock);
+	while (*at != c)
+		at = &(*at)->next;
+	*at = c->next;
+	kp_lock_give(&lock);
 	while (c->first) {
 		struct kp_cached *e = c->first;
 
 		c->first = e->next;
 		entry_free(e);
 	}
-	pthread_cond_destroy(&c->opened);
-	pthread_mutex_destroy(&c->lock);
 }
 
 /* ---- the list; with the lock held ---- */
@@ -181,6 +111,20 @@ static void unlist_entry(struct kp_cache *c, struct kp_cached *e)
 }
 
 /*
+ * In a child of fork(), remove the entries that other threads of the parent were opening: no
+ * thread here will finish that.
+ */
+static void settle_in_child(void)
+{
+	for (struct kp_cache *c = living; c; c = c->next)
+		for (struct kp_cached *e = c->first, *next; e; e = next) {
+			next = e->next;
+			if (e->opening && !pthread_equal(e->opener, pthread_self()))
+				unlist_entry(c, e);
+		}
+}
+
+/*
  * Unlist the entry that PATH led to before KEEP; return it to be freed, or NULL if it is
  * in use.
  */
@@ -212,6 +156,7 @@ static struct kp_cached *entry_new(const char *path, const struct stat *st)
 	e->st = *st;
 	e->users = 1;
 	e->opening = true;
+	e->opener = pthread_self();
 	return e;
 }
 
@@ -222,7 +167,7 @@ static void open_entry(struct kp_cache *c, struct kp_cached *e)
 	struct kp_cached *old = NULL;
 	kpack_error_t err = kp_archive_open(e->path, &archive, &why);
 
-	pthread_mutex_lock(&c->lock);
+	kp_lock_take(&lock);
 	e->opening = false;
 	if (err) {
 		e->why = why;
@@ -232,17 +177,17 @@ static void open_entry(struct kp_cache *c, struct kp_cached *e)
 		e->st = *kp_archive_stat(archive); /* may be another file than before */
 		old = retire_entry(c, e->path, e);
 	}
-	pthread_cond_broadcast(&c->opened);
-	pthread_mutex_unlock(&c->lock);
+	kp_lock_wake(&lock);
+	kp_lock_give(&lock);
 	entry_free(old);
 }
 
 /* Become a user of E, and wait until it is opened or has failed. */
-static void join_entry(struct kp_cache *c, struct kp_cached *e)
+static void join_entry(struct kp_cached *e)
 {
 	e->users++;
 	while (e->opening)
-		pthread_cond_wait(&c->opened, &c->lock);
+		kp_lock_wait(&lock);
 }
 
 /*
@@ -255,17 +200,17 @@ static struct kp_cached *enter_path(struct kp_cache *c, const char *path,
 {
 	struct kp_cached *e, *old = NULL;
 
-	pthread_mutex_lock(&c->lock);
+	kp_lock_take(&lock);
 	e = find_entry(c, path, st);
 	*fresh = !e;
 	if (e) {
-		join_entry(c, e);
+		join_entry(e);
 		if (e->listed) /* E may have failed or been replaced meanwhile */
 			old = retire_entry(c, path, e);
 	} else if (st && (e = entry_new(path, st))) {
 		list_entry(c, e);
 	}
-	pthread_mutex_unlock(&c->lock);
+	kp_lock_give(&lock);
 	entry_free(old);
 	return e;
 }
@@ -290,7 +235,7 @@ static kpack_error_t get_present(struct kp_cache *c, const char *path,
 	err = e->why.code;
 	if (why)
 		*why = e->why;
-	kp_cache_put(c, e);
+	kp_cache_put(e);
 	return err;
 }
 
@@ -317,15 +262,15 @@ kpack_error_t kp_cache_get(struct kp_cache *c, const char *path, struct kp_cache
 	return e ? KPACK_SUCCESS : err;
 }
 
-void kp_cache_put(struct kp_cache *c, struct kp_cached *e)
+void kp_cache_put(struct kp_cached *e)
 {
 	bool last;
 
 	if (!e)
 		return;
-	pthread_mutex_lock(&c->lock);
+	kp_lock_take(&lock);
 	last = --e->users == 0 && !e->listed;
-	pthread_mutex_unlock(&c->lock);
+	kp_lock_give(&lock);
 	if (last)
 		entry_free(e);
 }

@@ -15,15 +15,12 @@
 #ifndef KP_CORE_LOADER_ARCHIVE_CACHE_H
 #define KP_CORE_LOADER_ARCHIVE_CACHE_H
 
-#include <pthread.h>
 #include "core/archive/archive.h"
 
 struct kp_cached;
 
 struct kp_cache {
 	struct kp_cache *next;   /* list of all caches, for fork() */
-	pthread_mutex_t lock;    /* guards everything below, and the entries */
-	pthread_cond_t opened;   /* signals that opening an entry has ended */
 	struct kp_cached *first; /* list of entries */
 };
 
@@ -42,7 +39,7 @@ void kp_cache_fini(struct kp_cache *c);
  */
 kpack_error_t kp_cache_get(struct kp_cache *c, const char *path, struct kp_cached **out,
 			   struct kpackx_error *why);
-void kp_cache_put(struct kp_cache *c, struct kp_cached *e); /* NULL is fine */
+void kp_cache_put(struct kp_cached *e); /* NULL is fine */
 
 struct kpack_archive *kp_cached_archive(const struct kp_cached *e);
 

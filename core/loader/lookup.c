@@ -113,7 +113,7 @@ void kp_lookup_fini(struct kp_lookup *l)
 {
 	tdestroy(l->paths, keep_path);
 	for (size_t i = 0; i < l->n_files; i++) {
-		kp_cache_put(l->cache, l->files[i].held);
+		kp_cache_put(l->files[i].held);
 		free(l->files[i].path);
 	}
 	free(l->files);

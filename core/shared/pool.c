@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "pool.h"
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include "core/base/alloc.h"
 #include "core/base/hash.h"
+#include "core/base/lock.h"
 #include "frame.h"
 #include "internal.h"
 
@@ -18,24 +18,24 @@ struct kp_frame {
 	const struct kp_shared *owner;
 	uint32_t number;
 	enum state state;
+	pthread_t decoder; /* the thread that decodes it, or did */
 	unsigned pins; /* by its decoder, by readers, and by threads that wait for it */
 	uint64_t size;
 	uint8_t *bytes;
 };
 
+static void settle_in_child(void);
+
+/* Guards the pool, and the frames' fields. */
+KP_LOCK(lock, KP_LOCK_INNER, settle_in_child)
+
 static struct pool {
-	pthread_mutex_t lock; /* guards everything here, and the frames' fields */
-	pthread_cond_t decoded;
 	uint64_t most;
 	_Atomic uint64_t held;            /* written with the lock */
 	struct kp_frame *newest, *oldest; /* READY ones */
 	struct kp_frame *dictionary;      /* the one used last, if it is READY */
 	struct kp_frame *buckets[BUCKETS];
-} pool = {
-	.lock = PTHREAD_MUTEX_INITIALIZER,
-	.decoded = PTHREAD_COND_INITIALIZER,
-	.most = KP_POOL_BYTES,
-};
+} pool = {.most = KP_POOL_BYTES};
 
 static struct kp_frame **bucket_of(const struct kp_shared *s, uint32_t number)
 {
@@ -83,6 +83,23 @@ static void remove_frame(struct kp_frame *f)
 	pool.held -= f->size;
 	if (pool.dictionary == f)
 		pool.dictionary = NULL;
+}
+
+/*
+ * No thread of a child of fork() decodes the frames that other threads of its parent were
+ * decoding; the next reader begins anew.  Frames that those threads used stay until their
+ * archive is closed.
+ */
+static void settle_in_child(void)
+{
+	for (size_t i = 0; i < BUCKETS; i++)
+		for (struct kp_frame *f = pool.buckets[i], *next; f; f = next) {
+			next = f->same_bucket;
+			if (f->state != BUSY || pthread_equal(f->decoder, pthread_self()))
+				continue;
+			remove_frame(f);
+			f->state = FAILED;
+		}
 }
 
 static void free_frame(struct kp_frame *f)
@@ -144,6 +161,7 @@ static struct kp_frame *add_frame(const struct kp_shared *s, uint32_t number)
 		return NULL;
 	f->owner = s;
 	f->number = number;
+	f->decoder = pthread_self();
 	f->pins = 1;
 	f->size = kp_shared_frame_size(s, number);
 	f->same_bucket = *bucket;
@@ -166,7 +184,7 @@ static struct kp_frame *pin_frame(const struct kp_shared *s, uint32_t number,
 		return add_frame(s, number);
 	f->pins++;
 	while (f->state == BUSY)
-		pthread_cond_wait(&pool.decoded, &pool.lock);
+		kp_lock_wait(&lock);
 	if (f->state == READY) {
 		unlink_used(f);
 		link_newest(f);
@@ -202,7 +220,7 @@ static void settle_frame(struct kp_frame *f, kpack_error_t err)
 		remove_frame(f);
 	else
 		link_newest(f);
-	pthread_cond_broadcast(&pool.decoded);
+	kp_lock_wake(&lock);
 }
 
 kpack_error_t kp_pool_get(const struct kp_shared *s, uint32_t number,
@@ -213,10 +231,10 @@ kpack_error_t kp_pool_get(const struct kp_shared *s, uint32_t number,
 	bool decodes, failed;
 
 	do {
-		pthread_mutex_lock(&pool.lock);
+		kp_lock_take(&lock);
 		f = pin_frame(s, number, &decodes);
 		failed = f && f->state == FAILED;
-		pthread_mutex_unlock(&pool.lock);
+		kp_lock_give(&lock);
 		if (!f)
 			return kp_fail_memory(why, sizeof(*f), "a block");
 		if (failed) /* another thread's failure; this one reports its own */
@@ -224,9 +242,9 @@ kpack_error_t kp_pool_get(const struct kp_shared *s, uint32_t number,
 	} while (failed);
 	if (decodes) {
 		err = decode_frame(f, why);
-		pthread_mutex_lock(&pool.lock);
+		kp_lock_take(&lock);
 		settle_frame(f, err);
-		pthread_mutex_unlock(&pool.lock);
+		kp_lock_give(&lock);
 	}
 	if (err)
 		kp_pool_put(f);
@@ -244,13 +262,13 @@ void kp_pool_put(struct kp_frame *f)
 {
 	struct kp_frame *dropped = NULL;
 
-	pthread_mutex_lock(&pool.lock);
+	kp_lock_take(&lock);
 	f->pins--;
 	if (f->state == FAILED && !f->pins)
 		dropped = f;
 	else if (f->state == READY && !f->pins)
 		dropped = drop_spare();
-	pthread_mutex_unlock(&pool.lock);
+	kp_lock_give(&lock);
 	free_frames(dropped);
 }
 
@@ -258,10 +276,10 @@ void kp_pool_limit(uint64_t most)
 {
 	struct kp_frame *dropped;
 
-	pthread_mutex_lock(&pool.lock);
+	kp_lock_take(&lock);
 	pool.most = most;
 	dropped = drop_oldest(most, NULL);
-	pthread_mutex_unlock(&pool.lock);
+	kp_lock_give(&lock);
 	free_frames(dropped);
 }
 
@@ -269,7 +287,7 @@ void kp_pool_forget(const struct kp_shared *s)
 {
 	struct kp_frame *dropped = NULL, *newer;
 
-	pthread_mutex_lock(&pool.lock);
+	kp_lock_take(&lock);
 	for (struct kp_frame *f = pool.oldest; f; f = newer) {
 		newer = f->newer;
 		if (f->owner != s)
@@ -279,7 +297,7 @@ void kp_pool_forget(const struct kp_shared *s)
 		f->older = dropped;
 		dropped = f;
 	}
-	pthread_mutex_unlock(&pool.lock);
+	kp_lock_give(&lock);
 	free_frames(dropped);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 #include "core/base/file.h"
+#include "core/base/lock.h"
 #include "core/codec/codec.h"
 #include "internal.h"
 #include "pool.h"
@@ -101,6 +102,7 @@ kpack_error_t kp_shared_open(int fd, uint64_t file_size,
 	struct kp_shared *s;
 	kpack_error_t err;
 
+	KP_TRY(kp_locks_check(why));
 	KP_TRY(check_layout(layout, file_size, why));
 	s = calloc(1, sizeof(*s));
 	if (!s)

@@ -305,9 +305,13 @@ node() { # NUMBER VERSION
 # bats test_tags=single
 @test "children of a fork in the middle of it" {
 	make_library
-	KPACK_HIP_ARCH=gfx1030 helped "$old" packed/lib/libx.so --fork
-	diff - output.txt <<<"3 set, 0 NULL"
-	[ ! -s messages.txt ]
+	for scheme in none zstd-per-kernel zstd-shared; do
+		rm -r packed
+		kpack pack -q --scheme "$scheme" fat packed
+		KPACK_HIP_ARCH=gfx1030 helped "$old" packed/lib/libx.so --fork
+		diff - output.txt <<<"3 set, 0 NULL"
+		[ ! -s messages.txt ]
+	done
 }
 
 # A library that registers its wrapper in a constructor, and prints what came of it.

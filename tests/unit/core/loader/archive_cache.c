@@ -109,17 +109,17 @@ static void a_file_is_opened_once(void **state)
 	first = get(&c, "a");
 	second = get(&c, "a");
 	assert_ptr_equal(first, second);
-	kp_cache_put(&c, second);
+	kp_cache_put(second);
 	/* through any path */
 	second = get(&c, "linked");
 	assert_ptr_equal(first, second);
-	kp_cache_put(&c, second);
-	kp_cache_put(&c, first);
+	kp_cache_put(second);
+	kp_cache_put(first);
 	/* it stays open when unused */
 	second = get(&c, "./a");
 	assert_ptr_equal(first, second);
-	kp_cache_put(&c, second);
-	kp_cache_put(&c, NULL);
+	kp_cache_put(second);
+	kp_cache_put(NULL);
 	kp_cache_fini(&c);
 }
 
@@ -140,14 +140,14 @@ static void a_replaced_file_is_opened_anew(void **state)
 	assert_string_equal(arch_of(new), "new");
 	/* a user of the old archive can keep using it */
 	assert_string_equal(arch_of(old), "old");
-	kp_cache_put(&c, old);
-	kp_cache_put(&c, new);
+	kp_cache_put(old);
+	kp_cache_put(new);
 	/* an unused old archive is closed at once */
 	put_archive("r", "newer");
 	new = get(&c, "r");
 	assert_string_equal(arch_of(new), "newer");
 	assert_int_equal(open_files(), n);
-	kp_cache_put(&c, new);
+	kp_cache_put(new);
 	kp_cache_fini(&c);
 	assert_int_equal(open_files(), n - 1);
 }
@@ -179,7 +179,7 @@ static void a_file_that_was_written_to_is_opened_anew(void **state)
 		assert_int_equal(utimensat(AT_FDCWD, at("w"), times, 0), 0);
 		e = get(&c, "w");
 		assert_string_equal(arch_of(e), steps[i].arch);
-		kp_cache_put(&c, e);
+		kp_cache_put(e);
 	}
 	kp_cache_fini(&c);
 }
@@ -200,9 +200,9 @@ static void another_file_that_is_open_already_takes_the_place(void **state)
 	e = get(&c, "p");
 	assert_ptr_equal(e, b);
 	assert_string_equal(arch_of(a), "p");
-	kp_cache_put(&c, a);
-	kp_cache_put(&c, b);
-	kp_cache_put(&c, e);
+	kp_cache_put(a);
+	kp_cache_put(b);
+	kp_cache_put(e);
 	kp_cache_fini(&c);
 }
 
@@ -216,17 +216,17 @@ static void a_file_that_is_gone_stays_open(void **state)
 	put_archive("g", "gone");
 	assert_int_equal(kp_cache_init(&c, NULL), KPACK_SUCCESS);
 	first = get(&c, "g");
-	kp_cache_put(&c, first);
+	kp_cache_put(first);
 	unlink(at("g"));
 	second = get(&c, "g");
 	assert_ptr_equal(first, second);
-	kp_cache_put(&c, second);
+	kp_cache_put(second);
 	assert_int_equal(kp_cache_get(&c, at("other"), &second, &why),
 			 KPACK_ERROR_FILE_NOT_FOUND);
 	put_archive("g", "back");
 	second = get(&c, "g");
 	assert_string_equal(arch_of(second), "back");
-	kp_cache_put(&c, second);
+	kp_cache_put(second);
 	kp_cache_fini(&c);
 }
 
@@ -243,7 +243,7 @@ static void a_relative_path_leads_from_where_the_program_is(void **state)
 	assert_int_equal(chdir(dir), 0);
 	assert_int_equal(kp_cache_init(&c, NULL), KPACK_SUCCESS);
 	assert_int_equal(kp_cache_get(&c, "c", &e, NULL), KPACK_SUCCESS);
-	kp_cache_put(&c, e);
+	kp_cache_put(e);
 	assert_int_equal(chdir("/"), 0);
 	assert_int_equal(kp_cache_get(&c, "c", &e, NULL), KPACK_ERROR_FILE_NOT_FOUND);
 	assert_int_equal(chdir(before), 0);
@@ -277,8 +277,8 @@ static void a_file_that_is_replaced_meanwhile_is_known(void **state)
 	assert_string_equal(arch_of(e), "two");
 	again = get(&c, "m");
 	assert_ptr_equal(e, again);
-	kp_cache_put(&c, e);
-	kp_cache_put(&c, again);
+	kp_cache_put(e);
+	kp_cache_put(again);
 	kp_cache_fini(&c);
 }
 
@@ -296,8 +296,8 @@ static void a_file_that_goes_before_it_is_opened_is_gone(void **state)
 	meanwhile = drop;
 	e = get(&c, "m");
 	assert_ptr_equal(e, old);
-	kp_cache_put(&c, old);
-	kp_cache_put(&c, e);
+	kp_cache_put(old);
+	kp_cache_put(e);
 	kp_cache_fini(&c);
 }
 
@@ -325,7 +325,7 @@ static void failures_are_not_kept(void **state)
 	put_archive("f", "good");
 	e = get(&c, "f");
 	assert_string_equal(arch_of(e), "good");
-	kp_cache_put(&c, e);
+	kp_cache_put(e);
 	kp_cache_fini(&c);
 }
 
@@ -360,7 +360,7 @@ static void threads_wait_for_one_opening(void **state)
 	for (size_t i = 0; i < COUNT(threads); i++) {
 		pthread_join(threads[i], &got[i]);
 		assert_ptr_equal(got[i], got[0]);
-		kp_cache_put(&s.c, got[i]);
+		kp_cache_put(got[i]);
 	}
 	pthread_barrier_destroy(&s.start);
 	kp_cache_fini(&s.c);
@@ -378,11 +378,11 @@ static void *use_any(void *arg)
 		if (kp_cache_get(&s->c, at("u"), &e, NULL))
 			continue;
 		good &= kp_archive_arch_count(kp_cached_archive(e)) == 1;
-		kp_cache_put(&s->c, e);
+		kp_cache_put(e);
 	}
 	e = get(&s->c, "u");
 	good &= strcmp(arch_of(e), "last") == 0;
-	kp_cache_put(&s->c, e);
+	kp_cache_put(e);
 	return good ? s : NULL;
 }
 
@@ -434,7 +434,7 @@ static void *use_always(void *arg)
 		struct kp_cached *e = NULL;
 
 		good &= kp_cache_get(&s->c, at("v"), &e, NULL) == KPACK_SUCCESS;
-		kp_cache_put(&s->c, e);
+		kp_cache_put(e);
 	}
 	return good ? s : NULL;
 }
@@ -447,7 +447,7 @@ static void a_file_that_goes_meanwhile_stays_open(void **state)
 	(void)state;
 	put_archive("v", "one");
 	assert_int_equal(kp_cache_init(&s.c, NULL), KPACK_SUCCESS);
-	kp_cache_put(&s.c, get(&s.c, "v"));
+	kp_cache_put(get(&s.c, "v"));
 	pthread_barrier_init(&s.start, NULL, COUNT(threads) + 1);
 	for (size_t i = 0; i < COUNT(threads); i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, use_always, &s), 0);

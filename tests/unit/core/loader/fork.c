@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Children of fork() keep using caches that other threads of the parent were using. */
+/*
+ * Children of fork() keep using archives and caches that other threads of the parent were
+ * using, and so does a thread that forks in the middle of it.
+ */
 #include "tests/unit/loading.h"
 #include "core/loader/archive_cache.h"
+#include "core/shared/pool.h"
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -27,19 +31,32 @@ enum { CHILDREN = 100 };
 /* A process that hangs is killed, and the test sees its status. */
 enum { SECONDS = 300 };
 
-/* ---- a thread that is stopped while it reads an archive ---- */
+/* ---- a thread that is stopped, or forks, while it reads an archive ---- */
 
-static _Thread_local bool held;
+/* Reads of this thread before the one that it does not come back from at once; -1: all. */
+static _Thread_local int reads_before = -1;
+static _Thread_local bool forks; /* it forks there, and otherwise stops until GO */
+static _Thread_local pid_t forked;
+static atomic_bool stopped;
 static sem_t reached, go;
+
+static void wait_on(sem_t *s)
+{
+	while (sem_wait(s) && errno == EINTR)
+		;
+}
 
 /* Replaces the C library's function in this program. */
 ssize_t pread(int fd, void *buf, size_t size, off_t offset)
 {
-	if (held) {
-		held = false;
-		sem_post(&reached);
-		while (sem_wait(&go) && errno == EINTR)
-			;
+	if (reads_before >= 0 && reads_before-- == 0) {
+		if (forks) {
+			forked = fork();
+		} else {
+			stopped = true;
+			sem_post(&reached);
+			wait_on(&go);
+		}
 	}
 	return syscall(SYS_pread64, fd, buf, size, offset);
 }
@@ -65,7 +82,7 @@ static bool get_and_put(struct kp_cache *cache)
 
 	if (kp_cache_get(cache, archive_path(), &e, NULL))
 		return false;
-	kp_cache_put(cache, e);
+	kp_cache_put(e);
 	return true;
 }
 
@@ -73,7 +90,7 @@ static void *use(void *arg)
 {
 	struct user *u = arg;
 
-	held = u->hold;
+	reads_before = u->hold ? 0 : -1;
 	u->tid = (int)syscall(SYS_gettid);
 	u->good = get_and_put(u->cache);
 	return NULL;
@@ -93,16 +110,20 @@ static char state_of(int tid)
 	return state;
 }
 
+static void wait_until_asleep(atomic_int *tid)
+{
+	while (!*tid || state_of(*tid) != 'S')
+		sched_yield();
+}
+
 /* One thread is stopped while it opens the archive; another thread waits for it. */
 static void start(pthread_t threads[2], struct user users[2])
 {
 	users[0].hold = true;
 	assert_int_equal(pthread_create(&threads[0], NULL, use, &users[0]), 0);
-	while (sem_wait(&reached) && errno == EINTR)
-		;
+	wait_on(&reached);
 	assert_int_equal(pthread_create(&threads[1], NULL, use, &users[1]), 0);
-	while (!users[1].tid || state_of(users[1].tid) != 'S')
-		sched_yield();
+	wait_until_asleep(&users[1].tid);
 }
 
 static void finish(pthread_t threads[2], struct user users[2])
@@ -260,6 +281,193 @@ static void threads_load_while_children_are_made(void **state)
 	assert_int_equal(c.bad, 0);
 }
 
+/* ---- reading, in archives of every scheme ---- */
+
+/* Enough unique bytes for a dictionary; the second half of all objects is the same. */
+enum { OBJECTS_N = 4, OBJECT_SIZE = 2 << 20 };
+
+static uint8_t contents[OBJECTS_N][OBJECT_SIZE];
+
+static const struct scheme {
+	const char *name;
+	struct kpackx_writer_options options;
+	uint32_t chunk;
+	bool waits; /* another reader waits for what a thread decodes */
+} schemes[] = {
+	{"none.kpack", {.uncompressed = true}, 0, false},
+	{"zstd.kpack", {.level = 1}, 0, false},
+	{"chunked.kpack", {.level = 1}, 512 << 10, false},
+	{"shared.kpack", {.level = 1, .shared = 1}, 0, true},
+};
+
+static void fill_contents(void)
+{
+	uint8_t words[256][64];
+	uint64_t n = 1;
+
+	for (size_t i = 0; i < sizeof(words); i++)
+		words[i / 64][i % 64] =
+			(uint8_t)((n = n * UINT64_C(6364136223846793005) + 1) >> 56);
+	for (size_t o = 0; o < OBJECTS_N; o++)
+		for (size_t i = 0; i < OBJECT_SIZE; i += 64) {
+			n = n * UINT64_C(6364136223846793005) + 1;
+			memcpy(contents[o] + i,
+			       o && i >= OBJECT_SIZE / 2 ? contents[0] + i
+							 : words[n >> 56],
+			       64);
+		}
+}
+
+static const char *path_of(const struct scheme *s)
+{
+	static char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, s->name);
+	return path;
+}
+
+static void write_objects(const struct scheme *s)
+{
+	struct kpackx_error why;
+	kpackx_writer_t w;
+
+	assert_int_equal(kpackx_writer_open(path_of(s), &s->options, &w, &why), 0);
+	for (size_t i = 0; i < OBJECTS_N; i++) {
+		struct kpackx_object o = {.binary =
+						  (const char *[]){"a", "b", "c", "d"}[i],
+					  .arch = "gfx900",
+					  .data = contents[i],
+					  .size = OBJECT_SIZE,
+					  .chunk = s->chunk};
+
+		assert_int_equal(kpackx_writer_add(w, &o, &why), 0);
+	}
+	assert_int_equal(kpackx_writer_finish(w, &why), 0);
+}
+
+static bool reads_object(kpack_archive_t a, size_t i)
+{
+	size_t got = 0;
+	uint8_t *buf = malloc(OBJECT_SIZE);
+	bool good = buf && !kpackx_read_entry(a, i, buf, OBJECT_SIZE, NULL) &&
+		    memcmp(buf, contents[i], OBJECT_SIZE) == 0 &&
+		    !kpackx_read_range(a, i, OBJECT_SIZE / 2 - 5, buf, 10, &got, NULL) &&
+		    got == 10 && memcmp(buf, contents[i] + OBJECT_SIZE / 2 - 5, 10) == 0;
+
+	free(buf);
+	return good;
+}
+
+static bool reads_all(kpack_archive_t a)
+{
+	bool good = true;
+
+	for (size_t i = 0; i < OBJECTS_N && good; i++)
+		good = reads_object(a, i);
+	return good;
+}
+
+struct reader {
+	kpack_archive_t archive;
+	int reads_before;
+	atomic_int tid;
+	bool good;
+};
+
+static void *read_first(void *arg)
+{
+	struct reader *r = arg;
+
+	reads_before = r->reads_before;
+	r->tid = (int)syscall(SYS_gettid);
+	r->good = reads_object(r->archive, 0);
+	sem_post(&reached);
+	return NULL;
+}
+
+/* Returns whether a thread of the parent was stopped: at its read number STOP. */
+static bool fork_while_another_reads(const struct scheme *s, int stop)
+{
+	struct reader readers[2] = {{.reads_before = stop}, {.reads_before = -1}};
+	pthread_t threads[2];
+	kpack_archive_t a;
+	pid_t child;
+	int status;
+
+	stopped = false;
+	assert_int_equal(kpack_open(path_of(s), &a), 0);
+	readers[0].archive = readers[1].archive = a;
+	assert_int_equal(pthread_create(&threads[0], NULL, read_first, &readers[0]), 0);
+	wait_on(&reached); /* it is stopped, or has ended */
+	assert_int_equal(pthread_create(&threads[1], NULL, read_first, &readers[1]), 0);
+	if (s->waits && stopped)
+		wait_until_asleep(&readers[1].tid);
+	else
+		wait_on(&reached); /* it has ended */
+	child = fork();
+	if (child == 0) {
+		bool good;
+
+		alarm(SECONDS);
+		good = reads_all(a);
+		kpack_close(a);
+		good = good && !kpack_open(path_of(s), &a) && reads_all(a);
+		_exit(!good);
+	}
+	status = wait_for(child);
+	sem_post(&go);
+	for (int i = 0; i < 2; i++) {
+		pthread_join(threads[i], NULL);
+		assert_true(readers[i].good);
+	}
+	assert_true(reads_all(a));
+	kpack_close(a);
+	check_status(status);
+	assert_int_equal(kp_pool_held(), 0);
+	while (sem_trywait(&reached) == 0 || sem_trywait(&go) == 0)
+		;
+	return stopped;
+}
+
+/* Returns whether this thread forked: at its read number STOP. */
+static bool fork_while_reading(const struct scheme *s, int stop)
+{
+	kpack_archive_t a;
+	bool good;
+
+	assert_int_equal(kpack_open(path_of(s), &a), 0);
+	forked = -1;
+	forks = true;
+	reads_before = stop;
+	good = reads_object(a, 0);
+	reads_before = -1;
+	good = good && reads_all(a);
+	kpack_close(a);
+	if (forked == 0)
+		_exit(!good);
+	assert_true(good);
+	if (forked > 0)
+		check_status(wait_for(forked));
+	return forked > 0;
+}
+
+static void every_scheme_can_be_read_after_a_fork(void **state)
+{
+	(void)state;
+	fill_contents();
+	for (size_t i = 0; i < COUNT(schemes); i++) {
+		int reads = 0;
+
+		write_objects(&schemes[i]);
+		while (fork_while_another_reads(&schemes[i], reads))
+			reads++;
+		assert_true(reads >= (schemes[i].waits ? 3 : 1));
+		assert_false(fork_while_reading(&schemes[i], reads));
+		while (reads-- > 0)
+			assert_true(fork_while_reading(&schemes[i], reads));
+	}
+}
+
 static int make_archive(void **state)
 {
 	make_dir(state);
@@ -272,6 +480,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(nobody_waits_for_threads_that_are_not_there),
 		cmocka_unit_test(children_fork_too),
+		cmocka_unit_test(every_scheme_can_be_read_after_a_fork),
 		cmocka_unit_test(threads_load_while_children_are_made),
 	};
 
