@@ -26,6 +26,14 @@
 /* Directories above one file of a view: install trees have about ten. */
 #define KP_PATH_DEPTH_MAX 64
 
+/*
+ * Directories that the paths of one archive may make in a view, where each takes some 100
+ * bytes: those of a few paths, and one for so many bytes of the table of contents.  Real
+ * tables have 400 and more for each.
+ */
+#define KP_DIRS_SPARE 256
+#define KP_DIRS_RATIO 32
+
 /* Bytes of one decoded object that is held in memory whole.  HRX accepts 2 GiB. */
 #define KP_OBJECT_MAX (UINT64_C(4) << 30)
 

@@ -335,7 +335,7 @@ static bool parse_top(struct kp_toc_parser *p)
 	while (pairs--)
 		if (!parse_pair(p, &seen))
 			return false;
-	p->toc->used = kp_mp_offset(&p->c);
+	p->toc->used = p->toc->in_file = kp_mp_offset(&p->c);
 	end_arches(p->toc);
 	return true;
 }

@@ -74,7 +74,8 @@ struct kp_toc_more {
 struct kp_toc {
 	uint8_t *bytes; /* owned; spans borrow from it */
 	size_t size;
-	size_t used; /* bytes of the map; bytes after it are ignored */
+	size_t used;    /* bytes of the map; bytes after it are ignored */
+	size_t in_file; /* the same, whether the map is compacted or not */
 
 	kpack_compression_t scheme;
 	bool has_scheme;

@@ -116,7 +116,10 @@ struct kp_view_builder {
 	/* below toc, and below other directories: entries have paths in both */
 	struct kp_view_last last[2];
 
-	/* the current archive: file of each ordinal (number + 1) */
+	/* the current archive: how many directories its paths may still make, and whether
+	 * the current path may; and the file of each ordinal (number + 1) */
+	uint64_t dirs_left;
+	bool makes_dirs;
 	uint32_t *ordinal_file;
 	size_t archive;
 	uint64_t archive_id;
@@ -149,6 +152,7 @@ struct kp_view_builder {
 
 /* Directories that always exist. */
 enum { KP_VIEW_ROOT = 0, KP_VIEW_TOC_DIR = 1 };
+#define KP_VIEW_NO_DIR UINT32_MAX
 
 /* The text of a component. */
 static inline struct kp_span kp_view_text(const struct kp_view *v, uint32_t offset)
@@ -185,6 +189,7 @@ bool kp_view_intern(struct kp_view_builder *b, struct kp_span s, uint32_t *offse
 bool kp_view_make_roots(struct kp_view_builder *b);
 /*
  * Return the directory PATH below ROOT, created as needed.  PATH is kp_path_ok, or empty.
+ * KP_VIEW_NO_DIR: the archive's paths may make no more directories; none was made.
  */
 bool kp_view_resolve(struct kp_view_builder *b, uint32_t root, struct kp_span path,
 		     uint32_t *dir);

@@ -127,7 +127,7 @@ bool kp_view_note_code(struct kp_view_builder *b, const struct kp_entry_info *in
 {
 	struct object o;
 
-	if (!b->options || !b->options->bundles || !b->key_ok ||
+	if (!b->options || !b->options->bundles || b->key_dir == KP_VIEW_ROOT ||
 	    !name_object(info, meta, &o))
 		return true;
 	if (!kp_grow(&b->code, b->n_code, &b->code_cap, sizeof(*b->code)))
@@ -388,6 +388,7 @@ static bool find_dirs(struct kp_view_builder *b)
 {
 	uint32_t root;
 
+	b->dirs_left = UINT64_MAX; /* they are no more than below toc */
 	if (!kp_view_resolve(b, KP_VIEW_ROOT, kp_span_str(KP_BUNDLES_NAME), &root))
 		return false;
 	for (size_t i = 0; i < b->n_code; i++) {

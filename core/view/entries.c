@@ -6,6 +6,7 @@
 #include "core/base/text.h"
 #include "builder.h"
 #include "core/base/hash.h"
+#include "core/toc/toc.h"
 
 /* --- files ------------------------------------------------------------------------- */
 
@@ -276,6 +277,19 @@ static void refuse_name(struct kp_view_builder *b, struct kp_span name, const ch
 		free(reason);
 }
 
+/* Note that the path NAME needs more directories than its archive may make. */
+static void refuse_dirs(struct kp_view_builder *b, struct kp_span name)
+{
+	const struct kp_toc *toc = kp_archive_toc(b->v->archives[b->archive]);
+	char why[128];
+
+	snprintf(why, sizeof(why),
+		 "paths before it have as many directories as %zu bytes of a table of "
+		 "contents may have: %zu",
+		 toc->in_file, KP_DIRS_SPARE + toc->in_file / KP_DIRS_RATIO);
+	refuse_name(b, name, why);
+}
+
 static bool add_toc_name(struct kp_view_builder *b, const struct kp_entry_info *info,
 			 enum kp_view_kind kind, uint32_t file)
 {
@@ -292,7 +306,13 @@ static bool add_toc_name(struct kp_view_builder *b, const struct kp_entry_info *
 		refuse_name(b, info->key, "architecture and type give no file name");
 		return true;
 	}
-	return find_key_dir(b) && kp_view_add_pending(b, b->key_dir, text, kind, file);
+	if (!find_key_dir(b))
+		return false;
+	if (b->key_dir != KP_VIEW_NO_DIR)
+		return kp_view_add_pending(b, b->key_dir, text, kind, file);
+	b->key_dir = KP_VIEW_ROOT;
+	refuse_dirs(b, info->key);
+	return true;
 }
 
 static bool add_path(struct kp_view_builder *b, struct kp_span path,
@@ -314,10 +334,15 @@ static bool add_path(struct kp_view_builder *b, struct kp_span path,
 	}
 	slash = memrchr(path.data, '/', path.size);
 	cut = slash ? (size_t)(slash + 1 - path.data) : 0;
-	return kp_view_resolve(b, KP_VIEW_ROOT,
-			       (struct kp_span){path.data, cut ? cut - 1 : 0}, &dir) &&
-	       add_name(b, dir, (struct kp_span){path.data + cut, path.size - cut}, kind,
-			file);
+	if (!kp_view_resolve(b, KP_VIEW_ROOT,
+			     (struct kp_span){path.data, cut ? cut - 1 : 0}, &dir))
+		return false;
+	if (dir != KP_VIEW_NO_DIR)
+		return add_name(b, dir,
+				(struct kp_span){path.data + cut, path.size - cut}, kind,
+				file);
+	refuse_dirs(b, path);
+	return true;
 }
 
 /* Add a metadata.path; for an empty path the conflict names the key. */
@@ -439,6 +464,7 @@ bool kp_view_add_archive(struct kp_view_builder *b, size_t archive)
 	b->archive = archive;
 	b->key = NULL;
 	b->archive_id = archive_id(a);
+	b->dirs_left = KP_DIRS_SPARE + kp_archive_toc(a)->in_file / KP_DIRS_RATIO;
 	b->has_twin = has_twin(b);
 	memset(b->toc_names, 0, sizeof(b->toc_names)); /* of another archive */
 	b->ordinal_file = kp_large_zalloc((size_t)kp_archive_ordinal_count(a) + 1,

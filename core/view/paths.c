@@ -120,6 +120,7 @@ static bool new_dir(struct kp_view_builder *b, uint32_t parent, uint32_t text,
 	    !make_room(b, &b->open_dirs, v->n_dirs, &b->open_dirs_cap,
 		       sizeof(*b->open_dirs)))
 		return false;
+	b->dirs_left--;
 	*dir = v->n_dirs++;
 	v->dirs[*dir] = (struct kp_view_dir){.parent = parent, .id = id};
 	b->open_dirs[*dir] = (struct kp_view_open_dir){
@@ -202,7 +203,7 @@ static bool store_dir_name(struct kp_view_builder *b, struct kp_span name, bool 
 }
 
 /*
- * Return the directory NAME in PARENT, created as needed.  A name behind the greatest one
+ * Return the directory NAME in PARENT, created as needed and allowed.  A name behind the greatest one
  * is new without a look-up: keys are sorted.
  */
 static bool child_dir(struct kp_view_builder *b, uint32_t parent, struct kp_span name,
@@ -215,6 +216,9 @@ static bool child_dir(struct kp_view_builder *b, uint32_t parent, struct kp_span
 	if (!behind && !look_up_dir(b, parent, name, dir))
 		return false;
 	if (*dir != KP_VIEW_ROOT)
+		return true;
+	*dir = KP_VIEW_NO_DIR;
+	if (!b->makes_dirs)
 		return true;
 	if (!store_dir_name(b, name, below_toc, depth, &text) ||
 	    !new_dir(b, parent, text, kp_view_child_id(b->v->dirs[parent].id, name), dir))
@@ -251,6 +255,7 @@ bool kp_view_resolve(struct kp_view_builder *b, uint32_t root, struct kp_span pa
 	size_t n = shared_components(last, root, path);
 	size_t begin = n ? last->ends[n - 1] + 1 : 0;
 
+	b->makes_dirs = b->dirs_left > KP_PATH_DEPTH_MAX; /* all that it needs, or none */
 	last->root = root;
 	*dir = n ? last->dirs[n - 1] : root;
 	while (begin < path.size) {
@@ -258,9 +263,10 @@ bool kp_view_resolve(struct kp_view_builder *b, uint32_t root, struct kp_span pa
 		size_t end = slash ? (size_t)(slash - path.data) : path.size;
 
 		if (!child_dir(b, *dir, (struct kp_span){path.data + begin, end - begin},
-			       root == KP_VIEW_TOC_DIR, n, dir)) {
+			       root == KP_VIEW_TOC_DIR, n, dir) ||
+		    *dir == KP_VIEW_NO_DIR) {
 			last->count = 0;
-			return false;
+			return !b->no_memory;
 		}
 		last->dirs[n] = *dir;
 		last->ends[n++] = end;
@@ -278,6 +284,8 @@ bool kp_view_make_roots(struct kp_view_builder *b)
 	const struct kp_span none = {0};
 	uint32_t dir, text;
 
+	b->dirs_left = UINT64_MAX;
+	b->makes_dirs = true;
 	return store_text(b, none, &text) && new_dir(b, KP_VIEW_ROOT, text, 1, &dir) &&
 	       child_dir(b, KP_VIEW_ROOT, kp_span_str(KP_TOC_NAME), false, 0, &dir);
 }

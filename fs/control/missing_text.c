@@ -126,7 +126,7 @@ static void put_path(const struct missing *m, struct claim mine,
 	else if (put_hidden(m, path->text))
 		return;
 	else if (!path_owners_find(m->claims, path->text, &name))
-		put_line(m, path->text, "no directory of the mount has it");
+		put_line(m, path->text, "paths before it have too many directories");
 	else if (!path_owners_holder(m->claims, name, &holder))
 		put_reason(m, path->text, "%s: a directory has this name",
 			   kp_archive_path(mine.archive));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Archives that were made so that the hashes of many contents or names are equal: the
- * tables of a view must not be searched from end to end.
+ * tables of a view must not be searched from end to end; or so that they have many directories.
  */
 #include "tests/unit/counted_slots.h"
 #include "core/view/entries.c"
@@ -160,11 +160,81 @@ static void directories_with_equal_ids_are_found(void **state)
 	kp_archive_close(b);
 }
 
+/* --- directories ------------------------------------------------------------------- */
+
+/* Key and path have as many directories as they may have, of one letter. */
+static void pack_deep(msgpack_packer *pk, unsigned i)
+{
+	char deep[2 * (KP_PATH_DEPTH_MAX - 3) + 1] = "", text[2 * sizeof(deep) + 200];
+
+	for (size_t k = 0; k + 2 < sizeof(deep); k += 2)
+		memcpy(deep + k, "/a", 3);
+	snprintf(text, sizeof(text), "'%x%s'", i, deep);
+	mp_pack_value(pk, text);
+	snprintf(text, sizeof(text),
+		 "{'gfx90a': {'type': 'hsaco', 'ordinal': %u, 'metadata': {'path': "
+		 "'p%x%s/f', 'target': 'hipv4-amdgcn-amd-amdhsa--gfx90a'}}, "
+		 "'gfx942': {'type': 'hsaco', 'ordinal': %u, 'metadata': {'target': "
+		 "'hipv4-amdgcn-amd-amdhsa--gfx942'}}}",
+		 i, i, deep, i);
+	mp_pack_value(pk, text);
+}
+
+static void pack_flat(msgpack_packer *pk, unsigned i)
+{
+	char text[100];
+
+	snprintf(text, sizeof(text), "'lib/k%u'", i);
+	mp_pack_value(pk, text);
+	snprintf(text, sizeof(text),
+		 "{'gfx90a': {'ordinal': %u, 'metadata': {'path': 'd%u/f'}}}", i, i);
+	mp_pack_value(pk, text);
+}
+
+/*
+ * A hostile archive has its share of directories, and no path is shown in part; what is
+ * refused is listed.  Another archive is shown whole, on either side of it.
+ */
+static void paths_make_few_directories(void **state)
+{
+	struct kpack_archive *deep = archive_of(pack_deep), *flat = archive_of(pack_flat);
+	size_t share = KP_DIRS_SPARE + kp_archive_toc(deep)->in_file / KP_DIRS_RATIO;
+	const struct kp_view_options options = {.bundles = true};
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		struct kpack_archive *both[] = {i & 1 ? flat : deep, i & 1 ? deep : flat};
+		struct kp_view *v;
+		size_t kept, counted;
+		uint32_t name, dirs, own = 2 + 2 * N + 1; /* roots; those of FLAT */
+
+		assert_int_equal(kp_view_new(both, 2, i & 2 ? &options : NULL, &v, &why),
+				 0);
+		dirs = kp_view_dir_count(v);
+		/* the bundles' directories are those below toc again */
+		assert_in_range(dirs - own, share / 2, i & 2 ? 2 * share : share);
+		for (uint32_t d = 1; d < dirs; d++)
+			assert_true(kp_view_dir(v, d)->count > 0);
+		assert_true(kp_view_find_dir(v, kp_span_str("d19999"), &dirs));
+		assert_true(kp_view_lookup(v, dirs, kp_span_str("f"), &name));
+		assert_true(kp_view_find_dir(v, kp_span_str("toc/lib/k19999"), &dirs));
+		assert_non_null(strstr(kp_view_conflicts(v, &kept, &counted)[0],
+				       "as many directories"));
+		assert_true(counted > 2 * N);
+		/* the same whether the table is compacted or not, as a mount does */
+		kp_archive_compact(deep);
+		kp_view_free(v);
+	}
+	kp_archive_close(deep);
+	kp_archive_close(flat);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(contents_with_equal_ids_are_found),
 		cmocka_unit_test(directories_with_equal_ids_are_found),
+		cmocka_unit_test(paths_make_few_directories),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
