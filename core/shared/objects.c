@@ -85,7 +85,8 @@ static bool add_extent(struct parser *p, struct kp_shared_object *o)
 		return false;
 	}
 	if (!kp_reach_add(&p->reach, o->size, pos, size)) {
-		p->fault = "an object reaches too many blocks, or has too many extents";
+		p->fault = "a span is in more than 16 blocks, or more than 4096 extents "
+			   "begin in it";
 		return false;
 	}
 	if (!kp_grow(&p->s->extents, p->s->n_extents, &p->extents_cap,

@@ -523,6 +523,11 @@ refuses_entry() { # FILE TEXT
 	archive("million", table(elsewhere(1, 0), *[elsewhere(1, -1)] * 999_999), 1_000_000)
 	archive("span", table(*[elsewhere(10, B - 10 if i else 0) for i in range(70)]), 700,
 	        [zstd.compress(bytes(B))] * 72, unique_size=72 * B)
+	# much work for little: blocks that decode to much, in turn
+	for name, block, n in ("large", 1 << 24, 4), ("turns", 1 << 20, 17), ("most", 1 << 20, 16):
+	    archive(name, table(*[elsewhere(64, block - 64 if i % n else -64 - (n - 1) * block if i else 0)
+	                          for i in range(4 * n)]), 4 * 64 * n,
+	            [zstd.compress(bytes(block))] * n, unique_size=n * block, block_size=block)
 	archive("objects", bytes(1 << 21), 0)
 	archive("unique", table(new(100)), 100, unique_size=1 << 40)
 	archive("size", table(new(4 * B)), 5)
@@ -536,13 +541,15 @@ refuses_entry() { # FILE TEXT
 	refused empty.kpack "an extent is empty, or outside the unique bytes"
 	refused count.kpack "more extents than bytes can hold"
 	refused cut.kpack "a number has no end"
-	refused million.kpack "reaches too many blocks, or has too many extents"
-	refused span.kpack "reaches too many blocks, or has too many extents"
+	refused million.kpack "a span is in more than 16 blocks, or more than 4096 extents begin in it"
+	refused span.kpack "a span is in more than 16 blocks, or more than 4096 extents begin in it"
+	refused large.kpack "block_size 16777216 is no power of 2 from 65536 to 1048576"
+	refused turns.kpack "a span is in more than 16 blocks, or more than 4096 extents begin in it"
 	refused objects.kpack "too many objects"
 	refused unique.kpack "frames: 16 bytes for 16777216 frames"
 	faulty size.kpack "original_size 5 of an object of 262144 bytes"
 	faulty bomb.kpack "block 0: not one frame of 65536 bytes, with a checksum"
-	kpack verify -q again.kpack overlap.kpack
+	kpack verify -q again.kpack overlap.kpack most.kpack
 	[ "$(kpack cat again.kpack key gfx1100 | wc -c)" = 65536000 ]
 }
 

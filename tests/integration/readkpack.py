@@ -40,7 +40,7 @@ class Shared:
 
     def __init__(self, data, layout, check):
         self.layout, self.block_size = layout, layout["block_size"]
-        assert self.block_size in [1 << n for n in range(16, 25)], "block_size"
+        assert self.block_size in [1 << n for n in range(16, 21)], "block_size"
         assert layout["dictionary_size"] <= 1 << 24, "dictionary_size"
         frames, at = [], layout["offset"]
         for (size,) in struct.iter_unpack("<I", layout["frames"]):
@@ -125,7 +125,7 @@ class Shared:
                 at, begin, size = at + n, begin + n, size - n
         assert at <= 1 << 32, "object of more than 4 GiB"
         assert all(n <= 4096 for n in begun.values()), "extents in a span"
-        assert all(len(b) <= 64 for b in blocks.values()), "blocks in a span"
+        assert all(len(b) <= 16 for b in blocks.values()), "blocks in a span"
 
     def read(self, ordinal):
         out = []

@@ -233,27 +233,27 @@ static void a_span_reaches_a_bounded_number_of_blocks(void **state)
 {
 	static struct table t;
 	struct kp_shared *s;
-	uint8_t got[64];
+	uint8_t got[KP_SHARED_SPAN_BLOCKS];
 
 	(void)state;
-	put_scattered(&t, 64, true);
+	put_scattered(&t, KP_SHARED_SPAN_BLOCKS, true);
 	opens(&t, &s);
-	assert_int_equal(kp_shared_read(s, 0, 0, got, 64, &why), 0);
-	for (int i = 0; i < 64; i++)
+	assert_int_equal(kp_shared_read(s, 0, 0, got, sizeof(got), &why), 0);
+	for (int i = 0; i < KP_SHARED_SPAN_BLOCKS; i++)
 		assert_int_equal(got[i], unique[i * BLOCK]);
 	kp_shared_close(s);
-	put_scattered(&t, 65, true);
-	refuses(&t, "reaches too many blocks");
+	put_scattered(&t, KP_SHARED_SPAN_BLOCKS + 1, true);
+	refuses(&t, "more than 16 blocks");
 	put_scattered(&t, 4096, false);
 	opens(&t, &s);
 	kp_shared_close(s);
 	put_scattered(&t, 4097, false);
-	refuses(&t, "too many extents");
+	refuses(&t, "more than 4096 extents");
 	/* the next span counts anew */
 	t.size = 0;
-	put_number(&t, 65);
-	for (uint64_t i = 0, last = 0; i < 65; i++) {
-		uint64_t n = i == 32 ? BLOCK : 1;
+	put_number(&t, KP_SHARED_SPAN_BLOCKS + 1);
+	for (uint64_t i = 0, last = 0; i <= KP_SHARED_SPAN_BLOCKS; i++) {
+		uint64_t n = i == KP_SHARED_SPAN_BLOCKS / 2 ? BLOCK : 1;
 
 		put_elsewhere(&t, n, i * BLOCK, last);
 		last = i * BLOCK + n;
@@ -279,22 +279,22 @@ static void a_lower_limit_of_blocks_holds_at_once(void **state)
 /* Two objects of 4 GiB in few bytes are no work; a larger one is refused. */
 static void objects_have_a_largest_size(void **state)
 {
-	const uint64_t times = (UINT64_C(4) << 30) / (60 * BLOCK);
+	const uint64_t times = (UINT64_C(4) << 30) / (15 * BLOCK);
 	static struct table t;
 	struct kp_shared *s;
 
 	(void)state;
 	t.size = 0;
 	put_number(&t, times);
-	for (uint64_t i = 0, last = 0; i < times; i++, last = 60 * BLOCK)
-		put_elsewhere(&t, 60 * BLOCK, 0, last);
+	for (uint64_t i = 0, last = 0; i < times; i++, last = 15 * BLOCK)
+		put_elsewhere(&t, 15 * BLOCK, 0, last);
 	opens(&t, &s);
-	assert_int_equal(kp_shared_object_size(s, 0), times * 60 * BLOCK);
+	assert_int_equal(kp_shared_object_size(s, 0), times * 15 * BLOCK);
 	kp_shared_close(s);
 	t.size = 0;
 	put_number(&t, times + 2);
-	for (uint64_t i = 0, last = 0; i < times + 2; i++, last = 60 * BLOCK)
-		put_elsewhere(&t, 60 * BLOCK, 0, last);
+	for (uint64_t i = 0, last = 0; i < times + 2; i++, last = 15 * BLOCK)
+		put_elsewhere(&t, 15 * BLOCK, 0, last);
 	refuses(&t, "too large");
 }
 
@@ -424,7 +424,7 @@ static void the_dictionary_stays_in_a_small_pool(void **state)
 		kp_pool_limit(limits[i]);
 		assert_int_equal(kp_shared_read(s, 0, 0, got, 1, &why), 0);
 		flip_dictionary();
-		for (uint64_t at = BLOCK; at < 60 * BLOCK; at += 7 * BLOCK) {
+		for (uint64_t at = BLOCK; at < 15 * BLOCK; at += 7 * BLOCK) {
 			assert_int_equal(kp_shared_read(s, 0, at, got, sizeof(got), &why),
 					 0);
 			assert_memory_equal(got, unique + at, sizeof(got));

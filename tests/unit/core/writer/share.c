@@ -227,10 +227,10 @@ static void many_extents_in_a_span(void **state)
 					 &why));
 		if (k)
 			break;
-		/* then parts of 5000 bytes, from 24 blocks in turn */
+		/* then parts of 5000 bytes, from 12 blocks in turn */
 		memcpy(got, data, SIZE);
 		for (size_t i = 0; i + 5000 <= SIZE; i += 5000)
-			memcpy(data + i, got + (i / 5000 % 24 << 20) + i / 25, 5000);
+			memcpy(data + i, got + (i / 5000 % 12 << 20) + i / 25, 5000);
 	}
 	must(kp_writer_finish(w, &why));
 	must(kp_writer_reopen(w, "x", &a, &why));
