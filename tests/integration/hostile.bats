@@ -596,6 +596,30 @@ refuses_entry() { # FILE TEXT
 }
 
 # bats test_tags=single
+@test "paths of many directories: some are made, the others reported" {
+	make <<-'END'
+	from mkarchive import Archive, Pairs
+	a = Archive()
+	a.add("good", "gfx1100", b"good", path="good")
+	entry = {"type": "dat", "ordinal": 0, "original_size": 4}
+	a.write("deep.kpack", top={"toc": Pairs(
+	    (key, Pairs([("gfx1100", dict(entry, metadata={"path": path}))]))
+	    for key, path in [("%04x" % i + "/k" * 60, "%04x" % i + "/d" * 60 + "/f") for i in range(400)])})
+	END
+	run kpack verify deep.kpack
+	[ "$status" -eq 1 ]
+	[[ ${lines[0]} == *" paths before it have as many directories as "*" bytes of a table of contents may have: "* ]]
+	# one for 32 bytes, and 256, in toc and beside it; each path is there or reported
+	local most=$((256 + $(stat -c %s deep.kpack) / 32))
+	kpack extract deep.kpack -C out 2>err && false
+	clear_words err
+	[ "$(find out -mindepth 1 -type d | wc -l)" -le "$most" ]
+	[ "$(find out -mindepth 1 -type d | wc -l)" -ge $((most / 3)) ]
+	[ "$(find out -type d -empty | wc -l)" = 0 ]
+	[ $(($(find out -name f | wc -l) + $(grep -c '/d/f' err))) = 400 ]
+}
+
+# bats test_tags=single
 @test "extract follows no symbolic link that stands in OUT" {
 	make <<-'END'
 	from mkarchive import Archive

@@ -462,6 +462,19 @@ reloads_are() { [ "$(stat_of reloads)" = "$1" ]; }
 	[ "$(stat_of entries)" = 0 ]
 }
 
+@test "missing has the paths for which an archive may make no directories" {
+	py >deep <<-'END'
+	import json
+	deep = ["%04x/" % i + "d/" * 60 for i in range(400)]
+	print(json.dumps({"entries": [
+	    {"key": d + "k", "arch": "gfx1030", "data": "x", "metadata": {"path": d + "f"}} for d in deep]}))
+	END
+	make_archive src/deep.kpack <deep
+	mount_some
+	[ "$(cat mnt/share/x.db | wc -c)" = 1000001 ]
+	[ $(($(find mnt -type f -name f | wc -l) + $(grep -c '/f	paths before it have too many directories$' mnt/.kpackfs/missing))) = 400 ]
+}
+
 @test "missing follows what becomes of the archives" {
 	mount_some
 	head -c 100 src/some.kpack >half
