@@ -126,6 +126,28 @@ kpack_error_t kp_shared_read(const struct kp_shared *s, uint32_t object, uint64_
 	return err;
 }
 
+uint64_t kp_shared_visits(const struct kp_shared *s, uint32_t object, uint64_t offset,
+			  uint64_t size)
+{
+	const struct kp_shared_object *o = &s->objects[object];
+	uint64_t end = offset + size, visits = 0, block = UINT64_MAX;
+	size_t i = extent_at(s, o, offset);
+
+	for (uint64_t at = offset; at < end; i++) {
+		const struct kp_extent *e = &s->extents[i];
+		uint64_t until = i + 1 < o[1].first ? e[1].at : o->size;
+		uint64_t first = e->pos + (at - e->at), last;
+
+		until = until < end ? until : end;
+		last = (first + (until - at) - 1) / s->block_size;
+		first /= s->block_size;
+		visits += last - first + (first != block);
+		block = last;
+		at = until;
+	}
+	return visits;
+}
+
 void kp_shared_mark_blocks(const struct kp_shared *s, uint32_t object, bool *blocks)
 {
 	const struct kp_shared_object *o = &s->objects[object];

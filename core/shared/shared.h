@@ -79,6 +79,13 @@ uint64_t kp_shared_object_stored(const struct kp_shared *s, uint32_t object);
 kpack_error_t kp_shared_read(const struct kp_shared *s, uint32_t object, uint64_t offset,
 			     void *buf, uint64_t size, struct kpackx_error *why);
 
+/*
+ * How often reading SIZE bytes of an object, which are inside it, from OFFSET on goes to
+ * another block: at least as often as it must decode one, if none is decoded already.
+ */
+uint64_t kp_shared_visits(const struct kp_shared *s, uint32_t object, uint64_t offset,
+			  uint64_t size);
+
 /* The bytes that reading holds at least, while it reads. */
 uint64_t kp_shared_memory(const struct kp_shared *s);
 

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include "core/base/bounds.h"
+#include "core/shared/shared.h"
 #include "ahead.h"
 #include "drive.h"
 #include "serve.h"
@@ -24,6 +25,12 @@
  */
 #define SHARED (64 << 10)
 #define SHARED_WHOLE (128 << 10)
+
+/*
+ * Where such pieces go to more blocks than that each, pieces are as large as a block, and
+ * decoded by a thread that answers nobody else: each block is decoded for more bytes.
+ */
+#define SHARED_VISITS 4
 
 /*
  * An entry may be cut although it fits the budget, if it has at least LARGE bytes; for want
@@ -130,16 +137,32 @@ static bool is_in_piece(struct content *c, struct request *r, uint64_t unit)
 	return p;
 }
 
+/* The bytes of a piece of R's entry, which is of the shared archive S. */
+static uint64_t shared_unit(const struct kp_shared *s, const struct request *r)
+{
+	uint64_t begin = r->off / SHARED * SHARED, left = r->size - begin;
+	uint64_t pieces = (r->off + (r->len ? r->len : 1) - begin + SHARED - 1) / SHARED;
+	uint64_t n = pieces * SHARED < left ? pieces * SHARED : left;
+	struct kp_entry_info info;
+
+	kp_archive_entry(r->what.origin->archive, r->what.entry, &info);
+	if (kp_shared_block_size(s) <= SHARED ||
+	    kp_shared_visits(s, info.ordinal, begin, n) <= SHARED_VISITS * pieces)
+		return SHARED;
+	return kp_shared_block_size(s);
+}
+
 /* Choose the kind and size of the pieces in which R's entry is decoded. */
 static void shape_request(struct content *c, struct request *r, uint64_t chunk)
 {
+	const struct kp_shared *shared = kp_archive_shared(r->what.origin->archive);
 	bool fits;
 
 	r->in_parts = r->size <= INLINE_MAX ||
 		      kp_archive_has_parts(r->what.origin->archive, r->what.entry);
-	if (r->size > SHARED_WHOLE && kp_archive_shared(r->what.origin->archive)) {
+	if (r->size > SHARED_WHOLE && shared) {
 		r->kind = PIECE_PLAIN;
-		r->unit = SHARED;
+		r->unit = shared_unit(shared, r);
 		return;
 	}
 	r->kind = chunk ? PIECE_CHUNK : PIECE_WHOLE;
