@@ -3,7 +3,6 @@
 #include "packer/cli/report.h"
 #include "packer/command.h"
 #include "packer/policy/apply.h"
-#include "packer/policy/unit.h"
 
 struct apply_command {
 	struct apply apply;
@@ -57,6 +56,7 @@ int cmd_apply(int argc, char **argv)
 				     "--mounts, --unmount, --unit, and --dry-run or "
 				     "--no-mounts exclude each other");
 	c.apply.what = c.mounts ? APPLY_MOUNTS : c.unmount ? APPLY_UNMOUNT : APPLY_ALL;
+	c.apply.named = optind < argc;
 	fine = policies_read(dir, argv + optind, (size_t)(argc - optind), &list);
 	status = EXIT_OK;
 	/*
@@ -69,6 +69,9 @@ int cmd_apply(int argc, char **argv)
 		status = unit_print(dir, &list) ? EXIT_OK : EXIT_FAULT;
 	else if (fine || !(c.apply.dry || c.apply.no_mounts))
 		status = apply_policies(&c.apply, &list);
+	/* whoever installs packages wants to know what is still mounted, and no more */
+	if (!fine && (!c.unmount || c.apply.named))
+		status = EXIT_FAULT;
 	policies_fini(&list);
-	return report_finish(fine ? status : EXIT_FAULT);
+	return report_finish(status);
 }

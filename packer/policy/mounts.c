@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "core/base/path.h"
 #include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 #include "packer/files/below.h"
@@ -16,27 +15,16 @@
 
 /* --- the mount table ----------------------------------------------------------------- */
 
-static void free_mount(struct mount_now *m)
-{
-	free(m->path);
-}
-
-/* Whether PATH is TREE or below it. */
-static bool is_below(const char *path, const char *tree)
-{
-	return strcmp(tree, "/") == 0 || kp_path_within(kp_span_str(path), tree);
-}
-
 bool mount_table_read(struct kp_mounts *mounts, const char *tree, struct mount_table *out)
 {
 	struct kp_mount m;
-	bool overlay;
 
 	*out = (struct mount_table){0};
 	while (kp_mounts_next(mounts, &m)) {
-		overlay = strcmp(m.type, "overlay") == 0;
+		bool overlay = strcmp(m.type, "overlay") == 0;
+
 		if ((!overlay && strcmp(m.type, "fuse.kpackfs") != 0) ||
-		    !is_below(m.path, tree))
+		    !policy_is_in_tree(m.path, tree))
 			continue;
 		xgrow(&out->items, out->count, &out->cap, sizeof(*out->items));
 		out->items[out->count++] =
@@ -45,63 +33,53 @@ bool mount_table_read(struct kp_mounts *mounts, const char *tree, struct mount_t
 	return mounts->file && feof(mounts->file);
 }
 
-/* Remove the overlays that show the directory REAL itself: they are its file system. */
-static void drop_own(struct mount_table *m, const char *real)
-{
-	struct stat st;
-	size_t kept = 0;
-
-	if (below_stat(real, &st) < 0)
-		return;
-	for (size_t i = 0; i < m->count; i++) {
-		if (m->items[i].overlay && m->items[i].device == st.st_dev)
-			free_mount(&m->items[i]);
-		else
-			m->items[kept++] = m->items[i];
-	}
-	m->count = kept;
-}
-
-kpack_error_t mount_table_find(const char *tree, struct mount_table *out,
-			       struct kpackx_error *why)
+bool mount_table_find(const char *tree, struct mount_table *out)
 {
 	char *real = below_real(tree);
 	struct kp_mounts mounts;
+	struct stat st;
+	size_t kept = 0;
 	bool done;
 
-	*out = (struct mount_table){0};
+	mount_table_fini(out);
 	done = kp_mounts_open(&mounts) && (!real || mount_table_read(&mounts, real, out));
-	if (!done)
-		mount_table_fini(out);
-	else if (real)
-		drop_own(out, real);
 	kp_mounts_close(&mounts);
+	if (!done)
+		report_error(tree, "cannot read /proc/self/mountinfo");
+	/* the overlays that show the tree itself are its file system */
+	for (size_t i = 0; i < out->count; i++) {
+		if (out->items[i].overlay && below_stat(real, &st) == 0 &&
+		    out->items[i].device == st.st_dev)
+			free(out->items[i].path);
+		else
+			out->items[kept++] = out->items[i];
+	}
+	out->count = kept;
 	free(real);
-	return done ? KPACK_SUCCESS
-		    : kp_fail(why, KPACK_ERROR_IO_ERROR,
-			      "cannot read /proc/self/mountinfo");
+	return done;
 }
 
 void mount_table_fini(struct mount_table *m)
 {
 	for (size_t i = 0; i < m->count; i++)
-		free_mount(&m->items[i]);
+		free(m->items[i].path);
 	free(m->items);
 	*m = (struct mount_table){0};
+}
+
+size_t mount_table_count(const struct mount_table *m, bool overlay)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < m->count; i++)
+		n += m->items[i].overlay == overlay;
+	return n;
 }
 
 bool mount_table_covers(const struct mount_table *m, const char *path)
 {
 	for (size_t i = 0; i < m->count; i++)
-		if (is_below(path, m->items[i].path))
-			return true;
-	return false;
-}
-
-bool mount_table_has_device(const struct mount_table *m, dev_t device)
-{
-	for (size_t i = 0; i < m->count; i++)
-		if (m->items[i].device == device)
+		if (policy_is_in_tree(path, m->items[i].path))
 			return true;
 	return false;
 }
@@ -114,83 +92,30 @@ const struct mount_now *mount_table_get(const struct mount_table *m, const char 
 	return NULL;
 }
 
-/* --- the scripts --------------------------------------------------------------------- */
-
-/* From the program's directory: as installed, and as built. */
-static const char *const places[] = {"/../share/kpackfs/mount", "/../../contrib/mount"};
-
-/* The program's directory, on the heap; NULL: /proc is not mounted. */
-static char *program_dir(void)
-{
-	char *program = below_real("/proc/self/exe");
-
-	if (program)
-		*strrchr(program, '/') = '\0';
-	return program;
-}
-
-/* The script NAME, on the heap; NULL: there is none. */
-static char *find_script(const char *dir, const char *name)
-{
-	for (size_t i = 0; i < KP_COUNT(places); i++) {
-		char *path = xasprintf("%s%s/%s", dir, places[i], name);
-
-		if (below_access(path, X_OK) == 0)
-			return path;
-		free(path);
-	}
-	return NULL;
-}
+/* --- the lock ------------------------------------------------------------------------ */
 
 /* The descriptor of the lock, as which the scripts get it and look for it; see firm.sh. */
 enum { SCRIPT_LOCK = 9 };
 static int mounts_locked = -1;
 
-/* Run ARGV without its output.  Its exit status; -1: it has none. */
-static int run_script(char *const *argv)
-{
-	posix_spawn_file_actions_t actions;
-	int status, err, lock;
-	pid_t child;
-
-	fflush(stdout);
-	if (posix_spawn_file_actions_init(&actions))
-		return -1;
-	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY,
-					 0);
-	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY,
-					 0);
-	/* glibc 2.28 closes a descriptor that is duplicated as itself */
-	lock = mounts_locked < 0 ? -1
-				 : fcntl(mounts_locked, F_DUPFD_CLOEXEC, SCRIPT_LOCK + 1);
-	if (lock >= 0)
-		posix_spawn_file_actions_adddup2(&actions, lock, SCRIPT_LOCK);
-	err = posix_spawn(&child, argv[0], &actions, NULL, argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	if (lock >= 0)
-		close(lock);
-	if (err || waitpid(child, &status, 0) < 0)
-		return -1;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 bool mounts_lock(void)
 {
-	const char *run = secure_getenv("KPACKFS_RUN");
-	char *path = xasprintf("%s/.lock", run ? run : "/run/kpackfs");
+	const char *given = secure_getenv("KPACKFS_RUN");
+	const char *run = given ? given : "/run/kpackfs";
+	char *path = xasprintf("%s/.lock", run);
 	struct kpackx_error why = {0};
 	int fd = -1;
 	bool done;
 
-	if (!below_make_root(run ? run : "/run/kpackfs", 0755, &why))
+	if (!below_make_root(run, 0755, &why))
 		fd = below_open(path, O_RDWR | O_CREAT | O_NONBLOCK, 0600);
 	done = fd < 0 || !lock_wait(fd, path, NULL, &why);
-	if (done) {
-		mounts_locked = fd;
-	} else {
+	if (!done) {
 		report_why(NULL, &why);
 		lock_close(fd);
+		fd = -1;
 	}
+	mounts_locked = fd;
 	free(path);
 	return done;
 }
@@ -201,78 +126,100 @@ void mounts_unlock(void)
 	mounts_locked = -1;
 }
 
-/* Call the script of KIND for P's tree with OPTIONS, NULL-terminated. */
-static bool call_script(const struct policy *p, enum policy_mount kind,
-			char *const *options)
-{
-	const char *name = policy_mount_name(kind);
-	char *dir = program_dir(), *argv[8];
-	char *script = dir ? find_script(dir, name) : NULL;
-	char *kpackfs = dir ? xasprintf("%s/kpackfs", dir) : NULL;
-	int n = 0, status = -1;
+/* --- the scripts --------------------------------------------------------------------- */
 
-	if (!script) {
-		report_error(p->tree, "the script %s of kpackfs is not installed", name);
-	} else {
-		setenv("KPACKFS", kpackfs, 1);
-		argv[n++] = script;
-		for (; *options; options++)
-			argv[n++] = *options;
-		argv[n++] = p->tree;
-		argv[n] = NULL;
-		status = run_script(argv);
+/* Run ARGV without its output.  Returns whether it succeeded. */
+static bool run_script(char *const *argv)
+{
+	posix_spawn_file_actions_t actions;
+	int status, err, lock;
+	pid_t child;
+
+	fflush(stdout);
+	if (posix_spawn_file_actions_init(&actions))
+		return false;
+	for (int fd = STDIN_FILENO; fd <= STDOUT_FILENO; fd++)
+		posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
+	/* glibc 2.28 closes a descriptor that is duplicated as itself */
+	lock = mounts_locked < 0 ? -1
+				 : fcntl(mounts_locked, F_DUPFD_CLOEXEC, SCRIPT_LOCK + 1);
+	if (lock >= 0)
+		posix_spawn_file_actions_adddup2(&actions, lock, SCRIPT_LOCK);
+	err = posix_spawn(&child, argv[0], &actions, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	if (lock >= 0)
+		close(lock);
+	return !err && waitpid(child, &status, 0) >= 0 && WIFEXITED(status) &&
+	       WEXITSTATUS(status) == 0;
+}
+
+/* Call the script of KIND with its options and the tree, as installed or as built. */
+static bool call_script(enum policy_mount kind, const char *const *argv)
+{
+	static const char *const places[] = {"share/kpackfs/mount", "../contrib/mount"};
+	const char *name = policy_mount_name(kind);
+	char *program = below_real("/proc/self/exe"), *path = NULL, *kpackfs;
+	const char *args[8] = {0};
+	bool done = false;
+
+	if (!program)
+		return false;
+	*strrchr(program, '/') = '\0';
+	kpackfs = xasprintf("%s/kpackfs", program);
+	setenv("KPACKFS", kpackfs, 1);
+	for (size_t i = 0; i < KP_COUNT(places) && !path; i++) {
+		path = xasprintf("%s/../%s/%s", program, places[i], name);
+		if (below_access(path, X_OK) < 0) {
+			free(path);
+			path = NULL;
+		}
 	}
+	if (path) {
+		args[0] = path;
+		for (size_t i = 0; argv[i]; i++)
+			args[i + 1] = argv[i];
+		done = run_script((char *const *)args);
+	} else {
+		report_error(NULL, "the script %s of kpackfs is not installed", name);
+	}
+	free(path);
 	free(kpackfs);
-	free(script);
-	free(dir);
-	return status == 0;
+	free(program);
+	return done;
 }
 
 bool mounts_make(const struct policy *p, const char *arch)
 {
 	char *list = xasprintf("arch=%s", arch);
-	char option_i[] = "-i", option_o[] = "-o";
-	char *options[] = {option_i, option_o, list, NULL};
 	bool done;
 
 	/* a comma separates mount options, and a semicolon targets */
 	for (char *c = list; *c; c++)
 		if (*c == ',')
 			*c = ';';
-	done = call_script(p, p->mount, options);
+	done = call_script(p->mount,
+			   (const char *const[]){"-i", "-o", list, p->tree, NULL});
 	if (!done)
 		report_error(p->tree, "its archives cannot be mounted");
 	free(list);
 	return done;
 }
 
-/* How many of M are overlays, or are not. */
-static size_t count_mounts(const struct mount_table *m, bool overlay)
+bool mounts_remove(const char *tree, bool overlay)
 {
-	size_t n = 0;
+	const char *const argv[] = {"-i", "-l", "-u", tree, NULL};
+	struct mount_table now = {0};
+	bool done = mount_table_find(tree, &now);
 
-	for (size_t i = 0; i < m->count; i++)
-		n += m->items[i].overlay == overlay;
-	return n;
-}
-
-bool mounts_remove(const struct policy *p)
-{
-	char option_i[] = "-i", option_l[] = "-l", option_u[] = "-u";
-	char *options[] = {option_i, option_l, option_u, NULL};
-	struct kpackx_error why = {0};
-	struct mount_table now;
-	bool done = !mount_table_find(p->tree, &now, &why);
-
-	if (!done)
-		report_why(p->tree, &why);
-	/* an overlay that is gone may have left its lower layer elsewhere */
-	if (p->mount == POLICY_OVERLAY || count_mounts(&now, true))
-		done &= call_script(p, POLICY_OVERLAY, options);
-	if (count_mounts(&now, false))
-		done &= call_script(p, POLICY_IN_PLACE, options);
+	if (overlay || mount_table_count(&now, true))
+		done &= call_script(POLICY_OVERLAY, argv);
+	if (mount_table_count(&now, false)) {
+		/* what counts is what stays */
+		call_script(POLICY_IN_PLACE, argv);
+		done &= mount_table_find(tree, &now) && !mount_table_count(&now, false);
+	}
 	mount_table_fini(&now);
 	if (!done)
-		report_error(p->tree, "what is mounted in it cannot be unmounted");
+		report_error(tree, "what is mounted in it cannot be unmounted");
 	return done;
 }

@@ -25,14 +25,17 @@ struct mount_table {
 /* Take the mounts below TREE from MOUNTS.  false: these cannot be read to the end. */
 bool mount_table_read(struct kp_mounts *mounts, const char *tree,
 		      struct mount_table *out);
-/* Find what is mounted below TREE, without an overlay that the tree itself is in. */
-kpack_error_t mount_table_find(const char *tree, struct mount_table *out,
-			       struct kpackx_error *why);
+/*
+ * Find what is mounted below TREE, without an overlay that the tree itself is in.
+ * false: it failed, which was reported.  OUT may have an earlier table.
+ */
+bool mount_table_find(const char *tree, struct mount_table *out);
 void mount_table_fini(struct mount_table *m);
 
+/* How many of these are overlays, or are not. */
+size_t mount_table_count(const struct mount_table *m, bool overlay);
 /* Whether something of these is mounted at PATH or above it. */
 bool mount_table_covers(const struct mount_table *m, const char *path);
-bool mount_table_has_device(const struct mount_table *m, dev_t device);
 /* The mount at PATH; NULL: the table has none there. */
 const struct mount_now *mount_table_get(const struct mount_table *m, const char *path);
 
@@ -52,7 +55,10 @@ void mounts_unlock(void);
  * mount is a success.  false: it failed, which was reported.
  */
 bool mounts_make(const struct policy *p, const char *arch);
-/* Unmount all of kpackfs in P's tree; lazily what is in use. */
-bool mounts_remove(const struct policy *p);
+/*
+ * Unmount all of kpackfs in TREE, lazily what is in use; OVERLAY: an overlay may have left
+ * something elsewhere.  false: something stays, which was reported.
+ */
+bool mounts_remove(const char *tree, bool overlay);
 
 #endif

@@ -21,6 +21,7 @@ struct policy {
 	enum policy_mount mount;
 	bool strip_debug; /* code loses its debugging information, too */
 	bool overlaps;    /* with another policy's tree */
+	bool wrong;       /* it was reported, and only the name is known */
 };
 
 struct policies {
@@ -38,17 +39,16 @@ void policy_fini(struct policy *p);
 
 /*
  * Read a file that, when root runs the program, only root may write; the caller frees
- * its bytes.  INVALID_ARGUMENT: other users may write it; INVALID_FORMAT: it has more than
- * MOST bytes.
+ * its bytes.  It may be a link of root's, to where nobody else can put another file.
+ * INVALID_ARGUMENT: other users may change it; INVALID_FORMAT: it has more than MOST bytes.
  */
 kpack_error_t policy_file_load(const char *path, uint64_t most, uint8_t **out,
 			       size_t *size, struct kpackx_error *why);
 
 /*
- * Read the policies of the directory DIR; with N NAMES only these.  false: a policy, which
- * was reported, is wrong or missing; OUT has the remaining policies.  Root takes
- * policies only from a directory and from files that nobody else may write.  No DIR: no
- * policies.
+ * Read the policies of the directory DIR; with N NAMES only these.  false: a policy is
+ * wrong or missing, which was reported.  Root takes policies only from a directory and from
+ * files that nobody else may write.  No DIR: no policies.
  */
 bool policies_read(const char *dir, char *const *names, size_t n, struct policies *out);
 void policies_fini(struct policies *list);
@@ -56,5 +56,8 @@ void policies_fini(struct policies *list);
 /* The values in a policy's file: "thin", "in-place". */
 const char *policy_action_name(enum policy_action action);
 const char *policy_mount_name(enum policy_mount mount);
+
+/* Whether PATH is TREE or below it. */
+bool policy_is_in_tree(const char *path, const char *tree);
 
 #endif

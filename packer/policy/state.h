@@ -7,6 +7,7 @@
 #ifndef PACKER_POLICY_STATE_H
 #define PACKER_POLICY_STATE_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,48 +15,52 @@
 #include "core/base/errors.h"
 #include "core/base/hash.h"
 #include "core/base/span.h"
+#include "policy.h"
 
 #define STATE_DIR "/var/lib/kpack"
 
 enum state_kind {
-	STATE_CHANGED, /* it has less code, or none */
-	STATE_REMOVED, /* a file of a kernel database for other GPUs */
-	STATE_PACKED,  /* a file of a kernel database that archives have */
-	STATE_LINK, /* a further path of a changed file, whose bytes are counted there */
+	STATE_THINNED,   /* it has less code, or none */
+	STATE_CONVERTED, /* archives have its code */
+	STATE_REMOVED,   /* a file of a kernel database for other GPUs */
+	STATE_PACKED,    /* a file of a kernel database that archives have */
+	STATE_KINDS,
 };
 
 /* A file that was changed, or is about to be. */
 struct state_file {
 	enum state_kind kind;
-	char *path;   /* below the tree */
-	char *arch;   /* the GPUs whose code was to stay */
+	char *path; /* below the tree */
+	char *has;  /* the targets of its code that stays, in archives too */
+	char *lost; /* the targets of its code that was removed */
+	bool link;  /* a further path of a changed file, whose bytes are counted there */
 	bool planned; /* a run wanted to change it, and has not said that it did */
-	bool thinned; /* thin looked at it in this run; not stored */
 	bool owned;   /* STATE_PACKED: a package had it in a run since it was packed */
+	bool thinned; /* thin looked at it in this run; not stored */
+	bool fresh;   /* this run changed it; not stored */
 	uint64_t before, after; /* sizes */
-	uint64_t ino; /* of the changed file; with its mtime it is known again */
-	int64_t seconds, nanoseconds; /* mtime; planned: that of the file before */
-};
-
-/* A part of the tree that has code: a binary, or a directory of a kernel database. */
-struct state_part {
-	char *name; /* below the tree; not always a path: see parts.h */
-	char *gpus; /* GPUs of the policy that it had code for; "-": none */
+	uint64_t ino,
+		mtime; /* of the changed file, known by them; planned: before that */
 };
 
 struct state {
-	char *tree, *arch;  /* of the last run that was done; NULL: none */
-	const char *action; /* the same; static text */
-	bool strip;         /* the same: without debugging information */
-	int64_t when;       /* it ended; seconds since 1970 */
-	bool sure;          /* the tree had code for ARCH */
-	bool forgotten;     /* an earlier state was lost */
-	char **places;      /* where archives were mounted */
+	char *tree, *arch; /* of the last run that was done; NULL: none */
+	enum policy_action action;
+	bool strip;     /* the same: without debugging information */
+	int64_t when;   /* it ended; seconds since 1970 */
+	bool sure;      /* the tree had code for ARCH */
+	bool packed;    /* archives may have code of the tree */
+	bool forgotten; /* an earlier state was lost */
+	char **places;  /* where archives were mounted */
 	size_t n_places, places_cap;
 	struct state_file *files; /* by path, bytewise; each path once */
 	size_t n_files, files_cap;
-	struct state_part *parts; /* by name, bytewise; each name once */
-	size_t n_parts, parts_cap;
+	/*
+	 * The targets of the code of each part of the tree, by its name: a binary's path up
+	 * to ".so", as the next version has it, or the directory of a kernel database, which
+	 * ends with a slash.  NULL: none.
+	 */
+	json_t *parts;
 	struct kp_hash *seen; /* files that need no look, sorted */
 	size_t n_seen;
 };
@@ -75,25 +80,32 @@ kpack_error_t state_write(const char *path, const struct state *s,
 			  struct kpackx_error *why);
 void state_fini(struct state *s);
 
-/* Add FILE, whose texts the state takes over, in place of one with the same path. */
-void state_put_file(struct state *s, const struct state_file *file);
 /* The file PATH, or NULL. */
 struct state_file *state_find_file(const struct state *s, const char *path);
+/* Add FILE, whose texts the state takes over, in place of one with the same path. */
+void state_put_file(struct state *s, const struct state_file *file);
 /* Remove the files whose path is NULL. */
 void state_drop_files(struct state *s);
-/* The GPUs of the part NAME, or NULL. */
-const char *state_find_part(const struct state *s, const char *name);
-/* Replace all parts by N PARTS in order, which the state takes over. */
-void state_set_parts(struct state *s, struct state_part *parts, size_t n);
 void state_add_place(struct state *s, const char *path);
 void state_clear_places(struct state *s);
 
-/* The hash by which an unchanged file is recognised; PATH is below the tree. */
-struct kp_hash state_hash(const char *path, uint64_t ino, uint64_t size,
-			  const struct timespec *mtime, const struct timespec *ctime,
-			  mode_t mode);
-bool state_has_seen(const struct state *s, const struct kp_hash *hash);
-/* Sort N hashes. */
-void state_sort(struct kp_hash *hashes, size_t n);
+/* A time as the state has it: nanoseconds since 1970. */
+static inline uint64_t state_time(const struct timespec *t)
+{
+	return (uint64_t)t->tv_sec * 1000000000 + (uint64_t)t->tv_nsec;
+}
+
+/* Find the hash HASH in an array of N items of SIZE bytes, sorted by the hash in front. */
+void *state_find_hash(const struct kp_hash *hash, const void *items, size_t n,
+		      size_t size);
+void state_sort_hashes(void *items, size_t n, size_t size);
+
+/* --- lists of GPUs and targets, separated by commas; NULL: empty ---------------------- */
+
+/* Step to the next name of *LIST, on the heap; NULL: there is none. */
+char *list_next(const char **list);
+bool list_has(const char *list, const char *name);
+/* Add NAME at the end of *LIST, unless it is there. */
+void list_add(char **list, const char *name);
 
 #endif

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "status.h"
-#include <inttypes.h>
+/* How far the trees of policies are, as text and as JSON. */
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
-#include "packer/base/xalloc.h"
+#include "apply.h"
 #include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 
@@ -19,10 +17,12 @@ struct findings {
 
 static void find_all(const struct policy_tree *t, struct findings *f)
 {
+	*f = (struct findings){.complete = t->missing};
+	if (t->missing)
+		return;
 	f->sums = policy_tree_sums(t);
-	policy_tree_packages(t, POLICY_CHANGED, &f->owners);
+	policy_tree_packages(t, policy_file_any, &f->owners);
 	f->lacking = policy_tree_lacking(t);
-	f->n_mounted = 0;
 	for (size_t i = 0; i < t->state.n_places; i++)
 		f->n_mounted += mount_table_get(&t->mounts, t->state.places[i]) != NULL;
 	f->complete = !policy_tree_needs_work(t) && !f->lacking &&
@@ -30,53 +30,48 @@ static void find_all(const struct policy_tree *t, struct findings *f)
 		      (t->policy->action == POLICY_PACK || !policy_tree_is_packed(t));
 }
 
-static void fini_findings(struct findings *f)
-{
-	owners_fini(&f->owners);
-	free(f->lacking);
-}
-
-/* --- text ---------------------------------------------------------------------------- */
-
-static void print_time(int64_t when)
-{
-	time_t seconds = (time_t)when;
-	struct tm tm;
-	char text[32];
-
-	if (gmtime_r(&seconds, &tm) && strftime(text, sizeof(text), "%F %T", &tm))
-		printf("  last run: %s UTC\n", text);
-}
-
 static void print_changed(const struct policy_tree *t, const struct findings *f)
 {
 	char size[24];
 
 	printf("  saved: %s: %zu files changed, %zu removed, %zu packed%s\n",
-	       report_size(policy_sums_saved(&f->sums), size), f->sums.changed,
-	       f->sums.removed, f->sums.packed,
+	       report_size(f->sums.saved, size), f->sums.changed, f->sums.removed,
+	       f->sums.packed,
 	       t->state.forgotten ? "; what was changed before the state was lost is not "
 				    "known"
 				  : "");
-	if (f->owners.count == 0) {
-		if (t->state.n_files)
-			puts("  if they belong to packages, dpkg -V or rpm -V lists "
-			     "them");
-		return;
+	if (f->owners.count) {
+		printf("  dpkg -V lists them: \"??5??????\" for changed, \"missing\" for "
+		       "removed%s; packages:",
+		       f->sums.packed ? " and, while they are not mounted, for packed"
+				      : "");
+		for (size_t i = 0; i < f->owners.count; i++) {
+			putchar(' ');
+			report_text(f->owners.names[i]);
+		}
+		putchar('\n');
+	} else if (t->state.n_files) {
+		puts("  if they belong to packages, dpkg -V or rpm -V lists them");
 	}
-	printf("  dpkg -V lists them: \"??5??????\" for changed, \"missing\" for "
-	       "removed%s; "
-	       "packages:",
-	       f->sums.packed ? " and, while they are not mounted, for packed" : "");
-	for (size_t i = 0; i < f->owners.count; i++) {
-		putchar(' ');
-		report_text(f->owners.names[i]);
-	}
-	putchar('\n');
 }
 
-static void print_rest(const struct policy_tree *t, const struct findings *f)
+static void print_tree(const struct policy_tree *t, const struct findings *f)
 {
+	time_t when = (time_t)t->state.when;
+	struct tm tm;
+	char text[32];
+
+	report_text(t->policy->name);
+	fputs(": ", stdout);
+	report_text(t->policy->tree);
+	if (t->missing) {
+		puts(": does not exist");
+		return;
+	}
+	printf(": %s for %s\n", policy_action_name(t->policy->action), t->arch);
+	if (when && gmtime_r(&when, &tm) && strftime(text, sizeof(text), "%F %T", &tm))
+		printf("  last run: %s UTC\n", text);
+	print_changed(t, f);
 	if (t->interrupted)
 		puts("  the last run did not end");
 	if (t->anew)
@@ -94,76 +89,43 @@ static void print_rest(const struct policy_tree *t, const struct findings *f)
 	puts(f->complete ? "  complete" : "  not complete: run kpack apply");
 }
 
-static void print_tree(const struct policy_tree *t, const struct findings *f)
-{
-	report_text(t->policy->name);
-	fputs(": ", stdout);
-	report_text(t->policy->tree);
-	printf(": %s for %s\n", policy_action_name(t->policy->action), t->arch);
-	if (t->state.when)
-		print_time(t->state.when);
-	print_changed(t, f);
-	print_rest(t, f);
-}
-
-/* --- JSON ---------------------------------------------------------------------------- */
-
-static const char *const kinds[] = {"changed", "removed", "packed", "changed"};
-
-static json_t *json_files(const struct policy_tree *t)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < t->state.n_files; i++) {
-		const struct state_file *f = &t->state.files[i];
-
-		json_array_append_new(list, json_pack("{so ss sI sI}", "path",
-						      report_json_text(f->path), "status",
-						      kinds[f->kind], "size_before",
-						      (json_int_t)f->before, "size_after",
-						      (json_int_t)f->after));
-	}
-	return list;
-}
-
-static json_t *json_places(const struct policy_tree *t)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < t->state.n_places; i++)
-		json_array_append_new(
-			list, json_pack("{so sb}", "path",
-					report_json_text(t->state.places[i]), "mounted",
-					mount_table_get(&t->mounts, t->state.places[i]) !=
-						NULL));
-	return list;
-}
-
-static json_t *json_owners(const struct owners *owners)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < owners->count; i++)
-		json_array_append_new(list, report_json_text(owners->names[i]));
-	return list;
-}
-
 static json_t *json_tree(const struct policy_tree *t, const struct findings *f)
 {
+	static const char *const kinds[STATE_KINDS] = {"changed", "changed", "removed",
+						       "packed"};
+	json_t *files = json_array(), *places = json_array(), *packages = json_array();
+
+	for (size_t i = 0; i < t->state.n_files && !t->missing; i++) {
+		const struct state_file *file = &t->state.files[i];
+
+		json_array_append_new(files,
+				      json_pack("{so ss sI sI}", "path",
+						report_json_text(file->path), "status",
+						kinds[file->kind], "size_before",
+						(json_int_t)file->before, "size_after",
+						(json_int_t)file->after));
+	}
+	for (size_t i = 0; i < t->state.n_places && !t->missing; i++) {
+		const char *path = t->state.places[i];
+
+		json_array_append_new(
+			places,
+			json_pack("{so sb}", "path", report_json_text(path), "mounted",
+				  mount_table_get(&t->mounts, path) != NULL));
+	}
+	for (size_t i = 0; i < f->owners.count; i++)
+		json_array_append_new(packages, report_json_text(f->owners.names[i]));
 	return json_pack("{so so ss ss ss sb sI sI sI sb so so so ss}", "name",
 			 report_json_text(t->policy->name), "tree",
 			 report_json_text(t->policy->tree), "do",
 			 policy_action_name(t->policy->action), "mount",
 			 policy_mount_name(t->policy->mount), "arch", t->arch, "complete",
 			 f->complete, "last_run", (json_int_t)t->state.when, "files_new",
-			 (json_int_t)(t->anew ? t->look.n_files : t->look.n_new),
-			 "bytes_saved", (json_int_t)policy_sums_saved(&f->sums),
-			 "forgotten", t->state.forgotten, "files", json_files(t),
-			 "packages", json_owners(&f->owners), "mounts", json_places(t),
-			 "lacking", f->lacking ? f->lacking : "");
+			 (json_int_t)(t->anew ? t->look.count : t->look.n_new),
+			 "bytes_saved", (json_int_t)f->sums.saved, "forgotten",
+			 t->state.forgotten, "files", files, "packages", packages,
+			 "mounts", places, "lacking", f->lacking ? f->lacking : "");
 }
-
-/* --- all ----------------------------------------------------------------------------- */
 
 int status_print(const struct policies *list, const struct policy_places *places,
 		 bool json)
@@ -175,20 +137,22 @@ int status_print(const struct policies *list, const struct policy_places *places
 		struct policy_tree t;
 		struct findings f;
 
-		if (!policy_tree_open(&t, &list->items[i], places) ||
-		    !policy_tree_look(&t)) {
-			policy_tree_fini(&t);
-			status = EXIT_FAULT;
+		if (list->items[i].wrong)
 			continue;
-		}
-		find_all(&t, &f);
-		if (json)
-			report_array_add(&array, json_tree(&t, &f));
-		else
-			print_tree(&t, &f);
-		if (!f.complete)
+		if (policy_tree_open(&t, &list->items[i], places) &&
+		    policy_tree_look(&t)) {
+			find_all(&t, &f);
+			if (json)
+				report_array_add(&array, json_tree(&t, &f));
+			else
+				print_tree(&t, &f);
+			if (!f.complete)
+				status = EXIT_FAULT;
+			owners_fini(&f.owners);
+			free(f.lacking);
+		} else {
 			status = EXIT_FAULT;
-		fini_findings(&f);
+		}
 		policy_tree_fini(&t);
 	}
 	if (json)

@@ -3,20 +3,23 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include "core/archive/naming.h"
-#include "gpu_list.h"
 #include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 #include "packer/files/below.h"
+#include "packer/files/tree_list.h"
 
-/* --- files that were changed --------------------------------------------------------- */
-
-static char *path_of(const struct policy_tree *t, const char *relative)
+char *policy_tree_path(const struct policy_tree *t, const char *relative, size_t n)
 {
 	const char *tree = t->policy->tree;
 
-	return xasprintf("%s/%s", strcmp(tree, "/") ? tree : "", relative);
+	if (n == 0)
+		return xstrdup(tree);
+	return xasprintf("%s/%.*s", strcmp(tree, "/") ? tree : "", (int)n, relative);
 }
+
+/* --- files that were changed --------------------------------------------------------- */
 
 /*
  * Whether the directory that had PATH is gone, and the one around it: a package has been
@@ -42,8 +45,7 @@ static bool package_is_gone(const char *path)
 /* Whether ST is F's file as kpack left it. */
 static bool is_ours(const struct state_file *f, const struct stat *st)
 {
-	bool same_time =
-		st->st_mtim.tv_sec == f->seconds && st->st_mtim.tv_nsec == f->nanoseconds;
+	bool same_time = state_time(&st->st_mtim) == f->mtime;
 
 	if (f->planned) /* changing a file keeps its time, and makes it smaller */
 		return same_time && (uint64_t)st->st_size < f->before;
@@ -54,25 +56,23 @@ static bool is_ours(const struct state_file *f, const struct stat *st)
 static bool settle_file(struct policy_tree *t, struct state_file *f)
 {
 	bool gone = f->kind == STATE_REMOVED || f->kind == STATE_PACKED;
-	char *path = path_of(t, f->path);
-	bool exists, stays;
+	char *path = policy_tree_path(t, f->path, strlen(f->path));
+	bool exists, stays = true;
 	struct stat st;
 
 	t->interrupted |= f->planned;
 	/* what a mount covers cannot be seen, nor be changed by packages */
-	if (mount_table_covers(&t->mounts, path)) {
-		free(path);
-		return true;
+	if (!mount_table_covers(&t->mounts, path)) {
+		exists = below_lstat(path, &st) == 0;
+		stays = gone ? !exists && !package_is_gone(path)
+			     : exists && S_ISREG(st.st_mode) && is_ours(f, &st);
+		if (stays && f->planned && !gone) {
+			f->after = (uint64_t)st.st_size;
+			f->ino = st.st_ino;
+		}
+		f->planned &= !stays;
 	}
-	exists = below_lstat(path, &st) == 0;
-	stays = gone ? !exists && !package_is_gone(path)
-		     : exists && S_ISREG(st.st_mode) && is_ours(f, &st);
 	free(path);
-	if (stays && f->planned && !gone) {
-		f->after = (uint64_t)st.st_size;
-		f->ino = st.st_ino;
-	}
-	f->planned &= !stays;
 	return stays;
 }
 
@@ -81,13 +81,98 @@ static void settle_files(struct policy_tree *t)
 	for (size_t i = 0; i < t->state.n_files; i++) {
 		struct state_file *f = &t->state.files[i];
 
-		if (!settle_file(t, f)) {
-			free(f->path);
-			f->path = NULL;
-			t->lost = true;
-		}
+		if (settle_file(t, f))
+			continue;
+		free(f->path);
+		f->path = NULL;
+		t->lost = true;
 	}
 	state_drop_files(&t->state);
+}
+
+/* --- all files ----------------------------------------------------------------------- */
+
+/*
+ * A file that is written again within one tick of the kernel's clock keeps its times.  File
+ * systems without fractions of a second have ticks of up to two.
+ */
+static const uint64_t tick = 20000000, long_tick = 2000000000;
+
+struct kp_hash policy_tree_hash(const char *path, const struct file_identity *id)
+{
+	struct kp_hash hash;
+	char *text = xasprintf("%ju %ju %ju %ju %u %s", (uintmax_t)id->ino,
+			       (uintmax_t)id->size, (uintmax_t)state_time(&id->mtime),
+			       (uintmax_t)state_time(&id->ctime), id->mode, path);
+
+	hash = kp_hash_of(text, strlen(text));
+	free(text);
+	return hash;
+}
+
+static bool has_seen(const struct policy_tree *t, const struct kp_hash *hash)
+{
+	return state_find_hash(hash, t->state.seen, t->state.n_seen, sizeof(*hash));
+}
+
+static void look_at_file(struct policy_tree *t, const struct tree_item *item,
+			 uint64_t start)
+{
+	const struct timespec *ctime = &item->st.st_ctim;
+	uint64_t margin = ctime->tv_nsec ? tick : long_tick;
+	struct look *look = &t->look;
+	struct file_identity id = file_identity_of(&item->st);
+	struct seen_file f = {.hash = policy_tree_hash(item->rest, &id)};
+
+	bool seen = has_seen(t, &f.hash);
+
+	f.sure = seen || state_time(ctime) + margin <= start;
+	xgrow(&look->items, look->count, &look->cap, sizeof(f));
+	look->items[look->count++] = f;
+	look->n_new += !seen;
+}
+
+/* Whether ST is of a file system that is mounted in the tree. */
+static bool is_mount(const struct policy_tree *t, const struct stat *st)
+{
+	for (size_t i = 0; i < t->mounts.count; i++)
+		if (t->mounts.items[i].device == st->st_dev)
+			return true;
+	return false;
+}
+
+bool policy_tree_look(struct policy_tree *t)
+{
+	struct tree_list *list;
+	struct timespec now;
+	struct tree_item item;
+	bool fine = true;
+
+	free(t->look.items);
+	t->look = (struct look){0};
+	if (!mount_table_find(t->policy->tree, &t->mounts))
+		return false;
+	settle_files(t);
+	if (t->missing)
+		return true;
+	clock_gettime(CLOCK_REALTIME, &now);
+	list = tree_list_open(t->policy->tree);
+	while (tree_list_next(list, &item)) {
+		if (item.kind == TREE_FAULT && item.level == 0 && item.error == ENOENT) {
+			t->missing = true; /* since it was opened */
+		} else if (item.kind == TREE_FAULT) {
+			report_error(item.path, "%s", below_strerror(item.error));
+			fine = false;
+		} else if (item.kind == TREE_DIR && item.level > 0 &&
+			   is_mount(t, &item.st)) {
+			tree_list_skip(list);
+		} else if (item.kind == TREE_OTHER && S_ISREG(item.st.st_mode)) {
+			look_at_file(t, &item, state_time(&now));
+		}
+	}
+	tree_list_close(list);
+	state_sort_hashes(t->look.items, t->look.count, sizeof(*t->look.items));
+	return fine;
 }
 
 /* --- opening ------------------------------------------------------------------------- */
@@ -96,68 +181,86 @@ static void read_state(struct policy_tree *t)
 {
 	struct kpackx_error why = {0};
 	kpack_error_t err = state_read(t->state_path, &t->state, &why);
+	bool none = err == KPACK_ERROR_FILE_NOT_FOUND;
 
-	if (!err && strcmp(t->state.tree ? t->state.tree : "", t->policy->tree) == 0)
+	if (!err && strcmp(t->state.tree, t->policy->tree) == 0)
 		return;
-	if (!err) {
+	if (!err)
 		report_error(
 			t->state_path,
 			"note: the state is that of another tree, and is replaced: all "
 			"files are looked at");
-	} else if (err != KPACK_ERROR_FILE_NOT_FOUND) {
+	else if (!none)
 		report_error(t->state_path,
 			     "note: %s: all files are looked at again, and what was "
 			     "changed before is not known any more",
 			     why.text);
-	}
 	state_fini(&t->state);
 	t->state.tree = xstrdup(t->policy->tree);
-	t->state.forgotten = err && err != KPACK_ERROR_FILE_NOT_FOUND;
+	t->state.forgotten = err && !none;
 }
 
-static bool same_text(const char *a, const char *b)
+/* Add what the driver reports to the GPUs. */
+static kpack_error_t add_found(struct kp_choice *choice, const char *topology,
+			       struct kpackx_error *why)
 {
-	return a && b && strcmp(a, b) == 0;
+	struct kp_gpus gpus;
+	kpack_error_t err = kp_gpus_read(topology, &gpus, why);
+
+	for (size_t i = 0; i < gpus.faults.kept; i++)
+		report_error(NULL, "%s", gpus.faults.items[i].text);
+	if (err == KPACK_ERROR_FILE_NOT_FOUND)
+		err = KPACK_SUCCESS; /* no driver: no GPU */
+	if (!err)
+		err = kp_choice_add_found(choice, &gpus, why);
+	kp_gpus_fini(&gpus);
+	return err;
 }
 
-static bool find_gpus(struct policy_tree *t, const char *topology)
+/* The GPUs of the policy; with "auto" also those that are only missing now. */
+static kpack_error_t find_gpus(struct policy_tree *t, const char *topology,
+			       struct kpackx_error *why)
 {
-	struct kpackx_error why = {0};
+	const char *earlier = t->state.arch;
+	struct kp_choice choice = {0};
+	kpack_error_t err = kp_choice_add(&choice, t->policy->arch, why);
+	char *gpu;
 
-	if (gpu_list_make(t->policy->arch, topology, t->state.arch, &t->arch, &t->gone,
-			  &why)) {
-		report_why(t->policy->name, &why);
-		return false;
+	if (!err && choice.find)
+		err = add_found(&choice, topology, why);
+	for (size_t i = 0; i < choice.count && !err; i++) {
+		char text[KP_TARGET_TEXT_MAX];
+
+		kp_target_format(&choice.gpus[i], text);
+		list_add(&t->arch, text);
 	}
-	t->anew = !same_text(t->arch, t->state.arch) ||
-		  !same_text(t->state.action, policy_action_name(t->policy->action)) ||
-		  t->state.strip != t->policy->strip_debug;
-	if (t->anew) {
-		t->state.n_seen = 0;
-		t->state.sure = false;
+	while (!err && choice.find && (gpu = list_next(&earlier))) {
+		if (!list_has(t->arch, gpu))
+			list_add(&t->gone, gpu);
+		list_add(&t->arch, gpu);
+		free(gpu);
 	}
-	return true;
+	kp_choice_fini(&choice);
+	KP_TRY(err);
+	if (!t->arch)
+		return kp_fail(
+			why, KPACK_ERROR_ARCH_NOT_FOUND,
+			"arch=auto: no GPU in %s: name the GPUs, as in arch=gfx1100",
+			topology ? topology : KP_TOPOLOGY);
+	return arch_filter_add(&t->filter, t->arch, why);
 }
 
-static bool find_mounts(struct policy_tree *t)
+/* Whether the list A has all GPUs of B. */
+static bool list_covers(const char *a, const char *b)
 {
-	struct kpackx_error why = {0};
+	bool covers = true;
+	char *gpu;
 
-	mount_table_fini(&t->mounts);
-	if (!mount_table_find(t->policy->tree, &t->mounts, &why))
-		return true;
-	report_why(t->policy->tree, &why);
-	return false;
-}
-
-bool policy_tree_look(struct policy_tree *t)
-{
-	look_fini(&t->look);
-	if (!find_mounts(t))
-		return false;
-	settle_files(t);
-	look_at(t->policy->tree, &t->state, &t->mounts, &t->look);
-	return !t->look.failed;
+	while ((gpu = list_next(&b))) {
+		covers &= list_has(a, gpu);
+		free(gpu);
+	}
+	return covers;
 }
 
 bool policy_tree_open(struct policy_tree *t, const struct policy *p,
@@ -165,15 +268,32 @@ bool policy_tree_open(struct policy_tree *t, const struct policy *p,
 {
 	const char *states = places->states ? places->states : STATE_DIR;
 	struct kpackx_error why = {0};
+	struct stat st;
 
 	*t = (struct policy_tree){.policy = p};
 	t->state_path = xasprintf("%s/%s.state", states, p->name);
-	if (below_root(p->tree, &why)) {
+	t->missing = below_stat(p->tree, &st) < 0 && errno == ENOENT;
+	if (!t->missing && below_root(p->tree, &why)) {
 		report_error(p->name, "tree=%s: %s", p->tree, why.text);
 		return false;
 	}
 	read_state(t);
-	return find_gpus(t, places->topology) && find_mounts(t);
+	if (t->missing) {
+		t->arch = xstrdup(p->arch);
+		return true;
+	}
+	if (find_gpus(t, places->topology, &why)) {
+		report_why(p->name, &why);
+		return false;
+	}
+	t->anew = !t->state.arch || !list_covers(t->arch, t->state.arch) ||
+		  !list_covers(t->state.arch, t->arch) || t->state.action != p->action ||
+		  t->state.strip != p->strip_debug;
+	if (t->anew) {
+		t->state.n_seen = 0;
+		t->state.sure = false;
+	}
+	return mount_table_find(p->tree, &t->mounts);
 }
 
 void policy_tree_fini(struct policy_tree *t)
@@ -181,29 +301,21 @@ void policy_tree_fini(struct policy_tree *t)
 	free(t->state_path);
 	free(t->arch);
 	free(t->gone);
-	look_fini(&t->look);
+	free(t->look.items);
+	arch_filter_fini(&t->filter);
 	mount_table_fini(&t->mounts);
 	state_fini(&t->state);
 }
 
-/*
- * Whether files are gone, whose entries archives may still have.  Files that an overlay
- * covers were not looked at.
- */
-static bool has_lost_files(const struct policy_tree *t)
-{
-	bool covered = false;
-
-	for (size_t i = 0; i < t->mounts.count; i++)
-		covered |= t->mounts.items[i].overlay;
-	return t->lost ||
-	       (!covered && t->look.n_hashes - t->look.n_new < t->state.n_seen);
-}
+/* --- what was found ------------------------------------------------------------------ */
 
 bool policy_tree_needs_work(const struct policy_tree *t)
 {
-	return t->anew || t->interrupted || t->look.n_new ||
-	       (t->policy->action == POLICY_PACK && has_lost_files(t));
+	/* files are gone, whose entries archives may have; an overlay covers files */
+	bool lost = t->lost || (!mount_table_count(&t->mounts, true) &&
+				t->look.count - t->look.n_new < t->state.n_seen);
+
+	return t->anew || t->interrupted || t->look.n_new || (t->state.packed && lost);
 }
 
 bool policy_tree_is_mounted(const struct policy_tree *t)
@@ -220,117 +332,124 @@ bool policy_tree_is_mounted(const struct policy_tree *t)
 	return t->state.n_places;
 }
 
+uint64_t policy_tree_archives(const struct policy_tree *t, size_t *n)
+{
+	char *dir = policy_tree_path(t, KP_ARCHIVES_DIR, strlen(KP_ARCHIVES_DIR)),
+	     **paths;
+	uint64_t sum = 0;
+	struct stat st;
+
+	*n = 0;
+	if (!below_archives_find(dir, &paths, n, NULL)) {
+		for (size_t i = 0; i < *n; i++) {
+			if (below_lstat(paths[i], &st) == 0)
+				sum += (uint64_t)st.st_size;
+			free(paths[i]);
+		}
+		free(paths);
+	}
+	free(dir);
+	return sum;
+}
+
 bool policy_tree_is_packed(const struct policy_tree *t)
 {
-	bool packed = same_text(t->state.action, policy_action_name(POLICY_PACK));
+	size_t n = 0;
 
-	for (size_t i = 0; i < t->state.n_files; i++)
-		if (t->state.files[i].kind == STATE_PACKED ||
-		    (packed && t->state.files[i].kind != STATE_REMOVED))
+	if (t->state.packed)
+		policy_tree_archives(t, &n);
+	return n;
+}
+
+bool policy_file_any(const struct policy_tree *t, const struct state_file *f)
+{
+	(void)t;
+	return f;
+}
+
+bool policy_file_packed(const struct policy_tree *t, const struct state_file *f)
+{
+	(void)t;
+	return f->kind == STATE_CONVERTED || f->kind == STATE_PACKED;
+}
+
+bool policy_tree_loads(const struct policy_tree *t, size_t gpu, const char *list)
+{
+	struct kp_target code;
+	bool loads = false;
+	char *name;
+
+	while (!loads && (name = list_next(&list))) {
+		loads = !kp_target_parse(kp_span_str(name), &code, NULL) &&
+			kp_choice_takes(&t->filter.chosen, gpu, &code);
+		free(name);
+	}
+	return loads;
+}
+
+bool policy_file_lacks(const struct policy_tree *t, const struct state_file *f)
+{
+	for (size_t i = 0; i < t->filter.chosen.count; i++)
+		if (policy_tree_loads(t, i, f->lost))
 			return true;
 	return false;
 }
 
-/* --- what was changed ---------------------------------------------------------------- */
-
-static bool is_asked(const struct policy_tree *t, enum policy_files which,
-		     const struct state_file *f)
+char *policy_tree_lacking(const struct policy_tree *t)
 {
-	return which == POLICY_CHANGED || !gpu_list_covers(f->arch, t->arch);
+	char *lacking = NULL;
+
+	for (size_t i = 0; i < t->filter.chosen.count; i++) {
+		char text[KP_TARGET_TEXT_MAX];
+		size_t k = 0;
+
+		while (k < t->state.n_files &&
+		       !policy_tree_loads(t, i, t->state.files[k].lost))
+			k++;
+		kp_target_format(&t->filter.chosen.gpus[i], text);
+		if (k < t->state.n_files)
+			list_add(&lacking, text);
+	}
+	return lacking;
 }
 
-size_t policy_tree_count(const struct policy_tree *t, enum policy_files which)
+size_t policy_tree_packages(const struct policy_tree *t, policy_file_test *test,
+			    struct owners *out)
 {
-	size_t n = 0;
-
-	for (size_t i = 0; i < t->state.n_files; i++)
-		n += is_asked(t, which, &t->state.files[i]);
-	return n;
-}
-
-void policy_tree_packages(const struct policy_tree *t, enum policy_files which,
-			  struct owners *out)
-{
-	size_t n = 0;
 	char **paths = xcalloc(t->state.n_files + 1, sizeof(*paths));
+	size_t n = 0;
 
-	for (size_t i = 0; i < t->state.n_files; i++)
-		if (is_asked(t, which, &t->state.files[i]))
-			paths[n++] = path_of(t, t->state.files[i].path);
+	for (size_t i = 0; i < t->state.n_files; i++) {
+		const struct state_file *f = &t->state.files[i];
+
+		if (test(t, f))
+			paths[n++] = policy_tree_path(t, f->path, strlen(f->path));
+	}
 	owners_find(NULL, (const char *const *)paths, n, out);
 	for (size_t i = 0; i < n; i++)
 		free(paths[i]);
 	free(paths);
-}
-
-char *policy_tree_lacking(const struct policy_tree *t)
-{
-	char *common = xstrdup(t->arch), *lacking = NULL, *rest, *gpu, *list;
-
-	for (size_t i = 0; i < t->state.n_files; i++) {
-		char *less = gpu_list_common(common, t->state.files[i].arch);
-
-		free(common);
-		common = less;
-	}
-	list = rest = xstrdup(t->arch);
-	while ((gpu = strsep(&rest, ","))) {
-		char *longer;
-
-		if (gpu_list_has(common, gpu, strlen(gpu)))
-			continue;
-		longer = lacking ? xasprintf("%s,%s", lacking, gpu) : xstrdup(gpu);
-		free(lacking);
-		lacking = longer;
-	}
-	free(list);
-	free(common);
-	return lacking;
-}
-
-static uint64_t size_of_archives(const struct policy_tree *t)
-{
-	char *dir = path_of(t, KP_ARCHIVES_DIR);
-	struct dirent **names;
-	int n = below_scandir(dir, &names, NULL);
-	uint64_t sum = 0;
-
-	for (int i = 0; i < n; i++) {
-		char *path = xasprintf("%s/%s", dir, names[i]->d_name);
-		struct stat st;
-
-		if (below_lstat(path, &st) == 0 && S_ISREG(st.st_mode))
-			sum += (uint64_t)st.st_size;
-		free(path);
-		free(names[i]);
-	}
-	if (n >= 0)
-		free(names);
-	free(dir);
-	return sum;
+	return n;
 }
 
 struct policy_sums policy_tree_sums(const struct policy_tree *t)
 {
 	struct policy_sums s = {0};
+	uint64_t before = 0, after = 0;
+	size_t n;
 
 	for (size_t i = 0; i < t->state.n_files; i++) {
 		const struct state_file *f = &t->state.files[i];
 
-		s.changed += f->kind == STATE_CHANGED || f->kind == STATE_LINK;
+		s.changed += f->kind == STATE_THINNED || f->kind == STATE_CONVERTED;
 		s.removed += f->kind == STATE_REMOVED;
 		s.packed += f->kind == STATE_PACKED;
-		s.before += f->kind == STATE_LINK ? 0 : f->before;
-		s.after += f->kind == STATE_LINK ? 0 : f->after;
+		s.fresh[f->kind] += f->fresh;
+		before += f->link ? 0 : f->before;
+		after += f->link ? 0 : f->after;
 	}
-	if (t->policy->action == POLICY_PACK)
-		s.archives = size_of_archives(t);
+	if (t->state.packed)
+		after += policy_tree_archives(t, &n) - t->pruned;
+	s.saved = before > after ? before - after : 0;
 	return s;
-}
-
-uint64_t policy_sums_saved(const struct policy_sums *s)
-{
-	uint64_t left = s->after + s->archives;
-
-	return s->before > left ? s->before - left : 0;
 }

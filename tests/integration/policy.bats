@@ -369,8 +369,8 @@ topology() { # VERSION...: a machine with these GPUs
 	policy none "tree=$T/missing" arch=gfx1100 do=thin
 	run -0 apply none
 	[ "$output" = "none: $T/missing: does not exist" ]
-	run -1 status none
-	[[ $output == "kpack: none: tree=$T/missing: "* ]]
+	run -0 status none
+	[ "$output" = "none: $T/missing: does not exist" ]
 	: >file
 	policy none "tree=$T/file" arch=gfx1100 do=thin
 	run -1 apply none
@@ -398,13 +398,77 @@ topology() { # VERSION...: a machine with these GPUs
 	run -1 apply
 	[[ $output == "kpack: policies: users other than root can write it"* ]]
 	chmod 0755 policies
-	mv policies/rocm.conf elsewhere
-	ln -s ../elsewhere policies/rocm.conf
-	run -1 apply
-	diff -r tree before
-	rm policies/rocm.conf
-	mv elsewhere policies/rocm.conf
 	run -0 apply
+}
+
+# bats test_tags=single
+@test "a policy may be a symbolic link, to root only one of root's to a file of root's" {
+	make_tree tree
+	mkdir theirs
+	policy rocm "tree=$T/tree" arch=gfx1100 do=thin
+	mv policies/rocm.conf elsewhere
+	cp elsewhere theirs/own
+	ln -s ../elsewhere policies/rocm.conf
+	ln -s policies link
+	run -0 kpack apply -n --policy-dir link --state-dir state
+	[[ $output == *"3 files would be thinned"* ]]
+	# links that lead to no file
+	for to in ../nothing rocm.conf ../theirs /dev/null; do
+		ln -sfn $to policies/rocm.conf
+		run -1 apply
+		[[ $output == "kpack: policies/rocm.conf: "* ]]
+	done
+	ln -sfn ../elsewhere policies/rocm.conf
+	if [ "$(id -u)" = 0 ]; then
+		chown -h 65534 policies/rocm.conf
+		run -1 apply
+		[[ $output == "kpack: policies/rocm.conf: a symbolic link: it and the file must be root's alone: "* ]]
+		chown -h 0 policies/rocm.conf
+		chown 65534 elsewhere
+		run -1 apply
+		chown 0 elsewhere
+		# a file of root's where another user may put another one
+		ln -sfn ../theirs/own policies/rocm.conf
+		chown 65534 theirs
+		run -1 apply
+		ln -sfn ../elsewhere policies/rocm.conf
+	fi
+	[ "$(objects tree/lib/a.so | wc -l)" = 3 ]
+	run -0 apply
+	[ "$(objects tree/lib/a.so | wc -l)" = 1 ]
+}
+
+# bats test_tags=single
+@test "a tree that does not exist is no fault, whenever it goes" {
+	make_tree tree
+	cp -a tree packages
+	policy rocm "tree=$T/tree" arch=gfx1100 do=thin
+	run -0 apply -n
+	[[ $output == *"3 files would be thinned"* ]]
+	rm -r tree
+	missing() {
+		run -0 apply
+		[ "$output" = "rocm: $T/tree: does not exist" ]
+		run -0 status
+		[ "$output" = "rocm: $T/tree: does not exist" ]
+		[ "$(field complete)" = True ]
+		[ "$(field files)" = '[]' ]
+		run -0 apply --unmount
+		run -0 apply --mounts
+		[ -z "$output" ]
+	}
+	missing
+	cp -a packages tree
+	run -0 apply
+	[[ $output == *"3 files thinned"* ]]
+	run -0 status
+	rm -r tree
+	missing
+	cp -a packages tree
+	run -1 status
+	run -0 apply
+	[[ $output == *"3 files thinned"* ]]
+	[ "$(field complete)" = True ]
 }
 
 # bats test_tags=single
@@ -545,6 +609,186 @@ topology() { # VERSION...: a machine with these GPUs
 	[ "$(objects tree/lib/c.so | wc -l)" = 1 ]
 }
 
+# bats test_tags=single
+@test "do=pack: what is refused is refused before anything is removed" {
+	make_tree tree
+	database tree
+	cp -a tree before
+	refuse() { # TEXT: twice, as -n does, and nothing changes
+		rm -rf was
+		cp -a tree was
+		run -1 apply -n
+		[[ $output == *"$1"* ]]
+		said=$output
+		for n in 1 2; do
+			run -1 apply
+			[ "$output" = "$said" ]
+			diff -r tree was
+		done
+	}
+	policy rocm "tree=$T/tree" arch=gfx1100 do=pack
+	# a file of a database that is cut short
+	mkdir -p tree/share/miopen/db
+	printf 'SQLite format 3' >tree/share/miopen/db/gfx1100.kdb
+	refuse 'db/gfx1100.kdb: '
+	rm -r tree/share/miopen
+	# a HIP runtime that refuses converted binaries
+	printf 'junk __hipRegisterFatBinary' >tree/lib/libamdhip64.so.6
+	refuse "libamdhip64.so.6"
+	run -1 status
+	[[ $output == *"not applied yet"* ]]
+	policy rocm "tree=$T/tree" arch=gfx1100 do=thin
+	run -0 apply
+	[[ $output == *": 3 files thinned, 4 removed, "* ]]
+	[ "$(field complete)" = True ]
+	policy rocm "tree=$T/tree" arch=gfx1100 do=pack
+	refuse "libamdhip64.so.6"
+	policy rocm "tree=$T/tree" arch=gfx1100 do=thin
+	run -0 apply
+	[ "$output" = "rocm: $T/tree: nothing changed" ]
+	[ "$(field complete)" = True ]
+	# one that takes them, and then again one that does not
+	policy rocm "tree=$T/tree" arch=gfx1100 do=pack
+	printf 'junk __hipRegisterFatBinary librocm_kpack.so' >tree/lib/libamdhip64.so.6
+	run -0 apply
+	[[ $output == *": 3 files converted, 0 removed, 2 packed, "* ]]
+	printf 'junk __hipRegisterFatBinary' >tree/lib/libamdhip64.so.6
+	cp before/lib/a.so tree/lib/new.so
+	refuse "libamdhip64.so.6"
+	run -1 status
+}
+
+# bats test_tags=single
+@test "a packed tree that is only to be thin: its archives go with what asks for them" {
+	make_tree tree
+	database tree
+	cp -a tree packages
+	policy rocm "tree=$T/tree" arch=gfx1100 do=thin
+	apply
+	cp -a tree want
+	want=$(field bytes_saved)
+	pack_then_thin() {
+		rm -rf tree state
+		cp -a packages tree
+		policy rocm "tree=$T/tree" arch=gfx1100 do=pack
+		apply -q
+		[ -e tree/.kpack ]
+		policy rocm "tree=$T/tree" arch=gfx1100 do=thin
+	}
+	stays() {
+		for n in 1 2; do
+			run -1 apply
+			[[ $output == *"kpack: rocm: do=thin: $T/tree is packed, and stays so: reinstall "* ]]
+			[ "$(field complete)" = False ]
+		done
+	}
+	is_thin() {
+		run -0 apply
+		[ ! -e tree/.kpack ]
+		diff -r tree want
+		[ "$(field complete)" = True ]
+		[ "$(field bytes_saved)" = "$want" ]
+		[ "$(apply)" = "rocm: $T/tree: nothing changed" ]
+	}
+	# all at once
+	pack_then_thin
+	cp -a packages/. tree
+	run -0 apply -n
+	freed=${output##*removed, } freed=${freed%% would*}
+	[[ $(apply) == *"$freed freed" ]]
+	is_thin
+	# one package after the other
+	pack_then_thin
+	stays
+	cp -a packages/lib/rocblas tree/lib
+	stays
+	kpack ls tree/.kpack >entries
+	run -1 grep rocblas entries
+	grep -q 'a\.so#' entries
+	rm tree/lib/a.so tree/lib/deep/b.so # for hard links, as dpkg does
+	cp -a packages/. tree
+	is_thin
+	# removed, and installed again
+	pack_then_thin
+	stays
+	rm -r tree/lib
+	run -0 apply
+	[ ! -e tree/.kpack ]
+	[ "$(field files)" = '[]' ]
+	cp -a packages/. tree
+	is_thin
+	# the policy changes back, and once more
+	pack_then_thin
+	stays
+	policy rocm "tree=$T/tree" arch=gfx1100 do=pack
+	[ "$(apply)" = "rocm: $T/tree: nothing changed" ]
+	[ "$(field complete)" = True ]
+	policy rocm "tree=$T/tree" arch=gfx1100 do=thin
+	cp -a packages/. tree
+	is_thin
+}
+
+# bats test_tags=single
+@test "a tree that only its archives kept goes with them, and directories of others stay" {
+	command -v dpkg-query rpm >/dev/null || skip "no dpkg and rpm"
+	mkdir -p opt/other opt/x/y
+	make_tree opt/x/y
+	database opt/x/y
+	cp -a opt/x/y packages
+	for action in pack thin; do
+		policy rocm "tree=$T/opt/x/y" arch=gfx1100 do=pack
+		run -0 apply
+		policy rocm "tree=$T/opt/x/y" arch=gfx1100 do=$action
+		: >opt/x/y/.kpack/.kpack-0123456789abcdef.tmp
+		rm -r opt/x/y/{lib,share}
+		run -0 apply
+		[ ! -e opt/x ]
+		[ -d opt/other ]
+		run -0 apply
+		[ "$output" = "rocm: $T/opt/x/y: does not exist" ]
+		mkdir -p opt/x
+		cp -a packages opt/x/y
+		run -0 apply
+	done
+	# files of somebody else
+	policy rocm "tree=$T/opt/x/y" arch=gfx1100 do=pack
+	run -0 apply
+	rm -r opt/x/y/lib
+	run -0 apply
+	[ -e opt/x/y/share/doc/text ]
+	[ ! -e opt/x/y/.kpack ]
+}
+
+# bats test_tags=single
+@test "a GPU that is added: only files that had code for it are asked for" {
+	for action in thin pack; do
+		rm -rf tree state
+		make_tree tree
+		database tree
+		mkfat --size 60000 --seed 5 --arches gfx1100,gfx1030 tree/lib/only.so
+		mkfat --size 60000 --seed 6 --arches gfx1100,gfx9-generic tree/lib/generic.so
+		# packed for three, two of which go later
+		policy rocm "tree=$T/tree" arch=gfx1100,gfx1030,gfx90a do=$action
+		apply -q
+		policy rocm "tree=$T/tree" arch=gfx1100 do=$action
+		run -0 apply
+		policy rocm "tree=$T/tree" arch=gfx1100,gfx906 do=$action
+		run -1 apply
+		[[ $output == *"gfx906: its code was removed from 1 files of $T/tree before it was wanted: reinstall "* ]]
+		policy rocm "tree=$T/tree" arch=gfx1100,gfx942 do=$action
+		run -0 apply
+		[ "$(field lacking)" = "" ]
+		[ "$(field complete)" = True ]
+		policy rocm "tree=$T/tree" arch=gfx1100,gfx90a do=$action
+		run -1 apply
+		[[ $output == *"gfx90a: its code was removed from 5 files of "* ]]
+		policy rocm "tree=$T/tree" arch=gfx1100,gfx1030 do=$action
+		run -1 apply
+		[[ $output == *"gfx1030: its code was removed from 6 files of "* ]]
+		[ "$(field lacking)" = gfx1030 ]
+	done
+}
+
 @test "do=pack: packed and mounted, away for packages, packed again, mounted again" {
 	as_root
 	chmod 0666 /dev/fuse
@@ -658,7 +902,7 @@ topology() { # VERSION...: a machine with these GPUs
 	# thin has no way back: what is mounted stays, and the packages are asked for
 	policy rocm "tree=$T/tree" arch=gfx1100 do=thin
 	run -1 apply
-	[[ $output == "kpack: rocm: do=thin: $T/tree is packed, and stays so: reinstall "* ]]
+	[[ $output == *"kpack: rocm: do=thin: $T/tree is packed, and stays so: reinstall "* ]]
 	cmp packages/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco tree/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco
 	policy rocm "tree=$T/tree" arch=gfx1100 do=pack
 	apply
@@ -857,7 +1101,24 @@ topology() { # VERSION...: a machine with these GPUs
 	[[ $output == *"wrong.conf: line 1: wrong: not KEY=VALUE" ]]
 	[ "$(mounts)" = 1 ]
 	run -0 hook pre
-	# but not those of two policies for one tree
+	# a fault of another policy is not a mount, and one of its own does not keep it mounted
+	run -0 hook post
+	[ "$(mounts)" = 1 ]
+	cp policies/rocm.conf kept
+	for how in wrong gone; do
+		[ $how = gone ] && rm policies/rocm.conf || echo wrong >policies/rocm.conf
+		run -0 hook pre
+		[ "$(mounts)" = 0 ]
+		[[ $output != *mounted* ]]
+		run -0 hook pre
+		[[ $output != *mounted* ]]
+		cp kept policies/rocm.conf
+		run -0 hook post
+		[ "$(mounts)" = 1 ]
+	done
+	run -0 hook pre
+	[[ $output != *mounted* ]]
+	# not those of two policies for one tree
 	cp policies/rocm.conf policies/wrong.conf
 	run -1 apply
 	[[ $output == *" overlap: remove one of the policies" ]]

@@ -138,12 +138,17 @@ complete() { [ "$(inside kpack status | tail -n 1)" = '  complete' ]; }
 	same_as_status changed removed
 	dpkg_does -r kpack-test
 	[ ! -e root/opt/kpack-test ]
-	! inside kpack status >/dev/null || false
+	run -0 inside kpack status
+	[ "$output" = "test: /opt/kpack-test: does not exist" ] || [ "$output" = "test: /opt/kpack-link: does not exist" ]
 	dpkg_does -i /packages/1.deb
 	only_gfx1100 root/$lib/liba.so
 	same_as_status changed removed
 	complete
-	# another GPU: the package is named, and reinstalling it is enough
+	# another GPU: the package is named if it has code for it, and reinstalling it is enough
+	policy do=thin
+	sed -i s/arch=.*/arch=gfx1100,gfx942/ root/etc/kpack/policy.d/test.conf
+	inside kpack apply
+	complete
 	policy do=thin
 	sed -i s/arch=.*/arch=gfx1100,gfx1030/ root/etc/kpack/policy.d/test.conf
 	run -1 inside kpack apply
@@ -183,7 +188,7 @@ complete() { [ "$(inside kpack status | tail -n 1)" = '  complete' ]; }
 	inside kpack apply --mounts
 	dpkg_does -r kpack-test
 	! mountpoint -q root/$database || false
-	! find root/opt/kpack-test -type f 2>/dev/null | grep . || false
+	[ ! -e root/opt/kpack-test ]
 	dpkg_does -i /packages/2.deb
 	cmp package-2/$database/Kernels.so-000-gfx1100.hsaco root/$database/Kernels.so-000-gfx1100.hsaco
 	complete
@@ -238,6 +243,28 @@ complete() { [ "$(inside kpack status | tail -n 1)" = '  complete' ]; }
 	mv dpkg.cfg root/etc/dpkg/dpkg.cfg.d/kpackfs
 	dpkg_does -i /packages/1.deb
 	[ "$(cat root/$database/old.dat)" = 1 ]
+}
+
+@test "packed, then thin: the archives go when the package is installed again, and when it is purged" {
+	package 1
+	for how in -i -P; do
+		policy do=pack
+		dpkg_does -i /packages/1.deb
+		[ -e root/opt/kpack-test/.kpack ]
+		policy do=thin
+		run -1 inside kpack apply
+		[[ $output == *"do=thin: /opt/kpack-test is packed, and stays so: reinstall kpack-test"* ]]
+		if [ "$how" = -i ]; then
+			dpkg_does -i /packages/1.deb
+			[ ! -e root/opt/kpack-test/.kpack ]
+			only_gfx1100 root/$lib/liba.so
+			same_as_status changed removed
+		else
+			dpkg_does -P kpack-test
+			[ ! -e root/opt/kpack-test ]
+		fi
+		inside kpack status
+	done
 }
 
 @test "apt: its hooks do the work once, at the end" {

@@ -16,7 +16,7 @@ static void write_again(const struct state *s)
 
 	assert(!state_parse((struct kp_span){bytes, size}, &again, NULL));
 	assert(again.n_files == s->n_files && again.n_seen == s->n_seen &&
-	       again.n_parts == s->n_parts);
+	       again.n_places == s->n_places);
 	for (size_t i = 0; i < s->n_files; i++)
 		assert(strcmp(again.files[i].path, s->files[i].path) == 0);
 	state_fini(&again);

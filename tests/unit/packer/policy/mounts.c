@@ -35,8 +35,10 @@ static void test_table(void **state)
 	assert_false(m.items[1].overlay);
 	assert_non_null(mount_table_get(&m, "/opt/rocm/lib"));
 	assert_non_null(mount_table_get(&m, "/opt/rocm/share/a b"));
-	assert_true(mount_table_has_device(&m, makedev(0, 41)));
-	assert_false(mount_table_has_device(&m, makedev(0, 42)));
+	assert_int_equal(m.items[1].device, makedev(0, 41));
+	assert_int_equal(mount_table_count(&m, true), 1);
+	assert_true(mount_table_covers(&m, "/opt/rocm/lib/x"));
+	assert_false(mount_table_covers(&m, "/opt/rocm/lib64/x"));
 	mount_table_fini(&m);
 	read_text(text, "/", &m);
 	assert_int_equal(m.count, 3);

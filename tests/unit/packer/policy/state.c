@@ -9,69 +9,86 @@
 #include "packer/base/xalloc.h"
 
 /* Write a state with these lists of GPUs, and read it into OUT. */
-static kpack_error_t read_back(const char *arch, const char *file_arch, struct state *out)
+static kpack_error_t read_back(const char *arch, const char *lost, struct state *out)
 {
-	struct state s = {.tree = xstrdup("/usr"), .arch = xstrdup(arch)};
-	const struct state_file file = {.kind = STATE_CHANGED,
-					.path = xstrdup("lib/a\33 b.so"),
-					.arch = xstrdup(file_arch),
-					.before = 9,
-					.after = 7,
-					.seconds = -1};
-	struct state_part *parts = xcalloc(2, sizeof(*parts));
+	static const char *const paths[] = {"lib/a\33 b.so", "lib/d\377\\101", "lib/c"};
+	struct state s = {.tree = xstrdup("/usr"),
+			  .arch = xstrdup(arch),
+			  .action = POLICY_PACK,
+			  .packed = true};
+	struct kp_hash seen[2] = {kp_hash_of("b", 1), kp_hash_of("a", 1)};
 	struct kpackx_error why = {0};
 	kpack_error_t err;
 	uint8_t *data;
 	size_t size;
 
-	parts[0] = (struct state_part){xstrdup("lib/a b/"), xstrdup(arch)};
-	parts[1] = (struct state_part){xstrdup("lib/c.so"), xstrdup(file_arch)};
-	s.action = "thin";
-	state_set_parts(&s, parts, 2);
-	state_put_file(&s, &file);
-	for (int i = 0; i < 2; i++) {
-		const struct state_file packed = {.kind = STATE_PACKED,
-						  .path = xstrdup(i ? "lib/d" : "lib/c"),
-						  .arch = xstrdup(file_arch),
-						  .owned = i};
+	s.seen = seen;
+	s.n_seen = 2;
+	for (int i = 0; i < 3; i++) {
+		const struct state_file f = {.kind = i ? STATE_PACKED : STATE_THINNED,
+					     .path = xstrdup(paths[i]),
+					     .has = i ? NULL : xstrdup("gfx1100"),
+					     .lost = xstrdup(lost),
+					     .owned = i == 1,
+					     .before = 9,
+					     .after = 7,
+					     .mtime = UINT64_MAX};
 
-		state_put_file(&s, &packed);
+		state_put_file(&s, &f);
 	}
+	state_add_place(&s, "/usr/x\n");
 	data = state_format(&s, &size);
 	*out = (struct state){0};
 	err = state_parse((struct kp_span){data, size}, out, &why);
+	/* any other byte is damage */
+	for (size_t i = 0; i < size && !err; i += 7) {
+		struct state other = {0};
+
+		data[i] ^= 4;
+		assert_int_equal(state_parse((struct kp_span){data, size}, &other, &why),
+				 KPACK_ERROR_INVALID_FORMAT);
+		data[i] ^= 4;
+		assert_int_equal(state_parse((struct kp_span){data, i}, &other, &why),
+				 KPACK_ERROR_INVALID_FORMAT);
+		state_fini(&other);
+	}
 	free(data);
+	s.seen = NULL;
 	state_fini(&s);
 	return err;
 }
 
 static void test_same(void **state)
 {
+	struct kp_hash a = kp_hash_of("a", 1), c = kp_hash_of("c", 1);
 	struct state s;
 
 	(void)state;
-	assert_int_equal(read_back("gfx1100,gfx90a:xnack+", "-", &s), KPACK_SUCCESS);
+	assert_int_equal(read_back("gfx1100,gfx90a:xnack+", "gfx942", &s), KPACK_SUCCESS);
 	assert_string_equal(s.tree, "/usr");
 	assert_string_equal(s.arch, "gfx1100,gfx90a:xnack+");
+	assert_int_equal(s.action, POLICY_PACK);
+	assert_true(s.packed);
 	assert_int_equal(s.n_files, 3);
 	assert_string_equal(s.files[0].path, "lib/a\33 b.so");
-	assert_string_equal(s.files[0].arch, "-");
-	assert_int_equal(s.files[0].seconds, -1);
-	assert_int_equal(s.files[0].kind, STATE_CHANGED);
-	assert_int_equal(s.n_parts, 2);
-	assert_string_equal(state_find_part(&s, "lib/a b/"), s.arch);
-	assert_string_equal(state_find_part(&s, "lib/c.so"), "-");
-	assert_null(state_find_part(&s, "lib/c"));
-	for (int i = 1; i < 3; i++) {
-		assert_int_equal(s.files[i].kind, STATE_PACKED);
-		assert_int_equal(s.files[i].owned, i == 2);
-	}
+	assert_string_equal(s.files[0].has, "gfx1100");
+	assert_string_equal(s.files[0].lost, "gfx942");
+	assert_int_equal(s.files[0].mtime, UINT64_MAX);
+	assert_int_equal(s.files[0].kind, STATE_THINNED);
+	assert_string_equal(s.files[2].path, "lib/d\377\\101");
+	assert_null(s.files[2].has);
+	assert_true(s.files[2].owned && !s.files[1].owned);
+	assert_int_equal(s.n_places, 1);
+	assert_string_equal(s.places[0], "/usr/x\n");
+	assert_int_equal(s.n_seen, 2);
+	assert_non_null(state_find_hash(&a, s.seen, s.n_seen, sizeof(a)));
+	assert_null(state_find_hash(&c, s.seen, s.n_seen, sizeof(c)));
 	state_fini(&s);
 }
 
 static void test_no_gpus(void **state)
 {
-	static const char *const wrong[] = {"gfx1100\33[31m", "\377", "gfx1100;x"};
+	static const char *const wrong[] = {"gfx1100\33[31m", "gfx1100;x", "gfx 1100"};
 	struct state s;
 
 	(void)state;
@@ -85,10 +102,28 @@ static void test_no_gpus(void **state)
 	}
 }
 
+static void test_lists(void **state)
+{
+	char *list = NULL;
+
+	(void)state;
+	list_add(&list, "gfx90a");
+	list_add(&list, "gfx1100");
+	list_add(&list, "gfx90a");
+	assert_string_equal(list, "gfx90a,gfx1100");
+	assert_true(list_has(list, "gfx1100"));
+	assert_false(list_has(list, "gfx110"));
+	assert_false(list_has(list, "gfx90a:xnack+"));
+	assert_false(list_has(NULL, "gfx90a"));
+	free(list);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_same),
-					   cmocka_unit_test(test_no_gpus)};
+					   cmocka_unit_test(test_no_gpus),
+					   cmocka_unit_test(test_lists)};
 
+	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
