@@ -76,6 +76,8 @@ static int work_on_tree(struct policy_tree *t)
 			break;
 	}
 	t->anew = t->interrupted = t->lost = false;
+	if (t->missing) /* since it became empty */
+		state_clear_places(&t->state);
 	/* until it is known what is mounted, the tree stands for it, and is missing */
 	if (p->mount != POLICY_NO_MOUNT && t->state.n_places == 0 &&
 	    policy_tree_sums(t).packed)
@@ -89,7 +91,7 @@ static bool mount_tree(struct policy_tree *t)
 	const struct policy *p = t->policy;
 	bool none = p->mount == POLICY_NO_MOUNT, overlay = p->mount == POLICY_OVERLAY;
 
-	if (none ? t->state.n_places == 0 : policy_tree_is_mounted(t))
+	if (t->missing || none ? t->state.n_places == 0 : policy_tree_is_mounted(t))
 		return true;
 	/* what is mounted serves programs until the packages are installed again */
 	if (p->action == POLICY_THIN && policy_tree_is_packed(t))

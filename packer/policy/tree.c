@@ -158,9 +158,7 @@ bool policy_tree_look(struct policy_tree *t)
 	clock_gettime(CLOCK_REALTIME, &now);
 	list = tree_list_open(t->policy->tree);
 	while (tree_list_next(list, &item)) {
-		if (item.kind == TREE_FAULT && item.level == 0 && item.error == ENOENT) {
-			t->missing = true; /* since it was opened */
-		} else if (item.kind == TREE_FAULT) {
+		if (item.kind == TREE_FAULT) {
 			report_error(item.path, "%s", below_strerror(item.error));
 			fine = false;
 		} else if (item.kind == TREE_DIR && item.level > 0 &&
@@ -277,11 +275,11 @@ bool policy_tree_open(struct policy_tree *t, const struct policy *p,
 		report_error(p->name, "tree=%s: %s", p->tree, why.text);
 		return false;
 	}
-	read_state(t);
 	if (t->missing) {
 		t->arch = xstrdup(p->arch);
 		return true;
 	}
+	read_state(t);
 	if (find_gpus(t, places->topology, &why)) {
 		report_why(p->name, &why);
 		return false;

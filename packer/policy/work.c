@@ -510,7 +510,7 @@ static kpack_error_t forget_gpus(struct policy_tree *t, struct kpackx_error *why
  * Remove the directory of the archives, if nothing is in it, and then the directories that
  * only it kept when packages were removed: no package has them.
  */
-static void remove_empty(const struct policy_tree *t)
+static void remove_empty(struct policy_tree *t)
 {
 	char *dir = policy_tree_path(t, KP_ARCHIVES_DIR, strlen(KP_ARCHIVES_DIR)), *slash;
 	struct kpackx_error why = {0};
@@ -530,6 +530,7 @@ static void remove_empty(const struct policy_tree *t)
 		gone = answer == OWNERS_LISTED && owned.count == 0 &&
 		       below_rmdir(dir) == 0;
 		owners_fini(&owned);
+		t->missing |= gone;
 	}
 	free(dir);
 }

@@ -746,6 +746,7 @@ topology() { # VERSION...: a machine with these GPUs
 		[ -d opt/other ]
 		run -0 apply
 		[ "$output" = "rocm: $T/opt/x/y: does not exist" ]
+		run -0 status
 		mkdir -p opt/x
 		cp -a packages opt/x/y
 		run -0 apply
