@@ -88,19 +88,19 @@ static int work_on_tree(struct policy_tree *t)
 /* Mount what the policy says, and remember it, so that the next run sees what is missing. */
 static bool mount_tree(struct policy_tree *t)
 {
-	const struct policy *p = t->policy;
-	bool none = p->mount == POLICY_NO_MOUNT, overlay = p->mount == POLICY_OVERLAY;
+	const char *tree = t->policy->tree;
+	enum policy_mount kind = policy_tree_mount(t);
+	bool none = kind == POLICY_NO_MOUNT, overlay = kind == POLICY_OVERLAY;
 
 	if (t->missing || none ? t->state.n_places == 0 : policy_tree_is_mounted(t))
 		return true;
-	/* what is mounted serves programs until the packages are installed again */
-	if (p->action == POLICY_THIN && policy_tree_is_packed(t))
-		return true;
 	/* a run that was killed may have left a part of an overlay, which no table of mounts has */
-	if ((none || overlay || t->mounts.count) && !mounts_remove(p->tree, overlay))
+	if ((none || overlay || t->mounts.count) && !mounts_remove(tree, overlay))
 		return false;
-	if ((!none && !mounts_make(p, t->arch)) || !mount_table_find(p->tree, &t->mounts))
+	if ((!none && !mounts_make(tree, kind, t->arch)) ||
+	    !mount_table_find(tree, &t->mounts))
 		return false;
+	t->state.mount = kind;
 	state_clear_places(&t->state);
 	for (size_t i = 0; i < t->mounts.count && !none; i++)
 		if (t->mounts.items[i].overlay == overlay)

@@ -188,7 +188,7 @@ static bool call_script(enum policy_mount kind, const char *const *argv)
 	return done;
 }
 
-bool mounts_make(const struct policy *p, const char *arch)
+bool mounts_make(const char *tree, enum policy_mount kind, const char *arch)
 {
 	char *list = xasprintf("arch=%s", arch);
 	bool done;
@@ -197,10 +197,9 @@ bool mounts_make(const struct policy *p, const char *arch)
 	for (char *c = list; *c; c++)
 		if (*c == ',')
 			*c = ';';
-	done = call_script(p->mount,
-			   (const char *const[]){"-i", "-o", list, p->tree, NULL});
+	done = call_script(kind, (const char *const[]){"-i", "-o", list, tree, NULL});
 	if (!done)
-		report_error(p->tree, "its archives cannot be mounted");
+		report_error(tree, "its archives cannot be mounted");
 	free(list);
 	return done;
 }

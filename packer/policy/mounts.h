@@ -51,10 +51,10 @@ bool mounts_lock(void);
 void mounts_unlock(void);
 
 /*
- * Mount the archives of P's tree where P says, for the GPUs of the list ARCH; nothing to
+ * Mount the archives of TREE in the way of KIND, for the GPUs of the list ARCH; nothing to
  * mount is a success.  false: it failed, which was reported.
  */
-bool mounts_make(const struct policy *p, const char *arch);
+bool mounts_make(const char *tree, enum policy_mount kind, const char *arch);
 /*
  * Unmount all of kpackfs in TREE, lazily what is in use; OVERLAY: an overlay may have left
  * something elsewhere.  false: something stays, which was reported.

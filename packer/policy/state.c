@@ -214,17 +214,17 @@ static bool take_file(json_t *item, struct state *s)
 static bool take_state(json_t *json, struct state *s)
 {
 	const char *tree, *arch, *action;
-	int version, strip, sure, packed, forgotten;
+	int version, strip, sure, packed, forgotten, mount;
 	json_t *files, *places, *parts, *list;
 	const char *name;
 	json_int_t when;
 	bool fine;
 
-	if (json_unpack(json, "{si ss ss ss sb sI sb sb sb so so so!}", "version",
+	if (json_unpack(json, "{si ss ss ss sb sI sb sb sb si so so so!}", "version",
 			&version, "tree", &tree, "arch", &arch, "do", &action, "strip",
 			&strip, "when", &when, "sure", &sure, "packed", &packed,
-			"forgotten", &forgotten, "places", &places, "files", &files,
-			"parts", &parts) ||
+			"forgotten", &forgotten, "mount", &mount, "places", &places,
+			"files", &files, "parts", &parts) ||
 	    version != VERSION)
 		return false;
 	s->tree = take_path(tree);
@@ -235,8 +235,10 @@ static bool take_state(json_t *json, struct state *s)
 	s->sure = sure;
 	s->packed = packed;
 	s->forgotten = forgotten;
+	s->mount = (enum policy_mount)mount;
 	s->parts = json_incref(parts);
-	fine = take_list(arch, &s->arch) && s->tree[0] == '/' && json_is_object(parts);
+	fine = take_list(arch, &s->arch) && mount >= 0 && mount <= POLICY_OVERLAY &&
+	       s->tree[0] == '/' && json_is_object(parts);
 	json_object_foreach(parts, name, list) fine &= json_is_string(list);
 	for (size_t i = 0; i < json_array_size(places) && fine; i++) {
 		const char *place = json_string_value(json_array_get(places, i));
@@ -323,12 +325,12 @@ uint8_t *state_format(const struct state *s, size_t *size)
 				  (json_int_t)f->mtime, f->link, f->planned, f->owned));
 	}
 	json = report_json_new(
-		json_pack("{si so ss ss sb sI sb sb sb so so so}", "version", VERSION,
+		json_pack("{si so ss ss sb sI sb sb sb si so so so}", "version", VERSION,
 			  "tree", report_json_text(or_empty(s->tree)), "arch",
 			  or_empty(s->arch), "do", policy_action_name(s->action), "strip",
 			  s->strip, "when", (json_int_t)s->when, "sure", s->sure,
-			  "packed", s->packed, "forgotten", s->forgotten, "places",
-			  places, "files", files, "parts",
+			  "packed", s->packed, "forgotten", s->forgotten, "mount",
+			  s->mount, "places", places, "files", files, "parts",
 			  s->parts ? json_incref(s->parts) : json_object()),
 		JSON_COMPACT);
 	*size = strlen(json) + 1;

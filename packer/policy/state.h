@@ -46,12 +46,13 @@ struct state_file {
 struct state {
 	char *tree, *arch; /* of the last run that was done; NULL: none */
 	enum policy_action action;
-	bool strip;     /* the same: without debugging information */
-	int64_t when;   /* it ended; seconds since 1970 */
-	bool sure;      /* the tree had code for ARCH */
-	bool packed;    /* archives may have code of the tree */
-	bool forgotten; /* an earlier state was lost */
-	char **places;  /* where archives were mounted */
+	bool strip;              /* the same: without debugging information */
+	int64_t when;            /* it ended; seconds since 1970 */
+	bool sure;               /* the tree had code for ARCH */
+	bool packed;             /* archives may have code of the tree */
+	bool forgotten;          /* an earlier state was lost */
+	enum policy_mount mount; /* how archives were mounted */
+	char **places;           /* and where */
 	size_t n_places, places_cap;
 	struct state_file *files; /* by path, bytewise; each path once */
 	size_t n_files, files_cap;

@@ -316,9 +316,16 @@ bool policy_tree_needs_work(const struct policy_tree *t)
 	return t->anew || t->interrupted || t->look.n_new || (t->state.packed && lost);
 }
 
+enum policy_mount policy_tree_mount(const struct policy_tree *t)
+{
+	return t->policy->action == POLICY_THIN && policy_tree_is_packed(t)
+		       ? t->state.mount
+		       : t->policy->mount;
+}
+
 bool policy_tree_is_mounted(const struct policy_tree *t)
 {
-	bool overlay = t->policy->mount == POLICY_OVERLAY;
+	bool overlay = policy_tree_mount(t) == POLICY_OVERLAY;
 
 	for (size_t i = 0; i < t->state.n_places; i++) {
 		const struct mount_now *m =

@@ -55,7 +55,12 @@ bool policy_tree_look(struct policy_tree *t);
 struct kp_hash policy_tree_hash(const char *path, const struct file_identity *id);
 /* Whether files have to be looked at, or changed. */
 bool policy_tree_needs_work(const struct policy_tree *t);
-/* Whether everything is mounted that was mounted before, in the policy's way. */
+/*
+ * How the tree's archives are to be mounted: as the policy says, or while a thin tree is
+ * still packed, as before.
+ */
+enum policy_mount policy_tree_mount(const struct policy_tree *t);
+/* Whether everything is mounted that was mounted before, in that way. */
 bool policy_tree_is_mounted(const struct policy_tree *t);
 /* Whether the tree has archives that a policy made, and still needs them. */
 bool policy_tree_is_packed(const struct policy_tree *t);

@@ -905,6 +905,10 @@ topology() { # VERSION...: a machine with these GPUs
 	run -1 apply
 	[[ $output == *"kpack: rocm: do=thin: $T/tree is packed, and stays so: reinstall "* ]]
 	cmp packages/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco tree/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco
+	# also after other packages were installed
+	apply --unmount
+	run -1 apply
+	cmp packages/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco tree/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco
 	policy rocm "tree=$T/tree" arch=gfx1100 do=pack
 	apply
 	[ "$(mounts)" = 0 ]
