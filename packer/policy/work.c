@@ -119,20 +119,20 @@ static kpack_error_t write_plan(const struct policy_tree *t, struct kpackx_error
 			      t->state_path);
 }
 
-/* Whether a file needs no look: it was seen, or it is one that a mount shows. */
 static bool is_known(const void *arg, const char *path, const struct file_identity *id)
 {
 	const struct policy_tree *t = arg;
 	const struct kp_hash hash = policy_tree_hash(path, id);
-	bool known = state_find_hash(&hash, t->state.seen, t->state.n_seen, sizeof(hash));
 
-	if (!known && t->mounts.count) {
-		char *full = policy_tree_path(t, path, strlen(path));
+	return state_find_hash(&hash, t->state.seen, t->state.n_seen, sizeof(hash));
+}
 
-		known = mount_table_covers(&t->mounts, full);
-		free(full);
-	}
-	return known;
+/* What a mount shows is none of the tree's files; only a dry run meets it. */
+static bool is_covered(const void *arg, const char *path)
+{
+	const struct policy_tree *t = arg;
+
+	return mount_table_covers(&t->mounts, path);
 }
 
 /* --- kpack thin ---------------------------------------------------------------------- */
@@ -335,7 +335,7 @@ static int run_thin(struct work *w)
 			 .strip = t->policy->strip_debug,
 			 .dry = w->dry,
 			 .jobs = option_jobs(),
-			 .skip = {is_known, t},
+			 .skip = {is_known, is_covered, t},
 			 .sure = t->state.sure,
 			 .planned = plan_thin,
 			 .planned_arg = w},
@@ -376,9 +376,7 @@ static void put_packed(struct work *w, const struct packing *p, bool planned)
 		if (d->fate == FATE_CONVERTED) {
 			f.kind = STATE_CONVERTED;
 			f.after = planned ? 0 : d->after;
-		} else if (d->fate == FATE_PACKED &&
-			   !is_known(w->tree, p->scan.entries[i].relative,
-				     &p->scan.entries[i].id)) {
+		} else if (d->fate == FATE_PACKED) {
 			f.kind = STATE_PACKED;
 		} else {
 			continue;
@@ -413,7 +411,7 @@ static int run_pack(struct work *w, bool check)
 	p.args.prefer = PREFER_INPUT; /* what a package brings is newer */
 	p.args.group = xstrdup(*name ? name : "root");
 	p.args.prefix = xstrdup("");
-	p.scan.skip = (struct scan_skip){is_known, t};
+	p.scan.skip = (struct scan_skip){is_known, is_covered, t};
 	if (library_set_open(NULL, NULL, &p.args.libraries, &why))
 		report_why(t->policy->name, &why);
 	else if (check)

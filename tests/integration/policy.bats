@@ -807,6 +807,12 @@ topology() { # VERSION...: a machine with these GPUs
 	run -0 apply
 	[ "$output" = "rocm: $T/tree: nothing changed" ]
 	[ "$(field complete)" = True ]
+	# -n does what a run does, which takes the mounts away
+	mkfat --size 60000 --seed 7 --arches gfx1100,gfx1030 tree/lib/late.so
+	run -0 apply -n
+	[[ $output == *": 1 files would be converted, 0 would be removed, 0 would be packed" ]]
+	run -0 apply
+	[[ $output == *": 1 files converted, 0 removed, 0 packed, "* ]]
 	field files >files
 	[ "$(grep -o removed files | wc -l)" = 4 ]
 	[ "$(grep -o packed files | wc -l)" = 2 ]
