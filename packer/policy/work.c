@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* One run of kpack thin, or of kpack pack and kpack prune, as a policy says it. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "apply.h"
@@ -58,8 +57,8 @@ static void note_code(struct policy_tree *t, struct state_file *f,
 		o = scan->found.objects[file];
 	for (size_t i = 0; o && i < o->n_arches; i++) {
 		library_object_target(o, i, target);
-		if (strcmp(target, KP_ARCH_GENERIC) !=
-		    0) /* that says nothing of any GPU */
+		/* a file for every GPU says nothing about any */
+		if (strcmp(target, KP_ARCH_GENERIC) != 0)
 			note_target(t, f, target);
 	}
 	for (size_t i = 0; !o && in && i < in->n_images; i++)
