@@ -210,7 +210,7 @@ static int apply_policy(const struct apply *a, const struct policy *p)
 		if (!a->quiet && !status)
 			print_sums(&t, saved, a->dry);
 		fflush(stdout);
-		if (!check_lacking(&t))
+		if (!check_lacking(&t) || t.damaged)
 			status = EXIT_FAULT;
 	}
 	policy_tree_fini(&t);

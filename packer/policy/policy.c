@@ -53,9 +53,8 @@ static const char *arch_fault(const char *list, struct kpackx_error *reason)
 		fault = reason->text;
 	else if (choice.all)
 		fault = "a policy is for some GPUs, not for all";
-	for (size_t i = 0; i < choice.count && !fault; i++)
-		if (!choice.gpus[i].known)
-			fault = "an unknown GPU";
+	else if (kp_choice_check(&choice, KP_CHOICE_GPUS, reason))
+		fault = reason->text;
 	kp_choice_fini(&choice);
 	return fault;
 }

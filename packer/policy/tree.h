@@ -36,6 +36,7 @@ struct policy_tree {
 	struct look look;
 	bool missing;     /* the tree does not exist: its packages are not installed */
 	bool interrupted; /* a run was killed while it changed files */
+	bool damaged;     /* a run left a file alone because it is damaged */
 	bool lost;       /* another program removed or replaced a file that was changed */
 	uint64_t pruned; /* bytes of archives that a dry run would free */
 	bool anew; /* all files have to be looked at: the policy or the GPUs changed */

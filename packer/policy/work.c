@@ -349,6 +349,7 @@ static int run_thin(struct work *w)
 	} else {
 		thin.args.libraries.plain = true;
 		status = thin_run(&thin);
+		t->damaged |= thin.damaged;
 	}
 	for (size_t i = 0; i < thin.args.filter.chosen.count; i++)
 		matched |= thin.args.filter.matched[i];
