@@ -54,7 +54,7 @@ static void set_list(const char *name, const char *value)
 	setenv(name, text, 1);
 }
 
-static void colons_of_a_path_are_escaped(void **state)
+static void colons_of_a_path_may_be_escaped(void **state)
 {
 	static const char *const found[] = {
 		"@/" XNACK_ESCAPED,
@@ -72,9 +72,10 @@ static void colons_of_a_path_are_escaped(void **state)
 		fx_loads(&for_colons, colons);
 		unsetenv("ROCM_KPACK_PATH_PREFIX");
 	}
-	/* AMD's loader splits this into three paths */
-	set_list("ROCM_KPACK_PATH", "@/" XNACK);
-	fx_loads_not(&for_colons, KPACK_ERROR_ARCHIVE_NOT_FOUND);
+	/* AMD's loader splits this into three paths, none of which exists */
+	set_list("ROCM_KPACK_PATH", "/none:@/" XNACK ":/none");
+	fx_loads(&for_colons, colons);
+	unsetenv("ROCM_KPACK_PATH");
 }
 
 static void a_directory_stands_for_its_archives(void **state)
@@ -581,7 +582,7 @@ static void locales_change_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		test(colons_of_a_path_are_escaped),
+		test(colons_of_a_path_may_be_escaped),
 		test(a_directory_stands_for_its_archives),
 		test(keys_without_a_number_are_index_0),
 		test(files_that_change_give_errors_or_right_bytes),
