@@ -237,6 +237,11 @@ kpack_error_t kp_chunks_open(const struct kpack_archive *a, size_t entry,
 			     struct kp_chunks **out, struct kpackx_error *why);
 uint64_t kp_chunks_count(const struct kp_chunks *c);
 uint64_t kp_chunks_size(const struct kp_chunks *c); /* decoded bytes of a full chunk */
+/*
+ * Whether the chunks are parts of one frame with a checksum, which covers all of them and
+ * which kp_chunks_read cannot compare.
+ */
+bool kp_chunks_have_sum(const struct kp_chunks *c, uint32_t *sum);
 kpack_error_t kp_chunks_read(const struct kp_chunks *c, uint64_t k, void *buf,
 			     struct kpackx_error *why);
 void kp_chunks_close(struct kp_chunks *c); /* NULL is allowed */

@@ -20,6 +20,7 @@ struct kp_chunks {
 	uint32_t *checksums;   /* n; NULL: the table has none */
 	bool one_frame;        /* the parts are not frames, but together are one */
 	size_t header, footer; /* bytes before its first and after its last block */
+	uint32_t sum;          /* in the footer */
 };
 
 static uint64_t chunk_size(const struct kp_chunks *c, uint64_t k)
@@ -27,6 +28,12 @@ static uint64_t chunk_size(const struct kp_chunks *c, uint64_t k)
 	uint64_t begin = k * c->chunk;
 
 	return c->size - begin < c->chunk ? c->size - begin : c->chunk;
+}
+
+static kpack_error_t fail_mismatch(struct kpackx_error *why)
+{
+	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+		       "seek table: a row does not match its frame");
 }
 
 /* An empty entry has one empty frame. */
@@ -95,6 +102,12 @@ static kpack_error_t find_form(struct kp_chunks *c, struct kpackx_error *why)
 	c->one_frame = true;
 	c->header = h.size;
 	c->footer = h.checksum ? 4 : 0;
+	if (!h.checksum)
+		return KPACK_SUCCESS;
+	if (c->offsets[c->n] < sizeof(c->sum))
+		return fail_mismatch(why);
+	KP_TRY(kp_source_read(&c->stored, c->offsets[c->n] - 4, room, 4, why));
+	c->sum = kp_le32(room);
 	return KPACK_SUCCESS;
 }
 
@@ -149,10 +162,10 @@ uint64_t kp_chunks_size(const struct kp_chunks *c)
 	return c->chunk;
 }
 
-static kpack_error_t fail_mismatch(struct kpackx_error *why)
+bool kp_chunks_have_sum(const struct kp_chunks *c, uint32_t *sum)
 {
-	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-		       "seek table: a row does not match its frame");
+	*sum = c->sum;
+	return c->footer != 0;
 }
 
 /* Decode a chunk whose stored bytes must be exactly one frame, as its row says. */

@@ -128,6 +128,12 @@ static kpack_error_t open_decode(struct kp_decode *d, const struct kpack_archive
 	const struct way *way = &ways[how];
 	enum kp_frames_into into = way->into;
 	struct kp_entry_info info;
+	uint32_t sum;
+	kpack_error_t err = KPACK_SUCCESS;
+	/* only a decoder of chunks compares the checksums in a seek table, if there is one */
+	bool chunks =
+		facts.chunk && (way->chunks || (into == KP_FRAMES_WHOLE && !facts.xxh3 &&
+						!kp_archive_has_hashes(a, entry)));
 
 	kp_archive_entry(a, entry, &info);
 	d->archive = a;
@@ -149,10 +155,15 @@ static kpack_error_t open_decode(struct kp_decode *d, const struct kpack_archive
 	if (into != KP_FRAMES_WHOLE)
 		kp_archive_expect(a, entry);
 	KP_TRY(kp_archive_source(a, entry, &d->stored, why));
-	if (facts.chunk && way->chunks) {
+	if (chunks)
+		err = kp_chunks_open(a, entry, &d->chunks, why);
+	if (err && (way->chunks || err != KPACK_ERROR_INVALID_FORMAT))
+		return err;
+	if (d->chunks) {
 		d->reused = how == KP_DECODE_UNITS;
-		KP_TRY(kp_chunks_open(a, entry, &d->chunks, why));
 		d->unit = kp_chunks_size(d->chunks);
+		if (kp_chunks_have_sum(d->chunks, &sum) && !(way->fast && facts.xxh3))
+			KP_TRY(kp_digest_want_sum(&d->digest, sum, why));
 		return KPACK_SUCCESS;
 	}
 	if (how == KP_DECODE_UNITS && d->size > STEP) {

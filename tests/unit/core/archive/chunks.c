@@ -299,6 +299,56 @@ static void corrupt_chunks_fail_alone(void **state)
 	free(data);
 }
 
+/* The first error of reading all, or a part, of an entry with the byte at AT changed. */
+static void assert_sum_counts(struct ab *stored, size_t at, size_t size, size_t chunk)
+{
+	uint8_t *buf = malloc(size);
+
+	assert_non_null(buf);
+	for (int bad = 0; bad < 2; bad++) {
+		kpack_error_t want =
+			bad ? KPACK_ERROR_DECOMPRESSION_FAILED : KPACK_SUCCESS;
+		struct kpack_archive *a;
+
+		stored->bytes[at] ^= (uint8_t)bad;
+		a = opened(stored->bytes, stored->size, size, chunk);
+		assert_int_equal(kp_archive_read(a, 0, buf, &why), want);
+		assert_int_equal(kp_archive_read_fast(a, 0, buf, &why), want);
+		kp_archive_close(a);
+	}
+	free(buf);
+}
+
+/* Of a seek table, and of a frame of all chunks, which decoding the other does not meet. */
+static void whole_entries_have_all_checksums(void **state)
+{
+	enum { SIZE = 300000, CHUNK = 65536, ROWS = 5, TABLE = 8 + 12 * ROWS + 9 };
+	uint8_t *data = ab_data(SIZE, 3), *buf = malloc(SIZE);
+	struct ab a = ab_seekable(data, SIZE, CHUNK, true);
+	struct ab ours = {.bytes = malloc(kp_encode_bound(SIZE, CHUNK))};
+	struct kpack_archive *archive;
+	struct kp_encoder *e;
+	size_t got;
+
+	(void)state;
+	assert_sum_counts(&a, a.size - TABLE + 8 + 12 + 8, SIZE, CHUNK);
+	ab_free(&a);
+
+	assert_int_equal(kp_encoder_new(3, &e, &why), KPACK_SUCCESS);
+	assert_int_equal(kp_encode(e, (struct kp_span){data, SIZE}, CHUNK, ours.bytes,
+				   kp_encode_bound(SIZE, CHUNK), &ours.size, &why),
+			 KPACK_SUCCESS);
+	kp_encoder_free(e);
+	assert_sum_counts(&ours, ours.size - TABLE - 1, SIZE, CHUNK);
+	archive = opened(ours.bytes, ours.size, SIZE, CHUNK);
+	assert_int_equal(kp_archive_read_range(archive, 0, 70000, buf, 10, &got, &why),
+			 KPACK_ERROR_DECOMPRESSION_FAILED);
+	kp_archive_close(archive);
+	ab_free(&ours);
+	free(buf);
+	free(data);
+}
+
 static void plain_entries_have_no_chunks(void **state)
 {
 	struct kpack_archive *archive = NULL;
@@ -330,6 +380,7 @@ int main(void)
 		cmocka_unit_test(a_table_that_lies_is_refused),
 		cmocka_unit_test(a_row_must_be_one_frame),
 		cmocka_unit_test(corrupt_chunks_fail_alone),
+		cmocka_unit_test(whole_entries_have_all_checksums),
 		cmocka_unit_test(plain_entries_have_no_chunks),
 	};
 
