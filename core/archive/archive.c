@@ -430,6 +430,8 @@ bool kp_archive_same_toc(const struct kpack_archive *a)
 	bytes = size <= KP_TOC_SIZE_MAX ? malloc((size_t)size) : NULL;
 	if (bytes && !kp_file_pread(a->fd, offset, bytes, (size_t)size, NULL))
 		same = kp_toc_hash(bytes, (size_t)size) == a->toc.hash;
+	for (size_t i = 0; i <= a->toc.n_entries / 8; i++)
+		atomic_store(&a->checked[i], 0); /* the bytes may be others */
 	free(bytes);
 	return same;
 }

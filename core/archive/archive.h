@@ -66,7 +66,10 @@ int kp_archive_fd(const struct kpack_archive *a);
  */
 bool kp_archive_serves(const struct kpack_archive *a, const struct kp_target *gpu);
 
-/* Whether the file still has the table of contents it had at open; rereads it. */
+/*
+ * Whether the file still has the table of contents it had at open; rereads it, and forgets
+ * which entries were checked (kp_archive_check_parts).
+ */
 bool kp_archive_same_toc(const struct kpack_archive *a);
 
 /* Entries are numbered in bytewise order of key, then arch. */
@@ -197,10 +200,11 @@ bool kp_archive_has_parts(const struct kpack_archive *a, size_t entry);
 /*
  * Decode the whole entry and compare it with its checksums, unless kp_archive_has_parts; that
  * is remembered until close.  To be called before a part of a larger entry than KP_WHOLE_MAX
- * is given away.  Errors of kp_archive_read.
+ * is given away.  Fails if that takes a window of more than MOST bytes.  Errors of
+ * kp_archive_read.
  */
 kpack_error_t kp_archive_check_parts(const struct kpack_archive *a, size_t entry,
-				     struct kpackx_error *why);
+				     uint64_t most, struct kpackx_error *why);
 
 /*
  * Read the stored bytes of the object ORDINAL and compare them with the hashes of its pieces;

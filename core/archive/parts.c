@@ -60,12 +60,12 @@ static kpack_error_t decode_all(struct kp_decode *d, uint64_t unit, uint64_t siz
 }
 
 kpack_error_t kp_archive_check_parts(const struct kpack_archive *a, size_t entry,
-				     struct kpackx_error *why)
+				     uint64_t most, struct kpackx_error *why)
 {
 	bool chunked = kp_archive_decoding_facts(a, entry).chunk, too_wide;
 	struct kp_entry_info info;
 	struct kp_decode *d;
-	kpack_error_t err;
+	kpack_error_t err = KPACK_SUCCESS;
 
 	if (kp_archive_has_parts(a, entry))
 		return KPACK_SUCCESS;
@@ -75,12 +75,18 @@ kpack_error_t kp_archive_check_parts(const struct kpack_archive *a, size_t entry
 			      chunked || kp_archive_shared(a) ? KP_DECODE_UNITS
 							      : KP_DECODE_PIECES,
 			      &d, why));
-	err = decode_all(
-		d, chunked || kp_archive_shared(a) ? kp_decode_unit(d) : KP_WHOLE_MAX,
-		info.size, why);
+	if (most < UINT64_C(1) << KP_WINDOW_LOG_MAX)
+		err = kp_decode_limit_window(d, most, why);
+	if (!err)
+		err = decode_all(d,
+				 chunked || kp_archive_shared(a) ? kp_decode_unit(d)
+								 : KP_WHOLE_MAX,
+				 info.size, why);
 	too_wide = kp_decode_too_wide(d);
 	kp_decode_close(d);
-	if (!too_wide)
+	if (!err)
+		kp_archive_set_checked(a, entry); /* small ones, too */
+	if (!too_wide || info.size > most)
 		return err;
 	/* the window is as wide as few entries are large: hold all of this one */
 	KP_TRY(kp_decode_open(a, entry, KP_DECODE_WHOLE, &d, why));

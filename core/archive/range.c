@@ -148,7 +148,7 @@ static kpack_error_t read_range(const struct range *r, struct kpackx_error *why)
 	if ((r->begin == 0 && r->end == r->size) ||
 	    (r->size <= KP_WHOLE_MAX && !kp_archive_has_parts(r->archive, r->entry)))
 		return read_whole(r, why);
-	KP_TRY(kp_archive_check_parts(r->archive, r->entry, why));
+	KP_TRY(kp_archive_check_parts(r->archive, r->entry, UINT64_MAX, why));
 	if (shared) {
 		kp_archive_entry(r->archive, r->entry, &info);
 		return kp_shared_read(shared, info.ordinal, r->begin, r->buf,

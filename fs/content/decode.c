@@ -54,9 +54,7 @@ static kpack_error_t decode_chunk(struct decoding *m, struct piece *p,
 
 	KP_TRY(chunk_tables_get(&m->tables, decoding_entry(p), &t, why));
 	/* Core checked at open that the table agrees with the metadata and the size. */
-	err = kp_archive_check_parts(p->origin->archive, decoding_entry(p).entry, why);
-	if (!err)
-		err = kp_chunks_read(t->chunks, p->number, p->buffer.data, why);
+	err = kp_chunks_read(t->chunks, p->number, p->buffer.data, why);
 	chunk_tables_put(&m->tables, t);
 	return err;
 }
@@ -107,6 +105,10 @@ static kpack_error_t decode_piece(struct decoding *m, struct piece *p,
 	KP_TRY(decoding_check(m, p->origin, why));
 	err = decode_bytes(m, p, why);
 	changed = decoding_check(m, p->origin, why); /* if so, that is the cause */
+	/* last: the file may have been written to meanwhile */
+	if (!err && !changed && p->kind != PIECE_WHOLE)
+		err = kp_archive_check_parts(p->origin->archive, decoding_entry(p).entry,
+					     pieces_window(&m->pieces), why);
 	return changed ? changed : err;
 }
 

@@ -14,8 +14,7 @@
 /* Streams. */
 
 /*
- * Publish that READY bytes are decoded and may be given away, and wake the requests that wait
- * for them.
+ * READY bytes are decoded: if a part may be given away, wake the requests that wait for it.
  */
 static kpack_error_t publish_progress(struct decoding *m, struct piece *p, uint64_t ready,
 				      struct kpackx_error *why)
@@ -24,10 +23,13 @@ static kpack_error_t publish_progress(struct decoding *m, struct piece *p, uint6
 	bool stop;
 
 	KP_TRY(decoding_check(m, p->origin, why));
+	if (!kp_archive_has_parts(p->origin->archive, decoding_entry(p).entry))
+		ready = 0;
 	pieces_enter(&m->pieces);
 	p->yielded = p->ahead && m->pieces.queue.first;
 	/* No request may find bytes that put_back frees. */
-	p->ready = p->yielded ? 0 : ready;
+	if (p->yielded || ready)
+		p->ready = p->yielded ? 0 : ready;
 	stop = m->pieces.stop || p->yielded;
 	list = requests_take(&m->pieces, &m->stats, p);
 	pieces_leave(&m->pieces);
@@ -38,7 +40,6 @@ static kpack_error_t publish_progress(struct decoding *m, struct piece *p, uint6
 static kpack_error_t decode_stream(struct decoding *m, struct piece *p,
 				   struct origin_entry what, struct kpackx_error *why)
 {
-	bool in_parts = kp_archive_has_parts(what.origin->archive, what.entry);
 	struct kp_decode *d = NULL;
 	uint64_t ready = 0;
 	kpack_error_t err = decoders_open(&m->pieces.decoders, what, KP_DECODE_STEPS,
@@ -48,7 +49,7 @@ static kpack_error_t decode_stream(struct decoding *m, struct piece *p,
 		err = kp_decode_next(d, p->buffer.data, STEP, &ready, why);
 		/* The last bytes are published when the piece is done. */
 		if (!err && ready < p->size)
-			err = publish_progress(m, p, in_parts ? ready : 0, why);
+			err = publish_progress(m, p, ready, why);
 	}
 	decoders_close(&m->pieces.decoders, d);
 	return err;
@@ -111,7 +112,6 @@ static kpack_error_t open_pass(struct drive *d, struct kpackx_error *why)
 		return kp_fail_memory(why, sizeof(*pass), "a decoder");
 	if (pass->decoder)
 		return KPACK_SUCCESS;
-	KP_TRY(kp_archive_check_parts(d->what.origin->archive, d->what.entry, why));
 	/* The pass may rest long: with no decoder of much more than it is charged for. */
 	most = pass_cost(pass->window) + pass_cost(0);
 	KP_TRY(decoders_open(&d->m->pieces.decoders, d->what, KP_DECODE_WINDOW, most,
@@ -169,6 +169,10 @@ static kpack_error_t decode_segment(struct drive *d, uint64_t number, struct pie
 		return kp_fail_memory(why, size, "decoded bytes");
 	err = kp_decode_next(d->pass->decoder, buf, size, &done, why);
 	changed = decoding_check(d->m, d->what.origin, why);
+	/* last: the file may have been written to since the pass began */
+	if (!err && !changed)
+		err = kp_archive_check_parts(d->what.origin->archive, d->what.entry,
+					     pieces_window(&d->m->pieces), why);
 	return changed ? changed : err;
 }
 

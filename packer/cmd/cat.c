@@ -84,8 +84,8 @@ static kpack_error_t write_entry(const struct kpack_archive *a, size_t entry,
 		return kp_fail_prefix(why, err, "%s", output);
 	if (!stream)
 		return write_file(a, entry, output, why);
-	KP_TRY(kp_archive_check_parts(a, entry,
-				      why)); /* what is written cannot be taken back */
+	/* what is written cannot be taken back */
+	KP_TRY(kp_archive_check_parts(a, entry, UINT64_MAX, why));
 	return archive_decode(a, entry, to_stdout, NULL, why);
 }
 

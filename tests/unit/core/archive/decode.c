@@ -358,6 +358,27 @@ static kpack_error_t run_units(struct kpack_archive *a, uint64_t unit)
 }
 
 /* A large buffer is needed only for frames that refer far back. */
+/* A check that may take little memory holds no wide window, and not all of the entry. */
+static void a_check_takes_no_more_than_it_may(void **state)
+{
+	(void)state;
+	for (int log = 22; log <= 28; log += 6) {
+		struct kpack_archive *a;
+		struct ab stored = {0};
+		char *hash;
+
+		put_frame(&stored, 1000, 18, false);
+		put_frame(&stored, SIZE - 1000, log, true);
+		hash = ab_xxh3(data, SIZE);
+		a = opened(&stored, SIZE, hash);
+		free(hash);
+		assert_int_equal(kp_archive_check_parts(a, 0, 1 << 20, &why),
+				 KPACK_ERROR_DECOMPRESSION_FAILED);
+		assert_non_null(strstr(why.text, "memory"));
+		kp_archive_close(a);
+	}
+}
+
 static void units(void **state)
 {
 	static const uint64_t piece = 256 << 10;
@@ -439,6 +460,7 @@ int main(void)
 		cmocka_unit_test(one_decoder_for_many),
 		cmocka_unit_test(checksums_of_frames),
 		cmocka_unit_test(windows),
+		cmocka_unit_test(a_check_takes_no_more_than_it_may),
 		cmocka_unit_test(units),
 		cmocka_unit_test(faults),
 	};
