@@ -139,3 +139,30 @@ flip() {
 	[ "$bad" = 1 ]
 	run ! grep -q healthy mnt/.kpackfs/status
 }
+
+# Flip a bit in the middle of the 900,000 bytes of an archive without compression.
+damage() {
+	$python - "$1" <<-'EOF'
+		import os, sys
+		want = open("tree/share/db/5.bin", "rb").read()
+		data = open(sys.argv[1], "rb").read()
+		at = data.index(want) + len(want) // 2
+		was = os.stat(sys.argv[1])
+		fd = os.open(sys.argv[1], os.O_WRONLY)
+		os.pwrite(fd, bytes([data[at] ^ 1]), at)
+		os.close(fd)
+		os.utime(sys.argv[1], ns=(was.st_atime_ns, was.st_mtime_ns))
+	EOF
+}
+
+@test "what is copied gets no hash before it is compared with those it has" {
+	foreign none xxh3 0
+	kpack merge -q x.kpack -o right.kpack
+	kpack verify -q right.kpack
+	damage x.kpack
+	for options in "" "--scheme none"; do
+		run -1 kpack merge -q $options x.kpack -o wrong.kpack
+		[[ $output == *"share/db/5.bin"*xxh3* ]]
+		[ ! -e wrong.kpack ]
+	done
+}

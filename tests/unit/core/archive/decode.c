@@ -379,6 +379,20 @@ static void a_check_takes_no_more_than_it_may(void **state)
 	}
 }
 
+/* What was checked is checked again when the file may have other bytes. */
+static void a_check_is_remembered_until_the_file_changes(void **state)
+{
+	struct kpack_archive *a = framed(18);
+
+	(void)state;
+	assert_false(kp_archive_has_parts(a, 0));
+	assert_int_equal(kp_archive_check_parts(a, 0, UINT64_MAX, &why), KPACK_SUCCESS);
+	assert_true(kp_archive_has_parts(a, 0));
+	assert_true(kp_archive_same_toc(a));
+	assert_false(kp_archive_has_parts(a, 0));
+	kp_archive_close(a);
+}
+
 static void units(void **state)
 {
 	static const uint64_t piece = 256 << 10;
@@ -461,6 +475,7 @@ int main(void)
 		cmocka_unit_test(checksums_of_frames),
 		cmocka_unit_test(windows),
 		cmocka_unit_test(a_check_takes_no_more_than_it_may),
+		cmocka_unit_test(a_check_is_remembered_until_the_file_changes),
 		cmocka_unit_test(units),
 		cmocka_unit_test(faults),
 	};
