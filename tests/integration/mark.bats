@@ -419,7 +419,15 @@ forget_layout() { # FILE: as another tool would have converted it
 	mkfat --seed 2 other/lib/y.so
 	kpack pack -q --archives-only --group g other root
 	ends 0 "1 converted, 0 not converted, 9 objects in 3 archives, 0 faults" mark check root
-	damage root/.kpack/g_gfx1030.kpack # the objects that were added are the first ones
+	PYTHONPATH=$tools PYTHONDONTWRITEBYTECODE=1 $python - root/.kpack/g_gfx1030.kpack <<-'END'
+		import sys
+		from readkpack import Archive
+		a = Archive(sys.argv[1])
+		at, size = a.blobs[a.top["toc"]["lib/y.so#0"]["gfx1030"]["ordinal"]]
+		with open(sys.argv[1], "r+b") as f:
+		    f.seek(at + size // 2)
+		    f.write(bytes([a.data[at + size // 2] ^ 255]))
+	END
 	ends 1 "root/.kpack/g_gfx1030.kpack: gfx1030: lib/y.so#0: " mark check root
 	[[ "$output" == *" 1 faults" ]]
 	# an entry that no reader accepts

@@ -277,7 +277,9 @@ nothing_lost() { # BEFORE TREE
 		-e trace=fsync,unlinkat "$KPACK_BIN/kpack" pack -q --in-place in
 	grep -nE 'unlinkat\([0-9]+<[^>]*/in/[^>]*>, "[^.]' trace | head -n 1 | cut -d : -f 1 >first
 	head -n "$(cat first)" trace | grep -qE 'fsync\([0-9]+<[^>]*/in/.kpack>\)'
-	tail -n 1 <(grep -E 'fsync|unlink' trace) | grep -qE 'fsync\([0-9]+<[^>]*/in/share/miopen/db>'
+	# and so is the directory that it was in
+	sed -n '/unlinkat([0-9]*<[^>]*\/in\/share\/miopen\/db>/,$p' trace |
+		grep -qE 'fsync\([0-9]+<[^>]*/in/share/miopen/db>'
 }
 
 # bats test_tags=single
