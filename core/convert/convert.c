@@ -66,24 +66,37 @@ static kpack_error_t edit_file(struct kp_edit *ed, const struct kp_fatbin *fat,
 		KP_TRY(kp_edit_cut(ed, section, why));
 	}
 	/* restoring a file can have added a table of program headers */
-	if (kp_edit_find(ed, KP_TABLE_SECTION))
+	if (!ed->whole)
 		kp_edit_drop_table(ed);
 	KP_TRY(add_sections(ed, o, why));
 	KP_TRY(kp_edit_place(ed, why));
 	return point_to_marker(ed, &fat->elf, why);
 }
 
+/*
+ * Never lengthen a file: if it would be longer without the section's place, because the
+ * program headers have to move, the place stays, for what is added.
+ */
 static kpack_error_t open_edited(int fd, uint64_t size, const struct kp_fatbin *fat,
 				 const struct kp_convert_options *o, struct kp_edit *ed,
 				 struct kpackx_error *why)
 {
-	kpack_error_t err;
+	kpack_error_t err = KPACK_ERROR_NOT_IMPLEMENTED;
 
 	KP_TRY(kp_convert_kind(fat, why));
-	KP_TRY(kp_edit_open(fd, size, ed, why));
-	err = edit_file(ed, fat, o, why);
-	if (err)
-		kp_edit_close(ed);
+	for (int whole = 0; whole < 2 && err == KPACK_ERROR_NOT_IMPLEMENTED; whole++) {
+		KP_TRY(kp_edit_open_all(fd, size, ed, why));
+		ed->whole = whole;
+		err = edit_file(ed, fat, o, why);
+		if (!err && ed->out_size > size && !o->keep_device_code)
+			err = kp_fail(
+				why, KPACK_ERROR_NOT_IMPLEMENTED,
+				"it would become longer: its device code has %" PRIu64
+				" bytes, which is less than what takes its place",
+				fat->elf.fatbin_size);
+		if (err)
+			kp_edit_close(ed);
+	}
 	return err;
 }
 
@@ -142,6 +155,20 @@ kpack_error_t kp_convert(int fd, uint64_t size, const struct kp_fatbin *fat,
 
 /* ---- changing a converted file ---- */
 
+/* At the addresses of .hip_fatbin, other additions may need more or less of the file. */
+static void free_bytes_behind(struct kp_edit *ed)
+{
+	const Elf64_Shdr *s = &ed->sections[kp_edit_find(ed, KP_FATBIN_SECTION)].h;
+
+	for (size_t i = 0; !ed->whole && s->sh_type == SHT_NOBITS && i < ed->n_chunks;
+	     i++)
+		if (ed->chunks[i].vaddr > s->sh_addr) {
+			ed->chunks[i].page_before = true;
+			kp_edit_mark_moves(ed, i);
+			return;
+		}
+}
+
 /* Open a converted file and drop its marker, whose place is free then. */
 static kpack_error_t open_bare(int fd, uint64_t size, const struct kp_fatbin *fat,
 			       struct kp_edit *ed, struct kpackx_error *why)
@@ -151,14 +178,17 @@ static kpack_error_t open_bare(int fd, uint64_t size, const struct kp_fatbin *fa
 	size_t marker;
 
 	KP_TRY(kp_converted_find(fd, size, fat, &found, why));
-	KP_TRY(kp_edit_open(fd, size, ed, why));
+	KP_TRY(kp_edit_open_all(fd, size, ed, why));
 	marker = kp_edit_find(ed, KP_MARKER_SECTION);
 	err = kp_edit_drop_block(ed, marker, why);
-	if (err)
+	if (err) {
 		kp_edit_close(ed);
-	else /* its index may have changed */
-		kp_edit_drop_section(ed, kp_edit_find(ed, KP_MARKER_SECTION));
-	return err;
+		return err;
+	}
+	/* its index may have changed */
+	kp_edit_drop_section(ed, kp_edit_find(ed, KP_MARKER_SECTION));
+	free_bytes_behind(ed);
+	return KPACK_SUCCESS;
 }
 
 /* Add the section MARKER to ED, let the binary's wrappers point to it, and write OUT. */
@@ -192,7 +222,7 @@ kpack_error_t kp_convert_headers(int fd, uint64_t size, bool *program, bool *rig
 
 	KP_TRY(kp_edit_open(fd, size, &ed, why));
 	*program = kp_edit_is_program(&ed);
-	*right = !*program || kp_edit_table_is_right(&ed);
+	*right = kp_edit_table_is_right(&ed);
 	kp_edit_close(&ed);
 	return KPACK_SUCCESS;
 }

@@ -3,9 +3,11 @@
  * Fat binary -> host-only binary, and back.
  *
  * Converting removes .hip_fatbin from the file (the section stays, NOBITS, at its
- * address), maps a marker in a read-only segment of its own, and makes every wrapper
- * point to the marker: magic HIPF -> HIPK, reserved1 = wrapper index.  No virtual address
- * changes.  The section .rocm_kpack_layout, which is not loaded, stores the facts that
+ * address), maps a marker in a read-only segment of its own, or, if the file would become
+ * longer, in the place of .hip_fatbin, and makes every wrapper point to the marker: magic
+ * HIPF -> HIPK, reserved1 = wrapper index.  No virtual address changes.  Bytes that no
+ * section and no program header names keep their offset.  The file becomes longer only if
+ * it keeps its device code.  The section .rocm_kpack_layout, which is not loaded, stores the facts that
  * restoring needs.
  *
  * All calls read the input at FD, which may be replaced by a rename but must not change,
@@ -38,7 +40,8 @@ struct kp_convert_options {
 /*
  * Succeed if FAT can be converted (KEEP_DEVICE_CODE: and keep its device code).
  * NOT_IMPLEMENTED, with the reason: not kind ELF; an unsupported machine or ELF type; no
- * wrapper; some wrappers already converted; segments would have to move in memory.
+ * wrapper; some wrappers already converted; segments would have to move in memory; the
+ * file would become longer.
  */
 kpack_error_t kp_convert_check(int fd, uint64_t size, const struct kp_fatbin *fat,
 			       bool keep_device_code, struct kpackx_error *why);
@@ -70,15 +73,16 @@ kpack_error_t kp_convert_set(int fd, uint64_t size, const struct kp_fatbin *fat,
 
 /*
  * Whether the ELF file at FD, converted or not, is a program, which the kernel starts; and
- * whether its program headers are where every Linux looks, which matters only there.
+ * whether its program headers are where the ELF header in memory says, which is where
+ * Linux before 5.18 looks for those of programs.
  */
 kpack_error_t kp_convert_headers(int fd, uint64_t size, bool *program, bool *right,
 				 struct kpackx_error *why);
 
 /*
- * Rewrite a converted file so that the program headers are where Linux before 5.18 looks
- * for them (AT_PHDR = first segment's address - its offset + e_phoff); strip and similar
- * tools move them elsewhere.  *CHANGED becomes false, and nothing is written, if the
+ * Rewrite a converted file so that the program headers are where the ELF header in memory
+ * says (first segment's address - its offset + e_phoff); strip and similar tools can move
+ * them elsewhere.  *CHANGED becomes false, and nothing is written, if the
  * headers already exist.
  */
 kpack_error_t kp_convert_normalise(int fd, uint64_t size, const struct kp_fatbin *fat,

@@ -2,6 +2,7 @@
 #include "edit.h"
 #include <inttypes.h>
 #include "core/base/alloc.h"
+#include "core/binary/elf_file.h"
 
 /* ---- queries ---- */
 
@@ -165,55 +166,6 @@ static void drop_load(struct kp_edit *ed, size_t at)
 	kp_edit_remove_segment(ed, at);
 }
 
-/*
- * True if an earlier kp_edit_place put the first page of the file in front of the old
- * header.
- */
-static bool has_head(const struct kp_edit *ed)
-{
-	uint8_t magic[SELFMAG];
-
-	if (ed->h.e_type != ET_EXEC || ed->h.e_phoff != sizeof(Elf64_Ehdr) ||
-	    ed->n_chunks == 0 || ed->chunks[0].from != 0 ||
-	    ed->chunks[0].size <= ed->page ||
-	    kp_file_pread(ed->fd, ed->page, magic, sizeof(magic), NULL) ||
-	    memcmp(magic, ELFMAG, SELFMAG) != 0)
-		return false;
-	for (size_t i = 1; i < ed->n_sections; i++)
-		if (ed->sections[i].h.sh_size && ed->sections[i].from < ed->page)
-			return false;
-	return true;
-}
-
-static void drop_head(struct kp_edit *ed)
-{
-	struct kp_edit_chunk *c = &ed->chunks[0];
-	struct kp_edit_segment *s = &ed->segments[c->segment];
-
-	ed->old_head = ed->page;
-	c->from += ed->page;
-	c->vaddr += ed->page;
-	c->size -= ed->page;
-	s->from += ed->page;
-	s->h.p_offset += ed->page;
-	s->h.p_vaddr += ed->page;
-	s->h.p_paddr += ed->page;
-	s->h.p_filesz -= ed->page;
-	s->h.p_memsz -= ed->page;
-}
-
-/* Restore a PT_PHDR that an earlier kp_edit_place made a PT_NULL. */
-static void revive_table_segment(struct kp_edit *ed)
-{
-	for (size_t i = 0; i < ed->n_segments; i++) {
-		Elf64_Phdr *h = &ed->segments[i].h;
-
-		if (h->p_type == PT_NULL && h->p_offset == sizeof(Elf64_Ehdr) &&
-		    h->p_filesz && h->p_filesz % sizeof(*h) == 0)
-			h->p_type = PT_PHDR;
-	}
-}
-
 /* Drop the section of the program headers, and its segment if it has one. */
 static void drop_table_section(struct kp_edit *ed, size_t section)
 {
@@ -233,9 +185,6 @@ void kp_edit_drop_table(struct kp_edit *ed)
 
 	if (section)
 		drop_table_section(ed, section);
-	revive_table_segment(ed);
-	if (has_head(ed))
-		drop_head(ed);
 }
 
 kpack_error_t kp_edit_drop_block(struct kp_edit *ed, size_t section,
@@ -243,12 +192,15 @@ kpack_error_t kp_edit_drop_block(struct kp_edit *ed, size_t section,
 {
 	const Elf64_Shdr *s = &ed->sections[section].h;
 	ptrdiff_t at = kp_edit_load_of(ed, s->sh_addr, s->sh_size);
+	size_t fatbin = kp_edit_find(ed, KP_FATBIN_SECTION);
+	bool own = at >= 0 && !has_sections(ed, &ed->segments[at].h, section);
 
-	if (at < 0 || has_sections(ed, &ed->segments[at].h, section))
+	if (own)
+		drop_load(ed, (size_t)at);
+	if (!kp_edit_vacate(ed, fatbin, section) && !own)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "elf: %s has no segment of its own",
 			       ed->sections[section].name);
-	drop_load(ed, (size_t)at);
 	kp_edit_drop_table(ed);
 	return KPACK_SUCCESS;
 }

@@ -2,14 +2,14 @@
 /*
  * Editing an ELF file through its tables: open, change, place, write.
  *
- *	kp_edit_open -> kp_edit_cut or kp_edit_fill, kp_edit_add_section, ... ->
+ *	kp_edit_open_all -> kp_edit_cut or kp_edit_fill, kp_edit_add_section, ... ->
  *	kp_edit_place -> kp_edit_patch, for bytes that need addresses -> kp_edit_write
  *
  * Mapped bytes never change their address; only their file offsets are decided again.
  * The file consists of: chunks (the bytes that PT_LOADs map); the additions (the marker,
  * and the program headers if they need a new place); sections that are not mapped,
- * including the section names; the section headers; bytes that were appended to the
- * input.
+ * including the section names; the section headers; and bytes that no table names, which
+ * keep their offset, because a program may find its data by it.
  *
  * Internal to core: convert.c and restore.c.
  */
@@ -45,19 +45,22 @@ struct kp_edit_section {
 	bool is_new, in_block; /* in_block: new and mapped */
 	struct kp_span bytes;  /* content of a new section, borrowed */
 	uint64_t from;         /* sh_offset in the input */
+	uint64_t after; /* offset by which sections that are not mapped are ordered */
 };
 
 /*
  * This section covers program headers that are not next to the ELF header, because tools
- * that copy a file section by section (dwz, eu-strip) would lose them.  If the headers
- * are on a page put in front of the file, it covers the free bytes after them instead, or
- * patchelf would put writable data into that page.
+ * that copy a file section by section (dwz, eu-strip) would lose them.
  */
 #define KP_TABLE_SECTION ".rocm_kpack_phdr"
 
 /* Write the contents of the made chunk to OUT at OFFSET. */
 typedef kpack_error_t kp_edit_fill_fn(void *arg, struct kp_outfile *out, uint64_t offset,
 				      struct kpackx_error *why);
+
+struct kp_edit_range {
+	uint64_t from, size;
+};
 
 /* New values for bytes of the input. */
 struct kp_edit_patch {
@@ -85,17 +88,29 @@ struct kp_edit {
 	kp_edit_fill_fn *fill;
 	void *fill_arg;
 	bool trimmed; /* the addresses behind the made chunk's segment were given up */
+	/*
+	 * The place of the section that was cut stays in its segment and in the file, so
+	 * that nothing moves: what is added can be there.  Set before or by kp_edit_cut.
+	 */
+	bool whole;
+	struct kp_edit_range vacated; /* by kp_edit_vacate, in the input */
 
 	size_t names;       /* index of the section of section names */
 	uint64_t old_names; /* bytes of that section that are kept */
-	uint64_t old_head;  /* size of the page in front that was dropped, or 0 */
-	uint64_t tail_from, tail_size; /* bytes appended to the input */
 
 	/* set by kp_edit_open */
 	uint64_t old_table; /* input offset of the program headers */
 	size_t n_old_segments;
+	/* set by kp_edit_open_all */
+	/* Bytes that no table names, in order.  Zeros are not kept, but at the file's end. */
+	struct kp_edit_range *kept;
+	size_t n_kept;
+	uint64_t end_zeros; /* zeros that end the file */
+	/* 0, or the end of the section headers, behind which kept bytes end the file */
+	uint64_t headers_end;
 	/* set by kp_edit_place, like the offsets in the tables; h is the output's then */
-	uint64_t tail_to, out_size;
+	struct kp_edit_range gap; /* free bytes of the section's place */
+	uint64_t out_size;
 
 	struct Elf *libelf;
 };
@@ -106,6 +121,11 @@ struct kp_edit {
  */
 kpack_error_t kp_edit_open(int fd, uint64_t size, struct kp_edit *out,
 			   struct kpackx_error *why);
+/* As kp_edit_open, and find the bytes that no table names; before any change. */
+kpack_error_t kp_edit_open_all(int fd, uint64_t size, struct kp_edit *out,
+			       struct kpackx_error *why);
+/* Return the end of kept bytes in [AT, AT + SIZE), or 0 if there are none. */
+uint64_t kp_edit_kept_end(const struct kp_edit *ed, uint64_t at, uint64_t size);
 void kp_edit_close(struct kp_edit *ed); /* accepts a zeroed one */
 
 /* Return the index of the section NAME, or 0. */
@@ -141,6 +161,15 @@ bool kp_edit_is_program(const struct kp_edit *ed);
  */
 kpack_error_t kp_edit_cut(struct kp_edit *ed, size_t section, struct kpackx_error *why);
 
+/*
+ * Empty the place of SECTION, which was cut and stays in the file, up to the next section;
+ * false: it did not stay, or the section ADDED is not in it.
+ */
+bool kp_edit_vacate(struct kp_edit *ed, size_t section, size_t added);
+
+/* Return the address to which no bytes of the file are mapped from VADDR on in SEGMENT. */
+uint64_t kp_edit_gap_end(const struct kp_edit *ed, size_t segment, uint64_t vaddr);
+
 /* The reverse: FILL writes the bytes of a NOBITS section, which keeps its size. */
 kpack_error_t kp_edit_fill(struct kp_edit *ed, size_t section, kp_edit_fill_fn *fill,
 			   void *arg, struct kpackx_error *why);
@@ -159,23 +188,20 @@ kpack_error_t kp_edit_move_behind(struct kp_edit *ed, size_t section, uint64_t s
 				  struct kpackx_error *why);
 
 /*
- * Add a section; if ALLOC, it is mapped in a segment of its own.  NAME and BYTES must
- * live until kp_edit_close.  NOT_IMPLEMENTED: a section NAME already exists.
+ * Add a section; if ALLOC, it is mapped in a read-only segment of ours, or in the place of
+ * the section that was cut.  NAME and BYTES must live until kp_edit_close.  NOT_IMPLEMENTED: a section NAME already exists.
  */
 kpack_error_t kp_edit_add_section(struct kp_edit *ed, const char *name, bool alloc,
 				  struct kp_span bytes, struct kpackx_error *why);
 /* Remove a section from the table; higher indexes decrease by one. */
 void kp_edit_drop_section(struct kp_edit *ed, size_t number);
 
-/*
- * Remove what an earlier kp_edit_place added for the program headers, including a page in
- * front of the file.
- */
+/* Remove what an earlier kp_edit_place added for the program headers. */
 void kp_edit_drop_table(struct kp_edit *ed);
 
 /*
- * As kp_edit_drop_table, and remove the segment that maps SECTION and nothing else.
- * NOT_IMPLEMENTED: other sections are in that segment too.
+ * As kp_edit_drop_table, and free the place of SECTION, the marker.  NOT_IMPLEMENTED:
+ * neither has it a segment of ours, nor is it in the place of .hip_fatbin.
  */
 kpack_error_t kp_edit_drop_block(struct kp_edit *ed, size_t section,
 				 struct kpackx_error *why);
@@ -191,7 +217,10 @@ kpack_error_t kp_edit_place(struct kp_edit *ed, struct kpackx_error *why);
 kpack_error_t kp_edit_write(const struct kp_edit *ed, struct kp_outfile *out,
 			    struct kpackx_error *why);
 
-/* True if the program headers are where Linux before 5.18 looks for them. */
+/*
+ * True if the program headers are where the ELF header in memory says: programs and Linux
+ * before 5.18 compute their address from it.
+ */
 bool kp_edit_table_is_right(const struct kp_edit *ed);
 
 #endif

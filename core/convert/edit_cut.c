@@ -144,12 +144,12 @@ static bool shares_page(const struct kp_edit *ed, const struct kp_edit_chunk *c,
 	       (c->vaddr + skip - 1) / page == (c->vaddr + skip + size) / page;
 }
 
-/* Remove SIZE bytes from FROM on from the chunk. */
-static void cut_chunk(struct kp_edit *ed, size_t chunk, uint64_t from, uint64_t size)
+/* Remove SIZE bytes from FROM on from the chunk; MOVES: from its segment, too. */
+static void cut_chunk(struct kp_edit *ed, size_t chunk, uint64_t from, uint64_t size,
+		      bool moves)
 {
 	struct kp_edit_chunk left = ed->chunks[chunk], right = left;
 	uint64_t skip = from - left.from;
-	bool moves = !shares_page(ed, &left, skip, size);
 
 	if (moves)
 		right.segment = split_segment(ed, left.segment, skip, size);
@@ -162,9 +162,10 @@ static void cut_chunk(struct kp_edit *ed, size_t chunk, uint64_t from, uint64_t 
 	right.vaddr += skip + size;
 	right.size -= skip + size;
 	right.page_before = right.moves = moves;
-	if (right.size)
+	/* empty ones tell where a segment begins and ends whose bytes stay */
+	if (right.size || !moves)
 		kp_edit_insert_chunk(ed, chunk, right);
-	if (left.size)
+	if (left.size || !moves)
 		kp_edit_insert_chunk(ed, chunk, left);
 }
 
@@ -178,9 +179,56 @@ kpack_error_t kp_edit_cut(struct kp_edit *ed, size_t section, struct kpackx_erro
 			       "elf: %s is not mapped by one segment",
 			       ed->sections[section].name);
 	KP_TRY(check_alone(ed, section, why));
-	cut_chunk(ed, (size_t)chunk, h->sh_offset, h->sh_size);
+	ed->whole |= shares_page(ed, &ed->chunks[chunk],
+				 h->sh_offset - ed->chunks[chunk].from, h->sh_size);
+	cut_chunk(ed, (size_t)chunk, h->sh_offset, h->sh_size, !ed->whole);
 	h->sh_type = SHT_NOBITS;
 	return KPACK_SUCCESS;
+}
+
+/* ---- the place of a section that was cut ---- */
+
+uint64_t kp_edit_gap_end(const struct kp_edit *ed, size_t segment, uint64_t vaddr)
+{
+	const Elf64_Phdr *h = &ed->segments[segment].h;
+	uint64_t end = h->p_vaddr + h->p_filesz;
+
+	for (size_t i = 0; i < ed->n_chunks; i++) {
+		const struct kp_edit_chunk *c = &ed->chunks[i];
+
+		if (c->segment != segment || c->vaddr + c->size <= vaddr)
+			continue;
+		if (c->vaddr < end)
+			end = c->vaddr;
+	}
+	return end > vaddr ? end : vaddr;
+}
+
+bool kp_edit_vacate(struct kp_edit *ed, size_t section, size_t added)
+{
+	const Elf64_Shdr *h = &ed->sections[section].h, *a = &ed->sections[added].h;
+	struct kp_edit_chunk *c = ed->chunks, *all = c + ed->n_chunks;
+	uint64_t end;
+
+	while (c < all && (h->sh_addr < c->vaddr || h->sh_addr - c->vaddr >= c->size))
+		c++;
+	if (!section || h->sh_type != SHT_NOBITS || c == all)
+		return false;
+	end = c->vaddr + c->size;
+	for (size_t i = 1; i < ed->n_sections; i++) {
+		const Elf64_Shdr *s = &ed->sections[i].h;
+
+		if (i != section && i != added && (s->sh_flags & SHF_ALLOC) &&
+		    s->sh_size && s->sh_addr >= h->sh_addr && s->sh_addr < end)
+			end = s->sh_addr;
+	}
+	ed->whole = true;
+	ed->vacated.from = c->from + (h->sh_addr - c->vaddr);
+	ed->vacated.size = end - h->sh_addr;
+	cut_chunk(ed, (size_t)(c - ed->chunks), ed->vacated.from, ed->vacated.size,
+		  false);
+	return a->sh_addr >= h->sh_addr &&
+	       kp_range_ok(end - h->sh_addr, a->sh_addr - h->sh_addr, a->sh_size);
 }
 
 /* ---- filling ---- */
@@ -227,22 +275,6 @@ static void join_segments(struct kp_edit *ed, size_t at)
 	kp_edit_remove_segment(ed, at + 1);
 }
 
-/* Insert MADE in the middle of a chunk, where zeros kept its place. */
-static void fill_gap(struct kp_edit *ed, size_t chunk, struct kp_edit_chunk made)
-{
-	struct kp_edit_chunk *left = &ed->chunks[chunk], right = *left;
-	uint64_t skip = made.vaddr - left->vaddr;
-
-	made.segment = left->segment;
-	right.from += skip + made.size;
-	right.vaddr += skip + made.size;
-	right.size -= skip + made.size;
-	left->size = skip;
-	if (right.size)
-		kp_edit_insert_chunk(ed, chunk + 1, right);
-	kp_edit_insert_chunk(ed, chunk + 1, made);
-}
-
 /* Insert MADE after the bytes of segment AT; it may close the gap to the next segment. */
 static void fill_hole(struct kp_edit *ed, size_t at, struct kp_edit_chunk made)
 {
@@ -269,19 +301,6 @@ static void fill_hole(struct kp_edit *ed, size_t at, struct kp_edit_chunk made)
 		join_segments(ed, at - 1);
 }
 
-/* Return the chunk that has the addresses of S, or -1. */
-static ptrdiff_t chunk_at(const struct kp_edit *ed, const Elf64_Shdr *s)
-{
-	for (size_t i = 0; i < ed->n_chunks; i++) {
-		const struct kp_edit_chunk *c = &ed->chunks[i];
-
-		if (s->sh_addr > c->vaddr &&
-		    kp_range_ok(c->size, s->sh_addr - c->vaddr, s->sh_size))
-			return (ptrdiff_t)i;
-	}
-	return -1;
-}
-
 kpack_error_t kp_edit_fill(struct kp_edit *ed, size_t section, kp_edit_fill_fn *fill,
 			   void *arg, struct kpackx_error *why)
 {
@@ -291,18 +310,25 @@ kpack_error_t kp_edit_fill(struct kp_edit *ed, size_t section, kp_edit_fill_fn *
 				     .size = h->sh_size,
 				     .vaddr = h->sh_addr,
 				     .made = true};
-	ptrdiff_t chunk = chunk_at(ed, h);
+	bool inside = at >= 0 && ed->segments[at].h.p_filesz >
+					 h->sh_addr - ed->segments[at].h.p_vaddr;
+	size_t chunk = 0;
 
 	if (at < 0 || h->sh_type != SHT_NOBITS || h->sh_size == 0 ||
-	    (chunk < 0 &&
-	     ed->segments[at].h.p_filesz > h->sh_addr - ed->segments[at].h.p_vaddr))
+	    (inside &&
+	     kp_edit_gap_end(ed, (size_t)at, h->sh_addr) - h->sh_addr < h->sh_size))
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "elf: %s cannot be filled where it is",
 			       ed->sections[section].name);
-	if (chunk >= 0)
-		fill_gap(ed, (size_t)chunk, made);
-	else
+	if (inside) {
+		while (chunk < ed->n_chunks &&
+		       ed->chunks[chunk].vaddr + ed->chunks[chunk].size <= made.vaddr)
+			chunk++;
+		made.segment = (size_t)at;
+		kp_edit_insert_chunk(ed, chunk, made);
+	} else {
 		fill_hole(ed, (size_t)at, made);
+	}
 	h->sh_type = SHT_PROGBITS;
 	ed->sections[section].from = UINT64_MAX;
 	ed->fill = fill;
@@ -313,7 +339,7 @@ kpack_error_t kp_edit_fill(struct kp_edit *ed, size_t section, kp_edit_fill_fn *
 uint64_t kp_edit_free_until(const struct kp_edit *ed, size_t segment)
 {
 	for (size_t i = segment + 1; i < ed->n_segments; i++)
-		if (ed->segments[i].h.p_type == PT_LOAD)
+		if (ed->segments[i].h.p_type == PT_LOAD && ed->segments[i].h.p_memsz)
 			return ed->segments[i].h.p_vaddr;
 	return KP_ADDRESS_MAX;
 }
@@ -327,8 +353,13 @@ bool kp_edit_widen(struct kp_edit *ed, size_t section, uint64_t size)
 	if (at < 0)
 		return false;
 	h = &ed->segments[at].h;
-	if (s->sh_addr < h->p_vaddr + h->p_filesz ||
-	    (h->p_filesz == 0 && h->p_vaddr != s->sh_addr) ||
+	if (s->sh_addr - h->p_vaddr < h->p_filesz) {
+		if (kp_edit_gap_end(ed, (size_t)at, s->sh_addr) - s->sh_addr < size)
+			return false;
+		s->sh_size = size;
+		return true;
+	}
+	if ((h->p_filesz == 0 && h->p_vaddr != s->sh_addr) ||
 	    s->sh_addr + s->sh_size != h->p_vaddr + h->p_memsz ||
 	    !kp_range_ok(kp_edit_free_until(ed, (size_t)at), s->sh_addr, size))
 		return false;

@@ -192,34 +192,13 @@ static kpack_error_t make_chunks(struct kp_edit *ed, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-static void reach_range(uint64_t *end, uint64_t offset, uint64_t size)
-{
-	if (size && offset + size > *end)
-		*end = offset + size;
-}
-
-/* Bytes after everything that the tables name are not ours to drop: keep them. */
-static void find_tail(struct kp_edit *ed)
-{
-	uint64_t end = sizeof(Elf64_Ehdr);
-
-	reach_range(&end, ed->h.e_phoff, ed->n_segments * sizeof(Elf64_Phdr));
-	reach_range(&end, ed->h.e_shoff, ed->n_sections * sizeof(Elf64_Shdr));
-	for (size_t i = 1; i < ed->n_sections; i++)
-		if (ed->sections[i].h.sh_type != SHT_NOBITS)
-			reach_range(&end, ed->sections[i].h.sh_offset,
-				    ed->sections[i].h.sh_size);
-	for (size_t i = 0; i < ed->n_chunks; i++)
-		reach_range(&end, ed->chunks[i].from, ed->chunks[i].size);
-	ed->tail_from = end;
-	ed->tail_size = ed->size > end ? ed->size - end : 0;
-}
-
 static kpack_error_t read_file(struct kp_edit *ed, struct kpackx_error *why)
 {
 	KP_TRY(read_header(ed, why));
 	KP_TRY(read_segments(ed, why));
 	KP_TRY(read_sections(ed, why));
+	ed->old_table = ed->h.e_phoff;
+	ed->n_old_segments = ed->n_segments;
 	return make_chunks(ed, why);
 }
 
@@ -232,10 +211,6 @@ kpack_error_t kp_edit_open(int fd, uint64_t size, struct kp_edit *out,
 	err = read_file(out, why);
 	if (err)
 		kp_edit_close(out);
-	else
-		find_tail(out);
-	out->old_table = out->h.e_phoff;
-	out->n_old_segments = out->n_segments;
 	return err;
 }
 
@@ -247,5 +222,6 @@ void kp_edit_close(struct kp_edit *ed)
 	free(ed->sections);
 	free(ed->chunks);
 	free(ed->patches);
+	free(ed->kept);
 	*ed = (struct kp_edit){.fd = -1};
 }

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include "core/binary/elf_file.h"
+#include "convert.h"
 #include "edit_added.h"
 #include "edit.h"
 #include "core/base/bounds.h"
@@ -38,43 +39,37 @@ static void order_sections(struct kp_edit *ed)
 
 /* ---- chunks ---- */
 
+/* Return an offset from CUR on for the first chunk of a segment. */
 static uint64_t place_moved(const struct kp_edit *ed, const struct kp_edit_chunk *c,
 			    uint64_t cur)
 {
 	Elf64_Phdr *h = &ed->segments[c->segment].h;
+	uint64_t size = h->p_filesz - (c->vaddr - h->p_vaddr), to = 0;
 
 	if (h->p_align > ed->page && h->p_align > 65536)
 		h->p_align = ed->page;
-	if (c->page_before)
-		cur = kp_round_up(cur, kp_edit_page(ed, c->segment));
-	return congruent_offset(cur, c->vaddr, h->p_align);
+	do {
+		if (c->page_before)
+			cur = kp_round_up(cur, kp_edit_page(ed, c->segment));
+		to = congruent_offset(cur, c->vaddr, h->p_align);
+		cur = kp_edit_kept_end(ed, to, size);
+	} while (cur);
+	return to;
 }
 
-static uint64_t shift_chunk(const struct kp_edit *ed, const struct kp_edit_chunk *c,
-			    uint64_t shift)
+static kpack_error_t place_chunks(struct kp_edit *ed, struct kp_added *a, uint64_t *end,
+				  struct kpackx_error *why)
 {
-	Elf64_Phdr *h = &ed->segments[c->segment].h;
-
-	if (shift & (h->p_align - 1))
-		h->p_align = ed->page;
-	return c->from + shift;
-}
-
-static kpack_error_t place_chunks(struct kp_edit *ed, const struct kp_added *a,
-				  uint64_t *end, struct kpackx_error *why)
-{
-	uint64_t shift = (a->table == KP_TABLE_HEAD ? ed->page : 0) - ed->old_head;
 	uint64_t cur = 0;
 
 	for (size_t i = 0; i < ed->n_chunks; i++) {
 		struct kp_edit_chunk *c = &ed->chunks[i];
 
+		kp_added_inside(ed, a, c->segment, &cur);
 		if (i && c->segment == c[-1].segment)
 			c->to = c[-1].to + (c->vaddr - c[-1].vaddr);
-		else if (c->moves)
-			c->to = place_moved(ed, c, cur);
 		else
-			c->to = shift_chunk(ed, c, shift);
+			c->to = c->moves ? place_moved(ed, c, cur) : c->from;
 		if (c->to < cur)
 			return kp_fail(
 				why, KPACK_ERROR_NOT_IMPLEMENTED,
@@ -84,7 +79,8 @@ static kpack_error_t place_chunks(struct kp_edit *ed, const struct kp_added *a,
 		if (c->page_after && (c->vaddr + c->size) % kp_edit_page(ed, c->segment))
 			cur = kp_round_up(cur, kp_edit_page(ed, c->segment));
 	}
-	if (cur < sizeof(Elf64_Ehdr) + a->table_size && a->table == KP_TABLE_IN_PLACE)
+	kp_added_inside(ed, a, SIZE_MAX, &cur);
+	if (cur < sizeof(Elf64_Ehdr) + a->table_size && !a->apart)
 		cur = sizeof(Elf64_Ehdr) + a->table_size;
 	*end = cur;
 	return KPACK_SUCCESS;
@@ -156,14 +152,6 @@ static const struct kp_edit_chunk *chunk_with(const struct kp_edit *ed, uint64_t
 	return NULL;
 }
 
-/* Return where a segment begins in the file, without the page put in front of it. */
-static uint64_t old_start(const struct kp_edit *ed, size_t segment)
-{
-	const struct kp_edit_chunk *c = &ed->chunks[0];
-
-	return c->segment == segment ? c->to : ed->segments[segment].h.p_offset;
-}
-
 /*
  * Move the offset of something without bytes: its distance from its segment's offset
  * stays.
@@ -181,7 +169,7 @@ static bool move_offset(const struct kp_edit *ed, uint64_t vaddr, uint64_t *offs
 		    vaddr - s->h.p_vaddr <= s->h.p_memsz) {
 			/* an offset below its segment has no meaning */
 			*offset -= *offset < s->from ? *offset : s->from;
-			*offset += old_start(ed, i);
+			*offset += s->h.p_offset;
 			return true;
 		}
 	}
@@ -291,8 +279,8 @@ static int by_offset(const void *a, const void *b)
 
 	if (x->is_new != y->is_new)
 		return KP_ORDER(x->is_new, y->is_new);
-	if (x->from != y->from)
-		return KP_ORDER(x->from, y->from);
+	if (x->after != y->after)
+		return KP_ORDER(x->after, y->after);
 	return KP_ORDER(x, y);
 }
 
@@ -337,32 +325,105 @@ static void name_sections(struct kp_edit *ed)
 	ed->sections[ed->names].h.sh_size = size;
 }
 
-static kpack_error_t place_unmapped(struct kp_edit *ed, struct kp_edit_section **order,
-				    uint64_t *cur, struct kpackx_error *why)
+/* Take SIZE bytes of the place of the section that was cut; false: they are not free. */
+static bool place_in_gap(struct kp_edit *ed, uint64_t size, uint64_t align,
+			 uint64_t *offset)
 {
-	size_t n = 0;
+	uint64_t to = kp_round_up(ed->gap.from, align);
+
+	if (!kp_range_ok(ed->gap.size, to - ed->gap.from, size) || size == 0)
+		return false;
+	ed->gap.size -= to - ed->gap.from + size;
+	ed->gap.from = to + size;
+	*offset = to;
+	return true;
+}
+
+/* Return the offset of SIZE bytes at or behind *CUR, which moves behind them. */
+static uint64_t place_behind(const struct kp_edit *ed, uint64_t *cur, uint64_t size,
+			     uint64_t align)
+{
+	uint64_t to = kp_round_up(*cur, align), end;
+
+	while (size && (end = kp_edit_kept_end(ed, to, size)))
+		to = kp_round_up(end, align);
+	*cur = to + size;
+	return to;
+}
+
+static uint64_t bytes_of(const Elf64_Shdr *h)
+{
+	return h->sh_type == SHT_NOBITS ? 0 : h->sh_size;
+}
+
+/*
+ * Place the N sections in ORDER and the section headers behind *CUR.  If the place of the
+ * section that was cut stays, it gets as much of it as makes up for what was added: the
+ * layout; the section headers, which tools write anew; else names; else what fits, which
+ * to some tools is part of the segment then.
+ */
+static void place_rest(struct kp_edit *ed, struct kp_edit_section **order, size_t n,
+		       uint64_t *cur)
+{
+	uint64_t headers = ed->n_sections * sizeof(Elf64_Shdr);
+	Elf64_Shdr *names = &ed->sections[ed->names].h;
+	Elf64_Shdr *layout = &ed->sections[kp_edit_find(ed, KP_LAYOUT_SECTION)].h;
+	bool have_gap = ed->gap.size != 0, placed_layout, placed_headers, placed_names;
+
+	placed_layout = !kp_is_mapped(layout) &&
+			place_in_gap(ed, bytes_of(layout), section_alignment(layout),
+				     &layout->sh_offset);
+	placed_headers = !ed->headers_end && place_in_gap(ed, headers, 8, &ed->h.e_shoff);
+	placed_names = !placed_headers &&
+		       place_in_gap(ed, bytes_of(names), 1, &names->sh_offset);
+	for (size_t i = 0; i < n; i++) {
+		Elf64_Shdr *h = &order[i]->h;
+		uint64_t size = bytes_of(h), align = section_alignment(h);
+
+		if ((h == layout && placed_layout) || (h == names && placed_names))
+			continue;
+		if (have_gap && !placed_headers && !placed_names &&
+		    place_in_gap(ed, size, align, &h->sh_offset))
+			continue;
+		h->sh_offset = place_behind(ed, cur, size, align);
+	}
+	if (ed->headers_end) {
+		ed->h.e_shoff = ed->headers_end - headers;
+		*cur = kp_round_up(*cur, 8) <= ed->h.e_shoff ? ed->headers_end
+							     : UINT64_MAX;
+	} else if (!placed_headers) {
+		ed->h.e_shoff = place_behind(ed, cur, headers, 8);
+	}
+}
+
+/*
+ * Place mapped sections, and collect the others in ORDER, by their offsets.  Those that
+ * were moved into the place of the section that was cut were behind the section that they
+ * follow in the table.
+ */
+static kpack_error_t place_mapped_sections(struct kp_edit *ed,
+					   struct kp_edit_section **order, size_t *n,
+					   struct kpackx_error *why)
+{
+	uint64_t last = 0;
 
 	for (size_t i = 1; i < ed->n_sections; i++) {
 		struct kp_edit_section *s = &ed->sections[i];
 
+		s->after = s->from;
+		if (s->from >= ed->vacated.from &&
+		    s->from - ed->vacated.from < ed->vacated.size)
+			s->after = last;
+		last = s->after;
 		/* the section of names has grown, so no chunk has all of it */
-		if (i == ed->names || !place_mapped(ed, s))
-			order[n++] = s;
-	}
-	qsort(order, n, sizeof(*order), by_offset);
-	for (size_t i = 0; i < n; i++) {
-		Elf64_Shdr *h = &order[i]->h;
-
-		if (order[i] != &ed->sections[ed->names] &&
-		    section_straddles(ed, order[i]))
+		if (i != ed->names && place_mapped(ed, s))
+			continue;
+		if (i != ed->names && section_straddles(ed, s))
 			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-				       "elf: section %zu is partly mapped",
-				       order[i]->index);
-		*cur = kp_round_up(*cur, section_alignment(h));
-		h->sh_offset = *cur;
-		if (h->sh_type != SHT_NOBITS)
-			*cur += h->sh_size;
+				       "elf: section %zu is partly mapped", s->index);
+		order[(*n)++] = s;
 	}
+	qsort(order, *n, sizeof(*order), by_offset);
 	return KPACK_SUCCESS;
 }
 
@@ -370,18 +431,29 @@ static kpack_error_t place_sections(struct kp_edit *ed, uint64_t *cur,
 				    struct kpackx_error *why)
 {
 	struct kp_edit_section **order = calloc(ed->n_sections, sizeof(*order));
+	uint64_t end = 0;
+	size_t n = 0;
 	kpack_error_t err;
 
 	if (!order)
 		return kp_fail_memory(why, ed->n_sections * sizeof(*order), "sections");
 	name_sections(ed);
-	err = place_unmapped(ed, order, cur, why);
+	err = place_mapped_sections(ed, order, &n, why);
+	if (!err)
+		place_rest(ed, order, n, cur);
+	if (!err && ed->n_kept) {
+		end = ed->kept[ed->n_kept - 1].from + ed->kept[ed->n_kept - 1].size;
+		/* a program may look for appended bytes from its file's end */
+		if (*cur > ed->size && end == ed->size)
+			err = kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+				      "elf: bytes are appended to it, in front of which "
+				      "is no room for more");
+		if (*cur < end)
+			*cur = end;
+	}
 	free(order);
-	*cur = kp_round_up(*cur, 8);
-	ed->h.e_shoff = *cur;
 	ed->h.e_shnum = (uint16_t)ed->n_sections;
 	ed->h.e_shstrndx = (uint16_t)ed->names;
-	*cur += ed->n_sections * sizeof(Elf64_Shdr);
 	return err;
 }
 
@@ -401,7 +473,6 @@ kpack_error_t kp_edit_place(struct kp_edit *ed, struct kpackx_error *why)
 	kp_added_settle(ed, &a);
 	KP_TRY(place_segments(ed, why));
 	KP_TRY(place_sections(ed, &cur, why));
-	ed->tail_to = cur;
-	ed->out_size = cur + ed->tail_size;
+	ed->out_size = cur + ed->end_zeros;
 	return KPACK_SUCCESS;
 }

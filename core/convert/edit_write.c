@@ -242,8 +242,7 @@ static kpack_error_t erase_table(const struct writer *w, struct kpackx_error *wh
 	const struct kp_edit *ed = w->ed;
 	uint64_t size = ed->n_old_segments * sizeof(zero);
 
-	if (ed->old_head || ed->chunks[0].to != 0 ||
-	    ed->old_table != sizeof(Elf64_Ehdr) ||
+	if (ed->chunks[0].to != 0 || ed->old_table != sizeof(Elf64_Ehdr) ||
 	    !kp_range_ok(ed->chunks[0].size, ed->old_table, size))
 		return KPACK_SUCCESS;
 	for (size_t i = 0; i < ed->n_old_segments; i++)
@@ -276,8 +275,10 @@ static kpack_error_t write_all(struct writer *w, struct kpackx_error *why)
 	KP_TRY(write_sections(w, why));
 	KP_TRY(write_patches(w, why));
 	KP_TRY(write_tables(w, why));
-	return kp_outfile_copy(w->out, ed->tail_to, ed->fd, ed->tail_from, ed->tail_size,
-			       why);
+	for (size_t i = 0; i < ed->n_kept; i++)
+		KP_TRY(kp_outfile_copy(w->out, ed->kept[i].from, ed->fd, ed->kept[i].from,
+				       ed->kept[i].size, why));
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t kp_edit_write(const struct kp_edit *ed, struct kp_outfile *out,

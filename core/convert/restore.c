@@ -92,7 +92,7 @@ kpack_error_t kp_restore(int fd, uint64_t size, const struct kp_fatbin *fat,
 	kpack_error_t err;
 
 	KP_TRY(kp_converted_find(fd, size, fat, &found, why));
-	KP_TRY(kp_edit_open(fd, size, &r.ed, why));
+	KP_TRY(kp_edit_open_all(fd, size, &r.ed, why));
 	err = restore_file(&r, out, why);
 	kp_edit_close(&r.ed);
 	return err;
@@ -135,8 +135,7 @@ static void trim_memory(struct kp_edit *ed, size_t section)
 	ed->trimmed = true;
 }
 
-static kpack_error_t refill_file(struct restorer *r, struct kp_outfile *out,
-				 struct kpackx_error *why)
+static kpack_error_t refill_file(struct restorer *r, struct kpackx_error *why)
 {
 	struct kp_edit *ed = &r->ed;
 	size_t section = kp_edit_find(ed, KP_FATBIN_SECTION);
@@ -150,11 +149,13 @@ static kpack_error_t refill_file(struct restorer *r, struct kp_outfile *out,
 	h->sh_size = r->options->size;
 	KP_TRY(kp_edit_fill(ed, section, write_section, r, why));
 	trim_memory(ed, section);
-	if (kp_edit_find(ed, KP_TABLE_SECTION))
+	if (!ed->whole)
 		kp_edit_drop_table(ed);
 	KP_TRY(kp_edit_place(ed, why));
-	KP_TRY(point_wrappers(r, why));
-	return kp_edit_write(ed, out, why);
+	if (ed->out_size > ed->size)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "elf: the file would become longer");
+	return point_wrappers(r, why);
 }
 
 /* Read OUT like any reader, so that no file with a fault of ours is published. */
@@ -176,13 +177,18 @@ kpack_error_t kp_refill(int fd, uint64_t size, const struct kp_fatbin *fat,
 			struct kpackx_error *why)
 {
 	struct restorer r = {.fat = fat, .options = options, .reserved = true};
-	kpack_error_t err;
+	kpack_error_t err = KPACK_ERROR_NOT_IMPLEMENTED;
 
 	KP_TRY(kp_convert_kind(fat, why));
-	KP_TRY(kp_edit_open(fd, size, &r.ed, why));
-	err = refill_file(&r, out, why);
-	if (!err)
-		err = check_refilled(&r, out, why);
-	kp_edit_close(&r.ed);
+	for (int whole = 0; whole < 2 && err == KPACK_ERROR_NOT_IMPLEMENTED; whole++) {
+		KP_TRY(kp_edit_open_all(fd, size, &r.ed, why));
+		r.ed.whole = whole;
+		err = refill_file(&r, why);
+		if (!err)
+			err = kp_edit_write(&r.ed, out, why);
+		if (!err)
+			err = check_refilled(&r, out, why);
+		kp_edit_close(&r.ed);
+	}
 	return err;
 }

@@ -186,13 +186,12 @@ def check_table(e):
     return own
 
 
-def check_at_phdr(e, own):
-    """Linux before 5.18 computes AT_PHDR from the first segment."""
-    if own and any(p.type == PT_INTERP for p in e.phdrs):
-        first = e.loads[0]
-        if e.phoff + first.addr - first.offset != own.addr:
-            fault("AT_PHDR of an old kernel: %#x, the table is at %#x",
-                  e.phoff + first.addr - first.offset, own.addr)
+def check_at_phdr(e):
+    """Programs, and Linux before 5.18, compute the table's address from the ELF header's."""
+    first, size = e.loads[0], 56 * len(e.phdrs)
+    address = e.phoff + first.addr - first.offset
+    if e.memory(address, size) != e.data[e.phoff:e.phoff + size]:
+        fault("the program headers are not at %#x, as the ELF header says", address)
 
 
 def page_content(e, address, size, kernel):
@@ -371,12 +370,14 @@ def check_marker(old, new):
     if not marker or not marker.flags & ALLOC:
         fault("no marker that is loaded")
         return
-    p = new.load_of(marker.addr)
-    if not p or p.flags != 4:
+    p, was = new.load_of(marker.addr), old.named[FATBIN]
+    # it is in a segment of ours, or in the place of the device code if nothing moved
+    inside = marker.addr in was and p and (p.addr, p.memsz) in [(q.addr, q.memsz) for q in old.loads]
+    if not p or p.flags != 4 and not inside:
         fault("the marker is not in a read-only segment")
         return
     for s in old.sections:
-        if s.flags & ALLOC and not s.flags & TLS and s.memsz and \
+        if s.flags & ALLOC and not s.flags & TLS and s.memsz and s.name != FATBIN and not inside and \
                 s.addr < p.addr + p.memsz and p.addr < s.addr + s.memsz:
             fault("the marker's segment has %s", s.name)
     was, now = old.wrappers(HIPF), new.wrappers(HIPK)
@@ -393,10 +394,10 @@ def check_fatbin(old, new):
     was, now = old.named[FATBIN], new.named.get(FATBIN)
     if not now or now.type != SHT_NOBITS or (now.addr, now.align) != (was.addr, was.align):
         fault("%s: not empty at its place", FATBIN)
-    # addresses that it gave up have the program headers
+    # addresses that it gave up have the program headers, or the marker
     elif now.memsz != was.memsz and not (
-            now.memsz < was.memsz and any(was.addr + now.memsz < p.addr < was.addr + was.memsz
-                                          for p in new.loads)):
+            now.memsz < was.memsz and any(was.addr + now.memsz <= p.addr < was.addr + was.memsz
+                                          for p in new.loads + [new.named[MARKER]])):
         fault("%s: not empty at its place", FATBIN)
 
 
@@ -451,10 +452,11 @@ def check_size(old, new, path):
     gone = s.memsz if s.type != SHT_NOBITS else 0
     added = sum(new.named[n].memsz + 64 for n in (MARKER, LAYOUT, TABLE) if n in new.named)
     room = 2 * max(p.align for p in new.loads) + 3 * PAGE + added
-    # for the sake of AT_PHDR there may be a hole before the program headers
-    used = os.stat(path).st_blocks * 512 if new.phdrs[0].type == PT_PHDR else len(new.data)
-    if used > len(old.data) - gone + room:
-        fault("%d bytes, of %d with %d of device code", used, len(old.data), gone)
+    # there may be holes: before the program headers, and where appended bytes keep their offset
+    used = os.stat(path).st_blocks * 512
+    if used > len(old.data) - gone + room or len(new.data) > len(old.data) and new.named[FATBIN].type == SHT_NOBITS:
+        fault("%d bytes, %d of them used, of %d with %d of device code", len(new.data), used,
+              len(old.data), gone)
 
 
 def check_alignment(old, new):
@@ -488,7 +490,7 @@ def check(old_path, new_path, stripped):
     if old_path:
         old = Elf(old_path)
         if not stripped:
-            check_at_phdr(new, own)
+            check_at_phdr(new)
             check_order(new)
             check_gaps(old, new)
             check_size(old, new, new_path)

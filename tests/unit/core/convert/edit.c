@@ -58,7 +58,7 @@ static struct edited open_link(struct link l)
 	if (!l.file.size)
 		link_build(&e.l);
 	e.fd = bytes_fd(e.l.file.data, e.l.file.size);
-	if (kp_edit_open(e.fd, e.l.file.size, &e.ed, &why))
+	if (kp_edit_open_all(e.fd, e.l.file.size, &e.ed, &why))
 		fail_msg("%s", why.text);
 	return e;
 }
@@ -123,8 +123,8 @@ static void tables_are_read(void **state)
 	assert_int_equal(ed->n_sections, 8);
 	assert_int_equal(ed->n_chunks, 2);
 	assert_int_equal(ed->names, 7);
-	assert_int_equal(ed->tail_size, 0);
-	assert_int_equal(ed->tail_from, ed->size);
+	assert_int_equal(ed->n_kept, 0);
+	assert_int_equal(ed->end_zeros, 0);
 	for (size_t i = 0; i < 2; i++) {
 		assert_int_equal(ed->chunks[i].segment, i);
 		assert_int_equal(ed->chunks[i].from, e.l.segments[i].offset);
@@ -140,7 +140,7 @@ static void tables_are_read(void **state)
 	kp_edit_close(&(struct kp_edit){0});
 }
 
-static void what_follows_all_is_a_tail(void **state)
+static void what_follows_all_is_kept(void **state)
 {
 	struct link l = library(8, 600);
 	struct edited e;
@@ -148,8 +148,10 @@ static void what_follows_all_is_a_tail(void **state)
 	(void)state;
 	l.tail = "appended";
 	e = open_link(l);
-	assert_int_equal(e.ed.tail_from, e.ed.size - 8);
-	assert_int_equal(e.ed.tail_size, 8);
+	assert_int_equal(e.ed.n_kept, 1);
+	assert_int_equal(e.ed.kept[0].from, e.ed.size - 8);
+	assert_int_equal(e.ed.kept[0].size, 8);
+	assert_int_equal(e.ed.headers_end, e.ed.size - 8);
 	edited_free(&e);
 }
 
@@ -451,7 +453,7 @@ static void reopen(struct edited *e)
 	kp_edit_close(&e->ed);
 	close(e->fd);
 	e->fd = bytes_fd(b.data, b.size);
-	if (kp_edit_open(e->fd, b.size, &e->ed, &why))
+	if (kp_edit_open_all(e->fd, b.size, &e->ed, &why))
 		fail_msg("%s", why.text);
 	bytes_free(&b);
 }
@@ -492,7 +494,6 @@ static void dropping_what_is_not_there_does_nothing(void **state)
 	kp_edit_drop_table(&e.ed);
 	assert_int_equal(e.ed.n_segments, 2);
 	assert_int_equal(e.ed.n_sections, 8);
-	assert_int_equal(e.ed.old_head, 0);
 	assert_refused(kp_edit_drop_block(&e.ed, 1, &why), KPACK_ERROR_NOT_IMPLEMENTED,
 		       "elf: .rodata has no segment of its own");
 	assert_refused(kp_edit_drop_block(&e.ed, 6, &why), KPACK_ERROR_NOT_IMPLEMENTED,
@@ -771,7 +772,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tables_are_read),
-		cmocka_unit_test(what_follows_all_is_a_tail),
+		cmocka_unit_test(what_follows_all_is_kept),
 		cmocka_unit_test(failure_leaves_nothing_open),
 		cmocka_unit_test(other_classes_are_refused),
 		cmocka_unit_test(segments_are_found_by_address),
