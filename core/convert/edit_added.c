@@ -13,7 +13,7 @@
  * Our segment begins on a page of the file: ld.so uses the first segment whose pages of
  * the file contain the program headers, and would otherwise find them in the last page of
  * the data, which .bss has overwritten.  In front of the program headers, space of the
- * same size is free, because GNU strip moves the headers there.
+ * same size and a page of addresses are free, because GNU strip moves the headers there.
  *
  * If the section's place stays in the file (ed->whole), the marker is in it, and so may
  * be what is not mapped; no segment is needed then.
@@ -195,7 +195,7 @@ static size_t find_hole(const struct kp_edit *ed)
 static uint64_t biased_address(const struct kp_edit *ed, const struct kp_added *a,
 			       uint64_t free, uint64_t cur, uint64_t size)
 {
-	uint64_t address = kp_round_up(free, ed->page);
+	uint64_t address = kp_round_up(free, ed->page) + ed->page;
 
 	while (cur) {
 		/* negative in a small file */
@@ -259,14 +259,13 @@ void kp_added_inside(struct kp_edit *ed, struct kp_added *a, size_t segment,
 	if (!a->apart || a->segment == SIZE_MAX || at == SIZE_MAX || segment <= at)
 		return;
 	h = &ed->segments[at].h;
-	/* a section without addresses would be lost to other tools */
-	address = biased_address(
-		ed, a, is_hole ? s->sh_addr + 2 : h->p_vaddr + h->p_memsz, *cur, size);
+	address = biased_address(ed, a, is_hole ? s->sh_addr : h->p_vaddr + h->p_memsz,
+				 *cur, size);
 	if (!address || address + size > kp_edit_free_until(ed, at) / ed->page * ed->page)
 		return;
-	if (is_hole && address - 1 < s->sh_addr + s->sh_size) {
-		s->sh_size = address - 1 - s->sh_addr;
-		h->p_memsz = address - 1 - h->p_vaddr;
+	if (is_hole) { /* a section without addresses would be lost to other tools */
+		s->sh_size = 1;
+		h->p_memsz = s->sh_addr + 1 - h->p_vaddr;
 	}
 	kp_edit_move_segment(ed, a->segment, at + 1);
 	a->segment = at + 1;

@@ -110,6 +110,7 @@ static struct summary sum_dispositions(const struct dispositions *dispositions)
 struct totals {
 	uint64_t before, after; /* without the archives */
 	uint64_t archives;      /* those that were written */
+	uint64_t code, stored;  /* device code, and what the archives have of it */
 	bool twice;             /* the tree still has code that is in archives */
 };
 
@@ -154,6 +155,10 @@ static struct totals sum_totals(const struct pack_args *args, const struct pack_
 		if (below_stat(path, &st) == 0)
 			t.archives += (uint64_t)st.st_size;
 		free(path);
+	}
+	for (size_t i = 0; r->set && i < archive_set_stats(r->set)->count; i++) {
+		t.code += archive_set_stats(r->set)->items[i].bytes_in;
+		t.stored += archive_set_stats(r->set)->items[i].bytes_out;
 	}
 	return t;
 }
@@ -251,7 +256,12 @@ static void report_larger(const struct pack_args *args, const struct pack_result
 		     compressed ? "a compressed bundle holds the code of all GPUs "
 				  "together, which an archive holds by itself"
 		     : t->twice ? "files stay in the tree whose code is in archives, too"
-				: "the code does not compress",
+		     : t->stored >= t->code ? "the code does not compress"
+		     : t->archives >= t->code
+			     ? "the tables of archives are larger than what compressing "
+			       "so little code saves"
+			     : "files keep their length, with holes where the code was, "
+			       "for what is appended to them or fills their pages",
 		     remedies);
 	free(remedies);
 }
