@@ -217,7 +217,7 @@ complete -c kpack -n '__fish_seen_subcommand_from mark; and __fish_seen_subcomma
 complete -c kpack -n '__fish_seen_subcommand_from mark; and __fish_seen_subcommand_from restore' -s o -l output -r -d 'Write to another file'
 complete -c kpack -n '__fish_seen_subcommand_from mark; and __fish_seen_subcommand_from restore' -l archive -r -d 'Take objects from here'
 complete -c kpack -n '__fish_seen_subcommand_from mark; and __fish_seen_subcommand_from restore' -l allow-missing -d 'Leave out what is in no archive'
-complete -c kpack -n '__fish_seen_subcommand_from mark; and __fish_seen_subcommand_from strip-safe' -l check -d 'Only find the programs that need it'
+complete -c kpack -n '__fish_seen_subcommand_from mark; and __fish_seen_subcommand_from strip-safe' -l check -d 'Only find the binaries that need it'
 
 # pack and mark called by their links: their options, without the subcommand
 complete -c kpack-pack -w 'kpack pack'

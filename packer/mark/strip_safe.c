@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kpack mark strip-safe: in converted programs whose program headers another tool moved,
- * move them back to where every kernel finds them; or only find such programs.
+ * kpack mark strip-safe: in converted binaries whose program headers another tool moved,
+ * move them back to where the ELF header in memory says; or only find such binaries.
  */
 #include <string.h>
 #include "mark.h"
@@ -17,7 +17,7 @@ struct strip_safe {
 };
 
 static const struct option_help options[] = {
-	{0, "check", NULL, "only find the programs that need it, in trees, too",
+	{0, "check", NULL, "only find the binaries that need it, in trees, too",
 	 OPTION_PLACE(struct strip_safe, check)},
 	{0},
 };
@@ -25,9 +25,10 @@ static const struct option_help options[] = {
 const struct command_help mark_strip_safe_help = {
 	"mark strip-safe",
 	"FILE...|--check ROOT...",
-	"repair converted programs after strip and its like",
+	"repair converted binaries after strip and its like",
 	options,
-	"Linux before 5.18 does not start a program whose program headers were moved.",
+	"Linux before 5.18 does not start a program whose program headers were moved, and\n"
+	"profiling runtimes do not find them.",
 };
 
 static kpack_error_t normalise_file(struct binary *b, bool *changed,
@@ -74,7 +75,10 @@ static bool is_elf(const struct binary *b)
 	       memcmp(magic, "\177ELF", sizeof(magic)) == 0;
 }
 
-/* Files that are not converted are looked at, too, but may be of any kind. */
+/*
+ * Files that are not converted are looked at, too, but may be of any kind; a library among
+ * them matters to nobody here.
+ */
 static void check_headers(struct strip_safe *s, const struct binary *b)
 {
 	bool converted = b->fat.kind == KP_FATBIN_CONVERTED, program, right;
@@ -87,11 +91,12 @@ static void check_headers(struct strip_safe *s, const struct binary *b)
 		return;
 	}
 	s->n_programs += program;
-	if (right)
+	if (right || (!program && !converted))
 		return;
 	s->n_faults++;
-	report_error(b->path,
-		     "its program headers are where Linux before 5.18 does not look%s",
+	report_error(b->path, "its program headers are %s%s",
+		     program ? "where Linux before 5.18 does not look"
+			     : "not where the ELF header in memory says",
 		     converted ? ": repair it by kpack mark strip-safe"
 			       : ", and it is not converted");
 }

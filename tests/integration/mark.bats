@@ -792,6 +792,143 @@ make_foreign() {
 	ends 0 "theirs/link: converted" convert fat.so theirs/link
 }
 
+# --- what a program finds by itself --------------------------------------------------
+
+# A program and a library that compare the program headers at the ELF header in memory, and the
+# build ID that they lead to, with those of the loader; and look for what is appended to the file.
+self_reader() { # LINKER OPTION...
+	[ -e self.c ] || {
+	cat >self.c <<-'END'
+	#define _GNU_SOURCE
+	#include <link.h>
+	#include <stdio.h>
+	#include <stdlib.h>
+	#include <string.h>
+	extern const char code[] __attribute__((visibility("hidden")));
+	extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
+	struct wrapper { unsigned magic, version; const void *binary; void *unused; };
+	__attribute__((section(".hipFatBinSegment"), used)) struct wrapper w = {0x48495046, 1, code, 0};
+	static char zeros[9000];
+	static const ElfW(Phdr) *real;
+	static int n_real;
+	static int find(struct dl_phdr_info *i, size_t size, void *arg)
+	{
+		for (int k = 0; k < i->dlpi_phnum; k++)
+			if ((unsigned long)&w - i->dlpi_addr - i->dlpi_phdr[k].p_vaddr < i->dlpi_phdr[k].p_memsz &&
+			    i->dlpi_phdr[k].p_type == PT_LOAD)
+				real = i->dlpi_phdr, n_real = i->dlpi_phnum;
+		return 0;
+	}
+	int look(const char *file)
+	{
+		const char *header = (const char *)&__ehdr_start, *base = NULL;
+		const ElfW(Phdr) *p = (const void *)(header + __ehdr_start.e_phoff);
+		int n = __ehdr_start.e_phnum, ids = 0;
+		char line[64] = "", tag[8] = "";
+		FILE *f = fopen(file, "r");
+		dl_iterate_phdr(find, NULL);
+		if (n != n_real || memcmp(p, real, n * sizeof(*p)))
+			return 1;
+		for (int k = n; k-- > 0;)
+			if (p[k].p_type == PT_LOAD)
+				base = header + p[k].p_offset - p[k].p_vaddr;
+		for (int k = 0; k < n; k++)
+			if (p[k].p_type == PT_NOTE)
+				ids += memmem(base + p[k].p_vaddr, p[k].p_memsz, "\3\0\0\0GNU", 8) != NULL;
+		for (size_t k = 0; k < sizeof(zeros); k++)
+			if (zeros[k])
+				return 2;
+		if (!ids || (w.magic == 0x48495046 ? memcmp(w.binary, "__CLANG_OFFLOAD", 15)
+						   : (*(const unsigned char *)w.binary & 0xf0) != 0x80))
+			return 3;
+		fseek(f, -16, SEEK_END);
+		if (fread(tag, 1, 8, f) == 8 && memcmp(tag, "APPENDED", 8) == 0) {
+			unsigned long at = 0;
+			if (fread(&at, 1, 8, f) != 8 || fseek(f, at, SEEK_SET) || !fgets(line, 64, f) ||
+			    strcmp(line, "found by its offset\n"))
+				return 4;
+		}
+		fclose(f);
+		return 42;
+	}
+	END
+	echo '#include <dlfcn.h>
+	int main(int n, char **a) { return ((int (*)(const char *))dlsym(dlopen(a[1], RTLD_NOW), "look"))(a[1]); }' >load.c
+	echo 'int look(const char *); int main(void) { return look("/proc/self/exe"); }' >main.c
+	cc -o load load.c -ldl
+	}
+	echo '.hidden code
+	.globl code
+	.section .hip_fatbin,"a",@progbits
+	.balign 4096
+	code: .incbin "code"
+	.section .note.GNU-stack,"",@progbits' >code.S
+	cc -O1 -fPIC -shared -fuse-ld="$1" -Wl,--build-id "${@:2}" -o lib self.c code.S
+	cc -O1 -fPIE -pie -fuse-ld="$1" -Wl,--build-id "${@:2}" -o pie self.c main.c code.S
+	cc -O1 -fno-pie -no-pie -fuse-ld="$1" -Wl,--build-id "${@:2}" -o fixed self.c main.c code.S
+}
+
+works() { # FILE, whose name ends as that of the program or library
+	local status=0
+	case $1 in
+	*lib) LD_LIBRARY_PATH=. ./load "./$1" || status=$? ;;
+	*) "./$1" || status=$? ;;
+	esac
+	[ $status = 42 ] || { echo "$1: $status"; readelf -lSW "$1"; return 1; }
+}
+
+# NAME: as packed, with a longer marker, and restored; never longer, headers where they belong
+lives() { # NAME
+	local name=$1
+	works "$name"
+	rm -rf out
+	kpack pack -q "$name" out 2>err || { cat err; return 1; }
+	[ "$(stat -c %s "out/$name")" -le "$(stat -c %s "$name")" ]
+	works "out/$name"
+	$python "$tools/elfcheck.py" "$name" "out/$name"
+	mark strip-safe --check "out/$name"
+	mark restore -o "again-$name" "out/$name"
+	cmp "$name" "again-$name"
+	mark set --kernel-name "$(printf %0200d 0)" "out/$name"
+	works "out/$name"
+	mkdir thin
+	cp "$name" thin
+	kpack thin -q --arch gfx942 thin 2>>err
+	works "thin/$name"
+	[ "$(stat -c %s "thin/$name")" -le "$(stat -c %s "$name")" ]
+	rm -rf thin
+}
+
+@test "convert: program headers, build IDs and appended bytes are found as before, whatever the linker" {
+	command -v ld.bfd >/dev/null || skip "no GNU ld"
+	local size ld name options
+	for size in 300 5000; do
+		mkfat --bare --bundles 1 --size $size --arches gfx90a,gfx942 code
+		for ld in bfd gold lld; do
+			command -v ld.$ld >/dev/null || continue
+			for options in -Wl,-z,relro -Wl,-z,max-page-size=65536 -Wl,-z,noseparate-code; do
+				[ $ld$options != gold-Wl,-z,noseparate-code ] || continue
+				[ $size$options != 300-Wl,-z,noseparate-code ] || continue
+				self_reader $ld "$options"
+				for name in lib pie fixed; do
+					echo "$ld $options $name $size"
+					lives $name
+				done
+			done
+			for name in lib pie fixed; do
+				$python - $name <<-'END'
+				import struct, sys
+				at = len(open(sys.argv[1], "rb").read())
+				open(sys.argv[1], "ab").write(b"found by its offset\n" + bytes(3000) + b"APPENDED" + struct.pack("<Q", at))
+				END
+				echo "appended: $ld $name $size"
+				lives $name
+				cmp <(tail -c 3036 $name) <(tail -c 3036 out/$name)
+			done
+		done
+	done
+}
+
 # --- strip-safe, hostile files -------------------------------------------------------
 
 @test "strip-safe: what is in order is not touched" {
@@ -862,7 +999,7 @@ old_kernel_starts() { # PROGRAM
 
 # bats test_tags=all
 @test "strip-safe: a stripped program" {
-	command -v clang-22 >/dev/null && command -v strip >/dev/null || skip "no clang-22 or binutils"
+	command -v clang-22 >/dev/null && command -v llvm-strip-22 >/dev/null || skip "no clang-22 or llvm-22"
 	cat >a.hip <<-'END'
 	#define __global__ __attribute__((global))
 	struct dim3 { unsigned x, y, z; };
@@ -886,7 +1023,7 @@ old_kernel_starts() { # PROGRAM
 	ends 0 "prog: ok" mark strip-safe prog
 	ends 42 "" ./prog
 	old_kernel_starts prog
-	strip prog
+	llvm-strip-22 --strip-debug prog
 	if old_kernel_starts prog; then return 1; fi # else strip-safe is needed no more
 	ends 1 "kpack: ./prog: its program headers are where Linux before 5.18 does not look: repair it" mark strip-safe --check .
 	chmod 711 prog
