@@ -30,6 +30,8 @@ struct kp_edit_chunk {
 	size_t segment; /* index of its segment; chunks of one segment stay together */
 	bool made;      /* its bytes are not in the input: ed->fill writes them */
 	bool moves;     /* a section before it was cut or filled */
+	uint64_t
+		used; /* bytes of the file behind it, up to the next page, that have others */
 	bool page_before, page_after; /* shares no page of the file with that neighbour */
 };
 
@@ -93,7 +95,6 @@ struct kp_edit {
 	 * that nothing moves: what is added can be there.  Set before or by kp_edit_cut.
 	 */
 	bool whole;
-	struct kp_edit_range vacated; /* by kp_edit_vacate, in the input */
 
 	size_t names;       /* index of the section of section names */
 	uint64_t old_names; /* bytes of that section that are kept */
@@ -109,7 +110,8 @@ struct kp_edit {
 	/* 0, or the end of the section headers, behind which kept bytes end the file */
 	uint64_t headers_end;
 	/* set by kp_edit_place, like the offsets in the tables; h is the output's then */
-	struct kp_edit_range gap; /* free bytes of the section's place */
+	struct kp_edit_range gap; /* free bytes of the section's place, and those of */
+	uint64_t gap_used;        /* them that have something */
 	uint64_t out_size;
 
 	struct Elf *libelf;

@@ -223,10 +223,8 @@ bool kp_edit_vacate(struct kp_edit *ed, size_t section, size_t added)
 			end = s->sh_addr;
 	}
 	ed->whole = true;
-	ed->vacated.from = c->from + (h->sh_addr - c->vaddr);
-	ed->vacated.size = end - h->sh_addr;
-	cut_chunk(ed, (size_t)(c - ed->chunks), ed->vacated.from, ed->vacated.size,
-		  false);
+	cut_chunk(ed, (size_t)(c - ed->chunks), c->from + (h->sh_addr - c->vaddr),
+		  end - h->sh_addr, false);
 	return a->sh_addr >= h->sh_addr &&
 	       kp_range_ok(end - h->sh_addr, a->sh_addr - h->sh_addr, a->sh_size);
 }

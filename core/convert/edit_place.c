@@ -325,18 +325,41 @@ static void name_sections(struct kp_edit *ed)
 	ed->sections[ed->names].h.sh_size = size;
 }
 
-/* Take SIZE bytes of the place of the section that was cut; false: they are not free. */
+/* Take SIZE bytes of RANGE, of whose bytes *USED are taken; false: they are not free. */
+static bool take_bytes(const struct kp_edit *ed, struct kp_edit_range range,
+		       uint64_t *used, uint64_t size, uint64_t align, uint64_t *offset)
+{
+	uint64_t to = kp_round_up(range.from + *used, align);
+
+	if (!kp_range_ok(range.size, to - range.from, size) ||
+	    kp_edit_kept_end(ed, to, size))
+		return false;
+	*used = to - range.from + size;
+	*offset = to;
+	return true;
+}
+
+/*
+ * Take SIZE bytes of the place of the section that was cut, or else of the padding between
+ * segments; false: there are no so many together, or the place does not stay.
+ */
 static bool place_in_gap(struct kp_edit *ed, uint64_t size, uint64_t align,
 			 uint64_t *offset)
 {
-	uint64_t to = kp_round_up(ed->gap.from, align);
-
-	if (!kp_range_ok(ed->gap.size, to - ed->gap.from, size) || size == 0)
+	if (ed->gap.size == 0 || size == 0)
 		return false;
-	ed->gap.size -= to - ed->gap.from + size;
-	ed->gap.from = to + size;
-	*offset = to;
-	return true;
+	if (take_bytes(ed, ed->gap, &ed->gap_used, size, align, offset))
+		return true;
+	for (size_t i = 0; i + 1 < ed->n_chunks; i++) {
+		struct kp_edit_chunk *c = &ed->chunks[i];
+		struct kp_edit_range padding = {c->to + c->size,
+						c[1].to - c->to - c->size};
+
+		if (c->segment != c[1].segment &&
+		    take_bytes(ed, padding, &c->used, size, align, offset))
+			return true;
+	}
+	return false;
 }
 
 /* Return the offset of SIZE bytes at or behind *CUR, which moves behind them. */
@@ -358,8 +381,7 @@ static uint64_t bytes_of(const Elf64_Shdr *h)
 
 /*
  * Place the N sections in ORDER and the section headers behind *CUR.  If the place of the
- * section that was cut stays, it gets as much of it as makes up for what was added: the
- * layout; the section headers, which tools write anew; else names; else what fits, which
+ * section that was cut stays, it gets as much as makes up for what was added: the layout; the section headers, which tools write anew; else names; else what fits, which
  * to some tools is part of the segment then.
  */
 static void place_rest(struct kp_edit *ed, struct kp_edit_section **order, size_t n,
@@ -368,7 +390,7 @@ static void place_rest(struct kp_edit *ed, struct kp_edit_section **order, size_
 	uint64_t headers = ed->n_sections * sizeof(Elf64_Shdr);
 	Elf64_Shdr *names = &ed->sections[ed->names].h;
 	Elf64_Shdr *layout = &ed->sections[kp_edit_find(ed, KP_LAYOUT_SECTION)].h;
-	bool have_gap = ed->gap.size != 0, placed_layout, placed_headers, placed_names;
+	bool placed_layout, placed_headers, placed_names;
 
 	placed_layout = !kp_is_mapped(layout) &&
 			place_in_gap(ed, bytes_of(layout), section_alignment(layout),
@@ -382,7 +404,7 @@ static void place_rest(struct kp_edit *ed, struct kp_edit_section **order, size_
 
 		if ((h == layout && placed_layout) || (h == names && placed_names))
 			continue;
-		if (have_gap && !placed_headers && !placed_names &&
+		if (!placed_headers && !placed_names &&
 		    place_in_gap(ed, size, align, &h->sh_offset))
 			continue;
 		h->sh_offset = place_behind(ed, cur, size, align);
@@ -397,23 +419,23 @@ static void place_rest(struct kp_edit *ed, struct kp_edit_section **order, size_
 }
 
 /*
- * Place mapped sections, and collect the others in ORDER, by their offsets.  Those that
- * were moved into the place of the section that was cut were behind the section that they
- * follow in the table.
+ * Place mapped sections, and collect the others in ORDER, by their offsets.  Those in
+ * front of the end of what is mapped have been moved there; they were behind the section
+ * that they follow in the table.
  */
 static kpack_error_t place_mapped_sections(struct kp_edit *ed,
 					   struct kp_edit_section **order, size_t *n,
 					   struct kpackx_error *why)
 {
-	uint64_t last = 0;
+	uint64_t last = 0, mapped = 0;
 
+	for (size_t i = 0; i < ed->n_chunks; i++)
+		if (!ed->chunks[i].made)
+			mapped = ed->chunks[i].from + ed->chunks[i].size;
 	for (size_t i = 1; i < ed->n_sections; i++) {
 		struct kp_edit_section *s = &ed->sections[i];
 
-		s->after = s->from;
-		if (s->from >= ed->vacated.from &&
-		    s->from - ed->vacated.from < ed->vacated.size)
-			s->after = last;
+		s->after = s->from < mapped ? last : s->from;
 		last = s->after;
 		/* the section of names has grown, so no chunk has all of it */
 		if (i != ed->names && place_mapped(ed, s))
