@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Removing a section's bytes from the file, and putting bytes back. */
+/* Removing a section's bytes, or our additions, from the file, and putting bytes back. */
 #include <inttypes.h>
 #include "edit.h"
 #include "core/base/bounds.h"
+#include "core/binary/elf_file.h"
 
 static kpack_error_t refuse_edit(struct kpackx_error *why, const char *text)
 {
@@ -227,6 +228,70 @@ bool kp_edit_vacate(struct kp_edit *ed, size_t section, size_t added)
 		  end - h->sh_addr, false);
 	return a->sh_addr >= h->sh_addr &&
 	       kp_range_ok(end - h->sh_addr, a->sh_addr - h->sh_addr, a->sh_size);
+}
+
+/* ---- removing additions ---- */
+
+static bool has_sections(const struct kp_edit *ed, const Elf64_Phdr *h, size_t but)
+{
+	for (size_t i = 1; i < ed->n_sections; i++) {
+		const Elf64_Shdr *s = &ed->sections[i].h;
+
+		if (i != but && strcmp(ed->sections[i].name, KP_TABLE_SECTION) != 0 &&
+		    (s->sh_flags & SHF_ALLOC) && s->sh_size &&
+		    s->sh_addr < h->p_vaddr + h->p_memsz &&
+		    s->sh_addr + s->sh_size > h->p_vaddr &&
+		    !(s->sh_type == SHT_NOBITS && (s->sh_flags & SHF_TLS)))
+			return true;
+	}
+	return false;
+}
+
+static void drop_load(struct kp_edit *ed, size_t at)
+{
+	for (size_t i = 0; i < ed->n_chunks; i++)
+		if (ed->chunks[i].segment == at)
+			kp_edit_remove_chunk(ed, i--);
+	kp_edit_remove_segment(ed, at);
+}
+
+/* Drop the section of the program headers, and its segment if it has one. */
+static void drop_table_section(struct kp_edit *ed, size_t section)
+{
+	const Elf64_Shdr *s = &ed->sections[section].h;
+	ptrdiff_t at = kp_edit_load_of(ed, s->sh_addr, s->sh_size);
+
+	/* a segment at the start of the file is never ours, whatever sections say */
+	if (at >= 0 && ed->segments[at].h.p_offset &&
+	    !has_sections(ed, &ed->segments[at].h, section))
+		drop_load(ed, (size_t)at);
+	kp_edit_drop_section(ed, section);
+}
+
+void kp_edit_drop_table(struct kp_edit *ed)
+{
+	size_t section = kp_edit_find(ed, KP_TABLE_SECTION);
+
+	if (section)
+		drop_table_section(ed, section);
+}
+
+kpack_error_t kp_edit_drop_block(struct kp_edit *ed, size_t section,
+				 struct kpackx_error *why)
+{
+	const Elf64_Shdr *s = &ed->sections[section].h;
+	ptrdiff_t at = kp_edit_load_of(ed, s->sh_addr, s->sh_size);
+	size_t fatbin = kp_edit_find(ed, KP_FATBIN_SECTION);
+	bool own = at >= 0 && !has_sections(ed, &ed->segments[at].h, section);
+
+	if (own)
+		drop_load(ed, (size_t)at);
+	if (!kp_edit_vacate(ed, fatbin, section) && !own)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "elf: %s has no segment of its own",
+			       ed->sections[section].name);
+	kp_edit_drop_table(ed);
+	return KPACK_SUCCESS;
 }
 
 /* ---- filling ---- */

@@ -27,8 +27,8 @@ const struct command_help mark_strip_safe_help = {
 	"FILE...|--check ROOT...",
 	"repair converted binaries after strip and its like",
 	options,
-	"Linux before 5.18 does not start a program whose program headers were moved, and\n"
-	"profiling runtimes do not find them.",
+	"Linux before 5.18 does not start a program whose program headers were moved,"
+	" and\nprofiling runtimes do not find them.",
 };
 
 static kpack_error_t normalise_file(struct binary *b, bool *changed,
