@@ -155,6 +155,40 @@ static void what_follows_all_is_kept(void **state)
 	edited_free(&e);
 }
 
+/* Bytes in front of the section headers stay where they are, whatever moves. */
+static void what_no_table_names_keeps_its_offset(void **state)
+{
+	struct link l = library(4096, 30000);
+	static const char text[40] = "between the sections and their headers";
+	struct edited e;
+	uint64_t at, headers;
+	struct bytes b;
+
+	(void)state;
+	link_build(&l);
+	at = l.file.size;
+	headers = link_ehdr(&l)->e_shoff;
+	put(&l.file, text, sizeof(text));
+	put_zeros(&l.file, -l.file.size & 7);
+	link_ehdr(&l)->e_shoff = l.file.size;
+	for (size_t i = 0; i < link_ehdr(&l)->e_shnum; i++) {
+		Elf64_Shdr h;
+
+		memcpy(&h, l.file.data + headers + i * sizeof(h), sizeof(h));
+		put(&l.file, &h, sizeof(h));
+	}
+	e = open_link(l);
+	assert_int_equal(e.ed.n_kept, 1);
+	assert_int_equal(kp_edit_kept_end(&e.ed, at, 1), at + sizeof(text));
+	assert_int_equal(kp_edit_kept_end(&e.ed, 0, headers), 0);
+	assert_int_equal(kp_edit_cut(&e.ed, 2, &why), KPACK_SUCCESS);
+	b = written(&e.ed);
+	assert_true(b.size <= e.l.file.size && b.size >= at + sizeof(text));
+	assert_memory_equal(b.data + at, text, sizeof(text));
+	bytes_free(&b);
+	edited_free(&e);
+}
+
 static void failure_leaves_nothing_open(void **state)
 {
 	struct link l = library(8, 600);
@@ -773,6 +807,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tables_are_read),
 		cmocka_unit_test(what_follows_all_is_kept),
+		cmocka_unit_test(what_no_table_names_keeps_its_offset),
 		cmocka_unit_test(failure_leaves_nothing_open),
 		cmocka_unit_test(other_classes_are_refused),
 		cmocka_unit_test(segments_are_found_by_address),
