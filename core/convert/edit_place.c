@@ -453,7 +453,6 @@ static kpack_error_t place_sections(struct kp_edit *ed, uint64_t *cur,
 				    struct kpackx_error *why)
 {
 	struct kp_edit_section **order = calloc(ed->n_sections, sizeof(*order));
-	uint64_t end = 0;
 	size_t n = 0;
 	kpack_error_t err;
 
@@ -464,7 +463,9 @@ static kpack_error_t place_sections(struct kp_edit *ed, uint64_t *cur,
 	if (!err)
 		place_rest(ed, order, n, cur);
 	if (!err && ed->n_kept) {
-		end = ed->kept[ed->n_kept - 1].from + ed->kept[ed->n_kept - 1].size;
+		const struct kp_edit_range *last = &ed->kept[ed->n_kept - 1];
+		uint64_t end = last->from + last->size;
+
 		/* a program may look for appended bytes from its file's end */
 		if (*cur > ed->size && end == ed->size)
 			err = kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
