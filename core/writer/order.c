@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The order of objects in an archive, which depends on its keys alone, not on who wrote
- * which object first: by the path of the file or binary, then for code by index and
- * architecture; an object that several entries share is where the first of them is.
+ * which object first: by the path of the file or binary, then for code by index,
+ * architecture and kind; an object that several entries share is where the first of them is.
  */
 #include <stdlib.h>
 #include "core/archive/naming.h"
@@ -11,7 +11,7 @@
 
 /* The place of an object. */
 struct rank {
-	struct kp_span path;
+	struct kp_span path, kind;
 	const char *arch; /* NULL: no entry names the object */
 	uint32_t index, ordinal;
 };
@@ -36,14 +36,43 @@ static struct kp_span path_in(struct kp_span map)
 	return none;
 }
 
+/* Move the "@kind" or "@kind.2" of a binary's key from the end of PATH to KIND. */
+static void split_kind(struct kp_span *path, struct kp_span *kind)
+{
+	static const char letters[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+		"0123456789_+-",
+			  digits[] = "0123456789";
+	const uint8_t *at = memrchr(path->data, '@', path->size);
+	size_t n = at ? path->size - (size_t)(at - path->data) : 0, i = 1;
+
+	while (i < n && memchr(letters, at[i], sizeof(letters) - 1))
+		i++;
+	if (i > 1 && i + 1 < n && at[i] == '.')
+		for (i++; i < n && memchr(digits, at[i], sizeof(digits) - 1);)
+			i++;
+	if (n < 2 || i < n)
+		return;
+	*kind = (struct kp_span){at, n};
+	path->size -= n;
+}
+
 static struct rank rank_of(const struct kp_listed *e)
 {
 	struct kp_key key = kp_key_split(kp_span_str(e->key));
-	struct rank r = {path_in((struct kp_span){e->metadata, e->metadata_size}), "", 0,
-			 e->ordinal};
+	struct rank r = {
+		.path = path_in((struct kp_span){e->metadata, e->metadata_size}),
+		.arch = "",
+		.ordinal = e->ordinal,
+	};
 
-	return r.path.size ? r
-			   : (struct rank){key.binary, e->arch, key.index, e->ordinal};
+	if (r.path.size)
+		return r;
+	r.path = key.binary;
+	r.arch = e->arch;
+	r.index = key.index;
+	split_kind(&r.path, &r.kind);
+	return r;
 }
 
 static int cmp_place(const struct rank *x, const struct rank *y)
@@ -55,7 +84,9 @@ static int cmp_place(const struct rank *x, const struct rank *y)
 	c = kp_span_cmp(x->path, y->path);
 	if (!c)
 		c = KP_ORDER(x->index, y->index);
-	return c ? c : strcmp(x->arch, y->arch);
+	if (!c)
+		c = strcmp(x->arch, y->arch);
+	return c ? c : kp_span_cmp(x->kind, y->kind);
 }
 
 /* What has the same place stays in the order in which it came. */

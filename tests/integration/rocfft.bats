@@ -415,7 +415,11 @@ DB=lib/rocfft/rocfft_kernel_cache.db
 	      ("gfx90a", 16, "single", "../../bin/tool", "8", 1),
 	      (None, 16, "single", "kernels/a.co", "8", 1))
 	END
-	kpack pack in out 2>err >printed
+	# what no row names is taken for code by itself, and is damaged
+	status=0
+	kpack pack in out 2>err >printed || status=$?
+	[ "$status" -eq 1 ]
+	grep -q 'share/unnamed.co: damaged' err
 	diff - <(keys) <<-END
 	fft/gfx1100/1024/single/kernel gfx1100
 	fft/gfx1100/1024/single/kernel#1 gfx1100

@@ -269,7 +269,7 @@ only() { # FILE...: nothing else is in the directory, hidden or not
 		# a pipe: the bound is of all files
 		write -s $bytes out/a.kpack <lines | cat >words
 		[ "${PIPESTATUS[0]}" = 1 ]
-		grep -qE '^KPACK_ERROR_IO_ERROR: .*File too large$' words
+		grep -qE '^KPACK_ERROR_IO_ERROR: .*File too large: ' words
 		only a.kpack
 		cmp out/a.kpack before
 	done
