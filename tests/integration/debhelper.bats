@@ -23,7 +23,7 @@ needs_debhelper() {
 
 # What the kernels of LIBRARY return on a device of AGENT.
 launch() { # LIBRARY AGENT
-	LD_LIBRARY_PATH=$examples EXAMPLE_DEVICES=$2 timeout 600 $python "$tools/launch.py" --wrappers 8 "$1" 2>messages |
+	LD_LIBRARY_PATH=$examples EXAMPLE_DEVICES=$2 timeout 600 $python "$tools/launch.py" --wrappers 16 "$1" 2>messages |
 		sed 's/.*: //' | sort -u
 }
 
@@ -54,14 +54,14 @@ source_package() { # ARCH...
 	local database=toy-1.0/database
 	mkdir -p toy-1.0/debian/source $database
 	printf '%s\n' '3.0 (native)' >toy-1.0/debian/source/format
-	# several bundles: without DWARF in them the library is smaller by more than a page
+	# several bundles: without DWARF in them the library is smaller by some pages
 	py "$with_id" toy-1.0/code.hipfb toy-1.0/size.h <<-'END'
 	import sys, mkfat
 	objects = [("gfx1100", open(sys.argv[1], "rb").read())]
 	objects += [(arch, mkfat.code_object(arch, 5000, arch)) for arch in ("gfx1030", "gfx90a:xnack+")]
 	bundle = mkfat.bundle(objects, 0, 64)
 	bundle += bytes(-len(bundle) % 64)
-	open(sys.argv[2], "wb").write(8 * bundle)
+	open(sys.argv[2], "wb").write(16 * bundle)
 	open(sys.argv[3], "w").write("#define SIZE %d\n" % len(bundle))
 	END
 	cp "$with_id" $database/Kernels.so-000-gfx1100.hsaco
@@ -84,6 +84,7 @@ source_package() { # ARCH...
 	__attribute__((section(".hipFatBinSegment"))) struct wrapper wrappers[] = {
 	#define W(N) {0x48495046, 1, fatbin + N * SIZE, 0}
 		W(0), W(1), W(2), W(3), W(4), W(5), W(6), W(7),
+		W(8), W(9), W(10), W(11), W(12), W(13), W(14), W(15),
 	};
 	void toy_name(char *to, const char *from)
 	{
