@@ -53,6 +53,8 @@ int packing_scan(struct packing *p);
  * there are faults, or nothing to do.
  */
 int packing_prepare(struct packing *p);
+/* After packing_prepare, in place: find out whether the archives refuse what would be written. */
+int packing_check_archives(struct packing *p);
 bool packing_converts(const struct packing *p); /* whether it converts a binary */
 /* Returns the exit status for ERR, after reporting it. */
 int packing_status(kpack_error_t err, const struct kpackx_error *why);

@@ -415,7 +415,10 @@ static int run_pack(struct work *w, bool check)
 	if (library_set_open(NULL, NULL, &p.args.libraries, &why))
 		report_why(t->policy->name, &why);
 	else if (check)
-		status = packing_scan(&p) || packing_prepare(&p) ? EXIT_FAULT : EXIT_OK;
+		status = packing_scan(&p) || packing_prepare(&p) ||
+					 packing_check_archives(&p)
+				 ? EXIT_FAULT
+				 : EXIT_OK;
 	else
 		status = packing_run(&p);
 	if (!status && check == w->dry)

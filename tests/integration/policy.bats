@@ -623,7 +623,7 @@ topology() { # VERSION...: a machine with these GPUs
 		for n in 1 2; do
 			run -1 apply
 			[ "$output" = "$said" ]
-			diff -r tree was
+			diff -r --no-dereference tree was
 		done
 	}
 	policy rocm "tree=$T/tree" arch=gfx1100 do=pack
@@ -632,6 +632,24 @@ topology() { # VERSION...: a machine with these GPUs
 	printf 'SQLite format 3' >tree/share/miopen/db/gfx1100.kdb
 	refuse 'db/gfx1100.kdb: '
 	rm -r tree/share/miopen
+	# archives that cannot be written, or cannot be read
+	: >tree/.kpack
+	refuse 'tree/.kpack: Not a directory'
+	ln -sf nothing tree/.kpack
+	refuse 'tree/.kpack: No such file or directory'
+	rm tree/.kpack
+	mkdir tree/.kpack
+	for f in tree_gfx1100 other; do
+		echo 'this is no archive of device code' >tree/.kpack/$f.kpack
+		refuse "$f.kpack: header: "
+		rm tree/.kpack/$f.kpack
+	done
+	if [ "$(id -u)" = 0 ]; then
+		mount -t tmpfs -o ro,mode=0755 tmpfs tree/.kpack
+		refuse 'tree/.kpack: cannot write into it: Read-only file system'
+		umount tree/.kpack
+	fi
+	rmdir tree/.kpack
 	# a HIP runtime that refuses converted binaries
 	printf 'junk __hipRegisterFatBinary' >tree/lib/libamdhip64.so.6
 	refuse "libamdhip64.so.6"
