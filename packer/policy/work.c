@@ -334,7 +334,8 @@ static int run_thin(struct work *w)
 			 .strip = t->policy->strip_debug,
 			 .dry = w->dry,
 			 .jobs = option_jobs(),
-			 .skip = {is_known, is_covered, t},
+			 .skip = {is_known, is_covered, t,
+				  t->policy->action == POLICY_PACK},
 			 .sure = t->state.sure,
 			 .planned = plan_thin,
 			 .planned_arg = w},
@@ -411,7 +412,7 @@ static int run_pack(struct work *w, bool check)
 	p.args.prefer = PREFER_INPUT; /* what a package brings is newer */
 	p.args.group = xstrdup(*name ? name : "root");
 	p.args.prefix = xstrdup("");
-	p.scan.skip = (struct scan_skip){is_known, is_covered, t};
+	p.scan.skip = (struct scan_skip){is_known, is_covered, t, !check};
 	if (library_set_open(NULL, NULL, &p.args.libraries, &why))
 		report_why(t->policy->name, &why);
 	else if (check)

@@ -677,6 +677,20 @@ topology() { # VERSION...: a machine with these GPUs
 }
 
 # bats test_tags=single
+@test "do=pack: a damaged file is named once, and the rest is done" {
+	make_tree tree
+	head -c 40000 tree/lib/c.so | tee half.so >tree/lib/half.so
+	policy rocm "tree=$T/tree" arch=gfx1100 do=pack
+	for option in -n ''; do
+		run -1 apply $option
+		[ "$(grep -c 'half.so: damaged, its device code stays in it' <<<"$output")" = 1 ]
+		[ "${#lines[@]}" = 2 ]
+	done
+	[[ $output == *": 3 files converted, "* ]]
+	cmp half.so tree/lib/half.so
+}
+
+# bats test_tags=single
 @test "a packed tree that is only to be thin: its archives go with what asks for them" {
 	make_tree tree
 	database tree

@@ -202,7 +202,7 @@ static void take_fault(struct scan *scan, struct scan_entry *e, bool harmless, b
 
 void scan_report_left(const struct scan *scan, bool quiet)
 {
-	for (size_t i = 0; i < scan->n_entries; i++) {
+	for (size_t i = 0; i < scan->n_entries && !scan->skip.told; i++) {
 		const struct scan_entry *e = &scan->entries[i];
 
 		if (!e->note || (quiet && e->left == SCAN_LEFT_AS_MEANT))

@@ -66,6 +66,7 @@ struct scan_skip {
 	/* Whether what the directory PATH shows is left out; NULL: nothing is. */
 	bool (*covered)(const void *arg, const char *path);
 	const void *arg;
+	bool told; /* an earlier scan of the run has reported what is left as it is */
 };
 
 struct scan {
