@@ -143,7 +143,8 @@ kpack_error_t kp_fatbin_number(struct kp_fatbin *fat, const bool *count,
 
 	if (!loose)
 		return kp_fail_memory(why, (uint64_t)n * sizeof(*loose), "containers");
-	for (size_t i = 0; i < fat->elf.n_wrappers; i++) {
+	/* without .hip_fatbin, no wrapper's container is known */
+	for (size_t i = 0; fat->wrapper_container && i < fat->elf.n_wrappers; i++) {
 		if (fat->wrapper_container[i] >= 0)
 			loose[fat->wrapper_container[i]] = -1;
 	}

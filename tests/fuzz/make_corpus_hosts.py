@@ -5,7 +5,7 @@ import os, subprocess, sys, tempfile
 here = os.path.dirname(os.path.abspath(__file__))
 tests = os.path.join(here, "..", "integration")
 sys.path.insert(0, tests)
-import mkoffload
+import mkfat, mkoffload
 
 out = os.path.join(here, "corpus", "hosts")
 os.makedirs(out, exist_ok=True)
@@ -16,6 +16,9 @@ with tempfile.NamedTemporaryFile() as fat:
                  "elf64-renamed", "elf64-cut", "elf64-cuda-bare"):
         subprocess.run([sys.executable, os.path.join(tests, "foreign.py"), kind, fat.name,
                         os.path.join(out, "good-" + kind)], check=True)
+with open(os.path.join(out, "good-elf64-renamed-wrappers"), "wb") as f:
+    f.write(mkfat.shared_library(mkfat.bundle([("gfx90a", b"code" * 40)], 0, 64), [0])
+            .replace(b".hip_fatbin\0", b".hip_device\0"))
 for name in ("pe", "elf64-bare", "elf32"):
     data = open(os.path.join(out, "good-" + name), "rb").read()
     with open(os.path.join(out, "bad-end-" + name), "wb") as f:
