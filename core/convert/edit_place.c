@@ -410,9 +410,11 @@ static void place_rest(struct kp_edit *ed, struct kp_edit_section **order, size_
 		h->sh_offset = place_behind(ed, cur, size, align);
 	}
 	if (ed->headers_end) {
+		bool fits = kp_range_ok(ed->headers_end, kp_round_up(*cur, 8), headers);
+
 		ed->h.e_shoff = ed->headers_end - headers;
-		*cur = kp_round_up(*cur, 8) <= ed->h.e_shoff ? ed->headers_end
-							     : UINT64_MAX;
+		fits = fits && !kp_edit_kept_end(ed, ed->h.e_shoff, headers);
+		*cur = fits ? ed->headers_end : UINT64_MAX;
 	} else if (!placed_headers) {
 		ed->h.e_shoff = place_behind(ed, cur, headers, 8);
 	}

@@ -929,6 +929,22 @@ lives() { # NAME
 	done
 }
 
+@test "pack: bytes directly in front of the section headers, and behind them: nothing of them is lost" {
+	mkdir in
+	mkfat --bundles 1 in/a.so
+	$python - in/a.so <<-'END'
+	import struct, sys
+	d = bytearray(open(sys.argv[1], "rb").read())
+	at, = struct.unpack_from("<Q", d, 40)
+	d[at:at] = b"in front" * 500
+	struct.pack_into("<Q", d, 40, at + 4000)
+	open(sys.argv[1], "wb").write(d + b"appended" * 500)
+	END
+	kpack pack -q in packed 2>err
+	grep -q 'in/a.so: warning: not converted, its code stays in it: elf: bytes are appended' err
+	cmp in/a.so packed/a.so
+}
+
 # --- strip-safe, hostile files -------------------------------------------------------
 
 @test "strip-safe: what is in order is not touched" {
