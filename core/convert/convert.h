@@ -119,4 +119,8 @@ kpack_error_t kp_refill(int fd, uint64_t size, const struct kp_fatbin *fat,
 			const struct kp_restore_options *options, struct kp_outfile *out,
 			struct kpackx_error *why);
 
+/* Fail like kp_refill if the file cannot be changed, whatever would be written. */
+kpack_error_t kp_refill_check(int fd, uint64_t size, const struct kp_fatbin *fat,
+			      struct kpackx_error *why);
+
 #endif

@@ -172,6 +172,20 @@ static kpack_error_t check_refilled(const struct restorer *r, struct kp_outfile 
 	return err ? kp_fail_prefix(why, err, "the new file is wrong") : err;
 }
 
+kpack_error_t kp_refill_check(int fd, uint64_t size, const struct kp_fatbin *fat,
+			      struct kpackx_error *why)
+{
+	struct kp_edit ed;
+	kpack_error_t err;
+
+	KP_TRY(kp_convert_kind(fat, why));
+	KP_TRY(kp_edit_open(fd, size, &ed, why));
+	err = kp_dangling_check(&ed, kp_edit_find(&ed, KP_FATBIN_SECTION), &fat->elf,
+				why);
+	kp_edit_close(&ed);
+	return err;
+}
+
 kpack_error_t kp_refill(int fd, uint64_t size, const struct kp_fatbin *fat,
 			const struct kp_restore_options *options, struct kp_outfile *out,
 			struct kpackx_error *why)

@@ -489,7 +489,11 @@ static kpack_error_t measure_file(struct thin *t, struct thin_file *f,
 
 	err = input_hold(in, &fd, why);
 	if (!err) {
-		err = write_containers(t, in, &selection, NULL, &size, why);
+		if (in->fat.kind == KP_FATBIN_ELF)
+			err = kp_refill_check(fd, (uint64_t)in->st.st_size, &in->fat,
+					      why);
+		if (!err)
+			err = write_containers(t, in, &selection, NULL, &size, why);
 		input_release(in);
 	}
 	if (!err)
