@@ -263,7 +263,17 @@ kpack_error_t kp_fatbin_nest(int fd, uint64_t size, bool sections, struct kp_fat
 /* Whether bytes that begin like FORMAT are surely meant to be one with device code. */
 static bool is_meant(const struct kp_format *format, struct kp_span head)
 {
-	/* four bytes alone can be a word of text, and sources have the texts of bundles */
+	size_t at = 24; /* of a bundle's number of entries */
+
+	/*
+	 * four bytes alone can be a word of text, a text can begin with the magic of
+	 * bundles, and sources have the texts of bundles
+	 */
+	while (format == &kp_format_bundle && at < 32 && at < head.size &&
+	       head.data[at] >= ' ' && head.data[at] <= '~')
+		at++;
+	if (at == 32)
+		return false;
 	if (format == &kp_format_ccob)
 		return head.size < 8 ||
 		       (kp_le16(head.data + 4) - 1u < 3 && kp_le16(head.data + 6) < 2);

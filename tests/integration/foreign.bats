@@ -74,6 +74,7 @@ make_hosts() { # DIR
 	head -c $((size / 2)) good.so >in/half.so
 	cp good.so in/good.so
 	# without device code nobody cares
+	echo "__CLANG_OFFLOAD_BUNDLE__ is what a bundle begins with" >in/text
 	py <<-'END'
 	data = bytearray(open("in/table.so", "rb").read())
 	data = data.replace(b"__CLANG_OFFLOAD", b"__clang_offload").replace(b"FPIH", b"none")
