@@ -518,6 +518,8 @@ static int measure_all(struct thin *t)
 					      measure_file(t, &t->files[i], &why), &why);
 		if (err == KPACK_ERROR_NOT_IMPLEMENTED) {
 			t->files[i].after = t->files[i].before;
+			disposition_set(&t->dispositions.items[t->files[i].entry],
+					FATE_REFUSED, why.text);
 			report_left(t, &t->files[i], why.text);
 		} else if (err) {
 			report_why(path, &why);

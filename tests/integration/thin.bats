@@ -179,8 +179,9 @@ make_tree() { # DIR
 	mkfat in/b.so
 	# the size that it says its header has
 	printf A | dd of=in/b.so bs=1 seek=52 conv=notrunc status=none
-	kpack thin -n -q --arch gfx1100 in >would 2>err
+	kpack thin -n --json --arch gfx1100 in >would 2>err
 	grep -q '^kpack: in/b.so: warning: left as it is: elf: its headers have an unknown size' err
+	grep -A 1 '"path": "b.so"' would | grep -q '"status": "refused"'
 	kpack thin -q --arch gfx1100 in out 2>err
 	grep -q '^kpack: in/b.so: warning: left as it is: elf: its headers have an unknown size' err
 	cmp in/b.so out/b.so
