@@ -23,14 +23,17 @@ void device_wheels_fini(struct device_wheels *devices)
 void device_wheels_bundle(const char *arch, char out[KP_TARGET_TEXT_MAX])
 {
 	struct kp_target t;
+	size_t model, n;
 
 	if (kp_target_parse(kp_span_str(arch), &t, NULL)) {
 		kp_target_canonical(kp_span_str(arch), out);
-		return;
+	} else {
+		t.xnack = KP_FEATURE_ANY;
+		kp_target_format(&t, out);
 	}
-	t.xnack = KP_FEATURE_ANY;
-	t.processor[kp_processor_model(kp_span_str(t.processor)).size] = '\0';
-	kp_target_format(&t, out);
+	n = strcspn(out, ":");
+	model = kp_processor_model((struct kp_span){(const uint8_t *)out, n}).size;
+	memmove(out + model, out + n, strlen(out + n) + 1);
 }
 
 /* Spell one character of a name: a feature's sign as a word, any other mark as a dash. */

@@ -52,6 +52,11 @@ static void bundles(void **state)
 	assert_int_equal(a->n_arches, 1);
 	device_wheels_bundle("gfx90a:sramecc-:xnack-", text);
 	assert_string_equal(text, "gfx90a:sramecc-");
+	/* a stepping is not named, whether the features are the processor's or not */
+	device_wheels_bundle("gfx1250-strict", text);
+	assert_string_equal(text, "gfx1250");
+	device_wheels_bundle("gfx1250-strict:xnack+", text);
+	assert_string_equal(text, "gfx1250:xnack+");
 	assert_int_equal(device_wheels_finish(&devices, NULL), KPACK_SUCCESS);
 	/* code that states less runs on this GPU too, but not the other way round */
 	assert_string_equal(devices.items[1]->name, "gfx90a:sramecc+");
