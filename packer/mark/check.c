@@ -502,12 +502,20 @@ static void check_root(struct check *c, const char *root)
 	struct tree_list *list = tree_list_open(root);
 	struct kpackx_error why = {0};
 	struct tree_item item;
+	bool empty =
+		true; /* others may have only archives, or files of kernel databases */
 
-	if (below_root_if_directory(root, &why))
+	if (below_root_if_directory(root, &why)) {
 		mark_fault_why(&c->faults, root, &why);
-	else
-		while (tree_list_next(list, &item))
+	} else {
+		while (tree_list_next(list, &item)) {
+			empty &= item.kind == TREE_DIR || item.kind == TREE_DIR_END;
 			visit_item(c, &item);
+		}
+		if (empty)
+			mark_fault(&c->faults, root, MARK_NO_WRAPPER, NULL,
+				   "there is no binary to check");
+	}
 	tree_list_close(list);
 }
 

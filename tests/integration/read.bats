@@ -112,6 +112,12 @@ setup() {
 	fails "tree: there is no file to check" verify --tree tree
 	# one of several
 	fails "tree: no archives (*.kpack) in it" verify "$DATA/mixed.kpack" tree
+	mkdir one
+	cp /bin/true one/program
+	kpack mark check one none
+	fails "tree: there is no binary to check" mark check one tree
+	fails "tree: there is no binary to check" mark check tree one
+	rm -r one
 	cp "$DATA/mixed.kpack" tree/.kpack
 	kpack ls "$DATA/mixed.kpack" >want
 	kpack ls tree | diff want -
