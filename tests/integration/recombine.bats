@@ -5,6 +5,8 @@
 
 # bats file_tags=single
 
+bats_require_minimum_version 1.5.0
+
 load packing
 load proof.bash
 
@@ -642,7 +644,13 @@ hands_out() { # LIBRARY ARCH FAT
 	kpack mark check over >checked
 	grep -q '^3 converted, 0 not converted, 16 objects in 3 archives, 0 faults$' checked
 	kpack verify -q --tree over
-	kpack mark strip-safe --check over >checked
+	# AMD's moves the program headers to where the ELF header in memory does not lead
+	run -1 kpack mark strip-safe --check over
+	for f in over/comm/stage/lib/libb.so over/math/stage/lib/deep/liba.so.1; do
+		[[ $output == *"$f: its program headers are not where"* ]]
+		kpack mark strip-safe "$f"
+	done
+	kpack mark strip-safe --check over
 	for first in a b; do
 		second=$([ $first = a ] && echo b || echo a)
 		rm -rf shards out flat
