@@ -2,6 +2,8 @@
 # bats file_tags=long
 # One flipped bit in an archive: no wrong byte leaves a mount, `kpack cat` or `extract`, whoever wrote the archive.
 # FLIPS=500 FLIPS_SEED=7 CHECK_FILES='flips*' make check-integration makes other and more flips.
+#
+# The tests tagged single have the threads of the others.
 
 bats_require_minimum_version 1.5.0
 load mounting.bash
@@ -52,21 +54,25 @@ flip() {
 	flip
 }
 
+# bats test_tags=single
 @test "no wrong byte of an archive of ours: in chunks" {
 	ours --chunk 262144
 	flip
 }
 
+# bats test_tags=single
 @test "no wrong byte of an archive of ours: none" {
 	ours --scheme none
 	flip
 }
 
+# bats test_tags=single
 @test "no wrong byte of an archive of ours: zstd-shared" {
 	ours --scheme zstd-shared
 	flip
 }
 
+# bats test_tags=single
 @test "no wrong byte of another writer's archive: frames with checksums" {
 	foreign zstd-per-kernel none 0
 	flip
@@ -77,16 +83,19 @@ flip() {
 	flip
 }
 
+# bats test_tags=single
 @test "no wrong byte of another writer's archive: chunks and hashes" {
 	foreign zstd-per-kernel xxh3 100000
 	flip
 }
 
+# bats test_tags=single
 @test "no wrong byte of another writer's archive: no compression, hashes" {
 	foreign none xxh3 0
 	flip
 }
 
+# bats test_tags=single
 @test "no wrong byte of another writer's archive: of version 2, with hashes" {
 	ours --scheme zstd-shared
 	$python - <<-'EOF'
@@ -112,6 +121,7 @@ flip() {
 	flip
 }
 
+# bats test_tags=single
 @test "valid frames that are not an entry's are not served" {
 	foreign zstd-per-kernel xxh3 100000
 	cp x.kpack intact
@@ -155,6 +165,7 @@ damage() {
 	EOF
 }
 
+# bats test_tags=single
 @test "what is copied gets no hash before it is compared with those it has" {
 	foreign none xxh3 0
 	kpack merge -q x.kpack -o right.kpack
