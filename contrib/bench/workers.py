@@ -99,6 +99,7 @@ class Worker:
                 if self.shared.resting.value:
                     self.rest()
                     continue
+                self.shared.at_rest[self.number] = False
                 self.step()
                 self.shared.done[self.number] += 1
             self.let_go()
