@@ -59,10 +59,11 @@ static int read_object(struct dl_phdr_info *info, size_t size, void *arg)
 		return 0;
 	check_table(info, info->dlpi_name[0] ? info->dlpi_name : "/proc/self/exe");
 	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		ElfW(Phdr) p; /* GNU strip may leave the table at any address */
 
-		if (p->p_type == PT_LOAD && p->p_flags & PF_R)
-			read_segment(info->dlpi_addr + p->p_vaddr, p->p_memsz);
+		memcpy(&p, (const char *)info->dlpi_phdr + i * sizeof(p), sizeof(p));
+		if (p.p_type == PT_LOAD && p.p_flags & PF_R)
+			read_segment(info->dlpi_addr + p.p_vaddr, p.p_memsz);
 	}
 	return 0;
 }
