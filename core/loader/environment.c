@@ -73,7 +73,8 @@ enum { JOINED_MAX = 8 };
 kpack_error_t kp_path_list_next(const struct kp_path_list *list, size_t *at, char **out,
 				struct kpackx_error *why)
 {
-	size_t first, end;
+	size_t ends[JOINED_MAX]; /* of the members, behind their zeros */
+	size_t most = 0, n = 0, end;
 	char *path;
 
 	*out = NULL;
@@ -81,22 +82,20 @@ kpack_error_t kp_path_list_next(const struct kp_path_list *list, size_t *at, cha
 		++*at;
 	if (*at >= list->size)
 		return KPACK_SUCCESS;
-	path = malloc(list->size - *at);
+	for (end = *at; most < JOINED_MAX && end < list->size; most++)
+		ends[most] = end += strlen(list->text + end) + 1;
+	path = malloc(end - *at);
 	if (!path)
-		return kp_fail_memory(why, list->size - *at, "a path");
-	memcpy(path, list->text + *at, list->size - *at);
-	first = end = *at + strlen(path) + 1;
+		return kp_fail_memory(why, end - *at, "a path");
+	memcpy(path, list->text + *at, end - *at);
 	/* names of archives have colons before features: put back what was split */
-	for (int n = 1; access(path, F_OK) < 0; n++) {
-		if (n == JOINED_MAX || end == list->size) {
-			path[first - *at - 1] = '\0';
-			end = first;
-			break;
-		}
-		path[end - *at - 1] = ':';
-		end += strlen(list->text + end) + 1;
+	while (access(path, F_OK) < 0 && ++n < most)
+		path[ends[n - 1] - *at - 1] = ':';
+	if (n == most) { /* no such file, however many are joined */
+		n = 0;
+		path[ends[0] - *at - 1] = '\0';
 	}
-	*at = end;
+	*at = ends[n];
 	*out = path;
 	return KPACK_SUCCESS;
 }

@@ -224,6 +224,7 @@ bad() {
 	finish
 }
 
+# bats test_tags=single
 @test "a log that reaches a limit of file sizes" {
 	make_archives
 	(ulimit -f 0 && exec kpackfs -f "$T/src" "$T/mnt" 2>log 3>&-) &

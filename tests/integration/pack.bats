@@ -800,6 +800,7 @@ volumes_ok() { # OUT BYTES
 	done
 }
 
+# bats test_tags=single
 @test "a limit of file sizes: exit 1, the file and what to do are named, nothing is left" {
 	mkfat --size 300000 a.so
 	mkdir tree
