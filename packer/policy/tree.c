@@ -300,6 +300,7 @@ void policy_tree_fini(struct policy_tree *t)
 	free(t->arch);
 	free(t->gone);
 	free(t->look.items);
+	free(t->told);
 	arch_filter_fini(&t->filter);
 	mount_table_fini(&t->mounts);
 	state_fini(&t->state);

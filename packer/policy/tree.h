@@ -34,6 +34,8 @@ struct policy_tree {
 	struct arch_filter filter; /* of the GPUs */
 	struct mount_table mounts;
 	struct look look;
+	struct kp_hash *told; /* files that the run has reported and left as they are */
+	size_t n_told, told_cap;
 	bool missing;     /* the tree does not exist: its packages are not installed */
 	bool interrupted; /* a run was killed while it changed files */
 	bool damaged;     /* a run left a file alone because it is damaged */

@@ -126,6 +126,20 @@ static bool is_known(const void *arg, const char *path, const struct file_identi
 	return state_find_hash(&hash, t->state.seen, t->state.n_seen, sizeof(hash));
 }
 
+/* A run scans the tree several times, and in more passes if something changes meanwhile. */
+static bool was_told(void *arg, const char *path, const struct file_identity *id)
+{
+	struct policy_tree *t = arg;
+	const struct kp_hash hash = policy_tree_hash(path, id);
+
+	for (size_t i = 0; i < t->n_told; i++)
+		if (!memcmp(&t->told[i], &hash, sizeof(hash)))
+			return true;
+	xgrow(&t->told, t->n_told, &t->told_cap, sizeof(*t->told));
+	t->told[t->n_told++] = hash;
+	return false;
+}
+
 /* What a mount shows is none of the tree's files; only a dry run meets it. */
 static bool is_covered(const void *arg, const char *path)
 {
@@ -334,8 +348,7 @@ static int run_thin(struct work *w)
 			 .strip = t->policy->strip_debug,
 			 .dry = w->dry,
 			 .jobs = option_jobs(),
-			 .skip = {is_known, is_covered, t,
-				  t->policy->action == POLICY_PACK},
+			 .skip = {is_known, is_covered, was_told, t},
 			 .sure = t->state.sure,
 			 .planned = plan_thin,
 			 .planned_arg = w},
@@ -412,7 +425,7 @@ static int run_pack(struct work *w, bool check)
 	p.args.prefer = PREFER_INPUT; /* what a package brings is newer */
 	p.args.group = xstrdup(*name ? name : "root");
 	p.args.prefix = xstrdup("");
-	p.scan.skip = (struct scan_skip){is_known, is_covered, t, !check};
+	p.scan.skip = (struct scan_skip){is_known, is_covered, was_told, t};
 	if (library_set_open(NULL, NULL, &p.args.libraries, &why))
 		report_why(t->policy->name, &why);
 	else if (check)

@@ -202,10 +202,13 @@ static void take_fault(struct scan *scan, struct scan_entry *e, bool harmless, b
 
 void scan_report_left(const struct scan *scan, bool quiet)
 {
-	for (size_t i = 0; i < scan->n_entries && !scan->skip.told; i++) {
+	for (size_t i = 0; i < scan->n_entries; i++) {
 		const struct scan_entry *e = &scan->entries[i];
 
 		if (!e->note || (quiet && e->left == SCAN_LEFT_AS_MEANT))
+			continue;
+		if (scan->skip.told &&
+		    scan->skip.told(scan->skip.arg, e->relative, &e->id))
 			continue;
 		if (e->left == SCAN_LEFT_DAMAGED)
 			report_error(e->path, "damaged, its device code stays in it: %s",

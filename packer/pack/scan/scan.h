@@ -65,8 +65,9 @@ struct scan_skip {
 	bool (*known)(const void *arg, const char *path, const struct file_identity *id);
 	/* Whether what the directory PATH shows is left out; NULL: nothing is. */
 	bool (*covered)(const void *arg, const char *path);
-	const void *arg;
-	bool told; /* an earlier scan of the run has reported what is left as it is */
+	/* Whether an earlier scan of the run has reported that the file is left as it is. */
+	bool (*told)(void *arg, const char *path, const struct file_identity *id);
+	void *arg;
 };
 
 struct scan {
