@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "content.h"
 #include <malloc.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include "core/base/bounds.h"
 #include "core/shared/shared.h"
@@ -55,11 +53,6 @@
 struct content {
 	struct content_options options;
 	struct decoding decoding;
-
-	unsigned n_threads;
-	pthread_t janitor;
-	bool has_janitor;
-	pthread_t threads[];
 };
 
 void content_read(struct content *c, struct origin_entry what, uint64_t off, size_t len,
@@ -327,42 +320,20 @@ void content_stats(struct content *c, struct content_stats *out)
 	pieces_leave(&c->decoding.pieces);
 }
 
-/* Threads. */
+/* Jobs. */
 
-static void *decoder(void *arg)
+static bool run_job(void *arg, enum executor_job job)
 {
-	struct content *c = arg;
+	struct decoding *m = &((struct content *)arg)->decoding;
 	struct piece *p;
 
-	while ((p = pieces_take(&c->decoding.pieces)))
-		drive_piece(&c->decoding, p);
-	return NULL;
-}
-
-static void *janitor(void *arg)
-{
-	pieces_tend(arg);
-	return NULL;
-}
-
-/*
- * Start the threads, with all signals blocked: the thread with the main loop takes them.
- */
-static bool start_threads(struct content *c)
-{
-	sigset_t all, old;
-	bool ok;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	ok = pthread_create(&c->janitor, NULL, janitor, &c->decoding.pieces) == 0;
-	c->has_janitor = ok;
-	while (ok && c->n_threads < c->options.threads) {
-		ok = pthread_create(&c->threads[c->n_threads], NULL, decoder, c) == 0;
-		c->n_threads += ok;
-	}
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return ok || c->n_threads;
+	if (job == JOB_TEND)
+		return pieces_tend(&m->pieces);
+	if (!pieces_take(&m->pieces, &p))
+		return false;
+	if (p)
+		drive_piece(m, p);
+	return true;
 }
 
 void content_forget(struct content *c, const struct origin *o)
@@ -373,14 +344,20 @@ void content_forget(struct content *c, const struct origin *o)
 kpack_error_t content_new(const struct content_options *options, struct content **out,
 			  struct kpackx_error *why)
 {
-	size_t size = sizeof(struct content) + options->threads * sizeof(pthread_t);
-	struct content *c = calloc(1, size);
+	struct executor *e = options->executor;
+	struct content *c = calloc(1, sizeof(*c));
 
-	if (!c)
-		return kp_fail_memory(why, size, "decoders");
+	if (!c || !e) {
+		pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+		if (e)
+			e->end(e, &lock);
+		free(c);
+		return kp_fail_memory(why, sizeof(*c), "decoders");
+	}
 	c->options = *options;
 	decoding_init(&c->decoding, &c->options);
-	if (!start_threads(c)) {
+	if (!e->start(e, run_job, c)) {
 		content_free(c);
 		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY, "cannot start threads");
 	}
@@ -388,22 +365,15 @@ kpack_error_t content_new(const struct content_options *options, struct content 
 	return KPACK_SUCCESS;
 }
 
-static void stop_threads(struct content *c)
-{
-	pieces_stop(&c->decoding.pieces);
-	if (c->has_janitor)
-		pthread_join(c->janitor, NULL);
-	for (unsigned i = 0; i < c->n_threads; i++)
-		pthread_join(c->threads[i], NULL);
-}
-
 void content_free(struct content *c)
 {
 	struct kpackx_error why = {0};
+	struct executor *e;
 
 	if (!c)
 		return;
-	stop_threads(c);
+	e = c->options.executor;
+	e->end(e, &c->decoding.pieces.lock);
 	kp_fail(&why, KPACK_ERROR_IO_ERROR, "unmounted");
 	/* All decodes have ended: each request that still waits is parked at a queued
 	 * piece. */

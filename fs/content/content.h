@@ -33,6 +33,7 @@
 #ifndef FS_CONTENT_CONTENT_H
 #define FS_CONTENT_CONTENT_H
 
+#include "executor.h"
 #include "fs/tree/origin.h"
 
 struct content;
@@ -58,9 +59,9 @@ typedef void content_failure(void *user, struct origin_entry what,
 typedef void content_changed(void *user, struct origin *o);
 
 struct content_options {
-	uint64_t budget;  /* bytes; exceeded by some MB where unavoidable */
-	unsigned threads; /* decoders, at least 1 */
-	bool ahead;       /* decode what comes next for readers in order */
+	uint64_t budget;           /* bytes; exceeded by some MB where unavoidable */
+	struct executor *executor; /* ended with the content; NULL: there was no memory */
+	bool ahead;                /* decode what comes next for readers in order */
 	content_answer *answer;
 	content_failure *failure;
 	content_changed *changed; /* NULL: not reported */
@@ -103,12 +104,14 @@ struct content_stats {
 	uint64_t budget;                 /* the present one: see content_shrink */
 };
 
-/* Starts threads.  OUT_OF_MEMORY is the only error. */
+/*
+ * Starts the executor; if it fails, the executor has ended.  OUT_OF_MEMORY is the only error.
+ */
 kpack_error_t content_new(const struct content_options *options, struct content **out,
 			  struct kpackx_error *why);
 
 /*
- * Stop the threads, answer the reads that still wait with an error, and free C.  No call
+ * End the executor, answer the reads that still wait with an error, and free C.  No call
  * may be running or begin.  NULL is fine.
  */
 void content_free(struct content *c);

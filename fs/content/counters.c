@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "counters.h"
-#include <time.h>
 #include "core/archive/digest.h"
+#include "clock.h"
 
 const double content_time_bounds[CONTENT_TIMES] = {
 	0.0001, 0.00025, 0.001, 0.0025, 0.01, 0.025, 0.1, 0.25, 1, 2.5, 10,
@@ -13,17 +13,9 @@ const char *const content_fault_names[CONTENT_FAULTS] = {
 	[CONTENT_NO_MEMORY] = "memory",
 };
 
-uint64_t counters_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
 void counters_decode(struct content_stats *s, uint64_t size, uint64_t since)
 {
-	double seconds = (double)(counters_now() - since) / 1e9;
+	double seconds = (double)(clock_now() - since) / 1e9;
 	size_t i = 0;
 
 	while (i < CONTENT_TIMES && seconds > content_time_bounds[i])

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "core/base/bounds.h"
 #include "core/base/alloc.h"
+#include "clock.h"
 #include "counters.h"
 
 /* Archives that were written to. */
@@ -119,7 +120,7 @@ struct request *decoding_fail(struct decoding *m, struct piece *p,
 
 	p->parked = NULL;
 	pieces_done(&m->pieces, p, true);
-	if (!m->pieces.stop && !p->ahead)
+	if (!m->pieces.executor->stopped && !p->ahead)
 		counters_fault(&m->stats, why, atomic_load(&p->origin->changed));
 	return failed;
 }
@@ -130,7 +131,7 @@ void decoding_report(struct decoding *m, struct origin_entry what,
 	bool stop;
 
 	pieces_enter(&m->pieces);
-	stop = m->pieces.stop;
+	stop = m->pieces.executor->stopped;
 	pieces_leave(&m->pieces);
 	if (!stop)
 		m->options->failure(m->options->user, what, why);
@@ -165,7 +166,7 @@ struct request *decoding_finish(struct decoding *m, struct piece *p, uint64_t si
 struct request *decoding_produce(struct decoding *m, struct piece *p)
 {
 	struct kpackx_error why = {0};
-	uint64_t since = counters_now();
+	uint64_t since = clock_now();
 	kpack_error_t err = decode_piece(m, p, &why);
 
 	return decoding_finish(m, p, since, err, &why);
@@ -175,7 +176,7 @@ void decoding_init(struct decoding *m, const struct content_options *options)
 {
 	*m = (struct decoding){.options = options};
 	chunk_tables_init(&m->tables);
-	pieces_init(&m->pieces, options->budget);
+	pieces_init(&m->pieces, options->budget, options->executor);
 }
 
 void decoding_fini(struct decoding *m)

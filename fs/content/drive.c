@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "drive.h"
 #include "core/base/bounds.h"
+#include "clock.h"
 #include "counters.h"
 #include "serve.h"
 
@@ -30,7 +31,7 @@ static kpack_error_t publish_progress(struct decoding *m, struct piece *p, uint6
 	/* No request may find bytes that put_back frees. */
 	if (p->yielded || ready)
 		p->ready = p->yielded ? 0 : ready;
-	stop = m->pieces.stop || p->yielded;
+	stop = m->pieces.executor->stopped || p->yielded;
 	list = requests_take(&m->pieces, &m->stats, p);
 	pieces_leave(&m->pieces);
 	requests_serve(m, list);
@@ -80,7 +81,7 @@ static void put_back(struct decoding *m, struct piece *p)
 static void drive_stream(struct decoding *m, struct piece *p)
 {
 	struct kpackx_error why = {0};
-	uint64_t since = counters_now();
+	uint64_t since = clock_now();
 	kpack_error_t err = decode_whole(m, p, &why);
 
 	if (err && p->yielded)
@@ -222,7 +223,7 @@ static kpack_error_t pass_segment(struct drive *d, uint64_t number, struct piece
 				  struct kpackx_error *why)
 {
 	struct decoding *m = d->m;
-	uint64_t since = counters_now();
+	uint64_t since = clock_now();
 	kpack_error_t err = decode_segment(d, number, p, why);
 
 	if (!err) {
@@ -244,7 +245,7 @@ static kpack_error_t advance_pass(struct drive *d, struct kpackx_error *why)
 	bool stop;
 
 	pieces_enter(ps);
-	stop = ps->stop;
+	stop = ps->executor->stopped;
 	number = d->pass->at++;
 	if (!stop)
 		p = keeper_piece(d, number);
@@ -276,7 +277,7 @@ static bool go_on(struct drive *d)
 		return false;
 	pieces_enter(ps);
 	number = d->pass->at;
-	if (!ps->stop && (!d->ahead || pieces_are_idle(ps, SEGMENT)) &&
+	if (!ps->executor->stopped && (!d->ahead || pieces_are_idle(ps, SEGMENT)) &&
 	    !pieces_find(ps, d->target->entry, SEGMENT, number))
 		p = keeper_piece(d, number);
 	if (p)

@@ -2,6 +2,7 @@
 #include "pieces.h"
 #include <stdlib.h>
 #include "core/shared/pool.h"
+#include "clock.h"
 
 #define PAGE 4096
 /* Seconds that an unused piece is kept: if all its bytes were served, and if not. */
@@ -71,10 +72,12 @@ static void list_remove(struct piece *p)
 
 static time_t now(void)
 {
-	struct timespec ts;
+	return (time_t)(clock_now() / 1000000000);
+}
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec;
+static void wake(struct pieces *ps, enum executor_job job)
+{
+	ps->executor->wake(ps->executor, job);
 }
 
 /* The lock.  Buffers are freed without it, because that takes milliseconds. */
@@ -182,7 +185,7 @@ static void charge_bytes(struct pieces *ps, uint64_t bytes)
 static void expect_kept(struct pieces *ps)
 {
 	if (!ps->keeping)
-		pthread_cond_signal(&ps->idle);
+		wake(ps, JOB_TEND);
 	ps->keeping = true;
 }
 
@@ -194,7 +197,7 @@ static void bury_piece(struct pieces *ps, struct piece *p)
 	p->next = ps->dead;
 	ps->dead = p;
 	if (ps->queue.first)
-		pthread_cond_signal(&ps->work);
+		wake(ps, JOB_DECODE);
 }
 
 /* Remove P from its list, if it is in one. */
@@ -226,7 +229,7 @@ static void drop_pass(struct pieces *ps, struct pass *pass)
 	pass->next = ps->dead_passes;
 	ps->dead_passes = pass;
 	if (ps->queue.first)
-		pthread_cond_signal(&ps->work);
+		wake(ps, JOB_DECODE);
 }
 
 /* The bytes of the budget that decoded blocks of shared archives take. */
@@ -367,7 +370,7 @@ static void rest_piece(struct pieces *ps, struct piece *p)
 	p->used = now();
 	list_add(spent ? &ps->spent : &ps->rested, p);
 	if (first)
-		pthread_cond_signal(&ps->idle);
+		wake(ps, JOB_TEND);
 	if (!spent)
 		return;
 	ps->spent_bytes += piece_cost(p);
@@ -399,7 +402,7 @@ void pieces_unpin(struct pieces *ps, struct piece *p)
 	else
 		rest_piece(ps, p);
 	if (ps->starved)
-		pthread_cond_signal(&ps->work);
+		wake(ps, JOB_DECODE);
 }
 
 /* The queue. */
@@ -407,7 +410,7 @@ void pieces_unpin(struct pieces *ps, struct piece *p)
 void pieces_queue(struct pieces *ps, struct piece *p)
 {
 	list_add(&ps->queue, p);
-	pthread_cond_signal(&ps->work);
+	wake(ps, JOB_DECODE);
 }
 
 bool pieces_are_idle(const struct pieces *ps, uint64_t bytes)
@@ -421,7 +424,7 @@ void pieces_queue_ahead(struct pieces *ps, struct piece *p)
 	list_add(&ps->ahead, p);
 	if (ps->ahead.length > AHEAD_WAITING)
 		evict_piece(ps, ps->ahead.first);
-	pthread_cond_signal(&ps->work);
+	wake(ps, JOB_DECODE);
 }
 
 bool pieces_want(struct pieces *ps, struct piece *p)
@@ -574,7 +577,7 @@ static struct piece *next_job(struct pieces *ps)
 		return NULL;
 	list_remove(p);
 	if (ps->queue.first || ps->ahead.first)
-		pthread_cond_signal(&ps->work);
+		wake(ps, JOB_DECODE);
 	return p;
 }
 
@@ -600,27 +603,24 @@ void pieces_release(struct pieces *ps, struct pass *pass)
 	passes_rest(&ps->passes, pass, now());
 	if (pass->ended || atomic_load(&pass->origin->idle))
 		drop_pass(ps, pass);
-	pthread_cond_signal(&ps->idle);
+	wake(ps, JOB_TEND);
 	if (ps->queue.first)
-		pthread_cond_signal(&ps->work);
+		wake(ps, JOB_DECODE);
 }
 
-struct piece *pieces_take(struct pieces *ps)
+bool pieces_take(struct pieces *ps, struct piece **out)
 {
-	struct piece *p = NULL;
+	struct executor *e = ps->executor;
+	bool stopped;
 
 	pieces_enter(ps);
-	while (!ps->stop && !(p = next_job(ps))) {
-		if (!ps->dead) {
-			pthread_cond_wait(&ps->work, &ps->lock);
-			continue;
-		}
-		/* pieces_leave frees dead pieces before the wait. */
-		pieces_leave(ps);
-		pieces_enter(ps);
-	}
+	stopped = e->stopped;
+	*out = stopped ? NULL : next_job(ps);
+	/* pieces_leave frees what is dead before the wait. */
+	if (!stopped && !*out && !ps->dead && !ps->dead_passes)
+		e->wait(e, JOB_DECODE, &ps->lock, 0);
 	pieces_leave(ps);
-	return p;
+	return !stopped;
 }
 
 /* Time. */
@@ -652,29 +652,24 @@ static void trim_memory(struct pieces *ps)
 	decoders_trim(&ps->decoders);
 }
 
-void pieces_tend(struct pieces *ps)
+bool pieces_tend(struct pieces *ps)
 {
-	pieces_enter(ps);
-	while (!ps->stop) {
-		struct timespec next = {.tv_sec = now() + 1};
-		bool trim;
+	struct executor *e = ps->executor;
+	bool trim, stopped;
 
-		if (!has_leftovers(ps)) {
-			pthread_cond_wait(&ps->idle, &ps->lock);
-			continue;
-		}
-		pthread_cond_timedwait(&ps->idle, &ps->lock, &next);
-		expire_pieces(ps, &ps->spent, now() - SPENT_SECONDS);
-		expire_pieces(ps, &ps->rested, now() - IDLE_SECONDS);
-		expire_passes(ps, now() - PASS_SECONDS);
-		trim = ps->keeping && ps->decoded < now() - KEEP_SECONDS;
-		ps->keeping = ps->keeping && !trim;
-		pieces_leave(ps);
-		if (trim)
-			trim_memory(ps);
-		pieces_enter(ps);
-	}
+	pieces_enter(ps);
+	if (!e->stopped)
+		e->wait(e, JOB_TEND, &ps->lock, has_leftovers(ps) ? 1 : 0);
+	stopped = e->stopped;
+	expire_pieces(ps, &ps->spent, now() - SPENT_SECONDS);
+	expire_pieces(ps, &ps->rested, now() - IDLE_SECONDS);
+	expire_passes(ps, now() - PASS_SECONDS);
+	trim = ps->keeping && ps->decoded < now() - KEEP_SECONDS;
+	ps->keeping = ps->keeping && !trim;
 	pieces_leave(ps);
+	if (trim)
+		trim_memory(ps);
+	return !stopped;
 }
 
 void pieces_shrink(struct pieces *ps, unsigned percent)
@@ -690,7 +685,7 @@ void pieces_shrink(struct pieces *ps, unsigned percent)
 	while (percent < 100 && (pass = passes_oldest(&ps->passes, NULL)))
 		drop_pass(ps, pass);
 	if (ps->queue.first)
-		pthread_cond_signal(&ps->work);
+		wake(ps, JOB_DECODE);
 	pieces_leave(ps);
 	if (percent < 100)
 		trim_memory(ps);
@@ -710,31 +705,15 @@ void pieces_forget(struct pieces *ps, const struct origin *o)
 	}
 }
 
-void pieces_stop(struct pieces *ps)
+void pieces_init(struct pieces *ps, uint64_t budget, struct executor *executor)
 {
-	pieces_enter(ps);
-	ps->stop = true;
-	pthread_cond_broadcast(&ps->work);
-	pthread_cond_broadcast(&ps->idle);
-	pieces_leave(ps);
-}
-
-void pieces_init(struct pieces *ps, uint64_t budget)
-{
-	pthread_condattr_t monotonic;
-
-	*ps = (struct pieces){.most = budget, .budget = budget};
+	*ps = (struct pieces){.most = budget, .budget = budget, .executor = executor};
 	kp_pool_limit(budget / BLOCKS_SHARE);
 	buffers_init(&ps->buffers, (size_t)(budget / KEPT_SHARE));
 	decoders_init(&ps->decoders, budget / KEPT_SHARE < DECODER_KEEP_MAX
 					     ? budget / KEPT_SHARE
 					     : DECODER_KEEP_MAX);
 	pthread_mutex_init(&ps->lock, NULL);
-	pthread_cond_init(&ps->work, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&ps->idle, &monotonic);
-	pthread_condattr_destroy(&monotonic);
 }
 
 void pieces_fini(struct pieces *ps)
@@ -754,7 +733,5 @@ void pieces_fini(struct pieces *ps)
 	}
 	buffers_fini(&ps->buffers);
 	decoders_fini(&ps->decoders);
-	pthread_cond_destroy(&ps->idle);
-	pthread_cond_destroy(&ps->work);
 	pthread_mutex_destroy(&ps->lock);
 }

@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include <time.h>
 #include "buffer.h"
+#include "executor.h"
 #include "passes.h"
 
 /*
@@ -78,10 +79,9 @@ struct piece_list {
 struct pieces {
 	uint64_t most;           /* the budget when there is no memory pressure */
 	_Atomic uint64_t budget; /* the present one; written with the lock */
-	pthread_mutex_t lock;    /* guards everything below */
-	pthread_cond_t work;     /* the queue has a piece that may be admitted, or stop */
-	pthread_cond_t idle;     /* a piece or pass rests, or stop */
-	bool stop;
+	struct executor
+		*executor; /* wakes those that wait for a piece, or for one that rests */
+	pthread_mutex_t lock; /* guards everything below, and the executor's `stopped` */
 	bool starved;    /* the head of the queue waits for memory; no other may pass */
 	unsigned active; /* pieces with pins: their memory cannot be freed */
 	uint64_t held;   /* bytes that are charged */
@@ -104,9 +104,9 @@ struct pieces {
 
 /*
  * Without the lock.  Up to 14 MB more than the budget, or what the decoder of one piece
- * holds, are used where nothing could be decoded otherwise.
+ * holds, are used where nothing could be decoded otherwise.  EXECUTOR is borrowed.
  */
-void pieces_init(struct pieces *ps, uint64_t budget);
+void pieces_init(struct pieces *ps, uint64_t budget, struct executor *executor);
 
 /* Without the lock: free all pieces.  No thread may be inside any more. */
 void pieces_fini(struct pieces *ps);
@@ -177,10 +177,10 @@ void pieces_queue_ahead(struct pieces *ps, struct piece *p);
 bool pieces_want(struct pieces *ps, struct piece *p);
 
 /*
- * Without the lock: wait for a piece of the queue that can be admitted, and admit it.
- * NULL: stopped; the queue keeps its pieces.
+ * Without the lock: admit a piece of the queue.  *OUT NULL: none can be admitted; this was
+ * waited for once.  false: stopped; the queue keeps its pieces.
  */
-struct piece *pieces_take(struct pieces *ps);
+bool pieces_take(struct pieces *ps, struct piece **out);
 
 /*
  * Admit P if it is still queued; the caller's pass will decode it.  false: it is not
@@ -215,8 +215,8 @@ void pieces_done(struct pieces *ps, struct piece *p, bool failed);
 void pieces_pin(struct pieces *ps, struct piece *p);
 void pieces_unpin(struct pieces *ps, struct piece *p); /* P may die */
 
-/* Without the lock: free unused memory when its time is over, until stopped. */
-void pieces_tend(struct pieces *ps);
+/* Without the lock: wait, and free unused memory whose time is over.  false: stopped. */
+bool pieces_tend(struct pieces *ps);
 
 /*
  * Without the lock: use PERCENT of the budget; below 100, drop unused pieces and passes.
@@ -228,8 +228,5 @@ void pieces_shrink(struct pieces *ps, unsigned percent);
  * afterwards.
  */
 void pieces_forget(struct pieces *ps, const struct origin *o);
-
-/* Without the lock: end pieces_take and pieces_tend, for good. */
-void pieces_stop(struct pieces *ps);
 
 #endif

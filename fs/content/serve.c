@@ -64,7 +64,7 @@ void requests_decode_ahead(struct decoding *m, const struct ahead_row *row,
 	pieces_enter(ps);
 	while (pieces_find(ps, key, r->unit, request_number(r)))
 		r->off += r->unit;
-	if (!ps->stop && r->off < r->size && r->off + r->unit <= most &&
+	if (!ps->executor->stopped && r->off < r->size && r->off + r->unit <= most &&
 	    !passes_nearest(&ps->passes, key, request_number(r), true) &&
 	    ahead_claim(&m->ahead, row, key))
 		p = piece_for(m, r);

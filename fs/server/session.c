@@ -185,7 +185,7 @@ static bool start_services(struct session *session)
 	struct fs *fs = &session->fs;
 	struct content_options options = {
 		.budget = pressure_budget(session->pressure, s->cache_size),
-		.threads = s->threads,
+		.executor = executor_threads(s->threads),
 		.ahead = s->threads > 1 && !s->no_ahead,
 		.answer = op_read_answer,
 		.failure = read_failed,

@@ -488,7 +488,7 @@ static struct content_stats stats(void)
 static void make(uint64_t budget, unsigned threads)
 {
 	struct content_options options = {.budget = budget,
-					  .threads = threads,
+					  .executor = executor_threads(threads),
 					  .ahead = ahead,
 					  .answer = answer,
 					  .failure = failure,
@@ -1302,10 +1302,9 @@ static void passes_leave_room_for_blocks(void **state)
 	content_free(c);
 }
 
-static void *tend(void *arg)
+static bool tend(void *arg, enum executor_job job)
 {
-	pieces_tend(arg);
-	return NULL;
+	return job == JOB_TEND && pieces_tend(arg);
 }
 
 static unsigned count_open_passes(void)
@@ -1323,12 +1322,11 @@ static void what_an_old_pass_leaves_is_freed(void **state)
 {
 	struct timespec tick = {.tv_nsec = 1000 * 1000};
 	static struct pieces ps;
-	pthread_t thread;
 	struct pass *pass;
 
 	(void)state;
 	large(1, 8 * MIB);
-	pieces_init(&ps, 64 * MIB);
+	pieces_init(&ps, 64 * MIB, executor_threads(1));
 	pass = passes_add(&ps.passes, 1, &origin, 64 * KIB);
 	assert_non_null(pass);
 	ps.held = pass_cost(64 * KIB);
@@ -1336,11 +1334,10 @@ static void what_an_old_pass_leaves_is_freed(void **state)
 				       &pass->decoder, NULL),
 			 KPACK_SUCCESS);
 	passes_rest(&ps.passes, pass, 0);
-	pthread_create(&thread, NULL, tend, &ps);
+	assert_true(ps.executor->start(ps.executor, tend, &ps));
 	while (count_open_passes())
 		nanosleep(&tick, NULL);
-	pieces_stop(&ps);
-	pthread_join(thread, NULL);
+	ps.executor->end(ps.executor, &ps.lock);
 	assert_int_equal(ps.decoders.n_kept, 0);
 	assert_int_equal(ps.held, 0);
 	pieces_fini(&ps);

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: MIT */
+#include "clock.h"
+#include <time.h>
+
+uint64_t clock_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
