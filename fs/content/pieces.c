@@ -91,9 +91,12 @@ void pieces_leave(struct pieces *ps)
 {
 	struct piece *p = ps->dead, *next;
 	struct pass *pass = ps->dead_passes, *next_pass;
+	bool frees = p || pass;
 
 	ps->dead = NULL;
 	ps->dead_passes = NULL;
+	if (frees)
+		ps->freeing++;
 	pthread_mutex_unlock(&ps->lock);
 	for (; p; p = next) {
 		next = p->next;
@@ -106,6 +109,8 @@ void pieces_leave(struct pieces *ps)
 		next_pass = pass->next;
 		pass_free(pass, &ps->decoders);
 	}
+	if (frees)
+		ps->freeing--;
 }
 
 /* The table of pieces. */
@@ -664,7 +669,7 @@ bool pieces_tend(struct pieces *ps)
 	expire_pieces(ps, &ps->spent, now() - SPENT_SECONDS);
 	expire_pieces(ps, &ps->rested, now() - IDLE_SECONDS);
 	expire_passes(ps, now() - PASS_SECONDS);
-	trim = ps->keeping && ps->decoded < now() - KEEP_SECONDS;
+	trim = ps->keeping && !ps->freeing && ps->decoded < now() - KEEP_SECONDS;
 	ps->keeping = ps->keeping && !trim;
 	pieces_leave(ps);
 	if (trim)

@@ -99,6 +99,7 @@ struct pieces {
 	struct buffers buffers;   /* has its own lock */
 	struct decoders decoders; /* has its own lock */
 	bool keeping;             /* `buffers` and `decoders` may keep something */
+	atomic_uint freeing;      /* threads that may still give them something */
 	time_t decoded;           /* when the last decode ended */
 };
 
