@@ -3,10 +3,11 @@
  * What a library must not do to its process, and must survive from outside: files that
  * change while in use, fork, exec, locales, lists from the environment.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
 #include <pthread.h>
-#include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/resource.h>
@@ -160,6 +161,7 @@ struct reader {
 	const char *name;
 	atomic_bool stop;
 	atomic_int right, failed, wrong;
+	sem_t begun; /* after the first attempt */
 };
 
 /* Whether ERR is an error that a changing file may cause; any other is wrong. */
@@ -190,6 +192,8 @@ static void *read_on(void *arg)
 		else
 			r->wrong++;
 		kpack_free_kernel(data);
+		if (r->right + r->failed + r->wrong == 1)
+			sem_post(&r->begun);
 	}
 	return NULL;
 }
@@ -250,15 +254,20 @@ static struct ab checked(const uint8_t *content)
 	return a;
 }
 
+/* Returns when every reader has made an attempt. */
 static void start(struct reader readers[READERS], pthread_t threads[READERS],
 		  kpack_archive_t archive, kpack_cache_t cache, const char *name)
 {
 	for (int i = 0; i < READERS; i++) {
 		readers[i] = (struct reader){
 			.archive = i % 2 ? archive : NULL, .cache = cache, .name = name};
+		sem_init(&readers[i].begun, 0, 0);
 		assert_int_equal(pthread_create(&threads[i], NULL, read_on, &readers[i]),
 				 0);
 	}
+	for (int i = 0; i < READERS; i++)
+		while (sem_wait(&readers[i].begun) && errno == EINTR)
+			;
 }
 
 /* Whether every reader has made this many attempts. */
@@ -296,8 +305,6 @@ static void files_that_change_give_errors_or_right_bytes(void **state)
 	fx_write("changes", files[0].bytes, files[0].size);
 	archive = fx_open("changes");
 	start(readers, threads, archive, cache, "changes");
-	while (!have_read(readers, 1))
-		sched_yield();
 	for (int i = 0; i < ROUNDS || !have_read(readers, ROUNDS); i++) {
 		disturb(fx_path("changes", path), &files[i / 4 % 2], i);
 		if (i % 8 == 7) /* also replace the file */
@@ -414,8 +421,6 @@ static void a_child_loads_while_threads_of_its_parent_do(void **state)
 	cache = fx_cache();
 	fx_write("busy", a.bytes, a.size);
 	start(readers, threads, NULL, cache, "busy");
-	while (!have_read(readers, 1))
-		sched_yield();
 	for (int i = 0; i < FORKS; i++) {
 		int status = -1;
 		pid_t child;

@@ -38,7 +38,7 @@ static _Thread_local int reads_before = -1;
 static _Thread_local bool forks; /* it forks there, and otherwise stops until GO */
 static _Thread_local pid_t forked;
 static atomic_bool stopped;
-static sem_t reached, go;
+static sem_t reached, go, waits;
 
 static void wait_on(sem_t *s)
 {
@@ -46,7 +46,19 @@ static void wait_on(sem_t *s)
 		;
 }
 
-/* Replaces the C library's function in this program. */
+/*
+ * Replaces the C library's function in this program: says that a thread waits.  It holds LOCK
+ * until it does, and fork() waits for that.
+ */
+int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock)
+{
+	const struct timespec never = {.tv_sec = INT32_MAX};
+
+	sem_post(&waits);
+	return pthread_cond_timedwait(cond, lock, &never);
+}
+
+/* So does this. */
 ssize_t pread(int fd, void *buf, size_t size, off_t offset)
 {
 	if (reads_before >= 0 && reads_before-- == 0) {
@@ -64,7 +76,6 @@ ssize_t pread(int fd, void *buf, size_t size, off_t offset)
 struct user {
 	struct kp_cache *cache;
 	bool hold;
-	atomic_int tid;
 	bool good;
 };
 
@@ -91,29 +102,8 @@ static void *use(void *arg)
 	struct user *u = arg;
 
 	reads_before = u->hold ? 0 : -1;
-	u->tid = (int)syscall(SYS_gettid);
 	u->good = get_and_put(u->cache);
 	return NULL;
-}
-
-static char state_of(int tid)
-{
-	char path[64], state = '?';
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
-	f = fopen(path, "r");
-	if (f && fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
-		state = '?';
-	if (f)
-		fclose(f);
-	return state;
-}
-
-static void wait_until_asleep(atomic_int *tid)
-{
-	while (!*tid || state_of(*tid) != 'S')
-		sched_yield();
 }
 
 /* One thread is stopped while it opens the archive; another thread waits for it. */
@@ -122,8 +112,9 @@ static void start(pthread_t threads[2], struct user users[2])
 	users[0].hold = true;
 	assert_int_equal(pthread_create(&threads[0], NULL, use, &users[0]), 0);
 	wait_on(&reached);
+	sem_init(&waits, 0, 0);
 	assert_int_equal(pthread_create(&threads[1], NULL, use, &users[1]), 0);
-	wait_until_asleep(&users[1].tid);
+	wait_on(&waits);
 }
 
 static void finish(pthread_t threads[2], struct user users[2])
@@ -370,7 +361,6 @@ static bool reads_all(kpack_archive_t a)
 struct reader {
 	kpack_archive_t archive;
 	int reads_before;
-	atomic_int tid;
 	bool good, joined;
 };
 
@@ -379,7 +369,6 @@ static void *read_first(void *arg)
 	struct reader *r = arg;
 
 	reads_before = r->reads_before;
-	r->tid = (int)syscall(SYS_gettid);
 	r->good = reads_object(r->archive, 0);
 	sem_post(&reached);
 	return NULL;
@@ -399,9 +388,10 @@ static bool fork_while_another_reads(const struct scheme *s, int stop)
 	readers[0].archive = readers[1].archive = a;
 	assert_int_equal(pthread_create(&threads[0], NULL, read_first, &readers[0]), 0);
 	wait_on(&reached); /* it is stopped, or has ended */
+	sem_init(&waits, 0, 0);
 	assert_int_equal(pthread_create(&threads[1], NULL, read_first, &readers[1]), 0);
 	if (s->waits && stopped)
-		wait_until_asleep(&readers[1].tid);
+		wait_on(&waits);
 	for (int i = 0; i < 2; i++) {
 		readers[i].joined = !stopped || (i && !s->waits);
 		if (readers[i].joined)
