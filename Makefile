@@ -132,7 +132,7 @@ fuzz  := $(patsubst %.c,$(O)/%,$(filter-out tests/fuzz/replay.c,$(call c_below,t
 bench := $(patsubst %.c,$(O)/%,$(wildcard contrib/bench/*.c))
 stub  := $(O)/tests/stub/libamdhip64.so.5 $(O)/tests/stub/old/libamdhip64.so.5 $(O)/tests/stub/load $(O)/tests/stub/write \
 	$(O)/tests/stub/amd/librocm_kpack.so.0 $(O)/tests/stub/amd_client $(O)/tests/stub/cutile \
-	$(O)/tests/stub/faults.so $(O)/tests/stub/moment.so $(O)/tests/stub/rewheel \
+	$(O)/tests/sweep/faults.so $(O)/tests/stub/moment.so $(O)/tests/stub/rewheel \
 	$(O)/tests/stub/sandbox $(O)/tests/stub/threads $(O)/tests/racer/racer
 loaders := $(patsubst %.c,$(O)/%,$(wildcard tests/loaders/*.c))
 posix := $(patsubst %.c,$(O)/%,$(wildcard tests/posix/*.c))
@@ -251,7 +251,7 @@ $(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o $(O)/fs.a $(O)/p
 endif
 
 # Programs that use no code of ours are compiled without sanitizers: they only take time there.
-foreign := $(addprefix $(O)/tests/,loaders/% posix/% racer/%)
+foreign := $(addprefix $(O)/tests/,loaders/% posix/% racer/% sweep/%)
 $(foreign): cflags.asan := -O1 -g
 $(foreign): cflags.tsan := -O1 -g
 $(foreign): ldflags.asan :=
@@ -310,7 +310,7 @@ $(O)/tests/stub/amd_client: $(O)/tests/stub/amd_client.o $(O)/tests/stub/amd/lib
 	$(call say,LINK)$(link) -Wl,-rpath,'$$ORIGIN/amd' -o $@ $^
 
 # When preloaded into a program, makes some of its calls fail.
-$(O)/tests/stub/faults.so: $(O)/tests/stub/faults.o
+$(O)/tests/sweep/faults.so: $(O)/tests/sweep/faults.o
 	$(call say,LINK)$(shared) -o $@ $^ -ldl
 
 # When preloaded into a program, runs a command while the program walks over a tree.
@@ -332,7 +332,7 @@ $(O)/contrib/bench/%: $(O)/contrib/bench/%.o $(O)/core.a
 comma := ,
 
 -include $(patsubst %.o,%.d,$(core) $(core_library) $(fs) $(packer) $(hip) $(addsuffix .o,$(units) $(fuzz) $(bench)) \
-	$(call objs,$(wildcard tests/stub/*.c tests/racer/*.c tests/loaders/*.c tests/posix/*.c contrib/examples/*.c)))
+	$(call objs,$(wildcard tests/stub/*.c tests/sweep/*.c tests/racer/*.c tests/loaders/*.c tests/posix/*.c contrib/examples/*.c)))
 
 # ---- tests ------------------------------------------------------------------
 

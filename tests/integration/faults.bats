@@ -9,7 +9,7 @@ load mounting
 # Sanitizers want to be loaded first; they have memory of their own, which cannot be refused.
 preloaded() {
 	ldd "$KPACK_BIN/kpackfs" | awk '$1 ~ /^lib[at]san/ { print $3 }' | tr '\n' ' '
-	echo "$KPACK_BIN/tests/stub/faults.so"
+	echo "$KPACK_BIN/tests/sweep/faults.so"
 }
 sanitized() { [[ $KPACK_MODE = [at]san ]]; }
 
