@@ -4,11 +4,14 @@
  * NAME, and called as one of clang's or AMD's tools it replaces that tool.
  */
 #include <getopt.h>
+#include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include "command.h"
+#include "packer/base/xalloc.h"
 #include "packer/cli/report.h"
 
 #ifndef KP_VERSION
@@ -149,6 +152,8 @@ static void raise_descriptor_limit(void)
 static int run_command(const struct command *c, int argc, char **argv)
 {
 	raise_descriptor_limit();
+	/* else values that jansson has no memory for are left out of objects without an error */
+	json_set_alloc_funcs(xmalloc, free);
 	/* so that a write past a limit of file sizes fails, with a message, instead of
 	 * killing us; what `kpack run` starts has the signal as we found it */
 	if (c->run != cmd_run)

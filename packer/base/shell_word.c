@@ -77,19 +77,14 @@ char *shell_word(const char *text)
 {
 	char *word = NULL;
 	size_t size;
-	FILE *f = open_memstream(&word, &size);
-	bool failed;
+	FILE *f = xmemstream(&word, &size);
 
-	if (!f)
-		xalloc_fail(0);
 	if (*text && text[strspn(text, safe)] == '\0')
 		fputs(text, f);
 	else if (is_visible(text))
 		put_quoted(f, text);
 	else
 		put_hidden(f, text);
-	failed = ferror(f);
-	if (fclose(f) != 0 || failed)
-		xalloc_fail(0);
+	fclose(f);
 	return word;
 }

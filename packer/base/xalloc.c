@@ -83,3 +83,42 @@ void xgrow(void *array, size_t count, size_t *cap, size_t item)
 	if (!kp_grow(array, count, cap, item))
 		xalloc_fail(count * item);
 }
+
+struct memory_stream {
+	char **text;
+	size_t *size, room;
+};
+
+static ssize_t write_memory(void *cookie, const char *data, size_t size)
+{
+	struct memory_stream *m = cookie;
+
+	if (size >= m->room - *m->size) {
+		m->room = 2 * (*m->size + size) + 1;
+		*m->text = xrealloc(*m->text, m->room);
+	}
+	memcpy(*m->text + *m->size, data, size);
+	*m->size += size;
+	(*m->text)[*m->size] = '\0';
+	return (ssize_t)size;
+}
+
+static int close_memory(void *cookie)
+{
+	free(cookie);
+	return 0;
+}
+
+FILE *xmemstream(char **text, size_t *size)
+{
+	const cookie_io_functions_t calls = {.write = write_memory, .close = close_memory};
+	struct memory_stream *m = xmalloc(sizeof(*m));
+	FILE *f = fopencookie(m, "w", calls);
+
+	if (!f)
+		xalloc_fail(0);
+	*text = xcalloc(1, 1);
+	*size = 0;
+	*m = (struct memory_stream){.text = text, .size = size, .room = 1};
+	return f;
+}

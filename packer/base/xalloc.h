@@ -11,6 +11,7 @@
 #define PACKER_BASE_XALLOC_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 void *xmalloc(size_t size) __attribute__((malloc, returns_nonnull));
 void *xcalloc(size_t n, size_t size) __attribute__((malloc, returns_nonnull));
@@ -22,6 +23,13 @@ char *xasprintf(const char *format, ...)
 
 /* As kp_grow: make room for item number COUNT in the array that *ARRAY points to. */
 void xgrow(void *array, size_t count, size_t *cap, size_t item);
+
+/*
+ * Open a stream that writes to memory.  After fclose, or fflush, *TEXT is what was written, SIZE bytes and a
+ * zero; the caller frees it.  open_memstream's streams instead lose bytes without an error when there is no
+ * memory for them.
+ */
+FILE *xmemstream(char **text, size_t *size) __attribute__((returns_nonnull));
 
 /* Print that SIZE bytes could not be had (0: not known), and end the process. */
 void xalloc_fail(size_t size) __attribute__((noreturn));

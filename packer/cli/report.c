@@ -234,15 +234,10 @@ char *report_json_new(json_t *value, size_t flags)
 {
 	char *text = NULL;
 	size_t size;
-	FILE *out = open_memstream(&text, &size);
-	bool failed;
+	FILE *out = xmemstream(&text, &size);
 
-	if (!out)
-		xalloc_fail(0);
 	report_json_put(out, value, flags);
-	failed = ferror(out);
-	if (fclose(out) != 0 || failed)
-		xalloc_fail(0);
+	fclose(out);
 	return text;
 }
 

@@ -64,14 +64,10 @@ static kpack_error_t write_page(const char *path, const char *text, size_t size,
 static kpack_error_t make_page(const struct page *page, char **text, size_t *size,
 			       struct kpackx_error *why)
 {
-	FILE *out = open_memstream(text, size);
-	kpack_error_t err;
+	FILE *out = xmemstream(text, size);
+	kpack_error_t err = page_html(out, page, why);
 
-	if (!out)
-		xalloc_fail(0);
-	err = page_html(out, page, why);
-	if ((ferror(out) | fclose(out)) != 0 && !err)
-		xalloc_fail(*size);
+	fclose(out);
 	return err;
 }
 

@@ -258,18 +258,13 @@ struct text {
 
 static void begin_text(struct text *t)
 {
-	t->f = open_memstream(&t->text, &t->size);
-	if (!t->f)
-		xalloc_fail(0);
+	t->f = xmemstream(&t->text, &t->size);
 }
 
 /* Returns what was written, on the heap. */
 static char *end_text(struct text *t)
 {
-	bool failed = ferror(t->f);
-
-	if (fclose(t->f) != 0 || failed)
-		xalloc_fail(0);
+	fclose(t->f);
 	return t->text;
 }
 

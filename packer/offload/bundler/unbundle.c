@@ -107,15 +107,12 @@ static char *enumerate_names(const char *const *names, size_t n)
 {
 	char *text = NULL;
 	size_t size = 0;
-	FILE *f = open_memstream(&text, &size);
+	FILE *f = xmemstream(&text, &size);
 
-	if (!f)
-		xalloc_fail(0);
 	for (size_t i = 0; i < n; i++)
 		fprintf(f, "%s%s%s%s", i && n > 2 ? "," : "", i ? " " : "",
 			i && i + 1 == n ? "and " : "", names[i]);
-	if (fclose(f))
-		xalloc_fail(0);
+	fclose(f);
 	return text;
 }
 

@@ -53,10 +53,8 @@ static kpack_error_t add_joined(const struct fields *parts, size_t first,
 	kpack_error_t err;
 	size_t size = 0;
 	char *text = NULL;
-	FILE *joined = open_memstream(&text, &size);
+	FILE *joined = xmemstream(&text, &size);
 
-	if (!joined)
-		xalloc_fail(0);
 	for (size_t i = first; i < parts->count; i++) {
 		if (!kp_span_eq(parts->keys[i], parts->keys[first]))
 			continue;
@@ -64,8 +62,7 @@ static kpack_error_t add_joined(const struct fields *parts, size_t first,
 			putc(',', joined);
 		fwrite(parts->values[i].data, 1, parts->values[i].size, joined);
 	}
-	if (fclose(joined))
-		xalloc_fail(size);
+	fclose(joined);
 	err = kp_pairs_add(out, parts->keys[first],
 			   (struct kp_span){(const uint8_t *)text, size}, why);
 	free(text);

@@ -20,18 +20,15 @@ static json_t *url_json(const char *above, const char *file)
 {
 	char *text;
 	size_t size;
-	FILE *out = open_memstream(&text, &size);
+	FILE *out = xmemstream(&text, &size);
 	json_t *value;
 
-	if (!out)
-		xalloc_fail(0);
 	if (above) {
 		index_page_url(out, above);
 		fputc('/', out);
 	}
 	index_page_url(out, file);
-	if (fclose(out))
-		xalloc_fail(0);
+	fclose(out);
 	value = json_string(text);
 	free(text);
 	return value;

@@ -46,14 +46,11 @@ static kpack_error_t write_file(const char *dir, const char *name, write_page *p
 {
 	char *text = NULL;
 	size_t size = 0;
-	FILE *out = open_memstream(&text, &size);
+	FILE *out = xmemstream(&text, &size);
 	kpack_error_t err;
 
-	if (!out)
-		xalloc_fail(0);
 	page(out, arg);
-	if (fclose(out))
-		xalloc_fail(0);
+	fclose(out);
 	err = write_text(dir, name, text, size, why);
 	free(text);
 	return err;
@@ -214,10 +211,8 @@ static char *relative_path(const char *from, const char *to)
 {
 	size_t same = 0, size;
 	char *text;
-	FILE *out = open_memstream(&text, &size);
+	FILE *out = xmemstream(&text, &size);
 
-	if (!out)
-		xalloc_fail(0);
 	for (size_t i = 0;; i++) {
 		bool from_ends = !from[i] || from[i] == '/';
 		bool to_ends = !to[i] || to[i] == '/';
@@ -233,8 +228,7 @@ static char *relative_path(const char *from, const char *to)
 			fputs("/..", out);
 	if (to[same])
 		fputs(to[same] == '/' ? to + same : "", out);
-	if (fclose(out))
-		xalloc_fail(0);
+	fclose(out);
 	return text;
 }
 

@@ -211,24 +211,6 @@ kpack_error_t wheel_extras(const struct wheel_metadata *m, struct wheel_extra **
 
 /* --- texts ------------------------------------------------------------------------- */
 
-static FILE *begin_text(char **out, size_t *size)
-{
-	FILE *f = open_memstream(out, size);
-
-	if (!f)
-		xalloc_fail(0);
-	return f;
-}
-
-/* Close F, which completes begin_text's text and size. */
-static void finish_text(FILE *f)
-{
-	bool bad = ferror(f);
-
-	if (fclose(f) || bad)
-		xalloc_fail(0);
-}
-
 /* True if the host's Metadata-Version is below 2.MINOR. */
 static bool format_below(const struct metadata_text *m, unsigned minor)
 {
@@ -315,13 +297,13 @@ static kpack_error_t extras_text(const struct wheel_metadata *m, bool properties
 	FILE *f;
 
 	KP_TRY(wheel_extras(m, &extras, &n, why));
-	f = begin_text(out, &size);
+	f = xmemstream(out, &size);
 	for (size_t i = 0; !err && i < n; i++) {
 		err = check_extra(&m->host->metadata, extras[i].name, why);
 		put_extra(f, m, &extras[i], properties);
 	}
 	free(extras);
-	finish_text(f);
+	fclose(f);
 	if (err)
 		free(*out);
 	return err;
@@ -448,10 +430,10 @@ static char *device_text(const struct wheel_metadata *m, const char *dist,
 			 const struct device_wheel *device, size_t *size)
 {
 	char *text;
-	FILE *f = begin_text(&text, size);
+	FILE *f = xmemstream(&text, size);
 
 	put_device(f, m, dist, device);
-	finish_text(f);
+	fclose(f);
 	return text;
 }
 
@@ -495,7 +477,7 @@ char *wheel_metadata_wheel(const struct dist_info *host, const struct wheel_name
 			   size_t *size)
 {
 	char *text;
-	FILE *f = begin_text(&text, size);
+	FILE *f = xmemstream(&text, size);
 
 	fprintf(f,
 		"Wheel-Version: 1.0\nGenerator: kpack " KP_VERSION
@@ -504,6 +486,6 @@ char *wheel_metadata_wheel(const struct dist_info *host, const struct wheel_name
 	put_tags(f, host, name);
 	if (*name->build)
 		fprintf(f, "Build: %s\n", name->build);
-	finish_text(f);
+	fclose(f);
 	return text;
 }
