@@ -163,7 +163,7 @@ static kpack_error_t list_nodes(DIR *dir, unsigned **out, size_t *count,
 	struct dirent *e;
 	unsigned node;
 
-	while ((e = readdir(dir))) {
+	while ((errno = 0, e = readdir(dir))) {
 		/* "00" would be node 0 twice */
 		if (!parse_number(kp_span_str(e->d_name), &node) ||
 		    (e->d_name[0] == '0' && e->d_name[1]))
@@ -175,6 +175,8 @@ static kpack_error_t list_nodes(DIR *dir, unsigned **out, size_t *count,
 			return kp_fail_memory(why, *count * sizeof(**out), "nodes");
 		(*out)[(*count)++] = node;
 	}
+	if (errno)
+		return kp_fail_errno(why, errno, "cannot list the nodes");
 	if (*count)
 		qsort(*out, *count, sizeof(**out), compare_nodes);
 	return KPACK_SUCCESS;

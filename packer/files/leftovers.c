@@ -56,9 +56,10 @@ static kpack_error_t remove_all(const char *dir, struct kpackx_error *why)
 			close(fd);
 		return err;
 	}
-	while (!failed && (e = readdir(d)))
+	while (!failed && (errno = 0, e = readdir(d)))
 		if (e->d_name[0] == '.' && remove_one(dirfd(d), e->d_name) < 0)
 			failed = errno;
+	failed = failed ? failed : errno;
 	closedir(d);
 	errno = failed;
 	return failed ? below_fail(why, "%s: cannot be tidied", dir) : KPACK_SUCCESS;

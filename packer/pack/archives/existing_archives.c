@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "existing_archives.h"
+#include <errno.h>
 #include <dirent.h>
 #include <stdlib.h>
 #include "core/archive/archive.h"
@@ -106,21 +107,25 @@ static kpack_error_t list_names(const char *path, const char *group,
 				struct existing *list, struct kpackx_error *why)
 {
 	DIR *dir = below_opendir(path);
+	kpack_error_t err = KPACK_SUCCESS;
 	struct dirent *d;
 
 	if (!dir)
 		return below_fail(why, "%s", path);
-	while ((d = readdir(dir))) {
+	while ((errno = 0, d = readdir(dir))) {
 		struct kp_span stem;
 		unsigned number;
 
 		if (kp_archive_name_split(d->d_name, group, &number, &stem))
 			add_archive(list, d->d_name, number, stem);
 	}
+	/* an archive that is not seen would be replaced, and not added to */
+	if (errno)
+		err = below_fail(why, "%s", path);
 	closedir(dir);
 	if (list->count)
 		qsort(list->items, list->count, sizeof(*list->items), by_file);
-	return KPACK_SUCCESS;
+	return err;
 }
 
 kpack_error_t existing_open(const char *dir, const char *group, existing_fate_fn *fate,
