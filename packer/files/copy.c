@@ -195,18 +195,22 @@ static int keep_attributes(const struct node *n, int fd)
 /*
  * Whether FD is what was just made as N's copy.  If its directory is another user's, that
  * user may have put something else there, but no file of ours that has no other name.
+ * If not, errno says why.
  */
 static bool is_made(const struct node *n, int fd)
 {
 	char target[PATH_MAX];
 	struct stat st;
 
-	if (fstat(fd, &st) < 0 || st.st_uid != geteuid() || st.st_nlink != 1 ||
-	    (st.st_mode & S_IFMT) != (n->st.st_mode & S_IFMT))
+	if (fstat(fd, &st) < 0)
 		return false;
-	if (S_ISLNK(st.st_mode))
-		return read_target(fd, target) == 0 && strcmp(target, n->target) == 0;
-	return st.st_rdev == n->st.st_rdev;
+	if (S_ISLNK(st.st_mode) && read_target(fd, target) < 0)
+		return false;
+	errno = EBUSY;
+	return st.st_uid == geteuid() && st.st_nlink == 1 &&
+	       (st.st_mode & S_IFMT) == (n->st.st_mode & S_IFMT) &&
+	       (S_ISLNK(st.st_mode) ? strcmp(target, n->target) == 0
+				    : st.st_rdev == n->st.st_rdev);
 }
 
 static int finish_node(const struct node *n, const struct place *p)
@@ -217,12 +221,7 @@ static int finish_node(const struct node *n, const struct place *p)
 
 	if (fd < 0)
 		return -1;
-	if (is_made(n, fd)) {
-		status = keep_attributes(n, fd);
-	} else {
-		errno = EBUSY;
-		status = -1;
-	}
+	status = is_made(n, fd) ? keep_attributes(n, fd) : -1;
 	sys_errno = errno;
 	close(fd);
 	errno = sys_errno;
@@ -384,20 +383,24 @@ static kpack_error_t fail_exchanged(struct kpackx_error *why)
 		       "another directory was put in its place meanwhile");
 }
 
-static bool is_empty(int dir)
+/* Returns whether the directory is empty; -1 and errno if it cannot be read. */
+static int is_empty(int dir)
 {
 	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *e;
-	bool empty = d;
+	int empty = 1, sys_errno;
 
-	while (empty && (e = readdir(d)))
+	if (!d) {
+		kp_close_keeping_errno(fd);
+		return -1;
+	}
+	while (empty && (errno = 0, e = readdir(d)))
 		empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
-	if (d)
-		closedir(d);
-	else if (fd >= 0)
-		close(fd);
-	return empty;
+	sys_errno = empty ? errno : 0;
+	closedir(d);
+	errno = sys_errno;
+	return sys_errno ? -1 : empty;
 }
 
 /* Look at the directory that was just made: what has its name now, if it is empty. */
@@ -406,12 +409,14 @@ static kpack_error_t look_at_made(const char *to, struct file_identity *made,
 {
 	int fd = open_directory(to);
 	struct stat st;
-	bool empty;
+	int empty;
 
 	if (fd < 0)
 		return below_fail(why, "cannot open the directory");
-	empty = fstat(fd, &st) == 0 && is_empty(fd);
-	close(fd);
+	empty = fstat(fd, &st) < 0 ? -1 : is_empty(fd);
+	kp_close_keeping_errno(fd);
+	if (empty < 0)
+		return below_fail(why, "cannot read the directory that was just made");
 	if (!empty)
 		return fail_exchanged(why);
 	*made = file_identity_of(&st);
@@ -456,7 +461,7 @@ kpack_error_t copy_directory_attributes(const char *from, const char *to,
 					const struct directory_state *state,
 					struct kpackx_error *why)
 {
-	int a = open_directory(from), b = open_directory(to);
+	int a = open_directory(from), b = a < 0 ? -1 : open_directory(to);
 	kpack_error_t err = KPACK_SUCCESS;
 	struct stat st, there;
 
