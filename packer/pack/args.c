@@ -283,7 +283,8 @@ static int set_mode(struct parser *p)
 }
 
 /*
- * Returns a directory's name, or a file's name without "lib" and from the first dot on.
+ * Returns a directory's name, or a file's name without "lib" and from the first dot on.  NULL, after a
+ * message: INPUT cannot be looked at.
  */
 static char *default_group(const char *input)
 {
@@ -293,8 +294,9 @@ static char *default_group(const char *input)
 	char *group;
 
 	if (!path || below_stat(input, &st) < 0) {
+		report_error(input, "cannot look at it: %s", below_strerror(errno));
 		free(path);
-		return xstrdup("none"); /* the scan reports what is wrong with INPUT */
+		return NULL;
 	}
 	/* for a file, use the name that was given, not that of a link's target */
 	name = strrchr(S_ISDIR(st.st_mode) ? path : input, '/');
@@ -343,6 +345,8 @@ static int check_names(struct pack_args *args)
 
 	if (!args->group)
 		args->group = default_group(args->input);
+	if (!args->group)
+		return EXIT_FAULT;
 	if (!args->prefix)
 		args->prefix = xstrdup("");
 	trim_slashes(args->prefix);

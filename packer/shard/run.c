@@ -51,8 +51,10 @@ static kpack_error_t add_entry(struct kp_hasher *hash, const struct scan_entry *
 	err = attributes_hash(e->path, hash, why);
 	if (err)
 		return kp_fail_prefix(why, err, "%s", e->path);
-	if (S_ISDIR(e->mode) || below_lstat(e->path, &st) < 0)
+	if (S_ISDIR(e->mode))
 		return KPACK_SUCCESS;
+	if (below_lstat(e->path, &st) < 0)
+		return below_fail(why, "%s: cannot look at it", e->path);
 	add_number(hash, (uint64_t)st.st_size);
 	add_number(hash, (uint64_t)st.st_mtim.tv_sec);
 	add_number(hash, (uint64_t)st.st_mtim.tv_nsec);
@@ -288,13 +290,17 @@ static kpack_error_t record_item(const struct shard_run *run, enum shard_kind ki
 	return err;
 }
 
-static bool is_there(const struct packing *p, const char *path, struct stat *st)
+static kpack_error_t is_there(const struct packing *p, const char *path, struct stat *st,
+			      bool *there, struct kpackx_error *why)
 {
 	char *full = xasprintf("%s/%s", p->args.output, path);
-	bool there = below_lstat(full, st) == 0;
+	kpack_error_t err = KPACK_SUCCESS;
 
+	*there = below_lstat(full, st) == 0;
+	if (!*there && errno != ENOENT)
+		err = below_fail(why, "%s: cannot look at it", full);
 	free(full);
-	return there;
+	return err;
 }
 
 static enum shard_kind kind_of(mode_t mode)
@@ -313,13 +319,16 @@ static kpack_error_t record_entry(const struct shard_run *run, const struct pack
 	enum fate fate = p->dispositions.items[entry].fate;
 	const char *output = p->args.output;
 	struct stat st;
+	bool there;
 
 	if (output_is_inherited(e) || (!S_ISDIR(e->mode) && !run->mine[entry]))
 		return KPACK_SUCCESS;
 	if (fate == FATE_PACKED)
 		return record_item(run, SHARD_ABSENT, output, e->relative, NULL, why);
-	if (fate == FATE_LEFT_OUT || fate == FATE_NOT_WANTED ||
-	    !is_there(p, e->relative, &st))
+	if (fate == FATE_LEFT_OUT || fate == FATE_NOT_WANTED)
+		return KPACK_SUCCESS;
+	KP_TRY(is_there(p, e->relative, &st, &there, why));
+	if (!there)
 		return KPACK_SUCCESS;
 	if (fate == FATE_LINKED)
 		return record_item(run, SHARD_LINK, output, e->relative,
@@ -356,7 +365,9 @@ static kpack_error_t record_tree(const struct shard_run *run, const struct packi
 	struct stat st;
 
 	/* nothing of OUTPUT is recorded for a file given by itself */
-	if (below_stat(p->args.input, &st) == 0 && S_ISDIR(st.st_mode))
+	if (below_stat(p->args.input, &st) < 0)
+		return below_fail(why, "%s: cannot look at it", p->args.input);
+	if (S_ISDIR(st.st_mode))
 		KP_TRY(record_item(run, SHARD_DIRECTORY, p->args.output, "", NULL, why));
 	for (size_t i = 0; i < p->scan.n_entries; i++)
 		KP_TRY(record_entry(run, p, i, why));
@@ -383,6 +394,8 @@ static kpack_error_t record_own(const struct shard_run *run, const struct packin
 	kpack_error_t err = KPACK_SUCCESS;
 	int n = below_scandir(dir, &names, is_own);
 
+	if (n < 0 && errno != ENOENT)
+		err = below_fail(why, "%s: cannot read the directory", dir);
 	free(dir);
 	for (int i = 0; i < n; i++) {
 		char *path = xasprintf("%s%s", sub, names[i]->d_name);

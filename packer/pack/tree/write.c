@@ -238,7 +238,9 @@ static kpack_error_t write_root(const char *root, struct tree_write *w,
 {
 	struct stat st;
 
-	if (below_stat(root, &st) < 0 || !S_ISDIR(st.st_mode))
+	if (below_stat(root, &st) < 0)
+		return below_fail(why, "%s: cannot look at it", root);
+	if (!S_ISDIR(st.st_mode))
 		return below_make_root(w->root, 0777, why);
 	KP_TRY(tree_write_root(w, why));
 	return tree_write_directory(w, "", root, NULL, why);
