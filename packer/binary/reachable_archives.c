@@ -179,12 +179,22 @@ void reach_fini(struct reach *reach)
 }
 
 /*
- * Whether ERROR is for a path that root does not take, because another user may have put a
- * link or a FUSE file system there: it is not known whether an archive is behind it.
+ * Whether it is not known after ERROR if an archive is behind a path: root does not take it, because
+ * another user may have put a link or a FUSE file system there, or looking failed.
  */
 static bool is_barred(int error)
 {
-	return error == EREMOTE || (error == ELOOP && geteuid() == 0);
+	switch (error) {
+	case ELOOP:
+		return geteuid() == 0;
+	case ENOENT:
+	case ENOTDIR:
+	case EACCES:
+	case ENAMETOOLONG:
+		return false;
+	default:
+		return true;
+	}
 }
 
 /* Fail for PATH and ERROR. */

@@ -159,13 +159,6 @@ static kpack_error_t add_links(struct install_tree *t, const struct origin *from
 
 /* --- places of archives -------------------------------------------------------------- */
 
-static bool is_dir(const char *path)
-{
-	struct stat st;
-
-	return below_stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
 static bool has_archives(const char *dir)
 {
 	struct kpackx_error ignored = {0};
@@ -183,9 +176,12 @@ static bool has_archives(const char *dir)
 static kpack_error_t add_root(struct install_tree *t, const char *root,
 			      struct origin *from, struct kpackx_error *why)
 {
+	struct stat st;
 	char *dir;
 
-	if (!is_dir(root)) {
+	if (below_stat(root, &st) < 0)
+		return below_fail(why, "cannot look at it");
+	if (!S_ISDIR(st.st_mode)) {
 		add_source(&from->sources, xstrdup(root));
 		return KPACK_SUCCESS;
 	}

@@ -219,12 +219,17 @@ static void set_family(struct merge_run *m)
 static bool is_free(struct merge_run *m)
 {
 	struct stat st;
-	bool missing = below_lstat(m->out, &st) < 0 && errno == ENOENT;
+	bool there = below_lstat(m->out, &st) == 0;
+	int error = there ? 0 : errno;
+	bool missing = error == ENOENT;
 
 	m->options.lazy = missing && !m->sync;
 	if (m->force || missing)
 		return true;
-	report_error(m->out, "already exists (--force replaces it)");
+	if (there)
+		report_error(m->out, "already exists (--force replaces it)");
+	else
+		report_error(m->out, "cannot look at it: %s", below_strerror(error));
 	return false;
 }
 

@@ -87,23 +87,26 @@ static void scan_fault(void *arg, const struct kp_containers *list, size_t image
 }
 
 /* Whether the file's wrappers can be read: it is an ELF, and its sections are known. */
-static bool has_wrappers(const struct inspect_file *f)
+static kpack_error_t has_wrappers(const struct inspect_file *f, bool *has,
+				  struct kpackx_error *why)
 {
 	const struct kp_container *c = &f->list.items[0];
 	uint8_t bytes[20];
 	struct kp_span head;
 
-	if (kp_source_head(&f->source, 0, bytes, sizeof(bytes), &head, NULL) ||
-	    !kp_elf_host_probe(head))
-		return false;
-	return !c->n_images ||
-	       strcmp(f->list.images[c->first_image].id, KP_NO_SECTION) != 0;
+	*has = false;
+	KP_TRY(kp_source_head(&f->source, 0, bytes, sizeof(bytes), &head, why));
+	*has = kp_elf_host_probe(head) &&
+	       (!c->n_images ||
+		strcmp(f->list.images[c->first_image].id, KP_NO_SECTION) != 0);
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t inspect_file_open(struct inspect_file *f, const char *path,
 				struct kpackx_error *why)
 {
 	struct stat st;
+	bool wrappers;
 
 	*f = (struct inspect_file){.path = path, .fd = -1};
 	KP_TRY(below_file_open(path, &f->fd, &st, why));
@@ -113,7 +116,8 @@ kpack_error_t inspect_file_open(struct inspect_file *f, const char *path,
 	if (f->list.count == 0)
 		return KPACK_SUCCESS;
 	f->format = f->list.items[0].format->name;
-	if (has_wrappers(f))
+	KP_TRY(has_wrappers(f, &wrappers, why));
+	if (wrappers)
 		inspect_wrappers_read(f);
 	return KPACK_SUCCESS;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* kpack mark convert: remove the device code from a fat binary and add a marker. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include "mark.h"
@@ -78,7 +79,7 @@ static kpack_error_t convert_binary(const struct convert *c, const struct binary
 
 	KP_TRY(write_converted(c, b, &r->out, why));
 	if (fstat(r->out.fd, &st) < 0)
-		st.st_size = 0;
+		return kp_fail_errno(why, errno, "cannot stat");
 	KP_TRY(rewrite_publish(r, why));
 	print_done(c, b->size, (uint64_t)st.st_size);
 	return KPACK_SUCCESS;

@@ -379,13 +379,17 @@ static kpack_error_t check_link(const struct expected *e, const char *path,
 {
 	char *a = xmalloc(2 * PATH_MAX), *b = a + PATH_MAX;
 	ssize_t n = below_readlink(e->from, a, PATH_MAX);
-	bool same = n >= 0 && below_readlink(path, b, PATH_MAX) == n &&
-		    memcmp(a, b, (size_t)n) == 0;
+	ssize_t m = n < 0 ? -1 : below_readlink(path, b, PATH_MAX);
+	kpack_error_t err = KPACK_SUCCESS;
 
-	free(a);
-	return same ? KPACK_SUCCESS
-		    : kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+	if (m < 0)
+		err = below_fail(why, "%s: cannot read the link",
+				 n < 0 ? e->from : e->path);
+	else if (m != n || memcmp(a, b, (size_t)n) != 0)
+		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			      "%s: links to another target than %s", e->path, e->from);
+	free(a);
+	return err;
 }
 
 /* The binary must have no device code left, and its marker must name the stored key. */

@@ -202,32 +202,40 @@ static void choose_existing(struct undo *u, struct undo_file *f, size_t n, size_
 	}
 }
 
-/* Whether the directory of a file of which nothing is left exists. */
-static bool has_directory(const struct undo *u, struct kp_span path)
+/* Look for the directory of a file of which nothing is left.  Returns NULL, or why F cannot be put there. */
+static const char *look_at_directory(const struct undo *u, struct kp_span path)
 {
+	static const char gone[] = "its directory does not exist any more";
+	const char *reason = NULL;
 	struct stat st;
-	bool has;
 	char *dir;
 
 	while (path.size && path.data[path.size - 1] != '/')
 		path.size--;
 	dir = xasprintf("%s/%.*s", u->args.tree, (int)path.size, (const char *)path.data);
-	has = below_lstat(dir, &st) == 0 && S_ISDIR(st.st_mode);
+	if (below_lstat(dir, &st) < 0)
+		reason = errno == ENOENT || errno == ENOTDIR ? gone
+							     : below_strerror(errno);
+	else if (!S_ISDIR(st.st_mode))
+		reason = gone;
 	free(dir);
-	return has;
+	return reason;
 }
 
 /* Choose what is done with a path, for which F has N recipes, the last one first. */
 static void choose_file(struct undo *u, struct undo_file *f, size_t n)
 {
+	const char *reason;
 	size_t entry;
 
-	if (scan_find(&u->scan, f->path, &entry))
+	if (scan_find(&u->scan, f->path, &entry)) {
 		choose_existing(u, f, n, entry);
-	else if (!f->recipe.removed)
-		refuse_file(u, f, "it does not exist any more");
-	else if (!has_directory(u, f->path))
-		refuse_file(u, f, "its directory does not exist any more");
+		return;
+	}
+	reason = f->recipe.removed ? look_at_directory(u, f->path)
+				   : "it does not exist any more";
+	if (reason)
+		refuse_file(u, f, reason);
 }
 
 static bool open_tree(struct undo *u)
