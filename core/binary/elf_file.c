@@ -93,7 +93,7 @@ static kpack_error_t begin_libelf(int fd, Elf **elf, size_t *names,
 				  struct kpackx_error *why)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	GElf_Shdr sh;
+	const Elf64_Shdr *sh;
 	size_t n;
 
 	pthread_once(&once, init_libelf);
@@ -105,12 +105,14 @@ static kpack_error_t begin_libelf(int fd, Elf **elf, size_t *names,
 		return kp_elf_fail(why, "section headers");
 	if (n == 0 || *names == SHN_UNDEF)
 		return KPACK_SUCCESS;
-	if (!gelf_getshdr(elf_getscn(*elf, *names), &sh))
+	/* not gelf_getshdr, which forgets that memory ran out */
+	sh = elf64_getshdr(elf_getscn(*elf, *names));
+	if (!sh)
 		return kp_elf_fail(why, "section names");
-	if (sh.sh_size > KP_SECTION_NAMES_MAX)
+	if (sh->sh_size > KP_SECTION_NAMES_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "elf: %" PRIu64 " bytes of section names, at most %d",
-			       sh.sh_size, KP_SECTION_NAMES_MAX);
+			       sh->sh_size, KP_SECTION_NAMES_MAX);
 	return KPACK_SUCCESS;
 }
 

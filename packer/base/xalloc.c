@@ -111,7 +111,8 @@ static int close_memory(void *cookie)
 
 FILE *xmemstream(char **text, size_t *size)
 {
-	const cookie_io_functions_t calls = {.write = write_memory, .close = close_memory};
+	const cookie_io_functions_t calls = {.write = write_memory,
+					     .close = close_memory};
 	struct memory_stream *m = xmalloc(sizeof(*m));
 	FILE *f = fopencookie(m, "w", calls);
 

@@ -19,6 +19,12 @@ struct run_args {
 /* As env(1). */
 enum { EXIT_NOT_RUN = 126, EXIT_NOT_FOUND = 127 };
 
+static void set_variable(const char *name, const char *value)
+{
+	if (setenv(name, value, 1) < 0)
+		xalloc_fail(0);
+}
+
 /* Append VALUE to the list in the variable NAME, whose members SEPARATOR separates. */
 static void add_to_variable(const char *name, const char *value, char separator)
 {
@@ -26,7 +32,7 @@ static void add_to_variable(const char *name, const char *value, char separator)
 	char *list =
 		old && *old ? xasprintf("%s%c%s", old, separator, value) : xstrdup(value);
 
-	setenv(name, list, 1);
+	set_variable(name, list);
 	free(list);
 }
 
@@ -101,7 +107,7 @@ static void set_places(const char *list)
 	const char *old = secure_getenv("ROCM_KPACK_PATH_PREFIX");
 	char *all = old && *old ? xasprintf("%s:%s", list, old) : xstrdup(list);
 
-	setenv("ROCM_KPACK_PATH_PREFIX", all, 1);
+	set_variable("ROCM_KPACK_PATH_PREFIX", all);
 	free(all);
 }
 
@@ -141,7 +147,7 @@ static int run_program(const struct run_args *args, char **argv)
 	if (status != EXIT_OK)
 		return status;
 	if (args->verbose)
-		setenv("KPACK_HIP_DEBUG", "1", 1);
+		set_variable("KPACK_HIP_DEBUG", "1");
 	if (args->places)
 		set_places(args->places);
 	status = preload_helper();

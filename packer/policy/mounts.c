@@ -166,7 +166,8 @@ static bool call_script(enum policy_mount kind, const char *const *argv)
 		return false;
 	*strrchr(program, '/') = '\0';
 	kpackfs = xasprintf("%s/kpackfs", program);
-	setenv("KPACKFS", kpackfs, 1);
+	if (setenv("KPACKFS", kpackfs, 1) < 0)
+		xalloc_fail(0);
 	for (size_t i = 0; i < KP_COUNT(places) && !path; i++) {
 		path = xasprintf("%s/../%s/%s", program, places[i], name);
 		if (below_access(path, X_OK) < 0) {

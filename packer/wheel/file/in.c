@@ -167,6 +167,8 @@ static kpack_error_t inflate_bytes(struct wheel_reader *r, size_t n, struct deco
 		r->z.avail_out = sizeof(r->out);
 		result = inflate(&r->z, Z_NO_FLUSH);
 		*ended = result == Z_STREAM_END;
+		if (result == Z_MEM_ERROR)
+			return kp_fail_memory(why, 0, d->m->path);
 		if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 				       "%s: does not decode: %s", d->m->path,
