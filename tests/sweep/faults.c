@@ -45,8 +45,9 @@
 
 /* ---- which call fails ------------------------------------------------------------------ */
 
-/* Frames of the program that make a site, and those that are looked through for them. */
-#define SITE_FRAMES 6
+/* Frames of the program that make a site, for memory fewer, and those that are looked through for them. */
+#define SITE_FRAMES 5
+#define MEMORY_FRAMES 3
 #define STACK_FRAMES 60
 
 enum call {
@@ -158,7 +159,7 @@ static uint64_t site_of(enum call call, struct stack *stack)
 
 	*stack = (struct stack){.left = STACK_FRAMES};
 	_Unwind_Backtrace(add_frame, stack);
-	for (int i = 0; i < stack->n; i++)
+	for (int i = 0; i < stack->n && i < (call <= CALL_REALLOC ? MEMORY_FRAMES : SITE_FRAMES); i++)
 		hash = (hash ^ stack->frame[i]) * 1099511628211u;
 	return hash | 1;
 }
