@@ -154,21 +154,28 @@ kpack_error_t kp_source_load(const struct kp_source *s, uint64_t most, const cha
 	return err;
 }
 
-bool kp_source_same(const struct kp_source *a, const struct kp_source *b)
+kpack_error_t kp_source_compare(const struct kp_source *a, const struct kp_source *b,
+				bool *same, struct kpackx_error *why)
 {
 	uint8_t x[16384], y[sizeof(x)];
 	size_t n = sizeof(x);
 
-	if (a->size != b->size)
-		return false;
-	for (uint64_t off = 0; off < a->size; off += n) {
+	*same = a->size == b->size;
+	for (uint64_t off = 0; *same && off < a->size; off += n) {
 		if (n > a->size - off)
 			n = (size_t)(a->size - off);
-		if (kp_source_read(a, off, x, n, NULL) ||
-		    kp_source_read(b, off, y, n, NULL) || memcmp(x, y, n) != 0)
-			return false;
+		KP_TRY(kp_source_read(a, off, x, n, why));
+		KP_TRY(kp_source_read(b, off, y, n, why));
+		*same = memcmp(x, y, n) == 0;
 	}
-	return true;
+	return KPACK_SUCCESS;
+}
+
+bool kp_source_same(const struct kp_source *a, const struct kp_source *b)
+{
+	bool same;
+
+	return !kp_source_compare(a, b, &same, NULL) && same;
 }
 
 void kp_window_init(struct kp_window *w, const struct kp_source *src)

@@ -81,6 +81,9 @@ void kp_source_expect(const struct kp_source *s, uint64_t off, uint64_t *end);
 kpack_error_t kp_source_load(const struct kp_source *s, uint64_t most, const char *what,
 			     uint8_t **out, struct kpackx_error *why);
 
+/* Find out whether both have the same size and bytes. */
+kpack_error_t kp_source_compare(const struct kp_source *a, const struct kp_source *b,
+				bool *same, struct kpackx_error *why);
 /* Whether both have the same size and bytes; false when one cannot be read. */
 bool kp_source_same(const struct kp_source *a, const struct kp_source *b);
 

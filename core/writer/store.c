@@ -129,8 +129,7 @@ static kpack_error_t compare_stored(struct kp_store *s, uint32_t ordinal,
 
 	if (stored->fd >= 0) {
 		KP_TRY(kp_writer_stored_source(s->writer, ordinal, &file, why));
-		*same = kp_source_same(&file, stored);
-		return KPACK_SUCCESS;
+		return kp_source_compare(&file, stored, same, why);
 	}
 	err = kp_store_read(s, ordinal, &scratch, &there, why);
 	*same = !err &&

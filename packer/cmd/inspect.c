@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* kpack inspect: explain or extract the device code in any file. */
+#include <errno.h>
 #include <fcntl.h>
 #include "core/archive/archive.h"
 #include "packer/command.h"
@@ -79,6 +80,8 @@ static int inspect_archive(const struct inspect *in, const struct inspect_file *
 	}
 	/* what was looked at, not what has its name by now */
 	fd = fcntl(file->fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		kp_fail_errno(&why, errno, "cannot open");
 	if (fd < 0 || kp_archive_open_fd(fd, in->path, &a, &why)) {
 		report_why(in->path, &why);
 		return EXIT_FAULT;
@@ -91,14 +94,17 @@ static int inspect_archive(const struct inspect *in, const struct inspect_file *
 	return EXIT_OK;
 }
 
-static bool is_archive(const struct inspect_file *file)
+static kpack_error_t find_archive(const struct inspect_file *file, bool *found,
+				  struct kpackx_error *why)
 {
 	uint8_t magic[4];
 
-	return file->list.count == 0 && file->source.size >= sizeof(magic) &&
-	       kp_source_read(&file->source, 0, magic, sizeof(magic), NULL) ==
-		       KPACK_SUCCESS &&
-	       memcmp(magic, "KPAK", sizeof(magic)) == 0;
+	*found = false;
+	if (file->list.count || file->source.size < sizeof(magic))
+		return KPACK_SUCCESS;
+	KP_TRY(kp_source_read(&file->source, 0, magic, sizeof(magic), why));
+	*found = memcmp(magic, "KPAK", sizeof(magic)) == 0;
+	return KPACK_SUCCESS;
 }
 
 /* --- the command ------------------------------------------------------------------ */
@@ -142,12 +148,14 @@ static int inspect_path(struct inspect *in)
 {
 	struct inspect_file file;
 	struct kpackx_error why = {0};
+	bool archive;
 	int status;
 
-	if (inspect_file_open(&file, in->path, &why)) {
+	if (inspect_file_open(&file, in->path, &why) ||
+	    find_archive(&file, &archive, &why)) {
 		report_why(in->path, &why);
 		status = EXIT_FAULT;
-	} else if (is_archive(&file)) {
+	} else if (archive) {
 		status = inspect_archive(in, &file);
 	} else {
 		status = inspect_opened(in, &file);

@@ -4,6 +4,7 @@
 #include "packer/archives/arch_filter.h"
 #include "packer/command.h"
 #include "core/base/json.h"
+#include "packer/base/xalloc.h"
 #include "core/base/bounds.h"
 #include "packer/cli/report.h"
 
@@ -64,7 +65,9 @@ static void print_metadata(struct kp_span map)
 	kp_json_init(&j, KP_JSON_MAX);
 	if (map.size) {
 		kp_json_value(&j, &c);
-		kp_json_finish(&j, &text, NULL);
+		if (kp_json_finish(&j, &text, NULL) &&
+		    j.fault == KPACK_ERROR_OUT_OF_MEMORY && j.written < j.limit)
+			xalloc_fail(j.size);
 	}
 	fwrite(text.data, 1, text.size, stdout);
 	kp_json_fini(&j);

@@ -131,7 +131,7 @@ kpack_error_t merge_same_bytes(const struct merge_plan *p, const struct merge_it
 	    memcmp(a.meta.xxh3, b.meta.xxh3, sizeof(a.meta.xxh3)) != 0)
 		return KPACK_SUCCESS;
 	if (!p->encodes && p->scheme != KP_COMPRESSION_ZSTD_SHARED)
-		*same = kp_source_same(&ox->stored, &oy->stored);
+		KP_TRY(kp_source_compare(&ox->stored, &oy->stored, same, why));
 	if (*same || (!p->encodes && p->scheme == KPACK_COMPRESSION_NOOP))
 		return KPACK_SUCCESS;
 	if (a.meta.chunk && b.meta.chunk)

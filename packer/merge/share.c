@@ -149,10 +149,14 @@ static kpack_error_t share_list(struct merge_plan *p, uint32_t *list, size_t n,
 	for (size_t i = 1; i < n; i++) {
 		struct merge_object *a = &p->objects[list[first]],
 				    *b = &p->objects[list[i]];
+		bool same;
 
-		if (memcmp(a->hash, b->hash, sizeof(a->hash)) != 0)
+		if (memcmp(a->hash, b->hash, sizeof(a->hash)) != 0) {
 			first = i;
-		else if (kp_source_same(&a->stored, &b->stored))
+			continue;
+		}
+		KP_TRY(kp_source_compare(&a->stored, &b->stored, &same, why));
+		if (same)
 			b->same = list[first];
 	}
 	return KPACK_SUCCESS;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "mounts.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -42,10 +43,12 @@ bool mount_table_find(const char *tree, struct mount_table *out)
 	bool done;
 
 	mount_table_fini(out);
+	errno = 0;
 	done = kp_mounts_open(&mounts) && (!real || mount_table_read(&mounts, real, out));
-	kp_mounts_close(&mounts);
 	if (!done)
-		report_error(tree, "cannot read /proc/self/mountinfo");
+		report_error(tree, "cannot read /proc/self/mountinfo: %s",
+			     strerror(errno));
+	kp_mounts_close(&mounts);
 	/* the overlays that show the tree itself are its file system */
 	for (size_t i = 0; i < out->count; i++) {
 		if (out->items[i].overlay && below_stat(real, &st) == 0 &&

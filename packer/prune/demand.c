@@ -105,13 +105,14 @@ kpack_error_t demand_add(struct demand *d, const char *path, struct kpackx_error
 	return err;
 }
 
-const char *demand_changed(const struct demand *d)
+const char *demand_changed(const struct demand *d, int *error)
 {
 	for (size_t i = 0; i < d->count; i++) {
 		const struct demand_binary *b = &d->items[i];
 		struct stat st;
 
-		if (below_lstat(b->path, &st) < 0 || !file_identity_is(&b->seen, &st))
+		*error = below_lstat(b->path, &st) < 0 ? errno : 0;
+		if (*error || !file_identity_is(&b->seen, &st))
 			return b->path;
 	}
 	return NULL;

@@ -47,9 +47,9 @@ kpack_error_t demand_add(struct demand *d, const char *path, struct kpackx_error
 
 /*
  * The path of a converted binary that is not the one that was taken any more, or NULL:
- * archives that were opened later may be for the new one.
+ * archives that were opened later may be for the new one.  *ERROR: why it could not be looked at, or 0.
  */
-const char *demand_changed(const struct demand *d);
+const char *demand_changed(const struct demand *d, int *error);
 
 /* After the last file, before demand_of. */
 void demand_sort(struct demand *d);

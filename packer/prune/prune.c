@@ -198,15 +198,20 @@ static kpack_error_t add_archive(struct prune *p, const struct candidate *c,
 static void add_archives(struct prune *p, const struct candidates *list)
 {
 	const char *changed;
+	int error = 0;
 
 	for (size_t i = 0; i < list->count; i++)
 		if (list->items[i].own &&
 		    (i == 0 || !kp_span_eq(kp_path_directory(list->items[i - 1].path),
 					   kp_path_directory(list->items[i].path))))
 			lock_directory(p, list->items[i].path);
-	changed = demand_changed(&p->demand);
+	changed = demand_changed(&p->demand, &error);
 	if (changed) {
-		report_error(changed, "changed meanwhile: run kpack prune again");
+		if (error && error != ENOENT)
+			report_error(changed, "cannot look at it: %s",
+				     below_strerror(error));
+		else
+			report_error(changed, "changed meanwhile: run kpack prune again");
 		p->n_faults++;
 	}
 	for (size_t i = 0; i < list->count; i++) {

@@ -51,7 +51,7 @@ static kpack_error_t same_bytes(const char *a, const char *b, bool *same,
 		struct kp_source s = kp_source_fd(f, 0, (uint64_t)x.st_size);
 		struct kp_source t = kp_source_fd(g, 0, (uint64_t)y.st_size);
 
-		*same = kp_source_same(&s, &t);
+		err = kp_source_compare(&s, &t, same, why);
 		close(g);
 	}
 	close(f);

@@ -360,11 +360,14 @@ static kpack_error_t check_bytes(const struct expected *e, const char *path,
 {
 	struct kp_source a, b;
 	int x, y = -1;
+	bool same;
 	kpack_error_t err = open_source(e->from, &x, &a, why);
 
 	if (!err)
 		err = open_source(path, &y, &b, why);
-	if (!err && !kp_source_same(&a, &b))
+	if (!err)
+		err = kp_source_compare(&a, &b, &same, why);
+	if (!err && !same)
 		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s: differs from %s",
 			      e->path, e->from);
 	if (x >= 0)

@@ -52,6 +52,7 @@ static kpack_error_t find_file(const struct scan *scan, const struct cache_file 
 	struct kp_source ours =
 		kp_source_fd(part->file.fd, 0, part->n_objects ? part->objects->size : 0);
 	struct file_bytes there;
+	kpack_error_t err;
 	bool same;
 	size_t file;
 
@@ -60,8 +61,10 @@ static kpack_error_t find_file(const struct scan *scan, const struct cache_file 
 	if (!*found)
 		return KPACK_SUCCESS;
 	KP_TRY(file_tree_open(&scan->files, file, &there, why));
-	same = kp_source_same(&ours, &there.source);
+	err = kp_source_compare(&ours, &there.source, &same, why);
 	file_bytes_close(&there);
+	if (err)
+		return err;
 	return same ? KPACK_SUCCESS
 		    : kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			      "--split-rocfft: its part for %s has other bytes than %s",

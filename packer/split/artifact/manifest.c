@@ -233,9 +233,13 @@ static kpack_error_t open_manifest(const char *root, const char *path, bool requ
 {
 	struct stat st;
 
-	if (below_lstat(path, &st) < 0 && errno == ENOENT && !required) {
-		only_root(out);
-		return KPACK_SUCCESS;
+	if (below_lstat(path, &st) < 0) {
+		if (errno != ENOENT)
+			return below_fail(why, "%s: cannot look at it", path);
+		if (!required) {
+			only_root(out);
+			return KPACK_SUCCESS;
+		}
 	}
 	KP_TRY(prefixes_list(path, out, why));
 	KP_TRY(sort_and_check(out, why));
