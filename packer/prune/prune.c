@@ -126,18 +126,22 @@ static void lock_directory(struct prune *p, const char *path)
 		report_file(p, NULL, &why); /* it has the path */
 }
 
-/* Whether the file at PATH is what was opened as A. */
-static bool is_unchanged(const char *path, const struct kpack_archive *a)
+/* Check that the file at PATH is what was opened as A. */
+static kpack_error_t check_unchanged(const char *path, const struct kpack_archive *a,
+				     struct kpackx_error *why)
 {
 	const struct stat *was = kp_archive_stat(a);
 	struct stat st;
 
-	return below_lstat(path, &st) == 0 && st.st_dev == was->st_dev &&
-	       st.st_ino == was->st_ino && st.st_size == was->st_size &&
-	       st.st_mtim.tv_sec == was->st_mtim.tv_sec &&
-	       st.st_mtim.tv_nsec == was->st_mtim.tv_nsec &&
-	       st.st_ctim.tv_sec == was->st_ctim.tv_sec &&
-	       st.st_ctim.tv_nsec == was->st_ctim.tv_nsec;
+	if (below_lstat(path, &st) < 0)
+		return below_fail(why, "cannot look at it");
+	if (st.st_dev == was->st_dev && st.st_ino == was->st_ino &&
+	    st.st_size == was->st_size && st.st_mtim.tv_sec == was->st_mtim.tv_sec &&
+	    st.st_mtim.tv_nsec == was->st_mtim.tv_nsec &&
+	    st.st_ctim.tv_sec == was->st_ctim.tv_sec &&
+	    st.st_ctim.tv_nsec == was->st_ctim.tv_nsec)
+		return KPACK_SUCCESS;
+	return kp_fail(why, KPACK_ERROR_IO_ERROR, "changed meanwhile: run kpack prune again");
 }
 
 static kpack_error_t check_archive(const char *path, const struct installed_archive *a,
@@ -149,8 +153,7 @@ static kpack_error_t check_archive(const char *path, const struct installed_arch
 		*why = a->why;
 		return why->code;
 	}
-	if (!is_unchanged(path, a->archive))
-		return kp_fail(why, KPACK_ERROR_IO_ERROR, "changed meanwhile");
+	KP_TRY(check_unchanged(path, a->archive, why));
 	kp_archive_faults(a->archive, &kept, &counted);
 	return counted ? kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 				 "it has faults and cannot be copied; kpack verify "
@@ -374,10 +377,7 @@ static int change_archives(struct prune *p)
 
 		if (!prune_changes(a))
 			continue;
-		if (!p->args.dry && !is_unchanged(a->path, a->archive->archive))
-			kp_fail(&why, KPACK_ERROR_IO_ERROR,
-				"changed meanwhile: run kpack prune again");
-		else
+		if (p->args.dry || !check_unchanged(a->path, a->archive->archive, &why))
 			prune_rewrite(a, p->args.dry, &why);
 		if (why.code) {
 			report_why(a->path, &why);

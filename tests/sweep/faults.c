@@ -45,9 +45,10 @@
 
 /* ---- which call fails ------------------------------------------------------------------ */
 
-/* Frames of the program that make a site, for memory fewer, and those that are looked through for them. */
-#define SITE_FRAMES 5
-#define MEMORY_FRAMES 3
+/* Frames that are logged, those of them that make a site, and those that are looked through for them. */
+#define SITE_FRAMES 6
+#define IO_FRAMES 4
+#define MEMORY_FRAMES 2
 #define STACK_FRAMES 60
 
 enum call {
@@ -159,7 +160,7 @@ static uint64_t site_of(enum call call, struct stack *stack)
 
 	*stack = (struct stack){.left = STACK_FRAMES};
 	_Unwind_Backtrace(add_frame, stack);
-	for (int i = 0; i < stack->n && i < (call <= CALL_REALLOC ? MEMORY_FRAMES : SITE_FRAMES); i++)
+	for (int i = 0; i < stack->n && i < (call <= CALL_REALLOC ? MEMORY_FRAMES : IO_FRAMES); i++)
 		hash = (hash ^ stack->frame[i]) * 1099511628211u;
 	return hash | 1;
 }
