@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "report.h"
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,6 +155,9 @@ static struct totals sum_totals(const struct pack_args *args, const struct pack_
 
 		if (below_stat(path, &st) == 0)
 			t.archives += (uint64_t)st.st_size;
+		else
+			report_error(path, "note: its size is missing in the sums: %s",
+				     below_strerror(errno));
 		free(path);
 	}
 	for (size_t i = 0; r->set && i < archive_set_stats(r->set)->count; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* One run of kpack thin, or of kpack pack and kpack prune, as a policy says it. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "apply.h"
@@ -87,7 +88,10 @@ static void put_change(struct work *w, const struct scan *scan, size_t entry,
 		g.link = i > 0;
 		g.mtime = state_time(&e->id.mtime);
 		note_code(t, &g, scan, entry);
-		if (exists && !f.planned && !w->dry && below_lstat(e->path, &st) == 0) {
+		if (exists && !f.planned && !w->dry && below_lstat(e->path, &st) < 0) {
+			report_error(e->path, "note: its size is missing in the sums: %s",
+				     below_strerror(errno));
+		} else if (exists && !f.planned && !w->dry) {
 			g.ino = st.st_ino;
 			g.after = (uint64_t)st.st_size;
 			g.mtime = state_time(&st.st_mtim);

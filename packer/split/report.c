@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "report.h"
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include "packer/base/xalloc.h"
@@ -39,8 +40,11 @@ static uint64_t archive_size(const struct split *s, const struct split_tree *tre
 	char *path = xasprintf("%s/%s%s%s/%s", s->args->output, tree->name,
 			       *i->prefix->path ? "/" : "", i->prefix->path, relative);
 
-	if (below_stat(path, &st) < 0)
+	if (below_stat(path, &st) < 0) {
+		report_error(path, "note: its size is missing in the sums: %s",
+			     below_strerror(errno));
 		st.st_size = 0;
+	}
 	free(relative);
 	free(path);
 	return (uint64_t)st.st_size;
