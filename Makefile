@@ -127,7 +127,12 @@ hip    := $(call objs,$(call c_below,hip)) $(call objs,$(call c_below,$(addprefi
 	loader/proc_maps loader/read_marker loader/trace loader/trusted api/call)))
 packer := $(call objs,$(call c_below,packer)) $(addprefix $(O)/packer/html_report/,report.css.o report.js.o)
 
-units := $(patsubst %.c,$(O)/%,$(call c_below,tests/unit))
+# Suites that stand in for functions of ours, and so need a program of their own; tests/run reads this line.
+alone := tests/unit/fs/content/bundle_read.c tests/unit/fs/content/content.c
+alone_in = $(addprefix $(O)/tests/unit-,$(subst /,-,$(patsubst tests/unit/%.c,%,$(1))))
+units := $(addprefix $(O)/tests/unit-,core fs packer) $(call alone_in,$(alone))
+# TSan runs only those of folders with threads.
+suites := $(if $(filter tsan,$(MODE)),$(shell tests/run --threaded),$(call c_below,$(addprefix tests/unit/,core fs packer)))
 fuzz  := $(patsubst %.c,$(O)/%,$(filter-out tests/fuzz/replay.c,$(call c_below,tests/fuzz)))
 bench := $(patsubst %.c,$(O)/%,$(wildcard contrib/bench/*.c))
 stub  := $(O)/tests/stub/libamdhip64.so.5 $(O)/tests/stub/old/libamdhip64.so.5 $(O)/tests/stub/load $(O)/tests/stub/write \
@@ -237,8 +242,14 @@ $(addprefix $(O)/clang/,$(clang_links)): $(O)/kpack
 # The tests are compiled in less time.
 $(O)/tests/unit/%.o $(O)/tests/fuzz/%.o: cflags.release += -O1
 
-# A test links the parts of the three components that it uses.
-$(O)/tests/unit/%: $(O)/tests/unit/%.o $(O)/fs.a $(O)/packer.a $(O)/core.a
+# The unit tests of a component are one program, without those that have one of their own.
+unit_main := $(O)/tests/unit/main.o
+of = $(call objs,$(filter-out $(alone),$(filter tests/unit/$(1)/%,$(suites)))) $(unit_main)
+$(O)/tests/unit-core: $(call of,core) $(O)/tests/unit/hooks.o $(O)/core.a
+$(O)/tests/unit-fs: $(call of,fs) $(O)/fs.a $(O)/core.a
+$(O)/tests/unit-packer: $(call of,packer) $(O)/packer.a $(O)/core.a
+$(foreach f,$(alone),$(eval $(call alone_in,$f): $(call objs,$f) $(unit_main) $(O)/fs.a $(O)/core.a))
+$(units):
 	$(call say,LINK)$(link) -o $@ $^ $(libs_test)
 
 # In MODE=fuzz a fuzz target is linked with libFuzzer, otherwise it is a program that replays files.
@@ -331,7 +342,7 @@ $(O)/contrib/bench/%: $(O)/contrib/bench/%.o $(O)/core.a
 
 comma := ,
 
--include $(patsubst %.o,%.d,$(core) $(core_library) $(fs) $(packer) $(hip) $(addsuffix .o,$(units) $(fuzz) $(bench)) \
+-include $(patsubst %.o,%.d,$(core) $(core_library) $(fs) $(packer) $(hip) $(addsuffix .o,$(fuzz) $(bench)) $(unit_main) $(O)/tests/unit/hooks.o $(call objs,$(suites)) \
 	$(call objs,$(wildcard tests/stub/*.c tests/sweep/*.c tests/racer/*.c tests/loaders/*.c tests/posix/*.c contrib/examples/*.c)))
 
 # ---- tests ------------------------------------------------------------------
@@ -363,8 +374,8 @@ check-sanitizers: ## run the unit and integration tests in MODE=asan and MODE=ts
 	@$(MAKE) --no-print-directory $(jobs) check-build-asan check-build-tsan
 	@CHECK_ALL=1 tests/run $(call builds,asan tsan)
 
-# TSan runs neither fuzz targets nor unit tests without threads.
-tested := $(if $(filter tsan,$(MODE)),$(patsubst %.c,$(O)/%,$(shell tests/run --threaded)),$(units) $(fuzz))
+# TSan runs no fuzz targets.
+tested := $(units) $(if $(filter tsan,$(MODE)),,$(fuzz))
 check-build: all $(tested) $(stub) $(loaders) $(posix) $(examples) $(foreach m,$(sanitized),check-build-$(m))
 check-build-%:
 	@$(MAKE) --no-print-directory MODE=$* check-build

@@ -16,7 +16,7 @@
 #define XXH3_WORD_0 UINT64_C(0xbe4ba423396cfeb8)
 #define XXH3_WORD_16 UINT64_C(0xdb979083e96dd4de)
 
-static size_t steps; /* in all searches */
+static _Thread_local size_t steps; /* in all searches */
 
 static inline uint32_t *counted_next(const struct kp_slots *s, const uint32_t *slot)
 {

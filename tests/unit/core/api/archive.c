@@ -3,12 +3,8 @@
 #include "tests/unit/archive_builder.h"
 #include "core/base/bounds.h"
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -382,19 +378,16 @@ static void eight_threads_share_an_archive(void **state)
 	free(data);
 }
 
-int main(void)
-{
-	const struct CMUnitTest kpack[] = {
-		cmocka_unit_test(an_archive_is_queried),
-		cmocka_unit_test(kernels_are_the_callers),
-		cmocka_unit_test(names_are_exact_or_of_number_0),
-		cmocka_unit_test(long_names_are_not_found),
-		cmocka_unit_test(empty_kernels_have_an_address),
-		cmocka_unit_test(arguments_that_are_null_are_refused),
-		cmocka_unit_test(numbers_that_are_text_fail_at_open),
-		cmocka_unit_test(objects_beyond_the_limit_are_not_allocated),
-		cmocka_unit_test(eight_threads_share_an_archive),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(an_archive_is_queried),
+	cmocka_unit_test(kernels_are_the_callers),
+	cmocka_unit_test(names_are_exact_or_of_number_0),
+	cmocka_unit_test(long_names_are_not_found),
+	cmocka_unit_test(empty_kernels_have_an_address),
+	cmocka_unit_test(arguments_that_are_null_are_refused),
+	cmocka_unit_test(numbers_that_are_text_fail_at_open),
+	cmocka_unit_test(objects_beyond_the_limit_are_not_allocated),
+	cmocka_unit_test(eight_threads_share_an_archive),
+};
 
-	return cmocka_run_group_tests(kpack, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -6,11 +6,7 @@
 #include "core/rocm_kpack/kpack.h"
 #include "core/rocm_kpack/kpackx.h"
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -358,17 +354,14 @@ static void threads_get_the_same_answers(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest answers[] = {
-		cmocka_unit_test(architectures_are_listed_as_stored),
-		cmocka_unit_test(kernels_of_a_binary_are_listed),
-		cmocka_unit_test(bytes_above_ascii_are_in_order_too),
-		cmocka_unit_test(nothing_is_listed_of_an_empty_archive),
-		cmocka_unit_test(metadata_is_json),
-		cmocka_unit_test(metadata_is_bounded),
-		cmocka_unit_test(threads_get_the_same_answers),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(architectures_are_listed_as_stored),
+	cmocka_unit_test(kernels_of_a_binary_are_listed),
+	cmocka_unit_test(bytes_above_ascii_are_in_order_too),
+	cmocka_unit_test(nothing_is_listed_of_an_empty_archive),
+	cmocka_unit_test(metadata_is_json),
+	cmocka_unit_test(metadata_is_bounded),
+	cmocka_unit_test(threads_get_the_same_answers),
+};
 
-	return cmocka_run_group_tests(answers, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -5,11 +5,7 @@
 #include "core/rocm_kpack/kpack_design.h"
 #include "core/rocm_kpack/kpackx.h"
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -644,23 +640,20 @@ static void eight_threads_read_parts(void **state)
 	free(data);
 }
 
-int main(void)
-{
-	const struct CMUnitTest entries[] = {
-		cmocka_unit_test(a_part_does_not_cost_the_whole),
-		cmocka_unit_test(wide_windows_cost_no_more_than_the_entry),
-		cmocka_unit_test(entries_are_described),
-		cmocka_unit_test(indices_are_checked),
-		cmocka_unit_test(entries_are_read_into_the_callers_buffer),
-		cmocka_unit_test(the_papers_calls_have_its_shape),
-		cmocka_unit_test(ranges_are_parts_of_the_entry),
-		cmocka_unit_test(empty_entries_have_no_parts),
-		cmocka_unit_test(entries_that_lie_are_found_out),
-		cmocka_unit_test(of_what_is_cut_or_changed_no_range_is_read),
-		cmocka_unit_test(eight_threads_read_parts),
-		/* the last, because it uses more memory than the others may */
-		cmocka_unit_test(parts_of_large_entries_with_wide_windows),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(a_part_does_not_cost_the_whole),
+	cmocka_unit_test(wide_windows_cost_no_more_than_the_entry),
+	cmocka_unit_test(entries_are_described),
+	cmocka_unit_test(indices_are_checked),
+	cmocka_unit_test(entries_are_read_into_the_callers_buffer),
+	cmocka_unit_test(the_papers_calls_have_its_shape),
+	cmocka_unit_test(ranges_are_parts_of_the_entry),
+	cmocka_unit_test(empty_entries_have_no_parts),
+	cmocka_unit_test(entries_that_lie_are_found_out),
+	cmocka_unit_test(of_what_is_cut_or_changed_no_range_is_read),
+	cmocka_unit_test(eight_threads_read_parts),
+	/* the last, because it uses more memory than the others may */
+	cmocka_unit_test(parts_of_large_entries_with_wide_windows),
+};
 
-	return cmocka_run_group_tests(entries, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -4,6 +4,7 @@
  * behaviour that both readers must share because callers may depend on it.
  */
 #include "tests/unit/amd_fixtures.h"
+#include "tests/unit/unit.h"
 
 /* A field of /proc/self/FILE: memory in kB, or bytes read. */
 static long long proc(const char *file, const char *field)
@@ -413,22 +414,19 @@ static void archs_keep_their_order_and_binaries_are_sorted(void **state)
 	kpack_close(archive);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers_of_another_type_are_a_parse_error),
-		cmocka_unit_test(missing_fields_are_never_guessed),
-		cmocka_unit_test(plain_blobs_are_checked_at_open),
-		cmocka_unit_test(a_plain_blob_must_have_its_entrys_size),
-		cmocka_unit_test(a_stated_size_is_not_believed),
-		cmocka_unit_test(an_unknown_scheme_is_not_implemented),
-		cmocka_unit_test(a_marker_is_not_read_beyond_its_memory),
-		cmocka_unit_test(many_features_do_not_take_forever),
-		cmocka_unit_test(an_empty_kernel_has_an_address),
-		cmocka_unit_test(opening_reads_header_table_and_index_only),
-		cmocka_unit_test(what_is_no_archive_has_its_error),
-		cmocka_unit_test(archs_keep_their_order_and_binaries_are_sorted),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(numbers_of_another_type_are_a_parse_error),
+	cmocka_unit_test(missing_fields_are_never_guessed),
+	cmocka_unit_test(plain_blobs_are_checked_at_open),
+	cmocka_unit_test(a_plain_blob_must_have_its_entrys_size),
+	cmocka_unit_test(a_stated_size_is_not_believed),
+	cmocka_unit_test(an_unknown_scheme_is_not_implemented),
+	cmocka_unit_test(a_marker_is_not_read_beyond_its_memory),
+	cmocka_unit_test(many_features_do_not_take_forever),
+	cmocka_unit_test(an_empty_kernel_has_an_address),
+	cmocka_unit_test(opening_reads_header_table_and_index_only),
+	cmocka_unit_test(what_is_no_archive_has_its_error),
+	cmocka_unit_test(archs_keep_their_order_and_binaries_are_sorted),
+};
 
-	return cmocka_run_group_tests_name("fragile", tests, fx_make, fx_remove);
-}
+SUITE(tests, fx_make, fx_remove);

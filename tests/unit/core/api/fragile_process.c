@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include "tests/unit/amd_fixtures.h"
 #include "core/rocm_kpack/kpackx.h"
+#include "tests/unit/unit.h"
 
 /*
  * Two tests need more than a sanitizer's allocator provides: AddressSanitizer's may stay
@@ -584,21 +585,17 @@ static void locales_change_nothing(void **state)
 
 #define test(function) cmocka_unit_test_teardown(function, fx_after)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		test(colons_of_a_path_may_be_escaped),
-		test(a_directory_stands_for_its_archives),
-		test(keys_without_a_number_are_index_0),
-		test(files_that_change_give_errors_or_right_bytes),
-		test(an_open_archive_may_lose_its_file),
-		test(files_are_closed_on_exec),
-		test(a_child_loads_while_threads_of_its_parent_do),
-		test(signal_handlers_stay),
-		test(a_kernel_is_decoded_in_place),
-		test(locales_change_nothing),
-	};
+static const struct CMUnitTest tests[] = {
+	test(colons_of_a_path_may_be_escaped),
+	test(a_directory_stands_for_its_archives),
+	test(keys_without_a_number_are_index_0),
+	test(files_that_change_give_errors_or_right_bytes),
+	test(an_open_archive_may_lose_its_file),
+	test(files_are_closed_on_exec),
+	test(a_child_loads_while_threads_of_its_parent_do),
+	test(signal_handlers_stay),
+	test(a_kernel_is_decoded_in_place),
+	test(locales_change_nothing),
+};
 
-	return cmocka_run_group_tests_name("fragile_process", tests, make_contents,
-					   remove_contents);
-}
+SUITE(tests, make_contents, remove_contents);

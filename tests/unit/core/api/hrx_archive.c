@@ -7,6 +7,7 @@
  * ZstdWithoutSupportUnimplemented has no test here: every build supports zstd.
  */
 #include "tests/unit/amd_fixtures.h"
+#include "tests/unit/unit.h"
 
 /*
  * One object k#0 for gfx900 in the blob 0123456789; BLOBS and ENTRY go into the TOC as
@@ -330,32 +331,29 @@ static void a_huge_size_is_not_believed(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_plain_kernel_is_got),
-		cmocka_unit_test(a_kernel_that_is_not_there_is_not_found),
-		cmocka_unit_test(a_bad_magic_is_refused),
-		cmocka_unit_test(another_version_is_refused),
-		cmocka_unit_test(a_cut_header_is_refused),
-		cmocka_unit_test(a_table_behind_the_file_is_refused),
-		cmocka_unit_test(a_table_inside_the_header_is_refused),
-		cmocka_unit_test(a_table_that_is_no_map_is_refused),
-		cmocka_unit_test(an_empty_kernel_is_got),
-		cmocka_unit_test(an_unknown_scheme_is_not_implemented),
-		cmocka_unit_test(getting_matches_archs_exactly),
-		cmocka_unit_test(without_toc_nothing_is_found),
-		cmocka_unit_test(an_entry_without_ordinal_is_not_found),
-		cmocka_unit_test(an_ordinal_behind_the_blobs_is_not_found),
-		cmocka_unit_test(a_blob_behind_the_file_is_refused),
-		cmocka_unit_test(a_compressed_kernel_is_got),
-		cmocka_unit_test(a_frame_that_leaves_the_blob_is_refused),
-		cmocka_unit_test(a_damaged_frame_is_reported),
-		cmocka_unit_test(a_wrong_size_is_reported),
-		cmocka_unit_test(an_ordinal_behind_the_frames_is_not_found),
-		cmocka_unit_test(too_many_frames_are_refused),
-		cmocka_unit_test(a_huge_size_is_not_believed),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(a_plain_kernel_is_got),
+	cmocka_unit_test(a_kernel_that_is_not_there_is_not_found),
+	cmocka_unit_test(a_bad_magic_is_refused),
+	cmocka_unit_test(another_version_is_refused),
+	cmocka_unit_test(a_cut_header_is_refused),
+	cmocka_unit_test(a_table_behind_the_file_is_refused),
+	cmocka_unit_test(a_table_inside_the_header_is_refused),
+	cmocka_unit_test(a_table_that_is_no_map_is_refused),
+	cmocka_unit_test(an_empty_kernel_is_got),
+	cmocka_unit_test(an_unknown_scheme_is_not_implemented),
+	cmocka_unit_test(getting_matches_archs_exactly),
+	cmocka_unit_test(without_toc_nothing_is_found),
+	cmocka_unit_test(an_entry_without_ordinal_is_not_found),
+	cmocka_unit_test(an_ordinal_behind_the_blobs_is_not_found),
+	cmocka_unit_test(a_blob_behind_the_file_is_refused),
+	cmocka_unit_test(a_compressed_kernel_is_got),
+	cmocka_unit_test(a_frame_that_leaves_the_blob_is_refused),
+	cmocka_unit_test(a_damaged_frame_is_reported),
+	cmocka_unit_test(a_wrong_size_is_reported),
+	cmocka_unit_test(an_ordinal_behind_the_frames_is_not_found),
+	cmocka_unit_test(too_many_frames_are_refused),
+	cmocka_unit_test(a_huge_size_is_not_believed),
+};
 
-	return cmocka_run_group_tests_name("hrx_archive", tests, fx_make, fx_remove);
-}
+SUITE(tests, fx_make, fx_remove);

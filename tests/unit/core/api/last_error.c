@@ -6,12 +6,8 @@
 #include "core/rocm_kpack/kpack_design.h"
 #include "core/rocm_kpack/kpackx.h"
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/wait.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 /* this test calls both AMD's function and the paper's */
 #undef kpack_get_kernel
@@ -426,22 +422,19 @@ static void children_of_a_fork_go_on(void **state)
 	kpack_close(a);
 }
 
-int main(void)
-{
-	const struct CMUnitTest last_error[] = {
-		cmocka_unit_test(nothing_is_reported_before_a_failure),
-		cmocka_unit_test(what_was_refused_is_reported),
-		cmocka_unit_test(the_entry_that_cannot_be_read_is_named),
-		cmocka_unit_test(a_success_changes_nothing),
-		cmocka_unit_test(opening_has_a_reason_of_its_own),
-		cmocka_unit_test(every_call_keeps_its_reason),
-		cmocka_unit_test(every_code_has_words),
-		cmocka_unit_test(long_reasons_are_cut_at_a_character),
-		cmocka_unit_test(prefixes_do_not_hide_the_reason),
-		cmocka_unit_test(threads_have_reasons_of_their_own),
-		cmocka_unit_test(only_so_many_threads_are_remembered),
-		cmocka_unit_test(children_of_a_fork_go_on),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(nothing_is_reported_before_a_failure),
+	cmocka_unit_test(what_was_refused_is_reported),
+	cmocka_unit_test(the_entry_that_cannot_be_read_is_named),
+	cmocka_unit_test(a_success_changes_nothing),
+	cmocka_unit_test(opening_has_a_reason_of_its_own),
+	cmocka_unit_test(every_call_keeps_its_reason),
+	cmocka_unit_test(every_code_has_words),
+	cmocka_unit_test(long_reasons_are_cut_at_a_character),
+	cmocka_unit_test(prefixes_do_not_hide_the_reason),
+	cmocka_unit_test(threads_have_reasons_of_their_own),
+	cmocka_unit_test(only_so_many_threads_are_remembered),
+	cmocka_unit_test(children_of_a_fork_go_on),
+};
 
-	return cmocka_run_group_tests(last_error, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

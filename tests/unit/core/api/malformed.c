@@ -2,12 +2,8 @@
 /* Run every malformed archive and TOC of the fuzz corpus through every public call. */
 #include "tests/unit/archive_builder.h"
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #define EVERY_CALL_CHECK(condition) assert_true(condition)
 #include "tests/unit/every_call.h"
@@ -99,12 +95,9 @@ static void malformed_tables_do_no_harm(void **state)
 	use_all("toc", true);
 }
 
-int main(void)
-{
-	const struct CMUnitTest malformed[] = {
-		cmocka_unit_test(malformed_archives_do_no_harm),
-		cmocka_unit_test(malformed_tables_do_no_harm),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(malformed_archives_do_no_harm),
+	cmocka_unit_test(malformed_tables_do_no_harm),
+};
 
-	return cmocka_run_group_tests(malformed, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/rocm_kpack/kpackx.h"
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 static void the_version_is_the_builds(void **state)
 {
@@ -19,11 +17,8 @@ static void the_version_is_the_builds(void **state)
 	assert_string_equal(text, KP_VERSION);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_version_is_the_builds),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(the_version_is_the_builds),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

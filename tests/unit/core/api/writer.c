@@ -8,14 +8,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include "tests/unit/count_names.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -768,29 +764,31 @@ static void writers_work_side_by_side(void **state)
 	ab_free(&first);
 }
 
-int main(void)
+static int begin_suite(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_added_is_read),
-		cmocka_unit_test(members_become_metadata),
-		cmocka_unit_test(equal_bytes_are_stored_once),
-		cmocka_unit_test(an_archive_may_be_empty),
-		cmocka_unit_test(architectures_are_spelled_one_way),
-		cmocka_unit_test(improper_objects_are_refused),
-		cmocka_unit_test(improper_options_are_refused),
-		cmocka_unit_test(every_level_is_taken),
-		cmocka_unit_test(improper_places_are_refused),
-		cmocka_unit_test(the_group_is_the_name_of_the_file),
-		cmocka_unit_test(a_relative_path_is_kept),
-		cmocka_unit_test(only_the_mode_depends_on_the_umask),
-		cmocka_unit_test(an_aborted_archive_leaves_what_was),
-		cmocka_unit_test(a_finished_archive_replaces_what_was),
-		cmocka_unit_test(a_full_disk_loses_the_archive),
-		cmocka_unit_test(the_order_of_texts_does_not_matter),
-		cmocka_unit_test(writers_work_side_by_side),
-	};
-
 	memset(long_name, 'n', sizeof(long_name) - 1);
 	memset(longest_name, 'n', sizeof(longest_name) - 1);
-	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+	return make_dir(state);
 }
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(what_is_added_is_read),
+	cmocka_unit_test(members_become_metadata),
+	cmocka_unit_test(equal_bytes_are_stored_once),
+	cmocka_unit_test(an_archive_may_be_empty),
+	cmocka_unit_test(architectures_are_spelled_one_way),
+	cmocka_unit_test(improper_objects_are_refused),
+	cmocka_unit_test(improper_options_are_refused),
+	cmocka_unit_test(every_level_is_taken),
+	cmocka_unit_test(improper_places_are_refused),
+	cmocka_unit_test(the_group_is_the_name_of_the_file),
+	cmocka_unit_test(a_relative_path_is_kept),
+	cmocka_unit_test(only_the_mode_depends_on_the_umask),
+	cmocka_unit_test(an_aborted_archive_leaves_what_was),
+	cmocka_unit_test(a_finished_archive_replaces_what_was),
+	cmocka_unit_test(a_full_disk_loses_the_archive),
+	cmocka_unit_test(the_order_of_texts_does_not_matter),
+	cmocka_unit_test(writers_work_side_by_side),
+};
+
+SUITE(tests, begin_suite, remove_dir);

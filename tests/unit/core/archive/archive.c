@@ -3,12 +3,8 @@
 #include "tests/unit/archive_builder.h"
 #include "core/codec/codec.h"
 #include "core/base/bounds.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -1290,43 +1286,40 @@ static void faults_outlive_compacting(void **state)
 	ab_free(&a);
 }
 
-int main(void)
-{
-	const struct CMUnitTest archive[] = {
-		cmocka_unit_test(plain_archives_are_read),
-		cmocka_unit_test(compressed_archives_are_read),
-		cmocka_unit_test(the_table_may_follow_the_header),
-		cmocka_unit_test(the_table_may_stand_before_the_blob),
-		cmocka_unit_test(entries_may_say_themselves_where_they_are),
-		cmocka_unit_test(ordinals_are_shared_and_blobs_overlap),
-		cmocka_unit_test(empty_kernels_are_read),
-		cmocka_unit_test(a_missing_size_is_that_of_the_frame),
-		cmocka_unit_test(compacted_archives_answer_the_same),
-		cmocka_unit_test(compacted_archives_keep_their_frame_index),
-		cmocka_unit_test(faults_outlive_compacting),
-		cmocka_unit_test(metadata_is_read),
-		cmocka_unit_test(decoding_finds_its_metadata),
-		cmocka_unit_test(trailing_bytes_are_accepted),
-		cmocka_unit_test(wrong_headers_are_refused),
-		cmocka_unit_test(only_regular_files_are_opened),
-		cmocka_unit_test(a_table_has_a_limit),
-		cmocka_unit_test(wrong_blobs_are_refused),
-		cmocka_unit_test(wrong_frame_counts_are_refused),
-		cmocka_unit_test(bytes_after_the_last_frame_are_accepted),
-		cmocka_unit_test(wrong_frame_indices_are_refused),
-		cmocka_unit_test(a_frame_index_of_odd_bytes_is_refused),
-		cmocka_unit_test(an_index_that_contradicts_the_blob_is_found_on_reading),
-		cmocka_unit_test(an_index_gives_what_walking_gives),
-		cmocka_unit_test(sizes_that_cannot_be_are_refused),
-		cmocka_unit_test(corrupt_frames_do_no_harm),
-		cmocka_unit_test(content_is_checked_where_a_hash_is),
-		cmocka_unit_test(a_cut_archive_is_refused_at_every_length),
-		cmocka_unit_test(a_changed_byte_does_no_harm),
-		cmocka_unit_test(streaming_gives_what_reading_gives),
-		cmocka_unit_test(entries_of_several_frames_stream_too),
-		cmocka_unit_test(wide_windows_stream_too),
-		cmocka_unit_test(wrong_frames_do_not_stream),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(plain_archives_are_read),
+	cmocka_unit_test(compressed_archives_are_read),
+	cmocka_unit_test(the_table_may_follow_the_header),
+	cmocka_unit_test(the_table_may_stand_before_the_blob),
+	cmocka_unit_test(entries_may_say_themselves_where_they_are),
+	cmocka_unit_test(ordinals_are_shared_and_blobs_overlap),
+	cmocka_unit_test(empty_kernels_are_read),
+	cmocka_unit_test(a_missing_size_is_that_of_the_frame),
+	cmocka_unit_test(compacted_archives_answer_the_same),
+	cmocka_unit_test(compacted_archives_keep_their_frame_index),
+	cmocka_unit_test(faults_outlive_compacting),
+	cmocka_unit_test(metadata_is_read),
+	cmocka_unit_test(decoding_finds_its_metadata),
+	cmocka_unit_test(trailing_bytes_are_accepted),
+	cmocka_unit_test(wrong_headers_are_refused),
+	cmocka_unit_test(only_regular_files_are_opened),
+	cmocka_unit_test(a_table_has_a_limit),
+	cmocka_unit_test(wrong_blobs_are_refused),
+	cmocka_unit_test(wrong_frame_counts_are_refused),
+	cmocka_unit_test(bytes_after_the_last_frame_are_accepted),
+	cmocka_unit_test(wrong_frame_indices_are_refused),
+	cmocka_unit_test(a_frame_index_of_odd_bytes_is_refused),
+	cmocka_unit_test(an_index_that_contradicts_the_blob_is_found_on_reading),
+	cmocka_unit_test(an_index_gives_what_walking_gives),
+	cmocka_unit_test(sizes_that_cannot_be_are_refused),
+	cmocka_unit_test(corrupt_frames_do_no_harm),
+	cmocka_unit_test(content_is_checked_where_a_hash_is),
+	cmocka_unit_test(a_cut_archive_is_refused_at_every_length),
+	cmocka_unit_test(a_changed_byte_does_no_harm),
+	cmocka_unit_test(streaming_gives_what_reading_gives),
+	cmocka_unit_test(entries_of_several_frames_stream_too),
+	cmocka_unit_test(wide_windows_stream_too),
+	cmocka_unit_test(wrong_frames_do_not_stream),
+};
 
-	return cmocka_run_group_tests(archive, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

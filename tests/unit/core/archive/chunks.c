@@ -3,11 +3,7 @@
 #include "core/codec/codec.h"
 #include "core/codec/seekable.h"
 #include "core/base/bounds.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -369,20 +365,17 @@ static void plain_entries_have_no_chunks(void **state)
 	ab_free(&a);
 }
 
-int main(void)
-{
-	const struct CMUnitTest chunks[] = {
-		cmocka_unit_test(chunks_are_read),
-		cmocka_unit_test(chunks_refer_to_nothing_before_them),
-		cmocka_unit_test(chunks_that_do_not_compress),
-		cmocka_unit_test(other_sizes_than_the_tables_are_refused),
-		cmocka_unit_test(a_missing_table_is_refused),
-		cmocka_unit_test(a_table_that_lies_is_refused),
-		cmocka_unit_test(a_row_must_be_one_frame),
-		cmocka_unit_test(corrupt_chunks_fail_alone),
-		cmocka_unit_test(whole_entries_have_all_checksums),
-		cmocka_unit_test(plain_entries_have_no_chunks),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(chunks_are_read),
+	cmocka_unit_test(chunks_refer_to_nothing_before_them),
+	cmocka_unit_test(chunks_that_do_not_compress),
+	cmocka_unit_test(other_sizes_than_the_tables_are_refused),
+	cmocka_unit_test(a_missing_table_is_refused),
+	cmocka_unit_test(a_table_that_lies_is_refused),
+	cmocka_unit_test(a_row_must_be_one_frame),
+	cmocka_unit_test(corrupt_chunks_fail_alone),
+	cmocka_unit_test(whole_entries_have_all_checksums),
+	cmocka_unit_test(plain_entries_have_no_chunks),
+};
 
-	return cmocka_run_group_tests(chunks, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

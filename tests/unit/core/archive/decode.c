@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/archive/decode.h"
+#include "tests/unit/hooks.h"
 #include "tests/unit/archive_builder.h"
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #define SIZE ((3 << 20) + 123)
 
@@ -112,8 +109,7 @@ static struct kpack_archive *plain(void)
 static uint64_t asked_from, asked_end; /* offsets in the archive; 0: nothing yet */
 static bool asked_apart;               /* what was asked for is not one run */
 
-/* Takes the place of the C library's. */
-int posix_fadvise(int fd, off_t at, off_t len, int advice)
+static int note_fadvise(int fd, off_t at, off_t len, int advice)
 {
 	uint64_t from = (uint64_t)at, end = from + (uint64_t)len;
 
@@ -463,26 +459,34 @@ static void faults(void **state)
 	free(hash);
 }
 
-int main(void)
+static int begin_suite(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_comes_in_order),
-		cmocka_unit_test(stored_bytes_are_read_ahead),
-		cmocka_unit_test(a_frame_that_is_read_in_one_step_is_not),
-		cmocka_unit_test(plain_bytes),
-		cmocka_unit_test(several_frames),
-		cmocka_unit_test(one_decoder_for_many),
-		cmocka_unit_test(checksums_of_frames),
-		cmocka_unit_test(windows),
-		cmocka_unit_test(a_check_takes_no_more_than_it_may),
-		cmocka_unit_test(a_check_is_remembered_until_the_file_changes),
-		cmocka_unit_test(units),
-		cmocka_unit_test(faults),
-	};
-	int failed;
-
+	(void)state;
 	data = ab_data(SIZE, 5);
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	free(data);
-	return failed;
+	hook_fadvise = note_fadvise;
+	return 0;
 }
+
+static int end_suite(void **state)
+{
+	(void)state;
+	free(data);
+	return 0;
+}
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(all_comes_in_order),
+	cmocka_unit_test(stored_bytes_are_read_ahead),
+	cmocka_unit_test(a_frame_that_is_read_in_one_step_is_not),
+	cmocka_unit_test(plain_bytes),
+	cmocka_unit_test(several_frames),
+	cmocka_unit_test(one_decoder_for_many),
+	cmocka_unit_test(checksums_of_frames),
+	cmocka_unit_test(windows),
+	cmocka_unit_test(a_check_takes_no_more_than_it_may),
+	cmocka_unit_test(a_check_is_remembered_until_the_file_changes),
+	cmocka_unit_test(units),
+	cmocka_unit_test(faults),
+};
+
+SUITE(tests, begin_suite, end_suite);

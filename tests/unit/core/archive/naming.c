@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/archive/naming.h"
 #include "core/base/bounds.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -208,15 +204,12 @@ static void the_papers_keys_have_paths(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest naming[] = {
-		cmocka_unit_test(archives_are_named_and_recognised),
-		cmocka_unit_test(keys_are_split),
-		cmocka_unit_test(entries_have_file_names),
-		cmocka_unit_test(file_names_have_at_most_255_bytes),
-		cmocka_unit_test(the_papers_keys_have_paths),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(archives_are_named_and_recognised),
+	cmocka_unit_test(keys_are_split),
+	cmocka_unit_test(entries_have_file_names),
+	cmocka_unit_test(file_names_have_at_most_255_bytes),
+	cmocka_unit_test(the_papers_keys_have_paths),
+};
 
-	return cmocka_run_group_tests(naming, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

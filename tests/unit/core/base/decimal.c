@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/base/decimal.h"
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -85,12 +81,9 @@ static void test_any(void **state)
 			check_bits((exponent << 52) + next - 1);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_known),
-		cmocka_unit_test(test_any),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_known),
+	cmocka_unit_test(test_any),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -6,9 +6,6 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <dirent.h>
@@ -17,7 +14,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
+#include "tests/unit/hooks.h"
+#include "tests/unit/unit.h"
 #include "tests/unit/count_names.h"
 
 static char dir[] = "/tmp/kp-file-XXXXXX";
@@ -156,8 +154,7 @@ static struct {
 } asked[8];
 static unsigned n_asked;
 
-/* Takes the place of the C library's. */
-int posix_fadvise(int fd, off_t at, off_t len, int advice)
+static int note_fadvise(int fd, off_t at, off_t len, int advice)
 {
 	assert_int_equal(fd, 77);
 	assert_int_equal(advice, POSIX_FADV_WILLNEED);
@@ -173,6 +170,7 @@ static void expect_all(const struct kp_source *s, uint64_t step, unsigned asks)
 	uint64_t end = 0;
 
 	n_asked = 0;
+	hook_fadvise = note_fadvise;
 	for (uint64_t at = 0; at < s->size; at += step) {
 		kp_source_expect(s, at, &end);
 		assert_true(end >= (at + step < s->size ? at + step : s->size));
@@ -478,24 +476,21 @@ static void a_hidden_name_does_where_o_tmpfile_does_not(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_dir, remove_dir)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(memory_is_read_within_its_bounds),
-		TEST(runs_are_the_same_when_size_and_bytes_are),
-		TEST(a_file_is_read_within_its_run),
-		TEST(a_run_is_read_ahead_once),
-		TEST(no_byte_is_read_that_its_hash_contradicts),
-		TEST(a_window_gives_the_bytes_of_its_source),
-		TEST(only_regular_files_are_opened),
-		TEST(a_file_appears_when_it_is_whole),
-		TEST(publishing_replaces),
-		TEST(what_is_to_be_kept_is_not_replaced),
-		TEST(nothing_remains_of_an_abandoned_file),
-		TEST(a_failed_publish_leaves_nothing),
-		TEST(names_with_slashes_and_lost_directories_are_refused),
-		TEST(a_hidden_name_does_where_o_tmpfile_does_not),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST(memory_is_read_within_its_bounds),
+	TEST(runs_are_the_same_when_size_and_bytes_are),
+	TEST(a_file_is_read_within_its_run),
+	TEST(a_run_is_read_ahead_once),
+	TEST(no_byte_is_read_that_its_hash_contradicts),
+	TEST(a_window_gives_the_bytes_of_its_source),
+	TEST(only_regular_files_are_opened),
+	TEST(a_file_appears_when_it_is_whole),
+	TEST(publishing_replaces),
+	TEST(what_is_to_be_kept_is_not_replaced),
+	TEST(nothing_remains_of_an_abandoned_file),
+	TEST(a_failed_publish_leaves_nothing),
+	TEST(names_with_slashes_and_lost_directories_are_refused),
+	TEST(a_hidden_name_does_where_o_tmpfile_does_not),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The content hash: equals xxhsum's, also when the content is hashed in pieces. */
 #include "core/base/hash.h"
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 /* As `xxhsum -H2` prints them. */
 static void values_of_xxhsum(void **state)
@@ -82,13 +80,10 @@ static void every_length_and_alignment_is_xxhash(void **state)
 		}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(values_of_xxhsum),
-		cmocka_unit_test(pieces_give_the_hash_of_the_whole),
-		cmocka_unit_test(every_length_and_alignment_is_xxhash),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(values_of_xxhsum),
+	cmocka_unit_test(pieces_give_the_hash_of_the_whole),
+	cmocka_unit_test(every_length_and_alignment_is_xxhash),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -3,13 +3,9 @@
 #include "tests/unit/archive_builder.h"
 #include "core/base/bounds.h"
 #include <locale.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -373,21 +369,18 @@ static void python_reads_the_same(void **state)
 	unlink(lines);
 }
 
-int main(void)
-{
-	const struct CMUnitTest json[] = {
-		cmocka_unit_test(values_become_json),
-		cmocka_unit_test(floats_keep_their_value),
-		cmocka_unit_test(the_locale_has_no_say),
-		cmocka_unit_test(keys_are_strings_and_there_once),
-		cmocka_unit_test(many_keys_are_distinguished),
-		cmocka_unit_test(what_is_cut_is_refused),
-		cmocka_unit_test(nesting_is_bounded),
-		cmocka_unit_test(length_is_bounded),
-		cmocka_unit_test(quotes_within_quotes_are_bounded),
-		cmocka_unit_test(work_is_bounded),
-		cmocka_unit_test(python_reads_the_same),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(values_become_json),
+	cmocka_unit_test(floats_keep_their_value),
+	cmocka_unit_test(the_locale_has_no_say),
+	cmocka_unit_test(keys_are_strings_and_there_once),
+	cmocka_unit_test(many_keys_are_distinguished),
+	cmocka_unit_test(what_is_cut_is_refused),
+	cmocka_unit_test(nesting_is_bounded),
+	cmocka_unit_test(length_is_bounded),
+	cmocka_unit_test(quotes_within_quotes_are_bounded),
+	cmocka_unit_test(work_is_bounded),
+	cmocka_unit_test(python_reads_the_same),
+};
 
-	return cmocka_run_group_tests(json, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

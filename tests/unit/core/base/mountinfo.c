@@ -2,15 +2,11 @@
 /* Lines of /proc/self/mountinfo, as the kernel writes them and as it does not. */
 #include "core/base/mountinfo.h"
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -130,14 +126,10 @@ static void a_file_is_in_a_listed_mount(void **state)
 	close(fd);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_field_is_found),
-		cmocka_unit_test(other_lines_are_refused),
-		cmocka_unit_test(a_file_is_in_a_listed_mount),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(every_field_is_found),
+	cmocka_unit_test(other_lines_are_refused),
+	cmocka_unit_test(a_file_is_in_a_listed_mount),
+};
 
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/base/msgpack_read.h"
 #include <msgpack.h> /* msgpack-c, the reference */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <stdlib.h>
 #include "core/base/bounds.h"
 
@@ -476,19 +472,16 @@ static void msgpack_c_refuses_the_same(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest msgpack[] = {
-		cmocka_unit_test(every_head_is_read),
-		cmocka_unit_test(a_value_cut_anywhere_is_a_fault),
-		cmocka_unit_test(floats_are_read),
-		cmocka_unit_test(oversized_declarations_are_faults),
-		cmocka_unit_test(heads_that_count_are_refused_before_their_elements),
-		cmocka_unit_test(nesting_is_bounded),
-		cmocka_unit_test(another_type_is_a_fault_and_stays_one),
-		cmocka_unit_test(msgpack_c_reads_the_same),
-		cmocka_unit_test(msgpack_c_refuses_the_same),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(every_head_is_read),
+	cmocka_unit_test(a_value_cut_anywhere_is_a_fault),
+	cmocka_unit_test(floats_are_read),
+	cmocka_unit_test(oversized_declarations_are_faults),
+	cmocka_unit_test(heads_that_count_are_refused_before_their_elements),
+	cmocka_unit_test(nesting_is_bounded),
+	cmocka_unit_test(another_type_is_a_fault_and_stays_one),
+	cmocka_unit_test(msgpack_c_reads_the_same),
+	cmocka_unit_test(msgpack_c_refuses_the_same),
+};
 
-	return cmocka_run_group_tests(msgpack, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

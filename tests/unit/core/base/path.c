@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/base/path.h"
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 static void names_and_directories(void **state)
 {
@@ -30,12 +27,9 @@ static void paths_below_a_directory(void **state)
 	assert_false(kp_path_within(kp_span_str("a"), "a/b"));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_and_directories),
-		cmocka_unit_test(paths_below_a_directory),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(names_and_directories),
+	cmocka_unit_test(paths_below_a_directory),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/base/slots.h"
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <stdlib.h>
 
 enum { COUNT = 1000 };
@@ -84,13 +81,10 @@ static void tables_with_numbers_get_room(void **state)
 	free(s.slots);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers_are_found),
-		cmocka_unit_test(reserved_tables_do_not_grow),
-		cmocka_unit_test(tables_with_numbers_get_room),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(numbers_are_found),
+	cmocka_unit_test(reserved_tables_do_not_grow),
+	cmocka_unit_test(tables_with_numbers_get_room),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/base/bounds.h"
 #include "core/base/text.h"
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -335,21 +331,18 @@ static void paths_have_limits(void **state)
 	assert_false(kp_path_ok((struct kp_span){path, 256}));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(utf8_is_checked_strictly),
-		cmocka_unit_test(terminals_get_octal_instead_of_surprises),
-		cmocka_unit_test(plain_text_is_measured),
-		cmocka_unit_test(escapes_become_their_bytes),
-		cmocka_unit_test(messages_keep_their_backslashes),
-		cmocka_unit_test(escapes_are_cut_at_a_character),
-		cmocka_unit_test(plain_text_stays),
-		cmocka_unit_test(escaping_gives_text),
-		cmocka_unit_test(components_are_names),
-		cmocka_unit_test(paths_stay_inside),
-		cmocka_unit_test(paths_have_limits),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(utf8_is_checked_strictly),
+	cmocka_unit_test(terminals_get_octal_instead_of_surprises),
+	cmocka_unit_test(plain_text_is_measured),
+	cmocka_unit_test(escapes_become_their_bytes),
+	cmocka_unit_test(messages_keep_their_backslashes),
+	cmocka_unit_test(escapes_are_cut_at_a_character),
+	cmocka_unit_test(plain_text_stays),
+	cmocka_unit_test(escaping_gives_text),
+	cmocka_unit_test(components_are_names),
+	cmocka_unit_test(paths_stay_inside),
+	cmocka_unit_test(paths_have_limits),
+};
 
-	return cmocka_run_group_tests_name("text", tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

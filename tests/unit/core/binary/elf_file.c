@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/binary/elf_file.h"
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include "tests/unit/elf_builder.h"
 #include "core/base/bounds.h"
 
@@ -883,41 +880,38 @@ static void a_wrong_byte_anywhere_is_survived(void **state)
 	assert_wrong_bytes_are_survived(merged_file());
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(in_place_pointers_are_taken),
-		cmocka_unit_test(relative_relocations_give_the_addend),
-		cmocka_unit_test(rel_adds_to_what_is_stored),
-		cmocka_unit_test(relr_marks_words_by_address_and_by_bit),
-		cmocka_unit_test(the_last_bit_of_relr_counts),
-		cmocka_unit_test(symbols_of_this_file_are_resolved),
-		cmocka_unit_test(unknown_machines_and_relocations_are_not_guessed),
-		cmocka_unit_test(the_linkers_own_relocations_are_not_loaded),
-		cmocka_unit_test(objects_are_resolved_through_their_sections),
-		cmocka_unit_test(zero_words_between_wrappers_are_padding),
-		cmocka_unit_test(other_words_are_refused),
-		cmocka_unit_test(files_without_device_code_are_fine),
-		cmocka_unit_test(lying_section_headers_are_refused),
-		cmocka_unit_test(two_relocations_of_one_word_are_refused),
-		cmocka_unit_test(a_flood_of_relr_is_stopped),
-		cmocka_unit_test(relr_may_run_over_the_end_of_the_address_space),
-		cmocka_unit_test(ours_is_found_among_many_relocations),
-		cmocka_unit_test(wrappers_in_other_sections_are_found),
-		cmocka_unit_test(wrappers_found_are_ordered_by_address),
-		cmocka_unit_test(pointers_that_are_not_known_make_no_wrapper),
-		cmocka_unit_test(wrappers_found_share_no_bytes),
-		cmocka_unit_test(only_data_of_linked_files_is_looked_at),
-		cmocka_unit_test(converted_wrappers_are_found_by_the_marker),
-		cmocka_unit_test(half_converted_is_read),
-		cmocka_unit_test(lying_sections_of_data_are_refused),
-		cmocka_unit_test(data_is_looked_at_once),
-		cmocka_unit_test(a_flood_of_words_is_stopped),
-		cmocka_unit_test(other_elfs_are_unsupported),
-		cmocka_unit_test(absurd_section_counts_are_refused),
-		cmocka_unit_test(a_cut_anywhere_is_noticed),
-		cmocka_unit_test(a_wrong_byte_anywhere_is_survived),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(in_place_pointers_are_taken),
+	cmocka_unit_test(relative_relocations_give_the_addend),
+	cmocka_unit_test(rel_adds_to_what_is_stored),
+	cmocka_unit_test(relr_marks_words_by_address_and_by_bit),
+	cmocka_unit_test(the_last_bit_of_relr_counts),
+	cmocka_unit_test(symbols_of_this_file_are_resolved),
+	cmocka_unit_test(unknown_machines_and_relocations_are_not_guessed),
+	cmocka_unit_test(the_linkers_own_relocations_are_not_loaded),
+	cmocka_unit_test(objects_are_resolved_through_their_sections),
+	cmocka_unit_test(zero_words_between_wrappers_are_padding),
+	cmocka_unit_test(other_words_are_refused),
+	cmocka_unit_test(files_without_device_code_are_fine),
+	cmocka_unit_test(lying_section_headers_are_refused),
+	cmocka_unit_test(two_relocations_of_one_word_are_refused),
+	cmocka_unit_test(a_flood_of_relr_is_stopped),
+	cmocka_unit_test(relr_may_run_over_the_end_of_the_address_space),
+	cmocka_unit_test(ours_is_found_among_many_relocations),
+	cmocka_unit_test(wrappers_in_other_sections_are_found),
+	cmocka_unit_test(wrappers_found_are_ordered_by_address),
+	cmocka_unit_test(pointers_that_are_not_known_make_no_wrapper),
+	cmocka_unit_test(wrappers_found_share_no_bytes),
+	cmocka_unit_test(only_data_of_linked_files_is_looked_at),
+	cmocka_unit_test(converted_wrappers_are_found_by_the_marker),
+	cmocka_unit_test(half_converted_is_read),
+	cmocka_unit_test(lying_sections_of_data_are_refused),
+	cmocka_unit_test(data_is_looked_at_once),
+	cmocka_unit_test(a_flood_of_words_is_stopped),
+	cmocka_unit_test(other_elfs_are_unsupported),
+	cmocka_unit_test(absurd_section_counts_are_refused),
+	cmocka_unit_test(a_cut_anywhere_is_noticed),
+	cmocka_unit_test(a_wrong_byte_anywhere_is_survived),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/binary/fatbin.h"
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include "tests/unit/elf_builder.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -382,22 +379,19 @@ static void faults_of_the_section_are_the_files(void **state)
 	assert_non_null(strstr(why.text, "offset 0: no container begins with 6e 6f"));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(wrappers_lead_to_containers_in_any_order),
-		cmocka_unit_test(without_wrappers_the_position_counts),
-		cmocka_unit_test(a_wrapper_that_leads_nowhere_is_refused),
-		cmocka_unit_test(converted_wrappers_lead_elsewhere),
-		cmocka_unit_test(converted_with_device_code_is_converted),
-		cmocka_unit_test(words_that_lead_to_no_container_are_no_wrappers),
-		cmocka_unit_test(converted_is_known_in_spite_of_such_words),
-		cmocka_unit_test(half_converted_is_still_fat),
-		cmocka_unit_test(a_fat_object_is_read_too),
-		cmocka_unit_test(bare_containers_are_files_too),
-		cmocka_unit_test(other_files_have_no_device_code),
-		cmocka_unit_test(faults_of_the_section_are_the_files),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(wrappers_lead_to_containers_in_any_order),
+	cmocka_unit_test(without_wrappers_the_position_counts),
+	cmocka_unit_test(a_wrapper_that_leads_nowhere_is_refused),
+	cmocka_unit_test(converted_wrappers_lead_elsewhere),
+	cmocka_unit_test(converted_with_device_code_is_converted),
+	cmocka_unit_test(words_that_lead_to_no_container_are_no_wrappers),
+	cmocka_unit_test(converted_is_known_in_spite_of_such_words),
+	cmocka_unit_test(half_converted_is_still_fat),
+	cmocka_unit_test(a_fat_object_is_read_too),
+	cmocka_unit_test(bare_containers_are_files_too),
+	cmocka_unit_test(other_files_have_no_device_code),
+	cmocka_unit_test(faults_of_the_section_are_the_files),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

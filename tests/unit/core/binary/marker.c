@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/base/bounds.h"
 #include "core/binary/marker.h"
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <stdlib.h>
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -234,17 +230,14 @@ static void markers_are_bounded(void **state)
 	free(buffer);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(wrappers_have_a_magic_and_version_1),
-		cmocka_unit_test(wrappers_of_another_version_are_refused),
-		cmocka_unit_test(markers_are_read),
-		cmocka_unit_test(markers_without_their_fields_are_invalid),
-		cmocka_unit_test(markers_cut_short_are_no_messagepack),
-		cmocka_unit_test(counts_are_not_believed),
-		cmocka_unit_test(markers_are_bounded),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(wrappers_have_a_magic_and_version_1),
+	cmocka_unit_test(wrappers_of_another_version_are_refused),
+	cmocka_unit_test(markers_are_read),
+	cmocka_unit_test(markers_without_their_fields_are_invalid),
+	cmocka_unit_test(markers_cut_short_are_no_messagepack),
+	cmocka_unit_test(counts_are_not_believed),
+	cmocka_unit_test(markers_are_bounded),
+};
 
-	return cmocka_run_group_tests_name("marker", tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/binary/search_path.h"
 #include "core/base/bounds.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -396,25 +392,22 @@ static void long_paths_are_refused(void **state)
 	free(path);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(targets_are_the_subsets_of_the_features),
-		cmocka_unit_test(the_caller_stops_at_a_target),
-		cmocka_unit_test(long_archs_have_no_targets),
-		cmocka_unit_test(paths_start_at_the_binarys_directory),
-		cmocka_unit_test(a_linked_directory_leads_beside_its_target),
-		cmocka_unit_test(what_is_missing_is_resolved_by_its_spelling),
-		cmocka_unit_test(a_linked_archive_keeps_its_name),
-		cmocka_unit_test(directories_are_remembered_by_their_spelling),
-		cmocka_unit_test(what_has_no_name_any_more_costs_one_component),
-		cmocka_unit_test(without_anything_there_paths_stay_relative),
-		cmocka_unit_test(absolute_paths_stay_as_they_are),
-		cmocka_unit_test(the_first_placeholder_stands_for_the_arch),
-		cmocka_unit_test(a_placeholder_in_the_binarys_path_is_a_name),
-		cmocka_unit_test(many_components_are_resolved),
-		cmocka_unit_test(long_paths_are_refused),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(targets_are_the_subsets_of_the_features),
+	cmocka_unit_test(the_caller_stops_at_a_target),
+	cmocka_unit_test(long_archs_have_no_targets),
+	cmocka_unit_test(paths_start_at_the_binarys_directory),
+	cmocka_unit_test(a_linked_directory_leads_beside_its_target),
+	cmocka_unit_test(what_is_missing_is_resolved_by_its_spelling),
+	cmocka_unit_test(a_linked_archive_keeps_its_name),
+	cmocka_unit_test(directories_are_remembered_by_their_spelling),
+	cmocka_unit_test(what_has_no_name_any_more_costs_one_component),
+	cmocka_unit_test(without_anything_there_paths_stay_relative),
+	cmocka_unit_test(absolute_paths_stay_as_they_are),
+	cmocka_unit_test(the_first_placeholder_stands_for_the_arch),
+	cmocka_unit_test(a_placeholder_in_the_binarys_path_is_a_name),
+	cmocka_unit_test(many_components_are_resolved),
+	cmocka_unit_test(long_paths_are_refused),
+};
 
-	return cmocka_run_group_tests(tests, enter_tree, leave_tree);
-}
+SUITE(tests, enter_tree, leave_tree);

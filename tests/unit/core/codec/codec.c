@@ -4,12 +4,8 @@
 #include "core/base/bounds.h"
 #include "core/codec/raw_frame.h"
 #include "core/codec/seekable.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <unistd.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -570,27 +566,24 @@ static void an_index_has_at_most_so_many_frames(void **state)
 	free(index);
 }
 
-int main(void)
-{
-	const struct CMUnitTest codec[] = {
-		cmocka_unit_test(what_is_encoded_is_decoded),
-		cmocka_unit_test(equal_bytes_give_equal_frames),
-		cmocka_unit_test(wrong_sizes_are_refused),
-		cmocka_unit_test(levels_that_are_none_are_clamped_or_refused),
-		cmocka_unit_test(what_cannot_be_is_not_plausible),
-		cmocka_unit_test(zeros_are_plausible),
-		cmocka_unit_test(frames_of_bytes_as_they_are_are_read),
-		cmocka_unit_test(stored_frames_have_a_small_window),
-		cmocka_unit_test(zstds_tool_reads_what_is_stored),
-		cmocka_unit_test(only_what_pays_is_compressed),
-		cmocka_unit_test(the_bound_holds_for_what_is_stored),
-		cmocka_unit_test(what_is_read_in_pieces_is_encoded_the_same),
-		cmocka_unit_test(seek_tables_are_read),
-		cmocka_unit_test(the_encoders_table_is_the_builders),
-		cmocka_unit_test(wrong_seek_tables_are_refused),
-		cmocka_unit_test(an_index_of_no_frames_is_right),
-		cmocka_unit_test(an_index_has_at_most_so_many_frames),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(what_is_encoded_is_decoded),
+	cmocka_unit_test(equal_bytes_give_equal_frames),
+	cmocka_unit_test(wrong_sizes_are_refused),
+	cmocka_unit_test(levels_that_are_none_are_clamped_or_refused),
+	cmocka_unit_test(what_cannot_be_is_not_plausible),
+	cmocka_unit_test(zeros_are_plausible),
+	cmocka_unit_test(frames_of_bytes_as_they_are_are_read),
+	cmocka_unit_test(stored_frames_have_a_small_window),
+	cmocka_unit_test(zstds_tool_reads_what_is_stored),
+	cmocka_unit_test(only_what_pays_is_compressed),
+	cmocka_unit_test(the_bound_holds_for_what_is_stored),
+	cmocka_unit_test(what_is_read_in_pieces_is_encoded_the_same),
+	cmocka_unit_test(seek_tables_are_read),
+	cmocka_unit_test(the_encoders_table_is_the_builders),
+	cmocka_unit_test(wrong_seek_tables_are_refused),
+	cmocka_unit_test(an_index_of_no_frames_is_right),
+	cmocka_unit_test(an_index_has_at_most_so_many_frames),
+};
 
-	return cmocka_run_group_tests(codec, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

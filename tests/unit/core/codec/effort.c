@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What is compressed at which level for a given time. */
 #include "core/codec/effort.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <stdlib.h>
 
 enum { N = 200, SIZE = 1 << 20 };
@@ -105,14 +101,11 @@ static void densities_are_of_the_middle(void **state)
 	kp_encoder_free(e);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(more_time_compresses_more),
-		cmocka_unit_test(the_ends),
-		cmocka_unit_test(what_is_dense_comes_first),
-		cmocka_unit_test(densities_are_of_the_middle),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(more_time_compresses_more),
+	cmocka_unit_test(the_ends),
+	cmocka_unit_test(what_is_dense_comes_first),
+	cmocka_unit_test(densities_are_of_the_middle),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

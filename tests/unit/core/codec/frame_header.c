@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #define ZSTD_STATIC_LINKING_ONLY /* ZSTD_getFrameHeader says the same of every header */
 #include "core/codec/frame_header.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <zstd.h>
 
 static struct kpackx_error why;
@@ -144,15 +141,12 @@ static void memory_of_windows(void **state)
 	assert_int_equal(kp_frame_window_memory(&h), UINT64_MAX);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(headers_are_read_as_zstd_reads_them),
-		cmocka_unit_test(skippable_frames),
-		cmocka_unit_test(content_sizes),
-		cmocka_unit_test(ends_are_found),
-		cmocka_unit_test(memory_of_windows),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(headers_are_read_as_zstd_reads_them),
+	cmocka_unit_test(skippable_frames),
+	cmocka_unit_test(content_sizes),
+	cmocka_unit_test(ends_are_found),
+	cmocka_unit_test(memory_of_windows),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

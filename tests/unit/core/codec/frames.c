@@ -2,11 +2,7 @@
 /* Frames decoded in one call and in steps: the same bytes, and the same faults. */
 #include "core/codec/frames.h"
 #include "tests/unit/archive_builder.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #define SIZE ((size_t)(3 << 20) + 123)
 
@@ -191,20 +187,27 @@ static void memory_is_foretold(void **state)
 	ab_free(&small);
 }
 
-int main(void)
+static int begin_suite(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_way_gives_the_bytes),
-		cmocka_unit_test(checksums_are_checked_unless_ignored),
-		cmocka_unit_test(wrong_sizes),
-		cmocka_unit_test(memory_is_foretold),
-	};
-	int failed;
-
+	(void)state;
 	data = ab_data(SIZE, 5);
 	out = malloc(SIZE);
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	return 0;
+}
+
+static int end_suite(void **state)
+{
+	(void)state;
 	free(data);
 	free(out);
-	return failed;
+	return 0;
 }
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(every_way_gives_the_bytes),
+	cmocka_unit_test(checksums_are_checked_unless_ignored),
+	cmocka_unit_test(wrong_sizes),
+	cmocka_unit_test(memory_is_foretold),
+};
+
+SUITE(tests, begin_suite, end_suite);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/convert/convert.h"
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include "tests/unit/link_builder.h"
 #include "core/base/bounds.h"
 
@@ -2405,45 +2403,42 @@ static void large_markers_are_not_made_right(void **state)
 	link_free(&l);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_layouts_are_converted_and_restored),
-		cmocka_unit_test(some_layouts_come_back_otherwise),
-		cmocka_unit_test(device_code_can_stay),
-		cmocka_unit_test(wrappers_are_found_without_their_section),
-		cmocka_unit_test(the_gap_depends_on_pages),
-		cmocka_unit_test(what_has_no_code_is_no_longer_executable),
-		cmocka_unit_test(thousands_of_sections_are_fine),
-		cmocka_unit_test(symbols_of_dropped_sections_are_absolute),
-		cmocka_unit_test(without_a_layout_there_is_no_section_for_it),
-		cmocka_unit_test(program_headers_become_right_again),
-		cmocka_unit_test(more_device_code_goes_behind_everything),
-		cmocka_unit_test(less_device_code_is_a_smaller_section),
-		cmocka_unit_test(less_device_code_makes_the_file_smaller),
-		cmocka_unit_test(refilling_never_enlarges),
-		cmocka_unit_test(containers_must_begin_inside),
-		cmocka_unit_test(errors_of_the_writer_are_passed_on),
-		cmocka_unit_test(other_files_are_not_changed),
-		cmocka_unit_test(wrappers_must_be_fat),
-		cmocka_unit_test(pointers_set_from_outside_are_not_changed),
-		cmocka_unit_test(segments_must_be_in_order),
-		cmocka_unit_test(headers_that_lie_are_refused),
-		cmocka_unit_test(the_section_must_be_by_itself),
-		cmocka_unit_test(parts_of_other_sections_are_not_split),
-		cmocka_unit_test(our_sections_must_not_be_there),
-		cmocka_unit_test(what_reads_its_device_code_keeps_it),
-		cmocka_unit_test(pointers_beside_the_device_code_do_not_matter),
-		cmocka_unit_test(kept_device_code_can_be_read),
-		cmocka_unit_test(some_programs_cannot_be_helped),
-		cmocka_unit_test(tiny_device_code_is_left_alone),
-		cmocka_unit_test(what_is_converted_is_not_converted_again),
-		cmocka_unit_test(markers_must_be_there),
-		cmocka_unit_test(the_markers_segment_must_be_ours),
-		cmocka_unit_test(a_section_that_is_gone_cannot_be_restored),
-		cmocka_unit_test(only_the_marker_is_mapped),
-		cmocka_unit_test(large_markers_are_not_made_right),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(all_layouts_are_converted_and_restored),
+	cmocka_unit_test(some_layouts_come_back_otherwise),
+	cmocka_unit_test(device_code_can_stay),
+	cmocka_unit_test(wrappers_are_found_without_their_section),
+	cmocka_unit_test(the_gap_depends_on_pages),
+	cmocka_unit_test(what_has_no_code_is_no_longer_executable),
+	cmocka_unit_test(thousands_of_sections_are_fine),
+	cmocka_unit_test(symbols_of_dropped_sections_are_absolute),
+	cmocka_unit_test(without_a_layout_there_is_no_section_for_it),
+	cmocka_unit_test(program_headers_become_right_again),
+	cmocka_unit_test(more_device_code_goes_behind_everything),
+	cmocka_unit_test(less_device_code_is_a_smaller_section),
+	cmocka_unit_test(less_device_code_makes_the_file_smaller),
+	cmocka_unit_test(refilling_never_enlarges),
+	cmocka_unit_test(containers_must_begin_inside),
+	cmocka_unit_test(errors_of_the_writer_are_passed_on),
+	cmocka_unit_test(other_files_are_not_changed),
+	cmocka_unit_test(wrappers_must_be_fat),
+	cmocka_unit_test(pointers_set_from_outside_are_not_changed),
+	cmocka_unit_test(segments_must_be_in_order),
+	cmocka_unit_test(headers_that_lie_are_refused),
+	cmocka_unit_test(the_section_must_be_by_itself),
+	cmocka_unit_test(parts_of_other_sections_are_not_split),
+	cmocka_unit_test(our_sections_must_not_be_there),
+	cmocka_unit_test(what_reads_its_device_code_keeps_it),
+	cmocka_unit_test(pointers_beside_the_device_code_do_not_matter),
+	cmocka_unit_test(kept_device_code_can_be_read),
+	cmocka_unit_test(some_programs_cannot_be_helped),
+	cmocka_unit_test(tiny_device_code_is_left_alone),
+	cmocka_unit_test(what_is_converted_is_not_converted_again),
+	cmocka_unit_test(markers_must_be_there),
+	cmocka_unit_test(the_markers_segment_must_be_ours),
+	cmocka_unit_test(a_section_that_is_gone_cannot_be_restored),
+	cmocka_unit_test(only_the_marker_is_mapped),
+	cmocka_unit_test(large_markers_are_not_made_right),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/convert/edit.h"
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include "tests/unit/link_builder.h"
 #include "core/binary/elf_file.h"
 #include "core/base/bounds.h"
@@ -802,38 +800,35 @@ static void a_truncated_input_is_an_error(void **state)
 	edited_free(&e);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tables_are_read),
-		cmocka_unit_test(what_follows_all_is_kept),
-		cmocka_unit_test(what_no_table_names_keeps_its_offset),
-		cmocka_unit_test(failure_leaves_nothing_open),
-		cmocka_unit_test(other_classes_are_refused),
-		cmocka_unit_test(segments_are_found_by_address),
-		cmocka_unit_test(pages_are_no_larger_than_the_machines),
-		cmocka_unit_test(programs_have_an_interpreter),
-		cmocka_unit_test(the_tables_place_can_be_wrong),
-		cmocka_unit_test(chunks_go_with_their_segments),
-		cmocka_unit_test(sections_are_added_and_dropped),
-		cmocka_unit_test(a_cut_section_has_a_segment_of_its_own),
-		cmocka_unit_test(zeros_stay_where_neighbours_share_a_page),
-		cmocka_unit_test(only_whole_mapped_sections_are_cut),
-		cmocka_unit_test(what_was_cut_is_filled_where_it_was),
-		cmocka_unit_test(dropping_what_is_not_there_does_nothing),
-		cmocka_unit_test(some_sections_cannot_be_filled),
-		cmocka_unit_test(a_section_by_itself_can_be_widened),
-		cmocka_unit_test(sections_move_behind_all_segments),
-		cmocka_unit_test(addresses_end_somewhere),
-		cmocka_unit_test(without_changes_the_file_is_the_same),
-		cmocka_unit_test(patches_are_written_where_their_bytes_are),
-		cmocka_unit_test(only_mapped_bytes_are_patched),
-		cmocka_unit_test(unmapped_sections_keep_their_order),
-		cmocka_unit_test(shared_names_are_kept),
-		cmocka_unit_test(names_nobody_uses_go_from_the_end),
-		cmocka_unit_test(what_cannot_be_written_is_an_error),
-		cmocka_unit_test(a_truncated_input_is_an_error),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(tables_are_read),
+	cmocka_unit_test(what_follows_all_is_kept),
+	cmocka_unit_test(what_no_table_names_keeps_its_offset),
+	cmocka_unit_test(failure_leaves_nothing_open),
+	cmocka_unit_test(other_classes_are_refused),
+	cmocka_unit_test(segments_are_found_by_address),
+	cmocka_unit_test(pages_are_no_larger_than_the_machines),
+	cmocka_unit_test(programs_have_an_interpreter),
+	cmocka_unit_test(the_tables_place_can_be_wrong),
+	cmocka_unit_test(chunks_go_with_their_segments),
+	cmocka_unit_test(sections_are_added_and_dropped),
+	cmocka_unit_test(a_cut_section_has_a_segment_of_its_own),
+	cmocka_unit_test(zeros_stay_where_neighbours_share_a_page),
+	cmocka_unit_test(only_whole_mapped_sections_are_cut),
+	cmocka_unit_test(what_was_cut_is_filled_where_it_was),
+	cmocka_unit_test(dropping_what_is_not_there_does_nothing),
+	cmocka_unit_test(some_sections_cannot_be_filled),
+	cmocka_unit_test(a_section_by_itself_can_be_widened),
+	cmocka_unit_test(sections_move_behind_all_segments),
+	cmocka_unit_test(addresses_end_somewhere),
+	cmocka_unit_test(without_changes_the_file_is_the_same),
+	cmocka_unit_test(patches_are_written_where_their_bytes_are),
+	cmocka_unit_test(only_mapped_bytes_are_patched),
+	cmocka_unit_test(unmapped_sections_keep_their_order),
+	cmocka_unit_test(shared_names_are_kept),
+	cmocka_unit_test(names_nobody_uses_go_from_the_end),
+	cmocka_unit_test(what_cannot_be_written_is_an_error),
+	cmocka_unit_test(a_truncated_input_is_an_error),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/cutile/cutile.h"
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include "core/base/bounds.h"
@@ -552,21 +548,13 @@ static void test_lines(void **state)
 	kpackx_signature_free(s);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_vectors),
-		cmocka_unit_test(test_conventions),
-		cmocka_unit_test(test_rejected),
-		cmocka_unit_test(test_unknown_convention),
-		cmocka_unit_test(test_null),
-		cmocka_unit_test(test_named),
-		cmocka_unit_test(test_function),
-		cmocka_unit_test(test_arguments),
-		cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_nul),
-		cmocka_unit_test(test_lines),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_vectors),  cmocka_unit_test(test_conventions),
+	cmocka_unit_test(test_rejected), cmocka_unit_test(test_unknown_convention),
+	cmocka_unit_test(test_null),     cmocka_unit_test(test_named),
+	cmocka_unit_test(test_function), cmocka_unit_test(test_arguments),
+	cmocka_unit_test(test_limits),   cmocka_unit_test(test_nul),
+	cmocka_unit_test(test_lines),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/cutile/cutile.h"
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <stdio.h>
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -416,15 +412,10 @@ static void test_identity(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_mangle_arrays),
-		cmocka_unit_test(test_mangle_refuses),
-		cmocka_unit_test(test_mangle_signature),
-		cmocka_unit_test(test_mangle_cycles),
-		cmocka_unit_test(test_identity),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_mangle_arrays),    cmocka_unit_test(test_mangle_refuses),
+	cmocka_unit_test(test_mangle_signature), cmocka_unit_test(test_mangle_cycles),
+	cmocka_unit_test(test_identity),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/format/ar_archive.h"
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <stdio.h>
 #include <unistd.h>
 #include "tests/unit/elf_builder.h"
@@ -593,23 +590,20 @@ static void what_has_no_place_is_refused(void **state)
 	assert_non_null(strstr(why.text, "at most 9999999999"));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(gnu_archives),
-		cmocka_unit_test(bsd_archives),
-		cmocka_unit_test(damage_is_named),
-		cmocka_unit_test(names_have_a_bound),
-		cmocka_unit_test(thin_archives_name_files),
-		cmocka_unit_test(members_are_written),
-		cmocka_unit_test(symbols_are_indexed),
-		cmocka_unit_test(objects_without_symbols_have_an_index),
-		cmocka_unit_test(damaged_objects_are_members),
-		cmocka_unit_test(bitcode_is_indexed),
-		cmocka_unit_test(carried_bitcode_is_no_index),
-		cmocka_unit_test(what_is_written_is_read),
-		cmocka_unit_test(what_has_no_place_is_refused),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(gnu_archives),
+	cmocka_unit_test(bsd_archives),
+	cmocka_unit_test(damage_is_named),
+	cmocka_unit_test(names_have_a_bound),
+	cmocka_unit_test(thin_archives_name_files),
+	cmocka_unit_test(members_are_written),
+	cmocka_unit_test(symbols_are_indexed),
+	cmocka_unit_test(objects_without_symbols_have_an_index),
+	cmocka_unit_test(damaged_objects_are_members),
+	cmocka_unit_test(bitcode_is_indexed),
+	cmocka_unit_test(carried_bitcode_is_no_index),
+	cmocka_unit_test(what_is_written_is_read),
+	cmocka_unit_test(what_has_no_place_is_refused),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Truncated archives. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include "tests/unit/cuda_vectors.h"
 #include "core/format/ar_archive.h"
 
@@ -107,12 +103,9 @@ static void others_get_nothing(void **state)
 	bytes_free(&ar);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(members_before_the_cut_are_kept),
-		cmocka_unit_test(others_get_nothing),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(members_before_the_cut_are_kept),
+	cmocka_unit_test(others_get_nothing),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

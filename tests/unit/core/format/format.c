@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/format/format.h"
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -1077,43 +1074,40 @@ static void what_cannot_be_written_is_said(void **state)
 #endif
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_bundle_is_listed_at_any_alignment),
-		cmocka_unit_test(every_spelling_of_an_id_is_taken),
-		cmocka_unit_test(an_empty_last_entry_may_lie_past_the_end),
-		cmocka_unit_test(a_bundle_without_entries_is_its_header),
-		cmocka_unit_test(a_large_header_is_read_whole),
-		cmocka_unit_test(entries_do_not_add_up_for_ever),
-		cmocka_unit_test(a_lying_bundle_is_refused),
-		cmocka_unit_test(an_id_with_a_nul_is_refused),
-		cmocka_unit_test(a_ccob_of_each_version_and_method_is_read),
-		cmocka_unit_test(an_unknown_ccob_is_unsupported_and_not_corrupt),
-		cmocka_unit_test(a_ccob_that_lies_about_its_sizes_is_refused),
-		cmocka_unit_test(bytes_after_the_frame_are_a_fault),
-		cmocka_unit_test(listing_decodes_only_the_beginning),
-		cmocka_unit_test(a_zlib_stream_of_another_length_is_refused),
-		cmocka_unit_test(a_bomb_is_refused_before_it_is_lit),
-		cmocka_unit_test(a_v1_ends_with_its_frame),
-		cmocka_unit_test(a_code_object_reaches_as_far_as_its_headers),
-		cmocka_unit_test(a_code_object_that_does_not_say_has_no_arch),
-		cmocka_unit_test(section_counts_can_stand_in_section_0),
-		cmocka_unit_test(a_lying_code_object_is_refused),
-		cmocka_unit_test(containers_mix),
-		cmocka_unit_test(a_cut_anywhere_is_noticed),
-		cmocka_unit_test(zeros_hold_nothing_and_garbage_is_named),
-		cmocka_unit_test(payload_bytes_that_look_like_a_magic_split_nothing),
-		cmocka_unit_test(objects_are_known_by_their_first_bytes),
-		cmocka_unit_test(a_header_is_written_as_it_is_read),
-		cmocka_unit_test(md5_is_md5),
-		cmocka_unit_test(a_ccob_is_written_as_it_was),
-		cmocka_unit_test(a_level_is_looked_for_when_asked),
-		cmocka_unit_test(what_no_level_makes_is_given_up),
-		cmocka_unit_test(a_level_is_known_by_its_first_bytes),
-		cmocka_unit_test(a_large_payload_is_spilled),
-		cmocka_unit_test(what_cannot_be_written_is_said),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(a_bundle_is_listed_at_any_alignment),
+	cmocka_unit_test(every_spelling_of_an_id_is_taken),
+	cmocka_unit_test(an_empty_last_entry_may_lie_past_the_end),
+	cmocka_unit_test(a_bundle_without_entries_is_its_header),
+	cmocka_unit_test(a_large_header_is_read_whole),
+	cmocka_unit_test(entries_do_not_add_up_for_ever),
+	cmocka_unit_test(a_lying_bundle_is_refused),
+	cmocka_unit_test(an_id_with_a_nul_is_refused),
+	cmocka_unit_test(a_ccob_of_each_version_and_method_is_read),
+	cmocka_unit_test(an_unknown_ccob_is_unsupported_and_not_corrupt),
+	cmocka_unit_test(a_ccob_that_lies_about_its_sizes_is_refused),
+	cmocka_unit_test(bytes_after_the_frame_are_a_fault),
+	cmocka_unit_test(listing_decodes_only_the_beginning),
+	cmocka_unit_test(a_zlib_stream_of_another_length_is_refused),
+	cmocka_unit_test(a_bomb_is_refused_before_it_is_lit),
+	cmocka_unit_test(a_v1_ends_with_its_frame),
+	cmocka_unit_test(a_code_object_reaches_as_far_as_its_headers),
+	cmocka_unit_test(a_code_object_that_does_not_say_has_no_arch),
+	cmocka_unit_test(section_counts_can_stand_in_section_0),
+	cmocka_unit_test(a_lying_code_object_is_refused),
+	cmocka_unit_test(containers_mix),
+	cmocka_unit_test(a_cut_anywhere_is_noticed),
+	cmocka_unit_test(zeros_hold_nothing_and_garbage_is_named),
+	cmocka_unit_test(payload_bytes_that_look_like_a_magic_split_nothing),
+	cmocka_unit_test(objects_are_known_by_their_first_bytes),
+	cmocka_unit_test(a_header_is_written_as_it_is_read),
+	cmocka_unit_test(md5_is_md5),
+	cmocka_unit_test(a_ccob_is_written_as_it_was),
+	cmocka_unit_test(a_level_is_looked_for_when_asked),
+	cmocka_unit_test(what_no_level_makes_is_given_up),
+	cmocka_unit_test(a_level_is_known_by_its_first_bytes),
+	cmocka_unit_test(a_large_payload_is_spilled),
+	cmocka_unit_test(what_cannot_be_written_is_said),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

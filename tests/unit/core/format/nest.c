@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/format/nest.h"
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include "tests/unit/elf_builder.h"
@@ -572,21 +569,18 @@ static void images_are_bounded(void **state)
 	bytes_free(&outer);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_library_is_a_tree),
-		cmocka_unit_test(compressed_containers_nest),
-		cmocka_unit_test(objects_stand_alone),
-		cmocka_unit_test(other_files_have_none),
-		cmocka_unit_test(bytes_behind_a_program_are_nobodys),
-		cmocka_unit_test(damage_is_reported_and_the_rest_is_read),
-		cmocka_unit_test(thin_archives_are_reported),
-		cmocka_unit_test(depth_is_bounded),
-		cmocka_unit_test(work_is_bounded),
-		cmocka_unit_test(memory_is_bounded),
-		cmocka_unit_test(images_are_bounded),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(a_library_is_a_tree),
+	cmocka_unit_test(compressed_containers_nest),
+	cmocka_unit_test(objects_stand_alone),
+	cmocka_unit_test(other_files_have_none),
+	cmocka_unit_test(bytes_behind_a_program_are_nobodys),
+	cmocka_unit_test(damage_is_reported_and_the_rest_is_read),
+	cmocka_unit_test(thin_archives_are_reported),
+	cmocka_unit_test(depth_is_bounded),
+	cmocka_unit_test(work_is_bounded),
+	cmocka_unit_test(memory_is_bounded),
+	cmocka_unit_test(images_are_bounded),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

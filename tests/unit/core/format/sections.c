@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/format/sections.h"
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include "tests/unit/elf_builder.h"
 #include "core/base/bounds.h"
 
@@ -267,20 +264,17 @@ static void heads_are_known(void **state)
 	bytes_free(&f.bytes);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sections_are_read),
-		cmocka_unit_test(the_end_is_what_headers_say),
-		cmocka_unit_test(segments_count_where_they_are),
-		cmocka_unit_test(numbers_may_stand_in_section_0),
-		cmocka_unit_test(no_sections_are_fine),
-		cmocka_unit_test(no_names_are_fine),
-		cmocka_unit_test(damage_is_named),
-		cmocka_unit_test(what_is_cut_off_is_refused),
-		cmocka_unit_test(sections_have_a_bound),
-		cmocka_unit_test(heads_are_known),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(sections_are_read),
+	cmocka_unit_test(the_end_is_what_headers_say),
+	cmocka_unit_test(segments_count_where_they_are),
+	cmocka_unit_test(numbers_may_stand_in_section_0),
+	cmocka_unit_test(no_sections_are_fine),
+	cmocka_unit_test(no_names_are_fine),
+	cmocka_unit_test(damage_is_named),
+	cmocka_unit_test(what_is_cut_off_is_refused),
+	cmocka_unit_test(sections_have_a_bound),
+	cmocka_unit_test(heads_are_known),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/layout/difference.h"
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <stdlib.h>
 #include "tests/unit/bundle_builder.h"
 
@@ -103,12 +100,9 @@ static void the_payload_is_needed(void **state)
 	bytes_free(&original);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_in_the_payload_costs_nothing),
-		cmocka_unit_test(the_payload_is_needed),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(what_is_in_the_payload_costs_nothing),
+	cmocka_unit_test(the_payload_is_needed),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/layout/layout.h"
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <xxhash.h>
 #include <zstd.h>
 #include "tests/unit/elf_builder.h"
@@ -1423,45 +1420,42 @@ static void other_keys_are_skipped(void **state)
 	assert_int_equal(parse("\301", 1), KPACK_ERROR_MSGPACK_PARSE_FAILED);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bundles_of_any_alignment_come_back),
-		cmocka_unit_test(several_containers_come_back),
-		cmocka_unit_test(sections_without_entries_come_back),
-		cmocka_unit_test(bytes_of_the_host_come_back),
-		cmocka_unit_test(odd_bundles_come_back),
-		cmocka_unit_test(what_lies_between_entries_comes_back),
-		cmocka_unit_test(a_code_object_comes_back),
-		cmocka_unit_test(compressed_containers_come_back),
-		cmocka_unit_test(every_level_is_found),
-		cmocka_unit_test(known_objects_are_not_read),
-		cmocka_unit_test(what_is_not_packed_has_no_hash),
-		cmocka_unit_test(images_say_what_they_were),
-		cmocka_unit_test(a_large_library_has_a_small_layout),
-		cmocka_unit_test(missing_objects_are_left_out),
-		cmocka_unit_test(only_the_host_may_remain),
-		cmocka_unit_test(what_overlaps_stays_together),
-		cmocka_unit_test(a_compressed_bundle_is_compressed_again),
-		cmocka_unit_test(a_missing_code_object_leaves_nothing),
-		cmocka_unit_test(what_no_level_makes_is_compressed_again),
-		cmocka_unit_test(what_is_compressed_again_fits),
-		cmocka_unit_test(kept_containers_are_identical),
-		cmocka_unit_test(kept_bytes_must_be_there),
-		cmocka_unit_test(an_old_layout_is_compressed_too),
-		cmocka_unit_test(another_encoder_is_noticed),
-		cmocka_unit_test(another_object_is_refused),
-		cmocka_unit_test(a_failure_to_read_is_passed_on),
-		cmocka_unit_test(what_would_make_it_large_is_refused),
-		cmocka_unit_test(a_wrapper_must_lead_somewhere),
-		cmocka_unit_test(a_broken_frame_is_refused),
-		cmocka_unit_test(a_cut_layout_is_refused),
-		cmocka_unit_test(a_lying_frame_is_refused),
-		cmocka_unit_test(a_changed_byte_does_no_harm),
-		cmocka_unit_test(what_cannot_be_is_refused),
-		cmocka_unit_test(runs_of_bytes_are_counted),
-		cmocka_unit_test(other_keys_are_skipped),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(bundles_of_any_alignment_come_back),
+	cmocka_unit_test(several_containers_come_back),
+	cmocka_unit_test(sections_without_entries_come_back),
+	cmocka_unit_test(bytes_of_the_host_come_back),
+	cmocka_unit_test(odd_bundles_come_back),
+	cmocka_unit_test(what_lies_between_entries_comes_back),
+	cmocka_unit_test(a_code_object_comes_back),
+	cmocka_unit_test(compressed_containers_come_back),
+	cmocka_unit_test(every_level_is_found),
+	cmocka_unit_test(known_objects_are_not_read),
+	cmocka_unit_test(what_is_not_packed_has_no_hash),
+	cmocka_unit_test(images_say_what_they_were),
+	cmocka_unit_test(a_large_library_has_a_small_layout),
+	cmocka_unit_test(missing_objects_are_left_out),
+	cmocka_unit_test(only_the_host_may_remain),
+	cmocka_unit_test(what_overlaps_stays_together),
+	cmocka_unit_test(a_compressed_bundle_is_compressed_again),
+	cmocka_unit_test(a_missing_code_object_leaves_nothing),
+	cmocka_unit_test(what_no_level_makes_is_compressed_again),
+	cmocka_unit_test(what_is_compressed_again_fits),
+	cmocka_unit_test(kept_containers_are_identical),
+	cmocka_unit_test(kept_bytes_must_be_there),
+	cmocka_unit_test(an_old_layout_is_compressed_too),
+	cmocka_unit_test(another_encoder_is_noticed),
+	cmocka_unit_test(another_object_is_refused),
+	cmocka_unit_test(a_failure_to_read_is_passed_on),
+	cmocka_unit_test(what_would_make_it_large_is_refused),
+	cmocka_unit_test(a_wrapper_must_lead_somewhere),
+	cmocka_unit_test(a_broken_frame_is_refused),
+	cmocka_unit_test(a_cut_layout_is_refused),
+	cmocka_unit_test(a_lying_frame_is_refused),
+	cmocka_unit_test(a_changed_byte_does_no_harm),
+	cmocka_unit_test(what_cannot_be_is_refused),
+	cmocka_unit_test(runs_of_bytes_are_counted),
+	cmocka_unit_test(other_keys_are_skipped),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -5,6 +5,7 @@
  */
 #include <pthread.h>
 #include "tests/unit/amd_fixtures.h"
+#include "tests/unit/unit.h"
 
 /* ---- the fixtures ---- */
 
@@ -453,33 +454,30 @@ static void the_fixtures_can_be_read(void **state)
 		assert_int_equal(access(fx_path(names[i], path), R_OK), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_fixtures_are_as_long_as_amds),
-		cmocka_unit_test(the_fixtures_can_be_read),
-		cmocka_unit_test(a_plain_archive_is_read),
-		cmocka_unit_test(a_compressed_archive_is_read),
-		cmocka_unit_test(binaries_are_sorted_and_keep_their_address),
-		cmocka_unit_test(binaries_of_a_compressed_archive_are_sorted),
-		cmocka_unit_test(another_get_leaves_the_data_of_the_first),
-		cmocka_unit_test(eight_threads_get_fifty_times_each),
-		cmocka_unit_test(null_arguments_are_refused),
-		cmocka_unit_test(a_missing_file_has_its_own_error),
-		cmocka_unit_test(closing_null_does_nothing),
-		cmocka_unit_test(freeing_a_null_kernel_does_nothing),
-		cmocka_unit_test(a_binary_of_no_archive_is_refused),
-		cmocka_unit_test(outputs_that_are_null_are_refused),
-		cmocka_unit_test(binaries_beyond_the_last_are_refused),
-		cmocka_unit_test(architectures_beyond_the_last_are_refused),
-		cmocka_unit_test(an_empty_file_is_an_io_error),
-		cmocka_unit_test(a_cut_header_is_no_archive),
-		cmocka_unit_test(another_magic_is_no_archive),
-		cmocka_unit_test(another_version_is_unsupported),
-		cmocka_unit_test(a_table_beyond_the_file_is_no_archive),
-		cmocka_unit_test(text_where_a_number_belongs_is_no_table),
-		cmocka_unit_test(a_declared_size_beyond_the_bytes_is_no_table),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(the_fixtures_are_as_long_as_amds),
+	cmocka_unit_test(the_fixtures_can_be_read),
+	cmocka_unit_test(a_plain_archive_is_read),
+	cmocka_unit_test(a_compressed_archive_is_read),
+	cmocka_unit_test(binaries_are_sorted_and_keep_their_address),
+	cmocka_unit_test(binaries_of_a_compressed_archive_are_sorted),
+	cmocka_unit_test(another_get_leaves_the_data_of_the_first),
+	cmocka_unit_test(eight_threads_get_fifty_times_each),
+	cmocka_unit_test(null_arguments_are_refused),
+	cmocka_unit_test(a_missing_file_has_its_own_error),
+	cmocka_unit_test(closing_null_does_nothing),
+	cmocka_unit_test(freeing_a_null_kernel_does_nothing),
+	cmocka_unit_test(a_binary_of_no_archive_is_refused),
+	cmocka_unit_test(outputs_that_are_null_are_refused),
+	cmocka_unit_test(binaries_beyond_the_last_are_refused),
+	cmocka_unit_test(architectures_beyond_the_last_are_refused),
+	cmocka_unit_test(an_empty_file_is_an_io_error),
+	cmocka_unit_test(a_cut_header_is_no_archive),
+	cmocka_unit_test(another_magic_is_no_archive),
+	cmocka_unit_test(another_version_is_unsupported),
+	cmocka_unit_test(a_table_beyond_the_file_is_no_archive),
+	cmocka_unit_test(text_where_a_number_belongs_is_no_table),
+	cmocka_unit_test(a_declared_size_beyond_the_bytes_is_no_table),
+};
 
-	return cmocka_run_group_tests_name("amd_archive", tests, fx_make, fx_remove);
-}
+SUITE(tests, fx_make, fx_remove);

@@ -5,6 +5,7 @@
  */
 #include <pthread.h>
 #include "tests/unit/amd_fixtures.h"
+#include "tests/unit/unit.h"
 
 static const struct fx_ask noop900 = {"lib/libtest.so", 0, "gfx900", "test_noop.kpack"};
 static const struct fx_ask noop906 = {"lib/libtest.so", 0, "gfx906", "test_noop.kpack"};
@@ -245,27 +246,24 @@ static void ten_threads_open_one_archive(void **state)
 
 #define test(function) cmocka_unit_test_teardown(function, fx_after)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		test(code_comes_from_a_plain_archive),
-		test(code_comes_from_a_compressed_archive),
-		test(the_first_arch_of_the_list_is_taken),
-		test(an_arch_that_does_not_exist_is_not_found),
-		test(an_arch_of_another_archive_is_not_found),
-		test(without_any_archive_none_is_found),
-		test(a_path_from_the_environment_wins_over_wrong_ones),
-		test(an_arch_may_have_the_triple_in_front),
-		test(an_index_that_is_not_there_is_not_found),
-		test(an_archive_without_the_kernel_is_passed_over),
-		test(two_archs_of_one_file_open_it_once),
-		test(loading_is_switched_off),
-		test(zero_and_nothing_do_not_switch_off),
-		test(empty_members_of_a_list_are_left_out),
-		test(a_prefix_is_not_used_beside_a_path),
-		test(eight_threads_load_fifty_times_each),
-		test(ten_threads_open_one_archive),
-	};
+static const struct CMUnitTest tests[] = {
+	test(code_comes_from_a_plain_archive),
+	test(code_comes_from_a_compressed_archive),
+	test(the_first_arch_of_the_list_is_taken),
+	test(an_arch_that_does_not_exist_is_not_found),
+	test(an_arch_of_another_archive_is_not_found),
+	test(without_any_archive_none_is_found),
+	test(a_path_from_the_environment_wins_over_wrong_ones),
+	test(an_arch_may_have_the_triple_in_front),
+	test(an_index_that_is_not_there_is_not_found),
+	test(an_archive_without_the_kernel_is_passed_over),
+	test(two_archs_of_one_file_open_it_once),
+	test(loading_is_switched_off),
+	test(zero_and_nothing_do_not_switch_off),
+	test(empty_members_of_a_list_are_left_out),
+	test(a_prefix_is_not_used_beside_a_path),
+	test(eight_threads_load_fifty_times_each),
+	test(ten_threads_open_one_archive),
+};
 
-	return cmocka_run_group_tests_name("amd_load", tests, fx_make, fx_remove);
-}
+SUITE(tests, fx_make, fx_remove);

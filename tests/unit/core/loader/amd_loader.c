@@ -5,6 +5,7 @@
  * cache; these look at the files that it keeps open.
  */
 #include "tests/unit/amd_fixtures.h"
+#include "tests/unit/unit.h"
 
 /* ---- kpack_discover_binary_path ---- */
 
@@ -49,7 +50,7 @@ static void this_program_is_found(void **state)
 
 	(void)state;
 	assert_int_equal(discover(here, path, sizeof(path)), KPACK_SUCCESS);
-	assert_non_null(strstr(path, "amd_loader"));
+	assert_non_null(strstr(path, "unit-core"));
 }
 
 /* .DiscoverBinaryPath_BufferTooSmall */
@@ -350,36 +351,33 @@ static void a_callback_that_stops_is_no_error(void **state)
 
 #define test(function) cmocka_unit_test_teardown(function, fx_after)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		test(no_address_is_refused),
-		test(no_place_for_the_path_is_refused),
-		test(no_room_for_the_path_is_refused),
-		test(this_program_is_found),
-		test(too_little_room_is_refused),
-		test(a_cache_is_made),
-		test(no_place_for_the_cache_is_refused),
-		test(destroying_null_does_nothing),
-		test(a_cache_takes_its_lists_from_the_environment),
-		test(a_new_cache_holds_no_archive),
-		test(a_load_without_cache_is_refused),
-		test(a_load_without_metadata_is_refused),
-		test(a_load_without_binary_is_refused),
-		test(a_load_without_list_of_archs_is_refused),
-		test(a_load_for_no_arch_is_refused),
-		test(a_load_into_nothing_is_refused),
-		test(a_load_without_size_is_refused),
-		test(freeing_a_null_object_does_nothing),
-		test(text_is_no_metadata),
-		test(metadata_must_have_both_fields_of_their_type),
-		test(metadata_is_read_as_amd_reads_it),
-		test(enumerating_no_file_is_refused),
-		test(enumerating_for_nobody_is_refused),
-		test(enumerating_a_missing_file_says_so),
-		test(all_archs_are_enumerated_in_order),
-		test(a_callback_that_stops_is_no_error),
-	};
+static const struct CMUnitTest tests[] = {
+	test(no_address_is_refused),
+	test(no_place_for_the_path_is_refused),
+	test(no_room_for_the_path_is_refused),
+	test(this_program_is_found),
+	test(too_little_room_is_refused),
+	test(a_cache_is_made),
+	test(no_place_for_the_cache_is_refused),
+	test(destroying_null_does_nothing),
+	test(a_cache_takes_its_lists_from_the_environment),
+	test(a_new_cache_holds_no_archive),
+	test(a_load_without_cache_is_refused),
+	test(a_load_without_metadata_is_refused),
+	test(a_load_without_binary_is_refused),
+	test(a_load_without_list_of_archs_is_refused),
+	test(a_load_for_no_arch_is_refused),
+	test(a_load_into_nothing_is_refused),
+	test(a_load_without_size_is_refused),
+	test(freeing_a_null_object_does_nothing),
+	test(text_is_no_metadata),
+	test(metadata_must_have_both_fields_of_their_type),
+	test(metadata_is_read_as_amd_reads_it),
+	test(enumerating_no_file_is_refused),
+	test(enumerating_for_nobody_is_refused),
+	test(enumerating_a_missing_file_says_so),
+	test(all_archs_are_enumerated_in_order),
+	test(a_callback_that_stops_is_no_error),
+};
 
-	return cmocka_run_group_tests_name("amd_loader", tests, fx_make, fx_remove);
-}
+SUITE(tests, fx_make, fx_remove);

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include "tests/unit/amd_fixtures.h"
+#include "tests/unit/unit.h"
 
 /* ---- opening ---- */
 
@@ -415,29 +416,26 @@ static void a_plain_archive_may_be_larger_than_4_gib(void **state)
 	kpack_close(archive);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(files_that_cannot_be_opened),
-		cmocka_unit_test(a_table_begins_inside_the_file),
-		cmocka_unit_test(an_archive_that_was_never_finished_is_refused),
-		cmocka_unit_test(bytes_behind_the_table_are_accepted),
-		cmocka_unit_test(a_missing_scheme_is_none),
-		cmocka_unit_test(a_compressed_blob_must_be_possible),
-		cmocka_unit_test(keys_that_are_no_strings_are_skipped),
-		cmocka_unit_test(without_toc_there_is_no_binary),
-		cmocka_unit_test(a_number_out_of_range_costs_its_entry),
-		cmocka_unit_test(of_fields_that_come_twice_the_first_counts),
-		cmocka_unit_test(of_archs_that_come_twice_the_last_counts),
-		cmocka_unit_test(unknown_keys_are_ignored_at_every_level),
-		cmocka_unit_test(names_may_have_colons_signs_and_no_index),
-		cmocka_unit_test(declared_archs_may_differ_from_those_there),
-		cmocka_unit_test(a_table_may_come_before_the_blobs),
-		cmocka_unit_test(blobs_may_be_shared_overlap_and_have_any_order),
-		cmocka_unit_test(frames_may_be_shared_and_have_any_order),
-		cmocka_unit_test(many_entries_are_read),
-		cmocka_unit_test(a_plain_archive_may_be_larger_than_4_gib),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(files_that_cannot_be_opened),
+	cmocka_unit_test(a_table_begins_inside_the_file),
+	cmocka_unit_test(an_archive_that_was_never_finished_is_refused),
+	cmocka_unit_test(bytes_behind_the_table_are_accepted),
+	cmocka_unit_test(a_missing_scheme_is_none),
+	cmocka_unit_test(a_compressed_blob_must_be_possible),
+	cmocka_unit_test(keys_that_are_no_strings_are_skipped),
+	cmocka_unit_test(without_toc_there_is_no_binary),
+	cmocka_unit_test(a_number_out_of_range_costs_its_entry),
+	cmocka_unit_test(of_fields_that_come_twice_the_first_counts),
+	cmocka_unit_test(of_archs_that_come_twice_the_last_counts),
+	cmocka_unit_test(unknown_keys_are_ignored_at_every_level),
+	cmocka_unit_test(names_may_have_colons_signs_and_no_index),
+	cmocka_unit_test(declared_archs_may_differ_from_those_there),
+	cmocka_unit_test(a_table_may_come_before_the_blobs),
+	cmocka_unit_test(blobs_may_be_shared_overlap_and_have_any_order),
+	cmocka_unit_test(frames_may_be_shared_and_have_any_order),
+	cmocka_unit_test(many_entries_are_read),
+	cmocka_unit_test(a_plain_archive_may_be_larger_than_4_gib),
+};
 
-	return cmocka_run_group_tests_name("amd_reader", tests, fx_make, fx_remove);
-}
+SUITE(tests, fx_make, fx_remove);

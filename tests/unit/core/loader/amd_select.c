@@ -5,6 +5,7 @@
  * archives, AMD's rule holds unless ROCM_KPACK_STRICT asks for the fork's.
  */
 #include "tests/unit/amd_fixtures.h"
+#include "tests/unit/unit.h"
 
 #define OBJECT(name, key, arch, text)                                                    \
 	static const struct fx_object name = {key, arch, text, sizeof(text) - 1, 0}
@@ -211,24 +212,21 @@ static void a_placeholder_stands_for_every_target(void **state)
 
 #define test(function) cmocka_unit_test_teardown(function, fx_after)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		test(modules_may_be_in_different_archives),
-		test(a_module_for_another_arch_does_not_count),
-		test(the_index_is_part_of_what_is_looked_for),
-		test(the_first_path_wins_whatever_is_open),
-		test(archs_come_before_archives),
-		test(fewer_features_stand_in_for_a_missing_module),
-		test(more_features_come_before_archives),
-		test(a_missing_module_is_no_missing_arch),
-		test(strictly_a_duplicate_does_not_hide_damage),
-		test(damage_is_passed_over),
-		test(damage_alone_is_reported),
-		test(an_arch_that_is_not_declared_is_not_offered),
-		test(files_that_cannot_be_opened_are_skipped),
-		test(a_placeholder_stands_for_every_target),
-	};
+static const struct CMUnitTest tests[] = {
+	test(modules_may_be_in_different_archives),
+	test(a_module_for_another_arch_does_not_count),
+	test(the_index_is_part_of_what_is_looked_for),
+	test(the_first_path_wins_whatever_is_open),
+	test(archs_come_before_archives),
+	test(fewer_features_stand_in_for_a_missing_module),
+	test(more_features_come_before_archives),
+	test(a_missing_module_is_no_missing_arch),
+	test(strictly_a_duplicate_does_not_hide_damage),
+	test(damage_is_passed_over),
+	test(damage_alone_is_reported),
+	test(an_arch_that_is_not_declared_is_not_offered),
+	test(files_that_cannot_be_opened_are_skipped),
+	test(a_placeholder_stands_for_every_target),
+};
 
-	return cmocka_run_group_tests_name("amd_select", tests, make_archives, fx_remove);
-}
+SUITE(tests, make_archives, fx_remove);

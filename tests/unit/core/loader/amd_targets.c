@@ -10,6 +10,7 @@
  * feature.
  */
 #include "tests/unit/amd_fixtures.h"
+#include "tests/unit/unit.h"
 
 /* Every target that has an archive, including targets that no agent in a test can run. */
 static const char *const targets[] = {
@@ -335,32 +336,28 @@ static void no_match_is_an_error_and_any_match_is_none(void **state)
 					   candidates[c]);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_triple_in_front_is_left_out),
-		cmocka_unit_test(a_triple_before_features_is_left_out),
-		cmocka_unit_test(a_bare_processor_is_its_only_candidate),
-		cmocka_unit_test(two_features_make_four_candidates),
-		cmocka_unit_test(an_empty_agent_has_no_candidate),
-		cmocka_unit_test(a_null_agent_has_no_candidate),
-		cmocka_unit_test(one_feature_makes_two_candidates),
-		cmocka_unit_test(the_other_feature_makes_two_as_well),
-		cmocka_unit_test(a_generic_target_is_its_only_candidate),
-		cmocka_unit_test(a_generic_target_may_have_the_triple),
-		cmocka_unit_test(a_processor_is_no_other_that_begins_alike),
-		cmocka_unit_test(an_agent_with_xnack_takes_its_candidates_in_order),
-		cmocka_unit_test(features_of_either_sign_are_kept),
-		cmocka_unit_test(another_processor_has_four_candidates_too),
-		cmocka_unit_test(no_sign_is_ever_turned),
-		cmocka_unit_test(features_are_not_sorted),
-		cmocka_unit_test(empty_features_are_left_out),
-		cmocka_unit_test(the_first_match_ends_the_walk),
-		cmocka_unit_test(the_third_match_ends_the_walk),
-		cmocka_unit_test(the_only_match_ends_the_walk),
-		cmocka_unit_test(no_match_is_an_error_and_any_match_is_none),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(a_triple_in_front_is_left_out),
+	cmocka_unit_test(a_triple_before_features_is_left_out),
+	cmocka_unit_test(a_bare_processor_is_its_only_candidate),
+	cmocka_unit_test(two_features_make_four_candidates),
+	cmocka_unit_test(an_empty_agent_has_no_candidate),
+	cmocka_unit_test(a_null_agent_has_no_candidate),
+	cmocka_unit_test(one_feature_makes_two_candidates),
+	cmocka_unit_test(the_other_feature_makes_two_as_well),
+	cmocka_unit_test(a_generic_target_is_its_only_candidate),
+	cmocka_unit_test(a_generic_target_may_have_the_triple),
+	cmocka_unit_test(a_processor_is_no_other_that_begins_alike),
+	cmocka_unit_test(an_agent_with_xnack_takes_its_candidates_in_order),
+	cmocka_unit_test(features_of_either_sign_are_kept),
+	cmocka_unit_test(another_processor_has_four_candidates_too),
+	cmocka_unit_test(no_sign_is_ever_turned),
+	cmocka_unit_test(features_are_not_sorted),
+	cmocka_unit_test(empty_features_are_left_out),
+	cmocka_unit_test(the_first_match_ends_the_walk),
+	cmocka_unit_test(the_third_match_ends_the_walk),
+	cmocka_unit_test(the_only_match_ends_the_walk),
+	cmocka_unit_test(no_match_is_an_error_and_any_match_is_none),
+};
 
-	return cmocka_run_group_tests_name("amd_targets", tests, make_archives,
-					   fx_remove);
-}
+SUITE(tests, make_archives, fx_remove);

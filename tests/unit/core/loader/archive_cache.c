@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/loader/archive_cache.h"
+#include "tests/unit/hooks.h"
 #include "tests/unit/archive_builder.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -71,15 +67,14 @@ static size_t open_files(void)
 /* Called once, between the stat() of a file and its opening. */
 static _Thread_local void (*meanwhile)(void);
 
-/* Replaces the C library's function in this program. */
-int open(const char *path, int flags, ...)
+static int open_after_that(const char *path, int flags, mode_t mode)
 {
 	void (*happen)(void) = meanwhile;
 
 	meanwhile = NULL;
 	if (happen)
 		happen();
-	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, 0);
+	return system_open(path, flags, mode);
 }
 
 static struct kp_cached *get(struct kp_cache *c, const char *name)
@@ -272,6 +267,7 @@ static void a_file_that_is_replaced_meanwhile_is_known(void **state)
 	(void)state;
 	put_archive("m", "one");
 	assert_int_equal(kp_cache_init(&c, NULL), KPACK_SUCCESS);
+	hook_open = open_after_that;
 	meanwhile = replace;
 	e = get(&c, "m");
 	assert_string_equal(arch_of(e), "two");
@@ -293,6 +289,7 @@ static void a_file_that_goes_before_it_is_opened_is_gone(void **state)
 	assert_int_equal(kp_cache_init(&c, NULL), KPACK_SUCCESS);
 	old = get(&c, "m");
 	replace();
+	hook_open = open_after_that;
 	meanwhile = drop;
 	e = get(&c, "m");
 	assert_ptr_equal(e, old);
@@ -467,22 +464,19 @@ static void a_file_that_goes_meanwhile_stays_open(void **state)
 	kp_cache_fini(&s.c);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_file_is_opened_once),
-		cmocka_unit_test(a_replaced_file_is_opened_anew),
-		cmocka_unit_test(a_file_that_was_written_to_is_opened_anew),
-		cmocka_unit_test(another_file_that_is_open_already_takes_the_place),
-		cmocka_unit_test(a_file_that_is_gone_stays_open),
-		cmocka_unit_test(a_relative_path_leads_from_where_the_program_is),
-		cmocka_unit_test(a_file_that_is_replaced_meanwhile_is_known),
-		cmocka_unit_test(a_file_that_goes_before_it_is_opened_is_gone),
-		cmocka_unit_test(failures_are_not_kept),
-		cmocka_unit_test(threads_wait_for_one_opening),
-		cmocka_unit_test(files_change_while_threads_use_them),
-		cmocka_unit_test(a_file_that_goes_meanwhile_stays_open),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(a_file_is_opened_once),
+	cmocka_unit_test(a_replaced_file_is_opened_anew),
+	cmocka_unit_test(a_file_that_was_written_to_is_opened_anew),
+	cmocka_unit_test(another_file_that_is_open_already_takes_the_place),
+	cmocka_unit_test(a_file_that_is_gone_stays_open),
+	cmocka_unit_test(a_relative_path_leads_from_where_the_program_is),
+	cmocka_unit_test(a_file_that_is_replaced_meanwhile_is_known),
+	cmocka_unit_test(a_file_that_goes_before_it_is_opened_is_gone),
+	cmocka_unit_test(failures_are_not_kept),
+	cmocka_unit_test(threads_wait_for_one_opening),
+	cmocka_unit_test(files_change_while_threads_use_them),
+	cmocka_unit_test(a_file_that_goes_meanwhile_stays_open),
+};
 
-	return cmocka_run_group_tests(tests, make_dir, remove_dir);
-}
+SUITE(tests, make_dir, remove_dir);

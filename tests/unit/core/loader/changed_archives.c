@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Archives that are damaged, truncated, replaced or removed while in use. */
+#include "tests/unit/hooks.h"
 #include "tests/unit/loading.h"
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <sys/syscall.h>
+#include "tests/unit/unit.h"
 
 /* Large enough to be truncated while it is decoded. */
 enum { LARGE = 300000 };
@@ -249,27 +250,25 @@ static void threads_load_what_changes(void **state)
 
 /* ---- signals ---- */
 
-/* While set, every other call is interrupted. */
-static atomic_bool interrupting;
-static atomic_uint calls;
+/* Every other call is interrupted. */
+static unsigned calls;
 
 static bool interrupted(void)
 {
-	if (!interrupting || calls++ % 2)
+	if (calls++ % 2)
 		return false;
 	errno = EINTR;
 	return true;
 }
 
-/* Both replace the C library's functions in this program. */
-ssize_t pread(int fd, void *buf, size_t size, off_t offset)
+static ssize_t pread_or_not(int fd, void *buf, size_t size, off_t offset)
 {
-	return interrupted() ? -1 : syscall(SYS_pread64, fd, buf, size, offset);
+	return interrupted() ? -1 : system_pread(fd, buf, size, offset);
 }
 
-int open(const char *path, int flags, ...)
+static int open_or_not(const char *path, int flags, mode_t mode)
 {
-	return interrupted() ? -1 : (int)syscall(SYS_openat, AT_FDCWD, path, flags, 0);
+	return interrupted() ? -1 : system_open(path, flags, mode);
 }
 
 static void signals_do_not_stop_a_load(void **state)
@@ -278,24 +277,23 @@ static void signals_do_not_stop_a_load(void **state)
 	kpack_error_t err;
 
 	(void)state;
-	interrupting = true;
+	hook_pread = pread_or_not;
+	hook_open = open_or_not;
 	err = load(cache, &whole);
-	interrupting = false;
+	hook_pread = NULL;
+	hook_open = NULL;
 	assert_int_equal(err, KPACK_SUCCESS);
 	assert_true(calls >= 10);
 	kpack_cache_destroy(cache);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_spoiled_archive_is_damaged),
-		cmocka_unit_test(a_cut_archive_is_passed_over),
-		cmocka_unit_test(a_cut_archive_that_is_open_cannot_be_read),
-		cmocka_unit_test(an_archive_that_is_gone_still_serves),
-		cmocka_unit_test(threads_load_what_changes),
-		cmocka_unit_test(signals_do_not_stop_a_load),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(a_spoiled_archive_is_damaged),
+	cmocka_unit_test(a_cut_archive_is_passed_over),
+	cmocka_unit_test(a_cut_archive_that_is_open_cannot_be_read),
+	cmocka_unit_test(an_archive_that_is_gone_still_serves),
+	cmocka_unit_test(threads_load_what_changes),
+	cmocka_unit_test(signals_do_not_stop_a_load),
+};
 
-	return cmocka_run_group_tests(tests, make_archives, remove_dir);
-}
+SUITE(tests, make_archives, remove_dir);

@@ -2,6 +2,7 @@
 /* The output of ROCM_KPACK_DEBUG: every line of a load, in order. */
 #include "tests/unit/loading.h"
 #include "core/base/bounds.h"
+#include "tests/unit/unit.h"
 
 /* The reason reported for the damaged archive, in zstd's words. */
 static char damage[240];
@@ -431,22 +432,19 @@ static void a_closed_stderr_is_no_failure(void **state)
 	unsetenv("ROCM_KPACK_DEBUG");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_chosen_is_logged),
-		cmocka_unit_test(every_candidate_is_logged_with_the_reason),
-		cmocka_unit_test(entries_that_were_refused_are_logged),
-		cmocka_unit_test(files_that_are_named_again_are_logged),
-		cmocka_unit_test(placeholders_are_logged_as_they_are_filled),
-		cmocka_unit_test(lists_are_logged_with_what_they_replace),
-		cmocka_unit_test(search_paths_that_are_too_long_are_logged),
-		cmocka_unit_test(failures_are_logged),
-		cmocka_unit_test(names_cannot_confuse_a_terminal),
-		cmocka_unit_test(nothing_is_logged_unless_asked),
-		cmocka_unit_test(long_lines_are_cut),
-		cmocka_unit_test(a_closed_stderr_is_no_failure),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(what_is_chosen_is_logged),
+	cmocka_unit_test(every_candidate_is_logged_with_the_reason),
+	cmocka_unit_test(entries_that_were_refused_are_logged),
+	cmocka_unit_test(files_that_are_named_again_are_logged),
+	cmocka_unit_test(placeholders_are_logged_as_they_are_filled),
+	cmocka_unit_test(lists_are_logged_with_what_they_replace),
+	cmocka_unit_test(search_paths_that_are_too_long_are_logged),
+	cmocka_unit_test(failures_are_logged),
+	cmocka_unit_test(names_cannot_confuse_a_terminal),
+	cmocka_unit_test(nothing_is_logged_unless_asked),
+	cmocka_unit_test(long_lines_are_cut),
+	cmocka_unit_test(a_closed_stderr_is_no_failure),
+};
 
-	return cmocka_run_group_tests(tests, make_archives, remove_dir);
-}
+SUITE(tests, make_archives, remove_dir);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include "core/convert/convert.h"
 #include "core/layout/layout.h"
 #include "tests/unit/link_builder.h"
@@ -482,22 +480,19 @@ static void damage_is_survived(void **state)
 	damage_all(kept(&compressed));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_wrapper_gives_its_bundle),
-		cmocka_unit_test(the_archs_decide_in_their_order),
-		cmocka_unit_test(code_for_another_gpu_is_none),
-		cmocka_unit_test(hip_comes_before_openmp),
-		cmocka_unit_test(what_was_taken_out_is_not_there),
-		cmocka_unit_test(without_a_layout_the_position_counts),
-		cmocka_unit_test(a_layout_that_lies_is_refused),
-		cmocka_unit_test(bare_containers_are_counted),
-		cmocka_unit_test(other_files_are_refused),
-		cmocka_unit_test(files_must_be_there),
-		cmocka_unit_test(arguments_are_checked),
-		cmocka_unit_test(damage_is_survived),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(every_wrapper_gives_its_bundle),
+	cmocka_unit_test(the_archs_decide_in_their_order),
+	cmocka_unit_test(code_for_another_gpu_is_none),
+	cmocka_unit_test(hip_comes_before_openmp),
+	cmocka_unit_test(what_was_taken_out_is_not_there),
+	cmocka_unit_test(without_a_layout_the_position_counts),
+	cmocka_unit_test(a_layout_that_lies_is_refused),
+	cmocka_unit_test(bare_containers_are_counted),
+	cmocka_unit_test(other_files_are_refused),
+	cmocka_unit_test(files_must_be_there),
+	cmocka_unit_test(arguments_are_checked),
+	cmocka_unit_test(damage_is_survived),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -3,6 +3,7 @@
  * Children of fork() keep using archives and caches that other threads of the parent were
  * using, and so does a thread that forks in the middle of it.
  */
+#include "tests/unit/hooks.h"
 #include "tests/unit/loading.h"
 #include "core/loader/archive_cache.h"
 #include "core/shared/pool.h"
@@ -12,6 +13,7 @@
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include "tests/unit/unit.h"
 
 /*
  * AddressSanitizer's allocator stays locked in a child if another thread was allocating,
@@ -38,7 +40,7 @@ static _Thread_local int reads_before = -1;
 static _Thread_local bool forks; /* it forks there, and otherwise stops until GO */
 static _Thread_local pid_t forked;
 static atomic_bool stopped;
-static sem_t reached, go, waits;
+static sem_t reached, go;
 
 static void wait_on(sem_t *s)
 {
@@ -46,20 +48,7 @@ static void wait_on(sem_t *s)
 		;
 }
 
-/*
- * Replaces the C library's function in this program: says that a thread waits.  It holds LOCK
- * until it does, and fork() waits for that.
- */
-int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *lock)
-{
-	const struct timespec never = {.tv_sec = INT32_MAX};
-
-	sem_post(&waits);
-	return pthread_cond_timedwait(cond, lock, &never);
-}
-
-/* So does this. */
-ssize_t pread(int fd, void *buf, size_t size, off_t offset)
+static ssize_t pread_and_stop(int fd, void *buf, size_t size, off_t offset)
 {
 	if (reads_before >= 0 && reads_before-- == 0) {
 		if (forks) {
@@ -70,12 +59,13 @@ ssize_t pread(int fd, void *buf, size_t size, off_t offset)
 			wait_on(&go);
 		}
 	}
-	return syscall(SYS_pread64, fd, buf, size, offset);
+	return system_pread(fd, buf, size, offset);
 }
 
 struct user {
 	struct kp_cache *cache;
 	bool hold;
+	atomic_int tid;
 	bool good;
 };
 
@@ -102,8 +92,29 @@ static void *use(void *arg)
 	struct user *u = arg;
 
 	reads_before = u->hold ? 0 : -1;
+	u->tid = (int)syscall(SYS_gettid);
 	u->good = get_and_put(u->cache);
 	return NULL;
+}
+
+static char state_of(int tid)
+{
+	char path[64], state = '?';
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	f = fopen(path, "r");
+	if (f && fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+		state = '?';
+	if (f)
+		fclose(f);
+	return state;
+}
+
+static void wait_until_asleep(atomic_int *tid)
+{
+	while (!*tid || state_of(*tid) != 'S')
+		sched_yield();
 }
 
 /* One thread is stopped while it opens the archive; another thread waits for it. */
@@ -112,9 +123,8 @@ static void start(pthread_t threads[2], struct user users[2])
 	users[0].hold = true;
 	assert_int_equal(pthread_create(&threads[0], NULL, use, &users[0]), 0);
 	wait_on(&reached);
-	sem_init(&waits, 0, 0);
 	assert_int_equal(pthread_create(&threads[1], NULL, use, &users[1]), 0);
-	wait_on(&waits);
+	wait_until_asleep(&users[1].tid);
 }
 
 static void finish(pthread_t threads[2], struct user users[2])
@@ -361,6 +371,7 @@ static bool reads_all(kpack_archive_t a)
 struct reader {
 	kpack_archive_t archive;
 	int reads_before;
+	atomic_int tid;
 	bool good, joined;
 };
 
@@ -369,6 +380,7 @@ static void *read_first(void *arg)
 	struct reader *r = arg;
 
 	reads_before = r->reads_before;
+	r->tid = (int)syscall(SYS_gettid);
 	r->good = reads_object(r->archive, 0);
 	sem_post(&reached);
 	return NULL;
@@ -388,10 +400,9 @@ static bool fork_while_another_reads(const struct scheme *s, int stop)
 	readers[0].archive = readers[1].archive = a;
 	assert_int_equal(pthread_create(&threads[0], NULL, read_first, &readers[0]), 0);
 	wait_on(&reached); /* it is stopped, or has ended */
-	sem_init(&waits, 0, 0);
 	assert_int_equal(pthread_create(&threads[1], NULL, read_first, &readers[1]), 0);
 	if (s->waits && stopped)
-		wait_on(&waits);
+		wait_until_asleep(&readers[1].tid);
 	for (int i = 0; i < 2; i++) {
 		readers[i].joined = !stopped || (i && !s->waits);
 		if (readers[i].joined)
@@ -465,18 +476,16 @@ static void every_scheme_can_be_read_after_a_fork(void **state)
 static int make_archive(void **state)
 {
 	make_dir(state);
+	hook_pread = pread_and_stop;
 	write_archive("a.kpack", "'gfx900'", OBJECTS({"lib/x.so#0", "gfx900", "CODE"}));
 	return sem_init(&reached, 0, 0) || sem_init(&go, 0, 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nobody_waits_for_threads_that_are_not_there),
-		cmocka_unit_test(children_fork_too),
-		cmocka_unit_test(every_scheme_can_be_read_after_a_fork),
-		cmocka_unit_test(threads_load_while_children_are_made),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(nobody_waits_for_threads_that_are_not_there),
+	cmocka_unit_test(children_fork_too),
+	cmocka_unit_test(every_scheme_can_be_read_after_a_fork),
+	cmocka_unit_test(threads_load_while_children_are_made),
+};
 
-	return cmocka_run_group_tests(tests, make_archive, remove_dir);
-}
+SUITE(tests, make_archive, remove_dir);

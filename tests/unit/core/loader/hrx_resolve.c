@@ -9,6 +9,7 @@
  */
 #include <sys/stat.h>
 #include "tests/unit/amd_fixtures.h"
+#include "tests/unit/unit.h"
 
 static void check_marker(struct fx_marker m, kpack_error_t want)
 {
@@ -499,41 +500,38 @@ static void a_wrapper_without_code_for_the_device_is_not_found(void **state)
 
 #define test(function) cmocka_unit_test_teardown(function, fx_after)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		test(a_marker_is_read),
-		test(long_names_are_read),
-		test(paths_that_are_no_strings_are_skipped),
-		test(what_is_no_marker_is_refused),
-		test(no_readable_byte_is_no_marker),
-		test(strings_that_leave_the_memory_are_refused),
-		test(a_cut_marker_is_refused),
-		test(more_than_32_paths_are_taken),
-		test(the_placeholder_is_replaced),
-		test(without_placeholder_the_path_stays),
-		test(a_path_too_long_for_files_is_passed_over),
-		test(an_archive_in_a_sibling_directory_is_found),
-		test(an_archive_beside_the_binary_is_found),
-		test(dots_in_a_path_are_resolved),
-		test(an_absolute_path_stays),
-		test(an_absolute_path_may_have_dots),
-		test(symlinks_are_followed_before_dots),
-		test(the_offset_leads_to_the_same_bytes),
-		test(memory_of_no_file_is_not_discovered),
-		test(an_unmapped_address_is_not_discovered),
-		test(bad_arguments_of_a_discovery_are_refused),
-		test(every_index_is_its_own_object),
-		test(the_first_arch_is_preferred),
-		test(fewer_features_match),
-		test(an_arch_nobody_has_is_not_found),
-		test(a_path_from_the_environment_replaces),
-		test(a_prefix_from_the_environment_adds),
-		test(the_environment_switches_off),
-		test(bad_metadata_is_reported),
-		test(a_wrapper_leads_to_its_code),
-		test(a_wrapper_without_code_for_the_device_is_not_found),
-	};
+static const struct CMUnitTest tests[] = {
+	test(a_marker_is_read),
+	test(long_names_are_read),
+	test(paths_that_are_no_strings_are_skipped),
+	test(what_is_no_marker_is_refused),
+	test(no_readable_byte_is_no_marker),
+	test(strings_that_leave_the_memory_are_refused),
+	test(a_cut_marker_is_refused),
+	test(more_than_32_paths_are_taken),
+	test(the_placeholder_is_replaced),
+	test(without_placeholder_the_path_stays),
+	test(a_path_too_long_for_files_is_passed_over),
+	test(an_archive_in_a_sibling_directory_is_found),
+	test(an_archive_beside_the_binary_is_found),
+	test(dots_in_a_path_are_resolved),
+	test(an_absolute_path_stays),
+	test(an_absolute_path_may_have_dots),
+	test(symlinks_are_followed_before_dots),
+	test(the_offset_leads_to_the_same_bytes),
+	test(memory_of_no_file_is_not_discovered),
+	test(an_unmapped_address_is_not_discovered),
+	test(bad_arguments_of_a_discovery_are_refused),
+	test(every_index_is_its_own_object),
+	test(the_first_arch_is_preferred),
+	test(fewer_features_match),
+	test(an_arch_nobody_has_is_not_found),
+	test(a_path_from_the_environment_replaces),
+	test(a_prefix_from_the_environment_adds),
+	test(the_environment_switches_off),
+	test(bad_metadata_is_reported),
+	test(a_wrapper_leads_to_its_code),
+	test(a_wrapper_without_code_for_the_device_is_not_found),
+};
 
-	return cmocka_run_group_tests_name("hrx_resolve", tests, make_tree, fx_remove);
-}
+SUITE(tests, make_tree, fx_remove);

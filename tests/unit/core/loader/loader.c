@@ -2,6 +2,7 @@
 #include "tests/unit/loading.h"
 #include "core/base/bounds.h"
 #include <pthread.h>
+#include "tests/unit/unit.h"
 
 static void write_plain_archive(void)
 {
@@ -816,37 +817,34 @@ static void memory_without_a_file_has_no_path(void **state)
 	free(heap);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(objects_are_chosen_by_amds_rules),
-		cmocka_unit_test(what_was_opened_before_changes_nothing),
-		cmocka_unit_test(damage_is_final_when_asked),
-		cmocka_unit_test(archs_that_are_null_are_left_out),
-		cmocka_unit_test(any_number_of_archs_is_taken),
-		cmocka_unit_test(too_many_archives_are_refused),
-		cmocka_unit_test(arguments_that_are_null_are_refused),
-		cmocka_unit_test(markers_must_be_whole),
-		cmocka_unit_test(markers_are_not_read_beyond_their_memory),
-		cmocka_unit_test(markers_may_lie_over_several_pages),
-		cmocka_unit_test(a_path_list_replaces_the_search_paths),
-		cmocka_unit_test(backslashes_before_other_bytes_stay),
-		cmocka_unit_test(a_prefix_comes_before_the_search_paths),
-		cmocka_unit_test(loading_can_be_switched_off),
-		cmocka_unit_test(the_environment_is_read_once),
-		cmocka_unit_test(the_reason_names_what_is_missing_and_where),
-		cmocka_unit_test(the_reason_of_damage_names_the_archive),
-		cmocka_unit_test(of_long_names_the_end_is_shown),
-		cmocka_unit_test(archives_stay_open_until_the_end),
-		cmocka_unit_test(archives_that_are_not_needed_are_not_opened),
-		cmocka_unit_test(archives_that_come_or_change_are_noticed),
-		cmocka_unit_test(threads_share_a_cache),
-		cmocka_unit_test(threads_ask_for_all_at_once),
-		cmocka_unit_test(architectures_are_enumerated),
-		cmocka_unit_test(this_program_is_found),
-		cmocka_unit_test(paths_need_room),
-		cmocka_unit_test(memory_without_a_file_has_no_path),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(objects_are_chosen_by_amds_rules),
+	cmocka_unit_test(what_was_opened_before_changes_nothing),
+	cmocka_unit_test(damage_is_final_when_asked),
+	cmocka_unit_test(archs_that_are_null_are_left_out),
+	cmocka_unit_test(any_number_of_archs_is_taken),
+	cmocka_unit_test(too_many_archives_are_refused),
+	cmocka_unit_test(arguments_that_are_null_are_refused),
+	cmocka_unit_test(markers_must_be_whole),
+	cmocka_unit_test(markers_are_not_read_beyond_their_memory),
+	cmocka_unit_test(markers_may_lie_over_several_pages),
+	cmocka_unit_test(a_path_list_replaces_the_search_paths),
+	cmocka_unit_test(backslashes_before_other_bytes_stay),
+	cmocka_unit_test(a_prefix_comes_before_the_search_paths),
+	cmocka_unit_test(loading_can_be_switched_off),
+	cmocka_unit_test(the_environment_is_read_once),
+	cmocka_unit_test(the_reason_names_what_is_missing_and_where),
+	cmocka_unit_test(the_reason_of_damage_names_the_archive),
+	cmocka_unit_test(of_long_names_the_end_is_shown),
+	cmocka_unit_test(archives_stay_open_until_the_end),
+	cmocka_unit_test(archives_that_are_not_needed_are_not_opened),
+	cmocka_unit_test(archives_that_come_or_change_are_noticed),
+	cmocka_unit_test(threads_share_a_cache),
+	cmocka_unit_test(threads_ask_for_all_at_once),
+	cmocka_unit_test(architectures_are_enumerated),
+	cmocka_unit_test(this_program_is_found),
+	cmocka_unit_test(paths_need_room),
+	cmocka_unit_test(memory_without_a_file_has_no_path),
+};
 
-	return cmocka_run_group_tests(tests, make_archives, remove_dir);
-}
+SUITE(tests, make_archives, remove_dir);

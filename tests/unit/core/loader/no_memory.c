@@ -5,6 +5,7 @@
  */
 #include "tests/unit/loading.h"
 #include "core/rocm_kpack/kpackx.h"
+#include "tests/unit/unit.h"
 
 /* Sanitizers have their own allocators. */
 #if defined(__has_feature)
@@ -229,13 +230,10 @@ static int remove_archive(void **state)
 	return remove_dir(state);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(loading_says_so),
-		cmocka_unit_test(getting_says_so),
-		cmocka_unit_test(names_say_so),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(loading_says_so),
+	cmocka_unit_test(getting_says_so),
+	cmocka_unit_test(names_say_so),
+};
 
-	return cmocka_run_group_tests(tests, make_archive, remove_archive);
-}
+SUITE(tests, make_archive, remove_archive);

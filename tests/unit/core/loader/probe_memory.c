@@ -4,11 +4,7 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -131,13 +127,10 @@ static void a_sandbox_does_not_matter(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(memory_is_copied_to_where_it_ends),
-		cmocka_unit_test(addresses_of_nothing_give_nothing),
-		cmocka_unit_test(a_sandbox_does_not_matter),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(memory_is_copied_to_where_it_ends),
+	cmocka_unit_test(addresses_of_nothing_give_nothing),
+	cmocka_unit_test(a_sandbox_does_not_matter),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

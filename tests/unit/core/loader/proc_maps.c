@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/loader/proc_maps.h"
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -188,15 +184,12 @@ static void memory_that_is_no_file_is_refused(void **state)
 	munmap(anonymous, page);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(files_are_found_by_any_of_their_addresses),
-		cmocka_unit_test(names_are_reported_as_they_are),
-		cmocka_unit_test(of_files_that_are_gone_the_name_they_had),
-		cmocka_unit_test(long_paths_are_reported_whole),
-		cmocka_unit_test(memory_that_is_no_file_is_refused),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(files_are_found_by_any_of_their_addresses),
+	cmocka_unit_test(names_are_reported_as_they_are),
+	cmocka_unit_test(of_files_that_are_gone_the_name_they_had),
+	cmocka_unit_test(long_paths_are_reported_whole),
+	cmocka_unit_test(memory_that_is_no_file_is_refused),
+};
 
-	return cmocka_run_group_tests(tests, enter_dir, leave_dir);
-}
+SUITE(tests, enter_dir, leave_dir);

@@ -2,6 +2,7 @@
 /* Directories in ROCM_KPACK_PATH and ROCM_KPACK_PATH_PREFIX. */
 #include "tests/unit/loading.h"
 #include "core/base/bounds.h"
+#include "tests/unit/unit.h"
 
 static void make_subdir(const char *name)
 {
@@ -243,19 +244,16 @@ static void archives_of_directories_count(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_directory_means_its_archives_in_order),
-		cmocka_unit_test(directories_and_files_mix_in_the_order_of_the_list),
-		cmocka_unit_test(colons_of_a_directory_are_escaped_or_found),
-		cmocka_unit_test(relative_directories_start_where_the_program_does),
-		cmocka_unit_test(markers_name_no_directories),
-		cmocka_unit_test(directories_are_listed_at_each_load),
-		cmocka_unit_test(the_reason_names_directories),
-		cmocka_unit_test(a_directory_that_is_closed_is_passed_over),
-		cmocka_unit_test(archives_of_directories_count),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(a_directory_means_its_archives_in_order),
+	cmocka_unit_test(directories_and_files_mix_in_the_order_of_the_list),
+	cmocka_unit_test(colons_of_a_directory_are_escaped_or_found),
+	cmocka_unit_test(relative_directories_start_where_the_program_does),
+	cmocka_unit_test(markers_name_no_directories),
+	cmocka_unit_test(directories_are_listed_at_each_load),
+	cmocka_unit_test(the_reason_names_directories),
+	cmocka_unit_test(a_directory_that_is_closed_is_passed_over),
+	cmocka_unit_test(archives_of_directories_count),
+};
 
-	return cmocka_run_group_tests(tests, make_places, remove_dir);
-}
+SUITE(tests, make_places, remove_dir);

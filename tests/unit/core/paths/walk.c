@@ -7,17 +7,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include "core/paths/step.h"
 #include "tests/unit/silent_mount.h"
 
@@ -220,17 +216,20 @@ static void mounts_of_others_are_not_entered(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-int main(void)
+static int begin_suite(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(paths_lead_where_the_kernel_finds_them),
-		TEST(what_is_forgotten_is_not_in_use),
-		TEST(no_link_of_others_in_a_shared_directory),
-		TEST(mounts_of_others_are_not_entered),
-	};
-
+	(void)state;
 	may_mount = kp_step_is_guarded() && access("/dev/fuse", R_OK | W_OK) == 0 &&
 		    unshare(CLONE_NEWNS) == 0 &&
 		    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return 0;
 }
+
+static const struct CMUnitTest tests[] = {
+	TEST(paths_lead_where_the_kernel_finds_them),
+	TEST(what_is_forgotten_is_not_in_use),
+	TEST(no_link_of_others_in_a_shared_directory),
+	TEST(mounts_of_others_are_not_entered),
+};
+
+SUITE(tests, begin_suite, NULL);

@@ -3,11 +3,7 @@
 #include "core/shared/shared.h"
 #include "core/base/errors.h"
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -470,21 +466,18 @@ static void damage_is_that_of_a_block(void **state)
 	assert_int_equal(kp_pool_held(), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(objects_are_their_extents),
-		cmocka_unit_test(stored_parts_add_up),
-		cmocka_unit_test(tables_that_lie_are_refused),
-		cmocka_unit_test(a_span_reaches_a_bounded_number_of_blocks),
-		cmocka_unit_test(a_lower_limit_of_blocks_holds_at_once),
-		cmocka_unit_test(objects_have_a_largest_size),
-		cmocka_unit_test(tables_have_a_largest_size),
-		cmocka_unit_test(layouts_that_lie_are_refused),
-		cmocka_unit_test(threads_read_with_a_small_pool),
-		cmocka_unit_test(the_dictionary_stays_in_a_small_pool),
-		cmocka_unit_test(damage_is_that_of_a_block),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(objects_are_their_extents),
+	cmocka_unit_test(stored_parts_add_up),
+	cmocka_unit_test(tables_that_lie_are_refused),
+	cmocka_unit_test(a_span_reaches_a_bounded_number_of_blocks),
+	cmocka_unit_test(a_lower_limit_of_blocks_holds_at_once),
+	cmocka_unit_test(objects_have_a_largest_size),
+	cmocka_unit_test(tables_have_a_largest_size),
+	cmocka_unit_test(layouts_that_lie_are_refused),
+	cmocka_unit_test(threads_read_with_a_small_pool),
+	cmocka_unit_test(the_dictionary_stays_in_a_small_pool),
+	cmocka_unit_test(damage_is_that_of_a_block),
+};
 
-	return cmocka_run_group_tests(tests, make_frames, NULL);
-}
+SUITE(tests, make_frames, NULL);

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/target/choice.h"
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <stdio.h>
 
 /* What a library was built for, in the order of what LIST chooses. */
@@ -172,16 +168,13 @@ static void unknown_gpus_are_found(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_gpu_chooses_what_it_can_load),
-		cmocka_unit_test(nothing_added_chooses_everything),
-		cmocka_unit_test(lists_are_added_to_each_other),
-		cmocka_unit_test(found_gpus_are_added),
-		cmocka_unit_test(wrong_lists_are_refused),
-		cmocka_unit_test(unknown_gpus_are_found),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(a_gpu_chooses_what_it_can_load),
+	cmocka_unit_test(nothing_added_chooses_everything),
+	cmocka_unit_test(lists_are_added_to_each_other),
+	cmocka_unit_test(found_gpus_are_added),
+	cmocka_unit_test(wrong_lists_are_refused),
+	cmocka_unit_test(unknown_gpus_are_found),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/target/kfd.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -212,16 +208,13 @@ static void no_driver_is_reported(void **state)
 	kp_gpus_fini(&gpus);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(versions_are_processors),
-		cmocka_unit_test(nonsense_is_named),
-		cmocka_unit_test(nodes_are_read_in_order),
-		cmocka_unit_test(hidden_nodes_have_no_number),
-		cmocka_unit_test(endless_properties_end),
-		cmocka_unit_test(no_driver_is_reported),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(versions_are_processors),
+	cmocka_unit_test(nonsense_is_named),
+	cmocka_unit_test(nodes_are_read_in_order),
+	cmocka_unit_test(hidden_nodes_have_no_number),
+	cmocka_unit_test(endless_properties_end),
+	cmocka_unit_test(no_driver_is_reported),
+};
 
-	return cmocka_run_group_tests(tests, enter_dir, leave_dir);
-}
+SUITE(tests, enter_dir, leave_dir);

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/target/target.h"
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <stdio.h>
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -846,33 +842,30 @@ static void generic_targets_need_room(void **state)
 	assert_string_equal(out, want);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_processor_has_its_row),
-		cmocka_unit_test(table_is_in_order_and_reserved_numbers_are_free),
-		cmocka_unit_test(aliases_become_primary_names),
-		cmocka_unit_test(features_are_accepted_where_the_processor_has_them),
-		cmocka_unit_test(what_clang_rejects_is_rejected_with_the_reason),
-		cmocka_unit_test(a_nul_is_no_part_of_a_name),
-		cmocka_unit_test(spellings_have_one_canonical_form),
-		cmocka_unit_test(long_texts_that_are_no_target_are_cut),
-		cmocka_unit_test(unknown_processors_have_no_row),
-		cmocka_unit_test(equality_is_of_processor_and_features),
-		cmocka_unit_test(compatibility_in_both_directions),
-		cmocka_unit_test(compatibility_of_all_feature_states),
-		cmocka_unit_test(gpus_load_what_runs_on_them),
-		cmocka_unit_test(unstated_features_are_on_or_off),
-		cmocka_unit_test(generic_targets_list_their_members),
-		cmocka_unit_test(every_processor_has_its_generic_target_or_none),
-		cmocka_unit_test(the_generic_target_of_a_target),
-		cmocka_unit_test(generic_targets_need_room),
-		cmocka_unit_test(elf_headers_name_their_target),
-		cmocka_unit_test(every_mach_is_read_in_every_version),
-		cmocka_unit_test(other_abi_versions_are_unsupported),
-		cmocka_unit_test(entry_ids_are_split_in_every_spelling),
-		cmocka_unit_test(what_is_no_entry_id),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(every_processor_has_its_row),
+	cmocka_unit_test(table_is_in_order_and_reserved_numbers_are_free),
+	cmocka_unit_test(aliases_become_primary_names),
+	cmocka_unit_test(features_are_accepted_where_the_processor_has_them),
+	cmocka_unit_test(what_clang_rejects_is_rejected_with_the_reason),
+	cmocka_unit_test(a_nul_is_no_part_of_a_name),
+	cmocka_unit_test(spellings_have_one_canonical_form),
+	cmocka_unit_test(long_texts_that_are_no_target_are_cut),
+	cmocka_unit_test(unknown_processors_have_no_row),
+	cmocka_unit_test(equality_is_of_processor_and_features),
+	cmocka_unit_test(compatibility_in_both_directions),
+	cmocka_unit_test(compatibility_of_all_feature_states),
+	cmocka_unit_test(gpus_load_what_runs_on_them),
+	cmocka_unit_test(unstated_features_are_on_or_off),
+	cmocka_unit_test(generic_targets_list_their_members),
+	cmocka_unit_test(every_processor_has_its_generic_target_or_none),
+	cmocka_unit_test(the_generic_target_of_a_target),
+	cmocka_unit_test(generic_targets_need_room),
+	cmocka_unit_test(elf_headers_name_their_target),
+	cmocka_unit_test(every_mach_is_read_in_every_version),
+	cmocka_unit_test(other_abi_versions_are_unsupported),
+	cmocka_unit_test(entry_ids_are_split_in_every_spelling),
+	cmocka_unit_test(what_is_no_entry_id),
+};
 
-	return cmocka_run_group_tests_name("target", tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

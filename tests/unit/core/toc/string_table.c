@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/counted_slots.h"
 #include "core/toc/string_table.c"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 enum { N = 20000, SIZE = 32 };
 
@@ -36,11 +33,8 @@ static void texts_with_equal_hashes_are_found(void **state)
 	kp_string_table_fini(&t);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(texts_with_equal_hashes_are_found),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(texts_with_equal_hashes_are_found),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -2,11 +2,7 @@
 #include "core/toc/toc.h"
 #include "tests/unit/archive_builder.h"
 #include "core/base/bounds.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -920,29 +916,26 @@ static void what_is_not_known_is_kept(void **state)
 	kp_toc_fini(&toc);
 }
 
-int main(void)
-{
-	const struct CMUnitTest toc[] = {
-		cmocka_unit_test(tables_are_read),
-		cmocka_unit_test(top_fields_are_read),
-		cmocka_unit_test(sizes_are_stated_or_not),
-		cmocka_unit_test(entries_with_a_place_have_blobs),
-		cmocka_unit_test(an_ordinal_names_no_other_entrys_place),
-		cmocka_unit_test(wrong_tables_are_refused),
-		cmocka_unit_test(a_table_matches_its_hash),
-		cmocka_unit_test(oversized_declarations_are_refused),
-		cmocka_unit_test(nesting_is_bounded),
-		cmocka_unit_test(nesting_of_metadata_is_bounded),
-		cmocka_unit_test(trailing_bytes_are_not_looked_at),
-		cmocka_unit_test(a_table_cut_anywhere_is_refused),
-		cmocka_unit_test(a_key_has_at_most_4096_bytes),
-		cmocka_unit_test(faults_are_counted_but_not_all_kept),
-		cmocka_unit_test(distinct_names_are_bounded),
-		cmocka_unit_test(encodings_are_equal),
-		cmocka_unit_test(many_keys_are_sorted_found_and_filtered),
-		cmocka_unit_test(nothing_is_found_in_an_empty_table),
-		cmocka_unit_test(what_is_not_known_is_kept),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(tables_are_read),
+	cmocka_unit_test(top_fields_are_read),
+	cmocka_unit_test(sizes_are_stated_or_not),
+	cmocka_unit_test(entries_with_a_place_have_blobs),
+	cmocka_unit_test(an_ordinal_names_no_other_entrys_place),
+	cmocka_unit_test(wrong_tables_are_refused),
+	cmocka_unit_test(a_table_matches_its_hash),
+	cmocka_unit_test(oversized_declarations_are_refused),
+	cmocka_unit_test(nesting_is_bounded),
+	cmocka_unit_test(nesting_of_metadata_is_bounded),
+	cmocka_unit_test(trailing_bytes_are_not_looked_at),
+	cmocka_unit_test(a_table_cut_anywhere_is_refused),
+	cmocka_unit_test(a_key_has_at_most_4096_bytes),
+	cmocka_unit_test(faults_are_counted_but_not_all_kept),
+	cmocka_unit_test(distinct_names_are_bounded),
+	cmocka_unit_test(encodings_are_equal),
+	cmocka_unit_test(many_keys_are_sorted_found_and_filtered),
+	cmocka_unit_test(nothing_is_found_in_an_empty_table),
+	cmocka_unit_test(what_is_not_known_is_kept),
+};
 
-	return cmocka_run_group_tests(toc, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

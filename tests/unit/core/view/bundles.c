@@ -3,12 +3,8 @@
 #include "core/view/view.h"
 #include "tests/unit/archive_builder.h"
 #include "core/base/bounds.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 static struct kpackx_error why;
 static const struct kp_view_options with_bundles = {.bundles = true};
@@ -494,18 +490,15 @@ static void classes_of_readers(void **state)
 		kp_archive_close(a[i]);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(code_of_a_binary),
-		cmocka_unit_test(what_is_no_code),
-		cmocka_unit_test(entry_ids),
-		cmocka_unit_test(architectures_that_are_shown),
-		cmocka_unit_test(several_archives),
-		cmocka_unit_test(names_in_hipfb),
-		cmocka_unit_test(too_many_objects),
-		cmocka_unit_test(classes_of_readers),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(code_of_a_binary),
+	cmocka_unit_test(what_is_no_code),
+	cmocka_unit_test(entry_ids),
+	cmocka_unit_test(architectures_that_are_shown),
+	cmocka_unit_test(several_archives),
+	cmocka_unit_test(names_in_hipfb),
+	cmocka_unit_test(too_many_objects),
+	cmocka_unit_test(classes_of_readers),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -8,9 +8,7 @@
 #include "core/view/paths.c"
 
 #include "tests/unit/archive_builder.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 enum { N = 20000 };
 
@@ -229,13 +227,10 @@ static void paths_make_few_directories(void **state)
 	kp_archive_close(flat);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(contents_with_equal_ids_are_found),
-		cmocka_unit_test(directories_with_equal_ids_are_found),
-		cmocka_unit_test(paths_make_few_directories),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(contents_with_equal_ids_are_found),
+	cmocka_unit_test(directories_with_equal_ids_are_found),
+	cmocka_unit_test(paths_make_few_directories),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -2,13 +2,9 @@
 /* A view treats an entry as the path policy says. */
 #include "core/view/entry_paths.h"
 #include "tests/unit/archive_builder.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 static struct kpackx_error why;
 
@@ -128,13 +124,10 @@ static void test_arches(void **state)
 	kp_choice_fini(&chosen);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kinds),
-		cmocka_unit_test(test_faults),
-		cmocka_unit_test(test_arches),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_kinds),
+	cmocka_unit_test(test_faults),
+	cmocka_unit_test(test_arches),
+};
 
-	return cmocka_run_group_tests_name("entry_paths", tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -4,12 +4,8 @@
 #include "tests/unit/archive_builder.h"
 #include "core/base/bounds.h"
 #include "core/archive/find.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -1168,33 +1164,30 @@ static void a_directorys_archives_are_found(void **state)
 			 KPACK_ERROR_FILE_NOT_FOUND);
 }
 
-int main(void)
-{
-	const struct CMUnitTest view[] = {
-		cmocka_unit_test(entries_have_paths),
-		cmocka_unit_test(a_view_of_nothing_has_toc),
-		cmocka_unit_test(names_have_kinds),
-		cmocka_unit_test(lengths_are_bounded),
-		cmocka_unit_test(conflicts_are_lines),
-		cmocka_unit_test(file_names_of_archives_are_escaped),
-		cmocka_unit_test(names_of_one_content_are_links),
-		cmocka_unit_test(equal_hashes_are_one_file_across_archives),
-		cmocka_unit_test(the_first_archive_wins),
-		cmocka_unit_test(a_directory_comes_again_after_a_greater_one),
-		cmocka_unit_test(the_same_archive_twice_is_no_conflict),
-		cmocka_unit_test(archives_of_one_table_and_time_have_the_same_files),
-		cmocka_unit_test(entries_are_selected_by_architecture),
-		cmocka_unit_test(gpus_see_what_they_can_load),
-		cmocka_unit_test(names_differ_between_classes),
-		cmocka_unit_test(contents_of_two_classes_are_two_files),
-		cmocka_unit_test(directories_are_found_by_path),
-		cmocka_unit_test(names_are_hidden),
-		cmocka_unit_test(ids_stay_when_a_view_is_built_again),
-		cmocka_unit_test(archives_of_another_time_are_others),
-		cmocka_unit_test(random_archives_are_shown),
-		cmocka_unit_test(a_hundred_thousand_entries_are_shown),
-		cmocka_unit_test(a_directorys_archives_are_found),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(entries_have_paths),
+	cmocka_unit_test(a_view_of_nothing_has_toc),
+	cmocka_unit_test(names_have_kinds),
+	cmocka_unit_test(lengths_are_bounded),
+	cmocka_unit_test(conflicts_are_lines),
+	cmocka_unit_test(file_names_of_archives_are_escaped),
+	cmocka_unit_test(names_of_one_content_are_links),
+	cmocka_unit_test(equal_hashes_are_one_file_across_archives),
+	cmocka_unit_test(the_first_archive_wins),
+	cmocka_unit_test(a_directory_comes_again_after_a_greater_one),
+	cmocka_unit_test(the_same_archive_twice_is_no_conflict),
+	cmocka_unit_test(archives_of_one_table_and_time_have_the_same_files),
+	cmocka_unit_test(entries_are_selected_by_architecture),
+	cmocka_unit_test(gpus_see_what_they_can_load),
+	cmocka_unit_test(names_differ_between_classes),
+	cmocka_unit_test(contents_of_two_classes_are_two_files),
+	cmocka_unit_test(directories_are_found_by_path),
+	cmocka_unit_test(names_are_hidden),
+	cmocka_unit_test(ids_stay_when_a_view_is_built_again),
+	cmocka_unit_test(archives_of_another_time_are_others),
+	cmocka_unit_test(random_archives_are_shown),
+	cmocka_unit_test(a_hundred_thousand_entries_are_shown),
+	cmocka_unit_test(a_directorys_archives_are_found),
+};
 
-	return cmocka_run_group_tests(view, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

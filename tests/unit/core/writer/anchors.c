@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/writer/anchors.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 enum { N = 20000 };
 
@@ -53,12 +50,9 @@ static void anchors_of_one_place_are_few(void **state)
 	kp_anchors_fini(&a);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_anchors_are_found),
-		cmocka_unit_test(anchors_of_one_place_are_few),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(all_anchors_are_found),
+	cmocka_unit_test(anchors_of_one_place_are_few),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Objects of a shared archive with its blocks: random subsets, and others after them. */
 #include "core/writer/writer.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -321,15 +317,12 @@ static void a_dictionary_that_begins_as_a_trained_one_is_not_copied(void **state
 	assert_true(copies_with_dictionary(dictionary, sizeof(dictionary)));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(subsets_come_back),
-		cmocka_unit_test(what_cannot_begin_an_archive),
-		cmocka_unit_test(dictionaries_of_few_bytes_are_copied),
-		cmocka_unit_test(a_dictionary_for_many_more_bytes_is_not_copied),
-		cmocka_unit_test(a_dictionary_that_begins_as_a_trained_one_is_not_copied),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(subsets_come_back),
+	cmocka_unit_test(what_cannot_begin_an_archive),
+	cmocka_unit_test(dictionaries_of_few_bytes_are_copied),
+	cmocka_unit_test(a_dictionary_for_many_more_bytes_is_not_copied),
+	cmocka_unit_test(a_dictionary_that_begins_as_a_trained_one_is_not_copied),
+};
 
-	return cmocka_run_group_tests(tests, make_objects, free_objects);
-}
+SUITE(tests, make_objects, free_objects);

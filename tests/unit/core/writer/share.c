@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Shared archives: random objects that repeat each other, written and read again. */
 #include "core/writer/writer.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -295,15 +291,12 @@ static void short_repeats_of_old_blocks_are_stored_again(void **state)
 	free(data);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(objects_come_back),
-		cmocka_unit_test(threads_do_not_matter),
-		cmocka_unit_test(an_empty_archive),
-		cmocka_unit_test(many_extents_in_a_span),
-		cmocka_unit_test(short_repeats_of_old_blocks_are_stored_again),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(objects_come_back),
+	cmocka_unit_test(threads_do_not_matter),
+	cmocka_unit_test(an_empty_archive),
+	cmocka_unit_test(many_extents_in_a_span),
+	cmocka_unit_test(short_repeats_of_old_blocks_are_stored_again),
+};
 
-	return cmocka_run_group_tests(tests, make_objects, free_objects);
-}
+SUITE(tests, make_objects, free_objects);

@@ -5,14 +5,10 @@
 #include "core/base/file.h"
 #include "core/base/bounds.h"
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include "tests/unit/count_names.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -790,28 +786,25 @@ static void a_blob_has_at_most_so_many_frames(void **state)
 	ab_free(&a);
 }
 
-int main(void)
-{
-	const struct CMUnitTest writer_tests[] = {
-		cmocka_unit_test(other_readers_find_what_they_need),
-		cmocka_unit_test(the_frame_index_is_right),
-		cmocka_unit_test(what_is_written_is_read),
-		cmocka_unit_test(an_empty_archive_is_read),
-		cmocka_unit_test(stored_bytes_are_read_back),
-		cmocka_unit_test(runs_are_copied_as_they_are),
-		cmocka_unit_test(improper_runs_are_refused),
-		cmocka_unit_test(equal_calls_give_equal_bytes_in_any_order_of_names),
-		cmocka_unit_test(a_name_is_there_once),
-		cmocka_unit_test(every_name_added_is_known),
-		cmocka_unit_test(architectures_and_types_have_a_limit),
-		cmocka_unit_test(the_family_is_known_at_the_end),
-		cmocka_unit_test(improper_names_are_refused),
-		cmocka_unit_test(improper_places_are_refused),
-		cmocka_unit_test(nothing_remains_of_what_was_not_published),
-		cmocka_unit_test(a_full_disk_is_an_error_and_leaves_nothing),
-		cmocka_unit_test(an_unfinished_archive_is_not_published),
-		cmocka_unit_test(a_blob_has_at_most_so_many_frames),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(other_readers_find_what_they_need),
+	cmocka_unit_test(the_frame_index_is_right),
+	cmocka_unit_test(what_is_written_is_read),
+	cmocka_unit_test(an_empty_archive_is_read),
+	cmocka_unit_test(stored_bytes_are_read_back),
+	cmocka_unit_test(runs_are_copied_as_they_are),
+	cmocka_unit_test(improper_runs_are_refused),
+	cmocka_unit_test(equal_calls_give_equal_bytes_in_any_order_of_names),
+	cmocka_unit_test(a_name_is_there_once),
+	cmocka_unit_test(every_name_added_is_known),
+	cmocka_unit_test(architectures_and_types_have_a_limit),
+	cmocka_unit_test(the_family_is_known_at_the_end),
+	cmocka_unit_test(improper_names_are_refused),
+	cmocka_unit_test(improper_places_are_refused),
+	cmocka_unit_test(nothing_remains_of_what_was_not_published),
+	cmocka_unit_test(a_full_disk_is_an_error_and_leaves_nothing),
+	cmocka_unit_test(an_unfinished_archive_is_not_published),
+	cmocka_unit_test(a_blob_has_at_most_so_many_frames),
+};
 
-	return cmocka_run_group_tests(writer_tests, make_dir, remove_dir);
-}
+SUITE(tests, make_dir, remove_dir);

@@ -3,16 +3,12 @@
 #include "fs/base/mount_point.h"
 #include <fcntl.h>
 #include <sched.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 static bool may_mount;
 static char directory[] = "/tmp/kpack-test-XXXXXX";
@@ -55,21 +51,28 @@ static void another_users_mount_is_not_taken_for_ours(void **state)
 	close(ours);
 }
 
-int main(void)
+static int begin_suite(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(another_users_mount_is_not_taken_for_ours),
-	};
-	int failed;
-
+	(void)state;
 	if (!mkdtemp(directory))
-		return 1;
+		return -1;
 	may_mount = geteuid() == 0 && access("/dev/fuse", R_OK | W_OK) == 0 &&
 		    unshare(CLONE_NEWNS) == 0 &&
 		    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	return 0;
+}
+
+static int end_suite(void **state)
+{
+	(void)state;
 	if (may_mount)
 		umount2(directory, MNT_DETACH); /* after a failure */
 	rmdir(directory);
-	return failed;
+	return 0;
 }
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(another_users_mount_is_not_taken_for_ours),
+};
+
+SUITE(tests, begin_suite, end_suite);

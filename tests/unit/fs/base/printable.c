@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "fs/base/printable.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 static void confusing_bytes_are_escaped(void **state)
 {
@@ -43,12 +39,9 @@ static void long_lines_are_cut(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(confusing_bytes_are_escaped),
-		cmocka_unit_test(long_lines_are_cut),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(confusing_bytes_are_escaped),
+	cmocka_unit_test(long_lines_are_cut),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fs/base/process_link.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -214,17 +210,14 @@ static void descriptors_that_do_not_belong_are_closed(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(what_is_sent_arrives),
-		TEST(without_anything_it_is_empty_texts),
-		TEST(long_texts_are_cut),
-		TEST(a_side_that_is_slow_or_gone_is_noticed),
-		TEST(whatever_comes_is_judged),
-		TEST(what_is_too_long_is_dropped),
-		TEST(descriptors_that_do_not_belong_are_closed),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST(what_is_sent_arrives),
+	TEST(without_anything_it_is_empty_texts),
+	TEST(long_texts_are_cut),
+	TEST(a_side_that_is_slow_or_gone_is_noticed),
+	TEST(whatever_comes_is_judged),
+	TEST(what_is_too_long_is_dropped),
+	TEST(descriptors_that_do_not_belong_are_closed),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fs/content/ahead.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #define ARCHIVE (UINT64_C(7) << 32)
 
@@ -130,18 +127,15 @@ static void what_was_read_is_not_claimed(void **state)
 	assert_true(ahead_claim(&a, &row, ARCHIVE + 6));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(three_in_order_are_a_row, setup),
-		cmocka_unit_test_setup(a_row_has_one_step, setup),
-		cmocka_unit_test_setup(other_orders_are_no_rows, setup),
-		cmocka_unit_test_setup(the_middle_of_an_entry, setup),
-		cmocka_unit_test_setup(readers_who_share_a_row, setup),
-		cmocka_unit_test_setup(several_rows, setup),
-		cmocka_unit_test_setup(an_entry_is_claimed_once, setup),
-		cmocka_unit_test_setup(what_was_read_is_not_claimed, setup),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test_setup(three_in_order_are_a_row, setup),
+	cmocka_unit_test_setup(a_row_has_one_step, setup),
+	cmocka_unit_test_setup(other_orders_are_no_rows, setup),
+	cmocka_unit_test_setup(the_middle_of_an_entry, setup),
+	cmocka_unit_test_setup(readers_who_share_a_row, setup),
+	cmocka_unit_test_setup(several_rows, setup),
+	cmocka_unit_test_setup(an_entry_is_claimed_once, setup),
+	cmocka_unit_test_setup(what_was_read_is_not_claimed, setup),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

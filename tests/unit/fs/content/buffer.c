@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "fs/content/buffer.h"
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #define KIB ((size_t)1024)
 #define MIB (1024 * KIB)
@@ -96,13 +94,10 @@ static void none_for_a_small_cache(void **state)
 	buffers_fini(&b);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(segments_share_huge_pages),
-		cmocka_unit_test(few_are_kept),
-		cmocka_unit_test(none_for_a_small_cache),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(segments_share_huge_pages),
+	cmocka_unit_test(few_are_kept),
+	cmocka_unit_test(none_for_a_small_cache),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -3,13 +3,9 @@
 #include "fs/content/bundle_read.h"
 #include "tests/unit/edition_builder.h"
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 static const struct kp_choice every_arch;
 
@@ -240,14 +236,11 @@ static void a_part_that_fails(void **state)
 	fails = SIZE_MAX;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_range_has_all_its_bytes),
-		cmocka_unit_test(parts_in_any_order),
-		cmocka_unit_test(parts_from_several_threads),
-		cmocka_unit_test(a_part_that_fails),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(each_range_has_all_its_bytes),
+	cmocka_unit_test(parts_in_any_order),
+	cmocka_unit_test(parts_from_several_threads),
+	cmocka_unit_test(a_part_that_fails),
+};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+SUITE(tests, setup, teardown);

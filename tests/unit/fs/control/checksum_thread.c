@@ -5,13 +5,9 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 static const struct kp_choice every_arch;
 
@@ -218,12 +214,9 @@ static void test_many_readers(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(test_whole), TEST(test_parts),        TEST(test_unreadable),
-		TEST(test_stop),  TEST(test_many_readers),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST(test_whole), TEST(test_parts),        TEST(test_unreadable),
+	TEST(test_stop),  TEST(test_many_readers),
+};
 
-	return cmocka_run_group_tests_name("hasher", tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

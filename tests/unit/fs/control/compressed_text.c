@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Texts that are kept compressed read back as they were written. */
 #include "fs/control/compressed_text.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #define BLOCK (128 << 10)
 
@@ -86,12 +83,9 @@ static void test_parts(void **state)
 	free(bytes);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_parts),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_sizes),
+	cmocka_unit_test(test_parts),
+};
 
-	return cmocka_run_group_tests_name("folded", tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -5,11 +5,8 @@
  */
 #include "fs/control/forget_names.h"
 #include <semaphore.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 static const char one[] = "one", two[] = "two";
 static unsigned notified_one, notified_two;
@@ -88,13 +85,16 @@ static void test_end(void **state)
 	forget_names_free(NULL);
 }
 
-int main(void)
+static int begin_suite(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_notify),
-		cmocka_unit_test(test_end),
-	};
-
+	(void)state;
 	sem_init(&notified, 0, 0);
-	return cmocka_run_group_tests_name("forget_names", tests, NULL, NULL);
+	return 0;
 }
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_notify),
+	cmocka_unit_test(test_end),
+};
+
+SUITE(tests, begin_suite, NULL);

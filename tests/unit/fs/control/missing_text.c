@@ -4,13 +4,9 @@
 #include "fs/control/entries_text.h"
 #include "fs/base/log.h"
 #include "tests/unit/edition_builder.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 static const struct kp_choice every_arch;
 
@@ -228,20 +224,23 @@ static void test_entries_for_arches(void **state)
 	kp_choice_fini(&chosen);
 }
 
-int main(void)
+static int begin_suite(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nothing),
-		cmocka_unit_test(test_bad_names),
-		cmocka_unit_test(test_refused_entries),
-		cmocka_unit_test(test_conflicts),
-		cmocka_unit_test(test_arches),
-		cmocka_unit_test(test_subdir),
-		cmocka_unit_test(test_empty_subdir),
-		cmocka_unit_test(test_entries),
-		cmocka_unit_test(test_entries_for_arches),
-	};
-
+	(void)state;
 	log_level(LOG_EMERG);
-	return cmocka_run_group_tests_name("missing", tests, NULL, NULL);
+	return 0;
 }
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_nothing),
+	cmocka_unit_test(test_bad_names),
+	cmocka_unit_test(test_refused_entries),
+	cmocka_unit_test(test_conflicts),
+	cmocka_unit_test(test_arches),
+	cmocka_unit_test(test_subdir),
+	cmocka_unit_test(test_empty_subdir),
+	cmocka_unit_test(test_entries),
+	cmocka_unit_test(test_entries_for_arches),
+};
+
+SUITE(tests, begin_suite, NULL);

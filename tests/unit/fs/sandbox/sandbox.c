@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fs/sandbox/sandbox.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -522,17 +518,14 @@ static int set_up(void **state)
 	       socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(privileges_are_gone),
-		cmocka_unit_test(users_without_privileges_enter_too),
-		cmocka_unit_test(what_serving_takes_works),
-		cmocka_unit_test(messages_reach_the_log),
-		cmocka_unit_test(nothing_else_works),
-		cmocka_unit_test(only_the_device_is_opened_again),
-		cmocka_unit_test(rings_are_made_for_who_asks),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(privileges_are_gone),
+	cmocka_unit_test(users_without_privileges_enter_too),
+	cmocka_unit_test(what_serving_takes_works),
+	cmocka_unit_test(messages_reach_the_log),
+	cmocka_unit_test(nothing_else_works),
+	cmocka_unit_test(only_the_device_is_opened_again),
+	cmocka_unit_test(rings_are_made_for_who_asks),
+};
 
-	return cmocka_run_group_tests(tests, set_up, NULL);
-}
+SUITE(tests, set_up, NULL);

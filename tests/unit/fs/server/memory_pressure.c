@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fs/server/memory_pressure.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <errno.h>
 #include <ftw.h>
 #include <inttypes.h>
@@ -322,22 +318,19 @@ static void real_systems_are_opened(void **state)
 
 #define IN_ROOT(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		IN_ROOT(no_limit_is_found_where_there_is_none),
-		IN_ROOT(the_smallest_limit_counts),
-		IN_ROOT(limits_may_change),
-		IN_ROOT(page_cache_not_in_use_is_no_usage),
-		IN_ROOT(version_1_is_read_too),
-		IN_ROOT(containers_are_seen_from_inside),
-		IN_ROOT(nonsense_is_no_limit),
-		IN_ROOT(the_budget_fits_the_limit),
-		IN_ROOT(stalls_halve_it_and_calm_restores_it),
-		IN_ROOT(a_full_cgroup_is_a_sign),
-		IN_ROOT(the_thread_says_so),
-		cmocka_unit_test(real_systems_are_opened),
-	};
+static const struct CMUnitTest tests[] = {
+	IN_ROOT(no_limit_is_found_where_there_is_none),
+	IN_ROOT(the_smallest_limit_counts),
+	IN_ROOT(limits_may_change),
+	IN_ROOT(page_cache_not_in_use_is_no_usage),
+	IN_ROOT(version_1_is_read_too),
+	IN_ROOT(containers_are_seen_from_inside),
+	IN_ROOT(nonsense_is_no_limit),
+	IN_ROOT(the_budget_fits_the_limit),
+	IN_ROOT(stalls_halve_it_and_calm_restores_it),
+	IN_ROOT(a_full_cgroup_is_a_sign),
+	IN_ROOT(the_thread_says_so),
+	cmocka_unit_test(real_systems_are_opened),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fs/supervisor/caller_groups.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <grp.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -81,13 +77,10 @@ static void each_question_has_its_answer(void **state)
 	close(ends[0]);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_groups_of_a_thread_are_found),
-		cmocka_unit_test(another_user_has_no_groups),
-		cmocka_unit_test(each_question_has_its_answer),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(the_groups_of_a_thread_are_found),
+	cmocka_unit_test(another_user_has_no_groups),
+	cmocka_unit_test(each_question_has_its_answer),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

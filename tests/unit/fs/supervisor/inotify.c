@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fs/supervisor/inotify.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -262,20 +258,17 @@ static void the_mount_table_can_be_polled(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(what_matters_is_noticed),
-		TEST(what_does_not_is_not),
-		TEST(a_round_forgets_what_it_does_not_name),
-		TEST(what_is_not_there_is_waited_for),
-		TEST(links_in_a_circle_end),
-		TEST(links_may_be_absolute),
-		TEST(of_many_names_all_matter),
-		TEST(too_many_events_are_one_that_matters),
-		TEST(file_systems_without_events_are_named),
-		TEST(the_mount_table_can_be_polled),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST(what_matters_is_noticed),
+	TEST(what_does_not_is_not),
+	TEST(a_round_forgets_what_it_does_not_name),
+	TEST(what_is_not_there_is_waited_for),
+	TEST(links_in_a_circle_end),
+	TEST(links_may_be_absolute),
+	TEST(of_many_names_all_matter),
+	TEST(too_many_events_are_one_that_matters),
+	TEST(file_systems_without_events_are_named),
+	TEST(the_mount_table_can_be_polled),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

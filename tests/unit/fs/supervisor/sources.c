@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fs/supervisor/sources.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -283,19 +279,16 @@ static void opening_says_why_not(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(the_order_is_that_of_sources_then_names),
-		TEST(what_is_the_same_keeps_its_serial),
-		TEST(other_attributes_of_the_same_file),
-		TEST(another_file_of_the_same_name_is_another),
-		TEST(what_is_removed_is_gone),
-		TEST(a_source_that_is_not_there),
-		TEST(dangling_links_are_items_with_an_error),
-		TEST(only_force_tries_again_what_was_refused),
-		TEST(opening_says_why_not),
-	};
+static const struct CMUnitTest tests[] = {
+	TEST(the_order_is_that_of_sources_then_names),
+	TEST(what_is_the_same_keeps_its_serial),
+	TEST(other_attributes_of_the_same_file),
+	TEST(another_file_of_the_same_name_is_another),
+	TEST(what_is_removed_is_gone),
+	TEST(a_source_that_is_not_there),
+	TEST(dangling_links_are_items_with_an_error),
+	TEST(only_force_tries_again_what_was_refused),
+	TEST(opening_says_why_not),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

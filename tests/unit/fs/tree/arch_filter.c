@@ -2,13 +2,9 @@
 /* Which archives have files for a selected GPU. */
 #include "fs/tree/arch_filter.h"
 #include "tests/unit/edition_builder.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 static const struct {
 	const char *arch;
@@ -83,13 +79,10 @@ static void test_lines(void **state)
 	expect_line("auto", NULL);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_served),
-		cmocka_unit_test(test_named),
-		cmocka_unit_test(test_lines),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_served),
+	cmocka_unit_test(test_named),
+	cmocka_unit_test(test_lines),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

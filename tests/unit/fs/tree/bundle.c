@@ -2,12 +2,8 @@
 /* The contents of files: which are the same, and what they keep open. */
 #include "fs/tree/bundle.h"
 #include "tests/unit/edition_builder.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 static const struct kp_choice every_arch;
 
@@ -101,12 +97,9 @@ static void a_bundle_outlives_its_edition(void **state)
 	file_content_unref(&(struct file_content){0});
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_the_same),
-		cmocka_unit_test(a_bundle_outlives_its_edition),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(what_is_the_same),
+	cmocka_unit_test(a_bundle_outlives_its_edition),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

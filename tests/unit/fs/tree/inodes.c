@@ -6,13 +6,10 @@
 #include "fs/tree/inodes.h"
 #include "tests/unit/archive_builder.h"
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 static struct kpackx_error why;
 static const struct kp_choice every_arch;
@@ -581,28 +578,24 @@ static void a_bundle_comes_back(void **state)
 	end();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_same_again),
-		cmocka_unit_test(an_equal_one),
-		cmocka_unit_test(other_bytes_have_another_number),
-		cmocka_unit_test(back_again),
-		cmocka_unit_test(back_of_another_archive),
-		cmocka_unit_test(hidden_and_forgotten),
-		cmocka_unit_test(names_that_come_and_go),
-		cmocka_unit_test(what_is_not_known_is_not_reported),
-		cmocka_unit_test(listing_goes_on),
-		cmocka_unit_test(positions_in_disguise),
-		cmocka_unit_test(archives_that_go_are_idle),
-		cmocka_unit_test(many_retired),
-		cmocka_unit_test_setup_teardown(equal_bundles_have_one_number,
-						begin_bundles, end_bundles),
-		cmocka_unit_test_setup_teardown(bundles_change_with_their_archives,
-						begin_bundles, end_bundles),
-		cmocka_unit_test_setup_teardown(a_bundle_comes_back, begin_bundles,
-						end_bundles),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(the_same_again),
+	cmocka_unit_test(an_equal_one),
+	cmocka_unit_test(other_bytes_have_another_number),
+	cmocka_unit_test(back_again),
+	cmocka_unit_test(back_of_another_archive),
+	cmocka_unit_test(hidden_and_forgotten),
+	cmocka_unit_test(names_that_come_and_go),
+	cmocka_unit_test(what_is_not_known_is_not_reported),
+	cmocka_unit_test(listing_goes_on),
+	cmocka_unit_test(positions_in_disguise),
+	cmocka_unit_test(archives_that_go_are_idle),
+	cmocka_unit_test(many_retired),
+	cmocka_unit_test_setup_teardown(equal_bundles_have_one_number, begin_bundles,
+					end_bundles),
+	cmocka_unit_test_setup_teardown(bundles_change_with_their_archives, begin_bundles,
+					end_bundles),
+	cmocka_unit_test_setup_teardown(a_bundle_comes_back, begin_bundles, end_bundles),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

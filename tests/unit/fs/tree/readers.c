@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fs/tree/readers.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -179,19 +175,15 @@ static void a_list_only_takes_away(void **state)
 	assert_int_equal(mode_with(refused, 5), 0400);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_first_that_fits_decides),
-		cmocka_unit_test(groups_matter_only_sometimes),
-		cmocka_unit_test_setup_teardown(equal_readers_are_one_class, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(too_many_classes_are_read_by_nobody,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(times_and_sizes_are_those_of_the_class,
-						setup, teardown),
-		cmocka_unit_test(a_list_only_takes_away),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(the_first_that_fits_decides),
+	cmocka_unit_test(groups_matter_only_sometimes),
+	cmocka_unit_test_setup_teardown(equal_readers_are_one_class, setup, teardown),
+	cmocka_unit_test_setup_teardown(too_many_classes_are_read_by_nobody, setup,
+					teardown),
+	cmocka_unit_test_setup_teardown(times_and_sizes_are_those_of_the_class, setup,
+					teardown),
+	cmocka_unit_test(a_list_only_takes_away),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

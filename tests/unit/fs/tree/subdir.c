@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fs/tree/subdir.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <stdlib.h>
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -51,12 +47,9 @@ static void paths_that_lead_out_are_refused(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(paths_are_cleaned),
-		cmocka_unit_test(paths_that_lead_out_are_refused),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(paths_are_cleaned),
+	cmocka_unit_test(paths_that_lead_out_are_refused),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

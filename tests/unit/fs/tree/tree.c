@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/archive_builder.h"
 #include "fs/tree/tree.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 enum { FILES = 300 };
 
@@ -215,14 +211,11 @@ static void late_files_try_no_number_again(void **state)
 	assert_late_files(TREE_LAST, FILES, TREE_FIRST);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tree[] = {
-		cmocka_unit_test(numbers_are_the_ids_of_the_view),
-		cmocka_unit_test(taken_numbers_are_passed_over),
-		cmocka_unit_test(all_may_be_moved),
-		cmocka_unit_test(late_files_try_no_number_again),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(numbers_are_the_ids_of_the_view),
+	cmocka_unit_test(taken_numbers_are_passed_over),
+	cmocka_unit_test(all_may_be_moved),
+	cmocka_unit_test(late_files_try_no_number_again),
+};
 
-	return cmocka_run_group_tests(tree, begin, end);
-}
+SUITE(tests, begin, end);

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "packer/base/shell_word.h"
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,12 +85,9 @@ static void terminals_show_it(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(shells_read_the_original),
-		cmocka_unit_test(terminals_show_it),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(shells_read_the_original),
+	cmocka_unit_test(terminals_show_it),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "packer/base/xalloc.h"
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 static void memory_is_as_asked_for(void **state)
 {
@@ -69,12 +66,9 @@ static void a_failure_is_one_line_and_status_1(void **state)
 	assert_int_equal(WEXITSTATUS(status), 1);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(memory_is_as_asked_for),
-		cmocka_unit_test(a_failure_is_one_line_and_status_1),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(memory_is_as_asked_for),
+	cmocka_unit_test(a_failure_is_one_line_and_status_1),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

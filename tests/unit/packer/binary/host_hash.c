@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Names that contain clang's hash. */
 #include "packer/binary/host_hash.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #define A "0123456789abcdef"
 #define B "fedcba9876543210"
@@ -45,12 +42,9 @@ static void covers(void **state)
 	assert_false(host_hash_covers(text, 0, &begin));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names),
-		cmocka_unit_test(covers),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(names),
+	cmocka_unit_test(covers),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

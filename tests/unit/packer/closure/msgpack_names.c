@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "packer/closure/msgpack_names.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -85,14 +81,11 @@ static void test_hostile(void **state)
 	free(deep);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_key),
-		cmocka_unit_test(test_all),
-		cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_hostile),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_key),
+	cmocka_unit_test(test_all),
+	cmocka_unit_test(test_cut),
+	cmocka_unit_test(test_hostile),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

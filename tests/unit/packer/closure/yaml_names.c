@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "packer/closure/yaml_names.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -117,14 +113,11 @@ static void test_aliases(void **state)
 	free(text);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good),
-		cmocka_unit_test(test_bad),
-		cmocka_unit_test(test_depth),
-		cmocka_unit_test(test_aliases),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_good),
+	cmocka_unit_test(test_bad),
+	cmocka_unit_test(test_depth),
+	cmocka_unit_test(test_aliases),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

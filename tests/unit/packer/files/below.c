@@ -9,10 +9,6 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +17,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include "tests/unit/silent_mount.h"
 
 static char top[64];
@@ -504,33 +500,33 @@ static void test_the_text_says_that_a_link_is_refused(void **state)
 	assert_int_equal(why.sys_errno, EACCES);
 }
 
-int main(void)
+static int begin_suite(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_links_in_a_root_are_not_followed,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(test_calls, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_directories_are_made_on_the_way,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(test_a_root_stays_what_it_was, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(test_reading_follows_links_that_stay,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(test_operands, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_only_regular_files_are_opened, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(test_files_are_written_whole, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(test_mounts_of_others, setup,
-						teardown_mounts),
-		cmocka_unit_test(test_the_text_says_that_a_link_is_refused),
-		cmocka_unit_test(test_without_openat2), /* the last */
-	};
-
+	(void)state;
 	umask(022);
 	/* before a root is opened, which stays in the table that it was opened in */
 	may_mount = geteuid() == 0 && access("/dev/fuse", R_OK | W_OK) == 0 &&
 		    unshare(CLONE_NEWNS) == 0 &&
 		    mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return 0;
 }
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test_setup_teardown(test_links_in_a_root_are_not_followed, setup,
+					teardown),
+	cmocka_unit_test_setup_teardown(test_calls, setup, teardown),
+	cmocka_unit_test_setup_teardown(test_directories_are_made_on_the_way, setup,
+					teardown),
+	cmocka_unit_test_setup_teardown(test_a_root_stays_what_it_was, setup, teardown),
+	cmocka_unit_test_setup_teardown(test_reading_follows_links_that_stay, setup,
+					teardown),
+	cmocka_unit_test_setup_teardown(test_operands, setup, teardown),
+	cmocka_unit_test_setup_teardown(test_only_regular_files_are_opened, setup,
+					teardown),
+	cmocka_unit_test_setup_teardown(test_files_are_written_whole, setup, teardown),
+	cmocka_unit_test_setup_teardown(test_mounts_of_others, setup, teardown_mounts),
+	cmocka_unit_test(test_the_text_says_that_a_link_is_refused),
+	cmocka_unit_test(test_without_openat2), /* the last */
+};
+
+SUITE(tests, begin_suite, NULL);

@@ -2,15 +2,11 @@
 /* Copies of files that were looked at before, and links to copies that others can exchange. */
 #include "packer/files/copy.h"
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include "packer/files/below.h"
 
 static char top[64];
@@ -221,16 +217,12 @@ static void test_directories_that_were_made(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_only_what_was_seen, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_attributes_of_links_and_fifos, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(test_links_to_copies, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_directories_that_were_made, setup,
-						teardown),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test_setup_teardown(test_only_what_was_seen, setup, teardown),
+	cmocka_unit_test_setup_teardown(test_attributes_of_links_and_fifos, setup,
+					teardown),
+	cmocka_unit_test_setup_teardown(test_links_to_copies, setup, teardown),
+	cmocka_unit_test_setup_teardown(test_directories_that_were_made, setup, teardown),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

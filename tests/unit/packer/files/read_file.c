@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "packer/files/read_file.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <zlib.h>
 
 static struct read_file x;
@@ -109,13 +105,10 @@ static void test_files(void **state)
 	free((void *)packed.data);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_damaged),
-		cmocka_unit_test(test_files),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_sizes),
+	cmocka_unit_test(test_damaged),
+	cmocka_unit_test(test_files),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -4,15 +4,11 @@
 #include "packer/files/target.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 static int setup(void **state)
 {
@@ -197,17 +193,20 @@ static void test_mkstemps(void **state)
 	assert_string_not_equal(first, second);
 }
 
-int main(void)
+static int begin_suite(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_replacing, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_writing, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_other_users, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_mkstemps, setup, teardown),
-		/* from then on, "dir" is a root */
-		cmocka_unit_test_setup_teardown(test_in_a_root, setup, teardown),
-	};
-
+	(void)state;
 	umask(022);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return 0;
 }
+
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test_setup_teardown(test_replacing, setup, teardown),
+	cmocka_unit_test_setup_teardown(test_writing, setup, teardown),
+	cmocka_unit_test_setup_teardown(test_other_users, setup, teardown),
+	cmocka_unit_test_setup_teardown(test_mkstemps, setup, teardown),
+	/* from then on, "dir" is a root */
+	cmocka_unit_test_setup_teardown(test_in_a_root, setup, teardown),
+};
+
+SUITE(tests, begin_suite, NULL);

@@ -3,10 +3,6 @@
 #include "packer/files/temp_dir.h"
 #include <fcntl.h>
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +11,7 @@
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include "packer/files/below.h"
 
 #define PREFIX ".test-"
@@ -158,15 +154,11 @@ static void test_renamed_by_another_user(void **state)
 	assert_int_equal(rmdir(PREFIX "abcdef"), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_removed, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_left, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_not_ours, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_renamed_by_another_user, setup,
-						teardown),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test_setup_teardown(test_removed, setup, teardown),
+	cmocka_unit_test_setup_teardown(test_left, setup, teardown),
+	cmocka_unit_test_setup_teardown(test_not_ours, setup, teardown),
+	cmocka_unit_test_setup_teardown(test_renamed_by_another_user, setup, teardown),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -3,16 +3,12 @@
 #include "packer/files/tree_list.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 /* List ROOT as a text: "+DIR", "-DIR" at its end, names of others, "!NAME:ERRNO". */
 static void list_tree(const char *root, const char *skip, char *text)
@@ -172,11 +168,11 @@ static void test_guarded(void **state)
 	assert_int_equal(system(command), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_list), cmocka_unit_test(test_exchanged),
-		cmocka_unit_test(test_slash), cmocka_unit_test(test_guarded)};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_list),
+	cmocka_unit_test(test_exchanged),
+	cmocka_unit_test(test_slash),
+	cmocka_unit_test(test_guarded),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

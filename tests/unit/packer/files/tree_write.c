@@ -3,16 +3,12 @@
 #include "packer/files/tree_write.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include "packer/files/below.h"
 
 static char top[64], out[80];
@@ -243,15 +239,12 @@ static void test_names_in_errors(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_directories_are_closed_last, setup,
-						teardown),
-		cmocka_unit_test_setup_teardown(test_hard_links, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_left_out, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_names_in_errors, setup, teardown),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test_setup_teardown(test_directories_are_closed_last, setup,
+					teardown),
+	cmocka_unit_test_setup_teardown(test_hard_links, setup, teardown),
+	cmocka_unit_test_setup_teardown(test_left_out, setup, teardown),
+	cmocka_unit_test_setup_teardown(test_names_in_errors, setup, teardown),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

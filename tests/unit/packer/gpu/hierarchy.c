@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "packer/gpu/hierarchy.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include "core/target/target.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -122,13 +118,10 @@ static void rows_are_of_the_processors(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(targets_are_members),
-		cmocka_unit_test(groups_have_one_name),
-		cmocka_unit_test(rows_are_of_the_processors),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(targets_are_members),
+	cmocka_unit_test(groups_have_one_name),
+	cmocka_unit_test(rows_are_of_the_processors),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

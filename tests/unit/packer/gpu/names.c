@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "packer/gpu/names.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <stdlib.h>
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -101,14 +97,11 @@ static void names_are_checked(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(labels_become_names),
-		cmocka_unit_test(long_labels_fit),
-		cmocka_unit_test(archives_have_a_separator),
-		cmocka_unit_test(names_are_checked),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(labels_become_names),
+	cmocka_unit_test(long_labels_fit),
+	cmocka_unit_test(archives_have_a_separator),
+	cmocka_unit_test(names_are_checked),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "packer/hip/loader_cache.h"
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 struct seen {
 	size_t n;
@@ -91,14 +89,10 @@ static void other_files_are_refused(void **state)
 	assert_int_equal(seen.n, 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(libraries_are_listed),
-		cmocka_unit_test(strings_must_end_inside),
-		cmocka_unit_test(other_files_are_refused),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(libraries_are_listed),
+	cmocka_unit_test(strings_must_end_inside),
+	cmocka_unit_test(other_files_are_refused),
+};
 
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

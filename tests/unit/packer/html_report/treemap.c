@@ -2,12 +2,9 @@
 /* Boxes proportional to sizes that fill a box and do not overlap. */
 #include "packer/html_report/treemap.h"
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 enum { MOST = 2000 };
 
@@ -117,16 +114,10 @@ static void many(void **state)
 	assert_true(worst < 4);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_fills_all),
-		cmocka_unit_test(papers_example),
-		cmocka_unit_test(equal_ones_are_square),
-		cmocka_unit_test(nothing_has_no_area),
-		cmocka_unit_test(far_apart_sizes),
-		cmocka_unit_test(many),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(one_fills_all),         cmocka_unit_test(papers_example),
+	cmocka_unit_test(equal_ones_are_square), cmocka_unit_test(nothing_has_no_area),
+	cmocka_unit_test(far_apart_sizes),       cmocka_unit_test(many),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "packer/library/arch_name.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include "tests/unit/bundle_builder.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -417,19 +413,16 @@ static void bundles_are_for_the_named_one_or_neutral(void **state)
 	}
 }
 
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_give_the_target),
-		cmocka_unit_test(directories_are_whole_targets),
-		cmocka_unit_test(hostile_names_do_no_harm),
-		cmocka_unit_test(paths_are_taken_apart),
-		cmocka_unit_test(targets_agree_or_contradict),
-		cmocka_unit_test(containers_are_known_by_their_magic),
-		cmocka_unit_test(code_objects_have_the_last_word),
-		cmocka_unit_test(files_without_code_are_what_their_name_says),
-		cmocka_unit_test(bundles_are_for_the_named_one_or_neutral),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(names_give_the_target),
+	cmocka_unit_test(directories_are_whole_targets),
+	cmocka_unit_test(hostile_names_do_no_harm),
+	cmocka_unit_test(paths_are_taken_apart),
+	cmocka_unit_test(targets_agree_or_contradict),
+	cmocka_unit_test(containers_are_known_by_their_magic),
+	cmocka_unit_test(code_objects_have_the_last_word),
+	cmocka_unit_test(files_without_code_are_what_their_name_says),
+	cmocka_unit_test(bundles_are_for_the_named_one_or_neutral),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "packer/library/cutile_signature.h"
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <stdlib.h>
 #include <unistd.h>
 #include "core/base/json.h"
@@ -252,14 +248,11 @@ static void test_json_bounds(void **state)
 	json_decref(json);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_none),        cmocka_unit_test(test_facts),
-		cmocka_unit_test(test_every_kind),  cmocka_unit_test(test_many),
-		cmocka_unit_test(test_print),       cmocka_unit_test(test_json),
-		cmocka_unit_test(test_json_bounds),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_none),        cmocka_unit_test(test_facts),
+	cmocka_unit_test(test_every_kind),  cmocka_unit_test(test_many),
+	cmocka_unit_test(test_print),       cmocka_unit_test(test_json),
+	cmocka_unit_test(test_json_bounds),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

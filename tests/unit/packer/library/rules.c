@@ -2,6 +2,7 @@
 #include "packer/library/rules.h"
 #include "tests/unit/library_ask.h"
 #include <unistd.h>
+#include "tests/unit/unit.h"
 
 static struct kpackx_error why;
 
@@ -311,20 +312,17 @@ static void a_steppings_directory_is_reported(void **state)
 	asked_fini(&a);
 }
 
-int main(void)
-{
-	const struct CMUnitTest rules[] = {
-		cmocka_unit_test(files_of_rules_are_read),
-		cmocka_unit_test(errors_name_line_and_word),
-		cmocka_unit_test(hostile_files_are_bounded),
-		cmocka_unit_test(rules_come_from_a_file),
-		cmocka_unit_test(rules_fit_files),
-		cmocka_unit_test(the_content_of_code_objects_counts),
-		cmocka_unit_test(names_that_contradict_directories_are_reported),
-		cmocka_unit_test(databases_of_rules_are_read_at_random),
-		cmocka_unit_test(libraries_of_rules_know_their_files),
-		cmocka_unit_test(a_steppings_directory_is_reported),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(files_of_rules_are_read),
+	cmocka_unit_test(errors_name_line_and_word),
+	cmocka_unit_test(hostile_files_are_bounded),
+	cmocka_unit_test(rules_come_from_a_file),
+	cmocka_unit_test(rules_fit_files),
+	cmocka_unit_test(the_content_of_code_objects_counts),
+	cmocka_unit_test(names_that_contradict_directories_are_reported),
+	cmocka_unit_test(databases_of_rules_are_read_at_random),
+	cmocka_unit_test(libraries_of_rules_know_their_files),
+	cmocka_unit_test(a_steppings_directory_is_reported),
+};
 
-	return cmocka_run_group_tests(rules, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "packer/merge/merge.h"
 #include "core/base/bounds.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 static char dir[] = "/tmp/kp-merge-XXXXXX";
 static struct kpackx_error why;
@@ -194,14 +190,11 @@ static void nothing_to_join_is_an_error(void **state)
 	merge_plan_free(NULL);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(equal_objects_are_stored_once),
-		cmocka_unit_test(clashes_are_counted_and_settled),
-		cmocka_unit_test(a_shared_object_goes_back_to_its_place),
-		cmocka_unit_test(nothing_to_join_is_an_error),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(equal_objects_are_stored_once),
+	cmocka_unit_test(clashes_are_counted_and_settled),
+	cmocka_unit_test(a_shared_object_goes_back_to_its_place),
+	cmocka_unit_test(nothing_to_join_is_an_error),
+};
 
-	return cmocka_run_group_tests(tests, make_dir, remove_dir);
-}
+SUITE(tests, make_dir, remove_dir);

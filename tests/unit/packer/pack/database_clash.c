@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "packer/pack/database_clash.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -259,22 +255,17 @@ static void test_tree(void **state)
 	assert_int_equal(r->plan.n_objects, 1);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_same_bytes, begin, end),
-		cmocka_unit_test_setup_teardown(test_other_bytes, begin, end),
-		cmocka_unit_test_setup_teardown(test_other_bytes_without_hash, begin,
-						end),
-		cmocka_unit_test_setup_teardown(test_other_size, begin, end),
-		cmocka_unit_test_setup_teardown(test_one_gpu, begin, end),
-		cmocka_unit_test_setup_teardown(test_one_gpu_of_another_group, begin,
-						end),
-		cmocka_unit_test_setup_teardown(test_force, begin, end),
-		cmocka_unit_test_setup_teardown(test_prefer_input, begin, end),
-		cmocka_unit_test_setup_teardown(test_prefer_output, begin, end),
-		cmocka_unit_test_setup_teardown(test_tree, begin, end),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test_setup_teardown(test_same_bytes, begin, end),
+	cmocka_unit_test_setup_teardown(test_other_bytes, begin, end),
+	cmocka_unit_test_setup_teardown(test_other_bytes_without_hash, begin, end),
+	cmocka_unit_test_setup_teardown(test_other_size, begin, end),
+	cmocka_unit_test_setup_teardown(test_one_gpu, begin, end),
+	cmocka_unit_test_setup_teardown(test_one_gpu_of_another_group, begin, end),
+	cmocka_unit_test_setup_teardown(test_force, begin, end),
+	cmocka_unit_test_setup_teardown(test_prefer_input, begin, end),
+	cmocka_unit_test_setup_teardown(test_prefer_output, begin, end),
+	cmocka_unit_test_setup_teardown(test_tree, begin, end),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "packer/pack/mount_places.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,18 +174,15 @@ static void test_special_names(void **state)
 	      "kpackfs -o 'subdir=it'\\''s' /o/.kpack '/o/it'\\''s'");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nothing),
-		cmocka_unit_test(test_a_library),
-		cmocka_unit_test(test_prefix),
-		cmocka_unit_test(test_beside_others),
-		cmocka_unit_test(test_empty_directories),
-		cmocka_unit_test(test_not_missing),
-		cmocka_unit_test(test_names_alike),
-		cmocka_unit_test(test_special_names),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_nothing),
+	cmocka_unit_test(test_a_library),
+	cmocka_unit_test(test_prefix),
+	cmocka_unit_test(test_beside_others),
+	cmocka_unit_test(test_empty_directories),
+	cmocka_unit_test(test_not_missing),
+	cmocka_unit_test(test_names_alike),
+	cmocka_unit_test(test_special_names),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

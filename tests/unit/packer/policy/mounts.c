@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The mounts of a tree in the kernel's table, whatever their names are. */
 #include "packer/policy/mounts.h"
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <sys/sysmacros.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 static void read_text(const char *text, const char *tree, struct mount_table *out)
 {
@@ -45,10 +43,8 @@ static void test_table(void **state)
 	mount_table_fini(&m);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_table)};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_table),
+};
 
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

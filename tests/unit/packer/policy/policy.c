@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* What a policy's file may say, and what the message about a wrong one names. */
 #include "packer/policy/policy.h"
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 static kpack_error_t parse(const char *text, struct policy *p, struct kpackx_error *why)
 {
@@ -87,14 +85,10 @@ static void test_nul(void **state)
 	policy_fini(&p);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good),
-		cmocka_unit_test(test_wrong),
-		cmocka_unit_test(test_nul),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_good),
+	cmocka_unit_test(test_wrong),
+	cmocka_unit_test(test_nul),
+};
 
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* States are read as they were written, and what is printed of them is checked. */
 #include "packer/policy/state.h"
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include "packer/base/xalloc.h"
 
 /* Write a state with these lists of GPUs, and read it into OUT. */
@@ -118,12 +116,10 @@ static void test_lists(void **state)
 	free(list);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_same),
-					   cmocka_unit_test(test_no_gpus),
-					   cmocka_unit_test(test_lists)};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_same),
+	cmocka_unit_test(test_no_gpus),
+	cmocka_unit_test(test_lists),
+};
 
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* AMD's configuration: what is accepted, and the messages about everything else. */
 #include "packer/recombine/config.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #define GROUP "\"architecture_groups\": {\"gfx94X\": {\"display_name\": \"MI300\", "
 
@@ -75,12 +72,9 @@ static void faults(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(valid),
-		cmocka_unit_test(faults),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(valid),
+	cmocka_unit_test(faults),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

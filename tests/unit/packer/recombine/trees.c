@@ -2,12 +2,9 @@
 /* Parsing the names of trees. */
 #include "packer/recombine/trees.h"
 #include "packer/split/artifact/tree_name.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 static void names(void **state)
 {
@@ -37,11 +34,8 @@ static void names(void **state)
 				 rows[i].component ? strlen(rows[i].component) : 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(names),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

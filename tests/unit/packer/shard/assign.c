@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Assigning work to shards. */
 #include "packer/shard/assign.h"
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 static void numbers_are_plain(void **state)
 {
@@ -103,14 +101,11 @@ static void nothing_to_spread(void **state)
 	assert_int_equal(owner[0], 7);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(numbers_are_plain),
-		cmocka_unit_test(the_largest_goes_first),
-		cmocka_unit_test(nobody_has_too_much),
-		cmocka_unit_test(nothing_to_spread),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(numbers_are_plain),
+	cmocka_unit_test(the_largest_goes_first),
+	cmocka_unit_test(nobody_has_too_much),
+	cmocka_unit_test(nothing_to_spread),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Shard records: a written record can be read back, and nothing else is accepted. */
 #include "packer/shard/log.h"
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 static uint8_t bytes[65536];
 static size_t size;
@@ -146,12 +144,9 @@ static void what_is_cut_or_changed_is_refused(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(everything_comes_back),
-		cmocka_unit_test(what_is_cut_or_changed_is_refused),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(everything_comes_back),
+	cmocka_unit_test(what_is_cut_or_changed_is_refused),
+};
 
-	return cmocka_run_group_tests(tests, write_record, NULL);
-}
+SUITE(tests, write_record, NULL);

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "packer/thin/owners.h"
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #define N_PATHS 450
 
@@ -195,18 +193,14 @@ static void rpm_without_a_database_is_not_asked(void **state)
 	assert_int_equal(rename(elsewhere, db_file), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(packages_are_named_once),
-		cmocka_unit_test(many_paths_are_asked_in_parts),
-		cmocka_unit_test(without_the_program_there_is_none),
-		cmocka_unit_test(paths_of_packages_are_listed),
-		cmocka_unit_test(rpm_is_asked_once),
-		cmocka_unit_test(both_are_asked),
-		cmocka_unit_test(rpm_without_a_database_is_not_asked),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(packages_are_named_once),
+	cmocka_unit_test(many_paths_are_asked_in_parts),
+	cmocka_unit_test(without_the_program_there_is_none),
+	cmocka_unit_test(paths_of_packages_are_listed),
+	cmocka_unit_test(rpm_is_asked_once),
+	cmocka_unit_test(both_are_asked),
+	cmocka_unit_test(rpm_without_a_database_is_not_asked),
+};
 
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests(tests, make_programs, remove_programs);
-}
+SUITE(tests, make_programs, remove_programs);

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Facts in AMDGPU code objects: LLVM's (tests/data/amdgpu) and inconsistent ones. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <stdio.h>
 #include "tests/unit/elf_builder.h"
 #include "core/format/object.h"
@@ -579,22 +575,19 @@ static void names_are_not_copied_without_end(void **state)
 	bytes_free(&symbols);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_version_is_described),
-		cmocka_unit_test(without_sections_there_are_segments),
-		cmocka_unit_test(flags_and_note_can_disagree),
-		cmocka_unit_test(other_systems_have_code_objects_too),
-		cmocka_unit_test(a_bare_object_has_its_arch),
-		cmocka_unit_test(damage_is_survived),
-		cmocka_unit_test(metadata_is_read_as_it_comes),
-		cmocka_unit_test(metadata_that_lies_is_refused),
-		cmocka_unit_test(notes_that_pass_the_end_are_refused),
-		cmocka_unit_test(notes_are_walked_once),
-		cmocka_unit_test(descriptors_are_found_by_their_symbols),
-		cmocka_unit_test(names_are_not_copied_without_end),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(every_version_is_described),
+	cmocka_unit_test(without_sections_there_are_segments),
+	cmocka_unit_test(flags_and_note_can_disagree),
+	cmocka_unit_test(other_systems_have_code_objects_too),
+	cmocka_unit_test(a_bare_object_has_its_arch),
+	cmocka_unit_test(damage_is_survived),
+	cmocka_unit_test(metadata_is_read_as_it_comes),
+	cmocka_unit_test(metadata_that_lies_is_refused),
+	cmocka_unit_test(notes_that_pass_the_end_are_refused),
+	cmocka_unit_test(notes_are_walked_once),
+	cmocka_unit_test(descriptors_are_found_by_their_symbols),
+	cmocka_unit_test(names_are_not_copied_without_end),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

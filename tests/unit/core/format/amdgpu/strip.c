@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Stripped code objects: the hashes of what LLVM 22's tools make of the same objects. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -160,14 +156,11 @@ static void reads_build_ids(void **state)
 	close(without.fd);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(same_as_llvm),
-		cmocka_unit_test(writes_the_same_to_a_file),
-		cmocka_unit_test(refuses_what_it_cannot_strip),
-		cmocka_unit_test(reads_build_ids),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(same_as_llvm),
+	cmocka_unit_test(writes_the_same_to_a_file),
+	cmocka_unit_test(refuses_what_it_cannot_strip),
+	cmocka_unit_test(reads_build_ids),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

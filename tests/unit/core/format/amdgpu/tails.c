@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* String tables with shared ends, compared with what LLVM makes of the same strings. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/bounds.h"
@@ -54,12 +50,9 @@ static void refuses_overlapping_names(void **state)
 	free(text);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(shares_ends),
-		cmocka_unit_test(refuses_overlapping_names),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(shares_ends),
+	cmocka_unit_test(refuses_overlapping_names),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

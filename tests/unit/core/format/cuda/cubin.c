@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include "tests/unit/cuda_vectors.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -397,19 +393,16 @@ static void no_part_of_a_cubin_is_more(void **state)
 	bytes_free(&file);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(kernels_are_as_ptxas_says),
-		cmocka_unit_test(flags_are_read_by_their_abi),
-		cmocka_unit_test(variants_are_in_the_command_line),
-		cmocka_unit_test(variants_are_in_the_compatibility_record),
-		cmocka_unit_test(the_second_note_says_toolkit_and_virtual_arch),
-		cmocka_unit_test(kernels_of_the_old_abi_are_described),
-		cmocka_unit_test(functions_are_kernels_where_nothing_is_said),
-		cmocka_unit_test(damaged_symbols_are_refused),
-		cmocka_unit_test(no_part_of_a_cubin_is_more),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(kernels_are_as_ptxas_says),
+	cmocka_unit_test(flags_are_read_by_their_abi),
+	cmocka_unit_test(variants_are_in_the_command_line),
+	cmocka_unit_test(variants_are_in_the_compatibility_record),
+	cmocka_unit_test(the_second_note_says_toolkit_and_virtual_arch),
+	cmocka_unit_test(kernels_of_the_old_abi_are_described),
+	cmocka_unit_test(functions_are_kernels_where_nothing_is_said),
+	cmocka_unit_test(damaged_symbols_are_refused),
+	cmocka_unit_test(no_part_of_a_cubin_is_more),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

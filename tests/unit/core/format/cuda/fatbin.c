@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include "tests/unit/cuda_vectors.h"
 #include "core/base/bounds.h"
 #include "core/base/md5.h"
@@ -540,25 +536,22 @@ static void libraries_hold_any_number_of_them(void **state)
 	bytes_free(&all);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_fatbinary_packed_comes_out),
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(what_fatbinary_packed_comes_out),
 #if KP_WITH_LZ4
-		cmocka_unit_test(what_lz4_packed_comes_out),
+	cmocka_unit_test(what_lz4_packed_comes_out),
 #else
-		cmocka_unit_test(without_lz4_it_is_listed_and_says_so),
+	cmocka_unit_test(without_lz4_it_is_listed_and_says_so),
 #endif
-		cmocka_unit_test(entries_of_any_kind_are_kept),
-		cmocka_unit_test(compressed_and_stored_ones_mix),
-		cmocka_unit_test(sizes_must_be_true),
-		cmocka_unit_test(one_damaged_entry_is_not_all),
-		cmocka_unit_test(an_unknown_method_is_said),
-		cmocka_unit_test(ptx_is_not_decoded_without_bound),
-		cmocka_unit_test(headers_are_checked),
-		cmocka_unit_test(no_part_of_a_file_is_more),
-		cmocka_unit_test(libraries_hold_any_number_of_them),
-	};
+	cmocka_unit_test(entries_of_any_kind_are_kept),
+	cmocka_unit_test(compressed_and_stored_ones_mix),
+	cmocka_unit_test(sizes_must_be_true),
+	cmocka_unit_test(one_damaged_entry_is_not_all),
+	cmocka_unit_test(an_unknown_method_is_said),
+	cmocka_unit_test(ptx_is_not_decoded_without_bound),
+	cmocka_unit_test(headers_are_checked),
+	cmocka_unit_test(no_part_of_a_file_is_more),
+	cmocka_unit_test(libraries_hold_any_number_of_them),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include "tests/unit/cuda_vectors.h"
 #include "core/base/bounds.h"
 
@@ -234,19 +230,16 @@ static void names_have_a_bound(void **state)
 	bytes_free(&b);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ptx_is_known_by_its_first_directives),
-		cmocka_unit_test(other_text_is_none),
-		cmocka_unit_test(long_comments_are_passed),
-		cmocka_unit_test(it_ends_at_the_first_nul),
-		cmocka_unit_test(what_begins_like_it_and_is_none_is_a_fault),
-		cmocka_unit_test(targets_become_virtual_ones),
-		cmocka_unit_test(kernels_are_those_with_bodies),
-		cmocka_unit_test(kernels_of_the_compiler_are_found),
-		cmocka_unit_test(names_have_a_bound),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(ptx_is_known_by_its_first_directives),
+	cmocka_unit_test(other_text_is_none),
+	cmocka_unit_test(long_comments_are_passed),
+	cmocka_unit_test(it_ends_at_the_first_nul),
+	cmocka_unit_test(what_begins_like_it_and_is_none_is_a_fault),
+	cmocka_unit_test(targets_become_virtual_ones),
+	cmocka_unit_test(kernels_are_those_with_bodies),
+	cmocka_unit_test(kernels_of_the_compiler_are_found),
+	cmocka_unit_test(names_have_a_bound),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/format/object.h"
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include "core/format/nest.h"
@@ -495,21 +491,18 @@ static void test_damaged(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kernels),
-		cmocka_unit_test(test_targets),
-		cmocka_unit_test(test_versions),
-		cmocka_unit_test(test_container),
-		cmocka_unit_test(test_sections),
-		cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_functions_refused),
-		cmocka_unit_test(test_same_name_refused),
-		cmocka_unit_test(test_sections_refused),
-		cmocka_unit_test(test_strings_refused),
-		cmocka_unit_test(test_damaged),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_kernels),
+	cmocka_unit_test(test_targets),
+	cmocka_unit_test(test_versions),
+	cmocka_unit_test(test_container),
+	cmocka_unit_test(test_sections),
+	cmocka_unit_test(test_empty),
+	cmocka_unit_test(test_functions_refused),
+	cmocka_unit_test(test_same_name_refused),
+	cmocka_unit_test(test_sections_refused),
+	cmocka_unit_test(test_strings_refused),
+	cmocka_unit_test(test_damaged),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/format/llvm/bitcode_embedded.h"
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -251,14 +248,11 @@ static void refuses_endless_records(void **state)
 	assert_int_equal(look(&b, b.pos / 8, &seen), KPACK_ERROR_INVALID_FORMAT);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_arrays_of_bytes),
-		cmocka_unit_test(looks_into_wrappers),
-		cmocka_unit_test(refuses_damaged_code),
-		cmocka_unit_test(refuses_endless_records),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(finds_arrays_of_bytes),
+	cmocka_unit_test(looks_into_wrappers),
+	cmocka_unit_test(refuses_damaged_code),
+	cmocka_unit_test(refuses_endless_records),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

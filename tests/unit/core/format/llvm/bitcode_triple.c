@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The triple in bitcode that is written here bit by bit, truncated and damaged. */
 #include "core/format/llvm/bitcode_triple.h"
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 struct writer {
 	uint8_t bytes[4096];
@@ -168,13 +166,10 @@ static void damage_is_no_triple_and_no_harm(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(triples_are_found_for_all_widths),
-		cmocka_unit_test(what_is_no_triple_is_none),
-		cmocka_unit_test(damage_is_no_triple_and_no_harm),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(triples_are_found_for_all_widths),
+	cmocka_unit_test(what_is_no_triple_is_none),
+	cmocka_unit_test(damage_is_no_triple_and_no_harm),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -4,10 +4,8 @@
  * padding.
  */
 #include "core/format/llvm/bitstream.h"
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include "core/format/symbols.h"
 
 static struct kpackx_error why;
@@ -125,14 +123,11 @@ static void padding_is_passed_over(void **state)
 	kp_symbols_fini(&symbols);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_width_at_every_place),
-		cmocka_unit_test(numbers_in_pieces),
-		cmocka_unit_test(what_is_no_bitcode_is_refused),
-		cmocka_unit_test(padding_is_passed_over),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(every_width_at_every_place),
+	cmocka_unit_test(numbers_in_pieces),
+	cmocka_unit_test(what_is_no_bitcode_is_refused),
+	cmocka_unit_test(padding_is_passed_over),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

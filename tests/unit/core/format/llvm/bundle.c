@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Placing the objects of a bundle that is written. */
 #include "core/format/llvm/bundle.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -76,13 +72,10 @@ static void longer_than_a_file(void **state)
 	assert_false(kp_bundle_place(rows, 2, 4096, 0, &size));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(as_clang_places_them),
-		cmocka_unit_test(with_a_gap),
-		cmocka_unit_test(longer_than_a_file),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(as_clang_places_them),
+	cmocka_unit_test(with_a_gap),
+	cmocka_unit_test(longer_than_a_file),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -4,10 +4,7 @@
  * computed the hash.
  */
 #include "core/format/llvm/ccob.h"
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <zstd.h>
 #include "tests/unit/bundle_builder.h"
 #include "core/format/nest.h"
@@ -375,20 +372,17 @@ static void its_place_does_not_matter(void **state)
 	bytes_free(&inner);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_version_and_method_is_read),
-		cmocka_unit_test(all_that_zstd_decompresses_is_read),
-		cmocka_unit_test(frames_of_another_size_are_refused),
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(every_version_and_method_is_read),
+	cmocka_unit_test(all_that_zstd_decompresses_is_read),
+	cmocka_unit_test(frames_of_another_size_are_refused),
 #if KP_WITH_ZLIB
-		cmocka_unit_test(bytes_behind_zlibs_stream_are_ignored),
+	cmocka_unit_test(bytes_behind_zlibs_stream_are_ignored),
 #endif
-		cmocka_unit_test(a_wrong_hash_is_noticed),
-		cmocka_unit_test(each_ends_where_it_does),
-		cmocka_unit_test(another_total_size_is_refused),
-		cmocka_unit_test(its_place_does_not_matter),
-	};
+	cmocka_unit_test(a_wrong_hash_is_noticed),
+	cmocka_unit_test(each_ends_where_it_does),
+	cmocka_unit_test(another_total_size_is_refused),
+	cmocka_unit_test(its_place_does_not_matter),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

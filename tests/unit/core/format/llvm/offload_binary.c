@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/format/llvm/offload_binary.h"
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <zstd.h>
@@ -642,28 +639,25 @@ static void names_of_kinds(void **state)
 	assert_string_equal(kp_offload_image_kind_ext(77), "");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(reads_version_1),
-		cmocka_unit_test(reads_several_entries),
-		cmocka_unit_test(reads_one_after_another),
-		cmocka_unit_test(names_kinds),
-		cmocka_unit_test(distinguishes_keys_from_its_own),
-		cmocka_unit_test(finds_nested_ones),
-		cmocka_unit_test(inflates_zstd),
-		cmocka_unit_test(inflates_zlib),
-		cmocka_unit_test(refuses_bad_compression),
-		cmocka_unit_test(refuses_bad_headers),
-		cmocka_unit_test(refuses_bad_entries),
-		cmocka_unit_test(refuses_endless_strings),
-		cmocka_unit_test(bounds_strings_in_all),
-		cmocka_unit_test(refuses_other_bytes_behind),
-		cmocka_unit_test(writes_every_form),
-		cmocka_unit_test(writes_what_llvm_writes),
-		cmocka_unit_test(refuses_to_write),
-		cmocka_unit_test(names_of_kinds),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(reads_version_1),
+	cmocka_unit_test(reads_several_entries),
+	cmocka_unit_test(reads_one_after_another),
+	cmocka_unit_test(names_kinds),
+	cmocka_unit_test(distinguishes_keys_from_its_own),
+	cmocka_unit_test(finds_nested_ones),
+	cmocka_unit_test(inflates_zstd),
+	cmocka_unit_test(inflates_zlib),
+	cmocka_unit_test(refuses_bad_compression),
+	cmocka_unit_test(refuses_bad_headers),
+	cmocka_unit_test(refuses_bad_entries),
+	cmocka_unit_test(refuses_endless_strings),
+	cmocka_unit_test(bounds_strings_in_all),
+	cmocka_unit_test(refuses_other_bytes_behind),
+	cmocka_unit_test(writes_every_form),
+	cmocka_unit_test(writes_what_llvm_writes),
+	cmocka_unit_test(refuses_to_write),
+	cmocka_unit_test(names_of_kinds),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* SPIR-V in both byte orders; LLVM bitcode, bare and wrapped. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include "tests/unit/bundle_builder.h"
 #include "core/format/nest.h"
 #include "core/format/object.h"
@@ -233,15 +229,12 @@ static void a_wrapper_says_where_it_ends(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(kernels_of_both_byte_orders_are_listed),
-		cmocka_unit_test(who_made_it_says_for_what),
-		cmocka_unit_test(modules_that_lie_are_refused),
-		cmocka_unit_test(bitcode_is_what_follows),
-		cmocka_unit_test(a_wrapper_says_where_it_ends),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(kernels_of_both_byte_orders_are_listed),
+	cmocka_unit_test(who_made_it_says_for_what),
+	cmocka_unit_test(modules_that_lie_are_refused),
+	cmocka_unit_test(bitcode_is_what_follows),
+	cmocka_unit_test(a_wrapper_says_where_it_ends),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/format/llvm/text_bundle.h"
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <stdio.h>
 #include <unistd.h>
 #include "tests/unit/bundle_builder.h"
@@ -365,24 +362,21 @@ static void files_are_bundled(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(entries_are_read_exactly),
-		cmocka_unit_test(ids_are_interpreted),
-		cmocka_unit_test(what_stands_between_entries_is_passed_over),
-		cmocka_unit_test(lines_that_end_in_cr_lf_are_understood),
-		cmocka_unit_test(damage_is_named),
-		cmocka_unit_test(start_markers_among_contents_are_contents),
-		cmocka_unit_test(nul_bytes),
-		cmocka_unit_test(markers_at_every_offset),
-		cmocka_unit_test(bundles_are_known_by_their_first_marker),
-		cmocka_unit_test(types_have_comments),
-		cmocka_unit_test(entries_are_written),
-		cmocka_unit_test(what_is_written_is_read),
-		cmocka_unit_test(what_could_not_be_read_is_not_written),
-		cmocka_unit_test(files_are_bundled),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(entries_are_read_exactly),
+	cmocka_unit_test(ids_are_interpreted),
+	cmocka_unit_test(what_stands_between_entries_is_passed_over),
+	cmocka_unit_test(lines_that_end_in_cr_lf_are_understood),
+	cmocka_unit_test(damage_is_named),
+	cmocka_unit_test(start_markers_among_contents_are_contents),
+	cmocka_unit_test(nul_bytes),
+	cmocka_unit_test(markers_at_every_offset),
+	cmocka_unit_test(bundles_are_known_by_their_first_marker),
+	cmocka_unit_test(types_have_comments),
+	cmocka_unit_test(entries_are_written),
+	cmocka_unit_test(what_is_written_is_read),
+	cmocka_unit_test(what_could_not_be_read_is_not_written),
+	cmocka_unit_test(files_are_bundled),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

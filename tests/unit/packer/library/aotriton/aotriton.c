@@ -5,6 +5,7 @@
 #include "packer/library/aotriton/triton_facts.h"
 #include "tests/unit/library_ask.h"
 #include <unistd.h>
+#include "tests/unit/unit.h"
 
 #define IMAGES "lib/aotriton.images/"
 #define STAR "\xef\xbc\x8a"
@@ -458,22 +459,19 @@ static void kernels_have_keys_and_facts(void **state)
 	rmdir(dir);
 }
 
-int main(void)
-{
-	const struct CMUnitTest aotriton[] = {
-		cmocka_unit_test(packs_are_gpus_or_families),
-		cmocka_unit_test(aks2_headers_are_read),
-		cmocka_unit_test(wrong_aks2_headers_are_reported),
-		cmocka_unit_test(zips_have_an_end_record),
-		cmocka_unit_test(tuning_parameters_are_facts),
-		cmocka_unit_test(images_are_their_packs),
-		cmocka_unit_test(names_of_other_packs_are_reported),
-		cmocka_unit_test(zips_are_read_at_random),
-		cmocka_unit_test(signatures_give_versions),
-		cmocka_unit_test(damaged_images_are_reported),
-		cmocka_unit_test(other_files_are_not_aotritons),
-		cmocka_unit_test(kernels_have_keys_and_facts),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(packs_are_gpus_or_families),
+	cmocka_unit_test(aks2_headers_are_read),
+	cmocka_unit_test(wrong_aks2_headers_are_reported),
+	cmocka_unit_test(zips_have_an_end_record),
+	cmocka_unit_test(tuning_parameters_are_facts),
+	cmocka_unit_test(images_are_their_packs),
+	cmocka_unit_test(names_of_other_packs_are_reported),
+	cmocka_unit_test(zips_are_read_at_random),
+	cmocka_unit_test(signatures_give_versions),
+	cmocka_unit_test(damaged_images_are_reported),
+	cmocka_unit_test(other_files_are_not_aotritons),
+	cmocka_unit_test(kernels_have_keys_and_facts),
+};
 
-	return cmocka_run_group_tests(aotriton, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

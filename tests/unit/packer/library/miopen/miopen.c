@@ -4,6 +4,7 @@
 #include "packer/library/miopen/name.h"
 #include "tests/unit/library_ask.h"
 #include <unistd.h>
+#include "tests/unit/unit.h"
 
 static const char TEXT[] = "key=ConvAsm1x1U:1,8\n";
 
@@ -399,21 +400,18 @@ static void archives_of_ck(void **state)
 	asked_fini(&a);
 }
 
-int main(void)
-{
-	const struct CMUnitTest miopen[] = {
-		cmocka_unit_test(names_give_gpu_and_compute_units),
-		cmocka_unit_test(names_of_ck_give_the_target),
-		cmocka_unit_test(names_of_ck_libraries),
-		cmocka_unit_test(files_below_the_directory_are_miopens),
-		cmocka_unit_test(other_files_are_not),
-		cmocka_unit_test(an_unknown_gpu_is_reported),
-		cmocka_unit_test(databases_are_read_at_random),
-		cmocka_unit_test(databases_that_no_loader_opens_are_faults),
-		cmocka_unit_test(ck_libraries_stay_whole),
-		cmocka_unit_test(damaged_ck_libraries_are_reported),
-		cmocka_unit_test(archives_of_ck),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(names_give_gpu_and_compute_units),
+	cmocka_unit_test(names_of_ck_give_the_target),
+	cmocka_unit_test(names_of_ck_libraries),
+	cmocka_unit_test(files_below_the_directory_are_miopens),
+	cmocka_unit_test(other_files_are_not),
+	cmocka_unit_test(an_unknown_gpu_is_reported),
+	cmocka_unit_test(databases_are_read_at_random),
+	cmocka_unit_test(databases_that_no_loader_opens_are_faults),
+	cmocka_unit_test(ck_libraries_stay_whole),
+	cmocka_unit_test(damaged_ck_libraries_are_reported),
+	cmocka_unit_test(archives_of_ck),
+};
 
-	return cmocka_run_group_tests(miopen, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -2,13 +2,11 @@
 /* Kernel caches: recognised by name, split, and damaged at every place. */
 #include "packer/library/rocfft/kernel_cache.h"
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -353,18 +351,15 @@ static void a_missing_directory_is_reported(void **state)
 			 KPACK_ERROR_FILE_NOT_FOUND);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(caches_are_known_by_name_and_place),
-		cmocka_unit_test(databases_for_each_arch_hold_its_rows),
-		cmocka_unit_test(rows_follow_each_other),
-		cmocka_unit_test(files_have_no_names),
-		cmocka_unit_test(what_is_no_cache_is_left_or_refused),
-		cmocka_unit_test(schemas_do_nothing),
-		cmocka_unit_test(damage_anywhere_ends_well),
-		cmocka_unit_test(a_missing_directory_is_reported),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(caches_are_known_by_name_and_place),
+	cmocka_unit_test(databases_for_each_arch_hold_its_rows),
+	cmocka_unit_test(rows_follow_each_other),
+	cmocka_unit_test(files_have_no_names),
+	cmocka_unit_test(what_is_no_cache_is_left_or_refused),
+	cmocka_unit_test(schemas_do_nothing),
+	cmocka_unit_test(damage_anywhere_ends_well),
+	cmocka_unit_test(a_missing_directory_is_reported),
+};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+SUITE(tests, setup, teardown);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "packer/library/rocfft/kernel_name.h"
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -154,15 +152,12 @@ static void names_become_parts_of_keys(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_are_taken_apart),
-		cmocka_unit_test(more_factors_than_there_can_be_end_the_list),
-		cmocka_unit_test(what_a_name_states_becomes_facts),
-		cmocka_unit_test(lengths_are_numbers_where_they_can_be),
-		cmocka_unit_test(names_become_parts_of_keys),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(names_are_taken_apart),
+	cmocka_unit_test(more_factors_than_there_can_be_end_the_list),
+	cmocka_unit_test(what_a_name_states_becomes_facts),
+	cmocka_unit_test(lengths_are_numbers_where_they_can_be),
+	cmocka_unit_test(names_become_parts_of_keys),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

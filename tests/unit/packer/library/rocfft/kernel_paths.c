@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The file of a tree that a kernel path names. */
 #include "packer/library/rocfft/kernel_paths.h"
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include "core/base/bounds.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -111,13 +109,10 @@ static void long_and_deep_paths_are_not_there(void **state)
 	file_tree_fini(&tree);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(paths_are_found_in_the_tree_alone),
-		cmocka_unit_test(a_database_at_the_root_has_the_root),
-		cmocka_unit_test(long_and_deep_paths_are_not_there),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(paths_are_found_in_the_tree_alone),
+	cmocka_unit_test(a_database_at_the_root_has_the_root),
+	cmocka_unit_test(long_and_deep_paths_are_not_there),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "packer/library/sqlite/header.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -125,14 +122,11 @@ static void reserved_bytes_must_leave_something(void **state)
 	assert_int_equal(check(bytes, size), KPACK_ERROR_INVALID_FORMAT);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_field_is_looked_at),
-		cmocka_unit_test(wal_mode_error_says_how_to_leave_it),
-		cmocka_unit_test(shorter_files_are_cut_short),
-		cmocka_unit_test(reserved_bytes_must_leave_something),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(each_field_is_looked_at),
+	cmocka_unit_test(wal_mode_error_says_how_to_leave_it),
+	cmocka_unit_test(shorter_files_are_cut_short),
+	cmocka_unit_test(reserved_bytes_must_leave_something),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "packer/library/tensile/directory.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define HH "TensileLibrary_Type_HH_Contraction_l_Ailk_Bljk_Cijk_Dijk"
@@ -96,12 +92,8 @@ static void directories_are_known_by_their_files(void **state)
 	file_tree_fini(&tree);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(directories_are_known_by_their_files),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(directories_are_known_by_their_files),
+};
 
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("tensile/directory", tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "packer/library/tensile/index.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <msgpack.h> /* msgpack-c writes the test's input */
 #include "core/base/bounds.h"
 
@@ -358,19 +354,16 @@ static void test_many_processors(void **state)
 	refused("too many processors");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_placeholders),
-		cmocka_unit_test(test_solutions),
-		cmocka_unit_test(test_blob),
-		cmocka_unit_test(test_not_a_map),
-		cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_depth),
-		cmocka_unit_test(test_counts),
-		cmocka_unit_test(test_placeholder_values),
-		cmocka_unit_test(test_many_processors),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_placeholders),
+	cmocka_unit_test(test_solutions),
+	cmocka_unit_test(test_blob),
+	cmocka_unit_test(test_not_a_map),
+	cmocka_unit_test(test_cut),
+	cmocka_unit_test(test_depth),
+	cmocka_unit_test(test_counts),
+	cmocka_unit_test(test_placeholder_values),
+	cmocka_unit_test(test_many_processors),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

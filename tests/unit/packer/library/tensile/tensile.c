@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "packer/library/tensile/tensile.h"
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include "tests/unit/bundle_builder.h"
 #include "core/base/msgpack_read.h"
 
@@ -603,20 +599,17 @@ static void trees_as_the_paper_draws_them_have_its_keys(void **state)
 	file_tree_fini(&tree);
 }
 
-int main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rocblas_of_each_generation),
-		cmocka_unit_test(hipblaslt_and_hipsparselt),
-		cmocka_unit_test(kernels_that_describe_themselves),
-		cmocka_unit_test(hostile_names_do_no_harm),
-		cmocka_unit_test(stems_are_what_a_library_asks_for),
-		cmocka_unit_test(host_libraries_are_nobodys),
-		cmocka_unit_test(names_that_contradict_are_warned_of),
-		cmocka_unit_test(parents_with_rows_of_others_are_warned_of),
-		cmocka_unit_test(kernels_are_counted_where_the_first_bytes_say),
-		cmocka_unit_test(trees_as_the_paper_draws_them_have_its_keys),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(rocblas_of_each_generation),
+	cmocka_unit_test(hipblaslt_and_hipsparselt),
+	cmocka_unit_test(kernels_that_describe_themselves),
+	cmocka_unit_test(hostile_names_do_no_harm),
+	cmocka_unit_test(stems_are_what_a_library_asks_for),
+	cmocka_unit_test(host_libraries_are_nobodys),
+	cmocka_unit_test(names_that_contradict_are_warned_of),
+	cmocka_unit_test(parents_with_rows_of_others_are_warned_of),
+	cmocka_unit_test(kernels_are_counted_where_the_first_bytes_say),
+	cmocka_unit_test(trees_as_the_paper_draws_them_have_its_keys),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

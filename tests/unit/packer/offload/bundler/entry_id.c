@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Bundle entry IDs: all spellings, the normal form, and the compatibility rules. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include "packer/offload/bundler/entry_id.h"
@@ -210,14 +207,11 @@ static void test_conflicts(void **state)
 	assert_false(states_more(xnack, "hip-amdgcn-amd-amdhsa--gfx90a"));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_spellings), cmocka_unit_test(test_no_ids),
-		cmocka_unit_test(test_kinds),     cmocka_unit_test(test_rules),
-		cmocka_unit_test(test_verdicts),  cmocka_unit_test(test_hosts),
-		cmocka_unit_test(test_conflicts),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_spellings), cmocka_unit_test(test_no_ids),
+	cmocka_unit_test(test_kinds),     cmocka_unit_test(test_rules),
+	cmocka_unit_test(test_verdicts),  cmocka_unit_test(test_hosts),
+	cmocka_unit_test(test_conflicts),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "packer/offload/llvm/options.h"
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -328,18 +325,15 @@ static int leave(void **state)
 	return chdir("/") || system(command);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(takes_values_in_every_way),
-		cmocka_unit_test(takes_flags),
-		cmocka_unit_test(takes_numbers),
-		cmocka_unit_test(refuses_as_llvm_does),
-		cmocka_unit_test(answers_help),
-		cmocka_unit_test(names_the_program),
-		cmocka_unit_test(reads_response_files),
-		cmocka_unit_test(bounds_response_files),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(takes_values_in_every_way),
+	cmocka_unit_test(takes_flags),
+	cmocka_unit_test(takes_numbers),
+	cmocka_unit_test(refuses_as_llvm_does),
+	cmocka_unit_test(answers_help),
+	cmocka_unit_test(names_the_program),
+	cmocka_unit_test(reads_response_files),
+	cmocka_unit_test(bounds_response_files),
+};
 
-	return cmocka_run_group_tests(tests, enter, leave);
-}
+SUITE(tests, enter, leave);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Keys of the objects of one container. */
 #include "packer/pack/plan/key_suffix.h"
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 static struct key_suffixes names;
 
@@ -78,14 +76,11 @@ static void numbers_go_on(void **state)
 	key_suffixes_fini(&names);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(kinds_and_numbers_distinguish_objects),
-		cmocka_unit_test(long_kinds_are_cut),
-		cmocka_unit_test(what_means_something_in_keys_is_replaced),
-		cmocka_unit_test(numbers_go_on),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(kinds_and_numbers_distinguish_objects),
+	cmocka_unit_test(long_kinds_are_cut),
+	cmocka_unit_test(what_means_something_in_keys_is_replaced),
+	cmocka_unit_test(numbers_go_on),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Input files with nested containers, including compressed ones. */
 #include "packer/pack/scan/input.h"
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include "tests/unit/bundle_builder.h"
 
 #define OPENMP "openmp-amdgcn-amd-amdhsa--gfx1100"
@@ -287,16 +285,13 @@ static int tear_down(void **state)
 	return unlink(path);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_holds_code_is_numbered_and_read),
-		cmocka_unit_test(peeks_keep_a_container_until_they_end),
-		cmocka_unit_test(payloads_cost_what_their_images_share),
-		cmocka_unit_test(part_of_it_needs_less),
-		cmocka_unit_test(damage_is_reported_for_each_image),
-		cmocka_unit_test(hip_entries_are_objects_whatever_they_are),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(what_holds_code_is_numbered_and_read),
+	cmocka_unit_test(peeks_keep_a_container_until_they_end),
+	cmocka_unit_test(payloads_cost_what_their_images_share),
+	cmocka_unit_test(part_of_it_needs_less),
+	cmocka_unit_test(damage_is_reported_for_each_image),
+	cmocka_unit_test(hip_entries_are_objects_whatever_they_are),
+};
 
-	return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+SUITE(tests, set_up, tear_down);

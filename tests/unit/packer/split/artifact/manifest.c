@@ -2,12 +2,8 @@
 /*
  * The manifest of an artifact: which lines are prefixes, and which line a refusal names.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include "packer/split/artifact/manifest.h"
 
 static void expect(const char *text, const char *const *paths)
@@ -62,12 +58,9 @@ static void test_refused(void **state)
 	refuse("\xff", "line 1");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_refused),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_lines),
+	cmocka_unit_test(test_refused),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

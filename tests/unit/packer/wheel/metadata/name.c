@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "packer/wheel/metadata/name.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -118,13 +114,10 @@ static void test_normal(void **state)
 	assert_false(dist_version_escape("1/2", out));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parts),  cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_long),   cmocka_unit_test(test_check),
-		cmocka_unit_test(test_normal),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_parts),  cmocka_unit_test(test_refused),
+	cmocka_unit_test(test_long),   cmocka_unit_test(test_check),
+	cmocka_unit_test(test_normal),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

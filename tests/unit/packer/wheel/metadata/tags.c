@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "packer/wheel/metadata/tags.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 static const struct {
 	const char *wheel, *name, *fault;
@@ -76,12 +72,9 @@ static void tags_are_printed(void **state)
 	free(text);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tags_are_compared),
-		cmocka_unit_test(tags_are_printed),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(tags_are_compared),
+	cmocka_unit_test(tags_are_printed),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "packer/wheel/metadata/text.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 static struct kpackx_error why;
 static struct metadata_text m;
@@ -89,13 +85,10 @@ static void test_refused(void **state)
 			 KPACK_ERROR_INVALID_FORMAT);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_headers),
-		cmocka_unit_test(test_edit),
-		cmocka_unit_test(test_refused),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(test_headers),
+	cmocka_unit_test(test_edit),
+	cmocka_unit_test(test_refused),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

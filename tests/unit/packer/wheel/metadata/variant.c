@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "packer/wheel/metadata/variant.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 static const struct {
 	const char *arch, *value;
@@ -83,13 +79,10 @@ static void refused(void **state)
 	assert_false(variant_label_ok("a-b"));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(both_ways),
-		cmocka_unit_test(every_processor),
-		cmocka_unit_test(refused),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(both_ways),
+	cmocka_unit_test(every_processor),
+	cmocka_unit_test(refused),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "packer/wheel/split/device_wheels.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 static struct device_wheel *device(struct device_wheels *devices, const char *arch)
 {
@@ -144,13 +140,9 @@ static void families(void **state)
 	families_fini(&asked);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names),     cmocka_unit_test(bundles),
-		cmocka_unit_test(steppings), cmocka_unit_test(needs),
-		cmocka_unit_test(families),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(names), cmocka_unit_test(bundles),  cmocka_unit_test(steppings),
+	cmocka_unit_test(needs), cmocka_unit_test(families),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "packer/wheel/split/metadata.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 #define METADATA                                                                         \
 	"Metadata-Version: 2.1\nName: My.Torch\nVersion: 1.0+x\n"                        \
@@ -117,13 +113,10 @@ static void device(void **state)
 	close_it(&f);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(host),
-		cmocka_unit_test(clash),
-		cmocka_unit_test(device),
-	};
+static const struct CMUnitTest tests[] = {
+	cmocka_unit_test(host),
+	cmocka_unit_test(clash),
+	cmocka_unit_test(device),
+};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+SUITE(tests, NULL, NULL);

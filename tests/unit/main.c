@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * unit-COMPONENT [-l] [PATTERN...]
+ *
+ * Runs the suites whose names match one of the patterns (all; "*" matches no slash), and prints
+ * TAP; -l lists their names.  A suite's name is its file's, such as core/base/path.  Each runs in
+ * a process of its own, so that no crash ends the others, and none sees what another one did to
+ * the environment, signals or open files.
+ */
+#include "tests/unit/unit.h"
+#include <fnmatch.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern const struct unit_suite *const __start_unit_suites[]
+	__attribute__((visibility("hidden")));
+extern const struct unit_suite *const __stop_unit_suites[]
+	__attribute__((visibility("hidden")));
+
+static unsigned results; /* of all suites */
+static bool failed;
+
+static const char *name_of(const struct unit_suite *s)
+{
+	static const char root[] = "tests/unit/";
+	static char name[256];
+
+	snprintf(name, sizeof(name), "%s", s->file + strlen(root));
+	name[strlen(name) - strlen(".c")] = '\0';
+	return name;
+}
+
+static bool is_wanted(const char *name, char **patterns)
+{
+	if (!*patterns)
+		return true;
+	for (; *patterns; patterns++)
+		if (fnmatch(*patterns, name, FNM_PATHNAME) == 0)
+			return true;
+	return false;
+}
+
+/* Print a line of cmocka's; a result gets its number among those of all suites. */
+static size_t print_line(const char *suite, const char *line)
+{
+	bool bad = strncmp(line, "not ", 4) == 0;
+	int rest = 0;
+
+	if (strncmp(line, "1..", 3) == 0)
+		return 0;
+	if (sscanf(bad ? line + 4 : line, "ok %*u%n", &rest) < 0 || !rest) {
+		fputs(line, stdout);
+		return 0;
+	}
+	line += rest + (bad ? 4 : 0);
+	failed |= bad;
+	printf("%sok %u - %s:%s", bad ? "not " : "", ++results, suite,
+	       strncmp(line, " -", 2) == 0 ? line + 2 : line);
+	return 1;
+}
+
+static void run(const struct unit_suite *s)
+{
+	const char *name = name_of(s);
+	char *line = NULL;
+	size_t cap = 0, got = 0;
+	int fds[2], status;
+	bool bad = failed;
+	FILE *from;
+	pid_t pid;
+
+	fflush(stdout);
+	if (pipe(fds) || (pid = fork()) < 0) {
+		perror(name);
+		exit(1);
+	}
+	if (pid == 0) {
+		dup2(fds[1], STDOUT_FILENO);
+		close(fds[0]);
+		close(fds[1]);
+		exit(_cmocka_run_group_tests(name, s->tests, s->n, s->begin, s->end));
+	}
+	close(fds[1]);
+	from = fdopen(fds[0], "r");
+	failed = false;
+	while (getline(&line, &cap, from) > 0)
+		got += print_line(name, line);
+	free(line);
+	fclose(from);
+	waitpid(pid, &status, 0);
+	/* a status that no failed test explains: a crash, a leak, or the suite's begin or end */
+	if (got != s->n || (status && !failed)) {
+		printf("not ok %u - %s: %zu of %zu tests ran\n# %s %d\n", ++results, name,
+		       got, s->n, WIFSIGNALED(status) ? "signal" : "exit status",
+		       WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+		failed = true;
+	}
+	failed |= bad;
+}
+
+int main(int argc, char **argv)
+{
+	bool lists = argc > 1 && strcmp(argv[1], "-l") == 0;
+	unsigned n = 0;
+
+	unsetenv("CMOCKA_MESSAGE_OUTPUT");
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	for (const struct unit_suite *const *s = __start_unit_suites;
+	     s < __stop_unit_suites; s++) {
+		if (!is_wanted(name_of(*s), argv + 1 + lists))
+			continue;
+		n++;
+		if (lists)
+			puts(name_of(*s));
+		else
+			run(*s);
+	}
+	if (!n) {
+		fprintf(stderr, "%s: no such suite\n", argv[0]);
+		return 1;
+	}
+	if (!lists)
+		printf("1..%u\n", results);
+	return failed;
+}
