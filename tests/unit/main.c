@@ -16,20 +16,37 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern const struct unit_suite *const __start_unit_suites[]
-	__attribute__((visibility("hidden")));
-extern const struct unit_suite *const __stop_unit_suites[]
-	__attribute__((visibility("hidden")));
+#define HIDDEN __attribute__((visibility("hidden")))
+extern const struct unit_test *const __start_unit_tests[] HIDDEN;
+extern const struct unit_test *const __stop_unit_tests[] HIDDEN;
+/* weak: a program may have none */
+extern const struct unit_suite *const __start_unit_suites[] HIDDEN __attribute__((weak));
+extern const struct unit_suite *const __stop_unit_suites[] HIDDEN __attribute__((weak));
+
+/* The tests of a file, which are adjacent and ordered in a list of all. */
+struct suite {
+	const struct unit_test *const *tests;
+	size_t n;
+};
 
 static unsigned results; /* of all suites */
 static bool failed;
 
-static const char *name_of(const struct unit_suite *s)
+static int compare(const void *a, const void *b)
+{
+	const struct unit_test *x = *(const struct unit_test *const *)a;
+	const struct unit_test *y = *(const struct unit_test *const *)b;
+	int c = strcmp(x->file, y->file);
+
+	return c ? c : x->line - y->line;
+}
+
+static const char *name_of(const struct suite *s)
 {
 	static const char root[] = "tests/unit/";
 	static char name[256];
 
-	snprintf(name, sizeof(name), "%s", s->file + strlen(root));
+	snprintf(name, sizeof(name), "%s", s->tests[0]->file + strlen(root));
 	name[strlen(name) - strlen(".c")] = '\0';
 	return name;
 }
@@ -63,7 +80,29 @@ static size_t print_line(const char *suite, const char *line)
 	return 1;
 }
 
-static void run(const struct unit_suite *s)
+/* In the suite's own process. */
+static int run_here(const struct suite *s, const char *name)
+{
+	struct CMUnitTest *tests = calloc(s->n, sizeof(*tests));
+	CMFixtureFunction set_up = NULL, tear_down = NULL;
+	int status;
+
+	if (!tests)
+		return 1;
+	for (size_t i = 0; i < s->n; i++)
+		tests[i] = s->tests[i]->test;
+	for (const struct unit_suite *const *u = __start_unit_suites;
+	     u < __stop_unit_suites; u++)
+		if (strcmp((*u)->file, s->tests[0]->file) == 0) {
+			set_up = (*u)->set_up;
+			tear_down = (*u)->tear_down;
+		}
+	status = _cmocka_run_group_tests(name, tests, s->n, set_up, tear_down);
+	free(tests);
+	return status;
+}
+
+static void run(const struct suite *s)
 {
 	const char *name = name_of(s);
 	char *line = NULL;
@@ -82,7 +121,7 @@ static void run(const struct unit_suite *s)
 		dup2(fds[1], STDOUT_FILENO);
 		close(fds[0]);
 		close(fds[1]);
-		exit(_cmocka_run_group_tests(name, s->tests, s->n, s->begin, s->end));
+		exit(run_here(s, name));
 	}
 	close(fds[1]);
 	from = fdopen(fds[0], "r");
@@ -102,23 +141,41 @@ static void run(const struct unit_suite *s)
 	failed |= bad;
 }
 
+/* The next suite of the list, which S is followed by. */
+static bool next_suite(struct suite *s, const struct unit_test *const *end)
+{
+	s->tests += s->n;
+	for (s->n = 0; s->tests + s->n < end &&
+		       strcmp(s->tests[s->n]->file, s->tests[0]->file) == 0;
+	     s->n++)
+		;
+	return s->n > 0;
+}
+
 int main(int argc, char **argv)
 {
 	bool lists = argc > 1 && strcmp(argv[1], "-l") == 0;
+	size_t all = (size_t)(__stop_unit_tests - __start_unit_tests);
+	const struct unit_test **list = malloc(all * sizeof(*list));
+	struct suite s = {list, 0};
 	unsigned n = 0;
 
+	if (!list)
+		return 1;
+	memcpy(list, __start_unit_tests, all * sizeof(*list));
+	qsort(list, all, sizeof(*list), compare);
 	unsetenv("CMOCKA_MESSAGE_OUTPUT");
 	cmocka_set_message_output(CM_OUTPUT_TAP);
-	for (const struct unit_suite *const *s = __start_unit_suites;
-	     s < __stop_unit_suites; s++) {
-		if (!is_wanted(name_of(*s), argv + 1 + lists))
+	while (next_suite(&s, list + all)) {
+		if (!is_wanted(name_of(&s), argv + 1 + lists))
 			continue;
 		n++;
 		if (lists)
-			puts(name_of(*s));
+			puts(name_of(&s));
 		else
-			run(*s);
+			run(&s);
 	}
+	free(list);
 	if (!n) {
 		fprintf(stderr, "%s: no such suite\n", argv[0]);
 		return 1;

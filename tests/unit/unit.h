@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A suite: the tests of one file, which its component's program of unit tests finds by itself.
+ * Tests of a component, which its program of unit tests finds by itself:
  *
- *     static const struct CMUnitTest tests[] = {
- *             cmocka_unit_test(names_and_directories),
- *     };
+ *     TEST(names_and_directories)
+ *     {
+ *             assert_string_equal(kp_path_name("a/b/c.co"), "c.co");
+ *     }
  *
- *     SUITE(tests, NULL, NULL);
- *
- * Each suite runs in a process of its own.  In it the first function is called before the tests
- * and the second after them, as those of a group of cmocka's.
+ * TEST(name, set_up) and TEST(name, set_up, tear_down) call these before and after the test.
+ * The tests of a file are a suite: they run in a process of their own, in the file's order.
+ * SUITE(set_up, tear_down) names functions that are called before and after all of them.
  */
 #ifndef TESTS_UNIT_UNIT_H
 #define TESTS_UNIT_UNIT_H
@@ -20,19 +20,34 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-struct unit_suite {
+/* Few tests use the STATE that cmocka gives them. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+struct unit_test {
 	const char *file;
-	const struct CMUnitTest *tests;
-	size_t n;
-	CMFixtureFunction begin, end;
+	int line;
+	struct CMUnitTest test;
 };
 
-/* The linker makes one array of the pointers of all files. */
-#define SUITE(table, begin_suite, end_suite)                                             \
-	static const struct unit_suite this_suite = {__FILE__, table,                    \
-						     sizeof(table) / sizeof((table)[0]), \
-						     begin_suite, end_suite};            \
-	static const struct unit_suite *const this_suite_entry                           \
-		__attribute__((used, section("unit_suites"))) = &this_suite
+struct unit_suite {
+	const char *file;
+	CMFixtureFunction set_up, tear_down;
+};
+
+/* The linker makes one array of the pointers in a section of all files. */
+#define UNIT_ENTRY __attribute__((used, section("unit_tests")))
+#define UNIT_SUITE __attribute__((used, section("unit_suites")))
+
+#define TEST(...) UNIT_TEST(__VA_ARGS__, NULL, NULL, NULL)
+#define UNIT_TEST(name, before, after, ...)                                              \
+	static void name(void **state);                                                  \
+	static const struct unit_test name##_test = {                                    \
+		__FILE__, __LINE__, {#name, name, before, after, NULL}};                 \
+	static const struct unit_test *const name##_entry UNIT_ENTRY = &name##_test;     \
+	static void name(void **state)
+
+#define SUITE(before, after)                                                             \
+	static const struct unit_suite this_suite = {__FILE__, before, after};           \
+	static const struct unit_suite *const this_entry UNIT_SUITE = &this_suite
 
 #endif

@@ -42,7 +42,7 @@ static struct ab fixture(const uint8_t *data)
 	return a;
 }
 
-static void an_archive_is_queried(void **state)
+TEST(an_archive_is_queried)
 {
 	uint8_t *data = ab_data(1024, 1);
 	struct ab a = fixture(data);
@@ -50,7 +50,6 @@ static void an_archive_is_queried(void **state)
 	const char *text = NULL, *again = NULL;
 	size_t n = 0;
 
-	(void)state;
 	assert_int_equal(kpack_get_architecture_count(archive, &n), KPACK_SUCCESS);
 	assert_int_equal(n, 2);
 	assert_int_equal(kpack_get_architecture(archive, 1, &text), KPACK_SUCCESS);
@@ -77,7 +76,7 @@ static void an_archive_is_queried(void **state)
 	free(data);
 }
 
-static void kernels_are_the_callers(void **state)
+TEST(kernels_are_the_callers)
 {
 	uint8_t *data = ab_data(1024, 1);
 	struct ab a = fixture(data);
@@ -85,7 +84,6 @@ static void kernels_are_the_callers(void **state)
 	void *first = NULL, *second = NULL, *third = NULL;
 	size_t size = 0;
 
-	(void)state;
 	assert_int_equal(
 		kpack_get_kernel(archive, "lib/libhip.so#0", "gfx1100", &first, &size),
 		KPACK_SUCCESS);
@@ -109,7 +107,7 @@ static void kernels_are_the_callers(void **state)
 	free(data);
 }
 
-static void names_are_exact_or_of_number_0(void **state)
+TEST(names_are_exact_or_of_number_0)
 {
 	static const struct {
 		const char *name, *arch;
@@ -128,7 +126,6 @@ static void names_are_exact_or_of_number_0(void **state)
 	struct ab a = ab_new(64);
 	kpack_archive_t archive;
 
-	(void)state;
 	ab_put(&a, "zeroone.bare", 12);
 	ab_toc(&a, "{'blobs': [{'offset': 64, 'size': 4}, {'offset': 68, 'size': 3}, "
 		   "{'offset':"
@@ -160,7 +157,7 @@ static void names_are_exact_or_of_number_0(void **state)
 	ab_free(&a);
 }
 
-static void long_names_are_not_found(void **state)
+TEST(long_names_are_not_found)
 {
 	struct ab a = ab_new(16);
 	char name[3 * KP_NAME_MAX];
@@ -168,7 +165,6 @@ static void long_names_are_not_found(void **state)
 	size_t size;
 	void *data;
 
-	(void)state;
 	ab_toc(&a, "{}");
 	archive = opened(&a);
 	memset(name, 'a', sizeof(name));
@@ -183,14 +179,13 @@ static void long_names_are_not_found(void **state)
 	ab_free(&a);
 }
 
-static void empty_kernels_have_an_address(void **state)
+TEST(empty_kernels_have_an_address)
 {
 	struct ab a = ab_new(64);
 	kpack_archive_t archive;
 	void *data = NULL;
 	size_t size = 7;
 
-	(void)state;
 	ab_toc(&a, "{'blobs': [{'offset': 64, 'size': 0}], 'toc': {'a#0': {'x': "
 		   "{'ordinal': 0}}}}");
 	archive = opened(&a);
@@ -203,7 +198,7 @@ static void empty_kernels_have_an_address(void **state)
 	ab_free(&a);
 }
 
-static void arguments_that_are_null_are_refused(void **state)
+TEST(arguments_that_are_null_are_refused)
 {
 	struct ab a = ab_new(16);
 	kpack_archive_t archive, none = NULL;
@@ -211,7 +206,6 @@ static void arguments_that_are_null_are_refused(void **state)
 	size_t n;
 	void *data;
 
-	(void)state;
 	ab_toc(&a, "{}");
 	archive = opened(&a);
 	assert_int_equal(kpack_open(NULL, &none), KPACK_ERROR_INVALID_ARGUMENT);
@@ -251,7 +245,7 @@ static void arguments_that_are_null_are_refused(void **state)
 }
 
 /* A string in place of a number, in every numeric field. */
-static void numbers_that_are_text_fail_at_open(void **state)
+TEST(numbers_that_are_text_fail_at_open)
 {
 	static const char *const tables[] = {
 		"{'compression_scheme': 'none', 'toc': {}, 'blobs': [{'offset': 'x', "
@@ -266,7 +260,6 @@ static void numbers_that_are_text_fail_at_open(void **state)
 		"{'toc': {'lib/x.so': {'gfx900': {'ordinal': 0, 'original_size': 'x'}}}}",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(tables); i++) {
 		struct ab a = ab_new(16);
 		kpack_archive_t archive = NULL;
@@ -289,7 +282,7 @@ static void numbers_that_are_text_fail_at_open(void **state)
 }
 
 /* An object too large to hold in memory is refused before any is allocated. */
-static void objects_beyond_the_limit_are_not_allocated(void **state)
+TEST(objects_beyond_the_limit_are_not_allocated)
 {
 	struct ab a = ab_new_zstd();
 	kpack_archive_t archive;
@@ -297,7 +290,6 @@ static void objects_beyond_the_limit_are_not_allocated(void **state)
 	uint8_t *zeros = calloc(1, large);
 	void *data;
 
-	(void)state;
 	assert_non_null(zeros);
 	ab_stored(&a, zeros, large); /* a frame of this size could decode to 64 GiB */
 	ab_toc(&a,
@@ -356,7 +348,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static void eight_threads_share_an_archive(void **state)
+TEST(eight_threads_share_an_archive)
 {
 	uint8_t *data = ab_data(1024, 1);
 	struct ab a = fixture(data);
@@ -364,7 +356,6 @@ static void eight_threads_share_an_archive(void **state)
 	struct worker workers[8];
 	pthread_t threads[8];
 
-	(void)state;
 	for (unsigned i = 0; i < COUNT(threads); i++) {
 		workers[i] = (struct worker){archive, data, i, 0};
 		assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
@@ -377,17 +368,3 @@ static void eight_threads_share_an_archive(void **state)
 	ab_free(&a);
 	free(data);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(an_archive_is_queried),
-	cmocka_unit_test(kernels_are_the_callers),
-	cmocka_unit_test(names_are_exact_or_of_number_0),
-	cmocka_unit_test(long_names_are_not_found),
-	cmocka_unit_test(empty_kernels_have_an_address),
-	cmocka_unit_test(arguments_that_are_null_are_refused),
-	cmocka_unit_test(numbers_that_are_text_fail_at_open),
-	cmocka_unit_test(objects_beyond_the_limit_are_not_allocated),
-	cmocka_unit_test(eight_threads_share_an_archive),
-};
-
-SUITE(tests, NULL, NULL);

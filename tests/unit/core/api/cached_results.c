@@ -47,14 +47,13 @@ static kpack_archive_t with_keys(const char *const *keys, size_t n)
 
 /* --- architectures -------------------------------------------------------------------- */
 
-static void architectures_are_listed_as_stored(void **state)
+TEST(architectures_are_listed_as_stored)
 {
 	struct ab a = ab_new(16);
 	const char **arches = NULL, **again = NULL;
 	kpack_archive_t archive;
 	size_t n = 0;
 
-	(void)state;
 	ab_toc(&a, "{'gfx_arches': ['gfx942:xnack+', 'gfx90a', 'gfx90a']}");
 	archive = opened(&a);
 	assert_int_equal(kpack_get_architectures(archive, &arches, &n), KPACK_SUCCESS);
@@ -103,7 +102,7 @@ static void check_list(kpack_archive_t archive, const char *name, const char *ar
 	assert_ptr_equal(names, again);
 }
 
-static void kernels_of_a_binary_are_listed(void **state)
+TEST(kernels_of_a_binary_are_listed)
 {
 	static const char *const keys[] = {
 		"lib/x x",     "lib/x#0 x,y",   "lib/x#1 y",
@@ -144,21 +143,19 @@ static void kernels_of_a_binary_are_listed(void **state)
 	};
 	kpack_archive_t archive = with_keys(keys, COUNT(keys));
 
-	(void)state;
 	for (int round = 0; round < 2; round++)
 		for (size_t i = 0; i < COUNT(cases); i++)
 			check_list(archive, cases[i].name, cases[i].arch, cases[i].want);
 	kpack_close(archive);
 }
 
-static void bytes_above_ascii_are_in_order_too(void **state)
+TEST(bytes_above_ascii_are_in_order_too)
 {
 	static const char *const keys[] = {"\xc3\xa4#0 x", "\xc3\xa4#10 x",
 					   "\xc3\xa4#2 x", "\xc3\xa4/k x",
 					   "\xf4\x8f\xbf\xbf#0 x"};
 	kpack_archive_t archive = with_keys(keys, COUNT(keys));
 
-	(void)state;
 	check_list(archive, "\xc3\xa4", "x",
 		   "\xc3\xa4#0 \xc3\xa4#2 \xc3\xa4#10 \xc3\xa4/k ");
 	check_list(archive, "\xc3", "x", "");
@@ -167,13 +164,12 @@ static void bytes_above_ascii_are_in_order_too(void **state)
 	kpack_close(archive);
 }
 
-static void nothing_is_listed_of_an_empty_archive(void **state)
+TEST(nothing_is_listed_of_an_empty_archive)
 {
 	struct ab a = ab_new(16);
 	static char name[3 * KP_NAME_MAX];
 	kpack_archive_t archive;
 
-	(void)state;
 	ab_toc(&a, "{}");
 	archive = opened(&a);
 	check_list(archive, "", "x", "");
@@ -193,7 +189,7 @@ static void nothing_is_listed_of_an_empty_archive(void **state)
 
 /* --- metadata ------------------------------------------------------------------------- */
 
-static void metadata_is_json(void **state)
+TEST(metadata_is_json)
 {
 	static const struct {
 		const char *name, *arch, *want;
@@ -215,7 +211,6 @@ static void metadata_is_json(void **state)
 	struct ab a = ab_new(64);
 	kpack_archive_t archive;
 
-	(void)state;
 	ab_put(&a, "0123012", 7);
 	ab_toc(&a, "{'blobs': [{'offset': 64, 'size': 4}, {'offset': 68, 'size': 3}], "
 		   "'toc': {"
@@ -248,7 +243,7 @@ static void metadata_is_json(void **state)
 }
 
 /* Metadata over the limit fails on every call, and does not affect other entries. */
-static void metadata_is_bounded(void **state)
+TEST(metadata_is_bounded)
 {
 	static char big[KP_JSON_MAX + 1], toc[KP_JSON_MAX + 1024];
 	struct ab a = ab_new(64);
@@ -256,7 +251,6 @@ static void metadata_is_bounded(void **state)
 	kpack_archive_t archive;
 	size_t n = 7;
 
-	(void)state;
 	memset(big, 'a', KP_JSON_MAX);
 	ab_put(&a, "0123", 4);
 	snprintf(
@@ -319,12 +313,11 @@ static void *ask(void *arg)
 	return NULL;
 }
 
-static void threads_get_the_same_answers(void **state)
+TEST(threads_get_the_same_answers)
 {
 	char lines[2 * KEYS][32];
 	const char *keys[2 * KEYS];
 
-	(void)state;
 	for (unsigned i = 0; i < KEYS; i++) {
 		snprintf(lines[2 * i], sizeof(lines[0]), "lib/k%02u#0 x,y", i);
 		snprintf(lines[2 * i + 1], sizeof(lines[0]), "lib/k%02u#1 x", i);
@@ -353,15 +346,3 @@ static void threads_get_the_same_answers(void **state)
 		kpack_close(archive);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(architectures_are_listed_as_stored),
-	cmocka_unit_test(kernels_of_a_binary_are_listed),
-	cmocka_unit_test(bytes_above_ascii_are_in_order_too),
-	cmocka_unit_test(nothing_is_listed_of_an_empty_archive),
-	cmocka_unit_test(metadata_is_json),
-	cmocka_unit_test(metadata_is_bounded),
-	cmocka_unit_test(threads_get_the_same_answers),
-};
-
-SUITE(tests, NULL, NULL);

@@ -27,7 +27,7 @@ static long long proc(const char *file, const char *field)
 
 /* ---- 1: AMD's reader throws exceptions through the C calls ---- */
 
-static void numbers_of_another_type_are_a_parse_error(void **state)
+TEST(numbers_of_another_type_are_a_parse_error)
 {
 	static const char *const types[] = {"'7'",   "1.5", "true",  "nil",
 					    "x'07'", "[7]", "{7: 7}"};
@@ -42,7 +42,6 @@ static void numbers_of_another_type_are_a_parse_error(void **state)
 		"{'toc': {'k': {'x': {'ordinal': 0, 'original_size': %s}}}}",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(tables); i++)
 		for (size_t j = 0; j < COUNT(types); j++) {
 			const char *hole = strchr(tables[i], '%');
@@ -60,13 +59,12 @@ static void numbers_of_another_type_are_a_parse_error(void **state)
  * A blob without an offset or size is invalid; an entry without an ordinal is left out,
  * and the other entries stay usable.
  */
-static void missing_fields_are_never_guessed(void **state)
+TEST(missing_fields_are_never_guessed)
 {
 	static const char *const blobs[] = {"{'size': 4}", "{'offset': 64}", "{}", "7"};
 	struct ab a = ab_new(64);
 	kpack_archive_t archive;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(blobs); i++) {
 		struct ab bad = ab_new(64);
 
@@ -85,7 +83,7 @@ static void missing_fields_are_never_guessed(void **state)
 
 /* ---- 3: AMD's reader ignores uncompressed blobs' bounds and original_size ---- */
 
-static void plain_blobs_are_checked_at_open(void **state)
+TEST(plain_blobs_are_checked_at_open)
 {
 	static const struct {
 		uint64_t offset, size;
@@ -101,7 +99,6 @@ static void plain_blobs_are_checked_at_open(void **state)
 	};
 	kpack_archive_t archive;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct ab a = ab_new(64);
 
@@ -115,12 +112,11 @@ static void plain_blobs_are_checked_at_open(void **state)
 	}
 }
 
-static void a_plain_blob_must_have_its_entrys_size(void **state)
+TEST(a_plain_blob_must_have_its_entrys_size)
 {
 	struct ab a = ab_new(64);
 	kpack_archive_t archive;
 
-	(void)state;
 	ab_put(&a, "0123", 4);
 	ab_toc(&a, "{'blobs': [{'offset': 64, 'size': 4}], 'toc': {'k#0': {"
 		   "'less': {'ordinal': 0, 'original_size': 3}, "
@@ -135,7 +131,7 @@ static void a_plain_blob_must_have_its_entrys_size(void **state)
 
 /* ---- 4: AMD's reader allocates the stated size before it decodes anything ---- */
 
-static void a_stated_size_is_not_believed(void **state)
+TEST(a_stated_size_is_not_believed)
 {
 	static const struct {
 		const char *size;
@@ -151,7 +147,6 @@ static void a_stated_size_is_not_believed(void **state)
 	static uint8_t data[1 << 18];
 	long long before = proc("status", "VmPeak");
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(data); i++) /* without repetitions */
 		data[i] = (uint8_t)(i * i * i >> 7 ^ i >> 9);
 	for (size_t i = 0; i < COUNT(cases); i++) {
@@ -174,12 +169,11 @@ static void a_stated_size_is_not_believed(void **state)
 
 /* ---- 5: AMD's reader takes an unknown scheme for "none" ---- */
 
-static void an_unknown_scheme_is_not_implemented(void **state)
+TEST(an_unknown_scheme_is_not_implemented)
 {
 	static const char *const schemes[] = {"",      "zstd",       "None",
 					      "none ", "zstd-solid", "zstd-per-kernel~"};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(schemes); i++) {
 		struct ab a = ab_new(64);
 
@@ -195,14 +189,13 @@ static void an_unknown_scheme_is_not_implemented(void **state)
 /* ---- 6: AMD's reader reads 64 KiB at the marker, whatever is mapped ---- */
 
 /* Markers of every length end right before unreadable memory. */
-static void a_marker_is_not_read_beyond_its_memory(void **state)
+TEST(a_marker_is_not_read_beyond_its_memory)
 {
 	static const size_t lengths[] = {0, 1, 100, 4000, 4096, 5000, 60000};
 	kpack_cache_t cache = fx_cache();
 	const char *archs[] = {"gfx900"};
 	char binary[FX_PATH];
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(lengths); i++) {
 		char *text = malloc(lengths[i] + 200);
 		struct fx_marker m;
@@ -231,14 +224,13 @@ static void a_marker_is_not_read_beyond_its_memory(void **state)
 
 /* ---- 7: AMD's reader makes 2^n targets of n features, counted with 1u << n ---- */
 
-static void many_features_do_not_take_forever(void **state)
+TEST(many_features_do_not_take_forever)
 {
 	kpack_cache_t cache = fx_cache();
 	struct fx_marker m = fx_marker_of("lib/libtest.so", "test_noop.kpack");
 	char arch[4096] = TRIPLE "gfx900", binary[FX_PATH];
 	const char *archs[] = {arch};
 
-	(void)state;
 	for (int n = 1; n <= 100; n++) {
 		void *data = NULL;
 		size_t size;
@@ -259,14 +251,13 @@ static void many_features_do_not_take_forever(void **state)
 
 /* ---- 8: AMD's reader treats a kernel without bytes as a failure ---- */
 
-static void an_empty_kernel_has_an_address(void **state)
+TEST(an_empty_kernel_has_an_address)
 {
 	static const struct fx_object empty[] = {{"k#0", "gfx900", "", 0, 0}, {0}};
 	static const char *const names[] = {"plain", "packed"};
 	struct ab archives[] = {fx_plain("f", "'gfx900'", empty),
 				fx_packed("f", "'gfx900'", empty)};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(names); i++) {
 		kpack_archive_t archive;
 
@@ -334,13 +325,12 @@ static size_t put_large(const char *name, unsigned frames, bool index)
 	return toc;
 }
 
-static void opening_reads_header_table_and_index_only(void **state)
+TEST(opening_reads_header_table_and_index_only)
 {
 	enum { FRAMES = 100, HEADER = 16, SLACK = 4096 };
 	size_t toc = put_large("indexed", FRAMES, true);
 	long long n = read_by_open("indexed");
 
-	(void)state;
 	assert_in_range(n, toc, HEADER + toc + SLACK);
 	/*
 	 * AMD's archives have no frame index, so opening reads the length word of each
@@ -354,7 +344,7 @@ static void opening_reads_header_table_and_index_only(void **state)
 /* ---- shared behaviour ---- */
 
 /* Empty file, short file, bad magic, unknown version, TOC past the end, TOC not a map. */
-static void what_is_no_archive_has_its_error(void **state)
+TEST(what_is_no_archive_has_its_error)
 {
 	static const struct {
 		const char *bytes;
@@ -374,7 +364,6 @@ static void what_is_no_archive_has_its_error(void **state)
 		{"KPAK\1\0\0\0\x10\0\0\0\0\0\0\0\x80", 17, KPACK_SUCCESS},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct ab a = {0};
 		kpack_archive_t archive;
@@ -386,7 +375,7 @@ static void what_is_no_archive_has_its_error(void **state)
 	}
 }
 
-static void archs_keep_their_order_and_binaries_are_sorted(void **state)
+TEST(archs_keep_their_order_and_binaries_are_sorted)
 {
 	static const char *const archs[] = {"gfx942", "gfx1100", "gfx90a", "a", "Z"};
 	static const char *const names[] = {"A", "a", "a#0", "a#10", "a#2", "a/b", "b"};
@@ -394,7 +383,6 @@ static void archs_keep_their_order_and_binaries_are_sorted(void **state)
 	kpack_archive_t archive;
 	const char *text = NULL;
 
-	(void)state;
 	ab_put(&a, "0123", 4);
 #define ONE "{'x': {'ordinal': 0}}"
 	ab_toc(&a, "{'gfx_arches': ['gfx942', 'gfx1100', 'gfx90a', 'a', 'Z'], 'blobs': "
@@ -414,19 +402,4 @@ static void archs_keep_their_order_and_binaries_are_sorted(void **state)
 	kpack_close(archive);
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(numbers_of_another_type_are_a_parse_error),
-	cmocka_unit_test(missing_fields_are_never_guessed),
-	cmocka_unit_test(plain_blobs_are_checked_at_open),
-	cmocka_unit_test(a_plain_blob_must_have_its_entrys_size),
-	cmocka_unit_test(a_stated_size_is_not_believed),
-	cmocka_unit_test(an_unknown_scheme_is_not_implemented),
-	cmocka_unit_test(a_marker_is_not_read_beyond_its_memory),
-	cmocka_unit_test(many_features_do_not_take_forever),
-	cmocka_unit_test(an_empty_kernel_has_an_address),
-	cmocka_unit_test(opening_reads_header_table_and_index_only),
-	cmocka_unit_test(what_is_no_archive_has_its_error),
-	cmocka_unit_test(archs_keep_their_order_and_binaries_are_sorted),
-};
-
-SUITE(tests, fx_make, fx_remove);
+SUITE(fx_make, fx_remove);

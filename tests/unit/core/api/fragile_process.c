@@ -56,7 +56,7 @@ static void set_list(const char *name, const char *value)
 	setenv(name, text, 1);
 }
 
-static void colons_of_a_path_may_be_escaped(void **state)
+TEST(colons_of_a_path_may_be_escaped, NULL, fx_after)
 {
 	static const char *const found[] = {
 		"@/" XNACK_ESCAPED,
@@ -64,7 +64,6 @@ static void colons_of_a_path_may_be_escaped(void **state)
 		"@/" XNACK_ESCAPED ":@/" XNACK_ESCAPED,
 	};
 
-	(void)state;
 	fx_put_packed(XNACK, "'gfx90a:sramecc+:xnack-'", colons);
 	for (size_t i = 0; i < COUNT(found); i++) {
 		set_list("ROCM_KPACK_PATH", found[i]);
@@ -80,7 +79,7 @@ static void colons_of_a_path_may_be_escaped(void **state)
 	unsetenv("ROCM_KPACK_PATH");
 }
 
-static void a_directory_stands_for_its_archives(void **state)
+TEST(a_directory_stands_for_its_archives, NULL, fx_after)
 {
 	static const struct fx_object first[] = {{"k#0", "gfx900", "FIRST", 5, 0}, {0}};
 	static const struct fx_object second[] = {
@@ -88,7 +87,6 @@ static void a_directory_stands_for_its_archives(void **state)
 	static const struct fx_ask q = {"k", 0, "gfx900", "no.kpack"};
 	char path[FX_PATH];
 
-	(void)state;
 	assert_int_equal(mkdir(fx_path("many", path), 0755), 0);
 	fx_put_packed("many/b.kpack", "'gfx900'", second);
 	fx_put_packed("many/a.kpack", "'gfx900'", first);
@@ -100,7 +98,7 @@ static void a_directory_stands_for_its_archives(void **state)
 	fx_loads(&q, second);
 }
 
-static void keys_without_a_number_are_index_0(void **state)
+TEST(keys_without_a_number_are_index_0, NULL, fx_after)
 {
 	static const struct fx_object objects[] = {
 		{"a#0", "gfx900", "A0", 2, 0}, {"a#1", "gfx900", "A1", 2, 0},
@@ -112,7 +110,6 @@ static void keys_without_a_number_are_index_0(void **state)
 	} cases[] = {{"a", 0}, {"a#0", 0}, {"a#1", 1}, {"b", 2}, {"c", 3}, {"c#0", 4}};
 	kpack_archive_t archive;
 
-	(void)state;
 	fx_put_packed("names", "'gfx900'", objects);
 	archive = fx_open("names");
 	for (size_t i = 0; i < COUNT(cases); i++) {
@@ -291,7 +288,7 @@ static void stop_readers(struct reader readers[READERS], pthread_t threads[READE
 	}
 }
 
-static void files_that_change_give_errors_or_right_bytes(void **state)
+TEST(files_that_change_give_errors_or_right_bytes, NULL, fx_after)
 {
 	struct ab files[] = {checked(contents[0]), checked(contents[1])};
 	struct reader readers[READERS];
@@ -302,7 +299,6 @@ static void files_that_change_give_errors_or_right_bytes(void **state)
 	void *data = NULL;
 	size_t size = 0;
 
-	(void)state;
 	fx_write("changes", files[0].bytes, files[0].size);
 	archive = fx_open("changes");
 	start(readers, threads, archive, cache, "changes");
@@ -329,12 +325,11 @@ static void files_that_change_give_errors_or_right_bytes(void **state)
  * An open archive survives the removal of its file; a truncated one fails, with an error
  * only.
  */
-static void an_open_archive_may_lose_its_file(void **state)
+TEST(an_open_archive_may_lose_its_file, NULL, fx_after)
 {
 	kpack_archive_t gone, cut;
 	char path[FX_PATH];
 
-	(void)state;
 	fx_put_packed("gone", "'gfx1100'", fx_zstd);
 	fx_put_packed("cut", "'gfx1100'", fx_zstd);
 	gone = fx_open("gone");
@@ -358,7 +353,7 @@ static bool is_below(const char *fd, const char *directory)
 	       strncmp(to, directory, strlen(directory)) == 0;
 }
 
-static void files_are_closed_on_exec(void **state)
+TEST(files_are_closed_on_exec, NULL, fx_after)
 {
 	kpack_archive_t archive = fx_open("test_noop.kpack");
 	kpack_cache_t cache = fx_cache();
@@ -366,7 +361,6 @@ static void files_are_closed_on_exec(void **state)
 	int n = 0;
 	DIR *fds;
 
-	(void)state;
 	fx_check_load(cache,
 		      &(struct fx_ask){"lib/libhip.so", 0, "gfx1100", "test_zstd.kpack"},
 		      &fx_zstd[0]);
@@ -410,14 +404,13 @@ static int load_in_child(kpack_cache_t inherited)
 	return 0;
 }
 
-static void a_child_loads_while_threads_of_its_parent_do(void **state)
+TEST(a_child_loads_while_threads_of_its_parent_do, NULL, fx_after)
 {
 	struct reader readers[READERS];
 	pthread_t threads[READERS];
 	kpack_cache_t cache;
 	struct ab a;
 
-	(void)state;
 	a = checked(contents[0]);
 	cache = fx_cache();
 	fx_write("busy", a.bytes, a.size);
@@ -442,11 +435,10 @@ static void a_child_loads_while_threads_of_its_parent_do(void **state)
 	ab_free(&a);
 }
 
-static void signal_handlers_stay(void **state)
+TEST(signal_handlers_stay, NULL, fx_after)
 {
 	struct sigaction before[NSIG], after;
 
-	(void)state;
 	for (int s = 1; s < NSIG; s++)
 		sigaction(s, NULL, &before[s]);
 	fx_loads(&(struct fx_ask){"lib/libhip.so", 0, "gfx1100", "test_zstd.kpack"},
@@ -531,7 +523,7 @@ static int with_memory(rlim_t more, const char *name, deed d)
  * Memory for one and a half objects is enough to get one; reading into a buffer needs
  * none.
  */
-static void a_kernel_is_decoded_in_place(void **state)
+TEST(a_kernel_is_decoded_in_place, NULL, fx_after)
 {
 	static const struct fx_object huge[] = {
 		{"k#0", "gfx900", "HUGE", HUGE_OBJECT, 'h'}, {0}};
@@ -539,7 +531,6 @@ static void a_kernel_is_decoded_in_place(void **state)
 	struct ab archives[] = {fx_plain("f", "'gfx900'", huge),
 				fx_packed("f", "'gfx900'", huge)};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(names); i++)
 		fx_put(names[i], &archives[i]);
 	for (size_t i = 0; i < COUNT(names); i++) {
@@ -555,14 +546,13 @@ static void a_kernel_is_decoded_in_place(void **state)
 
 /* ---- locales ---- */
 
-static void locales_change_nothing(void **state)
+TEST(locales_change_nothing, NULL, fx_after)
 {
 	static const char *const locales[] = {"de_DE.UTF-8", "tr_TR.UTF-8", "C.UTF-8",
 					      "POSIX"};
 	char *before = strdup(setlocale(LC_ALL, NULL));
 	char *text = strdup(kpack_error_string(KPACK_ERROR_FILE_NOT_FOUND));
 
-	(void)state;
 	assert_true(before && text);
 	for (size_t i = 0; i < COUNT(locales); i++) {
 		const char *name = setlocale(LC_ALL, locales[i]);
@@ -583,19 +573,4 @@ static void locales_change_nothing(void **state)
 	free(text);
 }
 
-#define test(function) cmocka_unit_test_teardown(function, fx_after)
-
-static const struct CMUnitTest tests[] = {
-	test(colons_of_a_path_may_be_escaped),
-	test(a_directory_stands_for_its_archives),
-	test(keys_without_a_number_are_index_0),
-	test(files_that_change_give_errors_or_right_bytes),
-	test(an_open_archive_may_lose_its_file),
-	test(files_are_closed_on_exec),
-	test(a_child_loads_while_threads_of_its_parent_do),
-	test(signal_handlers_stay),
-	test(a_kernel_is_decoded_in_place),
-	test(locales_change_nothing),
-};
-
-SUITE(tests, make_contents, remove_contents);
+SUITE(make_contents, remove_contents);

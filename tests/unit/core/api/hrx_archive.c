@@ -71,68 +71,61 @@ static void check_bytes(struct ab a, const void *want, size_t size)
 }
 
 /* KpackArchive.NoopGetKernel */
-static void a_plain_kernel_is_got(void **state)
+TEST(a_plain_kernel_is_got)
 {
-	(void)state;
 	check_bytes(plain(PLACE, ENTRY), "0123456789", 10);
 }
 
 /* .NoopKernelNotFound */
-static void a_kernel_that_is_not_there_is_not_found(void **state)
+TEST(a_kernel_that_is_not_there_is_not_found)
 {
 	struct ab a = plain(PLACE, ENTRY);
 	kpack_archive_t archive = fx_accepted(&a);
 
-	(void)state;
 	fx_check_no_kernel(archive, "k#1", "gfx900", KPACK_ERROR_KERNEL_NOT_FOUND);
 	fx_check_no_kernel(archive, "k#0", "gfx906", KPACK_ERROR_KERNEL_NOT_FOUND);
 	kpack_close(archive);
 }
 
 /* .BadMagic */
-static void a_bad_magic_is_refused(void **state)
+TEST(a_bad_magic_is_refused)
 {
 	struct ab a = plain(PLACE, ENTRY);
 
-	(void)state;
 	memcpy(a.bytes, "XPAK", 4);
 	fx_refused(&a, KPACK_ERROR_INVALID_FORMAT);
 }
 
 /* .UnsupportedVersion */
-static void another_version_is_refused(void **state)
+TEST(another_version_is_refused)
 {
 	struct ab a = plain(PLACE, ENTRY);
 
-	(void)state;
 	a.bytes[4] = 2;
 	fx_refused(&a, KPACK_ERROR_UNSUPPORTED_VERSION);
 }
 
 /* .TruncatedHeader */
-static void a_cut_header_is_refused(void **state)
+TEST(a_cut_header_is_refused)
 {
 	struct ab a = plain(PLACE, ENTRY);
 
-	(void)state;
 	a.size = 8;
 	fx_refused(&a, KPACK_ERROR_INVALID_FORMAT);
 }
 
 /* .TocOffsetOutOfRange */
-static void a_table_behind_the_file_is_refused(void **state)
+TEST(a_table_behind_the_file_is_refused)
 {
 	struct ab a = plain(PLACE, ENTRY);
 
-	(void)state;
 	ab_set_le(a.bytes + 8, a.size + 100, 8);
 	fx_refused(&a, KPACK_ERROR_INVALID_FORMAT);
 }
 
 /* .TocOffsetInsideHeader: AMD's reader tries to parse the TOC there */
-static void a_table_inside_the_header_is_refused(void **state)
+TEST(a_table_inside_the_header_is_refused)
 {
-	(void)state;
 	for (uint64_t offset = 0; offset < 16; offset++) {
 		struct ab a = plain(PLACE, ENTRY);
 
@@ -142,12 +135,11 @@ static void a_table_inside_the_header_is_refused(void **state)
 }
 
 /* .TocNotAMap */
-static void a_table_that_is_no_map_is_refused(void **state)
+TEST(a_table_that_is_no_map_is_refused)
 {
 	static const char *const tables[] = {"[1, 2]", "7",   "nil", "'toc'",
 					     "true",   "1.5", "[]",  "x'81'"};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(tables); i++) {
 		struct ab a = ab_new(64);
 
@@ -157,33 +149,30 @@ static void a_table_that_is_no_map_is_refused(void **state)
 }
 
 /* .ZeroSizeBlobRejected: AMD's reader accepts empty kernels, and so do we */
-static void an_empty_kernel_is_got(void **state)
+TEST(an_empty_kernel_is_got)
 {
-	(void)state;
 	check_bytes(
 		plain("{'offset': 64, 'size': 0}", "'ordinal': 0, 'original_size': 0"),
 		"", 0);
 }
 
 /* .UnknownCompressionSchemeRejected: AMD's reader takes it for "none" */
-static void an_unknown_scheme_is_not_implemented(void **state)
+TEST(an_unknown_scheme_is_not_implemented)
 {
 	struct ab a = ab_new(64);
 
-	(void)state;
 	ab_toc(&a, "{'compression_scheme': 'lz4', 'blobs': [], 'toc': {}}");
 	fx_refused(&a, KPACK_ERROR_NOT_IMPLEMENTED);
 }
 
 /* .ExactArchMatchDoesNotFuzzMatch */
-static void getting_matches_archs_exactly(void **state)
+TEST(getting_matches_archs_exactly)
 {
 	static const char *const archs[] = {"gfx90",         "gfx9000", "gfx900:xnack+",
 					    TRIPLE "gfx900", "GFX900",  ""};
 	struct ab a = plain(PLACE, ENTRY);
 	kpack_archive_t archive = fx_accepted(&a);
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(archs); i++)
 		fx_check_no_kernel(archive, "k#0", archs[i],
 				   KPACK_ERROR_KERNEL_NOT_FOUND);
@@ -191,13 +180,12 @@ static void getting_matches_archs_exactly(void **state)
 }
 
 /* .MissingTocKey */
-static void without_toc_nothing_is_found(void **state)
+TEST(without_toc_nothing_is_found)
 {
 	struct ab a = ab_new(64);
 	kpack_archive_t archive;
 	size_t n = 7;
 
-	(void)state;
 	ab_toc(&a, "{'gfx_arches': ['gfx900']}");
 	archive = fx_accepted(&a);
 	assert_int_equal(kpack_get_binary_count(archive, &n), KPACK_SUCCESS);
@@ -207,17 +195,15 @@ static void without_toc_nothing_is_found(void **state)
 }
 
 /* .ArchNodeMissingOrdinal: AMD's reader uses an uninitialised ordinal */
-static void an_entry_without_ordinal_is_not_found(void **state)
+TEST(an_entry_without_ordinal_is_not_found)
 {
-	(void)state;
 	check_get(plain(PLACE, "'original_size': 10"), KPACK_ERROR_KERNEL_NOT_FOUND);
 	check_get(packed("'original_size': 1000", 0), KPACK_ERROR_KERNEL_NOT_FOUND);
 }
 
 /* .BlobsArrayShorterThanOrdinal */
-static void an_ordinal_behind_the_blobs_is_not_found(void **state)
+TEST(an_ordinal_behind_the_blobs_is_not_found)
 {
-	(void)state;
 	check_get(plain(PLACE, "'ordinal': 1, 'original_size': 10"),
 		  KPACK_ERROR_KERNEL_NOT_FOUND);
 	check_get(plain(PLACE, "'ordinal': 4294967295, 'original_size': 10"),
@@ -226,7 +212,7 @@ static void an_ordinal_behind_the_blobs_is_not_found(void **state)
 }
 
 /* .BlobOffsetPastEof: AMD's reader fails only when it reads the kernel */
-static void a_blob_behind_the_file_is_refused(void **state)
+TEST(a_blob_behind_the_file_is_refused)
 {
 	static const char *const places[] = {
 		"{'offset': 1000000, 'size': 10}",
@@ -236,7 +222,6 @@ static void a_blob_behind_the_file_is_refused(void **state)
 		"{'offset': 9223372036854775807, 'size': 9223372036854775807}",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(places); i++) {
 		struct ab a = plain(places[i], ENTRY);
 
@@ -245,32 +230,29 @@ static void a_blob_behind_the_file_is_refused(void **state)
 }
 
 /* .ZstdGetKernelRoundTrips */
-static void a_compressed_kernel_is_got(void **state)
+TEST(a_compressed_kernel_is_got)
 {
 	uint8_t *data = ab_data(1000, 5);
 
-	(void)state;
 	check_bytes(packed(PACKED, 0), data, 1000);
 	free(data);
 }
 
 /* .ZstdFrameSizeTruncated */
-static void a_frame_that_leaves_the_blob_is_refused(void **state)
+TEST(a_frame_that_leaves_the_blob_is_refused)
 {
 	struct ab longer = packed(PACKED, 0), shorter = packed(PACKED, -1);
 
-	(void)state;
 	ab_set_le(longer.bytes + 68, 1000000, 4);
 	fx_refused(&longer, KPACK_ERROR_INVALID_FORMAT);
 	fx_refused(&shorter, KPACK_ERROR_INVALID_FORMAT);
 }
 
 /* .ZstdFrameCorruptedDataLoss */
-static void a_damaged_frame_is_reported(void **state)
+TEST(a_damaged_frame_is_reported)
 {
 	struct ab head = packed(PACKED, 0), block = packed(PACKED, 0);
 
-	(void)state;
 	memset(head.bytes + 72, 0, 8); /* the frame's magic and header */
 	check_get(head, KPACK_ERROR_DECOMPRESSION_FAILED);
 	block.bytes[72 + 7] |= 6; /* a block of the reserved type */
@@ -278,9 +260,8 @@ static void a_damaged_frame_is_reported(void **state)
 }
 
 /* .ZstdOriginalSizeMismatchDataLoss */
-static void a_wrong_size_is_reported(void **state)
+TEST(a_wrong_size_is_reported)
 {
-	(void)state;
 	check_get(packed("'ordinal': 0, 'original_size': 999", 0),
 		  KPACK_ERROR_DECOMPRESSION_FAILED);
 	check_get(packed("'ordinal': 0, 'original_size': 1001", 0),
@@ -290,19 +271,17 @@ static void a_wrong_size_is_reported(void **state)
 }
 
 /* .ZstdOrdinalOutOfRange */
-static void an_ordinal_behind_the_frames_is_not_found(void **state)
+TEST(an_ordinal_behind_the_frames_is_not_found)
 {
-	(void)state;
 	check_get(packed("'ordinal': 1, 'original_size': 1000", 0),
 		  KPACK_ERROR_KERNEL_NOT_FOUND);
 }
 
 /* .ZstdKernelCountCapEnforced */
-static void too_many_frames_are_refused(void **state)
+TEST(too_many_frames_are_refused)
 {
 	static const uint32_t counts[] = {2, 1048577, UINT32_MAX};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(counts); i++) {
 		struct ab a = packed(PACKED, 0);
 
@@ -315,13 +294,12 @@ static void too_many_frames_are_refused(void **state)
  * .ZstdOriginalSizeCapEnforced: HRX's cap is 256 MiB.  We refuse, before any allocation,
  * a size that a frame of that length cannot decode to, or more than memory can hold.
  */
-static void a_huge_size_is_not_believed(void **state)
+TEST(a_huge_size_is_not_believed)
 {
 	static const char *const sizes[] = {"4294967297", "1099511627776",
 					    "18446744073709551615", "9223372036854775807",
 					    "-1"};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(sizes); i++) {
 		char entry[80];
 
@@ -331,29 +309,4 @@ static void a_huge_size_is_not_believed(void **state)
 	}
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(a_plain_kernel_is_got),
-	cmocka_unit_test(a_kernel_that_is_not_there_is_not_found),
-	cmocka_unit_test(a_bad_magic_is_refused),
-	cmocka_unit_test(another_version_is_refused),
-	cmocka_unit_test(a_cut_header_is_refused),
-	cmocka_unit_test(a_table_behind_the_file_is_refused),
-	cmocka_unit_test(a_table_inside_the_header_is_refused),
-	cmocka_unit_test(a_table_that_is_no_map_is_refused),
-	cmocka_unit_test(an_empty_kernel_is_got),
-	cmocka_unit_test(an_unknown_scheme_is_not_implemented),
-	cmocka_unit_test(getting_matches_archs_exactly),
-	cmocka_unit_test(without_toc_nothing_is_found),
-	cmocka_unit_test(an_entry_without_ordinal_is_not_found),
-	cmocka_unit_test(an_ordinal_behind_the_blobs_is_not_found),
-	cmocka_unit_test(a_blob_behind_the_file_is_refused),
-	cmocka_unit_test(a_compressed_kernel_is_got),
-	cmocka_unit_test(a_frame_that_leaves_the_blob_is_refused),
-	cmocka_unit_test(a_damaged_frame_is_reported),
-	cmocka_unit_test(a_wrong_size_is_reported),
-	cmocka_unit_test(an_ordinal_behind_the_frames_is_not_found),
-	cmocka_unit_test(too_many_frames_are_refused),
-	cmocka_unit_test(a_huge_size_is_not_believed),
-};
-
-SUITE(tests, fx_make, fx_remove);
+SUITE(fx_make, fx_remove);

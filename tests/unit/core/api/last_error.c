@@ -30,12 +30,11 @@ static kpack_archive_t opened(void)
 
 /* --- one thread ----------------------------------------------------------------------- */
 
-static void nothing_is_reported_before_a_failure(void **state)
+TEST(nothing_is_reported_before_a_failure)
 {
 	kpack_archive_t a = opened(), b = opened();
 	size_t n;
 
-	(void)state;
 	assert_string_equal(kpack_get_last_error(a), "");
 	assert_int_equal(kpack_get_binary_count(a, &n), KPACK_SUCCESS);
 	assert_string_equal(kpack_get_last_error(a), "");
@@ -50,7 +49,7 @@ static void nothing_is_reported_before_a_failure(void **state)
 }
 
 /* For an entry that exists but was refused, the message is more than "no entry". */
-static void what_was_refused_is_reported(void **state)
+TEST(what_was_refused_is_reported)
 {
 	static const struct {
 		const char *name, *arch, *text;
@@ -68,7 +67,6 @@ static void what_was_refused_is_reported(void **state)
 	void *data = NULL;
 	size_t n;
 
-	(void)state;
 	ab_put(&b, "0123", 4);
 	ab_toc(&b, "{'gfx_arches': ['x'], 'blobs': [{'offset': 64, 'size': 4}], 'toc': "
 		   "{'a#0': {'x': {'ordinal': 9}, 'xx': {'ordinal': 0}}, 'b#1': {'x': "
@@ -85,7 +83,7 @@ static void what_was_refused_is_reported(void **state)
 }
 
 /* The message names the entry, because an archive can have a million entries. */
-static void the_entry_that_cannot_be_read_is_named(void **state)
+TEST(the_entry_that_cannot_be_read_is_named)
 {
 	static const char want[] = "lib/a.so#0 x: frame: ";
 	struct kpackx_error why = {0};
@@ -95,7 +93,6 @@ static void the_entry_that_cannot_be_read_is_named(void **state)
 	void *data;
 	size_t n;
 
-	(void)state;
 	ab_stored(&a, "damaged", 7);
 	ab_toc(&a,
 	       "{'compression_scheme': 'zstd-per-kernel', 'zstd_offset': 64, 'zstd_size':"
@@ -115,13 +112,12 @@ static void the_entry_that_cannot_be_read_is_named(void **state)
 	ab_free(&a);
 }
 
-static void a_success_changes_nothing(void **state)
+TEST(a_success_changes_nothing)
 {
 	kpack_archive_t a = opened();
 	void *data = NULL;
 	size_t n;
 
-	(void)state;
 	assert_int_equal(kpack_get_kernel(a, "b", "x", &data, &n),
 			 KPACK_ERROR_KERNEL_NOT_FOUND);
 	assert_int_equal(kpack_get_kernel(a, "a", "x", &data, &n), KPACK_SUCCESS);
@@ -133,12 +129,11 @@ static void a_success_changes_nothing(void **state)
 	kpack_close(a);
 }
 
-static void opening_has_a_reason_of_its_own(void **state)
+TEST(opening_has_a_reason_of_its_own)
 {
 	kpack_archive_t a = opened(), none = NULL;
 	struct kpackx_error why;
 
-	(void)state;
 	assert_int_equal(kpack_open("/nonexistent.kpack", &none),
 			 KPACK_ERROR_FILE_NOT_FOUND);
 	assert_string_equal(kpack_get_last_error(NULL),
@@ -177,9 +172,8 @@ static void check_kept(kpack_error_t err, const char *want, const char *call)
 #define NULL_ARGUMENT "an argument is NULL"
 #define KEPT(want, call) check_kept(call, want, #call)
 
-static void every_call_keeps_its_reason(void **state)
+TEST(every_call_keeps_its_reason)
 {
-	(void)state;
 	archive = opened();
 	KEPT(NULL_ARGUMENT, kpack_get_architecture_count(archive, NULL));
 	KEPT(NULL_ARGUMENT, kpack_get_architecture(archive, 0, NULL));
@@ -221,9 +215,8 @@ static void every_call_keeps_its_reason(void **state)
 
 /* --- texts ---------------------------------------------------------------------------- */
 
-static void every_code_has_words(void **state)
+TEST(every_code_has_words)
 {
-	(void)state;
 	for (int i = 0; i <= KPACK_ERROR_ARCH_NOT_FOUND; i++) {
 		const char *words = kpack_error_string((kpack_error_t)i);
 
@@ -250,12 +243,11 @@ static size_t reason_size(const struct kpackx_error *why, size_t prefix)
 }
 
 /* A text that is too long is cut between characters of one to four bytes. */
-static void long_reasons_are_cut_at_a_character(void **state)
+TEST(long_reasons_are_cut_at_a_character)
 {
 	static const char *const characters[] = {"a", "\xc3\xa4", "\xe2\x82\xac",
 						 "\xf0\x9f\x98\x80"};
 
-	(void)state;
 	for (size_t c = 0; c < COUNT(characters); c++) {
 		size_t n = strlen(characters[c]);
 		struct kpackx_error why;
@@ -279,11 +271,10 @@ static void long_reasons_are_cut_at_a_character(void **state)
 }
 
 /* With many prefixes the outer ones and the reason are kept. */
-static void prefixes_do_not_hide_the_reason(void **state)
+TEST(prefixes_do_not_hide_the_reason)
 {
 	struct kpackx_error why;
 
-	(void)state;
 	kp_fail(&why, KPACK_ERROR_INVALID_FORMAT, "too deep");
 	for (int i = 0; i < 100; i++)
 		kp_fail_prefix(&why, KPACK_ERROR_INVALID_FORMAT, "item %d", i);
@@ -322,13 +313,12 @@ static void *fail_often(void *arg)
 	return NULL;
 }
 
-static void threads_have_reasons_of_their_own(void **state)
+TEST(threads_have_reasons_of_their_own)
 {
 	struct failing workers[40];
 	pthread_t threads[COUNT(workers)];
 	kpack_archive_t a = opened(), b = opened();
 
-	(void)state;
 	assert_int_equal(kpack_get_binary(a, 5, &text), KPACK_ERROR_INVALID_ARGUMENT);
 	for (unsigned i = 0; i < COUNT(workers); i++) {
 		workers[i] = (struct failing){{a, b}, i, 0};
@@ -362,11 +352,10 @@ static void *fail_once(void *arg)
 }
 
 /* Runs threads one after another: each gets the ID and the stack of the previous one. */
-static void only_so_many_threads_are_remembered(void **state)
+TEST(only_so_many_threads_are_remembered)
 {
 	struct kp_last_errors errors = {0}, other = {0}, third = {0};
 
-	(void)state;
 	kp_last_errors_init(&errors);
 	kp_last_errors_init(&other);
 	kp_last_errors_init(&third);
@@ -400,13 +389,12 @@ static void only_so_many_threads_are_remembered(void **state)
 	kp_last_errors_fini(&third);
 }
 
-static void children_of_a_fork_go_on(void **state)
+TEST(children_of_a_fork_go_on)
 {
 	kpack_archive_t a = opened();
 	int status;
 	pid_t child;
 
-	(void)state;
 	assert_int_equal(kpack_get_binary(a, 5, &text), KPACK_ERROR_INVALID_ARGUMENT);
 	child = fork();
 	if (child == 0) {
@@ -421,20 +409,3 @@ static void children_of_a_fork_go_on(void **state)
 	assert_string_equal(kpack_get_last_error(a), "binary 5 of 1");
 	kpack_close(a);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(nothing_is_reported_before_a_failure),
-	cmocka_unit_test(what_was_refused_is_reported),
-	cmocka_unit_test(the_entry_that_cannot_be_read_is_named),
-	cmocka_unit_test(a_success_changes_nothing),
-	cmocka_unit_test(opening_has_a_reason_of_its_own),
-	cmocka_unit_test(every_call_keeps_its_reason),
-	cmocka_unit_test(every_code_has_words),
-	cmocka_unit_test(long_reasons_are_cut_at_a_character),
-	cmocka_unit_test(prefixes_do_not_hide_the_reason),
-	cmocka_unit_test(threads_have_reasons_of_their_own),
-	cmocka_unit_test(only_so_many_threads_are_remembered),
-	cmocka_unit_test(children_of_a_fork_go_on),
-};
-
-SUITE(tests, NULL, NULL);

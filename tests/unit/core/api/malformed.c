@@ -83,21 +83,12 @@ static void use_all(const char *corpus, bool tables)
 	assert_true(opened > 2 && refused > 2);
 }
 
-static void malformed_archives_do_no_harm(void **state)
+TEST(malformed_archives_do_no_harm)
 {
-	(void)state;
 	use_all("archive", false);
 }
 
-static void malformed_tables_do_no_harm(void **state)
+TEST(malformed_tables_do_no_harm)
 {
-	(void)state;
 	use_all("toc", true);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(malformed_archives_do_no_harm),
-	cmocka_unit_test(malformed_tables_do_no_harm),
-};
-
-SUITE(tests, NULL, NULL);

@@ -3,11 +3,10 @@
 #include <stdio.h>
 #include "tests/unit/unit.h"
 
-static void the_version_is_the_builds(void **state)
+TEST(the_version_is_the_builds)
 {
 	char text[64];
 
-	(void)state;
 	assert_string_equal(kpackx_version(), KP_VERSION);
 	snprintf(text, sizeof(text), "%d.%d.%d", KPACKX_VERSION_MAJOR,
 		 KPACKX_VERSION_MINOR, KPACKX_VERSION_PATCH);
@@ -16,9 +15,3 @@ static void the_version_is_the_builds(void **state)
 		 KPACKX_VERSION / 100 % 100, KPACKX_VERSION % 100);
 	assert_string_equal(text, KP_VERSION);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(the_version_is_the_builds),
-};
-
-SUITE(tests, NULL, NULL);

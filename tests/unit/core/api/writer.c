@@ -24,7 +24,6 @@ static char path[64];
 
 static int make_dir(void **state)
 {
-	(void)state;
 	signal(SIGXFSZ, SIG_IGN);
 	if (!mkdtemp(dir))
 		return -1;
@@ -34,7 +33,6 @@ static int make_dir(void **state)
 
 static int remove_dir(void **state)
 {
-	(void)state;
 	return rmdir(dir);
 }
 
@@ -125,7 +123,7 @@ static void assert_entry(const struct kpack_archive *a, const char *key, const c
 	free(back);
 }
 
-static void what_is_added_is_read(void **state)
+TEST(what_is_added_is_read)
 {
 	static const struct {
 		size_t size;
@@ -142,7 +140,6 @@ static void what_is_added_is_read(void **state)
 		{3 << 20, 64 << 20, false},
 	};
 
-	(void)state;
 	for (int how = 0; how < 3; how++) {
 		kpackx_writer_t w = opened_writer(&(struct kpackx_writer_options){
 			.uncompressed = how == 1, .shared = how == 2});
@@ -179,7 +176,7 @@ static void what_is_added_is_read(void **state)
 	}
 }
 
-static void members_become_metadata(void **state)
+TEST(members_become_metadata)
 {
 	const struct kpackx_text texts[] = {{"role", "host"}, {"library", ""}};
 	kpackx_writer_t w = opened_writer(
@@ -190,7 +187,6 @@ static void members_become_metadata(void **state)
 	struct kp_span raw;
 	struct ab a;
 
-	(void)state;
 	add_ok(w, (struct kpackx_object){.binary = "k",
 					 .arch = "gfx942",
 					 .type = "co",
@@ -216,11 +212,10 @@ static void members_become_metadata(void **state)
 	ab_free(&a);
 }
 
-static void equal_bytes_are_stored_once(void **state)
+TEST(equal_bytes_are_stored_once)
 {
 	uint8_t *data = ab_data(50000, 1);
 
-	(void)state;
 	for (int how = 0; how < 3; how++) {
 		kpackx_writer_t w = opened_writer(&(struct kpackx_writer_options){
 			.uncompressed = how == 1, .shared = how == 2});
@@ -245,12 +240,11 @@ static void equal_bytes_are_stored_once(void **state)
 	free(data);
 }
 
-static void an_archive_may_be_empty(void **state)
+TEST(an_archive_may_be_empty)
 {
 	struct kpack_archive *archive;
 	struct ab a;
 
-	(void)state;
 	for (int how = 0; how < 3; how++) {
 		a = finished(opened_writer(&(struct kpackx_writer_options){
 			.uncompressed = how == 1, .shared = how == 2}));
@@ -265,7 +259,7 @@ static void an_archive_may_be_empty(void **state)
 
 /* --- spellings ------------------------------------------------------------------------ */
 
-static void architectures_are_spelled_one_way(void **state)
+TEST(architectures_are_spelled_one_way)
 {
 	static const struct {
 		const char *given, *stored;
@@ -286,7 +280,6 @@ static void architectures_are_spelled_one_way(void **state)
 	size_t entry;
 	struct ab a;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(arches); i++)
 		add_ok(w, (struct kpackx_object){.binary = "k", .arch = arches[i].given});
 	for (size_t i = 0; i < COUNT(arches); i++)
@@ -343,7 +336,7 @@ static void assert_refused(kpackx_writer_t w, const struct kpackx_object *o,
 	NAMED(.n_texts = (n), .texts = (const struct kpackx_text[]){__VA_ARGS__})
 
 /* All are refused, and leave no trace in the archive. */
-static void improper_objects_are_refused(void **state)
+TEST(improper_objects_are_refused)
 {
 	const struct refusal refusals[] = {
 		{OBJECT(.arch = "gfx906"), "? gfx906: binary is NULL"},
@@ -390,7 +383,6 @@ static void improper_objects_are_refused(void **state)
 		{good, "lib/x.so#0 gfx942: was added before"},
 	};
 
-	(void)state;
 	for (int plain = 0; plain < 2; plain++) {
 		struct kpackx_writer_options options = {.uncompressed = plain};
 		kpackx_writer_t w = opened_writer(&options);
@@ -415,7 +407,7 @@ static void improper_objects_are_refused(void **state)
 	kpackx_writer_abort(NULL);
 }
 
-static void improper_options_are_refused(void **state)
+TEST(improper_options_are_refused)
 {
 	const struct kpackx_writer_options options[] = {
 		{.level = -1},        {.level = 23},      {.group = "a\n"},
@@ -424,7 +416,6 @@ static void improper_options_are_refused(void **state)
 	};
 	kpackx_writer_t w = NULL;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(options); i++) {
 		assert_int_equal(kpackx_writer_open(path, &options[i], &w, &why),
 				 KPACK_ERROR_INVALID_ARGUMENT);
@@ -438,11 +429,10 @@ static void improper_options_are_refused(void **state)
 	assert_int_equal(count_names(dir), 0);
 }
 
-static void every_level_is_taken(void **state)
+TEST(every_level_is_taken)
 {
 	uint8_t *data = ab_data(100000, 5);
 
-	(void)state;
 	for (int level = 0; level <= 22; level += level < 3 ? 1 : 19) {
 		kpackx_writer_t w =
 			opened_writer(&(struct kpackx_writer_options){.level = level});
@@ -474,11 +464,10 @@ static void assert_no_place(const char *name, kpack_error_t code, const char *te
 	assert_null(w);
 }
 
-static void improper_places_are_refused(void **state)
+TEST(improper_places_are_refused)
 {
 	char file[80], name[257] = {0};
 
-	(void)state;
 	snprintf(file, sizeof(file), "%s/fifo", dir);
 	assert_int_equal(mkfifo(file, 0600), 0);
 	assert_no_place("", KPACK_ERROR_INVALID_ARGUMENT, "names no file");
@@ -514,11 +503,10 @@ static void assert_group(const char *name, const char *group)
 	ab_free(&a);
 }
 
-static void the_group_is_the_name_of_the_file(void **state)
+TEST(the_group_is_the_name_of_the_file)
 {
 	int cwd = open(".", O_RDONLY | O_DIRECTORY);
 
-	(void)state;
 	assert_int_equal(chdir(dir), 0);
 	assert_group("torch_gfx942.kpack", "torch_gfx942");
 	assert_group("./plain", "plain");
@@ -529,13 +517,12 @@ static void the_group_is_the_name_of_the_file(void **state)
 	close(cwd);
 }
 
-static void a_relative_path_is_kept(void **state)
+TEST(a_relative_path_is_kept)
 {
 	int cwd = open(".", O_RDONLY | O_DIRECTORY);
 	kpackx_writer_t w = NULL;
 	struct ab a;
 
-	(void)state;
 	assert_int_equal(chdir(dir), 0);
 	assert_int_equal(kpackx_writer_open("a.kpack", NULL, &w, &why), KPACK_SUCCESS);
 	assert_int_equal(chdir("/"), 0);
@@ -561,11 +548,10 @@ static struct ab written_under(mode_t mask)
 	return a;
 }
 
-static void only_the_mode_depends_on_the_umask(void **state)
+TEST(only_the_mode_depends_on_the_umask)
 {
 	struct ab a = written_under(022), b = written_under(0077);
 
-	(void)state;
 	assert_same(&a, &b);
 }
 
@@ -595,12 +581,11 @@ static void assert_stays(struct ab *earlier)
 	ab_free(earlier);
 }
 
-static void an_aborted_archive_leaves_what_was(void **state)
+TEST(an_aborted_archive_leaves_what_was)
 {
 	struct ab earlier = earlier_archive();
 	kpackx_writer_t w = opened_writer(NULL);
 
-	(void)state;
 	add_ok(w, good);
 	kpackx_writer_abort(w);
 	assert_stays(&earlier);
@@ -608,12 +593,11 @@ static void an_aborted_archive_leaves_what_was(void **state)
 	assert_int_equal(count_names(dir), 0);
 }
 
-static void a_finished_archive_replaces_what_was(void **state)
+TEST(a_finished_archive_replaces_what_was)
 {
 	struct ab earlier = earlier_archive(), a;
 	kpackx_writer_t w = opened_writer(NULL);
 
-	(void)state;
 	add_ok(w, NAMED(.type = "co"));
 	a = finished(w);
 	assert_non_null(memmem(a.bytes, a.size, "gfx906", 6));
@@ -648,12 +632,11 @@ static kpack_error_t add_many(kpackx_writer_t w, uint8_t *data, size_t size, int
 	return err;
 }
 
-static void a_full_disk_loses_the_archive(void **state)
+TEST(a_full_disk_loses_the_archive)
 {
 	static const rlim_t limits[] = {0, 100, 1 << 20, 3 << 20};
 	uint8_t *data = ab_data(1 << 20, 3);
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(limits); i++) {
 		for (int n = 1; n <= 8; n *= 8) {
 			struct ab earlier = earlier_archive();
@@ -699,13 +682,12 @@ static struct ab written_with_texts(const struct kpackx_text *texts, size_t n)
 	return finished(w);
 }
 
-static void the_order_of_texts_does_not_matter(void **state)
+TEST(the_order_of_texts_does_not_matter)
 {
 	const struct kpackx_text one[] = {{"a", "1"}, {"b", "2"}, {"c", "3"}},
 				 other[] = {{"c", "3"}, {"a", "1"}, {"b", "2"}};
 	struct ab a = written_with_texts(one, 3), b = written_with_texts(other, 3);
 
-	(void)state;
 	assert_same(&a, &b);
 }
 
@@ -739,12 +721,11 @@ static void *write_one(void *arg)
 	return NULL;
 }
 
-static void writers_work_side_by_side(void **state)
+TEST(writers_work_side_by_side)
 {
 	struct job jobs[THREADS];
 	struct ab first, other;
 
-	(void)state;
 	for (int i = 0; i < THREADS; i++) {
 		snprintf(jobs[i].path, sizeof(jobs[i].path), "%s/%d.kpack", dir, i);
 		assert_int_equal(
@@ -771,24 +752,4 @@ static int begin_suite(void **state)
 	return make_dir(state);
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(what_is_added_is_read),
-	cmocka_unit_test(members_become_metadata),
-	cmocka_unit_test(equal_bytes_are_stored_once),
-	cmocka_unit_test(an_archive_may_be_empty),
-	cmocka_unit_test(architectures_are_spelled_one_way),
-	cmocka_unit_test(improper_objects_are_refused),
-	cmocka_unit_test(improper_options_are_refused),
-	cmocka_unit_test(every_level_is_taken),
-	cmocka_unit_test(improper_places_are_refused),
-	cmocka_unit_test(the_group_is_the_name_of_the_file),
-	cmocka_unit_test(a_relative_path_is_kept),
-	cmocka_unit_test(only_the_mode_depends_on_the_umask),
-	cmocka_unit_test(an_aborted_archive_leaves_what_was),
-	cmocka_unit_test(a_finished_archive_replaces_what_was),
-	cmocka_unit_test(a_full_disk_loses_the_archive),
-	cmocka_unit_test(the_order_of_texts_does_not_matter),
-	cmocka_unit_test(writers_work_side_by_side),
-};
-
-SUITE(tests, begin_suite, remove_dir);
+SUITE(begin_suite, remove_dir);

@@ -106,13 +106,12 @@ static size_t fault_count(const struct kpack_archive *a)
 
 /* --- both schemes ------------------------------------------------------------------- */
 
-static void plain_archives_are_read(void **state)
+TEST(plain_archives_are_read)
 {
 	struct ab a = ab_new(64);
 	struct kpack_archive *archive;
 	struct kp_entry_info info;
 
-	(void)state;
 	ab_put(&a, "onetwothree", 11);
 	ab_toc(&a,
 	       "{'format_version': 1, 'group_name': 'test', 'gfx_arch_family': 'gfx900X',"
@@ -153,13 +152,12 @@ static void plain_archives_are_read(void **state)
 }
 
 /* The paper's example; its two other objects have other sizes. */
-static void compressed_archives_are_read(void **state)
+TEST(compressed_archives_are_read)
 {
 	uint8_t *data[3] = {ab_data(7472, 1), ab_data(7488, 2), ab_data(138456, 3)};
 	struct ab a = ab_new_zstd();
 	struct kpack_archive *archive;
 
-	(void)state;
 	ab_frame(&a, data[0], 7472);
 	ab_frame(&a, data[1], 7488);
 	ab_frame(&a, data[2], 138456);
@@ -186,12 +184,11 @@ static void compressed_archives_are_read(void **state)
 }
 
 /* AMD's tests build archives of a header and a TOC, without padding or names. */
-static void the_table_may_follow_the_header(void **state)
+TEST(the_table_may_follow_the_header)
 {
 	struct ab a = ab_new(16);
 	struct kpack_archive *archive;
 
-	(void)state;
 	ab_toc(&a, "{'toc': {}}");
 	archive = opened(&a);
 	assert_int_equal(kp_archive_entry_count(archive), 0);
@@ -203,12 +200,11 @@ static void the_table_may_follow_the_header(void **state)
 	ab_free(&a);
 }
 
-static void the_table_may_stand_before_the_blob(void **state)
+TEST(the_table_may_stand_before_the_blob)
 {
 	struct ab a = ab_new(16);
 	struct kpack_archive *archive;
 
-	(void)state;
 	ab_toc(&a, "{'blobs': [{'offset': 100, 'size': 5}], 'toc': {'a': {'x': "
 		   "{'ordinal': 0}}}}");
 	while (a.size < 100)
@@ -220,12 +216,11 @@ static void the_table_may_stand_before_the_blob(void **state)
 	ab_free(&a);
 }
 
-static void entries_may_say_themselves_where_they_are(void **state)
+TEST(entries_may_say_themselves_where_they_are)
 {
 	struct ab a = ab_new(64);
 	struct kpack_archive *archive;
 
-	(void)state;
 	ab_put(&a, "onetwo", 6);
 	ab_toc(&a,
 	       "{'compression_scheme': 'none', 'toc': {'b': {'x': {'offset': 67, 'size': "
@@ -242,12 +237,11 @@ static void entries_may_say_themselves_where_they_are(void **state)
 	ab_free(&a);
 }
 
-static void ordinals_are_shared_and_blobs_overlap(void **state)
+TEST(ordinals_are_shared_and_blobs_overlap)
 {
 	struct ab a = ab_new(64);
 	struct kpack_archive *archive;
 
-	(void)state;
 	ab_put(&a, "abcdef", 6);
 	ab_toc(&a, "{'blobs': [{'offset': 64, 'size': 4}, {'offset': 66, 'size': 4}], "
 		   "'toc': {"
@@ -262,12 +256,11 @@ static void ordinals_are_shared_and_blobs_overlap(void **state)
 	ab_free(&a);
 }
 
-static void empty_kernels_are_read(void **state)
+TEST(empty_kernels_are_read)
 {
 	struct ab a = ab_new(64);
 	struct kpack_archive *archive;
 
-	(void)state;
 	ab_toc(&a,
 	       "{'blobs': [{'offset': 64, 'size': 0}], 'toc': {'a': {'x': {'ordinal': 0,"
 	       "'original_size': 0}}}}");
@@ -291,7 +284,7 @@ static void empty_kernels_are_read(void **state)
 	ab_free(&a);
 }
 
-static void a_missing_size_is_that_of_the_frame(void **state)
+TEST(a_missing_size_is_that_of_the_frame)
 {
 	uint8_t *data = ab_data(300, 1);
 	/*
@@ -301,7 +294,6 @@ static void a_missing_size_is_that_of_the_frame(void **state)
 	struct ab a = ab_new_zstd();
 	struct kpack_archive *archive;
 
-	(void)state;
 	ab_frame(&a, data, 300);
 	ab_stored(&a, unsized, sizeof(unsized) - 1);
 	ab_stored(&a, "garbage", 7);
@@ -320,14 +312,13 @@ static void a_missing_size_is_that_of_the_frame(void **state)
 	free(data);
 }
 
-static void metadata_is_read(void **state)
+TEST(metadata_is_read)
 {
 	struct ab a = ab_new(64);
 	struct kpack_archive *archive;
 	struct kp_span raw;
 	struct kp_meta meta;
 
-	(void)state;
 	ab_toc(&a,
 	       "{'blobs': [{'offset': 64, 'size': 0}], 'toc': {'a': {'v': {'ordinal': 0,"
 	       "'metadata': {'path': 'p/q', 'new': [1, {}], 7: 8, 'target': 't', 'mode': "
@@ -389,9 +380,8 @@ static const struct {
 	{"{'xxh33': " XXH3 ", 'chunks': 1, 'CHUNK': 1}", 0, -1},
 };
 
-static void decoding_finds_its_metadata(void **state)
+TEST(decoding_finds_its_metadata)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(facts); i++) {
 		struct ab a = ab_new_zstd();
 		struct kpack_archive *archive;
@@ -419,12 +409,11 @@ static void decoding_finds_its_metadata(void **state)
 	}
 }
 
-static void trailing_bytes_are_accepted(void **state)
+TEST(trailing_bytes_are_accepted)
 {
 	struct ab a = ab_new(64);
 	struct kpack_archive *archive;
 
-	(void)state;
 	ab_toc(&a, "{'blobs': [{'offset': 64, 'size': 0}], 'toc': {'a': {'x': "
 		   "{'ordinal': 0}}}}");
 	ab_put(&a, "\301\377 garbage", 10);
@@ -436,7 +425,7 @@ static void trailing_bytes_are_accepted(void **state)
 
 /* --- files that are no archives ----------------------------------------------------- */
 
-static void wrong_headers_are_refused(void **state)
+TEST(wrong_headers_are_refused)
 {
 	static const struct {
 		struct kp_span header;
@@ -463,7 +452,6 @@ static void wrong_headers_are_refused(void **state)
 		  KPACK_ERROR_MSGPACK_PARSE_FAILED),
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(headers); i++) {
 		struct ab a = {0};
 
@@ -473,12 +461,11 @@ static void wrong_headers_are_refused(void **state)
 	}
 }
 
-static void only_regular_files_are_opened(void **state)
+TEST(only_regular_files_are_opened)
 {
 	char fifo[] = "/tmp/kp-archive-XXXXXX";
 	struct kpack_archive *archive;
 
-	(void)state;
 	assert_int_equal(kp_archive_open("/tmp", &archive, &why), KPACK_ERROR_IO_ERROR);
 	assert_int_equal(kp_archive_open("/dev/null", &archive, &why),
 			 KPACK_ERROR_IO_ERROR);
@@ -493,14 +480,13 @@ static void only_regular_files_are_opened(void **state)
 }
 
 /* A sparse file whose header promises a TOC of gigabytes is refused before it is read. */
-static void a_table_has_a_limit(void **state)
+TEST(a_table_has_a_limit)
 {
 	struct kpack_archive *archive = NULL;
 	struct ab a = ab_new(64);
 	char path[32];
 	int fd;
 
-	(void)state;
 	ab_toc(&a, "{}");
 	fd = ab_memfd(a.bytes, a.size, path);
 	assert_int_equal(ftruncate(fd, (off_t)(64 + KP_TOC_SIZE_MAX + 1)), 0);
@@ -513,7 +499,7 @@ static void a_table_has_a_limit(void **state)
 
 /* --- compressed blobs --------------------------------------------------------------- */
 
-static void wrong_blobs_are_refused(void **state)
+TEST(wrong_blobs_are_refused)
 {
 	static const char *const places[] = {
 		"'zstd_offset': 64",
@@ -531,7 +517,6 @@ static void wrong_blobs_are_refused(void **state)
 		"'zstd_offset': 64, 'zstd_size': 30", /* ends inside a frame */
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(places); i++) {
 		uint8_t *data = ab_data(500, 1);
 		struct ab a = ab_new_zstd();
@@ -545,12 +530,11 @@ static void wrong_blobs_are_refused(void **state)
 	}
 }
 
-static void wrong_frame_counts_are_refused(void **state)
+TEST(wrong_frame_counts_are_refused)
 {
 	static const uint32_t counts[] = {3, 100, KP_FRAMES_MAX, KP_FRAMES_MAX + 1,
 					  UINT32_MAX};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(counts); i++) {
 		struct ab a = ab_new_zstd();
 
@@ -564,12 +548,11 @@ static void wrong_frame_counts_are_refused(void **state)
 }
 
 /* The entry y has an ordinal past the last frame; bytes after that frame are padding. */
-static void bytes_after_the_last_frame_are_accepted(void **state)
+TEST(bytes_after_the_last_frame_are_accepted)
 {
 	struct kpack_archive *archive;
 	struct ab a = ab_new_zstd();
 
-	(void)state;
 	ab_frame(&a, "one", 3);
 	ab_put(&a, "padding", 7);
 	ab_toc(&a, "{" ZSTD ", 'toc': {'a': {'x': {'ordinal': 0}, 'y': {'ordinal': 1}}}}",
@@ -608,7 +591,7 @@ static struct ab with_index(const int64_t *offsets, size_t n)
 	return a;
 }
 
-static void wrong_frame_indices_are_refused(void **state)
+TEST(wrong_frame_indices_are_refused)
 {
 	static const struct {
 		int64_t offsets[6];
@@ -629,7 +612,6 @@ static void wrong_frame_indices_are_refused(void **state)
 		{{4, 4, 4, -1}, 4},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(indices); i++) {
 		struct ab a = with_index(indices[i].offsets, indices[i].n);
 
@@ -639,9 +621,8 @@ static void wrong_frame_indices_are_refused(void **state)
 	}
 }
 
-static void a_frame_index_of_odd_bytes_is_refused(void **state)
+TEST(a_frame_index_of_odd_bytes_is_refused)
 {
-	(void)state;
 	for (int cut = 1; cut < 8; cut++) {
 		struct ab a = ab_new_zstd();
 		char *hex;
@@ -660,14 +641,13 @@ static void a_frame_index_of_odd_bytes_is_refused(void **state)
  * A frame index that is consistent in itself but not with the blob; found when the frame
  * is read.
  */
-static void an_index_that_contradicts_the_blob_is_found_on_reading(void **state)
+TEST(an_index_that_contradicts_the_blob_is_found_on_reading)
 {
 	static const int64_t right[] = {4, 18, 32, -1}, wrong[] = {4, 19, 32, -1};
 	struct ab a = with_index(right, 4);
 	struct kpack_archive *archive = opened(&a);
 	struct kp_source source;
 
-	(void)state;
 	assert_true(kp_archive_has_frame_index(archive));
 	assert_entry(archive, "a", "x", "good", 4);
 	assert_unreadable(archive, entry_of(archive, "a", "v"),
@@ -687,14 +667,13 @@ static void an_index_that_contradicts_the_blob_is_found_on_reading(void **state)
 	ab_free(&a);
 }
 
-static void an_index_gives_what_walking_gives(void **state)
+TEST(an_index_gives_what_walking_gives)
 {
 	enum { N = 3000 };
 	struct kpack_archive *walked, *indexed;
 	struct ab a = ab_new_zstd(), b;
 	char *hex;
 
-	(void)state;
 	for (uint32_t i = 0; i < N;
 	     i++) { /* some frames cross a boundary of the walk's read window */
 		size_t size = i % 500 == 7 ? 1500000 : i % 90;
@@ -727,13 +706,12 @@ static void an_index_gives_what_walking_gives(void **state)
 
 /* --- false sizes and hashes --------------------------------------------------------- */
 
-static void sizes_that_cannot_be_are_refused(void **state)
+TEST(sizes_that_cannot_be_are_refused)
 {
 	uint8_t *data = ab_data(1000, 1);
 	struct ab a = ab_new_zstd();
 	struct kpack_archive *archive;
 
-	(void)state;
 	ab_frame(&a, data, 1000);
 	ab_frame(&a, data, 1000);
 	ab_toc(&a,
@@ -781,13 +759,12 @@ static void sizes_that_cannot_be_are_refused(void **state)
 /*
  * A flipped byte anywhere in a frame gives an error or, without a checksum, other bytes.
  */
-static void corrupt_frames_do_no_harm(void **state)
+TEST(corrupt_frames_do_no_harm)
 {
 	uint8_t *data = ab_data(2000, 1), *out, *stream = malloc(2000);
 	struct ab a = ab_new_zstd();
 	size_t begin = a.size + 4, end, size;
 
-	(void)state;
 	assert_non_null(stream);
 	ab_frame(&a, data, 2000);
 	end = a.size;
@@ -821,14 +798,13 @@ static void corrupt_frames_do_no_harm(void **state)
 	free(data);
 }
 
-static void content_is_checked_where_a_hash_is(void **state)
+TEST(content_is_checked_where_a_hash_is)
 {
 	uint8_t *data = ab_data(5000, 1);
 	char *hash = ab_xxh3(data, 5000);
 	struct kpack_archive *archive;
 	struct ab a;
 
-	(void)state;
 	for (int scheme = 0; scheme < 2; scheme++) {
 		a = scheme ? ab_new_zstd() : ab_new(64);
 		if (scheme)
@@ -892,12 +868,11 @@ static void try_every_length(struct ab *a, size_t entries)
 	close(fd);
 }
 
-static void a_cut_archive_is_refused_at_every_length(void **state)
+TEST(a_cut_archive_is_refused_at_every_length)
 {
 	struct ab a = ab_new(64);
 	char *hex;
 
-	(void)state;
 	ab_put(&a, "onetwothree", 11);
 	ab_toc(&a,
 	       "{'group_name': 'g', 'gfx_arches': ['gfx900'], 'blobs': [{'offset': 64, "
@@ -923,11 +898,10 @@ static void a_cut_archive_is_refused_at_every_length(void **state)
 }
 
 /* Set every byte of an archive to every power of two: no crash, no leak, no hang. */
-static void a_changed_byte_does_no_harm(void **state)
+TEST(a_changed_byte_does_no_harm)
 {
 	struct ab a = ab_new_zstd();
 
-	(void)state;
 	ab_frame(&a, "onetwothree", 11);
 	ab_toc(&a,
 	       "{'gfx_arches': ['gfx900'], " ZSTD ", 'toc': {'b#0': {'x': {'ordinal': 0,"
@@ -1004,13 +978,12 @@ static void assert_streams(const struct kpack_archive *a, size_t entry,
 				 (unsigned long long)steps[i], why.text);
 }
 
-static void streaming_gives_what_reading_gives(void **state)
+TEST(streaming_gives_what_reading_gives)
 {
 	static const size_t sizes[] = {0, 1, 4095, 4096, 4097, 131072, 131073, 700000};
 	uint8_t *data = ab_data(700000, 5);
 	struct kpack_archive *archive;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(sizes); i++) {
 		char *hash = ab_xxh3(data, sizes[i]);
 		struct ab a = ab_new_zstd(),
@@ -1055,14 +1028,13 @@ static void streaming_gives_what_reading_gives(void **state)
  * Entries of several frames, which other readers of the format decode too, with or
  * without our metadata.
  */
-static void entries_of_several_frames_stream_too(void **state)
+TEST(entries_of_several_frames_stream_too)
 {
 	uint8_t *data = ab_data(300000, 5);
 	struct ab a = ab_new_zstd(), chunked = ab_seekable(data, 300000, 65536, true);
 	struct ab two = {0};
 	struct kpack_archive *archive;
 
-	(void)state;
 	ab_put(&two, "\x50\x2a\x4d\x18\3\0\0\0abc", 11); /* a skippable frame */
 	ab_put_frame(&two, "", 0);
 	ab_put_frame(&two, data, 100000);
@@ -1092,14 +1064,13 @@ static void entries_of_several_frames_stream_too(void **state)
 /*
  * A window of 1 GiB costs nothing, because the object's own memory serves as the window.
  */
-static void wide_windows_stream_too(void **state)
+TEST(wide_windows_stream_too)
 {
 	enum { BLOCK = 100000 };
 	uint8_t *data = ab_data(2 * BLOCK, 5);
 	struct ab a = ab_new_zstd(), frame = {0};
 	struct kpack_archive *archive;
 
-	(void)state;
 	ab_put(&frame, "\x28\xb5\x2f\xfd\x80\xa0", 6);
 	ab_put32(&frame, 2 * BLOCK);
 	for (uint32_t last = 0; last < 2; last++) {
@@ -1118,14 +1089,13 @@ static void wide_windows_stream_too(void **state)
 	free(data);
 }
 
-static void wrong_frames_do_not_stream(void **state)
+TEST(wrong_frames_do_not_stream)
 {
 	uint8_t *data = ab_data(200000, 5);
 	char *hash = ab_xxh3(data, 199999);
 	struct ab a = ab_new_zstd(), one = {0};
 	struct kpack_archive *archive;
 
-	(void)state;
 	ab_put_frame(&one, data, 200000);
 	ab_stored(&a, one.bytes, one.size);
 	ab_stored(&a, one.bytes, one.size - 1);
@@ -1234,11 +1204,10 @@ static void assert_same_archive(const struct ab *bytes, size_t entries)
 	"{'t': [1, {2: nil}], 'path': 'l', 'chunk': 4096}}},"                            \
 	"'k': {'x': {'ordinal': 0, 'original_size': 3, 'metadata': {'path': 7}}}}"
 
-static void compacted_archives_answer_the_same(void **state)
+TEST(compacted_archives_answer_the_same)
 {
 	struct ab a = ab_new(64);
 
-	(void)state;
 	ab_put(&a, "onetwo", 6);
 	ab_toc(&a, "{'group_name': 'g', 'gfx_arch_family': '', 'gfx_arches': ['x', "
 		   "'y']," ENTRIES
@@ -1252,12 +1221,11 @@ static void compacted_archives_answer_the_same(void **state)
 	ab_free(&a);
 }
 
-static void compacted_archives_keep_their_frame_index(void **state)
+TEST(compacted_archives_keep_their_frame_index)
 {
 	struct ab a = ab_new_zstd();
 	char *hex;
 
-	(void)state;
 	ab_frame(&a, "one", 3);
 	ab_frame(&a, "two", 3);
 	hex = ab_frame_index(&a);
@@ -1268,12 +1236,11 @@ static void compacted_archives_keep_their_frame_index(void **state)
 }
 
 /* Faults quote the TOC, including names of entries that were refused. */
-static void faults_outlive_compacting(void **state)
+TEST(faults_outlive_compacting)
 {
 	struct ab a = ab_new(64);
 	struct kpack_archive *archive;
 
-	(void)state;
 	ab_put(&a, "one", 3);
 	ab_toc(&a, "{'toc': {'a': {'x': {'ordinal': 0}, 'y': {'ordinal': 1}}}, 'blobs': "
 		   "[{'offset': 64, 'size': 3}], 'compression_scheme': 'none'}");
@@ -1285,41 +1252,3 @@ static void faults_outlive_compacting(void **state)
 	kp_archive_close(archive);
 	ab_free(&a);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(plain_archives_are_read),
-	cmocka_unit_test(compressed_archives_are_read),
-	cmocka_unit_test(the_table_may_follow_the_header),
-	cmocka_unit_test(the_table_may_stand_before_the_blob),
-	cmocka_unit_test(entries_may_say_themselves_where_they_are),
-	cmocka_unit_test(ordinals_are_shared_and_blobs_overlap),
-	cmocka_unit_test(empty_kernels_are_read),
-	cmocka_unit_test(a_missing_size_is_that_of_the_frame),
-	cmocka_unit_test(compacted_archives_answer_the_same),
-	cmocka_unit_test(compacted_archives_keep_their_frame_index),
-	cmocka_unit_test(faults_outlive_compacting),
-	cmocka_unit_test(metadata_is_read),
-	cmocka_unit_test(decoding_finds_its_metadata),
-	cmocka_unit_test(trailing_bytes_are_accepted),
-	cmocka_unit_test(wrong_headers_are_refused),
-	cmocka_unit_test(only_regular_files_are_opened),
-	cmocka_unit_test(a_table_has_a_limit),
-	cmocka_unit_test(wrong_blobs_are_refused),
-	cmocka_unit_test(wrong_frame_counts_are_refused),
-	cmocka_unit_test(bytes_after_the_last_frame_are_accepted),
-	cmocka_unit_test(wrong_frame_indices_are_refused),
-	cmocka_unit_test(a_frame_index_of_odd_bytes_is_refused),
-	cmocka_unit_test(an_index_that_contradicts_the_blob_is_found_on_reading),
-	cmocka_unit_test(an_index_gives_what_walking_gives),
-	cmocka_unit_test(sizes_that_cannot_be_are_refused),
-	cmocka_unit_test(corrupt_frames_do_no_harm),
-	cmocka_unit_test(content_is_checked_where_a_hash_is),
-	cmocka_unit_test(a_cut_archive_is_refused_at_every_length),
-	cmocka_unit_test(a_changed_byte_does_no_harm),
-	cmocka_unit_test(streaming_gives_what_reading_gives),
-	cmocka_unit_test(entries_of_several_frames_stream_too),
-	cmocka_unit_test(wide_windows_stream_too),
-	cmocka_unit_test(wrong_frames_do_not_stream),
-};
-
-SUITE(tests, NULL, NULL);

@@ -60,13 +60,12 @@ static void assert_chunks(const struct ab *stored, const uint8_t *data, size_t s
 	kp_archive_close(archive);
 }
 
-static void chunks_are_read(void **state)
+TEST(chunks_are_read)
 {
 	static const size_t sizes[] = {0, 1, 4095, 4096, 4097, 8192, 8193, 20000, 65536};
 	uint8_t *data = ab_data(65536, 3);
 	struct kp_encoder *e;
 
-	(void)state;
 	assert_int_equal(kp_encoder_new(3, &e, &why), KPACK_SUCCESS);
 	for (size_t i = 0; i < COUNT(sizes); i++) {
 		for (size_t chunk = 4096; chunk <= 131072; chunk *= 32) {
@@ -93,13 +92,12 @@ static void chunks_are_read(void **state)
 }
 
 /* Records and runs of zeros, in which an encoder uses offsets again wherever it may. */
-static void chunks_refer_to_nothing_before_them(void **state)
+TEST(chunks_refer_to_nothing_before_them)
 {
 	static const int levels[] = {-5, 1, 3, 6, 9, 13, 16, 19};
 	size_t size = 600000;
 	uint8_t *data = calloc(1, size);
 
-	(void)state;
 	assert_non_null(data);
 	for (size_t i = 0; i < size; i++)
 		if (i % 64 < 24 || i / 4096 % 3 == 0)
@@ -157,14 +155,13 @@ static void assert_wrong(const void *stored, size_t stored_size, size_t size,
 }
 
 /* Incompressible chunks take many stored bytes, which are not all read at once. */
-static void chunks_that_do_not_compress(void **state)
+TEST(chunks_that_do_not_compress)
 {
 	size_t size = (1 << 20) + 5, chunk = 500000;
 	uint8_t *data = malloc(size);
 	uint32_t x = 1;
 	struct ab a;
 
-	(void)state;
 	for (size_t i = 0; i < size; i++) {
 		x = x * 1664525 + 1013904223;
 		data[i] = (uint8_t)(x >> 24);
@@ -176,7 +173,7 @@ static void chunks_that_do_not_compress(void **state)
 	free(data);
 }
 
-static void other_sizes_than_the_tables_are_refused(void **state)
+TEST(other_sizes_than_the_tables_are_refused)
 {
 	static const size_t sizes[] = {0, 1, 9999, 10001, 4096, 12288, 12289, 100000};
 	static const uint64_t chunks[] = {
@@ -184,7 +181,6 @@ static void other_sizes_than_the_tables_are_refused(void **state)
 	uint8_t *data = ab_data(10000, 3);
 	struct ab a = ab_seekable(data, 10000, 4096, false);
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(sizes); i++)
 		assert_wrong(a.bytes, a.size, sizes[i], 4096);
 	for (size_t i = 0; i < COUNT(chunks); i++)
@@ -193,12 +189,11 @@ static void other_sizes_than_the_tables_are_refused(void **state)
 	free(data);
 }
 
-static void a_missing_table_is_refused(void **state)
+TEST(a_missing_table_is_refused)
 {
 	uint8_t *data = ab_data(10000, 3);
 	struct ab a = {0};
 
-	(void)state;
 	ab_put_frame(&a, data, 10000);
 	assert_wrong(a.bytes, a.size, 10000, 4096);
 	assert_wrong(a.bytes, a.size, 10000, 16384);
@@ -207,13 +202,12 @@ static void a_missing_table_is_refused(void **state)
 }
 
 /* Change the seek table's words one after another. */
-static void a_table_that_lies_is_refused(void **state)
+TEST(a_table_that_lies_is_refused)
 {
 	uint8_t *data = ab_data(10000, 3);
 	struct ab a = ab_seekable(data, 10000, 4096, false);
 	size_t rows = a.size - 9 - 3 * 8;
 
-	(void)state;
 	for (size_t at = rows - 8; at + 4 <= a.size; at += 4) {
 		uint32_t word = kp_le32(a.bytes + at);
 
@@ -232,13 +226,12 @@ static void a_table_that_lies_is_refused(void **state)
 }
 
 /* The rows' sums are correct, but the first row covers two frames. */
-static void a_row_must_be_one_frame(void **state)
+TEST(a_row_must_be_one_frame)
 {
 	uint8_t *data = ab_data(8192, 3);
 	struct ab a = {0}, table = {0};
 	size_t first, second;
 
-	(void)state;
 	first = ab_put_frame(&a, data, 2048);
 	first += ab_put_frame(&a, data + 2048, 2048); /* two frames in one row */
 	second = ab_put_frame(&a, data + 4096, 4096);
@@ -258,7 +251,7 @@ static void a_row_must_be_one_frame(void **state)
 	free(data);
 }
 
-static void corrupt_chunks_fail_alone(void **state)
+TEST(corrupt_chunks_fail_alone)
 {
 	uint8_t *data = ab_data(16384, 3), buf[4096];
 	struct kp_encoder *e;
@@ -269,7 +262,6 @@ static void corrupt_chunks_fail_alone(void **state)
 	struct kp_chunks *c;
 	uint32_t n;
 
-	(void)state;
 	assert_int_equal(kp_encoder_new(3, &e, &why), KPACK_SUCCESS);
 	assert_int_equal(kp_encode(e, (struct kp_span){data, 16384}, 4096, a.bytes,
 				   kp_encode_bound(16384, 4096), &a.size, &why),
@@ -316,7 +308,7 @@ static void assert_sum_counts(struct ab *stored, size_t at, size_t size, size_t 
 }
 
 /* Of a seek table, and of a frame of all chunks, which decoding the other does not meet. */
-static void whole_entries_have_all_checksums(void **state)
+TEST(whole_entries_have_all_checksums)
 {
 	enum { SIZE = 300000, CHUNK = 65536, ROWS = 5, TABLE = 8 + 12 * ROWS + 9 };
 	uint8_t *data = ab_data(SIZE, 3), *buf = malloc(SIZE);
@@ -326,7 +318,6 @@ static void whole_entries_have_all_checksums(void **state)
 	struct kp_encoder *e;
 	size_t got;
 
-	(void)state;
 	assert_sum_counts(&a, a.size - TABLE + 8 + 12 + 8, SIZE, CHUNK);
 	ab_free(&a);
 
@@ -345,13 +336,12 @@ static void whole_entries_have_all_checksums(void **state)
 	free(data);
 }
 
-static void plain_entries_have_no_chunks(void **state)
+TEST(plain_entries_have_no_chunks)
 {
 	struct kpack_archive *archive = NULL;
 	struct kp_chunks *c = NULL;
 	struct ab a = ab_new(64);
 
-	(void)state;
 	ab_put(&a, "data", 4);
 	ab_toc(&a, "{'blobs': [{'offset': 64, 'size': 4}], 'toc': {'a': {'x': "
 		   "{'ordinal': 0}, 'y':"
@@ -364,18 +354,3 @@ static void plain_entries_have_no_chunks(void **state)
 	kp_archive_close(archive);
 	ab_free(&a);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(chunks_are_read),
-	cmocka_unit_test(chunks_refer_to_nothing_before_them),
-	cmocka_unit_test(chunks_that_do_not_compress),
-	cmocka_unit_test(other_sizes_than_the_tables_are_refused),
-	cmocka_unit_test(a_missing_table_is_refused),
-	cmocka_unit_test(a_table_that_lies_is_refused),
-	cmocka_unit_test(a_row_must_be_one_frame),
-	cmocka_unit_test(corrupt_chunks_fail_alone),
-	cmocka_unit_test(whole_entries_have_all_checksums),
-	cmocka_unit_test(plain_entries_have_no_chunks),
-};
-
-SUITE(tests, NULL, NULL);

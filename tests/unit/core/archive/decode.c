@@ -80,12 +80,11 @@ static kpack_error_t run(const struct kpack_archive *a, size_t size, size_t step
 	return err;
 }
 
-static void all_comes_in_order(void **state)
+TEST(all_comes_in_order)
 {
 	static const size_t steps[] = {1 << 20, 100000, 512 << 10, SIZE, 4097};
 	struct kpack_archive *a = framed(18);
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++)
 		assert_int_equal(run(a, SIZE, steps[i]), KPACK_SUCCESS);
 	kp_archive_close(a);
@@ -158,21 +157,19 @@ static void asks_for(struct kpack_archive *a, uint64_t from, enum kp_decode_how 
 	kp_archive_close(a);
 }
 
-static void stored_bytes_are_read_ahead(void **state)
+TEST(stored_bytes_are_read_ahead)
 {
-	(void)state;
 	asks_for(framed(18), 72, KP_DECODE_PIECES);
 	asks_for(framed(18), 72, KP_DECODE_UNITS);
 	asks_for(framed(18), 72, KP_DECODE_STEPS);
 	asks_for(plain(), 64, KP_DECODE_PIECES);
 }
 
-static void a_frame_that_is_read_in_one_step_is_not(void **state)
+TEST(a_frame_that_is_read_in_one_step_is_not)
 {
 	struct kpack_archive *a = framed(18);
 	uint8_t *buf = malloc(SIZE);
 
-	(void)state;
 	forget_what_was_asked();
 	assert_int_equal(kp_archive_read_fast(a, 0, buf, &why), KPACK_SUCCESS);
 	assert_int_equal(kp_archive_read(a, 0, buf, &why), KPACK_SUCCESS);
@@ -181,26 +178,24 @@ static void a_frame_that_is_read_in_one_step_is_not(void **state)
 	kp_archive_close(a);
 }
 
-static void plain_bytes(void **state)
+TEST(plain_bytes)
 {
 	struct kpack_archive *archive = plain();
 	uint64_t window = 1;
 
-	(void)state;
 	assert_int_equal(kp_decode_window(archive, 0, &window, &why), KPACK_SUCCESS);
 	assert_int_equal(window, 0);
 	assert_int_equal(run(archive, SIZE, 100001), KPACK_SUCCESS);
 	kp_archive_close(archive);
 }
 
-static void several_frames(void **state)
+TEST(several_frames)
 {
 	char *hash;
 	struct ab stored = {0};
 	struct kpack_archive *a;
 	uint8_t *twice = malloc(400000), *kept = data;
 
-	(void)state;
 	put_frame(&stored, 200000, 17, false);
 	put_frame(&stored, 200000, 12, true);
 	memcpy(twice, data, 200000);
@@ -233,7 +228,7 @@ static kpack_error_t again(struct kp_decode *d, const struct kpack_archive *a,
 }
 
 /* A decoder that is used again forgets where it was, what failed, and its limit. */
-static void one_decoder_for_many(void **state)
+TEST(one_decoder_for_many)
 {
 	static const enum kp_decode_how ways[] = {KP_DECODE_WINDOW, KP_DECODE_STEPS,
 						  KP_DECODE_FAST,   KP_DECODE_WHOLE,
@@ -244,7 +239,6 @@ static void one_decoder_for_many(void **state)
 	uint8_t *buf = malloc(1000);
 	uint64_t done;
 
-	(void)state;
 	put_frame(&cut, SIZE, 18, false);
 	cut.size /= 2;
 	bad = opened(&cut, SIZE, "00000000000000000000000000000000");
@@ -266,7 +260,7 @@ static void one_decoder_for_many(void **state)
 }
 
 /* The xxh3 makes a frame's own checksum superfluous. */
-static void checksums_of_frames(void **state)
+TEST(checksums_of_frames)
 {
 	char *hash = ab_xxh3(data, SIZE);
 	struct kpack_archive *a;
@@ -275,7 +269,6 @@ static void checksums_of_frames(void **state)
 	uint8_t byte;
 	uint64_t done;
 
-	(void)state;
 	put_frame(&stored, SIZE, 18, false);
 	stored.bytes[stored.size - 1] ^= 1;
 	a = opened(&stored, SIZE, hash);
@@ -298,14 +291,13 @@ static struct kp_decode *limited(const struct kpack_archive *a, uint64_t window_
 	return p;
 }
 
-static void windows(void **state)
+TEST(windows)
 {
 	struct kpack_archive *a = framed(20), *single = framed(24);
 	struct kp_decode *p;
 	uint64_t window, done;
 	uint8_t *buf = malloc(SIZE);
 
-	(void)state;
 	assert_int_equal(kp_decode_window(a, 0, &window, &why), KPACK_SUCCESS);
 	assert_int_equal(window, 1 << 20);
 	/* A single-segment frame: its window is its content. */
@@ -355,9 +347,8 @@ static kpack_error_t run_units(struct kpack_archive *a, uint64_t unit)
 
 /* A large buffer is needed only for frames that refer far back. */
 /* A check that may take little memory holds no wide window, and not all of the entry. */
-static void a_check_takes_no_more_than_it_may(void **state)
+TEST(a_check_takes_no_more_than_it_may)
 {
-	(void)state;
 	for (int log = 22; log <= 28; log += 6) {
 		struct kpack_archive *a;
 		struct ab stored = {0};
@@ -376,11 +367,10 @@ static void a_check_takes_no_more_than_it_may(void **state)
 }
 
 /* What was checked is checked again when the file may have other bytes. */
-static void a_check_is_remembered_until_the_file_changes(void **state)
+TEST(a_check_is_remembered_until_the_file_changes)
 {
 	struct kpack_archive *a = framed(18);
 
-	(void)state;
 	assert_false(kp_archive_has_parts(a, 0));
 	assert_int_equal(kp_archive_check_parts(a, 0, UINT64_MAX, &why), KPACK_SUCCESS);
 	assert_true(kp_archive_has_parts(a, 0));
@@ -389,13 +379,12 @@ static void a_check_is_remembered_until_the_file_changes(void **state)
 	kp_archive_close(a);
 }
 
-static void units(void **state)
+TEST(units)
 {
 	static const uint64_t piece = 256 << 10;
 	char *hash = ab_xxh3(data, SIZE);
 	struct ab stored = {0};
 
-	(void)state;
 	assert_int_equal(run_units(plain(), piece), KPACK_SUCCESS);
 	assert_int_equal(run_units(framed(18), piece), KPACK_SUCCESS);
 	assert_int_equal(run_units(framed(20), piece), KPACK_SUCCESS);
@@ -438,12 +427,11 @@ static void expect_fault(struct ab *stored, size_t size, const char *hash,
 	kp_archive_close(a);
 }
 
-static void faults(void **state)
+TEST(faults)
 {
 	struct ab stored = {0};
 	char *hash = ab_xxh3(data, 500000);
 
-	(void)state;
 	put_frame(&stored, 500000, 17, true);
 	expect_fault(&stored, 500000, "00112233445566778899aabbccddeeff", "xxh3");
 	put_frame(&stored, 500001, 17, true);
@@ -461,7 +449,6 @@ static void faults(void **state)
 
 static int begin_suite(void **state)
 {
-	(void)state;
 	data = ab_data(SIZE, 5);
 	hook_fadvise = note_fadvise;
 	return 0;
@@ -469,24 +456,8 @@ static int begin_suite(void **state)
 
 static int end_suite(void **state)
 {
-	(void)state;
 	free(data);
 	return 0;
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(all_comes_in_order),
-	cmocka_unit_test(stored_bytes_are_read_ahead),
-	cmocka_unit_test(a_frame_that_is_read_in_one_step_is_not),
-	cmocka_unit_test(plain_bytes),
-	cmocka_unit_test(several_frames),
-	cmocka_unit_test(one_decoder_for_many),
-	cmocka_unit_test(checksums_of_frames),
-	cmocka_unit_test(windows),
-	cmocka_unit_test(a_check_takes_no_more_than_it_may),
-	cmocka_unit_test(a_check_is_remembered_until_the_file_changes),
-	cmocka_unit_test(units),
-	cmocka_unit_test(faults),
-};
-
-SUITE(tests, begin_suite, end_suite);
+SUITE(begin_suite, end_suite);

@@ -8,7 +8,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-static void archives_are_named_and_recognised(void **state)
+TEST(archives_are_named_and_recognised)
 {
 	static const struct {
 		const char *name, *group;
@@ -30,7 +30,6 @@ static void archives_are_named_and_recognised(void **state)
 		{"roc", "rocm", 0, NULL},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(names); i++) {
 		struct kp_span stem;
 		unsigned volume;
@@ -69,7 +68,7 @@ static void archives_are_named_and_recognised(void **state)
 	assert_int_equal(kp_archive_stem(kp_span_str("kpack")), 0);
 }
 
-static void keys_are_split(void **state)
+TEST(keys_are_split)
 {
 	static const struct {
 		const char *key, *binary;
@@ -100,7 +99,6 @@ static void keys_are_split(void **state)
 		{"", "", 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(keys); i++) {
 		struct kp_key key = kp_key_split(kp_span_str(keys[i].key));
 
@@ -109,7 +107,7 @@ static void keys_are_split(void **state)
 	}
 }
 
-static void entries_have_file_names(void **state)
+TEST(entries_have_file_names)
 {
 	static const struct {
 		const char *arch;
@@ -127,7 +125,6 @@ static void entries_have_file_names(void **state)
 		{".", 0, ".", "..."},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(names); i++) {
 		char out[256];
 		size_t size = 0;
@@ -141,12 +138,11 @@ static void entries_have_file_names(void **state)
 	}
 }
 
-static void file_names_have_at_most_255_bytes(void **state)
+TEST(file_names_have_at_most_255_bytes)
 {
 	char text[4096], out[256];
 	size_t size;
 
-	(void)state;
 	memset(text, 'a', sizeof(text));
 	for (size_t arch = 240; arch < 260; arch++) {
 		for (size_t type = 0; type < 20; type++) {
@@ -163,7 +159,7 @@ static void file_names_have_at_most_255_bytes(void **state)
 	}
 }
 
-static void the_papers_keys_have_paths(void **state)
+TEST(the_papers_keys_have_paths)
 {
 	static const struct {
 		const char *key, *arch, *path; /* NULL: none */
@@ -186,7 +182,6 @@ static void the_papers_keys_have_paths(void **state)
 		{"lib/rocblas/gfx1100/k", "gfx1100", NULL},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(keys); i++) {
 		char out[256];
 		size_t size = 0;
@@ -203,13 +198,3 @@ static void the_papers_keys_have_paths(void **state)
 					    kp_span_str(keys[i].arch), out, size, &size));
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(archives_are_named_and_recognised),
-	cmocka_unit_test(keys_are_split),
-	cmocka_unit_test(entries_have_file_names),
-	cmocka_unit_test(file_names_have_at_most_255_bytes),
-	cmocka_unit_test(the_papers_keys_have_paths),
-};
-
-SUITE(tests, NULL, NULL);

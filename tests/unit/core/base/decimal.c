@@ -9,7 +9,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-static void test_known(void **state)
+TEST(test_known)
 {
 	static const struct {
 		double value;
@@ -33,7 +33,6 @@ static void test_known(void **state)
 	char digits[KP_DECIMAL_MAX + 1];
 	int exponent;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(known); i++) {
 		assert_int_equal(kp_decimal_digits(known[i].value, digits, &exponent),
 				 strlen(known[i].digits));
@@ -66,11 +65,10 @@ static void check_bits(uint64_t bits)
 		check(value);
 }
 
-static void test_any(void **state)
+TEST(test_any)
 {
 	uint64_t bits = 1;
 
-	(void)state;
 	for (int i = 0; i < 20000; i++) {
 		bits = bits * UINT64_C(6364136223846793005) +
 		       UINT64_C(1442695040888963407);
@@ -80,10 +78,3 @@ static void test_any(void **state)
 		for (uint64_t next = 0; next < 3; next++)
 			check_bits((exponent << 52) + next - 1);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_known),
-	cmocka_unit_test(test_any),
-};
-
-SUITE(tests, NULL, NULL);

@@ -55,7 +55,6 @@ static kpack_error_t write_file(const char *name, const char *text)
 
 static int make_dir(void **state)
 {
-	(void)state;
 	strcpy(dir, "/tmp/kp-file-XXXXXX");
 	return mkdtemp(dir) ? 0 : -1;
 }
@@ -65,7 +64,6 @@ static int remove_dir(void **state)
 	DIR *d = opendir(dir);
 	struct dirent *e;
 
-	(void)state;
 	while ((e = readdir(d))) {
 		if (unlink(in_dir(e->d_name)))
 			rmdir(in_dir(e->d_name));
@@ -74,12 +72,11 @@ static int remove_dir(void **state)
 	return rmdir(dir);
 }
 
-static void memory_is_read_within_its_bounds(void **state)
+TEST(memory_is_read_within_its_bounds, make_dir, remove_dir)
 {
 	struct kp_source s = kp_source_memory("abcdef", 6), sub;
 	char buf[8];
 
-	(void)state;
 	assert_true(kp_source_sub(&s, 2, 3, &sub));
 	assert_int_equal(kp_source_read(&sub, 1, buf, 2, &why), KPACK_SUCCESS);
 	assert_memory_equal(buf, "de", 2);
@@ -92,12 +89,11 @@ static void memory_is_read_within_its_bounds(void **state)
 	assert_false(kp_source_sub(&s, 1, UINT64_MAX, &sub));
 }
 
-static void runs_are_the_same_when_size_and_bytes_are(void **state)
+TEST(runs_are_the_same_when_size_and_bytes_are, make_dir, remove_dir)
 {
 	static uint8_t x[40000], y[40001];
 	struct kp_source a = kp_source_memory(x, sizeof(x)), b;
 
-	(void)state;
 	b = kp_source_memory(y, sizeof(x));
 	assert_true(kp_source_same(&a, &b));
 	y[sizeof(x) - 1] = 1;
@@ -110,7 +106,7 @@ static void runs_are_the_same_when_size_and_bytes_are(void **state)
 	assert_true(kp_source_same(&a, &b));
 }
 
-static void a_file_is_read_within_its_run(void **state)
+TEST(a_file_is_read_within_its_run, make_dir, remove_dir)
 {
 	struct kp_source s, sub;
 	uint8_t *whole;
@@ -118,7 +114,6 @@ static void a_file_is_read_within_its_run(void **state)
 	char buf[8];
 	int fd;
 
-	(void)state;
 	assert_int_equal(write_file("f", "0123456789"), KPACK_SUCCESS);
 	assert_int_equal(kp_file_open(in_dir("f"), &fd, &st, &why), KPACK_SUCCESS);
 	assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
@@ -184,12 +179,11 @@ static void expect_all(const struct kp_source *s, uint64_t step, unsigned asks)
 	assert_int_equal(asked[asks - 1].at + asked[asks - 1].len, s->offset + s->size);
 }
 
-static void a_run_is_read_ahead_once(void **state)
+TEST(a_run_is_read_ahead_once, make_dir, remove_dir)
 {
 	struct kp_source s = kp_source_fd(77, 12345, (3 << 20) + 7);
 	uint64_t end = 0;
 
-	(void)state;
 	expect_all(&s, 64 << 10, 4);
 	expect_all(&s, 256 << 10, 4);
 	expect_all(&s, 100001, 4);
@@ -220,7 +214,7 @@ static void a_run_is_read_ahead_once(void **state)
 }
 
 /* A run of 3 pieces and a bit, at an odd place; the second piece is then damaged. */
-static void no_byte_is_read_that_its_hash_contradicts(void **state)
+TEST(no_byte_is_read_that_its_hash_contradicts, make_dir, remove_dir)
 {
 	enum { AT = 77, SIZE = 3 * KP_PIECE + 99 };
 	static const size_t ends[] = {0,
@@ -239,7 +233,6 @@ static void no_byte_is_read_that_its_hash_contradicts(void **state)
 	struct kp_span head;
 	int fd = open(in_dir("f"), O_RDWR | O_CREAT, 0600);
 
-	(void)state;
 	assert_true(data && buf && fd >= 0);
 	for (size_t i = 0; i < AT + SIZE; i++)
 		data[i] = (uint8_t)(i * i >> 3);
@@ -277,14 +270,13 @@ static void no_byte_is_read_that_its_hash_contradicts(void **state)
 	free(buf);
 }
 
-static void a_window_gives_the_bytes_of_its_source(void **state)
+TEST(a_window_gives_the_bytes_of_its_source, make_dir, remove_dir)
 {
 	static uint8_t data[50000];
 	struct kp_source s = kp_source_memory(data, sizeof(data));
 	static struct kp_window w;
 	const uint8_t *p;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i * 7 % 251);
 	kp_window_init(&w, &s);
@@ -301,12 +293,11 @@ static void a_window_gives_the_bytes_of_its_source(void **state)
 			 KPACK_ERROR_INVALID_FORMAT);
 }
 
-static void only_regular_files_are_opened(void **state)
+TEST(only_regular_files_are_opened, make_dir, remove_dir)
 {
 	struct stat st;
 	int fd = -1;
 
-	(void)state;
 	assert_int_equal(kp_file_open(dir, &fd, &st, &why), KPACK_ERROR_IO_ERROR);
 	assert_string_equal(why.text, "is a directory, not a regular file");
 	assert_int_equal(mkfifo(in_dir("fifo"), 0600), 0);
@@ -319,13 +310,12 @@ static void only_regular_files_are_opened(void **state)
 	assert_int_equal(fd, -1);
 }
 
-static void a_file_appears_when_it_is_whole(void **state)
+TEST(a_file_appears_when_it_is_whole, make_dir, remove_dir)
 {
 	struct kp_outfile out;
 	struct stat st;
 	char buf[4];
 
-	(void)state;
 	umask(022);
 	assert_int_equal(kp_outfile_open(&out, dir, "a.kpack", 0666, &why),
 			 KPACK_SUCCESS);
@@ -344,9 +334,8 @@ static void a_file_appears_when_it_is_whole(void **state)
 	assert_int_equal(count_names(dir), 1);
 }
 
-static void publishing_replaces(void **state)
+TEST(publishing_replaces, make_dir, remove_dir)
 {
-	(void)state;
 	assert_int_equal(write_file("a", "old"), KPACK_SUCCESS);
 	assert_int_equal(write_file("a", "newer"), KPACK_SUCCESS);
 	assert_content("a", "newer");
@@ -372,18 +361,16 @@ static int write_kept(void)
 	return why.sys_errno != EEXIST || count_names(dir) != 1 ? 12 : 0;
 }
 
-static void what_is_to_be_kept_is_not_replaced(void **state)
+TEST(what_is_to_be_kept_is_not_replaced, make_dir, remove_dir)
 {
-	(void)state;
 	assert_int_equal(write_kept(), 0);
 	assert_content("a", "old");
 }
 
-static void nothing_remains_of_an_abandoned_file(void **state)
+TEST(nothing_remains_of_an_abandoned_file, make_dir, remove_dir)
 {
 	struct kp_outfile out, zeroed = {0};
 
-	(void)state;
 	assert_int_equal(kp_outfile_open(&out, dir, "a", 0666, &why), KPACK_SUCCESS);
 	kp_outfile_close(&out);
 	kp_outfile_close(&out);
@@ -392,11 +379,10 @@ static void nothing_remains_of_an_abandoned_file(void **state)
 	assert_int_equal(count_names(dir), 0);
 }
 
-static void a_failed_publish_leaves_nothing(void **state)
+TEST(a_failed_publish_leaves_nothing, make_dir, remove_dir)
 {
 	struct kp_outfile out;
 
-	(void)state;
 	assert_int_equal(mkdir(in_dir("a"), 0755), 0);
 	assert_int_equal(kp_outfile_open(&out, dir, "a", 0666, &why), KPACK_SUCCESS);
 	assert_int_equal(kp_outfile_publish(&out, &why), KPACK_ERROR_IO_ERROR);
@@ -404,12 +390,11 @@ static void a_failed_publish_leaves_nothing(void **state)
 	assert_int_equal(count_names(dir), 1);
 }
 
-static void names_with_slashes_and_lost_directories_are_refused(void **state)
+TEST(names_with_slashes_and_lost_directories_are_refused, make_dir, remove_dir)
 {
 	static const char *const bad[] = {"", ".", "..", "a/b", "/a"};
 	struct kp_outfile out;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_int_equal(kp_outfile_open(&out, dir, bad[i], 0666, &why),
 				 KPACK_ERROR_INVALID_ARGUMENT);
@@ -460,12 +445,11 @@ static int write_without_tmpfile(void)
 	return write_file("a.kpack", "text") ? 6 : 0;
 }
 
-static void a_hidden_name_does_where_o_tmpfile_does_not(void **state)
+TEST(a_hidden_name_does_where_o_tmpfile_does_not, make_dir, remove_dir)
 {
 	int status;
 	pid_t child = fork();
 
-	(void)state;
 	if (child == 0)
 		_exit(write_without_tmpfile());
 	assert_int_equal(waitpid(child, &status, 0), child);
@@ -473,24 +457,3 @@ static void a_hidden_name_does_where_o_tmpfile_does_not(void **state)
 	assert_content("a.kpack", "text");
 	assert_int_equal(count_names(dir), 1);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_dir, remove_dir)
-
-static const struct CMUnitTest tests[] = {
-	TEST(memory_is_read_within_its_bounds),
-	TEST(runs_are_the_same_when_size_and_bytes_are),
-	TEST(a_file_is_read_within_its_run),
-	TEST(a_run_is_read_ahead_once),
-	TEST(no_byte_is_read_that_its_hash_contradicts),
-	TEST(a_window_gives_the_bytes_of_its_source),
-	TEST(only_regular_files_are_opened),
-	TEST(a_file_appears_when_it_is_whole),
-	TEST(publishing_replaces),
-	TEST(what_is_to_be_kept_is_not_replaced),
-	TEST(nothing_remains_of_an_abandoned_file),
-	TEST(a_failed_publish_leaves_nothing),
-	TEST(names_with_slashes_and_lost_directories_are_refused),
-	TEST(a_hidden_name_does_where_o_tmpfile_does_not),
-};
-
-SUITE(tests, NULL, NULL);

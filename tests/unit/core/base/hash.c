@@ -7,7 +7,7 @@
 #include "tests/unit/unit.h"
 
 /* As `xxhsum -H2` prints them. */
-static void values_of_xxhsum(void **state)
+TEST(values_of_xxhsum)
 {
 	static const struct {
 		const char *data, *sum;
@@ -16,7 +16,6 @@ static void values_of_xxhsum(void **state)
 		{"kpack", "14703b40e5e6c486c298848f6d424739"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
 		struct kp_hash hash = kp_hash_of(known[i].data, strlen(known[i].data));
 		char text[33];
@@ -27,13 +26,12 @@ static void values_of_xxhsum(void **state)
 	}
 }
 
-static void pieces_give_the_hash_of_the_whole(void **state)
+TEST(pieces_give_the_hash_of_the_whole)
 {
 	static uint8_t data[100003];
 	struct kp_hasher *hasher = kp_hasher_new();
 	struct kp_hash whole, pieces;
 
-	(void)state;
 	assert_non_null(hasher);
 	for (size_t i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i * i >> 3);
@@ -56,11 +54,10 @@ static void pieces_give_the_hash_of_the_whole(void **state)
 }
 
 /* Long and short data take different ways through the hash: all must give what xxHash gives. */
-static void every_length_and_alignment_is_xxhash(void **state)
+TEST(every_length_and_alignment_is_xxhash)
 {
 	static uint8_t data[5000];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i * i >> 3);
 	for (size_t size = 0; size + 64 <= sizeof(data); size += size / 40 + 1)
@@ -79,11 +76,3 @@ static void every_length_and_alignment_is_xxhash(void **state)
 			kp_hasher_free(hasher);
 		}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(values_of_xxhsum),
-	cmocka_unit_test(pieces_give_the_hash_of_the_whole),
-	cmocka_unit_test(every_length_and_alignment_is_xxhash),
-};
-
-SUITE(tests, NULL, NULL);

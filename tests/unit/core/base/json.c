@@ -48,9 +48,8 @@ static void check(const void *bytes, size_t size, const char *want)
 
 #define CHECK(bytes, want) check(bytes, sizeof(bytes) - 1, want)
 
-static void values_become_json(void **state)
+TEST(values_become_json)
 {
-	(void)state;
 	CHECK("\xc0", "null");
 	CHECK("\xc2", "false");
 	CHECK("\xc3", "true");
@@ -80,7 +79,7 @@ static void values_become_json(void **state)
 	      "{\"a\":1,\"b\":[2]}");
 }
 
-static void floats_keep_their_value(void **state)
+TEST(floats_keep_their_value)
 {
 	static const double values[] = {
 		0.0,
@@ -97,7 +96,6 @@ static void floats_keep_their_value(void **state)
 		4e15,
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(values); i++) {
 		uint8_t bytes[9] = {0xcb};
 		uint64_t bits;
@@ -156,12 +154,11 @@ static void check_in_locale(const char *bytes, size_t size, const char *shown)
 }
 
 /* glibc caches locales by name, so each locale gets a process of its own. */
-static void the_locale_has_no_say(void **state)
+TEST(the_locale_has_no_say)
 {
 	int status;
 	pid_t child = fork();
 
-	(void)state;
 	if (child == 0) {
 		check_in_locale(arabic, sizeof(arabic), "1\xd9\xab\x35");
 		_exit(0);
@@ -171,9 +168,8 @@ static void the_locale_has_no_say(void **state)
 	check_in_locale(comma, sizeof(comma), "1,5");
 }
 
-static void keys_are_strings_and_there_once(void **state)
+TEST(keys_are_strings_and_there_once)
 {
-	(void)state;
 	CHECK("\x81\x05\xc3", "{\"5\":true}");
 	CHECK("\x81\xc0\x01", "{\"null\":1}");
 	CHECK("\x81\xc4\x01\xab\x01", "{\"\\\"ab\\\"\":1}");
@@ -204,14 +200,13 @@ static void keys_are_strings_and_there_once(void **state)
 	      "{\"a\":{\"a\":1},\"b\":{\"a\":2}}");
 }
 
-static void many_keys_are_distinguished(void **state)
+TEST(many_keys_are_distinguished)
 {
 	enum { KEYS = 5000 };
 	uint8_t *bytes = malloc(3 + 4 * 2 * KEYS);
 	size_t size = 0, commas = 0;
 	char *text;
 
-	(void)state;
 	assert_non_null(bytes);
 	bytes[size++] = 0xde;
 	bytes[size++] = 2 * KEYS >> 8;
@@ -235,13 +230,12 @@ static void many_keys_are_distinguished(void **state)
 
 /* --- bounds --------------------------------------------------------------------------- */
 
-static void what_is_cut_is_refused(void **state)
+TEST(what_is_cut_is_refused)
 {
 	static const char whole[] = "\x82\xa1"
 				    "a\x92\x01\xcb\x3f\xf8\0\0\0\0\0\0\xa1"
 				    "b\xd5\x01\x02\x03";
 
-	(void)state;
 	CHECK(whole, "{\"a\":[1,1.5],\"b\":{\"ext\":1,\"data\":\"0203\"}}");
 	for (size_t n = 0; n < sizeof(whole) - 1; n++) {
 		assert_null(printed(whole, n));
@@ -250,12 +244,11 @@ static void what_is_cut_is_refused(void **state)
 	assert_null(printed("\xc1", 1));
 }
 
-static void nesting_is_bounded(void **state)
+TEST(nesting_is_bounded)
 {
 	uint8_t bytes[100];
 	char *text;
 
-	(void)state;
 	memset(bytes, 0x91, sizeof(bytes));
 	bytes[KP_MSGPACK_DEPTH_MAX] = 0;
 	text = printed(bytes, KP_MSGPACK_DEPTH_MAX + 1);
@@ -267,12 +260,11 @@ static void nesting_is_bounded(void **state)
 	assert_int_equal(why.code, KPACK_ERROR_MSGPACK_PARSE_FAILED);
 }
 
-static void length_is_bounded(void **state)
+TEST(length_is_bounded)
 {
 	static const struct kp_span s = {(const uint8_t *)"\xa3xyz", 4};
 	char *text;
 
-	(void)state;
 	text = printed_within(s, 5);
 	assert_string_equal(text, "\"xyz\"");
 	free(text);
@@ -282,12 +274,11 @@ static void length_is_bounded(void **state)
 }
 
 /* Maps as keys of maps: each level doubles the text. */
-static void quotes_within_quotes_are_bounded(void **state)
+TEST(quotes_within_quotes_are_bounded)
 {
 	uint8_t bytes[128];
 	size_t n = 30;
 
-	(void)state;
 	memset(bytes, 0x81, n);
 	memcpy(bytes + n, "\xa1\"", 2);
 	memset(bytes + n + 2, 1, n);
@@ -298,13 +289,12 @@ static void quotes_within_quotes_are_bounded(void **state)
 /*
  * Pairs that are left out as duplicates take time too, so they count towards the limit.
  */
-static void work_is_bounded(void **state)
+TEST(work_is_bounded)
 {
 	enum { PAIRS = 40000 };
 	uint8_t *bytes = malloc(3 + 36 * PAIRS);
 	size_t size = 3;
 
-	(void)state;
 	assert_non_null(bytes);
 	memcpy(bytes, "\xde\x9c\x40", 3);
 	for (int i = 0; i < PAIRS; i++) {
@@ -333,13 +323,12 @@ static void run_oracle(const char *what, int seed, const char *path)
 	assert_int_equal(system(command), 0);
 }
 
-static void python_reads_the_same(void **state)
+TEST(python_reads_the_same)
 {
 	char values[] = "/tmp/json-values-XXXXXX", lines[] = "/tmp/json-lines-XXXXXX";
 	int fd = mkstemp(values), out = mkstemp(lines);
 	FILE *in, *text;
 
-	(void)state;
 	assert_true(fd >= 0 && out >= 0);
 	close(fd);
 	for (int seed = 1; seed <= 3; seed++) {
@@ -368,19 +357,3 @@ static void python_reads_the_same(void **state)
 	unlink(values);
 	unlink(lines);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(values_become_json),
-	cmocka_unit_test(floats_keep_their_value),
-	cmocka_unit_test(the_locale_has_no_say),
-	cmocka_unit_test(keys_are_strings_and_there_once),
-	cmocka_unit_test(many_keys_are_distinguished),
-	cmocka_unit_test(what_is_cut_is_refused),
-	cmocka_unit_test(nesting_is_bounded),
-	cmocka_unit_test(length_is_bounded),
-	cmocka_unit_test(quotes_within_quotes_are_bounded),
-	cmocka_unit_test(work_is_bounded),
-	cmocka_unit_test(python_reads_the_same),
-};
-
-SUITE(tests, NULL, NULL);

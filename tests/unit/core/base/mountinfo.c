@@ -10,7 +10,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-static void every_field_is_found(void **state)
+TEST(every_field_is_found)
 {
 	const struct {
 		const char *line;
@@ -40,7 +40,6 @@ static void every_field_is_found(void **state)
 		 -1},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(mounts); i++) {
 		const struct kp_mount *want = &mounts[i].m;
 		struct kp_mount m;
@@ -62,7 +61,7 @@ static void every_field_is_found(void **state)
 	}
 }
 
-static void other_lines_are_refused(void **state)
+TEST(other_lines_are_refused)
 {
 	static const char *const lines[] = {
 		"",
@@ -90,7 +89,6 @@ static void other_lines_are_refused(void **state)
 		"1 1 4294967296:5 / /m rw - fuse x rw",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(lines); i++) {
 		struct kp_mount m;
 		char line[256];
@@ -102,7 +100,7 @@ static void other_lines_are_refused(void **state)
 }
 
 /* The mount that a file is in, by the kernel's two lists. */
-static void a_file_is_in_a_listed_mount(void **state)
+TEST(a_file_is_in_a_listed_mount)
 {
 	int fd = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	long id = kp_fd_info(fd, "mnt_id:");
@@ -110,7 +108,6 @@ static void a_file_is_in_a_listed_mount(void **state)
 	struct kp_mount m = {0};
 	struct stat st;
 
-	(void)state;
 	assert_int_equal(fstat(fd, &st), 0);
 	assert_true(id >= 0);
 	assert_int_equal(kp_fd_info(fd, "nothing:"), -1);
@@ -125,11 +122,3 @@ static void a_file_is_in_a_listed_mount(void **state)
 	assert_false(kp_mounts_next(&table, &m));
 	close(fd);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(every_field_is_found),
-	cmocka_unit_test(other_lines_are_refused),
-	cmocka_unit_test(a_file_is_in_a_listed_mount),
-};
-
-SUITE(tests, NULL, NULL);

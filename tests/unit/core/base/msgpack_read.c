@@ -61,9 +61,8 @@ static const struct {
 	{BYTES("\337\0\0\0\1\1\2"), KP_MP_MAP, 1},
 };
 
-static void every_head_is_read(void **state)
+TEST(every_head_is_read)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(values); i++) {
 		struct kp_mp c = kp_mp_over(values[i].in);
 		struct kp_mp_value v = {0};
@@ -82,9 +81,8 @@ static void every_head_is_read(void **state)
 	}
 }
 
-static void a_value_cut_anywhere_is_a_fault(void **state)
+TEST(a_value_cut_anywhere_is_a_fault)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(values); i++) {
 		for (size_t n = 0; n < values[i].in.size; n++) {
 			/* allocated at the exact size, for the sanitizer */
@@ -108,13 +106,12 @@ static void a_value_cut_anywhere_is_a_fault(void **state)
 	}
 }
 
-static void floats_are_read(void **state)
+TEST(floats_are_read)
 {
 	struct kp_mp c = kp_mp_over(
 		(struct kp_span)BYTES("\312\300\0\0\0\313\77\370\0\0\0\0\0\0"));
 	struct kp_mp_value v;
 
-	(void)state;
 	assert_int_equal(kp_mp_peek(&c), KP_MP_FLOAT);
 	assert_true(kp_mp_next(&c, &v));
 	assert_true(v.type == KP_MP_FLOAT && v.real == -2.0);
@@ -149,11 +146,10 @@ static const struct kp_span hostile[] = {
 	BYTES("\221\301"),
 };
 
-static void oversized_declarations_are_faults(void **state)
+TEST(oversized_declarations_are_faults)
 {
 	struct kpackx_error why = {0};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(hostile); i++) {
 		struct kp_mp c = kp_mp_over(hostile[i]);
 
@@ -164,13 +160,12 @@ static void oversized_declarations_are_faults(void **state)
 	}
 }
 
-static void heads_that_count_are_refused_before_their_elements(void **state)
+TEST(heads_that_count_are_refused_before_their_elements)
 {
 	/* the bytes after the head would satisfy any smaller count */
 	static const uint8_t heads[] = {0xdd, 0xdf, 0xdb, 0xc6, 0xc9};
 	uint8_t bytes[64] = {0};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(heads); i++) {
 		struct kp_mp c = kp_mp_over((struct kp_span){bytes, sizeof(bytes)});
 		struct kp_mp_value v;
@@ -206,9 +201,8 @@ static bool skip_maps(size_t depth)
 	return kp_mp_skip(&c);
 }
 
-static void nesting_is_bounded(void **state)
+TEST(nesting_is_bounded)
 {
-	(void)state;
 	for (size_t depth = 1; depth <= KP_MSGPACK_DEPTH_MAX; depth++)
 		assert_true(skip_arrays(depth) && skip_maps(depth));
 	assert_false(skip_arrays(KP_MSGPACK_DEPTH_MAX + 1));
@@ -217,7 +211,7 @@ static void nesting_is_bounded(void **state)
 
 /* --- typed reads -------------------------------------------------------------------- */
 
-static void another_type_is_a_fault_and_stays_one(void **state)
+TEST(another_type_is_a_fault_and_stays_one)
 {
 	static const struct kp_span in[] = {
 		BYTES("\300"),   BYTES("\241a"),
@@ -226,7 +220,6 @@ static void another_type_is_a_fault_and_stays_one(void **state)
 		BYTES("\304\0"), BYTES("\313\0\0\0\0\0\0\0\0"),
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(in); i++) {
 		enum kp_mp_type type;
 		struct kp_mp c;
@@ -413,9 +406,8 @@ static void assert_same(struct kp_mp *c, const msgpack_object *o)
 	fail();
 }
 
-static void msgpack_c_reads_the_same(void **state)
+TEST(msgpack_c_reads_the_same)
 {
-	(void)state;
 	for (seed = 0; seed < 4000 * 7919u; seed += 7919) {
 		uint32_t first = seed;
 		msgpack_unpacked control;
@@ -445,11 +437,10 @@ static void msgpack_c_reads_the_same(void **state)
 /*
  * msgpack-c and we accept the same random bytes, as long as they are not deeply nested.
  */
-static void msgpack_c_refuses_the_same(void **state)
+TEST(msgpack_c_refuses_the_same)
 {
 	uint8_t bytes[24];
 
-	(void)state;
 	seed = 1;
 	for (int i = 0; i < 200000; i++) {
 		size_t size = 1 + draw(sizeof(bytes)), used = 0;
@@ -471,17 +462,3 @@ static void msgpack_c_refuses_the_same(void **state)
 		msgpack_unpacked_destroy(&control);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(every_head_is_read),
-	cmocka_unit_test(a_value_cut_anywhere_is_a_fault),
-	cmocka_unit_test(floats_are_read),
-	cmocka_unit_test(oversized_declarations_are_faults),
-	cmocka_unit_test(heads_that_count_are_refused_before_their_elements),
-	cmocka_unit_test(nesting_is_bounded),
-	cmocka_unit_test(another_type_is_a_fault_and_stays_one),
-	cmocka_unit_test(msgpack_c_reads_the_same),
-	cmocka_unit_test(msgpack_c_refuses_the_same),
-};
-
-SUITE(tests, NULL, NULL);

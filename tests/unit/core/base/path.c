@@ -2,9 +2,8 @@
 #include "core/base/path.h"
 #include "tests/unit/unit.h"
 
-static void names_and_directories(void **state)
+TEST(names_and_directories)
 {
-	(void)state;
 	assert_string_equal(kp_path_name("a/b/c.co"), "c.co");
 	assert_string_equal(kp_path_name("c.co"), "c.co");
 	assert_string_equal(kp_path_name("a/"), "");
@@ -13,9 +12,8 @@ static void names_and_directories(void **state)
 	assert_true(kp_span_is(kp_path_directory("/c.co"), ""));
 }
 
-static void paths_below_a_directory(void **state)
+TEST(paths_below_a_directory)
 {
-	(void)state;
 	assert_string_equal(kp_path_below("a/b/c", "a/b"), "c");
 	assert_string_equal(kp_path_below("/b", ""), "b");
 	assert_null(kp_path_below("a/bc", "a/b"));
@@ -26,10 +24,3 @@ static void paths_below_a_directory(void **state)
 	assert_false(kp_path_within(kp_span_str("a/bc"), "a/b"));
 	assert_false(kp_path_within(kp_span_str("a"), "a/b"));
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(names_and_directories),
-	cmocka_unit_test(paths_below_a_directory),
-};
-
-SUITE(tests, NULL, NULL);

@@ -33,11 +33,10 @@ static void put_number(struct kp_slots *s, uint32_t number)
 	kp_slots_put(s, slot, number);
 }
 
-static void numbers_are_found(void **state)
+TEST(numbers_are_found)
 {
 	struct kp_slots s = {0};
 
-	(void)state;
 	for (uint32_t i = 0; i < COUNT; i++)
 		put_number(&s, i);
 	for (uint32_t i = 0; i < 2 * COUNT; i++)
@@ -45,12 +44,11 @@ static void numbers_are_found(void **state)
 	free(s.slots);
 }
 
-static void reserved_tables_do_not_grow(void **state)
+TEST(reserved_tables_do_not_grow)
 {
 	struct kp_slots s = {0};
 	size_t size;
 
-	(void)state;
 	assert_true(kp_slots_reserve(&s, COUNT, NULL, NULL));
 	size = s.size;
 	assert_true(size >= 2 * COUNT);
@@ -60,12 +58,11 @@ static void reserved_tables_do_not_grow(void **state)
 	free(s.slots);
 }
 
-static void tables_with_numbers_get_room(void **state)
+TEST(tables_with_numbers_get_room)
 {
 	struct kp_slots s = {0};
 	size_t size;
 
-	(void)state;
 	for (uint32_t i = 0; i < 20; i++)
 		put_number(&s, i);
 	assert_true(kp_slots_reserve(&s, COUNT, hash_number, NULL));
@@ -80,11 +77,3 @@ static void tables_with_numbers_get_room(void **state)
 		assert_int_equal(is_found(&s, i), i < COUNT);
 	free(s.slots);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(numbers_are_found),
-	cmocka_unit_test(reserved_tables_do_not_grow),
-	cmocka_unit_test(tables_with_numbers_get_room),
-};
-
-SUITE(tests, NULL, NULL);

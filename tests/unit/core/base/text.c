@@ -101,20 +101,18 @@ static const struct {
 	 "\303\244\346\274\242\360\237\230\200", true},
 };
 
-static void utf8_is_checked_strictly(void **state)
+TEST(utf8_is_checked_strictly)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(texts); i++)
 		if (kp_text_ok(texts[i].in) != texts[i].ok)
 			fail_msg("row %zu: %s", i, texts[i].escaped);
 	assert_true(kp_text_ok((struct kp_span){NULL, 0}));
 }
 
-static void terminals_get_octal_instead_of_surprises(void **state)
+TEST(terminals_get_octal_instead_of_surprises)
 {
 	char out[64];
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(texts); i++) {
 		char *whole = kp_text_escape_new(texts[i].in);
 
@@ -128,12 +126,11 @@ static void terminals_get_octal_instead_of_surprises(void **state)
 }
 
 /* Whatever byte ends it, and wherever. */
-static void plain_text_is_measured(void **state)
+TEST(plain_text_is_measured)
 {
 	uint8_t text[20];
 	struct kp_span s = {text, sizeof(text)};
 
-	(void)state;
 	memset(text, 'a', sizeof(text));
 	assert_int_equal(kp_text_plain(s), s.size);
 	assert_int_equal(kp_text_plain((struct kp_span){0}), 0);
@@ -148,11 +145,10 @@ static void plain_text_is_measured(void **state)
 	}
 }
 
-static void escapes_become_their_bytes(void **state)
+TEST(escapes_become_their_bytes)
 {
 	char text[] = "a\\040b\\134040\\08\\\\060c\\377\\", plain[] = "";
 
-	(void)state;
 	kp_text_unescape(text);
 	assert_string_equal(text, "a b\\040\\08\\0c\377\\");
 	kp_text_unescape(plain);
@@ -171,11 +167,10 @@ static void escapes_become_their_bytes(void **state)
 }
 
 /* A message is escaped but for its backslashes, which are those of escaped names. */
-static void messages_keep_their_backslashes(void **state)
+TEST(messages_keep_their_backslashes)
 {
 	char out[64], twice[64], *whole;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(texts); i++) {
 		kp_message_escape(kp_span_str(texts[i].escaped), out, sizeof(out));
 		assert_string_equal(out, texts[i].escaped);
@@ -193,7 +188,7 @@ static void messages_keep_their_backslashes(void **state)
 }
 
 /* With every buffer size, no byte too many is written and no character is split. */
-static void escapes_are_cut_at_a_character(void **state)
+TEST(escapes_are_cut_at_a_character)
 {
 	static const struct kp_span in = BYTES("a\nb\303\266\342\200\250c");
 	static const char *const cut[] = {
@@ -202,7 +197,6 @@ static void escapes_are_cut_at_a_character(void **state)
 	static const char whole[] = "a\\012b\303\266\\342\\200\\250c";
 	char out[64];
 
-	(void)state;
 	for (size_t cap = 1; cap < sizeof(out); cap++) {
 		memset(out, '#', sizeof(out));
 		kp_text_escape(in, out, cap);
@@ -225,11 +219,10 @@ static void escapes_are_cut_at_a_character(void **state)
  * Printable ASCII except the backslash stays unchanged in every position, up to the
  * buffer's end.
  */
-static void plain_text_stays(void **state)
+TEST(plain_text_stays)
 {
 	char in[] = "ab?cd", out[8], want[8];
 
-	(void)state;
 	for (int c = 1; c < 0x80; c++) {
 		bool plain = c >= 0x20 && c < 0x7f && c != '\\';
 
@@ -246,11 +239,10 @@ static void plain_text_stays(void **state)
 }
 
 /* For all two-byte strings, escaping gives valid text, and changes every invalid text. */
-static void escaping_gives_text(void **state)
+TEST(escaping_gives_text)
 {
 	char out[16];
 
-	(void)state;
 	for (unsigned i = 0; i < 0x10000; i++) {
 		uint8_t bytes[2] = {(uint8_t)(i >> 8), (uint8_t)i};
 		struct kp_span in = {bytes, 2};
@@ -262,7 +254,7 @@ static void escaping_gives_text(void **state)
 	}
 }
 
-static void components_are_names(void **state)
+TEST(components_are_names)
 {
 	static const struct kp_span good[] = {
 		BYTES("a"),     BYTES("..."),
@@ -275,7 +267,6 @@ static void components_are_names(void **state)
 					     BYTES("/a"), BYTES("a\0b"), BYTES("\0")};
 	uint8_t longest[256];
 
-	(void)state;
 	memset(longest, 'x', sizeof(longest));
 	for (size_t i = 0; i < COUNT(good); i++)
 		assert_true(kp_component_ok(good[i]));
@@ -286,7 +277,7 @@ static void components_are_names(void **state)
 	assert_false(kp_component_ok((struct kp_span){NULL, 0}));
 }
 
-static void paths_stay_inside(void **state)
+TEST(paths_stay_inside)
 {
 	static const struct kp_span good[] = {
 		BYTES("a"), BYTES("a/b"), BYTES("lib/rocblas/x.hsaco"),
@@ -298,7 +289,6 @@ static void paths_stay_inside(void **state)
 		BYTES("a\nb"), BYTES("a/\377"), BYTES("a\0b"),  BYTES("a/\302\205"),
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(good); i++)
 		assert_true(kp_path_ok(good[i]) &&
 			    kp_path_inside((const char *)good[i].data));
@@ -309,11 +299,10 @@ static void paths_stay_inside(void **state)
 	assert_false(kp_path_ok((struct kp_span){NULL, 0}));
 }
 
-static void paths_have_limits(void **state)
+TEST(paths_have_limits)
 {
 	uint8_t path[KP_NAME_MAX + 1];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(path); i++)
 		path[i] = i % 2 ? '/' : 'x';
 	assert_true(kp_path_ok((struct kp_span){path, 2 * KP_PATH_DEPTH_MAX - 1}));
@@ -330,19 +319,3 @@ static void paths_have_limits(void **state)
 	assert_true(kp_path_ok((struct kp_span){path, 255}));
 	assert_false(kp_path_ok((struct kp_span){path, 256}));
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(utf8_is_checked_strictly),
-	cmocka_unit_test(terminals_get_octal_instead_of_surprises),
-	cmocka_unit_test(plain_text_is_measured),
-	cmocka_unit_test(escapes_become_their_bytes),
-	cmocka_unit_test(messages_keep_their_backslashes),
-	cmocka_unit_test(escapes_are_cut_at_a_character),
-	cmocka_unit_test(plain_text_stays),
-	cmocka_unit_test(escaping_gives_text),
-	cmocka_unit_test(components_are_names),
-	cmocka_unit_test(paths_stay_inside),
-	cmocka_unit_test(paths_have_limits),
-};
-
-SUITE(tests, NULL, NULL);

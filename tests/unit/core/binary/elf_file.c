@@ -141,12 +141,11 @@ static struct parts one_wrapper(uint16_t machine, uint64_t stored, uint32_t relo
 	return p;
 }
 
-static void in_place_pointers_are_taken(void **state)
+TEST(in_place_pointers_are_taken)
 {
 	struct parts p = {.type = ET_EXEC, .machine = EM_X86_64};
 	struct kp_elf elf;
 
-	(void)state;
 	put_wrapper(&p.wrappers, HIPF, FATBIN);
 	put_wrapper(&p.wrappers, HIPK, 0x1234);
 	elf = read_parts(&p);
@@ -168,7 +167,7 @@ static void in_place_pointers_are_taken(void **state)
 	kp_elf_fini(&elf);
 }
 
-static void relative_relocations_give_the_addend(void **state)
+TEST(relative_relocations_give_the_addend)
 {
 	static const struct {
 		uint16_t machine;
@@ -184,7 +183,6 @@ static void relative_relocations_give_the_addend(void **state)
 		{EM_LOONGARCH, R_LARCH_RELATIVE, 0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct parts p = one_wrapper(cases[i].machine, cases[i].stored, SHT_RELA);
 		struct kp_elf elf;
@@ -202,12 +200,11 @@ static void relative_relocations_give_the_addend(void **state)
 	}
 }
 
-static void rel_adds_to_what_is_stored(void **state)
+TEST(rel_adds_to_what_is_stored)
 {
 	struct parts p = one_wrapper(EM_X86_64, FATBIN, SHT_REL);
 	struct kp_elf elf;
 
-	(void)state;
 	put_rel(&p.relocs, SEGMENT + 8, 0, R_X86_64_RELATIVE);
 	elf = read_parts(&p);
 	assert_wrapper(&elf, 0, KP_POINTER_RELATIVE, FATBIN);
@@ -223,12 +220,11 @@ static void rel_adds_to_what_is_stored(void **state)
 	kp_elf_fini(&elf);
 }
 
-static void relr_marks_words_by_address_and_by_bit(void **state)
+TEST(relr_marks_words_by_address_and_by_bit)
 {
 	struct parts p = {.type = ET_DYN, .machine = EM_X86_64, .reloc_type = SHT_RELR};
 	struct kp_elf elf;
 
-	(void)state;
 	for (uint64_t i = 0; i < 30; i++)
 		put_wrapper(&p.wrappers, HIPF, FATBIN + i);
 	/*
@@ -256,12 +252,11 @@ static void relr_marks_words_by_address_and_by_bit(void **state)
 	kp_elf_fini(&elf);
 }
 
-static void the_last_bit_of_relr_counts(void **state)
+TEST(the_last_bit_of_relr_counts)
 {
 	struct parts p = one_wrapper(EM_AARCH64, FATBIN, SHT_RELR);
 	struct kp_elf elf;
 
-	(void)state;
 	/* the word that is 63 words after the first one */
 	put_number(&p.relocs, SEGMENT + 8 - UINT64_C(63) * 8, 8);
 	put_number(&p.relocs, UINT64_C(1) << 63 | 1, 8);
@@ -270,7 +265,7 @@ static void the_last_bit_of_relr_counts(void **state)
 	kp_elf_fini(&elf);
 }
 
-static void symbols_of_this_file_are_resolved(void **state)
+TEST(symbols_of_this_file_are_resolved)
 {
 	static const struct {
 		uint16_t machine;
@@ -281,7 +276,6 @@ static void symbols_of_this_file_are_resolved(void **state)
 		{EM_LOONGARCH, R_LARCH_64},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct parts p = one_wrapper(cases[i].machine, 0, SHT_RELA);
 		struct kp_elf elf;
@@ -300,12 +294,11 @@ static void symbols_of_this_file_are_resolved(void **state)
 	}
 }
 
-static void unknown_machines_and_relocations_are_not_guessed(void **state)
+TEST(unknown_machines_and_relocations_are_not_guessed)
 {
 	struct parts p = one_wrapper(EM_MIPS, FATBIN, SHT_RELA);
 	struct kp_elf elf = read_parts(&p);
 
-	(void)state;
 	assert_wrapper(&elf, 0, KP_POINTER_IN_PLACE, FATBIN);
 	kp_elf_fini(&elf);
 	p = one_wrapper(EM_MIPS, FATBIN, SHT_RELA);
@@ -326,13 +319,12 @@ static void unknown_machines_and_relocations_are_not_guessed(void **state)
 	kp_elf_fini(&elf);
 }
 
-static void the_linkers_own_relocations_are_not_loaded(void **state)
+TEST(the_linkers_own_relocations_are_not_loaded)
 {
 	struct parts p = one_wrapper(EM_X86_64, FATBIN, SHT_RELA);
 	struct elf_file f;
 	struct kp_elf elf;
 
-	(void)state;
 	p.type = ET_EXEC;
 	put_rela(&p.relocs, SEGMENT + 8, 1, R_X86_64_64, 99);
 	f = build(&p);
@@ -344,12 +336,11 @@ static void the_linkers_own_relocations_are_not_loaded(void **state)
 	parts_free(&p);
 }
 
-static void objects_are_resolved_through_their_sections(void **state)
+TEST(objects_are_resolved_through_their_sections)
 {
 	struct parts p = one_wrapper(EM_X86_64, 0, SHT_RELA);
 	struct kp_elf elf;
 
-	(void)state;
 	p.type = ET_REL;
 	put_wrapper(&p.wrappers, HIPF, 0);
 	put_symbol(&p.symbols, 0, 0);
@@ -364,12 +355,11 @@ static void objects_are_resolved_through_their_sections(void **state)
 	kp_elf_fini(&elf);
 }
 
-static void zero_words_between_wrappers_are_padding(void **state)
+TEST(zero_words_between_wrappers_are_padding)
 {
 	struct parts p = {.type = ET_EXEC, .machine = EM_X86_64};
 	struct kp_elf elf;
 
-	(void)state;
 	put_zeros(&p.wrappers, 8);
 	put_wrapper(&p.wrappers, HIPF, 1);
 	put_zeros(&p.wrappers, 40);
@@ -384,12 +374,11 @@ static void zero_words_between_wrappers_are_padding(void **state)
 	kp_elf_fini(&elf);
 }
 
-static void other_words_are_refused(void **state)
+TEST(other_words_are_refused)
 {
 	struct parts p = {.type = ET_EXEC, .machine = EM_X86_64};
 	struct elf_file f;
 
-	(void)state;
 	put_wrapper(&p.wrappers, HIPF, 1);
 	put_zeros(&p.wrappers, 8);
 	put(&p.wrappers, "junkjunkjunkjunkjunkjunk", 24);
@@ -408,7 +397,7 @@ static void other_words_are_refused(void **state)
 	parts_free(&p);
 }
 
-static void files_without_device_code_are_fine(void **state)
+TEST(files_without_device_code_are_fine)
 {
 	static const struct section text = {
 		".text", SHT_PROGBITS, ALLOC, 0, {(const uint8_t *)"x", 1}, 0, 0, 0};
@@ -419,7 +408,6 @@ static void files_without_device_code_are_fine(void **state)
 	struct elf_file f = elf_build(ET_DYN, EM_X86_64, &text, 1);
 	struct kp_elf elf;
 
-	(void)state;
 	assert_int_equal(read_elf(&f, &elf), KPACK_SUCCESS);
 	assert_false(elf.has_fatbin);
 	assert_false(elf.fatbin_nobits);
@@ -457,7 +445,7 @@ static struct elf_file usual_file(void)
 
 #define FIELD(name) offsetof(Elf64_Shdr, name)
 
-static void lying_section_headers_are_refused(void **state)
+TEST(lying_section_headers_are_refused)
 {
 	static const struct {
 		size_t section, field;
@@ -481,7 +469,6 @@ static void lying_section_headers_are_refused(void **state)
 		{S_SYMBOLS, FIELD(sh_offset), 1 << 20, "symbols: "},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct elf_file f = usual_file();
 
@@ -490,12 +477,11 @@ static void lying_section_headers_are_refused(void **state)
 	}
 }
 
-static void two_relocations_of_one_word_are_refused(void **state)
+TEST(two_relocations_of_one_word_are_refused)
 {
 	struct parts p = one_wrapper(EM_X86_64, 0, SHT_RELA);
 	struct elf_file f;
 
-	(void)state;
 	put_rela(&p.relocs, SEGMENT + 8, 0, R_X86_64_RELATIVE, 1);
 	put_rela(&p.relocs, SEGMENT + 8, 0, R_X86_64_RELATIVE, 2);
 	f = build(&p);
@@ -503,12 +489,11 @@ static void two_relocations_of_one_word_are_refused(void **state)
 	parts_free(&p);
 }
 
-static void a_flood_of_relr_is_stopped(void **state)
+TEST(a_flood_of_relr_is_stopped)
 {
 	struct parts p = one_wrapper(EM_X86_64, 0, SHT_RELR);
 	struct elf_file f;
 
-	(void)state;
 	for (size_t i = 0; i < 100; i++) {
 		put_number(&p.relocs, SEGMENT, 8);
 		put_number(&p.relocs, UINT64_MAX, 8);
@@ -519,12 +504,11 @@ static void a_flood_of_relr_is_stopped(void **state)
 	parts_free(&p);
 }
 
-static void relr_may_run_over_the_end_of_the_address_space(void **state)
+TEST(relr_may_run_over_the_end_of_the_address_space)
 {
 	struct parts p = one_wrapper(EM_X86_64, FATBIN, SHT_RELR);
 	struct kp_elf elf;
 
-	(void)state;
 	put_number(&p.relocs, UINT64_MAX - 1, 8);
 	for (size_t i = 0; i < 3; i++)
 		put_number(&p.relocs, UINT64_MAX, 8);
@@ -533,12 +517,11 @@ static void relr_may_run_over_the_end_of_the_address_space(void **state)
 	kp_elf_fini(&elf);
 }
 
-static void ours_is_found_among_many_relocations(void **state)
+TEST(ours_is_found_among_many_relocations)
 {
 	struct parts p = one_wrapper(EM_X86_64, 0, SHT_RELA);
 	struct kp_elf elf;
 
-	(void)state;
 	put_wrapper(&p.wrappers, HIPF, FATBIN + 2);
 	put_wrapper(&p.wrappers, HIPF, 0);
 	for (uint64_t i = 0; i < 5000; i++)
@@ -577,12 +560,11 @@ static struct parts merged(void)
 	return p;
 }
 
-static void wrappers_in_other_sections_are_found(void **state)
+TEST(wrappers_in_other_sections_are_found)
 {
 	struct parts p = merged();
 	struct kp_elf elf = read_parts(&p);
 
-	(void)state;
 	assert_true(elf.wrappers_scanned);
 	assert_int_equal(elf.n_wrappers, 2);
 	assert_wrapper(&elf, 0, KP_POINTER_IN_PLACE, FATBIN);
@@ -595,12 +577,11 @@ static void wrappers_in_other_sections_are_found(void **state)
 	kp_elf_fini(&elf);
 }
 
-static void wrappers_found_are_ordered_by_address(void **state)
+TEST(wrappers_found_are_ordered_by_address)
 {
 	struct parts p = merged();
 	struct kp_elf elf;
 
-	(void)state;
 	p.extra_addr = 0x7004; /* words are aligned in memory, not in the file */
 	put(&p.extra, "four", 4);
 	put_wrapper(&p.extra, HIPF, FATBIN + 1);
@@ -616,11 +597,10 @@ static void wrappers_found_are_ordered_by_address(void **state)
 	kp_elf_fini(&elf);
 }
 
-static void pointers_that_are_not_known_make_no_wrapper(void **state)
+TEST(pointers_that_are_not_known_make_no_wrapper)
 {
 	static const uint32_t types[] = {R_X86_64_64, R_X86_64_IRELATIVE};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(types); i++) {
 		struct parts p = merged();
 		struct kp_elf elf;
@@ -635,12 +615,11 @@ static void pointers_that_are_not_known_make_no_wrapper(void **state)
 	}
 }
 
-static void wrappers_found_share_no_bytes(void **state)
+TEST(wrappers_found_share_no_bytes)
 {
 	struct parts p = {.type = ET_EXEC, .machine = EM_X86_64, .merged = true};
 	struct kp_elf elf;
 
-	(void)state;
 	/* the third word of the first wrapper looks like the start of another */
 	put_number(&p.wrappers, HIPF, 4);
 	put_number(&p.wrappers, 1, 4);
@@ -654,13 +633,12 @@ static void wrappers_found_share_no_bytes(void **state)
 	kp_elf_fini(&elf);
 }
 
-static void only_data_of_linked_files_is_looked_at(void **state)
+TEST(only_data_of_linked_files_is_looked_at)
 {
 	static const uint64_t flags[] = {SHF_WRITE, ALLOC | SHF_EXECINSTR};
 	struct parts p = {0};
 	struct kp_elf elf;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(flags); i++) {
 		p = (struct parts){.type = ET_EXEC, .machine = EM_X86_64, .merged = true};
 		p.extra_flags = flags[i];
@@ -691,9 +669,8 @@ static void only_data_of_linked_files_is_looked_at(void **state)
 	kp_elf_fini(&elf);
 }
 
-static void converted_wrappers_are_found_by_the_marker(void **state)
+TEST(converted_wrappers_are_found_by_the_marker)
 {
-	(void)state;
 	for (int without = 0; without < 2; without++) {
 		struct parts p = merged();
 		struct kp_elf elf;
@@ -714,12 +691,11 @@ static void converted_wrappers_are_found_by_the_marker(void **state)
 	}
 }
 
-static void half_converted_is_read(void **state)
+TEST(half_converted_is_read)
 {
 	struct parts p = {.type = ET_EXEC, .machine = EM_X86_64};
 	struct kp_elf elf;
 
-	(void)state;
 	put_wrapper(&p.wrappers, HIPK, MARKER);
 	put_wrapper(&p.wrappers, HIPF, FATBIN);
 	put(&p.marker, "marker", 6);
@@ -730,7 +706,7 @@ static void half_converted_is_read(void **state)
 	kp_elf_fini(&elf);
 }
 
-static void lying_sections_of_data_are_refused(void **state)
+TEST(lying_sections_of_data_are_refused)
 {
 	static const struct {
 		size_t section, field;
@@ -743,7 +719,6 @@ static void lying_sections_of_data_are_refused(void **state)
 		{S_MARKER, offsetof(Elf64_Shdr, sh_size), 1 << 20, ".rocm_kpack_ref: "},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct parts p = merged();
 		struct elf_file f;
@@ -757,12 +732,11 @@ static void lying_sections_of_data_are_refused(void **state)
 	}
 }
 
-static void data_is_looked_at_once(void **state)
+TEST(data_is_looked_at_once)
 {
 	struct parts p = merged();
 	struct elf_file f = build(&p);
 
-	(void)state;
 	SET_SH(&f, S_SEGMENT, sh_offset, 0);
 	SET_SH(&f, S_SEGMENT, sh_size, f.bytes.size);
 	SET_SH(&f, S_EXTRA, sh_offset, 0);
@@ -771,13 +745,12 @@ static void data_is_looked_at_once(void **state)
 	parts_free(&p);
 }
 
-static void a_flood_of_words_is_stopped(void **state)
+TEST(a_flood_of_words_is_stopped)
 {
 	struct parts p = {.type = ET_EXEC, .machine = EM_X86_64, .merged = true};
 	struct elf_file f;
 	struct kp_elf elf;
 
-	(void)state;
 	/* the last two magics have no room for a wrapper */
 	for (size_t i = 0; i < KP_WRAPPERS_MAX + 2; i++)
 		put_number(&p.wrappers, UINT64_C(1) << 32 | HIPF, 8);
@@ -794,12 +767,11 @@ static void a_flood_of_words_is_stopped(void **state)
 
 /* ---- invalid files ---- */
 
-static void other_elfs_are_unsupported(void **state)
+TEST(other_elfs_are_unsupported)
 {
 	struct elf_file f = usual_file();
 	struct kp_span head = {f.bytes.data, 20};
 
-	(void)state;
 	assert_true(kp_elf_host_probe(head));
 	assert_false(kp_elf_host_probe((struct kp_span){f.bytes.data, 19}));
 	f.bytes.data[18] = 224;
@@ -818,11 +790,10 @@ static void other_elfs_are_unsupported(void **state)
 	assert_refused(&f, KPACK_ERROR_INVALID_FORMAT, "not an ELF");
 }
 
-static void absurd_section_counts_are_refused(void **state)
+TEST(absurd_section_counts_are_refused)
 {
 	struct elf_file f = usual_file();
 
-	(void)state;
 	memset(f.bytes.data + offsetof(Elf64_Ehdr, e_shnum), 0, 2);
 	SET_SH(&f, 0, sh_size, UINT64_C(1) << 40);
 	assert_refused(&f, KPACK_ERROR_INVALID_FORMAT, "sections of at most");
@@ -850,9 +821,8 @@ static struct elf_file merged_file(void)
 	return f;
 }
 
-static void a_cut_anywhere_is_noticed(void **state)
+TEST(a_cut_anywhere_is_noticed)
 {
-	(void)state;
 	assert_cuts_are_noticed(usual_file());
 	assert_cuts_are_noticed(merged_file());
 }
@@ -873,45 +843,8 @@ static void assert_wrong_bytes_are_survived(struct elf_file f)
 	bytes_free(&f.bytes);
 }
 
-static void a_wrong_byte_anywhere_is_survived(void **state)
+TEST(a_wrong_byte_anywhere_is_survived)
 {
-	(void)state;
 	assert_wrong_bytes_are_survived(usual_file());
 	assert_wrong_bytes_are_survived(merged_file());
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(in_place_pointers_are_taken),
-	cmocka_unit_test(relative_relocations_give_the_addend),
-	cmocka_unit_test(rel_adds_to_what_is_stored),
-	cmocka_unit_test(relr_marks_words_by_address_and_by_bit),
-	cmocka_unit_test(the_last_bit_of_relr_counts),
-	cmocka_unit_test(symbols_of_this_file_are_resolved),
-	cmocka_unit_test(unknown_machines_and_relocations_are_not_guessed),
-	cmocka_unit_test(the_linkers_own_relocations_are_not_loaded),
-	cmocka_unit_test(objects_are_resolved_through_their_sections),
-	cmocka_unit_test(zero_words_between_wrappers_are_padding),
-	cmocka_unit_test(other_words_are_refused),
-	cmocka_unit_test(files_without_device_code_are_fine),
-	cmocka_unit_test(lying_section_headers_are_refused),
-	cmocka_unit_test(two_relocations_of_one_word_are_refused),
-	cmocka_unit_test(a_flood_of_relr_is_stopped),
-	cmocka_unit_test(relr_may_run_over_the_end_of_the_address_space),
-	cmocka_unit_test(ours_is_found_among_many_relocations),
-	cmocka_unit_test(wrappers_in_other_sections_are_found),
-	cmocka_unit_test(wrappers_found_are_ordered_by_address),
-	cmocka_unit_test(pointers_that_are_not_known_make_no_wrapper),
-	cmocka_unit_test(wrappers_found_share_no_bytes),
-	cmocka_unit_test(only_data_of_linked_files_is_looked_at),
-	cmocka_unit_test(converted_wrappers_are_found_by_the_marker),
-	cmocka_unit_test(half_converted_is_read),
-	cmocka_unit_test(lying_sections_of_data_are_refused),
-	cmocka_unit_test(data_is_looked_at_once),
-	cmocka_unit_test(a_flood_of_words_is_stopped),
-	cmocka_unit_test(other_elfs_are_unsupported),
-	cmocka_unit_test(absurd_section_counts_are_refused),
-	cmocka_unit_test(a_cut_anywhere_is_noticed),
-	cmocka_unit_test(a_wrong_byte_anywhere_is_survived),
-};
-
-SUITE(tests, NULL, NULL);

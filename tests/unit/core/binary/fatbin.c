@@ -111,14 +111,13 @@ static void assert_indices(const struct kp_fatbin *fat, size_t container, size_t
 		       sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t),             \
 		       (const uint32_t[]){__VA_ARGS__})
 
-static void wrappers_lead_to_containers_in_any_order(void **state)
+TEST(wrappers_lead_to_containers_in_any_order)
 {
 	static const size_t order[] = {3, 0, 3};
 	uint64_t starts[N_BUNDLES];
 	struct bytes fatbin = five_bundles(starts), wrappers = {0};
 	struct kp_fatbin fat;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(order); i++)
 		put_wrapper(&wrappers, KP_WRAPPER_HIPF, FATBIN + starts[order[i]]);
 	assert_int_equal(open_elf(&fatbin, &wrappers, &fat), KPACK_SUCCESS);
@@ -140,13 +139,12 @@ static void wrappers_lead_to_containers_in_any_order(void **state)
 	kp_fatbin_fini(&fat);
 }
 
-static void without_wrappers_the_position_counts(void **state)
+TEST(without_wrappers_the_position_counts)
 {
 	uint64_t starts[N_BUNDLES];
 	struct bytes fatbin = five_bundles(starts), wrappers = {0};
 	struct kp_fatbin fat;
 
-	(void)state;
 	assert_int_equal(open_elf(&fatbin, &wrappers, &fat), KPACK_SUCCESS);
 	assert_int_equal(fat.kind, KP_FATBIN_ELF);
 	for (uint32_t i = 0; i < N_BUNDLES; i++)
@@ -154,14 +152,13 @@ static void without_wrappers_the_position_counts(void **state)
 	kp_fatbin_fini(&fat);
 }
 
-static void a_wrapper_that_leads_nowhere_is_refused(void **state)
+TEST(a_wrapper_that_leads_nowhere_is_refused)
 {
 	static const uint64_t bad[] = {0,           FATBIN - 1,    FATBIN + 1,
 				       FATBIN + 64, FATBIN + 9999, UINT64_MAX};
 	uint64_t starts[N_BUNDLES];
 	struct kp_fatbin fat;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		struct bytes fatbin = five_bundles(starts), wrappers = {0};
 
@@ -174,12 +171,11 @@ static void a_wrapper_that_leads_nowhere_is_refused(void **state)
 	}
 }
 
-static void converted_wrappers_lead_elsewhere(void **state)
+TEST(converted_wrappers_lead_elsewhere)
 {
 	struct bytes fatbin = {0}, wrappers = {0};
 	struct kp_fatbin fat;
 
-	(void)state;
 	put_wrapper(&wrappers, KP_WRAPPER_HIPK, MARKER);
 	put_wrapper(&wrappers, KP_WRAPPER_HIPK, MARKER);
 	assert_int_equal(open_elf(&fatbin, &wrappers, &fat), KPACK_SUCCESS);
@@ -189,12 +185,11 @@ static void converted_wrappers_lead_elsewhere(void **state)
 	kp_fatbin_fini(&fat);
 }
 
-static void converted_with_device_code_is_converted(void **state)
+TEST(converted_with_device_code_is_converted)
 {
 	static const char *const sections[] = {".hipFatBinSegment", ".data"};
 	uint64_t starts[N_BUNDLES];
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(sections); i++) {
 		struct bytes fatbin = five_bundles(starts), wrappers = {0};
 		struct kp_fatbin fat;
@@ -213,13 +208,12 @@ static void converted_with_device_code_is_converted(void **state)
 	}
 }
 
-static void words_that_lead_to_no_container_are_no_wrappers(void **state)
+TEST(words_that_lead_to_no_container_are_no_wrappers)
 {
 	uint64_t starts[N_BUNDLES];
 	struct bytes fatbin = five_bundles(starts), wrappers = {0};
 	struct kp_fatbin fat;
 
-	(void)state;
 	put_wrapper(&wrappers, KP_WRAPPER_HIPF, FATBIN + 1);
 	put_wrapper(&wrappers, KP_WRAPPER_HIPF, FATBIN + starts[1]);
 	put_wrapper(&wrappers, KP_WRAPPER_HIPF, FATBIN + 8);
@@ -247,11 +241,10 @@ static void words_that_lead_to_no_container_are_no_wrappers(void **state)
 }
 
 /* A word that only looked like a wrapper was not converted. */
-static void converted_is_known_in_spite_of_such_words(void **state)
+TEST(converted_is_known_in_spite_of_such_words)
 {
 	uint64_t starts[N_BUNDLES];
 
-	(void)state;
 	for (int kept = 0; kept < 2; kept++) {
 		struct bytes fatbin = {0}, wrappers = {0};
 		struct kp_fatbin fat;
@@ -269,12 +262,11 @@ static void converted_is_known_in_spite_of_such_words(void **state)
 	}
 }
 
-static void half_converted_is_still_fat(void **state)
+TEST(half_converted_is_still_fat)
 {
 	static const char *const sections[] = {".hipFatBinSegment", ".data"};
 	uint64_t starts[N_BUNDLES];
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(sections); i++) {
 		struct bytes fatbin = five_bundles(starts), wrappers = {0};
 		struct kp_fatbin fat;
@@ -292,14 +284,13 @@ static void half_converted_is_still_fat(void **state)
 	}
 }
 
-static void a_fat_object_is_read_too(void **state)
+TEST(a_fat_object_is_read_too)
 {
 	uint64_t starts[N_BUNDLES];
 	struct bytes fatbin = five_bundles(starts), wrappers = {0}, relocs = {0},
 		     syms = {0};
 	struct kp_fatbin fat;
 
-	(void)state;
 	put_wrapper(&wrappers, KP_WRAPPER_HIPF, 0);
 	put_rela(&relocs, 8, 1, R_X86_64_64, starts[2]);
 	put_symbol(&syms, 0, 0);
@@ -324,13 +315,12 @@ static void a_fat_object_is_read_too(void **state)
 	bytes_free(&syms);
 }
 
-static void bare_containers_are_files_too(void **state)
+TEST(bare_containers_are_files_too)
 {
 	uint64_t starts[N_BUNDLES];
 	struct bytes plain = five_bundles(starts), b = {0};
 	struct kp_fatbin fat;
 
-	(void)state;
 	assert_int_equal(open_bytes(plain.data, plain.size, &fat), KPACK_SUCCESS);
 	assert_int_equal(fat.kind, KP_FATBIN_BARE);
 	assert_string_equal(fat.format, "bundle");
@@ -346,7 +336,7 @@ static void bare_containers_are_files_too(void **state)
 	bytes_free(&b);
 }
 
-static void other_files_have_no_device_code(void **state)
+TEST(other_files_have_no_device_code)
 {
 	static const char *const texts[] = {"", "a", "#!/bin/sh\n", "\177ELF", "CCO"};
 	static const struct section text = {
@@ -354,7 +344,6 @@ static void other_files_have_no_device_code(void **state)
 	struct elf_file f = elf_build(ET_DYN, EM_X86_64, &text, 1);
 	struct kp_fatbin fat;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(texts); i++) {
 		assert_int_equal(open_bytes(texts[i], strlen(texts[i]), &fat),
 				 KPACK_SUCCESS);
@@ -368,30 +357,12 @@ static void other_files_have_no_device_code(void **state)
 	bytes_free(&f.bytes);
 }
 
-static void faults_of_the_section_are_the_files(void **state)
+TEST(faults_of_the_section_are_the_files)
 {
 	struct bytes fatbin = {0}, wrappers = {0};
 	struct kp_fatbin fat;
 
-	(void)state;
 	put(&fatbin, "no bundle", 9);
 	assert_int_equal(open_elf(&fatbin, &wrappers, &fat), KPACK_ERROR_INVALID_FORMAT);
 	assert_non_null(strstr(why.text, "offset 0: no container begins with 6e 6f"));
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(wrappers_lead_to_containers_in_any_order),
-	cmocka_unit_test(without_wrappers_the_position_counts),
-	cmocka_unit_test(a_wrapper_that_leads_nowhere_is_refused),
-	cmocka_unit_test(converted_wrappers_lead_elsewhere),
-	cmocka_unit_test(converted_with_device_code_is_converted),
-	cmocka_unit_test(words_that_lead_to_no_container_are_no_wrappers),
-	cmocka_unit_test(converted_is_known_in_spite_of_such_words),
-	cmocka_unit_test(half_converted_is_still_fat),
-	cmocka_unit_test(a_fat_object_is_read_too),
-	cmocka_unit_test(bare_containers_are_files_too),
-	cmocka_unit_test(other_files_have_no_device_code),
-	cmocka_unit_test(faults_of_the_section_are_the_files),
-};
-
-SUITE(tests, NULL, NULL);

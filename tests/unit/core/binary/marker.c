@@ -16,14 +16,13 @@
 #define TWO_PATHS "\222\243a/b\241c"
 #define LIB "\250lib/x.so"
 
-static void wrappers_have_a_magic_and_version_1(void **state)
+TEST(wrappers_have_a_magic_and_version_1)
 {
 	static const uint8_t fat[] = "FPIH\1\0\0\0\x08\x07\x06\x05\x04\x03\x02\x01"
 				     "\x2a\0\0\0\0\0\0\x80";
 	struct kp_wrapper w;
 	uint8_t bytes[KP_WRAPPER_SIZE];
 
-	(void)state;
 	assert_true(kp_wrapper_decode(fat, &w));
 	assert_int_equal(w.magic, KP_WRAPPER_HIPF);
 	assert_int_equal(w.version, 1);
@@ -41,12 +40,11 @@ static void wrappers_have_a_magic_and_version_1(void **state)
 	assert_false(kp_wrapper_decode(bytes, &w));
 }
 
-static void wrappers_of_another_version_are_refused(void **state)
+TEST(wrappers_of_another_version_are_refused)
 {
 	uint8_t bytes[KP_WRAPPER_SIZE] = "HIPK";
 	struct kp_wrapper w = {.index = 7};
 
-	(void)state;
 	assert_false(kp_wrapper_decode(bytes, &w)); /* 0 */
 	bytes[4] = 2;
 	assert_false(kp_wrapper_decode(bytes, &w));
@@ -82,9 +80,8 @@ static const struct {
 	{BYTES("\202" PATHS "\226\300\243a/b\1\221\241z\241c\304\1d" NAME LIB), 0},
 };
 
-static void markers_are_read(void **state)
+TEST(markers_are_read)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(good); i++) {
 		struct kpackx_error why = {0};
 		struct kp_marker m;
@@ -129,9 +126,8 @@ static const struct {
 	{BYTES("\202" NAME LIB PATHS "\222\241a\242b\0"), "NUL"},
 };
 
-static void markers_without_their_fields_are_invalid(void **state)
+TEST(markers_without_their_fields_are_invalid)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(invalid); i++) {
 		struct kpackx_error why = {0};
 		struct kp_marker m = {.size = 7};
@@ -152,9 +148,8 @@ static void markers_without_their_fields_are_invalid(void **state)
  * Each marker cut at each byte; on the heap, so that a sanitizer detects reads past the
  * end.
  */
-static void markers_cut_short_are_no_messagepack(void **state)
+TEST(markers_cut_short_are_no_messagepack)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(good); i++) {
 		size_t size = good[i].size ? good[i].size : good[i].in.size;
 
@@ -183,12 +178,11 @@ static const struct kp_span hostile[] = {
 	BYTES("\203" NAME LIB PATHS TWO_PATHS "\241x\301"),
 };
 
-static void counts_are_not_believed(void **state)
+TEST(counts_are_not_believed)
 {
 	uint8_t deep[200];
 	struct kp_marker m;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(hostile); i++)
 		assert_int_equal(kp_marker_parse(hostile[i], &m, NULL),
 				 KPACK_ERROR_MSGPACK_PARSE_FAILED);
@@ -214,12 +208,11 @@ static struct kp_span big_marker(uint8_t *buffer, size_t size)
 	return (struct kp_span){buffer, size};
 }
 
-static void markers_are_bounded(void **state)
+TEST(markers_are_bounded)
 {
 	uint8_t *buffer = malloc(KP_MARKER_MAX + 1);
 	struct kp_marker m;
 
-	(void)state;
 	assert_non_null(buffer);
 	assert_int_equal(kp_marker_parse(big_marker(buffer, KP_MARKER_MAX), &m, NULL),
 			 KPACK_SUCCESS);
@@ -229,15 +222,3 @@ static void markers_are_bounded(void **state)
 			 KPACK_ERROR_MSGPACK_PARSE_FAILED);
 	free(buffer);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(wrappers_have_a_magic_and_version_1),
-	cmocka_unit_test(wrappers_of_another_version_are_refused),
-	cmocka_unit_test(markers_are_read),
-	cmocka_unit_test(markers_without_their_fields_are_invalid),
-	cmocka_unit_test(markers_cut_short_are_no_messagepack),
-	cmocka_unit_test(counts_are_not_believed),
-	cmocka_unit_test(markers_are_bounded),
-};
-
-SUITE(tests, NULL, NULL);

@@ -38,7 +38,7 @@ static struct seen targets_of(const char *arch, size_t stop_at)
 
 #define TRIPLE "amdgcn-amd-amdhsa--"
 
-static void targets_are_the_subsets_of_the_features(void **state)
+TEST(targets_are_the_subsets_of_the_features)
 {
 	static const struct {
 		const char *arch, *targets;
@@ -73,16 +73,14 @@ static void targets_are_the_subsets_of_the_features(void **state)
 		{TRIPLE TRIPLE "a", TRIPLE "a "},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++)
 		assert_string_equal(targets_of(cases[i].arch, 0).text, cases[i].targets);
 }
 
-static void the_caller_stops_at_a_target(void **state)
+TEST(the_caller_stops_at_a_target)
 {
 	const char *arch = "gfx90a:sramecc+:xnack-";
 
-	(void)state;
 	assert_string_equal(targets_of(arch, 1).text, "gfx90a:sramecc+:xnack- ");
 	assert_string_equal(targets_of(arch, 3).text,
 			    "gfx90a:sramecc+:xnack- gfx90a:sramecc+ gfx90a:xnack- ");
@@ -96,12 +94,11 @@ static bool count(struct kp_span target, void *arg)
 	return true;
 }
 
-static void long_archs_have_no_targets(void **state)
+TEST(long_archs_have_no_targets)
 {
 	char arch[KP_NAME_MAX + 2];
 	size_t n = 0;
 
-	(void)state;
 	memset(arch, 'a', sizeof(arch));
 	arch[KP_NAME_MAX / 2] = ':';
 	kp_search_targets((struct kp_span){(uint8_t *)arch, KP_NAME_MAX + 1}, count, &n);
@@ -133,7 +130,6 @@ static int enter_tree(void **state)
 {
 	char *real;
 
-	(void)state;
 	assert_non_null(mkdtemp(root));
 	assert_int_equal(chdir(root), 0);
 	real = getcwd(NULL, 0);
@@ -156,7 +152,6 @@ static int leave_tree(void **state)
 {
 	char command[64];
 
-	(void)state;
 	snprintf(command, sizeof(command), "rm -rf %s", root);
 	return system(command);
 }
@@ -184,9 +179,8 @@ static void check(const char *pattern, const char *binary, const char *want, boo
 	free(path);
 }
 
-static void paths_start_at_the_binarys_directory(void **state)
+TEST(paths_start_at_the_binarys_directory)
 {
-	(void)state;
 	check("../.kpack/a.kpack", "real/x.so", ".kpack/a.kpack", true);
 	check(".kpack/a.kpack", "x.so", ".kpack/a.kpack", true);
 	check("../.kpack/a.kpack", "./real//x.so", ".kpack/a.kpack", true);
@@ -198,9 +192,8 @@ static void paths_start_at_the_binarys_directory(void **state)
 	check("", "real/x.so", "real", true);
 }
 
-static void a_linked_directory_leads_beside_its_target(void **state)
+TEST(a_linked_directory_leads_beside_its_target)
 {
-	(void)state;
 	check("../.kpack/a.kpack", "link/x.so", "real/deep/.kpack/a.kpack", true);
 	/* also for a file that does not exist */
 	check("../.kpack/b.kpack", "link/x.so", "real/deep/.kpack/b.kpack", true);
@@ -209,9 +202,8 @@ static void a_linked_directory_leads_beside_its_target(void **state)
 	check("../link/../.kpack/b.kpack", "real/x.so", "real/deep/.kpack/b.kpack", true);
 }
 
-static void what_is_missing_is_resolved_by_its_spelling(void **state)
+TEST(what_is_missing_is_resolved_by_its_spelling)
 {
-	(void)state;
 	check("none/../.kpack/b.kpack", "real/x.so", "real/.kpack/b.kpack", true);
 	check("none/./c//d/../../e", "real/x.so", "real/none/e", true);
 	check("none/..", "real/x.so", "real", true);
@@ -225,9 +217,8 @@ static void what_is_missing_is_resolved_by_its_spelling(void **state)
 	check("../loop", "real/x.so", "loop", true);
 }
 
-static void a_linked_archive_keeps_its_name(void **state)
+TEST(a_linked_archive_keeps_its_name)
 {
-	(void)state;
 	assert_int_equal(symlink("a.kpack", "real/deep/.kpack/linked.kpack") |
 				 symlink("nowhere", "real/deep/.kpack/broken.kpack"),
 			 0);
@@ -241,7 +232,7 @@ static void a_linked_archive_keeps_its_name(void **state)
 }
 
 /* One memo for many directories: earlier results do not affect later ones. */
-static void directories_are_remembered_by_their_spelling(void **state)
+TEST(directories_are_remembered_by_their_spelling)
 {
 	static const struct {
 		const char *pattern, *binary, *want;
@@ -256,7 +247,6 @@ static void directories_are_remembered_by_their_spelling(void **state)
 	};
 	struct kp_search_memo memo = {0};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		char *path = NULL, want[128];
 
@@ -272,12 +262,11 @@ static void directories_are_remembered_by_their_spelling(void **state)
 }
 
 /* A directory removed after it was opened: the kernel reaches it, but no name does. */
-static void what_has_no_name_any_more_costs_one_component(void **state)
+TEST(what_has_no_name_any_more_costs_one_component)
 {
 	char binary[64], want[64];
 	int fd;
 
-	(void)state;
 	assert_int_equal(mkdir("gone", 0755), 0);
 	fd = open("gone", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_true(fd >= 0);
@@ -288,9 +277,8 @@ static void what_has_no_name_any_more_costs_one_component(void **state)
 	close(fd);
 }
 
-static void without_anything_there_paths_stay_relative(void **state)
+TEST(without_anything_there_paths_stay_relative)
 {
-	(void)state;
 	check("a.kpack", "none/x.so", "none/a.kpack", false);
 	check("../a.kpack", "none/x.so", "a.kpack", false);
 	check("../../a.kpack", "none/x.so", "../a.kpack", false);
@@ -301,15 +289,14 @@ static void without_anything_there_paths_stay_relative(void **state)
 	check("../../../a", "/x.so", "/a", false);
 }
 
-static void absolute_paths_stay_as_they_are(void **state)
+TEST(absolute_paths_stay_as_they_are)
 {
-	(void)state;
 	check("/a/../b//c.kpack", "real/x.so", "/a/../b//c.kpack", false);
 	check("/k/@GFXARCH@.kpack", "real/x.so", "/k/gfx942.kpack", false);
 	check("/", "x.so", "/", false);
 }
 
-static void the_first_placeholder_stands_for_the_arch(void **state)
+TEST(the_first_placeholder_stands_for_the_arch)
 {
 	static const struct {
 		const char *pattern, *arch, *want;
@@ -324,7 +311,6 @@ static void the_first_placeholder_stands_for_the_arch(void **state)
 		{"@GFXARCH@", "/a", "none/a"}, /* the pattern was relative */
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		char *path = resolve(cases[i].pattern, cases[i].arch, "none/x.so");
 
@@ -335,17 +321,15 @@ static void the_first_placeholder_stands_for_the_arch(void **state)
 	assert_false(kp_search_has_arch("a@GFXARCH"));
 }
 
-static void a_placeholder_in_the_binarys_path_is_a_name(void **state)
+TEST(a_placeholder_in_the_binarys_path_is_a_name)
 {
-	(void)state;
 	check("@GFXARCH@", "none@GFXARCH@/x.so", "none@GFXARCH@/gfx942", false);
 }
 
-static void many_components_are_resolved(void **state)
+TEST(many_components_are_resolved)
 {
 	char pattern[KP_NAME_MAX + 1] = "";
 
-	(void)state;
 	for (size_t i = 0; i + 2 < sizeof(pattern); i += 2)
 		memcpy(pattern + i, "./", 2);
 	pattern[KP_NAME_MAX] = '\0';
@@ -356,13 +340,12 @@ static void many_components_are_resolved(void **state)
 	check(pattern, "x.so", "a/b/b", true);
 }
 
-static void long_paths_are_refused(void **state)
+TEST(long_paths_are_refused)
 {
 	char pattern[KP_NAME_MAX + 2], binary[KP_NAME_MAX + 2];
 	struct kpackx_error why = {0};
 	char *path = NULL;
 
-	(void)state;
 	memset(pattern, 'p', sizeof(pattern));
 	pattern[KP_NAME_MAX + 1] = '\0';
 	assert_int_equal(
@@ -392,22 +375,4 @@ static void long_paths_are_refused(void **state)
 	free(path);
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(targets_are_the_subsets_of_the_features),
-	cmocka_unit_test(the_caller_stops_at_a_target),
-	cmocka_unit_test(long_archs_have_no_targets),
-	cmocka_unit_test(paths_start_at_the_binarys_directory),
-	cmocka_unit_test(a_linked_directory_leads_beside_its_target),
-	cmocka_unit_test(what_is_missing_is_resolved_by_its_spelling),
-	cmocka_unit_test(a_linked_archive_keeps_its_name),
-	cmocka_unit_test(directories_are_remembered_by_their_spelling),
-	cmocka_unit_test(what_has_no_name_any_more_costs_one_component),
-	cmocka_unit_test(without_anything_there_paths_stay_relative),
-	cmocka_unit_test(absolute_paths_stay_as_they_are),
-	cmocka_unit_test(the_first_placeholder_stands_for_the_arch),
-	cmocka_unit_test(a_placeholder_in_the_binarys_path_is_a_name),
-	cmocka_unit_test(many_components_are_resolved),
-	cmocka_unit_test(long_paths_are_refused),
-};
-
-SUITE(tests, enter_tree, leave_tree);
+SUITE(enter_tree, leave_tree);

@@ -35,13 +35,12 @@ static struct ab encode(struct kp_encoder *e, const uint8_t *data, size_t size,
 
 static const size_t sizes[] = {0, 1, 100, 4095, 4096, 4097, 8192, 100000, 131072, 131073};
 
-static void what_is_encoded_is_decoded(void **state)
+TEST(what_is_encoded_is_decoded)
 {
 	static const uint64_t chunks[] = {0, 4096, 131072};
 	uint8_t *data = ab_data(131073, 1), *back = malloc(131073);
 	struct kp_encoder *e = encoder(3);
 
-	(void)state;
 	assert_non_null(back);
 	for (size_t i = 0; i < COUNT(sizes); i++) {
 		for (size_t c = 0; c < COUNT(chunks); c++) {
@@ -69,13 +68,12 @@ static void what_is_encoded_is_decoded(void **state)
 	free(data);
 }
 
-static void equal_bytes_give_equal_frames(void **state)
+TEST(equal_bytes_give_equal_frames)
 {
 	uint8_t *data = ab_data(100000, 1), *other = ab_data(50000, 2);
 	struct kp_encoder *used = encoder(3), *fresh = encoder(3);
 	struct ab a, b;
 
-	(void)state;
 	for (size_t n = 1; n < 50000; n = n * 3 + 1) {
 		struct ab warm = encode(used, other, n, n % 2 ? 0 : 4096);
 		ab_free(&warm);
@@ -93,14 +91,13 @@ static void equal_bytes_give_equal_frames(void **state)
 	free(other);
 }
 
-static void wrong_sizes_are_refused(void **state)
+TEST(wrong_sizes_are_refused)
 {
 	uint8_t data[100] = "data", back[200];
 	struct kp_encoder *e = encoder(1);
 	struct ab out = encode(e, data, 100, 0);
 	struct kp_span stored = {out.bytes, out.size};
 
-	(void)state;
 	for (size_t n = 0; n < sizeof(back); n++)
 		assert_int_equal(kp_zstd_decode(stored, back, n, &why),
 				 n == 100 ? KPACK_SUCCESS
@@ -117,11 +114,10 @@ static void wrong_sizes_are_refused(void **state)
 	kp_encoder_free(e);
 }
 
-static void levels_that_are_none_are_clamped_or_refused(void **state)
+TEST(levels_that_are_none_are_clamped_or_refused)
 {
 	static const int levels[] = {-1000000, -5, 0, 1, 22, 23, 1000000};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(levels); i++) {
 		struct kp_encoder *e = NULL;
 		kpack_error_t err = kp_encoder_new(levels[i], &e, &why);
@@ -132,9 +128,8 @@ static void levels_that_are_none_are_clamped_or_refused(void **state)
 	}
 }
 
-static void what_cannot_be_is_not_plausible(void **state)
+TEST(what_cannot_be_is_not_plausible)
 {
-	(void)state;
 	assert_true(kp_zstd_plausible(0, 0));
 	assert_true(kp_zstd_plausible(9, 0));
 	assert_true(kp_zstd_plausible(1000, 1000 * (uint64_t)KP_ZSTD_RATIO_MAX));
@@ -144,14 +139,13 @@ static void what_cannot_be_is_not_plausible(void **state)
 }
 
 /* zstd's best compression ratio is plausible. */
-static void zeros_are_plausible(void **state)
+TEST(zeros_are_plausible)
 {
 	enum { SIZE = 32 << 20 };
 	uint8_t *zeros = calloc(1, SIZE);
 	struct kp_encoder *e = encoder(19);
 	struct ab out = encode(e, zeros, SIZE, 0);
 
-	(void)state;
 	assert_true(kp_zstd_plausible(out.size, SIZE));
 	ab_free(&out);
 	kp_encoder_free(e);
@@ -227,11 +221,10 @@ static struct ab raw_frame(const uint8_t *data, size_t size)
 	return out;
 }
 
-static void frames_of_bytes_as_they_are_are_read(void **state)
+TEST(frames_of_bytes_as_they_are_are_read)
 {
 	uint8_t *data = noise(RAW_MAX), *back = malloc(RAW_MAX);
 
-	(void)state;
 	assert_non_null(back);
 	for (size_t i = 0; i < COUNT(raw_sizes); i++) {
 		struct ab out = raw_frame(data, raw_sizes[i]);
@@ -256,7 +249,7 @@ static void frames_of_bytes_as_they_are_are_read(void **state)
 }
 
 /* A decoder with a small window can read a stored frame of any size. */
-static void stored_frames_have_a_small_window(void **state)
+TEST(stored_frames_have_a_small_window)
 {
 	uint8_t *data = noise(RAW_MAX), piece[1000];
 	struct ab frame = raw_frame(data, RAW_MAX);
@@ -264,7 +257,6 @@ static void stored_frames_have_a_small_window(void **state)
 	ZSTD_inBuffer in = {frame.bytes, frame.size, 0};
 	size_t left = 1, done = 0;
 
-	(void)state;
 	assert_int_equal(ZSTD_DCtx_setParameter(d, ZSTD_d_windowLogMax, 17), 0);
 	while (left) {
 		ZSTD_outBuffer out = {piece, sizeof(piece), 0};
@@ -303,13 +295,12 @@ static void assert_tool_reads(struct kp_span stored, const uint8_t *data, size_t
 	free(back);
 }
 
-static void zstds_tool_reads_what_is_stored(void **state)
+TEST(zstds_tool_reads_what_is_stored)
 {
 	static const uint64_t chunks[] = {0, 4096, 131072};
 	uint8_t *data = noise(RAW_MAX);
 	struct kp_encoder *e = encoder(3);
 
-	(void)state;
 	for (size_t i = 0; i < RAW_MAX; i += 5000)
 		memset(data + i, 0, 50); /* 1 % zeros */
 	for (size_t i = 0; i < COUNT(raw_sizes); i++) {
@@ -330,13 +321,12 @@ static void zstds_tool_reads_what_is_stored(void **state)
 }
 
 /* A compressible part is compressed only if that saves more than 1/64 of the whole. */
-static void only_what_pays_is_compressed(void **state)
+TEST(only_what_pays_is_compressed)
 {
 	enum { SIZE = 640000 };
 	static const size_t zeros[] = {0, 5000, 9000, 12000, 20000, 100000};
 	struct kp_encoder *e = encoder(3);
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(zeros); i++) {
 		uint8_t *data = noise(SIZE);
 		struct ab out;
@@ -353,9 +343,8 @@ static void only_what_pays_is_compressed(void **state)
 	kp_encoder_free(e);
 }
 
-static void the_bound_holds_for_what_is_stored(void **state)
+TEST(the_bound_holds_for_what_is_stored)
 {
-	(void)state;
 	for (uint64_t size = 0; size <= UINT64_C(1) << 34;
 	     size = size < 300000 ? size + 1 : size + size / 7)
 		assert_true(kp_raw_frame_size((size_t)size) <=
@@ -381,13 +370,12 @@ static kpack_error_t count_bytes(void *sum, const void *data, size_t size,
 	return KPACK_SUCCESS;
 }
 
-static void what_is_read_in_pieces_is_encoded_the_same(void **state)
+TEST(what_is_read_in_pieces_is_encoded_the_same)
 {
 	static uint8_t data[131073];
 	struct kp_encoder *e = encoder(3);
 	uint64_t all = 0;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(i % 7 ? i >> 8 : i * i);
 	count_bytes(&all, data, sizeof(data), NULL);
@@ -411,11 +399,10 @@ static void what_is_read_in_pieces_is_encoded_the_same(void **state)
 	kp_encoder_free(e);
 }
 
-static void seek_tables_are_read(void **state)
+TEST(seek_tables_are_read)
 {
 	uint8_t *data = ab_data(10000, 1);
 
-	(void)state;
 	for (int checksums = 0; checksums < 2; checksums++) {
 		struct ab a = ab_seekable(data, 10000, 4096, checksums);
 		struct kp_seek_row *rows;
@@ -434,12 +421,11 @@ static void seek_tables_are_read(void **state)
 	free(data);
 }
 
-static void the_encoders_table_is_the_builders(void **state)
+TEST(the_encoders_table_is_the_builders)
 {
 	uint8_t *data = ab_data(100000, 1);
 	struct kp_encoder *e = encoder(3);
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(sizes); i++) {
 		size_t size = sizes[i] < 100000 ? sizes[i] : 100000;
 		struct ab ours = encode(e, data, size, 4096);
@@ -474,7 +460,7 @@ static void the_encoders_table_is_the_builders(void **state)
 	free(data);
 }
 
-static void wrong_seek_tables_are_refused(void **state)
+TEST(wrong_seek_tables_are_refused)
 {
 	static const struct {
 		int at; /* offset from the end */
@@ -496,7 +482,6 @@ static void wrong_seek_tables_are_refused(void **state)
 	uint8_t *data = ab_data(10000, 1);
 	struct ab a = ab_seekable(data, 10000, 4096, false);
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(lies); i++) {
 		uint8_t *copy = malloc(a.size);
 		struct kp_seek_row *rows;
@@ -524,13 +509,12 @@ static void wrong_seek_tables_are_refused(void **state)
 
 /* --- frame index -------------------------------------------------------------------- */
 
-static void an_index_of_no_frames_is_right(void **state)
+TEST(an_index_of_no_frames_is_right)
 {
 	uint8_t index[8], blob[4] = {0}, *walked;
 	struct kp_source s = kp_source_memory(blob, 4);
 	uint32_t n = 7;
 
-	(void)state;
 	kp_put_le64(index, 4);
 	assert_int_equal(kp_frame_index_check((struct kp_span){index, 8}, 4, &n, &why),
 			 KPACK_SUCCESS);
@@ -546,13 +530,12 @@ static void an_index_of_no_frames_is_right(void **state)
 			 KPACK_ERROR_INVALID_FORMAT);
 }
 
-static void an_index_has_at_most_so_many_frames(void **state)
+TEST(an_index_has_at_most_so_many_frames)
 {
 	size_t n = (size_t)KP_FRAMES_MAX + 2;
 	uint8_t *index = malloc(8 * n);
 	uint32_t count;
 
-	(void)state;
 	assert_non_null(index);
 	for (size_t i = 0; i < n; i++)
 		kp_put_le64(index + 8 * i, 4 + 4 * i);
@@ -565,25 +548,3 @@ static void an_index_has_at_most_so_many_frames(void **state)
 		KPACK_ERROR_INVALID_FORMAT);
 	free(index);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(what_is_encoded_is_decoded),
-	cmocka_unit_test(equal_bytes_give_equal_frames),
-	cmocka_unit_test(wrong_sizes_are_refused),
-	cmocka_unit_test(levels_that_are_none_are_clamped_or_refused),
-	cmocka_unit_test(what_cannot_be_is_not_plausible),
-	cmocka_unit_test(zeros_are_plausible),
-	cmocka_unit_test(frames_of_bytes_as_they_are_are_read),
-	cmocka_unit_test(stored_frames_have_a_small_window),
-	cmocka_unit_test(zstds_tool_reads_what_is_stored),
-	cmocka_unit_test(only_what_pays_is_compressed),
-	cmocka_unit_test(the_bound_holds_for_what_is_stored),
-	cmocka_unit_test(what_is_read_in_pieces_is_encoded_the_same),
-	cmocka_unit_test(seek_tables_are_read),
-	cmocka_unit_test(the_encoders_table_is_the_builders),
-	cmocka_unit_test(wrong_seek_tables_are_refused),
-	cmocka_unit_test(an_index_of_no_frames_is_right),
-	cmocka_unit_test(an_index_has_at_most_so_many_frames),
-};
-
-SUITE(tests, NULL, NULL);

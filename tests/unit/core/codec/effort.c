@@ -15,11 +15,10 @@ static void make_samples(struct kp_density_sample samples[N])
 }
 
 /* With more time all is compressed better, but for what is left of the time. */
-static void more_time_compresses_more(void **state)
+TEST(more_time_compresses_more)
 {
 	uint64_t last = 0;
 
-	(void)state;
 	for (int blocks = 0; blocks < 2; blocks++, last = 0)
 		for (uint64_t ns = 0; ns < 200 * SECOND; ns += SECOND / 2) {
 			struct kp_density_sample samples[N];
@@ -39,12 +38,11 @@ static void more_time_compresses_more(void **state)
 		}
 }
 
-static void the_ends(void **state)
+TEST(the_ends)
 {
 	struct kp_density_sample samples[N];
 	struct kp_effort e;
 
-	(void)state;
 	make_samples(samples);
 	e = kp_effort_choose(true, 0, samples, N);
 	assert_int_equal(e.low, 7);
@@ -57,7 +55,7 @@ static void the_ends(void **state)
 }
 
 /* The densest content comes first; but what cannot be compressed, or is too large, never. */
-static void what_is_dense_comes_first(void **state)
+TEST(what_is_dense_comes_first)
 {
 	struct kp_density_sample samples[] = {{9000, SIZE},
 					      {40000, SIZE},
@@ -66,7 +64,6 @@ static void what_is_dense_comes_first(void **state)
 					      {20000, SIZE}};
 	struct kp_effort e;
 
-	(void)state;
 	/* as much as level 9 takes for all, and a part of what level 18 would for some */
 	e = kp_effort_choose(false, 450 * SECOND, samples, 5);
 	assert_int_equal(e.low, 9);
@@ -76,14 +73,13 @@ static void what_is_dense_comes_first(void **state)
 	assert_false(kp_effort_high(&e, 0));
 }
 
-static void densities_are_of_the_middle(void **state)
+TEST(densities_are_of_the_middle)
 {
 	static uint8_t data[4 * KP_DENSITY_SIZE];
 	struct kp_encoder *e;
 	struct kp_source source = kp_source_memory(data, sizeof(data));
 	uint32_t density, x = 1;
 
-	(void)state;
 	assert_int_equal(kp_encoder_new(KP_DENSITY_LEVEL, &e, NULL), 0);
 	for (size_t i = 0; i < sizeof(data); i++) {
 		x = x * 1103515245 + 12345;
@@ -100,12 +96,3 @@ static void densities_are_of_the_middle(void **state)
 	assert_int_equal(density, 0);
 	kp_encoder_free(e);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(more_time_compresses_more),
-	cmocka_unit_test(the_ends),
-	cmocka_unit_test(what_is_dense_comes_first),
-	cmocka_unit_test(densities_are_of_the_middle),
-};
-
-SUITE(tests, NULL, NULL);

@@ -32,12 +32,11 @@ static bool is_same(const uint8_t *p, size_t size)
 }
 
 /* All descriptors, with all windows, cut everywhere. */
-static void headers_are_read_as_zstd_reads_them(void **state)
+TEST(headers_are_read_as_zstd_reads_them)
 {
 	uint8_t frame[KP_FRAME_HEADER_MAX + 1] = {0x28, 0xb5, 0x2f, 0xfd};
 	unsigned read = 0;
 
-	(void)state;
 	for (size_t i = 6; i < sizeof(frame); i++)
 		frame[i] = (uint8_t)(37 * i);
 	for (unsigned descriptor = 0; descriptor < 256; descriptor++) {
@@ -53,11 +52,10 @@ static void headers_are_read_as_zstd_reads_them(void **state)
 	assert_true(read > 128 * 128 && read < 128 * 256);
 }
 
-static void skippable_frames(void **state)
+TEST(skippable_frames)
 {
 	uint8_t frame[8] = {0x50, 0x2a, 0x4d, 0x18, 1, 2, 3, 4};
 
-	(void)state;
 	for (unsigned i = 0; i < 256; i++) {
 		frame[0] = (uint8_t)i;
 		assert_int_equal(is_same(frame, 8), i >> 4 == 5);
@@ -66,14 +64,13 @@ static void skippable_frames(void **state)
 }
 
 /* The sizes at which the form of the content size changes. */
-static void content_sizes(void **state)
+TEST(content_sizes)
 {
 	static const size_t sizes[] = {0,     1,     255,         256,
 				       65535, 65791, 65536 + 256, (1 << 20) + 1};
 	uint8_t *data = calloc(1, 2 << 20), *frame = malloc(ZSTD_compressBound(2 << 20));
 	struct kp_frame_header h;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		size_t n = ZSTD_compress(frame, ZSTD_compressBound(2 << 20), data,
 					 sizes[i], 3);
@@ -97,13 +94,12 @@ static uint64_t measured(const uint8_t *p, size_t size, size_t off)
 	return kp_frame_measure(&w, off, &h, &frame, &why) ? 0 : frame;
 }
 
-static void ends_are_found(void **state)
+TEST(ends_are_found)
 {
 	size_t size = 700000, cap = ZSTD_compressBound(size), n, all;
 	uint8_t *data = malloc(size), *frame = malloc(cap + 16);
 	ZSTD_CCtx *z = ZSTD_createCCtx();
 
-	(void)state;
 	/* noise, which is stored raw; then one byte, whose blocks are RLE; then text */
 	for (size_t i = 0; i < size; i++)
 		data[i] = (uint8_t)(i < 300000   ? (i * i) >> 7 ^ i * 2654435761U >> 13
@@ -126,12 +122,11 @@ static void ends_are_found(void **state)
 	free(frame);
 }
 
-static void memory_of_windows(void **state)
+TEST(memory_of_windows)
 {
 	const uint64_t blocks = 256 << 10, mib = 1 << 20;
 	struct kp_frame_header h = {.window = 8 * mib, .content = 100 * mib};
 
-	(void)state;
 	assert_int_equal(kp_frame_window_memory(&h), 8 * mib + blocks);
 	h.content = KP_FRAME_SIZE_UNKNOWN;
 	assert_int_equal(kp_frame_window_memory(&h), 8 * mib + blocks);
@@ -140,13 +135,3 @@ static void memory_of_windows(void **state)
 	h.content = h.window = KP_FRAME_SIZE_UNKNOWN;
 	assert_int_equal(kp_frame_window_memory(&h), UINT64_MAX);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(headers_are_read_as_zstd_reads_them),
-	cmocka_unit_test(skippable_frames),
-	cmocka_unit_test(content_sizes),
-	cmocka_unit_test(ends_are_found),
-	cmocka_unit_test(memory_of_windows),
-};
-
-SUITE(tests, NULL, NULL);

@@ -109,9 +109,8 @@ static void frame(struct ab *stored, unsigned way)
 	}
 }
 
-static void every_way_gives_the_bytes(void **state)
+TEST(every_way_gives_the_bytes)
 {
-	(void)state;
 	for (unsigned way = 0; way < 4; way++) {
 		struct ab stored;
 
@@ -122,9 +121,8 @@ static void every_way_gives_the_bytes(void **state)
 	}
 }
 
-static void checksums_are_checked_unless_ignored(void **state)
+TEST(checksums_are_checked_unless_ignored)
 {
-	(void)state;
 	for (unsigned way = 0; way < 4; way++) {
 		struct ab stored;
 
@@ -142,9 +140,8 @@ static void checksums_are_checked_unless_ignored(void **state)
 	}
 }
 
-static void wrong_sizes(void **state)
+TEST(wrong_sizes)
 {
-	(void)state;
 	for (unsigned way = 0; way < 4; way++) {
 		struct ab stored;
 
@@ -162,13 +159,12 @@ static void wrong_sizes(void **state)
 }
 
 /* What is decoded in one call holds the stored bytes, other frames their window. */
-static void memory_is_foretold(void **state)
+TEST(memory_is_foretold)
 {
 	const uint64_t window = (1 << 18) + (256 << 10);
 	struct ab large = {0}, small = {0};
 	struct kp_span head;
 
-	(void)state;
 	put_frame(&large, 0, SIZE, 18, true);
 	head = (struct kp_span){large.bytes, 18};
 	assert_int_equal(kp_frames_memory(head, KP_FRAMES_WHOLE, large.size, SIZE),
@@ -189,7 +185,6 @@ static void memory_is_foretold(void **state)
 
 static int begin_suite(void **state)
 {
-	(void)state;
 	data = ab_data(SIZE, 5);
 	out = malloc(SIZE);
 	return 0;
@@ -197,17 +192,9 @@ static int begin_suite(void **state)
 
 static int end_suite(void **state)
 {
-	(void)state;
 	free(data);
 	free(out);
 	return 0;
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(every_way_gives_the_bytes),
-	cmocka_unit_test(checksums_are_checked_unless_ignored),
-	cmocka_unit_test(wrong_sizes),
-	cmocka_unit_test(memory_is_foretold),
-};
-
-SUITE(tests, begin_suite, end_suite);
+SUITE(begin_suite, end_suite);

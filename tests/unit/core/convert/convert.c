@@ -1370,27 +1370,24 @@ static void try_shape(const struct shape *s, bool keep, bool exact)
 	link_free(&l);
 }
 
-static void all_layouts_are_converted_and_restored(void **state)
+TEST(all_layouts_are_converted_and_restored)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(shapes); i++)
 		try_shape(&shapes[i], false, true);
 }
 
-static void some_layouts_come_back_otherwise(void **state)
+TEST(some_layouts_come_back_otherwise)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(lossy); i++)
 		try_shape(&lossy[i], false, false);
 }
 
 /* Unless there is no room in front of bytes that a program finds from its file's end. */
-static void device_code_can_stay(void **state)
+TEST(device_code_can_stay)
 {
 	struct kp_convert_options options = {
 		.marker = SPAN(marker), .layout = SPAN(layout), .keep_device_code = true};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(shapes); i++) {
 		struct link l;
 		struct file fat;
@@ -1408,9 +1405,8 @@ static void device_code_can_stay(void **state)
 	}
 }
 
-static void wrappers_are_found_without_their_section(void **state)
+TEST(wrappers_are_found_without_their_section)
 {
-	(void)state;
 	wrappers = ".merged";
 	for (size_t i = 0; i < COUNT(shapes); i++)
 		try_shape(&shapes[i], false, true);
@@ -1453,7 +1449,7 @@ static void check_gap(const struct shape *s, enum gap gap, size_t more)
 	link_free(&l);
 }
 
-static void the_gap_depends_on_pages(void **state)
+TEST(the_gap_depends_on_pages)
 {
 	static const struct {
 		struct shape shape;
@@ -1489,20 +1485,18 @@ static void the_gap_depends_on_pages(void **state)
 		 3},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++)
 		check_gap(&cases[i].shape, cases[i].gap, cases[i].more);
 }
 
 /* A library whose segment with .hip_fatbin is executable because code follows in it. */
-static void what_has_no_code_is_no_longer_executable(void **state)
+TEST(what_has_no_code_is_no_longer_executable)
 {
 	static const struct shape s = {"", .where = FIRST, .align = 4096, .code = 30000};
 	struct link l = make(&s);
 	struct file fat, out, back;
 	uint64_t fatbin = link_addr(&l, FATBIN), behind = link_addr(&l, ".eh_frame");
 
-	(void)state;
 	for (size_t i = 0; i < link_phnum(&l); i++)
 		if (link_phdr(&l, i)->p_vaddr == fatbin)
 			link_phdr(&l, i)->p_flags = PF_R | PF_X;
@@ -1521,13 +1515,12 @@ static void what_has_no_code_is_no_longer_executable(void **state)
 
 /* ---- sections and symbols ---- */
 
-static void thousands_of_sections_are_fine(void **state)
+TEST(thousands_of_sections_are_fine)
 {
 	static const struct shape s = {"", .form = IN_HOLE, .align = 4096, .code = 30000};
 	static char names[2000][8];
 	struct link l = make_host(&s), many = l;
 
-	(void)state;
 	many.n_sections--; /* link_build adds the section of names */
 	many.file = (struct bytes){0};
 	for (size_t i = 0; i < COUNT(names); i++) {
@@ -1544,7 +1537,7 @@ static void thousands_of_sections_are_fine(void **state)
 }
 
 /* A symbol of a dropped section becomes absolute. */
-static void symbols_of_dropped_sections_are_absolute(void **state)
+TEST(symbols_of_dropped_sections_are_absolute)
 {
 	struct link l = make(&shapes[0]);
 	struct file fat = write_link(&l), out = must_convert(&fat, false), back;
@@ -1552,7 +1545,6 @@ static void symbols_of_dropped_sections_are_absolute(void **state)
 	uint16_t number = (uint16_t)find_section(&out, KP_MARKER_SECTION);
 	Elf64_Sym symbol;
 
-	(void)state;
 	assert_int_equal(pwrite(out.fd, &number, 2,
 				(off_t)(s->sh_offset + 5 * sizeof(symbol) +
 					offsetof(Elf64_Sym, st_shndx))),
@@ -1568,7 +1560,7 @@ static void symbols_of_dropped_sections_are_absolute(void **state)
 	link_free(&l);
 }
 
-static void without_a_layout_there_is_no_section_for_it(void **state)
+TEST(without_a_layout_there_is_no_section_for_it)
 {
 	struct kp_convert_options options = {.marker = SPAN(marker)};
 	struct link l = make(&shapes[0]);
@@ -1576,7 +1568,6 @@ static void without_a_layout_there_is_no_section_for_it(void **state)
 	struct kp_converted found;
 	struct kp_fatbin fb;
 
-	(void)state;
 	assert_int_equal(call(&fat, do_convert, &options, &out), KPACK_SUCCESS);
 	assert_int_equal(find_section(&out, KP_LAYOUT_SECTION), 0);
 	assert_int_equal(kp_fatbin_open(out.fd, out.size, &fb, &why), KPACK_SUCCESS);
@@ -1635,9 +1626,8 @@ static struct file close_hole(const struct file *f)
 	return out;
 }
 
-static void program_headers_become_right_again(void **state)
+TEST(program_headers_become_right_again)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(shapes); i++) {
 		struct link l = make(&shapes[i]);
 		struct file fat, out, stripped, right, set;
@@ -1717,9 +1707,8 @@ static void try_larger(const struct shape *s, size_t more)
 	link_free(&l);
 }
 
-static void more_device_code_goes_behind_everything(void **state)
+TEST(more_device_code_goes_behind_everything)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(shapes); i++) {
 		if (shapes[i].tail)
 			continue;
@@ -1728,13 +1717,12 @@ static void more_device_code_goes_behind_everything(void **state)
 	}
 }
 
-static void less_device_code_is_a_smaller_section(void **state)
+TEST(less_device_code_is_a_smaller_section)
 {
 	struct link l = make(&shapes[0]);
 	size_t size = link_section(&l, FATBIN)->size;
 	struct file fat = write_link(&l), out = must_convert(&fat, false), back;
 
-	(void)state;
 	back = must_restore(&out, size - 9);
 	check_form(&back);
 	assert_int_equal(section(&back, FATBIN)->sh_size, size - 9);
@@ -1817,9 +1805,8 @@ static void try_refill(const struct shape *of, size_t code_size, size_t size)
 	link_free(&l);
 }
 
-static void less_device_code_makes_the_file_smaller(void **state)
+TEST(less_device_code_makes_the_file_smaller)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(shapes); i++) {
 		try_refill(&shapes[i], 900000, 80000);
 		try_refill(&shapes[i], 3 << 20, 600);
@@ -1828,20 +1815,19 @@ static void less_device_code_makes_the_file_smaller(void **state)
 	}
 }
 
-static void refilling_never_enlarges(void **state)
+TEST(refilling_never_enlarges)
 {
 	struct link l = make(&shapes[0]);
 	size_t size = link_section(&l, FATBIN)->size;
 	struct file fat = write_link(&l), out;
 
-	(void)state;
 	assert_int_equal(refill(&fat, size + 8, &out), KPACK_ERROR_NOT_IMPLEMENTED);
 	file_free(&out);
 	file_free(&fat);
 	link_free(&l);
 }
 
-static void containers_must_begin_inside(void **state)
+TEST(containers_must_begin_inside)
 {
 	struct link l = make(&shapes[0]);
 	size_t size = link_section(&l, FATBIN)->size;
@@ -1850,7 +1836,6 @@ static void containers_must_begin_inside(void **state)
 		.size = size, .offsets = offsets, .write = write_code, .arg = &size};
 	struct file fat = write_link(&l), out = must_convert(&fat, false), none;
 
-	(void)state;
 	assert_int_equal(call(&out, do_restore, &options, &none),
 			 KPACK_ERROR_INVALID_METADATA);
 	assert_string_equal(why.text, "wrapper 2: its container would begin at 600 of "
@@ -1875,7 +1860,7 @@ static kpack_error_t fail_to_write(void *arg, struct kp_outfile *out, uint64_t o
 	return kp_fail(w, KPACK_ERROR_DECOMPRESSION_FAILED, "no code today");
 }
 
-static void errors_of_the_writer_are_passed_on(void **state)
+TEST(errors_of_the_writer_are_passed_on)
 {
 	struct link l = make(&shapes[0]);
 	uint64_t offsets[N_WRAPPERS] = {0};
@@ -1884,7 +1869,6 @@ static void errors_of_the_writer_are_passed_on(void **state)
 					     .write = fail_to_write};
 	struct file fat = write_link(&l), out = must_convert(&fat, false), none;
 
-	(void)state;
 	assert_int_equal(call(&out, do_restore, &options, &none),
 			 KPACK_ERROR_DECOMPRESSION_FAILED);
 	assert_string_equal(why.text, "no code today");
@@ -1934,11 +1918,10 @@ static Elf64_Phdr *phdr_of(struct link *l, uint32_t type, size_t n)
 	return NULL;
 }
 
-static void other_files_are_not_changed(void **state)
+TEST(other_files_are_not_changed)
 {
 	struct link l;
 
-	(void)state;
 	l = library();
 	link_ehdr(&l)->e_machine = EM_RISCV;
 	for (size_t i = 0; i < N_WRAPPERS; i++) /* else the pointers are unknown */
@@ -1971,11 +1954,10 @@ static void other_files_are_not_changed(void **state)
 	refuse(&l, "elf: section 16: 281474976710656 bytes at address 0x");
 }
 
-static void wrappers_must_be_fat(void **state)
+TEST(wrappers_must_be_fat)
 {
 	struct link l;
 
-	(void)state;
 	l = library();
 	point(&l, RELATIVE, 1, link_addr(&l, wrappers) + KP_WRAPPER_SIZE,
 	      link_addr(&l, FATBIN), KP_WRAPPER_HIPK);
@@ -1994,12 +1976,11 @@ static void wrappers_must_be_fat(void **state)
 	refuse(&l, "a wrapper or its relocation, at offset ");
 }
 
-static void pointers_set_from_outside_are_not_changed(void **state)
+TEST(pointers_set_from_outside_are_not_changed)
 {
 	struct link l = library();
 	struct file f;
 
-	(void)state;
 	/* a symbol of another file */
 	write_reloc(&l, ".rela.dyn", 1, link_addr(&l, wrappers) + 8, true, 0);
 	memset(link_at(&l, link_addr(&l, ".dynsym") + sizeof(Elf64_Sym)), 0,
@@ -2011,12 +1992,11 @@ static void pointers_set_from_outside_are_not_changed(void **state)
 	link_free(&l);
 }
 
-static void segments_must_be_in_order(void **state)
+TEST(segments_must_be_in_order)
 {
 	struct link l;
 	Elf64_Phdr swap;
 
-	(void)state;
 	l = library();
 	swap = *phdr_of(&l, PT_LOAD, 0);
 	*phdr_of(&l, PT_LOAD, 0) = *phdr_of(&l, PT_LOAD, 1);
@@ -2039,12 +2019,11 @@ static void segments_must_be_in_order(void **state)
 	refuse(&l, " is not aligned to pages (0x1000)");
 }
 
-static void headers_that_lie_are_refused(void **state)
+TEST(headers_that_lie_are_refused)
 {
 	struct link l;
 	struct file f;
 
-	(void)state;
 	l = library();
 	phdr_of(&l, PT_LOAD, 1)->p_filesz++;
 	f = write_link(&l);
@@ -2071,12 +2050,11 @@ static void headers_that_lie_are_refused(void **state)
 	link_free(&l);
 }
 
-static void the_section_must_be_by_itself(void **state)
+TEST(the_section_must_be_by_itself)
 {
 	struct link l;
 	uint64_t offset;
 
-	(void)state;
 	l = library();
 	offset = link_section(&l, FATBIN)->offset;
 	shdr_of(&l, ".debug_info")->sh_offset = offset + 599;
@@ -2104,12 +2082,11 @@ static void the_section_must_be_by_itself(void **state)
 	refuse(&l, "elf: headers lie inside the section");
 }
 
-static void parts_of_other_sections_are_not_split(void **state)
+TEST(parts_of_other_sections_are_not_split)
 {
 	struct link l = library();
 	const struct link_section *s = link_section(&l, ".rodata");
 
-	(void)state;
 	/* begins past the last segment, ends inside it */
 	shdr_of(&l, ".debug_info")->sh_offset = link_section(&l, ".comment")->offset - 3;
 	refuse(&l, "is partly mapped");
@@ -2119,12 +2096,11 @@ static void parts_of_other_sections_are_not_split(void **state)
 	refuse(&l, "is for bytes that are not mapped");
 }
 
-static void our_sections_must_not_be_there(void **state)
+TEST(our_sections_must_not_be_there)
 {
 	static const char *const names[] = {KP_MARKER_SECTION, KP_LAYOUT_SECTION};
 	char text[80];
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(names); i++) {
 		struct link l = make_host(&shapes[0]), more = l;
 
@@ -2140,12 +2116,11 @@ static void our_sections_must_not_be_there(void **state)
 	}
 }
 
-static void what_reads_its_device_code_keeps_it(void **state)
+TEST(what_reads_its_device_code_keeps_it)
 {
 	struct link l;
 	uint64_t word, fatbin;
 
-	(void)state;
 	l = library();
 	word = link_addr(&l, ".data.rel.ro");
 	fatbin = link_addr(&l, FATBIN);
@@ -2173,13 +2148,12 @@ static void what_reads_its_device_code_keeps_it(void **state)
 }
 
 /* Pointers to addresses next to the device code are allowed. */
-static void pointers_beside_the_device_code_do_not_matter(void **state)
+TEST(pointers_beside_the_device_code_do_not_matter)
 {
 	struct link l = library();
 	uint64_t word = link_addr(&l, ".data.rel.ro"), fatbin = link_addr(&l, FATBIN);
 	struct file f, out;
 
-	(void)state;
 	write_reloc(&l, ".rela.dyn", 0, word, false, fatbin + 600);
 	write_reloc(&l, ".rela.dyn", 4, word + 8, true, (uint64_t)-1);
 	f = write_link(&l);
@@ -2191,12 +2165,11 @@ static void pointers_beside_the_device_code_do_not_matter(void **state)
 }
 
 /* Other pointers to device code are allowed if the code is kept. */
-static void kept_device_code_can_be_read(void **state)
+TEST(kept_device_code_can_be_read)
 {
 	struct link l = library();
 	struct file f, out;
 
-	(void)state;
 	write_reloc(&l, ".rela.dyn", 0, link_addr(&l, ".data.rel.ro"), false,
 		    link_addr(&l, FATBIN));
 	f = write_link(&l);
@@ -2207,7 +2180,7 @@ static void kept_device_code_can_be_read(void **state)
 	link_free(&l);
 }
 
-static void some_programs_cannot_be_helped(void **state)
+TEST(some_programs_cannot_be_helped)
 {
 	struct kp_convert_options options = {
 		.marker = SPAN(marker), .layout = SPAN(layout), .keep_device_code = true};
@@ -2215,7 +2188,6 @@ static void some_programs_cannot_be_helped(void **state)
 	struct file f;
 	Elf64_Phdr *last;
 
-	(void)state;
 	/* a hole in the file would exceed this limit */
 	l = make(&(struct shape){"", .interp = true, .own = true});
 	last = phdr_of(&l, PT_LOAD, 3);
@@ -2236,7 +2208,7 @@ static void some_programs_cannot_be_helped(void **state)
 }
 
 /* The marker, and what describes it, need some bytes. */
-static void tiny_device_code_is_left_alone(void **state)
+TEST(tiny_device_code_is_left_alone)
 {
 	static const uint8_t large[600];
 	struct kp_convert_options options = {.marker = SPAN(large),
@@ -2244,7 +2216,6 @@ static void tiny_device_code_is_left_alone(void **state)
 	struct link l = library();
 	struct file f = write_link(&l);
 
-	(void)state;
 	refused(&f, do_convert, &options, KPACK_ERROR_NOT_IMPLEMENTED,
 		"it would become longer: its device code has 600 bytes, which is less "
 		"than what takes its place");
@@ -2252,14 +2223,13 @@ static void tiny_device_code_is_left_alone(void **state)
 	link_free(&l);
 }
 
-static void what_is_converted_is_not_converted_again(void **state)
+TEST(what_is_converted_is_not_converted_again)
 {
 	struct kp_span to = SPAN(marker);
 	struct link l = library();
 	struct file fat = write_link(&l), out = must_convert(&fat, false);
 	bool changed;
 
-	(void)state;
 	refuse_file(&out, KPACK_ERROR_NOT_IMPLEMENTED, "is converted already");
 	refused(&fat, do_set, &to, KPACK_ERROR_NOT_IMPLEMENTED, "is not converted");
 	refused(&fat, do_normalise, &changed, KPACK_ERROR_NOT_IMPLEMENTED,
@@ -2309,9 +2279,8 @@ static void lie(const char *name, size_t field, const void *bytes, size_t size,
 	lie(name, offsetof(Elf64_Shdr, field), &(uint64_t){value},                       \
 	    sizeof(((Elf64_Shdr *)0)->field), code_, text)
 
-static void markers_must_be_there(void **state)
+TEST(markers_must_be_there)
 {
-	(void)state;
 	LIE(KP_MARKER_SECTION, sh_name, 0, KPACK_ERROR_INVALID_FORMAT,
 	    "wrappers are converted, but there is no .rocm_kpack_ref");
 	LIE(KP_MARKER_SECTION, sh_type, SHT_NOBITS, KPACK_ERROR_INVALID_FORMAT,
@@ -2325,14 +2294,13 @@ static void markers_must_be_there(void **state)
 }
 
 /* A section of the host is in the marker's segment. */
-static void the_markers_segment_must_be_ours(void **state)
+TEST(the_markers_segment_must_be_ours)
 {
 	struct kp_span to = SPAN(marker);
 	struct link l = library();
 	struct file fat = write_link(&l), out = must_convert(&fat, false);
 	uint64_t flags = SHF_ALLOC, addr = section(&out, KP_MARKER_SECTION)->sh_addr;
 
-	(void)state;
 	overwrite(&out, shdr_at(&out, ".debug_odd", offsetof(Elf64_Shdr, sh_flags)),
 		  &flags, 8);
 	overwrite(&out, shdr_at(&out, ".debug_odd", offsetof(Elf64_Shdr, sh_addr)), &addr,
@@ -2344,14 +2312,13 @@ static void the_markers_segment_must_be_ours(void **state)
 	link_free(&l);
 }
 
-static void a_section_that_is_gone_cannot_be_restored(void **state)
+TEST(a_section_that_is_gone_cannot_be_restored)
 {
 	uint64_t offsets[N_WRAPPERS] = {0};
 	struct kp_restore_options options = {.size = 600, .offsets = offsets};
 	struct link l = make(&(struct shape){"", .code = 30000});
 	struct file fat = write_link(&l), out = must_convert(&fat, false);
 
-	(void)state;
 	overwrite(&out, shdr_at(&out, FATBIN, 0), &(uint32_t){0}, 4);
 	refused(&out, do_restore, &options, KPACK_ERROR_INVALID_FORMAT,
 		"the section .hip_fatbin is gone");
@@ -2361,14 +2328,13 @@ static void a_section_that_is_gone_cannot_be_restored(void **state)
 }
 
 /* The only mapped section is the marker; the wrappers are not mapped. */
-static void only_the_marker_is_mapped(void **state)
+TEST(only_the_marker_is_mapped)
 {
 	struct kp_span to = SPAN(marker);
 	struct link l = {.type = ET_DYN, .machine = EM_X86_64, .page = 4096};
 	size_t g = link_add_segment(&l, PF_R);
 	struct file f;
 
-	(void)state;
 	add(&l, KP_MARKER_SECTION, SHF_ALLOC, g, 16, 8);
 	add(&l, wrappers, 0, LINK_UNMAPPED, KP_WRAPPER_SIZE, 8);
 	link_build(&l);
@@ -2384,14 +2350,13 @@ static void only_the_marker_is_mapped(void **state)
 }
 
 /* The marker is larger than any that we write, so normalising refuses it. */
-static void large_markers_are_not_made_right(void **state)
+TEST(large_markers_are_not_made_right)
 {
 	static const uint8_t large[KP_MARKER_MAX + 1] = "large";
 	struct link l = make(&(struct shape){"", .interp = true, .own = true});
 	struct file fat = write_link(&l), out = must_convert(&fat, false), big, stripped;
 	bool changed;
 
-	(void)state;
 	big = must_set(&out, SPAN(large));
 	stripped = close_hole(&big);
 	refused(&stripped, do_normalise, &changed, KPACK_ERROR_INVALID_METADATA,
@@ -2402,43 +2367,3 @@ static void large_markers_are_not_made_right(void **state)
 	file_free(&fat);
 	link_free(&l);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(all_layouts_are_converted_and_restored),
-	cmocka_unit_test(some_layouts_come_back_otherwise),
-	cmocka_unit_test(device_code_can_stay),
-	cmocka_unit_test(wrappers_are_found_without_their_section),
-	cmocka_unit_test(the_gap_depends_on_pages),
-	cmocka_unit_test(what_has_no_code_is_no_longer_executable),
-	cmocka_unit_test(thousands_of_sections_are_fine),
-	cmocka_unit_test(symbols_of_dropped_sections_are_absolute),
-	cmocka_unit_test(without_a_layout_there_is_no_section_for_it),
-	cmocka_unit_test(program_headers_become_right_again),
-	cmocka_unit_test(more_device_code_goes_behind_everything),
-	cmocka_unit_test(less_device_code_is_a_smaller_section),
-	cmocka_unit_test(less_device_code_makes_the_file_smaller),
-	cmocka_unit_test(refilling_never_enlarges),
-	cmocka_unit_test(containers_must_begin_inside),
-	cmocka_unit_test(errors_of_the_writer_are_passed_on),
-	cmocka_unit_test(other_files_are_not_changed),
-	cmocka_unit_test(wrappers_must_be_fat),
-	cmocka_unit_test(pointers_set_from_outside_are_not_changed),
-	cmocka_unit_test(segments_must_be_in_order),
-	cmocka_unit_test(headers_that_lie_are_refused),
-	cmocka_unit_test(the_section_must_be_by_itself),
-	cmocka_unit_test(parts_of_other_sections_are_not_split),
-	cmocka_unit_test(our_sections_must_not_be_there),
-	cmocka_unit_test(what_reads_its_device_code_keeps_it),
-	cmocka_unit_test(pointers_beside_the_device_code_do_not_matter),
-	cmocka_unit_test(kept_device_code_can_be_read),
-	cmocka_unit_test(some_programs_cannot_be_helped),
-	cmocka_unit_test(tiny_device_code_is_left_alone),
-	cmocka_unit_test(what_is_converted_is_not_converted_again),
-	cmocka_unit_test(markers_must_be_there),
-	cmocka_unit_test(the_markers_segment_must_be_ours),
-	cmocka_unit_test(a_section_that_is_gone_cannot_be_restored),
-	cmocka_unit_test(only_the_marker_is_mapped),
-	cmocka_unit_test(large_markers_are_not_made_right),
-};
-
-SUITE(tests, NULL, NULL);

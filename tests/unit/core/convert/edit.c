@@ -110,12 +110,11 @@ static void assert_refused(kpack_error_t err, kpack_error_t code, const char *te
 
 /* ---- opening ---- */
 
-static void tables_are_read(void **state)
+TEST(tables_are_read)
 {
 	struct edited e = open_library();
 	struct kp_edit *ed = &e.ed;
 
-	(void)state;
 	assert_int_equal(ed->page, 4096);
 	assert_int_equal(ed->n_segments, 2);
 	assert_int_equal(ed->n_sections, 8);
@@ -138,12 +137,11 @@ static void tables_are_read(void **state)
 	kp_edit_close(&(struct kp_edit){0});
 }
 
-static void what_follows_all_is_kept(void **state)
+TEST(what_follows_all_is_kept)
 {
 	struct link l = library(8, 600);
 	struct edited e;
 
-	(void)state;
 	l.tail = "appended";
 	e = open_link(l);
 	assert_int_equal(e.ed.n_kept, 1);
@@ -154,7 +152,7 @@ static void what_follows_all_is_kept(void **state)
 }
 
 /* Bytes in front of the section headers stay where they are, whatever moves. */
-static void what_no_table_names_keeps_its_offset(void **state)
+TEST(what_no_table_names_keeps_its_offset)
 {
 	struct link l = library(4096, 30000);
 	static const char text[40] = "between the sections and their headers";
@@ -162,7 +160,6 @@ static void what_no_table_names_keeps_its_offset(void **state)
 	uint64_t at, headers;
 	struct bytes b;
 
-	(void)state;
 	link_build(&l);
 	at = l.file.size;
 	headers = link_ehdr(&l)->e_shoff;
@@ -187,13 +184,12 @@ static void what_no_table_names_keeps_its_offset(void **state)
 	edited_free(&e);
 }
 
-static void failure_leaves_nothing_open(void **state)
+TEST(failure_leaves_nothing_open)
 {
 	struct link l = library(8, 600);
 	struct kp_edit ed;
 	int fd;
 
-	(void)state;
 	link_build(&l);
 	link_shdr(&l, 6)->sh_size = UINT64_MAX;
 	fd = bytes_fd(l.file.data, l.file.size);
@@ -210,7 +206,7 @@ static void failure_leaves_nothing_open(void **state)
 	link_free(&l);
 }
 
-static void other_classes_are_refused(void **state)
+TEST(other_classes_are_refused)
 {
 	static const struct {
 		size_t at;
@@ -228,7 +224,6 @@ static void other_classes_are_refused(void **state)
 		{offsetof(Elf64_Ehdr, e_shstrndx), 8, "8 sections, names in 8"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct link l = library(8, 600);
 		struct kp_edit ed;
@@ -250,12 +245,11 @@ static void other_classes_are_refused(void **state)
 
 /* ---- look-ups ---- */
 
-static void segments_are_found_by_address(void **state)
+TEST(segments_are_found_by_address)
 {
 	struct edited e = open_library();
 	uint64_t data = link_addr(&e.l, ".data");
 
-	(void)state;
 	assert_int_equal(kp_edit_find(&e.ed, ".data"), 4);
 	assert_int_equal(kp_edit_find(&e.ed, ".dat"), 0);
 	assert_int_equal(kp_edit_load_of(&e.ed, 0, 1), 0);
@@ -270,7 +264,7 @@ static void segments_are_found_by_address(void **state)
 	edited_free(&e);
 }
 
-static void pages_are_no_larger_than_the_machines(void **state)
+TEST(pages_are_no_larger_than_the_machines)
 {
 	static const struct {
 		uint16_t machine;
@@ -281,7 +275,6 @@ static void pages_are_no_larger_than_the_machines(void **state)
 		{EM_AARCH64, 0x200000, 0x10000}, {EM_PPC64, 0x10000, 0x10000},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct link l = library(8, 600);
 		struct edited e;
@@ -294,12 +287,11 @@ static void pages_are_no_larger_than_the_machines(void **state)
 	}
 }
 
-static void programs_have_an_interpreter(void **state)
+TEST(programs_have_an_interpreter)
 {
 	struct link l = library(8, 600);
 	struct edited e = open_link(l);
 
-	(void)state;
 	assert_false(kp_edit_is_program(&e.ed));
 	edited_free(&e);
 	l = library(8, 600);
@@ -311,13 +303,12 @@ static void programs_have_an_interpreter(void **state)
 }
 
 /* The table must be where the first segment and e_phoff say. */
-static void the_tables_place_can_be_wrong(void **state)
+TEST(the_tables_place_can_be_wrong)
 {
 	struct link l = library(8, 600);
 	struct edited e;
 	Elf64_Phdr *own;
 
-	(void)state;
 	link_add_header(&l, (struct link_header){PT_PHDR, PF_R, NULL, NULL, 8, false});
 	e = open_link(l);
 	own = &e.ed.segments[0].h;
@@ -339,13 +330,12 @@ static void the_tables_place_can_be_wrong(void **state)
 
 /* ---- the tables ---- */
 
-static void chunks_go_with_their_segments(void **state)
+TEST(chunks_go_with_their_segments)
 {
 	struct edited e = open_library();
 	struct kp_edit_segment s = {.h = {.p_type = PT_NOTE}};
 	struct kp_edit *ed = &e.ed;
 
-	(void)state;
 	kp_edit_insert_segment(ed, 1, s);
 	assert_int_equal(ed->n_segments, 3);
 	assert_int_equal(ed->segments[1].h.p_type, PT_NOTE);
@@ -369,13 +359,12 @@ static void chunks_go_with_their_segments(void **state)
 	edited_free(&e);
 }
 
-static void sections_are_added_and_dropped(void **state)
+TEST(sections_are_added_and_dropped)
 {
 	struct edited e = open_library();
 	struct kp_edit *ed = &e.ed;
 	struct kp_span bytes = {(const uint8_t *)"new", 3};
 
-	(void)state;
 	assert_int_equal(kp_edit_add_section(ed, ".new", false, bytes, &why),
 			 KPACK_SUCCESS);
 	assert_int_equal(kp_edit_find(ed, ".new"), 8);
@@ -395,13 +384,12 @@ static void sections_are_added_and_dropped(void **state)
 
 /* ---- cutting and filling ---- */
 
-static void a_cut_section_has_a_segment_of_its_own(void **state)
+TEST(a_cut_section_has_a_segment_of_its_own)
 {
 	struct edited e = open_link(library(4096, 5000));
 	struct kp_edit *ed = &e.ed;
 	uint64_t vaddr = link_addr(&e.l, FATBIN);
 
-	(void)state;
 	assert_int_equal(kp_edit_cut(ed, 2, &why), KPACK_SUCCESS);
 	assert_int_equal(ed->sections[2].h.sh_type, SHT_NOBITS);
 	assert_int_equal(ed->n_segments, 4);
@@ -423,13 +411,12 @@ static void a_cut_section_has_a_segment_of_its_own(void **state)
 	edited_free(&e);
 }
 
-static void zeros_stay_where_neighbours_share_a_page(void **state)
+TEST(zeros_stay_where_neighbours_share_a_page)
 {
 	struct edited e = open_library();
 	struct kp_edit *ed = &e.ed;
 	struct bytes b;
 
-	(void)state;
 	assert_int_equal(kp_edit_cut(ed, 2, &why), KPACK_SUCCESS);
 	assert_int_equal(ed->n_segments, 2);
 	assert_int_equal(ed->n_chunks, 3);
@@ -443,11 +430,10 @@ static void zeros_stay_where_neighbours_share_a_page(void **state)
 	edited_free(&e);
 }
 
-static void only_whole_mapped_sections_are_cut(void **state)
+TEST(only_whole_mapped_sections_are_cut)
 {
 	struct edited e = open_library();
 
-	(void)state;
 	assert_refused(kp_edit_cut(&e.ed, kp_edit_find(&e.ed, ".comment"), &why),
 		       KPACK_ERROR_NOT_IMPLEMENTED,
 		       ".comment is not mapped by one segment");
@@ -490,11 +476,10 @@ static void reopen(struct edited *e)
 	bytes_free(&b);
 }
 
-static void what_was_cut_is_filled_where_it_was(void **state)
+TEST(what_was_cut_is_filled_where_it_was)
 {
 	static const uint64_t aligns[] = {8, 4096};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(aligns); i++) {
 		struct edited e = open_link(library(aligns[i], 5000));
 		const struct link_section *s = link_section(&e.l, FATBIN);
@@ -518,11 +503,10 @@ static void what_was_cut_is_filled_where_it_was(void **state)
 	}
 }
 
-static void dropping_what_is_not_there_does_nothing(void **state)
+TEST(dropping_what_is_not_there_does_nothing)
 {
 	struct edited e = open_library();
 
-	(void)state;
 	kp_edit_drop_table(&e.ed);
 	assert_int_equal(e.ed.n_segments, 2);
 	assert_int_equal(e.ed.n_sections, 8);
@@ -533,14 +517,13 @@ static void dropping_what_is_not_there_does_nothing(void **state)
 	edited_free(&e);
 }
 
-static void some_sections_cannot_be_filled(void **state)
+TEST(some_sections_cannot_be_filled)
 {
 	struct edited e = open_library();
 	struct filling f = {0};
 	Elf64_Shdr *h = &e.ed.sections[2].h;
 	static const char text[] = "elf: .hip_fatbin cannot be filled where it is";
 
-	(void)state;
 	/* the section has bytes */
 	assert_refused(kp_edit_fill(&e.ed, 2, fill, &f, &why),
 		       KPACK_ERROR_NOT_IMPLEMENTED, text);
@@ -561,12 +544,11 @@ static void some_sections_cannot_be_filled(void **state)
 	edited_free(&e);
 }
 
-static void a_section_by_itself_can_be_widened(void **state)
+TEST(a_section_by_itself_can_be_widened)
 {
 	struct edited e = open_link(library(4096, 8192));
 	struct kp_edit *ed = &e.ed;
 
-	(void)state;
 	/* the section has bytes, and its segment has other sections */
 	assert_false(kp_edit_widen(ed, 2, 8193));
 	assert_int_equal(kp_edit_cut(ed, 2, &why), KPACK_SUCCESS);
@@ -584,7 +566,7 @@ static void a_section_by_itself_can_be_widened(void **state)
 	edited_free(&e);
 }
 
-static void sections_move_behind_all_segments(void **state)
+TEST(sections_move_behind_all_segments)
 {
 	struct edited e = open_library();
 	struct kp_edit *ed = &e.ed;
@@ -592,7 +574,6 @@ static void sections_move_behind_all_segments(void **state)
 	struct filling f = {.size = 7000};
 	struct bytes b;
 
-	(void)state;
 	assert_int_equal(kp_edit_cut(ed, 2, &why), KPACK_SUCCESS);
 	assert_int_equal(kp_edit_move_behind(ed, 2, 7000, &why), KPACK_SUCCESS);
 	assert_int_equal(ed->sections[2].h.sh_addr % 4096, 0);
@@ -608,12 +589,11 @@ static void sections_move_behind_all_segments(void **state)
 	edited_free(&e);
 }
 
-static void addresses_end_somewhere(void **state)
+TEST(addresses_end_somewhere)
 {
 	struct edited e = open_library();
 	struct kp_edit *ed = &e.ed;
 
-	(void)state;
 	ed->segments[1].h.p_memsz = KP_ADDRESS_MAX - ed->segments[1].h.p_vaddr - 8192;
 	assert_int_equal(kp_edit_cut(ed, 2, &why), KPACK_SUCCESS);
 	assert_refused(kp_edit_move_behind(ed, 2, 8193, &why),
@@ -628,9 +608,8 @@ static void addresses_end_somewhere(void **state)
 
 /* ---- placing and writing ---- */
 
-static void without_changes_the_file_is_the_same(void **state)
+TEST(without_changes_the_file_is_the_same)
 {
-	(void)state;
 	for (size_t i = 0; i < 4; i++) {
 		struct link l = library(i % 2 ? 4096 : 8, 5000);
 		struct edited e;
@@ -647,14 +626,13 @@ static void without_changes_the_file_is_the_same(void **state)
 	}
 }
 
-static void patches_are_written_where_their_bytes_are(void **state)
+TEST(patches_are_written_where_their_bytes_are)
 {
 	struct edited e = open_link(library(4096, 9000));
 	uint64_t from = link_section(&e.l, ".data")->offset;
 	struct kp_edit *ed = &e.ed;
 	struct bytes b;
 
-	(void)state;
 	assert_int_equal(kp_edit_cut(ed, 2, &why), KPACK_SUCCESS);
 	for (size_t i = 0; i < 24; i++)
 		assert_int_equal(
@@ -671,13 +649,12 @@ static void patches_are_written_where_their_bytes_are(void **state)
 	edited_free(&e);
 }
 
-static void only_mapped_bytes_are_patched(void **state)
+TEST(only_mapped_bytes_are_patched)
 {
 	struct edited e = open_library();
 	struct kp_outfile out = open_out();
 	uint64_t end = link_section(&e.l, ".data")->offset + 40;
 
-	(void)state;
 	assert_int_equal(kp_edit_patch(&e.ed, end - 7, "12345678", 8, &why),
 			 KPACK_SUCCESS);
 	assert_int_equal(kp_edit_place(&e.ed, &why), KPACK_SUCCESS);
@@ -688,7 +665,7 @@ static void only_mapped_bytes_are_patched(void **state)
 }
 
 /* Invalid alignments count as 1; no two sections share bytes. */
-static void unmapped_sections_keep_their_order(void **state)
+TEST(unmapped_sections_keep_their_order)
 {
 	static const uint64_t aligns[] = {0, 1, 2, 3, 64, 4096, 8192, UINT64_C(1) << 63};
 	struct link l = library(8, 600);
@@ -697,7 +674,6 @@ static void unmapped_sections_keep_their_order(void **state)
 	char names[COUNT(aligns)][8];
 	struct bytes b;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(aligns); i++) {
 		snprintf(names[i], sizeof(names[i]), ".u%u", (unsigned)i);
 		add(&l, names[i], SHT_PROGBITS, 0, LINK_UNMAPPED, 5, 1);
@@ -726,7 +702,7 @@ static void unmapped_sections_keep_their_order(void **state)
 }
 
 /* A table of names that symbols share is kept whole. */
-static void shared_names_are_kept(void **state)
+TEST(shared_names_are_kept)
 {
 	for (size_t shared = 0; shared < 2; shared++) {
 		struct link l = library(8, 600);
@@ -753,13 +729,12 @@ static void shared_names_are_kept(void **state)
 	}
 }
 
-static void names_nobody_uses_go_from_the_end(void **state)
+TEST(names_nobody_uses_go_from_the_end)
 {
 	struct link l = library(8, 600);
 	struct edited e;
 	struct bytes b;
 
-	(void)state;
 	link_build(&l);
 	/* the last section, ".shstrtab", is named ".comment" too */
 	link_shdr(&l, 7)->sh_name = link_shdr(&l, 6)->sh_name;
@@ -771,12 +746,11 @@ static void names_nobody_uses_go_from_the_end(void **state)
 	edited_free(&e);
 }
 
-static void what_cannot_be_written_is_an_error(void **state)
+TEST(what_cannot_be_written_is_an_error)
 {
 	struct edited e = open_library();
 	struct kp_outfile out = open_out();
 
-	(void)state;
 	close(out.fd);
 	out.fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	assert_int_equal(kp_edit_place(&e.ed, &why), KPACK_SUCCESS);
@@ -787,48 +761,14 @@ static void what_cannot_be_written_is_an_error(void **state)
 }
 
 /* The input file was truncated after opening. */
-static void a_truncated_input_is_an_error(void **state)
+TEST(a_truncated_input_is_an_error)
 {
 	struct edited e = open_library();
 	struct kp_outfile out = open_out();
 
-	(void)state;
 	assert_int_equal(kp_edit_place(&e.ed, &why), KPACK_SUCCESS);
 	assert_int_equal(ftruncate(e.fd, 500), 0);
 	assert_int_equal(kp_edit_write(&e.ed, &out, &why), KPACK_ERROR_IO_ERROR);
 	kp_outfile_close(&out);
 	edited_free(&e);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(tables_are_read),
-	cmocka_unit_test(what_follows_all_is_kept),
-	cmocka_unit_test(what_no_table_names_keeps_its_offset),
-	cmocka_unit_test(failure_leaves_nothing_open),
-	cmocka_unit_test(other_classes_are_refused),
-	cmocka_unit_test(segments_are_found_by_address),
-	cmocka_unit_test(pages_are_no_larger_than_the_machines),
-	cmocka_unit_test(programs_have_an_interpreter),
-	cmocka_unit_test(the_tables_place_can_be_wrong),
-	cmocka_unit_test(chunks_go_with_their_segments),
-	cmocka_unit_test(sections_are_added_and_dropped),
-	cmocka_unit_test(a_cut_section_has_a_segment_of_its_own),
-	cmocka_unit_test(zeros_stay_where_neighbours_share_a_page),
-	cmocka_unit_test(only_whole_mapped_sections_are_cut),
-	cmocka_unit_test(what_was_cut_is_filled_where_it_was),
-	cmocka_unit_test(dropping_what_is_not_there_does_nothing),
-	cmocka_unit_test(some_sections_cannot_be_filled),
-	cmocka_unit_test(a_section_by_itself_can_be_widened),
-	cmocka_unit_test(sections_move_behind_all_segments),
-	cmocka_unit_test(addresses_end_somewhere),
-	cmocka_unit_test(without_changes_the_file_is_the_same),
-	cmocka_unit_test(patches_are_written_where_their_bytes_are),
-	cmocka_unit_test(only_mapped_bytes_are_patched),
-	cmocka_unit_test(unmapped_sections_keep_their_order),
-	cmocka_unit_test(shared_names_are_kept),
-	cmocka_unit_test(names_nobody_uses_go_from_the_end),
-	cmocka_unit_test(what_cannot_be_written_is_an_error),
-	cmocka_unit_test(a_truncated_input_is_an_error),
-};
-
-SUITE(tests, NULL, NULL);

@@ -207,9 +207,8 @@ static void check_vectors(const struct vector *v, size_t n, unsigned convention)
 	}
 }
 
-static void test_vectors(void **state)
+TEST(test_vectors)
 {
-	(void)state;
 	check_vectors(version1, COUNT(version1), 1);
 	check_vectors(version2, COUNT(version2), 2);
 	check_vectors(version3, COUNT(version3), 3);
@@ -218,13 +217,12 @@ static void test_vectors(void **state)
 /*
  * Features of a later convention are refused in an earlier one; earlier names stay valid.
  */
-static void test_conventions(void **state)
+TEST(test_conventions)
 {
 	struct kpackx_signature *s = NULL;
 	struct kpackx_error why = {0};
 	char name[256];
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(version1); i++) {
 		char *t = strcpy(name, version1[i].name);
 
@@ -329,11 +327,10 @@ static const struct {
 	{"a_Kt1_Si32_Kernel", "offset 12: a calling convention"},
 };
 
-static void test_rejected(void **state)
+TEST(test_rejected)
 {
 	struct kpackx_signature *s = NULL;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(rejected); i++) {
 		struct kpackx_error why = {0};
 
@@ -346,13 +343,12 @@ static void test_rejected(void **state)
 	}
 }
 
-static void test_unknown_convention(void **state)
+TEST(test_unknown_convention)
 {
 	struct kpackx_signature none = {.function = {"f", 1}, .convention = 4}, *s = NULL;
 	struct kpackx_error why = {0};
 	char *name = NULL;
 
-	(void)state;
 	assert_int_equal(kpackx_demangle("f_Kt4_Si32", &s, &why),
 			 KPACK_ERROR_UNSUPPORTED_VERSION);
 	assert_string_equal(
@@ -364,12 +360,11 @@ static void test_unknown_convention(void **state)
 	assert_true(!s && !name);
 }
 
-static void test_null(void **state)
+TEST(test_null)
 {
 	struct kpackx_signature some = {.convention = 1}, *s = NULL;
 	char *name = NULL;
 
-	(void)state;
 	assert_int_equal(kpackx_demangle(NULL, &s, NULL), KPACK_ERROR_INVALID_ARGUMENT);
 	assert_int_equal(kpackx_demangle("a_Kt1", NULL, NULL),
 			 KPACK_ERROR_INVALID_ARGUMENT);
@@ -379,9 +374,8 @@ static void test_null(void **state)
 	kpackx_symbol_free(NULL);
 }
 
-static void test_named(void **state)
+TEST(test_named)
 {
-	(void)state;
 	assert_true(kp_cutile_named(kp_span_str("f_Kt1")));
 	assert_true(kp_cutile_named(kp_span_str("f_K_Kt9_whatever")));
 	assert_false(kp_cutile_named(kp_span_str("")));
@@ -394,14 +388,13 @@ static void test_named(void **state)
 }
 
 /* Everything before the last "_K" is the function's name, whatever it contains. */
-static void test_function(void **state)
+TEST(test_function)
 {
 	static const char *const functions[] = {"f",          "",         "my_Kernel",
 						"a_Kt1_Si32", "<lambda>", "\xd0\xb1"};
 	struct kpackx_signature *s = NULL;
 	char name[64];
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(functions); i++) {
 		snprintf(name, sizeof(name), "%s_Kt1_I1", functions[i]);
 		assert_int_equal(kpackx_demangle(name, &s, NULL), KPACK_SUCCESS);
@@ -437,7 +430,7 @@ static void check_arguments(const char *name, const struct argument *want, size_
 	kpackx_signature_free(s);
 }
 
-static void test_arguments(void **state)
+TEST(test_arguments)
 {
 	static const struct argument flat[] = {
 		{"p0", "float *", 8, 0, 0},
@@ -460,7 +453,6 @@ static void test_arguments(void **state)
 		{"p1.stride[0]", "uint32_t", 4, 1, 0},
 	};
 
-	(void)state;
 	check_arguments("f_Kt1_A2f32_3l0_I3_Sbf16_LA3f32_w_A0i8", flat, COUNT(flat));
 	check_arguments("f_Kt2_T3B1Sf64T1A1u8_w_A1f16_1s4_u", nested, COUNT(nested));
 	check_arguments("f_Kt1", NULL, 0);
@@ -497,9 +489,8 @@ static void check_limit(char *name, const char *want)
 	free(name);
 }
 
-static void test_limits(void **state)
+TEST(test_limits)
 {
-	(void)state;
 	check_limit(repeated("f_Kt2_", "T1", 32, "B0"), NULL);
 	check_limit(repeated("f_Kt2_", "T1", 33, "B0"),
 		    "offset 71: nested deeper than 32");
@@ -519,12 +510,11 @@ static void test_limits(void **state)
 		    "offset 14: alias group 0 does not follow group 0");
 }
 
-static void test_nul(void **state)
+TEST(test_nul)
 {
 	struct kpackx_signature *s = NULL;
 	struct kpackx_error why = {0};
 
-	(void)state;
 	assert_int_equal(
 		kp_cutile_demangle((struct kp_span){(const uint8_t *)"f\0_Kt1", 6}, &s,
 				   &why),
@@ -532,12 +522,11 @@ static void test_nul(void **state)
 	assert_string_equal(why.text, "offset 1: a NUL byte");
 }
 
-static void test_lines(void **state)
+TEST(test_lines)
 {
 	struct kpackx_signature *s = NULL;
 	char *text = NULL;
 
-	(void)state;
 	assert_int_equal(kpackx_demangle("f_Kt1_I1_Si8", &s, NULL), KPACK_SUCCESS);
 	assert_int_equal(kp_cutile_python(s, "  ", &text, NULL), KPACK_SUCCESS);
 	assert_string_equal(text, "KernelSignature([\n"
@@ -547,14 +536,3 @@ static void test_lines(void **state)
 	free(text);
 	kpackx_signature_free(s);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_vectors),  cmocka_unit_test(test_conventions),
-	cmocka_unit_test(test_rejected), cmocka_unit_test(test_unknown_convention),
-	cmocka_unit_test(test_null),     cmocka_unit_test(test_named),
-	cmocka_unit_test(test_function), cmocka_unit_test(test_arguments),
-	cmocka_unit_test(test_limits),   cmocka_unit_test(test_nul),
-	cmocka_unit_test(test_lines),
-};
-
-SUITE(tests, NULL, NULL);

@@ -26,7 +26,7 @@ static void check_mangled(const struct kpackx_constraint *c, unsigned convention
 }
 
 /* A zeroed constraint plus the known facts is complete; redundant facts are left out. */
-static void test_mangle_arrays(void **state)
+TEST(test_mangle_arrays)
 {
 	struct kpackx_axis axes[3] = {{0}};
 	struct kpackx_constraint c = {.kind = KPACKX_ARRAY,
@@ -34,7 +34,6 @@ static void test_mangle_arrays(void **state)
 				      .ndim = 3,
 				      .axes = axes};
 
-	(void)state;
 	check_mangled(&c, 1, "f_Kt1_A3f32");
 	axes[0].has_shape_constant = true;
 	axes[0].shape_constant = 16;
@@ -68,7 +67,7 @@ static void test_mangle_arrays(void **state)
 	check_mangled(&c, 2, "parameter 0: dimension 1: reserved is not 0");
 }
 
-static void test_mangle_refuses(void **state)
+TEST(test_mangle_refuses)
 {
 	static const uint32_t late[] = {1}, twice[] = {0, 0};
 	static const struct kpackx_constraint scalar = {.kind = KPACKX_SCALAR,
@@ -127,20 +126,18 @@ static void test_mangle_refuses(void **state)
 	};
 	char text[256];
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(wrong); i++) {
 		snprintf(text, sizeof(text), "parameter 0: %s", wrong[i].why);
 		check_mangled(&wrong[i].c, 3, text);
 	}
 }
 
-static void test_mangle_signature(void **state)
+TEST(test_mangle_signature)
 {
 	struct kpackx_signature s = {.convention = 1, .n_parameters = 1};
 	struct kpackx_error why = {0};
 	char *name = NULL;
 
-	(void)state;
 	assert_int_equal(kpackx_mangle(&s, &name, &why), KPACK_ERROR_INVALID_ARGUMENT);
 	assert_string_equal(why.text, "parameters are NULL");
 	s.n_parameters = 0;
@@ -162,11 +159,10 @@ static void test_mangle_signature(void **state)
  * A tree that contains itself stops at the depth limit, or else at the limit on the
  * name's size.
  */
-static void test_mangle_cycles(void **state)
+TEST(test_mangle_cycles)
 {
 	struct kpackx_constraint c = {.kind = KPACKX_TUPLE, .n_items = 1};
 
-	(void)state;
 	c.items = &c;
 	for (size_t n = 1; n <= 1000; n *= 1000) {
 		struct kpackx_signature s = {
@@ -382,11 +378,10 @@ static void check_items(const struct kpackx_constraint *a,
 }
 
 /* Demangling a mangled name gives the signature; mangling that gives the name. */
-static void test_identity(void **state)
+TEST(test_identity)
 {
 	struct random r = {.state = 1};
 
-	(void)state;
 	for (unsigned i = 0; i < SIGNATURES; i++) {
 		struct kpackx_signature s = {.function = any_string(&r)}, *read = NULL;
 		struct kpackx_error why = {0};
@@ -411,11 +406,3 @@ static void test_identity(void **state)
 		kp_arena_fini(&r.arena);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_mangle_arrays),    cmocka_unit_test(test_mangle_refuses),
-	cmocka_unit_test(test_mangle_signature), cmocka_unit_test(test_mangle_cycles),
-	cmocka_unit_test(test_identity),
-};
-
-SUITE(tests, NULL, NULL);

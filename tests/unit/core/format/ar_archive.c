@@ -110,7 +110,7 @@ static void refused(struct raw row, struct raw row2, const char *reason)
 
 /* ---- reading ---- */
 
-static void gnu_archives(void **state)
+TEST(gnu_archives)
 {
 	static const struct raw plain[] = {
 		M("a.o/", "3", "odd\n"),
@@ -135,7 +135,6 @@ static void gnu_archives(void **state)
 	static const struct raw numbers[] = {M("#1/", "2", "AA"), M("#1/x", "2", "BB")};
 	static const struct raw twice[] = {M("a/", "2", "11"), M("a/", "2", "22")};
 
-	(void)state;
 	MEMBERS(plain, "a.o=odd", "with space=even", "empty=");
 	MEMBERS(long_names, "dir/b.o=1", "a_name_of_some_length.o=2", "x.c=3");
 	MEMBERS(wide, "a=AA");
@@ -145,7 +144,7 @@ static void gnu_archives(void **state)
 	assert_members(NULL, 0, NULL, 0);
 }
 
-static void bsd_archives(void **state)
+TEST(bsd_archives)
 {
 	static const struct raw numbered[] = {
 		INDEX("#1/12", "14", "__.SYMDEF\0\0\0xx"),
@@ -161,16 +160,14 @@ static void bsd_archives(void **state)
 		M("a.o", "2", "AA"),
 	};
 
-	(void)state;
 	MEMBERS(numbered, "a_name_of_some_length.o=12345", "short.o=AB", "b=");
 	MEMBERS(indexes, "a.o=AA");
 }
 
-static void damage_is_named(void **state)
+TEST(damage_is_named)
 {
 	struct raw none = {0};
 
-	(void)state;
 	assert_refused("!<arch>", 7, KPACK_ERROR_INVALID_FORMAT, "");
 	assert_refused("!<arch>x", 8, KPACK_ERROR_INVALID_FORMAT, "not an ar archive");
 	assert_refused("!<arch>\nrest", 12, KPACK_ERROR_INVALID_FORMAT,
@@ -194,7 +191,7 @@ static void damage_is_named(void **state)
  * The members' bytes are in other files; only the index and the name table have bytes
  * here.
  */
-static void thin_archives_name_files(void **state)
+TEST(thin_archives_name_files)
 {
 	const struct raw rows[] = {INDEX("/", "4", "\0\0\0\0"), NAMES("8", "../ab/\n\n"),
 				   M("/0", "99999", ""), M("b/", "3", "")};
@@ -202,7 +199,6 @@ static void thin_archives_name_files(void **state)
 	struct bytes b = archive(rows, COUNT(rows));
 	struct kp_ar ar;
 
-	(void)state;
 	memcpy(b.data, "!<thin>\n", 8);
 	assert_int_equal(read_ar(b.data, b.size, &ar), KPACK_SUCCESS);
 	assert_true(ar.thin);
@@ -261,7 +257,7 @@ static void assert_bytes(struct bytes b, const char *expected, size_t size)
 	} while (0)
 
 /* The output equals llvm-ar's for the same members. */
-static void members_are_written(void **state)
+TEST(members_are_written)
 {
 	struct kp_ar_input plain[] = {member("a", "odd", 3),
 				      member("fifteen_letters", "even", 4)};
@@ -279,7 +275,6 @@ static void members_are_written(void **state)
 		M("/41", "1", "4\n"),
 	};
 
-	(void)state;
 	WRITTEN(plain, plain_rows);
 	WRITTEN(names, names_rows);
 	assert_bytes(written(NULL, 0), "!<arch>\n", 8);
@@ -339,7 +334,7 @@ static void assert_index(struct bytes b, size_t count, const char *names, size_t
 	bytes_free(&b);
 }
 
-static void symbols_are_indexed(void **state)
+TEST(symbols_are_indexed)
 {
 	struct bytes o = object_with_symbols(), b;
 	struct kp_ar_input members[] = {member("text", "text", 4),
@@ -348,7 +343,6 @@ static void symbols_are_indexed(void **state)
 	static const char index[] = "global\0weak\0common\0global\0weak\0common\0";
 	const uint8_t *p;
 
-	(void)state;
 	b = written(members, 3);
 	assert_memory_equal(b.data + 8, "/               0           0     0     ", 40);
 	assert_memory_equal(b.data + 48, "0       66        `\n", 20);
@@ -363,7 +357,7 @@ static void symbols_are_indexed(void **state)
 /*
  * Objects without symbols still get an index, as LLVM writes it; other members get none.
  */
-static void objects_without_symbols_have_an_index(void **state)
+TEST(objects_without_symbols_have_an_index)
 {
 	struct elf_file o = elf_build(ET_REL, EM_X86_64, NULL, 0);
 	struct kp_ar_input members[] = {member("text", "text", 4),
@@ -371,7 +365,6 @@ static void objects_without_symbols_have_an_index(void **state)
 					member("a.bc", "BC\xc0\xde", 4)};
 	struct bytes b;
 
-	(void)state;
 	assert_index(written(members, 2), 0, "\0\0\0\0text/", 9);
 	assert_index(written(members + 2, 1), 0, "\0\0\0\0a.bc/", 9);
 	b = written(members, 1);
@@ -381,12 +374,11 @@ static void objects_without_symbols_have_an_index(void **state)
 }
 
 /* Members that are not objects, or are damaged, have no symbols. */
-static void damaged_objects_are_members(void **state)
+TEST(damaged_objects_are_members)
 {
 	struct bytes o = object_with_symbols(), b;
 	struct kp_ar_input m = member("a.o", o.data, o.size);
 
-	(void)state;
 	for (size_t i = 0; i < o.size; i++) {
 		for (int k = 0; k < 2; k++) {
 			o.data[i] ^= k ? 0x80 : 0xff;
@@ -479,12 +471,11 @@ static struct bytes bitcode(void)
 	return b;
 }
 
-static void bitcode_is_indexed(void **state)
+TEST(bitcode_is_indexed)
 {
 	struct bytes bc = bitcode(), wrapped = {0}, b;
 	struct kp_ar_input m = member("a.bc", bc.data, bc.size);
 
-	(void)state;
 	assert_index(written(&m, 1), 2, "first\0second", 13);
 	put_number(&wrapped, 0x0b17c0de, 4);
 	put_number(&wrapped, 0, 4);
@@ -510,7 +501,7 @@ static void bitcode_is_indexed(void **state)
 }
 
 /* An object with embedded bitcode is indexed by its own symbols only. */
-static void carried_bitcode_is_no_index(void **state)
+TEST(carried_bitcode_is_no_index)
 {
 	struct bytes bc = bitcode(), b;
 	const struct section sections[] = {
@@ -518,14 +509,13 @@ static void carried_bitcode_is_no_index(void **state)
 	struct elf_file o = elf_build(ET_REL, EM_X86_64, sections, 1);
 	struct kp_ar_input m = member("a.o", o.bytes.data, o.bytes.size);
 
-	(void)state;
 	b = written(&m, 1);
 	assert_index(b, 0, "\0\0\0\0a.o/", 8);
 	bytes_free(&o.bytes);
 	bytes_free(&bc);
 }
 
-static void what_is_written_is_read(void **state)
+TEST(what_is_written_is_read)
 {
 	struct bytes o = object_with_symbols(), b;
 	struct kp_ar_input members[] = {member("a.o", o.data, o.size),
@@ -537,7 +527,6 @@ static void what_is_written_is_read(void **state)
 					member("a.o", "again", 5)};
 	struct kp_ar ar;
 
-	(void)state;
 	b = written(members, COUNT(members));
 	assert_int_equal(read_ar(b.data, b.size, &ar), KPACK_SUCCESS);
 	assert_int_equal(ar.count, COUNT(members));
@@ -552,7 +541,7 @@ static void what_is_written_is_read(void **state)
 	bytes_free(&o);
 }
 
-static void names_have_a_bound(void **state)
+TEST(names_have_a_bound)
 {
 	char name[KP_NAME_MAX + 3] = "";
 	struct kp_sink sink = {.write = to_bytes};
@@ -560,7 +549,6 @@ static void names_have_a_bound(void **state)
 	struct kp_ar ar;
 	struct bytes b;
 
-	(void)state;
 	memset(name, 'n', sizeof(name));
 	m.name.size = KP_NAME_MAX - 1;
 	assert_int_equal(kp_ar_write(&m, 1, &sink, &why), KPACK_ERROR_INVALID_ARGUMENT);
@@ -575,12 +563,11 @@ static void names_have_a_bound(void **state)
 		(struct raw)M("/0", "0", ""), "or more");
 }
 
-static void what_has_no_place_is_refused(void **state)
+TEST(what_has_no_place_is_refused)
 {
 	struct kp_sink sink = {.write = to_bytes};
 	struct kp_ar_input m = member("a\nb", "", 0);
 
-	(void)state;
 	assert_int_equal(kp_ar_write(&m, 1, &sink, &why), KPACK_ERROR_INVALID_ARGUMENT);
 	m = member("", "", 0);
 	assert_int_equal(kp_ar_write(&m, 1, &sink, &why), KPACK_ERROR_INVALID_ARGUMENT);
@@ -589,21 +576,3 @@ static void what_has_no_place_is_refused(void **state)
 	assert_int_equal(kp_ar_write(&m, 1, &sink, &why), KPACK_ERROR_INVALID_ARGUMENT);
 	assert_non_null(strstr(why.text, "at most 9999999999"));
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(gnu_archives),
-	cmocka_unit_test(bsd_archives),
-	cmocka_unit_test(damage_is_named),
-	cmocka_unit_test(names_have_a_bound),
-	cmocka_unit_test(thin_archives_name_files),
-	cmocka_unit_test(members_are_written),
-	cmocka_unit_test(symbols_are_indexed),
-	cmocka_unit_test(objects_without_symbols_have_an_index),
-	cmocka_unit_test(damaged_objects_are_members),
-	cmocka_unit_test(bitcode_is_indexed),
-	cmocka_unit_test(carried_bitcode_is_no_index),
-	cmocka_unit_test(what_is_written_is_read),
-	cmocka_unit_test(what_has_no_place_is_refused),
-};
-
-SUITE(tests, NULL, NULL);

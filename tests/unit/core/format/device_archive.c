@@ -58,12 +58,11 @@ static size_t salvaged(const struct bytes *ar, size_t size, size_t *faults)
 	return n;
 }
 
-static void members_before_the_cut_are_kept(void **state)
+TEST(members_before_the_cut_are_kept)
 {
 	struct bytes ar = two_members();
 	size_t faults;
 
-	(void)state;
 	for (size_t size = 9; size < 72; size++) {
 		assert_int_equal(salvaged(&ar, size, &faults), 0);
 		assert_int_equal(faults, 1);
@@ -81,7 +80,7 @@ static void members_before_the_cut_are_kept(void **state)
 }
 
 /* Callers that must not lose a member get none. */
-static void others_get_nothing(void **state)
+TEST(others_get_nothing)
 {
 	struct bytes ar = two_members();
 	struct kp_source src = exact_copy((struct kp_span){ar.data, ar.size - 1});
@@ -89,7 +88,6 @@ static void others_get_nothing(void **state)
 	struct kp_ar members;
 	size_t faults = 0;
 
-	(void)state;
 	assert_int_equal(kp_nest_scan(&src, NULL, NULL, &list, &why),
 			 KPACK_ERROR_INVALID_FORMAT);
 	assert_int_equal(kp_nest_scan(&src, note_fault, &faults, &list, &why),
@@ -102,10 +100,3 @@ static void others_get_nothing(void **state)
 	free((void *)(uintptr_t)src.mem);
 	bytes_free(&ar);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(members_before_the_cut_are_kept),
-	cmocka_unit_test(others_get_nothing),
-};
-
-SUITE(tests, NULL, NULL);

@@ -118,11 +118,10 @@ static struct elf_file code_object(uint8_t abi_version, uint32_t e_flags)
 
 /* ---- plain bundles ---- */
 
-static void a_bundle_is_listed_at_any_alignment(void **state)
+TEST(a_bundle_is_listed_at_any_alignment)
 {
 	static const size_t aligns[] = {1, 3, 8, 16, 4096};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(aligns); i++) {
 		struct bytes b = plain_bundle(aligns[i]);
 		struct kp_containers list;
@@ -139,7 +138,7 @@ static void a_bundle_is_listed_at_any_alignment(void **state)
 	}
 }
 
-static void every_spelling_of_an_id_is_taken(void **state)
+TEST(every_spelling_of_an_id_is_taken)
 {
 	static const struct {
 		const char *id, *arch;
@@ -157,7 +156,6 @@ static void every_spelling_of_an_id_is_taken(void **state)
 		{"", "", false},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct entry e = {cases[i].id, "x"};
 		struct kp_containers list;
@@ -173,13 +171,12 @@ static void every_spelling_of_an_id_is_taken(void **state)
 	}
 }
 
-static void an_empty_last_entry_may_lie_past_the_end(void **state)
+TEST(an_empty_last_entry_may_lie_past_the_end)
 {
 	static const struct entry entries[] = {{GFX("gfx90a"), "code"}, {HOST, ""}};
 	struct kp_containers list;
 	struct bytes b = {0};
 
-	(void)state;
 	put_bundle(&b, entries, 2, 4096);
 	assert_int_equal(b.size, 4096 + 4);
 	/* other bytes may be at the offset that it states */
@@ -194,12 +191,11 @@ static void an_empty_last_entry_may_lie_past_the_end(void **state)
 	bytes_free(&b);
 }
 
-static void a_bundle_without_entries_is_its_header(void **state)
+TEST(a_bundle_without_entries_is_its_header)
 {
 	struct kp_containers list;
 	struct bytes b = {0};
 
-	(void)state;
 	put_bundle(&b, NULL, 0, 1);
 	put_bundle(&b, three, 3, 1);
 	assert_int_equal(scan(&b, &list), KPACK_SUCCESS);
@@ -211,14 +207,13 @@ static void a_bundle_without_entries_is_its_header(void **state)
 	bytes_free(&b);
 }
 
-static void a_large_header_is_read_whole(void **state)
+TEST(a_large_header_is_read_whole)
 {
 	static struct entry entries[KP_BUNDLE_ENTRIES_MAX];
 	static char id[KP_ENTRY_ID_MAX + 1];
 	struct bytes b = {0}, c = {0};
 	struct kp_containers list;
 
-	(void)state;
 	memset(id, 'a', KP_ENTRY_ID_MAX);
 	for (size_t i = 0; i < COUNT(entries); i++)
 		entries[i] = (struct entry){id, "x"};
@@ -236,12 +231,11 @@ static void a_large_header_is_read_whole(void **state)
 	bytes_free(&c);
 }
 
-static void entries_do_not_add_up_for_ever(void **state)
+TEST(entries_do_not_add_up_for_ever)
 {
 	static struct entry entries[KP_BUNDLE_ENTRIES_MAX];
 	struct bytes plain = {0}, b = {0};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(entries); i++)
 		entries[i] = (struct entry){"", ""};
 	put_bundle(&plain, entries, COUNT(entries), 1);
@@ -252,7 +246,7 @@ static void entries_do_not_add_up_for_ever(void **state)
 	bytes_free(&b);
 }
 
-static void a_lying_bundle_is_refused(void **state)
+TEST(a_lying_bundle_is_refused)
 {
 	/* the u64 at OFFSET of the plain bundle with alignment 16 becomes VALUE */
 	static const struct {
@@ -273,7 +267,6 @@ static void a_lying_bundle_is_refused(void **state)
 		{94, 1000, "entry 1: 1000 bytes at offset"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct bytes b = plain_bundle(16);
 
@@ -284,11 +277,10 @@ static void a_lying_bundle_is_refused(void **state)
 	}
 }
 
-static void an_id_with_a_nul_is_refused(void **state)
+TEST(an_id_with_a_nul_is_refused)
 {
 	struct bytes b = plain_bundle(1);
 
-	(void)state;
 	b.data[60] = 0;
 	assert_refused(&b, KPACK_ERROR_INVALID_FORMAT, "NUL");
 	bytes_free(&b);
@@ -296,11 +288,10 @@ static void an_id_with_a_nul_is_refused(void **state)
 
 /* ---- compressed bundles ---- */
 
-static void a_ccob_of_each_version_and_method_is_read(void **state)
+TEST(a_ccob_of_each_version_and_method_is_read)
 {
 	struct bytes plain = plain_bundle(4096);
 
-	(void)state;
 	for (unsigned version = 1; version <= 3; version++) {
 		for (unsigned method = !KP_WITH_ZLIB; method <= 1; method++) {
 			struct kp_containers list;
@@ -324,11 +315,10 @@ static void a_ccob_of_each_version_and_method_is_read(void **state)
 	bytes_free(&plain);
 }
 
-static void an_unknown_ccob_is_unsupported_and_not_corrupt(void **state)
+TEST(an_unknown_ccob_is_unsupported_and_not_corrupt)
 {
 	struct bytes plain = plain_bundle(1), b = {0};
 
-	(void)state;
 	put_ccob(&b, 3, 1, bytes_span(&plain));
 	b.data[4] = 4;
 	assert_refused(&b, KPACK_ERROR_NOT_IMPLEMENTED, "version 4");
@@ -358,7 +348,7 @@ static struct bytes lying_ccob(struct kp_span plain, int64_t size, uint64_t deco
 	return b;
 }
 
-static void a_ccob_that_lies_about_its_sizes_is_refused(void **state)
+TEST(a_ccob_that_lies_about_its_sizes_is_refused)
 {
 	struct bytes plain = plain_bundle(1);
 	const struct {
@@ -376,7 +366,6 @@ static void a_ccob_that_lies_about_its_sizes_is_refused(void **state)
 		{0, UINT64_MAX, "decoded size"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct bytes b =
 			lying_ccob(bytes_span(&plain), cases[i].size, cases[i].decoded);
@@ -403,12 +392,11 @@ static void assert_load_refused(const struct bytes *b, kpack_error_t code,
 	kp_containers_fini(&list);
 }
 
-static void bytes_after_the_frame_are_a_fault(void **state)
+TEST(bytes_after_the_frame_are_a_fault)
 {
 	struct bytes plain = plain_bundle(1), data = zstd_frame(bytes_span(&plain)),
 		     b = {0};
 
-	(void)state;
 	put_ccob_header(&b, 2, 1, 24 + data.size + 3, plain.size);
 	put(&b, data.data, data.size);
 	put_zeros(&b, 3);
@@ -434,11 +422,10 @@ static struct bytes noisy_bundle(void)
 	return b;
 }
 
-static void listing_decodes_only_the_beginning(void **state)
+TEST(listing_decodes_only_the_beginning)
 {
 	struct bytes plain = noisy_bundle();
 
-	(void)state;
 	for (unsigned method = !KP_WITH_ZLIB; method <= 1; method++) {
 		struct bytes b = {0};
 
@@ -453,12 +440,11 @@ static void listing_decodes_only_the_beginning(void **state)
 	bytes_free(&plain);
 }
 
-static void a_zlib_stream_of_another_length_is_refused(void **state)
+TEST(a_zlib_stream_of_another_length_is_refused)
 {
 #if KP_WITH_ZLIB
 	struct bytes plain = noisy_bundle(), data = deflated(bytes_span(&plain)), b = {0};
 
-	(void)state;
 	put_ccob_header(&b, 3, 0, 32 + data.size, plain.size + 1);
 	put(&b, data.data, data.size);
 	assert_load_refused(&b, KPACK_ERROR_INVALID_FORMAT, "the header says more");
@@ -473,17 +459,15 @@ static void a_zlib_stream_of_another_length_is_refused(void **state)
 	bytes_free(&data);
 	bytes_free(&plain);
 #else
-	(void)state;
 #endif
 }
 
-static void a_bomb_is_refused_before_it_is_lit(void **state)
+TEST(a_bomb_is_refused_before_it_is_lit)
 {
 	struct kp_span text =
 		kp_span_str("no bundle, but long enough to be one, one thinks");
 	struct bytes b = {0};
 
-	(void)state;
 	/* 20 bytes of data that claim to decode to 4 GiB */
 	put_ccob_header(&b, 3, 1, 32 + 20, KP_CCOB_MAX);
 	put_zeros(&b, 20);
@@ -502,12 +486,11 @@ static void a_bomb_is_refused_before_it_is_lit(void **state)
 	bytes_free(&b);
 }
 
-static void a_v1_ends_with_its_frame(void **state)
+TEST(a_v1_ends_with_its_frame)
 {
 	struct bytes plain = noisy_bundle(), b = {0};
 	struct kp_containers list;
 
-	(void)state;
 	put_ccob(&b, 1, 1, bytes_span(&plain));
 	size_t end = b.size;
 	put_bundle(&b, three, 3, 1);
@@ -523,13 +506,12 @@ static void a_v1_ends_with_its_frame(void **state)
 
 /* ---- code objects ---- */
 
-static void a_code_object_reaches_as_far_as_its_headers(void **state)
+TEST(a_code_object_reaches_as_far_as_its_headers)
 {
 	struct elf_file f = code_object(4, 0x53f); /* gfx90a, any xnack, any sramecc */
 	struct bytes b = {0};
 	struct kp_containers list;
 
-	(void)state;
 	put(&b, f.bytes.data, f.bytes.size);
 	put_zeros(&b, 33);
 	put_bundle(&b, three, 3, 1);
@@ -546,25 +528,23 @@ static void a_code_object_reaches_as_far_as_its_headers(void **state)
 	bytes_free(&f.bytes);
 }
 
-static void a_code_object_that_does_not_say_has_no_arch(void **state)
+TEST(a_code_object_that_does_not_say_has_no_arch)
 {
 	/* v2 without a processor in the flags */
 	struct elf_file f = code_object(0, 0x01);
 	struct kp_containers list;
 
-	(void)state;
 	assert_int_equal(scan(&f.bytes, &list), KPACK_SUCCESS);
 	assert_string_equal(list.images[0].arch, "");
 	kp_containers_fini(&list);
 	bytes_free(&f.bytes);
 }
 
-static void section_counts_can_stand_in_section_0(void **state)
+TEST(section_counts_can_stand_in_section_0)
 {
 	struct elf_file f = code_object(4, 0x53f);
 	struct kp_containers list;
 
-	(void)state;
 	SET_SH(&f, 0, sh_size, f.bytes.data[offsetof(Elf64_Ehdr, e_shnum)]);
 	f.bytes.data[offsetof(Elf64_Ehdr, e_shnum)] = 0;
 	assert_int_equal(scan(&f.bytes, &list), KPACK_SUCCESS);
@@ -576,7 +556,7 @@ static void section_counts_can_stand_in_section_0(void **state)
 	bytes_free(&f.bytes);
 }
 
-static void a_lying_code_object_is_refused(void **state)
+TEST(a_lying_code_object_is_refused)
 {
 	static const struct {
 		size_t offset, size;
@@ -592,7 +572,6 @@ static void a_lying_code_object_is_refused(void **state)
 		{offsetof(Elf64_Ehdr, e_phnum), 2, 9999, "segment headers do not fit"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct elf_file f = code_object(4, 0x53f);
 		uint8_t le[8];
@@ -636,13 +615,12 @@ static struct bytes mixture(size_t *starts, size_t *ends, size_t *count)
 	return b;
 }
 
-static void containers_mix(void **state)
+TEST(containers_mix)
 {
 	size_t starts[16], ends[16], n;
 	struct bytes b = mixture(starts, ends, &n);
 	struct kp_containers list;
 
-	(void)state;
 	assert_int_equal(scan(&b, &list), KPACK_SUCCESS);
 	assert_int_equal(list.count, n);
 	for (size_t i = 0; i < n; i++) {
@@ -658,13 +636,12 @@ static void containers_mix(void **state)
 	bytes_free(&b);
 }
 
-static void a_cut_anywhere_is_noticed(void **state)
+TEST(a_cut_anywhere_is_noticed)
 {
 	size_t starts[16], ends[16], n, whole = 0;
 	struct bytes b = mixture(starts, ends, &n), cut = b;
 	struct kp_containers list;
 
-	(void)state;
 	for (cut.size = 0; cut.size <= b.size; cut.size++) {
 		while (whole < n && ends[whole] <= cut.size)
 			whole++;
@@ -683,12 +660,11 @@ static void a_cut_anywhere_is_noticed(void **state)
 	bytes_free(&b);
 }
 
-static void zeros_hold_nothing_and_garbage_is_named(void **state)
+TEST(zeros_hold_nothing_and_garbage_is_named)
 {
 	struct kp_containers list;
 	struct bytes b = {0};
 
-	(void)state;
 	assert_int_equal(scan(&b, &list), KPACK_SUCCESS);
 	assert_int_equal(list.count, 0);
 	b.data = calloc(3, 1 << 20);
@@ -705,13 +681,12 @@ static void zeros_hold_nothing_and_garbage_is_named(void **state)
 	bytes_free(&b);
 }
 
-static void payload_bytes_that_look_like_a_magic_split_nothing(void **state)
+TEST(payload_bytes_that_look_like_a_magic_split_nothing)
 {
 	static const struct entry e = {GFX("gfx90a"), "__CLANG_OFFLOAD_BUNDLE__CCOB"};
 	struct kp_containers list;
 	struct bytes b = {0};
 
-	(void)state;
 	put_bundle(&b, &e, 1, 16);
 	assert_int_equal(scan(&b, &list), KPACK_SUCCESS);
 	assert_int_equal(list.count, 1);
@@ -720,7 +695,7 @@ static void payload_bytes_that_look_like_a_magic_split_nothing(void **state)
 	bytes_free(&b);
 }
 
-static void objects_are_known_by_their_first_bytes(void **state)
+TEST(objects_are_known_by_their_first_bytes)
 {
 	static const struct {
 		const char *head;
@@ -747,7 +722,6 @@ static void objects_are_known_by_their_first_bytes(void **state)
 	uint8_t elf[20] = "\x7f"
 			  "ELF\2\1\1";
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct kp_span head = {(const uint8_t *)cases[i].head, cases[i].size};
 
@@ -764,14 +738,13 @@ static void objects_are_known_by_their_first_bytes(void **state)
 
 /* ---- writing ---- */
 
-static void a_header_is_written_as_it_is_read(void **state)
+TEST(a_header_is_written_as_it_is_read)
 {
 	struct bytes b = plain_bundle(64);
 	struct kp_containers list;
 	struct kp_bundle_row rows[3];
 	uint8_t header[256];
 
-	(void)state;
 	assert_int_equal(scan(&b, &list), KPACK_SUCCESS);
 	for (size_t i = 0; i < 3; i++)
 		rows[i] = (struct kp_bundle_row){kp_span_str(list.images[i].id),
@@ -785,7 +758,7 @@ static void a_header_is_written_as_it_is_read(void **state)
 	bytes_free(&b);
 }
 
-static void md5_is_md5(void **state)
+TEST(md5_is_md5)
 {
 	static const struct {
 		const char *text;
@@ -806,7 +779,6 @@ static void md5_is_md5(void **state)
 	};
 	uint8_t digest[16];
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		kp_md5(kp_span_str(cases[i].text), digest);
 		assert_memory_equal(digest, cases[i].digest, 16);
@@ -832,11 +804,10 @@ static void find_level(const struct bytes *b, struct kp_span plain,
 	kp_containers_fini(&list);
 }
 
-static void a_ccob_is_written_as_it_was(void **state)
+TEST(a_ccob_is_written_as_it_was)
 {
 	struct bytes plain = noisy_bundle();
 
-	(void)state;
 	for (unsigned version = 1; version <= 3; version++) {
 		for (unsigned method = !KP_WITH_ZLIB; method <= 1; method++) {
 			struct bytes b = {0}, again = {0};
@@ -871,13 +842,12 @@ static void set_ccob(struct bytes *b, const struct kp_ccob_form *form,
 		KPACK_SUCCESS);
 }
 
-static void a_level_is_looked_for_when_asked(void **state)
+TEST(a_level_is_looked_for_when_asked)
 {
 	struct kp_ccob_form form = {3, KP_CCOB_ZSTD, 0, 7, false}, found;
 	struct kp_ccob_search search = KP_CCOB_SEARCH;
 	struct bytes plain = noisy_bundle(), b = {0};
 
-	(void)state;
 	/* compressible, so that levels give different results */
 	for (size_t i = 100; i < plain.size; i++)
 		plain.data[i] &= 0x17;
@@ -899,13 +869,12 @@ static void a_level_is_looked_for_when_asked(void **state)
 }
 
 /* A container that no level makes gets the likeliest one, and soon nothing is tried. */
-static void what_no_level_makes_is_given_up(void **state)
+TEST(what_no_level_makes_is_given_up)
 {
 	struct kp_ccob_form form = {3, KP_CCOB_ZSTD, 0, 7, true}, found;
 	struct kp_ccob_search search = KP_CCOB_SEARCH;
 	struct bytes plain = noisy_bundle(), good = {0}, bad = {0};
 
-	(void)state;
 	for (size_t i = 100; i < plain.size; i++)
 		plain.data[i] &= 0x17;
 	set_ccob(&good, &form, &plain);
@@ -945,13 +914,12 @@ static void what_no_level_makes_is_given_up(void **state)
  * Of a payload that the budget does not cover only the first bytes are compared, and of a
  * large one first the first block.
  */
-static void a_level_is_known_by_its_first_bytes(void **state)
+TEST(a_level_is_known_by_its_first_bytes)
 {
 	static const int levels[] = {1, 3, 5, 13};
 	struct bytes plain = noisy_bundle(), large = {0}, b = {0};
 	uint32_t random = 1;
 
-	(void)state;
 	put(&large, plain.data, 100);
 	while (large.size < 2000000) {
 		random = random * 1103515245 + 12345;
@@ -996,12 +964,11 @@ static void a_level_is_known_by_its_first_bytes(void **state)
 }
 
 /* A large payload is on disk when the program asks for it, and else in memory. */
-static void a_large_payload_is_spilled(void **state)
+TEST(a_large_payload_is_spilled)
 {
 	int dir = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct bytes plain = noisy_bundle(), b = {0};
 
-	(void)state;
 	assert_true(dir >= 0);
 	put_zeros(&plain, KP_SPILL_MIN);
 	plain.data[plain.size - 1] = 7;
@@ -1047,7 +1014,7 @@ static void a_large_payload_is_spilled(void **state)
 	bytes_free(&plain);
 }
 
-static void what_cannot_be_written_is_said(void **state)
+TEST(what_cannot_be_written_is_said)
 {
 	static const struct kp_ccob_form bad[] = {
 		{.version = 0, .method = 1},
@@ -1061,7 +1028,6 @@ static void what_cannot_be_written_is_said(void **state)
 	uint8_t *out = NULL;
 	size_t size;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(bad); i++)
 		assert_false(kp_ccob_form_ok(&bad[i]));
 	assert_int_equal(kp_ccob_encode(&none, kp_span_str("x"), &out, &size, &why),
@@ -1073,41 +1039,3 @@ static void what_cannot_be_written_is_said(void **state)
 			 KPACK_ERROR_NOT_IMPLEMENTED);
 #endif
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(a_bundle_is_listed_at_any_alignment),
-	cmocka_unit_test(every_spelling_of_an_id_is_taken),
-	cmocka_unit_test(an_empty_last_entry_may_lie_past_the_end),
-	cmocka_unit_test(a_bundle_without_entries_is_its_header),
-	cmocka_unit_test(a_large_header_is_read_whole),
-	cmocka_unit_test(entries_do_not_add_up_for_ever),
-	cmocka_unit_test(a_lying_bundle_is_refused),
-	cmocka_unit_test(an_id_with_a_nul_is_refused),
-	cmocka_unit_test(a_ccob_of_each_version_and_method_is_read),
-	cmocka_unit_test(an_unknown_ccob_is_unsupported_and_not_corrupt),
-	cmocka_unit_test(a_ccob_that_lies_about_its_sizes_is_refused),
-	cmocka_unit_test(bytes_after_the_frame_are_a_fault),
-	cmocka_unit_test(listing_decodes_only_the_beginning),
-	cmocka_unit_test(a_zlib_stream_of_another_length_is_refused),
-	cmocka_unit_test(a_bomb_is_refused_before_it_is_lit),
-	cmocka_unit_test(a_v1_ends_with_its_frame),
-	cmocka_unit_test(a_code_object_reaches_as_far_as_its_headers),
-	cmocka_unit_test(a_code_object_that_does_not_say_has_no_arch),
-	cmocka_unit_test(section_counts_can_stand_in_section_0),
-	cmocka_unit_test(a_lying_code_object_is_refused),
-	cmocka_unit_test(containers_mix),
-	cmocka_unit_test(a_cut_anywhere_is_noticed),
-	cmocka_unit_test(zeros_hold_nothing_and_garbage_is_named),
-	cmocka_unit_test(payload_bytes_that_look_like_a_magic_split_nothing),
-	cmocka_unit_test(objects_are_known_by_their_first_bytes),
-	cmocka_unit_test(a_header_is_written_as_it_is_read),
-	cmocka_unit_test(md5_is_md5),
-	cmocka_unit_test(a_ccob_is_written_as_it_was),
-	cmocka_unit_test(a_level_is_looked_for_when_asked),
-	cmocka_unit_test(what_no_level_makes_is_given_up),
-	cmocka_unit_test(a_level_is_known_by_its_first_bytes),
-	cmocka_unit_test(a_large_payload_is_spilled),
-	cmocka_unit_test(what_cannot_be_written_is_said),
-};
-
-SUITE(tests, NULL, NULL);

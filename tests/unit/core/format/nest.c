@@ -232,13 +232,12 @@ static struct bytes host_with(const char *name, uint32_t type, struct kp_span co
 /* ---- trees ---- */
 
 /* A static library of fat objects of each kind. */
-static void a_library_is_a_tree(void **state)
+TEST(a_library_is_a_tree)
 {
 	struct bytes co = code_object(), b = bundle(GFX("gfx1100"), bytes_span(&co));
 	struct bytes z = ccob(bytes_span(&b)), off = offload_binary(bytes_span(&co));
 	struct bytes stream = {0}, both = {0}, fat, ar = empty_archive();
 
-	(void)state;
 	put_zeros(&stream, 16);
 	put(&stream, b.data, b.size);
 	put_padding(&stream, 4096);
@@ -321,14 +320,13 @@ static void a_library_is_a_tree(void **state)
  * Compressed containers in compressed ones, and an offload binary that holds one; all are
  * read through both layers.
  */
-static void compressed_containers_nest(void **state)
+TEST(compressed_containers_nest)
 {
 	struct bytes co = code_object(), inner = bundle(GFX("gfx1100"), bytes_span(&co));
 	struct bytes z = ccob(bytes_span(&inner)), off = offload_binary(bytes_span(&z));
 	struct bytes outer = bundle(GFX("gfx900"), bytes_span(&off));
 	struct bytes zz = ccob(bytes_span(&outer));
 
-	(void)state;
 	assert_tree(
 		&zz,
 		"[ccob]\n"
@@ -348,11 +346,10 @@ static void compressed_containers_nest(void **state)
 }
 
 /* In a file or a stream an object is a container of its own; elsewhere it is an image. */
-static void objects_stand_alone(void **state)
+TEST(objects_stand_alone)
 {
 	struct bytes co = code_object(), two = {0}, fat;
 
-	(void)state;
 	assert_tree(&co, "[code-object]\n - arch=gfx1100\n");
 	put(&two, co.data, co.size);
 	put_zeros(&two, 4096 - two.size % 4096);
@@ -373,12 +370,11 @@ static void objects_stand_alone(void **state)
 	bytes_free(&two);
 }
 
-static void other_files_have_none(void **state)
+TEST(other_files_have_none)
 {
 	static const char *const files[] = {"", "text\n", "\177ELF", "!<arch", "BC"};
 	struct bytes b = {0}, plain = host_object(NULL, 0), ar = empty_archive();
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(files); i++) {
 		b.size = 0;
 		put(&b, files[i], strlen(files[i]));
@@ -394,11 +390,10 @@ static void other_files_have_none(void **state)
 }
 
 /* Programs can have appended bytes that no header covers. */
-static void bytes_behind_a_program_are_nobodys(void **state)
+TEST(bytes_behind_a_program_are_nobodys)
 {
 	struct bytes co = code_object(), elf, ar = empty_archive();
 
-	(void)state;
 	elf = host_with(".hip_fatbin", SHT_PROGBITS, bytes_span(&co));
 	put_zeros(&elf, 10);
 	put(&elf, "~Module signature appended~\n", 28);
@@ -414,12 +409,11 @@ static void bytes_behind_a_program_are_nobodys(void **state)
 
 /* ---- damage ---- */
 
-static void damage_is_reported_and_the_rest_is_read(void **state)
+TEST(damage_is_reported_and_the_rest_is_read)
 {
 	struct bytes co = code_object(), b = bundle(GFX("gfx1100"), bytes_span(&co));
 	struct bytes stream = {0}, bad, ar = empty_archive();
 
-	(void)state;
 	put(&stream, b.data, b.size);
 	put(&stream, "garbage", 7);
 	bad = host_with(".hip_fatbin", SHT_PROGBITS, bytes_span(&stream));
@@ -448,11 +442,10 @@ static void damage_is_reported_and_the_rest_is_read(void **state)
 	bytes_free(&ar);
 }
 
-static void thin_archives_are_reported(void **state)
+TEST(thin_archives_are_reported)
 {
 	struct bytes b = {0};
 
-	(void)state;
 	put(&b, "!<thin>\n", 8);
 	assert_tree(&b, "fault in the source: archive at offset 0: a thin archive: its "
 			"members are other files, which are not looked for\n");
@@ -460,12 +453,11 @@ static void thin_archives_are_reported(void **state)
 	bytes_free(&b);
 }
 
-static void depth_is_bounded(void **state)
+TEST(depth_is_bounded)
 {
 	struct bytes inner = code_object(), outer;
 	struct text t;
 
-	(void)state;
 	for (int i = 0; i <= KP_NEST_MAX; i++) {
 		if (i == KP_NEST_MAX) {
 			scan(&inner, &t);
@@ -500,11 +492,10 @@ static struct bytes overlapping(size_t n, struct kp_span content)
 }
 
 /* Overlapping entries let a small file contain many large ones. */
-static void work_is_bounded(void **state)
+TEST(work_is_bounded)
 {
 	struct bytes filler = {0}, inner, outer, all;
 
-	(void)state;
 	put(&filler, "leaf", 4);
 	filler.data = realloc(filler.data, 64 << 20);
 	assert_non_null(filler.data);
@@ -542,14 +533,13 @@ static struct bytes boasting_ccob(struct kp_span plain, uint64_t size)
 }
 
 /* Decoded bytes of nested containers are in memory at the same time. */
-static void memory_is_bounded(void **state)
+TEST(memory_is_bounded)
 {
 	struct bytes plain = bundle(GFX("gfx900"), kp_span_str("leaf"));
 	struct bytes inner = boasting_ccob(bytes_span(&plain), KP_CCOB_MAX);
 	struct bytes outer = bundle(GFX("gfx900"), bytes_span(&inner));
 	struct bytes z = ccob(bytes_span(&outer));
 
-	(void)state;
 	assert_strict(&z, KPACK_ERROR_INVALID_FORMAT, "decoded bytes inside of");
 	bytes_free(&plain);
 	bytes_free(&inner);
@@ -558,29 +548,12 @@ static void memory_is_bounded(void **state)
 }
 
 /* 4096 images in each of 4096 images: the number of images has its own limit. */
-static void images_are_bounded(void **state)
+TEST(images_are_bounded)
 {
 	struct bytes inner = overlapping(4096, kp_span_str("leaf")), outer;
 
-	(void)state;
 	outer = overlapping(4096, bytes_span(&inner));
 	assert_strict(&outer, KPACK_ERROR_INVALID_FORMAT, "in all");
 	bytes_free(&inner);
 	bytes_free(&outer);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(a_library_is_a_tree),
-	cmocka_unit_test(compressed_containers_nest),
-	cmocka_unit_test(objects_stand_alone),
-	cmocka_unit_test(other_files_have_none),
-	cmocka_unit_test(bytes_behind_a_program_are_nobodys),
-	cmocka_unit_test(damage_is_reported_and_the_rest_is_read),
-	cmocka_unit_test(thin_archives_are_reported),
-	cmocka_unit_test(depth_is_bounded),
-	cmocka_unit_test(work_is_bounded),
-	cmocka_unit_test(memory_is_bounded),
-	cmocka_unit_test(images_are_bounded),
-};
-
-SUITE(tests, NULL, NULL);

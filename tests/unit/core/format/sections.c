@@ -59,13 +59,12 @@ static struct elf_file example(void)
 	return elf_build(ET_DYN, EM_X86_64, sections, COUNT(sections));
 }
 
-static void sections_are_read(void **state)
+TEST(sections_are_read)
 {
 	struct elf_file f = example();
 	struct kp_sections s;
 	const struct kp_section *data;
 
-	(void)state;
 	assert_int_equal(read_elf(&f.bytes, &s), KPACK_SUCCESS);
 	assert_int_equal(s.count, 5);
 	assert_int_equal(s.header.e_machine, EM_X86_64);
@@ -86,14 +85,13 @@ static void sections_are_read(void **state)
 }
 
 /* Bytes after the ELF do not belong to it. */
-static void the_end_is_what_headers_say(void **state)
+TEST(the_end_is_what_headers_say)
 {
 	struct elf_file f = example();
 	size_t size = f.bytes.size;
 	struct kp_sections s;
 	uint64_t end;
 
-	(void)state;
 	put(&f.bytes, "appended", 8);
 	assert_int_equal(extent(&f.bytes, &end), KPACK_SUCCESS);
 	assert_int_equal(end, size);
@@ -115,14 +113,13 @@ static void add_segment(struct elf_file *f, uint64_t offset, uint64_t size)
 	put_zeros(&f->bytes, 16);
 }
 
-static void segments_count_where_they_are(void **state)
+TEST(segments_count_where_they_are)
 {
 	struct elf_file f = example();
 	struct kp_sections s;
 	size_t size;
 	uint64_t end;
 
-	(void)state;
 	add_segment(&f, 0, f.bytes.size + 100);
 	size = f.bytes.size;
 	put_zeros(&f.bytes, 100);
@@ -138,13 +135,12 @@ static void segments_count_where_they_are(void **state)
 	bytes_free(&f.bytes);
 }
 
-static void numbers_may_stand_in_section_0(void **state)
+TEST(numbers_may_stand_in_section_0)
 {
 	struct elf_file f = example();
 	struct kp_sections s;
 	uint64_t end;
 
-	(void)state;
 	add_segment(&f, 0, 8);
 	kp_put_le32(HEADER(&f.bytes, e_phnum), PN_XNUM | 64u << 16);
 	kp_put_le32(HEADER(&f.bytes, e_shnum), 0 | (unsigned)SHN_XINDEX << 16);
@@ -162,12 +158,11 @@ static void numbers_may_stand_in_section_0(void **state)
 	bytes_free(&f.bytes);
 }
 
-static void no_sections_are_fine(void **state)
+TEST(no_sections_are_fine)
 {
 	struct elf_file f = example();
 	struct kp_sections s;
 
-	(void)state;
 	kp_put_le64(HEADER(&f.bytes, e_shoff), 0);
 	assert_int_equal(read_elf(&f.bytes, &s), KPACK_SUCCESS);
 	assert_int_equal(s.count, 0);
@@ -177,12 +172,11 @@ static void no_sections_are_fine(void **state)
 	bytes_free(&f.bytes);
 }
 
-static void no_names_are_fine(void **state)
+TEST(no_names_are_fine)
 {
 	struct elf_file f = example();
 	struct kp_sections s;
 
-	(void)state;
 	f.bytes.data[offsetof(Elf64_Ehdr, e_shstrndx)] = 0;
 	assert_int_equal(read_elf(&f.bytes, &s), KPACK_SUCCESS);
 	assert_int_equal(s.count, 5);
@@ -200,9 +194,8 @@ static void no_names_are_fine(void **state)
 		bytes_free(&f.bytes);                                                    \
 	} while (0)
 
-static void damage_is_named(void **state)
+TEST(damage_is_named)
 {
-	(void)state;
 	REFUSED("read of 64 bytes", f.bytes.size = 63);
 	REFUSED("not a 64-bit little-endian ELF", f.bytes.data[EI_CLASS] = ELFCLASS32);
 	REFUSED("not a 64-bit little-endian ELF", f.bytes.data[EI_DATA] = ELFDATA2MSB);
@@ -220,14 +213,13 @@ static void damage_is_named(void **state)
 	REFUSED("pass the end", kp_put_le64(HEADER(&f.bytes, e_shoff), UINT64_MAX - 3));
 }
 
-static void what_is_cut_off_is_refused(void **state)
+TEST(what_is_cut_off_is_refused)
 {
 	struct elf_file f = example();
 	size_t size = f.bytes.size;
 	struct kp_sections s;
 	uint64_t end;
 
-	(void)state;
 	for (f.bytes.size = 0; f.bytes.size < size; f.bytes.size++) {
 		assert_int_equal(read_elf(&f.bytes, &s), KPACK_ERROR_INVALID_FORMAT);
 		assert_int_equal(extent(&f.bytes, &end), KPACK_ERROR_INVALID_FORMAT);
@@ -235,12 +227,11 @@ static void what_is_cut_off_is_refused(void **state)
 	bytes_free(&f.bytes);
 }
 
-static void sections_have_a_bound(void **state)
+TEST(sections_have_a_bound)
 {
 	static const uint8_t zeros[64];
 	struct elf_file f = example();
 
-	(void)state;
 	kp_put_le64(HEADER(&f.bytes, e_shoff), f.bytes.size);
 	*HEADER(&f.bytes, e_shnum) = 0;
 	put_zeros(&f.bytes, 32);
@@ -251,30 +242,14 @@ static void sections_have_a_bound(void **state)
 	bytes_free(&f.bytes);
 }
 
-static void heads_are_known(void **state)
+TEST(heads_are_known)
 {
 	struct elf_file f = example();
 	uint16_t machine = 0;
 
-	(void)state;
 	assert_true(kp_elf_probe(bytes_span(&f.bytes), &machine));
 	assert_int_equal(machine, EM_X86_64);
 	assert_true(kp_elf_probe(kp_span_head(bytes_span(&f.bytes), 20), NULL));
 	assert_false(kp_elf_probe(kp_span_head(bytes_span(&f.bytes), 19), NULL));
 	bytes_free(&f.bytes);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(sections_are_read),
-	cmocka_unit_test(the_end_is_what_headers_say),
-	cmocka_unit_test(segments_count_where_they_are),
-	cmocka_unit_test(numbers_may_stand_in_section_0),
-	cmocka_unit_test(no_sections_are_fine),
-	cmocka_unit_test(no_names_are_fine),
-	cmocka_unit_test(damage_is_named),
-	cmocka_unit_test(what_is_cut_off_is_refused),
-	cmocka_unit_test(sections_have_a_bound),
-	cmocka_unit_test(heads_are_known),
-};
-
-SUITE(tests, NULL, NULL);

@@ -52,12 +52,11 @@ static size_t round_trip(const struct bytes *payload, const struct bytes *origin
 	return size;
 }
 
-static void what_is_in_the_payload_costs_nothing(void **state)
+TEST(what_is_in_the_payload_costs_nothing)
 {
 	struct bytes payload = noise(3 << 20, 1), original = {0},
 		     other = noise(1 << 20, 7);
 
-	(void)state;
 	put(&original, "header", 6);
 	for (size_t i = 0; i < 20; i++) {
 		put(&original, "block", 5);
@@ -71,7 +70,7 @@ static void what_is_in_the_payload_costs_nothing(void **state)
 	bytes_free(&other);
 }
 
-static void the_payload_is_needed(void **state)
+TEST(the_payload_is_needed)
 {
 	struct bytes payload = noise(1 << 20, 1), wrong = noise(1 << 20, 2),
 		     original = {0};
@@ -79,7 +78,6 @@ static void the_payload_is_needed(void **state)
 	size_t size = 0;
 	kpack_error_t err;
 
-	(void)state;
 	put(&original, payload.data + 1000, 500000);
 	again = malloc(original.size);
 	assert_non_null(again);
@@ -99,10 +97,3 @@ static void the_payload_is_needed(void **state)
 	bytes_free(&wrong);
 	bytes_free(&original);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(what_is_in_the_payload_costs_nothing),
-	cmocka_unit_test(the_payload_is_needed),
-};
-
-SUITE(tests, NULL, NULL);

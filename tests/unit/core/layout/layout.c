@@ -264,11 +264,10 @@ static struct elf_file code_object(void)
 
 /* ---- identical rebuilds ---- */
 
-static void bundles_of_any_alignment_come_back(void **state)
+TEST(bundles_of_any_alignment_come_back)
 {
 	static const size_t aligns[] = {1, 3, 8, 16, 4096};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(aligns); i++) {
 		struct bytes b = {0};
 
@@ -293,18 +292,16 @@ static struct bytes unequal(size_t align)
 	return b;
 }
 
-static void several_containers_come_back(void **state)
+TEST(several_containers_come_back)
 {
-	(void)state;
 	assert_round_trip(unequal(4096));
 	assert_round_trip(unequal(16));
 }
 
-static void sections_without_entries_come_back(void **state)
+TEST(sections_without_entries_come_back)
 {
 	struct bytes b = {0};
 
-	(void)state;
 	assert_round_trip(b);
 	put_zeros(&b, 5000);
 	assert_round_trip(b);
@@ -314,19 +311,18 @@ static void sections_without_entries_come_back(void **state)
 	assert_round_trip(b);
 }
 
-static void bytes_of_the_host_come_back(void **state)
+TEST(bytes_of_the_host_come_back)
 {
 	static const struct entry entries[] = {{GFX("gfx90a"), "device"},
 					       {HOST, "bytes of the host"},
 					       {"host-aarch64-unknown-linux", "more"}};
 	struct bytes b = {0};
 
-	(void)state;
 	put_bundle(&b, entries, 3, 64);
 	assert_round_trip(b);
 }
 
-static void odd_bundles_come_back(void **state)
+TEST(odd_bundles_come_back)
 {
 	static const struct placed out_of_order[] = {{GFX("gfx90a"), 500, 40},
 						     {GFX("gfx1100"), 300, 60},
@@ -340,19 +336,17 @@ static void odd_bundles_come_back(void **state)
 					      {GFX("gfx1100"), 0, 0},
 					      {GFX("gfx1201"), UINT64_MAX, 0}};
 
-	(void)state;
 	assert_round_trip(placed_bundle(out_of_order, 3, 540));
 	assert_round_trip(placed_bundle(shared, 4, 450));
 	assert_round_trip(placed_bundle(empty, 4, 265));
 }
 
-static void what_lies_between_entries_comes_back(void **state)
+TEST(what_lies_between_entries_comes_back)
 {
 	static const struct placed entries[] = {{GFX("gfx90a"), 1000, 10},
 						{GFX("gfx1100"), 300, 10}};
 	struct bytes b = placed_bundle(entries, 2, 1010);
 
-	(void)state;
 	b.data[299] = 1;
 	b.data[500] = 2;
 	b.data[510] = 3;
@@ -360,12 +354,11 @@ static void what_lies_between_entries_comes_back(void **state)
 	assert_round_trip(b);
 }
 
-static void a_code_object_comes_back(void **state)
+TEST(a_code_object_comes_back)
 {
 	struct elf_file f = code_object();
 	struct bytes b = {0};
 
-	(void)state;
 	put_zeros(&b, 16);
 	put(&b, f.bytes.data, f.bytes.size);
 	put_padding(&b, 16);
@@ -388,9 +381,8 @@ static struct bytes compressed(unsigned version, unsigned method)
 	return b;
 }
 
-static void compressed_containers_come_back(void **state)
+TEST(compressed_containers_come_back)
 {
-	(void)state;
 	for (unsigned version = 1; version <= 3; version++) {
 		for (unsigned method = !KP_WITH_ZLIB; method <= 1; method++) {
 			struct bytes b = compressed(version, method);
@@ -401,14 +393,13 @@ static void compressed_containers_come_back(void **state)
 	}
 }
 
-static void every_level_is_found(void **state)
+TEST(every_level_is_found)
 {
 	struct bytes plain = {0};
 	static char noise[300001];
 	struct entry e = {GFX("gfx90a"), noise};
 	uint32_t x = 1;
 
-	(void)state;
 	for (size_t i = 0; i + 1 < sizeof(noise); i++) {
 		x = x * 1664525 + 1013904223;
 		noise[i] = (char)('a' + (x >> 27));
@@ -428,13 +419,12 @@ static void every_level_is_found(void **state)
 
 /* ---- hashes ---- */
 
-static void known_objects_are_not_read(void **state)
+TEST(known_objects_are_not_read)
 {
 	struct subject s, blind;
 	uint8_t xxh3[64][16];
 	bool known[64];
 
-	(void)state;
 	open_subject(&s, unequal(64));
 	for (size_t i = 0; i < s.layout.n_images; i++) {
 		known[i] = s.layout.images[i].has_xxh3;
@@ -459,13 +449,12 @@ static void known_objects_are_not_read(void **state)
 	close_subject(&s);
 }
 
-static void what_is_not_packed_has_no_hash(void **state)
+TEST(what_is_not_packed_has_no_hash)
 {
 	static const uint8_t xxh3[16][16];
 	static const bool known[16];
 	struct subject s;
 
-	(void)state;
 	open_subject(&s, unequal(64));
 	free(s.bytes.data);
 	kp_layout_fini(&s.layout);
@@ -483,11 +472,10 @@ static void what_is_not_packed_has_no_hash(void **state)
 	close_subject(&s);
 }
 
-static void images_say_what_they_were(void **state)
+TEST(images_say_what_they_were)
 {
 	struct subject s;
 
-	(void)state;
 	open_subject(&s, unequal(16));
 	assert_int_equal(s.layout.size, s.section.size);
 	assert_int_equal(s.layout.n_containers, 3);
@@ -516,7 +504,7 @@ static void images_say_what_they_were(void **state)
 	close_subject(&s);
 }
 
-static void a_large_library_has_a_small_layout(void **state)
+TEST(a_large_library_has_a_small_layout)
 {
 	static const char *const ids[] = {
 		HOST,
@@ -532,7 +520,6 @@ static void a_large_library_has_a_small_layout(void **state)
 	static char object[3000];
 	struct entry entries[COUNT(ids)];
 
-	(void)state;
 	memset(object, 'x', sizeof(object) - 1);
 	for (size_t i = 0; i < COUNT(ids); i++)
 		entries[i] = (struct entry){ids[i], i ? object : ""};
@@ -549,11 +536,10 @@ static void a_large_library_has_a_small_layout(void **state)
 
 /* ---- missing objects ---- */
 
-static void missing_objects_are_left_out(void **state)
+TEST(missing_objects_are_left_out)
 {
 	struct subject s;
 
-	(void)state;
 	for (size_t align = 1; align <= 4096; align *= 16) {
 		open_subject(&s, unequal(align));
 		s.have[2] = s.have[3] = s.have[5] = false;
@@ -576,11 +562,10 @@ static void missing_objects_are_left_out(void **state)
 	}
 }
 
-static void only_the_host_may_remain(void **state)
+TEST(only_the_host_may_remain)
 {
 	struct subject s;
 
-	(void)state;
 	open_subject(&s, unequal(16));
 	memset(s.have, 0, sizeof(s.have));
 	make_again(&s);
@@ -590,7 +575,7 @@ static void only_the_host_may_remain(void **state)
 	close_subject(&s);
 }
 
-static void what_overlaps_stays_together(void **state)
+TEST(what_overlaps_stays_together)
 {
 	static const struct placed entries[] = {{GFX("gfx90a"), 512, 100},
 						{GFX("gfx90a:xnack+"), 512, 100},
@@ -599,7 +584,6 @@ static void what_overlaps_stays_together(void **state)
 						{GFX("gfx1201"), 320, 100}};
 	struct subject s;
 
-	(void)state;
 	for (unsigned mask = 0; mask < 32; mask++) {
 		open_subject(&s, placed_bundle(entries, 5, 868));
 		for (size_t i = 0; i < 5; i++)
@@ -613,11 +597,10 @@ static void what_overlaps_stays_together(void **state)
 	}
 }
 
-static void a_compressed_bundle_is_compressed_again(void **state)
+TEST(a_compressed_bundle_is_compressed_again)
 {
 	struct subject s;
 
-	(void)state;
 	for (unsigned version = 1; version <= 3; version++) {
 		for (unsigned method = !KP_WITH_ZLIB; method <= 1; method++) {
 			struct kp_container c;
@@ -643,13 +626,12 @@ static void a_compressed_bundle_is_compressed_again(void **state)
 	}
 }
 
-static void a_missing_code_object_leaves_nothing(void **state)
+TEST(a_missing_code_object_leaves_nothing)
 {
 	struct elf_file f = code_object();
 	struct bytes b = {0};
 	struct subject s;
 
-	(void)state;
 	put_bundle(&b, three, 3, 16);
 	put_padding(&b, 16);
 	put(&b, f.bytes.data, f.bytes.size);
@@ -715,12 +697,11 @@ static void assert_compressed(struct subject *s, size_t c, const struct bytes *p
 	kp_payload_fini(&payload);
 }
 
-static void what_no_level_makes_is_compressed_again(void **state)
+TEST(what_no_level_makes_is_compressed_again)
 {
 	struct bytes plain = {0};
 	struct subject s;
 
-	(void)state;
 	open_subject(&s, foreign(&plain));
 	for (size_t i = 0; i < 2; i++) {
 		/* the likeliest parameters, and the hash by which to know better */
@@ -748,7 +729,7 @@ static void what_no_level_makes_is_compressed_again(void **state)
 }
 
 /* Where the likeliest level needs more room than there was, a higher one is taken. */
-static void what_is_compressed_again_fits(void **state)
+TEST(what_is_compressed_again_fits)
 {
 	static char object[60001];
 	const struct entry e[] = {{HOST, ""}, {GFX("gfx90a"), object}};
@@ -756,7 +737,6 @@ static void what_is_compressed_again_fits(void **state)
 	uint32_t random = 1, from = 0;
 	struct subject s;
 
-	(void)state;
 	for (size_t i = 0; i + 1 < sizeof(object); i++) {
 		random = random * 1664525 + 1013904223;
 		/* with repetitions that a higher level finds more of */
@@ -796,12 +776,11 @@ static void open_kept(struct subject *s, struct bytes section)
 	assert_int_equal(kp_layout_read(&src, &s->layout, &why), KPACK_SUCCESS);
 }
 
-static void kept_containers_are_identical(void **state)
+TEST(kept_containers_are_identical)
 {
 	struct bytes plain = {0};
 	struct subject s;
 
-	(void)state;
 	open_kept(&s, foreign(&plain));
 	assert_int_equal(s.bytes.n_kept, 2);
 	assert_in_range(s.bytes.kept_size, 100, s.section.size + 100);
@@ -836,7 +815,7 @@ static void kept_containers_are_identical(void **state)
 	close_subject(&s);
 }
 
-static void kept_bytes_must_be_there(void **state)
+TEST(kept_bytes_must_be_there)
 {
 	struct bytes plain = {0};
 	struct kp_layout layout;
@@ -845,7 +824,6 @@ static void kept_bytes_must_be_there(void **state)
 	uint8_t *map;
 	size_t n;
 
-	(void)state;
 	open_kept(&s, foreign(&plain));
 	for (size_t i = 1; i < s.bytes.kept_size; i += 7) {
 		cut = kp_source_memory(s.bytes.data, s.bytes.size - i);
@@ -864,12 +842,11 @@ static void kept_bytes_must_be_there(void **state)
 }
 
 /* Such a container had no level and no hash before, and no other is possible. */
-static void an_old_layout_is_compressed_too(void **state)
+TEST(an_old_layout_is_compressed_too)
 {
 	struct bytes plain = {0}, b = {0};
 	struct subject s;
 
-	(void)state;
 	open_subject(&s, foreign(&plain));
 	for (size_t i = 0; i < 2; i++) {
 		s.layout.containers[i].form.level = 0;
@@ -899,12 +876,11 @@ static void an_old_layout_is_compressed_too(void **state)
 	close_subject(&s);
 }
 
-static void another_encoder_is_noticed(void **state)
+TEST(another_encoder_is_noticed)
 {
 	struct bytes plain = {0}, b = {0};
 	struct subject s;
 
-	(void)state;
 	put_bundle(&plain, three, 3, 16);
 	for (unsigned i = 0; i < 3; i++) {
 		put_padding(&b, 4096);
@@ -934,13 +910,12 @@ static void another_encoder_is_noticed(void **state)
 
 /* ---- failures ---- */
 
-static void another_object_is_refused(void **state)
+TEST(another_object_is_refused)
 {
 	struct kp_outfile out = {
 		.fd = memfd_create("out", MFD_CLOEXEC), .dir_fd = -1, .name = "out"};
 	struct subject s;
 
-	(void)state;
 	open_subject(&s, unequal(16));
 	assert_int_equal(kp_layout_plan(&s.layout, &s.source, &s.plan, &why),
 			 KPACK_SUCCESS);
@@ -964,13 +939,12 @@ static kpack_error_t fail_object(void *arg, size_t i, void *buf, struct kpackx_e
 	return kp_fail(e, KPACK_ERROR_NOT_IMPLEMENTED, "no such luck");
 }
 
-static void a_failure_to_read_is_passed_on(void **state)
+TEST(a_failure_to_read_is_passed_on)
 {
 	struct kp_outfile out = {
 		.fd = memfd_create("out", MFD_CLOEXEC), .dir_fd = -1, .name = "out"};
 	struct subject s;
 
-	(void)state;
 	open_subject(&s, compressed(3, 1));
 	assert_int_equal(kp_layout_plan(&s.layout, &s.source, &s.plan, &why),
 			 KPACK_SUCCESS);
@@ -996,7 +970,7 @@ static void assert_not_made(struct subject *s, kpack_error_t code, const char *t
 	close_subject(s);
 }
 
-static void what_would_make_it_large_is_refused(void **state)
+TEST(what_would_make_it_large_is_refused)
 {
 	static const struct placed host[] = {{HOST, 128, KP_LAYOUT_INLINE_MAX + 1}};
 	static const struct placed far[] = {
@@ -1004,7 +978,6 @@ static void what_would_make_it_large_is_refused(void **state)
 	struct subject s = {
 		.section = placed_bundle(host, 1, 128 + KP_LAYOUT_INLINE_MAX + 1)};
 
-	(void)state;
 	scan(&s);
 	assert_not_made(&s, KPACK_ERROR_NOT_IMPLEMENTED,
 			"bundle at offset 0: 1048577 bytes more that are in no code");
@@ -1021,22 +994,20 @@ static void what_would_make_it_large_is_refused(void **state)
 	assert_round_trip(placed_bundle(far, 1, far[0].offset + 1));
 }
 
-static void a_wrapper_must_lead_somewhere(void **state)
+TEST(a_wrapper_must_lead_somewhere)
 {
 	struct subject s = {.section = unequal(16)};
 
-	(void)state;
 	scan(&s);
 	s.fat.wrapper_container[1] = -1;
 	assert_not_made(&s, KPACK_ERROR_NOT_IMPLEMENTED, "wrapper 1 leads to no");
 }
 
-static void a_broken_frame_is_refused(void **state)
+TEST(a_broken_frame_is_refused)
 {
 	struct bytes plain = {0}, b = {0};
 	struct subject s;
 
-	(void)state;
 	put_bundle(&plain, three, 3, 4096);
 	put_ccob(&b, 3, 1, bytes_span(&plain));
 	put_number(&b, 0, 1);
@@ -1078,12 +1049,11 @@ static struct bytes unpacked(const struct subject *s)
 	return b;
 }
 
-static void a_cut_layout_is_refused(void **state)
+TEST(a_cut_layout_is_refused)
 {
 	struct subject s;
 	struct bytes b;
 
-	(void)state;
 	open_subject(&s, compressed(3, 1));
 	for (size_t i = 0; i < s.bytes.size; i++)
 		assert_int_not_equal(parse(s.bytes.data, i), KPACK_SUCCESS);
@@ -1095,11 +1065,10 @@ static void a_cut_layout_is_refused(void **state)
 	close_subject(&s);
 }
 
-static void a_lying_frame_is_refused(void **state)
+TEST(a_lying_frame_is_refused)
 {
 	struct subject s;
 
-	(void)state;
 	open_subject(&s, unequal(16));
 	/* magic, then a descriptor: single segment, content size in 8 bytes */
 	static const uint8_t bomb[64] = "\x28\xb5\x2f\xfd\xe0\0\0\0\x10",
@@ -1161,13 +1130,12 @@ static uint64_t payload_bytes(const struct kp_layout *l)
 	return sum;
 }
 
-static void a_changed_byte_does_no_harm(void **state)
+TEST(a_changed_byte_does_no_harm)
 {
 	struct bytes b = unequal(16), z = compressed(3, 1);
 	struct subject s;
 	size_t good = 0;
 
-	(void)state;
 	put_padding(&b, 4096);
 	put(&b, z.data, z.size);
 	bytes_free(&z);
@@ -1252,7 +1220,7 @@ static struct bytes build(const struct parts *given)
 		.containers = SPAN("\221" text), .hashes = SPAN("\304\0")                \
 	}
 
-static void what_cannot_be_is_refused(void **state)
+TEST(what_cannot_be_is_refused)
 {
 	static const struct {
 		struct parts parts;
@@ -1353,7 +1321,6 @@ static void what_cannot_be_is_refused(void **state)
 	};
 	struct bytes b = build(&(struct parts){0});
 
-	(void)state;
 	assert_int_equal(parse(b.data, b.size), KPACK_SUCCESS);
 	bytes_free(&b);
 	for (size_t i = 0; i < COUNT(cases); i++) {
@@ -1391,18 +1358,17 @@ static struct bytes with_runs(uint16_t n)
 	return b;
 }
 
-static void runs_of_bytes_are_counted(void **state)
+TEST(runs_of_bytes_are_counted)
 {
 	struct bytes b = with_runs(UINT16_MAX);
 
-	(void)state;
 	assert_int_equal(parse(b.data, b.size), KPACK_ERROR_INVALID_METADATA);
 	if (!strstr(why.text, "too many runs"))
 		fail_msg("\"%s\"", why.text);
 	bytes_free(&b);
 }
 
-static void other_keys_are_skipped(void **state)
+TEST(other_keys_are_skipped)
 {
 	static const struct parts parts = {
 		.version = SPAN("\1\243new\223\1\2\300"),
@@ -1410,7 +1376,6 @@ static void other_keys_are_skipped(void **state)
 			SPAN("\221\205\243new\201\1\2" SHAPE("\246bundle", "\0") ENTRY)};
 	struct bytes b = build(&parts);
 
-	(void)state;
 	b.data[0]++;
 	assert_int_equal(parse(b.data, b.size), KPACK_SUCCESS);
 	bytes_free(&b);
@@ -1419,43 +1384,3 @@ static void other_keys_are_skipped(void **state)
 	assert_int_equal(parse("\200", 1), KPACK_ERROR_INVALID_METADATA);
 	assert_int_equal(parse("\301", 1), KPACK_ERROR_MSGPACK_PARSE_FAILED);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(bundles_of_any_alignment_come_back),
-	cmocka_unit_test(several_containers_come_back),
-	cmocka_unit_test(sections_without_entries_come_back),
-	cmocka_unit_test(bytes_of_the_host_come_back),
-	cmocka_unit_test(odd_bundles_come_back),
-	cmocka_unit_test(what_lies_between_entries_comes_back),
-	cmocka_unit_test(a_code_object_comes_back),
-	cmocka_unit_test(compressed_containers_come_back),
-	cmocka_unit_test(every_level_is_found),
-	cmocka_unit_test(known_objects_are_not_read),
-	cmocka_unit_test(what_is_not_packed_has_no_hash),
-	cmocka_unit_test(images_say_what_they_were),
-	cmocka_unit_test(a_large_library_has_a_small_layout),
-	cmocka_unit_test(missing_objects_are_left_out),
-	cmocka_unit_test(only_the_host_may_remain),
-	cmocka_unit_test(what_overlaps_stays_together),
-	cmocka_unit_test(a_compressed_bundle_is_compressed_again),
-	cmocka_unit_test(a_missing_code_object_leaves_nothing),
-	cmocka_unit_test(what_no_level_makes_is_compressed_again),
-	cmocka_unit_test(what_is_compressed_again_fits),
-	cmocka_unit_test(kept_containers_are_identical),
-	cmocka_unit_test(kept_bytes_must_be_there),
-	cmocka_unit_test(an_old_layout_is_compressed_too),
-	cmocka_unit_test(another_encoder_is_noticed),
-	cmocka_unit_test(another_object_is_refused),
-	cmocka_unit_test(a_failure_to_read_is_passed_on),
-	cmocka_unit_test(what_would_make_it_large_is_refused),
-	cmocka_unit_test(a_wrapper_must_lead_somewhere),
-	cmocka_unit_test(a_broken_frame_is_refused),
-	cmocka_unit_test(a_cut_layout_is_refused),
-	cmocka_unit_test(a_lying_frame_is_refused),
-	cmocka_unit_test(a_changed_byte_does_no_harm),
-	cmocka_unit_test(what_cannot_be_is_refused),
-	cmocka_unit_test(runs_of_bytes_are_counted),
-	cmocka_unit_test(other_keys_are_skipped),
-};
-
-SUITE(tests, NULL, NULL);

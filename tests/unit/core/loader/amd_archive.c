@@ -13,13 +13,12 @@
  * The archives are as long as AMD's, with the table at AMD's offset; for the compressed
  * one only the table's size is compared, as AMD's frames come from another zstd.
  */
-static void the_fixtures_are_as_long_as_amds(void **state)
+TEST(the_fixtures_are_as_long_as_amds)
 {
 	struct ab noop = fx_plain("gfx900X", "'gfx900', 'gfx906'", fx_noop);
 	struct ab zstd = fx_packed("gfx110X", "'gfx1100', 'gfx1101'", fx_zstd);
 	size_t blob = zstd.bytes[8];
 
-	(void)state;
 	assert_int_equal(noop.bytes[8] | noop.bytes[9] << 8, 570);
 	assert_int_equal(noop.size, 903);
 	/* a number below 128 takes a byte less than AMD's zstd_size, 134 */
@@ -54,17 +53,15 @@ static void check_fixture(const char *name, const char *const arches[2],
 }
 
 /* ArchiveIntegrationTest.NoOpArchive */
-static void a_plain_archive_is_read(void **state)
+TEST(a_plain_archive_is_read)
 {
-	(void)state;
 	check_fixture("test_noop.kpack", (const char *const[]){"gfx900", "gfx906"},
 		      fx_noop);
 }
 
 /* ArchiveIntegrationTest.ZstdArchive */
-static void a_compressed_archive_is_read(void **state)
+TEST(a_compressed_archive_is_read)
 {
-	(void)state;
 	check_fixture("test_zstd.kpack", (const char *const[]){"gfx1100", "gfx1101"},
 		      fx_zstd);
 }
@@ -85,29 +82,26 @@ static void check_binaries(const char *name, const char *const names[2])
 }
 
 /* ArchiveIntegrationTest.GetBinaryNames */
-static void binaries_are_sorted_and_keep_their_address(void **state)
+TEST(binaries_are_sorted_and_keep_their_address)
 {
-	(void)state;
 	check_binaries("test_noop.kpack",
 		       (const char *const[]){"bin/testapp#0", "lib/libtest.so#0"});
 }
 
 /* ArchiveIntegrationTest.GetBinaryNames_Zstd */
-static void binaries_of_a_compressed_archive_are_sorted(void **state)
+TEST(binaries_of_a_compressed_archive_are_sorted)
 {
-	(void)state;
 	check_binaries("test_zstd.kpack",
 		       (const char *const[]){"bin/hiptest#0", "lib/libhip.so#0"});
 }
 
 /* ArchiveIntegrationTest.KernelCacheOverwrite */
-static void another_get_leaves_the_data_of_the_first(void **state)
+TEST(another_get_leaves_the_data_of_the_first)
 {
 	kpack_archive_t archive = fx_open("test_zstd.kpack");
 	void *data[3] = {0};
 	size_t size[3];
 
-	(void)state;
 	for (size_t i = 0; i < 3; i++) { /* the third repeats the first */
 		const struct fx_object *o = &fx_zstd[i % 2];
 
@@ -146,7 +140,7 @@ static void *get_fifty(void *arg)
 }
 
 /* ArchiveIntegrationTest.ThreadSafety_ConcurrentGetKernel */
-static void eight_threads_get_fifty_times_each(void **state)
+TEST(eight_threads_get_fifty_times_each)
 {
 	kpack_archive_t archives[] = {fx_open("test_noop.kpack"),
 				      fx_open("test_zstd.kpack")};
@@ -154,7 +148,6 @@ static void eight_threads_get_fifty_times_each(void **state)
 	struct worker workers[8];
 	pthread_t threads[8];
 
-	(void)state;
 	for (size_t a = 0; a < 2; a++) {
 		for (size_t i = 0; i < 8; i++) {
 			workers[i] = (struct worker){archives[a], objects[a], 0};
@@ -173,7 +166,7 @@ static void eight_threads_get_fifty_times_each(void **state)
 /* ---- arguments ---- */
 
 /* KpackAPITest.NullArguments */
-static void null_arguments_are_refused(void **state)
+TEST(null_arguments_are_refused)
 {
 	kpack_archive_t archive = NULL;
 	char path[FX_PATH];
@@ -181,7 +174,6 @@ static void null_arguments_are_refused(void **state)
 	void *data;
 	size_t n;
 
-	(void)state;
 	fx_path("test_noop.kpack", path);
 	assert_int_equal(kpack_open(NULL, &archive), KPACK_ERROR_INVALID_ARGUMENT);
 	assert_int_equal(kpack_open(path, NULL), KPACK_ERROR_INVALID_ARGUMENT);
@@ -208,48 +200,43 @@ static void null_arguments_are_refused(void **state)
 }
 
 /* KpackAPITest.FileNotFound */
-static void a_missing_file_has_its_own_error(void **state)
+TEST(a_missing_file_has_its_own_error)
 {
 	kpack_archive_t archive = NULL;
 	char path[FX_PATH];
 
-	(void)state;
 	assert_int_equal(kpack_open(fx_path("nonexistent.kpack", path), &archive),
 			 KPACK_ERROR_FILE_NOT_FOUND);
 	assert_null(archive);
 }
 
 /* KpackAPITest.CloseNull */
-static void closing_null_does_nothing(void **state)
+TEST(closing_null_does_nothing)
 {
-	(void)state;
 	kpack_close(NULL);
 }
 
 /* KpackAPITest.FreeKernel_Null */
-static void freeing_a_null_kernel_does_nothing(void **state)
+TEST(freeing_a_null_kernel_does_nothing)
 {
-	(void)state;
 	kpack_free_kernel(NULL);
 }
 
 /* KpackAPITest.GetBinary_NullArchive */
-static void a_binary_of_no_archive_is_refused(void **state)
+TEST(a_binary_of_no_archive_is_refused)
 {
 	const char *name = "untouched";
 
-	(void)state;
 	assert_int_equal(kpack_get_binary(NULL, 0, &name), KPACK_ERROR_INVALID_ARGUMENT);
 	assert_string_equal(name, "untouched");
 }
 
 /* KpackAPITest.GetBinary_NullBinaryOut, .GetBinaryCount_NullCount,
  * .GetArchitectureCount_NullCount */
-static void outputs_that_are_null_are_refused(void **state)
+TEST(outputs_that_are_null_are_refused)
 {
 	kpack_archive_t archive = fx_open("test_noop.kpack");
 
-	(void)state;
 	assert_int_equal(kpack_get_binary(archive, 0, NULL),
 			 KPACK_ERROR_INVALID_ARGUMENT);
 	assert_int_equal(kpack_get_binary_count(archive, NULL),
@@ -275,35 +262,31 @@ static void check_range(kpack_error_t (*get)(kpack_archive_t, size_t, const char
 }
 
 /* KpackAPITest.GetBinary_IndexOutOfRange */
-static void binaries_beyond_the_last_are_refused(void **state)
+TEST(binaries_beyond_the_last_are_refused)
 {
-	(void)state;
 	check_range(kpack_get_binary);
 }
 
 /* KpackAPITest.GetArchitecture_IndexOutOfRange */
-static void architectures_beyond_the_last_are_refused(void **state)
+TEST(architectures_beyond_the_last_are_refused)
 {
-	(void)state;
 	check_range(kpack_get_architecture);
 }
 
 /* ---- files that are no archives ---- */
 
 /* KpackAPITest.InvalidArchive_EmptyFile */
-static void an_empty_file_is_an_io_error(void **state)
+TEST(an_empty_file_is_an_io_error)
 {
 	struct ab a = {0};
 
-	(void)state;
 	ab_put(&a, "", 0);
 	fx_refused(&a, KPACK_ERROR_IO_ERROR);
 }
 
 /* KpackAPITest.InvalidArchive_TruncatedHeader */
-static void a_cut_header_is_no_archive(void **state)
+TEST(a_cut_header_is_no_archive)
 {
-	(void)state;
 	for (size_t size = 1; size < 16; size++) {
 		struct ab a = ab_new(16);
 
@@ -313,9 +296,8 @@ static void a_cut_header_is_no_archive(void **state)
 }
 
 /* KpackAPITest.InvalidArchive_WrongMagic */
-static void another_magic_is_no_archive(void **state)
+TEST(another_magic_is_no_archive)
 {
-	(void)state;
 	for (size_t i = 0; i < 4; i++) {
 		struct ab a = ab_new(64);
 
@@ -326,11 +308,10 @@ static void another_magic_is_no_archive(void **state)
 }
 
 /* KpackAPITest.InvalidArchive_UnsupportedVersion */
-static void another_version_is_unsupported(void **state)
+TEST(another_version_is_unsupported)
 {
 	static const uint32_t versions[] = {0, 2, 999, 0x01000000, UINT32_MAX};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(versions); i++) {
 		struct ab a = ab_new(64);
 
@@ -341,11 +322,10 @@ static void another_version_is_unsupported(void **state)
 }
 
 /* KpackAPITest.InvalidArchive_TOCOffsetBeyondFile */
-static void a_table_beyond_the_file_is_no_archive(void **state)
+TEST(a_table_beyond_the_file_is_no_archive)
 {
 	static const uint64_t beyond[] = {0, 1, 1000000, UINT64_MAX / 2, UINT64_MAX};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(beyond); i++) {
 		struct ab a = ab_new(64);
 
@@ -362,7 +342,7 @@ static void a_table_beyond_the_file_is_no_archive(void **state)
  * InvalidNumericTocFieldTest.ReturnsParseError with its six parameters; the table follows
  * the header, as in AMD's test
  */
-static void text_where_a_number_belongs_is_no_table(void **state)
+TEST(text_where_a_number_belongs_is_no_table)
 {
 	static const char *const tables[] = {
 		/* Offset */
@@ -383,7 +363,6 @@ static void text_where_a_number_belongs_is_no_table(void **state)
 		"{'toc': {'lib/x.so': {'gfx900': {'ordinal': 0, 'original_size': 'x'}}}}",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(tables); i++) {
 		struct ab a = ab_new(16);
 
@@ -407,7 +386,7 @@ static long peak_kib(void)
 }
 
 /* OversizedTocDeclarationTest.ReturnsParseError with its five parameters */
-static void a_declared_size_beyond_the_bytes_is_no_table(void **state)
+TEST(a_declared_size_beyond_the_bytes_is_no_table)
 {
 	static const char *const heads[] = {
 		"\xdd\xff\xff\xff\xff", /* Array */
@@ -418,7 +397,6 @@ static void a_declared_size_beyond_the_bytes_is_no_table(void **state)
 	};
 	long before = peak_kib();
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(heads); i++) {
 		struct ab whole = ab_new(16), field = ab_new(16), toc = ab_new(16);
 
@@ -442,42 +420,15 @@ static void a_declared_size_beyond_the_bytes_is_no_table(void **state)
 }
 
 /* TestUtilsTest.TestAssetsAccess */
-static void the_fixtures_can_be_read(void **state)
+TEST(the_fixtures_can_be_read)
 {
 	static const char *const names[] = {"test_noop.kpack", "test_zstd.kpack",
 					    "test_fallthrough_xnack.kpack",
 					    "test_fallthrough_generic.kpack"};
 	char path[FX_PATH];
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(names); i++)
 		assert_int_equal(access(fx_path(names[i], path), R_OK), 0);
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(the_fixtures_are_as_long_as_amds),
-	cmocka_unit_test(the_fixtures_can_be_read),
-	cmocka_unit_test(a_plain_archive_is_read),
-	cmocka_unit_test(a_compressed_archive_is_read),
-	cmocka_unit_test(binaries_are_sorted_and_keep_their_address),
-	cmocka_unit_test(binaries_of_a_compressed_archive_are_sorted),
-	cmocka_unit_test(another_get_leaves_the_data_of_the_first),
-	cmocka_unit_test(eight_threads_get_fifty_times_each),
-	cmocka_unit_test(null_arguments_are_refused),
-	cmocka_unit_test(a_missing_file_has_its_own_error),
-	cmocka_unit_test(closing_null_does_nothing),
-	cmocka_unit_test(freeing_a_null_kernel_does_nothing),
-	cmocka_unit_test(a_binary_of_no_archive_is_refused),
-	cmocka_unit_test(outputs_that_are_null_are_refused),
-	cmocka_unit_test(binaries_beyond_the_last_are_refused),
-	cmocka_unit_test(architectures_beyond_the_last_are_refused),
-	cmocka_unit_test(an_empty_file_is_an_io_error),
-	cmocka_unit_test(a_cut_header_is_no_archive),
-	cmocka_unit_test(another_magic_is_no_archive),
-	cmocka_unit_test(another_version_is_unsupported),
-	cmocka_unit_test(a_table_beyond_the_file_is_no_archive),
-	cmocka_unit_test(text_where_a_number_belongs_is_no_table),
-	cmocka_unit_test(a_declared_size_beyond_the_bytes_is_no_table),
-};
-
-SUITE(tests, fx_make, fx_remove);
+SUITE(fx_make, fx_remove);

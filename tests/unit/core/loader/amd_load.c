@@ -15,63 +15,57 @@ static const struct fx_ask elsewhere = {"lib/libtest.so", 0, "gfx900",
 /* ---- loading ---- */
 
 /* .LoadCodeObject_FromNoopArchive */
-static void code_comes_from_a_plain_archive(void **state)
+TEST(code_comes_from_a_plain_archive, NULL, fx_after)
 {
-	(void)state;
 	fx_loads(&noop900, &fx_noop[0]);
 }
 
 /* .LoadCodeObject_FromZstdArchive */
-static void code_comes_from_a_compressed_archive(void **state)
+TEST(code_comes_from_a_compressed_archive, NULL, fx_after)
 {
 	static const struct fx_ask q = {"lib/libhip.so", 0, "gfx1100", "test_zstd.kpack"};
 
-	(void)state;
 	fx_loads(&q, &fx_zstd[0]);
 }
 
 /* .LoadCodeObject_ArchitecturePriority */
-static void the_first_arch_of_the_list_is_taken(void **state)
+TEST(the_first_arch_of_the_list_is_taken, NULL, fx_after)
 {
 	static const struct fx_ask q = {"lib/libtest.so", 0, "gfx906 gfx900",
 					"test_noop.kpack"};
 
-	(void)state;
 	fx_loads(&q, &fx_noop[1]);
 }
 
 /* .LoadCodeObject_ArchNotFound */
-static void an_arch_that_does_not_exist_is_not_found(void **state)
+TEST(an_arch_that_does_not_exist_is_not_found, NULL, fx_after)
 {
 	static const struct fx_ask q = {"lib/libtest.so", 0, "gfx9999",
 					"test_noop.kpack"};
 
-	(void)state;
 	fx_loads_not(&q, KPACK_ERROR_ARCH_NOT_FOUND);
 }
 
 /* .LoadCodeObject_ArchNotInArchive */
-static void an_arch_of_another_archive_is_not_found(void **state)
+TEST(an_arch_of_another_archive_is_not_found, NULL, fx_after)
 {
 	static const struct fx_ask q = {"lib/libhip.so", 0, "gfx900", "test_zstd.kpack"};
 
-	(void)state;
 	fx_loads_not(&q, KPACK_ERROR_ARCH_NOT_FOUND);
 }
 
 /* .LoadCodeObject_ArchiveNotFound, .LoadCodeObject_ArchiveFileNotFound */
-static void without_any_archive_none_is_found(void **state)
+TEST(without_any_archive_none_is_found, NULL, fx_after)
 {
 	static const struct fx_ask absolute = {"lib/libtest.so", 0, "gfx900",
 					       "/nonexistent/path/archive.kpack"};
 
-	(void)state;
 	fx_loads_not(&elsewhere, KPACK_ERROR_ARCHIVE_NOT_FOUND);
 	fx_loads_not(&absolute, KPACK_ERROR_ARCHIVE_NOT_FOUND);
 }
 
 /* .LoadCodeObject_EnvPathOverride */
-static void a_path_from_the_environment_wins_over_wrong_ones(void **state)
+TEST(a_path_from_the_environment_wins_over_wrong_ones, NULL, fx_after)
 {
 	struct fx_marker m = fx_marker_of("lib/libtest.so", "/wrong/path.kpack");
 	const char *archs[] = {"gfx900"};
@@ -79,7 +73,6 @@ static void a_path_from_the_environment_wins_over_wrong_ones(void **state)
 	void *data = NULL;
 	size_t size = 0;
 
-	(void)state;
 	fx_set_list("ROCM_KPACK_PATH", "test_noop.kpack", "none.kpack");
 	cache = fx_cache();
 	assert_int_equal(kpack_load_code_object(cache, m.at, "/bogus/binary.so", 0, archs,
@@ -92,42 +85,38 @@ static void a_path_from_the_environment_wins_over_wrong_ones(void **state)
 }
 
 /* .LoadCodeObject_TargetTripleStripping */
-static void an_arch_may_have_the_triple_in_front(void **state)
+TEST(an_arch_may_have_the_triple_in_front, NULL, fx_after)
 {
 	static const struct fx_ask q = {"lib/libtest.so", 0, TRIPLE "gfx900",
 					"test_noop.kpack"};
 
-	(void)state;
 	fx_loads(&q, &fx_noop[0]);
 }
 
 /* .LoadCodeObject_KernelNotFound */
-static void an_index_that_is_not_there_is_not_found(void **state)
+TEST(an_index_that_is_not_there_is_not_found, NULL, fx_after)
 {
 	static const struct fx_ask q = {"lib/libtest.so", 999, "gfx900",
 					"test_noop.kpack"};
 
-	(void)state;
 	fx_loads_not(&q, KPACK_ERROR_KERNEL_NOT_FOUND);
 }
 
 /* .LoadCodeObject_FallsThroughToNextArchiveOnKernelNotFound */
-static void an_archive_without_the_kernel_is_passed_over(void **state)
+TEST(an_archive_without_the_kernel_is_passed_over, NULL, fx_after)
 {
 	static const struct fx_ask q = {
 		"lib/libtest.so", 0, TRIPLE "gfx90a:sramecc+:xnack-",
 		"test_fallthrough_xnack.kpack test_fallthrough_generic.kpack"};
 
-	(void)state;
 	fx_loads(&q, &fx_generic[0]);
 }
 
 /* .LoadCodeObject_CacheReusesArchive */
-static void two_archs_of_one_file_open_it_once(void **state)
+TEST(two_archs_of_one_file_open_it_once, NULL, fx_after)
 {
 	kpack_cache_t cache = fx_cache();
 
-	(void)state;
 	fx_check_load(cache, &noop900, &fx_noop[0]);
 	fx_check_load(cache, &noop906, &fx_noop[1]);
 	assert_int_equal(fx_open_files(), 1);
@@ -138,17 +127,15 @@ static void two_archs_of_one_file_open_it_once(void **state)
 /* ---- the environment ---- */
 
 /* .LoadCodeObject_DisabledViaEnv */
-static void loading_is_switched_off(void **state)
+TEST(loading_is_switched_off, NULL, fx_after)
 {
-	(void)state;
 	setenv("ROCM_KPACK_DISABLE", "1", 1);
 	fx_loads_not(&noop900, KPACK_ERROR_NOT_IMPLEMENTED);
 }
 
 /* .EnvDisable_WithZero, .EnvDisable_WithEmpty */
-static void zero_and_nothing_do_not_switch_off(void **state)
+TEST(zero_and_nothing_do_not_switch_off, NULL, fx_after)
 {
-	(void)state;
 	setenv("ROCM_KPACK_DISABLE", "0", 1);
 	fx_loads(&noop900, &fx_noop[0]);
 	setenv("ROCM_KPACK_DISABLE", "", 1);
@@ -156,12 +143,11 @@ static void zero_and_nothing_do_not_switch_off(void **state)
 }
 
 /* .EnvPath_EmptyComponents, .EnvPath_TrailingColon */
-static void empty_members_of_a_list_are_left_out(void **state)
+TEST(empty_members_of_a_list_are_left_out, NULL, fx_after)
 {
 	static const char *const forms[] = {"@::@", "@:", ":@", "::@::"};
 	char path[FX_PATH], value[3 * FX_PATH];
 
-	(void)state;
 	fx_path("test_noop.kpack", path);
 	for (size_t i = 0; i < COUNT(forms); i++) {
 		char *at = value;
@@ -174,11 +160,10 @@ static void empty_members_of_a_list_are_left_out(void **state)
 }
 
 /* .EnvPathPrefix_WithOverride */
-static void a_prefix_is_not_used_beside_a_path(void **state)
+TEST(a_prefix_is_not_used_beside_a_path, NULL, fx_after)
 {
 	static const struct fx_ask q = {"lib/libhip.so", 0, "gfx1100", "test_zstd.kpack"};
 
-	(void)state;
 	fx_set_list("ROCM_KPACK_PATH_PREFIX", "test_zstd.kpack", "none.kpack");
 	fx_loads(&q, &fx_zstd[0]);
 	fx_set_list("ROCM_KPACK_PATH", "test_noop.kpack", "none.kpack");
@@ -231,39 +216,15 @@ static void check_threads(size_t n, int rounds)
 }
 
 /* .ThreadSafety_ConcurrentLoadCodeObject */
-static void eight_threads_load_fifty_times_each(void **state)
+TEST(eight_threads_load_fifty_times_each, NULL, fx_after)
 {
-	(void)state;
 	check_threads(8, 50);
 }
 
 /* .ThreadSafety_ConcurrentArchiveCaching */
-static void ten_threads_open_one_archive(void **state)
+TEST(ten_threads_open_one_archive, NULL, fx_after)
 {
-	(void)state;
 	check_threads(10, 1);
 }
 
-#define test(function) cmocka_unit_test_teardown(function, fx_after)
-
-static const struct CMUnitTest tests[] = {
-	test(code_comes_from_a_plain_archive),
-	test(code_comes_from_a_compressed_archive),
-	test(the_first_arch_of_the_list_is_taken),
-	test(an_arch_that_does_not_exist_is_not_found),
-	test(an_arch_of_another_archive_is_not_found),
-	test(without_any_archive_none_is_found),
-	test(a_path_from_the_environment_wins_over_wrong_ones),
-	test(an_arch_may_have_the_triple_in_front),
-	test(an_index_that_is_not_there_is_not_found),
-	test(an_archive_without_the_kernel_is_passed_over),
-	test(two_archs_of_one_file_open_it_once),
-	test(loading_is_switched_off),
-	test(zero_and_nothing_do_not_switch_off),
-	test(empty_members_of_a_list_are_left_out),
-	test(a_prefix_is_not_used_beside_a_path),
-	test(eight_threads_load_fifty_times_each),
-	test(ten_threads_open_one_archive),
-};
-
-SUITE(tests, fx_make, fx_remove);
+SUITE(fx_make, fx_remove);

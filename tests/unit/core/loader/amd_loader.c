@@ -17,48 +17,43 @@ static kpack_error_t discover(const void *address, char *out, size_t size)
 }
 
 /* LoaderAPITest.DiscoverBinaryPath_NullAddress */
-static void no_address_is_refused(void **state)
+TEST(no_address_is_refused, NULL, fx_after)
 {
 	char path[64] = "untouched";
 
-	(void)state;
 	assert_int_equal(discover(NULL, path, sizeof(path)),
 			 KPACK_ERROR_INVALID_ARGUMENT);
 	assert_string_equal(path, "untouched");
 }
 
 /* .DiscoverBinaryPath_NullPathOut */
-static void no_place_for_the_path_is_refused(void **state)
+TEST(no_place_for_the_path_is_refused, NULL, fx_after)
 {
-	(void)state;
 	assert_int_equal(discover(here, NULL, 64), KPACK_ERROR_INVALID_ARGUMENT);
 }
 
 /* .DiscoverBinaryPath_ZeroSize */
-static void no_room_for_the_path_is_refused(void **state)
+TEST(no_room_for_the_path_is_refused, NULL, fx_after)
 {
 	char path[64];
 
-	(void)state;
 	assert_int_equal(discover(here, path, 0), KPACK_ERROR_INVALID_ARGUMENT);
 }
 
 /* .DiscoverBinaryPath_ValidAddress */
-static void this_program_is_found(void **state)
+TEST(this_program_is_found, NULL, fx_after)
 {
 	char path[4096] = "";
 
-	(void)state;
 	assert_int_equal(discover(here, path, sizeof(path)), KPACK_SUCCESS);
 	assert_non_null(strstr(path, "unit-core"));
 }
 
 /* .DiscoverBinaryPath_BufferTooSmall */
-static void too_little_room_is_refused(void **state)
+TEST(too_little_room_is_refused, NULL, fx_after)
 {
 	char path[2] = "x";
 
-	(void)state;
 	assert_int_equal(discover(here, path, 1), KPACK_ERROR_INVALID_ARGUMENT);
 	assert_string_equal(path, "x");
 }
@@ -66,23 +61,20 @@ static void too_little_room_is_refused(void **state)
 /* ---- caches ---- */
 
 /* .CacheCreate_Success */
-static void a_cache_is_made(void **state)
+TEST(a_cache_is_made, NULL, fx_after)
 {
-	(void)state;
 	kpack_cache_destroy(fx_cache());
 }
 
 /* .CacheCreate_NullPointer */
-static void no_place_for_the_cache_is_refused(void **state)
+TEST(no_place_for_the_cache_is_refused, NULL, fx_after)
 {
-	(void)state;
 	assert_int_equal(kpack_cache_create(NULL), KPACK_ERROR_INVALID_ARGUMENT);
 }
 
 /* .CacheDestroy_Null */
-static void destroying_null_does_nothing(void **state)
+TEST(destroying_null_does_nothing, NULL, fx_after)
 {
-	(void)state;
 	kpack_cache_destroy(NULL);
 }
 
@@ -90,14 +82,13 @@ static void destroying_null_does_nothing(void **state)
  * .CacheCreate_ResolvesEnvVars: AMD's test reads the cache's lists; here the order of
  * look-ups shows them
  */
-static void a_cache_takes_its_lists_from_the_environment(void **state)
+TEST(a_cache_takes_its_lists_from_the_environment, NULL, fx_after)
 {
 	static const struct fx_object one[] = {{"k#0", "gfx900", "ONE", 3, 0}, {0}};
 	static const struct fx_object two[] = {{"k#0", "gfx900", "TWO", 3, 0}, {0}};
 	static const struct fx_object three[] = {{"k#0", "gfx900", "THREE", 5, 0}, {0}};
 	static const struct fx_ask q = {"k", 0, "gfx900", "three.kpack"};
 
-	(void)state;
 	fx_put_packed("one.kpack", "'gfx900'", one);
 	fx_put_packed("two.kpack", "'gfx900'", two);
 	fx_put_packed("three.kpack", "'gfx900'", three);
@@ -113,11 +104,10 @@ static void a_cache_takes_its_lists_from_the_environment(void **state)
 }
 
 /* .CacheReusesArchives */
-static void a_new_cache_holds_no_archive(void **state)
+TEST(a_new_cache_holds_no_archive, NULL, fx_after)
 {
 	kpack_cache_t cache;
 
-	(void)state;
 	fx_set_list("ROCM_KPACK_PATH", "test_noop.kpack", "test_zstd.kpack");
 	cache = fx_cache();
 	assert_int_equal(fx_open_files(), 0);
@@ -150,58 +140,50 @@ static void check_without(enum argument missing)
 }
 
 /* .LoadCodeObject_NullCache */
-static void a_load_without_cache_is_refused(void **state)
+TEST(a_load_without_cache_is_refused, NULL, fx_after)
 {
-	(void)state;
 	check_without(CACHE);
 }
 
 /* .LoadCodeObject_NullMetadata */
-static void a_load_without_metadata_is_refused(void **state)
+TEST(a_load_without_metadata_is_refused, NULL, fx_after)
 {
-	(void)state;
 	check_without(METADATA);
 }
 
 /* .LoadCodeObject_NullBinaryPath */
-static void a_load_without_binary_is_refused(void **state)
+TEST(a_load_without_binary_is_refused, NULL, fx_after)
 {
-	(void)state;
 	check_without(BINARY_PATH);
 }
 
 /* .LoadCodeObject_NullArchList */
-static void a_load_without_list_of_archs_is_refused(void **state)
+TEST(a_load_without_list_of_archs_is_refused, NULL, fx_after)
 {
-	(void)state;
 	check_without(ARCH_LIST);
 }
 
 /* .LoadCodeObject_ZeroArchCount */
-static void a_load_for_no_arch_is_refused(void **state)
+TEST(a_load_for_no_arch_is_refused, NULL, fx_after)
 {
-	(void)state;
 	check_without(ARCH_COUNT);
 }
 
 /* .LoadCodeObject_NullCodeObjectOut */
-static void a_load_into_nothing_is_refused(void **state)
+TEST(a_load_into_nothing_is_refused, NULL, fx_after)
 {
-	(void)state;
 	check_without(OBJECT);
 }
 
 /* .LoadCodeObject_NullSizeOut */
-static void a_load_without_size_is_refused(void **state)
+TEST(a_load_without_size_is_refused, NULL, fx_after)
 {
-	(void)state;
 	check_without(SIZE);
 }
 
 /* .FreeCodeObject_Null */
-static void freeing_a_null_object_does_nothing(void **state)
+TEST(freeing_a_null_object_does_nothing, NULL, fx_after)
 {
-	(void)state;
 	kpack_free_code_object(NULL);
 }
 
@@ -225,17 +207,16 @@ static void check_marker(struct fx_marker m, kpack_error_t want)
 }
 
 /* .LoadCodeObject_InvalidMetadata */
-static void text_is_no_metadata(void **state)
+TEST(text_is_no_metadata, NULL, fx_after)
 {
 	static const char text[] = "this is not valid msgpack data";
 
-	(void)state;
 	check_marker(fx_marker_bytes(text, sizeof(text)), KPACK_ERROR_INVALID_METADATA);
 }
 
 /* .HIPKMetadata_MissingKernelName, _MissingSearchPaths, _EmptySearchPaths,
  * _WrongTypeKernelName, _WrongTypeSearchPaths, _NotAMap */
-static void metadata_must_have_both_fields_of_their_type(void **state)
+TEST(metadata_must_have_both_fields_of_their_type, NULL, fx_after)
 {
 	static const char *const bad[] = {
 		"{'kpack_search_paths': ['test_noop.kpack']}",
@@ -248,7 +229,6 @@ static void metadata_must_have_both_fields_of_their_type(void **state)
 		"{'kernel_name': 'lib/libtest.so', 'kpack_search_paths': [1, nil, []]}",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(bad); i++)
 		check_marker(fx_marker(bad[i]), KPACK_ERROR_INVALID_METADATA);
 }
@@ -257,7 +237,7 @@ static void metadata_must_have_both_fields_of_their_type(void **state)
  * 2.1: the first of equal keys counts; members that are not strings and unknown fields
  * are skipped
  */
-static void metadata_is_read_as_amd_reads_it(void **state)
+TEST(metadata_is_read_as_amd_reads_it, NULL, fx_after)
 {
 	static const char *const good[] = {
 		"{'kernel_name': 'lib/libtest.so', "
@@ -269,7 +249,6 @@ static void metadata_is_read_as_amd_reads_it(void **state)
 		"'future': [1, {2: 3}], 7: 'x', nil: 1}",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(good); i++)
 		check_marker(fx_marker(good[i]), KPACK_SUCCESS);
 }
@@ -297,87 +276,51 @@ static kpack_error_t enumerate(const char *name, struct seen *s)
 }
 
 /* .EnumerateArchitectures_NullPath */
-static void enumerating_no_file_is_refused(void **state)
+TEST(enumerating_no_file_is_refused, NULL, fx_after)
 {
 	struct seen s = {.n = 0};
 
-	(void)state;
 	assert_int_equal(kpack_enumerate_architectures(NULL, note, &s),
 			 KPACK_ERROR_INVALID_ARGUMENT);
 	assert_int_equal(s.n, 0);
 }
 
 /* .EnumerateArchitectures_NullCallback */
-static void enumerating_for_nobody_is_refused(void **state)
+TEST(enumerating_for_nobody_is_refused, NULL, fx_after)
 {
 	char path[FX_PATH];
 
-	(void)state;
 	assert_int_equal(kpack_enumerate_architectures(fx_path("test_noop.kpack", path),
 						       NULL, NULL),
 			 KPACK_ERROR_INVALID_ARGUMENT);
 }
 
 /* .EnumerateArchitectures_FileNotFound */
-static void enumerating_a_missing_file_says_so(void **state)
+TEST(enumerating_a_missing_file_says_so, NULL, fx_after)
 {
 	struct seen s = {.n = 0};
 
-	(void)state;
 	assert_int_equal(enumerate("nonexistent.kpack", &s), KPACK_ERROR_FILE_NOT_FOUND);
 	assert_int_equal(s.n, 0);
 }
 
 /* .EnumerateArchitectures_ValidArchive */
-static void all_archs_are_enumerated_in_order(void **state)
+TEST(all_archs_are_enumerated_in_order, NULL, fx_after)
 {
 	struct seen s = {.n = 0};
 
-	(void)state;
 	assert_int_equal(enumerate("test_noop.kpack", &s), KPACK_SUCCESS);
 	assert_string_equal(s.text, "gfx900 gfx906 ");
 }
 
 /* .EnumerateArchitectures_EarlyTermination */
-static void a_callback_that_stops_is_no_error(void **state)
+TEST(a_callback_that_stops_is_no_error, NULL, fx_after)
 {
 	struct seen s = {.stop_at = 1};
 
-	(void)state;
 	assert_int_equal(enumerate("test_noop.kpack", &s), KPACK_SUCCESS);
 	assert_int_equal(s.n, 1);
 	assert_int_equal(fx_open_files(), 0);
 }
 
-#define test(function) cmocka_unit_test_teardown(function, fx_after)
-
-static const struct CMUnitTest tests[] = {
-	test(no_address_is_refused),
-	test(no_place_for_the_path_is_refused),
-	test(no_room_for_the_path_is_refused),
-	test(this_program_is_found),
-	test(too_little_room_is_refused),
-	test(a_cache_is_made),
-	test(no_place_for_the_cache_is_refused),
-	test(destroying_null_does_nothing),
-	test(a_cache_takes_its_lists_from_the_environment),
-	test(a_new_cache_holds_no_archive),
-	test(a_load_without_cache_is_refused),
-	test(a_load_without_metadata_is_refused),
-	test(a_load_without_binary_is_refused),
-	test(a_load_without_list_of_archs_is_refused),
-	test(a_load_for_no_arch_is_refused),
-	test(a_load_into_nothing_is_refused),
-	test(a_load_without_size_is_refused),
-	test(freeing_a_null_object_does_nothing),
-	test(text_is_no_metadata),
-	test(metadata_must_have_both_fields_of_their_type),
-	test(metadata_is_read_as_amd_reads_it),
-	test(enumerating_no_file_is_refused),
-	test(enumerating_for_nobody_is_refused),
-	test(enumerating_a_missing_file_says_so),
-	test(all_archs_are_enumerated_in_order),
-	test(a_callback_that_stops_is_no_error),
-};
-
-SUITE(tests, fx_make, fx_remove);
+SUITE(fx_make, fx_remove);

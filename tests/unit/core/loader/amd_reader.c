@@ -15,7 +15,7 @@
  * If open() fails: FILE_NOT_FOUND for ENOENT, else IO_ERROR.  Files that are not regular
  * cannot be read, and opening them never blocks.
  */
-static void files_that_cannot_be_opened(void **state)
+TEST(files_that_cannot_be_opened)
 {
 	static const struct {
 		const char *name;
@@ -30,7 +30,6 @@ static void files_that_cannot_be_opened(void **state)
 	};
 	char path[FX_PATH];
 
-	(void)state;
 	assert_int_equal(symlink("nowhere", fx_path("dangling", path)), 0);
 	assert_int_equal(symlink("loop", fx_path("loop", path)), 0);
 	assert_int_equal(mkdir(fx_path("directory", path), 0755), 0);
@@ -45,12 +44,11 @@ static void files_that_cannot_be_opened(void **state)
 }
 
 /* The TOC may begin at the last byte of the file, but not after it. */
-static void a_table_begins_inside_the_file(void **state)
+TEST(a_table_begins_inside_the_file)
 {
 	struct ab last = ab_new(64), behind = ab_new(64);
 	kpack_archive_t archive;
 
-	(void)state;
 	ab_put(&last, "\x80", 1);
 	ab_set_le(last.bytes + 8, 64, 8);
 	archive = fx_accepted(&last);
@@ -64,11 +62,10 @@ static void a_table_begins_inside_the_file(void **state)
  * A file whose writing was interrupted: AMD's reader parses the header as the TOC and
  * returns MSGPACK_PARSE_FAILED.
  */
-static void an_archive_that_was_never_finished_is_refused(void **state)
+TEST(an_archive_that_was_never_finished_is_refused)
 {
 	struct ab a = ab_new(64);
 
-	(void)state;
 	ab_put(&a, "0123456789", 10);
 	fx_refused(&a, KPACK_ERROR_INVALID_FORMAT);
 }
@@ -129,12 +126,11 @@ static void check_binaries(kpack_archive_t archive, const char *want)
 #define K1 "{'type': 'hsaco', 'ordinal': 1, 'original_size': 4}"
 #define K2 "{'type': 'hsaco', 'ordinal': 2, 'original_size': 4}"
 
-static void bytes_behind_the_table_are_accepted(void **state)
+TEST(bytes_behind_the_table_are_accepted)
 {
 	struct ab a = ab_new(64);
 	kpack_archive_t archive;
 
-	(void)state;
 	ab_put(&a, "0123456789abcdef", 16);
 	ab_toc(&a, "{" BLOBS ", 'toc': {'k#0': {'x': " K1 "}}}");
 	ab_put(&a, "\xc1garbage", 8);
@@ -147,12 +143,11 @@ static void bytes_behind_the_table_are_accepted(void **state)
  * A missing scheme is "none".  AMD's reader also treats a scheme that is unknown or not a
  * string as "none", and returns compressed bytes as code.
  */
-static void a_missing_scheme_is_none(void **state)
+TEST(a_missing_scheme_is_none)
 {
 	kpack_archive_t archive =
 		open_table("{" BLOBS ", 'toc': {'k#0': {'x': " K2 "}}}");
 
-	(void)state;
 	check_bytes(archive, "k#0", "x", "89ab");
 	kpack_close(archive);
 	refuse_table("{'compression_scheme': 'brotli', 'toc': {}}",
@@ -165,7 +160,7 @@ static void a_missing_scheme_is_none(void **state)
  * zstd_size > 4 GiB or < 4; a blob outside the file, for which AMD's reader returns
  * IO_ERROR.
  */
-static void a_compressed_blob_must_be_possible(void **state)
+TEST(a_compressed_blob_must_be_possible)
 {
 	static const char *const places[] = {
 		"'zstd_offset': 64, 'zstd_size': 4294967297",
@@ -178,7 +173,6 @@ static void a_compressed_blob_must_be_possible(void **state)
 	};
 	char toc[160];
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(places); i++) {
 		snprintf(toc, sizeof(toc),
 			 "{'compression_scheme': 'zstd-per-kernel', 'toc': {}, %s}",
@@ -187,21 +181,19 @@ static void a_compressed_blob_must_be_possible(void **state)
 	}
 }
 
-static void keys_that_are_no_strings_are_skipped(void **state)
+TEST(keys_that_are_no_strings_are_skipped)
 {
 	kpack_archive_t archive =
 		open_table("{1: 2, nil: 'x', [1, {}]: {}, " BLOBS ", 'toc': {7: {'x': " K0
 			   "}, 'k#0': {1.5: " K0 ", 'x': {3: 4, 'ordinal': 1, "
 			   "'original_size': 4, true: false}}}}");
 
-	(void)state;
 	check_bytes(archive, "k#0", "x", "4567");
 	check_binaries(archive, "k#0");
 }
 
-static void without_toc_there_is_no_binary(void **state)
+TEST(without_toc_there_is_no_binary)
 {
-	(void)state;
 	check_binaries(open_table("{}"), "");
 	check_binaries(open_table("{'gfx_arches': ['gfx900'], " BLOBS "}"), "");
 }
@@ -209,13 +201,12 @@ static void without_toc_there_is_no_binary(void **state)
 /*
  * A number of more than 32 bits: AMD's reader refuses the archive, ours only the entry.
  */
-static void a_number_out_of_range_costs_its_entry(void **state)
+TEST(a_number_out_of_range_costs_its_entry)
 {
 	kpack_archive_t archive =
 		open_table("{" BLOBS ", 'toc': {'k#0': {'x': " K0 ", 'y': {'ordinal': "
 			   "4294967296, 'original_size': 4}, 'z': {'ordinal': -1}}}}");
 
-	(void)state;
 	check_bytes(archive, "k#0", "x", "0123");
 	fx_check_no_kernel(archive, "k#0", "y", KPACK_ERROR_KERNEL_NOT_FOUND);
 	fx_check_no_kernel(archive, "k#0", "z", KPACK_ERROR_KERNEL_NOT_FOUND);
@@ -223,7 +214,7 @@ static void a_number_out_of_range_costs_its_entry(void **state)
 }
 
 /* The first of duplicate fields counts: in the TOC, in entries and in blobs. */
-static void of_fields_that_come_twice_the_first_counts(void **state)
+TEST(of_fields_that_come_twice_the_first_counts)
 {
 	kpack_archive_t archive = open_table(
 		"{'compression_scheme': 'none', 'compression_scheme': 'future', "
@@ -235,7 +226,6 @@ static void of_fields_that_come_twice_the_first_counts(void **state)
 	const char *arch = NULL;
 	size_t n = 0;
 
-	(void)state;
 	check_bytes(archive, "k#0", "x", "0123");
 	assert_int_equal(kpack_get_architecture_count(archive, &n), KPACK_SUCCESS);
 	assert_int_equal(n, 2);
@@ -245,13 +235,12 @@ static void of_fields_that_come_twice_the_first_counts(void **state)
 }
 
 /* The last of duplicate archs of a binary counts; duplicate binaries are merged. */
-static void of_archs_that_come_twice_the_last_counts(void **state)
+TEST(of_archs_that_come_twice_the_last_counts)
 {
 	kpack_archive_t archive = open_table(
 		"{" BLOBS ", 'toc': {'k#0': {'x': " K0 ", 'y': " K0 ", 'x': " K1 "}, "
 		"'j#0': {'x': " K0 "}, 'k#0': {'z': " K2 ", 'y': " K2 "}}}");
 
-	(void)state;
 	check_bytes(archive, "k#0", "x", "4567");
 	check_bytes(archive, "k#0", "y", "89ab");
 	check_bytes(archive, "k#0", "z", "89ab");
@@ -261,7 +250,7 @@ static void of_archs_that_come_twice_the_last_counts(void **state)
 
 /* ---- what every reader must tolerate ---- */
 
-static void unknown_keys_are_ignored_at_every_level(void **state)
+TEST(unknown_keys_are_ignored_at_every_level)
 {
 	kpack_archive_t archive = open_table(
 		"{'future': {'a': [1, 2, x'00']}, 'blobs': [{'offset': 64, 'crc': 'x', "
@@ -270,12 +259,11 @@ static void unknown_keys_are_ignored_at_every_level(void **state)
 		"'hipv4-amdgcn-amd-amdhsa--gfx942', 'source_prefix': 'a/b', "
 		"'future': {1: nil}}}}}}");
 
-	(void)state;
 	check_bytes(archive, "k#0", "x", "0123");
 	kpack_close(archive);
 }
 
-static void names_may_have_colons_signs_and_no_index(void **state)
+TEST(names_may_have_colons_signs_and_no_index)
 {
 	kpack_archive_t archive = open_table(
 		"{'gfx_arches': ['gfx90a:sramecc+:xnack-', 'gfx9-4-generic'], " BLOBS ", "
@@ -283,7 +271,6 @@ static void names_may_have_colons_signs_and_no_index(void **state)
 		"'gfx9-4-generic': " K1 "}, 'fwd/MI300/x.co': {'gfx1250-strict': " K2
 		", 'amdgcnspirv': " K0 "}}}");
 
-	(void)state;
 	check_bytes(archive, "a/b.so.5.4#0", "gfx90a:sramecc+:xnack-", "0123");
 	check_bytes(archive, "a/b.so.5.4#0", "gfx9-4-generic", "4567");
 	check_bytes(archive, "fwd/MI300/x.co", "gfx1250-strict", "89ab");
@@ -292,14 +279,13 @@ static void names_may_have_colons_signs_and_no_index(void **state)
 }
 
 /* gfx_arches neither adds kernels nor hides them. */
-static void declared_archs_may_differ_from_those_there(void **state)
+TEST(declared_archs_may_differ_from_those_there)
 {
 	kpack_archive_t archive =
 		open_table("{'gfx_arches': ['gfx1', 'gfx1', 'gfx3'], " BLOBS
 			   ", 'toc': {'k#0': {'gfx2': " K0 "}}}");
 	size_t n = 0;
 
-	(void)state;
 	assert_int_equal(kpack_get_architecture_count(archive, &n), KPACK_SUCCESS);
 	assert_int_equal(n, 3);
 	check_bytes(archive, "k#0", "gfx2", "0123");
@@ -308,13 +294,12 @@ static void declared_archs_may_differ_from_those_there(void **state)
 }
 
 /* The TOC follows the header, and the blobs follow the TOC. */
-static void a_table_may_come_before_the_blobs(void **state)
+TEST(a_table_may_come_before_the_blobs)
 {
 	static const char pad[4096];
 	struct ab a = ab_new(16);
 	kpack_archive_t archive;
 
-	(void)state;
 	ab_toc(&a, "{'blobs': [{'offset': 4096, 'size': 4}], "
 		   "'toc': {'k#0': {'x': " K0 "}}}");
 	ab_put(&a, pad, 4096 - a.size);
@@ -324,14 +309,13 @@ static void a_table_may_come_before_the_blobs(void **state)
 	kpack_close(archive);
 }
 
-static void blobs_may_be_shared_overlap_and_have_any_order(void **state)
+TEST(blobs_may_be_shared_overlap_and_have_any_order)
 {
 	kpack_archive_t archive = open_table(
 		"{'blobs': [{'offset': 72, 'size': 4}, {'offset': 64, "
 		"'size': 4}, {'offset': 66, 'size': 4}], 'toc': {'k#0': "
 		"{'x': " K0 ", 'y': " K1 ", 'z': " K2 "}, 'j#0': {'x': " K0 "}}}");
 
-	(void)state;
 	check_bytes(archive, "k#0", "x", "89ab");
 	check_bytes(archive, "k#0", "y", "0123");
 	check_bytes(archive, "k#0", "z", "2345");
@@ -340,12 +324,11 @@ static void blobs_may_be_shared_overlap_and_have_any_order(void **state)
 }
 
 /* Frames that are shared by entries, in any order, or used by none. */
-static void frames_may_be_shared_and_have_any_order(void **state)
+TEST(frames_may_be_shared_and_have_any_order)
 {
 	struct ab a = ab_new_zstd();
 	kpack_archive_t archive;
 
-	(void)state;
 	ab_frame(&a, "zero", 4);
 	ab_frame(&a, "unused", 6);
 	ab_frame(&a, "", 0);
@@ -362,7 +345,7 @@ static void frames_may_be_shared_and_have_any_order(void **state)
 }
 
 /* More than 100,000 entries. */
-static void many_entries_are_read(void **state)
+TEST(many_entries_are_read)
 {
 	enum { N = 120000, ENTRY = 80 };
 	char *toc = malloc(N * (size_t)ENTRY + 256), *at = toc;
@@ -370,7 +353,6 @@ static void many_entries_are_read(void **state)
 	char key[32];
 	size_t n;
 
-	(void)state;
 	assert_non_null(toc);
 	at = stpcpy(at, "{" BLOBS ", 'toc': {");
 	for (unsigned i = 0; i < N; i++)
@@ -391,7 +373,7 @@ static void many_entries_are_read(void **state)
 }
 
 /* Uncompressed archives of more than 4 GiB; most of this one is a hole. */
-static void a_plain_archive_may_be_larger_than_4_gib(void **state)
+TEST(a_plain_archive_may_be_larger_than_4_gib)
 {
 	static const off_t blob = (INT64_C(5) << 30) + 7, toc = INT64_C(6) << 30;
 	struct ab a = ab_new(64);
@@ -399,7 +381,6 @@ static void a_plain_archive_may_be_larger_than_4_gib(void **state)
 	char path[FX_PATH];
 	int fd;
 
-	(void)state;
 	ab_toc(&a,
 	       "{'blobs': [{'offset': %lld, 'size': 4}], 'toc': {'k#0': {'x': " K0 "}}}",
 	       (long long)blob);
@@ -416,26 +397,4 @@ static void a_plain_archive_may_be_larger_than_4_gib(void **state)
 	kpack_close(archive);
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(files_that_cannot_be_opened),
-	cmocka_unit_test(a_table_begins_inside_the_file),
-	cmocka_unit_test(an_archive_that_was_never_finished_is_refused),
-	cmocka_unit_test(bytes_behind_the_table_are_accepted),
-	cmocka_unit_test(a_missing_scheme_is_none),
-	cmocka_unit_test(a_compressed_blob_must_be_possible),
-	cmocka_unit_test(keys_that_are_no_strings_are_skipped),
-	cmocka_unit_test(without_toc_there_is_no_binary),
-	cmocka_unit_test(a_number_out_of_range_costs_its_entry),
-	cmocka_unit_test(of_fields_that_come_twice_the_first_counts),
-	cmocka_unit_test(of_archs_that_come_twice_the_last_counts),
-	cmocka_unit_test(unknown_keys_are_ignored_at_every_level),
-	cmocka_unit_test(names_may_have_colons_signs_and_no_index),
-	cmocka_unit_test(declared_archs_may_differ_from_those_there),
-	cmocka_unit_test(a_table_may_come_before_the_blobs),
-	cmocka_unit_test(blobs_may_be_shared_overlap_and_have_any_order),
-	cmocka_unit_test(frames_may_be_shared_and_have_any_order),
-	cmocka_unit_test(many_entries_are_read),
-	cmocka_unit_test(a_plain_archive_may_be_larger_than_4_gib),
-};
-
-SUITE(tests, fx_make, fx_remove);
+SUITE(fx_make, fx_remove);

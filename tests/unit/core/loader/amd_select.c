@@ -54,36 +54,32 @@ static int make_archives(void **state)
 #define ASK(name, index, archs, paths) (&(const struct fx_ask){name, index, archs, paths})
 
 /* MultiPackLoaderTest.DisjointModulesWithSameArchitecture */
-static void modules_may_be_in_different_archives(void **state)
+TEST(modules_may_be_in_different_archives, NULL, fx_after)
 {
-	(void)state;
 	fx_loads(ASK("lib/first.so", 0, "gfx900", "a b"), &first_only);
 	fx_loads(ASK("lib/second.so", 0, "gfx900", "a b"), &second_only);
 	fx_loads(ASK("lib/first.so", 0, "gfx900", "b a"), &first_only);
 }
 
 /* .ModuleMustContainRequestedArchitecture */
-static void a_module_for_another_arch_does_not_count(void **state)
+TEST(a_module_for_another_arch_does_not_count, NULL, fx_after)
 {
-	(void)state;
 	fx_loads(ASK("lib/split.so", 0, "gfx900", "a b"), &split_900);
 	fx_loads(ASK("lib/split.so", 0, "gfx906", "b a"), &split_906);
 }
 
 /* .CodeObjectIndexParticipatesInSelection */
-static void the_index_is_part_of_what_is_looked_for(void **state)
+TEST(the_index_is_part_of_what_is_looked_for, NULL, fx_after)
 {
-	(void)state;
 	fx_loads(ASK("lib/first.so", 1, "gfx900", "a b"), &index_1);
 	fx_loads(ASK("lib/first.so", 0, "gfx900", "a b"), &index_0);
 }
 
 /* .FirstPathWinsDuplicatesEvenAfterCaching */
-static void the_first_path_wins_whatever_is_open(void **state)
+TEST(the_first_path_wins_whatever_is_open, NULL, fx_after)
 {
 	kpack_cache_t cache = fx_cache();
 
-	(void)state;
 	fx_check_load(cache, ASK("lib/twice.so", 0, "gfx900", "b"), &twice_b);
 	fx_check_load(cache, ASK("lib/twice.so", 0, "gfx900", "a b"), &twice_a);
 	fx_check_load(cache, ASK("lib/twice.so", 0, "gfx900", "b a"), &twice_b);
@@ -91,32 +87,28 @@ static void the_first_path_wins_whatever_is_open(void **state)
 }
 
 /* .ArchitecturePriorityPrecedesArchiveOrder */
-static void archs_come_before_archives(void **state)
+TEST(archs_come_before_archives, NULL, fx_after)
 {
-	(void)state;
 	fx_loads(ASK("lib/twice.so", 0, "gfx906 gfx900", "a b"), &twice_906);
 	fx_loads(ASK("lib/twice.so", 0, "gfx900 gfx906", "a b"), &twice_a);
 }
 
 /* .MissingModuleFallsBackToCompatibleFeatureSubset */
-static void fewer_features_stand_in_for_a_missing_module(void **state)
+TEST(fewer_features_stand_in_for_a_missing_module, NULL, fx_after)
 {
-	(void)state;
 	fx_loads(ASK("lib/second.so", 0, TRIPLE "gfx900:xnack+", "feature b"),
 		 &second_only);
 }
 
 /* .FeatureSpecificityPrecedesArchiveOrder */
-static void more_features_come_before_archives(void **state)
+TEST(more_features_come_before_archives, NULL, fx_after)
 {
-	(void)state;
 	fx_loads(ASK("lib/twice.so", 0, "gfx900:xnack+", "a feature"), &twice_xnack);
 }
 
 /* .MissingModuleDiffersFromMissingArchitecture */
-static void a_missing_module_is_no_missing_arch(void **state)
+TEST(a_missing_module_is_no_missing_arch, NULL, fx_after)
 {
-	(void)state;
 	fx_loads_not(ASK("lib/absent.so", 0, "gfx900", "a b"),
 		     KPACK_ERROR_KERNEL_NOT_FOUND);
 	fx_loads_not(ASK("lib/absent.so", 0, "gfx9999", "a b"),
@@ -124,9 +116,8 @@ static void a_missing_module_is_no_missing_arch(void **state)
 }
 
 /* .CorruptSelectedPayloadIsNotMaskedByDuplicate; this rule holds only in strict mode */
-static void strictly_a_duplicate_does_not_hide_damage(void **state)
+TEST(strictly_a_duplicate_does_not_hide_damage, NULL, fx_after)
 {
-	(void)state;
 	setenv("ROCM_KPACK_STRICT", "1", 1);
 	fx_loads_not(ASK("lib/twice.so", 0, "gfx900", "damaged a"),
 		     KPACK_ERROR_DECOMPRESSION_FAILED);
@@ -139,9 +130,8 @@ static void strictly_a_duplicate_does_not_hide_damage(void **state)
  * 3.5, step 5: after any failure, including damage, the next archive is tried, then fewer
  * features, then the next arch
  */
-static void damage_is_passed_over(void **state)
+TEST(damage_is_passed_over, NULL, fx_after)
 {
-	(void)state;
 	fx_loads(ASK("lib/twice.so", 0, "gfx900", "damaged a"), &twice_a);
 	fx_loads(ASK("lib/twice.so", 0, "gfx900", "damaged lying b"), &twice_b);
 	fx_loads(ASK("lib/twice.so", 0, "gfx900:xnack+", "damaged a"), &twice_a);
@@ -154,9 +144,8 @@ static void damage_is_passed_over(void **state)
 }
 
 /* ... and is the result if nothing else is found. */
-static void damage_alone_is_reported(void **state)
+TEST(damage_alone_is_reported, NULL, fx_after)
 {
-	(void)state;
 	fx_loads_not(ASK("lib/twice.so", 0, "gfx900", "damaged"),
 		     KPACK_ERROR_DECOMPRESSION_FAILED);
 	fx_loads_not(ASK("lib/twice.so", 0, "gfx900 gfx9999", "lying"),
@@ -166,9 +155,8 @@ static void damage_alone_is_reported(void **state)
 }
 
 /* 3.5, step 5: an archive offers exactly the archs in gfx_arches. */
-static void an_arch_that_is_not_declared_is_not_offered(void **state)
+TEST(an_arch_that_is_not_declared_is_not_offered, NULL, fx_after)
 {
-	(void)state;
 	fx_put_packed("undeclared", "'gfx906'", FX_OBJECTS(twice_a));
 	fx_loads_not(ASK("lib/twice.so", 0, "gfx900", "undeclared"),
 		     KPACK_ERROR_ARCH_NOT_FOUND);
@@ -176,9 +164,8 @@ static void an_arch_that_is_not_declared_is_not_offered(void **state)
 }
 
 /* 3.5, step 3: missing files and files that are not archives are skipped silently. */
-static void files_that_cannot_be_opened_are_skipped(void **state)
+TEST(files_that_cannot_be_opened_are_skipped, NULL, fx_after)
 {
-	(void)state;
 	fx_write("text", "no archive, only text", 21);
 	fx_write("empty", "", 0);
 	fx_loads(ASK("lib/twice.so", 0, "gfx900", "none text empty . /dev/null a"),
@@ -188,12 +175,11 @@ static void files_that_cannot_be_opened_are_skipped(void **state)
 }
 
 /* 3.5, step 2: each path gives a file for each arch and each subset of its features. */
-static void a_placeholder_stands_for_every_target(void **state)
+TEST(a_placeholder_stands_for_every_target, NULL, fx_after)
 {
 	static const struct fx_object xnack = {"k#0", "gfx90a:xnack-", "XNACK", 5, 0};
 	static const struct fx_object bare = {"k#1", "gfx90a", "BARE", 4, 0};
 
-	(void)state;
 	fx_put_packed("x_gfx90a:xnack-.kpack", "'gfx90a:xnack-'", FX_OBJECTS(xnack));
 	fx_put_packed("x_gfx90a.kpack", "'gfx90a'", FX_OBJECTS(bare));
 	fx_put_packed("y_gfx90a_@GFXARCH@", "'gfx90a'", FX_OBJECTS(bare));
@@ -210,23 +196,4 @@ static void a_placeholder_stands_for_every_target(void **state)
 	fx_loads(ASK("k", 1, "gfx90a", "y_@GFXARCH@_@GFXARCH@"), &bare);
 }
 
-#define test(function) cmocka_unit_test_teardown(function, fx_after)
-
-static const struct CMUnitTest tests[] = {
-	test(modules_may_be_in_different_archives),
-	test(a_module_for_another_arch_does_not_count),
-	test(the_index_is_part_of_what_is_looked_for),
-	test(the_first_path_wins_whatever_is_open),
-	test(archs_come_before_archives),
-	test(fewer_features_stand_in_for_a_missing_module),
-	test(more_features_come_before_archives),
-	test(a_missing_module_is_no_missing_arch),
-	test(strictly_a_duplicate_does_not_hide_damage),
-	test(damage_is_passed_over),
-	test(damage_alone_is_reported),
-	test(an_arch_that_is_not_declared_is_not_offered),
-	test(files_that_cannot_be_opened_are_skipped),
-	test(a_placeholder_stands_for_every_target),
-};
-
-SUITE(tests, make_archives, fx_remove);
+SUITE(make_archives, fx_remove);

@@ -131,115 +131,101 @@ static void check(const char *agent, const char *want)
 
 /* StripTargetPrefix.StripsAmdgcnPrefix; HRX KpackTargetMatch.StripsAmdgcnPrefix,
  * .ConsumerCardWithPrefix; IsaTargetMatch.ConsumerCardWithPrefix */
-static void a_triple_in_front_is_left_out(void **state)
+TEST(a_triple_in_front_is_left_out)
 {
-	(void)state;
 	check(TRIPLE "gfx1201", "gfx1201");
 }
 
 /* StripTargetPrefix.StripsAmdgcnPrefixWithFeatures; HRX the same;
  * IsaTargetMatch.TwoFeaturesWithPrefix; HRX the same */
-static void a_triple_before_features_is_left_out(void **state)
+TEST(a_triple_before_features_is_left_out)
 {
-	(void)state;
 	check(TRIPLE "gfx942:sramecc+:xnack-",
 	      "gfx942:sramecc+:xnack- gfx942:sramecc+ gfx942:xnack- gfx942");
 }
 
 /* StripTargetPrefix.NoOpForBareArch; HRX StripNoOpForBareArch, ConsumerCardBare;
  * IsaTargetMatch.ConsumerCardBare; ParseTargetId.BareProcessor */
-static void a_bare_processor_is_its_only_candidate(void **state)
+TEST(a_bare_processor_is_its_only_candidate)
 {
-	(void)state;
 	check("gfx1201", "gfx1201");
 }
 
 /* StripTargetPrefix.NoOpForArchWithFeatures; ParseTargetId.TwoFeatures;
  * IsaTargetMatch.TwoFeaturesMostSpecificFirst; HRX the same */
-static void two_features_make_four_candidates(void **state)
+TEST(two_features_make_four_candidates)
 {
-	(void)state;
 	check("gfx90a:sramecc+:xnack-",
 	      "gfx90a:sramecc+:xnack- gfx90a:sramecc+ gfx90a:xnack- gfx90a");
 }
 
 /* StripTargetPrefix.EmptyString; ParseTargetId.EmptyString; IsaTargetMatch.EmptyString,
  * .ReturnsFalseForEmptyInput; HRX EmptyString */
-static void an_empty_agent_has_no_candidate(void **state)
+TEST(an_empty_agent_has_no_candidate)
 {
-	(void)state;
 	check("", "");
 	check(TRIPLE, "");
 	check(":xnack-", "");
 }
 
 /* StripTargetPrefix.Nullptr; IsaTargetMatch.Nullptr */
-static void a_null_agent_has_no_candidate(void **state)
+TEST(a_null_agent_has_no_candidate)
 {
-	(void)state;
 	check(NULL, "");
 }
 
 /* ---- features ---- */
 
 /* ParseTargetId.SingleFeature; IsaTargetMatch.SingleFeatureXnack; HRX SingleFeature */
-static void one_feature_makes_two_candidates(void **state)
+TEST(one_feature_makes_two_candidates)
 {
-	(void)state;
 	check("gfx90a:xnack+", "gfx90a:xnack+ gfx90a");
 	check("gfx90a:xnack-", "gfx90a:xnack- gfx90a");
 }
 
 /* IsaTargetMatch.SingleFeatureSramecc */
-static void the_other_feature_makes_two_as_well(void **state)
+TEST(the_other_feature_makes_two_as_well)
 {
-	(void)state;
 	check("gfx942:sramecc+", "gfx942:sramecc+ gfx942");
 }
 
 /* ParseTargetId.GenericTarget; IsaTargetMatch.GenericIsa; HRX GenericIsa */
-static void a_generic_target_is_its_only_candidate(void **state)
+TEST(a_generic_target_is_its_only_candidate)
 {
-	(void)state;
 	check("gfx11-generic", "gfx11-generic");
 	check("gfx9-4-generic", "gfx9-4-generic");
 }
 
 /* IsaTargetMatch.GenericIsaWithPrefix */
-static void a_generic_target_may_have_the_triple(void **state)
+TEST(a_generic_target_may_have_the_triple)
 {
-	(void)state;
 	check(TRIPLE "gfx11-generic", "gfx11-generic");
 }
 
 /* IsaTargetMatch.ConsumerCardGfx1100 */
-static void a_processor_is_no_other_that_begins_alike(void **state)
+TEST(a_processor_is_no_other_that_begins_alike)
 {
-	(void)state;
 	check("gfx1100", "gfx1100");
 	check("gfx110", "gfx110");
 }
 
 /* IsaTargetMatch.AsanAgent */
-static void an_agent_with_xnack_takes_its_candidates_in_order(void **state)
+TEST(an_agent_with_xnack_takes_its_candidates_in_order)
 {
-	(void)state;
 	check("gfx942:sramecc+:xnack+",
 	      "gfx942:sramecc+:xnack+ gfx942:sramecc+ gfx942:xnack+ gfx942");
 }
 
 /* IsaTargetMatch.MixedFeatureValues; HRX the same */
-static void features_of_either_sign_are_kept(void **state)
+TEST(features_of_either_sign_are_kept)
 {
-	(void)state;
 	check("gfx90a:sramecc-:xnack+",
 	      "gfx90a:sramecc-:xnack+ gfx90a:sramecc- gfx90a:xnack+ gfx90a");
 }
 
 /* IsaTargetMatch.Gfx950TwoFeatures */
-static void another_processor_has_four_candidates_too(void **state)
+TEST(another_processor_has_four_candidates_too)
 {
-	(void)state;
 	check(TRIPLE "gfx950:sramecc+:xnack-",
 	      "gfx950:sramecc+:xnack- gfx950:sramecc+ gfx950:xnack- gfx950");
 }
@@ -248,11 +234,10 @@ static void another_processor_has_four_candidates_too(void **state)
  * HRX FeatureSubsetNeverFlipsSign: the other tests have archives of the opposite sign;
  * this one has nothing else
  */
-static void no_sign_is_ever_turned(void **state)
+TEST(no_sign_is_ever_turned)
 {
 	uint64_t minus = 0;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(targets); i++)
 		if (!strchr(targets[i], '+'))
 			minus |= UINT64_C(1) << i;
@@ -262,17 +247,15 @@ static void no_sign_is_ever_turned(void **state)
 }
 
 /* 3.6: an agent's features keep their order. */
-static void features_are_not_sorted(void **state)
+TEST(features_are_not_sorted)
 {
-	(void)state;
 	check("gfx90a:xnack-:sramecc+",
 	      "gfx90a:xnack-:sramecc+ gfx90a:xnack- gfx90a:sramecc+ gfx90a");
 }
 
 /* 3.6: empty features are ignored. */
-static void empty_features_are_left_out(void **state)
+TEST(empty_features_are_left_out)
 {
-	(void)state;
 	check("gfx90a::xnack-:", "gfx90a:xnack- gfx90a");
 }
 
@@ -282,22 +265,20 @@ static void empty_features_are_left_out(void **state)
  * IsaTargetMatch.EarlyTerminationOnFirstMatch; HRX EarlyTerminationStopsAtFirstMatch: the
  * first existing target is taken, whatever follows
  */
-static void the_first_match_ends_the_walk(void **state)
+TEST(the_first_match_ends_the_walk)
 {
 	kpack_cache_t cache = fx_cache();
 
-	(void)state;
 	assert_string_equal(targets[pick(cache, "gfx90a:sramecc+:xnack-", 0)],
 			    "gfx90a:sramecc+:xnack-");
 	kpack_cache_destroy(cache);
 }
 
 /* IsaTargetMatch.EarlyTerminationOnThirdMatch */
-static void the_third_match_ends_the_walk(void **state)
+TEST(the_third_match_ends_the_walk)
 {
 	uint64_t without = 0;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(targets); i++)
 		if (strncmp(targets[i], "gfx90a:sramecc+", 15) == 0)
 			without |= UINT64_C(1) << i;
@@ -305,11 +286,10 @@ static void the_third_match_ends_the_walk(void **state)
 }
 
 /* IsaTargetMatch.ConsumerCardEarlyTermination */
-static void the_only_match_ends_the_walk(void **state)
+TEST(the_only_match_ends_the_walk)
 {
 	kpack_cache_t cache = fx_cache();
 
-	(void)state;
 	assert_string_equal(targets[pick(cache, TRIPLE "gfx1201", 0)], "gfx1201");
 	kpack_cache_destroy(cache);
 }
@@ -318,13 +298,12 @@ static void the_only_match_ends_the_walk(void **state)
  * IsaTargetMatch.NoMatchReturnsAllCandidates: the result is false; any single candidate
  * suffices, which shows that all are visited
  */
-static void no_match_is_an_error_and_any_match_is_none(void **state)
+TEST(no_match_is_an_error_and_any_match_is_none)
 {
 	static const char *const candidates[] = {
 		"gfx90a:sramecc+:xnack-", "gfx90a:sramecc+", "gfx90a:xnack-", "gfx90a"};
 	uint64_t others = 0;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(targets); i++)
 		if (strncmp(targets[i], "gfx90a", 6) == 0)
 			others |= UINT64_C(1) << i;
@@ -336,28 +315,4 @@ static void no_match_is_an_error_and_any_match_is_none(void **state)
 					   candidates[c]);
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(a_triple_in_front_is_left_out),
-	cmocka_unit_test(a_triple_before_features_is_left_out),
-	cmocka_unit_test(a_bare_processor_is_its_only_candidate),
-	cmocka_unit_test(two_features_make_four_candidates),
-	cmocka_unit_test(an_empty_agent_has_no_candidate),
-	cmocka_unit_test(a_null_agent_has_no_candidate),
-	cmocka_unit_test(one_feature_makes_two_candidates),
-	cmocka_unit_test(the_other_feature_makes_two_as_well),
-	cmocka_unit_test(a_generic_target_is_its_only_candidate),
-	cmocka_unit_test(a_generic_target_may_have_the_triple),
-	cmocka_unit_test(a_processor_is_no_other_that_begins_alike),
-	cmocka_unit_test(an_agent_with_xnack_takes_its_candidates_in_order),
-	cmocka_unit_test(features_of_either_sign_are_kept),
-	cmocka_unit_test(another_processor_has_four_candidates_too),
-	cmocka_unit_test(no_sign_is_ever_turned),
-	cmocka_unit_test(features_are_not_sorted),
-	cmocka_unit_test(empty_features_are_left_out),
-	cmocka_unit_test(the_first_match_ends_the_walk),
-	cmocka_unit_test(the_third_match_ends_the_walk),
-	cmocka_unit_test(the_only_match_ends_the_walk),
-	cmocka_unit_test(no_match_is_an_error_and_any_match_is_none),
-};
-
-SUITE(tests, make_archives, fx_remove);
+SUITE(make_archives, fx_remove);

@@ -25,7 +25,6 @@ static const char *at(const char *name)
 
 static int make_dir(void **state)
 {
-	(void)state;
 	return mkdtemp(dir) == NULL;
 }
 
@@ -33,7 +32,6 @@ static int remove_dir(void **state)
 {
 	char command[64];
 
-	(void)state;
 	snprintf(command, sizeof(command), "rm -rf %s", dir);
 	return system(command);
 }
@@ -92,12 +90,11 @@ static const char *arch_of(const struct kp_cached *e)
 	return kp_archive_arch(kp_cached_archive(e), 0);
 }
 
-static void a_file_is_opened_once(void **state)
+TEST(a_file_is_opened_once)
 {
 	struct kp_cached *first, *second;
 	struct kp_cache c;
 
-	(void)state;
 	put_archive("a", "one");
 	assert_int_equal(symlink("a", at("linked")), 0);
 	assert_int_equal(kp_cache_init(&c, NULL), KPACK_SUCCESS);
@@ -118,13 +115,12 @@ static void a_file_is_opened_once(void **state)
 	kp_cache_fini(&c);
 }
 
-static void a_replaced_file_is_opened_anew(void **state)
+TEST(a_replaced_file_is_opened_anew)
 {
 	struct kp_cached *old, *new;
 	struct kp_cache c;
 	size_t n;
 
-	(void)state;
 	put_archive("r", "old");
 	assert_int_equal(kp_cache_init(&c, NULL), KPACK_SUCCESS);
 	old = get(&c, "r");
@@ -148,7 +144,7 @@ static void a_replaced_file_is_opened_anew(void **state)
 }
 
 /* Inode, size or time shows the change. */
-static void a_file_that_was_written_to_is_opened_anew(void **state)
+TEST(a_file_that_was_written_to_is_opened_anew)
 {
 	static const struct {
 		const char *arch;
@@ -157,7 +153,6 @@ static void a_file_that_was_written_to_is_opened_anew(void **state)
 		{"old", {5, 5}}, {"new", {6, 5}}, {"now", {6, 6}}, {"longer", {6, 6}}};
 	struct kp_cache c;
 
-	(void)state;
 	put_archive("w", "first");
 	assert_int_equal(kp_cache_init(&c, NULL), KPACK_SUCCESS);
 	for (size_t i = 0; i < COUNT(steps); i++) {
@@ -179,12 +174,11 @@ static void a_file_that_was_written_to_is_opened_anew(void **state)
 	kp_cache_fini(&c);
 }
 
-static void another_file_that_is_open_already_takes_the_place(void **state)
+TEST(another_file_that_is_open_already_takes_the_place)
 {
 	struct kp_cached *a, *b, *e;
 	struct kp_cache c;
 
-	(void)state;
 	put_archive("p", "p");
 	put_archive("q", "q");
 	assert_int_equal(kp_cache_init(&c, NULL), KPACK_SUCCESS);
@@ -201,13 +195,12 @@ static void another_file_that_is_open_already_takes_the_place(void **state)
 	kp_cache_fini(&c);
 }
 
-static void a_file_that_is_gone_stays_open(void **state)
+TEST(a_file_that_is_gone_stays_open)
 {
 	struct kp_cached *first, *second;
 	struct kpackx_error why = {0};
 	struct kp_cache c;
 
-	(void)state;
 	put_archive("g", "gone");
 	assert_int_equal(kp_cache_init(&c, NULL), KPACK_SUCCESS);
 	first = get(&c, "g");
@@ -226,13 +219,12 @@ static void a_file_that_is_gone_stays_open(void **state)
 }
 
 /* The same relative path, from another directory. */
-static void a_relative_path_leads_from_where_the_program_is(void **state)
+TEST(a_relative_path_leads_from_where_the_program_is)
 {
 	struct kp_cached *e = NULL;
 	struct kp_cache c;
 	char before[4096];
 
-	(void)state;
 	put_archive("c", "here");
 	assert_non_null(getcwd(before, sizeof(before)));
 	assert_int_equal(chdir(dir), 0);
@@ -259,12 +251,11 @@ static void drop(void)
  * The file is replaced between stat() and open(): the cache records the file that was
  * opened.
  */
-static void a_file_that_is_replaced_meanwhile_is_known(void **state)
+TEST(a_file_that_is_replaced_meanwhile_is_known)
 {
 	struct kp_cached *e, *again;
 	struct kp_cache c;
 
-	(void)state;
 	put_archive("m", "one");
 	assert_int_equal(kp_cache_init(&c, NULL), KPACK_SUCCESS);
 	hook_open = open_after_that;
@@ -279,12 +270,11 @@ static void a_file_that_is_replaced_meanwhile_is_known(void **state)
 }
 
 /* If the new file disappears before it is opened, the look-up gives the old archive. */
-static void a_file_that_goes_before_it_is_opened_is_gone(void **state)
+TEST(a_file_that_goes_before_it_is_opened_is_gone)
 {
 	struct kp_cached *old, *e;
 	struct kp_cache c;
 
-	(void)state;
 	put_archive("m", "one");
 	assert_int_equal(kp_cache_init(&c, NULL), KPACK_SUCCESS);
 	old = get(&c, "m");
@@ -298,14 +288,13 @@ static void a_file_that_goes_before_it_is_opened_is_gone(void **state)
 	kp_cache_fini(&c);
 }
 
-static void failures_are_not_kept(void **state)
+TEST(failures_are_not_kept)
 {
 	struct kp_cached *e = NULL;
 	struct kpackx_error why = {0};
 	struct kp_cache c;
 	FILE *f = fopen(at("f"), "w");
 
-	(void)state;
 	assert_non_null(f);
 	fputs("no archive at all", f);
 	fclose(f);
@@ -342,13 +331,12 @@ static void *get_one(void *arg)
 	return get(&s->c, "t");
 }
 
-static void threads_wait_for_one_opening(void **state)
+TEST(threads_wait_for_one_opening)
 {
 	struct shared s;
 	pthread_t threads[10];
 	void *got[COUNT(threads)];
 
-	(void)state;
 	put_archive("t", "shared");
 	assert_int_equal(kp_cache_init(&s.c, NULL), KPACK_SUCCESS);
 	pthread_barrier_init(&s.start, NULL, COUNT(threads));
@@ -383,13 +371,12 @@ static void *use_any(void *arg)
 	return good ? s : NULL;
 }
 
-static void files_change_while_threads_use_them(void **state)
+TEST(files_change_while_threads_use_them)
 {
 	struct shared s = {.done = false};
 	pthread_t threads[4];
 	FILE *f;
 
-	(void)state;
 	put_archive("u", "one");
 	assert_int_equal(kp_cache_init(&s.c, NULL), KPACK_SUCCESS);
 	pthread_barrier_init(&s.start, NULL, COUNT(threads) + 1);
@@ -436,12 +423,11 @@ static void *use_always(void *arg)
 	return good ? s : NULL;
 }
 
-static void a_file_that_goes_meanwhile_stays_open(void **state)
+TEST(a_file_that_goes_meanwhile_stays_open)
 {
 	struct shared s = {.done = false};
 	pthread_t threads[4];
 
-	(void)state;
 	put_archive("v", "one");
 	assert_int_equal(kp_cache_init(&s.c, NULL), KPACK_SUCCESS);
 	kp_cache_put(get(&s.c, "v"));
@@ -464,19 +450,4 @@ static void a_file_that_goes_meanwhile_stays_open(void **state)
 	kp_cache_fini(&s.c);
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(a_file_is_opened_once),
-	cmocka_unit_test(a_replaced_file_is_opened_anew),
-	cmocka_unit_test(a_file_that_was_written_to_is_opened_anew),
-	cmocka_unit_test(another_file_that_is_open_already_takes_the_place),
-	cmocka_unit_test(a_file_that_is_gone_stays_open),
-	cmocka_unit_test(a_relative_path_leads_from_where_the_program_is),
-	cmocka_unit_test(a_file_that_is_replaced_meanwhile_is_known),
-	cmocka_unit_test(a_file_that_goes_before_it_is_opened_is_gone),
-	cmocka_unit_test(failures_are_not_kept),
-	cmocka_unit_test(threads_wait_for_one_opening),
-	cmocka_unit_test(files_change_while_threads_use_them),
-	cmocka_unit_test(a_file_that_goes_meanwhile_stays_open),
-};
-
-SUITE(tests, make_dir, remove_dir);
+SUITE(make_dir, remove_dir);

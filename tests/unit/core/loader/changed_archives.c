@@ -89,11 +89,10 @@ static void spoil(const char *name)
 	close(fd);
 }
 
-static void a_spoiled_archive_is_damaged(void **state)
+TEST(a_spoiled_archive_is_damaged)
 {
 	kpack_cache_t cache = new_cache();
 
-	(void)state;
 	assert_int_equal(load(cache, &whole), KPACK_SUCCESS);
 	spoil("a.kpack");
 	assert_int_equal(load(cache, &whole), KPACK_ERROR_DECOMPRESSION_FAILED);
@@ -103,11 +102,10 @@ static void a_spoiled_archive_is_damaged(void **state)
 	kpack_cache_destroy(cache);
 }
 
-static void a_cut_archive_is_passed_over(void **state)
+TEST(a_cut_archive_is_passed_over)
 {
 	kpack_cache_t cache = new_cache();
 
-	(void)state;
 	assert_int_equal(load(cache, &whole), KPACK_SUCCESS);
 	for (int i = 0; i < 3; i++) {
 		static const off_t sizes[] = {LARGE / 4, 10, 0};
@@ -124,7 +122,7 @@ static void a_cut_archive_is_passed_over(void **state)
 }
 
 /* Decoding uses the open file, not the name. */
-static void a_cut_archive_that_is_open_cannot_be_read(void **state)
+TEST(a_cut_archive_that_is_open_cannot_be_read)
 {
 	struct kpackx_error why = {0};
 	kpack_archive_t a;
@@ -133,7 +131,6 @@ static void a_cut_archive_that_is_open_cannot_be_read(void **state)
 	size_t size = 0;
 	int fd = open_file("a.kpack");
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/a.kpack", dir);
 	assert_int_equal(kpack_open(path, &a), KPACK_SUCCESS);
 	assert_int_equal(ftruncate(fd, LARGE / 4), 0);
@@ -146,11 +143,10 @@ static void a_cut_archive_that_is_open_cannot_be_read(void **state)
 	put("a.kpack");
 }
 
-static void an_archive_that_is_gone_still_serves(void **state)
+TEST(an_archive_that_is_gone_still_serves)
 {
 	kpack_cache_t cache = new_cache();
 
-	(void)state;
 	assert_int_equal(load(cache, &whole), KPACK_SUCCESS);
 	drop("a.kpack");
 	assert_int_equal(load(cache, &whole), KPACK_SUCCESS);
@@ -223,13 +219,12 @@ static void upset(const char *name, int what)
 	}
 }
 
-static void threads_load_what_changes(void **state)
+TEST(threads_load_what_changes)
 {
 	struct crowd c = {.cache = new_cache(), .request = &whole};
 	pthread_t threads[4];
 	bool good = true;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(threads); i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, load_all_the_time, &c),
 				 0);
@@ -271,12 +266,11 @@ static int open_or_not(const char *path, int flags, mode_t mode)
 	return interrupted() ? -1 : system_open(path, flags, mode);
 }
 
-static void signals_do_not_stop_a_load(void **state)
+TEST(signals_do_not_stop_a_load)
 {
 	kpack_cache_t cache = new_cache();
 	kpack_error_t err;
 
-	(void)state;
 	hook_pread = pread_or_not;
 	hook_open = open_or_not;
 	err = load(cache, &whole);
@@ -287,13 +281,4 @@ static void signals_do_not_stop_a_load(void **state)
 	kpack_cache_destroy(cache);
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(a_spoiled_archive_is_damaged),
-	cmocka_unit_test(a_cut_archive_is_passed_over),
-	cmocka_unit_test(a_cut_archive_that_is_open_cannot_be_read),
-	cmocka_unit_test(an_archive_that_is_gone_still_serves),
-	cmocka_unit_test(threads_load_what_changes),
-	cmocka_unit_test(signals_do_not_stop_a_load),
-};
-
-SUITE(tests, make_archives, remove_dir);
+SUITE(make_archives, remove_dir);

@@ -120,9 +120,8 @@ static void set(const char *name, const char *value)
 	setenv(name, text, 1);
 }
 
-static void what_is_chosen_is_logged(void **state)
+TEST(what_is_chosen_is_logged)
 {
-	(void)state;
 	expect_log(
 		&(struct request){"lib/x.so", 0, "gfx906 gfx900", "a.kpack", "FIRST", 0},
 		"cache created\n"
@@ -136,9 +135,8 @@ static void what_is_chosen_is_logged(void **state)
 		"chosen: %/a.kpack: lib/x.so#0 gfx900: 5 bytes\n");
 }
 
-static void every_candidate_is_logged_with_the_reason(void **state)
+TEST(every_candidate_is_logged_with_the_reason)
 {
-	(void)state;
 	expect_log(&(struct request){"lib/x.so", 0, "gfx900",
 				     "no.kpack text.kpack none.kpack other.kpack "
 				     "damaged.kpack a.kpack",
@@ -172,12 +170,11 @@ static void every_candidate_is_logged_with_the_reason(void **state)
 }
 
 /* A refused entry exists and has a reason; a missing entry is not reported as refused. */
-static void entries_that_were_refused_are_logged(void **state)
+TEST(entries_that_were_refused_are_logged)
 {
 	struct request r = {"lib/x.so",       1,    "gfx900",
 			    "refusing.kpack", NULL, KPACK_ERROR_KERNEL_NOT_FOUND};
 
-	(void)state;
 	expect_log(&r, "cache created\n"
 		       "load: %/fake.so: for gfx900\n"
 		       "key: lib/x.so#1\n"
@@ -205,9 +202,8 @@ static void entries_that_were_refused_are_logged(void **state)
 	check_alone(&r);
 }
 
-static void files_that_are_named_again_are_logged(void **state)
+TEST(files_that_are_named_again_are_logged)
 {
-	(void)state;
 	expect_log(&(struct request){"lib/x.so", 0, "gfx900 gfx900",
 				     "a.kpack ./no/../a.kpack", "FIRST", 0},
 		   "cache created\n"
@@ -221,9 +217,8 @@ static void files_that_are_named_again_are_logged(void **state)
 		   "chosen: %/a.kpack: lib/x.so#0 gfx900: 5 bytes\n");
 }
 
-static void placeholders_are_logged_as_they_are_filled(void **state)
+TEST(placeholders_are_logged_as_they_are_filled)
 {
-	(void)state;
 	expect_log(&(struct request){"lib/x.so", 3, "amdgcn-amd-amdhsa--gfx90a:xnack-",
 				     "x_@GFXARCH@.kpack", "GFX90A", 0},
 		   "cache created\n"
@@ -238,11 +233,10 @@ static void placeholders_are_logged_as_they_are_filled(void **state)
 		   "chosen: %/x_gfx90a.kpack: lib/x.so#3 gfx90a: 6 bytes\n");
 }
 
-static void lists_are_logged_with_what_they_replace(void **state)
+TEST(lists_are_logged_with_what_they_replace)
 {
 	static const struct request r = {"lib/x.so", 0, "gfx900", "a.kpack", "SECOND", 0};
 
-	(void)state;
 	set("ROCM_KPACK_PATH", "%/empty:%/many:/no/such");
 	expect_log(&r, "cache created, ROCM_KPACK_PATH\n"
 		       "load: %/fake.so: for gfx900\n"
@@ -279,7 +273,7 @@ static void lists_are_logged_with_what_they_replace(void **state)
 	unsetenv("ROCM_KPACK_PATH_PREFIX");
 }
 
-static void search_paths_that_are_too_long_are_logged(void **state)
+TEST(search_paths_that_are_too_long_are_logged)
 {
 	char arch[KP_NAME_MAX], text[3 * KP_NAME_MAX], binary[64];
 	const char *archs[] = {arch};
@@ -290,7 +284,6 @@ static void search_paths_that_are_too_long_are_logged(void **state)
 	size_t size;
 	ssize_t n;
 
-	(void)state;
 	memset(arch, 'a', sizeof(arch) - 1);
 	arch[sizeof(arch) - 1] = '\0';
 	snprintf(binary, sizeof(binary), "%s/fake.so", dir);
@@ -313,9 +306,8 @@ static void search_paths_that_are_too_long_are_logged(void **state)
 	marker_free(&m);
 }
 
-static void failures_are_logged(void **state)
+TEST(failures_are_logged)
 {
-	(void)state;
 	expect_log(&(struct request){"lib/x.so", 0, "gfx9999", "other.kpack", NULL,
 				     KPACK_ERROR_ARCH_NOT_FOUND},
 		   "cache created\n"
@@ -352,9 +344,8 @@ static void failures_are_logged(void **state)
 	unsetenv("ROCM_KPACK_DISABLE");
 }
 
-static void names_cannot_confuse_a_terminal(void **state)
+TEST(names_cannot_confuse_a_terminal)
 {
-	(void)state;
 	setenv("ROCM_KPACK_PATH", "/no/\033[2Jx\ny", 1);
 	expect_log(&(struct request){"a\033b", 0, "gfx9\n00", "no\\such", NULL,
 				     KPACK_ERROR_ARCHIVE_NOT_FOUND},
@@ -371,7 +362,7 @@ static void names_cannot_confuse_a_terminal(void **state)
 	unsetenv("ROCM_KPACK_PATH");
 }
 
-static void nothing_is_logged_unless_asked(void **state)
+TEST(nothing_is_logged_unless_asked)
 {
 	static const char *const off[] = {"0", "", "0yes"};
 	static const struct request r = {"lib/x.so", 0,
@@ -379,7 +370,6 @@ static void nothing_is_logged_unless_asked(void **state)
 					 NULL,       KPACK_ERROR_ARCH_NOT_FOUND};
 	char text[256];
 
-	(void)state;
 	read_stderr(&r, text, sizeof(text));
 	assert_string_equal(text, "");
 	for (size_t i = 0; i < COUNT(off); i++) {
@@ -394,13 +384,12 @@ static void nothing_is_logged_unless_asked(void **state)
 }
 
 /* A line is never longer than PIPE_BUF, and always ends with a line feed. */
-static void long_lines_are_cut(void **state)
+TEST(long_lines_are_cut)
 {
 	static char list[9000], text[60000];
 	static const struct request r = {"lib/x.so", 0,    "gfx900",
 					 "a.kpack",  NULL, KPACK_ERROR_ARCHIVE_NOT_FOUND};
 
-	(void)state;
 	memset(list, '\n', sizeof(list) - 1);
 	setenv("ROCM_KPACK_PATH", list, 1);
 	setenv("ROCM_KPACK_DEBUG", "1", 1);
@@ -416,12 +405,11 @@ static void long_lines_are_cut(void **state)
 }
 
 /* A closed standard error is ignored silently. */
-static void a_closed_stderr_is_no_failure(void **state)
+TEST(a_closed_stderr_is_no_failure)
 {
 	int saved = dup(STDERR_FILENO);
 	kpack_cache_t cache;
 
-	(void)state;
 	setenv("ROCM_KPACK_DEBUG", "1", 1);
 	close(STDERR_FILENO);
 	cache = new_cache();
@@ -432,19 +420,4 @@ static void a_closed_stderr_is_no_failure(void **state)
 	unsetenv("ROCM_KPACK_DEBUG");
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(what_is_chosen_is_logged),
-	cmocka_unit_test(every_candidate_is_logged_with_the_reason),
-	cmocka_unit_test(entries_that_were_refused_are_logged),
-	cmocka_unit_test(files_that_are_named_again_are_logged),
-	cmocka_unit_test(placeholders_are_logged_as_they_are_filled),
-	cmocka_unit_test(lists_are_logged_with_what_they_replace),
-	cmocka_unit_test(search_paths_that_are_too_long_are_logged),
-	cmocka_unit_test(failures_are_logged),
-	cmocka_unit_test(names_cannot_confuse_a_terminal),
-	cmocka_unit_test(nothing_is_logged_unless_asked),
-	cmocka_unit_test(long_lines_are_cut),
-	cmocka_unit_test(a_closed_stderr_is_no_failure),
-};
-
-SUITE(tests, make_archives, remove_dir);
+SUITE(make_archives, remove_dir);

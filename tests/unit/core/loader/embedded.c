@@ -243,22 +243,20 @@ static void assert_wrappers(int fd)
 	close(fd);
 }
 
-static void every_wrapper_gives_its_bundle(void **state)
+TEST(every_wrapper_gives_its_bundle)
 {
 	static const struct host *const hosts[] = {&plain, &compressed, &older};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(hosts); i++) {
 		assert_wrappers(make_fat(hosts[i]));
 		assert_wrappers(kept(hosts[i]));
 	}
 }
 
-static void the_archs_decide_in_their_order(void **state)
+TEST(the_archs_decide_in_their_order)
 {
 	int fds[] = {make_fat(&plain), kept(&compressed)};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(fds); i++) {
 		int fd = fds[i];
 
@@ -281,12 +279,11 @@ static void the_archs_decide_in_their_order(void **state)
 	}
 }
 
-static void code_for_another_gpu_is_none(void **state)
+TEST(code_for_another_gpu_is_none)
 {
 	char long_arch[5000];
 	int fd = make_fat(&plain);
 
-	(void)state;
 	memset(long_arch, 'g', sizeof(long_arch));
 	long_arch[sizeof(long_arch) - 1] = '\0';
 	assert_fails(fd, 0, ARCHS("gfx1103", "gfx9-generic"), KPACK_ERROR_ARCH_NOT_FOUND,
@@ -303,11 +300,10 @@ static void code_for_another_gpu_is_none(void **state)
 	close(fd);
 }
 
-static void hip_comes_before_openmp(void **state)
+TEST(hip_comes_before_openmp)
 {
 	int fd = make_fat(&plain);
 
-	(void)state;
 	assert_gives(fd, 1, ARCHS("gfx90a"), "0 for gfx90a");
 	/* but a more specific target, or one asked for earlier, comes first */
 	assert_gives(fd, 1, ARCHS("gfx908:xnack+"), "only for OpenMP");
@@ -315,22 +311,20 @@ static void hip_comes_before_openmp(void **state)
 	close(fd);
 }
 
-static void what_was_taken_out_is_not_there(void **state)
+TEST(what_was_taken_out_is_not_there)
 {
 	int fd = make_converted(&plain, LAYOUT, false);
 
-	(void)state;
 	assert_fails(fd, 0, ARCHS("gfx90a"), KPACK_ERROR_KERNEL_NOT_FOUND,
 		     "no device code in it: it was converted");
 	close(fd);
 }
 
-static void without_a_layout_the_position_counts(void **state)
+TEST(without_a_layout_the_position_counts)
 {
 	struct host more = {.n_wrappers = 4, .wrappers = {0, 1, 2, 2}};
 	int fd = make_converted(&in_order, NO_LAYOUT, true);
 
-	(void)state;
 	assert_gives(fd, 0, ARCHS("gfx90a"), "0 for gfx90a");
 	assert_gives(fd, 2, ARCHS("gfx90a"), "2 for gfx90a");
 	assert_fails(fd, 3, ARCHS("gfx90a"), KPACK_ERROR_KERNEL_NOT_FOUND,
@@ -343,7 +337,7 @@ static void without_a_layout_the_position_counts(void **state)
 	close(fd);
 }
 
-static void a_layout_that_lies_is_refused(void **state)
+TEST(a_layout_that_lies_is_refused)
 {
 	static const struct {
 		enum layout which;
@@ -356,7 +350,6 @@ static void a_layout_that_lies_is_refused(void **state)
 		{NEWER_LAYOUT, KPACK_ERROR_NOT_IMPLEMENTED, ".rocm_kpack_layout: "},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		int fd = make_converted(&plain, cases[i].which, true);
 
@@ -365,13 +358,12 @@ static void a_layout_that_lies_is_refused(void **state)
 	}
 }
 
-static void bare_containers_are_counted(void **state)
+TEST(bare_containers_are_counted)
 {
 	uint64_t starts[BUNDLES];
 	struct bytes b = bundles_of(&compressed, starts);
 	int fd = bytes_fd(b.data, b.size);
 
-	(void)state;
 	assert_gives(fd, 0, ARCHS("gfx90a"), "0 for gfx90a");
 	assert_gives(fd, 1, ARCHS("gfx90a"), "1 for gfx90a");
 	assert_fails(fd, 3, ARCHS("gfx90a"), KPACK_ERROR_KERNEL_NOT_FOUND,
@@ -380,14 +372,13 @@ static void bare_containers_are_counted(void **state)
 	bytes_free(&b);
 }
 
-static void other_files_are_refused(void **state)
+TEST(other_files_are_refused)
 {
 	static const struct section text = {
 		".text", SHT_PROGBITS, SHF_ALLOC, 0, {(const uint8_t *)"x", 1}, 0, 0, 0};
 	struct elf_file f = elf_build(ET_DYN, EM_X86_64, &text, 1);
 	int fd = bytes_fd(f.bytes.data, f.bytes.size);
 
-	(void)state;
 	assert_fails(fd, 0, ARCHS("gfx90a"), KPACK_ERROR_KERNEL_NOT_FOUND,
 		     "no device code in it");
 	close(fd);
@@ -400,7 +391,7 @@ static void other_files_are_refused(void **state)
 	bytes_free(&f.bytes);
 }
 
-static void files_must_be_there(void **state)
+TEST(files_must_be_there)
 {
 	static const struct {
 		const char *path;
@@ -412,7 +403,6 @@ static void files_must_be_there(void **state)
 	};
 	struct got got;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		assert_int_equal(kpackx_load_embedded(cases[i].path, 0, ARCHS("gfx90a"),
 						      &got.data, &got.size, &why),
@@ -423,12 +413,11 @@ static void files_must_be_there(void **state)
 	}
 }
 
-static void arguments_are_checked(void **state)
+TEST(arguments_are_checked)
 {
 	static const char *const archs[] = {"gfx90a"};
 	struct got got;
 
-	(void)state;
 	for (unsigned i = 0; i < 5; i++)
 		assert_int_equal(kpackx_load_embedded(i == 0 ? NULL : "/proc/self/exe", 0,
 						      i == 1 ? NULL : archs, i != 2,
@@ -473,26 +462,8 @@ static void damage_all(int fd)
 	close(fd);
 }
 
-static void damage_is_survived(void **state)
+TEST(damage_is_survived)
 {
-	(void)state;
 	damage_all(make_fat(&compressed));
 	damage_all(kept(&compressed));
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(every_wrapper_gives_its_bundle),
-	cmocka_unit_test(the_archs_decide_in_their_order),
-	cmocka_unit_test(code_for_another_gpu_is_none),
-	cmocka_unit_test(hip_comes_before_openmp),
-	cmocka_unit_test(what_was_taken_out_is_not_there),
-	cmocka_unit_test(without_a_layout_the_position_counts),
-	cmocka_unit_test(a_layout_that_lies_is_refused),
-	cmocka_unit_test(bare_containers_are_counted),
-	cmocka_unit_test(other_files_are_refused),
-	cmocka_unit_test(files_must_be_there),
-	cmocka_unit_test(arguments_are_checked),
-	cmocka_unit_test(damage_is_survived),
-};
-
-SUITE(tests, NULL, NULL);

@@ -156,7 +156,7 @@ static void check_status(int status)
 /*
  * The child must not wait for the opening thread, nor for the thread that waits for it.
  */
-static void nobody_waits_for_threads_that_are_not_there(void **state)
+TEST(nobody_waits_for_threads_that_are_not_there)
 {
 	struct user users[2] = {0};
 	struct kp_cache cache;
@@ -164,7 +164,6 @@ static void nobody_waits_for_threads_that_are_not_there(void **state)
 	pid_t child;
 	int status;
 
-	(void)state;
 	assert_int_equal(kp_cache_init(&cache, NULL), KPACK_SUCCESS);
 	users[0].cache = users[1].cache = &cache;
 	start(threads, users);
@@ -196,12 +195,11 @@ static bool loads(kpack_cache_t cache)
 }
 
 /* A grandchild counts as a child too; children can use their parents' caches. */
-static void children_fork_too(void **state)
+TEST(children_fork_too)
 {
 	kpack_cache_t cache = new_cache(), other = new_cache();
 	pid_t child;
 
-	(void)state;
 	assert_true(loads(cache));
 	child = fork();
 	if (child == 0) {
@@ -258,13 +256,12 @@ static int load_in_child(struct crowd *c)
 	_exit(!good);
 }
 
-static void threads_load_while_children_are_made(void **state)
+TEST(threads_load_while_children_are_made)
 {
 	struct crowd c = {.cache = new_cache()};
 	pthread_t threads[4];
 	int status = 0;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(threads); i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, load_all_the_time, &c),
 				 0);
@@ -456,9 +453,8 @@ static bool fork_while_reading(const struct scheme *s, int stop)
 	return forked > 0;
 }
 
-static void every_scheme_can_be_read_after_a_fork(void **state)
+TEST(every_scheme_can_be_read_after_a_fork)
 {
-	(void)state;
 	fill_contents();
 	for (size_t i = 0; i < COUNT(schemes); i++) {
 		int reads = 0;
@@ -481,11 +477,4 @@ static int make_archive(void **state)
 	return sem_init(&reached, 0, 0) || sem_init(&go, 0, 0);
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(nobody_waits_for_threads_that_are_not_there),
-	cmocka_unit_test(children_fork_too),
-	cmocka_unit_test(every_scheme_can_be_read_after_a_fork),
-	cmocka_unit_test(threads_load_while_children_are_made),
-};
-
-SUITE(tests, make_archive, remove_dir);
+SUITE(make_archive, remove_dir);

@@ -31,18 +31,16 @@ static void check_marker(struct fx_marker m, kpack_error_t want)
 /* ---- KpackMetadata ---- */
 
 /* .ParsesValid */
-static void a_marker_is_read(void **state)
+TEST(a_marker_is_read, NULL, fx_after)
 {
-	(void)state;
 	check_marker(fx_marker_of("lib/libtest.so", "test_noop.kpack"), KPACK_SUCCESS);
 }
 
 /* .ParsesLongKernelNameStr8; also with the next longer head */
-static void long_names_are_read(void **state)
+TEST(long_names_are_read, NULL, fx_after)
 {
 	static const size_t sizes[] = {31, 32, 200, 255, 256, 1000, 4000};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(sizes); i++) {
 		char name[4096], key[4096 + 2];
 
@@ -56,9 +54,8 @@ static void long_names_are_read(void **state)
 }
 
 /* .SearchPathsSkipsNonStringEntries */
-static void paths_that_are_no_strings_are_skipped(void **state)
+TEST(paths_that_are_no_strings_are_skipped, NULL, fx_after)
 {
-	(void)state;
 	check_marker(fx_marker("{'kernel_name': 'lib/libtest.so', 'kpack_search_paths': "
 			       "[7, 'test_noop.kpack', nil]}"),
 		     KPACK_SUCCESS);
@@ -66,7 +63,7 @@ static void paths_that_are_no_strings_are_skipped(void **state)
 
 /* .MissingKernelName, .MissingSearchPaths, .EmptySearchPaths, .WrongTypeKernelName,
  * .SearchPathsWrongType, .NotAMap */
-static void what_is_no_marker_is_refused(void **state)
+TEST(what_is_no_marker_is_refused, NULL, fx_after)
 {
 	static const char *const bad[] = {
 		"{'kpack_search_paths': ['test_noop.kpack']}",
@@ -77,15 +74,13 @@ static void what_is_no_marker_is_refused(void **state)
 		"'lib/libtest.so'",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(bad); i++)
 		check_marker(fx_marker(bad[i]), KPACK_ERROR_INVALID_METADATA);
 }
 
 /* .EmptyOrNullInput */
-static void no_readable_byte_is_no_marker(void **state)
+TEST(no_readable_byte_is_no_marker, NULL, fx_after)
 {
-	(void)state;
 	check_marker(fx_marker_bytes("", 0), KPACK_ERROR_INVALID_METADATA);
 	check_marker((struct fx_marker){.at = (char *)8}, KPACK_ERROR_INVALID_METADATA);
 	check_marker((struct fx_marker){.at = NULL}, KPACK_ERROR_INVALID_ARGUMENT);
@@ -98,7 +93,7 @@ static void no_readable_byte_is_no_marker(void **state)
  * .TruncatedStr8ValueRejected, .OversizeStr32ValueRejected, .ValueEndingOnMarkerRejected:
  * the memory ends with the bytes, so a read past them kills the process
  */
-static void strings_that_leave_the_memory_are_refused(void **state)
+TEST(strings_that_leave_the_memory_are_refused, NULL, fx_after)
 {
 	static const struct {
 		const char *bytes;
@@ -114,18 +109,16 @@ static void strings_that_leave_the_memory_are_refused(void **state)
 		{"\xdf\xff\xff\xff\xff", 5},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(bad); i++)
 		check_marker(fx_marker_bytes(bad[i].bytes, bad[i].size),
 			     KPACK_ERROR_INVALID_METADATA);
 }
 
 /* No proper prefix of a marker is a marker. */
-static void a_cut_marker_is_refused(void **state)
+TEST(a_cut_marker_is_refused, NULL, fx_after)
 {
 	struct fx_marker whole = fx_marker_of("lib/libtest.so", "test_noop.kpack");
 
-	(void)state;
 	for (size_t size = 0; size < whole.size; size++)
 		check_marker(fx_marker_bytes(whole.at, size),
 			     KPACK_ERROR_INVALID_METADATA);
@@ -133,11 +126,10 @@ static void a_cut_marker_is_refused(void **state)
 }
 
 /* .TooManySearchPaths: HRX accepts 32, AMD and we any number */
-static void more_than_32_paths_are_taken(void **state)
+TEST(more_than_32_paths_are_taken, NULL, fx_after)
 {
 	char paths[1024] = "";
 
-	(void)state;
 	for (int i = 0; i < 40; i++)
 		fx_say(paths, sizeof(paths), "no%d.kpack ", i);
 	fx_say(paths, sizeof(paths), "test_noop.kpack");
@@ -186,16 +178,14 @@ static int make_tree(void **state)
 }
 
 /* .ExpandGfxArchReplaces; KpackResolve.GfxArchPlaceholderExpansion */
-static void the_placeholder_is_replaced(void **state)
+TEST(the_placeholder_is_replaced, NULL, fx_after)
 {
-	(void)state;
 	assert_int_equal(find_from("x.so", ".kpack/x_@GFXARCH@.kpack"), KPACK_SUCCESS);
 }
 
 /* .ExpandGfxArchNoPlaceholder */
-static void without_placeholder_the_path_stays(void **state)
+TEST(without_placeholder_the_path_stays, NULL, fx_after)
 {
-	(void)state;
 	assert_int_equal(find_from("x.so", ".kpack/x_gfx900.kpack"), KPACK_SUCCESS);
 	assert_int_equal(find_from("x.so", ".kpack/x_@gfxarch@.kpack"),
 			 KPACK_ERROR_ARCHIVE_NOT_FOUND);
@@ -205,12 +195,11 @@ static void without_placeholder_the_path_stays(void **state)
  * .ExpandGfxArchBufferTooSmall: no buffer can be too small here; a path that is too long
  * for a file is skipped
  */
-static void a_path_too_long_for_files_is_passed_over(void **state)
+TEST(a_path_too_long_for_files_is_passed_over, NULL, fx_after)
 {
 	char *paths = malloc(8192);
 	char text[8300];
 
-	(void)state;
 	assert_non_null(paths);
 	memset(paths, 'a', 8191);
 	paths[8191] = 0;
@@ -221,45 +210,40 @@ static void a_path_too_long_for_files_is_passed_over(void **state)
 }
 
 /* .ResolveSiblingArchive */
-static void an_archive_in_a_sibling_directory_is_found(void **state)
+TEST(an_archive_in_a_sibling_directory_is_found, NULL, fx_after)
 {
-	(void)state;
 	assert_int_equal(find_from("lib/x.so", "../.kpack/x_gfx900.kpack"),
 			 KPACK_SUCCESS);
 }
 
 /* .ResolveSameDir */
-static void an_archive_beside_the_binary_is_found(void **state)
+TEST(an_archive_beside_the_binary_is_found, NULL, fx_after)
 {
-	(void)state;
 	assert_int_equal(find_from("lib/x.so", "same.kpack"), KPACK_SUCCESS);
 }
 
 /* .ResolveCollapsesDotSegments */
-static void dots_in_a_path_are_resolved(void **state)
+TEST(dots_in_a_path_are_resolved, NULL, fx_after)
 {
-	(void)state;
 	assert_int_equal(
 		find_from("lib/deep/x.so", "./.././../lib/./../.kpack/x_gfx900.kpack"),
 		KPACK_SUCCESS);
 }
 
 /* .ResolveAbsoluteRelativePassthrough; KpackResolve.AbsoluteSearchPath */
-static void an_absolute_path_stays(void **state)
+TEST(an_absolute_path_stays, NULL, fx_after)
 {
 	char path[FX_PATH];
 
-	(void)state;
 	assert_int_equal(find_from("no/such/x.so", fx_path("lib/same.kpack", path)),
 			 KPACK_SUCCESS);
 }
 
 /* .ResolveAbsoluteWithDotDot */
-static void an_absolute_path_may_have_dots(void **state)
+TEST(an_absolute_path_may_have_dots, NULL, fx_after)
 {
 	char path[FX_PATH];
 
-	(void)state;
 	assert_int_equal(
 		find_from("x.so", fx_path("lib/deep/../../lib/./same.kpack", path)),
 		KPACK_SUCCESS);
@@ -269,9 +253,8 @@ static void an_absolute_path_may_have_dots(void **state)
  * 3.5 and 3.10: ".." after a symlink is the parent of the link's target, as in AMD's
  * loader; in HRX it removes the preceding component
  */
-static void symlinks_are_followed_before_dots(void **state)
+TEST(symlinks_are_followed_before_dots, NULL, fx_after)
 {
-	(void)state;
 	assert_int_equal(find_from("link/x.so", "../beside.kpack"), KPACK_SUCCESS);
 	assert_int_equal(find_from("link/x.so", "../lib/same.kpack"),
 			 KPACK_ERROR_ARCHIVE_NOT_FOUND);
@@ -282,13 +265,12 @@ static void symlinks_are_followed_before_dots(void **state)
 static const char constant[] = "these bytes are in the file of this program";
 
 /* .ResolvesOwnBinary */
-static void the_offset_leads_to_the_same_bytes(void **state)
+TEST(the_offset_leads_to_the_same_bytes, NULL, fx_after)
 {
 	char path[4096], bytes[sizeof(constant)];
 	size_t offset = 0;
 	FILE *f;
 
-	(void)state;
 	assert_int_equal(
 		kpack_discover_binary_path(constant, path, sizeof(path), &offset),
 		KPACK_SUCCESS);
@@ -311,26 +293,23 @@ static void check_undiscovered(const void *address, size_t room, kpack_error_t w
 }
 
 /* .HeapPointerNotFound */
-static void memory_of_no_file_is_not_discovered(void **state)
+TEST(memory_of_no_file_is_not_discovered, NULL, fx_after)
 {
 	void *heap = calloc(1, 16);
 
-	(void)state;
 	check_undiscovered(heap, 4096, KPACK_ERROR_PATH_DISCOVERY_FAILED);
 	free(heap);
 }
 
 /* .UnmappedAddressNotFound */
-static void an_unmapped_address_is_not_discovered(void **state)
+TEST(an_unmapped_address_is_not_discovered, NULL, fx_after)
 {
-	(void)state;
 	check_undiscovered((void *)8, 4096, KPACK_ERROR_PATH_DISCOVERY_FAILED);
 }
 
 /* .NullAddress, .ZeroCapacity, .BufferTooSmall */
-static void bad_arguments_of_a_discovery_are_refused(void **state)
+TEST(bad_arguments_of_a_discovery_are_refused, NULL, fx_after)
 {
-	(void)state;
 	check_undiscovered(NULL, 4096, KPACK_ERROR_INVALID_ARGUMENT);
 	check_undiscovered(constant, 0, KPACK_ERROR_INVALID_ARGUMENT);
 	check_undiscovered(constant, 4, KPACK_ERROR_INVALID_ARGUMENT);
@@ -339,7 +318,7 @@ static void bad_arguments_of_a_discovery_are_refused(void **state)
 /* ---- KpackResolve; AbsoluteSearchPath and GfxArchPlaceholderExpansion are above ---- */
 
 /* .MultiTuCoIndex */
-static void every_index_is_its_own_object(void **state)
+TEST(every_index_is_its_own_object, NULL, fx_after)
 {
 	static const struct fx_object tus[] = {{"m#0", "gfx900", "TU0", 3, 0},
 					       {"m#1", "gfx900", "TU1", 3, 0},
@@ -348,34 +327,30 @@ static void every_index_is_its_own_object(void **state)
 					       {0}};
 	static const uint32_t indices[] = {0, 1, 10, UINT32_MAX};
 
-	(void)state;
 	fx_put_packed("tus", "'gfx900'", tus);
 	for (size_t i = 0; i < COUNT(indices); i++)
 		fx_loads(&(struct fx_ask){"m", indices[i], "gfx900", "tus"}, &tus[i]);
 }
 
 /* .ArchitecturePriorityPrefersFirst */
-static void the_first_arch_is_preferred(void **state)
+TEST(the_first_arch_is_preferred, NULL, fx_after)
 {
-	(void)state;
 	fx_loads(
 		&(struct fx_ask){"lib/libtest.so", 0, "gfx906 gfx900", "test_noop.kpack"},
 		&fx_noop[1]);
 }
 
 /* .FeatureSubsetMatch */
-static void fewer_features_match(void **state)
+TEST(fewer_features_match, NULL, fx_after)
 {
-	(void)state;
 	fx_loads(&(struct fx_ask){"lib/libtest.so", 0, "gfx90a:sramecc+:xnack-",
 				  "test_fallthrough_generic.kpack"},
 		 &fx_generic[0]);
 }
 
 /* .ArchNotFound */
-static void an_arch_nobody_has_is_not_found(void **state)
+TEST(an_arch_nobody_has_is_not_found, NULL, fx_after)
 {
-	(void)state;
 	fx_loads_not(&(struct fx_ask){"lib/libtest.so", 0, "gfx1100", "test_noop.kpack"},
 		     KPACK_ERROR_ARCH_NOT_FOUND);
 }
@@ -384,35 +359,31 @@ static const struct fx_ask nowhere = {"lib/libtest.so", 0, "gfx900", "no.kpack"}
 static const struct fx_ask somewhere = {"lib/libhip.so", 0, "gfx1100", "test_zstd.kpack"};
 
 /* .EnvPathOverride */
-static void a_path_from_the_environment_replaces(void **state)
+TEST(a_path_from_the_environment_replaces, NULL, fx_after)
 {
-	(void)state;
 	fx_set_list("ROCM_KPACK_PATH", "test_noop.kpack", "none.kpack");
 	fx_loads(&nowhere, &fx_noop[0]);
 	fx_loads_not(&somewhere, KPACK_ERROR_ARCH_NOT_FOUND);
 }
 
 /* .EnvPathPrefix */
-static void a_prefix_from_the_environment_adds(void **state)
+TEST(a_prefix_from_the_environment_adds, NULL, fx_after)
 {
-	(void)state;
 	fx_set_list("ROCM_KPACK_PATH_PREFIX", "test_noop.kpack", "none.kpack");
 	fx_loads(&nowhere, &fx_noop[0]);
 	fx_loads(&somewhere, &fx_zstd[0]);
 }
 
 /* .EnvDisable: HRX's UNAVAILABLE corresponds to AMD's NOT_IMPLEMENTED */
-static void the_environment_switches_off(void **state)
+TEST(the_environment_switches_off, NULL, fx_after)
 {
-	(void)state;
 	setenv("ROCM_KPACK_DISABLE", "1", 1);
 	fx_loads_not(&somewhere, KPACK_ERROR_NOT_IMPLEMENTED);
 }
 
 /* .InvalidMetadata */
-static void bad_metadata_is_reported(void **state)
+TEST(bad_metadata_is_reported, NULL, fx_after)
 {
-	(void)state;
 	check_marker(fx_marker_bytes("\xc1", 1), KPACK_ERROR_INVALID_METADATA);
 }
 
@@ -451,7 +422,7 @@ static kpack_error_t resolve(const char *arch, void **data, size_t *size)
  * .HipkResolvedGarbageRejected: the runtime judges the bytes, so the third object is
  * returned as it is
  */
-static void a_wrapper_leads_to_its_code(void **state)
+TEST(a_wrapper_leads_to_its_code, NULL, fx_after)
 {
 	static const struct fx_object code[] = {
 		{"w#0", "gfx942",
@@ -464,7 +435,6 @@ static void a_wrapper_leads_to_its_code(void **state)
 	struct fx_marker m;
 	char path[FX_PATH];
 
-	(void)state;
 	fx_put_packed("wrapped", "'gfx942'", code);
 	m = fx_marker_of("w", fx_path("wrapped", path));
 	wrapper.binary = m.at;
@@ -482,14 +452,13 @@ static void a_wrapper_leads_to_its_code(void **state)
 }
 
 /* .HipkWrapperNoMatchReportsNotFound */
-static void a_wrapper_without_code_for_the_device_is_not_found(void **state)
+TEST(a_wrapper_without_code_for_the_device_is_not_found, NULL, fx_after)
 {
 	struct fx_marker m;
 	char path[FX_PATH];
 	void *data = NULL;
 	size_t size;
 
-	(void)state;
 	m = fx_marker_of("lib/libtest.so", fx_path("test_noop.kpack", path));
 	wrapper.binary = m.at;
 	wrapper.reserved1 = NULL;
@@ -498,40 +467,4 @@ static void a_wrapper_without_code_for_the_device_is_not_found(void **state)
 	fx_marker_free(&m);
 }
 
-#define test(function) cmocka_unit_test_teardown(function, fx_after)
-
-static const struct CMUnitTest tests[] = {
-	test(a_marker_is_read),
-	test(long_names_are_read),
-	test(paths_that_are_no_strings_are_skipped),
-	test(what_is_no_marker_is_refused),
-	test(no_readable_byte_is_no_marker),
-	test(strings_that_leave_the_memory_are_refused),
-	test(a_cut_marker_is_refused),
-	test(more_than_32_paths_are_taken),
-	test(the_placeholder_is_replaced),
-	test(without_placeholder_the_path_stays),
-	test(a_path_too_long_for_files_is_passed_over),
-	test(an_archive_in_a_sibling_directory_is_found),
-	test(an_archive_beside_the_binary_is_found),
-	test(dots_in_a_path_are_resolved),
-	test(an_absolute_path_stays),
-	test(an_absolute_path_may_have_dots),
-	test(symlinks_are_followed_before_dots),
-	test(the_offset_leads_to_the_same_bytes),
-	test(memory_of_no_file_is_not_discovered),
-	test(an_unmapped_address_is_not_discovered),
-	test(bad_arguments_of_a_discovery_are_refused),
-	test(every_index_is_its_own_object),
-	test(the_first_arch_is_preferred),
-	test(fewer_features_match),
-	test(an_arch_nobody_has_is_not_found),
-	test(a_path_from_the_environment_replaces),
-	test(a_prefix_from_the_environment_adds),
-	test(the_environment_switches_off),
-	test(bad_metadata_is_reported),
-	test(a_wrapper_leads_to_its_code),
-	test(a_wrapper_without_code_for_the_device_is_not_found),
-};
-
-SUITE(tests, make_tree, fx_remove);
+SUITE(make_tree, fx_remove);

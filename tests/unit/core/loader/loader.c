@@ -155,18 +155,16 @@ static const struct request requests[] = {
 	{"lib/both.so", 0, "gfx900", "bare.kpack", "INDEXED", 0},
 };
 
-static void objects_are_chosen_by_amds_rules(void **state)
+TEST(objects_are_chosen_by_amds_rules)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(requests); i++)
 		check_alone(&requests[i]);
 }
 
-static void what_was_opened_before_changes_nothing(void **state)
+TEST(what_was_opened_before_changes_nothing)
 {
 	kpack_cache_t cache = new_cache();
 
-	(void)state;
 	for (size_t i = 0; i < 2 * COUNT(requests); i++)
 		check(cache, &requests[i % COUNT(requests)]);
 	for (size_t i = COUNT(requests); i-- > 0;)
@@ -194,13 +192,12 @@ static const struct request strict[] = {
 	 KPACK_ERROR_KERNEL_NOT_FOUND},
 };
 
-static void damage_is_final_when_asked(void **state)
+TEST(damage_is_final_when_asked)
 {
 	static const struct request usual = {"lib/shared.so",   0,
 					     "gfx900",          "damaged.kpack a.kpack",
 					     "FIRST_DUPLICATE", 0};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(strict); i++)
 		check_with("ROCM_KPACK_STRICT", "1", &strict[i]);
 	check_with("ROCM_KPACK_STRICT", "yes", &strict[0]);
@@ -208,7 +205,7 @@ static void damage_is_final_when_asked(void **state)
 	check_with("ROCM_KPACK_STRICT", "", &usual);
 }
 
-static void archs_that_are_null_are_left_out(void **state)
+TEST(archs_that_are_null_are_left_out)
 {
 	const char *archs[] = {NULL, "", "gfx906", NULL};
 	struct marker m = marker_of("lib/libtest.so", "noop.kpack no.kpack");
@@ -217,7 +214,6 @@ static void archs_that_are_null_are_left_out(void **state)
 	size_t size = 0;
 	char binary[64];
 
-	(void)state;
 	snprintf(binary, sizeof(binary), "%s/fake.so", dir);
 	assert_int_equal(
 		kpack_load_code_object(cache, m.at, binary, 0, archs, 4, &data, &size),
@@ -233,7 +229,7 @@ static void archs_that_are_null_are_left_out(void **state)
 }
 
 /* As if a caller passed every GPU of a large table. */
-static void any_number_of_archs_is_taken(void **state)
+TEST(any_number_of_archs_is_taken)
 {
 	enum { N = 5000 };
 	static char text[N][64];
@@ -244,7 +240,6 @@ static void any_number_of_archs_is_taken(void **state)
 	size_t size = 0;
 	char binary[64];
 
-	(void)state;
 	for (int i = 0; i < N; i++) {
 		snprintf(text[i], sizeof(text[i]), "gfx%d:sramecc+:xnack-", 10000 + i);
 		archs[i] = text[i];
@@ -260,7 +255,7 @@ static void any_number_of_archs_is_taken(void **state)
 	kpack_cache_destroy(cache);
 }
 
-static void too_many_archives_are_refused(void **state)
+TEST(too_many_archives_are_refused)
 {
 	static const struct {
 		const char *variable;
@@ -276,7 +271,6 @@ static void too_many_archives_are_refused(void **state)
 		 KPACK_ERROR_INVALID_ARGUMENT},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		char *list = missing_files(cases[i].n);
 
@@ -290,7 +284,7 @@ static void too_many_archives_are_refused(void **state)
 
 /* ---- arguments ---- */
 
-static void arguments_that_are_null_are_refused(void **state)
+TEST(arguments_that_are_null_are_refused)
 {
 	kpack_cache_t cache = new_cache();
 	const char *archs[] = {"gfx900"};
@@ -315,7 +309,6 @@ static void arguments_that_are_null_are_refused(void **state)
 		{cache, m.at, "/x", archs, 1, &data, NULL},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct kpackx_error why = {0};
 
@@ -353,7 +346,7 @@ static void check_marker(const void *at, kpack_error_t want)
 	kpack_cache_destroy(cache);
 }
 
-static void markers_must_be_whole(void **state)
+TEST(markers_must_be_whole)
 {
 	static const char *const bad[] = {
 		"{'kpack_search_paths': ['noop.kpack']}",
@@ -368,7 +361,6 @@ static void markers_must_be_whole(void **state)
 		"nil",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		struct marker m = marker(bad[i]);
 
@@ -378,13 +370,12 @@ static void markers_must_be_whole(void **state)
 	check_marker("this is not valid msgpack data!", KPACK_ERROR_INVALID_METADATA);
 }
 
-static void markers_are_not_read_beyond_their_memory(void **state)
+TEST(markers_are_not_read_beyond_their_memory)
 {
 	struct marker m = marker_of("lib/libtest.so", "noop.kpack");
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	size_t size = (size_t)(m.pages + page - m.at);
 
-	(void)state;
 	check_marker(m.at, KPACK_SUCCESS);
 	/* truncated at every byte */
 	for (size_t n = 0; n < size; n++) {
@@ -401,7 +392,7 @@ static void markers_are_not_read_beyond_their_memory(void **state)
 	marker_free(&m);
 }
 
-static void markers_may_lie_over_several_pages(void **state)
+TEST(markers_may_lie_over_several_pages)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), size = KP_MARKER_MAX + 2 * page;
 	struct marker m = marker_of("lib/libtest.so", "noop.kpack");
@@ -409,7 +400,6 @@ static void markers_may_lie_over_several_pages(void **state)
 	char *pages = mmap(NULL, size, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	(void)state;
 	assert_true(pages != MAP_FAILED);
 	for (size_t at = page - n - 1; at <= page + 1; at++) {
 		memcpy(pages + at, m.at, n);
@@ -421,7 +411,7 @@ static void markers_may_lie_over_several_pages(void **state)
 
 /* ---- the environment ---- */
 
-static void a_path_list_replaces_the_search_paths(void **state)
+TEST(a_path_list_replaces_the_search_paths)
 {
 	static const struct request found = {"lib/shared.so",   0, "gfx900", "no.kpack",
 					     "FIRST_DUPLICATE", 0};
@@ -435,7 +425,6 @@ static void a_path_list_replaces_the_search_paths(void **state)
 	static const struct request other = {"lib/libother.so", 0,       "gfx90a:xnack-",
 					     "no.kpack",        "OTHER", 0};
 
-	(void)state;
 	check_with("ROCM_KPACK_PATH", "@/a.kpack", &found);
 	check_with("ROCM_KPACK_PATH", "@/a.kpack", &replaced);
 	check_with("ROCM_KPACK_PATH", "/no/such:@/a.kpack:@/b.kpack", &replaced);
@@ -459,11 +448,10 @@ static void a_path_list_replaces_the_search_paths(void **state)
 	check_with("ROCM_KPACK_PATH_PREFIX", "/no:@/x_gfx90a:xnack-.kpack:", &other);
 }
 
-static void backslashes_before_other_bytes_stay(void **state)
+TEST(backslashes_before_other_bytes_stay)
 {
 	char from[64], to[64];
 
-	(void)state;
 	snprintf(from, sizeof(from), "%s/a.kpack", dir);
 	snprintf(to, sizeof(to), "%s/a\\\\b\\", dir);
 	assert_int_equal(link(from, to), 0);
@@ -472,7 +460,7 @@ static void backslashes_before_other_bytes_stay(void **state)
 	unlink(to);
 }
 
-static void a_prefix_comes_before_the_search_paths(void **state)
+TEST(a_prefix_comes_before_the_search_paths)
 {
 	static const struct request first = {"lib/shared.so",   0, "gfx900", "b.kpack",
 					     "FIRST_DUPLICATE", 0};
@@ -481,7 +469,6 @@ static void a_prefix_comes_before_the_search_paths(void **state)
 	static const struct request usual = {"lib/shared.so",    0, "gfx900", "b.kpack",
 					     "SECOND_DUPLICATE", 0};
 
-	(void)state;
 	check_with("ROCM_KPACK_PATH_PREFIX", "@/a.kpack", &first);
 	check_with("ROCM_KPACK_PATH_PREFIX", "@/a.kpack", &then);
 	check_with("ROCM_KPACK_PATH_PREFIX", "/no/such:", &usual);
@@ -490,7 +477,7 @@ static void a_prefix_comes_before_the_search_paths(void **state)
 	unsetenv("ROCM_KPACK_PATH_PREFIX");
 }
 
-static void loading_can_be_switched_off(void **state)
+TEST(loading_can_be_switched_off)
 {
 	static const struct request on = {
 		"lib/libtest.so", 0, "gfx900", "noop.kpack", "KERNEL1_GFX900_DATA", 0};
@@ -498,7 +485,6 @@ static void loading_can_be_switched_off(void **state)
 		"lib/libtest.so", 0,    "gfx900",
 		"noop.kpack",     NULL, KPACK_ERROR_NOT_IMPLEMENTED};
 
-	(void)state;
 	check_with("ROCM_KPACK_DISABLE", "1", &off);
 	check_with("ROCM_KPACK_DISABLE", "no", &off);
 	check_with("ROCM_KPACK_DISABLE", "0", &on);
@@ -510,11 +496,10 @@ static void loading_can_be_switched_off(void **state)
 	unsetenv("ROCM_KPACK_DISABLE");
 }
 
-static void the_environment_is_read_once(void **state)
+TEST(the_environment_is_read_once)
 {
 	kpack_cache_t cache = new_cache();
 
-	(void)state;
 	setenv("ROCM_KPACK_DISABLE", "1", 1);
 	setenv("ROCM_KPACK_PATH", "/no/such", 1);
 	check(cache, &requests[0]);
@@ -525,9 +510,8 @@ static void the_environment_is_read_once(void **state)
 
 /* ---- the reason in words ---- */
 
-static void the_reason_names_what_is_missing_and_where(void **state)
+TEST(the_reason_names_what_is_missing_and_where)
 {
-	(void)state;
 	check_text(&(struct request){"lib/libtest.so", 999, "gfx900 gfx906",
 				     "no.kpack noop.kpack", NULL,
 				     KPACK_ERROR_KERNEL_NOT_FOUND},
@@ -548,7 +532,7 @@ static void the_reason_names_what_is_missing_and_where(void **state)
 		   "no archive to look for a\\012b#0 in; no file @a; no file @b");
 }
 
-static void the_reason_of_damage_names_the_archive(void **state)
+TEST(the_reason_of_damage_names_the_archive)
 {
 	kpack_cache_t cache = new_cache();
 	struct request r = {"lib/shared.so",
@@ -562,7 +546,6 @@ static void the_reason_of_damage_names_the_archive(void **state)
 	void *data = NULL;
 	size_t size;
 
-	(void)state;
 	write_archive("damaged2.kpack", "'gfx900'",
 		      OBJECTS({"lib/shared.so#0", "gfx900", NULL}));
 	snprintf(want, sizeof(want), "%s/damaged.kpack: lib/shared.so#0 gfx900: ", dir);
@@ -571,7 +554,7 @@ static void the_reason_of_damage_names_the_archive(void **state)
 	kpack_cache_destroy(cache);
 }
 
-static void of_long_names_the_end_is_shown(void **state)
+TEST(of_long_names_the_end_is_shown)
 {
 	kpack_cache_t cache = new_cache();
 	struct request r = {
@@ -581,7 +564,6 @@ static void of_long_names_the_end_is_shown(void **state)
 	void *data = NULL;
 	size_t size;
 
-	(void)state;
 	for (int i = 0; i < 12; i++)
 		text_add(paths, sizeof(paths), "directory/");
 	text_add(paths, sizeof(paths), "name.kpack");
@@ -596,11 +578,10 @@ static void of_long_names_the_end_is_shown(void **state)
 
 /* ---- open files ---- */
 
-static void archives_stay_open_until_the_end(void **state)
+TEST(archives_stay_open_until_the_end)
 {
 	kpack_cache_t cache = new_cache();
 
-	(void)state;
 	assert_int_equal(count_open("noop.kpack"), 0);
 	check(cache, &requests[0]);
 	assert_int_equal(count_open("noop.kpack"), 1);
@@ -610,11 +591,10 @@ static void archives_stay_open_until_the_end(void **state)
 	assert_int_equal(count_open("noop.kpack"), 0);
 }
 
-static void archives_that_are_not_needed_are_not_opened(void **state)
+TEST(archives_that_are_not_needed_are_not_opened)
 {
 	kpack_cache_t cache = new_cache();
 
-	(void)state;
 	check(cache, &(struct request){"lib/first.so", 0, "gfx900", "a.kpack b.kpack",
 				       "FIRST_ONLY", 0});
 	assert_int_equal(count_open("b.kpack"), 0);
@@ -624,7 +604,7 @@ static void archives_that_are_not_needed_are_not_opened(void **state)
 	kpack_cache_destroy(cache);
 }
 
-static void archives_that_come_or_change_are_noticed(void **state)
+TEST(archives_that_come_or_change_are_noticed)
 {
 	static const struct request missing = {
 		"lib/new.so", 0,    "gfx900",
@@ -635,7 +615,6 @@ static void archives_that_come_or_change_are_noticed(void **state)
 					     "new.kpack",  "NEWER", 0};
 	kpack_cache_t cache = new_cache();
 
-	(void)state;
 	check(cache, &missing);
 	write_archive("new.kpack", "'gfx900'",
 		      OBJECTS({"lib/new.so#0", "gfx900", "NEW"}));
@@ -671,13 +650,12 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static void threads_share_a_cache(void **state)
+TEST(threads_share_a_cache)
 {
 	kpack_cache_t cache = new_cache();
 	struct worker workers[8];
 	pthread_t threads[COUNT(workers)];
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(workers); i++) {
 		workers[i] = (struct worker){cache, &requests[i % 2 ? 3 : 0], 50, 0};
 		assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
@@ -690,13 +668,12 @@ static void threads_share_a_cache(void **state)
 	kpack_cache_destroy(cache);
 }
 
-static void threads_ask_for_all_at_once(void **state)
+TEST(threads_ask_for_all_at_once)
 {
 	kpack_cache_t cache = new_cache();
 	struct worker workers[COUNT(requests)];
 	pthread_t threads[COUNT(workers)];
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(workers); i++) {
 		workers[i] = (struct worker){cache, &requests[i], 5, 0};
 		assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
@@ -732,11 +709,10 @@ static kpack_error_t enumerate(const char *name, struct archs *a)
 	return kpack_enumerate_architectures(path, collect, a);
 }
 
-static void architectures_are_enumerated(void **state)
+TEST(architectures_are_enumerated)
 {
 	struct archs all = {0}, one = {.stop_at = 1}, none = {0};
 
-	(void)state;
 	assert_int_equal(enumerate("noop.kpack", &all), KPACK_SUCCESS);
 	assert_string_equal(all.text, "gfx900 gfx906 ");
 	assert_int_equal(enumerate("noop.kpack", &one), KPACK_SUCCESS);
@@ -756,14 +732,13 @@ static void architectures_are_enumerated(void **state)
 
 static const char constant[] = "in this program";
 
-static void this_program_is_found(void **state)
+TEST(this_program_is_found)
 {
 	char path[4096] = "", self[4096] = "";
 	size_t offset = 0;
 	char bytes[sizeof(constant)];
 	int fd;
 
-	(void)state;
 	assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
 	assert_int_equal(kpack_discover_binary_path(constant, path, sizeof(path), NULL),
 			 KPACK_SUCCESS);
@@ -777,12 +752,11 @@ static void this_program_is_found(void **state)
 	close(fd);
 }
 
-static void paths_need_room(void **state)
+TEST(paths_need_room)
 {
 	char path[4096] = "", small[4096] = "untouched";
 	size_t n, offset = 7;
 
-	(void)state;
 	assert_int_equal(kpack_discover_binary_path(constant, path, sizeof(path), NULL),
 			 KPACK_SUCCESS);
 	n = strlen(path);
@@ -802,12 +776,11 @@ static void paths_need_room(void **state)
 			 KPACK_ERROR_INVALID_ARGUMENT);
 }
 
-static void memory_without_a_file_has_no_path(void **state)
+TEST(memory_without_a_file_has_no_path)
 {
 	char path[4096];
 	void *heap = calloc(1, 16);
 
-	(void)state;
 	assert_int_equal(kpack_discover_binary_path(heap, path, sizeof(path), NULL),
 			 KPACK_ERROR_PATH_DISCOVERY_FAILED);
 	assert_int_equal(kpack_discover_binary_path(path, path, sizeof(path), NULL),
@@ -817,34 +790,4 @@ static void memory_without_a_file_has_no_path(void **state)
 	free(heap);
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(objects_are_chosen_by_amds_rules),
-	cmocka_unit_test(what_was_opened_before_changes_nothing),
-	cmocka_unit_test(damage_is_final_when_asked),
-	cmocka_unit_test(archs_that_are_null_are_left_out),
-	cmocka_unit_test(any_number_of_archs_is_taken),
-	cmocka_unit_test(too_many_archives_are_refused),
-	cmocka_unit_test(arguments_that_are_null_are_refused),
-	cmocka_unit_test(markers_must_be_whole),
-	cmocka_unit_test(markers_are_not_read_beyond_their_memory),
-	cmocka_unit_test(markers_may_lie_over_several_pages),
-	cmocka_unit_test(a_path_list_replaces_the_search_paths),
-	cmocka_unit_test(backslashes_before_other_bytes_stay),
-	cmocka_unit_test(a_prefix_comes_before_the_search_paths),
-	cmocka_unit_test(loading_can_be_switched_off),
-	cmocka_unit_test(the_environment_is_read_once),
-	cmocka_unit_test(the_reason_names_what_is_missing_and_where),
-	cmocka_unit_test(the_reason_of_damage_names_the_archive),
-	cmocka_unit_test(of_long_names_the_end_is_shown),
-	cmocka_unit_test(archives_stay_open_until_the_end),
-	cmocka_unit_test(archives_that_are_not_needed_are_not_opened),
-	cmocka_unit_test(archives_that_come_or_change_are_noticed),
-	cmocka_unit_test(threads_share_a_cache),
-	cmocka_unit_test(threads_ask_for_all_at_once),
-	cmocka_unit_test(architectures_are_enumerated),
-	cmocka_unit_test(this_program_is_found),
-	cmocka_unit_test(paths_need_room),
-	cmocka_unit_test(memory_without_a_file_has_no_path),
-};
-
-SUITE(tests, make_archives, remove_dir);
+SUITE(make_archives, remove_dir);

@@ -175,22 +175,19 @@ static void check_call(kpack_error_t (*call)(void **out, size_t *size))
 	assert_true(failed > 5 || !MALLOC_FAILS);
 }
 
-static void loading_says_so(void **state)
+TEST(loading_says_so)
 {
-	(void)state;
 	check_call(load);
 }
 
-static void getting_says_so(void **state)
+TEST(getting_says_so)
 {
-	(void)state;
 	check_call(get_whole);
 	check_call(get_chunked);
 }
 
-static void names_say_so(void **state)
+TEST(names_say_so)
 {
-	(void)state;
 	check_call(mangle);
 }
 
@@ -230,10 +227,4 @@ static int remove_archive(void **state)
 	return remove_dir(state);
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(loading_says_so),
-	cmocka_unit_test(getting_says_so),
-	cmocka_unit_test(names_say_so),
-};
-
-SUITE(tests, make_archive, remove_archive);
+SUITE(make_archive, remove_archive);

@@ -74,18 +74,16 @@ static bool gets_all(void)
 	return ok && gets(bytes, 0, 0);
 }
 
-static void memory_is_copied_to_where_it_ends(void **state)
+TEST(memory_is_copied_to_where_it_ends)
 {
-	(void)state;
 	assert_true(gets_all());
 }
 
-static void addresses_of_nothing_give_nothing(void **state)
+TEST(addresses_of_nothing_give_nothing)
 {
 	uint8_t byte;
 	size_t got = 7;
 
-	(void)state;
 	assert_int_equal(kp_probe((void *)8, &byte, 1, &got, NULL), KPACK_SUCCESS);
 	assert_int_equal(got, 0);
 	assert_int_equal(kp_probe((void *)UINTPTR_MAX, &byte, 1, &got, NULL),
@@ -111,12 +109,11 @@ static bool forbid(void)
 	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-static void a_sandbox_does_not_matter(void **state)
+TEST(a_sandbox_does_not_matter)
 {
 	pid_t child = fork();
 	int status;
 
-	(void)state;
 	assert_true(child >= 0);
 	if (child == 0)
 		_exit(!forbid() ? 2 : gets_all() ? 0 : 1);
@@ -126,11 +123,3 @@ static void a_sandbox_does_not_matter(void **state)
 		skip(); /* the kernel has no seccomp */
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(memory_is_copied_to_where_it_ends),
-	cmocka_unit_test(addresses_of_nothing_give_nothing),
-	cmocka_unit_test(a_sandbox_does_not_matter),
-};
-
-SUITE(tests, NULL, NULL);

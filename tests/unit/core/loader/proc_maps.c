@@ -14,7 +14,6 @@ static size_t page;
 
 static int enter_dir(void **state)
 {
-	(void)state;
 	page = (size_t)sysconf(_SC_PAGESIZE);
 	return mkdtemp(root) == NULL || chdir(root);
 }
@@ -23,7 +22,6 @@ static int leave_dir(void **state)
 {
 	char command[64];
 
-	(void)state;
 	snprintf(command, sizeof(command), "rm -rf %s", root);
 	return system(command);
 }
@@ -56,12 +54,11 @@ static void check(const char *pages, const char *name)
 	free(path);
 }
 
-static void files_are_found_by_any_of_their_addresses(void **state)
+TEST(files_are_found_by_any_of_their_addresses)
 {
 	char *pages = map_file("a"), *path;
 	uint64_t offset;
 
-	(void)state;
 	for (size_t at = 0; at < 3 * page; at += at % page ? 1 : page - 1) {
 		assert_int_equal(kp_maps_find(pages + at, &path, &offset, NULL),
 				 KPACK_SUCCESS);
@@ -83,7 +80,7 @@ static void files_are_found_by_any_of_their_addresses(void **state)
 	munmap(pages + page, page);
 }
 
-static void names_are_reported_as_they_are(void **state)
+TEST(names_are_reported_as_they_are)
 {
 	static const char *const names[] = {
 		"b c",
@@ -101,7 +98,6 @@ static void names_are_reported_as_they_are(void **state)
 		"7f00-7f01 r-xp",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		char *pages = map_file(names[i]);
 
@@ -111,11 +107,10 @@ static void names_are_reported_as_they_are(void **state)
 	}
 }
 
-static void of_files_that_are_gone_the_name_they_had(void **state)
+TEST(of_files_that_are_gone_the_name_they_had)
 {
 	char *pages = map_file("lib.so");
 
-	(void)state;
 	unlink("lib.so");
 	check(pages, "lib.so");
 	/* replaced: the new file has the old file's name */
@@ -143,13 +138,12 @@ static void of_files_that_are_gone_the_name_they_had(void **state)
 	munmap(pages, 3 * page);
 }
 
-static void long_paths_are_reported_whole(void **state)
+TEST(long_paths_are_reported_whole)
 {
 	enum { DEPTH = 30, SIZE = 200 };
 	char name[SIZE + 1], *pages, *path;
 	uint64_t offset;
 
-	(void)state;
 	memset(name, 'n', SIZE);
 	name[SIZE] = '\0';
 	for (int i = 0; i < DEPTH; i++)
@@ -164,14 +158,13 @@ static void long_paths_are_reported_whole(void **state)
 	munmap(pages, 3 * page);
 }
 
-static void memory_that_is_no_file_is_refused(void **state)
+TEST(memory_that_is_no_file_is_refused)
 {
 	char *anonymous = mmap(NULL, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct kpackx_error why = {0};
 	uint64_t offset;
 	char *path = NULL;
 
-	(void)state;
 	assert_int_equal(kp_maps_find(anonymous, &path, &offset, &why),
 			 KPACK_ERROR_PATH_DISCOVERY_FAILED);
 	assert_non_null(strstr(why.text, "no file is mapped at 0x"));
@@ -184,12 +177,4 @@ static void memory_that_is_no_file_is_refused(void **state)
 	munmap(anonymous, page);
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(files_are_found_by_any_of_their_addresses),
-	cmocka_unit_test(names_are_reported_as_they_are),
-	cmocka_unit_test(of_files_that_are_gone_the_name_they_had),
-	cmocka_unit_test(long_paths_are_reported_whole),
-	cmocka_unit_test(memory_that_is_no_file_is_refused),
-};
-
-SUITE(tests, enter_dir, leave_dir);
+SUITE(enter_dir, leave_dir);

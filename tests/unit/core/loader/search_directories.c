@@ -70,9 +70,8 @@ static void check_list(const char *variable, const char *value, const char *says
 				     says ? 0 : KPACK_ERROR_ARCHIVE_NOT_FOUND});
 }
 
-static void a_directory_means_its_archives_in_order(void **state)
+TEST(a_directory_means_its_archives_in_order)
 {
-	(void)state;
 	check_list("ROCM_KPACK_PATH", "@/many", "ELSEWHERE");
 	check_list("ROCM_KPACK_PATH", "@/many/", "ELSEWHERE");
 	check_list("ROCM_KPACK_PATH_PREFIX", "@/many", "ELSEWHERE");
@@ -91,9 +90,8 @@ static void a_directory_means_its_archives_in_order(void **state)
 	put("many/a.kpack", "LOWER CASE");
 }
 
-static void directories_and_files_mix_in_the_order_of_the_list(void **state)
+TEST(directories_and_files_mix_in_the_order_of_the_list)
 {
-	(void)state;
 	check_list("ROCM_KPACK_PATH", "@/single.kpack:@/many", "SINGLE");
 	check_list("ROCM_KPACK_PATH", "@/many:@/single.kpack", "ELSEWHERE");
 	check_list("ROCM_KPACK_PATH", "@/many/a.kpack:@/many", "LOWER CASE");
@@ -101,9 +99,8 @@ static void directories_and_files_mix_in_the_order_of_the_list(void **state)
 	check_list("ROCM_KPACK_PATH_PREFIX", "@/empty:/no/such", "SINGLE");
 }
 
-static void colons_of_a_directory_are_escaped_or_found(void **state)
+TEST(colons_of_a_directory_are_escaped_or_found)
 {
-	(void)state;
 	check_list("ROCM_KPACK_PATH", "@/gfx90a\\:xnack+", "COLON");
 	check_list("ROCM_KPACK_PATH", "@/gfx90a\\:xnack+/:@/many", "COLON");
 	check_list("ROCM_KPACK_PATH", "/no\\:such:@/gfx90a\\:xnack+:@/many", "COLON");
@@ -122,11 +119,10 @@ static void colons_of_a_directory_are_escaped_or_found(void **state)
 	drop("a:b:c:d:e:f:g:h:i");
 }
 
-static void relative_directories_start_where_the_program_does(void **state)
+TEST(relative_directories_start_where_the_program_does)
 {
 	char before[4096];
 
-	(void)state;
 	assert_non_null(getcwd(before, sizeof(before)));
 	assert_int_equal(chdir(dir), 0);
 	check_list("ROCM_KPACK_PATH", "many", "ELSEWHERE");
@@ -137,9 +133,8 @@ static void relative_directories_start_where_the_program_does(void **state)
 }
 
 /* Markers name files: a directory is skipped. */
-static void markers_name_no_directories(void **state)
+TEST(markers_name_no_directories)
 {
-	(void)state;
 	check_alone(&(struct request){"lib/x.so", 0, "gfx900", "many", NULL,
 				      KPACK_ERROR_ARCHIVE_NOT_FOUND});
 	check_alone(&(struct request){"lib/x.so", 0, "gfx900", "many single.kpack",
@@ -147,13 +142,12 @@ static void markers_name_no_directories(void **state)
 }
 
 /* The cache's list names a directory, which is created and removed. */
-static void directories_are_listed_at_each_load(void **state)
+TEST(directories_are_listed_at_each_load)
 {
 	struct request found = {"lib/x.so", 0, "gfx900", "no.kpack", NULL, 0};
 	kpack_cache_t cache;
 	char path[128];
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/later", dir);
 	setenv("ROCM_KPACK_PATH", path, 1);
 	cache = new_cache();
@@ -179,11 +173,10 @@ static void directories_are_listed_at_each_load(void **state)
 	kpack_cache_destroy(cache);
 }
 
-static void the_reason_names_directories(void **state)
+TEST(the_reason_names_directories)
 {
 	char path[128];
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/empty", dir);
 	setenv("ROCM_KPACK_PATH", path, 1);
 	check_text(&missing, "no archive to look for lib/x.so#0 in; "
@@ -202,12 +195,11 @@ static void the_reason_names_directories(void **state)
 }
 
 /* Root can read every directory, so it switches to another user for this test. */
-static void a_directory_that_is_closed_is_passed_over(void **state)
+TEST(a_directory_that_is_closed_is_passed_over)
 {
 	char path[128];
 	uid_t user = geteuid();
 
-	(void)state;
 	make_subdir("closed");
 	put("closed/x.kpack", "CLOSED");
 	assert_int_equal(chmod(dir, 0755), 0);
@@ -224,9 +216,8 @@ static void a_directory_that_is_closed_is_passed_over(void **state)
 	assert_int_equal(chmod(path, 0755), 0);
 }
 
-static void archives_of_directories_count(void **state)
+TEST(archives_of_directories_count)
 {
-	(void)state;
 	make_subdir("two");
 	put("two/a.kpack", "A");
 	put("two/b.kpack", "B");
@@ -244,16 +235,4 @@ static void archives_of_directories_count(void **state)
 	}
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(a_directory_means_its_archives_in_order),
-	cmocka_unit_test(directories_and_files_mix_in_the_order_of_the_list),
-	cmocka_unit_test(colons_of_a_directory_are_escaped_or_found),
-	cmocka_unit_test(relative_directories_start_where_the_program_does),
-	cmocka_unit_test(markers_name_no_directories),
-	cmocka_unit_test(directories_are_listed_at_each_load),
-	cmocka_unit_test(the_reason_names_directories),
-	cmocka_unit_test(a_directory_that_is_closed_is_passed_over),
-	cmocka_unit_test(archives_of_directories_count),
-};
-
-SUITE(tests, make_places, remove_dir);
+SUITE(make_places, remove_dir);

@@ -41,7 +41,6 @@ static const char *at(const char *rest)
 
 static int setup(void **state)
 {
-	(void)state;
 	strcpy(top, "/tmp/kpack-walk-XXXXXX");
 	if (!mkdtemp(top))
 		return -1;
@@ -57,7 +56,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	umount2(at("a/mount/b"), MNT_DETACH);
 	umount2(at("bound"), MNT_DETACH);
 	umount2(at("a/mount"), MNT_DETACH);
@@ -97,7 +95,7 @@ static void assert_same(const char *path)
 	close(fd);
 }
 
-static void paths_lead_where_the_kernel_finds_them(void **state)
+TEST(paths_lead_where_the_kernel_finds_them, setup, teardown)
 {
 	static const char *const paths[] = {
 		"a",
@@ -124,7 +122,6 @@ static void paths_lead_where_the_kernel_finds_them(void **state)
 	char path[64], name[NAME_MAX + 2] = "";
 	int fd;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++)
 		assert_same(at(paths[i]));
 	assert_same("/");
@@ -145,11 +142,10 @@ static void paths_lead_where_the_kernel_finds_them(void **state)
 }
 
 /* A file system that was passed can be unmounted as soon as it is forgotten. */
-static void what_is_forgotten_is_not_in_use(void **state)
+TEST(what_is_forgotten_is_not_in_use, setup, teardown)
 {
 	struct stat st;
 
-	(void)state;
 	if (!may_mount)
 		skip();
 	assert_int_equal(kp_path_stat(at("a/mount/b/c/file"), true, &st), 0);
@@ -158,11 +154,10 @@ static void what_is_forgotten_is_not_in_use(void **state)
 }
 
 /* As fs.protected_symlinks. */
-static void no_link_of_others_in_a_shared_directory(void **state)
+TEST(no_link_of_others_in_a_shared_directory, setup, teardown)
 {
 	struct stat st;
 
-	(void)state;
 	if (!may_mount)
 		skip();
 	run("chmod 1777 a/mount && ln -s b a/mount/theirs && chown -h 1000 "
@@ -190,12 +185,11 @@ static void assert_refused(const char *path)
 	assert_int_equal(errno, EREMOTE);
 }
 
-static void mounts_of_others_are_not_entered(void **state)
+TEST(mounts_of_others_are_not_entered, setup, teardown)
 {
 	struct kpackx_error why = {0};
 	int connection;
 
-	(void)state;
 	if (!may_mount)
 		skip();
 	alarm(120); /* a call that asks waits for ever */
@@ -214,22 +208,12 @@ static void mounts_of_others_are_not_entered(void **state)
 	alarm(0);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
 static int begin_suite(void **state)
 {
-	(void)state;
 	may_mount = kp_step_is_guarded() && access("/dev/fuse", R_OK | W_OK) == 0 &&
 		    unshare(CLONE_NEWNS) == 0 &&
 		    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
 	return 0;
 }
 
-static const struct CMUnitTest tests[] = {
-	TEST(paths_lead_where_the_kernel_finds_them),
-	TEST(what_is_forgotten_is_not_in_use),
-	TEST(no_link_of_others_in_a_shared_directory),
-	TEST(mounts_of_others_are_not_entered),
-};
-
-SUITE(tests, begin_suite, NULL);
+SUITE(begin_suite, NULL);

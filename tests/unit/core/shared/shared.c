@@ -62,7 +62,6 @@ static int make_frames(void **state)
 {
 	uint32_t x = 1;
 
-	(void)state;
 	for (size_t i = 0; i < UNIQUE; i++) {
 		x = x * 1103515245 + 12345;
 		unique[i] = (uint8_t)(x >> 16 & 15);
@@ -113,13 +112,12 @@ static void refuses(const struct table *t, const char *text)
 	assert_null(s);
 }
 
-static void objects_are_their_extents(void **state)
+TEST(objects_are_their_extents)
 {
 	static uint8_t want[400000], got[400000];
 	struct table t = {0};
 	struct kp_shared *s;
 
-	(void)state;
 	put_number(&t, 3); /* new, elsewhere, new */
 	put_number(&t, 200000 << 1);
 	put_elsewhere(&t, 70000, 4000000, 0);
@@ -156,13 +154,12 @@ static void objects_are_their_extents(void **state)
 }
 
 /* The parts of the stored bytes add up. */
-static void stored_parts_add_up(void **state)
+TEST(stored_parts_add_up)
 {
 	uint64_t sum = 0, first;
 	struct table t = {0};
 	struct kp_shared *s;
 
-	(void)state;
 	for (uint64_t at = 0, n; at < UNIQUE; at += n) {
 		n = UNIQUE - at < 123456 ? UNIQUE - at : 123456;
 		put_number(&t, 1);
@@ -176,11 +173,10 @@ static void stored_parts_add_up(void **state)
 	kp_shared_close(s);
 }
 
-static void tables_that_lie_are_refused(void **state)
+TEST(tables_that_lie_are_refused)
 {
 	struct table t = {0};
 
-	(void)state;
 	put_number(&t, 1);
 	put_number(&t, 0);
 	refuses(&t, "empty, or outside");
@@ -225,13 +221,12 @@ static void put_scattered(struct table *t, uint32_t count, bool spread)
 	}
 }
 
-static void a_span_reaches_a_bounded_number_of_blocks(void **state)
+TEST(a_span_reaches_a_bounded_number_of_blocks)
 {
 	static struct table t;
 	struct kp_shared *s;
 	uint8_t got[KP_SHARED_SPAN_BLOCKS];
 
-	(void)state;
 	put_scattered(&t, KP_SHARED_SPAN_BLOCKS, true);
 	opens(&t, &s);
 	assert_int_equal(kp_shared_read(s, 0, 0, got, sizeof(got), &why), 0);
@@ -259,11 +254,10 @@ static void a_span_reaches_a_bounded_number_of_blocks(void **state)
 }
 
 /* The limit may sink below what a span already reaches. */
-static void a_lower_limit_of_blocks_holds_at_once(void **state)
+TEST(a_lower_limit_of_blocks_holds_at_once)
 {
 	struct kp_reach r;
 
-	(void)state;
 	kp_reach_begin(&r, BLOCK, KP_SHARED_SPAN_BLOCKS);
 	for (uint64_t i = 0; i < KP_SHARED_SPAN_BLOCKS; i++)
 		assert_true(kp_reach_add(&r, i, i * BLOCK, 1));
@@ -273,13 +267,12 @@ static void a_lower_limit_of_blocks_holds_at_once(void **state)
 }
 
 /* Two objects of 4 GiB in few bytes are no work; a larger one is refused. */
-static void objects_have_a_largest_size(void **state)
+TEST(objects_have_a_largest_size)
 {
 	const uint64_t times = (UINT64_C(4) << 30) / (15 * BLOCK);
 	static struct table t;
 	struct kp_shared *s;
 
-	(void)state;
 	t.size = 0;
 	put_number(&t, times);
 	for (uint64_t i = 0, last = 0; i < times; i++, last = 15 * BLOCK)
@@ -295,14 +288,13 @@ static void objects_have_a_largest_size(void **state)
 }
 
 /* Objects without bytes take one byte each, and memory that is a multiple of it. */
-static void tables_have_a_largest_size(void **state)
+TEST(tables_have_a_largest_size)
 {
 	const size_t most = KP_SHARED_TABLE_MAX + 1;
 	uint8_t *zeros = mmap(NULL, most, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct kp_shared_layout l = layout_of(&(struct table){0});
 	struct kp_shared *s = NULL;
 
-	(void)state;
 	assert_true(zeros != MAP_FAILED);
 	l.objects = (struct kp_span){zeros, KP_SHARED_OBJECTS_MAX};
 	assert_int_equal(kp_shared_open(fd, file_size, &l, &s, &why), 0);
@@ -319,7 +311,7 @@ static void tables_have_a_largest_size(void **state)
 	munmap(zeros, most);
 }
 
-static void layouts_that_lie_are_refused(void **state)
+TEST(layouts_that_lie_are_refused)
 {
 	struct table t = {0};
 	const struct {
@@ -340,7 +332,6 @@ static void layouts_that_lie_are_refused(void **state)
 		{BLOCK, UNIQUE, 5000, 0, sizeof(frames) - 1},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		struct kp_shared_layout l = layout_of(&t);
 		struct kp_shared *s = NULL;
@@ -371,13 +362,12 @@ static void *read_all(void *arg)
 	return NULL;
 }
 
-static void threads_read_with_a_small_pool(void **state)
+TEST(threads_read_with_a_small_pool)
 {
 	struct table t = {0};
 	struct kp_shared *s;
 	pthread_t threads[4];
 
-	(void)state;
 	put_number(&t, 1);
 	put_number(&t, (uint64_t)UNIQUE << 1);
 	opens(&t, &s);
@@ -405,14 +395,13 @@ static void flip_dictionary(void)
 }
 
 /* A dictionary that is decoded again is found to be damaged. */
-static void the_dictionary_stays_in_a_small_pool(void **state)
+TEST(the_dictionary_stays_in_a_small_pool)
 {
 	static const uint64_t limits[] = {1, 2 * sizeof(dictionary), BLOCK, 3 * BLOCK};
 	static uint8_t got[3 * BLOCK];
 	struct table t = {0};
 	struct kp_shared *s;
 
-	(void)state;
 	put_number(&t, 1);
 	put_number(&t, (uint64_t)UNIQUE << 1);
 	opens(&t, &s);
@@ -438,14 +427,13 @@ static void the_dictionary_stays_in_a_small_pool(void **state)
 	assert_int_equal(kp_pool_held(), 0);
 }
 
-static void damage_is_that_of_a_block(void **state)
+TEST(damage_is_that_of_a_block)
 {
 	uint64_t end = frames[0] | (uint64_t)frames[1] << 8;
 	struct table t = {0};
 	uint8_t byte, got[2];
 	struct kp_shared *s;
 
-	(void)state;
 	end += frames[4] | (uint64_t)frames[5] << 8 | (uint64_t)frames[6] << 16;
 	put_number(&t, 1);
 	put_number(&t, (uint64_t)UNIQUE << 1);
@@ -466,18 +454,4 @@ static void damage_is_that_of_a_block(void **state)
 	assert_int_equal(kp_pool_held(), 0);
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(objects_are_their_extents),
-	cmocka_unit_test(stored_parts_add_up),
-	cmocka_unit_test(tables_that_lie_are_refused),
-	cmocka_unit_test(a_span_reaches_a_bounded_number_of_blocks),
-	cmocka_unit_test(a_lower_limit_of_blocks_holds_at_once),
-	cmocka_unit_test(objects_have_a_largest_size),
-	cmocka_unit_test(tables_have_a_largest_size),
-	cmocka_unit_test(layouts_that_lie_are_refused),
-	cmocka_unit_test(threads_read_with_a_small_pool),
-	cmocka_unit_test(the_dictionary_stays_in_a_small_pool),
-	cmocka_unit_test(damage_is_that_of_a_block),
-};
-
-SUITE(tests, make_frames, NULL);
+SUITE(make_frames, NULL);

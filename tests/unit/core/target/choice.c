@@ -40,9 +40,8 @@ static const struct {
 	 "gfx9-generic gfx906 amdgcnspirv generic sm_90 compute_90 no target "},
 };
 
-static void a_gpu_chooses_what_it_can_load(void **state)
+TEST(a_gpu_chooses_what_it_can_load)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
 		struct kp_choice s = {.exact = choices[i].exact};
 		char chosen[256] = "";
@@ -59,21 +58,19 @@ static void a_gpu_chooses_what_it_can_load(void **state)
 	}
 }
 
-static void nothing_added_chooses_everything(void **state)
+TEST(nothing_added_chooses_everything)
 {
 	struct kp_choice s = {.exact = true};
 
-	(void)state;
 	assert_true(kp_choice_is_all(&s));
 	assert_true(kp_choice_has(&s, kp_span_str("gfx942")));
 	assert_true(kp_choice_has(&s, kp_span_str("no target")));
 }
 
-static void lists_are_added_to_each_other(void **state)
+TEST(lists_are_added_to_each_other)
 {
 	struct kp_choice s = {0};
 
-	(void)state;
 	assert_int_equal(kp_choice_add(&s, "auto,gfx1100", NULL), KPACK_SUCCESS);
 	assert_int_equal(kp_choice_add(&s, "gfx1100;fiji", NULL), KPACK_SUCCESS);
 	assert_int_equal(s.count, 2);
@@ -85,13 +82,12 @@ static void lists_are_added_to_each_other(void **state)
 }
 
 /* GPUs that were found do not count as named. */
-static void found_gpus_are_added(void **state)
+TEST(found_gpus_are_added)
 {
 	struct kp_gpu list[2] = {{.node = 1}, {.node = 2}};
 	struct kp_gpus gpus = {.list = list, .count = 2};
 	struct kp_choice s = {0};
 
-	(void)state;
 	kp_target_parse(kp_span_str("gfx1100"), &list[0].target, NULL);
 	kp_target_parse(kp_span_str("gfx942"), &list[1].target, NULL);
 	assert_int_equal(kp_choice_add(&s, "gfx942,auto", NULL), KPACK_SUCCESS);
@@ -102,12 +98,11 @@ static void found_gpus_are_added(void **state)
 	kp_choice_fini(&s);
 }
 
-static void wrong_lists_are_refused(void **state)
+TEST(wrong_lists_are_refused)
 {
 	static const char *const wrong[] = {
 		"", ",", "gfx942,", "gfx942,,all", "gfx90a:x+", "GFX942", "gfx 942"};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		struct kp_choice s = {0};
 		struct kpackx_error why = {0};
@@ -119,7 +114,7 @@ static void wrong_lists_are_refused(void **state)
 	}
 }
 
-static void unknown_gpus_are_found(void **state)
+TEST(unknown_gpus_are_found)
 {
 	static const struct {
 		const char *list, *gpus, *arches; /* what is unknown; NULL: nothing */
@@ -136,7 +131,6 @@ static void unknown_gpus_are_found(void **state)
 	struct kp_gpu list[1] = {{.node = 1}};
 	struct kp_gpus gpus = {.list = list, .count = 1};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const char *want[] = {cases[i].gpus, cases[i].arches};
 		struct kp_choice s = {0};
@@ -167,14 +161,3 @@ static void unknown_gpus_are_found(void **state)
 		kp_choice_fini(&s);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(a_gpu_chooses_what_it_can_load),
-	cmocka_unit_test(nothing_added_chooses_everything),
-	cmocka_unit_test(lists_are_added_to_each_other),
-	cmocka_unit_test(found_gpus_are_added),
-	cmocka_unit_test(wrong_lists_are_refused),
-	cmocka_unit_test(unknown_gpus_are_found),
-};
-
-SUITE(tests, NULL, NULL);

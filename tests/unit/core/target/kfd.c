@@ -12,7 +12,6 @@ static char root[] = "/tmp/kpack-gpus-XXXXXX";
 
 static int enter_dir(void **state)
 {
-	(void)state;
 	return mkdtemp(root) == NULL || chdir(root);
 }
 
@@ -20,12 +19,11 @@ static int leave_dir(void **state)
 {
 	char command[64];
 
-	(void)state;
 	snprintf(command, sizeof(command), "rm -rf %s", root);
 	return system(command);
 }
 
-static void versions_are_processors(void **state)
+TEST(versions_are_processors)
 {
 	static const struct {
 		const char *properties, *name; /* properties, name: NULL for a CPU */
@@ -47,7 +45,6 @@ static void versions_are_processors(void **state)
 		{"not_gfx_target_version 90402\ngfx_target_version 80003\n", "gfx803"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(nodes); i++) {
 		struct kpackx_error why = {0};
 		struct kp_target gpu = {0};
@@ -62,7 +59,7 @@ static void versions_are_processors(void **state)
 	}
 }
 
-static void nonsense_is_named(void **state)
+TEST(nonsense_is_named)
 {
 	static const char *const nodes[][2] = {
 		{"", "no gfx_target_version"},
@@ -79,7 +76,6 @@ static void nonsense_is_named(void **state)
 		{"gfx_target_version 90016\n", "90016 is not that of a GPU"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(nodes); i++) {
 		struct kpackx_error why = {0};
 		struct kp_target gpu;
@@ -130,9 +126,8 @@ static void check_topology(const char *topology)
 	assert_null(gpus.list);
 }
 
-static void nodes_are_read_in_order(void **state)
+TEST(nodes_are_read_in_order)
 {
-	(void)state;
 	assert_int_equal(mkdir("t", 0755), 0);
 	assert_int_equal(mkdir("t/nodes", 0755), 0);
 	make_node("t/nodes/10", "gfx_target_version 110000\n");
@@ -150,13 +145,12 @@ static void nodes_are_read_in_order(void **state)
 	check_topology("t/nodes");
 }
 
-static void hidden_nodes_have_no_number(void **state)
+TEST(hidden_nodes_have_no_number)
 {
 	struct kpackx_error why = {0};
 	uid_t user = geteuid();
 	struct kp_gpus gpus;
 
-	(void)state;
 	assert_int_equal(mkdir("hidden", 0755), 0);
 	make_node("hidden/0", "gfx_target_version 90402\n");
 	make_node("hidden/1", "gfx_target_version 90402\n");
@@ -173,13 +167,12 @@ static void hidden_nodes_have_no_number(void **state)
 	kp_gpus_fini(&gpus);
 }
 
-static void endless_properties_end(void **state)
+TEST(endless_properties_end)
 {
 	struct kpackx_error why = {0};
 	struct kp_gpus gpus;
 	FILE *f;
 
-	(void)state;
 	assert_int_equal(mkdir("long", 0755), 0);
 	make_node("long/0", "");
 	f = fopen("long/0/properties", "we");
@@ -192,12 +185,11 @@ static void endless_properties_end(void **state)
 	kp_gpus_fini(&gpus);
 }
 
-static void no_driver_is_reported(void **state)
+TEST(no_driver_is_reported)
 {
 	struct kpackx_error why = {0};
 	struct kp_gpus gpus;
 
-	(void)state;
 	assert_int_equal(kp_gpus_read("nowhere", &gpus, &why),
 			 KPACK_ERROR_FILE_NOT_FOUND);
 	assert_int_equal(gpus.count, 0);
@@ -208,13 +200,4 @@ static void no_driver_is_reported(void **state)
 	kp_gpus_fini(&gpus);
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(versions_are_processors),
-	cmocka_unit_test(nonsense_is_named),
-	cmocka_unit_test(nodes_are_read_in_order),
-	cmocka_unit_test(hidden_nodes_have_no_number),
-	cmocka_unit_test(endless_properties_end),
-	cmocka_unit_test(no_driver_is_reported),
-};
-
-SUITE(tests, enter_dir, leave_dir);
+SUITE(enter_dir, leave_dir);

@@ -98,11 +98,10 @@ static bool has(size_t i, char feature)
 	return strchr(processors[i].features, feature) != NULL;
 }
 
-static void every_processor_has_its_row(void **state)
+TEST(every_processor_has_its_row)
 {
 	size_t count;
 
-	(void)state;
 	kp_processor_table(&count);
 	assert_int_equal(count, COUNT(processors));
 	for (size_t i = 0; i < COUNT(processors); i++) {
@@ -117,14 +116,13 @@ static void every_processor_has_its_row(void **state)
 	}
 }
 
-static void table_is_in_order_and_reserved_numbers_are_free(void **state)
+TEST(table_is_in_order_and_reserved_numbers_are_free)
 {
 	static const unsigned reserved[] = {0,    0x11, 0x1f, 0x27,  0x4d, 0x56,
 					    0x60, 0x61, 0x64, 0x100, 0x12c};
 	size_t count;
 	const struct kp_processor *row = kp_processor_table(&count);
 
-	(void)state;
 	for (size_t i = 1; i < count; i++)
 		assert_true(row[i - 1].mach < row[i].mach);
 	for (size_t i = 0; i < COUNT(reserved); i++)
@@ -161,9 +159,8 @@ static struct kp_target parsed(const char *text)
 	return t;
 }
 
-static void aliases_become_primary_names(void **state)
+TEST(aliases_become_primary_names)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(aliases); i++) {
 		const struct kp_processor *row =
 			kp_processor_by_name(kp_span_str(aliases[i][0]));
@@ -177,11 +174,10 @@ static void aliases_become_primary_names(void **state)
 }
 
 /* Each of the nine combinations of states, in both orders, for every processor. */
-static void features_are_accepted_where_the_processor_has_them(void **state)
+TEST(features_are_accepted_where_the_processor_has_them)
 {
 	static const char *const signs[] = {"", "-", "+"};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(processors); i++) {
 		for (size_t n = 0; n < 9; n++) {
 			const char *s = signs[n / 3], *x = signs[n % 3];
@@ -261,9 +257,8 @@ static const char *const rejected[][2] = {
 	{"a2345678901234567890123456789012", "too long"},
 };
 
-static void what_clang_rejects_is_rejected_with_the_reason(void **state)
+TEST(what_clang_rejects_is_rejected_with_the_reason)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(rejected); i++) {
 		struct kpackx_error why = {0};
 		struct kp_target t;
@@ -277,13 +272,12 @@ static void what_clang_rejects_is_rejected_with_the_reason(void **state)
 	}
 }
 
-static void a_nul_is_no_part_of_a_name(void **state)
+TEST(a_nul_is_no_part_of_a_name)
 {
 	static const uint8_t bytes[] = "gfx90a\0";
 	struct kp_target t;
 	struct kpackx_error why = {0};
 
-	(void)state;
 	assert_int_equal(kp_target_parse((struct kp_span){bytes, 7}, &t, &why),
 			 KPACK_ERROR_INVALID_ARGUMENT);
 	assert_non_null(strstr(why.text, "gfx90a\\000"));
@@ -316,9 +310,8 @@ static const char *const canonical[][2] = {
 	 "a234567890123456789012345678901:sramecc-:xnack-"},
 };
 
-static void spellings_have_one_canonical_form(void **state)
+TEST(spellings_have_one_canonical_form)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(canonical); i++) {
 		parsed(canonical[i][0]);
 		assert_canonical(canonical[i][0], canonical[i][1]);
@@ -326,11 +319,10 @@ static void spellings_have_one_canonical_form(void **state)
 	}
 }
 
-static void long_texts_that_are_no_target_are_cut(void **state)
+TEST(long_texts_that_are_no_target_are_cut)
 {
 	char text[100], out[KP_TARGET_TEXT_MAX];
 
-	(void)state;
 	memset(text, 'x', sizeof(text));
 	kp_target_canonical((struct kp_span){(uint8_t *)text, sizeof(text)}, out);
 	assert_int_equal(strlen(out), KP_TARGET_TEXT_MAX - 1);
@@ -338,11 +330,10 @@ static void long_texts_that_are_no_target_are_cut(void **state)
 	assert_string_equal(out, "");
 }
 
-static void unknown_processors_have_no_row(void **state)
+TEST(unknown_processors_have_no_row)
 {
 	struct kp_target t = parsed("gfx1410:xnack-");
 
-	(void)state;
 	assert_null(t.known);
 	assert_string_equal(t.processor, "gfx1410");
 	assert_int_equal(t.xnack, KP_FEATURE_OFF);
@@ -350,14 +341,13 @@ static void unknown_processors_have_no_row(void **state)
 	assert_string_equal(parsed("fiji").known->name, "gfx803");
 }
 
-static void equality_is_of_processor_and_features(void **state)
+TEST(equality_is_of_processor_and_features)
 {
 	struct kp_target a = parsed("gfx90a:sramecc+:xnack-");
 	struct kp_target b = parsed("gfx90a-xnack-:sramecc+");
 	struct kp_target c = parsed("gfx90a:xnack-");
 	struct kp_target d = parsed("gfx942:sramecc+:xnack-");
 
-	(void)state;
 	assert_true(kp_target_eq(&a, &b));
 	assert_false(kp_target_eq(&a, &c));
 	assert_false(kp_target_eq(&a, &d));
@@ -389,9 +379,8 @@ static const struct {
 	{"sm_90", "sm_90a", false, false},
 };
 
-static void compatibility_in_both_directions(void **state)
+TEST(compatibility_in_both_directions)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(compat); i++) {
 		struct kp_target a = parsed(compat[i].a), b = parsed(compat[i].b);
 
@@ -403,9 +392,8 @@ static void compatibility_in_both_directions(void **state)
 /*
  * All nine feature states of one processor against each other, compared with LLVM's rule.
  */
-static void compatibility_of_all_feature_states(void **state)
+TEST(compatibility_of_all_feature_states)
 {
-	(void)state;
 	for (unsigned i = 0; i < 9; i++) {
 		for (unsigned j = 0; j < 9; j++) {
 			struct kp_target a = parsed("gfx90a"), b = a;
@@ -474,9 +462,8 @@ static const struct {
 	{"gfx110X", "gfx1100", KP_FIT_NONE},
 };
 
-static void gpus_load_what_runs_on_them(void **state)
+TEST(gpus_load_what_runs_on_them)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(fits); i++) {
 		struct kp_target gpu = parsed(fits[i].gpu), code = parsed(fits[i].code);
 
@@ -503,9 +490,8 @@ static const struct {
 	{"gfx1410:xnack-", {"gfx1410:xnack-"}},
 };
 
-static void unstated_features_are_on_or_off(void **state)
+TEST(unstated_features_are_on_or_off)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(settings); i++) {
 		struct kp_target t = parsed(settings[i].target), out[KP_TARGET_SETTINGS];
 		size_t n = kp_target_settings(&t, out);
@@ -543,9 +529,8 @@ static const char *listed_generic(const char *processor)
 	return NULL;
 }
 
-static void generic_targets_list_their_members(void **state)
+TEST(generic_targets_list_their_members)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(generics); i++) {
 		const char *const *m = kp_generic_members(kp_span_str(generics[i][0]));
 
@@ -556,13 +541,12 @@ static void generic_targets_list_their_members(void **state)
 	}
 }
 
-static void every_processor_has_its_generic_target_or_none(void **state)
+TEST(every_processor_has_its_generic_target_or_none)
 {
 	static const char *const invented[] = {
 		"gfx110x-generic", "gfx10-generic", "",
 		"gfx1155",         "gfx110",        "gfx11-generi"};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(processors); i++) {
 		const char *want = listed_generic(processors[i].name);
 		const char *got = kp_processor_generic(kp_span_str(processors[i].name));
@@ -628,9 +612,8 @@ static const struct {
 	{4, 0x010, "turks"},
 };
 
-static void elf_headers_name_their_target(void **state)
+TEST(elf_headers_name_their_target)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(headers); i++) {
 		char text[KP_TARGET_TEXT_MAX];
 		struct kp_target t, again;
@@ -646,9 +629,8 @@ static void elf_headers_name_their_target(void **state)
 	}
 }
 
-static void every_mach_is_read_in_every_version(void **state)
+TEST(every_mach_is_read_in_every_version)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(processors); i++) {
 		for (uint8_t abi = 1; abi <= 4; abi++) {
 			struct kp_target t;
@@ -667,12 +649,11 @@ static void every_mach_is_read_in_every_version(void **state)
 	}
 }
 
-static void other_abi_versions_are_unsupported(void **state)
+TEST(other_abi_versions_are_unsupported)
 {
 	static const uint8_t versions[] = {0, 5, 6, 0x40, 255};
 	struct kp_target t;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(versions); i++) {
 		struct kpackx_error why = {0};
 
@@ -741,9 +722,8 @@ static const char *const entry_ids[][4] = {
 	{"hip----", "hip", "--", ""},
 };
 
-static void entry_ids_are_split_in_every_spelling(void **state)
+TEST(entry_ids_are_split_in_every_spelling)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(entry_ids); i++) {
 		struct kp_entry_id e;
 
@@ -759,13 +739,12 @@ static void entry_ids_are_split_in_every_spelling(void **state)
 	}
 }
 
-static void what_is_no_entry_id(void **state)
+TEST(what_is_no_entry_id)
 {
 	static const char *const texts[] = {"", "host", "-", "-amdgcn-amd-amdhsa--gfx900",
 					    "gfx900"};
 	struct kp_entry_id e;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(texts); i++)
 		assert_false(kp_entry_id_parse(kp_span_str(texts[i]), &e));
 	assert_false(kp_entry_id_parse((struct kp_span){NULL, 0}, &e));
@@ -775,7 +754,7 @@ static void what_is_no_entry_id(void **state)
 
 /* --- the public call ----------------------------------------------------------------- */
 
-static void the_generic_target_of_a_target(void **state)
+TEST(the_generic_target_of_a_target)
 {
 	static const struct {
 		const char *target, *generic; /* NULL: none */
@@ -801,7 +780,6 @@ static void the_generic_target_of_a_target(void **state)
 		{"generic", NULL},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		char out[64] = "untouched";
 		kpack_error_t err =
@@ -815,7 +793,7 @@ static void the_generic_target_of_a_target(void **state)
 	}
 }
 
-static void generic_targets_need_room(void **state)
+TEST(generic_targets_need_room)
 {
 	static const char *const wrong[] = {
 		"",        "gfx942:xnack",  "gfx1100:xnack+", "GFX942",
@@ -824,7 +802,6 @@ static void generic_targets_need_room(void **state)
 	static const char want[] = "gfx9-4-generic:sramecc+:xnack-";
 	char out[64] = "untouched";
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(wrong); i++)
 		assert_int_equal(kpackx_generic_target(wrong[i], out, sizeof(out)),
 				 KPACK_ERROR_INVALID_ARGUMENT);
@@ -841,31 +818,3 @@ static void generic_targets_need_room(void **state)
 		KPACK_SUCCESS);
 	assert_string_equal(out, want);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(every_processor_has_its_row),
-	cmocka_unit_test(table_is_in_order_and_reserved_numbers_are_free),
-	cmocka_unit_test(aliases_become_primary_names),
-	cmocka_unit_test(features_are_accepted_where_the_processor_has_them),
-	cmocka_unit_test(what_clang_rejects_is_rejected_with_the_reason),
-	cmocka_unit_test(a_nul_is_no_part_of_a_name),
-	cmocka_unit_test(spellings_have_one_canonical_form),
-	cmocka_unit_test(long_texts_that_are_no_target_are_cut),
-	cmocka_unit_test(unknown_processors_have_no_row),
-	cmocka_unit_test(equality_is_of_processor_and_features),
-	cmocka_unit_test(compatibility_in_both_directions),
-	cmocka_unit_test(compatibility_of_all_feature_states),
-	cmocka_unit_test(gpus_load_what_runs_on_them),
-	cmocka_unit_test(unstated_features_are_on_or_off),
-	cmocka_unit_test(generic_targets_list_their_members),
-	cmocka_unit_test(every_processor_has_its_generic_target_or_none),
-	cmocka_unit_test(the_generic_target_of_a_target),
-	cmocka_unit_test(generic_targets_need_room),
-	cmocka_unit_test(elf_headers_name_their_target),
-	cmocka_unit_test(every_mach_is_read_in_every_version),
-	cmocka_unit_test(other_abi_versions_are_unsupported),
-	cmocka_unit_test(entry_ids_are_split_in_every_spelling),
-	cmocka_unit_test(what_is_no_entry_id),
-};
-
-SUITE(tests, NULL, NULL);

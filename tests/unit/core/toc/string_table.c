@@ -6,13 +6,12 @@
 enum { N = 20000, SIZE = 32 };
 
 /* N texts whose hashes without a key are equal get their numbers in few steps. */
-static void texts_with_equal_hashes_are_found(void **state)
+TEST(texts_with_equal_hashes_are_found)
 {
 	static uint8_t texts[N][SIZE];
 	struct kp_string_table t = {0};
 	struct kp_string_chain chain = {0};
 
-	(void)state;
 	for (uint32_t i = 0; i < N; i++) {
 		kp_put_le64(texts[i], XXH3_WORD_0);
 		kp_put_le32(texts[i] + 8, i);
@@ -32,9 +31,3 @@ static void texts_with_equal_hashes_are_found(void **state)
 	assert_true(steps < 8 * N);
 	kp_string_table_fini(&t);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(texts_with_equal_hashes_are_found),
-};
-
-SUITE(tests, NULL, NULL);

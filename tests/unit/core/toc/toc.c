@@ -212,9 +212,8 @@ static const struct {
 	{"{'gfx_arches': ['gfx900', 5, 'a\n', {}, 'gfx906']}", "", 3, 0},
 };
 
-static void tables_are_read(void **state)
+TEST(tables_are_read)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(tables); i++) {
 		struct kp_toc toc = parsed(tables[i].text);
 		unsigned refused = 0;
@@ -232,14 +231,13 @@ static void tables_are_read(void **state)
 	}
 }
 
-static void top_fields_are_read(void **state)
+TEST(top_fields_are_read)
 {
 	struct kp_toc toc =
 		parsed("{'format_version': 1, 'group_name': 'g', 'gfx_arch_family':"
 		       "'f', 'gfx_arches': ['gfx900', 'gfx906'], " ZSTD
 		       "'frame_index': x'00ff', 'toc': {}}");
 
-	(void)state;
 	assert_int_equal(toc.format_version, 1);
 	assert_true(kp_span_is(toc.group, "g") && toc.has_group);
 	assert_true(kp_span_is(toc.family, "f") && toc.has_family);
@@ -290,7 +288,7 @@ static void top_fields_are_read(void **state)
 	kp_toc_fini(&toc);
 }
 
-static void sizes_are_stated_or_not(void **state)
+TEST(sizes_are_stated_or_not)
 {
 	struct kp_toc toc =
 		parsed("{'toc': {'a': {'v': {'ordinal': 0}, 'w': {'ordinal': 0,"
@@ -298,7 +296,6 @@ static void sizes_are_stated_or_not(void **state)
 		       "18446744073709551615}, 'y': {'ordinal': 0, 'original_size':"
 		       "-5}}}}");
 
-	(void)state;
 	assert_true(find(&toc, "a", "v")->size == KP_TOC_NO_SIZE);
 	assert_int_equal(find(&toc, "a", "w")->size, 7);
 	/* not mistaken for "not stated" */
@@ -309,14 +306,13 @@ static void sizes_are_stated_or_not(void **state)
 	kp_toc_fini(&toc);
 }
 
-static void entries_with_a_place_have_blobs(void **state)
+TEST(entries_with_a_place_have_blobs)
 {
 	struct kp_toc toc =
 		parsed("{'toc': {'b': {'x': {'offset': 64, 'size': 5}}, 'a': {'x':"
 		       "{'offset': 69, 'size': 6}}}}");
 	const struct kp_toc_entry *a = find(&toc, "a", "x"), *b = find(&toc, "b", "x");
 
-	(void)state;
 	assert_int_equal(toc.n_blobs, 2);
 	assert_int_equal(toc.blobs[a->ordinal].offset, 69);
 	assert_int_equal(toc.blobs[a->ordinal].size, 6);
@@ -337,13 +333,12 @@ static void entries_with_a_place_have_blobs(void **state)
  * Without a blobs array, an entry with only an ordinal must not get another entry's
  * bytes.
  */
-static void an_ordinal_names_no_other_entrys_place(void **state)
+TEST(an_ordinal_names_no_other_entrys_place)
 {
 	struct kp_toc toc = parsed("{'toc': {'a': {'x': {'offset': 64, 'size': 5}, 'y':"
 				   "{'ordinal': 0}}}}");
 	const struct kp_toc_entry *y = find(&toc, "a", "y");
 
-	(void)state;
 	assert_true(!y || y->ordinal >= toc.n_blobs);
 	kp_toc_fini(&toc);
 }
@@ -400,11 +395,10 @@ static const struct {
 	{"{'blobs': [{'offset': -1, 'size': 1}]}", KPACK_ERROR_INVALID_FORMAT},
 };
 
-static void wrong_tables_are_refused(void **state)
+TEST(wrong_tables_are_refused)
 {
 	struct kp_toc toc;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		kpack_error_t err = parse(bad[i].text, &toc);
 
@@ -439,14 +433,13 @@ static kpack_error_t parse_hashed(const char *text, size_t at, uint8_t change,
 }
 
 /* No bit of a table with a hash can change, and no byte can follow it. */
-static void a_table_matches_its_hash(void **state)
+TEST(a_table_matches_its_hash)
 {
 	static const char text[] =
 		"{'piece_hashes': x'', 'toc': {'a': {'x': {'ordinal': 0}}},"
 		"'table_hash': x'00000000000000000000000000000000'}";
 	size_t size;
 
-	(void)state;
 	assert_int_equal(parse_hashed(text, SIZE_MAX, 0, &size), KPACK_SUCCESS);
 	for (size_t i = 0; i < size; i++)
 		for (int bit = 0; bit < 8; bit++)
@@ -465,7 +458,7 @@ static void a_table_matches_its_hash(void **state)
 }
 
 /* Heads with counts beyond the end of the data, wherever a container or string may be. */
-static void oversized_declarations_are_refused(void **state)
+TEST(oversized_declarations_are_refused)
 {
 	static const char *const before[] = {
 		"",
@@ -486,7 +479,6 @@ static void oversized_declarations_are_refused(void **state)
 	};
 	static const uint8_t heads[] = {0xdd, 0xdf, 0xdb, 0xc6, 0xc9};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(before); i++) {
 		for (size_t h = 0; h < COUNT(heads); h++) {
 			uint8_t bytes[128] = {0};
@@ -502,13 +494,12 @@ static void oversized_declarations_are_refused(void **state)
 	}
 }
 
-static void nesting_is_bounded(void **state)
+TEST(nesting_is_bounded)
 {
 	static const char before[] = "\201\241z";
 	uint8_t bytes[64];
 	size_t n = sizeof(before) - 1;
 
-	(void)state;
 	for (size_t depth = KP_MSGPACK_DEPTH_MAX; depth <= KP_MSGPACK_DEPTH_MAX + 1;
 	     depth++) {
 		struct kp_toc toc;
@@ -528,14 +519,13 @@ static void nesting_is_bounded(void **state)
 }
 
 /* The metadata map itself counts as one level. */
-static void nesting_of_metadata_is_bounded(void **state)
+TEST(nesting_of_metadata_is_bounded)
 {
 	static const char before[] = "\201\243toc\201\241a\201\241x\202\247ordinal\0"
 				     "\250metadata\202\241p\0\241q";
 	uint8_t bytes[128];
 	size_t n = sizeof(before) - 1;
 
-	(void)state;
 	for (size_t depth = KP_MSGPACK_DEPTH_MAX - 1; depth <= KP_MSGPACK_DEPTH_MAX;
 	     depth++) {
 		struct kp_toc toc;
@@ -557,20 +547,19 @@ static void nesting_of_metadata_is_bounded(void **state)
 	}
 }
 
-static void trailing_bytes_are_not_looked_at(void **state)
+TEST(trailing_bytes_are_not_looked_at)
 {
 	static const char bytes[] =
 		"\201\243toc\201\241a\201\241x\201\247ordinal\1\301\377\377";
 	struct kp_toc toc;
 
-	(void)state;
 	assert_int_equal(parse_bytes(bytes, sizeof(bytes) - 1, &toc), KPACK_SUCCESS);
 	assert_int_equal(toc.n_entries, 1);
 	assert_int_equal(toc.size - toc.used, 3);
 	kp_toc_fini(&toc);
 }
 
-static void a_table_cut_anywhere_is_refused(void **state)
+TEST(a_table_cut_anywhere_is_refused)
 {
 	const char *const texts[] = {
 		tables[2].text,
@@ -578,7 +567,6 @@ static void a_table_cut_anywhere_is_refused(void **state)
 		"'xxh3': x'000102030405060708090a0b0c0d0e0f', 'chunk': 4096}}}}}",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(texts); i++) {
 		struct ab a = ab_new(16);
 		struct kp_toc toc;
@@ -591,13 +579,12 @@ static void a_table_cut_anywhere_is_refused(void **state)
 	}
 }
 
-static void a_key_has_at_most_4096_bytes(void **state)
+TEST(a_key_has_at_most_4096_bytes)
 {
 	char name[4098];
 	struct ab a;
 	struct kp_toc toc;
 
-	(void)state;
 	memset(name, 'k', sizeof(name));
 	for (int n = KP_NAME_MAX; n <= KP_NAME_MAX + 1; n++) {
 		a = ab_new(16);
@@ -617,13 +604,12 @@ static void a_key_has_at_most_4096_bytes(void **state)
 	}
 }
 
-static void faults_are_counted_but_not_all_kept(void **state)
+TEST(faults_are_counted_but_not_all_kept)
 {
 	struct kp_toc toc;
 	msgpack_sbuffer out;
 	msgpack_packer pk;
 
-	(void)state;
 	msgpack_sbuffer_init(&out);
 	msgpack_packer_init(&pk, &out, msgpack_sbuffer_write);
 	mp_pack_value(&pk, "'toc'");
@@ -649,13 +635,12 @@ static void faults_are_counted_but_not_all_kept(void **state)
 }
 
 /* More distinct architectures than entries can number. */
-static void distinct_names_are_bounded(void **state)
+TEST(distinct_names_are_bounded)
 {
 	struct kp_toc toc;
 	msgpack_sbuffer out;
 	msgpack_packer pk;
 
-	(void)state;
 	for (int n = KP_STRINGS_MAX - 1; n <= KP_STRINGS_MAX; n++) {
 		kpack_error_t err;
 
@@ -766,13 +751,12 @@ static void encode(struct encoder *e)
 }
 
 /* However wide numbers and lengths are written, the table is the same. */
-static void encodings_are_equal(void **state)
+TEST(encodings_are_equal)
 {
 	static struct encoder e;
 	static const int widths[] = {0, 1, 2, 4, 8};
 	char narrow[16384], wide[16384];
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(widths); i++) {
 		char *to = i ? wide : narrow;
 		struct kp_toc toc;
@@ -812,7 +796,7 @@ static bool drop_odd(struct kp_toc *toc, struct kp_toc_entry *e, void *arg)
 }
 
 /* Keys in an unsorted order, one in ten twice; then half of the entries are dropped. */
-static void many_keys_are_sorted_found_and_filtered(void **state)
+TEST(many_keys_are_sorted_found_and_filtered)
 {
 	enum { N = 20000, STEP = 7919 };
 	struct kp_toc toc;
@@ -820,7 +804,6 @@ static void many_keys_are_sorted_found_and_filtered(void **state)
 	msgpack_packer pk;
 	char text[128];
 
-	(void)state;
 	msgpack_sbuffer_init(&out);
 	msgpack_packer_init(&pk, &out, msgpack_sbuffer_write);
 	msgpack_pack_map(&pk, 1);
@@ -862,11 +845,10 @@ static void many_keys_are_sorted_found_and_filtered(void **state)
 	kp_toc_fini(&toc);
 }
 
-static void nothing_is_found_in_an_empty_table(void **state)
+TEST(nothing_is_found_in_an_empty_table)
 {
 	struct kp_toc toc = parsed("{'toc': {'a': {}}}");
 
-	(void)state;
 	assert_int_equal(toc.n_binaries, 0); /* a key without entries does not count */
 	assert_null(find(&toc, "a", "x"));
 	assert_null(find(&toc, "", ""));
@@ -892,7 +874,7 @@ static void expect_more(const struct kp_toc *toc, const char *key, const char *a
 	assert_memory_equal(have, expected, strlen(expected));
 }
 
-static void what_is_not_known_is_kept(void **state)
+TEST(what_is_not_known_is_kept)
 {
 	struct kp_toc toc = parsed(
 		"{'toc': {'b': {'y': {1: 2, 'ordinal': 1, 3: 4, 5: 6}, 'x': {'ordinal': "
@@ -902,7 +884,6 @@ static void what_is_not_known_is_kept(void **state)
 		"'b': {'z': {12: 12, 'ordinal': 7}, 'y': {'ordinal': 8, 13: 13}},"
 		"'c': {'x': {14: 14}, 'y': {'ordinal': 9}}}}");
 
-	(void)state;
 	expect_more(&toc, "a", "x", "");
 	expect_more(&toc, "a", "y", "\x0b\x0b");
 	expect_more(&toc, "a", "z", "\x09\x09");
@@ -915,27 +896,3 @@ static void what_is_not_known_is_kept(void **state)
 	expect_more(&toc, "b", "y", "\x01\x02\x03\x04\x05\x06");
 	kp_toc_fini(&toc);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(tables_are_read),
-	cmocka_unit_test(top_fields_are_read),
-	cmocka_unit_test(sizes_are_stated_or_not),
-	cmocka_unit_test(entries_with_a_place_have_blobs),
-	cmocka_unit_test(an_ordinal_names_no_other_entrys_place),
-	cmocka_unit_test(wrong_tables_are_refused),
-	cmocka_unit_test(a_table_matches_its_hash),
-	cmocka_unit_test(oversized_declarations_are_refused),
-	cmocka_unit_test(nesting_is_bounded),
-	cmocka_unit_test(nesting_of_metadata_is_bounded),
-	cmocka_unit_test(trailing_bytes_are_not_looked_at),
-	cmocka_unit_test(a_table_cut_anywhere_is_refused),
-	cmocka_unit_test(a_key_has_at_most_4096_bytes),
-	cmocka_unit_test(faults_are_counted_but_not_all_kept),
-	cmocka_unit_test(distinct_names_are_bounded),
-	cmocka_unit_test(encodings_are_equal),
-	cmocka_unit_test(many_keys_are_sorted_found_and_filtered),
-	cmocka_unit_test(nothing_is_found_in_an_empty_table),
-	cmocka_unit_test(what_is_not_known_is_kept),
-};
-
-SUITE(tests, NULL, NULL);

@@ -144,7 +144,7 @@ static uint64_t id_at(const struct kp_view *v, const char *path)
 	"'}}"
 #define HIP "hipv4-amdgcn-amd-amdhsa--"
 
-static void code_of_a_binary(void **state)
+TEST(code_of_a_binary)
 {
 	struct kpack_archive *a =
 		with_toc("{'lib/x#0': {'gfx90a': " E(1) ", 'gfx1030': " E(
@@ -159,7 +159,6 @@ static void code_of_a_binary(void **state)
 	struct kp_view *v = new_view(&a, 1, &with_bundles);
 	uint32_t name, dir;
 
-	(void)state;
 	assert_string_equal(at(v, "hipfb/lib/x/0.hipfb"),
 			    HIP "gfx1030=aaaa " HIP "gfx90a=bbbb " HIP
 				"gfx90a:sramecc-:xnack+=cccc ");
@@ -175,7 +174,7 @@ static void code_of_a_binary(void **state)
 }
 
 /* Files of a tree, bitcode, code for other GPUs, files for all GPUs, empty entries. */
-static void what_is_no_code(void **state)
+TEST(what_is_no_code)
 {
 	struct kpack_archive *a =
 		with_toc("{'x#0': {'gfx90a': " T(0, "dat") ", 'gfx942': " T(
@@ -226,7 +225,6 @@ static void what_is_no_code(void **state)
 	struct kp_view *v = new_view(&a, 1, &with_bundles);
 	uint32_t name, dir;
 
-	(void)state;
 	assert_false(find(v, "hipfb", &name, &dir));
 	assert_true(find(v, "rocblas/library/gfx90a/k.co", &name, &dir));
 	kp_view_free(v);
@@ -234,7 +232,7 @@ static void what_is_no_code(void **state)
 }
 
 /* An ID from the metadata is used as it is, unless it is none, or another target's. */
-static void entry_ids(void **state)
+TEST(entry_ids)
 {
 	static const struct {
 		const char *arch, *target, *id;
@@ -261,7 +259,6 @@ static void entry_ids(void **state)
 		{"gfx1250-strict", "x", HIP "gfx1250-strict"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(c) / sizeof(*c); i++) {
 		char toc[512], want[512] = "";
 		struct kpack_archive *a;
@@ -280,7 +277,7 @@ static void entry_ids(void **state)
 	}
 }
 
-static void architectures_that_are_shown(void **state)
+TEST(architectures_that_are_shown)
 {
 	struct kpack_archive *a = with_toc("{'x#0': {'gfx90a': " E(0) ", 'gfx1030': " E(
 		1) "}, 'x#1': {'gfx90a': " E(2) "}}");
@@ -289,7 +286,6 @@ static void architectures_that_are_shown(void **state)
 	struct kp_view *v;
 	uint32_t name, dir;
 
-	(void)state;
 	assert_int_equal(kp_choice_add(&gpus, "gfx1030", NULL), 0);
 	v = new_view(&a, 1, &options);
 	assert_string_equal(at(v, "hipfb/x/0.hipfb"), HIP "gfx1030=bbbb ");
@@ -305,7 +301,7 @@ static void architectures_that_are_shown(void **state)
 	kp_archive_close(a);
 }
 
-static void several_archives(void **state)
+TEST(several_archives)
 {
 	struct kpack_archive *a[] = {
 		with_toc("{'x#0': {'gfx942': " E(0) "}, 'y#0': {'gfx942': " E(0) "}}"),
@@ -318,7 +314,6 @@ static void several_archives(void **state)
 		       *again = new_view(a, 2, &with_bundles);
 	size_t kept;
 
-	(void)state;
 	/* the first archive wins, as in toc, which has the only conflict */
 	assert_string_equal(at(v, "hipfb/x/0.hipfb"),
 			    HIP "gfx1030=bbbb " HIP "gfx942=aaaa ");
@@ -340,7 +335,7 @@ static void several_archives(void **state)
 	kp_archive_close(a[1]);
 }
 
-static void names_in_hipfb(void **state)
+TEST(names_in_hipfb)
 {
 	struct kpack_archive *a = with_toc(
 		"{'p': {'generic': {'ordinal': 0, 'type': 'd', 'metadata': {'path': "
@@ -358,7 +353,6 @@ static void names_in_hipfb(void **state)
 	uint32_t name, dir;
 	size_t kept;
 
-	(void)state;
 	assert_false(find(v, "hipfb/p", &name, &dir));
 	assert_true(find(v, "hipfb", &name, &dir));
 	assert_int_equal(kp_view_name(v, name).kind, KP_VIEW_DIR);
@@ -379,7 +373,7 @@ static void names_in_hipfb(void **state)
 }
 
 /* A header has few enough entries for every reader. */
-static void too_many_objects(void **state)
+TEST(too_many_objects)
 {
 	for (size_t n = KP_BUNDLE_ENTRIES_MAX - 1; n <= KP_BUNDLE_ENTRIES_MAX; n++) {
 		char *toc = malloc(64 * n + 64), *end = toc;
@@ -414,7 +408,6 @@ static void too_many_objects(void **state)
 		kp_view_free(v);
 		kp_archive_close(a);
 	}
-	(void)state;
 }
 
 /* The bundles at hipfb/x/0.hipfb, in order: class, "all" or a number, and contents. */
@@ -440,7 +433,7 @@ static const char *variants(const struct kp_view *v)
 	return out;
 }
 
-static void classes_of_readers(void **state)
+TEST(classes_of_readers)
 {
 	struct kpack_archive *a[] = {
 		with_toc("{'x#0': {'gfx942': " E(0) "}}"),
@@ -456,7 +449,6 @@ static void classes_of_readers(void **state)
 	struct kp_view *v = new_view(a, 4, &options);
 	size_t kept;
 
-	(void)state;
 	assert_string_equal(variants(v), "all: " HIP "gfx1030=cccc " HIP "gfx1100=cc " HIP
 					 "gfx90a=bbbb " HIP "gfx942=aaaa | "
 					 "8: " HIP "gfx1100=cc " HIP "gfx90a=bbbb " HIP
@@ -489,16 +481,3 @@ static void classes_of_readers(void **state)
 	for (size_t i = 0; i < 4; i++)
 		kp_archive_close(a[i]);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(code_of_a_binary),
-	cmocka_unit_test(what_is_no_code),
-	cmocka_unit_test(entry_ids),
-	cmocka_unit_test(architectures_that_are_shown),
-	cmocka_unit_test(several_archives),
-	cmocka_unit_test(names_in_hipfb),
-	cmocka_unit_test(too_many_objects),
-	cmocka_unit_test(classes_of_readers),
-};
-
-SUITE(tests, NULL, NULL);

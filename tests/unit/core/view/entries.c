@@ -69,13 +69,12 @@ static void pack_hashed(msgpack_packer *pk, unsigned i)
 	mp_pack_value(pk, text);
 }
 
-static void contents_with_equal_ids_are_found(void **state)
+TEST(contents_with_equal_ids_are_found)
 {
 	struct identity first = {.size = 1, .stored = 1}, other;
 	struct kpack_archive *a, *b;
 	struct kp_view *v;
 
-	(void)state;
 	kp_put_le64(first.content, XXH3_WORD_16);
 	other = first;
 	other.content[15] ^= 1;
@@ -135,14 +134,13 @@ static void pack_alike(msgpack_packer *pk, unsigned i)
 	mp_pack_value(pk, text);
 }
 
-static void directories_with_equal_ids_are_found(void **state)
+TEST(directories_with_equal_ids_are_found)
 {
 	struct kpack_archive *a = archive_of(pack_alike), *b = archive_of(pack_alike);
 	struct kp_view *v = quick_view(a, b);
 	char path[80], full[100];
 	uint64_t id = 0;
 
-	(void)state;
 	for (unsigned i = 0; i < N; i++) {
 		uint32_t dir;
 
@@ -193,13 +191,12 @@ static void pack_flat(msgpack_packer *pk, unsigned i)
  * A hostile archive has its share of directories, and no path is shown in part; what is
  * refused is listed.  Another archive is shown whole, on either side of it.
  */
-static void paths_make_few_directories(void **state)
+TEST(paths_make_few_directories)
 {
 	struct kpack_archive *deep = archive_of(pack_deep), *flat = archive_of(pack_flat);
 	size_t share = KP_DIRS_SPARE + kp_archive_toc(deep)->in_file / KP_DIRS_RATIO;
 	const struct kp_view_options options = {.bundles = true};
 
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		struct kpack_archive *both[] = {i & 1 ? flat : deep, i & 1 ? deep : flat};
 		struct kp_view *v;
@@ -226,11 +223,3 @@ static void paths_make_few_directories(void **state)
 	kp_archive_close(deep);
 	kp_archive_close(flat);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(contents_with_equal_ids_are_found),
-	cmocka_unit_test(directories_with_equal_ids_are_found),
-	cmocka_unit_test(paths_make_few_directories),
-};
-
-SUITE(tests, NULL, NULL);

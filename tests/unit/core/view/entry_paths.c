@@ -34,7 +34,7 @@ static void expect_path(const struct kp_entry_path *p, enum kp_view_kind kind,
 	assert_string_equal(p->fault, fault);
 }
 
-static void test_kinds(void **state)
+TEST(test_kinds)
 {
 	struct kpack_archive *a = with_toc(
 		"{'a.so#2': {'gfx1100': {'ordinal': 0}}, "
@@ -42,7 +42,6 @@ static void test_kinds(void **state)
 		"'rocblas/gfx1100/k': {'gfx1100': {'ordinal': 0}}}");
 	struct kp_entry_path p[KP_ENTRY_PATHS];
 
-	(void)state;
 	assert_int_equal(kp_entry_paths(a, 0, NULL, p), 1);
 	expect_path(&p[0], KP_VIEW_TOC, "toc/a.so/gfx1100#2.hsaco", "");
 	assert_int_equal(kp_entry_paths(a, 1, NULL, p), 2);
@@ -76,12 +75,11 @@ static void expect_fault(const char *path, const char *fault)
 
 #define NO_PATH "it is no path inside the mount: "
 
-static void test_faults(void **state)
+TEST(test_faults)
 {
 	const struct kp_view_options bundles = {.bundles = true};
 	char many[2 * 65 + 1], wide[300], huge[5000];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(many); i++)
 		many[i] = i % 2 ? '/' : 'x';
 	many[sizeof(many) - 2] = '\0';
@@ -107,12 +105,11 @@ static void test_faults(void **state)
 	expect_fault_in(&bundles, "hipfbs/hipfb", "");
 }
 
-static void test_arches(void **state)
+TEST(test_arches)
 {
 	struct kp_choice chosen = {0};
 	struct kp_view_options o = {.select = &chosen};
 
-	(void)state;
 	assert_true(kp_view_selects(NULL, kp_span_str("gfx90a")));
 	assert_true(kp_view_selects(&(struct kp_view_options){0}, kp_span_str("??")));
 	assert_true(kp_view_selects(&o, kp_span_str("??")));
@@ -123,11 +120,3 @@ static void test_arches(void **state)
 	assert_false(kp_view_selects(&o, kp_span_str("no target")));
 	kp_choice_fini(&chosen);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_kinds),
-	cmocka_unit_test(test_faults),
-	cmocka_unit_test(test_arches),
-};
-
-SUITE(tests, NULL, NULL);

@@ -244,9 +244,8 @@ static const struct {
 	 "toc/a/x#10.hsaco toc/a/x#2.hsaco toc/a/x.hsaco ", 0},
 };
 
-static void entries_have_paths(void **state)
+TEST(entries_have_paths)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct kpack_archive *a = with_toc(cases[i].toc);
 		struct kp_view *v = new_view(&a, 1, NULL);
@@ -262,19 +261,18 @@ static void entries_have_paths(void **state)
 	kp_view_free(NULL);
 }
 
-static void a_view_of_nothing_has_toc(void **state)
+TEST(a_view_of_nothing_has_toc)
 {
 	struct kp_view *v = new_view(NULL, 0, NULL);
 	struct kp_view_name n;
 
-	(void)state;
 	assert_int_equal(kp_view_dir_count(v), 2);
 	assert_int_equal(kp_view_file_count(v), 0);
 	assert_true(find(v, "toc", &n) && n.kind == KP_VIEW_DIR);
 	kp_view_free(v);
 }
 
-static void names_have_kinds(void **state)
+TEST(names_have_kinds)
 {
 	struct kpack_archive *a =
 		with_toc("{'rocblas/gfx9/k': {'gfx9': {'ordinal': 0}}, 'p': {"
@@ -291,7 +289,6 @@ static void names_have_kinds(void **state)
 		{"p", KP_VIEW_DIR},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(names); i++) {
 		struct kp_view_name n;
 
@@ -303,14 +300,13 @@ static void names_have_kinds(void **state)
 }
 
 /* Components up to 255 bytes, paths up to 4096, in a thousand directories. */
-static void lengths_are_bounded(void **state)
+TEST(lengths_are_bounded)
 {
 	char name[5000], deep[5000];
 	struct kpack_archive *archive;
 	struct kp_view *v;
 	struct ab a;
 
-	(void)state;
 	memset(name, 'n', sizeof(name));
 	for (int n = 249; n <= 256; n++) {
 		char toc[2048];
@@ -345,7 +341,7 @@ static void lengths_are_bounded(void **state)
 }
 
 /* A reason is one line of limited length, whatever the path is. */
-static void conflicts_are_lines(void **state)
+TEST(conflicts_are_lines)
 {
 	size_t kept, size = 3 << 20;
 	struct kpack_archive *archive;
@@ -354,7 +350,6 @@ static void conflicts_are_lines(void **state)
 	struct kp_view *v;
 	struct ab a;
 
-	(void)state;
 	assert_non_null(path);
 	memset(path, '\001', size);
 	path[size] = 0;
@@ -380,7 +375,7 @@ static void conflicts_are_lines(void **state)
 }
 
 /* File names of archives are escaped in reasons too. */
-static void file_names_of_archives_are_escaped(void **state)
+TEST(file_names_of_archives_are_escaped)
 {
 	char dir[] = "/tmp/kp-view-XXXXXX", path[64];
 	struct kpack_archive *archives[2];
@@ -388,7 +383,6 @@ static void file_names_of_archives_are_escaped(void **state)
 	struct kp_view *v;
 	size_t kept;
 
-	(void)state;
 	assert_non_null(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/a\n\033[2J.kpack", dir);
 	for (int i = 0; i < 2; i++) {
@@ -426,7 +420,7 @@ static void file_names_of_archives_are_escaped(void **state)
 #define HASH_A "x'00000000000000000000000000000001'"
 #define HASH_B "x'00000000000000000000000000000002'"
 
-static void names_of_one_content_are_links(void **state)
+TEST(names_of_one_content_are_links)
 {
 	struct kpack_archive *a = with_toc(
 		"{'a#0': {'x': {'ordinal': 0}, 'y': {'ordinal': 0, 'metadata': {'path': "
@@ -436,7 +430,6 @@ static void names_of_one_content_are_links(void **state)
 		"'rocblas/x/k': {'x': {'ordinal': 1}}}");
 	struct kp_view *v = new_view(&a, 1, NULL);
 
-	(void)state;
 	assert_ptr_equal(file_at(v, "toc/a/x.hsaco"), file_at(v, "p/a"));
 	assert_ptr_equal(file_at(v, "toc/a/x.hsaco"), file_at(v, "toc/b/x.hsaco"));
 	assert_int_equal(file_at(v, "p/a")->nlink, 4);
@@ -451,7 +444,7 @@ static void names_of_one_content_are_links(void **state)
 	kp_archive_close(a);
 }
 
-static void equal_hashes_are_one_file_across_archives(void **state)
+TEST(equal_hashes_are_one_file_across_archives)
 {
 	struct kpack_archive *archives[] = {
 		with_toc("{'a': {'x': {'ordinal': 0, 'metadata': {'xxh3': " HASH_A
@@ -466,7 +459,6 @@ static void equal_hashes_are_one_file_across_archives(void **state)
 	};
 	struct kp_view *v = new_view(archives, 2, NULL);
 
-	(void)state;
 	assert_int_equal(conflict_count(v), 0);
 	assert_int_equal(file_at(v, "toc/a/x.hsaco")->nlink, 2);
 	assert_ptr_equal(file_at(v, "toc/a/x.hsaco"), file_at(v, "toc/a/y.hsaco"));
@@ -480,7 +472,7 @@ static void equal_hashes_are_one_file_across_archives(void **state)
 
 /* --- several archives --------------------------------------------------------------- */
 
-static void the_first_archive_wins(void **state)
+TEST(the_first_archive_wins)
 {
 	struct kpack_archive *archives[] = {
 		with_toc("{'a': {'x': {'ordinal': 0}}, 'only': {'one': {'ordinal': 0}}, "
@@ -495,7 +487,6 @@ static void the_first_archive_wins(void **state)
 	};
 	struct kp_view *v = new_view(archives, 3, NULL);
 
-	(void)state;
 	assert_string_equal(
 		list(v),
 		"f/g toc/a/x.hsaco toc/d/x.hsaco toc/d/y.hsaco toc/only/one.hsaco "
@@ -519,7 +510,7 @@ static void the_first_archive_wins(void **state)
 }
 
 /* In the order of bytes, d-x is between d and what is below d. */
-static void a_directory_comes_again_after_a_greater_one(void **state)
+TEST(a_directory_comes_again_after_a_greater_one)
 {
 	struct kpack_archive *archives[] = {
 		with_toc("{'d': {'x': {'ordinal': 0}}, 'd-x/a': {'x': {'ordinal': 1}}, "
@@ -529,7 +520,6 @@ static void a_directory_comes_again_after_a_greater_one(void **state)
 	};
 	struct kp_view *v = new_view(archives, 2, NULL);
 
-	(void)state;
 	assert_string_equal(list(v), "d/b toc/d/b/x.hsaco toc/d/x.hsaco toc/d/z.hsaco "
 				     "toc/d-x/a/x.hsaco toc/d-y/x.hsaco ");
 	assert_int_equal(kp_view_dir_count(v), 8);
@@ -538,7 +528,7 @@ static void a_directory_comes_again_after_a_greater_one(void **state)
 		kp_archive_close(archives[i]);
 }
 
-static void the_same_archive_twice_is_no_conflict(void **state)
+TEST(the_same_archive_twice_is_no_conflict)
 {
 	struct kpack_archive *a =
 		with_toc("{'a': {'x': {'ordinal': 0}, 'y': {'ordinal': 1,"
@@ -546,7 +536,6 @@ static void the_same_archive_twice_is_no_conflict(void **state)
 	struct kpack_archive *archives[] = {a, a};
 	struct kp_view *v = new_view(archives, 2, NULL);
 
-	(void)state;
 	assert_string_equal(list(v), "p toc/a/x.hsaco toc/a/y.hsaco ");
 	assert_int_equal(conflict_count(v), 0);
 	assert_int_equal(kp_view_file_count(v), 2);
@@ -575,14 +564,13 @@ static void assert_chosen(struct kpack_archive *a, const char *list_of_gpus, boo
 	kp_choice_fini(&chosen);
 }
 
-static void entries_are_selected_by_architecture(void **state)
+TEST(entries_are_selected_by_architecture)
 {
 	struct kpack_archive *a = with_toc("{'a': {'gfx1100': {'ordinal': 0}, 'gfx90a': "
 					   "{'ordinal': 1}, 'gfx90a:xnack+': {"
 					   "'ordinal': 2}, 'sm_90': {'ordinal': 1}, "
 					   "'x y': {'ordinal': 2}}}");
 
-	(void)state;
 	assert_chosen(a, "gfx1100", false, "toc/a/gfx1100.hsaco ");
 	assert_chosen(a, "gfx90a", false,
 		      "toc/a/gfx90a.hsaco toc/a/gfx90a:xnack+.hsaco ");
@@ -600,7 +588,7 @@ static void entries_are_selected_by_architecture(void **state)
 	kp_archive_close(a);
 }
 
-static void gpus_see_what_they_can_load(void **state)
+TEST(gpus_see_what_they_can_load)
 {
 	struct kpack_archive *a = with_toc(
 		"{'f': {'gfx11-generic': {'ordinal': 0, 'type': 'co', 'metadata': "
@@ -608,7 +596,6 @@ static void gpus_see_what_they_can_load(void **state)
 		"'type': 'co', 'metadata': {'path': 'lib/y/a'}}}, 'n': {'generic': "
 		"{'ordinal': 2, 'type': 'dat', 'metadata': {'path': 'lib/x/n'}}}}");
 
-	(void)state;
 	assert_chosen(a, "gfx1100", false,
 		      "lib/x/f lib/x/n toc/f/gfx11-generic.co toc/n/generic.dat ");
 	assert_chosen(a, "gfx1100", true, "lib/x/n toc/n/generic.dat ");
@@ -655,7 +642,7 @@ static const char *files_named(const struct kp_view *v, const char *text)
 	"{'generic': {'ordinal': " #ordinal ", 'type': 'd', 'metadata': {'path': '" at   \
 	"'}}}"
 
-static void names_differ_between_classes(void **state)
+TEST(names_differ_between_classes)
 {
 	struct kpack_archive *a[] = {
 		with_toc("{'a': " AT(0, "x") ", 'b': " AT(1, "y") ", 'c': " AT(
@@ -669,7 +656,6 @@ static void names_differ_between_classes(void **state)
 	struct kp_view *v = new_view(a, 3, &options);
 	struct kp_view_name n;
 
-	(void)state;
 	/* of each class the first, in the order of archives; directories before files */
 	assert_string_equal(files_named(v, "x"), "aaaa bbbb ");
 	assert_string_equal(files_named(v, "y"), "/ bbbb ");
@@ -691,7 +677,7 @@ static void names_differ_between_classes(void **state)
 		kp_archive_close(a[i]);
 }
 
-static void contents_of_two_classes_are_two_files(void **state)
+TEST(contents_of_two_classes_are_two_files)
 {
 	struct kpack_archive *a[] = {with_toc("{'a': " AT(0, "x") "}"),
 				     with_toc("{'a': " AT(0, "x") "}")};
@@ -699,7 +685,6 @@ static void contents_of_two_classes_are_two_files(void **state)
 	const struct kp_view_options as_one = {.classes = one}, as_two = {.classes = two};
 	struct kp_view *v = new_view(a, 2, &as_one);
 
-	(void)state;
 	assert_int_equal(kp_view_file_count(v), 1);
 	kp_view_free(v);
 	v = new_view(a, 2, &as_two);
@@ -710,7 +695,7 @@ static void contents_of_two_classes_are_two_files(void **state)
 	kp_archive_close(a[1]);
 }
 
-static void directories_are_found_by_path(void **state)
+TEST(directories_are_found_by_path)
 {
 	static const char *const same[] = {"lib/x", "/lib/x", "lib//x/", "///lib///x///"};
 	static const char *const none[] = {"lib/x/n",  "lib/z", "x",
@@ -721,7 +706,6 @@ static void directories_are_found_by_path(void **state)
 	struct kp_view_name name;
 	uint32_t dir;
 
-	(void)state;
 	assert_true(find(v, "lib/x", &name));
 	for (size_t i = 0; i < COUNT(same); i++) {
 		assert_true(kp_view_find_dir(v, kp_span_str(same[i]), &dir));
@@ -736,7 +720,7 @@ static void directories_are_found_by_path(void **state)
 	kp_archive_close(a);
 }
 
-static void names_are_hidden(void **state)
+TEST(names_are_hidden)
 {
 	struct kpack_archive *a = with_toc(
 		"{'n': {'generic': {'ordinal': 2, 'metadata': {'path': 'lib/a'}}}, "
@@ -744,7 +728,6 @@ static void names_are_hidden(void **state)
 	struct kp_view *v = new_view(&a, 1, NULL);
 	struct kp_view_name lib;
 
-	(void)state;
 	assert_true(kp_view_hide(v, 0, kp_span_str("toc")));
 	assert_false(kp_view_hide(v, 0, kp_span_str("toc")));
 	assert_string_equal(list(v), "lib/a lib/b ");
@@ -766,7 +749,7 @@ static uint64_t dir_id(const struct kp_view *v, const char *path)
 	return kp_view_dir(v, n.index)->id;
 }
 
-static void ids_stay_when_a_view_is_built_again(void **state)
+TEST(ids_stay_when_a_view_is_built_again)
 {
 	static const char toc[] =
 		"{'lib/a#0': {'x': {'ordinal': 0}, 'y': {'ordinal': 1}}, 'b': {"
@@ -787,7 +770,6 @@ static void ids_stay_when_a_view_is_built_again(void **state)
 	static const char *const files[] = {"toc/lib/a/x.hsaco", "toc/lib/a/y.hsaco",
 					    "p/q"};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(files); i++) {
 		uint64_t id = file_at(one, files[i])->id;
 
@@ -809,14 +791,13 @@ static void ids_stay_when_a_view_is_built_again(void **state)
 }
 
 /* An uncompressed archive of another build can have an identical table. */
-static void archives_of_another_time_are_others(void **state)
+TEST(archives_of_another_time_are_others)
 {
 	static const char toc[] = "{'a': {'x': {'ordinal': 0}}}";
 	struct kpack_archive *archives[3] = {with_toc(toc), with_toc(toc)};
 	struct kp_view *v;
 	uint64_t id;
 
-	(void)state;
 	ab_mtime++;
 	archives[2] = with_toc(toc);
 	ab_mtime--;
@@ -990,11 +971,10 @@ static void assert_shows(const struct kp_view *v, const struct wanted *list, siz
 	assert_int_equal(links, files);
 }
 
-static void random_archives_are_shown(void **state)
+TEST(random_archives_are_shown)
 {
 	static struct wanted list[PATHS_MAX];
 
-	(void)state;
 	for (unsigned round = 0; round < 200; round++) {
 		uint32_t seed = round;
 		unsigned n = 1 + random_below(&seed, ARCHIVES);
@@ -1015,12 +995,11 @@ static void random_archives_are_shown(void **state)
  * Contents without a hash are those of archives with one table and time: the number of files
  * is that of pairs of table and time, times the entries of each.
  */
-static void archives_of_one_table_and_time_have_the_same_files(void **state)
+TEST(archives_of_one_table_and_time_have_the_same_files)
 {
 	enum { N = 12, TABLES = 3, TIMES = 2 };
 	const time_t start = ab_mtime;
 
-	(void)state;
 	for (unsigned round = 0; round < 50; round++) {
 		uint32_t seed = round;
 		unsigned n = 1 + random_below(&seed, N), kinds = 0;
@@ -1052,7 +1031,7 @@ static void archives_of_one_table_and_time_have_the_same_files(void **state)
 
 /* --- amounts ------------------------------------------------------------------------ */
 
-static void a_hundred_thousand_entries_are_shown(void **state)
+TEST(a_hundred_thousand_entries_are_shown)
 {
 	enum { N = 100000 };
 	struct kpack_archive *archive = NULL;
@@ -1062,7 +1041,6 @@ static void a_hundred_thousand_entries_are_shown(void **state)
 	struct kp_view *v;
 	uint32_t names = 0;
 
-	(void)state;
 	ab_put(&a, "x", 1);
 	msgpack_sbuffer_init(&out);
 	msgpack_packer_init(&pk, &out, msgpack_sbuffer_write);
@@ -1121,7 +1099,7 @@ static void make_file(const char *dir, const char *name)
 	fclose(f);
 }
 
-static void a_directorys_archives_are_found(void **state)
+TEST(a_directorys_archives_are_found)
 {
 	static const char *const names[] = {
 		"b_gfx9.kpack",  "a.kpack", "a_gfx90a:xnack+.kpack",
@@ -1133,7 +1111,6 @@ static void a_directorys_archives_are_found(void **state)
 	char **paths;
 	size_t n = 7;
 
-	(void)state;
 	assert_non_null(mkdtemp(dir));
 	assert_int_equal(kp_archives_find(dir, &paths, &n, &why), KPACK_SUCCESS);
 	assert_int_equal(n, 0);
@@ -1163,31 +1140,3 @@ static void a_directorys_archives_are_found(void **state)
 	assert_int_equal(kp_archives_find(dir, &paths, &n, &why),
 			 KPACK_ERROR_FILE_NOT_FOUND);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(entries_have_paths),
-	cmocka_unit_test(a_view_of_nothing_has_toc),
-	cmocka_unit_test(names_have_kinds),
-	cmocka_unit_test(lengths_are_bounded),
-	cmocka_unit_test(conflicts_are_lines),
-	cmocka_unit_test(file_names_of_archives_are_escaped),
-	cmocka_unit_test(names_of_one_content_are_links),
-	cmocka_unit_test(equal_hashes_are_one_file_across_archives),
-	cmocka_unit_test(the_first_archive_wins),
-	cmocka_unit_test(a_directory_comes_again_after_a_greater_one),
-	cmocka_unit_test(the_same_archive_twice_is_no_conflict),
-	cmocka_unit_test(archives_of_one_table_and_time_have_the_same_files),
-	cmocka_unit_test(entries_are_selected_by_architecture),
-	cmocka_unit_test(gpus_see_what_they_can_load),
-	cmocka_unit_test(names_differ_between_classes),
-	cmocka_unit_test(contents_of_two_classes_are_two_files),
-	cmocka_unit_test(directories_are_found_by_path),
-	cmocka_unit_test(names_are_hidden),
-	cmocka_unit_test(ids_stay_when_a_view_is_built_again),
-	cmocka_unit_test(archives_of_another_time_are_others),
-	cmocka_unit_test(random_archives_are_shown),
-	cmocka_unit_test(a_hundred_thousand_entries_are_shown),
-	cmocka_unit_test(a_directorys_archives_are_found),
-};
-
-SUITE(tests, NULL, NULL);

@@ -10,12 +10,11 @@ static uint64_t spread_hash(uint32_t i)
 	return (uint64_t)i << 32 | 1;
 }
 
-static void all_anchors_are_found(void **state)
+TEST(all_anchors_are_found)
 {
 	struct kp_anchors a = {0};
 	uint64_t pos;
 
-	(void)state;
 	assert_false(kp_anchors_find(&a, spread_hash(0), &pos));
 	for (uint32_t i = 0; i < N; i++)
 		assert_true(kp_anchors_put(&a, spread_hash(i), i));
@@ -29,12 +28,11 @@ static void all_anchors_are_found(void **state)
 }
 
 /* Anchors that were made for one place do not fill the table, nor find each other. */
-static void anchors_of_one_place_are_few(void **state)
+TEST(anchors_of_one_place_are_few)
 {
 	struct kp_anchors a = {0};
 	size_t found = 0;
 
-	(void)state;
 	for (uint64_t i = 0; i < N; i++)
 		assert_true(kp_anchors_put(&a, i << 1 | 1, i));
 	for (uint64_t i = 0; i < N; i++) {
@@ -49,10 +47,3 @@ static void anchors_of_one_place_are_few(void **state)
 	assert_int_equal(found, a.used);
 	kp_anchors_fini(&a);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(all_anchors_are_found),
-	cmocka_unit_test(anchors_of_one_place_are_few),
-};
-
-SUITE(tests, NULL, NULL);

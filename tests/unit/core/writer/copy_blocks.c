@@ -37,7 +37,6 @@ static void must(kpack_error_t err)
 /* Objects of new bytes, of parts that others have, too, and one without a byte. */
 static int make_objects(void **state)
 {
-	(void)state;
 	parts = malloc(PARTS * PART);
 	for (size_t i = 0; i < PARTS * PART; i++)
 		parts[i] = (uint8_t)number(50);
@@ -59,7 +58,6 @@ static int make_objects(void **state)
 
 static int free_objects(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < OBJECTS; i++)
 		free(objects[i].data);
 	free(parts);
@@ -188,13 +186,12 @@ static bool copies(const struct kp_shared *old, uint32_t left_out, uint32_t othe
 	return done;
 }
 
-static void subsets_come_back(void **state)
+TEST(subsets_come_back)
 {
 	uint32_t list[OBJECTS], few = 0, many = 0;
 	struct kp_writer *w = open_writer();
 	struct kpack_archive *old;
 
-	(void)state;
 	for (uint32_t i = 0; i < OBJECTS; i++) {
 		add(w, i);
 		list[i] = i;
@@ -212,14 +209,13 @@ static void subsets_come_back(void **state)
 }
 
 /* Objects can only be copied before others, and not into archives of other schemes. */
-static void what_cannot_begin_an_archive(void **state)
+TEST(what_cannot_begin_an_archive)
 {
 	struct kp_writer *w = open_writer();
 	struct kpack_archive *old;
 	const uint32_t list[] = {1};
 	bool done;
 
-	(void)state;
 	add(w, 1);
 	old = finish(w, list, 1);
 	w = open_writer();
@@ -287,18 +283,16 @@ static bool copies_with_dictionary(const uint8_t *dictionary, size_t size)
 }
 
 /* A dictionary may be shorter than the number that a trained one begins with. */
-static void dictionaries_of_few_bytes_are_copied(void **state)
+TEST(dictionaries_of_few_bytes_are_copied)
 {
-	(void)state;
 	assert_true(copies_with_dictionary(parts, 1));
 }
 
 /* A new one has a quarter of the unique bytes; more is copied where it takes little. */
-static void a_dictionary_for_many_more_bytes_is_not_copied(void **state)
+TEST(a_dictionary_for_many_more_bytes_is_not_copied)
 {
 	uint8_t *zeros = calloc(2, KP_SHARE_BLOCK);
 
-	(void)state;
 	assert_true(copies_with_dictionary(parts, KP_SHARE_BLOCK * 5 / 4));
 	assert_false(copies_with_dictionary(parts, KP_SHARE_BLOCK * 2));
 	assert_true(copies_with_dictionary(zeros, KP_SHARE_BLOCK * 2));
@@ -306,23 +300,14 @@ static void a_dictionary_for_many_more_bytes_is_not_copied(void **state)
 }
 
 /* zstd would not take it for content: the writer compresses everything again. */
-static void a_dictionary_that_begins_as_a_trained_one_is_not_copied(void **state)
+TEST(a_dictionary_that_begins_as_a_trained_one_is_not_copied)
 {
 	uint8_t dictionary[1000] = {0x37, 0xa4, 0x30, 0xec};
 
-	(void)state;
 	assert_false(copies_with_dictionary(dictionary, sizeof(dictionary)));
 	assert_false(copies_with_dictionary(dictionary, 4));
 	dictionary[3]++;
 	assert_true(copies_with_dictionary(dictionary, sizeof(dictionary)));
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(subsets_come_back),
-	cmocka_unit_test(what_cannot_begin_an_archive),
-	cmocka_unit_test(dictionaries_of_few_bytes_are_copied),
-	cmocka_unit_test(a_dictionary_for_many_more_bytes_is_not_copied),
-	cmocka_unit_test(a_dictionary_that_begins_as_a_trained_one_is_not_copied),
-};
-
-SUITE(tests, make_objects, free_objects);
+SUITE(make_objects, free_objects);

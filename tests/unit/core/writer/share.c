@@ -53,7 +53,6 @@ static void append_part(size_t i)
 
 static int make_objects(void **state)
 {
-	(void)state;
 	seed = 1;
 	for (size_t i = 0; i < OBJECTS; i++) {
 		objects[i].data = malloc(MOST);
@@ -66,7 +65,6 @@ static int make_objects(void **state)
 
 static int free_objects(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < OBJECTS; i++)
 		free(objects[i].data);
 	return 0;
@@ -131,11 +129,10 @@ static void check_archive(struct kp_writer *w)
 	free(buf);
 }
 
-static void objects_come_back(void **state)
+TEST(objects_come_back)
 {
 	struct kp_writer *w;
 
-	(void)state;
 	for (int i = 0; i < 5; i++) {
 		w = written(i == 4 ? 19 : 1 + i, 3);
 		check_archive(w);
@@ -163,12 +160,11 @@ static uint64_t hash_of(struct kp_writer *w, uint64_t *size)
 	return hash;
 }
 
-static void threads_do_not_matter(void **state)
+TEST(threads_do_not_matter)
 {
 	uint64_t sizes[3], hashes[3];
 	const unsigned jobs[] = {1, 2, 200};
 
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		struct kp_writer *w = written(9, jobs[i]);
 
@@ -180,7 +176,7 @@ static void threads_do_not_matter(void **state)
 	assert_int_equal(hashes[0], hashes[2]);
 }
 
-static void an_empty_archive(void **state)
+TEST(an_empty_archive)
 {
 	const struct kp_writer_options options = {.scheme = KP_COMPRESSION_ZSTD_SHARED,
 						  .group = "g",
@@ -189,7 +185,6 @@ static void an_empty_archive(void **state)
 	struct kpack_archive *a;
 	struct kp_writer *w;
 
-	(void)state;
 	must(kp_writer_open("/tmp", "x.kpack", &options, &w, &why));
 	must(kp_writer_finish(w, &why));
 	must(kp_writer_reopen(w, "x", &a, &why));
@@ -199,7 +194,7 @@ static void an_empty_archive(void **state)
 }
 
 /* Bytes that change at every 5000th place: many extents in a span, and all are found. */
-static void many_extents_in_a_span(void **state)
+TEST(many_extents_in_a_span)
 {
 	enum { SIZE = 24 << 20 };
 	const struct kp_writer_options options = {.scheme = KP_COMPRESSION_ZSTD_SHARED,
@@ -212,7 +207,6 @@ static void many_extents_in_a_span(void **state)
 	struct kp_writer *w;
 	const char *keys[] = {"a", "b"};
 
-	(void)state;
 	for (size_t i = 0; i < SIZE; i++)
 		data[i] = (uint8_t)number(256);
 	must(kp_writer_open("/tmp", "x.kpack", &options, &w, &why));
@@ -267,7 +261,7 @@ static long added_by_pieces(struct kp_share *s, const uint8_t *data, size_t firs
  * A reader of all objects in order keeps the blocks that it used last.  Repeats that lead to
  * other blocks cost a decode, so short ones are stored once more.
  */
-static void short_repeats_of_old_blocks_are_stored_again(void **state)
+TEST(short_repeats_of_old_blocks_are_stored_again)
 {
 	enum { BLOCKS = 50 };
 	size_t size = BLOCKS * KP_SHARE_BLOCK;
@@ -275,7 +269,6 @@ static void short_repeats_of_old_blocks_are_stored_again(void **state)
 	int dir = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct kp_share *s;
 
-	(void)state;
 	for (size_t i = 0; i < size; i++)
 		data[i] = (uint8_t)number(256);
 	must(kp_share_new(dir, &s, &why));
@@ -291,12 +284,4 @@ static void short_repeats_of_old_blocks_are_stored_again(void **state)
 	free(data);
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(objects_come_back),
-	cmocka_unit_test(threads_do_not_matter),
-	cmocka_unit_test(an_empty_archive),
-	cmocka_unit_test(many_extents_in_a_span),
-	cmocka_unit_test(short_repeats_of_old_blocks_are_stored_again),
-};
-
-SUITE(tests, make_objects, free_objects);
+SUITE(make_objects, free_objects);

@@ -18,14 +18,12 @@ static struct kpackx_error why;
 
 static int make_dir(void **state)
 {
-	(void)state;
 	signal(SIGXFSZ, SIG_IGN);
 	return mkdtemp(dir) ? 0 : -1;
 }
 
 static int remove_dir(void **state)
 {
-	(void)state;
 	return rmdir(dir);
 }
 
@@ -157,14 +155,13 @@ static bool text_is(const msgpack_object *o, const char *text)
 	       memcmp(o->via.str.ptr, text, o->via.str.size) == 0;
 }
 
-static void other_readers_find_what_they_need(void **state)
+TEST(other_readers_find_what_they_need)
 {
 	struct kp_writer *w = writer(KPACK_COMPRESSION_ZSTD_PER_KERNEL);
 	const msgpack_object *o;
 	msgpack_unpacked toc;
 	struct ab a;
 
-	(void)state;
 	add_frame(w, "first", 5);
 	add_frame(w, "second", 6);
 	assert_int_equal(add(w, "b#0", "gfx906", 0, 5), KPACK_SUCCESS);
@@ -199,11 +196,10 @@ static void other_readers_find_what_they_need(void **state)
 }
 
 /* Walk the length words here, without core's code. */
-static void the_frame_index_is_right(void **state)
+TEST(the_frame_index_is_right)
 {
 	static const unsigned counts[] = {0, 1, 2, 255, 256, 257, 3000};
 
-	(void)state;
 	for (size_t c = 0; c < COUNT(counts); c++) {
 		struct kp_writer *w = writer(KPACK_COMPRESSION_ZSTD_PER_KERNEL);
 		const msgpack_object *index;
@@ -249,13 +245,12 @@ static void the_frame_index_is_right(void **state)
 
 /* --- our own reader ----------------------------------------------------------------- */
 
-static void what_is_written_is_read(void **state)
+TEST(what_is_written_is_read)
 {
 	uint8_t *large = ab_data(3 << 20, 1);
 	msgpack_sbuffer meta;
 	msgpack_packer pk;
 
-	(void)state;
 	msgpack_sbuffer_init(&meta);
 	msgpack_packer_init(&pk, &meta, msgpack_sbuffer_write);
 	mp_pack_value(&pk, "{'path': 'p/q', 'mode': 420}");
@@ -302,9 +297,8 @@ static void what_is_written_is_read(void **state)
 	free(large);
 }
 
-static void an_empty_archive_is_read(void **state)
+TEST(an_empty_archive_is_read)
 {
-	(void)state;
 	for (int scheme = 0; scheme < 2; scheme++) {
 		struct ab a = published(writer(scheme ? KPACK_COMPRESSION_ZSTD_PER_KERNEL
 						      : KPACK_COMPRESSION_NOOP));
@@ -317,13 +311,12 @@ static void an_empty_archive_is_read(void **state)
 	}
 }
 
-static void stored_bytes_are_read_back(void **state)
+TEST(stored_bytes_are_read_back)
 {
 	uint8_t *data = ab_data(3 << 20, 1), *back = malloc(3 << 20);
 	struct kp_writer *w = writer(KPACK_COMPRESSION_ZSTD_PER_KERNEL);
 	struct ab a;
 
-	(void)state;
 	assert_non_null(back);
 	add_stored(w, "abc", 3);
 	assert_int_equal(kp_writer_read_stored(w, 0, back, &why), KPACK_SUCCESS);
@@ -409,21 +402,19 @@ static void check_runs(kpack_compression_t scheme)
 	ab_free(&a);
 }
 
-static void runs_are_copied_as_they_are(void **state)
+TEST(runs_are_copied_as_they_are)
 {
-	(void)state;
 	check_runs(KPACK_COMPRESSION_ZSTD_PER_KERNEL);
 	check_runs(KPACK_COMPRESSION_NOOP);
 }
 
-static void improper_runs_are_refused(void **state)
+TEST(improper_runs_are_refused)
 {
 	struct ab a = of_three(KPACK_COMPRESSION_NOOP);
 	struct kpack_archive *from = opened(&a);
 	struct kp_writer *w = writer(KPACK_COMPRESSION_ZSTD_PER_KERNEL);
 	uint32_t ordinal;
 
-	(void)state;
 	assert_int_equal(kp_writer_add_run(w, from, 0, 1, &ordinal, &why),
 			 KPACK_ERROR_INVALID_ARGUMENT);
 	kp_writer_close(w);
@@ -459,11 +450,10 @@ static struct ab shuffled(unsigned step)
 	return published(w);
 }
 
-static void equal_calls_give_equal_bytes_in_any_order_of_names(void **state)
+TEST(equal_calls_give_equal_bytes_in_any_order_of_names)
 {
 	struct ab a = shuffled(1), b = shuffled(1), c = shuffled(7), d = shuffled(999);
 
-	(void)state;
 	assert_int_equal(a.size, b.size);
 	assert_memory_equal(a.bytes, b.bytes, a.size);
 	assert_int_equal(a.size, c.size);
@@ -478,7 +468,7 @@ static void equal_calls_give_equal_bytes_in_any_order_of_names(void **state)
 /*
  * With equal ordinals the later entry counts; with other ordinals it is refused at once.
  */
-static void a_name_is_there_once(void **state)
+TEST(a_name_is_there_once)
 {
 	static const kpack_error_t want[] = {KPACK_ERROR_INVALID_ARGUMENT, KPACK_SUCCESS,
 					     KPACK_ERROR_INVALID_ARGUMENT};
@@ -488,7 +478,6 @@ static void a_name_is_there_once(void **state)
 	struct kp_entry_info info;
 	struct ab a;
 
-	(void)state;
 	for (int i = 0; i < 3; i++)
 		add_stored(w, &"012"[i], 1);
 	assert_int_equal(add(w, "z", "gfx900", 0, 1), KPACK_SUCCESS);
@@ -512,13 +501,12 @@ static void a_name_is_there_once(void **state)
 }
 
 /* So many names that the table of names grows and has long chains. */
-static void every_name_added_is_known(void **state)
+TEST(every_name_added_is_known)
 {
 	struct kp_writer *w = writer(KPACK_COMPRESSION_NOOP);
 	struct kp_writer_entry e = {kp_span_str("hsaco"), 0, 1, {NULL, 0}, {0}};
 	char key[32];
 
-	(void)state;
 	add_stored(w, "0", 1);
 	for (unsigned i = 0; i < 20000; i++) {
 		snprintf(key, sizeof(key), "lib%u.so", i);
@@ -550,14 +538,13 @@ static void assert_checked(const struct kp_writer *w, const char *key, const cha
 /*
  * As many different names as an archive can have, which then opens; one more is refused.
  */
-static void architectures_and_types_have_a_limit(void **state)
+TEST(architectures_and_types_have_a_limit)
 {
 	struct kp_writer *w = writer(KPACK_COMPRESSION_NOOP);
 	struct kpack_archive *archive;
 	char arch[32];
 	struct ab a;
 
-	(void)state;
 	add_stored(w, "0", 1);
 	for (unsigned i = 0; i < KP_STRINGS_MAX; i++) {
 		kpack_error_t want = i < KP_STRINGS_MAX - 1
@@ -608,11 +595,10 @@ static void assert_family(const char *given, const char *const *arches, size_t n
 	ab_free(&a);
 }
 
-static void the_family_is_known_at_the_end(void **state)
+TEST(the_family_is_known_at_the_end)
 {
 	static const char *const arches[] = {"gfx942", "gfx942", "gfx90a"};
 
-	(void)state;
 	assert_family("given", arches, 3, "given");
 	assert_family(NULL, arches, 0, "group");
 	assert_family(NULL, arches, 2, "gfx942");
@@ -621,7 +607,7 @@ static void the_family_is_known_at_the_end(void **state)
 
 /* --- refusals ------------------------------------------------------------------------- */
 
-static void improper_names_are_refused(void **state)
+TEST(improper_names_are_refused)
 {
 	static const struct kp_span names[] = {
 		{(const uint8_t *)"", 0},         {(const uint8_t *)"a\0b", 3},
@@ -634,7 +620,6 @@ static void improper_names_are_refused(void **state)
 	struct kp_span good = kp_span_str("good");
 	char longest[KP_NAME_MAX + 1];
 
-	(void)state;
 	memset(longest, 'a', sizeof(longest));
 	for (size_t i = 0; i <= COUNT(names); i++) {
 		struct kp_span bad =
@@ -657,7 +642,7 @@ static void improper_names_are_refused(void **state)
 	kp_writer_close(w);
 }
 
-static void improper_places_are_refused(void **state)
+TEST(improper_places_are_refused)
 {
 	static const char *const names[] = {"", ".", "..", "a/b", "/a"};
 	struct kp_writer_options options = {
@@ -667,7 +652,6 @@ static void improper_places_are_refused(void **state)
 	};
 	struct kp_writer *w = NULL;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(names); i++)
 		assert_int_equal(kp_writer_open(dir, names[i], &options, &w, &why),
 				 KPACK_ERROR_INVALID_ARGUMENT);
@@ -677,9 +661,8 @@ static void improper_places_are_refused(void **state)
 	kp_writer_close(NULL);
 }
 
-static void nothing_remains_of_what_was_not_published(void **state)
+TEST(nothing_remains_of_what_was_not_published)
 {
-	(void)state;
 	for (int stage = 0; stage < 3; stage++) {
 		struct kp_writer *w = writer(KPACK_COMPRESSION_ZSTD_PER_KERNEL);
 
@@ -722,13 +705,12 @@ static kpack_error_t write_some(struct kp_writer *w, const uint8_t *data, size_t
 	return err ? err : kp_writer_finish(w, &why);
 }
 
-static void a_full_disk_is_an_error_and_leaves_nothing(void **state)
+TEST(a_full_disk_is_an_error_and_leaves_nothing)
 {
 	static const rlim_t limits[] = {0,      1, 15, 64, 1000, 1 << 20, (1 << 20) + 5,
 					3 << 20};
 	uint8_t *data = ab_data(2 << 20, 1);
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(limits); i++) {
 		for (size_t size = 100; size <= 2 << 20; size *= 144) {
 			struct kp_writer *w = writer(KPACK_COMPRESSION_ZSTD_PER_KERNEL);
@@ -750,11 +732,10 @@ static void a_full_disk_is_an_error_and_leaves_nothing(void **state)
 	free(data);
 }
 
-static void an_unfinished_archive_is_not_published(void **state)
+TEST(an_unfinished_archive_is_not_published)
 {
 	struct kp_writer *w = writer(KPACK_COMPRESSION_ZSTD_PER_KERNEL);
 
-	(void)state;
 	add_frame(w, "data", 4);
 	assert_int_equal(kp_writer_publish(w, &why), KPACK_ERROR_INVALID_ARGUMENT);
 	kp_writer_close(w);
@@ -763,7 +744,7 @@ static void an_unfinished_archive_is_not_published(void **state)
 
 /* --- limits of the blob --------------------------------------------------------------- */
 
-static void a_blob_has_at_most_so_many_frames(void **state)
+TEST(a_blob_has_at_most_so_many_frames)
 {
 	struct kp_writer *w = writer(KPACK_COMPRESSION_ZSTD_PER_KERNEL);
 	struct kp_span none = {(const uint8_t *)"", 0};
@@ -771,7 +752,6 @@ static void a_blob_has_at_most_so_many_frames(void **state)
 	uint32_t ordinal;
 	struct ab a;
 
-	(void)state;
 	for (uint32_t i = 0; i < KP_FRAMES_MAX; i++)
 		assert_int_equal(kp_writer_add_stored(w, none, &ordinal, &why),
 				 KPACK_SUCCESS);
@@ -786,25 +766,4 @@ static void a_blob_has_at_most_so_many_frames(void **state)
 	ab_free(&a);
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(other_readers_find_what_they_need),
-	cmocka_unit_test(the_frame_index_is_right),
-	cmocka_unit_test(what_is_written_is_read),
-	cmocka_unit_test(an_empty_archive_is_read),
-	cmocka_unit_test(stored_bytes_are_read_back),
-	cmocka_unit_test(runs_are_copied_as_they_are),
-	cmocka_unit_test(improper_runs_are_refused),
-	cmocka_unit_test(equal_calls_give_equal_bytes_in_any_order_of_names),
-	cmocka_unit_test(a_name_is_there_once),
-	cmocka_unit_test(every_name_added_is_known),
-	cmocka_unit_test(architectures_and_types_have_a_limit),
-	cmocka_unit_test(the_family_is_known_at_the_end),
-	cmocka_unit_test(improper_names_are_refused),
-	cmocka_unit_test(improper_places_are_refused),
-	cmocka_unit_test(nothing_remains_of_what_was_not_published),
-	cmocka_unit_test(a_full_disk_is_an_error_and_leaves_nothing),
-	cmocka_unit_test(an_unfinished_archive_is_not_published),
-	cmocka_unit_test(a_blob_has_at_most_so_many_frames),
-};
-
-SUITE(tests, make_dir, remove_dir);
+SUITE(make_dir, remove_dir);

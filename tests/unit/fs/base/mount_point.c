@@ -27,12 +27,11 @@ static int mount_for(unsigned user, const char *source)
 	return fd;
 }
 
-static void another_users_mount_is_not_taken_for_ours(void **state)
+TEST(another_users_mount_is_not_taken_for_ours)
 {
 	struct mount_point m = {.connection = -1, .path = directory};
 	int ours, theirs;
 
-	(void)state;
 	if (!may_mount)
 		skip();
 	alarm(120); /* a call that asks the mount waits for ever */
@@ -53,7 +52,6 @@ static void another_users_mount_is_not_taken_for_ours(void **state)
 
 static int begin_suite(void **state)
 {
-	(void)state;
 	if (!mkdtemp(directory))
 		return -1;
 	may_mount = geteuid() == 0 && access("/dev/fuse", R_OK | W_OK) == 0 &&
@@ -64,15 +62,10 @@ static int begin_suite(void **state)
 
 static int end_suite(void **state)
 {
-	(void)state;
 	if (may_mount)
 		umount2(directory, MNT_DETACH); /* after a failure */
 	rmdir(directory);
 	return 0;
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(another_users_mount_is_not_taken_for_ours),
-};
-
-SUITE(tests, begin_suite, end_suite);
+SUITE(begin_suite, end_suite);

@@ -3,7 +3,7 @@
 #include <string.h>
 #include "tests/unit/unit.h"
 
-static void confusing_bytes_are_escaped(void **state)
+TEST(confusing_bytes_are_escaped)
 {
 	static const struct {
 		const char *line, *printed;
@@ -19,18 +19,16 @@ static void confusing_bytes_are_escaped(void **state)
 	};
 	char out[128];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
 		assert_string_equal(printable_line(rows[i].line, out, sizeof(out)),
 				    rows[i].printed);
 }
 
-static void long_lines_are_cut(void **state)
+TEST(long_lines_are_cut)
 {
 	const char line[] = "ab\\\\c\033d\\e";
 	char out[32];
 
-	(void)state;
 	for (size_t cap = 1; cap < sizeof(out); cap++) {
 		memset(out, '#', sizeof(out));
 		printable_line(line, out, cap);
@@ -38,10 +36,3 @@ static void long_lines_are_cut(void **state)
 		assert_int_equal(out[cap], '#');
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(confusing_bytes_are_escaped),
-	cmocka_unit_test(long_lines_are_cut),
-};
-
-SUITE(tests, NULL, NULL);

@@ -12,13 +12,11 @@ static struct link_buffer room;
 
 static int setup(void **state)
 {
-	(void)state;
 	return link_pair(ends) ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
-	(void)state;
 	close(ends[0]);
 	close(ends[1]);
 	return 0;
@@ -33,7 +31,7 @@ static size_t open_files(void)
 	return n;
 }
 
-static void what_is_sent_arrives(void **state)
+TEST(what_is_sent_arrives, setup, teardown)
 {
 	struct link_message m = {
 		.word = LINK_ARCHIVE,
@@ -47,7 +45,6 @@ static void what_is_sent_arrives(void **state)
 	};
 	struct link_message got;
 
-	(void)state;
 	assert_int_equal(link_send(ends[0], &m), LINK_DONE);
 	assert_int_equal(link_receive(ends[1], false, &room, &got), LINK_DONE);
 	assert_int_equal(got.word, LINK_ARCHIVE);
@@ -63,12 +60,11 @@ static void what_is_sent_arrives(void **state)
 	assert_int_equal(link_receive(ends[1], false, &room, &got), LINK_EMPTY);
 }
 
-static void without_anything_it_is_empty_texts(void **state)
+TEST(without_anything_it_is_empty_texts, setup, teardown)
 {
 	const struct link_message m = {.word = LINK_PING, .fd = -1};
 	struct link_message got;
 
-	(void)state;
 	assert_int_equal(link_send(ends[1], &m), LINK_DONE);
 	assert_int_equal(link_receive(ends[0], true, &room, &got), LINK_DONE);
 	assert_int_equal(got.word, LINK_PING);
@@ -77,14 +73,13 @@ static void without_anything_it_is_empty_texts(void **state)
 	assert_string_equal(got.text, "");
 }
 
-static void long_texts_are_cut(void **state)
+TEST(long_texts_are_cut, setup, teardown)
 {
 	static char longest[2 * sizeof(room)];
 	const struct link_message m = {
 		.word = LINK_READY, .fd = -1, .path = longest, .text = longest};
 	struct link_message got;
 
-	(void)state;
 	memset(longest, 'x', sizeof(longest) - 1);
 	assert_int_equal(link_send(ends[0], &m), LINK_DONE);
 	assert_int_equal(link_receive(ends[1], false, &room, &got), LINK_DONE);
@@ -93,14 +88,13 @@ static void long_texts_are_cut(void **state)
 	assert_in_range(strlen(got.text), 4096 + 256, sizeof(room) / 2);
 }
 
-static void a_side_that_is_slow_or_gone_is_noticed(void **state)
+TEST(a_side_that_is_slow_or_gone_is_noticed, setup, teardown)
 {
 	const struct link_message m = {.word = LINK_PING, .fd = -1};
 	enum link_result r;
 	struct link_message got;
 	size_t n = 0;
 
-	(void)state;
 	while ((r = link_send(ends[0], &m)) == LINK_DONE)
 		assert_true(n++ < 1000000);
 	assert_int_equal(r, LINK_FULL);
@@ -112,7 +106,7 @@ static void a_side_that_is_slow_or_gone_is_noticed(void **state)
 }
 
 /* Messages in which the other side controls every byte. */
-static void whatever_comes_is_judged(void **state)
+TEST(whatever_comes_is_judged, setup, teardown)
 {
 	const struct link_message m = {
 		.word = LINK_REFUSED, .fd = -1, .path = "path", .text = "text"};
@@ -120,7 +114,6 @@ static void whatever_comes_is_judged(void **state)
 	struct link_message got;
 	ssize_t size;
 
-	(void)state;
 	assert_int_equal(link_send(ends[0], &m), LINK_DONE);
 	size = recv(ends[1], good, sizeof(good), 0);
 	assert_true(size > 0);
@@ -144,12 +137,11 @@ static void whatever_comes_is_judged(void **state)
 	}
 }
 
-static void what_is_too_long_is_dropped(void **state)
+TEST(what_is_too_long_is_dropped, setup, teardown)
 {
 	char *bytes = calloc(1, sizeof(room) + 1);
 	struct link_message got;
 
-	(void)state;
 	assert_non_null(bytes);
 	assert_int_equal(send(ends[0], bytes, sizeof(room) + 1, 0), sizeof(room) + 1);
 	assert_int_equal(link_receive(ends[1], false, &room, &got), LINK_WRONG);
@@ -179,7 +171,7 @@ static void send_files(const struct iovec *part, size_t count)
 	assert_true(sendmsg(ends[0], &msg, 0) > 0);
 }
 
-static void descriptors_that_do_not_belong_are_closed(void **state)
+TEST(descriptors_that_do_not_belong_are_closed, setup, teardown)
 {
 	const struct link_message word = {
 		.word = LINK_RESCAN, .fd = ends[0], .path = "p", .text = "t"};
@@ -188,7 +180,6 @@ static void descriptors_that_do_not_belong_are_closed(void **state)
 	struct iovec part = {bytes, 0};
 	size_t before = open_files();
 
-	(void)state;
 	assert_int_equal(link_send(ends[0], &word), LINK_DONE);
 	assert_int_equal(link_receive(ends[1], false, &room, &got), LINK_WRONG);
 	assert_int_equal(open_files(), before);
@@ -207,17 +198,3 @@ static void descriptors_that_do_not_belong_are_closed(void **state)
 	assert_int_equal(link_receive(ends[1], false, &room, &got), LINK_WRONG);
 	assert_int_equal(open_files(), before);
 }
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-static const struct CMUnitTest tests[] = {
-	TEST(what_is_sent_arrives),
-	TEST(without_anything_it_is_empty_texts),
-	TEST(long_texts_are_cut),
-	TEST(a_side_that_is_slow_or_gone_is_noticed),
-	TEST(whatever_comes_is_judged),
-	TEST(what_is_too_long_is_dropped),
-	TEST(descriptors_that_do_not_belong_are_closed),
-};
-
-SUITE(tests, NULL, NULL);

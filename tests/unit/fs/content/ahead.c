@@ -9,7 +9,6 @@ static struct ahead_row row;
 
 static int setup(void **state)
 {
-	(void)state;
 	a = (struct ahead){0};
 	row = (struct ahead_row){0};
 	return 0;
@@ -20,9 +19,8 @@ static bool begin(uint64_t key)
 	return ahead_note(&a, key, true, &row);
 }
 
-static void three_in_order_are_a_row(void **state)
+TEST(three_in_order_are_a_row, setup)
 {
-	(void)state;
 	assert_false(begin(ARCHIVE + 5));
 	assert_false(begin(ARCHIVE + 6));
 	assert_true(begin(ARCHIVE + 7));
@@ -30,9 +28,8 @@ static void three_in_order_are_a_row(void **state)
 	assert_int_equal(row.step, 1);
 }
 
-static void a_row_has_one_step(void **state)
+TEST(a_row_has_one_step, setup)
 {
-	(void)state;
 	assert_false(begin(ARCHIVE + 10));
 	assert_false(begin(ARCHIVE + 13));
 	assert_false(begin(ARCHIVE + 17)); /* of another row */
@@ -43,9 +40,8 @@ static void a_row_has_one_step(void **state)
 	assert_int_equal(row.step, 3);
 }
 
-static void other_orders_are_no_rows(void **state)
+TEST(other_orders_are_no_rows, setup)
 {
-	(void)state;
 	for (uint64_t i = 100; i > 0; i--)
 		assert_false(begin(ARCHIVE + i));
 	setup(state);
@@ -60,9 +56,8 @@ static void other_orders_are_no_rows(void **state)
 }
 
 /* Bytes in the middle of an entry are of the row that the entry is in, and begin none. */
-static void the_middle_of_an_entry(void **state)
+TEST(the_middle_of_an_entry, setup)
 {
-	(void)state;
 	for (uint64_t i = 0; i < 10; i++)
 		assert_false(ahead_note(&a, ARCHIVE + i, false, &row));
 	for (uint64_t i = 0; i < 3; i++)
@@ -73,9 +68,8 @@ static void the_middle_of_an_entry(void **state)
 }
 
 /* Two readers share the entries: one of them is behind. */
-static void readers_who_share_a_row(void **state)
+TEST(readers_who_share_a_row, setup)
 {
-	(void)state;
 	for (uint64_t i = 0; i < 4; i++)
 		begin(ARCHIVE + i);
 	assert_true(ahead_note(&a, ARCHIVE + 1, false, &row));
@@ -84,9 +78,8 @@ static void readers_who_share_a_row(void **state)
 	assert_int_equal(row.length, 5);
 }
 
-static void several_rows(void **state)
+TEST(several_rows, setup)
 {
-	(void)state;
 	for (uint64_t i = 0; i < 50; i++)
 		for (uint64_t r = 0; r < AHEAD_ROWS; r++)
 			assert_int_equal(begin((r << 32) + 1 + i * (r + 1)), i >= 2);
@@ -99,11 +92,10 @@ static void several_rows(void **state)
 	assert_false(begin(UINT64_C(3) << 32 | (1 + 51 * 4 + 1)));
 }
 
-static void an_entry_is_claimed_once(void **state)
+TEST(an_entry_is_claimed_once, setup)
 {
 	struct ahead_row at;
 
-	(void)state;
 	for (uint64_t i = 0; i < 3; i++)
 		begin(ARCHIVE + i);
 	at = row;
@@ -116,9 +108,8 @@ static void an_entry_is_claimed_once(void **state)
 	assert_true(ahead_claim(&a, &row, ARCHIVE + 6));
 }
 
-static void what_was_read_is_not_claimed(void **state)
+TEST(what_was_read_is_not_claimed, setup)
 {
-	(void)state;
 	ahead_note(&a, ARCHIVE + 5, false, &row);
 	for (uint64_t i = 0; i < 3; i++)
 		begin(ARCHIVE + i);
@@ -126,16 +117,3 @@ static void what_was_read_is_not_claimed(void **state)
 	assert_false(ahead_claim(&a, &row, ARCHIVE + 5));
 	assert_true(ahead_claim(&a, &row, ARCHIVE + 6));
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test_setup(three_in_order_are_a_row, setup),
-	cmocka_unit_test_setup(a_row_has_one_step, setup),
-	cmocka_unit_test_setup(other_orders_are_no_rows, setup),
-	cmocka_unit_test_setup(the_middle_of_an_entry, setup),
-	cmocka_unit_test_setup(readers_who_share_a_row, setup),
-	cmocka_unit_test_setup(several_rows, setup),
-	cmocka_unit_test_setup(an_entry_is_claimed_once, setup),
-	cmocka_unit_test_setup(what_was_read_is_not_claimed, setup),
-};
-
-SUITE(tests, NULL, NULL);

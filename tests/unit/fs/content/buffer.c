@@ -17,12 +17,11 @@ static struct buffer get(struct buffers *b, size_t size)
 	return block;
 }
 
-static void segments_share_huge_pages(void **state)
+TEST(segments_share_huge_pages)
 {
 	struct buffer blocks[4], other, again;
 	struct buffers b;
 
-	(void)state;
 	buffers_init(&b, 4 * MIB);
 	for (size_t i = 0; i < 4; i++) {
 		blocks[i] = get(&b, i % 2 ? 512 * KIB : 300 * KIB);
@@ -52,7 +51,7 @@ static void segments_share_huge_pages(void **state)
 }
 
 /* However many blocks are in use at once, few are kept. */
-static void few_are_kept(void **state)
+TEST(few_are_kept)
 {
 	static const size_t sizes[] = {100 * KIB, 512 * KIB, 600 * KIB,
 				       3 * MIB,   4 * MIB,   5 * MIB};
@@ -60,7 +59,6 @@ static void few_are_kept(void **state)
 	struct buffers b;
 	size_t kept = 0;
 
-	(void)state;
 	buffers_init(&b, 4 * MIB);
 	for (size_t i = 0; i < 60; i++)
 		blocks[i] = get(&b, sizes[i % 6]);
@@ -79,12 +77,11 @@ static void few_are_kept(void **state)
 }
 
 /* A small cache keeps no slab of 2 MiB. */
-static void none_for_a_small_cache(void **state)
+TEST(none_for_a_small_cache)
 {
 	struct buffer block;
 	struct buffers b;
 
-	(void)state;
 	buffers_init(&b, 64 * KIB);
 	block = get(&b, 512 * KIB);
 	for (size_t i = 0; i < SLABS; i++)
@@ -93,11 +90,3 @@ static void none_for_a_small_cache(void **state)
 	assert_int_equal(b.kept_bytes, 0);
 	buffers_fini(&b);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(segments_share_huge_pages),
-	cmocka_unit_test(few_are_kept),
-	cmocka_unit_test(none_for_a_small_cache),
-};
-
-SUITE(tests, NULL, NULL);

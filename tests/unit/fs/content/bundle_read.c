@@ -84,7 +84,6 @@ static int setup(void **state)
 	struct kp_view_bundle b;
 	uint32_t found = UINT32_MAX;
 
-	(void)state;
 	if (!holdings_add(&h, eb_archive("a.kpack", "{'x#0': {'gfx90a': {'ordinal': 0}, "
 						    "'gfx942': {'ordinal': 1}}}")) ||
 	    !holdings_add(&h, eb_archive("b.kpack", "{'x#0': {'gfx1030': {'ordinal': "
@@ -106,7 +105,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	file_content_unref(&file);
 	edition_unref(e);
 	free(whole);
@@ -135,12 +133,11 @@ static void expect(uint64_t off, size_t len, unsigned reads)
 		assert_memory_equal(got.bytes, whole + off, len);
 }
 
-static void each_range_has_all_its_bytes(void **state)
+TEST(each_range_has_all_its_bytes)
 {
 	const struct bundle_part *p = file.bundle->parts;
 	uint64_t size = file.bundle->size, header = file.bundle->header.size;
 
-	(void)state;
 	assert_int_equal(file.bundle->count, 3);
 	expect(0, size, 3);
 	expect(0, size + 100, 3);
@@ -167,11 +164,10 @@ static void each_range_has_all_its_bytes(void **state)
 }
 
 /* The answer comes once, after that of the last part. */
-static void parts_in_any_order(void **state)
+TEST(parts_in_any_order)
 {
 	static const unsigned order[][3] = {{0, 1, 2}, {2, 1, 0}, {1, 2, 0}};
 
-	(void)state;
 	waits = true;
 	for (size_t i = 0; i < 3; i++) {
 		ask(0, file.bundle->size);
@@ -193,11 +189,10 @@ static void *answer_in_thread(void *p)
 	return NULL;
 }
 
-static void parts_from_several_threads(void **state)
+TEST(parts_from_several_threads)
 {
 	pthread_t threads[3];
 
-	(void)state;
 	waits = true;
 	for (int round = 0; round < 200; round++) {
 		fails = round % 2 ? SIZE_MAX : 0; /* entry 0 of both archives */
@@ -216,11 +211,10 @@ static void parts_from_several_threads(void **state)
 	waits = false;
 }
 
-static void a_part_that_fails(void **state)
+TEST(a_part_that_fails)
 {
 	const struct bundle_part *p = file.bundle->parts;
 
-	(void)state;
 	fails = 1; /* gfx942 */
 	ask(0, file.bundle->size);
 	assert_int_equal(got.count, 1);
@@ -236,11 +230,4 @@ static void a_part_that_fails(void **state)
 	fails = SIZE_MAX;
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(each_range_has_all_its_bytes),
-	cmocka_unit_test(parts_in_any_order),
-	cmocka_unit_test(parts_from_several_threads),
-	cmocka_unit_test(a_part_that_fails),
-};
-
-SUITE(tests, setup, teardown);
+SUITE(setup, teardown);

@@ -95,7 +95,6 @@ static int setup(void **state)
 						  "'e': {'g': {'ordinal': 0}}}"),
 			   NULL, &every_arch, NULL);
 
-	(void)state;
 	memset(reads, 0, sizeof(reads));
 	fails = false;
 	gated = false;
@@ -109,7 +108,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	checksum_thread_free(h);
 	checksums_unref(sums);
 	return 0;
@@ -120,9 +118,8 @@ static int teardown(void **state)
 static const char whole[] =
 	LINE(SHA_A, "a") "\\" LINE(SHA_B, "b\\\\c") LINE(SHA_C, "d") LINE(SHA_A, "e");
 
-static void test_whole(void **state)
+TEST(test_whole, setup, teardown)
 {
-	(void)state;
 	assert_int_equal(checksums_size(sums), sizeof(whole) - 1);
 	expect(0, sizeof(whole) - 1, whole);
 	/* content with two names is read once, and not again later */
@@ -135,11 +132,10 @@ static void test_whole(void **state)
 /*
  * Only the checksums that a read covers are computed, from the first digit to the last.
  */
-static void test_parts(void **state)
+TEST(test_parts, setup, teardown)
 {
 	const size_t b = sizeof(LINE(SHA_A, "a")) - 1; /* offset of the second line */
 
-	(void)state;
 	expect(64, b + 1 - 64, "  toc/a/g.hsaco\n\\");
 	assert_int_equal(reads[0] + reads[1] + reads[2], 0);
 	expect(b + 1 + 63, 2, "7 ");
@@ -153,19 +149,17 @@ static void test_parts(void **state)
 	expect(0, 0, "");
 }
 
-static void test_unreadable(void **state)
+TEST(test_unreadable, setup, teardown)
 {
-	(void)state;
 	fails = true;
 	expect(0, 66, ZEROS "  ");
 }
 
 /* When the thread stops, waiting reads fail and no more checksums are computed. */
-static void test_stop(void **state)
+TEST(test_stop, setup, teardown)
 {
 	struct read first, second;
 
-	(void)state;
 	gated = true;
 	ask(&first, 0, 10);
 	ask(&second, 100, 10);
@@ -196,13 +190,12 @@ static void *reader(void *arg)
 	return NULL;
 }
 
-static void test_many_readers(void **state)
+TEST(test_many_readers, setup, teardown)
 {
 	static struct read r[READERS];
 	pthread_t threads[READERS];
 	void *wrong;
 
-	(void)state;
 	for (size_t i = 0; i < READERS; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, reader, &r[i]), 0);
 	for (size_t i = 0; i < READERS; i++) {
@@ -211,12 +204,3 @@ static void test_many_readers(void **state)
 	}
 	assert_int_equal(reads[0] + reads[1] + reads[2] + reads[3], 3);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-static const struct CMUnitTest tests[] = {
-	TEST(test_whole), TEST(test_parts),        TEST(test_unreadable),
-	TEST(test_stop),  TEST(test_many_readers),
-};
-
-SUITE(tests, NULL, NULL);

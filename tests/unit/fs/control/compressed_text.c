@@ -48,12 +48,11 @@ static void expect(const struct compressed_text *t, const char *want, size_t off
 	free(have);
 }
 
-static void test_sizes(void **state)
+TEST(test_sizes)
 {
 	static const size_t sizes[] = {0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 5 * BLOCK + 77};
 	static const size_t steps[] = {1000, 4096, BLOCK, 3 * BLOCK};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		char *bytes = bytes_new(sizes[i]);
 
@@ -67,13 +66,12 @@ static void test_sizes(void **state)
 	}
 }
 
-static void test_parts(void **state)
+TEST(test_parts)
 {
 	const size_t size = 4 * BLOCK + 5;
 	char *bytes = bytes_new(size);
 	struct compressed_text *t = written(bytes, size, 777);
 
-	(void)state;
 	for (size_t off = 0; off < size; off += 50001)
 		expect(t, bytes, off, size - off < 200000 ? size - off : 200000);
 	expect(t, bytes, BLOCK - 1, 2);
@@ -82,10 +80,3 @@ static void test_parts(void **state)
 	compressed_text_free(t);
 	free(bytes);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_sizes),
-	cmocka_unit_test(test_parts),
-};
-
-SUITE(tests, NULL, NULL);

@@ -38,12 +38,11 @@ static void await_one_of(unsigned *n)
 		sem_wait(&notified);
 }
 
-static void test_notify(void **state)
+TEST(test_notify)
 {
 	struct forget_names *t = forget_names_new(notify, &notified);
 	unsigned last;
 
-	(void)state;
 	/* look-ups within a moment cause one notification, and are gone by it */
 	noted = t;
 	for (int i = 0; i < 2 * NOTED; i++)
@@ -72,12 +71,11 @@ static void test_notify(void **state)
 }
 
 /* Freeing does not wait for the moment to end. */
-static void test_end(void **state)
+TEST(test_end)
 {
 	struct forget_names *t = forget_names_new(notify, &notified);
 	unsigned before = count(&notified_one);
 
-	(void)state;
 	forget_names_free(forget_names_new(notify, &notified));
 	forget_names_note(t, one);
 	forget_names_free(t);
@@ -87,14 +85,8 @@ static void test_end(void **state)
 
 static int begin_suite(void **state)
 {
-	(void)state;
 	sem_init(&notified, 0, 0);
 	return 0;
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_notify),
-	cmocka_unit_test(test_end),
-};
-
-SUITE(tests, begin_suite, NULL);
+SUITE(begin_suite, NULL);

@@ -43,17 +43,15 @@ static void expect_missing(struct origin *one, struct origin *other,
 	edition_unref(e);
 }
 
-static void test_nothing(void **state)
+TEST(test_nothing)
 {
-	(void)state;
 	expect_missing(eb_archive("/a.kpack", "{'x': {'gfx1100': {'ordinal': 0}}, 'y#0': "
 					      "{'gfx1100': {'ordinal': 0}}}"),
 		       NULL, &every_arch, NULL, "");
 }
 
-static void test_bad_names(void **state)
+TEST(test_bad_names)
 {
-	(void)state;
 	expect_missing(
 		eb_archive("/a.kpack",
 			   "{'a/../b': {'gfx1100': {'ordinal': 0}}, "
@@ -73,9 +71,8 @@ static void test_bad_names(void **state)
 		"h\t/a.kpack: metadata.path is empty\n");
 }
 
-static void test_refused_entries(void **state)
+TEST(test_refused_entries)
 {
-	(void)state;
 	expect_missing(
 		eb_archive("/a.kpack", "{'lib/x#3': {'gfx1100': {'ordinal': 77}}, "
 				       "'y': {'gfx1100': {'ordinal': 0}}}"),
@@ -85,9 +82,8 @@ static void test_refused_entries(void **state)
 }
 
 /* A conflict names the first entry; other names of the same content do not conflict. */
-static void test_conflicts(void **state)
+TEST(test_conflicts)
 {
-	(void)state;
 	expect_missing(
 		eb_archive("/a.kpack", "{'x': {'gfx1100': {'ordinal': 0}}, "
 				       "'y': {'gfx1100': {'ordinal': 1, 'metadata': "
@@ -107,11 +103,10 @@ static void test_conflicts(void **state)
 		"gfx1100\n");
 }
 
-static void test_arches(void **state)
+TEST(test_arches)
 {
 	struct kp_choice chosen = {0};
 
-	(void)state;
 	assert_true(arches_add(&chosen, "gfx942,gfx1100"));
 	expect_missing(
 		eb_archive("/a.kpack",
@@ -123,7 +118,7 @@ static void test_arches(void **state)
 	kp_choice_fini(&chosen);
 }
 
-static void test_subdir(void **state)
+TEST(test_subdir)
 {
 	static const char toc[] =
 		"{'x': {'gfx1100': {'ordinal': 0, 'metadata': {'path': 'lib/p'}}}, "
@@ -131,7 +126,6 @@ static void test_subdir(void **state)
 		"'lib/.kpackfs/q'}}}, "
 		"'z': {'gfx1100': {'ordinal': 2, 'metadata': {'path': 'libs'}}}}";
 
-	(void)state;
 	expect_missing(eb_archive("/a.kpack", toc), NULL, &every_arch, "lib",
 		       "toc/x/gfx1100.hsaco\tnot below subdir=lib\n"
 		       "toc/y/gfx1100.hsaco\tnot below subdir=lib\n"
@@ -145,11 +139,10 @@ static void test_subdir(void **state)
 }
 
 /* No view contains the archives here, yet each path is explained. */
-static void test_empty_subdir(void **state)
+TEST(test_empty_subdir)
 {
 	struct kp_choice chosen = {0};
 
-	(void)state;
 	assert_true(arches_add(&chosen, "gfx942"));
 	expect_missing(eb_archive("/a.kpack",
 				  "{'x': {'gfx90a': {'ordinal': 0, 'metadata': {'path': "
@@ -184,7 +177,7 @@ static void expect_entries(struct edition *e, const struct kp_choice *arches,
 	"\"xxh3\":null,\"metadata\":" metadata "}\n"
 
 /* Each name of a file is listed with the entry that requested it. */
-static void test_entries(void **state)
+TEST(test_entries)
 {
 	static const char toc[] = "{'x': {'gfx1100': {'ordinal': 0}}, "
 				  "'y': {'gfx1100': {'ordinal': 0, 'metadata': {'path': "
@@ -192,7 +185,6 @@ static void test_entries(void **state)
 				  "'z': {'gfx1100': {'ordinal': 0, 'metadata': {'path': "
 				  "'lib/p', 'n': 2}}}}";
 
-	(void)state;
 	expect_entries(eb_edition(eb_archive("/a.kpack", toc), NULL, &every_arch, NULL),
 		       &every_arch,
 		       LINE("lib/p", "y", "0", "{\"path\":\"lib/p\",\"n\":1}")
@@ -206,11 +198,10 @@ static void test_entries(void **state)
 }
 
 /* An entry that is not shown does not claim a name, even if it comes first. */
-static void test_entries_for_arches(void **state)
+TEST(test_entries_for_arches)
 {
 	struct kp_choice chosen = {0};
 
-	(void)state;
 	assert_true(arches_add(&chosen, "gfx1100"));
 	expect_entries(
 		eb_edition(eb_archive("/a.kpack",
@@ -226,21 +217,8 @@ static void test_entries_for_arches(void **state)
 
 static int begin_suite(void **state)
 {
-	(void)state;
 	log_level(LOG_EMERG);
 	return 0;
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_nothing),
-	cmocka_unit_test(test_bad_names),
-	cmocka_unit_test(test_refused_entries),
-	cmocka_unit_test(test_conflicts),
-	cmocka_unit_test(test_arches),
-	cmocka_unit_test(test_subdir),
-	cmocka_unit_test(test_empty_subdir),
-	cmocka_unit_test(test_entries),
-	cmocka_unit_test(test_entries_for_arches),
-};
-
-SUITE(tests, begin_suite, NULL);
+SUITE(begin_suite, NULL);

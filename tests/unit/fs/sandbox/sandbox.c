@@ -114,13 +114,12 @@ static void stop_process(pid_t pid)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-static void privileges_are_gone(void **state)
+TEST(privileges_are_gone)
 {
 	static const char *const sets[] = {"CapInh:", "CapPrm:", "CapEff:", "CapAmb:"};
 	bool entered;
 	pid_t pid = stay_inside(geteuid(), &entered);
 
-	(void)state;
 	assert_true(entered);
 	for (size_t i = 0; i < COUNT(sets); i++)
 		assert_int_equal(status_of(pid, sets[i]), 0);
@@ -130,12 +129,11 @@ static void privileges_are_gone(void **state)
 	stop_process(pid);
 }
 
-static void users_without_privileges_enter_too(void **state)
+TEST(users_without_privileges_enter_too)
 {
 	bool entered;
 	pid_t pid;
 
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	pid = stay_inside(65534, &entered);
@@ -283,9 +281,8 @@ static int log_to_socket(void)
 	return send(fd, "x", 1, MSG_NOSIGNAL) == 1 ? 0 : 200;
 }
 
-static void what_serving_takes_works(void **state)
+TEST(what_serving_takes_works)
 {
-	(void)state;
 	assert_int_equal(inside(read_open_file, &plain), 0);
 	assert_int_equal(inside(run_threads, &plain), 0);
 	assert_int_equal(inside(cancel_thread, &plain), 0);
@@ -296,12 +293,11 @@ static void what_serving_takes_works(void **state)
 	assert_int_equal(inside(receive_file, &plain), 0);
 }
 
-static void messages_reach_the_log(void **state)
+TEST(messages_reach_the_log)
 {
 	char dir[] = "/tmp/kpackfs-sandbox-XXXXXX", byte;
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-	(void)state;
 	assert_non_null(mkdtemp(dir));
 	snprintf(log_address.sun_path, sizeof(log_address.sun_path), "%s/log", dir);
 	assert_return_code(bind(fd, (struct sockaddr *)&log_address, sizeof(log_address)),
@@ -471,9 +467,8 @@ static int landlock_is_on(void)
 	return parts_have("landlock") ? 0 : 1;
 }
 
-static void nothing_else_works(void **state)
+TEST(nothing_else_works)
 {
-	(void)state;
 	if (!SANDBOX_WHOLE)
 		return;
 	if (!KP_WITH_SECCOMP)
@@ -489,9 +484,8 @@ static void nothing_else_works(void **state)
 }
 
 /* The filter permits these open flags; Landlock permits only the device. */
-static void only_the_device_is_opened_again(void **state)
+TEST(only_the_device_is_opened_again)
 {
-	(void)state;
 	if (!SANDBOX_WHOLE)
 		return;
 	if (!KP_WITH_SECCOMP || inside(landlock_is_on, &plain) || open_device())
@@ -501,9 +495,8 @@ static void only_the_device_is_opened_again(void **state)
 	assert_int_equal(inside(open_file, &cloning), EPERM);
 }
 
-static void rings_are_made_for_who_asks(void **state)
+TEST(rings_are_made_for_who_asks)
 {
-	(void)state;
 	if (!SANDBOX_WHOLE || inside(filter_is_on, &ringing))
 		return;
 	/* The same result as outside, as some systems forbid rings to all processes. */
@@ -512,20 +505,9 @@ static void rings_are_made_for_who_asks(void **state)
 
 static int set_up(void **state)
 {
-	(void)state;
 	file = memfd_create("abc", MFD_CLOEXEC);
 	return file < 0 || write(file, "abc", 3) != 3 ||
 	       socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair);
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(privileges_are_gone),
-	cmocka_unit_test(users_without_privileges_enter_too),
-	cmocka_unit_test(what_serving_takes_works),
-	cmocka_unit_test(messages_reach_the_log),
-	cmocka_unit_test(nothing_else_works),
-	cmocka_unit_test(only_the_device_is_opened_again),
-	cmocka_unit_test(rings_are_made_for_who_asks),
-};
-
-SUITE(tests, set_up, NULL);
+SUITE(set_up, NULL);

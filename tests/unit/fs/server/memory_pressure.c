@@ -55,14 +55,12 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 
 static int set_up(void **state)
 {
-	(void)state;
 	strcpy(root + sizeof(root) - 7, "XXXXXX");
 	return mkdtemp(root) ? 0 : -1;
 }
 
 static int tear_down(void **state)
 {
-	(void)state;
 	return nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
@@ -106,9 +104,8 @@ static bool full(unsigned percent)
 	return is;
 }
 
-static void no_limit_is_found_where_there_is_none(void **state)
+TEST(no_limit_is_found_where_there_is_none, set_up, tear_down)
 {
-	(void)state;
 	assert_true(limit() == CGROUP_NO_LIMIT);
 	assert_false(full(0));
 	put_version_2();
@@ -116,9 +113,8 @@ static void no_limit_is_found_where_there_is_none(void **state)
 	assert_false(full(0));
 }
 
-static void the_smallest_limit_counts(void **state)
+TEST(the_smallest_limit_counts, set_up, tear_down)
 {
-	(void)state;
 	put_version_2();
 	put_number("/sys/fs/cgroup/a.slice/memory.max", 400 * MIB);
 	assert_int_equal(limit(), 400 * MIB);
@@ -128,11 +124,10 @@ static void the_smallest_limit_counts(void **state)
 	assert_int_equal(limit(), 350 * MIB);
 }
 
-static void limits_may_change(void **state)
+TEST(limits_may_change, set_up, tear_down)
 {
 	struct cgroup c;
 
-	(void)state;
 	put_version_2();
 	cgroup_open(&c, root);
 	assert_true(cgroup_limit(&c) == CGROUP_NO_LIMIT);
@@ -141,9 +136,8 @@ static void limits_may_change(void **state)
 	cgroup_close(&c);
 }
 
-static void page_cache_not_in_use_is_no_usage(void **state)
+TEST(page_cache_not_in_use_is_no_usage, set_up, tear_down)
 {
-	(void)state;
 	put_version_2();
 	put_number("/sys/fs/cgroup/a.slice/b.service/memory.max", 200 * MIB);
 	assert_true(full(74));
@@ -152,9 +146,8 @@ static void page_cache_not_in_use_is_no_usage(void **state)
 	assert_true(full(85));
 }
 
-static void version_1_is_read_too(void **state)
+TEST(version_1_is_read_too, set_up, tear_down)
 {
-	(void)state;
 	put("/proc/self/cgroup", "4:cpu,memory:/jobs/one\n0::/x\n");
 	put("/proc/self/mountinfo",
 	    "30 25 0:25 / /sys/fs/cgroup/cpu rw - cgroup c rw,cpu\n"
@@ -175,9 +168,8 @@ static void version_1_is_read_too(void **state)
 }
 
 /* A container sees its own cgroup as the root, but names as seen from outside. */
-static void containers_are_seen_from_inside(void **state)
+TEST(containers_are_seen_from_inside, set_up, tear_down)
 {
-	(void)state;
 	put("/proc/self/cgroup", "0::/a\\x2db/0123/inner\n");
 	put("/proc/self/mountinfo",
 	    "31 25 0:26 /a\\134x2db/0123 /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
@@ -191,9 +183,8 @@ static void containers_are_seen_from_inside(void **state)
 	assert_int_equal(limit(), 100 * MIB);
 }
 
-static void nonsense_is_no_limit(void **state)
+TEST(nonsense_is_no_limit, set_up, tear_down)
 {
-	(void)state;
 	put("/proc/self/cgroup", "\n:\n::\n0:\n0::\n9:memory\nx\n");
 	put("/proc/self/mountinfo", " - \n - cgroup2\n1 2 - cgroup2 x rw\n");
 	assert_true(limit() == CGROUP_NO_LIMIT);
@@ -204,7 +195,7 @@ static void nonsense_is_no_limit(void **state)
 	assert_false(full(0));
 }
 
-static void the_budget_fits_the_limit(void **state)
+TEST(the_budget_fits_the_limit, set_up, tear_down)
 {
 	static const struct {
 		uint64_t limit, wanted, budget;
@@ -216,7 +207,6 @@ static void the_budget_fits_the_limit(void **state)
 	};
 	struct pressure *p;
 
-	(void)state;
 	put_version_2();
 	p = pressure_open(root);
 	assert_non_null(p);
@@ -228,7 +218,7 @@ static void the_budget_fits_the_limit(void **state)
 	pressure_free(p);
 }
 
-static void stalls_halve_it_and_calm_restores_it(void **state)
+TEST(stalls_halve_it_and_calm_restores_it, set_up, tear_down)
 {
 	static const struct {
 		int64_t now;
@@ -242,7 +232,6 @@ static void stalls_halve_it_and_calm_restores_it(void **state)
 	};
 	struct pressure *p = pressure_open(root);
 
-	(void)state;
 	assert_non_null(p);
 	for (size_t i = 0; i < COUNT(steps); i++)
 		assert_int_equal(pressure_percent(p, steps[i].now, steps[i].stalled),
@@ -250,11 +239,10 @@ static void stalls_halve_it_and_calm_restores_it(void **state)
 	pressure_free(p);
 }
 
-static void a_full_cgroup_is_a_sign(void **state)
+TEST(a_full_cgroup_is_a_sign, set_up, tear_down)
 {
 	struct pressure *p;
 
-	(void)state;
 	put_version_2();
 	put_number("/sys/fs/cgroup/a.slice/memory.max", 400 * MIB);
 	p = pressure_open(root);
@@ -282,12 +270,11 @@ static void note(void *user, unsigned percent)
 	sem_post(&c->called);
 }
 
-static void the_thread_says_so(void **state)
+TEST(the_thread_says_so, set_up, tear_down)
 {
 	struct calls calls = {.percent = 0};
 	struct pressure *p;
 
-	(void)state;
 	sem_init(&calls.called, 0, 0);
 	put_version_2();
 	put_number("/sys/fs/cgroup/a.slice/memory.max", 100 * MIB);
@@ -301,12 +288,11 @@ static void the_thread_says_so(void **state)
 }
 
 /* The files of the machine that runs the test, whatever it has. */
-static void real_systems_are_opened(void **state)
+TEST(real_systems_are_opened)
 {
 	struct pressure *p = pressure_open("");
 	struct calls calls = {.percent = 0};
 
-	(void)state;
 	sem_init(&calls.called, 0, 0);
 	assert_non_null(p);
 	assert_true(pressure_budget(p, 4 * MIB) == 4 * MIB);
@@ -315,22 +301,3 @@ static void real_systems_are_opened(void **state)
 	pressure_free(NULL);
 	sem_destroy(&calls.called);
 }
-
-#define IN_ROOT(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
-static const struct CMUnitTest tests[] = {
-	IN_ROOT(no_limit_is_found_where_there_is_none),
-	IN_ROOT(the_smallest_limit_counts),
-	IN_ROOT(limits_may_change),
-	IN_ROOT(page_cache_not_in_use_is_no_usage),
-	IN_ROOT(version_1_is_read_too),
-	IN_ROOT(containers_are_seen_from_inside),
-	IN_ROOT(nonsense_is_no_limit),
-	IN_ROOT(the_budget_fits_the_limit),
-	IN_ROOT(stalls_halve_it_and_calm_restores_it),
-	IN_ROOT(a_full_cgroup_is_a_sign),
-	IN_ROOT(the_thread_says_so),
-	cmocka_unit_test(real_systems_are_opened),
-};
-
-SUITE(tests, NULL, NULL);

@@ -23,7 +23,6 @@ static char last[1024];
 
 static int empty_log(void **state)
 {
-	(void)state;
 	rewind(out);
 	return ftruncate(fileno(out), 0) || lseek(STDERR_FILENO, 0, SEEK_SET);
 }
@@ -59,7 +58,6 @@ static int begin_suite(void **state)
 
 static int end_suite(void **state)
 {
-	(void)state;
 	origin_unref(first);
 	origin_unref(second);
 	return fclose(out);
@@ -67,9 +65,8 @@ static int end_suite(void **state)
 
 /* ---- tests ---- */
 
-static void one_line_for_each_entry(void **state)
+TEST(one_line_for_each_entry, empty_log)
 {
-	(void)state;
 	read_error_log_init(&cs, 20, 1000);
 	for (int i = 0; i < 100; i++)
 		add(first, 0);
@@ -82,9 +79,8 @@ static void one_line_for_each_entry(void **state)
 	assert_int_equal(lines(), 3);
 }
 
-static void not_too_many_lines(void **state)
+TEST(not_too_many_lines, empty_log)
 {
-	(void)state;
 	read_error_log_init(&cs, 20, 1000);
 	for (size_t i = 0; i < 100; i++)
 		add(first, i);
@@ -95,9 +91,8 @@ static void not_too_many_lines(void **state)
 }
 
 /* With an interval of 0, every error is the first of its interval. */
-static void after_the_time_it_goes_on(void **state)
+TEST(after_the_time_it_goes_on, empty_log)
 {
-	(void)state;
 	read_error_log_init(&cs, 1, 1000);
 	add(first, 0);
 	add(first, 1);
@@ -114,12 +109,11 @@ static void after_the_time_it_goes_on(void **state)
 }
 
 /* The number is logged when the period ends, even if no other read fails. */
-static void the_number_comes_in_time(void **state)
+TEST(the_number_comes_in_time)
 {
 	int file = dup(STDERR_FILENO), fds[2];
 	FILE *from;
 
-	(void)state;
 	assert_int_equal(pipe(fds), 0);
 	dup2(fds[1], STDERR_FILENO);
 	from = fdopen(fds[0], "r");
@@ -141,9 +135,8 @@ static void the_number_comes_in_time(void **state)
 	fclose(from);
 }
 
-static void any_number_of_entries(void **state)
+TEST(any_number_of_entries, empty_log)
 {
-	(void)state;
 	read_error_log_init(&cs, UINT32_MAX, 1000);
 	for (size_t i = 0; i < ENTRIES; i++)
 		add(first, i);
@@ -153,12 +146,4 @@ static void any_number_of_entries(void **state)
 	assert_int_equal(lines(), ENTRIES);
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test_setup(one_line_for_each_entry, empty_log),
-	cmocka_unit_test_setup(not_too_many_lines, empty_log),
-	cmocka_unit_test_setup(after_the_time_it_goes_on, empty_log),
-	cmocka_unit_test(the_number_comes_in_time),
-	cmocka_unit_test_setup(any_number_of_entries, empty_log),
-};
-
-SUITE(tests, begin_suite, end_suite);
+SUITE(begin_suite, end_suite);

@@ -13,14 +13,13 @@ static struct group_query about_us(void)
 }
 
 /* The groups of this process, and one that it does not have between them. */
-static void the_groups_of_a_thread_are_found(void **state)
+TEST(the_groups_of_a_thread_are_found)
 {
 	gid_t groups[GROUP_QUERY_MAX / 2];
 	struct group_query q = about_us();
 	int n = getgroups(GROUP_QUERY_MAX / 2, groups);
 	uint64_t want = 0;
 
-	(void)state;
 	for (int i = 0; i < n; i++) {
 		want |= UINT64_C(1) << q.count;
 		q.groups[q.count++] = groups[i];
@@ -30,12 +29,11 @@ static void the_groups_of_a_thread_are_found(void **state)
 }
 
 /* Numbers of threads are used again: the user must be the one of the question. */
-static void another_user_has_no_groups(void **state)
+TEST(another_user_has_no_groups)
 {
 	const gid_t groups[] = {70001, 70002};
 	struct group_query q = about_us();
 
-	(void)state;
 	if (geteuid() || setgroups(2, groups))
 		skip();
 	q.groups[q.count++] = 70002;
@@ -53,13 +51,12 @@ static void another_user_has_no_groups(void **state)
 	assert_int_equal(caller_groups_had(&q), 0);
 }
 
-static void each_question_has_its_answer(void **state)
+TEST(each_question_has_its_answer)
 {
 	struct group_query q = about_us();
 	struct group_answer answer;
 	int ends[2];
 
-	(void)state;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
 	assert_true(caller_groups_start(ends[1]));
 	assert_int_equal(send(ends[0], "junk", 4, 0), 4);
@@ -76,11 +73,3 @@ static void each_question_has_its_answer(void **state)
 	assert_int_equal(recv(ends[0], &answer, sizeof(answer), 0), 0);
 	close(ends[0]);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(the_groups_of_a_thread_are_found),
-	cmocka_unit_test(another_user_has_no_groups),
-	cmocka_unit_test(each_question_has_its_answer),
-};
-
-SUITE(tests, NULL, NULL);

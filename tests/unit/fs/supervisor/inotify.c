@@ -22,7 +22,6 @@ static void run(const char *command)
 
 static int setup(void **state)
 {
-	(void)state;
 	strcpy(dir, "/tmp/kpackfs-watch-XXXXXX");
 	if (!mkdtemp(dir))
 		return -1;
@@ -34,7 +33,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	run("rm -rf \"$PWD\"");
 	return 0;
 }
@@ -70,7 +68,7 @@ static bool notices(struct watch *w, const char *command)
 #define ARCHIVE "opt/r/src/link.kpack"
 
 /* Each command runs in a fresh directory. */
-static void what_matters_is_noticed(void **state)
+TEST(what_matters_is_noticed, setup, teardown)
 {
 	static const char *const commands[] = {
 		"echo b >opt/r-6/src/b.kpack",
@@ -110,7 +108,7 @@ static void what_matters_is_noticed(void **state)
 	}
 }
 
-static void what_does_not_is_not(void **state)
+TEST(what_does_not_is_not, setup, teardown)
 {
 	static const char *const commands[] = {
 		"cat opt/r/src/a.kpack >other/x",
@@ -125,7 +123,6 @@ static void what_does_not_is_not(void **state)
 	};
 	struct watch *w = watch_new();
 
-	(void)state;
 	assert_non_null(w);
 	look(w, SOURCE, ARCHIVE);
 	for (size_t i = 0; i < COUNT(commands); i++)
@@ -134,11 +131,10 @@ static void what_does_not_is_not(void **state)
 	watch_free(w);
 }
 
-static void a_round_forgets_what_it_does_not_name(void **state)
+TEST(a_round_forgets_what_it_does_not_name, setup, teardown)
 {
 	struct watch *w = watch_new();
 
-	(void)state;
 	look(w, "opt/r/src", ARCHIVE);
 	run("ln -sfn r-7 opt/r");
 	look(w, "opt/r/src", NULL);
@@ -148,11 +144,10 @@ static void a_round_forgets_what_it_does_not_name(void **state)
 	watch_free(w);
 }
 
-static void what_is_not_there_is_waited_for(void **state)
+TEST(what_is_not_there_is_waited_for, setup, teardown)
 {
 	struct watch *w = watch_new();
 
-	(void)state;
 	look(w, "none/of/these", NULL);
 	assert_false(notices(w, "mkdir of these"));
 	assert_true(notices(w, "mkdir none"));
@@ -165,11 +160,10 @@ static void what_is_not_there_is_waited_for(void **state)
 	watch_free(w);
 }
 
-static void links_in_a_circle_end(void **state)
+TEST(links_in_a_circle_end, setup, teardown)
 {
 	struct watch *w = watch_new();
 
-	(void)state;
 	run("ln -s c2 c1 && ln -s c1 c2 && ln -s self/self self");
 	look(w, "c1/x", NULL);
 	assert_true(notices(w, "rm c2"));
@@ -178,11 +172,10 @@ static void links_in_a_circle_end(void **state)
 	watch_free(w);
 }
 
-static void links_may_be_absolute(void **state)
+TEST(links_may_be_absolute, setup, teardown)
 {
 	struct watch *w = watch_new();
 
-	(void)state;
 	run("ln -s \"$PWD/opt\" abs");
 	look(w, "abs/r/src", NULL);
 	assert_true(notices(w, "ln -sfn r-7 opt/r"));
@@ -191,12 +184,11 @@ static void links_may_be_absolute(void **state)
 	watch_free(w);
 }
 
-static void of_many_names_all_matter(void **state)
+TEST(of_many_names_all_matter, setup, teardown)
 {
 	struct watch *w = watch_new();
 	char path[512], name[64];
 
-	(void)state;
 	run("mkdir farm && cd farm && for i in $(seq 100); do echo $i >$i; "
 	    "ln -s ../../../farm/$i ../opt/r-6/src/f$i.kpack; done");
 	watch_begin(w);
@@ -212,11 +204,10 @@ static void of_many_names_all_matter(void **state)
 	watch_free(w);
 }
 
-static void too_many_events_are_one_that_matters(void **state)
+TEST(too_many_events_are_one_that_matters, setup, teardown)
 {
 	struct watch *w = watch_new();
 
-	(void)state;
 	look(w, "opt/r/src", NULL);
 	watch_read(w);
 	/* more events than fs.inotify.max_queued_events, none of them relevant */
@@ -228,11 +219,10 @@ static void too_many_events_are_one_that_matters(void **state)
 	watch_free(w);
 }
 
-static void file_systems_without_events_are_named(void **state)
+TEST(file_systems_without_events_are_named, setup, teardown)
 {
 	struct watch *w = watch_new();
 
-	(void)state;
 	watch_begin(w);
 	watch_source(w, "/nowhere/at/all");
 	watch_end(w);
@@ -245,30 +235,12 @@ static void file_systems_without_events_are_named(void **state)
 	watch_free(w);
 }
 
-static void the_mount_table_can_be_polled(void **state)
+TEST(the_mount_table_can_be_polled, setup, teardown)
 {
 	struct watch *w = watch_new();
 	struct pollfd p = {.fd = watch_mounts(w), .events = POLLPRI};
 
-	(void)state;
 	assert_true(p.fd >= 0);
 	assert_true(poll(&p, 1, 0) >= 0);
 	watch_free(w);
 }
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-static const struct CMUnitTest tests[] = {
-	TEST(what_matters_is_noticed),
-	TEST(what_does_not_is_not),
-	TEST(a_round_forgets_what_it_does_not_name),
-	TEST(what_is_not_there_is_waited_for),
-	TEST(links_in_a_circle_end),
-	TEST(links_may_be_absolute),
-	TEST(of_many_names_all_matter),
-	TEST(too_many_events_are_one_that_matters),
-	TEST(file_systems_without_events_are_named),
-	TEST(the_mount_table_can_be_polled),
-};
-
-SUITE(tests, NULL, NULL);

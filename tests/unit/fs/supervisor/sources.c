@@ -23,7 +23,6 @@ static void run(const char *command)
 
 static int setup(void **state)
 {
-	(void)state;
 	log_level(-1);
 	strcpy(dir, "/tmp/kpackfs-survey-XXXXXX");
 	if (!mkdtemp(dir))
@@ -35,7 +34,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	run("rm -rf \"$PWD\"");
 	return 0;
 }
@@ -87,12 +85,11 @@ static const char *name_of(const struct source_list *s, size_t item)
 	return s->items[item].path + strlen(dir) + 1;
 }
 
-static void the_order_is_that_of_sources_then_names(void **state)
+TEST(the_order_is_that_of_sources_then_names, setup, teardown)
 {
 	struct source_list s = {0};
 	bool changed;
 
-	(void)state;
 	write_file("one/b.kpack", "b");
 	write_file("one/a.kpack", "a");
 	write_file("one/.c.kpack", "no");
@@ -114,11 +111,10 @@ static void the_order_is_that_of_sources_then_names(void **state)
 	source_list_free(&s);
 }
 
-static void what_is_the_same_keeps_its_serial(void **state)
+TEST(what_is_the_same_keeps_its_serial, setup, teardown)
 {
 	struct source_list s = {0};
 
-	(void)state;
 	write_file("one/a.kpack", "a");
 	write_file("one/c.kpack", "c");
 	assert_true(changes(&s));
@@ -136,11 +132,10 @@ static void what_is_the_same_keeps_its_serial(void **state)
 	source_list_free(&s);
 }
 
-static void other_attributes_of_the_same_file(void **state)
+TEST(other_attributes_of_the_same_file, setup, teardown)
 {
 	struct source_list s = {0};
 
-	(void)state;
 	write_file("one/a.kpack", "a");
 	assert_true(changes(&s));
 	assert_int_equal(s.items[0].was, 0);
@@ -157,11 +152,10 @@ static void other_attributes_of_the_same_file(void **state)
 	source_list_free(&s);
 }
 
-static void another_file_of_the_same_name_is_another(void **state)
+TEST(another_file_of_the_same_name_is_another, setup, teardown)
 {
 	struct source_list s = {0};
 
-	(void)state;
 	write_file("one/a.kpack", "a");
 	assert_true(changes(&s));
 	run("cp -p one/a.kpack x && mv x one/a.kpack");
@@ -170,11 +164,10 @@ static void another_file_of_the_same_name_is_another(void **state)
 	source_list_free(&s);
 }
 
-static void what_is_removed_is_gone(void **state)
+TEST(what_is_removed_is_gone, setup, teardown)
 {
 	struct source_list s = {0};
 
-	(void)state;
 	write_file("one/a.kpack", "a");
 	write_file("two/a.kpack", "b");
 	assert_true(changes(&s));
@@ -192,12 +185,11 @@ static void what_is_removed_is_gone(void **state)
 	source_list_free(&s);
 }
 
-static void a_source_that_is_not_there(void **state)
+TEST(a_source_that_is_not_there, setup, teardown)
 {
 	struct source_list s = {0};
 	bool changed;
 
-	(void)state;
 	write_file("two/a.kpack", "a");
 	run("rmdir one");
 	assert_false(look(&s, true, false, &changed));
@@ -217,11 +209,10 @@ static void a_source_that_is_not_there(void **state)
 	source_list_free(&s);
 }
 
-static void dangling_links_are_items_with_an_error(void **state)
+TEST(dangling_links_are_items_with_an_error, setup, teardown)
 {
 	struct source_list s = {0};
 
-	(void)state;
 	run("ln -s nowhere one/a.kpack");
 	assert_true(changes(&s));
 	assert_int_equal(s.count, 1);
@@ -234,12 +225,11 @@ static void dangling_links_are_items_with_an_error(void **state)
 	source_list_free(&s);
 }
 
-static void only_force_tries_again_what_was_refused(void **state)
+TEST(only_force_tries_again_what_was_refused, setup, teardown)
 {
 	struct source_list s = {0};
 	bool changed;
 
-	(void)state;
 	write_file("one/a.kpack", "a");
 	write_file("one/b.kpack", "b");
 	assert_true(changes(&s));
@@ -255,13 +245,12 @@ static void only_force_tries_again_what_was_refused(void **state)
 	source_list_free(&s);
 }
 
-static void opening_says_why_not(void **state)
+TEST(opening_says_why_not, setup, teardown)
 {
 	struct kpackx_error why = {0};
 	struct source_list s = {0};
 	int fd;
 
-	(void)state;
 	write_file("one/a.kpack", "a");
 	run("mkfifo one/b.kpack");
 	assert_true(changes(&s));
@@ -276,19 +265,3 @@ static void opening_says_why_not(void **state)
 	assert_false(changes(&s));
 	source_list_free(&s);
 }
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-static const struct CMUnitTest tests[] = {
-	TEST(the_order_is_that_of_sources_then_names),
-	TEST(what_is_the_same_keeps_its_serial),
-	TEST(other_attributes_of_the_same_file),
-	TEST(another_file_of_the_same_name_is_another),
-	TEST(what_is_removed_is_gone),
-	TEST(a_source_that_is_not_there),
-	TEST(dangling_links_are_items_with_an_error),
-	TEST(only_force_tries_again_what_was_refused),
-	TEST(opening_says_why_not),
-};
-
-SUITE(tests, NULL, NULL);

@@ -14,13 +14,12 @@ static const struct {
 	{"gfx90a:xnack+", true}, {"gfx90a:xnack-", false}, {"gfx942", false},
 };
 
-static void test_served(void **state)
+TEST(test_served)
 {
 	struct origin *o = eb_archive(
 		"/a.kpack", "{'x': {'gfx11-generic': {'ordinal': 0}, 'gfx90a:xnack+': "
 			    "{'ordinal': 1}, 'generic': {'ordinal': 2}}}");
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
 		struct kp_choice a = {0};
 
@@ -42,11 +41,10 @@ static void test_served(void **state)
  * Detected GPUs do not count as named: machines can have GPUs that are not used for
  * computing.
  */
-static void test_named(void **state)
+TEST(test_named)
 {
 	struct kp_choice a = {0};
 
-	(void)state;
 	assert_true(arches_add(&a, "auto,gfx1100"));
 	assert_true(arches_add(&a, "gfx1100,gfx942"));
 	assert_int_equal(a.count, 2);
@@ -69,20 +67,11 @@ static void expect_line(const char *list, const char *want)
 	kp_choice_fini(&a);
 }
 
-static void test_lines(void **state)
+TEST(test_lines)
 {
-	(void)state;
 	expect_line(NULL, "all");
 	expect_line("gfx942,all", "all");
 	expect_line("gfx942", "gfx942");
 	expect_line("gfx90a:xnack+:sramecc-,gfx942", "gfx90a:sramecc-:xnack+, gfx942");
 	expect_line("auto", NULL);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_served),
-	cmocka_unit_test(test_named),
-	cmocka_unit_test(test_lines),
-};
-
-SUITE(tests, NULL, NULL);

@@ -46,7 +46,7 @@ static bool same_files(const struct edition *a, bool a_bundle, const struct edit
 
 #define X(o) "{'x#0': {'gfx90a': {'ordinal': " o "}}}"
 
-static void what_is_the_same(void **state)
+TEST(what_is_the_same)
 {
 	struct edition *a = edition_of(X("0")), *equal = edition_of(X("0")),
 		       *bytes = edition_of(X("1")), /* the header is the same */
@@ -54,7 +54,6 @@ static void what_is_the_same(void **state)
 		       *more = edition_of("{'x#0': {'gfx90a': {'ordinal': 0}, 'gfx942': "
 					  "{'ordinal': 0}}}");
 
-	(void)state;
 	assert_true(same_files(a, true, a, true));
 	assert_true(same_files(a, false, a, false));
 	assert_true(same_files(a, true, equal, true));
@@ -72,14 +71,13 @@ static void what_is_the_same(void **state)
 	edition_unref(more);
 }
 
-static void a_bundle_outlives_its_edition(void **state)
+TEST(a_bundle_outlives_its_edition)
 {
 	struct edition *e = edition_of(X("0"));
 	struct origin *o = origin_ref(e->holdings.origins[0]);
 	struct file_content c;
 	char bytes[5] = "";
 
-	(void)state;
 	assert_true(edition_file(e, file_of(e, true), &c));
 	edition_unref(e);
 	file_content_ref(&c);
@@ -96,10 +94,3 @@ static void a_bundle_outlives_its_edition(void **state)
 	origin_unref(o);
 	file_content_unref(&(struct file_content){0});
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(what_is_the_same),
-	cmocka_unit_test(a_bundle_outlives_its_edition),
-};
-
-SUITE(tests, NULL, NULL);

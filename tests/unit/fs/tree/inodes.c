@@ -175,12 +175,11 @@ static int file_error(uint64_t ino)
 
 #define ENTRY(o) "{'gfx90a': {'type': 'co', 'ordinal': " #o ", 'original_size': 4}}"
 
-static void the_same_again(void **state)
+TEST(the_same_again)
 {
 	struct origin *o = archive("{'x': " ENTRY(0) "}");
 	uint64_t ino;
 
-	(void)state;
 	begin(edition(true, origin_ref(o), NULL));
 	ino = look_up("toc/x/gfx90a.co");
 	assert_int_equal(swap(edition(false, o, NULL)), 0);
@@ -192,11 +191,10 @@ static void the_same_again(void **state)
 }
 
 /* An archive that was reopened with the same bytes and times. */
-static void an_equal_one(void **state)
+TEST(an_equal_one)
 {
 	uint64_t ino;
 
-	(void)state;
 	begin(edition(true, archive("{'x': " ENTRY(0) "}"), NULL));
 	ino = look_up("toc/x/gfx90a.co");
 	assert_int_equal(swap(edition(false, archive("{'x': " ENTRY(0) "}"), NULL)), 0);
@@ -207,12 +205,11 @@ static void an_equal_one(void **state)
 	end();
 }
 
-static void other_bytes_have_another_number(void **state)
+TEST(other_bytes_have_another_number)
 {
 	size_t archives;
 	uint64_t old, new;
 
-	(void)state;
 	begin(edition(true, archive("{'x': " ENTRY(0) "}"), NULL));
 	old = look_up("toc/x/gfx90a.co");
 	assert_int_equal(swap(edition(false, archive("{'x': " ENTRY(1) "}"), NULL)), 1);
@@ -233,11 +230,10 @@ static void other_bytes_have_another_number(void **state)
 	end();
 }
 
-static void back_again(void **state)
+TEST(back_again)
 {
 	uint64_t ino;
 
-	(void)state;
 	begin(edition(true, archive("{'x': " ENTRY(0) "}"), NULL));
 	ino = look_up("toc/x/gfx90a.co");
 	swap(edition(false, NULL));
@@ -254,12 +250,11 @@ static void back_again(void **state)
 }
 
 /* A file that came back is read from the new archive; the old one is unused. */
-static void back_of_another_archive(void **state)
+TEST(back_of_another_archive)
 {
 	struct origin *old = archive("{'x': " ENTRY(0) "}");
 	uint64_t ino;
 
-	(void)state;
 	begin(edition(true, origin_ref(old), NULL));
 	ino = look_up("toc/x/gfx90a.co");
 	swap(edition(false, NULL));
@@ -274,12 +269,11 @@ static void back_of_another_archive(void **state)
 }
 
 /* Another archive hides a file of an archive that is still served. */
-static void hidden_and_forgotten(void **state)
+TEST(hidden_and_forgotten)
 {
 	struct origin *o = archive("{'x': " ENTRY(0) ", 'y': " ENTRY(2) "}");
 	uint64_t ino;
 
-	(void)state;
 	begin(edition(true, origin_ref(o), NULL));
 	ino = look_up("toc/x/gfx90a.co");
 	swap(edition(false, archive("{'x': " ENTRY(1) "}"), o, NULL));
@@ -290,9 +284,8 @@ static void hidden_and_forgotten(void **state)
 	end();
 }
 
-static void names_that_come_and_go(void **state)
+TEST(names_that_come_and_go)
 {
-	(void)state;
 	begin(edition(true, archive("{'a': " ENTRY(0) ", 'm': " ENTRY(1) "}"), NULL));
 	look_up("toc/m/gfx90a.co");
 	assert_int_equal(swap(edition(false,
@@ -307,9 +300,8 @@ static void names_that_come_and_go(void **state)
 }
 
 /* The kernel is not notified about names that it never looked up. */
-static void what_is_not_known_is_not_reported(void **state)
+TEST(what_is_not_known_is_not_reported)
 {
-	(void)state;
 	begin(edition(true, archive("{'x': " ENTRY(0) "}"), NULL));
 	assert_int_equal(swap(edition(false, archive("{'x': " ENTRY(1) "}"), NULL)), 0);
 	assert_string_equal(notified, "");
@@ -318,11 +310,10 @@ static void what_is_not_known_is_not_reported(void **state)
 }
 
 /* A reader in the middle of a listing sees each remaining name once. */
-static void listing_goes_on(void **state)
+TEST(listing_goes_on)
 {
 	uint64_t dir, at;
 
-	(void)state;
 	begin(edition(
 		true,
 		archive("{'b': " ENTRY(0) ", 'd': " ENTRY(1) ", 'f': " ENTRY(2) "}"),
@@ -347,12 +338,11 @@ static void listing_goes_on(void **state)
 }
 
 /* Disguised positions lead back, and do not count. */
-static void positions_in_disguise(void **state)
+TEST(positions_in_disguise)
 {
 	uint64_t last = 0, dir;
 	int falls = 0;
 
-	(void)state;
 	begin(edition(true, archive("{'b': " ENTRY(0) ", 'd': " ENTRY(1) "}"), NULL));
 	dir = look_up("toc");
 	for (uint64_t i = 0; i < 1000; i++) {
@@ -404,12 +394,11 @@ static bool is_idle(const struct origin *o)
 }
 
 /* The kernel knows nothing: an archive is idle when it is not in the next edition. */
-static void archives_that_go_are_idle(void **state)
+TEST(archives_that_go_are_idle)
 {
 	bool last[ARCHIVES], now[ARCHIVES];
 	struct origin *all[ARCHIVES];
 
-	(void)state;
 	srand(1);
 	for (unsigned i = 0; i < ARCHIVES; i++)
 		all[i] = archive("{'a': {'x': {'ordinal': 0}}}");
@@ -431,12 +420,11 @@ static void archives_that_go_are_idle(void **state)
 		origin_unref(all[i]);
 }
 
-static void many_retired(void **state)
+TEST(many_retired)
 {
 	static uint64_t inos[500];
 	size_t archives;
 
-	(void)state;
 	begin(edition(true, NULL));
 	for (int i = 0; i < 500; i++) {
 		char toc[200];
@@ -487,23 +475,20 @@ static void expect_parts(uint64_t ino, const char *bytes)
 
 static int begin_bundles(void **state)
 {
-	(void)state;
 	bundles = true;
 	return 0;
 }
 
 static int end_bundles(void **state)
 {
-	(void)state;
 	bundles = false;
 	return 0;
 }
 
-static void equal_bundles_have_one_number(void **state)
+TEST(equal_bundles_have_one_number, begin_bundles, end_bundles)
 {
 	uint64_t ino;
 
-	(void)state;
 	begin(edition(true, archive(ONE("gfx90a", 0)), archive(ONE("gfx942", 1)), NULL));
 	ino = look_up(BUNDLE);
 	assert_int_equal(swap(edition(false, archive(ONE("gfx90a", 0)),
@@ -518,13 +503,12 @@ static void equal_bundles_have_one_number(void **state)
 }
 
 /* The bundle of the last edition keeps its bytes, and both archives open. */
-static void bundles_change_with_their_archives(void **state)
+TEST(bundles_change_with_their_archives, begin_bundles, end_bundles)
 {
 	struct origin *a = archive(ONE("gfx90a", 0)), *b = archive(ONE("gfx942", 1));
 	size_t archives;
 	uint64_t old, new;
 
-	(void)state;
 	begin(edition(true, origin_ref(a), origin_ref(b), NULL));
 	old = look_up(BUNDLE);
 	assert_int_equal(
@@ -561,11 +545,10 @@ static void bundles_change_with_their_archives(void **state)
 	origin_unref(b);
 }
 
-static void a_bundle_comes_back(void **state)
+TEST(a_bundle_comes_back, begin_bundles, end_bundles)
 {
 	uint64_t ino;
 
-	(void)state;
 	begin(edition(true, archive(ONE("gfx90a", 0)), archive(ONE("gfx942", 1)), NULL));
 	ino = look_up(BUNDLE);
 	swap(edition(false, archive(ONE("gfx90a", 0)), NULL));
@@ -577,25 +560,3 @@ static void a_bundle_comes_back(void **state)
 	assert_int_equal(retired(&(size_t){0}), 1); /* that of one archive */
 	end();
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(the_same_again),
-	cmocka_unit_test(an_equal_one),
-	cmocka_unit_test(other_bytes_have_another_number),
-	cmocka_unit_test(back_again),
-	cmocka_unit_test(back_of_another_archive),
-	cmocka_unit_test(hidden_and_forgotten),
-	cmocka_unit_test(names_that_come_and_go),
-	cmocka_unit_test(what_is_not_known_is_not_reported),
-	cmocka_unit_test(listing_goes_on),
-	cmocka_unit_test(positions_in_disguise),
-	cmocka_unit_test(archives_that_go_are_idle),
-	cmocka_unit_test(many_retired),
-	cmocka_unit_test_setup_teardown(equal_bundles_have_one_number, begin_bundles,
-					end_bundles),
-	cmocka_unit_test_setup_teardown(bundles_change_with_their_archives, begin_bundles,
-					end_bundles),
-	cmocka_unit_test_setup_teardown(a_bundle_comes_back, begin_bundles, end_bundles),
-};
-
-SUITE(tests, NULL, NULL);

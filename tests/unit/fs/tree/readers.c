@@ -12,14 +12,12 @@ static struct classes classes;
 
 static int setup(void **state)
 {
-	(void)state;
 	assert_true(classes_init(&classes, 8));
 	return 0;
 }
 
 static int teardown(void **state)
 {
-	(void)state;
 	classes_fini(&classes);
 	return 0;
 }
@@ -33,7 +31,7 @@ static bool reads(struct readers r, struct caller who)
 }
 
 /* As the kernel does: the first of owner, group and others that fits decides. */
-static void the_first_that_fits_decides(void **state)
+TEST(the_first_that_fits_decides)
 {
 	const struct caller owner = {1, 9, 1}, group = {2, 5, 0}, member = {2, 9, 1},
 			    other = {2, 9, 0};
@@ -47,7 +45,6 @@ static void the_first_that_fits_decides(void **state)
 		{0004, false, false, true}, {0044, false, true, true},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		const struct readers r = {1, 5, rows[i].mode};
 
@@ -58,11 +55,10 @@ static void the_first_that_fits_decides(void **state)
 	}
 }
 
-static void groups_matter_only_sometimes(void **state)
+TEST(groups_matter_only_sometimes)
 {
 	const struct caller who = {2, 9, 0};
 
-	(void)state;
 	assert_true(readers_need_groups(&(struct readers){1, 5, 0440}, &who));
 	assert_true(readers_need_groups(&(struct readers){1, 5, 0404}, &who));
 	assert_false(readers_need_groups(&(struct readers){1, 5, 0444}, &who));
@@ -71,9 +67,8 @@ static void groups_matter_only_sometimes(void **state)
 	assert_false(readers_need_groups(&(struct readers){1, 9, 0440}, &who));
 }
 
-static void equal_readers_are_one_class(void **state)
+TEST(equal_readers_are_one_class, setup, teardown)
 {
-	(void)state;
 	assert_int_equal(classes_add(&classes, (struct readers){1, 1, 0400}), 0);
 	assert_int_equal(classes_add(&classes, (struct readers){1, 1, 0440}), 1);
 	assert_int_equal(classes_add(&classes, (struct readers){1, 2, 0400}), 2);
@@ -83,11 +78,10 @@ static void equal_readers_are_one_class(void **state)
 }
 
 /* What has no class of its own is hidden, and not shown to another class. */
-static void too_many_classes_are_read_by_nobody(void **state)
+TEST(too_many_classes_are_read_by_nobody, setup, teardown)
 {
 	unsigned last = 0;
 
-	(void)state;
 	for (uid_t u = 1; u < 200; u++)
 		last = classes_add(&classes, (struct readers){u, u, 0444});
 	assert_int_equal(classes.known, CLASSES_MAX);
@@ -99,12 +93,11 @@ static void too_many_classes_are_read_by_nobody(void **state)
 			 UINT64_MAX >> 1);
 }
 
-static void times_and_sizes_are_those_of_the_class(void **state)
+TEST(times_and_sizes_are_those_of_the_class, setup, teardown)
 {
 	const struct stat one = {.st_mtim = {5, 0}, .st_size = 10},
 			  two = {.st_mtim = {9, 1}, .st_size = 20};
 
-	(void)state;
 	classes_note(&classes, 0, classes_add(&classes, (struct readers){1, 1, 0444}),
 		     &one);
 	classes_note(&classes, 1, classes_add(&classes, (struct readers){1, 1, 0400}),
@@ -149,7 +142,7 @@ static int mode_with(const struct acl_entry *list, size_t n)
 
 #define NOBODY UINT32_MAX
 
-static void a_list_only_takes_away(void **state)
+TEST(a_list_only_takes_away)
 {
 	const struct acl_entry named[] = {{1, 6, NOBODY},
 					  {2, 4, 77},
@@ -167,23 +160,9 @@ static void a_list_only_takes_away(void **state)
 					    {16, 4, NOBODY},
 					    {32, 4, NOBODY}};
 
-	(void)state;
 	if (mode_with(named, 5) < 0)
 		skip();
 	assert_int_equal(mode_with(named, 5), 0444);
 	assert_int_equal(mode_with(no_group, 5), 0400);
 	assert_int_equal(mode_with(refused, 5), 0400);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(the_first_that_fits_decides),
-	cmocka_unit_test(groups_matter_only_sometimes),
-	cmocka_unit_test_setup_teardown(equal_readers_are_one_class, setup, teardown),
-	cmocka_unit_test_setup_teardown(too_many_classes_are_read_by_nobody, setup,
-					teardown),
-	cmocka_unit_test_setup_teardown(times_and_sizes_are_those_of_the_class, setup,
-					teardown),
-	cmocka_unit_test(a_list_only_takes_away),
-};
-
-SUITE(tests, NULL, NULL);

@@ -5,7 +5,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-static void paths_are_cleaned(void **state)
+TEST(paths_are_cleaned)
 {
 	static const char *const paths[][2] = {
 		{"lib", "lib"},
@@ -22,7 +22,6 @@ static void paths_are_cleaned(void **state)
 		{"a/.b", "a/.b"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(paths); i++) {
 		char *text = strdup(paths[i][0]);
 
@@ -33,11 +32,10 @@ static void paths_are_cleaned(void **state)
 	}
 }
 
-static void paths_that_lead_out_are_refused(void **state)
+TEST(paths_that_lead_out_are_refused)
 {
 	static const char *const paths[] = {"", "..", "../a", "a/..", "a/../b", "/../"};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(paths); i++) {
 		char *text = strdup(paths[i]);
 
@@ -46,10 +44,3 @@ static void paths_that_lead_out_are_refused(void **state)
 		free(text);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(paths_are_cleaned),
-	cmocka_unit_test(paths_that_lead_out_are_refused),
-};
-
-SUITE(tests, NULL, NULL);

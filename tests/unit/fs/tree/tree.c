@@ -16,7 +16,6 @@ static int begin(void **state)
 	char toc[64 * FILES], *at = toc;
 	char blobs[40 * FILES], *end = blobs;
 
-	(void)state;
 	for (int i = 0; i < FILES; i++) {
 		at += sprintf(at, "'k%03d': {'x': {'ordinal': %d}},", i, i);
 		end += sprintf(end, "{'offset': 64, 'size': 1},");
@@ -32,7 +31,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-	(void)state;
 	kp_view_free(view);
 	kp_archive_close(archive);
 	return 0;
@@ -90,11 +88,10 @@ static void assert_found(const struct tree *t)
 	assert_false(tree_find(t, TREE_ROOT + 1, &found));
 }
 
-static void numbers_are_the_ids_of_the_view(void **state)
+TEST(numbers_are_the_ids_of_the_view)
 {
 	struct tree *t = numbered(NULL);
 
-	(void)state;
 	assert_int_equal(tree_size(t), 2 + FILES + FILES);
 	assert_found(t);
 	for (uint32_t i = 1; i < tree_size(t); i++)
@@ -113,14 +110,13 @@ static bool is_taken(void *user, uint64_t ino, const struct kp_view *v,
 	return id % 3 == 0 && ino - id < 2;
 }
 
-static void taken_numbers_are_passed_over(void **state)
+TEST(taken_numbers_are_passed_over)
 {
 	size_t asked = 0;
 	struct tree_taken taken = {is_taken, &asked};
 	struct tree *t = numbered(&taken);
 	size_t moved = 0;
 
-	(void)state;
 	assert_found(t);
 	for (uint32_t i = 1; i < tree_size(t); i++) {
 		struct tree_node node = tree_at(t, i);
@@ -143,12 +139,11 @@ static bool is_own(void *user, uint64_t ino, const struct kp_view *v,
 	return ino == id_of(node);
 }
 
-static void all_may_be_moved(void **state)
+TEST(all_may_be_moved)
 {
 	struct tree_taken taken = {is_own, NULL};
 	struct tree *t = numbered(&taken);
 
-	(void)state;
 	assert_found(t);
 	for (uint32_t i = 1; i < tree_size(t); i++)
 		assert_int_equal(tree_at(t, i).ino, id_of(tree_at(t, i)) + 1);
@@ -201,9 +196,8 @@ static void assert_late_files(uint64_t first, size_t each, uint64_t from)
 	tree_free(t);
 }
 
-static void late_files_try_no_number_again(void **state)
+TEST(late_files_try_no_number_again)
 {
-	(void)state;
 	assert_late_files(1000, 1, TREE_FIRST);
 	assert_late_files(1000, 2, TREE_FIRST);
 	assert_late_files(UINT64_C(1) << 50, 2, (UINT64_C(1) << 50) + FILES / 2);
@@ -211,11 +205,4 @@ static void late_files_try_no_number_again(void **state)
 	assert_late_files(TREE_LAST, FILES, TREE_FIRST);
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(numbers_are_the_ids_of_the_view),
-	cmocka_unit_test(taken_numbers_are_passed_over),
-	cmocka_unit_test(all_may_be_moved),
-	cmocka_unit_test(late_files_try_no_number_again),
-};
-
-SUITE(tests, begin, end);
+SUITE(begin, end);

@@ -13,13 +13,12 @@ static const struct {
 	{"sha512", DIGEST_SHA512, 64, {0xdd, 0xaf, 0x35, 0xa1}},
 };
 
-static void test_kinds(void **state)
+TEST(test_kinds)
 {
 	struct digest d = {0};
 	uint8_t out[DIGEST_MAX];
 	enum digest_kind kind;
 
-	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		assert_true(digest_kind_find(kp_span_str(known[i].name), &kind));
 		assert_int_equal(kind, known[i].kind);
@@ -37,19 +36,11 @@ static void test_kinds(void **state)
 	digest_fini(&d);
 }
 
-static void test_text(void **state)
+TEST(test_text)
 {
 	char out[DIGEST_TEXT];
 
-	(void)state;
 	assert_int_equal(digest_text(kp_span_str(""), out, NULL), KPACK_SUCCESS);
 	assert_string_equal(
 		out, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_kinds),
-	cmocka_unit_test(test_text),
-};
-
-SUITE(tests, NULL, NULL);

@@ -54,9 +54,8 @@ static void check_word(char *word, const char *text)
 	free(word);
 }
 
-static void shells_read_the_original(void **state)
+TEST(shells_read_the_original)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		check_word(shell_word(words[i]), words[i]);
 		check_word(shell_word_in_quotes(words[i]), words[i]);
@@ -64,9 +63,8 @@ static void shells_read_the_original(void **state)
 }
 
 /* A terminal shows all of it, but for the newlines at its end. */
-static void terminals_show_it(void **state)
+TEST(terminals_show_it)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
 		char *word = shell_word(words[i]);
 		size_t ends = 0, seen = 0, n;
@@ -84,10 +82,3 @@ static void terminals_show_it(void **state)
 		free(word);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(shells_read_the_original),
-	cmocka_unit_test(terminals_show_it),
-};
-
-SUITE(tests, NULL, NULL);

@@ -8,14 +8,13 @@
 #include <unistd.h>
 #include "tests/unit/unit.h"
 
-static void memory_is_as_asked_for(void **state)
+TEST(memory_is_as_asked_for)
 {
 	char *a = xstrdup("abc"), *b = xstrndup("abc", 2), *c = xasprintf("%s-%d", a, 7);
 	unsigned char *zeros = xcalloc(3, 5);
 	uint32_t *list = NULL;
 	size_t cap = 0;
 
-	(void)state;
 	assert_string_equal(a, "abc");
 	assert_string_equal(b, "ab");
 	assert_string_equal(c, "abc-7");
@@ -37,14 +36,13 @@ static void memory_is_as_asked_for(void **state)
 	free(list);
 }
 
-static void a_failure_is_one_line_and_status_1(void **state)
+TEST(a_failure_is_one_line_and_status_1)
 {
 	char text[256], want[256];
 	int fds[2], status;
 	ssize_t n;
 	pid_t pid;
 
-	(void)state;
 	assert_int_equal(pipe(fds), 0);
 	pid = fork();
 	assert_true(pid >= 0);
@@ -65,10 +63,3 @@ static void a_failure_is_one_line_and_status_1(void **state)
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 1);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(memory_is_as_asked_for),
-	cmocka_unit_test(a_failure_is_one_line_and_status_1),
-};
-
-SUITE(tests, NULL, NULL);

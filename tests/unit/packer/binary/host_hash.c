@@ -12,9 +12,8 @@ static int cmp(const char *a, const char *b)
 	return host_name_cmp(kp_span_str(a), kp_span_str(b));
 }
 
-static void names(void **state)
+TEST(names)
 {
-	(void)state;
 	assert_int_equal(cmp("", ""), 0);
 	assert_int_equal(cmp("a", "b"), -1);
 	assert_int_equal(cmp("ab", "a"), 1);
@@ -27,12 +26,11 @@ static void names(void **state)
 	assert_int_not_equal(cmp("__hip_cuid_0", "__hip_cuid_1"), 0);
 }
 
-static void covers(void **state)
+TEST(covers)
 {
 	struct kp_span text = {(const uint8_t *)"x\0__hip_cuid_" A "\0z", 31};
 	size_t begin = 0;
 
-	(void)state;
 	assert_true(host_hash_covers(text, 13, &begin));
 	assert_int_equal(begin, 13);
 	assert_true(host_hash_covers(text, 28, &begin));
@@ -41,10 +39,3 @@ static void covers(void **state)
 	assert_false(host_hash_covers(text, 12, &begin));
 	assert_false(host_hash_covers(text, 0, &begin));
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(names),
-	cmocka_unit_test(covers),
-};
-
-SUITE(tests, NULL, NULL);

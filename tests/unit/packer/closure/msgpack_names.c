@@ -25,9 +25,8 @@ static kpack_error_t read_bytes(const void *bytes, size_t size, const char *key)
 	return msgpack_names_read((struct kp_span){bytes, size}, key, &x, &why);
 }
 
-static void test_key(void **state)
+TEST(test_key)
 {
-	(void)state;
 	assert_int_equal(read_bytes(names, sizeof(names) - 1, "co_path"), 0);
 	/* a string in a list is not the value of a key */
 	assert_int_equal(x.count, 1);
@@ -35,11 +34,10 @@ static void test_key(void **state)
 	msgpack_names_fini(&x);
 }
 
-static void test_all(void **state)
+TEST(test_all)
 {
 	static const char *const wanted[] = {"a.co", "b", "c.co"};
 
-	(void)state;
 	assert_int_equal(read_bytes(names, sizeof(names) - 1, NULL), 0);
 	assert_int_equal(x.count, COUNT(wanted));
 	for (size_t i = 0; i < COUNT(wanted); i++)
@@ -47,9 +45,8 @@ static void test_all(void **state)
 	msgpack_names_fini(&x);
 }
 
-static void test_cut(void **state)
+TEST(test_cut)
 {
-	(void)state;
 	/* the last byte follows the value */
 	for (size_t n = 0; n < sizeof(names) - 2; n++) {
 		assert_int_equal(read_bytes(names, n, NULL),
@@ -58,14 +55,13 @@ static void test_cut(void **state)
 	}
 }
 
-static void test_hostile(void **state)
+TEST(test_hostile)
 {
 	static const char *const bytes[] = {"\x90", "\xc0", "\xa1x",
 					    "\xdf\xff\xff\xff\xff",
 					    "\x81\xa1x\xdd\xff\xff\xff\xff"};
 	char *deep = malloc(100000);
 
-	(void)state;
 	assert_non_null(deep);
 	for (size_t i = 0; i < COUNT(bytes); i++) {
 		assert_int_equal(read_bytes(bytes[i], strlen(bytes[i]), NULL),
@@ -80,12 +76,3 @@ static void test_hostile(void **state)
 	msgpack_names_fini(&x);
 	free(deep);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_key),
-	cmocka_unit_test(test_all),
-	cmocka_unit_test(test_cut),
-	cmocka_unit_test(test_hostile),
-};
-
-SUITE(tests, NULL, NULL);

@@ -43,9 +43,8 @@ static kpack_error_t read_text(const char *text, size_t size)
 	return yaml_names_read((struct kp_span){(const uint8_t *)text, size}, &x, &why);
 }
 
-static void test_good(void **state)
+TEST(test_good)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(good); i++) {
 		char names[256] = "", gpus[256] = "";
 		size_t n = 0;
@@ -74,23 +73,21 @@ static void refused(const char *text, size_t size, const char *words)
 	yaml_names_fini(&x);
 }
 
-static void test_bad(void **state)
+TEST(test_bad)
 {
 	static const char *const bad[] = {
 		"{",       "a: b: c",         "\t- x", "- \"x", "\xff\xff\xff",
 		"a\n\x01", "%YAML 9.9\n---\n"};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(bad); i++)
 		refused(bad[i], strlen(bad[i]), "line ");
 	refused("k.co\0k", 6, "line ");
 }
 
-static void test_depth(void **state)
+TEST(test_depth)
 {
 	char *deep = malloc(100000);
 
-	(void)state;
 	assert_non_null(deep);
 	memset(deep, '[', 100000);
 	refused(deep, 100000, "nested deeper");
@@ -99,12 +96,11 @@ static void test_depth(void **state)
 	free(deep);
 }
 
-static void test_aliases(void **state)
+TEST(test_aliases)
 {
 	size_t n = 70000, size = 0;
 	char *text = malloc(5 * n + 32);
 
-	(void)state;
 	assert_non_null(text);
 	size = (size_t)sprintf(text, "- &x k.co\n");
 	for (size_t i = 0; i < n; i++, size += 5)
@@ -112,12 +108,3 @@ static void test_aliases(void **state)
 	refused(text, size, "aliases");
 	free(text);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_good),
-	cmocka_unit_test(test_bad),
-	cmocka_unit_test(test_depth),
-	cmocka_unit_test(test_aliases),
-};
-
-SUITE(tests, NULL, NULL);

@@ -45,7 +45,6 @@ static void write_text(const char *path, const char *text)
 /* Make TOP with a tree, a root, and a directory that nobody may be led to. */
 static int setup(void **state)
 {
-	(void)state;
 	strcpy(top, "/tmp/kpack-test-below-XXXXXX");
 	assert_non_null(mkdtemp(top));
 	assert_int_equal(mkdir(at("root"), 0755), 0);
@@ -70,7 +69,6 @@ static int teardown(void **state)
 {
 	char command[100];
 
-	(void)state;
 	snprintf(command, sizeof(command), "rm -rf %s", top);
 	return system(command);
 }
@@ -93,13 +91,12 @@ static void assert_fails(int status, int error)
 	assert_int_equal(now, error);
 }
 
-static void test_links_in_a_root_are_not_followed(void **state)
+TEST(test_links_in_a_root_are_not_followed, setup, teardown)
 {
 	struct kp_outfile out;
 	struct kpackx_error why;
 	struct stat st;
 
-	(void)state;
 	assert_reads(below_open(at("root/a/b/file"), O_RDONLY, 0), "inside");
 	assert_reads(below_open(at("root//a/./b/../b//file"), O_RDONLY, 0), "inside");
 	assert_fails(below_open(at("root/a/link"), O_RDONLY, 0), ELOOP);
@@ -126,7 +123,7 @@ static void test_links_in_a_root_are_not_followed(void **state)
 	assert_reads(below_open(at("root/a/../../secret/file"), O_RDONLY, 0), "secret");
 }
 
-static void test_calls(void **state)
+TEST(test_calls, setup, teardown)
 {
 	struct dirent **names;
 	struct below_dir dir;
@@ -135,7 +132,6 @@ static void test_calls(void **state)
 	struct stat st;
 	int n;
 
-	(void)state;
 	assert_int_equal(below_mkdirs(at("root/x/y/"), 0755, NULL), KPACK_SUCCESS);
 	assert_int_equal(below_mkdirs(at("root/x/y"), 0755, NULL), KPACK_SUCCESS);
 	assert_int_equal(below_rename(at("root/x/y"), at("root/a/y"), 0), 0);
@@ -178,12 +174,11 @@ static void test_calls(void **state)
 	assert_fails(below_mkdirs(at("root/a/new/x"), 0755, NULL) ? -1 : 0, ENOTDIR);
 }
 
-static void test_directories_are_made_on_the_way(void **state)
+TEST(test_directories_are_made_on_the_way, setup, teardown)
 {
 	struct kpackx_error why;
 	struct stat st;
 
-	(void)state;
 	assert_int_equal(below_mkdirs(at("a//b/c/"), 0755, &why), KPACK_SUCCESS);
 	assert_int_equal(stat(at("a/b/c"), &st), 0);
 	assert_int_equal(below_mkdirs(at("a/b/c"), 0755, &why), KPACK_SUCCESS);
@@ -197,11 +192,10 @@ static void test_directories_are_made_on_the_way(void **state)
 }
 
 /* Another directory gets the root's name: the calls stay in the one that was opened. */
-static void test_a_root_stays_what_it_was(void **state)
+TEST(test_a_root_stays_what_it_was, setup, teardown)
 {
 	struct stat st;
 
-	(void)state;
 	assert_int_equal(rename(at("root"), at("moved")), 0);
 	assert_int_equal(symlink("secret", at("root")), 0);
 	assert_int_equal(below_mkdir(at("root/made"), 0700), 0);
@@ -213,11 +207,10 @@ static void test_a_root_stays_what_it_was(void **state)
 	assert_fails(below_lstat(at("root/file"), &st), ENOENT);
 }
 
-static void test_reading_follows_links_that_stay(void **state)
+TEST(test_reading_follows_links_that_stay, setup, teardown)
 {
 	struct stat st;
 
-	(void)state;
 	assert_reads(below_open_following(at("root/a/link"), O_RDONLY), "inside");
 	assert_reads(below_open_following(at("root/in/file"), O_RDONLY), "inside");
 	assert_fails(below_open_following(at("root/a/b/up"), O_RDONLY), ENOENT);
@@ -234,13 +227,12 @@ static void test_reading_follows_links_that_stay(void **state)
 	assert_fails(below_stat(at("root/out/file"), &st), ELOOP);
 }
 
-static void test_operands(void **state)
+TEST(test_operands, setup, teardown)
 {
 	char proc[40];
 	struct stat st;
 	int fd;
 
-	(void)state;
 	assert_int_equal(symlink("secret", at("other")), 0);
 	assert_int_equal(symlink(at("other/b"), at("deep")), 0);
 	assert_reads(below_open(at("other/file"), O_RDONLY, 0), "secret");
@@ -280,14 +272,13 @@ static void test_operands(void **state)
 }
 
 /* Opening a FIFO wakes its writer, and opening a device can do more. */
-static void test_only_regular_files_are_opened(void **state)
+TEST(test_only_regular_files_are_opened, setup, teardown)
 {
 	int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC), fd = -1;
 	char events[4096];
 	struct kpackx_error why;
 	struct stat st;
 
-	(void)state;
 	assert_true(watch >= 0);
 	assert_int_equal(mkfifo(at("root/a/fifo"), 0644), 0);
 	assert_int_equal(symlink("fifo", at("root/a/to-fifo")), 0);
@@ -313,11 +304,10 @@ static void test_only_regular_files_are_opened(void **state)
 	close(watch);
 }
 
-static void test_files_are_written_whole(void **state)
+TEST(test_files_are_written_whole, setup, teardown)
 {
 	struct stat st;
 
-	(void)state;
 	assert_int_equal(link(at("root/a/b/file"), at("root/a/old")), 0);
 	assert_int_equal(
 		below_file_write(at("root/a/b/file"), 0600, kp_span_str("new"), NULL),
@@ -400,13 +390,12 @@ static int teardown_mounts(void **state)
 	return teardown(state);
 }
 
-static void test_mounts_of_others(void **state)
+TEST(test_mounts_of_others, setup, teardown_mounts)
 {
 	char path[64];
 	struct stat st;
 	int connection, fd;
 
-	(void)state;
 	if (!may_mount)
 		skip();
 	alarm(120); /* a call that asks waits for ever */
@@ -464,7 +453,24 @@ static void test_mounts_of_others(void **state)
 	alarm(0);
 }
 
-static void test_without_openat2(void **state)
+TEST(test_the_text_says_that_a_link_is_refused)
+{
+	struct kpackx_error why;
+
+	errno = ELOOP;
+	assert_int_equal(below_fail(&why, "%s/%s: cannot remove", "dir", "%s"),
+			 KPACK_ERROR_IO_ERROR);
+	assert_non_null(strstr(why.text,
+			       "dir/%s: cannot remove: it, or a directory on its "
+			       "way, is a symbolic link"));
+	errno = EACCES;
+	below_fail(&why, "%s/%s: cannot remove", "dir", "%s");
+	assert_string_equal(why.text, "dir/%s: cannot remove: Permission denied");
+	assert_int_equal(why.sys_errno, EACCES);
+}
+
+/* The last, because it cannot be undone. */
+TEST(test_without_openat2)
 {
 	static void (*const tests[])(void **) = {test_links_in_a_root_are_not_followed,
 						 test_calls,
@@ -483,26 +489,8 @@ static void test_without_openat2(void **state)
 	}
 }
 
-static void test_the_text_says_that_a_link_is_refused(void **state)
-{
-	struct kpackx_error why;
-
-	(void)state;
-	errno = ELOOP;
-	assert_int_equal(below_fail(&why, "%s/%s: cannot remove", "dir", "%s"),
-			 KPACK_ERROR_IO_ERROR);
-	assert_non_null(strstr(why.text,
-			       "dir/%s: cannot remove: it, or a directory on its "
-			       "way, is a symbolic link"));
-	errno = EACCES;
-	below_fail(&why, "%s/%s: cannot remove", "dir", "%s");
-	assert_string_equal(why.text, "dir/%s: cannot remove: Permission denied");
-	assert_int_equal(why.sys_errno, EACCES);
-}
-
 static int begin_suite(void **state)
 {
-	(void)state;
 	umask(022);
 	/* before a root is opened, which stays in the table that it was opened in */
 	may_mount = geteuid() == 0 && access("/dev/fuse", R_OK | W_OK) == 0 &&
@@ -511,22 +499,4 @@ static int begin_suite(void **state)
 	return 0;
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test_setup_teardown(test_links_in_a_root_are_not_followed, setup,
-					teardown),
-	cmocka_unit_test_setup_teardown(test_calls, setup, teardown),
-	cmocka_unit_test_setup_teardown(test_directories_are_made_on_the_way, setup,
-					teardown),
-	cmocka_unit_test_setup_teardown(test_a_root_stays_what_it_was, setup, teardown),
-	cmocka_unit_test_setup_teardown(test_reading_follows_links_that_stay, setup,
-					teardown),
-	cmocka_unit_test_setup_teardown(test_operands, setup, teardown),
-	cmocka_unit_test_setup_teardown(test_only_regular_files_are_opened, setup,
-					teardown),
-	cmocka_unit_test_setup_teardown(test_files_are_written_whole, setup, teardown),
-	cmocka_unit_test_setup_teardown(test_mounts_of_others, setup, teardown_mounts),
-	cmocka_unit_test(test_the_text_says_that_a_link_is_refused),
-	cmocka_unit_test(test_without_openat2), /* the last */
-};
-
-SUITE(tests, begin_suite, NULL);
+SUITE(begin_suite, NULL);

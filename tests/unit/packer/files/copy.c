@@ -66,7 +66,6 @@ static struct file_identity look_at(const char *name)
 
 static int setup(void **state)
 {
-	(void)state;
 	strcpy(top, "/tmp/kpack-test-copy-XXXXXX");
 	assert_non_null(mkdtemp(top));
 	assert_int_equal(below_root(top, NULL), KPACK_SUCCESS);
@@ -77,7 +76,6 @@ static int teardown(void **state)
 {
 	char command[100];
 
-	(void)state;
 	snprintf(command, sizeof(command), "rm -rf %s", top);
 	return system(command);
 }
@@ -91,11 +89,10 @@ static void assert_changed(const char *from, const struct file_identity *seen)
 	assert_int_equal(access(at("copy"), F_OK), -1);
 }
 
-static void test_only_what_was_seen(void **state)
+TEST(test_only_what_was_seen, setup, teardown)
 {
 	struct file_identity seen = write_text(at("file"), "seen");
 
-	(void)state;
 	assert_int_equal(copy_seen(at("file"), &seen, at("ok"), NULL), KPACK_SUCCESS);
 	assert_text(at("ok"), "seen");
 	/* the same size and time, but another file */
@@ -123,13 +120,12 @@ static void test_only_what_was_seen(void **state)
 	assert_changed(at("link"), &seen);
 }
 
-static void test_attributes_of_links_and_fifos(void **state)
+TEST(test_attributes_of_links_and_fifos, setup, teardown)
 {
 	const struct timespec times[2] = {{1000, 5}, {2000, 5}};
 	struct file_identity seen;
 	struct stat st, was;
 
-	(void)state;
 	assert_int_equal(symlink("nowhere", at("link")), 0);
 	assert_int_equal(mkfifo(at("fifo"), 0640), 0);
 	for (int i = 0; i < 2; i++) {
@@ -152,11 +148,10 @@ static void test_attributes_of_links_and_fifos(void **state)
 }
 
 /* The first path of a file with two may be another user's file when the second is made. */
-static void test_links_to_copies(void **state)
+TEST(test_links_to_copies, setup, teardown)
 {
 	struct file_identity seen = write_text(at("file"), "seen");
 
-	(void)state;
 	assert_int_equal(copy_seen(at("file"), &seen, at("first"), NULL), KPACK_SUCCESS);
 	assert_int_equal(copy_link(at("first"), at("file"), &seen, at("second"), NULL),
 			 KPACK_SUCCESS);
@@ -179,13 +174,12 @@ static void test_links_to_copies(void **state)
 }
 
 /* At the end of a run, what has the name of a directory may be one of root's. */
-static void test_directories_that_were_made(void **state)
+TEST(test_directories_that_were_made, setup, teardown)
 {
 	struct file_identity made;
 	struct kpackx_error why;
 	struct stat st;
 
-	(void)state;
 	assert_int_equal(mkdir(at("from"), 0755), 0);
 	assert_int_equal(mkdir(at("private"), 0700), 0);
 	assert_int_equal(mkdir(at("there"), 0700), 0);
@@ -216,13 +210,3 @@ static void test_directories_that_were_made(void **state)
 			KPACK_SUCCESS);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test_setup_teardown(test_only_what_was_seen, setup, teardown),
-	cmocka_unit_test_setup_teardown(test_attributes_of_links_and_fifos, setup,
-					teardown),
-	cmocka_unit_test_setup_teardown(test_links_to_copies, setup, teardown),
-	cmocka_unit_test_setup_teardown(test_directories_that_were_made, setup, teardown),
-};
-
-SUITE(tests, NULL, NULL);

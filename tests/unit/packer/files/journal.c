@@ -10,7 +10,7 @@
 #include "tests/unit/unit.h"
 #include "packer/files/journal.h"
 
-static void test_journal(void **state)
+TEST(test_journal)
 {
 	static const char *const names[] = {"a_gfx1100", "a\n_generic"};
 	char dir[] = "/tmp/kpack-test-journal-XXXXXX";
@@ -18,7 +18,6 @@ static void test_journal(void **state)
 	struct stat st;
 	int fd;
 
-	(void)state;
 	assert_non_null(mkdtemp(dir));
 	fd = open(dir, O_RDONLY | O_DIRECTORY);
 	assert_true(fd >= 0);
@@ -59,9 +58,3 @@ static void test_journal(void **state)
 	close(fd);
 	assert_int_equal(rmdir(dir), 0);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_journal),
-};
-
-SUITE(tests, NULL, NULL);

@@ -24,11 +24,10 @@ static struct kp_span make_packed(size_t size, uint8_t **plain)
 	return (struct kp_span){packed, n};
 }
 
-static void test_sizes(void **state)
+TEST(test_sizes)
 {
 	static const size_t sizes[] = {0, 1, 65535, 65536, 65537, 1 << 22};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		uint8_t *plain;
 		struct kp_span packed = make_packed(sizes[i], &plain);
@@ -42,12 +41,11 @@ static void test_sizes(void **state)
 	}
 }
 
-static void test_damaged(void **state)
+TEST(test_damaged)
 {
 	uint8_t *plain;
 	struct kp_span packed = make_packed(5000, &plain);
 
-	(void)state;
 	for (size_t n = 0; n < packed.size; n++)
 		assert_int_equal(
 			read_file_inflate((struct kp_span){packed.data, n}, &x, &why),
@@ -69,14 +67,13 @@ static void put(const char *path, struct kp_span bytes)
 	fclose(f);
 }
 
-static void test_files(void **state)
+TEST(test_files)
 {
 	char dir[] = "/tmp/kpack-dat-XXXXXX", plain_path[64], packed_path[64];
 	struct file_tree tree = {0};
 	uint8_t *plain;
 	struct kp_span packed = make_packed(3000, &plain);
 
-	(void)state;
 	assert_non_null(mkdtemp(dir));
 	snprintf(plain_path, sizeof(plain_path), "%s/x.dat", dir);
 	snprintf(packed_path, sizeof(packed_path), "%s/x.dat.zlib", dir);
@@ -104,11 +101,3 @@ static void test_files(void **state)
 	free(plain);
 	free((void *)packed.data);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_sizes),
-	cmocka_unit_test(test_damaged),
-	cmocka_unit_test(test_files),
-};
-
-SUITE(tests, NULL, NULL);

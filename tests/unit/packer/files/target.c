@@ -15,7 +15,6 @@ static int setup(void **state)
 	char path[] = "/tmp/kpack-test-target-XXXXXX";
 	int fd;
 
-	(void)state;
 	assert_non_null(mkdtemp(path));
 	assert_int_equal(chdir(path), 0);
 	assert_int_equal(mkdir("dir", 0755), 0);
@@ -31,7 +30,6 @@ static int teardown(void **state)
 {
 	char path[64], command[80];
 
-	(void)state;
 	assert_non_null(getcwd(path, sizeof(path)));
 	snprintf(command, sizeof(command), "rm -rf %s", path);
 	return system(command) | chdir("/");
@@ -65,12 +63,11 @@ static void assert_is(const char *path, mode_t type, off_t size)
 }
 
 /* The file at the end is replaced, in the directory that has it; links stay. */
-static void test_replacing(void **state)
+TEST(test_replacing, setup, teardown)
 {
 	struct below_target t = open_target("link");
 	struct stat st;
 
-	(void)state;
 	assert_string_equal(t.name, "file");
 	assert_int_equal(t.st.st_size, 3);
 	assert_false(t.is_open);
@@ -98,13 +95,12 @@ static void test_replacing(void **state)
 	assert_int_equal(errno, ENOTDIR);
 }
 
-static void test_writing(void **state)
+TEST(test_writing, setup, teardown)
 {
 	struct below_target t = open_target("link");
 	char proc[40];
 	int fd;
 
-	(void)state;
 	assert_int_equal(below_target_access(&t, R_OK | W_OK), 0);
 	fd = below_target_reopen(&t, O_WRONLY | O_TRUNC);
 	assert_int_equal(write(fd, "more!", 5), 5);
@@ -134,11 +130,10 @@ static bool is_trusted(const char *path)
 }
 
 /* Root is not led to other files, and writes into none that is not its own there. */
-static void test_other_users(void **state)
+TEST(test_other_users, setup, teardown)
 {
 	struct below_target t;
 
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	assert_int_equal(chown("dir/file", 1000, 1000), 0);
@@ -158,12 +153,30 @@ static void test_other_users(void **state)
 	assert_int_equal(errno, ELOOP);
 }
 
-/* In a root, links are followed by the same rule as outside of one. */
-static void test_in_a_root(void **state)
+TEST(test_mkstemps, setup, teardown)
+{
+	char first[] = "dir/a-XXXXXX.tmp", second[] = "dir/a-XXXXXX.tmp";
+	int fd = below_mkstemps(first, 4);
+
+	assert_true(fd >= 0);
+	close(fd);
+	assert_is(first, S_IFREG, 0);
+	assert_int_equal(strncmp(first, "dir/a-", 6), 0);
+	assert_string_equal(first + strlen(first) - 4, ".tmp");
+	fd = below_mkstemps(second, 4);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_string_not_equal(first, second);
+}
+
+/*
+ * The last: from here on "dir" is a root.  In it, links are followed by the same rule as outside
+ * of one.
+ */
+TEST(test_in_a_root, setup, teardown)
 {
 	struct below_target t;
 
-	(void)state;
 	assert_int_equal(symlink("file", "dir/inside"), 0);
 	assert_int_equal(below_root("dir", NULL), KPACK_SUCCESS);
 	t = open_target("dir/inside");
@@ -176,37 +189,10 @@ static void test_in_a_root(void **state)
 	assert_int_equal(errno, ELOOP);
 }
 
-static void test_mkstemps(void **state)
-{
-	char first[] = "dir/a-XXXXXX.tmp", second[] = "dir/a-XXXXXX.tmp";
-	int fd = below_mkstemps(first, 4);
-
-	(void)state;
-	assert_true(fd >= 0);
-	close(fd);
-	assert_is(first, S_IFREG, 0);
-	assert_int_equal(strncmp(first, "dir/a-", 6), 0);
-	assert_string_equal(first + strlen(first) - 4, ".tmp");
-	fd = below_mkstemps(second, 4);
-	assert_true(fd >= 0);
-	close(fd);
-	assert_string_not_equal(first, second);
-}
-
 static int begin_suite(void **state)
 {
-	(void)state;
 	umask(022);
 	return 0;
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test_setup_teardown(test_replacing, setup, teardown),
-	cmocka_unit_test_setup_teardown(test_writing, setup, teardown),
-	cmocka_unit_test_setup_teardown(test_other_users, setup, teardown),
-	cmocka_unit_test_setup_teardown(test_mkstemps, setup, teardown),
-	/* from then on, "dir" is a root */
-	cmocka_unit_test_setup_teardown(test_in_a_root, setup, teardown),
-};
-
-SUITE(tests, begin_suite, NULL);
+SUITE(begin_suite, NULL);

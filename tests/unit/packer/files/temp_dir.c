@@ -20,7 +20,6 @@ static char top[64];
 
 static int setup(void **state)
 {
-	(void)state;
 	strcpy(top, "/tmp/kpack-test-temp-XXXXXX");
 	assert_non_null(mkdtemp(top));
 	assert_int_equal(chdir(top), 0);
@@ -30,7 +29,6 @@ static int setup(void **state)
 /* Fails if something is left. */
 static int teardown(void **state)
 {
-	(void)state;
 	return chdir("/") | rmdir(top);
 }
 
@@ -42,13 +40,12 @@ static void make(const char *path)
 	close(fd);
 }
 
-static void test_removed(void **state)
+TEST(test_removed, setup, teardown)
 {
 	struct temp_dir t;
 	struct stat st;
 	char *path;
 
-	(void)state;
 	assert_int_equal(temp_dir_open(&t, top, PREFIX, NULL), KPACK_SUCCESS);
 	assert_int_equal(strncmp(t.path + strlen(top) + 1, PREFIX, strlen(PREFIX)), 0);
 	assert_int_equal(stat(t.path, &st), 0);
@@ -76,11 +73,10 @@ static void recover(int dir, int base)
 	recovered++;
 }
 
-static void test_left(void **state)
+TEST(test_left, setup, teardown)
 {
 	int lock;
 
-	(void)state;
 	assert_int_equal(mkdir(PREFIX "abcdef", 0700), 0);
 	make(PREFIX "abcdef/file");
 	assert_int_equal(mkdir(PREFIX "living", 0700), 0);
@@ -102,9 +98,8 @@ static void test_left(void **state)
 }
 
 /* Another user's directory is neither used nor removed. */
-static void test_not_ours(void **state)
+TEST(test_not_ours, setup, teardown)
 {
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	assert_int_equal(mkdir(PREFIX "theirs", 0700), 0);
@@ -117,7 +112,7 @@ static void test_not_ours(void **state)
  * In a directory of another user, who can give root's directories any name, root removes
  * only what it made for a run.
  */
-static void test_renamed_by_another_user(void **state)
+TEST(test_renamed_by_another_user, setup, teardown)
 {
 	char left[PATH_MAX] = "";
 	struct temp_dir t;
@@ -125,7 +120,6 @@ static void test_renamed_by_another_user(void **state)
 	int to[2], status;
 	pid_t run;
 
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	assert_int_equal(pipe(to), 0);
@@ -153,12 +147,3 @@ static void test_renamed_by_another_user(void **state)
 	assert_int_equal(unlink(PREFIX "abcdef/file"), 0);
 	assert_int_equal(rmdir(PREFIX "abcdef"), 0);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test_setup_teardown(test_removed, setup, teardown),
-	cmocka_unit_test_setup_teardown(test_left, setup, teardown),
-	cmocka_unit_test_setup_teardown(test_not_ours, setup, teardown),
-	cmocka_unit_test_setup_teardown(test_renamed_by_another_user, setup, teardown),
-};
-
-SUITE(tests, NULL, NULL);

@@ -33,11 +33,10 @@ static void list_tree(const char *root, const char *skip, char *text)
 	tree_list_close(list);
 }
 
-static void test_list(void **state)
+TEST(test_list)
 {
 	char dir[] = "/tmp/kpack-test-list-XXXXXX", text[400], command[300], slashes[60];
 
-	(void)state;
 	assert_non_null(mkdtemp(dir));
 	snprintf(command, sizeof(command),
 		 "cd %s && mkdir -p b/c b/d a-x a && touch a/1 b/c/2 b/e z B && "
@@ -64,13 +63,12 @@ static void test_list(void **state)
 }
 
 /* A directory that becomes a link before it is entered is a fault, and is not followed. */
-static void test_exchanged(void **state)
+TEST(test_exchanged)
 {
 	char dir[] = "/tmp/kpack-test-list-XXXXXX", path[100], other[100], command[100];
 	struct tree_list *list;
 	struct tree_item item;
 
-	(void)state;
 	assert_non_null(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/d", dir);
 	snprintf(other, sizeof(other), "%s/e", dir);
@@ -113,13 +111,12 @@ static bool is_guarded(const char *dir, const char *path)
 
 /* A file is guarded in directories that only root may write into, from the root on. */
 /* A slash after the name of a file is no part of it. */
-static void test_slash(void **state)
+TEST(test_slash)
 {
 	char dir[] = "/tmp/kpack-test-tree_list-XXXXXX", path[64];
 	struct tree_list *list;
 	struct tree_item item;
 
-	(void)state;
 	assert_non_null(mkdtemp(dir));
 	snprintf(path, sizeof(path), "%s/file", dir);
 	close(open(path, O_WRONLY | O_CREAT, 0600));
@@ -138,11 +135,10 @@ static void test_slash(void **state)
 	assert_int_equal(system(path), 0);
 }
 
-static void test_guarded(void **state)
+TEST(test_guarded)
 {
 	char dir[] = "/tmp/kpack-test-list-XXXXXX", path[100], command[200];
 
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	assert_non_null(mkdtemp(dir));
@@ -167,12 +163,3 @@ static void test_guarded(void **state)
 	snprintf(command, sizeof(command), "rm -rf %s", dir);
 	assert_int_equal(system(command), 0);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_list),
-	cmocka_unit_test(test_exchanged),
-	cmocka_unit_test(test_slash),
-	cmocka_unit_test(test_guarded),
-};
-
-SUITE(tests, NULL, NULL);

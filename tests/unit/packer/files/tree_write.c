@@ -62,7 +62,6 @@ static void assert_text(const char *name, const char *text)
 
 static int setup(void **state)
 {
-	(void)state;
 	strcpy(top, "/tmp/kpack-test-write-XXXXXX");
 	assert_non_null(mkdtemp(top));
 	assert_int_equal(below_root(top, NULL), KPACK_SUCCESS);
@@ -76,7 +75,6 @@ static int teardown(void **state)
 {
 	char command[200];
 
-	(void)state;
 	snprintf(command, sizeof(command), "chmod -R u+w %s; rm -rf %s", top, top);
 	return system(command);
 }
@@ -100,13 +98,12 @@ static char *put_entry(struct tree_write *w, const char *from, const char *path)
 }
 
 /* As an ordinary user, whom a directory's mode keeps out. */
-static void test_directories_are_closed_last(void **state)
+TEST(test_directories_are_closed_last, setup, teardown)
 {
 	const struct directory_state closed = {.mode = 0, .mtime = {.tv_sec = 77}};
 	const struct timespec times[2] = {{1000, 0}, {2000, 0}};
 	struct tree_write w;
 
-	(void)state;
 	assert_int_equal(mkdir(at("in/a"), 0755), 0);
 	assert_int_equal(mkdir(at("in/a/b"), 0755), 0);
 	make_file("in/a/b/file", "text");
@@ -142,12 +139,11 @@ static void test_directories_are_closed_last(void **state)
 	assert_int_equal(access(at("out/new"), F_OK), 0);
 }
 
-static void test_hard_links(void **state)
+TEST(test_hard_links, setup, teardown)
 {
 	struct file_identity id;
 	struct tree_write w;
 
-	(void)state;
 	make_file("in/1", "text");
 	assert_int_equal(link(at("in/1"), at("in/2")), 0);
 	assert_int_equal(symlink("1", at("in/s")), 0);
@@ -182,13 +178,12 @@ static void test_hard_links(void **state)
 }
 
 /* Where devices may not be made, their links are left out with them. */
-static void test_left_out(void **state)
+TEST(test_left_out, setup, teardown)
 {
 	struct file_identity id;
 	struct tree_write w;
 	char *left;
 
-	(void)state;
 	if (getuid() != 0)
 		skip();
 	assert_int_equal(mknod(at("in/dev"), S_IFCHR | 0600, makedev(1, 3)), 0);
@@ -211,12 +206,11 @@ static void test_left_out(void **state)
 }
 
 /* Errors name the tree's file, or in a tree without a name the file that is copied. */
-static void test_names_in_errors(void **state)
+TEST(test_names_in_errors, setup, teardown)
 {
 	struct file_identity id;
 	struct tree_write w;
 
-	(void)state;
 	make_file("in/1", "text");
 	id = seen("in/1");
 	for (int staged = 0; staged < 2; staged++) {
@@ -238,13 +232,3 @@ static void test_names_in_errors(void **state)
 		tree_write_end(&w);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test_setup_teardown(test_directories_are_closed_last, setup,
-					teardown),
-	cmocka_unit_test_setup_teardown(test_hard_links, setup, teardown),
-	cmocka_unit_test_setup_teardown(test_left_out, setup, teardown),
-	cmocka_unit_test_setup_teardown(test_names_in_errors, setup, teardown),
-};
-
-SUITE(tests, NULL, NULL);

@@ -29,9 +29,8 @@ static const struct {
 	{"-strict", NULL, NULL, NULL},
 };
 
-static void targets_are_members(void **state)
+TEST(targets_are_members)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(targets); i++) {
 		const struct gpu_subfamily *s =
 			gpu_subfamily_of(kp_span_str(targets[i].target));
@@ -73,9 +72,8 @@ static const struct {
 	{"gfx11-generic", NULL, NULL},
 };
 
-static void groups_have_one_name(void **state)
+TEST(groups_have_one_name)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(groups); i++) {
 		const char *name = gpu_group_name(kp_span_str(groups[i].name));
 
@@ -93,13 +91,12 @@ static void groups_have_one_name(void **state)
 /*
  * Every processor of ROCm's GPUs is in exactly one row, and rows contain only processors.
  */
-static void rows_are_of_the_processors(void **state)
+TEST(rows_are_of_the_processors)
 {
 	size_t rows, n;
 	const struct gpu_subfamily *table = gpu_subfamily_table(&rows);
 	const struct kp_processor *processors = kp_processor_table(&n);
 
-	(void)state;
 	for (size_t i = 0; i < rows; i++)
 		for (const char *const *m = table[i].members; *m; m++) {
 			assert_non_null(kp_processor_by_name(kp_span_str(*m)));
@@ -117,11 +114,3 @@ static void rows_are_of_the_processors(void **state)
 			fail_msg("%s", name);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(targets_are_members),
-	cmocka_unit_test(groups_have_one_name),
-	cmocka_unit_test(rows_are_of_the_processors),
-};
-
-SUITE(tests, NULL, NULL);

@@ -20,11 +20,10 @@ static const struct {
 	{"odd-", "p-odd-", "D[device-odd-]"},
 };
 
-static void labels_become_names(void **state)
+TEST(labels_become_names)
 {
 	const struct gpu_names names = {"g", "p", "D", false};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(labels); i++) {
 		char *package = gpu_package_name(&names, labels[i].label);
 		char *wheel = gpu_wheel_name(&names, labels[i].label);
@@ -36,23 +35,21 @@ static void labels_become_names(void **state)
 	}
 }
 
-static void long_labels_fit(void **state)
+TEST(long_labels_fit)
 {
 	char label[KP_TARGET_TEXT_MAX] = "g", out[GPU_NAME_PART_MAX];
 
-	(void)state;
 	for (size_t i = 1; i + 2 < sizeof(label); i += 2)
 		memcpy(label + i, ":-", 3);
 	gpu_package_part(label, out);
 	assert_true(strlen(out) < sizeof(out));
 }
 
-static void archives_have_a_separator(void **state)
+TEST(archives_have_a_separator)
 {
 	struct gpu_names names = {.group = "g"};
 	char *name = gpu_archive_name(&names, "gfx90a:xnack+");
 
-	(void)state;
 	assert_string_equal(name, "g_gfx90a:xnack+.kpack");
 	free(name);
 	names.family = true;
@@ -84,9 +81,8 @@ static const struct {
 	{{.dist = "torch[x]"}, false},
 };
 
-static void names_are_checked(void **state)
+TEST(names_are_checked)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(checks); i++) {
 		struct kpackx_error why = {0};
 		kpack_error_t err = gpu_names_check(&checks[i].names, &why);
@@ -96,12 +92,3 @@ static void names_are_checked(void **state)
 		assert_true(checks[i].ok || strncmp(why.text, "--", 2) == 0);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(labels_become_names),
-	cmocka_unit_test(long_labels_fit),
-	cmocka_unit_test(archives_have_a_separator),
-	cmocka_unit_test(names_are_checked),
-};
-
-SUITE(tests, NULL, NULL);

@@ -38,11 +38,10 @@ static struct kp_span make_list(uint8_t *buf, size_t before)
 	return (struct kp_span){buf, before + 85};
 }
 
-static void libraries_are_listed(void **state)
+TEST(libraries_are_listed)
 {
 	uint8_t buf[256];
 
-	(void)state;
 	for (size_t before = 0; before < 100; before += 33) {
 		struct seen seen = {0};
 
@@ -53,13 +52,12 @@ static void libraries_are_listed(void **state)
 	}
 }
 
-static void strings_must_end_inside(void **state)
+TEST(strings_must_end_inside)
 {
 	struct seen seen = {0};
 	struct kp_span list;
 	uint8_t buf[256];
 
-	(void)state;
 	list = make_list(buf, 0);
 	list.size--;
 	assert_true(loader_cache_walk(list, keep_library, &seen));
@@ -69,13 +67,12 @@ static void strings_must_end_inside(void **state)
 	assert_int_equal(seen.n, 0);
 }
 
-static void other_files_are_refused(void **state)
+TEST(other_files_are_refused)
 {
 	struct seen seen = {0};
 	struct kp_span list;
 	uint8_t buf[256];
 
-	(void)state;
 	list = make_list(buf, 0);
 	put_number(buf + 20, 2);
 	assert_false(loader_cache_walk(list, keep_library, &seen));
@@ -88,11 +85,3 @@ static void other_files_are_refused(void **state)
 	assert_false(loader_cache_walk((struct kp_span){NULL, 0}, keep_library, &seen));
 	assert_int_equal(seen.n, 0);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(libraries_are_listed),
-	cmocka_unit_test(strings_must_end_inside),
-	cmocka_unit_test(other_files_are_refused),
-};
-
-SUITE(tests, NULL, NULL);

@@ -44,22 +44,20 @@ static void expect_layout(const uint64_t *sizes, size_t n)
 	expect_proportional(sizes, n);
 }
 
-static void one_fills_all(void **state)
+TEST(one_fills_all)
 {
 	const uint64_t sizes[] = {7};
 
-	(void)state;
 	expect_layout(sizes, 1);
 	assert_true(fabs(out[0].w - in.w) < 1e-9 && fabs(out[0].h - in.h) < 1e-9);
 }
 
 /* The paper's example: areas 6 6 4 3 2 2 1 in a box of 6 by 4. */
-static void papers_example(void **state)
+TEST(papers_example)
 {
 	const uint64_t sizes[] = {6, 6, 4, 3, 2, 2, 1};
 	const struct treemap_box box = {0, 0, 6, 4};
 
-	(void)state;
 	treemap_layout(sizes, 7, &box, out);
 	assert_true(fabs(out[0].w - 3) < 1e-9 && fabs(out[0].h - 2) < 1e-9);
 	assert_true(fabs(out[1].w - 3) < 1e-9 && fabs(out[1].y - 2) < 1e-9);
@@ -67,41 +65,37 @@ static void papers_example(void **state)
 	assert_true(fabs(out[2].w * out[2].h - 4) < 1e-9);
 }
 
-static void equal_ones_are_square(void **state)
+TEST(equal_ones_are_square)
 {
 	uint64_t sizes[6] = {5, 5, 5, 5, 5, 5};
 
-	(void)state;
 	expect_layout(sizes, 6);
 	for (int i = 0; i < 6; i++)
 		assert_true(fabs(out[i].w - 100) < 1e-6 && fabs(out[i].h - 100) < 1e-6);
 }
 
-static void nothing_has_no_area(void **state)
+TEST(nothing_has_no_area)
 {
 	const uint64_t some[] = {3, 1, 0, 0}, none[] = {0, 0};
 
-	(void)state;
 	expect_layout(some, 4);
 	treemap_layout(none, 2, &in, out);
 	assert_true(out[0].w == 0 && out[1].w == 0);
 	treemap_layout(none, 0, &in, out);
 }
 
-static void far_apart_sizes(void **state)
+TEST(far_apart_sizes)
 {
 	const uint64_t sizes[] = {UINT64_MAX, UINT64_MAX / 2, 1000, 10, 1};
 
-	(void)state;
 	expect_layout(sizes, 5);
 }
 
-static void many(void **state)
+TEST(many)
 {
 	static uint64_t sizes[MOST];
 	double worst = 0;
 
-	(void)state;
 	for (size_t i = 0; i < MOST; i++)
 		sizes[i] = 1 + (MOST - i) * (MOST - i) / 7;
 	expect_layout(sizes, MOST);
@@ -113,11 +107,3 @@ static void many(void **state)
 	}
 	assert_true(worst < 4);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(one_fills_all),         cmocka_unit_test(papers_example),
-	cmocka_unit_test(equal_ones_are_square), cmocka_unit_test(nothing_has_no_area),
-	cmocka_unit_test(far_apart_sizes),       cmocka_unit_test(many),
-};
-
-SUITE(tests, NULL, NULL);

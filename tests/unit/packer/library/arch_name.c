@@ -8,7 +8,7 @@
 
 /* --- names ------------------------------------------------------------------------------ */
 
-static void names_give_the_target(void **state)
+TEST(names_give_the_target)
 {
 	static const struct {
 		const char *name, *arch; /* NULL: none */
@@ -81,7 +81,6 @@ static void names_give_the_target(void **state)
 	};
 	char arch[KP_TARGET_TEXT_MAX];
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(names); i++) {
 		bool found = arch_of_name(kp_span_str(names[i].name), arch);
 
@@ -91,7 +90,7 @@ static void names_give_the_target(void **state)
 	}
 }
 
-static void directories_are_whole_targets(void **state)
+TEST(directories_are_whole_targets)
 {
 	static const struct {
 		const char *name, *arch; /* NULL: none */
@@ -120,7 +119,6 @@ static void directories_are_whole_targets(void **state)
 	};
 	char arch[KP_TARGET_TEXT_MAX];
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(names); i++) {
 		bool variant = false;
 		bool found =
@@ -134,12 +132,11 @@ static void directories_are_whole_targets(void **state)
 	}
 }
 
-static void hostile_names_do_no_harm(void **state)
+TEST(hostile_names_do_no_harm)
 {
 	static const char pattern[] = "gfx90a-xnack+_";
 	char name[4097], arch[KP_TARGET_TEXT_MAX];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(name) - 1; i++)
 		name[i] = pattern[i % (sizeof(pattern) - 1)];
 	name[sizeof(name) - 1] = '\0';
@@ -155,11 +152,10 @@ static void hostile_names_do_no_harm(void **state)
 	assert_false(arch_of_directory((struct kp_span){NULL, 0}, arch, NULL));
 }
 
-static void paths_are_taken_apart(void **state)
+TEST(paths_are_taken_apart)
 {
 	struct kp_span rest;
 
-	(void)state;
 	assert_true(
 		path_below("lib/rocblas/library/gfx942/x.co", "rocblas/library", &rest));
 	assert_true(kp_span_is(rest, "gfx942/x.co"));
@@ -194,7 +190,7 @@ static void paths_are_taken_apart(void **state)
 	assert_false(arch_in_path(""));
 }
 
-static void targets_agree_or_contradict(void **state)
+TEST(targets_agree_or_contradict)
 {
 	static const struct {
 		const char *a, *b;
@@ -213,7 +209,6 @@ static void targets_agree_or_contradict(void **state)
 		{"gfx942", "gfx950", false, NULL},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(pairs); i++) {
 		if (arch_agrees(pairs[i].a, pairs[i].b) != pairs[i].agree ||
 		    arch_agrees(pairs[i].b, pairs[i].a) != pairs[i].agree)
@@ -237,7 +232,7 @@ static struct library_question question(const struct kp_source *source)
 	return q;
 }
 
-static void containers_are_known_by_their_magic(void **state)
+TEST(containers_are_known_by_their_magic)
 {
 	static const struct {
 		const char *bytes;
@@ -266,7 +261,6 @@ static void containers_are_known_by_their_magic(void **state)
 		 16, ""},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(files); i++) {
 		struct kp_source source = kp_source_memory(files[i].bytes, files[i].size);
 		struct library_question q = question(&source);
@@ -310,7 +304,7 @@ static void decide(const struct bytes *file, const struct decision *expected)
 	library_object_fini(&object);
 }
 
-static void code_objects_have_the_last_word(void **state)
+TEST(code_objects_have_the_last_word)
 {
 	static const struct {
 		uint8_t abi;
@@ -332,7 +326,6 @@ static void code_objects_have_the_last_word(void **state)
 		{0, 0, {"", "generic", false}},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(files); i++) {
 		struct bytes file = {0};
 
@@ -343,14 +336,13 @@ static void code_objects_have_the_last_word(void **state)
 	}
 }
 
-static void files_without_code_are_what_their_name_says(void **state)
+TEST(files_without_code_are_what_their_name_says)
 {
 	static const struct decision named = {"gfx942", "gfx942", false};
 	static const struct decision neutral = {"", "generic", false};
 	static const struct decision damaged = {"gfx942", "gfx942", true};
 	struct bytes empty = {0}, text = {0}, short_elf = {0}, bundle = {0};
 
-	(void)state;
 	put(&empty, "", 0);
 	decide(&empty, &named);
 	decide(&empty, &neutral);
@@ -368,7 +360,7 @@ static void files_without_code_are_what_their_name_says(void **state)
 	bytes_free(&bundle);
 }
 
-static void bundles_are_for_the_named_one_or_neutral(void **state)
+TEST(bundles_are_for_the_named_one_or_neutral)
 {
 	static const struct entry one[] = {
 		{"host-x86_64-unknown-linux-gnu", ""},
@@ -400,7 +392,6 @@ static void bundles_are_for_the_named_one_or_neutral(void **state)
 		{two, COUNT(two), {"gfx1100", "generic", true}},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(bundles); i++) {
 		struct bytes plain = {0}, packed = {0};
 
@@ -412,17 +403,3 @@ static void bundles_are_for_the_named_one_or_neutral(void **state)
 		bytes_free(&packed);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(names_give_the_target),
-	cmocka_unit_test(directories_are_whole_targets),
-	cmocka_unit_test(hostile_names_do_no_harm),
-	cmocka_unit_test(paths_are_taken_apart),
-	cmocka_unit_test(targets_agree_or_contradict),
-	cmocka_unit_test(containers_are_known_by_their_magic),
-	cmocka_unit_test(code_objects_have_the_last_word),
-	cmocka_unit_test(files_without_code_are_what_their_name_says),
-	cmocka_unit_test(bundles_are_for_the_named_one_or_neutral),
-};
-
-SUITE(tests, NULL, NULL);

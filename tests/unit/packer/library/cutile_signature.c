@@ -45,21 +45,19 @@ static void check(const char *const *kernels, size_t n, const char *want)
 	kp_object_fini(&object);
 }
 
-static void test_none(void **state)
+TEST(test_none)
 {
 	static const char *const plain[] = {"_Z4vaddPfS_", "f_K", "my_kernel"};
 
-	(void)state;
 	check(NULL, 0, "{}");
 	check(plain, 3, "{}");
 }
 
-static void test_facts(void **state)
+TEST(test_facts)
 {
 	static const char *const kernels[] = {"f_Kt1_LA1f16_1v8l0_p16g0i_A0u8_g0_I_7",
 					      "plain", "g_Kt1_X"};
 
-	(void)state;
 	check(kernels, 3,
 	      "{\"signatures\":[{\"symbol\":\"f_Kt1_LA1f16_1v8l0_p16g0i_A0u8_g0_I_7\","
 	      "\"function\":\"f\",\"convention\":\"cutile_python_v1\",\"python\":"
@@ -92,12 +90,11 @@ static void test_facts(void **state)
 	      "C) is expected, not \\\"X\\\"\"}]}");
 }
 
-static void test_every_kind(void **state)
+TEST(test_every_kind)
 {
 	static const char *const kernels[] = {
 		"f_Kt3_T1B1_Da_zb_z1F3ff0000000000000_Cn__Cs__0a_z_Ce_m_zE_zA_z_Cd_f32"};
 
-	(void)state;
 	check(kernels, 1,
 	      "{\"signatures\":[{\"symbol\":\"f_Kt3_T1B1_Da_zb_z1F3ff0000000000000_Cn__"
 	      "Cs__0a"
@@ -118,14 +115,13 @@ static void test_every_kind(void **state)
 }
 
 /* Signatures that do not fit into the metadata are counted. */
-static void test_many(void **state)
+TEST(test_many)
 {
 	struct kp_object object = {0};
 	struct kp_kernel *kernel;
 	struct facts f = {0};
 	char *json;
 
-	(void)state;
 	for (int i = 0; i < 2000; i++)
 		assert_int_equal(kp_object_add_kernel(&object,
 						      kp_span_str("f_Kt1_A2f32_3l0"),
@@ -160,11 +156,10 @@ static void printed(const char *kernel, char *text, size_t size)
 	fclose(file);
 }
 
-static void test_print(void **state)
+TEST(test_print)
 {
 	char text[2048];
 
-	(void)state;
 	printed("plain", text, sizeof(text));
 	assert_string_equal(text, "");
 	printed("f_Kt1_Sf16_LA0i8", text, sizeof(text));
@@ -193,7 +188,7 @@ static void test_print(void **state)
 				  "D B I F C) is expected, not \"\\033\"\n");
 }
 
-static void test_json(void **state)
+TEST(test_json)
 {
 	size_t left = SIGNATURE_JSON_MAX;
 	json_t *json = signature_json("f_Kt3_Cs__00_z_I1", &left);
@@ -207,7 +202,6 @@ static void test_json(void **state)
 				 "\\000", "kind", "constant", "type", "int", "value", 1,
 				 "arguments");
 
-	(void)state;
 	assert_non_null(json);
 	assert_true(json_equal(json, same));
 	json_decref(json);
@@ -224,13 +218,12 @@ static void test_json(void **state)
  * JSON of lists of 64-dimensional arrays is two hundred times as long as the mangled
  * name.
  */
-static void test_json_bounds(void **state)
+TEST(test_json_bounds)
 {
 	size_t left = SIGNATURE_JSON_MAX, n = 5;
 	char name[8 + 9000 * 7] = "f_Kt1";
 	json_t *json = signature_json("f_Kt1_I1", &left);
 
-	(void)state;
 	assert_null(json_object_get(json, "error"));
 	assert_in_range(left, SIGNATURE_JSON_MAX - 1000, SIGNATURE_JSON_MAX - 100);
 	json_decref(json);
@@ -247,12 +240,3 @@ static void test_json_bounds(void **state)
 	assert_non_null(json_object_get(json, "error"));
 	json_decref(json);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_none),        cmocka_unit_test(test_facts),
-	cmocka_unit_test(test_every_kind),  cmocka_unit_test(test_many),
-	cmocka_unit_test(test_print),       cmocka_unit_test(test_json),
-	cmocka_unit_test(test_json_bounds),
-};
-
-SUITE(tests, NULL, NULL);

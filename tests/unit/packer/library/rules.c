@@ -28,7 +28,7 @@ static void assert_wrong(const char *text, const char *words)
 
 /* --- reading ---------------------------------------------------------------------------- */
 
-static void files_of_rules_are_read(void **state)
+TEST(files_of_rules_are_read)
 {
 	struct rules *rules =
 		rules_of("# my libraries\n"
@@ -38,7 +38,6 @@ static void files_of_rules_are_read(void **state)
 			 "foo lib/foo/kernels *.idx generic index\n"
 			 "baz . x#y gfx90a-xnack+");
 
-	(void)state;
 	assert_int_equal(rules_count(rules), 3);
 	assert_string_equal(rules_library(rules, 0)->name, "foo");
 	assert_string_equal(rules_library(rules, 1)->name, "bar");
@@ -57,9 +56,8 @@ static void files_of_rules_are_read(void **state)
 	rules_free(rules);
 }
 
-static void errors_name_line_and_word(void **state)
+TEST(errors_name_line_and_word)
 {
-	(void)state;
 	assert_wrong("foo lib *.co", "line 1: '*.co' is the last word");
 	assert_wrong("\n\nfoo", "line 3: 'foo' is the last word");
 	assert_wrong("a b c name d e", "line 1: 'e' is one word too many");
@@ -82,13 +80,12 @@ static void errors_name_line_and_word(void **state)
 	assert_wrong("a lib * name \033[31m", "line 1");
 }
 
-static void hostile_files_are_bounded(void **state)
+TEST(hostile_files_are_bounded)
 {
 	struct rules *rules = NULL;
 	size_t n = (1 << 20) + 1, used = 0;
 	char *text = malloc(n + 1);
 
-	(void)state;
 	assert_non_null(text);
 	memset(text, '#', n);
 	text[n] = '\0';
@@ -109,13 +106,12 @@ static void hostile_files_are_bounded(void **state)
 	free(text);
 }
 
-static void rules_come_from_a_file(void **state)
+TEST(rules_come_from_a_file)
 {
 	char name[] = "/tmp/kpack-rules-XXXXXX";
 	int fd = mkstemp(name);
 	struct rules *rules = NULL;
 
-	(void)state;
 	assert_int_equal(write(fd, "a lib * name\n", 13), 13);
 	assert_int_equal(rules_read(name, &rules, &why), KPACK_SUCCESS);
 	assert_int_equal(rules_count(rules), 1);
@@ -143,7 +139,7 @@ static void assert_file(const struct library *l, const char *path, struct kp_spa
 	asked_fini(&a);
 }
 
-static void rules_fit_files(void **state)
+TEST(rules_fit_files)
 {
 	static const struct {
 		const char *path, *want;
@@ -175,13 +171,12 @@ static void rules_fit_files(void **state)
 				       "foo . *.one name one\n");
 	const struct library *foo = rules_library(rules, 0);
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(files); i++)
 		assert_file(foo, files[i].path, kp_span_str("text"), files[i].want);
 	rules_free(rules);
 }
 
-static void the_content_of_code_objects_counts(void **state)
+TEST(the_content_of_code_objects_counts)
 {
 	struct rules *rules = rules_of("foo lib/foo * content code\n"
 				       "foo lib/foo *.co name late\n"
@@ -190,7 +185,6 @@ static void the_content_of_code_objects_counts(void **state)
 	uint8_t co[4096];
 	struct asked a;
 
-	(void)state;
 	memset(co, 0, sizeof(co));
 	memcpy(co, "\177ELF\2\1\1\100\4", 9);
 	co[16] = 3;
@@ -212,7 +206,7 @@ static void the_content_of_code_objects_counts(void **state)
 	rules_free(rules);
 }
 
-static void names_that_contradict_directories_are_reported(void **state)
+TEST(names_that_contradict_directories_are_reported)
 {
 	static const struct {
 		const char *name, *arch;
@@ -225,7 +219,6 @@ static void names_that_contradict_directories_are_reported(void **state)
 	};
 	char path[100];
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(files); i++) {
 		struct asked a;
 
@@ -239,12 +232,11 @@ static void names_that_contradict_directories_are_reported(void **state)
 	}
 }
 
-static void databases_of_rules_are_read_at_random(void **state)
+TEST(databases_of_rules_are_read_at_random)
 {
 	struct rules *rules = rules_of("foo lib * generic");
 	struct asked a = ask(rules_library(rules, 0), "lib/x", "SQLite format 3", 16);
 
-	(void)state;
 	assert_true(a.mine && a.object.at_random);
 	asked_fini(&a);
 	a = ask(rules_library(rules, 0), "lib/x", "text", 4);
@@ -255,7 +247,7 @@ static void databases_of_rules_are_read_at_random(void **state)
 
 /* --- libraries defined by rules ----------------------------------------------------------- */
 
-static void libraries_of_rules_know_their_files(void **state)
+TEST(libraries_of_rules_know_their_files)
 {
 	static const struct {
 		const struct library *library;
@@ -291,7 +283,6 @@ static void libraries_of_rules_know_their_files(void **state)
 	};
 	uint8_t elf[64] = "\177ELF\2\1\1";
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(files); i++)
 		assert_file(files[i].library, files[i].path, kp_span_str("text"),
 			    files[i].want);
@@ -300,29 +291,13 @@ static void libraries_of_rules_know_their_files(void **state)
 		    (struct kp_span){elf, sizeof(elf)}, "nobody's");
 }
 
-static void a_steppings_directory_is_reported(void **state)
+TEST(a_steppings_directory_is_reported)
 {
 	struct asked a = ask(&library_hipkernelprovider,
 			     "engines/arch_content/gfx1250-strict/m.json", "{}", 2);
 
-	(void)state;
 	assert_facts(&a.object.facts,
 		     "{\"container\":\"text\",\"variant\":\"gfx1250-strict\"}");
 	assert_null(a.object.warning);
 	asked_fini(&a);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(files_of_rules_are_read),
-	cmocka_unit_test(errors_name_line_and_word),
-	cmocka_unit_test(hostile_files_are_bounded),
-	cmocka_unit_test(rules_come_from_a_file),
-	cmocka_unit_test(rules_fit_files),
-	cmocka_unit_test(the_content_of_code_objects_counts),
-	cmocka_unit_test(names_that_contradict_directories_are_reported),
-	cmocka_unit_test(databases_of_rules_are_read_at_random),
-	cmocka_unit_test(libraries_of_rules_know_their_files),
-	cmocka_unit_test(a_steppings_directory_is_reported),
-};
-
-SUITE(tests, NULL, NULL);

@@ -12,13 +12,11 @@ static struct kpackx_error why;
 
 static int make_dir(void **state)
 {
-	(void)state;
 	return mkdtemp(dir) ? 0 : -1;
 }
 
 static int remove_dir(void **state)
 {
-	(void)state;
 	return rmdir(dir);
 }
 
@@ -90,7 +88,7 @@ static void assert_stored(struct merge_plan *plan, const char *want)
 	merge_plan_free(plan);
 }
 
-static void equal_objects_are_stored_once(void **state)
+TEST(equal_objects_are_stored_once)
 {
 	static const struct object one[] = {{"a", "x", "A"}, {"b", "x", "same"}};
 	static const struct object two[] = {
@@ -100,7 +98,6 @@ static void equal_objects_are_stored_once(void **state)
 	struct merge_plan *plan = NULL;
 	struct merge_stats stats;
 
-	(void)state;
 	assert_int_equal(merge_plan_new(s, 2, &options, &plan, &why), KPACK_SUCCESS);
 	merge_plan_stats(plan, &stats);
 	assert_int_equal(stats.entries, 4);
@@ -113,7 +110,7 @@ static void equal_objects_are_stored_once(void **state)
 	kp_archive_close((struct kpack_archive *)s[1].archive);
 }
 
-static void clashes_are_counted_and_settled(void **state)
+TEST(clashes_are_counted_and_settled)
 {
 	static const struct object one[] = {{"a", "x", "A"}, {"b", "x", "B"}};
 	static const struct object two[] = {{"a", "x", "a"}, {"b", "x", "b"}};
@@ -123,7 +120,6 @@ static void clashes_are_counted_and_settled(void **state)
 	struct merge_plan *plan = NULL;
 	struct merge_stats stats;
 
-	(void)state;
 	assert_int_equal(merge_plan_new(s, 2, &options, &plan, &why),
 			 KPACK_ERROR_INVALID_ARGUMENT);
 	assert_int_equal(reported, 2);
@@ -141,7 +137,7 @@ static void clashes_are_counted_and_settled(void **state)
  * "same" is stored where x's archive has it; y, written alone, would store it between its
  * own objects.
  */
-static void a_shared_object_goes_back_to_its_place(void **state)
+TEST(a_shared_object_goes_back_to_its_place)
 {
 	static const struct object sorted[] = {
 		{"b", "x", "same"}, {"a", "y", "A"}, {"c", "y", "C"}};
@@ -151,7 +147,6 @@ static void a_shared_object_goes_back_to_its_place(void **state)
 	const struct object *both[] = {sorted, other};
 	static const char *const want[] = {"AsameC", "sameCA"};
 
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct object all[4] = {both[i][0], more, both[i][1], both[i][2]};
 		struct merge_source first = {archive(all, 4), 0}, joined;
@@ -178,23 +173,15 @@ static void a_shared_object_goes_back_to_its_place(void **state)
 	}
 }
 
-static void nothing_to_join_is_an_error(void **state)
+TEST(nothing_to_join_is_an_error)
 {
 	struct merge_options options = {0};
 	struct merge_plan *plan = NULL;
 
-	(void)state;
 	assert_int_equal(merge_plan_new(NULL, 0, &options, &plan, &why),
 			 KPACK_ERROR_INVALID_ARGUMENT);
 	assert_null(plan);
 	merge_plan_free(NULL);
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(equal_objects_are_stored_once),
-	cmocka_unit_test(clashes_are_counted_and_settled),
-	cmocka_unit_test(a_shared_object_goes_back_to_its_place),
-	cmocka_unit_test(nothing_to_join_is_an_error),
-};
-
-SUITE(tests, make_dir, remove_dir);
+SUITE(make_dir, remove_dir);

@@ -155,7 +155,7 @@ static bool stores(const struct run *r, const char *key, const char *arch)
 	       strcmp(r->plan.binaries[binary].input->key, key) == 0;
 }
 
-static void test_same_bytes(void **state)
+TEST(test_same_bytes, begin, end)
 {
 	archive("g", fallback, "generic", "ours", true);
 	archive("h", fallback, "gfx942", "ours", false);
@@ -163,26 +163,26 @@ static void test_same_bytes(void **state)
 	assert_int_equal(check(*state, clash_archives), 0);
 }
 
-static void test_other_bytes(void **state)
+TEST(test_other_bytes, begin, end)
 {
 	archive("g", fallback, "generic", "othr", true);
 	refused(*state, clash_archives);
 }
 
-static void test_other_bytes_without_hash(void **state)
+TEST(test_other_bytes_without_hash, begin, end)
 {
 	archive("h", fallback, "generic", "othr", false);
 	refused(*state, clash_archives);
 }
 
-static void test_other_size(void **state)
+TEST(test_other_size, begin, end)
 {
 	archive("h", fallback, "generic", "other", true);
 	refused(*state, clash_archives);
 }
 
 /* A rebuilt archive replaces the one of its own group, but not of another group. */
-static void test_one_gpu(void **state)
+TEST(test_one_gpu, begin, end)
 {
 	archive("g", parent, "gfx1100", "older", true);
 	assert_int_equal(check(*state, clash_archives), 0);
@@ -190,13 +190,13 @@ static void test_one_gpu(void **state)
 	refused(*state, clash_archives);
 }
 
-static void test_one_gpu_of_another_group(void **state)
+TEST(test_one_gpu_of_another_group, begin, end)
 {
 	archive("h", parent, "gfx1100", "older", true);
 	refused(*state, clash_archives);
 }
 
-static void test_force(void **state)
+TEST(test_force, begin, end)
 {
 	struct run *r = *state;
 
@@ -207,7 +207,7 @@ static void test_force(void **state)
 	refused(r, clash_archives);
 }
 
-static void test_prefer_input(void **state)
+TEST(test_prefer_input, begin, end)
 {
 	struct run *r = *state;
 
@@ -219,7 +219,7 @@ static void test_prefer_input(void **state)
 	refused(r, clash_archives);
 }
 
-static void test_prefer_output(void **state)
+TEST(test_prefer_output, begin, end)
 {
 	struct run *r = *state;
 
@@ -234,7 +234,7 @@ static void test_prefer_output(void **state)
 	assert_string_equal(r->plan.keys[r->plan.objects[0].first_key].key, parent);
 }
 
-static void test_tree(void **state)
+TEST(test_tree, begin, end)
 {
 	struct run *r = *state;
 
@@ -254,18 +254,3 @@ static void test_tree(void **state)
 	assert_int_equal(check(r, clash_tree), 0);
 	assert_int_equal(r->plan.n_objects, 1);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test_setup_teardown(test_same_bytes, begin, end),
-	cmocka_unit_test_setup_teardown(test_other_bytes, begin, end),
-	cmocka_unit_test_setup_teardown(test_other_bytes_without_hash, begin, end),
-	cmocka_unit_test_setup_teardown(test_other_size, begin, end),
-	cmocka_unit_test_setup_teardown(test_one_gpu, begin, end),
-	cmocka_unit_test_setup_teardown(test_one_gpu_of_another_group, begin, end),
-	cmocka_unit_test_setup_teardown(test_force, begin, end),
-	cmocka_unit_test_setup_teardown(test_prefer_input, begin, end),
-	cmocka_unit_test_setup_teardown(test_prefer_output, begin, end),
-	cmocka_unit_test_setup_teardown(test_tree, begin, end),
-};
-
-SUITE(tests, NULL, NULL);

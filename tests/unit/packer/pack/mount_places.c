@@ -50,16 +50,14 @@ static void gives(const char *const *paths, const char *prefix, const char *want
 
 #define PATHS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-static void test_nothing(void **state)
+TEST(test_nothing)
 {
-	(void)state;
 	gives(PATHS("lib/", "lib/a.so", "share/", "share/empty!"), "", "");
 	gives((const char *const[]){NULL}, "", "");
 }
 
-static void test_a_library(void **state)
+TEST(test_a_library)
 {
-	(void)state;
 	gives(PATHS("lib/", "lib/a.so", "lib/rocblas/", "lib/rocblas/library/",
 		    "+lib/rocblas/library/x.dat", "+lib/rocblas/library/gfx90a/y.co",
 		    "lib/rocblas/library/gfx90a/"),
@@ -75,9 +73,8 @@ static void test_a_library(void **state)
 	      "kpackfs -o subdir=lib/rocblas/library /o/.kpack /o/lib/rocblas/library");
 }
 
-static void test_prefix(void **state)
+TEST(test_prefix)
 {
-	(void)state;
 	gives(PATHS("lib/", "+lib/a.dat"), "x/y",
 	      "kpackfs -o subdir=x/y/lib /o/.kpack /o/lib");
 	gives(PATHS("lib/", "lib/other", "+lib/a.dat"), "x/y",
@@ -86,9 +83,8 @@ static void test_prefix(void **state)
 	      "/o/lib");
 }
 
-static void test_beside_others(void **state)
+TEST(test_beside_others)
 {
-	(void)state;
 	/* the overlay covers the library below it, but not the other tree */
 	gives(PATHS("lib/", "lib/a.so", "+lib/ck.so", "lib/rocblas/",
 		    "lib/rocblas/library/", "+lib/rocblas/library/x", "share/",
@@ -127,9 +123,8 @@ static void test_beside_others(void **state)
 	      "mount -t overlay overlay -o ro,lowerdir=/o:/run/kpackfs/g/p /o");
 }
 
-static void test_empty_directories(void **state)
+TEST(test_empty_directories)
 {
-	(void)state;
 	/*
 	 * a directory that was always empty stays visible; one that lost its files does
 	 * not
@@ -143,9 +138,8 @@ static void test_empty_directories(void **state)
 	      "kpackfs -o subdir=l/m /o/.kpack /o/l/m");
 }
 
-static void test_not_missing(void **state)
+TEST(test_not_missing)
 {
-	(void)state;
 	gives(PATHS("l/", "l/x", "+l/x"), "", "");    /* a copy exists */
 	gives(PATHS("l/", "+m/x", "+l/n/x"), "", ""); /* no directory for the file */
 }
@@ -154,17 +148,15 @@ static void test_not_missing(void **state)
  * A name that begins like a directory's name sorts between the directory and its
  * contents.
  */
-static void test_names_alike(void **state)
+TEST(test_names_alike)
 {
-	(void)state;
 	gives(PATHS("a/", "a-b/", "a.c", "+a/x", "+a-b/y"), "",
 	      "kpackfs -o subdir=a /o/.kpack /o/a && kpackfs -o subdir=a-b /o/.kpack "
 	      "/o/a-b");
 }
 
-static void test_special_names(void **state)
+TEST(test_special_names)
 {
-	(void)state;
 	gives(PATHS("l,m/", "+l,m/x"), "", "kpackfs -o 'subdir=l\\,m' /o/.kpack /o/l,m");
 	gives(PATHS("a b:c/", "a b:c/o", "+a b:c/x"), "",
 	      "mkdir -p /run/kpackfs/g && kpackfs /o/.kpack /run/kpackfs/g && "
@@ -173,16 +165,3 @@ static void test_special_names(void **state)
 	gives(PATHS("it's/", "+it's/x"), "",
 	      "kpackfs -o 'subdir=it'\\''s' /o/.kpack '/o/it'\\''s'");
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_nothing),
-	cmocka_unit_test(test_a_library),
-	cmocka_unit_test(test_prefix),
-	cmocka_unit_test(test_beside_others),
-	cmocka_unit_test(test_empty_directories),
-	cmocka_unit_test(test_not_missing),
-	cmocka_unit_test(test_names_alike),
-	cmocka_unit_test(test_special_names),
-};
-
-SUITE(tests, NULL, NULL);

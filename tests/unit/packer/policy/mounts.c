@@ -13,7 +13,7 @@ static void read_text(const char *text, const char *tree, struct mount_table *ou
 	kp_mounts_close(&mounts);
 }
 
-static void test_table(void **state)
+TEST(test_table)
 {
 	static const char text[] =
 		"22 1 8:1 / / rw shared:1 - ext4 /dev/sda1 rw\n"
@@ -26,7 +26,6 @@ static void test_table(void **state)
 		"35 - fuse.kpackfs";
 	struct mount_table m;
 
-	(void)state;
 	read_text(text, "/opt/rocm", &m);
 	assert_int_equal(m.count, 2);
 	assert_true(m.items[0].overlay);
@@ -42,9 +41,3 @@ static void test_table(void **state)
 	assert_int_equal(m.count, 3);
 	mount_table_fini(&m);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_table),
-};
-
-SUITE(tests, NULL, NULL);

@@ -11,12 +11,11 @@ static kpack_error_t parse(const char *text, struct policy *p, struct kpackx_err
 	return policy_parse(kp_span_str(text), p, why);
 }
 
-static void test_good(void **state)
+TEST(test_good)
 {
 	struct kpackx_error why;
 	struct policy p;
 
-	(void)state;
 	assert_int_equal(parse("# all\n\n tree = /opt/my rocm// \narch=gfx1100;gfx90a\n"
 			       "do=pack\nmount=in-place\nstrip_debug=yes",
 			       &p, &why),
@@ -33,7 +32,7 @@ static void test_good(void **state)
 	policy_fini(&p);
 }
 
-static void test_wrong(void **state)
+TEST(test_wrong)
 {
 	static const struct {
 		const char *text, *said;
@@ -59,7 +58,6 @@ static void test_wrong(void **state)
 		{"tree=/a\033[m\n", "line 1: tree=/a\\033[m: not an absolute path"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		struct kpackx_error why;
 		struct policy p;
@@ -72,23 +70,14 @@ static void test_wrong(void **state)
 	}
 }
 
-static void test_nul(void **state)
+TEST(test_nul)
 {
 	struct kpackx_error why = {0};
 	struct policy p = {0};
 
-	(void)state;
 	assert_int_equal(
 		policy_parse((struct kp_span){(const uint8_t *)"tree=/a\0b\n", 10}, &p,
 			     &why),
 		KPACK_ERROR_INVALID_FORMAT);
 	policy_fini(&p);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_good),
-	cmocka_unit_test(test_wrong),
-	cmocka_unit_test(test_nul),
-};
-
-SUITE(tests, NULL, NULL);

@@ -56,12 +56,11 @@ static kpack_error_t read_back(const char *arch, const char *lost, struct state 
 	return err;
 }
 
-static void test_same(void **state)
+TEST(test_same)
 {
 	struct kp_hash a = kp_hash_of("a", 1), c = kp_hash_of("c", 1);
 	struct state s;
 
-	(void)state;
 	assert_int_equal(read_back("gfx1100,gfx90a:xnack+", "gfx942", &s), KPACK_SUCCESS);
 	assert_string_equal(s.tree, "/usr");
 	assert_string_equal(s.arch, "gfx1100,gfx90a:xnack+");
@@ -84,12 +83,11 @@ static void test_same(void **state)
 	state_fini(&s);
 }
 
-static void test_no_gpus(void **state)
+TEST(test_no_gpus)
 {
 	static const char *const wrong[] = {"gfx1100\33[31m", "gfx1100;x", "gfx 1100"};
 	struct state s;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		assert_int_equal(read_back(wrong[i], "gfx1100", &s),
 				 KPACK_ERROR_INVALID_FORMAT);
@@ -100,11 +98,10 @@ static void test_no_gpus(void **state)
 	}
 }
 
-static void test_lists(void **state)
+TEST(test_lists)
 {
 	char *list = NULL;
 
-	(void)state;
 	list_add(&list, "gfx90a");
 	list_add(&list, "gfx1100");
 	list_add(&list, "gfx90a");
@@ -115,11 +112,3 @@ static void test_lists(void **state)
 	assert_false(list_has(NULL, "gfx90a"));
 	free(list);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_same),
-	cmocka_unit_test(test_no_gpus),
-	cmocka_unit_test(test_lists),
-};
-
-SUITE(tests, NULL, NULL);

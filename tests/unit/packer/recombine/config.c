@@ -6,7 +6,7 @@
 
 #define GROUP "\"architecture_groups\": {\"gfx94X\": {\"display_name\": \"MI300\", "
 
-static void valid(void **state)
+TEST(valid)
 {
 	static const char text[] =
 		"{\"primary_shard\": \"a\", " GROUP
@@ -15,7 +15,6 @@ static void valid(void **state)
 		" \"validation\": {\"error_on_missing_architecture\": true}, \"x\": 1}";
 	struct recombine_config c;
 
-	(void)state;
 	assert_int_equal(recombine_config_parse(kp_span_str(text), &c, NULL), 0);
 	assert_string_equal(c.primary, "a");
 	assert_int_equal(c.n_groups, 2);
@@ -33,7 +32,7 @@ static void valid(void **state)
 	recombine_config_fini(&c);
 }
 
-static void faults(void **state)
+TEST(faults)
 {
 	static const struct {
 		const char *text, *says;
@@ -59,7 +58,6 @@ static void faults(void **state)
 		 "already"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct recombine_config c;
 		struct kpackx_error why = {0};
@@ -71,10 +69,3 @@ static void faults(void **state)
 		recombine_config_fini(&c);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(valid),
-	cmocka_unit_test(faults),
-};
-
-SUITE(tests, NULL, NULL);

@@ -6,7 +6,7 @@
 
 #include "tests/unit/unit.h"
 
-static void names(void **state)
+TEST(names)
 {
 	static const struct {
 		const char *name, *component; /* NULL: not a tree's name */
@@ -28,14 +28,7 @@ static void names(void **state)
 		{"", NULL},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		assert_int_equal(tree_component_size(rows[i].name),
 				 rows[i].component ? strlen(rows[i].component) : 0);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(names),
-};
-
-SUITE(tests, NULL, NULL);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include "tests/unit/unit.h"
 
-static void numbers_are_plain(void **state)
+TEST(numbers_are_plain)
 {
 	static const char *const bad[] = {
 		"",     "1",
@@ -20,7 +20,6 @@ static void numbers_are_plain(void **state)
 		"a/b",  "99999999999999999999/99999999999999999999"};
 	struct shard shard = {7, 8};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
 		assert_false(shard_parse(bad[i], &shard));
 		assert_int_equal(shard.index, 7);
@@ -33,7 +32,7 @@ static void numbers_are_plain(void **state)
 	assert_int_equal(shard.count, 2);
 }
 
-static void the_largest_goes_first(void **state)
+TEST(the_largest_goes_first)
 {
 	static const uint64_t costs[] = {1, 9, 5, 9, 5, 0, 5};
 	/*
@@ -43,7 +42,6 @@ static void the_largest_goes_first(void **state)
 	static const unsigned want[] = {2, 1, 3, 2, 3, 2, 1};
 	unsigned owner[7];
 
-	(void)state;
 	shard_spread(costs, 7, 3, owner);
 	for (int i = 0; i < 7; i++)
 		assert_int_equal(owner[i], want[i]);
@@ -70,12 +68,11 @@ static void spread_slowly(const uint64_t *costs, size_t n, unsigned count,
 	}
 }
 
-static void nobody_has_too_much(void **state)
+TEST(nobody_has_too_much)
 {
 	uint64_t costs[200], load[41], sum, most;
 	unsigned owner[200], want[200];
 
-	(void)state;
 	srand(1);
 	for (unsigned count = 1; count <= 40; count++) {
 		sum = most = 0;
@@ -92,20 +89,10 @@ static void nobody_has_too_much(void **state)
 	}
 }
 
-static void nothing_to_spread(void **state)
+TEST(nothing_to_spread)
 {
 	unsigned owner[1] = {7};
 
-	(void)state;
 	shard_spread(NULL, 0, 65536, owner);
 	assert_int_equal(owner[0], 7);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(numbers_are_plain),
-	cmocka_unit_test(the_largest_goes_first),
-	cmocka_unit_test(nobody_has_too_much),
-	cmocka_unit_test(nothing_to_spread),
-};
-
-SUITE(tests, NULL, NULL);

@@ -46,7 +46,6 @@ static int write_record(void **state)
 	struct shard_log *log;
 	FILE *f;
 
-	(void)state;
 	assert_non_null(mkdtemp(dir));
 	assert_int_equal(families_add(&args.families, kp_span_str("rdna"),
 				      "gfx1100,gfx1030", NULL),
@@ -88,11 +87,10 @@ static void check_events(const struct shard_binary *b)
 	assert_false(shard_event_next(&events, &e));
 }
 
-static void everything_comes_back(void **state)
+TEST(everything_comes_back)
 {
 	struct shard_record r;
 
-	(void)state;
 	assert_int_equal(shard_record_parse((struct kp_span){bytes, size}, &r, NULL),
 			 KPACK_SUCCESS);
 	assert_int_equal(r.shard.index, 2);
@@ -117,9 +115,8 @@ static void everything_comes_back(void **state)
 	shard_record_fini(&r);
 }
 
-static void what_is_cut_or_changed_is_refused(void **state)
+TEST(what_is_cut_or_changed_is_refused)
 {
-	(void)state;
 	for (size_t i = 0; i <= size; i++) {
 		struct kpackx_error why = {0};
 		uint8_t *copy = malloc(size);
@@ -144,9 +141,4 @@ static void what_is_cut_or_changed_is_refused(void **state)
 	}
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(everything_comes_back),
-	cmocka_unit_test(what_is_cut_or_changed_is_refused),
-};
-
-SUITE(tests, write_record, NULL);
+SUITE(write_record, NULL);

@@ -47,7 +47,6 @@ static int make_script(const char *path, const char *text)
 
 static int make_programs(void **state)
 {
-	(void)state;
 	snprintf(program, sizeof(program), "/tmp/kpack-owners-%d", (int)getpid());
 	snprintf(rpm, sizeof(rpm), "%s.rpm", program);
 	snprintf(runs, sizeof(runs), "%s.runs", rpm);
@@ -59,16 +58,14 @@ static int make_programs(void **state)
 
 static int remove_programs(void **state)
 {
-	(void)state;
 	return unlink(program) | unlink(rpm) | unlink(runs) | unlink(db_file) | rmdir(db);
 }
 
-static void packages_are_named_once(void **state)
+TEST(packages_are_named_once)
 {
 	static const char *const paths[] = {"/x/[*?\\", "/usr/odd", "/usr/lib/a: b"};
 	struct owners o;
 
-	(void)state;
 	owners_find(&only_dpkg, paths, 3, &o);
 	assert_int_equal(o.count, 4);
 	assert_string_equal(o.names[0], "escaped");
@@ -78,12 +75,11 @@ static void packages_are_named_once(void **state)
 	owners_fini(&o);
 }
 
-static void many_paths_are_asked_in_parts(void **state)
+TEST(many_paths_are_asked_in_parts)
 {
 	const char *paths[N_PATHS];
 	struct owners o;
 
-	(void)state;
 	for (size_t i = 0; i < N_PATHS; i++)
 		paths[i] = "/a/odd";
 	owners_find(&only_dpkg, paths, N_PATHS, &o);
@@ -93,23 +89,21 @@ static void many_paths_are_asked_in_parts(void **state)
 	owners_fini(&o);
 }
 
-static void without_the_program_there_is_none(void **state)
+TEST(without_the_program_there_is_none)
 {
 	static const char *const paths[] = {"/usr/odd"};
 	struct owners o;
 
-	(void)state;
 	owners_find(&none, paths, 1, &o);
 	assert_int_equal(o.count, 0);
 	owners_fini(&o);
 }
 
-static void paths_of_packages_are_listed(void **state)
+TEST(paths_of_packages_are_listed)
 {
 	static const char *const dirs[] = {"/a/odd", "/usr/lib", "/a/even"};
 	struct owners o;
 
-	(void)state;
 	assert_int_equal(owners_list(&only_dpkg, dirs, 3, &o), OWNERS_LISTED);
 	assert_int_equal(o.count, 4);
 	assert_true(owners_has(&o, "/usr/lib/a: b"));
@@ -124,7 +118,7 @@ static void paths_of_packages_are_listed(void **state)
 	assert_int_equal(o.count, 0);
 }
 
-static void rpm_is_asked_once(void **state)
+TEST(rpm_is_asked_once)
 {
 	static const char *const paths[] = {"/opt/blas/b", "/opt/blas"};
 	static const char *const dirs[] = {"/opt/blas", "/opt/blas/deep", "/opt/none"};
@@ -132,7 +126,6 @@ static void rpm_is_asked_once(void **state)
 	struct owners o;
 	char *text;
 
-	(void)state;
 	owners_find(&only_rpm, paths, 2, &o);
 	text = owners_text(&o);
 	assert_string_equal(text, " blas blas-devel");
@@ -153,12 +146,11 @@ static void rpm_is_asked_once(void **state)
 	assert_int_equal(st.st_size, 2);
 }
 
-static void both_are_asked(void **state)
+TEST(both_are_asked)
 {
 	static const char *const dirs[] = {"/opt/blas/deep", "/usr/lib"};
 	struct owners o;
 
-	(void)state;
 	assert_int_equal(owners_list(&both, dirs, 2, &o), OWNERS_LISTED);
 	assert_true(owners_has(&o, "/opt/blas/deep/c: d"));
 	assert_true(owners_has(&o, "/usr/lib/a: b"));
@@ -172,13 +164,12 @@ static void both_are_asked(void **state)
 }
 
 /* rpm would make the database that it does not find. */
-static void rpm_without_a_database_is_not_asked(void **state)
+TEST(rpm_without_a_database_is_not_asked)
 {
 	static const char *const dirs[] = {"/opt/blas/deep", "/usr/lib"};
 	char elsewhere[72];
 	struct owners o;
 
-	(void)state;
 	snprintf(elsewhere, sizeof(elsewhere), "%s.away", db);
 	assert_int_equal(rename(db_file, elsewhere), 0);
 	assert_int_equal(owners_list(&only_rpm, dirs, 2, &o), OWNERS_UNKNOWN);
@@ -193,14 +184,4 @@ static void rpm_without_a_database_is_not_asked(void **state)
 	assert_int_equal(rename(elsewhere, db_file), 0);
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(packages_are_named_once),
-	cmocka_unit_test(many_paths_are_asked_in_parts),
-	cmocka_unit_test(without_the_program_there_is_none),
-	cmocka_unit_test(paths_of_packages_are_listed),
-	cmocka_unit_test(rpm_is_asked_once),
-	cmocka_unit_test(both_are_asked),
-	cmocka_unit_test(rpm_without_a_database_is_not_asked),
-};
-
-SUITE(tests, make_programs, remove_programs);
+SUITE(make_programs, remove_programs);

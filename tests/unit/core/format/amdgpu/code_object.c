@@ -170,9 +170,8 @@ static void assert_kernel(const struct kp_kernel *k, const char *name, const cha
 	assert_int_equal(k->threads, n[7]);
 }
 
-static void every_version_is_described(void **state)
+TEST(every_version_is_described)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(vectors); i++) {
 		const struct vector *v = &vectors[i];
 		struct bytes b = read_vector(v->file);
@@ -198,12 +197,11 @@ static void every_version_is_described(void **state)
 }
 
 /* Notes are also found through the segments. */
-static void without_sections_there_are_segments(void **state)
+TEST(without_sections_there_are_segments)
 {
 	struct bytes b = read_vector("v5.hsaco");
 	struct kp_object object;
 
-	(void)state;
 	kp_put_le64(b.data + offsetof(Elf64_Ehdr, e_shoff), 0);
 	memset(b.data + offsetof(Elf64_Ehdr, e_shnum), 0, 4);
 	assert_int_equal(describe(&b, &object), KPACK_SUCCESS);
@@ -218,7 +216,7 @@ static void set_flags(struct bytes *b, uint32_t flags)
 	kp_put_le32(b->data + offsetof(Elf64_Ehdr, e_flags), flags);
 }
 
-static void flags_and_note_can_disagree(void **state)
+TEST(flags_and_note_can_disagree)
 {
 	static const struct {
 		const char *file;
@@ -239,7 +237,6 @@ static void flags_and_note_can_disagree(void **state)
 		 "the flags say gfx900:xnack-, the note gfx906:xnack+"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct bytes b = read_vector(cases[i].file);
 		struct kp_object object;
@@ -254,14 +251,13 @@ static void flags_and_note_can_disagree(void **state)
 }
 
 /* For other systems the ABI version means nothing; their flags are read as v3's. */
-static void other_systems_have_code_objects_too(void **state)
+TEST(other_systems_have_code_objects_too)
 {
 	static const struct {
 		uint8_t os;
 		const char *name;
 	} cases[] = {{65, "PAL"}, {66, "Mesa 3D"}, {0, NULL}};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct bytes b = read_vector("stripped.hsaco");
 		struct kp_object object;
@@ -282,7 +278,7 @@ static void other_systems_have_code_objects_too(void **state)
  * The container's image takes the arch from the note if the flags name no known
  * processor.
  */
-static void a_bare_object_has_its_arch(void **state)
+TEST(a_bare_object_has_its_arch)
 {
 	static const struct {
 		const char *file;
@@ -295,7 +291,6 @@ static void a_bare_object_has_its_arch(void **state)
 		{"stripped.hsaco", 0xfe, "mach-0xfe"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct bytes b = read_vector(cases[i].file);
 		struct kp_source src = kp_source_memory(b.data, b.size);
@@ -311,11 +306,10 @@ static void a_bare_object_has_its_arch(void **state)
 }
 
 /* Truncating a file or changing a byte at worst makes describing it fail. */
-static void damage_is_survived(void **state)
+TEST(damage_is_survived)
 {
 	struct kp_object object;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(vectors); i++) {
 		struct bytes b = read_vector(vectors[i].file);
 		size_t size = b.size;
@@ -385,7 +379,7 @@ static struct elf_file with_metadata(const char *bytes, size_t size)
 	"\xad"                                                                           \
 	"amdhsa.target"
 
-static void metadata_is_read_as_it_comes(void **state)
+TEST(metadata_is_read_as_it_comes)
 {
 	/* unknown keys, numbers of several widths, another order */
 	struct elf_file f = METADATA(
@@ -398,7 +392,6 @@ static void metadata_is_read_as_it_comes(void **state)
 		"amdgcn-amd-amdhsa--gfx1100");
 	struct kp_object object;
 
-	(void)state;
 	assert_int_equal(describe(&f.bytes, &object), KPACK_SUCCESS);
 	assert_int_equal(object.n_kernels, 2);
 	assert_kernel(&object.kernels[0], "k", "k.kd",
@@ -410,7 +403,7 @@ static void metadata_is_read_as_it_comes(void **state)
 	bytes_free(&f.bytes);
 }
 
-static void metadata_that_lies_is_refused(void **state)
+TEST(metadata_that_lies_is_refused)
 {
 	static const struct {
 		const char *bytes;
@@ -434,7 +427,6 @@ static void metadata_that_lies_is_refused(void **state)
 #undef CASE
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct elf_file f = with_metadata(cases[i].bytes, cases[i].size);
 
@@ -443,12 +435,11 @@ static void metadata_that_lies_is_refused(void **state)
 	}
 }
 
-static void notes_that_pass_the_end_are_refused(void **state)
+TEST(notes_that_pass_the_end_are_refused)
 {
 	struct bytes notes = {0};
 	struct elf_file f;
 
-	(void)state;
 	put_note(&notes, "AMDGPU", 32, kp_span_str("\x80"));
 	for (size_t field = 0; field < 8; field += 4) {
 		f = with_notes(&notes);
@@ -465,13 +456,12 @@ static void notes_that_pass_the_end_are_refused(void **state)
 }
 
 /* Many sections cover the same notes. */
-static void notes_are_walked_once(void **state)
+TEST(notes_are_walked_once)
 {
 	struct bytes notes = {0};
 	struct section sections[20];
 	struct elf_file f;
 
-	(void)state;
 	for (size_t i = 0; i < 1000; i++)
 		put_note(&notes, "x", 1, kp_span_str("1234"));
 	for (size_t i = 0; i < COUNT(sections); i++)
@@ -524,13 +514,12 @@ static struct elf_file with_symbols(const struct bytes *symbols, struct kp_span 
 
 static const char names[] = "\0a.kd\0.kd\0b";
 
-static void descriptors_are_found_by_their_symbols(void **state)
+TEST(descriptors_are_found_by_their_symbols)
 {
 	struct bytes symbols = {0};
 	struct kp_object object;
 	struct elf_file f;
 
-	(void)state;
 	put_zeros(&symbols, 24);
 	put_kernel(&symbols, 1, STT_OBJECT, 0x2000);
 	put_kernel(&symbols, 6, STT_OBJECT, 0x2000);  /* empty name before .kd */
@@ -556,12 +545,11 @@ static void descriptors_are_found_by_their_symbols(void **state)
 }
 
 /* A thousand symbols share one name of a thousand bytes. */
-static void names_are_not_copied_without_end(void **state)
+TEST(names_are_not_copied_without_end)
 {
 	struct bytes symbols = {0}, long_name = {0};
 	struct elf_file f;
 
-	(void)state;
 	put_zeros(&long_name, 1);
 	for (size_t i = 0; i < 1000; i++)
 		put(&long_name, "n", 1);
@@ -574,20 +562,3 @@ static void names_are_not_copied_without_end(void **state)
 	bytes_free(&long_name);
 	bytes_free(&symbols);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(every_version_is_described),
-	cmocka_unit_test(without_sections_there_are_segments),
-	cmocka_unit_test(flags_and_note_can_disagree),
-	cmocka_unit_test(other_systems_have_code_objects_too),
-	cmocka_unit_test(a_bare_object_has_its_arch),
-	cmocka_unit_test(damage_is_survived),
-	cmocka_unit_test(metadata_is_read_as_it_comes),
-	cmocka_unit_test(metadata_that_lies_is_refused),
-	cmocka_unit_test(notes_that_pass_the_end_are_refused),
-	cmocka_unit_test(notes_are_walked_once),
-	cmocka_unit_test(descriptors_are_found_by_their_symbols),
-	cmocka_unit_test(names_are_not_copied_without_end),
-};
-
-SUITE(tests, NULL, NULL);

@@ -69,9 +69,8 @@ static uint8_t *strip(const struct kp_source *src, enum kp_strip how, size_t *si
 	return bytes;
 }
 
-static void same_as_llvm(void **state)
+TEST(same_as_llvm)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
 		struct kp_source src = open_sample(samples[i].name);
 		size_t size;
@@ -83,7 +82,7 @@ static void same_as_llvm(void **state)
 	}
 }
 
-static void writes_the_same_to_a_file(void **state)
+TEST(writes_the_same_to_a_file)
 {
 	struct kp_source src = open_sample("good-build-id"), file;
 	struct kp_outfile out;
@@ -91,7 +90,6 @@ static void writes_the_same_to_a_file(void **state)
 	uint8_t *bytes;
 	size_t size;
 
-	(void)state;
 	bytes = strip(&src, KP_STRIP_DEBUG, &size);
 	assert_int_equal(kp_outfile_open(&out, "/tmp", "stripped", 0600, &why), 0);
 	kp_outfile_unname(&out);
@@ -106,14 +104,13 @@ static void writes_the_same_to_a_file(void **state)
 	free(bytes);
 }
 
-static void refuses_what_it_cannot_strip(void **state)
+TEST(refuses_what_it_cannot_strip)
 {
 	struct kp_source src = open_sample("bad-relocations"), good, again;
 	struct kp_stripped out;
 	uint8_t *bytes;
 	size_t size;
 
-	(void)state;
 	assert_int_equal(kp_strip_plan(&src, KP_STRIP_DEBUG, &out, &why),
 			 KPACK_ERROR_NOT_IMPLEMENTED);
 	assert_non_null(strstr(why.text, "relocations"));
@@ -141,13 +138,12 @@ static void refuses_what_it_cannot_strip(void **state)
 	close(good.fd);
 }
 
-static void reads_build_ids(void **state)
+TEST(reads_build_ids)
 {
 	struct kp_source with = open_sample("good-build-id"),
 			 without = open_sample("good-compressed");
 	char id[KP_BUILD_ID_TEXT];
 
-	(void)state;
 	assert_int_equal(kp_strip_build_id(&with, id, &why), 0);
 	assert_string_equal(id, "dd98d74722e4ddf5dca453da67b26d83df9b4285");
 	assert_int_equal(kp_strip_build_id(&without, id, &why), 0);
@@ -155,12 +151,3 @@ static void reads_build_ids(void **state)
 	close(with.fd);
 	close(without.fd);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(same_as_llvm),
-	cmocka_unit_test(writes_the_same_to_a_file),
-	cmocka_unit_test(refuses_what_it_cannot_strip),
-	cmocka_unit_test(reads_build_ids),
-};
-
-SUITE(tests, NULL, NULL);

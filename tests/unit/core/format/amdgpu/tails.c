@@ -8,7 +8,7 @@
 
 static struct kpackx_error why;
 
-static void shares_ends(void **state)
+TEST(shares_ends)
 {
 	/* as in the .strtab that llvm-mc makes of symbols with these names */
 	static const char table[] = "\0xfoo\0barfoo\0abc";
@@ -19,7 +19,6 @@ static void shares_ends(void **state)
 	char out[sizeof(table)];
 	size_t number;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT; i++)
 		assert_int_equal(kp_tails_add(&t, names[i], &number, &why), 0);
 	assert_int_equal(number, COUNT - 1);
@@ -32,14 +31,13 @@ static void shares_ends(void **state)
 	kp_tails_fini(&t);
 }
 
-static void refuses_overlapping_names(void **state)
+TEST(refuses_overlapping_names)
 {
 	size_t size = KP_SYMBOL_NAMES_MAX / 4, number;
 	char *text = malloc(size + 1);
 	struct kp_tails t = {0};
 	kpack_error_t err = 0;
 
-	(void)state;
 	assert_non_null(text);
 	memset(text, 'a', size);
 	text[size] = '\0';
@@ -49,10 +47,3 @@ static void refuses_overlapping_names(void **state)
 	kp_tails_fini(&t);
 	free(text);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(shares_ends),
-	cmocka_unit_test(refuses_overlapping_names),
-};
-
-SUITE(tests, NULL, NULL);

@@ -63,7 +63,7 @@ static void assert_vector(const char *name, size_t number, const char *arch,
 	bytes_free(&file);
 }
 
-static void kernels_are_as_ptxas_says(void **state)
+TEST(kernels_are_as_ptxas_says)
 {
 	static const struct expected sm_75[] = {{STACK, 61, 0, 0, 41, -1},
 						{"shared", 10, 5000, 0, 9, 96},
@@ -78,7 +78,6 @@ static void kernels_are_as_ptxas_says(void **state)
 						   {"shared", 10, 5000, 0, 9, 96},
 						   {"plain", 24, 0, 0, 12, -1}};
 
-	(void)state;
 	assert_vector("zstd.fatbin", 0, "sm_90a", sm_90);
 	assert_vector("zstd.fatbin", 1, "sm_75", sm_75);
 	assert_vector("blackwell.fatbin", 0, "sm_100", sm_90);
@@ -115,7 +114,7 @@ static const char *fact(const struct kp_object *o, const char *name)
 	return value ? value : "";
 }
 
-static void flags_are_read_by_their_abi(void **state)
+TEST(flags_are_read_by_their_abi)
 {
 	static const struct abi abis[] = {
 		{0x33, 7, 0x4b054b, 0x7c, "sm_75", "12.4", "compute_75"},
@@ -130,7 +129,6 @@ static void flags_are_read_by_their_abi(void **state)
 		{0x41, 8, 0, 1, "", "", ""},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(abis); i++) {
 		struct elf_file f = cubin(&abis[i], NULL, 0);
 		struct kp_containers list;
@@ -193,7 +191,7 @@ static void put_tool_note(struct bytes *b, const char *command)
 	bytes_free(&desc);
 }
 
-static void variants_are_in_the_command_line(void **state)
+TEST(variants_are_in_the_command_line)
 {
 	static const char *const cases[][2] = {
 		{"-arch sm_90a -m 64 ", "sm_90a"},
@@ -208,7 +206,6 @@ static void variants_are_in_the_command_line(void **state)
 		{"", "sm_90"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct bytes note = {0};
 
@@ -223,7 +220,7 @@ static void variants_are_in_the_command_line(void **state)
 	}
 }
 
-static void variants_are_in_the_compatibility_record(void **state)
+TEST(variants_are_in_the_compatibility_record)
 {
 	static const struct {
 		const char *bytes;
@@ -236,7 +233,6 @@ static void variants_are_in_the_compatibility_record(void **state)
 		{"\x02\x08\x01\x00", 4, "sm_90"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++)
 		assert_arch(
 			".nv.compat", SHT_LOPROC + 0x86,
@@ -244,7 +240,7 @@ static void variants_are_in_the_compatibility_record(void **state)
 			cases[i].arch);
 }
 
-static void the_second_note_says_toolkit_and_virtual_arch(void **state)
+TEST(the_second_note_says_toolkit_and_virtual_arch)
 {
 	static const uint8_t desc[] = {2, 0, 80, 0, 131, 0, 0, 0};
 	struct bytes note = {0};
@@ -252,7 +248,6 @@ static void the_second_note_says_toolkit_and_virtual_arch(void **state)
 	struct kp_object o;
 	struct elf_file f;
 
-	(void)state;
 	put_note(&note, 1000, desc, sizeof(desc));
 	s.content = span_of(&note);
 	f = cubin(&sm_90, &s, 1);
@@ -295,7 +290,7 @@ static struct elf_file old_cubin(struct bytes *symbols, const char *names, size_
 	return cubin(&sm_86, sections, COUNT(sections));
 }
 
-static void kernels_of_the_old_abi_are_described(void **state)
+TEST(kernels_of_the_old_abi_are_described)
 {
 	static const struct expected k[] = {{"k", 23, 4096, 48, 20, 256},
 					    {"other", 23, 0, -1, -1, -1}};
@@ -303,7 +298,6 @@ static void kernels_of_the_old_abi_are_described(void **state)
 	struct elf_file f;
 	struct kp_object o;
 
-	(void)state;
 	put_zeros(&symbols, 24);
 	put_function(&symbols, 1, STB_GLOBAL, 0x10, 1);
 	put_function(&symbols, 3, STB_LOCAL, 0x10, 1);
@@ -321,13 +315,12 @@ static void kernels_of_the_old_abi_are_described(void **state)
  * Device functions have attributes too, so functions not marked as entries are no
  * kernels.
  */
-static void functions_are_kernels_where_nothing_is_said(void **state)
+TEST(functions_are_kernels_where_nothing_is_said)
 {
 	struct bytes symbols = {0};
 	struct elf_file f;
 	struct kp_object o;
 
-	(void)state;
 	put_zeros(&symbols, 24);
 	put_function(&symbols, 1, STB_GLOBAL, 0, 1);
 	put_function(&symbols, 3, STB_LOCAL, 0, 1);
@@ -348,13 +341,12 @@ static void functions_are_kernels_where_nothing_is_said(void **state)
 	bytes_free(&symbols);
 }
 
-static void damaged_symbols_are_refused(void **state)
+TEST(damaged_symbols_are_refused)
 {
 	struct bytes symbols = {0};
 	struct elf_file f;
 	struct kp_object o;
 
-	(void)state;
 	put_function(&symbols, 16, STB_GLOBAL, 0x10, 1);
 	f = old_cubin(&symbols, "\0k\0other\0device", 16);
 	assert_int_equal(describe(span_of(&f.bytes), &o), KPACK_ERROR_INVALID_FORMAT);
@@ -372,13 +364,12 @@ static void damaged_symbols_are_refused(void **state)
 }
 
 /* Whatever is cut off, only existing bytes are read. */
-static void no_part_of_a_cubin_is_more(void **state)
+TEST(no_part_of_a_cubin_is_more)
 {
 	struct bytes file = read_vector("plain.fatbin"), image;
 	struct kp_containers list;
 	struct kp_object o;
 
-	(void)state;
 	assert_int_equal(nest(span_of(&file), &list), KPACK_SUCCESS);
 	image = load_image(&file, &list, 0);
 	kp_containers_fini(&list);
@@ -392,17 +383,3 @@ static void no_part_of_a_cubin_is_more(void **state)
 	bytes_free(&image);
 	bytes_free(&file);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(kernels_are_as_ptxas_says),
-	cmocka_unit_test(flags_are_read_by_their_abi),
-	cmocka_unit_test(variants_are_in_the_command_line),
-	cmocka_unit_test(variants_are_in_the_compatibility_record),
-	cmocka_unit_test(the_second_note_says_toolkit_and_virtual_arch),
-	cmocka_unit_test(kernels_of_the_old_abi_are_described),
-	cmocka_unit_test(functions_are_kernels_where_nothing_is_said),
-	cmocka_unit_test(damaged_symbols_are_refused),
-	cmocka_unit_test(no_part_of_a_cubin_is_more),
-};
-
-SUITE(tests, NULL, NULL);

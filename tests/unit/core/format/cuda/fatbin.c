@@ -62,7 +62,7 @@ static void assert_vector(const char *name, const struct expected *images, size_
 	bytes_free(&file);
 }
 
-static void what_fatbinary_packed_comes_out(void **state)
+TEST(what_fatbinary_packed_comes_out)
 {
 	static const struct expected zstd[] = {{"sm_90a", "cubin", "zstd", 10000,
 						"3393493a46b9582101197844b51c249c"},
@@ -90,7 +90,6 @@ static void what_fatbinary_packed_comes_out(void **state)
 						{"compute_80", "ptx", "", 85,
 						 "b78f9224e78430d4da54ce9b5a55b1e6"}};
 
-	(void)state;
 	assert_vector("zstd.fatbin", zstd, COUNT(zstd));
 	assert_vector("blackwell.fatbin", blackwell, COUNT(blackwell));
 	assert_vector("family.fatbin", family, COUNT(family));
@@ -100,7 +99,7 @@ static void what_fatbinary_packed_comes_out(void **state)
 }
 
 #if KP_WITH_LZ4
-static void what_lz4_packed_comes_out(void **state)
+TEST(what_lz4_packed_comes_out)
 {
 	static const struct expected images[] = {
 		{"sm_80", "cubin", "lz4", 8864, "720a1c52b1b1990e6b6a88dc62baff07"},
@@ -108,7 +107,6 @@ static void what_lz4_packed_comes_out(void **state)
 	struct bytes file = read_vector("lz4.fatbin");
 	struct kp_containers list;
 
-	(void)state;
 	assert_vector("lz4.fatbin", images, COUNT(images));
 	assert_int_equal(nest(span_of(&file), &list), KPACK_SUCCESS);
 	assert_string_equal(kp_pairs_find(&list.images[0].pairs, "file"), "vectors.cu");
@@ -122,14 +120,13 @@ static void what_lz4_packed_comes_out(void **state)
 	bytes_free(&file);
 }
 #else
-static void without_lz4_it_is_listed_and_says_so(void **state)
+TEST(without_lz4_it_is_listed_and_says_so)
 {
 	struct bytes file = read_vector("lz4.fatbin");
 	struct kp_source src = kp_source_memory(file.data, file.size);
 	struct kp_containers list = {0};
 	struct kp_payload payload;
 
-	(void)state;
 	assert_int_equal(
 		kp_containers_add(&src, 0, &kp_format_fatbin, KP_NOWHERE, &list, &why),
 		KPACK_SUCCESS);
@@ -210,7 +207,7 @@ static void assert_image(const struct bytes *b, const struct kp_containers *list
 	bytes_free(&image);
 }
 
-static void entries_of_any_kind_are_kept(void **state)
+TEST(entries_of_any_kind_are_kept)
 {
 	struct made entries[] = {MADE(2, 90, 0x100000, "a cubin!"),
 				 MADE(1, 100, 0x200000, "some PTX\0\0\0"),
@@ -220,7 +217,6 @@ static void entries_of_any_kind_are_kept(void **state)
 	struct bytes b = {0};
 	struct kp_containers list;
 
-	(void)state;
 	entries[0].header = 0x48;
 	entries[1].header = 0x78;
 	entries[2].header = 0x1000;
@@ -271,7 +267,7 @@ static void set_compressed(struct made *e, const struct bytes *stored, uint64_t 
 }
 
 /* Stored and compressed entries in one container, with offsets in any order. */
-static void compressed_and_stored_ones_mix(void **state)
+TEST(compressed_and_stored_ones_mix)
 {
 	static const char text[] = ".version 8.0\n.target sm_80\n";
 	struct bytes zstd = compressed_with_zstd(
@@ -281,7 +277,6 @@ static void compressed_and_stored_ones_mix(void **state)
 	struct kp_containers list;
 	struct bytes b = {0};
 
-	(void)state;
 	set_compressed(&entries[1], &zstd, sizeof(text));
 	put_fatbin(&b, entries, COUNT(entries));
 	assert_int_equal(nest(span_of(&b), &list), KPACK_SUCCESS);
@@ -307,7 +302,7 @@ static void assert_not_read(const struct made *e, kpack_error_t code, const char
 	bytes_free(&b);
 }
 
-static void sizes_must_be_true(void **state)
+TEST(sizes_must_be_true)
 {
 	static const struct {
 		uint64_t flag;
@@ -317,7 +312,6 @@ static void sizes_must_be_true(void **state)
 		      {0x2000, compressed_with_lz4, KP_WITH_LZ4}};
 	static const uint8_t plain[1000] = "text that compresses well";
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(codecs); i++) {
 		struct bytes stored = codecs[i].compress((struct kp_span){plain, 1000});
 		kpack_error_t code = codecs[i].built ? KPACK_ERROR_DECOMPRESSION_FAILED
@@ -398,7 +392,7 @@ static void assert_salvaged(const struct bytes *b, const char *reason)
 	free((void *)(uintptr_t)src.mem);
 }
 
-static void one_damaged_entry_is_not_all(void **state)
+TEST(one_damaged_entry_is_not_all)
 {
 	static const uint8_t plain[3000] = "text that compresses well";
 	struct bytes zstd = compressed_with_zstd((struct kp_span){plain, sizeof(plain)});
@@ -406,7 +400,6 @@ static void one_damaged_entry_is_not_all(void **state)
 				 MADE(2, 80, 0x8000, ""), MADE(2, 90, 0, "last one")};
 	struct bytes b = {0};
 
-	(void)state;
 	set_compressed(&entries[1], &zstd, sizeof(plain) + 1);
 	put_fatbin(&b, entries, COUNT(entries));
 	assert_salvaged(&b, "3001");
@@ -418,23 +411,21 @@ static void one_damaged_entry_is_not_all(void **state)
 	bytes_free(&zstd);
 }
 
-static void an_unknown_method_is_said(void **state)
+TEST(an_unknown_method_is_said)
 {
 	struct made e = MADE(2, 80, 0x4000, "whatever");
 
-	(void)state;
 	e.compressed = 8;
 	e.decoded = 20;
 	assert_not_read(&e, KPACK_ERROR_NOT_IMPLEMENTED, "an unknown method");
 }
 
-static void ptx_is_not_decoded_without_bound(void **state)
+TEST(ptx_is_not_decoded_without_bound)
 {
 	static const uint8_t some[40000] = {1};
 	struct made e = {.kind = 1, .sm = 80, .flags = 0x8000};
 	struct bytes stored = {0};
 
-	(void)state;
 	put(&stored, some, sizeof(some));
 	set_compressed(&e, &stored, (uint64_t)KP_PTX_MAX + 1);
 	assert_not_read(&e, KPACK_ERROR_INVALID_FORMAT, "bytes of PTX");
@@ -444,13 +435,12 @@ static void ptx_is_not_decoded_without_bound(void **state)
 	bytes_free(&stored);
 }
 
-static void headers_are_checked(void **state)
+TEST(headers_are_checked)
 {
 	struct made e = MADE(2, 80, 0, "whatever");
 	struct kp_containers list;
 	struct bytes b = {0};
 
-	(void)state;
 	e.header = 56;
 	assert_not_read(&e, KPACK_ERROR_INVALID_FORMAT, "header of 56 bytes");
 	e.header = 0;
@@ -480,12 +470,11 @@ static void headers_are_checked(void **state)
 	bytes_free(&b);
 }
 
-static void no_part_of_a_file_is_more(void **state)
+TEST(no_part_of_a_file_is_more)
 {
 	struct bytes b = read_vector("zstd.fatbin");
 	struct kp_containers list;
 
-	(void)state;
 	for (size_t size = 0; size < b.size; size++) {
 		kpack_error_t err = nest((struct kp_span){b.data, size}, &list);
 
@@ -500,7 +489,7 @@ static void no_part_of_a_file_is_more(void **state)
 /* ---- fatbins in host libraries ---- */
 
 /* Linkers concatenate the input's containers, aligned to 8 bytes. */
-static void libraries_hold_any_number_of_them(void **state)
+TEST(libraries_hold_any_number_of_them)
 {
 	struct made one = MADE(2, 80, 0, "whatever"), none = {0};
 	struct bytes all = {0}, image;
@@ -508,7 +497,6 @@ static void libraries_hold_any_number_of_them(void **state)
 	struct kp_containers list;
 	struct elf_file f;
 
-	(void)state;
 	put_fatbin(&all, &one, 1);
 	put_fatbin(&all, &one, 1);
 	put_zeros(&all, 8);
@@ -535,23 +523,3 @@ static void libraries_hold_any_number_of_them(void **state)
 	bytes_free(&f.bytes);
 	bytes_free(&all);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(what_fatbinary_packed_comes_out),
-#if KP_WITH_LZ4
-	cmocka_unit_test(what_lz4_packed_comes_out),
-#else
-	cmocka_unit_test(without_lz4_it_is_listed_and_says_so),
-#endif
-	cmocka_unit_test(entries_of_any_kind_are_kept),
-	cmocka_unit_test(compressed_and_stored_ones_mix),
-	cmocka_unit_test(sizes_must_be_true),
-	cmocka_unit_test(one_damaged_entry_is_not_all),
-	cmocka_unit_test(an_unknown_method_is_said),
-	cmocka_unit_test(ptx_is_not_decoded_without_bound),
-	cmocka_unit_test(headers_are_checked),
-	cmocka_unit_test(no_part_of_a_file_is_more),
-	cmocka_unit_test(libraries_hold_any_number_of_them),
-};
-
-SUITE(tests, NULL, NULL);

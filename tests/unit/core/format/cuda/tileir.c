@@ -161,12 +161,11 @@ static kpack_error_t describe(const struct bytes *b, struct kp_object *out,
 	return kp_object_describe(&src, out, why);
 }
 
-static void test_kernels(void **state)
+TEST(test_kernels)
 {
 	struct kp_object o;
 	struct bytes b;
 
-	(void)state;
 	for (unsigned minor = 1; minor <= 4; minor++) {
 		char version[8];
 
@@ -192,12 +191,11 @@ static void test_kernels(void **state)
  * Since 13.3 a "default" target may be added; an object with several other targets has no
  * arch.
  */
-static void test_targets(void **state)
+TEST(test_targets)
 {
 	struct bytes b, functions;
 	struct kp_object o;
 
-	(void)state;
 	for (unsigned second = SM_100; second <= DEFAULT; second++) {
 		functions.size = 0;
 		put_varint(&functions, 1);
@@ -237,7 +235,7 @@ static void test_targets(void **state)
 }
 
 /* Newer bytecode is recognised, but its contents are not described. */
-static void test_versions(void **state)
+TEST(test_versions)
 {
 	static const struct {
 		unsigned major, minor;
@@ -245,7 +243,6 @@ static void test_versions(void **state)
 	struct kp_object o;
 	struct bytes b;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(unknown); i++) {
 		make_two_kernels(&b, 1);
 		b.data[8] = (uint8_t)unknown[i].major;
@@ -261,13 +258,12 @@ static void test_versions(void **state)
 }
 
 /* The module's end comes from the module itself; sections may be in any position. */
-static void test_container(void **state)
+TEST(test_container)
 {
 	struct kp_containers list;
 	struct kp_source src;
 	struct bytes b, one;
 
-	(void)state;
 	make_two_kernels(&one, 2);
 	b = one;
 	pad(&b, 1);
@@ -288,12 +284,11 @@ static void test_container(void **state)
 }
 
 /* Unaligned sections, in another order, with the optional sections. */
-static void test_sections(void **state)
+TEST(test_sections)
 {
 	struct bytes b, section = {.size = 0};
 	struct kp_object o;
 
-	(void)state;
 	for (unsigned minor = 2; minor <= 3; minor++) {
 		static const char *const constants[] = {"abc"};
 
@@ -326,12 +321,11 @@ static void test_sections(void **state)
 	}
 }
 
-static void test_empty(void **state)
+TEST(test_empty)
 {
 	struct bytes b, functions = {.size = 0};
 	struct kp_object o;
 
-	(void)state;
 	put_varint(&functions, 0);
 	put_header(&b, 13, 1, 0);
 	finish(&b, &functions);
@@ -365,9 +359,8 @@ static void refused_function(const void *function, size_t size, const char *want
 	check_refused(&b, want);
 }
 
-static void test_functions_refused(void **state)
+TEST(test_functions_refused)
 {
-	(void)state;
 	refused_function("\x09", 1, "function 0: offset 17: string 9 of 9");
 	refused_function("\x00\x03", 2, "function 0: offset 18: type 3 of 3");
 	refused_function("\x00\x00\x08", 3, "function 0: offset 19: function flags 0x08");
@@ -389,11 +382,10 @@ static void test_functions_refused(void **state)
 			 "1 bytes follow the last of the function section");
 }
 
-static void test_same_name_refused(void **state)
+TEST(test_same_name_refused)
 {
 	struct bytes b, functions = {.size = 0};
 
-	(void)state;
 	put_varint(&functions, 2);
 	put_function(&functions, ADD, 2);
 	put_body(&functions, 0);
@@ -413,11 +405,10 @@ static void refused_section(const void *section, size_t size, const char *want)
 	check_refused(&b, want);
 }
 
-static void test_sections_refused(void **state)
+TEST(test_sections_refused)
 {
 	struct bytes b;
 
-	(void)state;
 	refused_section("", 0, "offset 12: 1 bytes pass the end at 12");
 	refused_section("", 1, "there is no string section");
 	refused_section("\x01\x00", 3, "there is no function section");
@@ -451,9 +442,8 @@ static void refused_strings(const void *section, size_t size, const char *want)
 	check_refused(&b, want);
 }
 
-static void test_strings_refused(void **state)
+TEST(test_strings_refused)
 {
-	(void)state;
 	refused_strings("", 0, "offset ");
 	refused_strings("\x01", 1, "offset 34: alignment 4 passes the end at 34");
 	refused_strings("\x01\xcb\xcb\xcb\0\0\0", 7, "1 strings in 3 bytes");
@@ -469,12 +459,11 @@ static void test_strings_refused(void **state)
 }
 
 /* Every prefix is refused, and no changed byte does harm. */
-static void test_damaged(void **state)
+TEST(test_damaged)
 {
 	struct kp_object o;
 	struct bytes b, cut;
 
-	(void)state;
 	make_two_kernels(&b, 3);
 	for (size_t n = 8; n < b.size; n++) {
 		cut = b;
@@ -490,19 +479,3 @@ static void test_damaged(void **state)
 		}
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_kernels),
-	cmocka_unit_test(test_targets),
-	cmocka_unit_test(test_versions),
-	cmocka_unit_test(test_container),
-	cmocka_unit_test(test_sections),
-	cmocka_unit_test(test_empty),
-	cmocka_unit_test(test_functions_refused),
-	cmocka_unit_test(test_same_name_refused),
-	cmocka_unit_test(test_sections_refused),
-	cmocka_unit_test(test_strings_refused),
-	cmocka_unit_test(test_damaged),
-};
-
-SUITE(tests, NULL, NULL);

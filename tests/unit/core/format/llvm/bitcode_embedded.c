@@ -153,12 +153,11 @@ static kpack_error_t look(const struct bits *b, size_t size, struct seen *seen)
 	return err;
 }
 
-static void finds_arrays_of_bytes(void **state)
+TEST(finds_arrays_of_bytes)
 {
 	struct seen seen = {0};
 	struct bits b;
 
-	(void)state;
 	build(&b);
 	assert_int_equal(look(&b, b.pos / 8, &seen), KPACK_SUCCESS);
 	assert_int_equal(seen.count, 3);
@@ -169,13 +168,12 @@ static void finds_arrays_of_bytes(void **state)
 	assert_int_equal(seen.count, 1);
 }
 
-static void looks_into_wrappers(void **state)
+TEST(looks_into_wrappers)
 {
 	struct seen seen = {0};
 	struct bits b, w;
 	size_t size;
 
-	(void)state;
 	build(&b);
 	size = b.pos / 8;
 	memset(&w, 0, sizeof(w));
@@ -196,12 +194,11 @@ static kpack_error_t ignore(void *arg, struct kp_span bytes, struct kpackx_error
 	return KPACK_SUCCESS;
 }
 
-static void refuses_damaged_code(void **state)
+TEST(refuses_damaged_code)
 {
 	struct seen seen = {0};
 	struct bits b;
 
-	(void)state;
 	build(&b);
 	for (size_t size = 0; size < 4; size++)
 		assert_int_equal(look(&b, size, &seen), KPACK_ERROR_INVALID_FORMAT);
@@ -219,12 +216,11 @@ static void refuses_damaged_code(void **state)
 }
 
 /* Undefined abbreviation IDs, arrays of elements without bits, invalid widths. */
-static void refuses_endless_records(void **state)
+TEST(refuses_endless_records)
 {
 	struct seen seen = {0};
 	struct bits b;
 
-	(void)state;
 	put_magic(&b);
 	enter(&b, 2, 8);
 	put(&b, 4, 4);
@@ -247,12 +243,3 @@ static void refuses_endless_records(void **state)
 	leave(&b);
 	assert_int_equal(look(&b, b.pos / 8, &seen), KPACK_ERROR_INVALID_FORMAT);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(finds_arrays_of_bytes),
-	cmocka_unit_test(looks_into_wrappers),
-	cmocka_unit_test(refuses_damaged_code),
-	cmocka_unit_test(refuses_endless_records),
-};
-
-SUITE(tests, NULL, NULL);

@@ -103,12 +103,11 @@ static bool triple_of(const void *data, size_t size, char out[KP_TRIPLE_MAX])
 	return kp_bitcode_triple(&src, out);
 }
 
-static void triples_are_found_for_all_widths(void **state)
+TEST(triples_are_found_for_all_widths)
 {
 	char out[KP_TRIPLE_MAX];
 	struct writer w;
 
-	(void)state;
 	for (unsigned width = 2; width <= 32; width++) {
 		write_module(&w, width, "amdgcn-amd-amdhsa");
 		assert_true(triple_of(w.bytes, w.pos / 8, out));
@@ -119,12 +118,11 @@ static void triples_are_found_for_all_widths(void **state)
 	assert_string_equal(out, "");
 }
 
-static void what_is_no_triple_is_none(void **state)
+TEST(what_is_no_triple_is_none)
 {
 	char out[KP_TRIPLE_MAX], longer[400];
 	struct writer w;
 
-	(void)state;
 	write_module(&w, 3, NULL);
 	assert_false(triple_of(w.bytes, w.pos / 8, out));
 	assert_false(triple_of("BC\xc0\xde", 4, out));
@@ -141,13 +139,12 @@ static void what_is_no_triple_is_none(void **state)
 }
 
 /* On the heap, so that a sanitizer detects reads past the end. */
-static void damage_is_no_triple_and_no_harm(void **state)
+TEST(damage_is_no_triple_and_no_harm)
 {
 	char out[KP_TRIPLE_MAX];
 	struct writer w;
 	size_t size;
 
-	(void)state;
 	write_module(&w, 3, "x86_64-unknown-linux-gnu");
 	size = w.pos / 8;
 	for (size_t n = 0; n < size; n++) {
@@ -165,11 +162,3 @@ static void damage_is_no_triple_and_no_harm(void **state)
 		w.bytes[i / 8] ^= (uint8_t)(1u << i % 8);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(triples_are_found_for_all_widths),
-	cmocka_unit_test(what_is_no_triple_is_none),
-	cmocka_unit_test(damage_is_no_triple_and_no_harm),
-};
-
-SUITE(tests, NULL, NULL);

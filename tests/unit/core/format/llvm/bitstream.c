@@ -19,13 +19,12 @@ static uint64_t one_by_one(const uint8_t *data, size_t pos, unsigned n)
 	return value;
 }
 
-static void every_width_at_every_place(void **state)
+TEST(every_width_at_every_place)
 {
 	uint8_t *data = malloc(24);
 	struct kp_source src = kp_source_memory(data, 24);
 	struct kp_bits b;
 
-	(void)state;
 	for (unsigned i = 0; i < 24; i++)
 		data[i] = (uint8_t)(i * 151 + 77);
 	for (unsigned pos = 0; pos < 24 * 8; pos++) {
@@ -45,7 +44,7 @@ static void every_width_at_every_place(void **state)
 	free(data);
 }
 
-static void numbers_in_pieces(void **state)
+TEST(numbers_in_pieces)
 {
 	/*
 	 * 300 in chunks of 8 bits (44 with a continuation bit, then 2); then chunks that
@@ -56,7 +55,6 @@ static void numbers_in_pieces(void **state)
 	struct kp_source src = kp_source_memory(data, sizeof(data));
 	struct kp_bits b;
 
-	(void)state;
 	kp_bits_init(&b, &src, 0, NULL);
 	assert_int_equal(kp_bits_vbr(&b, 8), 300);
 	assert_int_equal(b.pos, 16);
@@ -68,7 +66,7 @@ static void numbers_in_pieces(void **state)
 	assert_true(b.over);
 }
 
-static void what_is_no_bitcode_is_refused(void **state)
+TEST(what_is_no_bitcode_is_refused)
 {
 	static const struct {
 		uint32_t words[6];
@@ -88,7 +86,6 @@ static void what_is_no_bitcode_is_refused(void **state)
 	};
 	struct kp_bits b;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		uint8_t data[24];
 		struct kp_source src = kp_source_memory(data, rows[i].size);
@@ -102,14 +99,13 @@ static void what_is_no_bitcode_is_refused(void **state)
 }
 
 /* Up to 8 bytes of padding may follow the last block, as in LLVM. */
-static void padding_is_passed_over(void **state)
+TEST(padding_is_passed_over)
 {
 	/* an empty block 13 */
 	uint8_t data[32] = {'B', 'C', 0xc0, 0xde, 13 << 2 | 1, 3 << 2};
 	struct kp_symbols symbols = {0};
 	struct kp_source src;
 
-	(void)state;
 	for (int fill = 0; fill < 256; fill += 255) {
 		memset(data + 12, fill, sizeof(data) - 12);
 		for (size_t n = 0; n <= 20; n += 4) {
@@ -122,12 +118,3 @@ static void padding_is_passed_over(void **state)
 	assert_int_equal(symbols.count, 0);
 	kp_symbols_fini(&symbols);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(every_width_at_every_place),
-	cmocka_unit_test(numbers_in_pieces),
-	cmocka_unit_test(what_is_no_bitcode_is_refused),
-	cmocka_unit_test(padding_is_passed_over),
-};
-
-SUITE(tests, NULL, NULL);

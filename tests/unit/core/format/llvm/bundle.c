@@ -10,13 +10,12 @@ static struct kp_bundle_row row(const char *id, uint64_t size)
 	return (struct kp_bundle_row){.id = kp_span_str(id), .size = size};
 }
 
-static void as_clang_places_them(void **state)
+TEST(as_clang_places_them)
 {
 	struct kp_bundle_row rows[] = {row("host", 0), row("abc", 5000), row("def", 4096),
 				       row("g", 1)};
 	uint64_t size;
 
-	(void)state;
 	assert_true(kp_bundle_place(rows, COUNT(rows), 4096, 0, &size));
 	assert_int_equal(rows[0].offset, 4096);
 	assert_int_equal(rows[1].offset, 4096);
@@ -32,13 +31,12 @@ static void as_clang_places_them(void **state)
 	assert_int_equal(rows[2].offset, 5142);
 }
 
-static void with_a_gap(void **state)
+TEST(with_a_gap)
 {
 	struct kp_bundle_row rows[] = {row("host", 0), row("abc", 4000), row("", 0),
 				       row("def", 10)};
 	uint64_t size;
 
-	(void)state;
 	assert_true(kp_bundle_place(rows, COUNT(rows), 4096, 8192, &size));
 	assert_int_equal(rows[0].offset, 12288);
 	assert_int_equal(rows[1].offset, 12288);
@@ -50,12 +48,11 @@ static void with_a_gap(void **state)
 	assert_int_equal(size, KP_BUNDLE_HEADER_MIN);
 }
 
-static void longer_than_a_file(void **state)
+TEST(longer_than_a_file)
 {
 	struct kp_bundle_row rows[] = {row("a", 0), row("b", 0)};
 	uint64_t size;
 
-	(void)state;
 	rows[0].size = INT64_MAX - 4096;
 	assert_true(kp_bundle_place(rows, 1, 4096, 0, &size));
 	assert_int_equal(size, INT64_MAX);
@@ -71,11 +68,3 @@ static void longer_than_a_file(void **state)
 	rows[0].size = rows[1].size = INT64_MAX / 2 + 1;
 	assert_false(kp_bundle_place(rows, 2, 4096, 0, &size));
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(as_clang_places_them),
-	cmocka_unit_test(with_a_gap),
-	cmocka_unit_test(longer_than_a_file),
-};
-
-SUITE(tests, NULL, NULL);

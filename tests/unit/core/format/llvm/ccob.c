@@ -125,9 +125,8 @@ static void assert_decodes(const struct kp_source *src, const struct kp_containe
 	kp_payload_fini(&payload);
 }
 
-static void every_version_and_method_is_read(void **state)
+TEST(every_version_and_method_is_read)
 {
-	(void)state;
 	for (unsigned version = 1; version <= 3; version++) {
 		for (size_t i = 0; i < COUNT(streams); i++) {
 			struct bytes b = ccob(version, &streams[i], 0);
@@ -180,12 +179,11 @@ static bool zstd_form(unsigned number, const uint8_t *plain, struct bytes *b)
 }
 
 /* Also in version 1, which ends where its frames do, before padding and another bundle. */
-static void all_that_zstd_decompresses_is_read(void **state)
+TEST(all_that_zstd_decompresses_is_read)
 {
 	uint8_t plain[PLAIN_SIZE];
 	struct bytes data = {0};
 
-	(void)state;
 	ZSTD_decompress(plain, sizeof(plain), zstd_data, sizeof(zstd_data));
 	for (unsigned i = 0; zstd_form(i, plain, &data); i++, bytes_free(&data)) {
 		const struct stream stream = {1, data.data, data.size};
@@ -216,13 +214,12 @@ static void all_that_zstd_decompresses_is_read(void **state)
 
 #if KP_WITH_ZLIB
 /* zlib's uncompress, which LLVM calls, ignores them. */
-static void bytes_behind_zlibs_stream_are_ignored(void **state)
+TEST(bytes_behind_zlibs_stream_are_ignored)
 {
 	struct bytes data = {0}, b;
 	struct kp_containers list;
 	struct kp_source src;
 
-	(void)state;
 	put(&data, zlib_data, sizeof(zlib_data));
 	put(&data, "more", 4);
 	b = ccob(2, &(struct stream){0, data.data, data.size}, 0);
@@ -237,9 +234,8 @@ static void bytes_behind_zlibs_stream_are_ignored(void **state)
 #endif
 
 /* A wrong hash is noticed, but the bundle is still read. */
-static void a_wrong_hash_is_noticed(void **state)
+TEST(a_wrong_hash_is_noticed)
 {
-	(void)state;
 	for (unsigned version = 1; version <= 3; version++) {
 		for (size_t byte = 0; byte < 8; byte++) {
 			struct bytes b = ccob(version, &streams[0], 0);
@@ -260,9 +256,8 @@ static void a_wrong_hash_is_noticed(void **state)
  * Bytes after a CCOB belong to the next container; only v1 must be decoded to find its
  * end.
  */
-static void each_ends_where_it_does(void **state)
+TEST(each_ends_where_it_does)
 {
-	(void)state;
 	for (unsigned version = 1; version <= 3; version++) {
 		for (size_t i = 0; i < COUNT(streams); i++) {
 			struct bytes b = ccob(version, &streams[i], 0);
@@ -304,9 +299,8 @@ static void assert_refused(const struct bytes *b)
 	kp_containers_fini(&list);
 }
 
-static void another_total_size_is_refused(void **state)
+TEST(another_total_size_is_refused)
 {
-	(void)state;
 	for (unsigned version = 2; version <= 3; version++) {
 		for (size_t i = 0; i < COUNT(streams); i++) {
 			uint64_t right = ccob_header_size(version) + streams[i].size;
@@ -329,11 +323,10 @@ static void another_total_size_is_refused(void **state)
 }
 
 /* One byte more or less than the header says, in the second of two frames. */
-static void frames_of_another_size_are_refused(void **state)
+TEST(frames_of_another_size_are_refused)
 {
 	uint8_t plain[PLAIN_SIZE + 1] = {0};
 
-	(void)state;
 	ZSTD_decompress(plain, PLAIN_SIZE, zstd_data, sizeof(zstd_data));
 	for (int more = -1; more <= 1; more += 2) {
 		struct bytes data = {0}, b;
@@ -348,12 +341,11 @@ static void frames_of_another_size_are_refused(void **state)
 }
 
 /* A CCOB in a bundle's entry, as in a section of an object. */
-static void its_place_does_not_matter(void **state)
+TEST(its_place_does_not_matter)
 {
 	struct bytes inner = ccob(3, &streams[0], 0), b = {0};
 	struct kp_containers list;
 
-	(void)state;
 	put(&b, "__CLANG_OFFLOAD_BUNDLE__", 24);
 	put_number(&b, 1, 8);
 	put_number(&b, 96, 8);
@@ -371,18 +363,3 @@ static void its_place_does_not_matter(void **state)
 	bytes_free(&b);
 	bytes_free(&inner);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(every_version_and_method_is_read),
-	cmocka_unit_test(all_that_zstd_decompresses_is_read),
-	cmocka_unit_test(frames_of_another_size_are_refused),
-#if KP_WITH_ZLIB
-	cmocka_unit_test(bytes_behind_zlibs_stream_are_ignored),
-#endif
-	cmocka_unit_test(a_wrong_hash_is_noticed),
-	cmocka_unit_test(each_ends_where_it_does),
-	cmocka_unit_test(another_total_size_is_refused),
-	cmocka_unit_test(its_place_does_not_matter),
-};
-
-SUITE(tests, NULL, NULL);

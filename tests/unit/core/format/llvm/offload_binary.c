@@ -107,12 +107,11 @@ static void assert_hip(const struct ob *b, const struct kp_containers *list, siz
 	assert_bytes(b, list, i, "first image");
 }
 
-static void reads_version_1(void **state)
+TEST(reads_version_1)
 {
 	struct ob b = {0};
 	struct kp_containers list;
 
-	(void)state;
 	ob_build(&b, 1, two, 1);
 	assert_int_equal(scan(&b, &list), KPACK_SUCCESS);
 	assert_int_equal(list.count, 1);
@@ -123,9 +122,8 @@ static void reads_version_1(void **state)
 	kp_containers_fini(&list);
 }
 
-static void reads_several_entries(void **state)
+TEST(reads_several_entries)
 {
-	(void)state;
 	for (unsigned version = 2; version <= 3; version++) {
 		struct ob b = {0};
 		struct kp_containers list;
@@ -147,12 +145,11 @@ static void reads_several_entries(void **state)
 	}
 }
 
-static void reads_one_after_another(void **state)
+TEST(reads_one_after_another)
 {
 	struct ob b = {0};
 	struct kp_containers list;
 
-	(void)state;
 	ob_build(&b, 1, two, 1);
 	b.size += 24; /* 24 bytes of zeros between the binaries, and after them */
 	ob_build(&b, 3, two, 2);
@@ -167,7 +164,7 @@ static void reads_one_after_another(void **state)
 	kp_containers_fini(&list);
 }
 
-static void names_kinds(void **state)
+TEST(names_kinds)
 {
 	static const struct {
 		uint16_t kind, image_kind;
@@ -179,7 +176,6 @@ static void names_kinds(void **state)
 		{16, 65535, "16", "65535"},  {65535, 1, "65535", "object"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct ob_entry e = {.kind = cases[i].kind,
 				     .image_kind = cases[i].image_kind,
@@ -201,7 +197,7 @@ static void names_kinds(void **state)
 }
 
 /* A file's keys that are named like our own pairs are not taken for them. */
-static void distinguishes_keys_from_its_own(void **state)
+TEST(distinguishes_keys_from_its_own)
 {
 	static const struct ob_string strings[] = {{"image kind", "mine", 0},
 						   {"image flags", "too", 0}};
@@ -209,7 +205,6 @@ static void distinguishes_keys_from_its_own(void **state)
 	struct ob b = {0};
 	struct kp_containers list;
 
-	(void)state;
 	ob_build(&b, 1, &e, 1);
 	e.flags = 3;
 	ob_build(&b, 1, &e, 1);
@@ -225,13 +220,12 @@ static void distinguishes_keys_from_its_own(void **state)
 	kp_containers_fini(&list);
 }
 
-static void finds_nested_ones(void **state)
+TEST(finds_nested_ones)
 {
 	struct ob inner = {0}, b = {0};
 	struct ob_entry e = {0, 8, 0, hip_strings, 1, inner.data, 0};
 	struct kp_containers list;
 
-	(void)state;
 	ob_build(&inner, 2, two, 2);
 	e.image_size = inner.size;
 	ob_build(&b, 1, &e, 1);
@@ -283,24 +277,22 @@ static void reads_compressed(const struct ob *compressed)
 	kp_containers_fini(&list);
 }
 
-static void inflates_zstd(void **state)
+TEST(inflates_zstd)
 {
 	struct ob b = {0}, z;
 
-	(void)state;
 	ob_build(&b, 3, two, 2);
 	compress_zstd(&b, &z);
 	reads_compressed(&z);
 }
 
-static void inflates_zlib(void **state)
+TEST(inflates_zlib)
 {
 #if KP_WITH_ZLIB
 	struct ob b = {0}, z;
 	uint8_t coded[OB_MAX];
 	uLong size = sizeof(coded);
 
-	(void)state;
 	ob_build(&b, 3, two, 2);
 	assert_int_equal(compress2(coded, &size, b.data + 40, b.size - 40, 9), Z_OK);
 	compress_with(&b, coded, size, &z);
@@ -308,15 +300,13 @@ static void inflates_zlib(void **state)
 	z.data[60] ^= 1;
 	assert_refused(&z, KPACK_ERROR_DECOMPRESSION_FAILED, "no zlib stream");
 #else
-	(void)state;
 #endif
 }
 
-static void refuses_bad_compression(void **state)
+TEST(refuses_bad_compression)
 {
 	struct ob b = {0}, z, bad;
 
-	(void)state;
 	ob_build(&b, 3, two, 2);
 	compress_zstd(&b, &z);
 	bad = z;
@@ -360,7 +350,7 @@ static void refuse_all(const struct ob *good, const struct change *changes, size
 	}
 }
 
-static void refuses_bad_headers(void **state)
+TEST(refuses_bad_headers)
 {
 	static const struct change changes[] = {
 		{4, 4, 0, KPACK_ERROR_NOT_IMPLEMENTED, "version 0, known are 1 to 3"},
@@ -376,7 +366,6 @@ static void refuses_bad_headers(void **state)
 	};
 	struct ob b = {0};
 
-	(void)state;
 	ob_build(&b, 1, two, 1);
 	refuse_all(&b, changes, COUNT(changes));
 	for (size_t size = 4; size < b.size; size++) {
@@ -387,7 +376,7 @@ static void refuses_bad_headers(void **state)
 	}
 }
 
-static void refuses_bad_entries(void **state)
+TEST(refuses_bad_entries)
 {
 	static const struct change changes[] = {
 		{24, 8, UINT64_MAX / 40 + 2, KPACK_ERROR_INVALID_FORMAT, "entries at 32"},
@@ -407,32 +396,29 @@ static void refuses_bad_entries(void **state)
 	};
 	struct ob b = {0};
 
-	(void)state;
 	ob_build(&b, 2, two, 2);
 	refuse_all(&b, changes, COUNT(changes));
 }
 
-static void refuses_endless_strings(void **state)
+TEST(refuses_endless_strings)
 {
 	static const struct ob_string s = {"key", "value", 0};
 	struct ob_entry e = {1, 4, 0, &s, 1, "xxxxxxxx", 8};
 	struct ob b = {0};
 
-	(void)state;
 	ob_build(&b, 1, &e, 1);
 	ob_put(&b, 72, b.size - 8, 8); /* the key points to the image, which has no NUL */
 	assert_refused(&b, KPACK_ERROR_INVALID_FORMAT, "does not end within");
 }
 
 /* Many entries share the same strings, which fill the file. */
-static void bounds_strings_in_all(void **state)
+TEST(bounds_strings_in_all)
 {
 	enum { N = 40 };
 	struct ob_entry entries[N] = {0};
 	struct ob_string strings[20];
 	struct ob b = {0};
 
-	(void)state;
 	for (size_t i = 0; i < 20; i++)
 		strings[i] = (struct ob_string){"k", "v", 0};
 	entries[0] = (struct ob_entry){.strings = strings, .n_strings = 20};
@@ -454,11 +440,10 @@ static void bounds_strings_in_all(void **state)
 		       "its strings have more bytes in all");
 }
 
-static void refuses_other_bytes_behind(void **state)
+TEST(refuses_other_bytes_behind)
 {
 	struct ob b = {0};
 
-	(void)state;
 	ob_build(&b, 1, two, 1);
 	b.size += 8;
 	b.data[b.size++] = 'x';
@@ -522,7 +507,7 @@ static kpack_error_t write_again(const struct ob *b, const struct kp_containers 
 	return err;
 }
 
-static void writes_every_form(void **state)
+TEST(writes_every_form)
 {
 	static const struct kp_offload_form forms[] = {
 		{.version = 2},
@@ -536,7 +521,6 @@ static void writes_every_form(void **state)
 	struct kp_containers list, again;
 	struct ob b = {0}, made, same;
 
-	(void)state;
 	ob_build(&b, 2, two, 2);
 	assert_int_equal(scan(&b, &list), KPACK_SUCCESS);
 	for (size_t i = 0; i < COUNT(forms); i++) {
@@ -577,7 +561,7 @@ static const char from_llvm[] = "\x10\xff\x10\xad\x01\x00\x00\x00\x98\x00\x00\x0
 				"\x00\x74\x2d\x68\x73\x61\x00\x00\x00\x00\x00\x00"
 				"\x68\x65\x6c\x6c\x6f\x00\x00\x00";
 
-static void writes_what_llvm_writes(void **state)
+TEST(writes_what_llvm_writes)
 {
 	static const char *const pairs[][2] = {
 		{"arch", "hsa"}, {"triple", "t-hsa"}, {"a", ""}};
@@ -587,7 +571,6 @@ static void writes_what_llvm_writes(void **state)
 	struct written w = {.size = 0};
 	struct kp_sink sink = {.write = take, .arg = &w};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(pairs); i++)
 		assert_int_equal(kp_pairs_add(&strings, kp_span_str(pairs[i][0]),
 					      kp_span_str(pairs[i][1]), &why),
@@ -603,7 +586,7 @@ static void writes_what_llvm_writes(void **state)
 	kp_pairs_fini(&strings);
 }
 
-static void refuses_to_write(void **state)
+TEST(refuses_to_write)
 {
 	static const struct kp_offload_form forms[] = {
 		{.version = 0},
@@ -615,7 +598,6 @@ static void refuses_to_write(void **state)
 	struct kp_containers list;
 	struct ob b = {0}, made;
 
-	(void)state;
 	ob_build(&b, 2, two, 2);
 	assert_int_equal(scan(&b, &list), KPACK_SUCCESS);
 	for (size_t i = 0; i < COUNT(forms); i++)
@@ -624,9 +606,8 @@ static void refuses_to_write(void **state)
 	kp_containers_fini(&list);
 }
 
-static void names_of_kinds(void **state)
+TEST(names_of_kinds)
 {
-	(void)state;
 	assert_int_equal(kp_offload_kind_number("hip"), 4);
 	assert_int_equal(kp_offload_kind_number("openmp"), 1);
 	assert_int_equal(kp_offload_kind_number("3"), 0);
@@ -638,26 +619,3 @@ static void names_of_kinds(void **state)
 	assert_string_equal(kp_offload_image_kind_ext(KP_OFFLOAD_FATBINARY), "fatbin");
 	assert_string_equal(kp_offload_image_kind_ext(77), "");
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(reads_version_1),
-	cmocka_unit_test(reads_several_entries),
-	cmocka_unit_test(reads_one_after_another),
-	cmocka_unit_test(names_kinds),
-	cmocka_unit_test(distinguishes_keys_from_its_own),
-	cmocka_unit_test(finds_nested_ones),
-	cmocka_unit_test(inflates_zstd),
-	cmocka_unit_test(inflates_zlib),
-	cmocka_unit_test(refuses_bad_compression),
-	cmocka_unit_test(refuses_bad_headers),
-	cmocka_unit_test(refuses_bad_entries),
-	cmocka_unit_test(refuses_endless_strings),
-	cmocka_unit_test(bounds_strings_in_all),
-	cmocka_unit_test(refuses_other_bytes_behind),
-	cmocka_unit_test(writes_every_form),
-	cmocka_unit_test(writes_what_llvm_writes),
-	cmocka_unit_test(refuses_to_write),
-	cmocka_unit_test(names_of_kinds),
-};
-
-SUITE(tests, NULL, NULL);

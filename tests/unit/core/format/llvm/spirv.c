@@ -66,9 +66,8 @@ static const uint32_t module[] = {
 	0, /* not a valid instruction */
 };
 
-static void kernels_of_both_byte_orders_are_listed(void **state)
+TEST(kernels_of_both_byte_orders_are_listed)
 {
-	(void)state;
 	for (int big = 0; big <= 1; big++) {
 		struct bytes b = put_words(module, COUNT(module), big);
 		struct kp_object object;
@@ -93,7 +92,7 @@ static void kernels_of_both_byte_orders_are_listed(void **state)
  * LLVM 22 writes 0x0000ffff for AMD's GPUs; other generators put their number in the
  * upper half.
  */
-static void who_made_it_says_for_what(void **state)
+TEST(who_made_it_says_for_what)
 {
 	static const struct {
 		uint32_t generator;
@@ -105,7 +104,6 @@ static void who_made_it_says_for_what(void **state)
 		{0x12340001, "", "number 4660, version 1"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct bytes b = put_words(module, COUNT(module), false);
 		struct kp_source src = kp_source_memory(b.data, b.size);
@@ -128,7 +126,7 @@ static void who_made_it_says_for_what(void **state)
 	}
 }
 
-static void modules_that_lie_are_refused(void **state)
+TEST(modules_that_lie_are_refused)
 {
 	static const struct {
 		size_t word;
@@ -142,7 +140,6 @@ static void modules_that_lie_are_refused(void **state)
 	};
 	struct kp_object object;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct bytes b = put_words(module, COUNT(module), false);
 
@@ -164,13 +161,12 @@ static void modules_that_lie_are_refused(void **state)
 
 /* ---- bitcode ---- */
 
-static void bitcode_is_what_follows(void **state)
+TEST(bitcode_is_what_follows)
 {
 	struct bytes b = {0};
 	struct kp_containers list;
 	struct kp_object object;
 
-	(void)state;
 	put(&b, "BC\xc0\xde", 4);
 	put_zeros(&b, 100);
 	struct kp_source src = kp_source_memory(b.data, b.size);
@@ -203,7 +199,7 @@ static struct bytes wrapped(uint32_t offset, uint32_t size)
 	return b;
 }
 
-static void a_wrapper_says_where_it_ends(void **state)
+TEST(a_wrapper_says_where_it_ends)
 {
 	static const struct {
 		uint32_t offset, size;
@@ -212,7 +208,6 @@ static void a_wrapper_says_where_it_ends(void **state)
 	struct kp_source src = kp_source_memory(b.data, b.size);
 	struct kp_containers list;
 
-	(void)state;
 	/* the following bytes are padding */
 	assert_int_equal(kp_nest_scan(&src, NULL, NULL, &list, &why), KPACK_SUCCESS);
 	assert_int_equal(list.count, 1);
@@ -228,13 +223,3 @@ static void a_wrapper_says_where_it_ends(void **state)
 		bytes_free(&b);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(kernels_of_both_byte_orders_are_listed),
-	cmocka_unit_test(who_made_it_says_for_what),
-	cmocka_unit_test(modules_that_lie_are_refused),
-	cmocka_unit_test(bitcode_is_what_follows),
-	cmocka_unit_test(a_wrapper_says_where_it_ends),
-};
-
-SUITE(tests, NULL, NULL);

@@ -67,9 +67,8 @@ static void assert_refused(const char *text, const char *reason)
 	assert_null(list.images);
 }
 
-static void entries_are_read_exactly(void **state)
+TEST(entries_are_read_exactly)
 {
-	(void)state;
 	ENTRIES("//", S(HOST) "AAA\n" E(HOST) S("a") "BBB" E("a") S("b") E("b"),
 		HOST "=AAA\n", "a=BBB", "b=");
 	ENTRIES("#",
@@ -82,12 +81,11 @@ static void entries_are_read_exactly(void **state)
 		"x=; __CLANG\n");
 }
 
-static void ids_are_interpreted(void **state)
+TEST(ids_are_interpreted)
 {
 	const char *text = S(HOST) "h" E(HOST) S(GFX("gfx90a:xnack+")) "d" E("");
 	struct kp_containers list;
 
-	(void)state;
 	assert_int_equal(read_text("//", text, strlen(text), &list), KPACK_SUCCESS);
 	assert_true(list.images[0].host);
 	assert_string_equal(list.images[1].kind, "hip");
@@ -96,9 +94,8 @@ static void ids_are_interpreted(void **state)
 	kp_containers_fini(&list);
 }
 
-static void what_stands_between_entries_is_passed_over(void **state)
+TEST(what_stands_between_entries_is_passed_over)
 {
-	(void)state;
 	assert_entries("//", "", NULL, 0);
 	assert_entries("//", "plain source\n", NULL, 0);
 	assert_entries(";", S("a") "A" E("a"), NULL, 0);
@@ -121,9 +118,8 @@ static void what_stands_between_entries_is_passed_over(void **state)
 		"// __CLANG_OFFLOAD_BUNDLE____STOP__ a\n");
 }
 
-static void lines_that_end_in_cr_lf_are_understood(void **state)
+TEST(lines_that_end_in_cr_lf_are_understood)
 {
-	(void)state;
 	ENTRIES("//",
 		"\r\n// __CLANG_OFFLOAD_BUNDLE____START__ a\r\nA\r\nB\r\n"
 		"// __CLANG_OFFLOAD_BUNDLE____END__ a\r\n"
@@ -134,11 +130,10 @@ static void lines_that_end_in_cr_lf_are_understood(void **state)
 	ENTRIES("//", S("a") "A\r" E("a"), "a=A\r");
 }
 
-static void damage_is_named(void **state)
+TEST(damage_is_named)
 {
 	char text[KP_ENTRY_ID_MAX + 100];
 
-	(void)state;
 	assert_refused(S("a") "A", "entry a at offset 1: it has no end marker");
 	assert_refused(S("a"), "no end marker");
 	/* an end marker must follow a line feed other than the start marker's */
@@ -153,11 +148,10 @@ static void damage_is_named(void **state)
 	assert_refused(text, "too long");
 }
 
-static void start_markers_among_contents_are_contents(void **state)
+TEST(start_markers_among_contents_are_contents)
 {
 	char text[2048], expected[2048], id[KP_ENTRY_ID_MAX + 100] = "";
 
-	(void)state;
 	ENTRIES("//", S("a") "A" S("b") "B" E("a") S("b") "2" E("b"), "a=A" S("b") "B",
 		"b=2");
 	/* even a start marker with an ID that is too long */
@@ -169,13 +163,12 @@ static void start_markers_among_contents_are_contents(void **state)
 	ENTRIES("//", text, expected);
 }
 
-static void nul_bytes(void **state)
+TEST(nul_bytes)
 {
 	static const char in_id[] = S("a\0b") "A" E("a");
 	static const char in_contents[] = S("a") "A\0A" E("a");
 	struct kp_containers list;
 
-	(void)state;
 	assert_int_equal(read_text("//", in_id, sizeof(in_id) - 1, &list),
 			 KPACK_ERROR_INVALID_FORMAT);
 	assert_int_equal(read_text("//", in_contents, sizeof(in_contents) - 1, &list),
@@ -185,13 +178,12 @@ static void nul_bytes(void **state)
 }
 
 /* Markers are found wherever a read window ends. */
-static void markers_at_every_offset(void **state)
+TEST(markers_at_every_offset)
 {
 	struct bytes b = {0};
 	struct kp_containers list;
 	size_t size = 2 * sizeof(((struct kp_window *)0)->buf);
 
-	(void)state;
 	for (size_t i = 0; i < 120; i++) {
 		b.size = 0;
 		put(&b, S("a"), strlen(S("a")));
@@ -217,14 +209,13 @@ static bool known(const char *head)
 	return kp_format_probe(kp_span_str(head)) == &kp_format_text_bundle;
 }
 
-static void bundles_are_known_by_their_first_marker(void **state)
+TEST(bundles_are_known_by_their_first_marker)
 {
 	const char *text = "\n# __CLANG_OFFLOAD_BUNDLE____START__ a\nA"
 			   "\n# __CLANG_OFFLOAD_BUNDLE____END__ a\n";
 	struct kp_source src = kp_source_memory(text, strlen(text));
 	struct kp_containers list = {0};
 
-	(void)state;
 	assert_true(known(S("a")));
 	assert_true(known(text));
 	assert_true(known(text + 1));
@@ -241,9 +232,8 @@ static void bundles_are_known_by_their_first_marker(void **state)
 	kp_containers_fini(&list);
 }
 
-static void types_have_comments(void **state)
+TEST(types_have_comments)
 {
-	(void)state;
 	assert_string_equal(kp_text_bundle_comment("hipi"), "//");
 	assert_string_equal(kp_text_bundle_comment("ll"), ";");
 	assert_string_equal(kp_text_bundle_comment("d"), "#");
@@ -270,7 +260,7 @@ static kpack_error_t write_one(const char *id, const char *contents, struct byte
 	return kp_text_bundle_write(&entry, 1, "//", &sink, &why);
 }
 
-static void entries_are_written(void **state)
+TEST(entries_are_written)
 {
 	const char *expected = S(HOST) "AAA\n" E(HOST) S("b") E("b");
 	struct kp_text_entry entries[] = {
@@ -280,7 +270,6 @@ static void entries_are_written(void **state)
 	struct bytes b = {0};
 	struct kp_sink sink = {.write = to_bytes, .arg = &b};
 
-	(void)state;
 	assert_int_equal(kp_text_bundle_write(entries, 2, "//", &sink, &why),
 			 KPACK_SUCCESS);
 	assert_int_equal(sink.size, strlen(expected));
@@ -290,7 +279,7 @@ static void entries_are_written(void **state)
 }
 
 /* Reading a written bundle gives the same entries. */
-static void what_is_written_is_read(void **state)
+TEST(what_is_written_is_read)
 {
 	static const char *const contents[] = {
 		"",
@@ -306,7 +295,6 @@ static void what_is_written_is_read(void **state)
 		"\n// __CLANG_OFFLOAD_BUNDLE____START__ ",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(contents); i++) {
 		struct bytes b = {0};
 		char expected[256];
@@ -319,12 +307,11 @@ static void what_is_written_is_read(void **state)
 	}
 }
 
-static void what_could_not_be_read_is_not_written(void **state)
+TEST(what_could_not_be_read_is_not_written)
 {
 	char id[KP_ENTRY_ID_MAX + 2] = "";
 	struct bytes b = {0};
 
-	(void)state;
 	memset(id, 'i', sizeof(id) - 1);
 	assert_int_equal(write_one("a\nb", "", &b), KPACK_ERROR_INVALID_ARGUMENT);
 	assert_int_equal(write_one("a\r", "", &b), KPACK_ERROR_INVALID_ARGUMENT);
@@ -338,7 +325,7 @@ static void what_could_not_be_read_is_not_written(void **state)
 }
 
 /* Contents are also copied from file to file. */
-static void files_are_bundled(void **state)
+TEST(files_are_bundled)
 {
 	char dir[] = "/tmp/kpack-unit-XXXXXX", got[512];
 	const char *expected = S("a") "from a file" E("a");
@@ -346,7 +333,6 @@ static void files_are_bundled(void **state)
 	struct kp_sink sink = {.out = &out};
 	struct kp_text_entry entry = {.id = kp_span_str("a")};
 
-	(void)state;
 	assert_non_null(mkdtemp(dir));
 	assert_int_equal(kp_outfile_open(&in, dir, "in", 0600, &why), KPACK_SUCCESS);
 	assert_int_equal(kp_outfile_pwrite(&in, 0, "from a file", 11, &why),
@@ -361,22 +347,3 @@ static void files_are_bundled(void **state)
 	kp_outfile_close(&out);
 	assert_int_equal(rmdir(dir), 0);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(entries_are_read_exactly),
-	cmocka_unit_test(ids_are_interpreted),
-	cmocka_unit_test(what_stands_between_entries_is_passed_over),
-	cmocka_unit_test(lines_that_end_in_cr_lf_are_understood),
-	cmocka_unit_test(damage_is_named),
-	cmocka_unit_test(start_markers_among_contents_are_contents),
-	cmocka_unit_test(nul_bytes),
-	cmocka_unit_test(markers_at_every_offset),
-	cmocka_unit_test(bundles_are_known_by_their_first_marker),
-	cmocka_unit_test(types_have_comments),
-	cmocka_unit_test(entries_are_written),
-	cmocka_unit_test(what_is_written_is_read),
-	cmocka_unit_test(what_could_not_be_read_is_not_written),
-	cmocka_unit_test(files_are_bundled),
-};
-
-SUITE(tests, NULL, NULL);

@@ -14,7 +14,7 @@ static struct kpackx_error why;
 
 /* --- packs ------------------------------------------------------------------------------ */
 
-static void packs_are_gpus_or_families(void **state)
+TEST(packs_are_gpus_or_families)
 {
 	static const struct {
 		const char *directory, *arches, *family;
@@ -50,7 +50,6 @@ static void packs_are_gpus_or_families(void **state)
 		{"amd-gfxnew", "", "", true},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(packs); i++) {
 		struct aotriton_pack p = aotriton_pack(kp_span_str(packs[i].directory));
 		struct library_object o = {0};
@@ -93,12 +92,11 @@ static kpack_error_t read_aks2(const void *bytes, size_t size, struct aks2 *out)
 	return aks2_read(&s, out, &why);
 }
 
-static void aks2_headers_are_read(void **state)
+TEST(aks2_headers_are_read)
 {
 	uint8_t bytes[AKS2_SIZE + 8] = {0};
 	struct aks2 a;
 
-	(void)state;
 	put_aks2(bytes, 1000, 3, 90);
 	assert_int_equal(read_aks2(bytes, AKS2_SIZE, &a), KPACK_SUCCESS);
 	assert_int_equal(a.decoded_size, 1000);
@@ -113,7 +111,7 @@ static void aks2_headers_are_read(void **state)
 	assert_int_equal(read_aks2(bytes, 30, &a), KPACK_SUCCESS);
 }
 
-static void wrong_aks2_headers_are_reported(void **state)
+TEST(wrong_aks2_headers_are_reported)
 {
 	static const uint32_t numbers[][3] = {
 		{1000, 3, 1001},
@@ -124,7 +122,6 @@ static void wrong_aks2_headers_are_reported(void **state)
 	uint8_t bytes[AKS2_SIZE];
 	struct aks2 a;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(numbers); i++) {
 		put_aks2(bytes, numbers[i][0], numbers[i][1], numbers[i][2]);
 		assert_int_equal(read_aks2(bytes, AKS2_SIZE, &a),
@@ -169,12 +166,11 @@ static kpack_error_t read_zip(const uint8_t *bytes, size_t size, unsigned *membe
 	return flatzip_read(&s, members, &why);
 }
 
-static void zips_have_an_end_record(void **state)
+TEST(zips_have_an_end_record)
 {
 	static const size_t comments[] = {0, 1, 100, 65535};
 	unsigned n;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(comments); i++) {
 		size_t size = ZIP_SIZE + comments[i];
 		uint8_t *z = zip(comments[i]);
@@ -203,9 +199,8 @@ static void assert_kernel(const char *json, const char *want)
 	facts_fini(&f);
 }
 
-static void tuning_parameters_are_facts(void **state)
+TEST(tuning_parameters_are_facts)
 {
-	(void)state;
 	assert_kernel("{\"hash\":\"1f\",\"target\":{\"arch\":\"gfx942\"},\"num_warps\":4,"
 		      "\"num_stages\":2,\"shared\":16384,\"BLOCK_M\":64,\"name\":\"k\"}",
 		      "{\"tuning_params\":{\"num_warps\":4,\"num_stages\":2,"
@@ -236,7 +231,7 @@ static void tuning_parameters_are_facts(void **state)
 
 /* --- files ------------------------------------------------------------------------------ */
 
-static void images_are_their_packs(void **state)
+TEST(images_are_their_packs)
 {
 	static const struct {
 		const char *path, *arches, *family, *facts;
@@ -271,7 +266,6 @@ static void images_are_their_packs(void **state)
 	};
 	uint8_t bytes[AKS2_SIZE];
 
-	(void)state;
 	put_aks2(bytes, 1000, 3, 90);
 	for (size_t i = 0; i < COUNT(files); i++) {
 		struct asked a = ask(&library_aotriton, files[i].path, bytes, AKS2_SIZE);
@@ -288,7 +282,7 @@ static void images_are_their_packs(void **state)
 	}
 }
 
-static void names_of_other_packs_are_reported(void **state)
+TEST(names_of_other_packs_are_reported)
 {
 	static const struct {
 		const char *path;
@@ -305,7 +299,6 @@ static void names_of_other_packs_are_reported(void **state)
 	};
 	uint8_t bytes[AKS2_SIZE];
 
-	(void)state;
 	put_aks2(bytes, 1000, 3, 90);
 	for (size_t i = 0; i < COUNT(files); i++) {
 		struct asked a = ask(&library_aotriton, files[i].path, bytes, AKS2_SIZE);
@@ -317,13 +310,12 @@ static void names_of_other_packs_are_reported(void **state)
 	}
 }
 
-static void zips_are_read_at_random(void **state)
+TEST(zips_are_read_at_random)
 {
 	uint8_t *z = zip(0);
 	struct asked a = ask(&library_aotriton,
 			     IMAGES "amd-gfx120x/flash/affine_kernels.zip", z, ZIP_SIZE);
 
-	(void)state;
 	assert_int_equal(a.err, 0);
 	assert_true(a.mine && a.object.at_random);
 	assert_string_equal(asked_arches(&a), "gfx1200 gfx1201");
@@ -333,7 +325,7 @@ static void zips_are_read_at_random(void **state)
 	free(z);
 }
 
-static void signatures_give_versions(void **state)
+TEST(signatures_give_versions)
 {
 	static const char json[] =
 		"{\n  \"AOTRITON_GIT_SHA1\": \"30ae\",\n \"other\": \"x\",\n"
@@ -341,7 +333,6 @@ static void signatures_give_versions(void **state)
 	struct asked a = ask(&library_aotriton, IMAGES "amd-gfx942/__signature__", json,
 			     sizeof(json) - 1);
 
-	(void)state;
 	assert_int_equal(a.err, 0);
 	assert_string_equal(a.object.role, "signature");
 	assert_facts(&a.object.facts,
@@ -356,7 +347,7 @@ static void signatures_give_versions(void **state)
 }
 
 /* A file that AOTriton could not read is packed anyway, with a warning. */
-static void damaged_images_are_reported(void **state)
+TEST(damaged_images_are_reported)
 {
 	static const char *const paths[] = {
 		IMAGES "amd-gfx942/flash/a/x.aks2",
@@ -364,7 +355,6 @@ static void damaged_images_are_reported(void **state)
 		IMAGES "amd-gfx77x/flash/a/x",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(paths); i++) {
 		struct asked a = ask(&library_aotriton, paths[i], "text", 4);
 
@@ -375,7 +365,7 @@ static void damaged_images_are_reported(void **state)
 	}
 }
 
-static void other_files_are_not_aotritons(void **state)
+TEST(other_files_are_not_aotritons)
 {
 	static const char *const paths[] = {
 		"lib/aotriton.images",        "lib/aotriton/amd-gfx942/x.aks2",
@@ -386,7 +376,6 @@ static void other_files_are_not_aotritons(void **state)
 	uint8_t elf[64] = "\177ELF\2\1\1";
 	struct asked a;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(paths); i++)
 		if (ask(&library_aotriton, paths[i], "", 0).probed)
 			fail_msg("%s", paths[i]);
@@ -415,13 +404,12 @@ static void add_file(struct file_tree *t, const char *dir, const char *path,
 						  .size = strlen(text)});
 }
 
-static void kernels_have_keys_and_facts(void **state)
+TEST(kernels_have_keys_and_facts)
 {
 	char dir[] = "/tmp/kpack-aotriton-XXXXXX", disk[200];
 	struct file_tree t = {0};
 	struct asked a;
 
-	(void)state;
 	assert_non_null(mkdtemp(dir));
 	add_file(&t, dir, "aotriton/kernels/gfx90a-xnack+/fwd.json",
 		 "{\"num_warps\":8,\"signature\":\"*fp16\"}");
@@ -458,20 +446,3 @@ static void kernels_have_keys_and_facts(void **state)
 	unlink(disk);
 	rmdir(dir);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(packs_are_gpus_or_families),
-	cmocka_unit_test(aks2_headers_are_read),
-	cmocka_unit_test(wrong_aks2_headers_are_reported),
-	cmocka_unit_test(zips_have_an_end_record),
-	cmocka_unit_test(tuning_parameters_are_facts),
-	cmocka_unit_test(images_are_their_packs),
-	cmocka_unit_test(names_of_other_packs_are_reported),
-	cmocka_unit_test(zips_are_read_at_random),
-	cmocka_unit_test(signatures_give_versions),
-	cmocka_unit_test(damaged_images_are_reported),
-	cmocka_unit_test(other_files_are_not_aotritons),
-	cmocka_unit_test(kernels_have_keys_and_facts),
-};
-
-SUITE(tests, NULL, NULL);

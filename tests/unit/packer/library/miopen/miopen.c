@@ -10,7 +10,7 @@ static const char TEXT[] = "key=ConvAsm1x1U:1,8\n";
 
 /* --- names ------------------------------------------------------------------------------ */
 
-static void names_give_gpu_and_compute_units(void **state)
+TEST(names_give_gpu_and_compute_units)
 {
 	static const struct {
 		const char *name, *arch, *db_id;
@@ -76,7 +76,6 @@ static void names_give_gpu_and_compute_units(void **state)
 		{"gfx94213", "gfx942", "gfx942", 19, "file", NULL},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(names); i++) {
 		struct miopen_name n = miopen_name(kp_span_str(names[i].name));
 
@@ -93,7 +92,7 @@ static void names_give_gpu_and_compute_units(void **state)
 	}
 }
 
-static void names_of_ck_give_the_target(void **state)
+TEST(names_of_ck_give_the_target)
 {
 	static const struct {
 		const char *text, *arch; /* NULL: none */
@@ -126,7 +125,6 @@ static void names_of_ck_give_the_target(void **state)
 		{"gfx9-4-generic-and-a-name-that-is-too-long-for-it", NULL, false},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(names); i++) {
 		char arch[KP_TARGET_TEXT_MAX] = "";
 		bool variant = false;
@@ -138,7 +136,7 @@ static void names_of_ck_give_the_target(void **state)
 	}
 }
 
-static void names_of_ck_libraries(void **state)
+TEST(names_of_ck_libraries)
 {
 	static const struct {
 		const char *name, *arch; /* NULL: not a CK library */
@@ -163,7 +161,6 @@ static void names_of_ck_libraries(void **state)
 		{"xlibMIOpenCK_gfx942.so", NULL},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(names); i++) {
 		struct ck_library_name n;
 		bool is = ck_library_name(kp_span_str(names[i].name), &n);
@@ -175,7 +172,7 @@ static void names_of_ck_libraries(void **state)
 
 /* --- files ------------------------------------------------------------------------------ */
 
-static void files_below_the_directory_are_miopens(void **state)
+TEST(files_below_the_directory_are_miopens)
 {
 	static const struct {
 		const char *path, *role, *arches, *facts;
@@ -198,7 +195,6 @@ static void files_below_the_directory_are_miopens(void **state)
 		 "{\"container\":\"text\",\"kind\":\"perf\"}"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(files); i++) {
 		struct asked a =
 			ask(&library_miopen, files[i].path, TEXT, sizeof(TEXT) - 1);
@@ -214,7 +210,7 @@ static void files_below_the_directory_are_miopens(void **state)
 	}
 }
 
-static void other_files_are_not(void **state)
+TEST(other_files_are_not)
 {
 	static const char *const paths[] = {
 		"share/miopen/db",       "share/miopen/gfx942130.db.txt",
@@ -224,7 +220,6 @@ static void other_files_are_not(void **state)
 	uint8_t elf[64] = "\177ELF\2\1\1";
 	struct asked a;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(paths); i++)
 		assert_false(ask(&library_miopen, paths[i], TEXT, 10).probed);
 	/* a host program in this directory is not taken */
@@ -235,11 +230,10 @@ static void other_files_are_not(void **state)
 	asked_fini(&a);
 }
 
-static void an_unknown_gpu_is_reported(void **state)
+TEST(an_unknown_gpu_is_reported)
 {
 	struct asked a = ask(&library_miopen, "miopen/db/gfx77130.db.txt", TEXT, 10);
 
-	(void)state;
 	assert_true(a.mine);
 	assert_string_equal(asked_arches(&a), "generic");
 	assert_non_null(a.object.warning);
@@ -266,13 +260,12 @@ static uint8_t *database(size_t pages)
 	return db;
 }
 
-static void databases_are_read_at_random(void **state)
+TEST(databases_are_read_at_random)
 {
 	uint8_t *db = database(3);
 	static const char *const paths[] = {"miopen/db/gfx90a.kdb",
 					    "miopen/db/miopen.db"};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(paths); i++) {
 		struct asked a = ask(&library_miopen, paths[i], db, 3 * 4096);
 
@@ -295,11 +288,10 @@ static void assert_fault(const char *path, const void *bytes, size_t size,
 	asked_fini(&a);
 }
 
-static void databases_that_no_loader_opens_are_faults(void **state)
+TEST(databases_that_no_loader_opens_are_faults)
 {
 	uint8_t *db = database(3);
 
-	(void)state;
 	assert_fault("miopen/db/gfx90a.kdb", db, 2 * 4096, "page");
 	assert_fault("miopen/db/gfx90a.kdb", db, 511, "below 512");
 	assert_fault("miopen/db/gfx90a.kdb", db, 0, "0 bytes");
@@ -312,12 +304,11 @@ static void databases_that_no_loader_opens_are_faults(void **state)
 
 /* --- libraries of Composable Kernel ----------------------------------------------------- */
 
-static void ck_libraries_stay_whole(void **state)
+TEST(ck_libraries_stay_whole)
 {
 	uint8_t elf[64] = "\177ELF\2\1\1", dll[64] = "MZ";
 	struct asked a;
 
-	(void)state;
 	elf[18] = 62;
 	a = ask(&library_miopen, "lib/libMIOpenCKGroupedConv_gfx942.so.1", elf, 64);
 	assert_int_equal(a.err, 0);
@@ -341,7 +332,7 @@ static void ck_libraries_stay_whole(void **state)
 }
 
 /* An unreadable library is packed unchanged, with a warning. */
-static void damaged_ck_libraries_are_reported(void **state)
+TEST(damaged_ck_libraries_are_reported)
 {
 	static const struct file_tree none;
 	char name[] = "/tmp/kpack-miopen-XXXXXX";
@@ -349,7 +340,6 @@ static void damaged_ck_libraries_are_reported(void **state)
 	int fd = mkstemp(name);
 	struct asked a;
 
-	(void)state;
 	elf[16] = 3;
 	elf[18] = 62;
 	memset(elf + 40, 0xff, 24);
@@ -365,7 +355,7 @@ static void damaged_ck_libraries_are_reported(void **state)
 	unlink(name);
 }
 
-static void archives_of_ck(void **state)
+TEST(archives_of_ck)
 {
 	static const char ar[] = "!<arch>\n";
 	static const struct {
@@ -384,7 +374,6 @@ static void archives_of_ck(void **state)
 	};
 	struct asked a;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(files); i++) {
 		a = ask(&library_composablekernel, files[i].path, ar, sizeof(ar) - 1);
 		if (a.mine != !!files[i].arch)
@@ -399,19 +388,3 @@ static void archives_of_ck(void **state)
 	assert_true(a.probed && !a.mine);
 	asked_fini(&a);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(names_give_gpu_and_compute_units),
-	cmocka_unit_test(names_of_ck_give_the_target),
-	cmocka_unit_test(names_of_ck_libraries),
-	cmocka_unit_test(files_below_the_directory_are_miopens),
-	cmocka_unit_test(other_files_are_not),
-	cmocka_unit_test(an_unknown_gpu_is_reported),
-	cmocka_unit_test(databases_are_read_at_random),
-	cmocka_unit_test(databases_that_no_loader_opens_are_faults),
-	cmocka_unit_test(ck_libraries_stay_whole),
-	cmocka_unit_test(damaged_ck_libraries_are_reported),
-	cmocka_unit_test(archives_of_ck),
-};
-
-SUITE(tests, NULL, NULL);

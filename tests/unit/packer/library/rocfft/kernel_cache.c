@@ -40,9 +40,8 @@ static const struct {
 	{"", NULL},
 };
 
-static void caches_are_known_by_name_and_place(void **state)
+TEST(caches_are_known_by_name_and_place)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(names); i++) {
 		char arch[KP_TARGET_TEXT_MAX];
 
@@ -139,7 +138,7 @@ static char *disk_in(const char *dir)
 	"0 "                                                                             \
 	"THEN 'gfx90a' ELSE 'gfx1100' END, i % 3, x'aabb', zeroblob(i * 97), 0 FROM n"
 
-static void databases_for_each_arch_hold_its_rows(void **state)
+TEST(databases_for_each_arch_hold_its_rows)
 {
 	char *disk = disk_in(*state);
 	struct cache_files parts = {0};
@@ -168,7 +167,7 @@ static void databases_for_each_arch_hold_its_rows(void **state)
 	free(disk);
 }
 
-static void rows_follow_each_other(void **state)
+TEST(rows_follow_each_other)
 {
 	char *disk = disk_in(*state);
 	struct cache_files parts = {0};
@@ -197,7 +196,7 @@ static void rows_follow_each_other(void **state)
 }
 
 /* The parts have no names, because a killed program could not remove them. */
-static void files_have_no_names(void **state)
+TEST(files_have_no_names)
 {
 	char *disk = disk_in(*state);
 	struct cache_files parts = {0};
@@ -241,7 +240,7 @@ static const struct {
 	 "arch of 1 rows is no target ID: gfx90a"},
 };
 
-static void what_is_no_cache_is_left_or_refused(void **state)
+TEST(what_is_no_cache_is_left_or_refused)
 {
 	char *disk = disk_in(*state);
 
@@ -265,7 +264,7 @@ static void what_is_no_cache_is_left_or_refused(void **state)
 }
 
 /* The schema has code that would run when rows are written, or when it is read. */
-static void schemas_do_nothing(void **state)
+TEST(schemas_do_nothing)
 {
 	char *disk = disk_in(*state);
 	struct cache_files parts = {0};
@@ -306,7 +305,7 @@ static void try_damaged(const char *dir, const char *disk, const uint8_t *bytes,
 	cache_files_fini(&parts);
 }
 
-static void damage_anywhere_ends_well(void **state)
+TEST(damage_anywhere_ends_well)
 {
 	char *disk = disk_in(*state);
 	size_t size;
@@ -335,7 +334,7 @@ static void damage_anywhere_ends_well(void **state)
 	free(disk);
 }
 
-static void a_missing_directory_is_reported(void **state)
+TEST(a_missing_directory_is_reported)
 {
 	char *disk = disk_in(*state);
 	struct cache_files parts = {0};
@@ -351,15 +350,4 @@ static void a_missing_directory_is_reported(void **state)
 			 KPACK_ERROR_FILE_NOT_FOUND);
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(caches_are_known_by_name_and_place),
-	cmocka_unit_test(databases_for_each_arch_hold_its_rows),
-	cmocka_unit_test(rows_follow_each_other),
-	cmocka_unit_test(files_have_no_names),
-	cmocka_unit_test(what_is_no_cache_is_left_or_refused),
-	cmocka_unit_test(schemas_do_nothing),
-	cmocka_unit_test(damage_anywhere_ends_well),
-	cmocka_unit_test(a_missing_directory_is_reported),
-};
-
-SUITE(tests, setup, teardown);
+SUITE(setup, teardown);

@@ -66,33 +66,30 @@ static const struct {
 	{"factors_99999999999999999999999_2", "any any - - - 0"},
 };
 
-static void names_are_taken_apart(void **state)
+TEST(names_are_taken_apart)
 {
 	char text[256];
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(names); i++)
 		assert_string_equal(described(names[i].name, text), names[i].description);
 }
 
-static void more_factors_than_there_can_be_end_the_list(void **state)
+TEST(more_factors_than_there_can_be_end_the_list)
 {
 	char name[512] = "factors";
 
-	(void)state;
 	for (int i = 0; i < 100; i++)
 		strcat(name, "_2");
 	assert_int_equal(parsed(name).n_factors[0], KERNEL_NAME_FACTORS_MAX);
 }
 
-static void what_a_name_states_becomes_facts(void **state)
+TEST(what_a_name_states_becomes_facts)
 {
 	static const char *const all[] = {"length", "precision", "factors",   "factors2",
 					  "batch",  "placement", "direction", "scheme"};
 	struct kernel_name n = parsed("fwd_len8x8_factors_8_x_8_sp_ip_sbrr_batch2");
 	struct facts facts = {0};
 
-	(void)state;
 	kernel_name_facts(&n, &facts);
 	assert_int_equal(facts.count, COUNT(all));
 	for (size_t i = 0; i < COUNT(all); i++)
@@ -105,7 +102,7 @@ static void what_a_name_states_becomes_facts(void **state)
 	facts_fini(&facts);
 }
 
-static void lengths_are_numbers_where_they_can_be(void **state)
+TEST(lengths_are_numbers_where_they_can_be)
 {
 	static const struct {
 		const char *length;
@@ -116,7 +113,6 @@ static void lengths_are_numbers_where_they_can_be(void **state)
 		{"", 0xa0},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(lengths); i++) {
 		struct facts facts = {0};
 
@@ -141,9 +137,8 @@ static const struct {
 	{"", ""},
 };
 
-static void names_become_parts_of_keys(void **state)
+TEST(names_become_parts_of_keys)
 {
-	(void)state;
 	for (size_t i = 0; i < COUNT(components); i++) {
 		char *got = kernel_name_component(kp_span_str(components[i].name));
 
@@ -151,13 +146,3 @@ static void names_become_parts_of_keys(void **state)
 		free(got);
 	}
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(names_are_taken_apart),
-	cmocka_unit_test(more_factors_than_there_can_be_end_the_list),
-	cmocka_unit_test(what_a_name_states_becomes_facts),
-	cmocka_unit_test(lengths_are_numbers_where_they_can_be),
-	cmocka_unit_test(names_become_parts_of_keys),
-};
-
-SUITE(tests, NULL, NULL);

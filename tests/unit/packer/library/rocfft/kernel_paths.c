@@ -57,12 +57,11 @@ static struct file_tree tree_of_files(void)
 	return tree;
 }
 
-static void paths_are_found_in_the_tree_alone(void **state)
+TEST(paths_are_found_in_the_tree_alone)
 {
 	struct file_tree tree = tree_of_files();
 	size_t file;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(paths); i++) {
 		bool found = kernel_path_find(&tree, files[0], kp_span_str(paths[i].path),
 					      &file);
@@ -75,25 +74,23 @@ static void paths_are_found_in_the_tree_alone(void **state)
 	file_tree_fini(&tree);
 }
 
-static void a_database_at_the_root_has_the_root(void **state)
+TEST(a_database_at_the_root_has_the_root)
 {
 	struct file_tree tree = tree_of_files();
 	size_t file;
 
-	(void)state;
 	assert_true(kernel_path_find(&tree, "x.db", kp_span_str("k/a.co"), &file));
 	assert_string_equal(tree.items[file].path, "k/a.co");
 	assert_false(kernel_path_find(&tree, "x.db", kp_span_str("../k/a.co"), &file));
 	file_tree_fini(&tree);
 }
 
-static void long_and_deep_paths_are_not_there(void **state)
+TEST(long_and_deep_paths_are_not_there)
 {
 	struct file_tree tree = tree_of_files();
 	char text[3 * KP_NAME_MAX];
 	size_t file;
 
-	(void)state;
 	memset(text, 'a', sizeof(text));
 	text[0] = '/';
 	assert_false(kernel_path_find(
@@ -108,11 +105,3 @@ static void long_and_deep_paths_are_not_there(void **state)
 		&tree, files[0], (struct kp_span){(const uint8_t *)"b.co\0x", 6}, &file));
 	file_tree_fini(&tree);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(paths_are_found_in_the_tree_alone),
-	cmocka_unit_test(a_database_at_the_root_has_the_root),
-	cmocka_unit_test(long_and_deep_paths_are_not_there),
-};
-
-SUITE(tests, NULL, NULL);

@@ -60,11 +60,10 @@ static const struct {
 	{91, "\1", 1, "reserved byte (byte 91) is 1"},
 };
 
-static void each_field_is_looked_at(void **state)
+TEST(each_field_is_looked_at)
 {
 	uint8_t bytes[4096];
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(fields); i++) {
 		size_t size = good(bytes);
 
@@ -80,22 +79,20 @@ static void each_field_is_looked_at(void **state)
 	}
 }
 
-static void wal_mode_error_says_how_to_leave_it(void **state)
+TEST(wal_mode_error_says_how_to_leave_it)
 {
 	uint8_t bytes[4096];
 	size_t size = good(bytes);
 
-	(void)state;
 	bytes[18] = bytes[19] = 2;
 	assert_int_equal(check(bytes, size), KPACK_ERROR_INVALID_FORMAT);
 	assert_non_null(strstr(why.text, "PRAGMA journal_mode=DELETE"));
 }
 
-static void shorter_files_are_cut_short(void **state)
+TEST(shorter_files_are_cut_short)
 {
 	uint8_t bytes[4096];
 
-	(void)state;
 	good(bytes);
 	for (size_t size = 0; size < 3072; size++)
 		if (check(bytes, size) != KPACK_ERROR_INVALID_FORMAT)
@@ -109,24 +106,14 @@ static void shorter_files_are_cut_short(void **state)
 	assert_int_equal(check(bytes, 512), KPACK_ERROR_INVALID_FORMAT);
 }
 
-static void reserved_bytes_must_leave_something(void **state)
+TEST(reserved_bytes_must_leave_something)
 {
 	uint8_t bytes[4096];
 	size_t size = good(bytes);
 
-	(void)state;
 	memcpy(bytes + 16, "\2\0", 2);
 	bytes[20] = 32;
 	assert_int_equal(check(bytes, size), KPACK_SUCCESS);
 	bytes[20] = 33;
 	assert_int_equal(check(bytes, size), KPACK_ERROR_INVALID_FORMAT);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(each_field_is_looked_at),
-	cmocka_unit_test(wal_mode_error_says_how_to_leave_it),
-	cmocka_unit_test(shorter_files_are_cut_short),
-	cmocka_unit_test(reserved_bytes_must_leave_something),
-};
-
-SUITE(tests, NULL, NULL);

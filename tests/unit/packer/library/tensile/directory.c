@@ -63,12 +63,11 @@ static const struct {
 	{"TensileManifest.txt", "rocblas", "TensileManifest.txt"},
 };
 
-static void directories_are_known_by_their_files(void **state)
+TEST(directories_are_known_by_their_files)
 {
 	static const char *const libraries[] = {"rocblas", "hipblaslt", "hipsparselt"};
 	struct file_tree tree = {0};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(paths); i++)
 		file_tree_add(&tree, &(struct file_tree_item){.path = (char *)paths[i]});
 	file_tree_sort(&tree);
@@ -91,9 +90,3 @@ static void directories_are_known_by_their_files(void **state)
 	}
 	file_tree_fini(&tree);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(directories_are_known_by_their_files),
-};
-
-SUITE(tests, NULL, NULL);

@@ -141,9 +141,8 @@ static void placeholder_row(const char *gpu, bool library_first, const char *val
 	}
 }
 
-static void test_placeholders(void **state)
+TEST(test_placeholders)
 {
-	(void)state;
 	begin();
 	map(2);
 	text("library");
@@ -204,9 +203,8 @@ static void four_solutions(void)
 	solution("k4", NULL, -1, 4);
 }
 
-static void test_solutions(void **state)
+TEST(test_solutions)
 {
-	(void)state;
 	begin();
 	map(1);
 	text("solutions");
@@ -218,11 +216,10 @@ static void test_solutions(void **state)
 	end();
 }
 
-static void test_blob(void **state)
+TEST(test_blob)
 {
 	msgpack_sbuffer blob;
 
-	(void)state;
 	begin();
 	four_solutions();
 	blob = buffer;
@@ -242,11 +239,10 @@ static void test_blob(void **state)
 	msgpack_sbuffer_destroy(&blob);
 }
 
-static void test_not_a_map(void **state)
+TEST(test_not_a_map)
 {
 	static const char *const bytes[] = {"", "\x90", "\xc0", "text", "\x80"};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(bytes); i++) {
 		struct kp_span s = kp_span_str(bytes[i]);
 		bool good = i == 4;
@@ -257,11 +253,10 @@ static void test_not_a_map(void **state)
 	}
 }
 
-static void test_cut(void **state)
+TEST(test_cut)
 {
 	size_t whole;
 
-	(void)state;
 	begin();
 	map(2);
 	text("solutions");
@@ -278,9 +273,8 @@ static void test_cut(void **state)
 	end();
 }
 
-static void test_depth(void **state)
+TEST(test_depth)
 {
-	(void)state;
 	for (int deep = 40; deep < 200000; deep = 5 * deep) {
 		begin();
 		map(1);
@@ -300,7 +294,7 @@ static void test_depth(void **state)
 	}
 }
 
-static void test_counts(void **state)
+TEST(test_counts)
 {
 	static const char *const bytes[] = {
 		"\xdf\xff\xff\xff\xff",                         /* map of 2^32-1 pairs */
@@ -308,7 +302,6 @@ static void test_counts(void **state)
 		"\x81\xa7library\x81\xa5value\xdb\xff\xff\xff", /* string */
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(bytes); i++) {
 		assert_int_equal(tensile_index_read(kp_span_str(bytes[i]), &x, &why),
 				 KPACK_ERROR_MSGPACK_PARSE_FAILED);
@@ -316,11 +309,10 @@ static void test_counts(void **state)
 	}
 }
 
-static void test_placeholder_values(void **state)
+TEST(test_placeholder_values)
 {
 	char longer[KP_NAME_MAX + 2];
 
-	(void)state;
 	memset(longer, 'a', sizeof(longer));
 	longer[sizeof(longer) - 1] = '\0';
 	for (int i = 0; i < 3; i++) {
@@ -338,9 +330,8 @@ static void test_placeholder_values(void **state)
 	}
 }
 
-static void test_many_processors(void **state)
+TEST(test_many_processors)
 {
-	(void)state;
 	begin();
 	map(1);
 	text("solutions");
@@ -353,17 +344,3 @@ static void test_many_processors(void **state)
 	}
 	refused("too many processors");
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_placeholders),
-	cmocka_unit_test(test_solutions),
-	cmocka_unit_test(test_blob),
-	cmocka_unit_test(test_not_a_map),
-	cmocka_unit_test(test_cut),
-	cmocka_unit_test(test_depth),
-	cmocka_unit_test(test_counts),
-	cmocka_unit_test(test_placeholder_values),
-	cmocka_unit_test(test_many_processors),
-};
-
-SUITE(tests, NULL, NULL);

@@ -143,7 +143,7 @@ static void check_rows(const struct row *rows, size_t n)
 
 /* --- names -------------------------------------------------------------------------------- */
 
-static void rocblas_of_each_generation(void **state)
+TEST(rocblas_of_each_generation)
 {
 	static const struct row rows[] = {
 		/* merged */
@@ -244,11 +244,10 @@ static void rocblas_of_each_generation(void **state)
 		 NULL, NULL},
 	};
 
-	(void)state;
 	check_rows(rows, COUNT(rows));
 }
 
-static void hipblaslt_and_hipsparselt(void **state)
+TEST(hipblaslt_and_hipsparselt)
 {
 	static const struct row rows[] = {
 		{"lib/hipblaslt/library/TensileLibrary_lazy_gfx942.dat", "hipblaslt",
@@ -299,13 +298,12 @@ static void hipblaslt_and_hipsparselt(void **state)
 		 "hipsparselt", "helper", "gfx950", ""},
 	};
 
-	(void)state;
 	check_rows(rows, COUNT(rows));
 }
 
 #define GEMM "hipblaslt/library/TensileLibrary/gfx1100/"
 
-static void kernels_that_describe_themselves(void **state)
+TEST(kernels_that_describe_themselves)
 {
 	static const struct row rows[] = {
 		{GEMM "gemm_kernel_1.co", "hipblaslt", "code", "gfx1100", ""},
@@ -349,12 +347,11 @@ static void kernels_that_describe_themselves(void **state)
 		{GEMM "gemm_4096x.co", "hipblaslt", "code", "gfx1100", ""},
 	};
 
-	(void)state;
 	check_rows(rows, COUNT(rows));
 }
 
 /* Facts stay few and small for any name. */
-static void hostile_names_do_no_harm(void **state)
+TEST(hostile_names_do_no_harm)
 {
 	static const char *const patterns[] = {
 		"_",      "gfx",     "gfx9_", "TensileLibrary_",
@@ -363,7 +360,6 @@ static void hostile_names_do_no_harm(void **state)
 	};
 	struct file_tree none = {0};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(patterns); i++) {
 		char path[4096] = "rocblas/library/TensileLibrary_";
 		size_t n = strlen(patterns[i]);
@@ -379,7 +375,7 @@ static void hostile_names_do_no_harm(void **state)
 	}
 }
 
-static void stems_are_what_a_library_asks_for(void **state)
+TEST(stems_are_what_a_library_asks_for)
 {
 	static const struct {
 		const char *path, *stem;
@@ -394,7 +390,6 @@ static void stems_are_what_a_library_asks_for(void **state)
 	};
 	struct file_tree none = {0};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct answer a = ask(&none, rows[i].path, (struct kp_span){NULL, 0});
 		char stem[300];
@@ -407,18 +402,17 @@ static void stems_are_what_a_library_asks_for(void **state)
 
 /* --- content ------------------------------------------------------------------------------ */
 
-static void host_libraries_are_nobodys(void **state)
+TEST(host_libraries_are_nobodys)
 {
 	static const uint8_t host[64] = {0x7f, 'E', 'L', 'F', 2, 1, 1, 0, 0, 0,
 					 0,    0,   0,   0,   0, 0, 3, 0, 62};
 	static const struct row row = {"lib/rocblas/library/libhelper.so", NULL, NULL,
 				       NULL, NULL};
 
-	(void)state;
 	check_row(&row, (struct kp_span){host, sizeof(host)});
 }
 
-static void names_that_contradict_are_warned_of(void **state)
+TEST(names_that_contradict_are_warned_of)
 {
 	static const struct {
 		const char *path;
@@ -439,7 +433,6 @@ static void names_that_contradict_are_warned_of(void **state)
 	};
 	struct file_tree none = {0};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		uint8_t elf[64] = {0x7f, 'E', 'L', 'F', 2, 1, 1, 64, 4};
 		struct kp_span bytes = {elf, rows[i].flags ? sizeof(elf) : 0};
@@ -456,7 +449,7 @@ static void names_that_contradict_are_warned_of(void **state)
 	}
 }
 
-static void parents_with_rows_of_others_are_warned_of(void **state)
+TEST(parents_with_rows_of_others_are_warned_of)
 {
 #define ROW(gpu)                                                                         \
 	"\x82\xa9predicate\x82\xa4type\xa9Processor\xa5value" gpu "\xa7library\xc0"
@@ -489,7 +482,6 @@ static void parents_with_rows_of_others_are_warned_of(void **state)
 	};
 	struct file_tree none = {0};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(files); i++) {
 		struct answer a = ask(&none, files[i].path, kp_span_str(files[i].bytes));
 
@@ -500,7 +492,7 @@ static void parents_with_rows_of_others_are_warned_of(void **state)
 	}
 }
 
-static void kernels_are_counted_where_the_first_bytes_say(void **state)
+TEST(kernels_are_counted_where_the_first_bytes_say)
 {
 	static const struct {
 		const char *head;
@@ -529,7 +521,6 @@ static void kernels_are_counted_where_the_first_bytes_say(void **state)
 	struct file_tree none = {0};
 	char count[32];
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(files); i++) {
 		struct kp_span plain = {(const uint8_t *)files[i].head, files[i].size};
 		struct bytes packed = deflated(plain);
@@ -558,7 +549,7 @@ static void add_file(struct file_tree *tree, const char *path)
 	file_tree_add(tree, &item);
 }
 
-static void trees_as_the_paper_draws_them_have_its_keys(void **state)
+TEST(trees_as_the_paper_draws_them_have_its_keys)
 {
 	static const struct {
 		const char *path, *key; /* NULL: none */
@@ -583,7 +574,6 @@ static void trees_as_the_paper_draws_them_have_its_keys(void **state)
 	};
 	struct file_tree tree = {0};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++)
 		add_file(&tree, rows[i].path);
 	file_tree_sort(&tree);
@@ -598,18 +588,3 @@ static void trees_as_the_paper_draws_them_have_its_keys(void **state)
 	}
 	file_tree_fini(&tree);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(rocblas_of_each_generation),
-	cmocka_unit_test(hipblaslt_and_hipsparselt),
-	cmocka_unit_test(kernels_that_describe_themselves),
-	cmocka_unit_test(hostile_names_do_no_harm),
-	cmocka_unit_test(stems_are_what_a_library_asks_for),
-	cmocka_unit_test(host_libraries_are_nobodys),
-	cmocka_unit_test(names_that_contradict_are_warned_of),
-	cmocka_unit_test(parents_with_rows_of_others_are_warned_of),
-	cmocka_unit_test(kernels_are_counted_where_the_first_bytes_say),
-	cmocka_unit_test(trees_as_the_paper_draws_them_have_its_keys),
-};
-
-SUITE(tests, NULL, NULL);

@@ -22,7 +22,7 @@ static void check_normal(const char *text, const char *want)
 	free(got);
 }
 
-static void test_spellings(void **state)
+TEST(test_spellings)
 {
 	static const char *const same[] = {
 		"hip-amdgcn-amd-amdhsa--gfx900:xnack+",
@@ -31,7 +31,6 @@ static void test_spellings(void **state)
 		"hip-amdgcn-amdhsa-gfx900:xnack+",
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)
 		check_normal(same[i], same[0]);
 	check_normal("host-x86_64-unknown-linux-gnu", "host-x86_64-unknown-linux-gnu-");
@@ -47,23 +46,21 @@ static void test_spellings(void **state)
 	check_normal("host-arm-none-eabi-", "host-arm-unknown-none-eabi-");
 }
 
-static void test_no_ids(void **state)
+TEST(test_no_ids)
 {
 	static const char *const bad[] = {
 		"",         "-",   "hip",  "hip-", "-amdgcn-amd-amdhsa-",
 		"nonsense", "x-y", "x-y-z"};
 	struct entry_id id;
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_false(entry_id_parse(kp_span_str(bad[i]), &id));
 }
 
-static void test_kinds(void **state)
+TEST(test_kinds)
 {
 	struct entry_id id = id_of("hcc-amdgcn-amd-amdhsa--gfx803");
 
-	(void)state;
 	assert_false(entry_id_kind_known(&id));
 	id = id_of("hipv4-amdgcn-amd-amdhsa--gfx906");
 	assert_true(entry_id_kind_known(&id) && entry_id_is_hip(&id));
@@ -118,11 +115,10 @@ static struct sample sample(unsigned n)
 	return s;
 }
 
-static void test_rules(void **state)
+TEST(test_rules)
 {
 	const unsigned n = 162;
 
-	(void)state;
 	for (unsigned i = 0; i < n * n * 2; i++) {
 		struct sample c = sample(i % n), w = sample(i / n % n);
 		struct entry_id code = id_of(c.text), want = id_of(w.text);
@@ -141,11 +137,10 @@ static enum entry_verdict compare(const char *code, const char *want)
 	return entry_id_compare(&c, &w, false);
 }
 
-static void test_verdicts(void **state)
+TEST(test_verdicts)
 {
 	const char *x = "hip-amdgcn-amd-amdhsa--gfx906:xnack+";
 
-	(void)state;
 	assert_int_equal(compare(x, x), ENTRY_SAME);
 	assert_int_equal(compare("hip-amdgcn-amd-amdhsa--gfx906", x), ENTRY_SERVES);
 	assert_int_equal(compare(x, "openmp-amdgcn-amd-amdhsa--gfx906"),
@@ -165,11 +160,10 @@ static void test_verdicts(void **state)
 			 ENTRY_OTHER_PROCESSOR);
 }
 
-static void test_hosts(void **state)
+TEST(test_hosts)
 {
 	const char *gnu = "host-x86_64-unknown-linux-gnu-";
 
-	(void)state;
 	assert_true(entry_serves(compare(gnu, "host-amd64-unknown-linux-gnu")));
 	assert_true(entry_serves(compare(gnu, "host-x86_64-unknown-linux5-gnu4")));
 	assert_false(entry_serves(compare(gnu, "host-x86_64-pc-linux-gnu")));
@@ -189,14 +183,13 @@ static bool states_more(const char *a, const char *b)
 	return entry_ids_akin(&x, &y) && entry_id_states_more(&x, &y);
 }
 
-static void test_conflicts(void **state)
+TEST(test_conflicts)
 {
 	const char *x = "hip-amdgcn-amd-amdhsa--gfx906",
 		   *xnack = "hip-amdgcn-amd-amdhsa--gfx906:xnack+",
 		   *off = "hip-amdgcn-amd-amdhsa--gfx906:xnack-",
 		   *both = "hip-amdgcn-amd-amdhsa--gfx906:sramecc-:xnack-";
 
-	(void)state;
 	assert_true(states_more(xnack, x));
 	assert_false(states_more(x, xnack));
 	assert_false(states_more(xnack, off));
@@ -206,12 +199,3 @@ static void test_conflicts(void **state)
 	assert_false(states_more(xnack, "hipv4-amdgcn-amd-amdhsa--gfx906"));
 	assert_false(states_more(xnack, "hip-amdgcn-amd-amdhsa--gfx90a"));
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_spellings), cmocka_unit_test(test_no_ids),
-	cmocka_unit_test(test_kinds),     cmocka_unit_test(test_rules),
-	cmocka_unit_test(test_verdicts),  cmocka_unit_test(test_hosts),
-	cmocka_unit_test(test_conflicts),
-};
-
-SUITE(tests, NULL, NULL);

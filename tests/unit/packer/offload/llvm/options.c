@@ -73,9 +73,8 @@ static void assert_said(const char *text)
 		fail_msg("\"%s\" is not in \"%s\"", text, err);
 }
 
-static void takes_values_in_every_way(void **state)
+TEST(takes_values_in_every_way)
 {
-	(void)state;
 	assert_int_equal(READ("-type=a", "--input=x", "-input", "y=z", "--inputs", "a,,b",
 			      "-inputs=c", "-###", "-o", "-type", "in"),
 			 -1);
@@ -103,7 +102,7 @@ static void takes_values_in_every_way(void **state)
 	assert_string_equal(options[OPERAND].value, "-");
 }
 
-static void takes_flags(void **state)
+TEST(takes_flags)
 {
 	static const struct {
 		const char *word;
@@ -112,7 +111,6 @@ static void takes_flags(void **state)
 		     {"-###=TRUE", true},  {"-###=false", false}, {"-###=0", false},
 		     {"-###=False", false}};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		assert_int_equal(READ("-type=a", cases[i].word), -1);
 		assert_int_equal(options[FLAG].flag, cases[i].value);
@@ -126,7 +124,7 @@ static void takes_flags(void **state)
 	assert_true(options[SHORT].flag);
 }
 
-static void takes_numbers(void **state)
+TEST(takes_numbers)
 {
 	static const struct {
 		const char *word;
@@ -148,7 +146,6 @@ static void takes_numbers(void **state)
 		"-level=2147483648", "-level=99999999999999999999",
 		"-level=0x0x1"};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		assert_int_equal(READ("-type=a", good[i].word), -1);
 		assert_int_equal(options[COUNT_OF].number, good[i].value);
@@ -164,7 +161,7 @@ static void takes_numbers(void **state)
 	assert_said("for the --align option: '-1' value invalid for uint argument!\n");
 }
 
-static void refuses_as_llvm_does(void **state)
+TEST(refuses_as_llvm_does)
 {
 	static const struct {
 		const char *words[3], *text;
@@ -187,7 +184,6 @@ static void refuses_as_llvm_does(void **state)
 		{{"-type=a", "-\x1b[2J"}, "argument '-\\033[2J'"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const char *args[] = {cases[i].words[0], cases[i].words[1],
 				      cases[i].words[2], NULL};
@@ -197,7 +193,7 @@ static void refuses_as_llvm_does(void **state)
 	}
 }
 
-static void answers_help(void **state)
+TEST(answers_help)
 {
 	static const char help[] =
 		"OVERVIEW: A tool.\n\n"
@@ -219,7 +215,6 @@ static void answers_help(void **state)
 		"  --type=<string>   - Type:\n"
 		"                        o - object\n";
 
-	(void)state;
 	assert_int_equal(READ("-foo", "--help", "-bar"), 0);
 	assert_string_equal(out, help);
 	assert_said("'-foo'");
@@ -233,11 +228,10 @@ static void answers_help(void **state)
 	assert_int_equal(READ("-type=a", "--print-options", "--print-all-options"), -1);
 }
 
-static void names_the_program(void **state)
+TEST(names_the_program)
 {
 	const char *const args[] = {"-x", NULL};
 
-	(void)state;
 	assert_string_equal(llvm_tool_name("/usr/bin/clang-offload-bundler"),
 			    "clang-offload-bundler");
 	assert_string_equal(llvm_tool_name("offload-bundler"), "kpack offload-bundler");
@@ -259,9 +253,8 @@ static void put_file(const char *name, const char *text)
 	fclose(f);
 }
 
-static void reads_response_files(void **state)
+TEST(reads_response_files)
 {
-	(void)state;
 	put_file("words",
 		 "\xef\xbb\xbf-type=\"a b\"\n -input='c\\'d' \"\" -input=e\\ f\r\n"
 		 "-input=\"x\\\"y\"z @more\t# last");
@@ -280,9 +273,8 @@ static void reads_response_files(void **state)
 	assert_string_equal(options[TYPE].value, "-inputs=1,2");
 }
 
-static void bounds_response_files(void **state)
+TEST(bounds_response_files)
 {
-	(void)state;
 	put_file("one", "@two");
 	put_file("two", "@one");
 	assert_int_equal(READ("@one"), 1);
@@ -311,7 +303,6 @@ static void bounds_response_files(void **state)
 
 static int enter(void **state)
 {
-	(void)state;
 	return mkdtemp(dir) && chdir(dir) == 0 ? 0 : -1;
 }
 
@@ -319,21 +310,9 @@ static int leave(void **state)
 {
 	char command[64];
 
-	(void)state;
 	llvm_options_fini(&tool);
 	snprintf(command, sizeof(command), "rm -r %s", dir);
 	return chdir("/") || system(command);
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(takes_values_in_every_way),
-	cmocka_unit_test(takes_flags),
-	cmocka_unit_test(takes_numbers),
-	cmocka_unit_test(refuses_as_llvm_does),
-	cmocka_unit_test(answers_help),
-	cmocka_unit_test(names_the_program),
-	cmocka_unit_test(reads_response_files),
-	cmocka_unit_test(bounds_response_files),
-};
-
-SUITE(tests, enter, leave);
+SUITE(enter, leave);

@@ -15,9 +15,8 @@ static void check(const char *arch, const char *kind, uint32_t ordinal, const ch
 	assert_string_equal(got, want ? want : "");
 }
 
-static void kinds_and_numbers_distinguish_objects(void **state)
+TEST(kinds_and_numbers_distinguish_objects)
 {
-	(void)state;
 	check("sm_80", "cuda", 3, "");
 	check("sm_80", "cuda", 3, NULL); /* the same bytes */
 	check("sm_80", "cuda", 4, "@cuda");
@@ -32,11 +31,10 @@ static void kinds_and_numbers_distinguish_objects(void **state)
 	key_suffixes_fini(&names);
 }
 
-static void long_kinds_are_cut(void **state)
+TEST(long_kinds_are_cut)
 {
 	char kind[100], want[KEY_SUFFIX_MAX];
 
-	(void)state;
 	memset(kind, 'k', sizeof(kind));
 	kind[99] = 0;
 	snprintf(want, sizeof(want), "@%.40s", kind);
@@ -48,9 +46,8 @@ static void long_kinds_are_cut(void **state)
 	key_suffixes_fini(&names);
 }
 
-static void what_means_something_in_keys_is_replaced(void **state)
+TEST(what_means_something_in_keys_is_replaced)
 {
-	(void)state;
 	check("gfx942", "hip", 0, "");
 	check("gfx942", "a/../b#c@d", 1, "@a____b_c_d");
 	check("gfx942", "a/../b#c@e", 2, "@a____b_c_e");
@@ -60,11 +57,10 @@ static void what_means_something_in_keys_is_replaced(void **state)
 	key_suffixes_fini(&names);
 }
 
-static void numbers_go_on(void **state)
+TEST(numbers_go_on)
 {
 	char want[KEY_SUFFIX_MAX];
 
-	(void)state;
 	check("generic", "bc", 0, "");
 	check("generic", "bc", 1, "@bc");
 	for (uint32_t i = 2; i < 20000; i++) {
@@ -75,12 +71,3 @@ static void numbers_go_on(void **state)
 		check("generic", "bc", i, NULL);
 	key_suffixes_fini(&names);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(kinds_and_numbers_distinguish_objects),
-	cmocka_unit_test(long_kinds_are_cut),
-	cmocka_unit_test(what_means_something_in_keys_is_replaced),
-	cmocka_unit_test(numbers_go_on),
-};
-
-SUITE(tests, NULL, NULL);

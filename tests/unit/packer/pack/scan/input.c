@@ -115,7 +115,7 @@ static void note_place(uint32_t index, size_t container, void *arg)
 	containers[index] = container;
 }
 
-static void what_holds_code_is_numbered_and_read(void **state)
+TEST(what_holds_code_is_numbered_and_read)
 {
 	/*
 	 * images: 0 the outer entry; 1 host and 2, 3 of the first bundle; 4, 5 of the
@@ -125,7 +125,6 @@ static void what_holds_code_is_numbered_and_read(void **state)
 	static const char *const words[] = {[2] = "one", [3] = "two", [4] = "three"};
 	size_t places[3] = {9, 9, 9};
 
-	(void)state;
 	for (size_t o = 0; o < 3; o++) {
 		struct input in;
 
@@ -153,14 +152,13 @@ static void peek_and_compare(struct input *in, size_t image, const char *want)
 }
 
 /* A container is decoded once for all its images that are looked at one after another. */
-static void peeks_keep_a_container_until_they_end(void **state)
+TEST(peeks_keep_a_container_until_they_end)
 {
 	static const struct bytes nothing;
 	struct input in;
 	char buf[16];
 	size_t n;
 
-	(void)state;
 	open_nested(&in);
 	assert_int_equal(expect_all(&in), 3);
 	peek_and_compare(&in, 4, "hr");
@@ -190,12 +188,11 @@ static void peeks_keep_a_container_until_they_end(void **state)
 	input_fini(&in);
 }
 
-static void payloads_cost_what_their_images_share(void **state)
+TEST(payloads_cost_what_their_images_share)
 {
 	struct input in;
 	const struct kp_container *c;
 
-	(void)state;
 	open_nested(&in);
 	expect_all(&in);
 	c = in.fat.containers.items;
@@ -205,11 +202,10 @@ static void payloads_cost_what_their_images_share(void **state)
 	input_fini(&in);
 }
 
-static void part_of_it_needs_less(void **state)
+TEST(part_of_it_needs_less)
 {
 	struct input in;
 
-	(void)state;
 	open_nested(&in);
 	input_expect(&in, 2, 1);
 	assert_int_equal(input_cost(&in, 4),
@@ -221,13 +217,12 @@ static void part_of_it_needs_less(void **state)
 }
 
 /* The file changes after the scan: each image fails, and everything is released. */
-static void damage_is_reported_for_each_image(void **state)
+TEST(damage_is_reported_for_each_image)
 {
 	struct bytes b = nested();
 	struct input in;
 	char buf[16];
 
-	(void)state;
 	open_nested(&in);
 	expect_all(&in);
 	/* same size and, by stat, same times, but other bytes */
@@ -242,14 +237,13 @@ static void damage_is_reported_for_each_image(void **state)
 	input_fini(&in);
 }
 
-static void hip_entries_are_objects_whatever_they_are(void **state)
+TEST(hip_entries_are_objects_whatever_they_are)
 {
 	static const struct entry entries[] = {{OPENMP, "one"}};
 	const struct input_look look = {0};
 	struct bytes inner = {0}, outer = {0}, out;
 	struct input in;
 
-	(void)state;
 	put_bundle(&inner, entries, 1, 1);
 	put_around(&outer, "hipv4-amdgcn-amd-amdhsa--gfx942", bytes_span(&inner));
 	out = packed(bytes_span(&outer));
@@ -275,23 +269,12 @@ static int set_up(void **state)
 {
 	int fd = mkstemp(path);
 
-	(void)state;
 	return fd < 0 ? -1 : close(fd);
 }
 
 static int tear_down(void **state)
 {
-	(void)state;
 	return unlink(path);
 }
 
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(what_holds_code_is_numbered_and_read),
-	cmocka_unit_test(peeks_keep_a_container_until_they_end),
-	cmocka_unit_test(payloads_cost_what_their_images_share),
-	cmocka_unit_test(part_of_it_needs_less),
-	cmocka_unit_test(damage_is_reported_for_each_image),
-	cmocka_unit_test(hip_entries_are_objects_whatever_they_are),
-};
-
-SUITE(tests, set_up, tear_down);
+SUITE(set_up, tear_down);

@@ -23,9 +23,8 @@ static void expect(const char *text, const char *const *paths)
 	prefixes_close(&p);
 }
 
-static void test_lines(void **state)
+TEST(test_lines)
 {
-	(void)state;
 	expect("a", (const char *const[]){"a", NULL});
 	expect("\n b/c \r\n\n\ta//", (const char *const[]){"b/c", "a", NULL});
 	/* dots and hyphens sort before slashes; the manifest's order is kept */
@@ -44,9 +43,8 @@ static void refuse(const char *text, const char *reason)
 	assert_null(p.items);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-	(void)state;
 	refuse("", "no prefix");
 	refuse("\n \n", "no prefix");
 	refuse("a\n/etc\n", "line 2");
@@ -57,10 +55,3 @@ static void test_refused(void **state)
 	refuse("a\na-b\na.c\na/b\n", "a/b: is inside another prefix, a");
 	refuse("\xff", "line 1");
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_lines),
-	cmocka_unit_test(test_refused),
-};
-
-SUITE(tests, NULL, NULL);

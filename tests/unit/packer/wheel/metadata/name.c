@@ -5,7 +5,7 @@
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-static void test_parts(void **state)
+TEST(test_parts)
 {
 	static const struct {
 		const char *file, *dist, *version, *build, *python, *platform, *variant;
@@ -21,7 +21,6 @@ static void test_parts(void **state)
 	struct wheel_name n;
 	char out[WHEEL_NAME_MAX + 1];
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		assert_int_equal(wheel_name_parse(rows[i].file, &n, NULL), 0);
 		assert_string_equal(n.dist, rows[i].dist);
@@ -35,7 +34,7 @@ static void test_parts(void **state)
 	}
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	static const char *const files[] = {
 		"",
@@ -54,7 +53,6 @@ static void test_refused(void **state)
 	struct kpackx_error why;
 	struct wheel_name n;
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(files); i++) {
 		why = (struct kpackx_error){0};
 		assert_int_equal(wheel_name_parse(files[i], &n, &why),
@@ -64,7 +62,7 @@ static void test_refused(void **state)
 	}
 }
 
-static void test_long(void **state)
+TEST(test_long)
 {
 	char file[400], out[WHEEL_NAME_MAX + 1];
 	struct wheel_name n = {.dist = file,
@@ -75,7 +73,6 @@ static void test_long(void **state)
 			       .platform = "any",
 			       .variant = ""};
 
-	(void)state;
 	memset(file, 'x', sizeof(file));
 	strcpy(file + 300, "-1-py3-none-any.whl");
 	assert_int_equal(wheel_name_parse(file, &n, NULL), KPACK_ERROR_INVALID_ARGUMENT);
@@ -83,11 +80,10 @@ static void test_long(void **state)
 	assert_int_equal(wheel_name_compose(&n, out, NULL), KPACK_ERROR_INVALID_ARGUMENT);
 }
 
-static void test_check(void **state)
+TEST(test_check)
 {
 	struct wheel_name n;
 
-	(void)state;
 	assert_int_equal(wheel_name_parse("Torch_Gpu-2.0_1+r-py3-none-any.whl", &n, NULL),
 			 0);
 	assert_int_equal(wheel_name_check(&n, "torch.gpu", "2.0-1+r", NULL), 0);
@@ -97,11 +93,10 @@ static void test_check(void **state)
 			 KPACK_ERROR_INVALID_FORMAT);
 }
 
-static void test_normal(void **state)
+TEST(test_normal)
 {
 	char out[WHEEL_NAME_MAX + 1];
 
-	(void)state;
 	assert_true(dist_name_normal("Amd._-Torch_DEV", '-', out));
 	assert_string_equal(out, "amd-torch-dev");
 	assert_true(dist_name_normal("Amd._-Torch_DEV", '_', out));
@@ -113,11 +108,3 @@ static void test_normal(void **state)
 	assert_string_equal(out, "1_2");
 	assert_false(dist_version_escape("1/2", out));
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_parts),  cmocka_unit_test(test_refused),
-	cmocka_unit_test(test_long),   cmocka_unit_test(test_check),
-	cmocka_unit_test(test_normal),
-};
-
-SUITE(tests, NULL, NULL);

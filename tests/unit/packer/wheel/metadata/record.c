@@ -18,11 +18,10 @@ static kpack_error_t parse(const char *text)
 	return record_parse(kp_span_str(text), &r, &why);
 }
 
-static void test_lines(void **state)
+TEST(test_lines)
 {
 	const struct record_line *l;
 
-	(void)state;
 	assert_int_equal(parse("x/b.py,sha256=" NOTHING ",7\r\n\n"
 			       "\"x/a,\"\"q\"\".py\",sha256=" NOTHING_HEX ",0\n"
 			       "x-1.dist-info/RECORD,,"),
@@ -40,7 +39,7 @@ static void test_lines(void **state)
 	record_fini(&r);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	static const char *const rows[][2] = {
 		{"a,b", "line 1: not three columns"},
@@ -63,7 +62,6 @@ static void test_refused(void **state)
 		{"\"a\"b,,", "text behind a quote"},
 	};
 
-	(void)state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
 		assert_int_equal(parse(rows[i][0]), KPACK_ERROR_INVALID_FORMAT);
 		assert_non_null(strstr(why.text, rows[i][1]));
@@ -71,11 +69,10 @@ static void test_refused(void **state)
 	}
 }
 
-static void test_write(void **state)
+TEST(test_write)
 {
 	struct record_text t = {0};
 
-	(void)state;
 	assert_int_equal(parse("a,sha256=" NOTHING ",0"), 0);
 	record_text_add(&t, "b \",\"", r.lines->digest, 12);
 	record_text_end(&t, "x/RECORD");
@@ -84,11 +81,3 @@ static void test_write(void **state)
 	record_text_fini(&t);
 	record_fini(&r);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_lines),
-	cmocka_unit_test(test_refused),
-	cmocka_unit_test(test_write),
-};
-
-SUITE(tests, NULL, NULL);

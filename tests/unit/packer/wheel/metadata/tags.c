@@ -38,9 +38,8 @@ static void name_of(const char *tags, struct wheel_name *name)
 	assert_int_equal(wheel_name_parse(file, name, NULL), KPACK_SUCCESS);
 }
 
-static void tags_are_compared(void **state)
+TEST(tags_are_compared)
 {
-	(void)state;
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
 		char fault[WHEEL_TAGS_FAULT];
 		struct metadata_text m = {0};
@@ -56,14 +55,13 @@ static void tags_are_compared(void **state)
 	}
 }
 
-static void tags_are_printed(void **state)
+TEST(tags_are_printed)
 {
 	struct wheel_name name;
 	char *text;
 	size_t size;
 	FILE *f = open_memstream(&text, &size);
 
-	(void)state;
 	name_of("py2.py3-none-a.b", &name);
 	wheel_tags_print(f, &name);
 	fclose(f);
@@ -71,10 +69,3 @@ static void tags_are_printed(void **state)
 				  "Tag: py3-none-a\nTag: py3-none-b\n");
 	free(text);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(tags_are_compared),
-	cmocka_unit_test(tags_are_printed),
-};
-
-SUITE(tests, NULL, NULL);

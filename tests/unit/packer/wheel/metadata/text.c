@@ -27,9 +27,8 @@ static bool is(const char *name, size_t i, const char *want)
 	return kp_span_is(value, want);
 }
 
-static void test_headers(void **state)
+TEST(test_headers)
 {
-	(void)state;
 	assert_int_equal(
 		parse("Name:  x \nTag: a\nLicense: one\n  two\ntag: b\n\nTag: c\n"), 0);
 	assert_true(is("name", 0, "x"));
@@ -54,9 +53,8 @@ static void gives(const char *text, const char *name, const char *value, const c
 	metadata_text_fini(&m);
 }
 
-static void test_edit(void **state)
+TEST(test_edit)
 {
-	(void)state;
 	gives("N: x\n\nText\n", NULL, "A: 1\nB: 2\n", "N: x\nA: 1\nB: 2\n\nText\n");
 	gives("N: x\r\n\r\nText\r\n", NULL, "A: 1\n", "N: x\r\nA: 1\r\n\r\nText\r\n");
 	gives("N: x", NULL, "A: 1\n", "N: x\nA: 1\n");
@@ -68,13 +66,12 @@ static void test_edit(void **state)
 	gives("N: x\n\nT", "V", "9", "N: x\nV: 9\n\nT");
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
 	static const char *const texts[] = {
 		" x\n",         "no header\n",       ": x\n",    "a b: c\n",
 		"Name: \xff\n", "Name: x\rTag: y\n", "Name: x\r"};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		assert_int_equal(parse(texts[i]), KPACK_ERROR_INVALID_FORMAT);
 		assert_true(why.text[0]);
@@ -84,11 +81,3 @@ static void test_refused(void **state)
 				 (struct kp_span){(const uint8_t *)"N: \0", 4}, &m, &why),
 			 KPACK_ERROR_INVALID_FORMAT);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(test_headers),
-	cmocka_unit_test(test_edit),
-	cmocka_unit_test(test_refused),
-};
-
-SUITE(tests, NULL, NULL);

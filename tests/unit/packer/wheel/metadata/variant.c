@@ -16,11 +16,10 @@ static const struct {
 	{"gfx1250-strict", "gfx1250_strict"},
 };
 
-static void both_ways(void **state)
+TEST(both_ways)
 {
 	char text[VARIANT_TEXT_MAX], back[KP_TARGET_TEXT_MAX];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
 		assert_true(variant_escape(pairs[i].arch, text));
 		assert_string_equal(text, pairs[i].value);
@@ -30,7 +29,7 @@ static void both_ways(void **state)
 	}
 }
 
-static void every_processor(void **state)
+TEST(every_processor)
 {
 	static const char *const features[] = {"", ":xnack+", ":xnack-", ":sramecc+",
 					       ":sramecc-:xnack-"};
@@ -38,7 +37,6 @@ static void every_processor(void **state)
 	size_t n;
 	const struct kp_processor *table = kp_processor_table(&n);
 
-	(void)state;
 	for (size_t i = 0; i < n; i++)
 		for (size_t k = 0; k < sizeof(features) / sizeof(features[0]); k++) {
 			snprintf(arch, sizeof(arch), "%s%s", table[i].name, features[k]);
@@ -49,7 +47,7 @@ static void every_processor(void **state)
 }
 
 /* Texts that would be ambiguous are refused. */
-static void refused(void **state)
+TEST(refused)
 {
 	static const char *const arches[] = {"sm_90", "gfx9.0",       "GFX942",
 					     "",      "gfx942:xnack", "gfx90a:xn-ack+",
@@ -65,7 +63,6 @@ static void refused(void **state)
 					     "a+b"};
 	char text[VARIANT_TEXT_MAX], back[KP_TARGET_TEXT_MAX], huge[200];
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(arches) / sizeof(arches[0]); i++)
 		assert_false(variant_escape(arches[i], text));
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
@@ -78,11 +75,3 @@ static void refused(void **state)
 	assert_false(variant_label_ok("null"));
 	assert_false(variant_label_ok("a-b"));
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(both_ways),
-	cmocka_unit_test(every_processor),
-	cmocka_unit_test(refused),
-};
-
-SUITE(tests, NULL, NULL);

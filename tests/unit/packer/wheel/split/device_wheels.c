@@ -12,13 +12,12 @@ static struct device_wheel *device(struct device_wheels *devices, const char *ar
 	return out;
 }
 
-static void names(void **state)
+TEST(names)
 {
 	struct families none = {0};
 	struct device_wheels devices = {.families = &none, .host = "My.Torch"};
 	char out[WHEEL_NAME_MAX + 1];
 
-	(void)state;
 	assert_string_equal(device(&devices, "gfx942")->dist,
 			    "amd-My.Torch-device-gfx942");
 	assert_string_equal(device(&devices, "gfx942")->file,
@@ -34,14 +33,13 @@ static void names(void **state)
 }
 
 /* All xnack states share one bundle; sramecc states do not. */
-static void bundles(void **state)
+TEST(bundles)
 {
 	struct families none = {0};
 	struct device_wheels devices = {.families = &none, .host = "torch"};
 	struct device_wheel *a = device(&devices, "gfx90a:xnack+");
 	char text[KP_TARGET_TEXT_MAX];
 
-	(void)state;
 	assert_ptr_equal(a, device(&devices, "gfx90a"));
 	assert_ptr_equal(a, device(&devices, "gfx90a-xnack-"));
 	assert_ptr_not_equal(a, device(&devices, "gfx90a:sramecc+:xnack+"));
@@ -62,14 +60,13 @@ static void bundles(void **state)
 }
 
 /* A stepping has the processor's wheel, alone or not, in a family or not. */
-static void steppings(void **state)
+TEST(steppings)
 {
 	struct families asked = {0};
 	struct device_wheels devices = {.families = &asked, .host = "torch"};
 	char arches[2][KP_TARGET_TEXT_MAX] = {"gfx1250-strict", "gfx1251"};
 	struct device_wheel *a = device(&devices, "gfx1250-strict"), *family, *group;
 
-	(void)state;
 	assert_string_equal(a->dist, "amd-torch-device-gfx1250");
 	assert_ptr_equal(a, device(&devices, "gfx1250"));
 	assert_int_equal(a->n_arches, 1);
@@ -92,7 +89,7 @@ static void steppings(void **state)
 	families_fini(&asked);
 }
 
-static void needs(void **state)
+TEST(needs)
 {
 	struct families none = {0};
 	struct device_wheels devices = {
@@ -100,7 +97,6 @@ static void needs(void **state)
 	char arches[2][KP_TARGET_TEXT_MAX] = {"gfx1100", "gfx1151"};
 	struct device_wheel *p = device(&devices, "gfx1100"), *group;
 
-	(void)state;
 	device(&devices, "gfx942");
 	device(&devices, "gfx11-generic");
 	assert_int_equal(
@@ -116,14 +112,13 @@ static void needs(void **state)
 	device_wheels_fini(&devices);
 }
 
-static void families(void **state)
+TEST(families)
 {
 	struct families asked = {0};
 	struct device_wheels devices = {.families = &asked, .host = "torch"};
 	char arches[1][KP_TARGET_TEXT_MAX] = {"gfx1103"};
 	struct device_wheel *p, *group;
 
-	(void)state;
 	assert_int_equal(
 		families_add(&asked, kp_span_str("gfx110X"), "gfx1100,gfx1101", NULL),
 		KPACK_SUCCESS);
@@ -139,10 +134,3 @@ static void families(void **state)
 	device_wheels_fini(&devices);
 	families_fini(&asked);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(names), cmocka_unit_test(bundles),  cmocka_unit_test(steppings),
-	cmocka_unit_test(needs), cmocka_unit_test(families),
-};
-
-SUITE(tests, NULL, NULL);

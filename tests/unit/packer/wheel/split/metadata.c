@@ -41,13 +41,12 @@ static void close_it(struct fixture *f)
 	dist_info_fini(&f->info);
 }
 
-static void host(void **state)
+TEST(host)
 {
 	struct fixture f;
 	size_t size;
 	char *text;
 
-	(void)state;
 	open_with(&f, METADATA, "gfx90a:sramecc+:xnack-");
 	assert_int_equal(wheel_metadata_host(&f.m, &text, &size, NULL), KPACK_SUCCESS);
 	assert_int_equal(strlen(text), size);
@@ -63,14 +62,13 @@ static void host(void **state)
 }
 
 /* Names of extras are compared without case and punctuation. */
-static void clash(void **state)
+TEST(clash)
 {
 	struct fixture f;
 	struct kpackx_error why = {0};
 	size_t size;
 	char *text;
 
-	(void)state;
 	open_with(&f,
 		  "Metadata-Version: 2.1\nName: My.Torch\nVersion: 1.0+x\n"
 		  "Provides-Extra: Device_ALL\n\n",
@@ -82,7 +80,7 @@ static void clash(void **state)
 	close_it(&f);
 }
 
-static void device(void **state)
+TEST(device)
 {
 	static const char *const requires[] = {"rocm-@GFXARCH@-x==1", "plain"};
 	struct wheel_name name;
@@ -90,7 +88,6 @@ static void device(void **state)
 	size_t size;
 	char *text;
 
-	(void)state;
 	open_with(&f, METADATA, "gfx942");
 	f.m.requires = requires;
 	f.m.n_requires = 2;
@@ -112,11 +109,3 @@ static void device(void **state)
 	free(text);
 	close_it(&f);
 }
-
-static const struct CMUnitTest tests[] = {
-	cmocka_unit_test(host),
-	cmocka_unit_test(clash),
-	cmocka_unit_test(device),
-};
-
-SUITE(tests, NULL, NULL);
