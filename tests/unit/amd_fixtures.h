@@ -229,15 +229,6 @@ static inline int fx_remove(void **state)
 	return system(command);
 }
 
-/* Set an environment variable to a list of two files of the directory. */
-static inline void fx_set_list(const char *name, const char *first, const char *second)
-{
-	char value[3 * FX_PATH];
-
-	snprintf(value, sizeof(value), "%s/%s:%s/%s", fx_dir, first, fx_dir, second);
-	setenv(name, value, 1);
-}
-
 /* Test teardown: unset all variables that the test set, even if it failed. */
 static inline int fx_after(void **state)
 {
@@ -315,25 +306,6 @@ static inline void fx_check_no_kernel(kpack_archive_t archive, const char *key,
 
 	assert_int_equal(kpack_get_kernel(archive, key, arch, &data, &size), code);
 	assert_true(!data && size == 7);
-}
-
-/* The number of this process's descriptors open below the directory. */
-static inline size_t fx_open_files(void)
-{
-	DIR *fds = opendir("/proc/self/fd");
-	struct dirent *d;
-	size_t n = 0;
-
-	assert_non_null(fds);
-	while ((d = readdir(fds))) {
-		char to[FX_PATH];
-		ssize_t size = readlinkat(dirfd(fds), d->d_name, to, sizeof(to));
-
-		n += size > (ssize_t)strlen(fx_dir) &&
-		     strncmp(to, fx_dir, strlen(fx_dir)) == 0;
-	}
-	closedir(fds);
-	return n;
 }
 
 /* ---- loading ---- */
@@ -442,30 +414,12 @@ static inline void fx_check_load(kpack_cache_t cache, const struct fx_ask *q,
 	kpack_free_code_object(data);
 }
 
-static inline void fx_check_no_load(kpack_cache_t cache, const struct fx_ask *q,
-				    kpack_error_t code)
-{
-	void *data = NULL;
-	size_t size = 7;
-
-	assert_int_equal(fx_load(cache, q, &data, &size), code);
-	assert_true(!data && size == 7);
-}
-
 /* As fx_check_load, with a new cache made in the current environment. */
 static inline void fx_loads(const struct fx_ask *q, const struct fx_object *want)
 {
 	kpack_cache_t cache = fx_cache();
 
 	fx_check_load(cache, q, want);
-	kpack_cache_destroy(cache);
-}
-
-static inline void fx_loads_not(const struct fx_ask *q, kpack_error_t code)
-{
-	kpack_cache_t cache = fx_cache();
-
-	fx_check_no_load(cache, q, code);
 	kpack_cache_destroy(cache);
 }
 

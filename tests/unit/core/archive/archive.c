@@ -151,6 +151,32 @@ TEST(plain_archives_are_read)
 	ab_free(&a);
 }
 
+/* Most of this archive is a hole. */
+TEST(a_plain_archive_may_be_larger_than_4_gib)
+{
+	static const off_t blob = (INT64_C(5) << 30) + 7, toc = INT64_C(6) << 30;
+	struct ab a = ab_new(64);
+	struct kpack_archive *archive = NULL;
+	char path[32], data[4];
+	int fd;
+
+	ab_toc(&a,
+	       "{'blobs': [{'offset': %lld, 'size': 4}], 'toc': {'k#0': {'x': "
+	       "{'ordinal': "
+	       "0}}}}",
+	       (long long)blob);
+	kp_put_le64(a.bytes + 8, (uint64_t)toc);
+	fd = ab_memfd(a.bytes, 64, path);
+	assert_int_equal(pwrite(fd, "far ", 4, blob), 4);
+	assert_int_equal(pwrite(fd, a.bytes + 64, a.size - 64, toc), a.size - 64);
+	ab_free(&a);
+	assert_int_equal(kpackx_open(path, &archive, &why), KPACK_SUCCESS);
+	close(fd);
+	assert_int_equal(kpackx_read_entry(archive, 0, data, 4, &why), KPACK_SUCCESS);
+	assert_memory_equal(data, "far ", 4);
+	kpack_close(archive);
+}
+
 /* The paper's example; its two other objects have other sizes. */
 TEST(compressed_archives_are_read)
 {
