@@ -8,17 +8,11 @@
 #define AMD_FIXTURES_H
 
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include "archive_bytes.h"
 #include "core/rocm_kpack/kpack.h"
-
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 #define TRIPLE "amdgcn-amd-amdhsa--"
 

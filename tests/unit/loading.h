@@ -9,15 +9,9 @@
 #include "archive_builder.h"
 #include <dirent.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include "core/rocm_kpack/kpackx.h"
-
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 static char dir[] = "/tmp/kpack-loader-XXXXXX";
 

@@ -20,6 +20,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
 /* Few tests use the STATE that cmocka gives them. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 

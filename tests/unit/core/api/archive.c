@@ -6,8 +6,6 @@
 #include <sys/stat.h>
 #include "tests/unit/unit.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 static kpack_archive_t opened(const struct ab *a)
 {
 	kpack_archive_t archive = NULL;

@@ -8,8 +8,6 @@
 #include <pthread.h>
 #include "tests/unit/unit.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 static kpack_archive_t opened(struct ab *a)
 {
 	struct kpackx_error why;

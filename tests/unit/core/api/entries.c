@@ -7,8 +7,6 @@
 #include <pthread.h>
 #include "tests/unit/unit.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 static struct kpackx_error why;
 
 static kpack_archive_t opened(struct ab *a)

@@ -13,8 +13,6 @@
 #undef kpack_get_kernel
 #undef kpack_free_kernel
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 static kpack_archive_t opened(void)
 {
 	struct ab a = ab_new(64);

@@ -14,8 +14,6 @@
 #include "tests/unit/unit.h"
 #include "tests/unit/count_names.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 static char dir[] = "/tmp/kpackx-writer-XXXXXX";
 static struct kpackx_error why;
 

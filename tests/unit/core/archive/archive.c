@@ -6,8 +6,6 @@
 #include <sys/stat.h>
 #include "tests/unit/unit.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 static struct kpackx_error why;
 
 static struct kpack_archive *opened(const struct ab *a)

@@ -5,8 +5,6 @@
 #include "core/base/bounds.h"
 #include "tests/unit/unit.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 static struct kpackx_error why;
 
 /*

@@ -85,7 +85,7 @@ TEST(all_comes_in_order)
 	static const size_t steps[] = {1 << 20, 100000, 512 << 10, SIZE, 4097};
 	struct kpack_archive *a = framed(18);
 
-	for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++)
+	for (size_t i = 0; i < COUNT(steps); i++)
 		assert_int_equal(run(a, SIZE, steps[i]), KPACK_SUCCESS);
 	kp_archive_close(a);
 }
@@ -246,7 +246,7 @@ TEST(one_decoder_for_many)
 	assert_int_equal(kp_decode_limit_window(d, 1 << 18, &why), KPACK_SUCCESS);
 	assert_int_equal(kp_decode_next(d, buf, 1000, &done, &why), KPACK_SUCCESS);
 	assert_true(kp_decode_leave(d) >= 1 << 18);
-	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+	for (size_t i = 0; i < COUNT(ways); i++) {
 		assert_int_equal(again(d, a, ways[i]), KPACK_SUCCESS);
 		assert_int_equal(again(d, bad, ways[i]),
 				 KPACK_ERROR_DECOMPRESSION_FAILED);

@@ -6,8 +6,6 @@
 #include <string.h>
 #include "tests/unit/unit.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 TEST(archives_are_named_and_recognised)
 {
 	static const struct {

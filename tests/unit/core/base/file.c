@@ -246,8 +246,8 @@ TEST(no_byte_is_read_that_its_hash_contradicts, make_dir, remove_dir)
 	s.begin = AT;
 	s.end = AT + SIZE;
 	for (int damaged = 0; damaged < 2; damaged++) {
-		for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
-			for (size_t j = i; j < sizeof(ends) / sizeof(*ends); j++) {
+		for (size_t i = 0; i < COUNT(ends); i++) {
+			for (size_t j = i; j < COUNT(ends); j++) {
 				size_t from = ends[i], n = ends[j] - from;
 				bool bad = damaged && n && from < 2 * KP_PIECE &&
 					   ends[j] > KP_PIECE;
@@ -395,7 +395,7 @@ TEST(names_with_slashes_and_lost_directories_are_refused, make_dir, remove_dir)
 	static const char *const bad[] = {"", ".", "..", "a/b", "/a"};
 	struct kp_outfile out;
 
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+	for (size_t i = 0; i < COUNT(bad); i++)
 		assert_int_equal(kp_outfile_open(&out, dir, bad[i], 0666, &why),
 				 KPACK_ERROR_INVALID_ARGUMENT);
 	assert_int_equal(kp_outfile_open(&out, in_dir("none"), "a", 0666, &why),
@@ -416,7 +416,7 @@ static void forbid_tmpfile(void)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog prog = {sizeof(code) / sizeof(code[0]), code};
+	struct sock_fprog prog = {COUNT(code), code};
 
 	assert_int_equal(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
 	assert_int_equal(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog), 0);

@@ -16,7 +16,7 @@ TEST(values_of_xxhsum)
 		{"kpack", "14703b40e5e6c486c298848f6d424739"},
 	};
 
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+	for (size_t i = 0; i < COUNT(known); i++) {
 		struct kp_hash hash = kp_hash_of(known[i].data, strlen(known[i].data));
 		char text[33];
 

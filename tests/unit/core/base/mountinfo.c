@@ -8,8 +8,6 @@
 #include <unistd.h>
 #include "tests/unit/unit.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 TEST(every_field_is_found)
 {
 	const struct {

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include "core/base/bounds.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define BYTES(text)                                                                      \
 	{                                                                                \
 		(const uint8_t *)(text), sizeof(text) - 1                                \

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 /* A literal that may contain NULs, without its final NUL. */
 #define BYTES(text)                                                                      \
 	{                                                                                \

@@ -4,7 +4,6 @@
 #include "tests/unit/elf_builder.h"
 #include "core/base/bounds.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define HIPF KP_WRAPPER_HIPF
 #define HIPK KP_WRAPPER_HIPK
 #define ALLOC SHF_ALLOC

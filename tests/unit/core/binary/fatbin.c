@@ -3,7 +3,6 @@
 #include "tests/unit/unit.h"
 #include "tests/unit/elf_builder.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define FATBIN UINT64_C(0x3000)
 #define SEGMENT UINT64_C(0x8000)
 #define MARKER UINT64_C(0x9000)

@@ -4,7 +4,6 @@
 #include "tests/unit/unit.h"
 #include <stdlib.h>
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define BYTES(text)                                                                      \
 	{                                                                                \
 		(const uint8_t *)(text), sizeof(text) - 1                                \

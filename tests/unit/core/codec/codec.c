@@ -7,8 +7,6 @@
 #include <unistd.h>
 #include "tests/unit/unit.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 static struct kpackx_error why;
 
 static struct kp_encoder *encoder(int level)

@@ -71,7 +71,7 @@ TEST(content_sizes)
 	uint8_t *data = calloc(1, 2 << 20), *frame = malloc(ZSTD_compressBound(2 << 20));
 	struct kp_frame_header h;
 
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+	for (size_t i = 0; i < COUNT(sizes); i++) {
 		size_t n = ZSTD_compress(frame, ZSTD_compressBound(2 << 20), data,
 					 sizes[i], 3);
 

@@ -5,7 +5,6 @@
 #include "tests/unit/link_builder.h"
 #include "core/base/bounds.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define FATBIN ".hip_fatbin"
 #define TABLE ".rocm_kpack_phdr"
 #define N_WRAPPERS 3

@@ -7,7 +7,6 @@
 #include "core/binary/elf_file.h"
 #include "core/base/bounds.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define FATBIN KP_FATBIN_SECTION
 #define WA (SHF_ALLOC | SHF_WRITE)
 

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include "core/base/bounds.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 /* A mangled name, and its signature's parameters as Python prints them. */
 struct vector {
 	const char *name, *python;

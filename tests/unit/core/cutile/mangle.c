@@ -3,8 +3,6 @@
 #include "tests/unit/unit.h"
 #include <stdio.h>
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 static void check_mangled(const struct kpackx_constraint *c, unsigned convention,
 			  const char *want)
 {

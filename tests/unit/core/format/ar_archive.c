@@ -6,8 +6,6 @@
 #include "tests/unit/elf_builder.h"
 #include "core/base/bounds.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 static struct kpackx_error why;
 
 static kpack_error_t read_ar(const void *data, size_t size, struct kp_ar *out)

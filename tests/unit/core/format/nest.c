@@ -6,7 +6,6 @@
 #include "tests/unit/elf_builder.h"
 #include "core/base/bounds.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define HOST "host-x86_64-unknown-linux-gnu-"
 #define GFX(target) "hipv4-amdgcn-amd-amdhsa--" target
 #define TYPE_OFFLOADING 0x6fff4c0b

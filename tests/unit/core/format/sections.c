@@ -4,7 +4,6 @@
 #include "tests/unit/elf_builder.h"
 #include "core/base/bounds.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define HEADER(b, field) ((b)->data + offsetof(Elf64_Ehdr, field))
 
 static struct kpackx_error why;

@@ -11,7 +11,6 @@
 #define KP_WITH_ZLIB 1
 #endif
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define HOST "host-x86_64-unknown-linux-gnu-"
 #define GFX(target) "hipv4-amdgcn-amd-amdhsa--" target
 

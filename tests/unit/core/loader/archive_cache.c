@@ -9,8 +9,6 @@
 #include <sys/stat.h>
 #include "tests/unit/unit.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 static char dir[] = "/tmp/kpack-cache-XXXXXX";
 
 static const char *at(const char *name)

@@ -6,7 +6,6 @@
 #include "tests/unit/link_builder.h"
 #include "core/rocm_kpack/kpack.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define BUNDLES 3
 #define WRAPPERS_MAX 4
 #define HIP "hipv4-amdgcn-amd-amdhsa--"

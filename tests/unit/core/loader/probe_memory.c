@@ -65,7 +65,7 @@ static bool gets_all(void)
 	static const size_t left[] = {0, 1, 15, 4095, 4096, 4097, 12288, 40000, SIZE};
 	bool ok = gets_file();
 
-	for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++) {
+	for (size_t i = 0; i < COUNT(left); i++) {
 		const uint8_t *at = bytes + SIZE - left[i];
 
 		ok = ok && gets(at, SIZE, left[i]) && gets(at, 2 * SIZE, left[i]) &&
@@ -103,7 +103,7 @@ static bool forbid(void)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog program = {sizeof(rules) / sizeof(rules[0]), rules};
+	struct sock_fprog program = {COUNT(rules), rules};
 
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
 	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;

@@ -98,7 +98,7 @@ TEST(names_are_reported_as_they_are)
 		"7f00-7f01 r-xp",
 	};
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; i < COUNT(names); i++) {
 		char *pages = map_file(names[i]);
 
 		check(pages, names[i]);

@@ -122,7 +122,7 @@ TEST(paths_lead_where_the_kernel_finds_them, setup, teardown)
 	char path[64], name[NAME_MAX + 2] = "";
 	int fd;
 
-	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++)
+	for (size_t i = 0; i < COUNT(paths); i++)
 		assert_same(at(paths[i]));
 	assert_same("/");
 	assert_same("/proc/self/mounts");

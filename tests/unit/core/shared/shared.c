@@ -332,7 +332,7 @@ TEST(layouts_that_lie_are_refused)
 		{BLOCK, UNIQUE, 5000, 0, sizeof(frames) - 1},
 	};
 
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+	for (size_t i = 0; i < COUNT(wrong); i++) {
 		struct kp_shared_layout l = layout_of(&t);
 		struct kp_shared *s = NULL;
 
@@ -405,7 +405,7 @@ TEST(the_dictionary_stays_in_a_small_pool)
 	put_number(&t, 1);
 	put_number(&t, (uint64_t)UNIQUE << 1);
 	opens(&t, &s);
-	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+	for (size_t i = 0; i < COUNT(limits); i++) {
 		kp_pool_limit(limits[i]);
 		assert_int_equal(kp_shared_read(s, 0, 0, got, 1, &why), 0);
 		flip_dictionary();

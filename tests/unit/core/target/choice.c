@@ -42,12 +42,12 @@ static const struct {
 
 TEST(a_gpu_chooses_what_it_can_load)
 {
-	for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
+	for (size_t i = 0; i < COUNT(choices); i++) {
 		struct kp_choice s = {.exact = choices[i].exact};
 		char chosen[256] = "";
 
 		assert_int_equal(kp_choice_add(&s, choices[i].list, NULL), KPACK_SUCCESS);
-		for (size_t k = 0; k < sizeof(built) / sizeof(built[0]); k++)
+		for (size_t k = 0; k < COUNT(built); k++)
 			if (kp_choice_has(&s, kp_span_str(built[k])))
 				snprintf(chosen + strlen(chosen),
 					 sizeof(chosen) - strlen(chosen), "%s ",
@@ -103,7 +103,7 @@ TEST(wrong_lists_are_refused)
 	static const char *const wrong[] = {
 		"", ",", "gfx942,", "gfx942,,all", "gfx90a:x+", "GFX942", "gfx 942"};
 
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+	for (size_t i = 0; i < COUNT(wrong); i++) {
 		struct kp_choice s = {0};
 		struct kpackx_error why = {0};
 
@@ -131,7 +131,7 @@ TEST(unknown_gpus_are_found)
 	struct kp_gpu list[1] = {{.node = 1}};
 	struct kp_gpus gpus = {.list = list, .count = 1};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		const char *want[] = {cases[i].gpus, cases[i].arches};
 		struct kp_choice s = {0};
 

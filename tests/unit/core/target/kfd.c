@@ -6,8 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 static char root[] = "/tmp/kpack-gpus-XXXXXX";
 
 static int enter_dir(void **state)

@@ -3,8 +3,6 @@
 #include "tests/unit/unit.h"
 #include <stdio.h>
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 /* Every processor, by name; "x": xnack can be stated, "s": sramecc can be stated. */
 static const struct {
 	const char *name;

@@ -4,8 +4,6 @@
 #include "core/base/bounds.h"
 #include "tests/unit/unit.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 /* The size of the archives whose TOCs are parsed here. */
 enum { FILE_SIZE = 1000 };
 

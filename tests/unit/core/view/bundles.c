@@ -259,7 +259,7 @@ TEST(entry_ids)
 		{"gfx1250-strict", "x", HIP "gfx1250-strict"},
 	};
 
-	for (size_t i = 0; i < sizeof(c) / sizeof(*c); i++) {
+	for (size_t i = 0; i < COUNT(c); i++) {
 		char toc[512], want[512] = "";
 		struct kpack_archive *a;
 		struct kp_view *v;

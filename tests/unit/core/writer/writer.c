@@ -11,8 +11,6 @@
 #include "tests/unit/unit.h"
 #include "tests/unit/count_names.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 static char dir[] = "/tmp/kp-writer-XXXXXX";
 static struct kpackx_error why;
 

@@ -19,7 +19,7 @@ TEST(confusing_bytes_are_escaped)
 	};
 	char out[128];
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+	for (size_t i = 0; i < COUNT(rows); i++)
 		assert_string_equal(printable_line(rows[i].line, out, sizeof(out)),
 				    rows[i].printed);
 }

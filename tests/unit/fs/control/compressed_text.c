@@ -53,10 +53,10 @@ TEST(test_sizes)
 	static const size_t sizes[] = {0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 5 * BLOCK + 77};
 	static const size_t steps[] = {1000, 4096, BLOCK, 3 * BLOCK};
 
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+	for (size_t i = 0; i < COUNT(sizes); i++) {
 		char *bytes = bytes_new(sizes[i]);
 
-		for (size_t k = 0; k < sizeof(steps) / sizeof(*steps); k++) {
+		for (size_t k = 0; k < COUNT(steps); k++) {
 			struct compressed_text *t = written(bytes, sizes[i], steps[k]);
 
 			expect(t, bytes, 0, sizes[i]);

@@ -22,8 +22,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 /* An action in the sandbox; returns 0 or an errno. */
 typedef int act(void);
 

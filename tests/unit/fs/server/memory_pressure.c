@@ -13,7 +13,6 @@
 #include <unistd.h>
 #include "fs/server/cgroup.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define MIB UINT64_C(1048576)
 
 /* A faked system in a directory of its own. */

@@ -7,8 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 static char dir[64];
 
 /* Run a shell command in the directory. */

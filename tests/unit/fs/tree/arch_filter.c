@@ -20,7 +20,7 @@ TEST(test_served)
 		"/a.kpack", "{'x': {'gfx11-generic': {'ordinal': 0}, 'gfx90a:xnack+': "
 			    "{'ordinal': 1}, 'generic': {'ordinal': 2}}}");
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct kp_choice a = {0};
 
 		assert_true(arches_add(&a, cases[i].arch));

@@ -73,7 +73,7 @@ static struct edition *edition(bool first, ...)
 static void on_idle(void *user, const struct origin *o)
 {
 	(void)user;
-	if (n_idle < sizeof(idle) / sizeof(*idle))
+	if (n_idle < COUNT(idle))
 		idle[n_idle] = o;
 	n_idle++;
 }

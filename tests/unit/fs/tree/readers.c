@@ -45,7 +45,7 @@ TEST(the_first_that_fits_decides)
 		{0004, false, false, true}, {0044, false, true, true},
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		const struct readers r = {1, 5, rows[i].mode};
 
 		assert_int_equal(reads(r, owner), rows[i].owner);

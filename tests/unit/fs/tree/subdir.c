@@ -3,8 +3,6 @@
 #include "tests/unit/unit.h"
 #include <stdlib.h>
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 TEST(paths_are_cleaned)
 {
 	static const char *const paths[][2] = {

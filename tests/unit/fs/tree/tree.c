@@ -59,7 +59,7 @@ static void assert_found_near(const struct tree *t, uint32_t position)
 	const uint32_t from[] = {position, 0, tree_size(t) - 1, tree_size(t), UINT32_MAX};
 	struct tree_node node = tree_at(t, position), found;
 
-	for (size_t i = 0; i < sizeof(from) / sizeof(from[0]); i++) {
+	for (size_t i = 0; i < COUNT(from); i++) {
 		uint32_t near = from[i];
 
 		assert_true(tree_find_near(t, node.ino, &near, &found));

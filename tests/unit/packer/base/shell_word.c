@@ -56,7 +56,7 @@ static void check_word(char *word, const char *text)
 
 TEST(shells_read_the_original)
 {
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+	for (size_t i = 0; i < COUNT(words); i++) {
 		check_word(shell_word(words[i]), words[i]);
 		check_word(shell_word_in_quotes(words[i]), words[i]);
 	}
@@ -65,7 +65,7 @@ TEST(shells_read_the_original)
 /* A terminal shows all of it, but for the newlines at its end. */
 TEST(terminals_show_it)
 {
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+	for (size_t i = 0; i < COUNT(words); i++) {
 		char *word = shell_word(words[i]);
 		size_t ends = 0, seen = 0, n;
 

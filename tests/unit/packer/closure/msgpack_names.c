@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include "tests/unit/unit.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 /*
  * {"gfx942": {"AMax": [{"co_path": "a.co", 7: "b"}], "co_path": ["c.co"]}}, and a byte
  * after it

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include "tests/unit/unit.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 static const struct {
 	const char *yaml;
 	const char *names; /* "name@gpu name", in order */

@@ -331,7 +331,7 @@ static bool forget_openat2(void)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog program = {sizeof(code) / sizeof(*code), code};
+	struct sock_fprog program = {COUNT(code), code};
 
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
 	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
@@ -482,7 +482,7 @@ TEST(test_without_openat2)
 
 	if (!forget_openat2())
 		skip();
-	for (size_t i = 0; i < sizeof(tests) / sizeof(*tests); i++) {
+	for (size_t i = 0; i < COUNT(tests); i++) {
 		setup(state);
 		tests[i](state);
 		teardown(state);

@@ -28,7 +28,7 @@ TEST(test_sizes)
 {
 	static const size_t sizes[] = {0, 1, 65535, 65536, 65537, 1 << 22};
 
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+	for (size_t i = 0; i < COUNT(sizes); i++) {
 		uint8_t *plain;
 		struct kp_span packed = make_packed(sizes[i], &plain);
 

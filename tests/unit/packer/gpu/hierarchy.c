@@ -3,8 +3,6 @@
 #include "tests/unit/unit.h"
 #include "core/target/target.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 static const struct {
 	const char *target, *name, *family, *series; /* name NULL: in no subfamily */
 } targets[] = {

@@ -3,8 +3,6 @@
 #include "tests/unit/unit.h"
 #include <stdlib.h>
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 static const struct {
 	const char *label, *package, *wheel;
 } labels[] = {

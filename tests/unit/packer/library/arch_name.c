@@ -4,8 +4,6 @@
 #include "tests/unit/unit.h"
 #include "tests/unit/bundle_builder.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 /* --- names ------------------------------------------------------------------------------ */
 
 TEST(names_give_the_target)

@@ -58,7 +58,7 @@ TEST(test_wrong)
 		{"tree=/a\033[m\n", "line 1: tree=/a\\033[m: not an absolute path"},
 	};
 
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+	for (size_t i = 0; i < COUNT(wrong); i++) {
 		struct kpackx_error why;
 		struct policy p;
 

@@ -88,7 +88,7 @@ TEST(test_no_gpus)
 	static const char *const wrong[] = {"gfx1100\33[31m", "gfx1100;x", "gfx 1100"};
 	struct state s;
 
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+	for (size_t i = 0; i < COUNT(wrong); i++) {
 		assert_int_equal(read_back(wrong[i], "gfx1100", &s),
 				 KPACK_ERROR_INVALID_FORMAT);
 		state_fini(&s);

@@ -58,7 +58,7 @@ TEST(faults)
 		 "already"},
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		struct recombine_config c;
 		struct kpackx_error why = {0};
 

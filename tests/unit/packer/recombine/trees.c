@@ -28,7 +28,7 @@ TEST(names)
 		{"", NULL},
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+	for (size_t i = 0; i < COUNT(rows); i++)
 		assert_int_equal(tree_component_size(rows[i].name),
 				 rows[i].component ? strlen(rows[i].component) : 0);
 }

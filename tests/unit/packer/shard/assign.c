@@ -20,7 +20,7 @@ TEST(numbers_are_plain)
 		"a/b",  "99999999999999999999/99999999999999999999"};
 	struct shard shard = {7, 8};
 
-	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+	for (size_t i = 0; i < COUNT(bad); i++) {
 		assert_false(shard_parse(bad[i], &shard));
 		assert_int_equal(shard.index, 7);
 	}

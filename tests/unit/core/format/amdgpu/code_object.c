@@ -6,7 +6,6 @@
 #include "core/format/object.h"
 #include "core/base/bounds.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define HSA 64
 
 static struct kpackx_error why;

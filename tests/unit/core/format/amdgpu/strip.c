@@ -71,7 +71,7 @@ static uint8_t *strip(const struct kp_source *src, enum kp_strip how, size_t *si
 
 TEST(same_as_llvm)
 {
-	for (size_t i = 0; i < sizeof(samples) / sizeof(samples[0]); i++) {
+	for (size_t i = 0; i < COUNT(samples); i++) {
 		struct kp_source src = open_sample(samples[i].name);
 		size_t size;
 		uint8_t *bytes = strip(&src, samples[i].how, &size);

@@ -14,7 +14,7 @@ TEST(shares_ends)
 	static const char table[] = "\0xfoo\0barfoo\0abc";
 	static const char *const names[] = {"foo",  "barfoo", "",  "abc",
 					    "xfoo", "foo",    "c", "bc"};
-	enum { COUNT = sizeof(names) / sizeof(names[0]) };
+	enum { COUNT = COUNT(names) };
 	struct kp_tails t = {0};
 	char out[sizeof(table)];
 	size_t number;

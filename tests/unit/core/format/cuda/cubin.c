@@ -2,7 +2,6 @@
 #include "tests/unit/unit.h"
 #include "tests/unit/cuda_vectors.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define STACK "_Z5stackIcEvPfi4pairT_"
 
 /* ---- cubins made by ptxas ---- */

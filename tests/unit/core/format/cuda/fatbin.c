@@ -11,8 +11,6 @@
 #include <lz4.h>
 #endif
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 /* ---- fatbins made by NVIDIA's tools ---- */
 
 struct expected {

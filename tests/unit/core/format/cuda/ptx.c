@@ -3,7 +3,6 @@
 #include "tests/unit/cuda_vectors.h"
 #include "core/base/bounds.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define HEAD ".version 8.0\n.target sm_80\n.address_size 64\n"
 
 TEST(ptx_is_known_by_its_first_directives)

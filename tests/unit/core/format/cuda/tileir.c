@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include "core/format/nest.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 /* A buffer to append to; alignment is relative to its start. */
 struct bytes {
 	uint8_t data[8192];

@@ -86,7 +86,7 @@ TEST(what_is_no_bitcode_is_refused)
 	};
 	struct kp_bits b;
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT(rows); i++) {
 		uint8_t data[24];
 		struct kp_source src = kp_source_memory(data, rows[i].size);
 

@@ -3,8 +3,6 @@
 #include "core/format/llvm/bundle.h"
 #include "tests/unit/unit.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 static struct kp_bundle_row row(const char *id, uint64_t size)
 {
 	return (struct kp_bundle_row){.id = kp_span_str(id), .size = size};

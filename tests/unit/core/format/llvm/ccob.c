@@ -69,8 +69,6 @@ static const struct stream {
 	{1, zstd_data, sizeof(zstd_data)},
 };
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 /* A CCOB of STREAM whose header states SIZE as its total size; 0: the correct size. */
 static struct bytes ccob(unsigned version, const struct stream *stream, uint64_t size)
 {

@@ -14,8 +14,6 @@
 #include <zlib.h>
 #endif
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 static struct kpackx_error why;
 
 static const struct ob_string hip_strings[] = {

@@ -5,8 +5,6 @@
 #include "core/format/nest.h"
 #include "core/format/object.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 static struct kpackx_error why;
 
 /* An exactly sized copy, so that a sanitizer detects reads past the end. */

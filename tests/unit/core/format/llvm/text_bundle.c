@@ -6,7 +6,6 @@
 #include "tests/unit/bundle_builder.h"
 #include "core/base/bounds.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define HOST "host-x86_64-unknown-linux-gnu-"
 #define GFX(target) "hip-amdgcn-amd-amdhsa--" target
 #define S(id) "\n// __CLANG_OFFLOAD_BUNDLE____START__ " id "\n"

@@ -8,8 +8,6 @@
 #include <unistd.h>
 #include "tests/unit/unit.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 static const char in_tree[] = "lib/rocfft/rocfft_kernel_cache.db";
 static struct kpackx_error why;
 

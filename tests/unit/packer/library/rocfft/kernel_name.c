@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include "tests/unit/unit.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 #define REAL                                                                             \
 	"fft_rtc_fwd_len100_factors_10_10_wgs_64_tpt_10_halfLds_dim1_sp_ip_CI_"          \
 	"unitstride_sbrr_dirReg_intrinsicReadWrite"

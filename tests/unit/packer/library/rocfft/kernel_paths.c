@@ -5,8 +5,6 @@
 #include "tests/unit/unit.h"
 #include "core/base/bounds.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 static const char *const files[] = {
 	"lib/rocfft/kernels.db",
 	"lib/rocfft/k/a.co",

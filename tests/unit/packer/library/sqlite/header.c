@@ -2,8 +2,6 @@
 #include "packer/library/sqlite/header.h"
 #include "tests/unit/unit.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 static struct kpackx_error why;
 
 /* Three pages of 1024 bytes, as SQLite writes them. */

@@ -2,7 +2,6 @@
 #include "packer/library/tensile/directory.h"
 #include "tests/unit/unit.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define HH "TensileLibrary_Type_HH_Contraction_l_Ailk_Bljk_Cijk_Dijk"
 #define SPARSE "TensileLibrary_BB_BB_A_SPA_Type_BB_Contraction_l_Alik_Bljk_Cijk_Dijk"
 

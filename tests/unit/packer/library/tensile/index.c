@@ -5,8 +5,6 @@
 #include <msgpack.h> /* msgpack-c writes the test's input */
 #include "core/base/bounds.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 /* --- writing ------------------------------------------------------------------------- */
 
 static msgpack_sbuffer buffer;

@@ -6,7 +6,6 @@
 #include "tests/unit/bundle_builder.h"
 #include "core/base/msgpack_read.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define HH "TensileLibrary_Type_HH_HPA_Contraction_l_Ailk_Bljk_Cijk_Dijk"
 #define DD "TensileLibrary_Type_DD_Contraction_l_Ailk_Bjlk_Cijk_Dijk"
 #define LT                                                                               \

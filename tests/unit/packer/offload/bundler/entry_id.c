@@ -31,7 +31,7 @@ TEST(test_spellings)
 		"hip-amdgcn-amdhsa-gfx900:xnack+",
 	};
 
-	for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)
+	for (size_t i = 0; i < COUNT(same); i++)
 		check_normal(same[i], same[0]);
 	check_normal("host-x86_64-unknown-linux-gnu", "host-x86_64-unknown-linux-gnu-");
 	check_normal("host-x86_64-unknown-linux-gnu-", "host-x86_64-unknown-linux-gnu-");
@@ -53,7 +53,7 @@ TEST(test_no_ids)
 		"nonsense", "x-y", "x-y-z"};
 	struct entry_id id;
 
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+	for (size_t i = 0; i < COUNT(bad); i++)
 		assert_false(entry_id_parse(kp_span_str(bad[i]), &id));
 }
 

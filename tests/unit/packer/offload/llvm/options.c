@@ -111,7 +111,7 @@ TEST(takes_flags)
 		     {"-###=TRUE", true},  {"-###=false", false}, {"-###=0", false},
 		     {"-###=False", false}};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		assert_int_equal(READ("-type=a", cases[i].word), -1);
 		assert_int_equal(options[FLAG].flag, cases[i].value);
 	}
@@ -146,11 +146,11 @@ TEST(takes_numbers)
 		"-level=2147483648", "-level=99999999999999999999",
 		"-level=0x0x1"};
 
-	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+	for (size_t i = 0; i < COUNT(good); i++) {
 		assert_int_equal(READ("-type=a", good[i].word), -1);
 		assert_int_equal(options[COUNT_OF].number, good[i].value);
 	}
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < COUNT(bad); i++) {
 		assert_int_equal(READ("-type=a", bad[i]), 1);
 		assert_said("tool: for the --level option: '");
 		assert_said("' value invalid for integer argument!\n");
@@ -184,7 +184,7 @@ TEST(refuses_as_llvm_does)
 		{{"-type=a", "-\x1b[2J"}, "argument '-\\033[2J'"},
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT(cases); i++) {
 		const char *args[] = {cases[i].words[0], cases[i].words[1],
 				      cases[i].words[2], NULL};
 

@@ -3,8 +3,6 @@
 #include <string.h>
 #include "tests/unit/unit.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
 TEST(test_parts)
 {
 	static const struct {

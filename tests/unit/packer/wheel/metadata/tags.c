@@ -40,7 +40,7 @@ static void name_of(const char *tags, struct wheel_name *name)
 
 TEST(tags_are_compared)
 {
-	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+	for (size_t i = 0; i < COUNT(pairs); i++) {
 		char fault[WHEEL_TAGS_FAULT];
 		struct metadata_text m = {0};
 		struct wheel_name name;

@@ -72,7 +72,7 @@ TEST(test_refused)
 		" x\n",         "no header\n",       ": x\n",    "a b: c\n",
 		"Name: \xff\n", "Name: x\rTag: y\n", "Name: x\r"};
 
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+	for (size_t i = 0; i < COUNT(texts); i++) {
 		assert_int_equal(parse(texts[i]), KPACK_ERROR_INVALID_FORMAT);
 		assert_true(why.text[0]);
 		metadata_text_fini(&m);

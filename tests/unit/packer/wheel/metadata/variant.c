@@ -20,7 +20,7 @@ TEST(both_ways)
 {
 	char text[VARIANT_TEXT_MAX], back[KP_TARGET_TEXT_MAX];
 
-	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+	for (size_t i = 0; i < COUNT(pairs); i++) {
 		assert_true(variant_escape(pairs[i].arch, text));
 		assert_string_equal(text, pairs[i].value);
 		assert_true(variant_unescape(text, back));
@@ -38,7 +38,7 @@ TEST(every_processor)
 	const struct kp_processor *table = kp_processor_table(&n);
 
 	for (size_t i = 0; i < n; i++)
-		for (size_t k = 0; k < sizeof(features) / sizeof(features[0]); k++) {
+		for (size_t k = 0; k < COUNT(features); k++) {
 			snprintf(arch, sizeof(arch), "%s%s", table[i].name, features[k]);
 			assert_true(variant_escape(arch, text));
 			assert_true(variant_unescape(text, back));
@@ -63,9 +63,9 @@ TEST(refused)
 					     "a+b"};
 	char text[VARIANT_TEXT_MAX], back[KP_TARGET_TEXT_MAX], huge[200];
 
-	for (size_t i = 0; i < sizeof(arches) / sizeof(arches[0]); i++)
+	for (size_t i = 0; i < COUNT(arches); i++)
 		assert_false(variant_escape(arches[i], text));
-	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+	for (size_t i = 0; i < COUNT(values); i++)
 		assert_false(variant_unescape(values[i], back));
 	memset(huge, 'a', sizeof(huge) - 1);
 	huge[sizeof(huge) - 1] = '\0';
