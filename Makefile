@@ -245,6 +245,7 @@ $(O)/tests/unit/%.o $(O)/tests/fuzz/%.o: cflags.release += -O1
 # The unit tests of a component are one program, without those that have one of their own.
 unit_main := $(O)/tests/unit/main.o
 of = $(call objs,$(filter-out $(alone),$(filter tests/unit/$(1)/%,$(suites)))) $(unit_main)
+$(O)/tests/unit-core: ldflags += -Wl,--wrap=kp_lock_wait
 $(O)/tests/unit-core: $(call of,core) $(O)/tests/unit/hooks.o $(O)/core.a
 $(O)/tests/unit-fs: $(call of,fs) $(O)/fs.a $(O)/core.a
 $(O)/tests/unit-packer: $(call of,packer) $(O)/packer.a $(O)/core.a

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "hooks.h"
+#include "core/base/lock.h"
 #include <fcntl.h>
 #include <stdarg.h>
 #include <sys/syscall.h>
@@ -8,6 +9,7 @@
 int (*hook_open)(const char *path, int flags, mode_t mode);
 ssize_t (*hook_pread)(int fd, void *buf, size_t size, off_t offset);
 int (*hook_fadvise)(int fd, off_t at, off_t len, int advice);
+void (*hook_lock_wait)(void);
 
 int system_open(const char *path, int flags, mode_t mode)
 {
@@ -42,4 +44,15 @@ int posix_fadvise(int fd, off_t at, off_t len, int advice)
 	if (hook_fadvise)
 		return hook_fadvise(fd, at, len, advice);
 	return (int)syscall(SYS_fadvise64, fd, at, len, advice);
+}
+
+/* The linker gives these names to our own function and to what replaces it. */
+void __real_kp_lock_wait(struct kp_lock *l);
+void __wrap_kp_lock_wait(struct kp_lock *l);
+
+void __wrap_kp_lock_wait(struct kp_lock *l)
+{
+	if (hook_lock_wait)
+		hook_lock_wait();
+	__real_kp_lock_wait(l);
 }

@@ -30,9 +30,6 @@ enum { CHILDREN = 0 };
 enum { CHILDREN = 100 };
 #endif
 
-/* A process that hangs is killed, and the test sees its status. */
-enum { SECONDS = 300 };
-
 /* ---- a thread that is stopped, or forks, while it reads an archive ---- */
 
 /* Reads of this thread before the one that it does not come back from at once; -1: all. */
@@ -41,6 +38,10 @@ static _Thread_local bool forks; /* it forks there, and otherwise stops until GO
 static _Thread_local pid_t forked;
 static atomic_bool stopped;
 static sem_t reached, go;
+
+/* This thread says so before it waits for another one. */
+static _Thread_local bool tells;
+static sem_t waits;
 
 static void wait_on(sem_t *s)
 {
@@ -62,10 +63,15 @@ static ssize_t pread_and_stop(int fd, void *buf, size_t size, off_t offset)
 	return system_pread(fd, buf, size, offset);
 }
 
+static void tell(void)
+{
+	if (tells)
+		sem_post(&waits);
+}
+
 struct user {
 	struct kp_cache *cache;
 	bool hold;
-	atomic_int tid;
 	bool good;
 };
 
@@ -92,39 +98,22 @@ static void *use(void *arg)
 	struct user *u = arg;
 
 	reads_before = u->hold ? 0 : -1;
-	u->tid = (int)syscall(SYS_gettid);
+	tells = !u->hold;
 	u->good = get_and_put(u->cache);
 	return NULL;
 }
 
-static char state_of(int tid)
-{
-	char path[64], state = '?';
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
-	f = fopen(path, "r");
-	if (f && fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
-		state = '?';
-	if (f)
-		fclose(f);
-	return state;
-}
-
-static void wait_until_asleep(atomic_int *tid)
-{
-	while (!*tid || state_of(*tid) != 'S')
-		sched_yield();
-}
-
-/* One thread is stopped while it opens the archive; another thread waits for it. */
+/*
+ * One thread is stopped while it opens the archive; another thread waits for it: it has the lock
+ * when it tells so, and fork() waits for the lock.
+ */
 static void start(pthread_t threads[2], struct user users[2])
 {
 	users[0].hold = true;
 	assert_int_equal(pthread_create(&threads[0], NULL, use, &users[0]), 0);
 	wait_on(&reached);
 	assert_int_equal(pthread_create(&threads[1], NULL, use, &users[1]), 0);
-	wait_until_asleep(&users[1].tid);
+	wait_on(&waits);
 }
 
 static void finish(pthread_t threads[2], struct user users[2])
@@ -171,7 +160,6 @@ TEST(nobody_waits_for_threads_that_are_not_there)
 	if (child == 0) {
 		bool good;
 
-		alarm(SECONDS);
 		good = get_and_put(&cache) && get_and_put(&cache);
 		kp_cache_fini(&cache);
 		_exit(!good);
@@ -205,7 +193,6 @@ TEST(children_fork_too)
 	if (child == 0) {
 		pid_t grandchild;
 
-		alarm(SECONDS);
 		kpack_cache_destroy(other);
 		other = new_cache();
 		grandchild = fork();
@@ -250,7 +237,6 @@ static int load_in_child(struct crowd *c)
 
 	if (child != 0)
 		return wait_for(child);
-	alarm(SECONDS);
 	good = loads(c->cache);
 	kpack_cache_destroy(c->cache);
 	_exit(!good);
@@ -368,7 +354,6 @@ static bool reads_all(kpack_archive_t a)
 struct reader {
 	kpack_archive_t archive;
 	int reads_before;
-	atomic_int tid;
 	bool good, joined;
 };
 
@@ -377,7 +362,7 @@ static void *read_first(void *arg)
 	struct reader *r = arg;
 
 	reads_before = r->reads_before;
-	r->tid = (int)syscall(SYS_gettid);
+	tells = r->reads_before < 0;
 	r->good = reads_object(r->archive, 0);
 	sem_post(&reached);
 	return NULL;
@@ -399,7 +384,7 @@ static bool fork_while_another_reads(const struct scheme *s, int stop)
 	wait_on(&reached); /* it is stopped, or has ended */
 	assert_int_equal(pthread_create(&threads[1], NULL, read_first, &readers[1]), 0);
 	if (s->waits && stopped)
-		wait_until_asleep(&readers[1].tid);
+		wait_on(&waits);
 	for (int i = 0; i < 2; i++) {
 		readers[i].joined = !stopped || (i && !s->waits);
 		if (readers[i].joined)
@@ -409,7 +394,6 @@ static bool fork_while_another_reads(const struct scheme *s, int stop)
 	if (child == 0) {
 		bool good;
 
-		alarm(SECONDS);
 		good = reads_all(a);
 		kpack_close(a);
 		good = good && !kpack_open(path_of(s), &a) && reads_all(a);
@@ -426,7 +410,8 @@ static bool fork_while_another_reads(const struct scheme *s, int stop)
 	kpack_close(a);
 	check_status(status);
 	assert_int_equal(kp_pool_held(), 0);
-	while (sem_trywait(&reached) == 0 || sem_trywait(&go) == 0)
+	while (sem_trywait(&reached) == 0 || sem_trywait(&go) == 0 ||
+	       sem_trywait(&waits) == 0)
 		;
 	return stopped;
 }
@@ -473,8 +458,9 @@ static int make_archive(void **state)
 {
 	make_dir(state);
 	hook_pread = pread_and_stop;
+	hook_lock_wait = tell;
 	write_archive("a.kpack", "'gfx900'", OBJECTS({"lib/x.so#0", "gfx900", "CODE"}));
-	return sem_init(&reached, 0, 0) || sem_init(&go, 0, 0);
+	return sem_init(&reached, 0, 0) || sem_init(&go, 0, 0) || sem_init(&waits, 0, 0);
 }
 
 SUITE(make_archive, remove_dir);
