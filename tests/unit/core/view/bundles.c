@@ -1,60 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Bundles of a view: which entries they have, their headers, their classes. */
-#include "core/view/view.h"
-#include "tests/unit/archive_builder.h"
+#include "tests/unit/view_builder.h"
 #include "core/base/bounds.h"
 #include <stdlib.h>
-#include "tests/unit/unit.h"
 
-static struct kpackx_error why;
 static const struct kp_view_options with_bundles = {.bundles = true};
-
-/* An archive with blobs "aaaa", "bbbb", "cccc", "cc" and this TOC. */
-static struct kpack_archive *with_toc(const char *toc)
-{
-	struct kpack_archive *archive = NULL;
-	struct ab a = ab_new(64);
-
-	ab_put(&a, "aaaabbbbcccc", 12);
-	ab_toc(&a,
-	       "{'blobs': [{'offset': 64, 'size': 4}, {'offset': 68, 'size': 4}, "
-	       "{'offset':"
-	       "72, 'size': 4}, {'offset': 72, 'size': 2}, {'offset': 72, 'size': 0}], "
-	       "'toc': %s}",
-	       toc);
-	if (ab_open(&a, &archive, &why) != KPACK_SUCCESS)
-		fail_msg("%s", why.text);
-	ab_free(&a);
-	return archive;
-}
-
-static struct kp_view *new_view(struct kpack_archive *const *archives, size_t n,
-				const struct kp_view_options *options)
-{
-	struct kp_view *v = NULL;
-
-	assert_int_equal(kp_view_new(archives, n, options, &v, &why), KPACK_SUCCESS);
-	return v;
-}
-
-/* The number of the first name at PATH; false: there is none. */
-static bool find(const struct kp_view *v, const char *path, uint32_t *name, uint32_t *dir)
-{
-	*dir = 0;
-	for (;;) {
-		size_t n = strcspn(path, "/");
-
-		if (!kp_view_lookup(v, *dir, (struct kp_span){(const uint8_t *)path, n},
-				    name))
-			return false;
-		if (!path[n])
-			return true;
-		if (kp_view_name(v, *name).kind != KP_VIEW_DIR)
-			return false;
-		*dir = kp_view_name(v, *name).index;
-		path += n + 1;
-	}
-}
 
 static uint64_t le64(const uint8_t *p)
 {
@@ -122,7 +72,7 @@ static const char *at(const struct kp_view *v, const char *path)
 {
 	uint32_t name, dir;
 
-	if (!find(v, path, &name, &dir))
+	if (!find_name(v, path, &name, &dir))
 		return "";
 	assert_int_equal(kp_view_name(v, name).kind, KP_VIEW_BUNDLE);
 	return parsed(v, kp_view_name(v, name).index);
@@ -132,7 +82,7 @@ static uint64_t id_at(const struct kp_view *v, const char *path)
 {
 	uint32_t name, dir;
 
-	assert_true(find(v, path, &name, &dir));
+	assert_true(find_name(v, path, &name, &dir));
 	assert_int_equal(kp_view_file(v, kp_view_name(v, name).index)->nlink, 1);
 	return kp_view_file(v, kp_view_name(v, name).index)->id;
 }
@@ -164,10 +114,10 @@ TEST(code_of_a_binary)
 				"gfx90a:sramecc-:xnack+=cccc ");
 	assert_string_equal(at(v, "hipfb/lib/x/12.hipfb"), HIP "gfx1030=cc ");
 	assert_string_equal(at(v, "hipfb/y/0.hipfb"), HIP "gfx942=aaaa ");
-	assert_true(find(v, "hipfb", &name, &dir));
+	assert_true(find_name(v, "hipfb", &name, &dir));
 	kp_view_free(v);
 	v = new_view(&a, 1, NULL);
-	assert_false(find(v, "hipfb", &name, &dir));
+	assert_false(find_name(v, "hipfb", &name, &dir));
 	assert_false(kp_view_bundle(v, 0, &(struct kp_view_bundle){0}));
 	kp_view_free(v);
 	kp_archive_close(a);
@@ -225,8 +175,8 @@ TEST(what_is_no_code)
 	struct kp_view *v = new_view(&a, 1, &with_bundles);
 	uint32_t name, dir;
 
-	assert_false(find(v, "hipfb", &name, &dir));
-	assert_true(find(v, "rocblas/library/gfx90a/k.co", &name, &dir));
+	assert_false(find_name(v, "hipfb", &name, &dir));
+	assert_true(find_name(v, "rocblas/library/gfx90a/k.co", &name, &dir));
 	kp_view_free(v);
 	kp_archive_close(a);
 }
@@ -294,7 +244,7 @@ TEST(architectures_that_are_shown)
 	assert_int_equal(kp_choice_add(&others, "gfx1100", NULL), 0);
 	options.select = &others;
 	v = new_view(&a, 1, &options);
-	assert_false(find(v, "hipfb", &name, &dir));
+	assert_false(find_name(v, "hipfb", &name, &dir));
 	kp_view_free(v);
 	kp_choice_fini(&gpus);
 	kp_choice_fini(&others);
@@ -353,10 +303,10 @@ TEST(names_in_hipfb)
 	uint32_t name, dir;
 	size_t kept;
 
-	assert_false(find(v, "hipfb/p", &name, &dir));
-	assert_true(find(v, "hipfb", &name, &dir));
+	assert_false(find_name(v, "hipfb/p", &name, &dir));
+	assert_true(find_name(v, "hipfb", &name, &dir));
 	assert_int_equal(kp_view_name(v, name).kind, KP_VIEW_DIR);
-	assert_true(find(v, "hipfbs", &name, &dir));
+	assert_true(find_name(v, "hipfbs", &name, &dir));
 	assert_string_equal(at(v, "hipfb/x/0.hipfb/0.hipfb"), HIP "gfx90a=bbbb ");
 	texts = kp_view_conflicts(v, &kept, NULL);
 	assert_int_equal(kept, 4);
@@ -367,7 +317,7 @@ TEST(names_in_hipfb)
 	kp_view_free(v);
 	/* without the option these paths are files of the tree */
 	v = new_view(&a, 1, NULL);
-	assert_true(find(v, "hipfb/p", &name, &dir));
+	assert_true(find_name(v, "hipfb/p", &name, &dir));
 	kp_view_free(v);
 	kp_archive_close(a);
 }
@@ -394,7 +344,7 @@ TEST(too_many_objects)
 		v = new_view(&a, 1, &with_bundles);
 		texts = kp_view_conflicts(v, &kept, NULL);
 		if (n < KP_BUNDLE_ENTRIES_MAX) {
-			assert_true(find(v, "hipfb/x/0.hipfb", &name, &dir));
+			assert_true(find_name(v, "hipfb/x/0.hipfb", &name, &dir));
 			assert_true(kp_view_bundle(v, kp_view_name(v, name).index, &b));
 			assert_int_equal(b.count, n);
 			assert_int_equal(kept, 0);
@@ -417,7 +367,7 @@ static const char *variants(const struct kp_view *v)
 	uint32_t name, dir;
 
 	*out = '\0';
-	assert_true(find(v, "hipfb/x/0.hipfb", &name, &dir));
+	assert_true(find_name(v, "hipfb/x/0.hipfb", &name, &dir));
 	do {
 		struct kp_view_bundle b;
 		uint32_t file = kp_view_name(v, name).index;

@@ -1,28 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* A view treats an entry as the path policy says. */
 #include "core/view/entry_paths.h"
-#include "tests/unit/archive_builder.h"
+#include "tests/unit/view_builder.h"
 #include <stdlib.h>
 #include <string.h>
-#include "tests/unit/unit.h"
-
-static struct kpackx_error why;
-
-static struct kpack_archive *with_toc(const char *toc)
-{
-	struct kpack_archive *archive = NULL;
-	struct ab a = ab_new(64);
-
-	ab_put(&a, "aaaabbbb", 8);
-	ab_toc(&a,
-	       "{'blobs': [{'offset': 64, 'size': 4}, {'offset': 68, 'size': 4}], 'toc': "
-	       "%s}",
-	       toc);
-	if (ab_open(&a, &archive, &why) != KPACK_SUCCESS)
-		fail_msg("%s", why.text);
-	ab_free(&a);
-	return archive;
-}
 
 static void expect_path(const struct kp_entry_path *p, enum kp_view_kind kind,
 			const char *text, const char *fault)

@@ -1,63 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/view/view.h"
 #include "core/view/entry_paths.h"
-#include "tests/unit/archive_builder.h"
+#include "tests/unit/view_builder.h"
 #include "core/base/bounds.h"
 #include "core/archive/find.h"
 #include <sys/stat.h>
-#include "tests/unit/unit.h"
-
-static struct kpackx_error why;
-
-/*
- * An archive of scheme none with four blobs "aaaa", "bbbb", "cccc" and "cc", and this
- * TOC.
- */
-static struct kpack_archive *with_toc(const char *toc)
-{
-	struct kpack_archive *archive = NULL;
-	struct ab a = ab_new(64);
-
-	ab_put(&a, "aaaabbbbcccc", 12);
-	ab_toc(&a,
-	       "{'blobs': [{'offset': 64, 'size': 4}, {'offset': 68, 'size': 4}, "
-	       "{'offset':"
-	       "72, 'size': 4}, {'offset': 72, 'size': 2}], 'toc': %s}",
-	       toc);
-	if (ab_open(&a, &archive, &why) != KPACK_SUCCESS)
-		fail_msg("%s", why.text);
-	ab_free(&a);
-	return archive;
-}
-
-static struct kp_view *new_view(struct kpack_archive *const *archives, size_t n,
-				const struct kp_view_options *options)
-{
-	struct kp_view *v = NULL;
-
-	assert_int_equal(kp_view_new(archives, n, options, &v, &why), KPACK_SUCCESS);
-	return v;
-}
 
 /* Find the name at PATH; false if there is none. */
 static bool find(const struct kp_view *v, const char *path, struct kp_view_name *out)
 {
-	uint32_t dir = 0, name;
+	uint32_t dir, name;
 
-	for (;;) {
-		size_t n = strcspn(path, "/");
-
-		if (!kp_view_lookup(v, dir, (struct kp_span){(const uint8_t *)path, n},
-				    &name))
-			return false;
-		*out = kp_view_name(v, name);
-		if (!path[n])
-			return true;
-		if (out->kind != KP_VIEW_DIR)
-			return false;
-		dir = out->index;
-		path += n + 1;
-	}
+	if (!find_name(v, path, &name, &dir))
+		return false;
+	*out = kp_view_name(v, name);
+	return true;
 }
 
 static const struct kp_view_file *file_at(const struct kp_view *v, const char *path)
