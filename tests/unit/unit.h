@@ -22,6 +22,21 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
+/* Sanitizers have allocators of their own, which end a process that has no memory left. */
+#ifndef __has_feature
+#define __has_feature(name) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#define UNIT_ASAN 1
+#else
+#define UNIT_ASAN 0
+#endif
+#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
+#define UNIT_TSAN 1
+#else
+#define UNIT_TSAN 0
+#endif
+
 /* Few tests use the STATE that cmocka gives them. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 

@@ -295,12 +295,15 @@ TEST(objects_beyond_the_limit_are_not_allocated)
 	       "'zstd_size': %zu,"
 	       "'toc': {'a': {'x': {'ordinal': 0, 'original_size': 34359738368, "
 	       "'metadata': {"
-	       "'chunk': 4096}}}}}",
+	       "'chunk': 4096}}, 'y': {'ordinal': 0, 'original_size': 34359738368}}}}",
 	       a.size - 64);
 	archive = opened(&a);
 	assert_int_equal(kp_archive_entry_count(archive), 1);
 	assert_int_equal(kpack_get_kernel(archive, "a", "x", &data, &size),
 			 KPACK_ERROR_OUT_OF_MEMORY);
+	/* without chunks it would have to be decoded at once */
+	assert_int_equal(kpack_get_kernel(archive, "a", "y", &data, &size),
+			 KPACK_ERROR_KERNEL_NOT_FOUND);
 	kpack_close(archive);
 	ab_free(&a);
 	free(zeros);

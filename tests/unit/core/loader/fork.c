@@ -19,16 +19,7 @@
  * AddressSanitizer's allocator stays locked in a child if another thread was allocating,
  * so a child cannot allocate while the parent's threads run.
  */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define __SANITIZE_ADDRESS__ 1
-#endif
-#endif
-#ifdef __SANITIZE_ADDRESS__
-enum { CHILDREN = 0 };
-#else
-enum { CHILDREN = 100 };
-#endif
+enum { CHILDREN = UNIT_ASAN ? 0 : 100 };
 
 /* ---- a thread that is stopped, or forks, while it reads an archive ---- */
 

@@ -7,27 +7,14 @@
 #include "core/rocm_kpack/kpackx.h"
 #include "tests/unit/unit.h"
 
-/* Sanitizers have their own allocators. */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED
-#endif
-#ifdef SANITIZED
-enum { MALLOC_FAILS = false };
-#else
-enum { MALLOC_FAILS = true };
-#endif
+enum { MALLOC_FAILS = !UNIT_ASAN && !UNIT_TSAN };
 
 /* ---- an allocator that fails ---- */
 
 static long fails_after = -1; /* number of allocations; -1: never */
 static long made, live;
 
-#ifndef SANITIZED
+#if !UNIT_ASAN && !UNIT_TSAN
 static bool may_not(void)
 {
 	made++;

@@ -141,4 +141,20 @@ TEST(an_agent_runs_the_code_of_these_targets_in_order)
 	}
 }
 
+/* Not each of the 2^n subsets of n features is looked for. */
+TEST(many_features_do_not_take_forever)
+{
+	char agent[4096] = TRIPLE "gfx1201";
+
+	for (int n = 1; n <= 100; n++) {
+		kpack_cache_t cache = new_cache();
+
+		text_add(agent, sizeof(agent), ":feature%d+", n);
+		/* shifts by 31 to 33 bits: undefined or 0 */
+		if (n <= 5 || n >= 30)
+			assert_string_equal(targets[pick(cache, agent, 0)], "gfx1201");
+		kpack_cache_destroy(cache);
+	}
+}
+
 SUITE(make_archives, remove_dir);
