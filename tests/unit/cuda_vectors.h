@@ -65,8 +65,7 @@ static inline struct kp_span span_of(const struct bytes *b)
 
 static inline void assert_why(const char *text)
 {
-	if (!strstr(why.text, text))
-		fail_msg("\"%s\" is not in \"%s\"", text, why.text);
+	assert_has(why.text, text);
 }
 
 /* The bytes of image NUMBER of B's containers; the caller frees them. */

@@ -18,9 +18,22 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 #include <cmocka.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* TEXT contains PART. */
+#define assert_has(text, part) unit_has(text, part, __FILE__, __LINE__)
+static inline void unit_has(const char *text, const char *part, const char *file,
+			    int line)
+{
+	if (strstr(text, part))
+		return;
+	print_error("\"%s\" is not in \"%s\"\n", part, text);
+	_fail(file, line);
+}
 
 /* Sanitizers have allocators of their own, which end a process that has no memory left. */
 #ifndef __has_feature

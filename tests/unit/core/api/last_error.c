@@ -278,7 +278,7 @@ TEST(prefixes_do_not_hide_the_reason)
 		kp_fail_prefix(&why, KPACK_ERROR_INVALID_FORMAT, "item %d", i);
 	assert_int_equal(strlen(why.text), sizeof(why.text) - 1);
 	assert_memory_equal(why.text, "item 99: ...", 12);
-	assert_non_null(strstr(why.text, ": item 0: too deep"));
+	assert_has(why.text, ": item 0: too deep");
 }
 
 /* --- threads -------------------------------------------------------------------------- */

@@ -322,8 +322,7 @@ static void assert_refused(kpackx_writer_t w, const struct kpackx_object *o,
 	why = (struct kpackx_error){0};
 	assert_int_equal(kpackx_writer_add(w, o, &why), KPACK_ERROR_INVALID_ARGUMENT);
 	assert_int_equal(why.code, KPACK_ERROR_INVALID_ARGUMENT);
-	if (!strstr(why.text, text))
-		fail_msg("no '%s' in: %s", text, why.text);
+	assert_has(why.text, text);
 	assert_one_line(why.text);
 	assert_int_equal(kpackx_writer_add(w, o, NULL), KPACK_ERROR_INVALID_ARGUMENT);
 }
@@ -417,7 +416,7 @@ TEST(improper_options_are_refused)
 	for (size_t i = 0; i < COUNT(options); i++) {
 		assert_int_equal(kpackx_writer_open(path, &options[i], &w, &why),
 				 KPACK_ERROR_INVALID_ARGUMENT);
-		assert_non_null(strstr(why.text, path));
+		assert_has(why.text, path);
 	}
 	assert_int_equal(kpackx_writer_open(NULL, NULL, &w, &why),
 			 KPACK_ERROR_INVALID_ARGUMENT);
@@ -456,8 +455,7 @@ static void assert_no_place(const char *name, kpack_error_t code, const char *te
 
 	snprintf(at, sizeof(at), "%s%s", *name == '/' ? dir : "", name);
 	assert_int_equal(kpackx_writer_open(at, NULL, &w, &why), code);
-	if (!strstr(why.text, text))
-		fail_msg("no '%s' in: %s", text, why.text);
+	assert_has(why.text, text);
 	assert_one_line(why.text);
 	assert_null(w);
 }
@@ -646,13 +644,13 @@ TEST(a_full_disk_loses_the_archive)
 			if (err) {
 				assert_int_equal(err, KPACK_ERROR_IO_ERROR);
 				assert_int_equal(why.sys_errno, EFBIG);
-				assert_non_null(strstr(why.text, " gfx906: "));
+				assert_has(why.text, " gfx906: ");
 				limit_files(RLIM_INFINITY);
 				/* there is room again, but the writer stays failed */
 				why = (struct kpackx_error){0};
 				assert_int_equal(kpackx_writer_add(w, &good, &why),
 						 KPACK_ERROR_IO_ERROR);
-				assert_non_null(strstr(why.text, " gfx906: "));
+				assert_has(why.text, " gfx906: ");
 			}
 			why = (struct kpackx_error){0};
 			err = kpackx_writer_finish(w, &why);

@@ -136,7 +136,7 @@ TEST(a_file_is_read_within_its_run, make_dir, remove_dir)
 			 KPACK_ERROR_IO_ERROR);
 	assert_null(whole);
 	assert_int_equal(kp_source_read(&s, 4, buf, 8, &why), KPACK_ERROR_IO_ERROR);
-	assert_non_null(strstr(why.text, "ends at 10"));
+	assert_has(why.text, "ends at 10");
 	s = kp_source_fd(fd, UINT64_MAX, UINT64_MAX);
 	assert_int_equal(kp_source_read(&s, 4, buf, 8, &why), KPACK_ERROR_INVALID_FORMAT);
 	assert_int_equal(kp_file_pread(fd, UINT64_MAX, buf, 8, &why),

@@ -96,8 +96,7 @@ static void assert_refused(struct elf_file *f, kpack_error_t code, const char *t
 	struct kp_elf elf;
 
 	assert_int_equal(read_elf(f, &elf), code);
-	if (!strstr(why.text, text))
-		fail_msg("\"%s\" is not in \"%s\"", text, why.text);
+	assert_has(why.text, text);
 	assert_null(elf.wrappers);
 	bytes_free(&f->bytes);
 }

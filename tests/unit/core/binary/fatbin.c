@@ -165,7 +165,7 @@ TEST(a_wrapper_that_leads_nowhere_is_refused)
 		put_wrapper(&wrappers, KP_WRAPPER_HIPF, bad[i]);
 		assert_int_equal(open_elf(&fatbin, &wrappers, &fat),
 				 KPACK_ERROR_INVALID_FORMAT);
-		assert_non_null(strstr(why.text, "wrapper 1: no container begins"));
+		assert_has(why.text, "wrapper 1: no container begins");
 		assert_null(fat.wrapper_container);
 	}
 }
@@ -363,5 +363,5 @@ TEST(faults_of_the_section_are_the_files)
 
 	put(&fatbin, "no bundle", 9);
 	assert_int_equal(open_elf(&fatbin, &wrappers, &fat), KPACK_ERROR_INVALID_FORMAT);
-	assert_non_null(strstr(why.text, "offset 0: no container begins with 6e 6f"));
+	assert_has(why.text, "offset 0: no container begins with 6e 6f");
 }

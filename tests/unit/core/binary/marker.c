@@ -134,7 +134,7 @@ TEST(markers_without_their_fields_are_invalid)
 		assert_int_equal(kp_marker_parse(invalid[i].in, &m, &why),
 				 KPACK_ERROR_INVALID_METADATA);
 		assert_int_equal(why.code, KPACK_ERROR_INVALID_METADATA);
-		assert_non_null(strstr(why.text, "marker: "));
+		assert_has(why.text, "marker: ");
 		if (!strstr(why.text, invalid[i].reason))
 			fail_msg("row %zu: %s", i, why.text);
 		assert_int_equal(m.size, 7);

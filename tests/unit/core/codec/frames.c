@@ -149,7 +149,7 @@ TEST(wrong_sizes)
 		for (size_t i = 0; i < 2; i++)
 			assert_int_equal(decode(&stored, all[i], SIZE, SIZE - 1, false),
 					 KPACK_ERROR_DECOMPRESSION_FAILED);
-		assert_non_null(strstr(why.text, "more than its 3145850 bytes"));
+		assert_has(why.text, "more than its 3145850 bytes");
 		/* fewer bytes are the caller's to notice */
 		stored.size /= 2;
 		expect(&stored, SIZE, true, KPACK_ERROR_DECOMPRESSION_FAILED,

@@ -231,13 +231,13 @@ TEST(test_conventions)
 		strstr(strcpy(name, version2[i].name), "_Kt2")[3] = '1';
 		assert_int_equal(kpackx_demangle(name, &s, &why),
 				 KPACK_ERROR_INVALID_FORMAT);
-		assert_non_null(strstr(why.text, "calling convention 2"));
+		assert_has(why.text, "calling convention 2");
 	}
 	for (size_t i = 0; i < COUNT(version3); i++) {
 		strstr(strcpy(name, version3[i].name), "_Kt3")[3] = '2';
 		assert_int_equal(kpackx_demangle(name, &s, &why),
 				 KPACK_ERROR_INVALID_FORMAT);
-		assert_non_null(strstr(why.text, "calling convention 3"));
+		assert_has(why.text, "calling convention 3");
 	}
 	assert_null(s);
 }

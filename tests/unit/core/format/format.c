@@ -45,8 +45,7 @@ static void assert_refused(const struct bytes *b, kpack_error_t code, const char
 	struct kp_containers list;
 
 	assert_int_equal(scan(b, &list), code);
-	if (!strstr(why.text, text))
-		fail_msg("\"%s\" is not in \"%s\"", text, why.text);
+	assert_has(why.text, text);
 	assert_null(list.items);
 	assert_null(list.images);
 }
@@ -271,7 +270,7 @@ TEST(a_lying_bundle_is_refused)
 
 		kp_put_le64(b.data + cases[i].offset, cases[i].value);
 		assert_refused(&b, KPACK_ERROR_INVALID_FORMAT, cases[i].text);
-		assert_non_null(strstr(why.text, "bundle at offset 0: "));
+		assert_has(why.text, "bundle at offset 0: ");
 		bytes_free(&b);
 	}
 }
@@ -385,8 +384,7 @@ static void assert_load_refused(const struct bytes *b, kpack_error_t code,
 
 	assert_int_equal(kp_containers_scan(&src, &list, &why), KPACK_SUCCESS);
 	assert_int_equal(kp_container_load(&src, &list.items[0], &payload, &why), code);
-	if (!strstr(why.text, text))
-		fail_msg("\"%s\" is not in \"%s\"", text, why.text);
+	assert_has(why.text, text);
 	assert_null(payload.heap);
 	kp_containers_fini(&list);
 }

@@ -427,12 +427,12 @@ TEST(damage_is_reported_and_the_rest_is_read)
 	struct text t;
 
 	scan(&ar, &t);
-	assert_non_null(strstr(t.data, "fault in .hip_fatbin: offset "));
-	assert_non_null(strstr(t.data, "fault in worse.o: elf at offset 0: "));
-	assert_non_null(strstr(t.data, "fault in cut: bundle at offset 0: "));
-	assert_non_null(strstr(t.data, " bad.o\n  [elf]\n   .hip_fatbin kind=hip stream\n"
-				       "    [bundle]\n     " HOST));
-	assert_non_null(strstr(t.data, " worse.o\n cut\n good\n  [bundle]\n"));
+	assert_has(t.data, "fault in .hip_fatbin: offset ");
+	assert_has(t.data, "fault in worse.o: elf at offset 0: ");
+	assert_has(t.data, "fault in cut: bundle at offset 0: ");
+	assert_has(t.data, " bad.o\n  [elf]\n   .hip_fatbin kind=hip stream\n"
+			   "    [bundle]\n     " HOST);
+	assert_has(t.data, " worse.o\n cut\n good\n  [bundle]\n");
 	assert_strict(&ar, KPACK_ERROR_INVALID_FORMAT, "no container begins there");
 	bytes_free(&co);
 	bytes_free(&b);
@@ -468,7 +468,7 @@ TEST(depth_is_bounded)
 		inner = outer;
 	}
 	scan(&inner, &t);
-	assert_non_null(strstr(t.data, "fault in a: containers are nested deeper than"));
+	assert_has(t.data, "fault in a: containers are nested deeper than");
 	bytes_free(&inner);
 }
 

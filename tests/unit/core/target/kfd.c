@@ -119,7 +119,7 @@ static void check_topology(const char *topology)
 	/* node 3 has invalid properties, 4 has no file, 5 has a FIFO instead */
 	assert_int_equal(gpus.faults.counted, 3);
 	assert_int_equal(gpus.n_nodes, 7);
-	assert_non_null(strstr(gpus.faults.items[0].text, "nodes/3/properties: "));
+	assert_has(gpus.faults.items[0].text, "nodes/3/properties: ");
 	kp_gpus_fini(&gpus);
 	assert_null(gpus.list);
 }

@@ -318,7 +318,7 @@ TEST(conflicts_are_lines)
 	assert_int_equal(kept, 2);
 	for (size_t i = 0; i < kept; i++) {
 		assert_true(strlen(texts[i]) < 8 * KP_NAME_MAX);
-		assert_non_null(strstr(texts[i], kp_archive_path(archive)));
+		assert_has(texts[i], kp_archive_path(archive));
 		for (const char *p = texts[i]; *p; p++)
 			assert_true(*p >= ' ' && *p < 0x7f);
 	}

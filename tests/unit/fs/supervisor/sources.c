@@ -198,7 +198,7 @@ TEST(a_source_that_is_not_there, setup, teardown)
 	assert_true(changed);
 	assert_int_equal(s.count, 2);
 	assert_string_equal(name_of(&s, 0), "one");
-	assert_non_null(strstr(s.items[0].error, "No such file"));
+	assert_has(s.items[0].error, "No such file");
 	assert_int_equal(s.items[0].serial, 0);
 	assert_null(s.items[1].error);
 	assert_false(changes(&s));

@@ -66,8 +66,7 @@ TEST(test_good)
 static void refused(const char *text, size_t size, const char *words)
 {
 	assert_int_equal(read_text(text, size), KPACK_ERROR_INVALID_FORMAT);
-	if (!strstr(why.text, words))
-		fail_msg("no '%s' in: %s", words, why.text);
+	assert_has(why.text, words);
 	yaml_names_fini(&x);
 }
 

@@ -173,7 +173,7 @@ TEST(test_hard_links, setup, teardown)
 	assert_text("out/5", "text");
 	assert_int_equal(tree_write_link(&w, "6", "3", NULL, &id, &why),
 			 KPACK_ERROR_IO_ERROR);
-	assert_non_null(strstr(why.text, "was changed meanwhile"));
+	assert_has(why.text, "was changed meanwhile");
 	tree_write_end(&w);
 }
 

@@ -98,7 +98,7 @@ TEST(everything_comes_back)
 	assert_int_equal(r.volume_size, 12345);
 	assert_string_equal(r.group, "g");
 	assert_memory_equal(r.plan, "0123456789abcdef", 16);
-	assert_non_null(strstr(r.options, "--family rdna=gfx1100,gfx1030"));
+	assert_has(r.options, "--family rdna=gfx1100,gfx1030");
 	assert_string_equal(families_find(&r.families, "gfx1030")->name, "rdna");
 	assert_int_equal(r.n_binaries, 1);
 	assert_int_equal(r.binaries[0].number, 17);

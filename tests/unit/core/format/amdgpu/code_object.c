@@ -49,8 +49,7 @@ static void assert_refused(const struct bytes *b, const char *text)
 	struct kp_object object;
 
 	assert_int_equal(describe(b, &object), KPACK_ERROR_INVALID_FORMAT);
-	if (!strstr(why.text, text))
-		fail_msg("\"%s\" is not in \"%s\"", text, why.text);
+	assert_has(why.text, text);
 	assert_null(object.kernels);
 	assert_null(object.facts.items);
 }

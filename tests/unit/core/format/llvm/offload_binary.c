@@ -55,8 +55,7 @@ static void assert_refused(const struct ob *b, kpack_error_t code, const char *t
 	struct kp_containers list;
 
 	assert_int_equal(scan(b, &list), code);
-	if (!strstr(why.text, text))
-		fail_msg("\"%s\" is not in \"%s\"", text, why.text);
+	assert_has(why.text, text);
 	assert_null(list.items);
 }
 

@@ -340,7 +340,7 @@ TEST(a_missing_directory_is_reported)
 	make(disk, CACHE(ROWS));
 	assert_int_equal(kernel_cache_split(disk, in_tree, "/nonexistent", &parts, &why),
 			 KPACK_ERROR_FILE_NOT_FOUND);
-	assert_non_null(strstr(why.text, "a temporary file in /nonexistent"));
+	assert_has(why.text, "a temporary file in /nonexistent");
 	cache_files_fini(&parts);
 	unlink(disk);
 	free(disk);

@@ -108,8 +108,7 @@ static void end(void)
 static void refused(const char *words)
 {
 	assert_int_equal(read_size(buffer.size), KPACK_ERROR_MSGPACK_PARSE_FAILED);
-	if (!strstr(why.text, words))
-		fail_msg("no '%s' in: %s", words, why.text);
+	assert_has(why.text, words);
 	end();
 }
 

@@ -69,8 +69,7 @@ static int read_args(const char *argv0, const char *const *args)
 
 static void assert_said(const char *text)
 {
-	if (!strstr(err, text))
-		fail_msg("\"%s\" is not in \"%s\"", text, err);
+	assert_has(err, text);
 }
 
 TEST(takes_values_in_every_way)
@@ -220,9 +219,9 @@ TEST(answers_help)
 	assert_said("'-foo'");
 	assert_null(strstr(err, "-bar"));
 	assert_int_equal(READ("-help-list-hidden"), 0);
-	assert_non_null(strstr(out, "OPTIONS:\n  --###  "));
-	assert_non_null(strstr(out, "\n  -h  "));
-	assert_non_null(strstr(out, "\n  --help-list-hidden "));
+	assert_has(out, "OPTIONS:\n  --###  ");
+	assert_has(out, "\n  -h  ");
+	assert_has(out, "\n  --help-list-hidden ");
 	assert_int_equal(READ("--version"), 0);
 	assert_int_equal(strncmp(out, "kpack tool version ", 19), 0);
 	assert_int_equal(READ("-type=a", "--print-options", "--print-all-options"), -1);

@@ -50,12 +50,11 @@ TEST(host)
 	open_with(&f, METADATA, "gfx90a:sramecc+:xnack-");
 	assert_int_equal(wheel_metadata_host(&f.m, &text, &size, NULL), KPACK_SUCCESS);
 	assert_int_equal(strlen(text), size);
-	assert_non_null(strstr(text,
-			       "\nProvides-Extra: device-gfx90a-sramecc-on\n"
-			       "Requires-Dist: amd-My.Torch-device-gfx90a-sramecc-on == "
-			       "1.0+x; extra == \"device-gfx90a-sramecc-on\"\n"));
-	assert_non_null(strstr(text, "\nProvides-Extra: gfx90a-sramecc-on\n"));
-	assert_non_null(strstr(text, "\nProvides-Extra: device-all\n"));
+	assert_has(text, "\nProvides-Extra: device-gfx90a-sramecc-on\n"
+			 "Requires-Dist: amd-My.Torch-device-gfx90a-sramecc-on == "
+			 "1.0+x; extra == \"device-gfx90a-sramecc-on\"\n");
+	assert_has(text, "\nProvides-Extra: gfx90a-sramecc-on\n");
+	assert_has(text, "\nProvides-Extra: device-all\n");
 	assert_string_equal(strstr(text, "\n\n"), "\n\nbody\n");
 	free(text);
 	close_it(&f);
@@ -75,7 +74,7 @@ TEST(clash)
 		  "gfx942");
 	assert_int_equal(wheel_metadata_host(&f.m, &text, &size, &why),
 			 KPACK_ERROR_INVALID_ARGUMENT);
-	assert_non_null(strstr(why.text, "'device-all'"));
+	assert_has(why.text, "'device-all'");
 	assert_null(text);
 	close_it(&f);
 }
@@ -104,8 +103,8 @@ TEST(device)
 		wheel_name_parse("My.Torch-1.0+x-7-py3-none-a.b.whl", &name, NULL),
 		KPACK_SUCCESS);
 	text = wheel_metadata_wheel(&f.info, &name, &size);
-	assert_non_null(strstr(text, "Root-Is-Purelib: true\nTag: py3-none-a\n"
-				     "Tag: py3-none-b\nBuild: 7\n"));
+	assert_has(text, "Root-Is-Purelib: true\nTag: py3-none-a\n"
+			 "Tag: py3-none-b\nBuild: 7\n");
 	free(text);
 	close_it(&f);
 }
