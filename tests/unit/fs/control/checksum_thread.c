@@ -3,7 +3,6 @@
 #include "fs/control/checksum_thread.h"
 #include "tests/unit/edition_builder.h"
 #include <pthread.h>
-#include <sched.h>
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
