@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include "elf_builder.h"
+#include "exact_copy.h"
 #include "core/format/nest.h"
 #include "core/format/object.h"
 
@@ -29,20 +30,9 @@ static inline struct bytes read_vector(const char *name)
 	return b;
 }
 
-/* An exactly sized copy, so that a sanitizer detects reads past the end. */
-static inline struct kp_source exact_copy(struct kp_span s)
-{
-	uint8_t *copy = malloc(s.size + !s.size);
-
-	assert_non_null(copy);
-	if (s.size)
-		memcpy(copy, s.data, s.size);
-	return kp_source_memory(copy, s.size);
-}
-
 static inline kpack_error_t nest(struct kp_span s, struct kp_containers *out)
 {
-	struct kp_source src = exact_copy(s);
+	struct kp_source src = exact_copy(s.data, s.size);
 	kpack_error_t err = kp_nest_scan(&src, NULL, NULL, out, &why);
 
 	free((void *)(uintptr_t)src.mem);
@@ -51,7 +41,7 @@ static inline kpack_error_t nest(struct kp_span s, struct kp_containers *out)
 
 static inline kpack_error_t describe(struct kp_span s, struct kp_object *out)
 {
-	struct kp_source src = exact_copy(s);
+	struct kp_source src = exact_copy(s.data, s.size);
 	kpack_error_t err = kp_object_describe(&src, out, &why);
 
 	free((void *)(uintptr_t)src.mem);

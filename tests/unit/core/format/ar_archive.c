@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/format/ar_archive.h"
+#include "tests/unit/exact_copy.h"
 #include "tests/unit/unit.h"
 #include <stdio.h>
 #include <unistd.h>
@@ -10,15 +11,10 @@ static struct kpackx_error why;
 
 static kpack_error_t read_ar(const void *data, size_t size, struct kp_ar *out)
 {
-	uint8_t *copy = malloc(size + !size);
-	struct kp_source src = kp_source_memory(copy, size);
-	kpack_error_t err;
+	struct kp_source src = exact_copy(data, size);
+	kpack_error_t err = kp_ar_read(&src, out, &why);
 
-	assert_non_null(copy);
-	if (size)
-		memcpy(copy, data, size);
-	err = kp_ar_read(&src, out, &why);
-	free(copy);
+	exact_copy_free(&src);
 	return err;
 }
 

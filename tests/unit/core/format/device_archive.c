@@ -39,7 +39,7 @@ static void note_fault(void *arg, const struct kp_containers *list, size_t image
  */
 static size_t salvaged(const struct bytes *ar, size_t size, size_t *faults)
 {
-	struct kp_source src = exact_copy((struct kp_span){ar->data, size});
+	struct kp_source src = exact_copy(ar->data, size);
 	struct kp_containers list;
 	size_t n;
 
@@ -83,7 +83,7 @@ TEST(members_before_the_cut_are_kept)
 TEST(others_get_nothing)
 {
 	struct bytes ar = two_members();
-	struct kp_source src = exact_copy((struct kp_span){ar.data, ar.size - 1});
+	struct kp_source src = exact_copy(ar.data, ar.size - 1);
 	struct kp_containers list;
 	struct kp_ar members;
 	size_t faults = 0;

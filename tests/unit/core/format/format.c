@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/format/format.h"
+#include "tests/unit/exact_copy.h"
 #include "tests/unit/unit.h"
 #include <fcntl.h>
 #include <stdio.h>
@@ -27,15 +28,10 @@ static const struct entry three[] = {{HOST, ""},
 static kpack_error_t scan(const struct bytes *b, struct kp_containers *out)
 {
 	/* an exactly sized copy, so that a sanitizer detects reads past the end */
-	uint8_t *copy = malloc(b->size + !b->size);
-	struct kp_source src = kp_source_memory(copy, b->size);
-	kpack_error_t err;
+	struct kp_source src = exact_copy(b->data, b->size);
+	kpack_error_t err = kp_containers_scan(&src, out, &why);
 
-	assert_non_null(copy);
-	if (b->size)
-		memcpy(copy, b->data, b->size);
-	err = kp_containers_scan(&src, out, &why);
-	free(copy);
+	exact_copy_free(&src);
 	return err;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/format/nest.h"
+#include "tests/unit/exact_copy.h"
 #include "tests/unit/unit.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -96,13 +97,9 @@ static void on_fault(void *arg, const struct kp_containers *list, size_t image,
 
 static void scan(const struct bytes *b, struct text *t)
 {
-	uint8_t *copy = malloc(b->size + !b->size);
-	struct kp_source src = kp_source_memory(copy, b->size);
+	struct kp_source src = exact_copy(b->data, b->size);
 	struct kp_containers list;
 
-	assert_non_null(copy);
-	if (b->size)
-		memcpy(copy, b->data, b->size);
 	t->size = 0;
 	t->data[0] = '\0';
 	if (kp_nest_scan(&src, on_fault, t, &list, &why))
@@ -110,7 +107,7 @@ static void scan(const struct bytes *b, struct text *t)
 	say_containers(t, &list, list.count ? 0 : KP_NOWHERE, 0);
 	load_all(&src, &list);
 	kp_containers_fini(&list);
-	free(copy);
+	exact_copy_free(&src);
 }
 
 static void assert_tree(const struct bytes *b, const char *expected)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/format/sections.h"
+#include "tests/unit/exact_copy.h"
 #include "tests/unit/unit.h"
 #include "tests/unit/elf_builder.h"
 #include "core/base/bounds.h"
@@ -10,15 +11,10 @@ static struct kpackx_error why;
 
 static kpack_error_t read_elf(const struct bytes *b, struct kp_sections *out)
 {
-	uint8_t *copy = malloc(b->size + !b->size);
-	struct kp_source src = kp_source_memory(copy, b->size);
-	kpack_error_t err;
+	struct kp_source src = exact_copy(b->data, b->size);
+	kpack_error_t err = kp_sections_read(&src, out, &why);
 
-	assert_non_null(copy);
-	if (b->size)
-		memcpy(copy, b->data, b->size);
-	err = kp_sections_read(&src, out, &why);
-	free(copy);
+	exact_copy_free(&src);
 	return err;
 }
 

@@ -358,7 +358,7 @@ static bool is_damaged(void *arg, size_t number, const struct kpackx_error *faul
 
 static void assert_salvaged(const struct bytes *b, const char *reason)
 {
-	struct kp_source src = exact_copy(span_of(b));
+	struct kp_source src = exact_copy(b->data, b->size);
 	struct kp_payload payload;
 	struct kp_containers list;
 	struct noted_fault noted = {0};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/format/llvm/offload_binary.h"
+#include "tests/unit/exact_copy.h"
 #include "tests/unit/unit.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,22 +32,12 @@ static const struct ob_entry two[] = {
 	{3, 2, 1, cuda_strings, 3, "second", 6},
 };
 
-/* An exactly sized copy of B, so that a sanitizer detects reads past the end. */
-static struct kp_source exact(const struct ob *b)
-{
-	uint8_t *copy = malloc(b->size + !b->size);
-
-	assert_non_null(copy);
-	memcpy(copy, b->data, b->size);
-	return kp_source_memory(copy, b->size);
-}
-
 static kpack_error_t scan(const struct ob *b, struct kp_containers *out)
 {
-	struct kp_source src = exact(b);
+	struct kp_source src = exact_copy(b->data, b->size);
 	kpack_error_t err = kp_nest_scan(&src, NULL, NULL, out, &why);
 
-	free((void *)src.mem);
+	exact_copy_free(&src);
 	return err;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* SPIR-V in both byte orders; LLVM bitcode, bare and wrapped. */
+#include "tests/unit/exact_copy.h"
 #include "tests/unit/unit.h"
 #include "tests/unit/bundle_builder.h"
 #include "core/format/nest.h"
@@ -10,14 +11,10 @@ static struct kpackx_error why;
 /* An exactly sized copy, so that a sanitizer detects reads past the end. */
 static kpack_error_t describe(const struct bytes *b, struct kp_object *out)
 {
-	uint8_t *copy = malloc(b->size + !b->size);
-	struct kp_source src = kp_source_memory(copy, b->size);
-	kpack_error_t err;
+	struct kp_source src = exact_copy(b->data, b->size);
+	kpack_error_t err = kp_object_describe(&src, out, &why);
 
-	assert_non_null(copy);
-	memcpy(copy, b->data, b->size);
-	err = kp_object_describe(&src, out, &why);
-	free(copy);
+	exact_copy_free(&src);
 	return err;
 }
 

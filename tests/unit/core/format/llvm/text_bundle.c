@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/format/llvm/text_bundle.h"
+#include "tests/unit/exact_copy.h"
 #include "tests/unit/unit.h"
 #include <stdio.h>
 #include <unistd.h>
@@ -16,14 +17,10 @@ static struct kpackx_error why;
 static kpack_error_t read_text(const char *comment, const void *data, size_t size,
 			       struct kp_containers *out)
 {
-	uint8_t *copy = malloc(size + !size);
-	struct kp_source src = kp_source_memory(copy, size);
-	kpack_error_t err;
+	struct kp_source src = exact_copy(data, size);
+	kpack_error_t err = kp_text_bundle_read(&src, comment, out, &why);
 
-	assert_non_null(copy);
-	memcpy(copy, data, size);
-	err = kp_text_bundle_read(&src, comment, out, &why);
-	free(copy);
+	exact_copy_free(&src);
 	return err;
 }
 
