@@ -86,7 +86,6 @@ static inline void write_archive(const char *name, const char *gfx_arches,
 
 static inline int make_dir(void **state)
 {
-	(void)state;
 	assert_non_null(mkdtemp(dir));
 	unsetenv("ROCM_KPACK_PATH");
 	unsetenv("ROCM_KPACK_PATH_PREFIX");
@@ -100,7 +99,6 @@ static inline int remove_dir(void **state)
 {
 	char command[64];
 
-	(void)state;
 	snprintf(command, sizeof(command), "rm -rf %s", dir);
 	return system(command);
 }

@@ -112,7 +112,6 @@ static int note_fadvise(int fd, off_t at, off_t len, int advice)
 {
 	uint64_t from = (uint64_t)at, end = from + (uint64_t)len;
 
-	(void)fd;
 	assert_int_equal(advice, POSIX_FADV_WILLNEED);
 	if (!asked_end)
 		asked_from = asked_end = from;

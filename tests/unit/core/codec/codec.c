@@ -362,7 +362,6 @@ static kpack_error_t read_table(const void *bytes, size_t size, struct kp_seek_r
 static kpack_error_t count_bytes(void *sum, const void *data, size_t size,
 				 struct kpackx_error *err)
 {
-	(void)err;
 	for (size_t i = 0; i < size; i++)
 		*(uint64_t *)sum += ((const uint8_t *)data)[i];
 	return KPACK_SUCCESS;

@@ -1853,9 +1853,6 @@ TEST(containers_must_begin_inside)
 static kpack_error_t fail_to_write(void *arg, struct kp_outfile *out, uint64_t offset,
 				   struct kpackx_error *w)
 {
-	(void)arg;
-	(void)out;
-	(void)offset;
 	return kp_fail(w, KPACK_ERROR_DECOMPRESSION_FAILED, "no code today");
 }
 

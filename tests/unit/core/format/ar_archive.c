@@ -213,7 +213,6 @@ TEST(thin_archives_name_files)
 static kpack_error_t to_bytes(void *arg, const void *data, size_t size,
 			      struct kpackx_error *error)
 {
-	(void)error;
 	put(arg, data, size);
 	return KPACK_SUCCESS;
 }

@@ -27,7 +27,6 @@ static struct bytes two_members(void)
 static void note_fault(void *arg, const struct kp_containers *list, size_t image,
 		       const struct kpackx_error *fault)
 {
-	(void)list;
 	assert_int_equal(image, KP_NOWHERE);
 	++*(size_t *)arg;
 	why = *fault;

@@ -788,8 +788,6 @@ TEST(encodings_are_equal)
 
 static bool drop_odd(struct kp_toc *toc, struct kp_toc_entry *e, void *arg)
 {
-	(void)toc;
-	(void)arg;
 	return e->ordinal & 1;
 }
 

@@ -29,7 +29,6 @@ void content_read_to(struct content *c, struct origin_entry what, uint64_t off,
 	uint8_t bytes[16];
 	size_t got;
 
-	(void)c;
 	__atomic_add_fetch(&reads[what.entry], 1, __ATOMIC_RELAXED);
 	if (gated) {
 		sem_post(&at_gate);

@@ -52,7 +52,6 @@ static void write_file(const char *name, const char *text)
 
 static void hook(void *user, const char *path)
 {
-	(void)user;
 	hooked += path[0] == '/';
 }
 

@@ -72,7 +72,6 @@ static struct edition *edition(bool first, ...)
 
 static void on_idle(void *user, const struct origin *o)
 {
-	(void)user;
 	if (n_idle < COUNT(idle))
 		idle[n_idle] = o;
 	n_idle++;
@@ -119,7 +118,6 @@ static void notify(void *user, const struct change *c)
 	struct inode inode;
 	char line[400];
 
-	(void)user;
 	/* The kernel may ask back during a notification, so look-ups must work now. */
 	inodes_enter(in);
 	assert_true(inodes_find(in, c->ino, &inode));

@@ -67,7 +67,6 @@ static bool only_y(const void *arg, size_t source, const struct kp_entry_info *e
 
 static void count_clash(void *arg, const struct merge_clash *clash)
 {
-	(void)clash;
 	++*(int *)arg;
 }
 

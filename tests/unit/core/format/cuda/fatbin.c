@@ -352,7 +352,6 @@ static bool is_damaged(void *arg, size_t number, const struct kpackx_error *faul
 {
 	const struct kp_containers *list = arg;
 
-	(void)fault;
 	return list->images[number].damaged;
 }
 

@@ -132,7 +132,6 @@ static kpack_error_t found(void *arg, struct kp_span bytes, struct kpackx_error 
 {
 	struct seen *seen = arg;
 
-	(void)why;
 	assert_true(bytes.size >= IMAGE_SIZE);
 	assert_memory_equal(bytes.data, image, IMAGE_SIZE);
 	seen->count++;

@@ -450,7 +450,6 @@ static kpack_error_t take(void *arg, const void *data, size_t size,
 {
 	struct written *w = arg;
 
-	(void)e;
 	assert_true(size <= sizeof(w->data) - w->size);
 	memcpy(w->data + w->size, data, size);
 	w->size += size;

@@ -241,7 +241,6 @@ TEST(types_have_comments)
 static kpack_error_t to_bytes(void *arg, const void *data, size_t size,
 			      struct kpackx_error *error)
 {
-	(void)error;
 	put(arg, data, size);
 	return KPACK_SUCCESS;
 }
