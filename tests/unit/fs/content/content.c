@@ -414,12 +414,21 @@ static void play(const char *text)
 
 #include "cases.h"
 
-static void play_case(void **state)
+static const char *playing; /* the name of a case */
+
+static int say_case(void **state)
+{
+	if (playing)
+		print_error("in the case \"%s\"\n", playing);
+	return 0;
+}
+
+static void play_case(const char *script)
 {
 	reset_files();
 	n_reads = n_hooks = 0;
 	ahead = false;
-	play(*state);
+	play(script);
 	if (content) {
 		run_all();
 		end();
@@ -428,6 +437,15 @@ static void play_case(void **state)
 		assert_int_equal(reads[r].answered, 1);
 	assert_int_equal(origins[0].refs, 1);
 	assert_int_equal(open_tables + open_decoders, 0);
+}
+
+TEST(cases_hold, NULL, say_case)
+{
+	for (size_t k = 0; k < COUNT(cases); k++) {
+		playing = cases[k].name;
+		play_case(cases[k].script);
+	}
+	playing = NULL;
 }
 
 /* ---- decoders ---- */
@@ -442,12 +460,11 @@ static struct kp_decode *open_decoder(struct decoders *ds, uint64_t most)
 }
 
 /* A kept decoder is used for what may hold its memory. */
-static void decoders_of_a_size(void **state)
+TEST(decoders_of_a_size)
 {
 	struct kp_decode *more, *less, *d;
 	struct decoders ds;
 
-	(void)state;
 	reset_files();
 	decoders_init(&ds, 4 * MIB);
 	less = open_decoder(&ds, 0);
@@ -468,17 +485,4 @@ static void decoders_of_a_size(void **state)
 	decoders_close(&ds, less);
 	decoders_close(&ds, more);
 	decoders_fini(&ds);
-}
-
-int main(void)
-{
-	enum { CASES = sizeof(cases) / sizeof(*cases) };
-	struct CMUnitTest tests[CASES + 1];
-
-	for (size_t k = 0; k < CASES; k++)
-		tests[k] = (struct CMUnitTest){.name = cases[k].name,
-					       .test_func = play_case,
-					       .initial_state = (void *)cases[k].script};
-	tests[CASES] = (struct CMUnitTest)cmocka_unit_test(decoders_of_a_size);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

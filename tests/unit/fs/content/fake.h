@@ -7,13 +7,11 @@
 #define TESTS_UNIT_FS_CONTENT_FAKE_H
 
 #include <malloc.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 #include "core/archive/decode.h"
 #include "core/shared/pool.h"
 #include "fs/content/buffer.h"

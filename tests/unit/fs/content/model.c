@@ -4,25 +4,20 @@
  * go on in order or jump, little memory, archives that change, time that passes; and decoders
  * that work between all of that, and while other decoders are in the middle of something.
  * Whatever happens, each read has one answer, with the right bytes or an error that is true.
- *
- *   model [FIRST [LAST]]: only these seeds
+ * CONTENT_SEED=N plays only the world N.
  */
 #include "fake.h"
 #include "fs/content/pieces.h"
 
 enum { FILES = 12, READERS = 6, STEPS = 60, DEPTH = 3, SEGMENT_SIZE = 512 * KIB };
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SEEDS = 2000 };
-#else
-enum { SEEDS = 20000 };
-#endif
+enum { SEEDS = UNIT_ASAN || UNIT_TSAN ? 2000 : 20000 };
 
-static uint64_t state;
+static uint64_t dice;
 
 static uint64_t below(uint64_t n)
 {
-	state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
-	return (state >> 33) % n;
+	dice = dice * UINT64_C(6364136223846793005) + 1442695040888963407;
+	return (dice >> 33) % n;
 }
 
 static bool one_in(uint64_t n)
@@ -113,7 +108,7 @@ static void maybe_step(uint32_t file, unsigned number);
 
 static void make_world(uint64_t seed)
 {
-	state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
+	dice = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
 	below(1);
 	reset_files();
 	archives[1].plain = true;
@@ -340,32 +335,22 @@ static void play(uint64_t seed)
 	assert_int_equal(open_decoders + open_tables, 0);
 }
 
-static uint64_t from = 1, to = SEEDS, now;
+static uint64_t seed; /* that is played */
 
-static void every_seed(void **unused)
+static int say_seed(void **state)
 {
-	(void)unused;
-	for (now = from; now <= to; now++)
-		play(now);
-	now = 0;
-}
-
-static int say_seed(void **unused)
-{
-	(void)unused;
-	if (now)
-		print_error("seed %llu\n", (unsigned long long)now);
+	if (seed)
+		print_error("CONTENT_SEED=%llu plays it alone\n",
+			    (unsigned long long)seed);
 	return 0;
 }
 
-int main(int argc, char **argv)
+TEST(every_seed, NULL, say_seed)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(every_seed, say_seed)};
+	const char *only = getenv("CONTENT_SEED");
+	uint64_t last = only ? strtoull(only, NULL, 10) : SEEDS;
 
-	if (argc > 1)
-		from = to = strtoull(argv[1], NULL, 10);
-	if (argc > 2)
-		to = strtoull(argv[2], NULL, 10);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	for (seed = only ? last : 1; seed <= last; seed++)
+		play(seed);
+	seed = 0;
 }

@@ -64,7 +64,7 @@ static void *read_files(void *arg)
 	return NULL;
 }
 
-static void readers_of_the_same_entries(void **state)
+TEST(readers_of_the_same_entries)
 {
 	struct content_options options = {.budget = 4 * MIB,
 					  .executor = executor_threads(3),
@@ -72,7 +72,6 @@ static void readers_of_the_same_entries(void **state)
 					  .failure = failure};
 	pthread_t threads[READERS];
 
-	(void)state;
 	reset_files();
 	files[0].size = 1;
 	files[1].size = 200 * KIB;
@@ -98,7 +97,7 @@ static void readers_of_the_same_entries(void **state)
 }
 
 /* What is queued when the threads end is answered, or decoded before. */
-static void an_end_while_reads_wait(void **state)
+TEST(an_end_while_reads_wait)
 {
 	static struct read reads[64];
 	struct content_options options = {.budget = MIB,
@@ -106,7 +105,6 @@ static void an_end_while_reads_wait(void **state)
 					  .answer = answer,
 					  .failure = failure};
 
-	(void)state;
 	for (uint32_t i = 0; i < 64; i++) {
 		files[i].size = MIB;
 		reads[i].file = i;
@@ -121,14 +119,4 @@ static void an_end_while_reads_wait(void **state)
 		sem_destroy(&reads[i].answered);
 	}
 	assert_int_equal(origins[0].refs, 1);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(readers_of_the_same_entries),
-		cmocka_unit_test(an_end_while_reads_wait),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
