@@ -344,10 +344,11 @@ def merge(run):
 
 def shards(run):
     """The joined parts are what one run writes."""
-    n, source, options = run.r.choice([1, 2, 3, 5, 40]), run.input, run.r.choice(
-        [[], ["--key-prefix", "opt/x"], ["--keep-device-code"], ["--jobs", "1"], ["--databases", "plain"],
-         ["--databases", "both"], ["--split-rocfft", "--rows"], ["alone"],
-         *([["--archives-only"]] if "--keep-containers" not in run.options else [])])
+    several = [[], ["--key-prefix", "opt/x"], ["--keep-device-code"], ["--databases", "plain"], ["--jobs", "1"],
+               ["--databases", "both"], ["--split-rocfft", "--rows"], ["alone"]]
+    if "--keep-containers" not in run.options:
+        several[2] = ["--archives-only"]
+    n, source, options = [5, 1, 40, 2, 3][run.seed % 5], run.input, several[run.seed % len(several)]
     if options == ["alone"]:
         n, source, options = 2, os.path.join(run.input, run.files("fat")[0].path), []
     parts = [run.new() for _ in range(n)]
@@ -362,21 +363,31 @@ def shards(run):
 
 def split(run):
     """The trees of a split, one over the other, are the packed tree."""
-    tree, out, whole = run.new(), run.new(), run.new()
+    # split writes the archives of families first into markers
+    tree, out, whole, more = run.new(), run.new(), run.new(), [] if "--family" in run.more else run.more
     # of other files with code, which stay in the generic tree, split makes no entries
     trees.write([i for i in run.items if i.kind not in ("bundle", "ar", "other")], tree)
-    run.kpack("split", "-q", "--name", "g", "--databases", "packed", *run.more, tree, out)
+    run.kpack("split", "-q", "--name", "g", "--databases", "packed", *more, tree, out)
     other = run.new()
-    run.kpack("split", "-q", "--name", "g", "--databases", "packed", "--jobs", "1", *run.more, tree, other)
+    run.kpack("split", "-q", "--name", "g", "--databases", "packed", "--jobs", "1", *more, tree, other)
     equal(snapshot(out), snapshot(other), "trees split with several threads and with one")
     found = {}
     for name in sorted(os.listdir(out)):
         subprocess.run(["cp", "-a", os.path.join(out, name, "."), whole], check=True)
-        more = entries(os.path.join(out, name))
-        assert not set(found) & set(more), sorted(set(found) & set(more))[:5]
-        found.update(more)
-        assert name != "g_generic" or not [k for k, a in more if "#" in k and a in trees.REAL], sorted(more)
-    equal(snapshot(run.pack(tree, run.new())), snapshot(whole), "packed and split")
+        these = entries(os.path.join(out, name))
+        assert not set(found) & set(these), sorted(set(found) & set(these))[:5]
+        found.update(these)
+        assert name != "g_generic" or not [k for k, a in these if "#" in k and a in trees.REAL], sorted(these)
+    packed = run.new()
+    run.kpack("pack", "-q", "--group", "g", *more, tree, packed)
+    equal(snapshot(packed), snapshot(whole), "packed and split")
+    gpus, part = sorted({g.split(":")[0] for g in some_gpus(run)}), run.new()
+    run.kpack("split", "-q", "--name", "g", "--databases", "packed", *more, "--gpu-targets", ",".join(gpus), tree,
+              part)
+    equal({k: d for k, d in found.items() if any(trees.loads(g, k[1]) for g in gpus)},
+          {k: d for name in os.listdir(part) for k, d in entries(os.path.join(part, name)).items()}, ",".join(gpus))
+    equal(*({p: w for p, w in snapshot(t + "/g_generic", archives=False).items() if len(w) > 3} for t in (out, part)),
+          "generic trees for all GPUs and for " + ",".join(gpus))
 
 
 def prune(run):
@@ -444,9 +455,12 @@ def thin(run):
         if i.kind in ("fat", "bundle"):
             assert want[:-1] == got[:-1], (i.path, want, got)
             objects, after = code(i.kind, os.path.join(run.input, i.path)), code(i.kind, path)
+            left = [[(k, a, d) for k, a, d in c if wanted(gpus, a)] for c in objects]
+            if after == left:  # what loses nothing is not compressed again
+                stored = compressed(i.kind, os.path.join(run.input, i.path)), compressed(i.kind, path)
+                assert all(a != b or x == y for a, b, x, y in zip(objects, left, *stored)), i.path
             if i.kind == "fat":
                 equal(leads(run, os.path.join(run.input, i.path), gpus), leads(run, path, gpus), i.path + ": wrappers")
-            left = [[(k, a, d) for k, a, d in c if wanted(gpus, a)] for c in objects]
             # a file that would not become smaller stays
             size = sum(len(d) for c in objects for _, a, d in c if not wanted(gpus, a))
             assert after == left or want == got and (size < 20000 or b"CCOB" in i.data), i.path
@@ -462,7 +476,6 @@ def thin(run):
     run.kpack("thin", "-q", *args)
     equal(new, snapshot(tree), "thinned once and twice")
     run.kpack("thin", "-q", "--undo", kept, tree)
-    databases = {i.path for i in run.items if i.kind == "db"}
     equal(old, snapshot(tree), "before thin and after thin --undo")
 
 
@@ -478,9 +491,20 @@ def plain(data):
     return [(k, a, bytes(d)) for c in fatparse.containers(data).values() for k, a, d in c]
 
 
+def device_code(kind, path):
+    return read(path) if kind == "bundle" else fatparse.Elf(path).fatbin()
+
+
+def compressed(kind, path):
+    """The stored bytes of each container that is compressed, and None for others."""
+    data = device_code(kind, path)
+    sizes = {at: fatparse.unpack(data[at:])[1] for at in fatparse.containers(data)}
+    return [size and bytes(data[at:at + size]) for at, size in sizes.items()]
+
+
 def code(kind, path):
     """The objects of each container of a file."""
-    data = read(path) if kind == "bundle" else fatparse.Elf(path).fatbin()
+    data = device_code(kind, path)
     return [[(k, a, bytes(d)) for k, a, d in c] for c in fatparse.containers(data).values()]
 
 

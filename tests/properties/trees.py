@@ -128,8 +128,8 @@ def generate(seed, databases, hosts, fixtures):
 
     add_code(r, arches, seeds, new)
     add_plain(r, new)
-    for name, data in r.sample(hosts, 2):
-        new(name, "fat", data, 0o755)
+    for name, data, put in r.sample(hosts, 2):
+        new(name, "fat", data, 0o755, put)
     for name, data in r.sample(fixtures, 3):
         new(name, "other", data)
     for kind in r.sample(sorted(databases), 2):
@@ -233,8 +233,8 @@ def all_hosts(where):
     for i, (name, options) in enumerate(LINKS.items()):
         align = [4, 12][i % 2]
         with open(os.path.join(where, "fat.bin"), "wb") as f:
-            f.write(mkfat.bundle([(a, mkfat.code_object(a, 3000, name)) for a in ("gfx90a", "gfx1100")],
-                                 [0, 2, 3][i % 3], 1 << align))
+            objects = [(a, mkfat.code_object(a, 3000, name)) for a in ("gfx90a", "gfx1100")]
+            f.write(mkfat.bundle(objects, [0, 2, 3][i % 3], 1 << align))
         with open(os.path.join(where, "fat.s"), "w") as f:
             f.write(HOST % align)
         with open(os.path.join(where, "host.c"), "w") as f:
@@ -242,7 +242,7 @@ def all_hosts(where):
         subprocess.run(["cc", "-O1", "-no-pie" if name == "no-pie" else "-fPIC", *options, "-o", "host", "host.c",
                         "fat.s"], check=True, cwd=where)
         with open(os.path.join(where, "host"), "rb") as f:
-            made.append((name, f.read()))
+            made.append((name, f.read(), objects))
     return made
 
 
@@ -272,7 +272,7 @@ class Trees:
     def __call__(self, seed):
         if seed:
             return generate(seed, self.databases, self.hosts, self.fixtures)
-        items = [Item("lib/" + name, "fat", data, 0o755) for name, data in self.hosts]
+        items = [Item("lib/" + name, "fat", data, 0o755, put) for name, data, put in self.hosts]
         items += [Item("fixtures/" + name, "other", data) for name, data in self.fixtures]
         items += [Item(*row[:1], "db", *row[1:]) for rows in self.databases.values() for row in rows]
         for item in items:
