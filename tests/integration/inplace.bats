@@ -27,22 +27,6 @@ make_tree() { # DIR
 	setfattr -n user.note -v kept "$1/lib/a.so"
 }
 
-@test "every binary is converted at all its paths, nothing else is touched" {
-	make_tree in
-	cp -a in before
-	exec 7<in/lib/text
-	text=$(stat -c %i in/lib/text)
-	inplace in
-	same before in
-	treecheck code before in
-	[ "$(treecheck list in | grep -c '^converted')" = 5 ]
-	[ "$(stat -c %i in/lib/text)" = "$text" ]
-	[ "$(ls in/.kpack)" = $'in_gfx1030.kpack\nin_gfx1100.kpack\nin_gfx90a:xnack+.kpack\nin_gfx942.kpack' ]
-	# what packing into another tree gives
-	kpack pack -q --group in before out
-	diff -r --no-dereference in out
-}
-
 @test "again: nothing changes" {
 	make_tree in
 	inplace in

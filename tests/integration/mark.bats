@@ -540,22 +540,6 @@ foreign() { # ARCH [OTHER]
 
 # --- restore -------------------------------------------------------------------------
 
-@test "restore: the same device code, whatever the layout" {
-	for shape in "" "--ragged" "--same" "--share 3" "--reverse" "--loose 1" "--align 8" \
-		"--twice gfx1030" "--no-pie" "--ccob all" "--ccob odd" "--ccob all --ccob-version 2" \
-		"--bundles 40 --size 300"; do
-		rm -rf root
-		make_root $shape
-		ends 0 "back.so: restored" mark restore -o back.so root/lib/x.so
-		[[ "$output" == *"bit-identical"* ]] || { echo "$shape: $output"; return 1; }
-		same_code fat.so back.so
-		[ -n "$(mark show root/lib/x.so | grep converted)" ]
-		[[ "$shape" == *--no-pie* ]] || answers back.so
-		# what is packed again is the same
-		kpack pack -q --archives-only --group g back.so again
-	done
-}
-
 # foreign.so: two bundles that no level of any zstd compresses to these bytes
 make_foreign() {
 	PYTHONPATH=$tools $python - <<-'END'

@@ -36,21 +36,6 @@ seven() {
 	[ "$(ls out/.kpack | wc -l)" -eq 7 ]
 }
 
-@test "seven archives joined have what the seven have, and come apart as they were" {
-	seven
-	kpack merge -q out/.kpack -o seven-all.kpack
-	kpack verify -q seven-all.kpack
-	sums out/.kpack/*.kpack >want
-	sums seven-all.kpack >got
-	[ -s want ]
-	cmp want got
-	[ "$(readkpack toc seven-all.kpack | $python -c '
-import json, sys
-print(json.load(sys.stdin)["gfx_arch_family"])')" = all ]
-	kpack split -q seven-all.kpack apart
-	diff -r out/.kpack apart
-}
-
 @test "an archive that is added to is read when other runs have written it" {
 	local x pid
 	for x in gfx900 gfx906 gfx1030; do
@@ -95,18 +80,6 @@ a.add('a/y#0', '$x', b'y$x' * 100)"
 	for x in gfx900 gfx906 gfx1030; do kpack merge -q "s_$x.kpack" -o "was/s_$x.kpack"; done
 	kpack split -q s-all.kpack apart
 	diff -r was apart
-}
-
-@test "the order of joining counts, not its steps" {
-	seven
-	set -- out/.kpack/*.kpack
-	kpack merge -q "$1" "$2" -o ab.kpack
-	kpack merge -q "$3" "$4" -o cd.kpack
-	kpack merge -q ab.kpack cd.kpack -o one.kpack --family f
-	kpack merge -q "$1" "$2" "$3" "$4" -o two.kpack --family f
-	cmp one.kpack two.kpack
-	kpack merge -q "$1" "$1" "$1" -o same.kpack
-	cmp "$1" same.kpack
 }
 
 @test "frames are copied as they are" {
@@ -299,19 +272,6 @@ a.bytes = __import__('functools').partial(a.bytes, top={'$i.%d' % i: 1 for i in 
 	kpack merge -q a.kpack c.kpack --group k -o k-f.kpack
 	[ "$(readkpack toc k-f.kpack | grep -cE '"(group_name|gfx_arch_family)": "(k|f)"')" -ge 1 ]
 	kpack verify -q k-f.kpack
-}
-
-@test "archives that are not compressed are joined too" {
-	write a.kpack "group='g', scheme='none'" "
-a.add('x#0', 'gfx900', noise(5000, 1)); a.add('y#0', 'gfx900', b'')"
-	write b.kpack "group='g', scheme='none'" "
-a.add('x#0', 'gfx906', noise(70000, 2)); a.add('y#0', 'gfx906', noise(5000, 1))"
-	kpack merge -q a.kpack b.kpack -o m.kpack
-	kpack verify -q m.kpack
-	sums a.kpack b.kpack >want
-	sums m.kpack >got
-	cmp want got
-	kpack info m.kpack | grep -q 'scheme  *none'
 }
 
 @test "archives get another scheme, or are compressed again" {

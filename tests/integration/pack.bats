@@ -285,32 +285,6 @@ as_nobody() {
 
 # ---- determinism and sharing ----------------------------------------------------------------
 
-@test "the same bytes for any number of threads, and every time" {
-	mkdir tree
-	for i in 1 2 3 4 5; do
-		mkfat --seed $((i % 3)) --bundles 7 --ragged --ccob odd --share $((1 + i % 2)) tree/$i.so
-	done
-	mkfat --seed 9 --twice gfx1030 --same tree/9.so
-	for options in "" "--scheme none" "--chunk 4096" "--volume-size 30000"; do
-		rm -rf out*
-		for jobs in 1 2 7; do
-			pack $options --jobs $jobs tree out$jobs
-		done
-		pack $options tree out
-		diff -r out out1
-		diff -r out out2
-		diff -r out out7
-	done
-	# the place does not matter
-	mkdir elsewhere
-	mv tree elsewhere/tree
-	rm -rf out2
-	pack --volume-size 30000 elsewhere/../elsewhere/tree out2
-	diff -r out out2
-	grep -qr "$T" out && false
-	true
-}
-
 @test "equal bytes are stored once, with shared ordinals and true counts" {
 	mkfat --same --bundles 5 --arches gfx1030,gfx1100 a.so
 	kpack pack --json --archives-only a.so out >report.json
@@ -386,23 +360,6 @@ as_nobody() {
 	cmp untouched out/.kpack/g_gfx1100.kpack
 	sort <(fatparse sums liba.so liba.so) <(fatparse sums libb.so libb.so) | diff - <(sums out)
 	kpack verify out/.kpack
-}
-
-# bats test_tags=single
-@test "packing again gives identical bytes" {
-	mkdir tree
-	mkfat --ragged --bundles 5 --share 2 tree/a.so
-	mkfat --same --seed 3 tree/b.so
-	for options in "" "--scheme none" "--chunk 4096" "--family r=gfx1030,gfx1100" \
-		"--volume-size 8000" "--volume-size 1"; do
-		rm -rf out again
-		pack $options tree out
-		cp -r out again
-		pack $options tree again
-		diff -r out again
-		pack $options tree again --force
-		diff -r out again
-	done
 }
 
 # bats test_tags=single

@@ -66,49 +66,6 @@ stored() { # OBJECTS BUNDLE KEY
 }
 
 # bats test_tags=single
-@test "wrappers lead to bundles one by one" {
-	mkfat --objects o libfat.so.1
-	packs libfat.so.1
-	for i in 0 1 2; do
-		stored o $i libfat.so.1#$i
-	done
-	[ "$(ls out/.kpack)" = $'fat_gfx1030.kpack\nfat_gfx1100.kpack\nfat_gfx90a:xnack+.kpack' ]
-}
-
-# bats test_tags=single
-@test "the wrapper's number counts, not the bundle's" {
-	mkfat --objects o --bundles 4 --reverse a.so
-	packs a.so
-	for i in 0 1 2 3; do
-		stored o $i a.so#$((3 - i))
-	done
-}
-
-# bats test_tags=single
-@test "ragged architectures: numbers are not per architecture" {
-	mkfat --objects o --bundles 5 --ragged a.so
-	packs a.so
-	for i in 0 1 2 3 4; do
-		stored o $i a.so#$i
-	done
-	[ "$(kpack ls out/.kpack | grep -c gfx1100)" = 4 ]
-	run kpack cat out/.kpack/a_gfx1100.kpack "a.so#2" gfx1100
-	[ "$status" -eq 1 ]
-}
-
-# bats test_tags=single
-@test "wrappers that share a bundle share ordinals" {
-	mkfat --objects o --share 3 --bundles 2 a.so
-	packs a.so
-	stored o 0 a.so#2
-	stored o 1 a.so#3
-	stored o 1 a.so#5
-	for a in out/.kpack/*; do
-		[ "$(readkpack ls "$a" | cut -f 5 | tr -d '\n')" = 000111 ]
-	done
-}
-
-# bats test_tags=single
 @test "bundles no wrapper leads to follow the wrappers" {
 	mkfat --objects o --bundles 5 --loose 2 a.so
 	packs a.so
@@ -131,42 +88,6 @@ stored() { # OBJECTS BUNDLE KEY
 }
 
 # bats test_tags=single
-@test "pointers in place, without relocations" {
-	mkfat --objects o --no-pie prog
-	fatparse shape prog | grep -q 'relocations IN-PLACE$'
-	packs prog
-	stored o 2 prog#2
-}
-
-# bats test_tags=single
-@test "an architecture twice in a bundle: the second carries its kind" {
-	mkfat --objects o --twice gfx1030 a.so
-	packs a.so
-	for i in 0 1 2; do
-		cat_of "a.so#$i" gfx1030 | cmp - o/$i-gfx1030
-		cat_of "a.so@openmp#$i" gfx1030 | cmp - o/$i-gfx1030@openmp
-	done
-	[ "$(kpack ls out/.kpack | grep -c openmp)" = 3 ]
-	# the same with several wrappers, and in compressed bundles
-	mkfat --objects p --twice gfx1030 --share 2 --ccob odd b.so
-	packs b.so
-	cat_of "b.so@openmp#3" gfx1030 | cmp - p/1-gfx1030@openmp
-}
-
-@test "compressed, mixed, and of odd alignment" {
-	mkfat --ccob all a.so
-	packs a.so
-	mkfat --ccob all --ccob-version 2 a.so
-	packs a.so
-	mkfat --ccob odd --bundles 7 --ragged --reverse a.so
-	packs a.so
-	for align in 1 3 16 24 65536; do
-		mkfat --align $align --bundles 4 --ccob odd a.so
-		packs a.so
-	done
-}
-
-# bats test_tags=single
 @test "a bare container is packed when it is INPUT" {
 	for ccob in none all; do
 		mkfat --objects o --bare --bundles 1 --ccob $ccob x.hipfb
@@ -175,14 +96,6 @@ stored() { # OBJECTS BUNDLE KEY
 		sound out
 	done
 	[ "$(ls out/.kpack | head -n 1)" = x_gfx1030.kpack ]
-}
-
-@test "every option leaves the objects as they are" {
-	mkfat --objects o --bundles 4 --size 30000 a.so
-	for options in "--scheme none" "--level 1" "--level 19" "--chunk 4096" "--chunk 1M" \
-		"--jobs 1" "--jobs 64" "--family rdna=gfx1030,gfx1100" "--volume-size 1"; do
-		packs a.so $options
-	done
 }
 
 @test "chunked objects are a frame whose parts decode alone, before a seek table" {
@@ -257,21 +170,4 @@ stored() { # OBJECTS BUNDLE KEY
 	    p = zstandard.get_frame_parameters(archive.data[at:at + size])
 	    assert p.content_size == entry["original_size"] and p.has_checksum
 	END
-}
-
-# bats test_tags=single
-@test "a tree: keys are paths, files without device code are passed over" {
-	mkdir -p tree/lib tree/bin tree/share
-	mkfat --seed 1 tree/lib/liba.so
-	mkfat --seed 2 --ccob odd --share 2 tree/lib/libb.so
-	mkfat --seed 3 --no-pie tree/bin/prog
-	echo text >tree/share/text
-	: >tree/share/empty
-	cp "$KPACK_BIN/kpack" tree/bin/plain
-	kpack pack -q --archives-only tree out
-	for f in lib/liba.so lib/libb.so bin/prog; do
-		fatparse sums tree/$f $f
-	done | sort >want
-	sums out | diff want -
-	sound out
 }

@@ -74,52 +74,6 @@ make_tree() { # DIR
 	touch -d '2019-05-06' "$1/empty" "$1/share/doc" "$1/lib" "$1/bin" "$1"
 }
 
-@test "shards 1 to 5, and more than there are files" {
-	make_tree in
-	for n in 1 2 3 4 5 40; do
-		joined $n in
-	done
-	kpack verify -q out/.kpack
-	treecheck code in out
-	# the parts stay: a second time it is the same, over what is there too
-	kpack merge -q p.* -o again
-	same out again
-	kpack merge -q p.* -o out
-	same out again
-}
-
-# bats test_tags=single
-@test "every option that says what is stored" {
-	make_tree in
-	joined 3 --scheme none in
-	joined 3 --scheme zstd-shared in
-	joined 2 --scheme zstd-shared --level 2 --family rdna=gfx1030,gfx1100 in
-	joined 3 --chunk 4096 --level 9 in
-	joined 3 --group other --key-prefix opt/x in
-	joined 3 --family rdna=gfx1030,gfx1100 in
-	joined 3 --arch gfx1030 in
-	joined 3 --keep-device-code in
-	joined 3 --keep-containers in
-	joined 3 --jobs 1 in
-	# a file by itself: OUTPUT is no copy of a directory
-	rm -rf want out p.*
-	kpack pack -q in/lib/c.so want
-	shards p 2 in/lib/c.so
-	kpack merge -q p.1 p.2 -o out
-	diff -r want out
-	[ "$(stat -c '%a %y' want/c.so)" = "$(stat -c '%a %y' out/c.so)" ]
-}
-
-# bats test_tags=single
-@test "archives only" {
-	make_tree in
-	kpack pack -q --archives-only in want
-	shards p 3 --archives-only in
-	kpack merge -q p.3 p.1 p.2 -o out
-	[ "$(ls -A out)" = .kpack ]
-	diff -r want out
-}
-
 @test "volumes: markers say where the joined archives have it" {
 	make_tree in
 	for size in 1 8000 30000 60000; do
@@ -138,19 +92,6 @@ make_tree() { # DIR
 			moved=$((moved + 1))
 	done
 	[ $moved -gt 0 ]
-}
-
-# bats test_tags=single
-@test "kernel databases: packed, plain, both" {
-	for kind in rocblas-flat aotriton miopen; do
-		$python "$tools/mkdb.py" --cache "$KPACK_BIN/.objects" $kind $kind
-		mkdir -p $kind/lib
-		mkfat --seed 7 $kind/lib/host.so
-		for what in packed plain both; do
-			joined 3 --databases $what $kind
-		done
-	done
-	joined 4 --volume-size 20000 rocblas-flat
 }
 
 # bats test_tags=single

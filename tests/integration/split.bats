@@ -609,13 +609,6 @@ kpack: out/in_rdna: note: is not from this run; it stays" ]
 	grep -qF "already exists" err
 }
 
-@test "equal runs give equal trees, whatever the number of threads" {
-	artifact
-	split --jobs 1 art one
-	split --jobs 4 art two
-	diff -r one two
-}
-
 # bats test_tags=single
 @test "wrong trees and options" {
 	mkdir in

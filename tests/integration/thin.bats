@@ -78,50 +78,6 @@ make_tree() { # DIR
 	done
 }
 
-@test "a fixed program keeps the pointers in it right" {
-	mkdir in
-	mkfat --size 60000 --no-pie in/fixed
-	kpack thin -q --arch gfx90a in out
-	keeps in/fixed out/fixed 'gfx90a:xnack\+'
-}
-
-@test "several GPUs, features, and GPUs that a library has no code for" {
-	mkdir in
-	mkfat --size 60000 --arches gfx90a:xnack+,gfx90a:xnack-,gfx1030,gfx1100 in/a.so
-	kpack thin -q --arch gfx90a,gfx1030 in both
-	keeps in/a.so both/a.so 'gfx90a.*|gfx1030'
-	kpack thin -q --arch gfx90a:xnack- in off
-	keeps in/a.so off/a.so 'gfx90a:xnack-'
-	# other libraries of the tree have code for gfx1201: this one keeps its host's entries
-	mkfat --size 60000 --arches gfx1201,gfx1030 in/b.so
-	kpack thin -q --arch gfx1201 in new
-	keeps in/b.so new/b.so gfx1201
-	[ -z "$(objects new/a.so)" ]
-	answers new/a.so
-}
-
-# bats test_tags=all
-@test "a file that is a bundle" {
-	mkdir in
-	mkfat --bare --bundles 1 --size 60000 in/kernels.hipfb
-	kpack thin -q --arch gfx1030 in out
-	clang-offload-bundler-22 --list --type=o --input=out/kernels.hipfb >have
-	[ "$(grep -c gfx have)" = 1 ]
-	grep -q gfx1030 have
-	clang-offload-bundler-22 --unbundle --type=o --targets=hipv4-amdgcn-amd-amdhsa--gfx1030 \
-		--input=out/kernels.hipfb --output=after
-	clang-offload-bundler-22 --unbundle --type=o --targets=hipv4-amdgcn-amd-amdhsa--gfx1030 \
-		--input=in/kernels.hipfb --output=before
-	cmp before after
-}
-
-@test "code for processors that are not known stays" {
-	mkdir in
-	mkfat --size 60000 --arches gfx1100,gfx1030,gfx9999 in/a.so
-	kpack thin -q --arch gfx1100 in out
-	keeps in/a.so out/a.so 'gfx1100|gfx9999'
-}
-
 # --- trees ----------------------------------------------------------------------------
 
 @test "in place: every path is replaced, attributes and links stay; again: nothing changes" {

@@ -65,23 +65,6 @@ make_tree() { # DIR
 	treecheck code in elsewhere/moved
 }
 
-@test "the same on any number of threads, and every time" {
-	make_tree in
-	kpack pack -q --jobs 1 in one
-	kpack pack -q --jobs 7 in two
-	rm one/fifo two/fifo # diff would open them
-	diff -r --no-dereference one two
-	# again into the same OUTPUT: nothing changes, what else is in it stays
-	echo mine >one/share/mine
-	kpack pack -q in one
-	treecheck code in one
-	rm one/fifo
-	[ "$(cat one/share/mine)" = mine ]
-	rm one/share/mine
-	diff -r --no-dereference one two
-	treecheck same in one fifo share 2>&1 | grep -q fifo
-}
-
 @test "a second run replaces the existing output at once" {
 	make_tree in
 	kpack pack -q in out
