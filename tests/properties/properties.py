@@ -390,6 +390,31 @@ def split(run):
           "generic trees for all GPUs and for " + ",".join(gpus))
 
 
+def split_plain(run):
+    """Files of databases go to the trees of their GPUs, with the directories that only they need."""
+    out, found, old = run.new(), {}, snapshot(run.input)
+    run.kpack("split", "-q", "--name", "g", run.input, out, status=(0, 1) if run.seed == 0 else (0,))
+    for name in sorted(os.listdir(out)):
+        tree = snapshot(os.path.join(out, name), archives=False)
+        files = {p: w for p, w in tree.items() if len(w) > 3}
+        assert not set(files) & set(found), sorted(set(files) & set(found))[:5]
+        found.update(files)
+        above = {parent for p in files for parent in parents(p)}
+        if name == "g_generic":
+            empty = {p for p, w in old.items() if len(w) == 3 and not any(q.startswith(p + "/") for q in old)}
+            above |= empty | {parent for p in empty for parent in parents(p)}
+        assert above | {"."} == set(tree) - set(files), (name, above ^ (set(tree) - set(files)))
+    fat = {i.path for i in run.items if i.kind == "fat"}
+    equal(*({p: (w[:4], None if p in fat else w[6]) for p, w in t.items() if len(w) > 3} for t in (old, found)),
+          "files of the input and of all trees")
+
+
+def parents(path):
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
+
+
 def prune(run):
     """Exactly what the GPUs of the list can load of what is still there stays."""
     tree, gpus = run.copy(run.stored), some_gpus(run)
@@ -682,6 +707,6 @@ def wheel(run):
 # name: function, and whether it is run for every way, or for one that the seed chooses.
 PROPERTIES = {"restore": (restore, True), "read": (read_back, True), "in-place": (in_place, False),
               "convert": (convert, False), "jobs": (jobs, False), "again": (again, False), "merge": (merge, False),
-              "shards": (shards, False), "split": (split, "zstd"), "prune": (prune, False), "arch": (choice, False), "thin": (thin, "zstd"),
+              "shards": (shards, False), "split": (split, "zstd"), "split-plain": (split_plain, "zstd"), "prune": (prune, False), "arch": (choice, False), "thin": (thin, "zstd"),
               "flips": (flips, False), "reports": (reports, False), "inspect": (inspect, False),
               "bundler": (bundler, "zstd"), "packager": (packager, "zstd"), "wheel": (wheel, False)}
