@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What must be true of every tree, however it is packed.  Each function takes a Run and raises Failure, or
 AssertionError, if it is not."""
-import collections, ctypes, glob, hashlib, json, os, random, shutil, stat, subprocess
+import collections, ctypes, glob, hashlib, json, os, random, stat, subprocess
 
 import arfile, dbcheck, fatparse, mkfat, mkoffload, mkwheel, readkpack, treecheck, zipfile
 import trees
@@ -409,6 +409,38 @@ def split_plain(run):
           "files of the input and of all trees")
 
 
+def recombine(run):
+    """Splits for some GPUs and for others, joined, have what the packed tree has for all of them."""
+    tree, shards, config, out, packed = (run.new() for _ in range(5))
+    gpus = sorted({a.split(":")[0] for i in run.items for a, _ in i.objects if a in trees.REAL})
+    if len(gpus) < 2:
+        raise Nothing
+    groups = {"gfx1a": gpus[::2], "gfx1b": gpus[1::2]}
+    trees.write([i for i in run.items if i.kind not in ("bundle", "ar", "other", "db")], tree)
+    for group, some in groups.items():
+        run.kpack("split", "-q", "--name", "g", "--gpu-targets", ",".join(some), tree, shards + "/" + group)
+    with open(config, "w") as f:
+        json.dump({"primary_shard": "gfx1a", "architecture_groups": {
+            g: {"display_name": g, "architectures": some} for g, some in groups.items()}}, f)
+    run.kpack("recombine", "-q", "--config", config, shards, out)
+    run.kpack("pack", "-q", "--group", "g", tree, packed)
+    have = entries(packed)
+    for group, some in groups.items():
+        equal({k: d for k, d in have.items() if k[1] != "amdgcnspirv" and any(trees.loads(g, k[1]) for g in some)},
+              entries(out + "/g_" + group), group)
+    want, got = snapshot(packed, archives=False), snapshot(out + "/g_generic", archives=False)
+    converted = {i.path for i in run.items if i.kind == "fat" and treecheck.marker(os.path.join(packed, i.path))}
+    equal({p: w[:6] if p in converted else w for p, w in want.items()},
+          {p: w[:6] if p in converted else w for p, w in got.items()}, "packed and joined files")
+    for i in run.files("fat")[:2]:
+        if i.path in converted:
+            back = run.new()
+            run.kpack("mark", "restore", "--allow-missing", "-o", back, *(w for g in groups for w in (
+                "--archive", "%s/g_%s/.kpack" % (out, g))), os.path.join(out, "g_generic", i.path))
+            equal(leads(run, os.path.join(run.input, i.path), gpus, strict=True),
+                  leads(run, back, gpus, strict=True), i.path)
+
+
 def parents(path):
     while "/" in path:
         path = path.rpartition("/")[0]
@@ -504,11 +536,12 @@ def thin(run):
     equal(old, snapshot(tree), "before thin and after thin --undo")
 
 
-def leads(run, path, gpus):
-    """What each wrapper leads to, of what the GPUs can load."""
+def leads(run, path, gpus, strict=False):
+    """What each wrapper leads to, of what the GPUs can load, or strictly is for them."""
     elf = fatparse.Elf(path)
     found = fatparse.containers(elf.fatbin())
-    return {n: (kind, [(a, bytes(d)) for _, a, d in found[at] if wanted(gpus, a)])
+    return {n: (kind, [(a, bytes(d)) for _, a, d in found[at]
+                       if (a.split(":")[0] in gpus if strict else wanted(gpus, a))])
             for n, (kind, at) in enumerate(elf.wrappers())}
 
 
@@ -707,6 +740,7 @@ def wheel(run):
 # name: function, and whether it is run for every way, or for one that the seed chooses.
 PROPERTIES = {"restore": (restore, True), "read": (read_back, True), "in-place": (in_place, False),
               "convert": (convert, False), "jobs": (jobs, False), "again": (again, False), "merge": (merge, False),
-              "shards": (shards, False), "split": (split, "zstd"), "split-plain": (split_plain, "zstd"), "prune": (prune, False), "arch": (choice, False), "thin": (thin, "zstd"),
+              "shards": (shards, False), "split": (split, "zstd"), "split-plain": (split_plain, "zstd"), "recombine": (recombine, "zstd"),
+              "prune": (prune, False), "arch": (choice, False), "thin": (thin, "zstd"),
               "flips": (flips, False), "reports": (reports, False), "inspect": (inspect, False),
               "bundler": (bundler, "zstd"), "packager": (packager, "zstd"), "wheel": (wheel, False)}

@@ -3,7 +3,7 @@
 
 A tree is a list of items, so that a failure can be made smaller by leaving some of them out.
 """
-import hashlib, os, random, subprocess, tempfile
+import os, random, subprocess
 
 import mkfat, mkoffload
 from hosts import code_object_alone
