@@ -216,7 +216,8 @@ def read_back(run):
     extracted = contents(out)
     assert collections.Counter(extracted.values()) <= collections.Counter(have.values()), "extract has more"
     mounted = mount(run, run.stored + "/.kpack")
-    equal(extracted, {p: d for p, d in mounted.items() if p in extracted or not p.startswith("toc/")}, "extract and mount")
+    equal(extracted, {p: d for p, d in mounted.items() if p in extracted or not p.startswith("toc/")},
+          "extract and mount")
     below = collections.Counter(map(sha, (d for p, d in mounted.items() if p.startswith("toc/"))))
     assert below == collections.Counter(map(sha, have.values())), "a mount's toc and the archives differ"
     for i in run.items:
@@ -608,7 +609,8 @@ def reports(run):
                i["shared"])
         assert want == got and [a["arch"] for a in i["arches"]] == i["declared"] and not i["faults"], (want, got)
     out = run.new()
-    told = json.loads(run.kpack("pack", "--json", *run.options, run.input, out, status=(0, 1) if run.seed == 0 else (0,)))
+    told = json.loads(run.kpack("pack", "--json", *run.options, run.input, out,
+                                status=(0, 1) if run.seed == 0 else (0,)))
     size = sum(os.path.getsize(p) for p in glob.glob(glob.escape(out) + "/.kpack/*"))
     assert told["summary"]["archive_bytes"] == size, (told["summary"], size)
     converted = {f["path"] for f in told["files"] if f["status"] == "converted"}
@@ -740,7 +742,8 @@ def wheel(run):
 # name: function, and whether it is run for every way, or for one that the seed chooses.
 PROPERTIES = {"restore": (restore, True), "read": (read_back, True), "in-place": (in_place, False),
               "convert": (convert, False), "jobs": (jobs, False), "again": (again, False), "merge": (merge, False),
-              "shards": (shards, False), "split": (split, "zstd"), "split-plain": (split_plain, "zstd"), "recombine": (recombine, "zstd"),
+              "shards": (shards, False), "split": (split, "zstd"), "split-plain": (split_plain, "zstd"),
+              "recombine": (recombine, "zstd"),
               "prune": (prune, False), "arch": (choice, False), "thin": (thin, "zstd"),
               "flips": (flips, False), "reports": (reports, False), "inspect": (inspect, False),
               "bundler": (bundler, "zstd"), "packager": (packager, "zstd"), "wheel": (wheel, False)}
