@@ -351,6 +351,9 @@ comma := ,
 # -j, if make was started without it
 jobs = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc))
 
+# INSTALL=no, for the builders of distributions: with what is there; what it lacks is skipped.
+install = $(if $(filter no,$(INSTALL)),,@contrib/install-deps $(1))
+
 # In CI the sanitizer builds are tested too.
 sanitized := $(if $(filter true,$(CI)),$(if $(filter release,$(MODE)),asan tsan))
 
@@ -360,20 +363,15 @@ give_back := $(if $(SUDO_UID),; status=$$?; chown -R $(SUDO_UID):$(SUDO_GID) bui
 # tests/run ends with a single prove for everything, so that its summary is the last output.
 builds = $(foreach m,$(1),$(m)=$(if $(filter $(m),$(MODE)),$(O),build/$(m)))
 
-check: ## build and test; as root, install missing packages first. Also MODE=asan, tsan
-	@contrib/install-deps build test
+check: ## install missing packages (not with INSTALL=no), build and test. Also MODE=asan, tsan
+	$(call install,build test)
 	@$(MAKE) --no-print-directory $(jobs) check-build $(give_back)
 	@tests/run $(call builds,$(MODE) $(sanitized)) $(give_back)
 
-check-all: ## check, and the tests that take long or need large packages (LLVM 22, Chromium, Slurm)
-	@contrib/install-deps build test test-all
-	@$(MAKE) --no-print-directory $(jobs) check-build $(give_back)
-	@CHECK_ALL=1 tests/run $(call builds,$(MODE) $(sanitized)) $(give_back)
-
-check-sanitizers: ## run the unit and integration tests in MODE=asan and MODE=tsan
-	@contrib/install-deps build test test-all
-	@$(MAKE) --no-print-directory $(jobs) check-build-asan check-build-tsan
-	@CHECK_ALL=1 tests/run $(call builds,asan tsan)
+check-all: ## all tests in three builds, also those that take long or need large packages (LLVM 22, Chromium, Slurm)
+	$(call install,build test test-all)
+	@$(MAKE) --no-print-directory $(jobs) check-build check-build-asan check-build-tsan $(give_back)
+	@CHECK_ALL=1 tests/run $(call builds,$(MODE) asan tsan) $(give_back)
 
 # TSan runs no fuzz targets.
 tested := $(units) $(if $(filter tsan,$(MODE)),,$(fuzz))
@@ -419,7 +417,7 @@ check-switches: ## build without each optional library
 
 FUZZ_SECONDS ?= 60
 fuzz: ## run every fuzz target for FUZZ_SECONDS (60) each
-	@contrib/install-deps build fuzz
+	$(call install,build fuzz)
 	@$(MAKE) --no-print-directory $(jobs) MODE=fuzz CC=clang fuzz-build
 	@$(MAKE) --no-print-directory MODE=fuzz CC=clang fuzz-run
 fuzz-build: $(fuzz)
@@ -462,7 +460,7 @@ cppcheck_wrong := $(addprefix --suppress=,memleak:core/base/alloc.c memleakOnRea
 	arrayIndexOutOfBoundsCond:core/base/span.h nullPointerRedundantCheck:core/shared/pool.c)
 
 lint: ## check formatting, cppcheck, shellcheck, manual pages, clang-tidy
-	@contrib/install-deps build lint
+	$(call install,build lint)
 	clang-format --dry-run -Werror $(c_files)
 	cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 --enable=warning,portability \
 		--suppress=missingIncludeSystem --suppress=unknownMacro $(cppcheck_wrong) \
@@ -473,7 +471,7 @@ lint: ## check formatting, cppcheck, shellcheck, manual pages, clang-tidy
 		sh -c 'clang-tidy --quiet "$$@" -- -std=c11 $$FLAGS 2>/dev/null' sh
 
 demo: ## show the main job step by step on a real library
-	@contrib/install-deps build demo
+	$(call install,build demo)
 	@$(MAKE) --no-print-directory $(jobs) MODE=release all $(give_back)
 	@contrib/demo build/release $(give_back)
 
@@ -639,7 +637,7 @@ help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile
 
 FORCE:
-.PHONY: all units stub loaders posix bench-programs examples check check-all check-sanitizers check-build check-units \
+.PHONY: all units stub loaders posix bench-programs examples check check-all check-build check-units \
 	check-integration check-layering check-abi check-help check-install check-real check-switches check-distributions \
 	check-reproducible fuzz fuzz-build fuzz-run dist fmt lint demo install uninstall install-dropin \
 	uninstall-dropin clean help FORCE
