@@ -19,6 +19,7 @@ enum link_word {
 	 * serial of this file, or 0 */
 	LINK_ARCHIVE,
 	LINK_SURVEYED, /* st: of the first source; number: of archives */
+	LINK_SEEN, /* answers LINK_LOOK, behind the survey if any; number: 1: it succeeded */
 	LINK_PING,
 	LINK_LEAVING, /* the supervisor ends; the server serves files in use to the end */
 	/* Sent by the server. */
@@ -27,6 +28,7 @@ enum link_word {
 	LINK_TAKEN,   /* a survey is shown; number: of changed names; text: for people */
 	LINK_REFUSED, /* serial: of an archive that cannot be served */
 	LINK_RESCAN,  /* an archive has changed; number: 1: retry refused ones, too */
+	LINK_LOOK,    /* look at the sources now */
 	LINK_SIGNAL,  /* number: a signal meant for the supervisor */
 	LINK_PONG,    /* number: of requests so far */
 	LINK_WORDS

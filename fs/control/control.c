@@ -189,6 +189,16 @@ void control_renew(struct control *c)
 	texts_renew(c->texts);
 }
 
+void control_seen(struct control *c, bool fine)
+{
+	texts_seen(c->texts, fine);
+}
+
+void control_unwatched(struct control *c)
+{
+	texts_unwatched(c->texts);
+}
+
 /* The text is made without the lock, because that may take a while. */
 int control_lookup(struct control *c, struct edition *e, struct kp_span name,
 		   uint64_t *ino, struct stat *out)

@@ -36,6 +36,7 @@ struct control_subject {
 	/* Makes the kernel forget a name of the directory; called with USER.  NULL: do
 	 * not. */
 	void (*take_back)(void *user, const char *name);
+	bool (*ask)(void *user); /* as for barrier_new */
 	void *user;
 };
 
@@ -47,6 +48,15 @@ void control_free(struct control *c);
 
 /* Call it when the mount shows another edition. */
 void control_renew(struct control *c);
+
+/*
+ * The look that `ask` asked for is done, and all that it found is shown; not FINE: it
+ * failed.
+ */
+void control_seen(struct control *c, bool fine);
+
+/* Nobody looks at the sources any more. */
+void control_unwatched(struct control *c);
 
 /* The name at POSITION in the directory; NULL after the last. */
 const char *control_name(size_t position);

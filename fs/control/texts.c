@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "barrier.h"
 #include "compressed_text.h"
 #include "checksum_thread.h"
 #include "entries_text.h"
@@ -28,13 +29,15 @@ struct text {
 	unsigned refs;
 	struct timespec of; /* when its edition was made */
 	size_t size;
-	struct compressed_text *lines; /* either this or sums */
+	/* One of these, or neither: the barrier. */
+	struct compressed_text *lines;
 	struct checksums *sums;
 };
 
 struct texts {
 	struct control_subject about;
 	struct checksum_thread *hasher;
+	struct barrier *barrier;
 	struct timespec started, ticking; /* start: real-time and boot clock */
 
 	/* Only one thread at a time makes a text; taken before the lock. */
@@ -139,17 +142,28 @@ static bool put_version(struct texts *t, const struct edition *e, FILE *f)
 	return true;
 }
 
+/* Attach what TEXT consists of. */
+typedef bool make_text(struct text *text, struct edition *e);
+
+static make_text make_checksums, make_barrier;
+
 static const struct row {
 	const char *name;
-	/* NULL: the text is struct checksums */
 	bool (*put)(struct texts *t, const struct edition *e, FILE *f);
-	bool changes; /* changes within an edition, so it cannot be shared */
+	bool changes;    /* changes within an edition, so it cannot be shared */
+	make_text *make; /* instead of `put`: it has no lines */
 } rows[] = {
-	{"archives", put_archives, false},   {"arches", put_arches, false},
-	{"conflicts", put_conflicts, false}, {"entries.jsonl", put_entries, false},
-	{"metrics", put_metrics, true},      {"missing", put_missing, false},
-	{"stats", put_stats, true},          {"status", put_status, true},
-	{"version", put_version, false},     {"checksums", NULL, false},
+	{"archives", put_archives, false},
+	{"arches", put_arches, false},
+	{"conflicts", put_conflicts, false},
+	{"entries.jsonl", put_entries, false},
+	{"metrics", put_metrics, true},
+	{"missing", put_missing, false},
+	{"stats", put_stats, true},
+	{"status", put_status, true},
+	{"version", put_version, false},
+	{"checksums", NULL, false, make_checksums},
+	{"barrier", NULL, true, make_barrier},
 };
 
 #define N_ROWS KP_COUNT(rows)
@@ -191,14 +205,19 @@ static bool write_lines(struct text *text, const struct row *row, const struct e
 	return ok;
 }
 
-static bool write_text(struct text *text, const struct row *row, struct edition *e)
+static bool make_checksums(struct text *text, struct edition *e)
 {
-	if (row->put)
-		return write_lines(text, row, e);
 	text->sums = checksums_new(e);
 	if (text->sums)
 		text->size = checksums_size(text->sums);
 	return text->sums;
+}
+
+static bool make_barrier(struct text *text, struct edition *e)
+{
+	(void)e;
+	text->size = BARRIER_SIZE;
+	return true;
 }
 
 static struct text *text_new(struct texts *t, const struct row *row, struct edition *e)
@@ -210,7 +229,7 @@ static struct text *text_new(struct texts *t, const struct row *row, struct edit
 	text->texts = t;
 	text->refs = 1;
 	text->of = e->made;
-	if (write_text(text, row, e))
+	if (row->make ? row->make(text, e) : write_lines(text, row, e))
 		return text;
 	text_free(text);
 	return NULL;
@@ -310,8 +329,10 @@ void text_read(struct text *text, uint64_t off, size_t len, void *token)
 
 	if (text->sums)
 		checksum_thread_read(t->hasher, text->sums, off, len, token);
-	else
+	else if (text->lines)
 		read_lines(text, off, len, token);
+	else
+		barrier_read(t->barrier, off, len, token);
 }
 
 /* --- the set of texts ------------------------------------------------------------- */
@@ -329,7 +350,8 @@ struct texts *texts_new(const struct control_subject *about)
 		pthread_mutex_init(&t->making[i], NULL);
 	pthread_mutex_init(&t->lock, NULL);
 	t->hasher = checksum_thread_new(about->content, about->answer);
-	if (t->hasher)
+	t->barrier = barrier_new(about->ask, about->user, about->answer);
+	if (t->hasher && t->barrier)
 		return t;
 	texts_free(t);
 	return NULL;
@@ -340,6 +362,7 @@ void texts_free(struct texts *t)
 	if (!t)
 		return;
 	checksum_thread_free(t->hasher);
+	barrier_free(t->barrier);
 	pthread_mutex_destroy(&t->lock);
 	for (size_t i = 0; i < TEXTS_MAX; i++)
 		pthread_mutex_destroy(&t->making[i]);
@@ -352,4 +375,19 @@ void texts_renew(struct texts *t)
 	t->reloads++;
 	clock_gettime(CLOCK_REALTIME, &t->reloaded);
 	pthread_mutex_unlock(&t->lock);
+}
+
+void texts_seen(struct texts *t, bool fine)
+{
+	uint64_t edition;
+
+	pthread_mutex_lock(&t->lock);
+	edition = t->reloads + 1;
+	pthread_mutex_unlock(&t->lock);
+	barrier_seen(t->barrier, fine ? edition : 0);
+}
+
+void texts_unwatched(struct texts *t)
+{
+	barrier_over(t->barrier);
 }

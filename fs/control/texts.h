@@ -26,6 +26,10 @@ const char *texts_name(size_t position);
 /* Call it when the mount shows another edition. */
 void texts_renew(struct texts *t);
 
+/* As control_seen and control_unwatched. */
+void texts_seen(struct texts *t, bool fine);
+void texts_unwatched(struct texts *t);
+
 /*
  * The text of the file at POSITION about the edition E, with a reference; NULL: no
  * memory.

@@ -360,6 +360,16 @@ static void take_survey(struct reload *r, const struct link_message *m)
 	keep_memory(r, false);
 }
 
+/*
+ * The supervisor has looked.  If descriptors were lacking and a further survey was asked for,
+ * the look is not complete: another one takes that survey.
+ */
+static void end_look(struct reload *r, bool fine)
+{
+	if (!r->again || !reload_look(r))
+		r->o.seen(r->o.user, fine);
+}
+
 static void answer_ping(struct reload *r)
 {
 	const struct link_message m = {
@@ -378,6 +388,8 @@ static void take_message(struct reload *r, const struct link_message *m)
 		take_archive(r, m);
 	else if (m->word == LINK_SURVEYED)
 		take_survey(r, m);
+	else if (m->word == LINK_SEEN)
+		end_look(r, m->number != 0);
 	else if (m->word == LINK_PING)
 		answer_ping(r);
 	else if (m->word == LINK_LEAVING)
@@ -396,6 +408,7 @@ static void *receive_messages(void *arg)
 	if (!atomic_load(&r->stopped))
 		log_print(LOG_ERR, "the supervisor has gone: changes of the sources will "
 				   "not be noticed");
+	r->o.unwatched(r->o.user);
 	return NULL;
 }
 
@@ -450,4 +463,11 @@ void reload_rescan(const struct reload *r)
 	const struct link_message m = {.word = LINK_RESCAN, .fd = -1};
 
 	link_send(r->o.link, &m);
+}
+
+bool reload_look(const struct reload *r)
+{
+	const struct link_message m = {.word = LINK_LOOK, .fd = -1};
+
+	return link_send(r->o.link, &m) == LINK_DONE;
 }

@@ -19,6 +19,11 @@ struct reload_options {
 	 * logged.
 	 */
 	bool (*show)(void *user, struct edition *next, size_t *names);
+	/* The look that reload_look asked for is done, and all that it found is shown; not
+	 * FINE: it failed. */
+	void (*seen)(void *user, bool fine);
+	/* The supervisor has gone: no look will be done any more. */
+	void (*unwatched)(void *user);
 	/* The number of requests so far. */
 	uint64_t (*requests)(void *user);
 	struct tree_taken taken; /* for editions after the first */
@@ -43,5 +48,11 @@ void reload_free(struct reload *r);
  * Ask the supervisor for a survey, because an archive has changed.  For any thread.
  */
 void reload_rescan(const struct reload *r);
+
+/*
+ * Ask the supervisor to look at the sources now; `seen` will be called.  false: the
+ * supervisor has gone, or takes no message.  For any thread; never blocks.
+ */
+bool reload_look(const struct reload *r);
 
 #endif

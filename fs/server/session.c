@@ -95,6 +95,20 @@ static uint64_t count_requests(void *user)
 	return atomic_load(&session->fs.requests);
 }
 
+static void look_seen(void *user, bool fine)
+{
+	struct session *session = user;
+
+	control_seen(session->fs.control, fine);
+}
+
+static void sources_unwatched(void *user)
+{
+	struct session *session = user;
+
+	control_unwatched(session->fs.control);
+}
+
 static bool is_taken(void *user, uint64_t ino, const struct kp_view *view,
 		     struct tree_node node)
 {
@@ -115,6 +129,8 @@ static bool prepare_edition(struct session *session)
 			 .shared = s->shared,
 			 .bundles = s->bundles},
 		.show = show_edition,
+		.seen = look_seen,
+		.unwatched = sources_unwatched,
 		.requests = count_requests,
 		.taken = {is_taken, session},
 		.user = session,
@@ -151,6 +167,17 @@ static void archive_changed(void *user, struct origin *o)
 	if (session->reload)
 		reload_rescan(session->reload);
 	pthread_mutex_unlock(&session->reload_lock);
+}
+
+static bool ask_to_look(void *user)
+{
+	struct session *session = user;
+	bool asked;
+
+	pthread_mutex_lock(&session->reload_lock);
+	asked = session->reload && reload_look(session->reload);
+	pthread_mutex_unlock(&session->reload_lock);
+	return asked;
 }
 
 static void stop_reload(struct session *session)
@@ -198,6 +225,7 @@ static bool start_services(struct session *session)
 		.inodes = fs->inodes,
 		.answer = op_read_answer,
 		.take_back = take_back_name,
+		.ask = ask_to_look,
 		.user = session,
 	};
 	struct kpackx_error why = {0};

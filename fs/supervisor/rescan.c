@@ -57,6 +57,16 @@ static int64_t poll_interval(const struct rescan *l)
 	return watch_blind(l->watch) ? BLIND : 0;
 }
 
+/* The scan is done: a server that asked for it is to be answered behind its survey. */
+static void answer_asker(struct rescan *l, bool fine)
+{
+	if (!l->asked)
+		return;
+	l->asked = false;
+	l->answering = true;
+	l->fine = fine;
+}
+
 /* Watches first, then scans: a change in between causes another scan. */
 bool rescan_look(struct rescan *l, bool first)
 {
@@ -78,6 +88,7 @@ bool rescan_look(struct rescan *l, bool first)
 	kp_step_forget();
 	log_blind(l);
 	l->forced = false;
+	answer_asker(l, ok);
 	l->first = l->due = CLOCK_NEVER;
 	l->next_poll = poll_interval(l) ? clock_ms() + poll_interval(l) : CLOCK_NEVER;
 	if (ok && (changed || options.forced || first)) {
@@ -92,6 +103,8 @@ void rescan_note(struct rescan *l, bool forced)
 	int64_t now = clock_ms();
 
 	l->forced = l->forced || forced;
+	if (l->due == 0) /* somebody waits for it */
+		return;
 	if (l->first == CLOCK_NEVER)
 		l->first = now;
 	l->due = now + QUIET;
@@ -103,6 +116,17 @@ void rescan_force(struct rescan *l)
 {
 	l->forced = true;
 	l->due = 0;
+}
+
+void rescan_ask(struct rescan *l)
+{
+	l->asked = true;
+	l->due = 0;
+}
+
+void rescan_decline(struct rescan *l)
+{
+	answer_asker(l, false);
 }
 
 int64_t rescan_due(const struct rescan *l)
@@ -152,9 +176,23 @@ static enum link_result send_next(struct rescan *l, int link)
 	return link_send(link, &end);
 }
 
+static enum link_result send_answer(const struct rescan *l, int link)
+{
+	const struct link_message m = {.word = LINK_SEEN, .number = l->fine, .fd = -1};
+
+	return link_send(link, &m);
+}
+
 void rescan_send(struct rescan *l, int link)
 {
 	while (l->sending && send_next(l, link) == LINK_DONE)
 		l->sending = l->next++ < l->survey.count;
 	kp_step_forget();
+	if (!l->sending && l->answering)
+		l->answering = send_answer(l, link) != LINK_DONE;
+}
+
+bool rescan_has_more(const struct rescan *l)
+{
+	return l->sending || l->answering;
 }

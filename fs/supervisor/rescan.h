@@ -20,6 +20,9 @@ struct rescan {
 	size_t next;        /* next item of the survey to send */
 	bool sending;       /* the survey is not sent completely */
 	bool forced;        /* the scan that is due includes refused archives */
+	bool asked;         /* the server waits for the end of the scan that is due */
+	bool answering;     /* that scan is done, and the answer not sent */
+	bool fine;          /* the answer: it succeeded */
 	int64_t first, due; /* time of the first event since the last scan; of the scan */
 	int64_t next_poll;
 };
@@ -44,10 +47,19 @@ void rescan_note(struct rescan *l, bool forced);
 /* Make a scan due at once that includes refused archives. */
 void rescan_force(struct rescan *l);
 
+/* The server asks for a scan at once, and for an answer behind all that it finds. */
+void rescan_ask(struct rescan *l);
+
+/* There will be no scan any more: if the server has asked for one, tell it. */
+void rescan_decline(struct rescan *l);
+
 /* When a scan is due, as clock_ms; CLOCK_NEVER until all of the last survey is sent. */
 int64_t rescan_due(const struct rescan *l);
 
-/* Send as much of the survey over LINK as possible without waiting. */
+/* Send as much of the survey, and the answer, over LINK as possible without waiting. */
 void rescan_send(struct rescan *l, int link);
+
+/* True if something is to be sent still. */
+bool rescan_has_more(const struct rescan *l);
 
 #endif

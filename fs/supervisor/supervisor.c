@@ -327,6 +327,16 @@ static void take_mount(struct supervisor *s, const struct link_message *m)
 	s->mounted.connection = m->fd;
 }
 
+/*
+ * The server asks for a look, which is to see everything that was so before: a signal, too,
+ * that came before its message, and that the loop has not seen yet.
+ */
+static void look_for_server(struct supervisor *s)
+{
+	read_signals(s);
+	rescan_ask(&s->lookout);
+}
+
 static void take_message(struct supervisor *s, const struct link_message *m)
 {
 	switch (m->word) {
@@ -346,6 +356,9 @@ static void take_message(struct supervisor *s, const struct link_message *m)
 		break;
 	case LINK_RESCAN:
 		rescan_note(&s->lookout, m->number != 0);
+		break;
+	case LINK_LOOK:
+		look_for_server(s);
 		break;
 	case LINK_SIGNAL:
 		take_signal(s, (int)m->number);
@@ -373,7 +386,7 @@ static void read_link(struct supervisor *s)
 		if (r == LINK_OVER) {
 			close(s->server.link);
 			s->server.link = -1;
-			s->lookout.sending = false;
+			s->lookout.sending = s->lookout.answering = false;
 		}
 		if (r == LINK_OVER || r == LINK_EMPTY)
 			return;
@@ -436,6 +449,8 @@ static void do_what_is_due(struct supervisor *s)
 {
 	int64_t now = clock_ms();
 
+	if (s->state == STOPPING)
+		rescan_decline(&s->lookout);
 	if (s->state != SERVING || s->over)
 		return;
 	begin_timers(s);
@@ -470,7 +485,7 @@ static void handle_events(struct supervisor *s)
 	struct pollfd p[] = {
 		{.fd = s->signals, .events = POLLIN},
 		{.fd = s->server.link,
-		 .events = POLLIN | (s->lookout.sending ? POLLOUT : 0)},
+		 .events = POLLIN | (rescan_has_more(&s->lookout) ? POLLOUT : 0)},
 		{.fd = watch_events(s->lookout.watch), .events = POLLIN},
 		{.fd = watch_mounts(s->lookout.watch), .events = POLLPRI},
 	};

@@ -268,7 +268,7 @@ mount_some() {
 
 @test ".kpackfs lists its files, and nothing else walks into it" {
 	mount_some
-	[ "$(ls mnt/.kpackfs | LC_ALL=C sort | tr '\n' ' ')" = "arches archives checksums conflicts entries.jsonl metrics missing stats status version " ]
+	[ "$(ls mnt/.kpackfs | LC_ALL=C sort | tr '\n' ' ')" = "arches archives barrier checksums conflicts entries.jsonl metrics missing stats status version " ]
 	# a program that looks first and opens then sees one file
 	for name in $(ls mnt/.kpackfs); do
 		[ -f "mnt/.kpackfs/$name" ]
