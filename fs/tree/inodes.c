@@ -492,6 +492,23 @@ static void compare_node(struct notifier *n, struct tree_node a, struct tree_nod
 }
 
 /*
+ * The directory A has gone.  With its name the kernel drops the names below, but not those
+ * of files that are open, or of a working directory: when the directory comes back, it would
+ * have them again.
+ */
+static void take_back_names(struct notifier *n, struct tree_node a,
+			    const atomic_uint_least64_t *lookups)
+{
+	const struct tree *from = n->from->tree;
+	size_t names = n->names; /* the directory's name stands for these */
+
+	for (struct walk w = walk_of(n->from, a); w.next < w.end; step_walk(&w))
+		if (lookups[tree_position(from, tree_named(from, &w.name))])
+			report_name(n, a.ino, w.name.text);
+	n->names = names;
+}
+
+/*
  * Report all changes.  Only nodes that the kernel has looked up matter: it can have
  * cached nothing about other nodes.
  */
@@ -508,6 +525,8 @@ static void report_changes(struct notifier *n, const atomic_uint_least64_t *look
 		a = tree_at(from, i);
 		if (tree_find(n->to->tree, a.ino, &b))
 			compare_node(n, a, b);
+		else if (a.is_dir)
+			take_back_names(n, a, lookups);
 	}
 }
 

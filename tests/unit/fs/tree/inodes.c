@@ -297,6 +297,24 @@ TEST(names_that_come_and_go)
 	end();
 }
 
+/*
+ * The kernel may still use them, and would have them again when the directory comes back.
+ */
+TEST(names_in_directories_that_go)
+{
+	begin(edition(
+		true,
+		archive("{'w': " ENTRY(0) ", 'x/y': " ENTRY(1) ", 'x/z': " ENTRY(2) "}"),
+		NULL));
+	assert_int_not_equal(look_up("toc/x/y/gfx90a.co"), 0);
+	assert_int_equal(swap(edition(false, archive("{'w': " ENTRY(0) "}"), NULL)), 1);
+	assert_non_null(strstr(notified, "name x; "));
+	assert_non_null(strstr(notified, "name y; "));
+	assert_non_null(strstr(notified, "name gfx90a.co; "));
+	assert_null(strstr(notified, "name z; "));
+	end();
+}
+
 /* The kernel is not notified about names that it never looked up. */
 TEST(what_is_not_known_is_not_reported)
 {
