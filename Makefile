@@ -383,6 +383,8 @@ check-units: $(units) ## run only the unit tests
 	@CHECK_ONLY=unit tests/run $(MODE)=$(O)
 check-integration: all $(stub) $(loaders) $(posix) $(examples) ## run only the integration tests, all of them
 	@CHECK_ALL=1 CHECK_ONLY=bats tests/run $(MODE)=$(O)
+check-model: all ## run random programs on a mount and on a model of it: MODEL_SEEDS=20, MODEL_SEED=N
+	@CHECK_ONLY=model tests/run $(MODE)=$(O)
 check-layering: all ## check includes between folders, and the library's exports
 	@CHECK_ONLY=layering tests/run $(MODE)=$(O)
 check-abi: all ## compare the library's interface with tests/abi.txt
@@ -638,7 +640,7 @@ help: ## print this list
 
 FORCE:
 .PHONY: all units stub loaders posix bench-programs examples check check-all check-build check-units \
-	check-integration check-layering check-abi check-help check-install check-real check-switches check-distributions \
+	check-integration check-model check-layering check-abi check-help check-install check-real check-switches check-distributions \
 	check-reproducible fuzz fuzz-build fuzz-run dist fmt lint demo install uninstall install-dropin \
 	uninstall-dropin clean help FORCE
 .SECONDARY:
