@@ -153,15 +153,15 @@ static const struct row {
 	bool changes;    /* changes within an edition, so it cannot be shared */
 	make_text *make; /* instead of `put`: it has no lines */
 } rows[] = {
-	{"archives", put_archives, false},
-	{"arches", put_arches, false},
-	{"conflicts", put_conflicts, false},
-	{"entries.jsonl", put_entries, false},
-	{"metrics", put_metrics, true},
-	{"missing", put_missing, false},
-	{"stats", put_stats, true},
-	{"status", put_status, true},
-	{"version", put_version, false},
+	{"archives", put_archives, false, NULL},
+	{"arches", put_arches, false, NULL},
+	{"conflicts", put_conflicts, false, NULL},
+	{"entries.jsonl", put_entries, false, NULL},
+	{"metrics", put_metrics, true, NULL},
+	{"missing", put_missing, false, NULL},
+	{"stats", put_stats, true, NULL},
+	{"status", put_status, true, NULL},
+	{"version", put_version, false, NULL},
 	{"checksums", NULL, false, make_checksums},
 	{"barrier", NULL, true, make_barrier},
 };
