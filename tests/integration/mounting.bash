@@ -32,6 +32,10 @@ end_test() {
 setup() { begin_test; }
 teardown() { end_test; }
 
+# Wait until the mount shows everything that is so now.  What is to be noticed without being asked for
+# takes longer.
+barrier() { cat "$T/mnt/.kpackfs/barrier" >/dev/null; }
+
 # eventually COMMAND...: true once it is; false when it is not for a long time
 eventually() {
 	for _ in $(seq 2400); do
