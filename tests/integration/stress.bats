@@ -220,64 +220,6 @@ find_largest() {
 	wait $reader
 }
 
-@test "killed: readers fail, maps keep what they have, and it is mounted again" {
-	make_files 60
-	big=$(find_largest)
-	m
-	py "mnt/$big" <<-'END' 3>&- &
-	import errno, mmap, os, signal, sys
-	fd = os.open(sys.argv[1], os.O_RDONLY)
-	m = mmap.mmap(fd, 0, mmap.MAP_SHARED, mmap.PROT_READ)
-	first = m[:4096]
-	open("ready", "w").close()
-	while not os.path.exists("killed"):
-	    signal.sigtimedwait([], 0.02)
-	assert m[:4096] == first
-	try:
-	    os.pread(os.open(sys.argv[1] + "0", os.O_RDONLY), 1, 0)
-	    raise AssertionError("opened")
-	except OSError as e:
-	    assert e.errno in (errno.ENOTCONN, errno.ENOENT, errno.ECONNABORTED), e
-	END
-	mapper=$!
-	eventually test -e ready
-	for _ in 1 2 3; do
-		(while sha256sum --quiet -c sums >/dev/null 2>&1; do :; done) 3>&- &
-		pids="$pids $!"
-	done
-	# shellcheck disable=SC2046 # words
-	kill -KILL $(daemons)
-	gone
-	touch killed
-	# no reader hangs
-	# shellcheck disable=SC2086 # words
-	wait $pids
-	wait $mapper
-	# what is cached may be read to the end; what must be asked for is an error
-	run ! stat mnt/.kpackfs/stats
-	umount -l mnt 2>/dev/null || :
-	run ! mountpoint -q mnt
-	m
-	check_sums
-}
-
-@test "unmounted while it is in use: not, or lazily to the last reader" {
-	must_be_root
-	make_files 60
-	big=$(find_largest)
-	m
-	exec 5<"mnt/$big"
-	run -32 umount mnt
-	check_sums
-	umount -l mnt
-	run ! mountpoint -q mnt
-	[ -n "$(daemons)" ]
-	sha256sum <&5 | cut -c -64 >have
-	exec 5<&-
-	grep -F "$(cat have)" sums
-	gone
-}
-
 overlay() { # OPTION...
 	mkdir -p over upper
 	mount -t tmpfs none upper
