@@ -98,42 +98,6 @@ bad() {
 	for key in $keys; do eio "toc/$1/$key/gfx1100.hsaco" || return 1; done
 }
 
-@test "an archive that becomes shorter: its files fail, others do not" {
-	make_archives
-	serve -o cache_size=1m
-	cmp one-small mnt/toc/one/small/gfx1100.hsaco
-	for f in src/one.kpack src/one-plain.kpack; do truncate -s 100 "$f"; done
-	# what was read is there as long as the kernel has it
-	for key in large huge chunks plain; do
-		run -1 dd if="mnt/toc/one/$key/gfx1100.hsaco" of=/dev/null status=none
-	done
-	good two
-	[ "$(complaints 'one.*: one/large#0 gfx1100: ')" -le 1 ]
-	finish
-}
-
-@test "an archive that is written to is served no more" {
-	make_archives
-	serve -o cache_size=1m
-	head -c 1 mnt/toc/one/small/gfx1100.hsaco >/dev/null
-	# nobody is to notice, and open it anew, before what is read here is decoded
-	stop "$pid"
-	# as many bytes, and the same table: only blobs differ
-	py src/one.kpack <<-'END'
-	import sys
-	with open(sys.argv[1], "r+b") as f:
-	    f.seek(80)
-	    f.write(bytes(100))
-	END
-	for key in large huge chunks; do
-		run -1 dd if="mnt/toc/one/$key/gfx1100.hsaco" of=/dev/null status=none
-	done
-	good two
-	cmp one-plain mnt/toc/one/plain/gfx1100.hsaco
-	kill -CONT "$pid"
-	finish
-}
-
 @test "reads that fail, are short, are interrupted, meet the end" {
 	make_archives
 	serve_faulty -o cache_size=1m
