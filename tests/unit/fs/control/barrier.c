@@ -2,12 +2,8 @@
 /* Which readers of `barrier` wait for which look. */
 #include "fs/control/barrier.h"
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-#include <cmocka.h>
+#include "tests/unit/unit.h"
 
 static unsigned looks; /* that were asked for */
 static bool gone;      /* nobody looks any more */
@@ -53,11 +49,10 @@ static void read_whole(struct barrier *b, const char *letter)
 #define SEVEN "                   7\n"
 #define EIGHT "                   8\n"
 
-static void readers_during_a_look_share_the_next(void **state)
+TEST(readers_during_a_look_share_the_next)
 {
 	struct barrier *b = begin();
 
-	(void)state;
 	read_whole(b, "a");
 	read_whole(b, "b");
 	read_whole(b, "c");
@@ -77,11 +72,10 @@ static void readers_during_a_look_share_the_next(void **state)
 	assert_string_equal(told['d'], "error");
 }
 
-static void parts_of_the_text(void **state)
+TEST(parts_of_the_text)
 {
 	struct barrier *b = begin();
 
-	(void)state;
 	barrier_read(b, 21, 0, "a");
 	assert_string_equal(told['a'], "");
 	assert_int_equal(looks, 0);
@@ -91,11 +85,10 @@ static void parts_of_the_text(void **state)
 	barrier_free(b);
 }
 
-static void a_look_that_fails(void **state)
+TEST(a_look_that_fails)
 {
 	struct barrier *b = begin();
 
-	(void)state;
 	read_whole(b, "a");
 	read_whole(b, "b");
 	barrier_seen(b, 0);
@@ -105,11 +98,10 @@ static void a_look_that_fails(void **state)
 	barrier_free(b);
 }
 
-static void nobody_looks_any_more(void **state)
+TEST(nobody_looks_any_more)
 {
 	struct barrier *b = begin();
 
-	(void)state;
 	read_whole(b, "a");
 	read_whole(b, "b");
 	gone = true;
@@ -127,12 +119,11 @@ static void nobody_looks_any_more(void **state)
 	barrier_free(b);
 }
 
-static void too_many_readers(void **state)
+TEST(too_many_readers)
 {
 	static char letters[BARRIER_READERS_MAX + 1];
 	struct barrier *b = begin();
 
-	(void)state;
 	for (int i = 0; i < BARRIER_READERS_MAX; i++) {
 		letters[i] = (char)('0' + i);
 		read_whole(b, &letters[i]);
@@ -147,17 +138,4 @@ static void too_many_readers(void **state)
 	assert_string_equal(told['z'], "busy");
 	barrier_free(b);
 	assert_string_equal(told['y'], "error");
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(readers_during_a_look_share_the_next),
-		cmocka_unit_test(parts_of_the_text),
-		cmocka_unit_test(a_look_that_fails),
-		cmocka_unit_test(nobody_looks_any_more),
-		cmocka_unit_test(too_many_readers),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
