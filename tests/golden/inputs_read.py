@@ -377,7 +377,7 @@ def packed(d):
                 a.add("lib/libx.so.1#%d" % i, arch, code_object(arch, 900, "x%d" % i),
                       target="hipv4-amdgcn-amd-amdhsa--" + arch)
             a.add("lib/libx.so.1@openmp#0", arch, code_object(arch, 900, "o"), type="hsaco")
-            a.add("db/%s.dat" % arch, arch, noise(20000, arch), type="dat", path="share/db/%s.dat" % arch, mode=0o755,
+            a.add("share/db/%s.dat" % arch, arch, noise(20000, arch), type="dat", path="share/db/%s.dat" % arch, mode=0o755,
                   library="rocblas", role="data", **({"chunk": 8192} if scheme != "none" else {}))
             a.write("%s/%s/demo_%s.kpack" % (d, scheme, arch))
         g = Archive(scheme, group="demo", family="generic")
@@ -443,7 +443,7 @@ def fatbin(*images):
 
 
 @an_input
-def formats(d):
+def containers(d):
     """A file for each container, and containers in containers."""
     co = {a: code_object(a, 700, "one") for a in ("gfx1100", "gfx90a:xnack+", "gfx942")}
     hip = [(HIP + a, data) for a, data in co.items()]
