@@ -257,7 +257,6 @@ def formats(d):
             o.raw_bundle([(HIPV4 + "gfx942", other)]),
             "text.ll": o.text_bundle([host, ("hip-amdgcn-amd-amdhsa--gfx906", b"; text\n")], ";"),
             "alone.bc": bc, "alone.spv": spv, "amd.spv": amdspv, "alone.ptx": ptx,
-            "alone.hsaco": co["gfx90a:xnack+"],
             "stream.bin": o.offload_binary(co["gfx1100"], triple="amdgcn-amd-amdhsa", arch="gfx1100",
                                            feature="a,b", note="x") +
             o.offload_binary(ptx, 5, 2, arch="sm_90a") + o.offload_binary(other, arch="") +
