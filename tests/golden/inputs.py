@@ -290,7 +290,8 @@ class Stands(objects.Objects):
         return mkfat.bundle(parts, 3 if compress else 0, 4096)
 
     def host_library(self, text):
-        return mkfat.shared_library(text.encode(), [])
+        return mkfat.shared_library(text.encode(), []).replace(b".hip_fatbin", b".host_text_").replace(
+            b".hipFatBinSegment", b".noFatBinSegment_")
 
 
 def same_sqlite(top):
