@@ -332,3 +332,52 @@ def databases(d):
         os.makedirs(d + "/" + name)
         f(Tree(d + "/" + name, made))
     same_sqlite(d)
+
+
+@an_input
+def thick(d):
+    """A tree to make thin: libraries of every form, bundles, static libraries, a database."""
+    import arfile
+    three = ("gfx90a:xnack+", "gfx1030", "gfx1100")
+
+    def made(seed, n=2, arches=three, size=9000, ccob=0):
+        return [code_bundle(arches, "%s%d" % (seed, i), size=size, ccob=ccob) for i in range(n)]
+    fatlib(d + "/lib/plain.so", made("p"))
+    fatlib(d + "/lib/ccob.so", made("c", ccob=3, size=20000) + made("d", 1, ccob=2, size=20000))
+    fatlib(d + "/lib/shared.so", made("s"), share=3, reverse=True)
+    fatlib(d + "/lib/loose.so", made("l", 3), loose=1)
+    fatlib(d + "/lib/fixed", made("f"), base=0x400000)
+    fatlib(d + "/lib/only.so", made("o", arches=("gfx1100",)))
+    fatlib(d + "/lib/others.so", made("x", arches=("gfx1201", "gfx942")))
+    fatlib(d + "/lib/small.so", made("m", 1, size=300))
+    os.link(d + "/lib/plain.so", d + "/lib/plain-too.so")
+    os.symlink("plain.so", d + "/lib/plain.so.1")
+    os.chmod(d + "/lib/plain.so", 0o751)
+    write(d + "/lib/kernels.hipfb", made("k", 1)[0])
+    write(d + "/lib/unknown.hipfb", made("u", 1, ("gfx1100", "gfx9999"))[0])
+    write(d + "/share/text", b"text\n")
+    with open(DATA + "/hosts/debug.hipfb", "rb") as f:
+        debug = f.read()
+    write(d + "/debug/debug.hipfb", debug)
+    fatlib(d + "/debug/debug.so", [debug, debug])
+    fatlib(d + "/debug/ccob.so", [o.ccob(debug)])
+    for name in "static.a", "hip.a", "rdc.a":
+        with open(DATA + "/hosts/" + name, "rb") as f:
+            write(d + "/static/" + name, f.read())
+    members, symbols = arfile.read(d + "/static/hip.a")
+    for kind in "bsd", "darwin", "darwin64":
+        write("%s/static/%s.a" % (d, kind), arfile.write_bsd(members, symbols, kind))
+    with open(d + "/static/hip.a", "rb") as f:
+        data = bytearray(f.read())
+    data[75] ^= 2
+    write(d + "/wrong/index.a", bytes(data))
+    write(d + "/wrong/thin.a", b"!<thin>\n" + bytes(data[8:200]))
+    write(d + "/wrong/cut.a", bytes(data[:20000]))
+    for name in "rocblas", "hipblaslt", "aotriton", "miopen":
+        t = Tree(d + "/" + name, Stands())
+        {"rocblas": rocblas.mixed, "hipblaslt": hipblaslt.flat, "aotriton": lambda t: aotriton.pack(
+            t, "gfx90a", "gfx90a", 1), "miopen": miopen.database}[name](t)
+    same_sqlite(d + "/miopen")
+    runtime = o.elf_object([(".rodata", 1, 1, b"CCOB __hipRegisterFatBinary libamd_comgr.so")])
+    write(d + "/runtime/libamdhip64.so.7", runtime)
+    write(d + "/runtime/libamdhip64.so.5", runtime.replace(b"CCOB", b"none"))
