@@ -36,8 +36,8 @@ hip() { # OUTPUT OPTION...
 }
 cp "$here/kernels.hip" . # its path is in debugging information
 here=.
-hip debug.hipfb -g -fdebug-compilation-dir=. --offload-arch=gfx1030 --offload-arch=gfx1100 \
-	--cuda-device-only --gpu-bundle-output
+hip debug.hipfb -g -Xoffload-linker --build-id=sha1 -fdebug-compilation-dir=. \
+	--offload-arch=gfx1030 --offload-arch=gfx1100 --cuda-device-only --gpu-bundle-output
 for n in one two; do
 	hip $n.o -fno-gpu-rdc -fPIC -DNAME=$n --offload-arch=gfx1030 --offload-arch=gfx1100
 	hip $n.rdc.o -fgpu-rdc -fPIC -DNAME=$n --offload-arch=gfx1030 --offload-arch=gfx1100
