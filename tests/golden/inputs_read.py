@@ -560,3 +560,52 @@ def layouts(d):
     library("one.so", bundles=1, which=["gfx1100"])
     library("many.so", bundles=30, which=["gfx1100", "gfx942"])
     library("none.so", loose=3)
+
+
+# ---- machines, runtimes ---------------------------------------------------------------------
+
+@an_input
+def machines(d):
+    """Topologies of the KFD driver: a folder for each node, of which the first is a CPU."""
+    for name, versions in {"none": ["0"], "one": ["0", "110001"], "two": ["0", "110000", "90010"], "same": ["90402", "90402"],
+                           "many": ["0", "90006", "90402", "110003", "120001", "110501", "100300", "80003"],
+                           "unknown": ["150000", "990000000000", "161716"], "odd": ["0", "nonsense", "90402", "-1", ""],
+                           "a cpu": []}.items():
+        os.makedirs("%s/%s/nodes" % (d, name))
+        for i, version in enumerate(versions):
+            write("%s/%s/nodes/%d/properties" % (d, name, i),
+                  ("cpu_cores_count 1\ngfx_target_version %s\nsimd_count 2\n" % version).encode())
+    os.makedirs(d + "/one/nodes/7")
+    write(d + "/one/nodes/text/properties", b"gfx_target_version 90402\n")
+    write(d + "/file", b"")
+
+    def package(name, *fields, status="install ok installed"):
+        return "Package: %s\nStatus: %s\nVersion: 1\n%sDescription: x\n X-Rocm-Gpu-Architecture: gfx1\n\n" % (
+            name, status, "".join(f + "\n" for f in fields))
+    write(d + "/status", "".join([
+        package("libblas1", "Suggests: doc (>= 1) | manual, libblas1-device-code (= 1)"),
+        package("libblas1-gfx1100", "Enhances: libblas1", "X-Rocm-Gpu-Architecture: gfx1100"),
+        package("libblas1-gfx1030", "Enhances: libblas1", "x-rocm-gpu-architecture: gfx1030,", " gfx1031"),
+        package("libfft0", "Suggests: libfft0-device-code"),
+        package("libfft0-gfx1100", "Enhances: libfft0", "X-Rocm-Gpu-Architecture: gfx1100", status="deinstall ok config-files"),
+        package("librand1", "Suggests: x"),
+        package("librand1-gfx11-generic", "Enhances: librand1", "X-Rocm-Gpu-Architecture: gfx11-generic"),
+        package("libsolver0-gfx11", "Enhances: libsolver0", "X-Rocm-Gpu-Architecture: gfx110X"),
+        package("libsolver0-new", "Enhances: libsolver0", "X-Rocm-Gpu-Architecture: gfx99zz"),
+        package("libsolver0", "Suggests: libsolver0-device-code"),
+        package("libsparse1", "X-Rocm-Gpu-Architecture: gfx900 gfx906"),
+        package("x;reboot", "Suggests: x;reboot-device-code")]).encode())
+
+
+@an_input
+def runtimes(d):
+    """HIP runtimes by what they contain."""
+    old, new = b"\x7fELF __hipRegisterFatBinary", b"\x7fELF __hipRegisterFatBinary librocm_kpack.so.0"
+    later = old + bytes((1 << 20) - 30 - len(old)) + b"kpack_load_code_object"  # at a block's end
+    for name, data in {"rocm/lib/libamdhip64.so.5.7.1": old, "rocm/lib/libamdhip64.so.7.9": new,
+                       "rocm/lib/libamdhip64.so": b"INPUT(libamdhip64.so.5)\n", "rocm/lib/libamdhip64.sox": old,
+                       "rocm/lib/xlibamdhip64.so": old, "deep/opt/rocm-7.1/lib64/libamdhip64.so.7.1.0": later,
+                       "text/libamdhip64.so.6": b"text"}.items():
+        write(d + "/" + name, data)
+    os.symlink("libamdhip64.so.5.7.1", d + "/rocm/lib/libamdhip64.so.5")
+    os.makedirs(d + "/none")
