@@ -475,6 +475,10 @@ def containers(d):
         "thin.a": thin_ar([(b"a.o", 100), (b"dir/b.o", 200)]), "host.a": mkoffload.ar([("a.o", elf_object([]))]), "empty.a": b"!<arch>\n",
         "windows.exe": portable_executable([(b".text", b"\xc3"), (b".hip_fat", plain), (b".hipFatB", struct.pack("<IIQQ", 0x48495046, 1, 0, 0))]),
         "host.exe": portable_executable([(b".text", b"\xc3")]),
+        "names.bundle": raw_bundle([(name, BC + bytes([i])) for i, name in enumerate([
+            "hip-amdgcn-amd-amdhsa--gfx942", "openmp-amdgcn-amd-amdhsa--gfx942", "hip-amdgcn-amd-amdhsa--gfx942",
+            "host-x86_64-unknown-linux-gnu-", "hip-amdgcn-amd-amdhsa--../../../gfx", "hip-amdgcn-amd-amdhsa--.hidden",
+            "hip-amdgcn-amd-amdhsa--a\x1b[31m\nb", "sycl-x-y-z-"])]),
         "alone.bc": BC, "alone.spv": SPV, "amd.spv": AMDSPV, "alone.ptx": PTX, "alone.fatbin": fatbin((1, 90, 0x11, PTX + b"\0"), (1, 80, 0x11, PTX)),
         "header.hsaco": co["gfx1100"][:64], "text.txt": b"text\n", "empty.txt": b"",
     }
@@ -520,8 +524,20 @@ def damaged(d):
             ("cut.o", elf_object([(".hip_fatbin", 1, 64, good + packed3[:-20] + bytes(64))])),
             ("junk.o", elf_object([(".hip_fatbin", 1, 64, good + b"junk")])), ("last.o", elf_object([(".hip_fatbin", 1, 64, good)]))]),
     }
+    with open(os.path.join(os.path.dirname(__file__), "../data/cuda/zstd.fatbin"), "rb") as f:
+        cuda = f.read()
+    second = 16 + int.from_bytes(cuda[20:24], "little") + int.from_bytes(cuda[24:32], "little")
+    for name, at, bits in ("fatbin-compression", 41, 0xc0), ("fatbin-bytes", 64 + 20, 0xff):
+        copy = bytearray(cuda)
+        copy[second + at] ^= bits
+        files[name] = bytes(copy)
+    ids = ["hip-amdgcn-amd-amdhsa--gfx%d" % i for i in range(4000)]
+    at = 32 + sum(24 + len(i) for i in ids)
+    files["over"] = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", len(ids)) + b"".join(
+        struct.pack("<QQQ", at, 8 << 20, len(i)) + i.encode() for i in ids)
     for name, data in files.items():
         write("%s/%s" % (d, name), data)
+    os.truncate(d + "/over", at + (8 << 20))  # images that lie over each other
 
 
 @an_input
@@ -609,3 +625,29 @@ def runtimes(d):
         write(d + "/" + name, data)
     os.symlink("libamdhip64.so.5.7.1", d + "/rocm/lib/libamdhip64.so.5")
     os.makedirs(d + "/none")
+
+
+@an_input
+def mixed(d):
+    """Shared objects, targets with features, many wrappers, notes of verify, faults on threads."""
+    for name, index, scheme in ("indexed", True, "zstd-per-kernel"), ("plain", False, "zstd-per-kernel"), ("none", True, "none"):
+        a = Archive(scheme, group="mixed", family="fam", index=index)
+        one = a.add("lib/libz.so#0", "gfx1100", noise(20000, 1), target=HIP + "gfx1100")
+        a.add("lib/libz.so#0", "gfx90a:sramecc+:xnack-", noise(3000, 2))
+        a.add("lib/libz.so#1", "gfx1100", noise(20000, 1), ordinal=one)
+        a.add("lib/libz.so#10", "gfx1100", b"ten", hash=False)
+        a.add("share/k.db", "generic", noise(100000, 3), type="db", path="share/k.db", mode=0o640,
+              **({"chunk": 16384} if scheme != "none" else {}))
+        a.add("bin/tool#0", "gfx90a:xnack+", b"", hash=False)
+        a.write("%s/%s.kpack" % (d, name))
+    a = Archive(checksum=False, index=False, arches=["gfx900", "gfx90a:xnack+:sramecc+", "gfx1100"])
+    a.add("z", "gfx1100", noise(99), hash=False)
+    a.add("a", "gfx90a:xnack+:sramecc+", noise(98), hash=False)
+    a.blobs.append(a.frame(b"nobody's"))
+    a.write(d + "/notes.kpack", sort=False, drop=["format_version"], gap=bytes(7))
+    a = Archive()
+    for i in range(60):
+        good = a.frame(noise(1000 + i, i))
+        bad = good[:20] + bytes([good[20] ^ 255]) + good[21:]
+        a.add("k%d" % i, "gfx1100", noise(1000 + i, i), stored=bad if i % 3 == 0 else good)
+    a.write(d + "/faults.kpack")
