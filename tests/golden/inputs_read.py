@@ -531,13 +531,18 @@ def damaged(d):
         copy = bytearray(cuda)
         copy[second + at] ^= bits
         files[name] = bytes(copy)
-    ids = ["hip-amdgcn-amd-amdhsa--gfx%d" % i for i in range(4000)]
-    at = 32 + sum(24 + len(i) for i in ids)
-    files["over"] = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", len(ids)) + b"".join(
-        struct.pack("<QQQ", at, 8 << 20, len(i)) + i.encode() for i in ids)
     for name, data in files.items():
         write("%s/%s" % (d, name), data)
-    os.truncate(d + "/over", at + (8 << 20))  # images that lie over each other
+
+
+@an_input
+def overlap(d):
+    """A bundle whose images lie over each other."""
+    ids = ["hip-amdgcn-amd-amdhsa--gfx%d" % i for i in range(4000)]
+    at = 32 + sum(24 + len(i) for i in ids))
+    write(d + "/bundle", b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", len(ids)) + b"".join(
+        struct.pack("<QQQ", at, 8 << 20, len(i)) + i.encode() for i in ids))
+    os.truncate(d + "/bundle", at + (8 << 20))
 
 
 @an_input
