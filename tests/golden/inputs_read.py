@@ -539,7 +539,7 @@ def damaged(d):
 def overlap(d):
     """A bundle whose images lie over each other."""
     ids = ["hip-amdgcn-amd-amdhsa--gfx%d" % i for i in range(4000)]
-    at = 32 + sum(24 + len(i) for i in ids))
+    at = 32 + sum(24 + len(i) for i in ids)
     write(d + "/bundle", b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", len(ids)) + b"".join(
         struct.pack("<QQQ", at, 8 << 20, len(i)) + i.encode() for i in ids))
     os.truncate(d + "/bundle", at + (8 << 20))
