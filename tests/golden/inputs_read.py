@@ -651,6 +651,13 @@ def mixed(d):
     a.blobs.append(a.frame(b"nobody's"))
     a.write(d + "/notes.kpack", sort=False, drop=["format_version"], gap=bytes(7))
     a = Archive()
+    a.add("good#0", "gfx1100", b"good")
+    a.add("bad#0", "gfx942", b"bad", ordinal=7)
+    a.write(d + "/refused.kpack")
+    a = Archive()
+    a.add("lib\\x\u202egpj.so#0", "gfx1100", b"1", path="a\\b")
+    a.write(d + "/escapes.kpack")
+    a = Archive()
     for i in range(60):
         good = a.frame(noise(1000 + i, i))
         bad = good[:20] + bytes([good[20] ^ 255]) + good[21:]
