@@ -381,3 +381,52 @@ def thick(d):
     runtime = o.elf_object([(".rodata", 1, 1, b"CCOB __hipRegisterFatBinary libamd_comgr.so")])
     write(d + "/runtime/libamdhip64.so.7", runtime)
     write(d + "/runtime/libamdhip64.so.5", runtime.replace(b"CCOB", b"none"))
+
+
+@an_input
+def joining(d):
+    """Archives to join: that clash, have unknown fields, are damaged, or say something wrong."""
+    noise = mkarchive.noise
+
+    def put(name, entries, how=None, **top):
+        a = mkarchive.Archive(**dict({"group": "g"}, **top))
+        for key, arch, data, *more in entries:
+            a.add(key, arch, data, **(more[0] if more else {}))
+        a.write(d + "/" + name + ".kpack", **(how or {}))
+        return a
+    put("a", [("x#0", "gfx900", b"one"), ("y#0", "gfx900", b"two"), ("z#0", "gfx900", b"z")])
+    put("b", [("x#0", "gfx900", b"eno"), ("y#0", "gfx900", b"owt"), ("w#0", "gfx900", b"w")])
+    put("c", [("x#0", "gfx906", b"one"), ("big#0", "gfx906", noise(9000))])
+    put("d", [("x#0", "gfx1030", b"one"), ("big#0", "gfx1030", noise(9000), {"chunk": 4096})])
+    put("none", [("x#0", "gfx908", b"one"), ("big#0", "gfx908", noise(9000))], scheme="none")
+    put("none2", [("x#0", "gfx1100", b"one"), ("big#0", "gfx1100", noise(9000))], scheme="none")
+    put("other-group", [("x#0", "gfx909", b"one")], group="h")
+    put("family", [("x#0", "gfx90c", b"one"), ("x#0", "gfx940", b"two")], family="fam")
+    put("no-hash", [("x#0", "gfx90a", b"one", {"hash": False})], index=False, checksum=False)
+    put("lies-a", [("x#0", "gfx900", b"one", {"xxh3": bytes(16)})])
+    put("lies-b", [("x#0", "gfx900", b"two", {"xxh3": bytes(16)})])
+    put("unknown", [("k#0", "gfx1", noise(500), {"entry": {"first": [1, {"x": None}], 7: b"bin"}}),
+                    ("k#1", "gfx1", noise(600, 1), {"entry": {"crc": 2**64 - 1}})],
+        {"last": ["gfx_arches", "producer"], "top": {"producer": "one", "only": {"a": [True, -1.5]}, 9: None}})
+    put("unknown2", [("k#2", "gfx2", noise(500), {"entry": {"note": 1}})],
+        {"top": {"producer": "one", "other": 1}})
+    put("unknown3", [("k#2", "gfx2", noise(500), {"entry": {"note": 2}})], {"top": {"producer": "two"}})
+    put("version2", [("k#1", "gfx1", noise(500))], {"top": {"format_version": 2}})
+    put("blob-fields", [("k#1", "gfx1", noise(500))],
+        {"top": {"blobs": [{"offset": 64, "size": 500, "crc": 1}]}}, scheme="none")
+    put("many-fields", [("k#1", "gfx1", noise(500))], {"top": {"f%d" % i: 1 for i in range(1001)}})
+    put("short", [("k#1", "gfx5", noise(500), {"entry": {"original_size": 501}}), ("k#2", "gfx5", b"k")])
+    put("names", [("k#0", "../up", b"k"), ("k#0", "a/b", b"k")])
+    put("empty", [])
+    put("paths", [("db#0", "generic", b"d" * 99, {"path": "lib/db"}), ("x#1", "gfx900", b"q", {"path": "p/x"})])
+    put("path-clash", [("db#0", "generic", b"e" * 99, {"path": "lib/db"})])
+    a = put("ordinals", [("k#0", "gfx7", b"same")])
+    a.add("k#1", "gfx7", b"same", ordinal=0)
+    a.add("k#2", "gfx8", b"same", ordinal=0)
+    a.write(d + "/ordinals.kpack")
+    with open(d + "/c.kpack", "rb") as f:
+        data = bytearray(f.read())
+    data[200] ^= 90
+    write(d + "/damaged.kpack", bytes(data))
+    write(d + "/cut.kpack", bytes(data[:-50]))
+    write(d + "/text.kpack", b"text\n")
