@@ -84,7 +84,7 @@ import hashlib
 import lzma
 import struct
 import types
-import zlib
+import warnings
 
 import zstandard
 import foreign
@@ -430,3 +430,111 @@ def joining(d):
     write(d + "/damaged.kpack", bytes(data))
     write(d + "/cut.kpack", bytes(data[:-50]))
     write(d + "/text.kpack", b"text\n")
+
+
+def built(path, seed, *arches, n=2):
+    fatlib(path, [code_bundle(arches, "%s%d" % (seed, i)) for i in range(n)])
+
+
+@an_input
+def artifact(d):
+    """art: an artifact with two prefixes that have device code and one that has none."""
+    built(d + "/art/math/stage/lib/deep/liba.so.1", "a", "gfx1030", "gfx1100", "gfx90a:xnack+")
+    built(d + "/art/comm/stage/lib/libb.so", "b", "gfx1100", "gfx942")
+    os.symlink("liba.so.1", d + "/art/math/stage/lib/deep/liba.so")
+    write(d + "/art/none/stage/a name: with\na newline", b"text\n")
+    os.mkdir(d + "/art/none/stage/empty")
+    write(d + "/art/artifact_manifest.txt", b"math/stage\n\n  comm/stage\nnone/stage\n")
+    write(d + "/art/share/doc", b"doc\n")
+    os.link(d + "/art/share/doc", d + "/art/share/again")
+    # what is for gfx1250-strict, for its revision 0, and what only looks like it
+    built(d + "/strict/st/lib/libf.so", "f", "gfx1250", "gfx1250-strict", n=1)
+    for gpu in "gfx1250", "gfx1250-strict", "gfx1250v0":
+        write("%s/strict/st/lib/hipblaslt/library/%s/TensileManifest.txt" % (d, gpu), gpu.encode())
+        write("%s/strict/st/lib/rocblas/library/%s/a.co" % (d, gpu), gpu.encode())
+    for name in ("lib/libdevice_conv_operations.a", "lib/libdevice_conv_operations_gfx1250_strict.a",
+                 "lib/libdevice_conv_operations_gfx1250_stricter.a",
+                 "lib/libdevice_conv_operations_gfx950_xnackp.a"):
+        write(d + "/strict/st/" + name, b"!<arch>\n")
+    write(d + "/strict/st/share/miopen/db/gfx1250-strict40.fdb.txt", b"strict\n")
+    write(d + "/strict/st/share/miopen/db/gfx1153.HIP.fdb.txt", b"1153\n")
+    write(d + "/strict/artifact_manifest.txt", b"st\n")
+
+
+@an_input
+def shards(d):
+    """Builds of one artifact for two families of GPUs, as recombine's examples have them."""
+    for shard, arches, seed in (("rdna", ("gfx1030", "gfx1100"), "r"), ("cdna", ("gfx90a", "gfx942"), "c")):
+        at = "%s/%s/" % (d, shard)
+        for lib in "liba", "libb":
+            built("%s%s/blas/lib/%s.so" % (at, "in", lib), lib + seed, *arches)
+        write(at + "in/blas/share/text", b"text\n")
+        hipblaslt.shard(Tree(at + "in/blas", Stands()), arches[-1])
+        built(at + "in/rand/lib/librand.so", "rand" + seed, *arches, n=1)
+        write(at + "in/host/lib/libhost.so", Stands().host_library("host"))
+
+
+def torch(path, *, arches, stored=True, **more):
+    """A wheel as mkwheel.py makes it, with little code.  Not stored: deflated."""
+    import mkwheel
+    import zipfile
+    mkwheel.zipfile = types.SimpleNamespace(
+        ZipFile=zipfile.ZipFile, ZipInfo=zipfile.ZipInfo,
+        ZIP_DEFLATED=zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED)
+    mkwheel.fat = lambda arches, seed, bundles: mkfat.shared_library(*wheel_code(arches, seed, bundles))
+    mkwheel.print = lambda *_: None
+    options = dict(dist="torch", version="2.10.0+rocm7.1", tags="py3-none-linux_x86_64", seed="0",
+                   device_seed="0", databases=None, root="torch", metadata=None, add=None,
+                   no_code=False)
+    options.update(more, arches=arches, dir=path)
+    mkwheel.make(types.SimpleNamespace(**options))
+
+
+def wheel_code(arches, seed, bundles):
+    data, starts = b"", []
+    for i in range(bundles):
+        data += bytes(-len(data) % 4096)
+        starts.append(len(data))
+        data += code_bundle(arches, "%s/%d" % (seed, i), size=500)
+    return data, starts
+
+
+@an_input
+def wheels(d):
+    """Wheels like torch's in directories of their own; and small ones that lie, by ziptricks.py."""
+    import ziptricks
+    four = "gfx90a:xnack+,gfx90a:xnack-,gfx942,gfx1100"
+    write(d + "/files/text", b"text\n")
+    write(d + "/files/metadata", b"Metadata-Version: 1.2\r\nName: torch\r\nVersion: 2.10.0+rocm7.1\r\n\r\n"
+          b"Body\r\n\r\nEnd")
+    write(d + "/files/extra", b"Metadata-Version: 2.1\nName: torch\nVersion: 2.10.0+rocm7.1\n"
+          b"Provides-Extra: GFX942\n\n")
+    built(d + "/files/code.so", "code", "gfx942", n=1)
+    for gpu in "gfx1250", "gfx1250-strict", "gfx1201":
+        write("%s/files/dbs/lib/rocblas/library/TensileLibrary_%s.dat" % (d, gpu), gpu.encode())
+    aotriton.pack(Tree(d + "/files/dbs", Stands()), "gfx11xx", "gfx1100", 1)
+    rocblas.mixed(Tree(d + "/files/rocblas", Stands()))
+    torch(d + "/a", arches=four, stored=False)
+    torch(d + "/b", arches="gfx942,gfx1201", device_seed="1")
+    torch(d + "/c", arches="gfx1030,gfx1201", seed="1")
+    torch(d + "/e", arches="gfx1101,gfx1201")
+    torch(d + "/version", arches="gfx942", version="2.11.0")
+    torch(d + "/databases", arches="gfx942,gfx1100", databases=d + "/files/rocblas")
+    torch(d + "/strict", arches="gfx1250,gfx1250-strict,gfx1201", databases=d + "/files/dbs")
+    torch(d + "/features", arches="gfx90a:sramecc+:xnack-,gfx1100,gfx11-generic,gfx942")
+    torch(d + "/crlf", arches="gfx942", metadata=d + "/files/metadata")
+    torch(d + "/extra", arches="gfx942", metadata=d + "/files/extra")
+    torch(d + "/tags", arches="gfx942", tags="cp313-cp313-manylinux_2_28_x86_64,cp313-cp313-linux_x86_64")
+    info = "torch-2.10.0+rocm7.1"
+    for name, member, file in (
+            ("signed", info + ".dist-info/RECORD.jws", "text"), ("outside", "other/x.so", "code.so"),
+            ("data", info + ".data/platlib/y.so", "code.so"), ("split", "torch/.kpack/x_gfx942.kpack", "text"),
+            ("kpack-file", "torch/.kpack", "text"), ("more", "torch/mine", "text")):
+        torch(d + "/" + name, arches="gfx942", add=["%s=%s/files/%s" % (member, d, file)])
+    torch(d + "/empty", arches="gfx942", no_code=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # members that are there twice
+        for name, make in ziptricks.TRICKS.items():
+            if name not in ("bomb", "many"):
+                os.makedirs("%s/tricks/%s" % (d, name))
+                make("%s/tricks/%s/x-1.0-py3-none-any.whl" % (d, name))
