@@ -417,6 +417,7 @@ def joining(d):
     put("many-fields", [("k#1", "gfx1", noise(500))], {"top": {"f%d" % i: 1 for i in range(1001)}})
     put("short", [("k#1", "gfx5", noise(500), {"entry": {"original_size": 501}}), ("k#2", "gfx5", b"k")])
     put("names", [("k#0", "../up", b"k"), ("k#0", "a/b", b"k")])
+    put("up", [("k#0", "gfx900", b"k")], group="../g")
     put("empty", [])
     put("paths", [("db#0", "generic", b"d" * 99, {"path": "lib/db"}), ("x#1", "gfx900", b"q", {"path": "p/x"})])
     put("path-clash", [("db#0", "generic", b"e" * 99, {"path": "lib/db"})])
