@@ -539,3 +539,15 @@ def wheels(d):
             if name not in ("bomb", "many"):
                 os.makedirs("%s/tricks/%s" % (d, name))
                 make("%s/tricks/%s/x-1.0-py3-none-any.whl" % (d, name))
+
+
+@an_input
+def amd(d):
+    """out: the artifact, split as AMD's program leaves it; none: without compression."""
+    import amdsplit
+    artifact(d + "/in")
+    argv = sys.argv
+    for options, to in ([], "out"), (["--none"], "none"):
+        sys.argv = ["amdsplit.py"] + options + [d + "/in/art", d + "/" + to, "demo_lib"]
+        amdsplit.main()
+    sys.argv = argv
