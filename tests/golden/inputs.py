@@ -551,3 +551,17 @@ def amd(d):
         sys.argv = ["amdsplit.py"] + options + [d + "/in/art", d + "/" + to, "demo_lib"]
         amdsplit.main()
     sys.argv = argv
+
+
+@an_input
+def odd(d):
+    """Libraries with entries that are empty, the same for two GPUs, or of any order; names of files."""
+    code = mkfat.code_object("gfx1030", 900, "x")
+    fatlib(d + "/empty.so", [o.raw_bundle([("host-x86_64-unknown-linux-gnu-", b""), (HIPV4 + "gfx1030", b""),
+                                           (HIPV4 + "gfx1100", mkfat.code_object("gfx1100", 900, "e"))], 4096)])
+    fatlib(d + "/equal.so", [mkfat.bundle([("gfx1030", code), ("gfx1100", code)], 0, 4096)])
+    fatlib(d + "/host.so", [o.raw_bundle([(HIPV4 + "gfx1030", code), (
+        "host-x86_64-unknown-linux-gnu-", b"of the host"), (HIPV4 + "gfx1100", code)])])
+    for gpu in "gfx11-generic", "gfx942_xnackp", "gfx90a_xnackm", "gfx1250_strict", "gfx942_stricter", "gfx":
+        write(d + "/lib/libMIOpenCKGroupedConv_%s.so" % gpu, Stands().host_library(gpu))
+        write(d + "/lib/libdevice_gemm_operations_%s.a" % gpu, b"!<arch>\n")
