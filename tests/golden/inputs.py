@@ -84,7 +84,7 @@ import hashlib
 import lzma
 import struct
 import types
-import zlib
+import warnings
 
 import zstandard
 import foreign
@@ -381,6 +381,190 @@ def thick(d):
     runtime = o.elf_object([(".rodata", 1, 1, b"CCOB __hipRegisterFatBinary libamd_comgr.so")])
     write(d + "/runtime/libamdhip64.so.7", runtime)
     write(d + "/runtime/libamdhip64.so.5", runtime.replace(b"CCOB", b"none"))
+
+
+@an_input
+def joining(d):
+    """Archives to join: that clash, have unknown fields, are damaged, or say something wrong."""
+    noise = mkarchive.noise
+
+    def put(name, entries, how=None, **top):
+        a = mkarchive.Archive(**dict({"group": "g"}, **top))
+        for key, arch, data, *more in entries:
+            a.add(key, arch, data, **(more[0] if more else {}))
+        a.write(d + "/" + name + ".kpack", **(how or {}))
+        return a
+    put("a", [("x#0", "gfx900", b"one"), ("y#0", "gfx900", b"two"), ("z#0", "gfx900", b"z")])
+    put("b", [("x#0", "gfx900", b"eno"), ("y#0", "gfx900", b"owt"), ("w#0", "gfx900", b"w")])
+    put("c", [("x#0", "gfx906", b"one"), ("big#0", "gfx906", noise(9000))])
+    put("d", [("x#0", "gfx1030", b"one"), ("big#0", "gfx1030", noise(9000), {"chunk": 4096})])
+    put("none", [("x#0", "gfx908", b"one"), ("big#0", "gfx908", noise(9000))], scheme="none")
+    put("none2", [("x#0", "gfx1100", b"one"), ("big#0", "gfx1100", noise(9000))], scheme="none")
+    put("other-group", [("x#0", "gfx909", b"one")], group="h")
+    put("family", [("x#0", "gfx90c", b"one"), ("x#0", "gfx940", b"two")], family="fam")
+    put("no-hash", [("x#0", "gfx90a", b"one", {"hash": False})], index=False, checksum=False)
+    put("lies-a", [("x#0", "gfx900", b"one", {"xxh3": bytes(16)})])
+    put("lies-b", [("x#0", "gfx900", b"two", {"xxh3": bytes(16)})])
+    put("unknown", [("k#0", "gfx1", noise(500), {"entry": {"first": [1, {"x": None}], 7: b"bin"}}),
+                    ("k#1", "gfx1", noise(600, 1), {"entry": {"crc": 2**64 - 1}})],
+        {"last": ["gfx_arches", "producer"], "top": {"producer": "one", "only": {"a": [True, -1.5]}, 9: None}})
+    put("unknown2", [("k#2", "gfx2", noise(500), {"entry": {"note": 1}})],
+        {"top": {"producer": "one", "other": 1}})
+    put("unknown3", [("k#2", "gfx2", noise(500), {"entry": {"note": 2}})], {"top": {"producer": "two"}})
+    put("version2", [("k#1", "gfx1", noise(500))], {"top": {"format_version": 2}})
+    put("blob-fields", [("k#1", "gfx1", noise(500))],
+        {"top": {"blobs": [{"offset": 64, "size": 500, "crc": 1}]}}, scheme="none")
+    put("many-fields", [("k#1", "gfx1", noise(500))], {"top": {"f%d" % i: 1 for i in range(1001)}})
+    put("short", [("k#1", "gfx5", noise(500), {"entry": {"original_size": 501}}), ("k#2", "gfx5", b"k")])
+    put("names", [("k#0", "../up", b"k"), ("k#0", "a/b", b"k")])
+    put("up", [("k#0", "gfx900", b"k")], group="../g")
+    put("empty", [])
+    put("paths", [("db#0", "generic", b"d" * 99, {"path": "lib/db"}), ("x#1", "gfx900", b"q", {"path": "p/x"})])
+    put("path-clash", [("db#0", "generic", b"e" * 99, {"path": "lib/db"})])
+    a = put("ordinals", [("k#0", "gfx7", b"same")])
+    a.add("k#1", "gfx7", b"same", ordinal=0)
+    a.add("k#2", "gfx8", b"same", ordinal=0)
+    a.write(d + "/ordinals.kpack")
+    with open(d + "/c.kpack", "rb") as f:
+        data = bytearray(f.read())
+    data[200] ^= 90
+    write(d + "/damaged.kpack", bytes(data))
+    write(d + "/cut.kpack", bytes(data[:-50]))
+    write(d + "/text.kpack", b"text\n")
+
+
+def built(path, seed, *arches, n=2):
+    fatlib(path, [code_bundle(arches, "%s%d" % (seed, i)) for i in range(n)])
+
+
+@an_input
+def artifact(d):
+    """art: an artifact with two prefixes that have device code and one that has none."""
+    built(d + "/art/math/stage/lib/deep/liba.so.1", "a", "gfx1030", "gfx1100", "gfx90a:xnack+")
+    built(d + "/art/comm/stage/lib/libb.so", "b", "gfx1100", "gfx942")
+    os.symlink("liba.so.1", d + "/art/math/stage/lib/deep/liba.so")
+    write(d + "/art/none/stage/a name: with\na newline", b"text\n")
+    os.mkdir(d + "/art/none/stage/empty")
+    write(d + "/art/artifact_manifest.txt", b"math/stage\n\n  comm/stage\nnone/stage\n")
+    write(d + "/art/share/doc", b"doc\n")
+    os.link(d + "/art/share/doc", d + "/art/share/again")
+    # what is for gfx1250-strict, for its revision 0, and what only looks like it
+    built(d + "/strict/st/lib/libf.so", "f", "gfx1250", "gfx1250-strict", n=1)
+    for gpu in "gfx1250", "gfx1250-strict", "gfx1250v0":
+        write("%s/strict/st/lib/hipblaslt/library/%s/TensileManifest.txt" % (d, gpu), gpu.encode())
+        write("%s/strict/st/lib/rocblas/library/%s/a.co" % (d, gpu), gpu.encode())
+    for name in ("lib/libdevice_conv_operations.a", "lib/libdevice_conv_operations_gfx1250_strict.a",
+                 "lib/libdevice_conv_operations_gfx1250_stricter.a",
+                 "lib/libdevice_conv_operations_gfx950_xnackp.a"):
+        write(d + "/strict/st/" + name, b"!<arch>\n")
+    write(d + "/strict/st/share/miopen/db/gfx1250-strict40.fdb.txt", b"strict\n")
+    write(d + "/strict/st/share/miopen/db/gfx1153.HIP.fdb.txt", b"1153\n")
+    write(d + "/strict/artifact_manifest.txt", b"st\n")
+
+
+@an_input
+def shards(d):
+    """Builds of one artifact for two families of GPUs, as recombine's examples have them."""
+    for shard, arches, seed in (("rdna", ("gfx1030", "gfx1100"), "r"), ("cdna", ("gfx90a", "gfx942"), "c")):
+        at = "%s/%s/" % (d, shard)
+        for lib in "liba", "libb":
+            built("%s%s/blas/lib/%s.so" % (at, "in", lib), lib + seed, *arches)
+        write(at + "in/blas/share/text", b"text\n")
+        hipblaslt.shard(Tree(at + "in/blas", Stands()), arches[-1])
+        built(at + "in/rand/lib/librand.so", "rand" + seed, *arches, n=1)
+        write(at + "in/host/lib/libhost.so", Stands().host_library("host"))
+
+
+def torch(path, *, arches, stored=True, **more):
+    """A wheel as mkwheel.py makes it, with little code.  Not stored: deflated."""
+    import mkwheel
+    import zipfile
+    mkwheel.zipfile = types.SimpleNamespace(
+        ZipFile=zipfile.ZipFile, ZipInfo=zipfile.ZipInfo,
+        ZIP_DEFLATED=zipfile.ZIP_STORED if stored else zipfile.ZIP_DEFLATED)
+    mkwheel.fat = lambda arches, seed, bundles: mkfat.shared_library(*wheel_code(arches, seed, bundles))
+    mkwheel.print = lambda *_: None
+    options = dict(dist="torch", version="2.10.0+rocm7.1", tags="py3-none-linux_x86_64", seed="0",
+                   device_seed="0", databases=None, root="torch", metadata=None, add=None,
+                   no_code=False)
+    options.update(more, arches=arches, dir=path)
+    mkwheel.make(types.SimpleNamespace(**options))
+
+
+def wheel_code(arches, seed, bundles):
+    data, starts = b"", []
+    for i in range(bundles):
+        data += bytes(-len(data) % 4096)
+        starts.append(len(data))
+        data += code_bundle(arches, "%s/%d" % (seed, i), size=500)
+    return data, starts
+
+
+@an_input
+def wheels(d):
+    """Wheels like torch's in directories of their own; and small ones that lie, by ziptricks.py."""
+    import ziptricks
+    four = "gfx90a:xnack+,gfx90a:xnack-,gfx942,gfx1100"
+    write(d + "/files/text", b"text\n")
+    write(d + "/files/metadata", b"Metadata-Version: 1.2\r\nName: torch\r\nVersion: 2.10.0+rocm7.1\r\n\r\n"
+          b"Body\r\n\r\nEnd")
+    write(d + "/files/extra", b"Metadata-Version: 2.1\nName: torch\nVersion: 2.10.0+rocm7.1\n"
+          b"Provides-Extra: GFX942\n\n")
+    built(d + "/files/code.so", "code", "gfx942", n=1)
+    for gpu in "gfx1250", "gfx1250-strict", "gfx1201":
+        write("%s/files/dbs/lib/rocblas/library/TensileLibrary_%s.dat" % (d, gpu), gpu.encode())
+    aotriton.pack(Tree(d + "/files/dbs", Stands()), "gfx11xx", "gfx1100", 1)
+    rocblas.mixed(Tree(d + "/files/rocblas", Stands()))
+    torch(d + "/a", arches=four, stored=False)
+    torch(d + "/b", arches="gfx942,gfx1201", device_seed="1")
+    torch(d + "/c", arches="gfx1030,gfx1201", seed="1")
+    torch(d + "/e", arches="gfx1101,gfx1201")
+    torch(d + "/version", arches="gfx942", version="2.11.0")
+    torch(d + "/databases", arches="gfx942,gfx1100", databases=d + "/files/rocblas")
+    torch(d + "/strict", arches="gfx1250,gfx1250-strict,gfx1201", databases=d + "/files/dbs")
+    torch(d + "/features", arches="gfx90a:sramecc+:xnack-,gfx1100,gfx11-generic,gfx942")
+    torch(d + "/crlf", arches="gfx942", metadata=d + "/files/metadata")
+    torch(d + "/extra", arches="gfx942", metadata=d + "/files/extra")
+    torch(d + "/tags", arches="gfx942", tags="cp313-cp313-manylinux_2_28_x86_64,cp313-cp313-linux_x86_64")
+    info = "torch-2.10.0+rocm7.1"
+    for name, member, file in (
+            ("signed", info + ".dist-info/RECORD.jws", "text"), ("outside", "other/x.so", "code.so"),
+            ("data", info + ".data/platlib/y.so", "code.so"), ("split", "torch/.kpack/x_gfx942.kpack", "text"),
+            ("kpack-file", "torch/.kpack", "text"), ("more", "torch/mine", "text")):
+        torch(d + "/" + name, arches="gfx942", add=["%s=%s/files/%s" % (member, d, file)])
+    torch(d + "/empty", arches="gfx942", no_code=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # members that are there twice
+        for name, make in ziptricks.TRICKS.items():
+            if name not in ("bomb", "many"):
+                os.makedirs("%s/tricks/%s" % (d, name))
+                make("%s/tricks/%s/x-1.0-py3-none-any.whl" % (d, name))
+
+
+@an_input
+def amd(d):
+    """out: the artifact, split as AMD's program leaves it; none: without compression."""
+    import amdsplit
+    artifact(d + "/in")
+    argv = sys.argv
+    for options, to in ([], "out"), (["--none"], "none"):
+        sys.argv = ["amdsplit.py"] + options + [d + "/in/art", d + "/" + to, "demo_lib"]
+        amdsplit.main()
+    sys.argv = argv
+
+
+@an_input
+def odd(d):
+    """Libraries with entries that are empty, the same for two GPUs, or of any order; names of files."""
+    code = mkfat.code_object("gfx1030", 900, "x")
+    fatlib(d + "/empty.so", [o.raw_bundle([("host-x86_64-unknown-linux-gnu-", b""), (HIPV4 + "gfx1030", b""),
+                                           (HIPV4 + "gfx1100", mkfat.code_object("gfx1100", 900, "e"))], 4096)])
+    fatlib(d + "/equal.so", [mkfat.bundle([("gfx1030", code), ("gfx1100", code)], 0, 4096)])
+    fatlib(d + "/host.so", [o.raw_bundle([(HIPV4 + "gfx1030", code), (
+        "host-x86_64-unknown-linux-gnu-", b"of the host"), (HIPV4 + "gfx1100", code)])])
+    for gpu in "gfx11-generic", "gfx942_xnackp", "gfx90a_xnackm", "gfx1250_strict", "gfx942_stricter", "gfx":
+        write(d + "/lib/libMIOpenCKGroupedConv_%s.so" % gpu, Stands().host_library(gpu))
+        write(d + "/lib/libdevice_gemm_operations_%s.a" % gpu, b"!<arch>\n")
 
 
 sys.modules.setdefault("inputs", sys.modules[__name__])

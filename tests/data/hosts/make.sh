@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Make the files of this directory again: make.sh DIR, with gcc, GNU ld, gold, clang-22, lld and
-# patchelf.
+# Make the files of this directory again: make.sh DIR, with gcc, GNU ld, gold, clang-14, clang-22,
+# lld and patchelf.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$1"
@@ -20,6 +20,9 @@ host relr.so -shared -Wl,-z,pack-relative-relocs
 host pages.so -shared -fuse-ld=lld -Wl,-z,separate-code,-z,max-page-size=16384
 host pie -DMAIN -pie
 host fixed -DMAIN -no-pie -static
+gcc -fPIC -c '-DBUNDLE="b.hipfb"' "$here/fat.S" -o fat.o
+clang-14 -O1 -fPIC -shared -fprofile-instr-generate -Wl,--build-id=sha1,-z,max-page-size=4096,-s \
+	-o profiled.so "$here/host.c" fat.o
 cp bfd.so sectionless.so
 llvm-objcopy-22 --strip-sections sectionless.so
 cp bfd.so patched.so
