@@ -39,7 +39,8 @@ static kpack_error_t find_place(struct rewrite *r, const char *path,
 		return no_place(path, "is a link that leads nowhere", why);
 	errno = error;
 	if (error)
-		return below_fail(why, "cannot find where it is");
+		return kp_fail_prefix(why, below_fail(why, "cannot find where it is"),
+				      "%s", path);
 	if (r->to.fd < 0)
 		return KPACK_SUCCESS;
 	r->in_place = same_file(&r->to.st, &r->from->st);

@@ -66,10 +66,11 @@ static kpack_error_t write_file(const struct kpack_archive *a, size_t entry,
 	struct file_sink sink = {.out = {.fd = -1, .dir_fd = -1}};
 	kpack_error_t err = below_outfile_open(&sink.out, path, 0666, why);
 
-	if (!err)
-		err = archive_decode(a, entry, to_file, &sink, why);
-	if (!err)
-		err = kp_outfile_publish(&sink.out, why);
+	if (err)
+		return kp_fail_prefix(why, err, "%s", path);
+	err = archive_decode(a, entry, to_file, &sink, why);
+	if (!err && kp_outfile_publish(&sink.out, why))
+		err = kp_fail_prefix(why, why->code, "%s", path);
 	kp_outfile_close(&sink.out);
 	return err;
 }

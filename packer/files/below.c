@@ -87,9 +87,18 @@ int below_unlink(const char *path)
 	AT_PLACE(path, unlinkat(at.dir, at.name, 0));
 }
 
-int below_rmdir(const char *path)
+static int rmdir_at(const char *path)
 {
 	AT_SPOT(path, SPOT_OF_NAME, unlinkat(at.dir, at.name, AT_REMOVEDIR));
+}
+
+int below_rmdir(const char *path)
+{
+	int status = rmdir_at(path);
+
+	if (!status)
+		resolve_remove_root(path);
+	return status;
 }
 
 int below_rename(const char *from, const char *to, unsigned flags)

@@ -24,6 +24,7 @@
 struct root {
 	char *path; /* without slashes at its end */
 	int fd;
+	bool removed;
 };
 
 /* Never shrinks: a descriptor that was found stays open. */
@@ -68,7 +69,8 @@ static int find_root_of(const char *path, bool proper, const char **rest)
 		const char *below = rest_below(&roots.items[i], path);
 		size_t length = strlen(roots.items[i].path);
 
-		if (below && (*below || !proper) && (fd < 0 || length >= best)) {
+		if (below && (*below || !proper) && !roots.items[i].removed &&
+		    (fd < 0 || length >= best)) {
 			fd = roots.items[i].fd;
 			best = length;
 			*rest = below;
@@ -88,7 +90,21 @@ void resolve_add_root(const char *path, int fd)
 	pthread_mutex_lock(&roots.lock);
 	xgrow(&roots.items, roots.count, &roots.cap, sizeof(*roots.items));
 	roots.items[roots.count++] =
-		(struct root){xstrndup(path, trimmed_length(path)), fd};
+		(struct root){xstrndup(path, trimmed_length(path)), fd, false};
+	pthread_mutex_unlock(&roots.lock);
+}
+
+void resolve_remove_root(const char *path)
+{
+	const char *rest;
+
+	if (find_root_of(path, true, &rest) < 0)
+		return;
+	pthread_mutex_lock(&roots.lock);
+	for (size_t i = 0; i < roots.count; i++) {
+		rest = rest_below(&roots.items[i], path);
+		roots.items[i].removed |= rest && !*rest;
+	}
 	pthread_mutex_unlock(&roots.lock);
 }
 

@@ -27,6 +27,11 @@ enum spot_kind {
 int resolve_root(const char *path, const char **rest);
 /* Take over FD as the root PATH. */
 void resolve_add_root(const char *path, int fd);
+/*
+ * The directory PATH was removed: if it was a root in another one, another directory that
+ * gets its name is looked for in that one.
+ */
+void resolve_remove_root(const char *path);
 
 /* Find the place of PATH: below a root without links, or as an operand.  0, or -1. */
 int resolve_spot(const char *path, enum spot_kind which, struct spot *at);

@@ -30,12 +30,12 @@ struct used {
 struct extract {
 	struct inspect_extract *x;
 	struct inspect_file *file;
-	pthread_mutex_t lock; /* guards stop, failed, and the filter and count of X */
+	pthread_mutex_t lock; /* guards stop, and the filter and count of X */
 	char **names;         /* per image; NULL: not selected */
 	bool *named;          /* per image: NAMES is decided */
 	void **used; /* per container: a tree of struct used, one thread's at a time */
-	bool stop;   /* no further file can be written */
-	size_t failed;
+	struct kpackx_error **faults; /* per image; NULL: none */
+	bool stop;                    /* no further file can be written */
 };
 
 /* --- names ------------------------------------------------------------------------ */
@@ -223,18 +223,35 @@ static kpack_error_t write_file(const struct inspect_extract *x, const char *nam
 	return err;
 }
 
-/* Count a file that was written, or report ERR. */
-static void count_written(struct extract *e, kpack_error_t err,
+/* Count the file of IMAGE, which was written, or keep WHY it was not. */
+static void count_written(struct extract *e, size_t image, kpack_error_t err,
 			  const struct kpackx_error *why)
 {
+	if (err) {
+		e->faults[image] = xmalloc(sizeof(*why));
+		*e->faults[image] = *why;
+	}
 	pthread_mutex_lock(&e->lock);
 	e->x->written += !err;
-	e->failed += err != KPACK_SUCCESS;
-	if (err && e->failed <= REPORTED_MAX)
-		report_why(e->x->dir, why);
 	/* an existing file concerns one image; any other error the disk or the input */
 	e->stop |= err && err != KPACK_ERROR_INVALID_ARGUMENT;
 	pthread_mutex_unlock(&e->lock);
+}
+
+/*
+ * Report the files that were not written, in the order of the images, whatever the order of
+ * the threads.  Returns their number.
+ */
+static size_t report_unwritten(const struct extract *e)
+{
+	size_t failed = 0;
+
+	for (size_t i = 0; i < e->file->list.n_images; i++)
+		if (e->faults[i] && ++failed <= REPORTED_MAX)
+			report_why(e->x->dir, e->faults[i]);
+	if (failed > REPORTED_MAX)
+		report_error(e->x->dir, "and %zu files more", failed - REPORTED_MAX);
+	return failed;
 }
 
 static kpack_error_t extract_leaf(void *arg, struct inspect_thread *thread, size_t image,
@@ -256,7 +273,7 @@ static kpack_error_t extract_leaf(void *arg, struct inspect_thread *thread, size
 	if (!e->names[image])
 		return KPACK_SUCCESS;
 	err = write_file(e->x, e->names[image], src, &fault);
-	count_written(e, err, &fault);
+	count_written(e, image, err, &fault);
 	return KPACK_SUCCESS;
 }
 
@@ -281,7 +298,10 @@ static kpack_error_t extract_all(struct extract *e, struct kpackx_error *why)
 					  .leaf = extract_leaf,
 					  .decoded = check_decoded};
 	const struct kp_containers *list = &e->file->list;
+	kpack_error_t err;
+	size_t failed;
 
+	e->faults = xcalloc(list->n_images, sizeof(*e->faults));
 	e->names = xcalloc(list->n_images, sizeof(*e->names));
 	e->used = xcalloc(list->count, sizeof(*e->used));
 	e->named = xcalloc(list->n_images, sizeof(*e->named));
@@ -291,11 +311,12 @@ static kpack_error_t extract_all(struct extract *e, struct kpackx_error *why)
 	}
 	KP_TRY(below_make_root(e->x->dir, 0777, why));
 	KP_TRY(name_images(e, why));
-	KP_TRY(inspect_walk_run(&walk, why));
+	err = inspect_walk_run(&walk, why);
+	failed = report_unwritten(e);
+	if (err)
+		return err;
 	arch_filter_unmatched(&e->x->filter, "image");
-	if (e->failed > REPORTED_MAX)
-		report_error(e->x->dir, "and %zu files more", e->failed - REPORTED_MAX);
-	if (e->failed)
+	if (failed)
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "not everything was written");
 	return KPACK_SUCCESS;
 }
@@ -306,11 +327,14 @@ kpack_error_t inspect_extract_run(struct inspect_extract *x, struct inspect_file
 	struct extract e = {.x = x, .file = file, .lock = PTHREAD_MUTEX_INITIALIZER};
 	kpack_error_t err = extract_all(&e, why);
 
-	for (size_t i = 0; i < file->list.n_images; i++)
+	for (size_t i = 0; i < file->list.n_images; i++) {
 		free(e.names[i]);
+		free(e.faults[i]);
+	}
 	for (size_t i = 0; i < file->list.count; i++)
 		tdestroy(e.used[i], free);
 	free(e.names);
+	free(e.faults);
 	free(e.named);
 	free(e.used);
 	pthread_mutex_destroy(&e.lock);

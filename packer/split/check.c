@@ -463,18 +463,46 @@ static kpack_error_t check_contents(struct checker *c, struct kpackx_error *why)
 
 /* --- archives ---------------------------------------------------------------------- */
 
+/*
+ * The architectures that an archive of PART may have: those of the prefix I, or of all
+ * prefixes, whose archives were joined.  The strings are borrowed.
+ */
+static char **arches_of(const struct split *s, const struct split_prefix *i,
+			const char *part, size_t *count)
+{
+	const struct split_prefix *items = s->joined ? s->items : i;
+	size_t n_items = s->joined ? s->n_items : 1;
+	char **arches = NULL;
+
+	*count = 0;
+	for (size_t k = 0; k < n_items; k++) {
+		size_t number = partition_find(&items[k].parts, part);
+		const struct output_tree *p;
+
+		if (number == PARTITION_NONE)
+			continue;
+		p = &items[k].parts.items[number];
+		arches = xrealloc(arches, (*count + p->n_arches + 1) * sizeof(*arches));
+		for (size_t a = 0; a < p->n_arches; a++)
+			arches[(*count)++] = p->arches[a];
+	}
+	return arches;
+}
+
 static kpack_error_t check_archive(const struct split *s, const struct split_prefix *i,
 				   const struct output_tree *part, const char *name,
 				   struct stored_check *stored, struct kpackx_error *why)
 {
+	size_t n_arches;
+	char **arches = arches_of(s, i, part->name, &n_arches);
 	char *relative = split_archive_path(i, name);
 	char *path =
 		split_path(s, split_tree_of(s, part->name), i->prefix->path, relative);
-	kpack_error_t err =
-		stored_check_archive(stored, path, part->arches, part->n_arches, why);
+	kpack_error_t err = stored_check_archive(stored, path, arches, n_arches, why);
 
 	free(relative);
 	free(path);
+	free(arches);
 	return err;
 }
 

@@ -79,7 +79,12 @@ def elf(fat, words):
     return bytes(data)
 
 
-words = sys.argv[1].split("-")
-fatbin = open(sys.argv[2], "rb").read()
-with open(sys.argv[3], "wb") as f:
-    f.write(pe(fatbin, "long" in words) if words[0] == "pe" else elf(fatbin, words))
+def main():
+    words = sys.argv[1].split("-")
+    fatbin = open(sys.argv[2], "rb").read()
+    with open(sys.argv[3], "wb") as f:
+        f.write(pe(fatbin, "long" in words) if words[0] == "pe" else elf(fatbin, words))
+
+
+if __name__ == "__main__":
+    main()

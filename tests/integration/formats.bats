@@ -221,22 +221,6 @@ check_archives() { # DIR PREFIX FILE...
 	END
 }
 
-@test "each format as INPUT" {
-	make_files in
-	for f in in/*; do
-		name=${f##*/}
-		if [[ $name == none.[ao] ]]; then
-			fails "$f: no device code found in 1 files" --archives-only "$f" "out.$name"
-			[ ! -e "out.$name" ]
-			continue
-		fi
-		kpack pack --archives-only -q --group g "$f" "out.$name" 2>err
-		[ ! -s err ]
-		check_archives "out.$name/.kpack" "" "$name"
-		kpack verify -q "out.$name/.kpack"
-	done
-}
-
 @test "in a tree they are packed and stay; in place, too" {
 	make_files in/lib
 	(cd in/lib && ls) >names

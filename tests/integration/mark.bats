@@ -59,51 +59,6 @@ everything_of() { # FILE: attributes and times, without the bytes
 
 # --- show ----------------------------------------------------------------------------
 
-@test "show: every kind of file" {
-	make_root --bundles 4 --share 2
-	echo text >text
-	convert fat.so kept.so --keep-device-code
-	mkfat --bare bare
-	ends 0 "text: no device code" mark show text
-	ends 0 "/bin/sh: no device code" mark show /bin/sh
-	ends 0 "fat.so: fat" mark show fat.so
-	ends 0 "bare: bare container" mark show bare
-	ends 0 "kept.so: converted, device code kept" mark show kept.so
-	ends 0 "x.so: converted" mark show root/lib/x.so
-	[[ "$output" == *"kernel_name    lib/x.so"* ]]
-	[[ "$output" == *"search path    ../.kpack/g_@GFXARCH@.kpack"* ]]
-	[[ "$output" == *"layout         4 containers, 12 objects for gfx1030 gfx1100 gfx90a:xnack+"* ]]
-	[ "$(grep -c ' HIPK ' <<<"$output")" = 8 ]
-	head -c 100 root/lib/x.so >broken
-	ends 1 "kpack: broken: " mark show broken fat.so
-	[[ "$output" == *"fat.so: fat"* ]]
-	ends 1 "No such file" mark show nothing
-	ends 1 "is a directory" mark show root
-}
-
-@test "show --json" {
-	make_root --ragged --reverse
-	mark show --json root/lib/x.so fat.so /bin/sh >got.json
-	$python - <<-'END'
-	import json
-	x, fat, sh = json.load(open("got.json"))
-	keys = {"file", "kind", "kernel_name", "search_paths", "marker_size", "layout", "size", "wrappers"}
-	assert set(x) == set(fat) == set(sh) == keys
-	assert (x["kind"], fat["kind"], sh["kind"]) == ("converted", "fat", "no device code")
-	assert x["kernel_name"] == "lib/x.so" and fat["kernel_name"] is None
-	assert x["search_paths"] == ["../.kpack/g_@GFXARCH@.kpack"] and fat["search_paths"] == []
-	assert x["layout"]["containers"] == 3 and x["layout"]["objects"] == 6
-	assert x["layout"]["arches"] == ["gfx1030", "gfx1100", "gfx90a:xnack+"]
-	assert x["size"] == fat["size"] == x["layout"]["size"]
-	assert fat["layout"] is None and sh["layout"] is None and sh["wrappers"] == []
-	assert [w["container"] for w in fat["wrappers"]] == [2, 1, 0]
-	assert [w["index"] for w in x["wrappers"]] == [0, 1, 2]
-	assert len({w["target"] for w in x["wrappers"]}) == 1
-	for w in x["wrappers"]:
-	    assert w["magic"] == "HIPK" and w["version"] == 1 and w["container"] is None
-	END
-}
-
 # --- convert -------------------------------------------------------------------------
 
 @test "convert: in place and elsewhere, attributes stay" {
@@ -352,47 +307,12 @@ everything_of() { # FILE: attributes and times, without the bytes
 	ends 0 "in 3 archives" mark check root
 }
 
-@test "check: a damaged object is reported for each binary that asks for it" {
-	make_root --same --bundles 2
-	damage root/.kpack/g_gfx1030.kpack
-	ends 1 "x.so: wrapper 0: gfx1030: lib/x.so#0 in " mark check root
-	[[ "$output" == *"x.so: wrapper 1: gfx1030: lib/x.so#1 in "* ]]
-	[[ "$output" == *" 2 faults" ]]
-}
-
 damage() { # ARCHIVE: one byte of the first frame
 	printf '\xff' | dd of="$1" bs=1 seek=150 conv=notrunc status=none
 }
 
-@test "check: an archive of another build" {
-	make_root --seed one
-	mkdir -p other/lib
-	mkfat --seed two other/lib/x.so
-	kpack pack -q --archives-only --group g other other
-	cp other/.kpack/g_gfx1100.kpack root/.kpack/
-	ends 1 "x.so: wrapper 2: gfx1100: lib/x.so#2 in $PWD/root/.kpack/g_gfx1100.kpack is from another build" mark check root
-	[[ "$output" == *" 3 faults" ]]
-	# nothing says so without the layout
-	forget_layout root/lib/x.so
-	ends 0 " 0 faults" mark check root
-}
-
 forget_layout() { # FILE: as another tool would have converted it
 	sed -i 's/\.rocm_kpack_layout/.somebody_elses___/' "$1"
-}
-
-@test "check: a key is missing" {
-	make_root --bundles 2
-	mark set --kernel-name lib/y.so root/lib/x.so
-	ends 1 "x.so: wrapper 1: gfx90a:xnack+: no archive has lib/y.so#1" mark check root
-	[[ "$output" == *" 6 faults" ]]
-	forget_layout root/lib/x.so
-	ends 1 "x.so: no archive has an object of lib/y.so" mark check root
-	[[ "$output" == *" 1 faults" ]]
-	# one binary more than the archives know
-	mark set --kernel-name lib/x.so root/lib/x.so
-	ends 0 " 0 faults" mark check root
-	ends 1 "x.so: gfx950: no archive has it" mark check --arch gfx950 root
 }
 
 @test "check: without a layout, what no archive has was not built" {
@@ -482,48 +402,6 @@ foreign() { # ARCH [OTHER]
 	ends 0 "9 objects in 3 archives, 0 faults" mark check root
 	damage root/.kpack/g_gfx1100.kpack
 	ends 1 "x.so: wrapper 0: gfx1100: lib/x.so#0 in " mark check root
-}
-
-@test "check: two objects for one architecture" {
-	make_root --twice gfx1030
-	ends 0 "12 objects in 3 archives, 0 faults" mark check root
-}
-
-@test "check: broken and half converted binaries" {
-	make_root
-	head -c 3000 root/lib/x.so >root/lib/broken.so
-	ends 1 "root/lib/broken.so: " mark check root
-	rm root/lib/broken.so
-	# HIPK in the first wrapper only
-	$python - fat.so root/lib/half.so <<-'END'
-	import sys
-	data = open(sys.argv[1], "rb").read()
-	open(sys.argv[2], "wb").write(data.replace(b"FPIH", b"HIPK", 1))
-	END
-	ends 1 "half.so: wrapper 0: is converted, other wrappers are not" mark check root
-	[[ "$output" == *" 1 faults" ]]
-}
-
-@test "check --json" {
-	make_root
-	rm root/.kpack/g_gfx1030.kpack
-	damage root/.kpack/g_gfx1100.kpack
-	status=0
-	mark check --json --arch gfx1030 root >got.json 2>err || status=$?
-	[ "$status" -eq 1 ]
-	[ ! -s err ]
-	$python - <<-'END'
-	import json
-	got = json.load(open("got.json"))
-	assert set(got) == {"converted", "fat", "objects", "archives", "not_installed", "not_built", "faults"}
-	assert (got["converted"], got["fat"], got["objects"], got["archives"]) == (1, 0, 6, 2)
-	faults = [(f["file"], f["wrapper"], f["arch"]) for f in got["faults"]]
-	assert ("root/lib/x.so", None, "gfx1030") in faults, faults
-	assert ("root/lib/x.so", 0, "gfx1100") in faults and len(faults) == 2, faults
-	assert got["not_installed"] == [], got
-	END
-	mark check --json root >got.json && return 1
-	$python -c 'import json; assert json.load(open("got.json"))["not_installed"] == ["gfx1030"]'
 }
 
 @test "check: search paths without end" {
@@ -724,32 +602,6 @@ make_foreign() {
 	ends 1 "has no .rocm_kpack_layout" mark restore --archive k -o no.so root/lib/x.so
 	[ ! -e no.so ]
 	ends 2 "one FILE" mark restore
-}
-
-@test "what is no regular file is not replaced, and links stay links" {
-	make_root
-	mkfifo fifo
-	mkdir dir
-	ln -s target link
-	ln -s /dev/null null
-	for out in fifo dir null; do
-		ends 1 "kpack: root/lib/x.so: $out: is no regular file; not replaced" mark restore -o $out root/lib/x.so
-		ends 1 "$out: is no regular file; not replaced" convert fat.so $out
-	done
-	[ -p fifo ] && [ -d dir ] && [ -L null ] && [ -c /dev/null ]
-	ends 1 "link: is a link that leads nowhere; not replaced" mark restore -o link root/lib/x.so
-	echo old >target
-	ends 0 "link: restored" mark restore -o link root/lib/x.so
-	[ -L link ]
-	same_code fat.so target
-	ends 0 "link: converted" convert fat.so link
-	[ -L link ]
-	cmp target root/lib/x.so
-	# another name of what is replaced keeps what it had
-	ln target hard
-	mark restore -o target root/lib/x.so
-	cmp hard root/lib/x.so
-	same_code fat.so target
 }
 
 @test "root follows no link that another user may have put there" {

@@ -348,40 +348,6 @@ topology() { # VERSION...: a machine with these GPUs
 }
 
 # bats test_tags=single
-@test "wrong policies: the message names file, line and value, and nothing is done" {
-	make_tree tree
-	cp -a tree before
-	policy good "tree=$T/tree" arch=gfx1100 do=thin
-	policy bad "tree=$T/other" arch=gfx1100 do=thick
-	run -1 apply
-	[ "$output" = "kpack: policies/bad.conf: line 3: do=thick: not thin or pack" ]
-	policy bad "tree=$T/tree/lib" arch=gfx1030 do=thin
-	run -1 apply
-	[[ $output == *"good.conf and bad.conf: the trees $T/tree and $T/tree/lib overlap"* ]]
-	rm policies/bad.conf
-	run -1 apply good missing
-	[[ $output == *"policies: there is no missing.conf" ]]
-	run -2 apply -n --mounts
-	run -2 apply --wrong
-	diff -r tree before
-	# what packages leave beside them is none
-	printf 'do=thick\n' | tee policies/a.conf.dpkg-new policies/b.conf~ policies/.c.conf policies/README >/dev/null
-	policy none "tree=$T/missing" arch=gfx1100 do=thin
-	run -0 apply none
-	[ "$output" = "none: $T/missing: does not exist" ]
-	run -0 status none
-	[ "$output" = "none: $T/missing: does not exist" ]
-	: >file
-	policy none "tree=$T/file" arch=gfx1100 do=thin
-	run -1 apply none
-	[[ $output == "kpack: none: tree=$T/file: "* ]]
-	run -0 apply good
-	# no policies are no fault
-	run -0 kpack apply --policy-dir "$T/no" --state-dir state
-	[ -z "$output" ]
-}
-
-# bats test_tags=single
 @test "root takes no policy that others can write" {
 	as_root
 	make_tree tree

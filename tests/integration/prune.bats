@@ -200,24 +200,6 @@ faultless() { # GPU TREE
 	! sums out/.kpack | grep -E ' lib/a\.so#[0-9]+ +gfx' || false
 }
 
-@test "objects that a binary does not ask for, or finds in another archive" {
-	mkdir -p old new
-	mkfat --size 60000 --bundles 3 old/a.so
-	mkfat --size 60000 --seed 2 old/b.so
-	kpack pack -q --group g old out
-	sums out/.kpack >all
-	# the next version has one bundle; its archives have another name, too
-	mkfat --size 60000 --bundles 1 --seed 4 new/a.so
-	kpack pack -q --group new new packed
-	cp packed/a.so out/a.so
-	cp packed/.kpack/* out/.kpack/
-	kpack prune --json out >report
-	{ sums packed/.kpack; grep ' b\.so#' all; } | sort >want
-	sums out/.kpack | diff want -
-	grep -q '"not_asked_for": 3' report
-	faultless gfx1100 out
-}
-
 @test "objects that another build added stay" {
 	mkdir in more
 	mkfat --size 60000 --arches gfx1100 in/a.so

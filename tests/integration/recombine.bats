@@ -229,66 +229,6 @@ absent() {
 		"$(cd again && find . -printf '%P %m %y\n' | sort)" ]
 }
 
-@test "other numbers of wrappers are never joined" {
-	two_builds
-	rm -r shards/b
-	build b gfx120X=gfx1200 --bundles 4
-	denied 1 '3 wrappers, and 4'
-	grep -q 'a/rocm_generic/usr/lib/libfat.so and b/rocm_generic/usr/lib/libfat.so' denied.err
-	denied 1 '4 wrappers, and 3' --prefer b
-}
-
-@test "another host is refused, or preferred" {
-	two_builds
-	py shards/b/rocm_generic/usr/lib/libfat.so <<-'END'
-	import sys
-	data = bytearray(open(sys.argv[1], "rb").read())
-	at = data.index(b"\xb8\x2a\0\0\0\xc3")  # answer() returns 42
-	data[at + 1] = 43
-	open(sys.argv[1], "wb").write(data)
-	END
-	denied 1 'section .text: byte 1 differs'
-	recombine -q --prefer b
-	kpack mark show out/rocm_generic/usr/lib/libfat.so >marker
-	grep -q rocm-gfx110X.kpack marker
-	grep -q rocm-gfx120X.kpack marker
-	grep -qaP '\xb8\x2b\0\0\0\xc3' out/rocm_generic/usr/lib/libfat.so
-}
-
-@test "a binary that is still fat is refused" {
-	two_builds
-	mkfat --arches gfx1200 shards/b/rocm_generic/usr/lib/libfat.so
-	denied 1 'the other fat'
-}
-
-@test "other names of the kernels are never joined" {
-	two_builds
-	kpack mark set --kernel-name other shards/b/rocm_generic/usr/lib/libfat.so
-	denied 1 'kernel_name lib/libfat.so, and other'
-	denied 1 'kernel_name other, and lib/libfat.so' --prefer b
-}
-
-@test "what differs among generic trees" {
-	two_builds
-	echo other >shards/b/rocm_generic/usr/share/readme
-	recombine -q
-	[ "$(cat out/rocm_generic/usr/share/readme)" = same ]
-	rm -r out
-	recombine -q --prefer b
-	[ "$(cat out/rocm_generic/usr/share/readme)" = other ]
-	rm -r out
-	config '"verify_generic_artifacts_match": true'
-	denied 1 'usr/share/readme: the contents differ'
-	echo same >shards/b/rocm_generic/usr/share/readme
-	recombine -q
-	rm -r out
-	echo more >shards/b/rocm_generic/usr/more
-	denied 1 'b/rocm_generic/usr/more is in 1 of 2 generic trees'
-	config
-	recombine -q
-	[ "$(cat out/rocm_generic/usr/more)" = more ]
-}
-
 @test "database files that every GPU needs must be equal" {
 	two_builds
 	local lib=usr/lib/rocblas/library
@@ -386,16 +326,6 @@ a.write('shards/a/blas_$arch/.kpack/blas_$arch.kpack')"
 	recombine -q
 }
 
-@test "GPUs that no shard has" {
-	two_builds
-	sed -i 's/"gfx1101"\]/"gfx1101", "gfx1102"]/' config.json
-	recombine --verbose 2>err
-	grep -q 'gfx1102 of group gfx110X is in no shard' err
-	rm -r out
-	sed -i 's/"validation": {/&"error_on_missing_architecture": true/' config.json
-	denied 1 'gfx1102 of group gfx110X is in no shard'
-}
-
 @test "components: only those asked for; one without code for GPUs" {
 	two_builds
 	mkdir -p shards/a/docs_generic/usr/share
@@ -411,34 +341,6 @@ a.write('shards/a/blas_$arch/.kpack/blas_$arch.kpack')"
 	denied 1 'the primary shard a has no docs_generic'
 }
 
-@test "faults of the configuration name the field" {
-	two_builds
-	fault() { # TEXT JSON
-		printf '%s' "$2" >config.json
-		denied 1 "config.json: $1"
-	}
-	local g='"architecture_groups": {"gfx1": {"display_name": "x", "architectures":'
-	fault 'line 2, column' $'{"a": 1,\n oops}'
-	fault 'primary_shard: is missing' '{}'
-	fault 'primary_shard: is a number, not a string' '{"primary_shard": 1}'
-	fault 'architecture_groups: is missing' '{"primary_shard": "a"}'
-	fault 'architecture_groups.gfx1.architectures: is empty' "{\"primary_shard\": \"a\", $g []}}}"
-	fault "architecture_groups.gfx1.architectures[0]: 'sm_90' does not" \
-		"{\"primary_shard\": \"a\", $g [\"sm_90\"]}}}"
-	fault 'architecture_groups.gfx1.architectures[1]: gfx90a is in group gfx1 already' \
-		"{\"primary_shard\": \"a\", $g [\"gfx90a\", \"gfx90a\"]}}}"
-	fault 'architecture_groups.gfx1.display_name: is missing' \
-		'{"primary_shard": "a", "architecture_groups": {"gfx1": {}}}'
-	fault 'line 1, column' '{"primary_shard": "a", "primary_shard": "b"}'
-	fault 'validation.verify_generic_artifacts_match: is a number, not true or false' \
-		"{\"primary_shard\": \"a\", $g [\"gfx90a\"]}}, \"validation\": {\"verify_generic_artifacts_match\": 1}}"
-	rm config.json
-	denied 1 'config.json'
-	config '"surprise": 1'
-	recombine -q 2>err
-	grep -qF 'config.json: validation.surprise: unknown field; ignored' err
-}
-
 @test "usage" {
 	denied 2 '--config is missing' --help=1 || true
 	status=0
@@ -451,22 +353,6 @@ a.write('shards/a/blas_$arch/.kpack/blas_$arch.kpack')"
 	status=0
 	kpack recombine --config x a b c 2>err || status=$?
 	[ $status = 2 ]
-}
-
-@test "an output that is the shards, or in them" {
-	two_builds
-	cp -a shards was
-	for to in shards shards/a shards/new; do
-		status=0
-		kpack recombine --config config.json shards $to 2>err || status=$?
-		[ $status = 1 ]
-		grep -q '^kpack: shards: OUTPUT is \(the same as\|inside\) INPUT$' err
-		diff -r shards was
-	done
-	status=0
-	kpack recombine --config config.json missing out 2>err || status=$?
-	[ $status = 1 ]
-	grep -q '^kpack: missing: .*No such file or directory' err
 }
 
 @test "existing trees are kept, or replaced" {
@@ -563,19 +449,6 @@ a.write('shards/a/blas_$arch/.kpack/blas_$arch.kpack')"
 		recombine -q
 		[ "$(ls -A out | wc -l)" = 3 ]
 	done
-}
-
-@test "JSON" {
-	two_builds
-	recombine --json >report.json
-	py <<-'END'
-	import json
-	report = json.load(open("report.json"))
-	trees = {t["name"]: t for t in report["trees"]}
-	assert trees["rocm_generic"]["joined"] == 1, trees
-	assert trees["rocm_gfx110X"]["group"] == "gfx110X", trees
-	assert report["files_of_no_group"] == 0
-	END
 }
 
 @test "an archive that a library opens by path is a file of its GPU" {

@@ -352,36 +352,6 @@ merge_fails() { # TEXT OPERAND...
 }
 
 # bats test_tags=single
-@test "parts that do not belong together" {
-	make_tree in
-	shards p 3 in
-	merge_fails "shard 2/3 is missing" p.1 p.3 -o out
-	merge_fails "shard 1/3 is missing" p.3 -o out
-	# the same twice is as once
-	cp -a p.1 p.1.again
-	kpack merge -q p.1 p.2 p.1.again p.3 p.1 -o fine
-	shards q 2 in
-	merge_fails "p.1 and q.2 are of different runs: the number of shards: 3, and 2" p.1 q.2 p.3 -o out
-	kpack pack -q --shard 2/3 --level 5 in level
-	merge_fails "p.1 and level are of different runs: options: --level 3, and --level 5" p.1 level p.3 -o out
-	kpack pack -q --shard 2/3 --arch gfx1100 in arch
-	merge_fails "p.1 and arch are of different runs: options: none, and --arch gfx1100" p.1 arch p.3 -o out
-	merge_fails "arch and p.1 are of different runs: options: --arch gfx1100, and none" arch p.1 p.3 -o out
-	touch -d 2001-01-01 in/lib/c.so
-	kpack pack -q --shard 2/3 in changed
-	merge_fails "p.1 and changed are of different runs: INPUT" p.1 changed p.3 -o out
-	mkdir nothing
-	merge_fails "nothing: is no part" p.1 nothing p.3 -o out
-	merge_fails "p.1: the same, or one is inside the other" p.1 p.2 p.3 -o p.1/out
-	merge_fails "p.1: the same, or one is inside the other" p.1 p.2 p.3 -o p.1
-	[ ! -e out ]
-	status=0
-	kpack merge --group x p.1 p.2 p.3 -o out 2>err || status=$?
-	[ $status = 2 ]
-	fails "p.1: is a part of another run" --shard 1/2 p.1 out2
-}
-
-# bats test_tags=single
 @test "parts that were changed or damaged" {
 	make_tree in
 	shards p 2 in
@@ -488,21 +458,6 @@ merge_fails() { # TEXT OPERAND...
 	setfattr -n user.note -v changed in/text
 	kpack pack -q --shard 2/2 in p.2
 	merge_fails "p.1 and p.2 are of different runs: INPUT was another" p.1 p.2 -o out
-}
-
-# bats test_tags=single
-@test "numbers of shards" {
-	mkfat in.so
-	for shard in 0/1 1/0 2/1 1/65537 65537/65537 1 / 1/ /1 1/2/3 ' 1/2' '1/2 ' +1/2 1/+2 -1/2 0x1/2 1/2K \
-		99999999999999999999/99999999999999999999 1//2 a/b ''; do
-		usage "--shard $shard: not I/N" --shard "$shard" in.so out
-	done
-	mkdir tree
-	cp in.so tree
-	usage "--shard with --in-place" --shard 1/2 --in-place tree
-	[ ! -e out ]
-	kpack pack -q --shard 65536/65536 in.so out
-	kpack pack -q --shard 0001/02 in.so out
 }
 
 # No shard has more than an equal part and the largest file.

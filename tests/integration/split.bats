@@ -267,46 +267,6 @@ told() {
 }
 
 # bats test_tags=single
-@test "manifests: a missing one, prefixes that are not there, and hostile ones" {
-	mkdir in
-	mkfat in/liba.so
-	refuses 1 in/artifact_manifest.txt --prefix-manifest in out
-	printf 'gone\n' >in/artifact_manifest.txt
-	kpack split --prefix-manifest in out 2>err >/dev/null
-	grep -qF "the prefix gone does not exist" err
-	[ "$(cat out/in_generic/artifact_manifest.txt)" = gone ]
-	cmp in/liba.so out/in_generic/liba.so
-	rm -r out
-	mkdir -p in/a/b in/c
-	ln -s /tmp in/link
-	echo file >in/file
-	while read -r text lines; do
-		printf "$lines" >in/artifact_manifest.txt
-		refuses 1 "$text" in out
-		grep -qF artifact_manifest.txt split.err
-	done <<-'END'
-	line /a
-	line ../in
-	line a/../c
-	line .
-	line a\n./c
-	twice a\nc\na/
-	inside a\nc\na/b
-	symbolic link
-	directory file
-	directory file/x
-	symbolic link/kpack
-	names \n\n
-	names
-	line a\001b
-	line a\000b
-	line \377
-	END
-	truncate -s 5M in/artifact_manifest.txt
-	refuses 1 "5242880 bytes" in out
-}
-
-# bats test_tags=single
 @test "databases: files of an architecture leave, directories that are empty then too" {
 	database rocblas-arch in
 	database aotriton in
@@ -377,50 +337,6 @@ told() {
 	END
 	rm -r out
 	refuses 1 "gfx942e4.kdb: kernel database: 6 bytes" --databases packed in out
-}
-
-# bats test_tags=single
-@test "what is for gfx1250-strict is in a tree of its own, code and files" {
-	local b=lib/rocblas/library
-	mkdir -p "in/$b/gfx1250" "in/$b/gfx1250-strict" in/share/miopen/db
-	mkfat --bundles 1 --arches gfx1250,gfx1250-strict in/lib/libf.so
-	echo base >"in/$b/gfx1250/a.co"
-	echo strict >"in/$b/gfx1250-strict/a.co"
-	echo strict >"in/$b/K_gfx1250-strict.co"
-	echo strict >in/share/miopen/db/gfx1250-strict40.fdb.txt
-	# hipBLASLt's directory for revision 0, which drivers call gfx1250 as well
-	mkdir -p in/lib/hipblaslt/library/gfx1250{,v0,-strict}
-	touch in/lib/hipblaslt/library/gfx1250{,v0,-strict}/TensileManifest.txt
-	printf '!<arch>\n' >in/lib/libdevice_conv_operations_gfx1250_strict.a
-	printf '!<arch>\n' >in/lib/libdevice_conv_operations_gfx1250_stricter.a
-	split in out
-	[ "$(ls out | paste -sd ' ')" = "in_generic in_gfx1250 in_gfx1250-strict" ]
-	(cd out && find in_gfx1250* -type f | LC_ALL=C sort) >got
-	diff got - <<-END
-		in_gfx1250-strict/.kpack/in_gfx1250-strict.kpack
-		in_gfx1250-strict/lib/hipblaslt/library/gfx1250-strict/TensileManifest.txt
-		in_gfx1250-strict/lib/libdevice_conv_operations_gfx1250_strict.a
-		in_gfx1250-strict/$b/K_gfx1250-strict.co
-		in_gfx1250-strict/$b/gfx1250-strict/a.co
-		in_gfx1250-strict/share/miopen/db/gfx1250-strict40.fdb.txt
-		in_gfx1250/.kpack/in_gfx1250.kpack
-		in_gfx1250/lib/hipblaslt/library/gfx1250/TensileManifest.txt
-		in_gfx1250/lib/hipblaslt/library/gfx1250v0/TensileManifest.txt
-		in_gfx1250/$b/gfx1250/a.co
-	END
-	# drivers call both gfx1250: either loads what is for the other
-	kpack split --json --gpu-targets gfx1250 in one >report
-	diff -r one out
-	[ "$(names report dropped arch)" = "" ]
-	# each alone is the same, and the rest is reported
-	for a in gfx1250 gfx1250-strict; do
-		rm -rf one
-		kpack split --json --gpu-targets $a --arch-exact in one >report
-		diff -r {one,out}/in_$a
-		[ "$(ls one | wc -l)" = 2 ]
-		[ "$(names report dropped arch) $a" = "gfx1250-strict gfx1250" ] ||
-			[ "$(names report dropped arch) $a" = "gfx1250 gfx1250-strict" ]
-	done
 }
 
 # bats test_tags=single
@@ -607,24 +523,6 @@ kpack: out/in_rdna: note: is not from this run; it stays" ]
 	kpack split -q art_gfx1100.kpack archives 2>err || status=$?
 	[ "$status" = 1 ]
 	grep -qF "already exists" err
-}
-
-# bats test_tags=single
-@test "wrong trees and options" {
-	mkdir in
-	mkfat in/liba.so
-	refuses 1 "OUTPUT is inside INPUT" in in/out
-	refuses 1 "OUTPUT is the same as INPUT" in in
-	refuses 1 "No such file" nothing out
-	refuses 2 "INPUT and OUTPUT are needed" in
-	refuses 2 "one INPUT" in in out
-	refuses 2 "cannot be part of a file name" --name a/b in out
-	refuses 2 "cannot be part of a file name" --name .a in out
-	refuses 2 "is no library" --libraries nonsense in out
-	refuses 2 "not plain or packed" --databases both in out
-	head -c 3000 in/liba.so >in/cut.so
-	split in out
-	cmp in/cut.so out/in_generic/cut.so
 }
 
 @test "killed at any moment: nothing under the names, and the next run cleans up" {
@@ -849,19 +747,6 @@ meanwhile() {
 }
 
 # bats test_tags=single
-@test "a directory of archives alone is taken apart like archives" {
-	mkdir in
-	mkfat --arches gfx1030,gfx1100 in/liba.so
-	kpack pack -q --group g --family all=gfx1030,gfx1100 in packed
-	split packed/.kpack out
-	[ "$(ls out | paste -sd ' ')" = "g_gfx1030.kpack g_gfx1100.kpack" ]
-	rm -r out
-	ln -s g-all.kpack packed/.kpack/link.kpack
-	split --name tree packed/.kpack out
-	[ "$(ls out | paste -sd ' ')" = tree_generic ]
-}
-
-# bats test_tags=single
 @test "the options of other splitters: names, several words, a batch" {
 	artifact
 	database rocblas-arch art/math/stage
@@ -877,19 +762,6 @@ meanwhile() {
 	split --batch-artifact-parent-dir shards --output-dir batch
 	[ "$(ls batch | sed 's/_lib_.*/_lib/' | sort -u | paste -sd ' ')" = "blas_lib fft_lib" ]
 	splitcheck art batch fft_lib
-}
-
-@test "archives: one for each architecture, and back" {
-	mkdir in
-	mkfat --bundles 3 in/liba.so
-	split in out
-	kpack merge -q out/in_gfx*/.kpack/*.kpack -o in-all.kpack
-	kpack split in-all.kpack parts
-	for archive in out/in_gfx*/.kpack/*.kpack; do
-		cmp "$archive" "parts/${archive##*/}"
-	done
-	kpack split -q --gpu-targets gfx1030 in-all.kpack only
-	[ "$(ls only)" = in_gfx1030.kpack ]
 }
 
 # bats test_tags=slow

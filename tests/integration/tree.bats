@@ -146,43 +146,6 @@ make_tree() { # DIR
 	[ -e out3/.kpack/bare_gfx1100.kpack ]
 }
 
-@test "OUTPUT and INPUT may not hold each other" {
-	make_tree in
-	mkdir -p other
-	ln -s ../in other/link
-	usage "OUTPUT is inside INPUT" in in/out
-	usage "OUTPUT is inside INPUT" in in/a/b/c/
-	usage "OUTPUT is inside INPUT" in other/link/new/dir
-	usage "OUTPUT is inside INPUT" in new/../in/out
-	usage "OUTPUT is inside INPUT" in new/./er/..//../in/lib/out
-	usage "--in-place" in new/../in
-	[ ! -e new ]
-	usage "INPUT is inside OUTPUT" in/lib in
-	usage "INPUT is inside OUTPUT" in .
-	usage "--in-place" in in
-	usage "--in-place" in in/
-	usage "--in-place" in/../in other/link/
-	usage "OUTPUT holds INPUT" in/lib/liba.so.1 in/lib
-	usage "OUTPUT holds INPUT" in/lib/liba.so in/lib
-	cp -a in before
-	rm -rf before
-	[ ! -e in/.kpack ]
-	fails "missing: cannot look at it" missing out
-	[ ! -e out ]
-	# a working directory that is gone
-	mkdir gone
-	(
-		cd gone
-		rmdir ../gone
-		status=0
-		kpack pack "$T/in" out 2>/dev/null || status=$?
-		[ $status -eq 1 ]
-	)
-	# a name that only begins alike is another directory
-	kpack pack -q in in2
-	treecheck code in in2
-}
-
 @test "what cannot be converted is copied, with the reason" {
 	mkdir -p in/lib
 	mkfat --seed 1 in/lib/good.so
@@ -236,59 +199,6 @@ make_tree() { # DIR
 	fails "pass the end of the file" in/lib/broken.so out3
 	fails "nothing was packed because of the faults above" --archives-only in out3
 	[ ! -e out3 ]
-}
-
-@test "the report: a table, a line, and JSON of every path" {
-	make_tree in
-	mkfat --seed 9 --loose 3 in/lib/nowrapper.so
-	mkfat --bare --bundles 1 in/bare.hipfb
-	kpack pack -q in/lib/liba.so.1 done
-	cp done/liba.so.1 in/lib/done.so
-	ln in/lib/liba.so.1 in/bin/second
-	kpack pack --json in out >report.json 2>err
-	py <<-'END'
-	import json, os, stat
-	r = json.load(open("report.json"))
-	files = {f["path"]: f for f in r["files"]}
-	status = {p: f["status"] for p, f in files.items()}
-	assert status == {
-	    "absolute": "symlink", "bare.hipfb": "kept", "bin/script": "copied",
-	    "bin/second": "converted", "bin/tool": "converted", "dangling": "symlink",
-	    "fifo": "special", "lib/deep/er/b.so": "converted", "lib/done.so": "already converted",
-	    "lib/liba.so": "symlink", "lib/liba.so.1": "linked", "lib/nowrapper.so": "refused",
-	    "share/doc/text": "copied", "share/empty": "copied", "sparse": "copied",
-	    "text": "linked"}, status
-	assert [f["path"] for f in r["files"]] == sorted(files)
-	assert files["lib/liba.so.1"]["link_to"] == "bin/second"
-	assert files["bin/second"]["key"] == "bin/second"
-	assert "wrapper" in files["lib/nowrapper.so"]["reason"]
-	assert files["bare.hipfb"]["key"] == "bare.hipfb" and "reason" not in files["bare.hipfb"]
-	before = after = 0
-	for f in r["files"]:
-	    if f["status"] == "converted":
-	        assert f["size_before"] == os.path.getsize("in/" + f["path"])
-	        assert f["size_after"] == os.path.getsize("out/" + f["path"])
-	        before += f["size_before"]
-	        after += f["size_after"]
-	def all_bytes(top):
-	    found = {}
-	    for where, _, names in os.walk(top):
-	        for n in names:
-	            st = os.lstat(os.path.join(where, n))
-	            if stat.S_ISREG(st.st_mode):
-	                found[st.st_ino] = st.st_size
-	    return sum(found.values())
-	assert r["summary"] == dict(files=16, converted=3, packed=0, kept=1, bytes_before=before, bytes_after=after,
-	    total_before=all_bytes("in"), total_after=all_bytes("out"), archive_bytes=all_bytes("out/.kpack")), r["summary"]
-	assert r["archives"] == sorted(os.listdir("out/.kpack")) and r["group"] == "in"
-	assert r["output"] == "out" and {a["arch"] for a in r["arches"]} >= {"gfx1030"}
-	open("line", "w").write("16 files, 3 converted, %d -> %d bytes, 1 packed and kept\n" % (before, after))
-	END
-	kpack pack in out 2>err | tail -n 2 >lines
-	head -n 1 lines | diff line -
-	grep -qx 'in all: [0-9]* -> [0-9]* bytes, [0-9]* of them in archives' lines
-	kpack pack -q in out >quiet 2>&1
-	[ "$(cat quiet)" = "$(grep -F nowrapper.so: err)" ]
 }
 
 @test "where compressed bundles become larger archives, a note names what makes them smaller" {

@@ -216,16 +216,6 @@ assert empty and all(i.compress_type == zipfile.ZIP_STORED and i.compress_size =
 	refuses 1 dist-info un
 }
 
-# bats test_tags=single
-@test "families have the paper's names" {
-	wheel in --arches gfx1100,gfx1101,gfx942
-	kpack split-wheel --input in/*.whl --output-dir dist --group-name pt --family gfx110X=gfx1100,gfx1101,gfx1102 -q
-	mkwheel check dist/*.whl
-	w=dist/torch_device_gfx110X-2.10.0+rocm7.1-$TAG.whl
-	mkwheel list "$w" | grep -qx '644 [0-9]* torch/.kpack/pt-gfx110X.kpack'
-	metadata "dist/$HOST" | grep -qx 'Provides-Extra: device-gfx110x'
-}
-
 # bats test_tags=plain
 @test "what families and several wheels become loads" {
 	wheel in --arches gfx1100,gfx1101,gfx942
@@ -298,39 +288,6 @@ assert empty and all(i.compress_type == zipfile.ZIP_STORED and i.compress_size =
 	split in/*.whl -o dist
 	metadata "dist/$HOST" | grep -F 'extra == "gfx1101"' | cut -d ' ' -f 2 |
 		diff - <(printf '%s\n' amd-torch-device-gfx11-generic amd-torch-device-gfx11)
-}
-
-# bats test_tags=single
-@test "wheels for several sets of GPUs are one" {
-	wheel a --arches gfx942,gfx1100
-	wheel b --arches gfx90a:xnack+,gfx1201
-	split a/*.whl b/*.whl -o dist
-	mkwheel check dist/*.whl
-	[ "$(ls dist | wc -l)" -eq 5 ]
-}
-
-# bats test_tags=single
-@test "wheels that do not fit are refused with both named" {
-	wheel a --arches gfx942,gfx1100
-	wheel b --arches gfx942,gfx1201 --device-seed 1
-	wheel c --arches gfx1030,gfx1201 --seed 1
-	wheel d --version 2.11.0
-	wheel same --arches gfx942,gfx1100
-	refuses 1 "b/$HOST: lib/libc10_hip.so#0 for gfx942: other bytes than in a/$HOST" a/*.whl b/*.whl
-	refuses 1 "torch/__init__.py: different bytes in a/$HOST and c/$HOST" a/*.whl c/*.whl
-	refuses 1 "different versions" a/*.whl d/*.whl
-	refuses 2 "--prefer d: not one of the wheels" a/*.whl --prefer d
-	split a/*.whl b/*.whl -o b2 --prefer b/*.whl
-	split b/*.whl -o alone
-	mkdir x y
-	(cd x && unzip -q "../b2/$(device gfx942)")
-	(cd y && unzip -q "../alone/$(device gfx942)")
-	diff <(readkpack sums x/torch/.kpack/torch_gfx942.kpack | sort) <(readkpack sums y/torch/.kpack/torch_gfx942.kpack | sort)
-	# the same twice is no clash
-	split a/*.whl same/*.whl -o twice
-	split a/*.whl -o once
-	mkwheel check twice/*.whl
-	[ "$(ls once)" = "$(ls twice)" ]
 }
 
 # bats test_tags=single
@@ -437,78 +394,6 @@ assert empty and all(i.compress_type == zipfile.ZIP_STORED and i.compress_size =
 	refuses 1 "$path: different bytes" other-*/*.whl
 	refuses 1 "$path: a file in same-strict/" same-strict/*.whl below/*.whl
 	refuses 1 "$path: a file in same-strict/" below/*.whl same-strict/*.whl --prefer below/*.whl
-}
-
-# bats test_tags=single
-@test "METADATA keeps its body and its line ends" {
-	printf 'Metadata-Version: 1.2\r\nName: torch\r\nVersion: 2.10.0+rocm7.1\r\n\r\nBody\r\n\r\nEnd' >m
-	wheel in --metadata m
-	split --requires 'rocm-device-@GFXARCH@ >= 1' in/*.whl -o dist
-	metadata "dist/$HOST" >got
-	tail -c 11 got | cmp - <(printf 'Body\r\n\r\nEnd')
-	! sed '/^\r$/,$d' got | grep -qv $'\r$' || false
-	grep -q $'^Metadata-Version: 2.1\r$' got
-	metadata "dist/$(device gfx942)" | grep -qx 'Requires-Dist: rocm-device-gfx942 >= 1'
-	printf 'Metadata-Version: 2.1\nName: torch\nVersion: 2.10.0+rocm7.1\nProvides-Extra: GFX942\n\n' >m
-	wheel bad --metadata m
-	refuses 1 "has the extra 'gfx942' already" bad/*.whl
-}
-
-# bats test_tags=single
-@test "every tag is kept, and signatures are dropped" {
-	echo signed >sig
-	mkwheel make --tags cp313-cp313-manylinux_2_28_x86_64,cp313-cp313-linux_x86_64 in >/dev/null
-	kpack split-wheel in/*.whl -o dist >/dev/null
-	w=$(echo dist/amd_torch_device_gfx942*)
-	[ "$(basename "$w")" = amd_torch_device_gfx942-2.10.0+rocm7.1-cp313-cp313-manylinux_2_28_x86_64.linux_x86_64.whl ]
-	mkwheel cat "$w" amd_torch_device_gfx942-2.10.0+rocm7.1.dist-info/WHEEL | grep '^Tag' | diff - <(
-		echo Tag: cp313-cp313-manylinux_2_28_x86_64
-		echo Tag: cp313-cp313-linux_x86_64)
-	wheel signed --add torch-2.10.0+rocm7.1.dist-info/RECORD.jws=sig
-	kpack split-wheel signed/*.whl -o out >/dev/null 2>err
-	grep -q 'RECORD.jws is left out: it signs the old RECORD' err
-	! mkwheel list "out/$HOST" | grep jws || false
-}
-
-# bats test_tags=single
-@test "tags that differ from those of the file's name are reported, and not handed on" {
-	wheel in
-	name=torch-2.10.0+rocm7.1-py38.py3-none-manylinux_2_28_x86_64.whl
-	mv "in/$HOST" "in/$name"
-	kpack split-wheel in/*.whl -o dist 2>err >out
-	grep -qxF "kpack: in/$name: note: WHEEL has the tag $TAG, but the file name does not; device wheels get the tags of the file name" err
-	w=amd_torch_device_gfx942-2.10.0+rocm7.1
-	mkwheel cat "dist/$w-py38.py3-none-manylinux_2_28_x86_64.whl" $w.dist-info/WHEEL | grep ^Tag | diff - <(cat <<-'END'
-	Tag: py38-none-manylinux_2_28_x86_64
-	Tag: py3-none-manylinux_2_28_x86_64
-	END
-	)
-	mkwheel cat "dist/$name" torch-2.10.0+rocm7.1.dist-info/WHEEL | grep -qx "Tag: $TAG"
-	kpack index dist 2>err
-	[ "$(cat err)" = "kpack: $name: note: WHEEL has the tag $TAG, but the file name does not" ]
-	[ -s dist/simple/torch/index.html ]
-	# -q means no notes
-	split in/*.whl -o quiet 2>err
-	[ ! -s err ]
-}
-
-# bats test_tags=single
-@test "the overlay root covers all device code" {
-	mkfat --arches gfx942 other.so
-	wheel in --add other/x.so=other.so
-	refuses 1 "other/x.so: its device code is outside of the overlay root torch" --overlay-root torch in/*.whl
-	refuses 1 "Overlay root 'nowhere' is not a directory of the wheel" --overlay-root nowhere in/*.whl
-	split in/*.whl -o dist
-	mkwheel list "dist/$(device gfx942)" | grep -q ' .kpack/torch_gfx942.kpack'
-	wheel deep --root torch
-	refuses 1 "torch/_C.so: its device code is outside" --overlay-root torch/lib deep/*.whl
-	wheel data --add torch-2.10.0+rocm7.1.data/platlib/y.so=other.so
-	refuses 1 "device code in a directory that installers move" data/*.whl
-	wheel empty --no-code
-	refuses 1 "no device code" empty/*.whl
-	# messages name the wheel, not the directory where it is unpacked
-	! grep -F .kpack-split-wheel err || false
-	grep -qF "empty/$HOST/torch: note: no device code" err
 }
 
 # bats test_tags=single

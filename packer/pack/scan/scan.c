@@ -15,7 +15,6 @@
 /* Data of the walk only. */
 struct walk {
 	struct scan *scan;
-	size_t root_size;
 	bool failed;
 };
 
@@ -65,7 +64,9 @@ static void visit_item(struct walk *w, const struct tree_item *item)
 		report_error(item->path, "%s", below_strerror(item->error));
 		w->failed = true;
 	} else if (item->kind != TREE_DIR_END && item->level > 0) {
-		add_entry(w->scan, item->path, w->root_size, &item->st)->id.guarded =
+		size_t skip = (size_t)(item->rest - item->path);
+
+		add_entry(w->scan, item->path, skip, &item->st)->id.guarded =
 			item->guarded;
 	}
 }
@@ -529,7 +530,7 @@ static kpack_error_t scan_tree(struct scan *scan, const char *root, const char *
 			       const struct library_set *libraries,
 			       enum scan_databases databases, struct kpackx_error *why)
 {
-	struct walk w = {.scan = scan, .root_size = strlen(root)};
+	struct walk w = {.scan = scan};
 
 	walk_tree(root, &w);
 	if (w.failed)

@@ -1,0 +1,137 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""What a command says when it is used in a wrong way, for every option that its --help has.
+
+usage.py COMMAND [SUBCOMMAND] [I/N]      I/N: the I-th of N parts of the options
+
+Each use is one run.  It cannot do anything: an option that does not exist follows what may
+be right.  For the options that answer in the same way a line is printed, with the numbers of
+the messages:
+
+  twice    the option, with a value that is right in most commands, twice, and no operand
+  values   an empty value and those of VALUES for this kind of value, in that order: all of
+           them in the commands that have them all, elsewhere the first
+  missing  the value is missing, or there is one (=x) where none belongs: of the first option
+           that has a value, and of the first that has none
+  half     the option without its last letter; of the first
+  short    the short name, the same way
+
+then a line for each wrong number of operands, and for options that do not exist; then the
+messages.  In a message OPT is the option, and VALUE its value.
+"""
+import collections
+import os
+import re
+import subprocess
+import sys
+
+NUMBERS = ["7x", "0", "-1", "99999999999999999999", "1K", "1/2"]
+LISTS = ["gfx90a:foo+", "a b", "gfx90a:xnack+:xnack-", "all", "gfx942,,gfx1100", "gfx9999"]
+WORDS = ["a\nb", "a/b", "a b", os.fsdecode(b"\xff"), "../b", "x=y", "x=gfx9999"]
+ALL = {"pack", "ls", "detect", "mark convert", "offload-bundler"}
+VALUES = {"N": NUMBERS, "BYTES": NUMBERS, "SECONDS": NUMBERS, "I/N": NUMBERS, "<n>": NUMBERS, "<uint>": NUMBERS,
+          "LIST": LISTS, "ARCH": LISTS, "LIST...": LISTS}
+RIGHT = {"N": "3", "BYTES": "64K", "SECONDS": "3", "I/N": "1/2", "LIST": "gfx1100", "ARCH": "gfx1100",
+         "SCHEME": "none", "NAME=ARCH,...": "x=gfx1100", "NAME=LIST": "x=gfx1100", "WHICH": "any",
+         "WHAT": "packed", "SIDE": "input", "<n>": "3", "<uint>": "3"}
+# of these commands no operand is needed: they would do something, or ask the machine
+NEEDS_NONE = {"detect", "runtime", "apply", "status"}
+
+
+def run(words):
+    p = subprocess.run(["kpack"] + words, stdin=subprocess.DEVNULL, capture_output=True)
+    text = (p.stdout + p.stderr).decode("utf-8", "surrogateescape")
+    return p.returncode, text
+
+
+class Command:
+    def __init__(self, words):
+        self.words = words
+        status, self.help = run(words + ["--help"])
+        assert status == 0, self.help
+        self.usage = self.help.split("\n\n")[0] + "\n"
+        self.foreign = self.help.startswith("OVERVIEW")
+        self.messages = []
+        self.seen = {}
+        self.options = list(self.rows())
+
+    def rows(self):
+        """(short or "", long, name of the value or "")"""
+        if self.foreign:
+            for dash, name, value in re.findall(
+                    r"^  (--?)([\w#][\w-]*)[= ]?(<\S*>)? +- ", self.help, re.M):
+                yield "", dash + name, value
+            return
+        for short, name, value in re.findall(
+                r"^  (?:-(\w), |    )--([\w-]+)(?: (\S+))?(?=  |$)", self.help, re.M):
+            if name != "help":
+                yield short, "--" + name, value
+
+    def say(self, words, option="", value=None):
+        """The number of what the command says to WORDS."""
+        status, text = run(self.words + words)
+        lines = text.replace(self.usage, "").rstrip("\n").split("\n")
+        text = (lines[0] or "(nothing)") + (" (and %d lines)" % (len(lines) - 1) if lines[1:] else "")
+        if option:
+            text = re.sub(re.escape(option) + r"(?![\w-])", "OPT", text)
+            text = re.sub(re.escape(option[:-1]) + r"(?![\w-])", "OPT", text)
+        if value is not None:
+            shown = value.replace("\n", "\\012").replace("\udcff", "\\377")
+            for form in "OPT %s:", "OPT=%s:", "'%s' ":
+                text = text.replace(form % value, form % "VALUE").replace(form % shown, form % "VALUE")
+        key = status, text
+        if key not in self.seen:
+            self.seen[key] = len(self.messages) + 1
+            self.messages.append("%4d  [%d] %s" % (len(self.messages) + 1, status, text))
+        return str(self.seen[key])
+
+    def of_option(self, short, name, value):
+        """One text that has the numbers of all uses of the option."""
+        def use(what, words, arg=None):
+            out.append("%s %s" % (what, self.say(words, name, arg)))
+
+        def give(arg, *more):
+            return [name, arg, *more] if name == "-o" else [name + "=" + arg, *more]
+
+        out = []
+        right = give(RIGHT.get(value, "x")) if value else [name]
+        use("twice", right * 2 + self.end, "x")
+        if value:
+            words = VALUES.get(value, WORDS)
+            words = [""] + words[:None if " ".join(self.words) in ALL else 1]
+            out.append("values " + " ".join(self.say(give(v, "--nope"), name, v) for v in words))
+        if bool(value) not in self.tried:
+            use("missing", [name] if value else [name + "=x"], "x")
+            if not self.tried:
+                use("half", [name[:-1] + "=x", "--nope"], "x")
+            self.tried.add(bool(value))
+        if short:
+            use("short", ["-" + short] if value else ["-" + short + "Z"])
+            if value:
+                use("and", ["-" + short + "7x", "--nope"], "7x")
+        return ", ".join(out)
+
+    def print(self, part=1, parts=1):
+        self.tried = set()
+        self.end = ["--nope"] if self.words[0] in NEEDS_NONE else []
+        same = collections.defaultdict(list)
+        n = len(self.options)
+        for row in self.options[n * (part - 1) // parts:n * part // parts]:
+            same[self.of_option(*row)].append(row[1])
+        for text, names in same.items():
+            print(" ".join(names) + ": " + text)
+        if part == 1:
+            first = ["--arch=gfx1100"] if self.words[0] == "detect" else []
+            print("operands: none %s, one %s, six %s, -- %s" % tuple(self.say(first + words) for words in (
+                self.end, ["none1"], ["none%d" % i for i in range(6)], ["--", "--nope", ""])))
+            print("unknown: %s" % " ".join(self.say(w) for w in (["-Z"], ["--no=pe"], ["x", "--nope"])))
+        print("\n".join(self.messages))
+
+
+def main(args):
+    part = [int(n) for n in args.pop().split("/")] if "/" in args[-1] else [1, 1]
+    Command(args).print(*part)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
