@@ -562,6 +562,11 @@ def odd(d):
     fatlib(d + "/equal.so", [mkfat.bundle([("gfx1030", code), ("gfx1100", code)], 0, 4096)])
     fatlib(d + "/host.so", [o.raw_bundle([(HIPV4 + "gfx1030", code), (
         "host-x86_64-unknown-linux-gnu-", b"of the host"), (HIPV4 + "gfx1100", code)])])
+    fatlib(d + "/renamed.so", [code_bundle(("gfx1030", "gfx1100"), "n%d" % i) for i in range(3)])
+    with open(d + "/renamed.so", "r+b") as f:
+        data = f.read().replace(b".hipFatBinSegment", b".data.of.wrappers")
+        f.seek(0)
+        f.write(data)
     for gpu in "gfx11-generic", "gfx942_xnackp", "gfx90a_xnackm", "gfx1250_strict", "gfx942_stricter", "gfx":
         write(d + "/lib/libMIOpenCKGroupedConv_%s.so" % gpu, Stands().host_library(gpu))
         write(d + "/lib/libdevice_gemm_operations_%s.a" % gpu, b"!<arch>\n")
