@@ -572,5 +572,5 @@ def odd(d):
         write(d + "/lib/libdevice_gemm_operations_%s.a" % gpu, b"!<arch>\n")
     for size in 0, 1, 65791, 131072, 131073, 262144, 300001:
         data = hashlib.shake_128(b"%d" % size).digest(size)
-        write("%s/noise/lib/foo/%d" % (d, size), data[:9000] + bytes(len(data[9000:9000 + size // 200])) +
-              data[9000 + size // 200:])
+        write("%s/noise/lib/foo/%d" % (d, size), data[:9000] + bytes(len(data[9000:9000 + size // 90])) +
+              data[9000 + size // 90:])
