@@ -562,9 +562,18 @@ def odd(d):
     fatlib(d + "/equal.so", [mkfat.bundle([("gfx1030", code), ("gfx1100", code)], 0, 4096)])
     fatlib(d + "/host.so", [o.raw_bundle([(HIPV4 + "gfx1030", code), (
         "host-x86_64-unknown-linux-gnu-", b"of the host"), (HIPV4 + "gfx1100", code)])])
+    fatlib(d + "/renamed.so", [code_bundle(("gfx1030", "gfx1100"), "n%d" % i) for i in range(3)])
+    with open(d + "/renamed.so", "r+b") as f:
+        data = f.read().replace(b".hipFatBinSegment", b".data.of.wrappers")
+        f.seek(0)
+        f.write(data)
     for gpu in "gfx11-generic", "gfx942_xnackp", "gfx90a_xnackm", "gfx1250_strict", "gfx942_stricter", "gfx":
         write(d + "/lib/libMIOpenCKGroupedConv_%s.so" % gpu, Stands().host_library(gpu))
         write(d + "/lib/libdevice_gemm_operations_%s.a" % gpu, b"!<arch>\n")
+    for size in 0, 1, 65791, 131072, 131073, 262144, 300001:
+        data = hashlib.shake_128(b"%d" % size).digest(size)
+        write("%s/noise/lib/foo/%d" % (d, size), data[:9000] + bytes(len(data[9000:9000 + size // 90])) +
+              data[9000 + size // 90:])
 
 
 sys.modules.setdefault("inputs", sys.modules[__name__])
