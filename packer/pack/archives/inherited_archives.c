@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "inherited_archives.h"
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -206,18 +205,17 @@ static kpack_error_t copy_named_archive(const char *from, const char *to,
 
 kpack_error_t inherit_archives(const char *from, const char *to, struct kpackx_error *why)
 {
-	kpack_error_t err = KPACK_SUCCESS;
-	DIR *dir = below_opendir(from);
-	struct dirent *d;
+	kpack_error_t err = check_shown(from, to, why);
+	char **paths = NULL;
+	size_t n = 0;
 
-	if (!dir)
-		return below_fail(why, "%s", from);
-	err = check_shown(from, to, why);
-	while (!err && (errno = 0, d = readdir(dir)))
-		if (kp_is_archive_name(d->d_name))
-			err = copy_named_archive(from, to, d->d_name, why);
-	if (!err && errno)
-		err = kp_fail_errno(why, errno, "%s", from);
-	closedir(dir);
+	if (!err)
+		err = below_archives_find(from, &paths, &n, why);
+	for (size_t i = 0; i < n; i++) {
+		if (!err)
+			err = copy_named_archive(from, to, kp_path_name(paths[i]), why);
+		free(paths[i]);
+	}
+	free(paths);
 	return err;
 }

@@ -235,7 +235,7 @@ static kpack_error_t open_manifest(const char *root, const char *path, bool requ
 
 	if (below_lstat(path, &st) < 0) {
 		if (errno != ENOENT)
-			return below_fail(why, "%s: cannot look at it", path);
+			return below_fail(why, "cannot look at it");
 		if (!required) {
 			only_root(out);
 			return KPACK_SUCCESS;
