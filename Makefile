@@ -370,11 +370,11 @@ check: ## install missing packages (not with INSTALL=no), build and test. Also M
 
 check-all: ## all tests in three builds, also those that take long or need large packages (LLVM 22, Chromium, Slurm)
 	$(call install,build test test-all)
-	@$(MAKE) --no-print-directory $(jobs) check-build check-build-asan check-build-tsan $(give_back)
+	@$(MAKE) --no-print-directory $(jobs) sanitized= check-build check-build-asan check-build-tsan $(give_back)
 	@CHECK_ALL=1 tests/run $(call builds,$(MODE) asan tsan) $(give_back)
 
-# TSan runs no fuzz targets.
-tested := $(units) $(if $(filter tsan,$(MODE)),,$(fuzz))
+# TSan runs no fuzz targets, and of several builds the release build neither these nor unit tests.
+tested := $(if $(sanitized),,$(units)) $(if $(sanitized)$(filter tsan,$(MODE)),,$(fuzz))
 check-build: all $(tested) $(stub) $(loaders) $(posix) $(examples) $(foreach m,$(sanitized),check-build-$(m))
 check-build-%:
 	@$(MAKE) --no-print-directory MODE=$* check-build

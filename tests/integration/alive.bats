@@ -533,6 +533,7 @@ hasten_preload() {
 	done >/dev/null 2>&1
 }
 
+# bats test_tags=threads
 @test "preload reads what matches, at once and after a reload" {
 	large src/a.kpack lib/big.dat 1
 	large src/b.kpack other/big.dat 2

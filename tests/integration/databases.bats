@@ -76,6 +76,7 @@ round_trip() { # KIND...
 	[ "$(readlink "$F/all.out/lib/librocblas.so")" = librocblas.so.4 ]
 }
 
+# bats test_tags=threads
 @test "the same tree gives the same archives, whatever the threads" {
 	packed rocblas-flat
 	kpack pack -q --group rocblas-flat --jobs 1 "$F/rocblas-flat" one

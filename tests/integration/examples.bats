@@ -192,6 +192,7 @@ loads() { # LIBRARY FROM OPTION...
 	grep -qF ": $(sum object), " messages
 }
 
+# bats test_tags=threads
 @test "runtime: many threads load each code object once" {
 	make_fat libx.so --size 300000
 	kpack pack -q --group g libx.so out

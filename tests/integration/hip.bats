@@ -704,6 +704,7 @@ mounts_bundles() { # OPTION... ARCHIVES
 	[ "$(grep -c "mapped from $T/mnt/hipfb/" messages.txt)" = 3 ]
 }
 
+# bats test_tags=threads
 @test "a mount's bundles in eight threads, in children of a fork, and when archives are replaced" {
 	make_library
 	export KPACK_HIP_ARCH=gfx90a,gfx1030,gfx1100 KPACK_HIP_DEBUG=1

@@ -259,6 +259,7 @@ check_good() { # MOUNTPOINT
 	eventually within 9003008
 }
 
+# bats test_tags=threads
 @test "many readers of many files" {
 	py src/a.kpack <<-'END'
 	import json, subprocess, sys, os

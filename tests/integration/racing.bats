@@ -4,7 +4,7 @@
 # runs: racing.py has the scenes, tests/racer the attacks and the judge.  By default a sample
 # of the attacks is made; RACING=all makes every attack at every step, which takes hours.
 
-# bats file_tags=single, long
+# bats file_tags=single, long, all
 
 bats_require_minimum_version 1.5.0
 

@@ -19,6 +19,7 @@ make_archives() {
 	mv out/.kpack/* src
 }
 
+# bats test_tags=threads
 @test "zstd-shared: a mount shows every byte, in any order and to several readers" {
 	make_archives
 	m -o cache_size=24m

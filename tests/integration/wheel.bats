@@ -173,6 +173,7 @@ assert empty and all(i.compress_type == zipfile.ZIP_STORED and i.compress_size =
 	mkwheel list "packed/$HOST" | grep -q torch/.kpack/torch_generic.kpack
 }
 
+# bats test_tags=threads
 @test "two runs are one, whatever the threads; the time is SOURCE_DATE_EPOCH" {
 	wheel in
 	split -j1 in/*.whl -o one
