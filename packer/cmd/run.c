@@ -116,7 +116,10 @@ static int preload_helper(void)
 	char *helper = helper_find();
 
 	if (!helper) {
-		report_error("libkpack_hip.so", "not found beside this program");
+		if (errno == ENOENT)
+			report_error("libkpack_hip.so", "not found beside this program");
+		else
+			report_error("libkpack_hip.so", "cannot find it: %s", strerror(errno));
 		return EXIT_NOT_RUN;
 	}
 	if (strpbrk(helper, ": ")) {

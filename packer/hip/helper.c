@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "helper.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@ char *helper_find(void)
 {
 	char *program = below_real("/proc/self/exe");
 	char *found = NULL;
+	int error = ENOENT;
 
 	if (!program)
 		return NULL;
@@ -25,8 +27,12 @@ char *helper_find(void)
 
 		if (below_access(path, R_OK) == 0)
 			found = below_real(path);
+		if (!found && errno != ENOENT && errno != ENOTDIR && error == ENOENT)
+			error = errno;
 		free(path);
 	}
 	free(program);
+	if (!found)
+		errno = error;
 	return found;
 }

@@ -5,7 +5,7 @@
 
 /*
  * The path of the libkpack_hip.so that was built or installed with this program, on the
- * heap; NULL: there is none.
+ * heap; NULL with errno, which is ENOENT if there is none.
  */
 char *helper_find(void);
 
