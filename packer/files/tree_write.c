@@ -143,9 +143,11 @@ static kpack_error_t finish_directory(const struct tree_write *w,
 	kpack_error_t err = KPACK_SUCCESS;
 	struct stat st;
 
-	if (!w->staged || below_lstat(to, &st) == 0 || errno != ENOENT)
+	if (!w->staged || below_lstat(to, &st) == 0)
 		err = copy_directory_attributes(dir->from, to, &dir->made,
 						dir->has_state ? &dir->state : NULL, why);
+	else if (errno != ENOENT)
+		err = below_fail(why, "cannot look at the directory");
 	return end_call(w, dir->from, to, err, why);
 }
 
