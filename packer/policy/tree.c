@@ -21,22 +21,40 @@ char *policy_tree_path(const struct policy_tree *t, const char *relative, size_t
 
 /* --- files that were changed --------------------------------------------------------- */
 
+enum found { FOUND, FOUND_NOTHING, FOUND_ERROR };
+
+/* Look at PATH; an error is reported.  A file behind a new link is not in the tree. */
+static enum found find_file(const char *path, struct stat *st)
+{
+	if (below_lstat(path, st) == 0)
+		return FOUND;
+	if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)
+		return FOUND_NOTHING;
+	report_error(path, "cannot look at it: %s", below_strerror(errno));
+	return FOUND_ERROR;
+}
+
 /*
  * Whether the directory that had PATH is gone, and the one around it: a package has been
- * removed.  kpack thin itself removes directories that it empties.
+ * removed.  kpack thin itself removes directories that it empties.  FINE becomes false if
+ * that cannot be seen.
  */
-static bool package_is_gone(const char *path)
+static bool package_is_gone(const char *path, bool *fine)
 {
 	char *dir = xstrdup(path);
 	bool gone = true;
 
 	for (int i = 0; i < 2 && gone; i++) {
+		enum found found = FOUND;
 		char *slash = strrchr(dir, '/');
 		struct stat st;
 
 		if (slash)
 			*slash = '\0';
-		gone = slash && *dir && below_lstat(dir, &st) < 0;
+		if (slash && *dir)
+			found = find_file(dir, &st);
+		gone = found == FOUND_NOTHING;
+		*fine &= found != FOUND_ERROR;
 	}
 	free(dir);
 	return gone;
@@ -52,42 +70,52 @@ static bool is_ours(const struct state_file *f, const struct stat *st)
 	return same_time && (uint64_t)st->st_size == f->after && st->st_ino == f->ino;
 }
 
-/* Whether F still describes the file; a plan that was carried out becomes a fact. */
-static bool settle_file(struct policy_tree *t, struct state_file *f)
+/*
+ * Whether F still describes the file; a plan that was carried out becomes a fact.  FINE
+ * becomes false, and F stays, if the file cannot be looked at.
+ */
+static bool settle_file(struct policy_tree *t, struct state_file *f, bool *fine)
 {
 	bool gone = f->kind == STATE_REMOVED || f->kind == STATE_PACKED;
 	char *path = policy_tree_path(t, f->path, strlen(f->path));
-	bool exists, stays = true;
+	bool stays = true;
+	enum found found;
 	struct stat st;
 
 	t->interrupted |= f->planned;
 	/* what a mount covers cannot be seen, nor be changed by packages */
 	if (!mount_table_covers(&t->mounts, path)) {
-		exists = below_lstat(path, &st) == 0;
-		stays = gone ? !exists && !package_is_gone(path)
-			     : exists && S_ISREG(st.st_mode) && is_ours(f, &st);
-		if (stays && f->planned && !gone) {
+		found = find_file(path, &st);
+		*fine &= found != FOUND_ERROR;
+		stays = gone ? found == FOUND_NOTHING && !package_is_gone(path, fine)
+			     : found == FOUND && S_ISREG(st.st_mode) && is_ours(f, &st);
+		if (!*fine)
+			stays = true;
+		else if (stays && f->planned && !gone) {
 			f->after = (uint64_t)st.st_size;
 			f->ino = st.st_ino;
 		}
-		f->planned &= !stays;
+		f->planned &= !stays || !*fine;
 	}
 	free(path);
 	return stays;
 }
 
-static void settle_files(struct policy_tree *t)
+static bool settle_files(struct policy_tree *t)
 {
-	for (size_t i = 0; i < t->state.n_files; i++) {
+	bool fine = true;
+
+	for (size_t i = 0; i < t->state.n_files && fine; i++) {
 		struct state_file *f = &t->state.files[i];
 
-		if (settle_file(t, f))
+		if (settle_file(t, f, &fine))
 			continue;
 		free(f->path);
 		f->path = NULL;
 		t->lost = true;
 	}
 	state_drop_files(&t->state);
+	return fine;
 }
 
 /* --- all files ----------------------------------------------------------------------- */
@@ -152,7 +180,8 @@ bool policy_tree_look(struct policy_tree *t)
 	t->look = (struct look){0};
 	if (!mount_table_find(t->policy->tree, &t->mounts))
 		return false;
-	settle_files(t);
+	if (!settle_files(t))
+		return false;
 	if (t->missing)
 		return true;
 	clock_gettime(CLOCK_REALTIME, &now);
