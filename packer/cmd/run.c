@@ -8,6 +8,7 @@
 #include "packer/command.h"
 #include "packer/archives/arch_filter.h"
 #include "packer/cli/report.h"
+#include "packer/files/below.h"
 #include "packer/hip/helper.h"
 
 struct run_args {
@@ -119,7 +120,8 @@ static int preload_helper(void)
 		if (errno == ENOENT)
 			report_error("libkpack_hip.so", "not found beside this program");
 		else
-			report_error("libkpack_hip.so", "cannot find it: %s", strerror(errno));
+			report_error("libkpack_hip.so", "cannot find it: %s",
+				     below_strerror(errno));
 		return EXIT_NOT_RUN;
 	}
 	if (strpbrk(helper, ": ")) {
