@@ -140,11 +140,14 @@ static void runtime_fini(struct hip_runtime *r)
 void runtimes_add(struct hip_runtimes *list, const char *path)
 {
 	char *real = below_real(path);
+	struct kpackx_error unresolved = {0};
 	struct hip_runtime *r;
 	const char *version;
 
-	if (!real)
+	if (!real) {
+		below_fail(&unresolved, "cannot resolve its path");
 		real = xstrdup(path);
+	}
 	if (has_runtime(list, real)) {
 		free(real);
 		return;
@@ -160,6 +163,9 @@ void runtimes_add(struct hip_runtimes *list, const char *path)
 	if (!inspect_runtime(r)) {
 		runtime_fini(r);
 		list->count--;
+	} else if (unresolved.code && !r->why.code) {
+		r->contains = RUNTIME_UNKNOWN;
+		r->why = unresolved;
 	}
 }
 
