@@ -277,6 +277,7 @@ static void __attribute__((constructor)) begin_sweep(void)
 	sweep.record = strcmp(what, "record") == 0;
 	/* a program that this one starts is not swept */
 	unsetenv("SWEEP");
+	unsetenv("LD_PRELOAD");
 }
 
 /* ---- what the file FAULTS says ----------------------------------------------------------- */
