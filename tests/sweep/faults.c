@@ -160,7 +160,8 @@ static uint64_t site_of(enum call call, struct stack *stack)
 
 	*stack = (struct stack){.left = STACK_FRAMES};
 	_Unwind_Backtrace(add_frame, stack);
-	for (int i = 0; i < stack->n && i < (call <= CALL_REALLOC ? MEMORY_FRAMES : IO_FRAMES); i++)
+	for (int i = 0;
+	     i < stack->n && i < (call <= CALL_REALLOC ? MEMORY_FRAMES : IO_FRAMES); i++)
 		hash = (hash ^ stack->frame[i]) * 1099511628211u;
 	return hash | 1;
 }
