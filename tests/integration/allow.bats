@@ -159,7 +159,8 @@ every_way() { # USER PATH
 	stat -c %Y mnt mnt/lib >before
 	touch src/secret.kpack
 	kill -HUP "$(pgrep -o -f "kpackfs .*$T/")"
-	eventually changed_since_2001
+	barrier
+	changed_since_2001
 	stat -c %Y mnt mnt/lib | diff before -
 }
 
@@ -211,7 +212,8 @@ changed_since_2001() { [[ $(stat -c %y mnt/deep) != 2001* ]]; }
 	# even when alice's is replaced by it, while its pages are kept
 	exec 5<mnt/secret
 	mv src/a.kpack src/b.kpack
-	eventually gone_for_all mnt/secret
+	barrier
+	gone_for_all mnt/secret
 	gets_nothing bob mnt/copy
 	[ "$(head -c 2 <&5)" = ss ]
 	exec 5<&-
@@ -245,7 +247,8 @@ gone_for_all() { ! stat "$1" >/dev/null 2>&1; }
 	chmod 0600 new
 	exec 5<mnt/secret
 	mv new src/a.kpack
-	eventually belongs_to_bob mnt/secret
+	barrier
+	belongs_to_bob mnt/secret
 	gets_nothing bob mnt/secret
 	[ "$(head -c 2 <&5)" = ss ]
 	exec 5<&-
@@ -258,17 +261,20 @@ belongs_to_bob() { [ "$(stat -c %u "$1")" = 40002 ]; }
 	m
 	all_see
 	owner=40002:40002 mode=0600 archive secret lib/s=bobs deep/er/s=sss
-	eventually belongs_to_bob mnt/lib/s
+	barrier
+	belongs_to_bob mnt/lib/s
 	sees alice ./both ./lib ./lib/p
 	sees bob ./both ./deep ./deep/er ./deep/er/s ./lib ./lib/p ./lib/s
 	[ "$(bob cat mnt/lib/s)" = bobs ]
 	# and by chmod alone
 	chown 40001 src/secret.kpack
-	eventually belongs_to_alice mnt/lib/s
+	barrier
+	belongs_to_alice mnt/lib/s
 	sees bob ./both ./lib ./lib/p
 	sees alice ./both ./deep ./deep/er ./deep/er/s ./lib ./lib/p ./lib/s
 	chmod 0644 src/*
-	eventually bob cat mnt/deep/er/s mnt/team/only
+	barrier
+	bob cat mnt/deep/er/s mnt/team/only
 	sees bob ./both ./deep ./deep/er ./deep/er/s ./lib ./lib/p ./lib/s ./lib/t ./team ./team/only
 }
 
@@ -285,12 +291,16 @@ belongs_to_alice() { [ "$(stat -c %u "$1")" = 40001 ]; }
 	bob ls mnt/.kpackfs >/dev/null
 	chmod 0600 src/a.kpack
 	archive b lib/b=b later=x
-	eventually bob cat mnt/later
-	eventually is_private mnt/deep
+	barrier
+	bob cat mnt/later
+	barrier
+	is_private mnt/deep
 	# the kernel is told of one name after the other
-	eventually bob_finds "./later ./lib ./lib/b "
+	barrier
+	bob_finds "./later ./lib ./lib/b "
 	for p in lib/a deep deep/er deep/er/a .kpackfs .kpackfs/stats; do
-		eventually is_nothing_to_bob mnt/$p
+		barrier
+		is_nothing_to_bob mnt/$p
 	done
 	[ "$(cat mnt/lib/a mnt/deep/er/a)" = aaa ]
 	[ "$(paths env | grep -vc toc)" = 7 ]
@@ -305,7 +315,7 @@ is_private() { [ "$(stat -c %a "$1")" = 500 ]; }
 	archive b b=b
 	m
 	"$python" <<-'END'
-	import os, time
+	import os
 	mine = os.open("mnt", os.O_RDONLY | os.O_DIRECTORY)
 	def listed(where):
 	    try:
@@ -314,18 +324,15 @@ is_private() { [ "$(stat -c %a "$1")" = 500 ]; }
 	        return []
 	assert listed(mine) == ["a", "b", "toc"]
 	os.chmod("src/a.kpack", 0o600)
-	while os.stat("mnt/a").st_mode & 0o777 != 0o400:
-	    time.sleep(0.05)
+	seen = os.open("mnt/.kpackfs/barrier", os.O_RDONLY)
+	os.read(seen, 100)
+	assert os.stat("mnt/a").st_mode & 0o777 == 0o400
 	# the kernel may not keep what root sees through a directory opened when all saw the same
 	listed(mine)
 	assert listed("mnt") == ["a", "b", "toc"]
 	os.setgroups([])
 	os.setgid(40002)
 	os.setuid(40002)
-	# the kernel is told of the name before the listing, and of both one after the other
-	end = time.monotonic() + 120
-	while "a" in listed(mine) + listed("mnt") and time.monotonic() < end:
-	    time.sleep(0.05)
 	assert "a" not in listed(mine)
 	assert listed("mnt") == ["b", "toc"], listed("mnt")
 	END
@@ -398,7 +405,8 @@ is_private() { [ "$(stat -c %a "$1")" = 500 ]; }
 	[ "$(sizes alike)" != "$(sizes bob)" ]
 	a=$(sizes bob)
 	owner=40001:40001 mode=0600 archive secret lib/s=secret deep/er/s=sss more=m
-	eventually test -e mnt/more
+	barrier
+	test -e mnt/more
 	[ "$(sizes bob)" = "$a" ]
 }
 
@@ -414,7 +422,8 @@ is_private() { [ "$(stat -c %a "$1")" = 500 ]; }
 	[ "$(size alice)" != "$(cat size)" ]
 	[ "$(paths alice | grep -v toc | tr '\n' ' ')" = "./lib ./lib/a " ]
 	owner=40001:40001 mode=0600 archive a lib/a=a lib/b=b another/c=c
-	eventually alice cat mnt/another/c
+	barrier
+	alice cat mnt/another/c
 	size bob | diff size -
 	look bob | diff look -
 }
@@ -441,7 +450,8 @@ is_private() { [ "$(stat -c %a "$1")" = 500 ]; }
 	END
 	read -r _ <done || :
 	owner=40001:40001 mode=0600 archive a d/secret=s e/f=f
-	eventually test -e mnt/d/secret
+	barrier
+	test -e mnt/d/secret
 	# what alice lists, the kernel must not keep for bob
 	alice ls mnt mnt/d >/dev/null
 	: >go
@@ -460,13 +470,16 @@ is_private() { [ "$(stat -c %a "$1")" = 500 ]; }
 	grep -q b-secret mnt/.kpackfs/archives
 	chmod 0644 src/b-secret.kpack
 	kill -HUP "$(pgrep -o -f "kpackfs .*$T/")"
-	eventually bob grep -q b-secret mnt/.kpackfs/archives
+	barrier
+	bob grep -q b-secret mnt/.kpackfs/archives
 	# even if it is the only one
 	rm src/a.kpack
 	chmod 0600 src/b-secret.kpack
-	eventually gone_for_all mnt/a
+	barrier
+	gone_for_all mnt/a
 	kill -HUP "$(pgrep -o -f "kpackfs .*$T/")"
-	eventually hides_texts bob
+	barrier
+	hides_texts bob
 	grep -q b-secret mnt/.kpackfs/archives
 }
 
@@ -559,9 +572,11 @@ requests() {
 		all && requests all >asked || return
 		! grep -vx -e OPENDIR -e RELEASEDIR -e FORGET -e BATCH_FORGET asked
 	}
-	eventually knows_names
+	barrier
+	knows_names
 	chmod 0600 src/b.kpack
-	eventually has_mode_400
+	barrier
+	has_mode_400
 	ls_c() { bob stat mnt/a/b/c; }
 	ls_c
 	requests ls_c >asked

@@ -308,7 +308,8 @@ bundle_is() { # SIZE-OF-gfx942
 	sha256sum <mnt/hipfb/lib/liba.so/0.hipfb >old
 	cp -p b.kpack b.new
 	mv b.new src/b.kpack
-	eventually bundle_is 8192
+	barrier
+	bundle_is 8192
 	check_two
 	[ "$(stat -c %i mnt/hipfb/lib/liba.so/0.hipfb)" != "$one" ]
 	[ "$(stat -c %i mnt/hipfb/lib/liba.so/2.hipfb)" = "$other" ]
@@ -319,12 +320,14 @@ bundle_is() { # SIZE-OF-gfx942
 	END
 	# even when both archives are gone
 	rm src/a.kpack src/b.kpack
-	eventually bundle_is -1
+	barrier
+	bundle_is -1
 	[ ! -e mnt/hipfb ]
 	sha256sum <&5 | cmp old -
 	exec 5<&-
 	cp -p b.kpack src/b.kpack
-	eventually bundle_is 8192
+	barrier
+	bundle_is 8192
 }
 
 @test "a damaged object is EIO for its pages alone" {
@@ -446,7 +449,8 @@ has() {
 	[ "$(bob ls mnt/hipfb/x)" = 0.hipfb ]
 	# without the public one, there is none for everyone
 	rm src/public.kpack
-	eventually has env gfx1100:secret gfx942:team
+	barrier
+	has env gfx1100:secret gfx942:team
 	run -2 bob ls mnt/hipfb/x/0.hipfb
 	[[ $output == *"No such file"* ]]
 	run -2 bob ls mnt/hipfb
@@ -454,7 +458,8 @@ has() {
 	has member gfx942:team
 	# of one kind: it is as the archives
 	rm src/team.kpack
-	eventually has env gfx1100:secret
+	barrier
+	has env gfx1100:secret
 	[ "$(stat -c '%a %u' mnt/hipfb/x/0.hipfb)" = "400 40001" ]
 	has alice gfx1100:secret
 	# one user owns all of them, and mounts for other users
