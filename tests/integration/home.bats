@@ -200,15 +200,19 @@ os.execvp("kpackfs", ["kpackfs", "--status", "mnt"])'
 	mkdir more
 	kpackfs "$T/src" "$T/more" mnt
 	mv src/*.kpack "$T"
-	eventually no_archive
+	barrier
+	no_archive
 	[ "$(head -n 1 mnt/.kpackfs/status)" = "$(head -n 1 said)" ]
 	# one refused is another reason
 	echo nonsense >src/b.kpack
-	eventually eval 'kpackfs --status mnt | grep -q "^1 archive refused"'
+	barrier
+	kpackfs --status mnt | grep -q "^1 archive refused"
 	rm src/b.kpack
-	eventually no_archive
+	barrier
+	no_archive
 	mv ./*.kpack more
-	eventually kpackfs --status mnt
+	barrier
+	kpackfs --status mnt
 	serves
 	fusermount3 -u mnt
 	kpackfs -q src mnt
@@ -227,8 +231,10 @@ os.execvp("kpackfs", ["kpackfs", "--status", "mnt"])'
 	grep -qE '^  conflicts +1: see .kpackfs/conflicts$' <<<"$output"
 	# the refused one goes away
 	rm src/b.kpack
-	eventually eval 'kpackfs --status mnt | grep -qE "^  reloads +[1-9][0-9]*, the last 20"'
-	eventually eval 'kpackfs --status mnt >/dev/null'
+	barrier
+	kpackfs --status mnt | grep -qE "^  reloads +[1-9][0-9]*, the last 20"
+	barrier
+	kpackfs --status mnt >/dev/null
 }
 
 @test "--status: what failed to decode counts" {

@@ -175,7 +175,8 @@ everything_refused() {
 	{"entries": [{"key": "lib/new.so#0", "arch": "gfx1030", "data": "later"}]}
 	END
 	mv src/.new src/new.kpack
-	eventually test -e mnt/toc/lib/new.so
+	barrier
+	test -e mnt/toc/lib/new.so
 	[ "$(cat mnt/toc/lib/new.so/gfx1030.hsaco)" = later ]
 	[ "$(field Seccomp)" = 2 ]
 }
