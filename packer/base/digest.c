@@ -47,7 +47,8 @@ kpack_error_t digest_end(struct digest *d, uint8_t out[DIGEST_MAX],
 			 struct kpackx_error *why)
 {
 	if (d->failed || EVP_DigestFinal_ex(d->ctx, out, NULL) != 1)
-		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY, "no memory in which libcrypto can hash");
+		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY,
+			       "no memory in which libcrypto can hash");
 	return KPACK_SUCCESS;
 }
 

@@ -141,7 +141,8 @@ static kpack_error_t check_unchanged(const char *path, const struct kpack_archiv
 	    st.st_ctim.tv_sec == was->st_ctim.tv_sec &&
 	    st.st_ctim.tv_nsec == was->st_ctim.tv_nsec)
 		return KPACK_SUCCESS;
-	return kp_fail(why, KPACK_ERROR_IO_ERROR, "changed meanwhile: run kpack prune again");
+	return kp_fail(why, KPACK_ERROR_IO_ERROR,
+		       "changed meanwhile: run kpack prune again");
 }
 
 static kpack_error_t check_archive(const char *path, const struct installed_archive *a,

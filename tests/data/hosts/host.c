@@ -11,8 +11,14 @@ __attribute__((section(".hipFatBinSegment"), used)) struct wrapper wrapper = {
 	0x48495046, 1, __hip_fatbin, 0};
 static char zeros[10000];
 int tail = 7;
-int answer(void) { return 42; }
-char *more(void) { return zeros + tail; }
+int answer(void)
+{
+	return 42;
+}
+char *more(void)
+{
+	return zeros + tail;
+}
 
 #ifdef MAIN
 void _start(void)
