@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT
+# shellcheck shell=sh
 # For the cases of "kpack mark": root has converted binaries and their archives.
 
 C='../.kpack/g_@GFXARCH@.kpack'
