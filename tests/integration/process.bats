@@ -53,7 +53,6 @@ archive() {
 	process left
 }
 
-# bats test_tags=threads
 @test "children made while threads load go on loading" {
 	archive
 	process forked "$T/x.kpack" "lib/x.so#0" gfx1100
