@@ -6,8 +6,6 @@
 
 load packing
 
-tricks() { $python "$tools/ziptricks.py" "$@"; }
-
 # Two versions of x, of which one has an extra with y-dev.
 wheels() {
 	mkdir w

@@ -67,24 +67,28 @@ static bool same_facts(const struct named *a, const struct named *b)
 	return x->size == y->size && memcmp(x->pairs, y->pairs, x->size) == 0;
 }
 
-static bool same_code(const struct named *a, const struct named *b)
+static kpack_error_t compare_code(const struct named *a, const struct named *b, bool *same,
+				  struct kpackx_error *why)
 {
 	struct kp_source x =
 		kp_source_fd(a->part->file.fd, a->object->offset, a->object->size);
 	struct kp_source y =
 		kp_source_fd(b->part->file.fd, b->object->offset, b->object->size);
 
-	return kp_source_same(&x, &y);
+	return kp_source_compare(&x, &y, same, why);
 }
 
 /* Whether S[N] is also a row of another cache; if so, remove S[N]. */
 static kpack_error_t find_twin(struct named *s, size_t n, bool *found,
 			       struct kpackx_error *why)
 {
+	bool same;
+
 	*found = false;
 	for (size_t i = 0; i < n && !*found; i++)
 		if (s[i].object && s[i].part != s[n].part && same_facts(&s[i], &s[n])) {
-			if (!same_code(&s[i], &s[n]))
+			KP_TRY(compare_code(&s[i], &s[n], &same, why));
+			if (!same)
 				return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 					       "cache_v1: other code than in %s for %s",
 					       s[i].part->cache, s[n].object->keys[0]);
