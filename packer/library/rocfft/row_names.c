@@ -67,8 +67,8 @@ static bool same_facts(const struct named *a, const struct named *b)
 	return x->size == y->size && memcmp(x->pairs, y->pairs, x->size) == 0;
 }
 
-static kpack_error_t compare_code(const struct named *a, const struct named *b, bool *same,
-				  struct kpackx_error *why)
+static kpack_error_t compare_code(const struct named *a, const struct named *b,
+				  bool *same, struct kpackx_error *why)
 {
 	struct kp_source x =
 		kp_source_fd(a->part->file.fd, a->object->offset, a->object->size);
