@@ -215,6 +215,14 @@ def code_object():
     rows["end"] = good + bytes(33) + o.raw_bundle([(GFX + "gfx942", HSACO)])
     rows.update(lies(good, (4, 1, 1), (5, 1, 2), (40, 8, -4), (40, 8, len(good)), (58, 2, 40), (60, 2, 9999), (62, 2, 99), (62, 2, 1), (54, 2, 9),
                      (56, 2, 9999), (32, 8, -8), (len(good) - 64 * 3 + 32, 8, -1), (len(good) - 64 * 3 + 24, 8, -1), (len(good) - 64 + 32, 8, 0)))
+    # numbers that stand in section 0, of sections, of segments, of the section with names
+    first = len(good) - 64 * 4
+    wide = put(good + le(4, 1, 5) + le(8, 0, 0, 0, 100, 0, 0), 32, 8, len(good), 54, 2, 56, 56, 2, 0xffff, 60, 2, 0, 62, 2, 0xffff,
+               first + 32, 8, 4, first + 40, 4, 3, first + 44, 4, 1)
+    rows.update({"wide": wide, "wide-few": put(wide, first + 32, 8, 3), "wide-many": put(wide, first + 32, 8, 1 << 58),
+                 "wide-names": put(wide, first + 40, 4, 9), "wide-segments": put(wide, first + 44, 4, 9), "segment": put(wide, len(wide) - 24, 8, 9999),
+                 "names-no-end": put(good, len(good) - 32, 8, 5), "name-far": put(good, len(good) - 64 * 3, 4, 4096),
+                 "many": put(good, 40, 8, len(good) - 8, 60, 2, 0) + le(8, 0, 0, 0, 1 << 20) + bytes(64)})
     return rows
 
 
@@ -512,6 +520,28 @@ class Bits:
         return bytes(sum(b << i for i, b in enumerate(self.bits[at:at + 8])) for at in range(0, len(self.bits), 8))
 
 
+    def blob(self, number, data):
+        """A block of one blob, as LLVM writes it."""
+        self.enter(number, 2, 3).put(2, 3).vbr(2, 5).put(1, 1).vbr(1, 8).put(0, 1).put(5, 3).put(4, 3).vbr(len(data), 6).align()
+        for c in data:
+            self.put(c, 8)
+        return self.align().leave()
+
+
+@a_format
+def bitcode():
+    def module(text, width=3, define=True):
+        b = Bits().enter(13, 2, 5).record(1, b"LLVM", 5).leave().enter(8, 2, width).record(1, b"\2", width)
+        b.enter(17, width).record(2, b"not the triple: in another block").leave()
+        if define:
+            b.put(2, width).vbr(4, 5).put(1, 1).vbr(1000, 8).put(0, 1).put(1, 3).vbr(40, 5).put(0, 1).put(3, 3).put(0, 1).put(4, 3)
+        return (b if text is None else b.record(2, text, width)).record(3, b"e-m:e", width).leave().bytes()
+    rows = {"width-%d" % w: module(b"amdgcn-amd-amdhsa", w) for w in range(2, 33)}
+    rows.update({"empty": module(b""), "none": module(None), "controls": module(b"a\nb~"), "long": module(b"x" * 400), "plain": module(b"spir64", 4, False),
+                 "cut": module(b"amdgcn-amd-amdhsa")[:-60], "other": Bits().enter(13, 2).leave().bytes()})
+    return rows
+
+
 def embedding(image):
     """A module with IMAGE as a constant, in every way of writing it, and where it is none."""
     b = Bits().enter(13, 2).record(1, b"LLVM").leave().enter(8, 2)
@@ -535,3 +565,59 @@ def embedded(d):
         "encoding": Bits().enter(8, 2).define(8, (6, 0)).leave().bytes(), "vbr-1": Bits().enter(8, 2).define(8, (2, 1)).leave().bytes()}
     for name, data in files.items():
         write("%s/%s.bc" % (d, name), data)
+
+
+@an_input
+def objects(d):
+    """An offload binary for each object that an archive's index is made of."""
+    def symbol(name, info, section):
+        return le(4, name) + bytes([info, 0]) + le(2, section) + bytes(16)
+
+    def an_elf(rows, link=2, names=b"\0local\0file\0undefined\0global\0weak\0common\0", row=24):
+        return elf(1, 62, [(b".symtab", 2, 0, 0, rows, link, 2, row), (b".strtab", 3, 0, 0, names, 0, 0, 0)])
+    rows = b"".join(symbol(*r) for r in ((0, 0, 0), (1, 2, 1), (7, 0x14, 0xfff1), (12, 0x10, 0), (22, 0x12, 1), (29, 0x21, 1), (34, 0x11, 0xfff2), (1, 0x13, 1)))
+    strings = b"producerfirstsecondundefinedlocalllvm.used"
+
+    def table(n=5, at=36):
+        places = ((8, 5, 1 << 10), (19, 9, 1 << 10 | 1 << 3), (28, 5, 0), (33, 9, 1 << 10 | 1 << 11), (13, 6, 1 << 10 | 1 << 4 | 1 << 12))
+        return le(4, 4, 0, 0, 0, 0, 0, 0, at, n) + b"".join(le(4, at_, size, 0, 0, 0, flags) for at_, size, flags in places)
+
+    def a_module(symbols, names=strings, padding=b""):
+        return Bits().blob(13, b"identification").blob(25, symbols).blob(23, names).bytes() + padding
+    good = a_module(table())
+    files = {
+        "elf": an_elf(rows), "elf-again": an_elf(rows), "no-symbols": elf(1, 62, []), "bitcode": good,
+        "wrapped": le(4, 0x0b17c0de, 0, 20, len(good), 7) + good + bytes(8), "carried": elf(1, 62, [(b".llvmbc", 1, 0, 0, good, 0, 0, 0)]),
+        "empty-bitcode": b"BC\xc0\xde", "row": an_elf(rows, row=16), "link": an_elf(rows, 9), "no-names": an_elf(rows, 1),
+        "far-name": an_elf(rows + symbol(99, 0x12, 1)), "few-rows": a_module(table(6)), "short": a_module(table()[:30]), "far": a_module(table(), strings[:20]),
+        "padding-8": good + bytes(8), "cut": good[:-8], "one-block": Bits().blob(25, table()).bytes(),
+        "no-blob": Bits().enter(25, 2).record(1, b"x").leave().enter(23, 2).leave().bytes(), "text": b"text",
+    }
+    for name, data in files.items():
+        write("%s/%s" % (d, name), o.offload_binary(data, 1, 4, arch="gfx942"))
+    write(d + "/all", b"".join(o.offload_binary(files[n], 1, 4, arch=n) for n in ("text", "elf", "elf-again", "bitcode")))
+
+
+def overlapping(n, size, content=b""):
+    """The header of a bundle of N entries that are all the same SIZE bytes."""
+    at = 32 + n * (24 + len(GFX) + 6)
+    return b"__CLANG_OFFLOAD_BUNDLE__" + le(8, n) + (le(8, at, size, len(GFX) + 6) + GFX.encode() + b"gfx900") * n + content
+
+
+@an_input
+def bombs(d):
+    """Small files that would take much time or memory."""
+    inner = overlapping(1, 64 << 20)
+    size = len(inner) + (64 << 20)
+    outer = overlapping(4096, size)
+    write(d + "/work.a", b"!<arch>\n%-16s%-12d%-6d%-6d%-8o%-10d`\n" % (b"a/", 0, 0, 0, 0o644, len(outer) + size) + outer + inner + b"leaf")
+    os.truncate(d + "/work.a", 68 + len(outer) + size)
+    plain = o.raw_bundle([(GFX + "gfx900", b"leaf")]) + bytes(1 << 20)
+    frame = zstandard.ZstdCompressor(write_content_size=False).compress(plain)
+    boast = b"CCOB" + le(2, 3, 1) + le(8, 32 + (1 << 18), 4 << 30) + bytes(8) + frame + bytes((1 << 18) - len(frame))
+    write(d + "/memory.ccob", o.ccob(o.raw_bundle([(GFX + "gfx900", boast)])))
+    deep = HSACO
+    for _ in range(17):
+        deep = o.ar([("a", deep)])
+    write(d + "/deep.a", deep)
+    write(d + "/entries", o.ccob(o.raw_bundle([("", b"")] * 4096)) * 257)
