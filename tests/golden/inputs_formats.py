@@ -621,3 +621,19 @@ def bombs(d):
         deep = o.ar([("a", deep)])
     write(d + "/deep.a", deep)
     write(d + "/entries", o.ccob(o.raw_bundle([("", b"")] * 4096)) * 257)
+
+
+GOOD = [("bundle", "good"), ("ccob", "v2-zstd"), ("ccob", "v3-zlib"), ("offload_binary", "v1"), ("offload_binary", "v2"), ("offload_binary", "zstd"),
+        ("text_bundle", "good"), ("code_object", "wide"), ("notes", "reads"), ("notes", "symbols"), ("members", "gnu"), ("members", "bsd"),
+        ("fatbin", "mixed"), ("fatbin", "lz4"), ("cubin", "command-0"), ("cubin_kernels", "old"), ("ptx", "kernels"), ("tileir", "v13.3"),
+        ("spirv", "little"), ("bitcode", "width-3")]
+
+
+@an_input
+def format_damage(d):
+    """Objects and containers that end early, or have wrong bits."""
+    for f, name in GOOD:
+        good = FORMATS[f]()[name]
+        places = sorted({len(good) * i // 50 for i in range(1, 50)})
+        write("%s/cut/%s-%s.a" % (d, f, name), o.ar([("%d" % n, good[:n]) for n in places]))
+        write("%s/flip/%s-%s.a" % (d, f, name), o.ar([("%d" % n, put(good, n, 1, good[n] ^ 1 << n % 8)) for n in places]))
