@@ -579,3 +579,4 @@ def odd(d):
 sys.modules.setdefault("inputs", sys.modules[__name__])
 import inputs_read  # noqa: E402,F401  its inputs
 import inputs_formats  # noqa: E402,F401
+import inputs_targets  # noqa: E402,F401
