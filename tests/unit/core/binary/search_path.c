@@ -153,109 +153,92 @@ static int leave_tree(void **state)
 	return system(command);
 }
 
-static char *resolve(const char *pattern, const char *arch, const char *binary)
+/* From the directory of BINARY; WANT is below the tree, or "=" and the exact path. */
+static const struct {
+	const char *pattern, *binary, *want;
+} paths[] = {
+	{"../.kpack/a.kpack", "real/x.so", ".kpack/a.kpack"},
+	{".kpack/a.kpack", "x.so", ".kpack/a.kpack"},
+	{"../.kpack/a.kpack", "./real//x.so", ".kpack/a.kpack"},
+	{"./.kpack/./a.kpack", "real/../x.so", ".kpack/a.kpack"},
+	/* the binary's file name does not matter */
+	{"../.kpack/a.kpack", "real/", ".kpack/a.kpack"},
+	{".kpack/a.kpack", "", ".kpack/a.kpack"},
+	{"", "real/x.so", "real"},
+	/* a linked directory leads beside its target, also for a file that does not exist */
+	{"../.kpack/a.kpack", "link/x.so", "real/deep/.kpack/a.kpack"},
+	{"../.kpack/b.kpack", "link/x.so", "real/deep/.kpack/b.kpack"},
+	{"../none/b.kpack", "link/x.so", "real/deep/none/b.kpack"},
+	{"../../../.kpack/b.kpack", "link/x.so", ".kpack/b.kpack"},
+	{"../link/../.kpack/b.kpack", "real/x.so", "real/deep/.kpack/b.kpack"},
+	/* what is missing is resolved by its spelling */
+	{"none/../.kpack/b.kpack", "real/x.so", "real/.kpack/b.kpack"},
+	{"none/./c//d/../../e", "real/x.so", "real/none/e"},
+	{"none/..", "real/x.so", "real"},
+	{"none/../..", "real/x.so", ""},
+	/* after a missing component, later links are not followed */
+	{"none/../link/a", "x.so", "=link/a"},
+	{"../none/../link/../a", "real/x.so", "a"},
+	/* a file is not a directory, a loop cannot be resolved */
+	{"../file/../a", "real/x.so", "a"},
+	{"../loop/../a", "real/x.so", "a"},
+	{"../loop", "real/x.so", "loop"},
+	/* a linked archive keeps its name, a path that ends in none is resolved completely */
+	{"../.kpack/linked.kpack", "link/x.so", "real/deep/.kpack/linked.kpack"},
+	{"../.kpack/broken.kpack", "link/x.so", "real/deep/.kpack/broken.kpack"},
+	{"../../link/.", "real/deep/x.so", "real/deep/lib"},
+	{"../../link/", "real/deep/x.so", "real/deep/lib"},
+	/* without anything there paths stay relative */
+	{"../../a.kpack", "none/x.so", "=../a.kpack"},
+	{"../../../../a", "none/x.so", "=../../../a"},
+	{"..", "none/x.so", "=."},
+	{"b.kpack", "x.so", "=b.kpack"},
+	{"../../a.kpack", "/none/x.so", "=/a.kpack"},
+	{"../../../a", "/x.so", "=/a"},
+	/* absolute ones stay as they are */
+	{"/a/../b//c.kpack", "real/x.so", "=/a/../b//c.kpack"},
+	{"/", "x.so", "=/"},
+	/* the first placeholder of the pattern stands for the target */
+	{"/k/b_@GFXARCH@.kpack", "x.so", "=/k/b_gfx942.kpack"},
+	{"/@GFXARCH@/@GFXARCH@", "x.so", "=/gfx942/@GFXARCH@"},
+	{"/@GFXARCH", "x.so", "=/@GFXARCH"},
+	{"/@gfxarch@", "x.so", "=/@gfxarch@"},
+	{"@GFXARCH@/x", "none/x.so", "=none/gfx942/x"},
+	{"@GFXARCH@", "none@GFXARCH@/x.so", "=none@GFXARCH@/gfx942"},
+};
+
+static void check(const char *pattern, const char *binary, const char *want,
+		  struct kp_search_memo *memo)
 {
 	struct kpackx_error why = {0};
-	char *path = NULL;
+	char full[KP_NAME_MAX], *path = NULL;
 
-	if (kp_search_resolve(pattern, kp_span_str(arch), binary, NULL, &path, &why))
+	snprintf(full, sizeof(full), "%s%s%s", *want == '=' ? "" : root,
+		 *want && *want != '=' ? "/" : "", want + (*want == '='));
+	if (kp_search_resolve(pattern, kp_span_str("gfx942"), binary, memo, &path, &why))
 		fail_msg("%s: %s", pattern, why.text);
-	return path;
-}
-
-/* WANT is below the tree if BELOW is set, else it is the exact path. */
-static void check(const char *pattern, const char *binary, const char *want, bool below)
-{
-	char full[KP_NAME_MAX];
-	char *path = resolve(pattern, "gfx942", binary);
-
-	snprintf(full, sizeof(full), "%s%s%s", below ? root : "",
-		 below && *want ? "/" : "", want);
 	if (strcmp(path, full) != 0)
 		fail_msg("%s from %s: %s, not %s", pattern, binary, path, full);
 	free(path);
 }
 
-TEST(paths_start_at_the_binarys_directory)
+/* Each by itself, and with one memo for all: earlier results do not affect later ones. */
+TEST(paths_are_resolved)
 {
-	check("../.kpack/a.kpack", "real/x.so", ".kpack/a.kpack", true);
-	check(".kpack/a.kpack", "x.so", ".kpack/a.kpack", true);
-	check("../.kpack/a.kpack", "./real//x.so", ".kpack/a.kpack", true);
-	check("./.kpack/./a.kpack", "real/../x.so", ".kpack/a.kpack", true);
-	check("a.kpack", "real/deep/.kpack/x.so", "real/deep/.kpack/a.kpack", true);
-	/* the binary's file name does not matter */
-	check("../.kpack/a.kpack", "real/", ".kpack/a.kpack", true);
-	check(".kpack/a.kpack", "", ".kpack/a.kpack", true);
-	check("", "real/x.so", "real", true);
-}
+	struct kp_search_memo memo = {0};
 
-TEST(a_linked_directory_leads_beside_its_target)
-{
-	check("../.kpack/a.kpack", "link/x.so", "real/deep/.kpack/a.kpack", true);
-	/* also for a file that does not exist */
-	check("../.kpack/b.kpack", "link/x.so", "real/deep/.kpack/b.kpack", true);
-	check("../none/b.kpack", "link/x.so", "real/deep/none/b.kpack", true);
-	check("../../../.kpack/b.kpack", "link/x.so", ".kpack/b.kpack", true);
-	check("../link/../.kpack/b.kpack", "real/x.so", "real/deep/.kpack/b.kpack", true);
-}
-
-TEST(what_is_missing_is_resolved_by_its_spelling)
-{
-	check("none/../.kpack/b.kpack", "real/x.so", "real/.kpack/b.kpack", true);
-	check("none/./c//d/../../e", "real/x.so", "real/none/e", true);
-	check("none/..", "real/x.so", "real", true);
-	check("none/../..", "real/x.so", "", true);
-	/* after a missing component, later links are not followed */
-	check("none/../link/a", "x.so", "link/a", false);
-	check("../none/../link/../a", "real/x.so", "a", true);
-	/* a file is not a directory, a loop cannot be resolved */
-	check("../file/../a", "real/x.so", "a", true);
-	check("../loop/../a", "real/x.so", "a", true);
-	check("../loop", "real/x.so", "loop", true);
-}
-
-TEST(a_linked_archive_keeps_its_name)
-{
 	assert_int_equal(symlink("a.kpack", "real/deep/.kpack/linked.kpack") |
 				 symlink("nowhere", "real/deep/.kpack/broken.kpack"),
 			 0);
-	check("../.kpack/linked.kpack", "link/x.so", "real/deep/.kpack/linked.kpack",
-	      true);
-	check("../.kpack/broken.kpack", "link/x.so", "real/deep/.kpack/broken.kpack",
-	      true);
-	/* a path that does not end in a name is resolved completely */
-	check("../../link/.", "real/deep/x.so", "real/deep/lib", true);
-	check("../../link/", "real/deep/x.so", "real/deep/lib", true);
-}
-
-/* One memo for many directories: earlier results do not affect later ones. */
-TEST(directories_are_remembered_by_their_spelling)
-{
-	static const struct {
-		const char *pattern, *binary, *want;
-	} cases[] = {
-		{"../.kpack/a", "link/x.so", "real/deep/.kpack/a"},
-		{"../.kpack/b", "link/x.so", "real/deep/.kpack/b"},
-		{"../.kpack/a", "real/x.so", ".kpack/a"},
-		{"../none/a", "real/x.so", "none/a"},
-		{"../none/b", "real/x.so", "none/b"},
-		{"..", "real/deep/x.so", "real"},
-		{"../.kpack/b", "link/x.so", "real/deep/.kpack/b"},
-	};
-	struct kp_search_memo memo = {0};
-
-	for (size_t i = 0; i < COUNT(cases); i++) {
-		char *path = NULL, want[128];
-
-		snprintf(want, sizeof(want), "%s/%s", root, cases[i].want);
-		assert_int_equal(kp_search_resolve(cases[i].pattern, (struct kp_span){0},
-						   cases[i].binary, &memo, &path, NULL),
-				 KPACK_SUCCESS);
-		assert_string_equal(path, want);
-		free(path);
+	for (size_t i = 0; i < COUNT(paths); i++) {
+		check(paths[i].pattern, paths[i].binary, paths[i].want, NULL);
+		check(paths[i].pattern, paths[i].binary, paths[i].want, &memo);
+		check(paths[i].pattern, paths[i].binary, paths[i].want, &memo);
 	}
 	kp_search_memo_fini(&memo);
 	kp_search_memo_fini(&memo);
+	assert_true(kp_search_has_arch("a@GFXARCH@"));
+	assert_false(kp_search_has_arch("a@GFXARCH"));
 }
 
 /* A directory removed after it was opened: the kernel reaches it, but no name does. */
@@ -269,58 +252,9 @@ TEST(what_has_no_name_any_more_costs_one_component)
 	assert_true(fd >= 0);
 	assert_int_equal(rmdir("gone"), 0);
 	snprintf(binary, sizeof(binary), "/proc/self/fd/%d/x.so", fd);
-	snprintf(want, sizeof(want), "/proc/%d/fd/%d/a.kpack", (int)getpid(), fd);
-	check("a.kpack", binary, want, false);
+	snprintf(want, sizeof(want), "=/proc/%d/fd/%d/a.kpack", (int)getpid(), fd);
+	check("a.kpack", binary, want, NULL);
 	close(fd);
-}
-
-TEST(without_anything_there_paths_stay_relative)
-{
-	check("a.kpack", "none/x.so", "none/a.kpack", false);
-	check("../a.kpack", "none/x.so", "a.kpack", false);
-	check("../../a.kpack", "none/x.so", "../a.kpack", false);
-	check("../../../../a", "none/x.so", "../../../a", false);
-	check("..", "none/x.so", ".", false);
-	check("b.kpack", "x.so", "b.kpack", false);
-	check("../../a.kpack", "/none/x.so", "/a.kpack", false);
-	check("../../../a", "/x.so", "/a", false);
-}
-
-TEST(absolute_paths_stay_as_they_are)
-{
-	check("/a/../b//c.kpack", "real/x.so", "/a/../b//c.kpack", false);
-	check("/k/@GFXARCH@.kpack", "real/x.so", "/k/gfx942.kpack", false);
-	check("/", "x.so", "/", false);
-}
-
-TEST(the_first_placeholder_stands_for_the_arch)
-{
-	static const struct {
-		const char *pattern, *arch, *want;
-	} cases[] = {
-		{"/k/b_@GFXARCH@.kpack", "gfx90a:xnack+", "/k/b_gfx90a:xnack+.kpack"},
-		{"/@GFXARCH@/@GFXARCH@", "a", "/a/@GFXARCH@"},
-		{"/@GFXARCH@@GFXARCH@", "@GFXARCH@", "/@GFXARCH@@GFXARCH@"},
-		{"/@GFXARCH@", "", "/"},
-		{"/@GFXARCH", "a", "/@GFXARCH"},
-		{"/@gfxarch@", "a", "/@gfxarch@"},
-		{"@GFXARCH@/x", "a", "none/a/x"},
-		{"@GFXARCH@", "/a", "none/a"}, /* the pattern was relative */
-	};
-
-	for (size_t i = 0; i < COUNT(cases); i++) {
-		char *path = resolve(cases[i].pattern, cases[i].arch, "none/x.so");
-
-		assert_string_equal(path, cases[i].want);
-		free(path);
-	}
-	assert_true(kp_search_has_arch("a@GFXARCH@"));
-	assert_false(kp_search_has_arch("a@GFXARCH"));
-}
-
-TEST(a_placeholder_in_the_binarys_path_is_a_name)
-{
-	check("@GFXARCH@", "none@GFXARCH@/x.so", "none@GFXARCH@/gfx942", false);
 }
 
 TEST(many_components_are_resolved)
@@ -330,46 +264,49 @@ TEST(many_components_are_resolved)
 	for (size_t i = 0; i + 2 < sizeof(pattern); i += 2)
 		memcpy(pattern + i, "./", 2);
 	pattern[KP_NAME_MAX] = '\0';
-	check(pattern, "x.so", "", true);
+	check(pattern, "x.so", "", NULL);
 	memcpy(pattern + KP_NAME_MAX - 6, "a/../b", 6);
-	check(pattern, "x.so", "b", true);
+	check(pattern, "x.so", "b", NULL);
 	memcpy(pattern + 2000, "a/b/", 4);
-	check(pattern, "x.so", "a/b/b", true);
+	check(pattern, "x.so", "a/b/b", NULL);
 }
 
 TEST(long_paths_are_refused)
 {
-	char pattern[KP_NAME_MAX + 2], binary[KP_NAME_MAX + 2];
-	struct kpackx_error why = {0};
-	char *path = NULL;
+	static const struct {
+		size_t dir, pattern, arch; /* bytes */
+		int err;
+	} rows[] = {
+		{0, KP_NAME_MAX, 0, 0},
+		{0, KP_NAME_MAX + 1, 0, KPACK_ERROR_INVALID_ARGUMENT},
+		{1, KP_NAME_MAX, 0, KPACK_ERROR_INVALID_ARGUMENT},
+		{KP_NAME_MAX, 1, 0, KPACK_ERROR_INVALID_ARGUMENT},
+		{0, 2000, 2000, 0},
+		{0, 2000, KP_NAME_MAX, KPACK_ERROR_INVALID_ARGUMENT},
+	};
+	static char pattern[KP_NAME_MAX + 2], binary[KP_NAME_MAX + 3],
+		arch[KP_NAME_MAX + 1];
 
-	memset(pattern, 'p', sizeof(pattern));
-	pattern[KP_NAME_MAX + 1] = '\0';
-	assert_int_equal(
-		kp_search_resolve(pattern, (struct kp_span){0}, "x", NULL, &path, &why),
-		KPACK_ERROR_INVALID_ARGUMENT);
-	assert_has(why.text, "search path");
-	pattern[KP_NAME_MAX] = '\0';
-	free(resolve(pattern, "", "x"));
-	assert_int_equal(
-		kp_search_resolve(pattern, (struct kp_span){0}, "d/x", NULL, &path, &why),
-		KPACK_ERROR_INVALID_ARGUMENT);
-	memset(binary, 'b', sizeof(binary));
-	binary[KP_NAME_MAX] = '/';
-	binary[KP_NAME_MAX + 1] = '\0';
-	assert_int_equal(
-		kp_search_resolve("p", (struct kp_span){0}, binary, NULL, &path, &why),
-		KPACK_ERROR_INVALID_ARGUMENT);
-	assert_int_equal(kp_search_resolve("/@GFXARCH@", kp_span_str(pattern), "x", NULL,
-					   &path, &why),
-			 KPACK_ERROR_INVALID_ARGUMENT);
-	assert_null(path);
-	memcpy(pattern, "/@GFXARCH@", 10);
-	pattern[2000] = '\0';
-	binary[2000] = '\0';
-	path = resolve(pattern, binary, "x");
-	assert_int_equal(strlen(path), 2000 + 2000 - strlen(KP_SEARCH_ARCH));
-	free(path);
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		char *path = NULL;
+
+		memset(pattern, 'p', rows[i].pattern);
+		pattern[rows[i].pattern] = '\0';
+		if (rows[i].arch)
+			memcpy(pattern, "/@GFXARCH@", 10);
+		memset(binary, 'b', rows[i].dir);
+		strcpy(binary + rows[i].dir, rows[i].dir ? "/x" : "x");
+		memset(arch, 'a', rows[i].arch);
+		arch[rows[i].arch] = '\0';
+		assert_int_equal(kp_search_resolve(pattern, kp_span_str(arch), binary,
+						   NULL, &path, NULL),
+				 rows[i].err);
+		assert_int_equal(path ? strlen(path) : 0,
+				 rows[i].err    ? 0
+				 : rows[i].arch ? 4000 - strlen(KP_SEARCH_ARCH)
+						: rows[i].pattern);
+		free(path);
+	}
 }
 
 SUITE(enter_tree, leave_tree);
