@@ -98,3 +98,26 @@ def host_lies(d):
         files[name] = elf(2, 62, [(b".hip_fatbin", 1, 2, FATBIN, bundle(), 0, 0, 0), (b".data", 1, flags, SEGMENT, wrapper(FATBIN), 0, 0, 0)])
     for name, data in files.items():
         write("%s/%s" % (d, name), data)
+
+
+@an_input
+def texts(d):
+    """Sources and texts that begin like device code, names that no archive can have, and many members."""
+    entries = [("host-x86_64-unknown-linux-gnu-", b"int x;\n"), ("hip-amdgcn-amd-amdhsa--gfx906", b"int y;\n")]
+    files = {
+        "a.c": b"// __CLANG_OFFLOAD_BUNDLE____START__ is written by the bundler\n/* .version 8.0 */\nint main(void) { return 0; }\n",
+        "a.d": b"# a comment\na.o: a.c\n", "a.s": b'\n# a comment\n\t.version "01.01"\n\t.text\n', "b.s": b"\t.version 2\n\t.target\n",
+        "b.ptx": b"// only comments\n// and no code\n", "a.ll": b'; ModuleID\ntarget triple = "amdgcn-amd-amdhsa"\n', "bc": b"BC is no bitcode",
+        "short": b"\x7fTileIR", "shorter": b"\3\2\x23", "foo.s": b"\t.version 8.0\n\t.target foo\n\t.text\n", "b.d": o.text_bundle(entries, "#"),
+        "kinds.hipfb": o.raw_bundle([(kind + "-amdgcn-amd-amdhsa--gfx1100", o.code_object("gfx1100", 300, kind)) for kind in ("hip", "a/../b#1\n", "k.2")]),
+        "junk.bin": o.offload_binary(b"junk", arch=""),
+        "many.a": o.ar([("%d.bc" % (i % 600), b"BC\xc0\xde" + (i % 600).to_bytes(4, "little") * 4) for i in range(700)])}
+    for name in "a.hipi", "a.cui", "a.ii":
+        files[name] = o.text_bundle(entries)
+    for i, arch in enumerate(("gfx\n1", "..", "a/b", "\x7f")):
+        files["arch%d.bin" % i] = o.offload_binary(o.code_object("gfx1100", 300, "a"), arch=arch)
+    with open(os.path.join(os.path.dirname(TABLE), "../../tests/data/cuda/plain.fatbin"), "rb") as f:
+        cuda = f.read()
+    files["nv.so"] = elf(3, 62, [(b".nv_fatbin", 1, 2, FATBIN, cuda, 0, 0, 0)])
+    for name, data in files.items():
+        write("%s/%s" % (d, name), data)
