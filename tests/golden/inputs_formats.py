@@ -637,3 +637,21 @@ def format_damage(d):
         places = sorted({len(good) * i // 50 for i in range(1, 50)})
         write("%s/cut/%s-%s.a" % (d, f, name), o.ar([("%d" % n, good[:n]) for n in places]))
         write("%s/flip/%s-%s.a" % (d, f, name), o.ar([("%d" % n, put(good, n, 1, good[n] ^ 1 << n % 8)) for n in places]))
+
+
+@an_input
+def strip_lies(d):
+    """A code object with debugging information, in each of which one field of a section or segment is another."""
+    good = sample("../fuzz/corpus/strip/good-build-id")
+    shoff, = struct.unpack_from("<Q", good, 40)
+    n_segments, _, n_sections = struct.unpack_from("<3H", good, 56)
+    for i in range(n_sections):
+        for field, size, change in ((4, 4, 1), (4, 4, 8), (8, 8, 2), (16, 8, 8), (24, 8, 16), (32, 8, 24), (40, 4, 3), (44, 4, 1), (48, 8, 24), (56, 8, 8)):
+            at = shoff + 64 * i + field
+            value = int.from_bytes(good[at:at + size], "little")
+            write("%s/section-%02d-%d-%d.hsaco" % (d, i, field, change), put(good, at, size, value ^ change))
+    for i in range(n_segments):
+        for field, size, change in ((0, 4, 3), (8, 8, 16), (16, 8, 4096), (32, 8, 64), (40, 8, 64), (48, 8, 4096)):
+            at = 64 + 56 * i + field
+            value = int.from_bytes(good[at:at + size], "little")
+            write("%s/segment-%02d-%d.hsaco" % (d, i, field), put(good, at, size, value ^ change))
