@@ -646,7 +646,7 @@ def strip_lies(d):
     shoff, = struct.unpack_from("<Q", good, 40)
     n_segments, _, n_sections = struct.unpack_from("<3H", good, 56)
     for i in range(n_sections):
-        for field, size, change in ((4, 4, 1), (4, 4, 8), (8, 8, 2), (16, 8, 8), (24, 8, 16), (32, 8, 24), (40, 4, 3), (44, 4, 1), (48, 8, 24), (56, 8, 8)):
+        for field, size, change in ((4, 4, 1), (4, 4, 8), (8, 8, 2), (16, 8, 8), (24, 8, 16), (24, 8, 0x370), (32, 8, 24), (40, 4, 3), (44, 4, 1), (48, 8, 24), (56, 8, 8)):
             at = shoff + 64 * i + field
             value = int.from_bytes(good[at:at + size], "little")
             write("%s/section-%02d-%d-%d.hsaco" % (d, i, field, change), put(good, at, size, value ^ change))
