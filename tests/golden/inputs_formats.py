@@ -655,3 +655,6 @@ def strip_lies(d):
             at = 64 + 56 * i + field
             value = int.from_bytes(good[at:at + size], "little")
             write("%s/segment-%02d-%d.hsaco" % (d, i, field), put(good, at, size, value ^ change))
+        # a part of .text, without a section in it
+        at = 64 + 56 * i
+        write("%s/segment-%02d-part.hsaco" % (d, i), put(good, at + 8, 8, 0x900, at + 16, 8, 0x1900, at + 24, 8, 0x1900, at + 32, 8, 8, at + 40, 8, 8))
