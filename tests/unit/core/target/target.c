@@ -5,6 +5,9 @@
  */
 #include "core/target/target.h"
 #include "tests/unit/unit.h"
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include "core/rocm_kpack/kpackx.h"
 #include "core/target/choice.h"
 
@@ -108,4 +111,43 @@ TEST(unknown_gpus_are_found)
 		}
 		kp_choice_fini(&s);
 	}
+}
+
+/* A node that this user may not read is no GPU of theirs, and has no number. */
+TEST(hidden_nodes_have_no_number)
+{
+	char root[] = "/tmp/kpack-gpus-XXXXXX", path[64];
+	uid_t user = geteuid();
+	struct kp_gpus gpus;
+
+	assert_non_null(mkdtemp(root));
+	assert_int_equal(chmod(root, 0755), 0);
+	for (int i = 0; i < 2; i++) {
+		FILE *f;
+
+		snprintf(path, sizeof(path), "%s/%d", root, i);
+		assert_int_equal(mkdir(path, 0755), 0);
+		strcat(path, "/properties");
+		f = fopen(path, "we");
+		assert_non_null(f);
+		fputs("gfx_target_version 90402\n", f);
+		fclose(f);
+		assert_int_equal(chmod(path, i ? 0644 : 0), 0);
+	}
+	if (user == 0) /* root can read them */
+		assert_int_equal(seteuid(65534), 0);
+	assert_int_equal(kp_gpus_read(root, &gpus, NULL), KPACK_SUCCESS);
+	assert_int_equal(seteuid(user), 0);
+	assert_int_equal(gpus.count, 1);
+	assert_int_equal(gpus.list[0].node, 1);
+	assert_int_equal(gpus.list[0].number, 0);
+	assert_int_equal(gpus.faults.counted, 0);
+	kp_gpus_fini(&gpus);
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%s/%d/properties", root, i);
+		unlink(path);
+		snprintf(path, sizeof(path), "%s/%d", root, i);
+		rmdir(path);
+	}
+	assert_int_equal(rmdir(root), 0);
 }
