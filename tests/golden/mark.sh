@@ -21,3 +21,32 @@ damage() { printf '\377' | dd of="$1" bs=1 seek="$2" conv=notrunc status=none; }
 forget_layout() { sed -i 's/\.rocm_kpack_layout/.somebody_elses___/' "$1"; }
 
 m() { t kpack mark "$@"; }
+
+# hosts SET: of hosts.py, packed, with longer and shorter markers, with their code kept, restored, thinned; an oracle
+# looks at all of them
+hosts() {
+	oracle="python3 $SRC/tests/integration/elfcheck.py"
+	python3 $SRC/tests/golden/hosts.py "$1" fat
+	kpack pack -q --group g fat packed 2>&1
+	$oracle fat packed
+	kpack mark strip-safe --check packed
+	kpack mark check packed
+	mkdir long short kept back thin
+	cp packed/* long
+	kpack mark set --kernel-name "$(printf %0500d 0)" --search-path "$(printf %04000d 0)" long/* 2>&1
+	cp long/* short
+	kpack mark set --kernel-name k --search-path s short/* 2>&1
+	$oracle fat short
+	cp -r fat/* thin
+	kpack thin -q --arch gfx1100 thin 2>&1 | grep -v 'would not become smaller'
+	for f in fat/*; do
+		n=${f##*/}
+		kpack mark convert --keep-device-code --kernel-name k --search-path s $f kept/$n >said 2>&1 || cat said
+		kpack mark restore -o back/$n packed/$n >said 2>&1 || cat said
+		cmp -s $f back/$n && same="" || same="not the same"
+		echo $n $(cat packed/$n long/$n short/$n kept/$n 2>/dev/null | sha256sum | cut -c 1-16) \
+			$(cat back/$n thin/$n | sha256sum | cut -c 1-8) $(stat -c %s $f packed/$n long/$n short/$n thin/$n) $same
+	done
+	for d in long kept back thin; do $oracle --alone $d; done
+	rm -rf fat packed long short kept back thin said
+}

@@ -4,7 +4,7 @@
 
 elfcheck.py [--stripped] FAT CONVERTED     one line per fault, exit status 1 if there is any;
                                            two directories: for each file in the first
-elfcheck.py --alone FILE                   check only rules for every ELF file
+elfcheck.py --alone FILE                   check only rules for every ELF file; or of all in a directory
 
   --stripped   a tool has changed CONVERTED since: unloaded sections, the order of section
                headers and the place of the program headers may differ
@@ -103,6 +103,12 @@ class Elf:
                     elif info & 0xffffffff == ABSOLUTE.get(self.machine):
                         found[offset] = addend + struct.unpack_from(
                             "<Q", symbols, 24 * (info >> 32) + 8)[0]
+            elif s.type == SHT_REL:
+                symbols = self.content(self.sections[s.link]) if s.link else b""
+                for offset, info in struct.iter_unpack("<QQ", self.content(s)):
+                    if offset and info & 0xffffffff == ABSOLUTE.get(self.machine):
+                        found[offset] = self.word(offset) + struct.unpack_from(
+                            "<Q", symbols, 24 * (info >> 32) + 8)[0]
             elif s.type == SHT_RELR:
                 at = 0
                 for word, in struct.iter_unpack("<Q", self.content(s)):
@@ -123,7 +129,9 @@ class Elf:
                 number, version, pointer, last = struct.unpack_from("<IIQQ", self.data, s.offset + at)
                 if (number, version) == (magic, 1):
                     at += s.addr
-                    found.append((at, relocations.get(at + 8, pointer), last))
+                    target = relocations.get(at + 8, pointer)
+                    if segment or magic == HIPK or target in self.named[FATBIN]:
+                        found.append((at, target, last))
         return found
 
 
@@ -514,9 +522,9 @@ def main():
     old, new = None if o.alone else o.files[0], o.files[-1]
     if not os.path.isdir(new):
         return check(old, new, o.stripped)
-    names = sorted(os.listdir(old))
+    names = sorted(os.listdir(old or new))
     assert names
-    return any([check(os.path.join(old, n), os.path.join(new, n), o.stripped) for n in names])
+    return any([check(old and os.path.join(old, n), os.path.join(new, n), o.stripped) for n in names])
 
 
 if __name__ == "__main__":
