@@ -199,6 +199,32 @@ class Archive:
             self.decode = lambda frame: zstandard.ZstdDecompressor().stream_reader(
                 io.BytesIO(frame), read_across_frames=True).read()
 
+    def check_frame(self, entry, data):
+        """The frame of an entry states size and checksum; the parts of a chunked one decode alone, before a seek table."""
+        if self.decode is bytes:
+            return
+        at, size = self.blobs[entry["ordinal"]]
+        frame, chunk = self.data[at:at + size], entry["metadata"].get("chunk", 0)
+        h = zstandard.get_frame_parameters(frame)
+        assert h.content_size == len(data) and h.has_checksum, "frame header"
+        if not chunk or len(data) <= chunk:
+            return
+        count, flags, magic = struct.unpack("<IBI", frame[-9:])
+        row, pos = 12 if flags & 0x80 else 8, 0
+        assert (count, magic) == (-(-len(data) // chunk), 0x8f92eab1), "seek table"
+        table = frame[-9 - row * count:-9]
+        for i in range(count):
+            packed, plain = struct.unpack_from("<II", table, i * row)
+            blocks = frame[pos:pos + packed]
+            blocks = blocks[:-4] if i == count - 1 else blocks + b"\1\0\0"
+            if i == 0:
+                blocks = blocks[zstandard.frame_header_size(frame):]
+            # a header of our own: a window of 2 MiB, no size, no checksum
+            part = zstandard.ZstdDecompressor().decompressobj().decompress(b"\x28\xb5\x2f\xfd\x00\x58" + blocks)
+            assert part == data[chunk * i:chunk * i + plain] and len(part) == plain, "part %d" % i
+            pos += packed
+        assert pos == size - 9 - row * count - 8, "seek table: place"
+
     def entries(self):
         for key, arches in sorted(self.top["toc"].items()):
             for arch, entry in sorted(arches.items()):

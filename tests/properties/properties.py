@@ -101,6 +101,7 @@ def entries(where):
         for key, arch, entry in archive.entries():
             assert (key, arch) not in found, (path, key, arch)
             data = found[key, arch] = archive.get(entry)
+            archive.check_frame(entry, data)
             assert archive.shared or ordinals.setdefault(data, entry["ordinal"]) == entry["ordinal"], \
                 "equal bytes are stored twice"
     return found
