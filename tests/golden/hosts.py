@@ -344,6 +344,10 @@ def lies():
         h.data[at:at + 280] = h.data[64 + 0:64 + 280]
         h.header(phoff=at, phnum=5)
 
+    def in_front(h):
+        h.data[h.shoff:h.shoff] = b"in front" * 500
+        h.header(shoff=h.shoff + 4000)
+
     def half(h):
         at = h[h.wrappers]["addr"] + 24
         h.wrapper(at, 0x4b504948, 0, 1)
@@ -363,7 +367,7 @@ def lies():
         "machine": made(lambda h: (h.header(machine=243), riscv(h))), "core": Host().header(type=4), "order": Host().header(data=2),
         "no-segments": Host().header(phnum=0), "no-sections": Host().header(shnum=0, shoff=0, names=0),
         "sections-size": Host().header(shsize=56), "segments-size": Host().header(phsize=64), "sections-far": Host().header(shoff=1 << 40),
-        "group": Host().section(".comment", kind=17), "names-mapped": Host().section(".shstrtab", flags=A),
+        "in-front": made(in_front, tail=b"appended" * 500), "group": Host().section(".comment", kind=17), "names-mapped": Host().section(".shstrtab", flags=A),
         "name": Host().section(".comment", name=1 << 20),
         "bss": Host().section(".bss", size=1 << 48), "half": made(half), "no-wrapper": made(lambda h: [
             h.wrapper(h[h.wrappers]["addr"] + 24 * i, 0, 0) for i in range(3)]), "no-bits": Host().section(".hip_fatbin", kind=NOBITS),

@@ -50,3 +50,6 @@ hosts() {
 	for d in long kept back thin; do $oracle --alone $d; done
 	rm -rf fat packed long short kept back thin said
 }
+
+# fat OPTION... FILE: a library of mkfat.py, with small objects
+fat() { python3 $SRC/tests/integration/mkfat.py --size 300 "$@"; }

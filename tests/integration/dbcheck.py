@@ -5,8 +5,6 @@
 dbcheck.py split TREE DB HOST     link TREE's files: files of databases into DB, the rest into HOST
 dbcheck.py entries TREE ARCHIVES  archives state for each file what its path and bytes imply
 dbcheck.py same TREE MOUNT        names, sizes, bytes and x bits are the same, in both directions
-dbcheck.py choose TREE OUT GPU... link TREE's files into OUT, of databases those that a GPU loads
-dbcheck.py chunks ARCHIVES BYTES  each file of more than BYTES is stored in chunks of BYTES
 
 mkdb.py makes TREE.  "toc" at the mount's root does not belong to the tree.
 """
@@ -24,7 +22,6 @@ FAMILIES = {
     "gfx110x": "gfx1100 gfx1101 gfx1102 gfx1103",
     "gfx115x": "gfx1150 gfx1151 gfx1152 gfx1153",
     "gfx120x": "gfx1200 gfx1201"}
-GENERIC = {"gfx12-generic": ["gfx1200", "gfx1201"]}
 CHUNK = 131072
 TENSILE = re.compile(r"(?:^|/)(rocblas|hipblaslt|hipsparselt)/library/(.*)")
 NAMED = re.compile(r"(gfx9-4-generic|gfx\d+-(?:\d-)?generic|gfx\d+[a-f]?)((?:-xnack[+-])?)")
@@ -209,37 +206,9 @@ def split(tree, db, host):
     return []
 
 
-def loaded_by(gpus, arch):
-    """GPUs are processors: what is built for one, whatever its features, may be loaded."""
-    processor = arch.split(":")[0]
-    return processor == "generic" or processor in gpus or any(g in gpus for g in GENERIC.get(processor, ()))
-
-
-def choose(tree, out, *gpus):
-    for p in files(tree):
-        want = expect(tree, p)
-        if want is None or any(loaded_by(gpus, arch) for arch in want[2]):
-            to = os.path.join(out, p)
-            os.makedirs(os.path.dirname(to), exist_ok=True)
-            os.link(os.path.join(tree, p), to, follow_symlinks=False)
-    return []
-
-
-def check_chunks(archives, size):
-    size, cut, wrong = int(size), 0, []
-    for name in sorted(os.listdir(archives)):
-        for key, arch, entry in readkpack.Archive(os.path.join(archives, name)).entries():
-            large = entry["original_size"] > size
-            cut += large
-            if entry["metadata"].get("chunk") != (size if large else None):
-                wrong.append("%s %s: chunk %s" % (key, arch, entry["metadata"].get("chunk")))
-    return wrong if cut else wrong + ["no file has more than %d bytes" % size]
-
-
 if __name__ == "__main__":
     if len(sys.argv) < 4:
         sys.exit(__doc__)
-    faults = {"split": split, "entries": check_entries, "same": check_same, "choose": choose,
-              "chunks": check_chunks}[sys.argv[1]](*sys.argv[2:])
+    faults = {"split": split, "entries": check_entries, "same": check_same}[sys.argv[1]](*sys.argv[2:])
     print(*faults, sep="\n", end="\n" if faults else "")
     sys.exit(1 if faults else 0)
