@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/base/file.h"
-#include <xxhash.h>
-#include <xxhash.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -213,135 +211,6 @@ TEST(a_run_is_read_ahead_once, make_dir, remove_dir)
 	assert_int_equal(n_asked, 1);
 }
 
-/* A run of 3 pieces and a bit, at an odd place; the second piece is then damaged. */
-TEST(no_byte_is_read_that_its_hash_contradicts, make_dir, remove_dir)
-{
-	enum { AT = 77, SIZE = 3 * KP_PIECE + 99 };
-	static const size_t ends[] = {0,
-				      1,
-				      KP_PIECE - 1,
-				      KP_PIECE,
-				      KP_PIECE + 1,
-				      2 * KP_PIECE - 1,
-				      2 * KP_PIECE,
-				      2 * KP_PIECE + 1,
-				      3 * KP_PIECE,
-				      SIZE - 1,
-				      SIZE};
-	uint8_t *data = malloc(AT + SIZE), *buf = malloc(SIZE), hashes[4 * 8];
-	struct kp_source s, sub;
-	struct kp_span head;
-	int fd = open(in_dir("f"), O_RDWR | O_CREAT, 0600);
-
-	assert_true(data && buf && fd >= 0);
-	for (size_t i = 0; i < AT + SIZE; i++)
-		data[i] = (uint8_t)(i * i >> 3);
-	assert_int_equal(pwrite(fd, data, AT + SIZE, 0), AT + SIZE);
-	for (size_t k = 0; k < 4; k++)
-		kp_put_le64(hashes + 8 * k,
-			    XXH3_64bits(data + AT + k * KP_PIECE,
-					k < 3 ? KP_PIECE : SIZE - 3 * KP_PIECE));
-	s = kp_source_fd(fd, AT, SIZE);
-	s.hashes = hashes;
-	s.begin = AT;
-	s.end = AT + SIZE;
-	for (int damaged = 0; damaged < 2; damaged++) {
-		for (size_t i = 0; i < COUNT(ends); i++) {
-			for (size_t j = i; j < COUNT(ends); j++) {
-				size_t from = ends[i], n = ends[j] - from;
-				bool bad = damaged && n && from < 2 * KP_PIECE &&
-					   ends[j] > KP_PIECE;
-
-				assert_true(kp_source_sub(&s, from, n, &sub));
-				assert_int_equal(kp_source_read(&sub, 0, buf, n, &why),
-						 bad ? KPACK_ERROR_DECOMPRESSION_FAILED
-						     : KPACK_SUCCESS);
-				assert_true(bad || memcmp(buf, data + AT + from, n) == 0);
-			}
-		}
-		/* a look at what follows, which nobody relies on */
-		assert_int_equal(kp_source_head(&s, KP_PIECE, buf, 9, &head, &why),
-				 KPACK_SUCCESS);
-		data[AT + KP_PIECE + 5] ^= 1;
-		assert_int_equal(pwrite(fd, data, AT + SIZE, 0), AT + SIZE);
-	}
-	close(fd);
-	free(data);
-	free(buf);
-}
-
-TEST(a_window_gives_the_bytes_of_its_source, make_dir, remove_dir)
-{
-	static uint8_t data[50000];
-	struct kp_source s = kp_source_memory(data, sizeof(data));
-	static struct kp_window w;
-	const uint8_t *p;
-
-	for (size_t i = 0; i < sizeof(data); i++)
-		data[i] = (uint8_t)(i * 7 % 251);
-	kp_window_init(&w, &s);
-	for (size_t off = 0; off + 24 <= sizeof(data); off += 24) {
-		assert_int_equal(kp_window_get(&w, off, 24, &p, &why), KPACK_SUCCESS);
-		assert_memory_equal(p, data + off, 24);
-	}
-	assert_int_equal(kp_window_get(&w, 5, 3, &p, &why), KPACK_SUCCESS);
-	assert_memory_equal(p, data + 5, 3);
-	assert_int_equal(kp_window_get(&w, 49999, 1, &p, &why), KPACK_SUCCESS);
-	assert_int_equal(kp_window_get(&w, 49999, 2, &p, &why),
-			 KPACK_ERROR_INVALID_FORMAT);
-	assert_int_equal(kp_window_get(&w, UINT64_MAX, 8, &p, &why),
-			 KPACK_ERROR_INVALID_FORMAT);
-}
-
-TEST(only_regular_files_are_opened, make_dir, remove_dir)
-{
-	struct stat st;
-	int fd = -1;
-
-	assert_int_equal(kp_file_open(dir, &fd, &st, &why), KPACK_ERROR_IO_ERROR);
-	assert_string_equal(why.text, "is a directory, not a regular file");
-	assert_int_equal(mkfifo(in_dir("fifo"), 0600), 0);
-	assert_int_equal(kp_file_open(in_dir("fifo"), &fd, &st, &why),
-			 KPACK_ERROR_IO_ERROR);
-	assert_int_equal(kp_file_open("/dev/null", &fd, &st, &why), KPACK_ERROR_IO_ERROR);
-	assert_int_equal(kp_file_open(in_dir("none"), &fd, &st, &why),
-			 KPACK_ERROR_FILE_NOT_FOUND);
-	assert_int_equal(why.sys_errno, ENOENT);
-	assert_int_equal(fd, -1);
-}
-
-TEST(a_file_appears_when_it_is_whole, make_dir, remove_dir)
-{
-	struct kp_outfile out;
-	struct stat st;
-	char buf[4];
-
-	umask(022);
-	assert_int_equal(kp_outfile_open(&out, dir, "a.kpack", 0666, &why),
-			 KPACK_SUCCESS);
-	assert_int_equal(kp_outfile_pwrite(&out, 4, "efgh", 4, &why), KPACK_SUCCESS);
-	assert_int_equal(kp_outfile_pwrite(&out, 0, "abcd", 4, &why), KPACK_SUCCESS);
-	assert_int_equal(kp_file_pread(out.fd, 2, buf, 4, &why), KPACK_SUCCESS);
-	assert_memory_equal(buf, "cdef", 4);
-	assert_int_equal(kp_outfile_sync(&out, &why), KPACK_SUCCESS);
-	assert_int_equal(access(in_dir("a.kpack"), F_OK), -1);
-	assert_int_equal(kp_outfile_publish(&out, &why), KPACK_SUCCESS);
-	assert_content("a.kpack", "abcdefgh");
-	assert_int_equal(stat(in_dir("a.kpack"), &st), 0);
-	assert_int_equal(st.st_mode & 07777, 0644);
-	assert_int_equal(out.fd, -1);
-	kp_outfile_close(&out);
-	assert_int_equal(count_names(dir), 1);
-}
-
-TEST(publishing_replaces, make_dir, remove_dir)
-{
-	assert_int_equal(write_file("a", "old"), KPACK_SUCCESS);
-	assert_int_equal(write_file("a", "newer"), KPACK_SUCCESS);
-	assert_content("a", "newer");
-	assert_int_equal(count_names(dir), 1);
-}
-
 /* A new file is published, an existing one is kept; returns 0 on success. */
 static int write_kept(void)
 {
@@ -359,48 +228,6 @@ static int write_kept(void)
 			return 11;
 	}
 	return why.sys_errno != EEXIST || count_names(dir) != 1 ? 12 : 0;
-}
-
-TEST(what_is_to_be_kept_is_not_replaced, make_dir, remove_dir)
-{
-	assert_int_equal(write_kept(), 0);
-	assert_content("a", "old");
-}
-
-TEST(nothing_remains_of_an_abandoned_file, make_dir, remove_dir)
-{
-	struct kp_outfile out, zeroed = {0};
-
-	assert_int_equal(kp_outfile_open(&out, dir, "a", 0666, &why), KPACK_SUCCESS);
-	kp_outfile_close(&out);
-	kp_outfile_close(&out);
-	kp_outfile_close(&zeroed);
-	assert_true(fcntl(0, F_GETFD) >= 0);
-	assert_int_equal(count_names(dir), 0);
-}
-
-TEST(a_failed_publish_leaves_nothing, make_dir, remove_dir)
-{
-	struct kp_outfile out;
-
-	assert_int_equal(mkdir(in_dir("a"), 0755), 0);
-	assert_int_equal(kp_outfile_open(&out, dir, "a", 0666, &why), KPACK_SUCCESS);
-	assert_int_equal(kp_outfile_publish(&out, &why), KPACK_ERROR_IO_ERROR);
-	kp_outfile_close(&out);
-	assert_int_equal(count_names(dir), 1);
-}
-
-TEST(names_with_slashes_and_lost_directories_are_refused, make_dir, remove_dir)
-{
-	static const char *const bad[] = {"", ".", "..", "a/b", "/a"};
-	struct kp_outfile out;
-
-	for (size_t i = 0; i < COUNT(bad); i++)
-		assert_int_equal(kp_outfile_open(&out, dir, bad[i], 0666, &why),
-				 KPACK_ERROR_INVALID_ARGUMENT);
-	assert_int_equal(kp_outfile_open(&out, in_dir("none"), "a", 0666, &why),
-			 KPACK_ERROR_FILE_NOT_FOUND);
-	kp_outfile_close(&out);
 }
 
 /* From now on this process sees a file system without O_TMPFILE. */

@@ -4,7 +4,6 @@
 #include "core/base/bounds.h"
 #include <locale.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include "tests/unit/unit.h"
 
 static struct kpackx_error why;
@@ -44,89 +43,62 @@ static void check(const void *bytes, size_t size, const char *want)
 	free(text);
 }
 
-#define CHECK(bytes, want) check(bytes, sizeof(bytes) - 1, want)
+/* MessagePack and its JSON.  Keys become strings, and the first of equal keys counts. */
+static const struct {
+	struct kp_span bytes;
+	const char *json;
+} values[] = {
+#define ROW(bytes, json)                                                                 \
+	{                                                                                \
+		{(const uint8_t *)(bytes), sizeof(bytes) - 1}, json                      \
+	}
+	ROW("\xcf\xff\xff\xff\xff\xff\xff\xff\xff", "18446744073709551615"),
+	ROW("\xd3\x80\0\0\0\0\0\0\0", "-9223372036854775808"),
+	ROW("\xa4\\\0\n\x7f", "\"\\\\\\u0000\\u000a\\u007f\""),
+	ROW("\xa3\xc3\xa4\xff", "\"\xc3\xa4\xef\xbf\xbd\""),
+	ROW("\xa3\xed\xa0\x80", /* a surrogate */
+	    "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""),
+	ROW("\xa3\xe2\x80\xae", "\"\\u202e\""),
+	ROW("\xa4\xf3\xa0\x81\x81", "\"\\udb40\\udc41\""),
+	/* in a name that is not a string, an escape is escaped */
+	ROW("\x81\x91\xa3\xe2\x80\xae\x01", "{\"[\\\"\\\\u202e\\\"]\":1}"),
+	ROW("\xc7\0\x05", "{\"ext\":5,\"data\":\"\"}"),
+	ROW("\xd4\xff\x01", "{\"ext\":-1,\"data\":\"01\"}"),
+	ROW("\x93\x01\x90\x80", "[1,[],{}]"),
+	ROW("\xca\x3f\x80\0\0", "1.0"),
+	ROW("\xca\x7f\x80\0\0", "null"),
+	ROW("\xcb\xff\xf0\0\0\0\0\0\0", "null"),
+	ROW("\x81\xc4\x01\xab\x01", "{\"\\\"ab\\\"\":1}"),
+	ROW("\x81\x81\xa1\"\x01\x02", "{\"{\\\"\\\\\\\"\\\":1}\":2}"),
+	ROW("\x83\xa1"
+	    "a\x01\xd9\x01"
+	    "a\x02\xa1"
+	    "b\x03",
+	    "{\"a\":1,\"b\":3}"),
+	ROW("\x82\xa1"
+	    "5\x01\x05\x02",
+	    "{\"5\":1}"),
+	ROW("\x82\xa1"
+	    "a\x81\xa1"
+	    "a\x01\xa1"
+	    "b\x81\xa1"
+	    "a\x02",
+	    "{\"a\":{\"a\":1},\"b\":{\"a\":2}}"),
+#undef ROW
+};
 
 TEST(values_become_json)
 {
-	CHECK("\xc0", "null");
-	CHECK("\xc2", "false");
-	CHECK("\xc3", "true");
-	CHECK("\x7f", "127");
-	CHECK("\xcf\xff\xff\xff\xff\xff\xff\xff\xff", "18446744073709551615");
-	CHECK("\xd3\x80\0\0\0\0\0\0\0", "-9223372036854775808");
-	CHECK("\xa3"
-	      "a\"b",
-	      "\"a\\\"b\"");
-	CHECK("\xa4\\\0\n\x7f", "\"\\\\\\u0000\\u000a\\u007f\"");
-	CHECK("\xa3\xc3\xa4\xff", "\"\xc3\xa4\xef\xbf\xbd\"");
-	CHECK("\xa3\xed\xa0\x80", /* a surrogate */
-	      "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");
-	CHECK("\xa2\xc2\x85", "\"\\u0085\"");
-	CHECK("\xa3\xe2\x80\xae", "\"\\u202e\"");
-	CHECK("\xa4\xf3\xa0\x81\x81", "\"\\udb40\\udc41\"");
-	/* in a name that is not a string, an escape is escaped */
-	CHECK("\x81\x91\xa3\xe2\x80\xae\x01", "{\"[\\\"\\\\u202e\\\"]\":1}");
-	CHECK("\xc4\x02\x0f\xa0", "\"0fa0\"");
-	CHECK("\xc4\0", "\"\"");
-	CHECK("\xd4\xff\x01", "{\"ext\":-1,\"data\":\"01\"}");
-	CHECK("\xc7\0\x05", "{\"ext\":5,\"data\":\"\"}");
-	CHECK("\x93\x01\x90\x80", "[1,[],{}]");
-	CHECK("\x82\xa1"
-	      "a\x01\xa1"
-	      "b\x91\x02",
-	      "{\"a\":1,\"b\":[2]}");
+	for (size_t i = 0; i < COUNT(values); i++)
+		check(values[i].bytes.data, values[i].bytes.size, values[i].json);
 }
 
-TEST(floats_keep_their_value)
-{
-	static const double values[] = {
-		0.0,
-		-0.0,
-		1.0,
-		0.1,
-		-1.5e-7,
-		1e22,
-		1e300,
-		5e-324,
-		1.0 / 3,
-		123456.,
-		9007199254740993.0,
-		4e15,
-	};
-
-	for (size_t i = 0; i < COUNT(values); i++) {
-		uint8_t bytes[9] = {0xcb};
-		uint64_t bits;
-		char *text;
-		double back;
-
-		memcpy(&bits, &values[i], 8);
-		for (int k = 0; k < 8; k++)
-			bytes[1 + k] = (uint8_t)(bits >> (56 - 8 * k));
-		text = printed(bytes, sizeof(bytes));
-		assert_non_null(text);
-		assert_non_null(strpbrk(text, ".e"));
-		back = strtod(text, NULL);
-		assert_memory_equal(&back, &values[i], sizeof(back));
-		free(text);
-	}
-	CHECK("\xca\x3f\x80\0\0", "1.0");
-	CHECK("\xca\x7f\x80\0\0", "null");
-	CHECK("\xcb\x7f\xf8\0\0\0\0\0\0", "null");
-	CHECK("\xcb\xff\xf0\0\0\0\0\0\0", "null");
-}
-
-/*
- * localedef's output for LC_NUMERIC with the decimal points "," and U+066B (two bytes).
- */
+/* localedef's output for LC_NUMERIC with the decimal point "," */
 static const char comma[] =
 	"\x14\x11\x03\x20\x06\0\0\0\x20\0\0\0\x22\0\0\0\x24\0\0\0\x28\0\0\0"
 	"\x2c\0\0\0\x30\0\0\0,\0.\0\3\3\0\0,\0\0\0.\0\0\0ANSI_X3.4-1968";
-static const char arabic[] =
-	"\x14\x11\x03\x20\x06\0\0\0\x20\0\0\0\x23\0\0\0\x24\0\0\0\x28\0\0\0"
-	"\x2c\0\0\0\x30\0\0\0\xd9\xab\0\0\0\0\0\0\x6b\x06\0\0\0\0\0\0UTF-8";
 
-static void check_in_locale(const char *bytes, size_t size, const char *shown)
+TEST(the_locale_has_no_say)
 {
 	char dir[] = "/tmp/json-locale-XXXXXX", path[64], text[16];
 	FILE *f;
@@ -136,13 +108,12 @@ static void check_in_locale(const char *bytes, size_t size, const char *shown)
 	assert_int_equal(mkdir(path, 0755), 0);
 	snprintf(path, sizeof(path), "%s/point/LC_NUMERIC", dir);
 	f = fopen(path, "wb");
-	assert_true(f && fwrite(bytes, size, 1, f) == 1 && fclose(f) == 0);
+	assert_true(f && fwrite(comma, sizeof(comma), 1, f) == 1 && fclose(f) == 0);
 	setenv("LOCPATH", dir, 1);
 	assert_non_null(setlocale(LC_NUMERIC, "point"));
 	snprintf(text, sizeof(text), "%.1f", 1.5);
-	assert_string_equal(text, shown);
-	CHECK("\xcb\x3f\xf8\0\0\0\0\0\0", "1.5");
-	CHECK("\xcb\x3f\xf0\0\0\0\0\0\0", "1.0");
+	assert_string_equal(text, "1,5");
+	check("\xcb\x3f\xf8\0\0\0\0\0\0", 9, "1.5");
 	setlocale(LC_NUMERIC, "C");
 	unsetenv("LOCPATH");
 	unlink(path);
@@ -151,96 +122,7 @@ static void check_in_locale(const char *bytes, size_t size, const char *shown)
 	rmdir(dir);
 }
 
-/* glibc caches locales by name, so each locale gets a process of its own. */
-TEST(the_locale_has_no_say)
-{
-	int status;
-	pid_t child = fork();
-
-	if (child == 0) {
-		check_in_locale(arabic, sizeof(arabic), "1\xd9\xab\x35");
-		_exit(0);
-	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
-	check_in_locale(comma, sizeof(comma), "1,5");
-}
-
-TEST(keys_are_strings_and_there_once)
-{
-	CHECK("\x81\x05\xc3", "{\"5\":true}");
-	CHECK("\x81\xc0\x01", "{\"null\":1}");
-	CHECK("\x81\xc4\x01\xab\x01", "{\"\\\"ab\\\"\":1}");
-	CHECK("\x81\x81\xa1\"\x01\x02", "{\"{\\\"\\\\\\\"\\\":1}\":2}");
-	CHECK("\x81\x91\x81\xa1"
-	      "a\xa1"
-	      "b\x01",
-	      "{\"[{\\\"a\\\":\\\"b\\\"}]\":1}");
-	CHECK("\x83\xa1"
-	      "a\x01\xd9\x01"
-	      "a\x02\xa1"
-	      "b\x03",
-	      "{\"a\":1,\"b\":3}");
-	CHECK("\x82\xa1"
-	      "5\x01\x05\x02",
-	      "{\"5\":1}");
-	CHECK("\x82\xa1"
-	      "a\x01\xa1"
-	      "a\x81\xa1"
-	      "b\x01",
-	      "{\"a\":1}");
-	/* the same key in another map is a different key */
-	CHECK("\x82\xa1"
-	      "a\x81\xa1"
-	      "a\x01\xa1"
-	      "b\x81\xa1"
-	      "a\x02",
-	      "{\"a\":{\"a\":1},\"b\":{\"a\":2}}");
-}
-
-TEST(many_keys_are_distinguished)
-{
-	enum { KEYS = 5000 };
-	uint8_t *bytes = malloc(3 + 4 * 2 * KEYS);
-	size_t size = 0, commas = 0;
-	char *text;
-
-	assert_non_null(bytes);
-	bytes[size++] = 0xde;
-	bytes[size++] = 2 * KEYS >> 8;
-	bytes[size++] = 2 * KEYS & 0xff;
-	for (unsigned i = 0; i < 2 * KEYS; i++) {
-		bytes[size++] = 0xcd;
-		bytes[size++] = (uint8_t)(i % KEYS >> 8);
-		bytes[size++] = (uint8_t)(i % KEYS);
-		bytes[size++] = i < KEYS; /* first 1, then 0 */
-	}
-	text = printed(bytes, size);
-	assert_non_null(text);
-	for (const char *p = text; *p; p++)
-		commas += *p == ',';
-	assert_int_equal(commas, KEYS - 1);
-	assert_null(strstr(text, ":0"));
-	assert_has(text, ",\"4999\":1}");
-	free(text);
-	free(bytes);
-}
-
 /* --- bounds --------------------------------------------------------------------------- */
-
-TEST(what_is_cut_is_refused)
-{
-	static const char whole[] = "\x82\xa1"
-				    "a\x92\x01\xcb\x3f\xf8\0\0\0\0\0\0\xa1"
-				    "b\xd5\x01\x02\x03";
-
-	CHECK(whole, "{\"a\":[1,1.5],\"b\":{\"ext\":1,\"data\":\"0203\"}}");
-	for (size_t n = 0; n < sizeof(whole) - 1; n++) {
-		assert_null(printed(whole, n));
-		assert_int_equal(why.code, KPACK_ERROR_MSGPACK_PARSE_FAILED);
-	}
-	assert_null(printed("\xc1", 1));
-}
 
 TEST(nesting_is_bounded)
 {
@@ -308,7 +190,7 @@ TEST(work_is_bounded)
 
 /* --- compared with Python ------------------------------------------------------------- */
 
-enum { VALUES = 3000 };
+enum { VALUES = 2000 };
 
 static void run_oracle(const char *what, int seed, const char *path)
 {
@@ -323,17 +205,17 @@ static void run_oracle(const char *what, int seed, const char *path)
 
 TEST(python_reads_the_same)
 {
-	char values[] = "/tmp/json-values-XXXXXX", lines[] = "/tmp/json-lines-XXXXXX";
-	int fd = mkstemp(values), out = mkstemp(lines);
+	char made[] = "/tmp/json-made-XXXXXX", lines[] = "/tmp/json-lines-XXXXXX";
+	int fd = mkstemp(made), out = mkstemp(lines);
 	FILE *in, *text;
 
 	assert_true(fd >= 0 && out >= 0);
 	close(fd);
-	for (int seed = 1; seed <= 3; seed++) {
+	for (int seed = 1; seed <= 1; seed++) {
 		uint8_t length[4], bytes[1 << 16];
 
-		run_oracle("make", seed, values);
-		in = fopen(values, "rb");
+		run_oracle("make", seed, made);
+		in = fopen(made, "rb");
 		text = fopen(lines, "wb");
 		assert_true(in && text);
 		while (fread(length, 4, 1, in) == 1) {
@@ -352,6 +234,6 @@ TEST(python_reads_the_same)
 		run_oracle("check", seed, lines);
 	}
 	close(out);
-	unlink(values);
+	unlink(made);
 	unlink(lines);
 }

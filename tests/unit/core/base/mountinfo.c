@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Lines of /proc/self/mountinfo, as the kernel writes them and as it does not. */
 #include "core/base/mountinfo.h"
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <unistd.h>
 #include "tests/unit/unit.h"
 
 TEST(every_field_is_found)
@@ -95,28 +92,4 @@ TEST(other_lines_are_refused)
 		if (kp_mount_parse(line, &m))
 			fail_msg("accepted: \"%s\"", lines[i]);
 	}
-}
-
-/* The mount that a file is in, by the kernel's two lists. */
-TEST(a_file_is_in_a_listed_mount)
-{
-	int fd = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	long id = kp_fd_info(fd, "mnt_id:");
-	struct kp_mounts table;
-	struct kp_mount m = {0};
-	struct stat st;
-
-	assert_int_equal(fstat(fd, &st), 0);
-	assert_true(id >= 0);
-	assert_int_equal(kp_fd_info(fd, "nothing:"), -1);
-	assert_int_equal(kp_fd_info(-1, "mnt_id:"), -1);
-	assert_true(kp_mounts_open(&table));
-	while (kp_mounts_next(&table, &m) && m.id != id)
-		;
-	assert_int_equal(m.id, id);
-	assert_true(m.device == st.st_dev);
-	assert_string_equal(m.type, "proc");
-	kp_mounts_close(&table);
-	assert_false(kp_mounts_next(&table, &m));
-	close(fd);
 }

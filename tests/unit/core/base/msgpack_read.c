@@ -10,155 +10,6 @@
 		(const uint8_t *)(text), sizeof(text) - 1                                \
 	}
 
-/* --- single values ------------------------------------------------------------------ */
-
-static const struct {
-	struct kp_span in;
-	enum kp_mp_type type;
-	uint64_t num; /* or the number of bytes */
-} values[] = {
-	{BYTES("\300"), KP_MP_NIL, 0},
-	{BYTES("\302"), KP_MP_BOOL, 0},
-	{BYTES("\303"), KP_MP_BOOL, 1},
-	{BYTES("\0"), KP_MP_UINT, 0},
-	{BYTES("\177"), KP_MP_UINT, 127},
-	{BYTES("\314\377"), KP_MP_UINT, 255},
-	{BYTES("\315\377\376"), KP_MP_UINT, 0xfffe},
-	{BYTES("\316\377\377\377\376"), KP_MP_UINT, 0xfffffffe},
-	{BYTES("\317\377\377\377\377\377\377\377\376"), KP_MP_UINT, UINT64_MAX - 1},
-	{BYTES("\377"), KP_MP_INT, UINT64_MAX},
-	{BYTES("\340"), KP_MP_INT, (uint64_t)-32},
-	{BYTES("\320\200"), KP_MP_INT, (uint64_t)-128},
-	{BYTES("\321\200\0"), KP_MP_INT, (uint64_t)-32768},
-	{BYTES("\322\200\0\0\0"), KP_MP_INT, (uint64_t)INT32_MIN},
-	{BYTES("\323\200\0\0\0\0\0\0\0"), KP_MP_INT, (uint64_t)INT64_MIN},
-	/* non-negative numbers in signed encodings */
-	{BYTES("\320\177"), KP_MP_UINT, 127},
-	{BYTES("\321\0\7"), KP_MP_UINT, 7},
-	{BYTES("\322\177\377\377\377"), KP_MP_UINT, INT32_MAX},
-	{BYTES("\323\177\377\377\377\377\377\377\377"), KP_MP_UINT, INT64_MAX},
-	{BYTES("\240"), KP_MP_STR, 0},
-	{BYTES("\243abc"), KP_MP_STR, 3},
-	{BYTES("\331\3abc"), KP_MP_STR, 3},
-	{BYTES("\332\0\3abc"), KP_MP_STR, 3},
-	{BYTES("\333\0\0\0\3abc"), KP_MP_STR, 3},
-	{BYTES("\304\0"), KP_MP_BIN, 0},
-	{BYTES("\305\0\2ab"), KP_MP_BIN, 2},
-	{BYTES("\306\0\0\0\2ab"), KP_MP_BIN, 2},
-	{BYTES("\324\1a"), KP_MP_EXT, 2},
-	{BYTES("\330\1aaaaaaaaaaaaaaaa"), KP_MP_EXT, 17},
-	{BYTES("\307\0\1"), KP_MP_EXT, 1},
-	{BYTES("\310\0\2\1ab"), KP_MP_EXT, 3},
-	{BYTES("\311\0\0\0\2\1ab"), KP_MP_EXT, 3},
-	{BYTES("\200"), KP_MP_MAP, 0},
-	{BYTES("\220"), KP_MP_ARRAY, 0},
-	{BYTES("\201\1\2"), KP_MP_MAP, 1},
-	{BYTES("\222\1\2"), KP_MP_ARRAY, 2},
-	{BYTES("\334\0\2\1\2"), KP_MP_ARRAY, 2},
-	{BYTES("\335\0\0\0\2\1\2"), KP_MP_ARRAY, 2},
-	{BYTES("\336\0\1\1\2"), KP_MP_MAP, 1},
-	{BYTES("\337\0\0\0\1\1\2"), KP_MP_MAP, 1},
-};
-
-TEST(every_head_is_read)
-{
-	for (size_t i = 0; i < COUNT(values); i++) {
-		struct kp_mp c = kp_mp_over(values[i].in);
-		struct kp_mp_value v = {0};
-
-		assert_int_equal(kp_mp_peek(&c), values[i].type);
-		assert_int_equal(kp_mp_offset(&c), 0);
-		assert_true(kp_mp_next(&c, &v));
-		assert_int_equal(v.type, values[i].type);
-		if (v.type == KP_MP_STR || v.type == KP_MP_BIN || v.type == KP_MP_EXT)
-			assert_int_equal(v.span.size, values[i].num);
-		else
-			assert_int_equal(v.num, values[i].num);
-		c = kp_mp_over(values[i].in);
-		assert_true(kp_mp_skip(&c));
-		assert_int_equal(kp_mp_offset(&c), values[i].in.size);
-	}
-}
-
-TEST(a_value_cut_anywhere_is_a_fault)
-{
-	for (size_t i = 0; i < COUNT(values); i++) {
-		for (size_t n = 0; n < values[i].in.size; n++) {
-			/* allocated at the exact size, for the sanitizer */
-			uint8_t *copy = malloc(n ? n : 1);
-			struct kp_mp c = kp_mp_over((struct kp_span){copy, n});
-			struct kp_mp typed = c;
-			struct kp_span s;
-			uint64_t number;
-
-			assert_non_null(copy);
-			memcpy(copy, values[i].in.data, n);
-			assert_false(kp_mp_str(&typed, &s));
-			typed = c;
-			assert_false(kp_mp_uint(&typed, &number));
-			assert_false(kp_mp_skip(&c));
-			assert_non_null(c.fault);
-			assert_int_equal(kp_mp_peek(&c), KP_MP_BAD);
-			assert_false(kp_mp_skip(&c));
-			free(copy);
-		}
-	}
-}
-
-TEST(floats_are_read)
-{
-	struct kp_mp c = kp_mp_over(
-		(struct kp_span)BYTES("\312\300\0\0\0\313\77\370\0\0\0\0\0\0"));
-	struct kp_mp_value v;
-
-	assert_int_equal(kp_mp_peek(&c), KP_MP_FLOAT);
-	assert_true(kp_mp_next(&c, &v));
-	assert_true(v.type == KP_MP_FLOAT && v.real == -2.0);
-	assert_true(kp_mp_next(&c, &v));
-	assert_true(v.type == KP_MP_FLOAT && v.real == 1.5);
-}
-
-/* --- hostile heads ------------------------------------------------------------------ */
-
-static const struct kp_span hostile[] = {
-	BYTES("\335\377\377\377\377"), /* array */
-	BYTES("\337\377\377\377\377"), /* map */
-	BYTES("\337\200\0\0\0"),       /* 2^31 pairs: 2^32 values */
-	BYTES("\333\377\377\377\377"), /* str */
-	BYTES("\306\377\377\377\377"), /* bin */
-	BYTES("\311\377\377\377\377"), /* the type byte makes it 2^32 */
-	BYTES("\311\377\377\377\377\1"),
-	BYTES("\334\377\377"),
-	BYTES("\336\377\377"),
-	BYTES("\332\377\377"),
-	BYTES("\305\377\377"),
-	BYTES("\310\377\377"),
-	BYTES("\331\377"),
-	BYTES("\304\377"),
-	BYTES("\307\377"),
-	BYTES("\237"),
-	BYTES("\217"),
-	BYTES("\277"),
-	BYTES("\222\1"),     /* one value short */
-	BYTES("\202\1\2\3"), /* the second pair has no value */
-	BYTES("\301"),       /* never used */
-	BYTES("\221\301"),
-};
-
-TEST(oversized_declarations_are_faults)
-{
-	struct kpackx_error why = {0};
-
-	for (size_t i = 0; i < COUNT(hostile); i++) {
-		struct kp_mp c = kp_mp_over(hostile[i]);
-
-		assert_false(kp_mp_skip(&c));
-		assert_int_equal(kp_mp_fail(&c, "thing", &why),
-				 KPACK_ERROR_MSGPACK_PARSE_FAILED);
-		assert_true(strncmp(why.text, "thing: byte ", 12) == 0);
-	}
-}
-
 TEST(heads_that_count_are_refused_before_their_elements)
 {
 	/* the bytes after the head would satisfy any smaller count */
@@ -407,7 +258,7 @@ static void assert_same(struct kp_mp *c, const msgpack_object *o)
 
 TEST(msgpack_c_reads_the_same)
 {
-	for (seed = 0; seed < 4000 * 7919u; seed += 7919) {
+	for (seed = 0; seed < 1500 * 7919u; seed += 7919) {
 		uint32_t first = seed;
 		msgpack_unpacked control;
 		msgpack_sbuffer out;
@@ -441,7 +292,7 @@ TEST(msgpack_c_refuses_the_same)
 	uint8_t bytes[24];
 
 	seed = 1;
-	for (int i = 0; i < 200000; i++) {
+	for (int i = 0; i < 50000; i++) {
 		size_t size = 1 + draw(sizeof(bytes)), used = 0;
 		struct kp_mp c = kp_mp_over((struct kp_span){bytes, size});
 		msgpack_unpacked control;

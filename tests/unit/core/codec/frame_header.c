@@ -63,26 +63,6 @@ TEST(skippable_frames)
 	}
 }
 
-/* The sizes at which the form of the content size changes. */
-TEST(content_sizes)
-{
-	static const size_t sizes[] = {0,     1,     255,         256,
-				       65535, 65791, 65536 + 256, (1 << 20) + 1};
-	uint8_t *data = calloc(1, 2 << 20), *frame = malloc(ZSTD_compressBound(2 << 20));
-	struct kp_frame_header h;
-
-	for (size_t i = 0; i < COUNT(sizes); i++) {
-		size_t n = ZSTD_compress(frame, ZSTD_compressBound(2 << 20), data,
-					 sizes[i], 3);
-
-		assert_true(is_same(frame, n));
-		assert_true(kp_frame_header_read((struct kp_span){frame, n}, &h));
-		assert_int_equal(h.content, sizes[i]);
-	}
-	free(data);
-	free(frame);
-}
-
 static uint64_t measured(const uint8_t *p, size_t size, size_t off)
 {
 	struct kp_source source = kp_source_memory(p, size);
@@ -120,18 +100,4 @@ TEST(ends_are_found)
 	ZSTD_freeCCtx(z);
 	free(data);
 	free(frame);
-}
-
-TEST(memory_of_windows)
-{
-	const uint64_t blocks = 256 << 10, mib = 1 << 20;
-	struct kp_frame_header h = {.window = 8 * mib, .content = 100 * mib};
-
-	assert_int_equal(kp_frame_window_memory(&h), 8 * mib + blocks);
-	h.content = KP_FRAME_SIZE_UNKNOWN;
-	assert_int_equal(kp_frame_window_memory(&h), 8 * mib + blocks);
-	h.content = 8 * mib + 1;
-	assert_int_equal(kp_frame_window_memory(&h), 8 * mib + 1);
-	h.content = h.window = KP_FRAME_SIZE_UNKNOWN;
-	assert_int_equal(kp_frame_window_memory(&h), UINT64_MAX);
 }
