@@ -16,8 +16,8 @@ PROGBITS, SYMTAB, STRTAB, RELA, NOTE, NOBITS, REL, DYNSYM, INIT, SHNDX, RELR = 1
 LOAD, DYNAMIC, INTERP, NOTES, PHDR, TLS, STACK, RELRO = 1, 2, 3, 4, 6, 7, 0x6474e551, 0x6474e552
 W, A, X, T, INFO = 1, 2, 4, 0x400, 0x40
 R, RX, RW = 4, 5, 6
-X86, ARM, PPC = 62, 183, 21
-TYPES = {X86: (8, 1), ARM: (1027, 257), PPC: (22, 38)}  # relative, through a symbol
+X86, ARM, PPC, RISCV, LOONG = 62, 183, 21, 243, 258
+TYPES = {X86: (8, 1), ARM: (1027, 257), PPC: (22, 38), RISCV: (3, 2), LOONG: (3, 2)}  # relative, through a symbol
 SHDR = "<IIQQQQIIQQ"
 
 
@@ -41,7 +41,7 @@ def code(size):
 class Host:
     def __init__(self, where="amid", how="rela", align=8, code_size=1600, base=0, page=4096, machine=X86, fixed=False,
                  interp=False, own=False, tls=False, new_pages=False, unmapped_first=False, tail=b"", spare=0,
-                 wrappers=".hipFatBinSegment", sections=0, more=()):
+                 wrappers=".hipFatBinSegment", zone=0, sections=0, more=()):
         self.__dict__.update(locals())
         self.sections, self.segments, self.headers = [], [], []
         self.code, self.second = code(code_size)
@@ -110,7 +110,8 @@ class Host:
         self.add(".dynamic", A | W, g, 48, 8)
         g = self.segment(RW)
         self.add(".data", A | W, g, 50, 8)
-        self.add(self.wrappers, A | W, g, 72, 8)
+        self.step = 24 + self.zone  # as sanitizers place them
+        self.add(self.wrappers, A | W, g, 3 * self.step, 8, content=bytes(3 * self.step))
         if self.where == "bss":
             self.fatbin(g, A | W)
         self.add(".bss", A | W, g, 5000, 32, NOBITS)
@@ -231,11 +232,12 @@ class Host:
         at, fat = self[self.wrappers]["addr"], self[".hip_fatbin"]["addr"]
         for i, target in enumerate((fat, fat + self.second, fat)):
             addend = target - fat if symbol else target
-            self.wrapper(at + 24 * i, 0x48495046, addend if stored else 0)
+            self.wrapper(at + self.step * i, 0x48495046, addend if stored else 0)
             if self.how not in ("relr", "fixed"):
-                self.reloc(i + 1, at + 24 * i + 8, int(symbol), addend)
+                self.reloc(i + 1, at + self.step * i + 8, int(symbol), addend)
         if self.how == "relr":  # the words 24 and 48 bytes after the first
-            self.put(self[".relr.dyn"]["addr"], "<QQ", at + 8, 1 | 1 << 3 | 1 << 6)
+            n = self.step // 8
+            self.put(self[".relr.dyn"]["addr"], "<QQ", at + 8, 1 | 1 << n | 1 << 2 * n)
         # data that only looks like a wrapper, and a relocation of something else
         self.wrapper(self[".data"]["addr"], 0x48495046, self[".text"]["addr"], 7)
         if self.row == 16:
@@ -292,7 +294,10 @@ SETS = {
         "fixed-pages": dict(**FIXED, **BIG), "fixed-relro": dict(where="relro", tls=True, tail=b"tail", **FIXED, **BIG),
         "fixed-bss": dict(FIXED, where="bss", code_size=30000, base=0x200000, new_pages=True), "fixed-low": dict(FIXED, base=0x10000),
         "fixed-0": dict(FIXED, base=0), "fixed-large": dict(FIXED, base=0, align=4096, code_size=1 << 20),
-        "merged": dict(wrappers=".merged", **BIG), "sections": dict(sections=2000, **BIG), "unmapped-first": dict(unmapped_first=True, **BIG)},
+        "merged": dict(wrappers=".merged", **BIG), "zones": dict(zone=40, **BIG), "zones-relr": dict(zone=40, how="relr", **BIG), "sections": dict(sections=2000, **BIG), "unmapped-first": dict(unmapped_first=True, **BIG)},
+    "machines": {"%s-%s-%s" % (m, how, w): dict(machine=n, how=how, wrappers={"own": ".hipFatBinSegment"}.get(w, "." + w), zone=40 * (w == "zones"))
+                 for m, n in (("x86", X86), ("arm", ARM), ("ppc", PPC), ("riscv", RISCV), ("loong", LOONG), ("other", 2))
+                 for how in ("rela", "symbol", "relr", "rel", "rel-symbol", "fixed") for w in ("own", "merged", "zones")},
     "pages": {
         "room-56": dict(spare=56), "room-160": dict(spare=160, **BIG), "room-168": dict(spare=168, **BIG), "2-mib": dict(page=0x200000, **BIG),
         "room-pie": dict(spare=168, **PROGRAM, **BIG), "room-fixed": dict(spare=168, **FIXED, **BIG), "2-mib-fixed": dict(FIXED, page=0x200000, **BIG),
