@@ -99,6 +99,11 @@ through_cat() {
 	through_extract
 	kpack pack -q --archives-only --jobs 1 "$LIB" one
 	diff -r out one
+	# converted, there and back
+	kpack pack -q "$LIB" conv
+	kpack mark check conv
+	kpack mark restore -o back.so "conv/$KEY"
+	cmp "$LIB" back.so
 	# again, otherwise, and beside others
 	for options in "--scheme none" "--chunk 64K" "--level 1 --jobs 7"; do
 		rm -r out
