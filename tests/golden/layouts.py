@@ -63,6 +63,8 @@ def odd():
     text = raw_bundle([(HIP + a, one(a, "", 64)[:64] + b"".join(b"%d %d\n" % (i * i, i) for i in range(9000))) for a in ("gfx1100", "gfx90a")], 4096)
     with open(os.path.join(os.path.dirname(__file__), "..", "data", "amdgpu", "v4.hsaco"), "rb") as f:
         code = f.read()
+    with open(os.path.join(os.path.dirname(__file__), "..", "fuzz", "corpus", "strip", "good-build-id"), "rb") as f:
+        debug = f.read()
     i = [HIP + a for a in ("gfx90a", "gfx1100", "gfx1201", "gfx90a:xnack+")]
     files = {"align%d" % n: unequal(n) for n in (1, 3, 8, 16, 4096)}
     files.update({
@@ -73,6 +75,7 @@ def odd():
         "empty": join([placed(500, (HOST, 1 << 20, 0), (i[0], 256, 100), (i[1], 0, 0), (i[2], 2**64 - 1, 0))], 8),
         "between": join([placed(1200, (i[0], 1000, 200), (i[1], 300, 100), b299=1, b500=2, b510=3, b999=4)], 8),
         "every": join([placed(460, (HOST, 200, 20), (i[0], 300, 100), b299=1), ccob(raw_bundle(some("g", "gfx1100"), 8), 2, 0), code], 64),
+        "debug": join([debug, debug + bytes(64), raw_bundle([(i[1], debug), (i[0], one("gfx90a", "h"))], 16)], 4096),
         "object": join([bytes(16) + code, bundle], 16),
     })
     for version, method in itertools.product((1, 2, 3), (0, 1)):
