@@ -2,20 +2,13 @@
 # SPDX-License-Identifier: MIT
 """Make a random host for HIP code: a library or program as compilers and linkers lay it out.
 
-hosts.py [--machine aarch64|powerpc64le] DIR STUB <LIST
+hosts.py [--machine aarch64|powerpc64le] DIR STUB <SEEDS
 
-Each line of LIST is NAME, SEED, and KEY=VALUE for properties that are not random, with tabs
-between.  Writes DIR/NAME and prints on stdout how it was made.  A seed always gives the same host, as long
-as the compilers are the same.  The host registers its wrappers with the HIP runtime (directory
+Writes DIR/host-SEED for each line, and prints on stdout how it was made.  A seed always gives the same host, as
+long as the compilers are the same.  The host registers its wrappers with the HIP runtime (directory
 STUB), launches a kernel, and checks the content of its sections: if all is well, int
 answer(void *, long) returns 42, or a program's exit status is 0.
 With --machine it is made only of assembly, by lld, and cannot be run here.
-
-Properties to set, instead of random ones:
-  kind=shared|pie|no-pie   linker=bfd|gold|lld   zones=0|1 (padding between wrappers)
-  size=BYTES               one small bundle, and zeros up to that size
-  place=WHERE              INSERT of a linker script for .hip_fatbin, such as "AFTER .data"
-  options=A,,B,,...        for the linker, instead of random ones
 """
 import argparse, os, random, shutil, struct, subprocess, sys, tempfile
 import mkfat
@@ -71,13 +64,12 @@ def fatbin(r):
 
 
 class Host:
-    def __init__(self, seed, machine, given):
+    def __init__(self, seed, machine):
         r = self.r = random.Random(seed)
-        self.machine, self.given = machine, given
-        self.kind = self.pick("kind", ["shared", "shared", "pie", "no-pie"])
-        self.data, self.starts, self.align = \
-            small(r, int(given["size"])) if "size" in given else fatbin(r)
-        self.linker = self.pick("linker", ["bfd", "bfd", "gold", "lld"])
+        self.machine = machine
+        self.kind = r.choice(["shared", "shared", "pie", "no-pie"])
+        self.data, self.starts, self.align = fatbin(r)
+        self.linker = r.choice(["bfd", "bfd", "gold", "lld"])
         self.compiler = r.choice(["gcc", "clang-22"])
         if machine or self.linker == "lld":
             self.linker, self.compiler = "lld", "clang-22"
@@ -87,18 +79,9 @@ class Host:
         self.wrappers += [r.choice(self.wrappers) for _ in range(r.randrange(3))]
         r.shuffle(self.wrappers)
         self.global_symbol = r.random() < 0.25
-        self.zones = int(self.pick("zones", [0, 0, 1]))
+        self.zones = r.choice([0, 0, 1])
         self.place = None
         self.options = self.link_options()
-        if "options" in given:
-            self.place, self.options = None, given["options"].split(",,")
-        if "place" in given:
-            self.place = given["place"]
-            self.options.append("-T,place.ld")
-
-    def pick(self, key, choices):
-        chosen = self.r.choice(choices)
-        return self.given.get(key, chosen)
 
     def block(self, i):
         """section, symbol, flags, size, alignment"""
@@ -129,7 +112,7 @@ class Host:
         some.append("--hash-style=" + r.choice(["gnu", "sysv", "both"]))
         maybe(0.3, "-s", "-q", "-S")
         # without a C library there is no .data to put it behind
-        if "place" not in self.given and self.linker != "gold" and not self.machine and r.random() < 0.4:
+        if self.linker != "gold" and not self.machine and r.random() < 0.4:
             places = ["AFTER .data", "AFTER .text", "BEFORE .text", "BEFORE .rodata", "AFTER .bss",
                       "AFTER .eh_frame"]
             # lld keeps what is read-only after relocation together
@@ -254,10 +237,10 @@ def main():
     with tempfile.TemporaryDirectory(dir=".") as work:
         os.chdir(work)
         for line in sys.stdin:
-            name, seed, *given = line.rstrip("\n").split("\t")
-            print("%s, seed %s: " % (name, seed), end="")
-            Host(int(seed), o.machine, dict(g.split("=", 1) for g in given)).make(o.stub, compiled)
-            shutil.move("host", os.path.join(out, name))
+            seed = int(line)
+            print("seed %d: " % seed, end="")
+            Host(seed, o.machine).make(o.stub, compiled)
+            shutil.move("host", os.path.join(out, "host-%d" % seed))
         os.chdir("..")
 
 

@@ -109,6 +109,20 @@ everything_of() { # FILE: attributes and times, without the bytes
 	ends 0 "theirs/link: converted" convert fat.so theirs/link
 }
 
+# bats test_tags=all
+@test "check: search paths without end" {
+	mkdir -p root/lib names
+	mkfat --size 300 root/lib/x.so
+	kpack pack -q --group g root out
+	(cd names && seq 3000 | xargs touch)
+	# shellcheck disable=SC2046 # words
+	mark set $(seq -f '--search-path ../../names/@GFXARCH@/%g' 100) out/lib/x.so
+	ends 1 "marker: more than 262144 names where its search paths lead" mark check out
+	# shellcheck disable=SC2046 # words
+	mark set $(seq -f '--search-path ../../names/@GFXARCH@/%g' 80) --search-path '../.kpack/g_@GFXARCH@.kpack' out/lib/x.so
+	ends 0 " 0 faults" mark check out
+}
+
 # --- what a program finds by itself --------------------------------------------------
 
 # A program and a library that compare the program headers at the ELF header in memory, and the

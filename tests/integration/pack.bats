@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # kpack pack as a packager uses it: options, names, adding, volumes, faults, and leftovers
-# after a failure.  roundtrip.bats checks that the objects are right.
+# after a failure.  tests/properties checks that the objects are right.
 #
 # The tests tagged single differ in options and in names, or end before there are threads.
 
