@@ -294,7 +294,8 @@ SETS = {
         "fixed-pages": dict(**FIXED, **BIG), "fixed-relro": dict(where="relro", tls=True, tail=b"tail", **FIXED, **BIG),
         "fixed-bss": dict(FIXED, where="bss", code_size=30000, base=0x200000, new_pages=True), "fixed-low": dict(FIXED, base=0x10000),
         "fixed-0": dict(FIXED, base=0), "fixed-large": dict(FIXED, base=0, align=4096, code_size=1 << 20),
-        "merged": dict(wrappers=".merged", **BIG), "zones": dict(zone=40, **BIG), "zones-relr": dict(zone=40, how="relr", **BIG), "sections": dict(sections=2000, **BIG), "unmapped-first": dict(unmapped_first=True, **BIG)},
+        "merged": dict(wrappers=".merged", **BIG), "zones": dict(zone=40, **BIG),
+        "zones-relr": dict(zone=40, how="relr", **BIG), "sections": dict(sections=2000, **BIG), "unmapped-first": dict(unmapped_first=True, **BIG)},
     "machines": {"%s-%s-%s" % (m, how, w): dict(machine=n, how=how, wrappers={"own": ".hipFatBinSegment"}.get(w, "." + w), zone=40 * (w == "zones"))
                  for m, n in (("x86", X86), ("arm", ARM), ("ppc", PPC), ("riscv", RISCV), ("loong", LOONG), ("other", 2))
                  for how in ("rela", "symbol", "relr", "rel", "rel-symbol", "fixed") for w in ("own", "merged", "zones")},

@@ -242,7 +242,7 @@ all_work() { # DIRECTORY
 	    os.chmod(name + "-appended", 0o755)
 	END
 	kpack pack -q --group g in out
-	$python "$tools/elfcheck.py" in out
+	/usr/bin/python3 "$BATS_TEST_DIRNAME/elfcheck.py" in out
 	mark strip-safe --check out
 	cp -r in thin
 	kpack thin -q --arch gfx942 thin
