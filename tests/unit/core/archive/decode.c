@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
+/* Every way to decode, of every way in which an entry's bytes may be stored. */
 #include "core/archive/decode.h"
 #include "tests/unit/hooks.h"
 #include "tests/unit/archive_builder.h"
+#include "core/base/bounds.h"
+#include "core/codec/codec.h"
 #include <fcntl.h>
 #include "tests/unit/unit.h"
 
-#define SIZE ((3 << 20) + 123)
+enum { SIZE = (3 << 20) + 123, CHUNK = 100000 };
 
 static struct kpackx_error why;
 static uint8_t *data;
 
-/*
- * Append a frame of DATA with a window of 2^LOG bytes; UNKNOWN: its header does not state
- * the size.
- */
-static void put_frame(struct ab *stored, size_t size, int log, bool unknown)
+/* Append a frame with a window of 2^LOG bytes; UNKNOWN: its header does not state the size. */
+static void put_frame(struct ab *stored, const uint8_t *from, size_t size, int log,
+		      bool unknown)
 {
 	size_t cap = ZSTD_compressBound(size), n;
 	ZSTD_CCtx *z = ZSTD_createCCtx();
@@ -23,352 +24,450 @@ static void put_frame(struct ab *stored, size_t size, int log, bool unknown)
 	ZSTD_CCtx_setParameter(z, ZSTD_c_windowLog, log);
 	ZSTD_CCtx_setParameter(z, ZSTD_c_checksumFlag, 1);
 	ZSTD_CCtx_setParameter(z, ZSTD_c_contentSizeFlag, !unknown);
-	n = ZSTD_compress2(z, frame, cap, data, size);
+	n = ZSTD_compress2(z, frame, cap, from, size);
 	assert_false(ZSTD_isError(n));
 	ab_put(stored, frame, n);
 	ZSTD_freeCCtx(z);
 	free(frame);
 }
 
-/* An archive of one entry of SIZE bytes whose frames are STORED, which is freed. */
-static struct kpack_archive *opened(struct ab *stored, size_t size, const char *hash)
+/* How bytes are stored. */
+enum kind {
+	PLAIN,
+	FRAME,   /* with a window of 2^LOG bytes */
+	UNKNOWN, /* as FRAME, but it does not state its size */
+	TWO,  /* a skippable frame, an empty one, and two that have a part of the bytes */
+	WIDE, /* a frame of raw blocks with a window of 1 GiB */
+	CHUNKS, /* frames with a seek table */
+	SUMS,   /* as CHUNKS, with checksums in the table */
+	OURS,   /* what kp_encode makes: chunks of one frame */
+};
+
+static struct ab ours(size_t size, size_t chunk)
 {
-	struct kpack_archive *archive = NULL;
-	struct ab a = ab_new_zstd();
+	struct ab a = {.bytes = malloc(kp_encode_bound(size, chunk))};
+	struct kp_encoder *e;
 
-	ab_stored(&a, stored->bytes, stored->size);
-	ab_toc(&a,
-	       "{'compression_scheme': 'zstd-per-kernel', 'zstd_offset': 64, "
-	       "'zstd_size': %zu, 'toc': {'a': {'x': {'ordinal': 0, 'original_size': "
-	       "%zu, 'metadata': {'xxh3': x'%s'}}}}}",
-	       a.size - 64, size, hash);
-	assert_int_equal(ab_open(&a, &archive, &why), KPACK_SUCCESS);
-	ab_free(&a);
-	ab_free(stored);
-	return archive;
-}
-
-static struct kpack_archive *framed(int log)
-{
-	char *hash = ab_xxh3(data, SIZE);
-	struct ab stored = {0};
-	struct kpack_archive *a;
-
-	put_frame(&stored, SIZE, log, false);
-	a = opened(&stored, SIZE, hash);
-	free(hash);
+	assert_int_equal(kp_encoder_new(3, &e, &why), KPACK_SUCCESS);
+	assert_int_equal(kp_encode(e, (struct kp_span){data, size}, chunk, a.bytes,
+				   kp_encode_bound(size, chunk), &a.size, &why),
+			 KPACK_SUCCESS);
+	kp_encoder_free(e);
 	return a;
 }
 
-/* Decode all of A in steps of STEP bytes; returns the first error. */
-static kpack_error_t run(const struct kpack_archive *a, size_t size, size_t step)
+static void put_wide(struct ab *a, size_t size)
 {
-	uint8_t *buf = malloc(step);
-	struct kp_decode *p = NULL;
-	kpack_error_t err = kp_decode_open(a, 0, KP_DECODE_PIECES, &p, &why);
-	uint64_t done;
-
-	for (size_t at = 0; at < size && !err; at += step) {
-		size_t n = size - at < step ? size - at : step;
-
-		err = kp_decode_next(p, buf, n, &done, &why);
-		if (!err)
-			assert_memory_equal(buf, data + at, n);
+	ab_put(a, "\x28\xb5\x2f\xfd\x80\xa0", 6);
+	ab_put32(a, (uint32_t)size);
+	for (size_t at = 0, n; at == 0 || at < size; at += n) {
+		n = size - at < 100000 ? size - at : 100000;
+		ab_put32(a, (uint32_t)n << 3 | (at + n == size)); /* of 3 bytes */
+		a->size--;
+		ab_put(a, data + at, n);
+		if (n == 0)
+			break;
 	}
-	kp_decode_close(p);
-	free(buf);
-	return err;
 }
 
-TEST(all_comes_in_order)
+static struct ab stored_as(enum kind kind, size_t size, int log)
 {
-	static const size_t steps[] = {1 << 20, 100000, 512 << 10, SIZE, 4097};
-	struct kpack_archive *a = framed(18);
+	struct ab a = {0};
 
-	for (size_t i = 0; i < COUNT(steps); i++)
-		assert_int_equal(run(a, SIZE, steps[i]), KPACK_SUCCESS);
-	kp_archive_close(a);
+	if (kind == PLAIN)
+		ab_put(&a, data, size);
+	else if (kind == FRAME || kind == UNKNOWN)
+		put_frame(&a, data, size, log, kind == UNKNOWN);
+	else if (kind == WIDE)
+		put_wide(&a, size);
+	else if (kind == CHUNKS || kind == SUMS)
+		a = ab_seekable(data, size, CHUNK, kind == SUMS);
+	else if (kind == OURS)
+		a = ours(size, CHUNK);
+	if (kind == TWO) {
+		ab_put(&a, "\x50\x2a\x4d\x18\3\0\0\0abc", 11);
+		ab_put_frame(&a, "", 0);
+		put_frame(&a, data, size / 3, 17, false);
+		put_frame(&a, data + size / 3, size - size / 3, 12, true);
+	}
+	return a;
 }
 
-static struct kpack_archive *plain(void)
+/* An archive of the entry 0 with these bytes, whose xxh3 is HASH; NULL: none. */
+static struct kpack_archive *archive_of(enum kind kind, const struct ab *stored,
+					size_t size, const char *hash, uint64_t chunk)
 {
 	struct kpack_archive *archive = NULL;
-	struct ab a = ab_new(64);
+	struct ab a = kind == PLAIN ? ab_new(64) : ab_new_zstd();
 
-	ab_put(&a, data, SIZE);
+	if (kind == PLAIN)
+		ab_put(&a, stored->bytes, stored->size);
+	else
+		ab_stored(&a, stored->bytes, stored->size);
 	ab_toc(&a,
-	       "{'compression_scheme': 'none', 'blobs': [{'offset': 64, 'size': %d}], "
-	       "'toc': {'a': {'x': {'ordinal': 0, 'original_size': %d}}}}",
-	       SIZE, SIZE);
-	assert_int_equal(ab_open(&a, &archive, &why), KPACK_SUCCESS);
+	       "{'compression_scheme': '%s', 'zstd_offset': 64, 'zstd_size': %zu, "
+	       "'blobs': [{'offset': 64, 'size': %zu}], 'toc': {'a': {'x': {'ordinal': "
+	       "0, "
+	       "'original_size': %zu, 'metadata': {%s%s%s 'chunk': %s%llu}}}}}",
+	       kind == PLAIN ? "none" : "zstd-per-kernel", a.size - 64, a.size - 64, size,
+	       hash ? "'xxh3': x'" : "", hash ? hash : "", hash ? "'," : "",
+	       chunk ? "" : "-", (unsigned long long)(chunk ? chunk : 1));
+	if (ab_open(&a, &archive, &why) != KPACK_SUCCESS)
+		fail_msg("%s", why.text);
+	assert_int_equal(kp_archive_entry_count(archive), 1);
 	ab_free(&a);
 	return archive;
 }
 
-static uint64_t asked_from, asked_end; /* offsets in the archive; 0: nothing yet */
-static bool asked_apart;               /* what was asked for is not one run */
-
-static int note_fadvise(int fd, off_t at, off_t len, int advice)
+static struct kpack_archive *made(enum kind kind, size_t size, int log, bool hashed)
 {
-	uint64_t from = (uint64_t)at, end = from + (uint64_t)len;
+	struct ab stored = stored_as(kind, size, log);
+	char *hash = hashed ? ab_xxh3(data, size) : NULL;
+	struct kpack_archive *a =
+		archive_of(kind, &stored, size, hash, kind >= CHUNKS ? CHUNK : 0);
 
-	assert_int_equal(advice, POSIX_FADV_WILLNEED);
-	if (!asked_end)
-		asked_from = asked_end = from;
-	asked_apart |= from < asked_from || from > asked_end;
-	asked_end = end > asked_end ? end : asked_end;
-	return 0;
-}
-
-static void forget_what_was_asked(void)
-{
-	asked_from = asked_end = 0;
-	asked_apart = false;
-}
-
-/* The bytes of A's entry, from FROM on, are asked for from the first to the last. */
-static void asks_for(struct kpack_archive *a, uint64_t from, enum kp_decode_how how)
-{
-	struct kp_decode *d;
-	struct kp_entry_info info;
-	uint8_t *buf = malloc(SIZE);
-	uint64_t done = 0, window;
-
-	kp_archive_entry(a, 0, &info);
-	assert_true(info.stored > 2 << 20);
-	forget_what_was_asked();
-	assert_int_equal(kp_decode_window(a, 0, &window, &why), KPACK_SUCCESS);
-	assert_int_equal(asked_end, kp_archive_is_plain(a) ? 0 : from + (1 << 20));
-	forget_what_was_asked();
-	assert_int_equal(kp_decode_open(a, 0, how, &d, &why), KPACK_SUCCESS);
-	if (how != KP_DECODE_UNITS) {
-		assert_int_equal(asked_from, from);
-		assert_int_equal(asked_end, from + (1 << 20));
-	}
-	while (done < SIZE)
-		assert_int_equal(kp_decode_next(d, buf, 256 << 10, &done, &why),
-				 KPACK_SUCCESS);
-	assert_int_equal(asked_from, from);
-	assert_int_equal(asked_end, from + info.stored);
-	assert_false(asked_apart);
-	kp_decode_close(d);
-	free(buf);
-	kp_archive_close(a);
-}
-
-TEST(stored_bytes_are_read_ahead)
-{
-	asks_for(framed(18), 72, KP_DECODE_PIECES);
-	asks_for(framed(18), 72, KP_DECODE_UNITS);
-	asks_for(framed(18), 72, KP_DECODE_STEPS);
-	asks_for(plain(), 64, KP_DECODE_PIECES);
-}
-
-TEST(a_frame_that_is_read_in_one_step_is_not)
-{
-	struct kpack_archive *a = framed(18);
-	uint8_t *buf = malloc(SIZE);
-
-	forget_what_was_asked();
-	assert_int_equal(kp_archive_read_fast(a, 0, buf, &why), KPACK_SUCCESS);
-	assert_int_equal(kp_archive_read(a, 0, buf, &why), KPACK_SUCCESS);
-	assert_int_equal(asked_end, 0);
-	free(buf);
-	kp_archive_close(a);
-}
-
-TEST(plain_bytes)
-{
-	struct kpack_archive *archive = plain();
-	uint64_t window = 1;
-
-	assert_int_equal(kp_decode_window(archive, 0, &window, &why), KPACK_SUCCESS);
-	assert_int_equal(window, 0);
-	assert_int_equal(run(archive, SIZE, 100001), KPACK_SUCCESS);
-	kp_archive_close(archive);
-}
-
-TEST(several_frames)
-{
-	char *hash;
-	struct ab stored = {0};
-	struct kpack_archive *a;
-	uint8_t *twice = malloc(400000), *kept = data;
-
-	put_frame(&stored, 200000, 17, false);
-	put_frame(&stored, 200000, 12, true);
-	memcpy(twice, data, 200000);
-	memcpy(twice + 200000, data, 200000);
-	hash = ab_xxh3(twice, 400000);
-	a = opened(&stored, 400000, hash);
-	data = twice;
-	assert_int_equal(run(a, 400000, 70000), KPACK_SUCCESS);
-	data = kept;
-	kp_archive_close(a);
 	free(hash);
-	free(twice);
+	ab_free(&stored);
+	return a;
 }
 
-/* Decode all of A with D, which was left, HOW. */
-static kpack_error_t again(struct kp_decode *d, const struct kpack_archive *a,
-			   enum kp_decode_how how)
+/*
+ * Decode all with D in steps of STEP bytes, into one buffer or, WINDOWED, into one that is
+ * used again.  What is ready is right, also before an error.
+ */
+static kpack_error_t steps(struct kp_decode *d, size_t size, uint64_t step, bool windowed)
 {
-	uint8_t *buf = malloc(SIZE);
-	uint64_t done = 0;
-	kpack_error_t err = kp_decode_reopen(d, a, 0, how, &why);
-
-	if (!err)
-		err = kp_decode_next(d, buf, UINT64_MAX, &done, &why);
-	if (!err)
-		assert_memory_equal(buf, data, SIZE);
-	kp_decode_leave(d);
-	free(buf);
-	return err;
-}
-
-/* A decoder that is used again forgets where it was, what failed, and its limit. */
-TEST(one_decoder_for_many)
-{
-	static const enum kp_decode_how ways[] = {KP_DECODE_WINDOW, KP_DECODE_STEPS,
-						  KP_DECODE_FAST,   KP_DECODE_WHOLE,
-						  KP_DECODE_PIECES, KP_DECODE_WINDOW};
-	struct kpack_archive *a = framed(18), *other = framed(21), *bad;
-	struct ab cut = {0};
-	struct kp_decode *d;
-	uint8_t *buf = malloc(1000);
-	uint64_t done;
-
-	put_frame(&cut, SIZE, 18, false);
-	cut.size /= 2;
-	bad = opened(&cut, SIZE, "00000000000000000000000000000000");
-	assert_int_equal(kp_decode_open(a, 0, KP_DECODE_WINDOW, &d, &why), KPACK_SUCCESS);
-	assert_int_equal(kp_decode_limit_window(d, 1 << 18, &why), KPACK_SUCCESS);
-	assert_int_equal(kp_decode_next(d, buf, 1000, &done, &why), KPACK_SUCCESS);
-	assert_true(kp_decode_leave(d) >= 1 << 18);
-	for (size_t i = 0; i < COUNT(ways); i++) {
-		assert_int_equal(again(d, a, ways[i]), KPACK_SUCCESS);
-		assert_int_equal(again(d, bad, ways[i]),
-				 KPACK_ERROR_DECOMPRESSION_FAILED);
-		assert_int_equal(again(d, other, ways[i]), KPACK_SUCCESS);
-	}
-	kp_decode_close(d);
-	kp_archive_close(bad);
-	kp_archive_close(other);
-	kp_archive_close(a);
-	free(buf);
-}
-
-/* The xxh3 makes a frame's own checksum superfluous. */
-TEST(checksums_of_frames)
-{
-	char *hash = ab_xxh3(data, SIZE);
-	struct kpack_archive *a;
-	struct ab stored = {0};
-	struct kp_decode *d;
-	uint8_t byte;
-	uint64_t done;
-
-	put_frame(&stored, SIZE, 18, false);
-	stored.bytes[stored.size - 1] ^= 1;
-	a = opened(&stored, SIZE, hash);
-	assert_int_equal(run(a, SIZE, 100000), KPACK_ERROR_DECOMPRESSION_FAILED);
-	assert_int_equal(kp_decode_open(a, 0, KP_DECODE_WINDOW, &d, &why), KPACK_SUCCESS);
-	assert_int_equal(kp_decode_next(d, &byte, 1, &done, &why), KPACK_SUCCESS);
-	kp_decode_leave(d);
-	assert_int_equal(again(d, a, KP_DECODE_WINDOW), KPACK_SUCCESS);
-	kp_decode_close(d);
-	kp_archive_close(a);
-	free(hash);
-}
-
-static struct kp_decode *limited(const struct kpack_archive *a, uint64_t window_max)
-{
-	struct kp_decode *p;
-
-	assert_int_equal(kp_decode_open(a, 0, KP_DECODE_PIECES, &p, &why), KPACK_SUCCESS);
-	assert_int_equal(kp_decode_limit_window(p, window_max, &why), KPACK_SUCCESS);
-	return p;
-}
-
-TEST(windows)
-{
-	struct kpack_archive *a = framed(20), *single = framed(24);
-	struct kp_decode *p;
-	uint64_t window, done;
-	uint8_t *buf = malloc(SIZE);
-
-	assert_int_equal(kp_decode_window(a, 0, &window, &why), KPACK_SUCCESS);
-	assert_int_equal(window, 1 << 20);
-	/* A single-segment frame: its window is its content. */
-	assert_int_equal(kp_decode_window(single, 0, &window, &why), KPACK_SUCCESS);
-	assert_int_equal(window, SIZE);
-
-	p = limited(a, 1 << 20);
-	assert_int_equal(kp_decode_next(p, buf, 1000, &done, &why), KPACK_SUCCESS);
-	assert_false(kp_decode_too_wide(p));
-	kp_decode_close(p);
-	p = limited(a, (1 << 20) - 1);
-	assert_int_equal(kp_decode_next(p, buf, 1000, &done, &why),
-			 KPACK_ERROR_DECOMPRESSION_FAILED);
-	assert_true(kp_decode_too_wide(p));
-	kp_decode_close(p);
-	/* Opening accepts any limit. */
-	p = limited(a, 0);
-	kp_decode_close(p);
-	p = limited(a, UINT64_MAX);
-	kp_decode_close(p);
-	free(buf);
-	kp_archive_close(a);
-	kp_archive_close(single);
-}
-
-/* Decode A, which is closed, in units of UNIT bytes; returns the first error. */
-static kpack_error_t run_units(struct kpack_archive *a, uint64_t unit)
-{
-	struct kp_decode *d;
-	uint8_t *buf = malloc(unit);
+	size_t cap = windowed && step < size ? (size_t)step : size;
+	uint8_t *buf = malloc(cap + 1);
 	uint64_t done = 0, before;
-	kpack_error_t err = kp_decode_open(a, 0, KP_DECODE_UNITS, &d, &why);
+	kpack_error_t err;
 
-	assert_int_equal(err, KPACK_SUCCESS);
-	assert_int_equal(kp_decode_unit(d), unit);
-	while (done < SIZE && !err) {
+	do {
 		before = done;
-		err = kp_decode_next(d, buf, unit, &done, &why);
-		if (!err)
-			assert_memory_equal(buf, data + before, done - before);
-	}
-	kp_decode_close(d);
-	kp_archive_close(a);
+		err = kp_decode_next(d, buf, step, &done, &why);
+		assert_true(done >= before && done <= size);
+		assert_memory_equal(buf + (windowed ? 0 : before), data + before,
+				    done - before);
+	} while (!err && done < size);
 	free(buf);
 	return err;
 }
 
-/* A large buffer is needed only for frames that refer far back. */
-/* A check that may take little memory holds no wide window, and not all of the entry. */
-TEST(a_check_takes_no_more_than_it_may)
-{
-	for (int log = 22; log <= 28; log += 6) {
-		struct kpack_archive *a;
-		struct ab stored = {0};
-		char *hash;
+static const enum kp_decode_how ways[] = {
+	KP_DECODE_WHOLE,  KP_DECODE_FAST,   KP_DECODE_STEPS, KP_DECODE_UNITS,
+	KP_DECODE_PIECES, KP_DECODE_WINDOW, KP_DECODE_PART};
 
-		put_frame(&stored, 1000, 18, false);
-		put_frame(&stored, SIZE - 1000, log, true);
-		hash = ab_xxh3(data, SIZE);
-		a = opened(&stored, SIZE, hash);
+/* Decode A in one way with a new decoder, or with D, which was left. */
+static kpack_error_t decode(const struct kpack_archive *a, size_t size,
+			    enum kp_decode_how how, uint64_t step, struct kp_decode *d)
+{
+	struct kp_decode *own = NULL;
+	kpack_error_t err = d ? kp_decode_reopen(d, a, 0, how, &why)
+			      : kp_decode_open(a, 0, how, &own, &why);
+
+	if (how == KP_DECODE_UNITS && !err)
+		step = kp_decode_unit(d ? d : own);
+	else if (how < KP_DECODE_STEPS)
+		step = UINT64_MAX;
+	if (!err)
+		err = steps(d ? d : own, size, step, how >= KP_DECODE_UNITS);
+	if (d)
+		kp_decode_leave(d);
+	kp_decode_close(own);
+	return err;
+}
+
+static void assert_ranges(const struct kpack_archive *a, size_t size)
+{
+	const size_t at[] = {0,    1,       size / 2, CHUNK - 3, size ? size - 1 : 0,
+			     size, SIZE_MAX};
+
+	for (size_t i = 0; i < COUNT(at); i++) {
+		uint8_t buf[7];
+		size_t got = 9, left = at[i] < size ? size - at[i] : 0;
+
+		assert_int_equal(kp_archive_read_range(a, 0, at[i], buf, 7, &got, &why),
+				 KPACK_SUCCESS);
+		assert_int_equal(got, left < 7 ? left : 7);
+		assert_memory_equal(buf, data + (left ? at[i] : 0), got);
+	}
+}
+
+static void assert_chunks(const struct kpack_archive *a, size_t size)
+{
+	uint64_t n = size ? (size + CHUNK - 1) / CHUNK : 1;
+	static uint8_t buf[CHUNK];
+	struct kp_chunks *c;
+
+	assert_int_equal(kp_chunks_open(a, 0, &c, &why), KPACK_SUCCESS);
+	assert_true(kp_chunks_count(c) == n && kp_chunks_size(c) == CHUNK);
+	for (uint64_t k = n; k--;) {
+		assert_int_equal(kp_chunks_read(c, k, buf, &why), KPACK_SUCCESS);
+		assert_memory_equal(buf, data + k * CHUNK,
+				    k + 1 < n ? CHUNK : size - k * CHUNK);
+	}
+	kp_chunks_close(c);
+}
+
+TEST(every_way_gives_the_same_bytes)
+{
+	static const struct {
+		enum kind kind;
+		size_t size;
+		int log;
+		uint64_t unit;   /* of the entry; 0: all of it */
+		uint64_t window; /* as kp_decode_window says */
+	} forms[] = {
+		{PLAIN, 0, 0, 0, 0},
+		{PLAIN, SIZE, 0, 256 << 10, 0},
+		{FRAME, 0, 17, 0, 0},
+		{FRAME, 1, 17, 0, 1},
+		{FRAME, 4097, 17, 0, 4097},
+		{FRAME, SIZE, 18, 256 << 10, 1 << 18},
+		{FRAME, SIZE, 20, 256 << 10, 1 << 20},
+		{FRAME, SIZE, 21, 0, 1 << 21},
+		{FRAME, SIZE, 24, 0,
+		 SIZE}, /* a single segment: the window is the content */
+		{UNKNOWN, SIZE, 18, 0, 1 << 18},
+		{TWO, 300000, 0, 0, 0},
+		{WIDE, 200000, 0, 0, 1 << 30},
+		{CHUNKS, 0, 0, CHUNK, 0},
+		{CHUNKS, CHUNK, 0, CHUNK, 0},
+		{SUMS, CHUNK + 1, 0, CHUNK, 0},
+		{SUMS, SIZE, 0, CHUNK, 0},
+		{OURS, 5000, 0, CHUNK, 0},
+		{OURS, SIZE, 0, CHUNK, 0},
+	};
+	static const uint64_t sizes[] = {70000, UINT64_MAX};
+	struct kp_decode *again = NULL;
+
+	for (size_t i = 0; i < 2 * COUNT(forms); i++) {
+		size_t size = forms[i / 2].size;
+		struct kpack_archive *a =
+			made(forms[i / 2].kind, size, forms[i / 2].log, i % 2);
+		uint8_t *buf = malloc(size + 1);
+		struct kp_decode *d;
+		uint64_t window = 99;
+
+		if (!again) {
+			assert_int_equal(
+				kp_decode_open(a, 0, KP_DECODE_STEPS, &again, &why), 0);
+			kp_decode_leave(again);
+		}
+		assert_int_equal(kp_archive_read(a, 0, buf, &why), KPACK_SUCCESS);
+		assert_memory_equal(buf, data, size);
+		memset(buf, 0, size);
+		assert_int_equal(kp_archive_read_fast(a, 0, buf, &why), KPACK_SUCCESS);
+		assert_memory_equal(buf, data, size);
+		for (size_t k = 0; k < COUNT(ways) * COUNT(sizes); k++) {
+			enum kp_decode_how how = ways[k % COUNT(ways)];
+			bool too_wide =
+				forms[i / 2].kind == WIDE &&
+				(how == KP_DECODE_PIECES || how == KP_DECODE_WINDOW);
+
+			if (decode(a, size, how, sizes[k / COUNT(ways)],
+				   k % 2 ? again : NULL) !=
+			    (too_wide ? KPACK_ERROR_DECOMPRESSION_FAILED : KPACK_SUCCESS))
+				fail_msg("form %zu, %zu: %s", i, k, why.text);
+		}
+		assert_ranges(a, size);
+		assert_int_equal(kp_decode_open(a, 0, KP_DECODE_UNITS, &d, &why), 0);
+		assert_int_equal(kp_decode_unit(d),
+				 forms[i / 2].unit ? forms[i / 2].unit : size);
+		kp_decode_close(d);
+		if (forms[i / 2].kind <= UNKNOWN || forms[i / 2].kind == WIDE) {
+			assert_int_equal(kp_decode_window(a, 0, &window, &why), 0);
+			if (window != forms[i / 2].window)
+				fail_msg("form %zu: window %llu", i,
+					 (unsigned long long)window);
+		}
+		if (forms[i / 2].kind >= CHUNKS)
+			assert_chunks(a, size);
+		kp_archive_close(a);
+		free(buf);
+	}
+	kp_decode_close(again);
+}
+
+/*
+ * Fails in each way of WAYS, a string of a letter for each of WHOLE, FAST, STEPS, UNITS,
+ * PIECES, WINDOW and PART: x where it fails.
+ */
+static void fails(const struct kpack_archive *a, size_t size, const char *letters,
+		  const char *text)
+{
+	for (size_t i = 0; i < COUNT(ways); i++) {
+		kpack_error_t err = decode(a, size, ways[i], 65536, NULL);
+
+		assert_int_equal(err != KPACK_SUCCESS, letters[i] == 'x');
+		if (!err)
+			continue;
+		assert_true(err == KPACK_ERROR_DECOMPRESSION_FAILED ||
+			    err == KPACK_ERROR_INVALID_FORMAT);
+		assert_has(why.text, text);
+	}
+}
+
+TEST(what_is_wrong_is_found)
+{
+	static const struct {
+		enum kind kind;
+		int log;
+		bool hashed;
+		int more,
+			off; /* bytes that the entry's size is too large; those cut off */
+		size_t flip; /* this byte, from the end */
+		const char *ways, *text;
+	} faults[] = {
+		{FRAME, 18, true, 1, 0, 0, "xxxxxxx", "3145852"},
+		{UNKNOWN, 18, true, -1, 0, 0, "xxxxxxx", ""},
+		{FRAME, 18, false, -1, 0, 0, "xxxxxxx", ""},
+		{FRAME, 18, true, 0, 2, 0, "xxxxxxx", "frame ends"},
+		{FRAME, 24, false, 0, 1, 0, "xxxxxxx", "frame ends"},
+		{FRAME, 18, true, 0, 0, 1, "x..xx.x", "checksum"}, /* the xxh3 has all */
+		{FRAME, 18, false, 0, 0, 1, "xxxxxxx", "checksum"},
+		{FRAME, 24, true, 0, 0, 1, "x..xx.x", "checksum"},
+		{TWO, 0, true, 0, 5, 0, "xxxxxxx", ""},
+		{TWO, 0, false, 1, 0, 0, "xxxxxxx", "3145852"},
+		{SUMS, 0, false, 0, 0, 9 + 2, "xxxx...", "checksum"},
+		{SUMS, 0, true, 0, 0, 9 + 2, "..xx...", "checksum"},
+		{OURS, 0, false, 0, 0, 17 + 32 * 12 + 1, "xxxxxxx", "checksum"},
+		{CHUNKS, 0, true, 0, 0, 1, "..xx...", ""}, /* no table */
+		{CHUNKS, 0, true, 1, 0, 0, "xxxxxxx", ""},
+	};
+
+	for (size_t i = 0; i < COUNT(faults); i++) {
+		struct ab stored = stored_as(faults[i].kind, SIZE, faults[i].log);
+		char *hash = ab_xxh3(data, SIZE);
+		struct kpack_archive *a;
+		size_t size = (size_t)(SIZE + faults[i].more);
+
+		if (faults[i].flip)
+			stored.bytes[stored.size - faults[i].flip] ^= 1;
+		stored.size -= (size_t)faults[i].off;
+		a = archive_of(faults[i].kind, &stored, size,
+			       faults[i].hashed ? hash : NULL,
+			       faults[i].kind >= CHUNKS ? CHUNK : 0);
+		fails(a, size, faults[i].ways, faults[i].text);
+		kp_archive_close(a);
 		free(hash);
+		ab_free(&stored);
+	}
+	for (enum kind kind = PLAIN; kind <= OURS; kind++) {
+		struct ab stored = stored_as(kind, 300000, 18);
+		struct kpack_archive *a = archive_of(kind, &stored, 300000,
+						     "00112233445566778899aabbccddeeff",
+						     kind >= CHUNKS ? CHUNK : 0);
+
+		fails(a, 300000, "xxxxxx.", kind == WIDE ? "" : "xxh3");
+		kp_archive_close(a);
+		ab_free(&stored);
+	}
+}
+
+/* A seek table of three rows: one word of it is changed, or the entry says other sizes. */
+TEST(seek_tables_that_lie_are_refused)
+{
+	static const size_t sizes[] = {0, 1, 250001, 200000, 300000, 300001};
+	static const uint64_t chunks[] = {1, 4095, CHUNK + 1, KP_CHUNK_MAX + 1,
+					  UINT64_MAX};
+	struct ab a = ab_seekable(data, 250000, CHUNK, false);
+	size_t rows = a.size - 9 - 3 * 8, n = 0;
+
+	for (size_t at = rows - 8; at < a.size; at += at == a.size - 9 ? 5 : 4, n++) {
+		static uint8_t buf[CHUNK];
+		struct kpack_archive *archive;
+		struct kp_chunks *c = NULL;
+		kpack_error_t err;
+
+		a.bytes[at]++;
+		archive = archive_of(CHUNKS, &a, 250000, NULL, CHUNK);
+		err = kp_chunks_open(archive, 0, &c, &why);
+		for (uint64_t k = 0; k < 3 && !err; k++)
+			err = kp_chunks_read(c, k, buf, &why);
+		assert_int_equal(err, KPACK_ERROR_INVALID_FORMAT);
+		kp_chunks_close(c);
+		kp_archive_close(archive);
+		a.bytes[at]--;
+	}
+	assert_int_equal(n, 10);
+	for (size_t i = 0; i < COUNT(sizes) + COUNT(chunks); i++) {
+		bool size = i < COUNT(sizes);
+		struct kpack_archive *archive =
+			archive_of(CHUNKS, &a, size ? sizes[i] : 250000, NULL,
+				   size ? CHUNK : chunks[i - COUNT(sizes)]);
+		struct kp_chunks *c = NULL;
+
+		assert_int_equal(kp_chunks_open(archive, 0, &c, &why),
+				 KPACK_ERROR_INVALID_FORMAT);
+		kp_archive_close(archive);
+	}
+	ab_free(&a);
+}
+
+/* Damage of one chunk is that of no other one; a range that it has is not read. */
+TEST(a_damaged_chunk_fails_alone)
+{
+	struct ab a = ours(300000, CHUNK);
+	static uint8_t buf[CHUNK];
+	struct kpack_archive *archive;
+	struct kp_chunks *c;
+	size_t bad = 0, got;
+
+	a.bytes[a.size / 2] ^= 0x10;
+	archive = archive_of(OURS, &a, 300000, NULL, CHUNK);
+	assert_int_equal(kp_chunks_open(archive, 0, &c, &why), KPACK_SUCCESS);
+	for (uint64_t k = 0; k < 3; k++)
+		if (kp_chunks_read(c, k, buf, &why))
+			bad++;
+		else
+			assert_memory_equal(buf, data + k * CHUNK, CHUNK);
+	assert_int_equal(bad, 1);
+	assert_int_equal(kp_archive_read_range(archive, 0, 150000, buf, 9, &got, &why),
+			 KPACK_ERROR_DECOMPRESSION_FAILED);
+	kp_chunks_close(c);
+	kp_archive_close(archive);
+	ab_free(&a);
+}
+
+TEST(windows_have_limits)
+{
+	struct kpack_archive *a = made(FRAME, SIZE, 20, true);
+	uint8_t buf[1000];
+	uint64_t done;
+
+	for (int less = 0; less < 2; less++) {
+		struct kp_decode *d;
+
+		assert_int_equal(kp_decode_open(a, 0, KP_DECODE_PIECES, &d, &why), 0);
+		assert_int_equal(kp_decode_limit_window(d, (1 << 20) - less, &why), 0);
+		assert_int_equal(kp_decode_next(d, buf, sizeof(buf), &done, &why),
+				 less ? KPACK_ERROR_DECOMPRESSION_FAILED : 0);
+		assert_int_equal(kp_decode_too_wide(d), less);
+		kp_decode_close(d);
+	}
+	kp_archive_close(a);
+	/* a check that may take little memory holds neither a wide window nor the entry */
+	for (int log = 22; log <= 28; log += 6) {
+		struct ab stored = {0};
+		char *hash = ab_xxh3(data, SIZE);
+
+		put_frame(&stored, data, 1000, 18, false);
+		put_frame(&stored, data + 1000, SIZE - 1000, log, true);
+		a = archive_of(FRAME, &stored, SIZE, hash, 0);
 		assert_int_equal(kp_archive_check_parts(a, 0, 1 << 20, &why),
 				 KPACK_ERROR_DECOMPRESSION_FAILED);
 		assert_has(why.text, "memory");
 		kp_archive_close(a);
+		ab_free(&stored);
+		free(hash);
 	}
 }
 
 /* What was checked is checked again when the file may have other bytes. */
 TEST(a_check_is_remembered_until_the_file_changes)
 {
-	struct kpack_archive *a = framed(18);
+	struct kpack_archive *a = made(FRAME, SIZE, 18, true);
 
 	assert_false(kp_archive_has_parts(a, 0));
 	assert_int_equal(kp_archive_check_parts(a, 0, UINT64_MAX, &why), KPACK_SUCCESS);
@@ -378,78 +477,52 @@ TEST(a_check_is_remembered_until_the_file_changes)
 	kp_archive_close(a);
 }
 
-TEST(units)
+static uint64_t asked_from, asked_end; /* offsets in the archive; 0: nothing yet */
+
+static int note_fadvise(int fd, off_t at, off_t len, int advice)
 {
-	static const uint64_t piece = 256 << 10;
-	char *hash = ab_xxh3(data, SIZE);
-	struct ab stored = {0};
+	uint64_t from = (uint64_t)at, end = from + (uint64_t)len;
 
-	assert_int_equal(run_units(plain(), piece), KPACK_SUCCESS);
-	assert_int_equal(run_units(framed(18), piece), KPACK_SUCCESS);
-	assert_int_equal(run_units(framed(20), piece), KPACK_SUCCESS);
-	assert_int_equal(run_units(framed(21), SIZE), KPACK_SUCCESS);
-	assert_int_equal(run_units(framed(24), SIZE), KPACK_SUCCESS);
-	put_frame(&stored, SIZE, 18, true);
-	assert_int_equal(run_units(opened(&stored, SIZE, hash), SIZE), KPACK_SUCCESS);
-
-	/* all is checked: the frame's checksum, its end, what follows it, and the xxh3 */
-	put_frame(&stored, SIZE, 18, false);
-	stored.bytes[stored.size - 1] ^= 1;
-	assert_int_equal(run_units(opened(&stored, SIZE, hash), piece),
-			 KPACK_ERROR_DECOMPRESSION_FAILED);
-	put_frame(&stored, SIZE, 18, false);
-	stored.size -= 2;
-	assert_int_equal(run_units(opened(&stored, SIZE, hash), piece),
-			 KPACK_ERROR_DECOMPRESSION_FAILED);
-	put_frame(&stored, SIZE, 18, false);
-	put_frame(&stored, 1, 18, false);
-	assert_int_equal(run_units(opened(&stored, SIZE, hash), piece),
-			 KPACK_ERROR_DECOMPRESSION_FAILED);
-	put_frame(&stored, SIZE, 18, false);
-	hash[0] = hash[0] == '0' ? '1' : '0';
-	assert_int_equal(run_units(opened(&stored, SIZE, hash), piece),
-			 KPACK_ERROR_DECOMPRESSION_FAILED);
-	free(hash);
+	assert_int_equal(advice, POSIX_FADV_WILLNEED);
+	if (!asked_end)
+		asked_from = asked_end = from;
+	assert_in_range(from, asked_from, asked_end); /* what was asked for is one run */
+	asked_end = end > asked_end ? end : asked_end;
+	return 0;
 }
 
-/*
- * An entry of SIZE bytes with the frames STORED fails with an error that contains TEXT.
- */
-static void expect_fault(struct ab *stored, size_t size, const char *hash,
-			 const char *text)
+TEST(stored_bytes_are_read_ahead)
 {
-	struct kpack_archive *a = opened(stored, size, hash);
+	static const struct {
+		enum kind kind;
+		enum kp_decode_how how;
+	} asks[] = {
+		{FRAME, KP_DECODE_PIECES}, {FRAME, KP_DECODE_UNITS},
+		{FRAME, KP_DECODE_STEPS},  {PLAIN, KP_DECODE_PIECES},
+		{FRAME, KP_DECODE_WHOLE},  {FRAME, KP_DECODE_FAST},
+	};
 
-	assert_int_equal(run(a, size, 100000), KPACK_ERROR_DECOMPRESSION_FAILED);
-	if (!strstr(why.text, text))
-		fail_msg("%s", why.text);
-	kp_archive_close(a);
-}
+	hook_fadvise = note_fadvise;
+	for (size_t i = 0; i < COUNT(asks); i++) {
+		struct kpack_archive *a = made(asks[i].kind, SIZE, 18, true);
+		uint64_t from = asks[i].kind == PLAIN ? 64 : 72;
+		struct kp_entry_info info;
 
-TEST(faults)
-{
-	struct ab stored = {0};
-	char *hash = ab_xxh3(data, 500000);
-
-	put_frame(&stored, 500000, 17, true);
-	expect_fault(&stored, 500000, "00112233445566778899aabbccddeeff", "xxh3");
-	put_frame(&stored, 500001, 17, true);
-	expect_fault(&stored, 500000, hash, "more than its 500000");
-	put_frame(&stored, 499999, 17, true);
-	expect_fault(&stored, 500000, hash, "less than its 500000");
-	put_frame(&stored, 500000, 17, true);
-	stored.size -= 2; /* half of the checksum */
-	expect_fault(&stored, 500000, hash, "frame ends");
-	put_frame(&stored, 500000, 17, true);
-	stored.bytes[stored.size - 1] ^= 1;
-	expect_fault(&stored, 500000, hash, "checksum");
-	free(hash);
+		kp_archive_entry(a, 0, &info);
+		asked_from = asked_end = 0;
+		assert_int_equal(decode(a, SIZE, asks[i].how, 256 << 10, NULL), 0);
+		if (asks[i].how < KP_DECODE_STEPS)
+			from = info.stored = 0; /* read in one step */
+		assert_int_equal(asked_from, from);
+		assert_int_equal(asked_end, from + info.stored);
+		kp_archive_close(a);
+	}
+	hook_fadvise = NULL;
 }
 
 static int begin_suite(void **state)
 {
 	data = ab_data(SIZE, 5);
-	hook_fadvise = note_fadvise;
 	return 0;
 }
 

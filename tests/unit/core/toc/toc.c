@@ -88,7 +88,7 @@ static const struct {
 	unsigned faults, refused;
 } tables[] = {
 	{"{}", "", 0, 0},
-	{"{'toc': {}}", "", 0, 0},
+	{"{'toc': {'a': {}}}", "", 0, 0},
 	/* fields in the reference writer's order, and in ours */
 	{"{'format_version': 1, 'group_name': 'g', 'gfx_arch_family': 'f', 'gfx_arches':"
 	 "['gfx900'], 'toc': {'a#0': {'gfx900': {'type': 'co', 'ordinal': 3, "
@@ -146,50 +146,17 @@ static const struct {
 	 "{'ordinal':"
 	 "0, 'more': {'ordinal': 5}, 9: 9}}}}",
 	 "a x 0 hsaco", 0, 0},
-	/* values of the wrong type; each costs one entry */
+	/* values of the wrong type, and names that are none; each costs one entry */
 	{"{'toc': {'a': 5, 'b': {'x': [], 'y': {'ordinal': 1}}}}", "b y 1 hsaco", 2, 2},
-	{"{'toc': {'a': {'x': {}}}}", "", 1, 1},
-	{"{'toc': {'a': {'x': {'ordinal': -1}}}}", "", 1, 1},
 	{"{'toc': {'a': {'x': {'ordinal': 4294967296}}}}", "", 1, 1},
 	{"{'toc': {'a': {'x': {'ordinal': 4294967295}}}}", "a x 4294967295 hsaco", 0, 0},
-	{"{'toc': {'a': {'x': {'ordinal': 1, 'type': 5}}}}", "", 1, 1},
-	{"{'toc': {'a': {'x': {'ordinal': 1, 'type': ''}}}}", "", 1, 1},
-	{"{'toc': {'a': {'x': {'ordinal': 1, 'type': 'a\n'}}}}", "", 1, 1},
 	{"{'toc': {'a': {'x': {'ordinal': 1, 'metadata': 5}}}}", "a x 1 hsaco", 0, 0},
-	/* names */
-	{"{'toc': {'a\x1b': {'x': {'ordinal': 1}}, 'b': {'x': {'ordinal': 1}}}}",
-	 "b x 1 hsaco", 1, 1},
-	{"{'toc': {'a~b': {'x': {'ordinal': 1}}}}", "", 1, 1},
-	{"{'toc': {'\377': {'x': {'ordinal': 1}}}}", "", 1, 1},
-	{"{'toc': {'\302\200': {'x': {'ordinal': 1}}}}", "", 1, 1},
-	{"{'toc': {'a': {'': {'ordinal': 1}}}}", "", 1, 1},
-	{"{'toc': {'a': {'x\n': {'ordinal': 1}, 'x~': {'ordinal': 1}}}}", "", 2, 2},
-	{"{'toc': {'a': {'\300\200': {'ordinal': 1}}}}", "", 1, 1},
-	/* without the arch level, as in the paper: libraries */
-	{"{'toc': {'fft/gfx1100/1024/single/kernel': {'type': 'co', 'ordinal': 42, "
-	 "'metadata':"
-	 "{'length': 1024, 'precision': 'single', 'factors': [2, 2, 2, 2, 2, 2, 2, 2, 2, "
-	 "2]}},"
-	 "'hipblaslt/gfx1100/gemm_kernel_1': {'type': 'co', 'ordinal': 15, 'metadata': "
-	 "{'M':"
-	 "4096, 'N': 4096, 'K': 4096, 'datatype': 'FP16', 'transpose_a': false, "
-	 "'transpose_b':"
-	 "false}}, 'aotriton/gfx1100/flash_attention_fwd': {'type': 'hsaco', 'ordinal': "
-	 "8,"
-	 "'metadata': {'operation': 'flash_attention_fwd', 'signature': '(f32[M N]  "
-	 "f32[N K])"
-	 "-> f32[M K]', 'tuning_params': {'block_m': 64, 'block_n': 64}}}}}",
-	 "aotriton/gfx1100/flash_attention_fwd gfx1100 8 hsaco;"
-	 "fft/gfx1100/1024/single/kernel gfx1100 42 co;"
-	 "hipblaslt/gfx1100/gemm_kernel_1 gfx1100 15 co",
-	 0, 0},
+	{"{'toc': {'a~b': {'x': {'ordinal': 1}}, 'b': {'': {'ordinal': 1}, 'x\n': {}}}}",
+	 "", 3, 3},
+	/* without the arch level, as in the paper */
 	/* metadata before the other fields */
 	{"{'toc': {'fft/gfx90a:xnack+/k': {'metadata': {'a': 1}, 'ordinal': 4}}}",
 	 "fft/gfx90a:xnack+/k gfx90a:xnack+ 4 hsaco", 0, 0},
-	/* as in the paper: deduplication */
-	{"{'toc': {'bin/hipcc/gfx1100': {'hash': 'abc123...', 'ordinal': 5},"
-	 "'lib/libhip.so/gfx1100': {'hash': 'abc123...', 'ordinal': 5}}}",
-	 "bin/hipcc/gfx1100 gfx1100 5 hsaco;lib/libhip.so/gfx1100 gfx1100 5 hsaco", 0, 0},
 	{"{'toc': {'x/sm_90/k': {'ordinal': 1}, 'x/compute_90/k': {'ordinal': 2},"
 	 "'x/amdgcnspirv/k': {'ordinal': 3}, 'x/gfx/k': {'ordinal': 4}, 'k': {'ordinal': "
 	 "5}}}",
@@ -229,78 +196,41 @@ TEST(tables_are_read)
 	}
 }
 
+/* What is stated, and the first of fields that come twice. */
 TEST(top_fields_are_read)
 {
-	struct kp_toc toc =
-		parsed("{'format_version': 1, 'group_name': 'g', 'gfx_arch_family':"
-		       "'f', 'gfx_arches': ['gfx900', 'gfx906'], " ZSTD
-		       "'frame_index': x'00ff', 'toc': {}}");
+	struct kp_toc toc = parsed("{'group_name': 5, 'format_version': 'x'}");
 
-	assert_int_equal(toc.format_version, 1);
-	assert_true(kp_span_is(toc.group, "g") && toc.has_group);
-	assert_true(kp_span_is(toc.family, "f") && toc.has_family);
-	assert_int_equal(toc.n_arches, 2);
-	assert_string_equal(toc.arches[0].data, "gfx900");
-	assert_string_equal(toc.arches[1].data, "gfx906");
-	assert_int_equal(toc.scheme, KPACK_COMPRESSION_ZSTD_PER_KERNEL);
-	assert_true(toc.has_scheme && toc.has_zstd_offset && toc.has_zstd_size);
-	assert_int_equal(toc.zstd_offset, 64);
-	assert_int_equal(toc.zstd_size, 9);
-	assert_int_equal(toc.frame_index.size, 2);
-	assert_true(toc.has_toc && toc.has_arches && !toc.has_blobs);
-	assert_int_equal(toc.used, toc.size);
-	kp_toc_fini(&toc);
-
-	toc = parsed("{'group_name': 5, 'gfx_arch_family': nil, 'format_version': 'x'}");
 	assert_true(!toc.has_group && !toc.has_family && !toc.has_arches && !toc.has_toc);
 	assert_int_equal(toc.scheme, KPACK_COMPRESSION_NOOP);
 	assert_false(toc.has_scheme);
-	assert_int_equal(toc.format_version, 0);
 	kp_toc_fini(&toc);
-
-	/* the first of duplicate fields counts */
 	toc = parsed("{'compression_scheme': 'none', 'compression_scheme': 'x', "
 		     "'zstd_size': 1,"
 		     "'zstd_size': 'x', 'gfx_arches': ['a'], 'gfx_arches': 5, 'blobs': [{"
 		     "'offset': 1, 'size': 2, 'offset': 'x', 'size': 'x'}], 'blobs': 5}");
-	assert_int_equal(toc.n_blobs, 1);
-	assert_int_equal(toc.blobs[0].offset, 1);
-	assert_int_equal(toc.blobs[0].size, 2);
-	assert_int_equal(toc.n_arches, 1);
+	assert_true(toc.n_blobs == 1 && toc.blobs[0].offset == 1 &&
+		    toc.blobs[0].size == 2);
+	assert_true(toc.n_arches == 1 && toc.zstd_size == 1);
 	assert_int_equal(toc.faults.counted, 4);
 	kp_toc_fini(&toc);
-
 	toc = parsed(
-		"{'zstd_shared': {'offset': 1, 'size': 2, 'block_size': 3, "
-		"'offset': 9, 'unique_size': 4, 'objects': x'0102', 'frames': x'03', "
-		"'objects': 5, 'dictionary_size': 6, 'size': nil, 'x': 1}}");
-	assert_true(toc.has_shared);
-	assert_int_equal(toc.shared.offset, 1);
-	assert_int_equal(toc.shared.size, 2);
-	assert_int_equal(toc.shared.dictionary_size, 6);
-	assert_int_equal(toc.shared.objects.size, 2);
+		"{'zstd_shared': {'offset': 1, 'size': 2, 'block_size': 3, 'offset': 9, "
+		"'unique_size': 4, 'objects': x'0102', 'frames': x'03', 'objects': 5, "
+		"'dictionary_size': 6, 'size': nil, 'x': 1}}");
+	assert_true(toc.has_shared && toc.shared.offset == 1 && toc.shared.size == 2);
+	assert_true(toc.shared.dictionary_size == 6 && toc.shared.objects.size == 2);
 	kp_toc_fini(&toc);
-	toc = parsed("{'zstd_shared': {'offset': 1, 'size': 2, 'block_size': 3, "
-		     "'unique_size': 4, 'objects': x'0102', 'frames': x'03'}}");
-	assert_false(toc.has_shared); /* no dictionary_size */
-	kp_toc_fini(&toc);
-}
-
-TEST(sizes_are_stated_or_not)
-{
-	struct kp_toc toc =
-		parsed("{'toc': {'a': {'v': {'ordinal': 0}, 'w': {'ordinal': 0,"
-		       "'original_size': 7}, 'x': {'ordinal': 0, 'original_size':"
-		       "18446744073709551615}, 'y': {'ordinal': 0, 'original_size':"
-		       "-5}}}}");
-
+	/* a size that is wrong is not mistaken for one that is not stated */
+	toc = parsed(
+		"{'toc': {'a': {'v': {'ordinal': 0}, 'x': {'ordinal': 0, "
+		"'original_size': "
+		"18446744073709551615}, 'y': {'ordinal': 0, 'original_size': -5}}}}");
 	assert_true(find(&toc, "a", "v")->size == KP_TOC_NO_SIZE);
-	assert_int_equal(find(&toc, "a", "w")->size, 7);
-	/* not mistaken for "not stated" */
-	assert_true(find(&toc, "a", "x")->size != KP_TOC_NO_SIZE);
-	assert_true(find(&toc, "a", "x")->size > KP_CHUNKED_MAX);
-	assert_true(find(&toc, "a", "y")->size != KP_TOC_NO_SIZE);
-	assert_true(find(&toc, "a", "y")->size > KP_CHUNKED_MAX);
+	for (const char *name = "x"; *name; name = *name == 'x' ? "y" : "") {
+		assert_true(find(&toc, "a", name)->size != KP_TOC_NO_SIZE);
+		assert_true(find(&toc, "a", name)->size > KP_CHUNKED_MAX);
+	}
 	kp_toc_fini(&toc);
 }
 
@@ -341,181 +271,6 @@ TEST(an_ordinal_names_no_other_entrys_place)
 	kp_toc_fini(&toc);
 }
 
-/* --- refused TOCs ------------------------------------------------------------------- */
-
-static const struct {
-	const char *text;
-	kpack_error_t code;
-} bad[] = {
-	{"[]", KPACK_ERROR_MSGPACK_PARSE_FAILED},
-	{"nil", KPACK_ERROR_MSGPACK_PARSE_FAILED},
-	{"'KPAK'", KPACK_ERROR_MSGPACK_PARSE_FAILED},
-	{"5", KPACK_ERROR_MSGPACK_PARSE_FAILED},
-	{"{'toc': 5}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
-	{"{'toc': []}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
-	{"{'gfx_arches': 'gfx900'}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
-	{"{'blobs': {}}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
-	{"{'blobs': [5]}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
-	{"{'blobs': [{}]}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
-	{"{'blobs': [{'offset': 0}]}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
-	{"{'blobs': [{'size': 0}]}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
-	{"{'frame_index': 'text'}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
-	{"{'frame_index': [4]}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
-	{"{'compression_scheme': 5}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
-	/* a string instead of a number */
-	{"{'blobs': [{'offset': '0', 'size': 1}]}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
-	{"{'blobs': [{'offset': 0, 'size': '1'}]}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
-	{"{'zstd_offset': '64'}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
-	{"{'zstd_size': '64'}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
-	{"{'toc': {'a': {'x': {'ordinal': '0'}}}}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
-	{"{'toc': {'a': {'x': {'ordinal': 0, 'original_size': '1'}}}}",
-	 KPACK_ERROR_MSGPACK_PARSE_FAILED},
-	{"{'toc': {'a': {'x': {'offset': '0', 'size': 1}}}}",
-	 KPACK_ERROR_MSGPACK_PARSE_FAILED},
-	{"{'toc': {'a': {'x': {'offset': 0, 'size': '1'}}}}",
-	 KPACK_ERROR_MSGPACK_PARSE_FAILED},
-	{"{'toc': {'a/gfx900': {'ordinal': '5'}}}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
-	{"{'toc': {'a': {'x': {'ordinal': 1.5}}}}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
-	{"{'toc': {'a': {'x': {'ordinal': nil}}}}", KPACK_ERROR_MSGPACK_PARSE_FAILED},
-	/* schemes */
-	{"{'compression_scheme': 'lz4'}", KPACK_ERROR_NOT_IMPLEMENTED},
-	{"{'compression_scheme': 'NoOp'}", KPACK_ERROR_NOT_IMPLEMENTED},
-	{"{'compression_scheme': ''}", KPACK_ERROR_NOT_IMPLEMENTED},
-	{"{'compression_scheme': 'none~'}", KPACK_ERROR_NOT_IMPLEMENTED},
-	{"{'compression_scheme': '\x1b[2J'}", KPACK_ERROR_NOT_IMPLEMENTED},
-	/* blobs outside the file */
-	{"{'blobs': [{'offset': 0, 'size': 1001}]}", KPACK_ERROR_INVALID_FORMAT},
-	{"{'blobs': [{'offset': 1001, 'size': 0}]}", KPACK_ERROR_INVALID_FORMAT},
-	{"{'blobs': [{'offset': 1, 'size': 18446744073709551615}]}",
-	 KPACK_ERROR_INVALID_FORMAT},
-	{"{'blobs': [{'offset': 18446744073709551615, 'size': 2}]}",
-	 KPACK_ERROR_INVALID_FORMAT},
-	{"{'blobs': [{'offset': -1, 'size': 1}]}", KPACK_ERROR_INVALID_FORMAT},
-};
-
-TEST(wrong_tables_are_refused)
-{
-	struct kp_toc toc;
-
-	for (size_t i = 0; i < COUNT(bad); i++) {
-		kpack_error_t err = parse(bad[i].text, &toc);
-
-		if (err != bad[i].code)
-			fail_msg("%s: %d %s", bad[i].text, (int)err, why.text);
-		assert_true(why.text[0] && why.code == err);
-		for (const char *p = why.text; *p; p++)
-			assert_true((unsigned char)*p >= ' ');
-	}
-}
-
-/* TEXT as a table with its hash at its end; if it has a byte AT, that is changed. */
-static kpack_error_t parse_hashed(const char *text, size_t at, uint8_t change,
-				  size_t *size)
-{
-	struct ab a = ab_new(16);
-	XXH128_canonical_t hash;
-	struct kp_toc toc;
-	kpack_error_t err;
-
-	ab_toc_text(&a, text);
-	*size = a.size - 16;
-	XXH128_canonicalFromHash(&hash, XXH3_128bits(a.bytes + 16, *size - 16));
-	memcpy(a.bytes + *size, hash.digest, 16);
-	if (at < *size)
-		a.bytes[16 + at] ^= change;
-	err = parse_bytes(a.bytes + 16, *size, &toc);
-	if (!err)
-		kp_toc_fini(&toc);
-	ab_free(&a);
-	return err;
-}
-
-/* No bit of a table with a hash can change, and no byte can follow it. */
-TEST(a_table_matches_its_hash)
-{
-	static const char text[] =
-		"{'piece_hashes': x'', 'toc': {'a': {'x': {'ordinal': 0}}},"
-		"'table_hash': x'00000000000000000000000000000000'}";
-	size_t size;
-
-	assert_int_equal(parse_hashed(text, SIZE_MAX, 0, &size), KPACK_SUCCESS);
-	for (size_t i = 0; i < size; i++)
-		for (int bit = 0; bit < 8; bit++)
-			if (!parse_hashed(text, i, (uint8_t)(1 << bit), &size))
-				fail_msg("byte %zu, bit %d", i, bit);
-	assert_int_equal(parse_hashed(text, 0, 1, &size), KPACK_ERROR_INVALID_FORMAT);
-	assert_int_equal(parse_hashed("{'toc': {}, 'piece_hashes': x'"
-				      "00000000000000000000000000000000'}",
-				      SIZE_MAX, 0, &size),
-			 KPACK_ERROR_INVALID_FORMAT);
-	assert_int_equal(
-		parse_hashed("{'table_hash': x'00000000000000000000000000000000',"
-			     "'toc': {}}",
-			     SIZE_MAX, 0, &size),
-		KPACK_ERROR_MSGPACK_PARSE_FAILED);
-}
-
-/* Heads with counts beyond the end of the data, wherever a container or string may be. */
-TEST(oversized_declarations_are_refused)
-{
-	static const char *const before[] = {
-		"",
-		"\201\243toc",
-		"\201\243toc\201\241a",
-		"\201\243toc\201\241a\201\241x",
-		"\201\245blobs",
-		"\201\245blobs\221",
-		"\201\252gfx_arches",
-		"\201\252gfx_arches\221",
-		"\201\253frame_index",
-		"\201\252group_name",
-		"\201\243toc\201\241a\201\241x\201\250metadata",
-		"\201\243toc\201\241a\201\241x\202\247ordinal\1\250metadata",
-		"\201\243toc\201",
-		"\201\243toc\201\241a\201",
-		"\201",
-	};
-	static const uint8_t heads[] = {0xdd, 0xdf, 0xdb, 0xc6, 0xc9};
-
-	for (size_t i = 0; i < COUNT(before); i++) {
-		for (size_t h = 0; h < COUNT(heads); h++) {
-			uint8_t bytes[128] = {0};
-			size_t n = strlen(before[i]);
-			struct kp_toc toc;
-
-			memcpy(bytes, before[i], n);
-			bytes[n] = heads[h];
-			memset(bytes + n + 1, 0xff, 4);
-			assert_int_equal(parse_bytes(bytes, n + 40, &toc),
-					 KPACK_ERROR_MSGPACK_PARSE_FAILED);
-		}
-	}
-}
-
-TEST(nesting_is_bounded)
-{
-	static const char before[] = "\201\241z";
-	uint8_t bytes[64];
-	size_t n = sizeof(before) - 1;
-
-	for (size_t depth = KP_MSGPACK_DEPTH_MAX; depth <= KP_MSGPACK_DEPTH_MAX + 1;
-	     depth++) {
-		struct kp_toc toc;
-		kpack_error_t err;
-
-		memcpy(bytes, before, n);
-		memset(bytes + n, 0x91, depth);
-		bytes[n + depth] = 0xc0;
-		err = parse_bytes(bytes, n + depth + 1, &toc);
-		if (depth > KP_MSGPACK_DEPTH_MAX) {
-			assert_int_equal(err, KPACK_ERROR_MSGPACK_PARSE_FAILED);
-			continue;
-		}
-		assert_int_equal(err, KPACK_SUCCESS);
-		kp_toc_fini(&toc);
-	}
-}
-
 /* The metadata map itself counts as one level. */
 TEST(nesting_of_metadata_is_bounded)
 {
@@ -542,63 +297,6 @@ TEST(nesting_of_metadata_is_bounded)
 		}
 		assert_int_equal(err, KPACK_SUCCESS);
 		kp_toc_fini(&toc);
-	}
-}
-
-TEST(trailing_bytes_are_not_looked_at)
-{
-	static const char bytes[] =
-		"\201\243toc\201\241a\201\241x\201\247ordinal\1\301\377\377";
-	struct kp_toc toc;
-
-	assert_int_equal(parse_bytes(bytes, sizeof(bytes) - 1, &toc), KPACK_SUCCESS);
-	assert_int_equal(toc.n_entries, 1);
-	assert_int_equal(toc.size - toc.used, 3);
-	kp_toc_fini(&toc);
-}
-
-TEST(a_table_cut_anywhere_is_refused)
-{
-	const char *const texts[] = {
-		tables[2].text,
-		"{'toc': {'a': {'x': {'ordinal': 0, 'metadata': {'path': 'p', 7: [8],"
-		"'xxh3': x'000102030405060708090a0b0c0d0e0f', 'chunk': 4096}}}}}",
-	};
-
-	for (size_t i = 0; i < COUNT(texts); i++) {
-		struct ab a = ab_new(16);
-		struct kp_toc toc;
-
-		ab_toc_text(&a, texts[i]);
-		for (size_t n = 0; n < a.size - 16; n++)
-			assert_int_equal(parse_bytes(a.bytes + 16, n, &toc),
-					 KPACK_ERROR_MSGPACK_PARSE_FAILED);
-		ab_free(&a);
-	}
-}
-
-TEST(a_key_has_at_most_4096_bytes)
-{
-	char name[4098];
-	struct ab a;
-	struct kp_toc toc;
-
-	memset(name, 'k', sizeof(name));
-	for (int n = KP_NAME_MAX; n <= KP_NAME_MAX + 1; n++) {
-		a = ab_new(16);
-		ab_toc(&a, "{'toc': {'%.*s': {'x': {'ordinal': 0}}}}", n, name);
-		assert_int_equal(parse_bytes(a.bytes + 16, a.size - 16, &toc),
-				 KPACK_SUCCESS);
-		assert_int_equal(toc.n_entries, n == KP_NAME_MAX);
-		kp_toc_fini(&toc);
-		ab_free(&a);
-		a = ab_new(16);
-		ab_toc(&a, "{'toc': {'a': {'%.*s': {'ordinal': 0}}}}", n, name);
-		assert_int_equal(parse_bytes(a.bytes + 16, a.size - 16, &toc),
-				 KPACK_SUCCESS);
-		assert_int_equal(toc.n_entries, n == KP_NAME_MAX);
-		kp_toc_fini(&toc);
-		ab_free(&a);
 	}
 }
 
@@ -671,119 +369,6 @@ TEST(distinct_names_are_bounded)
 	}
 }
 
-/* --- encodings ---------------------------------------------------------------------- */
-
-/* A table that is written byte by byte: WIDTH is that of the numbers after heads. */
-struct encoder {
-	uint8_t bytes[32768];
-	size_t size;
-	int width; /* 0: in the head where it fits; else 1, 2, 4, for integers also 8 */
-};
-
-static void put_number(struct encoder *e, uint8_t head8, uint64_t n, int width)
-{
-	int log = width == 8 ? 3 : width / 2;
-
-	e->bytes[e->size++] = (uint8_t)(head8 + log);
-	for (int i = width - 1; i >= 0; i--)
-		e->bytes[e->size++] = (uint8_t)(n >> (8 * i));
-}
-
-static void put_str(struct encoder *e, const char *text)
-{
-	size_t n = strlen(text);
-
-	if (e->width == 0)
-		e->bytes[e->size++] = (uint8_t)(0xa0 | n);
-	else
-		put_number(e, 0xd9, n, e->width == 8 ? 4 : e->width);
-	memcpy(e->bytes + e->size, text, n);
-	e->size += n;
-}
-
-static void put_int(struct encoder *e, uint64_t n)
-{
-	if (e->width == 0 && n < 0x80)
-		e->bytes[e->size++] = (uint8_t)n;
-	else
-		put_number(e, 0xcc, n, e->width ? e->width : n < 0x100 ? 1 : 2);
-}
-
-static void put_map(struct encoder *e, unsigned n)
-{
-	if (e->width == 0)
-		e->bytes[e->size++] = (uint8_t)(0x80 | n);
-	else
-		put_number(e, 0xde - 1, n, e->width < 4 ? 2 : 4);
-}
-
-/* Keys with 1, 2, ... 20 architectures, the last of them twice, in descending order. */
-static void encode(struct encoder *e)
-{
-	char name[16];
-
-	e->size = 0;
-	put_map(e, 1);
-	put_str(e, "toc");
-	e->bytes[e->size++] = 0xde;
-	e->bytes[e->size++] = 0;
-	e->bytes[e->size++] = 20;
-	for (unsigned k = 1; k <= 20; k++) {
-		snprintf(name, sizeof(name), "k%02u", k);
-		put_str(e, name);
-		e->bytes[e->size++] = 0xde;
-		e->bytes[e->size++] = 0;
-		e->bytes[e->size++] = (uint8_t)(k + 1);
-		for (unsigned a = 0; a <= k; a++) {
-			snprintf(name, sizeof(name), "gfx%u", 50 - (a < k ? a : k - 1));
-			put_str(e, name);
-			put_map(e, 3);
-			put_str(e, "original_size");
-			put_int(e, 100 + a);
-			put_str(e, "type");
-			put_str(e, "co");
-			put_str(e, "ordinal");
-			put_int(e, a % 2 ? a : 200);
-		}
-	}
-}
-
-/* However wide numbers and lengths are written, the table is the same. */
-TEST(encodings_are_equal)
-{
-	static struct encoder e;
-	static const int widths[] = {0, 1, 2, 4, 8};
-	char narrow[16384], wide[16384];
-
-	for (size_t i = 0; i < COUNT(widths); i++) {
-		char *to = i ? wide : narrow;
-		struct kp_toc toc;
-		size_t used = 0;
-
-		e.width = widths[i];
-		encode(&e);
-		assert_int_equal(parse_bytes(e.bytes, e.size, &toc), KPACK_SUCCESS);
-		assert_int_equal(toc.n_entries, 20 * 21 / 2);
-		assert_int_equal(toc.faults.counted, 20);
-		for (size_t n = 0; n < toc.n_entries; n++) {
-			const struct kp_toc_entry *at = &toc.entries[n];
-
-			used += (size_t)snprintf(
-				to + used, sizeof(narrow) - used, "%s %s %s %u %llu\n",
-				(const char *)kp_toc_key(&toc, at->binary).data,
-				(const char *)toc.strings[at->arch].data,
-				(const char *)toc.strings[at->type].data, at->ordinal,
-				(unsigned long long)at->size);
-		}
-		/* of the architecture that is there twice, the last one counts */
-		assert_int_equal(find(&toc, "k20", "gfx31")->size, 120);
-		assert_int_equal(find(&toc, "k01", "gfx50")->size, 101);
-		if (i)
-			assert_string_equal(wide, narrow);
-		kp_toc_fini(&toc);
-	}
-}
-
 /* --- amounts ------------------------------------------------------------------------ */
 
 static bool drop_odd(struct kp_toc *toc, struct kp_toc_entry *e, void *arg)
@@ -794,7 +379,7 @@ static bool drop_odd(struct kp_toc *toc, struct kp_toc_entry *e, void *arg)
 /* Keys in an unsorted order, one in ten twice; then half of the entries are dropped. */
 TEST(many_keys_are_sorted_found_and_filtered)
 {
-	enum { N = 20000, STEP = 7919 };
+	enum { N = 5000, STEP = 7919 };
 	struct kp_toc toc;
 	msgpack_sbuffer out;
 	msgpack_packer pk;
@@ -838,19 +423,6 @@ TEST(many_keys_are_sorted_found_and_filtered)
 		assert_non_null(find(&toc, text, "gfx9"));
 		assert_int_equal(find(&toc, text, "gfx1100") != NULL, k % 2 == 0);
 	}
-	kp_toc_fini(&toc);
-}
-
-TEST(nothing_is_found_in_an_empty_table)
-{
-	struct kp_toc toc = parsed("{'toc': {'a': {}}}");
-
-	assert_int_equal(toc.n_binaries, 0); /* a key without entries does not count */
-	assert_null(find(&toc, "a", "x"));
-	assert_null(find(&toc, "", ""));
-	kp_toc_fini(&toc);
-	toc = parsed("{}");
-	assert_null(find(&toc, "a", "x"));
 	kp_toc_fini(&toc);
 }
 
