@@ -5,7 +5,6 @@
 #include "core/base/bounds.h"
 #include "core/rocm_kpack/kpack.h"
 #include "core/rocm_kpack/kpackx.h"
-#include <pthread.h>
 #include "tests/unit/unit.h"
 
 static kpack_archive_t opened(struct ab *a)
@@ -103,17 +102,21 @@ static void check_list(kpack_archive_t archive, const char *name, const char *ar
 TEST(kernels_of_a_binary_are_listed)
 {
 	static const char *const keys[] = {
-		"lib/x x",     "lib/x#0 x,y",   "lib/x#1 y",
-		"lib/x#10 x",  "lib/x#2 x",     "lib/x#9 x",
-		"lib/x!y#0 x", "lib/x-y#0 x",   "lib/x.so#0 x,y",
-		"lib/x/a#0 x", "lib/x/a#10 x",  "lib/x/a#2 x",
-		"lib/x/b/c x", "lib/x0 x",      "lib/x#4294967295 x",
-		"lib/x#01 x",  "lib/x#2/z#0 x", "lib/x#4294967296 x",
-		"lib/y#0 y",   "z x",
+		"lib/x x",       "lib/x#0 x,y",   "lib/x#1 y",
+		"lib/x#10 x",    "lib/x#2 x",     "lib/x#9 x",
+		"lib/x!y#0 x",   "lib/x-y#0 x",   "lib/x.so#0 x,y",
+		"lib/x/a#0 x",   "lib/x/a#10 x",  "lib/x/a#2 x",
+		"lib/x/b/c x",   "lib/x0 x",      "lib/x#4294967295 x",
+		"lib/x#01 x",    "lib/x#2/z#0 x", "lib/x#4294967296 x",
+		"lib/y#0 y",     "z x",           "\xc3\xa4#0 y",
+		"\xc3\xa4#10 y", "\xc3\xa4#2 y",  "\xc3\xa4/k y",
 	};
 	static const struct {
 		const char *name, *arch, *want;
 	} cases[] = {
+		{"\xc3\xa4", "y", "\xc3\xa4#0 \xc3\xa4#2 \xc3\xa4#10 \xc3\xa4/k "},
+		{"\xc3", "y", ""},
+		{"\xff\xff", "y", ""},
 		{"lib/x", "x",
 		 "lib/x lib/x#0 lib/x#2 lib/x#9 lib/x#10 lib/x#4294967295 "
 		 "lib/x/a#0 lib/x/a#2 lib/x/a#10 lib/x/b/c "},
@@ -133,7 +136,9 @@ TEST(kernels_of_a_binary_are_listed)
 		{"zz", "x", ""},
 		{"z", "x", "z "},
 		{"lib", "y", "lib/x#0 lib/x#1 lib/x.so#0 lib/y#0 "},
-		{"", "y", "lib/x#0 lib/x#1 lib/x.so#0 lib/y#0 "},
+		{"", "y",
+		 "lib/x#0 lib/x#1 lib/x.so#0 lib/y#0 \xc3\xa4#0 \xc3\xa4#2 \xc3\xa4#10 "
+		 "\xc3\xa4/k "},
 		{"", "x",
 		 "lib/x lib/x!y#0 lib/x#0 lib/x#2 lib/x#9 lib/x#10 lib/x#4294967295 "
 		 "lib/x#01 lib/x#2/z#0 lib/x#4294967296 lib/x-y#0 lib/x.so#0 lib/x/a#0 "
@@ -144,44 +149,6 @@ TEST(kernels_of_a_binary_are_listed)
 	for (int round = 0; round < 2; round++)
 		for (size_t i = 0; i < COUNT(cases); i++)
 			check_list(archive, cases[i].name, cases[i].arch, cases[i].want);
-	kpack_close(archive);
-}
-
-TEST(bytes_above_ascii_are_in_order_too)
-{
-	static const char *const keys[] = {"\xc3\xa4#0 x", "\xc3\xa4#10 x",
-					   "\xc3\xa4#2 x", "\xc3\xa4/k x",
-					   "\xf4\x8f\xbf\xbf#0 x"};
-	kpack_archive_t archive = with_keys(keys, COUNT(keys));
-
-	check_list(archive, "\xc3\xa4", "x",
-		   "\xc3\xa4#0 \xc3\xa4#2 \xc3\xa4#10 \xc3\xa4/k ");
-	check_list(archive, "\xc3", "x", "");
-	check_list(archive, "\xf4\x8f\xbf\xbf", "x", "\xf4\x8f\xbf\xbf#0 ");
-	check_list(archive, "\xff\xff", "x", "");
-	kpack_close(archive);
-}
-
-TEST(nothing_is_listed_of_an_empty_archive)
-{
-	struct ab a = ab_new(16);
-	static char name[3 * KP_NAME_MAX];
-	kpack_archive_t archive;
-
-	ab_toc(&a, "{}");
-	archive = opened(&a);
-	check_list(archive, "", "x", "");
-	check_list(archive, "a", "x", "");
-	kpack_close(archive);
-
-	archive = with_keys((const char *const[]){"a#0 x"}, 1);
-	memset(name, 'a', sizeof(name) - 1);
-	for (size_t n = KP_NAME_MAX - 2; n < KP_NAME_MAX + 3; n++) {
-		name[n] = '\0';
-		check_list(archive, name, "x", "");
-		name[n] = 'a';
-	}
-	check_list(archive, "a", name, "");
 	kpack_close(archive);
 }
 
@@ -268,79 +235,4 @@ TEST(metadata_is_bounded)
 	assert_int_equal(kpack_get_kernel_metadata(archive, "b", "x", &json, &n),
 			 KPACK_SUCCESS);
 	kpack_close(archive);
-}
-
-/* --- threads -------------------------------------------------------------------------- */
-
-enum { KEYS = 60, THREADS = 8 };
-
-struct asking {
-	kpack_archive_t archive;
-	pthread_barrier_t *barrier;
-	unsigned number, wrong;
-	const void *answers[3 * KEYS + 2];
-};
-
-static void *ask(void *arg)
-{
-	struct asking *w = arg;
-	const char **names, *json, *text;
-	char name[32];
-	size_t n;
-
-	pthread_barrier_wait(w->barrier);
-	for (unsigned i = 0; i < KEYS; i++) {
-		unsigned k = w->number & 1 ? KEYS - 1 - i : i;
-
-		snprintf(name, sizeof(name), "lib/k%02u", k);
-		w->wrong += kpack_list_kernels(w->archive, name, "x", &names, &n) ||
-			    n != 2 || strncmp(names[1], name, strlen(name)) != 0;
-		w->answers[3 * k] = names;
-		w->wrong +=
-			kpack_list_kernels(w->archive, name, "y", &names, &n) || n != 1;
-		w->answers[3 * k + 1] = names;
-		w->wrong += kpack_get_kernel_metadata(w->archive, name, "x", &json, &n) ||
-			    n != strlen(json) || !strstr(json, name);
-		w->answers[3 * k + 2] = json;
-	}
-	w->wrong += kpack_list_kernels(w->archive, "", "x", &names, &n) || n != 2 * KEYS;
-	w->answers[3 * KEYS] = names;
-	w->wrong += kpack_get_architectures(w->archive, &names, &n) || n != 2;
-	w->answers[3 * KEYS + 1] = names;
-	w->wrong += kpack_get_architecture(w->archive, 1, &text) || names[1] != text;
-	return NULL;
-}
-
-TEST(threads_get_the_same_answers)
-{
-	char lines[2 * KEYS][32];
-	const char *keys[2 * KEYS];
-
-	for (unsigned i = 0; i < KEYS; i++) {
-		snprintf(lines[2 * i], sizeof(lines[0]), "lib/k%02u#0 x,y", i);
-		snprintf(lines[2 * i + 1], sizeof(lines[0]), "lib/k%02u#1 x", i);
-	}
-	for (unsigned i = 0; i < COUNT(keys); i++)
-		keys[i] = lines[i];
-	for (int round = 0; round < 10; round++) {
-		kpack_archive_t archive = with_keys(keys, COUNT(keys));
-		struct asking workers[THREADS];
-		pthread_t threads[THREADS];
-		pthread_barrier_t barrier;
-
-		pthread_barrier_init(&barrier, NULL, THREADS);
-		for (unsigned i = 0; i < THREADS; i++) {
-			workers[i] = (struct asking){archive, &barrier, i, 0, {0}};
-			assert_int_equal(
-				pthread_create(&threads[i], NULL, ask, &workers[i]), 0);
-		}
-		for (unsigned i = 0; i < THREADS; i++) {
-			assert_int_equal(pthread_join(threads[i], NULL), 0);
-			assert_int_equal(workers[i].wrong, 0);
-			assert_memory_equal(workers[i].answers, workers[0].answers,
-					    sizeof(workers[0].answers));
-		}
-		pthread_barrier_destroy(&barrier);
-		kpack_close(archive);
-	}
 }

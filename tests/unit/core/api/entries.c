@@ -5,7 +5,6 @@
 #include "core/rocm_kpack/kpack_design.h"
 #include "core/rocm_kpack/kpackx.h"
 #include <malloc.h>
-#include <pthread.h>
 #include "tests/unit/unit.h"
 
 static struct kpackx_error why;
@@ -93,6 +92,7 @@ TEST(entries_are_described)
 	free(data);
 }
 
+/* What fails leaves what it would have written. */
 TEST(indices_are_checked)
 {
 	struct kpackx_entry e, before;
@@ -104,9 +104,8 @@ TEST(indices_are_checked)
 	memset(&e, 0xff, sizeof(e));
 	before = e;
 	ab_put(&a, "0123", 4);
-	ab_toc(&a,
-	       "{'blobs': [{'offset': 64, 'size': 4}], 'toc': {'a': {'x': {'ordinal': "
-	       "0}}}}");
+	ab_toc(&a, "{'blobs': [{'offset': 64, 'size': 4}], 'toc': {'a': {'x': "
+		   "{'ordinal': 0}}}}");
 	archive = opened(&a);
 	for (size_t index = 1; index; index <<= 1) {
 		assert_int_equal(kpackx_get_entry(archive, index, &e),
@@ -116,14 +115,6 @@ TEST(indices_are_checked)
 		assert_int_equal(kpackx_read_range(archive, index, 0, buf, 8, &n, &why),
 				 KPACK_ERROR_INVALID_ARGUMENT);
 	}
-	assert_int_equal(kpackx_get_entry_count(NULL, &n), KPACK_ERROR_INVALID_ARGUMENT);
-	assert_int_equal(kpackx_get_entry(NULL, 0, &e), KPACK_ERROR_INVALID_ARGUMENT);
-	assert_int_equal(kpackx_find_entry(NULL, "a", "x", &n),
-			 KPACK_ERROR_INVALID_ARGUMENT);
-	assert_int_equal(kpackx_read_entry(NULL, 0, buf, 8, &why),
-			 KPACK_ERROR_INVALID_ARGUMENT);
-	assert_int_equal(kpackx_read_range(NULL, 0, 0, buf, 8, &n, &why),
-			 KPACK_ERROR_INVALID_ARGUMENT);
 	assert_memory_equal(&e, &before, sizeof(e));
 	assert_string_equal(buf, "untouch");
 	assert_int_equal(n, 77);
@@ -204,21 +195,15 @@ TEST(the_papers_calls_have_its_shape)
 
 enum { SIZE = 700000 };
 
-/* Append a frame of DATA (SIZE bytes) with a window of 2^LOG bytes. */
-static void put_frame(struct ab *a, const uint8_t *data, size_t size, int log,
-		      bool stated)
+static void put_checked_frame(struct ab *a, const uint8_t *data, size_t size)
 {
-	size_t cap = ZSTD_compressBound(size), n;
-	uint8_t *out = malloc(cap);
+	size_t cap = ZSTD_compressBound(size);
 	ZSTD_CCtx *zstd = ZSTD_createCCtx();
+	uint8_t *out = malloc(cap);
 
-	assert_true(out && zstd);
-	ZSTD_CCtx_setParameter(zstd, ZSTD_c_windowLog, log);
-	ZSTD_CCtx_setParameter(zstd, ZSTD_c_contentSizeFlag, stated);
+	ZSTD_CCtx_setParameter(zstd, ZSTD_c_windowLog, 20);
 	ZSTD_CCtx_setParameter(zstd, ZSTD_c_checksumFlag, 1);
-	n = ZSTD_compress2(zstd, out, cap, data, size);
-	assert_false(ZSTD_isError(n));
-	ab_put(a, out, n);
+	ab_put(a, out, ZSTD_compress2(zstd, out, cap, data, size));
 	ZSTD_freeCCtx(zstd);
 	free(out);
 }
@@ -228,8 +213,7 @@ static void put_wide_frame(struct ab *s, const uint8_t *data, size_t size, int l
 {
 	enum { BLOCK = 100000 };
 
-	ab_put(s, "\x28\xb5\x2f\xfd\x00", 5);
-	s->bytes[s->size - 1] = 0; /* no content size, not a single segment */
+	ab_put(s, "\x28\xb5\x2f\xfd\x00", 5); /* no content size, not a single segment */
 	ab_put(s, &(uint8_t){(uint8_t)((log - 10) << 3)}, 1);
 	for (size_t at = 0; at < size; at += BLOCK) {
 		uint32_t n = size - at < BLOCK ? (uint32_t)(size - at) : BLOCK;
@@ -255,60 +239,6 @@ static kpack_archive_t opened_stored(struct ab *stored, size_t size, const char 
 	return opened(&a);
 }
 
-static kpack_archive_t opened_plain(const uint8_t *data, size_t size)
-{
-	struct ab a = ab_new(64);
-
-	ab_put(&a, data, size);
-	ab_toc(&a,
-	       "{'blobs': [{'offset': 64, 'size': %zu}], 'toc': {'a': {'x': {'ordinal': "
-	       "0}}}}",
-	       size);
-	return opened(&a);
-}
-
-/* An archive that stores the bytes in way number WAY. */
-static kpack_archive_t opened_way(const uint8_t *data, unsigned way)
-{
-	struct ab s = {0};
-
-	switch (way) {
-	case 0:
-		return opened_plain(data, SIZE);
-	case 1: /* the window is the size of the entry */
-		put_frame(&s, data, SIZE, 24, true);
-		break;
-	case 2:
-		put_frame(&s, data, SIZE, 14, true);
-		break;
-	case 3:
-		put_frame(&s, data, SIZE, 17, false);
-		break;
-	case 4: /* several frames, with a skippable frame between them */
-		put_frame(&s, data, 300000, 16, true);
-		ab_put(&s, "\x50\x2a\x4d\x18\3\0\0\0abc", 11);
-		put_frame(&s, data + 300000, SIZE - 300000, 15, false);
-		break;
-	case 5:
-		s = ab_seekable(data, SIZE, 4096, true);
-		return opened_stored(&s, SIZE, "{'chunk': 4096}");
-	case 6:
-		s = ab_seekable(data, SIZE, 65537, false);
-		return opened_stored(&s, SIZE, "{'chunk': 65537}");
-	case 7: /* a later frame has a window too wide to hold */
-		put_frame(&s, data, 300000, 16, true);
-		put_wide_frame(&s, data + 300000, SIZE - 300000, 28);
-		break;
-	case 8: /* so does a frame after a skippable one */
-		ab_put(&s, "\x50\x2a\x4d\x18\3\0\0\0abc", 11);
-		put_wide_frame(&s, data, SIZE, 31);
-		break;
-	default:
-		return NULL;
-	}
-	return opened_stored(&s, SIZE, "{}");
-}
-
 static void check_range(kpack_archive_t archive, const uint8_t *data, uint64_t offset,
 			size_t size)
 {
@@ -329,6 +259,7 @@ static void check_range(kpack_archive_t archive, const uint8_t *data, uint64_t o
 	free(buf);
 }
 
+/* The ways in which bytes may be stored are in tests/unit/core/archive/decode.c. */
 TEST(ranges_are_parts_of_the_entry)
 {
 	static const struct {
@@ -341,150 +272,73 @@ TEST(ranges_are_parts_of_the_entry)
 		{0, SIZE},
 		{0, SIZE_MAX},
 		{1, SIZE},
-		{SIZE - 1, 1},
 		{SIZE - 1, 2},
 		{SIZE, 0},
 		{SIZE, 1},
 		{SIZE + 1, 1},
-		{UINT64_MAX, 1},
 		{UINT64_MAX, SIZE_MAX},
 		{UINT64_MAX - 4, 10},
 		{4096, 4096},
 		{4095, 4098},
 		{65536, 65537},
-		{65537, 65537},
 		{131072, 200000},
-		{299999, 2},
 		{SIZE - SIZE % 4096, SIZE % 4096},
 	};
 	uint8_t *data = ab_data(SIZE, 3);
-	kpack_archive_t archive;
-	uint32_t seed = 5;
 
-	for (unsigned way = 0; (archive = opened_way(data, way)) != NULL; way++) {
+	for (int how = 0; how < 3; how++) {
+		struct ab s =
+			how == 2 ? ab_seekable(data, SIZE, 4096, true) : (struct ab){0};
+		kpack_archive_t archive;
+
+		if (how == 0) /* a frame whose window is too wide to hold */
+			put_wide_frame(&s, data, SIZE, 28);
+		else if (how == 1)
+			ab_put_frame(&s, data, SIZE);
+		archive = opened_stored(&s, SIZE, how == 2 ? "{'chunk': 4096}" : "{}");
 		for (size_t i = 0; i < COUNT(cases); i++)
 			check_range(archive, data, cases[i].offset, cases[i].size);
-		for (int i = 0; i < 40; i++) {
-			uint64_t offset;
-
-			seed = seed * 1664525 + 1013904223;
-			offset = seed % SIZE;
-			seed = seed * 1664525 + 1013904223;
-			check_range(archive, data, offset,
-				    seed >> 28 ? seed % 10000 : seed % SIZE);
-		}
 		kpack_close(archive);
 	}
 	free(data);
 }
 
-static kpack_error_t range(kpack_archive_t archive, uint64_t offset, size_t size)
+/* A range is given away only if the checksum that covers it matches. */
+TEST(of_what_lies_or_is_damaged_no_range_is_read)
 {
-	uint8_t *buf = malloc(size + 1);
-	size_t got = 77;
-	kpack_error_t err;
+	static const struct {
+		int more;      /* bytes that the entry states too many */
+		int flip, cut; /* of the stored bytes, from the end */
+		uint64_t offset;
+		size_t size;
+	} cases[] = {
+		{1000, 0, 0, SIZE - 1000, 1001},
+		{1000, 0, 0, SIZE + 10, 5},
+		{-1000, 0, 0, SIZE - 3000, 2000},
+		{-1000, 0, 0, 0, SIZE - 1000},
+		{0, 1, 0, 5000, 10},
+		{0, 1, 0, SIZE - 10, 10},
+		{0, 0, 9, 5000, 10},
+	};
+	uint8_t *data = ab_data(SIZE, 4), *buf = malloc(SIZE + 1000);
 
-	assert_non_null(buf);
-	why = (struct kpackx_error){0};
-	err = kpackx_read_range(archive, 0, offset, buf, size, &got, &why);
-	if (err) {
-		assert_int_equal(got, 77);
-		assert_true(why.code == err && why.text[0]);
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct ab s = {0};
+		kpack_archive_t archive;
+		size_t got = 77;
+
+		put_checked_frame(&s, data, SIZE);
+		s.bytes[s.size - 1] ^= (uint8_t)cases[i].flip;
+		s.size -= (size_t)cases[i].cut;
+		archive = opened_stored(&s, (size_t)(SIZE + cases[i].more), "{}");
+		assert_int_equal(kpackx_read_range(archive, 0, cases[i].offset, buf,
+						   cases[i].size, &got, &why),
+				 KPACK_ERROR_DECOMPRESSION_FAILED);
+		assert_true(got == 77 && why.code && why.text[0]);
 		assert_string_equal(kpack_get_last_error(archive), why.text);
-	} else {
-		assert_int_equal(got, size);
+		kpack_close(archive);
 	}
 	free(buf);
-	return err;
-}
-
-TEST(empty_entries_have_no_parts)
-{
-	struct ab s = {0};
-	kpack_archive_t archive;
-	uint8_t buf[4];
-	size_t got = 7;
-
-	put_frame(&s, (const uint8_t *)"", 0, 20, true);
-	archive = opened_stored(&s, 0, "{}");
-	assert_int_equal(kpackx_read_range(archive, 0, 0, buf, 4, &got, &why),
-			 KPACK_SUCCESS);
-	assert_int_equal(got, 0);
-	assert_int_equal(kpackx_read_entry(archive, 0, buf, 0, &why), KPACK_SUCCESS);
-	kpack_close(archive);
-}
-
-/* --- false sizes ---------------------------------------------------------------------- */
-
-/* The entry states a size other than the frame's SIZE bytes. */
-TEST(entries_that_lie_are_found_out)
-{
-	uint8_t *data = ab_data(SIZE, 4);
-
-	for (int stated = 0; stated < 2; stated++) {
-		for (int log = 14; log <= 24; log += 10) {
-			struct ab s = {0};
-			kpack_archive_t archive;
-
-			put_frame(&s, data, SIZE, log, stated);
-			archive = opened_stored(&s, SIZE + 1000, "{}");
-			assert_int_equal(range(archive, SIZE - 1000, 1001),
-					 KPACK_ERROR_DECOMPRESSION_FAILED);
-			assert_int_equal(range(archive, SIZE + 10, 5),
-					 KPACK_ERROR_DECOMPRESSION_FAILED);
-			assert_int_equal(range(archive, 0, SIZE + 1000),
-					 KPACK_ERROR_DECOMPRESSION_FAILED);
-			kpack_close(archive);
-
-			put_frame(&s, data, SIZE, log, stated);
-			archive = opened_stored(&s, SIZE - 1000, "{}");
-			assert_int_equal(range(archive, SIZE - 3000, 2000),
-					 KPACK_ERROR_DECOMPRESSION_FAILED);
-			assert_int_equal(range(archive, 0, SIZE - 1000),
-					 KPACK_ERROR_DECOMPRESSION_FAILED);
-			kpack_close(archive);
-		}
-	}
-	free(data);
-}
-
-/* A range is given away only if the checksum that covers it matches. */
-TEST(of_what_is_cut_or_changed_no_range_is_read)
-{
-	uint8_t *data = ab_data(SIZE, 4);
-	struct ab s = {0};
-	kpack_archive_t archive;
-	uint8_t *frame;
-
-	put_frame(&s, data, SIZE, 14, true);
-	s.bytes[s.size - 1] ^= 1; /* the checksum */
-	archive = opened_stored(&s, SIZE, "{}");
-	assert_int_equal(range(archive, 5000, 10), KPACK_ERROR_DECOMPRESSION_FAILED);
-	assert_int_equal(range(archive, SIZE - 10, 10), KPACK_ERROR_DECOMPRESSION_FAILED);
-	kpack_close(archive);
-
-	put_frame(&s, data, SIZE, 14, true);
-	s.size /= 2;
-	archive = opened_stored(&s, SIZE, "{}");
-	assert_int_equal(range(archive, 5000, 10), KPACK_ERROR_DECOMPRESSION_FAILED);
-	assert_int_equal(range(archive, SIZE - 10, 10), KPACK_ERROR_DECOMPRESSION_FAILED);
-	kpack_close(archive);
-
-	s = ab_seekable(data, SIZE, 4096, false);
-	frame = memmem(s.bytes + s.size / 2, s.size / 2, "\x28\xb5\x2f\xfd", 4);
-	assert_non_null(frame);
-	*frame ^= 0x55; /* damages a chunk in the middle */
-	archive = opened_stored(&s, SIZE, "{'chunk': 4096}");
-	check_range(archive, data, 0, 100000);
-	check_range(archive, data, SIZE - 100000, 100000);
-	assert_int_equal(range(archive, 0, SIZE - 1), KPACK_ERROR_INVALID_FORMAT);
-	assert_int_equal(range(archive, 0, SIZE), KPACK_ERROR_INVALID_FORMAT);
-	kpack_close(archive);
-
-	s = ab_seekable(data, SIZE, 4096, false);
-	archive = opened_stored(&s, SIZE + 1, "{'chunk': 4096}");
-	assert_int_equal(range(archive, 0, 10), KPACK_ERROR_INVALID_FORMAT);
-	kpack_close(archive);
 	free(data);
 }
 
@@ -522,7 +376,7 @@ TEST(wide_windows_cost_no_more_than_the_entry)
 	/* a window that is reserved costs nothing until it is used; MALLOC_PERTURB_ would fill it */
 	mallopt(M_PERTURB, 0);
 	before = peak_kib(true);
-	for (int log = 20; log <= 31; log++) {
+	for (int log = 20; log <= 31; log += 11) {
 		struct ab s = {0};
 		kpack_archive_t archive;
 
@@ -560,7 +414,7 @@ TEST(parts_of_large_entries_with_wide_windows)
 
 TEST(a_part_does_not_cost_the_whole)
 {
-	size_t size = 160 << 20;
+	size_t size = 130 << 20;
 	uint8_t *zeros = calloc(1, size), buf[16];
 	struct ab s = {0};
 	kpack_archive_t archive;
@@ -568,7 +422,7 @@ TEST(a_part_does_not_cost_the_whole)
 	size_t got = 0;
 
 	assert_non_null(zeros);
-	put_frame(&s, zeros, size, 20, true);
+	put_checked_frame(&s, zeros, size);
 	free(zeros);
 	archive = opened_stored(&s, size, "{}");
 	before = peak_kib(true);
@@ -578,56 +432,4 @@ TEST(a_part_does_not_cost_the_whole)
 	assert_true(peak_kib(false) - before < 32 << 10);
 	assert_memory_equal(buf, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16);
 	kpack_close(archive);
-}
-
-/* --- threads -------------------------------------------------------------------------- */
-
-struct reading {
-	kpack_archive_t archive;
-	const uint8_t *data;
-	unsigned number, wrong;
-};
-
-static void *read_parts(void *arg)
-{
-	struct reading *w = arg;
-	uint8_t buf[3000];
-
-	for (unsigned i = 0; i < 20; i++) {
-		uint64_t offset = (w->number * 7919 + i * 31337) % (SIZE - sizeof(buf));
-		size_t got = 0;
-
-		if (kpackx_read_range(w->archive, 0, offset, buf, sizeof(buf), &got,
-				      NULL) ||
-		    got != sizeof(buf) || memcmp(buf, w->data + offset, got) != 0)
-			w->wrong++;
-		if (kpackx_read_entry(w->archive, 0, buf, sizeof(buf), NULL) !=
-		    KPACK_ERROR_INVALID_ARGUMENT)
-			w->wrong++;
-	}
-	return NULL;
-}
-
-TEST(eight_threads_read_parts)
-{
-	uint8_t *data = ab_data(SIZE, 4);
-	kpack_archive_t archive;
-
-	for (unsigned way = 0; (archive = opened_way(data, way)) != NULL; way++) {
-		struct reading workers[8];
-		pthread_t threads[8];
-
-		for (unsigned i = 0; i < COUNT(threads); i++) {
-			workers[i] = (struct reading){archive, data, i, 0};
-			assert_int_equal(pthread_create(&threads[i], NULL, read_parts,
-							&workers[i]),
-					 0);
-		}
-		for (unsigned i = 0; i < COUNT(threads); i++) {
-			assert_int_equal(pthread_join(threads[i], NULL), 0);
-			assert_int_equal(workers[i].wrong, 0);
-		}
-		kpack_close(archive);
-	}
-	free(data);
 }

@@ -33,10 +33,11 @@ TEST(nothing_is_reported_before_a_failure)
 	kpack_archive_t a = opened(), b = opened();
 	size_t n;
 
-	assert_string_equal(kpack_get_last_error(a), "");
 	assert_int_equal(kpack_get_binary_count(a, &n), KPACK_SUCCESS);
 	assert_string_equal(kpack_get_last_error(a), "");
 	assert_int_equal(kpack_get_binary_count(a, NULL), KPACK_ERROR_INVALID_ARGUMENT);
+	assert_string_equal(kpack_get_last_error(a), "an argument is NULL");
+	assert_int_equal(kpack_get_binary_count(a, &n), KPACK_SUCCESS);
 	assert_string_equal(kpack_get_last_error(a), "an argument is NULL");
 	assert_string_equal(kpack_get_last_error(b), "");
 	kpack_close(a);
@@ -108,23 +109,6 @@ TEST(the_entry_that_cannot_be_read_is_named)
 	assert_memory_equal(kpack_get_last_error(archive), want, strlen(want));
 	kpack_close(archive);
 	ab_free(&a);
-}
-
-TEST(a_success_changes_nothing)
-{
-	kpack_archive_t a = opened();
-	void *data = NULL;
-	size_t n;
-
-	assert_int_equal(kpack_get_kernel(a, "b", "x", &data, &n),
-			 KPACK_ERROR_KERNEL_NOT_FOUND);
-	assert_int_equal(kpack_get_kernel(a, "a", "x", &data, &n), KPACK_SUCCESS);
-	assert_string_equal(kpack_get_last_error(a), "no entry b for x");
-	assert_int_equal(kpackx_find_entry(a, "c\n", "x", &n),
-			 KPACK_ERROR_KERNEL_NOT_FOUND);
-	assert_string_equal(kpack_get_last_error(a), "no entry c\\012 for x");
-	kpack_free_kernel(data);
-	kpack_close(a);
 }
 
 TEST(opening_has_a_reason_of_its_own)
@@ -282,56 +266,6 @@ TEST(prefixes_do_not_hide_the_reason)
 }
 
 /* --- threads -------------------------------------------------------------------------- */
-
-struct failing {
-	kpack_archive_t archives[2];
-	unsigned number, wrong;
-};
-
-static void *fail_often(void *arg)
-{
-	struct failing *f = arg;
-	char name[2][32], want[2][64 + 32];
-	size_t n;
-
-	if (kpack_get_last_error(f->archives[0])[0])
-		f->wrong++;
-	for (unsigned i = 0; i < 200; i++) {
-		for (unsigned k = 0; k < 2; k++) {
-			snprintf(name[k], sizeof(name[k]), "t%u-%u-%u", f->number, i, k);
-			snprintf(want[k], sizeof(want[k]), "no entry %s for x", name[k]);
-			if (kpackx_find_entry(f->archives[k], name[k], "x", &n) !=
-			    KPACK_ERROR_KERNEL_NOT_FOUND)
-				f->wrong++;
-		}
-		for (unsigned k = 0; k < 2; k++)
-			if (strcmp(kpack_get_last_error(f->archives[k]), want[k]) != 0)
-				f->wrong++;
-	}
-	return NULL;
-}
-
-TEST(threads_have_reasons_of_their_own)
-{
-	struct failing workers[40];
-	pthread_t threads[COUNT(workers)];
-	kpack_archive_t a = opened(), b = opened();
-
-	assert_int_equal(kpack_get_binary(a, 5, &text), KPACK_ERROR_INVALID_ARGUMENT);
-	for (unsigned i = 0; i < COUNT(workers); i++) {
-		workers[i] = (struct failing){{a, b}, i, 0};
-		assert_int_equal(
-			pthread_create(&threads[i], NULL, fail_often, &workers[i]), 0);
-	}
-	for (unsigned i = 0; i < COUNT(workers); i++) {
-		assert_int_equal(pthread_join(threads[i], NULL), 0);
-		assert_int_equal(workers[i].wrong, 0);
-	}
-	assert_string_equal(kpack_get_last_error(a), "binary 5 of 1");
-	assert_string_equal(kpack_get_last_error(b), "");
-	kpack_close(a);
-	kpack_close(b);
-}
 
 struct one {
 	struct kp_last_errors *errors;
