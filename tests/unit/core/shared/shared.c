@@ -172,39 +172,6 @@ TEST(stored_parts_add_up)
 	kp_shared_close(s);
 }
 
-TEST(tables_that_lie_are_refused)
-{
-	struct table t = {0};
-
-	put_number(&t, 1);
-	put_number(&t, 0);
-	refuses(&t, "empty, or outside");
-	t.size = 1;
-	put_number(&t, (UNIQUE + UINT64_C(1)) << 1);
-	refuses(&t, "empty, or outside");
-	t.size = 1;
-	put_elsewhere(&t, 2, UNIQUE - 1, 0);
-	refuses(&t, "empty, or outside");
-	t.size = 1;
-	put_number(&t, 3); /* one byte before the first */
-	put_number(&t, 1);
-	refuses(&t, "empty, or outside");
-	t.size = 1;
-	put_number(&t, (UINT64_C(1) << 62) - 1); /* the largest numbers of 9 bytes */
-	put_number(&t, (UINT64_C(1) << 63) - 1);
-	refuses(&t, "empty, or outside");
-	t.size = 0;
-	put_number(&t, 100); /* extents */
-	put_number(&t, 2);
-	refuses(&t, "more extents than bytes");
-	t.size = 1;
-	t.bytes[0] = 0x80;
-	refuses(&t, "a number has no end");
-	memset(t.bytes, 0x80, 20);
-	t.size = 20;
-	refuses(&t, "a number has no end");
-}
-
 /* An object of COUNT bytes, each in another block; or one of all extents in one block. */
 static void put_scattered(struct table *t, uint32_t count, bool spread)
 {
@@ -263,87 +230,6 @@ TEST(a_lower_limit_of_blocks_holds_at_once)
 	r.most = KP_SHARED_SPAN_BLOCKS - 2;
 	assert_true(kp_reach_add(&r, 100, 5 * BLOCK, 1));
 	assert_false(kp_reach_add(&r, 101, KP_SHARED_SPAN_BLOCKS * BLOCK, 1));
-}
-
-/* Two objects of 4 GiB in few bytes are no work; a larger one is refused. */
-TEST(objects_have_a_largest_size)
-{
-	const uint64_t times = (UINT64_C(4) << 30) / (15 * BLOCK);
-	static struct table t;
-	struct kp_shared *s;
-
-	t.size = 0;
-	put_number(&t, times);
-	for (uint64_t i = 0, last = 0; i < times; i++, last = 15 * BLOCK)
-		put_elsewhere(&t, 15 * BLOCK, 0, last);
-	opens(&t, &s);
-	assert_int_equal(kp_shared_object_size(s, 0), times * 15 * BLOCK);
-	kp_shared_close(s);
-	t.size = 0;
-	put_number(&t, times + 2);
-	for (uint64_t i = 0, last = 0; i < times + 2; i++, last = 15 * BLOCK)
-		put_elsewhere(&t, 15 * BLOCK, 0, last);
-	refuses(&t, "too large");
-}
-
-/* Objects without bytes take one byte each, and memory that is a multiple of it. */
-TEST(tables_have_a_largest_size)
-{
-	const size_t most = KP_SHARED_TABLE_MAX + 1;
-	uint8_t *zeros = mmap(NULL, most, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct kp_shared_layout l = layout_of(&(struct table){0});
-	struct kp_shared *s = NULL;
-
-	assert_true(zeros != MAP_FAILED);
-	l.objects = (struct kp_span){zeros, KP_SHARED_OBJECTS_MAX};
-	assert_int_equal(kp_shared_open(fd, file_size, &l, &s, &why), 0);
-	assert_int_equal(kp_shared_count(s), KP_SHARED_OBJECTS_MAX);
-	kp_shared_close(s);
-	l.objects.size++;
-	assert_int_equal(kp_shared_open(fd, file_size, &l, &s, &why),
-			 KPACK_ERROR_INVALID_FORMAT);
-	assert_has(why.text, "too many objects");
-	l.objects.size = most;
-	assert_int_equal(kp_shared_open(fd, file_size, &l, &s, &why),
-			 KPACK_ERROR_INVALID_FORMAT);
-	assert_has(why.text, "objects: 67108865 bytes, limit 67108864");
-	munmap(zeros, most);
-}
-
-TEST(layouts_that_lie_are_refused)
-{
-	struct table t = {0};
-	const struct {
-		uint64_t block_size, unique_size, dictionary_size, size;
-		size_t frames;
-	} wrong[] = {
-		{BLOCK - 1, UNIQUE, 5000, 0, sizeof(frames)},
-		{BLOCK / 2, UNIQUE, 5000, 0, sizeof(frames)},
-		{32 << 20, UNIQUE, 5000, 0, sizeof(frames)},
-		{0, UNIQUE, 5000, 0, sizeof(frames)},
-		{BLOCK, UNIQUE + 1000, 5000, 0, sizeof(frames)},
-		{BLOCK, UINT64_MAX, 5000, 0, sizeof(frames)},
-		{BLOCK, 0, 5000, 0, sizeof(frames)},
-		{BLOCK, UNIQUE, 0, 0, sizeof(frames)},
-		{BLOCK, UNIQUE, UINT64_C(1) << 40, 0, sizeof(frames)},
-		{BLOCK, UNIQUE, 16 << 20, 0, sizeof(frames) - 4},
-		{BLOCK, UNIQUE, 5000, 1, sizeof(frames)},
-		{BLOCK, UNIQUE, 5000, 0, sizeof(frames) - 1},
-	};
-
-	for (size_t i = 0; i < COUNT(wrong); i++) {
-		struct kp_shared_layout l = layout_of(&t);
-		struct kp_shared *s = NULL;
-
-		l.block_size = wrong[i].block_size;
-		l.unique_size = wrong[i].unique_size;
-		l.dictionary_size = wrong[i].dictionary_size;
-		l.size -= wrong[i].size;
-		l.frames.size = wrong[i].frames;
-		if (kp_shared_open(fd, file_size, &l, &s, &why) !=
-		    KPACK_ERROR_INVALID_FORMAT)
-			fail_msg("layout %zu is taken", i);
-	}
 }
 
 /* --- the pool ------------------------------------------------------------------------- */
