@@ -3,7 +3,6 @@
 
 readkpack.py ls FILE              "key<TAB>arch<TAB>type<TAB>size<TAB>ordinal", sorted
 readkpack.py cat FILE KEY ARCH    the object's bytes on standard output
-readkpack.py frames FILE KEY ARCH the same, of all frames: older chunked entries have several
 readkpack.py sums FILE            "sha256  key  arch" of every object, sorted
 readkpack.py toc FILE             the table of contents as JSON
 
@@ -246,10 +245,8 @@ def main(command, path, *args):
     if command == "ls":
         for key, arch, e in archive.entries():
             print(key, arch, e.get("type", ""), e.get("original_size", ""), e["ordinal"], sep="\t")
-    elif command in ("cat", "frames"):
+    elif command == "cat":
         key, arch = args
-        if command == "frames":
-            archive.read_all_frames()
         sys.stdout.buffer.write(archive.get(archive.top["toc"][key][arch]))
     elif command == "sums":
         for key, arch, e in archive.entries():

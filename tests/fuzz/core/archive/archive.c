@@ -16,7 +16,7 @@
 
 #define EVERY_CALL_CHECK(condition) assert(condition)
 #include "tests/fuzz/table_hash.h"
-#include "tests/unit/every_call.h"
+#include "every_call.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The public writer.  writer.bats tests its archives with other readers. */
+/* The public writer.  tests/integration/writer.bats has its archives read by others. */
 #include "core/rocm_kpack/kpackx.h"
 #include "tests/unit/archive_builder.h"
 #include "core/base/file.h"

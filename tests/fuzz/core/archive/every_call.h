@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Make every public call on one open archive, for unit tests and for the fuzzer.  Checks
+ * Make every public call on one open archive, for the fuzzer.  Checks
  * properties of the archive with EVERY_CALL_CHECK, which must be defined before this
  * header is included.
  */
