@@ -412,6 +412,47 @@ TEST(parts_of_large_entries_with_wide_windows)
 	kpack_close(archive);
 }
 
+/* Getting an object takes memory for the object, and reading it into a buffer takes none. */
+TEST(a_kernel_is_decoded_in_place)
+{
+	enum { LARGE = 64 << 20, SLACK = 24 << 10 };
+	uint8_t *zeros = calloc(1, LARGE), *buf = malloc(LARGE);
+	void *data = NULL;
+	size_t n = 0;
+
+	mallopt(M_PERTURB, 0);
+	for (int packed = 0; packed <= 1; packed++) {
+		struct ab a = packed ? ab_new_zstd() : ab_new(64);
+		kpack_archive_t archive;
+		long long before;
+
+		if (packed)
+			ab_frame(&a, zeros, LARGE);
+		else
+			ab_put(&a, zeros, LARGE);
+		ab_toc(&a,
+		       "{'compression_scheme': '%s', 'zstd_offset': 64, 'zstd_size': "
+		       "%zu, "
+		       "'blobs': [{'offset': 64, 'size': %zu}], 'toc': {'k#0': {'x': "
+		       "{'ordinal': 0, 'original_size': %d}}}}",
+		       packed ? "zstd-per-kernel" : "none", a.size - 64, a.size - 64,
+		       LARGE);
+		archive = opened(&a);
+		memset(buf, 1, LARGE);
+		before = peak_kib(true);
+		assert_int_equal(kpackx_read_entry(archive, 0, buf, LARGE, &why), 0);
+		assert_true(peak_kib(false) - before < SLACK);
+		assert_int_equal(kpackx_get_kernel(archive, "k#0", "x", &data, &n, &why),
+				 0);
+		assert_memory_equal(data, zeros, LARGE);
+		assert_true(peak_kib(false) - before < (LARGE >> 10) + SLACK);
+		kpack_free_kernel(archive, data);
+		kpack_close(archive);
+	}
+	free(zeros);
+	free(buf);
+}
+
 TEST(a_part_does_not_cost_the_whole)
 {
 	size_t size = 130 << 20;
@@ -432,4 +473,91 @@ TEST(a_part_does_not_cost_the_whole)
 	assert_true(peak_kib(false) - before < 32 << 10);
 	assert_memory_equal(buf, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16);
 	kpack_close(archive);
+}
+
+/* A field of /proc/self/FILE: memory in kB, or bytes read. */
+static long long proc(const char *file, const char *field)
+{
+	size_t n = strlen(field);
+	char path[64], line[256];
+	long long value = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/%s", file);
+	f = fopen(path, "r");
+	if (!f)
+		return -1;
+	while (fgets(line, sizeof(line), f))
+		if (strncmp(line, field, n) == 0 && line[n] == ':')
+			value = strtoll(line + n + 1, NULL, 10);
+	fclose(f);
+	return value;
+}
+
+/* --- opening ------------------------------------------------------------------------- */
+
+enum { FRAMES = 100, FRAME = 1 << 16 };
+
+/* An archive of frames that do not compress, and the size of its table. */
+static struct ab many_frames(bool index, size_t *toc)
+{
+	struct ab a = ab_new_zstd();
+	uint8_t *data = malloc(FRAME);
+	char *hex;
+
+	assert_non_null(data);
+	for (unsigned i = 0; i < FRAMES; i++) {
+		uint32_t seed = i + 1;
+
+		for (size_t j = 0; j < FRAME; j++) {
+			seed = seed * 1664525 + 1013904223;
+			data[j] = (uint8_t)(seed >> 24);
+		}
+		ab_frame(&a, data, FRAME);
+	}
+	free(data);
+	*toc = a.size;
+	hex = ab_frame_index(&a);
+	ab_toc(&a,
+	       "{'compression_scheme': 'zstd-per-kernel', 'zstd_offset': 64, "
+	       "'zstd_size': %zu, %s%s%s 'toc': {'k#0': {'x': {'ordinal': 0, "
+	       "'original_size': %d}}}}",
+	       a.size - 64, index ? "'frame_index': x'" : "", index ? hex : "",
+	       index ? "'," : "", FRAME);
+	free(hex);
+	*toc = a.size - *toc;
+	return a;
+}
+
+/* The bytes that opening reads, without those for reading the counter itself. */
+static long long read_by_open(const struct ab *a)
+{
+	long long before, idle, after;
+	kpack_archive_t archive = NULL;
+	char path[32];
+	int fd = ab_memfd(a->bytes, a->size, path);
+
+	before = proc("io", "rchar");
+	idle = proc("io", "rchar");
+	if (idle < 0)
+		skip();
+	assert_int_equal(kpack_open(path, &archive), KPACK_SUCCESS);
+	after = proc("io", "rchar");
+	kpack_close(archive);
+	close(fd);
+	return after - idle - (idle - before);
+}
+
+/* Without an index, as in AMD's archives, also the word with the length of each frame. */
+TEST(opening_reads_header_table_and_index_only)
+{
+	enum { HEADER = 16, SLACK = 4096 };
+
+	for (int index = 0; index <= 1; index++) {
+		size_t toc, more = index ? 0 : FRAMES * SLACK;
+		struct ab a = many_frames(index, &toc);
+
+		assert_in_range(read_by_open(&a), toc, HEADER + toc + SLACK + more);
+		ab_free(&a);
+	}
 }

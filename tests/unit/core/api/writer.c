@@ -132,9 +132,9 @@ TEST(what_is_added_is_read)
 		{100, 4096, false},
 		{4096, 4096, false},
 		{4097, 4096, true},
-		{3 << 20, 0, false},
-		{3 << 20, 1 << 20, true},
-		{3 << 20, 64 << 20, false},
+		{300000, 0, false},
+		{300000, 100000, true},
+		{300000, 64 << 20, false},
 	};
 
 	for (int how = 0; how < 5; how++) {
@@ -485,21 +485,6 @@ TEST(the_group_is_the_name_of_the_file)
 	close(cwd);
 }
 
-TEST(a_relative_path_is_kept)
-{
-	int cwd = open(".", O_RDONLY | O_DIRECTORY);
-	kpackx_writer_t w = NULL;
-	struct ab a;
-
-	assert_int_equal(chdir(dir), 0);
-	assert_int_equal(kpackx_writer_open("a.kpack", NULL, &w, &why), KPACK_SUCCESS);
-	assert_int_equal(chdir("/"), 0);
-	a = finished(w);
-	assert_int_equal(fchdir(cwd), 0);
-	close(cwd);
-	ab_free(&a);
-}
-
 /* --- what remains --------------------------------------------------------------------- */
 
 static struct ab earlier_archive(void)
@@ -579,40 +564,31 @@ static kpack_error_t add_many(kpackx_writer_t w, uint8_t *data, size_t size, int
 
 TEST(a_full_disk_loses_the_archive)
 {
-	static const rlim_t limits[] = {0, 100, 1 << 20, 3 << 20};
+	static const rlim_t limits[] = {0, 100, 3 << 20};
 	uint8_t *data = ab_data(1 << 20, 3);
 
 	for (size_t i = 0; i < COUNT(limits); i++) {
-		for (int n = 1; n <= 8; n *= 8) {
-			struct ab earlier = earlier_archive();
-			kpackx_writer_t w = opened_writer(NULL);
-			kpack_error_t err;
+		struct ab earlier = earlier_archive();
+		kpackx_writer_t w = opened_writer(NULL);
+		kpack_error_t err;
 
-			limit_files(limits[i]);
-			err = add_many(w, data, 1 << 20, n);
-			if (err) {
-				assert_int_equal(err, KPACK_ERROR_IO_ERROR);
-				assert_int_equal(why.sys_errno, EFBIG);
-				assert_has(why.text, " gfx906: ");
-				limit_files(RLIM_INFINITY);
-				/* there is room again, but the writer stays failed */
-				why = (struct kpackx_error){0};
-				assert_int_equal(kpackx_writer_add(w, &good, &why),
-						 KPACK_ERROR_IO_ERROR);
-				assert_has(why.text, " gfx906: ");
-			}
-			why = (struct kpackx_error){0};
-			err = kpackx_writer_finish(w, &why);
+		limit_files(limits[i]);
+		err = add_many(w, data, 1 << 20, 8);
+		if (err) {
+			assert_int_equal(err, KPACK_ERROR_IO_ERROR);
+			assert_int_equal(why.sys_errno, EFBIG);
+			assert_has(why.text, " gfx906: ");
 			limit_files(RLIM_INFINITY);
-			if (limits[i] < (rlim_t)n << 19)
-				assert_int_equal(err, KPACK_ERROR_IO_ERROR);
-			assert_int_equal(why.sys_errno, err ? EFBIG : 0);
-			if (!err)
-				ab_free(&earlier);
-			else
-				assert_stays(&earlier);
-			unlink(path);
+			/* there is room again, but the writer stays failed */
+			why = (struct kpackx_error){0};
+			assert_int_equal(kpackx_writer_add(w, &good, &why),
+					 KPACK_ERROR_IO_ERROR);
+			assert_has(why.text, " gfx906: ");
 		}
+		assert_int_equal(kpackx_writer_finish(w, &why), KPACK_ERROR_IO_ERROR);
+		limit_files(RLIM_INFINITY);
+		assert_int_equal(why.sys_errno, EFBIG);
+		assert_stays(&earlier);
 	}
 	free(data);
 }

@@ -215,60 +215,6 @@ TEST(equal_hashes_are_one_file_across_archives)
 
 /* --- several archives --------------------------------------------------------------- */
 
-TEST(the_same_archive_twice_is_no_conflict)
-{
-	struct kpack_archive *a =
-		with_toc("{'a': {'x': {'ordinal': 0}, 'y': {'ordinal': 1,"
-			 "'metadata': {'path': 'p'}}}}");
-	struct kpack_archive *archives[] = {a, a};
-	struct kp_view *v = new_view(archives, 2, NULL);
-
-	assert_string_equal(list(v), "p toc/a/x.hsaco toc/a/y.hsaco ");
-	assert_int_equal(conflict_count(v), 0);
-	assert_int_equal(kp_view_file_count(v), 2);
-	assert_int_equal(file_at(v, "p")->nlink, 2);
-	kp_view_free(v);
-	kp_archive_close(a);
-}
-
-/* The paths of A's entries that LIST chooses. */
-static void assert_chosen(struct kpack_archive *a, const char *list_of_gpus, bool exact,
-			  const char *paths)
-{
-	struct kp_choice chosen = {.limited = true, .exact = exact};
-	struct kp_view_options options = {.select = &chosen};
-	struct kp_view *v;
-
-	if (list_of_gpus)
-		assert_int_equal(kp_choice_add(&chosen, list_of_gpus, &why),
-				 KPACK_SUCCESS);
-	v = new_view(&a, 1, &options);
-	assert_string_equal(list(v), paths);
-	/* every directory contains a file */
-	for (uint32_t d = 0; *paths && d < kp_view_dir_count(v); d++)
-		assert_true(kp_view_dir(v, d)->count > 0);
-	kp_view_free(v);
-	kp_choice_fini(&chosen);
-}
-
-TEST(gpus_see_what_they_can_load)
-{
-	struct kpack_archive *a = with_toc(
-		"{'f': {'gfx11-generic': {'ordinal': 0, 'type': 'co', 'metadata': "
-		"{'path': 'lib/x/f'}}}, 'a': {'gfx90a:xnack+': {'ordinal': 1, "
-		"'type': 'co', 'metadata': {'path': 'lib/y/a'}}}, 'n': {'generic': "
-		"{'ordinal': 2, 'type': 'dat', 'metadata': {'path': 'lib/x/n'}}}}");
-
-	assert_chosen(a, "gfx1100", false,
-		      "lib/x/f lib/x/n toc/f/gfx11-generic.co toc/n/generic.dat ");
-	assert_chosen(a, "gfx1100", true, "lib/x/n toc/n/generic.dat ");
-	assert_chosen(a, NULL, false, "lib/x/n toc/n/generic.dat ");
-	assert_chosen(a, "gfx90a,gfx1101", false,
-		      "lib/x/f lib/x/n lib/y/a toc/a/gfx90a:xnack+.co "
-		      "toc/f/gfx11-generic.co toc/n/generic.dat ");
-	kp_archive_close(a);
-}
-
 /* The texts of the files at NAME in the root, in the order in which V has them. */
 static const char *files_named(const struct kp_view *v, const char *text)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Objects of a shared archive with its blocks: random subsets, and others after them. */
+/*
+ * Which dictionaries are copied.  What is copied of real archives, and what comes back, is in
+ * tests/golden/shared-blocks and the property "merge".
+ */
 #include "core/writer/writer.h"
 #include "tests/unit/unit.h"
 #include <stdio.h>
@@ -86,126 +89,6 @@ static void add(struct kp_writer *w, uint32_t object)
 	must(kp_writer_add_stored(
 		w, (struct kp_span){objects[object].data, objects[object].size}, &ordinal,
 		&why));
-}
-
-/* Finish W, whose objects are those of LIST, and open it. */
-static struct kpack_archive *finish(struct kp_writer *w, const uint32_t *list, uint32_t n)
-{
-	struct kpack_archive *a;
-	uint8_t *back = malloc(2 * OBJECT_PARTS * PART);
-
-	for (uint32_t i = 0; i < n; i++) {
-		struct kp_writer_entry e = {.type = kp_span_str("t"),
-					    .ordinal = i,
-					    .size = objects[list[i]].size};
-		char key[8];
-
-		must(kp_writer_read_stored(w, i, back, &why));
-		assert_memory_equal(back, objects[list[i]].data, e.size);
-		snprintf(key, sizeof(key), "%03u", i % 1000);
-		must(kp_writer_add_entry(w, kp_span_str(key), kp_span_str("a"), &e,
-					 &why));
-	}
-	must(kp_writer_finish(w, &why));
-	must(kp_writer_reopen(w, "x", &a, &why));
-	kp_writer_close(w);
-	assert_int_equal(kp_archive_entry_count(a), n);
-	for (uint32_t i = 0; i < n; i++) {
-		must(kp_archive_read(a, i, back, &why));
-		assert_memory_equal(back, objects[list[i]].data, objects[list[i]].size);
-	}
-	free(back);
-	return a;
-}
-
-static uint64_t frames_size(const struct kp_shared *s)
-{
-	struct kp_shared_frame first = kp_shared_frame(s, 0),
-			       last = kp_shared_frame(
-				       s, kp_shared_first_block(s) +
-						  kp_shared_block_count(s) - 1);
-
-	return last.offset + last.stored - first.offset;
-}
-
-/* The stored parts of all objects; there are no unused bytes besides the dictionary. */
-static void check_parts(const struct kp_shared *s)
-{
-	uint64_t sum = 0, blocks = frames_size(s);
-
-	if (kp_shared_first_block(s))
-		blocks -= kp_shared_frame(s, 0).stored;
-	for (uint32_t i = 0; i < kp_shared_count(s); i++) {
-		sum += kp_shared_object_stored(s, i);
-		assert_true(!kp_shared_object_size(s, i) ==
-			    !kp_shared_extent_count(s, i));
-	}
-	/* each extent may lose a byte by rounding */
-	assert_in_range(sum, blocks - 100 * kp_shared_count(s), blocks);
-}
-
-/* All objects but LEFT_OUT of them, from OLD; then as many of those as OTHERS. */
-static bool copies(const struct kp_shared *old, uint32_t left_out, uint32_t others)
-{
-	uint32_t list[OBJECTS], n = OBJECTS - left_out;
-	struct kp_writer *w = open_writer();
-	struct kp_writer_blocks blocks;
-	struct kpack_archive *a;
-	const struct kp_shared *new;
-	uint64_t size = 0;
-	bool done;
-
-	for (uint32_t i = 0; i < OBJECTS; i++)
-		list[i] = i;
-	for (uint32_t i = OBJECTS - 1; i; i--) {
-		uint32_t k = number(i + 1), other = list[i];
-
-		list[i] = list[k];
-		list[k] = other;
-	}
-	for (uint32_t i = n; i < n + others; i++)
-		size += objects[list[i]].size;
-	must(kp_writer_add_blocks(w, old, list, n, size, &done, &why));
-	blocks = kp_writer_blocks(w);
-	assert_true(done == (blocks.copied != 0));
-	for (uint32_t i = done ? n : 0; i < n + others; i++)
-		add(w, list[i]);
-	a = finish(w, list, n + others);
-	new = kp_archive_shared(a);
-	if (done) {
-		assert_int_equal(kp_shared_dictionary_size(new),
-				 kp_shared_dictionary_size(old));
-		assert_true(blocks.copied * 4 >= kp_shared_block_count(new) * 3 - 4);
-		check_parts(new);
-		/* of what follows, the parts are found in the blocks that were copied */
-		if (others && left_out == others)
-			assert_true(kp_shared_unique_size(new) <
-				    kp_shared_unique_size(old) + others * 200000);
-	}
-	kp_archive_close(a);
-	return done;
-}
-
-TEST(subsets_come_back)
-{
-	uint32_t list[OBJECTS], few = 0, many = 0;
-	struct kp_writer *w = open_writer();
-	struct kpack_archive *old;
-
-	for (uint32_t i = 0; i < OBJECTS; i++) {
-		add(w, i);
-		list[i] = i;
-	}
-	old = finish(w, list, OBJECTS);
-	check_parts(kp_archive_shared(old));
-	assert_true(copies(kp_archive_shared(old), 0, 0));
-	for (uint32_t i = 0; i < 4; i++) {
-		few += copies(kp_archive_shared(old), 1 + i % 2, i % 3 ? 1 : 0);
-		many += copies(kp_archive_shared(old), OBJECTS - 3, i);
-	}
-	assert_in_range(few, 1, 4);
-	assert_int_equal(many, 0);
-	kp_archive_close(old);
 }
 
 /* Write DATA, compressed alone, to FD. */
