@@ -6,7 +6,8 @@
  *
  *   {'toc': {'lib/x.so#0': {'gfx1100': {'ordinal': 0, 'original_size': 4}}}}
  *
- * 'text' (~ is a NUL), x'00ff' bin, 12, -3, 1.5, true, false, nil, [..], {..}.
+ * 'text' (~ is a NUL), x'00ff' bin, 12, -3, 1.5, true, false, nil, [..], {..};
+ * @4 is {'ordinal': 4}.
  */
 #ifndef ARCHIVE_BYTES_H
 #define ARCHIVE_BYTES_H
@@ -124,6 +125,11 @@ static inline const char *mp_pack_value(msgpack_packer *pk, const char *p)
 		return mp_pack_text(pk, p);
 	if (strncmp(p, "x'", 2) == 0)
 		return mp_pack_bin(pk, p);
+	if (*p == '@') {
+		msgpack_pack_map(pk, 1);
+		mp_pack_text(pk, "'ordinal'");
+		return mp_pack_number(pk, p + 1);
+	}
 	if (strncmp(p, "nil", 3) == 0)
 		return msgpack_pack_nil(pk), p + 3;
 	if (strncmp(p, "true", 4) == 0)

@@ -27,16 +27,14 @@ static struct ab fixture(const uint8_t *data)
 	ab_frame(&a, data + 1, 619);
 	ab_frame(&a, data + 2, 1018);
 	ab_toc(&a,
-	       "{'format_version': 1, 'group_name': 'test', 'gfx_arch_family': 'gfx110X',"
-	       "'gfx_arches': ['gfx1100', 'gfx1101'], 'toc': {'lib/libhip.so#0': "
-	       "{'gfx1100':"
-	       "{'type': 'hsaco', 'ordinal': 0, 'original_size': 1019}, 'gfx1101': "
-	       "{'type':"
-	       "'hsaco', 'ordinal': 1, 'original_size': 619}}, 'bin/hiptest#0': "
-	       "{'gfx1100': {"
-	       "'type': 'hsaco', 'ordinal': 2, 'original_size': 1018}}}, "
-	       "'compression_scheme':"
-	       "'zstd-per-kernel', 'zstd_offset': 64, 'zstd_size': %zu}",
+	       "{'format_version': 1, 'group_name': 'test', 'gfx_arch_family': "
+	       "'gfx110X','gfx_arches': ['gfx1100', 'gfx1101'], 'toc': "
+	       "{'lib/libhip.so#0': {'gfx1100':{'type': 'hsaco', 'ordinal': 0, "
+	       "'original_size': 1019}, 'gfx1101': {'type':'hsaco', 'ordinal': 1, "
+	       "'original_size': 619}}, 'bin/hiptest#0': {'gfx1100': {'type': 'hsaco', "
+	       "'ordinal': 2, 'original_size': 1018}}}, "
+	       "'compression_scheme':'zstd-per-kernel', 'zstd_offset': 64, 'zstd_size': "
+	       "%zu}",
 	       a.size - 64);
 	return a;
 }
@@ -106,12 +104,9 @@ TEST(names_are_exact_or_of_number_0)
 
 	ab_put(&a, "zeroone.bare", 12);
 	ab_toc(&a, "{'blobs': [{'offset': 64, 'size': 4}, {'offset': 68, 'size': 3}, "
-		   "{'offset':"
-		   "72, 'size': 4}], 'toc': {'a#0': {'x': {'ordinal': 0}}, 'a#1': {'x': "
-		   "{'ordinal':"
-		   "1}}, 'b': {'x': {'ordinal': 2}}, 'c': {'x': {'ordinal': 2}}, 'c#0': "
-		   "{'x': {"
-		   "'ordinal': 0}}, 'd#/e.so#0': {'x': {'ordinal': 1}}}}");
+		   "{'offset':72, 'size': 4}], 'toc': {'a#0': {'x': @0}, 'a#1': {'x': "
+		   "@1}, 'b': {'x': @2}, 'c': {'x': @2}, 'c#0': {'x': @0}, 'd#/e.so#0': "
+		   "{'x': @1}}}");
 	archive = opened(&a);
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct kpackx_error why = {0};
@@ -209,10 +204,9 @@ TEST(objects_beyond_the_limit_are_not_allocated)
 	ab_stored(&a, zeros, large); /* a frame of this size could decode to 64 GiB */
 	ab_toc(&a,
 	       "{'compression_scheme': 'zstd-per-kernel', 'zstd_offset': 64, "
-	       "'zstd_size': %zu,"
-	       "'toc': {'a': {'x': {'ordinal': 0, 'original_size': 34359738368, "
-	       "'metadata': {"
-	       "'chunk': 4096}}, 'y': {'ordinal': 0, 'original_size': 34359738368}}}}",
+	       "'zstd_size': %zu,'toc': {'a': {'x': {'ordinal': 0, 'original_size': "
+	       "34359738368, 'metadata': {'chunk': 4096}}, 'y': {'ordinal': 0, "
+	       "'original_size': 34359738368}}}}",
 	       a.size - 64);
 	archive = opened(&a);
 	assert_int_equal(kp_archive_entry_count(archive), 1);

@@ -30,14 +30,14 @@ static kpack_archive_t with_keys(const char *const *keys, size_t n)
 		strcat(toc, entry);
 		for (char *s, *p = strtok_r(arches, ",", &s); p;
 		     p = strtok_r(NULL, ",", &s)) {
-			snprintf(entry, sizeof(entry), "'%s': {'ordinal': 0}, ", p);
+			snprintf(entry, sizeof(entry), "'%s': @0, ", p);
 			strcat(toc, entry);
 		}
 		strcat(toc, "}, ");
 	}
 	ab_toc(&a,
-	       "{'gfx_arches': ['x', 'y'], 'blobs': [{'offset': 64, 'size': 0}], "
-	       "'toc': {%s}}",
+	       "{'gfx_arches': ['x', 'y'], 'blobs': [{'offset': 64, 'size': 0}], 'toc': "
+	       "{%s}}",
 	       toc);
 	return opened(&a);
 }
@@ -118,8 +118,8 @@ TEST(kernels_of_a_binary_are_listed)
 		{"\xc3", "y", ""},
 		{"\xff\xff", "y", ""},
 		{"lib/x", "x",
-		 "lib/x lib/x#0 lib/x#2 lib/x#9 lib/x#10 lib/x#4294967295 "
-		 "lib/x/a#0 lib/x/a#2 lib/x/a#10 lib/x/b/c "},
+		 "lib/x lib/x#0 lib/x#2 lib/x#9 lib/x#10 lib/x#4294967295 lib/x/a#0 "
+		 "lib/x/a#2 lib/x/a#10 lib/x/b/c "},
 		{"lib/x", "y", "lib/x#0 lib/x#1 "},
 		{"lib/x", "z", ""},
 		{"lib/x", "hsaco", ""}, /* in the string table, but no architecture */
@@ -160,31 +160,32 @@ TEST(metadata_is_json)
 		const char *name, *arch, *want;
 	} cases[] = {
 		{"lib/x.so", "gfx942",
-		 "{\"binary\":\"lib/x.so#0\",\"arch\":\"gfx942\",\"type\":\"co\","
-		 "\"ordinal\":1,\"original_size\":3,\"stored_size\":3,\"metadata\":"
-		 "{\"path\":\"a\\\"b\",\"xxh3\":\"00ff\",\"n\":{\"5\":[null,-1,1.5]}}}"},
+		 "{\"binary\":\"lib/"
+		 "x.so#0\",\"arch\":\"gfx942\",\"type\":\"co\",\"ordinal\":1,\"original_"
+		 "size\":3,\"stored_size\":3,\"metadata\":{\"path\":\"a\\\"b\",\"xxh3\":"
+		 "\"00ff\",\"n\":{\"5\":[null,-1,1.5]}}}"},
 		{"lib/x.so#0", "gfx90a",
-		 "{\"binary\":\"lib/x.so#0\",\"arch\":\"gfx90a\",\"type\":\"hsaco\","
-		 "\"ordinal\":0,\"original_size\":4,\"stored_size\":4}"},
+		 "{\"binary\":\"lib/"
+		 "x.so#0\",\"arch\":\"gfx90a\",\"type\":\"hsaco\",\"ordinal\":0,"
+		 "\"original_size\":4,\"stored_size\":4}"},
 		{"lib/x.so#1", "gfx90a",
-		 "{\"binary\":\"lib/x.so#1\",\"arch\":\"gfx90a\",\"type\":\"hsaco\","
-		 "\"ordinal\":0,\"original_size\":4,\"stored_size\":4,\"metadata\":{}}"},
+		 "{\"binary\":\"lib/"
+		 "x.so#1\",\"arch\":\"gfx90a\",\"type\":\"hsaco\",\"ordinal\":0,"
+		 "\"original_size\":4,\"stored_size\":4,\"metadata\":{}}"},
 		{"b/gfx900/k", "gfx900",
-		 "{\"binary\":\"b/gfx900/k\",\"arch\":\"gfx900\",\"type\":\"hsaco\","
-		 "\"ordinal\":1,\"original_size\":3,\"stored_size\":3}"},
+		 "{\"binary\":\"b/gfx900/"
+		 "k\",\"arch\":\"gfx900\",\"type\":\"hsaco\",\"ordinal\":1,\"original_"
+		 "size\":3,\"stored_size\":3}"},
 	};
 	struct ab a = ab_new(64);
 	kpack_archive_t archive;
 
 	ab_put(&a, "0123012", 7);
 	ab_toc(&a, "{'blobs': [{'offset': 64, 'size': 4}, {'offset': 68, 'size': 3}], "
-		   "'toc': {"
-		   "'lib/x.so#0': {'gfx90a': {'ordinal': 0}, 'gfx942': {'ordinal': 1, "
-		   "'type': "
-		   "'co', 'metadata': {'path': 'a\"b', 'path': 'second', 'xxh3': "
-		   "x'00ff', 'n': "
-		   "{5: [nil, -1, 1.5]}}}}, 'lib/x.so#1': {'gfx90a': {'metadata': {}, "
-		   "'ordinal': 0}}, 'b/gfx900/k': {'ordinal': 1}}}");
+		   "'toc': {'lib/x.so#0': {'gfx90a': @0, 'gfx942': {'ordinal': 1, "
+		   "'type': 'co', 'metadata': {'path': 'a\"b', 'path': 'second', 'xxh3': "
+		   "x'00ff', 'n': {5: [nil, -1, 1.5]}}}}, 'lib/x.so#1': {'gfx90a': "
+		   "{'metadata': {}, 'ordinal': 0}}, 'b/gfx900/k': @1}}");
 	archive = opened(&a);
 	for (int round = 0; round < 2; round++) {
 		for (size_t i = 0; i < COUNT(cases); i++) {
@@ -218,11 +219,10 @@ TEST(metadata_is_bounded)
 
 	memset(big, 'a', KP_JSON_MAX);
 	ab_put(&a, "0123", 4);
-	snprintf(
-		toc, sizeof(toc),
-		"{'blobs': [{'offset': 64, 'size': 4}], 'toc': {'a#0': {'x': {'ordinal': "
-		"0, 'metadata': {'n': '%s'}}}, 'b#0': {'x': {'ordinal': 0}}}}",
-		big);
+	snprintf(toc, sizeof(toc),
+		 "{'blobs': [{'offset': 64, 'size': 4}], 'toc': {'a#0': {'x': "
+		 "{'ordinal': 0, 'metadata': {'n': '%s'}}}, 'b#0': {'x': @0}}}",
+		 big);
 	ab_toc_text(&a, toc);
 	archive = opened(&a);
 	for (int round = 0; round < 2; round++) {

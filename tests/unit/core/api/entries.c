@@ -48,11 +48,10 @@ TEST(entries_are_described)
 	ab_stored(&a, chunked.bytes, chunked.size);
 	ab_toc(&a,
 	       "{'compression_scheme': 'zstd-per-kernel', 'zstd_offset': 64, "
-	       "'zstd_size': "
-	       "%zu, 'toc': {'b#0': {'y': {'type': 'co', 'ordinal': 0, 'original_size': "
-	       "100}, 'gfx90a:xnack+': {'ordinal': 0, 'original_size': 100, 'metadata': "
-	       "{}}}, 'a/gfx942/k.dat': {'type': 'dat', 'ordinal': 1, 'original_size': "
-	       "20000, 'metadata': {'chunk': 4096}}}}",
+	       "'zstd_size': %zu, 'toc': {'b#0': {'y': {'type': 'co', 'ordinal': 0, "
+	       "'original_size': 100}, 'gfx90a:xnack+': {'ordinal': 0, 'original_size': "
+	       "100, 'metadata': {}}}, 'a/gfx942/k.dat': {'type': 'dat', 'ordinal': 1, "
+	       "'original_size': 20000, 'metadata': {'chunk': 4096}}}}",
 	       a.size - 64);
 	archive = opened(&a);
 	assert_int_equal(kpackx_get_entry_count(archive, &n), KPACK_SUCCESS);
@@ -104,8 +103,7 @@ TEST(indices_are_checked)
 	memset(&e, 0xff, sizeof(e));
 	before = e;
 	ab_put(&a, "0123", 4);
-	ab_toc(&a, "{'blobs': [{'offset': 64, 'size': 4}], 'toc': {'a': {'x': "
-		   "{'ordinal': 0}}}}");
+	ab_toc(&a, "{'blobs': [{'offset': 64, 'size': 4}], 'toc': {'a': {'x': @0}}}");
 	archive = opened(&a);
 	for (size_t index = 1; index; index <<= 1) {
 		assert_int_equal(kpackx_get_entry(archive, index, &e),
@@ -173,8 +171,7 @@ TEST(the_papers_calls_have_its_shape)
 
 	(void)unused;
 	ab_put(&a, "0123", 4);
-	ab_toc(&a, "{'blobs': [{'offset': 64, 'size': 4}], 'toc': {'a#0': {'x': "
-		   "{'ordinal': 0}}}}");
+	ab_toc(&a, "{'blobs': [{'offset': 64, 'size': 4}], 'toc': {'a#0': {'x': @0}}}");
 	archive = opened(&a);
 	assert_int_equal(kpack_get_kernel(archive, "b", "x", &data, &n),
 			 KPACK_ERROR_KERNEL_NOT_FOUND);
@@ -232,9 +229,8 @@ static kpack_archive_t opened_stored(struct ab *stored, size_t size, const char 
 	ab_free(stored);
 	ab_toc(&a,
 	       "{'compression_scheme': 'zstd-per-kernel', 'zstd_offset': 64, "
-	       "'zstd_size': "
-	       "%zu, 'toc': {'a': {'x': {'ordinal': 0, 'original_size': %zu, 'metadata': "
-	       "%s}}}}",
+	       "'zstd_size': %zu, 'toc': {'a': {'x': {'ordinal': 0, 'original_size': "
+	       "%zu, 'metadata': %s}}}}",
 	       a.size - 64, size, metadata);
 	return opened(&a);
 }
@@ -432,9 +428,8 @@ TEST(a_kernel_is_decoded_in_place)
 			ab_put(&a, zeros, LARGE);
 		ab_toc(&a,
 		       "{'compression_scheme': '%s', 'zstd_offset': 64, 'zstd_size': "
-		       "%zu, "
-		       "'blobs': [{'offset': 64, 'size': %zu}], 'toc': {'k#0': {'x': "
-		       "{'ordinal': 0, 'original_size': %d}}}}",
+		       "%zu, 'blobs': [{'offset': 64, 'size': %zu}], 'toc': {'k#0': "
+		       "{'x': {'ordinal': 0, 'original_size': %d}}}}",
 		       packed ? "zstd-per-kernel" : "none", a.size - 64, a.size - 64,
 		       LARGE);
 		archive = opened(&a);

@@ -127,14 +127,10 @@ TEST(what_is_added_is_read)
 		uint32_t chunk;
 		bool chunked;
 	} objects[] = {
-		{0, 0, false},
-		{1, 0, false},
-		{100, 4096, false},
-		{4096, 4096, false},
-		{4097, 4096, true},
-		{300000, 0, false},
-		{300000, 100000, true},
-		{300000, 64 << 20, false},
+		{0, 0, false},          {1, 0, false},
+		{100, 4096, false},     {4096, 4096, false},
+		{4097, 4096, true},     {300000, 0, false},
+		{300000, 100000, true}, {300000, 64 << 20, false},
 	};
 
 	for (int how = 0; how < 5; how++) {

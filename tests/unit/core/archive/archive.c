@@ -30,9 +30,7 @@ TEST(a_plain_archive_may_be_larger_than_4_gib)
 	char path[32], data[4];
 	int fd;
 
-	ab_toc(&a,
-	       "{'blobs': [{'offset': %lld, 'size': 4}], 'toc': {'k#0': {'x': "
-	       "{'ordinal': 0}}}}",
+	ab_toc(&a, "{'blobs': [{'offset': %lld, 'size': 4}], 'toc': {'k#0': {'x': @0}}}",
 	       (long long)blob);
 	kp_put_le64(a.bytes + 8, (uint64_t)toc);
 	fd = ab_memfd(a.bytes, 64, path);
@@ -66,8 +64,8 @@ static const struct {
 	{"{'chunk': 5, 't': [1, {'xxh3': 2}], 7: {'chunk': 3}, 'xxh3': " XXH3 "}", 5, 15},
 	{"{[1]: 2, 'chunk': 18446744073709551615}", UINT64_MAX, -1},
 	/* the first counts, of whatever type it is */
-	{"{'xxh3': " XXH3 ", 'xxh3': x'ff0102030405060708090a0b0c0d0eff', 'chunk': 8,"
-	 "'chunk': 9}",
+	{"{'xxh3': " XXH3
+	 ", 'xxh3': x'ff0102030405060708090a0b0c0d0eff', 'chunk': 8,'chunk': 9}",
 	 8, 15},
 	{"{'xxh3': 'a', 'xxh3': " XXH3 ", 'chunk': [1], 'chunk': 9}", 0, -1},
 	{"{'chunk': 0, 'chunk': 9}", 0, -1},
@@ -176,9 +174,8 @@ TEST(compacted_archives_answer_the_same)
 
 	ab_put(&a, "onetwo", 6);
 	ab_toc(&a, "{'group_name': 'g', 'gfx_arch_family': '', 'gfx_arches': ['x', "
-		   "'y']," ENTRIES
-		   ", 'compression_scheme': 'none', 'blobs': [{'offset': 64, 'size': 3},"
-		   "{'offset': 67, 'size': 3}]}");
+		   "'y']," ENTRIES ", 'compression_scheme': 'none', 'blobs': [{'offset': "
+				   "64, 'size': 3},{'offset': 67, 'size': 3}]}");
 	assert_same_archive(&a, 9);
 	a = ab_new(64); /* the architectures come last: nothing follows them */
 	ab_toc(&a, "{'gfx_arches': ['', 'x']}");
@@ -199,9 +196,8 @@ TEST(faults_outlive_compacting)
 	struct kpack_archive *archive;
 	size_t kept, counted;
 
-	ab_toc(&a,
-	       "{'toc': {'a#0': {'x': {'ordinal': 0}, 'y': {'ordinal': 1}}}, 'blobs': "
-	       "[{'offset': 64, 'size': 0}], 'compression_scheme': 'none'}");
+	ab_toc(&a, "{'toc': {'a#0': {'x': @0, 'y': @1}}, 'blobs': [{'offset': 64, "
+		   "'size': 0}], 'compression_scheme': 'none'}");
 	archive = opened(&a);
 	kp_archive_compact(archive);
 	(void)kp_archive_faults(archive, &kept, &counted);

@@ -107,8 +107,7 @@ static struct kpack_archive *archive_of(enum kind kind, const struct ab *stored,
 	ab_toc(&a,
 	       "{'compression_scheme': '%s', 'zstd_offset': 64, 'zstd_size': %zu, "
 	       "'blobs': [{'offset': 64, 'size': %zu}], 'toc': {'a': {'x': {'ordinal': "
-	       "0, "
-	       "'original_size': %zu, 'metadata': {%s%s%s 'chunk': %s%llu}}}}}",
+	       "0, 'original_size': %zu, 'metadata': {%s%s%s 'chunk': %s%llu}}}}}",
 	       kind == PLAIN ? "none" : "zstd-per-kernel", a.size - 64, a.size - 64, size,
 	       hash ? "'xxh3': x'" : "", hash ? hash : "", hash ? "'," : "",
 	       chunk ? "" : "-", (unsigned long long)(chunk ? chunk : 1));

@@ -90,39 +90,32 @@ static const struct {
 	{"{}", "", 0, 0},
 	{"{'toc': {'a': {}}}", "", 0, 0},
 	/* fields in the reference writer's order, and in ours */
-	{"{'format_version': 1, 'group_name': 'g', 'gfx_arch_family': 'f', 'gfx_arches':"
-	 "['gfx900'], 'toc': {'a#0': {'gfx900': {'type': 'co', 'ordinal': 3, "
-	 "'original_size':"
-	 "5}}}, " ZSTD "}",
+	{"{'format_version': 1, 'group_name': 'g', 'gfx_arch_family': 'f', "
+	 "'gfx_arches':['gfx900'], 'toc': {'a#0': {'gfx900': {'type': 'co', 'ordinal': "
+	 "3, 'original_size':5}}}, " ZSTD "}",
 	 "a#0 gfx900 3 co", 0, 0},
 	{"{'gfx_arches': ['gfx900'], " ZSTD
-	 "'toc': {'a#0': {'gfx900': {'original_size': 5,"
-	 "'ordinal': 3, 'type': 'co'}}}}",
+	 "'toc': {'a#0': {'gfx900': {'original_size': 5,'ordinal': 3, 'type': 'co'}}}}",
 	 "a#0 gfx900 3 co", 0, 0},
 	/* neither type nor original_size */
-	{"{'toc': {'a#0': {'gfx900': {'ordinal': 1}}}}", "a#0 gfx900 1 hsaco", 0, 0},
+	{"{'toc': {'a#0': {'gfx900': @1}}}", "a#0 gfx900 1 hsaco", 0, 0},
 	/* sorted, whatever their order in the TOC */
-	{"{'toc': {'b': {'gfx9': {'ordinal': 0}, 'gfx11': {'ordinal': 1}}, 'a/b': "
-	 "{'gfx9':"
-	 "{'ordinal': 2}}, 'a': {'gfx9': {'ordinal': 3}}, 'a#0': {'z': {'ordinal': 4},"
-	 "'y': {'ordinal': 5}, 'x': {'ordinal': 6}}}}",
-	 "a gfx9 3 hsaco;a#0 x 6 hsaco;a#0 y 5 hsaco;a#0 z 4 hsaco;a/b gfx9 2 hsaco;"
-	 "b gfx11 1 hsaco;b gfx9 0 hsaco",
+	{"{'toc': {'b': {'gfx9': @0, 'gfx11': @1}, 'a/b': {'gfx9':@2}, 'a': {'gfx9': "
+	 "@3}, 'a#0': {'z': @4,'y': @5, 'x': @6}}}",
+	 "a gfx9 3 hsaco;a#0 x 6 hsaco;a#0 y 5 hsaco;a#0 z 4 hsaco;a/b gfx9 2 hsaco;b "
+	 "gfx11 1 hsaco;b gfx9 0 hsaco",
 	 0, 0},
 	/* keys that agree in their first eight, sixteen and more bytes */
-	{"{'toc': {'0123456789abcdefg': {'a': {'ordinal': 1}}, '01234567': {'a': "
-	 "{'ordinal':"
-	 "2}}, '0123456789abcdef': {'a': {'ordinal': 3}}, '0123456': {'a': {'ordinal': "
-	 "4}},"
-	 "'': {'a': {'ordinal': 5}}, '012345678': {'a': {'ordinal': 6}}, "
-	 "'0123456789abcdeg':"
-	 "{'a': {'ordinal': 7}}, '0123456789abcdefh': {'a': {'ordinal': 8}}}}",
-	 " a 5 hsaco;0123456 a 4 hsaco;01234567 a 2 hsaco;012345678 a 6 hsaco;"
-	 "0123456789abcdef a 3 hsaco;0123456789abcdefg a 1 hsaco;"
-	 "0123456789abcdefh a 8 hsaco;0123456789abcdeg a 7 hsaco",
+	{"{'toc': {'0123456789abcdefg': {'a': @1}, '01234567': {'a': @2}, "
+	 "'0123456789abcdef': {'a': @3}, '0123456': {'a': @4},'': {'a': @5}, "
+	 "'012345678': {'a': @6}, '0123456789abcdeg':{'a': @7}, '0123456789abcdefh': "
+	 "{'a': @8}}}",
+	 " a 5 hsaco;0123456 a 4 hsaco;01234567 a 2 hsaco;012345678 a 6 "
+	 "hsaco;0123456789abcdef a 3 hsaco;0123456789abcdefg a 1 hsaco;0123456789abcdefh "
+	 "a 8 hsaco;0123456789abcdeg a 7 hsaco",
 	 0, 0},
 	/* bytes above 0x7f sort last */
-	{"{'toc': {'\303\251': {'a': {'ordinal': 1}}, 'z': {'a': {'ordinal': 2}}}}",
+	{"{'toc': {'\303\251': {'a': @1}, 'z': {'a': @2}}}",
 	 "z a 2 hsaco;\303\251 a 1 hsaco", 0, 0},
 	/*
 	 * duplicates: the first field counts, the last architecture counts, binaries are
@@ -130,47 +123,38 @@ static const struct {
 	 */
 	{"{'toc': {'a': {'x': {'ordinal': 1, 'ordinal': 2, 'type': 'p', 'type': 'q'}}}}",
 	 "a x 1 p", 2, 0},
-	{"{'toc': {'a': {'x': {'ordinal': 1}, 'y': {'ordinal': 2}, 'x': {'ordinal': "
-	 "3}}}}",
-	 "a x 3 hsaco;a y 2 hsaco", 1, 0},
-	{"{'toc': {'a': {'x': {'ordinal': 1}}, 'b': {'x': {'ordinal': 2}}, 'a': {'y':"
-	 "{'ordinal': 3}}, 'a': {'x': {'ordinal': 4}}}}",
+	{"{'toc': {'a': {'x': @1, 'y': @2, 'x': @3}}}", "a x 3 hsaco;a y 2 hsaco", 1, 0},
+	{"{'toc': {'a': {'x': @1}, 'b': {'x': @2}, 'a': {'y':@3}, 'a': {'x': @4}}}",
 	 "a x 4 hsaco;a y 3 hsaco;b x 2 hsaco", 3, 0},
-	{"{'toc': {'a': {'x': {'ordinal': 1}}}, 'toc': {'b': {'x': {'ordinal': 2}}}}",
-	 "a x 1 hsaco", 1, 0},
+	{"{'toc': {'a': {'x': @1}}, 'toc': {'b': {'x': @2}}}", "a x 1 hsaco", 1, 0},
 	/* the last of duplicate architectures counts, even if its entry is refused */
-	{"{'toc': {'a': {'x': {'ordinal': 1}, 'x': {'type': 'p'}}}}", "a x 1 hsaco", 1,
-	 1},
+	{"{'toc': {'a': {'x': @1, 'x': {'type': 'p'}}}}", "a x 1 hsaco", 1, 1},
 	/* unknown keys at every level, and keys that are not strings */
 	{"{'new': [1, {'a': nil}], 7: 8, nil: [], 'toc': {[1]: 2, 'a': {3: 4, 'x': "
-	 "{'ordinal':"
-	 "0, 'more': {'ordinal': 5}, 9: 9}}}}",
+	 "{'ordinal':0, 'more': @5, 9: 9}}}}",
 	 "a x 0 hsaco", 0, 0},
 	/* values of the wrong type, and names that are none; each costs one entry */
-	{"{'toc': {'a': 5, 'b': {'x': [], 'y': {'ordinal': 1}}}}", "b y 1 hsaco", 2, 2},
-	{"{'toc': {'a': {'x': {'ordinal': 4294967296}}}}", "", 1, 1},
-	{"{'toc': {'a': {'x': {'ordinal': 4294967295}}}}", "a x 4294967295 hsaco", 0, 0},
+	{"{'toc': {'a': 5, 'b': {'x': [], 'y': @1}}}", "b y 1 hsaco", 2, 2},
+	{"{'toc': {'a': {'x': @4294967296}}}", "", 1, 1},
+	{"{'toc': {'a': {'x': @4294967295}}}", "a x 4294967295 hsaco", 0, 0},
 	{"{'toc': {'a': {'x': {'ordinal': 1, 'metadata': 5}}}}", "a x 1 hsaco", 0, 0},
-	{"{'toc': {'a~b': {'x': {'ordinal': 1}}, 'b': {'': {'ordinal': 1}, 'x\n': {}}}}",
-	 "", 3, 3},
+	{"{'toc': {'a~b': {'x': @1}, 'b': {'': @1, 'x\n': {}}}}", "", 3, 3},
 	/* without the arch level, as in the paper */
 	/* metadata before the other fields */
 	{"{'toc': {'fft/gfx90a:xnack+/k': {'metadata': {'a': 1}, 'ordinal': 4}}}",
 	 "fft/gfx90a:xnack+/k gfx90a:xnack+ 4 hsaco", 0, 0},
-	{"{'toc': {'x/sm_90/k': {'ordinal': 1}, 'x/compute_90/k': {'ordinal': 2},"
-	 "'x/amdgcnspirv/k': {'ordinal': 3}, 'x/gfx/k': {'ordinal': 4}, 'k': {'ordinal': "
-	 "5}}}",
-	 "x/amdgcnspirv/k amdgcnspirv 3 hsaco;x/compute_90/k compute_90 2 hsaco;"
-	 "x/sm_90/k sm_90 1 hsaco",
+	{"{'toc': {'x/sm_90/k': @1, 'x/compute_90/k': @2,'x/amdgcnspirv/k': @3, "
+	 "'x/gfx/k': @4, 'k': @5}}",
+	 "x/amdgcnspirv/k amdgcnspirv 3 hsaco;x/compute_90/k compute_90 2 "
+	 "hsaco;x/sm_90/k sm_90 1 hsaco",
 	 2, 2},
 	/*
 	 * entries with their own offsets: ordinals are numbered in entry order, whatever
 	 * they state
 	 */
 	{"{'compression_scheme': 'none', 'toc': {'a': {'x': {'offset': 64, 'size': 5}, "
-	 "'y':"
-	 "{'offset': 69, 'size': 6, 'ordinal': 17}}, 'b/gfx900': {'offset': 10, 'size': "
-	 "1}}}",
+	 "'y':{'offset': 69, 'size': 6, 'ordinal': 17}}, 'b/gfx900': {'offset': 10, "
+	 "'size': 1}}}",
 	 "a x 0 hsaco;a y 1 hsaco;b/gfx900 gfx900 2 hsaco", 0, 0},
 	{"{'toc': {'a': {'x': {'offset': 64}, 'y': {'size': 6}}}}", "", 2, 2},
 	/* gfx_arches with members that are not valid names */
@@ -205,26 +189,24 @@ TEST(top_fields_are_read)
 	assert_int_equal(toc.scheme, KPACK_COMPRESSION_NOOP);
 	assert_false(toc.has_scheme);
 	kp_toc_fini(&toc);
-	toc = parsed("{'compression_scheme': 'none', 'compression_scheme': 'x', "
-		     "'zstd_size': 1,"
-		     "'zstd_size': 'x', 'gfx_arches': ['a'], 'gfx_arches': 5, 'blobs': [{"
-		     "'offset': 1, 'size': 2, 'offset': 'x', 'size': 'x'}], 'blobs': 5}");
+	toc = parsed(
+		"{'compression_scheme': 'none', 'compression_scheme': 'x', 'zstd_size': "
+		"1,'zstd_size': 'x', 'gfx_arches': ['a'], 'gfx_arches': 5, 'blobs': "
+		"[{'offset': 1, 'size': 2, 'offset': 'x', 'size': 'x'}], 'blobs': 5}");
 	assert_true(toc.n_blobs == 1 && toc.blobs[0].offset == 1 &&
 		    toc.blobs[0].size == 2);
 	assert_true(toc.n_arches == 1 && toc.zstd_size == 1);
 	assert_int_equal(toc.faults.counted, 4);
 	kp_toc_fini(&toc);
-	toc = parsed(
-		"{'zstd_shared': {'offset': 1, 'size': 2, 'block_size': 3, 'offset': 9, "
-		"'unique_size': 4, 'objects': x'0102', 'frames': x'03', 'objects': 5, "
-		"'dictionary_size': 6, 'size': nil, 'x': 1}}");
+	toc = parsed("{'zstd_shared': {'offset': 1, 'size': 2, 'block_size': 3, "
+		     "'offset': 9, 'unique_size': 4, 'objects': x'0102', 'frames': "
+		     "x'03', 'objects': 5, 'dictionary_size': 6, 'size': nil, 'x': 1}}");
 	assert_true(toc.has_shared && toc.shared.offset == 1 && toc.shared.size == 2);
 	assert_true(toc.shared.dictionary_size == 6 && toc.shared.objects.size == 2);
 	kp_toc_fini(&toc);
 	/* a size that is wrong is not mistaken for one that is not stated */
 	toc = parsed(
-		"{'toc': {'a': {'v': {'ordinal': 0}, 'x': {'ordinal': 0, "
-		"'original_size': "
+		"{'toc': {'a': {'v': @0, 'x': {'ordinal': 0, 'original_size': "
 		"18446744073709551615}, 'y': {'ordinal': 0, 'original_size': -5}}}}");
 	assert_true(find(&toc, "a", "v")->size == KP_TOC_NO_SIZE);
 	for (const char *name = "x"; *name; name = *name == 'x' ? "y" : "") {
@@ -236,9 +218,8 @@ TEST(top_fields_are_read)
 
 TEST(entries_with_a_place_have_blobs)
 {
-	struct kp_toc toc =
-		parsed("{'toc': {'b': {'x': {'offset': 64, 'size': 5}}, 'a': {'x':"
-		       "{'offset': 69, 'size': 6}}}}");
+	struct kp_toc toc = parsed("{'toc': {'b': {'x': {'offset': 64, 'size': 5}}, 'a': "
+				   "{'x':{'offset': 69, 'size': 6}}}}");
 	const struct kp_toc_entry *a = find(&toc, "a", "x"), *b = find(&toc, "b", "x");
 
 	assert_int_equal(toc.n_blobs, 2);
@@ -249,8 +230,8 @@ TEST(entries_with_a_place_have_blobs)
 
 	/* with a blobs array, the entries' own offsets do not count */
 	toc = parsed(
-		"{'blobs': [{'offset': 1, 'size': 2}], 'toc': {'a': {'x': {'offset': 64,"
-		"'size': 5}, 'y': {'offset': 64, 'size': 5, 'ordinal': 0}}}}");
+		"{'blobs': [{'offset': 1, 'size': 2}], 'toc': {'a': {'x': {'offset': "
+		"64,'size': 5}, 'y': {'offset': 64, 'size': 5, 'ordinal': 0}}}}");
 	assert_int_equal(toc.n_blobs, 1);
 	assert_true(find(&toc, "a", "x")->ordinal >= 1);
 	assert_int_equal(find(&toc, "a", "y")->ordinal, 0);
@@ -263,8 +244,8 @@ TEST(entries_with_a_place_have_blobs)
  */
 TEST(an_ordinal_names_no_other_entrys_place)
 {
-	struct kp_toc toc = parsed("{'toc': {'a': {'x': {'offset': 64, 'size': 5}, 'y':"
-				   "{'ordinal': 0}}}}");
+	struct kp_toc toc =
+		parsed("{'toc': {'a': {'x': {'offset': 64, 'size': 5}, 'y':@0}}}");
 	const struct kp_toc_entry *y = find(&toc, "a", "y");
 
 	assert_true(!y || y->ordinal >= toc.n_blobs);
@@ -290,9 +271,9 @@ TEST(nesting_of_metadata_is_bounded)
 		err = parse_bytes(bytes, n + depth + 1, &toc);
 		if (depth == KP_MSGPACK_DEPTH_MAX) {
 			assert_int_equal(err, KPACK_ERROR_MSGPACK_PARSE_FAILED);
-			assert_string_equal(why.text,
-					    "toc: byte 68 of 69: nested deeper than "
-					    "32 levels");
+			assert_string_equal(
+				why.text,
+				"toc: byte 68 of 69: nested deeper than 32 levels");
 			continue;
 		}
 		assert_int_equal(err, KPACK_SUCCESS);
@@ -327,8 +308,7 @@ TEST(many_keys_are_sorted_found_and_filtered)
 		snprintf(text, sizeof(text), "'lib/of/some/length/lib%u.so#%u'", k / 100,
 			 k);
 		mp_pack_value(&pk, text);
-		snprintf(text, sizeof(text),
-			 "{'%s': {'ordinal': %u}, 'gfx9': {'ordinal': 2}}",
+		snprintf(text, sizeof(text), "{'%s': @%u, 'gfx9': @2}",
 			 i < N ? "gfx1100" : "gfx1101", k);
 		mp_pack_value(&pk, text);
 	}
@@ -375,13 +355,12 @@ static void expect_more(const struct kp_toc *toc, const char *key, const char *a
 
 TEST(what_is_not_known_is_kept)
 {
-	struct kp_toc toc = parsed(
-		"{'toc': {'b': {'y': {1: 2, 'ordinal': 1, 3: 4, 5: 6}, 'x': {'ordinal': "
-		"2, 7: 8}},"
-		"'a': {'z': {9: 9, 'ordinal': 3}, 'x': {'ordinal': 4}, 'y': {10: 10,"
-		"'ordinal': 5}, 'y': {'ordinal': 6, 11: 11}},"
-		"'b': {'z': {12: 12, 'ordinal': 7}, 'y': {'ordinal': 8, 13: 13}},"
-		"'c': {'x': {14: 14}, 'y': {'ordinal': 9}}}}");
+	struct kp_toc toc =
+		parsed("{'toc': {'b': {'y': {1: 2, 'ordinal': 1, 3: 4, 5: 6}, 'x': "
+		       "{'ordinal': 2, 7: 8}},'a': {'z': {9: 9, 'ordinal': 3}, 'x': @4, "
+		       "'y': {10: 10,'ordinal': 5}, 'y': {'ordinal': 6, 11: 11}},'b': "
+		       "{'z': {12: 12, 'ordinal': 7}, 'y': {'ordinal': 8, 13: 13}},'c': "
+		       "{'x': {14: 14}, 'y': @9}}}");
 
 	expect_more(&toc, "a", "x", "");
 	expect_more(&toc, "a", "y", "\x0b\x0b");

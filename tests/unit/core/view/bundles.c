@@ -127,17 +127,16 @@ TEST(code_of_binaries)
 		const char *bundles[4];       /* path, what it has, ... */
 	} cases[] = {
 		{"lib/x#0 gfx90a 1; lib/x#0 gfx1030 0; lib/x#0 gfx90a:xnack+:sramecc- 2 "
-		 "co; "
-		 "lib/x#12 gfx1030 3",
+		 "co; lib/x#12 gfx1030 3",
 		 NULL,
 		 {"hipfb/lib/x/0.hipfb",
 		  HIP "gfx1030=aaaa " HIP "gfx90a=bbbb " HIP
 		      "gfx90a:sramecc-:xnack+=cccc ",
 		  "hipfb/lib/x/12.hipfb", HIP "gfx1030=cc "}},
 		/* files, bitcode, code for all or other GPUs, empty entries */
-		{"x#0 gfx90a 0 dat; x#0 gfx942 1 bc; x#0 generic 1 co; "
-		 "x#0 sm_80 2 cubin openmp-nvptx64-nvidia-cuda--sm_80; x#0 gfx1030 4; "
-		 "rocblas/gfx90a/k gfx90a 0",
+		{"x#0 gfx90a 0 dat; x#0 gfx942 1 bc; x#0 generic 1 co; x#0 sm_80 2 cubin "
+		 "openmp-nvptx64-nvidia-cuda--sm_80; x#0 gfx1030 4; rocblas/gfx90a/k "
+		 "gfx90a 0",
 		 NULL,
 		 {"hipfb/x/0.hipfb", ""}},
 		{"x#0 gfx90a 0; x#0 gfx1030 1; x#1 gfx90a 2",
@@ -246,12 +245,11 @@ TEST(names_in_hipfb)
 {
 	struct kpack_archive *a = with_toc(
 		"{'p': {'generic': {'ordinal': 0, 'metadata': {'path': 'hipfb/p'}}}, "
-		"'q': {'generic': {'ordinal': 0, 'metadata': {'path': 'hipfb'}}}, "
-		"'r': {'generic': {'ordinal': 0, 'metadata': {'path': 'hipfbs'}}}, "
+		"'q': {'generic': {'ordinal': 0, 'metadata': {'path': 'hipfb'}}}, 'r': "
+		"{'generic': {'ordinal': 0, 'metadata': {'path': 'hipfbs'}}}, "
 		/* a directory has the name of a bundle */
-		"'x#0': {'gfx90a': {'ordinal': 0}}, 'x/0.hipfb#0': {'gfx90a': "
-		"{'ordinal': 1}}, "
-		"'../z#0': {'gfx90a': {'ordinal': 0}}}");
+		"'x#0': {'gfx90a': @0}, 'x/0.hipfb#0': {'gfx90a': @1}, '../z#0': "
+		"{'gfx90a': @0}}");
 	struct kp_view *v = new_view(&a, 1, &with_bundles);
 	const char *const *texts;
 	uint32_t name, dir;
@@ -285,7 +283,7 @@ TEST(too_many_objects)
 		size_t kept;
 
 		for (size_t i = 0; i < n; i++)
-			end += sprintf(end, "'gfx%zu': {'ordinal': 0}, ", 100000 + i);
+			end += sprintf(end, "'gfx%zu': @0, ", 100000 + i);
 		strcpy(end, "}}");
 		a = with_toc(toc);
 		free(toc);

@@ -18,9 +18,8 @@ static void expect_path(const struct kp_entry_path *p, enum kp_view_kind kind,
 TEST(test_kinds)
 {
 	struct kpack_archive *a = with_toc(
-		"{'a.so#2': {'gfx1100': {'ordinal': 0}}, "
-		"'b': {'gfx1100': {'ordinal': 0, 'metadata': {'path': 'share/b'}}}, "
-		"'rocblas/gfx1100/k': {'gfx1100': {'ordinal': 0}}}");
+		"{'a.so#2': {'gfx1100': @0}, 'b': {'gfx1100': {'ordinal': 0, 'metadata': "
+		"{'path': 'share/b'}}}, 'rocblas/gfx1100/k': {'gfx1100': @0}}");
 	struct kp_entry_path p[KP_ENTRY_PATHS];
 
 	assert_int_equal(kp_entry_paths(a, 0, NULL, p), 1);

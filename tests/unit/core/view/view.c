@@ -90,18 +90,16 @@ static const struct {
 	size_t conflicts;
 } cases[] = {
 	{"{}", "", 0},
-	{"{'lib/x.so#0': {'gfx1030': {'ordinal': 0}, 'gfx90a:xnack+': {'ordinal': 1}},"
-	 "'lib/x.so#1': {'gfx90a:xnack+': {'ordinal': 2}}, 'lib/y': {'gfx9': {'ordinal': "
-	 "0,"
-	 "'type': 'co'}}, 'z': {'generic': {'ordinal': 0, 'type': 'dat'}}}",
+	{"{'lib/x.so#0': {'gfx1030': @0, 'gfx90a:xnack+': @1},'lib/x.so#1': "
+	 "{'gfx90a:xnack+': @2}, 'lib/y': {'gfx9': {'ordinal': 0,'type': 'co'}}, 'z': "
+	 "{'generic': {'ordinal': 0, 'type': 'dat'}}}",
 	 "toc/lib/x.so/gfx1030.hsaco toc/lib/x.so/gfx90a:xnack+#1.hsaco "
 	 "toc/lib/x.so/gfx90a:xnack+.hsaco toc/lib/y/gfx9.co toc/z/generic.dat ",
 	 0},
 	{"{'rocblas/gfx1100/k': {'ordinal': 0, 'type': 'co'}, "
-	 "'hipblaslt/gfx1100/gemm_kernel_1':"
-	 "{'type': 'co', 'ordinal': 1, 'metadata': {'M': 4096}}, 'aotriton/gfx1100/fwd': "
-	 "{"
-	 "'gfx1100': {'ordinal': 2}}, 'fft/gfx1100/1024/single/kernel': {'ordinal': 3}}",
+	 "'hipblaslt/gfx1100/gemm_kernel_1':{'type': 'co', 'ordinal': 1, 'metadata': "
+	 "{'M': 4096}}, 'aotriton/gfx1100/fwd': {'gfx1100': @2}, "
+	 "'fft/gfx1100/1024/single/kernel': @3}",
 	 "aotriton/kernels/gfx1100/fwd.hsaco "
 	 "hipblaslt/library/TensileLibrary/gfx1100/gemm_kernel_1.co "
 	 "rocblas/library/gfx1100/k.co toc/aotriton/gfx1100/fwd/gfx1100.hsaco "
@@ -116,28 +114,22 @@ static const struct {
 	{"{'aotriton/a/k': {'a': {'ordinal': 0, 'metadata': {'path': ''}}}}",
 	 "toc/aotriton/a/k/a.hsaco ", 1},
 	/* architectures and types that are not valid file names */
-	{"{'k': {'a/b': {'ordinal': 0}, '.': {'ordinal': 0, 'type': '..'}, '..': "
-	 "{'ordinal': 0,"
-	 "'type': '/x'}, 'c': {'ordinal': 0}}}",
+	{"{'k': {'a/b': @0, '.': {'ordinal': 0, 'type': '..'}, '..': {'ordinal': "
+	 "0,'type': '/x'}, 'c': @0}}",
 	 "toc/k/.... toc/k/c.hsaco ", 2},
 	/* a directory wins over a file, whichever comes first */
-	{"{'a': {'x': {'ordinal': 0}}, 'a/x.hsaco': {'y': {'ordinal': 1}}}",
-	 "toc/a/x.hsaco/y.hsaco ", 1},
+	{"{'a': {'x': @0}, 'a/x.hsaco': {'y': @1}}", "toc/a/x.hsaco/y.hsaco ", 1},
 	{"{'k': {'a': {'ordinal': 0, 'metadata': {'path': 'p/q'}}, 'b': {'ordinal': 1, "
-	 "'metadata':"
-	 "{'path': 'p'}}, 'c': {'ordinal': 2, 'metadata': {'path': 'p/q/r'}}}}",
+	 "'metadata':{'path': 'p'}}, 'c': {'ordinal': 2, 'metadata': {'path': "
+	 "'p/q/r'}}}}",
 	 "p/q/r toc/k/a.hsaco toc/k/b.hsaco toc/k/c.hsaco ", 2},
 	/* index 0 is the same name with and without "#0" */
-	{"{'a': {'x': {'ordinal': 0}}, 'a#0': {'x': {'ordinal': 0}}}", "toc/a/x.hsaco ",
-	 0},
-	{"{'a': {'x': {'ordinal': 0}}, 'a#0': {'x': {'ordinal': 1}}}", "toc/a/x.hsaco ",
-	 1},
+	{"{'a': {'x': @0}, 'a#0': {'x': @0}}", "toc/a/x.hsaco ", 0},
+	{"{'a': {'x': @0}, 'a#0': {'x': @1}}", "toc/a/x.hsaco ", 1},
 	/*
 	 * names that differ only in their index, and other names that sort between them
 	 */
-	{"{'a#10': {'x': {'ordinal': 0}}, 'a#2': {'x': {'ordinal': 1}}, 'a': {'x': "
-	 "{'ordinal': 2},"
-	 "'x#2': {'ordinal': 1}}}",
+	{"{'a#10': {'x': @0}, 'a#2': {'x': @1}, 'a': {'x': @2,'x#2': @1}}",
 	 "toc/a/x#10.hsaco toc/a/x#2.hsaco toc/a/x.hsaco ", 0},
 };
 
@@ -165,12 +157,10 @@ TEST(entries_have_paths)
 
 TEST(names_of_one_content_are_links)
 {
-	struct kpack_archive *a = with_toc(
-		"{'a#0': {'x': {'ordinal': 0}, 'y': {'ordinal': 0, 'metadata': {'path': "
-		"'p/a'}}},"
-		"'b': {'x': {'ordinal': 0}, 'y': {'ordinal': 1}},"
-		"'c': {'x': {'ordinal': 2}, 'y': {'ordinal': 3}, 'z': {'ordinal': 3}},"
-		"'rocblas/x/k': {'x': {'ordinal': 1}}}");
+	struct kpack_archive *a =
+		with_toc("{'a#0': {'x': @0, 'y': {'ordinal': 0, 'metadata': {'path': "
+			 "'p/a'}}},'b': {'x': @0, 'y': @1},'c': {'x': @2, 'y': @3, 'z': "
+			 "@3},'rocblas/x/k': {'x': @1}}");
 	struct kp_view *v = new_view(&a, 1, NULL);
 
 	assert_ptr_equal(file_at(v, "toc/a/x.hsaco"), file_at(v, "p/a"));
@@ -193,12 +183,9 @@ TEST(equal_hashes_are_one_file_across_archives)
 		with_toc("{'a': {'x': {'ordinal': 0, 'metadata': {'xxh3': " HASH_A
 			 "}}}}"),
 		with_toc("{'a': {'x': {'ordinal': 1, 'metadata': {'xxh3': " HASH_A
-			 "}}, 'y': {"
-			 "'ordinal': 1, 'metadata': {'xxh3': " HASH_A
-			 "}}}, 'b': {'x': {'ordinal':"
-			 "2, 'metadata': {'xxh3': " HASH_B
-			 "}}, 'y': {'ordinal': 3, 'metadata': {"
-			 "'xxh3': " HASH_A "}}}}"),
+			 "}}, 'y': {'ordinal': 1, 'metadata': {'xxh3': " HASH_A
+			 "}}}, 'b': {'x': {'ordinal':2, 'metadata': {'xxh3': " HASH_B
+			 "}}, 'y': {'ordinal': 3, 'metadata': {'xxh3': " HASH_A "}}}}"),
 	};
 	struct kp_view *v = new_view(archives, 2, NULL);
 
@@ -305,8 +292,8 @@ TEST(directories_are_found_by_path)
 	static const char *const same[] = {"lib/x", "/lib/x", "lib//x/", "///lib///x///"};
 	static const char *const none[] = {"lib/x/n",  "lib/z", "x",
 					   "lib/x/n/", ".",     "lib/../lib"};
-	struct kpack_archive *a = with_toc("{'n': {'generic': {'ordinal': 2, 'metadata': "
-					   "{'path': 'lib/x/n'}}}}");
+	struct kpack_archive *a = with_toc(
+		"{'n': {'generic': {'ordinal': 2, 'metadata': {'path': 'lib/x/n'}}}}");
 	struct kp_view *v = new_view(&a, 1, NULL);
 	struct kp_view_name name;
 	uint32_t dir;
@@ -328,8 +315,8 @@ TEST(directories_are_found_by_path)
 TEST(names_are_hidden)
 {
 	struct kpack_archive *a = with_toc(
-		"{'n': {'generic': {'ordinal': 2, 'metadata': {'path': 'lib/a'}}}, "
-		"'m': {'generic': {'ordinal': 1, 'metadata': {'path': 'lib/b'}}}}");
+		"{'n': {'generic': {'ordinal': 2, 'metadata': {'path': 'lib/a'}}}, 'm': "
+		"{'generic': {'ordinal': 1, 'metadata': {'path': 'lib/b'}}}}");
 	struct kp_view *v = new_view(&a, 1, NULL);
 	struct kp_view_name lib;
 
@@ -354,16 +341,14 @@ static uint64_t dir_id(const struct kp_view *v, const char *path)
 
 TEST(ids_stay_when_a_view_is_built_again)
 {
-	static const char toc[] =
-		"{'lib/a#0': {'x': {'ordinal': 0}, 'y': {'ordinal': 1}}, 'b': {"
-		"'x': {'ordinal': 2, 'metadata': {'path': 'p/q'}}}}";
+	static const char toc[] = "{'lib/a#0': {'x': @0, 'y': @1}, 'b': {'x': "
+				  "{'ordinal': 2, 'metadata': {'path': 'p/q'}}}}";
 	struct kpack_archive *archives[] = {
 		with_toc(toc),
 		with_toc(toc),
-		with_toc("{'0': {'x': {'ordinal': 3}}}"),
-		with_toc("{'lib/a#0': {'x': {'ordinal': 1}, 'y': {'ordinal': 1}}, 'b': "
-			 "{'x': {"
-			 "'ordinal': 2, 'metadata': {'path': 'p/q'}}}}"),
+		with_toc("{'0': {'x': @3}}"),
+		with_toc("{'lib/a#0': {'x': @1, 'y': @1}, 'b': {'x': {'ordinal': 2, "
+			 "'metadata': {'path': 'p/q'}}}}"),
 	};
 	struct kp_view *one = new_view(archives, 1, NULL);
 	struct kp_view *again = new_view(archives + 1, 1, NULL);
@@ -396,7 +381,7 @@ TEST(ids_stay_when_a_view_is_built_again)
 /* An uncompressed archive of another build can have an identical table. */
 TEST(archives_of_another_time_are_others)
 {
-	static const char toc[] = "{'a': {'x': {'ordinal': 0}}}";
+	static const char toc[] = "{'a': {'x': @0}}";
 	struct kpack_archive *archives[3] = {with_toc(toc), with_toc(toc)};
 	struct kp_view *v;
 	uint64_t id;
