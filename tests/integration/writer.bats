@@ -54,6 +54,10 @@ objects() { # of several kinds; out: the lines
 		assert (a.top["group_name"], a.top["gfx_arch_family"]) == ("G", "F")
 		m = a.top["toc"]["db/c.dat"]["generic"]["metadata"]
 		assert [k for k in m if k != "chunk"] == ["path", "xxh3", "mode", "library", "role"], m
+		assert (m["path"], m["mode"], m["library"], m["role"]) == ("db/c.dat", 0o755, "fft", "plan"), m
+		one, two = a.top["toc"]["lib/a.so#0"]["gfx1100"], a.top["toc"]["lib/a.so#1"]["gfx90a:sramecc-:xnack+"]
+		assert list(one["metadata"]) == ["target", "xxh3"] and one["type"] == "hsaco"
+		assert one["ordinal"] == two["ordinal"], "equal bytes are stored once"
 		END
 	done
 }

@@ -44,7 +44,7 @@ TEST(an_archive_is_queried)
 	uint8_t *data = ab_data(1024, 1);
 	struct ab a = fixture(data);
 	kpack_archive_t archive = opened(&a);
-	const char *text = NULL, *again = NULL;
+	const char *text = NULL, *again = NULL, **arches = NULL;
 	void *first = NULL, *second = NULL;
 	size_t n = 0;
 
@@ -52,6 +52,8 @@ TEST(an_archive_is_queried)
 	assert_int_equal(n, 2);
 	assert_int_equal(kpack_get_architecture(archive, 1, &text), KPACK_SUCCESS);
 	assert_string_equal(text, "gfx1101");
+	assert_int_equal(kpack_get_architectures(archive, &arches, &n), KPACK_SUCCESS);
+	assert_true(n == 2 && arches[1] == text && !arches[2]);
 	assert_int_equal(kpack_get_binary_count(archive, &n), KPACK_SUCCESS);
 	assert_int_equal(n, 2);
 	assert_int_equal(kpack_get_binary(archive, 0, &text), KPACK_SUCCESS);

@@ -42,36 +42,6 @@ static kpack_archive_t with_keys(const char *const *keys, size_t n)
 	return opened(&a);
 }
 
-/* --- architectures -------------------------------------------------------------------- */
-
-TEST(architectures_are_listed_as_stored)
-{
-	struct ab a = ab_new(16);
-	const char **arches = NULL, **again = NULL;
-	kpack_archive_t archive;
-	size_t n = 0;
-
-	ab_toc(&a, "{'gfx_arches': ['gfx942:xnack+', 'gfx90a', 'gfx90a']}");
-	archive = opened(&a);
-	assert_int_equal(kpack_get_architectures(archive, &arches, &n), KPACK_SUCCESS);
-	assert_int_equal(n, 3);
-	assert_string_equal(arches[0], "gfx942:xnack+");
-	assert_string_equal(arches[1], "gfx90a");
-	assert_string_equal(arches[2], "gfx90a");
-	assert_null(arches[3]);
-	assert_int_equal(kpack_get_architectures(archive, &again, &n), KPACK_SUCCESS);
-	assert_ptr_equal(arches, again);
-	kpack_close(archive);
-
-	a = ab_new(16);
-	ab_toc(&a, "{}");
-	archive = opened(&a);
-	assert_int_equal(kpack_get_architectures(archive, &arches, &n), KPACK_SUCCESS);
-	assert_int_equal(n, 0);
-	assert_null(arches[0]);
-	kpack_close(archive);
-}
-
 /* --- kernels -------------------------------------------------------------------------- */
 
 /* WANT: the names, each followed by a space. */

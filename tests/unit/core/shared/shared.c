@@ -152,26 +152,6 @@ TEST(objects_are_their_extents)
 	assert_int_equal(kp_pool_held(), 0);
 }
 
-/* The parts of the stored bytes add up. */
-TEST(stored_parts_add_up)
-{
-	uint64_t sum = 0, first;
-	struct table t = {0};
-	struct kp_shared *s;
-
-	for (uint64_t at = 0, n; at < UNIQUE; at += n) {
-		n = UNIQUE - at < 123456 ? UNIQUE - at : 123456;
-		put_number(&t, 1);
-		put_number(&t, n << 1);
-	}
-	opens(&t, &s);
-	for (uint32_t i = 0; i < kp_shared_count(s); i++)
-		sum += kp_shared_object_stored(s, i);
-	first = frames[0] | (uint64_t)frames[1] << 8;
-	assert_int_equal(sum + first, file_size);
-	kp_shared_close(s);
-}
-
 /* An object of COUNT bytes, each in another block; or one of all extents in one block. */
 static void put_scattered(struct table *t, uint32_t count, bool spread)
 {
@@ -308,33 +288,6 @@ TEST(the_dictionary_stays_in_a_small_pool)
 		flip_dictionary();
 	}
 	kp_pool_limit(KP_POOL_BYTES);
-	kp_shared_close(s);
-	assert_int_equal(kp_pool_held(), 0);
-}
-
-TEST(damage_is_that_of_a_block)
-{
-	uint64_t end = frames[0] | (uint64_t)frames[1] << 8;
-	struct table t = {0};
-	uint8_t byte, got[2];
-	struct kp_shared *s;
-
-	end += frames[4] | (uint64_t)frames[5] << 8 | (uint64_t)frames[6] << 16;
-	put_number(&t, 1);
-	put_number(&t, (uint64_t)UNIQUE << 1);
-	opens(&t, &s);
-	assert_int_equal(pread(fd, &byte, 1, (off_t)end - 1), 1);
-	byte ^= 1;
-	assert_int_equal(pwrite(fd, &byte, 1, (off_t)end - 1), 1);
-	assert_int_equal(kp_shared_read(s, 0, BLOCK, got, 2, &why), 0);
-	for (int i = 0; i < 2; i++) {
-		assert_int_equal(kp_shared_read(s, 0, BLOCK - 1, got, 2, &why),
-				 KPACK_ERROR_DECOMPRESSION_FAILED);
-		assert_has(why.text, "block 0");
-	}
-	byte ^= 1;
-	assert_int_equal(pwrite(fd, &byte, 1, (off_t)end - 1), 1);
-	assert_int_equal(kp_shared_read(s, 0, BLOCK - 1, got, 2, &why), 0);
 	kp_shared_close(s);
 	assert_int_equal(kp_pool_held(), 0);
 }
