@@ -87,7 +87,7 @@ TEST(decoding_finds_its_metadata)
 		ab_frame(&a, "one", 3);
 		ab_toc(&a,
 		       "{" ZSTD ", 'toc': {'a': {'v': {'metadata': %s, 'ordinal': 0, "
-				"'original_size': 3}}}}",
+		       "'original_size': 3}}}}",
 		       a.size - 64, facts[i].map);
 		archive = opened(&a);
 		for (int compacted = 0; compacted < 2; compacted++) {
@@ -175,7 +175,7 @@ TEST(compacted_archives_answer_the_same)
 	ab_put(&a, "onetwo", 6);
 	ab_toc(&a, "{'group_name': 'g', 'gfx_arch_family': '', 'gfx_arches': ['x', "
 		   "'y']," ENTRIES ", 'compression_scheme': 'none', 'blobs': [{'offset': "
-				   "64, 'size': 3},{'offset': 67, 'size': 3}]}");
+		   "64, 'size': 3},{'offset': 67, 'size': 3}]}");
 	assert_same_archive(&a, 9);
 	a = ab_new(64); /* the architectures come last: nothing follows them */
 	ab_toc(&a, "{'gfx_arches': ['', 'x']}");

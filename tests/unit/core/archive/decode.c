@@ -364,46 +364,6 @@ TEST(what_is_wrong_is_found)
 	}
 }
 
-/* A seek table of three rows: one word of it is changed, or the entry says other sizes. */
-TEST(seek_tables_that_lie_are_refused)
-{
-	static const size_t sizes[] = {0, 1, 250001, 200000, 300000, 300001};
-	static const uint64_t chunks[] = {1, 4095, CHUNK + 1, KP_CHUNK_MAX + 1,
-					  UINT64_MAX};
-	struct ab a = ab_seekable(data, 250000, CHUNK, false);
-	size_t rows = a.size - 9 - 3 * 8, n = 0;
-
-	for (size_t at = rows - 8; at < a.size; at += at == a.size - 9 ? 5 : 4, n++) {
-		static uint8_t buf[CHUNK];
-		struct kpack_archive *archive;
-		struct kp_chunks *c = NULL;
-		kpack_error_t err;
-
-		a.bytes[at]++;
-		archive = archive_of(CHUNKS, &a, 250000, NULL, CHUNK);
-		err = kp_chunks_open(archive, 0, &c, &why);
-		for (uint64_t k = 0; k < 3 && !err; k++)
-			err = kp_chunks_read(c, k, buf, &why);
-		assert_int_equal(err, KPACK_ERROR_INVALID_FORMAT);
-		kp_chunks_close(c);
-		kp_archive_close(archive);
-		a.bytes[at]--;
-	}
-	assert_int_equal(n, 10);
-	for (size_t i = 0; i < COUNT(sizes) + COUNT(chunks); i++) {
-		bool size = i < COUNT(sizes);
-		struct kpack_archive *archive =
-			archive_of(CHUNKS, &a, size ? sizes[i] : 250000, NULL,
-				   size ? CHUNK : chunks[i - COUNT(sizes)]);
-		struct kp_chunks *c = NULL;
-
-		assert_int_equal(kp_chunks_open(archive, 0, &c, &why),
-				 KPACK_ERROR_INVALID_FORMAT);
-		kp_archive_close(archive);
-	}
-	ab_free(&a);
-}
-
 /* Damage of one chunk is that of no other one; a range that it has is not read. */
 TEST(a_damaged_chunk_fails_alone)
 {

@@ -272,31 +272,6 @@ TEST(names_in_hipfb)
 	kp_archive_close(a);
 }
 
-/* A header has few enough entries for every reader. */
-TEST(too_many_objects)
-{
-	for (size_t n = KP_BUNDLE_ENTRIES_MAX - 1; n <= KP_BUNDLE_ENTRIES_MAX; n++) {
-		char *toc = malloc(64 * n + 64), *end = toc + sprintf(toc, "{'x#0': {");
-		struct kpack_archive *a;
-		struct kp_view *v;
-		uint32_t name, dir;
-		size_t kept;
-
-		for (size_t i = 0; i < n; i++)
-			end += sprintf(end, "'gfx%zu': @0, ", 100000 + i);
-		strcpy(end, "}}");
-		a = with_toc(toc);
-		free(toc);
-		v = new_view(&a, 1, &with_bundles);
-		assert_int_equal(find_name(v, "hipfb/x/0.hipfb", &name, &dir),
-				 n < KP_BUNDLE_ENTRIES_MAX);
-		(void)kp_view_conflicts(v, &kept, NULL);
-		assert_int_equal(kept, n == KP_BUNDLE_ENTRIES_MAX);
-		kp_view_free(v);
-		kp_archive_close(a);
-	}
-}
-
 /* The bundles at hipfb/x/0.hipfb, in order: class, "all" or a number, and contents. */
 static const char *variants(const struct kp_view *v)
 {
