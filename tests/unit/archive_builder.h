@@ -50,4 +50,42 @@ static inline kpack_error_t ab_open(const struct ab *a, struct kpack_archive **o
 	return ab_open_bytes(a->bytes, a->size, out, why);
 }
 
+/* Open archive A, which is one, and free its bytes. */
+static inline struct kpack_archive *ab_opened(struct ab *a)
+{
+	struct kpack_archive *archive = NULL;
+	struct kpackx_error error;
+
+	if (ab_open(a, &archive, &error)) {
+		fprintf(stderr, "archive_builder: %s\n", error.text);
+		abort();
+	}
+	ab_free(a);
+	return archive;
+}
+
+/*
+ * An archive of the entry a for x, which has SIZE bytes and this metadata, and which is STORED
+ * so; frees STORED.
+ */
+static inline struct kpack_archive *ab_entry(bool plain, struct ab *stored, size_t size,
+					     const char *metadata)
+{
+	struct ab a = plain ? ab_new(64) : ab_new_zstd();
+
+	if (plain)
+		ab_put(&a, stored->bytes, stored->size);
+	else
+		ab_stored(&a, stored->bytes, stored->size);
+	ab_free(stored);
+	ab_toc(&a,
+	       "{'compression_scheme': '%s', 'zstd_offset': 64, 'zstd_size': %zu, "
+	       "'blobs': "
+	       "[{'offset': 64, 'size': %zu}], 'toc': {'a': {'x': {'ordinal': 0, "
+	       "'original_size': %zu, 'metadata': %s}}}}",
+	       plain ? "none" : "zstd-per-kernel", a.size - 64, a.size - 64, size,
+	       metadata);
+	return ab_opened(&a);
+}
+
 #endif

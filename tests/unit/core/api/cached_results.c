@@ -7,17 +7,6 @@
 #include "core/rocm_kpack/kpackx.h"
 #include "tests/unit/unit.h"
 
-static kpack_archive_t opened(struct ab *a)
-{
-	struct kpackx_error why;
-	kpack_archive_t archive = NULL;
-
-	if (ab_open(a, &archive, &why) != KPACK_SUCCESS)
-		fail_msg("open: %s", why.text);
-	ab_free(a);
-	return archive;
-}
-
 /* An archive of empty objects; each string is "KEY ARCH,ARCH". */
 static kpack_archive_t with_keys(const char *const *keys, size_t n)
 {
@@ -39,7 +28,7 @@ static kpack_archive_t with_keys(const char *const *keys, size_t n)
 	       "{'gfx_arches': ['x', 'y'], 'blobs': [{'offset': 64, 'size': 0}], 'toc': "
 	       "{%s}}",
 	       toc);
-	return opened(&a);
+	return ab_opened(&a);
 }
 
 /* --- kernels -------------------------------------------------------------------------- */
@@ -156,7 +145,7 @@ TEST(metadata_is_json)
 		   "'type': 'co', 'metadata': {'path': 'a\"b', 'path': 'second', 'xxh3': "
 		   "x'00ff', 'n': {5: [nil, -1, 1.5]}}}}, 'lib/x.so#1': {'gfx90a': "
 		   "{'metadata': {}, 'ordinal': 0}}, 'b/gfx900/k': @1}}");
-	archive = opened(&a);
+	archive = ab_opened(&a);
 	for (int round = 0; round < 2; round++) {
 		for (size_t i = 0; i < COUNT(cases); i++) {
 			const char *json = NULL, *again = NULL;
@@ -194,7 +183,7 @@ TEST(metadata_is_bounded)
 		 "{'ordinal': 0, 'metadata': {'n': '%s'}}}, 'b#0': {'x': @0}}}",
 		 big);
 	ab_toc_text(&a, toc);
-	archive = opened(&a);
+	archive = ab_opened(&a);
 	for (int round = 0; round < 2; round++) {
 		assert_int_equal(kpack_get_kernel_metadata(archive, "a", "x", &json, &n),
 				 KPACK_ERROR_OUT_OF_MEMORY);

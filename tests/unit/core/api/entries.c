@@ -10,16 +10,6 @@
 
 static struct kpackx_error why;
 
-static kpack_archive_t opened(struct ab *a)
-{
-	kpack_archive_t archive = NULL;
-
-	if (ab_open(a, &archive, &why) != KPACK_SUCCESS)
-		fail_msg("open: %s", why.text);
-	ab_free(a);
-	return archive;
-}
-
 /* --- descriptions --------------------------------------------------------------------- */
 
 static struct kpackx_entry entry_of(kpack_archive_t archive, const char *name,
@@ -54,7 +44,7 @@ TEST(entries_are_described)
 	       "100, 'metadata': {}}}, 'a/gfx942/k.dat': {'type': 'dat', 'ordinal': 1, "
 	       "'original_size': 20000, 'metadata': {'chunk': 4096}}}}",
 	       a.size - 64);
-	archive = opened(&a);
+	archive = ab_opened(&a);
 	assert_int_equal(kpackx_get_entry_count(archive, &n), KPACK_SUCCESS);
 	assert_int_equal(n, 3);
 
@@ -105,7 +95,7 @@ TEST(indices_are_checked)
 	before = e;
 	ab_put(&a, "0123", 4);
 	ab_toc(&a, "{'blobs': [{'offset': 64, 'size': 4}], 'toc': {'a': {'x': @0}}}");
-	archive = opened(&a);
+	archive = ab_opened(&a);
 	for (size_t index = 1; index; index <<= 1) {
 		assert_int_equal(kpackx_get_entry(archive, index, &e),
 				 KPACK_ERROR_INVALID_ARGUMENT);
@@ -125,21 +115,14 @@ TEST(entries_are_read_into_the_callers_buffer)
 	uint8_t *data = ab_data(5000, 2), buf[5008];
 
 	for (int scheme = 0; scheme < 2; scheme++) {
-		struct ab a = scheme ? ab_new_zstd() : ab_new(64);
+		struct ab stored = {0};
 		kpack_archive_t archive;
 
 		if (scheme)
-			ab_frame(&a, data, 5000);
+			ab_put_frame(&stored, data, 5000);
 		else
-			ab_put(&a, data, 5000);
-		ab_toc(&a,
-		       "{%s, 'zstd_offset': 64, 'zstd_size': %zu, 'blobs': [{'offset': "
-		       "64, 'size': %zu}], 'toc': {'a': {'x': {'ordinal': 0, "
-		       "'original_size': 5000}}}}",
-		       scheme ? "'compression_scheme': 'zstd-per-kernel'"
-			      : "'compression_scheme': 'none'",
-		       a.size - 64, a.size - 64);
-		archive = opened(&a);
+			ab_put(&stored, data, 5000);
+		archive = ab_entry(!scheme, &stored, 5000, "{}");
 		memset(buf, 0xee, sizeof(buf));
 		why.code = KPACK_ERROR_NOT_IMPLEMENTED;
 		assert_int_equal(kpackx_read_entry(archive, 0, buf, 5000, &why),
@@ -173,7 +156,7 @@ TEST(the_papers_calls_have_its_shape)
 	(void)unused;
 	ab_put(&a, "0123", 4);
 	ab_toc(&a, "{'blobs': [{'offset': 64, 'size': 4}], 'toc': {'a#0': {'x': @0}}}");
-	archive = opened(&a);
+	archive = ab_opened(&a);
 	assert_int_equal(kpack_get_kernel(archive, "b", "x", &data, &n),
 			 KPACK_ERROR_KERNEL_NOT_FOUND);
 	assert_int_equal(kpack_get_kernel(archive, "a", "x", NULL, &n),
@@ -220,20 +203,6 @@ static void put_wide_frame(struct ab *s, const uint8_t *data, size_t size, int l
 		s->size--; /* a raw block's header has three bytes */
 		ab_put(s, data + at, n);
 	}
-}
-
-static kpack_archive_t opened_stored(struct ab *stored, size_t size, const char *metadata)
-{
-	struct ab a = ab_new_zstd();
-
-	ab_stored(&a, stored->bytes, stored->size);
-	ab_free(stored);
-	ab_toc(&a,
-	       "{'compression_scheme': 'zstd-per-kernel', 'zstd_offset': 64, "
-	       "'zstd_size': %zu, 'toc': {'a': {'x': {'ordinal': 0, 'original_size': "
-	       "%zu, 'metadata': %s}}}}",
-	       a.size - 64, size, metadata);
-	return opened(&a);
 }
 
 static void check_range(kpack_archive_t archive, const uint8_t *data, uint64_t offset,
@@ -292,7 +261,7 @@ TEST(ranges_are_parts_of_the_entry)
 			put_wide_frame(&s, data, SIZE, 28);
 		else if (how == 1)
 			ab_put_frame(&s, data, SIZE);
-		archive = opened_stored(&s, SIZE, how == 2 ? "{'chunk': 4096}" : "{}");
+		archive = ab_entry(false, &s, SIZE, how == 2 ? "{'chunk': 4096}" : "{}");
 		for (size_t i = 0; i < COUNT(cases); i++)
 			check_range(archive, data, cases[i].offset, cases[i].size);
 		kpack_close(archive);
@@ -327,7 +296,7 @@ TEST(of_what_lies_or_is_damaged_no_range_is_read)
 		put_checked_frame(&s, data, SIZE);
 		s.bytes[s.size - 1] ^= (uint8_t)cases[i].flip;
 		s.size -= (size_t)cases[i].cut;
-		archive = opened_stored(&s, (size_t)(SIZE + cases[i].more), "{}");
+		archive = ab_entry(false, &s, (size_t)(SIZE + cases[i].more), "{}");
 		assert_int_equal(kpackx_read_range(archive, 0, cases[i].offset, buf,
 						   cases[i].size, &got, &why),
 				 KPACK_ERROR_DECOMPRESSION_FAILED);
@@ -378,7 +347,7 @@ TEST(wide_windows_cost_no_more_than_the_entry)
 		kpack_archive_t archive;
 
 		put_wide_frame(&s, data, SIZE, log);
-		archive = opened_stored(&s, SIZE, "{}");
+		archive = ab_entry(false, &s, SIZE, "{}");
 		check_range(archive, data, 5000, 10000);
 		check_range(archive, data, SIZE - 10, 10);
 		kpack_close(archive);
@@ -401,7 +370,7 @@ TEST(parts_of_large_entries_with_wide_windows)
 		ab_put32(&s, BLOCK << 3 | 1 << 1 | (i == BLOCKS - 1));
 		s.bytes[s.size - 1] = (uint8_t)i;
 	}
-	archive = opened_stored(&s, (size_t)BLOCKS * BLOCK, "{}");
+	archive = ab_entry(false, &s, (size_t)BLOCKS * BLOCK, "{}");
 	assert_int_equal(kpackx_read_range(archive, 0, 3 * BLOCK - 2, buf, 4, &got, &why),
 			 KPACK_SUCCESS);
 	assert_int_equal(got, 4);
@@ -419,26 +388,20 @@ TEST(a_kernel_is_decoded_in_place)
 
 	mallopt(M_PERTURB, 0);
 	for (int packed = 0; packed <= 1; packed++) {
-		struct ab a = packed ? ab_new_zstd() : ab_new(64);
+		struct ab stored = {0};
 		kpack_archive_t archive;
 		long long before;
 
 		if (packed)
-			ab_frame(&a, zeros, LARGE);
+			ab_put_frame(&stored, zeros, LARGE);
 		else
-			ab_put(&a, zeros, LARGE);
-		ab_toc(&a,
-		       "{'compression_scheme': '%s', 'zstd_offset': 64, 'zstd_size': "
-		       "%zu, 'blobs': [{'offset': 64, 'size': %zu}], 'toc': {'k#0': "
-		       "{'x': {'ordinal': 0, 'original_size': %d}}}}",
-		       packed ? "zstd-per-kernel" : "none", a.size - 64, a.size - 64,
-		       LARGE);
-		archive = opened(&a);
+			ab_put(&stored, zeros, LARGE);
+		archive = ab_entry(!packed, &stored, LARGE, "{}");
 		memset(buf, 1, LARGE);
 		before = peak_kib(true);
 		assert_int_equal(kpackx_read_entry(archive, 0, buf, LARGE, &why), 0);
 		assert_true(peak_kib(false) - before < SLACK);
-		assert_int_equal(kpackx_get_kernel(archive, "k#0", "x", &data, &n, &why),
+		assert_int_equal(kpackx_get_kernel(archive, "a", "x", &data, &n, &why),
 				 0);
 		assert_memory_equal(data, zeros, LARGE);
 		assert_true(peak_kib(false) - before < (LARGE >> 10) + SLACK);
@@ -461,7 +424,7 @@ TEST(a_part_does_not_cost_the_whole)
 	assert_non_null(zeros);
 	put_checked_frame(&s, zeros, size);
 	free(zeros);
-	archive = opened_stored(&s, size, "{}");
+	archive = ab_entry(false, &s, size, "{}");
 	before = peak_kib(true);
 	assert_int_equal(kpackx_read_range(archive, 0, size - 20, buf, 16, &got, &why),
 			 KPACK_SUCCESS);
@@ -508,7 +471,7 @@ TEST(opening_reads_header_table_and_index_only)
 		toc = a.size - toc;
 		hook_pread = count_pread;
 		bytes_read = 0;
-		kpack_close(opened(&a));
+		kpack_close(ab_opened(&a));
 		hook_pread = NULL;
 		assert_in_range(bytes_read, toc,
 				HEADER + toc + 64 + (index ? 0 : (FRAMES + 1) * SLACK));

@@ -87,30 +87,6 @@ static struct kpack_archive *opened(const struct ab *a)
 	return archive;
 }
 
-TEST(stored_bytes_are_read_back)
-{
-	uint8_t *data = ab_data(3 << 20, 1), *back = malloc(3 << 20);
-	struct kp_writer *w = writer(KPACK_COMPRESSION_ZSTD_PER_KERNEL);
-	struct ab a;
-
-	assert_non_null(back);
-	add_stored(w, "abc", 3);
-	assert_int_equal(kp_writer_read_stored(w, 0, back, &why), KPACK_SUCCESS);
-	assert_memory_equal(back, "abc", 3);
-	add_stored(w, data, 3 << 20);
-	add_stored(w, "def", 3);
-	assert_int_equal(kp_writer_read_stored(w, 2, back, &why), KPACK_SUCCESS);
-	assert_memory_equal(back, "def", 3);
-	assert_int_equal(kp_writer_read_stored(w, 1, back, &why), KPACK_SUCCESS);
-	assert_memory_equal(back, data, 3 << 20);
-	assert_int_equal(add(w, "a", "x", 1, 3 << 20), KPACK_SUCCESS);
-	a = published(w);
-	assert_memory_equal(a.bytes + 64 + 4 + 4 + 3 + 4, data, 3 << 20);
-	ab_free(&a);
-	free(data);
-	free(back);
-}
-
 /*
  * With equal ordinals the later entry counts; with other ordinals it is refused at once.
  */
