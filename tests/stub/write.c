@@ -1,21 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * write [-g GROUP] [-f FAMILY] [-l LEVEL] [-s BYTES] [-u] [-S] OUT: write an archive as
- * a compiler would, with only the public headers.  -u selects scheme none, -S zstd-shared;
- * -s limits files to BYTES, as a full disk would.
+ * write [-g GROUP] [-f FAMILY] [-l LEVEL] [-u] [-S] OUT: write an archive as a compiler
+ * would, with only the public headers.  -u selects scheme none, -S zstd-shared.
  *
  * A line of standard input is one object, its members separated by tabs:
  *   binary=KEY arch=ARCH file=DATA [type= path= target= mode=OCTAL chunk=N
  *   text:NAME=TEXT...]
- * The result of each is printed at once: "added", or the code and the message.  A line
- * "abort" ends the program without an archive, as does a failure to finish.
+ * The result of each is printed at once: "added", or the code and the message.
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 #include "core/rocm_kpack/kpackx.h"
 
@@ -111,48 +107,30 @@ static void add_line(kpackx_writer_t w, char *text)
 	free(l.data);
 }
 
-/* Returns false if the program must abort. */
-static bool add_lines(kpackx_writer_t w)
+static void add_lines(kpackx_writer_t w)
 {
 	char *text = NULL;
 	size_t cap = 0;
-	ssize_t n;
-	bool abort = false;
 
-	while (!abort && (n = getline(&text, &cap, stdin)) > 0) {
+	for (ssize_t n; (n = getline(&text, &cap, stdin)) > 0;) {
 		text[n - 1] = '\0';
-		abort = strcmp(text, "abort") == 0;
-		if (!abort)
-			add_line(w, text);
+		add_line(w, text);
 		fflush(stdout);
 	}
 	free(text);
-	return !abort;
-}
-
-static void limit_files(const char *bytes)
-{
-	struct rlimit limit = {.rlim_cur = strtoul(bytes, NULL, 10),
-			       .rlim_max = RLIM_INFINITY};
-
-	signal(SIGXFSZ, SIG_IGN);
-	if (setrlimit(RLIMIT_FSIZE, &limit))
-		die("-s", strerror(errno));
 }
 
 static void parse_options(int argc, char **argv, struct kpackx_writer_options *o)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "g:f:l:s:uS")) != -1) {
+	while ((c = getopt(argc, argv, "g:f:l:uS")) != -1) {
 		if (c == 'g')
 			o->group = optarg;
 		else if (c == 'f')
 			o->family = optarg;
 		else if (c == 'l')
 			o->level = atoi(optarg);
-		else if (c == 's')
-			limit_files(optarg);
 		else if (c == 'u')
 			o->uncompressed = true;
 		else if (c == 'S')
@@ -175,10 +153,7 @@ int main(int argc, char **argv)
 		print_failure(&why);
 		return 1;
 	}
-	if (!add_lines(w)) {
-		kpackx_writer_abort(w);
-		return 1;
-	}
+	add_lines(w);
 	if (kpackx_writer_finish(w, &why)) {
 		print_failure(&why);
 		return 1;
