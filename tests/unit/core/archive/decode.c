@@ -211,8 +211,8 @@ TEST(every_way_gives_the_same_bytes)
 		{FRAME, SIZE, 18, 256 << 10, 1 << 18},
 		{FRAME, SIZE, 20, 256 << 10, 1 << 20},
 		{FRAME, SIZE, 21, 0, 1 << 21},
-		{FRAME, SIZE, 24, 0,
-		 SIZE}, /* a single segment: the window is the content */
+		/* a single segment: the window is the content */
+		{FRAME, SIZE, 24, 0, SIZE},
 		{UNKNOWN, SIZE, 18, 0, 1 << 18},
 		{TWO, 300000, 0, 0, 0},
 		{WIDE, 200000, 0, 0, 1 << 30},
@@ -275,14 +275,19 @@ TEST(every_way_gives_the_same_bytes)
 }
 
 /*
- * Fails in each way of WAYS, a string of a letter for each of WHOLE, FAST, STEPS, UNITS,
- * PIECES, WINDOW and PART: x where it fails.
+ * LETTERS: one for each of WHOLE, FAST, STEPS, UNITS, PIECES, WINDOW and PART, x where
+ * decoding A fails.  A decoder that failed is used for another entry.
  */
 static void fails(const struct kpack_archive *a, size_t size, const char *letters,
 		  const char *text)
 {
+	struct kpack_archive *good = made(FRAME, 5000, 18, true);
+	struct kp_decode *d;
+
+	assert_int_equal(kp_decode_open(good, 0, KP_DECODE_STEPS, &d, &why), 0);
+	kp_decode_leave(d);
 	for (size_t i = 0; i < COUNT(ways); i++) {
-		kpack_error_t err = decode(a, size, ways[i], 65536, NULL);
+		kpack_error_t err = decode(a, size, ways[i], 65536, d);
 
 		assert_int_equal(err != KPACK_SUCCESS, letters[i] == 'x');
 		if (!err)
@@ -290,7 +295,10 @@ static void fails(const struct kpack_archive *a, size_t size, const char *letter
 		assert_true(err == KPACK_ERROR_DECOMPRESSION_FAILED ||
 			    err == KPACK_ERROR_INVALID_FORMAT);
 		assert_has(why.text, text);
+		assert_int_equal(decode(good, 5000, ways[i], 999, d), KPACK_SUCCESS);
 	}
+	kp_decode_close(d);
+	kp_archive_close(good);
 }
 
 TEST(what_is_wrong_is_found)
@@ -299,8 +307,8 @@ TEST(what_is_wrong_is_found)
 		enum kind kind;
 		int log;
 		bool hashed;
-		int more,
-			off; /* bytes that the entry's size is too large; those cut off */
+		int more;    /* bytes that the entry's size is too large */
+		size_t off;  /* bytes that are cut off */
 		size_t flip; /* this byte, from the end */
 		const char *ways, *text;
 	} faults[] = {
@@ -329,7 +337,7 @@ TEST(what_is_wrong_is_found)
 
 		if (faults[i].flip)
 			stored.bytes[stored.size - faults[i].flip] ^= 1;
-		stored.size -= (size_t)faults[i].off;
+		stored.size -= faults[i].off;
 		a = archive_of(faults[i].kind, &stored, size,
 			       faults[i].hashed ? hash : NULL);
 		fails(a, size, faults[i].ways, faults[i].text);
