@@ -212,6 +212,44 @@ static inline size_t ab_put_frame(struct ab *a, const void *data, size_t size)
 	return n;
 }
 
+/*
+ * Append a frame with a checksum and a window of 2^LOG bytes; UNKNOWN: its header does not
+ * state the size.
+ */
+static inline void ab_put_window(struct ab *a, const void *data, size_t size, int log,
+				 bool unknown)
+{
+	size_t cap = ZSTD_compressBound(size), n;
+	ZSTD_CCtx *z = ZSTD_createCCtx();
+	void *frame = malloc(cap);
+
+	ZSTD_CCtx_setParameter(z, ZSTD_c_windowLog, log);
+	ZSTD_CCtx_setParameter(z, ZSTD_c_checksumFlag, 1);
+	ZSTD_CCtx_setParameter(z, ZSTD_c_contentSizeFlag, !unknown);
+	n = ZSTD_compress2(z, frame, cap, data, size);
+	if (ZSTD_isError(n))
+		abort();
+	ab_put(a, frame, n);
+	ZSTD_freeCCtx(z);
+	free(frame);
+}
+
+/* Append a frame of raw blocks with a window of 2^LOG bytes, which does not state the size. */
+static inline void ab_put_wide(struct ab *a, const uint8_t *data, size_t size, int log)
+{
+	enum { BLOCK = 100000 };
+
+	ab_put(a, "\x28\xb5\x2f\xfd", 5);
+	ab_put(a, &(uint8_t){(uint8_t)((log - 10) << 3)}, 1);
+	for (size_t at = 0; at < size; at += BLOCK) {
+		uint32_t n = size - at < BLOCK ? (uint32_t)(size - at) : BLOCK;
+
+		ab_put32(a, n << 3 | (at + n == size));
+		a->size--; /* a raw block's header has three bytes */
+		ab_put(a, data + at, n);
+	}
+}
+
 /* Append stored bytes after a length word; returns the ordinal. */
 static inline uint32_t ab_stored(struct ab *a, const void *data, size_t size)
 {

@@ -176,35 +176,6 @@ TEST(the_papers_calls_have_its_shape)
 
 enum { SIZE = 700000 };
 
-static void put_checked_frame(struct ab *a, const uint8_t *data, size_t size)
-{
-	size_t cap = ZSTD_compressBound(size);
-	ZSTD_CCtx *zstd = ZSTD_createCCtx();
-	uint8_t *out = malloc(cap);
-
-	ZSTD_CCtx_setParameter(zstd, ZSTD_c_windowLog, 20);
-	ZSTD_CCtx_setParameter(zstd, ZSTD_c_checksumFlag, 1);
-	ab_put(a, out, ZSTD_compress2(zstd, out, cap, data, size));
-	ZSTD_freeCCtx(zstd);
-	free(out);
-}
-
-/* Append a frame of raw blocks whose window is 2^LOG bytes. */
-static void put_wide_frame(struct ab *s, const uint8_t *data, size_t size, int log)
-{
-	enum { BLOCK = 100000 };
-
-	ab_put(s, "\x28\xb5\x2f\xfd\x00", 5); /* no content size, not a single segment */
-	ab_put(s, &(uint8_t){(uint8_t)((log - 10) << 3)}, 1);
-	for (size_t at = 0; at < size; at += BLOCK) {
-		uint32_t n = size - at < BLOCK ? (uint32_t)(size - at) : BLOCK;
-
-		ab_put32(s, n << 3 | (at + n == size));
-		s->size--; /* a raw block's header has three bytes */
-		ab_put(s, data + at, n);
-	}
-}
-
 static void check_range(kpack_archive_t archive, const uint8_t *data, uint64_t offset,
 			size_t size)
 {
@@ -258,7 +229,7 @@ TEST(ranges_are_parts_of_the_entry)
 		kpack_archive_t archive;
 
 		if (how == 0) /* a frame whose window is too wide to hold */
-			put_wide_frame(&s, data, SIZE, 28);
+			ab_put_wide(&s, data, SIZE, 28);
 		else if (how == 1)
 			ab_put_frame(&s, data, SIZE);
 		archive = ab_entry(false, &s, SIZE, how == 2 ? "{'chunk': 4096}" : "{}");
@@ -293,7 +264,7 @@ TEST(of_what_lies_or_is_damaged_no_range_is_read)
 		kpack_archive_t archive;
 		size_t got = 77;
 
-		put_checked_frame(&s, data, SIZE);
+		ab_put_window(&s, data, SIZE, 20, false);
 		s.bytes[s.size - 1] ^= (uint8_t)cases[i].flip;
 		s.size -= (size_t)cases[i].cut;
 		archive = ab_entry(false, &s, (size_t)(SIZE + cases[i].more), "{}");
@@ -346,7 +317,7 @@ TEST(wide_windows_cost_no_more_than_the_entry)
 		struct ab s = {0};
 		kpack_archive_t archive;
 
-		put_wide_frame(&s, data, SIZE, log);
+		ab_put_wide(&s, data, SIZE, log);
 		archive = ab_entry(false, &s, SIZE, "{}");
 		check_range(archive, data, 5000, 10000);
 		check_range(archive, data, SIZE - 10, 10);
@@ -422,7 +393,7 @@ TEST(a_part_does_not_cost_the_whole)
 	size_t got = 0;
 
 	assert_non_null(zeros);
-	put_checked_frame(&s, zeros, size);
+	ab_put_window(&s, zeros, size, 20, false);
 	free(zeros);
 	archive = ab_entry(false, &s, size, "{}");
 	before = peak_kib(true);

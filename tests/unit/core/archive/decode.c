@@ -13,24 +13,6 @@ enum { SIZE = (2 << 20) + 123, CHUNK = 100000 };
 static struct kpackx_error why;
 static uint8_t *data;
 
-/* Append a frame with a window of 2^LOG bytes; UNKNOWN: its header does not state the size. */
-static void put_frame(struct ab *stored, const uint8_t *from, size_t size, int log,
-		      bool unknown)
-{
-	size_t cap = ZSTD_compressBound(size), n;
-	ZSTD_CCtx *z = ZSTD_createCCtx();
-	uint8_t *frame = malloc(cap);
-
-	ZSTD_CCtx_setParameter(z, ZSTD_c_windowLog, log);
-	ZSTD_CCtx_setParameter(z, ZSTD_c_checksumFlag, 1);
-	ZSTD_CCtx_setParameter(z, ZSTD_c_contentSizeFlag, !unknown);
-	n = ZSTD_compress2(z, frame, cap, from, size);
-	assert_false(ZSTD_isError(n));
-	ab_put(stored, frame, n);
-	ZSTD_freeCCtx(z);
-	free(frame);
-}
-
 /* How bytes are stored. */
 enum kind {
 	PLAIN,
@@ -56,20 +38,6 @@ static struct ab ours(size_t size, size_t chunk)
 	return a;
 }
 
-static void put_wide(struct ab *a, size_t size)
-{
-	ab_put(a, "\x28\xb5\x2f\xfd\x80\xa0", 6);
-	ab_put32(a, (uint32_t)size);
-	for (size_t at = 0, n; at == 0 || at < size; at += n) {
-		n = size - at < 100000 ? size - at : 100000;
-		ab_put32(a, (uint32_t)n << 3 | (at + n == size)); /* of 3 bytes */
-		a->size--;
-		ab_put(a, data + at, n);
-		if (n == 0)
-			break;
-	}
-}
-
 static struct ab stored_as(enum kind kind, size_t size, int log)
 {
 	struct ab a = {0};
@@ -77,9 +45,9 @@ static struct ab stored_as(enum kind kind, size_t size, int log)
 	if (kind == PLAIN)
 		ab_put(&a, data, size);
 	else if (kind == FRAME || kind == UNKNOWN)
-		put_frame(&a, data, size, log, kind == UNKNOWN);
+		ab_put_window(&a, data, size, log, kind == UNKNOWN);
 	else if (kind == WIDE)
-		put_wide(&a, size);
+		ab_put_wide(&a, data, size, 30);
 	else if (kind == CHUNKS || kind == SUMS)
 		a = ab_seekable(data, size, CHUNK, kind == SUMS);
 	else if (kind == OURS)
@@ -87,8 +55,8 @@ static struct ab stored_as(enum kind kind, size_t size, int log)
 	if (kind == TWO) {
 		ab_put(&a, "\x50\x2a\x4d\x18\3\0\0\0abc", 11);
 		ab_put_frame(&a, "", 0);
-		put_frame(&a, data, size / 3, 17, false);
-		put_frame(&a, data + size / 3, size - size / 3, 12, true);
+		ab_put_window(&a, data, size / 3, 17, false);
+		ab_put_window(&a, data + size / 3, size - size / 3, 12, true);
 	}
 	return a;
 }
@@ -400,8 +368,8 @@ TEST(windows_have_limits)
 		struct ab stored = {0};
 		char *hash = ab_xxh3(data, SIZE);
 
-		put_frame(&stored, data, 1000, 18, false);
-		put_frame(&stored, data + 1000, SIZE - 1000, log, true);
+		ab_put_window(&stored, data, 1000, 18, false);
+		ab_put_window(&stored, data + 1000, SIZE - 1000, log, true);
 		a = archive_of(FRAME, &stored, SIZE, hash);
 		assert_int_equal(kp_archive_check_parts(a, 0, 1 << 20, &why),
 				 KPACK_ERROR_DECOMPRESSION_FAILED);
