@@ -151,9 +151,6 @@ TEST(entries_have_paths)
 
 /* --- hard links --------------------------------------------------------------------- */
 
-#define HASH_A "x'00000000000000000000000000000001'"
-#define HASH_B "x'00000000000000000000000000000002'"
-
 TEST(names_of_one_content_are_links)
 {
 	struct kpack_archive *a =
@@ -175,31 +172,6 @@ TEST(names_of_one_content_are_links)
 	kp_view_free(v);
 	kp_archive_close(a);
 }
-
-TEST(equal_hashes_are_one_file_across_archives)
-{
-	struct kpack_archive *archives[] = {
-		with_toc("{'a': {'x': {'ordinal': 0, 'metadata': {'xxh3': " HASH_A
-			 "}}}}"),
-		with_toc("{'a': {'x': {'ordinal': 1, 'metadata': {'xxh3': " HASH_A
-			 "}}, 'y': {'ordinal': 1, 'metadata': {'xxh3': " HASH_A
-			 "}}}, 'b': {'x': {'ordinal':2, 'metadata': {'xxh3': " HASH_B
-			 "}}, 'y': {'ordinal': 3, 'metadata': {'xxh3': " HASH_A "}}}}"),
-	};
-	struct kp_view *v = new_view(archives, 2, NULL);
-
-	assert_int_equal(conflict_count(v), 0);
-	assert_int_equal(file_at(v, "toc/a/x.hsaco")->nlink, 2);
-	assert_ptr_equal(file_at(v, "toc/a/x.hsaco"), file_at(v, "toc/a/y.hsaco"));
-	assert_ptr_not_equal(file_at(v, "toc/a/x.hsaco"), file_at(v, "toc/b/x.hsaco"));
-	/* the same hash with another size */
-	assert_ptr_not_equal(file_at(v, "toc/a/x.hsaco"), file_at(v, "toc/b/y.hsaco"));
-	kp_view_free(v);
-	kp_archive_close(archives[0]);
-	kp_archive_close(archives[1]);
-}
-
-/* --- several archives --------------------------------------------------------------- */
 
 /* The texts of the files at NAME in the root, in the order in which V has them. */
 static const char *files_named(const struct kp_view *v, const char *text)
