@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/api/last_error.h"
+#include "core/api/state.h"
 #include "tests/unit/archive_builder.h"
 #include "core/base/errors.h"
 #include "core/base/bounds.h"
@@ -40,6 +41,7 @@ TEST(nothing_is_reported_before_a_failure)
 	assert_int_equal(kpack_get_binary_count(a, &n), KPACK_SUCCESS);
 	assert_string_equal(kpack_get_last_error(a), "an argument is NULL");
 	assert_string_equal(kpack_get_last_error(b), "");
+	assert_int_not_equal(kp_api_errors(a)->number, kp_api_errors(b)->number);
 	kpack_close(a);
 	kpack_close(b);
 	a = opened(); /* possibly at the old handle's address */
