@@ -321,6 +321,33 @@ TEST(improper_objects_are_refused)
 	kpackx_writer_abort(NULL);
 }
 
+/*
+ * As many different architectures and types as an archive can have, which then opens; one
+ * more is refused.
+ */
+TEST(architectures_and_types_have_a_limit)
+{
+	kpackx_writer_t w =
+		opened_writer(&(struct kpackx_writer_options){.uncompressed = 1});
+	struct kpack_archive *archive;
+	char arch[32];
+	struct ab a;
+
+	for (unsigned i = 0; i < KP_STRINGS_MAX - 1; i++) { /* and the type "hsaco" */
+		snprintf(arch, sizeof(arch), "gfx%u", i);
+		add_ok(w, OBJECT(.binary = "a", .arch = arch));
+	}
+	assert_refused(w, &OBJECT(.binary = "a", .arch = "gfx99999"), "");
+	assert_refused(w, &OBJECT(.binary = "b", .arch = "gfx0", .type = "co"), "");
+	add_ok(w,
+	       OBJECT(.binary = "b", .arch = "gfx0", .type = "gfx1")); /* no new name */
+	a = finished(w);
+	archive = read_back(&a);
+	assert_int_equal(kp_archive_entry_count(archive), KP_STRINGS_MAX);
+	kp_archive_close(archive);
+	ab_free(&a);
+}
+
 TEST(improper_options_are_refused)
 {
 	const struct kpackx_writer_options options[] = {

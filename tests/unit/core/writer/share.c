@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "core/base/bounds.h"
 #include "core/base/scheme.h"
 #include "core/writer/share.h"
 
@@ -27,6 +28,29 @@ static void must(kpack_error_t err)
 {
 	if (err)
 		fail_msg("%s", why.text);
+}
+
+TEST(a_blob_has_at_most_so_many_frames)
+{
+	const struct kp_writer_options options = {
+		.scheme = KPACK_COMPRESSION_ZSTD_PER_KERNEL,
+		.group = "g",
+		.unnamed = true};
+	struct kp_span none = {(const uint8_t *)"", 0};
+	struct kpack_archive *a;
+	struct kp_writer *w;
+	uint32_t ordinal;
+
+	must(kp_writer_open("/tmp", "x.kpack", &options, &w, &why));
+	for (uint32_t i = 0; i < KP_FRAMES_MAX; i++)
+		must(kp_writer_add_stored(w, none, &ordinal, &why));
+	assert_int_equal(kp_writer_add_stored(w, none, &ordinal, &why),
+			 KPACK_ERROR_INVALID_ARGUMENT);
+	must(kp_writer_finish(w, &why));
+	must(kp_writer_reopen(w, "x", &a, &why));
+	assert_int_equal(kp_archive_ordinal_count(a), KP_FRAMES_MAX);
+	kp_archive_close(a);
+	kp_writer_close(w);
 }
 
 TEST(an_empty_archive)
