@@ -352,7 +352,7 @@ TEST(parts_of_large_entries_with_wide_windows)
 /* Getting an object takes memory for the object, and reading it into a buffer takes none. */
 TEST(a_kernel_is_decoded_in_place)
 {
-	enum { LARGE = 64 << 20, SLACK = 24 << 10 };
+	enum { LARGE = 32 << 20, SLACK = 16 << 10 };
 	uint8_t *zeros = calloc(1, LARGE), *buf = malloc(LARGE);
 	void *data = NULL;
 	size_t n = 0;
@@ -385,7 +385,7 @@ TEST(a_kernel_is_decoded_in_place)
 
 TEST(a_part_does_not_cost_the_whole)
 {
-	size_t size = 130 << 20;
+	size_t size = 80 << 20;
 	uint8_t *zeros = calloc(1, size), buf[16];
 	struct ab s = {0};
 	kpack_archive_t archive;
