@@ -4,8 +4,6 @@
 #include "tests/unit/archive_builder.h"
 #include <dirent.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <sys/stat.h>
 #include "tests/unit/unit.h"
 
@@ -13,8 +11,8 @@ static char dir[] = "/tmp/kpack-cache-XXXXXX";
 
 static const char *at(const char *name)
 {
-	static _Thread_local char paths[4][64];
-	static _Thread_local unsigned next;
+	static char paths[4][64];
+	static unsigned next;
 	char *path = paths[next++ % 4];
 
 	snprintf(path, 64, "%s/%s", dir, name);
@@ -61,7 +59,7 @@ static size_t open_files(void)
 }
 
 /* Called once, between the stat() of a file and its opening. */
-static _Thread_local void (*meanwhile)(void);
+static void (*meanwhile)(void);
 
 static int open_after_that(const char *path, int flags, mode_t mode)
 {
@@ -311,141 +309,6 @@ TEST(failures_are_not_kept)
 	assert_string_equal(arch_of(e), "good");
 	kp_cache_put(e);
 	kp_cache_fini(&c);
-}
-
-/* ---- threads ---- */
-
-struct shared {
-	struct kp_cache c;
-	pthread_barrier_t start;
-	atomic_bool done;
-};
-
-static void *get_one(void *arg)
-{
-	struct shared *s = arg;
-
-	pthread_barrier_wait(&s->start);
-	return get(&s->c, "t");
-}
-
-TEST(threads_wait_for_one_opening)
-{
-	struct shared s;
-	pthread_t threads[10];
-	void *got[COUNT(threads)];
-
-	put_archive("t", "shared");
-	assert_int_equal(kp_cache_init(&s.c, NULL), KPACK_SUCCESS);
-	pthread_barrier_init(&s.start, NULL, COUNT(threads));
-	for (size_t i = 0; i < COUNT(threads); i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, get_one, &s), 0);
-	for (size_t i = 0; i < COUNT(threads); i++) {
-		pthread_join(threads[i], &got[i]);
-		assert_ptr_equal(got[i], got[0]);
-		kp_cache_put(got[i]);
-	}
-	pthread_barrier_destroy(&s.start);
-	kp_cache_fini(&s.c);
-}
-
-/* Use whatever the file is (an archive, text, missing), then the final archive. */
-static void *use_any(void *arg)
-{
-	struct shared *s = arg;
-	struct kp_cached *e;
-	bool good = true;
-
-	pthread_barrier_wait(&s->start);
-	while (!s->done) {
-		if (kp_cache_get(&s->c, at("u"), &e, NULL))
-			continue;
-		good &= kp_archive_arch_count(kp_cached_archive(e)) == 1;
-		kp_cache_put(e);
-	}
-	e = get(&s->c, "u");
-	good &= strcmp(arch_of(e), "last") == 0;
-	kp_cache_put(e);
-	return good ? s : NULL;
-}
-
-TEST(files_change_while_threads_use_them)
-{
-	struct shared s = {.done = false};
-	pthread_t threads[4];
-	FILE *f;
-
-	put_archive("u", "one");
-	assert_int_equal(kp_cache_init(&s.c, NULL), KPACK_SUCCESS);
-	pthread_barrier_init(&s.start, NULL, COUNT(threads) + 1);
-	for (size_t i = 0; i < COUNT(threads); i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, use_any, &s), 0);
-	pthread_barrier_wait(&s.start);
-	for (int i = 0; i < 100; i++) {
-		put_archive("u", i % 2 ? "one" : "two");
-		if (i % 10 == 0)
-			unlink(at("u"));
-		if (i % 10 == 5) {
-			f = fopen(at("tmp"), "w");
-			assert_non_null(f);
-			fputs("no archive", f);
-			fclose(f);
-			rename(at("tmp"), at("u"));
-		}
-	}
-	put_archive("u", "last");
-	s.done = true;
-	for (size_t i = 0; i < COUNT(threads); i++) {
-		void *good;
-
-		pthread_join(threads[i], &good);
-		assert_non_null(good);
-	}
-	pthread_barrier_destroy(&s.start);
-	kp_cache_fini(&s.c);
-}
-
-/* Get an open archive again while its file comes and goes. */
-static void *use_always(void *arg)
-{
-	struct shared *s = arg;
-	bool good = true;
-
-	pthread_barrier_wait(&s->start);
-	while (!s->done) {
-		struct kp_cached *e = NULL;
-
-		good &= kp_cache_get(&s->c, at("v"), &e, NULL) == KPACK_SUCCESS;
-		kp_cache_put(e);
-	}
-	return good ? s : NULL;
-}
-
-TEST(a_file_that_goes_meanwhile_stays_open)
-{
-	struct shared s = {.done = false};
-	pthread_t threads[4];
-
-	put_archive("v", "one");
-	assert_int_equal(kp_cache_init(&s.c, NULL), KPACK_SUCCESS);
-	kp_cache_put(get(&s.c, "v"));
-	pthread_barrier_init(&s.start, NULL, COUNT(threads) + 1);
-	for (size_t i = 0; i < COUNT(threads); i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, use_always, &s), 0);
-	pthread_barrier_wait(&s.start);
-	for (int i = 0; i < 2000; i++) {
-		put_archive("v", "two");
-		unlink(at("v"));
-	}
-	s.done = true;
-	for (size_t i = 0; i < COUNT(threads); i++) {
-		void *good;
-
-		pthread_join(threads[i], &good);
-		assert_non_null(good);
-	}
-	pthread_barrier_destroy(&s.start);
-	kp_cache_fini(&s.c);
 }
 
 SUITE(make_dir, remove_dir);

@@ -143,21 +143,6 @@ TEST(a_cut_archive_that_is_open_cannot_be_read)
 	put("a.kpack");
 }
 
-TEST(an_archive_that_is_gone_still_serves)
-{
-	kpack_cache_t cache = new_cache();
-
-	assert_int_equal(load(cache, &whole), KPACK_SUCCESS);
-	drop("a.kpack");
-	assert_int_equal(load(cache, &whole), KPACK_SUCCESS);
-	kpack_cache_destroy(cache);
-	cache = new_cache();
-	assert_int_equal(load(cache, &whole), KPACK_ERROR_ARCHIVE_NOT_FOUND);
-	put("a.kpack");
-	assert_int_equal(load(cache, &whole), KPACK_SUCCESS);
-	kpack_cache_destroy(cache);
-}
-
 /* ---- all at once ---- */
 
 struct crowd {

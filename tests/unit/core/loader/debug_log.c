@@ -88,103 +88,177 @@ static void read_stderr(const struct request *r, char *out, size_t cap)
 	close(fd);
 }
 
-/* LINES omit "kpack: "; % stands for the directory, ^ for the damage. */
-static void expect_log(const struct request *r, const char *lines)
+/*
+ * Check the lines of a load with SETTINGS, as "PATH=x".  LINES are without "kpack: ", and what all begin with;
+ * +NAME stands for "search path: NAME" and the candidate that it gives, % for the directory, ^ for the damage.
+ */
+static void expect_log(const char *settings, const struct request *r, const char *lines)
 {
-	char got[8192], want[8192] = "";
+	char got[8192], want[8192] = "", archs[64] = "", name[64] = "", value[512] = "";
+	size_t n = 0;
 
-	while (*lines) {
-		const char *end = strchr(lines, '\n');
-
-		text_add(want, sizeof(want), "kpack: ");
-		for (; lines <= end; lines++)
-			text_add(want, sizeof(want), strchr("%^", *lines) ? "%s" : "%.1s",
-				 *lines == '%'   ? dir
-				 : *lines == '^' ? damage
-						 : lines);
+	for (const char *c = settings; *c; c++) {
+		if (!name[0] && *c == '=') {
+			snprintf(name, sizeof(name), "ROCM_KPACK_%.*s",
+				 (int)(c - settings), settings);
+			continue;
+		}
+		if (name[0])
+			text_add(value, sizeof(value), *c == '%' ? "%s" : "%.1s",
+				 *c == '%' ? dir : c);
 	}
+	for (const char *c = r->archs; *c; c++)
+		text_add(archs, sizeof(archs), *c == ' ' ? ", " : "%.1s", c);
+	text_add(want, sizeof(want),
+		 "kpack: cache created%s%s\nkpack: load: %s/fake.so: for %s\n",
+		 name[0] ? ", " : "", name, dir, archs);
+	if (r->code != KPACK_ERROR_NOT_IMPLEMENTED)
+		text_add(want, sizeof(want), "kpack: key: %s#%u\n", r->name, r->index);
+	for (; *lines; lines += n + 1) {
+		n = strcspn(lines, "\n");
+		text_add(want, sizeof(want), "kpack: ");
+		if (lines[0] == '+') {
+			text_add(want, sizeof(want),
+				 "search path: %.*s\nkpack: candidate: %s/%.*s\n",
+				 (int)n - 1, lines + 1, dir, (int)n - 1, lines + 1);
+			continue;
+		}
+		for (size_t i = 0; i <= n; i++)
+			text_add(want, sizeof(want),
+				 strchr("%^", lines[i]) ? "%s" : "%.1s",
+				 lines[i] == '%'   ? dir
+				 : lines[i] == '^' ? damage
+						   : lines + i);
+	}
+	if (name[0])
+		setenv(name, value, 1);
 	setenv("ROCM_KPACK_DEBUG", "1", 1);
 	read_stderr(r, got, sizeof(got));
 	unsetenv("ROCM_KPACK_DEBUG");
+	if (name[0])
+		unsetenv(name);
 	assert_string_equal(got, want);
 }
 
-/* Set NAME to VALUE, with % replaced by the directory. */
-static void set(const char *name, const char *value)
-{
-	char text[512] = "";
+#define WITHOUT ": lib/x.so#0 gfx900: declared, but without that key\n"
 
-	for (; *value; value++)
-		text_add(text, sizeof(text), *value == '%' ? "%s" : "%.1s",
-			 *value == '%' ? dir : value);
-	setenv(name, text, 1);
+static const struct {
+	const char *settings;
+	struct request request;
+	const char *lines;
+} logs[] = {
+	{"",
+	 {"lib/x.so", 0, "gfx906 gfx900", "a.kpack", "FIRST", 0},
+	 "+a.kpack\n"
+	 "looked into: %/a.kpack: declares gfx900 gfx906\n"
+	 "passed over: %/a.kpack: lib/x.so#0 gfx906: declared, but without that key\n"
+	 "chosen: %/a.kpack: lib/x.so#0 gfx900: 5 bytes\n"},
+	/* every candidate with the reason */
+	{"",
+	 {"lib/x.so", 0, "gfx900",
+	  "no.kpack text.kpack none.kpack other.kpack damaged.kpack a.kpack", "FIRST", 0},
+	 "+no.kpack\n+text.kpack\n+none.kpack\n+other.kpack\n+damaged.kpack\n+a.kpack\n"
+	 "passed over: %/no.kpack: cannot open: No such file or directory\n"
+	 "passed over: %/text.kpack: header: not a kpack archive (magic 6e6f2061)\n"
+	 "passed over: %/none.kpack: not for these archs: declares nothing\n"
+	 "passed over: %/other.kpack: not for these archs: declares gfx1100 gfx1101\n"
+	 "looked into: %/damaged.kpack: declares gfx900\n"
+	 "passed over: %/damaged.kpack: lib/x.so#0 gfx900: "
+	 "KPACK_ERROR_DECOMPRESSION_FAILED: ^\n"
+	 "looked into: %/a.kpack: declares gfx900 gfx906\n"
+	 "chosen: %/a.kpack: lib/x.so#0 gfx900: 5 bytes\n"},
+	/* an entry that was refused is there, and has a reason */
+	{"",
+	 {"lib/x.so", 1, "gfx900", "refusing.kpack", NULL, KPACK_ERROR_KERNEL_NOT_FOUND},
+	 "+refusing.kpack\n"
+	 "looked into: %/refusing.kpack: declares gfx900\n"
+	 "passed over: %/refusing.kpack: lib/x.so#1 gfx900: refused: toc: lib/x.so#1 "
+	 "gfx900: ordinal 1 of 1 frames\n"
+	 "KPACK_ERROR_KERNEL_NOT_FOUND: %/refusing.kpack: refused: toc: lib/x.so#1 "
+	 "gfx900: ordinal 1 of 1 frames\n"},
+	{"",
+	 {"lib/x.so", 0, "gfx900 gfx900", "a.kpack ./no/../a.kpack", "FIRST", 0},
+	 "+a.kpack\n"
+	 "search path: ./no/../a.kpack\n"
+	 "candidate: %/a.kpack: named before\n"
+	 "looked into: %/a.kpack: declares gfx900 gfx906\n"
+	 "chosen: %/a.kpack: lib/x.so#0 gfx900: 5 bytes\n"},
+	/* placeholders, as they are filled */
+	{"",
+	 {"lib/x.so", 3, "amdgcn-amd-amdhsa--gfx90a:xnack-", "x_@GFXARCH@.kpack",
+	  "GFX90A", 0},
+	 "search path: x_@GFXARCH@.kpack\n"
+	 "candidate: %/x_gfx90a:xnack-.kpack\n"
+	 "candidate: %/x_gfx90a.kpack\n"
+	 "passed over: %/x_gfx90a:xnack-.kpack: cannot open: No such file or directory\n"
+	 "looked into: %/x_gfx90a.kpack: declares gfx90a\n"
+	 "chosen: %/x_gfx90a.kpack: lib/x.so#3 gfx90a: 6 bytes\n"},
+	/* lists, and what they replace */
+	{"PATH=%/empty:%/many:/no/such",
+	 {"lib/x.so", 0, "gfx900", "a.kpack", "SECOND", 0},
+	 "search path: a.kpack: replaced by ROCM_KPACK_PATH\n"
+	 "ROCM_KPACK_PATH: %/empty\n"
+	 "candidate: %/empty\n"
+	 "passed over: %/empty: a directory without *.kpack\n"
+	 "ROCM_KPACK_PATH: %/many\n"
+	 "candidate: %/many/1.kpack\n"
+	 "candidate: %/many/2.kpack\n"
+	 "ROCM_KPACK_PATH: /no/such\n"
+	 "candidate: /no/such\n"
+	 "looked into: %/many/1.kpack: declares gfx900\n"
+	 "passed over: %/many/1.kpack" WITHOUT
+	 "looked into: %/many/2.kpack: declares gfx900\n"
+	 "chosen: %/many/2.kpack: lib/x.so#0 gfx900: 6 bytes\n"},
+	{"PATH_PREFIX=%/many",
+	 {"lib/x.so", 0, "gfx900", "a.kpack", "SECOND", 0},
+	 "ROCM_KPACK_PATH_PREFIX: %/many\n"
+	 "candidate: %/many/1.kpack\n"
+	 "candidate: %/many/2.kpack\n"
+	 "+a.kpack\n"
+	 "looked into: %/many/1.kpack: declares gfx900\n"
+	 "passed over: %/many/1.kpack" WITHOUT
+	 "looked into: %/many/2.kpack: declares gfx900\n"
+	 "chosen: %/many/2.kpack: lib/x.so#0 gfx900: 6 bytes\n"},
+	/* failures */
+	{"",
+	 {"lib/x.so", 0, "gfx9999", "other.kpack", NULL, KPACK_ERROR_ARCH_NOT_FOUND},
+	 "+other.kpack\n"
+	 "passed over: %/other.kpack: not for these archs: declares gfx1100 gfx1101\n"
+	 "KPACK_ERROR_ARCH_NOT_FOUND: no archive offers gfx9999; %/other.kpack offers "
+	 "gfx1100 gfx1101\n"},
+	{"STRICT=1",
+	 {"lib/x.so", 0, "gfx900", "damaged.kpack a.kpack", NULL,
+	  KPACK_ERROR_DECOMPRESSION_FAILED},
+	 "+damaged.kpack\n+a.kpack\n"
+	 "looked into: %/damaged.kpack: declares gfx900\n"
+	 "damaged, final by ROCM_KPACK_STRICT: %/damaged.kpack: lib/x.so#0 gfx900: "
+	 "KPACK_ERROR_DECOMPRESSION_FAILED: ^\n"
+	 "KPACK_ERROR_DECOMPRESSION_FAILED: %/damaged.kpack: lib/x.so#0 gfx900: ^\n"},
+	{"DISABLE=1",
+	 {"lib/x.so", 0, "gfx900", "a.kpack", NULL, KPACK_ERROR_NOT_IMPLEMENTED},
+	 "KPACK_ERROR_NOT_IMPLEMENTED: switched off by ROCM_KPACK_DISABLE\n"},
+	/* names cannot confuse a terminal */
+	{"PATH=/no/\033[2Jx\ny",
+	 {"k", 0, "gfx900", "no\\such", NULL, KPACK_ERROR_ARCHIVE_NOT_FOUND},
+	 "search path: no\\134such: replaced by ROCM_KPACK_PATH\n"
+	 "ROCM_KPACK_PATH: /no/\\033[2Jx\\012y\n"
+	 "candidate: /no/\\033[2Jx\\012y\n"
+	 "passed over: /no/\\033[2Jx\\012y: cannot open: No such file or directory\n"
+	 "KPACK_ERROR_ARCHIVE_NOT_FOUND: no archive to look for k#0 in; no file "
+	 "/no/\\033[2Jx\\012y\n"},
+};
+
+TEST(every_step_is_logged)
+{
+	for (size_t i = 0; i < COUNT(logs); i++)
+		expect_log(logs[i].settings, &logs[i].request, logs[i].lines);
 }
 
-TEST(what_is_chosen_is_logged)
-{
-	expect_log(
-		&(struct request){"lib/x.so", 0, "gfx906 gfx900", "a.kpack", "FIRST", 0},
-		"cache created\n"
-		"load: %/fake.so: for gfx906, gfx900\n"
-		"key: lib/x.so#0\n"
-		"search path: a.kpack\n"
-		"candidate: %/a.kpack\n"
-		"looked into: %/a.kpack: declares gfx900 gfx906\n"
-		"passed over: %/a.kpack: lib/x.so#0 gfx906: declared, but without that "
-		"key\n"
-		"chosen: %/a.kpack: lib/x.so#0 gfx900: 5 bytes\n");
-}
-
-TEST(every_candidate_is_logged_with_the_reason)
-{
-	expect_log(&(struct request){"lib/x.so", 0, "gfx900",
-				     "no.kpack text.kpack none.kpack other.kpack "
-				     "damaged.kpack a.kpack",
-				     "FIRST", 0},
-		   "cache created\n"
-		   "load: %/fake.so: for gfx900\n"
-		   "key: lib/x.so#0\n"
-		   "search path: no.kpack\n"
-		   "candidate: %/no.kpack\n"
-		   "search path: text.kpack\n"
-		   "candidate: %/text.kpack\n"
-		   "search path: none.kpack\n"
-		   "candidate: %/none.kpack\n"
-		   "search path: other.kpack\n"
-		   "candidate: %/other.kpack\n"
-		   "search path: damaged.kpack\n"
-		   "candidate: %/damaged.kpack\n"
-		   "search path: a.kpack\n"
-		   "candidate: %/a.kpack\n"
-		   "passed over: %/no.kpack: cannot open: No such file or directory\n"
-		   "passed over: %/text.kpack: header: not a kpack archive (magic "
-		   "6e6f2061)\n"
-		   "passed over: %/none.kpack: not for these archs: declares nothing\n"
-		   "passed over: %/other.kpack: not for these archs: declares gfx1100 "
-		   "gfx1101\n"
-		   "looked into: %/damaged.kpack: declares gfx900\n"
-		   "passed over: %/damaged.kpack: lib/x.so#0 gfx900: "
-		   "KPACK_ERROR_DECOMPRESSION_FAILED: ^\n"
-		   "looked into: %/a.kpack: declares gfx900 gfx906\n"
-		   "chosen: %/a.kpack: lib/x.so#0 gfx900: 5 bytes\n");
-}
-
-/* A refused entry exists and has a reason; a missing entry is not reported as refused. */
-TEST(entries_that_were_refused_are_logged)
+TEST(entries_that_were_refused_are_named)
 {
 	struct request r = {"lib/x.so",       1,    "gfx900",
 			    "refusing.kpack", NULL, KPACK_ERROR_KERNEL_NOT_FOUND};
 
-	expect_log(&r, "cache created\n"
-		       "load: %/fake.so: for gfx900\n"
-		       "key: lib/x.so#1\n"
-		       "search path: refusing.kpack\n"
-		       "candidate: %/refusing.kpack\n"
-		       "looked into: %/refusing.kpack: declares gfx900\n"
-		       "passed over: %/refusing.kpack: lib/x.so#1 gfx900: refused: toc: "
-		       "lib/x.so#1 gfx900: ordinal 1 of 1 frames\n"
-		       "KPACK_ERROR_KERNEL_NOT_FOUND: %/refusing.kpack: refused: toc: "
-		       "lib/x.so#1 gfx900: ordinal 1 of 1 frames\n");
 	check_text(&r, "@refusing.kpack: refused: toc: lib/x.so#1 gfx900: ordinal 1 of 1 "
 		       "frames");
 	r.index = 0; /* stored without an index */
@@ -200,77 +274,6 @@ TEST(entries_that_were_refused_are_logged)
 			     "gfx900",   "refusing.kpack damaged.kpack",
 			     NULL,       KPACK_ERROR_DECOMPRESSION_FAILED};
 	check_alone(&r);
-}
-
-TEST(files_that_are_named_again_are_logged)
-{
-	expect_log(&(struct request){"lib/x.so", 0, "gfx900 gfx900",
-				     "a.kpack ./no/../a.kpack", "FIRST", 0},
-		   "cache created\n"
-		   "load: %/fake.so: for gfx900, gfx900\n"
-		   "key: lib/x.so#0\n"
-		   "search path: a.kpack\n"
-		   "candidate: %/a.kpack\n"
-		   "search path: ./no/../a.kpack\n"
-		   "candidate: %/a.kpack: named before\n"
-		   "looked into: %/a.kpack: declares gfx900 gfx906\n"
-		   "chosen: %/a.kpack: lib/x.so#0 gfx900: 5 bytes\n");
-}
-
-TEST(placeholders_are_logged_as_they_are_filled)
-{
-	expect_log(&(struct request){"lib/x.so", 3, "amdgcn-amd-amdhsa--gfx90a:xnack-",
-				     "x_@GFXARCH@.kpack", "GFX90A", 0},
-		   "cache created\n"
-		   "load: %/fake.so: for amdgcn-amd-amdhsa--gfx90a:xnack-\n"
-		   "key: lib/x.so#3\n"
-		   "search path: x_@GFXARCH@.kpack\n"
-		   "candidate: %/x_gfx90a:xnack-.kpack\n"
-		   "candidate: %/x_gfx90a.kpack\n"
-		   "passed over: %/x_gfx90a:xnack-.kpack: cannot open: No such file or "
-		   "directory\n"
-		   "looked into: %/x_gfx90a.kpack: declares gfx90a\n"
-		   "chosen: %/x_gfx90a.kpack: lib/x.so#3 gfx90a: 6 bytes\n");
-}
-
-TEST(lists_are_logged_with_what_they_replace)
-{
-	static const struct request r = {"lib/x.so", 0, "gfx900", "a.kpack", "SECOND", 0};
-
-	set("ROCM_KPACK_PATH", "%/empty:%/many:/no/such");
-	expect_log(&r, "cache created, ROCM_KPACK_PATH\n"
-		       "load: %/fake.so: for gfx900\n"
-		       "key: lib/x.so#0\n"
-		       "search path: a.kpack: replaced by ROCM_KPACK_PATH\n"
-		       "ROCM_KPACK_PATH: %/empty\n"
-		       "candidate: %/empty\n"
-		       "passed over: %/empty: a directory without *.kpack\n"
-		       "ROCM_KPACK_PATH: %/many\n"
-		       "candidate: %/many/1.kpack\n"
-		       "candidate: %/many/2.kpack\n"
-		       "ROCM_KPACK_PATH: /no/such\n"
-		       "candidate: /no/such\n"
-		       "looked into: %/many/1.kpack: declares gfx900\n"
-		       "passed over: %/many/1.kpack: lib/x.so#0 gfx900: declared, but "
-		       "without that key\n"
-		       "looked into: %/many/2.kpack: declares gfx900\n"
-		       "chosen: %/many/2.kpack: lib/x.so#0 gfx900: 6 bytes\n");
-	unsetenv("ROCM_KPACK_PATH");
-	set("ROCM_KPACK_PATH_PREFIX", "%/many");
-	expect_log(&r, "cache created, ROCM_KPACK_PATH_PREFIX\n"
-		       "load: %/fake.so: for gfx900\n"
-		       "key: lib/x.so#0\n"
-		       "ROCM_KPACK_PATH_PREFIX: %/many\n"
-		       "candidate: %/many/1.kpack\n"
-		       "candidate: %/many/2.kpack\n"
-		       "search path: a.kpack\n"
-		       "candidate: %/a.kpack\n"
-		       "looked into: %/many/1.kpack: declares gfx900\n"
-		       "passed over: %/many/1.kpack: lib/x.so#0 gfx900: declared, but "
-		       "without that key\n"
-		       "looked into: %/many/2.kpack: declares gfx900\n"
-		       "chosen: %/many/2.kpack: lib/x.so#0 gfx900: 6 bytes\n");
-	unsetenv("ROCM_KPACK_PATH_PREFIX");
 }
 
 TEST(search_paths_that_are_too_long_are_logged)
@@ -303,62 +306,6 @@ TEST(search_paths_that_are_too_long_are_logged)
 	kpack_cache_destroy(cache);
 	unsetenv("ROCM_KPACK_DEBUG");
 	marker_free(&m);
-}
-
-TEST(failures_are_logged)
-{
-	expect_log(&(struct request){"lib/x.so", 0, "gfx9999", "other.kpack", NULL,
-				     KPACK_ERROR_ARCH_NOT_FOUND},
-		   "cache created\n"
-		   "load: %/fake.so: for gfx9999\n"
-		   "key: lib/x.so#0\n"
-		   "search path: other.kpack\n"
-		   "candidate: %/other.kpack\n"
-		   "passed over: %/other.kpack: not for these archs: declares gfx1100 "
-		   "gfx1101\n"
-		   "KPACK_ERROR_ARCH_NOT_FOUND: no archive offers gfx9999; %/other.kpack "
-		   "offers gfx1100 gfx1101\n");
-	setenv("ROCM_KPACK_STRICT", "1", 1);
-	expect_log(&(struct request){"lib/x.so", 0, "gfx900", "damaged.kpack a.kpack",
-				     NULL, KPACK_ERROR_DECOMPRESSION_FAILED},
-		   "cache created, ROCM_KPACK_STRICT\n"
-		   "load: %/fake.so: for gfx900\n"
-		   "key: lib/x.so#0\n"
-		   "search path: damaged.kpack\n"
-		   "candidate: %/damaged.kpack\n"
-		   "search path: a.kpack\n"
-		   "candidate: %/a.kpack\n"
-		   "looked into: %/damaged.kpack: declares gfx900\n"
-		   "damaged, final by ROCM_KPACK_STRICT: %/damaged.kpack: lib/x.so#0 "
-		   "gfx900: KPACK_ERROR_DECOMPRESSION_FAILED: ^\n"
-		   "KPACK_ERROR_DECOMPRESSION_FAILED: %/damaged.kpack: lib/x.so#0 "
-		   "gfx900: ^\n");
-	unsetenv("ROCM_KPACK_STRICT");
-	setenv("ROCM_KPACK_DISABLE", "1", 1);
-	expect_log(&(struct request){"lib/x.so", 0, "gfx900", "a.kpack", NULL,
-				     KPACK_ERROR_NOT_IMPLEMENTED},
-		   "cache created, ROCM_KPACK_DISABLE\n"
-		   "load: %/fake.so: for gfx900\n"
-		   "KPACK_ERROR_NOT_IMPLEMENTED: switched off by ROCM_KPACK_DISABLE\n");
-	unsetenv("ROCM_KPACK_DISABLE");
-}
-
-TEST(names_cannot_confuse_a_terminal)
-{
-	setenv("ROCM_KPACK_PATH", "/no/\033[2Jx\ny", 1);
-	expect_log(&(struct request){"a\033b", 0, "gfx9\n00", "no\\such", NULL,
-				     KPACK_ERROR_ARCHIVE_NOT_FOUND},
-		   "cache created, ROCM_KPACK_PATH\n"
-		   "load: %/fake.so: for gfx9, 00\n"
-		   "key: a\\033b#0\n"
-		   "search path: no\\134such: replaced by ROCM_KPACK_PATH\n"
-		   "ROCM_KPACK_PATH: /no/\\033[2Jx\\012y\n"
-		   "candidate: /no/\\033[2Jx\\012y\n"
-		   "passed over: /no/\\033[2Jx\\012y: cannot open: No such file or "
-		   "directory\n"
-		   "KPACK_ERROR_ARCHIVE_NOT_FOUND: no archive to look for a\\033b#0 in; "
-		   "no file /no/\\033[2Jx\\012y\n");
-	unsetenv("ROCM_KPACK_PATH");
 }
 
 TEST(nothing_is_logged_unless_asked)

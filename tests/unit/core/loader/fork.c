@@ -15,12 +15,6 @@
 #include <sys/wait.h>
 #include "tests/unit/unit.h"
 
-/*
- * AddressSanitizer's allocator stays locked in a child if another thread was allocating,
- * so a child cannot allocate while the parent's threads run.
- */
-enum { CHILDREN = UNIT_ASAN ? 0 : 100 };
-
 /* ---- a thread that is stopped, or forks, while it reads an archive ---- */
 
 /* Reads of this thread before the one that it does not come back from at once; -1: all. */
@@ -195,65 +189,6 @@ TEST(children_fork_too)
 	assert_true(loads(other));
 	kpack_cache_destroy(other);
 	kpack_cache_destroy(cache);
-}
-
-/* ---- many threads and children ---- */
-
-struct crowd {
-	kpack_cache_t cache;
-	atomic_bool done;
-	atomic_int bad;
-};
-
-/* Load until the test ends, through the shared cache and through short-lived ones. */
-static void *load_all_the_time(void *arg)
-{
-	struct crowd *c = arg;
-
-	while (!c->done) {
-		kpack_cache_t own = NULL;
-
-		c->bad += kpack_cache_create(&own) != KPACK_SUCCESS;
-		c->bad += !loads(c->cache) + !loads(own);
-		kpack_cache_destroy(own);
-	}
-	return NULL;
-}
-
-/* Returns the status of a child that loads through C's cache. */
-static int load_in_child(struct crowd *c)
-{
-	pid_t child = fork();
-	bool good;
-
-	if (child != 0)
-		return wait_for(child);
-	good = loads(c->cache);
-	kpack_cache_destroy(c->cache);
-	_exit(!good);
-}
-
-TEST(threads_load_while_children_are_made)
-{
-	struct crowd c = {.cache = new_cache()};
-	pthread_t threads[4];
-	int status = 0;
-
-	for (size_t i = 0; i < COUNT(threads); i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, load_all_the_time, &c),
-				 0);
-	for (int i = 0; i < CHILDREN && status == 0; i++) {
-		/* a new file each time, so that a thread is opening it during fork() */
-		write_archive("a.kpack", "'gfx900'",
-			      OBJECTS({"lib/x.so#0", "gfx900", "CODE"}));
-		status = load_in_child(&c);
-	}
-	c.done = true;
-	for (size_t i = 0; i < COUNT(threads); i++)
-		pthread_join(threads[i], NULL);
-	kpack_cache_destroy(c.cache);
-	check_status(status);
-	assert_int_equal(c.bad, 0);
 }
 
 /* ---- reading, in archives of every scheme ---- */

@@ -157,14 +157,11 @@ static const struct request requests[] = {
 
 TEST(objects_are_chosen_by_amds_rules)
 {
-	for (size_t i = 0; i < COUNT(requests); i++)
-		check_alone(&requests[i]);
-}
-
-TEST(what_was_opened_before_changes_nothing)
-{
 	kpack_cache_t cache = new_cache();
 
+	for (size_t i = 0; i < COUNT(requests); i++)
+		check_alone(&requests[i]);
+	/* what was opened before changes nothing */
 	for (size_t i = 0; i < 2 * COUNT(requests); i++)
 		check(cache, &requests[i % COUNT(requests)]);
 	for (size_t i = COUNT(requests); i-- > 0;)
@@ -172,64 +169,8 @@ TEST(what_was_opened_before_changes_nothing)
 	kpack_cache_destroy(cache);
 }
 
-/* Requests that end differently if damage is final. */
-static const struct request strict[] = {
-	{"lib/shared.so", 0, "gfx900", "damaged.kpack a.kpack", NULL,
-	 KPACK_ERROR_DECOMPRESSION_FAILED},
-	{"lib/shared.so", 0, "gfx900:xnack+", "damaged.kpack a.kpack", NULL,
-	 KPACK_ERROR_DECOMPRESSION_FAILED},
-	{"lib/shared.so", 0, "gfx900:xnack+", "damaged.kpack feature.kpack", NULL,
-	 KPACK_ERROR_DECOMPRESSION_FAILED},
-	{"lib/shared.so", 0, "gfx900 gfx906", "damaged.kpack b.kpack",
-	 "SECOND_PREFERRED_ARCH", 0},
-	{"lib/shared.so", 0, "gfx900 gfx906", "damaged.kpack a.kpack", NULL,
-	 KPACK_ERROR_DECOMPRESSION_FAILED},
-	{"lib/shared.so", 0, "gfx900", "a.kpack damaged.kpack", "FIRST_DUPLICATE", 0},
-	/* archives without the key, and files that cannot be opened, were not chosen */
-	{"lib/shared.so", 0, "gfx900", "no.kpack text.kpack noop.kpack a.kpack",
-	 "FIRST_DUPLICATE", 0},
-	{"lib/absent.so", 0, "gfx900", "damaged.kpack a.kpack", NULL,
-	 KPACK_ERROR_KERNEL_NOT_FOUND},
-};
-
-TEST(damage_is_final_when_asked)
-{
-	static const struct request usual = {"lib/shared.so",   0,
-					     "gfx900",          "damaged.kpack a.kpack",
-					     "FIRST_DUPLICATE", 0};
-
-	for (size_t i = 0; i < COUNT(strict); i++)
-		check_with("ROCM_KPACK_STRICT", "1", &strict[i]);
-	check_with("ROCM_KPACK_STRICT", "yes", &strict[0]);
-	check_with("ROCM_KPACK_STRICT", "0", &usual);
-	check_with("ROCM_KPACK_STRICT", "", &usual);
-}
-
-TEST(archs_that_are_null_are_left_out)
-{
-	const char *archs[] = {NULL, "", "gfx906", NULL};
-	struct marker m = marker_of("lib/libtest.so", "noop.kpack no.kpack");
-	kpack_cache_t cache = new_cache();
-	void *data = NULL, *none = NULL;
-	size_t size = 0;
-	char binary[64];
-
-	snprintf(binary, sizeof(binary), "%s/fake.so", dir);
-	assert_int_equal(
-		kpack_load_code_object(cache, m.at, binary, 0, archs, 4, &data, &size),
-		KPACK_SUCCESS);
-	assert_memory_equal(data, "KERNEL2_GFX906_DATA", 19);
-	kpack_free_code_object(data);
-	assert_int_equal(
-		kpack_load_code_object(cache, m.at, binary, 0, archs, 2, &none, &size),
-		KPACK_ERROR_ARCH_NOT_FOUND);
-	assert_null(none);
-	marker_free(&m);
-	kpack_cache_destroy(cache);
-}
-
-/* As if a caller passed every GPU of a large table. */
-TEST(any_number_of_archs_is_taken)
+/* NULL and empty ones do not count, and any number is taken, as if a caller passed every GPU of a table. */
+TEST(archs_may_be_null_and_many)
 {
 	enum { N = 5000 };
 	static char text[N][64];
@@ -240,12 +181,17 @@ TEST(any_number_of_archs_is_taken)
 	size_t size = 0;
 	char binary[64];
 
-	for (int i = 0; i < N; i++) {
+	for (int i = 2; i < N; i++) {
 		snprintf(text[i], sizeof(text[i]), "gfx%d:sramecc+:xnack-", 10000 + i);
 		archs[i] = text[i];
 	}
-	archs[N - 1] = "gfx90a:xnack-";
+	archs[1] = "";
 	snprintf(binary, sizeof(binary), "%s/fake.so", dir);
+	assert_int_equal(
+		kpack_load_code_object(cache, m.at, binary, 0, archs, 2, &data, &size),
+		KPACK_ERROR_ARCHIVE_NOT_FOUND);
+	assert_null(data);
+	archs[N - 1] = "gfx90a:xnack-";
 	assert_int_equal(
 		kpack_load_code_object(cache, m.at, binary, 0, archs, N, &data, &size),
 		KPACK_SUCCESS);
@@ -262,13 +208,9 @@ TEST(too_many_archives_are_refused)
 		int n;
 		kpack_error_t code;
 	} cases[] = {
-		{"ROCM_KPACK_PATH_PREFIX", KP_SEARCH_FILES_MAX - 1,
-		 KPACK_ERROR_ARCHIVE_NOT_FOUND},
 		{"ROCM_KPACK_PATH_PREFIX", KP_SEARCH_FILES_MAX,
 		 KPACK_ERROR_INVALID_ARGUMENT}, /* the marker adds one path */
 		{"ROCM_KPACK_PATH", KP_SEARCH_FILES_MAX, KPACK_ERROR_ARCHIVE_NOT_FOUND},
-		{"ROCM_KPACK_PATH", KP_SEARCH_FILES_MAX + 1,
-		 KPACK_ERROR_INVALID_ARGUMENT},
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
@@ -411,85 +353,106 @@ TEST(markers_may_lie_over_several_pages)
 
 /* ---- the environment ---- */
 
-TEST(a_path_list_replaces_the_search_paths)
-{
-	static const struct request found = {"lib/shared.so",   0, "gfx900", "no.kpack",
-					     "FIRST_DUPLICATE", 0};
-	static const struct request replaced = {"lib/shared.so",   0, "gfx900", "b.kpack",
-						"FIRST_DUPLICATE", 0};
-	static const struct request missing = {
-		"lib/shared.so", 0,    "gfx900",
-		"b.kpack",       NULL, KPACK_ERROR_ARCHIVE_NOT_FOUND};
-	static const struct request usual = {"lib/shared.so",    0, "gfx900", "b.kpack",
-					     "SECOND_DUPLICATE", 0};
-	static const struct request other = {"lib/libother.so", 0,       "gfx90a:xnack-",
-					     "no.kpack",        "OTHER", 0};
+#define FIRST                                                                            \
+	{                                                                                \
+		"lib/first.so", 0, "gfx900", "no", "FIRST_ONLY", 0                       \
+	}
+#define SHARED(paths, data)                                                              \
+	{                                                                                \
+		"lib/shared.so", 0, "gfx900", paths, data, 0                             \
+	}
+#define DAMAGED(archs, paths, data)                                                      \
+	{                                                                                \
+		"lib/shared.so", 0, archs, "damaged.kpack " paths, data,                 \
+			(data) ? 0 : KPACK_ERROR_DECOMPRESSION_FAILED                    \
+	}
+#define MISSING                                                                          \
+	{                                                                                \
+		"lib/shared.so", 0, "gfx900", "b.kpack", NULL,                           \
+			KPACK_ERROR_ARCHIVE_NOT_FOUND                                    \
+	}
+#define OTHER                                                                            \
+	{                                                                                \
+		"lib/libother.so", 0, "gfx90a:xnack-", "no.kpack", "OTHER", 0            \
+	}
+#define OFF                                                                              \
+	{                                                                                \
+		"lib/shared.so", 0, "gfx900", "b.kpack", NULL,                           \
+			KPACK_ERROR_NOT_IMPLEMENTED                                      \
+	}
 
-	check_with("ROCM_KPACK_PATH", "@/a.kpack", &found);
-	check_with("ROCM_KPACK_PATH", "@/a.kpack", &replaced);
-	check_with("ROCM_KPACK_PATH", "/no/such:@/a.kpack:@/b.kpack", &replaced);
-	check_with("ROCM_KPACK_PATH", "@/a.kpack::@/a.kpack", &replaced);
-	check_with("ROCM_KPACK_PATH", "@/a.kpack:", &replaced);
-	check_with("ROCM_KPACK_PATH", ":::@/a.kpack", &replaced);
-	check_with("ROCM_KPACK_PATH", "/no/such", &missing);
+/* @ stands for the directory of the archives */
+static const struct {
+	const char *variable, *value;
+	struct request request;
+} settings[] = {
+	{"PATH", "@/a.kpack", SHARED("no.kpack", "FIRST_DUPLICATE")},
+	{"PATH", "@/a.kpack", SHARED("b.kpack", "FIRST_DUPLICATE")},
+	{"PATH", "/no/such:@/a.kpack:@/b.kpack", SHARED("b.kpack", "FIRST_DUPLICATE")},
+	{"PATH", "@/a.kpack::@/a.kpack", SHARED("b.kpack", "FIRST_DUPLICATE")},
+	{"PATH", ":::@/a.kpack:", SHARED("b.kpack", "FIRST_DUPLICATE")},
+	{"PATH", "/no/such", MISSING},
 	/* the placeholder is not replaced */
-	check_with("ROCM_KPACK_PATH", "@/x_@GFXARCH@.kpack", &missing);
-	check_with("ROCM_KPACK_PATH", "", &usual);
-	check_with("ROCM_KPACK_PATH", ":::", &usual);
-	/* escaped colons in a path */
-	check_with("ROCM_KPACK_PATH", "@/x_gfx90a\\:xnack-.kpack", &other);
-	check_with("ROCM_KPACK_PATH", "/a\\:b:@/x_gfx90a\\:xnack-.kpack:", &other);
+	{"PATH", "@/x_@GFXARCH@.kpack", MISSING},
+	{"PATH", "", SHARED("b.kpack", "SECOND_DUPLICATE")},
+	{"PATH", ":::", SHARED("b.kpack", "SECOND_DUPLICATE")},
+	/* escaped colons in a path; other bytes behind a backslash stay */
+	{"PATH", "@/x_gfx90a\\:xnack-.kpack", OTHER},
+	{"PATH", "/a\\:b:@/x_gfx90a\\:xnack-.kpack:", OTHER},
+	{"PATH", "@/a\\\\b\\", FIRST},
 	/* and plain ones, if the whole is there and its part is not */
-	check_with("ROCM_KPACK_PATH", "@/x_gfx90a:xnack-.kpack", &other);
-	check_with("ROCM_KPACK_PATH", "/no:@/x_gfx90a:xnack-.kpack:@/a.kpack", &other);
-	check_with("ROCM_KPACK_PATH", "@/b.kpack:@/x_gfx90a:xnack-.kpack", &other);
-	check_with("ROCM_KPACK_PATH", "@/x_gfx90a::xnack-.kpack", &missing);
-	check_with("ROCM_KPACK_PATH", "@/x_gfx90a:xnack-:.kpack", &missing);
-	check_with("ROCM_KPACK_PATH_PREFIX", "/no:@/x_gfx90a:xnack-.kpack:", &other);
-}
+	{"PATH", "@/x_gfx90a:xnack-.kpack", OTHER},
+	{"PATH", "/no:@/x_gfx90a:xnack-.kpack:@/a.kpack", OTHER},
+	{"PATH", "@/b.kpack:@/x_gfx90a:xnack-.kpack", OTHER},
+	{"PATH", "@/x_gfx90a::xnack-.kpack", MISSING},
+	{"PATH", "@/x_gfx90a:xnack-:.kpack", MISSING},
+	{"PATH_PREFIX", "/no:@/x_gfx90a:xnack-.kpack:", OTHER},
+	/* a prefix comes before the search paths */
+	{"PATH_PREFIX", "@/a.kpack", SHARED("b.kpack", "FIRST_DUPLICATE")},
+	{"PATH_PREFIX",
+	 "@/a.kpack",
+	 {"lib/second.so", 0, "gfx900", "b.kpack", "SECOND_ONLY", 0}},
+	{"PATH_PREFIX", "/no/such:", SHARED("b.kpack", "SECOND_DUPLICATE")},
+	{"DISABLE", "1", OFF},
+	{"DISABLE", "no", OFF},
+	{"DISABLE", "0", SHARED("b.kpack", "SECOND_DUPLICATE")},
+	{"DISABLE", "01", SHARED("b.kpack", "SECOND_DUPLICATE")},
+	{"DISABLE", "", SHARED("b.kpack", "SECOND_DUPLICATE")},
+	/* damage is final, of the archive that was chosen */
+	{"STRICT", "1", DAMAGED("gfx900", "a.kpack", NULL)},
+	{"STRICT", "yes", DAMAGED("gfx900", "a.kpack", NULL)},
+	{"STRICT", "0", DAMAGED("gfx900", "a.kpack", "FIRST_DUPLICATE")},
+	{"STRICT", "", DAMAGED("gfx900", "a.kpack", "FIRST_DUPLICATE")},
+	{"STRICT", "1", DAMAGED("gfx900:xnack+", "a.kpack", NULL)},
+	{"STRICT", "1", DAMAGED("gfx900:xnack+", "feature.kpack", NULL)},
+	{"STRICT", "1", DAMAGED("gfx900 gfx906", "b.kpack", "SECOND_PREFERRED_ARCH")},
+	{"STRICT", "1", DAMAGED("gfx900 gfx906", "a.kpack", NULL)},
+	{"STRICT", "1", SHARED("a.kpack damaged.kpack", "FIRST_DUPLICATE")},
+	/* archives without the key, and files that cannot be opened, were not chosen */
+	{"STRICT", "1",
+	 SHARED("no.kpack text.kpack noop.kpack a.kpack", "FIRST_DUPLICATE")},
+	{"STRICT",
+	 "1",
+	 {"lib/absent.so", 0, "gfx900", "damaged.kpack a.kpack", NULL,
+	  KPACK_ERROR_KERNEL_NOT_FOUND}},
+};
 
-TEST(backslashes_before_other_bytes_stay)
+TEST(the_environment_decides)
 {
-	char from[64], to[64];
+	char from[64], to[64], name[64];
 
 	snprintf(from, sizeof(from), "%s/a.kpack", dir);
 	snprintf(to, sizeof(to), "%s/a\\\\b\\", dir);
 	assert_int_equal(link(from, to), 0);
-	check_with("ROCM_KPACK_PATH", "@/a\\\\b\\",
-		   &(struct request){"lib/first.so", 0, "gfx900", "no", "FIRST_ONLY", 0});
+	for (size_t i = 0; i < COUNT(settings); i++) {
+		snprintf(name, sizeof(name), "ROCM_KPACK_%s", settings[i].variable);
+		check_with(name, settings[i].value, &settings[i].request);
+	}
 	unlink(to);
-}
-
-TEST(a_prefix_comes_before_the_search_paths)
-{
-	static const struct request first = {"lib/shared.so",   0, "gfx900", "b.kpack",
-					     "FIRST_DUPLICATE", 0};
-	static const struct request then = {"lib/second.so", 0, "gfx900", "b.kpack",
-					    "SECOND_ONLY",   0};
-	static const struct request usual = {"lib/shared.so",    0, "gfx900", "b.kpack",
-					     "SECOND_DUPLICATE", 0};
-
-	check_with("ROCM_KPACK_PATH_PREFIX", "@/a.kpack", &first);
-	check_with("ROCM_KPACK_PATH_PREFIX", "@/a.kpack", &then);
-	check_with("ROCM_KPACK_PATH_PREFIX", "/no/such:", &usual);
+	/* a list makes the prefix not count */
 	setenv("ROCM_KPACK_PATH_PREFIX", "/ignored", 1);
-	check_with("ROCM_KPACK_PATH", "@/a.kpack", &first);
+	check_with("ROCM_KPACK_PATH", "@/a.kpack", &settings[0].request);
 	unsetenv("ROCM_KPACK_PATH_PREFIX");
-}
-
-TEST(loading_can_be_switched_off)
-{
-	static const struct request on = {
-		"lib/libtest.so", 0, "gfx900", "noop.kpack", "KERNEL1_GFX900_DATA", 0};
-	static const struct request off = {
-		"lib/libtest.so", 0,    "gfx900",
-		"noop.kpack",     NULL, KPACK_ERROR_NOT_IMPLEMENTED};
-
-	check_with("ROCM_KPACK_DISABLE", "1", &off);
-	check_with("ROCM_KPACK_DISABLE", "no", &off);
-	check_with("ROCM_KPACK_DISABLE", "0", &on);
-	check_with("ROCM_KPACK_DISABLE", "01", &on);
-	check_with("ROCM_KPACK_DISABLE", "", &on);
 	/* checked before the marker is read */
 	setenv("ROCM_KPACK_DISABLE", "1", 1);
 	check_marker("test", KPACK_ERROR_NOT_IMPLEMENTED);
@@ -510,26 +473,37 @@ TEST(the_environment_is_read_once)
 
 /* ---- the reason in words ---- */
 
+#define DEEP "directory/directory/directory/directory/directory/"
+
 TEST(the_reason_names_what_is_missing_and_where)
 {
-	check_text(&(struct request){"lib/libtest.so", 999, "gfx900 gfx906",
-				     "no.kpack noop.kpack", NULL,
-				     KPACK_ERROR_KERNEL_NOT_FOUND},
-		   "no lib/libtest.so#999 for gfx900, gfx906; @noop.kpack offers gfx900 "
-		   "gfx906; no file @no.kpack");
-	check_text(&(struct request){"lib/libtest.so", 0, "gfx9999",
-				     "no.kpack text.kpack none.kpack", NULL,
-				     KPACK_ERROR_ARCH_NOT_FOUND},
-		   "no archive offers gfx9999; @none.kpack offers nothing; @text.kpack: "
-		   "header: not a kpack archive (magic 6e6f2061); no file @no.kpack");
-	check_text(
-		&(struct request){"lib/libtest.so", 0, "gfx9999", "no.kpack empty.kpack",
-				  NULL, KPACK_ERROR_ARCHIVE_NOT_FOUND},
-		"no archive to look for lib/libtest.so#0 in; @empty.kpack: header: the "
-		"file is empty; no file @no.kpack");
-	check_text(&(struct request){"a\nb", 0, "a\\b", "a\nb", NULL,
-				     KPACK_ERROR_ARCHIVE_NOT_FOUND},
-		   "no archive to look for a\\012b#0 in; no file @a; no file @b");
+	static const struct {
+		struct request request;
+		const char *text;
+	} cases[] = {
+		{{"lib/libtest.so", 999, "gfx900 gfx906", "no.kpack noop.kpack", NULL,
+		  KPACK_ERROR_KERNEL_NOT_FOUND},
+		 "no lib/libtest.so#999 for gfx900, gfx906; @noop.kpack offers gfx900 "
+		 "gfx906; no file @no.kpack"},
+		{{"lib/libtest.so", 0, "gfx9999", "no.kpack text.kpack none.kpack", NULL,
+		  KPACK_ERROR_ARCH_NOT_FOUND},
+		 "no archive offers gfx9999; @none.kpack offers nothing; @text.kpack: "
+		 "header: not a kpack archive (magic 6e6f2061); no file @no.kpack"},
+		{{"lib/libtest.so", 0, "gfx9999", "no.kpack empty.kpack", NULL,
+		  KPACK_ERROR_ARCHIVE_NOT_FOUND},
+		 "no archive to look for lib/libtest.so#0 in; @empty.kpack: header: the "
+		 "file is empty; no file @no.kpack"},
+		{{"a\nb", 0, "a\\b", "a\nb", NULL, KPACK_ERROR_ARCHIVE_NOT_FOUND},
+		 "no archive to look for a\\012b#0 in; no file @a; no file @b"},
+		/* of long names the end is shown */
+		{{"lib/libtest.so", 0, "gfx900", DEEP DEEP "name.kpack", NULL,
+		  KPACK_ERROR_ARCHIVE_NOT_FOUND},
+		 "no archive to look for lib/libtest.so#0 in; no file .../" DEEP
+		 "name.kpack"},
+	};
+
+	for (size_t i = 0; i < COUNT(cases); i++)
+		check_text(&cases[i].request, cases[i].text);
 }
 
 TEST(the_reason_of_damage_names_the_archive)
@@ -554,42 +528,7 @@ TEST(the_reason_of_damage_names_the_archive)
 	kpack_cache_destroy(cache);
 }
 
-TEST(of_long_names_the_end_is_shown)
-{
-	kpack_cache_t cache = new_cache();
-	struct request r = {
-		"lib/libtest.so", 0, "gfx900", NULL, NULL, KPACK_ERROR_ARCHIVE_NOT_FOUND};
-	char paths[256] = "";
-	struct kpackx_error why = {0};
-	void *data = NULL;
-	size_t size;
-
-	for (int i = 0; i < 12; i++)
-		text_add(paths, sizeof(paths), "directory/");
-	text_add(paths, sizeof(paths), "name.kpack");
-	r.paths = paths;
-	assert_int_equal(ask(cache, &r, &data, &size, &why), r.code);
-	assert_string_equal(why.text,
-			    "no archive to look for lib/libtest.so#0 in; no file "
-			    ".../directory/directory/directory/directory/directory/"
-			    "name.kpack");
-	kpack_cache_destroy(cache);
-}
-
 /* ---- open files ---- */
-
-TEST(archives_stay_open_until_the_end)
-{
-	kpack_cache_t cache = new_cache();
-
-	assert_int_equal(count_open("noop.kpack"), 0);
-	check(cache, &requests[0]);
-	assert_int_equal(count_open("noop.kpack"), 1);
-	check(cache, &requests[3]);
-	assert_int_equal(count_open("noop.kpack"), 1);
-	kpack_cache_destroy(cache);
-	assert_int_equal(count_open("noop.kpack"), 0);
-}
 
 TEST(archives_that_are_not_needed_are_not_opened)
 {
@@ -601,27 +540,6 @@ TEST(archives_that_are_not_needed_are_not_opened)
 	check(cache, &(struct request){"lib/second.so", 0, "gfx900", "a.kpack b.kpack",
 				       "SECOND_ONLY", 0});
 	assert_int_equal(count_open("b.kpack"), 1);
-	kpack_cache_destroy(cache);
-}
-
-TEST(archives_that_come_or_change_are_noticed)
-{
-	static const struct request missing = {
-		"lib/new.so", 0,    "gfx900",
-		"new.kpack",  NULL, KPACK_ERROR_ARCHIVE_NOT_FOUND};
-	static const struct request found = {"lib/new.so", 0,     "gfx900",
-					     "new.kpack",  "NEW", 0};
-	static const struct request newer = {"lib/new.so", 0,       "gfx900",
-					     "new.kpack",  "NEWER", 0};
-	kpack_cache_t cache = new_cache();
-
-	check(cache, &missing);
-	write_archive("new.kpack", "'gfx900'",
-		      OBJECTS({"lib/new.so#0", "gfx900", "NEW"}));
-	check(cache, &found);
-	write_archive("new.kpack", "'gfx900'",
-		      OBJECTS({"lib/new.so#0", "gfx900", "NEWER"}));
-	check(cache, &newer);
 	kpack_cache_destroy(cache);
 }
 
@@ -648,24 +566,6 @@ static void *work(void *arg)
 		kpack_free_code_object(data);
 	}
 	return NULL;
-}
-
-TEST(threads_share_a_cache)
-{
-	kpack_cache_t cache = new_cache();
-	struct worker workers[8];
-	pthread_t threads[COUNT(workers)];
-
-	for (size_t i = 0; i < COUNT(workers); i++) {
-		workers[i] = (struct worker){cache, &requests[i % 2 ? 3 : 0], 50, 0};
-		assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
-	}
-	for (size_t i = 0; i < COUNT(workers); i++) {
-		pthread_join(threads[i], NULL);
-		assert_int_equal(workers[i].good, 50);
-	}
-	assert_int_equal(count_open("noop.kpack"), 1);
-	kpack_cache_destroy(cache);
 }
 
 TEST(threads_ask_for_all_at_once)
@@ -774,20 +674,6 @@ TEST(paths_need_room)
 			 KPACK_ERROR_INVALID_ARGUMENT);
 	assert_int_equal(kpack_discover_binary_path(constant, path, 0, NULL),
 			 KPACK_ERROR_INVALID_ARGUMENT);
-}
-
-TEST(memory_without_a_file_has_no_path)
-{
-	char path[4096];
-	void *heap = calloc(1, 16);
-
-	assert_int_equal(kpack_discover_binary_path(heap, path, sizeof(path), NULL),
-			 KPACK_ERROR_PATH_DISCOVERY_FAILED);
-	assert_int_equal(kpack_discover_binary_path(path, path, sizeof(path), NULL),
-			 KPACK_ERROR_PATH_DISCOVERY_FAILED);
-	assert_int_equal(kpack_discover_binary_path((void *)8, path, sizeof(path), NULL),
-			 KPACK_ERROR_PATH_DISCOVERY_FAILED);
-	free(heap);
 }
 
 SUITE(make_archives, remove_dir);

@@ -65,7 +65,7 @@ void free(void *p)
 enum { SIZE = 20000 };
 
 static char data[SIZE];
-static char archive_path[64], binary_path[64];
+static char binary_path[64];
 static struct marker its_marker;
 
 static kpack_error_t load(void **out, size_t *size)
@@ -81,55 +81,8 @@ static kpack_error_t load(void **out, size_t *size)
 	return err;
 }
 
-static kpack_error_t get(const char *key, void **out, size_t *size)
-{
-	kpack_archive_t archive = NULL;
-	kpack_error_t err = kpack_open(archive_path, &archive);
-
-	if (!err)
-		err = kpack_get_kernel(archive, key, "gfx900", out, size);
-	kpack_close(archive);
-	return err;
-}
-
-static kpack_error_t get_whole(void **out, size_t *size)
-{
-	return get("lib/x.so", out, size);
-}
-
-static kpack_error_t get_chunked(void **out, size_t *size)
-{
-	return get("chunked", out, size);
-}
-
-/* Demangle a cuTile kernel's name and mangle it again. */
-static kpack_error_t mangle(void **out, size_t *size)
-{
-	static const char name[] =
-		"f_Kt3_A2f16_3l0_p16g0_Lg1iA64i8_w_T2T1I77Cs_a__b_z_A0u8_"
-		"g0g1_Da_zb_z1Sbf16_F3ff0000000000000_Ce_m_zC_zA_z";
-	struct kpackx_signature *signature = NULL;
-	char *again = NULL;
-	kpack_error_t err = kpackx_demangle(name, &signature, NULL);
-
-	if (!err)
-		err = kpackx_mangle(signature, &again, NULL);
-	if (!err && strcmp(again, name) != 0)
-		err = KPACK_ERROR_INVALID_FORMAT;
-	kpackx_signature_free(signature);
-	kpackx_symbol_free(again);
-	if (err)
-		return err;
-	*out = malloc(SIZE);
-	if (!*out)
-		return KPACK_ERROR_OUT_OF_MEMORY;
-	*size = SIZE;
-	memcpy(*out, data, SIZE);
-	return KPACK_SUCCESS;
-}
-
-/* Let each allocation of CALL fail once. */
-static void check_call(kpack_error_t (*call)(void **out, size_t *size))
+/* Each allocation fails once. */
+TEST(loading_says_so)
 {
 	long n = 1, failed = 0, before;
 
@@ -141,7 +94,7 @@ static void check_call(kpack_error_t (*call)(void **out, size_t *size))
 		before = live;
 		made = 0;
 		fails_after = i;
-		err = call(&out, &size);
+		err = load(&out, &size);
 		fails_after = -1;
 		if (i < 0)
 			n = made;
@@ -162,38 +115,14 @@ static void check_call(kpack_error_t (*call)(void **out, size_t *size))
 	assert_true(failed > 5 || !MALLOC_FAILS);
 }
 
-TEST(loading_says_so)
-{
-	check_call(load);
-}
-
-TEST(getting_says_so)
-{
-	check_call(get_whole);
-	check_call(get_chunked);
-}
-
-TEST(names_say_so)
-{
-	check_call(mangle);
-}
-
 /* ---- tested calls ---- */
-
-static void add(kpackx_writer_t w, const char *key, uint32_t chunk)
-{
-	struct kpackx_object o = {.binary = key,
-				  .arch = "gfx900",
-				  .data = data,
-				  .size = SIZE,
-				  .chunk = chunk};
-
-	assert_int_equal(kpackx_writer_add(w, &o, NULL), KPACK_SUCCESS);
-}
 
 static int make_archive(void **state)
 {
+	static const struct kpackx_object o = {
+		.binary = "lib/x.so", .arch = "gfx900", .data = data, .size = SIZE};
 	kpackx_writer_t w;
+	char archive_path[64];
 
 	make_dir(state);
 	for (size_t i = 0; i < SIZE; i++)
@@ -201,8 +130,7 @@ static int make_archive(void **state)
 	snprintf(archive_path, sizeof(archive_path), "%s/a.kpack", dir);
 	snprintf(binary_path, sizeof(binary_path), "%s/x.so", dir);
 	assert_int_equal(kpackx_writer_open(archive_path, NULL, &w, NULL), KPACK_SUCCESS);
-	add(w, "lib/x.so", 0);
-	add(w, "chunked", 4096);
+	assert_int_equal(kpackx_writer_add(w, &o, NULL), KPACK_SUCCESS);
 	assert_int_equal(kpackx_writer_finish(w, NULL), KPACK_SUCCESS);
 	its_marker = marker_of("lib/x.so", "a.kpack");
 	return 0;

@@ -216,23 +216,4 @@ TEST(a_directory_that_is_closed_is_passed_over)
 	assert_int_equal(chmod(path, 0755), 0);
 }
 
-TEST(archives_of_directories_count)
-{
-	make_subdir("two");
-	put("two/a.kpack", "A");
-	put("two/b.kpack", "B");
-	for (int more = 0; more < 2; more++) {
-		char *files = missing_files(KP_SEARCH_FILES_MAX - 2 + more), *list;
-
-		assert_true(asprintf(&list, "%s%s/two", files, dir) > 0);
-		setenv("ROCM_KPACK_PATH", list, 1);
-		check_alone(&(struct request){"lib/x.so", 0, "gfx900", "no.kpack",
-					      more ? NULL : "A",
-					      more ? KPACK_ERROR_INVALID_ARGUMENT : 0});
-		unsetenv("ROCM_KPACK_PATH");
-		free(list);
-		free(files);
-	}
-}
-
 SUITE(make_places, remove_dir);
