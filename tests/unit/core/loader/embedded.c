@@ -185,212 +185,182 @@ struct got {
 	size_t size;
 };
 
-static kpack_error_t load(int fd, uint32_t index, const char *const *archs, size_t n,
-			  struct got *got)
+/* ARCHS are separated by spaces. */
+static kpack_error_t load(int fd, uint32_t index, const char *archs, struct got *got)
 {
-	char path[32];
+	char path[32], *copy = strdup(archs), *rest = copy;
+	const char *list[4];
+	size_t n = 0;
+	kpack_error_t err;
 
+	while (rest && n < COUNT(list))
+		list[n++] = strsep(&rest, " ");
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	*got = (struct got){got, 77};
 	why = (struct kpackx_error){0};
-	return kpackx_load_embedded(path, index, archs, n, &got->data, &got->size, &why);
+	err = kpackx_load_embedded(path, index, list, n, &got->data, &got->size, &why);
+	free(copy);
+	return err;
 }
 
-#define ARCHS(...)                                                                       \
-	(const char *const[]){__VA_ARGS__},                                              \
-		sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *)
+/* The code that is found, or with an error a part of its message, and no data. */
+struct look_up {
+	uint32_t index;
+	const char *archs;
+	kpack_error_t code;
+	const char *want;
+};
 
-static void assert_gives(int fd, uint32_t index, const char *const *archs, size_t n,
-			 const char *want)
+static void look_up(int fd, const struct look_up *l)
 {
 	struct got got;
 
-	if (load(fd, index, archs, n, &got))
-		fail_msg("%s: %s", want, why.text);
-	assert_int_equal(got.size, strlen(want));
-	assert_memory_equal(got.data, want, got.size);
+	if (load(fd, l->index, l->archs, &got) != l->code)
+		fail_msg("%u %s: %s", l->index, l->archs, why.text);
+	assert_int_equal(why.code, l->code);
+	if (l->code) {
+		assert_has(why.text, l->want);
+		assert_ptr_equal(got.data, &got);
+		assert_int_equal(got.size, 77);
+		return;
+	}
+	assert_int_equal(got.size, strlen(l->want));
+	assert_memory_equal(got.data, l->want, got.size);
 	kpack_free_code_object(got.data);
 }
 
-/* The look-up fails with CODE and gives no data; the message contains TEXT. */
-static void assert_fails(int fd, uint32_t index, const char *const *archs, size_t n,
-			 kpack_error_t code, const char *text)
-{
-	struct got got;
+#define NONE KPACK_ERROR_KERNEL_NOT_FOUND
+#define NOT_FOR KPACK_ERROR_ARCH_NOT_FOUND
 
-	assert_int_equal(load(fd, index, archs, n, &got), code);
-	assert_int_equal(why.code, code);
-	assert_has(why.text, text);
-	assert_ptr_equal(got.data, &got);
-	assert_int_equal(got.size, 77);
-}
-
-/* ---- tests ---- */
-
-static void assert_wrappers(int fd)
-{
-	assert_gives(fd, 0, ARCHS("gfx90a"), "2 for gfx90a");
-	assert_gives(fd, 1, ARCHS("gfx90a"), "0 for gfx90a");
-	assert_gives(fd, 2, ARCHS("gfx90a"), "0 for gfx90a");
+/* In every file with the wrappers of plain */
+static const struct look_up all[] = {
+	{0, "gfx90a", 0, "2 for gfx90a"},
+	{1, "gfx90a", 0, "0 for gfx90a"},
+	{2, "gfx90a", 0, "0 for gfx90a"},
 	/* a container without a wrapper is numbered after the wrappers */
-	assert_gives(fd, 3, ARCHS("gfx90a"), "1 for gfx90a");
-	assert_fails(fd, 4, ARCHS("gfx90a"), KPACK_ERROR_KERNEL_NOT_FOUND,
-		     "no wrapper 4: there are 3, and 3 containers");
-	assert_fails(fd, UINT32_MAX, ARCHS("gfx90a"), KPACK_ERROR_KERNEL_NOT_FOUND,
-		     "no wrapper 4294967295");
-	close(fd);
-}
+	{3, "gfx90a", 0, "1 for gfx90a"},
+	{4, "gfx90a", NONE, "no wrapper 4: there are 3, and 3 containers"},
+	{UINT32_MAX, "gfx90a", NONE, "no wrapper 4294967295"},
+	/* the archs decide in their order */
+	{1, "gfx90a:sramecc+:xnack+", 0, "0 for gfx90a:xnack+"},
+	{1, "gfx90a:xnack+:sramecc+", 0, "0 for gfx90a:xnack+"},
+	{1, "amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-", 0, "0 for gfx90a"},
+	{1, "gfx1103  gfx11-generic", 0, "0 for gfx11-generic"},
+	{1, "gfx11-generic gfx90a", 0, "0 for gfx11-generic"},
+	{1, "gfx90a gfx11-generic", 0, "0 for gfx90a"},
+	{1, "gfx942:sramecc+:xnack-", 0, "features in another order"},
+	{1, "gfx942:xnack-:sramecc+", 0, "features in another order"},
+	/* code for another GPU is none */
+	{0, "gfx1103 gfx9-generic", NOT_FOR,
+	 "wrapper 0 has no code for gfx1103 gfx9-generic; it has gfx90a gfx908:xnack+ "
+	 "gfx908 gfx942:sramecc+:xnack- "},
+	/* an empty object, the host entry, and names that are not GPUs */
+	{0, "gfx906", NOT_FOR, "for gfx906;"},
+	{0, "", NOT_FOR, "no code"},
+	{0, LONG "g", NOT_FOR, "no code"},
+	{0, LONG LONG LONG LONG LONG LONG LONG LONG, NOT_FOR, "no code"},
+	{0, "gfx90\033", NOT_FOR, "gfx90\\033"},
+	/* HIP comes before OpenMP, but what is more specific, or asked for earlier, before that */
+	{1, "gfx908:xnack+", 0, "only for OpenMP"},
+	{1, "gfx908:xnack+ gfx90a", 0, "only for OpenMP"},
+};
 
 TEST(every_wrapper_gives_its_bundle)
 {
 	static const struct host *const hosts[] = {&plain, &compressed, &older};
 
-	for (size_t i = 0; i < COUNT(hosts); i++) {
-		assert_wrappers(make_fat(hosts[i]));
-		assert_wrappers(kept(hosts[i]));
-	}
-}
+	for (size_t i = 0; i < 2 * COUNT(hosts); i++) {
+		int fd = i % 2 ? kept(hosts[i / 2]) : make_fat(hosts[i / 2]);
 
-TEST(the_archs_decide_in_their_order)
-{
-	int fds[] = {make_fat(&plain), kept(&compressed)};
-
-	for (size_t i = 0; i < COUNT(fds); i++) {
-		int fd = fds[i];
-
-		assert_gives(fd, 1, ARCHS("gfx90a:sramecc+:xnack+"),
-			     "0 for gfx90a:xnack+");
-		assert_gives(fd, 1, ARCHS("gfx90a:xnack+:sramecc+"),
-			     "0 for gfx90a:xnack+");
-		assert_gives(fd, 1, ARCHS("amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-"),
-			     "0 for gfx90a");
-		assert_gives(fd, 1, ARCHS("gfx1103", NULL, "gfx11-generic"),
-			     "0 for gfx11-generic");
-		assert_gives(fd, 1, ARCHS("gfx11-generic", "gfx90a"),
-			     "0 for gfx11-generic");
-		assert_gives(fd, 1, ARCHS("gfx90a", "gfx11-generic"), "0 for gfx90a");
-		assert_gives(fd, 1, ARCHS("gfx942:sramecc+:xnack-"),
-			     "features in another order");
-		assert_gives(fd, 1, ARCHS("gfx942:xnack-:sramecc+"),
-			     "features in another order");
+		for (size_t n = 0; n < COUNT(all); n++)
+			look_up(fd, &all[n]);
 		close(fd);
 	}
 }
 
-TEST(code_for_another_gpu_is_none)
+TEST(layouts_say_which_container_is_whose)
 {
-	char long_arch[5000];
-	int fd = make_fat(&plain);
-
-	memset(long_arch, 'g', sizeof(long_arch));
-	long_arch[sizeof(long_arch) - 1] = '\0';
-	assert_fails(fd, 0, ARCHS("gfx1103", "gfx9-generic"), KPACK_ERROR_ARCH_NOT_FOUND,
-		     "wrapper 0 has no code for gfx1103 gfx9-generic; it has gfx90a "
-		     "gfx908:xnack+ gfx908 gfx942:sramecc+:xnack- ");
-	/* an empty object, the host entry, and names that are not GPUs */
-	assert_fails(fd, 0, ARCHS("gfx906"), KPACK_ERROR_ARCH_NOT_FOUND, "for gfx906;");
-	assert_fails(fd, 0, ARCHS(""), KPACK_ERROR_ARCH_NOT_FOUND, "no code");
-	assert_fails(fd, 0, ARCHS((const char *)NULL), KPACK_ERROR_ARCH_NOT_FOUND,
-		     "no code for;");
-	assert_fails(fd, 0, ARCHS(long_arch), KPACK_ERROR_ARCH_NOT_FOUND, "no code");
-	assert_fails(fd, 0, ARCHS(LONG "g"), KPACK_ERROR_ARCH_NOT_FOUND, "no code");
-	assert_fails(fd, 0, ARCHS("gfx90\033"), KPACK_ERROR_ARCH_NOT_FOUND, "gfx90\\033");
-	close(fd);
-}
-
-TEST(hip_comes_before_openmp)
-{
-	int fd = make_fat(&plain);
-
-	assert_gives(fd, 1, ARCHS("gfx90a"), "0 for gfx90a");
-	/* but a more specific target, or one asked for earlier, comes first */
-	assert_gives(fd, 1, ARCHS("gfx908:xnack+"), "only for OpenMP");
-	assert_gives(fd, 1, ARCHS("gfx908:xnack+", "gfx90a"), "only for OpenMP");
-	close(fd);
-}
-
-TEST(what_was_taken_out_is_not_there)
-{
-	int fd = make_converted(&plain, LAYOUT, false);
-
-	assert_fails(fd, 0, ARCHS("gfx90a"), KPACK_ERROR_KERNEL_NOT_FOUND,
-		     "no device code in it: it was converted");
-	close(fd);
-}
-
-TEST(without_a_layout_the_position_counts)
-{
-	struct host more = {.n_wrappers = 4, .wrappers = {0, 1, 2, 2}};
-	int fd = make_converted(&in_order, NO_LAYOUT, true);
-
-	assert_gives(fd, 0, ARCHS("gfx90a"), "0 for gfx90a");
-	assert_gives(fd, 2, ARCHS("gfx90a"), "2 for gfx90a");
-	assert_fails(fd, 3, ARCHS("gfx90a"), KPACK_ERROR_KERNEL_NOT_FOUND,
-		     "no wrapper 3");
-	close(fd);
-	/* unless the layout is missing */
-	fd = make_converted(&more, NO_LAYOUT, true);
-	assert_fails(fd, 0, ARCHS("gfx90a"), KPACK_ERROR_NOT_IMPLEMENTED,
-		     "no layout says which of 3 containers belongs to wrapper 0 of 4");
-	close(fd);
-}
-
-TEST(a_layout_that_lies_is_refused)
-{
+	static const struct host more = {.n_wrappers = 4, .wrappers = {0, 1, 2, 2}};
 	static const struct {
-		enum layout which;
-		kpack_error_t code;
-		const char *text;
+		const struct host *host;
+		enum layout layout;
+		bool keep;
+		struct look_up look_up;
 	} cases[] = {
-		{OTHER_LAYOUT, KPACK_ERROR_INVALID_FORMAT,
-		 "layout: 2 wrappers and 3 containers, there are 3 and 3"},
-		{BAD_LAYOUT, KPACK_ERROR_INVALID_FORMAT, ".rocm_kpack_layout: "},
-		{NEWER_LAYOUT, KPACK_ERROR_NOT_IMPLEMENTED, ".rocm_kpack_layout: "},
+		/* without one the position counts, if there is one for each wrapper */
+		{&in_order, NO_LAYOUT, true, {0, "gfx90a", 0, "0 for gfx90a"}},
+		{&in_order, NO_LAYOUT, true, {2, "gfx90a", 0, "2 for gfx90a"}},
+		{&in_order, NO_LAYOUT, true, {3, "gfx90a", NONE, "no wrapper 3"}},
+		{&more,
+		 NO_LAYOUT,
+		 true,
+		 {0, "gfx90a", KPACK_ERROR_NOT_IMPLEMENTED,
+		  "no layout says which of 3 containers belongs to wrapper 0 of 4"}},
+		/* one that lies is refused */
+		{&plain,
+		 OTHER_LAYOUT,
+		 true,
+		 {0, "gfx90a", KPACK_ERROR_INVALID_FORMAT,
+		  "layout: 2 wrappers and 3 containers, there are 3 and 3"}},
+		{&plain,
+		 BAD_LAYOUT,
+		 true,
+		 {0, "gfx90a", KPACK_ERROR_INVALID_FORMAT, ".rocm_kpack_layout: "}},
+		{&plain,
+		 NEWER_LAYOUT,
+		 true,
+		 {0, "gfx90a", KPACK_ERROR_NOT_IMPLEMENTED, ".rocm_kpack_layout: "}},
+		{&plain,
+		 LAYOUT,
+		 false,
+		 {0, "gfx90a", NONE, "no device code in it: it was converted"}},
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		int fd = make_converted(&plain, cases[i].which, true);
+		int fd = make_converted(cases[i].host, cases[i].layout, cases[i].keep);
 
-		assert_fails(fd, 0, ARCHS("gfx90a"), cases[i].code, cases[i].text);
+		look_up(fd, &cases[i].look_up);
 		close(fd);
 	}
 }
 
-TEST(bare_containers_are_counted)
-{
-	uint64_t starts[BUNDLES];
-	struct bytes b = bundles_of(&compressed, starts);
-	int fd = bytes_fd(b.data, b.size);
-
-	assert_gives(fd, 0, ARCHS("gfx90a"), "0 for gfx90a");
-	assert_gives(fd, 1, ARCHS("gfx90a"), "1 for gfx90a");
-	assert_fails(fd, 3, ARCHS("gfx90a"), KPACK_ERROR_KERNEL_NOT_FOUND,
-		     "no wrapper 3");
-	close(fd);
-	bytes_free(&b);
-}
-
-TEST(other_files_are_refused)
+TEST(other_files)
 {
 	static const struct section text = {
 		".text", SHT_PROGBITS, SHF_ALLOC, 0, {(const uint8_t *)"x", 1}, 0, 0, 0};
-	struct elf_file f = elf_build(ET_DYN, EM_X86_64, &text, 1);
-	int fd = bytes_fd(f.bytes.data, f.bytes.size);
+	struct elf_file elf = elf_build(ET_DYN, EM_X86_64, &text, 1);
+	uint64_t starts[BUNDLES];
+	struct bytes bare = bundles_of(&compressed, starts);
+	const struct {
+		const void *data;
+		size_t size;
+		struct look_up look_up;
+	} cases[] = {
+		{bare.data, bare.size, {0, "gfx90a", 0, "0 for gfx90a"}},
+		{bare.data, bare.size, {1, "gfx90a", 0, "1 for gfx90a"}},
+		{bare.data, bare.size, {3, "gfx90a", NONE, "no wrapper 3"}},
+		{elf.bytes.data,
+		 elf.bytes.size,
+		 {0, "gfx90a", NONE, "no device code in it"}},
+		{"#!/bin/sh\n",
+		 10,
+		 {0, "gfx90a", KPACK_ERROR_INVALID_FORMAT, "no binary"}},
+		{"", 0, {0, "gfx90a", KPACK_ERROR_INVALID_FORMAT, "no binary"}},
+	};
 
-	assert_fails(fd, 0, ARCHS("gfx90a"), KPACK_ERROR_KERNEL_NOT_FOUND,
-		     "no device code in it");
-	close(fd);
-	fd = bytes_fd("#!/bin/sh\n", 10);
-	assert_fails(fd, 0, ARCHS("gfx90a"), KPACK_ERROR_INVALID_FORMAT, "no binary");
-	close(fd);
-	fd = bytes_fd("", 0);
-	assert_fails(fd, 0, ARCHS("gfx90a"), KPACK_ERROR_INVALID_FORMAT, "no binary");
-	close(fd);
-	bytes_free(&f.bytes);
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		int fd = bytes_fd(cases[i].data, cases[i].size);
+
+		look_up(fd, &cases[i].look_up);
+		close(fd);
+	}
+	bytes_free(&elf.bytes);
+	bytes_free(&bare);
 }
 
-TEST(files_must_be_there)
+TEST(arguments_are_checked)
 {
+	static const char *const archs[] = {NULL, "gfx90a"};
 	static const struct {
 		const char *path;
 		kpack_error_t code;
@@ -401,24 +371,15 @@ TEST(files_must_be_there)
 	};
 	struct got got;
 
-	for (size_t i = 0; i < COUNT(cases); i++) {
-		assert_int_equal(kpackx_load_embedded(cases[i].path, 0, ARCHS("gfx90a"),
-						      &got.data, &got.size, &why),
+	for (size_t i = 0; i < COUNT(cases); i++)
+		assert_int_equal(kpackx_load_embedded(cases[i].path, 0, archs, 2,
+						      &got.data, &got.size,
+						      i ? &why : NULL),
 				 cases[i].code);
-		assert_int_equal(kpackx_load_embedded(cases[i].path, 0, ARCHS("gfx90a"),
-						      &got.data, &got.size, NULL),
-				 cases[i].code);
-	}
-}
-
-TEST(arguments_are_checked)
-{
-	static const char *const archs[] = {"gfx90a"};
-	struct got got;
-
 	for (unsigned i = 0; i < 5; i++)
 		assert_int_equal(kpackx_load_embedded(i == 0 ? NULL : "/proc/self/exe", 0,
-						      i == 1 ? NULL : archs, i != 2,
+						      i == 1 ? NULL : archs,
+						      i == 2 ? 0 : 2,
 						      i == 3 ? NULL : &got.data,
 						      i == 4 ? NULL : &got.size, &why),
 				 KPACK_ERROR_INVALID_ARGUMENT);
@@ -430,7 +391,7 @@ static void try_damaged(int fd)
 {
 	struct got got;
 
-	if (load(fd, 1, ARCHS("gfx90a", "gfx11-generic"), &got) == KPACK_SUCCESS) {
+	if (load(fd, 1, "gfx90a gfx11-generic", &got) == KPACK_SUCCESS) {
 		assert_true(got.size < 1 << 16);
 		kpack_free_code_object(got.data);
 	} else {

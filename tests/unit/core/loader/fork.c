@@ -155,42 +155,6 @@ TEST(nobody_waits_for_threads_that_are_not_there)
 	check_status(status);
 }
 
-static bool loads(kpack_cache_t cache)
-{
-	static const struct request r = {"lib/x.so", 0, "gfx900", "a.kpack", "CODE", 0};
-	void *data = NULL;
-	size_t size = 0;
-	bool good = ask(cache, &r, &data, &size, NULL) == KPACK_SUCCESS && size == 4 &&
-		    memcmp(data, "CODE", 4) == 0;
-
-	kpack_free_code_object(data);
-	return good;
-}
-
-/* A grandchild counts as a child too; children can use their parents' caches. */
-TEST(children_fork_too)
-{
-	kpack_cache_t cache = new_cache(), other = new_cache();
-	pid_t child;
-
-	assert_true(loads(cache));
-	child = fork();
-	if (child == 0) {
-		pid_t grandchild;
-
-		kpack_cache_destroy(other);
-		other = new_cache();
-		grandchild = fork();
-		if (grandchild == 0)
-			_exit(!loads(cache) || !loads(other));
-		_exit(wait_for(grandchild) != 0);
-	}
-	check_status(wait_for(child));
-	assert_true(loads(other));
-	kpack_cache_destroy(other);
-	kpack_cache_destroy(cache);
-}
-
 /* ---- reading, in archives of every scheme ---- */
 
 /* Enough unique bytes for a dictionary; the second half of all objects is the same. */
