@@ -401,13 +401,11 @@ check-reproducible: dist ## build the commit at two paths, and compare the files
 	@cd build/reproducible && for f in kpack kpackfs librocm_kpack.so.0 librocm_kpack.a libkpack_hip.so; do \
 		cmp a/out/$$f some/longer/path/out/$$f || exit 1; \
 	done && echo 'the same bytes'
-# PACKAGES, LIBRARIES, REGISTERED, RUNTIMES and UPGRADES, such as "ggml rocsolver" or all: these instead of those that are
-# small; tests/real/packages --list, and the same of libraries, old-runtime, hsa-runtimes and upgrade, name them.
+# PACKAGES, LIBRARIES, RUNTIMES and UPGRADES, such as "ggml rocsolver" or all: these instead of those that are
+# small; tests/real/packages --list, and the same of libraries, hsa-runtimes and upgrade, name them.
 check-real: all ## fetch HIP libraries and runtimes of Debian, pack and run them; needs a network
-	@KPACK_BIN=$(abspath $(O)) tests/real/hip-runtimes
 	@KPACK_BIN=$(abspath $(O)) tests/real/packages $(PACKAGES)
 	@KPACK_BIN=$(abspath $(O)) tests/real/libraries $(LIBRARIES)
-	@KPACK_BIN=$(abspath $(O)) tests/real/old-runtime $(REGISTERED)
 	@KPACK_BIN=$(abspath $(O)) tests/real/hsa-runtimes $(RUNTIMES)
 	@KPACK_BIN=$(abspath $(O)) tests/real/upgrade $(UPGRADES)
 check-switches: ## build without each optional library

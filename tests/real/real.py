@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What the tests of shipping packages share: TAP, packages, our programs, mounts."""
 import os
-import random
 import shutil
 import signal
 import subprocess
@@ -128,13 +127,12 @@ def version_script(path, nodes):
 def options(parser):
     """The command line, in a mount namespace whose mounts end with this process."""
     parser.add_argument("--dir", default=os.path.join(SOURCE, "build/real"))
-    parser.add_argument("--seed", default=str(random.SystemRandom().randrange(1 << 32)))
     parser.add_argument("--list", action="store_true")
     parser.add_argument("name", nargs="*")
     found = parser.parse_args()
     if os.geteuid() == 0 and not found.list and not os.environ.get("REAL_MOUNTS"):
         os.execvpe("unshare", ["unshare", "-m", "--propagation", "private", sys.executable,
-                               os.path.realpath(sys.argv[0]), *sys.argv[1:], "--seed", found.seed],
+                               os.path.realpath(sys.argv[0]), *sys.argv[1:]],
                    dict(os.environ, REAL_MOUNTS="1"))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     found.dir = os.path.realpath(found.dir)
