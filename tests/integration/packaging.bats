@@ -350,55 +350,57 @@ fails_with() {
 @test "what cannot be packed is refused by name, and nothing is written" {
 	needs dpkg-deb
 	plain_tree gfx1100
-	for make in make_deb make_rpm make_tarball; do
-		cp split/x_gfx1100/.kpack/x_gfx1100.kpack split/x_generic/lib/two
-		mkdir split/x_gfx1100/lib
-		cp split/x_generic/lib/two split/x_gfx1100/lib/
-		fails_with "lib/two: in generic and gfx1100" $make split out
-		rm -r split/x_gfx1100/lib split/x_generic/lib/two
-		mkdir split/x_generic/.kpack
-		ln -s nowhere split/x_gfx1100/lib
-		fails_with "lib: a directory in one part, and none in another" $make split out
-		rm split/x_gfx1100/lib
-		for name in $'new\nline' $'\033[1m' 'back\slash' $'\377'; do
-			echo x >"split/x_generic/$name"
-			fails_with "$(printf %q "$name"): a name " $make split out
-			rm "split/x_generic/$name"
-		done
-		mkfifo split/x_generic/fifo
-		fails_with "split/x_generic/fifo: only files" $make split out
-		rm split/x_generic/fifo
-		echo x >split/x_generic/root
-		for mode in 4755 2755; do
-			chmod $mode split/x_generic/root
-			fails_with "split/x_generic/root: set-user-ID or set-group-ID" $make split out
-		done
-		rm -r split/x_generic/root split/x_generic/.kpack
-		mkdir split/x_GFX1100
-		echo x >split/x_GFX1100/file
-		fails_with "GFX1100 and gfx1100 would both be the package" $make split out
-		rm -r split/x_GFX1100
-		mkdir split/y_gfx1100
-		fails_with "split/y_gfx1100: it belongs to no directory NAME_generic" $make split out
-		rmdir split/y_gfx1100
-		touch split/file
-		fails_with "split/file: not a directory" $make split out
-		rm split/file
-		mkdir "split/x_gfx 11"
-		fails_with "not the name of an architecture" $make split out
-		rmdir "split/x_gfx 11"
-		mkdir split/x_gfx1200
-		fails_with "gfx1200: no file is in it" $make split out
-		rmdir split/x_gfx1200
-		fails_with "OUTDIR is in SPLIT" $make split split/out
-		mv split/x_gfx1100 away
-		fails_with "no architecture" $make split out
-		mv away split/x_gfx1100
-		mkdir empty
-		fails_with "nothing to pack" $make empty out
-		rmdir empty
-		fails_with "nowhere: no such directory" $make nowhere out
+	# the tools share what looks at trees, so each is asked for a third
+	local n=0 tools=(make_deb make_rpm make_tarball)
+	refuses() { # TEXT [SPLIT OUT]
+		fails_with "$1" "${tools[n++ % 3]}" "${2-split}" "${3-out}"
+	}
+	cp split/x_gfx1100/.kpack/x_gfx1100.kpack split/x_generic/lib/two
+	mkdir split/x_gfx1100/lib
+	cp split/x_generic/lib/two split/x_gfx1100/lib/
+	refuses "lib/two: in generic and gfx1100"
+	rm -r split/x_gfx1100/lib split/x_generic/lib/two
+	mkdir split/x_generic/.kpack
+	ln -s nowhere split/x_gfx1100/lib
+	refuses "lib: a directory in one part, and none in another"
+	rm split/x_gfx1100/lib
+	for name in $'new\nline' $'\033[1m' 'back\slash' $'\377'; do
+		echo x >"split/x_generic/$name"
+		refuses "$(printf %q "$name"): a name "
+		rm "split/x_generic/$name"
 	done
+	mkfifo split/x_generic/fifo
+	refuses "split/x_generic/fifo: only files"
+	rm split/x_generic/fifo
+	echo x >split/x_generic/root
+	for mode in 4755 2755; do
+		chmod $mode split/x_generic/root
+		refuses "split/x_generic/root: set-user-ID or set-group-ID"
+	done
+	rm -r split/x_generic/root split/x_generic/.kpack
+	mkdir split/x_GFX1100
+	echo x >split/x_GFX1100/file
+	refuses "GFX1100 and gfx1100 would both be the package"
+	rm -r split/x_GFX1100
+	for name in y_gfx1100 "x_gfx 11" x_gfx1200; do
+		mkdir "split/$name"
+		case $name in
+		y*) refuses "split/y_gfx1100: it belongs to no directory NAME_generic" ;;
+		*' '*) refuses "not the name of an architecture" ;;
+		*) refuses "gfx1200: no file is in it" ;;
+		esac
+		rmdir "split/$name"
+	done
+	touch split/file
+	refuses "split/file: not a directory"
+	rm split/file
+	refuses "OUTDIR is in SPLIT" split split/out
+	mv split/x_gfx1100 away
+	refuses "no architecture"
+	mv away split/x_gfx1100
+	mkdir empty
+	refuses "nothing to pack" empty
+	refuses "nowhere: no such directory" nowhere
 	for name in 'quo"te' 'per%cent'; do
 		echo x >"split/x_generic/$name"
 		fails_with "rpm cannot take a name" make_rpm split out
@@ -409,41 +411,42 @@ fails_with() {
 
 @test "usage" {
 	plain_tree gfx1100
-	for tool in make-deb make-rpm make-tarball; do
-		"$packaging/$tool" --help >help
-		grep -q "^$tool --name NAME --version VERSION" help
-		for wrong in "--name X --version 1" "--name ab --version x" "--name ab --version 1_2" "--name -b --version 1" \
-			"--name ab" "--version 1" "--name ab --version 1 --prefix a" \
-			"--name ab --version 1 --prefix /a/../b" "--name ab --version 1 --nothing" "--name ab --version 1 x" \
-			"--name ab --version 1 --compression lz" "--name ab --version 1 --prefix /"; do
-			# whole packages have trees of the root
-			[[ $tool != make-deb || $wrong != *" --prefix /" ]] || continue
-			status=0
-			# shellcheck disable=SC2086 # words are meant
-			"$packaging/$tool" $wrong split out >said 2>err || status=$?
-			[ "$status" = 2 ] || { echo "$tool $wrong: $status"; return 1; }
-			[ ! -s said ]
-			grep -q "^$tool: " err
-		done
-		for text in $'a\nPriority: x' '' '%(id)'; do
-			status=0
-			"$packaging/$tool" --name ab --version 1 --description "$text" split out 2>err || status=$?
-			[ "$status" = 2 ]
-		done
+	local n=0 tools=(make-deb make-rpm make-tarball)
+	wrong() { # OPTION...
+		local tool=${tools[n++ % 3]}
+		# of whole packages there are trees of the root
+		[[ $tool != make-deb || $* != *"--prefix /" ]] || tool=make-rpm
+		status=0
+		"$packaging/$tool" "$@" split out >said 2>err || status=$?
+		[ "$status" = 2 ] || { echo "$tool $*: $status"; return 1; }
+		[ ! -s said ]
+		grep -q "^$tool: " err
+	}
+	for tool in "${tools[@]}"; do
+		"$packaging/$tool" --help | grep -q "^$tool --name NAME --version VERSION"
+	done
+	for options in "--name X --version 1" "--name ab --version x" "--name ab --version 1_2" "--name -b --version 1" \
+		"--name ab" "--version 1" "--name ab --version 1 --prefix a" \
+		"--name ab --version 1 --prefix /a/../b" "--name ab --version 1 --nothing" "--name ab --version 1 x" \
+		"--name ab --version 1 --compression lz" "--name ab --version 1 --prefix /"; do
+		# shellcheck disable=SC2086 # words are meant
+		wrong $options
+	done
+	for text in $'a\nPriority: x' '' '%(id)'; do
+		wrong --name ab --version 1 --description "$text"
 	done
 	[ ! -e out ]
 }
 
 @test "the same trees give the same packages" {
 	needs dpkg-deb
-	plain_tree gfx1100 gfx942
+	plain_tree gfx1100
 	ln split/x_generic/lib/libx.so.1 split/x_generic/lib/libx.so.1.0
 	for try in 1 2; do
 		make_deb split out$try
 		make_rpm split out$try
 		make_tarball split out$try
 		make_tarball --monolithic split out$try
-		! command -v rpmbuild >/dev/null || make_rpm --build split out$try
 		# copies, later, elsewhere, by somebody else's umask
 		cp -a split again
 		rm -rf split
@@ -451,7 +454,7 @@ fails_with() {
 		find split -exec touch -d "2020-01-0$try" {} +
 		umask 077
 	done
-	[ "$(find out1 -not -name '*.rpm' -type f | wc -l)" = 9 ]
+	[ "$(find out1 -type f | wc -l)" = 7 ]
 	diff -r out1 out2
 	# without SOURCE_DATE_EPOCH times are the newest file's
 	unset SOURCE_DATE_EPOCH
@@ -533,28 +536,31 @@ fails_with() {
 	[ "$(stat -c %A root/opt/rocm/it*)" = "-rwx------" ]
 }
 
-@test "stopped: nothing is left" {
+@test "stopped or killed: what was there stays, and the next run removes what is left" {
 	needs dpkg-deb
 	plain_tree gfx1100
 	mkdir tools
-	printf '#!/bin/sh\nexit 3\n' >tools/dpkg-deb
-	chmod +x tools/dpkg-deb
-	! PATH=$T/tools:$PATH make_deb split out || false
-	[ ! -e out ]
-	# the second of two fails: the first is not published
-	printf '#!/bin/sh\ncase "$*" in *gfx*) exit 3 ;; esac\nexec /usr/bin/dpkg-deb "$@"\n' >tools/dpkg-deb
-	! PATH=$T/tools:$PATH make_deb split out || false
-	[ ! -e out ]
-	# a signal
-	printf '#!/bin/sh\nkill -TERM $PPID\n' >tools/dpkg-deb
-	! PATH=$T/tools:$PATH make_deb split out || false
-	[ ! -e out ]
-	# what was there stays
 	make_deb split out
 	sha256sum out/* >sums
-	! PATH=$T/tools:$PATH make_deb split out || false
-	sha256sum -c --quiet sums
-	[ "$(ls -A out | wc -l)" = 2 ]
+	# the second of two fails; a signal; nothing could be removed any more
+	for how in 'case "$*" in *gfx*) exit 3 ;; esac; exec /usr/bin/dpkg-deb "$@"' 'kill -TERM $PPID' 'kill -KILL $PPID'; do
+		printf '#!/bin/sh\n%s\n' "$how" >tools/dpkg-deb
+		chmod +x tools/dpkg-deb
+		! PATH=$T/tools:$PATH make_deb split out || false
+		sha256sum -c --quiet sums
+		[ "$(ls out | wc -l)" = 2 ]
+		[[ $how == *KILL* ]] || [ -z "$(ls -A out | grep '^\.')" ]
+	done
+	[ "$(ls -A out | grep '^\.' | sed 's/[^.]*$/X/')" = .make-deb.X ]
+	# neither what is locked nor what was not made here
+	mkdir -p out/.make-deb.locked/stage out/.make-deb.others
+	exec 8<out/.make-deb.locked
+	flock 8
+	make_tarball split out
+	[ "$(ls -A out | grep '^\.' | paste -sd ' ')" = ".make-deb.locked .make-deb.others" ]
+	exec 8<&-
+	make_deb split out
+	[ "$(ls -A out | grep '^\.')" = .make-deb.others ]
 }
 
 # bats test_tags=all
@@ -572,25 +578,6 @@ fails_with() {
 	rm -rf out
 	make_rpm --build split 'o o'
 	[ "$(ls 'o o' | wc -l)" = 5 ]
-}
-
-@test "killed: the next run removes what was left, and nothing of one at work" {
-	needs dpkg-deb
-	plain_tree gfx1100
-	mkdir tools
-	printf '#!/bin/sh\nkill -KILL $PPID\n' >tools/dpkg-deb
-	chmod +x tools/dpkg-deb
-	! PATH=$T/tools:$PATH make_deb split out || false
-	[ "$(ls -A out | sed 's/[^.]*$/X/')" = .make-deb.X ]
-	# neither what is locked nor what was not made here
-	mkdir -p out/.make-deb.locked/stage out/.make-deb.others
-	exec 8<out/.make-deb.locked
-	flock 8
-	make_tarball split out
-	[ "$(ls -A out | grep '^\.' | paste -sd ' ')" = ".make-deb.locked .make-deb.others" ]
-	exec 8<&-
-	make_deb split out
-	[ "$(ls -A out | grep '^\.')" = .make-deb.others ]
 }
 
 @test "a full disk: nothing is left, and what was there stays" {

@@ -121,7 +121,6 @@ static int compute_units(void)
 
 /* --- the log ------------------------------------------------------------------------ */
 
-/* also of tests/real/hiprtc.c */
 __attribute__((format(printf, 1, 2))) void note(const char *format, ...);
 
 void note(const char *format, ...)
