@@ -123,6 +123,7 @@ close_to() { # MEGABYTES FILE...: within one
 		{ echo "${*:2}: $bytes bytes, not $1 MB"; return 1; }
 }
 
+# bats test_tags=all
 @test "the sizes in the picture of a tree are real" {
 	fetch
 	[ -e build/inputs/packages/librocsparse0_5.3* ] || skip "the picture shows Debian 12's libraries"

@@ -34,14 +34,28 @@ archive() { # FILE KEY
 	mv "$1.new" "$1"
 }
 
-wait_for() { # COMMAND...
-	for _ in $(seq 2400); do
-		"$@" 2>/dev/null && return 0
-		read -rt 0.05 <> <(:) || :
+# await EVENT: read what the service does until this happens; events has all so far
+await() {
+	local line
+	while IFS= read -rt 600 -u 5 line; do
+		echo "$line" >>events
+		[[ ! $line =~ ^($1)$ ]] || return 0
 	done
-	echo "in vain: $*"
-	cat events log 2>/dev/null
+	echo "in vain: $1"
+	cat events log
 	return 1
+}
+
+# await_end PID...: none of them runs any more
+await_end() {
+	/usr/bin/python3 - "$@" <<-'END'
+	import os, select, sys
+	for pid in sys.argv[1:]:
+	    try:
+	        assert select.select([os.pidfd_open(int(pid))], [], [], 600)[0], pid
+	    except ProcessLookupError:
+	        pass
+	END
 }
 
 needs_root() { [ "$(id -u)" = 0 ] || skip "only root may"; }
@@ -57,20 +71,23 @@ configure() { # SOURCES [OPTION]
 service() {
 	sed "s|/etc/kpackfs|$T/etc/kpackfs|" "$1" >unit
 	: >events
-	rm -f notify
+	rm -f notify feed
+	mkfifo feed
 	TEST_RUN=$T TEST_ETC=$T/etc /usr/bin/python3 "$BATS_TEST_DIRNAME/service.py" unit "$name" \
-		>events 2>log 3>&- &
+		>feed 2>log 3>&- &
 	manager=$!
+	exec 5<feed
 }
 
 happened() { grep -qxE "$1" events; }
 times() { grep -cxE "$1" events; }
 main_pid() { sed -n 's/^started //p' events | tail -n 1; }
 serves() { [ "$(cat "mnt/toc/${1:-a}/gfx942.hsaco")" = abc ]; }
-ready_again() { [ "$(times ready)" = "$1" ] && serves; }
+ready() { await ready && serves; }
 
 stop_service() {
 	kill -TERM "$manager"
+	await stopped
 	wait "$manager"
 	manager=
 	happened stopped
@@ -83,15 +100,14 @@ gone() { ! pgrep -f "kpackfs .*$T/"; }
 	needs_root
 	configure "$T/src" umask=022
 	service "$units/kpackfs@.service"
-	wait_for happened ready
-	serves
+	ready
 	! happened 'told by another.*' || false
 	! happened 'told STOPPING=1' || false
 	archive src/b.kpack b
 	kill -HUP "$manager"
-	wait_for happened 'told RELOADING=1'
-	wait_for serves b
-	wait_for eval '[ "$(times "told READY=1")" -ge 2 ]'
+	await 'told RELOADING=1'
+	await 'told READY=1'
+	serves b
 	[ "$(times 'started .*')" = 1 ]
 	stop_service
 	happened 'told STOPPING=1'
@@ -137,12 +153,12 @@ gone() { ! pgrep -f "kpackfs .*$T/"; }
 	needs_root
 	configure "$T/src"
 	service "$units/kpackfs@.service"
-	wait_for ready_again 1
+	ready
 	kill -9 "$(main_pid)"
-	wait_for ready_again 2
+	ready
 	server=$(pgrep -P "$(main_pid)" | head -n 1)
 	kill -9 "${server:-$(main_pid)}"
-	wait_for ready_again 3
+	ready
 	happened 'ended -9'
 	! happened 'gave up' || false
 	stop_service
@@ -157,20 +173,19 @@ gone() { ! pgrep -f "kpackfs .*$T/"; }
 	big=mnt/toc/big/gfx942.hsaco
 	configure "$T/src"
 	service "$units/kpackfs@.service"
-	wait_for ready_again 1
+	ready
 	cat $big >whole
 	exec 7<$big
 	kill -9 "$(main_pid)"
-	wait_for ready_again 2
+	ready
 	exec 8<$big
 	stop_service
 	[ "$(grep -x 'ended .*' events | tail -n 1)" = 'ended 0' ]
 	! gone || false
 	# of the one that was killed
-	wait_for grep -q "supervisor has gone" log
-	[ "$(grep -c "supervisor has gone" log)" = 1 ]
+	left=$(pgrep -f "kpackfs .*$T/")
 	service "$units/kpackfs@.service"
-	wait_for ready_again 1
+	ready
 	# out of the page cache: it is read again
 	/usr/bin/python3 -c 'import os
 for fd in 7, 8:
@@ -179,15 +194,17 @@ for fd in 7, 8:
 	cmp whole - <&8
 	exec 7<&- 8<&-
 	stop_service
-	wait_for gone
+	# shellcheck disable=SC2086 # numbers
+	await_end $left
+	gone
 }
 
 @test "wrong options are not tried again" {
 	needs_root
 	configure "$T/src" nonsense
 	service "$units/kpackfs@.service"
+	await 'gave up'
 	wait "$manager"
-	happened 'gave up'
 	[ "$(times 'started .*')" = 1 ]
 	grep nonsense log
 }
@@ -196,9 +213,9 @@ for fd in 7, 8:
 	needs_root
 	configure "$T/later"
 	service "$units/kpackfs@.service"
-	wait_for happened 'ended 1'
+	await 'ended 1'
 	mv src later
-	wait_for ready_again 1
+	ready
 	stop_service
 }
 
@@ -209,15 +226,18 @@ for fd in 7, 8:
 		# the user may not search the project's directory
 		cp "$KPACK_BIN/kpackfs" "$BATS_TEST_DIRNAME/service.py" "$units/user/kpackfs@.service" .
 		run -0 runuser -u nobody -- env "PATH=$T:$PATH" "TEST_RUN=$T" "TEST_ETC=$T/etc" timeout 600 \
-			bash -c '/usr/bin/python3 "$1" "$2" "$3" >events & pid=$!
-				until grep -qx ready events; do read -rt 0.05 <> <(:) || :; done
-				[ "$(cat mnt/toc/a/gfx942.hsaco)" = abc ] && kill -TERM $pid && wait $pid' \
+			bash -c 'mkfifo feed; /usr/bin/python3 "$1" "$2" "$3" >feed & pid=$!
+				while read -r line; do
+					echo "$line"
+					[ "$line" != ready ] || { [ "$(cat mnt/toc/a/gfx942.hsaco)" = abc ] && kill -TERM $pid; }
+				done <feed >events
+				wait $pid' \
 			bash service.py kpackfs@.service "$name"
 		happened 'ended 0'
 		return
 	fi
 	service "$units/user/kpackfs@.service"
-	wait_for ready_again 1
+	ready
 	stop_service
 }
 
@@ -253,11 +273,13 @@ calls_of() { # @SET|CALL...
 	calls_of $(setting SystemCallFilter) | sort -u >allowed
 	[ "$(wc -l <allowed)" -gt 200 ]
 	grep -qx umount2 allowed
-	strace -f -qq -o trace kpackfs -f -o arch=all src mnt 2>log 3>&- &
-	wait_for serves
+	mkfifo up
+	strace -f -qq -o trace sh -c 'kpackfs -o arch=all "$1/src" "$1/mnt" && echo >up' sh "$T" 2>log 3>&- &
+	read -rt 600 <up
+	serves
 	archive src/b.kpack b
-	kill -HUP "$(pgrep -f "^kpackfs -f .*$T/|^kpackfs -f -o arch=all src mnt" | head -n 1)"
-	wait_for serves
+	cat mnt/.kpackfs/barrier >/dev/null
+	serves b
 	umount mnt
 	wait $!
 	sed -nE 's/^[0-9]+ +([a-z_0-9]+)\(.*/\1/p' trace | sort -u >used
@@ -343,7 +365,7 @@ generate() {
 	# all that the program sends to a manager, when it has ended; as one that root starts
 	told() { # USER PROGRAM
 		/usr/bin/python3 - "$@" <<-'END'
-		import os, socket, subprocess, sys
+		import os, select, socket, subprocess, sys
 		user, program = int(sys.argv[1]), sys.argv[2]
 		name = "kpackfs-test-%d" % os.getpid()
 		manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -355,8 +377,12 @@ generate() {
 		                               "ASAN_OPTIONS": "detect_leaks=0"},
 		                          user=user, group=user, extra_groups=[], pass_fds=[end[1]])
 		os.close(end[1])
-		while not os.path.ismount("mnt") and daemon.poll() is None:
-		    pass
+		with open("/proc/self/mountinfo") as mounts:
+		    changes = select.poll()
+		    changes.register(mounts, select.POLLPRI)
+		    changes.register(os.pidfd_open(daemon.pid), select.POLLIN)
+		    while not os.path.ismount("mnt") and daemon.poll() is None:
+		        changes.poll()
 		subprocess.run(["umount", "mnt"])
 		os.read(end[0], 1)  # the server has ended, too
 		print(daemon.wait())
