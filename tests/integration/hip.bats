@@ -10,6 +10,13 @@ old=$stub/old
 helper=$KPACK_BIN/libkpack_hip.so
 mkfat() { $python "$tools/mkfat.py" "$@"; }
 
+setup_file() {
+	cd "$BATS_FILE_TMPDIR"
+	unset KPACK_HIP_ARCH KPACK_HIP_DEBUG HSA_OVERRIDE_GFX_VERSION
+	make_library --seed 0
+	agents=$usual original
+}
+
 setup() {
 	# not below bats' own directory, which other users may not search
 	T=$(mktemp -d /tmp/kpack-test-XXXXXX)
@@ -28,10 +35,12 @@ teardown() {
 }
 
 arches=gfx90a:xnack+,gfx90a:xnack-,gfx1030,gfx1100,gfx11-generic,gfx942
-agents="gfx90a:sramecc+:xnack+ gfx1030 gfx1100"
+usual="gfx90a:sramecc+:xnack+ gfx1030 gfx1100"
+agents=$usual
 
 # fat/lib/libx.so with three wrappers and packed/lib/libx.so, its converted form.
 make_library() { # OPTION...
+	[ $# != 0 ] || { cp -a "$BATS_FILE_TMPDIR"/{fat,packed} .; return; }
 	mkdir -p fat/lib
 	mkfat --arches $arches "$@" fat/lib/libx.so
 	kpack pack -q fat packed
@@ -53,6 +62,8 @@ helped() { HELPER=$helper calls "$@"; }
 
 # The log of the fat library.
 original() {
+	[ $# != 0 ] || [ -n "${STUB_DEFERRED-}" ] || [ "$agents" != "$usual" ] || ! [ -e "$BATS_FILE_TMPDIR/want" ] ||
+		! cmp -s "$BATS_FILE_TMPDIR/fat/lib/libx.so" fat/lib/libx.so || { cp "$BATS_FILE_TMPDIR/want" .; return; }
 	calls "$old" fat/lib/libx.so "$@"
 	mv log want
 }
@@ -64,7 +75,7 @@ same_code() { # OPTION...
 	[ ! -s messages.txt ] || { cat messages.txt; return 1; }
 }
 
-@test "an old runtime refuses a converted library, and takes it with the helper" {
+@test "an old runtime refuses a converted library, and takes it with the helper, unless that is switched off" {
 	make_library
 	calls "$old" packed/lib/libx.so
 	diff - output.txt <<<"0 set, 3 NULL"
@@ -73,6 +84,10 @@ same_code() { # OPTION...
 	diff - output.txt <<<"3 set, 0 NULL"
 	[ "$(grep -c 'gfx1100 [0-9]' log)" = 3 ]
 	! grep none log || false
+
+	ROCM_KPACK_DISABLE=1 KPACK_HIP_ARCH=gfx1100:nonsense helped "$old" packed/lib/libx.so
+	diff - output.txt <<<"0 set, 3 NULL"
+	[ ! -s messages.txt ]
 }
 
 @test "code is loaded by the first launch" {
@@ -103,16 +118,20 @@ same_code() { # OPTION...
 	[ "$(grep -c 'libx.so#[0-2] gfx1030: [0-9]* bytes in .*gfx1030.kpack$' messages.txt)" = 3 ]
 }
 
-@test "no GPU: handles without code, and no line" {
+@test "no GPU, wrong values, GPUs of many kinds: only objects for them are in the bundle" {
 	make_library
 	KPACK_HIP_ARCH=, helped "$old" packed/lib/libx.so
 	diff - output.txt <<<"3 set, 0 NULL"
 	[ ! -s messages.txt ]
 	[ "$(grep -c none log)" = 9 ]
-}
 
-@test "GPUs of many kinds: only objects for them are in the bundle" {
-	make_library
+	KPACK_HIP_ARCH=gfx90a:nonsense helped "$old" packed/lib/libx.so
+	grep -q '^kpack_hip: no converted binary gets code: KPACK_HIP_ARCH: ' messages.txt
+	[ "$(wc -l <messages.txt)" = 1 ]
+	diff - output.txt <<<"3 set, 0 NULL"
+	KPACK_HIP_ARCH=gfx90a:nonsense KPACK_HIP_DEBUG=0 helped "$old" packed/lib/libx.so
+	[ ! -s messages.txt ]
+
 	agents="gfx942:sramecc+:xnack- gfx1103 gfx11-generic gfx1201"
 	original
 	KPACK_HIP_ARCH="gfx942,gfx1103,gfx1201,gfx942" helped "$old" packed/lib/libx.so
@@ -125,16 +144,6 @@ same_code() { # OPTION...
 	KPACK_HIP_ARCH=gfx942 helped "$old" packed/lib/libx.so
 	[ "$(sort -u log)" = "$(printf 'gfx1030 none\ngfx1100 none\nfunction'; )" ] ||
 		[ "$(grep -c ' none' log)" = 6 ]
-}
-
-@test "what the machine's GPU is called instead, and wrong values" {
-	make_library
-	KPACK_HIP_ARCH=gfx90a:nonsense helped "$old" packed/lib/libx.so
-	grep -q '^kpack_hip: no converted binary gets code: KPACK_HIP_ARCH: ' messages.txt
-	[ "$(wc -l <messages.txt)" = 1 ]
-	diff - output.txt <<<"3 set, 0 NULL"
-	KPACK_HIP_ARCH=gfx90a:nonsense KPACK_HIP_DEBUG=0 helped "$old" packed/lib/libx.so
-	[ ! -s messages.txt ]
 }
 
 # Pretend a node of the KFD driver, in this file's mount namespace.
@@ -166,7 +175,7 @@ node() { # NUMBER VERSION
 	done
 }
 
-@test "a runtime that takes converted binaries itself is left alone" {
+@test "a runtime that takes converted binaries is left alone, and fat libraries are passed on" {
 	make_library
 	calls "$stub" packed/lib/libx.so
 	cp raw want
@@ -175,21 +184,11 @@ node() { # NUMBER VERSION
 	KPACK_HIP_ARCH=gfx803 helped "$stub" packed/lib/libx.so
 	diff want raw
 	[ ! -s messages.txt ]
-}
 
-@test "fat libraries are passed on" {
-	make_library
-	original
+	calls "$old" fat/lib/libx.so
 	cp raw want
 	KPACK_HIP_ARCH=gfx803 helped "$old" fat/lib/libx.so
 	diff want raw
-	[ ! -s messages.txt ]
-}
-
-@test "switched off: as without the helper" {
-	make_library
-	ROCM_KPACK_DISABLE=1 KPACK_HIP_ARCH=gfx1100:nonsense helped "$old" packed/lib/libx.so
-	diff - output.txt <<<"0 set, 3 NULL"
 	[ ! -s messages.txt ]
 }
 
@@ -234,7 +233,7 @@ node() { # NUMBER VERSION
 	diff want log
 }
 
-@test "a marker that cannot be read is reported once" {
+@test "a marker that cannot be read, or a search path that is too long, is reported once or passed over" {
 	make_library
 	offset=$(readelf -SW packed/lib/libx.so | sed -n 's/.* \.rocm_kpack_ref *PROGBITS *[0-9a-f]* \([0-9a-f]*\) .*/\1/p')
 	printf junk | dd of=packed/lib/libx.so bs=1 seek=$((0x$offset)) conv=notrunc status=none
@@ -242,10 +241,7 @@ node() { # NUMBER VERSION
 	grep "^kpack_hip: $T/packed/lib/libx.so: no code for any GPU: " messages.txt
 	[ "$(wc -l <messages.txt)" = 1 ]
 	diff - output.txt <<<"3 set, 0 NULL"
-}
 
-@test "a search path that is too long for any file is passed over" {
-	make_library
 	original
 	# beside the library's directory, more bytes than a path may have
 	PYTHONPATH=$tools $python - fat/lib/libx.so <<-'END'
@@ -293,18 +289,15 @@ node() { # NUMBER VERSION
 	[ ! -s messages.txt ]
 }
 
-@test "eight threads, many rounds, nothing kept" {
+@test "eight threads, many rounds, nothing kept; children of a fork in the middle of it, of every scheme" {
 	make_library
 	original --threads 8 --rounds 5
 	KPACK_HIP_ARCH="gfx90a gfx1030,gfx1100" helped "$old" packed/lib/libx.so --threads 8 --rounds 5
 	diff <(sort want) <(sort log)
 	[ ! -s messages.txt ]
 	[ "$(sort -u output.txt)" = "24 set, 0 NULL" ]
-}
 
-# bats test_tags=single
-@test "children of a fork in the middle of it" {
-	make_library
+	[ "$KPACK_MODE" != tsan ] || return 0
 	for scheme in none zstd-per-kernel zstd-shared; do
 		rm -r packed
 		kpack pack -q --scheme "$scheme" fat packed
@@ -417,7 +410,7 @@ load_registering() { # FILE
 	export ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0
 	LD_PRELOAD=$list $python load.py ./fat-[12]/lib/lib[12].so
 	cut -d ' ' -f 3- raw | sort >want
-	rm raw
+	rm -f raw
 	LD_PRELOAD=${list:+$list:}$helper $python load.py ./packed-[12]/lib/lib[12].so
 	cut -d ' ' -f 3- raw | sort | diff want -
 }
@@ -495,14 +488,14 @@ load_registering() { # FILE
 	make_library
 	original
 	export LD_LIBRARY_PATH=$old STUB_LOG=$PWD/raw STUB_ARCHES=$agents
-	rm raw
+	rm -f raw
 	kpack run -v --arch gfx90a,gfx1030,gfx1100 -- $python "$tools/hipcalls.py" --wrappers 3 packed/lib/libx.so >output.txt 2>messages.txt
 	diff - output.txt <<<"3 set, 0 NULL"
 	diff want <(cut -d ' ' -f 3- raw)
 	[ "$(grep -c "^kpack_hip: $T/packed/lib/libx.so: lib/libx.so#[0-2] .* in $T/packed/.kpack/" messages.txt)" -ge 9 ]
 	# archives in another place, with a colon in its name
 	mv packed/.kpack a:b
-	rm raw
+	rm -f raw
 	kpack run --arch gfx90a,gfx1030,gfx1100 --archives a:b -- $python "$tools/hipcalls.py" --wrappers 3 packed/lib/libx.so
 	diff want <(cut -d ' ' -f 3- raw)
 	unset LD_LIBRARY_PATH
@@ -528,38 +521,6 @@ load_registering() { # FILE
 	run -2 kpack run
 }
 
-@test "kpack runtime: of a tree, of ROCM_PATH, a file" {
-	mkdir -p rocm/lib none
-	cp "$old/libamdhip64.so.5" rocm/lib/libamdhip64.so.5.7.1
-	ln -s libamdhip64.so.5.7.1 rocm/lib/libamdhip64.so.5
-	cp "$stub/libamdhip64.so.5" rocm/lib/libamdhip64.so.7.9
-	touch rocm/lib/libamdhip64.sox rocm/lib/xlibamdhip64.so
-	# as a linker script, which is no runtime
-	echo 'INPUT(libamdhip64.so.5)' >rocm/lib/libamdhip64.so
-	diff - <(kpack runtime rocm) <<-END
-	$T/rocm/lib/libamdhip64.so.5.7.1	5.7.1	no
-	$T/rocm/lib/libamdhip64.so.7.9	7.9	yes
-	END
-	ROCM_PATH=$T/rocm kpack runtime >output.txt
-	grep -qx "$T/rocm/lib/libamdhip64.so.7.9	7.9	yes" output.txt
-	diff - <(kpack runtime --json rocm) <<-END
-	[
-	{"path":"$T/rocm/lib/libamdhip64.so.5.7.1","version":"5.7.1","takes_converted":false},
-	{"path":"$T/rocm/lib/libamdhip64.so.7.9","version":"7.9","takes_converted":true}
-	]
-	END
-	run -1 --separate-stderr kpack runtime --hip rocm/lib/libamdhip64.so.5
-	[ "$output" = "$T/rocm/lib/libamdhip64.so.5.7.1	5.7.1	no" ]
-	[[ $stderr == *"libkpack_hip(7)"* ]]
-	run -1 --separate-stderr kpack runtime --hip rocm/lib/libamdhip64.so
-	[ -z "$output" ]
-	[ "$stderr" = "kpack: rocm/lib/libamdhip64.so: not a HIP runtime: it does not have __hipRegisterFatBinary" ]
-	run -1 --separate-stderr kpack runtime none
-	[[ $stderr == *"no HIP runtime"* ]]
-	run -1 kpack runtime nowhere
-	run -2 kpack runtime a b
-}
-
 @test "kpack runtime --ask: what they do" {
 	[ "$KPACK_MODE" = release ] || return 0 # a sanitizer's runtime must be loaded first
 	mkdir -p rocm
@@ -580,69 +541,6 @@ load_registering() { # FILE
 	# root loads none from a build directory of another user's
 	cp "$stub/libamdhip64.so.5" rocm/libamdhip64.so.5
 	LD_LIBRARY_PATH=$KPACK_BIN kpack runtime --ask --hip rocm/libamdhip64.so.5 | grep -q '	yes	yes$'
-}
-
-refusal="refuses converted binaries"
-
-# A tree with a fat library and a runtime.
-tree_with() { # RUNTIME
-	rm -rf t
-	mkdir -p t/lib
-	mkfat t/lib/libx.so
-	cp "$1/libamdhip64.so.5" t/lib/libamdhip64.so.5.7
-}
-
-@test "pack warns of a runtime that refuses converted binaries; in place it stops" {
-	tree_with "$old"
-	kpack pack t out >output.txt 2>messages.txt
-	diff - <(grep "$refusal" messages.txt) <<-END
-	kpack: t: warning: the HIP runtime $T/t/lib/libamdhip64.so.5.7 refuses converted binaries: they need libkpack_hip(7) or 'kpack run' to have GPU code
-	END
-	cp -a t before
-	run -1 --separate-stderr kpack pack -q --in-place t
-	[[ $stderr == *"t: not converted, because the HIP runtime $T/t/lib/libamdhip64.so.5.7 $refusal"*"--runtime any"* ]]
-	diff -r before t
-	kpack pack --in-place --runtime any t >output.txt 2>messages.txt
-	! grep "$refusal" messages.txt || false
-	[ -e t/.kpack ]
-	# nothing is converted any more
-	kpack pack -q --in-place t
-	# a file with the name of a runtime does not hide the system's
-	mkdir -p u/lib rocm/lib
-	cp before/lib/libx.so u/lib
-	echo 'INPUT(libamdhip64.so.5)' >u/lib/libamdhip64.so
-	cp "$old/libamdhip64.so.5" rocm/lib/libamdhip64.so.5.7
-	ROCM_PATH=$T/rocm run -1 --separate-stderr kpack pack -q --in-place u
-	[[ $stderr == *"u: not converted, because the HIP runtime $T/rocm/lib/libamdhip64.so.5.7 $refusal"* ]]
-	kpack pack --runtime any before out2 2>messages.txt
-	! grep "$refusal" messages.txt || false
-	run -2 kpack pack --runtime none before out3
-}
-
-@test "pack does not warn if a runtime takes them, or nothing is converted" {
-	tree_with "$stub"
-	cp "$old/libamdhip64.so.5" t/lib/libamdhip64.so.5.2
-	kpack pack --in-place t >output.txt 2>messages.txt
-	! grep "$refusal" messages.txt || false
-	[ -e t/.kpack ]
-	tree_with "$old"
-	kpack pack --archives-only t out >output.txt 2>messages.txt
-	rm t/lib/libx.so
-	kpack pack --in-place t >output.txt 2>>messages.txt
-	! grep "$refusal" messages.txt || false
-}
-
-@test "split and mark convert warn, too" {
-	tree_with "$old"
-	kpack split --name x t trees >output.txt 2>messages.txt
-	grep -q "^kpack: t: warning: the HIP runtime $T/t/lib/libamdhip64.so.5.7 $refusal" messages.txt
-	kpack split -q --name x t trees2 2>messages.txt
-	! grep "$refusal" messages.txt || false
-	# the system's
-	mkdir -p rocm/lib
-	cp "$old/libamdhip64.so.5" rocm/lib/libamdhip64.so.5.7
-	ROCM_PATH=$T/rocm kpack mark convert --kernel-name x --search-path x.kpack t/lib/libx.so c.so 2>messages.txt
-	grep -q "^kpack: t/lib/libx.so: warning: the HIP runtime $T/rocm/lib/libamdhip64.so.5.7 $refusal" messages.txt
 }
 
 # ---- mounts --------------------------------------------------------------------------------
@@ -695,7 +593,7 @@ mounts_bundles() { # OPTION... ARCHIVES
 	make_library
 	original
 	export LD_LIBRARY_PATH=$old STUB_LOG=$PWD/raw STUB_ARCHES=$agents
-	rm raw
+	rm -f raw
 	PATH=$KPACK_BIN:$PATH KPACKFS_SOURCES=$T/packed/.kpack KPACKFS_MOUNTPOINT=$T/mnt KPACKFS_OPTIONS=ro,bundles timeout 600 \
 		"$KPACK_SRC/contrib/container/entrypoint" kpack run -v --arch gfx90a,gfx1030,gfx1100 -- \
 		$python "$tools/hipcalls.py" --wrappers 3 packed/lib/libx.so >output.txt 2>messages.txt
@@ -773,19 +671,17 @@ mounts_bundles() { # OPTION... ARCHIVES
 	END
 	kpack pack -q --group fat next later
 	export KPACK_HIP_ARCH=gfx1030,gfx1100 KPACK_HIP_DEBUG=1
-	mkdir mnt
-	"$KPACK_BIN/kpackfs" -f -o bundles packed/.kpack mnt 2>daemon.txt 3>&- &
-	supervisor=$!
-	until mountpoint -q mnt && [ -e mnt/hipfb/lib/libx.so/0.hipfb ]; do
-		kill -0 $supervisor
-		read -rt 0.05 <> <(:) || :
-	done
+	mounts_bundles -o bundles "$T/packed/.kpack"
 	helped "$old" packed/lib/libx.so
 	diff want log
 	grep -q 'mapped from' messages.txt
-	# without this process the other does not notice changes
-	kill -KILL $supervisor
-	! wait $supervisor || false
+	# without the first process the other does not notice changes
+	$python - "$(pgrep -of "kpackfs .*$T/packed")" <<-'END'
+	import os, select, signal, sys
+	fd = os.pidfd_open(int(sys.argv[1]))
+	os.kill(int(sys.argv[1]), signal.SIGKILL)
+	assert select.select([fd], [], [], 600)[0]
+	END
 	for f in later/.kpack/*; do cp "$f" new && mv new "packed/.kpack/${f##*/}"; done
 	mv fat before
 	mv next fat
