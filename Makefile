@@ -364,7 +364,7 @@ check: ## install missing packages (not with INSTALL=no), build and test. Also M
 	@$(MAKE) --no-print-directory $(jobs) check-build $(give_back)
 	@tests/run $(call builds,$(MODE) $(sanitized)) $(give_back)
 
-check-all: ## all tests in three builds, also those that take long or need large packages (LLVM 22, Chromium, Slurm)
+check-all: ## all tests in three builds, also those that take long or need large packages (LLVM 22, Chromium)
 	$(call install,build test test-all)
 	@$(MAKE) --no-print-directory $(jobs) sanitized= check-build check-build-asan check-build-tsan $(give_back)
 	@CHECK_ALL=1 tests/run $(call builds,$(MODE) asan tsan) $(give_back)
@@ -401,13 +401,11 @@ check-reproducible: dist ## build the commit at two paths, and compare the files
 	@cd build/reproducible && for f in kpack kpackfs librocm_kpack.so.0 librocm_kpack.a libkpack_hip.so; do \
 		cmp a/out/$$f some/longer/path/out/$$f || exit 1; \
 	done && echo 'the same bytes'
-# PACKAGES, LIBRARIES, RUNTIMES and UPGRADES, such as "ggml rocsolver" or all: these instead of those that are
-# small; tests/real/packages --list, and the same of libraries, hsa-runtimes and upgrade, name them.
+# PACKAGES and RUNTIMES, such as "ggml rocsolver" or all: these instead of those that are small;
+# tests/real/packages --list and tests/real/hsa-runtimes --list name them.
 check-real: all ## fetch HIP libraries and runtimes of Debian, pack and run them; needs a network
 	@KPACK_BIN=$(abspath $(O)) tests/real/packages $(PACKAGES)
-	@KPACK_BIN=$(abspath $(O)) tests/real/libraries $(LIBRARIES)
 	@KPACK_BIN=$(abspath $(O)) tests/real/hsa-runtimes $(RUNTIMES)
-	@KPACK_BIN=$(abspath $(O)) tests/real/upgrade $(UPGRADES)
 check-switches: ## build without each optional library
 	@CHECK_ONLY=switches tests/run $(MODE)=$(O)
 

@@ -30,28 +30,19 @@ plain() { # OPTION...
 	link "${tools[@]}" -shared -fuse-ld=lld a.o b.o c.o -o lib.so
 }
 
-@test "units of their own" {
-	both plain --no-offload-new-driver
-	called clang-offload-bundler 3
-	same_bytes a.o b.o c.o lib.so
-	same_objects lib.so
-}
-
-@test "compressed: every version, zstd's levels" {
-	both plain --no-offload-new-driver --offload-compress
-	called clang-offload-bundler 3
-	same_bytes a.o b.o c.o lib.so
-	same_objects lib.so
-	COMPRESSED_BUNDLE_FORMAT_VERSION=2 both plain --no-offload-new-driver --offload-compress
-	same_bytes a.o b.o c.o lib.so
-	same_objects lib.so
-	both plain --no-offload-new-driver --offload-compress --offload-compression-level=9
-	called clang-offload-bundler 3
-	same_bytes a.o b.o c.o lib.so
-	same_objects lib.so
-}
-
-@test "the new driver" {
+@test "units of their own: plain, compressed in each version and level, and by the new driver" {
+	local options
+	for options in "" --offload-compress "--offload-compress --offload-compression-level=9" old; do
+		if [ "$options" = old ]; then
+			COMPRESSED_BUNDLE_FORMAT_VERSION=2 both plain --no-offload-new-driver --offload-compress
+		else
+			# shellcheck disable=SC2086 # words
+			both plain --no-offload-new-driver $options
+		fi
+		called clang-offload-bundler 3
+		same_bytes a.o b.o c.o lib.so
+		same_objects lib.so
+	done
 	both plain --offload-new-driver
 	called llvm-offload-binary 3
 	called clang-offload-bundler 3
@@ -74,7 +65,7 @@ at_once() { # OPTION...
 		-fgpu-rdc "$@" -shared -fuse-ld=lld a.hip -o lib.so
 }
 
-@test "-fgpu-rdc, linked with --hip-link" {
+@test "-fgpu-rdc: linked with --hip-link, in one go, and by the new driver" {
 	both relocatable --no-offload-new-driver
 	# three are bundled, and taken apart
 	[ "$(grep -c -e ' -unbundle' ours.calls)" -ge 3 ]
@@ -84,21 +75,13 @@ at_once() { # OPTION...
 	same_objects lib.so
 	both relocatable --no-offload-new-driver --offload-compress
 	same_objects lib.so
-}
-
-@test "-fgpu-rdc in one go, without --hip-link" {
 	both at_once
 	called clang-offload-bundler "$(wc -l <ours.calls)"
 	same_objects lib.so
-}
-
-@test "-fgpu-rdc by the new driver" {
 	both relocatable --offload-new-driver
 	called llvm-offload-binary 3
 	called clang-offload-bundler 1
 	same_bytes a.o b.o c.o
-	same_objects lib.so
-	both relocatable --offload-new-driver --offload-compress
 	same_objects lib.so
 }
 
@@ -125,20 +108,14 @@ bundled_library() { # HOW-TO-NAME-IT
 	hip_link --no-offload-new-driver -fgpu-rdc -L. a.o "$1" -o lib.so
 }
 
-@test "static libraries of fat objects" {
+@test "static libraries of fat objects, --emit-static-lib, and archives at the link of the code for GPUs" {
 	both static_library
 	called clang-offload-bundler 3
 	same_bytes lib.so
 	same_objects lib.so
-}
-
-@test "--emit-static-lib" {
 	both linked_static_library
 	called clang-offload-bundler "$(wc -l <ours.calls)"
 	same_objects lib.so
-}
-
-@test "heterogeneous archives at the link of the code for GPUs" {
 	for how in libbc.a -l:libbc.a -lbc; do
 		both bundled_library "$how"
 		grep -q -e '-unbundle.* -type=a' ours.calls

@@ -99,10 +99,9 @@ class Mount:
             subprocess.run(["umount", point], check=False)
 
 
-def fetch(directory, root, *packages, keep=False):
-    """Unpack packages into DIRECTORY/ROOT, or KEEP their files there.  The names of their files; None: they
-    cannot be had."""
-    p = subprocess.run([os.path.join(HERE, "fetch"), *["-k"][:keep], directory, root, *packages],
+def fetch(directory, root, *packages):
+    """Unpack packages into DIRECTORY/ROOT.  The names of their files; None: they cannot be had."""
+    p = subprocess.run([os.path.join(HERE, "fetch"), directory, root, *packages],
                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if p.returncode:
         for line in p.stdout.splitlines()[-5:]:
@@ -114,14 +113,6 @@ def fetch(directory, root, *packages, keep=False):
         with open(os.path.join(directory, "have", name), encoding="utf-8") as f:
             found.append(f.read().strip())
     return found
-
-
-def version_script(path, nodes):
-    """Write a linker's script that exports NODES, {version: names}, and nothing else."""
-    with open(path, "w", encoding="utf-8") as f:
-        for node in sorted(nodes):
-            print("%s { global: %s };" % (node, " ".join(name + ";" for name in sorted(nodes[node]))), file=f)
-        print("hidden { local: *; };", file=f)
 
 
 def options(parser):
