@@ -271,7 +271,7 @@ $(foreign): ldflags.tsan :=
 
 # Programs that open kernel databases in the same way as the libraries; they use no code of ours.
 $(O)/tests/loaders/%: $(O)/tests/loaders/%.o
-	$(call say,LINK)$(link) -o $@ $^ -lsqlite3 -llzma -lbz2 -lz -lcrypto -ldl
+	$(call say,LINK)$(link) -o $@ $^ -lsqlite3 -lbz2 -lz -lcrypto -ldl
 
 # Programs that use a mount in all the ways that programs do; they use no code of ours either.
 $(O)/tests/posix/%: $(O)/tests/posix/%.o
