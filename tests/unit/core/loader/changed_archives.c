@@ -143,6 +143,186 @@ TEST(a_cut_archive_that_is_open_cannot_be_read)
 	put("a.kpack");
 }
 
+/* ---- one file after another under a name ---- */
+
+static const char *in_dir(const char *name)
+{
+	static char paths[2][128];
+	static unsigned next;
+	char *path = paths[next++ % 2];
+
+	snprintf(path, sizeof(paths[0]), "%s/%s", dir, name);
+	return path;
+}
+
+static void publish(const char *name, const char *says)
+{
+	write_archive(name, "'gfx900'", OBJECTS({"k#0", "gfx900", says}));
+}
+
+/* Write into the file that is there, and set its time. */
+static void overwrite(const char *says, time_t sec, long nsec)
+{
+	struct timespec times[] = {{sec, nsec}, {sec, nsec}};
+	char bytes[8192];
+	int fd;
+	ssize_t n;
+
+	publish("new", says);
+	fd = open_file("new");
+	n = read(fd, bytes, sizeof(bytes));
+	close(fd);
+	fd = open_file("c.kpack");
+	assert_int_equal(ftruncate(fd, 0), 0);
+	assert_int_equal(write(fd, bytes, (size_t)n), n);
+	assert_int_equal(futimens(fd, times), 0);
+	close(fd);
+	drop("new");
+}
+
+/* Called once, between the stat() of a file and its opening. */
+static void (*meanwhile)(void);
+
+static int open_after_that(const char *path, int flags, mode_t mode)
+{
+	void (*happen)(void) = meanwhile;
+
+	meanwhile = NULL;
+	if (happen)
+		happen();
+	return system_open(path, flags, mode);
+}
+
+static void replace_meanwhile(void)
+{
+	publish("c.kpack", "MEANWHILE");
+}
+
+static void drop_meanwhile(void)
+{
+	drop("c.kpack");
+}
+
+static void step_none(void)
+{
+}
+
+static void step_replace(void)
+{
+	publish("c.kpack", "REPLACED");
+}
+
+static void step_time(void)
+{
+	overwrite("OVER.", 5, 5);
+}
+
+static void step_seconds(void)
+{
+	overwrite("FIVES", 6, 5);
+}
+
+static void step_nanoseconds(void)
+{
+	overwrite("SIXES", 6, 6);
+}
+
+static void step_size(void)
+{
+	overwrite("LONGER", 6, 6);
+}
+
+/* which is open already, by its own name */
+static void step_link(void)
+{
+	assert_int_equal(link(in_dir("d.kpack"), in_dir("new")), 0);
+	assert_int_equal(rename(in_dir("new"), in_dir("c.kpack")), 0);
+}
+
+static void step_gone(void)
+{
+	drop("c.kpack");
+}
+
+static void step_replaced_meanwhile(void)
+{
+	publish("c.kpack", "BEFORE");
+	meanwhile = replace_meanwhile;
+}
+
+static void step_gone_meanwhile(void)
+{
+	publish("c.kpack", "NEVER OPENED");
+	meanwhile = drop_meanwhile;
+}
+
+static void step_junk(void)
+{
+	write_file("c.kpack", "no archive", 10);
+}
+
+TEST(the_file_that_a_name_leads_to_is_read)
+{
+	static const struct {
+		void (*change)(void);
+		const char *says; /* NULL: there is none */
+	} steps[] = {
+		{step_replace, "REPLACED"},
+		{step_none, "REPLACED"},
+		{step_time, "OVER."},
+		{step_seconds, "FIVES"},
+		{step_nanoseconds, "SIXES"},
+		{step_size, "LONGER"},
+		{step_link, "OTHER"},
+		/* by this name it was not opened */
+		{step_gone, NULL},
+		/* what was read before is still open */
+		{step_replace, "REPLACED"},
+		{step_gone, "REPLACED"},
+		{step_replaced_meanwhile, "MEANWHILE"},
+		{step_none, "MEANWHILE"},
+		{step_gone_meanwhile, "MEANWHILE"},
+		/* failures are not kept */
+		{step_junk, NULL},
+		{step_replace, "REPLACED"},
+	};
+	kpack_cache_t cache = new_cache();
+
+	hook_open = open_after_that;
+	publish("d.kpack", "OTHER");
+	check(cache, &(struct request){"k", 0, "gfx900", "d.kpack", "OTHER", 0});
+	for (size_t i = 0; i < COUNT(steps); i++) {
+		steps[i].change();
+		check(cache, &(struct request){
+				     "k", 0, "gfx900", "c.kpack", steps[i].says,
+				     steps[i].says ? 0 : KPACK_ERROR_ARCHIVE_NOT_FOUND});
+		/* once, whatever it was before */
+		assert_true(count_open("c.kpack") <= 1);
+		assert_int_equal(count_open("d.kpack"), 1);
+	}
+	hook_open = NULL;
+	kpack_cache_destroy(cache);
+	assert_int_equal(count_open("c.kpack") + count_open("d.kpack"), 0);
+}
+
+/* The same relative path, from another directory. */
+TEST(a_relative_path_leads_from_where_the_program_is)
+{
+	kpack_cache_t cache;
+	char before[4096];
+
+	assert_non_null(getcwd(before, sizeof(before)));
+	assert_int_equal(chdir(dir), 0);
+	setenv("ROCM_KPACK_PATH", "a.kpack", 1);
+	cache = new_cache();
+	unsetenv("ROCM_KPACK_PATH");
+	assert_int_equal(load(cache, &whole), KPACK_SUCCESS);
+	assert_int_equal(chdir("/"), 0);
+	assert_int_equal(load(cache, &whole), KPACK_ERROR_ARCHIVE_NOT_FOUND);
+	assert_int_equal(chdir(before), 0);
+	kpack_cache_destroy(cache);
+}
+
 /* ---- all at once ---- */
 
 struct crowd {
