@@ -34,21 +34,6 @@ unpack() { # TARBALL DIRECTORY
 	tar -tf "$T/a.tar.gz" | sed -n 's|^kpackfs-[0-9.]*/\(.*[^/]\)$|\1|p' | LC_ALL=C sort | diff "$T/want" -
 }
 
-# All of it: make check-reproducible
-@test "objects are the same wherever they are built, and by whatever name" {
-	make_tarball "$T/a.tar.gz"
-	unpack "$T/a.tar.gz" "$T/a"
-	unpack "$T/a.tar.gz" "$T/some/longer/path"
-	ln -s longer "$T/some/link"
-	objects=(core/base/file.o core/toc/toc.o fs/main.o packer/html_report/report.css.o packer/main.o)
-	make -C "$T/a" O=out "${objects[@]/#/out/}"
-	(cd "$T/some/link/path" && make O=out "${objects[@]/#/out/}")
-	for o in "${objects[@]}"; do
-		cmp "$T/a/out/$o" "$T/some/longer/path/out/$o"
-		! grep -F "$T" "$T/a/out/$o" || false
-	done
-}
-
 @test "the spec's version is the programs'" {
 	version=$(sed -n 's/^Version: *//p' contrib/rpm/kpackfs.spec)
 	[ "kpackfs $version" = "$("$KPACK_BIN/kpackfs" --version | head -n 1)" ]

@@ -34,68 +34,18 @@ serves() { [ "$(cat "mnt/toc/${1:-a}/gfx942.hsaco")" = abc ]; }
 	done
 }
 
-@test "what is no option is named, and nothing is mounted" {
-	for wrong in '-o nonsense' '-o ro,nonsense=1' '-o=nonsense' --nonsense '-Z' '-o arch=' \
-		'-o cache_size=lots' '-o umask=9' '-o threads=0' '-o uid=me' '-o subdir=../x' \
-		'-o poll=1y' '-o idle_timeout=-1' '-o noexec=1' '-o source=' '-o preload=' \
-		'-o topology=' '-o fsname=' '-o subtype='; do
-		# shellcheck disable=SC2086
-		run -2 kpackfs $wrong src mnt
-		[ -n "$output" ]
-		[[ $output == kpackfs:* ]]
-		name=${wrong#-o}
-		name=${name##*,}
-		name=${name# }
-		name=${name#=}
-		[[ $output == *"${name%%=*}"* ]] || { echo "$wrong: $output"; return 1; }
-		! mountpoint -q mnt || false
-	done
-	run -2 kpackfs
-	run -2 kpackfs src
-	run -2 kpackfs -o
-}
-
-@test "an unknown GPU is refused, in kpack's words" {
-	for name in gfx9999 gfx94 nonsense gfx9999:xnack+ gfx9999-strict sm_ compute; do
-		gpu=${name%:*}
-		for list in $name gfx942,arch=$name "gfx9999,arch=gfx942"; do
-			[[ $list != gfx9999,* ]] || gpu=gfx9999
-			run -2 kpackfs -o arch=$list src mnt
-			[[ $output == "kpackfs: arch=: unknown GPU $gpu"* ]] || { echo "$list: $output"; return 1; }
-			! mountpoint -q mnt || false
-		done
-		run -2 kpack prune --arch $name src
-		[[ $output == *": unknown GPU ${name%:*}" || $output == *": unknown GPU ${name%:*}"$'\n'* ]]
-	done
-	# what entries have that are for no AMD GPU
-	for name in sm_90a compute_80 generic amdgcnspirv gfx11-generic gfx1250-strict; do
-		run -0 kpackfs -o arch=$name src mnt
-		fusermount3 -u mnt
-	done
-}
-
 @test "an architecture that no archive has is reported, and mounted all the same" {
 	run -0 kpackfs -o arch=gfx940,gfx1100,gfx942 src mnt
 	[[ $output != *gfx942:* ]]
 	[[ $output == *"arch=gfx1100: no archive has a file for it"* ]]
 	serves
 	fusermount3 -u mnt
-	run -0 kpackfs -o arch=sm_90 src mnt
-	[[ $output == *"arch=sm_90: no archive has a file for it"* ]]
-}
-
-@test "help goes to stdout, alone, and is what is asked for among other things" {
-	for asked in -h --help '-f -h' 'src mnt -h' '-o ro -h'; do
-		# shellcheck disable=SC2086
-		run -0 --separate-stderr kpackfs $asked
-		[[ $output == Usage:* && -z $stderr ]]
+	# what entries have that are for no AMD GPU
+	for name in sm_90 compute_80 generic amdgcnspirv gfx11-generic gfx1250-strict; do
+		run -0 kpackfs -o arch=$name src mnt
+		fusermount3 -u mnt
+		[[ $name == generic || $output == *"arch=$name: no archive has a file for it"* ]] || { echo "$name: $output"; false; }
 	done
-	# lines fit a terminal
-	[ "$(kpackfs --help | awk '{ print length }' | sort -n | tail -n 1)" -le 80 ]
-	! mountpoint -q mnt || false
-	if [ -e /dev/full ]; then
-		run -1 bash -c 'kpackfs --help >/dev/full'
-	fi
 }
 
 # ---- mount(8) ----
@@ -144,12 +94,64 @@ as_type() { echo "fuse.$KPACK_BIN/kpackfs"; }
 	umount mnt
 }
 
-@test "mount -o drop_privileges: /dev/fd/N is a mount point" {
-	must_be_root
-	helper=$(command -v mount.fuse3 || ls /sbin/mount.fuse3) || skip "no mount.fuse3"
-	"$helper" "$T/src" "$T/mnt" -t "fuse.$KPACK_BIN/kpackfs" -o ro,drop_privileges,allow_other
+@test "mount.kpackfs: 0, and 32 for what cannot be mounted" {
+	ln -s "$KPACK_BIN/kpackfs" mount.kpackfs
+	echo junk >junk.kpack
+	touch file
+	for arguments in "$T/none $T/mnt" "$T/src $T/none" "$T/src $T/file" "$T/junk.kpack $T/mnt" "$T/src /dev/fd/97" \
+		"$T/src /dev/fd/x"; do
+		# shellcheck disable=SC2086 # words
+		run -32 ./mount.kpackfs $arguments -o rw
+	done
+	! mountpoint -q mnt || false
+	./mount.kpackfs "$T/src" "$T/mnt" -o rw
 	serves
-	umount mnt
+}
+
+@test "what fstab may say besides, and mount(8) adds, means nothing" {
+	ln -s "$KPACK_BIN/kpackfs" mount.kpackfs
+	./mount.kpackfs "$T/src" "$T/mnt" -n -s -v -t kpackfs -o rw,users,nofail,_netdev,noauto \
+		-o x-systemd.automount,x-systemd.requires=a.service,X-mount.mkdir=0755 -o comment=x
+	serves
+	findmnt -no OPTIONS mnt | grep -q '^ro,'
+	! findmnt -no OPTIONS mnt | grep -qE 'x-|users|nofail|_netdev' || false
+	unmount
+	# mount -f: all but the mount
+	./mount.kpackfs "$T/src" "$T/mnt" -f -n -o rw
+	run ! mountpoint -q mnt
+}
+
+@test "mount -t fuse.kpackfs: a source that does not exist, and drop_privileges" {
+	must_be_root
+	! mount -t "$(as_type)" "$T/none" "$T/mnt" || false
+	# mount.fuse3 mounts, as the option says, and starts kpackfs with /dev/fd/N and without capabilities
+	chmod 0755 src
+	mount -t "$(as_type)" "$T/src" "$T/mnt" -o ro,drop_privileges,allow_other
+	serves
+	nobody cat mnt/toc/a/gfx942.hsaco >/dev/null
+	[[ $(findmnt -no OPTIONS mnt) == ro,* ]]
+}
+
+@test "/dev/fd/N: the program that opened /dev/fuse and mounted hands over the descriptor" {
+	must_be_root
+	py "$T" <<-'END'
+	import ctypes, os, subprocess, sys
+	top = sys.argv[1]
+	libc = ctypes.CDLL(None, use_errno=True)
+	for options in ([], ["-f"], ["-s", "-f"]):
+	    fd = os.open("/dev/fuse", os.O_RDWR)
+	    data = f"fd={fd},rootmode=40000,user_id=0,group_id=0,default_permissions".encode()
+	    flags = 1 | 2 | 4  # read-only, nosuid, nodev
+	    assert libc.mount(b"src", b"mnt", b"fuse.kpackfs", flags, data) == 0, ctypes.get_errno()
+	    p = subprocess.Popen(["kpackfs", *options, f"{top}/src", f"/dev/fd/{fd}"], pass_fds=[fd])
+	    os.close(fd)
+	    if not options:
+	        assert p.wait(600) == 0
+	    assert open("mnt/toc/a/gfx942.hsaco").read() == "abc"
+	    subprocess.run(["umount", "mnt"], check=True)
+	    assert p.wait(600) == 0
+	END
+	gone
 }
 
 @test "mounted again at once, the mount stays" {

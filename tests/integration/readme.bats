@@ -101,51 +101,6 @@ type_in() { # COMMAND WANTED
 	contrib/install-deps --print | grep -q libfuse3-dev
 }
 
-# Sets INPUTS to the directory of librocrand and librocsparse.
-fetch() {
-	local status=0
-	INPUTS=$(contrib/install-deps --inputs build/inputs --big 2>"$T/fetch.err") || status=$?
-	[ "$status" -ne 0 ] || return 0
-	cat "$T/fetch.err"
-	[ "${CI-}" != true ] && [ "$status" -eq 3 ] || return 1
-	skip "Debian's packages cannot be fetched"
-}
-
-# The megabytes that stand after NAME in the picture of a tree, before or after.
-pictured() { # head|tail NAME
-	blocks text | sed -n '/^before /,$p' | sed -nE "s/.* $2 +([0-9]+) MB.*/\1/p" | "$1" -n 1
-}
-
-close_to() { # MEGABYTES FILE...: within one
-	local bytes
-	bytes=$(cat "${@:2}" | wc -c)
-	[ $(((bytes + 500000) / 1000000 - $1)) -le 1 ] && [ $(((bytes + 500000) / 1000000 - $1)) -ge -1 ] ||
-		{ echo "${*:2}: $bytes bytes, not $1 MB"; return 1; }
-}
-
-# bats test_tags=all
-@test "the sizes in the picture of a tree are real" {
-	fetch
-	[ -e build/inputs/packages/librocsparse0_5.3* ] || skip "the picture shows Debian 12's libraries"
-	mkdir -p "$T/rocm/lib"
-	cp --reflink=auto "$INPUTS"/librocrand.so.1.1 "$INPUTS"/librocsparse.so.0.1 "$T/rocm/lib"
-	"$KPACK_BIN/kpack" pack -q "$T/rocm" "$T/out"
-	for lib in librocrand.so.1.1 librocsparse.so.0.1; do
-		close_to "$(pictured head $lib)" "$T/rocm/lib/$lib"
-		close_to "$(pictured tail $lib)" "$T/out/lib/$lib"
-	done
-	close_to "$(pictured tail rocm_gfx1030.kpack)" "$T/out/.kpack/rocm_gfx1030.kpack"
-	blocks text | grep -q ' six more, 28 to 31 MB each'
-	[ "$(ls "$T/out/.kpack" | wc -l)" = 7 ]
-	for archive in "$T"/out/.kpack/*; do
-		close_to 29 "$archive" || close_to 30 "$archive" || close_to 31 "$archive"
-	done
-	sums=$(grep -oE '[0-9]+ MB become [0-9]+ MB' README.md)
-	[ -n "$sums" ]
-	close_to "${sums%% *}" "$T"/rocm/lib/*
-	close_to "$(awk '{ print $4 }' <<<"$sums")" "$T"/out/lib/* "$T"/out/.kpack/*
-}
-
 @test "the fstab line works" {
 	[ "$(id -u)" = 0 ] || skip "only root mounts by fstab"
 	mkdir "$T/src" "$T/mnt"
