@@ -360,7 +360,7 @@ give_back := $(if $(SUDO_UID),; status=$$?; chown -R $(SUDO_UID):$(SUDO_GID) bui
 builds = $(foreach m,$(1),$(m)=$(if $(filter $(m),$(MODE)),$(O),build/$(m)))
 
 check: ## install missing packages (not with INSTALL=no), build and test. Also MODE=asan, tsan
-	$(call install,build test $(if $(filter true,$(CI)),test-all))
+	$(call install,build test)
 	@$(MAKE) --no-print-directory $(jobs) check-build $(give_back)
 	@tests/run $(call builds,$(MODE) $(sanitized)) $(give_back)
 

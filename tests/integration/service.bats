@@ -319,6 +319,7 @@ generate() {
 	SYSTEMD_FSTAB=$T/fstab $generator "$T/made" "$T/early" "$T/late"
 }
 
+# bats test_tags=all
 @test "what systemd makes of lines in fstab" {
 	cat >fstab <<-'END'
 	/opt/rocm/.kpack /mnt/kernels fuse.kpackfs ro,allow_other,nofail,x-systemd.automount,x-systemd.idle-timeout=10min 0 0
@@ -343,6 +344,7 @@ generate() {
 	done
 }
 
+# bats test_tags=all
 @test "the lines of the manual page and of README.md are what systemd takes" {
 	{
 		sed -n '/^\/.* fuse\.kpackfs /p' "$KPACK_SRC/kpackfs.1"
