@@ -169,7 +169,7 @@ static const struct {
 	 "chosen: %/a.kpack: lib/x.so#0 gfx900: 5 bytes\n"},
 	/* an entry that was refused is there, and has a reason */
 	{"",
-	 {"lib/x.so", 1, "gfx900", "refusing.kpack", NULL, KPACK_ERROR_KERNEL_NOT_FOUND},
+	 {"lib/x.so", 1, "gfx900", "refusing.kpack", NO_KERNEL},
 	 "+refusing.kpack\n"
 	 "looked into: %/refusing.kpack: declares gfx900\n"
 	 "passed over: %/refusing.kpack: lib/x.so#1 gfx900: refused: toc: lib/x.so#1 "
@@ -221,14 +221,13 @@ static const struct {
 	 "chosen: %/many/2.kpack: lib/x.so#0 gfx900: 6 bytes\n"},
 	/* failures */
 	{"",
-	 {"lib/x.so", 0, "gfx9999", "other.kpack", NULL, KPACK_ERROR_ARCH_NOT_FOUND},
+	 {"lib/x.so", 0, "gfx9999", "other.kpack", NO_ARCH},
 	 "+other.kpack\n"
 	 "passed over: %/other.kpack: not for these archs: declares gfx1100 gfx1101\n"
 	 "KPACK_ERROR_ARCH_NOT_FOUND: no archive offers gfx9999; %/other.kpack offers "
 	 "gfx1100 gfx1101\n"},
 	{"STRICT=1",
-	 {"lib/x.so", 0, "gfx900", "damaged.kpack a.kpack", NULL,
-	  KPACK_ERROR_DECOMPRESSION_FAILED},
+	 {"lib/x.so", 0, "gfx900", "damaged.kpack a.kpack", DAMAGE},
 	 "+damaged.kpack\n+a.kpack\n"
 	 "looked into: %/damaged.kpack: declares gfx900\n"
 	 "damaged, final by ROCM_KPACK_STRICT: %/damaged.kpack: lib/x.so#0 gfx900: "
@@ -239,7 +238,7 @@ static const struct {
 	 "KPACK_ERROR_NOT_IMPLEMENTED: switched off by ROCM_KPACK_DISABLE\n"},
 	/* names cannot confuse a terminal */
 	{"PATH=/no/\033[2Jx\ny",
-	 {"k", 0, "gfx900", "no\\such", NULL, KPACK_ERROR_ARCHIVE_NOT_FOUND},
+	 {"k", 0, "gfx900", "no\\such", NO_ARCHIVE},
 	 "search path: no\\134such: replaced by ROCM_KPACK_PATH\n"
 	 "ROCM_KPACK_PATH: /no/\\033[2Jx\\012y\n"
 	 "candidate: /no/\\033[2Jx\\012y\n"
@@ -256,23 +255,22 @@ TEST(every_step_is_logged)
 
 TEST(entries_that_were_refused_are_named)
 {
-	struct request r = {"lib/x.so",       1,    "gfx900",
-			    "refusing.kpack", NULL, KPACK_ERROR_KERNEL_NOT_FOUND};
+	struct request r = {"lib/x.so", 1, "gfx900", "refusing.kpack", NO_KERNEL};
 
-	check_text(&r, "@refusing.kpack: refused: toc: lib/x.so#1 gfx900: ordinal 1 of 1 "
-		       "frames");
+	check_text(&r,
+		   "@/refusing.kpack: refused: toc: lib/x.so#1 gfx900: ordinal 1 of 1 "
+		   "frames");
 	r.index = 0; /* stored without an index */
-	check_text(&r, "@refusing.kpack: refused: toc: lib/x.so gfx900: ordinal 7 of 1 "
+	check_text(&r, "@/refusing.kpack: refused: toc: lib/x.so gfx900: ordinal 7 of 1 "
 		       "frames");
 	r.index = 2;
-	check_text(&r, "no lib/x.so#2 for gfx900; @refusing.kpack offers gfx900");
+	check_text(&r, "no lib/x.so#2 for gfx900; @/refusing.kpack offers gfx900");
 	/* another archive has the entry; or damage elsewhere is reported instead */
 	r = (struct request){"lib/x.so", 0, "gfx900", "refusing.kpack a.kpack",
 			     "FIRST",    0};
 	check_alone(&r);
-	r = (struct request){"lib/x.so", 0,
-			     "gfx900",   "refusing.kpack damaged.kpack",
-			     NULL,       KPACK_ERROR_DECOMPRESSION_FAILED};
+	r = (struct request){"lib/x.so", 0, "gfx900", "refusing.kpack damaged.kpack",
+			     DAMAGE};
 	check_alone(&r);
 }
 
@@ -311,9 +309,8 @@ TEST(search_paths_that_are_too_long_are_logged)
 TEST(nothing_is_logged_unless_asked)
 {
 	static const char *const off[] = {"0", "", "0yes"};
-	static const struct request r = {"lib/x.so", 0,
-					 "gfx9999",  "damaged.kpack a.kpack no.kpack",
-					 NULL,       KPACK_ERROR_ARCH_NOT_FOUND};
+	static const struct request r = {"lib/x.so", 0, "gfx9999",
+					 "damaged.kpack a.kpack no.kpack", NO_ARCH};
 	char text[256];
 
 	read_stderr(&r, text, sizeof(text));
@@ -333,8 +330,7 @@ TEST(nothing_is_logged_unless_asked)
 TEST(long_lines_are_cut)
 {
 	static char list[9000], text[60000];
-	static const struct request r = {"lib/x.so", 0,    "gfx900",
-					 "a.kpack",  NULL, KPACK_ERROR_ARCHIVE_NOT_FOUND};
+	static const struct request r = {"lib/x.so", 0, "gfx900", "a.kpack", NO_ARCHIVE};
 
 	memset(list, '\n', sizeof(list) - 1);
 	setenv("ROCM_KPACK_PATH", list, 1);

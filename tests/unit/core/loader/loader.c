@@ -71,18 +71,14 @@ static const struct request requests[] = {
 	{"lib/libtest.so", 0, "gfx9999 gfx900", "noop.kpack", "KERNEL1_GFX900_DATA", 0},
 	{"lib/libtest.so", 0, "gfx900:sramecc+:xnack-", "noop.kpack",
 	 "KERNEL1_GFX900_DATA", 0},
-	{"lib/libtest.so", 0, "gfx9999", "noop.kpack", NULL, KPACK_ERROR_ARCH_NOT_FOUND},
-	{"lib/libtest.so", 0, "gfx900", "zstd.kpack", NULL, KPACK_ERROR_ARCH_NOT_FOUND},
-	{"lib/libtest.so", 0, "gfx90", "noop.kpack", NULL, KPACK_ERROR_ARCH_NOT_FOUND},
-	{"lib/libtest.so", 0, "gfx900", "none.kpack", NULL, KPACK_ERROR_ARCH_NOT_FOUND},
-	{"lib/libtest.so", 0, "gfx900", "no/such.kpack", NULL,
-	 KPACK_ERROR_ARCHIVE_NOT_FOUND},
-	{"lib/libtest.so", 0, "gfx900", "text.kpack empty.kpack .", NULL,
-	 KPACK_ERROR_ARCHIVE_NOT_FOUND},
-	{"lib/libtest.so", 999, "gfx900", "noop.kpack", NULL,
-	 KPACK_ERROR_KERNEL_NOT_FOUND},
-	{"lib/libtest.so", UINT32_MAX, "gfx900", "noop.kpack", NULL,
-	 KPACK_ERROR_KERNEL_NOT_FOUND},
+	{"lib/libtest.so", 0, "gfx9999", "noop.kpack", NO_ARCH},
+	{"lib/libtest.so", 0, "gfx900", "zstd.kpack", NO_ARCH},
+	{"lib/libtest.so", 0, "gfx90", "noop.kpack", NO_ARCH},
+	{"lib/libtest.so", 0, "gfx900", "none.kpack", NO_ARCH},
+	{"lib/libtest.so", 0, "gfx900", "no/such.kpack", NO_ARCHIVE},
+	{"lib/libtest.so", 0, "gfx900", "text.kpack empty.kpack .", NO_ARCHIVE},
+	{"lib/libtest.so", 999, "gfx900", "noop.kpack", NO_KERNEL},
+	{"lib/libtest.so", UINT32_MAX, "gfx900", "noop.kpack", NO_KERNEL},
 	/* files that cannot be opened are skipped */
 	{"lib/libtest.so", 0, "gfx900", "no.kpack text.kpack empty.kpack . noop.kpack",
 	 "KERNEL1_GFX900_DATA", 0},
@@ -91,12 +87,10 @@ static const struct request requests[] = {
 	{"lib/libtest.so", 0, "gfx90a:sramecc+:xnack-", "x_@GFXARCH@.kpack",
 	 "GENERIC_GFX90A", 0},
 	{"lib/libother.so", 0, "gfx90a:sramecc+:xnack-", "x_@GFXARCH@.kpack", "OTHER", 0},
-	{"lib/libother.so", 0, "gfx90a:xnack+", "x_@GFXARCH@.kpack", NULL,
-	 KPACK_ERROR_KERNEL_NOT_FOUND},
+	{"lib/libother.so", 0, "gfx90a:xnack+", "x_@GFXARCH@.kpack", NO_KERNEL},
 	{"lib/libother.so", 0, "gfx9999 " TRIPLE "gfx90a:xnack-", "x_@GFXARCH@.kpack",
 	 "OTHER", 0},
-	{"lib/libother.so", 0, "gfx9999", "x_@GFXARCH@.kpack", NULL,
-	 KPACK_ERROR_ARCHIVE_NOT_FOUND},
+	{"lib/libother.so", 0, "gfx9999", "x_@GFXARCH@.kpack", NO_ARCHIVE},
 
 	/* an archive without the kernel */
 	{"lib/libtest.so", 0, "gfx90a:xnack-", "x_gfx90a:xnack-.kpack x_gfx90a.kpack",
@@ -114,15 +108,11 @@ static const struct request requests[] = {
 	{"lib/second.so", 0, TRIPLE "gfx900:xnack+", "feature.kpack b.kpack",
 	 "SECOND_ONLY", 0},
 	{"lib/shared.so", 0, "gfx900:xnack+", "a.kpack feature.kpack", "SPECIFIC", 0},
-	{"lib/shared.so", 0, "gfx900:xnack-", "feature.kpack", NULL,
-	 KPACK_ERROR_ARCH_NOT_FOUND},
-	{"lib/shared.so", 0, "gfx900", "feature.kpack", NULL, KPACK_ERROR_ARCH_NOT_FOUND},
-	{"lib/absent.so", 0, "gfx900", "a.kpack b.kpack", NULL,
-	 KPACK_ERROR_KERNEL_NOT_FOUND},
-	{"lib/absent.so", 0, "gfx9999", "a.kpack b.kpack", NULL,
-	 KPACK_ERROR_ARCH_NOT_FOUND},
-	{"lib/shared.so", 0, "gfx900", "undeclared.kpack", NULL,
-	 KPACK_ERROR_ARCH_NOT_FOUND},
+	{"lib/shared.so", 0, "gfx900:xnack-", "feature.kpack", NO_ARCH},
+	{"lib/shared.so", 0, "gfx900", "feature.kpack", NO_ARCH},
+	{"lib/absent.so", 0, "gfx900", "a.kpack b.kpack", NO_KERNEL},
+	{"lib/absent.so", 0, "gfx9999", "a.kpack b.kpack", NO_ARCH},
+	{"lib/shared.so", 0, "gfx900", "undeclared.kpack", NO_ARCH},
 
 	/* a damaged object does not keep other archives from answering */
 	{"lib/shared.so", 0, "gfx900", "damaged.kpack a.kpack", "FIRST_DUPLICATE", 0},
@@ -136,20 +126,16 @@ static const struct request requests[] = {
 	{"lib/shared.so", 0, "gfx900 gfx906", "damaged.kpack other.kpack", "OTHER_ARCH",
 	 0},
 	/* but the damage is the result if no archive answers, whatever else is found */
-	{"lib/shared.so", 0, "gfx900", "damaged.kpack", NULL,
-	 KPACK_ERROR_DECOMPRESSION_FAILED},
-	{"lib/shared.so", 0, "gfx900", "damaged.kpack noop.kpack", NULL,
-	 KPACK_ERROR_DECOMPRESSION_FAILED},
-	{"lib/shared.so", 0, "gfx900", "noop.kpack damaged.kpack no.kpack", NULL,
-	 KPACK_ERROR_DECOMPRESSION_FAILED},
-	{"lib/shared.so", 0, "gfx900 gfx9999", "damaged.kpack", NULL,
-	 KPACK_ERROR_DECOMPRESSION_FAILED},
+	{"lib/shared.so", 0, "gfx900", "damaged.kpack", DAMAGE},
+	{"lib/shared.so", 0, "gfx900", "damaged.kpack noop.kpack", DAMAGE},
+	{"lib/shared.so", 0, "gfx900", "noop.kpack damaged.kpack no.kpack", DAMAGE},
+	{"lib/shared.so", 0, "gfx900 gfx9999", "damaged.kpack", DAMAGE},
 	{"lib/shared.so", 0, "gfx900:xnack+ gfx906", "damaged.kpack a.kpack",
 	 "FIRST_DUPLICATE", 0},
 
 	/* keys without an index */
 	{"lib/bare.so", 0, "gfx900", "bare.kpack", "BARE", 0},
-	{"lib/bare.so", 1, "gfx900", "bare.kpack", NULL, KPACK_ERROR_KERNEL_NOT_FOUND},
+	{"lib/bare.so", 1, "gfx900", "bare.kpack", NO_KERNEL},
 	{"lib/first.so", 0, "gfx900", "bare.kpack a.kpack", "BARE_FIRST", 0},
 	{"lib/first.so", 0, "gfx900", "a.kpack bare.kpack", "FIRST_ONLY", 0},
 	{"lib/both.so", 0, "gfx900", "bare.kpack", "INDEXED", 0},
@@ -433,8 +419,7 @@ static const struct {
 	 SHARED("no.kpack text.kpack noop.kpack a.kpack", "FIRST_DUPLICATE")},
 	{"STRICT",
 	 "1",
-	 {"lib/absent.so", 0, "gfx900", "damaged.kpack a.kpack", NULL,
-	  KPACK_ERROR_KERNEL_NOT_FOUND}},
+	 {"lib/absent.so", 0, "gfx900", "damaged.kpack a.kpack", NO_KERNEL}},
 };
 
 TEST(the_environment_decides)
@@ -481,23 +466,21 @@ TEST(the_reason_names_what_is_missing_and_where)
 		struct request request;
 		const char *text;
 	} cases[] = {
-		{{"lib/libtest.so", 999, "gfx900 gfx906", "no.kpack noop.kpack", NULL,
-		  KPACK_ERROR_KERNEL_NOT_FOUND},
-		 "no lib/libtest.so#999 for gfx900, gfx906; @noop.kpack offers gfx900 "
-		 "gfx906; no file @no.kpack"},
-		{{"lib/libtest.so", 0, "gfx9999", "no.kpack text.kpack none.kpack", NULL,
-		  KPACK_ERROR_ARCH_NOT_FOUND},
-		 "no archive offers gfx9999; @none.kpack offers nothing; @text.kpack: "
-		 "header: not a kpack archive (magic 6e6f2061); no file @no.kpack"},
-		{{"lib/libtest.so", 0, "gfx9999", "no.kpack empty.kpack", NULL,
-		  KPACK_ERROR_ARCHIVE_NOT_FOUND},
-		 "no archive to look for lib/libtest.so#0 in; @empty.kpack: header: the "
-		 "file is empty; no file @no.kpack"},
-		{{"a\nb", 0, "a\\b", "a\nb", NULL, KPACK_ERROR_ARCHIVE_NOT_FOUND},
-		 "no archive to look for a\\012b#0 in; no file @a; no file @b"},
+		{{"lib/libtest.so", 999, "gfx900 gfx906", "no.kpack noop.kpack",
+		  NO_KERNEL},
+		 "no lib/libtest.so#999 for gfx900, gfx906; @/noop.kpack offers gfx900 "
+		 "gfx906; no file @/no.kpack"},
+		{{"lib/libtest.so", 0, "gfx9999", "no.kpack text.kpack none.kpack",
+		  NO_ARCH},
+		 "no archive offers gfx9999; @/none.kpack offers nothing; @/text.kpack: "
+		 "header: not a kpack archive (magic 6e6f2061); no file @/no.kpack"},
+		{{"lib/libtest.so", 0, "gfx9999", "no.kpack empty.kpack", NO_ARCHIVE},
+		 "no archive to look for lib/libtest.so#0 in; @/empty.kpack: header: the "
+		 "file is empty; no file @/no.kpack"},
+		{{"a\nb", 0, "a\\b", "a\nb", NO_ARCHIVE},
+		 "no archive to look for a\\012b#0 in; no file @/a; no file @/b"},
 		/* of long names the end is shown */
-		{{"lib/libtest.so", 0, "gfx900", DEEP DEEP "name.kpack", NULL,
-		  KPACK_ERROR_ARCHIVE_NOT_FOUND},
+		{{"lib/libtest.so", 0, "gfx900", DEEP DEEP "name.kpack", NO_ARCHIVE},
 		 "no archive to look for lib/libtest.so#0 in; no file .../" DEEP
 		 "name.kpack"},
 	};
@@ -509,12 +492,8 @@ TEST(the_reason_names_what_is_missing_and_where)
 TEST(the_reason_of_damage_names_the_archive)
 {
 	kpack_cache_t cache = new_cache();
-	struct request r = {"lib/shared.so",
-			    0,
-			    "gfx900 gfx906",
-			    "noop.kpack damaged.kpack damaged2.kpack",
-			    NULL,
-			    KPACK_ERROR_DECOMPRESSION_FAILED};
+	struct request r = {"lib/shared.so", 0, "gfx900 gfx906",
+			    "noop.kpack damaged.kpack damaged2.kpack", DAMAGE};
 	struct kpackx_error why = {0};
 	char want[128];
 	void *data = NULL;
