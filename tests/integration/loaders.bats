@@ -132,6 +132,7 @@ dirs='lib/rocblas/library share/miopen/db'
 	diff before after
 }
 
+# bats test_tags=all
 @test "every generation of rocBLAS's directories" {
 	generation() { # ROOT KIND
 		case $2 in
