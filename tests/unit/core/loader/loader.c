@@ -320,23 +320,6 @@ TEST(markers_are_not_read_beyond_their_memory)
 	marker_free(&m);
 }
 
-TEST(markers_may_lie_over_several_pages)
-{
-	size_t page = (size_t)sysconf(_SC_PAGESIZE), size = KP_MARKER_MAX + 2 * page;
-	struct marker m = marker_of("lib/libtest.so", "noop.kpack");
-	size_t n = (size_t)(m.pages + page - m.at);
-	char *pages = mmap(NULL, size, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	assert_true(pages != MAP_FAILED);
-	for (size_t at = page - n - 1; at <= page + 1; at++) {
-		memcpy(pages + at, m.at, n);
-		check_marker(pages + at, KPACK_SUCCESS);
-	}
-	munmap(pages, size);
-	marker_free(&m);
-}
-
 /* ---- the environment ---- */
 
 #define FIRST                                                                            \

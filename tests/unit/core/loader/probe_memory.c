@@ -79,21 +79,6 @@ TEST(memory_is_copied_to_where_it_ends)
 	assert_true(gets_all());
 }
 
-TEST(addresses_of_nothing_give_nothing)
-{
-	uint8_t byte;
-	size_t got = 7;
-
-	assert_int_equal(kp_probe((void *)8, &byte, 1, &got, NULL), KPACK_SUCCESS);
-	assert_int_equal(got, 0);
-	assert_int_equal(kp_probe((void *)UINTPTR_MAX, &byte, 1, &got, NULL),
-			 KPACK_SUCCESS);
-	assert_int_equal(got, 0);
-	assert_int_equal(kp_probe((void *)(UINTPTR_MAX - 10), &byte, SIZE, &got, NULL),
-			 KPACK_SUCCESS);
-	assert_int_equal(got, 0);
-}
-
 /* Make process_vm_readv fail with EPERM from now on, as container runtimes do. */
 static bool forbid(void)
 {
