@@ -54,60 +54,25 @@ static void tell(void)
 		sem_post(&waits);
 }
 
-struct user {
-	struct kp_cache *cache;
-	bool hold;
-	bool good;
-};
+static struct kp_cache cache;
 
-static const char *archive_path(void)
-{
-	static char path[128];
-
-	snprintf(path, sizeof(path), "%s/a.kpack", dir);
-	return path;
-}
-
-static bool get_and_put(struct kp_cache *cache)
+static bool get_and_put(void)
 {
 	struct kp_cached *e;
+	char path[128];
 
-	if (kp_cache_get(cache, archive_path(), &e, NULL))
+	snprintf(path, sizeof(path), "%s/a.kpack", dir);
+	if (kp_cache_get(&cache, path, &e, NULL))
 		return false;
 	kp_cache_put(e);
 	return true;
 }
 
-static void *use(void *arg)
+static void *use(void *stops)
 {
-	struct user *u = arg;
-
-	reads_before = u->hold ? 0 : -1;
-	tells = !u->hold;
-	u->good = get_and_put(u->cache);
-	return NULL;
-}
-
-/*
- * One thread is stopped while it opens the archive; another thread waits for it: it has the lock
- * when it tells so, and fork() waits for the lock.
- */
-static void start(pthread_t threads[2], struct user users[2])
-{
-	users[0].hold = true;
-	assert_int_equal(pthread_create(&threads[0], NULL, use, &users[0]), 0);
-	wait_on(&reached);
-	assert_int_equal(pthread_create(&threads[1], NULL, use, &users[1]), 0);
-	wait_on(&waits);
-}
-
-static void finish(pthread_t threads[2], struct user users[2])
-{
-	sem_post(&go);
-	for (int i = 0; i < 2; i++) {
-		pthread_join(threads[i], NULL);
-		assert_true(users[i].good);
-	}
+	reads_before = stops ? 0 : -1;
+	tells = !stops;
+	return get_and_put() ? &cache : NULL;
 }
 
 static int wait_for(pid_t child)
@@ -128,29 +93,35 @@ static void check_status(int status)
 }
 
 /*
- * The child must not wait for the opening thread, nor for the thread that waits for it.
+ * The child must not wait for the thread that is stopped while it opens the archive, nor for the one
+ * that waits for it: it has the lock when it tells so, and fork() waits for the lock.
  */
 TEST(nobody_waits_for_threads_that_are_not_there)
 {
-	struct user users[2] = {0};
-	struct kp_cache cache;
 	pthread_t threads[2];
 	pid_t child;
 	int status;
 
 	assert_int_equal(kp_cache_init(&cache, NULL), KPACK_SUCCESS);
-	users[0].cache = users[1].cache = &cache;
-	start(threads, users);
+	assert_int_equal(pthread_create(&threads[0], NULL, use, &cache), 0);
+	wait_on(&reached);
+	assert_int_equal(pthread_create(&threads[1], NULL, use, NULL), 0);
+	wait_on(&waits);
 	child = fork();
 	if (child == 0) {
-		bool good;
+		bool good = get_and_put() && get_and_put();
 
-		good = get_and_put(&cache) && get_and_put(&cache);
 		kp_cache_fini(&cache);
 		_exit(!good);
 	}
 	status = wait_for(child);
-	finish(threads, users);
+	sem_post(&go);
+	for (int i = 0; i < 2; i++) {
+		void *good;
+
+		pthread_join(threads[i], &good);
+		assert_non_null(good);
+	}
 	kp_cache_fini(&cache);
 	check_status(status);
 }
