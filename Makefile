@@ -137,7 +137,7 @@ fuzz  := $(patsubst %.c,$(O)/%,$(filter-out tests/fuzz/replay.c,$(call c_below,t
 bench := $(patsubst %.c,$(O)/%,$(wildcard contrib/bench/*.c))
 stub  := $(O)/tests/stub/libamdhip64.so.5 $(O)/tests/stub/old/libamdhip64.so.5 $(O)/tests/stub/load $(O)/tests/stub/write \
 	$(O)/tests/stub/amd/librocm_kpack.so.0 $(O)/tests/stub/amd_client \
-	$(O)/tests/sweep/faults.so $(O)/tests/stub/moment.so $(O)/tests/stub/rewheel \
+	$(O)/tests/sweep/faults.so $(O)/tests/stub/moment.so \
 	$(O)/tests/stub/sandbox $(O)/tests/stub/threads $(O)/tests/racer/racer
 loaders := $(patsubst %.c,$(O)/%,$(wildcard tests/loaders/*.c))
 posix := $(patsubst %.c,$(O)/%,$(wildcard tests/posix/*.c))
@@ -297,10 +297,6 @@ $(O)/tests/stub/threads: $(O)/tests/stub/threads.o
 # Writes archives and uses only the public header.
 $(O)/tests/stub/write: $(O)/tests/stub/write.o $(O)/librocm_kpack.so
 	$(call say,LINK)$(link) -Wl,-rpath,'$$ORIGIN/../..' -o $@ $^
-
-# Reads a wheel and rewrites it.
-$(O)/tests/stub/rewheel: $(O)/tests/stub/rewheel.o $(O)/packer.a $(O)/core.a
-	$(call say,LINK)$(link) -o $@ $^ $(libs_packer)
 
 # Enters the sandbox of kpackfs' server, and tries the operations that it refuses.
 $(O)/tests/stub/sandbox: $(O)/tests/stub/sandbox.o $(O)/fs.a $(O)/core.a

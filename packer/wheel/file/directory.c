@@ -105,7 +105,7 @@ static kpack_error_t read_text(const char *dir, const char *info, const char *fi
 
 	free(path);
 	if (err)
-		return err;
+		return kp_fail_prefix(why, err, "%s/%s", info, file);
 	source = kp_source_fd(fd, 0, (uint64_t)st.st_size);
 	err = kp_source_load(&source, METADATA_TEXT_MAX, file, &text, why);
 	close(fd);
