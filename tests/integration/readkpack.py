@@ -19,18 +19,18 @@ class Hash128(ctypes.Structure):
     _fields_ = [("low", ctypes.c_uint64), ("high", ctypes.c_uint64)]
 
 
+xxhash = ctypes.CDLL("libxxhash.so.0")
+xxhash.XXH3_64bits.restype = ctypes.c_uint64
+xxhash.XXH3_128bits.restype = Hash128
+xxhash.XXH3_64bits.argtypes = xxhash.XXH3_128bits.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
+
+
 def xxh3_64(data):
-    lib = ctypes.CDLL("libxxhash.so.0")
-    lib.XXH3_64bits.restype = ctypes.c_uint64
-    lib.XXH3_64bits.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
-    return lib.XXH3_64bits(data, len(data))
+    return xxhash.XXH3_64bits(data, len(data))
 
 
 def xxh3_128(data):
-    lib = ctypes.CDLL("libxxhash.so.0")
-    lib.XXH3_128bits.restype = Hash128
-    lib.XXH3_128bits.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
-    h = lib.XXH3_128bits(data, len(data))
+    h = xxhash.XXH3_128bits(data, len(data))
     return struct.pack(">QQ", h.high, h.low)
 
 

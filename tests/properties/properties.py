@@ -348,7 +348,7 @@ def shards(run):
     """The joined parts are what one run writes."""
     several = [[], ["--key-prefix", "opt/x"], ["--keep-device-code"], ["--databases", "plain"], ["--jobs", "1"],
                ["--databases", "both"], ["--split-rocfft", "--rows"], ["alone"]]
-    if "--keep-containers" not in run.options:
+    if "--keep-containers" in run.options:
         several[2] = ["--archives-only"]
     n, source, options = [5, 1, 40, 2, 3][run.seed % 5], run.input, several[run.seed % len(several)]
     if options == ["alone"]:
@@ -356,6 +356,9 @@ def shards(run):
     parts = [run.new() for _ in range(n)]
     for i, part in enumerate(parts):
         run.pack(source, part, *options, "--shard", "%d/%d" % (i + 1, n))
+    cost = [sum(s.st_size + 4096 for s in (os.lstat(os.path.join(top, f)) for top, _, names in os.walk(part)
+                                           if "/.kpack" not in top for f in names) if stat.S_ISREG(s.st_mode)) for part in parts]
+    assert max(cost) <= 2 * sum(cost) / n + 2 * max([len(i.data) for i in run.items if i.kind == "fat"]) + 200000, cost
     run.r.shuffle(parts)
     out, want = run.new(), snapshot(run.pack(source, run.new(), *options))
     for _ in range(1 if "--rows" in options else 2):  # rows that are added again come before the files
@@ -592,9 +595,9 @@ def flips(run):
 
 def reports(run):
     """ls, info and pack --json add up to what the independent reader finds."""
-    rows, sums = {}, []
-    for path in sorted(glob.glob(glob.escape(run.stored) + "/.kpack/*")):
-        a = readkpack.Archive(path)
+    rows, sums, paths = {}, [], sorted(glob.glob(glob.escape(run.stored) + "/.kpack/*"))
+    archives = [readkpack.Archive(path) for path in paths]
+    for path, a in zip(paths, archives):
         found = list(a.entries())
         for key, arch, e in found:
             rows[os.path.basename(path), key, arch] = e["type"], e["ordinal"], e["original_size"]
@@ -609,6 +612,14 @@ def reports(run):
         got = (os.path.basename(i["archive"]), i["group"], i["declared"], i["entries"], i["size"], i["frames"],
                i["shared"])
         assert want == got and [a["arch"] for a in i["arches"]] == i["declared"] and not i["faults"], (want, got)
+    shown, total = json.loads(run.kpack("report", "--json", run.stored + "/.kpack")), collections.defaultdict(int)
+    for (_, key, arch), (_, _, size) in rows.items():
+        total[arch] += size
+    stored = sum(a.blobs[n][1] for a in archives for n in range(len(a.blobs))) if not archives[0].shared else None
+    assert {a["arch"]: a["decoded"] for a in shown["arches"]} == total, (shown["arches"], total)
+    assert (shown["entries"], shown["objects"], shown["decoded"], shown["archive_bytes"]) == (
+        len(rows), sum(s[5] for s in sums), sum(total.values()), sum(map(os.path.getsize, paths))), shown
+    assert stored is None or shown["stored"] == stored, (shown["stored"], stored)
     out = run.new()
     told = json.loads(run.kpack("pack", "--json", *run.options, run.input, out,
                                 status=(0, 1) if run.seed == 0 else (0,)))
