@@ -81,8 +81,8 @@ stays() {
 	! kpack ls out/.kpack | grep 'lib/c\.so#' || false
 }
 
-@test "what is pruned keeps mode, attributes and owner; what a killed run left goes under the lock" {
-	local left=out/.kpack/.kpack-0123456789abcdef.tmp
+@test "what is pruned keeps mode, attributes and owner; what a killed run left goes under the lock; what changes meanwhile stays" {
+	local what preload left=out/.kpack/.kpack-0123456789abcdef.tmp
 	make_tree in
 	kpack pack -q --group g --family all=gfx1030,gfx1100 in out
 	setfattr -n user.note -v kept out/.kpack/g-all.kpack 2>/dev/null || :
@@ -101,5 +101,15 @@ stays() {
 	[ "$(kpack ls out/.kpack | cut -f 2 | sort -u)" = gfx1100 ]
 	stat -c %u:%g:%a out/.kpack/g-all.kpack >is
 	getfattr --only-values -n user.note out/.kpack/g-all.kpack >>is 2>/dev/null || :
-	diff was is
+	diff was is	# an archive, and a binary, that change while the tree is looked at
+	preload=$(ldd "$KPACK_BIN/kpack" | awk '$1 ~ /^lib[at]san/ { print $3 }' | tr '\n' ' ')
+	for what in .kpack/g-all.kpack lib/c.so; do
+		cp -a out meanwhile
+		status=0
+		MOMENT_PATH=/meanwhile/lib/rocblas MOMENT_DO="cp -a meanwhile/$what other; mv other meanwhile/$what" \
+			LD_PRELOAD="$preload$KPACK_BIN/tests/stub/moment.so" kpack prune --arch gfx1100 --force meanwhile 2>err || status=$?
+		[ $status = 1 ] && grep -qx "kpack: meanwhile/$what: changed meanwhile: run kpack prune again" err
+		diff -r out/.kpack meanwhile/.kpack
+		rm -r meanwhile
+	done
 }
