@@ -9,10 +9,13 @@
  *   SWEEP=NAME@SITE   the first call of NAME (such as "openat") at that site fails
  *   SWEEP=NAME#N      the Nth call of NAME fails
  *   SWEEP=short:...   it reads or writes half; SWEEP=again:... it is interrupted
+ *   SWEEP=kill:...    the process is killed instead
  *
  * A site is a hash of the innermost frames of the stack that are code of the program itself, so that a
  * call inside a library, such as malloc in jansson, has the place in the program that called the library.
- * SWEEP_LOG=FILE gets a line "NAME SITE N ADDRESS..." for each site, or for the call that failed.
+ * In none of these cases, nor with SWEEP=none, are there package managers, which need longer than kpack.
+ * SWEEP_LOG=FILE gets a line "NAME SITE N ADDRESS..." for each site, or for the call that failed; with site 0, the
+ * number of all calls.
  *
  * Calls fail as set by the bytes of the file that FAULTS names, which may change at any time:
  *
@@ -27,6 +30,8 @@
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -124,7 +129,7 @@ static const struct {
 static struct {
 	bool record;
 	bool on; /* a call is to fail */
-	bool half, again;
+	bool half, again, kill;
 	enum call call;
 	uint64_t site; /* where it fails; 0: at call number NTH */
 	unsigned long nth;
@@ -218,6 +223,8 @@ static bool fails(enum call call)
 		      !__atomic_exchange_n(&sweep.fired, true, __ATOMIC_SEQ_CST);
 		if (hit)
 			log_call(call, site, nth, &stack);
+		if (hit && sweep.kill)
+			raise(SIGKILL);
 	}
 	inside = false;
 	errno = !hit ? error : sweep.again ? EINTR : calls[call].error;
@@ -262,7 +269,8 @@ static void __attribute__((constructor)) begin_sweep(void)
 		return;
 	sweep.half = strncmp(what, "short:", 6) == 0;
 	sweep.again = strncmp(what, "again:", 6) == 0;
-	what += sweep.half || sweep.again ? 6 : 0;
+	sweep.kill = strncmp(what, "kill:", 5) == 0;
+	what += sweep.half || sweep.again ? 6 : sweep.kill ? 5 : 0;
 	mark = strpbrk(what, "@#");
 	dl_iterate_phdr(find_program, NULL);
 	site_of(CALL_MALLOC, &stack); /* so that it is loaded */
@@ -279,6 +287,13 @@ static void __attribute__((constructor)) begin_sweep(void)
 	/* a program that this one starts is not swept */
 	unsetenv("SWEEP");
 	unsetenv("LD_PRELOAD");
+}
+
+/* Site 0 has the number of all calls. */
+static void __attribute__((destructor)) log_totals(void)
+{
+	for (int i = 0; i < CALLS && sweep.record; i++)
+		log_call((enum call)i, 0, sweep.count[i], &(struct stack){0});
 }
 
 /* ---- what the file FAULTS says ----------------------------------------------------------- */
@@ -420,6 +435,16 @@ SHOWN int pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 	if (faults[2] == 't' || fails(CALL_THREAD))
 		return EAGAIN;
 	return HIDDEN(pthread_create)(thread, attr, run, arg);
+}
+
+SHOWN int posix_spawn(pid_t *pid, const char *path,
+		      const posix_spawn_file_actions_t *actions,
+		      const posix_spawnattr_t *attr, char *const *argv, char *const *env)
+{
+	if (sweep.base && (strcmp(path, "/usr/bin/dpkg-query") == 0 ||
+			   strcmp(path, "/usr/bin/rpm") == 0))
+		return ENOENT;
+	return HIDDEN(posix_spawn)(pid, path, actions, attr, argv, env);
 }
 
 /* ---- files --------------------------------------------------------------------------------- */
