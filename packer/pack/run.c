@@ -317,6 +317,18 @@ static void match_archives(struct packing *p)
 	free(paths);
 }
 
+static bool has_archives(const struct packing *p)
+{
+	char **paths = NULL;
+	size_t n = 0;
+	bool any = !below_archives_find(p->archives, &paths, &n, NULL) && n;
+
+	for (size_t i = 0; i < n; i++)
+		free(paths[i]);
+	free(paths);
+	return any;
+}
+
 static bool any_matched(const struct arch_filter *filter)
 {
 	bool any = false;
@@ -336,8 +348,11 @@ static bool none_selected(struct packing *p)
 
 	if (p->scan.n_inputs == 0 || all_refused(p))
 		return false;
-	if (p->args.mode != PACK_IN_PLACE || !arch_filter_given(filter))
+	if (p->args.mode != PACK_IN_PLACE)
 		return p->plan.n_objects == 0;
+	/* what an upgrade brings may have no code beside the archives of earlier runs */
+	if (!arch_filter_given(filter))
+		return p->plan.n_objects == 0 && !has_archives(p);
 	if (!any_matched(filter))
 		match_archives(p);
 	return !any_matched(filter);
