@@ -1,7 +1,6 @@
 #!/usr/bin/env bats
-# The scripts of contrib, run by root among other users: links and directories that are
-# replaced, at the worst moment too; names that are commands somewhere.  What racing.bats
-# cannot do with kpack: locks, runtimes.
+# The scripts of contrib, and locks, run by root among other users: links and directories that are
+# replaced, at the worst moment too; names that are commands somewhere; file systems that never answer.
 
 # bats file_tags=plain
 
@@ -20,26 +19,25 @@ setup() {
 	[ "$(id -u)" != 0 ] || chmod 0666 /dev/fuse
 	mkdir stubs
 	ran='touch ran'
+	mkfifo release err
+	exec 5<>release 8<>err
 }
 
 teardown() {
 	cd /
+	exec 5>&- 8>&-
 	# shellcheck disable=SC2046 # numbers
 	kill -KILL $(alices) 2>/dev/null || :
 	for _ in 1 2 3; do
 		awk -v t="$T/" 'index($2, t) == 1 { print $2 }' /proc/self/mounts | sed 's/\\/\\0/g' | tac |
 			while IFS= read -r m; do umount -l "$(printf '%b.' "$m" | sed '$s/\.$//')"; done
 	done
-	for _ in $(seq 2400); do
-		pgrep -f "kpackfs .*$T/" >/dev/null || break
-		read -rt 0.05 <> <(:) || :
-	done
+	gone "kpackfs .*$T/"
 	! mountpoint -q /etc/fuse.conf || umount /etc/fuse.conf
 	[ ! -e /run/of-the-test ] || umount /run
 	rm -rf "$T"
 }
 
-mounts() { awk -v t="$T/" 'index($2, t) == 1 { n++ } END { print n + 0 }' /proc/self/mounts; }
 their() { chown -h 65534:65534 "$@"; }
 
 # refuses TEXT COMMAND...: exit 1, and TEXT on stderr
@@ -47,9 +45,9 @@ refuses() {
 	local text=$1
 	shift
 	status=0
-	"$@" >said 2>err || status=$?
-	[ "$status" = 1 ] || { echo "exit $status"; cat said err; return 1; }
-	grep -qF -e "$text" err || { cat err; return 1; }
+	"$@" >said 2>errors || status=$?
+	[ "$status" = 1 ] || { echo "exit $status"; cat said errors; return 1; }
+	grep -qF -e "$text" errors || { cat errors; return 1; }
 }
 
 # Root's own directory: nothing in it changes.
@@ -78,78 +76,62 @@ stub() { # PROGRAM [PATTERN]
 	chmod +x "stubs/$1"
 }
 
-# prefix PATH ENTRY...: an install tree whose archive has files at each ENTRY
+# prefix PATH ENTRY: an install tree whose archive has a file at ENTRY
 prefix() {
-	mkdir -p "$1/.kpack"
-	py "$@" <<-'END'
-	import mkarchive, os, sys
+	local archive=$BATS_FILE_TMPDIR/${2//\//_}.kpack
+	[ -e "$archive" ] || py "$archive" "$2" <<-'END'
+	import mkarchive, sys
 	a = mkarchive.Archive()
-	for path in sys.argv[2:]:
-	    a.add(path, "gfx942", b"x", type="bin", path=path)
-	a.write(sys.argv[1] + "/.kpack/a.kpack")
+	a.add(sys.argv[2], "gfx942", b"x", type="bin", path=sys.argv[2])
+	a.write(sys.argv[1])
 	END
+	mkdir -p "$1/.kpack"
+	cp "$archive" "$1/.kpack/a.kpack"
 }
 
 # ---- mounts -------------------------------------------------------------------------------------
 
-@test "in place: no mount where another user's link leads" {
+@test "in place: no mount, and no unmounting, where another user's link leads, or appears" {
 	as_root
 	make_victim
 	prefix tree lib/rocblas/library/a.dat
-	mkdir -p tree/lib
+	mkdir -p tree/lib theirs
 	ln -s "$T/victim" tree/lib/rocblas
-	their tree/lib tree/lib/rocblas
-	refuses 'tree/lib/rocblas' "$contrib/mount/in-place" tree
-	victim_is_as_it_was
-	# nor with a link to the whole tree, or to the archives
-	mkdir theirs
 	ln -s "$T/tree" theirs/tree
 	ln -s "$T/tree/.kpack" theirs/archives
-	their theirs theirs/tree theirs/archives
+	their tree/lib tree/lib/rocblas theirs theirs/*
+	refuses 'tree/lib/rocblas' "$contrib/mount/in-place" tree
+	# nor with a link to the whole tree, or to the archives
 	rm tree/lib/rocblas
-	chown 0:0 tree/lib
 	mkdir -p tree/lib/rocblas/library
 	refuses theirs/tree "$contrib/mount/in-place" theirs/tree
 	refuses theirs/archives "$contrib/mount/in-place" tree theirs/archives
+	victim_is_as_it_was
+	# between the look and the mount: the first one is that at which archives are looked at
+	swap "$T/tree/lib/rocblas" "$T/tree/lib/away" "$T/victim" | stub kpackfs '*/tree/lib/*'
+	KPACKFS=$T/stubs/kpackfs refuses tree/lib/rocblas "$contrib/mount/in-place" tree
+	victim_is_as_it_was
+	# writable by a group, or by all
+	chown -R 0:65534 tree/lib
+	for mode in 0775 0777; do
+		chmod $mode tree/lib
+		KPACKFS=$T/stubs/kpackfs refuses tree/lib/rocblas "$contrib/mount/in-place" tree
+		victim_is_as_it_was
+	done
 	[ "$(mounts)" = 0 ]
 	# root's own links are followed
+	chmod 0755 tree/lib
 	ln -s rocblas tree/lib/other
 	ln -s tree link
 	"$contrib/mount/in-place" link
 	[ -e tree/lib/rocblas/library/a.dat ]
 	"$contrib/mount/in-place" -u link
 	[ "$(mounts)" = 0 ]
-}
-
-@test "in place: no mount where a link appears between the look and the mount" {
-	as_root
-	make_victim
-	prefix tree lib/rocblas/library/a.dat
-	mkdir -p tree/lib/rocblas/library
-	their tree/lib
-	# the first mount is that at which archives are looked at
-	swap "$T/tree/lib/rocblas" "$T/tree/lib/away" "$T/victim" | stub kpackfs '*/tree/lib/*'
-	KPACKFS=$T/stubs/kpackfs refuses tree/lib/rocblas "$contrib/mount/in-place" tree
-	victim_is_as_it_was
-	# writable by a group, or by all
-	chown 0:0 tree/lib
-	for mode in 0775 0777; do
-		chmod $mode tree/lib
-		chgrp 65534 tree/lib
-		KPACKFS=$T/stubs/kpackfs refuses tree/lib/rocblas "$contrib/mount/in-place" tree
-		victim_is_as_it_was
-	done
-}
-
-@test "in place: undo unmounts nothing where a link leads" {
-	as_root
-	make_victim
-	prefix tree library/a.dat
+	# undone where a link leads
 	mkdir -p tree/theirs/u/library
 	their tree/theirs
-	"$KPACKFS" -o subdir=library tree/.kpack "$T/tree/theirs/u/library"
-	"$KPACKFS" -o subdir=library tree/.kpack "$T/victim/library"
-	[ -e victim/library/a.dat ]
+	"$KPACKFS" -o subdir=lib/rocblas/library tree/.kpack "$T/tree/theirs/u/library"
+	"$KPACKFS" -o subdir=lib/rocblas/library tree/.kpack "$T/victim/library"
 	swap "$T/tree/theirs/u" "$T/tree/theirs/w" "$T/victim" | stub fusermount3
 	PATH=$T/stubs:$PATH refuses tree/theirs/u "$contrib/mount/in-place" -u tree
 	[ -e victim/library/a.dat ]
@@ -172,7 +154,7 @@ prefix() {
 	done
 }
 
-@test "overlay: nothing where another user's link leads, or appears" {
+@test "overlay: nothing where another user's link leads, or appears; no tree's state is another tree's" {
 	as_root
 	make_victim
 	prefix tree lib/library/a.dat
@@ -181,7 +163,6 @@ prefix() {
 	their tree tree/lib
 	refuses tree/lib "$contrib/mount/overlay" tree
 	refuses tree/lib "$contrib/mount/overlay" tree tree/.kpack lib
-	victim_is_as_it_was
 	rm tree/lib
 	mkdir tree/lib
 	# the first mount is that of the archives
@@ -189,18 +170,13 @@ prefix() {
 	PATH=$T/stubs:$PATH refuses tree/lib "$contrib/mount/overlay" tree
 	victim_is_as_it_was
 	[ "$(mounts)" = 0 ]
-}
-
-@test "overlay: no tree's state is another tree's" {
-	as_root
-	prefix a-/b lib/a.dat
-	mkdir a-/b/lib
-	mkdir -p a a/-b/.kpack
+	prefix a-/b lib/library/a.dat
+	mkdir -p a-/b/lib a a/-b/.kpack
 	"$contrib/mount/overlay" a-/b
 	n=$(mounts)
 	refuses 'nothing is mounted' "$contrib/mount/overlay" -u a/-b
 	[ "$(mounts)" = "$n" ]
-	[ -e a-/b/lib/a.dat ]
+	[ -e a-/b/lib/library/a.dat ]
 	"$contrib/mount/overlay" -u a-/b
 	[ "$(mounts)" = 0 ]
 }
@@ -208,28 +184,25 @@ prefix() {
 @test "in place and overlay: names with newlines, blanks, quotes, commands" {
 	as_root
 	mkdir x
-	for name in $'x\nlib' $'end\n' "it's \$($ran)" '-n' 'back\slash' $'\\n"'; do
+	for name in $'x\nlib' "it's \$($ran)"$'\n' '-\\n"'; do
 		prefix "./$name" lib/rocblas/library/a.dat
 		mkdir -p "./$name/lib/rocblas/library"
-		"$contrib/mount/in-place" -- "$name" >said
-		[ -e "./$name/lib/rocblas/library/a.dat" ]
-		"$contrib/mount/in-place" -u -- "$name"
-		[ "$(mounts)" = 0 ]
 		"$contrib/mount/in-place" -n -- "$name" >commands
 		sh -e commands
 		[ -e "./$name/lib/rocblas/library/a.dat" ]
 		"$contrib/mount/in-place" -u -- "$name"
-		"$contrib/mount/overlay" -- "$name"
-		[ -e "./$name/lib/rocblas/library/a.dat" ]
-		"$contrib/mount/overlay" -u -- "$name"
-		[ "$(mounts)" = 0 ]
-		rm -rf "./$name"
+		for script in in-place overlay; do
+			"$contrib/mount/$script" -- "$name" >said
+			[ -e "./$name/lib/rocblas/library/a.dat" ]
+			"$contrib/mount/$script" -u -- "$name"
+			[ "$(mounts)" = 0 ]
+		done
 	done
 	[ ! -e ran ]
 	[ "$(ls -A run)" = .lock ]
 }
 
-@test "variables: values are words, and for root not another user's" {
+@test "variables: values are words, and for root not another user's, nor of another user's mount" {
 	as_root
 	cp -r "$contrib/mount" scripts # another user may not search the project's directory
 	local name="gfx942'\$($ran)"$'\n'
@@ -241,35 +214,24 @@ prefix() {
 	)
 	[ ! -e ran ]
 	their tree/lib/rocblas
-	"$contrib/mount/environment.sh" tree >set 2>err
+	"$contrib/mount/environment.sh" tree >set 2>errors
 	! grep ROCBLAS set || false
-	grep -q 'ROCBLAS_TENSILE_LIBPATH: .*rocblas/library' err
+	grep -q 'ROCBLAS_TENSILE_LIBPATH: .*rocblas/library' errors
 	as_nobody "$T/scripts/environment.sh" "$T/tree" | grep -q ROCBLAS
 	# nobody can replace a file that root's mount shows, not even its owner
 	prefix packed lib/rocblas/library/a.dat
 	mkdir mnt
 	"$KPACKFS" -o uid=65534,allow_other packed/.kpack "$T/mnt"
 	"$contrib/mount/environment.sh" mnt | grep -q "ROCBLAS_TENSILE_LIBPATH='$T/mnt/lib/rocblas/library'"
-}
-
-# A user who may make mounts that root sees can show any files there, with any owners.
-@test "variables: for root not of another user's mount" {
-	as_root
-	cp -r "$contrib/mount" scripts
-	prefix packed lib/rocblas/library/a.dat
+	# a user who may make mounts that root sees can show any files there, with any owners
 	mkdir -m 0755 alice
-	their alice
-	cp "$KPACKFS" kpackfs
-	echo user_allow_other >fuse.conf
-	mount --bind fuse.conf /etc/fuse.conf
-	as_nobody ./kpackfs -o allow_other,uid=0,gid=0 packed/.kpack "$T/alice"
-	umount /etc/fuse.conf
+	alice_mounts "$T/alice" ,uid=0,gid=0
 	[ "$(stat -c %u alice/lib/rocblas/library)" = 0 ]
 	refuses 'alice: another user than root has mounted this' "$contrib/mount/environment.sh" alice
 	as_nobody "$T/scripts/environment.sh" "$T/alice" | grep -q ROCBLAS
 }
 
-@test "a container's entrypoint is led nowhere" {
+@test "a container's entrypoint, and the service, are led nowhere" {
 	as_root
 	make_victim
 	prefix tree library/a.dat
@@ -284,18 +246,8 @@ prefix() {
 	# sources are words, and no patterns
 	mkdir own 'tree/*'
 	prefix 'tree/*' other/a.dat
-	KPACKFS_SOURCES="$T/tree/*/.kpack" KPACKFS_MOUNTPOINT=$T/own "$contrib/container/entrypoint" ls own/other >said
-	grep -qx a.dat said
+	KPACKFS_SOURCES="$T/tree/*/.kpack" KPACKFS_MOUNTPOINT=$T/own "$contrib/container/entrypoint" ls own/other | grep -qx a.dat
 	umount own
-}
-
-@test "the service unmounts nothing where a link leads" {
-	as_root
-	make_victim
-	prefix tree library/a.dat
-	mkdir -p share/u/library
-	their share
-	export PATH=$T/stubs:$KPACK_BIN:$PATH
 	# an old mount, whose place becomes a link between look and unmount
 	script=$(sed -n "s/^ExecStartPre=-.bin.sh -c '\(.*\)' sh %f\$/\1/p" "$contrib/systemd/kpackfs@.service" | sed 's/\$\$/$/g')
 	kpackfs -o subdir=library tree/.kpack "$T/share/u/library"
@@ -305,14 +257,13 @@ prefix() {
 		swap "$T/share/u" "$T/share/w" "$T/victim"
 	} >stubs/findmnt
 	chmod +x stubs/findmnt
-	[ -e victim/library/a.dat ]
 	sh -c "$script" sh "$T/share/u/library" || :
 	[ -e victim/library/a.dat ]
 	rm stubs/findmnt share/u
 	mv share/w share/u
 	their share/u
-	sh -c "$script" sh "$T/share/u/library" 2>err || :
-	grep -q 'not unmounted' err
+	sh -c "$script" sh "$T/share/u/library" 2>errors || :
+	grep -q 'not unmounted' errors
 	# root's place is cleared
 	sh -c "$script" sh "$T/victim/library"
 	victim_is_as_it_was
@@ -326,102 +277,83 @@ plain_tree() {
 	echo code >split/x_gfx1100/.kpack/x_gfx1100.kpack
 }
 
-make_all() { # PROGRAM... as arguments of make-*
+# The tree, or SPLIT, is refused by all three with TEXT.
+none_makes() { # TEXT [SPLIT]
 	local make
 	for make in make-deb make-rpm make-tarball; do
-		"$@" "$contrib/packaging/$make" --name ab --version 1 split out || return
+		refuses "$1" "$contrib/packaging/$make" --name ab --version 1 "${2-split}" out || return
 		[ -z "$(ls -A out 2>/dev/null)" ] || return
 	done
 }
+makes() { "$contrib/packaging/make-$1" --name ab --version 1 "${@:2}" >said 2>errors; } # WHAT ARGUMENT...
 
-@test "packages: no other file gets in by a link" {
+@test "packages: no other file gets in by a link, nor what only root may read" {
+	as_root
 	plain_tree
 	make_victim
 	mv split/x_generic split/own
 	ln -s "$T/victim/done" split/x_generic
 	mv split/own own
-	make_all refuses 'split/x_generic: not a directory'
+	none_makes 'split/x_generic: not a directory'
 	rm split/x_generic
 	mv own split/x_generic
 	ln -s "$T/was" split/x_generic/artifact_manifest.txt
-	make_all refuses 'artifact_manifest.txt: a symbolic link'
+	none_makes 'artifact_manifest.txt: a symbolic link'
 	rm split/x_generic/artifact_manifest.txt
+	# as by a hard link
+	echo mine >split/x_generic/lib/secret
+	chmod 0600 split/x_generic/lib/secret
+	their split/x_generic/lib
+	none_makes 'lib/secret: not everybody may read it'
+	rm split/x_generic/lib/secret
+	# a link of theirs to the trees; their own directory is no fault
+	mkdir theirs
+	cp -a split theirs/own
+	ln -s own theirs/split
+	their theirs theirs/split
+	none_makes theirs/split theirs/split
+	makes tarball theirs/own theirs-out
+	[ "$(ls theirs-out | wc -l)" = 2 ]
 	for arch in generic gfx1100; do
 		ln -s "$T/victim" split/x_$arch/stage
 		echo stage/done >split/x_$arch/artifact_manifest.txt
 	done
 	rm -r split/x_generic/lib split/x_gfx1100/.kpack
-	make_all refuses 'a symbolic link is in the prefix stage/done'
+	none_makes 'a symbolic link is in the prefix stage/done'
 }
 
-@test "packages: what only root may read is not another user's to publish" {
+@test "packages: a tree that changes while it is packed, leftovers, and documents" {
 	as_root
-	plain_tree
-	# as by a hard link
-	echo mine >split/x_generic/lib/secret
-	chmod 0600 split/x_generic/lib/secret
-	their split/x_generic/lib
-	make_all refuses 'lib/secret: not everybody may read it'
-	rm split/x_generic/lib/secret
-	# a link of theirs to the trees
-	mkdir theirs
-	mv split theirs/own
-	ln -s own theirs/split
-	their theirs theirs/split
-	for make in make-deb make-rpm make-tarball; do
-		refuses theirs/split "$contrib/packaging/$make" --name ab --version 1 theirs/split out
-	done
-	# their own directory is no fault
-	"$contrib/packaging/make-tarball" --name ab --version 1 theirs/own out
-	[ "$(ls out | wc -l)" = 2 ]
-}
-
-@test "packages: a tree that becomes a link while it is packed" {
 	make_victim
-	local program
-	for program in cp tar; do
-		swap "$T/split/x_generic" "$T/away" "$T/victim/done" | stub $program '*-cf*|*-dR*'
+	plain_tree
+	cp -a split whole
+	for change in link setuid; do
+		for program in cp tar; do
+			case $change in
+			link) swap "$T/split/x_generic" "$T/away" "$T/victim/done" ;;
+			setuid) echo "chmod 4755 '$T/split/x_generic/lib/libx.so.1'" ;;
+			esac | stub $program '*-cf*|*-dR*'
+		done
+		PATH=$T/stubs:$PATH refuses split/x_generic "$contrib/packaging/make-tarball" --name ab --version 1 split out
+		[ ! -e out ]
+		rm -r split
+		cp -a whole split
 	done
-	plain_tree
-	PATH=$T/stubs:$PATH refuses split/x_generic "$contrib/packaging/make-tarball" --name ab --version 1 split out
-	[ ! -e out ]
-}
-
-@test "packages: a set-user-ID program that comes while they are made" {
-	as_root
-	local program
-	for program in cp tar; do
-		stub $program '*-cf*|*-dR*' <<<"chmod 4755 '$T/split/x_generic/lib/libx.so.1'"
-	done
-	plain_tree
-	PATH=$T/stubs:$PATH refuses libx.so.1 "$contrib/packaging/make-tarball" --name ab --version 1 split out
-	[ ! -e out ]
-}
-
-@test "packages: documents are written into the package alone" {
-	command -v dpkg-deb >/dev/null || skip "no dpkg-deb"
-	plain_tree
-	make_victim
-	ln -s "$T/victim" split/x_generic/share
-	refuses 'usr/share: a symbolic link' "$contrib/packaging/make-deb" --name ab --version 1 --prefix /usr split out
-	victim_is_as_it_was
-	rm split/x_generic/share
-	mkdir -p split/x_generic/share/doc/ab
-	ln -s "$T/victim/new" split/x_generic/share/doc/ab/changelog.Debian.gz
-	"$contrib/packaging/make-deb" --name ab --version 1 --prefix /usr split out
-	victim_is_as_it_was
-}
-
-@test "packages: what is called a leftover, and is a link" {
-	as_root
-	plain_tree
-	make_victim
 	mkdir out
 	ln -s "$T/victim" out/.make-deb.abcdef
 	their out out/.make-deb.abcdef
-	"$contrib/packaging/make-tarball" --name ab --version 1 split out
+	makes tarball split out
 	victim_is_as_it_was
 	ls out/*.tar.gz
+	# documents are written into the package alone
+	command -v dpkg-deb >/dev/null || return 0
+	ln -s "$T/victim" split/x_generic/share
+	refuses 'usr/share: a symbolic link' "$contrib/packaging/make-deb" --name ab --version 1 --prefix /usr split out
+	rm split/x_generic/share
+	mkdir -p split/x_generic/share/doc/ab
+	ln -s "$T/victim/new" split/x_generic/share/doc/ab/changelog.Debian.gz
+	makes deb --prefix /usr split out
+	victim_is_as_it_was
 }
 
 @test "packages: the unfinished ones are replaced by a link" {
@@ -429,24 +361,20 @@ make_all() { # PROGRAM... as arguments of make-*
 	as_root
 	plain_tree
 	make_victim
-	mkdir out
-	their out
+	mkdir -p out parent/x
+	their out parent
 	swap '$d' "$T/out/away" "$T/victim" | sed "1s|^|for d in $T/out/.make-deb.*; do :; done; |" | stub dpkg-deb
-	status=0
-	PATH=$T/stubs:$PATH "$contrib/packaging/make-deb" --name ab --version 1 split out >made 2>err || status=$?
+	PATH=$T/stubs:$PATH makes deb split out || :
 	victim_is_as_it_was
 	[ ! -e out/secret ]
 	# by the descriptor they are made, where they must be
 	[ "$(ls out/*.deb | wc -l)" = 2 ]
 	[ -z "$(ls -A out/away)" ]
 	# OUTDIR itself
-	mkdir parent
-	their parent
 	swap "$T/parent/out" "$T/parent/away" "$T/victim" | stub dpkg-deb
-	PATH=$T/stubs:$PATH "$contrib/packaging/make-deb" --name ab --version 1 split parent/out >made 2>err || :
+	PATH=$T/stubs:$PATH makes deb split parent/out || :
 	victim_is_as_it_was
 	# and one that is made
-	mkdir -p parent/x
 	ln -s "$T/victim" parent/x/link
 	their parent/x parent/x/link
 	refuses parent/x/link "$contrib/packaging/make-deb" --name ab --version 1 split parent/x/link/new
@@ -470,7 +398,7 @@ completed() {
 		printf "%s\n" "${COMPREPLY[@]}"' bash "$contrib/completion" "$@" 2>/dev/null
 }
 
-@test "completion runs nothing that an archive says" {
+@test "completion runs nothing that an archive or a file is called, nor programs of the current directory" {
 	local ran='touch${IFS}ran'
 	PATH=$KPACK_BIN:$PATH
 	py "\$($ran)" "a b'c" <<-'END'
@@ -487,34 +415,25 @@ completed() {
 	[ "$#" = 2 ] && [ "$2" = "a b'c" ] && [ "$1" = "\$($ran)" ]
 	[ "$(completed _kpack kpack cat a.kpack 'a')" = "a\\ b\\'c" ]
 	[ "$(completed _kpack kpack cat a.kpack 'a\ b')" = "a\\ b\\'c" ]
-	completed _kpack kpack cat a.kpack key '' >said
-	eval "set -- $(cat said)"
+	eval "set -- $(completed _kpack kpack cat a.kpack key '')"
 	[ "$1" = "\`$ran\`" ]
-	[ ! -e ran ]
-}
-
-@test "completion runs no program of the current directory before it is called" {
-	PATH=$KPACK_BIN:$PATH
 	printf '#!/bin/sh\n%s\n' "$ran" >kpack
 	chmod +x kpack
-	: >a.kpack
 	completed _kpack ./kpack cat a.kpack '' >said
-	[ ! -e ran ]
-}
-
-@test "completion offers names of files as words" {
 	mkdir files
 	cd files
 	: >"\$(touch ran)"
 	completed _kpackfs kpackfs -o source= >../said
 	[ "$(wc -l <../said)" = 1 ]
 	eval "set -- $(cat ../said)"
-	[ "$1" = "\$(touch ran)" ] && [ ! -e ran ]
+	[ "$1" = "\$(touch ran)" ]
 	completed _kpack kpack ls '' >../said
-	[ ! -e ran ]
+	[ ! -e ran ] && [ ! -e ../ran ]
 }
 
 # ---- many machines ------------------------------------------------------------------------------
+
+make_shards() { env -u MAKEFLAGS -u MAKELEVEL make -s -f "$contrib/distributed/shards.mk" "$@" 3>&-; }
 
 @test "shards: names that are calls, options or quotes" {
 	mkdir tree
@@ -522,42 +441,32 @@ completed() {
 	kpack pack -q --group g tree want
 	export KPACK=$KPACK_BIN/kpack PARALLEL_HOME=$T/.parallel
 	mkdir -p "$PARALLEL_HOME"
-	for name in "\$(shell $ran)" "\$(info x)\$x\$\$" "-in" "it's" $'new\nline' 'a,b' '#x' 'back\'; do
-		mkdir "./$name"
-		cp -p tree/a.so "./$name/"
-		touch -r tree "./$name"
-		env -u MAKEFLAGS -u MAKELEVEL make -s -f "$contrib/distributed/shards.mk" \
-			"INPUT=$name" "OUT=$name.out" N=2 OPTIONS='--group g' 3>&-
+	for name in "\$(shell $ran)" "\$(info x)\$x\$\$#" "-it's,b" $'new\nline\\'; do
+		cp -a tree "./$name"
+		make_shards "INPUT=$name" "OUT=$name.out" N=2 OPTIONS='--group g'
 		diff -r want "./$name.out"
 		[ ! -e "$name.out.parts" ]
 		rm -rf "./$name.out"
 		# from the environment
-		INPUT=$name OUT=$name.out N=1 OPTIONS='--group g' env -u MAKEFLAGS -u MAKELEVEL make -s -f "$contrib/distributed/shards.mk" 3>&-
+		INPUT=$name OUT=$name.out N=1 OPTIONS='--group g' make_shards
 		diff -r want "./$name.out"
-		rm -rf "./$name.out" "./$name"
 	done
 	for n in "1; $ran" "\$(shell $ran)" 0 01 x -1 "1 2"; do
-		status=0
-		env -u MAKEFLAGS -u MAKELEVEL make -s -f "$contrib/distributed/shards.mk" INPUT=tree OUT=none N="$n" 2>err || status=$?
-		[ "$status" = 2 ]
-		grep -q 'N is no number from 1' err
+		run -2 make_shards INPUT=tree OUT=none N="$n"
+		[[ $output == *'N is no number from 1'* ]]
 	done
 	[ ! -e ran ] && [ ! -e none ]
+	cp -a tree ./-in
 	if command -v parallel >/dev/null; then
-		mkdir ./-in
-		cp -p tree/a.so ./-in/
-		touch -r tree ./-in
 		"$contrib/distributed/shards-parallel" -in -out 2 --group g 3>&-
 		diff -r want ./-out
+		rm -rf ./-out
 	fi
 	if command -v ninja >/dev/null; then
-		rm -rf ./-out
 		"$contrib/distributed/shards-ninja" -in -out 2 --group g >build.ninja
 		ninja 3>&- >log
 		diff -r want ./-out
-		status=0
-		PARTS='a|b' "$contrib/distributed/shards-ninja" tree out 2 2>err || status=$?
-		[ "$status" = 2 ]
+		PARTS='a|b' run -2 "$contrib/distributed/shards-ninja" tree out 2
 	fi
 }
 
@@ -566,85 +475,64 @@ completed() {
 	make_victim
 	chmod 0500 victim/done
 	state_of_victim >was
-	ln -s "$T/victim" out.parts
-	KPACK=true "$contrib/distributed/slurm-merge" out 1
-	victim_is_as_it_was
-	ln -sfn "$T/victim" out.parts
-	KPACK=true env -u MAKEFLAGS -u MAKELEVEL make -s -f "$contrib/distributed/shards.mk" INPUT=x OUT=out N=1 3>&-
-	victim_is_as_it_was
-	ln -sfn "$T/victim" out.parts
-	env -u MAKEFLAGS -u MAKELEVEL make -s -f "$contrib/distributed/shards.mk" clean INPUT=x OUT=out N=1 3>&-
-	victim_is_as_it_was
-	if command -v parallel >/dev/null; then
-		export PARALLEL_HOME=$T/.parallel
-		mkdir -p "$PARALLEL_HOME"
+	export KPACK=true PARALLEL_HOME=$T/.parallel
+	mkdir -p "$PARALLEL_HOME"
+	by_parallel() { ! command -v parallel >/dev/null || "$contrib/distributed/shards-parallel" x out 1 3>&-; }
+	for command in "$contrib/distributed/slurm-merge out 1" "make_shards INPUT=x OUT=out N=1" \
+		"make_shards clean INPUT=x OUT=out N=1" by_parallel; do
 		ln -sfn "$T/victim" out.parts
-		KPACK=true "$contrib/distributed/shards-parallel" x out 1 3>&-
+		$command
 		victim_is_as_it_was
-	fi
+	done
 }
 
 # ---- building -----------------------------------------------------------------------------------
 
-@test "root builds in no directory of another's" {
-	as_root
-	mkdir theirs
-	their theirs
-	printf '#!/bin/sh\necho "$PWD" >"%s/built"\nexit 9\n' "$T" >stubs/dpkg-buildpackage
-	chmod +x stubs/*
-	export PATH=$T/stubs:$PATH
-	TMPDIR=$T/theirs refuses theirs/tmp. "$contrib/debian/build" "$T/out"
-	[ ! -e built ]
-}
-
-@test "root unpacks no package that another has put there" {
-	as_root
-	mkdir -p theirs/packages
-	: >theirs/packages/librocrand1_1.deb
-	their theirs theirs/packages
-	printf '#!/bin/sh\necho "$*" >>"%s/unpacked"\n' "$T" >stubs/dpkg
-	chmod +x stubs/*
-	PATH=$T/stubs:$PATH refuses 'theirs: belongs to another user' "$contrib/install-deps" --inputs theirs
-	[ ! -e unpacked ]
-}
-
-@test "the demo writes nothing where another user's links lead" {
+@test "root builds, unpacks and shows nothing in directories of another's" {
 	as_root
 	make_victim
-	mkdir theirs
+	mkdir -p theirs/packages
+	: >theirs/packages/librocrand1_1.deb
 	ln -s "$T/victim/done/secret" theirs/ls
-	their theirs
+	their theirs theirs/*
+	for program in dpkg-buildpackage dpkg; do
+		printf '#!/bin/sh\ntouch "%s/ran"\nexit 9\n' "$T" >stubs/$program
+	done
+	chmod +x stubs/*
+	PATH=$T/stubs:$PATH TMPDIR=$T/theirs refuses theirs/tmp. "$contrib/debian/build" "$T/out"
+	PATH=$T/stubs:$PATH refuses 'theirs: belongs to another user' "$contrib/install-deps" --inputs theirs
 	KPACK_DEMO_OFFLINE=1 KPACK_DEMO_DIR=$T/theirs refuses 'theirs: belongs to another user' "$contrib/demo" "$KPACK_BIN"
+	[ ! -e ran ]
 	victim_is_as_it_was
 }
 
-# alice_mounts DIRECTORY: an ordinary user mounts there what everybody may look at, and
-# what never answers
+# ---- file systems that never answer --------------------------------------------------------------
+
+# alice_mounts DIRECTORY [OPTIONS]: an ordinary user mounts there what everybody may look at
 alice_mounts() {
 	prefix packed lib/rocblas/library/a.dat
 	their "$1"
 	[ -e kpackfs ] || cp "$KPACKFS" kpackfs
 	echo user_allow_other >fuse.conf
 	mount --bind fuse.conf /etc/fuse.conf
-	as_nobody ./kpackfs -o allow_other packed/.kpack "$1"
+	as_nobody ./kpackfs -o "allow_other${2-}" packed/.kpack "$1"
 	umount /etc/fuse.conf
-	# shellcheck disable=SC2046 # numbers
-	kill -STOP $(alices)
 }
-alices() { pgrep -f "^./kpackfs -o allow_other packed/.kpack $T/"; }
+alices() { pgrep -f "^./kpackfs -o allow_other[^ ]* packed/.kpack $T/"; }
+# the same, and it never answers
+# shellcheck disable=SC2046 # numbers
+alice_stops() { alice_mounts "$1" && kill -STOP $(alices); }
 
 @test "another user's file system that never answers holds up nothing" {
 	as_root
 	local odd=$'al ice\\1\n2#'
 	mkdir -p "tree/lib/$odd" tree/library archives
 	prefix tree library/a.dat
-	alice_mounts "$T/tree/lib/$odd"
+	alice_stops "$T/tree/lib/$odd"
 	for place in tree "tree/lib/$odd" "tree/lib/$odd/lib"; do
 		for script in in-place overlay; do
-			status=0
-			timeout 600 "$contrib/mount/$script" "$place" >said 2>err || status=$?
-			[ "$status" = 1 ]
-			grep -qE 'another user has mounted|a user other than root' err
+			run -1 timeout 600 "$contrib/mount/$script" "$place"
+			[[ $output == *'another user has mounted'* || $output == *'a user other than root'* ]]
 		done
 	done
 	refuses 'another user than root has mounted' timeout 600 "$contrib/mount/environment.sh" "$T/tree/lib/$odd"
@@ -665,39 +553,19 @@ alices() { pgrep -f "^./kpackfs -o allow_other packed/.kpack $T/"; }
 	timeout 600 "$KPACKFS" packed/.kpack "$T/tree/lib"
 	[ -e tree/lib/lib/rocblas/library/a.dat ]
 	umount -l tree/lib
-	# shellcheck disable=SC2046 # numbers
-	kill -KILL $(alices)
-}
-
-# shows TEXT: the mount lists it among what is missing; waits for that
-shows() {
-	for _ in $(seq 1200); do
-		! timeout 600 cat mnt/.kpackfs/missing | grep -F -e "$1" >/dev/null || return 0
-		read -rt 0.05 <> <(:) || :
-	done
-	cat mnt/.kpackfs/missing
-	return 1
-}
-
-# ends: no daemon of root's is left at mnt; waits for that
-ends() {
-	for _ in $(seq 1200); do
-		pgrep -f "^$KPACKFS .*$T/mnt" >/dev/null || return 0
-		read -rt 0.05 <> <(:) || :
-	done
-	return 1
 }
 
 @test "another user's file system that never answers, on the way to archives" {
 	as_root
 	local refused='another user has mounted a FUSE file system there' source
+	shows() { timeout 600 cat mnt/.kpackfs/barrier >/dev/null && timeout 600 grep -qF -e "$1" mnt/.kpackfs/missing; }
 	prefix own lib/a.dat
 	prefix later lib/b.dat
 	mkdir silent theirs mnt
 	ln -s "$T/later/.kpack" theirs/link
 	ln -s "$T/theirs/link/a.kpack" own/.kpack/b.kpack
 	their theirs theirs/link
-	alice_mounts "$T/silent"
+	alice_stops "$T/silent"
 	# at the start a source is refused
 	for source in silent silent/x.kpack own/../silent/lib/..; do
 		refuses "$refused" timeout 600 "$KPACKFS" "$source" "$T/mnt"
@@ -717,28 +585,23 @@ ends() {
 	# changes of other archives are seen
 	prefix more lib/more.dat
 	mv more/.kpack/a.kpack own/.kpack/d.kpack
-	for _ in $(seq 1200); do
-		[ ! -e mnt/lib/more.dat ] || break
-		read -rt 0.05 <> <(:) || :
-	done
+	cat mnt/.kpackfs/barrier >/dev/null
 	[ -e mnt/lib/more.dat ]
 	umount mnt
-	ends
+	gone "^$KPACKFS .*$T/mnt"
 	# the directory of the mount gets covered: a signal ends the daemon
 	mkdir -p mnt/over/place
 	timeout 600 "$KPACKFS" own/.kpack "$T/mnt/over/place"
 	rm -r packed
-	alice_mounts "$T/mnt/over"
+	alice_stops "$T/mnt/over"
 	pkill -TERM -o -f "^$KPACKFS .*$T/mnt"
-	ends
-	# shellcheck disable=SC2046 # numbers
-	kill -KILL $(alices)
+	gone "^$KPACKFS .*$T/mnt"
 }
 
 @test "a search path through another user's link leads nowhere, and is no missing archive" {
 	as_root
 	mkdir in
-	mkfat --size 60000 in/a.so
+	mkfat --size 6000 in/a.so
 	"$KPACK_BIN/kpack" pack -q in tree
 	mkdir -p elsewhere tree/theirs
 	"$KPACK_BIN/kpack" mark set --search-path 'theirs/link/../.kpack/a_@GFXARCH@.kpack' tree/a.so
@@ -755,30 +618,40 @@ ends() {
 # ---- kpack --------------------------------------------------------------------------------------
 
 # holds DIRECTORY REAL EFFECTIVE: lock DIRECTORY by these users, in a process whose program
-# is called kpack, until $T/release exists; its ID is $held
+# is called kpack, until descriptor 5 is closed; its ID is $held
 holds() {
-	mkdir -p holder
-	[ -e holder/kpack ] || cp /usr/bin/python3 holder/kpack
+	[ -e holder/kpack ] || { mkdir holder && cp /usr/bin/python3 holder/kpack && mkfifo held; }
 	./holder/kpack -c '
-import fcntl, os, sys, time
-d = os.open(sys.argv[1], os.O_RDONLY)
+import fcntl, os, sys
+d, end = os.open(sys.argv[1], os.O_RDONLY), os.open("release", os.O_RDONLY)
 os.setresgid(int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[3]))
 os.setresuid(int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[3]))
 fcntl.flock(d, fcntl.LOCK_EX)
-os.write(3, b"x")
-while os.path.exists(sys.argv[4]) and not os.path.exists("release"):
-    time.sleep(0.05)
-' "$1" "$2" "$3" "$1.held" 3>"$1.held" 4>&- &
+print("held", flush=True)
+os.read(end, 1)
+' "$1" "$2" "$3" >held 3>&- 4>&- 5>&- 8>&- &
 	held=$!
-	until [ -s "$1.held" ]; do read -rt 0.05 <> <(:) || :; done
+	read -r _ <held
 }
+release() { exec 5>&-; }
+# Run kpack beside this, with its messages at descriptor 8; its ID is $pid.
+start() {
+	hurry "$@" 2>err 3>&- 4>&- 5>&- &
+	pid=$!
+}
+fails_in() { # PID: a child ends with 1
+	status=0
+	wait "$1" || status=$?
+	[ $status = 1 ]
+}
+waits() { said 'another process has locked it: waiting'; }
 
 @test "locks: root waits for root's runs, and not for ever for what another user holds" {
 	local pids=() case
 	local -A holder
 	as_root
 	mkdir in out
-	mkfat in/a.so
+	mkfat --size 600 in/a.so
 	# its directories have the device and number that the kernel's lists of locks have
 	mount -t tmpfs none out
 	# a run of root's; a process of another user's; a set-user-ID program that the user started
@@ -786,49 +659,50 @@ while os.path.exists(sys.argv[4]) and not os.path.exists("release"):
 		mkdir -m 0775 "out/$case"
 		holds "$T/out/$case" ${case/:/ }
 		holder[$case]=$held
-		"$KPACK_BIN/kpack" pack -q in "out/$case" 2>"err-$case" 4>&- &
+		hurry pack -q in "out/$case" 2>"err-$case" 3>&- 4>&- 5>&- &
 		pids+=($!)
 	done
 	# a run that inherits the lock of its caller waits for the caller, not for itself
 	mkdir -m 0775 out/caller
-	timeout 600 flock out/caller "$KPACK_BIN/kpack" pack -q in out/caller 2>err-caller 4>&- &
-	pids+=($!)
-	for case in 1 2 3; do
-		status=0
-		wait "${pids[case]}" || status=$?
-		[ "$status" = 1 ]
-	done
-	grep -q "out/caller: process [0-9]* (flock) has it locked: wait for it or end it" err-caller
+	run -1 flock out/caller env SWEEP=none LD_PRELOAD="$KPACK_BIN/tests/sweep/faults.so" "$KPACK_BIN/kpack" pack -q in out/caller
+	[[ $output == *"out/caller: process "*" (flock) has it locked: wait for it or end it" ]]
 	[ -z "$(ls out/caller)" ]
+	for case in 1 2; do
+		fails_in "${pids[case]}"
+	done
 	for case in 65534:65534 65534:0; do
 		grep -q "out/$case: process ${holder[$case]} (kpack) has it locked: wait for it or end it" "err-$case"
 		[ -z "$(ls "out/$case")" ]
 	done
 	kill -0 "${pids[0]}"
 	grep -q 'out/0:0: note: another process has locked it: waiting' err-0:0
-	touch release
+	release
 	wait "${pids[0]}"
 	[ -e out/0:0/a.so ]
-	# another user's own run still waits for everybody
-	rm release
-	mkdir theirs
+}
+
+@test "locks: another user's own run waits for everybody" {
+	as_root
+	mkdir in theirs
+	mkfat --size 600 in/a.so
 	their theirs
 	cp "$KPACK_BIN/kpack" kpack
+	cp "$KPACK_BIN/tests/sweep/faults.so" faults.so
+	chmod 0666 err
 	holds "$T/theirs" 0 0
-	as_nobody ./kpack pack -q in theirs 2>err 4>&- &
-	pids=($!)
-	until grep -q waiting err; do kill -0 "${pids[0]}"; read -rt 0.05 <> <(:) || :; done
-	touch release
-	wait "${pids[0]}"
+	SWEEP=none LD_PRELOAD=$T/faults.so as_nobody ./kpack pack -q in theirs 2>err 3>&- 4>&- 5>&- &
+	pid=$!
+	waits
+	release
+	wait $pid
 	[ -e theirs/a.so ]
-	wait
 }
 
 @test "locks: where only root can write, another user's lock holds up nothing" {
-	local case pid
+	local case
 	as_root
 	mkdir in mine
-	mkfat in/a.so
+	mkfat --size 600 in/a.so
 	# its directories have the device and number that the kernel's list of locks has
 	mount -t tmpfs none mine
 	mount -t tmpfs none /run
@@ -838,79 +712,66 @@ while os.path.exists(sys.argv[4]) and not os.path.exists("release"):
 		holds "$T/mine/$case" ${case/:/ }
 		"$KPACK_BIN/kpack" pack -q in "mine/$case"
 		holds "$T/mine/$case/.kpack" ${case/:/ }
-		"$KPACK_BIN/kpack" prune "mine/$case" 2>err
-		[ ! -s err ]
+		[ -z "$("$KPACK_BIN/kpack" prune "mine/$case" 2>&1 >/dev/null)" ]
 	done
 	[ "$(stat -c '%U %a' /run/kpack.lock)" = 'root 600' ]
 	# runs of root's still wait for each other
+	mkfifo taken back
 	$python -c '
-import fcntl, os, time
+import fcntl, os
 f = open("/run/kpack.lock", "r+b")
 fcntl.lockf(f, fcntl.LOCK_EX)
-os.write(3, b"x")
-while os.path.exists("in") and not os.path.exists("given-back"):
-    time.sleep(0.05)
-' 3>taken 4>&- &
-	until [ -s taken ]; do read -rt 0.05 <> <(:) || :; done
-	"$KPACK_BIN/kpack" pack -q in "mine/$case" 2>err 4>&- &
-	pid=$!
-	until grep -q waiting err; do kill -0 $pid; read -rt 0.05 <> <(:) || :; done
-	touch given-back
+open("taken", "w").close()
+open("back").close()
+' 3>&- 4>&- 5>&- 8>&- &
+	: <taken
+	start pack -q in "mine/$case"
+	waits
+	: >back
 	wait $pid
 	# in one directory only: its neighbours are free
 	mkdir mine/{w,x,y,z}
 	holds "$T/mine/x" 0 0
-	"$KPACK_BIN/kpack" pack -q in mine/x 2>err 4>&- &
-	pid=$!
-	until grep -q waiting err; do kill -0 $pid; read -rt 0.05 <> <(:) || :; done
+	start pack -q in mine/x
+	waits
 	for case in w y z; do
-		"$KPACK_BIN/kpack" pack -q in mine/$case 2>err-$case
-		[ ! -s err-$case ]
+		[ -z "$("$KPACK_BIN/kpack" pack -q in mine/$case 2>&1)" ]
 	done
-	touch release
+	release
 	wait $pid
-	wait
 }
 
 @test "locks: another user cannot keep policies from being applied" {
 	as_root
 	mkdir tree policies
-	mkfat --size 60000 --arches gfx1100,gfx1030 tree/a.so
+	mkfat --size 6000 --arches gfx1100,gfx1030 tree/a.so
 	printf '%s\n' "tree=$T/tree" arch=gfx1100 do=thin >policies/x.conf
 	"$KPACK_BIN/kpack" apply -q --policy-dir policies --state-dir state
 	holds "$T/state" 65534 65534
-	mkfat --size 60000 --seed 2 --arches gfx1100,gfx1030 tree/b.so
-	"$KPACK_BIN/kpack" apply --policy-dir policies --state-dir state >said
-	grep -q ': 1 files thinned' said
+	mkfat --size 6000 --seed 2 --arches gfx1100,gfx1030 tree/b.so
+	"$KPACK_BIN/kpack" apply --policy-dir policies --state-dir state | grep -q ': 1 files thinned'
 	run -1 as_nobody cat state/lock
-	touch release
-	wait
 }
 
 @test "locks: prune removes nothing if a binary changed while it waited" {
-	local pid
 	as_root
 	mkdir old new
-	mkfat --size 60000 --bundles 1 old/a.so
-	mkfat --size 60000 --bundles 3 --seed 2 new/a.so
+	mkfat --size 600 --bundles 1 old/a.so
+	mkfat --size 600 --bundles 3 --seed 2 new/a.so
 	"$KPACK_BIN/kpack" pack -q --group g --archive-dir z old tree
 	"$KPACK_BIN/kpack" pack -q --group h --archive-dir z new tree2
 	holds "$T/tree/z" 0 0
 	# another run has written archives, and not yet the binary that needs them
 	cp -a tree2/z/. tree/z
-	"$KPACK_BIN/kpack" prune tree 2>err 4>&- &
-	pid=$!
-	until grep -q waiting err; do kill -0 $pid; read -rt 0.05 <> <(:) || :; done
+	start prune tree
+	waits
 	cp -a tree2/a.so tree/new
 	mv tree/new tree/a.so
-	touch release
-	status=0
-	wait $pid || status=$?
-	[ "$status" = 1 ]
-	grep -q 'tree/a.so: changed meanwhile: run kpack prune again' err
-	wait
+	release
+	said 'tree/a.so: changed meanwhile: run kpack prune again'
+	fails_in $pid
 	"$KPACK_BIN/kpack" prune -q tree
-	diff -r -x z.held tree tree2
+	diff -r tree tree2
 }
 
 @test "runtime --ask: root runs no library that another user can write or replace" {

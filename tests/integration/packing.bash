@@ -96,10 +96,28 @@ mounts() { awk -v t="$T/" 'index($2, t) == 1 { n++ } END { print n + 0 }' /proc/
 end_mounts() {
 	awk -v t="$T/" 'index($2, t) == 1 { print $2 }' /proc/self/mounts | tac |
 		while IFS= read -r m; do umount -l "$m"; done
-	for _ in $(seq 2400); do
-		pgrep -f "kpackfs .*$T/" >/dev/null || break
-		read -rt 0.05 <> <(:) || :
+	gone "kpackfs .*$T/"
+}
+
+# Wait for the end of all processes whose commands match PATTERN.
+gone() {
+	# shellcheck disable=SC2046 # numbers
+	! pgrep -f "$1" >/dev/null || $python -c 'if True:
+		import os, select, sys
+		for pid in sys.argv[1:]:
+		    try:
+		        select.select([os.pidfd_open(int(pid))], [], [])
+		    except ProcessLookupError:
+		        pass' $(pgrep -f "$1")
+}
+
+# Wait for TEXT in what the processes print whose stderr is the FIFO at descriptor 8.
+said() {
+	local line
+	while read -rt 600 line <&8; do
+		[[ $line != *"$1"* ]] || return 0
 	done
+	return 1
 }
 
 # Objects with DWARF: one with a build ID, one with compressed DWARF and none.  The hashes of what

@@ -251,15 +251,6 @@ unchanged() { [ "$(apply)" = "rocm: $T/tree: nothing changed" ]; }
 	complete
 }
 
-# A message of a process whose stderr is the FIFO at descriptor 8; it would be there by now.
-said() { # TEXT
-	local line
-	while read -rt 600 line <&8; do
-		[[ $line != *"$1"* ]] || return 0
-	done
-	return 1
-}
-
 @test "a run, the scripts of a killed run, and --unmount wait for one another" {
 	as_root
 	# a script that a run calls waits in its first command, before it locks anything itself
