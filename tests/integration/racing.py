@@ -79,6 +79,15 @@ class Home:
             data = mkfat.shared_library(data, [0])
         self.write(name, data, mode)
 
+    def bare(self, name):
+        self.fat(name, bare=True)
+
+    def kpack(self, *args):
+        subprocess.run([KPACK, *[a.replace("@", self.path + "/") for a in args]], check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+    # ---- steps of scenes
+
     def tree(self, name):
         """Files of all kinds, in a small tree."""
         self.fat(f"{name}/u/sub/a.so")
@@ -91,462 +100,202 @@ class Home:
         except OSError:
             pass
 
-    def wheel(self, name, dist, version="1.0", root="x"):
-        files = {f"{root}/__init__.py": self.noise("init")}
+    def wheel(self, name):
+        files = {"x/__init__.py": self.noise("init")}
         for n in ("a", "b"):
             self.fat("tmp.so", "gfx942,gfx1100")
             with open(self / "tmp.so", "rb") as f:
-                files[f"{root}/lib/{n}.so"] = f.read()
+                files[f"x/lib/{n}.so"] = f.read()
             os.unlink(self / "tmp.so")
         os.makedirs(os.path.dirname(self / name), exist_ok=True)
-        ziptricks.make(self / name, files, dist, version)
-
-    def kpack(self, *args):
-        subprocess.run([KPACK, *[a.replace("@", self.path + "/") for a in args]], check=True,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-
-
-# --- scenes: what they make, and the command on it; "@" is the directory and a slash ------------
-
-def pack(h):
-    h.tree("in")
-    return "pack -q --jobs 1 @in @out"
-
-
-def pack_again(h):
-    h.kpack(*pack(h).split())
-    return "pack -q --jobs 1 @in @out"
-
-
-def pack_threads(h):
-    h.tree("in")
-    h.fat("in/u/c.so")
-    h.fat("in/u/d.so")
-    return "pack -q --jobs 4 @in @out"
-
-
-def pack_file(h):
-    h.fat("in.so")
-    return "pack -q --jobs 1 @in.so @out"
-
-
-def pack_archives(h):
-    h.tree("in")
-    return "pack -q --jobs 1 --archives-only @in @out"
-
-
-def pack_databases(h):
-    subprocess.run(["/usr/bin/python3", os.path.join(HERE, "mkdb.py"), "--cache", os.path.join(BIN, ".objects"),
-                    "rocblas-flat", h / "db"], check=True)
-    top = next(d for d, _, files in os.walk(h / "db") if any(f.endswith(".dat") for f in files))
-    rel = os.path.relpath(top, h / "db")
-    os.makedirs(os.path.dirname(h / f"in/{rel}"), exist_ok=True)
-    shutil.move(top, h / f"in/{rel}")
-    shutil.rmtree(h / "db")
-    kept = 0
-    for name in sorted(os.listdir(h / f"in/{rel}")):
-        kept += 1
-        path = h / f"in/{rel}/{name}"
-        if kept > 5:
-            os.unlink(path)
-        elif name.endswith("hsaco"):
-            with open(path, "ab") as f:
-                f.write(h.noise(name))
-    return "pack -q --jobs 1 @in @out"
-
-
-def pack_rows(h):
-    """A database of SQLite's, which has files of its own next to it."""
-    os.makedirs(h / "in/lib/rocfft")
-    db = sqlite3.connect(h / "in/lib/rocfft/rocfft_kernel_cache.db")
-    db.execute(sqlitedb.CACHE_V1)
-    for name, _, _ in sqlitedb.fft_names(2):
-        for arch in "gfx1030", "gfx1100":
-            db.execute("INSERT INTO cache_v1 VALUES (?, ?, ?, ?, ?, 0)", (
-                name, arch, sqlitedb.HIP_VERSION, sqlitedb.GENERATOR,
-                mkfat.code_object(arch, 1500, h.seed + name)))
-    db.commit()
-    db.close()
-    h.text("in/lib/rocfft/passwd")
-    return "pack -q --jobs 1 --split-rocfft --rows @in @out"
-
-
-def in_place(h):
-    h.tree("in")
-    return "pack -q --jobs 1 --in-place @in"
-
-
-def in_place_again(h):
-    h.kpack(*in_place(h).split())
-    h.fat("in/u/sub/new.so")
-    return "pack -q --jobs 1 --in-place @in"
-
-
-def in_place_databases(h):
-    pack_databases(h)
-    return "pack -q --jobs 1 --in-place @in"
-
-
-def thin(h):
-    pack_databases(h)
-    return "thin -q --jobs 1 --arch gfx1100 @in"
-
-
-def thin_keep(h):
-    pack_databases(h)
-    return "thin -q --jobs 1 --arch gfx1100 --keep @kept @in"
-
-
-def thin_undo(h):
-    """Files whose contents no other home has: what is restored is nowhere else."""
-    h.tree("in")
-    for arch in "gfx1100", "gfx90a":
-        h.write(f"in/lib/rocblas/library/TensileLibrary_Type_HH_{arch}.co",
-                mkfat.code_object(arch, 1500, h.seed + arch))
-    h.kpack("thin", "-q", "--arch", "gfx1100", "--keep", "@kept", "@in")
-    return "thin -q --jobs 1 --undo @kept @in"
-
-
-def thin_to(h):
-    h.tree("in")
-    return "thin -q --jobs 1 --arch gfx1100 @in @out"
-
-
-def thin_more(h):
-    """Debugging information goes to other files."""
-    pack_databases(h)
-    os.mkdir(h / "debug")
-    with open(os.path.join(HERE, "../fuzz/corpus/strip/good-build-id"), "rb") as f:
-        code = bytearray(f.read())
-    # in fields that nothing reads, where secrets are looked for: p_paddr, sh_info of the last section
-    code[200:208] = h.noise("paddr")[:8]
-    code[-20:-16] = h.noise("info")[:4]
-    h.write("in/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco", code)
-    return "thin -q --jobs 1 --arch gfx1100 --strip-debug --debug-to @debug @in"
-
-
-def prune(h):
-    h.kpack(*pack(h).split())
-    os.unlink(h / "out/u/sub/a.so")
-    return "prune -q --arch gfx1100 @out"
-
-
-def shard(h):
-    h.tree("in")
-    return "pack -q --jobs 1 --shard 1/2 @in @part1"
-
-
-def merge_shards(h):
-    h.tree("in")
-    for i in (1, 2):
-        h.kpack("pack", "-q", "--shard", f"{i}/2", "@in", f"@part{i}")
-    return "merge -q @part1 @part2 -o @out"
-
-
-def merge_shards_again(h):
-    command = merge_shards(h)
-    h.kpack(*command.split())
-    return command
-
-
-def merge(h):
-    h.tree("in")
-    h.kpack("pack", "-q", "--archives-only", "@in", "@packed")
-    os.rename(h / "packed/.kpack", h / "archives")
-    return "merge -q @archives -o @all.kpack"
-
-
-def merge_again(h):
-    command = merge(h)
-    h.kpack(*command.split())
-    return command + " --force --sync"
-
-
-def split(h):
-    h.tree("in")
-    return "split -q --jobs 1 @in @out"
-
-
-def split_again(h):
-    command = split(h)
-    h.kpack(*command.split())
-    return command + " --force"
-
-
-def split_archives(h):
-    h.kpack(*merge(h).split())
-    return "split -q @all.kpack @apart"
-
-
-def split_archives_again(h):
-    command = split_archives(h)
-    h.kpack(*command.split())
-    return command + " --force"
-
-
-def recombine(h):
-    for shard_name, arch in ("a", "gfx1100"), ("b", "gfx1200"):
-        h.fat("in/lib/a.so", arch)
-        h.write("in/readme", b"same")
-        h.kpack("split", "-q", "--name", "blas", "@in", f"@shards/{shard_name}")
-    shutil.rmtree(h / "in")
-    h.write("config.json", b"""{"primary_shard": "a", "architecture_groups": {
-        "gfx110X": {"display_name": "3", "architectures": ["gfx1100"]},
-        "gfx120X": {"display_name": "4", "architectures": ["gfx1200"]}}}""")
-    return "recombine -q --config @config.json @shards @out"
-
-
-def recombine_again(h):
-    command = recombine(h)
-    h.kpack(*command.split())
-    return command + " --force"
-
-
-def extract(h):
-    h.tree("in")
-    h.kpack("pack", "-q", "@in", "@packed")
-    os.rename(h / "packed/.kpack", h / "archives")
-    for name in "in", "packed":
-        shutil.rmtree(h / name)
-    return "extract @archives -C @out"
-
-
-def extract_again(h):
-    command = extract(h)
-    h.kpack(*command.split())
-    return "extract --force @archives -C @out"
-
-
-def cat(h):
-    h.kpack(*merge(h).split())
-    return "cat -o @object @all.kpack u/sub/a.so#0 gfx1030"
-
-
-def cat_again(h):
-    command = cat(h)
-    h.kpack(*command.split())
-    return command
-
-
-def inspect(h):
-    h.fat("lib/a.so")
-    return "inspect --extract=@objects @lib/a.so"
-
-
-def inspect_again(h):
-    command = inspect(h)
-    h.kpack(*command.split())
-    return "inspect --force --extract=@objects @lib/a.so"
-
-
-def mark_set(h):
-    h.kpack(*pack(h).split())
-    return "mark set --search-path x.kpack @out/u/sub/a.so"
-
-
-def mark_convert(h):
-    h.fat("lib/a.so")
-    return "mark convert --kernel-name a --search-path a.kpack @lib/a.so @lib/b.so"
-
-
-def mark_convert_same(h):
-    h.fat("lib/a.so")
-    return "mark convert --kernel-name a --search-path a.kpack @lib/a.so @lib/a.so"
-
-
-def mark_restore(h):
-    h.kpack(*pack(h).split())
-    return "mark restore @out/u/sub/a.so"
-
-
-def mark_restore_to(h):
-    h.kpack(*pack(h).split())
-    return "mark restore -o @lib.so @out/u/sub/a.so"
-
-
-def mark_strip_safe(h):
-    h.kpack(*pack(h).split())
-    subprocess.run(["strip", h / "out/u/sub/a.so"], check=True, stderr=subprocess.DEVNULL)
-    return "mark strip-safe @out/u/sub/a.so"
-
-
-def strip_safe_check(h):
-    h.kpack(*pack(h).split())
-    return "mark strip-safe --check @out"
-
-
-def mark_check(h):
-    h.kpack(*pack(h).split())
-    return "mark check @out"
-
-
-def runtime(h):
-    """Libraries that kpack reads, and does not load."""
-    for name in "opt/lib/libamdhip64.so.6", "opt/u/libamdhip64.so.7":
-        h.write(name, h.noise(name, 5000) + b"__hipRegisterFatBinary librocm_kpack.so")
-    os.symlink("libamdhip64.so.6", h / "opt/lib/libamdhip64.so")
-    h.text("opt/u/passwd")
-    return "runtime @opt"
-
-
-def split_wheel(h):
-    h.wheel("x-1.0-py3-none-any.whl", "x")
-    return "split-wheel -q --jobs 1 @x-1.0-py3-none-any.whl -o @dist"
-
-
-def split_wheel_again(h):
-    command = split_wheel(h)
-    h.kpack(*command.split())
-    return command + " --force"
-
-
-def split_wheel_directory(h):
-    h.wheel("x-1.0-py3-none-any.whl", "x")
-    shutil.unpack_archive(h / "x-1.0-py3-none-any.whl", h / "x-1.0-py3-none-any", "zip")
-    os.unlink(h / "x-1.0-py3-none-any.whl")
-    return "split-wheel -q --jobs 1 --output-format directory @x-1.0-py3-none-any -o @dist"
-
-
-def index(h):
-    h.wheel("w/x-1.0-py3-none-any.whl", "x")
-    return "index -q @w"
-
-
-def index_again(h):
-    command = index(h)
-    h.kpack(*command.split())
-    return command
-
-
-def report(h):
-    h.tree("in")
-    h.kpack("pack", "-q", "@in", "@packed")
-    return "report -q -o @page.html @packed"
-
-
-def report_again(h):
-    command = report(h)
-    h.kpack(*command.split())
-    return command
-
-
-def bundler(h):
-    h.fat("one.hipfb", "gfx1030,gfx1100", bare=True)
-    return ("offload-bundler --unbundle --type=o --targets=hipv4-amdgcn-amd-amdhsa--gfx1100 "
-            "--input=@one.hipfb --output=@one.co")
-
-
-def bundler_again(h):
-    command = bundler(h)
-    h.kpack(*command.split())
-    return command
-
-
-def bundle(h):
-    for arch in "gfx1030", "gfx1100":
-        h.write(f"{arch}.co", mkfat.code_object(arch, 1500, h.seed + arch))
-    h.text("host.o")
-    return ("offload-bundler --type=o "
-            "--targets=host-x86_64-unknown-linux-gnu,hipv4-amdgcn-amd-amdhsa--gfx1030,hipv4-amdgcn-amd-amdhsa--gfx1100 "
-            "--input=@host.o --input=@gfx1030.co --input=@gfx1100.co --output=@all.hipfb")
-
-
-def bulk_unbundle(h):
-    h.fat("lib/a.so")
-    return "bulk-unbundle @lib/a.so"
-
-
-def bulk_unbundle_to(h):
-    h.fat("lib/a.so")
-    return "bulk-unbundle -o @objects @lib/a.so"
-
-
-def verify(h):
-    h.kpack(*merge(h).split())
-    return "verify @all.kpack @archives"
-
-
-def apply_policy(h, lines):
-    """Policies must be root's: only with -rooted."""
-    place = os.path.join(os.path.dirname(os.path.dirname(h.path)), "work" if h.canary else "canary")
-    h.write("policies/x.conf", f"tree={place}/home/in\narch=gfx1100\n{lines}\n".encode())
-    return "apply -q --policy-dir @policies --state-dir @state"
-
-
-def apply_thin(h):
-    h.tree("in")
-    return apply_policy(h, "do=thin")
-
-
-def apply_pack(h):
-    h.tree("in")
-    return apply_policy(h, "do=pack")
-
+        ziptricks.make(self / name, files, "x", "1.0")
+
+    def databases(self):
+        subprocess.run(["/usr/bin/python3", os.path.join(HERE, "mkdb.py"), "--cache", os.path.join(BIN, ".objects"),
+                        "rocblas-flat", self / "db"], check=True)
+        top = next(d for d, _, files in os.walk(self / "db") if any(f.endswith(".dat") for f in files))
+        there = self / "in/" + os.path.relpath(top, self / "db")
+        os.makedirs(os.path.dirname(there), exist_ok=True)
+        shutil.move(top, there)
+        shutil.rmtree(self / "db")
+        for i, name in enumerate(sorted(os.listdir(there))):
+            if i >= 5:
+                os.unlink(os.path.join(there, name))
+            elif name.endswith("hsaco"):
+                with open(os.path.join(there, name), "ab") as f:
+                    f.write(self.noise(name))
+
+    def rows(self):
+        """A database of SQLite's, which has files of its own next to it."""
+        os.makedirs(self / "in/lib/rocfft")
+        db = sqlite3.connect(self / "in/lib/rocfft/rocfft_kernel_cache.db")
+        db.execute(sqlitedb.CACHE_V1)
+        for name, _, _ in sqlitedb.fft_names(2):
+            for arch in "gfx1030", "gfx1100":
+                db.execute("INSERT INTO cache_v1 VALUES (?, ?, ?, ?, ?, 0)", (
+                    name, arch, sqlitedb.HIP_VERSION, sqlitedb.GENERATOR,
+                    mkfat.code_object(arch, 1500, self.seed + name)))
+        db.commit()
+        db.close()
+        self.text("in/lib/rocfft/passwd")
+
+    def debug(self):
+        """An object whose debugging information goes to another file."""
+        os.mkdir(self / "debug")
+        with open(os.path.join(HERE, "../fuzz/corpus/strip/good-build-id"), "rb") as f:
+            code = bytearray(f.read())
+        # in fields that nothing reads, where secrets are looked for: p_paddr, sh_info of the last section
+        code[200:208] = self.noise("paddr")[:8]
+        code[-20:-16] = self.noise("info")[:4]
+        self.write("in/lib/rocblas/library/Kernels.so-000-gfx1100.hsaco", code)
+
+    def code(self, name, arch):
+        self.write(name, mkfat.code_object(arch, 1500, self.seed + arch))
+
+    def runtimes(self):
+        """Libraries that kpack reads, and does not load."""
+        for name in "opt/lib/libamdhip64.so.6", "opt/u/libamdhip64.so.7":
+            self.write(name, self.noise(name, 5000) + b"__hipRegisterFatBinary librocm_kpack.so")
+        os.symlink("libamdhip64.so.6", self / "opt/lib/libamdhip64.so")
+
+    def same(self, name):
+        self.write(name, b"same")
+
+    def config(self):
+        self.write("config.json", b"""{"primary_shard": "a", "architecture_groups": {
+            "gfx110X": {"display_name": "3", "architectures": ["gfx1100"]},
+            "gfx120X": {"display_name": "4", "architectures": ["gfx1200"]}}}""")
+
+    def policy(self, action):
+        """Policies must be root's: only with -rooted."""
+        place = os.path.join(os.path.dirname(os.path.dirname(self.path)), "work" if self.canary else "canary")
+        self.write("policies/x.conf", f"tree={place}/home/in\narch=gfx1100\ndo={action}\n".encode())
+
+    def strip(self, name):
+        subprocess.run(["strip", self / name], check=True, stderr=subprocess.DEVNULL)
+
+    def unzip(self, name):
+        shutil.unpack_archive(self / name + ".whl", self / name, "zip")
+        os.unlink(self / name + ".whl")
+
+    def rm(self, name):
+        (shutil.rmtree if os.path.isdir(self / name) else os.unlink)(self / name)
+
+    def mv(self, name, to):
+        os.rename(self / name, self / to)
+
+    def mkdir(self, name):
+        os.mkdir(self / name)
+
+    def made(self, name):
+        self.kpack(*self.do(SCENES[name]).split())
+
+    def plant(self):
+        """In every directory, what looks as if a killed run had left it, but leads to root's files."""
+        for d, _, _ in list(os.walk(self.path)) if self.canary else ():
+            there = os.path.join(self.canary, os.path.relpath(d, self.path))
+            n = 0
+            for prefix, suffix in (".kpack-staging-", ""), (".kpack-split-wheel.", ""), (".kpack-0123456789", ".tmp"):
+                for target in there, there + "/passwd", "/dev/null":
+                    n += 1
+                    os.symlink(target, os.path.join(d, f"{prefix}abcd{n:02}{suffix}"))
+                os.mkfifo(os.path.join(d, f"{prefix}fifo00{suffix}"))
+                fake = os.path.join(d, f"{prefix}dir000{suffix}")
+                os.mkdir(fake)
+                for name in os.listdir(d):
+                    if not name.startswith(".kpack-"):
+                        os.symlink(os.path.join(there, name), os.path.join(fake, name))
+                os.symlink(os.path.join(there, "passwd"), os.path.join(fake, ".kpack-staging-names"))
+
+    def do(self, scene):
+        """Do the steps of a scene; its command, the last of them, is returned."""
+        *steps, command = scene.split("; ")
+        for word, *args in map(str.split, steps):
+            if hasattr(self, word):
+                getattr(self, word)(*args)
+            else:
+                self.kpack(word, *args)
+        return command
+
+
+# --- scenes: steps, which are methods of Home or commands of kpack, and the command; "@" is the home and a slash
+
+LIBRARY = "in/lib/rocblas/library/TensileLibrary_Type_HH_"
+THIN = "thin -q --jobs 1 --arch gfx1100 "
+CONVERT = "fat lib/a.so; mark convert --kernel-name a --search-path a.kpack @lib/a.so "
+WHEEL = "wheel x-1.0-py3-none-any.whl; "
+SPLIT_WHEEL = "split-wheel -q --jobs 1 "
+BUNDLE = "offload-bundler --type=o --targets=host-x86_64-unknown-linux-gnu,hipv4-amdgcn-amd-amdhsa--gfx1030," \
+    "hipv4-amdgcn-amd-amdhsa--gfx1100 --input=@host.o --input=@gfx1030.co --input=@gfx1100.co --output=@all.hipfb"
+UNBUNDLE = "offload-bundler --unbundle --type=o --targets=hipv4-amdgcn-amd-amdhsa--gfx1100 " \
+    "--input=@one.hipfb --output=@one.co"
+SCENES = {
+    "pack": "tree in; pack -q --jobs 1 @in @out",
+    "pack-threads": "tree in; fat in/u/c.so; fat in/u/d.so; pack -q --jobs 4 @in @out",
+    "pack-file": "fat in.so; pack -q --jobs 1 @in.so @out",
+    "pack-archives": "tree in; pack -q --jobs 1 --archives-only @in @out",
+    "pack-databases": "databases; pack -q --jobs 1 @in @out",
+    "pack-rows": "rows; pack -q --jobs 1 --split-rocfft --rows @in @out",
+    "in-place": "tree in; pack -q --jobs 1 --in-place @in",
+    "in-place-again": "made in-place; fat in/u/sub/new.so; pack -q --jobs 1 --in-place @in",
+    "in-place-databases": "databases; pack -q --jobs 1 --in-place @in",
+    "thin": "databases; " + THIN + "@in",
+    "thin-keep": "databases; " + THIN + "--keep @kept @in",
+    # files whose contents no other home has: what is restored is nowhere else
+    "thin-undo": f"tree in; code {LIBRARY}gfx1100.co gfx1100; code {LIBRARY}gfx90a.co gfx90a; {THIN}--keep @kept @in; "
+                 "thin -q --jobs 1 --undo @kept @in",
+    "thin-to": "tree in; " + THIN + "@in @out",
+    "thin-more": "databases; debug; " + THIN + "--strip-debug --debug-to @debug @in",
+    "prune": "made pack; rm out/u/sub/a.so; prune -q --arch gfx1100 @out",
+    "shard": "tree in; pack -q --jobs 1 --shard 1/2 @in @part1",
+    "merge-shards": "tree in; pack -q --shard 1/2 @in @part1; pack -q --shard 2/2 @in @part2; merge -q @part1 @part2 -o @out",
+    "merge": "tree in; pack -q --archives-only @in @packed; mv packed/.kpack archives; merge -q @archives -o @all.kpack",
+    "split": "tree in; split -q --jobs 1 @in @out",
+    "split-archives": "made merge; split -q @all.kpack @apart",
+    "recombine": "fat in/lib/a.so gfx1100; same in/readme; split -q --name blas @in @shards/a; fat in/lib/a.so gfx1200; "
+                 "split -q --name blas @in @shards/b; rm in; config; recombine -q --config @config.json @shards @out",
+    "extract": "tree in; pack -q @in @packed; mv packed/.kpack archives; rm in; rm packed; extract @archives -C @out",
+    "cat": "made merge; cat -o @object @all.kpack u/sub/a.so#0 gfx1030",
+    "inspect": "fat lib/a.so; inspect --extract=@objects @lib/a.so",
+    "mark-set": "made pack; mark set --search-path x.kpack @out/u/sub/a.so",
+    "mark-convert": CONVERT + "@lib/b.so",
+    "mark-convert-same": CONVERT + "@lib/a.so",
+    "mark-restore": "made pack; mark restore @out/u/sub/a.so",
+    "mark-restore-to": "made pack; mark restore -o @lib.so @out/u/sub/a.so",
+    "mark-strip-safe": "made pack; strip out/u/sub/a.so; mark strip-safe @out/u/sub/a.so",
+    "strip-safe-check": "made pack; mark strip-safe --check @out",
+    "mark-check": "made pack; mark check @out",
+    "runtime": "runtimes; text opt/u/passwd; runtime @opt",
+    "split-wheel": WHEEL + SPLIT_WHEEL + "@x-1.0-py3-none-any.whl -o @dist",
+    "split-wheel-directory": WHEEL + "unzip x-1.0-py3-none-any; " + SPLIT_WHEEL +
+                             "--output-format directory @x-1.0-py3-none-any -o @dist",
+    "index": "wheel w/x-1.0-py3-none-any.whl; index -q @w",
+    "report": "tree in; pack -q @in @packed; report -q -o @page.html @packed",
+    "bundler": "bare one.hipfb; " + UNBUNDLE,
+    "bundle": "code gfx1030.co gfx1030; code gfx1100.co gfx1100; text host.o; " + BUNDLE,
+    "bulk-unbundle": "fat lib/a.so; bulk-unbundle @lib/a.so",
+    "bulk-unbundle-to": "fat lib/a.so; bulk-unbundle -o @objects @lib/a.so",
+    "packager": "code one.co gfx1100; offload-packager -o @x.bin --image=file=@one.co,triple=amdgcn-amd-amdhsa,arch=gfx1100,kind=hip",
+    "packager-extract": "made packager; offload-packager @x.bin --image=file=@two.co,triple=amdgcn-amd-amdhsa,arch=gfx1100,kind=hip",
+    "verify": "made merge; verify @all.kpack @archives",
+    "apply-thin": "tree in; policy thin; apply -q --policy-dir @policies --state-dir @state",
+    "apply-pack": "tree in; policy pack; apply -q --policy-dir @policies --state-dir @state"}
+
+# Commands that are run twice, the second time with these options.
+for _name, _options in {"pack": "", "merge-shards": "", "merge": " --force --sync", "split": " --force", "split-archives": " --force",
+                        "recombine": " --force", "extract": " --force", "cat": "", "inspect": " --force",
+                        "split-wheel": " --force", "index": "", "report": "", "bundler": ""}.items():
+    SCENES[_name + "-again"] = "made %s; %s%s" % (_name, SCENES[_name].split("; ")[-1], _options)
 
 # Commands whose output goes into a directory that the user has.
-INTO = {"pack": "out", "shard": "part1", "merge-shards": "out", "split": "out", "split-archives": "apart",
-        "recombine": "out", "extract": "out", "inspect": "objects", "split-wheel": "dist",
-        "split-wheel-directory": "dist"}
-
-
-def into(name):
-    def make(h):
-        command = SCENES[name](h)
-        os.mkdir(h / INTO[name])
-        return command
-    return make
-
-
-def packager(h):
-    h.write("one.co", mkfat.code_object("gfx1100", 1500, h.seed))
-    return "offload-packager -o @x.bin --image=file=@one.co,triple=amdgcn-amd-amdhsa,arch=gfx1100,kind=hip"
-
-
-def packager_extract(h):
-    h.kpack(*packager(h).split())
-    return "offload-packager @x.bin --image=file=@two.co,triple=amdgcn-amd-amdhsa,arch=gfx1100,kind=hip"
-
-
-SCENES = {f.__name__.replace("_", "-"): f for f in (
-    pack, pack_again, pack_threads, pack_file, pack_archives, pack_databases, pack_rows, in_place, in_place_again,
-    in_place_databases, thin, thin_keep, thin_undo, thin_to, thin_more, prune, shard, merge_shards, merge_shards_again, merge, merge_again, split, split_again,
-    split_archives, split_archives_again, recombine, recombine_again, extract, extract_again, cat, cat_again,
-    inspect, inspect_again, mark_set, mark_convert, mark_convert_same, mark_restore, mark_restore_to,
-    mark_strip_safe, strip_safe_check, mark_check, runtime, split_wheel, split_wheel_again, split_wheel_directory, index, index_again, report,
-    report_again, bundler, bundler_again, bundle, bulk_unbundle, bulk_unbundle_to, packager, packager_extract, verify,
-    apply_thin, apply_pack)}
-
-def plant(h):
-    """In every directory, what looks as if a killed run had left it, but leads to root's files."""
-    for d, _, _ in list(os.walk(h.path)):
-        there = os.path.join(h.canary, os.path.relpath(d, h.path))
-        n = 0
-        for prefix, suffix in (".kpack-staging-", ""), (".kpack-split-wheel.", ""), (".kpack-0123456789", ".tmp"):
-            for target in there, there + "/passwd", "/dev/null":
-                n += 1
-                os.symlink(target, os.path.join(d, f"{prefix}abcd{n:02}{suffix}"))
-            os.mkfifo(os.path.join(d, f"{prefix}fifo00{suffix}"))
-            fake = os.path.join(d, f"{prefix}dir000{suffix}")
-            os.mkdir(fake)
-            for name in os.listdir(d):
-                if not name.startswith(".kpack-"):
-                    os.symlink(os.path.join(there, name), os.path.join(fake, name))
-            os.symlink(os.path.join(there, "passwd"), os.path.join(fake, ".kpack-staging-names"))
-
-
-def planted(name):
-    def make(h):
-        command = SCENES[name](h)
-        if h.canary:
-            plant(h)
-        return command
-    return make
-
-
-SCENES.update({name + "-into": into(name) for name in INTO})
+for _name, _directory in {"pack": "out", "shard": "part1", "merge-shards": "out", "split": "out", "split-archives": "apart",
+                          "recombine": "out", "extract": "out", "inspect": "objects", "split-wheel": "dist",
+                          "split-wheel-directory": "dist"}.items():
+    SCENES[_name + "-into"] = ("; mkdir %s; " % _directory).join(SCENES[_name].rsplit("; ", 1))
 
 # Scenes with a single run.
-PLANTED = {name + "-planted": planted(name) for name in SCENES if name.endswith(("-again", "-into")) or
+PLANTED = {name + "-planted": "; plant; ".join(steps.rsplit("; ", 1)) for name, steps in SCENES.items()
+           if name.endswith(("-again", "-into")) or
            name in ("in-place", "thin", "prune", "mark-set", "mark-restore", "mark-convert", "mark-strip-safe", "bundler")}
 SCENES.update(PLANTED)
 
@@ -626,11 +375,11 @@ def secrets_of(top, users):
     return sorted(s for s in found if len(s) == 32 and s not in public)
 
 
-def make_area(top, make, rooted=False):
+def make_area(top, scene, rooted=False):
     """The files of a scene; returns its command.  ROOTED: only directories u belong to the user."""
     for name in "fixture/home", "fixture/aside", "canary/home":
         os.makedirs(os.path.join(top, name))
-    command = make(Home(os.path.join(top, "fixture/home"), "user", os.path.join(top, "canary/home")))
+    command = Home(os.path.join(top, "fixture/home"), "user", os.path.join(top, "canary/home")).do(scene)
     own_tree(os.path.join(top, "fixture/aside"), USER)
     if rooted:
         for d, _, _ in os.walk(os.path.join(top, "fixture/home")):
@@ -641,7 +390,7 @@ def make_area(top, make, rooted=False):
     # what the command makes has canaries, too
     canary, pristine = os.path.join(top, "canary"), os.path.join(top, "pristine")
     home = Home(os.path.join(canary, "home"), "root")
-    make(home)
+    home.do(scene)
     shutil.copytree(canary, pristine, symlinks=True)
     home.kpack(*command.split())
     subprocess.run(["cp", "-a", "--remove-destination", canary + "/.", pristine], check=True)
