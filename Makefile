@@ -138,7 +138,7 @@ bench := $(patsubst %.c,$(O)/%,$(wildcard contrib/bench/*.c))
 stub  := $(O)/tests/stub/libamdhip64.so.5 $(O)/tests/stub/old/libamdhip64.so.5 $(O)/tests/stub/load $(O)/tests/stub/write \
 	$(O)/tests/stub/amd/librocm_kpack.so.0 $(O)/tests/stub/amd_client \
 	$(O)/tests/sweep/faults.so $(O)/tests/stub/moment.so \
-	$(O)/tests/stub/sandbox $(O)/tests/stub/threads $(O)/tests/racer/racer
+	$(O)/tests/stub/sandbox $(O)/tests/stub/threads
 loaders := $(patsubst %.c,$(O)/%,$(wildcard tests/loaders/*.c))
 posix := $(patsubst %.c,$(O)/%,$(wildcard tests/posix/*.c))
 examples := $(addprefix $(O)/contrib/examples/,libamdhip64.so.5 library)
@@ -263,7 +263,7 @@ $(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o $(O)/fs.a $(O)/p
 endif
 
 # Programs that use no code of ours are compiled without sanitizers: they only take time there.
-foreign := $(addprefix $(O)/tests/,loaders/% posix/% racer/% sweep/%)
+foreign := $(addprefix $(O)/tests/,loaders/% posix/% sweep/%)
 $(foreign): cflags.asan := -O1 -g
 $(foreign): cflags.tsan := -O1 -g
 $(foreign): ldflags.asan :=
@@ -302,10 +302,6 @@ $(O)/tests/stub/write: $(O)/tests/stub/write.o $(O)/librocm_kpack.so
 $(O)/tests/stub/sandbox: $(O)/tests/stub/sandbox.o $(O)/fs.a $(O)/core.a
 	$(call say,LINK)$(link) -o $@ $^ $(libs_fs)
 
-# Exchanges files for links while a program uses them; it uses no code of ours.
-$(O)/tests/racer/racer: $(call objs,$(wildcard tests/racer/*.c))
-	$(call say,LINK)$(link) -o $@ $^
-
 # A library that stands in for AMD's, and a program that is linked with it.
 $(O)/tests/stub/amd/librocm_kpack.so.0: $(O)/tests/stub/amd_kpack.o
 	@mkdir -p $(@D)
@@ -336,7 +332,7 @@ $(O)/contrib/bench/%: $(O)/contrib/bench/%.o $(O)/core.a
 comma := ,
 
 -include $(patsubst %.o,%.d,$(core) $(core_library) $(fs) $(packer) $(hip) $(addsuffix .o,$(fuzz) $(bench)) $(unit_main) $(O)/tests/unit/hooks.o $(call objs,$(suites)) \
-	$(call objs,$(wildcard tests/stub/*.c tests/sweep/*.c tests/racer/*.c tests/loaders/*.c tests/posix/*.c contrib/examples/*.c)))
+	$(call objs,$(wildcard tests/stub/*.c tests/sweep/*.c tests/loaders/*.c tests/posix/*.c contrib/examples/*.c)))
 
 # ---- tests ------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: MIT
 # kpack, run by root, on trees of a user who exchanges what it names for links and the like while it
-# runs: racing.py has the scenes, tests/racer the attacks and the judge.  By default a sample
+# runs: racing.py has the scenes, racer.py the attacks and the judge.  By default a sample
 # of the attacks is made; RACING=all makes every attack at every step, which takes hours.
 
 # bats file_tags=single, long, all

@@ -20,10 +20,10 @@ racing.py [OPTION]... [SCENE]...
 
 A scene is a command with its files, made twice: for the user, below DIR/fixture, and with other
 contents as root's canaries, below DIR/pristine, where they have the same names as the user's files
-before and after the command.  tests/racer makes the runs and judges them; each fault is a line of
-what it prints: scene, place, attack, step, call, path, fault.  The exit status is 1 if there is one.
+before and after the command.  racer.py makes the runs and judges them; each fault is a line: scene, place, attack, step, call, path, fault.  The exit status is 1 if there is one.
 """
 import argparse
+import functools
 import hashlib
 import os
 import re
@@ -32,17 +32,17 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 
 import mkfat
+import racer
 import ziptricks
 from mkdb import sqlitedb
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BIN = os.environ.get("KPACK_BIN", os.path.join(HERE, "../../build/release"))
 KPACK = os.path.join(BIN, "kpack")
-RACER = os.path.join(BIN, "tests/racer/racer")
-USER = 1000
+USER = racer.USER
 LONG_AGO = 978307200 * 10**9 + 123456789
 
 
@@ -395,61 +395,55 @@ def make_area(top, scene, rooted=False):
     home.kpack(*command.split())
     subprocess.run(["cp", "-a", "--remove-destination", canary + "/.", pristine], check=True)
     make_canaries(pristine, home)
-    with open(os.path.join(top, "secrets"), "w") as f:
-        f.writelines(s.hex() + "\n" for s in secrets_of(pristine, os.path.join(top, "fixture")))
-    return [KPACK] + [a.replace("@", os.path.join(top, "work/home/")) for a in command.split()]
+    return [KPACK] + [a.replace("@", os.path.join(top, "work/home/")) for a in command.split()], secrets_of(pristine, os.path.join(top, "fixture"))
 
 
 # --- the program -------------------------------------------------------------------------
 
-def call_racer(scene, o, top, command, *options):
-    """What it prints."""
-    p = subprocess.run([RACER, "--scene", scene, *options, *(["--old"] if o.old else []),
-                        *(["-v"] if o.verbose else []), top, *command],
-                       stdout=subprocess.PIPE, text=True, errors="replace")
-    if p.returncode not in (0, 1):
-        return p.stdout.splitlines() + [f"{scene}\tfailed\texit status {p.returncode}"]
-    return p.stdout.splitlines()
+def attacks(scene, o, top, command, secrets, may_fail=False):
+    """The lines about one command."""
+    r = racer.Racer(scene, top, command, secrets, o.old, o.verbose)
+    r.plainly(may_fail, watch=o.watch)
+    if o.count:
+        return r.steps()
+    planted = scene in PLANTED
+    plans = [] if o.watch else r.plans("none" if planted else o.attack, 1 if planted else o.step,
+                                       0 if planted or o.all or o.attack or o.step else o.runs)
+    possible = sum(r.attack(*plan) for plan in plans)
+    print(f"{scene}: {len(r.events)} steps, {'watched' if o.watch else f'{len(plans)} runs'}, "
+          f"{len(plans) - possible} not possible, {len(r.lines)} faults", file=sys.stderr)
+    return r.lines
 
 
-def attack_options(o):
-    options = [] if o.all or o.attack or o.step else ["--runs", str(o.runs)]
-    for name in "attack", "step":
-        if getattr(o, name):
-            options += ["--" + name, str(getattr(o, name))]
-    return options + [option for option in ("--count", "--watch") if getattr(o, option[2:])]
-
-
-def race_after_kill(scene, o, top, command):
+def race_after_kill(scene, o, top, command, secrets):
     """The command is killed at some step; then the attacks are made on the next run of it."""
-    steps = len(call_racer(scene, o, top, command, "--count"))
+    first = racer.Racer(scene, top, command, secrets, o.old)
+    first.plainly()
     os.rename(os.path.join(top, "fixture"), os.path.join(top, "before"))
     lines = []
     for percent in (30, 50, 70, 80, 90, 97) if o.all else (60, 90):
         shutil.rmtree(os.path.join(top, "fixture"), ignore_errors=True)
-        subprocess.run(["cp", "-a", os.path.join(top, "before"), os.path.join(top, "fixture")], check=True)
-        step = steps * percent // 100
-        lines += call_racer(scene, o, top, command, "--kill", str(step))
+        first.copy("before", "fixture")
+        step = len(first.events) * percent // 100
+        racer.Racer(scene, top, command, secrets, o.old).plainly(kill=step)
         shutil.rmtree(os.path.join(top, "fixture"))
         os.rename(os.path.join(top, "work"), os.path.join(top, "fixture"))
-        lines += call_racer(f"{scene}-{step}", o, top, command, "--may-fail", *attack_options(o))
+        lines += attacks(f"{scene}-{step}", o, top, command, secrets, True)
     return lines
 
 
-def race(scene, o):
+def race(o, scene):
     """Lines of faults."""
     top = tempfile.mkdtemp(prefix=f"kpack-race-{scene}-", dir=o.dir)
     os.chmod(top, 0o755)
     try:
-        command = make_area(top, SCENES[scene.removesuffix("-killed").removesuffix("-rooted")],
-                            scene.endswith("-rooted"))
-        if scene in PLANTED:
-            return call_racer(scene, o, top, command, "--may-fail", "--attack", "none", "--step", "1")
+        command, secrets = make_area(top, SCENES[scene.removesuffix("-killed").removesuffix("-rooted")],
+                                     scene.endswith("-rooted"))
         if scene.endswith("-killed"):
-            return race_after_kill(scene, o, top, command)
-        return call_racer(scene, o, top, command, *attack_options(o))
-    except subprocess.CalledProcessError as e:
-        return [f"{scene}\tfailed\t{e} {e.stderr}"]
+            return race_after_kill(scene, o, top, command, secrets)
+        return attacks(scene, o, top, command, secrets, scene in PLANTED)
+    except (subprocess.CalledProcessError, OSError) as e:
+        return [f"{scene}\tfailed\t{e} {getattr(e, 'stderr', '')}"]
     finally:
         if o.keep:
             print(top, file=sys.stderr)
@@ -463,7 +457,7 @@ def main():
     p.add_argument("--all", action="store_true")
     p.add_argument("--runs", type=int, default=12)
     p.add_argument("--attack")
-    p.add_argument("--step", type=int)
+    p.add_argument("--step", type=int, default=0)
     p.add_argument("--old", action="store_true")
     p.add_argument("--count", action="store_true")
     p.add_argument("--watch", action="store_true")
@@ -481,8 +475,8 @@ def main():
         return 0
     os.umask(0o022)
     bad = False
-    with ThreadPoolExecutor(o.jobs) as pool:
-        for lines in pool.map(lambda s: race(s, o), o.scenes or (watched if o.watch else scenes)):
+    with ProcessPoolExecutor(o.jobs) as pool:
+        for lines in pool.map(functools.partial(race, o), o.scenes or (watched if o.watch else scenes)):
             for line in lines:
                 bad = True
                 print(line, flush=True)
