@@ -90,7 +90,7 @@ def entries():
     for name in sorted(glob.glob("out/.kpack/*")):
         for key, arch, e in readkpack.Archive(name).entries():
             m = e.get("metadata", {})
-            path = m.get("path", "no path")
+            path = m.get("path", key)
             facts = " ".join("%s=%s" % (k, word(v)) for k, v in m.items() if k not in SKIP)
             arches, keys = found[path][m.get("library"), m.get("role"), facts]
             arches += [arch] * (arch not in arches)
@@ -98,9 +98,8 @@ def entries():
     return found
 
 
-def main(rows, options):
-    with open(rows, encoding="utf-8") as f:
-        rows = make(f)
+def show(rows, options):
+    """Pack t, and print what ROWS, (shown, path), are taken for; then everything else."""
     p = subprocess.run(["kpack", "pack", "--group", "g", *options, "t", "out"], capture_output=True, text=True)
     said, found = collections.defaultdict(str), entries()
     for line in p.stderr.splitlines():
@@ -108,14 +107,22 @@ def main(rows, options):
             continue  # how much larger archives are
         path = next((path for _, path in rows if line.startswith("kpack: t/%s: " % path)), "")
         said[path] += "  (" + line.replace("kpack: ", "").replace("t/%s: " % path, "") + ")"
+
+    def entry(path):
+        return "".join("  %s %s %s %s %s" % (library, role, ",".join(arches), "".join("[%s] " % k for k in keys), facts)
+                       for (library, role, facts), (arches, keys) in found.pop(path, {}).items())
     for shown, path in rows:
-        is_ = "".join("  %s %s %s %s %s" % (library, role, ",".join(arches), "".join("[%s] " % k for k in keys), facts)
-                      for (library, role, facts), (arches, keys) in found.pop(path, {}).items())
-        print(shown + ":" + (is_ or "  -") + said.pop(path, ""))
-    for path, said_ in [*said.items()] + [(p, "") for p in found]:
-        print(path + said_)
+        print(shown + ":" + (entry(path) or "  -") + said.pop(path, ""))
+    for path in [*said, *sorted(found)]:
+        print(path + entry(path) + said.get(path, ""))
     if p.returncode:
         print("[%d]" % p.returncode)
+    sys.stdout.flush()
+
+
+def main(rows, options):
+    with open(rows, encoding="utf-8") as f:
+        show(make(f), options)
     subprocess.run(["rm", "-r", "t"] + ["out"] * os.path.isdir("out"))
 
 
