@@ -31,12 +31,14 @@ teardown() {
 
 # The daemons of this test have ended.
 gone() {
-	for _ in $(seq 2400); do
-		pgrep -f "kpackfs .*$T/" >/dev/null || return 0
-		read -rt 0.05 <> <(:) || :
-	done
-	pgrep -af "kpackfs .*$T/"
-	return 1
+	# shellcheck disable=SC2046 # words
+	$python -c 'import os, select, sys
+for pid in map(int, sys.argv[1:]):
+    try:
+        if not select.select([os.pidfd_open(pid)], [], [], 120)[0]:
+            sys.exit("process %d does not end" % pid)
+    except ProcessLookupError:
+        pass' $(pgrep -f "kpackfs .*$T/")
 }
 
 # tree KIND [OPTION]: $F/KIND is there

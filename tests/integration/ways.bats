@@ -6,23 +6,15 @@
 
 bats_require_minimum_version 1.5.0
 
-python=/usr/bin/python3
-tools=$BATS_TEST_DIRNAME
+load mounting
 contrib=$BATS_TEST_DIRNAME/../../contrib
 
-setup_file() {
-	[ "$(id -u)" != 0 ] || chmod 0666 /dev/fuse
-}
-
 setup() {
-	T=$(mktemp -d "/tmp/kpackfs-ways-XXXXXX")
-	chmod 0755 "$T"
-	cd "$T"
+	begin_test
 	# names that scripts must quote
 	P="$T/rocm 6,1:a'b"
-	mkdir mnt
 	export KPACKFS=$KPACK_BIN/kpackfs KPACKFS_RUN=$T/run
-	PATH=$contrib/mount:$KPACK_BIN:$PATH
+	PATH=$contrib/mount:$PATH
 	make_prefix
 }
 
@@ -36,15 +28,6 @@ teardown() {
 	rm -rf "$T"
 }
 
-gone() {
-	for _ in $(seq 2400); do
-		pgrep -f "kpackfs .*$T/" >/dev/null || return 0
-		read -rt 0.05 <> <(:) || :
-	done
-	pgrep -af "kpackfs .*$T/"
-	return 1
-}
-
 mounts() { awk -v t="$T/" 'index($2, t) == 1 { n++ } END { print n + 0 }' /proc/self/mounts; }
 
 needs_root() {
@@ -53,7 +36,7 @@ needs_root() {
 
 # An install tree as packing leaves it, and what it was before in whole/
 make_prefix() {
-	PYTHONPATH=$tools PYTHONDONTWRITEBYTECODE=1 $python - "$P" <<-'END'
+	py "$P" <<-'END'
 	import mkarchive, os, sys
 	prefix = sys.argv[1]
 	def put(root, path, data):
@@ -351,7 +334,8 @@ no variable can name both: use in-place or overlay" ]
 	same_as_whole
 	# kpackfs opens a new archive, but not through the overlay, which would keep it busy
 	cp "$P/.kpack/math_gfx942.kpack" "$(echo run/*/archives)/math_new.kpack"
-	until grep -q math_new run/*/tree/.kpackfs/archives; do read -rt 0.05 <> <(:) || :; done
+	cat run/*/tree/.kpackfs/barrier >/dev/null
+	grep -q math_new run/*/tree/.kpackfs/archives
 	overlay -u "$P"
 	run -2 overlay
 	run -2 overlay -u "$P" more
