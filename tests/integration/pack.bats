@@ -20,6 +20,7 @@ nothing_in() { # DIR
 	[ -z "$(find "$1" ! -type d 2>/dev/null)" ] || { find "$1"; return 1; }
 }
 
+# bats test_tags=threads
 @test "two runs at a time on one OUTPUT lose nothing" {
 	mkdir tree
 	for i in 1 2 3 4 5 6; do
@@ -32,6 +33,10 @@ nothing_in() { # DIR
 	for i in 1 2 3 4 5 6; do
 		fatparse sums tree/$i.so $i.so
 	done | sort | diff - <(sums out)
+	# the same tree gives the same archives, whatever the threads
+	pack --group g --jobs 1 tree one
+	pack --group g --jobs 7 tree seven
+	diff -r one seven
 }
 
 @test "a bar on a terminal only, gone at the end" {
