@@ -4,7 +4,6 @@
 
 load packing.bash
 
-dbcheck() { $python "$tools/dbcheck.py" "$@"; }
 kpackfs() { timeout 600 "$KPACK_BIN/kpackfs" "$@"; }
 
 # The trees stay for the whole file; code objects for the next run, too.
