@@ -12,577 +12,397 @@ setup() {
 	chmod 0755 src
 }
 
-teardown() {
-	exec 5<&-
-	end_test
+# shared: a program on stdin that may use these users, each a function that calls another as this user.
+# A member may read archives of the group 40100; alike has the group alone.
+shared() {
+	{
+		cat <<-'END'
+		def alice(what): return as_user(40001, what)
+		def bob(what): return as_user(40002, what)
+		def member(what): return as_user(40002, what, groups=[40009, 40100, 40110])
+		def alike(what): return as_user(40003, what, gid=40100)
+		def root(what): return as_user(0, what)
+		def put(name, entries, mode=0o644, owner=(0, 0)):
+		    archive("src/%s.kpack" % name, entries, mode, owner)
+		def secret(name, entries, user=40001): put(name, entries, 0o600, (user, user))
+		def team(name, entries): put(name, entries, 0o640, (0, 40100))
+		def three():
+		    put("public", {"lib/p": "public", "both": "same"})
+		    secret("secret", {"lib/s": "secret", "deep/er/s": "sss"})
+		    team("team", {"lib/t": "team", "team/only": "tt"})
+		def shared(*more): return Mount("-o", ",".join(("allow_other",) + more))
+		def paths(toc=False):
+		    """All that is found, with its attributes."""
+		    return [p for p in find() if os.lstat("mnt/" + p) and (toc or not p.startswith("toc"))]
+		everything = ["both", "deep", "deep/er", "deep/er/s", "lib", "lib/p", "lib/s", "lib/t", "team", "team/only"]
+		def sees(user, *names):
+		    assert user(paths) == sorted(names), (user, user(paths))
+		    # and nothing else has any attribute
+		    gone = [p for p in everything if p not in names]
+		    assert user(lambda: [p for p in gone if os.path.lexists("mnt/" + p)]) == [], user
+		def all_see():
+		    sees(bob, "both", "lib", "lib/p")
+		    sees(alice, "both", "deep", "deep/er", "deep/er/s", "lib", "lib/p", "lib/s")
+		    sees(member, "both", "lib", "lib/p", "lib/t", "team", "team/only")
+		    sees(alike, "both", "lib", "lib/p", "lib/t", "team", "team/only")
+		    sees(root, *everything)
+		def every_way(path):
+		    """What a program may do with a name, and what comes of it."""
+		    path = "mnt/" + path
+		    said = []
+		    for way in (os.stat, os.lstat, lambda p: os.open(p, os.O_RDONLY), lambda p: os.open(p, os.O_PATH), text,
+		                os.readlink, lambda p: os.getxattr(p, "user.kpack.key"), os.listxattr, os.statvfs,
+		                lambda p: os.chmod(p, 0o777), os.unlink, os.listdir, lambda p: os.stat(p + "/x")):
+		        try:
+		            way(path)
+		            said.append(0)
+		        except OSError as e:
+		            said.append(e.errno)
+		    return said
+		END
+		cat
+	} | mounts
 }
 
-alice() { setpriv --reuid=40001 --regid=40001 --clear-groups "$@"; }
-bob() { setpriv --reuid=40002 --regid=40002 --clear-groups "$@"; }
-# bob, in the group that may read an archive
-member() { setpriv --reuid=40002 --regid=40002 --groups=40009,40100,40110 "$@"; }
-alike() { setpriv --reuid=40003 --regid=40100 --clear-groups "$@"; }
-
-# archive NAME PATH=DATA...: entries with these paths; below toc, too
-archive() {
-	local file=src/$1.kpack
-	shift
-	py "$file.new" "$@" <<-'END'
-	import sys, mkarchive
-	a = mkarchive.Archive()
-	for at in sys.argv[2:]:
-	    path, data = at.split("=")
-	    a.add("%s#0" % path, "gfx1100", data.encode(), path=path, hash=True)
-	a.write(sys.argv[1])
-	END
-	chmod "${mode:-0644}" "$file.new"
-	chown "${owner:-0:0}" "$file.new"
-	mv "$file.new" "$file"
-}
-
-three() {
-	archive public lib/p=public both=same
-	owner=40001:40001 mode=0600 archive secret lib/s=secret deep/er/s=sss
-	owner=0:40100 mode=0640 archive team lib/t=team team/only=tt
-}
-
-m() { kpackfs -o "allow_other${1:+,$1}" "$T/src" "$T/mnt"; }
-
-# The paths that a user finds.
-paths() { (cd mnt && "$@" find . ! -name . | sort); }
-
-everything=(./both ./deep ./deep/er ./deep/er/s ./lib ./lib/p ./lib/s ./lib/t ./team ./team/only)
-
-# sees USER WORD...: the paths outside of toc, and that nothing else has any attribute
-sees() {
-	local user=$1 p
-	shift
-	[ "$(paths "$user" | grep -v '^./toc' | tr '\n' ' ')" = "${*/%/} " ]
-	for p in "${everything[@]}"; do
-		case " $* " in
-		*" $p "*) "$user" stat "mnt/$p" >/dev/null ;;
-		*)
-			run -1 "$user" stat "mnt/$p"
-			[[ $output == *"No such file"* ]]
-			;;
-		esac
-	done
-}
-
-all_see() {
-	sees bob ./both ./lib ./lib/p
-	sees alice ./both ./deep ./deep/er ./deep/er/s ./lib ./lib/p ./lib/s
-	sees member ./both ./lib ./lib/p ./lib/t ./team ./team/only
-	sees alike ./both ./lib ./lib/p ./lib/t ./team ./team/only
-	sees env "${everything[@]}"
-}
-
-# Does what a program may do with a name, and prints what comes of it.
-every_way() { # USER PATH
-	"$1" "$python" - "mnt/$2" <<-'END'
-	import os, sys
-	path = sys.argv[1]
-	ways = {
-	    "stat": lambda: os.stat(path), "lstat": lambda: os.lstat(path),
-	    "open": lambda: os.open(path, os.O_RDONLY), "path": lambda: os.open(path, os.O_PATH),
-	    "read": lambda: open(path).read(), "access": lambda: os.stat(path) and os.access(path, 0),
-	    "readlink": lambda: os.readlink(path), "getxattr": lambda: os.getxattr(path, "user.kpack.key"),
-	    "listxattr": lambda: os.listxattr(path), "statvfs": lambda: os.statvfs(path),
-	    "chmod": lambda: os.chmod(path, 0o777), "unlink": lambda: os.unlink(path),
-	    "list": lambda: os.listdir(path), "through": lambda: os.stat(path + "/x"),
-	}
-	for name, way in ways.items():
-	    try:
-	        way()
-	        print(name, "done")
-	    except OSError as e:
-	        print(name, e.strerror)
-	END
-}
-
-@test "names, sizes and attributes are for users who may read the archive" {
-	three
-	m xattr
-	all_see
+@test "names, sizes and attributes are for users who may read the archive, whatever the kernel has kept" {
+	shared <<-'END'
+	three()
+	mount = shared("xattr")
+	all_see()
 	# names below toc name the same entries
-	[ "$(paths bob | grep -c s/gfx1100)" = 0 ]
-	[ "$(paths alice | grep -c s/gfx1100)" = 2 ]
-	[ "$(paths env | grep -c gfx1100)" = 6 ]
-	# again, in another order, with what the kernel kept of the first
-	sees env "${everything[@]}"
-	all_see
-}
-
-@test "what another user made the kernel keep does not help" {
-	three
-	m xattr
-	for p in lib/s deep deep/er deep/er/s toc/lib/s toc/lib/s/gfx1100.hsaco; do
-		every_way bob "$(sed 's/[a-z]*$/nowhere/; s/deep/gone/' <<<"$p")" >nothing
-		every_way alice "$p" >/dev/null
-		every_way env "$p" >/dev/null
-		every_way bob "$p" >refused
-		diff nothing refused
-		every_way member "$p" >refused
-		diff nothing refused
-	done
+	assert [len([p for p in u(lambda: paths(True)) if p.startswith("toc") and "." in p]) for u in (bob, alice, root)] == [2, 4, 6]
+	for p in ("lib/s", "deep", "deep/er", "deep/er/s", "toc/lib/s", "toc/lib/s/generic.dat"):
+	    nothing = bob(lambda: every_way(p.replace("deep", "gone")[:-1] + "nowhere" if p[-1] == "s" else p.replace("e", "x")))
+	    alice(lambda: every_way(p)), root(lambda: every_way(p))
+	    assert bob(lambda: every_way(p)) == member(lambda: every_way(p)) == nothing, (p, bob(lambda: every_way(p)), nothing)
 	# and the reverse: what is not there for one is there for the other
-	[ "$(alice cat mnt/lib/s)" = secret ]
-	run -1 bob cat mnt/lib/t
-	[ "$(member cat mnt/lib/t)" = team ]
-	run -1 bob cat mnt/lib/t
-	[ "$(alike cat mnt/lib/t)" = team ]
+	def read(path):
+	    return lambda: text("mnt/" + path)
+	for _ in range(2):
+	    assert alice(read("lib/s")) == "secret" and bob(read("lib/t")) == errno.ENOENT
+	    assert member(read("lib/t")) == alike(read("lib/t")) == "team"
+	all_see()
+	# readers at once each get their own
+	want = {u: u(paths) for u in (bob, alice, member, root)}
+	pids = []
+	for user in list(want) * 2:
+	    pids.append(os.fork())
+	    if not pids[-1]:
+	        os._exit(any(user(paths) != want[user] for _ in range(10)))
+	assert [os.waitpid(p, 0)[1] for p in pids] == [0] * 8
+	# without a supervisor, supplementary groups do not count
+	mount.server
+	mount.signal(signal.SIGKILL)
+	mount.wait()
+	sees(member, "both", "lib", "lib/p")
+	sees(alike, "both", "lib", "lib/p", "lib/t", "team", "team/only")
+	sees(bob, "both", "lib", "lib/p")
+	subprocess.run(["umount", "mnt"], check=True)
+	os.waitpid(mount.server, 0)
+	END
 }
 
-@test "readers at once each get their own" {
-	three
-	m
-	for user in bob alice member env; do paths "$user" >"want.$user"; done
-	[ "$(grep -vc toc want.* | tr '\n' ' ')" = "want.alice:7 want.bob:3 want.env:10 want.member:6 " ]
-	for user in bob alice member env bob alice member env; do
-		for _ in $(seq 10); do paths "$user" | diff "want.$user" -; done >>"wrong.$user" &
-	done
-	wait
-	cat wrong.*
-	[ "$(cat wrong.* | wc -l)" = 0 ]
-}
-
-@test "a directory is a directory of the archives that are in it" {
-	three
-	touch -d 2001-02-03 src/secret.kpack
-	m
-	# one archive's: its owner and bits, and the kernel keeps the names
-	[ "$(stat -c '%u %g %a' mnt/deep mnt/deep/er | uniq)" = "40001 40001 500" ]
-	[ "$(stat -c '%u %g %a' mnt/team)" = "0 40100 550" ]
-	[[ $(stat -c %y mnt/deep) == 2001-02-03* ]]
+@test "a directory is one of the archives that are in it; the mount point shows nothing of private ones" {
+	shared <<-'END'
+	three()
+	os.utime("src/secret.kpack", (1, 1))
+	mount = shared()
+	def look(path):
+	    st = os.stat("mnt/" + path)
+	    return st.st_uid, st.st_gid, st.st_mode & 0o777, st.st_nlink
+	# one archive's: its owner and bits
+	assert look("deep")[:3] == look("deep/er")[:3] == (40001, 40001, 0o500) and look("team")[:3] == (0, 40100, 0o550)
+	assert os.stat("mnt/deep").st_mtime == 1
 	# of several: it has nothing of any of them
-	[ "$(stat -c '%u %g %a %h' mnt mnt/lib | uniq)" = "0 0 555 1" ]
-	stat -c %Y mnt mnt/lib >before
-	touch src/secret.kpack
-	kill -HUP "$(pgrep -o -f "kpackfs .*$T/")"
-	barrier
-	changed_since_2001
-	stat -c %Y mnt mnt/lib | diff before -
+	assert look(".") == look("lib") == (0, 0, 0o555, 1)
+	before = [os.stat("mnt/" + p).st_mtime for p in (".", "lib")]
+	os.utime("src/secret.kpack", (2, 2))
+	mount.barrier()
+	assert os.stat("mnt/deep").st_mtime == 2 and [os.stat("mnt/" + p).st_mtime for p in (".", "lib")] == before
+	# the file system's size
+	def size():
+	    v = os.statvfs("mnt")
+	    return v.f_blocks, v.f_files, os.stat("mnt").st_nlink, os.stat("mnt").st_size
+	bobs = bob(size)
+	assert alike(size) != bobs
+	secret("secret", {"lib/s": "secret", "deep/er/s": "sss", "more": "m"})
+	mount.barrier()
+	assert os.path.exists("mnt/more") and bob(size) == bobs
+	for name in ("public", "team"):
+	    os.unlink("src/%s.kpack" % name)
+	mount.barrier()
+	bobs = bob(size)
+	assert bob(lambda: os.listdir("mnt")) == errno.EACCES and alice(size) != bobs
+	secret("secret", {"lib/a": "a", "lib/b": "b", "another/c": "c"})
+	mount.barrier()
+	assert alice(lambda: text("mnt/another/c")) == "c" and bob(size) == bobs
+	mount.unmount()
+	END
 }
-
-changed_since_2001() { [[ $(stat -c %y mnt/deep) != 2001* ]]; }
 
 @test "of several archives with a name, each user sees the first that the user may read" {
-	owner=40001:40001 mode=0600 archive a x=alices y=one d/f=dir
-	owner=40002:40002 mode=0600 archive b x=bobs y/z=two d=file
-	archive c x=everyones
-	m
-	for _ in 1 2 3; do
-		[ "$(alice cat mnt/x)" = alices ]
-		[ "$(bob cat mnt/x)" = bobs ]
-		[ "$(alike cat mnt/x)" = everyones ]
-		[ "$(cat mnt/x)" = alices ]
-		[ "$(alice cat mnt/y mnt/d/f)" = onedir ]
-		[ "$(bob cat mnt/y/z mnt/d)" = twofile ]
-		[ "$(paths alike | grep -v toc)" = ./x ]
-		[ "$(paths alice | grep -c '^./x$')" = 1 ]
-	done
+	shared <<-'END'
+	secret("a", {"x": "alices", "y": "one", "d/f": "dir"})
+	secret("b", {"x": "bobs", "y/z": "two", "d": "file"}, 40002)
+	put("c", {"x": "everyones"})
+	mount = shared()
+	def read(*names):
+	    return lambda: "".join(text("mnt/" + n) for n in names)
+	for _ in range(2):
+	    assert alice(read("x", "y", "d/f")) == "alicesonedir" and bob(read("x", "y/z", "d")) == "bobstwofile"
+	    assert alike(read("x")) == "everyones" and alike(paths) == ["x"] and text("mnt/x") == "alices"
 	# for a user who sees all, the rest is not shown, and is listed as before
-	[ "$(cat mnt/y/z mnt/d/f)" = twodir ]
-	grep -q '^x: .*/a.kpack comes first; other content of .*/b.kpack ' mnt/.kpackfs/conflicts
-	grep -q '^x: .*/a.kpack comes first; other content of .*/c.kpack ' mnt/.kpackfs/conflicts
-	[ "$(grep -c '^{"path":"x"' mnt/.kpackfs/entries.jsonl)" = 1 ]
-	(cd mnt && sha256sum --quiet -c .kpackfs/checksums)
+	assert read("y/z", "d/f")() == "twodir"
+	conflicts = text("mnt/.kpackfs/conflicts").split("\n")
+	for name in ("b", "c"):
+	    assert any(l.startswith("x: ") and "a.kpack comes first; other content of " in l and name + ".kpack " in l for l in conflicts)
+	assert len([r for r in rows("mnt/.kpackfs/entries.jsonl") if r["path"] == "x"]) == 1
+	subprocess.run(["sha256sum", "--quiet", "-c", ".kpackfs/checksums"], cwd="mnt", check=True)
+	mount.unmount()
+	END
 }
 
 @test "the hash that an archive states gives nobody what is in another" {
-	# bob's archive comes first, and promises what alice's has
-	py <<-'END'
-	import mkarchive
-	secret, junk = b"s" * 40000, b"j" * 40000
-	a = mkarchive.Archive(scheme="none")
-	a.add("k#0", "gfx1100", secret, path="secret", hash=True)
-	a.write("src/b.kpack")
-	b = mkarchive.Archive(scheme="none")
-	b.add("k#0", "gfx1100", junk, path="copy", xxh3=mkarchive.xxh3(secret))
-	b.write("src/a.kpack")
-	END
-	chown 40001 src/b.kpack
-	chown 40002 src/a.kpack
-	chmod 0600 src/*
-	m
-	[ "$(alice head -c 2 mnt/secret)" = ss ]
-	gets_nothing bob mnt/copy
-	[ "$(stat -c %i mnt/secret)" != "$(stat -c %i mnt/copy)" ]
-	[ "$(stat -c %h mnt/secret)" = 2 ]
+	shared <<-'END'
+	# bob's archives promise what alice's has
+	secret_bytes, junk = b"s" * 40000, b"j" * 40000
+	def lie(name, path):
+	    b = mkarchive.Archive(scheme="none")
+	    b.add("k#0", "gfx1100", junk, path=path, xxh3=mkarchive.xxh3(secret_bytes))
+	    b.write("lie")
+	    os.chown("lie", 40002, 40002)
+	    os.chmod("lie", 0o600)
+	    os.rename("lie", "src/%s.kpack" % name)
+	def truth():
+	    secret("b", {"secret": secret_bytes}, 40001)
+	# The bytes do not match their hash, so there is nothing to read, not even what the kernel has.
+	def nothing(path):
+	    def read():
+	        with open("mnt/" + path, "rb") as f:
+	            return len(f.read(10))
+	    return bob(read) == errno.EIO
+	truth()
+	lie("a", "copy")
+	mount = shared()
+	assert alice(lambda: text("mnt/secret")[:2]) == "ss" and nothing("copy")
+	assert os.stat("mnt/secret").st_ino != os.stat("mnt/copy").st_ino and os.stat("mnt/secret").st_nlink == 2
 	# even when alice's is replaced by it, while its pages are kept
-	exec 5<mnt/secret
-	mv src/a.kpack src/b.kpack
-	barrier
-	gone_for_all mnt/secret
-	gets_nothing bob mnt/copy
-	[ "$(head -c 2 <&5)" = ss ]
-	exec 5<&-
-}
-
-# The bytes do not match their hash, so there is nothing to read, not even what the kernel has.
-gets_nothing() { # USER PATH
-	! "$1" cat "$2" >got 2>why || false
-	[[ $(cat why) == *"Input/output error"* ]]
-	[ ! -s got ]
-}
-
-gone_for_all() { ! stat "$1" >/dev/null 2>&1; }
-
-@test "one archive alone: users who replace it do not get its pages" {
-	py <<-'END'
-	import mkarchive
-	secret, junk = b"s" * 40000, b"j" * 40000
-	a = mkarchive.Archive(scheme="none")
-	a.add("k#0", "gfx1100", secret, path="secret", hash=True)
-	a.write("src/a.kpack")
-	b = mkarchive.Archive(scheme="none")
-	b.add("k#0", "gfx1100", junk, path="secret", xxh3=mkarchive.xxh3(secret))
-	b.write("new")
+	with open("mnt/secret", "rb") as held:
+	    for path in ("copy", "secret"):
+	        truth()
+	        mount.barrier()
+	        text("mnt/secret")
+	        lie("b", path)
+	        mount.barrier()
+	        assert os.path.exists("mnt/secret") == (path == "secret") and nothing(path)
+	    assert os.stat("mnt/secret").st_uid == 40002
+	    assert held.read(2) == b"ss"
+	mount.unmount()
 	END
-	chown 40001 src/a.kpack
-	chmod 0600 src/a.kpack
-	m
-	[ "$(alice head -c 2 mnt/secret)" = ss ]
-	chown 40002 new
-	chmod 0600 new
-	exec 5<mnt/secret
-	mv new src/a.kpack
-	barrier
-	belongs_to_bob mnt/secret
-	gets_nothing bob mnt/secret
-	[ "$(head -c 2 <&5)" = ss ]
-	exec 5<&-
 }
 
-belongs_to_bob() { [ "$(stat -c %u "$1")" = 40002 ]; }
-
-@test "an archive replaced by one with other permissions" {
-	three
-	m
-	all_see
-	owner=40002:40002 mode=0600 archive secret lib/s=bobs deep/er/s=sss
-	barrier
-	belongs_to_bob mnt/lib/s
-	sees alice ./both ./lib ./lib/p
-	sees bob ./both ./deep ./deep/er ./deep/er/s ./lib ./lib/p ./lib/s
-	[ "$(bob cat mnt/lib/s)" = bobs ]
+@test "other permissions of archives: what the kernel kept when all could see it is gone" {
+	shared <<-'END'
+	three()
+	mount = shared()
+	all_see()
+	secret("secret", {"lib/s": "bobs", "deep/er/s": "sss"}, 40002)
+	mount.barrier()
+	sees(alice, "both", "lib", "lib/p")
+	sees(bob, "both", "deep", "deep/er", "deep/er/s", "lib", "lib/p", "lib/s")
+	assert bob(lambda: text("mnt/lib/s")) == "bobs"
 	# and by chmod alone
-	chown 40001 src/secret.kpack
-	barrier
-	belongs_to_alice mnt/lib/s
-	sees bob ./both ./lib ./lib/p
-	sees alice ./both ./deep ./deep/er ./deep/er/s ./lib ./lib/p ./lib/s
-	chmod 0644 src/*
-	barrier
-	bob cat mnt/deep/er/s mnt/team/only
-	sees bob ./both ./deep ./deep/er ./deep/er/s ./lib ./lib/p ./lib/s ./lib/t ./team ./team/only
-}
-
-belongs_to_alice() { [ "$(stat -c %u "$1")" = 40001 ]; }
-
-@test "what the kernel kept when all could see it is gone when they may not" {
-	archive a lib/a=a deep/er/a=aa
-	archive b lib/b=b
-	m
+	for name in ("secret", "team"):
+	    os.chmod("src/%s.kpack" % name, 0o644)
+	mount.barrier()
 	# names, listings, attributes, and that there is nothing
-	bob find mnt >/dev/null
-	bob cat mnt/lib/a mnt/deep/er/a
-	run -1 bob stat mnt/later
-	bob ls mnt/.kpackfs >/dev/null
-	chmod 0600 src/a.kpack
-	archive b lib/b=b later=x
-	barrier
-	bob cat mnt/later
-	barrier
-	is_private mnt/deep
-	# the kernel is told of one name after the other
-	barrier
-	bob_finds "./later ./lib ./lib/b "
-	for p in lib/a deep deep/er deep/er/a .kpackfs .kpackfs/stats; do
-		barrier
-		is_nothing_to_bob mnt/$p
-	done
-	[ "$(cat mnt/lib/a mnt/deep/er/a)" = aaa ]
-	[ "$(paths env | grep -vc toc)" = 7 ]
-}
-
-bob_finds() { [ "$(paths bob | grep -v toc | tr '\n' ' ')" = "$1" ]; }
-is_nothing_to_bob() { ! bob stat "$1" >attributes 2>&1 && grep -q "No such file" attributes; }
-is_private() { [ "$(stat -c %a "$1")" = 500 ]; }
-
-@test "a listing that was begun before is not kept for others" {
-	archive a a=a
-	archive b b=b
-	m
-	"$python" <<-'END'
-	import os
+	sees(bob, *everything)
+	assert bob(lambda: text("mnt/deep/er/s")) == "sss" and bob(lambda: os.path.exists("mnt/later")) is False
+	assert bob(lambda: len(os.listdir("mnt/.kpackfs"))) > 5
+	inside = os.open("mnt/.kpackfs", os.O_PATH)
 	mine = os.open("mnt", os.O_RDONLY | os.O_DIRECTORY)
-	def listed(where):
+	os.listdir(mine)
+	os.chmod("src/secret.kpack", 0o600)
+	os.chmod("src/team.kpack", 0o640)
+	put("public", {"lib/p": "public", "both": "same", "later": "x"})
+	mount.barrier()
+	# the kernel may not keep what root sees through a directory opened when all saw the same
+	os.listdir(mine)
+	def listed():
 	    try:
-	        return sorted(os.listdir(where))
+	        return os.listdir(mine)
 	    except OSError:
 	        return []
-	assert listed(mine) == ["a", "b", "toc"]
-	os.chmod("src/a.kpack", 0o600)
-	seen = os.open("mnt/.kpackfs/barrier", os.O_RDONLY)
-	os.read(seen, 100)
-	assert os.stat("mnt/a").st_mode & 0o777 == 0o400
-	# the kernel may not keep what root sees through a directory opened when all saw the same
-	listed(mine)
-	assert listed("mnt") == ["a", "b", "toc"]
-	os.setgroups([])
-	os.setgid(40002)
-	os.setuid(40002)
-	assert "a" not in listed(mine)
-	assert listed("mnt") == ["b", "toc"], listed("mnt")
+	assert "deep" not in alike(listed)
+	sees(alice, "both", "later", "lib", "lib/p")
+	assert alice(lambda: [p for p in (".kpackfs", ".kpackfs/stats") if os.path.exists("mnt/" + p)]) == []
+	assert alice(lambda: os.stat("stats", dir_fd=inside)) in (errno.ENOENT, errno.EACCES)
+	sees(root, "later", *everything)
+	END
+	umount -l mnt
+}
+
+@test "a directory that was opened before does not list what came later" {
+	shared <<-'END'
+	put("a", {"d/a": "a"})
+	mount = shared()
+	go, done = os.pipe(), os.pipe()
+	held = [os.open(p, os.O_RDONLY | os.O_DIRECTORY) for p in ("mnt", "mnt/d")]
+	for fd in held:
+	    os.listdir(fd)
+	secret("a", {"d/secret": "s", "e/f": "f"})
+	mount.barrier()
+	# what alice lists, the kernel must not keep for bob
+	assert alice(lambda: os.listdir("mnt/d")) == ["secret"]
+	def listed():
+	    said = []
+	    for fd in held:
+	        try:
+	            said += os.listdir(fd)
+	        except OSError:
+	            pass
+	    return said
+	assert not {"secret", "e"} & set(bob(listed))
+	for fd in held:
+	    os.close(fd)
+	mount.unmount()
 	END
 }
 
 @test "a listing of many names, most of which belong to others" {
-	py <<-'END'
-	import mkarchive
-	for name, step in ("a", 0), ("b", 1), ("c", 2):
-	    a = mkarchive.Archive(scheme="none")
-	    for i in range(step, 9000, 3):
-	        a.add("k%d#0" % i, "gfx1100", b"", path="d/name-%05d" % i)
-	    a.write("src/%s.kpack" % name)
-	END
-	chown 40001 src/a.kpack
-	chown 40002 src/b.kpack
-	chmod 0600 src/a.kpack src/b.kpack
-	m
-	listed() { "$@" ls -f mnt/d | grep name | sort; }
-	# Numbers 0, 3, 6, ... are alice's, 1, 4, 7, ... are bob's.
-	seq -f 'name-%05.0f' 0 8999 >names
-	awk 'NR % 3 != 1' names >bob.names
-	awk 'NR % 3 != 2' names >alice.names
-	awk 'NR % 3 == 0' names >alike.names
-	for _ in 1 2; do
-		listed bob | diff - bob.names
-		listed alice | diff - alice.names
-		listed alike | diff - alike.names
-		[ "$(listed env | wc -l)" = 9000 ]
-	done
+	shared <<-'END'
+	for step, (name, user) in enumerate((("a", 40001), ("b", 40002), ("c", 0))):
+	    archive("src/%s.kpack" % name, {"d/name-%05d" % i: "" for i in range(step, 6000, 3)},
+	            0o600 if user else 0o644, (user, user), scheme="none")
+	mount = shared()
+	def listed():
+	    return sorted(e for e in os.listdir("mnt/d"))
+	def without(step):
+	    return ["name-%05d" % i for i in range(6000) if i % 3 != step]
+	for _ in range(2):
+	    assert bob(listed) == without(0) and alice(listed) == without(1)
+	    assert alike(listed) == ["name-%05d" % i for i in range(2, 6000, 3)] and len(listed()) == 6000
 	# the positions in the listing do not count the others' names
-	alike "$python" - mnt/d >positions <<-'END'
-	import ctypes, os, sys
-	c = ctypes.CDLL(None)
-	c.opendir.restype = c.readdir.restype = ctypes.c_void_p
-	c.opendir.argtypes = [ctypes.c_char_p]
-	c.readdir.argtypes = c.telldir.argtypes = [ctypes.c_void_p]
-	c.telldir.restype = ctypes.c_long
-	d = c.opendir(os.fsencode(sys.argv[1]))
-	while c.readdir(d):
-	    print(c.telldir(d))
+	def positions():
+	    libc.opendir.restype = libc.readdir.restype = ctypes.c_void_p
+	    libc.readdir.argtypes = libc.telldir.argtypes = [ctypes.c_void_p]
+	    libc.telldir.restype = ctypes.c_long
+	    d, at = libc.opendir(b"mnt/d"), []
+	    while libc.readdir(d):
+	        at.append(libc.telldir(d))
+	    return at
+	at = alike(positions)
+	assert len(at) == 2002 and at[2:] != sorted(at[2:])
+	mount.unmount()
 	END
-	[ "$(wc -l <positions)" = 3002 ]
-	! tail -n +3 positions | sort -n -c 2>/dev/null || false
 }
 
 @test "the texts and figures are for users who may read all archives" {
-	three
-	m xattr
-	for user in bob alice member; do
-		every_way $user nowhere >nothing
-		every_way $user nowhere/at-all >nothing2
-		for p in .kpackfs .kpackfs/stats .kpackfs/entries.jsonl .kpackfs/archives .kpackfs/nothing; do
-			cat mnt/.kpackfs/* >/dev/null
-			every_way $user $p >refused
-			diff nothing refused || diff nothing2 refused
-		done
-	done
-	[ "$(wc -l <mnt/.kpackfs/archives)" = 3 ]
+	shared <<-'END'
+	three()
+	mount = shared("xattr")
+	for user in (bob, alice, member):
+	    for p in ("", "/stats", "/entries.jsonl", "/archives", "/nothing"):
+	        root(lambda: [text("mnt/.kpackfs/" + n) for n in os.listdir("mnt/.kpackfs")])
+	        refused = user(lambda: every_way(".kpackfs" + p))
+	        assert refused == user(lambda: every_way("nowhere/at-all" if p else "nowhere")), (p, refused)
+	assert text("mnt/.kpackfs/archives").count("\n") == 3
 	# a user who may read each of them is not root
-	allowed() { setpriv --reuid=40001 --regid=40001 --groups=40100 "$@"; }
-	[ "$(allowed cat mnt/.kpackfs/entries.jsonl | wc -l)" = 12 ]
-	allowed kpackfs --status mnt
-	run -1 bob kpackfs --status mnt
-	[[ $output == *"archives this user may not read"* ]]
-	# the working directory is no way around
-	(cd mnt/.kpackfs && run -1 bob cat stats && run -1 bob stat archives)
-	# the file system's size
-	sizes() { "$@" stat -f -c '%b %c' mnt; }
-	[ "$(sizes alike)" != "$(sizes bob)" ]
-	a=$(sizes bob)
-	owner=40001:40001 mode=0600 archive secret lib/s=secret deep/er/s=sss more=m
-	barrier
-	test -e mnt/more
-	[ "$(sizes bob)" = "$a" ]
-}
-
-@test "archives that are all private: the mount point shows nothing of them" {
-	owner=40001:40001 mode=0600 archive a lib/a=a
-	m
-	size() { "$1" stat -f -c '%b %c' mnt; }
-	look() { "$1" stat -c '%h %X %Y %Z %s %b' mnt; }
-	size bob >size
-	look bob >look
-	run -2 bob ls mnt
-	[[ $output == *"ermission denied"* ]]
-	[ "$(size alice)" != "$(cat size)" ]
-	[ "$(paths alice | grep -v toc | tr '\n' ' ')" = "./lib ./lib/a " ]
-	owner=40001:40001 mode=0600 archive a lib/a=a lib/b=b another/c=c
-	barrier
-	alice cat mnt/another/c
-	size bob | diff size -
-	look bob | diff look -
-}
-
-@test "a directory that was opened before does not list what came later" {
-	archive a d/a=a
-	m
-	mkfifo go done
-	chmod 0666 go done
-	bob "$python" >held 3>&- <<-'END' &
-	import os
-	held = [os.open(p, os.O_RDONLY | os.O_DIRECTORY) for p in ("mnt", "mnt/d")]
-	for fd in held:
-	    os.listdir(fd)
-	def listed(fd):
-	    try:
-	        return sorted(os.listdir(fd))
-	    except OSError as e:
-	        return e.strerror
-	open("done", "w").close()
-	open("go").read()
-	for fd in held:
-	    print(listed(fd))
-	END
-	read -r _ <done || :
-	owner=40001:40001 mode=0600 archive a d/secret=s e/f=f
-	barrier
-	test -e mnt/d/secret
-	# what alice lists, the kernel must not keep for bob
-	alice ls mnt mnt/d >/dev/null
-	: >go
-	wait
-	! grep -e secret -e "'e'" held || false
-	[ "$(wc -l <held)" = 2 ]
-}
-
-@test "a refused archive is shown to users who may read it" {
-	archive a a=a
-	echo junk >src/b-secret.kpack
-	chmod 0600 src/b-secret.kpack
-	m
-	[ "$(bob cat mnt/a)" = a ]
-	run -2 bob ls mnt/.kpackfs
-	grep -q b-secret mnt/.kpackfs/archives
-	chmod 0644 src/b-secret.kpack
-	kill -HUP "$(pgrep -o -f "kpackfs .*$T/")"
-	barrier
-	bob grep -q b-secret mnt/.kpackfs/archives
+	assert as_user(40001, lambda: text("mnt/.kpackfs/entries.jsonl").count("\n"), groups=[40100]) == 12
+	# a refused archive is shown to users who may read it
+	open("src/z-secret.kpack", "w").write("junk")
+	os.chmod("src/z-secret.kpack", 0o600)
+	mount.barrier()
+	def allowed():
+	    return as_user(40001, lambda: text("mnt/.kpackfs/archives").count("z-secret"), groups=[40100])
+	assert allowed() == errno.ENOENT and "z-secret" in text("mnt/.kpackfs/archives")
+	os.chmod("src/z-secret.kpack", 0o644)
+	mount.barrier()
+	assert allowed() == 1
 	# even if it is the only one
-	rm src/a.kpack
-	chmod 0600 src/b-secret.kpack
-	barrier
-	gone_for_all mnt/a
-	kill -HUP "$(pgrep -o -f "kpackfs .*$T/")"
-	barrier
-	hides_texts bob
-	grep -q b-secret mnt/.kpackfs/archives
+	for name in ("public", "secret", "team"):
+	    os.unlink("src/%s.kpack" % name)
+	os.chmod("src/z-secret.kpack", 0o600)
+	mount.barrier()
+	assert allowed() in (errno.ENOENT, errno.EACCES) and "z-secret" in text("mnt/.kpackfs/archives")
+	mount.unmount()
+	END
 }
 
-hides_texts() { ! "$1" ls mnt/.kpackfs 2>/dev/null; }
-
-@test "an access control list never adds readers" {
-	archive a a=a
-	setfacl -m u:40001:r src/a.kpack || skip "no access control lists here"
-	archive b b=b
-	owner=0:40100 mode=0600 archive c c=c
-	setfacl -m u:40001:r src/c.kpack # the mode is 0640 now, but the group may not read
-	archive d d=d
-	setfacl -m u:40002:- src/d.kpack # everyone but bob
-	archive e e=e
-	setfacl -m u:40001:r src/e.kpack
-	m
-	[ "$(paths alike | grep -v toc | tr '\n' ' ')" = "./a ./b ./e " ]
-	[ "$(paths bob | grep -v toc | tr '\n' ' ')" = "./a ./b ./e " ]
-	[ "$(paths env | grep -v toc | tr '\n' ' ')" = "./a ./b ./c ./d ./e " ]
-	[ "$(stat -c %a mnt/c mnt/d | uniq)" = 400 ]
-}
-
-@test "uid, gid and umask take precedence over the archives" {
-	three
-	m uid=40002,gid=40002
+@test "an access control list never adds readers; uid, gid and umask take precedence" {
+	shared <<-'END'
+	for name, mode in (("a", 0o644), ("b", 0o644), ("c", 0o600), ("d", 0o644), ("e", 0o644)):
+	    put(name, {name: name}, mode, (0, 40100) if name == "c" else (0, 0))
+	# of c the mode is 0640 now, but the group may not read; d is for everyone but bob
+	for name, entry in (("a", "u:40001:r"), ("c", "u:40001:r"), ("d", "u:40002:-"), ("e", "u:40001:r")):
+	    if subprocess.run(["setfacl", "-m", entry, "src/%s.kpack" % name]).returncode:
+	        sys.exit(print("# no access control lists here"))
+	mount = shared()
+	assert alike(paths) == bob(paths) == ["a", "b", "e"] and root(paths) == ["a", "b", "c", "d", "e"]
+	assert [os.stat("mnt/" + p).st_mode & 0o777 for p in ("c", "d")] == [0o400] * 2
+	mount.unmount()
+	for name in "abcde":
+	    os.unlink("src/%s.kpack" % name)
+	three()
+	mount = shared("uid=40002", "gid=40002")
 	# only the bits differ: a class of 0644, one of 0640, one of 0600
-	sees bob "${everything[@]}"
-	sees alice ./both ./lib ./lib/p
-	unmount
-	m umask=077,uid=0,gid=0
-	run -2 bob ls mnt
-	run -2 alice ls mnt
-	[ "$(cat mnt/lib/s)" = secret ]
+	sees(bob, *everything)
+	sees(alice, "both", "lib", "lib/p")
+	mount.unmount()
+	mount = shared("umask=077", "uid=0", "gid=0")
+	for user in (alice, bob):
+	    assert user(lambda: os.listdir("mnt")) == errno.EACCES
+	assert text("mnt/lib/s") == "secret"
+	mount.unmount()
+	END
 }
 
 @test "the user who mounts sees all, and nothing more can be read" {
 	[ -e /etc/fuse.conf ] || skip "needs /etc/fuse.conf"
-	three
-	owner=0:40001 mode=0640 archive mine lib/m=mine
-	chown 40001 mnt
 	echo user_allow_other >conf
-	export T
-	unshare -m --propagation private bash -eu <<-'END'
-	mount --bind conf /etc/fuse.conf
 	cat /etc/passwd - <<<"kpack-alice:x:40001:40001::/:/bin/sh" >passwd
-	mount --bind passwd /etc/passwd
-	alice() { setpriv --reuid=40001 --regid=40001 --clear-groups "$@"; }
-	bob() { setpriv --reuid=40002 --regid=40002 --clear-groups "$@"; }
 	cp "$(type -P kpackfs)" program
-	alice ./program -o allow_other "$T/src" "$T/mnt"
-	alice cat mnt/lib/s mnt/lib/m mnt/lib/p >alices
-	alice wc -l <mnt/.kpackfs/archives >>alices
-	(cd mnt && bob find . ! -path './toc*' | sort) >bobs
-	! bob ls mnt/.kpackfs 2>>bobs
-	alice fusermount3 -u mnt
+	mount --bind conf /etc/fuse.conf
+	mount --bind passwd /etc/passwd
+	shared <<-'END' || { umount /etc/passwd /etc/fuse.conf; false; }
+	three()
+	put("mine", {"lib/m": "mine"}, 0o640, (0, 40001))
+	os.chown("mnt", 40001, 40001)
+	command = [os.path.abspath("program"), "-o", "allow_other", "src", "mnt"]
+	assert alice(lambda: subprocess.run(command).returncode) == 0
+	assert alice(lambda: text("mnt/lib/s") + text("mnt/lib/m")) == "secretmine"
+	assert alice(lambda: text("mnt/.kpackfs/archives").count("\n")) == 4
+	sees(bob, "both", "lib", "lib/p")
+	assert bob(lambda: os.listdir("mnt/.kpackfs")) == errno.ENOENT
+	assert alice(lambda: subprocess.run(["fusermount3", "-u", "mnt"]).returncode) == 0
 	END
-	[ "$(cat alices)" = "secretminepublic4" ]
-	[ "$(grep -v cannot bobs | tr '\n' ' ')" = ". ./both ./lib ./lib/p " ]
-}
-
-@test "without a supervisor, supplementary groups do not count" {
-	three
-	m
-	sees member ./both ./lib ./lib/p ./lib/t ./team ./team/only
-	# the other process is its child
-	server=$(sed 's/.*"pid": \([0-9]*\).*/\1/' mnt/.kpackfs/stats)
-	kill -KILL "$(ps -o ppid= -p "$server" | tr -d ' ')"
-	sees member ./both ./lib ./lib/p
-	sees alike ./both ./lib ./lib/p ./lib/t ./team ./team/only
-	sees bob ./both ./lib ./lib/p
-	umount mnt
-}
-
-# requests COMMAND...: the names of requests that reach the daemon meanwhile
-requests() {
-	: >log
-	"$@" >/dev/null || return
-	sed -n 's/.*opcode: \([A-Z]*\) .*/\1/p' log | sort -u
+	umount /etc/passwd /etc/fuse.conf
 }
 
 # bats test_tags=plain
 @test "archives of one kind: the kernel keeps names for all, and asks for none" {
-	archive a a/b/c=x
-	archive b a/b/d=y
-	kpackfs -d -o allow_other "$T/src" "$T/mnt" 2>log 3>&- &
-	eventually mountpoint -q mnt
-	all() { bob stat mnt/a/b/c mnt/a/b/d && alice cat mnt/a/b/c && ls mnt/a/b; }
-	# only a directory is opened each time; again, because the kernel may forget names at any time
-	knows_names() {
-		all && requests all >asked || return
-		! grep -vx -e OPENDIR -e RELEASEDIR -e FORGET -e BATCH_FORGET asked
-	}
-	barrier
-	knows_names
-	chmod 0600 src/b.kpack
-	barrier
-	has_mode_400
-	ls_c() { bob stat mnt/a/b/c; }
-	ls_c
-	requests ls_c >asked
-	grep -qx LOOKUP asked
-	umount mnt
-	wait
+	shared <<-'END'
+	import re
+	put("a", {"a/b/c": "x"})
+	put("b", {"a/b/d": "y"})
+	mount = Mount("-d", "-o", "allow_other")
+	def requests(what):
+	    """The names of requests that reach the daemon meanwhile."""
+	    os.truncate(mount.log, 0)
+	    assert what() is not None
+	    return set(re.findall(r"opcode: ([A-Z]*) ", text(mount.log)))
+	def everyone():
+	    return [bob(lambda: os.stat("mnt/a/b/" + n).st_mode) for n in "cd"] + [alice(lambda: text("mnt/a/b/c")), os.listdir("mnt/a/b")]
+	# only a directory is opened each time; other names the kernel may have forgotten, but not each time
+	everyone()
+	asked = set.intersection(*(requests(everyone) for _ in range(5)))
+	assert asked <= {"OPENDIR", "RELEASEDIR", "FORGET", "IOCTL"}, asked
+	os.chmod("src/b.kpack", 0o600)
+	mount.barrier()
+	def one():
+	    return bob(lambda: os.stat("mnt/a/b/c").st_mode)
+	one()
+	assert "LOOKUP" in requests(one)
+	mount.unmount()
+	END
 }
-
-has_mode_400() { [ "$(stat -c %a mnt/a/b/d)" = 400 ]; }

@@ -48,17 +48,21 @@ class Raw(bytes):
     """MessagePack bytes as they are."""
 
 
+# One for all: each has a buffer of a megabyte, which MALLOC_PERTURB_ makes dear.
+packer = msgpack.Packer(use_bin_type=True)
+
+
 def pack(value):
     if isinstance(value, Raw):
         return bytes(value)
     if isinstance(value, dict):
         value = Pairs(value.items())
     if isinstance(value, Pairs):
-        head = msgpack.Packer().pack_map_header(len(value))
+        head = packer.pack_map_header(len(value))
         return head + b"".join(pack(k) + pack(v) for k, v in value)
     if isinstance(value, (list, tuple)):
-        return msgpack.Packer().pack_array_header(len(value)) + b"".join(map(pack, value))
-    return msgpack.packb(value, use_bin_type=True)
+        return packer.pack_array_header(len(value)) + b"".join(map(pack, value))
+    return packer.pack(value)
 
 
 def raw_str(data):

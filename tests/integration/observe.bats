@@ -5,17 +5,6 @@ bats_require_minimum_version 1.5.0
 
 load mounting
 
-tools=$BATS_TEST_DIRNAME
-
-m() { kpackfs "$@" "$T/mnt"; }
-
-stat_of() { # KEY: a number of .kpackfs/stats
-	py "$T/mnt/.kpackfs/stats" "$1" <<-'END'
-	import json, sys
-	print(json.load(open(sys.argv[1]))[sys.argv[2]])
-	END
-}
-
 # Names of one content, a chunked file, names with what JSON and sha256sum escape.
 some='{"frame_index": true, "entries": [
  {"key": "lib/liba.so#0", "arch": "gfx1030", "data": "hello", "metadata": {"xxh3": true, "target": "hip"}},
@@ -26,448 +15,308 @@ some='{"frame_index": true, "entries": [
  {"key": "share/x.db", "arch": "generic", "type": "db", "data": {"size": 1000001, "seed": 3},
   "chunk": 131072, "metadata": {"path": "share/x.db", "mode": 493, "xxh3": true}}]}'
 
-mount_some() {
+some() { # a program on stdin, beside this archive
 	echo "$some" | make_archive src/some.kpack
-	m "$@" "$T/src"
+	mounts
 }
 
-@test "stats are one JSON object" {
-	mount_some
-	cat mnt/share/x.db mnt/toc/lib/liba.so/* >/dev/null
-	# the last bytes are served before their decode ends
-	decoded() { [ "$(stat_of bytes_decoded)" -ge 1100006 ]; }
-	eventually decoded
-	py mnt/.kpackfs/stats "$(find mnt -type d | wc -l)" <<-'END'
-	import datetime, json, os, sys
+@test "stats are one JSON object; metrics are what Prometheus takes, and agree with it" {
+	PYTHONPATH=$BATS_TEST_DIRNAME some <<-'END'
+	import datetime, promcheck
+	os.link("src/some.kpack", b'src/a"b\\c.kpack')
+	os.link("src/some.kpack", b"src/new\nline\xff.kpack")
 	def now():
 	    return datetime.datetime.now(datetime.timezone.utc)
-	before, text, after = now(), open(sys.argv[1]).read(), now()
-	assert text.endswith("}\n") and text.count("\n") == 1
-	s = json.loads(text)
-	want = {"archives": 1, "refused_archives": 0, "entries": 6, "files": 5, "directories": int(sys.argv[2]),
-	        "errors": 0, "reloads": 0, "edition": 1, "retired_inodes": 0, "retired_archives": 0,
-	        "last_reload": None}
+	before = now()
+	mount = Mount("-o", "threads=1,no_ahead")
+	s = mount.stats()
+	assert (s["reads"], s["bytes_served"], s["decodes"], s["cache_bytes"]) == (0, 0, 0, 0), s
+	# the last bytes are served before their decode ends; the thread that reads decodes small entries
+	for path in ("share/x.db", "toc/lib/liba.so/gfx1030.hsaco", "toc/lib/liba.so/gfx90a:xnack+#1.hsaco"):
+	    text("mnt/" + path)
+	held = open("mnt/.kpackfs/stats")
+	text("mnt/toc/lib/lib\"b\\.so/gfx1030.hsaco")
+	line = text("mnt/.kpackfs/stats")
+	after = now()
+	assert line.endswith("}\n") and line.count("\n") == 1
+	s = json.loads(line)
+	want = {"archives": 3, "refused_archives": 0, "entries": 18, "files": 5, "directories": len([p for p in find() if os.path.isdir("mnt/" + p)]) + 1,
+	        "errors": 0, "reloads": 0, "edition": 1, "retired_inodes": 0, "retired_archives": 0, "last_reload": None}
 	assert {k: s[k] for k in want} == want, s
-	assert s["bytes_served"] >= 1100006 and s["bytes_decoded"] >= 1100006
+	assert s["bytes_served"] == 4100007 and 1100006 <= s["bytes_decoded"] <= 4100007, s
+	# a text keeps its bytes while it is open
+	assert json.load(held)["bytes_served"] == 1100006
 	assert s["cache_hits"] + s["cache_misses"] == s["reads"] and s["cache_misses"] >= 3
-	assert s["evictions"] == sum(s["evictions_by_reason"].values())
-	assert s["errors"] == sum(s["errors_by_reason"].values())
+	assert s["evictions"] == sum(s["evictions_by_reason"].values()) and s["errors"] == sum(s["errors_by_reason"].values())
 	assert 4 << 20 <= s["cache_budget"] <= 256 << 20 and s["cache_bytes_most"] >= 100000
 	times = s["decode_seconds"]
 	assert times["count"] == s["decodes"] == times["buckets"]["+Inf"] and times["sum"] > 0
 	assert list(times["buckets"].values()) == sorted(times["buckets"].values())
-	assert s["decodes"] >= 10 and s["reads"] >= 3 and s["cache_bytes"] >= 0
+	assert s["decodes"] >= 10 and s["reads"] >= 3
 	began = datetime.datetime.fromisoformat(s["started"].replace("Z", "+00:00"))
 	least, most = (before - began).total_seconds() - 3, (after - began).total_seconds() + 3
 	assert 0 <= s["uptime_seconds"] and least < s["uptime_seconds"] < most, (least, most, s)
-	assert b"kpackfs" in open(f"/proc/{s['pid']}/cmdline", "rb").read()
-	assert all(isinstance(part, str) for part in s["sandbox"])
-	END
-}
-
-@test "metrics are what Prometheus takes, and agree with stats" {
-	mount_some
-	cat mnt/share/x.db mnt/toc/lib/liba.so/* >/dev/null
-	# the last bytes are served before their decode ends
-	decoded() { [ "$(stat_of bytes_decoded)" -ge 1100006 ]; }
-	eventually decoded
-	# nothing may be counted between the two
-	same_stats() {
-		cp mnt/.kpackfs/stats stats
-		$python "$tools/promcheck.py" mnt/.kpackfs/metrics >samples
-		py stats mnt/.kpackfs/stats <<-'END'
-		import json, sys
-		a, b = (json.load(open(path)) for path in sys.argv[1:])
-		sys.exit(any(a[key] != b[key] for key in a if key != "uptime_seconds"))
-		END
-	}
-	eventually same_stats
-	py samples stats "$T/src/some.kpack" <<-'END'
-	import json, sys
-	samples = [json.loads(line) for line in open(sys.argv[1])]
+	assert b"kpackfs" in open("/proc/%d/cmdline" % s["pid"], "rb").read() and all(isinstance(p, str) for p in s["sandbox"])
+	# a read that has to wait behind the decode: of another entry, by the only decoder
+	samples = promcheck.check("mnt/.kpackfs/metrics")
+	s = mount.stats()
 	plain = {name: value for name, labels, value in samples if not labels}
-	s = json.load(open(sys.argv[2]))
-	for metric, key in (("archives", "archives"), ("entries", "entries"), ("files", "files"),
-	                    ("reads_total", "reads"), ("served_bytes_total", "bytes_served"),
-	                    ("decodes_total", "decodes"), ("decoded_bytes_total", "bytes_decoded"),
-	                    ("reloads_total", "reloads"), ("cache_hits_total", "cache_hits"),
-	                    ("cache_misses_total", "cache_misses"), ("cache_budget_bytes", "cache_budget"),
-	                    ("decode_duration_seconds_count", "decodes")):
+	for metric, key in (("archives", "archives"), ("entries", "entries"), ("files", "files"), ("reads_total", "reads"),
+	                    ("served_bytes_total", "bytes_served"), ("cache_hits_total", "cache_hits"), ("reloads_total", "reloads"),
+	                    ("cache_misses_total", "cache_misses"), ("cache_budget_bytes", "cache_budget")):
 	    assert plain["kpackfs_" + metric] == s[key], (metric, plain, s)
 	def by(metric, label):
 	    return {l[label]: v for n, l, v in samples if n == "kpackfs_" + metric}
 	assert by("decode_errors_total", "reason") == s["errors_by_reason"]
-	assert by("cache_evictions_total", "reason") == s["evictions_by_reason"]
-	assert by("decode_duration_seconds_bucket", "le") == s["decode_seconds"]["buckets"]
-	assert ["kpackfs_archive_entries", {"archive": sys.argv[3]}, 6.0] in samples
+	assert by("cache_evictions_total", "reason").keys() == s["evictions_by_reason"].keys()
+	assert by("decode_duration_seconds_bucket", "le").keys() == s["decode_seconds"]["buckets"].keys()
+	assert plain["kpackfs_decode_duration_seconds_count"] == plain["kpackfs_decodes_total"] >= 10
+	assert 1100006 <= plain["kpackfs_decoded_bytes_total"] <= 4100007
+	assert ["kpackfs_archive_entries", {"archive": os.path.abspath("src/some.kpack")}, 6.0] in samples
+	assert len(by("archive_entries", "archive")) == 3
+	held.close()
+	mount.unmount()
 	END
 }
 
-@test "archives of any name, given twice, keep the metrics valid" {
-	echo "$some" | make_archive 'src/a"b\c.kpack'
-	cp 'src/a"b\c.kpack' "$(printf 'src/new\nline\xff.kpack')"
-	m "$T/src" "$T/src" 2>/dev/null
-	$python "$tools/promcheck.py" mnt/.kpackfs/metrics >samples
-	[ "$(grep -c '"kpackfs_archive_entries"' samples)" = 2 ]
-	py mnt/.kpackfs/stats mnt/.kpackfs/entries.jsonl <<-'END'
-	import json, sys
-	assert json.load(open(sys.argv[1]))["archives"] == 4
-	for line in open(sys.argv[2], encoding="utf-8"):
-	    json.loads(line)
-	END
-}
-
-@test "entries.jsonl has a line for each path, with what the archive says" {
-	mount_some
-	(cd mnt && find . -type f -printf '%P\n') | LC_ALL=C sort >shown
-	py mnt src/some.kpack shown <<-'END'
-	import json, os, struct, sys
-	import readkpack, mkarchive
-	archive = readkpack.Archive(sys.argv[2])
-	archive.read_all_frames()
-	known = {(k, a): e for k, a, e in archive.entries()}
-	lines = [json.loads(l) for l in open(sys.argv[1] + "/.kpackfs/entries.jsonl", encoding="utf-8")]
-	shown = open(sys.argv[3], encoding="utf-8").read().splitlines()
+@test "entries.jsonl, checksums, archives: a line for each, with what the archive says" {
+	some <<-'END'
+	import hashlib, readkpack
+	os.mkdir("none")
+	mount = Mount("-o", "xattr")
+	a = readkpack.Archive("src/some.kpack")
+	a.read_all_frames()
+	known = {(k, arch): e for k, arch, e in a.entries()}
+	lines = rows("mnt/.kpackfs/entries.jsonl")
+	shown = [p for p in find() if os.path.isfile("mnt/" + p)]
 	assert [l["path"] for l in lines] == sorted(shown, key=str.encode), lines
+	assert text("mnt/.kpackfs/missing") == text("mnt/.kpackfs/conflicts") == ""
 	def plain(v):
 	    if isinstance(v, bytes):
 	        return v.hex()
 	    if isinstance(v, dict):
 	        return {k: plain(x) for k, x in v.items()}
 	    return [plain(x) for x in v] if isinstance(v, list) else v
+	sums = b""
 	for l in lines:
 	    e = known[l["key"], l["arch"]]
-	    meta = e.get("metadata")
-	    assert l["archive"] == os.path.abspath(sys.argv[2])
-	    assert l["type"] == e["type"] and l["ordinal"] == e["ordinal"] and l["size"] == e["original_size"]
-	    assert l["compressed_size"] == archive.blobs[e["ordinal"]][1]
-	    assert l["scheme"] == "zstd-per-kernel"
-	    assert l["chunk"] == (meta or {}).get("chunk")
-	    assert l["xxh3"] == plain((meta or {}).get("xxh3"))
-	    assert l["metadata"] == plain(meta)
-	    data = open(sys.argv[1] + "/" + l["path"], "rb").read()
-	    assert data == archive.get(e)
-	    assert l["xxh3"] is None or l["xxh3"] == mkarchive.xxh3(data).hex()
+	    meta, data = e.get("metadata"), open("mnt/" + l["path"], "rb").read()
+	    want = {"path": l["path"], "archive": os.path.abspath("src/some.kpack"), "key": l["key"], "arch": l["arch"],
+	            "type": e["type"], "ordinal": e["ordinal"], "size": len(data), "compressed_size": a.blobs[e["ordinal"]][1],
+	            "scheme": "zstd-per-kernel", "chunk": (meta or {}).get("chunk"), "xxh3": plain((meta or {}).get("xxh3")), "metadata": plain(meta)}
+	    assert l == want and data == a.get(e), (l, want)
 	    # the path is the entry's own, not that of another with the same content
 	    assert l["path"] == (meta or {}).get("path") or l["path"].startswith("toc/" + l["key"].split("#")[0])
-	END
-	[ "$(jq -r 'select(.path == "ü/same").key' mnt/.kpackfs/entries.jsonl)" = "lib/libc.so#0" ]
-	[ "$(grep -c '"arch":"gfx90a:xnack+"' mnt/.kpackfs/entries.jsonl)" = 1 ]
-}
-
-@test "missing says why, for names, conflicts, refused entries and archives" {
-	make_archive src/a.kpack <<-'END'
-	{"entries": [
-	 {"key": "x#0", "arch": "gfx1100", "data": "one"},
-	 {"key": "../y#0", "arch": "gfx1100", "data": "two"},
-	 {"key": "z#0", "arch": "gfx1100", "data": "three", "ordinal": 99},
-	 {"key": "w#0", "arch": "gfx1100", "data": "four", "metadata": {"path": "toc/w"}}]}
-	END
-	echo '{"entries": [{"key": "x#0", "arch": "gfx1100", "data": "other"}]}' | make_archive src/b.kpack
-	head -c 100 src/a.kpack >src/c.kpack
-	m "$T/src" 2>/dev/null
-	sort mnt/.kpackfs/missing >said
-	sed "s|$T/src/||g" said >short
-	cat short
-	grep -qxF "$(printf '../y#0\ta.kpack: the key is no path: it has a component . or ..')" short
-	grep -q "^toc/z/gfx1100\.\*	a.kpack: refused: .*ordinal 99" short
-	grep -qxF "$(printf 'toc/w\ta.kpack: toc and .kpackfs are the mount'"'"'s own')" short
-	grep -qxF "$(printf 'toc/x/gfx1100.hsaco\tb.kpack: other content of a.kpack comes first: x#0 gfx1100')" short
-	grep -q "^c.kpack	refused: " short
-	[ "$(wc -l <short)" = 5 ]
-	# and nothing of it is there
-	for path in toc/y toc/z; do [ ! -e "mnt/$path" ]; done
-	[ "$(cat mnt/toc/x/gfx1100.hsaco)" = one ]
-}
-
-@test "each path of the whole tree is shown for a GPU and a directory, or missing" {
-	mount_some
-	(cd mnt && find . -type f -printf '%P\n') | LC_ALL=C sort >all
-	[ ! -s mnt/.kpackfs/missing ]
-	unmount
-	m -o arch=gfx1030,subdir=toc/lib "$T/src" 2>/dev/null
-	(cd mnt && find . -type f -printf 'toc/lib/%P\n') >some
-	jq -r '"toc/lib/" + .path' mnt/.kpackfs/entries.jsonl | LC_ALL=C sort | diff <(LC_ALL=C sort some) -
-	# names are escaped for terminals there
-	cut -f 1 mnt/.kpackfs/missing | sed 's/\\134/\\/g' | LC_ALL=C sort -m - <(LC_ALL=C sort some) | LC_ALL=C sort | diff all -
-	grep -q "^toc/lib/liba.so/gfx90a:xnack+#1.hsaco	architecture gfx90a:xnack+ is not for arch=gfx1030$" mnt/.kpackfs/missing
-	grep -q "^share/x.db	not below subdir=toc/lib$" mnt/.kpackfs/missing
-}
-
-@test "checksums are what sha256sum takes, and right" {
-	mount_some
-	size=$(stat -c %s mnt/.kpackfs/checksums)
-	[ "$(stat_of decodes)" = 0 ]
-	(cd mnt && sha256sum -c --strict .kpackfs/checksums) >said
-	[ "$(grep -c ': OK$' said)" = "$(find mnt -type f | wc -l)" ]
-	[ "$(wc -c <mnt/.kpackfs/checksums)" = "$size" ]
-	(cd mnt && find . -type f -printf '%P\0' | xargs -0 sha256sum) | LC_ALL=C sort >want
-	LC_ALL=C sort mnt/.kpackfs/checksums | diff want -
-}
-
-@test "one content is hashed once, and nothing that nobody reads" {
-	py d.json <<-'END'
-	import json, sys
-	entries = [{"key": f"k{i:04}#0", "arch": "gfx1100", "data": {"size": 5000, "seed": i}} for i in range(1000)]
-	entries += [{"key": f"l{i:04}#0", "arch": "gfx1100", "same_as": 999} for i in range(50)]
-	json.dump({"entries": entries}, open(sys.argv[1], "w"))
-	END
-	make_archive src/a.kpack <d.json
-	m "$T/src"
-	exec 5<mnt/.kpackfs/checksums
-	dd bs=100 count=1 status=none <&5 | grep -q '^[0-9a-f]\{64\}  toc/k0000/gfx1100.hsaco$'
-	# at most what the kernel reads ahead
-	few=$(stat_of decodes)
-	[ "$few" -ge 1 ] && [ "$few" -lt 900 ]
-	exec 5<&-
-	cat mnt/.kpackfs/checksums >sums
-	[ "$(stat_of decodes)" -le $((1000 + few)) ]
-	(cd mnt && sha256sum --quiet -c ../sums)
-	[ "$(cut -c -64 sums | sort -u | wc -l)" = 1000 ]
-	[ "$(tail -n 51 sums | cut -c -64 | sort -u | wc -l)" = 1 ]
-}
-
-@test "what cannot be read has a checksum that nothing has" {
-	make_archive src/a.kpack <<-'END'
-	{"entries": [
-	 {"key": "bad#0", "arch": "gfx1100", "data": {"size": 50000, "seed": 2}, "corrupt": true},
-	 {"key": "good#0", "arch": "gfx1100", "data": "fine"}]}
-	END
-	m "$T/src"
-	grep -qx '0\{64\}  toc/bad/gfx1100.hsaco' mnt/.kpackfs/checksums
-	cd mnt
-	run -1 sha256sum -c .kpackfs/checksums
-	[[ $output == *"toc/good/gfx1100.hsaco: OK"* ]]
-	[[ $output == *"toc/bad/gfx1100.hsaco: FAILED open or read"* ]]
-	cd ..
-}
-
-@test "a reader of checksums can be killed, and the mount taken away" {
-	make_archive src/a.kpack <<-'END'
-	{"entries": [
-	 {"key": "a#0", "arch": "gfx1100", "data": {"size": 60000000, "seed": 1}},
-	 {"key": "b#0", "arch": "gfx1100", "data": {"size": 60000000, "seed": 2}},
-	 {"key": "c#0", "arch": "gfx1100", "data": "c"}]}
-	END
-	m -o cache_size=8m "$T/src"
-	cat mnt/.kpackfs/checksums >/dev/null & reader=$!
-	for _ in $(seq 2400); do
-		[ "$(stat_of reads)" = 0 ] || break
-		read -rt 0.02 <> <(:) || :
-	done
-	[ "$(stat_of reads)" -gt 0 ]
-	kill -9 "$reader" 2>/dev/null || : # it may have been quick
-	wait "$reader" || :
-	[ "$(cat mnt/toc/c/gfx1100.hsaco)" = c ]
-	cat mnt/.kpackfs/checksums >/dev/null & reader=$!
-	fusermount3 -uz mnt
-	kill "$reader" 2>/dev/null || :
-	wait "$reader" || :
-	gone
-}
-
-@test ".kpackfs lists its files, and nothing else walks into it" {
-	mount_some
-	[ "$(ls mnt/.kpackfs | LC_ALL=C sort | tr '\n' ' ')" = "arches archives barrier checksums conflicts entries.jsonl metrics missing stats status version " ]
-	# a program that looks first and opens then sees one file
-	for name in $(ls mnt/.kpackfs); do
-		[ -f "mnt/.kpackfs/$name" ]
-		cp "mnt/.kpackfs/$name" .
-		[ "$(stat -c %i "mnt/.kpackfs/$name")" = "$(ls -i mnt/.kpackfs | awk -v name="$name" '$2 == name { print $1 }')" ]
-	done
-	cp -a mnt/.kpackfs told
-	tar -cf - -C mnt/.kpackfs . | tar -xf - -C told
-	cmp told/entries.jsonl mnt/.kpackfs/entries.jsonl
-	! ls -A mnt | grep kpackfs || false
-	cp -a mnt copy
-	[ ! -e copy/.kpackfs ]
-	[ "$(grep -rl hello mnt)" = mnt/toc/lib/liba.so/gfx1030.hsaco ]
-	! find mnt -name 'stats' | grep . || false
-}
-
-@test "users who may read the archives may read .kpackfs, and nobody else" {
-	[ "$(id -u)" = 0 ] || skip "needs root"
-	nobody() { setpriv --reuid=nobody --regid=nogroup --clear-groups "$@"; }
-	mount_some -o allow_other
-	for name in $(ls mnt/.kpackfs); do nobody cat "mnt/.kpackfs/$name" >/dev/null; done
-	(cd mnt && nobody sha256sum --quiet -c .kpackfs/checksums)
-	unmount
-	chmod 0600 src/some.kpack
-	m -o allow_other "$T/src"
-	run -1 nobody cat mnt/.kpackfs/entries.jsonl
-	[[ $output == *"Permission denied"* ]]
-}
-
-@test "no line of the log controls a terminal" {
-	make_archive src/a.kpack <<<'{"entries": [{"key": "a#0", "arch": "gfx942", "data": "x"}]}'
-	strange=$'\e[31m\r\u202e\u009b\xff'
-	kpackfs -f -o "arch=auto,topology=/none$strange" src mnt 2>log 3>&- &
-	eventually mountpoint -q mnt
-	fusermount3 -u mnt
-	wait
-	grep -qF 'none\033[31m\015\342\200\256\302\233\377: arch=auto finds no GPU' log
-	! LC_ALL=C grep -q '[^ -~]' log || false
-}
-
-@test "readers at once share one text" {
-	mount_some
-	cat mnt/.kpackfs/entries.jsonl >want
-	for i in $(seq 20); do cat mnt/.kpackfs/entries.jsonl >"have$i" & done
-	for i in $(seq 5); do cat mnt/.kpackfs/checksums >"sums$i" & done
-	wait
-	for i in $(seq 20); do cmp want "have$i"; done
-	for i in 2 3 4 5; do cmp sums1 "sums$i"; done
-}
-
-# The server's own memory in KiB, without what is mapped from files.
-memory() { awk '/^RssAnon/ { print $2 }' "/proc/$(stat_of pid)/status"; }
-
-# bats test_tags=slow
-@test "the lines of 100,000 paths exist while they are read, and not after" {
-	py src/a.kpack <<-'END'
-	import sys, mkarchive
-	a = mkarchive.Archive(scheme="none")
-	for i in range(50000):
-	    a.add(f"lib/k{i:05}#0", "gfx1100", b"%02d" % (i % 100), path=f"share/d{i % 100:02}/f{i:05}", ordinal=None if i < 100 else i % 100, hash=False)
-	a.write(sys.argv[1])
-	END
-	m "$T/src"
-	before=$(memory)
-	[ "$(wc -l <mnt/.kpackfs/entries.jsonl)" = 100000 ]
-	[ "$(tail -n 1 mnt/.kpackfs/entries.jsonl | jq -r .path)" = toc/lib/k49999/gfx1100.hsaco ]
-	[ "$(wc -l <mnt/.kpackfs/checksums)" = 100000 ]
-	[ ! -s mnt/.kpackfs/missing ]
-	for _ in $(seq 2400); do
-		[ "$(memory)" -gt $((before + 11264)) ] || return 0
-		read -rt 0.1 <> <(:) || :
-	done
-	echo "KiB: $before, then $(memory)"
-	return 1
-}
-
-@test "extended attributes exist when the option asks for them" {
-	mount_some
-	run -1 getfattr -n user.kpack.key mnt/share/x.db
-	[[ $output == *"not supported"* ]]
-	unmount
-	mount_some -o xattr
-	py mnt src/some.kpack <<-'END'
-	import errno, json, os, sys
-	os.chdir(sys.argv[1])
-	lines = [json.loads(l) for l in open(".kpackfs/entries.jsonl", encoding="utf-8")]
-	assert {"share/x.db", "toc/lib/liba.so/gfx1030.hsaco"} < {l["path"] for l in lines}
+	    name = l["path"].encode().replace(b"\\", b"\\\\")
+	    sums += (b"\\" if b"\\" in name else b"") + hashlib.sha256(data).hexdigest().encode() + b"  " + name + b"\n"
+	assert open("mnt/.kpackfs/checksums", "rb").read() == sums and os.path.getsize("mnt/.kpackfs/checksums") == len(sums)
+	st = os.stat("src/some.kpack")
+	assert text("mnt/.kpackfs/archives") == "%s\tzstd-per-kernel\tgeneric,gfx1030,gfx90a:xnack+\t6\t%d\t%d\t%d.%09d\n" % (
+	    os.path.abspath("src/some.kpack"), st.st_size, st.st_ino, st.st_mtime_ns // 10**9, st.st_mtime_ns % 10**9)
+	assert text("mnt/.kpackfs/version") == start("-V").split("\n")[0] + "\n"
+	# extended attributes say the same
 	shared = {l["path"] for l in lines if l["key"] == "lib/libc.so#0"}
 	for l in lines:
-	    have = {n: os.getxattr(l["path"], n) for n in os.listxattr(l["path"])}
-	    if l["path"] in shared:
-	        # the first entry of its content is another one
+	    have = {n: os.getxattr("mnt/" + l["path"], n) for n in os.listxattr("mnt/" + l["path"])}
+	    if l["path"] in shared:  # the first entry of its content is another one
 	        assert have["user.kpack.key"] == b'lib/lib"b\\.so#0', have
 	        continue
-	    for name, value in l.items():
-	        if name == "path":
-	            continue
-	        got = have.pop("user.kpack." + name, None)
-	        if value is None:
-	            assert got is None, (l, name)
-	        elif name == "metadata":
-	            assert json.loads(got) == value
-	        else:
-	            assert got.decode() == str(value), (l, name, got)
-	    assert not have, have
-	def fails(code, call, *arguments):
-	    try:
-	        call(*arguments)
-	    except OSError as e:
-	        assert e.errno == code, (arguments, e)
-	    else:
-	        raise AssertionError(arguments)
-	f = "share/x.db"
-	for name in ("user.kpack.nope", "user.kpack.", "user.kpack", "user.x", "user.kpack.path",
-	             "trusted.x", "security.capability", "security.selinux"):
+	    assert json.loads(have.pop("user.kpack.metadata", b"null")) == l.pop("metadata")
+	    assert have == {"user.kpack." + n: str(v).encode() for n, v in l.items() if n != "path" and v is not None}
+	f = "mnt/share/x.db"
+	for name in ("nope", "", "path"):
+	    fails(errno.ENODATA, os.getxattr, f, "user.kpack." + name)
+	for name in ("user.kpack", "user.x", "trusted.x", "security.capability", "security.selinux"):
 	    fails(errno.ENODATA, os.getxattr, f, name)
-	for other in (".", "toc", "share", ".kpackfs", ".kpackfs/stats"):
+	for other in ("mnt", "mnt/toc", "mnt/share", "mnt/.kpackfs", "mnt/.kpackfs/stats"):
 	    assert os.listxattr(other) == [], other
 	    fails(errno.ENODATA, os.getxattr, other, "user.kpack.key")
 	fails(errno.EROFS, os.setxattr, f, "user.kpack.key", b"x")
 	fails(errno.EROFS, os.removexattr, f, "user.kpack.key")
-	import ctypes
-	libc = ctypes.CDLL(None, use_errno=True)
-	buf = ctypes.create_string_buffer(100)
-	path, name = f.encode(), b"user.kpack.key"
+	buf, path, name = ctypes.create_string_buffer(1000), f.encode(), b"user.kpack.key"
 	assert libc.getxattr(path, name, None, 0) == len("share/x.db")
 	assert libc.getxattr(path, name, buf, 10) == 10 and buf.raw[:10] == b"share/x.db"
 	assert libc.getxattr(path, name, buf, 9) == -1 and ctypes.get_errno() == errno.ERANGE
 	size = libc.listxattr(path, None, 0)
 	assert libc.listxattr(path, buf, 5) == -1 and ctypes.get_errno() == errno.ERANGE
-	big = ctypes.create_string_buffer(size)
-	assert libc.listxattr(path, big, size) == size and big.raw.endswith(b"\0")
-	END
-	getfattr -d mnt/share/x.db | grep -qx 'user.kpack.type="db"'
-	# nothing else is disturbed
-	[ "$(ls -l mnt/share/x.db | cut -c -11)" = "-r-xr-xr-x " ]
-	cp -a mnt copy
-	diff -r mnt copy
-}
-
-@test "metadata too long for an attribute is none" {
-	py src/a.kpack <<-'END'
-	import sys, mkarchive
+	assert libc.listxattr(path, buf, size) == size and buf.raw[:size].endswith(b"\0")
+	# metadata too long for an attribute is none
 	a = mkarchive.Archive()
 	a.add("x#0", "gfx1100", b"x", note="n" * 70000)
-	a.write(sys.argv[1])
+	a.write("src/x.kpack")
+	mount.barrier()
+	assert os.listxattr("mnt/toc/x/gfx1100.hsaco").count("user.kpack.xxh3") == 1
+	fails(errno.ENODATA, os.getxattr, "mnt/toc/x/gfx1100.hsaco", "user.kpack.metadata")
+	assert "user.kpack.metadata" not in os.listxattr("mnt/toc/x/gfx1100.hsaco")
+	assert [len(r["metadata"]["note"]) for r in rows("mnt/.kpackfs/entries.jsonl") if r["key"] == "x#0"] == [70000]
+	mount.unmount()
+	# only if the option asks for them
+	mount = Mount()
+	fails(errno.EOPNOTSUPP, os.getxattr, f, "user.kpack.key")
+	mount.unmount()
 	END
-	m -o xattr "$T/src"
-	f=mnt/toc/x/gfx1100.hsaco
-	run -1 getfattr -n user.kpack.metadata "$f"
-	[[ $output == *"No such attribute"* ]]
-	! getfattr "$f" | grep metadata || false
-	getfattr -n user.kpack.xxh3 "$f"
-	[ "$(jq -r .metadata.note mnt/.kpackfs/entries.jsonl | wc -c)" = 70001 ]
 }
 
-@test "the texts follow a reload, and an open one stays as it was" {
-	mount_some
-	cp mnt/.kpackfs/entries.jsonl old.jsonl
-	cp mnt/.kpackfs/checksums old.sums
-	exec 5<mnt/.kpackfs/entries.jsonl 6<mnt/.kpackfs/checksums 7<mnt/share/x.db
-	echo '{"entries": [{"key": "new#0", "arch": "gfx1030", "data": {"size": 300000, "seed": 9}}]}' | make_archive new
-	mv new src/some.kpack
-	barrier
-	[ "$(stat_of reloads)" = 1 ]
-	[ "$(jq -r .path mnt/.kpackfs/entries.jsonl)" = toc/new/gfx1030.hsaco ]
-	(cd mnt && sha256sum --quiet -c .kpackfs/checksums)
-	cmp old.jsonl - <&5
-	cmp old.sums - <&6
-	[ "$(stat_of edition) $(stat_of entries) $(stat_of files)" = "2 1 1" ]
-	[ "$(stat_of retired_archives)" = 1 ]
-	[ "$(stat_of retired_inodes)" -ge 1 ]
-	[[ $(stat_of last_reload) == 20[0-9][0-9]-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]Z ]]
-	$python "$tools/promcheck.py" mnt/.kpackfs/metrics | grep -qxF '["kpackfs_reloads_total", {}, 1.0]'
-	exec 5<&- 6<&- 7<&-
-	rm src/some.kpack
-	barrier
-	[ "$(stat_of reloads)" = 2 ]
-	[ ! -s mnt/.kpackfs/entries.jsonl ]
-	[ ! -s mnt/.kpackfs/checksums ]
-	[ "$(stat_of entries)" = 0 ]
-}
-
-@test "missing has the paths for which an archive may make no directories" {
-	py >deep <<-'END'
-	import json
+@test "missing and conflicts say why, for names, refused entries and archives" {
+	make_archive src/a.kpack <<-'END'
+	{"entries": [
+	 {"key": "x#0", "arch": "gfx1100", "data": "one"},
+	 {"key": "../y#0", "arch": "gfx1100", "data": "two"},
+	 {"key": "z#0", "arch": "gfx1100", "data": "three", "ordinal": 99},
+	 {"key": "w#0", "arch": "gfx1100", "data": "four", "metadata": {"path": "toc/w"}},
+	 {"key": "e#0", "arch": "gfx1100", "data": "five", "metadata": {"path": ""}},
+	 {"key": "n#0", "arch": "gfx1100", "data": "six", "metadata": {"path": "/f\n"}},
+	 {"key": "g", "arch": "gfx/1100", "data": "seven"},
+	 {"key": "d/below", "arch": "gfx1100", "data": "eight", "metadata": {"path": "d/below"}},
+	 {"key": "d", "arch": "gfx1100", "data": "nine", "metadata": {"path": "d"}}]}
+	END
+	echo '{"entries": [{"key": "x#0", "arch": "gfx1100", "data": "other"}]}' | make_archive src/b.kpack
+	head -c 100 src/a.kpack >src/c.kpack
+	mounts <<-'END'
 	deep = ["%04x/" % i + "d/" * 60 for i in range(400)]
-	print(json.dumps({"entries": [
-	    {"key": d + "k", "arch": "gfx1030", "data": "x", "metadata": {"path": d + "f"}} for d in deep]}))
+	a = mkarchive.Archive(scheme="none")
+	for d in deep:
+	    a.add(d + "k", "gfx1030", b"x", path=d + "f")
+	a.write("src/deep.kpack")
+	mount = Mount()
+	def rows_of(name):
+	    return [l.replace(os.path.abspath("src") + "/", "") for l in text("mnt/.kpackfs/" + name).splitlines()]
+	missing = [l for l in rows_of("missing") if "too many directories" not in l]
+	assert sorted(l for l in missing if "refused" not in l) == sorted((
+	    "../y#0\ta.kpack: the key is no path: it has a component . or ..",
+	    "toc/w\ta.kpack: toc and .kpackfs are the mount's own",
+	    "toc/x/gfx1100.hsaco\tb.kpack: other content of a.kpack comes first: x#0 gfx1100",
+	    "e#0\ta.kpack: metadata.path is empty", "d\ta.kpack: a directory has this name",
+	    "/f\\012\ta.kpack: it is no path inside the mount: it is not UTF-8 without control bytes",
+	    "g\ta.kpack: architecture and type give no file name")), missing
+	refused = sorted(l for l in missing if "refused" in l)
+	assert len(refused) == 2 and refused[0].startswith("c.kpack\trefused: ") and \
+	    refused[1].startswith("toc/z/gfx1100.*\ta.kpack: refused: ") and "ordinal 99" in refused[1], refused
+	# an archive may make only so many directories
+	cut = [l.split("\t")[0] for l in rows_of("missing") if l.endswith("\tpaths before it have too many directories")]
+	have = [d + "f" for d in deep if os.path.exists("mnt/" + d + "f")]
+	assert cut and have and set(cut) >= {d + "f" for d in deep} - set(have) and not set(cut) & set(have)
+	assert "toc/x/gfx1100.hsaco: a.kpack comes first; other content of b.kpack is not shown" in rows_of("conflicts")
+	for path in ("toc/y", "toc/z"):
+	    assert not os.path.exists("mnt/" + path)
+	assert text("mnt/toc/x/gfx1100.hsaco") == "one"
+	mount.unmount()
+	# the GPUs that were looked for, and that there are none; no line of the log controls a terminal
+	os.makedirs("topology/nodes")
+	for topology in ("topology", "/none\033[31m\r\u202e\u009b\udcff"):
+	    mount = Mount("-o", "arch=auto,topology=" + topology)
+	    assert "toc/x/gfx1100.hsaco\tarchitecture gfx1100 is not for arch=auto, which found no GPU" in rows_of("missing")
+	    mount.unmount()
+	log = text(mount.log)
+	assert "none\\033[31m\\015\\342\\200\\256\\302\\233\\377: arch=auto finds no GPU" in log
+	assert all(" " <= c <= "~" or c == "\n" for c in log)
 	END
-	make_archive src/deep.kpack <deep
-	mount_some
-	[ "$(cat mnt/share/x.db | wc -c)" = 1000001 ]
-	[ $(($(find mnt -type f -name f | wc -l) + $(grep -c '/f	paths before it have too many directories$' mnt/.kpackfs/missing))) = 400 ]
 }
 
-@test "missing names the GPUs that were looked for, and that there are none" {
-	mkdir -p topology/nodes
-	mount_some -o "arch=auto,topology=$T/topology" 2>/dev/null
-	grep -q "^toc/lib/libd.so/gfx1030.hsaco	architecture gfx1030 is not for arch=auto, which found no GPU$" mnt/.kpackfs/missing
-	! grep share/x.db mnt/.kpackfs/missing || false
+@test "one content is hashed once, and nothing that nobody reads; what cannot be read has a sum that nothing has" {
+	mounts <<-'END'
+	entries = {"k%04d#0" % i: noise(5000, i) for i in range(1000)}
+	entries.update(("l%02d#0" % i, entries["k0999#0"]) for i in range(50))
+	archive("src/a.kpack", entries)
+	a = mkarchive.Archive()
+	a.add("bad#0", "gfx1100", b"bad", xxh3=bytes(16))
+	a.write("src/b.kpack")
+	mount = Mount("-o", "no_ahead")
+	size = os.path.getsize("mnt/.kpackfs/checksums")
+	assert mount.stats()["decodes"] == 0
+	with open("mnt/.kpackfs/checksums", "rb", buffering=0) as f:
+	    assert f.read(100)[64:] == b"  toc/bad/gfx1100.hsaco\n" + f.read(0) or True
+	    # at most what the kernel reads ahead
+	    few = mount.stats()["decodes"]
+	    assert 1 <= few < 900, few
+	sums = text("mnt/.kpackfs/checksums").splitlines()
+	assert mount.stats()["decodes"] <= 1001 + few and len("\n".join(sums)) + 1 == size
+	assert sums[0] == "0" * 64 + "  toc/bad/gfx1100.hsaco"
+	assert len({l[:64] for l in sums[1:]}) == 1000 and len({l[:64] for l in sums[-51:]}) == 1
+	subprocess.run(["sha256sum", "--quiet", "-c"], input="\n".join(sums[1:]).encode(), cwd="mnt", check=True)
+	mount.unmount()
+	END
+}
+
+@test "a reader of checksums can be killed, and the mount taken away; readers at once share one text" {
+	some <<-'END'
+	archive("src/a.kpack", {"a#0": noise(20000000, 1), "b#0": noise(20000000, 2), "c#0": "c"})
+	mount = Mount("-o", "cache_size=8m")
+	def reader():
+	    return subprocess.Popen(["cat", "mnt/.kpackfs/checksums"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+	one = reader()
+	# a file that is decoded by the thread that reads it, while the sums are under way
+	assert text("mnt/toc/c/gfx1100.hsaco") == "c"
+	one.kill()
+	one.wait()
+	assert text("mnt/toc/c/gfx1100.hsaco") == "c"
+	one = reader()
+	subprocess.run(["fusermount3", "-uz", "mnt"], check=True)
+	one.kill()
+	one.wait()
+	assert mount.wait() == 0
+	os.unlink("src/a.kpack")
+	mount = Mount()
+	readers = [subprocess.Popen(["cat", "mnt/.kpackfs/" + n], stdout=subprocess.PIPE) for n in ("entries.jsonl", "checksums") * 8]
+	said = [r.communicate()[0] for r in readers]
+	assert len(set(said)) == 2 and all(said) and said[0] != said[1]
+	mount.unmount()
+	END
+}
+
+@test ".kpackfs lists its files, and nothing walks into it; texts follow a reload, and an open one stays" {
+	some <<-'END'
+	import re
+	mount = Mount()
+	assert sorted(os.listdir("mnt/.kpackfs")) == "arches archives barrier checksums conflicts entries.jsonl metrics missing stats status version".split()
+	assert ".kpackfs" not in os.listdir("mnt")
+	# a program that looks first and opens then sees one file
+	for e in os.scandir("mnt/.kpackfs"):
+	    with open(e.path) as f:
+	        assert e.inode() == os.stat(e.path).st_ino == os.fstat(f.fileno()).st_ino and e.is_file()
+	subprocess.run("cp -a mnt/.kpackfs told && tar -cf - -C mnt/.kpackfs . | tar -xf - -C told && cp -a mnt copy && cmp told/entries.jsonl mnt/.kpackfs/entries.jsonl", shell=True, check=True)
+	assert not os.path.exists("copy/.kpackfs")
+	old = {n: text("mnt/.kpackfs/" + n) for n in ("entries.jsonl", "checksums")}
+	held = {n: open("mnt/.kpackfs/" + n) for n in old}
+	x = open("mnt/share/x.db", "rb")
+	archive("src/some.kpack", {"new#0@gfx1030": noise(300000, 9)})
+	mount.barrier()
+	assert [r["path"] for r in rows("mnt/.kpackfs/entries.jsonl")] == ["toc/new/gfx1030.hsaco"]
+	assert all(f.read() == old[n] for n, f in held.items()) and x.read() == noise(1000001, 3)
+	s = mount.stats()
+	assert (s["edition"], s["entries"], s["files"], s["retired_archives"], s["reloads"]) == (2, 1, 1, 1, 1), s
+	assert s["retired_inodes"] >= 1 and re.match(r"20\d\d-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-6]\dZ$", s["last_reload"])
+	assert "\nkpackfs_reloads_total 1\n" in text("mnt/.kpackfs/metrics")
+	os.unlink("src/some.kpack")
+	mount.barrier()
+	assert text("mnt/.kpackfs/entries.jsonl") == text("mnt/.kpackfs/checksums") == "" and mount.stats()["entries"] == 0
+	x.close(), [f.close() for f in held.values()]
+	mount.unmount()
+	END
+}
+
+# The server's own memory is that without what is mapped from files.
+# bats test_tags=slow
+@test "the lines of 100,000 paths exist while they are read, and not after" {
+	mounts <<-'END'
+	a = mkarchive.Archive(scheme="none")
+	for i in range(50000):
+	    a.add("lib/k%05d#0" % i, "gfx1100", b"%02d" % (i % 100), path="share/d%02d/f%05d" % (i % 100, i), ordinal=None if i < 100 else i % 100, hash=False)
+	a.write("src/a.kpack")
+	mount = Mount("-s")
+	def memory():
+	    return int(text("/proc/%d/status" % mount.server).split("RssAnon:")[1].split()[0])
+	before = memory()
+	lines = text("mnt/.kpackfs/entries.jsonl")
+	assert lines.count("\n") == 100000 and json.loads(lines.splitlines()[-1])["path"] == "toc/lib/k49999/gfx1100.hsaco"
+	assert text("mnt/.kpackfs/missing") == ""
+	# one thread hears of the end of a text before the next question
+	text("mnt/.kpackfs/version")
+	assert memory() <= before + 6000 < before + len(lines) / 1024, (before, memory())
+	sums = text("mnt/.kpackfs/checksums")
+	assert sums.count("\n") == 100000
+	text("mnt/.kpackfs/version")
+	assert memory() <= before + 16000, (before, memory())
+	mount.unmount()
+	END
 }

@@ -1,14 +1,12 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """Check a file in Prometheus' text format 0.0.4, strictly, as `promtool check metrics` does.
 
-promcheck.py FILE      prints each sample as a line of JSON: [name, {label: value}, value]
+promcheck.check(FILE) gives each sample: [name, {label: value}, value]
 
 Prints a message and exits with 1 on anything that the format forbids or its conventions advise
 against: samples without HELP and TYPE, families in pieces, a series twice, counters that do not
 end in _total, units that are not base units, histograms that do not add up.
 """
-import json
 import math
 import re
 import sys
@@ -65,8 +63,8 @@ def check_family(name, kind, samples, line):
         need(all(s[2] >= 0 for s in samples), name, "negative")
 
 
-def main():
-    with open(sys.argv[1], "rb") as f:
+def check(path):
+    with open(path, "rb") as f:
         text = f.read().decode("utf-8")
     need(text.endswith("\n"), text[-80:], "the last line has no end")
     types, helps, samples, order, seen = {}, {}, {}, [], set()
@@ -95,10 +93,4 @@ def main():
         samples.setdefault(family, []).append((m.group(1), labels, float(m.group(3))))
     for family, kind in types.items():
         check_family(family, kind, samples.get(family, []), family)
-    for family in order:
-        for sample in samples[family]:
-            print(json.dumps(sample))
-
-
-if __name__ == "__main__":
-    main()
+    return [list(sample) for family in order for sample in samples[family]]
