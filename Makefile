@@ -138,9 +138,8 @@ bench := $(patsubst %.c,$(O)/%,$(wildcard contrib/bench/*.c))
 stub  := $(O)/tests/stub/libamdhip64.so.5 $(O)/tests/stub/old/libamdhip64.so.5 $(O)/tests/stub/load $(O)/tests/stub/write \
 	$(O)/tests/stub/amd/librocm_kpack.so.0 $(O)/tests/stub/amd_client \
 	$(O)/tests/sweep/faults.so $(O)/tests/stub/moment.so \
-	$(O)/tests/stub/sandbox $(O)/tests/stub/threads
+	$(O)/tests/stub/threads
 loaders := $(patsubst %.c,$(O)/%,$(wildcard tests/loaders/*.c))
-posix := $(patsubst %.c,$(O)/%,$(wildcard tests/posix/*.c))
 examples := $(addprefix $(O)/contrib/examples/,libamdhip64.so.5 library)
 
 # Further names of kpack; the names of clang's and AMD's tools are in a directory of their own,
@@ -162,7 +161,6 @@ debug asan tsan: ## the same in MODE=debug, asan or tsan
 units: $(units) ## build the unit tests
 stub: $(stub)
 loaders: $(loaders) ## build the programs that open kernel databases as the libraries do
-posix: $(posix) ## build the programs that use a mount in every way
 bench-programs: $(bench)
 examples: $(examples)
 
@@ -263,7 +261,7 @@ $(O)/tests/fuzz/%: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/replay.o $(O)/fs.a $(O)/p
 endif
 
 # Programs that use no code of ours are compiled without sanitizers: they only take time there.
-foreign := $(addprefix $(O)/tests/,loaders/% posix/% sweep/%)
+foreign := $(addprefix $(O)/tests/,loaders/% sweep/%)
 $(foreign): cflags.asan := -O1 -g
 $(foreign): cflags.tsan := -O1 -g
 $(foreign): ldflags.asan :=
@@ -272,10 +270,6 @@ $(foreign): ldflags.tsan :=
 # Programs that open kernel databases in the same way as the libraries; they use no code of ours.
 $(O)/tests/loaders/%: $(O)/tests/loaders/%.o
 	$(call say,LINK)$(link) -o $@ $^ -lsqlite3 -lbz2 -lz -lcrypto -ldl
-
-# Programs that use a mount in all the ways that programs do; they use no code of ours either.
-$(O)/tests/posix/%: $(O)/tests/posix/%.o
-	$(call say,LINK)$(link) -o $@ $^ -lpthread
 
 # For tests that load converted binaries: a HIP runtime of our own, and a program.
 $(O)/tests/stub/libamdhip64.so.5: $(O)/tests/stub/hip.o $(O)/tests/stub/fat.o $(O)/librocm_kpack.so \
@@ -298,9 +292,6 @@ $(O)/tests/stub/threads: $(O)/tests/stub/threads.o
 $(O)/tests/stub/write: $(O)/tests/stub/write.o $(O)/librocm_kpack.so
 	$(call say,LINK)$(link) -Wl,-rpath,'$$ORIGIN/../..' -o $@ $^
 
-# Enters the sandbox of kpackfs' server, and tries the operations that it refuses.
-$(O)/tests/stub/sandbox: $(O)/tests/stub/sandbox.o $(O)/fs.a $(O)/core.a
-	$(call say,LINK)$(link) -o $@ $^ $(libs_fs)
 
 # A library that stands in for AMD's, and a program that is linked with it.
 $(O)/tests/stub/amd/librocm_kpack.so.0: $(O)/tests/stub/amd_kpack.o
@@ -332,7 +323,7 @@ $(O)/contrib/bench/%: $(O)/contrib/bench/%.o $(O)/core.a
 comma := ,
 
 -include $(patsubst %.o,%.d,$(core) $(core_library) $(fs) $(packer) $(hip) $(addsuffix .o,$(fuzz) $(bench)) $(unit_main) $(O)/tests/unit/hooks.o $(call objs,$(suites)) \
-	$(call objs,$(wildcard tests/stub/*.c tests/sweep/*.c tests/loaders/*.c tests/posix/*.c contrib/examples/*.c)))
+	$(call objs,$(wildcard tests/stub/*.c tests/sweep/*.c tests/loaders/*.c contrib/examples/*.c)))
 
 # ---- tests ------------------------------------------------------------------
 
@@ -363,13 +354,13 @@ check-all: ## all tests in three builds, also those that take long or need large
 
 # TSan runs no fuzz targets, and of several builds the release build neither these nor unit tests.
 tested := $(if $(sanitized)$(shell $(PKG_CONFIG) --exists cmocka || echo none),,$(units)) $(if $(sanitized)$(filter tsan,$(MODE)),,$(fuzz))
-check-build: all $(tested) $(stub) $(loaders) $(posix) $(examples) $(foreach m,$(sanitized),check-build-$(m))
+check-build: all $(tested) $(stub) $(loaders) $(examples) $(foreach m,$(sanitized),check-build-$(m))
 check-build-%:
 	@$(MAKE) --no-print-directory MODE=$* check-build
 
 check-units: $(units) ## run only the unit tests
 	@CHECK_ONLY=unit tests/run $(MODE)=$(O)
-check-integration: all $(stub) $(loaders) $(posix) $(examples) ## run only the integration tests, all of them
+check-integration: all $(stub) $(loaders) $(examples) ## run only the integration tests, all of them
 	@CHECK_ALL=1 CHECK_ONLY=bats tests/run $(MODE)=$(O)
 check-model: all ## run random programs on a mount and on a model of it: MODEL_SEEDS=20, MODEL_SEED=N
 	@CHECK_ONLY=model tests/run $(MODE)=$(O)
@@ -623,7 +614,7 @@ help: ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile
 
 FORCE:
-.PHONY: all units stub loaders posix bench-programs examples check check-all check-build check-units \
+.PHONY: all units stub loaders bench-programs examples check check-all check-build check-units \
 	check-integration check-model check-layering check-abi check-help check-install check-real check-switches check-distributions \
 	check-reproducible fuzz fuzz-build fuzz-run dist fmt lint demo install uninstall install-dropin \
 	uninstall-dropin clean help FORCE

@@ -4,46 +4,14 @@
 
 bats_require_minimum_version 1.5.0
 
+load mounting
+
 setup() {
-	# not below bats' own directory, which other users may not search
-	T=$(mktemp -d /tmp/kpackfs-container-XXXXXX)
-	chmod 0755 "$T"
-	cd "$T"
-	mkdir src mnt
-	[ "$(id -u)" != 0 ] || chmod 0666 /dev/fuse
-	echo '{"entries": [{"key": "a#0", "arch": "gfx942", "data": "abc"}]}' |
-		/usr/bin/python3 "$BATS_TEST_DIRNAME/mkarchive.py" src/a.kpack
+	begin_test
+	echo '{"entries": [{"key": "a#0", "arch": "gfx942", "data": "abc"}]}' | make_archive src/a.kpack
 	# sudo and runuser drop PATH, and another user may not search the build's directory
 	cp "$KPACK_BIN/kpackfs" "$KPACK_SRC/contrib/container/entrypoint" .
 	PATH=$T:$PATH
-	container=
-}
-
-teardown() {
-	cd /
-	[ -z "$container" ] || kill -9 "$container" 2>/dev/null || :
-	for m in $(findmnt -rno TARGET | grep "^$T/" | tac); do
-		umount -l "$m"
-	done
-	gone && rm -rf "$T"
-}
-
-# The daemons of this test have ended.
-gone() {
-	for _ in $(seq 2400); do
-		pgrep -f "kpackfs .*$T/" >/dev/null || return 0
-		read -rt 0.05 <> <(:) || :
-	done
-	pgrep -af "kpackfs .*$T/"
-	return 1
-}
-
-needs_root() { [ "$(id -u)" = 0 ] || skip "only root may"; }
-
-# isolated COMMAND...: by root, and by an ordinary user
-isolated() {
-	unshare -Urm "$@"
-	[ "$(id -u)" != 0 ] || runuser -u nobody -- env "PATH=$PATH" unshare -Urm "$@"
 }
 
 user_namespaces() {
@@ -51,44 +19,24 @@ user_namespaces() {
 	[ "$(id -u)" != 0 ] || runuser -u nobody -- unshare -Urm true || skip "none for users"
 }
 
-@test "without privileges: root of a user name space mounts, without fusermount3" {
-	user_namespaces
-	mkdir empty
-	isolated sh -ec '
-		for tool in fusermount3 fusermount; do
-			[ ! -e /usr/bin/$tool ] || mount --bind /dev/null /usr/bin/$tool
-		done
-		kpackfs "$0/src" "$0/mnt"
-		[ "$(cat "$0/mnt/toc/a/gfx942.hsaco")" = abc ]
-		umount "$0/mnt"' "$T"
-	! mountpoint -q mnt || false
+# isolated COMMAND...: by root, and by an ordinary user
+isolated() {
+	unshare -Urm "$@"
+	[ "$(id -u)" != 0 ] || runuser -u nobody -- env "PATH=$PATH" unshare -Urm "$@"
 }
 
-@test "there allow_other needs no line in fuse.conf" {
+@test "without privileges: root of a user name space mounts, without fusermount3, and for others without fuse.conf" {
 	user_namespaces
-	isolated sh -ec '
-		[ ! -e /etc/fuse.conf ] || mount --bind /dev/null /etc/fuse.conf
-		kpackfs -o allow_other "$0/src" "$0/mnt"
-		[ "$(cat "$0/mnt/toc/a/gfx942.hsaco")" = abc ]
-		umount "$0/mnt"' "$T"
-}
-
-@test "a process outside of the namespace does not see into it" {
-	user_namespaces
-	# a container's processes end with its first one, the daemon too
-	unshare -Urmpf --mount-proc --kill-child sh -ec 'kpackfs -o allow_other "$0/src" "$0/mnt"; : >"$0/ready"; exec sleep 60' "$T" 3>&- &
-	container=$!
-	wait_for [ -e ready ]
-	[ -z "$(ls mnt)" ]
-}
-
-wait_for() { # COMMAND...
-	for _ in $(seq 2400); do
-		"$@" 2>/dev/null && return 0
-		read -rt 0.05 <> <(:) || :
+	for options in ro allow_other; do
+		isolated sh -ec '
+			for tool in /usr/bin/fusermount3 /usr/bin/fusermount /etc/fuse.conf; do
+				[ ! -e $tool ] || mount --bind /dev/null $tool
+			done
+			kpackfs -o "$1" "$0/src" "$0/mnt"
+			[ "$(cat "$0/mnt/toc/a/gfx942.hsaco")" = abc ]
+			umount "$0/mnt"' "$T" $options
 	done
-	echo "in vain: $*"
-	return 1
+	! mountpoint -q mnt || false
 }
 
 @test "the entrypoint mounts and becomes the command" {
@@ -105,100 +53,69 @@ wait_for() { # COMMAND...
 	run -7 unshare -Urmpf --mount-proc entrypoint sh -c 'exit 7'
 	KPACKFS_SOURCES=$T/nowhere run -1 unshare -Urmpf --mount-proc entrypoint sh -c 'echo never'
 	[[ $output == *nowhere* && $output != *never* ]]
-}
-
-# start_container: it sees share/ as rslave, another directory as it was when it began
-start_container() {
-	mkdir -p share/kernels
-	mount --bind share share
-	mount --make-private share
-	mount --make-shared share
-	unshare -m --propagation slave sleep 300 3>&- &
-	container=$!
-	wait_for eval '[ "$(readlink /proc/$container/ns/mnt)" != "$(readlink /proc/self/ns/mnt)" ]'
-}
-
-# -r: these tests may run in a root of their own
-inside() { nsenter -t "$container" -m -r "$@"; }
-
-@test "a mount of the host is seen in a container that has the directory above it, with rslave" {
-	needs_root
-	start_container
-	kpackfs src share/kernels
-	[ "$(inside cat "$T/share/kernels/toc/a/gfx942.hsaco")" = abc ]
-	# a new one is seen too: after an upgrade, a crash, a reboot of the daemon
-	umount share/kernels
-	[ -z "$(inside ls "$T/share/kernels")" ]
-	kpackfs -o umask=077 src share/kernels
-	[ "$(inside stat -c %a "$T/share/kernels/toc/a/gfx942.hsaco")" = 400 ]
-	# what the container does with it stays there
-	inside umount "$T/share/kernels"
-	[ "$(cat share/kernels/toc/a/gfx942.hsaco)" = abc ]
-}
-
-@test "the mount itself, bound into a container, stays the one it was" {
-	needs_root
-	mkdir -p share/kernels
-	kpackfs src share/kernels
-	unshare -m --propagation slave sh -ec 'mkdir "$0/bound"; mount --bind "$0/share/kernels" "$0/bound"
-		: >"$0/ready"; exec sleep 300' "$T" 3>&- &
-	container=$!
-	wait_for [ -e ready ]
-	[ "$(inside cat "$T/bound/toc/a/gfx942.hsaco")" = abc ]
-	umount share/kernels
-	kpackfs src share/kernels
-	# the old one is still served: its daemon lives as long as somebody has it mounted
-	[ "$(inside cat "$T/bound/toc/a/gfx942.hsaco")" = abc ]
-	old=$(inside stat -c %d "$T/bound")
-	[ "$(stat -c %d share/kernels)" != "$old" ]
-}
-
-@test "users of a container's own user name space read the host's mount" {
-	needs_root
-	user_namespaces
-	start_container
-	kpackfs -o allow_other src share/kernels
-	[ "$(inside unshare -Ur cat "$T/share/kernels/toc/a/gfx942.hsaco")" = abc ]
-	[ "$(inside setpriv --reuid 4711 --regid 4711 --clear-groups \
-		cat "$T/share/kernels/toc/a/gfx942.hsaco")" = abc ]
-}
-
-# Its processes end with it.
-serve_from_container() {
-	KPACKFS_SOURCES=$T/src KPACKFS_MOUNTPOINT=$T/share/kernels \
-		unshare -mpf --kill-child --propagation unchanged entrypoint 3>&- &
-	container=$!
-}
-
-@test "a container with a shared directory serves the host and others" {
-	needs_root
-	mkdir -p share
-	mount --bind share share
-	mount --make-private share
-	mount --make-shared share
-	serve_from_container
-	wait_for mountpoint -q share/kernels
-	[ "$(cat share/kernels/toc/a/gfx942.hsaco)" = abc ]
-	# killed, it may leave a mount that answers nothing but what the kernel has; the next
-	# one clears it away
-	kill -9 "$container"
-	wait "$container" || :
-	wait_for eval '! cat share/kernels/.kpackfs/version'
-	serve_from_container
-	wait_for eval '[ "$(cat share/kernels/toc/a/gfx942.hsaco)" = abc ]'
-}
-
-@test "the recipes are whole" {
-	cd "$KPACK_SRC/contrib/container"
-	/usr/bin/python3 - <<-'END'
-	import configparser
-	quadlet = configparser.ConfigParser(strict=False)
-	quadlet.optionxform = str
-	quadlet.read("kpackfs.container")
-	assert quadlet["Container"]["AddDevice"] == "/dev/fuse"
-	END
-	grep -q '^COPY contrib/container/entrypoint ' Containerfile
-	for variable in $(grep -ohE 'KPACKFS_[A-Z]+' compose.yaml kpackfs.container | sort -u); do
+	for variable in $(grep -ohE 'KPACKFS_[A-Z]+' "$KPACK_SRC"/contrib/container/{compose.yaml,kpackfs.container} | sort -u); do
 		grep -q "\${$variable:-" entrypoint
 	done
+}
+
+@test "a mount of the host in a container: below a directory with rslave, bound itself, and for its users" {
+	must_be_root
+	mounts <<-'END'
+	def run(*command):
+	    return subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout.decode().strip()
+	class Container:
+	    """It lives until its standard input ends."""
+	    def __init__(self, *options, first="", entry=(), env=()):
+	        self.p = subprocess.Popen(["unshare", *options, *entry, "sh", "-ec", first + "echo ready; exec cat"], stdin=subprocess.PIPE,
+	                                  stdout=subprocess.PIPE, env=dict(os.environ, **dict(env)))
+	        assert self.p.stdout.readline() == b"ready\n"
+	    def inside(self, *command):
+	        # -r: these tests may run in a root of their own
+	        return run("nsenter", "-t", str(self.p.pid), "-m", "-r", *command)
+	    def end(self):
+	        self.p.stdin.close()
+	        self.p.wait()
+	T = os.getcwd()
+	os.makedirs("share/kernels"), os.mkdir("bound")
+	file, here = T + "/share/kernels/toc/a/gfx942.hsaco", "share/kernels/toc/a/gfx942.hsaco"
+	run("mount", "--bind", "share", "share"), run("mount", "--make-private", "share"), run("mount", "--make-shared", "share")
+	start("-o", "allow_other", "src", "share/kernels")
+	one = Container("-m", "--propagation", "slave")
+	assert one.inside("cat", file) == "abc"
+	# also for users of its own user name space
+	assert one.inside("unshare", "-Ur", "cat", file) == "abc"
+	assert one.inside("setpriv", "--reuid", "4711", "--regid", "4711", "--clear-groups", "cat", file) == "abc"
+	# a new one is seen too: after an upgrade, a crash, a reboot of the daemon
+	run("umount", "share/kernels")
+	assert one.inside("ls", T + "/share/kernels") == ""
+	start("-o", "umask=077", "src", "share/kernels")
+	assert one.inside("stat", "-c", "%a", file) == "400"
+	# what the container does with it stays there
+	one.inside("umount", T + "/share/kernels")
+	assert text(here) == "abc"
+	one.end()
+	# the mount itself, bound into a container, stays the one it was: its daemon lives as long as somebody has it
+	two = Container("-m", "--propagation", "slave", first="mount --bind share/kernels bound\n")
+	run("umount", "share/kernels")
+	start("src", "share/kernels")
+	assert two.inside("cat", T + "/bound/toc/a/gfx942.hsaco") == "abc"
+	assert int(two.inside("stat", "-c", "%d", T + "/bound")) != os.stat("share/kernels").st_dev
+	two.end()
+	run("umount", "share/kernels")
+	# a container serves the host; killed, it may leave a mount that answers nothing but what the kernel has, and
+	# the next one clears it away
+	for _ in range(2):
+	    three = Container("-mpf", "--kill-child", "--propagation", "unchanged", entry=("entrypoint",),
+	                      env={"KPACKFS_SOURCES": T + "/src", "KPACKFS_MOUNTPOINT": T + "/share/kernels"})
+	    assert text(here) == "abc"
+	    three.p.kill()
+	    with contextlib.suppress(ChildProcessError):
+	        while True:  # its first process ends after all others
+	            os.wait()
+	    fails((errno.ENOTCONN, errno.ECONNABORTED, errno.ENOENT), text, "share/kernels/.kpackfs/version")
+	# a process outside of a namespace does not see into it
+	four = Container("-Urmpf", "--mount-proc", "--kill-child", first='kpackfs -o allow_other "%s/src" "%s/mnt"\n' % (T, T))
+	assert os.listdir("mnt") == []
+	four.end()
+	END
 }
