@@ -128,7 +128,7 @@ hip    := $(call objs,$(call c_below,hip)) $(call objs,$(call c_below,$(addprefi
 packer := $(call objs,$(call c_below,packer)) $(addprefix $(O)/packer/html_report/,report.css.o report.js.o)
 
 # Suites that stand in for functions of ours, and so need a program of their own; tests/run reads this line.
-alone := tests/unit/fs/content/bundle_read.c tests/unit/fs/content/content.c tests/unit/fs/content/model.c tests/unit/fs/content/threads.c
+alone := tests/unit/fs/content/content.c tests/unit/fs/content/model.c
 alone_in = $(addprefix $(O)/tests/unit-,$(subst /,-,$(patsubst tests/unit/%.c,%,$(1))))
 units := $(addprefix $(O)/tests/unit-,core fs packer) $(call alone_in,$(alone))
 # TSan runs only those of folders with threads.

@@ -60,19 +60,6 @@ TEST(what_is_sent_arrives, setup, teardown)
 	assert_int_equal(link_receive(ends[1], false, &room, &got), LINK_EMPTY);
 }
 
-TEST(without_anything_it_is_empty_texts, setup, teardown)
-{
-	const struct link_message m = {.word = LINK_PING, .fd = -1};
-	struct link_message got;
-
-	assert_int_equal(link_send(ends[1], &m), LINK_DONE);
-	assert_int_equal(link_receive(ends[0], true, &room, &got), LINK_DONE);
-	assert_int_equal(got.word, LINK_PING);
-	assert_int_equal(got.fd, -1);
-	assert_string_equal(got.path, "");
-	assert_string_equal(got.text, "");
-}
-
 TEST(long_texts_are_cut, setup, teardown)
 {
 	static char longest[2 * sizeof(room)];
@@ -135,18 +122,6 @@ TEST(whatever_comes_is_judged, setup, teardown)
 		assert_true(got.path + strlen(got.path) < got.text);
 		assert_true(got.text + strlen(got.text) < room.bytes + sizeof(room));
 	}
-}
-
-TEST(what_is_too_long_is_dropped, setup, teardown)
-{
-	char *bytes = calloc(1, sizeof(room) + 1);
-	struct link_message got;
-
-	assert_non_null(bytes);
-	assert_int_equal(send(ends[0], bytes, sizeof(room) + 1, 0), sizeof(room) + 1);
-	assert_int_equal(link_receive(ends[1], false, &room, &got), LINK_WRONG);
-	assert_int_equal(got.fd, -1);
-	free(bytes);
 }
 
 static void send_files(const struct iovec *part, size_t count)

@@ -388,8 +388,6 @@ void kp_chunks_close(struct kp_chunks *c)
 	free(c);
 }
 
-#ifndef FAKE_ONLY_ARCHIVES
-
 /* ---- memory, which goes back to the system only when the test ends ---- */
 
 int malloc_trim(size_t pad)
@@ -642,5 +640,4 @@ static struct content_stats stats(void)
 	return s;
 }
 
-#endif
 #endif

@@ -72,19 +72,6 @@ TEST(readers_during_a_look_share_the_next)
 	assert_string_equal(told['d'], "error");
 }
 
-TEST(parts_of_the_text)
-{
-	struct barrier *b = begin();
-
-	barrier_read(b, 21, 0, "a");
-	assert_string_equal(told['a'], "");
-	assert_int_equal(looks, 0);
-	barrier_read(b, 19, 2, "b");
-	barrier_seen(b, 12);
-	assert_string_equal(told['b'], "2\n");
-	barrier_free(b);
-}
-
 TEST(a_look_that_fails)
 {
 	struct barrier *b = begin();

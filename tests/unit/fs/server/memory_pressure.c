@@ -120,18 +120,6 @@ TEST(the_smallest_limit_counts, set_up, tear_down)
 	assert_int_equal(limit(), 350 * MIB);
 }
 
-TEST(limits_may_change, set_up, tear_down)
-{
-	struct cgroup c;
-
-	put_version_2();
-	cgroup_open(&c, root);
-	assert_true(cgroup_limit(&c) == CGROUP_NO_LIMIT);
-	put_number("/sys/fs/cgroup/a.slice/memory.max", 400 * MIB);
-	assert_int_equal(cgroup_limit(&c), 400 * MIB);
-	cgroup_close(&c);
-}
-
 TEST(page_cache_not_in_use_is_no_usage, set_up, tear_down)
 {
 	put_version_2();
@@ -280,20 +268,5 @@ TEST(the_thread_says_so, set_up, tear_down)
 	sem_wait(&calls.called);
 	pressure_free(p);
 	assert_int_equal(calls.percent, 50);
-	sem_destroy(&calls.called);
-}
-
-/* The files of the machine that runs the test, whatever it has. */
-TEST(real_systems_are_opened)
-{
-	struct pressure *p = pressure_open("");
-	struct calls calls = {.percent = 0};
-
-	sem_init(&calls.called, 0, 0);
-	assert_non_null(p);
-	assert_true(pressure_budget(p, 4 * MIB) == 4 * MIB);
-	assert_true(pressure_start(p, note, &calls));
-	pressure_free(p);
-	pressure_free(NULL);
 	sem_destroy(&calls.called);
 }

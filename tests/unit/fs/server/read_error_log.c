@@ -135,15 +135,4 @@ TEST(the_number_comes_in_time)
 	fclose(from);
 }
 
-TEST(any_number_of_entries, empty_log)
-{
-	read_error_log_init(&cs, UINT32_MAX, 1000);
-	for (size_t i = 0; i < ENTRIES; i++)
-		add(first, i);
-	assert_int_equal(lines(), ENTRIES);
-	add(first, ENTRIES - 1);
-	read_error_log_fini(&cs);
-	assert_int_equal(lines(), ENTRIES);
-}
-
 SUITE(begin_suite, end_suite);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fs/supervisor/inotify.h"
 #include "tests/unit/unit.h"
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,81 +141,6 @@ TEST(a_round_forgets_what_it_does_not_name, setup, teardown)
 	watch_free(w);
 }
 
-TEST(what_is_not_there_is_waited_for, setup, teardown)
-{
-	struct watch *w = watch_new();
-
-	look(w, "none/of/these", NULL);
-	assert_false(notices(w, "mkdir of these"));
-	assert_true(notices(w, "mkdir none"));
-	look(w, "none/of/these", NULL);
-	assert_true(notices(w, "mkdir none/of"));
-	look(w, "none/of/these", NULL);
-	assert_true(notices(w, "echo x >none/of/these"));
-	look(w, "none/of/these", NULL);
-	assert_true(notices(w, "echo x >>none/of/these"));
-	watch_free(w);
-}
-
-TEST(links_in_a_circle_end, setup, teardown)
-{
-	struct watch *w = watch_new();
-
-	run("ln -s c2 c1 && ln -s c1 c2 && ln -s self/self self");
-	look(w, "c1/x", NULL);
-	assert_true(notices(w, "rm c2"));
-	look(w, "self", NULL);
-	assert_true(notices(w, "rm self"));
-	watch_free(w);
-}
-
-TEST(links_may_be_absolute, setup, teardown)
-{
-	struct watch *w = watch_new();
-
-	run("ln -s \"$PWD/opt\" abs");
-	look(w, "abs/r/src", NULL);
-	assert_true(notices(w, "ln -sfn r-7 opt/r"));
-	look(w, "abs/r/src", NULL);
-	assert_true(notices(w, "rm abs"));
-	watch_free(w);
-}
-
-TEST(of_many_names_all_matter, setup, teardown)
-{
-	struct watch *w = watch_new();
-	char path[512], name[64];
-
-	run("mkdir farm && cd farm && for i in $(seq 100); do echo $i >$i; "
-	    "ln -s ../../../farm/$i ../opt/r-6/src/f$i.kpack; done");
-	watch_begin(w);
-	watch_source(w, path_of("opt/r/src", path));
-	for (int i = 1; i <= 100; i++) {
-		snprintf(name, sizeof(name), "opt/r/src/f%d.kpack", i);
-		watch_archive(w, path_of(name, path));
-	}
-	watch_end(w);
-	assert_null(watch_blind(w));
-	assert_true(notices(w, "echo x >>farm/1"));
-	assert_true(notices(w, "echo x >>farm/100"));
-	watch_free(w);
-}
-
-TEST(too_many_events_are_one_that_matters, setup, teardown)
-{
-	struct watch *w = watch_new();
-
-	look(w, "opt/r/src", NULL);
-	watch_read(w);
-	/* more events than fs.inotify.max_queued_events, none of them relevant */
-	run("m=$(cat /proc/sys/fs/inotify/max_queued_events) && cd opt/r/src && "
-	    "perl -e 'for (0..$ARGV[0]) { open my $f, \">\", \"x\".$_ % 2; close $f }' "
-	    "$m");
-	assert_true(watch_read(w));
-	assert_false(watch_read(w));
-	watch_free(w);
-}
-
 TEST(file_systems_without_events_are_named, setup, teardown)
 {
 	struct watch *w = watch_new();
@@ -230,15 +154,5 @@ TEST(file_systems_without_events_are_named, setup, teardown)
 	watch_begin(w);
 	watch_source(w, dir);
 	assert_non_null(watch_blind(w));
-	watch_free(w);
-}
-
-TEST(the_mount_table_can_be_polled, setup, teardown)
-{
-	struct watch *w = watch_new();
-	struct pollfd p = {.fd = watch_mounts(w), .events = POLLPRI};
-
-	assert_true(p.fd >= 0);
-	assert_true(poll(&p, 1, 0) >= 0);
 	watch_free(w);
 }

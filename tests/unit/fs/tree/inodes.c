@@ -17,7 +17,6 @@ static char notified[4096];
 static struct inodes *in;
 static const struct origin *idle[16];
 static size_t n_idle;
-static bool bundles; /* of the editions that are made */
 
 /* An archive with blobs "aaaa", "bbbb", "cccc" and this TOC. */
 static struct origin *archive(const char *toc)
@@ -44,7 +43,6 @@ static struct edition *edition_of(bool first, struct holdings *h)
 		.arches = &every_arch,
 		.look = {.uid = (uid_t)-1, .gid = (gid_t)-1},
 		.first = first,
-		.bundles = bundles,
 	};
 	struct tree_taken taken = {inodes_taken, in};
 	struct edition *e = edition_new(h, &options, first ? NULL : &taken);
@@ -152,7 +150,6 @@ static void expect_bytes(uint64_t ino, const char *bytes)
 	inodes_enter(in);
 	assert_int_equal(inodes_file(in, ino, &file), 0);
 	inodes_leave(in);
-	assert_null(file.bundle);
 	assert_int_equal(
 		kp_archive_read(file.entry.origin->archive, file.entry.entry, buf, &why),
 		0);
@@ -172,36 +169,6 @@ static int file_error(uint64_t ino)
 }
 
 #define ENTRY(o) "{'gfx90a': {'type': 'co', 'ordinal': " #o ", 'original_size': 4}}"
-
-TEST(the_same_again)
-{
-	struct origin *o = archive("{'x': " ENTRY(0) "}");
-	uint64_t ino;
-
-	begin(edition(true, origin_ref(o), NULL));
-	ino = look_up("toc/x/gfx90a.co");
-	assert_int_equal(swap(edition(false, o, NULL)), 0);
-	assert_string_equal(notified, "");
-	assert_int_equal(look_up("toc/x/gfx90a.co"), ino);
-	assert_int_equal(retired(&(size_t){0}), 0);
-	assert_int_equal(n_idle, 0);
-	end();
-}
-
-/* An archive that was reopened with the same bytes and times. */
-TEST(an_equal_one)
-{
-	uint64_t ino;
-
-	begin(edition(true, archive("{'x': " ENTRY(0) "}"), NULL));
-	ino = look_up("toc/x/gfx90a.co");
-	assert_int_equal(swap(edition(false, archive("{'x': " ENTRY(0) "}"), NULL)), 0);
-	assert_string_equal(notified, "");
-	expect_bytes(ino, "aaaa");
-	assert_int_equal(retired(&(size_t){0}), 0);
-	assert_int_equal(n_idle, 1);
-	end();
-}
 
 TEST(other_bytes_have_another_number)
 {
@@ -228,25 +195,6 @@ TEST(other_bytes_have_another_number)
 	end();
 }
 
-TEST(back_again)
-{
-	uint64_t ino;
-
-	begin(edition(true, archive("{'x': " ENTRY(0) "}"), NULL));
-	ino = look_up("toc/x/gfx90a.co");
-	swap(edition(false, NULL));
-	assert_int_equal(retired(&(size_t){0}), 2); /* the file and toc/x */
-	expect_bytes(ino, "aaaa");
-	swap(edition(false, archive("{'x': " ENTRY(0) "}"), NULL));
-	assert_int_equal(retired(&(size_t){0}), 0);
-	assert_int_equal(look_up("toc/x/gfx90a.co"), ino);
-	inodes_forget(in, ino, 2);
-	swap(edition(false, NULL));
-	assert_int_equal(retired(&(size_t){0}), 1);
-	assert_int_equal(file_error(ino), ESTALE);
-	end();
-}
-
 /* A file that came back is read from the new archive; the old one is unused. */
 TEST(back_of_another_archive)
 {
@@ -266,22 +214,6 @@ TEST(back_of_another_archive)
 	end();
 }
 
-/* Another archive hides a file of an archive that is still served. */
-TEST(hidden_and_forgotten)
-{
-	struct origin *o = archive("{'x': " ENTRY(0) ", 'y': " ENTRY(2) "}");
-	uint64_t ino;
-
-	begin(edition(true, origin_ref(o), NULL));
-	ino = look_up("toc/x/gfx90a.co");
-	swap(edition(false, archive("{'x': " ENTRY(1) "}"), o, NULL));
-	assert_int_equal(retired(&(size_t){0}), 1);
-	inodes_forget(in, ino, 1);
-	assert_int_equal(file_error(ino), ESTALE);
-	assert_int_equal(n_idle, 0);
-	end();
-}
-
 TEST(names_that_come_and_go)
 {
 	begin(edition(true, archive("{'a': " ENTRY(0) ", 'm': " ENTRY(1) "}"), NULL));
@@ -294,34 +226,6 @@ TEST(names_that_come_and_go)
 	/* m has another archive's TOC now, so its content may differ */
 	assert_string_equal(notified, "name a; name q; name z; names; stat; "
 				      "name gfx90a.co; names; ");
-	end();
-}
-
-/*
- * The kernel may still use them, and would have them again when the directory comes back.
- */
-TEST(names_in_directories_that_go)
-{
-	begin(edition(
-		true,
-		archive("{'w': " ENTRY(0) ", 'x/y': " ENTRY(1) ", 'x/z': " ENTRY(2) "}"),
-		NULL));
-	assert_int_not_equal(look_up("toc/x/y/gfx90a.co"), 0);
-	assert_int_equal(swap(edition(false, archive("{'w': " ENTRY(0) "}"), NULL)), 1);
-	assert_non_null(strstr(notified, "name x; "));
-	assert_non_null(strstr(notified, "name y; "));
-	assert_non_null(strstr(notified, "name gfx90a.co; "));
-	assert_null(strstr(notified, "name z; "));
-	end();
-}
-
-/* The kernel is not notified about names that it never looked up. */
-TEST(what_is_not_known_is_not_reported)
-{
-	begin(edition(true, archive("{'x': " ENTRY(0) "}"), NULL));
-	assert_int_equal(swap(edition(false, archive("{'x': " ENTRY(1) "}"), NULL)), 0);
-	assert_string_equal(notified, "");
-	assert_int_equal(retired(&(size_t){0}), 0);
 	end();
 }
 
@@ -458,121 +362,5 @@ TEST(many_retired)
 	}
 	assert_int_equal(retired(&archives), 499);
 	assert_int_equal(archives, 0);
-	end();
-}
-
-/* --- bundles ------------------------------------------------------------------------ */
-
-#define BUNDLE "hipfb/x/0.hipfb"
-#define ONE(arch, o) "{'x#0': {'" arch "': {'ordinal': " #o "}}}"
-
-/* What a bundle's parts have, one after the other. */
-static void expect_parts(uint64_t ino, const char *bytes)
-{
-	struct file_content file;
-	char all[64] = "";
-
-	inodes_enter(in);
-	assert_int_equal(inodes_file(in, ino, &file), 0);
-	inodes_leave(in);
-	assert_non_null(file.bundle);
-	for (uint32_t i = 0; i < file.bundle->count; i++) {
-		struct origin_entry what = file.bundle->parts[i].what;
-		char buf[5] = "";
-
-		assert_int_equal(
-			kp_archive_read(what.origin->archive, what.entry, buf, &why), 0);
-		strcat(all, buf);
-	}
-	assert_string_equal(all, bytes);
-	assert_int_equal(file_content_size(&file), file.bundle->size);
-	file_content_unref(&file);
-}
-
-static int begin_bundles(void **state)
-{
-	bundles = true;
-	return 0;
-}
-
-static int end_bundles(void **state)
-{
-	bundles = false;
-	return 0;
-}
-
-TEST(equal_bundles_have_one_number, begin_bundles, end_bundles)
-{
-	uint64_t ino;
-
-	begin(edition(true, archive(ONE("gfx90a", 0)), archive(ONE("gfx942", 1)), NULL));
-	ino = look_up(BUNDLE);
-	assert_int_equal(swap(edition(false, archive(ONE("gfx90a", 0)),
-				      archive(ONE("gfx942", 1)), NULL)),
-			 0);
-	assert_string_equal(notified, "");
-	assert_int_equal(look_up(BUNDLE), ino);
-	expect_parts(ino, "aaaabbbb");
-	assert_int_equal(retired(&(size_t){0}), 0);
-	assert_int_equal(n_idle, 2);
-	end();
-}
-
-/* The bundle of the last edition keeps its bytes, and both archives open. */
-TEST(bundles_change_with_their_archives, begin_bundles, end_bundles)
-{
-	struct origin *a = archive(ONE("gfx90a", 0)), *b = archive(ONE("gfx942", 1));
-	size_t archives;
-	uint64_t old, new;
-
-	begin(edition(true, origin_ref(a), origin_ref(b), NULL));
-	old = look_up(BUNDLE);
-	assert_int_equal(
-		swap(edition(false, origin_ref(a), archive(ONE("gfx942", 2)), NULL)), 1);
-	assert_string_equal(notified, "name 0.hipfb; names; ");
-	new = look_up(BUNDLE);
-	assert_int_not_equal(new, old);
-	expect_parts(old, "aaaabbbb");
-	expect_parts(new, "aaaacccc");
-	assert_int_equal(retired(&archives), 1);
-	assert_int_equal(archives, 2);
-	assert_int_equal(n_idle, 0);
-
-	/* all gone: the new bundle is retired, too, and its three directories */
-	swap(edition(false, NULL));
-	assert_int_equal(retired(&archives), 2 + 2);
-	assert_int_equal(archives, 3);
-	expect_parts(new, "aaaacccc");
-	inodes_forget(in, old, 1);
-	retired(&archives);
-	assert_int_equal(archives, 2);
-	assert_int_equal(n_idle, 1);
-	assert_ptr_equal(idle[0], b);
-	assert_int_equal(file_error(old), ESTALE);
-	expect_parts(new, "aaaacccc");
-	inodes_forget(in, new, 1);
-	retired(&archives);
-	assert_int_equal(archives, 0);
-	assert_int_equal(n_idle, 3);
-	end();
-	assert_int_equal(a->refs, 1);
-	assert_int_equal(b->refs, 1);
-	origin_unref(a);
-	origin_unref(b);
-}
-
-TEST(a_bundle_comes_back, begin_bundles, end_bundles)
-{
-	uint64_t ino;
-
-	begin(edition(true, archive(ONE("gfx90a", 0)), archive(ONE("gfx942", 1)), NULL));
-	ino = look_up(BUNDLE);
-	swap(edition(false, archive(ONE("gfx90a", 0)), NULL));
-	assert_int_not_equal(look_up(BUNDLE), ino);
-	expect_parts(ino, "aaaabbbb");
-	swap(edition(false, archive(ONE("gfx90a", 0)), archive(ONE("gfx942", 1)), NULL));
-	assert_int_equal(look_up(BUNDLE), ino);
-	expect_parts(ino, "aaaabbbb");
-	assert_int_equal(retired(&(size_t){0}), 1); /* that of one archive */
 	end();
 }

@@ -55,18 +55,6 @@ TEST(the_first_that_fits_decides)
 	}
 }
 
-TEST(groups_matter_only_sometimes)
-{
-	const struct caller who = {2, 9, 0};
-
-	assert_true(readers_need_groups(&(struct readers){1, 5, 0440}, &who));
-	assert_true(readers_need_groups(&(struct readers){1, 5, 0404}, &who));
-	assert_false(readers_need_groups(&(struct readers){1, 5, 0444}, &who));
-	assert_false(readers_need_groups(&(struct readers){1, 5, 0400}, &who));
-	assert_false(readers_need_groups(&(struct readers){2, 5, 0440}, &who));
-	assert_false(readers_need_groups(&(struct readers){1, 9, 0440}, &who));
-}
-
 TEST(equal_readers_are_one_class, setup, teardown)
 {
 	assert_int_equal(classes_add(&classes, (struct readers){1, 1, 0400}), 0);
