@@ -123,7 +123,7 @@ check_good() { # MOUNTPOINT
 	        assert os.pread(f.fileno(), 5000, at) == data[at:at + 5000], path
 	        assert f.read() == data, path
 	    return os.path.getsize("mnt/.kpackfs/checksums")
-	for options, sources, n in (("-o", "cache_size=5m,preload=toc/k1*/*"), ["src"], len(sizes) + 1), \
+	for options, sources, n in (("-o", "cache_size=5m"), ["src"], len(sizes) + 1), \
 	        (("-s", "-o", "open,threads=1"), ["src"], len(sizes) + 1), (("-o", "cache_size=2m"), ["shared"], len(sizes)):
 	    mount = Mount(*options, sources=sources)
 	    with concurrent.futures.ThreadPoolExecutor(8) as pool:
