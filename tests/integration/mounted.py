@@ -149,6 +149,9 @@ class Mount:
         raise AttributeError(name)
 
     def barrier(self):
+        """Wait until the mount shows everything that is so now; what was told before is of no interest."""
+        while select.select([self.socket], [], [], 0)[0]:  # it would wait for a full queue
+            self.socket.recv(4096)
         return int(text(self.path(".kpackfs/barrier")))
 
     def wait(self):

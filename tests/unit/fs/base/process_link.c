@@ -60,21 +60,6 @@ TEST(what_is_sent_arrives, setup, teardown)
 	assert_int_equal(link_receive(ends[1], false, &room, &got), LINK_EMPTY);
 }
 
-TEST(long_texts_are_cut, setup, teardown)
-{
-	static char longest[2 * sizeof(room)];
-	const struct link_message m = {
-		.word = LINK_READY, .fd = -1, .path = longest, .text = longest};
-	struct link_message got;
-
-	memset(longest, 'x', sizeof(longest) - 1);
-	assert_int_equal(link_send(ends[0], &m), LINK_DONE);
-	assert_int_equal(link_receive(ends[1], false, &room, &got), LINK_DONE);
-	/* the system's longest path fits */
-	assert_in_range(strlen(got.path), 4096 + 256, sizeof(room) / 2);
-	assert_in_range(strlen(got.text), 4096 + 256, sizeof(room) / 2);
-}
-
 TEST(a_side_that_is_slow_or_gone_is_noticed, setup, teardown)
 {
 	const struct link_message m = {.word = LINK_PING, .fd = -1};

@@ -75,18 +75,3 @@ TEST(few_are_kept)
 	assert_int_equal(b.kept_bytes, kept);
 	buffers_fini(&b);
 }
-
-/* A small cache keeps no slab of 2 MiB. */
-TEST(none_for_a_small_cache)
-{
-	struct buffer block;
-	struct buffers b;
-
-	buffers_init(&b, 64 * KIB);
-	block = get(&b, 512 * KIB);
-	for (size_t i = 0; i < SLABS; i++)
-		assert_null(b.slabs[i].data);
-	buffers_put(&b, block);
-	assert_int_equal(b.kept_bytes, 0);
-	buffers_fini(&b);
-}

@@ -12,22 +12,6 @@ static struct group_query about_us(void)
 		.number = 1, .thread = getpid(), .uid = geteuid(), .gid = getegid()};
 }
 
-/* The groups of this process, and one that it does not have between them. */
-TEST(the_groups_of_a_thread_are_found)
-{
-	gid_t groups[GROUP_QUERY_MAX / 2];
-	struct group_query q = about_us();
-	int n = getgroups(GROUP_QUERY_MAX / 2, groups);
-	uint64_t want = 0;
-
-	for (int i = 0; i < n; i++) {
-		want |= UINT64_C(1) << q.count;
-		q.groups[q.count++] = groups[i];
-		q.groups[q.count++] = 4000000000U - (uint32_t)i;
-	}
-	assert_int_equal(caller_groups_had(&q), want);
-}
-
 /* Numbers of threads are used again: the user must be the one of the question. */
 TEST(another_user_has_no_groups)
 {

@@ -214,21 +214,6 @@ TEST(back_of_another_archive)
 	end();
 }
 
-TEST(names_that_come_and_go)
-{
-	begin(edition(true, archive("{'a': " ENTRY(0) ", 'm': " ENTRY(1) "}"), NULL));
-	look_up("toc/m/gfx90a.co");
-	assert_int_equal(swap(edition(false,
-				      archive("{'m': " ENTRY(1) ", 'z': " ENTRY(
-					      2) ", 'q': " ENTRY(2) "}"),
-				      NULL)),
-			 4);
-	/* m has another archive's TOC now, so its content may differ */
-	assert_string_equal(notified, "name a; name q; name z; names; stat; "
-				      "name gfx90a.co; names; ");
-	end();
-}
-
 /* A reader in the middle of a listing sees each remaining name once. */
 TEST(listing_goes_on)
 {
@@ -338,29 +323,4 @@ TEST(archives_that_go_are_idle)
 	end();
 	for (unsigned i = 0; i < ARCHIVES; i++)
 		origin_unref(all[i]);
-}
-
-TEST(many_retired)
-{
-	static uint64_t inos[500];
-	size_t archives;
-
-	begin(edition(true, NULL));
-	for (int i = 0; i < 500; i++) {
-		char toc[200];
-
-		snprintf(toc, sizeof(toc), "{'x%d': " ENTRY(0) "}", i);
-		swap(edition(false, archive(toc), NULL));
-		snprintf(toc, sizeof(toc), "toc/x%d/gfx90a.co", i);
-		inos[i] = look_up(toc);
-	}
-	assert_int_equal(retired(&archives), 2 * 499);
-	assert_int_equal(archives, 499);
-	for (int i = 0; i < 500; i++) {
-		expect_bytes(inos[i], "aaaa");
-		inodes_forget(in, inos[i], 1);
-	}
-	assert_int_equal(retired(&archives), 499);
-	assert_int_equal(archives, 0);
-	end();
 }
