@@ -167,18 +167,6 @@ TEST(containers_are_seen_from_inside, set_up, tear_down)
 	assert_int_equal(limit(), 100 * MIB);
 }
 
-TEST(nonsense_is_no_limit, set_up, tear_down)
-{
-	put("/proc/self/cgroup", "\n:\n::\n0:\n0::\n9:memory\nx\n");
-	put("/proc/self/mountinfo", " - \n - cgroup2\n1 2 - cgroup2 x rw\n");
-	assert_true(limit() == CGROUP_NO_LIMIT);
-	put_version_2();
-	put("/sys/fs/cgroup/a.slice/memory.max", "-\n");
-	put("/sys/fs/cgroup/a.slice/b.service/memory.max", "");
-	assert_true(limit() == CGROUP_NO_LIMIT);
-	assert_false(full(0));
-}
-
 TEST(the_budget_fits_the_limit, set_up, tear_down)
 {
 	static const struct {

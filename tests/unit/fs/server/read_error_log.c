@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "fs/server/read_error_log.h"
-#include "tests/unit/edition_builder.h"
+#include "tests/unit/archive_builder.h"
 #include "tests/unit/unit.h"
 
 enum { ENTRIES = 2 * READ_ERRORS_KNOWN };
@@ -38,6 +38,21 @@ static int lines(void)
 	return n;
 }
 
+/* An archive with this TOC and one object. */
+static struct origin *archive(const char *path, const char *toc)
+{
+	struct ab a = ab_new(64);
+	struct origin *o = NULL;
+	struct kpackx_error why;
+	char file[32];
+
+	ab_put(&a, "aaaa", 4);
+	ab_toc(&a, "{'blobs': [{'offset': 64, 'size': 4}], 'toc': %s}", toc);
+	assert_int_equal(origin_new(ab_memfd(a.bytes, a.size, file), path, &o, &why), 0);
+	ab_free(&a);
+	return o;
+}
+
 static int begin_suite(void **state)
 {
 	char *toc = malloc(64 * ENTRIES), *at = toc;
@@ -47,8 +62,8 @@ static int begin_suite(void **state)
 	for (int i = 1; i < ENTRIES; i++)
 		at += sprintf(at, "'y#%d': {'gfx90a': {'ordinal': 0}}, ", i);
 	strcpy(at, "}");
-	first = eb_archive("/opt/a\n.kpack", toc);
-	second = eb_archive("/opt/b.kpack", "{'x': {'gfx90a': {'ordinal': 0}}}");
+	first = archive("/opt/a\n.kpack", toc);
+	second = archive("/opt/b.kpack", "{'x': {'gfx90a': {'ordinal': 0}}}");
 	free(toc);
 	first->serial = 1;
 	second->serial = 2;
@@ -88,24 +103,6 @@ TEST(not_too_many_lines, empty_log)
 	read_error_log_fini(&cs);
 	assert_int_equal(lines(), 21);
 	assert_string_equal(last, "kpackfs: and 80 more read errors\n");
-}
-
-/* With an interval of 0, every error is the first of its interval. */
-TEST(after_the_time_it_goes_on, empty_log)
-{
-	read_error_log_init(&cs, 1, 1000);
-	add(first, 0);
-	add(first, 1);
-	assert_int_equal(lines(), 1);
-	pthread_mutex_lock(&cs.lock);
-	cs.seconds = 0;
-	pthread_mutex_unlock(&cs.lock);
-	add(first, 1);
-	assert_int_equal(lines(),
-			 3); /* the count of suppressed errors, and a new error */
-	add(first, 1);
-	read_error_log_fini(&cs);
-	assert_int_equal(lines(), 3);
 }
 
 /* The number is logged when the period ends, even if no other read fails. */

@@ -130,24 +130,6 @@ TEST(taken_numbers_are_passed_over)
 	tree_free(t);
 }
 
-/* Every number is taken by another name. */
-static bool is_own(void *user, uint64_t ino, const struct kp_view *v,
-		   struct tree_node node)
-{
-	return ino == id_of(node);
-}
-
-TEST(all_may_be_moved)
-{
-	struct tree_taken taken = {is_own, NULL};
-	struct tree *t = numbered(&taken);
-
-	assert_found(t);
-	for (uint32_t i = 1; i < tree_size(t); i++)
-		assert_int_equal(tree_at(t, i).ino, id_of(tree_at(t, i)) + 1);
-	tree_free(t);
-}
-
 /* --- IDs that an archive was made for ------------------------------------------------ */
 
 /* The kernel knows another node by each of FILES numbers. */
