@@ -181,19 +181,9 @@ static const struct {
 	{"windows that grow",
 	 "file 1 20M window 2M wide_at 10M wide 8M make 8M 2 all 1 128K opened 1 >= 2 "
 	 "opened 1 <= 3 failures = 0 held_most <= 14M"},
-	{"windows that grow, for many readers",
-	 "file 1 20M window 2M wide_at 10M wide 8M make 8M 2 i 0 213 ( j 1 4 ( ask 1 "
-	 "i*96K "
-	 "96K ) run ) failures = 0 errors = 0"},
-	{"windows that grow, for readers before and behind",
-	 "file 1 20M window 2M wide_at 10M wide 8M make 8M 2 ask 1 9M 4K ask 1 10M 4K "
-	 "ask 1 11M 4K run failures = 0"},
 	{"windows that are too wide",
 	 "file 1 20M window 8M+1 file 2 20M window 2M wide_at 10M wide 9M make 8M 2 "
 	 "bad 1 0 4K opened 1 = 0 get 2 0 4K bad 2 11M 4K failures = 2"},
-	{"an end in a pass", "file 1 40M window 2M make 16M 2 i 0 3 ( ask_io 1 i*1M+4M "
-			     "100 ) at 1 3 ( stop ) run "
-			     "free failures = 0"},
 	/* decoding ahead */
 	{"the next entries are decoded ahead",
 	 "ahead files 0 15 900K make 64M 2 i 1 3 ( all i 128K ) opened 0 = 0 "
@@ -237,7 +227,4 @@ static const struct {
 	{"large entries are begun ahead",
 	 "ahead files 0 15 40M window 1M make 64M 2 i 1 3 ( all i 128K ) opened 4 = 1 "
 	 "opened 5 = 0 held <= 24M all 4 128K opened 4 = 1"},
-	{"an end while decoding ahead",
-	 "ahead files 0 15 1M make 64M 1 at 4 2 ( stop ) "
-	 "i 1 2 ( all i 128K ) ask 3 0 4K run free failures = 0"},
 };
