@@ -196,6 +196,9 @@ load mounting
 	mount.process = subprocess.Popen(["kpackfs", "-f", "src", "/dev/fd/%d" % fd], pass_fds=[fd])
 	os.close(fd)
 	assert text("mnt/a") == "one"
+	# one to know whether the mount is still its own, and not the one that was given, too
+	fds = "/proc/%d/fd/" % mount.process.pid
+	assert [os.readlink(fds + f) for f in os.listdir(fds)].count("/dev/fuse") == 1
 	mount.signal(signal.SIGTERM, mount.process.pid)
 	assert mount.wait() == 0 and not is_mounted()
 	END

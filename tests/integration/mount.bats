@@ -265,7 +265,7 @@ covers() { # FILE WHY
 	mkdir 'src,x'
 	echo "$good" | make_archive 'src,x/good.kpack'
 	m -r -n -v -o ro,nosuid,nodev,noexec,noatime,auto,noauto,user,users,nofail,_netdev \
-		-o x-systemd.automount,comment=hello,defaults,dev,suid,relatime 'src,x'
+		-o x-systemd.automount,comment=hello,defaults,dev,suid,relatime './/src,x/./'
 	check_good mnt
 	findmnt -no OPTIONS mnt >options
 	for o in ro nosuid nodev noexec noatime default_permissions; do grep -qw $o options; done
