@@ -4,7 +4,7 @@
 
 load packing.bash
 
-kpackfs() { timeout 600 "$KPACK_BIN/kpackfs" "$@"; }
+kpackfs() { "$KPACK_BIN/kpackfs" "$@"; }
 
 # The trees stay for the whole file; code objects for the next run, too.
 setup_file() {

@@ -531,13 +531,13 @@ alice_stops() { alice_mounts "$1" && kill -STOP $(alices); }
 	alice_stops "$T/tree/lib/$odd"
 	for place in tree "tree/lib/$odd" "tree/lib/$odd/lib"; do
 		for script in in-place overlay; do
-			run -1 timeout 600 "$contrib/mount/$script" "$place"
+			run -1 "$contrib/mount/$script" "$place"
 			[[ $output == *'another user has mounted'* || $output == *'a user other than root'* ]]
 		done
 	done
-	refuses 'another user than root has mounted' timeout 600 "$contrib/mount/environment.sh" "$T/tree/lib/$odd"
-	refuses 'a mount of another user' timeout 600 "$contrib/mount/in-place" packed "$T/tree/lib/$odd"
-	refuses 'another user has mounted' timeout 600 "$contrib/packaging/make-tarball" --name ab --version 1 tree out
+	refuses 'another user than root has mounted' "$contrib/mount/environment.sh" "$T/tree/lib/$odd"
+	refuses 'a mount of another user' "$contrib/mount/in-place" packed "$T/tree/lib/$odd"
+	refuses 'another user has mounted' "$contrib/packaging/make-tarball" --name ab --version 1 tree out
 	mkdir policies marked
 	printf '%s\n' "tree=$T/tree" arch=gfx942 do=thin >policies/x.conf
 	mkfat a.so
@@ -547,10 +547,10 @@ alice_stops() { alice_mounts "$1" && kill -STOP $(alices); }
 		"prune tree" "apply --policy-dir policies --state-dir state" \
 		"mark check marked" "mark restore -o restored marked/a.so" "prune marked"; do
 		# shellcheck disable=SC2086 # words
-		refuses 'another user has mounted a FUSE file system there' timeout 600 "$KPACK_BIN/kpack" $command
+		refuses 'another user has mounted a FUSE file system there' "$KPACK_BIN/kpack" $command
 	done
 	# a mount covers it without a look at its files
-	timeout 600 "$KPACKFS" packed/.kpack "$T/tree/lib"
+	"$KPACKFS" packed/.kpack "$T/tree/lib"
 	[ -e tree/lib/lib/rocblas/library/a.dat ]
 	umount -l tree/lib
 }
@@ -558,7 +558,7 @@ alice_stops() { alice_mounts "$1" && kill -STOP $(alices); }
 @test "another user's file system that never answers, on the way to archives" {
 	as_root
 	local refused='another user has mounted a FUSE file system there' source
-	shows() { timeout 600 cat mnt/.kpackfs/barrier >/dev/null && timeout 600 grep -qF -e "$1" mnt/.kpackfs/missing; }
+	shows() { cat mnt/.kpackfs/barrier >/dev/null && grep -qF -e "$1" mnt/.kpackfs/missing; }
 	prefix own lib/a.dat
 	prefix later lib/b.dat
 	mkdir silent theirs mnt
@@ -568,12 +568,12 @@ alice_stops() { alice_mounts "$1" && kill -STOP $(alices); }
 	alice_stops "$T/silent"
 	# at the start a source is refused
 	for source in silent silent/x.kpack own/../silent/lib/..; do
-		refuses "$refused" timeout 600 "$KPACKFS" "$source" "$T/mnt"
+		refuses "$refused" "$KPACKFS" "$source" "$T/mnt"
 	done
-	refuses "$refused" timeout 600 "$KPACKFS" own/.kpack "$T/silent/lib"
+	refuses "$refused" "$KPACKFS" own/.kpack "$T/silent/lib"
 	# and an archive that a link leads to is missing
 	ln -s "$T/silent/c.kpack" own/.kpack/c.kpack
-	timeout 600 "$KPACKFS" own/.kpack theirs/link "$T/mnt"
+	"$KPACKFS" own/.kpack theirs/link "$T/mnt"
 	[ -e mnt/lib/a.dat ]
 	[ -e mnt/lib/b.dat ]
 	shows "$refused"
@@ -591,7 +591,7 @@ alice_stops() { alice_mounts "$1" && kill -STOP $(alices); }
 	gone "^$KPACKFS .*$T/mnt"
 	# the directory of the mount gets covered: a signal ends the daemon
 	mkdir -p mnt/over/place
-	timeout 600 "$KPACKFS" own/.kpack "$T/mnt/over/place"
+	"$KPACKFS" own/.kpack "$T/mnt/over/place"
 	rm -r packed
 	alice_stops "$T/mnt/over"
 	pkill -TERM -o -f "^$KPACKFS .*$T/mnt"

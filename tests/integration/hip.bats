@@ -53,7 +53,7 @@ calls() { # RUNTIME LIBRARY OPTION...
 	list=$(preload "$python")
 	rm -f log raw
 	LD_LIBRARY_PATH=$1 STUB_LOG=$PWD/raw STUB_ARCHES=$agents ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 \
-		LD_PRELOAD=${list:+$list:}${HELPER-} timeout 600 \
+		LD_PRELOAD=${list:+$list:}${HELPER-} \
 		$python "$tools/hipcalls.py" --wrappers 3 "${@:3}" "$PWD/$2" >output.txt 2>messages.txt
 	! grep ' fault ' raw || return 1
 	cut -d ' ' -f 3- raw >log
@@ -427,7 +427,7 @@ load_registering() { # FILE
 	echo race:ld-linux >suppressions
 	[ "$KPACK_MODE" = release ] || runtime=$old/libamdhip64.so.5
 	TSAN_OPTIONS=${TSAN_OPTIONS-}:suppressions=$PWD/suppressions ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 LD_LIBRARY_PATH=$old \
-		KPACK_HIP_ARCH=gfx1030,gfx1100 LD_PRELOAD=${list:+$list:}$helper${runtime:+:$runtime} timeout 600 \
+		KPACK_HIP_ARCH=gfx1030,gfx1100 LD_PRELOAD=${list:+$list:}$helper${runtime:+:$runtime} \
 		"$stub/threads" "$PWD"/packed/lib/lib{x,y,z}.so >output.txt 2>messages.txt || { cat messages.txt; false; }
 	diff - output.txt <<<right
 	diff - <(sort -u messages.txt) <<<"handle set"
@@ -549,7 +549,7 @@ decodes() { $python -c 'import json; print(json.load(open("mnt/.kpackfs/stats"))
 
 mounts_bundles() { # OPTION... ARCHIVES
 	mkdir -p mnt
-	timeout 600 "$KPACK_BIN/kpackfs" "$@" mnt
+	"$KPACK_BIN/kpackfs" "$@" mnt
 }
 
 @test "what hides a mount is not mapped in its place" {
@@ -575,7 +575,7 @@ mounts_bundles() { # OPTION... ARCHIVES
 	export KPACK_HIP_ARCH=gfx90a,gfx1030,gfx1100 KPACK_HIP_DEBUG=1
 	# as for files of databases: a mount of the same archives that shows no bundles
 	mkdir plain
-	timeout 600 "$KPACK_BIN/kpackfs" packed/.kpack plain
+	"$KPACK_BIN/kpackfs" packed/.kpack plain
 	mounts_bundles -o bundles packed/.kpack
 	STUB_DEFERRED=1 helped "$old" packed/lib/libx.so --after "cat mnt/.kpackfs/stats; grep -c mnt/hipfb/lib/libx.so/ /proc/\$PPID/maps"
 	# nothing was decoded before the launches, and nothing copied
@@ -594,7 +594,7 @@ mounts_bundles() { # OPTION... ARCHIVES
 	original
 	export LD_LIBRARY_PATH=$old STUB_LOG=$PWD/raw STUB_ARCHES=$agents
 	rm -f raw
-	PATH=$KPACK_BIN:$PATH KPACKFS_SOURCES=$T/packed/.kpack KPACKFS_MOUNTPOINT=$T/mnt KPACKFS_OPTIONS=ro,bundles timeout 600 \
+	PATH=$KPACK_BIN:$PATH KPACKFS_SOURCES=$T/packed/.kpack KPACKFS_MOUNTPOINT=$T/mnt KPACKFS_OPTIONS=ro,bundles \
 		"$KPACK_SRC/contrib/container/entrypoint" kpack run -v --arch gfx90a,gfx1030,gfx1100 -- \
 		$python "$tools/hipcalls.py" --wrappers 3 packed/lib/libx.so >output.txt 2>messages.txt
 	diff - output.txt <<<"3 set, 0 NULL"

@@ -4,7 +4,7 @@
 
 load databases.bash
 
-loader() { timeout 600 "$KPACK_BIN/tests/loaders/$1" "${@:2}"; }
+loader() { "$KPACK_BIN/tests/loaders/$1" "${@:2}"; }
 
 fft=fft_rtc_fwd_len20_factors_2_10_wgs_64_tpt_2_halfLds_dim1_sp_ip_CI_unitstride_sbrr_
 fft+=dirReg_intrinsicReadWrite

@@ -69,29 +69,3 @@ unmount() {
 nobody() { setpriv --reuid=nobody --regid=nogroup --clear-groups "$@"; }
 
 must_be_root() { [ "$(id -u)" = 0 ] || skip "needs root"; }
-
-# For home.bats only.
-
-# eventually COMMAND...: true once it is; false when it is not for a long time
-eventually() {
-	for _ in $(seq 2400); do
-		! "$@" || return 0
-		read -rt 0.05 <> <(:) || :
-	done
-	echo "never: $*"
-	return 1
-}
-
-# Stop processes, to their last thread: one that takes up a request before it stops makes
-# the reader that waits for the answer unkillable.
-stop() { # PID...
-	kill -STOP "$@"
-	eventually all_stopped "$@"
-}
-
-all_stopped() { # PID...
-	local p
-	for p; do
-		! grep -qs '^State:.[^T]' /proc/"$p"/task/*/status || return 1
-	done
-}

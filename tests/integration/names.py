@@ -76,7 +76,7 @@ KPACK = None
 def kpack(*argv, judge=True, env=None, statuses=(0, 1), stderr=False):
     """Run a command; both outputs must be fit for terminals.  Returns standard output."""
     where = " ".join(repr(os.fsdecode(a)) if isinstance(a, bytes) else a for a in argv)
-    run = subprocess.run([KPACK, *argv], stdin=subprocess.DEVNULL, capture_output=True, timeout=600,
+    run = subprocess.run([KPACK, *argv], stdin=subprocess.DEVNULL, capture_output=True,
                          env=dict(os.environ, **env) if env else None)
     if run.returncode not in statuses:
         fault(where, "exit %d: %r" % (run.returncode, run.stderr[-500:]))

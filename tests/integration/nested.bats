@@ -16,7 +16,7 @@ have() {
 	done
 }
 
-kpack() { timeout 600 "$KPACK_BIN/kpack" "$@"; }
+kpack() { "$KPACK_BIN/kpack" "$@"; }
 hip() { clang-22 -x hip -nogpuinc -nogpulib -O1 --offload-arch=gfx1100 --offload-arch=gfx90a "$@"; }
 
 source_file() {
@@ -137,7 +137,7 @@ by_llvm() {
 same_archives() {
 	local target=openmp-amdgcn-amd-amdhsa--gfx90a
 	$bundler -type=a -unbundle -targets=$target -input=$1 -output=theirs.a "${@:2}"
-	timeout 600 "$KPACK_BIN/clang/clang-offload-bundler" -type=a -unbundle -targets=$target \
+	"$KPACK_BIN/clang/clang-offload-bundler" -type=a -unbundle -targets=$target \
 		-input=$1 -output=ours.a "${@:2}"
 	cmp theirs.a ours.a
 }

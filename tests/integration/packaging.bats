@@ -51,7 +51,7 @@ dpkg_in() { # ROOT ARGUMENT...
 
 # Launch the kernels of LIBRARY on a device of each AGENT: what they return, one line.
 launch() { # LIBRARY AGENT...
-	LD_LIBRARY_PATH=$examples EXAMPLE_DEVICES=${*:2} timeout 600 $python "$tools/launch.py" \
+	LD_LIBRARY_PATH=$examples EXAMPLE_DEVICES=${*:2} $python "$tools/launch.py" \
 		--wrappers 3 --devices $(($# - 1)) "$1" 2>messages | sed 's/.*: //' | paste -sd ' '
 }
 

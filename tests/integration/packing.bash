@@ -5,7 +5,7 @@ python=/usr/bin/python3
 tools=$BATS_TEST_DIRNAME
 export PYTHONDONTWRITEBYTECODE=1
 
-kpack() { timeout 600 "$KPACK_BIN/kpack" "$@"; }
+kpack() { "$KPACK_BIN/kpack" "$@"; }
 # kpack in a hurry: its pauses are short, and it finds no package manager (tests/sweep/faults.c).
 hurry() {
 	SWEEP=none LD_PRELOAD="$(ldd "$KPACK_BIN/kpack" | awk '$1 ~ /^lib[at]san/ { print $3 }' | xargs) $KPACK_BIN/tests/sweep/faults.so" \
@@ -57,38 +57,6 @@ as_nobody() {
 	setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
 }
 
-# Of the numbers of calls at which a program is to be killed: in an ASan build every other one, because it
-# looks at the code of the next run, which is nearly the same for neighbours.
-moments() { # N...
-	case $KPACK_MODE in
-	asan) printf '%s\n' "$@" | awk 'NR % 2 == 1' ;;
-	*) echo "$@" ;;
-	esac
-}
-
-# Kill a run with SIGNAL after so many milliseconds, or sooner if it would end before: the machine may be
-# fast, or this process late.  Called again and again, BEGIN removes what a finished run made.  A run that
-# gets the signal and ends well may have been at its end, or at its beginning; five of them ignore the signal.
-kill_run() { # SIGNAL MILLISECONDS BEGIN COMMAND...
-	local signal=$1 ms=$2 begin=$3 pid status got ignored=0
-	shift 3
-	for _ in $(seq 30); do
-		$begin
-		# bash makes what it starts with & ignore SIGINT
-		env --default-signal=INT "$@" 3>&- &
-		pid=$!
-		sleep "$(printf '%d.%03d' $((ms / 1000)) $((ms % 1000)))"
-		got=1 status=0
-		kill -"$signal" $pid || got=0
-		wait $pid || status=$?
-		[ $status -eq 0 ] || break
-		[ $got -eq 1 ] || ms=$((ms / 2))
-		ignored=$((ignored + got))
-		[ $ignored -lt 5 ] || break
-	done
-	[ $status -gt 128 ] || { echo "exit $status"; return 1; }
-}
-
 # The number of mounts below this test's directory.
 mounts() { awk -v t="$T/" 'index($2, t) == 1 { n++ } END { print n + 0 }' /proc/self/mounts; }
 
@@ -114,7 +82,7 @@ gone() {
 # Wait for TEXT in what the processes print whose stderr is the FIFO at descriptor 8.
 said() {
 	local line
-	while read -rt 600 line <&8; do
+	while read -r line <&8; do
 		[[ $line != *"$1"* ]] || return 0
 	done
 	return 1

@@ -273,7 +273,7 @@ unchanged() { [ "$(apply)" = "rocm: $T/tree: nothing changed" ]; }
 		mkdir wait
 		"$@" >/dev/null &
 		first=$!
-		read -rt 600 _ <&6
+		read -r _ <&6
 	}
 	wait_for() { # COMMAND...: that waits for the script
 		"$@" >/dev/null 2>err 3>&- 4>&- &

@@ -7,7 +7,7 @@ stub=$KPACK_BIN/tests/stub
 export PYTHONDONTWRITEBYTECODE=1 LC_ALL=C
 offload=(--offload-arch=gfx1100 --offload-arch=gfx90a:sramecc-:xnack+)
 
-kpack() { timeout 600 "$KPACK_BIN/kpack" "$@"; }
+kpack() { "$KPACK_BIN/kpack" "$@"; }
 elfcheck() { $python "$tools/elfcheck.py" "$@"; }
 hosts() { $python "$tools/hosts.py" "$@"; }
 hip() { clang-22 -x hip -nogpuinc -nogpulib -O1 -gdwarf-4 -fexceptions "${offload[@]}" "$@"; }
@@ -92,7 +92,7 @@ is_program() { # FILE
 run_program() { # PROGRAM ARGUMENT...
 	local list
 	list=$(preload "$1")
-	LD_PRELOAD=${list:+$list:}${HELPER-} ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 timeout 600 "$@"
+	LD_PRELOAD=${list:+$list:}${HELPER-} ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 "$@"
 }
 
 # Load a library, or run a program, and call FUNCTION of a library.

@@ -9,7 +9,7 @@ python=/usr/bin/python3
 tools=$BATS_TEST_DIRNAME
 export PYTHONDONTWRITEBYTECODE=1 LC_ALL=C
 
-kpack() { timeout 600 "$KPACK_BIN/kpack" "$@"; }
+kpack() { "$KPACK_BIN/kpack" "$@"; }
 readkpack() { $python "$tools/readkpack.py" "$@"; }
 
 # Sets LIB to the library of that name.

@@ -55,7 +55,7 @@ build() {
 }
 
 launch() { # LIBRARY AGENT
-	LD_LIBRARY_PATH=$examples EXAMPLE_DEVICES=$2 timeout 600 $python "$tools/launch.py" --wrappers 3 "$1" 2>messages |
+	LD_LIBRARY_PATH=$examples EXAMPLE_DEVICES=$2 $python "$tools/launch.py" --wrappers 3 "$1" 2>messages |
 		sed 's/.*: //' | sort -u
 }
 

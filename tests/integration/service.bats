@@ -37,7 +37,7 @@ archive() { # FILE KEY
 # await EVENT: read what the service does until this happens; events has all so far
 await() {
 	local line
-	while IFS= read -rt 600 -u 5 line; do
+	while IFS= read -r -u 5 line; do
 		echo "$line" >>events
 		[[ ! $line =~ ^($1)$ ]] || return 0
 	done
@@ -123,7 +123,6 @@ gone() { ! pgrep -f "kpackfs .*$T/"; }
 	os.chdir(sys.argv[1])
 	for address in "notify", "\0kpackfs-test-" + sys.argv[1]:
 	    heard = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-	    heard.settimeout(600)
 	    name = "@" + address[1:] if address[0] == "\0" else sys.argv[1] + "/notify"
 	    heard.bind(address)
 	    with subprocess.Popen(["kpackfs", "-f", "src", "mnt"],
@@ -225,7 +224,7 @@ for fd in 7, 8:
 		chown -R nobody etc mnt src .
 		# the user may not search the project's directory
 		cp "$KPACK_BIN/kpackfs" "$BATS_TEST_DIRNAME/service.py" "$units/user/kpackfs@.service" .
-		run -0 runuser -u nobody -- env "PATH=$T:$PATH" "TEST_RUN=$T" "TEST_ETC=$T/etc" timeout 600 \
+		run -0 runuser -u nobody -- env "PATH=$T:$PATH" "TEST_RUN=$T" "TEST_ETC=$T/etc" \
 			bash -c 'mkfifo feed; /usr/bin/python3 "$1" "$2" "$3" >feed & pid=$!
 				while read -r line; do
 					echo "$line"
@@ -275,7 +274,7 @@ calls_of() { # @SET|CALL...
 	grep -qx umount2 allowed
 	mkfifo up
 	strace -f -qq -o trace sh -c 'kpackfs -o arch=all "$1/src" "$1/mnt" && echo >up' sh "$T" 2>log 3>&- &
-	read -rt 600 <up
+	read -r <up
 	serves
 	archive src/b.kpack b
 	cat mnt/.kpackfs/barrier >/dev/null
