@@ -153,11 +153,6 @@ uint64_t kp_shared_object_stored(const struct kp_shared *s, uint32_t object)
 	return s->objects[object].stored;
 }
 
-int kp_shared_fd(const struct kp_shared *s)
-{
-	return s->fd;
-}
-
 uint64_t kp_shared_block_size(const struct kp_shared *s)
 {
 	return s->block_size;

@@ -95,8 +95,6 @@ uint64_t kp_shared_block_size(const struct kp_shared *s);
 uint64_t kp_shared_dictionary_size(const struct kp_shared *s); /* 0: there is none */
 uint64_t kp_shared_unique_size(const struct kp_shared *s);
 
-int kp_shared_fd(const struct kp_shared *s); /* the archive's file, borrowed */
-
 /* A frame as it is stored. */
 struct kp_shared_frame {
 	uint64_t offset, stored; /* in the file */

@@ -120,11 +120,3 @@ bool gpu_group_has(const char *group, struct kp_span target)
 
 	return s && (strcmp(s->name, group) == 0 || strcmp(s->family, group) == 0);
 }
-
-const char *gpu_group_family(const char *group)
-{
-	for (size_t i = 0; i < KP_COUNT(table); i++)
-		if (strcmp(table[i].name, group) == 0)
-			return same_family(table[i].family);
-	return same_family(group);
-}

@@ -35,7 +35,4 @@ const char *gpu_group_name(struct kp_span name);
 /* Whether TARGET, as for gpu_subfamily_of, is in GROUP, a name from gpu_group_name. */
 bool gpu_group_has(const char *group, struct kp_span target);
 
-/* The family of the sub-family GROUP; for a family, GROUP itself. */
-const char *gpu_group_family(const char *group);
-
 #endif

@@ -8,7 +8,7 @@
  *   method     6 u16  6 u16  6 u16    0 zlib, 1 zstd
  *   size       -      8 u32  8 u64    of header and data
  *   decoded    8 u32  12 u32 16 u64
- *   hash       12 u64 16 u64 24 u64   MD5's first half: kp_ccob_check
+ *   hash       12 u64 16 u64 24 u64   MD5's first half: kp_ccob_hash
  *   data       20     24     32
  *
  * zstd's data are frames, skippable ones too, as ZSTD_decompress takes them; behind zlib's

@@ -44,16 +44,6 @@ bool kp_ccob_form_ok(const struct kp_ccob_form *form);
 /* Return the hash that a header states for PAYLOAD. */
 uint64_t kp_ccob_hash(struct kp_span payload);
 
-/*
- * Read FORM of container NUMBER of LIST, a CCOB at any depth of the scanned SRC.  *FITS
- * becomes true if its hash is that of its decoded PAYLOAD.  A wrong hash is no failure,
- * because readers, LLVM's too, accept such files.
- */
-kpack_error_t kp_ccob_check(const struct kp_source *src, const struct kp_containers *list,
-			    size_t number, const struct kp_payload *payload,
-			    struct kp_ccob_form *form, bool *fits,
-			    struct kpackx_error *why);
-
 /* The search for the compressor of one file's containers; begins as KP_CCOB_SEARCH. */
 struct kp_ccob_search {
 	struct kp_ccob_form like; /* the last form that gave the same bytes; or level 0 */

@@ -278,43 +278,6 @@ uint64_t kp_ccob_hash(struct kp_span payload)
 	return kp_le64(digest);
 }
 
-/*
- * True if the hash in FORM is that of PAYLOAD, which is in memory as decoded payloads
- * are.
- */
-static bool hash_fits(const struct kp_ccob_form *form, const struct kp_payload *payload)
-{
-	struct kp_span bytes = {payload->source.mem, (size_t)payload->source.size};
-
-	return payload->source.fd < 0 && form->hash == kp_ccob_hash(bytes);
-}
-
-kpack_error_t kp_ccob_check(const struct kp_source *src, const struct kp_containers *list,
-			    size_t number, const struct kp_payload *payload,
-			    struct kp_ccob_form *form, bool *fits,
-			    struct kpackx_error *why)
-{
-	const struct kp_container *c = &list->items[number];
-	struct kp_payload around = {.source = *src};
-	struct kp_source image = *src;
-	kpack_error_t err = KPACK_SUCCESS;
-
-	if (c->inside != KP_NOWHERE) {
-		const struct kp_image *in = &list->images[c->inside];
-
-		KP_TRY(kp_containers_load(src, list, in->container, &around, why));
-		if (!kp_source_sub(&around.source, in->offset, in->size, &image))
-			err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				      "an image passes the end of its container");
-	}
-	if (!err)
-		err = kp_ccob_form_read(&image, c, form, why);
-	kp_payload_fini(&around);
-	if (!err)
-		*fits = hash_fits(form, payload);
-	return err;
-}
-
 static void put_header(const struct kp_ccob_form *form, uint64_t size, uint64_t decoded,
 		       uint8_t *out)
 {

@@ -73,11 +73,6 @@ void wheel_in_close(struct wheel_in *w)
 	free(w);
 }
 
-const char *wheel_in_path(const struct wheel_in *w)
-{
-	return w->path;
-}
-
 struct kp_source wheel_in_source(const struct wheel_in *w)
 {
 	return kp_source_fd(w->fd, 0, w->size);
@@ -90,11 +85,6 @@ struct kp_source wheel_in_bytes(const struct wheel_in *w, size_t member)
 	return kp_source_fd(w->fd, m->at, m->compressed);
 }
 
-uint64_t wheel_in_file_size(const struct wheel_in *w)
-{
-	return w->size;
-}
-
 const struct wheel_member *wheel_in_members(const struct wheel_in *w, size_t *count)
 {
 	*count = w->list.count;
@@ -104,11 +94,6 @@ const struct wheel_member *wheel_in_members(const struct wheel_in *w, size_t *co
 bool wheel_in_find(const struct wheel_in *w, const char *path, size_t *member)
 {
 	return wheel_list_find(&w->list, kp_span_str(path), member);
-}
-
-bool wheel_in_case_clash(const struct wheel_in *w, size_t *a, size_t *b)
-{
-	return wheel_list_case_clash(&w->list, a, b);
 }
 
 kpack_error_t wheel_reader_new(const struct wheel_in *w, struct wheel_reader **out,

@@ -52,8 +52,6 @@ kpack_error_t wheel_in_open(const char *path, struct wheel_in **out,
 			    struct kpackx_error *why);
 void wheel_in_close(struct wheel_in *w); /* accepts NULL */
 
-const char *wheel_in_path(const struct wheel_in *w); /* as given */
-uint64_t wheel_in_file_size(const struct wheel_in *w);
 /* All bytes of the file. */
 struct kp_source wheel_in_source(const struct wheel_in *w);
 
@@ -65,9 +63,6 @@ struct kp_source wheel_in_bytes(const struct wheel_in *w, size_t member);
 
 /* Find the index of the member PATH; false: it does not exist. */
 bool wheel_in_find(const struct wheel_in *w, const char *path, size_t *member);
-
-/* Find two members whose names differ only in case; false: there are none. */
-bool wheel_in_case_clash(const struct wheel_in *w, size_t *a, size_t *b);
 
 /* A reader of members for one thread.  The wheel outlives it; the caller frees *OUT. */
 struct wheel_reader;

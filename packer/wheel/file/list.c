@@ -205,30 +205,3 @@ void wheel_list_fini(struct wheel_list *list)
 	free(list->by_path);
 	*list = (struct wheel_list){0};
 }
-
-static int by_folded(const void *a, const void *b, void *arg)
-{
-	const struct wheel_list *list = arg;
-
-	return strcasecmp(list->members[*(const uint32_t *)a].path,
-			  list->members[*(const uint32_t *)b].path);
-}
-
-bool wheel_list_case_clash(const struct wheel_list *list, size_t *a, size_t *b)
-{
-	uint32_t *folded;
-	bool found = false;
-
-	if (list->count < 2)
-		return false;
-	folded = xmalloc(list->count * sizeof(*folded));
-	memcpy(folded, list->by_path, list->count * sizeof(*folded));
-	qsort_r(folded, list->count, sizeof(*folded), by_folded, (void *)list);
-	for (size_t i = 1; i < list->count && !found; i++) {
-		found = by_folded(&folded[i - 1], &folded[i], (void *)list) == 0;
-		*a = folded[i - 1];
-		*b = folded[i];
-	}
-	free(folded);
-	return found;
-}

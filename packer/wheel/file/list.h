@@ -21,6 +21,5 @@ kpack_error_t wheel_list_read(struct wheel_list *list, const struct central *cen
 void wheel_list_fini(struct wheel_list *list);
 
 bool wheel_list_find(const struct wheel_list *list, struct kp_span path, size_t *member);
-bool wheel_list_case_clash(const struct wheel_list *list, size_t *a, size_t *b);
 
 #endif

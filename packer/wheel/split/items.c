@@ -245,19 +245,3 @@ void wheel_items_fini(struct wheel_items *list)
 	free(list->items);
 	*list = (struct wheel_items){0};
 }
-
-kpack_error_t wheel_item_size(const struct wheel_item *item, uint64_t *size,
-			      struct kpackx_error *why)
-{
-	struct stat st;
-	size_t count;
-
-	if (!item->disk) {
-		*size = wheel_in_members(item->source->in, &count)[item->member].size;
-		return KPACK_SUCCESS;
-	}
-	if (below_lstat(item->disk, &st) < 0)
-		return below_fail(why, "%s: cannot stat", item->path);
-	*size = (uint64_t)st.st_size;
-	return KPACK_SUCCESS;
-}

@@ -49,8 +49,4 @@ void wheel_items_fini(struct wheel_items *list);
  */
 bool wheel_items_made(const struct dist_info *info, const char *path);
 
-/* The size of the item in bytes: of its file on disk or of the source's member. */
-kpack_error_t wheel_item_size(const struct wheel_item *item, uint64_t *size,
-			      struct kpackx_error *why);
-
 #endif
