@@ -12,7 +12,6 @@
 #include "packer/files/below.h"
 
 struct wheel_in {
-	char *path;
 	int fd;
 	uint64_t size;
 	struct wheel_list list;
@@ -49,7 +48,6 @@ kpack_error_t wheel_in_open(const char *path, struct wheel_in **out,
 	kpack_error_t err;
 
 	w->fd = -1;
-	w->path = xstrdup(path);
 	err = below_file_open(path, &w->fd, &st, why);
 	if (!err) {
 		w->size = (uint64_t)st.st_size;
@@ -69,7 +67,6 @@ void wheel_in_close(struct wheel_in *w)
 	wheel_list_fini(&w->list);
 	if (w->fd >= 0)
 		close(w->fd);
-	free(w->path);
 	free(w);
 }
 
