@@ -60,6 +60,7 @@ isolated() {
 
 @test "a mount of the host in a container: below a directory with rslave, bound itself, and for its users" {
 	must_be_root
+	user_namespaces
 	mounts <<-'END'
 	def run(*command):
 	    return subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout.decode().strip()

@@ -19,10 +19,11 @@ load packing
 	mkdir dir
 	cp gfx900.kpack dir/s-all.kpack
 	mkfifo told
-	exec 8<dir 9<>told
+	exec 8<dir
 	flock 8
-	kpack merge -q --force -o dir/s-all.kpack dir gfx1030.kpack 2>&9 4>&- 8<&- &
+	kpack merge -q --force -o dir/s-all.kpack dir gfx1030.kpack 2>told 4>&- 8<&- &
 	pid=$!
+	exec 9<told
 	read -r said <&9
 	[[ $said == *"dir: note: another process has locked it: waiting"* ]]
 	# a new archive needs no lock

@@ -79,7 +79,7 @@ gone() {
 		        pass' $(pgrep -f "$1")
 }
 
-# Wait for TEXT in what the processes print whose stderr is the FIFO at descriptor 8.
+# Wait for TEXT in what the processes print whose stderr is the FIFO at descriptor 8, at most until they end.
 said() {
 	local line
 	while read -r line <&8; do
@@ -88,14 +88,12 @@ said() {
 	return 1
 }
 
-# Objects with DWARF: one with a build ID, one with compressed DWARF and none.  The hashes of what
-# LLVM 22's llvm-strip --strip-debug and llvm-objcopy --only-keep-debug make of them:
+# An object with DWARF and a build ID.  The hashes of what LLVM 22's llvm-strip --strip-debug and
+# llvm-objcopy --only-keep-debug make of it:
 with_id=$BATS_TEST_DIRNAME/../fuzz/corpus/strip/good-build-id
 with_id_stripped=7f8905818601b640852f01c683a4cdd76348b8d1a4bc553c787f5a97cafc03b2
 with_id_debug=db1a1a17fcb67dd238255bba33705f49005661c15afcf7c3e8f7755d01ff55c5
 build_id=dd/98d74722e4ddf5dca453da67b26d83df9b4285
-no_id=$BATS_TEST_DIRNAME/../fuzz/corpus/strip/good-compressed
-no_id_stripped=f1e35cf997c93dad26f821be2ed19dd19e21332379b9310ff3e58b1fa0d47f3c
 
 # A library of 24 bundles that have, for gfx1100, these objects in turn.
 debug_library() { # OUT CCOB-VERSION OBJECT...

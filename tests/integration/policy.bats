@@ -256,7 +256,6 @@ unchanged() { [ "$(apply)" = "rocm: $T/tree: nothing changed" ]; }
 	# a script that a run calls waits in its first command, before it locks anything itself
 	mkdir stubs
 	mkfifo begun go err
-	exec 6<>begun 8<>err
 	for program in "$(command -v realpath)" "$KPACK_BIN/kpackfs"; do
 		cat >"stubs/${program##*/}" <<-END
 			#!/bin/bash
@@ -271,13 +270,14 @@ unchanged() { [ "$(apply)" = "rocm: $T/tree: nothing changed" ]; }
 	slow() { PATH=$T/stubs:$PATH exec "$KPACK_BIN/kpack" apply --policy-dir policies --state-dir state "$@" 3>&- 4>&-; }
 	begin() { # COMMAND...: until its script is at work
 		mkdir wait
-		"$@" >/dev/null &
+		"$@" >/dev/null 7>begun &
 		first=$!
-		read -r _ <&6
+		read -r _ <begun
 	}
 	wait_for() { # COMMAND...: that waits for the script
-		"$@" >/dev/null 2>err 3>&- 4>&- &
+		"$@" >/dev/null 2>err 3>&- 4>&- 8<&- &
 		second=$!
+		exec 8<err
 		said "run/.lock: note: another process has locked it: waiting"
 		echo >go
 		wait $second

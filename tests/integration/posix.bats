@@ -11,12 +11,12 @@ posix() {
 	{
 		cat <<-'END'
 		import stat, struct
-		libc.syscall.restype = ctypes.c_long
+		libc.getdents64.restype = ctypes.c_ssize_t
 		def listing(fd, size):
 		    """[(inode, position behind it, type, name)], through a buffer of SIZE bytes."""
 		    buf, rows = ctypes.create_string_buffer(size), []
 		    while True:
-		        n = libc.syscall(ctypes.c_long(217), fd, buf, size)  # getdents64
+		        n = libc.getdents64(fd, buf, ctypes.c_size_t(size))
 		        if n < 0 and ctypes.get_errno() == errno.EINVAL and size < 1000:
 		            size = 1000  # the name did not fit
 		            buf = ctypes.create_string_buffer(size)

@@ -11,10 +11,10 @@ SIGTERM stops the service, SIGHUP reloads it.  Events:
     gave up             the service must not be restarted
     stopped             the service has stopped for good
 
-Our units use Type=notify, KillMode=process, TimeoutStopSec=, Restart=on-failure,
+Our units use Type=notify, KillMode=process, Restart=on-failure,
 RestartPreventExitStatus=, Environment=, EnvironmentFile=, ExecStartPre=, ExecReload=, %f, %i, %E,
 $$, ${V} and $V.
-Times are a tenth of the unit's.
+It is started again at once, and stopping has no limit, of whichever time the unit says.
 """
 import os
 import re
@@ -93,7 +93,7 @@ class Service:
         self.wake, write = os.pipe()
         os.set_blocking(write, False)
         signal.set_wakeup_fd(write)
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGALRM):
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD):
             signal.signal(number, lambda *_: None)
 
     def run_others(self, name, variables):
@@ -127,7 +127,6 @@ class Service:
         """The main process has; others are let live.  Start it again?"""
         code = self.main.returncode
         assert self.unit.one("KillMode") == "process"
-        signal.setitimer(signal.ITIMER_REAL, 0)
         say("ended", code)
         if self.stopping or code == 0:
             return False
@@ -135,17 +134,12 @@ class Service:
             say("gave up")
             return False
         assert self.unit.one("Restart") == "on-failure"
-        select.select([], [], [], float(self.unit.one("RestartSec", "0.1")) / 10)
         return True
 
     def signalled(self, number):
         if number == signal.SIGTERM:
             self.stopping = True
             self.main.send_signal(signal.SIGTERM)
-            # systemd does not wait so long, but machines of tests are slow
-            signal.setitimer(signal.ITIMER_REAL, float(self.unit.one("TimeoutStopSec")) * 20)
-        elif number == signal.SIGALRM:
-            self.main.send_signal(signal.SIGKILL)
         elif number == signal.SIGHUP:
             self.run_others("ExecReload", {"MAINPID": str(self.main.pid)})
 

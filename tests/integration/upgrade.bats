@@ -46,10 +46,18 @@ teardown() {
 	[ -n "${T-}" ] || return 0
 	exec 7<&-
 	findmnt -rno TARGET | grep "^$T/" | tac | while IFS= read -r m; do umount "$m" || umount -l "$m"; done
-	for _ in $(seq 2400); do
-		pgrep -f 'kpackfs .* /opt/kpack-test/' >/dev/null || break
-		read -rt 0.05 <> <(:) || :
-	done
+	# what still runs in it ends with its mounts
+	$python - "$T/root" <<-'END'
+	import os, select, sys
+	for pid in filter(str.isdigit, os.listdir("/proc")):
+	    try:
+	        ended = os.pidfd_open(int(pid))
+	        if os.readlink("/proc/%s/root" % pid) == sys.argv[1]:
+	            select.select([ended], [], [])
+	        os.close(ended)
+	    except OSError:  # it has ended, or is not ours
+	        pass
+	END
 	rm -rf "$T"
 }
 
