@@ -63,25 +63,22 @@ load mounting
 
 @test "a storm of changes is one reload; other names are no event; SIGHUP tries again what was refused" {
 	mounts <<-'END'
-	import time
 	open("src/bad.kpack", "w").write("nonsense")
 	archive("src/a.kpack", {"same": b"one", "../out": b"x"})
 	archive("src/b.kpack", {"same": b"two"})
 	mount = Mount("-v")
 	archive("new", {"b": b"bbb"})
-	# what is written to names that do not end in .kpack is no change
-	most, begin = 2, time.monotonic()
-	then = begin
+	# it hears of all at once; what is written to names that do not end in .kpack is no change
+	mount.signal(signal.SIGSTOP)
+	os.waitpid(mount.supervisor, os.WUNTRACED)
 	for i in range(1000):
 	    name = "src/x%d" % i if i % 2 else "src/x%d.kpack" % i
 	    os.link("new", name)
 	    os.unlink(name)
-	    now = time.monotonic()
-	    most, then = most + (now - then >= 0.05), now
 	os.rename("new", "src/0.kpack")
+	mount.signal(signal.SIGCONT)
 	mount.until(lambda: os.path.exists("mnt/b"))
-	# one, and another behind each tenth of a second without changes, and each ten seconds of them
-	assert mount.stats()["reloads"] <= most + int(time.monotonic() - begin) // 10
+	assert mount.stats()["reloads"] == 1
 	log = text(mount.log)
 	assert log.count("bad.kpack: ") == 1 and log.count("kpackfs: same: ") == 1 and log.count("key is no path") == 1, log
 	for pid in (mount.supervisor, mount.server):
@@ -206,9 +203,13 @@ load mounting
 
 # No manager hears these mounts: it would be told, and the supervisor would leave the server alone.
 both_get() { # LATER
-	mounts "$1" <<-'END'
+	PRELOADED=$(preloaded) mounts "$1" <<-'END'
 	archive("src/a.kpack", {"a": b"one"})
+	with open("faults", "w") as f:
+	    f.write("....")
+	os.environ.update(FAULTS=os.path.abspath("faults"), LD_PRELOAD=os.environ["PRELOADED"])
 	start("src", "mnt")
+	del os.environ["LD_PRELOAD"]
 	server = json.load(open("mnt/.kpackfs/stats"))["pid"]
 	supervisor = int(text("/proc/%d/stat" % server).rpartition(")")[2].split()[1])
 	ended = os.pidfd_open(server)
@@ -225,9 +226,8 @@ both_get() { # LATER
 	    until_unmounted()
 	    assert alive() and f.read() == "one"
 	    if sys.argv[1] == "later":  # it counts half a second after the first
-	        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
-	        signal.setitimer(signal.ITIMER_REAL, 0.6)
-	        signal.sigwait([signal.SIGALRM])
+	        with open("faults", "w") as f:
+	            f.write("...l")
 	        os.kill(supervisor, signal.SIGTERM)
 	        os.waitpid(supervisor, 0)
 	os.waitpid(supervisor, 0) if sys.argv[1] != "later" else None
@@ -237,7 +237,6 @@ both_get() { # LATER
 
 @test "signals to both processes at once are one" { both_get once; }
 
-# bats test_tags=all
 @test "a later signal ends what is in use" { both_get later; }
 
 @test "one of the two processes is killed" {
@@ -248,16 +247,13 @@ both_get() { # LATER
 	    mount.server
 	    mount.signal(signal.SIGKILL)
 	    mount.wait()
-	    while b"supervisor has gone" not in os.read(log, 4096):
-	        pass
-	    return os.pidfd_open(mount.server)
+	    mount.says("supervisor has gone")
 	# there is no sandbox: SIGTERM unmounts, lazily what is in use, and not what is below
 	os.mkfifo("log")
-	log = os.open("log", os.O_RDWR)
 	if ROOT:
 	    subprocess.run(["mount", "-t", "tmpfs", "none", "mnt"], check=True)
 	mount = Mount("-o", "no_sandbox", log="log")
-	server = death(mount)
+	death(mount)
 	with open("mnt/a"):
 	    os.kill(mount.server, signal.SIGTERM)
 	    os.waitpid(mount.server, 0)
@@ -266,7 +262,7 @@ both_get() { # LATER
 	assert not is_mounted()
 	# in the sandbox it ends with the mount
 	mount = Mount(log="log")
-	server = death(mount)
+	death(mount)
 	subprocess.run(["fusermount3", "-u", "mnt"], check=True)
 	os.waitpid(mount.server, 0)
 	# the server is killed, the mount taken away: another one that has its device now stays
@@ -320,16 +316,15 @@ both_get() { # LATER
 @test "preload reads what matches, at once and after a reload" {
 	mounts <<-'END'
 	os.mkfifo("log")
-	log = open(os.open("log", os.O_RDWR), buffering=1)
 	archive("src/a.kpack", {"lib/big.dat": noise(3000000, 1)})
 	archive("src/b.kpack", {"other/big.dat": noise(3000000, 2)})
 	# that no file matches the last is said when all others are read
 	mount = Mount("-o", "preload=l*/*.dat,preload=nothing*", log="log")
-	assert "nothing*: preload: no file matches" in log.readline()
+	mount.says("nothing*: preload: no file matches")
 	stats = mount.stats()
 	assert 3000000 <= stats["bytes_served"] < 4000000, stats
 	archive("src/c.kpack", {"lib/new.dat": noise(3000000, 3)})
-	assert "nothing*: preload: no file matches" in log.readline()
+	mount.says("nothing*: preload: no file matches")
 	assert 6000000 <= mount.stats()["bytes_served"] < 7000000
 	# it does not hold the mount
 	mount.signal(signal.SIGTERM)
@@ -351,7 +346,6 @@ both_get() { # LATER
 	assert held(mount.supervisor, "/dev/fuse") == 1
 	assert held(mount.server, "inotify") + held(mount.server, "mountinfo") == 0
 	mount.unmount()
-	# the machine may be short of memory
-	assert not [l for l in text(mount.log).split("\n") if l and "memory is" not in l], text(mount.log)
+	assert text(mount.log) == ""
 	END
 }

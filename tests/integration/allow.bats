@@ -246,7 +246,6 @@ shared() {
 	shared <<-'END'
 	put("a", {"d/a": "a"})
 	mount = shared()
-	go, done = os.pipe(), os.pipe()
 	held = [os.open(p, os.O_RDONLY | os.O_DIRECTORY) for p in ("mnt", "mnt/d")]
 	for fd in held:
 	    os.listdir(fd)
@@ -330,13 +329,14 @@ shared() {
 }
 
 @test "an access control list never adds readers; uid, gid and umask take precedence" {
+	: >probe
+	setfacl -m u:40001:r probe || skip "no access control lists"
 	shared <<-'END'
 	for name, mode in (("a", 0o644), ("b", 0o644), ("c", 0o600), ("d", 0o644), ("e", 0o644)):
 	    put(name, {name: name}, mode, (0, 40100) if name == "c" else (0, 0))
 	# of c the mode is 0640 now, but the group may not read; d is for everyone but bob
 	for name, entry in (("a", "u:40001:r"), ("c", "u:40001:r"), ("d", "u:40002:-"), ("e", "u:40001:r")):
-	    if subprocess.run(["setfacl", "-m", entry, "src/%s.kpack" % name]).returncode:
-	        sys.exit(print("# no access control lists here"))
+	    subprocess.run(["setfacl", "-m", entry, "src/%s.kpack" % name], check=True)
 	mount = shared()
 	assert alike(paths) == bob(paths) == ["a", "b", "e"] and root(paths) == ["a", "b", "c", "d", "e"]
 	assert [os.stat("mnt/" + p).st_mode & 0o777 for p in ("c", "d")] == [0o400] * 2

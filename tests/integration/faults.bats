@@ -6,17 +6,12 @@ bats_require_minimum_version 1.5.0
 
 load mounting
 
-# Sanitizers want to be loaded first; they have memory of their own, which cannot be refused.
-preloaded() {
-	ldd "$KPACK_BIN/kpackfs" | awk '$1 ~ /^lib[at]san/ { print $3 }' | tr '\n' ' '
-	echo "$KPACK_BIN/tests/sweep/faults.so"
-}
-
 # faulty: a program on stdin, with mounts whose calls can be made to fail.  Two archives have an entry
 # of each way to be decoded: by the thread that reads, by a decoder, in passes, in chunks, plainly.
 faulty() {
 	{
 		cat <<-'END'
+		# sanitizers have memory of their own, which cannot be refused
 		sanitized = os.environ["KPACK_MODE"] in ("asan", "tsan")
 		keys = {"small": 9000, "large": 900000, "huge": 4000000, "chunks": 600000, "plain": 1300000}
 		contents = {}

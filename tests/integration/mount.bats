@@ -15,6 +15,13 @@ noise() { # SIZE SEED
 
 m() { kpackfs "$@" "$T/mnt"; }
 
+group= # the control group that a test made
+
+teardown() {
+	end_test
+	[ -z "$group" ] || rmdir "$group"
+}
+
 good='{"frame_index": true, "entries": [
  {"key": "lib/liba.so#0", "arch": "gfx1030", "data": "hello"},
  {"key": "lib/liba.so#1", "arch": "gfx90a:xnack+", "data": {"size": 100000, "seed": 1}},
@@ -354,38 +361,46 @@ covers() { # FILE WHY
 	check_good mnt
 }
 
-@test "the budget of the cache, also in a group with little memory" {
+# budgets GROUP: a program on stdin that may start mounts in this control group, if it is not empty
+budgets() {
 	echo "$good" | make_archive src/good.kpack
-	mounts <<-'END'
-	def budget(wanted, limit=None, options=()):
-	    """Half of it, or less, if the machine is short of memory."""
-	    group = None
-	    for top in ("/sys/fs/cgroup", "/sys/fs/cgroup/memory") if limit else ():
-	        try:  # version 1 has its hierarchies in a tmpfs, which takes any name
-	            assert os.path.exists(top + "/cgroup.procs")
-	            os.mkdir(top + "/kpackfs-test-%d" % os.getpid())
-	            group = top + "/kpackfs-test-%d" % os.getpid()
-	            name = "memory.max" if os.path.exists(group + "/memory.max") else "memory.limit_in_bytes"
-	            open(group + "/" + name, "w").write(str(limit))
-	            break
-	        except (OSError, AssertionError):
-	            if group:
-	                os.rmdir(group)
-	            group = None
-	    if limit and not group:
-	        return print("# no limits of memory here")
-	    def enter():
-	        if group:
-	            open(group + "/cgroup.procs", "w").write(str(os.getpid()))
-	    mount = Mount(*options, before=enter)
-	    got = mount.stats()["cache_budget"]
-	    assert got in [(wanted << 20) * p // 100 for p in (100, 50, 25, 12)], (got, wanted)
-	    mount.unmount()
-	    if group:
-	        os.rmdir(group)
-	budget(77, None, ["-o", "cache_size=77m"])
-	budget(32, 128 << 20)
-	budget(5, 128 << 20, ["-o", "cache_size=5m"])
+	{
+		cat <<-'END'
+		def budget(wanted, *options):
+		    """Megabytes, or, if the machine is short of memory, what is left of them then: all that it can be."""
+		    def enter():
+		        if sys.argv[1]:
+		            with open(sys.argv[1] + "/cgroup.procs", "w") as f:
+		                f.write(str(os.getpid()))
+		    mount = Mount(*options, before=enter)
+		    got = mount.stats()["cache_budget"]
+		    mount.unmount()
+		    assert got in [(wanted << 20) * p // 100 for p in (100, 50, 25, 12)], (got, wanted)
+		END
+		cat
+	} | mounts "$1"
+}
+
+@test "the budget of the cache" {
+	budgets "" <<<'budget(77, "-o", "cache_size=77m")'
+}
+
+@test "the budget of the cache in a group with little memory" {
+	local top limit
+	for top in /sys/fs/cgroup /sys/fs/cgroup/memory; do
+		# version 1 has its hierarchies in a tmpfs, which takes any name
+		[ -e $top/cgroup.procs ] && mkdir "$top/${T##*/}" || continue
+		group=$top/${T##*/}
+		for limit in "$group"/memory.{max,limit_in_bytes}; do
+			[ ! -e "$limit" ] || ! echo $((128 << 20)) >"$limit" || break 2
+		done
+		rmdir "$group"
+		group=
+	done
+	[ -n "$group" ] || skip "no limits of memory"
+	budgets "$group" <<-'END'
+	budget(32)
+	budget(5, "-o", "cache_size=5m")
 	END
 }
 
@@ -587,10 +602,9 @@ exchanger() {
 	os.mkdir("other/mnt/x")
 	os.mkfifo("other/mnt/x/fifo")
 	os.mkfifo("log")
-	log = os.open("log", os.O_RDWR)
 	mount = Mount("-o", "preload=x/*", at="alice/d/mnt", log="log",
 	              env={"MOMENT": "open", "LD_PRELOAD": os.environ["PRELOADED"]})
-	assert b"preload: is not the mount" in os.read(log, 4096)
+	mount.says("preload: is not the mount")
 	mount.signal(signal.SIGTERM)
 	end(mount)
 	END

@@ -9,8 +9,10 @@ import os
 import select
 import signal
 import socket
+import stat
 import subprocess
 import sys
+import traceback
 
 import mkarchive
 
@@ -81,37 +83,49 @@ def as_user(uid, what, gid=None, groups=()):
     out, into = os.pipe()
     pid = os.fork()
     if pid == 0:
-        if uid:
-            os.setgroups(groups)
-            os.setresgid(gid or uid, gid or uid, gid or uid)
-            os.setresuid(uid, uid, uid)
         try:
-            said = what()
-        except OSError as e:
-            said = e.errno
-        with open(into, "w") as f:
-            f.write(repr(said))
-        os._exit(0)
+            if uid:
+                os.setgroups(groups)
+                os.setresgid(gid or uid, gid or uid, gid or uid)
+                os.setresuid(uid, uid, uid)
+            try:
+                said = what()
+            except OSError as e:
+                said = e.errno
+            with open(into, "w") as f:
+                f.write(repr(said))
+            os._exit(0)
+        except BaseException:
+            traceback.print_exc()
+        os._exit(1)
     os.close(into)
     with open(out) as f:
         said = f.read()
-    os.waitpid(pid, 0)
+    assert os.waitpid(pid, 0)[1] == 0
     return eval(said)
 
 
+def whole(path):
+    """PATH from the root, by which the end of a test finds its daemons; nothing else of it changes."""
+    return os.path.join(os.getcwd(), path)
+
+
 class Mount:
-    """kpackfs in the foreground.  Its supervisor is our child, and tells what a service manager would hear."""
+    """kpackfs in the foreground.  Its supervisor is our child, and tells what a service manager would hear.
+    If LOG is a FIFO, says() waits for what it logs."""
     number = 0
 
     def __init__(self, *options, sources=("src",), at="mnt", env=(), before=None, log=None, ready=True):
         Mount.number += 1
         self.at, self.log = at, log or "log%d" % Mount.number
+        if log and stat.S_ISFIFO(os.stat(log).st_mode):
+            self.said, self.told = "", os.open(log, os.O_RDONLY | os.O_NONBLOCK)
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.socket.bind("notify%d" % Mount.number)
         os.chmod("notify%d" % Mount.number, 0o666)
         with open(self.log, "w") as log:
             self.process = subprocess.Popen(
-                ["kpackfs", "-f", *options, *sources, at], stderr=log, preexec_fn=before,
+                ["kpackfs", "-f", *options, *map(whole, sources), whole(at)], stderr=log, preexec_fn=before,
                 env=dict(os.environ, **dict(env), NOTIFY_SOCKET=os.path.abspath("notify%d" % Mount.number)))
         self.supervisor = self.process.pid
         self.ended = os.pidfd_open(self.supervisor)
@@ -128,7 +142,16 @@ class Mount:
                 if what in said:
                     return said
             else:
-                raise SystemExit("kpackfs has ended: " + text(self.log))
+                raise SystemExit("kpackfs has ended: " + (os.read(self.told, 4096).decode() if "told" in self.__dict__ else text(self.log)))
+
+    def says(self, what):
+        """Wait until it logs WHAT, and read on behind that the next time; it must not end before."""
+        while what not in self.said:
+            select.select([self.told], [], [])
+            more = os.read(self.told, 4096)
+            assert more, "kpackfs has ended: " + self.said
+            self.said += more.decode(errors="surrogateescape")
+        self.said = self.said.partition(what)[2]
 
     def until(self, condition):
         """Wait until CONDITION() holds, which a reload that nobody asks for brings about."""
@@ -169,6 +192,7 @@ class Mount:
 
 def start(*arguments, expect=0):
     """kpackfs in the background, or its failure: what it prints."""
+    arguments = [a if a.startswith("-") or before == "-o" else whole(a) for before, a in zip(("", *arguments), arguments)]
     done = subprocess.run(["kpackfs", *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert done.returncode == expect, (arguments, done)
     return done.stdout.decode(errors="surrogateescape")

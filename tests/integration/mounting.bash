@@ -50,6 +50,12 @@ for pid in sys.argv[1:]:
         pass' $pids
 }
 
+# What to preload for calls that fail.  Sanitizers want to be loaded first.
+preloaded() {
+	ldd "$KPACK_BIN/kpackfs" | awk '$1 ~ /^lib[at]san/ { print $3 }' | tr '\n' ' '
+	echo "$KPACK_BIN/tests/sweep/faults.so"
+}
+
 # A program on stdin that may use mkarchive and mounted as modules.
 py() { PYTHONPATH=$BATS_TEST_DIRNAME PYTHONDONTWRITEBYTECODE=1 $python - "$@"; }
 

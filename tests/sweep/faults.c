@@ -24,6 +24,7 @@
  *           interrupted every other time
  *   byte 1  'm': blocks of memory from 16 KiB on are refused
  *   byte 2  't': no thread starts
+ *   byte 3  'l': it is an hour later
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -457,6 +458,15 @@ SHOWN int nanosleep(const struct timespec *time, struct timespec *left)
 	if (sweep.base && (time->tv_sec || time->tv_nsec > 100000000))
 		less = (struct timespec){.tv_nsec = 10000000};
 	return HIDDEN(nanosleep)(&less, left);
+}
+
+SHOWN int clock_gettime(clockid_t clock, struct timespec *now)
+{
+	int result = HIDDEN(clock_gettime)(clock, now);
+
+	if (result == 0 && faults[3] == 'l')
+		now->tv_sec += 3600;
+	return result;
 }
 
 /* ---- files --------------------------------------------------------------------------------- */
