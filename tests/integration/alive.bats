@@ -190,7 +190,7 @@ load mounting
 	options = b"fd=%d,rootmode=40000,user_id=0,group_id=0" % fd
 	assert libc.mount(b"k", b"mnt", b"fuse", 7, options) == 0
 	mount = Mount.__new__(Mount)
-	mount.process = subprocess.Popen(["kpackfs", "-f", "src", "/dev/fd/%d" % fd], pass_fds=[fd])
+	mount.process = subprocess.Popen(["kpackfs", "-f", whole("src"), "/dev/fd/%d" % fd], pass_fds=[fd])
 	os.close(fd)
 	assert text("mnt/a") == "one"
 	# one to know whether the mount is still its own, and not the one that was given, too
@@ -290,7 +290,7 @@ both_get() { # LATER
 	    open("src/%s%d.kpack" % ("bad" * 60, i), "w").write("nonsense")
 	r, w = os.pipe()
 	fcntl.fcntl(w, 1031, 4096)  # F_SETPIPE_SZ
-	parent = subprocess.Popen(["kpackfs", "src", "mnt"], stderr=w)
+	parent = subprocess.Popen(["kpackfs", whole("src"), whole("mnt")], stderr=w)
 	os.close(w)
 	os.read(r, 1)
 	parent.kill()

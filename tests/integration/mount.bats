@@ -102,9 +102,8 @@ check_good() { # MOUNTPOINT
 	END
 	m "$T/src"
 	mounts <<-'END'
-	for name in ("less", "more", "most", "chunks"):
-	    if os.path.exists("mnt/toc/" + name):
-	        fails(errno.EIO, text, "mnt/toc/%s/gfx1100.hsaco" % name)
+	for name in ("less", "more", "most", "chunks"):  # each is there, and said to be damaged when it is read
+	    fails(errno.EIO, text, "mnt/toc/%s/gfx1100.hsaco" % name)
 	assert text("mnt/toc/ok/gfx1100.hsaco") == "fine"
 	assert open("mnt/toc/chunks/gfx1100.hsaco", "rb").read(65536) == noise(65536, 4)
 	END
