@@ -636,7 +636,9 @@ os.read(end, 1)
 release() { exec 5>&-; }
 # Run kpack beside this, with its messages at descriptor 8, which ends with it; its ID is $pid.
 start() {
-	hurry "$@" 2>err 3>&- 4>&- 5>&- 8<&- &
+	rm -f err # an earlier one may still have a writer
+	mkfifo err
+	hurry "$@" 2>err 3>&- 4>&- 5>&- &
 	pid=$!
 	exec 8<err
 }

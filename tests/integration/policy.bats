@@ -255,7 +255,7 @@ unchanged() { [ "$(apply)" = "rocm: $T/tree: nothing changed" ]; }
 	as_root
 	# a script that a run calls waits in its first command, before it locks anything itself
 	mkdir stubs
-	mkfifo begun go err
+	mkfifo go
 	for program in "$(command -v realpath)" "$KPACK_BIN/kpackfs"; do
 		cat >"stubs/${program##*/}" <<-END
 			#!/bin/bash
@@ -270,12 +270,16 @@ unchanged() { [ "$(apply)" = "rocm: $T/tree: nothing changed" ]; }
 	slow() { PATH=$T/stubs:$PATH exec "$KPACK_BIN/kpack" apply --policy-dir policies --state-dir state "$@" 3>&- 4>&-; }
 	begin() { # COMMAND...: until its script is at work
 		mkdir wait
+		rm -f begun # processes of an earlier one may still have it
+		mkfifo begun
 		"$@" >/dev/null 7>begun &
 		first=$!
 		read -r _ <begun
 	}
 	wait_for() { # COMMAND...: that waits for the script
-		"$@" >/dev/null 2>err 3>&- 4>&- 8<&- &
+		rm -f err
+		mkfifo err
+		"$@" >/dev/null 2>err 3>&- 4>&- &
 		second=$!
 		exec 8<err
 		said "run/.lock: note: another process has locked it: waiting"
@@ -308,7 +312,7 @@ unchanged() { [ "$(apply)" = "rocm: $T/tree: nothing changed" ]; }
 		flock -n run/.lock true
 		apply --unmount
 	done
-	exec 6>&- 8>&-
+	exec 8<&-
 	# leftovers of a script that was killed while it looked into the archives
 	policy rocm arch=gfx1100 do=pack mount=in-place
 	mkdir run/in-place.left
