@@ -226,7 +226,7 @@ both_get() { # LATER
 	    until_unmounted()
 	    assert alive() and f.read() == "one"
 	    if sys.argv[1] == "later":  # it counts half a second after the first
-	        with open("faults", "w") as f:
+	        with open("faults", "r+") as f:  # it is mapped, and must not become empty
 	            f.write("...l")
 	        os.kill(supervisor, signal.SIGTERM)
 	        os.waitpid(supervisor, 0)
