@@ -45,17 +45,17 @@ teardown() {
 	cd /
 	[ -n "${T-}" ] || return 0
 	exec 7<&-
+	local pids
+	pids=$(for p in /proc/[0-9]*; do [ "$(readlink "$p/root")" != "$T/root" ] || echo "${p#/proc/}"; done)
 	findmnt -rno TARGET | grep "^$T/" | tac | while IFS= read -r m; do umount "$m" || umount -l "$m"; done
-	# what still runs in it ends with its mounts
-	$python - "$T/root" <<-'END'
+	# what still ran in it ends with its mounts
+	# shellcheck disable=SC2086 # numbers
+	$python - $pids <<-'END'
 	import os, select, sys
-	for pid in filter(str.isdigit, os.listdir("/proc")):
+	for pid in sys.argv[1:]:
 	    try:
-	        ended = os.pidfd_open(int(pid))
-	        if os.readlink("/proc/%s/root" % pid) == sys.argv[1]:
-	            select.select([ended], [], [])
-	        os.close(ended)
-	    except OSError:  # it has ended, or is not ours
+	        select.select([os.pidfd_open(int(pid))], [], [])
+	    except ProcessLookupError:
 	        pass
 	END
 	rm -rf "$T"
