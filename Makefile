@@ -292,7 +292,6 @@ $(O)/tests/stub/threads: $(O)/tests/stub/threads.o
 $(O)/tests/stub/write: $(O)/tests/stub/write.o $(O)/librocm_kpack.so
 	$(call say,LINK)$(link) -Wl,-rpath,'$$ORIGIN/../..' -o $@ $^
 
-
 # A library that stands in for AMD's, and a program that is linked with it.
 $(O)/tests/stub/amd/librocm_kpack.so.0: $(O)/tests/stub/amd_kpack.o
 	@mkdir -p $(@D)
@@ -362,6 +361,12 @@ check-units: $(units) ## run only the unit tests
 	@CHECK_ONLY=unit tests/run $(MODE)=$(O)
 check-integration: all $(stub) $(loaders) $(examples) ## run only the integration tests, all of them
 	@CHECK_ALL=1 CHECK_ONLY=bats tests/run $(MODE)=$(O)
+check-golden: all ## run only commands whose output is written down
+	@CHECK_ONLY=golden tests/run $(MODE)=$(O)
+check-properties: all ## check what is true of all trees on generated ones: PROPERTIES_SEEDS=8
+	@CHECK_ONLY=properties tests/run $(MODE)=$(O)
+check-sweep: all ## let calls of kpack fail, one in each run
+	@CHECK_ONLY=sweep tests/run $(MODE)=$(O)
 check-model: all ## run random programs on a mount and on a model of it: MODEL_SEEDS=20, MODEL_SEED=N
 	@CHECK_ONLY=model tests/run $(MODE)=$(O)
 check-layering: all ## check includes between folders, and the library's exports
@@ -417,7 +422,7 @@ pages3  := $(wildcard core/*.3)
 pages5  := $(wildcard core/*.5)
 pages7  := $(wildcard hip/*.7)
 pages8  := $(wildcard *.8)
-scripts := .ci/run contrib/install-deps contrib/distributions contrib/demo tests/run tests/run-one $(shell grep -l '^.!/bin/sh' tests/real/*) $(wildcard tests/*.sh contrib/mount/* contrib/dpkg/hook contrib/systemd/kpackfs-generator contrib/debian/build contrib/container/entrypoint contrib/packaging/* contrib/completion/*.bash contrib/distributed/sh*-* contrib/distributed/slurm-*)
+scripts := .ci/run contrib/install-deps contrib/distributions contrib/demo tests/run tests/run-one $(shell grep -l '^.!/bin/sh' tests/real/*) $(wildcard tests/*.sh tests/golden/*.sh contrib/mount/* contrib/dpkg/hook contrib/systemd/kpackfs-generator contrib/debian/build contrib/container/entrypoint contrib/packaging/* contrib/completion/*.bash contrib/distributed/sh*-* contrib/distributed/slurm-*)
 
 # git writes the same bytes for the same commit, and gzip -n adds no time.
 tarball := build/kpackfs-$(VERSION).tar.gz
@@ -615,7 +620,7 @@ help: ## print this list
 
 FORCE:
 .PHONY: all units stub loaders bench-programs examples check check-all check-build check-units \
-	check-integration check-model check-layering check-abi check-help check-install check-real check-switches check-distributions \
+	check-integration check-golden check-properties check-sweep check-model check-layering check-abi check-help check-install check-real check-switches check-distributions \
 	check-reproducible fuzz fuzz-build fuzz-run dist fmt lint demo install uninstall install-dropin \
 	uninstall-dropin clean help FORCE
 .SECONDARY:

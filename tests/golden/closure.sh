@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# shellcheck shell=sh
+# shellcheck shell=sh disable=SC2034
 # For the cases of "kpack verify --tree": t is a tree.
 
 ROC=lib/rocblas/library

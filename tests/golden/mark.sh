@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# shellcheck shell=sh
+# shellcheck shell=sh disable=SC2046,SC2086
 # For the cases of "kpack mark": root has converted binaries and their archives.
 
 C='../.kpack/g_@GFXARCH@.kpack'

@@ -1,3 +1,5 @@
+# SPDX-License-Identifier: MIT
+# shellcheck shell=sh disable=SC2086
 # For the cases of kpack apply: $IN/thick as ./thick, a policy, the commands, and the GPUs that files have code for.
 export ROCM_PATH=/nowhere KPACKFS_RUN=$PWD/run
 cp -a $IN/thick .
