@@ -15,4 +15,7 @@ def in_memory(programs=False):
     except OSError:
         return None
     noexec = programs and st.f_flag & os.ST_NOEXEC
-    return None if "TMPDIR" in os.environ or noexec or st.f_bavail * st.f_frsize < 2 << 30 else where
+    with open("/proc/meminfo", encoding="ascii") as f:  # what is written there needs memory
+        memory = {line.split(":")[0]: int(line.split()[1]) << 10 for line in f}
+    return None if "TMPDIR" in os.environ or noexec or st.f_bavail * st.f_frsize < 2 << 30 or \
+        memory.get("MemAvailable", 0) < 4 << 30 else where

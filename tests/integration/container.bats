@@ -53,6 +53,9 @@ isolated() {
 	run -7 unshare -Urmpf --mount-proc entrypoint sh -c 'exit 7'
 	KPACKFS_SOURCES=$T/nowhere run -1 unshare -Urmpf --mount-proc entrypoint sh -c 'echo never'
 	[[ $output == *nowhere* && $output != *never* ]]
+	# the recipes name what they use
+	grep -q '^COPY contrib/container/entrypoint ' "$KPACK_SRC/contrib/container/Containerfile"
+	grep -qx 'AddDevice=/dev/fuse' "$KPACK_SRC/contrib/container/kpackfs.container"
 	for variable in $(grep -ohE 'KPACKFS_[A-Z]+' "$KPACK_SRC"/contrib/container/{compose.yaml,kpackfs.container} | sort -u); do
 		grep -q "\${$variable:-" entrypoint
 	done

@@ -19,8 +19,6 @@ teardown() {
 	contrib/demo "$KPACK_BIN" >"$BATS_TEST_TMPDIR/out"
 	grep -qE '^identical: [1-9][0-9]* objects, ' "$BATS_TEST_TMPDIR/out"
 	grep -q '^... restored to the last byte$' "$BATS_TEST_TMPDIR/out"
-	KPACK_DEMO_OFFLINE=1 contrib/demo "$KPACK_BIN" >"$BATS_TEST_TMPDIR/out"
-	grep -qx 'identical: 84 objects, .*' "$BATS_TEST_TMPDIR/out"
 }
 
 @test "demo, an input given" {
@@ -31,6 +29,11 @@ teardown() {
 	grep -q '^identical: 4 objects, ' "$BATS_TEST_TMPDIR/out"
 	grep -q '^... restored to the last byte$' "$BATS_TEST_TMPDIR/out"
 	! mountpoint -q "$KPACK_DEMO_DIR/mnt" || false
+}
+
+@test "demo, an input made up" {
+	KPACK_DEMO_OFFLINE=1 contrib/demo "$KPACK_BIN" >"$BATS_TEST_TMPDIR/out"
+	grep -qx 'identical: 84 objects, .*' "$BATS_TEST_TMPDIR/out"
 }
 
 @test "demo, nothing to pack: fails" {

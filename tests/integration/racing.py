@@ -34,8 +34,10 @@ import sys
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
 
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import mkfat
 import racer
+import scratch
 import ziptricks
 from mkdb import sqlitedb
 
@@ -463,7 +465,7 @@ def main():
     p.add_argument("--watch", action="store_true")
     p.add_argument("--keep", action="store_true")
     p.add_argument("--jobs", type=int, default=1)
-    p.add_argument("--dir", default="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+    p.add_argument("--dir", default=scratch.in_memory())
     p.add_argument("-v", "--verbose", action="store_true")
     p.add_argument("scenes", nargs="*")
     o = p.parse_args()

@@ -113,6 +113,28 @@ through_cat() {
 	done
 }
 
+# bats test_tags=all
+@test "librocrand in parts: split, and packed by two machines" {
+	fetch librocrand
+	mkdir -p tree/lib
+	cp "$LIB" tree/lib
+	kpack pack -q --group g tree whole
+	for part in 1 2; do
+		kpack pack -q --group g --shard $part/2 tree part$part
+	done
+	kpack merge -q part1 part2 -o joined
+	diff -r whole joined
+	kpack split -q tree split
+	[ "$(find split -name '*.kpack' | wc -l)" -gt 1 ]
+	mkdir over
+	for part in split/*; do
+		cp -a "$part/." over
+	done
+	kpack mark check over/lib
+	kpack mark restore -o back.so "over/lib/$KEY"
+	cmp "$LIB" back.so
+}
+
 # bats test_tags=slow, all
 @test "librocsparse: more than a hundred bundles for seven or more architectures" {
 	fetch librocsparse --big
