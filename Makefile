@@ -361,11 +361,11 @@ check-units: $(units) ## run only the unit tests
 	@CHECK_ONLY=unit tests/run $(MODE)=$(O)
 check-integration: all $(stub) $(loaders) $(examples) ## run only the integration tests, all of them
 	@CHECK_ALL=1 CHECK_ONLY=bats tests/run $(MODE)=$(O)
-check-golden: all ## run only commands whose output is written down
+check-golden: all $(stub) $(loaders) $(examples) ## run only commands whose output is written down
 	@CHECK_ONLY=golden tests/run $(MODE)=$(O)
-check-properties: all ## check what is true of all trees on generated ones: PROPERTIES_SEEDS=8
+check-properties: all $(stub) ## check what is true of all trees on generated ones: PROPERTIES_SEEDS=8
 	@CHECK_ONLY=properties tests/run $(MODE)=$(O)
-check-sweep: all ## let calls of kpack fail, one in each run
+check-sweep: all $(stub) ## let calls of kpack fail, one in each run
 	@CHECK_ONLY=sweep tests/run $(MODE)=$(O)
 check-model: all ## run random programs on a mount and on a model of it: MODEL_SEEDS=20, MODEL_SEED=N
 	@CHECK_ONLY=model tests/run $(MODE)=$(O)

@@ -296,14 +296,14 @@ static bool all_refused(const struct packing *p)
 	return any;
 }
 
-/* Match the archives of earlier runs. */
-static void match_archives(struct packing *p)
+/* Match the archives of earlier runs; false: there are none. */
+static bool match_archives(struct packing *p)
 {
 	char **paths = NULL;
 	size_t n = 0;
 
 	if (below_archives_find(p->archives, &paths, &n, NULL))
-		return;
+		return false;
 	for (size_t i = 0; i < n; i++) {
 		struct kpack_archive *a = NULL;
 
@@ -315,18 +315,7 @@ static void match_archives(struct packing *p)
 		free(paths[i]);
 	}
 	free(paths);
-}
-
-static bool has_archives(const struct packing *p)
-{
-	char **paths = NULL;
-	size_t n = 0;
-	bool any = !below_archives_find(p->archives, &paths, &n, NULL) && n;
-
-	for (size_t i = 0; i < n; i++)
-		free(paths[i]);
-	free(paths);
-	return any;
+	return n;
 }
 
 static bool any_matched(const struct arch_filter *filter)
@@ -352,7 +341,7 @@ static bool none_selected(struct packing *p)
 		return p->plan.n_objects == 0;
 	/* what an upgrade brings may have no code beside the archives of earlier runs */
 	if (!arch_filter_given(filter))
-		return p->plan.n_objects == 0 && !has_archives(p);
+		return p->plan.n_objects == 0 && !match_archives(p);
 	if (!any_matched(filter))
 		match_archives(p);
 	return !any_matched(filter);

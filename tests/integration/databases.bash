@@ -31,12 +31,7 @@ teardown() {
 # The daemons of this test have ended.
 gone() {
 	# shellcheck disable=SC2046 # words
-	$python -c 'import os, select, sys
-for pid in map(int, sys.argv[1:]):
-    try:
-        select.select([os.pidfd_open(pid)], [], [])
-    except ProcessLookupError:
-        pass' $(pgrep -f "kpackfs .*$T/")
+	$python "$BATS_TEST_DIRNAME/await_end.py" $(pgrep -f "kpackfs .*$T/")
 }
 
 # tree KIND [OPTION]: $F/KIND is there

@@ -162,14 +162,8 @@ as_type() { echo "fuse.$KPACK_BIN/kpackfs"; }
 	done
 	others=$(daemons || :)
 	kpackfs "$T/src" "$T/mnt"
-	$python - $others <<-'END'
-	import os, select, sys
-	for pid in sys.argv[1:]:
-	    try:
-	        select.select([os.pidfd_open(int(pid))], [], [])
-	    except ProcessLookupError:
-	        pass
-	END
+	# shellcheck disable=SC2086 # numbers
+	$python "$BATS_TEST_DIRNAME/await_end.py" $others
 	serves
 }
 

@@ -42,12 +42,7 @@ gone() {
 	local pids
 	pids=$(daemons) || return 0
 	# shellcheck disable=SC2086 # words
-	$python -c 'import os, select, sys
-for pid in sys.argv[1:]:
-    try:
-        select.select([os.pidfd_open(int(pid))], [], [])
-    except ProcessLookupError:
-        pass' $pids
+	$python "$BATS_TEST_DIRNAME/await_end.py" $pids
 }
 
 # What to preload for calls that fail.  Sanitizers want to be loaded first.

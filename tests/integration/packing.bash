@@ -70,13 +70,7 @@ end_mounts() {
 # Wait for the end of all processes whose commands match PATTERN.
 gone() {
 	# shellcheck disable=SC2046 # numbers
-	! pgrep -f "$1" >/dev/null || $python -c 'if True:
-		import os, select, sys
-		for pid in sys.argv[1:]:
-		    try:
-		        select.select([os.pidfd_open(int(pid))], [], [])
-		    except ProcessLookupError:
-		        pass' $(pgrep -f "$1")
+	$python "$BATS_TEST_DIRNAME/await_end.py" $(pgrep -f "$1")
 }
 
 # Wait for TEXT in what the processes print whose stderr is the FIFO at descriptor 8, at most until they end.

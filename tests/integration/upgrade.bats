@@ -50,14 +50,7 @@ teardown() {
 	findmnt -rno TARGET | grep "^$T/" | tac | while IFS= read -r m; do umount "$m" || umount -l "$m"; done
 	# what still ran in it ends with its mounts
 	# shellcheck disable=SC2086 # numbers
-	$python - $pids <<-'END'
-	import os, select, sys
-	for pid in sys.argv[1:]:
-	    try:
-	        select.select([os.pidfd_open(int(pid))], [], [])
-	    except ProcessLookupError:
-	        pass
-	END
+	$python "$BATS_TEST_DIRNAME/await_end.py" $pids
 	rm -rf "$T"
 }
 
