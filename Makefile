@@ -2,7 +2,7 @@
 #
 # MODE selects the flags and the build directory, so that modes never mix:
 #   release  debug  asan (address + undefined)  tsan  fuzz (clang, libFuzzer)
-# core, fs, packer and hip are components: every .c file below one of them belongs to it.
+# core, fs and packer are components: every .c file below one of them belongs to it.
 #
 #   make                          build/release/{kpack,kpackfs,librocm_kpack.*}
 #   make debug                    build/debug/...; also asan, tsan
@@ -111,21 +111,20 @@ archive = $(AR) qcsD
 c_below = $(sort $(shell find $(1) -name '*.c'))
 objs = $(patsubst %.c,$(O)/%.o,$(1))
 
-core   := $(call objs,$(call c_below,core))
+core   := $(filter-out $(O)/core/hip/%,$(call objs,$(call c_below,core)))
 # The part of core that the exports of librocm_kpack use.  It reads the formats of
 # .hip_fatbin, but not bundles compressed with zlib.
-core_library := $(call objs,$(filter-out core/format/amdgpu/strip%.c core/format/amdgpu/tails.c,$(call c_below, \
-	$(addprefix core/,api archive base codec cutile format/amdgpu loader shared target toc writer))) $(addprefix core/,$(addsuffix .c,binary/elf_file binary/fatbin binary/find_wrappers binary/marker \
-	binary/relocate binary/search_path convert/converted convert/edit convert/edit_open format/format format/object \
-	format/pairs format/sections format/llvm/bundle layout/layout layout/parse layout/settle))) \
-	$(O)/no-zlib/core/format/llvm/ccob.o
+core_library := $(call objs,$(call c_below,$(addprefix core/,archive base loader target writer)) $(wildcard core/format/cutile*.c) \
+	$(addprefix core/,$(addsuffix .c,elf/converted elf/edit elf/edit_open elf/elf_file elf/find_wrappers elf/host_fatbin elf/marker elf/relocate \
+	elf/search_path format/amdgpu_kernels format/amdgpu_notes format/bundle format/code_object format/format format/object format/pairs \
+	format/sections restore/layout restore/layout_parse restore/layout_settle))) $(O)/no-zlib/core/format/ccob.o
 fs     := $(call objs,$(call c_below,fs))
 # What stands before the HIP runtime in other people's processes: of core only what it uses.
-hip    := $(call objs,$(call c_below,hip)) $(call objs,$(call c_below,$(addprefix core/,archive base codec shared target toc)) \
-	$(addprefix core/,$(addsuffix .c,binary/marker binary/search_path format/llvm/bundle loader/archive_cache \
+hip    := $(call objs,$(call c_below,$(addprefix core/,archive base hip target)) \
+	$(addprefix core/,$(addsuffix .c,elf/marker elf/search_path format/bundle loader/api_call loader/archive_cache \
 	loader/candidates loader/environment loader/line loader/lookup loader/lookup_trace loader/probe_memory \
-	loader/proc_maps loader/read_marker loader/trace loader/trusted api/call)))
-packer := $(call objs,$(call c_below,packer)) $(addprefix $(O)/packer/html_report/,report.css.o report.js.o)
+	loader/proc_maps loader/read_marker loader/trace loader/trusted)))
+packer := $(call objs,$(call c_below,packer)) $(addprefix $(O)/packer/inspect/,report.css.o report.js.o)
 
 # Suites that stand in for functions of ours, and so need a program of their own; tests/run reads this line.
 alone := tests/unit/fs/content/content.c tests/unit/fs/content/model.c
@@ -186,12 +185,12 @@ $(O)/core/base/hash_avx2.o: cflags += $(if $(filter x86_64-%,$(shell $(CC) -dump
 # Style and script of `kpack report`, as a C array without indentation and without lines that
 # begin with a comment.
 embed = sed -e 's/^[[:space:]]*//' -e '/^\/[/*]/d' $< | od -An -v -td1 | sed 's/-*[0-9][0-9]*/&,/g'
-$(O)/packer/html_report/%.c: packer/html_report/% Makefile
+$(O)/packer/inspect/report.%.c: packer/inspect/report.% Makefile
 	@mkdir -p $(@D)
-	@{ echo '#include "packer/html_report/style.h"'; \
+	@{ echo '#include "packer/inspect/report_style.h"'; \
 		echo 'const char page_$(if $(filter %.css,$<),style,script)[] = {'; $(embed); echo '0};'; } >$@.tmp
 	@mv $@.tmp $@
-$(O)/packer/html_report/%.o: $(O)/packer/html_report/%.c $(O)/.flags
+$(O)/packer/inspect/report.%.o: $(O)/packer/inspect/report.%.c $(O)/.flags
 	$(call say,CC)$(compile) -MMD -MP -c -o $@ $<
 
 # rm: removes members whose source file no longer exists
@@ -210,8 +209,8 @@ $(O)/librocm_kpack.so: $(O)/librocm_kpack.so.0
 
 # Every process may load it, so it brings no library that a program could have another one of.
 static_lib = $(or $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a)),-l$(1))
-$(O)/libkpack_hip.so: $(hip) hip/hip.map
-	$(call say,LINK)$(shared) -Wl,-soname,$(@F) -Wl,--version-script=hip/hip.map \
+$(O)/libkpack_hip.so: $(hip) core/hip/hip.map
+	$(call say,LINK)$(shared) -Wl,-soname,$(@F) -Wl,--version-script=core/hip/hip.map \
 		-Wl,-Bsymbolic -Wl,--gc-sections -Wl,--exclude-libs,ALL \
 		$(if $(filter debug release,$(MODE)),-Wl$(comma)-z$(comma)defs) \
 		-o $@ $(hip) $(call static_lib,zstd) $(call static_lib,xxhash) -ldl
@@ -415,12 +414,12 @@ fuzz-run:
 
 # ---- housekeeping -----------------------------------------------------------
 
-c_files := $(sort $(shell find core fs hip packer tests contrib/bench contrib/examples -name '*.[ch]'))
-sources := $(call c_below,core fs hip packer)
+c_files := $(sort $(shell find core fs packer tests contrib/bench contrib/examples -name '*.[ch]'))
+sources := $(call c_below,core fs packer)
 pages   := $(wildcard kpackfs.1 packer/*.1)
 pages3  := $(wildcard core/*.3)
 pages5  := $(wildcard core/*.5)
-pages7  := $(wildcard hip/*.7)
+pages7  := $(wildcard core/hip/*.7)
 pages8  := $(wildcard *.8)
 scripts := .ci/run contrib/install-deps contrib/distributions contrib/demo tests/run tests/run-one $(shell grep -l '^.!/bin/sh' tests/real/*) $(wildcard tests/*.sh tests/golden/*.sh contrib/mount/* contrib/dpkg/hook contrib/systemd/kpackfs-generator contrib/debian/build contrib/container/entrypoint contrib/packaging/* contrib/completion/*.bash contrib/distributed/sh*-* contrib/distributed/slurm-*)
 
@@ -435,18 +434,9 @@ dist: ## make the release: build/kpackfs-VERSION.tar.gz of the last commit
 fmt: ## format the C sources
 	clang-format -i $(c_files)
 
-# cppcheck does not recognise that memcpy(array, &block, ...) and "fit ? fit : old" keep the block.
-cppcheck_wrong := $(addprefix --suppress=,memleak:core/base/alloc.c memleakOnRealloc:core/base/alloc.c memleak:core/codec/codec.c \
-	memleak:packer/pack/store.c memleak:packer/pack/plan/plan.c memleak:packer/pack/mount_places.c memleak:packer/html_report/input.c memleak:packer/recombine/walk.c \
-	memleak:packer/library/library.c memleak:fs/control/compressed_text.c ctunullpointer:core/base/errors.c \
-	arrayIndexOutOfBoundsCond:core/base/span.h nullPointerRedundantCheck:core/shared/pool.c)
-
-lint: ## check formatting, cppcheck, shellcheck, manual pages, clang-tidy
+lint: ## check formatting, shellcheck, manual pages, clang-tidy
 	$(call install,build lint)
 	clang-format --dry-run -Werror $(c_files)
-	cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 --enable=warning,portability \
-		--suppress=missingIncludeSystem --suppress=unknownMacro $(cppcheck_wrong) \
-		-I. -D_GNU_SOURCE $(foreach s,$(switches),-DKP_WITH_$(s)=1) $(sources)
 	shellcheck $(scripts)
 	mandoc -Tlint -W warning $(pages) contrib/debhelper/dh_kpack.1 $(pages3) $(pages5) $(pages7) $(pages8)
 	printf '%s\n' $(sources) | FLAGS='$(subst ',,$(cppflags))' xargs -P $(shell nproc) -n 2 \

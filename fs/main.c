@@ -11,11 +11,11 @@
 #include "fs/base/daemon.h"
 #include "fs/base/process_link.h"
 #include "fs/base/log.h"
-#include "fs/supervisor/sd_notify.h"
-#include "fs/server/session.h"
-#include "fs/cli/settings.h"
-#include "fs/cli/status.h"
-#include "fs/supervisor/supervisor.h"
+#include "fs/mount/sd_notify.h"
+#include "fs/mount/session.h"
+#include "fs/mount/settings.h"
+#include "fs/mount/status.h"
+#include "fs/mount/supervisor.h"
 
 #define SYSTEM_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include "command.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 #include "packer/cli/report.h"
 
 #ifndef KP_VERSION

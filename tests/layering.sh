@@ -2,7 +2,7 @@
 # Check which folder includes which, that core keeps its restrictions, and the library's
 # exports.  Prints TAP.
 #
-#   tests/layers.txt is the graph: fs/, packer/ and hip/ use core/, never each other.
+#   tests/layers.txt is the graph: fs/ and packer/ use core/, never each other.
 #   core/ does not use FUSE, never prints, never ends the process or changes its state,
 #   and leaves no file open to the programs it starts.
 #   In fs/ only the outermost folders use FUSE, so the rest can be tested without a mount.
@@ -35,7 +35,7 @@ below()
 	find "$@" -name '*.[ch]' | sort
 }
 # shellcheck disable=SC2016 # Perl's
-below core fs packer hip contrib | xargs perl -0777 -ne '
+below core fs packer contrib | xargs perl -0777 -ne '
 	s{/\*.*?\*/}{my $c = $&; $c =~ tr/\n//cd; $c}gse; # a block comment becomes its newlines
 	s{//[^\n]*}{}g;
 	my $n = 0;
@@ -75,12 +75,12 @@ check "tests/layers.txt has each folder once, names only folders, and has no cyc
 	}' tests/layers.txt)"
 check "each folder of the components has its line in tests/layers.txt, and no line is left over" "$(
 	{
-		below core fs packer hip | sed 's|/[^/]*$||' | sort -u
+		below core fs packer | sed 's|/[^/]*$||' | sort -u
 		sed -n 's/^\([^#:]*\):.*/\1/p' tests/layers.txt
 	} | sort | uniq -u)"
 # shellcheck disable=SC2046
 check "each include stands in tests/layers.txt, from the root; inside a folder it is the bare name" "$(
-	grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' $(below core fs packer hip) |
+	grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' $(below core fs packer) |
 		awk -F'"' '
 		NR == FNR {
 			if ($0 ~ /^#/ || $0 == "")
@@ -108,7 +108,7 @@ check "each include stands in tests/layers.txt, from the root; inside a folder i
 		}' tests/layers.txt -)"
 # `x/y.c` names a file whose path ends so, `x/` and `x/{y,z}/` folders.
 check "the files and folders that ARCHITECTURE.md names exist" "$(
-	find core fs packer hip tests contrib -type f -o -type d | perl -e '
+	find core fs packer tests contrib -type f -o -type d | perl -e '
 		my @paths = map { chomp; "/$_" } <STDIN>;
 		open my $page, "<", "ARCHITECTURE.md" or die;
 		local $/;
@@ -126,9 +126,7 @@ check "each folder of core, fs and packer is in ARCHITECTURE.md" "$(
 		case $dir in */*) ;; *) continue ;; esac
 		grep -qE "[\`{,/]${dir##*/}[/,}]" ARCHITECTURE.md || echo "$dir"
 	done)"
-check "no folder has more than 40 C files" "$(below core fs packer hip | sed 's|/[^/]*$||' | sort | uniq -c |
-	awk '$1 > 40 { print $2 ": " $1 " files" }')"
-check "no header is called like a system header" "$(below core fs packer hip | grep '\.h$' | while read -r f; do
+check "no header is called like a system header" "$(below core fs packer | grep '\.h$' | while read -r f; do
 	b=${f##*/}
 	for d in /usr/include /usr/include/*-linux-gnu* /usr/lib/gcc/*/*/include; do
 		[ -e "$d/$b" ] && echo "$f: $d/$b"
@@ -136,8 +134,8 @@ check "no header is called like a system header" "$(below core fs packer hip | g
 done)"
 
 pattern="${includes}([^\">]*/)?fuse[^/\"]*\\.h|${includes}fuse3?/"
-check "of all folders only fs/cli, fs/fuse, fs/server and fs/main.c include FUSE" "$(in_code core fs packer hip |
-	grep -vE '^fs/((cli|fuse|server)/|main\.c)')"
+check "of all folders only fs/fuse, fs/mount and fs/main.c include FUSE" "$(in_code core fs packer |
+	grep -vE '^fs/((fuse|mount)/|main\.c)')"
 
 # A run of root's must not be led out of its trees: packer/files/below.h
 path_calls='open|openat2?|creat|f(re)?open|rename|renameat2?|unlink|unlinkat|remove|mkdir|mkdirat|rmdir|l?chown|fchownat|chmod|fchmodat|l?utimes|utimensat|futimesat|l?(get|set|list|remove)xattr|link|linkat|symlink|symlinkat|mknod|mknodat|mkfifo|truncate|l?stat|fstatat|statx|access|faccessat|readlink|readlinkat|realpath|opendir|scandir|scandirat|fts_open|n?ftw|glob|mkdtemp|mko?stemps?|chdir|statfs|canonicalize_file_name'
@@ -148,29 +146,29 @@ check "of packer/ only packer/files calls functions that take paths" "$(in_code 
 pattern='(^|[^[:alnum:]_])(v?f?printf|v?dprintf|puts|fputs|putchar|putc|fputc|perror|psignal|syslog|v?warnx?|v?errx?|error)[[:space:]]*\(|(^|[^[:alnum:]_])(stderr|stdout)([^[:alnum:]_]|$)'
 check "core never prints" "$(in_code core)"
 pattern='(^|[^[:alnum:]_])(_?exit|_Exit|quick_exit|abort|assert|raise|kill)[[:space:]]*\('
-check "core and hip never end the process" "$(in_code core hip)"
+check "core never end the process" "$(in_code core)"
 pattern='(^|[^[:alnum:]_])(getopt(_long)?|isatty|system|popen)[[:space:]]*\('
-check "core and hip know no command line" "$(in_code core hip)"
+check "core know no command line" "$(in_code core)"
 
 pattern='ZSTD_STATIC_LINKING_ONLY'
-check "only stable calls of the shared libzstd are used" "$(in_code core fs packer hip contrib)"
+check "only stable calls of the shared libzstd are used" "$(in_code core fs packer contrib)"
 
 pattern='(^|[^[:alnum:]_])(atexit|on_exit|at_quick_exit|signal|sigaction|sigset|siginterrupt|bsd_signal)[[:space:]]*\(|destructor'
-check "core and hip run nothing at the end of the process or when signals come" "$(in_code core hip)"
+check "core run nothing at the end of the process or when signals come" "$(in_code core)"
 pattern='(^|[^[:alnum:]_])(setenv|unsetenv|putenv|clearenv|umask|f?chdir|sigprocmask|pthread_sigmask|setrlimit|srand|srandom)[[:space:]]*\('
-check "core and hip change nothing of the process" "$(in_code core hip)"
+check "core change nothing of the process" "$(in_code core)"
 pattern='(^|[^[:alnum:]_])((set|new|use|free|dup)locale|localeconv|strerror|strcoll|strxfrm|is(alpha|alnum|upper|lower|space|print|graph|punct|cntrl)|to(lower|upper)|strn?casecmp|strtod|strtof|strtold|atof)[[:space:]]*\('
-check "core and hip know no locale" "$(in_code core hip)"
+check "core know no locale" "$(in_code core)"
 
 pattern='(^|[^[:alnum:]_])getenv[[:space:]]*\('
-check "the environment is read by secure_getenv" "$(in_code core fs packer hip |
-	grep -vE '^packer/offload/bundler/objcopy\.c:.*is_secure\(\)')"
+check "the environment is read by secure_getenv" "$(in_code core fs packer |
+	grep -vE '^packer/offload/objcopy\.c:.*is_secure\(\)')"
 
 # One function for each kind of output.
 pattern='(^|[^[:alnum:]_])json_dump'
 check "packer/cli/report.c alone writes JSON with jansson" "$(in_code packer | grep -v '^packer/cli/report\.c:')"
 pattern='&(lt|gt|amp|quot|#39);'
-check "packer/base/markup.c alone has HTML's entities" "$(in_code core packer | grep -v '^packer/base/markup\.c:')"
+check "packer/cli/markup.c alone has HTML's entities" "$(in_code core packer | grep -v '^packer/cli/markup\.c:')"
 
 # Find calls that make a descriptor without a close-on-exec flag, over any number of lines
 inherited()
@@ -188,7 +186,7 @@ inherited()
 		}' "$@"
 }
 # shellcheck disable=SC2046
-check "core and hip open nothing that programs inherit" "$(inherited $(below core hip))"
+check "core open nothing that programs inherit" "$(inherited $(below core))"
 
 lib=$bin/librocm_kpack.so.0
 # By hand, in a tree without a build, the source alone is checked.

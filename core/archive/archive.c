@@ -3,13 +3,13 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "core/codec/codec.h"
+#include "codec.h"
 #include "core/base/bounds.h"
 #include "core/base/alloc.h"
 #include "core/base/msgpack_read.h"
 #include "naming.h"
-#include "core/toc/toc.h"
-#include "core/toc/compact.h"
+#include "toc.h"
+#include "toc_compact.h"
 #include "core/base/hash.h"
 
 enum { HEADER_SIZE = 16 };

@@ -8,7 +8,7 @@
  *   64  the blob.  Scheme "none": code objects at the offsets that the table states.
  *       Scheme "zstd-per-kernel": u32 count, then per frame u32 size and the frame;
  *       frame i has ordinal i in entries.
- *       Scheme "zstd-shared": frames that objects share (core/shared/shared.h).
+ *       Scheme "zstd-shared": frames that objects share (core/archive/shared.h).
  *   ... the table of contents: one MessagePack map, to the end of the file
  *
  * Immutable after open: every call may run concurrently, without a lock.
@@ -21,8 +21,8 @@
 #include "core/base/errors.h"
 #include "core/base/faults.h"
 #include "core/base/file.h"
-#include "core/toc/meta.h"
-#include "core/toc/unknown_fields.h"
+#include "toc_meta.h"
+#include "unknown_fields.h"
 #include "core/rocm_kpack/kpack.h"
 #include "core/base/span.h"
 #include "core/target/target.h"
@@ -232,7 +232,7 @@ kpack_error_t kp_archive_ordinal_source(const struct kpack_archive *a, uint32_t 
 					struct kp_source *out, struct kpackx_error *why);
 
 /*
- * A chunked entry (core/codec/seekable.h): chunk k holds the decoded bytes
+ * A chunked entry (core/archive/seekable.h): chunk k holds the decoded bytes
  * [k * chunk, min((k + 1) * chunk, size)) and decodes alone.  Opening reads and checks
  * the seek table.  Reading is thread-safe.
  */

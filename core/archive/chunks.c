@@ -4,10 +4,10 @@
 #include <xxhash.h>
 #include <zstd.h>
 #include "archive.h"
-#include "core/codec/codec.h"
-#include "core/codec/frames.h"
+#include "codec.h"
+#include "frames.h"
 #include "core/base/bounds.h"
-#include "core/codec/seekable.h"
+#include "seekable.h"
 
 /* Most stored bytes of a chunk to read at once; larger chunks are read in pieces. */
 static const size_t STORED_MAX = 256 << 10;

@@ -2,9 +2,9 @@
 #include "decode.h"
 #include <stdlib.h>
 #include "core/base/bounds.h"
-#include "core/codec/frame_header.h"
-#include "core/codec/frames.h"
-#include "core/shared/shared.h"
+#include "frame_header.h"
+#include "frames.h"
+#include "shared.h"
 #include "digest.h"
 
 /*

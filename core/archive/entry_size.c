@@ -2,8 +2,8 @@
 /* Checking the size of an entry before memory of that size is allocated. */
 #include <stdlib.h>
 #include "archive.h"
-#include "core/codec/frame_header.h"
-#include "core/codec/codec.h"
+#include "frame_header.h"
+#include "codec.h"
 
 static kpack_error_t compare_sizes(uint64_t stated, uint64_t size,
 				   struct kpackx_error *why)

@@ -8,7 +8,7 @@
  */
 #include <stdlib.h>
 #include "core/base/bounds.h"
-#include "core/codec/frame_header.h"
+#include "frame_header.h"
 #include "decode.h"
 
 /*

@@ -4,8 +4,8 @@
 #include <string.h>
 #include <zstd.h>
 #include "decode.h"
-#include "core/codec/codec.h"
-#include "core/shared/shared.h"
+#include "codec.h"
+#include "shared.h"
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
 

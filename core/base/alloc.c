@@ -27,6 +27,25 @@ bool kp_grow(void *array, size_t count, size_t *cap, size_t item)
 	return true;
 }
 
+kpack_error_t kp_new_items(void *array, size_t count, size_t item, const char *what,
+			   struct kpackx_error *why)
+{
+	void *block = calloc(count ? count : 1, item);
+
+	if (!block)
+		return kp_fail_memory(why, (uint64_t)count * item, what);
+	memcpy(array, &block, sizeof(block)); /* a pointer of another type */
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_room_items(void *array, size_t count, size_t *cap, size_t item,
+			    const char *what, struct kpackx_error *why)
+{
+	if (!kp_grow(array, count, cap, item))
+		return kp_fail_memory(why, ((uint64_t)count + 1) * item, what);
+	return KPACK_SUCCESS;
+}
+
 void *kp_large_alloc(size_t size)
 {
 	void *block;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Wrappers show that a file has device code; where its containers are, only their magics
- * show, because the wrappers' pointers are seldom in the file (core/binary/relocate.c).
+ * show, because the wrappers' pointers are seldom in the file (core/elf/relocate.c).
  * Programs without wrappers are not searched: the strings of compilers and of runtimes
  * have the magics, too.
  */

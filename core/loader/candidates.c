@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "candidates.h"
 #include <stdlib.h>
-#include "core/binary/search_path.h"
+#include "core/elf/search_path.h"
 #include "trace.h"
 
 static kpack_error_t add_list(struct kp_lookup *l, const char *name,

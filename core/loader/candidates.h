@@ -3,7 +3,7 @@
 #ifndef KP_CORE_LOADER_CANDIDATES_H
 #define KP_CORE_LOADER_CANDIDATES_H
 
-#include "core/binary/marker.h"
+#include "core/elf/marker.h"
 #include "environment.h"
 #include "lookup.h"
 

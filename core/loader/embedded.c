@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "core/convert/convert.h"
-#include "core/layout/layout.h"
+#include "core/elf/convert.h"
+#include "core/restore/layout.h"
 #include "core/base/bounds.h"
 #include "core/rocm_kpack/kpack.h"
-#include "core/binary/search_path.h"
+#include "core/elf/search_path.h"
 #include "core/base/text.h"
 #include "trusted.h"
 

@@ -2,11 +2,11 @@
 #include "lookup.h"
 #include <search.h>
 #include <stdlib.h>
-#include "core/api/call.h"
+#include "api_call.h"
 #include "core/base/bounds.h"
 #include "lookup_trace.h"
 #include "core/base/alloc.h"
-#include "core/binary/search_path.h"
+#include "core/elf/search_path.h"
 #include "trace.h"
 #include "trusted.h"
 #include "core/archive/find.h"

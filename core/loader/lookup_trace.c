@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "lookup_trace.h"
 #include <string.h>
-#include "core/binary/search_path.h"
+#include "core/elf/search_path.h"
 #include "core/base/text.h"
 #include "trace.h"
 

@@ -3,7 +3,7 @@
 #ifndef KP_CORE_LOADER_READ_MARKER_H
 #define KP_CORE_LOADER_READ_MARKER_H
 
-#include "core/binary/marker.h"
+#include "core/elf/marker.h"
 
 /*
  * Parse the marker at the address AT of this process.  The caller frees OUT with

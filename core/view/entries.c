@@ -6,7 +6,7 @@
 #include "core/base/text.h"
 #include "builder.h"
 #include "core/base/hash.h"
-#include "core/toc/toc.h"
+#include "core/archive/toc.h"
 
 /* --- files ------------------------------------------------------------------------- */
 

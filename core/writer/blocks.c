@@ -2,9 +2,9 @@
 #include "blocks.h"
 #include <pthread.h>
 #include <stdlib.h>
-#include "core/codec/effort.h"
+#include "effort.h"
 #include "core/base/hash.h"
-#include "core/shared/pool.h"
+#include "core/archive/block_pool.h"
 #include "dictionary.h"
 #include "internal.h"
 #include "share.h"

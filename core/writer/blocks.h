@@ -4,7 +4,7 @@
 #define KP_CORE_WRITER_BLOCKS_H
 
 #include "core/base/errors.h"
-#include "core/shared/shared.h"
+#include "core/archive/shared.h"
 #include "unique.h"
 #include "writer.h"
 

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include "core/base/alloc.h"
 #include "core/base/scheme.h"
-#include "core/codec/codec.h"
-#include "core/shared/pool.h"
-#include "core/shared/reach.h"
+#include "core/archive/codec.h"
+#include "core/archive/block_pool.h"
+#include "core/archive/block_reach.h"
 #include "dictionary.h"
 #include "internal.h"
 

@@ -2,7 +2,7 @@
 #include "dictionary.h"
 #include <stdlib.h>
 #include "core/base/alloc.h"
-#include "core/codec/codec.h"
+#include "core/archive/codec.h"
 #include "rolling.h"
 
 /*

@@ -6,7 +6,7 @@
 #ifndef KP_CORE_WRITER_ENTRY_LIST_H
 #define KP_CORE_WRITER_ENTRY_LIST_H
 
-#include "core/toc/string_table.h"
+#include "core/archive/string_table.h"
 #include "writer.h"
 
 struct kp_listed {

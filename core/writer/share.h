@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The objects of a shared archive (core/shared/shared.h) while it is written: content that
+ * The objects of a shared archive (core/archive/shared.h) while it is written: content that
  * an earlier object has is found, and stored once.  One thread at a time.
  *
  * Where the hash of the last 64 bytes has a certain value, on average every 512 bytes, the
@@ -35,7 +35,7 @@ kpack_error_t kp_share_append(struct kp_share *s, struct kp_span data, bool sear
 struct kp_share_extent {
 	uint64_t pos, size;
 };
-/* Add an object of these N extents, which a reader may reach (core/shared/reach.h). */
+/* Add an object of these N extents, which a reader may reach (core/archive/block_reach.h). */
 kpack_error_t kp_share_add_extents(struct kp_share *s,
 				   const struct kp_share_extent *extents, size_t n,
 				   struct kpackx_error *why);

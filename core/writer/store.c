@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "store.h"
 #include <stdlib.h>
-#include "core/codec/codec.h"
-#include "core/codec/frames.h"
+#include "core/archive/codec.h"
+#include "core/archive/frames.h"
 
 static kpack_error_t reserve_scratch(uint8_t **buf, size_t *cap, uint64_t size,
 				     struct kpackx_error *why)

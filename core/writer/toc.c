@@ -5,7 +5,7 @@
 #include "core/base/bounds.h"
 #include "core/base/hash.h"
 #include "core/base/scheme.h"
-#include "core/shared/shared.h"
+#include "core/archive/shared.h"
 #include "internal.h"
 
 static int pack_bytes(void *data, const char *bytes, size_t size)

@@ -8,7 +8,7 @@
 #include "core/base/scheme.h"
 #include "core/base/alloc.h"
 #include "core/base/text.h"
-#include "core/shared/shared.h"
+#include "core/archive/shared.h"
 #include "internal.h"
 
 /* --- writing through a buffer ------------------------------------------------------- */

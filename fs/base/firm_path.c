@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include "core/paths/step.h"
-#include "core/paths/walk.h"
+#include "core/base/path_step.h"
+#include "core/base/path_walk.h"
 
 /* Whether only root can put something else in the place of the entry ST of DIR. */
 static bool is_firm(int dir, const struct stat *entry)

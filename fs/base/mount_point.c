@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "core/base/mountinfo.h"
-#include "core/paths/walk.h"
+#include "core/base/path_walk.h"
 #include "mount_point.h"
 
 /* A place where the mount is. */

@@ -3,7 +3,7 @@
 #include <malloc.h>
 #include <stdlib.h>
 #include "core/base/bounds.h"
-#include "core/shared/shared.h"
+#include "core/archive/shared.h"
 #include "ahead.h"
 #include "drive.h"
 #include "serve.h"

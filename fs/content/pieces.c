@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "pieces.h"
 #include <stdlib.h>
-#include "core/shared/pool.h"
+#include "core/archive/block_pool.h"
 #include "clock.h"
 
 #define PAGE 4096

@@ -6,7 +6,7 @@
 #include <fuse_lowlevel.h>
 #include <stdatomic.h>
 #include "fs/content/content.h"
-#include "fs/control/control.h"
+#include "control.h"
 #include "callers.h"
 #include "fs/tree/inodes.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "arch_filter.h"
 #include <stdlib.h>
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 #include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 

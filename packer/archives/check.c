@@ -8,9 +8,9 @@
 #include "check_toc.h"
 #include "core/target/target.h"
 #include "core/base/text.h"
-#include "core/shared/shared.h"
-#include "packer/base/xalloc.h"
-#include "core/toc/toc.h"
+#include "core/archive/shared.h"
+#include "packer/cli/xalloc.h"
+#include "core/archive/toc.h"
 #include "core/view/view.h"
 
 #define HEADER_SIZE 16

@@ -6,7 +6,7 @@
 #include "content_type.h"
 #include "core/base/text.h"
 #include "operands.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 #include "packer/cli/options.h"
 #include "packer/cli/report.h"
 

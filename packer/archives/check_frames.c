@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "check_frames.h"
 #include <stdlib.h>
-#include "core/codec/codec.h"
+#include "core/archive/codec.h"
 #include "core/base/bounds.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 
 typedef unsigned long long ull;
 

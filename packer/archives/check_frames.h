@@ -4,7 +4,7 @@
 #define PACKER_ARCHIVES_CHECK_FRAMES_H
 
 #include "check.h"
-#include "core/toc/toc.h"
+#include "core/archive/toc.h"
 
 /* Check the frames of the archive FILE, whose TOC is TOC. */
 void frame_check(const struct kp_source *file, const struct kp_toc *toc,

@@ -4,7 +4,7 @@
 #include <unistd.h>
 #include "operands.h"
 #include "core/base/file.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 
 static kpack_error_t update_hash(const void *data, size_t size, void *arg,

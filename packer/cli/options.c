@@ -9,7 +9,7 @@
 #include <string.h>
 #include "exit.h"
 #include "report.h"
-#include "packer/base/xalloc.h"
+#include "xalloc.h"
 
 /* getopt's value for row N: above every character. */
 #define ROW_VALUE(n) (0x100 + (n))

@@ -6,7 +6,7 @@
 #include <string.h>
 #include "core/base/json.h"
 #include "core/base/text.h"
-#include "packer/base/xalloc.h"
+#include "xalloc.h"
 
 static const char *program = "kpack";
 

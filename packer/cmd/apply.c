@@ -2,7 +2,7 @@
 /* kpack apply: bring trees to what their policies say. */
 #include "packer/cli/report.h"
 #include "packer/command.h"
-#include "packer/policy/apply.h"
+#include "packer/thin/policy_apply.h"
 
 struct apply_command {
 	struct apply apply;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/path.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 #include "packer/cli/report.h"
 #include "packer/command.h"
 #include "packer/inspect/extract.h"

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "packer/archives/operands.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
 #include "packer/files/output.h"

@@ -2,8 +2,8 @@
 /* kpack detect: the GPUs of this machine and what they need. */
 #include <stdlib.h>
 #include <string.h>
-#include "packer/base/program.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/program.h"
+#include "packer/cli/xalloc.h"
 #include "packer/cli/report.h"
 #include "packer/command.h"
 #include "packer/files/below.h"

@@ -10,7 +10,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include "packer/archives/arch_filter.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
 #include "core/base/file.h"

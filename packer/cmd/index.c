@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include "packer/command.h"
 #include "packer/cli/report.h"
-#include "packer/wheel/index/tree.h"
-#include "packer/base/xalloc.h"
+#include "packer/wheel/index_tree.h"
+#include "packer/cli/xalloc.h"
 #include "packer/cli/progress.h"
 #include "packer/files/below.h"
 

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include "packer/archives/operands.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 #include "packer/command.h"
 #include "packer/cli/report.h"
 #include "core/rocm_kpack/kpack.h"

@@ -5,8 +5,8 @@
 #include "core/archive/archive.h"
 #include "packer/command.h"
 #include "packer/inspect/extract.h"
-#include "packer/inspect/json.h"
-#include "packer/inspect/text.h"
+#include "packer/inspect/inspect_json.h"
+#include "packer/inspect/inspect_text.h"
 #include "core/base/bounds.h"
 #include "packer/cli/report.h"
 

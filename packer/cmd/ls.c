@@ -4,7 +4,7 @@
 #include "packer/archives/arch_filter.h"
 #include "packer/command.h"
 #include "core/base/json.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 #include "core/base/bounds.h"
 #include "packer/cli/report.h"
 

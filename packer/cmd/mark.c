@@ -2,7 +2,7 @@
 /* kpack mark: a command with a table of subcommands of its own. */
 #include <stdio.h>
 #include <string.h>
-#include "packer/mark/mark.h"
+#include "packer/inspect/mark.h"
 #include "packer/cli/report.h"
 #include "packer/command.h"
 

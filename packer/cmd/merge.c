@@ -5,16 +5,16 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include "packer/archives/operands.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/files/leftovers.h"
 #include "packer/files/lock.h"
 #include "packer/command.h"
-#include "packer/merge/merge.h"
-#include "packer/merge/report.h"
+#include "packer/archives/merge.h"
+#include "packer/archives/merge_report.h"
 #include "packer/cli/report.h"
 #include "packer/cli/scheme.h"
-#include "packer/shard/merge.h"
+#include "packer/trees/shard_merge.h"
 #include "core/archive/naming.h"
 
 struct merge_run {

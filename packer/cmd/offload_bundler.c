@@ -6,7 +6,7 @@
 #include <string.h>
 #include "packer/command.h"
 #include "packer/cli/report.h"
-#include "packer/offload/bundler/bundler.h"
+#include "packer/offload/bundler.h"
 
 static const struct option_help no_options[] = {{0}};
 

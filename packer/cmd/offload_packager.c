@@ -3,7 +3,7 @@
 #include <string.h>
 #include "packer/command.h"
 #include "packer/cli/report.h"
-#include "packer/offload/packager/packager.h"
+#include "packer/offload/packager.h"
 
 const struct command_help cmd_offload_packager_help = {
 	.name = "offload-packager",

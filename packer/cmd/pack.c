@@ -5,7 +5,7 @@
 #include "packer/pack/mount_command.h"
 #include "packer/pack/report.h"
 #include "packer/pack/run.h"
-#include "packer/shard/run.h"
+#include "packer/trees/shard_run.h"
 #include "packer/cli/report.h"
 
 /* Find the command that makes packed files visible, on the heap. */

@@ -4,7 +4,7 @@
 #include "packer/cli/report.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
-#include "packer/prune/prune.h"
+#include "packer/thin/prune.h"
 
 struct prune_command {
 	struct prune prune;

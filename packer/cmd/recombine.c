@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* kpack recombine: join split trees of several builds into packages. */
 #include <stdlib.h>
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/command.h"
-#include "packer/recombine/recombine.h"
+#include "packer/trees/recombine.h"
 
 struct recombine_run {
 	struct recombine_args args;

@@ -2,13 +2,13 @@
 /* kpack report: write a page that shows what is big. */
 #include <libgen.h>
 #include <stdlib.h>
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
 #include "packer/files/output.h"
 #include "core/base/file.h"
-#include "packer/html_report/html.h"
-#include "packer/html_report/json.h"
+#include "packer/inspect/report_html.h"
+#include "packer/inspect/report_json.h"
 #include "packer/cli/report.h"
 
 struct args {

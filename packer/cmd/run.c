@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 #include "packer/command.h"
 #include "packer/archives/arch_filter.h"
 #include "packer/cli/report.h"
 #include "packer/files/below.h"
-#include "packer/hip/helper.h"
+#include "packer/gpu/helper.h"
 
 struct run_args {
 	struct arch_filter gpus;

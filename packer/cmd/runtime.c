@@ -3,7 +3,7 @@
 #include "packer/command.h"
 #include "packer/cli/report.h"
 #include "packer/files/below.h"
-#include "packer/hip/runtimes.h"
+#include "packer/gpu/runtimes.h"
 
 struct runtime_args {
 	const char *file;

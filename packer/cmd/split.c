@@ -4,14 +4,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/command.h"
-#include "packer/split/artifact/manifest.h"
-#include "packer/split/archives.h"
-#include "packer/split/report.h"
+#include "packer/trees/manifest.h"
+#include "packer/trees/split_archives.h"
+#include "packer/trees/split_report.h"
 #include "core/target/target.h"
-#include "packer/split/artifact/tree_name.h"
+#include "packer/trees/tree_name.h"
 
 /* The report at the end. */
 struct reporter {

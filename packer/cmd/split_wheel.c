@@ -2,19 +2,19 @@
 /* kpack split-wheel: split Python wheels by architecture. */
 #include <stdlib.h>
 #include <string.h>
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/command.h"
 #include "packer/cli/report.h"
 #include "packer/cli/scheme.h"
 #include "core/base/scheme.h"
-#include "core/binary/search_path.h"
+#include "core/elf/search_path.h"
 #include "core/base/text.h"
-#include "packer/wheel/metadata/library_names.h"
-#include "packer/wheel/metadata/variant.h"
-#include "packer/wheel/split/metadata.h"
-#include "packer/wheel/file/out.h"
-#include "packer/wheel/split/split.h"
+#include "packer/wheel/library_names.h"
+#include "packer/wheel/variant.h"
+#include "packer/wheel/split_metadata.h"
+#include "packer/wheel/wheel_out.h"
+#include "packer/wheel/split.h"
 
 struct parser {
 	struct wheel_split_args args;

@@ -2,7 +2,7 @@
 /* kpack status: how far the trees of policies are. */
 #include "packer/cli/report.h"
 #include "packer/command.h"
-#include "packer/policy/apply.h"
+#include "packer/thin/policy_apply.h"
 
 struct status_command {
 	struct policy_places places;

@@ -3,12 +3,12 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 #include "packer/cli/report.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
-#include "packer/hip/runtimes.h"
-#include "packer/pack/tree/write.h"
+#include "packer/gpu/runtimes.h"
+#include "packer/pack/write_tree.h"
 #include "packer/thin/owners.h"
 #include "packer/thin/thin.h"
 #include "packer/thin/undo.h"

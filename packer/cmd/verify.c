@@ -10,14 +10,14 @@
 #include "packer/archives/arch_filter.h"
 #include "packer/archives/check.h"
 #include "packer/archives/check_content.h"
-#include "packer/base/xalloc.h"
-#include "packer/closure/closure.h"
+#include "packer/cli/xalloc.h"
+#include "packer/library/closure.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
-#include "packer/split/artifact/generic_tree.h"
+#include "packer/trees/generic_tree.h"
 #include "packer/cli/report.h"
 #include "core/base/text.h"
-#include "packer/closure/install_tree.h"
+#include "packer/library/closure_tree.h"
 
 struct verify {
 	uint64_t jobs;

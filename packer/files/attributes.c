@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include "below.h"
 #include "core/base/span.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 
 #define ACL "system.posix_acl_access"
 

@@ -13,9 +13,9 @@
 #include <unistd.h>
 #include "core/archive/archive.h"
 #include "core/archive/find.h"
-#include "core/paths/step.h"
+#include "core/base/path_step.h"
 #include "core/writer/writer.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 #include "packer/cli/report.h"
 #include "resolve.h"
 

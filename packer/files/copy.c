@@ -13,8 +13,8 @@
 #include "attributes.h"
 #include "below.h"
 #include "core/base/file.h"
-#include "core/paths/step.h"
-#include "packer/base/xalloc.h"
+#include "core/base/path_step.h"
+#include "packer/cli/xalloc.h"
 #include "replace.h"
 #include "resolve.h"
 

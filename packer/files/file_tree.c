@@ -3,7 +3,7 @@
 #include "below.h"
 #include <stdlib.h>
 #include <unistd.h>
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 
 void file_tree_add(struct file_tree *t, const struct file_tree_item *item)
 {

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/base/text.h"
-#include "core/paths/step.h"
+#include "core/base/path_step.h"
 
 /* Limit of trees: no run makes more. */
 #define NAMES_MAX 65536

@@ -2,8 +2,8 @@
 #include "leftovers.h"
 #include "below.h"
 #include "core/base/file.h"
-#include "core/paths/step.h"
-#include "packer/base/xalloc.h"
+#include "core/base/path_step.h"
+#include "packer/cli/xalloc.h"
 #include "lock.h"
 #include <dirent.h>
 #include <errno.h>

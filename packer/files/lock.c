@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "core/base/text.h"
-#include "core/paths/step.h"
+#include "core/base/path_step.h"
 #include "packer/cli/report.h"
 
 /* Milliseconds between two looks, and the looks after which a wait is reported, or ended. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "below.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 #include "packer/cli/report.h"
 #include "core/archive/naming.h"
 #include "tree_list.h"

@@ -8,8 +8,8 @@
 #include <unistd.h>
 #include "below.h"
 #include "core/base/file.h"
-#include "core/paths/step.h"
-#include "packer/base/xalloc.h"
+#include "core/base/path_step.h"
+#include "packer/cli/xalloc.h"
 #include "resolve.h"
 
 /* Limit of names to try: if all of them exist, it is likely an attack. */

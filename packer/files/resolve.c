@@ -13,8 +13,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 #include "below.h"
-#include "core/paths/step.h"
-#include "packer/base/xalloc.h"
+#include "core/base/path_step.h"
+#include "packer/cli/xalloc.h"
 
 /* As the kernel: so many links in one path are a circle. */
 #define MAX_LINKS 40

@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include "below.h"
 #include "resolve.h"
-#include "core/paths/step.h"
+#include "core/base/path_step.h"
 
 /* Open T's file, unless it is missing. */
 static int open_target(struct below_target *t)

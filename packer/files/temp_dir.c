@@ -10,7 +10,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 #include "below.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 #include "tree_list.h"
 
 /* Directories to make: if all of them are removed at once, it is likely an attack. */

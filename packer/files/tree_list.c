@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 #include "below.h"
-#include "core/paths/step.h"
-#include "packer/base/xalloc.h"
+#include "core/base/path_step.h"
+#include "packer/cli/xalloc.h"
 
 struct listed {
 	char *name;

@@ -6,7 +6,7 @@
 #include "below.h"
 #include "leftovers.h"
 #include "lock.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 
 struct tree_directory {
 	char *path, *from;

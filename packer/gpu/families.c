@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include "core/target/target.h"
 #include "core/base/text.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 
 const struct family *families_find(const struct families *families, const char *arch)
 {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 
 /* --- dpkg's file --------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "kinds.h"
 #include <stdlib.h>
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 
 void gpu_kinds_add(struct gpu_kinds *kinds, const struct kp_target *t)
 {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include "core/base/text.h"
 #include "core/archive/naming.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 
 #define LOWER "abcdefghijklmnopqrstuvwxyz"
 #define UPPER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

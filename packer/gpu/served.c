@@ -2,7 +2,7 @@
 #include "served.h"
 #include <stdlib.h>
 #include "core/base/path.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 
 /* The group of A; if it states none, its file's name. */
 static struct kp_span group_of(const struct kpack_archive *a)

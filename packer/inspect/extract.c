@@ -8,7 +8,7 @@
 #include "core/format/object.h"
 #include "packed.h"
 #include "walk.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/cli/report.h"
 

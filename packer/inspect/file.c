@@ -5,7 +5,7 @@
 #include <unistd.h>
 #include "internal.h"
 #include "core/base/bounds.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/cli/report.h"
 #include "core/base/text.h"

@@ -7,7 +7,7 @@
 #ifndef PACKER_INSPECT_FILE_H
 #define PACKER_INSPECT_FILE_H
 
-#include "core/binary/elf_file.h"
+#include "core/elf/elf_file.h"
 #include "core/format/nest.h"
 
 enum inspect_row_kind {

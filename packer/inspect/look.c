@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "walk.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 
 /*
  * Images up to this size are held in memory and read once; larger ones are partly reread.

@@ -8,7 +8,7 @@
 #include "core/format/object.h"
 #include "file.h"
 #include "packed.h"
-#include "packer/base/digest.h"
+#include "packer/cli/digest.h"
 
 /* Facts about an image. */
 struct inspect_seen {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "packed.h"
 #include <inttypes.h>
-#include "core/format/llvm/ccob.h"
-#include "core/format/llvm/offload_binary.h"
+#include "core/format/ccob.h"
+#include "core/format/offload_binary.h"
 
 static kpack_error_t read_ccob(const struct kp_source *src, const struct kp_container *c,
 			       const struct kp_payload *payload,

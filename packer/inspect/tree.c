@@ -2,7 +2,7 @@
 /* Make the rows, the jobs and the numbers of a file's containers. */
 #include <stdlib.h>
 #include "internal.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 
 static void add_row(struct inspect_file *f, struct inspect_row row)
 {

@@ -2,7 +2,7 @@
 #include "unbundle.h"
 #include <stdlib.h>
 #include <string.h>
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 
 /* Whether ID, of a bundle's entry, is for the processor ARCH. */
 static bool is_for(const char *id, const char *arch)

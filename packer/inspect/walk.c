@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "packer/base/pipeline.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/pipeline.h"
+#include "packer/cli/xalloc.h"
 
 /* Decoded bytes held at once, unless one container has more. */
 #define BUDGET (UINT64_C(128) << 20)

@@ -7,7 +7,7 @@
 #define PACKER_INSPECT_WALK_H
 
 #include "file.h"
-#include "packer/base/digest.h"
+#include "packer/cli/digest.h"
 
 /* The private state of a thread. */
 struct inspect_thread {

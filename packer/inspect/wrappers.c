@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "internal.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 
 /*
  * The image that is the host ELF's section into which the wrappers lead, or KP_NOWHERE.

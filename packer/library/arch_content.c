@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "arch_name.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 #include "core/format/format.h"
 #include "core/target/target.h"
 

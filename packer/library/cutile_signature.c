@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "packer/base/xalloc.h"
-#include "core/cutile/cutile.h"
+#include "packer/cli/xalloc.h"
+#include "core/format/cutile.h"
 #include "core/base/json.h"
 #include "core/base/bounds.h"
 #include "core/base/text.h"

@@ -2,7 +2,7 @@
 #include "facts.h"
 #include <msgpack.h>
 #include <stdlib.h>
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 
 static int append_bytes(void *data, const char *bytes, size_t size)
 {

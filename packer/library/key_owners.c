@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "key_owners.h"
 #include <stdlib.h>
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 
 /* A key, and the file that has it. */
 struct claim {

@@ -7,7 +7,7 @@
 #include "arch_name.h"
 #include "key_owners.h"
 #include "rules.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 #include "core/target/target.h"
 
 /* In the order in which they are asked. */

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "arch_name.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "core/base/bounds.h"
 #include "rules.h"

@@ -3,17 +3,17 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 #include "packer/command.h"
 #include "core/base/bounds.h"
 #include "core/base/scheme.h"
-#include "core/codec/effort.h"
+#include "core/writer/effort.h"
 #include "packer/files/below.h"
 #include "packer/cli/report.h"
 #include "packer/cli/scheme.h"
-#include "packer/hip/runtimes.h"
+#include "packer/gpu/runtimes.h"
 #include "core/base/text.h"
-#include "packer/pack/tree/write.h"
+#include "write_tree.h"
 #include "core/archive/naming.h"
 
 /* Options that are combined after all were read. */

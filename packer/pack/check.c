@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "check.h"
-#include "packer/closure/closure.h"
+#include "packer/library/closure.h"
 #include "packer/cli/exit.h"
 #include "packer/cli/report.h"
-#include "packer/closure/install_tree.h"
+#include "packer/library/closure_tree.h"
 
 static void report_fault(void *arg, const char *path, const char *text)
 {

@@ -4,7 +4,7 @@
 #define PACKER_PACK_CHECK_H
 
 #include "args.h"
-#include "packer/pack/scan/scan.h"
+#include "packer/scan/scan.h"
 
 /*
  * Before anything is written, check that the scanned tree has every file that its kernel

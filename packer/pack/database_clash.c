@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
-#include "packer/pack/plan/drop.h"
+#include "drop.h"
 #include "packer/cli/report.h"
-#include "packer/pack/scan/rocfft_caches.h"
+#include "packer/scan/rocfft_caches.h"
 #include "core/view/view.h"
 #include "core/target/target.h"
 #include "core/archive/find.h"

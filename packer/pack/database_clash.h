@@ -8,9 +8,9 @@
 #define PACKER_PACK_DATABASE_CLASH_H
 
 #include "packer/archives/content_hash.h"
-#include "packer/pack/tree/disposition.h"
+#include "disposition.h"
 #include "args.h"
-#include "packer/pack/plan/plan.h"
+#include "plan.h"
 
 /* A run that has written nothing yet. */
 struct clash_run {

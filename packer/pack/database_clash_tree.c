@@ -5,7 +5,7 @@
 #include "database_clash.h"
 #include "core/base/file.h"
 #include "core/target/target.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 
 /*

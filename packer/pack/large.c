@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "core/base/spill.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 
 /* Smaller objects are packed faster in memory, of which they need little. */
 static const uint64_t LARGE_MIN = 32 << 20;

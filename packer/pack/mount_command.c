@@ -6,7 +6,7 @@
 #include "mount_places.h"
 #include "core/view/view.h"
 #include "core/archive/naming.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/files/tree_list.h"
 

@@ -3,7 +3,7 @@
 #ifndef PACKER_PACK_MOUNT_COMMAND_H
 #define PACKER_PACK_MOUNT_COMMAND_H
 
-#include "packer/pack/scan/scan.h"
+#include "packer/scan/scan.h"
 
 /* A tree that is completely written. */
 struct mount_tree {

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/path.h"
-#include "packer/base/shell_word.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/shell_word.h"
+#include "packer/cli/xalloc.h"
 
 void mounts_add(struct mounts *m, const char *path, enum mounts_kind kind)
 {

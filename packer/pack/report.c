@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/target/target.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 #include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "packer/files/below.h"
-#include "packer/pack/scan/unrecognised.h"
+#include "packer/scan/unrecognised.h"
 
 /* --- notes --------------------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
 #ifndef PACKER_PACK_REPORT_H
 #define PACKER_PACK_REPORT_H
 
-#include "packer/pack/tree/disposition.h"
+#include "disposition.h"
 #include "args.h"
 
 struct pack_result {

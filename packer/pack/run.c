@@ -5,17 +5,17 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "database_clash.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 #include "packer/cli/exit.h"
 #include "packer/files/below.h"
-#include "packer/pack/tree/databases.h"
-#include "packer/pack/tree/write.h"
+#include "tree_databases.h"
+#include "write_tree.h"
 #include "check.h"
 #include "report.h"
 #include "runtimes.h"
 #include "packer/cli/report.h"
-#include "packer/pack/tree/interrupted.h"
-#include "packer/pack/tree/lost_code.h"
+#include "interrupted.h"
+#include "lost_code.h"
 #include "core/archive/naming.h"
 
 /* --- archives ------------------------------------------------------------------------ */

@@ -7,8 +7,8 @@
 #define PACKER_PACK_RUN_H
 
 #include "packer/files/spill_dir.h"
-#include "packer/pack/scan/rocfft_caches.h"
-#include "packer/pack/tree/write.h"
+#include "packer/scan/rocfft_caches.h"
+#include "write_tree.h"
 #include "args.h"
 #include "database_clash.h"
 #include "store.h"

@@ -2,13 +2,13 @@
 #include "store.h"
 #include <stdio.h>
 #include <stdlib.h>
-#include "core/codec/effort.h"
-#include "core/format/amdgpu/strip.h"
+#include "core/writer/effort.h"
+#include "core/format/strip.h"
 #include "core/base/alloc.h"
-#include "packer/base/xalloc.h"
-#include "packer/pack/plan/entry_meta.h"
-#include "packer/pack/plan/key_suffix.h"
-#include "packer/base/pipeline.h"
+#include "packer/cli/xalloc.h"
+#include "entry_meta.h"
+#include "key_suffix.h"
+#include "packer/cli/pipeline.h"
 #include "large.h"
 
 /*

@@ -3,7 +3,7 @@
 #ifndef PACKER_PACK_STORE_H
 #define PACKER_PACK_STORE_H
 
-#include "packer/pack/plan/plan.h"
+#include "plan.h"
 #include "packer/cli/progress.h"
 
 /* Callbacks for what is stored, called with `arg`, in order, by one thread at a time. */

@@ -2,8 +2,8 @@
 #include "debug_files.h"
 #include <errno.h>
 #include <stdlib.h>
-#include "core/format/amdgpu/strip.h"
-#include "packer/base/xalloc.h"
+#include "core/format/strip.h"
+#include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 
 kpack_error_t debug_files_open(struct debug_files *d, const char *dir,

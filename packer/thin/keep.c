@@ -10,11 +10,11 @@
 #include "core/base/hash.h"
 #include "core/base/path.h"
 #include "core/base/text.h"
-#include "core/codec/codec.h"
+#include "core/archive/codec.h"
 #include "core/target/target.h"
 #include "core/writer/metadata.h"
 #include "core/writer/writer.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 
 /* Bytes that are compared at once: code objects and segments are aligned to pages. */

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "packer/base/program.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/program.h"
+#include "packer/cli/xalloc.h"
 #include "packer/cli/report.h"
 #include "packer/files/below.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "recipe.h"
 #include <stdlib.h>
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 #include "packer/cli/report.h"
 
 void recipe_fini(struct recipe *r)

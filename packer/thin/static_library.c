@@ -6,9 +6,9 @@
 #include "static_library.h"
 #include <stdlib.h>
 #include <string.h>
-#include "core/convert/relocatable.h"
+#include "core/elf/relocatable.h"
 #include "core/format/ar_archive.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 
 /* The section of an object, and the containers in it as a file of their own. */
 struct section {

@@ -6,7 +6,7 @@
 #ifndef PACKER_THIN_STATIC_LIBRARY_H
 #define PACKER_THIN_STATIC_LIBRARY_H
 
-#include "core/layout/selection.h"
+#include "core/restore/selection.h"
 
 /* Whether FAT, found by kp_fatbin_nest, is a static library. */
 bool static_library_is(const struct kp_fatbin *fat);

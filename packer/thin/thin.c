@@ -5,18 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "core/convert/convert.h"
-#include "core/format/llvm/ccob.h"
-#include "core/layout/selection.h"
+#include "core/elf/convert.h"
+#include "core/format/ccob.h"
+#include "core/restore/selection.h"
 #include "core/target/target.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 #include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "packer/files/below.h"
 #include "packer/files/tree_write.h"
-#include "packer/hip/runtimes.h"
-#include "packer/pack/tree/databases.h"
-#include "packer/pack/tree/write.h"
+#include "packer/gpu/runtimes.h"
+#include "packer/pack/tree_databases.h"
+#include "packer/pack/write_tree.h"
 #include "keep.h"
 #include "static_library.h"
 

@@ -10,7 +10,7 @@
 #include "packer/archives/arch_filter.h"
 #include "packer/files/spill_dir.h"
 #include "packer/library/library.h"
-#include "packer/pack/tree/converter.h"
+#include "packer/pack/converter.h"
 #include "debug_files.h"
 
 struct thin;

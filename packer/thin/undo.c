@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "core/base/text.h"
-#include "packer/base/xalloc.h"
+#include "packer/cli/xalloc.h"
 #include "packer/cli/exit.h"
 #include "packer/cli/report.h"
 #include "packer/files/below.h"
-#include "packer/pack/tree/write.h"
+#include "packer/pack/write_tree.h"
 
 /* --- what was kept ------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # kpackx_writer_*, as a compiler that links the library would use it (tests/stub/write): other readers can
 # read its archives, it writes what kpack pack writes, and a killed one leaves nothing.  What it refuses, and
-# its errors, are in tests/unit/core/api/writer.c.  The library writes with one thread.
+# its errors, are in tests/unit/core/loader/api_writer.c.  The library writes with one thread.
 
 # bats file_tags=single
 

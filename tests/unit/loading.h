@@ -10,7 +10,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include "tests/unit/unit.h"
+#include "unit.h"
 #include "core/rocm_kpack/kpackx.h"
 
 static char dir[] = "/tmp/kpack-loader-XXXXXX";

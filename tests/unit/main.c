@@ -7,7 +7,7 @@
  * a process of its own, so that no crash ends the others, and none sees what another one did to
  * the environment, signals or open files.
  */
-#include "tests/unit/unit.h"
+#include "unit.h"
 #include <fnmatch.h>
 #include <signal.h>
 #include <stdbool.h>

@@ -5,7 +5,7 @@
  */
 #include "core/archive/decode.h"
 #include "core/rocm_kpack/kpackx.h"
-#include "core/codec/codec.h"
+#include "core/archive/codec.h"
 #include "core/view/view.h"
 #include <assert.h>
 #include <stdio.h>

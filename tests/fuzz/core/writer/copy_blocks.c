@@ -14,8 +14,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "core/base/scheme.h"
-#include "core/codec/codec.h"
-#include "core/shared/shared.h"
+#include "core/archive/codec.h"
+#include "core/archive/shared.h"
 #include "core/writer/share.h"
 #include "core/writer/writer.h"
 

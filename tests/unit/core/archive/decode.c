@@ -4,7 +4,7 @@
 #include "tests/unit/hooks.h"
 #include "tests/unit/archive_builder.h"
 #include "core/base/bounds.h"
-#include "core/codec/codec.h"
+#include "core/archive/codec.h"
 #include <fcntl.h>
 #include "tests/unit/unit.h"
 

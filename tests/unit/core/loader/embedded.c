@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include "tests/unit/unit.h"
-#include "core/convert/convert.h"
-#include "core/layout/layout.h"
+#include "core/elf/convert.h"
+#include "core/restore/layout.h"
 #include "tests/unit/link_builder.h"
 #include "core/rocm_kpack/kpack.h"
 

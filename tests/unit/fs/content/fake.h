@@ -13,7 +13,7 @@
 #include <string.h>
 #include "tests/unit/unit.h"
 #include "core/archive/decode.h"
-#include "core/shared/pool.h"
+#include "core/archive/block_pool.h"
 #include "fs/content/buffer.h"
 #include "fs/content/clock.h"
 #include "fs/content/content.h"

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+#include "order.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "span.h"
+
+struct keys {
+	const struct kp_key *keys;
+	size_t count;
+};
+
+static uint64_t number_at(const void *at, size_t size)
+{
+	uint8_t one;
+	uint16_t two;
+	uint32_t four;
+	uint64_t eight;
+	switch (size) {
+	case 1:
+		return memcpy(&one, at, 1), one;
+	case 2:
+		return memcpy(&two, at, 2), two;
+	case 4:
+		return memcpy(&four, at, 4), four;
+	default:
+		return memcpy(&eight, at, 8), eight;
+	}
+}
+
+static int compare_texts(const char *a, const char *b)
+{
+	if (!a || !b)
+		return (a != NULL) - (b != NULL);
+	return strcmp(a, b);
+}
+
+int kp_compare_by(const void *a, const void *b, const struct kp_key *keys, size_t n_keys)
+{
+	for (const struct kp_key *k = keys; k < keys + n_keys; k++) {
+		const char *x = (const char *)a + k->offset,
+			   *y = (const char *)b + k->offset;
+		int order;
+		if (k->kind == 't') {
+			order = compare_texts(*(char *const *)(const void *)x,
+					      *(char *const *)(const void *)y);
+		} else if (k->kind == 's') {
+			order = kp_span_cmp(*(const struct kp_span *)(const void *)x,
+					    *(const struct kp_span *)(const void *)y);
+		} else if (k->kind == 'm') {
+			order = memcmp(x, y, k->size);
+		} else {
+			uint64_t m = number_at(x, k->size), n = number_at(y, k->size);
+			order = (m > n) - (m < n);
+		}
+		if (order)
+			return order;
+	}
+	return 0;
+}
+
+static int compare_items(const void *a, const void *b, void *keys)
+{
+	const struct keys *k = keys;
+	return kp_compare_by(a, b, k->keys, k->count);
+}
+
+void kp_sort_by(void *array, size_t count, size_t item, const struct kp_key *keys,
+		size_t n_keys)
+{
+	struct keys k = {keys, n_keys};
+	if (count > 1) /* qsort_r must not see the NULL of an empty array */
+		qsort_r(array, count, item, compare_items, &k);
+}
+
+size_t kp_lower_bound_by(const void *array, size_t count, size_t item, const void *probe,
+			 const struct kp_key *keys, size_t n_keys)
+{
+	size_t low = 0, high = count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (kp_compare_by((const char *)array + middle * item, probe, keys,
+				  n_keys) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+void *kp_find_by(const void *array, size_t count, size_t item, const void *probe,
+		 const struct kp_key *keys, size_t n_keys)
+{
+	size_t at = kp_lower_bound_by(array, count, item, probe, keys, n_keys);
+	const char *found = (const char *)array + at * item;
+	return at < count && !kp_compare_by(found, probe, keys, n_keys) ? (void *)found
+									: NULL;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Fat binary -> host-only binary, and back.
+ *
+ * Converting removes .hip_fatbin from the file (the section stays, NOBITS, at its
+ * address), maps a marker in a read-only segment of its own, or, if the file would become
+ * longer, in the place of .hip_fatbin, and makes every wrapper point to the marker: magic
+ * HIPF -> HIPK, reserved1 = wrapper index.  No virtual address changes.  Bytes that no
+ * section and no program header names keep their offset.  The file becomes longer only if
+ * it keeps its device code.  The section .rocm_kpack_layout, which is not loaded, stores the facts that
+ * restoring needs.
+ *
+ * All calls read the input at FD, which may be replaced by a rename but must not change,
+ * and write to an outfile that the caller has opened and will publish; on failure its
+ * contents are unusable.  Unchanged bytes are copied from file to file without passing
+ * through memory if the system supports it.
+ *
+ * Errors of all calls: NOT_IMPLEMENTED: the file cannot be changed safely, with the
+ * reason as text; INVALID_FORMAT: its tables contradict each other; IO_ERROR;
+ * OUT_OF_MEMORY.
+ */
+#ifndef KP_CORE_CONVERT_CONVERT_H
+#define KP_CORE_CONVERT_CONVERT_H
+
+#include "host_fatbin.h"
+#include "core/base/file.h"
+#include "marker.h"
+
+/* Names of the added sections. */
+#define KP_MARKER_SECTION ".rocm_kpack_ref"
+#define KP_LAYOUT_SECTION ".rocm_kpack_layout"
+
+struct kp_convert_options {
+	struct kp_span marker; /* content of .rocm_kpack_ref (kp_marker_write) */
+	struct kp_span
+		layout; /* content of .rocm_kpack_layout; size 0: no such section */
+	bool keep_device_code; /* keep .hip_fatbin; wrappers point to the marker */
+};
+
+/*
+ * Succeed if FAT can be converted (KEEP_DEVICE_CODE: and keep its device code).
+ * NOT_IMPLEMENTED, with the reason: not kind ELF; an unsupported machine or ELF type; no
+ * wrapper; some wrappers already converted; segments would have to move in memory; the
+ * file would become longer.
+ */
+kpack_error_t kp_convert_check(int fd, uint64_t size, const struct kp_fatbin *fat,
+			       bool keep_device_code, struct kpackx_error *why);
+
+/* Write the converted form of FAT (kind ELF, open at FD with SIZE bytes) to OUT. */
+kpack_error_t kp_convert(int fd, uint64_t size, const struct kp_fatbin *fat,
+			 const struct kp_convert_options *options, struct kp_outfile *out,
+			 struct kpackx_error *why);
+
+/* File ranges of the marker and the layout of a converted file. */
+struct kp_converted {
+	uint64_t marker_offset, marker_size;
+	uint64_t layout_offset, layout_size; /* size 0: none */
+	bool has_device_code;                /* because of --keep-device-code */
+};
+
+/*
+ * Find the marker and the layout.  NOT_IMPLEMENTED: FAT is not converted.
+ * INVALID_FORMAT: wrappers are HIPK but the marker is missing, or a wrapper does not
+ * point to it.
+ */
+kpack_error_t kp_converted_find(int fd, uint64_t size, const struct kp_fatbin *fat,
+				struct kp_converted *out, struct kpackx_error *why);
+
+/* Rewrite a converted file with another MARKER, which may have another size. */
+kpack_error_t kp_convert_set(int fd, uint64_t size, const struct kp_fatbin *fat,
+			     struct kp_span marker, struct kp_outfile *out,
+			     struct kpackx_error *why);
+
+/*
+ * Whether the ELF file at FD, converted or not, is a program, which the kernel starts; and
+ * whether its program headers are where the ELF header in memory says, which is where
+ * Linux before 5.18 looks for those of programs.
+ */
+kpack_error_t kp_convert_headers(int fd, uint64_t size, bool *program, bool *right,
+				 struct kpackx_error *why);
+
+/*
+ * Rewrite a converted file so that the program headers are where the ELF header in memory
+ * says (first segment's address - its offset + e_phoff); strip and similar tools can move
+ * them elsewhere.  *CHANGED becomes false, and nothing is written, if the
+ * headers already exist.
+ */
+kpack_error_t kp_convert_normalise(int fd, uint64_t size, const struct kp_fatbin *fat,
+				   struct kp_outfile *out, bool *changed,
+				   struct kpackx_error *why);
+
+/* The contents to put into .hip_fatbin. */
+struct kp_restore_options {
+	uint64_t size;           /* bytes; kp_restore: may be more than there were */
+	const uint64_t *offsets; /* per wrapper: offset of its container in the section */
+	/* Write SIZE bytes to OUT at OFFSET. */
+	kpack_error_t (*write)(void *arg, struct kp_outfile *out, uint64_t offset,
+			       struct kpackx_error *why);
+	void *arg;
+};
+
+/*
+ * Undo a conversion: fill .hip_fatbin, make the wrappers HIPF and point them into it, and
+ * remove the marker and the layout.  If SIZE is more than the section had and cannot grow
+ * in place, the section moves after all other segments.
+ */
+kpack_error_t kp_restore(int fd, uint64_t size, const struct kp_fatbin *fat,
+			 const struct kp_restore_options *options, struct kp_outfile *out,
+			 struct kpackx_error *why);
+
+/*
+ * Replace the contents of .hip_fatbin of FAT (kind ELF) by fewer bytes: the section
+ * becomes smaller, and the file with it.  The wrappers stay HIPF and point to OPTIONS'
+ * offsets.  Everything else keeps its address.
+ * NOT_IMPLEMENTED also: OPTIONS has more bytes than the section; a pointer other than the
+ * wrappers' leads into the section.
+ */
+kpack_error_t kp_refill(int fd, uint64_t size, const struct kp_fatbin *fat,
+			const struct kp_restore_options *options, struct kp_outfile *out,
+			struct kpackx_error *why);
+
+/* Fail like kp_refill if the file cannot be changed, whatever would be written. */
+kpack_error_t kp_refill_check(int fd, uint64_t size, const struct kp_fatbin *fat,
+			      struct kpackx_error *why);
+
+#endif

@@ -1,0 +1,567 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Compressed offload bundle: a header, then one plain bundle compressed.
+ *
+ *              v1     v2     v3
+ *   "CCOB"     0      0      0
+ *   version    4 u16  4 u16  4 u16
+ *   method     6 u16  6 u16  6 u16    0 zlib, 1 zstd
+ *   size       -      8 u32  8 u64    of header and data
+ *   decoded    8 u32  12 u32 16 u64
+ *   hash       12 u64 16 u64 24 u64   MD5's first half: kp_ccob_hash
+ *   data       20     24     32
+ *
+ * zstd's data are frames, skippable ones too, as ZSTD_decompress takes them; behind zlib's
+ * stream any bytes may follow, as its uncompress ignores them.  A v1 ends where its
+ * compressed data end.
+ */
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "core/base/bounds.h"
+#include "core/base/spill.h"
+#include "core/archive/codec.h"
+#include "core/archive/frames.h"
+#include "bundle.h"
+#include "ccob.h"
+
+#ifndef KP_WITH_ZLIB
+#define KP_WITH_ZLIB 1
+#endif
+#if KP_WITH_ZLIB
+#include <zlib.h>
+#endif
+
+/* Compressed bytes read at a time. */
+#define IN_SIZE 65536
+
+/* Decoded bytes written to a file at a time. */
+#define SPILL_SIZE ((size_t)256 << 10)
+
+struct method;
+
+/* The fields of a header. */
+struct ccob {
+	const struct method *method;
+	uint64_t header_size;
+	uint64_t size; /* v1: 0 until measured */
+	uint64_t decoded;
+};
+
+/* Decodes the compressed data from the beginning, any number of bytes at a time. */
+struct decoder {
+	const struct method *method;
+	struct kp_source src;
+	uint64_t made; /* decoded bytes so far */
+	struct kp_frames *zstd;
+#if KP_WITH_ZLIB
+	z_stream zlib;
+	bool zlib_live, ended; /* the stream's end was decoded */
+	uint64_t fetched;      /* bytes of SRC read into IN */
+	size_t in_pos, in_size;
+	uint8_t in[IN_SIZE];
+#endif
+};
+
+struct method {
+	const char *name;
+	uint64_t ratio_max;
+	/* Begin to decode; DECODED is the size that the header states. */
+	kpack_error_t (*begin)(struct decoder *d, uint64_t decoded,
+			       struct kpackx_error *why);
+	/* Decode LEN bytes, or fewer if the data end before. */
+	kpack_error_t (*read)(struct decoder *d, uint8_t *out, size_t len, size_t *got,
+			      struct kpackx_error *why);
+	void (*end)(struct decoder *d);
+	/* Find where the data at the start of SRC end; DECODED bounds the work. */
+	kpack_error_t (*measure)(const struct kp_source *src, uint64_t decoded,
+				 uint64_t *size, struct kpackx_error *why);
+};
+
+/* ---- zstd ---- */
+
+static kpack_error_t zstd_begin(struct decoder *d, uint64_t decoded,
+				struct kpackx_error *why)
+{
+	uint8_t buf[KP_FRAME_HEADER_MAX];
+	struct kp_span head;
+	uint64_t stated;
+
+	KP_TRY(kp_source_head(&d->src, 0, buf, sizeof(buf), &head, why));
+	if (kp_zstd_content_size(head, &stated) && stated > decoded)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "the zstd frame says %" PRIu64
+			       " bytes, the header %" PRIu64,
+			       stated, decoded);
+	KP_TRY(kp_frames_open(&d->src, KP_FRAMES_PIECES, &d->zstd, why));
+	/* a window takes no more memory than the payload, whose size is checked */
+	kp_frames_narrow_windows(d->zstd, decoded);
+	return kp_frames_limit_window(d->zstd, 2 * decoded + (256 << 10), why);
+}
+
+static kpack_error_t zstd_read(struct decoder *d, uint8_t *out, size_t len, size_t *got,
+			       struct kpackx_error *why)
+{
+	uint64_t done = 0;
+	kpack_error_t err = kp_frames_decode(d->zstd, out, len, len, &done, why);
+
+	*got = (size_t)done;
+	return err;
+}
+
+static void zstd_end(struct decoder *d)
+{
+	kp_frames_close(d->zstd);
+}
+
+/* What follows in .hip_fatbin is padding or a container, and begins like no frame. */
+static kpack_error_t zstd_measure(const struct kp_source *src, uint64_t decoded,
+				  uint64_t *size, struct kpackx_error *why)
+{
+	uint8_t buf[KP_FRAME_HEADER_MAX];
+	struct kp_frame_header header;
+	struct kp_window window;
+	struct kp_span head;
+	uint64_t frame;
+
+	(void)decoded;
+	kp_window_init(&window, src);
+	*size = 0;
+	do {
+		KP_TRY(kp_frame_measure(&window, *size, &header, &frame, why));
+		if (frame > src->size - *size)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "zstd data of %" PRIu64
+				       " bytes passes the end at %" PRIu64,
+				       frame, src->size);
+		*size += frame;
+		KP_TRY(kp_source_head(src, *size, buf, sizeof(buf), &head, why));
+	} while (kp_frame_header_read(head, &header));
+	return KPACK_SUCCESS;
+}
+
+static const struct method zstd_method = {
+	.name = "zstd",
+	.ratio_max = KP_ZSTD_RATIO_MAX,
+	.begin = zstd_begin,
+	.read = zstd_read,
+	.end = zstd_end,
+	.measure = zstd_measure,
+};
+
+/* ---- decoding ---- */
+
+static void decoder_free(struct decoder *d)
+{
+	if (!d)
+		return;
+	d->method->end(d);
+	free(d);
+}
+
+static kpack_error_t decoder_new(const struct method *method, const struct kp_source *src,
+				 uint64_t decoded, struct decoder **out,
+				 struct kpackx_error *why)
+{
+	struct decoder *d = calloc(1, sizeof(*d));
+	kpack_error_t err;
+
+	if (!d)
+		return kp_fail_memory(why, sizeof(*d), "a decoder");
+	d->method = method;
+	d->src = *src;
+	err = method->begin(d, decoded, why);
+	if (err != KPACK_SUCCESS) {
+		decoder_free(d);
+		return err;
+	}
+	*out = d;
+	return KPACK_SUCCESS;
+}
+
+/* Decode exactly LEN bytes. */
+static kpack_error_t decoder_fill(struct decoder *d, uint8_t *out, size_t len,
+				  struct kpackx_error *why)
+{
+	size_t got = 0;
+
+	KP_TRY(d->method->read(d, out, len, &got, why));
+	d->made += got;
+	if (got < len)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%s: only %" PRIu64 " decoded bytes, the header says more",
+			       d->method->name, d->made);
+	return KPACK_SUCCESS;
+}
+
+/* Check that the data end here. */
+static kpack_error_t decoder_finish(struct decoder *d, struct kpackx_error *why)
+{
+	uint8_t extra;
+	size_t got = 0;
+
+	KP_TRY(d->method->read(d, &extra, 1, &got, why));
+	if (got)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%s: more than the %" PRIu64
+			       " decoded bytes the header says",
+			       d->method->name, d->made);
+	return KPACK_SUCCESS;
+}
+
+/* ---- zlib ---- */
+
+#if KP_WITH_ZLIB
+static kpack_error_t zlib_fail(const struct decoder *d, int code,
+			       struct kpackx_error *why)
+{
+	if (code == Z_MEM_ERROR)
+		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY, "out of memory: zlib");
+	return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED, "zlib: %s",
+		       d->zlib.msg ? d->zlib.msg : zError(code));
+}
+
+static kpack_error_t zlib_begin(struct decoder *d, uint64_t decoded,
+				struct kpackx_error *why)
+{
+	int code = inflateInit(&d->zlib);
+
+	(void)decoded;
+	if (code != Z_OK)
+		return zlib_fail(d, code, why);
+	d->zlib_live = true;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t refill_input(struct decoder *d, struct kpackx_error *why)
+{
+	uint64_t left = d->src.size - d->fetched;
+	size_t n = left < IN_SIZE ? (size_t)left : IN_SIZE;
+
+	KP_TRY(kp_source_read(&d->src, d->fetched, d->in, n, why));
+	d->fetched += n;
+	d->in_pos = 0;
+	d->in_size = n;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t zlib_read(struct decoder *d, uint8_t *out, size_t len, size_t *got,
+			       struct kpackx_error *why)
+{
+	*got = 0;
+	while (*got < len && !d->ended) {
+		size_t room = len - *got < INT32_MAX ? len - *got : INT32_MAX;
+		int code;
+
+		if (d->in_pos == d->in_size)
+			KP_TRY(refill_input(d, why));
+		d->zlib.next_in = d->in + d->in_pos;
+		d->zlib.avail_in = (uInt)(d->in_size - d->in_pos);
+		d->zlib.next_out = out + *got;
+		d->zlib.avail_out = (uInt)room;
+		code = inflate(&d->zlib, Z_NO_FLUSH);
+		if (code == Z_BUF_ERROR)
+			return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
+				       "zlib: the data ends after %" PRIu64
+				       " decoded bytes",
+				       d->made + *got);
+		if (code != Z_OK && code != Z_STREAM_END)
+			return zlib_fail(d, code, why);
+		d->in_pos = d->in_size - d->zlib.avail_in;
+		d->ended = code == Z_STREAM_END;
+		*got += room - d->zlib.avail_out;
+	}
+	return KPACK_SUCCESS;
+}
+
+static void zlib_end(struct decoder *d)
+{
+	if (d->zlib_live)
+		inflateEnd(&d->zlib);
+}
+
+/* Only decoding finds the end; the decoded bytes are discarded. */
+static kpack_error_t zlib_measure(const struct kp_source *src, uint64_t decoded,
+				  uint64_t *size, struct kpackx_error *why);
+
+static const struct method zlib_method = {
+	.name = "zlib",
+	.ratio_max = KP_ZLIB_RATIO_MAX,
+	.begin = zlib_begin,
+	.read = zlib_read,
+	.end = zlib_end,
+	.measure = zlib_measure,
+};
+
+static kpack_error_t zlib_measure(const struct kp_source *src, uint64_t decoded,
+				  uint64_t *size, struct kpackx_error *why)
+{
+	struct decoder *d = NULL;
+	kpack_error_t err = decoder_new(&zlib_method, src, decoded, &d, why);
+	uint8_t discard[16384];
+	size_t got = 0;
+
+	while (err == KPACK_SUCCESS && !d->ended && d->made <= decoded) {
+		err = zlib_read(d, discard, sizeof(discard), &got, why);
+		d->made += got;
+	}
+	if (err == KPACK_SUCCESS && d->made != decoded)
+		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			      "zlib: %" PRIu64 " decoded bytes or more, the header says "
+			      "%" PRIu64,
+			      d->made, decoded);
+	if (err == KPACK_SUCCESS)
+		*size = d->fetched - (d->in_size - d->in_pos);
+	decoder_free(d);
+	return err;
+}
+#endif
+
+/* ---- container ---- */
+
+bool kp_ccob_form_ok(const struct kp_ccob_form *form)
+{
+	int most = form->method == KP_CCOB_ZSTD ? 22 : 9;
+
+	return kp_ccob_header_size(form->version) && form->method <= KP_CCOB_ZSTD &&
+	       form->level >= 0 && form->level <= most;
+}
+
+static bool probe_ccob(struct kp_span head)
+{
+	return kp_span_starts(head, "CCOB", 4);
+}
+
+static kpack_error_t find_method(unsigned number, const struct method **out,
+				 struct kpackx_error *why)
+{
+#if KP_WITH_ZLIB
+	*out = number == 0 ? &zlib_method : number == 1 ? &zstd_method : NULL;
+#else
+	*out = number == 1 ? &zstd_method : NULL;
+	if (number == 0)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "method 0 (zlib) is not built in, only zstd");
+#endif
+	if (!*out)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "method %u, known are 0 (zlib) and 1 (zstd)", number);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t read_header(const struct kp_source *src, struct ccob *h,
+				 struct kpackx_error *why)
+{
+	uint8_t b[KP_CCOB_HEADER_MAX];
+	unsigned version;
+
+	KP_TRY(kp_source_read(src, 0, b, 8, why));
+	version = kp_le16(b + 4);
+	if (!kp_ccob_header_size(version))
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "version %u, known are 1 to 3", version);
+	KP_TRY(find_method(kp_le16(b + 6), &h->method, why));
+	h->header_size = kp_ccob_header_size(version);
+	KP_TRY(kp_source_read(src, 0, b, h->header_size, why));
+	h->size = version == 1 ? 0 : version == 2 ? kp_le32(b + 8) : kp_le64(b + 8);
+	h->decoded = version == 3 ? kp_le64(b + 16) : kp_le32(b + 8 + 4 * (version - 1));
+	if (version > 1 && (h->size <= h->header_size || h->size > src->size))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "size %" PRIu64 ", the header has %" PRIu64
+			       " bytes and %" PRIu64 " exist",
+			       h->size, h->header_size, src->size);
+	return KPACK_SUCCESS;
+}
+
+/*
+ * Check that COMPRESSED bytes can decode to the stated size, before allocating anything.
+ */
+static kpack_error_t check_decoded(const struct ccob *h, uint64_t compressed,
+				   struct kpackx_error *why)
+{
+	if (h->decoded < KP_BUNDLE_HEADER_MIN || h->decoded > KP_CCOB_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "decoded size %" PRIu64 ", possible are %d to %" PRIu64,
+			       h->decoded, KP_BUNDLE_HEADER_MIN, KP_CCOB_MAX);
+	if (h->decoded / h->method->ratio_max > compressed)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "decoded size %" PRIu64 " cannot come out of %" PRIu64
+			       " bytes of %s",
+			       h->decoded, compressed, h->method->name);
+	return KPACK_SUCCESS;
+}
+
+/*
+ * Read and check the header of the CCOB at the beginning of SRC; DATA becomes the
+ * compressed part.
+ */
+static kpack_error_t open_ccob(const struct kp_source *src, struct ccob *h,
+			       struct kp_source *data, struct kpackx_error *why)
+{
+	uint64_t compressed;
+
+	KP_TRY(read_header(src, h, why));
+	kp_source_sub(src, h->header_size, src->size - h->header_size, data);
+	KP_TRY(check_decoded(h, data->size, why));
+	if (h->size == 0) {
+		KP_TRY(h->method->measure(data, h->decoded, &compressed, why));
+		h->size = h->header_size + compressed;
+	}
+	if (!kp_source_sub(src, h->header_size, h->size - h->header_size, data))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%s data of %" PRIu64 " bytes passes the end at %" PRIu64,
+			       h->method->name, h->size - h->header_size, src->size);
+	return check_decoded(h, data->size, why);
+}
+
+static kpack_error_t more_from_decoder(void *arg, uint8_t *buf, size_t have, size_t want,
+				       struct kpackx_error *why)
+{
+	return decoder_fill(arg, buf + have, want - have, why);
+}
+
+/* As open_ccob, for a CCOB at offset OFF. */
+static kpack_error_t measure_ccob(const struct kp_source *src, uint64_t off,
+				  struct ccob *h, struct kp_source *data,
+				  struct kpackx_error *why)
+{
+	struct kp_source rest;
+
+	if (!kp_source_sub(src, off, src->size - off, &rest))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "begins after the end");
+	return open_ccob(&rest, h, data, why);
+}
+
+kpack_error_t kp_ccob_measure(const struct kp_source *src, uint64_t off,
+			      struct kp_container *c, struct kpackx_error *why)
+{
+	struct kp_source data;
+	struct ccob h;
+
+	KP_TRY(measure_ccob(src, off, &h, &data, why));
+	*c = (struct kp_container){.format = &kp_format_ccob,
+				   .inside = KP_NOWHERE,
+				   .next = KP_NOWHERE,
+				   .offset = off,
+				   .size = h.size,
+				   .payload_size = h.decoded};
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t parse_ccob(const struct kp_source *src, uint64_t off,
+				struct kp_container *c, struct kp_containers *list,
+				struct kpackx_error *why)
+{
+	struct kp_source data;
+	struct decoder *d;
+	kpack_error_t err;
+	struct ccob h;
+	uint64_t end;
+
+	KP_TRY(measure_ccob(src, off, &h, &data, why));
+	c->size = h.size;
+	c->payload_size = h.decoded;
+	KP_TRY(decoder_new(h.method, &data, h.decoded, &d, why));
+	err = kp_bundle_list(more_from_decoder, d, h.decoded, c, list, &end, why);
+	decoder_free(d);
+	return err;
+}
+
+static kpack_error_t decode_to_memory(struct decoder *d, uint64_t size,
+				      struct kp_payload *out, struct kpackx_error *why)
+{
+	out->heap = malloc((size_t)size);
+	if (!out->heap)
+		return kp_fail_memory(why, size, "a decoded bundle");
+	out->source = kp_source_memory(out->heap, (size_t)size);
+	return decoder_fill(d, out->heap, (size_t)size, why);
+}
+
+static kpack_error_t decode_to_file(struct decoder *d, uint64_t size, int fd,
+				    struct kp_payload *out, struct kpackx_error *why)
+{
+	struct kp_outfile file = kp_spill_outfile(fd);
+	uint8_t *piece = malloc(SPILL_SIZE);
+	kpack_error_t err = KPACK_SUCCESS;
+	size_t n;
+
+	out->spilled = true;
+	out->source = kp_source_fd(fd, 0, size);
+	if (!piece)
+		return kp_fail_memory(why, SPILL_SIZE, "a decoded bundle");
+	for (uint64_t at = 0; at < size && !err; at += n) {
+		n = size - at < SPILL_SIZE ? (size_t)(size - at) : SPILL_SIZE;
+		err = decoder_fill(d, piece, n, why);
+		if (!err)
+			err = kp_outfile_pwrite(&file, at, piece, n, why);
+	}
+	free(piece);
+	return err;
+}
+
+static kpack_error_t decode_all(const struct ccob *h, const struct kp_source *data,
+				struct kp_payload *out, struct kpackx_error *why)
+{
+	struct decoder *d;
+	kpack_error_t err;
+	int fd = kp_spills(h->decoded) ? kp_spill_open() : -1;
+
+	err = decoder_new(h->method, data, h->decoded, &d, why);
+	if (err) {
+		if (fd >= 0)
+			close(fd);
+		return err;
+	}
+	err = fd >= 0 ? decode_to_file(d, h->decoded, fd, out, why)
+		      : decode_to_memory(d, h->decoded, out, why);
+	if (err == KPACK_SUCCESS)
+		err = decoder_finish(d, why);
+	decoder_free(d);
+	return err;
+}
+
+/*
+ * A decoder that spills holds as many bytes as a frame may refer back to, 128 MiB for
+ * those of compilers, so that such decoders work one after another.
+ */
+static pthread_mutex_t spilling_decoder = PTHREAD_MUTEX_INITIALIZER;
+
+static kpack_error_t decode_in_turn(const struct ccob *h, const struct kp_source *data,
+				    struct kp_payload *out, struct kpackx_error *why)
+{
+	kpack_error_t err;
+
+	if (!kp_spills(h->decoded))
+		return decode_all(h, data, out, why);
+	pthread_mutex_lock(&spilling_decoder);
+	err = decode_all(h, data, out, why);
+	pthread_mutex_unlock(&spilling_decoder);
+	return err;
+}
+
+/* Read the whole header again: the file may have changed since it was listed. */
+static kpack_error_t load_ccob(const struct kp_source *src, const struct kp_container *c,
+			       struct kp_payload *out, struct kpackx_error *why)
+{
+	struct kp_source whole, data;
+	kpack_error_t err;
+	struct ccob h;
+
+	if (!kp_source_sub(src, c->offset, c->size, &whole))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "passes the end");
+	KP_TRY(open_ccob(&whole, &h, &data, why));
+	if (h.size != c->size || h.decoded != c->payload_size)
+		return kp_fail(why, KPACK_ERROR_IO_ERROR, "changed while it was read");
+	err = decode_in_turn(&h, &data, out, why);
+	if (err != KPACK_SUCCESS)
+		kp_payload_fini(out);
+	return err;
+}
+
+const struct kp_format kp_format_ccob = {
+	.name = "ccob",
+	.probe = probe_ccob,
+	.parse = parse_ccob,
+	.load = load_ccob,
+};

@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writing compressed bundles as LLVM does: ZSTD_compress2 or zlib's compress2 over the
+ * whole payload; the only parameters are the level and long-distance matching.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <zstd.h>
+#include <zstd_errors.h>
+#include "core/base/md5.h"
+#include "core/archive/frame_header.h"
+#include "ccob.h"
+
+#ifndef KP_WITH_ZLIB
+#define KP_WITH_ZLIB 1
+#endif
+#if KP_WITH_ZLIB
+#include <zlib.h>
+#endif
+
+/*
+ * A wrong level is noticed in the first blocks, so that a try costs only these blocks:
+ * the first HEAD bytes are compared, and zstd needs room for two more blocks of 128 KiB
+ * to write them.
+ */
+#define HEAD ((size_t)64 << 10)
+#define HEAD_ROOM (HEAD + ((size_t)256 << 10))
+
+/* Bytes of payload for the first block alone, the cheapest try: zstd_begins. */
+#define FIRST ((size_t)256 << 10)
+
+/*
+ * The search compresses only the beginning of a larger payload.  Payloads are mapped, and
+ * all of one that compresses well would be in memory before HEAD bytes come out.
+ */
+#define LARGE ((size_t)32 << 20)
+#define LARGE_PART (LARGE / 2)
+
+/*
+ * The first is the compilers' default.  The levels above 19 take up to 800 MB of tables
+ * for a try.
+ */
+static const int zstd_levels[] = {3,  5,  1,  2,  4,  6,  7,  8,  9, 10,
+				  11, 12, 13, 14, 15, 16, 17, 18, 19};
+
+struct coder {
+	const int *levels;
+	size_t n_levels;
+	unsigned n_ranges; /* 2: each level with and without long_range */
+	size_t (*bound)(size_t size);
+	/*
+	 * Compress PAYLOAD into OUT.  If CAP bytes are too few, *MADE is SIZE_MAX and OUT
+	 * is filled nearly to its end.
+	 */
+	kpack_error_t (*encode)(const struct kp_ccob_form *form, struct kp_span payload,
+				uint8_t *out, size_t cap, size_t *made,
+				struct kpackx_error *why);
+	/*
+	 * Find out from the beginning of PAYLOAD whether the data for FORM may begin with
+	 * HEAD, the first bytes of it.
+	 */
+	kpack_error_t (*begins)(const struct kp_ccob_form *form, struct kp_span payload,
+				struct kp_span head, bool *begins,
+				struct kpackx_error *why);
+};
+
+/* ---- zstd ---- */
+
+static kpack_error_t zstd_open(const struct kp_ccob_form *form, size_t size,
+			       ZSTD_CCtx **out, struct kpackx_error *why)
+{
+	ZSTD_CCtx *ctx = ZSTD_createCCtx();
+	size_t n;
+
+	if (!ctx)
+		return kp_fail_memory(why, size, "a zstd encoder");
+	n = ZSTD_CCtx_setParameter(ctx, ZSTD_c_compressionLevel, form->level);
+	if (!ZSTD_isError(n))
+		n = ZSTD_CCtx_setParameter(ctx, ZSTD_c_enableLongDistanceMatching,
+					   form->long_range);
+	if (ZSTD_isError(n)) {
+		ZSTD_freeCCtx(ctx);
+		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY, "zstd: %s",
+			       ZSTD_getErrorName(n));
+	}
+	*out = ctx;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t zstd_encode(const struct kp_ccob_form *form, struct kp_span payload,
+				 uint8_t *out, size_t cap, size_t *made,
+				 struct kpackx_error *why)
+{
+	ZSTD_CCtx *ctx = NULL;
+	size_t n;
+
+	KP_TRY(zstd_open(form, payload.size, &ctx, why));
+	n = ZSTD_compress2(ctx, out, cap, payload.data, payload.size);
+	ZSTD_freeCCtx(ctx);
+	*made = n;
+	if (ZSTD_getErrorCode(n) == ZSTD_error_dstSize_tooSmall)
+		*made = SIZE_MAX;
+	else if (ZSTD_isError(n))
+		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY,
+			       "zstd: compressing %zu bytes: %s", payload.size,
+			       ZSTD_getErrorName(n));
+	return KPACK_SUCCESS;
+}
+
+/* The part of HEAD, the beginning of a frame, that ends with the first block. */
+static struct kp_span first_block(struct kp_span head)
+{
+	struct kp_frame_header h;
+	const uint8_t *block;
+	size_t end;
+
+	if (!kp_frame_header_read(head, &h) || h.skippable || head.size < h.size + 3u)
+		return head;
+	block = head.data + h.size;
+	end = h.size + 3u + ((block[0] | block[1] << 8 | block[2] << 16) >> 3);
+	return (struct kp_span){head.data, end < head.size ? end : head.size};
+}
+
+/*
+ * The first block does not depend on what follows it: compress the beginning of a stream
+ * that has the payload's size.  All levels take some 0.5 s, whatever the payload is.
+ */
+static kpack_error_t zstd_begins(const struct kp_ccob_form *form, struct kp_span payload,
+				 struct kp_span head, bool *begins,
+				 struct kpackx_error *why)
+{
+	uint8_t out[FIRST];
+	ZSTD_inBuffer from = {payload.data, FIRST, 0};
+	ZSTD_outBuffer to = {out, sizeof(out), 0};
+	struct kp_span want = first_block(head);
+	ZSTD_CCtx *ctx = NULL;
+	size_t n;
+
+	*begins = true;
+	if (payload.size < 2 * FIRST)
+		return KPACK_SUCCESS;
+	KP_TRY(zstd_open(form, payload.size, &ctx, why));
+	n = ZSTD_CCtx_setPledgedSrcSize(ctx, payload.size);
+	if (!ZSTD_isError(n))
+		n = ZSTD_compressStream2(ctx, &to, &from, ZSTD_e_flush);
+	ZSTD_freeCCtx(ctx);
+	if (ZSTD_isError(n))
+		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY, "zstd: %s",
+			       ZSTD_getErrorName(n));
+	*begins = to.pos >= want.size && memcmp(out, want.data, want.size) == 0;
+	return KPACK_SUCCESS;
+}
+
+static const struct coder zstd_coder = {
+	.levels = zstd_levels,
+	.n_levels = KP_COUNT(zstd_levels),
+	.n_ranges = 2,
+	.bound = ZSTD_compressBound,
+	.encode = zstd_encode,
+	.begins = zstd_begins,
+};
+
+/* ---- zlib ---- */
+
+#if KP_WITH_ZLIB
+static const int zlib_levels[] = {6, 9, 1, 2, 3, 4, 5, 7, 8};
+
+static size_t zlib_bound(size_t size)
+{
+	return compressBound(size);
+}
+
+/* Return the bytes to give to zlib at a time, because it counts in 32 bits. */
+static uInt portion(size_t left)
+{
+	return left < INT32_MAX ? (uInt)left : INT32_MAX;
+}
+
+static size_t zlib_run(z_stream *z, struct kp_span payload, uint8_t *out, size_t cap)
+{
+	size_t in = 0, made = 0;
+	int code = Z_OK;
+
+	while (code == Z_OK && made < cap) {
+		uInt give = portion(payload.size - in), room = portion(cap - made);
+
+		z->next_in = (Bytef *)payload.data + in;
+		z->avail_in = give;
+		z->next_out = out + made;
+		z->avail_out = room;
+		code = deflate(z, in + give == payload.size ? Z_FINISH : Z_NO_FLUSH);
+		in += give - z->avail_in;
+		made += room - z->avail_out;
+	}
+	return code == Z_STREAM_END ? made : SIZE_MAX;
+}
+
+static kpack_error_t zlib_encode(const struct kp_ccob_form *form, struct kp_span payload,
+				 uint8_t *out, size_t cap, size_t *made,
+				 struct kpackx_error *why)
+{
+	z_stream z = {0};
+
+	if (deflateInit(&z, form->level) != Z_OK)
+		return kp_fail_memory(why, payload.size, "a zlib encoder");
+	*made = zlib_run(&z, payload, out, cap);
+	deflateEnd(&z);
+	return KPACK_SUCCESS;
+}
+
+/* The end of a part differs from the same place in the whole, but not its first half. */
+static kpack_error_t zlib_begins(const struct kp_ccob_form *form, struct kp_span payload,
+				 struct kp_span head, bool *begins,
+				 struct kpackx_error *why)
+{
+	kpack_error_t err;
+	uint8_t *out;
+	size_t made = 0;
+
+	*begins = true;
+	if (payload.size <= LARGE)
+		return KPACK_SUCCESS;
+	out = malloc(HEAD);
+	if (!out)
+		return kp_fail_memory(why, HEAD, "a compressed bundle");
+	payload.size = LARGE_PART;
+	err = zlib_encode(form, payload, out, HEAD, &made, why);
+	made = made == SIZE_MAX ? HEAD : made / 2;
+	*begins = memcmp(out, head.data, made < head.size ? made : head.size) == 0;
+	free(out);
+	return err;
+}
+
+static const struct coder zlib_coder = {
+	.levels = zlib_levels,
+	.n_levels = KP_COUNT(zlib_levels),
+	.n_ranges = 1,
+	.bound = zlib_bound,
+	.encode = zlib_encode,
+	.begins = zlib_begins,
+};
+#endif
+
+/* ---- forms ---- */
+
+static const struct coder *coder_of(unsigned method)
+{
+#if KP_WITH_ZLIB
+	if (method == KP_CCOB_ZLIB)
+		return &zlib_coder;
+#endif
+	return method == KP_CCOB_ZSTD ? &zstd_coder : NULL;
+}
+
+kpack_error_t kp_ccob_form_read(const struct kp_source *src, const struct kp_container *c,
+				struct kp_ccob_form *out, struct kpackx_error *why)
+{
+	uint8_t b[KP_CCOB_HEADER_MAX];
+	uint64_t size;
+
+	KP_TRY(kp_source_read(src, c->offset, b, 8, why));
+	*out = (struct kp_ccob_form){.version = kp_le16(b + 4), .method = kp_le16(b + 6)};
+	size = kp_ccob_header_size(out->version);
+	if (!kp_ccob_form_ok(out) || size > c->size)
+		return kp_fail(why, KPACK_ERROR_IO_ERROR,
+			       "ccob at offset %" PRIu64 ": changed while it was read",
+			       c->offset);
+	KP_TRY(kp_source_read(src, c->offset, b, size, why));
+	out->hash = kp_le64(b + size - 8);
+	return KPACK_SUCCESS;
+}
+
+uint64_t kp_ccob_hash(struct kp_span payload)
+{
+	uint8_t digest[16];
+
+	kp_md5(payload, digest);
+	return kp_le64(digest);
+}
+
+static void put_header(const struct kp_ccob_form *form, uint64_t size, uint64_t decoded,
+		       uint8_t *out)
+{
+	uint64_t header_size = kp_ccob_header_size(form->version);
+
+	memcpy(out, "CCOB", 4);
+	kp_put_le32(out + 4, form->version | form->method << 16);
+	if (form->version == 3) {
+		kp_put_le64(out + 8, size);
+		kp_put_le64(out + 16, decoded);
+	} else {
+		kp_put_le32(out + 8, (uint32_t)(form->version == 2 ? size : decoded));
+		kp_put_le32(out + header_size - 12, (uint32_t)decoded);
+	}
+	kp_put_le64(out + header_size - 8, form->hash);
+}
+
+static kpack_error_t encode_into(const struct kp_ccob_form *form,
+				 const struct coder *coder, struct kp_span payload,
+				 uint8_t *out, size_t cap, size_t *size,
+				 struct kpackx_error *why)
+{
+	size_t header_size = (size_t)kp_ccob_header_size(form->version);
+	struct kp_ccob_form used = *form;
+
+	if (used.level == 0) {
+		used.level = coder->levels[0];
+		used.long_range = coder->n_ranges > 1;
+	}
+	KP_TRY(coder->encode(&used, payload, out + header_size, cap, size, why));
+	*size += header_size;
+	if ((form->version < 3 && payload.size > UINT32_MAX) ||
+	    (form->version == 2 && *size > UINT32_MAX))
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "%zu bytes of %zu decoded ones are too many for a CCOB of "
+			       "version %u",
+			       *size, payload.size, form->version);
+	put_header(form, *size, payload.size, out);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_ccob_encode(const struct kp_ccob_form *form, struct kp_span payload,
+			     uint8_t **out, size_t *size, struct kpackx_error *why)
+{
+	const struct coder *coder = coder_of(form->method);
+	kpack_error_t err;
+	uint8_t *buf;
+	size_t cap;
+
+	if (!coder)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "method %u: built without it", form->method);
+	cap = coder->bound(payload.size);
+	buf = malloc(KP_CCOB_HEADER_MAX + cap);
+	if (!buf)
+		return kp_fail_memory(why, cap, "a compressed bundle");
+	err = encode_into(form, coder, payload, buf, cap, size, why);
+	if (err)
+		free(buf);
+	else
+		*out = buf;
+	return err;
+}
+
+/* ---- finding the level ---- */
+
+/* A search for the level. */
+struct search {
+	const struct coder *coder;
+	struct kp_source data; /* the compressed bytes to reproduce */
+	struct kp_span payload;
+	uint8_t *head; /* the first bytes of DATA */
+	size_t head_size;
+	uint8_t *out; /* HEAD_ROOM bytes for a try */
+	struct kp_ccob_search *state;
+};
+
+static kpack_error_t same_bytes(const struct kp_source *src, const uint8_t *bytes,
+				bool *same, struct kpackx_error *why)
+{
+	uint8_t buf[16384];
+	size_t n;
+
+	*same = true;
+	for (uint64_t at = 0; at < src->size && *same; at += n) {
+		n = src->size - at < sizeof(buf) ? (size_t)(src->size - at) : sizeof(buf);
+		KP_TRY(kp_source_read(src, at, buf, n, why));
+		*same = memcmp(buf, bytes + at, n) == 0;
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t compare_whole(const struct search *s,
+				   const struct kp_ccob_form *form, bool *same,
+				   struct kpackx_error *why)
+{
+	size_t cap = s->coder->bound(s->payload.size), made;
+	uint8_t *out = malloc(cap);
+	kpack_error_t err;
+
+	if (!out)
+		return kp_fail_memory(why, cap, "a compressed bundle");
+	err = s->coder->encode(form, s->payload, out, cap, &made, why);
+	if (!err && made == s->data.size)
+		err = same_bytes(&s->data, out, same, why);
+	free(out);
+	return err;
+}
+
+/*
+ * *SAME becomes true if FORM's level gives the same bytes: all of them while the budget
+ * suffices, then the first ones, so that a wrong level is not likely.
+ */
+static kpack_error_t try_level(const struct search *s, const struct kp_ccob_form *form,
+			       bool *same, struct kpackx_error *why)
+{
+	struct kp_span head = {s->head, s->head_size};
+	size_t made;
+
+	KP_TRY(s->coder->begins(form, s->payload, head, same, why));
+	if (!*same || s->payload.size > LARGE)
+		return KPACK_SUCCESS;
+	memset(s->out, 0, HEAD);
+	KP_TRY(s->coder->encode(form, s->payload, s->out, HEAD_ROOM, &made, why));
+	*same = memcmp(s->out, s->head, s->head_size) == 0;
+	if (!*same)
+		return KPACK_SUCCESS;
+	if (made != SIZE_MAX) {
+		*same = made == s->data.size;
+		return *same ? same_bytes(&s->data, s->out, same, why) : KPACK_SUCCESS;
+	}
+	if (s->payload.size > s->state->budget)
+		return KPACK_SUCCESS;
+	*same = false;
+	s->state->budget -= s->payload.size;
+	return compare_whole(s, form, same, why);
+}
+
+/* Try the levels [FIRST, END) of the coder's list, until one gives the same bytes. */
+static kpack_error_t try_levels(const struct search *s, size_t first, size_t end,
+				struct kp_ccob_form *form, bool *same,
+				struct kpackx_error *why)
+{
+	unsigned n = s->coder->n_ranges;
+
+	for (size_t i = first * n; i < end * n && !*same; i++) {
+		form->level = s->coder->levels[i / n];
+		form->long_range = n > 1 && i % 2 == 0;
+		KP_TRY(try_level(s, form, same, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+/* The form that is the likeliest without a try: that of the container before. */
+static void guess_level(const struct coder *coder, const struct kp_ccob_form *like,
+			struct kp_ccob_form *form)
+{
+	bool known = like->level && like->method == form->method;
+
+	form->level = known ? like->level : coder->levels[0];
+	form->long_range = known ? like->long_range : coder->n_ranges > 1;
+}
+
+static kpack_error_t try_all(const struct search *s, struct kp_ccob_form *form,
+			     struct kpackx_error *why)
+{
+	struct kp_ccob_search *state = s->state;
+	bool same = false;
+
+	KP_TRY(try_level(s, form, &same, why));
+	if (!same)
+		KP_TRY(try_levels(s, 0, 1, form, &same, why));
+	if (!same && state->searches) {
+		state->searches--;
+		KP_TRY(try_levels(s, 1, s->coder->n_levels, form, &same, why));
+		state->searches = same ? state->searches : 0;
+	}
+	if (same) {
+		state->like = *form;
+		state->failures = 0;
+	} else {
+		state->failures++;
+		guess_level(s->coder, &state->like, form);
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t open_search(struct search *s, struct kpackx_error *why)
+{
+	s->head_size = s->data.size < HEAD ? (size_t)s->data.size : HEAD;
+	s->head = malloc(HEAD);
+	s->out = malloc(HEAD_ROOM);
+	if (!s->head || !s->out)
+		return kp_fail_memory(why, HEAD + HEAD_ROOM, "a compressed bundle");
+	return kp_source_read(&s->data, 0, s->head, s->head_size, why);
+}
+
+kpack_error_t kp_ccob_find_level(const struct kp_source *src,
+				 const struct kp_container *c, struct kp_payload *payload,
+				 struct kp_ccob_search *state, struct kp_ccob_form *form,
+				 struct kpackx_error *why)
+{
+	uint64_t header_size = kp_ccob_header_size(form->version);
+	struct search s = {.coder = coder_of(form->method), .state = state};
+	kpack_error_t err;
+
+	form->level = 0;
+	form->long_range = false;
+	if (!s.coder || c->size < header_size ||
+	    !kp_source_sub(src, c->offset + header_size, c->size - header_size, &s.data))
+		return KPACK_SUCCESS;
+	guess_level(s.coder, &state->like, form);
+	if (state->failures >= KP_CCOB_FAILURES_MAX)
+		return KPACK_SUCCESS;
+	KP_TRY(kp_payload_map(payload, &s.payload, why));
+	err = open_search(&s, why);
+	if (!err)
+		err = try_all(&s, form, why);
+	free(s.head);
+	free(s.out);
+	return err;
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * SPIR-V: words of 32 bits in the byte order of the magic.  A header of five words -
+ * magic, version, generator, bound, 0 - precedes the instructions.  The first word of an
+ * instruction has its number of words (upper half) and its opcode.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "object.h"
+
+#define MAGIC UINT32_C(0x07230203)
+#define HEADER_WORDS 5
+
+enum { OP_ENTRY_POINT = 15, OP_FUNCTION = 54 };
+enum { MODEL_KERNEL = 6 };
+
+/*
+ * The generator of LLVM's SPIR-V for AMD GPUs, or the generator's version if that is 0.
+ */
+#define GENERATOR_AMD 0xffff
+
+/* A walk through the words. */
+struct words {
+	struct kp_window window;
+	bool swapped; /* big-endian */
+};
+
+static const uint8_t magics[][4] = {{0x03, 0x02, 0x23, 0x07}, {0x07, 0x23, 0x02, 0x03}};
+
+static bool probe_spirv(struct kp_span head)
+{
+	return kp_span_starts(head, magics[0], 4) || kp_span_starts(head, magics[1], 4);
+}
+
+static kpack_error_t get_word(struct words *w, uint64_t number, uint32_t *word,
+			      struct kpackx_error *why)
+{
+	const uint8_t *p;
+
+	KP_TRY(kp_window_get(&w->window, 4 * number, 4, &p, why));
+	*word = w->swapped ? __builtin_bswap32(kp_le32(p)) : kp_le32(p);
+	return KPACK_SUCCESS;
+}
+
+/* Check that SRC has a header, and begin to read it. */
+static kpack_error_t begin_words(struct words *w, const struct kp_source *src,
+				 struct kpackx_error *why)
+{
+	uint32_t magic;
+
+	if (src->size < (uint64_t)4 * HEADER_WORDS)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "SPIR-V of %" PRIu64 " bytes has no header", src->size);
+	w->swapped = false;
+	kp_window_init(&w->window, src);
+	KP_TRY(get_word(w, 0, &magic, why));
+	w->swapped = magic != MAGIC;
+	return KPACK_SUCCESS;
+}
+
+static bool is_amd(uint32_t generator)
+{
+	return generator >> 16 == GENERATOR_AMD || generator == GENERATOR_AMD;
+}
+
+/* Set ARCH if the generator implies the target, which only AMD's does. */
+static kpack_error_t set_arch(struct words *w, char arch[KP_TARGET_TEXT_MAX],
+			      struct kpackx_error *why)
+{
+	uint32_t generator;
+
+	KP_TRY(get_word(w, 2, &generator, why));
+	if (is_amd(generator))
+		snprintf(arch, KP_TARGET_TEXT_MAX, "amdgcnspirv");
+	return KPACK_SUCCESS;
+}
+
+/* No field states the size: the module extends to the end of SRC. */
+static kpack_error_t parse_spirv(const struct kp_source *src, uint64_t off,
+				 struct kp_container *c, struct kp_containers *list,
+				 struct kpackx_error *why)
+{
+	struct kp_span none = {NULL, 0};
+	struct kp_source rest;
+	struct words w;
+
+	if (!kp_source_sub(src, off, src->size - off, &rest))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "begins after the end");
+	KP_TRY(begin_words(&w, &rest, why));
+	c->size = c->payload_size = rest.size;
+	KP_TRY(kp_containers_add_image(list, c, none, 0, c->size, why));
+	return set_arch(&w, list->images[list->n_images - 1].arch, why);
+}
+
+/* Return a generator's name from the registry, if it makes code for GPUs; or NULL. */
+static const char *generator_name(unsigned number)
+{
+	static const struct {
+		unsigned number;
+		const char *name;
+	} names[] = {
+		{6, "LLVM/SPIR-V Translator"},
+		{7, "SPIR-V Tools Assembler"},
+		{8, "Glslang"},
+		{13, "Shaderc over Glslang"},
+		{14, "spiregg"},
+		{17, "SPIR-V Tools Linker"},
+		{21, "Clspv"},
+		{22, "MLIR SPIR-V Serializer"},
+		{43, "LLVM SPIR-V Backend"},
+	};
+
+	for (size_t i = 0; i < KP_COUNT(names); i++)
+		if (names[i].number == number)
+			return names[i].name;
+	return NULL;
+}
+
+static kpack_error_t add_facts(struct words *w, struct kp_object *out,
+			       struct kpackx_error *why)
+{
+	uint32_t version, generator;
+	const char *name;
+
+	KP_TRY(get_word(w, 1, &version, why));
+	KP_TRY(get_word(w, 2, &generator, why));
+	KP_TRY(kp_pairs_print(&out->facts, why, "SPIR-V", "%u.%u", version >> 16 & 0xff,
+			      version >> 8 & 0xff));
+	if (w->swapped)
+		KP_TRY(kp_pairs_print(&out->facts, why, "byte order", "big-endian"));
+	if (is_amd(generator))
+		return kp_pairs_print(&out->facts, why, "generator", "LLVM for AMD GPUs");
+	name = generator_name(generator >> 16);
+	if (name)
+		return kp_pairs_print(&out->facts, why, "generator", "%s, version %u",
+				      name, generator & 0xffff);
+	return kp_pairs_print(&out->facts, why, "generator", "number %u, version %u",
+			      generator >> 16, generator & 0xffff);
+}
+
+/* Add the kernel whose name, ending with a NUL, is in the words [FIRST, END). */
+static kpack_error_t add_kernel(struct words *w, struct kp_object *out, uint64_t first,
+				uint64_t end, struct kpackx_error *why)
+{
+	size_t room = (size_t)(end - first) * 4;
+	struct kp_kernel *kernel;
+	kpack_error_t err = KPACK_SUCCESS;
+	uint8_t *text = malloc(room + 1);
+	uint32_t word;
+
+	if (!text)
+		return kp_fail_memory(why, room, "a kernel's name");
+	for (uint64_t i = first; i < end && !err; i++) {
+		err = get_word(w, i, &word, why);
+		kp_put_le32(text + 4 * (i - first), err ? 0 : word);
+	}
+	if (!err && !memchr(text, '\0', room))
+		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			      "word %" PRIu64 ": a kernel's name does not end", first);
+	if (!err)
+		err = kp_object_add_kernel(out, kp_span_str((char *)text), &kernel, why);
+	free(text);
+	return err;
+}
+
+static kpack_error_t visit_instruction(struct words *w, struct kp_object *out,
+				       uint64_t at, uint32_t head,
+				       struct kpackx_error *why)
+{
+	uint32_t model, count = head >> 16;
+
+	if ((head & 0xffff) != OP_ENTRY_POINT)
+		return KPACK_SUCCESS;
+	if (count < 4)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "word %" PRIu64 ": an entry point of %" PRIu32 " words",
+			       at, count);
+	KP_TRY(get_word(w, at + 1, &model, why));
+	if (model != MODEL_KERNEL)
+		return KPACK_SUCCESS;
+	return add_kernel(w, out, at + 3, at + count, why);
+}
+
+/* Read the entry points, which precede the first function. */
+static kpack_error_t walk_instructions(struct words *w, struct kp_object *out,
+				       struct kpackx_error *why)
+{
+	uint64_t end = w->window.src.size / 4;
+	uint32_t head = 0;
+
+	for (uint64_t at = HEADER_WORDS; at < end; at += head >> 16) {
+		KP_TRY(get_word(w, at, &head, why));
+		if ((head & 0xffff) == OP_FUNCTION)
+			break;
+		if (head >> 16 == 0 || head >> 16 > end - at)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "word %" PRIu64 ": an instruction of %" PRIu32
+				       " words, %" PRIu64 " exist",
+				       at, head >> 16, end - at);
+		KP_TRY(visit_instruction(w, out, at, head, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t describe_spirv(const struct kp_source *src, struct kp_object *out,
+				    struct kpackx_error *why)
+{
+	struct words w;
+
+	KP_TRY(begin_words(&w, src, why));
+	KP_TRY(set_arch(&w, out->arch, why));
+	KP_TRY(add_facts(&w, out, why));
+	return walk_instructions(&w, out, why);
+}
+
+const struct kp_format kp_format_spirv = {
+	.name = "spirv",
+	.type = "spv",
+	.probe = probe_spirv,
+	.parse = parse_spirv,
+	.describe = describe_spirv,
+};

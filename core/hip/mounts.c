@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT */
+#include "mounts.h"
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "core/base/mountinfo.h"
+#include "core/base/text.h"
+#include "core/format/bundle.h"
+#include "core/loader/trusted.h"
+#include "say.h"
+
+/* ---- which mounts there are ---- */
+
+/* Whether M is of kpackfs, and its daemon runs as root or as this process's user. */
+static bool is_trusted(const struct kp_mount *m)
+{
+	uid_t user;
+
+	return strcmp(m->type, "fuse.kpackfs") == 0 && kp_mount_fuse_user(m, &user) &&
+	       (user == 0 || user == geteuid());
+}
+
+/* ---- whether one has a binary's archives ---- */
+
+/*
+ * Open the regular file PATH, if it is in a mount of DEVICE.  The owner of a directory above
+ * the mount can move that directory away, and put another in its place; what is mounted on
+ * it hides the mount, too.
+ */
+static int open_mounted(const char *path, dev_t device, struct stat *st)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+
+	if (fd >= 0 &&
+	    (fstat(fd, st) < 0 || !S_ISREG(st->st_mode) || st->st_dev != device)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+static FILE *open_control(const struct kp_mount *mount, const char *name)
+{
+	FILE *file = NULL;
+	struct stat st;
+	char *path;
+	int fd;
+
+	if (asprintf(&path, "%s/.kpackfs/%s", mount->path, name) < 0)
+		return NULL;
+	fd = open_mounted(path, mount->device, &st);
+	file = fd < 0 ? NULL : fdopen(fd, "r");
+	if (fd >= 0 && !file)
+		close(fd);
+	free(path);
+	return file;
+}
+
+/* With conflicts, an entry of another archive could be in place of ours. */
+static bool has_conflicts(const struct kp_mount *mount)
+{
+	FILE *file = open_control(mount, "conflicts");
+	bool none = file && getc(file) == EOF && !ferror(file);
+
+	if (file)
+		fclose(file);
+	return !none;
+}
+
+static bool is_same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino &&
+	       a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* The mount of B is known to list F. */
+static bool is_mounted(const struct binary *b, const struct kp_lookup_file *f)
+{
+	for (size_t i = 0; i < b->n_mounted; i++)
+		if (b->mounted[i] == f)
+			return true;
+	return false;
+}
+
+static void note_mounted(struct binary *b, const struct kp_lookup_file *f)
+{
+	if (!is_mounted(b, f) && b->n_mounted < BINARY_MOUNTED_MAX)
+		b->mounted[b->n_mounted++] = f;
+}
+
+static bool all_mounted(const struct binary *b, const struct parts *p)
+{
+	for (size_t i = 0; i < p->count; i++)
+		if (!is_mounted(b, p->list[i].file))
+			return false;
+	return true;
+}
+
+/* Whether PATH still leads to the file that was opened as F. */
+static bool is_current(const char *path, const struct kp_lookup_file *f)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 &&
+	       is_same_file(&st, kp_archive_stat(kp_cached_archive(f->held)));
+}
+
+/* The end of F's line in a mount's list of archives. */
+static void format_end(const struct kp_lookup_file *f, char *out, size_t size)
+{
+	const struct stat *st = kp_archive_stat(kp_cached_archive(f->held));
+
+	snprintf(out, size, "\t%lld\t%llu\t%lld.%09ld\n", (long long)st->st_size,
+		 (unsigned long long)st->st_ino, (long long)st->st_mtim.tv_sec,
+		 st->st_mtim.tv_nsec);
+}
+
+static bool ends_with(const char *line, const char *end)
+{
+	size_t n = strlen(line), m = strlen(end);
+
+	return n >= m && memcmp(line + n - m, end, m) == 0;
+}
+
+/*
+ * Whether the list FILE of a mount's archives has the archive of F, as it was opened.  The
+ * file at the archive's path may be another one than the mount has opened, because a mount
+ * may not notice that an archive was replaced.
+ */
+static bool lists_archive(FILE *file, const struct kp_lookup_file *f)
+{
+	char *line = NULL, end[100];
+	bool found = false;
+	size_t cap = 0;
+
+	format_end(f, end, sizeof(end));
+	rewind(file);
+	while (!found && getline(&line, &cap, file) > 0) {
+		if (!ends_with(line, end))
+			continue;
+		line[strcspn(line, "\t")] = '\0';
+		kp_text_unescape(line);
+		found = is_current(line, f);
+	}
+	free(line);
+	return found;
+}
+
+static bool lists_parts(const struct kp_mount *mount, const struct parts *p)
+{
+	FILE *file = open_control(mount, "archives");
+	bool all = file != NULL;
+
+	for (size_t i = 0; i < p->count && all; i++)
+		all = lists_archive(file, p->list[i].file);
+	if (file)
+		fclose(file);
+	return all;
+}
+
+/* ---- the bundle ---- */
+
+/* The longest header that is looked at, and how much of it is read first. */
+enum { HEADER_MAX = 16384, HEADER_SHORT = 1024 };
+
+/* Whether the row AT, of which SIZE bytes exist, is PART's; *LENGTH: of the row. */
+static bool is_row_of(const uint8_t *at, size_t size, const struct part *part,
+		      size_t *length)
+{
+	struct kp_entry_id id;
+	uint64_t n;
+
+	*length = 0;
+	if (size < KP_BUNDLE_ROW_SIZE)
+		return false;
+	n = kp_le64(at + 16);
+	if (n > size - KP_BUNDLE_ROW_SIZE)
+		return false;
+	*length = KP_BUNDLE_ROW_SIZE + (size_t)n;
+	return kp_entry_id_parse((struct kp_span){at + KP_BUNDLE_ROW_SIZE, (size_t)n},
+				 &id) &&
+	       kp_span_is(id.target, part->arch) && kp_le64(at + 8) == part->size;
+}
+
+static bool header_has(struct kp_span header, const struct part *part)
+{
+	const uint8_t *at = header.data + KP_BUNDLE_HEADER_MIN;
+	size_t left = header.size - KP_BUNDLE_HEADER_MIN, length;
+	uint64_t n = kp_le64(header.data + KP_BUNDLE_HEADER_MIN - 8);
+
+	for (; n > 0; n--, at += length, left -= length) {
+		if (is_row_of(at, left, part, &length))
+			return true;
+		if (length == 0)
+			return false;
+	}
+	return false;
+}
+
+static bool header_has_all(struct kp_span header, const struct parts *p)
+{
+	if (header.size < KP_BUNDLE_HEADER_MIN || !kp_bundle_probe(header))
+		return false;
+	for (size_t i = 0; i < p->count; i++)
+		if (!header_has(header, &p->list[i]))
+			return false;
+	return true;
+}
+
+static bool has_all_parts(int fd, const struct parts *p)
+{
+	uint8_t buf[HEADER_MAX];
+	ssize_t n = pread(fd, buf, HEADER_SHORT, 0);
+
+	if (n > 0 && header_has_all((struct kp_span){buf, (size_t)n}, p))
+		return true;
+	if (n == HEADER_SHORT)
+		n = pread(fd, buf, sizeof(buf), 0);
+	return n > 0 && header_has_all((struct kp_span){buf, (size_t)n}, p);
+}
+
+static char *bundle_path(const char *mount, const struct binary *b, uint32_t index)
+{
+	char *path;
+
+	if (asprintf(&path, "%s/hipfb/%s/%" PRIu32 ".hipfb", mount, b->facts.kernel_name,
+		     index) < 0)
+		return NULL;
+	return path;
+}
+
+/* Whether MOUNT has the bundle INDEX of B with P: it may have no bundles, or other GPUs'. */
+static bool has_bundle(const struct kp_mount *mount, const struct binary *b,
+		       uint32_t index, const struct parts *p)
+{
+	char *path = bundle_path(mount->path, b, index);
+	struct stat st;
+	int fd = path ? open_mounted(path, mount->device, &st) : -1;
+	bool has = fd >= 0 && has_all_parts(fd, p);
+
+	if (fd >= 0)
+		close(fd);
+	free(path);
+	return has;
+}
+
+/* Find the mount for B with the archives of P and the bundle INDEX. */
+static void find_mount(struct binary *b, uint32_t index, const struct parts *p)
+{
+	struct kp_mounts mounts = {0};
+	struct kp_mount m;
+
+	if (!kp_is_secure())
+		kp_mounts_open(&mounts);
+	while (!b->mount && kp_mounts_next(&mounts, &m))
+		if (is_trusted(&m) && has_bundle(&m, b, index, p) && !has_conflicts(&m) &&
+		    lists_parts(&m, p)) {
+			b->mount = strdup(m.path);
+			b->mount_device = m.device;
+		}
+	kp_mounts_close(&mounts);
+}
+
+static bool map_file(const char *path, dev_t device, const struct parts *p, void **at,
+		     size_t *size)
+{
+	struct stat st;
+	int fd = open_mounted(path, device, &st);
+	bool mapped = false;
+
+	if (fd < 0)
+		return false;
+	if (has_all_parts(fd, p)) {
+		*size = (size_t)st.st_size;
+		*at = mmap(NULL, *size, PROT_READ, MAP_PRIVATE, fd, 0);
+		mapped = *at != MAP_FAILED;
+	}
+	close(fd);
+	return mapped;
+}
+
+static void say_mapped(const struct parts *p, const char *path)
+{
+	struct kp_line line = {.used = 0};
+
+	kp_line_add_name(&line, p->key);
+	kp_line_add(&line, ": mapped from ");
+	kp_line_add_name(&line, path);
+	say_line(SAY_ALL, &line);
+}
+
+/* Whether the path of each archive leads to the opened file; then no mount has a later one. */
+static bool all_current(const struct parts *p)
+{
+	for (size_t i = 0; i < p->count; i++)
+		if ((i == 0 || p->list[i].file != p->list[i - 1].file) &&
+		    !is_current(p->list[i].file->path, p->list[i].file))
+			return false;
+	return true;
+}
+
+static bool mount_lists_parts(const struct binary *b, const struct parts *p)
+{
+	const struct kp_mount mount = {.path = b->mount, .device = b->mount_device};
+
+	return lists_parts(&mount, p);
+}
+
+bool mounts_map(struct binary *b, const struct parts *p, uint32_t index, void **at,
+		size_t *size)
+{
+	const char *name = b->facts.kernel_name;
+	bool mapped = false;
+	char *path;
+
+	if (p->count == 0 || !kp_path_ok(kp_span_str(name)))
+		return false;
+	if (!b->mount_sought) {
+		b->mount_sought = true;
+		find_mount(b, index, p);
+	}
+	if (!b->mount || (!all_mounted(b, p) && !mount_lists_parts(b, p)))
+		return false;
+	path = bundle_path(b->mount, b, index);
+	mapped = path && map_file(path, b->mount_device, p, at, size);
+	if (mapped && !all_current(p)) { /* by now it may show other archives */
+		munmap(*at, *size);
+		mapped = false;
+	}
+	if (mapped)
+		say_mapped(p, path);
+	for (size_t i = 0; i < p->count && mapped; i++)
+		note_mounted(b, p->list[i].file);
+	free(path);
+	return mapped;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* A host binary; if it is converted, with its marker and its layout. */
+#ifndef PACKER_BINARY_BINARY_H
+#define PACKER_BINARY_BINARY_H
+
+#include <sys/stat.h>
+#include "core/elf/convert.h"
+#include "core/restore/layout.h"
+
+struct binary {
+	const char *path; /* as given */
+	int fd;
+	struct stat st;
+	uint64_t size;
+	struct kp_fatbin fat;
+
+	/* kind CONVERTED, after binary_read_marker */
+	struct kp_converted where;
+	struct kp_marker marker;
+	/* after binary_read_layout */
+	bool has_layout;
+	struct kp_layout layout;
+};
+
+/* Open PATH, which is borrowed, and find out its kind.  Any kind is a success. */
+kpack_error_t binary_open(const char *path, struct binary *out, struct kpackx_error *why);
+void binary_close(struct binary *b); /* does nothing if fd is -1 */
+
+/*
+ * Read the marker of a converted binary, and find its layout.  INVALID_FORMAT,
+ * INVALID_METADATA, and all errors of kp_converted_find and kp_marker_parse.
+ */
+kpack_error_t binary_read_marker(struct binary *b, struct kpackx_error *why);
+
+/*
+ * After binary_read_marker: read the layout, if the binary has one.
+ * INVALID_METADATA: the layout is that of another binary.
+ */
+kpack_error_t binary_read_layout(struct binary *b, struct kpackx_error *why);
+
+/* The index that a wrapper asks for, of which the runtime uses 32 bits. */
+uint32_t binary_index(const struct binary *b, size_t wrapper);
+
+/*
+ * Why the device code of B, in which binary_open found none, can only be copied; *OUT NULL:
+ * it has none.  Static.  Errors of kp_fatbin_nest: it has some, which is damaged.
+ */
+kpack_error_t binary_unlisted(const struct binary *b, const char **out,
+			      struct kpackx_error *why);
+
+/* The kind in words: "converted", "fat" ... */
+const char *binary_kind(const struct binary *b);
+
+#endif

@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: MIT */
+#include "reachable_archives.h"
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "operands.h"
+#include "packer/cli/xalloc.h"
+#include "packer/files/below.h"
+#include "core/elf/search_path.h"
+#include "core/target/target.h"
+#include "core/base/text.h"
+#include "core/base/hash.h"
+
+/* The result of decoding an ordinal.  Entries that share it may state different sizes. */
+struct installed_decoded {
+	enum { UNKNOWN, GOOD, BAD } state;
+	uint64_t size, chunk;
+	uint8_t hash[16];
+	struct kpackx_error *why; /* if BAD */
+};
+
+/* --- archives --------------------------------------------------------------------- */
+
+void installed_init(struct installed *set)
+{
+	*set = (struct installed){0};
+}
+
+static void free_archive(struct installed_archive *a)
+{
+	size_t n = a->decoded ? kp_archive_ordinal_count(a->archive) : 0;
+
+	for (size_t i = 0; i < n; i++)
+		free(a->decoded[i].why);
+	free(a->decoded);
+	kp_archive_close(a->archive);
+	free(a->path);
+	free(a);
+}
+
+void installed_fini(struct installed *set)
+{
+	for (size_t i = 0; i < set->count; i++)
+		free_archive(set->archives[i]);
+	free(set->archives);
+	*set = (struct installed){0};
+}
+
+static struct installed_archive *known_archive(const struct installed *set,
+					       const struct stat *st)
+{
+	for (size_t i = 0; i < set->count; i++)
+		if (set->archives[i]->dev == st->st_dev &&
+		    set->archives[i]->ino == st->st_ino)
+			return set->archives[i];
+	return NULL;
+}
+
+/* Open the archive PATH with the stat ST; if that fails, it is kept with the reason. */
+static struct installed_archive *open_archive(struct installed *set, const char *path,
+					      const struct stat *st)
+{
+	struct installed_archive *a = known_archive(set, st);
+
+	if (a)
+		return a;
+	a = xcalloc(1, sizeof(*a));
+	a->path = xstrdup(path);
+	a->dev = st->st_dev;
+	a->ino = st->st_ino;
+	below_archive_open(a->path, &a->archive, &a->why);
+	xgrow(&set->archives, set->count, &set->cap, sizeof(*set->archives));
+	set->archives[set->count++] = a;
+	return a;
+}
+
+/* --- archives that a binary reaches ----------------------------------------------- */
+
+struct among {
+	const char *arch;
+	bool found;
+};
+
+static bool is_it(struct kp_span target, void *arg)
+{
+	struct among *among = arg;
+
+	among->found = kp_span_is(target, among->arch);
+	return !among->found;
+}
+
+/* Whether the runtime tries the name TARGET for a GPU with the target ID ARCH. */
+static bool asks_for(const char *arch, const char *target)
+{
+	struct among among = {.arch = target};
+
+	kp_search_targets(kp_span_str(arch), is_it, &among);
+	return among.found;
+}
+
+bool reached_by(const struct reached *r, const char *arch)
+{
+	return !r->arch || asks_for(arch, r->arch);
+}
+
+static bool declares_arch(const struct kpack_archive *a, const char *arch)
+{
+	for (size_t i = 0; i < kp_archive_arch_count(a); i++)
+		if (strcmp(kp_archive_arch(a, i), arch) == 0)
+			return true;
+	return false;
+}
+
+bool reach_has_arch(const struct reach *reach, const char *arch)
+{
+	for (size_t i = 0; i < reach->count; i++) {
+		const struct reached *r = &reach->items[i];
+
+		if (r->archive->archive && reached_by(r, arch) &&
+		    declares_arch(r->archive->archive, arch))
+			return true;
+	}
+	return false;
+}
+
+bool reach_has_broken(const struct reach *reach, const char *arch)
+{
+	for (size_t i = 0; i < reach->count; i++)
+		if (!reach->items[i].archive->archive &&
+		    reached_by(&reach->items[i], arch))
+			return true;
+	return false;
+}
+
+bool installed_has_arch(const struct installed *set, const char *arch)
+{
+	for (size_t i = 0; i < set->count; i++) {
+		const struct installed_archive *a = set->archives[i];
+
+		if (a->reached && a->archive && declares_arch(a->archive, arch))
+			return true;
+	}
+	return false;
+}
+
+/* Whether A has an architecture for which the runtime tries the name ARCH. */
+static bool serves_arch(const struct kpack_archive *a, const char *arch)
+{
+	for (size_t i = 0; i < kp_archive_arch_count(a); i++)
+		if (asks_for(kp_archive_arch(a, i), arch))
+			return true;
+	return false;
+}
+
+static bool is_processor(const char *arch)
+{
+	struct kp_target t;
+
+	return kp_target_parse(kp_span_str(arch), &t, NULL) == 0 && t.known;
+}
+
+static void add_reached(struct reach *out, struct installed_archive *a, const char *arch)
+{
+	bool misnamed = arch && a->archive && !serves_arch(a->archive, arch);
+
+	xgrow(&out->items, out->count, &out->cap, sizeof(*out->items));
+	a->reached |= !misnamed;
+	out->items[out->count++] =
+		(struct reached){a, arch ? xstrdup(arch) : NULL, misnamed};
+}
+
+void reach_fini(struct reach *reach)
+{
+	for (size_t i = 0; i < reach->count; i++)
+		free(reach->items[i].arch);
+	free(reach->items);
+	*reach = (struct reach){0};
+}
+
+/*
+ * Whether it is not known after ERROR if an archive is behind a path: root does not take it, because
+ * another user may have put a link or a FUSE file system there, or looking failed.
+ */
+static bool is_barred(int error)
+{
+	switch (error) {
+	case ELOOP:
+		return geteuid() == 0;
+	case ENOENT:
+	case ENOTDIR:
+	case EACCES:
+	case ENAMETOOLONG:
+		return false;
+	default:
+		return true;
+	}
+}
+
+/* Fail for PATH and ERROR. */
+static kpack_error_t cannot_do(const char *what, const char *path, int error,
+			       struct kpackx_error *why)
+{
+	char text[160];
+
+	kp_text_escape(kp_span_str(path), text, sizeof(text));
+	errno = error;
+	return below_fail(why, "%s: cannot %s", text, what);
+}
+
+/*
+ * Add the file PATH if it exists.  "rand_x_gfx942.kpack" also matches
+ * "rand_@GFXARCH@.kpack", but no GPU is called "x_gfx942": that archive belongs to other
+ * binaries.
+ */
+static kpack_error_t reach_file(struct installed *set, const char *path, const char *arch,
+				struct reach *out, struct kpackx_error *why)
+{
+	struct installed_archive *a;
+	struct stat st;
+
+	if (below_stat(path, &st) < 0)
+		return is_barred(errno) ? cannot_do("look for archives", path, errno, why)
+					: KPACK_SUCCESS;
+	if (!S_ISREG(st.st_mode))
+		return KPACK_SUCCESS;
+	a = open_archive(set, path, &st);
+	if (!arch || is_processor(arch) || (a->archive && serves_arch(a->archive, arch)))
+		add_reached(out, a, arch);
+	return KPACK_SUCCESS;
+}
+
+/* A resolved path split at its placeholder: "DIR/" "BEFORE" arch "AFTER" "/REST". */
+struct pattern {
+	char *dir; /* with its slash */
+	struct kp_span before, after;
+	const char *rest;
+};
+
+static void read_pattern(const char *path, struct pattern *p)
+{
+	const char *arch = strstr(path, KP_SEARCH_ARCH), *name = arch;
+	const char *after = arch + strlen(KP_SEARCH_ARCH);
+	size_t after_size = strcspn(after, "/");
+
+	while (name > path && name[-1] != '/')
+		name--;
+	p->dir = name == path ? xstrdup("./") : xstrndup(path, (size_t)(name - path));
+	p->before = (struct kp_span){(const uint8_t *)name, (size_t)(arch - name)};
+	p->after = (struct kp_span){(const uint8_t *)after, after_size};
+	p->rest = after + after_size;
+}
+
+/* The part of NAME for the placeholder; NULL: NAME does not match. */
+static char *arch_of(const struct pattern *p, const char *name)
+{
+	size_t size = strlen(name), around = p->before.size + p->after.size;
+
+	if (size <= around ||
+	    !kp_span_starts(kp_span_str(name), p->before.data, p->before.size) ||
+	    memcmp(name + size - p->after.size, p->after.data, p->after.size) != 0)
+		return NULL;
+	return xstrndup(name + p->before.size, size - around);
+}
+
+static kpack_error_t reach_name(struct installed *set, const struct pattern *p,
+				const char *name, struct reach *out,
+				struct kpackx_error *why)
+{
+	char *arch = arch_of(p, name), *path;
+	kpack_error_t err;
+
+	if (!arch)
+		return KPACK_SUCCESS;
+	path = xasprintf("%s%s%s", p->dir, name, p->rest);
+	err = reach_file(set, path, arch, out, why);
+	free(path);
+	free(arch);
+	return err;
+}
+
+/* Limit of names read for one binary: a thousand directories of hundreds of archives. */
+#define NAMES_MAX (1 << 18)
+
+static kpack_error_t count_names(struct reach *out, int n, struct kpackx_error *why)
+{
+	out->names += n > 0 ? (size_t)n : 0;
+	return out->names <= NAMES_MAX
+		       ? KPACK_SUCCESS
+		       : kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+				 "marker: more than %d names where its search paths lead",
+				 NAMES_MAX);
+}
+
+static kpack_error_t reach_pattern(struct installed *set, const char *path,
+				   struct reach *out, struct kpackx_error *why)
+{
+	struct pattern p;
+	struct dirent **names = NULL;
+	kpack_error_t err;
+	int n;
+
+	read_pattern(path, &p);
+	n = below_scandir(p.dir, &names, NULL);
+	if (n < 0 && errno != ENOENT && errno != ENOTDIR)
+		err = cannot_do("read the directory", p.dir, errno, why);
+	else
+		err = count_names(out, n, why);
+	for (int i = 0; i < n; i++) {
+		if (!err)
+			err = reach_name(set, &p, names[i]->d_name, out, why);
+		free(names[i]);
+	}
+	free(names);
+	free(p.dir);
+	return err;
+}
+
+/* The first path on the way that root does not take. */
+struct barred {
+	char *path;
+	int error;
+};
+
+/* As realpath, for kp_search_resolve, by descriptors. */
+static char *find_real(const char *path, void *arg)
+{
+	struct barred *barred = arg;
+	char *real = below_real(path);
+	int error = errno;
+
+	if (!real && !barred->path && is_barred(error))
+		*barred = (struct barred){xstrdup(path), error};
+	errno = error;
+	return real;
+}
+
+/* As kp_search_resolve; a way that root does not take (is_barred) is an error. */
+static kpack_error_t resolve_pattern(const char *pattern, const char *binary, char **path,
+				     struct kpackx_error *why)
+{
+	struct barred barred = {0};
+	struct kp_search_memo memo = {.find = find_real, .arg = &barred};
+	/* replace the placeholder by itself, to find it in the resolved path */
+	kpack_error_t err = kp_search_resolve(pattern, kp_span_str(KP_SEARCH_ARCH),
+					      binary, &memo, path, why);
+
+	kp_search_memo_fini(&memo);
+	if (!err && barred.path) {
+		err = cannot_do("look for archives", barred.path, barred.error, why);
+		free(*path);
+	}
+	free(barred.path);
+	return err;
+}
+
+kpack_error_t installed_reach(struct installed *set, const struct kp_marker *marker,
+			      const char *binary, struct reach *out,
+			      struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+
+	for (size_t i = 0; i < marker->n_search_paths && !err; i++) {
+		const char *pattern = marker->search_paths[i];
+		char *path;
+
+		KP_TRY(resolve_pattern(pattern, binary, &path, why));
+		if (kp_search_has_arch(pattern) && kp_search_has_arch(path))
+			err = reach_pattern(set, path, out, why);
+		else
+			err = reach_file(set, path, NULL, out, why);
+		free(path);
+	}
+	return err;
+}
+
+kpack_error_t installed_add(struct installed *set, const char *path, struct reach *out,
+			    struct kpackx_error *why)
+{
+	struct installed_archive *a;
+	struct stat st;
+
+	if (below_stat(path, &st) < 0)
+		return below_fail(why, "cannot open");
+	a = open_archive(set, path, &st);
+	if (a->archive) {
+		add_reached(out, a, NULL);
+		return KPACK_SUCCESS;
+	}
+	if (why)
+		*why = a->why;
+	return a->why.code;
+}
+
+/* --- objects ---------------------------------------------------------------------- */
+
+struct kp_span wanted_kind(const struct kp_layout_image *img)
+{
+	struct kp_entry_id id;
+
+	if (img->id && kp_entry_id_parse(kp_span_str(img->id), &id))
+		return id.kind;
+	return kp_span_str("co");
+}
+
+/* The key that the packer gives; NUMBER counts the keys of one container and arch. */
+static char *make_key(const struct wanted_object *want, unsigned number)
+{
+	/* the packer cuts it in the same way */
+	int kind = (int)(want->kind.size < 40 ? want->kind.size : 40);
+
+	if (number == 0)
+		return xasprintf("%s#%u", want->name, want->index);
+	if (number == 1)
+		return xasprintf("%s@%.*s#%u", want->name, kind, want->kind.data,
+				 want->index);
+	return xasprintf("%s@%.*s.%u#%u", want->name, kind, want->kind.data, number,
+			 want->index);
+}
+
+static bool is_wanted(struct installed_archive *a, size_t entry,
+		      const struct wanted_object *want)
+{
+	struct kp_entry_info info;
+	struct kp_meta meta;
+	uint8_t hash[16];
+
+	kp_archive_entry(a->archive, entry, &info);
+	if (want->size && info.size != *want->size)
+		return false;
+	if (!want->xxh3)
+		return true;
+	kp_archive_meta(a->archive, entry, &meta);
+	if (meta.has_xxh3)
+		return memcmp(meta.xxh3, want->xxh3, KP_LAYOUT_HASH) == 0;
+	/* one that cannot be decoded may be the wanted one: the caller reports it */
+	return installed_decode(a, entry, hash, NULL) ||
+	       memcmp(hash, want->xxh3, KP_LAYOUT_HASH) == 0;
+}
+
+/* Try the keys in order until one is missing; true: the wanted object was found. */
+static bool find_in(struct installed_archive *a, const struct wanted_object *want,
+		    struct found_object *out)
+{
+	for (unsigned number = 0;; number++) {
+		char *key = make_key(want, number);
+		size_t entry;
+		bool there = kp_archive_find(a->archive, kp_span_str(key),
+					     kp_span_str(want->arch), &entry);
+
+		free(key);
+		if (!there && number == 0)
+			continue; /* the first object may have been replaced */
+		if (!there)
+			return false;
+		if (is_wanted(a, entry, want)) {
+			*out = (struct found_object){a, entry, false};
+			return true;
+		}
+		if (!out->archive)
+			*out = (struct found_object){a, entry, true};
+	}
+}
+
+void installed_find(const struct reach *reach, const struct wanted_object *want,
+		    struct found_object *out)
+{
+	*out = (struct found_object){0};
+	for (size_t i = 0; i < reach->count; i++) {
+		struct reached *r = &reach->items[i];
+
+		if (r->archive->archive && reached_by(r, want->arch) &&
+		    find_in(r->archive, want, out))
+			break;
+	}
+}
+
+/* --- decoding --------------------------------------------------------------------- */
+
+static kpack_error_t hash_piece(const void *data, size_t size, void *arg,
+				struct kpackx_error *why)
+{
+	(void)why;
+	kp_hasher_add(arg, data, size);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t decode_entry(const struct kpack_archive *a, size_t entry,
+				  uint8_t hash[16], struct kpackx_error *why)
+{
+	struct kp_hasher *hasher = kp_hasher_new();
+	struct kp_hash value;
+	kpack_error_t err;
+
+	if (!hasher)
+		xalloc_fail(0);
+	err = archive_decode(a, entry, hash_piece, hasher, why);
+	value = kp_hasher_value(hasher);
+	memcpy(hash, value.bytes, sizeof(value.bytes));
+	kp_hasher_free(hasher);
+	return err;
+}
+
+static void remember_result(struct installed_decoded *d, const struct kp_entry_info *info,
+			    const struct kp_meta *meta, const struct kpackx_error *fault)
+{
+	d->state = fault ? BAD : GOOD;
+	d->size = info->size;
+	d->chunk = meta->chunk;
+	free(d->why);
+	d->why = fault ? xmalloc(sizeof(*d->why)) : NULL;
+	if (fault)
+		*d->why = *fault;
+}
+
+static kpack_error_t recall_result(const struct installed_decoded *d, uint8_t hash[16],
+				   struct kpackx_error *why)
+{
+	if (d->state == GOOD) {
+		if (hash)
+			memcpy(hash, d->hash, sizeof(d->hash));
+		return KPACK_SUCCESS;
+	}
+	if (why)
+		*why = *d->why;
+	return d->why->code;
+}
+
+bool installed_was_decoded(const struct installed_archive *a, size_t entry)
+{
+	struct kp_entry_info info;
+
+	kp_archive_entry(a->archive, entry, &info);
+	return a->decoded && a->decoded[info.ordinal].state != UNKNOWN;
+}
+
+kpack_error_t installed_decode(struct installed_archive *a, size_t entry,
+			       uint8_t hash[16], struct kpackx_error *why)
+{
+	struct kpackx_error fault = {0};
+	struct installed_decoded *d;
+	struct kp_entry_info info;
+	struct kp_meta meta;
+
+	if (!a->decoded)
+		a->decoded = calloc((size_t)kp_archive_ordinal_count(a->archive) + 1,
+				    sizeof(*a->decoded));
+	if (!a->decoded)
+		return kp_fail_memory(why, kp_archive_ordinal_count(a->archive),
+				      "the objects of an archive");
+	kp_archive_entry(a->archive, entry, &info);
+	kp_archive_meta(a->archive, entry, &meta);
+	d = &a->decoded[info.ordinal];
+	if (d->state == UNKNOWN || d->size != info.size || d->chunk != meta.chunk)
+		remember_result(d, &info, &meta,
+				decode_entry(a->archive, entry, d->hash, &fault) ? &fault
+										 : NULL);
+	if (d->state == GOOD && meta.has_xxh3 &&
+	    memcmp(meta.xxh3, d->hash, sizeof(d->hash)) != 0)
+		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
+			       "the content does not match its xxh3");
+	return recall_result(d, hash, why);
+}

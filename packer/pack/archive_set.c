@@ -1,0 +1,691 @@
+/* SPDX-License-Identifier: MIT */
+#include "archive_set.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "core/archive/archive.h"
+#include "take_over.h"
+#include "existing_archives.h"
+#include "inherited_archives.h"
+#include "core/base/bounds.h"
+#include "core/target/target.h"
+#include "core/base/text.h"
+#include "packer/archives/volume.h"
+#include "core/archive/naming.h"
+#include "packer/cli/xalloc.h"
+#include "packer/files/below.h"
+#include "packer/files/lock.h"
+#include "packer/files/target.h"
+
+/* The archives of an architecture or a family. */
+struct slot {
+	char *stem;         /* what follows the group: "_gfx942", "-gfx110X" */
+	const char *family; /* gfx_arch_family */
+	struct volume *volumes;
+	size_t n_volumes;
+	struct entry_names names; /* of every entry added */
+};
+
+struct archive_set {
+	struct archive_set_options options;
+	pthread_mutex_t lock; /* of the volumes: archive_set_shared is called any time */
+	unsigned volume;      /* the current one, from 1 */
+	int dir_fd;           /* of the directory, locked against other runs */
+	struct existing there;
+	struct slot *slots;
+	size_t n_slots;
+	struct archive_stats stats;
+	const char **written;
+	size_t n_written;
+};
+
+/* --- slots and volumes --------------------------------------------------------------- */
+
+/* Whether STEM follows the group in the names of PLACE's archives. */
+static bool is_stem(const struct archive_set *set, const char *place, const char *stem)
+{
+	const struct family *family = families_find(set->options.families, place);
+
+	return stem[0] == (family ? '-' : '_') &&
+	       strcmp(stem + 1, family ? family->name : place) == 0;
+}
+
+static struct slot *find_slot(const struct archive_set *set, const char *place)
+{
+	for (size_t i = 0; i < set->n_slots; i++)
+		if (is_stem(set, place, set->slots[i].stem))
+			return &set->slots[i];
+	return NULL;
+}
+
+/* Takes over STEM. */
+static struct slot *add_slot(struct archive_set *set, char *stem)
+{
+	struct slot *s;
+
+	set->slots = xrealloc(set->slots, (set->n_slots + 1) * sizeof(*s));
+	s = &set->slots[set->n_slots++];
+	*s = (struct slot){.stem = stem, .family = stem + 1};
+	return s;
+}
+
+static kpack_error_t open_volume(struct archive_set *set, const struct slot *s,
+				 struct volume *v, struct kpackx_error *why)
+{
+	struct kp_writer_options options = {
+		.scheme = set->options.scheme,
+		.group = set->options.group,
+		.family = s->family,
+		.level = set->options.level,
+		.effort = set->options.effort,
+		.jobs = set->options.jobs,
+		.unnamed = set->options.unnamed,
+	};
+	const struct existing_archive *there;
+
+	v->file = kp_archive_file_name(set->options.group, v->number, s->stem);
+	if (!v->file)
+		xalloc_fail(0);
+	if (!kp_component_ok(kp_span_str(v->file)))
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "architecture %s gives no file name", s->family);
+	there = existing_find(&set->there, v->file);
+	if (there && there->foreign)
+		return kp_fail(
+			why, KPACK_ERROR_INVALID_ARGUMENT,
+			"%s/%s: is an archive of another group: give another --group",
+			set->options.dir, v->file);
+	return below_writer_open(set->options.dir, v->file, &options, &v->store.writer,
+				 why);
+}
+
+static kpack_error_t add_volume(struct archive_set *set, struct slot *s, unsigned number,
+				struct volume **out, struct kpackx_error *why)
+{
+	struct volume v = {.number = number, .store.scheme = set->options.scheme};
+	kpack_error_t err = open_volume(set, s, &v, why);
+
+	if (err) {
+		volume_fini(&v);
+		return err;
+	}
+	s->volumes = xrealloc(s->volumes, (s->n_volumes + 1) * sizeof(v));
+	s->volumes[s->n_volumes] = v;
+	*out = &s->volumes[s->n_volumes++];
+	return KPACK_SUCCESS;
+}
+
+static struct volume *find_volume(const struct slot *s, unsigned number)
+{
+	for (size_t i = 0; i < s->n_volumes; i++)
+		if (s->volumes[i].number == number)
+			return &s->volumes[i];
+	return NULL;
+}
+
+/* Get the current archive for PLACE, which is begun if missing. */
+static kpack_error_t current_volume(struct archive_set *set, const char *place,
+				    struct slot **slot, struct volume **volume,
+				    struct kpackx_error *why)
+{
+	*slot = find_slot(set, place);
+	if (!*slot)
+		*slot = add_slot(set, families_stem(set->options.families, place));
+	*volume = find_volume(*slot, set->volume);
+	return *volume ? KPACK_SUCCESS : add_volume(set, *slot, set->volume, volume, why);
+}
+
+/* --- opening ------------------------------------------------------------------------- */
+
+/* Whether an entry of an existing archive is of a file that the run replaces. */
+static bool is_entry_obsolete(const void *arg, const struct kpack_archive *a,
+			      size_t entry)
+{
+	const struct archive_set_options *o = &((const struct archive_set *)arg)->options;
+	struct kp_entry_info info;
+	struct kp_meta meta;
+
+	if (!o->obsolete)
+		return false;
+	kp_archive_entry(a, entry, &info);
+	kp_archive_meta(a, entry, &meta);
+	return o->obsolete(o->obsolete_arg, info.key, meta.path);
+}
+
+static enum existing_fate fate_of(const void *arg, const struct existing_archive *archive,
+				  const struct kpack_archive *opened, size_t entry)
+{
+	const struct archive_set *set = arg;
+	struct kp_entry_info info;
+	const char *place = NULL;
+	bool stored, obsolete = is_entry_obsolete(set, opened, entry);
+
+	kp_archive_entry(opened, entry, &info);
+	stored = set->options.stores(set->options.stores_arg, info.key, info.arch,
+				     archive->number, &place);
+	if (stored && is_stem(set, place, archive->stem))
+		return ENTRY_REPLACED;
+	if (obsolete)
+		return ENTRY_OBSOLETE;
+	return stored ? ENTRY_MOVED : ENTRY_STAYS;
+}
+
+/*
+ * Check that no entry moves to another archive: two archives with one key would
+ * contradict each other.
+ */
+static kpack_error_t check_moved(const struct archive_set *set, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < set->there.count && !set->options.force; i++) {
+		const struct existing_archive *a = &set->there.items[i];
+
+		if (a->moved)
+			return kp_fail(
+				why, KPACK_ERROR_INVALID_ARGUMENT,
+				"%s/%s: has %s, which would now go to another archive: "
+				"give the same --family, or replace it with --force",
+				set->options.dir, a->file, a->moved);
+	}
+	return KPACK_SUCCESS;
+}
+
+/* Wait for other runs in this directory. */
+static kpack_error_t lock_dir(struct archive_set *set, struct kpackx_error *why)
+{
+	struct below_target dir;
+
+	/* a link in OUTPUT too is followed only where no other user can exchange it */
+	if (below_target_open(&dir, set->options.dir) < 0)
+		return below_fail(why, "%s", set->options.dir);
+	set->dir_fd = below_target_reopen(&dir, O_RDONLY | O_DIRECTORY);
+	below_target_close(&dir);
+	if (set->dir_fd < 0)
+		return below_fail(why, "%s", set->options.dir);
+	KP_TRY(lock_wait(set->dir_fd, set->options.dir, NULL, why));
+	/* what is locked is also what is written to */
+	return below_adopt_root(set->options.dir, set->dir_fd, why);
+}
+
+static kpack_error_t look_at_dir(struct archive_set *set, struct kpackx_error *why)
+{
+	const struct archive_set_options *o = &set->options;
+
+	KP_TRY(lock_dir(set, why));
+	if (o->inherit)
+		KP_TRY(inherit_archives(o->inherit, o->dir, why));
+	KP_TRY(existing_open(o->dir, o->group, fate_of, set, &set->there, why));
+	return check_moved(set, why);
+}
+
+kpack_error_t archive_set_open(const struct archive_set_options *options,
+			       struct archive_set **out, struct kpackx_error *why)
+{
+	struct archive_set *set = xcalloc(1, sizeof(*set));
+	kpack_error_t err = KPACK_SUCCESS;
+
+	set->options = *options;
+	pthread_mutex_init(&set->lock, NULL);
+	set->volume = 1;
+	set->dir_fd = -1;
+	if (!options->unnamed)
+		err = look_at_dir(set, why);
+	if (err)
+		archive_set_close(set);
+	else
+		*out = set;
+	return err;
+}
+
+static void close_slot(struct slot *s)
+{
+	for (size_t i = 0; i < s->n_volumes; i++)
+		volume_fini(&s->volumes[i]);
+	entry_names_fini(&s->names);
+	free(s->volumes);
+	free(s->stem);
+}
+
+void archive_set_close(struct archive_set *set)
+{
+	if (!set)
+		return;
+	for (size_t i = 0; i < set->n_slots; i++)
+		close_slot(&set->slots[i]);
+	archive_stats_fini(&set->stats);
+	free(set->slots);
+	free(set->written);
+	existing_close(&set->there);
+	lock_close(set->dir_fd); /* the root has the same open directory, and keeps it */
+	pthread_mutex_destroy(&set->lock);
+	free(set);
+}
+
+/* --- objects ------------------------------------------------------------------------- */
+
+/*
+ * Returns the existing archive that the current archive of PLACE will take over; or NULL.
+ */
+static const struct existing_archive *existing_for(const struct archive_set *set,
+						   const char *place)
+{
+	const struct existing_archive *a;
+
+	for (size_t i = 0; i < set->there.count && !set->options.force; i++) {
+		a = &set->there.items[i];
+		if (!a->foreign && a->number == set->volume &&
+		    is_stem(set, place, a->stem))
+			return a;
+	}
+	return NULL;
+}
+
+/*
+ * Whether NEED could make the current archive pass its bound.  An empty archive never
+ * does.
+ */
+static bool passes_bound(const struct archive_set *set, const struct archive_need *need)
+{
+	const struct existing_archive *there = existing_for(set, need->place);
+	const struct slot *s = find_slot(set, need->place);
+	const struct volume *v = s ? find_volume(s, set->volume) : NULL;
+	uint64_t used = there ? there->bytes : 0, frames = there ? there->frames : 0;
+
+	if (v)
+		frames += kp_writer_frame_count(v->store.writer);
+	if (frames == 0 && used == 0)
+		return false;
+	used += v ? kp_writer_blob_size(v->store.writer) : 0;
+	if (set->options.scheme == KPACK_COMPRESSION_ZSTD_PER_KERNEL &&
+	    frames + need->frames > KP_FRAMES_MAX)
+		return true;
+	return used >= set->options.volume_size ||
+	       need->bytes > set->options.volume_size - used;
+}
+
+static bool same_archive(const struct archive_set *set, const char *a, const char *b)
+{
+	const struct family *family = families_find(set->options.families, a);
+
+	return strcmp(a, b) == 0 ||
+	       (family && family == families_find(set->options.families, b));
+}
+
+/*
+ * Whether any need passes the bound; those of a family's architectures add up in one
+ * archive.
+ */
+static bool any_passes(const struct archive_set *set, const struct archive_need *needs,
+		       size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct archive_need sum = needs[i];
+
+		for (size_t k = 0; k < n; k++) {
+			if (k == i || !same_archive(set, needs[i].place, needs[k].place))
+				continue;
+			sum.bytes += needs[k].bytes;
+			sum.frames += needs[k].frames;
+		}
+		if (passes_bound(set, &sum))
+			return true;
+	}
+	return false;
+}
+
+unsigned archive_set_begin_binary(struct archive_set *set, unsigned least,
+				  const struct archive_need *needs, size_t n)
+{
+	unsigned volume;
+
+	pthread_mutex_lock(&set->lock);
+	if (!set->options.force && set->volume < least)
+		set->volume = least;
+	while (any_passes(set, needs, n))
+		set->volume++;
+	volume = set->volume;
+	pthread_mutex_unlock(&set->lock);
+	return volume;
+}
+
+/*
+ * Find the store that seems to have the content of OBJECT, and set its place there.  NULL:
+ * none has it.  Called locked.
+ */
+static struct kp_store *find_candidate(struct archive_set *set,
+				       struct archive_object *object)
+{
+	struct slot *s = find_slot(set, object->place);
+	struct volume *v = s ? find_volume(s, set->volume) : NULL;
+
+	if (!v || !kp_store_find(&v->store, &object->content, &object->ordinal))
+		return NULL;
+	object->volume = v->number;
+	return &v->store;
+}
+
+kpack_error_t archive_set_shared_file(struct archive_set *set,
+				      struct archive_object *object,
+				      const struct kp_source *data, bool *shared,
+				      struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+	struct kp_source stored;
+	struct kp_store *known;
+
+	*shared = false;
+	pthread_mutex_lock(&set->lock);
+	known = find_candidate(set, object);
+	if (known)
+		err = kp_writer_stored_source(known->writer, object->ordinal, &stored,
+					      why);
+	pthread_mutex_unlock(&set->lock);
+	if (!known || err)
+		return err;
+	return kp_store_decodes_to(&stored, data, shared, why);
+}
+
+kpack_error_t archive_set_shared(struct archive_set *set, struct archive_object *object,
+				 const void *data, struct kp_scratch *scratch,
+				 bool *shared, struct kpackx_error *why)
+{
+	struct kp_span stored = {0};
+	kpack_error_t err = KPACK_SUCCESS;
+	struct kp_store *known;
+
+	*shared = false;
+	pthread_mutex_lock(&set->lock);
+	known = find_candidate(set, object);
+	if (known)
+		err = kp_store_read(known, object->ordinal, scratch, &stored, why);
+	pthread_mutex_unlock(&set->lock);
+	if (!known || err)
+		return err;
+	return kp_store_equals(set->options.scheme, stored,
+			       (struct kp_span){data, (size_t)object->content.size},
+			       scratch, shared, why);
+}
+
+/*
+ * Copy the frame of an object that was found in an earlier volume than the current one.
+ */
+static kpack_error_t copy_frame(struct slot *s, struct archive_object *o,
+				struct kp_scratch *scratch, struct kpackx_error *why)
+{
+	struct volume *old = find_volume(s, o->volume);
+
+	return kp_store_read(&old->store, o->ordinal, scratch, &o->stored, why);
+}
+
+static kpack_error_t store_object_locked(struct archive_set *set,
+					 struct archive_object *o, bool *shared,
+					 struct kpackx_error *why)
+{
+	struct kp_scratch scratch = {0};
+	kpack_error_t err = KPACK_SUCCESS;
+	struct volume *v;
+	struct slot *s;
+
+	*shared = false;
+	KP_TRY(current_volume(set, o->place, &s, &v, why));
+	if (o->file)
+		return kp_store_add_file(&v->store, &o->content, o->file, &o->ordinal,
+					 shared, why);
+	if (!o->stored.data && o->volume == v->number) {
+		*shared = true;
+		return KPACK_SUCCESS;
+	}
+	if (!o->stored.data)
+		err = copy_frame(s, o, &scratch, why);
+	if (!err)
+		err = kp_store_add(&v->store, &o->content, o->stored, &o->ordinal, shared,
+				   why);
+	kp_scratch_fini(&scratch);
+	return err;
+}
+
+kpack_error_t archive_set_store(struct archive_set *set, struct archive_object *object,
+				struct kpackx_error *why)
+{
+	struct arch_stats *stats = archive_stats_of(&set->stats, object->place);
+	kpack_error_t err;
+
+	pthread_mutex_lock(&set->lock);
+	err = store_object_locked(set, object, &object->shared, why);
+	pthread_mutex_unlock(&set->lock);
+	if (err)
+		return err;
+	stats->bytes_in += object->content.size;
+	if (object->shared)
+		stats->deduplicated++;
+	else
+		stats->bytes_out += object->stored.size;
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t archive_set_entry(struct archive_set *set, const char *place,
+				const char *arch, struct kp_span key,
+				const struct kp_writer_entry *entry,
+				struct kpackx_error *why)
+{
+	struct arch_stats *stats = archive_stats_of(&set->stats, place);
+	struct volume *v;
+	struct slot *s;
+	kpack_error_t err;
+
+	pthread_mutex_lock(&set->lock);
+	err = current_volume(set, place, &s, &v, why);
+	if (!err)
+		err = kp_writer_add_entry(v->store.writer, key, kp_span_str(arch), entry,
+					  why);
+	if (!err) {
+		entry_names_add(&s->names, key, arch);
+		stats->objects++;
+	}
+	pthread_mutex_unlock(&set->lock);
+	return err;
+}
+
+/* --- taking over existing archives --------------------------------------------------- */
+
+/*
+ * What was taken over came after what the run stored.  The order must not tell which run
+ * stored what, so that a killed run that is run again gives the same archives.
+ */
+static kpack_error_t order_volume(struct archive_set *set, const struct slot *s,
+				  struct volume *v, struct kpackx_error *why)
+{
+	struct volume sorted = {.number = v->number, .store.scheme = v->store.scheme};
+	kpack_error_t err;
+	bool ordered;
+
+	KP_TRY(kp_writer_is_ordered(v->store.writer, &ordered, why));
+	if (ordered)
+		return KPACK_SUCCESS;
+	err = open_volume(set, s, &sorted, why);
+	if (!err)
+		err = kp_writer_move_ordered(v->store.writer, sorted.store.writer, why);
+	if (!err) {
+		const struct volume old = *v;
+
+		*v = sorted;
+		sorted = old;
+	}
+	volume_fini(&sorted);
+	return err;
+}
+
+/* Take over the existing archive THERE into the volume of its name. */
+static kpack_error_t take_over(struct archive_set *set, struct slot *s,
+			       const struct existing_archive *there,
+			       struct kpackx_error *why)
+{
+	const struct carry_choice choice = {
+		.names = &s->names, .obsolete = is_entry_obsolete, .arg = set};
+	struct volume *v = find_volume(s, there->number);
+	struct kpack_archive *old = NULL;
+	char *path = xasprintf("%s/%s", set->options.dir, there->file);
+	kpack_error_t err = below_archive_open(path, &old, why);
+
+	if (!err && !v && carry_any_left(old, &choice))
+		err = add_volume(set, s, there->number, &v, why);
+	if (!err && v)
+		err = carry(v, old, &choice, why);
+	if (!err && v)
+		err = order_volume(set, s, v, why);
+	if (err)
+		kp_fail_prefix(why, err, "%s", path);
+	kp_archive_close(old);
+	free(path);
+	return err;
+}
+
+/* The run may store nothing for the architecture of an archive that loses entries. */
+static void add_obsolete_slots(struct archive_set *set)
+{
+	for (size_t i = 0; i < set->there.count; i++) {
+		const struct existing_archive *a = &set->there.items[i];
+		bool found = !a->obsolete;
+
+		for (size_t k = 0; k < set->n_slots && !found; k++)
+			found = strcmp(set->slots[k].stem, a->stem) == 0;
+		if (!found)
+			add_slot(set, xstrdup(a->stem));
+	}
+}
+
+static kpack_error_t take_over_all(struct archive_set *set, struct kpackx_error *why)
+{
+	add_obsolete_slots(set);
+	for (size_t i = 0; i < set->n_slots; i++) {
+		struct slot *s = &set->slots[i];
+
+		entry_names_sort(&s->names);
+		for (size_t k = 0; k < set->there.count; k++) {
+			const struct existing_archive *a = &set->there.items[k];
+
+			if (!a->foreign && strcmp(a->stem, s->stem) == 0)
+				KP_TRY(take_over(set, s, a, why));
+		}
+	}
+	return KPACK_SUCCESS;
+}
+
+/* --- publishing ---------------------------------------------------------------------- */
+
+static bool is_written(const struct archive_set *set, const char *name)
+{
+	for (size_t i = 0; i < set->n_written; i++)
+		if (strcmp(set->written[i], name) == 0)
+			return true;
+	return false;
+}
+
+/* Whether an existing archive contradicts what was written, or lost its last entry. */
+static bool is_obsolete(const struct archive_set *set, const struct existing_archive *a)
+{
+	if (a->foreign || is_written(set, a->file))
+		return false;
+	if (set->options.force && a->moved)
+		return true;
+	for (size_t i = 0; i < set->n_slots; i++) {
+		const struct slot *s = &set->slots[i];
+
+		if (strcmp(s->stem, a->stem) == 0)
+			return set->options.force || find_volume(s, a->number);
+	}
+	return false;
+}
+
+static kpack_error_t remove_obsolete(const struct archive_set *set,
+				     struct kpackx_error *why)
+{
+	for (size_t i = 0; i < set->there.count; i++) {
+		const struct existing_archive *a = &set->there.items[i];
+		int status = 0;
+		char *path;
+
+		if (!is_obsolete(set, a))
+			continue;
+		path = xasprintf("%s/%s", set->options.dir, a->file);
+		status = below_unlink(path);
+		free(path);
+		if (status < 0 && errno != ENOENT)
+			return below_fail(why, "%s/%s: cannot remove", set->options.dir,
+					  a->file);
+	}
+	return KPACK_SUCCESS;
+}
+
+static void list_written(struct archive_set *set)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < set->n_slots; i++)
+		n += set->slots[i].n_volumes;
+	set->written = xmalloc(n * sizeof(char *));
+	for (size_t i = 0; i < set->n_slots; i++)
+		for (size_t k = 0; k < set->slots[i].n_volumes; k++)
+			if (kp_writer_entry_count(set->slots[i].volumes[k].store.writer))
+				set->written[set->n_written++] =
+					set->slots[i].volumes[k].file;
+	qsort(set->written, set->n_written, sizeof(char *), kp_order_texts);
+	archive_stats_sort(&set->stats);
+}
+
+static kpack_error_t for_each_volume(struct archive_set *set,
+				     kpack_error_t (*fn)(struct kp_writer *w,
+							 struct kpackx_error *why),
+				     struct kpackx_error *why)
+{
+	for (size_t i = 0; i < set->n_slots; i++) {
+		for (size_t k = 0; k < set->slots[i].n_volumes; k++) {
+			struct volume *v = &set->slots[i].volumes[k];
+			kpack_error_t err = KPACK_SUCCESS;
+
+			/* an archive that was taken over may have lost its last entry */
+			if (kp_writer_entry_count(v->store.writer))
+				err = fn(v->store.writer, why);
+			if (err)
+				return kp_fail_prefix(why, err, "%s/%s", set->options.dir,
+						      v->file);
+		}
+	}
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t archive_set_publish(struct archive_set *set, struct kpackx_error *why)
+{
+	if (!set->options.force)
+		KP_TRY(take_over_all(set, why));
+	KP_TRY(for_each_volume(set, kp_writer_finish, why));
+	list_written(set);
+	if (set->options.unnamed)
+		return KPACK_SUCCESS;
+	KP_TRY(for_each_volume(set, kp_writer_publish, why));
+	return remove_obsolete(set, why);
+}
+
+kpack_error_t archive_set_reopen(const struct archive_set *set, const char *name,
+				 struct kpack_archive **out, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < set->n_slots; i++)
+		for (size_t k = 0; k < set->slots[i].n_volumes; k++) {
+			const struct volume *v = &set->slots[i].volumes[k];
+
+			if (strcmp(v->file, name) == 0)
+				return kp_writer_reopen(v->store.writer, name, out, why);
+		}
+	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "%s: was not written", name);
+}
+
+const struct archive_stats *archive_set_stats(const struct archive_set *set)
+{
+	return &set->stats;
+}
+
+const char *const *archive_set_names(const struct archive_set *set, size_t *count)
+{
+	*count = set->n_written;
+	return set->written;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The archives of one group that are written together: one per architecture or family, in
+ * as many volumes as their blobs need, all published at the end.  Existing archives in
+ * the output are added to.
+ *
+ * Calls are made by one thread at a time, except archive_set_shared.
+ */
+#ifndef PACKER_PACK_ARCHIVES_ARCHIVE_SET_H
+#define PACKER_PACK_ARCHIVES_ARCHIVE_SET_H
+
+#include <pthread.h>
+#include "archive_stats.h"
+#include "core/base/errors.h"
+#include "packer/gpu/families.h"
+#include "core/base/span.h"
+#include "core/writer/store.h"
+
+struct archive_set_options {
+	const char *dir; /* where the archives go */
+	const char *group;
+	kpack_compression_t scheme;
+	int level;            /* scheme zstd-shared */
+	uint32_t effort;      /* ... in place of the level, see kp_writer_options; or 0 */
+	unsigned jobs;        /* ... whose objects are compressed by threads of the set */
+	uint64_t volume_size; /* maximum bytes of a blob */
+	bool force;           /* replace existing archives instead of adding to them */
+	const struct families *families;
+	const char *inherit; /* directory whose archives are copied to DIR; or NULL */
+	/*
+	 * Ignore what is in `dir`, and give no archive a name there: see
+	 * archive_set_reopen.
+	 */
+	bool unnamed;
+	/*
+	 * Whether this run will store an entry of KEY for ARCH, which exists in volume
+	 * VOLUME; sets its place.
+	 */
+	bool (*stores)(const void *arg, struct kp_span key, struct kp_span arch,
+		       unsigned volume, const char **place);
+	const void *stores_arg;
+	/*
+	 * Whether an existing entry KEY, of the file PATH if it is not empty, is of a file
+	 * that the run replaces: it goes even if the run does not store it.  NULL: none.
+	 */
+	bool (*obsolete)(const void *arg, struct kp_span key, struct kp_span path);
+	const void *obsolete_arg;
+};
+
+struct archive_set;
+
+/*
+ * An object to be stored.  Its place says in which archive: that of an architecture, or
+ * of a family that shares the object.
+ */
+struct archive_object {
+	const char *place;
+	struct kp_content content;
+	struct kp_span stored; /* data NULL: already stored (archive_set_shared) */
+	const struct kp_source
+		*file;    /* if not NULL: where the bytes are in place of data */
+	uint32_t ordinal; /* if already stored: where, in `volume` */
+	unsigned volume;
+	bool shared; /* set by archive_set_store: it was already stored */
+};
+
+/*
+ * Open a set; waits while another run has one open in the same directory.
+ * Errors of inherit_archives.  INVALID_ARGUMENT: an entry that the run stores exists in
+ * an archive of another name, because the families were different; with `force` that
+ * archive is removed.
+ */
+kpack_error_t archive_set_open(const struct archive_set_options *options,
+			       struct archive_set **out, struct kpackx_error *why);
+void archive_set_close(struct archive_set *set); /* unpublished archives leave nothing */
+
+/* An upper bound of what a binary needs in a place's archive. */
+struct archive_need {
+	const char *place;
+	uint64_t bytes;
+	uint32_t frames;
+};
+
+/*
+ * Begin a binary.  If a blob of one of its architectures, with what stays of the existing
+ * archive, could pass its bound, all architectures go on in another volume, so that a
+ * binary is never spread over two.  The binary does not go to a volume before LEAST,
+ * where it was until now: the copies that a killed run converted lead there.  Returns the
+ * number of the volume.
+ */
+unsigned archive_set_begin_binary(struct archive_set *set, unsigned least,
+				  const struct archive_need *needs, size_t n);
+
+/*
+ * Set *SHARED to whether DATA is already stored, comparing the bytes; OBJECT then says
+ * where.  Thread-safe, but may miss what another thread is adding at the moment.  SCRATCH
+ * is the calling thread's own.
+ */
+kpack_error_t archive_set_shared(struct archive_set *set, struct archive_object *object,
+				 const void *data, struct kp_scratch *scratch,
+				 bool *shared, struct kpackx_error *why);
+
+/*
+ * The same for a set of the scheme zstd-per-kernel, with no more than pieces of DATA in
+ * memory.
+ */
+kpack_error_t archive_set_shared_file(struct archive_set *set,
+				      struct archive_object *object,
+				      const struct kp_source *data, bool *shared,
+				      struct kpackx_error *why);
+
+/*
+ * Store OBJECT unless it is already stored, and set its ordinal in the place's archive.
+ */
+kpack_error_t archive_set_store(struct archive_set *set, struct archive_object *object,
+				struct kpackx_error *why);
+
+/*
+ * Add an entry for ARCH, which is canonical, of the object stored in PLACE under ENTRY's
+ * ordinal.
+ */
+kpack_error_t archive_set_entry(struct archive_set *set, const char *place,
+				const char *arch, struct kp_span key,
+				const struct kp_writer_entry *entry,
+				struct kpackx_error *why);
+
+/* Take over the entries of existing archives, finish all archives, then publish all. */
+kpack_error_t archive_set_publish(struct archive_set *set, struct kpackx_error *why);
+
+/*
+ * Open the archive NAME, which was written, for reading.  *OUT stays valid when the set
+ * is closed.  Errors of kp_archive_open.
+ */
+kpack_error_t archive_set_reopen(const struct archive_set *set, const char *name,
+				 struct kpack_archive **out, struct kpackx_error *why);
+
+/* The statistics per place, sorted; borrowed until close. */
+const struct archive_stats *archive_set_stats(const struct archive_set *set);
+/* Names of the archives written, in order of name; borrowed until close. */
+const char *const *archive_set_names(const struct archive_set *set, size_t *count);
+
+#endif

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: MIT */
+#include "input.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "device_code.h"
+#include "packer/cli/xalloc.h"
+#include "packer/files/below.h"
+#include "packer/files/identity.h"
+
+enum payload_state { EMPTY, LOADING, LOADED, FAILED };
+
+struct input_payload {
+	enum payload_state state;
+	unsigned expected; /* images to be read, plus inner containers with such images */
+	unsigned images;   /* to be read in all, including inner containers */
+	struct kp_payload payload;
+	kpack_error_t err;
+	struct kpackx_error why;
+};
+
+static kpack_error_t look_inside(struct input *in, const struct input_look *how,
+				 struct kpackx_error *why)
+{
+	int fd;
+
+	KP_TRY(how->guarded   ? below_file_open_guarded(in->path, &fd, &in->st, why)
+	       : how->in_tree ? below_file_open_nofollow(in->path, &fd, &in->st, why)
+			      : below_file_open(in->path, &fd, &in->st, why));
+	in->fd = fd;
+	return kp_fatbin_nest(fd, (uint64_t)in->st.st_size, how->sections, &in->fat, why);
+}
+
+static void close_file(struct input *in)
+{
+	if (in->fd >= 0)
+		close(in->fd);
+	in->fd = -1;
+}
+
+static void make_tables(struct input *in)
+{
+	in->payloads = xcalloc(in->fat.containers.count, sizeof(*in->payloads));
+	in->xxh3 = xcalloc(in->n_images, sizeof(*in->xxh3));
+	in->known = xcalloc(in->n_images, sizeof(*in->known));
+	in->packed = xcalloc(in->n_images, sizeof(*in->packed));
+}
+
+/* Make an image for each object. */
+static kpack_error_t list_objects(struct input *in, const struct library_object *objects,
+				  size_t n, struct kpackx_error *why)
+{
+	uint64_t size = (uint64_t)in->st.st_size;
+
+	in->objects = objects;
+	in->images = xcalloc(n, sizeof(*in->images));
+	in->n_images = n;
+	for (size_t i = 0; i < n; i++) {
+		const struct library_object *o = &objects[i];
+		struct kp_image *img = &in->images[i];
+
+		img->container = img->inside = KP_NOWHERE;
+		img->offset = o->offset;
+		img->size = o->size;
+		snprintf(img->arch, sizeof(img->arch), "%s",
+			 *o->family ? o->family : o->arches[0]);
+		if (img->size > size || img->offset > size - img->size)
+			return kp_fail(why, KPACK_ERROR_IO_ERROR,
+				       "the file changed while it was looked at");
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t look_at_database(struct input *in,
+				      const struct library_object *objects, size_t n,
+				      struct kpackx_error *why)
+{
+	int fd;
+
+	in->kind = INPUT_DATABASE;
+	KP_TRY(below_file_open(in->path, &fd, &in->st, why));
+	in->fd = fd;
+	KP_TRY(list_objects(in, objects, n, why));
+	make_tables(in);
+	memset(in->packed, true, n * sizeof(*in->packed));
+	return KPACK_SUCCESS;
+}
+
+/* Set kind NONE if there is no image to pack. */
+static void forget_if_unpacked(struct input *in)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < in->n_images; i++)
+		n += in->packed[i];
+	if (n == 0)
+		in->fat.kind = KP_FATBIN_NONE;
+}
+
+static kpack_error_t look_at_file(struct input *in, const struct input_look *how,
+				  struct kpackx_error *why)
+{
+	KP_TRY(look_inside(in, how, why));
+	in->kind = in->fat.kind == KP_FATBIN_ELF || in->fat.kind == KP_FATBIN_CONVERTED
+			   ? INPUT_HOST
+			   : INPUT_BARE;
+	in->images = in->fat.containers.images;
+	in->n_images = in->fat.containers.n_images;
+	make_tables(in);
+	if (in->fat.containers.count == 0 || in->fat.kind == KP_FATBIN_CONVERTED)
+		return KPACK_SUCCESS;
+	KP_TRY(device_code_settle(&in->fat, in->path, how->in_tree, in->packed, why));
+	if (in->fat.kind == KP_FATBIN_NESTED ||
+	    (in->fat.kind == KP_FATBIN_BARE && how->in_tree))
+		forget_if_unpacked(in);
+	return KPACK_SUCCESS;
+}
+
+static void begin_input(struct input *out, const char *path, const char *key)
+{
+	*out = (struct input){.path = xstrdup(path), .key = xstrdup(key), .fd = -1};
+	out->shown = out->path;
+	pthread_mutex_init(&out->lock, NULL);
+	pthread_cond_init(&out->loaded, NULL);
+}
+
+static kpack_error_t end_input(struct input *out, kpack_error_t err)
+{
+	close_file(out);
+	if (err)
+		input_fini(out);
+	return err;
+}
+
+kpack_error_t input_open(const char *path, const char *key, const struct input_look *look,
+			 struct input *out, struct kpackx_error *why)
+{
+	begin_input(out, path, key);
+	return end_input(out, look_at_file(out, look, why));
+}
+
+kpack_error_t input_open_database(const char *path, const char *key,
+				  const struct library_object *objects, size_t n,
+				  struct input *out, struct kpackx_error *why)
+{
+	begin_input(out, path, key);
+	return end_input(out, look_at_database(out, objects, n, why));
+}
+
+void input_fini(struct input *in)
+{
+	for (size_t i = 0; in->payloads && i < in->fat.containers.count; i++)
+		kp_payload_fini(&in->payloads[i].payload);
+	free(in->payloads);
+	free(in->xxh3);
+	free(in->known);
+	free(in->packed);
+	if (in->kind == INPUT_DATABASE)
+		free(in->images);
+	kp_fatbin_fini(&in->fat);
+	close_file(in);
+	free(in->path);
+	free(in->key);
+	pthread_cond_destroy(&in->loaded);
+	pthread_mutex_destroy(&in->lock);
+	*in = (struct input){.fd = -1};
+}
+
+/*
+ * Reopen the file for packing; it must still be the one that was scanned.  Called locked.
+ */
+static kpack_error_t reopen_file(struct input *in, struct kpackx_error *why)
+{
+	const struct file_identity was = file_identity_of(&in->st);
+	struct stat st;
+
+	if (in->fd >= 0)
+		return KPACK_SUCCESS;
+	KP_TRY(below_file_open(in->path, &in->fd, &st, why));
+	in->fat.source.fd = in->fd;
+	if (file_identity_is(&was, &st))
+		return KPACK_SUCCESS;
+	close_file(in);
+	return kp_fail(why, KPACK_ERROR_IO_ERROR, "the file changed while it was packed");
+}
+
+/* Returns the container around CONTAINER, or KP_NOWHERE. */
+static size_t container_around(const struct input *in, size_t container)
+{
+	const struct kp_containers *list = &in->fat.containers;
+	size_t inside = list->items[container].inside;
+
+	return inside == KP_NOWHERE ? KP_NOWHERE : list->images[inside].container;
+}
+
+/*
+ * Get the source that the offset of CONTAINER refers to.  The container around it is
+ * loaded.
+ */
+static kpack_error_t source_of(const struct input *in, size_t container,
+			       struct kp_source *out, struct kpackx_error *why)
+{
+	const struct kp_containers *list = &in->fat.containers;
+	size_t inside = list->items[container].inside;
+	const struct kp_image *img;
+
+	*out = in->fat.source;
+	if (inside == KP_NOWHERE)
+		return KPACK_SUCCESS;
+	img = &list->images[inside];
+	if (kp_source_sub(&in->payloads[img->container].payload.source, img->offset,
+			  img->size, out))
+		return KPACK_SUCCESS;
+	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+		       "a container passes the end of what is around it");
+}
+
+/*
+ * Decode the container if no other thread has.  Called locked, and unlocked while
+ * decoding.
+ */
+static kpack_error_t load_container(struct input *in, size_t container,
+				    struct kpackx_error *why)
+{
+	struct input_payload *p = &in->payloads[container];
+	size_t outer = container_around(in, container);
+	struct kp_source source;
+
+	while (p->state == LOADING)
+		pthread_cond_wait(&in->loaded, &in->lock);
+	if (p->state == EMPTY) {
+		p->state = LOADING;
+		p->err = outer == KP_NOWHERE ? KPACK_SUCCESS
+					     : load_container(in, outer, &p->why);
+		pthread_mutex_unlock(&in->lock);
+		if (!p->err)
+			p->err = source_of(in, container, &source, &p->why);
+		if (!p->err)
+			p->err = kp_container_load(&source,
+						   &in->fat.containers.items[container],
+						   &p->payload, &p->why);
+		pthread_mutex_lock(&in->lock);
+		p->state = p->err ? FAILED : LOADED;
+		pthread_cond_broadcast(&in->loaded);
+	}
+	if (p->err && why)
+		*why = p->why;
+	return p->err;
+}
+
+/* Get what the offsets of the images in CONTAINER refer to.  Called locked. */
+static kpack_error_t open_payload(struct input *in, size_t container,
+				  struct kp_source *out, struct kpackx_error *why)
+{
+	KP_TRY(reopen_file(in, why));
+	if (container == KP_NOWHERE) {
+		*out = kp_source_fd(in->fd, 0, (uint64_t)in->st.st_size);
+		return KPACK_SUCCESS;
+	}
+	KP_TRY(load_container(in, container, why));
+	*out = in->payloads[container].payload.source;
+	return KPACK_SUCCESS;
+}
+
+/*
+ * Count down the uses of CONTAINER, and free what is not needed any more.  Called locked.
+ */
+static void end_use(struct input *in, size_t container)
+{
+	for (size_t c = container; c != KP_NOWHERE; c = container_around(in, c)) {
+		struct input_payload *p = &in->payloads[c];
+
+		if (--p->expected)
+			break;
+		kp_payload_fini(&p->payload);
+	}
+	if (--in->users == 0)
+		close_file(in);
+}
+
+void input_close_image(struct input *in, size_t image)
+{
+	pthread_mutex_lock(&in->lock);
+	end_use(in, in->images[image].container);
+	pthread_mutex_unlock(&in->lock);
+}
+
+kpack_error_t input_open_image(struct input *in, size_t image, struct kp_source *out,
+			       struct kpackx_error *why)
+{
+	const struct kp_image *img = &in->images[image];
+	struct kp_source payload;
+	kpack_error_t err;
+
+	pthread_mutex_lock(&in->lock);
+	err = open_payload(in, img->container, &payload, why);
+	if (!err && !kp_source_sub(&payload, img->offset, img->size, out))
+		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			      "an object passes the end of its container");
+	pthread_mutex_unlock(&in->lock);
+	if (err)
+		input_close_image(in, image);
+	return err;
+}
+
+bool input_image_spilled(const struct input *in, size_t image)
+{
+	size_t container = in->images[image].container;
+
+	return container != KP_NOWHERE && in->payloads[container].payload.spilled;
+}
+
+/* Whether C is CONTAINER or around it. */
+static bool is_around(const struct input *in, size_t c, size_t container)
+{
+	while (container != KP_NOWHERE && container != c)
+		container = container_around(in, container);
+	return container == c;
+}
+
+void input_end_peek(struct input *in, size_t image, size_t next)
+{
+	size_t needed = next == KP_NOWHERE ? KP_NOWHERE : in->images[next].container;
+	size_t c = in->images[image].container;
+
+	pthread_mutex_lock(&in->lock);
+	for (; c != KP_NOWHERE && !is_around(in, c, needed);
+	     c = container_around(in, c)) {
+		kp_payload_fini(&in->payloads[c].payload);
+		in->payloads[c].state = EMPTY;
+	}
+	if (next == KP_NOWHERE)
+		close_file(in);
+	pthread_mutex_unlock(&in->lock);
+}
+
+kpack_error_t input_peek(struct input *in, size_t image, void *buf, size_t size,
+			 size_t *out, struct kpackx_error *why)
+{
+	const struct kp_image *img = &in->images[image];
+	struct kp_source payload, source;
+	kpack_error_t err;
+
+	*out = img->size < size ? (size_t)img->size : size;
+	pthread_mutex_lock(&in->lock);
+	err = open_payload(in, img->container, &payload, why);
+	if (!err && !kp_source_sub(&payload, img->offset, img->size, &source))
+		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			      "an object passes the end of its container");
+	if (!err)
+		err = kp_source_read(&source, (img->size - *out) / 2, buf, *out, why);
+	pthread_mutex_unlock(&in->lock);
+	return err;
+}
+
+kpack_error_t input_read(struct input *in, size_t image, void *buf,
+			 struct kpackx_error *why)
+{
+	struct kp_source source;
+	kpack_error_t err;
+
+	KP_TRY(input_open_image(in, image, &source, why));
+	err = kp_source_read(&source, 0, buf, (size_t)source.size, why);
+	input_close_image(in, image);
+	return err;
+}
+
+kpack_error_t input_hold(struct input *in, int *fd, struct kpackx_error *why)
+{
+	kpack_error_t err;
+
+	pthread_mutex_lock(&in->lock);
+	err = reopen_file(in, why);
+	if (!err)
+		in->users++;
+	*fd = in->fd;
+	pthread_mutex_unlock(&in->lock);
+	return err;
+}
+
+void input_release(struct input *in)
+{
+	pthread_mutex_lock(&in->lock);
+	if (--in->users == 0)
+		close_file(in);
+	pthread_mutex_unlock(&in->lock);
+}
+
+/* The cost of a compressed payload is shared by the images in it. */
+uint64_t input_cost(const struct input *in, size_t image)
+{
+	uint64_t cost = 0;
+
+	for (size_t c = in->images[image].container; c != KP_NOWHERE;
+	     c = container_around(in, c)) {
+		if (in->payloads[c].images)
+			cost += kp_payload_memory(&in->fat.containers.items[c]) /
+				in->payloads[c].images;
+	}
+	return cost;
+}
+
+void input_expect(struct input *in, size_t container, unsigned images)
+{
+	bool begun = false;
+
+	if (images == 0)
+		return;
+	in->users += images;
+	for (size_t c = container; c != KP_NOWHERE; c = container_around(in, c)) {
+		struct input_payload *p = &in->payloads[c];
+
+		p->images += images;
+		if (begun)
+			continue;
+		begun = p->expected;
+		p->expected += c == container ? images : 1;
+	}
+}

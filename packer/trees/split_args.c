@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: MIT */
+#include "split_args.h"
+#include <stdlib.h>
+#include "packer/command.h"
+#include "core/archive/naming.h"
+#include "core/base/bounds.h"
+#include "packer/cli/xalloc.h"
+#include "packer/files/below.h"
+#include "partition.h"
+#include "packer/cli/report.h"
+#include "core/base/text.h"
+#include "core/target/target.h"
+
+void split_args_fini(struct split_args *args)
+{
+	free(args->name);
+	free(args->archive_dir);
+	free(args->libraries);
+	free(args->targets);
+	free(args->families);
+}
+
+/* --- texts ------------------------------------------------------------------------- */
+
+/* Append ",MORE" to LIST. */
+static void join_list(char **list, const char *more)
+{
+	char *joined = xasprintf("%s%s%s", *list ? *list : "", *list ? "," : "", more);
+
+	free(*list);
+	*list = joined;
+}
+
+static int set_targets(struct split_args *args, const char *text)
+{
+	join_list(&args->targets, text);
+	return EXIT_OK;
+}
+
+/* A family's tree must not have the name of the generic tree or of a GPU's tree. */
+static int check_family(const char *text, const char *equals)
+{
+	struct kp_span name = {(const uint8_t *)text, (size_t)(equals - text)};
+
+	if (kp_span_is(name, KP_ARCH_GENERIC))
+		return options_usage(&cmd_split_help,
+				     "--family %s: that is the name of the generic tree",
+				     text);
+	if (kp_processor_by_name(name))
+		return options_usage(&cmd_split_help,
+				     "--family %s: that is the name of a GPU", text);
+	return EXIT_OK;
+}
+
+static int add_family(struct split_args *args, const char *text)
+{
+	const char *equals = strchr(text, '=');
+	int status;
+
+	if (!equals)
+		return options_usage(&cmd_split_help, "--family %s: not NAME=ARCH,...",
+				     text);
+	status = check_family(text, equals);
+	if (status)
+		return status;
+	args->families = xrealloc(args->families,
+				  (args->n_families + 1) * sizeof(*args->families));
+	args->families[args->n_families++] = text;
+	return EXIT_OK;
+}
+
+static int add_library(struct split_args *args, const char *text)
+{
+	join_list(&args->libraries, text);
+	return EXIT_OK;
+}
+
+/* --- several words ----------------------------------------------------------------- */
+
+static bool is_target(const char *word)
+{
+	struct kp_target target;
+
+	return strncmp(word, "gfx", 3) == 0 &&
+	       !kp_target_parse(kp_span_str(word), &target, NULL);
+}
+
+static bool is_library(const char *word)
+{
+	struct library_set set = {0};
+	bool yes = !library_set_open(word, NULL, &set, NULL);
+
+	library_set_close(&set);
+	return yes;
+}
+
+/* Take the words that follow an option's argument as long as IS_MORE accepts them. */
+static int take_words(struct split_args *args, const struct options *o,
+		      bool (*is_more)(const char *word),
+		      int (*take)(struct split_args *args, const char *text))
+{
+	int status = EXIT_OK;
+
+	while (!status && optind < o->argc && is_more(o->argv[optind]))
+		status = take(args, o->argv[optind++]);
+	return status;
+}
+
+/* --- options ----------------------------------------------------------------------- */
+
+static int take_targets(const struct options *o, const struct option_help *row,
+			void *slot)
+{
+	int status = set_targets(slot, o->arg);
+
+	(void)row;
+	return status ? status : take_words(slot, o, is_target, set_targets);
+}
+
+static int take_libraries(const struct options *o, const struct option_help *row,
+			  void *slot)
+{
+	(void)row;
+	return add_library(slot, o->arg);
+}
+
+/* As TheRock's script: several words may follow. */
+static int take_databases_of(const struct options *o, const struct option_help *row,
+			     void *slot)
+{
+	(void)row;
+	add_library(slot, o->arg);
+	return take_words(slot, o, is_library, add_library);
+}
+
+static int take_family(const struct options *o, const struct option_help *row, void *slot)
+{
+	(void)row;
+	return add_family(slot, o->arg);
+}
+
+static int take_databases(const struct options *o, const struct option_help *row,
+			  void *slot)
+{
+	bool *packed = slot;
+
+	(void)row;
+	*packed = strcmp(o->arg, "packed") == 0;
+	if (*packed || strcmp(o->arg, "plain") == 0)
+		return EXIT_OK;
+	return options_usage(o->help, "--databases %s: not plain or packed", o->arg);
+}
+
+static int take_keys(const struct options *o, const struct option_help *row, void *slot)
+{
+	enum split_keys *keys = slot;
+
+	(void)row;
+	*keys = strcmp(o->arg, "artifact") == 0 ? KEYS_ARTIFACT : KEYS_PREFIX;
+	if (*keys == KEYS_ARTIFACT || strcmp(o->arg, "prefix") == 0)
+		return EXIT_OK;
+	return options_usage(o->help, "--keys %s: not artifact or prefix", o->arg);
+}
+
+static int ignore_option(const struct options *o, const struct option_help *row,
+			 void *slot)
+{
+	(void)o;
+	(void)slot;
+	report_error(NULL, "note: --%s is ignored", row->long_name);
+	return EXIT_OK;
+}
+
+static const struct option_help options[] = {
+	{0, "prefix-manifest", NULL, "INPUT must have an artifact_manifest.txt",
+	 OPTION_PLACE(struct split_args, manifest)},
+	{0, "name", "NAME", "name of the trees (from INPUT's name)",
+	 OPTION_PLACE(struct split_args, name)},
+	{0, "archive-dir", "DIR", "the archives' directory in each tree (.kpack)",
+	 OPTION_PLACE(struct split_args, archive_dir)},
+	{0, "gpu-targets", "LIST", "only what these GPUs can load; auto: this machine's",
+	 OPTION_TAKE_ALL(take_targets)},
+	{0, "arch-exact", NULL, "with --gpu-targets: only code for these very targets",
+	 OPTION_PLACE(struct split_args, exact)},
+	{0, "family", "NAME=ARCH,...", "these targets share one tree; may be repeated",
+	 OPTION_TAKE_ALL(take_family)},
+	{0, "databases", "WHAT", "kernel databases: plain (default) or packed",
+	 OPTION_TAKE(struct split_args, packed, take_databases)},
+	{0, "keys", "WHAT", "root of the paths in keys: artifact or prefix",
+	 OPTION_TAKE(struct split_args, keys, take_keys)},
+	{0, "libraries", "LIST", "the libraries to look for, in that order; or none",
+	 OPTION_TAKE_ALL(take_libraries)},
+	{0, "library-rules", "FILE", "more libraries, which FILE describes",
+	 OPTION_PLACE(struct split_args, rules)},
+	{0, "level", "N", "zstd level, 1 to 22 (3)",
+	 OPTION_LEVEL(struct split_args, level)},
+	{0, "jobs", "N", "threads (all cores)", OPTION_JOBS(struct split_args, jobs)},
+	{0, "force", NULL, "replace existing trees",
+	 OPTION_PLACE(struct split_args, force)},
+	{0, "json", NULL, "report as JSON", OPTION_PLACE(struct split_args, json)},
+	{'q', "quiet", NULL, "no progress, no table",
+	 OPTION_PLACE(struct split_args, quiet)},
+	{0, "batch-artifact-parent-dir", "DIR",
+	 "split every artifact in DIR that is not *_generic",
+	 OPTION_PLACE(struct split_args, batch)},
+	{0, "artifact-dir", "DIR", "same as INPUT",
+	 OPTION_PLACE(struct split_args, input)},
+	{0, "output-dir", "DIR", "same as OUTPUT",
+	 OPTION_PLACE(struct split_args, output)},
+	{0, "artifact-prefix", "NAME", "same as --name",
+	 OPTION_PLACE(struct split_args, name)},
+	{0, "split-databases", "NAME...", "same as --libraries",
+	 OPTION_TAKE_ALL(take_databases_of)},
+	{0, "tmp-dir", "DIR", "accepted and ignored", OPTION_TAKE_ALL(ignore_option)},
+	{0, "verbose", NULL, "accepted and ignored: every message is printed",
+	 OPTION_IGNORED},
+	{0, "clang-offload-bundler", "PATH", "accepted and ignored",
+	 OPTION_TAKE_ALL(ignore_option)},
+	{0},
+};
+
+const struct command_help cmd_split_help = {
+	"split",
+	"[OPTION]... INPUT OUTPUT\n       kpack split [OPTION]... ARCHIVE... OUTPUT",
+	"take a tree, or archives, apart by architecture",
+	options,
+	"INPUT is an install tree, or an artifact with an artifact_manifest.txt.\n"
+	"OUTPUT/NAME_generic gets what every GPU needs, OUTPUT/NAME_ARCH the rest.",
+};
+
+/* --- all together ------------------------------------------------------------------ */
+
+/*
+ * The last operand is OUTPUT, unless an option set it; the operands before it are INPUT.
+ */
+static int set_operands(struct split_args *args, int argc, char **argv)
+{
+	int first = optind, end = argc;
+
+	if (!args->output && first < end)
+		args->output = argv[--end];
+	args->operands = argv + first;
+	args->n_operands = (size_t)(end - first);
+	if (args->input || args->batch) {
+		if (args->n_operands || (args->input && args->batch))
+			return options_usage(&cmd_split_help,
+					     "INPUT is given more than once");
+	} else if (args->n_operands) {
+		args->input = args->operands[0];
+	}
+	if (args->output && (args->input || args->batch))
+		return EXIT_OK;
+	return options_usage(&cmd_split_help, "INPUT and OUTPUT are needed");
+}
+
+static int check_name(const struct split_args *args)
+{
+	struct kp_span name = kp_span_str(args->name ? args->name : "x");
+
+	if (args->batch && args->name)
+		return options_usage(&cmd_split_help,
+				     "--name: each artifact of a batch has its own");
+	if (kp_component_ok(name) && kp_text_ok(name) && name.data[0] != '.')
+		return EXIT_OK;
+	return options_usage(&cmd_split_help,
+			     "the name '%s' cannot be part of a file name", args->name);
+}
+
+static int check_archive_dir(const struct split_args *args)
+{
+	if (!args->archive_dir || pack_archive_dir_ok(args->archive_dir))
+		return EXIT_OK;
+	return options_usage(&cmd_split_help,
+			     "--archive-dir %s: not a path relative to INPUT",
+			     args->archive_dir);
+}
+
+/* Report faults of families and libraries before anything is done. */
+static int check_lists(const struct split_args *args)
+{
+	struct pack_args pack = {0};
+	struct kpackx_error why = {0};
+	kpack_error_t err = split_args_pack(args, "", "", &pack, &why);
+
+	pack_args_fini(&pack);
+	if (!err)
+		return EXIT_OK;
+	if (err == KPACK_ERROR_INVALID_ARGUMENT)
+		return options_usage(&cmd_split_help, "%s", why.text);
+	report_why(NULL, &why);
+	return EXIT_FAULT;
+}
+
+int split_args_parse(struct split_args *args, int argc, char **argv)
+{
+	struct options o = {.help = &cmd_split_help, .argc = argc, .argv = argv};
+	int status;
+
+	*args = (struct split_args){.level = 3, .jobs = option_jobs()};
+	status = options_read(&o, args);
+	if (status >= 0)
+		return status ? status : -1;
+	status = set_operands(args, argc, argv);
+	if (!status)
+		status = check_name(args);
+	if (!status)
+		status = check_archive_dir(args);
+	return status ? status : check_lists(args);
+}
+
+/* --- for a run --------------------------------------------------------------------- */
+
+static kpack_error_t pack_family(struct pack_args *out, const char *text,
+				 struct kpackx_error *why)
+{
+	const char *equals = strchr(text, '=');
+	kpack_error_t err = families_add(
+		&out->families,
+		(struct kp_span){(const uint8_t *)text, (size_t)(equals - text)},
+		equals + 1, why);
+
+	return err ? kp_fail_prefix(why, err, "--family %s", text) : KPACK_SUCCESS;
+}
+
+/* Add a target; its features are ignored, unless it is meant to the letter. */
+static kpack_error_t add_target(struct arch_filter *filter, struct kp_span text,
+				struct kpackx_error *why)
+{
+	char base[KP_TARGET_TEXT_MAX];
+	const uint8_t *colon = text.size ? memchr(text.data, ':', text.size) : NULL;
+	struct kp_target target;
+
+	if (colon && !filter->chosen.exact)
+		text.size = (size_t)(colon - text.data);
+	KP_TRY(kp_target_parse(text, &target, why));
+	if (!filter->chosen.exact)
+		target.sramecc = target.xnack = KP_FEATURE_ANY;
+	kp_target_format(&target, base);
+	return arch_filter_add(filter, base, why);
+}
+
+kpack_error_t split_args_filter(const struct split_args *args, struct arch_filter *filter,
+				struct kpackx_error *why)
+{
+	if (args->exact && !args->targets)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "--arch-exact needs --gpu-targets, which is missing");
+	filter->chosen.exact = args->exact;
+	for (const char *item = args->targets, *end; item; item = *end ? end + 1 : NULL) {
+		kpack_error_t err;
+
+		end = item + strcspn(item, ",;");
+		err = add_target(
+			filter,
+			(struct kp_span){(const uint8_t *)item, (size_t)(end - item)},
+			why);
+		if (err)
+			return kp_fail_prefix(why, err, "--gpu-targets %s",
+					      args->targets);
+	}
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t pack_lists(const struct split_args *args, struct pack_args *out,
+				struct kpackx_error *why)
+{
+	kpack_error_t err;
+
+	for (size_t i = 0; i < args->n_families; i++)
+		KP_TRY(pack_family(out, args->families[i], why));
+	KP_TRY(split_args_filter(args, &out->filter, why));
+	err = library_set_open(args->libraries, args->rules, &out->libraries, why);
+	out->libraries.plain = !args->packed;
+	return err ? kp_fail_prefix(why, err, "--libraries") : KPACK_SUCCESS;
+}
+
+kpack_error_t split_args_pack(const struct split_args *args, const char *input,
+			      const char *output, struct pack_args *out,
+			      struct kpackx_error *why)
+{
+	pack_args_init(out);
+	out->input = input;
+	out->output = output;
+	out->archive_dir =
+		xstrdup(args->archive_dir ? args->archive_dir : KP_ARCHIVES_DIR);
+	out->mode = PACK_TREE;
+	out->databases = args->packed ? DATABASES_PACKED : DATABASES_IDENTIFIED;
+	out->json = args->json;
+	out->quiet = args->quiet;
+	out->how.level = args->level;
+	out->how.jobs = args->jobs;
+	out->prefix = xstrdup("");
+	return pack_lists(args, out, why);
+}
+
+char *split_args_name(const char *input)
+{
+	char *path = below_real(input), *name = NULL;
+	const char *slash = path ? strrchr(path, '/') : NULL;
+
+	if (slash)
+		name = xstrdup(slash + 1);
+	free(path);
+	return name;
+}
+
+char *split_args_artifact(const char *name)
+{
+	static const char odd[] = "_gfx12_0"; /* the only target with an underscore */
+	size_t n = strlen(name), m = sizeof(odd) - 1;
+	const char *last = strrchr(name, '_');
+
+	if (n > m && strcmp(name + n - m, odd) == 0)
+		last = name + n - m;
+	return last && last > name ? xstrndup(name, (size_t)(last - name))
+				   : xstrdup(name);
+}

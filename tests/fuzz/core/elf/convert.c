@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Changing host binaries: a converted file must be readable, accept another marker,
+ * normalise, and be restored with wrappers that point into the section again.  A file that
+ * loses every other code object must have the remaining ones.
+ */
+#include "core/elf/convert.h"
+#include "core/restore/selection.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* Larger restored sections are not worth the time to write. */
+#define SECTION_MAX (1 << 20)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const uint8_t marker[] = "marker", longer[4096] = "longer";
+
+static struct kp_outfile open_out(void)
+{
+	struct kp_outfile out = {.fd = memfd_create("out", MFD_CLOEXEC), .dir_fd = -1};
+
+	out.name = strdup("out");
+	if (out.fd < 0 || !out.name)
+		abort();
+	return out;
+}
+
+static uint64_t size_of(int fd)
+{
+	off_t end = lseek(fd, 0, SEEK_END);
+
+	if (end < 0)
+		abort();
+	return (uint64_t)end;
+}
+
+static kpack_error_t write_section(void *arg, struct kp_outfile *out, uint64_t offset,
+				   struct kpackx_error *why)
+{
+	const uint64_t *size = arg;
+	uint8_t *bytes = calloc(1, (size_t)*size + 1);
+	kpack_error_t err;
+
+	if (!bytes)
+		abort();
+	err = kp_outfile_pwrite(out, offset, bytes, (size_t)*size, why);
+	free(bytes);
+	return err;
+}
+
+static void check_restored(int fd, size_t n_wrappers)
+{
+	struct kpackx_error why = {0};
+	struct kp_elf elf;
+
+	if (kp_elf_read(fd, size_of(fd), &elf, &why) || elf.n_wrappers != n_wrappers)
+		abort();
+	for (size_t i = 0; i < n_wrappers; i++)
+		if (elf.wrappers[i].fields.magic != KP_WRAPPER_HIPF ||
+		    elf.wrappers[i].target != elf.fatbin_vaddr)
+			abort();
+	kp_elf_fini(&elf);
+}
+
+static void restore(int fd, const struct kp_fatbin *fat, uint64_t size)
+{
+	uint64_t *offsets = calloc(fat->elf.n_wrappers, sizeof(*offsets));
+	struct kp_restore_options options = {
+		.size = size, .offsets = offsets, .write = write_section, .arg = &size};
+	struct kp_outfile out = open_out();
+	struct kpackx_error why = {0};
+
+	if (!offsets)
+		abort();
+	/*
+	 * The restored section is zeros and has no containers, so a scan finds no merged
+	 * wrappers.
+	 */
+	if (kp_restore(fd, size_of(fd), fat, &options, &out, &why) == KPACK_SUCCESS &&
+	    !fat->elf.wrappers_scanned)
+		check_restored(out.fd, fat->elf.n_wrappers);
+	kp_outfile_close(&out);
+	free(offsets);
+}
+
+static void change(int fd, uint64_t section)
+{
+	struct kpackx_error why = {0};
+	struct kp_outfile out;
+	struct kp_fatbin fat;
+	bool changed;
+
+	/* kp_convert has read it, so opening cannot fail */
+	if (kp_fatbin_open(fd, size_of(fd), &fat, &why) ||
+	    fat.kind != KP_FATBIN_CONVERTED)
+		abort();
+	out = open_out();
+	kp_convert_normalise(fd, size_of(fd), &fat, &out, &changed, &why);
+	kp_outfile_close(&out);
+	out = open_out();
+	/* there may be no room for a longer one, but nothing else can be wrong */
+	switch (kp_convert_set(fd, size_of(fd), &fat,
+			       (struct kp_span){longer, sizeof(longer)}, &out, &why)) {
+	case KPACK_SUCCESS:
+	case KPACK_ERROR_NOT_IMPLEMENTED:
+		break;
+	default:
+		abort();
+	}
+	kp_outfile_close(&out);
+	if (section <= SECTION_MAX) {
+		restore(fd, &fat, section);
+		restore(fd, &fat, section + 4096);
+	}
+	kp_fatbin_fini(&fat);
+}
+
+static void convert(int fd, uint64_t size, const struct kp_fatbin *fat, bool keep)
+{
+	struct kp_convert_options options = {.marker = {marker, sizeof(marker)},
+					     .layout = {marker, sizeof(marker)},
+					     .keep_device_code = keep};
+	struct kp_outfile out = open_out();
+	struct kpackx_error why = {0};
+
+	if (kp_convert(fd, size, fat, &options, &out, &why) == KPACK_SUCCESS) {
+		if (!keep && size_of(out.fd) > size)
+			abort();
+		change(out.fd, fat->elf.fatbin_size);
+	}
+	kp_outfile_close(&out);
+}
+
+/* ---- fewer code objects ---- */
+
+static kpack_error_t copy_section(void *arg, struct kp_outfile *out, uint64_t offset,
+				  struct kpackx_error *why)
+{
+	const struct kp_outfile *section = arg;
+
+	return kp_outfile_copy(out, offset, section->fd, 0, size_of(section->fd), why);
+}
+
+/* The sizes of the images that are not GONE, with those of no bytes. */
+static uint64_t sum_images(const struct kp_fatbin *fat, const bool *gone)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < fat->containers.n_images; i++)
+		sum += gone && gone[i] ? 0 : fat->containers.images[i].size;
+	return sum;
+}
+
+static void refill(int fd, uint64_t size, const struct kp_fatbin *fat,
+		   struct kp_outfile *section, const uint64_t *offsets, uint64_t left)
+{
+	uint64_t *starts = calloc(fat->elf.n_wrappers + 1, sizeof(*starts));
+	struct kp_restore_options options = {.size = size_of(section->fd),
+					     .offsets = starts,
+					     .write = copy_section,
+					     .arg = section};
+	struct kp_outfile out = open_out();
+	struct kpackx_error why = {0};
+	struct kp_fatbin after;
+
+	if (!starts)
+		abort();
+	for (size_t i = 0; i < fat->elf.n_wrappers; i++)
+		if (fat->wrapper_container[i] >= 0)
+			starts[i] = offsets[fat->wrapper_container[i]];
+	if (kp_refill(fd, size, fat, &options, &out, &why) == KPACK_SUCCESS) {
+		if (kp_fatbin_open(out.fd, size_of(out.fd), &after, &why) ||
+		    after.elf.n_wrappers != fat->elf.n_wrappers ||
+		    sum_images(&after, NULL) != left)
+			abort();
+		kp_fatbin_fini(&after);
+	}
+	kp_outfile_close(&out);
+	free(starts);
+}
+
+static void thin(int fd, uint64_t size, const struct kp_fatbin *fat)
+{
+	const struct kp_containers *list = &fat->containers;
+	uint64_t *offsets = calloc(list->count + 1, sizeof(*offsets)), counted, written;
+	bool *gone = calloc(list->n_images + 1, sizeof(*gone));
+	struct kp_selection selection = {.gone = gone, .strip = size & 1};
+	struct kp_outfile section = open_out();
+	struct kpackx_error why = {0};
+	kpack_error_t err;
+
+	if (!offsets || !gone)
+		abort();
+	for (size_t i = 1; i < list->n_images; i += 2)
+		gone[i] = !list->images[i].host &&
+			  kp_selection_possible(fat, list->images[i].container);
+	/* images that share bytes are written more than once */
+	if (sum_images(fat, NULL) <= SECTION_MAX) {
+		err = kp_selection_write(fat, &selection, NULL, offsets, &counted, &why);
+		if (kp_selection_write(fat, &selection, &section, offsets, &written,
+				       &why) != err ||
+		    (!err && written != counted))
+			abort();
+		if (!err && fat->kind == KP_FATBIN_ELF)
+			refill(fd, size, fat, &section, offsets, sum_images(fat, gone));
+	}
+	kp_outfile_close(&section);
+	free(offsets);
+	free(gone);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	int fd = memfd_create("fuzz", MFD_CLOEXEC);
+	struct kpackx_error why;
+	struct kp_fatbin fat;
+
+	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
+		abort();
+	if (kp_fatbin_open(fd, size, &fat, &why) == KPACK_SUCCESS) {
+		convert(fd, size, &fat, false);
+		convert(fd, size, &fat, true);
+		thin(fd, size, &fat);
+		kp_fatbin_fini(&fat);
+	}
+	close(fd);
+	return 0;
+}
