@@ -124,7 +124,7 @@ hip    := $(call objs,$(call c_below,$(addprefix core/,archive base hip target))
 	$(addprefix core/,$(addsuffix .c,elf/marker elf/search_path format/bundle loader/api_call loader/archive_cache \
 	loader/candidates loader/environment loader/line loader/lookup loader/lookup_trace loader/probe_memory \
 	loader/proc_maps loader/read_marker loader/trace loader/trusted)))
-packer := $(call objs,$(call c_below,packer)) $(addprefix $(O)/packer/inspect/,report.css.o report.js.o)
+packer := $(call objs,$(call c_below,packer)) $(O)/packer/inspect/report_page.o
 
 # Suites that stand in for functions of ours, and so need a program of their own; tests/run reads this line.
 alone := tests/unit/fs/content/content.c tests/unit/fs/content/model.c
@@ -182,15 +182,14 @@ $(O)/no-zlib/%.o: %.c $(O)/.flags Makefile
 # Only processors that have AVX2 run this code: hash.c asks.
 $(O)/core/base/hash_avx2.o: cflags += $(if $(filter x86_64-%,$(shell $(CC) -dumpmachine 2>/dev/null)),-mavx2)
 
-# Style and script of `kpack report`, as a C array without indentation and without lines that
-# begin with a comment.
-embed = sed -e 's/^[[:space:]]*//' -e '/^\/[/*]/d' $< | od -An -v -td1 | sed 's/-*[0-9][0-9]*/&,/g'
-$(O)/packer/inspect/report.%.c: packer/inspect/report.% Makefile
+# The page of `kpack report`, as C arrays without indentation and without lines that begin with a comment.
+$(O)/packer/inspect/report_page.c: $(addprefix packer/inspect/report.,html css js) Makefile
 	@mkdir -p $(@D)
-	@{ echo '#include "packer/inspect/report_style.h"'; \
-		echo 'const char page_$(if $(filter %.css,$<),style,script)[] = {'; $(embed); echo '0};'; } >$@.tmp
+	@{ echo '#include "packer/inspect/report_page.h"'; for f in html css js; do echo "const char report_page_$$f[] = {"; \
+		sed -e 's/^[[:space:]]*//' -e '/^\/[/*]/d' packer/inspect/report.$$f | od -An -v -td1 | sed 's/-*[0-9][0-9]*/&,/g'; \
+		echo '0};'; done; } >$@.tmp
 	@mv $@.tmp $@
-$(O)/packer/inspect/report.%.o: $(O)/packer/inspect/report.%.c $(O)/.flags
+$(O)/packer/inspect/report_page.o: $(O)/packer/inspect/report_page.c $(O)/.flags
 	$(call say,CC)$(compile) -MMD -MP -c -o $@ $<
 
 # rm: removes members whose source file no longer exists

@@ -1,376 +1,589 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Counting goes from the entries outwards: all entries of all archives become one array, with
+ * a number for each stored object.  Sums sort that array by the fields that make a row, and
+ * add up neighbours.  Objects with the same decoded bytes get one content number; a family's
+ * archive has each content of its members once.  Sizes that archives state cannot be trusted,
+ * so sums do not wrap.
+ */
 #include "report_figures.h"
-#include <stdlib.h>
-#include "packer/cli/xalloc.h"
-#include "core/base/msgpack_read.h"
-#include "report_contents.h"
-#include "core/target/target.h"
 
-void page_add(uint64_t *sum, uint64_t value)
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/base/hash.h"
+#include "core/base/msgpack_read.h"
+#include "core/base/order.h"
+#include "core/base/text.h"
+#include "core/writer/store.h"
+#include "packer/archives/operands.h"
+#include "packer/cli/progress.h"
+#include "packer/cli/report.h"
+#include "packer/cli/xalloc.h"
+#include "packer/gpu/hierarchy.h"
+
+/*
+ * The most bytes to decode for comparison: all of ROCm has 30 GB, but a hostile archive
+ * can state any number of gigabytes.
+ */
+#define COMPARE_MAX (UINT64_C(256) << 30)
+
+static void add_bytes(uint64_t *sum, uint64_t value)
 {
 	if (__builtin_add_overflow(*sum, value, sum))
 		*sum = UINT64_MAX;
 }
 
-/* --- entries ------------------------------------------------------------------------ */
+/* --- entries --------------------------------------------------------------------------- */
 
 /*
- * Read "library" and "role" of the metadata MAP into ITEM; of equal keys the first
- * counts.
+ * Name ENTRY after the binary that KEY is of, without "#n" and without the "@kind" that
+ * distinguishes two objects of a bundle; or after the library and the role that the metadata
+ * MAP states, in which the first of equal keys counts.
  */
-static void read_database(struct kp_span map, struct page_item *item)
+static void name_entry(struct report_entry *entry, struct kp_span key, struct kp_span map)
 {
+	const uint8_t *end = memrchr(key.data, '#', key.size);
+	struct kp_span name = end ? kp_span_head(key, (size_t)(end - key.data)) : key;
+	struct kp_span library = {0}, role = {0}, field;
 	struct kp_mp c = kp_mp_over(map);
 	uint32_t n;
-	struct kp_span library = {0}, role = {0}, key;
 
+	end = end ? memrchr(name.data, '@', name.size) : NULL;
+	entry->library = end ? kp_span_head(name, (size_t)(end - name.data)) : name;
 	if (!map.size || !kp_mp_map(&c, &n))
 		return;
-	while (n-- && kp_mp_str(&c, &key)) {
-		struct kp_span *out = kp_span_is(key, "library") ? &library
-				      : kp_span_is(key, "role")  ? &role
-								 : NULL;
+	while (n-- && kp_mp_str(&c, &field)) {
+		struct kp_span *out = kp_span_is(field, "library") ? &library
+				      : kp_span_is(field, "role")  ? &role
+								   : NULL;
 
 		if (out && !out->data && kp_mp_peek(&c) == KP_MP_STR)
 			kp_mp_str(&c, out);
 		else
 			kp_mp_skip(&c);
 	}
-	if (!library.size)
-		return;
-	item->library = library;
-	item->role = role;
-	item->database = true;
-}
-
-/*
- * KEY without "#n", and without the "@kind" that distinguishes two objects of a bundle.
- */
-static struct kp_span binary_of(struct kp_span key)
-{
-	const uint8_t *hash = memrchr(key.data, '#', key.size);
-	struct kp_span name = hash ? kp_span_head(key, (size_t)(hash - key.data)) : key;
-	const uint8_t *at = hash ? memrchr(name.data, '@', name.size) : NULL;
-
-	return at ? kp_span_head(name, (size_t)(at - name.data)) : name;
-}
-
-/* Count ENTRY of archive A; FIRST is the number of the object of A's ordinal 0. */
-static void take_entry(struct page_figures *f, const struct kpack_archive *a,
-		       uint32_t archive, size_t entry, size_t first)
-{
-	struct page_item *item = &f->items[f->n_items++];
-	struct kp_entry_info e;
-	struct page_object *o;
-
-	kp_archive_entry(a, entry, &e);
-	*item = (struct page_item){
-		.library = binary_of(e.key),
-		.arch = e.arch,
-		.size = e.size,
-		.object = (uint32_t)(first + e.ordinal),
-	};
-	read_database(kp_archive_meta_raw(a, entry), item);
-	o = &f->objects[item->object];
-	page_add(&f->decoded, e.size);
-	if (o->entries++) {
-		f->shared++;
-		page_add(&f->saved, e.stored);
-		return;
+	if (library.size) {
+		entry->library = library;
+		entry->role = role;
+		entry->database = true;
 	}
-	item->stored = e.stored;
-	item->first = true;
-	page_add(&f->stored, e.stored);
-	*o = (struct page_object){
-		.archive = archive,
-		.entry = (uint32_t)entry,
-		.entries = 1,
-		.size = e.size,
-		.stored = e.stored,
-	};
 }
 
-/* Drop the objects of ordinals that no entry refers to. */
-static void drop_unused(struct page_figures *f)
-{
-	uint32_t *numbers = xmalloc(f->n_objects * sizeof(*numbers));
-	size_t n = 0;
-
-	for (size_t i = 0; i < f->n_objects; i++) {
-		numbers[i] = (uint32_t)n;
-		if (f->objects[i].entries)
-			f->objects[n++] = f->objects[i];
-	}
-	for (size_t i = 0; i < f->n_items; i++)
-		f->items[i].object = numbers[f->items[i].object];
-	f->n_objects = n;
-	free(numbers);
-}
-
-static kpack_error_t take_entries(struct page_figures *f, const struct page_input *in,
+static kpack_error_t read_entries(struct report_figures *f, const struct report_input *in,
 				  struct kpackx_error *why)
 {
-	size_t n_items = 0, n_objects = 0, first = 0;
+	size_t n_entries = 0, n_objects = 0, first = 0, used = 0;
+	uint32_t *numbers;
 
 	for (size_t i = 0; i < in->count; i++) {
-		n_items += kp_archive_entry_count(in->archives[i].archive);
+		n_entries += kp_archive_entry_count(in->archives[i].archive);
 		n_objects += kp_archive_ordinal_count(in->archives[i].archive);
 	}
-	if (n_items > UINT32_MAX || n_objects > UINT32_MAX)
-		return kp_fail_memory(why, n_items, "entries");
-	f->items = xcalloc(n_items, sizeof(*f->items));
+	if (n_entries > UINT32_MAX || n_objects > UINT32_MAX)
+		return kp_fail_memory(why, n_entries, "entries");
+	f->entries = xcalloc(n_entries, sizeof(*f->entries));
 	f->objects = xcalloc(n_objects, sizeof(*f->objects));
-	f->n_objects = n_objects;
 	for (size_t i = 0; i < in->count; i++) {
 		const struct kpack_archive *a = in->archives[i].archive;
 
-		for (size_t e = 0; e < kp_archive_entry_count(a); e++)
-			take_entry(f, a, (uint32_t)i, e, first);
+		for (size_t at = 0; at < kp_archive_entry_count(a); at++) {
+			struct report_entry *entry = &f->entries[f->n_entries++];
+			struct report_object *o;
+			struct kp_entry_info e;
+
+			kp_archive_entry(a, at, &e);
+			o = &f->objects[first + e.ordinal];
+			*entry = (struct report_entry){
+				.arch = e.arch,
+				.size = e.size,
+				.object = (uint32_t)(first + e.ordinal),
+				.first = o->entries == 0};
+			name_entry(entry, e.key, kp_archive_meta_raw(a, at));
+			add_bytes(&f->decoded, e.size);
+			if (o->entries++) {
+				f->shared++;
+				add_bytes(&f->saved, e.stored);
+				continue;
+			}
+			entry->stored = e.stored;
+			add_bytes(&f->stored, e.stored);
+			*o = (struct report_object){.archive = (uint32_t)i,
+						    .entry = (uint32_t)at,
+						    .entries = 1,
+						    .size = e.size,
+						    .stored = e.stored};
+		}
 		first += kp_archive_ordinal_count(a);
 	}
-	drop_unused(f);
+	/* ordinals that no entry refers to are no objects */
+	numbers = xmalloc(n_objects * sizeof(*numbers));
+	for (size_t i = 0; i < n_objects; i++) {
+		numbers[i] = (uint32_t)used;
+		if (f->objects[i].entries)
+			f->objects[used++] = f->objects[i];
+	}
+	for (size_t i = 0; i < f->n_entries; i++)
+		f->entries[i].object = numbers[f->entries[i].object];
+	f->n_objects = used;
+	free(numbers);
 	return KPACK_SUCCESS;
 }
 
-/* --- sums --------------------------------------------------------------------------- */
+/* --- contents -------------------------------------------------------------------------- */
 
-static int by_arch(const void *pa, const void *pb, void *arg)
+/* Objects without a hash are the only ones of their size, or could not be read. */
+static int compare_contents(const struct report_object *a, const struct report_object *b)
 {
-	const struct page_item *items = arg;
-	const uint32_t *a = pa, *b = pb;
-
-	return kp_span_cmp(items[*a].arch, items[*b].arch);
+	if (a->size != b->size)
+		return KP_ORDER(a->size, b->size);
+	if (a->hashed != b->hashed)
+		return a->hashed - b->hashed;
+	return memcmp(a->hash, b->hash, sizeof(a->hash));
 }
 
-static int by_library(const void *pa, const void *pb, void *arg)
+/* Equal objects stand in order of their archives. */
+static int by_content(const void *pa, const void *pb)
 {
-	const struct page_item *a = (const struct page_item *)arg + *(const uint32_t *)pa;
-	const struct page_item *b = (const struct page_item *)arg + *(const uint32_t *)pb;
-	int c = kp_span_cmp(a->library, b->library);
+	const struct report_object *const *a = pa, *const *b = pb;
+	int order = compare_contents(*a, *b);
 
-	return c ? c : a->database - b->database;
+	return order ? order : KP_ORDER(*a, *b);
 }
 
-static int by_cell(const void *pa, const void *pb, void *arg)
+static int by_stored_bytes(const void *pa, const void *pb)
 {
-	int c = by_library(pa, pb, arg);
+	const struct report_object *const *a = pa, *const *b = pb;
 
-	return c ? c : by_arch(pa, pb, arg);
+	if ((*a)->stored != (*b)->stored)
+		return KP_ORDER((*b)->stored, (*a)->stored);
+	return KP_ORDER(*a, *b);
 }
 
-static int by_role(const void *pa, const void *pb, void *arg)
+static int by_duplicate_saving(const void *pa, const void *pb)
 {
-	const struct page_item *items = arg;
-	const uint32_t *a = pa, *b = pb;
-	int c = by_library(pa, pb, arg);
+	const struct report_duplicate *a = pa, *b = pb;
 
-	return c ? c : kp_span_cmp(items[*a].role, items[*b].role);
+	if (a->saving != b->saving)
+		return KP_ORDER(b->saving, a->saving);
+	return KP_ORDER(a->first, b->first);
 }
 
-/* A way to sum up: entries that ORDER finds equal are one row. */
-struct tally {
-	int (*order)(const void *, const void *, void *);
-	size_t name, second; /* offsets of the row's names in an item; 0: it has none */
-	bool databases;      /* count only entries of databases */
-};
-
-#define AT(member) offsetof(struct page_item, member)
-
-static const struct tally tally_arches = {by_arch, AT(arch), 0, false};
-static const struct tally tally_libraries = {by_library, AT(library), 0, false};
-static const struct tally tally_cells = {by_cell, AT(library), AT(arch), false};
-static const struct tally tally_roles = {by_role, AT(library), AT(role), true};
-
-static struct kp_span name_at(const struct page_item *item, size_t offset)
+static kpack_error_t add_piece(const void *data, size_t size, void *hash,
+			       struct kpackx_error *why)
 {
-	return *(const struct kp_span *)((const char *)item + offset);
+	(void)why;
+	kp_hasher_add(hash, data, size);
+	return KPACK_SUCCESS;
 }
 
-static void add_item(struct page_row *row, const struct page_item *item)
+static void hash_object(struct report_input *in, struct report_object *o)
+{
+	const struct report_archive *from = &in->archives[o->archive];
+	struct kp_hasher *hash = kp_hasher_new();
+	struct kpackx_error why = {0};
+	struct kp_hash value;
+	kpack_error_t err;
+
+	if (!hash)
+		xalloc_fail(0);
+	err = kp_archive_check_size(from->archive, o->entry, &why);
+	if (!err)
+		err = archive_decode(from->archive, o->entry, add_piece, hash, &why);
+	value = kp_hasher_value(hash);
+	kp_hasher_free(hash);
+	if (err) {
+		char key[1024];
+		struct kp_entry_info e;
+		char *text;
+
+		kp_archive_entry(from->archive, o->entry, &e);
+		text = xasprintf("%s: %s", kp_text_escape(e.key, key, sizeof(key)),
+				 why.text);
+		report_input_fault(in, from->name, text);
+		free(text);
+		return;
+	}
+	memcpy(o->hash, value.bytes, sizeof(o->hash));
+	o->hashed = true;
+}
+
+/* Hash what has the size of another object and states no hash.  ORDER is sorted by size. */
+static void hash_objects(struct report_figures *f, struct report_input *in,
+			 struct report_object **order, bool wanted)
+{
+	struct progress progress;
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < f->n_objects; i++)
+		add_bytes(&bytes, order[i]->hashed ? 0 : order[i]->size);
+	progress_begin(&progress, "comparing", bytes, wanted && bytes);
+	for (size_t i = 0; i < f->n_objects; i++) {
+		bool alone =
+			(i == 0 || order[i - 1]->size != order[i]->size) &&
+			(i + 1 == f->n_objects || order[i + 1]->size != order[i]->size);
+
+		if (alone || order[i]->hashed || progress.done > COMPARE_MAX)
+			continue;
+		hash_object(in, order[i]);
+		progress_add(&progress, order[i]->size);
+	}
+	progress_end(&progress);
+	if (progress.done > COMPARE_MAX)
+		report_input_fault(
+			in, in->archives[0].name,
+			"too many bytes without hashes: some duplicates may be "
+			"missing");
+}
+
+static void find_contents(struct report_figures *f, struct report_input *in,
+			  bool progress)
+{
+	struct report_object **order = xmalloc(f->n_objects * sizeof(*order));
+	struct report_duplicate *d;
+
+	for (size_t i = 0; i < f->n_objects; i++) {
+		struct report_object *o = order[i] = &f->objects[i];
+		struct kp_meta meta;
+
+		if (o->size == 0) { /* empty objects are equal */
+			o->hashed = true;
+			continue;
+		}
+		kp_archive_meta(in->archives[o->archive].archive, o->entry, &meta);
+		o->hashed = meta.has_xxh3;
+		memcpy(o->hash, meta.xxh3, sizeof(o->hash));
+	}
+	qsort(order, f->n_objects, sizeof(*order), by_content);
+	hash_objects(f, in, order, progress);
+	qsort(order, f->n_objects, sizeof(*order), by_content);
+
+	f->duplicates = d = xcalloc(f->n_objects, sizeof(*d));
+	for (size_t i = 0; i < f->n_objects; i++) {
+		struct report_object *o = order[i];
+
+		if (i && o->hashed && compare_contents(order[i - 1], o) == 0) {
+			struct report_duplicate *same = &d[f->n_contents - 1];
+
+			same->copies++;
+			add_bytes(&same->saving, o->stored);
+			add_bytes(&f->saving, o->stored);
+		} else {
+			d[f->n_contents++] = (struct report_duplicate){o, 1, 0};
+		}
+		o->content = f->n_contents - 1;
+	}
+	for (size_t i = 0; i < f->n_contents; i++)
+		if (d[i].copies > 1)
+			d[f->n_duplicates++] = d[i];
+	qsort(d, f->n_duplicates, sizeof(*d), by_duplicate_saving);
+
+	qsort(order, f->n_objects, sizeof(*order), by_stored_bytes);
+	f->largest = (const struct report_object **)order;
+	for (size_t i = 0; i < f->n_entries; i++)
+		f->entries[i].content = f->objects[f->entries[i].object].content;
+}
+
+/* --- sums ------------------------------------------------------------------------------ */
+
+static void add_entry_to(struct report_row *row, const struct report_entry *entry)
 {
 	row->entries++;
-	row->objects += item->first;
-	page_add(&row->decoded, item->size);
-	page_add(&row->stored, item->stored);
+	row->objects += entry->first;
+	add_bytes(&row->decoded, entry->size);
+	add_bytes(&row->stored, entry->stored);
 }
 
-static void sum_rows(const struct page_figures *f, const struct tally *t, uint32_t *order,
-		     struct page_rows *out)
+#define ENTRY_BY(kind, field) KP_BY_##kind(struct report_entry, field)
+
+/*
+ * Sum up the entries that have equal KEYS, the first of which is the row's name, and the last
+ * its second name if it has one.
+ */
+static void sum_entries(struct report_figures *f, const struct kp_sort_key *keys,
+			size_t n_keys, bool only_databases, struct report_rows *out)
 {
-	size_t n = 0, rows = 0;
+	const struct report_entry *last = NULL;
+	struct kp_sort_key order[4];
 
-	for (size_t i = 0; i < f->n_items; i++)
-		if (!t->databases || f->items[i].database)
-			order[n++] = (uint32_t)i;
-	qsort_r(order, n, sizeof(*order), t->order, f->items);
-	for (size_t i = 0; i < n; i++)
-		rows += i == 0 || t->order(&order[i - 1], &order[i], f->items) != 0;
-	out->items = xcalloc(rows, sizeof(*out->items));
-	for (size_t i = 0; i < n; i++) {
-		const struct page_item *item = &f->items[order[i]];
+	/* further by object, so that the order does not depend on the C library */
+	memcpy(order, keys, n_keys * sizeof(*keys));
+	order[n_keys] = (struct kp_sort_key)ENTRY_BY(NUMBER, object);
+	kp_sort_by(f->entries, f->n_entries, sizeof(*f->entries), order, n_keys + 1);
+	out->items = xcalloc(f->n_entries, sizeof(*out->items));
+	for (size_t i = 0; i < f->n_entries; i++) {
+		const struct report_entry *entry = &f->entries[i];
 
-		if (i == 0 || t->order(&order[i - 1], &order[i], f->items) != 0)
-			out->items[out->count++] = (struct page_row){
-				.name = name_at(item, t->name),
-				.second = t->second ? name_at(item, t->second)
-						    : (struct kp_span){0},
-				.database = item->database,
-			};
-		add_item(&out->items[out->count - 1], item);
+		if (only_databases && !entry->database)
+			continue;
+		if (!last || kp_compare_by(last, entry, keys, n_keys)) {
+			const char *at = (const char *)entry;
+			struct report_row *row = &out->items[out->count];
+
+			memcpy(&row->name, at + keys[0].offset, sizeof(row->name));
+			if (keys[n_keys - 1].kind == 's' && n_keys > 1)
+				memcpy(&row->second, at + keys[n_keys - 1].offset,
+				       sizeof(row->second));
+			row->database = entry->database;
+			row->number = (uint32_t)out->count++;
+		}
+		add_entry_to(&out->items[out->count - 1], entry);
+		last = entry;
 	}
 }
 
-static int by_stored(const void *pa, const void *pb)
+static int by_row_stored(const void *pa, const void *pb)
 {
-	const struct page_row *a = pa, *b = pb;
-	int c;
+	const struct report_row *a = pa, *b = pb;
 
 	if (a->stored != b->stored)
 		return KP_ORDER(b->stored, a->stored);
-	c = kp_span_cmp(a->name, b->name);
-	if (c == 0)
-		c = a->database - b->database;
-	return c ? c : kp_span_cmp(a->second, b->second);
+	return KP_ORDER(a->number, b->number);
 }
 
-static void sort_rows(struct page_rows *rows)
+static void sum_all(struct report_figures *f)
 {
-	if (rows->count)
-		qsort(rows->items, rows->count, sizeof(*rows->items), by_stored);
-}
+	static const struct kp_sort_key library[] = {ENTRY_BY(SPAN, library),
+						     ENTRY_BY(NUMBER, database)},
+					cell[] = {ENTRY_BY(SPAN, library),
+						  ENTRY_BY(NUMBER, database),
+						  ENTRY_BY(SPAN, arch)},
+					role[] = {ENTRY_BY(SPAN, library),
+						  ENTRY_BY(SPAN, role)},
+					arch[] = {ENTRY_BY(SPAN, arch)};
+	uint32_t number = 0;
 
-static void sum_all(struct page_figures *f)
-{
-	uint32_t *order = xmalloc(f->n_items * sizeof(*order));
-
-	sum_rows(f, &tally_arches, order, &f->arches);
-	sum_rows(f, &tally_libraries, order, &f->libraries);
-	sum_rows(f, &tally_cells, order, &f->cells);
-	sum_rows(f, &tally_roles, order, &f->databases);
-	free(order);
-	sort_rows(&f->arches);
-	sort_rows(&f->libraries);
-	sort_rows(&f->databases);
-}
-
-static void count_names(struct page_figures *f)
-{
-	struct kp_target t;
-
+	sum_entries(f, library, KP_COUNT(library), false, &f->libraries);
+	sum_entries(f, cell, KP_COUNT(cell), false, &f->cells);
+	sum_entries(f, role, KP_COUNT(role), true, &f->databases);
+	sum_entries(f, arch, KP_COUNT(arch), false, &f->arches);
+	for (size_t i = 0; i < f->n_entries; i++) {
+		number += i && !kp_span_eq(f->entries[i - 1].arch, f->entries[i].arch);
+		f->entries[i].arch_number = number;
+	}
+	qsort(f->arches.items, f->arches.count, sizeof(*f->arches.items), by_row_stored);
+	qsort(f->libraries.items, f->libraries.count, sizeof(*f->libraries.items),
+	      by_row_stored);
+	qsort(f->databases.items, f->databases.count, sizeof(*f->databases.items),
+	      by_row_stored);
 	for (size_t i = 0; i < f->libraries.count; i++)
 		f->binaries += !f->libraries.items[i].database;
-	for (size_t i = 0; i < f->arches.count; i++)
-		f->n_gpu_arches += kp_target_parse(f->arches.items[i].name, &t, NULL) ||
-				   !kp_target_neutral(&t);
 }
 
-/* Give each item the row of its architecture.  PLACES has the rows sorted by name. */
-static void number_items(struct page_figures *f, uint32_t *order, const uint32_t *places)
+/* An object goes if all of its entries go. */
+static void sum_choice(struct report_figures *f, struct arch_filter *filter)
 {
-	uint32_t row = 0;
+	bool *stays = xcalloc(f->n_objects + 1, sizeof(*stays));
 
-	for (size_t i = 0; i < f->n_items; i++)
-		order[i] = (uint32_t)i;
-	qsort_r(order, f->n_items, sizeof(*order), by_arch, f->items);
-	for (size_t i = 0; i < f->n_items; i++) {
-		row += i && by_arch(&order[i - 1], &order[i], f->items) != 0;
-		f->items[order[i]].arch_row = places[row];
+	f->gpus = xstrdup("");
+	for (size_t i = 0; i < filter->chosen.count; i++) {
+		char gpu[KP_TARGET_TEXT_MAX], *longer;
+
+		kp_target_format(&filter->chosen.gpus[i], gpu);
+		longer = xasprintf("%s%s%s", f->gpus, i ? ", " : "", gpu);
+		free(f->gpus);
+		f->gpus = longer;
+	}
+	for (size_t i = 0; i < f->n_entries; i++) {
+		const struct report_entry *entry = &f->entries[i];
+		bool goes = arch_filter_drops(filter, entry->arch);
+		struct report_row *row = goes ? &f->freed : &f->kept;
+
+		row->entries++;
+		add_bytes(&row->decoded, entry->size);
+		stays[entry->object] |= !goes;
+	}
+	for (size_t i = 0; i < f->n_objects; i++) {
+		struct report_row *row = stays[i] ? &f->kept : &f->freed;
+
+		row->objects++;
+		add_bytes(&row->stored, f->objects[i].stored);
+	}
+	free(stays);
+}
+
+/* --- families -------------------------------------------------------------------------- */
+
+enum family_kind { FEATURES, GENERIC, SUBFAMILY, FAMILY, EVERY_GPU, FAMILY_KINDS };
+
+static const char *const kind_names[FAMILY_KINDS] = {"features", "generic", "sub-family",
+						     "family", "all"};
+
+/*
+ * The name of the group of a KIND that ARCH is in, which may be put into TEXT; or NULL.  Code
+ * that suits every GPU is in no group.
+ */
+static const char *group_of(enum family_kind kind, struct kp_span arch,
+			    char text[KP_TARGET_TEXT_MAX])
+{
+	const struct gpu_subfamily *sub = gpu_subfamily_of(arch);
+	struct kp_target t;
+	bool is_target = !kp_target_parse(arch, &t, NULL);
+
+	switch (kind) {
+	case FEATURES:
+		if (!is_target || !t.known)
+			return NULL;
+		return memcpy(text, t.processor, strlen(t.processor) + 1);
+	case GENERIC:
+		return is_target ? kp_processor_generic(kp_span_str(t.processor)) : NULL;
+	case SUBFAMILY:
+		return sub ? sub->name : NULL;
+	case FAMILY:
+		return sub ? sub->family : NULL;
+	default:
+		return is_target && !kp_target_neutral(&t) ? "every GPU" : NULL;
 	}
 }
 
-static int by_name(const void *pa, const void *pb, void *arg)
+/* The families of F's architectures; those of one member are among them. */
+static void find_families(struct report_figures *f)
 {
-	const struct page_row *rows = arg;
+	for (enum family_kind kind = 0; kind < FAMILY_KINDS; kind++) {
+		size_t from = f->n_families;
 
-	return kp_span_cmp(rows[*(const uint32_t *)pa].name,
-			   rows[*(const uint32_t *)pb].name);
+		for (size_t i = 0; i < f->arches.count; i++) {
+			char text[KP_TARGET_TEXT_MAX];
+			const char *name = group_of(kind, f->arches.items[i].name, text);
+			struct report_family *family = NULL;
+
+			if (!name)
+				continue;
+			for (size_t k = from; k < f->n_families && !family; k++)
+				if (strcmp(f->families[k].name, name) == 0)
+					family = &f->families[k];
+			if (!family) {
+				f->families = xrealloc(f->families,
+						       (f->n_families + 1) *
+							       sizeof(*f->families));
+				family = &f->families[f->n_families++];
+				*family =
+					(struct report_family){.kind = kind_names[kind]};
+				snprintf(family->name, sizeof(family->name), "%s", name);
+			}
+			family->members =
+				xrealloc(family->members,
+					 (family->n_members + 1) * sizeof(uint32_t));
+			family->members[family->n_members++] = (uint32_t)i;
+		}
+	}
 }
 
-static void number_arches(struct page_figures *f)
+/* Drop families of one member, which show nothing; join those with the same members. */
+static void join_families(struct report_figures *f)
 {
-	uint32_t *order = xmalloc(f->n_items * sizeof(*order));
-	uint32_t *places = xmalloc(f->arches.count * sizeof(*places));
+	size_t n = 0;
 
-	for (size_t i = 0; i < f->arches.count; i++)
-		places[i] = (uint32_t)i;
-	qsort_r(places, f->arches.count, sizeof(*places), by_name, f->arches.items);
-	number_items(f, order, places);
-	free(order);
-	free(places);
+	for (size_t i = 0; i < f->n_families; i++) {
+		struct report_family *family = &f->families[i], *same = NULL;
+		size_t size = family->n_members * sizeof(*family->members);
+
+		for (size_t k = 0; k < n && !same; k++)
+			if (f->families[k].n_members == family->n_members &&
+			    memcmp(f->families[k].members, family->members, size) == 0)
+				same = &f->families[k];
+		if (same && strcmp(same->name, family->name) != 0) {
+			size_t end = strlen(same->name);
+
+			snprintf(same->name + end, sizeof(same->name) - end, " / %s",
+				 family->name);
+		}
+		if (same || family->n_members < 2)
+			free(family->members);
+		else
+			f->families[n++] = *family;
+	}
+	f->n_families = n;
 }
 
-/* --- whole -------------------------------------------------------------------------- */
-
-kpack_error_t page_figures_open(struct page_input *in, bool progress,
-				struct page_figures *out, struct kpackx_error *why)
+static int by_family_saving(const void *pa, const void *pb)
 {
-	*out = (struct page_figures){0};
-	KP_TRY(take_entries(out, in, why));
+	const struct report_family *a = pa, *b = pb;
+	uint64_t sa = a->apart - a->together, sb = b->apart - b->together;
+
+	return sa != sb ? KP_ORDER(sb, sa) : strcmp(a->name, b->name);
+}
+
+/*
+ * The stored bytes of the architecture ROW's contents, without those that MARKS have under
+ * MARK already.  The entries are sorted by architecture; FIRST has each one's first.
+ */
+static uint64_t count_arch(const struct report_figures *f, uint32_t row,
+			   const size_t *first, uint32_t *marks, uint32_t mark)
+{
+	uint32_t number = f->arches.items[row].number;
+	uint64_t sum = 0;
+
+	for (size_t i = first[number]; i < first[number + 1]; i++) {
+		const struct report_entry *entry = &f->entries[i];
+
+		if (marks[entry->content] == mark)
+			continue;
+		marks[entry->content] = mark;
+		add_bytes(&sum, f->objects[entry->object].stored);
+	}
+	return sum;
+}
+
+static void measure_families(struct report_figures *f)
+{
+	size_t *first = xcalloc(f->arches.count + 1, sizeof(*first));
+	uint32_t *marks = xcalloc(f->n_contents, sizeof(*marks)), mark = 0;
+
+	find_families(f);
+	join_families(f);
+	for (size_t i = 0; i < f->n_entries; i++)
+		first[f->entries[i].arch_number + 1] = i + 1;
+	for (size_t i = 0; i < f->n_families; i++) {
+		struct report_family *family = &f->families[i];
+
+		family->least = UINT64_MAX;
+		for (size_t k = 0; k < family->n_members; k++) {
+			uint64_t bytes =
+				count_arch(f, family->members[k], first, marks, ++mark);
+
+			add_bytes(&family->apart, bytes);
+			family->least = bytes < family->least ? bytes : family->least;
+			family->most = bytes > family->most ? bytes : family->most;
+		}
+		mark++;
+		for (size_t k = 0; k < family->n_members; k++)
+			add_bytes(&family->together,
+				  count_arch(f, family->members[k], first, marks, mark));
+	}
+	if (f->n_families)
+		qsort(f->families, f->n_families, sizeof(*f->families), by_family_saving);
+	free(first);
+	free(marks);
+}
+
+kpack_error_t report_figures_open(struct report_input *in, struct arch_filter *filter,
+				  bool progress, struct report_figures *out,
+				  struct kpackx_error *why)
+{
+	*out = (struct report_figures){0};
+	KP_TRY(read_entries(out, in, why));
+	find_contents(out, in, progress);
 	sum_all(out);
-	number_arches(out);
-	count_names(out);
-	page_contents(out, in, progress);
+	measure_families(out);
+	if (arch_filter_given(filter))
+		sum_choice(out, filter);
 	return KPACK_SUCCESS;
 }
 
-void page_figures_close(struct page_figures *f)
+void report_figures_close(struct report_figures *f)
 {
-	free(f->items);
+	for (size_t i = 0; i < f->n_families; i++)
+		free(f->families[i].members);
+	free(f->families);
+	free(f->entries);
 	free(f->objects);
 	free(f->arches.items);
 	free(f->libraries.items);
 	free(f->databases.items);
 	free(f->cells.items);
 	free(f->largest);
-	free(f->twice);
-	*f = (struct page_figures){0};
-}
-
-/* --- a choice of GPUs ---------------------------------------------------------------- */
-
-static void count_item(struct page_row *row, const struct page_item *item)
-{
-	row->entries++;
-	page_add(&row->decoded, item->size);
-}
-
-static char *gpus_of(const struct kp_choice *chosen)
-{
-	char *text = xstrdup(""), *longer, gpu[KP_TARGET_TEXT_MAX];
-
-	for (size_t i = 0; i < chosen->count; i++) {
-		kp_target_format(&chosen->gpus[i], gpu);
-		longer = xasprintf("%s%s%s", text, i ? ", " : "", gpu);
-		free(text);
-		text = longer;
-	}
-	return text;
-}
-
-void page_choice_open(const struct page_figures *f, struct arch_filter *filter,
-		      struct page_choice *out)
-{
-	bool *stays = xcalloc(f->n_objects + 1, sizeof(*stays));
-
-	*out = (struct page_choice){.gpus = gpus_of(&filter->chosen)};
-	for (size_t i = 0; i < f->n_items; i++) {
-		const struct page_item *item = &f->items[i];
-		bool goes = arch_filter_drops(filter, item->arch);
-
-		count_item(goes ? &out->freed : &out->kept, item);
-		stays[item->object] |= !goes;
-	}
-	for (size_t i = 0; i < f->n_objects; i++) {
-		struct page_row *row = stays[i] ? &out->kept : &out->freed;
-
-		row->objects++;
-		page_add(&row->stored, f->objects[i].stored);
-	}
-	free(stays);
-}
-
-void page_choice_close(struct page_choice *choice)
-{
-	free(choice->gpus);
-	*choice = (struct page_choice){0};
+	free(f->duplicates);
+	free(f->gpus);
+	*f = (struct report_figures){0};
 }

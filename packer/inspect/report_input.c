@@ -1,18 +1,29 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * An operand is an archive, a file with device code, or a directory.  A directory is walked
+ * once: its archives are opened, its other files counted.  What is left of device code in it
+ * is then packed as `kpack pack --archives-only` does, into unnamed files, and these archives
+ * count like the others.  In a directory that has archives only binaries are measured, because
+ * its kernel databases may be in the archives and unpacked on purpose.
+ */
 #include "report_input.h"
+
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#include "core/archive/naming.h"
+#include "core/base/order.h"
+#include "core/base/text.h"
+#include "packer/cli/report.h"
+#include "packer/cli/tmpdir.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/files/tree_list.h"
-#include "packer/archives/operands.h"
-#include "report_measure.h"
-#include "packer/cli/report.h"
-#include "core/base/text.h"
-#include "core/archive/naming.h"
+#include "packer/pack/run.h"
 
-void page_input_fault(struct page_input *in, const char *name, const char *text)
+void report_input_fault(struct report_input *in, const char *name, const char *text)
 {
 	char shown[256];
 
@@ -21,53 +32,42 @@ void page_input_fault(struct page_input *in, const char *name, const char *text)
 		      kp_text_escape(kp_span_str(name), shown, sizeof(shown)), text);
 }
 
-/* --- archives ----------------------------------------------------------------------- */
-
-/* Whether IN has the file already: under another name or given twice, it counts once. */
-static bool is_known(const struct page_input *in, const struct stat *st)
+/*
+ * Add the archive A under NAME.  IN owns it from now on; a file that IN has already, under
+ * another name or given twice, counts once.
+ */
+static void add_archive(struct report_input *in, struct kpack_archive *a,
+			const char *name)
 {
+	const struct stat *st = kp_archive_stat(a);
+	size_t kept, counted;
+	const struct kp_fault *faults = kp_archive_faults(a, &kept, &counted);
+
 	for (size_t i = 0; i < in->count; i++) {
 		const struct stat *other = kp_archive_stat(in->archives[i].archive);
 
-		if (other->st_ino == st->st_ino && other->st_dev == st->st_dev)
-			return true;
-	}
-	return false;
-}
-
-static void take_faults(struct page_input *in, const struct kpack_archive *a,
-			const char *name)
-{
-	size_t kept, counted;
-	const struct kp_fault *faults = kp_archive_faults(a, &kept, &counted);
-	char more[64];
-
-	for (size_t i = 0; i < kept; i++)
-		if (faults[i].refused)
-			page_input_fault(in, name, faults[i].text);
-	if (counted == kept)
-		return;
-	snprintf(more, sizeof(more), "and %zu faults more", counted - kept);
-	page_input_fault(in, name, more);
-}
-
-void page_input_take(struct page_input *in, struct kpack_archive *a, const char *name)
-{
-	const struct stat *st = kp_archive_stat(a);
-	uint64_t bytes = (uint64_t)st->st_size;
-
-	if (is_known(in, st)) {
-		kp_archive_close(a);
-		return;
+		if (other->st_ino == st->st_ino && other->st_dev == st->st_dev) {
+			kp_archive_close(a);
+			return;
+		}
 	}
 	in->archives = xrealloc(in->archives, (in->count + 1) * sizeof(*in->archives));
-	in->archives[in->count++] = (struct page_archive){a, xstrdup(name), bytes};
-	in->archive_bytes += bytes;
-	take_faults(in, a, name);
+	in->archives[in->count++] =
+		(struct report_archive){a, xstrdup(name), (uint64_t)st->st_size};
+	in->archive_bytes += (uint64_t)st->st_size;
+	for (size_t i = 0; i < kept; i++)
+		if (faults[i].refused)
+			report_input_fault(in, name, faults[i].text);
+	if (counted > kept) {
+		char more[64];
+
+		snprintf(more, sizeof(more), "and %zu faults more", counted - kept);
+		report_input_fault(in, name, more);
+	}
 }
 
-/* Open the archive PATH, which is open at FD, or at -1 not yet. */
-static void open_archive(struct page_input *in, const char *path, int fd,
+/* Open the archive PATH; FD is its descriptor, or -1 to open it by name. */
+static void open_archive(struct report_input *in, const char *path, int fd,
 			 const char *name)
 {
 	struct kpackx_error why = {0};
@@ -75,130 +75,210 @@ static void open_archive(struct page_input *in, const char *path, int fd,
 
 	if (fd < 0 ? below_archive_open(path, &a, &why)
 		   : kp_archive_open_fd(fd, path, &a, &why))
-		page_input_fault(in, name, why.text);
+		report_input_fault(in, name, why.text);
 	else
-		page_input_take(in, a, name);
+		add_archive(in, a, name);
 }
 
-/* --- trees -------------------------------------------------------------------------- */
-
-/* A file with several names. */
-struct linked {
-	dev_t dev;
-	ino_t ino;
-	uint64_t size;
-};
-
-struct walk {
-	struct page_input *in;
-	struct linked *links;
-	size_t n_links, links_cap;
-	uint64_t n_archives;
-};
-
-static int by_file(const void *pa, const void *pb)
-{
-	const struct linked *a = pa, *b = pb;
-
-	if (a->dev != b->dev)
-		return KP_ORDER(a->dev, b->dev);
-	return KP_ORDER(a->ino, b->ino);
-}
-
-/*
- * Remember a file with several names; uncount_links corrects the counts when all are
- * known.
- */
-static void note_link(struct walk *w, const struct stat *st)
-{
-	xgrow(&w->links, w->n_links, &w->links_cap, sizeof(*w->links));
-	w->links[w->n_links++] =
-		(struct linked){st->st_dev, st->st_ino, (uint64_t)st->st_size};
-}
-
-static void count_file(struct walk *w, const struct stat *st)
-{
-	struct page_input *in = w->in;
-
-	if (st->st_nlink > 1)
-		note_link(w, st);
-	in->host_files++;
-	in->host_bytes += (uint64_t)st->st_size;
-}
-
-static void visit_item(struct walk *w, const struct tree_item *item)
-{
-	const char *name = item->level ? item->rest : page_name(item->path);
-
-	if (item->kind == TREE_FAULT) {
-		page_input_fault(w->in, name, below_strerror(item->error));
-	} else if (item->kind == TREE_OTHER && S_ISREG(item->st.st_mode)) {
-		if (kp_is_archive_name(item->name)) {
-			open_archive(w->in, item->path, -1, name);
-			w->n_archives++;
-		} else {
-			count_file(w, &item->st);
-		}
-	}
-}
-
-/* Subtract what was counted for further names of a file. */
-static void uncount_links(struct walk *w)
-{
-	if (w->n_links)
-		qsort(w->links, w->n_links, sizeof(*w->links), by_file);
-	for (size_t i = 1; i < w->n_links; i++) {
-		if (by_file(&w->links[i - 1], &w->links[i]) != 0)
-			continue;
-		w->in->host_files--;
-		w->in->host_bytes -= w->links[i].size;
-	}
-}
-
-/* Read the tree ROOT; returns the number of archives in it. */
-static uint64_t walk_tree(struct page_input *in, const char *root)
-{
-	struct walk w = {.in = in};
-	struct tree_list *list = tree_list_open(root);
-	struct tree_item item;
-
-	while (tree_list_next(list, &item))
-		visit_item(&w, &item);
-	tree_list_close(list);
-	uncount_links(&w);
-	free(w.links);
-	return w.n_archives;
-}
-
-/* --- operands ----------------------------------------------------------------------- */
-
-const char *page_name(const char *operand)
+/* The last component of OPERAND: a page must not reveal more of its path. */
+static const char *last_component(const char *operand)
 {
 	const char *slash = strrchr(operand, '/');
 
 	return slash && slash[1] ? slash + 1 : operand;
 }
 
-/* Whether PATH, which is open at FD, or at -1 could not be opened, is an archive. */
-static bool is_archive(int fd, const char *path)
-{
-	char magic[4] = "";
+/* --- device code that is not packed --------------------------------------------------- */
 
-	return (fd >= 0 && pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
-		memcmp(magic, "KPAK", sizeof(magic)) == 0) ||
-	       kp_is_archive_name(path);
+enum measured {
+	MEASURE_FILE,
+	MEASURE_TREE, /* without archives */
+	MEASURE_REST, /* a tree with archives, in which some binaries may not be packed */
+};
+
+/*
+ * The bytes of code in a file: a binary's section; the containers in other sections, such
+ * as CUDA's, but not those inside them; of anything else the whole file.
+ */
+static uint64_t size_of_code(const struct input *file)
+{
+	uint64_t size = 0;
+
+	if (file->kind == INPUT_HOST)
+		return file->fat.source.size;
+	if (file->fat.kind != KP_FATBIN_NESTED)
+		return (uint64_t)file->st.st_size;
+	for (size_t i = 0; i < file->fat.containers.count; i++)
+		if (file->fat.containers.items[i].inside == KP_NOWHERE)
+			size += file->fat.containers.items[i].size;
+	return size;
 }
 
-static void read_file(struct page_input *in, const char *operand, const char *name,
+/*
+ * Report files of SCAN that cannot be packed, and forget the faults, so that the rest is
+ * measured.  Returns whether there were any.
+ */
+static bool leave_faults(struct report_input *in, struct scan *scan, const char *name)
+{
+	size_t before = in->faults.counted;
+
+	for (size_t i = 0; i < scan->n_entries; i++) {
+		struct scan_entry *e = &scan->entries[i];
+
+		if (e->left == SCAN_LEFT_UNSUPPORTED)
+			continue;
+		if (e->fault)
+			report_input_fault(in, e->relative, e->fault);
+		if (e->fault || e->converted)
+			e->note = NULL;
+	}
+	if (scan->n_faults) {
+		char text[64];
+
+		snprintf(text, sizeof(text), "could not look at %zu file%s of it",
+			 scan->n_faults, scan->n_faults == 1 ? "" : "s");
+		report_input_fault(in, name, text);
+	}
+	scan->n_faults = 0;
+	return in->faults.counted > before;
+}
+
+/* Pack what was scanned, and add the archives. */
+static void pack_unnamed(struct report_input *in, struct packing *p, const char *name)
+{
+	uint64_t before = in->archive_bytes;
+	struct kpackx_error why = {0};
+	const char *const *names = NULL;
+	kpack_error_t err;
+	size_t n = 0;
+	int status = packing_prepare(p);
+
+	if (!status) {
+		err = packing_open_set(p, NULL, true, &why);
+		if (!err)
+			err = packing_store(p, &why);
+		if (!err)
+			err = archive_set_publish(p->set, &why);
+		status = packing_status(err, &why);
+	}
+	for (size_t i = 0; i < p->scan.n_inputs; i++) {
+		in->coded_files++;
+		in->coded_bytes += size_of_code(p->scan.inputs[i]);
+	}
+	if (p->set)
+		names = archive_set_names(p->set, &n);
+	for (size_t i = 0; i < n; i++) {
+		struct kpack_archive *a = NULL;
+
+		if (archive_set_reopen(p->set, names[i], &a, &why))
+			report_input_fault(in, names[i], why.text);
+		else
+			add_archive(in, a, names[i]);
+	}
+	in->measured_bytes += in->archive_bytes - before;
+	/* a tree without device code is not a fault: there is nothing to measure */
+	if (status && p->scan.n_inputs)
+		report_input_fault(in, name, "its device code could not be measured");
+}
+
+static void measure(struct report_input *in, const char *root, const char *name,
+		    enum measured what, bool quiet)
+{
+	struct packing p = {0};
+	struct kpackx_error why = {0};
+	bool faulty;
+
+	pack_args_init(&p.args);
+	p.args.input = root;
+	p.args.output = tmpdir(LARGE_TEMPORARY_DIR);
+	p.args.mode = PACK_ARCHIVES;
+	p.archives = xstrdup(p.args.output);
+	p.args.quiet = quiet;
+	p.args.group = xstrdup("measured"); /* nobody sees it */
+	p.args.prefix = xstrdup("");
+	if (library_set_open(NULL, NULL, &p.args.libraries, &why) ||
+	    scan_open(root, "", what == MEASURE_FILE ? SCAN_ALL_CODE : SCAN_TO_MEASURE,
+		      what == MEASURE_REST ? NULL : &p.args.libraries, SCAN_PACK, &p.scan,
+		      &why)) {
+		report_input_fault(in, name, why.text);
+		goto out;
+	}
+	if (what == MEASURE_REST)
+		p.args.databases = DATABASES_PLAIN;
+	faulty = leave_faults(in, &p.scan, name);
+	in->measured |= what != MEASURE_REST || p.scan.n_inputs;
+	if (p.scan.n_inputs || (what != MEASURE_REST && !faulty))
+		pack_unnamed(in, &p, name);
+out:
+	packing_close(&p);
+}
+
+/* --- operands -------------------------------------------------------------------------- */
+
+/* A file with several names. */
+struct linked_file {
+	uint64_t dev, ino, size;
+};
+
+/*
+ * Walk the tree ROOT: open its archives, count its other files; of a file with several names
+ * only one.  Returns the number of archives.
+ */
+static uint64_t walk_tree(struct report_input *in, const char *root)
+{
+	struct linked_file *links = NULL;
+	size_t n_links = 0, cap = 0;
+	uint64_t archives = 0;
+	struct tree_list *list = tree_list_open(root);
+	struct tree_item item;
+
+	while (tree_list_next(list, &item)) {
+		const char *name = item.level ? item.rest : last_component(item.path);
+		const struct stat *st = &item.st;
+
+		if (item.kind == TREE_FAULT) {
+			report_input_fault(in, name, below_strerror(item.error));
+		} else if (item.kind != TREE_OTHER || !S_ISREG(st->st_mode)) {
+			continue;
+		} else if (kp_is_archive_name(item.name)) {
+			open_archive(in, item.path, -1, name);
+			archives++;
+		} else {
+			if (st->st_nlink > 1) {
+				xgrow(&links, n_links, &cap, sizeof(*links));
+				links[n_links++] = (struct linked_file){
+					st->st_dev, st->st_ino, (uint64_t)st->st_size};
+			}
+			in->host_files++;
+			in->host_bytes += (uint64_t)st->st_size;
+		}
+	}
+	tree_list_close(list);
+	kp_sort(links, n_links, KP_BY_NUMBER(struct linked_file, dev),
+		KP_BY_NUMBER(struct linked_file, ino));
+	for (size_t i = 1; i < n_links; i++) {
+		if (links[i].dev != links[i - 1].dev || links[i].ino != links[i - 1].ino)
+			continue;
+		in->host_files--;
+		in->host_bytes -= links[i].size;
+	}
+	free(links);
+	return archives;
+}
+
+static void read_file(struct report_input *in, const char *path, const char *name,
 		      bool quiet)
 {
+	char magic[4] = "";
 	struct stat st = {0};
 	int fd = -1;
 
 	/* what cannot be opened is reported by what needs it */
-	below_file_open(operand, &fd, &st, NULL);
-	if (is_archive(fd, operand)) {
-		open_archive(in, operand, fd, name);
+	below_file_open(path, &fd, &st, NULL);
+	if (kp_is_archive_name(path) ||
+	    (fd >= 0 && pread(fd, magic, sizeof(magic), 0) == sizeof(magic) &&
+	     memcmp(magic, "KPAK", sizeof(magic)) == 0)) {
+		open_archive(in, path, fd, name);
 		return;
 	}
 	if (fd >= 0)
@@ -206,56 +286,48 @@ static void read_file(struct page_input *in, const char *operand, const char *na
 	in->trees = true;
 	in->host_files++;
 	in->host_bytes += (uint64_t)st.st_size;
-	page_measure(in, operand, name, PAGE_FILE, quiet);
+	measure(in, path, name, MEASURE_FILE, quiet);
 }
 
-static void read_operand(struct page_input *in, const char *operand, bool quiet)
+static void read_operand(struct report_input *in, const char *operand, bool quiet)
 {
-	const char *name = page_name(operand);
-	uint64_t files = in->host_files, archives;
+	char *path = xstrdup(operand);
+	const char *name;
+	uint64_t files = in->host_files;
 	struct kpackx_error why = {0};
-	struct stat st;
+	struct stat st = {0};
+	int missing = below_stat(path, &st);
 
-	if (below_root_if_directory(operand, &why)) {
-		page_input_fault(in, name, why.text);
-	} else if (below_stat(operand, &st) < 0) {
-		page_input_fault(in, name, strerror(errno));
+	/* "tree/" and "tree" are shown alike */
+	for (size_t n = strlen(path);
+	     !missing && S_ISDIR(st.st_mode) && n > 1 && path[n - 1] == '/'; n--)
+		path[n - 1] = '\0';
+	name = last_component(path);
+	if (below_root_if_directory(path, &why)) {
+		report_input_fault(in, name, why.text);
+	} else if (below_stat(path, &st) < 0) {
+		report_input_fault(in, name, strerror(errno));
 	} else if (S_ISDIR(st.st_mode)) {
+		uint64_t archives = walk_tree(in, path);
+
 		in->trees = true;
-		archives = walk_tree(in, operand);
 		if (in->host_files > files)
-			page_measure(in, operand, name, archives ? PAGE_REST : PAGE_TREE,
-				     quiet);
+			measure(in, path, name, archives ? MEASURE_REST : MEASURE_TREE,
+				quiet);
 	} else {
-		read_file(in, operand, name, quiet);
+		read_file(in, path, name, quiet);
 	}
+	free(path);
 }
 
-/* A directory OPERAND without slashes at its end: "tree/" and "tree" are shown alike. */
-static char *without_slashes(const char *operand)
+void report_input_open(int n, char **operands, bool quiet, struct report_input *out)
 {
-	size_t n = strlen(operand);
-	struct stat st;
-
-	if (below_stat(operand, &st) < 0 || !S_ISDIR(st.st_mode))
-		return xstrdup(operand);
-	while (n > 1 && operand[n - 1] == '/')
-		n--;
-	return xstrndup(operand, n);
+	*out = (struct report_input){0};
+	for (int i = 0; i < n; i++)
+		read_operand(out, operands[i], quiet);
 }
 
-void page_input_open(int n, char **operands, bool quiet, struct page_input *out)
-{
-	*out = (struct page_input){0};
-	for (int i = 0; i < n; i++) {
-		char *operand = without_slashes(operands[i]);
-
-		read_operand(out, operand, quiet);
-		free(operand);
-	}
-}
-
-void page_input_close(struct page_input *in)
+void report_input_close(struct report_input *in)
 {
 	for (size_t i = 0; i < in->count; i++) {
 		kp_archive_close(in->archives[i].archive);
@@ -263,5 +335,5 @@ void page_input_close(struct page_input *in)
 	}
 	free(in->archives);
 	kp_faults_fini(&in->faults);
-	*in = (struct page_input){0};
+	*in = (struct report_input){0};
 }

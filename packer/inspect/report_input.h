@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The input of a page: archives, the files next to them, and device code that is not
- * packed yet, which is measured by packing it.
+ * What kpack report looks at: archives, the files next to them, and device code that is not
+ * packed yet, whose packed size is measured by packing it into files without a name.
  */
-#ifndef PACKER_HTML_REPORT_INPUT_H
-#define PACKER_HTML_REPORT_INPUT_H
+#ifndef PACKER_INSPECT_REPORT_INPUT_H
+#define PACKER_INSPECT_REPORT_INPUT_H
 
 #include "core/archive/archive.h"
 #include "core/base/faults.h"
 
-struct page_archive {
+struct report_archive {
 	struct kpack_archive *archive;
-	char *name; /* path inside the operand */
+	char *name; /* path inside the operand: a report shows nothing above it */
 	uint64_t bytes;
 };
 
-struct page_input {
-	struct page_archive *archives;
+struct report_input {
+	struct report_archive *archives;
 	size_t count;
 	uint64_t archive_bytes;
 
@@ -27,29 +27,20 @@ struct page_input {
 	/* Files that were not packed yet: */
 	bool measured;
 	uint64_t coded_files;    /* files with device code */
-	uint64_t coded_bytes;    /* bytes of code in the files */
+	uint64_t coded_bytes;    /* bytes of code in them */
 	uint64_t measured_bytes; /* the part of ARCHIVE_BYTES that packing made of them */
 
 	struct kp_faults faults;
 };
 
 /*
- * Read N OPERANDS: archives, directories, or files with device code.  Anything unreadable
- * is reported, and is a fault of OUT.
+ * Read N OPERANDS: archives, directories, files with device code.  What cannot be read is
+ * reported, is a fault of OUT, and is left out.
  */
-void page_input_open(int n, char **operands, bool quiet, struct page_input *out);
-/* The last component of OPERAND: a page must not reveal more of its path. */
-const char *page_name(const char *operand);
-
-void page_input_close(struct page_input *in);
-
-/*
- * Add the archive A, which is shown as NAME.  IN owns A from now on; if IN already has
- * the same file, A is closed.  A's faults become IN's.
- */
-void page_input_take(struct page_input *in, struct kpack_archive *a, const char *name);
+void report_input_open(int n, char **operands, bool quiet, struct report_input *out);
+void report_input_close(struct report_input *in);
 
 /* Report a fault of NAME and keep it for the page. */
-void page_input_fault(struct page_input *in, const char *name, const char *text);
+void report_input_fault(struct report_input *in, const char *name, const char *text);
 
 #endif
