@@ -229,7 +229,7 @@ static bool is_free(struct merge_run *m)
 	if (there)
 		report_error(m->out, "already exists (--force replaces it)");
 	else
-		report_error(m->out, "cannot look at it: %s", below_strerror(error));
+		report_error(m->out, "cannot look at it: %s", strerror(error));
 	return false;
 }
 

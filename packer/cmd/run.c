@@ -121,7 +121,7 @@ static int preload_helper(void)
 			report_error("libkpack_hip.so", "not found beside this program");
 		else
 			report_error("libkpack_hip.so", "cannot find it: %s",
-				     below_strerror(errno));
+				     strerror(errno));
 		return EXIT_NOT_RUN;
 	}
 	if (strpbrk(helper, ": ")) {

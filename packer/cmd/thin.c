@@ -70,7 +70,7 @@ static bool check_tree(const char *tree)
 	if (below_lstat(tree, &st) < 0 || !S_ISLNK(st.st_mode))
 		return true;
 	if (below_stat(tree, &st) < 0) {
-		report_error(tree, "a symbolic link: %s", below_strerror(errno));
+		report_error(tree, "a symbolic link: %s", strerror(errno));
 		return false;
 	}
 	if (S_ISDIR(st.st_mode))

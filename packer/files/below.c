@@ -35,28 +35,26 @@
 
 #define AT_PLACE(path, call) AT_SPOT(path, SPOT_ITSELF, call)
 
-/* Open the place of PATH. */
-static int open_at_place(const char *path, int flags, mode_t mode)
+static int open_operand(const char *path, int flags, mode_t mode)
 {
-	AT_PLACE(path, kp_step_openat(at.dir, at.name, flags, mode));
+	AT_PLACE(path, openat(at.dir, at.name, flags, mode));
 }
 
 int below_open(const char *path, int flags, mode_t mode)
 {
-	bool step = true;
-	int root, fd = -1;
+	int root, fd;
 	char *inside = resolve_rest(path, false, &root);
 
 	flags |= O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
-	if (inside && *inside) /* without opening its directory */
-		fd = resolve_open(root, inside, flags, mode, &step);
+	fd = inside ? resolve_open(root, inside, flags, mode)
+		    : open_operand(path, flags, mode);
 	free(inside);
-	return step ? open_at_place(path, flags, mode) : fd;
+	return fd;
 }
 
 int below_lstat(const char *path, struct stat *st)
 {
-	AT_PLACE(path, kp_step_lstat(at.dir, at.name, st));
+	AT_PLACE(path, fstatat(at.dir, at.name, st, AT_SYMLINK_NOFOLLOW));
 }
 
 int below_access(const char *path, int mode)
@@ -147,26 +145,21 @@ static int open_following(const char *path, int flags)
 	if (root >= 0) {
 		const struct open_how how = {
 			.flags = (unsigned)flags,
-			.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS |
-				   (kp_step_is_guarded() ? RESOLVE_NO_XDEV : 0),
+			.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
 		};
 
 		fd = (int)syscall(SYS_openat2, root, *rest ? rest : ".", &how,
 				  sizeof(how));
-		if (fd >= 0 ||
-		    (errno != ENOSYS && errno != EPERM && errno != EXDEV &&
-		     errno != EAGAIN && errno != ELOOP && errno != ENAMETOOLONG))
+		if (fd >= 0 || (errno != EXDEV && errno != EAGAIN && errno != ELOOP &&
+				errno != ENAMETOOLONG))
 			return fd;
-		/*
-		 * it leads out of the root, into another mount or into /proc, or is longer
-		 * than the kernel takes, or the kernel has no openat2
-		 */
+		/* it leads out of the root or into /proc, or is longer than the kernel takes */
 		if (resolve_operand(root, *rest ? rest : ".", true, &at) < 0)
 			return -1;
 	} else if (resolve_spot(path, SPOT_FOLLOWED, &at) < 0) {
 		return -1;
 	}
-	fd = kp_step_openat(at.dir, at.name, flags | (at.magic ? 0 : O_NOFOLLOW), 0);
+	fd = openat(at.dir, at.name, flags | (at.magic ? 0 : O_NOFOLLOW));
 	spot_close(&at);
 	return fd;
 }
@@ -297,11 +290,6 @@ void below_dir_close(struct below_dir *dir)
 	*dir = (struct below_dir){.fd = -1};
 }
 
-const char *below_strerror(int error)
-{
-	return error == EREMOTE ? KP_STEP_REFUSED : strerror(error);
-}
-
 kpack_error_t below_fail(struct kpackx_error *why, const char *fmt, ...)
 {
 	const int error = errno;
@@ -311,9 +299,6 @@ kpack_error_t below_fail(struct kpackx_error *why, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(what, sizeof(what), fmt, args);
 	va_end(args);
-	if (error == EREMOTE)
-		return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: %s", what,
-			       below_strerror(error));
 	if (error != ELOOP)
 		return kp_fail_errno(why, error, "%s", what);
 	return kp_fail(
@@ -513,7 +498,7 @@ kpack_error_t below_outfile_open(struct kp_outfile *out, const char *path, mode_
 
 int below_outfile_lstat(const struct kp_outfile *out, struct stat *st)
 {
-	return kp_step_lstat(out->dir_fd, out->name, st);
+	return fstatat(out->dir_fd, out->name, st, AT_SYMLINK_NOFOLLOW);
 }
 
 kpack_error_t below_outfile_open_in(struct kp_outfile *out, const char *dir,

@@ -6,13 +6,12 @@
  * A *root* is a directory that the user named: an input tree, an output.  It is opened
  * once, by below_root or below_make_root, and stays open until the process ends.  A path
  * that begins with the name of a root is resolved from that descriptor, component by
- * component, and no symbolic link in it is followed (openat2 where the kernel has it), so
- * that nobody can lead the call out of the tree, nor to another tree that has the name now.
+ * component, and no symbolic link in it is followed (openat2 of Linux 5.6), so that nobody
+ * can lead the call out of the tree, nor to another tree that has the name now.
  *
  * Any other path is an operand: it is resolved as the system does, but when root runs the
  * program, a link is followed only in a directory in which no other user can rename
- * anything; a link elsewhere fails with ELOOP.  Root goes into no FUSE file system of
- * another user, in a root or to an operand: such a path fails with EREMOTE.
+ * anything; a link elsewhere fails with ELOOP.
  *
  * Like the calls whose names they have, these return -1 and set errno; descriptors are
  * close-on-exec.  All are thread-safe.
@@ -45,11 +44,9 @@ kpack_error_t below_make_root(const char *path, mode_t mode, struct kpackx_error
 /* Make PATH and its parents below a root, as mkdir -p; for an operand too. */
 kpack_error_t below_mkdirs(const char *path, mode_t mode, struct kpackx_error *why);
 
-/* As strerror, for an errno that a call of this folder has set; EREMOTE is a sentence. */
-const char *below_strerror(int error);
 /*
  * As kp_fail_errno for errno, which a call of this header has set; ELOOP becomes a
- * sentence about links, and EREMOTE one about mounts.
+ * sentence about links.
  */
 kpack_error_t below_fail(struct kpackx_error *why, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

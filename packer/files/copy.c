@@ -215,8 +215,7 @@ static bool is_made(const struct node *n, int fd)
 
 static int finish_node(const struct node *n, const struct place *p)
 {
-	int fd = kp_step_openat(p->dir_fd, p->tmp_name, O_PATH | O_NOFOLLOW | O_CLOEXEC,
-				0);
+	int fd = openat(p->dir_fd, p->tmp_name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	int status, sys_errno;
 
 	if (fd < 0)
@@ -311,7 +310,8 @@ static int make_twin(const struct place *p, void *arg)
 
 	if (linkat(twin->first.fd, twin->first.name, p->dir_fd, p->tmp_name, 0) < 0)
 		return -1;
-	if (kp_step_lstat(p->dir_fd, p->tmp_name, &st) == 0 && is_copy(&st, twin->seen))
+	if (fstatat(p->dir_fd, p->tmp_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	    is_copy(&st, twin->seen))
 		return 0;
 	unlinkat(p->dir_fd, p->tmp_name, 0);
 	errno = ESTALE;

@@ -35,7 +35,7 @@ static int remove_one(int dir, const char *name)
 
 	if (!kp_is_temp_name(name))
 		return 0;
-	if (kp_step_lstat(dir, name, &st) < 0)
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : -1;
 	if (S_ISDIR(st.st_mode))
 		return 0;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Directories that runs lock with flock, so that they write into them one after the other. */
+/*
+ * Directories that runs lock with flock, so that they write into them one after the other.
+ * Everybody who can open a directory can lock it: a run waits, and says for what.
+ */
 #ifndef PACKER_FILES_LOCK_H
 #define PACKER_FILES_LOCK_H
 
@@ -8,13 +11,8 @@
 
 /*
  * Lock the directory or file PATH, which is open at FD, until lock_close or the end of the
- * process; wait for other runs and, if that takes long, report it.  On a file system without
- * locks it is not LOCKED, which may be NULL.
- * Everybody who can open a directory can lock it and never give it back.  So root waits for
- * runs of root's on this machine as long as they take, but not for other processes where
- * only root can write.
- * IO_ERROR: elsewhere, or for a process that cannot be seen, the lock was not given back in
- * time.
+ * process; wait for whoever has it locked, after a note.  On a file system without locks it is
+ * not LOCKED, which may be NULL.
  */
 kpack_error_t lock_wait(int fd, const char *path, bool *locked, struct kpackx_error *why);
 

@@ -76,7 +76,7 @@ static void add_archive_dir(struct plain_files *out, const struct tree_item *e)
 static void visit_entry(struct walk *w, struct tree_list *list, const struct tree_item *e)
 {
 	if (e->kind == TREE_FAULT) {
-		report_error(e->path, "%s", below_strerror(e->error));
+		report_error(e->path, "%s", strerror(e->error));
 		w->out->n_faults++;
 	} else if (e->kind == TREE_DIR) {
 		if (is_special(e, w->mounted))

@@ -61,7 +61,7 @@ int place_outfile(const struct place *p, const struct kp_outfile *out)
 
 int place_lstat(const struct place *p, struct stat *st)
 {
-	return kp_step_lstat(p->dir_fd, p->name, st);
+	return fstatat(p->dir_fd, p->name, st, AT_SYMLINK_NOFOLLOW);
 }
 
 kpack_error_t place(const char *path, int (*make)(const struct place *p, void *arg),

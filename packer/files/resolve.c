@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Below a root the kernel resolves a path at once, and refuses every link.  An operand is
+ * walked by single components, because root follows a link only where no other user could have
+ * put another one.
+ */
 #include "resolve.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <linux/magic.h>
@@ -15,6 +21,9 @@
 #include "below.h"
 #include "core/base/path_step.h"
 #include "packer/cli/xalloc.h"
+
+/* Directories are passed through without the right to list them. */
+#define PASS_THROUGH (O_PATH | O_DIRECTORY | O_CLOEXEC)
 
 /* As the kernel: so many links in one path are a circle. */
 #define MAX_LINKS 40
@@ -133,72 +142,39 @@ static bool next_component(const char **rest, char name[NAME_MAX + 1])
 	return length > 0;
 }
 
-/*
- * Open the directory REST below FD with FLAGS, by single components: the kernel has no
- * openat2.
- */
-static int step_down(int fd, const char *rest, int flags)
+int resolve_open(int fd, const char *rest, int flags, mode_t mode)
 {
-	int dir = openat(fd, ".", KP_STEP_PASS);
-	char name[NAME_MAX + 1];
+	struct open_how how = {.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
+	int dir = -1, opened;
+	char part[PATH_MAX];
 
-	while (dir >= 0 && next_component(&rest, name)) {
-		int next = kp_step_openat(dir, name, KP_STEP_PASS | O_NOFOLLOW, 0);
-		struct stat st;
+	/* the kernel takes no longer path at once: go down by parts of it */
+	while (strlen(rest) >= PATH_MAX) {
+		const char *slash = memrchr(rest, '/', PATH_MAX - 1);
 
-		/* Linux says ENOTDIR of a link that O_PATH | O_DIRECTORY meets */
-		if (next < 0 && errno == ENOTDIR)
-			errno = kp_step_lstat(dir, name, &st) == 0 && S_ISLNK(st.st_mode)
-					? ELOOP
-					: ENOTDIR;
+		if (!slash) {
+			errno = ENAMETOOLONG;
+			opened = -1;
+		} else {
+			memcpy(part, rest, (size_t)(slash - rest));
+			part[slash - rest] = '\0';
+			rest = slash + 1;
+			opened = resolve_open(dir < 0 ? fd : dir, part, PASS_THROUGH, 0);
+		}
 		kp_close_keeping_errno(dir);
-		dir = next;
+		if (opened < 0)
+			return -1;
+		dir = opened;
 	}
-	if (dir >= 0 && errno) {
-		kp_close_keeping_errno(dir);
-		return -1;
-	}
-	if (dir >= 0 && flags != KP_STEP_PASS) {
-		int passed = dir;
-
-		dir = openat(passed, ".", flags);
-		kp_close_keeping_errno(passed);
-	}
-	return dir;
-}
-
-int resolve_open(int fd, const char *rest, int flags, mode_t mode, bool *step)
-{
-	const struct open_how how = {
-		/* openat2 refuses what O_PATH ignores */
-		.flags = (unsigned)flags & ~(flags & O_PATH ? O_NOCTTY | O_NONBLOCK : 0),
-		.mode = flags & (O_CREAT | __O_TMPFILE) ? mode : 0,
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS |
-			   (kp_step_is_guarded() ? RESOLVE_NO_XDEV : 0),
-	};
-	int opened;
-
+	/* openat2 refuses what O_PATH ignores */
+	how.flags = (unsigned)flags & ~(flags & O_PATH ? O_NOCTTY | O_NONBLOCK : 0);
+	how.mode = flags & (O_CREAT | __O_TMPFILE) ? mode : 0;
 	do
-		opened = (int)syscall(SYS_openat2, fd, rest, &how, sizeof(how));
+		opened = (int)syscall(SYS_openat2, dir < 0 ? fd : dir, *rest ? rest : ".",
+				      &how, sizeof(how));
 	while (opened < 0 && errno == EINTR);
-	*step = opened < 0 && (errno == ENOSYS || errno == EPERM ||
-			       errno == ENAMETOOLONG || errno == EXDEV);
+	kp_close_keeping_errno(dir);
 	return opened;
-}
-
-/*
- * Open the directory REST, which has no "..", below the root FD with FLAGS; no link is
- * followed.
- */
-static int open_inside(int fd, const char *rest, int flags)
-{
-	bool step;
-	int dir;
-
-	if (!*rest)
-		return openat(fd, ".", flags);
-	dir = resolve_open(fd, rest, flags, 0, &step);
-	return step ? step_down(fd, rest, flags) : dir;
 }
 
 /*
@@ -217,19 +193,6 @@ static bool may_follow(int dir, const struct stat *link)
 	       ((st.st_mode & S_ISVTX) && link->st_uid == 0);
 }
 
-/* The text of the link open at FD, which was opened with O_PATH; NULL and errno. */
-static char *link_text(int fd)
-{
-	char text[PATH_MAX];
-	ssize_t size = readlinkat(fd, "", text, sizeof(text));
-
-	if (size < 0 || size == sizeof(text)) {
-		errno = size < 0 ? errno : ENAMETOOLONG;
-		return NULL;
-	}
-	return xstrndup(text, (size_t)size);
-}
-
 /* The state of resolving an operand. */
 struct walk {
 	int dir;       /* the directory reached so far */
@@ -241,21 +204,22 @@ struct walk {
 /* Go on with the text of the link open at FD, then with what is left. */
 static int follow_link(struct walk *w, int fd, const struct stat *st)
 {
-	char *text, *pending;
+	char text[PATH_MAX], *pending;
+	ssize_t size;
 
 	if (!may_follow(w->dir, st) || ++w->links > MAX_LINKS) {
 		errno = ELOOP;
 		return -1;
 	}
-	text = link_text(fd);
-	if (!text)
+	size = readlinkat(fd, "", text, sizeof(text) - 1);
+	if (size < 0)
 		return -1;
+	text[size] = '\0';
 	if (*text == '/') {
 		close(w->dir);
-		w->dir = open("/", KP_STEP_PASS);
+		w->dir = open("/", PASS_THROUGH);
 	}
 	pending = xasprintf("%s/%s", text, w->rest);
-	free(text);
 	free(w->pending);
 	w->rest = w->pending = pending;
 	return w->dir < 0 ? -1 : 0;
@@ -274,7 +238,7 @@ static bool is_on_proc(int fd)
  */
 static int take_component(struct walk *w, const char *name, bool last, bool *magic)
 {
-	int next = kp_step_openat(w->dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+	int next = openat(w->dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	int status = -1;
 	struct stat st;
 
@@ -290,7 +254,7 @@ static int take_component(struct walk *w, const char *name, bool last, bool *mag
 		close(next);
 		if (last)
 			return 1;
-		next = kp_step_openat(w->dir, name, KP_STEP_PASS, 0);
+		next = openat(w->dir, name, PASS_THROUGH);
 		if (next < 0)
 			return -1;
 	}
@@ -317,14 +281,13 @@ static bool is_other_file(int dir, const char *name)
 {
 	struct stat st;
 
-	return kp_step_lstat(dir, name, &st) == 0 && !S_ISDIR(st.st_mode) &&
-	       !S_ISLNK(st.st_mode);
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       !S_ISDIR(st.st_mode) && !S_ISLNK(st.st_mode);
 }
 
 int resolve_operand(int start, const char *path, bool follow, struct spot *at)
 {
-	struct walk w = {
-		.dir = kp_step_openat(start, *path == '/' ? "/" : ".", KP_STEP_PASS, 0)};
+	struct walk w = {.dir = openat(start, *path == '/' ? "/" : ".", PASS_THROUGH)};
 	char name[NAME_MAX + 1];
 	int status = 0;
 
@@ -351,21 +314,6 @@ int resolve_operand(int start, const char *path, bool follow, struct spot *at)
 	return at->dir < 0 ? -1 : 0;
 }
 
-/* Whether REST has neither "." nor ".." nor empty components. */
-static bool is_normal(const char *rest)
-{
-	size_t length = strcspn(rest, "/");
-
-	while (length &&
-	       !(rest[0] == '.' && (length == 1 || (length == 2 && rest[1] == '.')))) {
-		rest += length;
-		if (!*rest)
-			return true;
-		length = strcspn(++rest, "/");
-	}
-	return false;
-}
-
 /*
  * Take the components "." and ".." out of REST, which has no links.  NULL: it leads above
  * where it begins.
@@ -375,8 +323,6 @@ static char *normalise_path(const char *rest)
 	char *out, name[NAME_MAX + 1];
 	size_t n = 0;
 
-	if (is_normal(rest))
-		return xstrdup(rest);
 	out = xmalloc(strlen(rest) + 2);
 	while (next_component(&rest, name)) {
 		if (strcmp(name, "..") == 0) {
@@ -409,7 +355,7 @@ int resolve_inside(int root, const char *rest, int flags, struct spot *at)
 	const char *slash = strrchr(rest, '/');
 	char *dir = xstrndup(rest, slash ? (size_t)(slash - rest) : 0);
 
-	*at = (struct spot){.dir = open_inside(root, dir, flags)};
+	*at = (struct spot){.dir = resolve_open(root, dir, flags, 0)};
 	free(dir);
 	if (at->dir < 0)
 		return -1;
@@ -434,7 +380,7 @@ int resolve_spot(const char *path, enum spot_kind which, struct spot *at)
 		errno = ENOENT;
 		status = -1;
 	} else if (inside) {
-		status = resolve_inside(root, inside, KP_STEP_PASS, at);
+		status = resolve_inside(root, inside, PASS_THROUGH, at);
 	} else {
 		status = resolve_operand(AT_FDCWD, path, which == SPOT_FOLLOWED, at);
 	}
@@ -446,13 +392,13 @@ int resolve_spot(const char *path, enum spot_kind which, struct spot *at)
 
 bool below_is_firm(const char *path)
 {
-	int dir = open("/", KP_STEP_PASS);
+	int dir = open("/", PASS_THROUGH);
 	char name[NAME_MAX + 1];
 	struct stat st = {.st_mode = S_IFDIR};
 	bool firm = dir >= 0 && *path == '/';
 
 	while (firm && next_component(&path, name)) {
-		int next = kp_step_openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+		int next = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 
 		firm = next >= 0 && fstat(next, &st) == 0 && may_follow(dir, &st);
 		close(dir);
@@ -477,7 +423,7 @@ static int make_component(struct walk *w, const char *name, mode_t mode)
 		struct stat st;
 
 		/* for one that exists, EROFS or EACCES can come first */
-		if (kp_step_lstat(w->dir, name, &st) < 0) {
+		if (fstatat(w->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
 			errno = error;
 			return -1;
 		}
@@ -490,9 +436,9 @@ kpack_error_t below_mkdirs(const char *path, mode_t mode, struct kpackx_error *w
 	const char *rest = path;
 	int root = resolve_root(path, &rest);
 	char *inside = root < 0 ? NULL : normalise_path(rest);
-	struct walk w = {.dir = kp_step_openat(inside ? root : AT_FDCWD,
-					       !inside && *path == '/' ? "/" : ".",
-					       KP_STEP_PASS, 0)};
+	struct walk w = {.dir = openat(inside ? root : AT_FDCWD,
+				       !inside && *path == '/' ? "/" : ".",
+				       PASS_THROUGH)};
 	kpack_error_t err = KPACK_SUCCESS;
 	char name[NAME_MAX + 1];
 	int status = w.dir < 0 ? -1 : 0;

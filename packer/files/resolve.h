@@ -45,10 +45,10 @@ char *resolve_rest(const char *path, bool proper, int *root);
 /* Find REST, which has no "..", below the root ROOT.  Its directory is opened with FLAGS. */
 int resolve_inside(int root, const char *rest, int flags, struct spot *at);
 /*
- * Open REST below the root FD; no link is followed, but a link itself can be opened with
- * O_PATH and O_NOFOLLOW.  STEP: the kernel cannot do it at once.
+ * Open REST ("": the root itself) below the root FD; no link is followed, but a link itself can
+ * be opened with O_PATH and O_NOFOLLOW.
  */
-int resolve_open(int fd, const char *rest, int flags, mode_t mode, bool *step);
+int resolve_open(int fd, const char *rest, int flags, mode_t mode);
 /*
  * Resolve PATH, which begins in the directory START, by the rules for operands.  FOLLOW:
  * its last component too.  The last component need not exist.

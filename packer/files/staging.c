@@ -110,7 +110,7 @@ static bool is_there_at(int dir, const char *name)
 {
 	struct stat st;
 
-	return kp_step_lstat(dir, name, &st) == 0;
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 static void recover_one(int from, int to, const struct journal_name *n)
@@ -173,18 +173,13 @@ kpack_error_t staging_check(const struct staging *s, const char *name, bool repl
 			    struct kpackx_error *why)
 {
 	struct stat st;
-	int fd;
+	int fd, status;
 
 	KP_TRY(open_parent(s, &fd, why));
-	if (kp_step_lstat(fd, name, &st) < 0) {
-		kpack_error_t err = errno == EREMOTE
-					    ? below_fail(why, "%s/%s", s->dir, name)
-					    : KPACK_SUCCESS;
-
-		close(fd);
-		return err;
-	}
+	status = fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW);
 	close(fd);
+	if (status < 0)
+		return KPACK_SUCCESS;
 	if (!replace)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "%s/%s: already exists: --force replaces it", s->dir,
@@ -200,7 +195,7 @@ static int give_name(int from, int to, const char *name, bool replace, bool *swa
 {
 	struct stat st;
 
-	*swapped = replace && kp_step_lstat(to, name, &st) == 0;
+	*swapped = replace && fstatat(to, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 	return exchange_trees(from, to, name, *swapped);
 }
 

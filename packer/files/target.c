@@ -12,8 +12,8 @@
 /* Open T's file, unless it is missing. */
 static int open_target(struct below_target *t)
 {
-	t->fd = kp_step_openat(t->dir, t->name,
-			       O_PATH | O_CLOEXEC | (t->is_open ? 0 : O_NOFOLLOW), 0);
+	t->fd = openat(t->dir, t->name,
+		       O_PATH | O_CLOEXEC | (t->is_open ? 0 : O_NOFOLLOW));
 	if (t->fd < 0)
 		return errno == ENOENT ? 0 : -1;
 	if (fstat(t->fd, &t->st) < 0)
@@ -95,7 +95,7 @@ int below_target_access(const struct below_target *t, int mode)
 
 int below_target_named(const struct below_target *t, struct stat *st)
 {
-	return kp_step_lstat(t->dir, t->name, st);
+	return fstatat(t->dir, t->name, st, AT_SYMLINK_NOFOLLOW);
 }
 
 int below_target_unlink(const struct below_target *t)

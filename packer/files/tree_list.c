@@ -92,7 +92,7 @@ static int read_level(int fd, struct level *level)
 
 		if (is_skipped(e->d_name))
 			continue;
-		if (kp_step_lstat(dirfd(dir), e->d_name, &item.st) < 0) {
+		if (fstatat(dirfd(dir), e->d_name, &item.st, AT_SYMLINK_NOFOLLOW) < 0) {
 			if (errno == ENOENT) /* removed meanwhile */
 				continue;
 			item.error = errno;

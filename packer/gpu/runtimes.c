@@ -195,7 +195,7 @@ bool runtimes_add_tree(struct hip_runtimes *list, const char *tree)
 
 	while (tree_list_next(walk, &item)) {
 		if (item.kind == TREE_FAULT) {
-			report_error(item.path, "%s", below_strerror(item.error));
+			report_error(item.path, "%s", strerror(item.error));
 			whole = false;
 		} else if (item.kind == TREE_OTHER && S_ISREG(item.st.st_mode) &&
 			   runtime_is_name(item.name)) {

@@ -494,7 +494,7 @@ static void visit_item(struct check *c, const struct tree_item *item)
 			   "leads to no file and no directory");
 	else if (item->kind == TREE_FAULT)
 		mark_fault(&c->faults, item->path, MARK_NO_WRAPPER, NULL, "%s",
-			   below_strerror(item->error));
+			   strerror(item->error));
 }
 
 static void check_root(struct check *c, const char *root)

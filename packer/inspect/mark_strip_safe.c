@@ -129,7 +129,7 @@ static void check_item(struct strip_safe *s, const struct tree_item *item)
 	if (file) {
 		check_file(s, item->path);
 	} else if (item->kind == TREE_FAULT) {
-		report_error(item->path, "%s", below_strerror(item->error));
+		report_error(item->path, "%s", strerror(item->error));
 		s->n_faults++;
 	}
 }

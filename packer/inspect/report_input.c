@@ -237,7 +237,7 @@ static uint64_t walk_tree(struct report_input *in, const char *root)
 		const struct stat *st = &item.st;
 
 		if (item.kind == TREE_FAULT) {
-			report_input_fault(in, name, below_strerror(item.error));
+			report_input_fault(in, name, strerror(item.error));
 		} else if (item.kind != TREE_OTHER || !S_ISREG(st->st_mode)) {
 			continue;
 		} else if (kp_is_archive_name(item.name)) {

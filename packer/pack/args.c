@@ -294,7 +294,7 @@ static char *default_group(const char *input)
 	char *group;
 
 	if (!path || below_stat(input, &st) < 0) {
-		report_error(input, "cannot look at it: %s", below_strerror(errno));
+		report_error(input, "cannot look at it: %s", strerror(errno));
 		free(path);
 		return NULL;
 	}

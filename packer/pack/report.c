@@ -157,7 +157,7 @@ static struct totals sum_totals(const struct pack_args *args, const struct pack_
 			t.archives += (uint64_t)st.st_size;
 		else
 			report_error(path, "note: its size is missing in the sums: %s",
-				     below_strerror(errno));
+				     strerror(errno));
 		free(path);
 	}
 	for (size_t i = 0; r->set && i < archive_set_stats(r->set)->count; i++) {

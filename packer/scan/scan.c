@@ -61,7 +61,7 @@ static struct scan_entry *add_entry(struct scan *scan, const char *path, size_t 
 static void visit_item(struct walk *w, const struct tree_item *item)
 {
 	if (item->kind == TREE_FAULT) {
-		report_error(item->path, "%s", below_strerror(item->error));
+		report_error(item->path, "%s", strerror(item->error));
 		w->failed = true;
 	} else if (item->kind != TREE_DIR_END && item->level > 0) {
 		size_t skip = (size_t)(item->rest - item->path);

@@ -30,7 +30,7 @@ static enum found find_file(const char *path, struct stat *st)
 		return FOUND;
 	if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)
 		return FOUND_NOTHING;
-	report_error(path, "cannot look at it: %s", below_strerror(errno));
+	report_error(path, "cannot look at it: %s", strerror(errno));
 	return FOUND_ERROR;
 }
 
@@ -188,7 +188,7 @@ bool policy_tree_look(struct policy_tree *t)
 	list = tree_list_open(t->policy->tree);
 	while (tree_list_next(list, &item)) {
 		if (item.kind == TREE_FAULT) {
-			report_error(item.path, "%s", below_strerror(item.error));
+			report_error(item.path, "%s", strerror(item.error));
 			fine = false;
 		} else if (item.kind == TREE_DIR && item.level > 0 &&
 			   is_mount(t, &item.st)) {

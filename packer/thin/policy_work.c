@@ -90,7 +90,7 @@ static void put_change(struct work *w, const struct scan *scan, size_t entry,
 		note_code(t, &g, scan, entry);
 		if (exists && !f.planned && !w->dry && below_lstat(e->path, &st) < 0) {
 			report_error(e->path, "note: its size is missing in the sums: %s",
-				     below_strerror(errno));
+				     strerror(errno));
 		} else if (exists && !f.planned && !w->dry) {
 			g.ino = st.st_ino;
 			g.after = (uint64_t)st.st_size;

@@ -58,7 +58,7 @@ static void visit_item(struct prune *p, const struct tree_item *item,
 	struct kpackx_error why = {0};
 
 	if (item->kind == TREE_FAULT) {
-		report_error(item->path, "%s", below_strerror(item->error));
+		report_error(item->path, "%s", strerror(item->error));
 		p->n_faults++;
 	} else if (item->kind != TREE_OTHER || !S_ISREG(item->st.st_mode)) {
 		return;
@@ -213,7 +213,7 @@ static void add_archives(struct prune *p, const struct candidates *list)
 	if (changed) {
 		if (error && error != ENOENT)
 			report_error(changed, "cannot look at it: %s",
-				     below_strerror(error));
+				     strerror(error));
 		else
 			report_error(changed, "changed meanwhile: run kpack prune again");
 		p->n_faults++;

@@ -42,7 +42,7 @@ static uint64_t archive_size(const struct split *s, const struct split_tree *tre
 
 	if (below_stat(path, &st) < 0) {
 		report_error(path, "note: its size is missing in the sums: %s",
-			     below_strerror(errno));
+			     strerror(errno));
 		st.st_size = 0;
 	}
 	free(relative);

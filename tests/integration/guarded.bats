@@ -523,38 +523,6 @@ alices() { pgrep -f "^./kpackfs -o allow_other[^ ]* packed/.kpack $T/"; }
 # shellcheck disable=SC2046 # numbers
 alice_stops() { alice_mounts "$1" && kill -STOP $(alices); }
 
-@test "another user's file system that never answers holds up nothing" {
-	as_root
-	local odd=$'al ice\\1\n2#'
-	mkdir -p "tree/lib/$odd" tree/library archives
-	prefix tree library/a.dat
-	alice_stops "$T/tree/lib/$odd"
-	for place in tree "tree/lib/$odd" "tree/lib/$odd/lib"; do
-		for script in in-place overlay; do
-			run -1 "$contrib/mount/$script" "$place"
-			[[ $output == *'another user has mounted'* || $output == *'a user other than root'* ]]
-		done
-	done
-	refuses 'another user than root has mounted' "$contrib/mount/environment.sh" "$T/tree/lib/$odd"
-	refuses 'a mount of another user' "$contrib/mount/in-place" packed "$T/tree/lib/$odd"
-	refuses 'another user has mounted' "$contrib/packaging/make-tarball" --name ab --version 1 tree out
-	mkdir policies marked
-	printf '%s\n' "tree=$T/tree" arch=gfx942 do=thin >policies/x.conf
-	mkfat a.so
-	"$KPACK_BIN/kpack" mark convert --kernel-name a --search-path 'archives/lib/../lib/a_@GFXARCH@.kpack' a.so marked/a.so
-	ln -s "$T/tree/lib/$odd" marked/archives
-	for command in "pack -q tree out" "report -o page.html tree" "mark strip-safe --check tree" "runtime tree" "thin --arch gfx942 tree" \
-		"prune tree" "apply --policy-dir policies --state-dir state" \
-		"mark check marked" "mark restore -o restored marked/a.so" "prune marked"; do
-		# shellcheck disable=SC2086 # words
-		refuses 'another user has mounted a FUSE file system there' "$KPACK_BIN/kpack" $command
-	done
-	# a mount covers it without a look at its files
-	"$KPACKFS" packed/.kpack "$T/tree/lib"
-	[ -e tree/lib/lib/rocblas/library/a.dat ]
-	umount -l tree/lib
-}
-
 @test "another user's file system that never answers, on the way to archives" {
 	as_root
 	local refused='another user has mounted a FUSE file system there' source
@@ -649,100 +617,21 @@ fails_in() { # PID: a child ends with 1
 }
 waits() { said 'another process has locked it: waiting'; }
 
-@test "locks: root waits for root's runs, and not for ever for what another user holds" {
-	local pids=() case
-	local -A holder
-	as_root
-	mkdir in out
-	mkfat --size 600 in/a.so
-	# its directories have the device and number that the kernel's lists of locks have
-	mount -t tmpfs none out
-	# a run of root's; a process of another user's; a set-user-ID program that the user started
-	for case in 0:0 65534:65534 65534:0; do
-		mkdir -m 0775 "out/$case"
-		holds "$T/out/$case" ${case/:/ }
-		holder[$case]=$held
-		hurry pack -q in "out/$case" 2>"err-$case" 3>&- 4>&- 5>&- &
-		pids+=($!)
-	done
-	# a run that inherits the lock of its caller waits for the caller, not for itself
-	mkdir -m 0775 out/caller
-	run -1 flock out/caller env SWEEP=none LD_PRELOAD="$KPACK_BIN/tests/sweep/faults.so" "$KPACK_BIN/kpack" pack -q in out/caller
-	[[ $output == *"out/caller: process "*" (flock) has it locked: wait for it or end it" ]]
-	[ -z "$(ls out/caller)" ]
-	for case in 1 2; do
-		fails_in "${pids[case]}"
-	done
-	for case in 65534:65534 65534:0; do
-		grep -q "out/$case: process ${holder[$case]} (kpack) has it locked: wait for it or end it" "err-$case"
-		[ -z "$(ls "out/$case")" ]
-	done
-	kill -0 "${pids[0]}"
-	grep -q 'out/0:0: note: another process has locked it: waiting' err-0:0
-	release
-	wait "${pids[0]}"
-	[ -e out/0:0/a.so ]
-}
-
-@test "locks: another user's own run waits for everybody" {
-	as_root
-	mkdir in theirs
-	mkfat --size 600 in/a.so
-	their theirs
-	cp "$KPACK_BIN/kpack" kpack
-	cp "$KPACK_BIN/tests/sweep/faults.so" faults.so
-	chmod 0666 err
-	holds "$T/theirs" 0 0
-	SWEEP=none LD_PRELOAD=$T/faults.so as_nobody ./kpack pack -q in theirs 2>err 3>&- 4>&- 5>&- &
-	pid=$!
-	exec 8<err
-	waits
-	release
-	wait $pid
-	[ -e theirs/a.so ]
-}
-
-@test "locks: where only root can write, another user's lock holds up nothing" {
+@test "locks: a run waits for whoever has its directory locked, and says so" {
 	local case
 	as_root
-	mkdir in mine
+	mkdir in
 	mkfat --size 600 in/a.so
-	# its directories have the device and number that the kernel's list of locks has
-	mount -t tmpfs none mine
-	mount -t tmpfs none /run
-	: >/run/of-the-test
-	for case in 65534:65534 65534:0; do
-		mkdir "mine/$case"
-		holds "$T/mine/$case" ${case/:/ }
-		"$KPACK_BIN/kpack" pack -q in "mine/$case"
-		holds "$T/mine/$case/.kpack" ${case/:/ }
-		[ -z "$("$KPACK_BIN/kpack" prune "mine/$case" 2>&1 >/dev/null)" ]
+	for case in 0:0 65534:65534; do
+		mkdir "$case"
+		holds "$T/$case" ${case/:/ }
+		start pack -q in "$case"
+		waits
+		[ -z "$(ls "$case")" ]
+		kill $held
+		wait $pid
+		[ -e "$case/a.so" ]
 	done
-	[ "$(stat -c '%U %a' /run/kpack.lock)" = 'root 600' ]
-	# runs of root's still wait for each other
-	mkfifo taken back
-	$python -c '
-import fcntl, os
-f = open("/run/kpack.lock", "r+b")
-fcntl.lockf(f, fcntl.LOCK_EX)
-print("taken", flush=True)
-open("back").close()
-' >taken 3>&- 4>&- 5>&- 8>&- &
-	read -r _ <taken
-	start pack -q in "mine/$case"
-	waits
-	: >back
-	wait $pid
-	# in one directory only: its neighbours are free
-	mkdir mine/{w,x,y,z}
-	holds "$T/mine/x" 0 0
-	start pack -q in mine/x
-	waits
-	for case in w y z; do
-		[ -z "$("$KPACK_BIN/kpack" pack -q in mine/$case 2>&1)" ]
-	done
-	release
-	wait $pid
 }
 
 @test "locks: another user cannot keep policies from being applied" {
