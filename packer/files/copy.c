@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Copies of single files with their attributes.  The order protects what is copied: the owner
+ * comes first, because changing it removes set-ID bits and capabilities; then permissions,
+ * attributes, times; the name last (see SECURITY.md).  What is copied must still be what was
+ * seen, and what was made must still be ours, because others may own the directories.
+ */
 #include "copy.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -7,21 +14,92 @@
 #include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+
 #include "attributes.h"
 #include "below.h"
+#include "core/base/alloc.h"
 #include "core/base/file.h"
 #include "core/base/path_step.h"
+#include "core/base/span.h"
 #include "packer/cli/xalloc.h"
 #include "replace.h"
 #include "resolve.h"
 
+#define ACL "system.posix_acl_access"
 #define ACL_DEFAULT "system.posix_acl_default"
 
 /* Most bytes of a list of names, and of one value, that Linux allows. */
 #define XATTR_MAX 65536
+
+/* --- attributes ------------------------------------------------------------------------ */
+
+/*
+ * Whether an attribute may be lost.  If a label cannot be set, it comes from the policy;
+ * capabilities, like set-ID bits, must not go to another owner's file.
+ */
+static bool may_lose_xattr(const char *name, bool owned, int error)
+{
+	return error == ENOTSUP ||
+	       (error == EPERM && !owned && strcmp(name, "security.capability") == 0) ||
+	       (error == EPERM && strncmp(name, "trusted.", 8) == 0) ||
+	       ((error == EPERM || error == EACCES) &&
+		strcmp(name, "security.selinux") == 0);
+}
+
+/* Copy the extended attributes, without signatures of the content (IMA, EVM). */
+static kpack_error_t copy_xattrs(int from, int to, bool owned, struct kpackx_error *why)
+{
+	KP_AUTO_FREE char *names = xmalloc(XATTR_MAX);
+	KP_AUTO_FREE char *value = xmalloc(XATTR_MAX);
+	ssize_t n = flistxattr(from, names, XATTR_MAX);
+
+	if (n < 0 && errno != ENOTSUP)
+		return kp_fail_errno(why, errno, "cannot list its attributes");
+	for (const char *name = names; name < names + n; name += strlen(name) + 1) {
+		ssize_t size;
+
+		if (strcmp(name, "security.ima") == 0 ||
+		    strcmp(name, "security.evm") == 0)
+			continue;
+		size = fgetxattr(from, name, value, XATTR_MAX);
+		if (size < 0 && errno == ENODATA)
+			continue; /* removed meanwhile */
+		if ((size < 0 || fsetxattr(to, name, value, (size_t)size, 0) < 0) &&
+		    !may_lose_xattr(name, owned, errno))
+			return kp_fail_errno(why, errno, "cannot keep its attribute %s",
+					     name);
+	}
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t attributes_copy(int from, int to, const struct stat *st,
+			      struct kpackx_error *why)
+{
+	struct timespec times[2] = {st->st_atim, st->st_mtim};
+	mode_t mode = st->st_mode & 07777;
+	bool owned = fchown(to, st->st_uid, st->st_gid) == 0;
+
+	if (!owned && errno != EPERM)
+		return kp_fail_errno(why, errno, "cannot keep its owner");
+	/* the group alone: a member of it may set it */
+	if (!owned && fchown(to, (uid_t)-1, st->st_gid) < 0 && errno != EPERM)
+		return kp_fail_errno(why, errno, "cannot keep its group");
+	if (!owned)
+		mode &= (mode_t) ~(S_ISUID | S_ISGID);
+	/* remove the ACL that the directory gives to new files */
+	if (fremovexattr(to, ACL) < 0 && errno != ENODATA && errno != ENOTSUP)
+		return kp_fail_errno(why, errno, "cannot remove an ACL");
+	if (fchmod(to, mode) < 0)
+		return kp_fail_errno(why, errno, "cannot keep its permissions");
+	KP_TRY(copy_xattrs(from, to, owned, why));
+	if (futimens(to, times) < 0)
+		return kp_fail_errno(why, errno, "cannot keep its times");
+	return KPACK_SUCCESS;
+}
 
 /* --- regular files ------------------------------------------------------------------- */
 
@@ -73,46 +151,33 @@ static void copy_signatures(int from, int to)
 	}
 }
 
-static kpack_error_t fill_copy(int fd, const struct stat *st, struct kp_outfile *out,
-			       struct kpackx_error *why)
-{
-	out->lazy = true;
-	KP_TRY(copy_bytes(fd, (uint64_t)st->st_size, out, why));
-	KP_TRY(attributes_copy(fd, out->fd, st, why));
-	copy_signatures(fd, out->fd);
-	return kp_outfile_publish(out, why);
-}
-
-/* Copy the file open at FD, with the stat ST, to the path TO. */
-static kpack_error_t copy_open_file(int fd, const struct stat *st, const char *to,
-				    struct kpackx_error *why)
-{
-	struct kp_outfile out;
-	/* no other user can read it before it has its permissions */
-	kpack_error_t err = below_outfile_open(&out, to, 0600, why);
-
-	if (!err)
-		err = fill_copy(fd, st, &out, why);
-	kp_outfile_close(&out);
-	return err;
-}
-
-/* WAS may be NULL: any file. */
+/* Copy the file FROM to TO.  WAS: the file that was seen there; NULL: any. */
 static kpack_error_t copy_regular(const char *from, const struct file_identity *was,
 				  const char *to, struct kpackx_error *why)
 {
+	KP_AUTO_CLOSE int fd = -1;
+	struct kp_outfile out = {.fd = -1, .dir_fd = -1};
 	kpack_error_t err;
 	struct stat st;
-	int fd = -1;
 
 	KP_TRY(was && was->guarded ? below_file_open_guarded(from, &fd, &st, why)
 				   : below_file_open_nofollow(from, &fd, &st, why));
 	if (was && !file_identity_is(was, &st))
-		err = kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: was changed meanwhile",
-			      from);
-	else
-		err = copy_open_file(fd, &st, to, why);
-	close(fd);
+		return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: was changed meanwhile",
+			       from);
+	/* no other user can read it before it has its permissions */
+	err = below_outfile_open(&out, to, 0600, why);
+	if (err)
+		return err;
+	out.lazy = true;
+	err = copy_bytes(fd, (uint64_t)st.st_size, &out, why);
+	if (!err)
+		err = attributes_copy(fd, out.fd, &st, why);
+	if (!err) {
+		copy_signatures(fd, out.fd);
+		err = kp_outfile_publish(&out, why);
+	}
+	kp_outfile_close(&out);
 	return err;
 }
 
@@ -139,57 +204,38 @@ static int read_target(int fd, char target[PATH_MAX])
 	return 0;
 }
 
-static int keep_owner(const struct node *n, int fd)
+/*
+ * Give the node open at FD what N has.  Its attributes are mostly labels; one that cannot be set
+ * comes from the policy.
+ */
+static int keep_attributes(const struct node *n, int fd)
 {
-	if (fchownat(fd, "", n->st.st_uid, n->st.st_gid, AT_EMPTY_PATH) == 0 ||
-	    errno != EPERM)
-		return 0;
-	return fchownat(fd, "", (uid_t)-1, n->st.st_gid, AT_EMPTY_PATH) == 0 ||
-			       errno == EPERM
-		       ? 0
-		       : -1;
-}
-
-/* These are mostly labels; a label that cannot be set comes from the policy. */
-static void keep_xattrs(const struct node *n, int fd)
-{
-	char *names = xmalloc(XATTR_MAX), *value = xmalloc(XATTR_MAX);
+	KP_AUTO_FREE char *names = xmalloc(XATTR_MAX);
+	KP_AUTO_FREE char *value = xmalloc(XATTR_MAX);
+	struct timespec times[2] = {n->st.st_atim, n->st.st_mtim};
 	char from[KP_FD_NAME_SIZE], to[KP_FD_NAME_SIZE];
-	ssize_t size = listxattr(kp_fd_name(n->fd, from), names, XATTR_MAX);
+	ssize_t size;
 
+	kp_fd_name(n->fd, from);
 	kp_fd_name(fd, to);
+	if (fchownat(fd, "", n->st.st_uid, n->st.st_gid, AT_EMPTY_PATH) < 0 &&
+	    (errno != EPERM ||
+	     (fchownat(fd, "", (uid_t)-1, n->st.st_gid, AT_EMPTY_PATH) < 0 &&
+	      errno != EPERM)))
+		return -1;
+	if (!S_ISLNK(n->st.st_mode) && chmod(to, n->st.st_mode & 07777) < 0)
+		return -1;
+	size = listxattr(from, names, XATTR_MAX);
 	for (char *name = names; name < names + size; name += strlen(name) + 1) {
 		ssize_t bytes = getxattr(from, name, value, XATTR_MAX);
 
 		if (bytes >= 0)
 			setxattr(to, name, value, (size_t)bytes, 0);
 	}
-	free(names);
-	free(value);
-}
-
-static int keep_times(const struct node *n, int fd)
-{
-	struct timespec times[2] = {n->st.st_atim, n->st.st_mtim};
-	char proc[KP_FD_NAME_SIZE];
-
 	if (utimensat(fd, "", times, AT_EMPTY_PATH) == 0)
 		return 0;
 	/* before Linux 5.8 */
-	return errno == EINVAL ? utimensat(AT_FDCWD, kp_fd_name(fd, proc), times, 0) : -1;
-}
-
-static int keep_attributes(const struct node *n, int fd)
-{
-	char proc[KP_FD_NAME_SIZE];
-
-	if (keep_owner(n, fd) < 0)
-		return -1;
-	if (!S_ISLNK(n->st.st_mode) &&
-	    chmod(kp_fd_name(fd, proc), n->st.st_mode & 07777) < 0)
-		return -1;
-	keep_xattrs(n, fd);
-	return keep_times(n, fd);
+	return errno == EINVAL ? utimensat(AT_FDCWD, to, times, 0) : -1;
 }
 
 /*
@@ -213,69 +259,45 @@ static bool is_made(const struct node *n, int fd)
 				    : st.st_rdev == n->st.st_rdev);
 }
 
-static int finish_node(const struct node *n, const struct place *p)
-{
-	int fd = openat(p->dir_fd, p->tmp_name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	int status, sys_errno;
-
-	if (fd < 0)
-		return -1;
-	status = is_made(n, fd) ? keep_attributes(n, fd) : -1;
-	sys_errno = errno;
-	close(fd);
-	errno = sys_errno;
-	return status;
-}
-
 static int make_node(const struct place *p, void *arg)
 {
 	const struct node *n = arg;
-	int sys_errno;
+	int fd, sys_errno;
 
 	if (S_ISLNK(n->st.st_mode)
 		    ? symlinkat(n->target, p->dir_fd, p->tmp_name)
 		    : mknodat(p->dir_fd, p->tmp_name, (n->st.st_mode & S_IFMT) | 0600,
 			      n->st.st_rdev))
 		return -1;
-	if (finish_node(n, p) == 0)
+	fd = openat(p->dir_fd, p->tmp_name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0 && is_made(n, fd) && keep_attributes(n, fd) == 0) {
+		close(fd);
 		return 0;
+	}
 	sys_errno = errno;
+	kp_close_keeping_errno(fd);
 	unlinkat(p->dir_fd, p->tmp_name, 0);
 	errno = sys_errno;
 	return -1;
 }
 
-static kpack_error_t open_node(const char *from, struct node *n, struct kpackx_error *why)
-{
-	n->fd = below_open(from, O_PATH, 0);
-	if (n->fd < 0)
-		return below_fail(why, "cannot open");
-	if (fstat(n->fd, &n->st) < 0 ||
-	    (S_ISLNK(n->st.st_mode) && read_target(n->fd, n->target) < 0)) {
-		kpack_error_t err = kp_fail_errno(why, errno, "cannot stat");
-
-		close(n->fd);
-		return err;
-	}
-	return KPACK_SUCCESS;
-}
-
 static kpack_error_t copy_node(const char *from, const struct file_identity *was,
 			       const char *to, struct kpackx_error *why)
 {
-	struct node n;
-	kpack_error_t err;
+	KP_AUTO_CLOSE int fd = below_open(from, O_PATH, 0);
+	struct node n = {.fd = fd};
 
-	KP_TRY(open_node(from, &n, why));
+	if (fd < 0)
+		return below_fail(why, "cannot open");
+	if (fstat(fd, &n.st) < 0 ||
+	    (S_ISLNK(n.st.st_mode) && read_target(fd, n.target) < 0))
+		return kp_fail_errno(why, errno, "cannot stat");
 	/* mknod would make an empty regular file */
 	if (!file_identity_is(was, &n.st) || S_ISREG(n.st.st_mode) ||
 	    S_ISDIR(n.st.st_mode))
-		err = kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: was changed meanwhile",
-			      from);
-	else
-		err = place(to, make_node, &n, false, why);
-	close(n.fd);
-	return err;
+		return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: was changed meanwhile",
+			       from);
+	return place(to, make_node, &n, false, why);
 }
 
 /* --- files that were seen ------------------------------------------------------------ */
@@ -318,56 +340,38 @@ static int make_twin(const struct place *p, void *arg)
 	return -1;
 }
 
-/* Whether such a link is impossible, so that a copy must do. */
-static bool lacks_links(int error)
-{
-	return error == EPERM || error == EMLINK || error == EXDEV || error == EOPNOTSUPP;
-}
-
-/*
- * Make TO another hard link to FIRST, a copy of SEEN's file.  The errno of WHY is ESTALE
- * if it no longer is.
- */
-static kpack_error_t place_twin(const char *first, const struct file_identity *seen,
-				const char *to, struct kpackx_error *why)
-{
-	struct twin twin = {.seen = seen};
-	kpack_error_t err;
-
-	if (below_dir_open(&twin.first, first) < 0)
-		return below_fail(why, "cannot open its directory");
-	err = place(to, make_twin, &twin, false, why);
-	below_dir_close(&twin.first);
-	return err;
-}
-
-/* Copy FIRST itself, if it still is the file that was made of SEEN's. */
-static kpack_error_t copy_first(const char *first, const struct file_identity *seen,
-				const char *to, struct kpackx_error *why)
-{
-	struct file_identity was;
-	struct stat st;
-
-	if (below_lstat(first, &st) < 0 || !is_copy(&st, seen))
-		return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: was changed meanwhile",
-			       first);
-	was = file_identity_of(&st);
-	return copy_seen(first, &was, to, why);
-}
-
 kpack_error_t copy_link(const char *first, const char *from,
 			const struct file_identity *seen, const char *to,
 			struct kpackx_error *why)
 {
+	struct twin twin = {.seen = seen};
 	struct kpackx_error fault = {0};
-	kpack_error_t err = place_twin(first, seen, to, &fault);
+	struct file_identity was;
+	kpack_error_t err;
+	struct stat st;
 
-	if (err && (lacks_links(fault.sys_errno) || fault.sys_errno == ESTALE))
-		return from ? copy_seen(from, seen, to, why)
-			    : copy_first(first, seen, to, why);
-	if (err && why)
-		*why = fault;
-	return err;
+	if (below_dir_open(&twin.first, first) < 0)
+		return below_fail(why, "cannot open its directory");
+	err = place(to, make_twin, &twin, false, &fault);
+	below_dir_close(&twin.first);
+	switch (err ? fault.sys_errno : 0) {
+	case EPERM: /* links are impossible: a copy must do */
+	case EMLINK:
+	case EXDEV:
+	case EOPNOTSUPP:
+	case ESTALE:
+		if (from)
+			return copy_seen(from, seen, to, why);
+		if (below_lstat(first, &st) < 0 || !is_copy(&st, seen))
+			return kp_fail(why, KPACK_ERROR_IO_ERROR,
+				       "%s: was changed meanwhile", first);
+		was = file_identity_of(&st);
+		return copy_seen(first, &was, to, why);
+	default:
+		if (err && why)
+			*why = fault;
+		return err;
+	}
 }
 
 /* --- directories --------------------------------------------------------------------- */
@@ -383,40 +387,29 @@ static kpack_error_t fail_exchanged(struct kpackx_error *why)
 		       "another directory was put in its place meanwhile");
 }
 
-/* Returns whether the directory is empty; -1 and errno if it cannot be read. */
-static int is_empty(int dir)
-{
-	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *e;
-	int empty = 1, sys_errno;
-
-	if (!d) {
-		kp_close_keeping_errno(fd);
-		return -1;
-	}
-	while (empty && (errno = 0, e = readdir(d)))
-		empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
-	sys_errno = empty ? errno : 0;
-	closedir(d);
-	errno = sys_errno;
-	return sys_errno ? -1 : empty;
-}
-
 /* Look at the directory that was just made: what has its name now, if it is empty. */
 static kpack_error_t look_at_made(const char *to, struct file_identity *made,
 				  struct kpackx_error *why)
 {
-	int fd = open_directory(to);
+	int fd = open_directory(to), empty = 1;
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
 	struct stat st;
-	int empty;
 
-	if (fd < 0)
+	if (!d) {
+		kp_close_keeping_errno(fd);
 		return below_fail(why, "cannot open the directory");
-	empty = fstat(fd, &st) < 0 ? -1 : is_empty(fd);
-	kp_close_keeping_errno(fd);
-	if (empty < 0)
-		return below_fail(why, "cannot read the directory that was just made");
+	}
+	while (empty && (errno = 0, e = readdir(d)))
+		empty = strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0;
+	if ((empty && errno) || fstat(fd, &st) < 0) {
+		kpack_error_t err =
+			below_fail(why, "cannot read the directory that was just made");
+
+		closedir(d);
+		return err;
+	}
+	closedir(d);
 	if (!empty)
 		return fail_exchanged(why);
 	*made = file_identity_of(&st);
@@ -446,40 +439,98 @@ kpack_error_t copy_directory(const char *to, struct file_identity *made,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t set_state(int fd, const struct directory_state *state,
-			       struct kpackx_error *why)
-{
-	struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, state->mtime};
-
-	if (fchmod(fd, state->mode) < 0 || futimens(fd, times) < 0)
-		return kp_fail_errno(why, errno, "cannot set its attributes");
-	return KPACK_SUCCESS;
-}
-
 kpack_error_t copy_directory_attributes(const char *from, const char *to,
 					const struct file_identity *made,
 					const struct directory_state *state,
 					struct kpackx_error *why)
 {
-	int a = open_directory(from), b = a < 0 ? -1 : open_directory(to);
-	kpack_error_t err = KPACK_SUCCESS;
+	KP_AUTO_CLOSE int a = open_directory(from);
+	KP_AUTO_CLOSE int b = a < 0 ? -1 : open_directory(to);
 	struct stat st, there;
 
 	if (a < 0 || b < 0 || fstat(a, &st) < 0 || fstat(b, &there) < 0)
-		err = below_fail(why, "cannot open the directory");
-	else if (there.st_dev != made->dev || there.st_ino != made->ino)
-		err = fail_exchanged(why);
+		return below_fail(why, "cannot open the directory");
+	if (there.st_dev != made->dev || there.st_ino != made->ino)
+		return fail_exchanged(why);
 	/* remove the default ACL that it inherited */
-	if (!err && fremovexattr(b, ACL_DEFAULT) < 0 && errno != ENODATA &&
-	    errno != ENOTSUP)
-		err = kp_fail_errno(why, errno, "cannot remove an ACL");
-	if (!err)
-		err = attributes_copy(a, b, &st, why);
-	if (!err && state)
-		err = set_state(b, state, why);
-	if (a >= 0)
-		close(a);
-	if (b >= 0)
-		close(b);
+	if (fremovexattr(b, ACL_DEFAULT) < 0 && errno != ENODATA && errno != ENOTSUP)
+		return kp_fail_errno(why, errno, "cannot remove an ACL");
+	KP_TRY(attributes_copy(a, b, &st, why));
+	if (state) {
+		struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, state->mtime};
+
+		if (fchmod(b, state->mode) < 0 || futimens(b, times) < 0)
+			return kp_fail_errno(why, errno, "cannot set its attributes");
+	}
+	return KPACK_SUCCESS;
+}
+
+/* --- hashes of attributes ----------------------------------------------------------------- */
+
+static bool is_hashed(const char *name)
+{
+	return strncmp(name, "user.", 5) == 0 ||
+	       strncmp(name, "system.posix_acl_", 17) == 0 ||
+	       strcmp(name, "security.capability") == 0;
+}
+
+static kpack_error_t hash_xattr(const char *path, const char *name, uint8_t *buf,
+				struct kp_hasher *hash, struct kpackx_error *why)
+{
+	ssize_t n = lgetxattr(path, name, buf, XATTR_MAX);
+	uint8_t size[8];
+
+	if (n < 0 && errno == ENODATA)
+		return KPACK_SUCCESS; /* removed meanwhile */
+	if (n < 0)
+		return kp_fail_errno(why, errno, "cannot read its attribute %s", name);
+	kp_put_le64(size, (uint64_t)n);
+	kp_hasher_add(hash, name, strlen(name) + 1);
+	kp_hasher_add(hash, size, sizeof(size));
+	kp_hasher_add(hash, buf, (size_t)n);
+	return KPACK_SUCCESS;
+}
+
+/* Hash the attributes in order of names, because file systems list them in any order. */
+static kpack_error_t hash_listed(const char *path, const char *list, size_t size,
+				 struct kp_hasher *hash, struct kpackx_error *why)
+{
+	const char **names = xmalloc(size * sizeof(*names));
+	uint8_t *buf = xmalloc(XATTR_MAX);
+	kpack_error_t err = KPACK_SUCCESS;
+	size_t n = 0;
+
+	for (const char *name = list; name < list + size; name += strlen(name) + 1)
+		if (is_hashed(name))
+			names[n++] = name;
+	if (n)
+		qsort(names, n, sizeof(*names), kp_order_texts);
+	for (size_t i = 0; i < n && !err; i++)
+		err = hash_xattr(path, names[i], buf, hash, why);
+	free(names);
+	free(buf);
+	return err;
+}
+
+kpack_error_t attributes_hash(const char *path, struct kp_hasher *hash,
+			      struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+	struct below_dir dir;
+	char *list, *proc;
+	ssize_t size;
+
+	if (below_dir_open(&dir, path) < 0)
+		return below_fail(why, "cannot open its directory");
+	proc = xasprintf("/proc/self/fd/%d/%s", dir.fd, dir.name);
+	list = xmalloc(XATTR_MAX);
+	size = llistxattr(proc, list, XATTR_MAX);
+	if (size > 0)
+		err = hash_listed(proc, list, (size_t)size, hash, why);
+	else if (size < 0 && errno != ENOTSUP)
+		err = kp_fail_errno(why, errno, "cannot list its attributes");
+	below_dir_close(&dir);
+	free(list);
+	free(proc);
 	return err;
 }

@@ -1,70 +1,68 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The files of an install tree, as its loaders see them: walked on the disk, where links are
+ * followed and archives left out, or added one by one as entries of archives.  A file's bytes
+ * are read whole, because all that are asked for are small: databases and their indexes.
+ */
 #include "file_tree.h"
-#include "below.h"
+
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+#include <zlib.h>
+
+#include "below.h"
+#include "core/archive/naming.h"
+#include "core/base/bounds.h"
+#include "core/base/order.h"
+#include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
+#include "plain_files.h"
+#include "read_file.h"
+#include "tree_list.h"
+
+/* Limit of a database's unpacked bytes: the largest known ones have some 150 MiB. */
+#define DATABASE_MAX (UINT64_C(1) << 30)
+
+/* The first buffer for unpacked bytes, whose number is not known. */
+#define FIRST_ROOM 65536
 
 void file_tree_add(struct file_tree *t, const struct file_tree_item *item)
 {
 	struct file_tree_item *to;
 
 	xgrow(&t->items, t->count, &t->cap, sizeof(*t->items));
-	to = &t->items[t->count++];
+	to = &t->items[t->count];
 	*to = *item;
 	to->path = xstrdup(item->path);
 	to->disk = item->disk ? xstrdup(item->disk) : NULL;
-}
-
-static int by_path(const void *a, const void *b)
-{
-	const struct file_tree_item *x = a, *y = b;
-
-	return strcmp(x->path, y->path);
-}
-
-static void free_item(struct file_tree_item *item)
-{
-	free(item->path);
-	free(item->disk);
-}
-
-/* qsort is not stable: remember the order of adding while sorting. */
-struct ranked {
-	struct file_tree_item item;
-	size_t rank;
-};
-
-static int by_path_and_rank(const void *a, const void *b)
-{
-	const struct ranked *x = a, *y = b;
-	int c = by_path(&x->item, &y->item);
-
-	return c ? c : KP_ORDER(x->rank, y->rank);
+	to->rank = t->count++;
 }
 
 void file_tree_sort(struct file_tree *t)
 {
-	struct ranked *ranked = xmalloc(t->count * sizeof(*ranked));
 	size_t n = 0;
 
-	for (size_t i = 0; i < t->count; i++)
-		ranked[i] = (struct ranked){t->items[i], i};
-	qsort(ranked, t->count, sizeof(*ranked), by_path_and_rank);
+	kp_sort(t->items, t->count, KP_BY_TEXT(struct file_tree_item, path),
+		KP_BY_NUMBER(struct file_tree_item, rank));
 	for (size_t i = 0; i < t->count; i++) {
-		if (n && strcmp(t->items[n - 1].path, ranked[i].item.path) == 0)
-			free_item(&ranked[i].item);
-		else
-			t->items[n++] = ranked[i].item;
+		if (n && strcmp(t->items[n - 1].path, t->items[i].path) == 0) {
+			free(t->items[i].path);
+			free(t->items[i].disk);
+		} else {
+			t->items[n++] = t->items[i];
+		}
 	}
 	t->count = n;
-	free(ranked);
 }
 
 void file_tree_fini(struct file_tree *t)
 {
-	for (size_t i = 0; i < t->count; i++)
-		free_item(&t->items[i]);
+	for (size_t i = 0; i < t->count; i++) {
+		free(t->items[i].path);
+		free(t->items[i].disk);
+	}
 	free(t->items);
 	*t = (struct file_tree){0};
 }
@@ -88,64 +86,51 @@ bool file_tree_find(const struct file_tree *t, struct kp_span path, size_t *file
 {
 	size_t at = file_tree_from(t, path);
 
-	if (at == t->count || !kp_span_eq(kp_span_str(t->items[at].path), path))
+	if (at == t->count || !kp_span_is(path, t->items[at].path))
 		return false;
 	*file = at;
 	return true;
 }
 
-static bool is_below(const char *path, struct kp_span dir)
-{
-	return dir.size == 0 || (strncmp(path, (const char *)dir.data, dir.size) == 0 &&
-				 path[dir.size] == '/');
-}
-
 /* "dir-x" and "dir.x" come after "dir" and before "dir/x", so search for "dir/". */
 bool file_tree_has_dir(const struct file_tree *t, struct kp_span path, size_t *first)
 {
-	uint8_t *prefix = xmalloc(path.size + 1);
-	size_t at;
+	char *prefix = xasprintf("%.*s%s", (int)path.size, (const char *)path.data,
+				 path.size ? "/" : "");
+	size_t at = file_tree_from(t, kp_span_str(prefix));
+	bool found =
+		at < t->count && strncmp(t->items[at].path, prefix, strlen(prefix)) == 0;
 
-	memcpy(prefix, path.data, path.size);
-	prefix[path.size] = '/';
-	at = file_tree_from(t, (struct kp_span){prefix, path.size ? path.size + 1 : 0});
 	free(prefix);
-	if (at == t->count || !is_below(t->items[at].path, path))
-		return false;
-	if (first)
+	if (found && first)
 		*first = at;
-	return true;
+	return found;
 }
 
-static kpack_error_t open_entry(const struct file_tree_item *item, struct file_bytes *out,
-				struct kpackx_error *why)
-{
-	kpack_error_t err;
-
-	out->heap = malloc((size_t)item->size + 1);
-	if (!out->heap)
-		return kp_fail_memory(why, item->size, "a file");
-	err = kp_archive_read(item->archive, item->entry, out->heap, why);
-	if (err) {
-		file_bytes_close(out);
-		return err;
-	}
-	out->source = kp_source_memory(out->heap, (size_t)item->size);
-	return KPACK_SUCCESS;
-}
+/* --- bytes ----------------------------------------------------------------------------- */
 
 kpack_error_t file_tree_open(const struct file_tree *t, size_t file,
 			     struct file_bytes *out, struct kpackx_error *why)
 {
 	const struct file_tree_item *item = &t->items[file];
+	kpack_error_t err;
 	struct stat st;
 
 	*out = (struct file_bytes){.fd = -1};
-	if (!item->disk)
-		return open_entry(item, out, why);
-	KP_TRY(below_file_open(item->disk, &out->fd, &st, why));
-	out->source = kp_source_fd(out->fd, 0, (uint64_t)st.st_size);
-	return KPACK_SUCCESS;
+	if (item->disk) {
+		KP_TRY(below_file_open(item->disk, &out->fd, &st, why));
+		out->source = kp_source_fd(out->fd, 0, (uint64_t)st.st_size);
+		return KPACK_SUCCESS;
+	}
+	out->heap = malloc((size_t)item->size + 1);
+	if (!out->heap)
+		return kp_fail_memory(why, item->size, "a file");
+	err = kp_archive_read(item->archive, item->entry, out->heap, why);
+	if (err)
+		file_bytes_close(out);
+	else
+		out->source = kp_source_memory(out->heap, (size_t)item->size);
+	return err;
 }
 
 void file_bytes_close(struct file_bytes *bytes)
@@ -154,4 +139,189 @@ void file_bytes_close(struct file_bytes *bytes)
 		close(bytes->fd);
 	free(bytes->heap);
 	*bytes = (struct file_bytes){.fd = -1};
+}
+
+void read_file_fini(struct read_file *dat)
+{
+	free(dat->data);
+	*dat = (struct read_file){0};
+}
+
+static kpack_error_t fail_zlib(const z_stream *z, int code, struct kpackx_error *why)
+{
+	if (code == Z_MEM_ERROR)
+		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY, "out of memory: zlib");
+	if (code == Z_OK || code == Z_BUF_ERROR)
+		return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
+			       "zlib: ends after %lu bytes", z->total_in);
+	return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED, "zlib: byte %lu: %s",
+		       z->total_in, z->msg ? z->msg : zError(code));
+}
+
+kpack_error_t read_file_inflate(struct kp_span packed, struct read_file *out,
+				struct kpackx_error *why)
+{
+	z_stream z = {.next_in = (Bytef *)packed.data, .avail_in = (uInt)packed.size};
+	kpack_error_t err = KPACK_SUCCESS;
+	size_t room = 0;
+	int code;
+
+	*out = (struct read_file){0};
+	if (packed.size > DATABASE_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%zu bytes, at most %llu",
+			       packed.size, (unsigned long long)DATABASE_MAX);
+	code = inflateInit(&z);
+	if (code != Z_OK)
+		return fail_zlib(&z, code, why);
+	for (;;) {
+		if (out->size == room) {
+			uint8_t *data;
+
+			if (room >= DATABASE_MAX) {
+				err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+					      "unpacks to more than %llu bytes",
+					      (unsigned long long)DATABASE_MAX);
+				break;
+			}
+			room = room ? 2 * room : FIRST_ROOM;
+			data = realloc(out->data, room);
+			if (!data) {
+				err = kp_fail_memory(why, room, "a library");
+				break;
+			}
+			out->data = data;
+		}
+		z.next_out = out->data + out->size;
+		z.avail_out = (uInt)(room - out->size);
+		code = inflate(&z, Z_NO_FLUSH);
+		out->size = room - z.avail_out;
+		if (code == Z_STREAM_END)
+			break;
+		if (code != Z_OK || (z.avail_in == 0 && z.avail_out)) {
+			err = fail_zlib(&z, code, why);
+			break;
+		}
+	}
+	inflateEnd(&z);
+	if (err)
+		read_file_fini(out);
+	return err;
+}
+
+kpack_error_t read_file_unpack(const struct kp_source *source, bool zlib,
+			       struct read_file *out, struct kpackx_error *why)
+{
+	struct read_file packed = {.size = (size_t)source->size};
+	kpack_error_t err;
+
+	*out = (struct read_file){0};
+	KP_TRY(kp_source_load(source, DATABASE_MAX, "the file", &packed.data, why));
+	if (!zlib) {
+		*out = packed;
+		return KPACK_SUCCESS;
+	}
+	err = read_file_inflate(read_file_span(&packed), out, why);
+	read_file_fini(&packed);
+	return err;
+}
+
+kpack_error_t read_file_read(const struct file_tree *tree, size_t file,
+			     struct read_file *out, struct kpackx_error *why)
+{
+	const struct file_tree_item *item = &tree->items[file];
+	struct file_bytes bytes = {.fd = -1};
+	kpack_error_t err;
+
+	*out = (struct read_file){0};
+	/* before an archive's entry is decoded */
+	if (item->size > DATABASE_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%llu bytes, at most %llu", (unsigned long long)item->size,
+			       (unsigned long long)DATABASE_MAX);
+	KP_TRY(file_tree_open(tree, file, &bytes, why));
+	err = read_file_unpack(&bytes.source,
+			       kp_span_ends(kp_span_str(item->path), ".zlib"), out, why);
+	file_bytes_close(&bytes);
+	return err;
+}
+
+/* --- files on the disk ----------------------------------------------------------------- */
+
+static void add_plain_file(struct file_tree *to, const char *prefix,
+			   const struct tree_item *e, const struct stat *st)
+{
+	struct file_tree_item item = {
+		.path = xasprintf("%s%s%s", prefix, *prefix ? "/" : "", e->rest),
+		.disk = (char *)e->path,
+		.size = (uint64_t)st->st_size,
+		.mode = st->st_mode & 07777,
+	};
+
+	file_tree_add(to, &item);
+	free(item.path);
+}
+
+/*
+ * Remember the directory of the archive E, as kpack pack --archive-dir makes it.  A ".kpack"
+ * below the root is of another tree.
+ */
+static void add_archive_dir(struct plain_files *out, const struct tree_item *e)
+{
+	size_t n = (size_t)(e->name - e->path) - 1;
+
+	if (kp_is_archive_of_tree(e->path))
+		return;
+	for (size_t i = 0; i < out->n_archive_dirs; i++)
+		if (strncmp(out->archive_dirs[i], e->path, n) == 0 &&
+		    out->archive_dirs[i][n] == '\0')
+			return;
+	xgrow(&out->archive_dirs, out->n_archive_dirs, &out->archive_dirs_cap,
+	      sizeof(*out->archive_dirs));
+	out->archive_dirs[out->n_archive_dirs++] = xstrndup(e->path, n);
+}
+
+void plain_files_read(const char *root, const char *prefix, struct plain_files *out)
+{
+	struct tree_list *list = tree_list_open(root);
+	char *control = xasprintf("%s/" KP_CONTROL_NAME, root);
+	struct tree_item e;
+	struct stat st;
+	/* a mount has a control directory, even if it does not list it */
+	bool mounted = below_stat(control, &st) == 0 && S_ISDIR(st.st_mode);
+
+	while (tree_list_next(list, &e)) {
+		bool archive = kp_is_archive_name(e.name);
+
+		if (e.kind == TREE_FAULT) {
+			report_error(e.path, "%s", strerror(e.error));
+			out->n_faults++;
+		} else if (e.kind == TREE_DIR && e.level == 1 &&
+			   (strcmp(e.name, KP_ARCHIVES_DIR) == 0 ||
+			    (mounted && strcmp(e.name, KP_TOC_NAME) == 0))) {
+			tree_list_skip(list);
+		} else if (e.kind == TREE_OTHER && S_ISREG(e.st.st_mode)) {
+			if (archive && e.level == 1)
+				continue; /* its contents are read instead */
+			if (archive && e.level > 1 && !mounted)
+				add_archive_dir(out, &e);
+			add_plain_file(&out->files, prefix, &e, &e.st);
+		} else if (e.kind == TREE_OTHER && S_ISLNK(e.st.st_mode)) {
+			/* loaders follow links; a dangling one may lead to an entry */
+			if (below_stat(e.path, &st) < 0)
+				add_plain_file(&out->links, prefix, &e, &e.st);
+			else if (S_ISREG(st.st_mode))
+				add_plain_file(&out->files, prefix, &e, &st);
+		}
+	}
+	tree_list_close(list);
+	free(control);
+}
+
+void plain_files_fini(struct plain_files *plain)
+{
+	file_tree_fini(&plain->files);
+	file_tree_fini(&plain->links);
+	for (size_t i = 0; i < plain->n_archive_dirs; i++)
+		free(plain->archive_dirs[i]);
+	free(plain->archive_dirs);
 }

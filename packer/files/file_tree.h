@@ -17,6 +17,7 @@ struct file_tree_item {
 	size_t entry;
 	uint64_t size;
 	mode_t mode;
+	size_t rank; /* in the order of adding */
 };
 
 /* Sorted bytewise by path; each path is unique. */

@@ -1,38 +1,404 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Trees that appear together, and directories that runs share.
+ *
+ * A temporary directory is locked while its run lives.  The next run of the same user in the
+ * same place removes those that nobody has locked.  A staging directory is one in which trees
+ * are made; a journal in it lists their names before the first one is given, with what tells
+ * each tree from any other: a run that was killed between two renames has given some names and
+ * not others, and the next run takes them back by the journal.
+ */
 #include "staging.h"
+
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
+
 #include "below.h"
+#include "core/base/alloc.h"
 #include "core/base/file.h"
 #include "core/base/path_step.h"
-#include "packer/cli/xalloc.h"
+#include "core/base/text.h"
 #include "journal.h"
+#include "leftovers.h"
+#include "lock.h"
+#include "packer/cli/report.h"
+#include "packer/cli/xalloc.h"
 #include "temp_dir.h"
+#include "tree_list.h"
 
-/* --- renaming ------------------------------------------------------------------------ */
+/* --- locks ----------------------------------------------------------------------------- */
 
-/* Size of the old tree's new name, if trees cannot be exchanged atomically. */
-#define ASIDE_MAX 280
-
-static void name_aside(const char *name, char out[ASIDE_MAX])
+static int flock_again(int fd, int how)
 {
-	snprintf(out, ASIDE_MAX, "%s.", name);
+	int status;
+
+	do
+		status = flock(fd, how);
+	while (status < 0 && errno == EINTR);
+	return status;
 }
 
-/* Exchange the tree with the one of that name, atomically if the file system can. */
-static int swap_trees(int from, int to, const char *name)
+kpack_error_t lock_wait(int fd, const char *path, bool *locked, struct kpackx_error *why)
 {
-	char aside[ASIDE_MAX];
+	int status = flock_again(fd, LOCK_EX | LOCK_NB);
 
-	if (renameat2(from, name, to, name, RENAME_EXCHANGE) == 0)
+	(void)why;
+	if (status < 0 && errno == EWOULDBLOCK) {
+		report_error(path, "note: another process has it locked: waiting "
+				   "(lslocks(8) names it)");
+		status = flock_again(fd, LOCK_EX);
+	}
+	if (locked)
+		*locked = status == 0;
+	return KPACK_SUCCESS;
+}
+
+void lock_close(int fd)
+{
+	if (fd < 0)
+		return;
+	flock(fd, LOCK_UN); /* a duplicate of the descriptor may stay open */
+	close(fd);
+}
+
+/* --- files that killed runs left in a tree --------------------------------------------- */
+
+kpack_error_t leftovers_lock(const char *root, int *lock, struct kpackx_error *why)
+{
+	int fd = below_open_following(root, O_RDONLY | O_DIRECTORY);
+	bool locked = false;
+
+	*lock = -1;
+	if (fd < 0)
+		return kp_fail_prefix(why, below_fail(why, "cannot open the directory"),
+				      "%s", root);
+	lock_wait(fd, root, &locked, why);
+	if (locked)
+		*lock = fd;
+	else
+		lock_close(fd);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t leftovers_remove(const char *root, const char *path,
+			       struct kpackx_error *why)
+{
+	KP_AUTO_FREE char *dir = xasprintf("%s/%s", root, path);
+	int fd = below_open(dir, O_RDONLY | O_DIRECTORY, 0), failed = 0;
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *e;
+	struct stat st;
+
+	if (!d) {
+		kpack_error_t err = below_fail(why, "%s: cannot open the directory", dir);
+
+		kp_close_keeping_errno(fd);
+		return err;
+	}
+	while (!failed && (errno = 0, e = readdir(d))) {
+		if (!kp_is_temp_name(e->d_name))
+			continue;
+		if (fstatat(fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			failed = errno == ENOENT ? 0 : errno;
+		else if (!S_ISDIR(st.st_mode) && unlinkat(fd, e->d_name, 0) < 0)
+			failed = errno;
+	}
+	failed = failed ? failed : errno;
+	closedir(d);
+	errno = failed;
+	return failed ? below_fail(why, "%s: cannot be tidied", dir) : KPACK_SUCCESS;
+}
+
+/* --- temporary directories ------------------------------------------------------------- */
+
+/* The attribute of a directory of root's that this file made: only root can set it. */
+#define MARK "trusted.kpack.temporary"
+
+/* Remove a tree, also from read-only directories.  Files that cannot be removed stay. */
+static void remove_tree(const char *path)
+{
+	struct tree_list *list = tree_list_open(path);
+	struct tree_item item;
+
+	while (tree_list_next(list, &item)) {
+		if (item.kind == TREE_DIR && below_access(item.path, W_OK | X_OK) < 0)
+			below_chmod(item.path, 0700);
+		else if (item.kind == TREE_DIR_END ||
+			 (item.kind == TREE_FAULT && S_ISDIR(item.st.st_mode)))
+			below_rmdir(item.path);
+		else if (item.kind != TREE_DIR)
+			below_unlink(item.path);
+	}
+	tree_list_close(list);
+}
+
+/*
+ * Whether a run of the same user made the directory FD in BASE.  Where other users can rename
+ * things, they can give its name to another directory of root's, which has no mark.
+ */
+static bool is_left(int fd, int base)
+{
+	struct stat st, dir;
+
+	if (fstat(fd, &st) < 0 || st.st_uid != geteuid() || fstat(base, &dir) < 0)
+		return false;
+	return geteuid() != 0 ||
+	       (dir.st_uid == 0 && !(dir.st_mode & (S_IWGRP | S_IWOTH))) ||
+	       fgetxattr(fd, MARK, NULL, 0) >= 0;
+}
+
+void temp_dir_remove_left(const char *base, const char *prefix,
+			  void (*recover)(int dir, int base))
+{
+	KP_AUTO_CLOSE int base_fd = below_open_following(base, O_RDONLY | O_DIRECTORY);
+	size_t n = strlen(prefix);
+	struct dirent **names = NULL;
+	int count = base_fd < 0 ? 0 : below_scandir(base, &names, NULL);
+
+	for (int i = 0; i < count; i++) {
+		KP_AUTO_FREE char *name = (char *)names[i];
+		KP_AUTO_FREE char *path = xasprintf("%s/%s", base, names[i]->d_name);
+		KP_AUTO_CLOSE int fd = -1;
+
+		if (strncmp(names[i]->d_name, prefix, n) != 0 ||
+		    strlen(names[i]->d_name) != n + BELOW_RANDOM_SIZE)
+			continue;
+		fd = below_open(path, O_RDONLY | O_DIRECTORY, 0);
+		if (fd < 0 || !is_left(fd, base_fd) ||
+		    flock_again(fd, LOCK_EX | LOCK_NB) < 0 ||
+		    below_adopt_root(path, fd, NULL) != KPACK_SUCCESS)
+			continue;
+		/* from here on PATH is this directory, whatever gets the name */
+		if (recover)
+			recover(fd, base_fd);
+		remove_tree(path);
+	}
+	free(names);
+}
+
+/* Make a directory with a new name in BASE.  NULL and errno; the caller frees its path. */
+static char *make_random(const char *base, const char *prefix)
+{
+	char random[BELOW_RANDOM_SIZE + 1];
+
+	while (below_random(random)) {
+		char *path = xasprintf("%s/%s%s", base, prefix, random);
+
+		if (below_mkdir(path, 0700) == 0)
+			return path;
+		free(path);
+		if (errno != EEXIST)
+			break;
+	}
+	return NULL;
+}
+
+kpack_error_t temp_dir_open(struct temp_dir *t, const char *base, const char *prefix,
+			    struct kpackx_error *why)
+{
+	enum { TRIES = 20 }; /* if so many are removed at once, it is likely an attack */
+	kpack_error_t err;
+
+	*t = (struct temp_dir){.fd = -1};
+	for (int i = 0; i < TRIES; i++) {
+		struct stat st, named;
+
+		t->path = make_random(base, prefix);
+		if (!t->path)
+			return below_fail(why, "%s: cannot make a directory in it", base);
+		t->fd = below_open(t->path, O_RDONLY | O_DIRECTORY, 0);
+		/*
+		 * Nobody else has a new directory locked, and where there are no locks, go on
+		 * without.  But another run may have removed it as a leftover before.
+		 */
+		if (t->fd >= 0 && fstat(t->fd, &st) == 0 && st.st_uid == geteuid() &&
+		    (flock_again(t->fd, LOCK_EX | LOCK_NB) == 0 ||
+		     errno != EWOULDBLOCK) &&
+		    below_lstat(t->path, &named) == 0 && st.st_dev == named.st_dev &&
+		    st.st_ino == named.st_ino) {
+			/* not each file system has it: then what is left stays there */
+			fsetxattr(t->fd, MARK, "", 0, 0);
+			err = below_adopt_root(t->path, t->fd, why);
+			if (err)
+				temp_dir_close(t);
+			return err;
+		}
+		/* what has the name now is not ours to remove */
+		kp_close_keeping_errno(t->fd);
+		free(t->path);
+		*t = (struct temp_dir){.fd = -1};
+	}
+	return kp_fail(why, KPACK_ERROR_IO_ERROR,
+		       "%s: every directory made in it is removed at once", base);
+}
+
+void temp_dir_close(struct temp_dir *t)
+{
+	if (t->path)
+		remove_tree(t->path);
+	kp_close_keeping_errno(t->fd);
+	free(t->path);
+	*t = (struct temp_dir){.fd = -1};
+}
+
+/* --- the journal ------------------------------------------------------------------------ */
+
+/*
+ * The file begins with the number of names, 8 bytes; then come for each the identity of its
+ * tree, and the name with its NUL.
+ */
+#define NAMES_MAX 65536 /* no run makes more */
+#define SIZE_LIMIT ((off_t)(NAMES_MAX * (256 + sizeof(struct tree_identity))))
+
+/* Tells a directory from others; the numbers alone of removed directories are used again. */
+struct tree_identity {
+	uint64_t ino;
+	int64_t born;
+	uint64_t born_ns;
+};
+
+static bool identify_tree(int dir, const char *name, struct tree_identity *out)
+{
+	struct statx st;
+
+	if (statx(dir, name, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_INO | STATX_BTIME,
+		  &st) < 0 ||
+	    !S_ISDIR(st.stx_mode))
+		return false;
+	*out = (struct tree_identity){.ino = st.stx_ino};
+	if (st.stx_mask & STATX_BTIME) {
+		out->born = st.stx_btime.tv_sec;
+		out->born_ns = st.stx_btime.tv_nsec;
+	}
+	return true;
+}
+
+bool journal_given(const struct journal_name *name, int to)
+{
+	struct tree_identity there;
+
+	return identify_tree(to, name->name, &there) && there.ino == name->ino &&
+	       there.born == name->born && there.born_ns == name->born_ns;
+}
+
+static FILE *open_journal(int dir, int flags, const char *mode)
+{
+	int fd = openat(dir, JOURNAL_NAME, flags | O_NOFOLLOW | O_CLOEXEC, 0600);
+	FILE *file = fd >= 0 ? fdopen(fd, mode) : NULL;
+
+	if (!file)
+		kp_close_keeping_errno(fd);
+	return file;
+}
+
+kpack_error_t journal_write(int dir, const char *const *names, size_t n,
+			    struct kpackx_error *why)
+{
+	FILE *to = open_journal(dir, O_WRONLY | O_CREAT | O_EXCL, "w");
+	uint64_t count = n;
+	bool ok = to != NULL;
+
+	if (ok)
+		fwrite(&count, sizeof(count), 1, to);
+	for (size_t i = 0; i < n && ok; i++) {
+		struct tree_identity id;
+
+		ok = identify_tree(dir, names[i], &id);
+		if (!ok)
+			break;
+		fwrite(&id, sizeof(id), 1, to);
+		fwrite(names[i], strlen(names[i]) + 1, 1, to);
+	}
+	ok = ok && !ferror(to);
+	if (to && fclose(to) != 0)
+		ok = false;
+	return ok ? KPACK_SUCCESS
+		  : kp_fail_errno(why, errno, "cannot write the names of the trees");
+}
+
+bool journal_read(struct journal *out, int dir)
+{
+	FILE *from = open_journal(dir, O_RDONLY | O_NONBLOCK, "r");
+	uint64_t count = 0;
+	struct stat st;
+	bool ok;
+
+	*out = (struct journal){0};
+	if (!from)
+		return false;
+	ok = fstat(fileno(from), &st) == 0 && S_ISREG(st.st_mode) &&
+	     st.st_uid == geteuid() && st.st_size <= SIZE_LIMIT &&
+	     fread(&count, sizeof(count), 1, from) == 1 && count <= NAMES_MAX;
+	out->items = ok ? calloc(count + 1, sizeof(*out->items)) : NULL;
+	ok = out->items != NULL;
+	while (ok && out->count < count) {
+		struct journal_name *name = &out->items[out->count++];
+		struct tree_identity id;
+		size_t room = 0;
+		ssize_t size;
+
+		ok = fread(&id, sizeof(id), 1, from) == 1;
+		if (!ok)
+			break;
+		*name = (struct journal_name){
+			.ino = id.ino, .born = id.born, .born_ns = id.born_ns};
+		size = getdelim(&name->name, &room, '\0', from);
+		ok = size > 0 && !name->name[size - 1] &&
+		     kp_component_ok(kp_span_str(name->name));
+	}
+	fclose(from);
+	if (!ok)
+		journal_fini(out);
+	return ok;
+}
+
+void journal_fini(struct journal *journal)
+{
+	for (size_t i = 0; i < journal->count; i++)
+		free(journal->items[i].name);
+	free(journal->items);
+	*journal = (struct journal){0};
+}
+
+/* --- trees get their names --------------------------------------------------------------- */
+
+static bool is_there_at(int dir, const char *name)
+{
+	struct stat st;
+
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* What a tree is called while two trees cannot be exchanged atomically. */
+static const char *name_aside(const char *name, char out[NAME_MAX + 2])
+{
+	snprintf(out, NAME_MAX + 2, "%s.", name);
+	return out;
+}
+
+/*
+ * Move the tree NAME from the directory FROM to TO; SWAP: and the one of that name there back,
+ * atomically if the file system can.
+ */
+static int move_tree(int from, int to, const char *name, bool swap)
+{
+	char aside[NAME_MAX + 2];
+
+	if (renameat2(from, name, to, name, swap ? RENAME_EXCHANGE : RENAME_NOREPLACE) ==
+	    0)
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP)
 		return -1;
+	if (!swap) /* rename never replaces a directory that is not empty */
+		return renameat(from, name, to, name);
 	name_aside(name, aside);
 	if (renameat(to, name, from, aside) < 0)
 		return -1;
@@ -42,104 +408,67 @@ static int swap_trees(int from, int to, const char *name)
 	return -1;
 }
 
-static int rename_new(int from, int to, const char *name)
+/*
+ * Make the directory NAME in DIR writable, because only root can move one that is not.  Returns
+ * its descriptor, with what its mode was; or -1: it is unchanged.
+ */
+static int lend_write(int dir, const char *name, mode_t *mode)
 {
-	if (renameat2(from, name, to, name, RENAME_NOREPLACE) == 0)
-		return 0;
-	if (errno != EINVAL && errno != ENOSYS)
-		return -1;
-	/* rename never replaces a directory that is not empty */
-	return renameat(from, name, to, name);
-}
-
-/* A directory whose permissions are changed for a moment. */
-struct lent {
-	int fd; /* -1: unchanged */
-	mode_t mode;
-};
-
-/* Make a directory writable, because only root can move one that is not. */
-static struct lent make_writable(int dir, const char *name)
-{
-	struct lent lent = {.fd = -1};
 	struct stat st;
+	int fd;
 
 	if (geteuid() == 0)
-		return lent;
-	lent = (struct lent){
-		.fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
-	if (lent.fd < 0)
-		return lent;
-	if (fstat(lent.fd, &st) == 0 && !(st.st_mode & S_IWUSR) &&
-	    fchmod(lent.fd, S_IRWXU) == 0) {
-		lent.mode = st.st_mode & 07777;
-		return lent;
+		return -1;
+	fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0 && fstat(fd, &st) == 0 && !(st.st_mode & S_IWUSR) &&
+	    fchmod(fd, S_IRWXU) == 0) {
+		*mode = st.st_mode & 07777;
+		return fd;
 	}
-	close(lent.fd);
-	return (struct lent){.fd = -1};
+	kp_close_keeping_errno(fd);
+	return -1;
 }
 
-static void restore_mode(const struct lent *lent)
+/* As move_tree, also of trees that their owner may not write. */
+static int exchange_trees(int from, int to, const char *name, bool swap)
 {
-	if (lent->fd < 0)
-		return;
-	/* cannot fail in practice: the mode was changed a moment ago */
-	if (fchmod(lent->fd, lent->mode) < 0)
-		errno = 0;
-	close(lent->fd);
-}
+	mode_t modes[2];
+	int lent[2] = {lend_write(from, name, &modes[0]),
+		       swap ? lend_write(to, name, &modes[1]) : -1};
+	int status = move_tree(from, to, name, swap), error = errno;
 
-static int exchange_trees(int from, int to, const char *name, bool swapped)
-{
-	struct lent here = make_writable(from, name), there = {.fd = -1};
-	int status, error;
-
-	if (swapped)
-		there = make_writable(to, name);
-	status = swapped ? swap_trees(from, to, name) : rename_new(from, to, name);
-	error = errno;
-	restore_mode(&here);
-	restore_mode(&there);
+	for (int i = 0; i < 2; i++) {
+		/* cannot fail in practice: the mode was changed a moment ago */
+		if (lent[i] >= 0 && fchmod(lent[i], modes[i]) < 0)
+			errno = 0;
+		kp_close_keeping_errno(lent[i]);
+	}
 	errno = error;
 	return status;
 }
 
-/* --- recovery of unfinished sets ------------------------------------------------------ */
-
-static bool is_there_at(int dir, const char *name)
-{
-	struct stat st;
-
-	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-static void recover_one(int from, int to, const struct journal_name *n)
-{
-	char old[ASIDE_MAX];
-
-	if (journal_given(n, to))
-		exchange_trees(to, from, n->name, is_there_at(from, n->name));
-	name_aside(n->name, old);
-	if (is_there_at(from, old) && !is_there_at(to, n->name))
-		renameat(from, old, to, n->name);
-}
-
-/* If only some trees of a set got their names, take these names back. */
+/* If only some trees of a set in FROM got their names in TO, take these names back. */
 static void recover_trees(int from, int to)
 {
 	struct journal journal;
+	char aside[NAME_MAX + 2];
 	size_t given = 0;
 
 	if (!journal_read(&journal, from))
 		return;
 	for (size_t i = 0; i < journal.count; i++)
 		given += journal_given(&journal.items[i], to);
-	for (size_t i = journal.count; given < journal.count && i-- > 0;)
-		recover_one(from, to, &journal.items[i]);
+	for (size_t i = journal.count; given < journal.count && i-- > 0;) {
+		const struct journal_name *n = &journal.items[i];
+
+		if (journal_given(n, to))
+			exchange_trees(to, from, n->name, is_there_at(from, n->name));
+		name_aside(n->name, aside);
+		if (is_there_at(from, aside) && !is_there_at(to, n->name))
+			renameat(from, aside, to, n->name);
+	}
 	journal_fini(&journal);
 }
-
-/* --- beginning ----------------------------------------------------------------------- */
 
 kpack_error_t staging_open(struct staging *s, const char *dir, struct kpackx_error *why)
 {
@@ -160,25 +489,15 @@ void staging_close(struct staging *s)
 	*s = (struct staging){.fd = -1};
 }
 
-/* --- names --------------------------------------------------------------------------- */
-
-static kpack_error_t open_parent(const struct staging *s, int *fd,
-				 struct kpackx_error *why)
-{
-	*fd = below_open_following(s->dir, O_RDONLY | O_DIRECTORY);
-	return *fd < 0 ? below_fail(why, "%s", s->dir) : KPACK_SUCCESS;
-}
-
 kpack_error_t staging_check(const struct staging *s, const char *name, bool replace,
 			    struct kpackx_error *why)
 {
+	KP_AUTO_CLOSE int fd = below_open_following(s->dir, O_RDONLY | O_DIRECTORY);
 	struct stat st;
-	int fd, status;
 
-	KP_TRY(open_parent(s, &fd, why));
-	status = fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW);
-	close(fd);
-	if (status < 0)
+	if (fd < 0)
+		return below_fail(why, "%s", s->dir);
+	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return KPACK_SUCCESS;
 	if (!replace)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
@@ -191,53 +510,29 @@ kpack_error_t staging_check(const struct staging *s, const char *name, bool repl
 	return KPACK_SUCCESS;
 }
 
-static int give_name(int from, int to, const char *name, bool replace, bool *swapped)
-{
-	struct stat st;
-
-	*swapped = replace && fstatat(to, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
-	return exchange_trees(from, to, name, *swapped);
-}
-
-static void take_back(int from, int to, const char *const *names, const bool *swapped,
-		      size_t n)
-{
-	while (n-- > 0)
-		exchange_trees(to, from, names[n], swapped[n]);
-}
-
-static kpack_error_t give_names(const struct staging *s, int to, const char *const *names,
-				size_t n, bool replace, struct kpackx_error *why)
-{
-	bool *swapped = xcalloc(n, sizeof(*swapped));
-	kpack_error_t err = KPACK_SUCCESS;
-	size_t i = 0;
-
-	for (; i < n && !err; i++)
-		if (give_name(s->fd, to, names[i], replace, &swapped[i]) < 0)
-			err = kp_fail_errno(why, errno, "%s/%s: cannot rename the tree",
-					    s->dir, names[i]);
-	if (!err && kp_flush_dir(to))
-		err = kp_fail_errno(why, errno, "%s: cannot flush", s->dir);
-	else if (err)
-		i--;
-	if (err)
-		take_back(s->fd, to, names, swapped, i);
-	free(swapped);
-	return err;
-}
-
 kpack_error_t staging_publish(struct staging *s, const char *const *names, size_t n,
 			      bool replace, struct kpackx_error *why)
 {
-	kpack_error_t err;
-	int to;
+	KP_AUTO_FREE bool *swapped = xcalloc(n, sizeof(*swapped));
+	KP_AUTO_CLOSE int to = -1;
+	kpack_error_t err = KPACK_SUCCESS;
+	size_t given = 0;
 
 	KP_TRY(journal_write(s->fd, names, n, why));
 	if (syncfs(s->fd) < 0)
 		return kp_fail_errno(why, errno, "%s: cannot flush", s->path);
-	KP_TRY(open_parent(s, &to, why));
-	err = give_names(s, to, names, n, replace, why);
-	close(to);
+	to = below_open_following(s->dir, O_RDONLY | O_DIRECTORY);
+	if (to < 0)
+		return below_fail(why, "%s", s->dir);
+	for (; given < n && !err; given += !err) {
+		swapped[given] = replace && is_there_at(to, names[given]);
+		if (exchange_trees(s->fd, to, names[given], swapped[given]) < 0)
+			err = kp_fail_errno(why, errno, "%s/%s: cannot rename the tree",
+					    s->dir, names[given]);
+	}
+	if (!err && kp_flush_dir(to))
+		err = kp_fail_errno(why, errno, "%s: cannot flush", s->dir);
+	while (err && given-- > 0)
+		exchange_trees(to, s->fd, names[given], swapped[given]);
 	return err;
 }

@@ -1,28 +1,23 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Files that are found or made under one name: what a path leads to through links
+ * (target.h), what a command prints to (output.h), and what is made under a temporary name and
+ * then renamed, because it cannot be made nameless (replace.h).
+ */
 #include "target.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "below.h"
-#include "resolve.h"
-#include "core/base/path_step.h"
 
-/* Open T's file, unless it is missing. */
-static int open_target(struct below_target *t)
-{
-	t->fd = openat(t->dir, t->name,
-		       O_PATH | O_CLOEXEC | (t->is_open ? 0 : O_NOFOLLOW));
-	if (t->fd < 0)
-		return errno == ENOENT ? 0 : -1;
-	if (fstat(t->fd, &t->st) < 0)
-		return -1;
-	if (!S_ISLNK(t->st.st_mode))
-		return 0;
-	errno = ELOOP; /* a link has taken the file's place meanwhile */
-	return -1;
-}
+#include "below.h"
+#include "core/base/path_step.h"
+#include "output.h"
+#include "replace.h"
+#include "resolve.h"
 
 int below_target_open(struct below_target *t, const char *path)
 {
@@ -35,13 +30,17 @@ int below_target_open(struct below_target *t, const char *path)
 			  : resolve_operand(root, *rest ? rest : ".", true, &at);
 	if (status < 0)
 		return -1;
-	t->dir = at.dir;
-	t->name = at.name;
-	t->is_open = at.magic;
-	if (open_target(t) == 0) {
-		if (t->fd >= 0 || path[strlen(path) - 1] != '/')
+	*t = (struct below_target){at.dir, at.name, -1, .is_open = at.magic};
+	t->fd = openat(t->dir, t->name,
+		       O_PATH | O_CLOEXEC | (t->is_open ? 0 : O_NOFOLLOW));
+	if (t->fd < 0 && errno == ENOENT) {
+		if (path[strlen(path) - 1] != '/')
 			return 0;
 		errno = EISDIR; /* no file can be made with this name */
+	} else if (t->fd >= 0 && fstat(t->fd, &t->st) == 0) {
+		if (!S_ISLNK(t->st.st_mode))
+			return 0;
+		errno = ELOOP; /* a link has taken the file's place meanwhile */
 	}
 	below_target_close(t);
 	return -1;
@@ -55,42 +54,18 @@ void below_target_close(struct below_target *t)
 	*t = (struct below_target){.dir = -1, .fd = -1};
 }
 
-/* Without /proc, open the name, and look whether it still is that file. */
-static int reopen_by_name(const struct below_target *t, int flags)
-{
-	int fd = openat(t->dir, t->name,
-			(flags & ~O_TRUNC) | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY);
-	struct stat st;
-
-	if (fd < 0)
-		return -1;
-	if (fstat(fd, &st) == 0 && st.st_dev == t->st.st_dev &&
-	    st.st_ino == t->st.st_ino) {
-		if (!(flags & O_TRUNC) || !S_ISREG(st.st_mode) || ftruncate(fd, 0) == 0)
-			return fd;
-	} else {
-		errno = ESTALE;
-	}
-	kp_close_keeping_errno(fd);
-	return -1;
-}
-
 int below_target_reopen(const struct below_target *t, int flags)
 {
 	char proc[KP_FD_NAME_SIZE];
-	int fd = open(kp_fd_name(t->fd, proc), flags | O_CLOEXEC | O_NOCTTY);
 
-	return fd < 0 && errno == ENOENT ? reopen_by_name(t, flags) : fd;
+	return open(kp_fd_name(t->fd, proc), flags | O_CLOEXEC | O_NOCTTY);
 }
 
 int below_target_access(const struct below_target *t, int mode)
 {
 	char proc[KP_FD_NAME_SIZE];
-	int status = faccessat(AT_FDCWD, kp_fd_name(t->fd, proc), mode, AT_EACCESS);
 
-	return status < 0 && errno == ENOENT
-		       ? faccessat(t->dir, t->name, mode, AT_EACCESS) /* no /proc */
-		       : status;
+	return faccessat(AT_FDCWD, kp_fd_name(t->fd, proc), mode, AT_EACCESS);
 }
 
 int below_target_named(const struct below_target *t, struct stat *st)
@@ -125,4 +100,78 @@ bool below_target_trusted(const struct below_target *t)
 		return true;
 	return fstat(t->dir, &dir) == 0 && dir.st_uid == 0 &&
 	       !(dir.st_mode & (S_IWGRP | S_IWOTH));
+}
+
+kpack_error_t output_open(const char *path, bool *stream, struct kpackx_error *why)
+{
+	kpack_error_t err = KPACK_SUCCESS;
+	struct below_target t;
+	int fd;
+
+	*stream = false;
+	if (below_target_open(&t, path) < 0)
+		return KPACK_SUCCESS; /* it is no device: what is wrong, is found later */
+	*stream = t.fd >= 0 && (!S_ISREG(t.st.st_mode) || t.is_open);
+	if (*stream && !below_target_trusted(&t)) {
+		err = kp_fail(why, KPACK_ERROR_IO_ERROR,
+			      "is not written to, because another user may have put it "
+			      "there");
+	} else if (*stream) {
+		fd = below_target_reopen(&t, O_WRONLY | O_TRUNC);
+		fflush(stdout);
+		if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0)
+			err = kp_fail_errno(why, errno, "cannot open");
+		kp_close_keeping_errno(fd);
+	}
+	below_target_close(&t);
+	return err;
+}
+
+/* --- under a temporary name ------------------------------------------------------------ */
+
+int place_outfile(const struct place *p, const struct kp_outfile *out)
+{
+	char proc[KP_FD_NAME_SIZE];
+
+	if (out->tmp_name)
+		return linkat(out->dir_fd, out->tmp_name, p->dir_fd, p->tmp_name, 0);
+	return linkat(AT_FDCWD, kp_fd_name(out->fd, proc), p->dir_fd, p->tmp_name,
+		      AT_SYMLINK_FOLLOW);
+}
+
+int place_lstat(const struct place *p, struct stat *st)
+{
+	return fstatat(p->dir_fd, p->name, st, AT_SYMLINK_NOFOLLOW);
+}
+
+kpack_error_t place(const char *path, int (*make)(const struct place *p, void *arg),
+		    void *arg, bool durable, struct kpackx_error *why)
+{
+	enum { TRIES = 100 }; /* if so many names exist, it is likely an attack */
+	kpack_error_t err = KPACK_SUCCESS;
+	struct below_dir dir;
+	struct place p;
+	int status = -1, sys_errno;
+
+	if (below_dir_open(&dir, path) < 0)
+		return below_fail(why, "cannot open its directory");
+	p = (struct place){.dir_fd = dir.fd, .name = dir.name};
+	for (int i = 0; i < TRIES && status < 0 && kp_temp_name(p.tmp_name); i++) {
+		status = make(&p, arg);
+		if (status < 0 && errno != EEXIST)
+			break;
+	}
+	if (status == 0) {
+		status = renameat(p.dir_fd, p.tmp_name, p.dir_fd, p.name);
+		sys_errno = errno;
+		/* if both are names of one file, rename did nothing */
+		unlinkat(p.dir_fd, p.tmp_name, 0);
+		errno = sys_errno;
+	}
+	if (status == 0 && durable)
+		status = kp_flush_dir(p.dir_fd);
+	if (status < 0)
+		err = below_fail(why, "cannot make it");
+	below_dir_close(&dir);
+	return err;
 }
