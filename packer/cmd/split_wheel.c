@@ -173,8 +173,6 @@ static const struct option_help options[] = {
 	 OPTION_TAKE(struct parser, args, take_requirement)},
 	{0, "prefer", "WHEEL", "the wheel that wins where several differ",
 	 OPTION_PLACE(struct parser, args.prefer)},
-	{0, "variants", NULL, "write wheel variants (PEP 825), too",
-	 OPTION_PLACE(struct parser, args.variants)},
 	{0, "output-format", "FORMAT", "wheel or directory",
 	 OPTION_TAKE(struct parser, args.directory, take_format)},
 	{0, "force", NULL, "replace wheels in DIST that are no earlier run's, too",

@@ -28,7 +28,7 @@ struct split {
 	struct temp_dir work;    /* in --tmp-dir, if given */
 	struct wheel_source *sources;
 	size_t n_sources;
-	char group[WHEEL_NAME_MAX + 1], variants[WHEEL_NAME_MAX + 1];
+	char group[WHEEL_NAME_MAX + 1];
 	struct families families;
 	struct device_wheels devices;
 	struct wheel_items items;
@@ -150,12 +150,6 @@ static kpack_error_t find_names(struct split *s, struct kpackx_error *why)
 	else if (!dist_name_normal(dist, '_', s->group))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "'%s' cannot be the name of a group: give --group", dist);
-	if (s->args->prefix)
-		snprintf(s->variants, sizeof(s->variants), "%s", s->args->prefix);
-	else if (snprintf(s->variants, sizeof(s->variants), "amd-%s-device", dist) >=
-		 (int)sizeof(s->variants))
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "'%s' is too long a name", dist);
 	return KPACK_SUCCESS;
 }
 
@@ -238,7 +232,7 @@ static void final_name(const struct split *s, const struct wheel_file *file,
 		       char out[WHEEL_NAME_MAX + 1])
 {
 	memcpy(out, file->name, sizeof(file->name));
-	if (s->args->directory && file->kind != WHEEL_FILE_INDEX)
+	if (s->args->directory)
 		out[strlen(out) - strlen(".whl")] = '\0';
 }
 
@@ -272,8 +266,7 @@ static kpack_error_t write_wheels(struct split *s, struct kpackx_error *why)
 		.metadata = {.host = &host->info,
 			     .devices = &s->devices,
 			     .requires = s->args->requires,
-			     .n_requires = s->args->n_requires,
-			     .variants = s->args->variants ? s->variants : NULL},
+			     .n_requires = s->args->n_requires},
 		.dir = s->out,
 	};
 	KP_TRY(wheel_files_list(&s->write, &s->files, why));
@@ -303,8 +296,7 @@ static kpack_error_t make_directory(const struct split *s, const struct wheel_fi
 static kpack_error_t make_directories(const struct split *s, struct kpackx_error *why)
 {
 	for (size_t i = 0; s->args->directory && i < s->files.count; i++)
-		if (s->files.items[i].kind != WHEEL_FILE_INDEX)
-			KP_TRY(make_directory(s, &s->files.items[i], why));
+		KP_TRY(make_directory(s, &s->files.items[i], why));
 	return KPACK_SUCCESS;
 }
 

@@ -87,7 +87,7 @@ static int by_path(const void *a, const void *b)
 		      ((const struct written *)b)->path);
 }
 
-/* Skip variant wheels: they have the members of device wheels, and replace them. */
+/* Skip the variant of the host wheel, which has the same members. */
 static kpack_error_t read_wheels(struct check *c, struct kpackx_error *why)
 {
 	c->wheels = xcalloc(c->files->count, sizeof(struct wheel_in *));

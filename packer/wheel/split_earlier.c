@@ -18,8 +18,6 @@ static const struct {
 	const char *file, *text;
 } marks[] = {
 	[WHEEL_FILE_DEVICE] = {"WHEEL", "\nGenerator: kpack "},
-	[WHEEL_FILE_VARIANT] = {"WHEEL", "\nGenerator: kpack "},
-	[WHEEL_FILE_INDEX] = {NULL, "\"" VARIANT_SCHEMA},
 	[WHEEL_FILE_HOST_VARIANT] = {"METADATA", "\nProvides-Extra: device-all"},
 	[WHEEL_FILE_HOST] = {"METADATA", "\nProvides-Extra: device-all"},
 };
@@ -112,12 +110,10 @@ kpack_error_t wheel_earlier_check(const char *old, enum wheel_file_kind kind,
 	kpack_error_t err = KPACK_SUCCESS;
 	struct stat st;
 
-	if (now && kind != WHEEL_FILE_INDEX)
+	if (now)
 		KP_TRY(wheel_in_open(now, &in, why));
 	l.now = in;
-	if (kind == WHEEL_FILE_INDEX)
-		err = load_text(old, &text, NULL);
-	else if (below_lstat(old, &st) == 0 && S_ISDIR(st.st_mode))
+	if (below_lstat(old, &st) == 0 && S_ISDIR(st.st_mode))
 		err = look_into_directory(&l, old, &text, NULL);
 	else
 		err = look_into_file(&l, old, &text, NULL);

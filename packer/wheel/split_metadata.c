@@ -183,10 +183,6 @@ static kpack_error_t all_extras(const struct wheel_metadata *m, struct extras *l
 {
 	KP_TRY(add_extra(list, "", "device-all", NULL, why));
 	KP_TRY(add_parts(list, m->devices, why));
-	if (m->variants) {
-		KP_TRY(add_extra(list, "", "device", NULL, why));
-		list->items[list->count - 1].variants = true;
-	}
 	KP_TRY(check_twice(list, why));
 	KP_TRY(add_all_gpus(list, m, "device-", why));
 	KP_TRY(add_all_gpus(list, m, "", why));
@@ -263,10 +259,6 @@ static void put_extra(FILE *f, const struct wheel_metadata *m,
 		      const struct wheel_extra *e, bool properties)
 {
 	fprintf(f, "Provides-Extra: %s\n", e->name);
-	if (e->variants) {
-		put_pin(f, m->variants, m->host->version, e->name);
-		return;
-	}
 	if (e->device) {
 		put_required(f, m, e, e->device->dist, properties);
 		for (size_t i = 0; i < e->device->n_needs; i++)
@@ -426,27 +418,15 @@ static void put_device(FILE *f, const struct wheel_metadata *m, const char *dist
 		put_requirement(f, m->requires[i], device);
 }
 
-static char *device_text(const struct wheel_metadata *m, const char *dist,
-			 const struct device_wheel *device, size_t *size)
+char *wheel_metadata_device(const struct wheel_metadata *m,
+			    const struct device_wheel *device, size_t *size)
 {
 	char *text;
 	FILE *f = xmemstream(&text, size);
 
-	put_device(f, m, dist, device);
+	put_device(f, m, device->dist, device);
 	fclose(f);
 	return text;
-}
-
-char *wheel_metadata_device(const struct wheel_metadata *m,
-			    const struct device_wheel *device, size_t *size)
-{
-	return device_text(m, device->dist, device, size);
-}
-
-char *wheel_metadata_variant(const struct wheel_metadata *m,
-			     const struct device_wheel *device, size_t *size)
-{
-	return device_text(m, m->variants, device, size);
 }
 
 /*

@@ -22,19 +22,16 @@ struct wheel_metadata {
 	const char *const
 		*requires; /* of device wheels; "@GFXARCH@" becomes the target */
 	size_t n_requires;
-	const char *variants; /* the distribution of variant wheels; NULL: no variants */
 };
 
 /*
  * An extra of the host wheel, and the device wheels that it installs: PART and the device
- * wheels that PART needs; or all device wheels; or those that GPU can load; or with
- * VARIANTS the distribution of variant wheels.
+ * wheels that PART needs; or all device wheels; or those that GPU can load.
  */
 struct wheel_extra {
 	char name[WHEEL_NAME_MAX + 1];
 	const struct device_wheel *device; /* NULL: all device wheels, or see GPU */
 	char gpu[KP_TARGET_TEXT_MAX];      /* if not "": only what it can load */
-	bool variants;
 };
 
 /* The extras, sorted; the caller frees *OUT. */
@@ -60,9 +57,6 @@ kpack_error_t wheel_metadata_host_json(const struct wheel_metadata *m, char **ou
 				       struct kpackx_error *why);
 char *wheel_metadata_device(const struct wheel_metadata *m,
 			    const struct device_wheel *device, size_t *size);
-/* As wheel_metadata_device, for the variant wheel of PART. */
-char *wheel_metadata_variant(const struct wheel_metadata *m,
-			     const struct device_wheel *device, size_t *size);
 /*
  * Make WHEEL of a device wheel: with the tags of the host's WHEEL, or those of its file
  * NAME if the two differ, and with the build number.  The device wheel's file name has

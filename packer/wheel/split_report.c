@@ -9,8 +9,6 @@ static const char *kind_name(enum wheel_file_kind kind)
 {
 	static const char *const names[] = {
 		[WHEEL_FILE_DEVICE] = "device",
-		[WHEEL_FILE_VARIANT] = "variant",
-		[WHEEL_FILE_INDEX] = "index",
 		[WHEEL_FILE_HOST_VARIANT] = "host variant",
 		[WHEEL_FILE_HOST] = "host",
 	};
@@ -46,10 +44,7 @@ static json_t *file_json(const struct wheel_file *f)
 	json_object_set_new(o, "part", report_json_text(f->device->name));
 	json_object_set_new(o, "arches", arches_json(f->device));
 	json_object_set_new(o, "requires", needs_json(f->device));
-	if (f->kind == WHEEL_FILE_VARIANT)
-		json_object_set_new(o, "label", report_json_text(f->label));
-	else
-		json_object_set_new(o, "distribution", report_json_text(f->device->dist));
+	json_object_set_new(o, "distribution", report_json_text(f->device->dist));
 	return o;
 }
 

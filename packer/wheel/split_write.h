@@ -12,20 +12,16 @@
 
 enum wheel_file_kind {
 	WHEEL_FILE_DEVICE,
-	WHEEL_FILE_VARIANT,
-	WHEEL_FILE_INDEX,        /* {name}-{version}-variants.json */
 	WHEEL_FILE_HOST_VARIANT, /* the host wheel with other texts */
 	WHEEL_FILE_HOST,
 };
 
-/* One output wheel, or the index of variants. */
+/* One output wheel. */
 struct wheel_file {
 	enum wheel_file_kind kind;
 	char name[WHEEL_NAME_MAX + 1];
-	const struct device_wheel
-		*device;              /* NULL: a host wheel or the index of variants */
-	char label[VARIANT_TEXT_MAX]; /* of the variant wheel of a device wheel */
-	uint64_t size;                /* set by wheel_files_write */
+	const struct device_wheel *device; /* NULL: a host wheel */
+	uint64_t size;                     /* set by wheel_files_write */
 };
 
 struct wheel_files {
