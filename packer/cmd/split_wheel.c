@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* kpack split-wheel: split Python wheels by architecture. */
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include "packer/cli/xalloc.h"
@@ -87,13 +88,19 @@ static int take_wheel_type(const struct options *o, const struct option_help *ro
 	return options_usage(o->help, "--wheel-type %s: not torch-fat", o->arg);
 }
 
+/* Whether TEXT can be a requirement: it begins like a name and is printable. */
+static bool is_requirement(const char *text)
+{
+	return isalnum((unsigned char)*text) && kp_text_ok(kp_span_str(text));
+}
+
 static int take_requirement(const struct options *o, const struct option_help *row,
 			    void *slot)
 {
 	struct wheel_split_args *args = slot;
 
 	(void)row;
-	if (!wheel_requirement_ok(o->arg))
+	if (!is_requirement(o->arg))
 		return options_usage(o->help, "--requires '%s': not a requirement",
 				     o->arg);
 	args->requires[args->n_requires++] = o->arg;
@@ -118,7 +125,7 @@ static int take_requirements(const struct options *o, const struct option_help *
 	do {
 		status = take_requirement(&one, row, slot);
 		one.arg = optind < o->argc ? o->argv[optind++] : NULL;
-	} while (!status && one.arg && wheel_requirement_ok(one.arg) &&
+	} while (!status && one.arg && is_requirement(one.arg) &&
 		 !kp_span_ends(kp_span_str(one.arg), ".whl") &&
 		 below_lstat(one.arg, &st) < 0);
 	if (one.arg)

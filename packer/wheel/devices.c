@@ -137,23 +137,22 @@ static kpack_error_t find_device(struct device_wheels *devices,
 	return KPACK_SUCCESS;
 }
 
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(a, b);
-}
-
+/* Add ARCH to the sorted targets of DEVICE, once. */
 static void add_arch(struct device_wheel *device, const char *arch)
 {
 	char bundle[KP_TARGET_TEXT_MAX];
+	size_t at = 0, n = device->n_arches;
 
 	bundle_of(arch, bundle);
-	for (size_t i = 0; i < device->n_arches; i++)
-		if (strcmp(device->arches[i], bundle) == 0)
-			return;
-	device->arches = xrealloc(device->arches,
-				  (device->n_arches + 1) * sizeof(*device->arches));
-	memcpy(device->arches[device->n_arches++], bundle, sizeof(bundle));
-	qsort(device->arches, device->n_arches, sizeof(*device->arches), by_text);
+	while (at < n && strcmp(device->arches[at], bundle) < 0)
+		at++;
+	if (at < n && strcmp(device->arches[at], bundle) == 0)
+		return;
+	device->arches = xrealloc(device->arches, (n + 1) * sizeof(*device->arches));
+	memmove(device->arches + at + 1, device->arches + at,
+		(n - at) * sizeof(*device->arches));
+	memcpy(device->arches[at], bundle, sizeof(bundle));
+	device->n_arches++;
 }
 
 /* The user's family that has ARCH, with or without its xnack; or NULL. */
@@ -182,24 +181,10 @@ static kpack_error_t find_for_arch(struct device_wheels *devices, const char *ar
 }
 
 /*
- * The user's family that equals the family of a database, TREE, or has all its members; or NULL.
+ * A tree of a partition is for one target, or for a family, which is the user's own, or of a
+ * database; a database's family is the user's if the two mean the same, or if all of its
+ * members are the user's.
  */
-static const struct family *asked_family(const struct device_wheels *devices,
-					 const struct output_tree *tree)
-{
-	const char *group = gpu_group_name(kp_span_str(tree->name));
-	const struct family *all =
-		tree->n_arches ? asked_for(devices, tree->arches[0]) : NULL;
-
-	for (size_t i = 0; group && i < devices->families.count; i++)
-		if (gpu_group_name(kp_span_str(devices->families.items[i].name)) == group)
-			return &devices->families.items[i];
-	for (size_t i = 1; all && i < tree->n_arches; i++)
-		if (asked_for(devices, tree->arches[i]) != all)
-			return NULL;
-	return all;
-}
-
 kpack_error_t device_wheels_find(struct device_wheels *devices,
 				 const struct output_tree *tree,
 				 const struct device_wheel **out,
@@ -210,19 +195,30 @@ kpack_error_t device_wheels_find(struct device_wheels *devices,
 	struct device_wheel *device = NULL;
 	bool named = false;
 
-	for (size_t i = 0; tree->family && i < devices->families.count; i++)
-		named |= strcmp(devices->families.items[i].name, tree->name) == 0;
-	if (tree->family && !named)
-		asked = asked_family(devices, tree);
 	if (!tree->family) {
 		KP_TRY(find_for_arch(devices, tree->name, &device, why));
+		*out = device;
+		return KPACK_SUCCESS;
+	}
+	if (tree->n_arches)
+		asked = asked_for(devices, tree->arches[0]);
+	for (size_t i = 1; i < tree->n_arches; i++)
+		if (asked_for(devices, tree->arches[i]) != asked)
+			asked = NULL;
+	for (size_t i = devices->families.count; i--;) {
+		const struct family *f = &devices->families.items[i];
+
+		named |= strcmp(f->name, tree->name) == 0;
+		if (group && gpu_group_name(kp_span_str(f->name)) == group)
+			asked = f;
+	}
+	if (named) {
+		for (size_t i = 0; i < tree->n_arches; i++)
+			KP_TRY(find_for_arch(devices, tree->arches[i], &device, why));
 	} else if (asked) {
 		KP_TRY(find_device(devices, DEVICE_WHEEL_FAMILY, asked->name, &device,
 				   why));
-	} else if (named) {
-		for (size_t i = 0; i < tree->n_arches; i++)
-			KP_TRY(find_for_arch(devices, tree->arches[i], &device, why));
-	} else { /* of a database; its members are those of its files */
+	} else {
 		KP_TRY(find_device(devices, DEVICE_WHEEL_GROUP,
 				   group ? group : tree->name, &device, why));
 		for (size_t i = 0; i < tree->n_arches; i++)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/archive/naming.h"
+#include "core/base/order.h"
 #include "packer/archives/merge.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
@@ -83,26 +84,6 @@ static kpack_error_t add_member(struct wheel_items *list, struct wheel_source *s
 	return KPACK_SUCCESS;
 }
 
-static void add_archives(struct wheel_items *list, struct wheel_source *s,
-			 const struct output_tree *tree,
-			 const struct device_wheel *device)
-{
-	for (size_t i = 0; i < tree->n_archives; i++) {
-		struct wheel_item item = {
-			.kind = WHEEL_ITEM_ARCHIVE,
-			.path = xasprintf("%s%s" KP_ARCHIVES_DIR "/%s", s->overlay,
-					  *s->overlay ? "/" : "", tree->archives[i]),
-			.source = s,
-			.disk = xasprintf("%s/" KP_ARCHIVES_DIR "/%s", s->root,
-					  tree->archives[i]),
-			.mode = 0644,
-			.device = device,
-		};
-
-		add_item(list, &item);
-	}
-}
-
 kpack_error_t wheel_items_add(struct wheel_items *list, struct wheel_source *source,
 			      struct device_wheels *devices, struct kpackx_error *why)
 {
@@ -116,8 +97,21 @@ kpack_error_t wheel_items_add(struct wheel_items *list, struct wheel_source *sou
 
 		if (i != partition->generic && (tree->n_entries || tree->n_archives))
 			err = device_wheels_find(devices, tree, &of_tree[i], why);
-		if (!err)
-			add_archives(list, source, tree, of_tree[i]);
+		for (size_t k = 0; !err && k < tree->n_archives; k++) {
+			struct wheel_item item = {
+				.kind = WHEEL_ITEM_ARCHIVE,
+				.path = xasprintf(
+					"%s%s" KP_ARCHIVES_DIR "/%s", source->overlay,
+					*source->overlay ? "/" : "", tree->archives[k]),
+				.source = source,
+				.disk = xasprintf("%s/" KP_ARCHIVES_DIR "/%s",
+						  source->root, tree->archives[k]),
+				.mode = 0644,
+				.device = of_tree[i],
+			};
+
+			add_item(list, &item);
+		}
 	}
 	for (size_t i = 0; !err && i < source->in->count; i++)
 		err = add_member(list, source, i, of_tree, why);
@@ -314,17 +308,15 @@ static kpack_error_t join_same(struct same *g, const struct wheel_source *source
 	return KPACK_SUCCESS;
 }
 
-/* Sort a directory's files directly after a file with the directory's name. */
-static int by_component(const void *a, const void *b)
+/* The item PATH of a sorted list, or NULL. */
+static const struct wheel_item *find_item(const struct wheel_items *list, bool last,
+					  char *path)
 {
-	const char *x = (*(const struct wheel_item *const *)a)->path;
-	const char *y = (*(const struct wheel_item *const *)b)->path;
+	const struct wheel_item probe = {.path = path, .last = last};
 
-	for (; *x && *x == *y; x++)
-		y++;
-	/* '/' is below all other characters, but for the end */
-	return KP_ORDER(*x == '/' ? 1 : (unsigned char)*x * 2,
-			*y == '/' ? 1 : (unsigned char)*y * 2);
+	return kp_find(list->items, list->count, &probe,
+		       KP_BY_NUMBER(struct wheel_item, last),
+		       KP_BY_TEXT(struct wheel_item, path));
 }
 
 /*
@@ -334,30 +326,22 @@ static int by_component(const void *a, const void *b)
 static kpack_error_t check_directories(const struct wheel_items *list,
 				       struct kpackx_error *why)
 {
-	const struct wheel_item **sorted = xmalloc(list->count * sizeof(*sorted));
-	kpack_error_t err = KPACK_SUCCESS;
+	for (size_t i = 0; i < list->count; i++) {
+		const struct wheel_item *item = &list->items[i], *above;
+		KP_AUTO_FREE char *dir = xstrdup(item->path);
 
-	for (size_t i = 0; i < list->count; i++)
-		sorted[i] = &list->items[i];
-	qsort(sorted, list->count, sizeof(*sorted), by_component);
-	for (size_t i = 1; i < list->count && !err; i++)
-		if (kp_path_below(sorted[i]->path, sorted[i - 1]->path))
-			err = kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-				      "%s: a file in %s and a directory in %s",
-				      sorted[i - 1]->path, sorted[i - 1]->source->path,
-				      sorted[i]->source->path);
-	free(sorted);
-	return err;
-}
-
-/* As wheels have them; equal paths in the order of their sources, which are in an array. */
-static int by_place(const void *a, const void *b)
-{
-	const struct wheel_item *x = a, *y = b;
-	int order = x->last != y->last ? KP_ORDER(x->last, y->last)
-				       : strcmp(x->path, y->path);
-
-	return order ? order : KP_ORDER(x->source, y->source);
+		for (char *slash; (slash = strrchr(dir, '/'));) {
+			*slash = '\0';
+			/* what is called as .dist-info is, but a file, is not in it */
+			above = find_item(list, item->last && strchr(dir, '/'), dir);
+			if (above)
+				return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+					       "%s: a file in %s and a directory in %s",
+					       above->path, above->source->path,
+					       item->source->path);
+		}
+	}
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t wheel_items_join(struct wheel_items *list,
@@ -368,7 +352,9 @@ kpack_error_t wheel_items_join(struct wheel_items *list,
 	kpack_error_t err = KPACK_SUCCESS;
 	size_t kept = 0, end;
 
-	qsort(list->items, list->count, sizeof(*list->items), by_place);
+	kp_sort(list->items, list->count, KP_BY_NUMBER(struct wheel_item, last),
+		KP_BY_TEXT(struct wheel_item, path),
+		KP_BY_NUMBER(struct wheel_item, source)); /* all in one array */
 	for (size_t i = 0; !err && i < list->count; i = end) {
 		struct same g = {.items = list->items + i, .prefer = prefer};
 		struct wheel_item first;

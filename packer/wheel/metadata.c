@@ -197,26 +197,20 @@ kpack_error_t dist_info_found(const char *dir, struct kpackx_error *why)
 }
 
 /* Read and parse FILE of W's .dist-info. */
-static kpack_error_t read_text(const struct wheel_in *w, struct wheel_reader *r,
-			       const char *dir, const char *file, char **text,
-			       struct metadata_text *out, struct kpackx_error *why)
+static kpack_error_t read_text(const struct wheel_in *w, const char *dir,
+			       const char *file, char **text, struct metadata_text *out,
+			       struct kpackx_error *why)
 {
 	KP_AUTO_FREE char *path = xasprintf("%s/%s", dir, file);
 	size_t member, size;
+	kpack_error_t err;
 
 	if (!wheel_in_find(w, path, &member) || w->members[member].directory)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s: there is no %s", dir,
 			       file);
-	KP_TRY(wheel_reader_text(r, member, METADATA_TEXT_MAX, text, &size, why));
-	*out = (struct metadata_text){.text = {(const uint8_t *)*text, size}};
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t parse_text(const char *file, struct metadata_text *m,
-				struct kpackx_error *why)
-{
-	kpack_error_t err = metadata_text_parse(m->text, m, why);
-
+	KP_TRY(wheel_in_text(w, member, METADATA_TEXT_MAX, text, &size, why));
+	err = metadata_text_parse((struct kp_span){(const uint8_t *)*text, size}, out,
+				  why);
 	return err ? kp_fail_prefix(why, err, "%s", file) : KPACK_SUCCESS;
 }
 
@@ -269,9 +263,8 @@ static kpack_error_t check_names(const struct dist_info *info,
 			 : KPACK_SUCCESS;
 }
 
-kpack_error_t dist_info_read(const struct wheel_in *w, struct wheel_reader *r,
-			     const struct wheel_name *file_name, struct dist_info *out,
-			     struct kpackx_error *why)
+kpack_error_t dist_info_read(const struct wheel_in *w, const struct wheel_name *file_name,
+			     struct dist_info *out, struct kpackx_error *why)
 {
 	KP_AUTO_FREE char *format = NULL;
 	struct kp_span tag;
@@ -280,11 +273,9 @@ kpack_error_t dist_info_read(const struct wheel_in *w, struct wheel_reader *r,
 	for (size_t i = 0; i < w->count; i++)
 		KP_TRY(dist_info_note(w->members[i].path, &out->dir, why));
 	KP_TRY(dist_info_found(out->dir, why));
-	KP_TRY(read_text(w, r, out->dir, "METADATA", &out->metadata_file, &out->metadata,
+	KP_TRY(read_text(w, out->dir, "METADATA", &out->metadata_file, &out->metadata,
 			 why));
-	KP_TRY(read_text(w, r, out->dir, "WHEEL", &out->wheel_file, &out->wheel, why));
-	KP_TRY(parse_text("METADATA", &out->metadata, why));
-	KP_TRY(parse_text("WHEEL", &out->wheel, why));
+	KP_TRY(read_text(w, out->dir, "WHEEL", &out->wheel_file, &out->wheel, why));
 	KP_TRY(take_header(&out->metadata, "METADATA", "Name", &out->name, why));
 	KP_TRY(take_header(&out->metadata, "METADATA", "Version", &out->version, why));
 	KP_TRY(take_header(&out->wheel, "WHEEL", "Wheel-Version", &format, why));

@@ -227,6 +227,15 @@ struct seen_tag {
 	bool seen;
 };
 
+static char *lower_new(const char *text, size_t n)
+{
+	char *out = xstrndup(text, n);
+
+	for (char *c = out; *c; c++)
+		*c = (char)tolower((unsigned char)*c);
+	return out;
+}
+
 void wheel_tags_compare(const struct metadata_text *wheel, const struct wheel_name *name,
 			char fault[WHEEL_TAGS_FAULT])
 {
@@ -236,19 +245,15 @@ void wheel_tags_compare(const struct metadata_text *wheel, const struct wheel_na
 	struct kp_span value;
 
 	fault[0] = '\0';
-	for (size_t i = 0; i < n; i++) {
-		sorted[i] = (struct seen_tag){.tag = xstrdup(tags[i]), .number = i};
-		for (char *c = sorted[i].tag; *c; c++)
-			*c = (char)tolower((unsigned char)*c);
-	}
+	for (size_t i = 0; i < n; i++)
+		sorted[i] =
+			(struct seen_tag){lower_new(tags[i], strlen(tags[i])), i, false};
 	kp_sort(sorted, n, KP_BY_TEXT(struct seen_tag, tag),
 		KP_BY_NUMBER(struct seen_tag, number));
 	for (size_t at = 0; !*fault && metadata_text_next(wheel, "Tag", &at, &value);) {
-		KP_AUTO_FREE char *tag = xstrndup((const char *)value.data, value.size);
+		KP_AUTO_FREE char *tag = lower_new((const char *)value.data, value.size);
 		struct seen_tag probe = {.tag = tag}, *found;
 
-		for (char *c = tag; *c; c++)
-			*c = (char)tolower((unsigned char)*c);
 		found = kp_find(sorted, n, &probe, KP_BY_TEXT(struct seen_tag, tag));
 		if (found)
 			found->seen = true;

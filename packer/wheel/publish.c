@@ -17,8 +17,9 @@
 #include "packer/files/tree_list.h"
 #include "split.h"
 
-void split_final_name(const struct split *s, const char *name,
-		      char out[WHEEL_NAME_MAX + 1])
+/* The name of a wheel NAME in the output directory: that of an unpacked one has no suffix. */
+static void final_name(const struct split *s, const char *name,
+		       char out[WHEEL_NAME_MAX + 1])
 {
 	memcpy(out, name, strlen(name) + 1);
 	if (s->args->directory)
@@ -67,7 +68,6 @@ static void note_member(struct earlier *e, const char *path)
 /* Look at the members of the wheel OLD, and read the file with the mark. */
 static kpack_error_t look_into_file(struct earlier *e, const char *old, char **text)
 {
-	struct wheel_reader *reader = NULL;
 	struct wheel_in *in = NULL;
 	kpack_error_t err = wheel_in_open(old, &in, NULL);
 	size_t member, size;
@@ -75,13 +75,8 @@ static kpack_error_t look_into_file(struct earlier *e, const char *old, char **t
 	for (size_t i = 0; !err && i < in->count; i++)
 		if (!in->members[i].directory)
 			note_member(e, in->members[i].path);
-	if (!err && e->marked && wheel_in_find(in, e->marked, &member)) {
-		err = wheel_reader_new(in, &reader, NULL);
-		if (!err)
-			err = wheel_reader_text(reader, member, METADATA_TEXT_MAX, text,
-						&size, NULL);
-	}
-	wheel_reader_free(reader);
+	if (!err && e->marked && wheel_in_find(in, e->marked, &member))
+		err = wheel_in_text(in, member, METADATA_TEXT_MAX, text, &size, NULL);
 	wheel_in_close(in);
 	return err;
 }
@@ -131,17 +126,16 @@ static kpack_error_t check_earlier(const char *old, const struct stat *st,
 	return KPACK_SUCCESS;
 }
 
-/* As split_check_free; NOW is what shall have the name, or NULL. */
-static kpack_error_t check_free(const struct split *s, enum wheel_output_kind kind,
-				const char *name, const struct wheel_in *now,
-				struct kpackx_error *why)
+kpack_error_t split_check_free(const struct split *s, enum wheel_output_kind kind,
+			       const char *name, const struct wheel_in *now,
+			       struct kpackx_error *why)
 {
 	char final[WHEEL_NAME_MAX + 1];
 	KP_AUTO_FREE char *path = NULL;
 	struct stat st, in;
 	bool before = false;
 
-	split_final_name(s, name, final);
+	final_name(s, name, final);
 	path = xasprintf("%s/%s", s->args->output, final);
 	for (int i = 0; i < s->n_before; i++)
 		before |= strcmp(s->before[i]->d_name, final) == 0;
@@ -163,12 +157,6 @@ static kpack_error_t check_free(const struct split *s, enum wheel_output_kind ki
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t split_check_free(const struct split *s, enum wheel_output_kind kind,
-			       const char *name, struct kpackx_error *why)
-{
-	return check_free(s, kind, name, NULL, why);
-}
-
 /* --- publishing ---------------------------------------------------------------------- */
 
 /* Give output number NUMBER its name; a directory that has it goes to the staging directory. */
@@ -179,7 +167,7 @@ static kpack_error_t publish_output(const struct split *s, size_t number,
 	KP_AUTO_FREE char *from = NULL, *to = NULL, *old = NULL;
 	struct stat st;
 
-	split_final_name(s, s->outputs[number].name, name);
+	final_name(s, s->outputs[number].name, name);
 	from = xasprintf("%s/%s", s->dir, name);
 	to = xasprintf("%s/%s", s->args->output, name);
 	old = xasprintf("%s/old-%zu", s->staging.path, number);
@@ -199,8 +187,8 @@ static kpack_error_t publish_all(const struct split *s, int dir, struct kpackx_e
 		kpack_error_t err = wheel_in_open(path, &now, why);
 
 		if (!err)
-			err = check_free(s, s->outputs[i].kind, s->outputs[i].name, now,
-					 why);
+			err = split_check_free(s, s->outputs[i].kind, s->outputs[i].name,
+					       now, why);
 		wheel_in_close(now);
 		if (err)
 			return err;
@@ -222,7 +210,7 @@ kpack_error_t split_publish(const struct split *s, struct kpackx_error *why)
 		KP_AUTO_FREE char *from = xasprintf("%s/%s", s->dir, s->outputs[i].name);
 		KP_AUTO_FREE char *to = NULL;
 
-		split_final_name(s, s->outputs[i].name, name);
+		final_name(s, s->outputs[i].name, name);
 		to = xasprintf("%s/%s", s->dir, name);
 		KP_TRY(wheel_unpack_file(from, to, s->args->jobs, why));
 	}

@@ -255,9 +255,8 @@ static kpack_error_t check_member(const struct record *record,
 	return record_refuse(why, m->path, text);
 }
 
-kpack_error_t record_check(const struct wheel_in *w, struct wheel_reader *r,
-			   const char *dist_info, struct record *out,
-			   struct kpackx_error *why)
+kpack_error_t record_check(const struct wheel_in *w, const char *dist_info,
+			   struct record *out, struct kpackx_error *why)
 {
 	KP_AUTO_FREE char *path = xasprintf("%s/RECORD", dist_info), *text = NULL;
 	size_t member, size = 0;
@@ -266,7 +265,7 @@ kpack_error_t record_check(const struct wheel_in *w, struct wheel_reader *r,
 	if (!wheel_in_find(w, path, &member))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s: it is missing",
 			       path);
-	KP_TRY(wheel_reader_text(r, member, RECORD_SIZE_MAX, &text, &size, why));
+	KP_TRY(wheel_in_text(w, member, RECORD_SIZE_MAX, &text, &size, why));
 	KP_TRY(record_parse((struct kp_span){(const uint8_t *)text, size}, out, why));
 	for (size_t i = 0; i < w->count; i++)
 		KP_TRY(check_member(out, &w->members[i], dist_info, why));
@@ -280,26 +279,18 @@ kpack_error_t record_check(const struct wheel_in *w, struct wheel_reader *r,
 
 /* --- writing ------------------------------------------------------------------------ */
 
-static void put_path(FILE *f, const char *path)
+void record_put(FILE *f, const char *path, const uint8_t digest[32], uint64_t size)
 {
-	bool quoted = strpbrk(path, ",\"\r\n");
+	const char *quote = strpbrk(path, ",\"\r\n") ? "\"" : "";
+	char base64[BASE64_MAX];
 
-	if (quoted)
-		fputc('"', f);
+	fputs(quote, f);
 	for (; *path; path++) {
 		if (*path == '"')
 			fputc('"', f);
 		fputc(*path, f);
 	}
-	if (quoted)
-		fputc('"', f);
-}
-
-void record_put(FILE *f, const char *path, const uint8_t digest[32], uint64_t size)
-{
-	char base64[BASE64_MAX];
-
-	put_path(f, path);
+	fputs(quote, f);
 	if (!digest) {
 		fputs(",,\n", f);
 		return;

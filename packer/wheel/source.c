@@ -36,15 +36,14 @@ kpack_error_t wheel_source_open(const struct wheel_split_args *args, const char 
 				       "it is a variant (%s) already", out->name.variant);
 	}
 	KP_TRY(wheel_in_open(out->file, &out->in, why));
-	KP_TRY(wheel_reader_new(out->in, &out->reader, why));
-	KP_TRY(dist_info_read(out->in, out->reader, out->unpacked ? NULL : &out->name,
-			      &out->info, why));
+	KP_TRY(dist_info_read(out->in, out->unpacked ? NULL : &out->name, &out->info,
+			      why));
 	if (out->unpacked) {
 		KP_TRY(dist_info_file_name(&out->info, name, why));
 		KP_TRY(wheel_name_parse(name, &out->name, why));
 		wheel_tags_compare(&out->info.wheel, &out->name, out->info.tag_fault);
 	}
-	KP_TRY(record_check(out->in, out->reader, out->info.dir, &out->record, why));
+	KP_TRY(record_check(out->in, out->info.dir, &out->record, why));
 	out->digests = xcalloc(out->in->count, sizeof(*out->digests));
 	return KPACK_SUCCESS;
 }
@@ -55,7 +54,6 @@ void wheel_source_close(struct wheel_source *s)
 	packing_close(&s->packing);
 	dist_info_fini(&s->info);
 	record_fini(&s->record);
-	wheel_reader_free(s->reader);
 	wheel_in_close(s->in);
 	free(s->digests);
 	free(s->overlay);

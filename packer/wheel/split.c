@@ -115,7 +115,7 @@ static kpack_error_t open_sources(struct split *s, struct kpackx_error *why)
 	s->host = s->prefer ? s->prefer : &s->sources[0];
 	KP_TRY(wheel_items_check(s->sources, s->n_sources, s->prefer, why));
 	KP_TRY(wheel_name_compose(&s->sources[0].name, name, why));
-	return split_check_free(s, WHEEL_OUTPUT_HOST, name, why);
+	return split_check_free(s, WHEEL_OUTPUT_HOST, name, NULL, why);
 }
 
 /* Pack each input; returns the exit status. */
@@ -165,58 +165,37 @@ static const char *const kind_names[] = {
 	[WHEEL_OUTPUT_HOST] = "host",
 };
 
-/* Add an output, which has the host's file name with DIST and LABEL. */
-static kpack_error_t add_output(struct split *s, enum wheel_output_kind kind,
-				const struct device_wheel *device, const char *label,
-				struct kpackx_error *why)
-{
-	struct wheel_output *out = &s->outputs[s->n_outputs++];
-	struct wheel_name name = s->host->name;
-
-	*out = (struct wheel_output){.kind = kind, .device = device};
-	if (device)
-		name.dist = device->file;
-	name.variant = label;
-	return wheel_name_compose(&name, out->name, why);
-}
-
+/* List the outputs; each has the host's file name, but for distribution or label. */
 static kpack_error_t list_outputs(struct split *s, struct kpackx_error *why)
 {
 	s->outputs = xcalloc(s->devices.count + 2, sizeof(*s->outputs));
-	for (size_t i = 0; i < s->devices.count; i++)
-		KP_TRY(add_output(s, WHEEL_OUTPUT_DEVICE, s->devices.items[i], "", why));
-	if (s->args->host_label)
-		KP_TRY(add_output(s, WHEEL_OUTPUT_VARIANT, NULL, s->args->host_label,
-				  why));
-	return add_output(s, WHEEL_OUTPUT_HOST, NULL, "", why);
-}
+	for (size_t i = 0; i < s->devices.count + 2; i++) {
+		struct wheel_output *output = &s->outputs[s->n_outputs];
+		struct wheel_name name = s->host->name;
 
-/* Add the members of OUTPUT to OUT; DIR is its .dist-info. */
-static kpack_error_t fill_output(const struct split *s, const struct wheel_output *output,
-				 const char *dir, struct wheel_out *out,
-				 struct kpackx_error *why)
-{
-	for (size_t i = 0; i < s->items.count; i++) {
-		const struct wheel_item *item = &s->items.items[i];
-
-		if (item->device != output->device)
-			continue;
-		if (item->disk)
-			KP_TRY(wheel_out_add_file(out, item->path, item->mode, item->disk,
-						  why));
-		else
-			wheel_out_add_copy(out, item->path, item->source->in,
-					   item->member,
-					   item->source->digests[item->member]);
+		if (i < s->devices.count) {
+			output->kind = WHEEL_OUTPUT_DEVICE;
+			output->device = s->devices.items[i];
+			name.dist = output->device->file;
+		} else if (i == s->devices.count) {
+			if (!s->args->host_label)
+				continue;
+			output->kind = WHEEL_OUTPUT_VARIANT;
+			name.variant = s->args->host_label;
+		} else {
+			output->kind = WHEEL_OUTPUT_HOST;
+		}
+		s->n_outputs++;
+		KP_TRY(wheel_name_compose(&name, output->name, why));
 	}
-	return wheel_texts_add(s, output, dir, out, why);
+	return KPACK_SUCCESS;
 }
 
 static kpack_error_t write_output(const struct split *s, struct wheel_output *output,
 				  struct kpackx_error *why)
 {
 	KP_AUTO_FREE char *path = xasprintf("%s/%s", s->dir, output->name);
-	KP_AUTO_FREE char *dir =
+	KP_AUTO_FREE char *info =
 		output->device ? xasprintf("%s-%s.dist-info", output->device->file,
 					   s->host->name.version)
 			       : xstrdup(s->host->info.dir);
@@ -230,10 +209,23 @@ static kpack_error_t write_output(const struct split *s, struct wheel_output *ou
 	struct stat st;
 	kpack_error_t err;
 
-	KP_TRY(fill_output(s, output, dir, &out, why));
+	for (size_t i = 0; i < s->items.count; i++) {
+		const struct wheel_item *item = &s->items.items[i];
+
+		if (item->device != output->device)
+			continue;
+		if (item->disk)
+			KP_TRY(wheel_out_add_file(&out, item->path, item->mode,
+						  item->disk, why));
+		else
+			wheel_out_add_copy(&out, item->path, item->source->in,
+					   item->member,
+					   item->source->digests[item->member]);
+	}
+	KP_TRY(wheel_texts_add(s, output, info, &out, why));
 	progress_begin(&progress, output->name, out.size,
 		       !s->args->quiet && !s->args->json);
-	err = wheel_out_write(&out, &how, dir, why);
+	err = wheel_out_write(&out, &how, info, why);
 	progress_end(&progress);
 	if (!err && below_lstat(path, &st) < 0)
 		err = below_fail(why, "%s", path);
@@ -242,50 +234,36 @@ static kpack_error_t write_output(const struct split *s, struct wheel_output *ou
 	return err;
 }
 
-static kpack_error_t write_outputs(struct split *s, struct kpackx_error *why)
-{
-	for (size_t i = 0; i < s->n_outputs; i++) {
-		kpack_error_t err = write_output(s, &s->outputs[i], why);
-
-		if (err)
-			return kp_fail_prefix(why, err, "%s", s->outputs[i].name);
-	}
-	return KPACK_SUCCESS;
-}
-
-/* --- the report ---------------------------------------------------------------------- */
-
-static json_t *output_json(const struct wheel_output *output)
-{
-	const struct device_wheel *device = output->device;
-	json_t *o = json_pack("{s:o, s:s, s:I}", "file", report_json_text(output->name),
-			      "kind", kind_names[output->kind], "size",
-			      (json_int_t)output->size);
-	json_t *arches, *needs;
-
-	if (!device)
-		return o;
-	arches = json_array();
-	for (size_t i = 0; i < device->n_arches; i++)
-		json_array_append_new(arches, report_json_text(device->arches[i]));
-	needs = json_array();
-	for (size_t i = 0; i < device->n_needs; i++)
-		json_array_append_new(needs, report_json_text(device->needs[i]->dist));
-	json_object_set_new(o, "part", report_json_text(device->name));
-	json_object_set_new(o, "arches", arches);
-	json_object_set_new(o, "requires", needs);
-	json_object_set_new(o, "distribution", report_json_text(device->dist));
-	return o;
-}
-
 static int report_as_json(const struct split *s)
 {
 	json_t *files = json_array(), *names = json_array();
 	KP_AUTO_FREE struct wheel_extra *extras = NULL;
 	size_t n;
 
-	for (size_t i = 0; i < s->n_outputs; i++)
-		json_array_append_new(files, output_json(&s->outputs[i]));
+	for (size_t i = 0; i < s->n_outputs; i++) {
+		const struct wheel_output *output = &s->outputs[i];
+		const struct device_wheel *device = output->device;
+		json_t *o = json_pack(
+			"{s:o, s:s, s:I}", "file", report_json_text(output->name), "kind",
+			kind_names[output->kind], "size", (json_int_t)output->size);
+		json_t *arches, *needs;
+
+		json_array_append_new(files, o);
+		if (!device)
+			continue;
+		arches = json_array();
+		for (size_t k = 0; k < device->n_arches; k++)
+			json_array_append_new(arches,
+					      report_json_text(device->arches[k]));
+		needs = json_array();
+		for (size_t k = 0; k < device->n_needs; k++)
+			json_array_append_new(needs,
+					      report_json_text(device->needs[k]->dist));
+		json_object_set_new(o, "part", report_json_text(device->name));
+		json_object_set_new(o, "arches", arches);
+		json_object_set_new(o, "requires", needs);
+		json_object_set_new(o, "distribution", report_json_text(device->dist));
+	}
 	if (!wheel_extras(s, &extras, &n, NULL))
 		for (size_t i = 0; i < n; i++)
 			json_array_append_new(names, report_json_text(extras[i].name));
@@ -338,8 +316,14 @@ static kpack_error_t write_wheels(struct split *s, struct kpackx_error *why)
 				why));
 	KP_TRY(list_outputs(s, why));
 	for (size_t i = 0; i < s->n_outputs; i++)
-		KP_TRY(split_check_free(s, s->outputs[i].kind, s->outputs[i].name, why));
-	KP_TRY(write_outputs(s, why));
+		KP_TRY(split_check_free(s, s->outputs[i].kind, s->outputs[i].name, NULL,
+					why));
+	for (size_t i = 0; i < s->n_outputs; i++) {
+		kpack_error_t err = write_output(s, &s->outputs[i], why);
+
+		if (err)
+			return kp_fail_prefix(why, err, "%s", s->outputs[i].name);
+	}
 	KP_TRY(split_publish(s, why));
 	split_report_others(s);
 	return KPACK_SUCCESS;

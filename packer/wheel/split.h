@@ -53,9 +53,6 @@ int wheel_split_run(const struct wheel_split_args *args);
 /* Add the family TEXT, "NAME=ARCH,...", to OUT.  INVALID_ARGUMENT. */
 kpack_error_t wheel_family_add(struct families *out, const char *text,
 			       struct kpackx_error *why);
-/* Whether TEXT can be a requirement: it begins like a name and is printable. */
-bool wheel_requirement_ok(const char *text);
-
 /* --- source.c -------------------------------------------------------------------------- */
 
 struct wheel_source {
@@ -65,7 +62,6 @@ struct wheel_source {
 	char *file;       /* the wheel to read: PATH, or made from the directory PATH */
 	struct wheel_name name;
 	struct wheel_in *in;
-	struct wheel_reader *reader;
 	struct record record;
 	struct dist_info info;
 	uint8_t (*digests)[32]; /* SHA-256 of each member */
@@ -263,14 +259,13 @@ kpack_error_t wheel_texts_add(const struct split *s, const struct wheel_output *
 /* --- publish.c ------------------------------------------------------------------------- */
 
 /*
- * Check that NAME in the output directory is free, or that what has it may be replaced: it is
- * an earlier run's output of KIND, or --force was given, and it is no input.  INVALID_ARGUMENT.
+ * Check that the name of the wheel NAME is free in the output directory, or that what has it may
+ * be replaced: it is an earlier run's output of KIND, with no member that NOW has not, or
+ * --force was given; and it is no input.  NOW may be NULL.  INVALID_ARGUMENT.
  */
 kpack_error_t split_check_free(const struct split *s, enum wheel_output_kind kind,
-			       const char *name, struct kpackx_error *why);
-/* The name of a wheel NAME in the output directory: that of an unpacked one has no suffix. */
-void split_final_name(const struct split *s, const char *name,
-		      char out[WHEEL_NAME_MAX + 1]);
+			       const char *name, const struct wheel_in *now,
+			       struct kpackx_error *why);
 /*
  * Give all outputs their names, the host wheel last: if it exists, everything that it needs
  * exists.  INVALID_ARGUMENT: something else has a name; then no output got one.

@@ -229,17 +229,6 @@ static void put_extra(FILE *f, const struct split *s, const struct wheel_extra *
 	}
 }
 
-/* Whether the host's METADATA is of a format before 2.1, the first that has extras. */
-static bool is_old_format(const struct metadata_text *m)
-{
-	struct kp_span v;
-
-	if (!metadata_text_get(m, "Metadata-Version", &v))
-		return true;
-	return v.size < 3 || v.data[0] < '2' ||
-	       (v.data[0] == '2' && v.size == 3 && v.data[2] < '1');
-}
-
 /* Make the host's METADATA with extras; it is otherwise as it was. */
 static kpack_error_t host_metadata(const struct split *s, bool variant, char **out,
 				   size_t *size, struct kpackx_error *why)
@@ -248,6 +237,7 @@ static kpack_error_t host_metadata(const struct split *s, bool variant, char **o
 	KP_AUTO_FREE struct wheel_extra *extras = NULL;
 	KP_AUTO_FREE char *lines = NULL, *text = NULL;
 	KP_AUTO(metadata_text) m = {0};
+	struct kp_span format = {0};
 	size_t n, n_lines;
 	FILE *f;
 
@@ -265,7 +255,10 @@ static kpack_error_t host_metadata(const struct split *s, bool variant, char **o
 	text = metadata_text_add(host, lines, size);
 	KP_TRY(metadata_text_parse((struct kp_span){(const uint8_t *)text, *size}, &m,
 				   why));
-	if (is_old_format(&m)) {
+	/* 2.1 is the first that has extras */
+	metadata_text_get(&m, "Metadata-Version", &format);
+	if (format.size < 3 || format.data[0] < '2' ||
+	    (format.data[0] == '2' && format.size == 3 && format.data[2] < '1')) {
 		*out = metadata_text_set(&m, "Metadata-Version", "2.1", size);
 	} else {
 		*out = text;
@@ -306,11 +299,6 @@ static kpack_error_t variant_json(const struct split *s, char **out,
 }
 
 /* --- device wheels ------------------------------------------------------------------- */
-
-bool wheel_requirement_ok(const char *text)
-{
-	return isalnum((unsigned char)*text) && kp_text_ok(kp_span_str(text));
-}
 
 static char *device_metadata(const struct split *s, const struct device_wheel *device,
 			     size_t *size)

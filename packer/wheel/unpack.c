@@ -68,22 +68,6 @@ static kpack_error_t take_bytes(void *arg, struct kp_span data, struct kpackx_er
 	return KPACK_SUCCESS;
 }
 
-/* Make the file PATH, which must not exist, and the directories above it. */
-static kpack_error_t create_file(const char *path, int *fd, struct kpackx_error *why)
-{
-	const int flags = O_WRONLY | O_CREAT | O_EXCL;
-
-	*fd = below_open(path, flags, 0600);
-	if (*fd < 0 && errno == ENOENT) {
-		KP_AUTO_FREE char *parent =
-			xstrndup(path, (size_t)(strrchr(path, '/') - path));
-
-		KP_TRY(below_mkdirs(parent, 0777, why));
-		*fd = below_open(path, flags, 0600);
-	}
-	return *fd < 0 ? below_fail(why, "cannot make the file") : KPACK_SUCCESS;
-}
-
 /* Write the bytes of the member, compare their hash with RECORD's, and keep the SHA-256. */
 static kpack_error_t unpack_file(struct hands *h, size_t member, struct kpackx_error *why)
 {
@@ -117,24 +101,36 @@ static kpack_error_t unpack_file(struct hands *h, size_t member, struct kpackx_e
 static kpack_error_t unpack_member(void *arg, void *state, size_t job, void **result,
 				   struct kpackx_error *why)
 {
+	const int flags = O_WRONLY | O_CREAT | O_EXCL;
 	struct unpacking *u = arg;
 	struct hands *h = state;
 	size_t member = u->order[job].member;
-	KP_AUTO_FREE char *path = NULL;
-	kpack_error_t err;
+	const struct wheel_member *m = h->m = &u->w->members[member];
+	KP_AUTO_FREE char *path = xasprintf("%s/%s", u->how->dir, m->path);
+	kpack_error_t err = KPACK_SUCCESS;
 
 	*result = NULL;
-	h->m = &u->w->members[member];
-	path = xasprintf("%s/%s", u->how->dir, h->m->path);
-	err = h->m->directory ? below_mkdirs(path, 0777, why)
-			      : create_file(path, &h->fd, why);
-	if (err)
-		return kp_fail_prefix(why, err, "%s", h->m->path);
-	if (h->m->directory)
-		return KPACK_SUCCESS;
+	if (m->directory) {
+		err = below_mkdirs(path, 0777, why);
+		return err ? kp_fail_prefix(why, err, "%s", m->path) : KPACK_SUCCESS;
+	}
+	h->fd = below_open(path, flags, 0600);
+	if (h->fd < 0 && errno == ENOENT) {
+		char *slash = strrchr(path, '/');
+
+		*slash = '\0';
+		err = below_mkdirs(path, 0777, why);
+		*slash = '/';
+		h->fd = err ? -1 : below_open(path, flags, 0600);
+	}
+	if (h->fd < 0) {
+		if (!err)
+			err = below_fail(why, "cannot make the file");
+		return kp_fail_prefix(why, err, "%s", m->path);
+	}
 	err = unpack_file(h, member, why);
 	if (close(h->fd) && !err)
-		err = kp_fail_errno(why, errno, "%s", h->m->path);
+		err = kp_fail_errno(why, errno, "%s", m->path);
 	return err;
 }
 

@@ -161,11 +161,11 @@ typedef kpack_error_t wheel_take(void *arg, struct kp_span data,
 kpack_error_t wheel_reader_read(struct wheel_reader *r, size_t member, wheel_take *take,
 				void *arg, struct kpackx_error *why);
 /*
- * Read a member into memory, and append a NUL.  The caller frees *TEXT.
+ * Read a member of W into memory, and append a NUL.  The caller frees *TEXT.
  * INVALID_FORMAT: it has more than MAX bytes.
  */
-kpack_error_t wheel_reader_text(struct wheel_reader *r, size_t member, size_t max,
-				char **text, size_t *size, struct kpackx_error *why);
+kpack_error_t wheel_in_text(const struct wheel_in *w, size_t member, size_t max,
+			    char **text, size_t *size, struct kpackx_error *why);
 
 /* --- metadata.c ----------------------------------------------------------------------- */
 
@@ -231,9 +231,8 @@ kpack_error_t dist_info_found(const char *dir, struct kpackx_error *why);
  * Name, Version, Wheel-Version or Tag; a Wheel-Version other than 1.x; METADATA
  * contradicts the directory's or the file's name.
  */
-kpack_error_t dist_info_read(const struct wheel_in *w, struct wheel_reader *r,
-			     const struct wheel_name *file_name, struct dist_info *out,
-			     struct kpackx_error *why);
+kpack_error_t dist_info_read(const struct wheel_in *w, const struct wheel_name *file_name,
+			     struct dist_info *out, struct kpackx_error *why);
 void dist_info_fini(struct dist_info *info); /* accepts a zeroed one */
 /* The file name that METADATA and WHEEL imply.  INVALID_FORMAT, INVALID_ARGUMENT. */
 kpack_error_t dist_info_file_name(const struct dist_info *info,
@@ -271,9 +270,8 @@ kpack_error_t record_parse(struct kp_span text, struct record *out,
  * record_fini even after an error.
  * INVALID_FORMAT: RECORD is missing or wrong; the error names the member.
  */
-kpack_error_t record_check(const struct wheel_in *w, struct wheel_reader *r,
-			   const char *dist_info, struct record *out,
-			   struct kpackx_error *why);
+kpack_error_t record_check(const struct wheel_in *w, const char *dist_info,
+			   struct record *out, struct kpackx_error *why);
 void record_fini(struct record *r); /* accepts a zeroed one */
 
 /* The line of PATH, or NULL. */

@@ -226,43 +226,38 @@ static kpack_error_t press_piece(void *arg, void *state, size_t job, void **resu
 }
 
 /* Collect a piece; after its last one, a member that did not get smaller is stored. */
-static kpack_error_t take_piece(struct press *p, struct piece piece,
-				const struct pressed *r, struct kpackx_error *why)
+static kpack_error_t commit_piece(void *arg, size_t job, void *result,
+				  struct kpackx_error *why)
 {
-	struct wheel_out_member *m = &p->o->members[piece.member];
+	struct press *p = arg;
+	struct pressed *r = result;
+	struct wheel_out_member *m = &p->o->members[p->pieces[job].member];
 	uint8_t digest[DIGEST_MAX];
+	kpack_error_t err = KPACK_SUCCESS;
 
-	if (piece.number == 0) {
+	if (p->pieces[job].number == 0) {
 		digest_begin(&p->hash, DIGEST_SHA256);
 		m->packed_at = p->end;
 	}
 	digest_add(&p->hash, r->data);
 	m->crc = (uint32_t)crc32_combine(m->crc, r->crc, (z_off_t)r->data.size);
 	if (r->packed_size)
-		KP_TRY(kp_outfile_pwrite(p->collected, p->end, r->packed, r->packed_size,
-					 why));
+		err = kp_outfile_pwrite(p->collected, p->end, r->packed, r->packed_size,
+					why);
 	p->end += r->packed_size;
 	m->packed += r->packed_size;
 	if (p->how->progress)
 		progress_add(p->how->progress, r->data.size);
-	if (!is_last(m, piece))
-		return KPACK_SUCCESS;
-	KP_TRY(digest_end(&p->hash, digest, why));
-	memcpy(m->digest, digest, sizeof(m->digest));
-	if (m->deflated && m->packed >= m->size) {
-		m->deflated = false;
-		p->end = m->packed_at;
+	if (!err && is_last(m, p->pieces[job])) {
+		err = digest_end(&p->hash, digest, why);
+		if (!err)
+			memcpy(m->digest, digest, sizeof(m->digest));
+		if (m->deflated && m->packed >= m->size) {
+			m->deflated = false;
+			p->end = m->packed_at;
+		}
 	}
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t commit_piece(void *arg, size_t job, void *result,
-				  struct kpackx_error *why)
-{
-	struct press *p = arg;
-	kpack_error_t err = take_piece(p, p->pieces[job], result, why);
-
-	discard_pressed(arg, result);
+	discard_pressed(arg, r);
 	return err;
 }
 

@@ -156,20 +156,6 @@ static kpack_error_t read_extra64(struct kp_window *w, uint64_t off, size_t size
 	return KPACK_SUCCESS;
 }
 
-/* Check that the second name, SIZE bytes at OFF with version and CRC, is M's name too. */
-static kpack_error_t check_second(struct kp_window *w, uint64_t off, size_t size,
-				  const struct wheel_member *m, struct kpackx_error *why)
-{
-	const uint8_t *p;
-
-	if (size == (size_t)PATH_BEFORE + m->name_size) {
-		KP_TRY(kp_window_get(w, off + PATH_BEFORE, m->name_size, &p, why));
-		if (memcmp(m->path, p, m->name_size) == 0)
-			return KPACK_SUCCESS;
-	}
-	return refuse_archive(why, "directory: a member's second name differs");
-}
-
 /* Read the entry at *OFF, and move *OFF past it; entries end at END. */
 static kpack_error_t read_entry(struct kp_window *w, uint64_t *off, uint64_t end,
 				struct wheel_member *m, struct kpackx_error *why)
@@ -217,8 +203,16 @@ static kpack_error_t read_entry(struct kp_window *w, uint64_t *off, uint64_t end
 		if (n > extra)
 			return refuse_archive(why,
 					      "directory: an extra field is too long");
-		if (id == EXTRA_PATH)
-			KP_TRY(check_second(w, at + 4, n - 4, m, why));
+		if (id == EXTRA_PATH) { /* it must be the same name */
+			bool same = n == 4u + PATH_BEFORE + m->name_size;
+
+			if (same)
+				KP_TRY(kp_window_get(w, at + 4 + PATH_BEFORE,
+						     m->name_size, &p, why));
+			if (!same || memcmp(m->path, p, m->name_size) != 0)
+				return refuse_archive(
+					why, "directory: a member's second name differs");
+		}
 		if (id == EXTRA_ZIP64)
 			KP_TRY(read_extra64(w, at + 4, n - 4, m, why));
 	}
@@ -298,26 +292,6 @@ static kpack_error_t check_member(struct wheel_member *m, struct kpackx_error *w
 	m->mode = mode & 0777;
 	if (m->mode == 0)
 		m->mode = m->directory ? 0755 : 0644;
-	return KPACK_SUCCESS;
-}
-
-/* Subtract instead of adding: sizes can be any 64-bit number. */
-static kpack_error_t check_sum(const struct wheel_in *w, struct kpackx_error *why)
-{
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < w->count; i++) {
-		if (w->members[i].size > WHEEL_SIZE_MAX - sum)
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "decodes to more than %" PRIu64 " bytes",
-				       WHEEL_SIZE_MAX);
-		sum += w->members[i].size;
-	}
-	if (sum > WHEEL_RATIO_FREE && sum / WHEEL_RATIO_MAX > w->size)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "%" PRIu64 " bytes decode to %" PRIu64
-			       ", more than %d times as many",
-			       w->size, sum, WHEEL_RATIO_MAX);
 	return KPACK_SUCCESS;
 }
 
@@ -405,7 +379,7 @@ kpack_error_t wheel_in_read(struct wheel_in *w, const struct kp_source *src,
 {
 	struct directory d = {0};
 	struct kp_window window;
-	uint64_t off;
+	uint64_t off, sum = 0;
 
 	w->size = src->size;
 	KP_TRY(find_directory(src, &d, why));
@@ -418,7 +392,19 @@ kpack_error_t wheel_in_read(struct wheel_in *w, const struct kp_source *src,
 	KP_TRY(check_overlap(w, d.offset, why));
 	for (size_t i = 0; i < w->count; i++)
 		KP_TRY(check_member(&w->members[i], why));
-	KP_TRY(check_sum(w, why));
+	/* subtract instead of adding: sizes can be any 64-bit number */
+	for (size_t i = 0; i < w->count; i++) {
+		if (w->members[i].size > WHEEL_SIZE_MAX - sum)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "decodes to more than %" PRIu64 " bytes",
+				       WHEEL_SIZE_MAX);
+		sum += w->members[i].size;
+	}
+	if (sum > WHEEL_RATIO_FREE && sum / WHEEL_RATIO_MAX > w->size)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%" PRIu64 " bytes decode to %" PRIu64
+			       ", more than %d times as many",
+			       w->size, sum, WHEEL_RATIO_MAX);
 	/* before the headers are compared, which does not name duplicates */
 	KP_TRY(check_clashes(w, why));
 	for (size_t i = 0; i < w->count; i++)
@@ -592,11 +578,13 @@ static kpack_error_t append_text(void *arg, struct kp_span data, struct kpackx_e
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t wheel_reader_text(struct wheel_reader *r, size_t member, size_t max,
-				char **text, size_t *size, struct kpackx_error *why)
+kpack_error_t wheel_in_text(const struct wheel_in *w, size_t member, size_t max,
+			    char **text, size_t *size, struct kpackx_error *why)
 {
-	const struct wheel_member *m = &r->w->members[member];
+	const struct wheel_member *m = &w->members[member];
 	KP_AUTO_FREE char *bytes = NULL;
+	struct wheel_reader *r;
+	kpack_error_t err;
 	char *to;
 
 	if (m->size > max)
@@ -604,8 +592,12 @@ kpack_error_t wheel_reader_text(struct wheel_reader *r, size_t member, size_t ma
 			       "%s: %" PRIu64 " bytes, at most %zu", m->path, m->size,
 			       max);
 	KP_TRY(kp_new(&bytes, (size_t)m->size + 1, m->path, why));
+	KP_TRY(wheel_reader_new(w, &r, why));
 	to = bytes;
-	KP_TRY(wheel_reader_read(r, member, append_text, &to, why));
+	err = wheel_reader_read(r, member, append_text, &to, why);
+	wheel_reader_free(r);
+	if (err)
+		return err;
 	*size = (size_t)m->size;
 	*text = bytes;
 	bytes = NULL;
