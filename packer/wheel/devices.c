@@ -6,6 +6,14 @@
  * GPU may need each of them, and with the processor's steppings (gfx1250-strict), because
  * drivers, extras and AMD's own distributions know only the processor; or it is for a
  * family, if a kernel database has files for a whole family or if the user asks for it.
+ *
+ *	code or file for		device wheel		needs
+ *	gfx90a:xnack+, gfx90a:xnack-	gfx90a
+ *	gfx942				gfx942			gfx9-4-generic
+ *	gfx9-4-generic			gfx9-4-generic
+ *	AOTriton's gfx11xx		gfx11
+ *	gfx1100				gfx1100			gfx11
+ *	gfx1100, --family x=gfx1100	x			gfx11
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -42,6 +50,11 @@ kpack_error_t wheel_family_add(struct families *out, const char *text,
 
 /* --- names --------------------------------------------------------------------------- */
 
+/*
+ * The bundle of a target is what one device wheel is for: sramecc stays, because a GPU has it on
+ * or off, whoever uses it; xnack and steppings do not, see above.
+ */
+
 /* ARCH without xnack and stepping, canonical; accepts "gfx90a-xnack+", too. */
 static void bundle_of(const char *arch, char out[KP_TARGET_TEXT_MAX])
 {
@@ -59,6 +72,7 @@ static void bundle_of(const char *arch, char out[KP_TARGET_TEXT_MAX])
 	memmove(out + model, out + n, strlen(out + n) + 1);
 }
 
+/* A "-" is a sign only at the end of a feature: gfx9-4-generic has none. */
 bool device_wheel_suffix(const char *name, char out[WHEEL_NAME_MAX + 1])
 {
 	size_t used = 0;
@@ -108,6 +122,7 @@ static kpack_error_t name_device(const struct device_wheels *devices,
 
 /* --- making -------------------------------------------------------------------------- */
 
+/* Find the device wheel of KIND called NAME, or add it; there are some tens. */
 static kpack_error_t find_device(struct device_wheels *devices,
 				 enum device_wheel_kind kind, const char *name,
 				 struct device_wheel **out, struct kpackx_error *why)
@@ -258,6 +273,7 @@ bool device_wheel_serves(const struct device_wheel *device, const char *gpu)
 	return false;
 }
 
+/* A database's family needs nothing: it has files, and the targets' wheels have the code. */
 static bool device_needs(const struct device_wheel *p, const struct device_wheel *q)
 {
 	if (p == q || p->kind == DEVICE_WHEEL_GROUP)
@@ -291,6 +307,7 @@ kpack_error_t device_wheels_finish(struct device_wheels *devices,
 			if (device_needs(all[i], all[k]))
 				all[i]->needs[all[i]->n_needs++] = all[k];
 	}
+	/* two targets can have one spelling, and installers ignore case and marks */
 	for (size_t i = 0; i < n; i++)
 		for (size_t k = i + 1; k < n; k++) {
 			dist_name_normal(all[i]->dist, '-', a);

@@ -54,9 +54,10 @@ static kpack_error_t add_member(struct wheel_items *list, struct wheel_source *s
 				  .last = info};
 	size_t entry, tree;
 
+	/* texts.c makes METADATA, wheel_out.c RECORD, and signatures of the old one are wrong */
 	if (m->directory || record_is_own(m->path, s->info.dir) ||
 	    (info && strcmp(info, "METADATA") == 0))
-		return KPACK_SUCCESS; /* installers make the first, texts.c the others */
+		return KPACK_SUCCESS;
 	if (inside && !info) {
 		if (!scan_find(&s->packing.scan, kp_span_str(inside), &entry))
 			return kp_fail(why, KPACK_ERROR_IO_ERROR, "%s: it disappeared",
@@ -184,6 +185,10 @@ static void take_new_file(struct same *g)
 	g->file = NULL;
 }
 
+/*
+ * Converted binaries differ in their markers alone if the host code is the same: the chosen one
+ * gets a marker with the search paths of all, and with it finds the code of all.
+ */
 static kpack_error_t join_binaries(struct same *g, struct kpackx_error *why)
 {
 	static const char *const texts[] = {
@@ -231,6 +236,7 @@ static void report_clash(void *arg, const struct merge_clash *clash)
 		     (const char *)clash->arch.data, clash->what, first);
 }
 
+/* Merge archives that have one name: the same targets, built by two of the inputs. */
 static kpack_error_t join_archives(struct same *g, const char *dir,
 				   struct kpackx_error *why)
 {
@@ -301,6 +307,7 @@ static kpack_error_t join_same(struct same *g, const struct wheel_source *source
 		return join_binaries(g, why);
 	if (first->kind == WHEEL_ITEM_ARCHIVE)
 		return join_archives(g, dir, why);
+	/* by the hashes that RECORD has and unpacking has compared */
 	for (size_t i = 1; i < g->count && !g->prefer; i++)
 		if (memcmp(first->source->digests[first->member],
 			   g->items[i].source->digests[g->items[i].member], 32) != 0)
@@ -308,7 +315,7 @@ static kpack_error_t join_same(struct same *g, const struct wheel_source *source
 	return KPACK_SUCCESS;
 }
 
-/* The item PATH of a sorted list, or NULL. */
+/* The item PATH of a sorted list, or NULL; LAST: it is in .dist-info. */
 static const struct wheel_item *find_item(const struct wheel_items *list, bool last,
 					  char *path)
 {

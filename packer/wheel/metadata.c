@@ -19,6 +19,7 @@ static bool is_blank(uint8_t c)
 	return c == ' ' || c == '\t';
 }
 
+/* Values end before blanks and line ends; continuation lines inside a value stay in it. */
 static struct kp_span trim_value(struct kp_span s)
 {
 	while (s.size && is_blank(s.data[0]))
@@ -70,6 +71,7 @@ kpack_error_t metadata_text_parse(struct kp_span text, struct metadata_text *out
 	uint32_t c = 1;
 
 	*out = (struct metadata_text){.text = text};
+	/* the whole text, not only the headers: it is copied into the host wheel */
 	for (struct kp_span rest = text; rest.size;) {
 		size_t n = kp_text_char(rest, &c);
 
@@ -88,6 +90,7 @@ kpack_error_t metadata_text_parse(struct kp_span text, struct metadata_text *out
 		at += line.size + (end != NULL);
 		crlf = end && line.size && end[-1] == '\r';
 		line.size -= crlf;
+		/* what is added gets the line ends of the first line */
 		if (number == 1)
 			out->crlf = crlf;
 		if (line.size == 0)
@@ -161,6 +164,8 @@ char *metadata_text_set(const struct metadata_text *m, const char *name,
 	size_t from = m->headers_end, end = from, at = 0;
 	struct kp_span old;
 
+	/* the old header is replaced with its continuation lines, up to the next header */
+
 	if (metadata_text_next(m, name, &at, &old)) {
 		from = (size_t)(m->headers[at - 1].name.data - m->text.data);
 		if (at < m->count)
@@ -214,7 +219,10 @@ static kpack_error_t read_text(const struct wheel_in *w, const char *dir,
 	return err ? kp_fail_prefix(why, err, "%s", file) : KPACK_SUCCESS;
 }
 
-/* Get a header that must occur exactly once. */
+/*
+ * Get a header that must occur exactly once: of two, installers take the first or the last.
+ * FILE is its name in messages.
+ */
 static kpack_error_t take_header(const struct metadata_text *m, const char *file,
 				 const char *name, char **out, struct kpackx_error *why)
 {
@@ -285,7 +293,7 @@ kpack_error_t dist_info_read(const struct wheel_in *w, const struct wheel_name *
 	if (!metadata_text_get(&out->wheel, "Tag", &tag))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "WHEEL: no Tag");
 	KP_TRY(check_names(out, file_name, why));
-	/* only a note: there are installable wheels that were renamed, but not in WHEEL */
+	/* only noted: there are installable wheels that were renamed, but not in WHEEL */
 	if (file_name)
 		wheel_tags_compare(&out->wheel, file_name, out->tag_fault);
 	return KPACK_SUCCESS;
@@ -313,6 +321,11 @@ static bool has_tag(const char *list, struct kp_span one)
 	}
 	return false;
 }
+
+/*
+ * The name of a wheel has the tags compressed: for each of the three components all that occur,
+ * joined with ".".  That can stand for more tags than WHEEL has.
+ */
 
 /* Join the distinct components number PART of all tags with ".". */
 static kpack_error_t join_tags(const struct metadata_text *wheel, size_t part,

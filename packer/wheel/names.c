@@ -19,6 +19,11 @@
 
 static const char suffix[] = ".whl";
 
+/*
+ * Names are checked strictly, because they become file names, lines of METADATA and words of a
+ * shell: only ASCII letters, digits and the marks that the specifications allow.
+ */
+
 /* Whether TEXT is not empty and has only letters, digits and characters of MORE. */
 static bool made_of(const char *text, const char *more)
 {
@@ -32,6 +37,11 @@ static bool made_of(const char *text, const char *more)
 			return false;
 	return true;
 }
+
+/*
+ * Installers take names as equal that differ only in case and in which marks they have:
+ * Foo.Bar, foo_bar and FOO--BAR are one distribution.  So names are compared in normal form.
+ */
 
 /* --- distributions ------------------------------------------------------------------ */
 
@@ -96,6 +106,7 @@ bool wheel_label_ok(const char *label)
 static kpack_error_t check_components(const struct wheel_name *n, const char *shown,
 				      struct kpackx_error *why)
 {
+	/* a missing build is checked as "0"; the variant has rules of its own */
 	const struct {
 		const char *text, *more, *fault;
 	} components[] = {
@@ -130,6 +141,7 @@ kpack_error_t wheel_name_parse(const char *file, struct wheel_name *out,
 				   "not a wheel's name: it does not end with .whl");
 	snprintf(out->text, sizeof(out->text), "%.*s", (int)(size - strlen(suffix)),
 		 file);
+	/* cut it at its dashes, and count all parts, even if more than fit */
 	for (char *p = out->text; p; n++) {
 		char *dash = strchr(p, '-');
 
@@ -236,6 +248,10 @@ static char *lower_new(const char *text, size_t n)
 	return out;
 }
 
+/*
+ * The tags of the name are sorted, so that each line of WHEEL is found in logarithmic time: both
+ * lists are the input's, and their product would be hours.
+ */
 void wheel_tags_compare(const struct metadata_text *wheel, const struct wheel_name *name,
 			char fault[WHEEL_TAGS_FAULT])
 {

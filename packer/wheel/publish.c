@@ -40,6 +40,7 @@ static const struct {
 	[WHEEL_OUTPUT_HOST] = {"METADATA", "\nProvides-Extra: device-all"},
 };
 
+/* What is known of a wheel that has the name of an output. */
 struct earlier {
 	const char *mark;           /* the file with the mark */
 	const struct wheel_in *now; /* what this run wrote; NULL: not written yet */
@@ -133,7 +134,8 @@ kpack_error_t split_check_free(const struct split *s, enum wheel_output_kind kin
 	char final[WHEEL_NAME_MAX + 1];
 	KP_AUTO_FREE char *path = NULL;
 	struct stat st, in;
-	bool before = false;
+	bool before =
+		false; /* it was there when the run began, so nobody runs beside us */
 
 	final_name(s, name, final);
 	path = xasprintf("%s/%s", s->args->output, final);
@@ -179,6 +181,7 @@ static kpack_error_t publish_output(const struct split *s, size_t number,
 	return KPACK_SUCCESS;
 }
 
+/* Check all names before any is given, then give them, and make that durable. */
 static kpack_error_t publish_all(const struct split *s, int dir, struct kpackx_error *why)
 {
 	for (size_t i = 0; i < s->n_outputs; i++) {
@@ -214,7 +217,7 @@ kpack_error_t split_publish(const struct split *s, struct kpackx_error *why)
 		to = xasprintf("%s/%s", s->dir, name);
 		KP_TRY(wheel_unpack_file(from, to, s->args->jobs, why));
 	}
-	/* lock out other runs into the same directory, if the file system has locks */
+	/* names are checked again and given in one go: lock out other runs into the same directory, if the file system has locks */
 	fd = below_open_following(s->args->output, O_RDONLY | O_DIRECTORY);
 	if (fd < 0)
 		return below_fail(why, "%s: cannot open", s->args->output);
@@ -226,6 +229,11 @@ kpack_error_t split_publish(const struct split *s, struct kpackx_error *why)
 }
 
 /* --- other targets ------------------------------------------------------------------- */
+
+/*
+ * Device wheels for targets that this run does not have may be another build's, or what is left of
+ * an earlier run with more targets.  They are not removed, because nothing tells which.
+ */
 
 /* Whether FILE, with or without suffix, is a device wheel's of this host wheel. */
 static bool is_device_wheel(const struct split *s, const char *file)

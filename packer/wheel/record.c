@@ -3,6 +3,9 @@
  * RECORD: a wheel's list of its files, one line of CSV each: path, hash, size.  Fields may be
  * quoted, and quotes in them are doubled.
  *
+ *	torch/__init__.py,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,0
+ *	torch-2.10.0.dist-info/RECORD,,
+ *
  * Hashes are sha256, sha384 or sha512 in urlsafe base64 without padding.  Some real wheels,
  * those of AMD's splitter among them, have hexadecimal SHA-256 instead: these are read, and
  * never written.
@@ -25,7 +28,10 @@ enum { COLUMNS = 3, BASE64_MAX = 44 };
 static const char base64_url[] =
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/* False: not SIZE bytes in urlsafe base64 without padding. */
+/*
+ * False: not SIZE bytes in urlsafe base64 without padding.  Decoding is exact, so that one
+ * digest has one text, and nobody has to wonder whether two lines mean the same.
+ */
 static bool base64_decode(const char *text, uint8_t *out, size_t size)
 {
 	uint32_t bits = 0;
@@ -138,6 +144,10 @@ static char *cut_row(char *p, char *fields[COLUMNS], size_t *count, const char *
 	return p + (end != '\0') + (end == '\r' && p[1] == '\n');
 }
 
+/*
+ * Read the hash and the size of a line, which may be empty: whether they may be missing depends
+ * on the file, see check_member.  MD5 and SHA-1 are no hashes here, as the specification says.
+ */
 static kpack_error_t read_fields(struct record_line *l, char *const *fields, size_t line,
 				 struct kpackx_error *why)
 {
@@ -171,6 +181,7 @@ kpack_error_t record_parse(struct kp_span text, struct record *out,
 			       RECORD_SIZE_MAX);
 	if (text.size && memchr(text.data, 0, text.size))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "RECORD: it has a NUL");
+	/* rows are cut in place, in a copy, and paths point into it */
 	KP_TRY(kp_new(&out->text, text.size + 1, "RECORD", why));
 	if (text.size)
 		memcpy(out->text, text.data, text.size);
@@ -234,6 +245,7 @@ bool record_is_own(const char *path, const char *dist_info)
 	return false;
 }
 
+/* Every file but RECORD and its signatures is listed, with a hash, and with its size. */
 static kpack_error_t check_member(const struct record *record,
 				  const struct wheel_member *m, const char *dist_info,
 				  struct kpackx_error *why)

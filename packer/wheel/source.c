@@ -26,6 +26,7 @@ kpack_error_t wheel_source_open(const struct wheel_split_args *args, const char 
 	*out = (struct wheel_source){.args = args, .path = path, .dir = dir};
 	KP_TRY(below_root_if_directory(path, why));
 	out->unpacked = below_stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+	/* a directory has no name that says anything: METADATA and WHEEL give it one below */
 	if (out->unpacked) {
 		KP_TRY(wheel_pack_directory(path, dir, args->jobs, &out->file, why));
 	} else {
@@ -93,6 +94,7 @@ static void code_fini(struct code *code)
 	free(code->moved);
 }
 
+/* There is device code in PATH. */
 static void note_code(struct code *code, const char *path)
 {
 	size_t n = strcspn(path, "/");
@@ -154,7 +156,7 @@ static char *find_biggest(const struct wheel_in *w)
 			at = path;
 			bytes = 0;
 		}
-		bytes += w->members[i].size + 1;
+		bytes += w->members[i].size + 1; /* empty files count, too */
 		if (bytes > most) {
 			most = bytes;
 			best = at;
@@ -163,6 +165,7 @@ static char *find_biggest(const struct wheel_in *w)
 	return xstrndup(best, strcspn(best, "/"));
 }
 
+/* Take --overlay-root, which must be a directory that has all device code. */
 static kpack_error_t check_given(struct wheel_source *s, struct kpackx_error *why)
 {
 	const char *given = s->args->overlay;
@@ -261,6 +264,7 @@ static kpack_error_t prepare_source(struct wheel_source *s, const char *group,
 	for (size_t i = 0; i < args->n_families; i++)
 		KP_TRY(wheel_family_add(&out->families, args->families[i], why));
 	KP_TRY(library_set_open(args->libraries, NULL, &out->libraries, why));
+	/* files that stay files need not be whole */
 	out->libraries.plain = args->databases == DATABASES_IDENTIFIED;
 
 	s->tree = xasprintf("%s/tree", s->dir);
@@ -270,6 +274,7 @@ static kpack_error_t prepare_source(struct wheel_source *s, const char *group,
 	for (size_t i = 0; i < s->in->count; i++) {
 		const char *inside = wheel_source_inside(s, s->in->members[i].path);
 
+		/* packing would add to these archives, and nothing could tell the two apart */
 		if (inside && kp_path_within(kp_span_str(inside), KP_ARCHIVES_DIR))
 			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 				       "%s: it was split already",
@@ -278,7 +283,11 @@ static kpack_error_t prepare_source(struct wheel_source *s, const char *group,
 	return KPACK_SUCCESS;
 }
 
-/* Pack in place, and report binaries that would keep their device code. */
+/*
+ * Pack in place, and report binaries that cannot be converted.  For a tree that is a note; here
+ * it is a fault, because a host wheel that kept some device code would be split by halves, and
+ * nobody looks into it.
+ */
 static int pack_overlay(struct wheel_source *s)
 {
 	const struct packing *p = &s->packing;

@@ -3,6 +3,13 @@
  * A run of kpack split-wheel.  Inputs are unpacked and packed in directories of their own, the
  * wheels are written into a staging directory in the output directory, and get their names
  * when all are there; a run that fails leaves nothing.
+ *
+ *	DIST/.kpack-split-wheel.XXXXXX/		removed at the end, or by the next run
+ *		0/tree/		input 0, unpacked, then packed; in --tmp-dir if that is given
+ *		0/directory	the wheel that was made of input 0, if it is a directory
+ *		joined/		files that several inputs have, joined
+ *		out/		output wheels
+ *		old-0/		a directory that an unpacked output wheel has replaced
  */
 #include "split.h"
 #include <errno.h>
@@ -14,6 +21,11 @@
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/pack/write_tree.h"
+
+/*
+ * What needs no input is checked first, then inputs and the host wheel's name, then inputs are
+ * packed, which takes the time; last come names that depend on what was found.
+ */
 
 static void split_fini(struct split *s)
 {
@@ -75,6 +87,7 @@ static kpack_error_t open_places(struct split *s, struct kpackx_error *why)
 		KP_TRY(check_beside(args->inputs[i], args->output, why));
 		KP_TRY(check_beside(args->inputs[i], args->tmp_dir, why));
 	}
+	/* a run that fails removes what it made, and no directory of the user */
 	s->made = below_lstat(args->output, &st) < 0 && errno == ENOENT;
 	KP_TRY(below_make_root(args->output, 0777, why));
 	s->n_before = below_scandir(args->output, &s->before, NULL);

@@ -8,6 +8,10 @@
  * device wheel gets extras, too, if it can load the code of other device wheels: those
  * with its features stated or for a generic target that covers it.  Extras are written in
  * normal form: lower case, "-" for any mark.
+ *
+ *	Provides-Extra: device-gfx942
+ *	Requires-Dist: amd-torch-device-gfx942 == 2.10.0; extra == "device-gfx942"
+ *	Requires-Dist: amd-torch-device-gfx9-4-generic == 2.10.0; extra == "device-gfx942"
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -86,6 +90,11 @@ static bool has_extras(const struct device_wheels *devices,
 	return true;
 }
 
+/*
+ * Extras of GPUs are a help for those who ask for their GPU by name; they give way to extras of
+ * device wheels and of the host, whose meaning is somebody else's.
+ */
+
 /* Add the extra of all device wheels that GPU can load, unless its name is taken. */
 static kpack_error_t add_gpu(struct extras *list, const struct split *s,
 			     const char *prefix, struct kp_span gpu,
@@ -151,7 +160,10 @@ static kpack_error_t add_all(struct extras *list, const struct split *s,
 			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 				       "two device wheels would both have the extra '%s'",
 				       list->items[i].name);
-	/* a GPU for which there are only a family's files gets none */
+	/*
+	 * All device-... first: if a name is taken in one form, it is not in the other.  A GPU
+	 * for which there are only a family's files gets none.
+	 */
 	for (size_t k = 0; k < KP_COUNT(prefixes); k++)
 		for (size_t i = 0; i < devices->count; i++)
 			for (size_t a = 0; has_extras(devices, devices->items[i]) &&
@@ -242,7 +254,7 @@ static kpack_error_t host_metadata(const struct split *s, bool variant, char **o
 	FILE *f;
 
 	KP_TRY(wheel_extras(s, &extras, &n, why));
-	/* it may mean something else */
+	/* who installs the wheel with it means the old one, and would get device code */
 	for (size_t i = 0; i < n; i++)
 		if (host_has(host, extras[i].name))
 			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
@@ -300,6 +312,10 @@ static kpack_error_t variant_json(const struct split *s, char **out,
 
 /* --- device wheels ------------------------------------------------------------------- */
 
+/*
+ * METADATA of a device wheel: it requires the host, which it is nothing without, and the device
+ * wheels that its GPUs also load from, all in exactly this version.
+ */
 static char *device_metadata(const struct split *s, const struct device_wheel *device,
 			     size_t *size)
 {
@@ -351,7 +367,7 @@ static char *device_wheel_text(const struct wheel_source *host, size_t *size)
 	char *out, **tags;
 	size_t n;
 	FILE *f = xmemstream(&out, size);
-	/* as the host's: pure and other wheels may go to different places */
+	/* as the host's, because pure and other wheels may go to different places */
 	bool pure = metadata_text_get(&host->info.wheel, "Root-Is-Purelib", &value) &&
 		    value.size == strlen("true") &&
 		    strncasecmp((const char *)value.data, "true", value.size) == 0;

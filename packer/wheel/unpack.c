@@ -42,6 +42,7 @@ struct hands {
 	bool hashed, wanted;
 };
 
+/* Get decoded bytes of a member: hash them and write them. */
 static kpack_error_t take_bytes(void *arg, struct kp_span data, struct kpackx_error *why)
 {
 	struct hands *h = arg;
@@ -101,6 +102,7 @@ static kpack_error_t unpack_file(struct hands *h, size_t member, struct kpackx_e
 static kpack_error_t unpack_member(void *arg, void *state, size_t job, void **result,
 				   struct kpackx_error *why)
 {
+	/* a file that is there is never followed or replaced: see below.h */
 	const int flags = O_WRONLY | O_CREAT | O_EXCL;
 	struct unpacking *u = arg;
 	struct hands *h = state;
@@ -114,6 +116,7 @@ static kpack_error_t unpack_member(void *arg, void *state, size_t job, void **re
 		err = below_mkdirs(path, 0777, why);
 		return err ? kp_fail_prefix(why, err, "%s", m->path) : KPACK_SUCCESS;
 	}
+	/* few files are the first of their directory: try without making it */
 	h->fd = below_open(path, flags, 0600);
 	if (h->fd < 0 && errno == ENOENT) {
 		char *slash = strrchr(path, '/');

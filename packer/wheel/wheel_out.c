@@ -105,6 +105,12 @@ void wheel_out_fini(struct wheel_out *o)
 	*o = (struct wheel_out){0};
 }
 
+/*
+ * Threads take pieces in any order, but they are committed in the order of the members, one at a
+ * time: only then it is known where in the collected bytes a piece belongs, and the hash of a
+ * member, which has no parallel form, is computed there.
+ */
+
 /* --- pressing ------------------------------------------------------------------------- */
 
 struct piece {
@@ -131,7 +137,7 @@ struct pressed {
 	uint32_t crc;
 };
 
-/* Whether PATH has the suffix of a compressed format. */
+/* Whether PATH has the suffix of a compressed format: deflate would only cost time. */
 static bool is_compressed(const char *path)
 {
 	static const char *const ends[] = {".kpack", ".zip",  ".whl",   ".gz",   ".tgz",
@@ -189,6 +195,7 @@ static kpack_error_t deflate_piece(z_stream *z, struct pressed *r, bool last,
 
 	r->packed = xmalloc(room);
 	deflateReset(z);
+	/* so that the piece compresses as well as if the bytes before it were in its stream */
 	if (r->data.data != r->plain)
 		deflateSetDictionary(z, r->plain, WINDOW);
 	z->next_in = (Bytef *)r->data.data;
@@ -240,6 +247,7 @@ static kpack_error_t commit_piece(void *arg, size_t job, void *result,
 		m->packed_at = p->end;
 	}
 	digest_add(&p->hash, r->data);
+	/* unlike the hash, the CRC of the whole follows from those of its pieces */
 	m->crc = (uint32_t)crc32_combine(m->crc, r->crc, (z_off_t)r->data.size);
 	if (r->packed_size)
 		err = kp_outfile_pwrite(p->collected, p->end, r->packed, r->packed_size,
@@ -252,6 +260,7 @@ static kpack_error_t commit_piece(void *arg, size_t job, void *result,
 		err = digest_end(&p->hash, digest, why);
 		if (!err)
 			memcpy(m->digest, digest, sizeof(m->digest));
+		/* the room of its deflated bytes is used again */
 		if (m->deflated && m->packed >= m->size) {
 			m->deflated = false;
 			p->end = m->packed_at;
@@ -496,7 +505,10 @@ static kpack_error_t put_directory(struct zip_writer *w, struct kpackx_error *wh
 
 /* --- all ------------------------------------------------------------------------------- */
 
-/* Add RECORD, and find out whether a path was added twice. */
+/*
+ * Add RECORD, which needs the hashes of all members before it, and find out whether a path was
+ * added twice.
+ */
 static kpack_error_t add_record(struct wheel_out *o, const char *dist_info,
 				struct kpackx_error *why)
 {

@@ -41,6 +41,22 @@ enum {
 	DESCRIPTOR = 1 << 3,
 };
 
+/*
+ * The fields, all little-endian, by offset:
+ *
+ *	end record	4 disks, 8 members on this one, 10 members, 12 size and 16 offset of
+ *			the directory, 20 size of the comment that follows
+ *	zip64 record	4 size of the rest, 16 disks, 24 members on this one, 32 members,
+ *			40 size and 48 offset of the directory
+ *	locator		4 disk and 8 offset of the zip64 record, 16 disks
+ *	entry		6 version needed, 8 flags, 10 method, 12 time, 16 CRC, 20 size and
+ *			24 decoded size, 28 size of the name, 30 of extra fields, 32 of the
+ *			comment, which follow; 34 disk, 36 attributes, 38 mode << 16,
+ *			42 offset of the local header
+ *	local header	those from 6 to 30 of the entry, at 4 to 28; name and extra fields follow
+ *	extra field	0 kind, 2 size of what follows
+ */
+
 /* Where the central directory is, and how many members it has. */
 struct directory {
 	uint64_t count, size, offset;
@@ -91,6 +107,12 @@ static kpack_error_t read_end64(const struct kp_source *src, struct directory *d
 	return KPACK_SUCCESS;
 }
 
+/*
+ * A comment may follow the end record, and it may contain what looks like another.  Tools that
+ * search from the end and those that check the comment's size would find different ones, so
+ * the record must be the last one whose comment ends exactly with the file.
+ */
+
 /* Find the last end record whose comment ends with the file, and what it says. */
 static kpack_error_t find_directory(const struct kp_source *src, struct directory *d,
 				    struct kpackx_error *why)
@@ -116,6 +138,7 @@ static kpack_error_t find_directory(const struct kp_source *src, struct director
 	else if (kp_le16(end + 4) || kp_le16(end + 6) || kp_le16(end + 8) != d->count)
 		return refuse_archive(why, "an archive of several disks");
 
+	/* nothing between the directory and its end: it would be in no tool's view */
 	if (!kp_range_ok(d->end, d->offset, d->size) || d->end - d->offset != d->size)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "directory: %" PRIu64 " bytes at %" PRIu64
@@ -219,6 +242,11 @@ static kpack_error_t read_entry(struct kp_window *w, uint64_t *off, uint64_t end
 	return KPACK_SUCCESS;
 }
 
+/*
+ * Overlapping members are how a small file becomes petabytes, and a member that reaches into the
+ * directory could be one thing as bytes and another as an entry.
+ */
+
 /* Members do not overlap; each has room until the next one, or the directory, begins. */
 static kpack_error_t check_overlap(struct wheel_in *w, uint64_t end,
 				   struct kpackx_error *why)
@@ -279,6 +307,7 @@ static kpack_error_t check_member(struct wheel_member *m, struct kpackx_error *w
 		return refuse_member(why, m->path, "stored with another size");
 	if (m->directory && m->size)
 		return refuse_member(why, m->path, "a directory with bytes");
+	/* before anything is decoded, and before room is made for it */
 	if (m->size / KP_ZLIB_RATIO_MAX > m->compressed)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "%s: %" PRIu64 " bytes cannot decode to %" PRIu64, m->path,
@@ -405,7 +434,7 @@ kpack_error_t wheel_in_read(struct wheel_in *w, const struct kp_source *src,
 			       "%" PRIu64 " bytes decode to %" PRIu64
 			       ", more than %d times as many",
 			       w->size, sum, WHEEL_RATIO_MAX);
-	/* before the headers are compared, which does not name duplicates */
+	/* before the headers are compared, because that names no member */
 	KP_TRY(check_clashes(w, why));
 	for (size_t i = 0; i < w->count; i++)
 		KP_TRY(check_local(&window, &w->members[i], why));
@@ -518,7 +547,10 @@ static kpack_error_t take_bytes(struct decoding *d, const uint8_t *bytes, size_t
 	return n ? d->take(d->arg, (struct kp_span){bytes, n}, why) : KPACK_SUCCESS;
 }
 
-/* Decode the N bytes in R's buffer; *ENDED: the member is complete. */
+/*
+ * Decode the N bytes in R's buffer, and give each buffer of output away at once: a member may
+ * be larger than the memory.  *ENDED: the member is complete.
+ */
 static kpack_error_t inflate_bytes(struct wheel_reader *r, size_t n, struct decoding *d,
 				   bool *ended, struct kpackx_error *why)
 {
