@@ -4,6 +4,11 @@
  * in archives; archives go into device wheels.  Several inputs, builds of one version for
  * different GPUs, become one list, with each path once: common files must be equal, device
  * code is taken from all.
+ *
+ *	a member, as it is		the host wheel, or the device wheel of its target
+ *	a binary with device code	the host wheel, converted
+ *	a file of a kernel database	the device wheel of its target or family; or packed, in none
+ *	an archive with device code	the device wheel of its target
  */
 #include <stdio.h>
 #include <stdlib.h>

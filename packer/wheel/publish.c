@@ -17,14 +17,12 @@
 #include "packer/files/tree_list.h"
 #include "split.h"
 
-/* The name of a wheel NAME in the output directory: that of an unpacked one has no suffix. */
-static void final_name(const struct split *s, const char *name,
-		       char out[WHEEL_NAME_MAX + 1])
-{
-	memcpy(out, name, strlen(name) + 1);
-	if (s->args->directory)
-		out[strlen(out) - strlen(".whl")] = '\0';
-}
+/*
+ * A name is checked before there is anything to lose by it, as soon as it is known: first by the
+ * mark alone, then, when the new wheel is there, by members too.  What comes into being between
+ * the last check and the renaming is another run's, which the lock keeps out, or was put there by
+ * hand at that moment.
+ */
 
 /* --- what is there ------------------------------------------------------------------- */
 
@@ -42,14 +40,15 @@ static const struct {
 
 /* What is known of a wheel that has the name of an output. */
 struct earlier {
-	const char *mark;           /* the file with the mark */
-	const struct wheel_in *now; /* what this run wrote; NULL: not written yet */
-	char *marked;               /* the path of the file with the mark */
-	char *strange;              /* the first path that NOW has not */
+	const char *mark;     /* the file with the mark */
+	struct wheel_in *now; /* what this run wrote; NULL: not written yet */
+	char *marked;         /* the path of the file with the mark */
+	char *strange;        /* the first path that NOW has not */
 };
 
 static void earlier_fini(struct earlier *e)
 {
+	wheel_in_close(e->now);
 	free(e->marked);
 	free(e->strange);
 }
@@ -106,14 +105,17 @@ static kpack_error_t look_into_directory(struct earlier *e, const char *old, cha
  * wheel NOW, if it is not NULL, has not.
  */
 static kpack_error_t check_earlier(const char *old, const struct stat *st,
-				   enum wheel_output_kind kind,
-				   const struct wheel_in *now, struct kpackx_error *why)
+				   enum wheel_output_kind kind, const char *now,
+				   struct kpackx_error *why)
 {
-	KP_AUTO(earlier) e = {.mark = marks[kind].file, .now = now};
+	KP_AUTO(earlier) e = {.mark = marks[kind].file};
 	KP_AUTO_FREE char *text = NULL;
-	kpack_error_t err = S_ISDIR(st->st_mode) ? look_into_directory(&e, old, &text)
-						 : look_into_file(&e, old, &text);
+	kpack_error_t err;
 
+	if (now)
+		KP_TRY(wheel_in_open(now, &e.now, why));
+	err = S_ISDIR(st->st_mode) ? look_into_directory(&e, old, &text)
+				   : look_into_file(&e, old, &text);
 	if (err || !text || !strstr(text, marks[kind].text))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "%s: already exists, and is no output of split-wheel; "
@@ -128,19 +130,15 @@ static kpack_error_t check_earlier(const char *old, const struct stat *st,
 }
 
 kpack_error_t split_check_free(const struct split *s, enum wheel_output_kind kind,
-			       const char *name, const struct wheel_in *now,
+			       const char *name, const char *now,
 			       struct kpackx_error *why)
 {
-	char final[WHEEL_NAME_MAX + 1];
-	KP_AUTO_FREE char *path = NULL;
+	KP_AUTO_FREE char *path = xasprintf("%s/%s", s->args->output, name);
 	struct stat st, in;
-	bool before =
-		false; /* it was there when the run began, so nobody runs beside us */
+	bool before = false;
 
-	final_name(s, name, final);
-	path = xasprintf("%s/%s", s->args->output, final);
 	for (int i = 0; i < s->n_before; i++)
-		before |= strcmp(s->before[i]->d_name, final) == 0;
+		before |= strcmp(s->before[i]->d_name, name) == 0;
 	if (below_lstat(path, &st) == 0 && !s->args->force) {
 		if (!before)
 			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
@@ -161,43 +159,30 @@ kpack_error_t split_check_free(const struct split *s, enum wheel_output_kind kin
 
 /* --- publishing ---------------------------------------------------------------------- */
 
-/* Give output number NUMBER its name; a directory that has it goes to the staging directory. */
-static kpack_error_t publish_output(const struct split *s, size_t number,
-				    struct kpackx_error *why)
-{
-	char name[WHEEL_NAME_MAX + 1];
-	KP_AUTO_FREE char *from = NULL, *to = NULL, *old = NULL;
-	struct stat st;
-
-	final_name(s, s->outputs[number].name, name);
-	from = xasprintf("%s/%s", s->dir, name);
-	to = xasprintf("%s/%s", s->args->output, name);
-	old = xasprintf("%s/old-%zu", s->staging.path, number);
-	if (below_lstat(to, &st) == 0 && S_ISDIR(st.st_mode) &&
-	    below_rename(to, old, 0) < 0)
-		return below_fail(why, "%s: cannot be replaced", to);
-	if (below_rename(from, to, 0) < 0)
-		return below_fail(why, "%s: cannot rename the output to this", to);
-	return KPACK_SUCCESS;
-}
-
 /* Check all names before any is given, then give them, and make that durable. */
 static kpack_error_t publish_all(const struct split *s, int dir, struct kpackx_error *why)
 {
 	for (size_t i = 0; i < s->n_outputs; i++) {
-		KP_AUTO_FREE char *path = xasprintf("%s/%s", s->dir, s->outputs[i].name);
-		struct wheel_in *now = NULL;
-		kpack_error_t err = wheel_in_open(path, &now, why);
+		const struct wheel_output *output = &s->outputs[i];
+		KP_AUTO_FREE char *now = xasprintf("%s/%s", s->dir, output->name);
 
-		if (!err)
-			err = split_check_free(s, s->outputs[i].kind, s->outputs[i].name,
-					       now, why);
-		wheel_in_close(now);
-		if (err)
-			return err;
+		KP_TRY(split_check_free(s, output->kind, output->final, now, why));
 	}
-	for (size_t i = 0; i < s->n_outputs; i++)
-		KP_TRY(publish_output(s, i, why));
+	for (size_t i = 0; i < s->n_outputs; i++) {
+		const char *name = s->outputs[i].final;
+		KP_AUTO_FREE char *from = xasprintf("%s/%s", s->dir, name);
+		KP_AUTO_FREE char *to = xasprintf("%s/%s", s->args->output, name);
+		KP_AUTO_FREE char *old = xasprintf("%s/old-%zu", s->staging.path, i);
+		struct stat st;
+
+		/* a directory with the name goes to the staging directory */
+		if (below_lstat(to, &st) == 0 && S_ISDIR(st.st_mode) &&
+		    below_rename(to, old, 0) < 0)
+			return below_fail(why, "%s: cannot be replaced", to);
+		if (below_rename(from, to, 0) < 0)
+			return below_fail(why, "%s: cannot rename the output to this",
+					  to);
+	}
 	return kp_flush_dir(dir) < 0
 		       ? kp_fail_errno(why, errno, "%s: cannot flush", s->args->output)
 		       : KPACK_SUCCESS;
@@ -205,19 +190,20 @@ static kpack_error_t publish_all(const struct split *s, int dir, struct kpackx_e
 
 kpack_error_t split_publish(const struct split *s, struct kpackx_error *why)
 {
-	kpack_error_t err = KPACK_SUCCESS;
+	kpack_error_t err;
 	int fd;
 
 	for (size_t i = 0; s->args->directory && i < s->n_outputs; i++) {
-		char name[WHEEL_NAME_MAX + 1];
-		KP_AUTO_FREE char *from = xasprintf("%s/%s", s->dir, s->outputs[i].name);
-		KP_AUTO_FREE char *to = NULL;
+		const struct wheel_output *output = &s->outputs[i];
+		KP_AUTO_FREE char *from = xasprintf("%s/%s", s->dir, output->name);
+		KP_AUTO_FREE char *to = xasprintf("%s/%s", s->dir, output->final);
 
-		final_name(s, s->outputs[i].name, name);
-		to = xasprintf("%s/%s", s->dir, name);
 		KP_TRY(wheel_unpack_file(from, to, s->args->jobs, why));
 	}
-	/* names are checked again and given in one go: lock out other runs into the same directory, if the file system has locks */
+	/*
+	 * Names are checked again and given in one go: lock out other runs into the same
+	 * directory, if the file system has locks.
+	 */
 	fd = below_open_following(s->args->output, O_RDONLY | O_DIRECTORY);
 	if (fd < 0)
 		return below_fail(why, "%s: cannot open", s->args->output);

@@ -24,6 +24,8 @@ kpack_error_t wheel_source_open(const struct wheel_split_args *args, const char 
 	struct stat st;
 
 	*out = (struct wheel_source){.args = args, .path = path, .dir = dir};
+	if (below_mkdir(dir, 0777) < 0)
+		return below_fail(why, "%s: cannot make the directory", dir);
 	KP_TRY(below_root_if_directory(path, why));
 	out->unpacked = below_stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 	/* a directory has no name that says anything: METADATA and WHEEL give it one below */

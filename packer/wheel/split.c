@@ -62,30 +62,24 @@ static kpack_error_t open_temp(const char *base, struct temp_dir *out,
 	return temp_dir_open(out, base, KP_TEMP_WHEEL, why);
 }
 
-/* The output must not be inside an input directory. */
-static kpack_error_t check_beside(const char *input, const char *dir,
-				  struct kpackx_error *why)
-{
-	kpack_error_t err = KPACK_SUCCESS;
-	struct stat st;
-
-	if (dir && below_stat(input, &st) == 0 && S_ISDIR(st.st_mode))
-		err = output_check_beside(input, dir, why);
-	return err ? kp_fail_prefix(why, err, "%s: %s", input, dir) : KPACK_SUCCESS;
-}
-
 /* Check what can be checked before any work, and make the directories. */
 static kpack_error_t open_places(struct split *s, struct kpackx_error *why)
 {
 	const struct wheel_split_args *args = s->args;
+	const char *const dirs[] = {args->output, args->tmp_dir};
 	struct dos_time time;
-	kpack_error_t err;
+	kpack_error_t err = KPACK_SUCCESS;
 	struct stat st;
 
 	KP_TRY(dos_time_read(secure_getenv("SOURCE_DATE_EPOCH"), &time, why));
-	for (size_t i = 0; i < args->n_inputs; i++) {
-		KP_TRY(check_beside(args->inputs[i], args->output, why));
-		KP_TRY(check_beside(args->inputs[i], args->tmp_dir, why));
+	/* what is written must not be inside an input directory */
+	for (size_t i = 0; i < 2 * args->n_inputs; i++) {
+		const char *input = args->inputs[i / 2], *dir = dirs[i % 2];
+
+		if (dir && below_stat(input, &st) == 0 && S_ISDIR(st.st_mode))
+			err = output_check_beside(input, dir, why);
+		if (err)
+			return kp_fail_prefix(why, err, "%s: %s", input, dir);
 	}
 	/* a run that fails removes what it made, and no directory of the user */
 	s->made = below_lstat(args->output, &st) < 0 && errno == ENOENT;
@@ -100,25 +94,30 @@ static kpack_error_t open_places(struct split *s, struct kpackx_error *why)
 		   : open_temp(args->tmp_dir, &s->work, why);
 }
 
+static kpack_error_t compose_names(const struct split *s, const struct wheel_name *name,
+				   struct wheel_output *output, struct kpackx_error *why)
+{
+	KP_TRY(wheel_name_compose(name, output->name, why));
+	snprintf(output->final, sizeof(output->final), "%.*s",
+		 (int)(strlen(output->name) - (s->args->directory ? strlen(".whl") : 0)),
+		 output->name);
+	return KPACK_SUCCESS;
+}
+
 /* Open all inputs, and check that they can become one host wheel, whose name is free. */
 static kpack_error_t open_sources(struct split *s, struct kpackx_error *why)
 {
 	const struct wheel_split_args *args = s->args;
-	char name[WHEEL_NAME_MAX + 1];
+	struct wheel_output host;
 
 	s->sources = xcalloc(args->n_inputs, sizeof(*s->sources));
 	for (size_t i = 0; i < args->n_inputs; i++) {
-		KP_AUTO_FREE char *number = xasprintf("%zu", i);
-		char *dir;
-		kpack_error_t err = make_dir(s->work.path ? &s->work : &s->staging,
-					     number, &dir, why);
+		char *dir = xasprintf("%s/%zu",
+				      s->work.path ? s->work.path : s->staging.path, i);
+		kpack_error_t err = wheel_source_open(args, args->inputs[i], dir,
+						      &s->sources[i], why);
 
-		if (err) {
-			free(dir);
-			return err;
-		}
 		s->n_sources++;
-		err = wheel_source_open(args, args->inputs[i], dir, &s->sources[i], why);
 		if (err)
 			return kp_fail_prefix(why, err, "%s", args->inputs[i]);
 		if (args->prefer && !s->prefer &&
@@ -127,8 +126,8 @@ static kpack_error_t open_sources(struct split *s, struct kpackx_error *why)
 	}
 	s->host = s->prefer ? s->prefer : &s->sources[0];
 	KP_TRY(wheel_items_check(s->sources, s->n_sources, s->prefer, why));
-	KP_TRY(wheel_name_compose(&s->sources[0].name, name, why));
-	return split_check_free(s, WHEEL_OUTPUT_HOST, name, NULL, why);
+	KP_TRY(compose_names(s, &s->sources[0].name, &host, why));
+	return split_check_free(s, WHEEL_OUTPUT_HOST, host.final, NULL, why);
 }
 
 /* Pack each input; returns the exit status. */
@@ -199,7 +198,7 @@ static kpack_error_t list_outputs(struct split *s, struct kpackx_error *why)
 			output->kind = WHEEL_OUTPUT_HOST;
 		}
 		s->n_outputs++;
-		KP_TRY(wheel_name_compose(&name, output->name, why));
+		KP_TRY(compose_names(s, &name, output, why));
 	}
 	return KPACK_SUCCESS;
 }
@@ -329,7 +328,7 @@ static kpack_error_t write_wheels(struct split *s, struct kpackx_error *why)
 				why));
 	KP_TRY(list_outputs(s, why));
 	for (size_t i = 0; i < s->n_outputs; i++)
-		KP_TRY(split_check_free(s, s->outputs[i].kind, s->outputs[i].name, NULL,
+		KP_TRY(split_check_free(s, s->outputs[i].kind, s->outputs[i].final, NULL,
 					why));
 	for (size_t i = 0; i < s->n_outputs; i++) {
 		kpack_error_t err = write_output(s, &s->outputs[i], why);
@@ -342,31 +341,26 @@ static kpack_error_t write_wheels(struct split *s, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-static int run_split(struct split *s)
-{
-	struct kpackx_error why = {0};
-	kpack_error_t err = open_places(s, &why);
-	int status;
-
-	if (!err)
-		err = open_sources(s, &why);
-	if (!err) {
-		status = pack_sources(s);
-		if (status)
-			return status;
-		err = write_wheels(s, &why);
-	}
-	if (!err)
-		return report_outputs(s);
-	report_why(NULL, &why);
-	return EXIT_FAULT;
-}
-
 int wheel_split_run(const struct wheel_split_args *args)
 {
 	struct split s = {.args = args, .staging = {.fd = -1}, .work = {.fd = -1}};
-	int status = run_split(&s);
+	struct kpackx_error why = {0};
+	kpack_error_t err = open_places(&s, &why);
+	int status = EXIT_OK;
 
+	if (!err)
+		err = open_sources(&s, &why);
+	if (!err)
+		status = pack_sources(&s);
+	if (!err && !status)
+		err = write_wheels(&s, &why);
+	if (err) {
+		report_why(NULL, &why);
+		status = EXIT_FAULT;
+	} else if (!status) {
+		status = report_outputs(&s);
+	}
+	/* the wheels are there, but not all code could be read, as was reported */
 	for (size_t i = 0; i < s.n_sources; i++)
 		if (scan_damaged(&s.sources[i].packing.scan))
 			status = EXIT_FAULT;

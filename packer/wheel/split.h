@@ -75,7 +75,7 @@ struct wheel_source {
 
 /*
  * Open PATH, and read the wheel's .dist-info.  If PATH is a directory, it is first made
- * into a wheel in DIR.  OUT takes DIR, an existing directory.  The caller calls
+ * into a wheel in DIR.  OUT takes DIR, and makes the directory.  The caller calls
  * wheel_source_close even after an error.
  * INVALID_FORMAT: PATH is not a valid wheel.
  */
@@ -210,6 +210,7 @@ enum wheel_output_kind {
 struct wheel_output {
 	enum wheel_output_kind kind;
 	char name[WHEEL_NAME_MAX + 1];     /* of the wheel */
+	char final[WHEEL_NAME_MAX + 1];    /* without suffix, if it is unpacked */
 	const struct device_wheel *device; /* NULL: a host wheel */
 	uint64_t size;
 };
@@ -259,12 +260,12 @@ kpack_error_t wheel_texts_add(const struct split *s, const struct wheel_output *
 /* --- publish.c ------------------------------------------------------------------------- */
 
 /*
- * Check that the name of the wheel NAME is free in the output directory, or that what has it may
- * be replaced: it is an earlier run's output of KIND, with no member that NOW has not, or
- * --force was given; and it is no input.  NOW may be NULL.  INVALID_ARGUMENT.
+ * Check that NAME is free in the output directory, or that what has it may be replaced: it is an
+ * earlier run's output of KIND, with no member that the wheel NOW has not, or --force was
+ * given; and it is no input.  NOW may be NULL.  INVALID_ARGUMENT.
  */
 kpack_error_t split_check_free(const struct split *s, enum wheel_output_kind kind,
-			       const char *name, const struct wheel_in *now,
+			       const char *name, const char *now,
 			       struct kpackx_error *why);
 /*
  * Give all outputs their names, the host wheel last: if it exists, everything that it needs

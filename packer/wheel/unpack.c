@@ -150,15 +150,12 @@ static void end_thread(void *state)
 static kpack_error_t begin_thread(void *arg, void **state, struct kpackx_error *why)
 {
 	struct hands *h = xcalloc(1, sizeof(*h));
-	kpack_error_t err;
 
+	(void)why;
 	h->u = arg;
-	err = wheel_reader_new(h->u->w, &h->reader, why);
-	if (err)
-		end_thread(h);
-	else
-		*state = h;
-	return err;
+	h->reader = wheel_reader_new(h->u->w);
+	*state = h;
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t wheel_unpack(const struct wheel_in *w, const struct wheel_unpack *how,

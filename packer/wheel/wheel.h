@@ -145,10 +145,9 @@ bool wheel_in_find(const struct wheel_in *w, const char *path, size_t *member);
 /* The bytes of a member as they are in the wheel. */
 struct kp_source wheel_in_bytes(const struct wheel_in *w, size_t member);
 
-/* A reader of members for one thread.  The wheel outlives it; the caller frees *OUT. */
+/* A reader of members for one thread.  The wheel outlives it; the caller frees it. */
 struct wheel_reader;
-kpack_error_t wheel_reader_new(const struct wheel_in *w, struct wheel_reader **out,
-			       struct kpackx_error *why);
+struct wheel_reader *wheel_reader_new(const struct wheel_in *w);
 void wheel_reader_free(struct wheel_reader *r); /* accepts NULL */
 
 /* Gets the next bytes of a member; an error ends the reading and is returned. */

@@ -504,19 +504,15 @@ struct wheel_reader {
 	uint8_t in[128 << 10], out[128 << 10];
 };
 
-kpack_error_t wheel_reader_new(const struct wheel_in *w, struct wheel_reader **out,
-			       struct kpackx_error *why)
+struct wheel_reader *wheel_reader_new(const struct wheel_in *w)
 {
 	struct wheel_reader *r = xcalloc(1, sizeof(*r));
 
 	r->w = w;
 	/* negative: raw deflate without a header, as in zip */
-	if (inflateInit2(&r->z, -MAX_WBITS) != Z_OK) {
-		free(r);
-		return kp_fail_memory(why, sizeof(*r), "inflate");
-	}
-	*out = r;
-	return KPACK_SUCCESS;
+	if (inflateInit2(&r->z, -MAX_WBITS) != Z_OK)
+		xalloc_fail(0);
+	return r;
 }
 
 void wheel_reader_free(struct wheel_reader *r)
@@ -624,8 +620,8 @@ kpack_error_t wheel_in_text(const struct wheel_in *w, size_t member, size_t max,
 			       "%s: %" PRIu64 " bytes, at most %zu", m->path, m->size,
 			       max);
 	KP_TRY(kp_new(&bytes, (size_t)m->size + 1, m->path, why));
-	KP_TRY(wheel_reader_new(w, &r, why));
 	to = bytes;
+	r = wheel_reader_new(w);
 	err = wheel_reader_read(r, member, append_text, &to, why);
 	wheel_reader_free(r);
 	if (err)
