@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sqlite_header.h"
+#include "sqlite.h"
 
 /* Offsets of the fields, all big-endian. */
 enum {
