@@ -9,6 +9,7 @@
  * has the metadata on which all rows that name the file agree.  A row that cannot be used
  * gives its database a warning.
  */
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "arch_name.h"
@@ -148,9 +149,17 @@ static size_t numbers_in(struct kp_span text, uint64_t *out, size_t cap)
 	return n;
 }
 
+static const char *column_name(sqlite3_stmt *row, int column)
+{
+	const char *name = sqlite3_column_name(row, column);
+
+	if (!name)
+		xalloc_fail(0);
+	return name;
+}
+
 /* Add the facts of the row: those of the key, factors, and the first few further columns. */
-static void add_facts(const struct sqlite_rows *row, const struct kernel_path *p,
-		      struct facts *facts)
+static void add_facts(sqlite3_stmt *row, const struct kernel_path *p, struct facts *facts)
 {
 	uint64_t numbers[KERNEL_NAME_FACTORS_MAX];
 	int added = 0;
@@ -159,13 +168,13 @@ static void add_facts(const struct sqlite_rows *row, const struct kernel_path *p
 		kernel_name_length_fact(p->length, facts);
 	if (is_short_text(p->precision))
 		facts_text(facts, "precision", p->precision);
-	for (int i = REST; i < sqlite_rows_count(row); i++) {
+	for (int i = REST; i < sqlite3_column_count(row); i++) {
 		struct kp_span text;
 		size_t n;
 
-		if (strcasecmp(sqlite_rows_name(row, i), "factors") != 0)
+		if (strcasecmp(column_name(row, i), "factors") != 0)
 			continue;
-		text = sqlite_rows_bytes(row, i);
+		text = sqlite_bytes(row, i);
 		n = numbers_in(text, numbers, KERNEL_NAME_FACTORS_MAX);
 		if (n)
 			facts_numbers(facts, "factors", numbers, n);
@@ -173,18 +182,18 @@ static void add_facts(const struct sqlite_rows *row, const struct kernel_path *p
 			facts_text(facts, "factors", text);
 		break;
 	}
-	for (int i = REST; i < sqlite_rows_count(row) && added < COLUMNS_MAX; i++) {
-		const char *name = sqlite_rows_name(row, i);
-		enum sqlite_type type = sqlite_rows_type(row, i);
+	for (int i = REST; i < sqlite3_column_count(row) && added < COLUMNS_MAX; i++) {
+		const char *name = column_name(row, i);
+		int type = sqlite3_column_type(row, i);
 
 		if (!is_fact_name(name) || facts_has(facts, name))
 			continue;
 		added++;
-		if (type == SQLITE_TYPE_INTEGER)
-			facts_signed(facts, name, sqlite_rows_integer(row, i));
-		else if ((type == SQLITE_TYPE_TEXT || type == SQLITE_TYPE_REAL) &&
-			 is_short_text(sqlite_rows_bytes(row, i)))
-			facts_text(facts, name, sqlite_rows_bytes(row, i));
+		if (type == SQLITE_INTEGER)
+			facts_signed(facts, name, sqlite3_column_int64(row, i));
+		else if ((type == SQLITE_TEXT || type == SQLITE_FLOAT) &&
+			 is_short_text(sqlite_bytes(row, i)))
+			facts_text(facts, name, sqlite_bytes(row, i));
 	}
 }
 
@@ -199,11 +208,11 @@ static kpack_error_t kernel_paths_are_there(struct sqlite_file *f, bool *are,
 	return sqlite_file_has(f, "kernels", columns, are, why);
 }
 
-static struct kp_span text_of(const struct sqlite_rows *row, int column)
+static struct kp_span text_of(sqlite3_stmt *row, int column)
 {
-	if (sqlite_rows_type(row, column) == SQLITE_TYPE_BLOB)
+	if (sqlite3_column_type(row, column) == SQLITE_BLOB)
 		return (struct kp_span){(const uint8_t *)"", 0};
-	return sqlite_rows_bytes(row, column);
+	return sqlite_bytes(row, column);
 }
 
 static kpack_error_t each_row(struct sqlite_file *f, const struct file_tree *tree,
@@ -232,13 +241,13 @@ static kpack_error_t each_row(struct sqlite_file *f, const struct file_tree *tre
 				       "kernels: more than %d rows", KERNEL_PATHS_MAX);
 		p = (struct kernel_path){
 			.row = number,
-			.arch = text_of(&rows, ARCH),
-			.length = text_of(&rows, LENGTH),
-			.precision = text_of(&rows, PRECISION),
-			.path = text_of(&rows, PATH),
+			.arch = text_of(rows.stmt, ARCH),
+			.length = text_of(rows.stmt, LENGTH),
+			.precision = text_of(rows.stmt, PRECISION),
+			.path = text_of(rows.stmt, PATH),
 			.facts = &facts,
 		};
-		add_facts(&rows, &p, &facts);
+		add_facts(rows.stmt, &p, &facts);
 		p.exists = kernel_path_find(tree, database, p.path, &p.file);
 		use(arg, &p);
 		facts_fini(&facts);

@@ -5,6 +5,7 @@
  * each row, under a key that says what the kernel computes.
  */
 #include <errno.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -69,20 +70,20 @@ static void add_hip_version(struct cache_summary *s, int64_t version)
 }
 
 /* Count the row under its arch; one that belongs to no GPU is strange. */
-static kpack_error_t add_arch(struct cache_summary *s, const struct sqlite_rows *row,
+static kpack_error_t add_arch(struct cache_summary *s, sqlite3_stmt *row,
 			      struct kpackx_error *why)
 {
-	enum sqlite_type type = sqlite_rows_type(row, 0);
-	struct kp_span text = sqlite_rows_bytes(row, 0);
+	int type = sqlite3_column_type(row, 0);
+	struct kp_span text = sqlite_bytes(row, 0);
 	struct cache_arch made = {.rows = 1};
 
-	for (size_t i = 0; type == SQLITE_TYPE_TEXT && i < s->n_arches; i++)
+	for (size_t i = 0; type == SQLITE_TEXT && i < s->n_arches; i++)
 		if (kp_span_is(text, s->arches[i].text)) {
 			s->arches[i].rows++;
 			return KPACK_SUCCESS;
 		}
-	if (type != SQLITE_TYPE_TEXT || !cache_arch_ok(text, made.canonical)) {
-		if (type == SQLITE_TYPE_NULL)
+	if (type != SQLITE_TEXT || !cache_arch_ok(text, made.canonical)) {
+		if (type == SQLITE_NULL)
 			text = kp_span_str("NULL");
 		if (s->n_strange++ == 0)
 			kp_text_escape(text, s->strange, sizeof(s->strange));
@@ -112,8 +113,8 @@ kpack_error_t cache_summary_read(struct sqlite_file *f, struct cache_summary *ou
 		if (!more)
 			break;
 		out->rows++;
-		add_hip_version(out, sqlite_rows_integer(&rows, 1));
-		KP_TRY(add_arch(out, &rows, why));
+		add_hip_version(out, sqlite3_column_int64(rows.stmt, 1));
+		KP_TRY(add_arch(out, rows.stmt, why));
 	}
 	kp_sort(out->arches, out->n_arches, KP_BY_BYTES(struct cache_arch, text));
 	return KPACK_SUCCESS;
@@ -490,29 +491,29 @@ static const char query[] =
 	"code FROM main.cache_v1 NOT INDEXED";
 
 /* What is wrong with the row; NULL: nothing. */
-static const char *row_fault(const struct sqlite_rows *row)
+static const char *row_fault(sqlite3_stmt *row)
 {
-	size_t name = sqlite_rows_bytes(row, KERNEL_NAME).size;
+	size_t name = sqlite_bytes(row, KERNEL_NAME).size;
 
-	if (sqlite_rows_type(row, KERNEL_NAME) != SQLITE_TYPE_TEXT)
+	if (sqlite3_column_type(row, KERNEL_NAME) != SQLITE_TEXT)
 		return "kernel_name: no text";
 	if (name == 0)
 		return "kernel_name: empty";
 	/* escaping may triple the name; the rest of the key is short */
 	if (name > KP_NAME_MAX / 4)
 		return "kernel_name: too long for a key";
-	if (sqlite_rows_type(row, GENERATOR_SUM) == SQLITE_TYPE_BLOB &&
-	    sqlite_rows_bytes(row, GENERATOR_SUM).size > 64)
+	if (sqlite3_column_type(row, GENERATOR_SUM) == SQLITE_BLOB &&
+	    sqlite_bytes(row, GENERATOR_SUM).size > 64)
 		return "generator_sum: more than 64 bytes";
-	if (sqlite_rows_type(row, CODE) != SQLITE_TYPE_BLOB)
+	if (sqlite3_column_type(row, CODE) != SQLITE_BLOB)
 		return "code: no blob";
 	return NULL;
 }
 
 /* Give O the key and the facts of the row. */
-static void describe_row(struct library_object *o, const struct sqlite_rows *row)
+static void describe_row(struct library_object *o, sqlite3_stmt *row)
 {
-	struct kp_span name = sqlite_rows_bytes(row, KERNEL_NAME);
+	struct kp_span name = sqlite_bytes(row, KERNEL_NAME);
 	KP_AUTO_FREE char *component = kernel_name_component(name);
 	struct facts *facts = &o->facts;
 	char arch[KP_TARGET_TEXT_MAX];
@@ -520,17 +521,17 @@ static void describe_row(struct library_object *o, const struct sqlite_rows *row
 
 	kernel_name_parse(name, &parsed);
 	/* the summary has checked the arch of every row */
-	if (!cache_arch_ok(sqlite_rows_bytes(row, ARCH), arch))
+	if (!cache_arch_ok(sqlite_bytes(row, ARCH), arch))
 		snprintf(arch, sizeof(arch), "%s", KP_ARCH_GENERIC);
 	kernel_name_facts(&parsed, facts);
-	facts_text(facts, "arch", sqlite_rows_bytes(row, ARCH));
-	if (sqlite_rows_type(row, HIP_VERSION) == SQLITE_TYPE_INTEGER)
-		facts_signed(facts, "hip_version", sqlite_rows_integer(row, HIP_VERSION));
-	if (sqlite_rows_type(row, GENERATOR_SUM) == SQLITE_TYPE_BLOB)
-		facts_bytes(facts, "generator_sum",
-			    sqlite_rows_bytes(row, GENERATOR_SUM));
-	if (sqlite_rows_type(row, TIMESTAMP) == SQLITE_TYPE_INTEGER)
-		facts_signed(facts, "timestamp", sqlite_rows_integer(row, TIMESTAMP));
+	facts_text(facts, "arch", sqlite_bytes(row, ARCH));
+	if (sqlite3_column_type(row, HIP_VERSION) == SQLITE_INTEGER)
+		facts_signed(facts, "hip_version",
+			     sqlite3_column_int64(row, HIP_VERSION));
+	if (sqlite3_column_type(row, GENERATOR_SUM) == SQLITE_BLOB)
+		facts_bytes(facts, "generator_sum", sqlite_bytes(row, GENERATOR_SUM));
+	if (sqlite3_column_type(row, TIMESTAMP) == SQLITE_INTEGER)
+		facts_signed(facts, "timestamp", sqlite3_column_int64(row, TIMESTAMP));
 	library_add_key(o, "fft/%s/%s/%s/%s", arch, parsed.length, parsed.precision,
 			component);
 	library_add_arch(o, arch);
@@ -561,7 +562,7 @@ static kpack_error_t write_rows(struct sqlite_file *f, const char *called,
 			return KPACK_SUCCESS;
 		fault = part->n_objects == ROWS_MAX
 				? "there are more than an archive can hold"
-				: row_fault(&rows);
+				: row_fault(rows.stmt);
 		if (fault)
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 				       "cache_v1: row %zu: %s", part->n_objects + 1,
@@ -569,9 +570,9 @@ static kpack_error_t write_rows(struct sqlite_file *f, const char *called,
 		xgrow(&part->objects, part->n_objects, &cap, sizeof(*o));
 		xgrow(&part->hip_versions, part->n_objects, &versions_cap,
 		      sizeof(*part->hip_versions));
-		code = sqlite_rows_bytes(&rows, CODE);
+		code = sqlite_bytes(rows.stmt, CODE);
 		part->hip_versions[part->n_objects] =
-			sqlite_rows_integer(&rows, HIP_VERSION);
+			sqlite3_column_int64(rows.stmt, HIP_VERSION);
 		o = &part->objects[part->n_objects++];
 		*o = (struct library_object){
 			.library = library_rocfft.name,
@@ -579,7 +580,7 @@ static kpack_error_t write_rows(struct sqlite_file *f, const char *called,
 			.offset = off,
 			.size = code.size,
 		};
-		describe_row(o, &rows);
+		describe_row(o, rows.stmt);
 		err = kp_outfile_pwrite(&part->file, off, code.data, code.size, why);
 		if (err)
 			return kp_fail_prefix(why, err, "%s", called);

@@ -376,38 +376,16 @@ void sqlite_rows_fini(struct sqlite_rows *rows)
 	*rows = (struct sqlite_rows){0};
 }
 
-int sqlite_rows_count(const struct sqlite_rows *rows)
-{
-	return sqlite3_column_count(rows->stmt);
-}
-
-const char *sqlite_rows_name(const struct sqlite_rows *rows, int column)
-{
-	const char *name = sqlite3_column_name(rows->stmt, column);
-
-	return name ? name : "";
-}
-
-enum sqlite_type sqlite_rows_type(const struct sqlite_rows *rows, int column)
-{
-	return (enum sqlite_type)sqlite3_column_type(rows->stmt, column);
-}
-
-int64_t sqlite_rows_integer(const struct sqlite_rows *rows, int column)
-{
-	return sqlite3_column_int64(rows->stmt, column);
-}
-
 /* Call only one of SQLite's two accessors: the second may move the first one's bytes. */
-struct kp_span sqlite_rows_bytes(const struct sqlite_rows *rows, int column)
+struct kp_span sqlite_bytes(sqlite3_stmt *row, int column)
 {
-	bool blob = sqlite3_column_type(rows->stmt, column) == SQLITE_BLOB;
-	const void *data = blob ? sqlite3_column_blob(rows->stmt, column)
-				: (const void *)sqlite3_column_text(rows->stmt, column);
+	bool blob = sqlite3_column_type(row, column) == SQLITE_BLOB;
+	const void *data = blob ? sqlite3_column_blob(row, column)
+				: (const void *)sqlite3_column_text(row, column);
 
 	if (!data)
 		return (struct kp_span){(const uint8_t *)"", 0};
-	return (struct kp_span){data, (size_t)sqlite3_column_bytes(rows->stmt, column)};
+	return (struct kp_span){data, (size_t)sqlite3_column_bytes(row, column)};
 }
 
 /* Begin a query whose only %Q is TABLE. */
@@ -510,7 +488,7 @@ static kpack_error_t copy_settings(const struct copy *c, struct kpackx_error *wh
 		KP_TRY(sqlite_rows_open(c->from, sql, &rows, why));
 		KP_TRY(sqlite_rows_next(&rows, &more, why));
 		snprintf(sql, sizeof(sql), "PRAGMA main.%s='%.31s'", names[i],
-			 more ? (const char *)sqlite_rows_bytes(&rows, 0).data : "0");
+			 more ? (const char *)sqlite_bytes(rows.stmt, 0).data : "0");
 		KP_TRY(run_sql(c, sql, why));
 	}
 	return KPACK_SUCCESS;
@@ -537,7 +515,7 @@ static kpack_error_t copy_schema(const struct copy *c, struct kpackx_error *why)
 		KP_TRY(sqlite_rows_next(&rows, &more, why));
 		if (!more)
 			return KPACK_SUCCESS;
-		sql = (const char *)sqlite_rows_bytes(&rows, 0).data;
+		sql = (const char *)sqlite_bytes(rows.stmt, 0).data;
 		if (sqlite3_strnicmp(sql, "CREATE ", 7) != 0)
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 				       "SQLite: a statement of the schema is no CREATE");
@@ -588,7 +566,7 @@ static kpack_error_t copy_rows(const struct copy *c, const char *table,
 	sqlite3_free(sql);
 	if (err)
 		return err;
-	into = insert_of(table, sqlite_rows_count(&rows));
+	into = insert_of(table, sqlite3_column_count(rows.stmt));
 	if (!into)
 		xalloc_fail(0);
 	code = sqlite3_prepare_v2(c->to->db, into, -1, &insert.stmt, NULL);
@@ -599,7 +577,7 @@ static kpack_error_t copy_rows(const struct copy *c, const char *table,
 		KP_TRY(sqlite_rows_next(&rows, &more, why));
 		if (!more)
 			return KPACK_SUCCESS;
-		for (int i = 0; i < sqlite_rows_count(&rows); i++)
+		for (int i = 0; i < sqlite3_column_count(rows.stmt); i++)
 			if (sqlite3_bind_value(insert.stmt, i + 1,
 					       sqlite3_column_value(rows.stmt, i)))
 				return fail_writing(c, why);

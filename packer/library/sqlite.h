@@ -61,20 +61,8 @@ kpack_error_t sqlite_rows_next(struct sqlite_rows *rows, bool *more,
 			       struct kpackx_error *why);
 void sqlite_rows_fini(struct sqlite_rows *rows);
 
-enum sqlite_type { /* SQLite's own numbers */
-		   SQLITE_TYPE_INTEGER = 1,
-		   SQLITE_TYPE_REAL = 2,
-		   SQLITE_TYPE_TEXT = 3,
-		   SQLITE_TYPE_BLOB = 4,
-		   SQLITE_TYPE_NULL = 5,
-};
-
-int sqlite_rows_count(const struct sqlite_rows *rows); /* columns */
-const char *sqlite_rows_name(const struct sqlite_rows *rows, int column);
-enum sqlite_type sqlite_rows_type(const struct sqlite_rows *rows, int column);
-int64_t sqlite_rows_integer(const struct sqlite_rows *rows, int column);
-/* The bytes of a blob, or of any other value as text. */
-struct kp_span sqlite_rows_bytes(const struct sqlite_rows *rows, int column);
+/* The bytes of a blob, or of any other value of a row as text. */
+struct kp_span sqlite_bytes(struct sqlite3_stmt *row, int column);
 
 /*
  * Fill TO, an empty file, with a database of FROM's page size, encoding, versions and
