@@ -22,6 +22,11 @@
 #include "packer/cli/xalloc.h"
 #include "rocfft.h"
 
+/*
+ * A row's path was written where the library was built, and the tree may be anything: a path is
+ * text until a file of the tree has it, and never leaves the tree.
+ */
+
 /* --- paths in rows --------------------------------------------------------------------- */
 
 /* A path being built, without empty components, "." and "..". */
@@ -75,22 +80,26 @@ bool kernel_path_find(const struct file_tree *tree, const char *database,
 {
 	struct kp_span dir = kp_path_directory(database), root = {0};
 	struct whole w = {.size = 0};
+	bool absolute;
 
 	if (path.size == 0 || path.size > KP_NAME_MAX)
 		return false;
-	if (path.data[0] != '/')
-		return find_below(tree, dir, path, file) ||
-		       find_below(tree, root, path, file);
-	/* absolute: resolve ".." first, so that no tail of the path begins with ".." */
-	if (!enter_path(&w, path))
-		return false;
-	path = (struct kp_span){(uint8_t *)w.text, w.size};
+	absolute = path.data[0] == '/';
+	if (absolute) {
+		/* resolve ".." first, so that no tail of the path begins with ".." */
+		if (!enter_path(&w, path))
+			return false;
+		path = (struct kp_span){(uint8_t *)w.text, w.size};
+	}
 	while (path.size) {
 		const uint8_t *slash = memchr(path.data, '/', path.size);
 
 		if (find_below(tree, dir, path, file) ||
 		    find_below(tree, root, path, file))
 			return true;
+		if (!absolute)
+			return false;
+		/* the machine that built it had more directories above */
 		path = kp_span_tail(path,
 				    slash ? (size_t)(slash - path.data) + 1 : path.size);
 	}
@@ -125,6 +134,11 @@ static bool is_short_text(struct kp_span text)
 {
 	return text.size && text.size <= TEXT_MAX && kp_text_ok(text);
 }
+
+/*
+ * The table's columns are not fixed, and generators write factors in many ways.  What cannot be
+ * read as numbers stays text; 18 digits fit into 64 bits.
+ */
 
 /* Read the numbers in "2,2,2", "2 2 2", "2x2x2", "[2, 2, 2]". */
 static size_t numbers_in(struct kp_span text, uint64_t *out, size_t cap)
@@ -208,6 +222,7 @@ static kpack_error_t kernel_paths_are_there(struct sqlite_file *f, bool *are,
 	return sqlite_file_has(f, "kernels", columns, are, why);
 }
 
+/* A column of the key as text; numbers are text then, and blobs are nothing. */
 static struct kp_span text_of(sqlite3_stmt *row, int column)
 {
 	if (sqlite3_column_type(row, column) == SQLITE_BLOB)
@@ -215,6 +230,7 @@ static struct kp_span text_of(sqlite3_stmt *row, int column)
 	return sqlite_bytes(row, column);
 }
 
+/* NOT INDEXED: the order of the table, which is that of the keys' numbers, is its own. */
 static kpack_error_t each_row(struct sqlite_file *f, const struct file_tree *tree,
 			      const char *database, kernel_path_use *use, void *arg,
 			      struct kpackx_error *why)
@@ -297,6 +313,7 @@ struct path_keys {
 	struct row_faults faults;
 };
 
+/* One warning for a database, however many rows are wrong, and none over an earlier one. */
 static void warn_of_rows(struct library_object *o, const struct row_faults *c)
 {
 	if (c->count == 0 || o->warning)
@@ -313,6 +330,7 @@ static bool is_key_part(struct kp_span s)
 	return kp_component_ok(s) && kp_text_ok(s) && !memchr(s.data, '#', s.size);
 }
 
+/* Keep the row, with its facts, if its key can be made and its file exists. */
 static void collect_row(void *arg, struct kernel_path *p)
 {
 	struct path_keys *k = arg;
@@ -375,6 +393,11 @@ static kpack_error_t collect_rows(struct path_keys *k, size_t file,
 		warn_of_rows(o, &k->faults);
 	return KPACK_SUCCESS;
 }
+
+/*
+ * Facts are pairs of MessagePack behind each other; two are equal if their bytes are, because one
+ * writer has made them.
+ */
 
 /* --- facts of several rows ------------------------------------------------------------- */
 
@@ -537,6 +560,7 @@ static kpack_error_t add_keys(struct path_keys *k, struct path_row *rows, size_t
 		KP_TRY(claim_file(k, &rows[0], n, &o, why));
 	if (!o)
 		return KPACK_SUCCESS;
+	/* each key has the file's facts and its row's; the path has what all rows agree on */
 	base = facts_copy(&o->facts);
 	for (size_t i = 0; i < n; i++)
 		add_key(o, &rows[i], &base);
@@ -561,6 +585,7 @@ static kpack_error_t finish_files(const struct library *self, struct library_fou
 		    strcmp(o->role, "cache") == 0)
 			err = collect_rows(&k, i, why);
 	}
+	/* number the rows of each key, then go through them file by file */
 	kp_sort(k.rows, k.n_rows, KP_BY_TEXT(struct path_row, key),
 		KP_BY_NUMBER(struct path_row, place));
 	for (size_t i = 1; i < k.n_rows; i++)
@@ -603,6 +628,7 @@ static bool is_in_fft(const char *path)
 	       path_below(path, "fft", &rest);
 }
 
+/* Below the directories any file may be a database; elsewhere the name must say so. */
 static bool probe_file(const struct library *self, const struct library_question *q)
 {
 	(void)self;
@@ -689,6 +715,7 @@ static kpack_error_t check_file(const struct library *self,
 {
 	char arch[KP_TARGET_TEXT_MAX];
 	const char *named = kernel_cache_named(q->path, arch) ? arch : NULL;
+	/* elsewhere, a database that is none, or damaged, is no fault of this library */
 	bool expected = named || (is_in_fft(q->path) && is_database_name(q->path));
 	kpack_error_t err;
 
@@ -697,6 +724,7 @@ static kpack_error_t check_file(const struct library *self,
 	if (!expected && !sqlite_header_probe(q->head, q->head_size))
 		return KPACK_SUCCESS;
 	err = sqlite_header_check(q->source, q->head, q->head_size, why);
+	/* a file that stays a file may be damaged, and still be for one GPU */
 	if (err == KPACK_ERROR_INVALID_FORMAT && expected && q->plain) {
 		*mine = true;
 		if (named && *named)

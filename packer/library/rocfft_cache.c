@@ -29,6 +29,11 @@
 /* Limit of rows with one key, of other versions or generators: real caches have few. */
 #define ROWS_SAME_MAX 1000
 
+/*
+ * The summary is read whenever a tree is scanned, so it must not touch the code, which is nearly
+ * all of the file.  Everything else opens the cache once more, when it is taken apart.
+ */
+
 /* --- the summary ----------------------------------------------------------------------- */
 
 kpack_error_t cache_is_there(struct sqlite_file *f, bool *is, struct kpackx_error *why)
@@ -215,6 +220,11 @@ static kpack_error_t new_part(struct cache_files *parts, const char *tmp,
 	return KPACK_SUCCESS;
 }
 
+/*
+ * The cache is opened anew: between the scan and now it may have become another file, and all
+ * that is used of it is read, and checked, here.
+ */
+
 /* A cache that is open; without the table, its summary has no rows. */
 struct cache {
 	int fd;
@@ -254,6 +264,7 @@ static kpack_error_t cache_open(const char *disk, struct cache *c,
 
 /* --- a database for each arch ---------------------------------------------------------- */
 
+/* Make the part for ARCH: a database as rocFFT would have made on such a machine alone. */
 static kpack_error_t split_off(const struct cache *c, const struct cache_arch *arch,
 			       const char *path, const char *tmp,
 			       struct cache_files *parts, struct kpackx_error *why)
@@ -341,6 +352,7 @@ static bool next_word(struct kp_span *rest, struct kp_span *word)
 	return true;
 }
 
+/* Not isdigit: names are bytes of anybody's, and the locale must not matter. */
 static bool is_digit(uint8_t c)
 {
 	return c >= '0' && c <= '9';
@@ -460,6 +472,7 @@ void kernel_name_facts(const struct kernel_name *name, struct facts *facts)
 
 char *kernel_name_component(struct kp_span name)
 {
+	/* "." and ".." are no components, but all their characters are plain */
 	bool dots = kp_span_is(name, ".") || kp_span_is(name, "..");
 	char *text = xmalloc(3 * name.size + 1), *to = text;
 
@@ -482,6 +495,11 @@ char *kernel_name_component(struct kp_span name)
 }
 
 /* --- an object for each row ------------------------------------------------------------ */
+
+/*
+ * The code of rows is written into one file, from which archives are packed as from any other;
+ * rows are objects in it.
+ */
 
 /* The columns in the order of the query. */
 enum { KERNEL_NAME, ARCH, HIP_VERSION, GENERATOR_SUM, TIMESTAMP, CODE };
@@ -598,6 +616,12 @@ struct named_row {
 	const struct cache_file *part;
 	int64_t hip_version;
 };
+
+/*
+ * A tree may have a cache for all GPUs and one for a GPU beside it, and the rows of that GPU in
+ * both.  Equal rows are stored once; rows that claim to be equal and have other code are a
+ * fault, because which of them a program got would depend on the order of files.
+ */
 
 /* Whether another cache than S[N]'s has the same row; S has rows with one key. */
 static kpack_error_t has_twin(const struct named_row *s, size_t n, bool *found,

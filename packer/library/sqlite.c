@@ -43,6 +43,7 @@ static struct sqlite_file *file_of(sqlite3_file *base)
 	return ((struct opened *)(void *)base)->file;
 }
 
+/* SQLite reads past the end of short files, and then wants zeros. */
 static int read_at(sqlite3_file *base, void *buf, int size, sqlite3_int64 off)
 {
 	struct sqlite_file *f = file_of(base);
@@ -104,6 +105,7 @@ static int check_reserved_lock(sqlite3_file *base, int *out)
 	return SQLITE_OK;
 }
 
+/* SQLite asks for many things here, all of which it can do without. */
 static int control_file(sqlite3_file *base, int op, void *arg)
 {
 	(void)base, (void)op, (void)arg;
@@ -155,6 +157,10 @@ static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *base, int
 	return SQLITE_OK;
 }
 
+/*
+ * Calls by name are for journals, which there are none of: a file that is read is not changed, and
+ * a copy that fails is discarded as a whole.
+ */
 static int delete_file(sqlite3_vfs *vfs, const char *name, int sync)
 {
 	(void)vfs, (void)name, (void)sync;
@@ -175,6 +181,7 @@ static int full_name(sqlite3_vfs *vfs, const char *name, int size, char *out)
 	return SQLITE_OK;
 }
 
+/* Nothing in a file may depend on chance or time: equal input gives equal bytes. */
 static int no_chance(sqlite3_vfs *vfs, int size, char *out)
 {
 	(void)vfs;
@@ -201,6 +208,7 @@ static int no_reason(sqlite3_vfs *vfs, int size, char *out)
 	return 0;
 }
 
+/* Each file has a file system of its own, because SQLite finds them by name. */
 static void make_vfs(struct sqlite_file *f)
 {
 	snprintf(f->name, sizeof(f->name), "kpack-%p", (void *)f);
@@ -253,6 +261,7 @@ static int count_work(void *file)
 	return f->work-- <= 0;
 }
 
+/* What a schema of a few kilobytes and our queries need; the defaults are far higher. */
 static const struct {
 	int what, most;
 } limits[] = {
@@ -269,6 +278,10 @@ static const struct {
 	{SQLITE_LIMIT_WORKER_THREADS, 0},
 };
 
+/*
+ * A view, a trigger or a default value can call functions with the rights of the reader; DEFENSIVE
+ * keeps SQL from changing the file's structure.
+ */
 static const struct {
 	int what, to;
 } switches[] = {
@@ -419,6 +432,7 @@ kpack_error_t sqlite_file_has(struct sqlite_file *f, const char *table,
 	KP_TRY(sqlite_rows_next(&tables, has, why));
 	if (!*has)
 		return KPACK_SUCCESS;
+	/* unlike table_info, it lists computed and hidden columns too */
 	KP_TRY(query_table(f, "PRAGMA main.table_xinfo(%Q)", table, &rows, why));
 	for (;;) {
 		const char *name;
@@ -551,6 +565,7 @@ static char *insert_of(const char *table, int columns)
 	return sqlite3_str_finish(s);
 }
 
+/* Copy the rows of TABLE that belong into the copy. */
 static kpack_error_t copy_rows(const struct copy *c, const char *table,
 			       struct kpackx_error *why)
 {
@@ -618,6 +633,7 @@ static const char begin[] =
 
 static kpack_error_t fill_copy(const struct copy *c, struct kpackx_error *why)
 {
+	/* the copy's steps count as work on the file that they come from */
 	sqlite3_progress_handler(c->to->db, WORK_STEP, count_work, c->from);
 	KP_TRY(run_sql(c, begin, why));
 	KP_TRY(copy_settings(c, why));
