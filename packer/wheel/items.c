@@ -137,7 +137,8 @@ static kpack_error_t refuse_pair(const struct wheel_source *a,
 }
 
 kpack_error_t wheel_items_check(const struct wheel_source *sources, size_t n,
-				bool preferred, struct kpackx_error *why)
+				const struct wheel_source *prefer,
+				struct kpackx_error *why)
 {
 	const struct wheel_source *a = &sources[0];
 	char first[WHEEL_NAME_MAX + 1], other[WHEEL_NAME_MAX + 1];
@@ -157,8 +158,7 @@ kpack_error_t wheel_items_check(const struct wheel_source *sources, size_t n,
 		    strcmp(x->python, y->python) != 0 || strcmp(x->abi, y->abi) != 0 ||
 		    strcmp(x->platform, y->platform) != 0)
 			return refuse_pair(a, b, "different tags", why);
-		if (!preferred &&
-		    !kp_span_eq(a->info.metadata.text, b->info.metadata.text))
+		if (!prefer && !kp_span_eq(a->info.metadata.text, b->info.metadata.text))
 			return refuse_pair(
 				a, b, "different METADATA; --prefer settles it", why);
 	}

@@ -174,10 +174,11 @@ struct wheel_items {
 
 /*
  * Check that the N sources are builds of one wheel: with the same distribution, version and
- * tags and, unless one of them is preferred, the same METADATA.  INVALID_ARGUMENT.
+ * tags and, unless PREFER is one of them, the same METADATA.  INVALID_ARGUMENT.
  */
 kpack_error_t wheel_items_check(const struct wheel_source *sources, size_t n,
-				bool preferred, struct kpackx_error *why);
+				const struct wheel_source *prefer,
+				struct kpackx_error *why);
 /*
  * Add the members of SOURCE, which has been packed, and its archives; add the device wheels
  * that they need to DEVICES.  Leaves out METADATA, RECORD, its signatures, and files whose

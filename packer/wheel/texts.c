@@ -210,12 +210,12 @@ static const char *property_of(const struct wheel_extra *e)
 	return name;
 }
 
-/* Write the extra E; in the VARIANT its GPU's property asks for the same wheels. */
+/* Write the extra E; in the variant its GPU's property asks for the same wheels. */
 static void put_extra(FILE *f, const struct split *s, const struct wheel_extra *e,
-		      bool variant)
+		      enum wheel_output_kind kind)
 {
 	const char *version = s->host->info.version;
-	const char *gpu = variant ? property_of(e) : NULL;
+	const char *gpu = kind == WHEEL_OUTPUT_VARIANT ? property_of(e) : NULL;
 
 	fprintf(f, "Provides-Extra: %s\n", e->name);
 	/* the extra's own device wheel first, then those that it needs */
@@ -242,8 +242,8 @@ static void put_extra(FILE *f, const struct split *s, const struct wheel_extra *
 }
 
 /* Make the host's METADATA with extras; it is otherwise as it was. */
-static kpack_error_t host_metadata(const struct split *s, bool variant, char **out,
-				   size_t *size, struct kpackx_error *why)
+static kpack_error_t host_metadata(const struct split *s, enum wheel_output_kind kind,
+				   char **out, size_t *size, struct kpackx_error *why)
 {
 	const struct metadata_text *host = &s->host->info.metadata;
 	KP_AUTO_FREE struct wheel_extra *extras = NULL;
@@ -262,7 +262,7 @@ static kpack_error_t host_metadata(const struct split *s, bool variant, char **o
 				       extras[i].name);
 	f = xmemstream(&lines, &n_lines);
 	for (size_t i = 0; i < n; i++)
-		put_extra(f, s, &extras[i], variant);
+		put_extra(f, s, &extras[i], kind);
 	fclose(f);
 	text = metadata_text_add(host, lines, size);
 	KP_TRY(metadata_text_parse((struct kp_span){(const uint8_t *)text, *size}, &m,
@@ -413,7 +413,7 @@ kpack_error_t wheel_texts_add(const struct split *s, const struct wheel_output *
 					   (size_t)top + 1);
 		return KPACK_SUCCESS;
 	}
-	KP_TRY(host_metadata(s, output->kind == WHEEL_OUTPUT_VARIANT, &text, &size, why));
+	KP_TRY(host_metadata(s, output->kind, &text, &size, why));
 	wheel_out_add_text(out, dir, "METADATA", text, size);
 	if (output->kind == WHEEL_OUTPUT_VARIANT) {
 		KP_TRY(variant_json(s, &text, why));
