@@ -38,7 +38,6 @@ static const struct command {
 	{cmd_merge, &cmd_merge_help},
 	{cmd_recombine, &cmd_recombine_help},
 	{cmd_split_wheel, &cmd_split_wheel_help},
-	{cmd_index, &cmd_index_help},
 	{cmd_detect, &cmd_detect_help},
 	{cmd_report, &cmd_report_help},
 	{cmd_run, &cmd_run_help},

@@ -18,7 +18,6 @@ _kpack_commands=(
 	merge
 	recombine
 	split-wheel
-	index
 	detect
 	report
 	run
@@ -67,7 +66,7 @@ _kpack_options() # COMMAND
 	verify) echo --jobs --quiet --tree --arch --arch-exact --libraries --library-rules --help ;;
 	inspect) echo --arch --arch-exact --extract --force --json --kernels --help ;;
 	split-wheel) echo --output --group --overlay-root --device-prefix --family --databases \
-		--requires --prefer --variants --output-format --force --scheme --level \
+		--requires --prefer --output-format --force --scheme --level \
 		--zip-level --jobs --tmp-dir --json --quiet --input --output-dir \
 		--group-name --device-package-prefix --device-requires-dist \
 		--wheel-type --compression --compression-level \
@@ -86,7 +85,6 @@ _kpack_options() # COMMAND
 	detect) echo --topology --arch --family --group --package --dist --pip --apt --installed --dpkg-status --json --help ;;
 	recombine) echo --config --input-shards-dir --output-dir --component --prefer --force --json --quiet --verbose \
 		--help ;;
-	index) echo --output --json --quiet --help ;;
 	run) echo --arch --archives --verbose --help ;;
 	runtime) echo --hip --ask --json --help ;;
 	report) echo --output --title --arch --json --quiet --help ;;

@@ -18,7 +18,6 @@ function __kpack_commands
 	echo merge
 	echo recombine
 	echo split-wheel
-	echo index
 	echo detect
 	echo report
 	echo run
@@ -151,7 +150,6 @@ complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l family -x -d '
 complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l databases -x -a 'plain packed' -d 'Plain, packed, or names of libraries'
 complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l requires -x -d 'Requirement of device wheels'
 complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l prefer -r -d 'Wheel that wins where several differ'
-complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l variants -d 'Write wheel variants, too'
 complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l output-format -x -a 'wheel directory' -d 'Wheels, or unpacked'
 complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l force -d 'Replace existing wheels'
 complete -c kpack -n '__fish_seen_subcommand_from split-wheel' -l scheme -x -a 'none zstd-per-kernel zstd-shared' -d Compression
@@ -222,10 +220,6 @@ complete -c kpack -n '__fish_seen_subcommand_from mark; and __fish_seen_subcomma
 # pack and mark called by their links: their options, without the subcommand
 complete -c kpack-pack -w 'kpack pack'
 complete -c kpack-mark -w 'kpack mark'
-complete -c kpack -n '__fish_seen_subcommand_from index' -s o -l output -r -d 'The directory of the index'
-complete -c kpack -n '__fish_seen_subcommand_from index' -l json -d 'Print the wheels as JSON'
-complete -c kpack -n '__fish_seen_subcommand_from index' -s q -l quiet -d 'Print nothing but faults'
-complete -c kpack -n '__fish_seen_subcommand_from index' -s h -l help -d 'Show the options'
 complete -c kpack -n '__fish_seen_subcommand_from run' -l arch -x -d 'Code for these GPUs'
 complete -c kpack -n '__fish_seen_subcommand_from run' -l archives -r -d 'Look first into this archive'
 complete -c kpack -n '__fish_seen_subcommand_from run' -s v -l verbose -d 'Print where code comes from'

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* kpack split-wheel: split Python wheels by architecture. */
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include "packer/cli/xalloc.h"
@@ -10,23 +11,21 @@
 #include "core/base/scheme.h"
 #include "core/elf/search_path.h"
 #include "core/base/text.h"
-#include "packer/wheel/library_names.h"
-#include "packer/wheel/variant.h"
-#include "packer/wheel/split_metadata.h"
-#include "packer/wheel/wheel_out.h"
 #include "packer/wheel/split.h"
 
+/* The libraries that --wheel-type torch-fat means. */
+#define TORCH_FAT "rocblas,hipblaslt,hipsparselt,aotriton,miopen"
+
+enum { ZSTD_LEVEL = 3 }; /* unless one is given */
+
 struct parser {
-	struct wheel_split_args args;
-	char **inputs;   /* room for all of the command line */
+	struct wheel_split_args
+		args;    /* its lists have room for all of the command line */
 	char *libraries; /* of --databases NAME... */
 	bool names_open; /* after --databases NAME: more names may follow */
 	bool host_variant;
 	const char *label; /* of the host variant */
 };
-
-/* The libraries that --wheel-type torch-fat means. */
-#define TORCH_FAT "rocblas,hipblaslt,hipsparselt,aotriton,miopen"
 
 /* --- single options ------------------------------------------------------------------ */
 
@@ -41,18 +40,26 @@ static int set_choice(const struct options *o, const struct option_help *row,
 			     first, second);
 }
 
-static int add_input(struct parser *p, char *path)
-{
-	p->inputs[p->args.n_inputs++] = path;
-	return EXIT_OK;
-}
-
+/* Add NAMES, separated by commas, to the libraries, but those that are there already. */
 static int add_libraries(struct parser *p, const char *names)
 {
-	bool ok = library_names_add(&p->libraries, names);
+	for (size_t n; *names; names += n + (names[n] == ',')) {
+		const char *at = p->libraries;
+		char *old = p->libraries;
 
+		n = strcspn(names, ",");
+		while (at && (strcspn(at, ",") != n || strncmp(at, names, n) != 0)) {
+			at = strchr(at, ',');
+			at += at != NULL;
+		}
+		if (at)
+			continue;
+		p->libraries = xasprintf("%s%s%.*s", old ? old : "", old ? "," : "",
+					 (int)n, names);
+		free(old);
+	}
 	p->args.libraries = p->libraries;
-	return ok ? EXIT_OK : EXIT_FAULT;
+	return EXIT_OK;
 }
 
 static int take_databases(const struct options *o, const struct option_help *row,
@@ -61,13 +68,15 @@ static int take_databases(const struct options *o, const struct option_help *row
 	struct parser *p = slot;
 
 	(void)row;
-	if (strcmp(o->arg, "plain") == 0 || strcmp(o->arg, "packed") == 0) {
-		p->args.databases =
-			o->arg[1] == 'l' ? DATABASES_IDENTIFIED : DATABASES_PACKED;
-		return EXIT_OK;
+	if (strcmp(o->arg, "plain") == 0) {
+		p->args.databases = DATABASES_IDENTIFIED;
+	} else if (strcmp(o->arg, "packed") == 0) {
+		p->args.databases = DATABASES_PACKED;
+	} else {
+		p->names_open = true;
+		return add_libraries(p, o->arg);
 	}
-	p->names_open = true;
-	return add_libraries(p, o->arg);
+	return EXIT_OK;
 }
 
 static int take_wheel_type(const struct options *o, const struct option_help *row,
@@ -79,45 +88,48 @@ static int take_wheel_type(const struct options *o, const struct option_help *ro
 	return options_usage(o->help, "--wheel-type %s: not torch-fat", o->arg);
 }
 
-static int add_requirement(const struct options *o, struct wheel_split_args *args,
-			   const char *text)
+/* Whether TEXT can be a requirement: it begins like a name and is printable. */
+static bool is_requirement(const char *text)
 {
-	if (!wheel_requirement_ok(text))
-		return options_usage(o->help, "--requires '%s': not a requirement", text);
-	args->requires[args->n_requires++] = text;
-	return EXIT_OK;
+	return isalnum((unsigned char)*text) && kp_text_ok(kp_span_str(text));
 }
 
 static int take_requirement(const struct options *o, const struct option_help *row,
 			    void *slot)
 {
+	struct wheel_split_args *args = slot;
+
 	(void)row;
-	return add_requirement(o, slot, o->arg);
+	if (!is_requirement(o->arg))
+		return options_usage(o->help, "--requires '%s': not a requirement",
+				     o->arg);
+	args->requires[args->n_requires++] = o->arg;
+	return EXIT_OK;
 }
 
-/* Whether WORD, after a requirement, is another one: no option, and no wheel. */
-static bool is_requirement(const char *word)
-{
-	struct stat st;
-
-	return wheel_requirement_ok(word) && !kp_span_ends(kp_span_str(word), ".whl") &&
-	       below_lstat(word, &st) < 0;
-}
-
-/* As AMD's program: any number of words, each a requirement. */
+/*
+ * As AMD's program: any number of words, each a requirement, up to an option, a file, or the name
+ * of a wheel.
+ */
 static int take_requirements(const struct options *o, const struct option_help *row,
 			     void *slot)
 {
+	struct options one = *o;
+	struct stat st;
 	int status;
 
-	(void)row;
 	if (o->arg[0] == '-' && o->argv[optind - 1] == o->arg) {
 		optind--; /* no word: it is the next option */
 		return EXIT_OK;
 	}
-	status = add_requirement(o, slot, o->arg);
-	while (!status && optind < o->argc && is_requirement(o->argv[optind]))
-		status = add_requirement(o, slot, o->argv[optind++]);
+	do {
+		status = take_requirement(&one, row, slot);
+		one.arg = optind < o->argc ? o->argv[optind++] : NULL;
+	} while (!status && one.arg && is_requirement(one.arg) &&
+		 !kp_span_ends(kp_span_str(one.arg), ".whl") &&
+		 below_lstat(one.arg, &st) < 0);
+	if (one.arg)
+		optind--;
 	return status;
 }
 
@@ -150,8 +162,11 @@ static int take_compression(const struct options *o, const struct option_help *r
 
 static int take_input(const struct options *o, const struct option_help *row, void *slot)
 {
+	struct wheel_split_args *args = slot;
+
 	(void)row;
-	return add_input(slot, (char *)o->arg);
+	args->inputs[args->n_inputs++] = (char *)o->arg;
+	return EXIT_OK;
 }
 
 static const struct option_help options[] = {
@@ -173,8 +188,6 @@ static const struct option_help options[] = {
 	 OPTION_TAKE(struct parser, args, take_requirement)},
 	{0, "prefer", "WHEEL", "the wheel that wins where several differ",
 	 OPTION_PLACE(struct parser, args.prefer)},
-	{0, "variants", NULL, "write wheel variants (PEP 825), too",
-	 OPTION_PLACE(struct parser, args.variants)},
 	{0, "output-format", "FORMAT", "wheel or directory",
 	 OPTION_TAKE(struct parser, args.directory, take_format)},
 	{0, "force", NULL, "replace wheels in DIST that are no earlier run's, too",
@@ -191,7 +204,7 @@ static const struct option_help options[] = {
 	{0, "json", NULL, "report as JSON", OPTION_PLACE(struct parser, args.json)},
 	{'q', "quiet", NULL, "no progress, no table",
 	 OPTION_PLACE(struct parser, args.quiet)},
-	{0, "input", "WHEEL", "WHEEL", OPTION_TAKE_ALL(take_input)},
+	{0, "input", "WHEEL", "WHEEL", OPTION_TAKE(struct parser, args, take_input)},
 	{0, "output-dir", "DIST", "--output", OPTION_PLACE(struct parser, args.output)},
 	{0, "group-name", "NAME", "--group", OPTION_PLACE(struct parser, args.group)},
 	{0, "device-package-prefix", "NAME", "--device-prefix",
@@ -228,7 +241,7 @@ const struct command_help cmd_split_wheel_help = {
 /* --- all together -------------------------------------------------------------------- */
 
 /* Take an operand.  Names of libraries may follow --databases as separate words. */
-static int set_operand(struct parser *p, char *text)
+static int take_operand(struct parser *p, char *text)
 {
 	struct library_set set = {0};
 	bool name = p->names_open && !library_set_open(text, NULL, &set, NULL);
@@ -236,7 +249,8 @@ static int set_operand(struct parser *p, char *text)
 	library_set_close(&set);
 	if (name)
 		return add_libraries(p, text);
-	return add_input(p, text);
+	p->args.inputs[p->args.n_inputs++] = text;
+	return EXIT_OK;
 }
 
 /* Check the families and libraries before work begins. */
@@ -247,14 +261,10 @@ static int check_lists(const struct wheel_split_args *args)
 	struct kpackx_error why = {0};
 	int status = EXIT_OK;
 
-	for (size_t i = 0; !status && i < args->n_families; i++) {
-		const char *text = args->families[i];
-		struct kp_span name = {(const uint8_t *)text, strcspn(text, "=")};
-
-		if (families_add(&families, name, text + name.size + 1, &why))
+	for (size_t i = 0; !status && i < args->n_families; i++)
+		if (wheel_family_add(&families, args->families[i], &why))
 			status = options_usage(&cmd_split_wheel_help, "--family %s: %s",
-					       text, why.text);
-	}
+					       args->families[i], why.text);
 	if (!status && library_set_open(args->libraries, NULL, &set, &why))
 		status =
 			options_usage(&cmd_split_wheel_help, "--databases: %s", why.text);
@@ -263,75 +273,36 @@ static int check_lists(const struct wheel_split_args *args)
 	return status;
 }
 
-static bool names_file(const char *group)
-{
-	struct kp_span name = kp_span_str(group);
-
-	return kp_component_ok(name) && kp_text_ok(name) && *group != '.' &&
-	       !strstr(group, KP_SEARCH_ARCH);
-}
-
-static int check_names(const struct wheel_split_args *args)
-{
-	if (args->group && !names_file(args->group))
-		return options_usage(&cmd_split_wheel_help,
-				     "--group '%s' gives no file name", args->group);
-	if (args->prefix && !dist_name_ok(args->prefix))
-		return options_usage(&cmd_split_wheel_help,
-				     "--device-prefix '%s': not a name of a distribution",
-				     args->prefix);
-	if (args->host_label && !variant_label_ok(args->host_label))
-		return options_usage(&cmd_split_wheel_help,
-				     "--variant-label '%s': not made of [0-9a-z_.]",
-				     args->host_label);
-	return EXIT_OK;
-}
-
-static bool is_input(const struct wheel_split_args *args, const char *path)
-{
-	for (size_t i = 0; i < args->n_inputs; i++)
-		if (strcmp(args->inputs[i], path) == 0)
-			return true;
-	return false;
-}
-
 static int check_args(const struct wheel_split_args *args)
 {
+	const struct command_help *help = &cmd_split_wheel_help;
+	struct kp_span group = kp_span_str(args->group ? args->group : "x");
+	bool preferred = !args->prefer;
+
 	if (args->n_inputs == 0 || !args->output)
-		return options_usage(&cmd_split_wheel_help,
-				     "WHEEL and -o DIST are needed");
-	if (args->prefer && !is_input(args, args->prefer))
-		return options_usage(&cmd_split_wheel_help,
-				     "--prefer %s: not one of the wheels", args->prefer);
-	return check_names(args);
-}
-
-/* The zstd level, unless one is given. */
-enum { LEVEL = 3 };
-
-static int parse_args(struct parser *p, int argc, char **argv)
-{
-	struct options o = {.help = &cmd_split_wheel_help, .argc = argc, .argv = argv};
-	int status = options_read(&o, p);
-
-	if (status >= 0)
-		return status ? status : -1;
-	for (int i = optind; i < argc; i++) {
-		status = set_operand(p, argv[i]);
-		if (status)
-			return status;
-	}
-	p->args.host_label = p->host_variant ? p->label : NULL;
-	if (!p->args.level)
-		p->args.level = p->args.scheme == KP_COMPRESSION_ZSTD_SHARED
-					? KP_SHARED_LEVEL
-					: LEVEL;
-	status = check_args(&p->args);
-	return status ? status : check_lists(&p->args);
+		return options_usage(help, "WHEEL and -o DIST are needed");
+	for (size_t i = 0; i < args->n_inputs; i++)
+		preferred |= args->prefer && strcmp(args->inputs[i], args->prefer) == 0;
+	if (!preferred)
+		return options_usage(help, "--prefer %s: not one of the wheels",
+				     args->prefer);
+	if (!kp_component_ok(group) || !kp_text_ok(group) || group.data[0] == '.' ||
+	    strstr((const char *)group.data, KP_SEARCH_ARCH))
+		return options_usage(help, "--group '%s' gives no file name",
+				     args->group);
+	if (args->prefix && !dist_name_ok(args->prefix))
+		return options_usage(help,
+				     "--device-prefix '%s': not a name of a distribution",
+				     args->prefix);
+	if (args->host_label && !wheel_label_ok(args->host_label))
+		return options_usage(help, "--variant-label '%s': not made of [0-9a-z_.]",
+				     args->host_label);
+	return check_lists(args);
 }
 
 int cmd_split_wheel(int argc, char **argv)
 {
+	struct options o = {.help = &cmd_split_wheel_help, .argc = argc, .argv = argv};
 	size_t room = (size_t)argc + 1;
 	struct parser p = {
 		.label = "variant",
@@ -346,15 +317,25 @@ int cmd_split_wheel(int argc, char **argv)
 				.requires = xcalloc(room, sizeof(char *)),
 			},
 	};
-	int status;
+	int status = options_read(&o, &p);
 
-	p.inputs = p.args.inputs;
-	status = parse_args(&p, argc, argv);
-	if (status == EXIT_OK)
-		status = wheel_split_run(&p.args);
-	free(p.inputs);
+	if (status < 0) {
+		status = EXIT_OK;
+		for (int i = optind; !status && i < argc; i++)
+			status = take_operand(&p, argv[i]);
+		p.args.host_label = p.host_variant ? p.label : NULL;
+		if (!p.args.level)
+			p.args.level = p.args.scheme == KP_COMPRESSION_ZSTD_SHARED
+					       ? KP_SHARED_LEVEL
+					       : ZSTD_LEVEL;
+		if (!status)
+			status = check_args(&p.args);
+		if (!status)
+			status = wheel_split_run(&p.args);
+	}
+	free(p.args.inputs);
 	free(p.args.families);
 	free(p.args.requires);
 	free(p.libraries);
-	return report_finish(status < 0 ? EXIT_OK : status);
+	return report_finish(status);
 }

@@ -7,7 +7,7 @@
 #include "core/base/path.h"
 #include "packer/files/read_file.h"
 #include "arch_name.h"
-#include "kernel_paths.h"
+#include "rocfft.h"
 #include "core/base/bounds.h"
 #include "packer/cli/xalloc.h"
 #include "msgpack_names.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "packer/archives/content_hash.h"
-#include "kernel_paths.h"
+#include "rocfft.h"
 #include "core/base/bounds.h"
 #include "packer/cli/xalloc.h"
 #include "core/base/msgpack_read.h"

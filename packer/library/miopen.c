@@ -10,7 +10,7 @@
 #include "arch_name.h"
 #include "ck_library.h"
 #include "miopen_name.h"
-#include "sqlite_header.h"
+#include "sqlite.h"
 
 static const char DB[] = "miopen/db";
 

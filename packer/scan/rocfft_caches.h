@@ -3,7 +3,7 @@
 #ifndef PACKER_PACK_SCAN_ROCFFT_CACHES_H
 #define PACKER_PACK_SCAN_ROCFFT_CACHES_H
 
-#include "packer/library/kernel_cache.h"
+#include "packer/library/rocfft.h"
 #include "scan.h"
 
 /*

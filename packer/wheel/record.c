@@ -1,31 +1,47 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * RECORD: a wheel's list of its files, one line of CSV each: path, hash, size.  Fields may be
+ * quoted, and quotes in them are doubled.
+ *
+ *	torch/__init__.py,sha256=47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU,0
+ *	torch-2.10.0.dist-info/RECORD,,
+ *
+ * Hashes are sha256, sha384 or sha512 in urlsafe base64 without padding.  Some real wheels,
+ * those of AMD's splitter among them, have hexadecimal SHA-256 instead: these are read, and
+ * never written.
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "csv_row.h"
+#include <string.h>
 #include "core/base/alloc.h"
-#include "record.h"
+#include "core/base/order.h"
 #include "core/base/text.h"
-#include "packer/cli/xalloc.h"
 #include "packer/cli/options.h"
+#include "packer/cli/xalloc.h"
+#include "wheel.h"
 
-/* 43 characters for the 32 bytes of SHA-256, 86 for SHA-512. */
-enum { BASE64_MAX = 88, COLUMNS = 3 };
+enum { COLUMNS = 3, BASE64_MAX = 44 };
+
+/* --- hashes ------------------------------------------------------------------------- */
 
 static const char base64_url[] =
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/* False: not SIZE bytes in urlsafe base64 without padding. */
-static bool base64_decode(struct kp_span text, uint8_t *out, size_t size)
+/*
+ * False: not SIZE bytes in urlsafe base64 without padding.  Decoding is exact, so that one
+ * digest has one text, and nobody has to wonder whether two lines mean the same.
+ */
+static bool base64_decode(const char *text, uint8_t *out, size_t size)
 {
 	uint32_t bits = 0;
 	unsigned n_bits = 0;
 	size_t n = 0;
 
-	if (text.size != (size * 8 + 5) / 6)
+	if (strlen(text) != (size * 8 + 5) / 6)
 		return false;
-	for (size_t i = 0; i < text.size; i++) {
-		const char *at = text.data[i] ? strchr(base64_url, text.data[i]) : NULL;
+	for (; *text; text++) {
+		const char *at = strchr(base64_url, *text);
 
 		if (!at)
 			return false;
@@ -44,41 +60,32 @@ static void base64_encode(const uint8_t *data, size_t size, char out[BASE64_MAX]
 {
 	uint32_t bits = 0;
 	unsigned n_bits = 0;
-	size_t n = 0;
 
 	for (size_t i = 0; i < size; i++) {
 		bits = bits << 8 | data[i];
 		for (n_bits += 8; n_bits >= 6;) {
 			n_bits -= 6;
-			out[n++] = base64_url[bits >> n_bits & 63];
+			*out++ = base64_url[bits >> n_bits & 63];
 		}
 	}
 	if (n_bits)
-		out[n++] = base64_url[bits << (6 - n_bits) & 63];
-	out[n] = '\0';
+		*out++ = base64_url[bits << (6 - n_bits) & 63];
+	*out = '\0';
 }
 
-static int hex_digit(uint8_t c)
+static bool hex_decode(const char *text, uint8_t *out, size_t size)
 {
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
+	static const char digits[] = "0123456789abcdef";
 
-static bool hex_decode(struct kp_span text, uint8_t *out, size_t size)
-{
-	if (text.size != 2 * size)
+	if (strlen(text) != 2 * size || strspn(text, digits) != 2 * size)
 		return false;
-	for (size_t i = 0; i < size; i++) {
-		int high = hex_digit(text.data[2 * i]),
-		    low = hex_digit(text.data[2 * i + 1]);
-
-		if (high < 0 || low < 0)
-			return false;
-		out[i] = (uint8_t)(high << 4 | low);
-	}
+	for (size_t i = 0; i < size; i++, text += 2)
+		out[i] = (uint8_t)((strchr(digits, text[0]) - digits) << 4 |
+				   (strchr(digits, text[1]) - digits));
 	return true;
 }
+
+/* --- reading ------------------------------------------------------------------------ */
 
 static kpack_error_t refuse_line(struct kpackx_error *why, size_t line, const char *text,
 				 const char *value)
@@ -90,85 +97,82 @@ static kpack_error_t refuse_line(struct kpackx_error *why, size_t line, const ch
 		       line, text, shown);
 }
 
-static kpack_error_t read_hash(struct record_line *l, const char *text, size_t line,
-			       struct kpackx_error *why)
+kpack_error_t record_refuse(struct kpackx_error *why, const char *path, const char *text)
 {
-	const char *is = strchr(text, '=');
-	struct kp_span digest;
-	size_t size;
+	char shown[160];
 
-	if (!*text)
-		return KPACK_SUCCESS;
-	if (!is)
-		return refuse_line(why, line, "not a hash", text);
-	if (!digest_kind_find((struct kp_span){(const uint8_t *)text, is - text},
-			      &l->kind))
-		return refuse_line(why, line, "not sha256, sha384 or sha512", text);
-	digest = kp_span_str(is + 1);
-	size = digest_size(l->kind);
-	if (base64_decode(digest, l->digest, size))
-		return KPACK_SUCCESS;
-	l->hexadecimal = l->kind == DIGEST_SHA256 && hex_decode(digest, l->digest, size);
-	return l->hexadecimal
-		       ? KPACK_SUCCESS
-		       : refuse_line(why, line, "not urlsafe base64 of its size", text);
+	kp_text_escape(kp_span_str(path), shown, sizeof(shown));
+	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "RECORD: %s: %s", shown, text);
 }
 
-static kpack_error_t read_size(struct record_line *l, const char *text, size_t line,
-			       struct kpackx_error *why)
+/*
+ * Cut the row at P, of which line NUMBER is, into fields, in place; further fields than fit are
+ * only counted.  Returns the next row; NULL: *FAULT says what is wrong.
+ */
+static char *cut_row(char *p, char *fields[COLUMNS], size_t *count, const char **fault)
 {
-	if (!*text)
-		return KPACK_SUCCESS;
-	l->has_size = strspn(text, "0123456789") == strlen(text) &&
-		      options_number(text, 0, UINT64_MAX, &l->size);
-	return l->has_size ? KPACK_SUCCESS : refuse_line(why, line, "not a size", text);
-}
+	char *field, *to, end;
 
-static kpack_error_t read_line(struct record *r, struct csv_row *row,
-			       struct kpackx_error *why)
-{
-	struct record_line l = {.path = row->fields[0]};
-	const char *fault = kp_path_fault(kp_span_str(l.path));
-
-	if (row->count != COLUMNS)
-		return refuse_line(why, row->line, "not three columns", l.path);
-	if (fault)
-		return refuse_line(why, row->line, fault, l.path);
-	KP_TRY(read_hash(&l, row->fields[1], row->line, why));
-	KP_TRY(read_size(&l, row->fields[2], row->line, why));
-	if (!kp_grow(&r->lines, r->count, &r->cap, sizeof(*r->lines)))
-		return kp_fail_memory(why, r->count * sizeof(*r->lines), "RECORD");
-	r->lines[r->count++] = l;
-	r->n_hexadecimal += l.hexadecimal;
-	return KPACK_SUCCESS;
-}
-
-static int by_path(const void *a, const void *b)
-{
-	return strcmp(((const struct record_line *)a)->path,
-		      ((const struct record_line *)b)->path);
-}
-
-static kpack_error_t sort_lines(struct record *r, struct kpackx_error *why)
-{
-	if (r->count)
-		qsort(r->lines, r->count, sizeof(*r->lines), by_path);
-	for (size_t i = 1; i < r->count; i++)
-		if (by_path(&r->lines[i - 1], &r->lines[i]) == 0) {
-			char shown[120];
-
-			kp_text_escape(kp_span_str(r->lines[i].path), shown,
-				       sizeof(shown));
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "RECORD: %s is listed twice", shown);
+	for (*count = 0;; p++) {
+		field = to = p;
+		if (*p == '"') {
+			for (p++; *p != '"' || p[1] == '"'; p++) {
+				if (!*p) {
+					*fault = "a quote is not closed";
+					return NULL;
+				}
+				p += *p == '"';
+				*to++ = *p;
+			}
+			p++;
+		} else {
+			p += strcspn(p, ",\r\n");
+			to = p;
 		}
-	return KPACK_SUCCESS;
+		end = *p;
+		if (end && !strchr(",\r\n", end)) {
+			*fault = "text behind a quote";
+			return NULL;
+		}
+		*to = '\0';
+		if (*count < COLUMNS)
+			fields[*count] = field;
+		++*count;
+		if (end != ',')
+			break;
+	}
+	return p + (end != '\0') + (end == '\r' && p[1] == '\n');
+}
+
+/*
+ * Read the hash and the size of a line, which may be empty: whether they may be missing depends
+ * on the file, see check_member.  MD5 and SHA-1 are no hashes here, as the specification says.
+ */
+static kpack_error_t read_fields(struct record_line *l, char *const *fields, size_t line,
+				 struct kpackx_error *why)
+{
+	const char *hash = fields[1], *size = fields[2], *is = strchr(hash, '=');
+
+	if (*hash && !is)
+		return refuse_line(why, line, "not a hash", hash);
+	if (*hash && !digest_kind_find(
+			     (struct kp_span){(const uint8_t *)hash, (size_t)(is - hash)},
+			     &l->kind))
+		return refuse_line(why, line, "not sha256, sha384 or sha512", hash);
+	if (*hash && !base64_decode(is + 1, l->digest, digest_size(l->kind)) &&
+	    (l->kind != DIGEST_SHA256 || !hex_decode(is + 1, l->digest, 32)))
+		return refuse_line(why, line, "not urlsafe base64 of its size", hash);
+	l->has_size = strspn(size, "0123456789") == strlen(size) &&
+		      options_number(size, 0, UINT64_MAX, &l->size);
+	return !*size || l->has_size ? KPACK_SUCCESS
+				     : refuse_line(why, line, "not a size", size);
 }
 
 kpack_error_t record_parse(struct kp_span text, struct record *out,
 			   struct kpackx_error *why)
 {
-	struct csv_row row = {.line = 0};
+	char *fields[COLUMNS];
+	size_t line = 1, count;
 
 	*out = (struct record){0};
 	if (text.size > RECORD_SIZE_MAX)
@@ -177,19 +181,43 @@ kpack_error_t record_parse(struct kp_span text, struct record *out,
 			       RECORD_SIZE_MAX);
 	if (text.size && memchr(text.data, 0, text.size))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "RECORD: it has a NUL");
-	out->text = malloc(text.size + 1);
-	if (!out->text)
-		return kp_fail_memory(why, text.size, "RECORD");
+	/* rows are cut in place, in a copy, and paths point into it */
+	KP_TRY(kp_new(&out->text, text.size + 1, "RECORD", why));
 	if (text.size)
 		memcpy(out->text, text.data, text.size);
-	out->text[text.size] = '\0';
-	row.rest = out->text;
-	while (csv_row_next(&row))
-		KP_TRY(read_line(out, &row, why));
-	if (row.fault)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "RECORD: line %zu: %s",
-			       row.line, row.fault);
-	return sort_lines(out, why);
+	for (char *row = out->text; *row; line++) {
+		struct record_line l = {0};
+		const char *fault = NULL;
+
+		if (*row == '\r' || *row == '\n') { /* an empty line */
+			row += 1 + (*row == '\r' && row[1] == '\n');
+			continue;
+		}
+		row = cut_row(row, fields, &count, &fault);
+		if (!row)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "RECORD: line %zu: %s", line, fault);
+		l.path = fields[0];
+		if (count != COLUMNS)
+			return refuse_line(why, line, "not three columns", l.path);
+		fault = kp_path_fault(kp_span_str(l.path));
+		if (fault)
+			return refuse_line(why, line, fault, l.path);
+		KP_TRY(read_fields(&l, fields, line, why));
+		KP_TRY(kp_room(&out->lines, out->count, &out->cap, "RECORD", why));
+		out->lines[out->count++] = l;
+	}
+	kp_sort(out->lines, out->count, KP_BY_TEXT(struct record_line, path));
+	for (size_t i = 1; i < out->count; i++)
+		if (strcmp(out->lines[i - 1].path, out->lines[i].path) == 0) {
+			char shown[120];
+
+			kp_text_escape(kp_span_str(out->lines[i].path), shown,
+				       sizeof(shown));
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "RECORD: %s is listed twice", shown);
+		}
+	return KPACK_SUCCESS;
 }
 
 void record_fini(struct record *r)
@@ -201,58 +229,84 @@ void record_fini(struct record *r)
 
 const struct record_line *record_find(const struct record *r, const char *path)
 {
-	struct record_line key = {.path = path};
+	const struct record_line probe = {.path = path};
 
-	return r->count ? bsearch(&key, r->lines, r->count, sizeof(*r->lines), by_path)
-			: NULL;
+	return kp_find(r->lines, r->count, &probe, KP_BY_TEXT(struct record_line, path));
 }
 
-static void add_char(struct record_text *t, char c)
+bool record_is_own(const char *path, const char *dist_info)
 {
-	xgrow(&t->text, t->size, &t->cap, 1);
-	t->text[t->size++] = c;
+	static const char *const files[] = {"RECORD", "RECORD.jws", "RECORD.p7s"};
+	const char *file = kp_path_below(path, dist_info);
+
+	for (size_t i = 0; file && i < KP_COUNT(files); i++)
+		if (strcmp(file, files[i]) == 0)
+			return true;
+	return false;
 }
 
-static void add_text(struct record_text *t, const char *s)
+/* Every file but RECORD and its signatures is listed, with a hash, and with its size. */
+static kpack_error_t check_member(const struct record *record,
+				  const struct wheel_member *m, const char *dist_info,
+				  struct kpackx_error *why)
 {
-	for (; *s; s++)
-		add_char(t, *s);
+	const struct record_line *l = record_find(record, m->path);
+	bool own = record_is_own(m->path, dist_info);
+	char text[100];
+
+	if (m->directory || (!l && own))
+		return KPACK_SUCCESS;
+	if (!l)
+		return record_refuse(why, m->path, "not listed");
+	if (l->kind == DIGEST_NONE && !own)
+		return record_refuse(why, m->path, "no hash");
+	if (!l->has_size || l->size == m->size)
+		return KPACK_SUCCESS;
+	snprintf(text, sizeof(text), "%" PRIu64 " bytes listed, %" PRIu64 " found",
+		 l->size, m->size);
+	return record_refuse(why, m->path, text);
 }
 
-static void add_quoted(struct record_text *t, const char *path)
+kpack_error_t record_check(const struct wheel_in *w, const char *dist_info,
+			   struct record *out, struct kpackx_error *why)
 {
-	if (!strpbrk(path, ",\"\r\n")) {
-		add_text(t, path);
-		return;
-	}
-	add_char(t, '"');
+	KP_AUTO_FREE char *path = xasprintf("%s/RECORD", dist_info), *text = NULL;
+	size_t member, size = 0;
+
+	*out = (struct record){0};
+	if (!wheel_in_find(w, path, &member))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s: it is missing",
+			       path);
+	KP_TRY(wheel_in_text(w, member, RECORD_SIZE_MAX, &text, &size, why));
+	KP_TRY(record_parse((struct kp_span){(const uint8_t *)text, size}, out, why));
+	for (size_t i = 0; i < w->count; i++)
+		KP_TRY(check_member(out, &w->members[i], dist_info, why));
+	for (size_t i = 0; i < out->count; i++)
+		if (!wheel_in_find(w, out->lines[i].path, &member) ||
+		    w->members[member].directory)
+			return record_refuse(why, out->lines[i].path,
+					     "listed, but not a file of the wheel");
+	return KPACK_SUCCESS;
+}
+
+/* --- writing ------------------------------------------------------------------------ */
+
+void record_put(FILE *f, const char *path, const uint8_t digest[32], uint64_t size)
+{
+	const char *quote = strpbrk(path, ",\"\r\n") ? "\"" : "";
+	char base64[BASE64_MAX];
+
+	fputs(quote, f);
 	for (; *path; path++) {
 		if (*path == '"')
-			add_char(t, '"');
-		add_char(t, *path);
+			fputc('"', f);
+		fputc(*path, f);
 	}
-	add_char(t, '"');
-}
-
-void record_text_add(struct record_text *t, const char *path, const uint8_t digest[32],
-		     uint64_t size)
-{
-	char base64[BASE64_MAX], rest[BASE64_MAX + 40];
-
+	fputs(quote, f);
+	if (!digest) {
+		fputs(",,\n", f);
+		return;
+	}
 	base64_encode(digest, 32, base64);
-	snprintf(rest, sizeof(rest), ",sha256=%s,%" PRIu64 "\n", base64, size);
-	add_quoted(t, path);
-	add_text(t, rest);
-}
-
-void record_text_end(struct record_text *t, const char *path)
-{
-	add_quoted(t, path);
-	add_text(t, ",,\n");
-}
-
-void record_text_fini(struct record_text *t)
-{
-	free(t->text);
-	*t = (struct record_text){0};
+	fprintf(f, ",sha256=%s,%" PRIu64 "\n", base64, size);
 }

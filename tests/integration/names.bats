@@ -32,7 +32,7 @@ names() {
 	names html
 }
 
-@test "wheels: members, headers of METADATA, the pages of kpack index" {
+@test "wheels: members, headers of METADATA" {
 	names wheels
 }
 

@@ -271,7 +271,6 @@ SCENES = {
     "split-wheel": WHEEL + SPLIT_WHEEL + "@x-1.0-py3-none-any.whl -o @dist",
     "split-wheel-directory": WHEEL + "unzip x-1.0-py3-none-any; " + SPLIT_WHEEL +
                              "--output-format directory @x-1.0-py3-none-any -o @dist",
-    "index": "wheel w/x-1.0-py3-none-any.whl; index -q @w",
     "report": "tree in; pack -q @in @packed; report -q -o @page.html @packed",
     "bundler": "bare one.hipfb; " + UNBUNDLE,
     "bundle": "code gfx1030.co gfx1030; code gfx1100.co gfx1100; text host.o; " + BUNDLE,
@@ -286,7 +285,7 @@ SCENES = {
 # Commands that are run twice, the second time with these options.
 for _name, _options in {"pack": "", "merge-shards": "", "merge": " --force --sync", "split": " --force", "split-archives": " --force",
                         "recombine": " --force", "extract": " --force", "cat": "", "inspect": " --force",
-                        "split-wheel": " --force", "index": "", "report": "", "bundler": ""}.items():
+                        "split-wheel": " --force", "report": "", "bundler": ""}.items():
     SCENES[_name + "-again"] = "made %s; %s%s" % (_name, SCENES[_name].split("; ")[-1], _options)
 
 # Commands whose output goes into a directory that the user has.
@@ -303,7 +302,7 @@ SCENES.update(PLANTED)
 
 # Commands that leave something behind if they are killed; then they are run again.
 KILLED = ("pack-into", "pack-again", "in-place", "thin", "prune", "shard-into", "merge-shards-into", "split-into", "split-again",
-          "recombine-into", "recombine-again", "extract-into", "split-wheel-into", "index-again", "mark-set")
+          "recombine-into", "recombine-again", "extract-into", "split-wheel-into", "mark-set")
 
 
 # Commands on trees of root's, in which only directories belong to the user.

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Bytes as a kernel cache, and as a table of kernel paths. */
-#include "packer/library/kernel_cache.h"
-#include "packer/library/kernel_paths.h"
+#include "packer/library/rocfft.h"
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* rocFFT's kernel names, also as parts of keys. */
-#include "packer/library/kernel_name.h"
+#include "packer/library/rocfft.h"
 #include "core/base/text.h"
 #include <assert.h>
 #include <stdlib.h>

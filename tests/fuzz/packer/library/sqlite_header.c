@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The header of SQLite databases. */
-#include "packer/library/sqlite_header.h"
+#include "packer/library/sqlite.h"
 #include <assert.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* METADATA and WHEEL of a wheel: added headers can be read back. */
-#include "packer/wheel/metadata_text.h"
-#include "packer/wheel/tags.h"
+#include "packer/wheel/wheel.h"
 #include <assert.h>
 #include <stdlib.h>
 

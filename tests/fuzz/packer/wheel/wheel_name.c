@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Wheel names: a parsed name is put together again unchanged. */
-#include "packer/wheel/wheel_name.h"
+#include "packer/wheel/wheel.h"
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>

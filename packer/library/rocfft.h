@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * rocFFT's databases, which are SQLite's.  A kernel cache has the table cache_v1(kernel_name,
+ * arch, hip_version, generator_sum, code, timestamp), with the code of kernels for any GPUs:
+ * rocfft_cache.c.  A database of kernel paths has the table kernels(arch, length, precision,
+ * kernel_path), with any further columns, and a row for each code object next to it: rocfft.c.
+ */
+#ifndef PACKER_LIBRARY_ROCFFT_H
+#define PACKER_LIBRARY_ROCFFT_H
+
+#include "library.h"
+#include "packer/files/file_tree.h"
+#include "sqlite.h"
+
+/* --- kernel caches --------------------------------------------------------------------- */
+
+/* Limit of architectures in one cache: far more than exist. */
+#define CACHE_ARCHES_MAX 256
+
+struct cache_arch {
+	char text[KP_TARGET_TEXT_MAX]; /* as spelled in the rows */
+	char canonical[KP_TARGET_TEXT_MAX];
+	uint64_t rows;
+};
+
+/* What the rows of a cache say, without their code. */
+struct cache_summary {
+	struct cache_arch arches[CACHE_ARCHES_MAX]; /* sorted by text */
+	size_t n_arches;
+	int64_t hip_versions[8]; /* sorted */
+	size_t n_hip_versions;
+	bool more_hip_versions; /* than fit in hip_versions */
+	uint64_t rows;
+	/* Rows whose arch is no GPU's target ID, or not text; the first such arch */
+	uint64_t n_strange;
+	char strange[KP_TARGET_TEXT_MAX];
+};
+
+/* Whether a table cache_v1 with rocFFT's columns exists. */
+kpack_error_t cache_is_there(struct sqlite_file *f, bool *is, struct kpackx_error *why);
+/* INVALID_FORMAT: damaged, or more arches than CACHE_ARCHES_MAX. */
+kpack_error_t cache_summary_read(struct sqlite_file *f, struct cache_summary *out,
+				 struct kpackx_error *why);
+/* Add kernel_count; if they are few, also rows (per arch) and hip_version. */
+void cache_summary_facts(const struct cache_summary *s, struct facts *facts);
+
+/* Whether TEXT is the target ID of a GPU.  CANONICAL gets its canonical form. */
+bool cache_arch_ok(struct kp_span text, char canonical[KP_TARGET_TEXT_MAX]);
+/*
+ * Whether PATH has the name of a rocFFT kernel cache, and a directory where one is
+ * expected.  ARCH: the canonical target ID in the name; "" for the cache of all GPUs.
+ */
+bool kernel_cache_named(const char *path, char arch[KP_TARGET_TEXT_MAX]);
+
+/* A file made from a kernel cache, and the objects of it to store. */
+struct cache_file {
+	struct kp_outfile file; /* temporary: never published */
+	char *disk;             /* to open it, until cache_files_fini */
+	char *key;              /* the path by which it is ordered among files */
+	const char *cache;      /* path of the cache; borrowed */
+	int64_t *hip_versions;  /* per object, if objects are rows; else NULL */
+	struct library_object *objects;
+	size_t n_objects;
+};
+
+struct cache_files {
+	struct cache_file *items;
+	size_t count, cap;
+	char called[440]; /* the name in error messages for any of their files */
+};
+
+void cache_files_fini(struct cache_files *parts);
+
+/*
+ * Add a database for each arch of the kernel cache DISK (PATH in the tree), in bytewise
+ * order of arches.  Its path is rocfft_kernel_cache_<arch>.db next to PATH; it has the
+ * same schema, that arch's rows in their order, and is one object.  The file is made in
+ * the directory TMP.  Equal input gives equal bytes.
+ * Adds nothing for a database without a table cache_v1, or without rows in it.
+ * INVALID_FORMAT: damaged, or rows that belong to no GPU.  The caller must finish PARTS
+ * in any case.
+ */
+kpack_error_t kernel_cache_split(const char *disk, const char *path, const char *tmp,
+				 struct cache_files *parts, struct kpackx_error *why);
+/*
+ * Add one part with the code of all rows.  Each row is an object with the key
+ * fft/<arch>/<length>/<precision>/<kernel_name> and no path.  If rows differ only in
+ * columns that are not part of the key (hip_version, generator_sum), the first of all
+ * PARTS keeps that key, and the next ones get <kernel_name>@<hip_version>,
+ * <kernel_name>@<hip_version>.2 ..., in the table's order.
+ * Rows that a part has already are not added again.
+ * Errors and databases without rows are as in kernel_cache_split; INVALID_FORMAT also: a
+ * row without a name or code, or with other code than a part has for it.
+ */
+kpack_error_t kernel_cache_rows(const char *disk, const char *path, const char *tmp,
+				struct cache_files *parts, struct kpackx_error *why);
+
+/* --- names of kernels ------------------------------------------------------------------ */
+
+/* Limit of factors of one length: 2^63 has 63, real lengths have up to eight. */
+#define KERNEL_NAME_FACTORS_MAX 64
+
+struct kernel_name {
+	char length[48];       /* "100", "64x64"; "any" if the name states none */
+	const char *precision; /* "single", "double", "half", or "any" */
+	/* NULL: not stated */
+	const char *direction; /* "fwd", "back" */
+	const char *placement; /* "ip", "op" */
+	const char *scheme;    /* "sbrr", "sbcc", "sbrc", "sbcr" */
+	/* of the length, and of the second length of two-dimensional kernels */
+	uint64_t factors[2][KERNEL_NAME_FACTORS_MAX];
+	size_t n_factors[2];
+	uint64_t batch; /* 0: not stated */
+};
+
+/* Parse NAME; unknown words are skipped. */
+void kernel_name_parse(struct kp_span name, struct kernel_name *out);
+/* Add length, precision, factors, factors2, batch, scheme, placement, direction. */
+void kernel_name_facts(const struct kernel_name *name, struct facts *facts);
+/* Add LENGTH as a number if it is one, else as text. */
+void kernel_name_length_fact(struct kp_span length, struct facts *facts);
+/*
+ * NAME as the last component of a key, on the heap.  Characters that a component cannot
+ * hold ('/', control bytes, invalid UTF-8), '%', and the '@' and '#' that have a meaning
+ * in keys become %XX.
+ */
+char *kernel_name_component(struct kp_span name);
+
+/* --- kernel paths ---------------------------------------------------------------------- */
+
+/* Limit of rows in one database. */
+#define KERNEL_PATHS_MAX (1 << 20)
+
+struct kernel_path {
+	uint64_t row; /* counted from 1 */
+	/* As text, empty for NULL; valid as long as the row */
+	struct kp_span arch, length, precision, path;
+	bool exists;
+	size_t file;         /* if it exists: its number in the tree */
+	struct facts *facts; /* length, precision, factors, batch; USE may take them */
+};
+
+typedef void kernel_path_use(void *arg, struct kernel_path *path);
+
+/*
+ * Call USE for each row of the database FILE of TREE, in order; never, if it has no such
+ * table.  Paths are resolved as kernel_path_find does.
+ * INVALID_FORMAT: damaged; whatever USE returns.
+ */
+kpack_error_t kernel_paths_each(const struct file_tree *tree, size_t file,
+				kernel_path_use *use, void *arg,
+				struct kpackx_error *why);
+/*
+ * Find the file that PATH, in a row of the database DATABASE, names.  PATH is tried in
+ * the database's directory, then from the root; of an absolute path, the longest end that
+ * exists in the tree is taken.  Files outside the tree are never found.  false: no such
+ * file.
+ */
+bool kernel_path_find(const struct file_tree *tree, const char *database,
+		      struct kp_span path, size_t *file);
+
+#endif

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A wheel's .dist-info, of which two files say what it is: METADATA and WHEEL.  Both have
+ * headers "Name: value", continued by lines that begin with a blank, up to the first empty
+ * line; free text follows.  They are read strictly, because what is read in two ways may name
+ * two distributions, and changed as text, so that everything else in them stays as it is.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include "core/base/alloc.h"
+#include "core/base/text.h"
+#include "packer/cli/xalloc.h"
+#include "wheel.h"
+
+static bool is_blank(uint8_t c)
+{
+	return c == ' ' || c == '\t';
+}
+
+/* Values end before blanks and line ends; continuation lines inside a value stay in it. */
+static struct kp_span trim_value(struct kp_span s)
+{
+	while (s.size && is_blank(s.data[0]))
+		s = kp_span_tail(s, 1);
+	while (s.size && (is_blank(s.data[s.size - 1]) || s.data[s.size - 1] == '\r' ||
+			  s.data[s.size - 1] == '\n'))
+		s.size--;
+	return s;
+}
+
+static kpack_error_t refuse_line(struct kpackx_error *why, size_t line, const char *text)
+{
+	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "line %zu: %s", line, text);
+}
+
+/* Add LINE, which begins a header or continues the last one. */
+static kpack_error_t add_line(struct metadata_text *m, struct kp_span line, size_t number,
+			      struct kpackx_error *why)
+{
+	size_t n = 0;
+
+	/* Python's mail parser treats it as a line end, and it is invisible */
+	if (memchr(line.data, '\r', line.size))
+		return refuse_line(why, number, "it has a carriage return inside");
+	if (is_blank(line.data[0])) {
+		struct kp_span *last = m->count ? &m->headers[m->count - 1].value : NULL;
+
+		if (!last)
+			return refuse_line(why, number, "it continues no header");
+		last->size = (size_t)(line.data + line.size - last->data);
+		*last = trim_value(*last);
+		return KPACK_SUCCESS;
+	}
+	/* names are printable ASCII without blanks and colons (RFC 5322) */
+	while (n < line.size && line.data[n] > ' ' && line.data[n] < 0x7f &&
+	       line.data[n] != ':')
+		n++;
+	if (n == 0 || n == line.size || line.data[n] != ':')
+		return refuse_line(why, number, "it is not a header");
+	KP_TRY(kp_room(&m->headers, m->count, &m->cap, "headers", why));
+	m->headers[m->count++] = (struct metadata_header){
+		kp_span_head(line, n), trim_value(kp_span_tail(line, n + 1))};
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t metadata_text_parse(struct kp_span text, struct metadata_text *out,
+				  struct kpackx_error *why)
+{
+	uint32_t c = 1;
+
+	*out = (struct metadata_text){.text = text};
+	/* the whole text, not only the headers: it is copied into the host wheel */
+	for (struct kp_span rest = text; rest.size;) {
+		size_t n = kp_text_char(rest, &c);
+
+		if (n == 0 || c == 0)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "not UTF-8, or with a NUL");
+		rest = kp_span_tail(rest, n);
+	}
+	for (size_t at = 0, number = 1; at < text.size; number++) {
+		struct kp_span line = kp_span_tail(text, at);
+		const uint8_t *end = memchr(line.data, '\n', line.size);
+		bool crlf;
+
+		if (end)
+			line.size = (size_t)(end - line.data);
+		at += line.size + (end != NULL);
+		crlf = end && line.size && end[-1] == '\r';
+		line.size -= crlf;
+		/* what is added gets the line ends of the first line */
+		if (number == 1)
+			out->crlf = crlf;
+		if (line.size == 0)
+			break;
+		KP_TRY(add_line(out, line, number, why));
+		out->headers_end = at;
+	}
+	return KPACK_SUCCESS;
+}
+
+void metadata_text_fini(struct metadata_text *m)
+{
+	free(m->headers);
+	*m = (struct metadata_text){0};
+}
+
+bool metadata_text_next(const struct metadata_text *m, const char *name, size_t *at,
+			struct kp_span *value)
+{
+	for (size_t i = *at; i < m->count; i++) {
+		struct kp_span is = m->headers[i].name;
+
+		if (is.size == strlen(name) &&
+		    strncasecmp((const char *)is.data, name, is.size) == 0) {
+			*value = m->headers[i].value;
+			*at = i + 1;
+			return true;
+		}
+	}
+	return false;
+}
+
+bool metadata_text_get(const struct metadata_text *m, const char *name,
+		       struct kp_span *value)
+{
+	return metadata_text_next(m, name, &(size_t){0}, value);
+}
+
+/* Copy the text with the bytes [FROM, END) replaced by LINES, with its own line ends. */
+static char *replace_range(const struct metadata_text *m, size_t from, size_t end,
+			   const char *lines, size_t *size)
+{
+	const char *break_line = m->crlf ? "\r\n" : "\n";
+	const char *text = (const char *)m->text.data;
+	char *out;
+	FILE *f = xmemstream(&out, size);
+
+	fwrite(text, 1, from, f);
+	if (from && text[from - 1] != '\n')
+		fputs(break_line, f);
+	for (; *lines; lines++) {
+		if (*lines == '\n')
+			fputs(break_line, f);
+		else
+			fputc(*lines, f);
+	}
+	fwrite(text + end, 1, m->text.size - end, f);
+	fclose(f);
+	return out;
+}
+
+char *metadata_text_add(const struct metadata_text *m, const char *headers, size_t *size)
+{
+	return replace_range(m, m->headers_end, m->headers_end, headers, size);
+}
+
+char *metadata_text_set(const struct metadata_text *m, const char *name,
+			const char *value, size_t *size)
+{
+	KP_AUTO_FREE char *line = xasprintf("%s: %s\n", name, value);
+	size_t from = m->headers_end, end = from, at = 0;
+	struct kp_span old;
+
+	/* the old header is replaced with its continuation lines, up to the next header */
+
+	if (metadata_text_next(m, name, &at, &old)) {
+		from = (size_t)(m->headers[at - 1].name.data - m->text.data);
+		if (at < m->count)
+			end = (size_t)(m->headers[at].name.data - m->text.data);
+	}
+	return replace_range(m, from, end, line, size);
+}
+
+/* --- .dist-info ------------------------------------------------------------------------ */
+
+static const char dist_info[] = ".dist-info";
+
+kpack_error_t dist_info_note(const char *path, char **dir, struct kpackx_error *why)
+{
+	struct kp_span top = {(const uint8_t *)path, strcspn(path, "/")};
+	char shown[120];
+
+	if (!kp_span_ends(top, dist_info) || (*dir && kp_span_is(top, *dir)))
+		return KPACK_SUCCESS;
+	if (*dir)
+		return kp_fail(
+			why, KPACK_ERROR_INVALID_FORMAT,
+			"expected exactly one .dist-info directory, and %s is another",
+			kp_text_escape(top, shown, sizeof(shown)));
+	*dir = xstrndup(path, top.size);
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t dist_info_found(const char *dir, struct kpackx_error *why)
+{
+	return dir ? KPACK_SUCCESS
+		   : kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			     "expected exactly one .dist-info directory, there is none");
+}
+
+/* Read and parse FILE of W's .dist-info. */
+static kpack_error_t read_text(const struct wheel_in *w, const char *dir,
+			       const char *file, char **text, struct metadata_text *out,
+			       struct kpackx_error *why)
+{
+	KP_AUTO_FREE char *path = xasprintf("%s/%s", dir, file);
+	size_t member, size;
+	kpack_error_t err;
+
+	if (!wheel_in_find(w, path, &member) || w->members[member].directory)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s: there is no %s", dir,
+			       file);
+	KP_TRY(wheel_in_text(w, member, METADATA_TEXT_MAX, text, &size, why));
+	err = metadata_text_parse((struct kp_span){(const uint8_t *)*text, size}, out,
+				  why);
+	return err ? kp_fail_prefix(why, err, "%s", file) : KPACK_SUCCESS;
+}
+
+/*
+ * Get a header that must occur exactly once: of two, installers take the first or the last.
+ * FILE is its name in messages.
+ */
+static kpack_error_t take_header(const struct metadata_text *m, const char *file,
+				 const char *name, char **out, struct kpackx_error *why)
+{
+	struct kp_span value, second;
+	size_t at = 0;
+
+	if (!metadata_text_next(m, name, &at, &value))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s: no %s", file, name);
+	if (metadata_text_next(m, name, &at, &second))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "%s: %s occurs twice",
+			       file, name);
+	*out = xstrndup((const char *)value.data, value.size);
+	return KPACK_SUCCESS;
+}
+
+/* The directory, and the file unless it has no name yet, are called as METADATA says. */
+static kpack_error_t check_names(const struct dist_info *info,
+				 const struct wheel_name *file_name,
+				 struct kpackx_error *why)
+{
+	struct wheel_name name = {.version = ""};
+	char shown[120], *dash;
+
+	if (!dist_name_ok(info->name))
+		return kp_fail(
+			why, KPACK_ERROR_INVALID_FORMAT,
+			"METADATA: Name '%s' is not a valid name",
+			kp_text_escape(kp_span_str(info->name), shown, sizeof(shown)));
+	if (!dist_version_ok(info->version))
+		return kp_fail(
+			why, KPACK_ERROR_INVALID_FORMAT,
+			"METADATA: Version '%s' is not a valid version",
+			kp_text_escape(kp_span_str(info->version), shown, sizeof(shown)));
+	if (strlen(info->dir) > WHEEL_NAME_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "the name of .dist-info is too long");
+	memcpy(name.text, info->dir, strlen(info->dir) - strlen(dist_info));
+	name.dist = name.text;
+	dash = strchr(name.text, '-');
+	if (dash) {
+		*dash = '\0';
+		name.version = dash + 1;
+	}
+	KP_TRY(wheel_name_check(&name, info->name, info->version, why));
+	return file_name ? wheel_name_check(file_name, info->name, info->version, why)
+			 : KPACK_SUCCESS;
+}
+
+kpack_error_t dist_info_read(const struct wheel_in *w, const struct wheel_name *file_name,
+			     struct dist_info *out, struct kpackx_error *why)
+{
+	KP_AUTO_FREE char *format = NULL;
+	struct kp_span tag;
+
+	*out = (struct dist_info){0};
+	for (size_t i = 0; i < w->count; i++)
+		KP_TRY(dist_info_note(w->members[i].path, &out->dir, why));
+	KP_TRY(dist_info_found(out->dir, why));
+	KP_TRY(read_text(w, out->dir, "METADATA", &out->metadata_file, &out->metadata,
+			 why));
+	KP_TRY(read_text(w, out->dir, "WHEEL", &out->wheel_file, &out->wheel, why));
+	KP_TRY(take_header(&out->metadata, "METADATA", "Name", &out->name, why));
+	KP_TRY(take_header(&out->metadata, "METADATA", "Version", &out->version, why));
+	KP_TRY(take_header(&out->wheel, "WHEEL", "Wheel-Version", &format, why));
+	if (strncmp(format, "1.", 2) != 0)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "WHEEL: Wheel-Version is not 1.x");
+	if (!metadata_text_get(&out->wheel, "Tag", &tag))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "WHEEL: no Tag");
+	KP_TRY(check_names(out, file_name, why));
+	/* only noted: there are installable wheels that were renamed, but not in WHEEL */
+	if (file_name)
+		wheel_tags_compare(&out->wheel, file_name, out->tag_fault);
+	return KPACK_SUCCESS;
+}
+
+void dist_info_fini(struct dist_info *info)
+{
+	metadata_text_fini(&info->metadata);
+	metadata_text_fini(&info->wheel);
+	free(info->metadata_file);
+	free(info->wheel_file);
+	free(info->dir);
+	free(info->name);
+	free(info->version);
+	*info = (struct dist_info){0};
+}
+
+/* Whether ONE is in LIST, whose names are separated by ".". */
+static bool has_tag(const char *list, struct kp_span one)
+{
+	for (size_t n; *list; list += n + (list[n] == '.')) {
+		n = strcspn(list, ".");
+		if (kp_span_eq((struct kp_span){(const uint8_t *)list, n}, one))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The name of a wheel has the tags compressed: for each of the three components all that occur,
+ * joined with ".".  That can stand for more tags than WHEEL has.
+ */
+
+/* Join the distinct components number PART of all tags with ".". */
+static kpack_error_t join_tags(const struct metadata_text *wheel, size_t part,
+			       char out[WHEEL_NAME_MAX + 1], struct kpackx_error *why)
+{
+	struct kp_span tag, one = {0};
+	size_t used = 0;
+
+	out[0] = '\0';
+	for (size_t at = 0; metadata_text_next(wheel, "Tag", &at, &tag);) {
+		for (size_t k = 0; k <= part; k++) {
+			const uint8_t *end = memchr(tag.data, '-', tag.size);
+
+			one = end ? kp_span_head(tag, (size_t)(end - tag.data)) : tag;
+			tag = kp_span_tail(tag, one.size + (end != NULL));
+		}
+		if (one.size == 0)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "WHEEL has a Tag of fewer than three parts");
+		if (has_tag(out, one))
+			continue;
+		if (WHEEL_NAME_MAX - used < one.size + 1)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "WHEEL has too many tags for a file name");
+		used += (size_t)snprintf(out + used, WHEEL_NAME_MAX + 1 - used, "%s%.*s",
+					 used ? "." : "", (int)one.size,
+					 (const char *)one.data);
+	}
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t dist_info_file_name(const struct dist_info *info,
+				  char out[WHEEL_NAME_MAX + 1], struct kpackx_error *why)
+{
+	char tags[3][WHEEL_NAME_MAX + 1], dist[WHEEL_NAME_MAX + 1];
+	char version[WHEEL_NAME_MAX + 1], build[WHEEL_NAME_MAX + 1] = "";
+	struct kp_span value;
+
+	for (size_t i = 0; i < KP_COUNT(tags); i++)
+		KP_TRY(join_tags(&info->wheel, i, tags[i], why));
+	if (metadata_text_get(&info->wheel, "Build", &value))
+		snprintf(build, sizeof(build), "%.*s", (int)value.size,
+			 (const char *)value.data);
+	if (!dist_name_normal(info->name, '_', dist) ||
+	    !dist_version_escape(info->version, version))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "METADATA: %s %s cannot be part of a file name",
+			       info->name, info->version);
+	return wheel_name_compose(&(struct wheel_name){.dist = dist,
+						       .version = version,
+						       .build = build,
+						       .python = tags[0],
+						       .abi = tags[1],
+						       .platform = tags[2],
+						       .variant = ""},
+				  out, why);
+}
