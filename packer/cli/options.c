@@ -14,8 +14,16 @@
 /* getopt's value for row N: above every character. */
 #define ROW_VALUE(n) (0x100 + (n))
 
+#ifndef KP_VERSION
+#define KP_VERSION "0.1"
+#endif
+
 static const struct option_help help_row = {'h', "help", NULL, "print this text and exit",
 					    OPTION_IGNORED};
+
+/* Build systems ask the tools that we stand in for. */
+static const struct option_help version_row = {
+	0, "version", NULL, "print the version and exit", OPTION_IGNORED};
 
 /* The column at which texts begin. */
 #define TEXT_COLUMN 26
@@ -46,13 +54,17 @@ static void print_usage(FILE *out, const struct command_help *help)
 			help->operands);
 }
 
-static void print_help(const struct command_help *help)
+static void print_help(const struct options *o)
 {
+	const struct command_help *help = o->help;
+
 	print_usage(stdout, help);
 	printf("\n%s\n\noptions:\n", help->summary);
 	for (const struct option_help *row = help->options; row && row->long_name; row++)
 		print_row(stdout, row);
 	print_row(stdout, &help_row);
+	if (o->single_dash)
+		print_row(stdout, &version_row);
 	if (help->more)
 		printf("\n%s\n", help->more);
 }
@@ -103,6 +115,8 @@ static void fill_tables(struct getopt_tables *t, const struct options *o)
 	for (int row = 0; table && table[row].long_name; row++)
 		add_row(t, &table[row], ROW_VALUE(row));
 	add_row(t, &help_row, 'h');
+	if (o->single_dash)
+		add_row(t, &version_row, 'V');
 }
 
 /* The row for VALUE, which getopt returned. */
@@ -207,6 +221,8 @@ static int put_option(const struct options *o, const struct option_help *row, vo
 
 int options_read(struct options *o, void *args)
 {
+	int (*next)(int, char *const *, const char *, const struct option *, int *) =
+		o->single_dash ? getopt_long_only : getopt_long;
 	struct getopt_tables t;
 	int value, status = EXIT_OK;
 	char small[3];
@@ -215,10 +231,13 @@ int options_read(struct options *o, void *args)
 	optind = 0; /* GNU: forget the scan of main's options */
 	opterr = 0;
 	while (!status &&
-	       (value = getopt_long(o->argc, o->argv, t.shorts, t.longs, NULL)) != -1) {
+	       (value = next(o->argc, o->argv, t.shorts, t.longs, NULL)) != -1) {
 		o->arg = optarg;
-		if (value == 'h') {
-			print_help(o->help);
+		if (value == 'h' || value == 'V') {
+			if (value == 'h')
+				print_help(o);
+			else
+				printf("kpack %s %s\n", o->help->name, KP_VERSION);
 			return report_finish(EXIT_OK);
 		}
 		if (value == '?' || value == ':')

@@ -119,7 +119,8 @@ struct options {
 	const struct command_help *help;
 	int argc;
 	char **argv;
-	bool is_prefix;  /* the first operand is a program, whose arguments follow it */
+	bool is_prefix; /* the first operand is a program, whose arguments follow it */
+	bool single_dash; /* "-long" is "--long", as in clang's tools, which also have --version */
 	const char *arg; /* argument of the option that was just read */
 };
 
