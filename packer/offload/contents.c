@@ -31,20 +31,22 @@ bool bundler_type_known(const char *type)
 	return kp_text_bundle_comment(type) != NULL;
 }
 
-/* Decode container C of SRC; with --verbose say how much that is. */
-static kpack_error_t load_container(const struct bundler *b, const struct kp_source *src,
-				    const struct kp_container *c, struct kp_payload *out,
+/* Decode CONTAINER and keep it in C; with --verbose say how much that is. */
+static kpack_error_t load_container(struct bundle_contents *c,
+				    const struct kp_container *container,
 				    struct kpackx_error *why)
 {
 	struct kp_ccob_form form;
 	struct kp_span bytes;
 
-	KP_TRY(kp_container_load(src, c, out, why));
-	if (!b->verbose || c->format != &kp_format_ccob ||
-	    kp_ccob_form_read(src, c, &form, NULL) || kp_payload_map(out, &bytes, NULL))
+	kp_payload_fini(&c->loaded);
+	KP_TRY(kp_container_load(&c->src, container, &c->loaded, why));
+	if (!c->verbose || container->format != &kp_format_ccob ||
+	    kp_ccob_form_read(&c->src, container, &form, NULL) ||
+	    kp_payload_map(&c->loaded, &bytes, NULL))
 		return KPACK_SUCCESS;
 	report_error(NULL, "decompressed %" PRIu64 " bytes to %zu: version %u, %s%s",
-		     c->size, bytes.size, form.version,
+		     container->size, bytes.size, form.version,
 		     form.method == KP_CCOB_ZLIB ? "zlib" : "zstd",
 		     kp_ccob_hash(bytes) == form.hash ? "" : ", the stored hash differs");
 	return KPACK_SUCCESS;
@@ -58,7 +60,7 @@ static kpack_error_t read_text(const struct bundler *b, struct kp_span head,
 
 	if (kp_format_ccob.probe(head)) {
 		KP_TRY(kp_ccob_measure(&c->src, 0, &ccob, why));
-		KP_TRY(load_container(b, &c->src, &ccob, &c->loaded, why));
+		KP_TRY(load_container(c, &ccob, why));
 		end = ccob.size;
 		KP_TRY(kp_skip_zeros(&c->src, &end, why));
 		c->ignored = c->src.size - end;
@@ -93,11 +95,9 @@ static kpack_error_t read_object(struct kp_span head, struct bundle_contents *c,
 	return err;
 }
 
-static kpack_error_t read_bundles(const struct bundler *b, struct bundle_contents *c,
-				  struct kpackx_error *why)
+static kpack_error_t read_bundles(struct bundle_contents *c, struct kpackx_error *why)
 {
 	const struct kp_format *format;
-	struct kp_payload payload;
 	uint8_t buf[HEAD_SIZE];
 	struct kp_span head;
 	uint64_t pos = 0;
@@ -113,12 +113,6 @@ static kpack_error_t read_bundles(const struct bundler *b, struct bundle_content
 		}
 		KP_TRY(kp_containers_add(&c->src, pos, format, KP_NOWHERE, &c->list,
 					 why));
-		if (b->verbose) {
-			KP_TRY(load_container(b, &c->src,
-					      &c->list.items[c->list.count - 1], &payload,
-					      why));
-			kp_payload_fini(&payload);
-		}
 		pos += c->list.items[c->list.count - 1].size;
 		KP_TRY(kp_skip_zeros(&c->src, &pos, why));
 	}
@@ -135,7 +129,8 @@ kpack_error_t bundle_contents_read(const struct bundler *b, const struct kp_sour
 
 	*out = (struct bundle_contents){.src = *src,
 					.loaded = {.source = kp_source_memory(NULL, 0)},
-					.loaded_number = KP_NOWHERE};
+					.loaded_number = KP_NOWHERE,
+					.verbose = b->verbose};
 	err = kp_source_head(src, 0, buf, sizeof(buf), &head, why);
 	if (err)
 		return err;
@@ -144,7 +139,7 @@ kpack_error_t bundle_contents_read(const struct bundler *b, const struct kp_sour
 	else if (objects && offload_is_object(src))
 		err = read_object(head, out, why);
 	else
-		err = read_bundles(b, out, why);
+		err = read_bundles(out, why);
 	if (err)
 		bundle_contents_fini(out);
 	return err;
@@ -165,11 +160,8 @@ kpack_error_t bundle_contents_open(struct bundle_contents *c, size_t number,
 	/* the container that was decoded last is kept: its entries follow one another */
 	if (c->binary) {
 		if (c->loaded_number != image->container) {
-			kp_payload_fini(&c->loaded);
 			c->loaded_number = KP_NOWHERE;
-			KP_TRY(kp_container_load(&c->src,
-						 &c->list.items[image->container],
-						 &c->loaded, why));
+			KP_TRY(load_container(c, &c->list.items[image->container], why));
 			c->loaded_number = image->container;
 		}
 		whole = c->loaded.source;

@@ -32,15 +32,8 @@ int offload_fail(const char *file, const struct kpackx_error *why)
 
 /* ---- response files ---- */
 
-/* Depth of response files in response files: deeper ones include themselves. */
-#define DEPTH_MAX 32
-
-/*
- * Bytes of all response files, each counted as BYTES_PER_FILE more than it has: a link of a
- * million objects needs less.
- */
-#define BYTES_MAX ((uint64_t)256 << 20)
-#define BYTES_PER_FILE 16384
+/* A link of a million objects needs less. */
+#define RESPONSE_MAX ((uint64_t)256 << 20)
 
 /* Append WORD, which W takes over; NULL only ends the list. */
 static void add_word(struct offload_words *w, char *word)
@@ -50,71 +43,56 @@ static void add_word(struct offload_words *w, char *word)
 	w->count += word != NULL;
 }
 
-/* Copy the next word of *TEXT, unquoted, to OUT, which has room for the whole text. */
-static size_t next_word(const char **text, char *out)
+/* Append the words of TEXT.  As in LLVM, "" alone is no word. */
+static void split_words(struct offload_words *w, const char *text)
 {
 	static const char spaces[] = " \t\r\n";
-	const char *p = *text + strspn(*text, spaces);
-	char quote = 0;
-	size_t n = 0;
+	KP_AUTO_FREE char *word = xmalloc(strlen(text) + 1);
 
-	for (; *p && (quote || !strchr(spaces, *p)); p++) {
-		if (*p == '\\' && p[1])
-			out[n++] = *++p;
-		else if (*p == quote)
-			quote = 0;
-		else if (!quote && (*p == '"' || *p == '\''))
-			quote = *p;
-		else
-			out[n++] = *p;
+	while (*text) {
+		char quote = 0;
+		size_t n = 0;
+
+		for (text += strspn(text, spaces); *text; text++) {
+			if (!quote && strchr(spaces, *text))
+				break;
+			if (*text == '\\' && text[1])
+				word[n++] = *++text;
+			else if (*text == quote)
+				quote = 0;
+			else if (!quote && (*text == '"' || *text == '\''))
+				quote = *text;
+			else
+				word[n++] = *text;
+		}
+		if (n)
+			add_word(w, xstrndup(word, n));
 	}
-	out[n] = '\0';
-	*text = p;
-	return n;
-}
-
-static kpack_error_t expand_word(struct offload_words *w, const char *word,
-				 unsigned depth, struct kpackx_error *why)
-{
-	KP_AUTO_FREE char *text = NULL, *inner = NULL;
-	KP_AUTO_CLOSE int fd = -1;
-	kpack_error_t err;
-	struct stat st;
-	const char *at;
-
-	/* "@x" without a file x is an ordinary word */
-	if (word[0] != '@' || (below_stat(word + 1, &st) < 0 && errno != ELOOP)) {
-		add_word(w, xstrdup(word));
-		return KPACK_SUCCESS;
-	}
-	if (depth > DEPTH_MAX)
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "%s: response files include one another too deeply", word);
-	err = below_file_open(word + 1, &fd, &st, why);
-	if (err)
-		return kp_fail_prefix(why, err, "%s", word + 1);
-	w->bytes += (uint64_t)st.st_size + BYTES_PER_FILE;
-	if (w->bytes > BYTES_MAX)
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "%s: response files of more than %" PRIu64 " bytes", word,
-			       BYTES_MAX);
-	text = xcalloc((size_t)st.st_size + 1, 1);
-	inner = xmalloc((size_t)st.st_size + 1);
-	KP_TRY(kp_file_pread(fd, 0, text, (size_t)st.st_size, why));
-	at = strncmp(text, "\xef\xbb\xbf", 3) == 0 ? text + 3 : text;
-	/* as in LLVM, "" alone is no word */
-	while (*at)
-		if (next_word(&at, inner))
-			KP_TRY(expand_word(w, inner, depth + 1, why));
-	return KPACK_SUCCESS;
 }
 
 kpack_error_t offload_words_read(struct offload_words *w, int argc, char **argv,
 				 struct kpackx_error *why)
 {
-	add_word(w, xstrdup(argc > 0 ? argv[0] : ""));
-	for (int i = 1; i < argc; i++)
-		KP_TRY(expand_word(w, argv[i], 1, why));
+	for (int i = 0; i < argc; i++) {
+		KP_AUTO_FREE uint8_t *text = NULL;
+		struct stat st;
+		size_t size;
+
+		/* "@x" without a file x is an ordinary word */
+		if (argv[i][0] != '@' ||
+		    (below_stat(argv[i] + 1, &st) < 0 && errno != ELOOP)) {
+			add_word(w, xstrdup(argv[i]));
+			continue;
+		}
+		if (below_file_load(argv[i] + 1, RESPONSE_MAX, "a response file", &text,
+				    &size, why))
+			return kp_fail_prefix(why, why->code, "%s", argv[i] + 1);
+		split_words(w, (const char *)text +
+				       (kp_span_starts((struct kp_span){text, size},
+						       "\xef\xbb\xbf", 3)
+						? 3
+						: 0));
+	}
 	add_word(w, NULL);
 	return KPACK_SUCCESS;
 }
@@ -224,21 +202,6 @@ void offload_input_fini(struct offload_input *in)
 	*in = (struct offload_input){.fd = -1};
 }
 
-/* Append the file NAME beside ARCHIVE to SPOOL: a regular one, for NAME is foreign. */
-static kpack_error_t spool_member(struct offload_spool *spool, const char *archive,
-				  const char *name, struct kpackx_error *why)
-{
-	int dir = name[0] != '/' ? (int)(kp_path_name(archive) - archive) : 0;
-	KP_AUTO_FREE char *path = xasprintf("%.*s%s", dir, archive, name);
-	KP_AUTO_CLOSE int fd = -1;
-	struct kp_source src;
-	struct stat st;
-
-	KP_TRY(below_file_open(path, &fd, &st, why));
-	src = kp_source_fd(fd, 0, (uint64_t)st.st_size);
-	return kp_sink_copy(&spool->sink, &src, why);
-}
-
 kpack_error_t offload_input_gather(struct offload_input *in, const char *path,
 				   struct kpackx_error *why)
 {
@@ -259,12 +222,21 @@ kpack_error_t offload_input_gather(struct offload_input *in, const char *path,
 	members = xcalloc(ar.count, sizeof(*members));
 	/* one member is open at a time: there may be more than a process can have open */
 	for (size_t i = 0; i < ar.count; i++) {
+		const char *name = ar.items[i].name;
+		int dir = name[0] != '/' ? (int)(kp_path_name(path) - path) : 0;
+		KP_AUTO_FREE char *member = xasprintf("%.*s%s", dir, path, name);
+		KP_AUTO_CLOSE int fd = -1;
 		uint64_t before = files.sink.size;
-		kpack_error_t err = spool_member(&files, path, ar.items[i].name, why);
+		struct kp_source src;
+		struct stat st;
+		/* a regular file, for the archive may be foreign */
+		kpack_error_t err = below_file_open(member, &fd, &st, why);
 
 		if (err)
-			return kp_fail_prefix(why, err, "%s", ar.items[i].name);
-		members[i].name = kp_span_str(ar.items[i].name);
+			return kp_fail_prefix(why, err, "%s", name);
+		src = kp_source_fd(fd, 0, (uint64_t)st.st_size);
+		KP_TRY(kp_sink_copy(&files.sink, &src, why));
+		members[i].name = kp_span_str(name);
 		members[i].bytes = offload_spooled(&files, before);
 	}
 	KP_TRY(kp_ar_write(members, ar.count, &whole.sink, why));

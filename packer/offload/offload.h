@@ -111,13 +111,11 @@ int packager_extract(const struct packager *p);
 struct offload_words {
 	char **items; /* with NULL behind the last */
 	size_t count, cap;
-	uint64_t bytes; /* of response files so far */
 };
 
 /*
- * Take over ARGV, with each word "@FILE" replaced by the words in FILE, if it exists, and in
- * files that it names in turn.  White space separates words; quotes keep it, and a backslash
- * keeps the next byte.  INVALID_ARGUMENT: a file includes itself, or files are far too long.
+ * Copy the words of ARGV, with those of FILE in place of each "@FILE" whose file exists.  White
+ * space separates words in it; quotes keep it, and a backslash keeps the next byte.
  */
 kpack_error_t offload_words_read(struct offload_words *w, int argc, char **argv,
 				 struct kpackx_error *why);
@@ -172,7 +170,8 @@ struct bundle_contents {
 	struct kp_containers list; /* its images with an ID are the entries */
 	bool object;               /* entries are sections */
 	bool binary;               /* offsets of images refer to their containers */
-	struct kp_payload loaded;  /* decoded: the text, or container LOADED_NUMBER */
+	bool verbose;
+	struct kp_payload loaded; /* decoded: the text, or container LOADED_NUMBER */
 	size_t loaded_number;
 	uint64_t ignored; /* bytes behind the last bundle that are not a bundle */
 };

@@ -9,6 +9,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include "core/base/alloc.h"
 #include "core/base/path.h"
 #include "core/base/text.h"
@@ -66,86 +67,80 @@ static struct kp_span split_name(const char *path, const char **extension)
 
 struct packing {
 	const struct packager *p;
+	struct kp_pairs *strings; /* of each --image */
 	struct kp_offload_image *images;
-	struct kp_pairs *strings;     /* of each image */
-	struct offload_input *inputs; /* of each image */
 	size_t count, cap;
 };
 
-/* Open the file PATH, which ARGUMENTS describe, and make it an image. */
-static kpack_error_t add_image(struct packing *q, const char *path,
-			       const struct kp_pairs *arguments, struct kpackx_error *why)
+/* Remove the pair NAME from PAIRS and return its value, on the heap; NULL: there is none. */
+static char *take_value(struct kp_pairs *pairs, const char *name)
 {
-	const char *kind = kp_pairs_find(arguments, "kind"), *extension;
-	struct offload_input in;
-	struct kp_pairs strings = {0};
-	unsigned image_kind;
-	uint8_t buf[4];
-	struct kp_span head;
-	size_t n = q->count;
+	char *value;
+	size_t i = 0;
 
-	KP_TRY(offload_input_open(&in, path, why));
-	if (n == q->cap) {
-		q->cap = 2 * q->cap + 8;
-		q->images = xrealloc(q->images, q->cap * sizeof(*q->images));
-		q->strings = xrealloc(q->strings, q->cap * sizeof(*q->strings));
-		q->inputs = xrealloc(q->inputs, q->cap * sizeof(*q->inputs));
-	}
-	q->inputs[n] = in;
-	q->strings[n] = strings;
-	q->count++;
-	KP_TRY(kp_source_head(&in.src, 0, buf, sizeof(buf), &head, why));
-	split_name(path, &extension);
-	image_kind = kp_format_bitcode.probe(head)
-			     ? KP_OFFLOAD_BITCODE
-			     : kp_offload_image_kind_by_ext(extension);
-	/* tools that know version 1 only do not know SPIR-V */
-	if (image_kind == KP_OFFLOAD_SPIRV && q->p->form.version == 1)
-		image_kind = KP_OFFLOAD_NONE;
-	q->images[n] = (struct kp_offload_image){
-		.image_kind = (uint16_t)image_kind,
-		.offload_kind = (uint16_t)(kind ? kp_offload_kind_number(kind) : 0),
-		.bytes = in.src};
-	for (size_t i = 0; i < arguments->count; i++) {
-		const struct kp_pair *pair = &arguments->items[i];
-		struct kp_span value = {(const uint8_t *)pair->value, pair->size};
-
-		if (strcmp(pair->name, "file") != 0 && strcmp(pair->name, "kind") != 0)
-			KP_TRY(kp_pairs_add(&q->strings[n], kp_span_str(pair->name),
-					    value, why));
-	}
-	return KPACK_SUCCESS;
+	while (i < pairs->count && strcmp(pairs->items[i].name, name) != 0)
+		i++;
+	if (i == pairs->count)
+		return NULL;
+	value = pairs->items[i].value;
+	free(pairs->items[i].name);
+	pairs->count--;
+	memmove(pairs->items + i, pairs->items + i + 1,
+		(pairs->count - i) * sizeof(*pairs->items));
+	return value;
 }
 
-/* Make an image of each file of one --image. */
-static int add_images(struct packing *q, const char *text)
+/* Make an image of each file of --image NUMBER. */
+static int add_images(struct packing *q, size_t number)
 {
-	KP_AUTO(kp_pairs) arguments = {0};
-	KP_AUTO_FREE char *list = NULL;
+	struct kp_pairs *strings = &q->strings[number];
+	KP_AUTO_FREE char *files = NULL, *kind = NULL;
 	struct kpackx_error why = {0};
 	char *next, *path;
 
-	if (read_arguments(text, &arguments, &why))
+	if (read_arguments(q->p->images.items[number], strings, &why))
 		return offload_fail(NULL, &why);
-	if (!kp_pairs_find(&arguments, "file")) {
-		report_error(NULL, "--image=%s: the key \"file\" is missing", text);
+	files = next = take_value(strings, "file");
+	kind = take_value(strings, "kind");
+	if (!files) {
+		report_error(NULL, "--image=%s: the key \"file\" is missing",
+			     q->p->images.items[number]);
 		return EXIT_FAULT;
 	}
-	list = next = xstrdup(kp_pairs_find(&arguments, "file"));
-	while ((path = strsep(&next, ",")))
-		if (add_image(q, path, &arguments, &why))
+	while ((path = strsep(&next, ","))) {
+		struct offload_input in;
+		struct kp_offload_image *image;
+		const char *extension;
+		struct kp_span head;
+		uint8_t buf[4];
+		unsigned type;
+
+		if (offload_input_open(&in, path, &why))
 			return offload_fail(path, &why);
+		xgrow(&q->images, q->count, &q->cap, sizeof(*q->images));
+		image = &q->images[q->count++];
+		*image = (struct kp_offload_image){.strings = strings, .bytes = in.src};
+		if (kp_source_head(&in.src, 0, buf, sizeof(buf), &head, &why))
+			return offload_fail(path, &why);
+		split_name(path, &extension);
+		type = kp_format_bitcode.probe(head)
+			       ? KP_OFFLOAD_BITCODE
+			       : kp_offload_image_kind_by_ext(extension);
+		/* tools that know version 1 only do not know SPIR-V */
+		if (type == KP_OFFLOAD_SPIRV && q->p->form.version == 1)
+			type = KP_OFFLOAD_NONE;
+		image->image_kind = (uint16_t)type;
+		image->offload_kind = (uint16_t)(kind ? kp_offload_kind_number(kind) : 0);
+	}
 	return 0;
 }
 
 static int write_packed(void *arg, size_t number, struct kp_sink *sink)
 {
-	struct packing *q = arg;
+	const struct packing *q = arg;
 	struct kpackx_error why = {0};
 
 	(void)number;
-	for (size_t i = 0; i < q->count; i++)
-		q->images[i].strings = &q->strings[i];
 	/* without images the file is empty, whatever the version */
 	return q->count && kp_offload_write(q->images, q->count, &q->p->form, sink, &why)
 		       ? offload_fail(q->p->output, &why)
@@ -154,20 +149,20 @@ static int write_packed(void *arg, size_t number, struct kp_sink *sink)
 
 int packager_pack(const struct packager *p)
 {
-	struct packing q = {.p = p};
+	struct packing q = {.p = p,
+			    .strings = xcalloc(p->images.count, sizeof(*q.strings))};
 	int status = 0;
 
 	for (size_t i = 0; i < p->images.count && !status; i++)
-		status = add_images(&q, p->images.items[i]);
+		status = add_images(&q, i);
 	if (!status)
 		status = offload_outputs_write(&p->output, 1, write_packed, &q);
-	for (size_t i = 0; i < q.count; i++) {
-		offload_input_fini(&q.inputs[i]);
+	for (size_t i = 0; i < q.count; i++)
+		close(q.images[i].bytes.fd);
+	for (size_t i = 0; i < p->images.count; i++)
 		kp_pairs_fini(&q.strings[i]);
-	}
 	free(q.images);
 	free(q.strings);
-	free(q.inputs);
 	return status;
 }
 
@@ -197,6 +192,7 @@ struct extraction {
 	/* Those that one --image selects. */
 	struct image_ref *matches;
 	size_t n_matches;
+	struct image_ref current; /* the one that is written */
 	/* The container that was decoded last. */
 	struct kp_payload loaded;
 	size_t loaded_unit, loaded_number; /* KP_NOWHERE: none */
@@ -291,9 +287,8 @@ static kpack_error_t append_embedded(void *arg, struct kp_span bytes,
 }
 
 /* If image NUMBER of the input, whose bytes are SRC, is bitcode, add what it embeds. */
-static kpack_error_t look_into_bitcode(struct extraction *x, size_t number,
-				       const struct kp_source *src,
-				       struct kpackx_error *why)
+static kpack_error_t add_embedded(struct extraction *x, size_t number,
+				  const struct kp_source *src, struct kpackx_error *why)
 {
 	KP_AUTO_FREE uint8_t *code = NULL;
 	struct unit unit = {.host = number};
@@ -316,32 +311,26 @@ static kpack_error_t look_into_bitcode(struct extraction *x, size_t number,
 }
 
 /* Look into bitcode: the whole input, or members of a static library. */
-static kpack_error_t look_for_bitcode(struct extraction *x, struct kpackx_error *why)
+static kpack_error_t look_into_bitcode(struct extraction *x, struct kpackx_error *why)
 {
-	kpack_error_t err = KPACK_SUCCESS;
+	size_t n = x->units[0].list.n_images;
 
-	for (size_t i = 0; i < x->units[0].list.count && !err; i++) {
-		/* a copy, because the list of units moves */
-		const struct kp_container c = x->units[0].list.items[i];
-		struct kp_payload payload;
+	for (size_t i = 0; i < n; i++) {
+		/* not kept, because the list of units moves */
+		const struct kp_image *image = &x->units[0].list.images[i];
+		const struct kp_container *c = &x->units[0].list.items[image->container];
 		struct kp_source src;
 
-		if (c.format != &kp_format_archive && c.format != &kp_format_bitcode)
-			continue;
-		KP_TRY(kp_containers_load(&x->units[0].src, &x->units[0].list, i,
-					  &payload, why));
-		for (size_t j = c.first_image; j < c.first_image + c.n_images && !err;
-		     j++) {
-			const struct kp_image *image = &x->units[0].list.images[j];
-
-			if (image->inside == KP_NOWHERE &&
-			    kp_source_sub(&payload.source, image->offset, image->size,
-					  &src))
-				err = look_into_bitcode(x, j, &src, why);
-		}
-		kp_payload_fini(&payload);
+		/* the payload of these are the bytes themselves */
+		if (image->inside == KP_NOWHERE && c->inside == KP_NOWHERE &&
+		    (c->format == &kp_format_archive ||
+		     c->format == &kp_format_bitcode) &&
+		    kp_range_ok(x->in.src.size, c->offset, image->offset) &&
+		    kp_source_sub(&x->in.src, c->offset + image->offset, image->size,
+				  &src))
+			KP_TRY(add_embedded(x, i, &src, why));
 	}
-	return err;
+	return KPACK_SUCCESS;
 }
 
 /* List the images of container NUMBER of UNIT, and of those behind it in the same bytes. */
@@ -372,7 +361,7 @@ static kpack_error_t find_images(struct extraction *x, struct kpackx_error *why)
 	KP_TRY(offload_input_open(&x->in, x->p->input, why));
 	KP_TRY(offload_input_gather(&x->in, x->p->input, why));
 	KP_TRY(add_unit(x, (struct unit){.src = x->in.src}, why));
-	KP_TRY(look_for_bitcode(x, why));
+	KP_TRY(look_into_bitcode(x, why));
 	for (size_t i = 0; i < x->n_units; i++)
 		most += x->units[i].list.n_images;
 	x->images = xcalloc(most, sizeof(*x->images));
@@ -458,30 +447,22 @@ static kpack_error_t open_image(struct extraction *x, struct image_ref ref,
 	return KPACK_SUCCESS;
 }
 
-/* An output with one image. */
-struct image_output {
-	struct extraction *x;
-	const char *path;
-	struct image_ref ref;
-};
-
 static int write_image(void *arg, size_t number, struct kp_sink *sink)
 {
-	const struct image_output *o = arg;
+	struct extraction *x = arg;
 	struct kpackx_error why = {0};
 	struct kp_source bytes;
 
 	(void)number;
-	return open_image(o->x, o->ref, &bytes, &why) || kp_sink_copy(sink, &bytes, &why)
-		       ? offload_fail(o->path, &why)
+	return open_image(x, x->current, &bytes, &why) || kp_sink_copy(sink, &bytes, &why)
+		       ? offload_fail(x->p->input, &why)
 		       : 0;
 }
 
 static int write_image_to(struct extraction *x, struct image_ref ref, const char *path)
 {
-	struct image_output o = {x, path, ref};
-
-	return offload_outputs_write(&path, 1, write_image, &o);
+	x->current = ref;
+	return offload_outputs_write(&path, 1, write_image, x);
 }
 
 /* Write all matches as members of a static library. */

@@ -41,79 +41,65 @@ struct unbundling {
 	const struct bundler *b;
 	struct offload_input in;
 	struct bundle_contents contents;
-	size_t *taken;   /* by target: an image, or NONE */
-	size_t n_open;   /* targets that have no entry yet */
-	size_t repeated; /* entries with the ID of an earlier entry */
+	size_t *taken; /* by target: an image, or NONE */
+	size_t n_open; /* targets that have no entry yet */
 };
 
-/* The target for the entry ID; NONE: it serves no target that is still open. */
-static size_t choose_target(const struct unbundling *u, const struct entry_id *id)
-{
-	size_t first = NONE;
-
-	for (size_t t = 0; t < u->b->n_targets; t++) {
-		enum entry_match match;
-
-		if (u->taken[t] != NONE)
-			continue;
-		match = entry_id_match(id, &u->b->targets[t].id, u->b->hip_openmp);
-		if (match == ENTRY_SAME)
-			return t;
-		if (match == ENTRY_SERVES && first == NONE)
-			first = t;
-	}
-	return first;
-}
-
-/* Whether a target got an entry with the same ID, which then was the first. */
-static bool is_repeated(const struct unbundling *u, const char *id)
-{
-	for (size_t t = 0; t < u->b->n_targets; t++)
-		if (u->taken[t] != NONE &&
-		    strcmp(u->contents.list.images[u->taken[t]].id, id) == 0)
-			return true;
-	return false;
-}
-
+/*
+ * Give each entry of the bundle to a target.  An entry with the ID of one that was taken is
+ * left, and reported.
+ */
 static int choose_entries(struct unbundling *u)
 {
 	const struct kp_containers *list = &u->contents.list;
 	const char *input = u->b->inputs.items[0];
+	size_t n = u->b->n_targets, repeated = 0;
 
 	for (size_t i = 0; i < list->n_images; i++) {
 		const char *text = list->images[i].id;
+		size_t chosen = NONE, t = 0;
 		struct entry_id id;
-		size_t t;
 
 		if (!text)
 			continue;
-		if (is_repeated(u, text)) {
-			u->repeated++;
-			continue;
-		}
-		if (u->n_open == 0)
+		while (t < n && (u->taken[t] == NONE ||
+				 strcmp(list->images[u->taken[t]].id, text) != 0))
+			t++;
+		repeated += t < n;
+		if (t < n || u->n_open == 0)
 			continue;
 		if (!entry_id_parse(kp_span_str(text), &id))
 			return fail_entry_id(input, text);
-		t = choose_target(u, &id);
-		if (t != NONE) {
-			u->taken[t] = i;
+		for (t = 0; t < n; t++) {
+			enum entry_match match =
+				u->taken[t] != NONE
+					? ENTRY_OTHER
+					: entry_id_match(&id, &u->b->targets[t].id,
+							 u->b->hip_openmp);
+
+			if (match == ENTRY_SAME || (match && chosen == NONE))
+				chosen = t;
+			if (match == ENTRY_SAME)
+				break;
+		}
+		if (chosen != NONE) {
+			u->taken[chosen] = i;
 			u->n_open--;
 		}
 	}
 	if (u->n_open && !u->b->allow_missing) {
-		for (size_t t = 0; t < u->b->n_targets; t++)
+		for (size_t t = 0; t < n; t++)
 			if (u->taken[t] == NONE)
 				report_error(input, "no entry for %s",
 					     u->b->targets[t].name);
 		return EXIT_FAULT;
 	}
 	warn_ignored(input, &u->contents);
-	if (u->repeated)
+	if (repeated)
 		report_error(input,
 			     "warning: the IDs of %zu entries stand before: the first "
 			     "with each is taken",
-			     u->repeated);
+			     repeated);
 	return 0;
 }
 
