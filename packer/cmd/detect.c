@@ -56,8 +56,7 @@ static const struct option_help options[] = {
 	 OPTION_PLACE(struct detect, installed)},
 	{0, "dpkg-status", "FILE", "a file that lists packages as dpkg's status does",
 	 OPTION_PLACE(struct detect, status)},
-	{0, "json", NULL, "print one JSON array of objects",
-	 OPTION_PLACE(struct detect, json)},
+	OPTION_JSON_ARRAY(struct detect, json),
 	{0},
 };
 

@@ -32,8 +32,7 @@ static const struct option_help options[] = {
 	ARCH_FILTER_OPTIONS(struct extract, filter),
 	{'C', "directory", "OUT", "write below OUT, which is made",
 	 OPTION_PLACE(struct extract, out)},
-	{'f', "force", NULL, "replace files that exist",
-	 OPTION_PLACE(struct extract, force)},
+	OPTION_FORCE_FILES(struct extract, force),
 	{0},
 };
 

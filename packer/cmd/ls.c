@@ -18,8 +18,7 @@ static const struct option_help options[] = {
 	{'l', "long", NULL, "also type, ordinal, compressed size and metadata path",
 	 OPTION_PLACE(struct ls, long_form)},
 	ARCH_FILTER_OPTIONS(struct ls, filter),
-	{0, "json", NULL, "print one JSON array of objects",
-	 OPTION_PLACE(struct ls, json)},
+	OPTION_JSON_ARRAY(struct ls, json),
 	{0},
 };
 

@@ -8,21 +8,6 @@
 #include "packer/trees/shard_run.h"
 #include "packer/cli/report.h"
 
-/* Find the command that makes packed files visible, on the heap. */
-static kpack_error_t find_mount(const struct packing *p, char **out,
-				struct kpackx_error *why)
-{
-	const struct mount_tree tree = {
-		.root = p->args.output,
-		.archives = p->archives,
-		.group = p->args.group,
-		.prefix = p->args.prefix,
-		.scan = &p->scan,
-	};
-
-	return mount_line(&tree, out, why);
-}
-
 /* Print the report; the mount command comes last. */
 static int print_report(const struct packing *p, bool done)
 {
@@ -33,7 +18,13 @@ static int print_report(const struct packing *p, bool done)
 	int status;
 
 	if (p->args.mode != PACK_ARCHIVES) {
-		if (!p->args.shard.count && find_mount(p, &mount, &why)) {
+		const struct mount_tree tree = {.root = p->args.output,
+						.archives = p->archives,
+						.group = p->args.group,
+						.prefix = p->args.prefix,
+						.scan = &p->scan};
+
+		if (!p->args.shard.count && mount_line(&tree, &mount, &why)) {
 			report_why(NULL, &why);
 			return EXIT_FAULT;
 		}

@@ -15,8 +15,7 @@ static const struct option_help options[] = {
 	{0, "hip", "FILE", "this runtime", OPTION_PLACE(struct runtime_args, file)},
 	{0, "ask", NULL, "also load each, and register a wrapper",
 	 OPTION_PLACE(struct runtime_args, ask)},
-	{0, "json", NULL, "print one JSON array of objects",
-	 OPTION_PLACE(struct runtime_args, json)},
+	OPTION_JSON_ARRAY(struct runtime_args, json),
 	{0},
 };
 

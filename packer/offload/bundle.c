@@ -92,9 +92,9 @@ static kpack_error_t write_compressed(const struct bundling *job, struct kp_sink
 	form.hash = kp_ccob_hash(bytes);
 	KP_TRY(kp_ccob_encode(&form, bytes, &made, &size, why));
 	if (job->b->verbose)
-		fprintf(stderr,
-			"compressed %zu bytes to %zu: version %u, zstd level %d\n",
-			bytes.size, size, form.version, form.level);
+		report_error(NULL,
+			     "compressed %zu bytes to %zu: version %u, zstd level %d",
+			     bytes.size, size, form.version, form.level);
 	return kp_sink_put(sink, made, size, why);
 }
 

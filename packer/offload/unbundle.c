@@ -97,8 +97,7 @@ static int choose_entries(struct unbundling *u)
 	warn_ignored(input, &u->contents);
 	if (repeated)
 		report_error(input,
-			     "warning: the IDs of %zu entries stand before: the first "
-			     "with each is taken",
+			     "warning: left out %zu entries with the ID of one before",
 			     repeated);
 	return 0;
 }
