@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A command's table of options becomes getopt's two tables and the help.  A row with a letter
+ * has the same value in both tables of getopt, 0x100 and its number; the letter itself leads to
+ * the row by a search.  An argument goes where the row's place says, after its check.
+ */
 #include "options.h"
 #include <errno.h>
 #include <getopt.h>

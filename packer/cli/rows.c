@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A row says where in an item its value is, and what it is.  Here the value becomes text, for
+ * lines and lists, or JSON; how the items are found, and in which order, is the command's.
+ */
 #include "rows.h"
 #include <inttypes.h>
 

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack cat: the decoded bytes of one entry. */
+/*
+ * kpack cat: the decoded bytes of one entry.  To a stream go only bytes that were compared with
+ * the archive's hash before, because a reader may act on them; a file gets its name when it is
+ * whole.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include "packer/archives/operands.h"

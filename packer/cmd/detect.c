@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack detect: the GPUs of this machine and what they need. */
+/*
+ * kpack detect: the GPUs of this machine, or those of --arch, and what they need.
+ *
+ * What is printed is one of: facts about each kind of GPU; the names of archives, packages or
+ * wheels for it; the archives among the operands that it can use; one word for pip, or one line
+ * for apt; the packages to install and to remove; or all facts and names as JSON.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include "packer/cli/program.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack info: describe archives in numbers. */
+/*
+ * kpack info: describe archives in numbers.  Bytes of frames that several entries share count
+ * once, so that the ratio is that of what lies on the disk.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include "core/base/alloc.h"

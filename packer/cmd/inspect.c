@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack inspect: explain or extract the device code in any file. */
+/*
+ * kpack inspect: explain or extract the device code in any file.  The file is opened and searched
+ * once; a kpack archive, which has no foreign container, only gets a hint at the commands for it.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include "core/archive/archive.h"

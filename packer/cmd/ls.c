@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack ls: print a line, or a JSON object, for each entry. */
+/*
+ * kpack ls: print a line, or a JSON object, for each entry, in the order of the archive.  There
+ * can be a million: each is printed and forgotten.
+ */
 #include <stdlib.h>
 #include "core/base/bounds.h"
 #include "core/base/json.h"

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * kpack offload-bundler: the options of clang-offload-bundler, which of them go together, and
- * the variables of the environment that stand for some.
+ * the variables of the environment that stand for some.  Options come later, so that they win.
+ *
+ * With the bundler's own defaults - version 3, zstd at level 3, long-distance matching - the same
+ * zstd gives the same bytes as LLVM's tool.
  */
 #include <errno.h>
 #include <limits.h>
@@ -109,13 +112,13 @@ const struct command_help cmd_offload_bundler_help = {
 	"A long option may begin with one hyphen.  @FILE stands for the words in FILE.",
 };
 
-/* The value of the variable NAME; with NULL in its place a text that is no value is named. */
+/* Warn that TEXT, of the variable NAME, is not what is WANTED. */
 static void warn_variable(const char *name, const char *text, const char *wanted)
 {
 	report_error(NULL, "warning: %s=%s is ignored: not %s", name, text, wanted);
 }
 
-/* Apply the variables of the environment to A, before its options are read. */
+/* Apply the variables of the environment to B. */
 static void read_environment(struct bundler *b)
 {
 	static const char level[] = "OFFLOAD_BUNDLER_COMPRESSION_LEVEL";

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack pack: fat binaries in, archives and converted binaries out. */
+/*
+ * kpack pack: fat binaries in, archives and converted binaries out.  packer/pack/run.h does the
+ * work; here it is begun, as a whole or as one shard of several, and reported.
+ */
 #include <stdlib.h>
 #include "packer/command.h"
 #include "packer/pack/mount_command.h"

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack prune: remove the entries that nothing needs from a packed tree's archives. */
+/*
+ * kpack prune: remove the entries that nothing needs from a packed tree's archives.  What is
+ * needed, and why an entry goes, is decided in packer/thin/prune.h; here are the arguments and
+ * the report.
+ */
 #include <inttypes.h>
 #include "packer/cli/report.h"
 #include "packer/command.h"

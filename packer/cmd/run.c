@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack run: a program, with what its HIP runtime needs for converted binaries. */
+/*
+ * kpack run: a program, with what its HIP runtime needs for converted binaries: the helper
+ * libkpack_hip.so, preloaded, and in the environment the GPUs and the places of archives that it
+ * is to use.  The program replaces this one.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack runtime: the HIP runtimes, and whether they take converted binaries. */
+/*
+ * kpack runtime: the HIP runtimes, and whether they take converted binaries.  What its file
+ * contains says it of a runtime without running it; with --ask it is loaded and tried.
+ */
 #include "packer/command.h"
 #include "packer/cli/report.h"
 #include "packer/cli/rows.h"

@@ -74,6 +74,7 @@ static kpack_error_t write_bundle(const struct bundling *job, struct kp_sink *si
 						    : write_binary(job, sink, why);
 }
 
+/* The bundle is spooled, because its hash, which is in the header, needs all of it. */
 static kpack_error_t write_compressed(const struct bundling *job, struct kp_sink *sink,
 				      struct kpackx_error *why)
 {

@@ -3,6 +3,10 @@
  * Entry IDs: KIND-ARCH-VENDOR-SYSTEM-ENVIRONMENT-TARGET, where each part of the triple but
  * the architecture may be empty, and TARGET is a GPU's target ID, or empty for a host.
  *
+ *	host-x86_64-unknown-linux-gnu-
+ *	hip-amdgcn-amd-amdhsa--gfx90a:xnack+
+ *	openmp-nvptx64-nvidia-cuda-unknown-sm_80
+ *
  * Bundles have one spelling: a part that is missing is "unknown", except that AMD's HSA has
  * no environment but its dash.  Readers take what older compilers wrote, too: without the
  * environment, or with "unknown" on HSA.  clang always hands its tools triples whose parts are

@@ -3,8 +3,13 @@
  * What clang's tools do with files: response files on the command line, inputs of any kind,
  * and outputs that replace files or are written in place.
  *
+ * An input that can be read twice is read where it is; what comes out of a pipe, and the members
+ * of a thin archive, are spooled first.
+ *
  * All outputs of a run appear together, after everything has succeeded.  Until then they are
- * files without a name; those that must remain the same file are copied into it at the end.
+ * files without a name, in the directory of their path; those that must remain the same file are
+ * in memory, and are copied into it at the end.  A failure before that leaves everything as it
+ * was.
  */
 #include "offload.h"
 #include <errno.h>

@@ -70,7 +70,7 @@ static kpack_error_t open_edit(struct elf_edit *e, const struct kp_source *objec
 	return KPACK_SUCCESS;
 }
 
-/* Write the changes, and copy the object to SINK. */
+/* Write the changes, and copy the object to SINK: the output itself may be a pipe. */
 static kpack_error_t finish_edit(struct elf_edit *e, struct kp_sink *sink,
 				 struct kpackx_error *why)
 {

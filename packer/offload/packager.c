@@ -2,6 +2,10 @@
 /*
  * Offload binaries: packing files into one, and taking images out.
  *
+ * One binary in version 1 of the format has one image, so that a file of several images is a
+ * sequence of binaries; later versions have all images in one.  An image has a kind of code, the
+ * offload kind of who asks for it, and any strings, of which triple and arch are the common ones.
+ *
  * --image=KEY=VALUE,... describes an image to pack, or selects images.  The input of an
  * extraction is an offload binary, several one after another, an ELF file with them in
  * sections of the offload type, bitcode with them as constants, or a static library of any of
@@ -214,7 +218,11 @@ static const struct kp_format *format_at(const struct kp_source *src, uint64_t o
 	return kp_format_probe(head);
 }
 
-/* The faults of a scan: of those in parts that LLVM's tool reads, the first. */
+/*
+ * kp_nest_scan finds containers everywhere, and so damage everywhere.  Damage that LLVM's tool
+ * would not see is none of ours: a foreign format in a section, or in a member of a library.
+ * Of the other faults of a scan the first is kept.
+ */
 struct faults {
 	const struct kp_source *src;
 	bool any;
@@ -252,7 +260,7 @@ static void note_fault(void *arg, const struct kp_containers *list, size_t image
 	}
 }
 
-/* Take over UNIT, and find its containers. */
+/* Take over UNIT, and find its containers.  The scan keeps no pointer to the unit, which moves. */
 static kpack_error_t add_unit(struct extraction *x, struct unit unit,
 			      struct kpackx_error *why)
 {
@@ -333,7 +341,10 @@ static kpack_error_t look_into_bitcode(struct extraction *x, struct kpackx_error
 	return KPACK_SUCCESS;
 }
 
-/* List the images of container NUMBER of UNIT, and of those behind it in the same bytes. */
+/*
+ * List the images of container NUMBER of UNIT, and of those behind it in the same bytes.  Images of
+ * a binary inside a binary are not listed: the outer image is what LLVM's tool selects.
+ */
 static void list_images(struct extraction *x, size_t unit, size_t number)
 {
 	const struct kp_containers *list = &x->units[unit].list;

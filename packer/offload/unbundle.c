@@ -194,7 +194,10 @@ static int visit_members(const struct bundler *b, const struct kp_source *src,
 	return status;
 }
 
-/* The archive that is made for each target. */
+/*
+ * The archives that are made.  Members are sorted into them in one pass over the input, which may
+ * be compressed bundles: an entry for two targets is decoded once.
+ */
 struct sorting {
 	const struct bundler *b;
 	int in; /* the descriptor of the input */
