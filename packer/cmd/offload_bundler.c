@@ -151,26 +151,27 @@ static const char *find_fault(const struct bundler_args *a)
 		return "--type is missing";
 	if (!bundler_type_known(b->type))
 		return "--type is none of i ii cui hipi d ll bc s o a gch ast";
+	if (b->list && b->unbundle)
+		return "--list and --unbundle exclude each other";
+	if ((b->list || b->unbundle) && b->inputs.count != 1)
+		return "--list and --unbundle need one --input";
 	if (b->list)
-		return b->unbundle            ? "--list and --unbundle exclude each other"
-		       : b->inputs.count != 1 ? "--list needs one --input"
-		       : b->outputs.count || a->targets.count
+		return b->outputs.count || a->targets.count
 			       ? "--list has no --output and no --targets"
 			       : NULL;
 	if (b->check_archive && !(b->unbundle && archive))
 		return "--check-input-archive needs --unbundle and --type a";
 	if (!a->targets.count)
 		return "--targets is missing";
-	if (b->unbundle)
-		return b->inputs.count != 1 ? "--unbundle needs one --input"
-		       : b->outputs.count != a->targets.count
-			       ? "--unbundle needs an --output for each target"
-			       : NULL;
-	return archive                 ? "an archive can only be unbundled"
-	       : b->outputs.count != 1 ? "one --output is needed"
-	       : b->inputs.count != a->targets.count
-		       ? "an --input for each target is needed"
-		       : NULL;
+	if (archive && !b->unbundle)
+		return "an archive can only be unbundled";
+	if (b->unbundle && b->outputs.count != a->targets.count)
+		return "an --output for each target is needed";
+	if (!b->unbundle && b->outputs.count != 1)
+		return "one --output is needed";
+	if (!b->unbundle && b->inputs.count != a->targets.count)
+		return "an --input for each target is needed";
+	return NULL;
 }
 
 int cmd_offload_bundler(int argc, char **argv)

@@ -199,9 +199,7 @@ static int add_target(struct bundler *b, const char *text)
 		return refuse_target(text, NULL, "no architecture of HIP");
 	t->name = entry_id_spell(&id);
 	b->n_targets++;
-	/* from the text without spelling variants; it is one that was just parsed */
-	if (!entry_id_parse(kp_span_str(t->name), &t->id))
-		return refuse_target(text, NULL, "it cannot be spelled");
+	entry_id_parse(kp_span_str(t->name), &t->id); /* the parts of NAME, not of TEXT */
 	for (const struct offload_target *o = b->targets; o < t; o++) {
 		if (strcmp(o->name, t->name) == 0)
 			return refuse_target(t->name, NULL, "given twice");

@@ -321,8 +321,8 @@ static kpack_error_t write_stream(void *arg, const void *data, size_t size,
 	while (size) {
 		ssize_t n = write(*(const int *)arg, at, size);
 
-		if (n < 0 && errno != EINTR)
-			return kp_fail_errno(why, errno, "cannot be written");
+		if (n == 0 || (n < 0 && errno != EINTR))
+			return kp_fail_errno(why, n ? errno : EIO, "cannot be written");
 		at += n > 0 ? n : 0;
 		size -= n > 0 ? (size_t)n : 0;
 	}
