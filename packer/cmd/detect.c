@@ -229,42 +229,32 @@ static void print_each(struct detect *d)
 	}
 }
 
-/* "torch[device-gfx942,device-gfx1100]" */
-static void print_pip(struct detect *d)
+/* Print "torch[device-gfx942,device-gfx1100]" for pip, or the packages in a line for apt. */
+static void print_installable(struct detect *d)
 {
-	const char *before = d->names.dist, *between = "[";
+	size_t n = 0;
 
 	for (size_t i = 0; i < d->kinds.count; i++) {
 		const char *label = new_label(d, i);
-		char part[GPU_NAME_PART_MAX];
 
-		if (!label || !is_new_extra(d, i, label))
+		if (!label || (d->pip && !is_new_extra(d, i, label)))
 			continue;
-		gpu_extra_part(label, part);
-		printf("%s%sdevice-%s", before, between, part);
-		before = "";
-		between = ",";
+		if (d->pip) {
+			char part[GPU_NAME_PART_MAX];
+
+			gpu_extra_part(label, part);
+			printf("%s%sdevice-%s", n ? "" : d->names.dist, n ? "," : "[",
+			       part);
+		} else {
+			char *name = gpu_package_name(&d->names, label);
+
+			printf("%s%s", n ? " " : "", name);
+			free(name);
+		}
+		n++;
 	}
-	if (!*before)
-		puts("]");
-}
-
-static void print_apt(struct detect *d)
-{
-	const char *between = "";
-
-	for (size_t i = 0; i < d->kinds.count; i++) {
-		const char *label = new_label(d, i);
-		char part[GPU_NAME_PART_MAX];
-
-		if (!label)
-			continue;
-		gpu_package_part(label, part);
-		printf("%s%s-%s", between, d->names.package, part);
-		between = " ";
-	}
-	if (*between)
-		putchar('\n');
+	if (n)
+		puts(d->pip ? "]" : "");
 }
 
 /* --- JSON ------------------------------------------------------------------------- */
@@ -428,20 +418,6 @@ static void print_installed(struct detect *d)
 
 /* --- the command ------------------------------------------------------------------ */
 
-static void print_all(struct detect *d)
-{
-	if (d->installed)
-		print_installed(d);
-	else if (d->json)
-		print_json(d);
-	else if (d->pip)
-		print_pip(d);
-	else if (d->apt)
-		print_apt(d);
-	else
-		print_each(d);
-}
-
 static int detect_gpus(struct detect *d, int n, char **operands)
 {
 	if (!d->chosen || d->kinds.find)
@@ -450,7 +426,14 @@ static int detect_gpus(struct detect *d, int n, char **operands)
 	if (n)
 		gpu_served_open(&d->served, n, operands, d->names.group);
 	d->failed |= d->served.archives.failed || (n && d->served.archives.count == 0);
-	print_all(d);
+	if (d->installed)
+		print_installed(d);
+	else if (d->json)
+		print_json(d);
+	else if (d->pip || d->apt)
+		print_installable(d);
+	else
+		print_each(d);
 	return d->failed ? EXIT_FAULT : EXIT_OK;
 }
 
