@@ -175,14 +175,15 @@ static int visit_members(const struct bundler *b, const struct kp_source *src,
 	for (size_t i = 0; i < ar.count; i++) {
 		const struct kp_ar_member *m = &ar.items[i];
 		struct bundle_contents contents;
-		struct kp_source bytes;
+		struct kp_source bytes = {.fd = -1};
 		kpack_error_t err;
 
 		if (kp_source_sub(src, m->offset, m->size, &bytes))
 			err = bundle_contents_read(b, &bytes, &contents, &why);
 		else
 			err = kp_fail(&why, KPACK_ERROR_INVALID_FORMAT, "passes the end");
-		if (err == KPACK_ERROR_NOT_IMPLEMENTED) {
+		/* an object of a kind whose sections are not read has none of ours */
+		if (err == KPACK_ERROR_NOT_IMPLEMENTED && offload_is_object(&bytes)) {
 			report_error(m->name, "warning: %s", why.text);
 		} else if (err) {
 			status = offload_fail(m->name, &why);
