@@ -8,17 +8,16 @@
  * that the others keep their numbers, which symbols and relocations refer to.
  */
 #include <gelf.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include "core/base/alloc.h"
 #include "offload.h"
-#include "packer/cli/xalloc.h"
 
 struct elf_edit {
 	struct offload_spool copy;
 	Elf *elf;
 	size_t n, names; /* sections; the number of the one with their names */
-	void **buffers;  /* data of new sections; libelf borrows them */
-	size_t n_buffers;
+	uint8_t *added;  /* the new sections' bytes, and all names; libelf borrows them */
 };
 
 bool offload_is_object(const struct kp_source *src)
@@ -39,9 +38,7 @@ static kpack_error_t fail_elf(struct kpackx_error *why, const char *what)
 static void elf_edit_fini(struct elf_edit *e)
 {
 	elf_end(e->elf);
-	for (size_t i = 0; i < e->n_buffers; i++)
-		free(e->buffers[i]);
-	free(e->buffers);
+	free(e->added);
 	offload_spool_fini(&e->copy);
 }
 
@@ -80,84 +77,76 @@ static kpack_error_t finish_edit(struct elf_edit *e, struct kp_sink *sink,
 	return size < 0 ? fail_elf(why, "writing") : kp_sink_copy(sink, &made, why);
 }
 
-/* Room for SIZE bytes, which a file states. */
-static kpack_error_t add_buffer(struct elf_edit *e, uint64_t size, uint8_t **out,
-				struct kpackx_error *why)
-{
-	*out = size < SIZE_MAX ? malloc((size_t)size + 1) : NULL;
-	if (!*out)
-		return kp_fail_memory(why, size, "a section");
-	e->buffers = xrealloc(e->buffers, (e->n_buffers + 1) * sizeof(*e->buffers));
-	e->buffers[e->n_buffers++] = *out;
-	return KPACK_SUCCESS;
-}
-
-/* Add section S with its NAME's place at OFFSET. */
-static kpack_error_t add_section(struct elf_edit *e, const struct offload_section *s,
-				 size_t name, uint64_t offset, struct kpackx_error *why)
-{
-	Elf_Scn *scn = elf_newscn(e->elf);
-	Elf_Data *data = elf_newdata(scn);
-	uint8_t *bytes;
-	GElf_Shdr h;
-
-	if (!data || !gelf_getshdr(scn, &h))
-		return fail_elf(why, "another section");
-	KP_TRY(add_buffer(e, s->bytes.size, &bytes, why));
-	KP_TRY(kp_source_read(&s->bytes, 0, bytes, (size_t)s->bytes.size, why));
-	data->d_buf = bytes;
-	data->d_size = h.sh_size = s->bytes.size;
-	data->d_align = h.sh_addralign = 1;
-	h.sh_name = (GElf_Word)name;
-	h.sh_type = SHT_PROGBITS;
-	h.sh_flags = SHF_EXCLUDE;
-	h.sh_offset = offset;
-	return gelf_update_shdr(scn, &h) ? KPACK_SUCCESS
-					 : fail_elf(why, "another section");
-}
-
 kpack_error_t offload_object_add(const struct kp_source *object,
 				 const struct offload_section *sections, size_t n,
 				 struct kp_sink *sink, struct kpackx_error *why)
 {
 	KP_AUTO(elf_edit) e = {0};
-	uint64_t end = object->size;
-	GElf_Ehdr header;
-	Elf_Data *data;
-	uint8_t *names;
-	GElf_Shdr h;
+	uint64_t room, end = object->size;
 	size_t size;
-	Elf_Scn *scn;
+	Elf_Scn *scn, *names_scn;
+	Elf_Data *data, *names;
+	GElf_Shdr h, names_h;
+	GElf_Ehdr header;
+	uint8_t *at;
 
 	KP_TRY(open_edit(&e, object, why));
-	scn = elf_getscn(e.elf, e.names);
-	data = elf_getdata(scn, NULL);
-	if (e.names == SHN_UNDEF || !data || !gelf_getshdr(scn, &h) ||
+	names_scn = elf_getscn(e.elf, e.names);
+	names = elf_getdata(names_scn, NULL);
+	if (e.names == SHN_UNDEF || !names || !gelf_getshdr(names_scn, &names_h) ||
 	    !gelf_getehdr(e.elf, &header))
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "object without names of sections");
-	size = data->d_size;
-	for (size_t i = 0; i < n; i++)
-		size += strlen(OFFLOAD_SECTION) + strlen(sections[i].id) + 1;
-	KP_TRY(add_buffer(&e, size, &names, why));
-	if (data->d_size)
-		memcpy(names, data->d_buf, data->d_size);
-	size = data->d_size;
+	size = names->d_size;
+	room = size;
 	for (size_t i = 0; i < n; i++) {
-		KP_TRY(add_section(&e, &sections[i], size, end, why));
-		end += sections[i].bytes.size;
-		size += (size_t)sprintf((char *)names + size, OFFLOAD_SECTION "%s",
-					sections[i].id) +
-			1;
+		uint64_t more = sections[i].bytes.size;
+
+		if (more > INT64_MAX - room)
+			return kp_fail_memory(why, more, "a section");
+		room += more + strlen(OFFLOAD_SECTION) + strlen(sections[i].id) + 1;
 	}
-	data->d_buf = names;
-	data->d_size = h.sh_size = size;
-	h.sh_offset = end;
+	/* inputs can have any size: this is no failure of the program */
+	e.added = malloc((size_t)room + 1);
+	if (!e.added)
+		return kp_fail_memory(why, room, "sections");
+	at = e.added;
+	for (size_t i = 0; i < n; i++) {
+		const struct kp_source *bytes = &sections[i].bytes;
+
+		scn = elf_newscn(e.elf);
+		data = elf_newdata(scn);
+		if (!data || !gelf_getshdr(scn, &h))
+			return fail_elf(why, "another section");
+		KP_TRY(kp_source_read(bytes, 0, at, (size_t)bytes->size, why));
+		data->d_buf = at;
+		data->d_size = h.sh_size = bytes->size;
+		data->d_align = h.sh_addralign = 1;
+		h.sh_name = (GElf_Word)size;
+		h.sh_type = SHT_PROGBITS;
+		h.sh_flags = SHF_EXCLUDE;
+		h.sh_offset = end;
+		if (!gelf_update_shdr(scn, &h))
+			return fail_elf(why, "another section");
+		at += bytes->size;
+		end += bytes->size;
+		size += strlen(OFFLOAD_SECTION) + strlen(sections[i].id) + 1;
+	}
+	/* the names, at AT, are the old ones and those of the new sections */
+	if (names->d_size)
+		memcpy(at, names->d_buf, names->d_size);
+	size = names->d_size;
+	for (size_t i = 0; i < n; i++)
+		size += 1 + (size_t)sprintf((char *)at + size, OFFLOAD_SECTION "%s",
+					    sections[i].id);
+	names->d_buf = at;
+	names->d_size = names_h.sh_size = size;
+	names_h.sh_offset = end;
 	header.e_shoff = (end + size + 7) & ~(uint64_t)7;
-	elf_flagdata(data, ELF_C_SET, ELF_F_DIRTY);
+	elf_flagdata(names, ELF_C_SET, ELF_F_DIRTY);
 	/* DIRTY: write all section headers, although only the table's place changed */
 	elf_flagelf(e.elf, ELF_C_SET, ELF_F_LAYOUT | ELF_F_DIRTY);
-	if (!gelf_update_shdr(scn, &h) || !gelf_update_ehdr(e.elf, &header))
+	if (!gelf_update_shdr(names_scn, &names_h) || !gelf_update_ehdr(e.elf, &header))
 		return fail_elf(why, "section headers");
 	return finish_edit(&e, sink, why);
 }

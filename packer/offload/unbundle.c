@@ -39,7 +39,6 @@ static int fail_entry_id(const char *name, const char *id)
 
 struct unbundling {
 	const struct bundler *b;
-	struct offload_input in;
 	struct bundle_contents contents;
 	size_t *taken; /* by target: an image, or NONE */
 	size_t n_open; /* targets that have no entry yet */
@@ -134,24 +133,23 @@ static int write_target(void *arg, size_t t, struct kp_sink *sink)
 	return err ? offload_fail(u->b->inputs.items[0], &why) : 0;
 }
 
-static int unbundle_bundle(struct unbundling *u)
+static int unbundle_bundle(const struct bundler *b, const struct offload_input *in)
 {
-	const struct bundler *b = u->b;
+	struct unbundling u = {.b = b, .n_open = b->n_targets};
 	struct kpackx_error why = {0};
 	int status;
 
-	if (bundle_contents_read(b, &u->in.src, &u->contents, &why))
+	if (bundle_contents_read(b, &in->src, &u.contents, &why))
 		return offload_fail(b->inputs.items[0], &why);
-	u->n_open = b->n_targets;
-	u->taken = xmalloc(b->n_targets * sizeof(*u->taken));
+	u.taken = xmalloc(b->n_targets * sizeof(*u.taken));
 	for (size_t t = 0; t < b->n_targets; t++)
-		u->taken[t] = NONE;
-	status = choose_entries(u);
+		u.taken[t] = NONE;
+	status = choose_entries(&u);
 	if (!status)
 		status = offload_outputs_write(b->outputs.items, b->n_targets,
-					       write_target, u);
-	free(u->taken);
-	bundle_contents_fini(&u->contents);
+					       write_target, &u);
+	free(u.taken);
+	bundle_contents_fini(&u.contents);
 	return status;
 }
 
@@ -333,19 +331,20 @@ static int unbundle_archive(const struct bundler *b, const struct offload_input 
 
 int bundler_unbundle(const struct bundler *b)
 {
-	struct unbundling u = {.b = b};
+	const char *input = b->inputs.items[0];
 	struct kpackx_error why = {0};
+	struct offload_input in;
 	int status;
 
-	if (offload_input_open(&u.in, b->inputs.items[0], &why))
-		return offload_fail(b->inputs.items[0], &why);
+	if (offload_input_open(&in, input, &why))
+		return offload_fail(input, &why);
 	if (strcmp(b->type, "a") != 0)
-		status = unbundle_bundle(&u);
-	else if (offload_input_gather(&u.in, b->inputs.items[0], &why))
-		status = offload_fail(b->inputs.items[0], &why);
+		status = unbundle_bundle(b, &in);
 	else
-		status = unbundle_archive(b, &u.in);
-	offload_input_fini(&u.in);
+		status = offload_input_gather(&in, input, &why)
+				 ? offload_fail(input, &why)
+				 : unbundle_archive(b, &in);
+	offload_input_fini(&in);
 	return status;
 }
 
