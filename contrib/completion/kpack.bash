@@ -74,10 +74,10 @@ _kpack_options() # COMMAND
 		--verbose --help ;;
 	offload-bundler) echo --allow-missing-bundles --bundle-align --check-input-archive --compress \
 		--compression-level --hip-openmp-compatible --input --inputs --list --output --outputs \
-		--targets --type --unbundle --verbose --help --help-list --version ;;
+		--targets --type --unbundle --verbose --help --version ;;
 	bulk-unbundle) echo --output-dir --gfx-arch --help ;;
-	offload-packager) echo --image --archive --compress --compression-level --format-version \
-		--help --help-list --version ;;
+	offload-packager) echo --image --output --archive --compress --compression-level --format-version \
+		--help --version ;;
 	prune) echo --arch --arch-exact --dry-run --force --json --quiet --help ;;
 	thin) echo --arch --strip-debug --debug-to --keep --undo --compress --runtime --dry-run --libraries --library-rules --jobs --json --quiet --help ;;
 	apply) echo --policy-dir --state-dir --topology --dry-run --mounts --no-mounts --unit --unmount --quiet --help ;;

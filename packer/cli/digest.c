@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * libcrypto's calls can fail for want of memory only.  A digest remembers that, so that whoever
+ * adds to it needs no check for each piece.
+ */
 #include "digest.h"
 #include <openssl/evp.h>
 #include <stdio.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A command's table of options becomes getopt's two tables and the help.  getopt returns the
+ * letter of a short option, and 0x100 and the row's number for a long one; both lead to the row,
+ * and an argument goes where the row's place says, after its check.
+ */
 #include "options.h"
 #include <errno.h>
 #include <getopt.h>
@@ -14,8 +19,16 @@
 /* getopt's value for row N: above every character. */
 #define ROW_VALUE(n) (0x100 + (n))
 
+#ifndef KP_VERSION
+#define KP_VERSION "0.1"
+#endif
+
 static const struct option_help help_row = {'h', "help", NULL, "print this text and exit",
 					    OPTION_IGNORED};
+
+/* Build systems ask the tools that we stand in for. */
+static const struct option_help version_row = {
+	0, "version", NULL, "print the version and exit", OPTION_IGNORED};
 
 /* The column at which texts begin. */
 #define TEXT_COLUMN 26
@@ -46,13 +59,17 @@ static void print_usage(FILE *out, const struct command_help *help)
 			help->operands);
 }
 
-static void print_help(const struct command_help *help)
+static void print_help(const struct options *o)
 {
+	const struct command_help *help = o->help;
+
 	print_usage(stdout, help);
 	printf("\n%s\n\noptions:\n", help->summary);
 	for (const struct option_help *row = help->options; row && row->long_name; row++)
 		print_row(stdout, row);
 	print_row(stdout, &help_row);
+	if (o->single_dash)
+		print_row(stdout, &version_row);
 	if (help->more)
 		printf("\n%s\n", help->more);
 }
@@ -70,88 +87,25 @@ int options_usage(const struct command_help *help, const char *fmt, ...)
 	return 2;
 }
 
-/* getopt's two tables. */
-struct getopt_tables {
-	struct option longs[OPTIONS_MAX + 1];
-	char shorts[2 * OPTIONS_MAX + 3];
-	size_t rows;
-	char *end; /* of shorts */
-};
-
-static void add_row(struct getopt_tables *t, const struct option_help *row, int value)
-{
-	if (t->rows == OPTIONS_MAX)
-		abort(); /* a table of this program is too long */
-	t->longs[t->rows++] = (struct option){
-		row->long_name, row->arg ? required_argument : no_argument, NULL, value};
-	if (!row->short_name)
-		return;
-	*t->end++ = row->short_name;
-	if (row->arg)
-		*t->end++ = ':';
-}
-
-static void fill_tables(struct getopt_tables *t, const struct options *o)
-{
-	const struct option_help *table = o->help->options;
-
-	memset(t, 0, sizeof(*t));
-	t->end = t->shorts;
-	if (o->is_prefix)
-		*t->end++ = '+'; /* stop at the first operand */
-	*t->end++ = ':'; /* distinguish a missing argument from an unknown option */
-	for (int row = 0; table && table[row].long_name; row++)
-		add_row(t, &table[row], ROW_VALUE(row));
-	add_row(t, &help_row, 'h');
-}
-
-/* The row for VALUE, which getopt returned. */
-static const struct option_help *find_row(const struct option_help *table, int value)
-{
-	if (value >= ROW_VALUE(0))
-		return &table[value - ROW_VALUE(0)];
-	while (table->short_name != value)
-		table++;
-	return table;
-}
-
-/* The option at which getopt stopped, as the user wrote it. */
-static const char *culprit(const struct options *o, char small[3])
-{
-	const char *word = o->argv[optind > 0 ? optind - 1 : 0];
-
-	if (optopt == 0 || optopt >= ROW_VALUE(0))
-		return word;
-	small[0] = '-';
-	small[1] = (char)optopt;
-	small[2] = '\0';
-	return small;
-}
-
-static unsigned suffix_shift(const char *suffix)
-{
-	static const char letters[] = "KMG";
-	const char *at = *suffix ? strchr(letters, *suffix & ~0x20) : NULL;
-
-	if (*suffix == '\0')
-		return 0;
-	if (!at || !*at || suffix[1] != '\0')
-		return 64;
-	return 10 * (unsigned)(at - letters + 1);
-}
-
 bool options_number(const char *text, uint64_t low, uint64_t high, uint64_t *out)
 {
+	static const char letters[] = "KMG";
 	unsigned long long n;
-	unsigned shift;
+	unsigned shift = 0;
 	char *end;
 
 	if (*text < '0' || *text > '9')
 		return false;
 	errno = 0;
 	n = strtoull(text, &end, 10);
-	shift = suffix_shift(end);
-	if (errno != 0 || shift >= 64 || n > UINT64_MAX >> shift)
+	if (*end) {
+		const char *at = strchr(letters, *end & ~0x20);
+
+		if (!at || !*at || end[1])
+			return false;
+		shift = 10 * (unsigned)(at - letters + 1);
+	}
+	if (errno != 0 || n > UINT64_MAX >> shift)
 		return false;
 	n <<= shift;
 	if (n < low || n > high)
@@ -160,72 +114,106 @@ bool options_number(const char *text, uint64_t low, uint64_t high, uint64_t *out
 	return true;
 }
 
-/* ---- reading ---- */
-
-static int put_number(const struct options *o, const struct option_help *row, void *slot)
-{
-	const struct option_place *place = &row->place;
-	uint64_t n;
-
-	if (!options_number(o->arg, place->low, place->high, &n))
-		return options_usage(o->help,
-				     "--%s %s: not a number from %" PRIu64 " to %" PRIu64,
-				     row->long_name, o->arg, place->low, place->high);
-	if (place->kind == OPTION_INT)
-		*(int *)slot = (int)n;
-	else if (place->kind == OPTION_UNSIGNED)
-		*(unsigned *)slot = (unsigned)n;
-	else
-		*(uint64_t *)slot = n;
-	return EXIT_OK;
-}
-
 /* Store the argument of ROW's option in ARGS.  Returns the exit status. */
 static int put_option(const struct options *o, const struct option_help *row, void *args)
 {
-	void *slot = (char *)args + row->place.at;
+	const struct option_place *place = &row->place;
+	void *slot = (char *)args + place->at;
+	uint64_t n = 0;
 
-	switch (row->place.kind) {
+	if ((place->kind == OPTION_INT || place->kind == OPTION_UNSIGNED ||
+	     place->kind == OPTION_U64) &&
+	    !options_number(o->arg, place->low, place->high, &n))
+		return options_usage(o->help,
+				     "--%s %s: not a number from %" PRIu64 " to %" PRIu64,
+				     row->long_name, o->arg, place->low, place->high);
+	switch (place->kind) {
 	case OPTION_NOWHERE:
-		return EXIT_OK;
+		break;
 	case OPTION_FLAG:
 		*(bool *)slot = true;
-		return EXIT_OK;
+		break;
 	case OPTION_WORD:
 		*(const char **)slot = o->arg;
-		return EXIT_OK;
+		break;
 	case OPTION_TEXT:
 		free(*(char **)slot);
 		*(char **)slot = xstrdup(o->arg);
-		return EXIT_OK;
+		break;
+	case OPTION_INT:
+		*(int *)slot = (int)n;
+		break;
+	case OPTION_UNSIGNED:
+		*(unsigned *)slot = (unsigned)n;
+		break;
+	case OPTION_U64:
+		*(uint64_t *)slot = n;
+		break;
 	case OPTION_CALL:
-		return row->place.take(o, row, slot);
-	default:
-		return put_number(o, row, slot);
+		return place->take(o, row, slot);
 	}
+	return EXIT_OK;
+}
+
+/* Report that getopt did not take an option, of which it left a letter or the word. */
+static int refuse_option(const struct options *o, const char *what)
+{
+	char letter[] = {'-', (char)optopt, '\0'};
+	bool is_word = optopt == 0 || optopt >= ROW_VALUE(0);
+
+	return options_usage(o->help, "%s: %s",
+			     is_word ? o->argv[optind > 0 ? optind - 1 : 0] : letter,
+			     what);
 }
 
 int options_read(struct options *o, void *args)
 {
-	struct getopt_tables t;
+	int (*next)(int, char *const *, const char *, const struct option *, int *) =
+		o->single_dash ? getopt_long_only : getopt_long;
+	const struct option_help *rows[OPTIONS_MAX];
+	struct option longs[OPTIONS_MAX + 1] = {0};
+	char shorts[2 * OPTIONS_MAX + 3], *end = shorts;
 	int value, status = EXIT_OK;
-	char small[3];
+	size_t n = 0, i;
 
-	fill_tables(&t, o);
+	for (const struct option_help *r = o->help->options; r && r->long_name; r++) {
+		if (n + 2 == OPTIONS_MAX)
+			abort(); /* a table of this program is too long */
+		rows[n++] = r;
+	}
+	rows[n++] = &help_row;
+	if (o->single_dash)
+		rows[n++] = &version_row;
+	if (o->is_prefix)
+		*end++ = '+'; /* stop at the first operand */
+	*end++ = ':';         /* distinguish a missing argument from an unknown option */
+	for (i = 0; i < n; i++) {
+		longs[i] = (struct option){rows[i]->long_name,
+					   rows[i]->arg ? required_argument : no_argument,
+					   NULL, ROW_VALUE((int)i)};
+		if (rows[i]->short_name)
+			*end++ = rows[i]->short_name;
+		if (rows[i]->short_name && rows[i]->arg)
+			*end++ = ':';
+	}
+	*end = '\0';
 	optind = 0; /* GNU: forget the scan of main's options */
 	opterr = 0;
-	while (!status &&
-	       (value = getopt_long(o->argc, o->argv, t.shorts, t.longs, NULL)) != -1) {
-		o->arg = optarg;
-		if (value == 'h') {
-			print_help(o->help);
-			return report_finish(EXIT_OK);
-		}
+	while (!status && (value = next(o->argc, o->argv, shorts, longs, NULL)) != -1) {
 		if (value == '?' || value == ':')
-			return options_usage(o->help, "%s: %s", culprit(o, small),
-					     value == '?' ? "unknown option"
-							  : "an argument is missing");
-		status = put_option(o, find_row(o->help->options, value), args);
+			return refuse_option(o, value == '?' ? "unknown option"
+							     : "an argument is missing");
+		for (i = 0; rows[i]->short_name != value && ROW_VALUE((int)i) != value;)
+			i++;
+		o->arg = optarg;
+		if (rows[i] == &help_row)
+			print_help(o);
+		else if (rows[i] == &version_row)
+			printf("kpack %s %s\n", o->help->name, KP_VERSION);
+		else
+			status = put_option(o, rows[i], args);
+		if (rows[i] == &help_row || rows[i] == &version_row)
+			return report_finish(EXIT_OK);
 	}
 	return status ? status : -1;
 }

@@ -107,6 +107,23 @@ struct option_help {
 	struct option_place place;
 };
 
+/* Rows that commands share: MEMBER, a bool of the command's arguments TYPE, becomes true. */
+#define OPTION_ROW(letter, name, text, type, member)                                     \
+	{                                                                                \
+		letter, name, NULL, text, OPTION_PLACE(type, member)                     \
+	}
+#define OPTION_JSON_ARRAY(type, member)                                                  \
+	OPTION_ROW(0, "json", "print one JSON array of objects", type, member)
+#define OPTION_JSON_REPORT(type, member)                                                 \
+	OPTION_ROW(0, "json", "print the report as JSON", type, member)
+#define OPTION_QUIET(type, member)                                                       \
+	OPTION_ROW('q', "quiet", "print only errors", type, member)
+#define OPTION_DRY_RUN(type, member)                                                     \
+	OPTION_ROW('n', "dry-run", "write nothing: print what would be freed", type,     \
+		   member)
+#define OPTION_FORCE_FILES(type, member)                                                 \
+	OPTION_ROW('f', "force", "replace files that exist", type, member)
+
 struct command_help {
 	const char *name;     /* "ls"; "mark show" for one with subcommands */
 	const char *operands; /* "[-l] [--arch LIST] ARCHIVE|DIR..." */
@@ -119,7 +136,8 @@ struct options {
 	const struct command_help *help;
 	int argc;
 	char **argv;
-	bool is_prefix;  /* the first operand is a program, whose arguments follow it */
+	bool is_prefix; /* the first operand is a program, whose arguments follow it */
+	bool single_dash; /* "-long" is "--long", as in clang's tools, which also have --version */
 	const char *arg; /* argument of the option that was just read */
 };
 

@@ -1,4 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Each thread takes the next job in their order, does it without the lock, and leaves the
+ * result in the job's slot.  Whoever finishes the job whose turn it is commits it and the
+ * finished ones behind it; meanwhile other threads leave their results and go on.  A job begins
+ * only when the costs of all that are begun and not committed leave room for it in the budget;
+ * when none is, it always begins, so that the run cannot stand still.
+ *
+ * After a failure no job begins, what was not committed is discarded, and the first failure in
+ * time is the run's.
+ */
 #include "pipeline.h"
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The other program gets an environment of two variables: its messages and its numbers are then
+ * the same for every user, and it looks for its own programs in the system's directories only.
+ */
 #include "program.h"
 #include <errno.h>
 #include <fcntl.h>

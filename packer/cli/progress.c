@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The bar is one line, drawn over itself ten times a second at most, and cleared at the end. */
 #include "progress.h"
 #include <stdio.h>
 #include <unistd.h>

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Two kinds of text are printed.  Names - of files, of entries, from the command line - are any
+ * bytes, and are escaped here.  Messages contain such names, which were escaped when the message
+ * was made; only what could still confuse a terminal is escaped in them, and backslashes stay.
+ *
+ * There is one place for each kind of output, so that no command can forget this: text by
+ * report_text and its relatives, JSON by put_json.
+ */
 #include "report.h"
 #include <errno.h>
 #include <stdarg.h>

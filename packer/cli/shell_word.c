@@ -67,12 +67,6 @@ static void put_hidden(FILE *f, const char *text)
 		put_quoted(f, text + n);
 }
 
-char *shell_word_in_quotes(const char *text)
-{
-	return is_visible(text) && !strpbrk(text, "\"$`\\") ? xasprintf("\"%s\"", text)
-							    : shell_word(text);
-}
-
 char *shell_word(const char *text)
 {
 	char *word = NULL;

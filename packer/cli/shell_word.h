@@ -10,10 +10,4 @@
  */
 char *shell_word(const char *text);
 
-/*
- * As shell_word, but "TEXT", as clang prints commands, unless a part of TEXT has a meaning
- * in such quotes.
- */
-char *shell_word_in_quotes(const char *text);
-
 #endif

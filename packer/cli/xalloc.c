@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A program that only reads and writes files has nothing better to do without memory than to
+ * end.  It ends as a killed one does, so that only one way of being interrupted must be right.
+ */
 #include "xalloc.h"
 #include <errno.h>
 #include <stdarg.h>

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack bulk-unbundle: write the device code of fat binaries, as AMD's bulk_unbundle. */
+/*
+ * kpack bulk-unbundle: write the device code of fat binaries, as AMD's bulk_unbundle does, with
+ * its names of files and directories and what it prints.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include "core/base/path.h"
@@ -31,65 +34,42 @@ const struct command_help cmd_bulk_unbundle_help = {
 	"called like FILE, with .unbundled in place of its last suffix.",
 };
 
-/* PATH with ".unbundled" in place of its name's suffix, on the heap. */
-static char *default_dir(const char *path)
+static int unbundle_file(const char *path, const struct bulk_unbundle *u)
 {
-	const char *name = kp_path_name(path);
-	const char *dot = strrchr(name, '.');
+	const char *name = kp_path_name(path), *dot = strrchr(name, '.');
 	size_t n = dot && dot > name && dot[1] ? (size_t)(dot - path) : strlen(path);
-
-	return xasprintf("%.*s.unbundled", (int)n, path);
-}
-
-static void print_names(const char *dir, const struct unbundle_names *names)
-{
-	fputs("Unbundled ", stdout);
-	report_text(dir);
-	for (size_t i = 0; i < names->count; i++) {
-		fputs(i ? ", " : ": ", stdout);
-		report_text(names->items[names->images[i]]);
-	}
-	putchar('\n');
-}
-
-static kpack_error_t unbundle_opened(struct inspect_file *file, const char *dir,
-				     const char *arch, struct kpackx_error *why)
-{
+	char *dir = u->dir ? xstrdup(u->dir) : xasprintf("%.*s.unbundled", (int)n, path);
 	struct inspect_extract x = {.dir = dir, .force = true};
-	struct unbundle_names names;
-	kpack_error_t err = unbundle_names_make(file, arch, &names, why);
-
-	x.names = names.items;
-	if (!err)
-		err = inspect_extract_run(&x, file, why);
-	if (err)
-		goto out;
-	if (x.written < names.count)
-		err = kp_fail(why, KPACK_ERROR_IO_ERROR,
-			      "only %zu of %zu code objects were written", x.written,
-			      names.count);
-	else
-		print_names(dir, &names);
-out:
-	unbundle_names_fini(&names, file->list.n_images);
-	return err;
-}
-
-static bool unbundle_file(const char *path, const struct bulk_unbundle *u)
-{
-	char *dir = u->dir ? xstrdup(u->dir) : default_dir(path);
-	struct inspect_file file;
+	struct unbundle_names names = {0};
 	struct kpackx_error why = {0};
+	struct inspect_file file;
 	kpack_error_t err = inspect_file_open(&file, path, &why);
 
 	if (!err)
-		err = unbundle_opened(&file, dir, u->arch, &why);
-	if (err)
+		err = unbundle_names_make(&file, u->arch, &names, &why);
+	x.names = names.items;
+	if (!err)
+		err = inspect_extract_run(&x, &file, &why);
+	if (!err && x.written < names.count)
+		err = kp_fail(&why, KPACK_ERROR_IO_ERROR,
+			      "only %zu of %zu code objects were written", x.written,
+			      names.count);
+	if (err) {
 		report_why(path, &why);
+	} else {
+		fputs("Unbundled ", stdout);
+		report_text(dir);
+		for (size_t i = 0; i < names.count; i++) {
+			fputs(i ? ", " : ": ", stdout);
+			report_text(names.items[names.images[i]]);
+		}
+		putchar('\n');
+	}
 	err = err || file.faults;
+	unbundle_names_fini(&names, file.list.n_images);
 	inspect_file_close(&file);
 	free(dir);
-	return !err;
+	return err ? EXIT_FAULT : EXIT_OK;
 }
 
 int cmd_bulk_unbundle(int argc, char **argv)
@@ -109,6 +89,6 @@ int cmd_bulk_unbundle(int argc, char **argv)
 				     "--gfx-arch takes a processor without features");
 	status = EXIT_OK;
 	for (int i = optind; i < argc && !status; i++)
-		status = unbundle_file(argv[i], &u) ? EXIT_OK : EXIT_FAULT;
+		status = unbundle_file(argv[i], &u);
 	return report_finish(status);
 }

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack cat: the decoded bytes of one entry. */
+/*
+ * kpack cat: the decoded bytes of one entry.  To a stream go only bytes that were compared with
+ * the archive's hash before, because a reader may act on them; a file gets its name when it is
+ * whole.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include "packer/archives/operands.h"
@@ -60,34 +64,27 @@ static const struct kpack_archive *find_entry(const struct archives *set, const 
 	return NULL;
 }
 
-static kpack_error_t write_file(const struct kpack_archive *a, size_t entry,
-				const char *path, struct kpackx_error *why)
-{
-	struct file_sink sink = {.out = {.fd = -1, .dir_fd = -1}};
-	kpack_error_t err = below_outfile_open(&sink.out, path, 0666, why);
-
-	if (err)
-		return kp_fail_prefix(why, err, "%s", path);
-	err = archive_decode(a, entry, to_file, &sink, why);
-	if (!err && kp_outfile_publish(&sink.out, why))
-		err = kp_fail_prefix(why, why->code, "%s", path);
-	kp_outfile_close(&sink.out);
-	return err;
-}
-
 static kpack_error_t write_entry(const struct kpack_archive *a, size_t entry,
 				 const char *output, struct kpackx_error *why)
 {
+	struct file_sink sink = {.out = {.fd = -1, .dir_fd = -1}};
 	bool stream = true;
 	kpack_error_t err = output ? output_open(output, &stream, why) : KPACK_SUCCESS;
 
+	if (!err && stream) {
+		/* what is written cannot be taken back */
+		KP_TRY(kp_archive_check_parts(a, entry, UINT64_MAX, why));
+		return archive_decode(a, entry, to_stdout, NULL, why);
+	}
+	if (!err)
+		err = below_outfile_open(&sink.out, output, 0666, why);
 	if (err)
 		return kp_fail_prefix(why, err, "%s", output);
-	if (!stream)
-		return write_file(a, entry, output, why);
-	/* what is written cannot be taken back */
-	KP_TRY(kp_archive_check_parts(a, entry, UINT64_MAX, why));
-	return archive_decode(a, entry, to_stdout, NULL, why);
+	err = archive_decode(a, entry, to_file, &sink, why);
+	if (!err && kp_outfile_publish(&sink.out, why))
+		err = kp_fail_prefix(why, why->code, "%s", output);
+	kp_outfile_close(&sink.out);
+	return err;
 }
 
 /*
@@ -114,12 +111,11 @@ static int cat_entry(char *operand, const char *key, const char *arch, const cha
 		if (!ferror(stdout)) /* otherwise report_finish reports it */
 			report_why(kp_archive_path(a), &why);
 	} else if (set.count) {
-		char *k = kp_text_escape_new(kp_span_str(key));
-		char *t = kp_text_escape_new(kp_span_str(arch));
+		char k[400], t[200];
 
-		report_error(operand, "no entry %s for %s", k ? k : "?", t ? t : "?");
-		free(k);
-		free(t);
+		report_error(operand, "no entry %s for %s",
+			     kp_text_escape(kp_span_str(key), k, sizeof(k)),
+			     kp_text_escape(kp_span_str(arch), t, sizeof(t)));
 		for (size_t i = 0; i < set.count; i++)
 			archives_refused(set.items[i], NULL);
 	}

@@ -1,14 +1,33 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack detect: the GPUs of this machine and what they need. */
+/*
+ * kpack detect: the GPUs of this machine, or those of --arch, and what they need.
+ *
+ * What is printed is one of: facts about each kind of GPU; the names of archives, packages or
+ * wheels for it; the archives among the operands that it can use; one word for pip, or one line
+ * for apt; the packages to install and to remove; or all facts and names as JSON.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include "packer/cli/program.h"
+#include "packer/cli/rows.h"
 #include "packer/cli/xalloc.h"
 #include "packer/cli/report.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
-#include "packer/gpu/detect.h"
 #include "packer/gpu/installed.h"
+#include "packer/gpu/names.h"
+#include "packer/gpu/served.h"
+
+struct detect {
+	const char *topology;
+	struct gpu_kinds kinds;
+	struct gpu_names names;
+	const char *status; /* dpkg's file of installed packages; NULL: dpkg is asked */
+	bool chosen, pip, apt, json, installed;
+	bool failed; /* the reason was reported */
+	bool with_archives;
+	struct gpu_served served;
+};
 
 static int take_arches(const struct options *o, const struct option_help *row, void *slot)
 {
@@ -43,8 +62,7 @@ static const struct option_help options[] = {
 	 OPTION_PLACE(struct detect, installed)},
 	{0, "dpkg-status", "FILE", "a file that lists packages as dpkg's status does",
 	 OPTION_PLACE(struct detect, status)},
-	{0, "json", NULL, "print one JSON array of objects",
-	 OPTION_PLACE(struct detect, json)},
+	OPTION_JSON_ARRAY(struct detect, json),
 	{0},
 };
 
@@ -83,6 +101,12 @@ static void read_gpus(struct detect *d)
 	kp_gpus_fini(&gpus);
 }
 
+static void fail_label(struct detect *d, const struct gpu_kind *kind)
+{
+	report_error(NULL, "%s: its family is not known", kind->arch);
+	d->failed = true;
+}
+
 /*
  * Returns the label of item I in names; NULL: it has none, or an earlier item has the
  * same.
@@ -92,8 +116,7 @@ static const char *new_label(struct detect *d, size_t i)
 	const char *label = gpu_names_label(&d->names, &d->kinds.items[i]);
 
 	if (!label) {
-		report_error(NULL, "%s: its family is not known", d->kinds.items[i].arch);
-		d->failed = true;
+		fail_label(d, &d->kinds.items[i]);
 		return NULL;
 	}
 	for (size_t k = 0; k < i; k++) {
@@ -124,9 +147,30 @@ static bool is_new_extra(const struct detect *d, size_t i, const char *label)
 
 /* --- text ------------------------------------------------------------------------- */
 
+/* What is known of a kind of GPU. */
+struct kind_facts {
+	const char *arch, *subfamily, *family, *series, *generic;
+};
+
+static const struct row rows[] = {
+	ROW("arch", ROW_LINE | ROW_JSON, struct kind_facts, arch),
+	ROW("subfamily", ROW_LINE | ROW_JSON | ROW_NONE, struct kind_facts, subfamily),
+	ROW("family", ROW_LINE | ROW_JSON | ROW_NONE, struct kind_facts, family),
+	ROW("series", ROW_LINE | ROW_JSON | ROW_NONE, struct kind_facts, series),
+	ROW("generic", ROW_LINE | ROW_JSON | ROW_NONE, struct kind_facts, generic),
+};
+
+static struct kind_facts facts_of(const struct gpu_kind *kind)
+{
+	const struct gpu_subfamily *s = kind->subfamily;
+
+	return (struct kind_facts){kind->arch, s ? s->name : NULL, s ? s->family : NULL,
+				   s ? s->series : NULL, gpu_kind_generic(kind)};
+}
+
 static void print_name(char *name)
 {
-	printf("%s\n", name);
+	puts(name);
 	free(name);
 }
 
@@ -143,16 +187,7 @@ static void print_names(struct detect *d, size_t i)
 	if (d->names.dist && is_new_extra(d, i, label))
 		print_name(gpu_wheel_name(&d->names, label));
 	if (!d->names.group && !d->names.package && !d->names.dist)
-		printf("%s\n", label);
-}
-
-static void print_kind(const struct gpu_kind *kind)
-{
-	const struct gpu_subfamily *s = kind->subfamily;
-	const char *generic = gpu_kind_generic(kind);
-
-	printf("%s %s %s %s %s\n", kind->arch, s ? s->name : "-", s ? s->family : "-",
-	       s ? s->series : "-", generic ? generic : "-");
+		puts(label);
 }
 
 /* Print the archives that KIND needs, and report the groups that have none. */
@@ -178,57 +213,114 @@ static void print_served(struct detect *d, const struct gpu_kind *kind)
 	}
 }
 
-/* "torch[device-gfx942,device-gfx1100]" */
-static void print_pip(struct detect *d)
-{
-	const char *before = d->names.dist, *between = "[";
-
-	for (size_t i = 0; i < d->kinds.count; i++) {
-		const char *label = new_label(d, i);
-		char part[GPU_NAME_PART_MAX];
-
-		if (!label || !is_new_extra(d, i, label))
-			continue;
-		gpu_extra_part(label, part);
-		printf("%s%sdevice-%s", before, between, part);
-		before = "";
-		between = ",";
-	}
-	if (!*before)
-		puts("]");
-}
-
-static void print_apt(struct detect *d)
-{
-	const char *between = "";
-
-	for (size_t i = 0; i < d->kinds.count; i++) {
-		const char *label = new_label(d, i);
-		char part[GPU_NAME_PART_MAX];
-
-		if (!label)
-			continue;
-		gpu_package_part(label, part);
-		printf("%s%s-%s", between, d->names.package, part);
-		between = " ";
-	}
-	if (*between)
-		putchar('\n');
-}
-
 static void print_each(struct detect *d)
 {
 	const struct gpu_names *n = &d->names;
-	bool named = n->family || n->group || n->package || n->dist;
 
 	for (size_t i = 0; i < d->kinds.count; i++) {
+		struct kind_facts facts = facts_of(&d->kinds.items[i]);
+
 		if (d->with_archives)
 			print_served(d, &d->kinds.items[i]);
-		else if (named)
+		else if (n->family || n->group || n->package || n->dist)
 			print_names(d, i);
 		else
-			print_kind(&d->kinds.items[i]);
+			rows_line(rows, KP_COUNT(rows), &facts, ROW_LINE, ' ');
 	}
+}
+
+/* Print "torch[device-gfx942,device-gfx1100]" for pip, or the packages in a line for apt. */
+static void print_installable(struct detect *d)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < d->kinds.count; i++) {
+		const char *label = new_label(d, i);
+
+		if (!label || (d->pip && !is_new_extra(d, i, label)))
+			continue;
+		if (d->pip) {
+			char part[GPU_NAME_PART_MAX];
+
+			gpu_extra_part(label, part);
+			printf("%s%sdevice-%s", n ? "" : d->names.dist, n ? "," : "[",
+			       part);
+		} else {
+			char *name = gpu_package_name(&d->names, label);
+
+			printf("%s%s", n ? " " : "", name);
+			free(name);
+		}
+		n++;
+	}
+	if (n)
+		puts(d->pip ? "]" : "");
+}
+
+/* --- JSON ------------------------------------------------------------------------- */
+
+/* Set NAME to the string TEXT, which is on the heap. */
+static void set_text(json_t *o, const char *name, char *text)
+{
+	json_object_set_new(o, name, json_string(text));
+	free(text);
+}
+
+/* Set the names for KIND, whose label is LABEL. */
+static void set_names(const struct detect *d, json_t *o, const char *label)
+{
+	char part[GPU_NAME_PART_MAX];
+
+	if (d->names.group)
+		set_text(o, "archive", gpu_archive_name(&d->names, label));
+	if (d->names.package)
+		set_text(o, "package", gpu_package_name(&d->names, label));
+	if (d->names.dist)
+		set_text(o, "wheel", gpu_wheel_name(&d->names, label));
+	gpu_extra_part(label, part);
+	json_object_set_new(o, "extras",
+			    json_pack("[o, s]", json_sprintf("device-%s", part), part));
+}
+
+static void set_served(struct detect *d, json_t *o, const struct gpu_kind *kind)
+{
+	const struct gpu_served *served = &d->served;
+	json_t *archives = json_array(), *missing = json_array();
+
+	for (size_t i = 0; i < served->archives.count; i++)
+		if (gpu_served_by(served, i, kind))
+			json_array_append_new(archives,
+					      report_json_text(kp_archive_path(
+						      served->archives.items[i])));
+	for (size_t g = 0; g < served->n_groups; g++) {
+		if (gpu_served_group(served, g, kind))
+			continue;
+		json_array_append_new(missing, report_json_span(served->groups[g]));
+		d->failed = true;
+	}
+	json_object_set_new(o, "archives", archives);
+	json_object_set_new(o, "missing", missing);
+}
+
+static void print_json(struct detect *d)
+{
+	struct report_array array = {0};
+
+	for (size_t i = 0; i < d->kinds.count; i++) {
+		const struct gpu_kind *kind = &d->kinds.items[i];
+		const char *label = gpu_names_label(&d->names, kind);
+		struct kind_facts facts = facts_of(kind);
+		json_t *o = rows_object(rows, KP_COUNT(rows), &facts);
+
+		if (label)
+			set_names(d, o, label);
+		else
+			fail_label(d, kind);
+		if (d->with_archives)
+			set_served(d, o, kind);
+		report_array_add(&array, o);
+	}
+	report_array_end(&array);
 }
 
 /* --- installed packages -------------------------------------------------------------- */
@@ -326,20 +418,6 @@ static void print_installed(struct detect *d)
 
 /* --- the command ------------------------------------------------------------------ */
 
-static void print_all(struct detect *d)
-{
-	if (d->installed)
-		print_installed(d);
-	else if (d->json)
-		detect_json(d);
-	else if (d->pip)
-		print_pip(d);
-	else if (d->apt)
-		print_apt(d);
-	else
-		print_each(d);
-}
-
 static int detect_gpus(struct detect *d, int n, char **operands)
 {
 	if (!d->chosen || d->kinds.find)
@@ -348,7 +426,14 @@ static int detect_gpus(struct detect *d, int n, char **operands)
 	if (n)
 		gpu_served_open(&d->served, n, operands, d->names.group);
 	d->failed |= d->served.archives.failed || (n && d->served.archives.count == 0);
-	print_all(d);
+	if (d->installed)
+		print_installed(d);
+	else if (d->json)
+		print_json(d);
+	else if (d->pip || d->apt)
+		print_installable(d);
+	else
+		print_each(d);
 	return d->failed ? EXIT_FAULT : EXIT_OK;
 }
 

@@ -7,7 +7,6 @@
  * in it is followed.  A file gets its name when it is whole.
  */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include "packer/archives/arch_filter.h"
 #include "packer/cli/xalloc.h"
@@ -16,7 +15,6 @@
 #include "core/base/file.h"
 #include "core/base/bounds.h"
 #include "packer/cli/report.h"
-#include "core/base/text.h"
 #include "core/view/view.h"
 
 struct extract {
@@ -34,8 +32,7 @@ static const struct option_help options[] = {
 	ARCH_FILTER_OPTIONS(struct extract, filter),
 	{'C', "directory", "OUT", "write below OUT, which is made",
 	 OPTION_PLACE(struct extract, out)},
-	{'f', "force", NULL, "replace files that exist",
-	 OPTION_PLACE(struct extract, force)},
+	OPTION_FORCE_FILES(struct extract, force),
 	{0},
 };
 
@@ -55,56 +52,29 @@ struct level {
 	bool failed;
 };
 
-/* --- messages --------------------------------------------------------------------- */
+/* --- messages and names ----------------------------------------------------------- */
 
-static char *escape_text(struct kp_span s)
+/* The path of NAME in LEVEL below OUT, on the heap. */
+static char *path_below(const struct level *level, struct kp_span name)
 {
-	char *text = kp_text_escape_new(s);
+	char *up = level->up ? path_below(level->up, level->name) : NULL;
+	char *path = xasprintf("%s%s%.*s", up ? up : "", up ? "/" : "", (int)name.size,
+			       (const char *)name.data);
 
-	if (!text)
-		xalloc_fail(0);
-	return text;
-}
-
-/* Returns the path of NAME in LEVEL, escaped. */
-static char *path_text(const struct level *level, struct kp_span name)
-{
-	char *part = escape_text(name), *path, *up;
-
-	if (!level->up)
-		return part;
-	up = path_text(level->up, level->name);
-	path = xasprintf("%s/%s", up, part);
 	free(up);
-	free(part);
 	return path;
 }
 
-static void __attribute__((format(printf, 4, 5)))
-report_fault(struct extract *x, const struct level *level, struct kp_span name,
-	     const char *fmt, ...)
+static void report_fault(struct extract *x, const struct level *level,
+			 struct kp_span name, const char *text)
 {
-	char *out = escape_text(kp_span_str(x->out));
-	char *path = path_text(level, name), text[400];
-	va_list ap;
+	char *below = path_below(level, name);
+	char *path = xasprintf("%s/%s", x->out, below);
 
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	/* the path is already escaped, so it is given as text */
-	report_error(NULL, "%s/%s: %s", out, path, text);
-	free(out);
+	report_error(path, "%s", text);
 	free(path);
+	free(below);
 	x->failed = true;
-}
-
-/* --- directories ------------------------------------------------------------------ */
-
-static const char *directory_fault(int error)
-{
-	if (error == ELOOP || error == ENOTDIR)
-		return "something other than a directory has that name";
-	return strerror(error);
 }
 
 /* The path of NAME in LEVEL, which was made; the caller frees it. */
@@ -113,39 +83,32 @@ static char *path_in(const struct level *level, struct kp_span name)
 	return xasprintf("%s/%.*s", level->path, (int)name.size, (const char *)name.data);
 }
 
-static int make_directory(const char *path)
+/* Make LEVEL and those above it.  false: that was reported. */
+static bool make_level(struct extract *x, struct level *level)
 {
 	struct stat st;
-	int error;
-
-	if (below_mkdir(path, 0777) == 0)
-		return 0;
-	error = errno;
-	if (below_lstat(path, &st) == 0) {
-		if (S_ISDIR(st.st_mode))
-			return 0;
-		error = ENOTDIR;
-	}
-	errno = error;
-	return -1;
-}
-
-/* Make LEVEL and those above it.  false: that was reported. */
-static bool level_make(struct extract *x, struct level *level)
-{
 	char *path;
+	int error = 0;
 
 	if (level->path || level->failed)
 		return level->path;
 	level->failed = true;
-	if (!level_make(x, level->up))
+	if (!make_level(x, level->up))
 		return false;
 	path = path_in(level->up, level->name);
-	if (make_directory(path) == 0) {
+	if (below_mkdir(path, 0777) < 0) {
+		error = errno;
+		if (below_lstat(path, &st) == 0)
+			error = S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
+	}
+	if (!error) {
 		level->path = path;
 		return true;
 	}
-	report_fault(x, level->up, level->name, "%s", directory_fault(errno));
+	report_fault(x, level->up, level->name,
+		     error == ELOOP || error == ENOTDIR
+			     ? "something other than a directory has that name"
+			     : strerror(error));
 	free(path);
 	return false;
 }
@@ -157,8 +120,8 @@ struct file_sink {
 	uint64_t size;
 };
 
-static kpack_error_t write_all(const void *data, size_t size, void *arg,
-			       struct kpackx_error *why)
+static kpack_error_t write_piece(const void *data, size_t size, void *arg,
+				 struct kpackx_error *why)
 {
 	struct file_sink *sink = arg;
 
@@ -168,50 +131,37 @@ static kpack_error_t write_all(const void *data, size_t size, void *arg,
 	return KPACK_SUCCESS;
 }
 
-static mode_t file_mode(const struct extract *x, const struct kpack_archive *a,
-			size_t entry)
-{
-	struct kp_meta meta;
-
-	kp_archive_meta(a, entry, &meta);
-	/* never set-user-ID and the like: an archive is not trusted that far */
-	return (meta.mode ? (meta.mode & 0777) : 0644) & ~x->umask;
-}
-
-static kpack_error_t fail_exists(struct kpackx_error *why)
-{
-	return kp_fail(why, KPACK_ERROR_IO_ERROR, "already exists (--force replaces it)");
-}
-
-static kpack_error_t fill_file(const struct extract *x, struct file_sink *sink,
-			       const struct kpack_archive *a, size_t entry,
-			       struct kpackx_error *why)
-{
-	kpack_error_t err;
-
-	sink->out.lazy = true;
-	sink->out.keep = !x->force;
-	KP_TRY(archive_decode(a, entry, write_all, sink, why));
-	if (fchmod(sink->out.fd, file_mode(x, a, entry)) != 0)
-		return kp_fail_errno(why, errno, "chmod");
-	err = kp_outfile_publish(&sink->out, why);
-	return err && why->sys_errno == EEXIST ? fail_exists(why) : err;
-}
-
 static kpack_error_t write_file(const struct extract *x, const char *path,
 				const struct kpack_archive *a, size_t entry,
 				struct kpackx_error *why)
 {
+	static const char exists[] = "already exists (--force replaces it)";
 	struct file_sink sink = {.out = {.fd = -1, .dir_fd = -1}};
+	struct kp_meta meta;
 	struct stat st;
 	kpack_error_t err;
 
 	/* before decoding, which is work */
 	if (!x->force && below_lstat(path, &st) == 0)
-		return fail_exists(why);
+		return kp_fail(why, KPACK_ERROR_IO_ERROR, exists);
 	err = below_outfile_open(&sink.out, path, 0600, why);
-	if (!err)
-		err = fill_file(x, &sink, a, entry, why);
+	if (err)
+		goto out;
+	sink.out.lazy = true;
+	sink.out.keep = !x->force;
+	err = archive_decode(a, entry, write_piece, &sink, why);
+	if (err)
+		goto out;
+	/* never set-user-ID and the like: an archive is not trusted that far */
+	kp_archive_meta(a, entry, &meta);
+	if (fchmod(sink.out.fd, (meta.mode ? (meta.mode & 0777) : 0644) & ~x->umask)) {
+		err = kp_fail_errno(why, errno, "chmod");
+		goto out;
+	}
+	err = kp_outfile_publish(&sink.out, why);
+	if (err && why->sys_errno == EEXIST)
+		err = kp_fail(why, KPACK_ERROR_IO_ERROR, exists);
+out:
 	kp_outfile_close(&sink.out);
 	return err;
 }
@@ -220,36 +170,29 @@ static void extract_file(struct extract *x, struct level *level,
 			 const struct kp_view_name *name)
 {
 	struct kpackx_error why = {0};
-	struct kpack_archive *a;
-	kpack_error_t err;
+	const struct kpack_archive *a;
 	size_t entry;
 	char *path;
 
-	if (!level_make(x, level))
+	if (!make_level(x, level))
 		return;
 	path = path_in(level, name->text);
 	a = kp_view_entry(x->view, name->index, &entry);
-	err = write_file(x, path, a, entry, &why);
+	if (write_file(x, path, a, entry, &why)) {
+		report_fault(x, level, name->text,
+			     why.text[0] ? why.text : kpackx_error_name(why.code));
+		x->full = why.sys_errno == ENOSPC || why.sys_errno == EDQUOT;
+	}
 	free(path);
-	if (!err)
-		return;
-	report_fault(x, level, name->text, "%s",
-		     why.text[0] ? why.text : kpackx_error_name(why.code));
-	x->full = why.sys_errno == ENOSPC || why.sys_errno == EDQUOT;
 }
 
 /* --- the tree --------------------------------------------------------------------- */
 
 /*
- * Whether a name is extracted.  Every entry is written once: at its path if it has one,
- * else below toc/.  The paper's legacy paths are second names of files below toc/.
+ * Every entry is written once: at its path if it has one, else below toc/.  The paper's legacy
+ * paths are second names of files below toc/.  Depth is bounded: a path has at most KP_NAME_MAX
+ * bytes.
  */
-static bool is_wanted(enum kp_view_kind kind)
-{
-	return kind == KP_VIEW_TOC || kind == KP_VIEW_PATH;
-}
-
-/* Depth is bounded: a path has at most KP_NAME_MAX bytes. */
 static void extract_dir(struct extract *x, uint32_t number, struct level *level)
 {
 	const struct kp_view_dir *dir = kp_view_dir(x->view, number);
@@ -262,84 +205,56 @@ static void extract_dir(struct extract *x, uint32_t number, struct level *level)
 
 			extract_dir(x, name.index, &below);
 			free(below.path);
-		} else if (is_wanted(name.kind)) {
+		} else if (name.kind == KP_VIEW_TOC || name.kind == KP_VIEW_PATH) {
 			extract_file(x, level, &name);
 		}
 	}
 }
 
-static void report_conflicts(struct extract *x)
-{
-	size_t kept, counted;
-	const char *const *conflicts = kp_view_conflicts(x->view, &kept, &counted);
-
-	for (size_t i = 0; i < kept; i++)
-		report_error(NULL, "%s", conflicts[i]);
-	if (counted > kept)
-		report_error(NULL, "and %zu names more that cannot be written",
-			     counted - kept);
-	if (counted)
-		x->failed = true;
-}
-
-static bool build_view(struct extract *x)
-{
-	struct kp_view_options select = {.select = &x->filter.chosen};
-	struct kpackx_error why = {0};
-
-	if (kp_view_new(x->set.items, x->set.count, &select, &x->view, &why)) {
-		report_why(NULL, &why);
-		return false;
-	}
-	return true;
-}
-
-static bool make_out(const struct extract *x)
-{
-	struct kpackx_error why = {0};
-
-	if (!below_make_root(x->out, 0777, &why))
-		return true;
-	report_why(x->out, &why);
-	return false;
-}
-
 static int extract_entries(struct extract *x, int n, char **operands)
 {
+	struct kp_view_options select = {.select = &x->filter.chosen};
 	struct level top = {.path = (char *)x->out};
+	struct kpackx_error why = {0};
+	const char *const *conflicts;
+	size_t kept, counted;
 
 	archives_open(&x->set, n, operands);
 	x->failed = x->set.failed;
 	for (size_t i = 0; i < x->set.count; i++)
 		x->failed |= archives_refused(x->set.items[i], &x->filter.chosen);
-	if (!x->set.count || !build_view(x) || !make_out(x))
+	if (!x->set.count)
 		return EXIT_FAULT;
-	report_conflicts(x);
+	if (kp_view_new(x->set.items, x->set.count, &select, &x->view, &why)) {
+		report_why(NULL, &why);
+		return EXIT_FAULT;
+	}
+	if (below_make_root(x->out, 0777, &why)) {
+		report_why(x->out, &why);
+		return EXIT_FAULT;
+	}
+	conflicts = kp_view_conflicts(x->view, &kept, &counted);
+	for (size_t i = 0; i < kept; i++)
+		report_error(NULL, "%s", conflicts[i]);
+	if (counted > kept)
+		report_error(NULL, "and %zu names more that cannot be written",
+			     counted - kept);
+	x->failed |= counted > 0;
 	extract_dir(x, 0, &top);
 	arch_filter_warn(&x->filter, &x->set);
 	return x->failed ? EXIT_FAULT : EXIT_OK;
-}
-
-/* Returns an exit status, or -1 to go on. */
-static int read_options(struct extract *x, struct options *o)
-{
-	int status = arch_filter_read(o, x, &x->filter);
-
-	if (status >= 0)
-		return status;
-	if (optind == o->argc)
-		return options_usage(o->help, "an archive or a directory is missing");
-	if (!x->out)
-		return options_usage(o->help, "-C OUT is missing");
-	return -1;
 }
 
 int cmd_extract(int argc, char **argv)
 {
 	struct options o = {.help = &cmd_extract_help, .argc = argc, .argv = argv};
 	struct extract x = {0};
-	int status = read_options(&x, &o);
+	int status = arch_filter_read(&o, &x, &x.filter);
 
+	if (status < 0 && optind == argc)
+		status = options_usage(o.help, "an archive or a directory is missing");
+	if (status < 0 && !x.out)
+		status = options_usage(o.help, "-C OUT is missing");
 	if (status < 0) {
 		x.umask = umask(0);
 		umask(x.umask);

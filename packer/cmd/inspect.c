@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack inspect: explain or extract the device code in any file. */
+/*
+ * kpack inspect: explain or extract the device code in any file.  The file is opened and searched
+ * once; a kpack archive, which has no foreign container, only gets a hint at the commands for it.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include "core/archive/archive.h"
@@ -20,8 +23,7 @@ static const struct option_help options[] = {
 	ARCH_FILTER_OPTIONS(struct inspect, extract.filter),
 	{0, "extract", "DIR", "write every image as a file into DIR",
 	 OPTION_PLACE(struct inspect, extract.dir)},
-	{'f', "force", NULL, "replace files that exist",
-	 OPTION_PLACE(struct inspect, extract.force)},
+	OPTION_FORCE_FILES(struct inspect, extract.force),
 	{0, "json", NULL, "print one JSON object", OPTION_PLACE(struct inspect, json)},
 	{0, "kernels", NULL, "list kernels even where there are many",
 	 OPTION_PLACE(struct inspect, kernels)},
@@ -43,35 +45,12 @@ const struct command_help cmd_inspect_help = {
 
 /* --- kpack's own archives --------------------------------------------------------- */
 
-static json_t *archive_json(const char *path, const struct kpack_archive *a)
-{
-	json_t *arches = json_array();
-
-	for (size_t i = 0; i < kp_archive_arch_count(a); i++)
-		json_array_append_new(arches, report_json_text(kp_archive_arch(a, i)));
-	return json_pack("{so ss s[] s[] sb s[] sI so}", "file", report_json_text(path),
-			 "format", "kpack", "images", "wrappers", "converted", 0, "tree",
-			 "entries", (json_int_t)kp_archive_entry_count(a), "arches",
-			 arches);
-}
-
-static void archive_text(const char *path, const struct kpack_archive *a)
-{
-	size_t entries = kp_archive_entry_count(a), n = kp_archive_arch_count(a);
-
-	report_text(path);
-	printf(": kpack archive, %zu entr%s for", entries, entries == 1 ? "y" : "ies");
-	for (size_t i = 0; i < n; i++) {
-		fputs(i ? ", " : " ", stdout);
-		report_text(kp_archive_arch(a, i));
-	}
-	puts("\n'kpack ls' lists them, 'kpack info' prints more");
-}
-
 static int inspect_archive(const struct inspect *in, const struct inspect_file *file)
 {
 	struct kpackx_error why = {0};
 	struct kpack_archive *a = NULL;
+	json_t *arches;
+	size_t entries;
 	int fd;
 
 	if (in->extract.dir) {
@@ -86,10 +65,26 @@ static int inspect_archive(const struct inspect *in, const struct inspect_file *
 		report_why(in->path, &why);
 		return EXIT_FAULT;
 	}
-	if (!in->json)
-		archive_text(in->path, a);
-	else
-		report_json(archive_json(in->path, a));
+	entries = kp_archive_entry_count(a);
+	arches = json_array();
+	for (size_t i = 0; i < kp_archive_arch_count(a); i++)
+		json_array_append_new(arches, report_json_text(kp_archive_arch(a, i)));
+	if (in->json) {
+		report_json(json_pack("{so ss s[] s[] sb s[] sI sO}", "file",
+				      report_json_text(in->path), "format", "kpack",
+				      "images", "wrappers", "converted", 0, "tree",
+				      "entries", (json_int_t)entries, "arches", arches));
+	} else {
+		report_text(in->path);
+		printf(": kpack archive, %zu entr%s for", entries,
+		       entries == 1 ? "y" : "ies");
+		for (size_t i = 0; i < json_array_size(arches); i++) {
+			fputs(i ? ", " : " ", stdout);
+			report_text(kp_archive_arch(a, i));
+		}
+		puts("\n'kpack ls' lists them, 'kpack info' prints more");
+	}
+	json_decref(arches);
 	kp_archive_close(a);
 	return EXIT_OK;
 }

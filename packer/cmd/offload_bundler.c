@@ -1,368 +1,218 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command line of clang-offload-bundler: its options, and which of them go together.
+ * kpack offload-bundler: the options of clang-offload-bundler, which of them go together, and
+ * the variables of the environment that stand for some.  Options come later, so that they win.
+ *
+ * With the bundler's own defaults - version 3, zstd at level 3, long-distance matching - the same
+ * zstd gives the same bytes as LLVM's tool.
  */
+#include <errno.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include "packer/command.h"
+#include "core/base/alloc.h"
 #include "packer/cli/report.h"
-#include "packer/offload/bundler.h"
+#include "packer/cli/xalloc.h"
+#include "packer/command.h"
+#include "packer/offload/offload.h"
 
-static const struct option_help no_options[] = {{0}};
+struct bundler_args {
+	struct bundler job;
+	struct offload_texts targets;
+};
+
+static void add_text(struct offload_texts *texts, const char *text)
+{
+	xgrow(&texts->items, texts->count, &texts->cap, sizeof(*texts->items));
+	texts->items[texts->count++] = text;
+}
+
+/* As `take` of struct option_place. */
+static int take_text(const struct options *o, const struct option_help *row, void *slot)
+{
+	(void)row;
+	add_text(slot, o->arg);
+	return EXIT_OK;
+}
+
+/* As take_text, for several texts with commas between them. */
+static int take_list(const struct options *o, const struct option_help *row, void *slot)
+{
+	char *next = (char *)o->arg, *text; /* of offload_words: it may be cut */
+
+	(void)row;
+	while ((text = strsep(&next, ",")))
+		add_text(slot, text);
+	return EXIT_OK;
+}
+
+static bool parse_int(const char *text, int *out)
+{
+	char *end;
+	long n;
+
+	errno = 0;
+	n = strtol(text, &end, 10);
+	if (end == text || *end || errno || n < INT_MIN || n > INT_MAX)
+		return false;
+	*out = (int)n;
+	return true;
+}
+
+/* zstd has negative levels, too. */
+static int take_level(const struct options *o, const struct option_help *row, void *slot)
+{
+	return parse_int(o->arg, slot) ? EXIT_OK
+				       : options_usage(o->help, "--%s %s: not a number",
+						       row->long_name, o->arg);
+}
+
+static const struct option_help options[] = {
+	{0, "allow-missing-bundles", NULL,
+	 "write empty files for targets without an entry",
+	 OPTION_PLACE(struct bundler_args, job.allow_missing)},
+	{0, "bundle-align", "N", "where the entries of a binary bundle begin (1)",
+	 OPTION_NUMBER(struct bundler_args, job.align, 1, UINT_MAX)},
+	{0, "check-input-archive", NULL, "refuse members with conflicting target IDs",
+	 OPTION_PLACE(struct bundler_args, job.check_archive)},
+	{0, "compress", NULL, "compress the bundle with zstd",
+	 OPTION_PLACE(struct bundler_args, job.compress)},
+	{0, "compression-level", "N", "level of zstd (3)",
+	 OPTION_TAKE(struct bundler_args, job.form.level, take_level)},
+	{0, "hip-openmp-compatible", NULL, "treat the kinds hip and openmp as the same",
+	 OPTION_PLACE(struct bundler_args, job.hip_openmp)},
+	{0, "input", "FILE", "an input, in the order of the targets; - is stdin",
+	 OPTION_TAKE(struct bundler_args, job.inputs, take_text)},
+	{0, "inputs", "FILE,...", "all inputs, as older versions have it",
+	 OPTION_TAKE(struct bundler_args, job.inputs, take_list)},
+	{0, "list", NULL, "print the IDs of all entries",
+	 OPTION_PLACE(struct bundler_args, job.list)},
+	{0, "output", "FILE", "an output, in the order of the targets; - is stdout",
+	 OPTION_TAKE(struct bundler_args, job.outputs, take_text)},
+	{0, "outputs", "FILE,...", "all outputs, as older versions have it",
+	 OPTION_TAKE(struct bundler_args, job.outputs, take_list)},
+	{0, "targets", "ID,...", "KIND-TRIPLE-TARGET of each file",
+	 OPTION_TAKE(struct bundler_args, targets, take_list)},
+	{0, "type", "TYPE", "of the files: i ii cui hipi d ll bc s o a gch ast",
+	 OPTION_PLACE(struct bundler_args, job.type)},
+	{0, "unbundle", NULL, "take the input apart",
+	 OPTION_PLACE(struct bundler_args, job.unbundle)},
+	{0, "verbose", NULL, "report compression and decompression",
+	 OPTION_PLACE(struct bundler_args, job.verbose)},
+	{0},
+};
 
 const struct command_help cmd_offload_bundler_help = {
 	"offload-bundler",
-	"OPTION...",
+	"--type TYPE [--unbundle|--list] [--targets ID,...] --input FILE... [--output "
+	"FILE]...",
 	"bundle and unbundle offload code, as clang-offload-bundler",
-	no_options,
-	NULL,
+	options,
+	"A long option may begin with one hyphen.  @FILE stands for the words in FILE.",
 };
 
-enum {
-	OPT_COMMANDS,
-	OPT_MISSING,
-	OPT_ALIGN,
-	OPT_CHECK,
-	OPT_COMPRESS,
-	OPT_LEVEL,
-	OPT_METHOD,
-	OPT_DEBUG,
-	OPT_VERSION,
-	OPT_HIP_OPENMP,
-	OPT_INPUT,
-	OPT_INPUTS,
-	OPT_LIST,
-	OPT_OUTPUT,
-	OPT_OUTPUTS,
-	OPT_TARGETS,
-	OPT_TYPE,
-	OPT_UNBUNDLE,
-	OPT_VERBOSE,
-	N_OPTIONS
-};
-
-#define OPTION(name_, kind_, arg_, text_)                                                \
-	{                                                                                \
-		.name = (name_), .kind = (kind_), .arg = (arg_), .text = (text_)         \
-	}
-
-static const struct llvm_option options[N_OPTIONS] = {
-	[OPT_COMMANDS] =
-		OPTION("###", LLVM_FLAG, NULL,
-		       "Print any external commands that are to be executed instead "
-		       "of actually executing them - for testing purposes."),
-	[OPT_MISSING] =
-		OPTION("allow-missing-bundles", LLVM_FLAG, NULL,
-		       "Create empty files if bundles are missing when unbundling."),
-	[OPT_ALIGN] = {.name = "bundle-align",
-		       .kind = LLVM_UNSIGNED,
-		       .text = "Alignment of bundle for binary files",
-		       .number = 1},
-	[OPT_CHECK] = OPTION("check-input-archive", LLVM_FLAG, NULL,
-			     "Check if input heterogeneous archive is valid in terms of "
-			     "TargetID rules."),
-	[OPT_COMPRESS] = OPTION("compress", LLVM_FLAG, NULL,
-				"Compress output file when bundling."),
-	[OPT_LEVEL] = OPTION("compression-level", LLVM_NUMBER, "n",
-			     "Specify the compression level (integer)"),
-	[OPT_METHOD] = {.name = "compression-method",
-			.kind = LLVM_TEXT,
-			.arg = "string",
-			.text = "Compress with zstd (default) or zlib",
-			.hidden = true},
-	[OPT_DEBUG] =
-		{.name = "debug-only",
-		 .kind = LLVM_COMMAS,
-		 .arg = "string",
-		 .text = "Print what was compared with what: CodeObjectCompatibility",
-		 .hidden = true},
-	[OPT_VERSION] = {.name = "format-version",
-			 .kind = LLVM_UNSIGNED,
-			 .text = "Version of compressed bundles: 1, 2 or 3 (default)",
-			 .hidden = true},
-	[OPT_HIP_OPENMP] = OPTION("hip-openmp-compatible", LLVM_FLAG, NULL,
-				  "Treat hip and hipv4 offload kinds as compatible with "
-				  "openmp kind, and vice versa."),
-	[OPT_INPUT] =
-		OPTION("input", LLVM_LIST, "string",
-		       "Input file. Can be specified multiple times for multiple input "
-		       "files."),
-	[OPT_INPUTS] = OPTION("inputs", LLVM_COMMAS, "string",
-			      "[<input file>,...] (deprecated)"),
-	[OPT_LIST] =
-		OPTION("list", LLVM_FLAG, NULL, "List bundle IDs in the bundled file."),
-	[OPT_OUTPUT] = OPTION("output", LLVM_LIST, "string",
-			      "Output file. Can be specified multiple times for multiple "
-			      "output files."),
-	[OPT_OUTPUTS] = OPTION("outputs", LLVM_COMMAS, "string",
-			       "[<output file>,...] (deprecated)"),
-	[OPT_TARGETS] = OPTION("targets", LLVM_COMMAS, "string",
-			       "[<offload kind>-<target triple>,...]"),
-	[OPT_TYPE] = {.name = "type",
-		      .kind = LLVM_TEXT,
-		      .arg = "string",
-		      .text = "Type of the files to be bundled/unbundled.\n"
-			      "Current supported types are:\n"
-			      "  i    - cpp-output\n"
-			      "  ii   - c++-cpp-output\n"
-			      "  cui  - cuda-cpp-output\n"
-			      "  hipi - hip-cpp-output\n"
-			      "  d    - dependency\n"
-			      "  ll   - llvm\n"
-			      "  bc   - llvm-bc\n"
-			      "  s    - assembler\n"
-			      "  o    - object\n"
-			      "  a    - archive of objects\n"
-			      "  gch  - precompiled-header\n"
-			      "  ast  - clang AST file",
-		      .required = true},
-	[OPT_UNBUNDLE] = OPTION("unbundle", LLVM_FLAG, NULL,
-				"Unbundle bundled file into several output files."),
-	[OPT_VERBOSE] = OPTION("verbose", LLVM_FLAG, NULL, "Print debug information."),
-};
-
-static const char overview[] =
-	"A tool to bundle several input files of the specified type <type> \n"
-	"referring to the same source file but different targets into a single \n"
-	"one. The resulting file can also be unbundled into different files by \n"
-	"this tool if -unbundle is provided.";
-
-/* ---- messages ---- */
-
-int bundler_fail(const struct bundler *b, const struct kpackx_error *why)
+/* Warn that TEXT, of the variable NAME, is not what is WANTED. */
+static void warn_variable(const char *name, const char *text, const char *wanted)
 {
-	return llvm_error(b->tool, "%s",
-			  why->text[0] ? why->text : kpackx_error_name(why->code));
+	report_error(NULL, "warning: %s=%s is ignored: not %s", name, text, wanted);
 }
 
-int bundler_fail_file(const struct bundler *b, const char *file,
-		      const struct kpackx_error *why)
+/* Apply the variables of the environment to B. */
+static void read_environment(struct bundler *b)
 {
-	return llvm_error(b->tool, "'%s': %s", file,
-			  why->text[0] ? why->text : kpackx_error_name(why->code));
+	static const char level[] = "OFFLOAD_BUNDLER_COMPRESSION_LEVEL";
+	static const char version[] = "COMPRESSED_BUNDLE_FORMAT_VERSION";
+	const char *text = secure_getenv("OFFLOAD_BUNDLER_IGNORE_ENV_VAR");
+
+	if (text && strcmp(text, "1") == 0)
+		return;
+	text = secure_getenv("OFFLOAD_BUNDLER_VERBOSE");
+	b->verbose = text && strcmp(text, "1") == 0;
+	text = secure_getenv("OFFLOAD_BUNDLER_COMPRESS");
+	b->compress = text && strcmp(text, "1") == 0;
+	text = secure_getenv(level);
+	if (text && !parse_int(text, &b->form.level))
+		warn_variable(level, text, "a number");
+	text = secure_getenv(version);
+	if (text && (strcmp(text, "2") == 0 || strcmp(text, "3") == 0))
+		b->form.version = (unsigned)(*text - '0');
+	else if (text)
+		warn_variable(version, text, "2 or 3");
 }
 
-int bundler_fail_parts(const struct bundler *b, const char *what, const char *name,
-		       const struct kp_source *src, const struct kpackx_error *why)
+/* What is wrong with the options together; NULL: nothing. */
+static const char *find_fault(const struct bundler_args *a)
 {
-	uint8_t head[4];
+	const struct bundler *b = &a->job;
+	bool archive = b->type && strcmp(b->type, "a") == 0;
 
-	if (src->size >= 4 && !kp_source_read(src, 0, head, 4, NULL) &&
-	    memcmp(head, "CCOB", 4) == 0)
-		return llvm_error(b->tool, "Failed to decompress %s: %s: '%s'", what,
-				  why->text, name);
-	return bundler_fail_file(b, name, why);
-}
-
-/* ---- from options to the job ---- */
-
-/*
- * Take the files of -input or of the deprecated -inputs, not of both; likewise for
- * outputs.
- */
-static int take_files(const struct bundler *b, const struct llvm_option *one,
-		      const struct llvm_option *many, const char *const **files,
-		      size_t *n)
-{
-	if (one->seen && many->seen)
-		return llvm_error(b->tool,
-				  "-%s and -%s cannot be used together, use only -%s "
-				  "instead",
-				  many->name, one->name, one->name);
-	if (many->n_values)
-		llvm_warning(b->tool, "-%s is deprecated, use -%s instead", many->name,
-			     one->name);
-	*files = many->n_values ? many->values : one->values;
-	*n = many->n_values ? many->n_values : one->n_values;
-	return 0;
-}
-
-static void take_flags(struct bundler *b, const struct llvm_option *o)
-{
-	b->type = o[OPT_TYPE].value;
-	b->align = (unsigned)o[OPT_ALIGN].number;
-	b->unbundle = o[OPT_UNBUNDLE].flag;
-	b->list = o[OPT_LIST].flag;
-	b->allow_missing = o[OPT_MISSING].flag;
-	b->check_archive = o[OPT_CHECK].flag;
-	b->hip_openmp = o[OPT_HIP_OPENMP].flag;
-	b->print_commands = o[OPT_COMMANDS].flag;
-	for (size_t i = 0; i < o[OPT_DEBUG].n_values; i++)
-		b->debug = b->debug ||
-			   strcmp(o[OPT_DEBUG].values[i], "CodeObjectCompatibility") == 0;
-}
-
-/* The levels are LLVM's defaults for each method. */
-static const struct method {
-	const char *name;
-	struct kp_ccob_form form;
-} methods[] = {
-	{"zstd", {.version = 3, .method = KP_CCOB_ZSTD, .level = 3, .long_range = true}},
-	{"zlib", {.version = 3, .method = KP_CCOB_ZLIB, .level = 6}},
-};
-
-static int take_method(struct bundler *b, const struct llvm_option *o)
-{
-	const char *name = o->seen ? o->value : methods[0].name;
-
-	for (size_t i = 0; i < KP_COUNT(methods); i++) {
-		if (strcmp(methods[i].name, name) != 0)
-			continue;
-		b->form = methods[i].form;
-		return 0;
-	}
-	return llvm_error(b->tool, "compression method '%s', known are zstd and zlib",
-			  name);
-}
-
-static int check_form(const struct bundler *b)
-{
-	const struct kp_ccob_form *f = &b->form;
-
-	if (!kp_ccob_header_size(f->version))
-		return llvm_error(b->tool, "format version %u, known are 1 to 3",
-				  f->version);
-	/* zstd takes any level */
-	if (f->method == KP_CCOB_ZLIB && !kp_ccob_form_ok(f))
-		return llvm_error(b->tool, "compression level %d, zlib has 1 to 9",
-				  f->level);
-	return 0;
-}
-
-/* Options override the environment. */
-static int take_settings(struct bundler *b, const struct llvm_option *o)
-{
-	int status = take_method(b, &o[OPT_METHOD]);
-
-	take_flags(b, o);
-	bundler_environment(b);
-	if (o[OPT_COMPRESS].seen)
-		b->compress = o[OPT_COMPRESS].flag;
-	if (o[OPT_VERBOSE].seen)
-		b->verbose = o[OPT_VERBOSE].flag;
-	if (o[OPT_LEVEL].seen)
-		b->form.level = (int)o[OPT_LEVEL].number;
-	if (o[OPT_VERSION].seen)
-		b->form.version = (unsigned)o[OPT_VERSION].number;
-	return status ? status : check_form(b);
-}
-
-/* ---- checks, in the order of clang's tool ---- */
-
-static int check_list(const struct bundler *b, const struct llvm_option *o)
-{
-	const char *fault = NULL;
-
-	if (b->unbundle)
-		fault = "-unbundle and -list cannot be used together";
-	else if (b->n_inputs != 1)
-		fault = "only one input file supported for -list";
-	else if (b->n_outputs)
-		fault = "-outputs option is invalid for -list";
-	else if (o[OPT_TARGETS].n_values)
-		fault = "-targets option is invalid for -list";
-	return fault ? llvm_error(b->tool, "%s", fault) : 0;
-}
-
-static const char *unbundle_fault(const struct bundler *b, size_t n_targets)
-{
-	if (b->n_inputs != 1)
-		return "only one input file supported in unbundling mode";
-	if (b->n_outputs != n_targets)
-		return "number of output files and targets should match in unbundling "
-		       "mode";
+	if (!b->type)
+		return "--type is missing";
+	if (!bundler_type_known(b->type))
+		return "--type is none of i ii cui hipi d ll bc s o a gch ast";
+	if (b->list && b->unbundle)
+		return "--list and --unbundle exclude each other";
+	if ((b->list || b->unbundle) && b->inputs.count != 1)
+		return "--list and --unbundle need one --input";
+	if (b->list)
+		return b->outputs.count || a->targets.count
+			       ? "--list has no --output and no --targets"
+			       : NULL;
+	if (b->check_archive && !(b->unbundle && archive))
+		return "--check-input-archive needs --unbundle and --type a";
+	if (!a->targets.count)
+		return "--targets is missing";
+	if (archive && !b->unbundle)
+		return "an archive can only be unbundled";
+	if (b->unbundle && b->outputs.count != a->targets.count)
+		return "an --output for each target is needed";
+	if (!b->unbundle && b->outputs.count != 1)
+		return "one --output is needed";
+	if (!b->unbundle && b->inputs.count != a->targets.count)
+		return "an --input for each target is needed";
 	return NULL;
-}
-
-static const char *bundle_fault(const struct bundler *b, size_t n_targets)
-{
-	if (strcmp(b->type, "a") == 0)
-		return "Archive files are only supported for unbundling";
-	if (b->n_outputs != 1)
-		return "only one output file supported in bundling mode";
-	if (b->n_inputs != n_targets)
-		return "number of input files and targets should match in bundling mode";
-	return NULL;
-}
-
-static const char *archive_fault(const struct bundler *b)
-{
-	if (b->check_archive && !b->unbundle)
-		return "-check-input-archive cannot be used while bundling";
-	if (b->check_archive && strcmp(b->type, "a") != 0)
-		return "-check-input-archive can only be used for unbundling archives "
-		       "(-type=a)";
-	return NULL;
-}
-
-static int check_files(const struct bundler *b, const struct llvm_option *o)
-{
-	size_t n_targets = o[OPT_TARGETS].n_values;
-	const char *fault = archive_fault(b);
-
-	if (!fault && b->n_outputs == 0)
-		fault = "no output file specified!";
-	if (!fault && o[OPT_TARGETS].seen == 0)
-		fault = "for the --targets option: must be specified at least once!";
-	if (!fault)
-		fault = b->unbundle ? unbundle_fault(b, n_targets)
-				    : bundle_fault(b, n_targets);
-	return fault ? llvm_error(b->tool, "%s", fault) : 0;
-}
-
-/* ---- */
-
-static int run_bundler(struct bundler *b, const struct llvm_option *o)
-{
-	int status;
-
-	if (b->list) {
-		status = check_list(b, o);
-		return status ? status : bundler_list(b);
-	}
-	status = check_files(b, o);
-	if (!status)
-		status = bundler_targets_read(b, o[OPT_TARGETS].values,
-					      o[OPT_TARGETS].n_values);
-	if (!status && !b->unbundle)
-		status = bundler_bundle(b);
-	else if (!status)
-		status = strcmp(b->type, "a") == 0 ? bundler_unbundle_archive(b)
-						   : bundler_unbundle(b);
-	bundler_targets_free(b);
-	return status;
-}
-
-static int run_tool(const struct llvm_tool *tool, const char *program)
-{
-	const struct llvm_option *o = tool->options;
-	struct bundler b = {.tool = tool, .program = program};
-	int status = take_settings(&b, o);
-
-	if (!status)
-		status = take_files(&b, &o[OPT_INPUT], &o[OPT_INPUTS], &b.inputs,
-				    &b.n_inputs);
-	if (!status)
-		status = take_files(&b, &o[OPT_OUTPUT], &o[OPT_OUTPUTS], &b.outputs,
-				    &b.n_outputs);
-	return status ? status : run_bundler(&b, o);
 }
 
 int cmd_offload_bundler(int argc, char **argv)
 {
-	struct llvm_option table[N_OPTIONS];
-	struct llvm_tool tool = {.name = llvm_tool_name(argv[0]),
-				 .overview = overview,
-				 .category = "clang-offload-bundler options",
-				 .options = table,
-				 .n_options = N_OPTIONS};
+	struct bundler_args a = {.job = {.align = 1,
+					 .form = {.version = 3,
+						  .method = KP_CCOB_ZSTD,
+						  .level = 3,
+						  .long_range = true}}};
+	KP_AUTO(offload_words) words = {0};
+	struct kpackx_error why = {0};
+	struct options o = {.help = &cmd_offload_bundler_help, .single_dash = true};
+	const char *fault;
 	int status;
 
-	memcpy(table, options, sizeof(table));
-	report_set_program(tool.name);
-	status = llvm_options_read(&tool, argc, argv);
-	if (status < 0)
-		status = run_tool(&tool, argv[0]);
-	llvm_options_fini(&tool);
-	return report_finish(status);
+	if (offload_words_read(&words, argc, argv, &why))
+		return offload_fail(NULL, &why);
+	o.argc = (int)words.count;
+	o.argv = words.items;
+	read_environment(&a.job);
+	status = options_read(&o, &a);
+	if (status >= 0)
+		goto out;
+	fault = optind < o.argc ? "there are no operands" : find_fault(&a);
+	if (fault) {
+		status = options_usage(o.help, "%s", fault);
+		goto out;
+	}
+	if (a.job.list) {
+		status = bundler_list(&a.job);
+	} else {
+		status = bundler_targets_read(&a.job, &a.targets);
+		if (!status)
+			status = a.job.unbundle ? bundler_unbundle(&a.job)
+						: bundler_bundle(&a.job);
+		bundler_targets_fini(&a.job);
+	}
+	status = report_finish(status);
+out:
+	free(a.job.inputs.items);
+	free(a.job.outputs.items);
+	free(a.targets.items);
+	return status;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack pack: fat binaries in, archives and converted binaries out. */
+/*
+ * kpack pack: fat binaries in, archives and converted binaries out.  packer/pack/run.h does the
+ * work; here it is begun, as a whole or as one shard of several, and reported.
+ */
 #include <stdlib.h>
 #include "packer/command.h"
 #include "packer/pack/mount_command.h"
@@ -7,21 +10,6 @@
 #include "packer/pack/run.h"
 #include "packer/trees/shard_run.h"
 #include "packer/cli/report.h"
-
-/* Find the command that makes packed files visible, on the heap. */
-static kpack_error_t find_mount(const struct packing *p, char **out,
-				struct kpackx_error *why)
-{
-	const struct mount_tree tree = {
-		.root = p->args.output,
-		.archives = p->archives,
-		.group = p->args.group,
-		.prefix = p->args.prefix,
-		.scan = &p->scan,
-	};
-
-	return mount_line(&tree, out, why);
-}
 
 /* Print the report; the mount command comes last. */
 static int print_report(const struct packing *p, bool done)
@@ -33,7 +21,13 @@ static int print_report(const struct packing *p, bool done)
 	int status;
 
 	if (p->args.mode != PACK_ARCHIVES) {
-		if (!p->args.shard.count && find_mount(p, &mount, &why)) {
+		const struct mount_tree tree = {.root = p->args.output,
+						.archives = p->archives,
+						.group = p->args.group,
+						.prefix = p->args.prefix,
+						.scan = &p->scan};
+
+		if (!p->args.shard.count && mount_line(&tree, &mount, &why)) {
 			report_why(NULL, &why);
 			return EXIT_FAULT;
 		}

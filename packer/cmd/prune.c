@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack prune: remove the entries that nothing needs from a packed tree's archives. */
+/*
+ * kpack prune: remove the entries that nothing needs from a packed tree's archives.  What is
+ * needed, and why an entry goes, is decided in packer/thin/prune.h; here are the arguments and
+ * the report.
+ */
 #include <inttypes.h>
 #include "packer/cli/report.h"
 #include "packer/command.h"
@@ -13,14 +17,11 @@ struct prune_command {
 
 static const struct option_help options[] = {
 	ARCH_FILTER_OPTIONS_TO("keep ", struct prune_command, prune.args.filter),
-	{'n', "dry-run", NULL, "write nothing: print what would be freed",
-	 OPTION_PLACE(struct prune_command, prune.args.dry)},
+	OPTION_DRY_RUN(struct prune_command, prune.args.dry),
 	{0, "force", NULL, "also if no archive would be left",
 	 OPTION_PLACE(struct prune_command, prune.args.force)},
-	{0, "json", NULL, "print the report as JSON",
-	 OPTION_PLACE(struct prune_command, json)},
-	{'q', "quiet", NULL, "print only errors",
-	 OPTION_PLACE(struct prune_command, quiet)},
+	OPTION_JSON_REPORT(struct prune_command, json),
+	OPTION_QUIET(struct prune_command, quiet),
 	{0},
 };
 
@@ -32,36 +33,31 @@ const struct command_help cmd_prune_help = {
 	"Without --arch, only what TREE no longer asks for goes.",
 };
 
-/* --- arguments ----------------------------------------------------------------------- */
-
-static int take_tree(struct prune_args *args, int n, char **operands)
+/* Read the arguments.  Returns the exit status, or -1 to go on. */
+static int read_arguments(struct prune_command *c, int argc, char **argv)
 {
+	struct options o = {.help = &cmd_prune_help, .argc = argc, .argv = argv};
+	struct prune_args *args = &c->prune.args;
 	struct kpackx_error why = {0};
 	struct stat st;
+	int status = arch_filter_read(&o, c, &args->filter);
 
-	if (n != 1)
-		return options_usage(&cmd_prune_help,
-				     n < 1 ? "no TREE" : "too many operands");
-	args->tree = operands[0];
+	if (status >= 0)
+		return status;
+	status = arch_filter_check_known(&args->filter, o.help);
+	if (status)
+		return status;
+	if (argc - optind != 1)
+		return options_usage(o.help,
+				     optind == argc ? "no TREE" : "too many operands");
+	args->tree = argv[optind];
 	if (below_stat(args->tree, &st) == 0 && !S_ISDIR(st.st_mode))
-		return options_usage(&cmd_prune_help, "%s: not a directory", args->tree);
+		return options_usage(o.help, "%s: not a directory", args->tree);
 	if (below_root(args->tree, &why)) {
 		report_why(args->tree, &why);
 		return EXIT_FAULT;
 	}
-	return EXIT_OK;
-}
-
-static int parse_command(struct prune_command *c, int argc, char **argv)
-{
-	struct options o = {.help = &cmd_prune_help, .argc = argc, .argv = argv};
-	struct prune_args *args = &c->prune.args;
-	int status = arch_filter_read(&o, c, &args->filter);
-
-	if (status >= 0)
-		return status ? status : -1;
-	status = arch_filter_check_known(&args->filter, &cmd_prune_help);
-	return status ? status : take_tree(args, argc - optind, argv + optind);
+	return -1;
 }
 
 /* --- the report ---------------------------------------------------------------------- */
@@ -157,30 +153,27 @@ static void print_json(const struct prune *p)
 			      (json_int_t)s.after));
 }
 
-static int run_prune(struct prune_command *c, int argc, char **argv)
-{
-	int status = parse_command(c, argc, argv);
-
-	if (!status)
-		status = prune_run(&c->prune);
-	if (status)
-		return status < 0 ? EXIT_OK : status;
-	if (c->json)
-		print_json(&c->prune);
-	else if (!c->quiet)
-		print_table(&c->prune);
-	if (c->prune.n_archives == 0)
-		report_error(c->prune.args.tree, "note: it has no archives");
-	else
-		arch_filter_unmatched(&c->prune.args.filter, "entry");
-	return EXIT_OK;
-}
-
 int cmd_prune(int argc, char **argv)
 {
 	struct prune_command c = {0};
-	int status = run_prune(&c, argc, argv);
+	int status = read_arguments(&c, argc, argv);
 
+	if (status >= 0)
+		goto out;
+	status = prune_run(&c.prune);
+	if (status) {
+		status = status < 0 ? EXIT_OK : status;
+		goto out;
+	}
+	if (c.json)
+		print_json(&c.prune);
+	else if (!c.quiet)
+		print_table(&c.prune);
+	if (c.prune.n_archives == 0)
+		report_error(c.prune.args.tree, "note: it has no archives");
+	else
+		arch_filter_unmatched(&c.prune.args.filter, "entry");
+out:
 	prune_close(&c.prune);
 	return report_finish(status);
 }

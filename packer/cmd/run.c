@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack run: a program, with what its HIP runtime needs for converted binaries. */
+/*
+ * kpack run: a program, with what its HIP runtime needs for converted binaries: the helper
+ * libkpack_hip.so, preloaded, and in the environment the GPUs and the places of archives that it
+ * is to use.  The program replaces this one.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,61 +106,52 @@ static int set_gpus(const struct kp_choice *chosen)
 	return EXIT_OK;
 }
 
-/* The user's own places come after those of the command line. */
-static void set_places(const char *list)
-{
-	const char *old = secure_getenv("ROCM_KPACK_PATH_PREFIX");
-	char *all = old && *old ? xasprintf("%s:%s", list, old) : xstrdup(list);
-
-	set_variable("ROCM_KPACK_PATH_PREFIX", all);
-	free(all);
-}
-
+/* Let the dynamic linker load the helper.  Returns the exit status. */
 static int preload_helper(void)
 {
 	char *helper = helper_find();
+	int status = EXIT_NOT_RUN;
 
-	if (!helper) {
-		if (errno == ENOENT)
-			report_error("libkpack_hip.so", "not found beside this program");
-		else
-			report_error("libkpack_hip.so", "cannot find it: %s",
-				     strerror(errno));
-		return EXIT_NOT_RUN;
-	}
-	if (strpbrk(helper, ": ")) {
+	if (!helper && errno == ENOENT)
+		report_error("libkpack_hip.so", "not found beside this program");
+	else if (!helper)
+		report_error("libkpack_hip.so", "cannot find it: %s",
+			     strerror(errno));
+	else if (strpbrk(helper, ": "))
 		report_error(helper, "LD_PRELOAD takes no path with a colon or a space");
-		free(helper);
-		return EXIT_NOT_RUN;
-	}
+	else
+		status = EXIT_OK;
 	/* at the end: a sanitizer's runtime must be the first */
-	add_to_variable("LD_PRELOAD", helper, ':');
+	if (!status)
+		add_to_variable("LD_PRELOAD", helper, ':');
 	free(helper);
-	return EXIT_OK;
-}
-
-static int start_program(char **argv)
-{
-	int error;
-
-	execvp(argv[0], argv);
-	error = errno;
-	report_error(argv[0], "%s", strerror(error));
-	return error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
+	return status;
 }
 
 static int run_program(const struct run_args *args, char **argv)
 {
-	int status = set_gpus(&args->gpus.chosen);
+	int status = set_gpus(&args->gpus.chosen), error;
 
 	if (status != EXIT_OK)
 		return status;
 	if (args->verbose)
 		set_variable("KPACK_HIP_DEBUG", "1");
-	if (args->places)
-		set_places(args->places);
+	/* the user's own places come after those of the command line */
+	if (args->places) {
+		const char *old = secure_getenv("ROCM_KPACK_PATH_PREFIX");
+		char *all = old && *old ? xasprintf("%s:%s", args->places, old)
+					: xstrdup(args->places);
+
+		set_variable("ROCM_KPACK_PATH_PREFIX", all);
+		free(all);
+	}
 	status = preload_helper();
-	return report_finish(status ? status : start_program(argv));
+	if (status)
+		return report_finish(status);
+	execvp(argv[0], argv);
+	error = errno;
+	report_error(argv[0], "%s", strerror(error));
+	return report_finish(error == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN);
 }
 
 int cmd_run(int argc, char **argv)

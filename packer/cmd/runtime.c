@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack runtime: the HIP runtimes, and whether they take converted binaries. */
+/*
+ * kpack runtime: the HIP runtimes, and whether they take converted binaries.  What its file
+ * contains says it of a runtime without running it; with --ask it is loaded and tried.
+ */
 #include "packer/command.h"
 #include "packer/cli/report.h"
+#include "packer/cli/rows.h"
 #include "packer/files/below.h"
 #include "packer/gpu/runtimes.h"
 
@@ -14,8 +18,7 @@ static const struct option_help options[] = {
 	{0, "hip", "FILE", "this runtime", OPTION_PLACE(struct runtime_args, file)},
 	{0, "ask", NULL, "also load each, and register a wrapper",
 	 OPTION_PLACE(struct runtime_args, ask)},
-	{0, "json", NULL, "print one JSON array of objects",
-	 OPTION_PLACE(struct runtime_args, json)},
+	OPTION_JSON_ARRAY(struct runtime_args, json),
 	{0},
 };
 
@@ -28,61 +31,33 @@ const struct command_help cmd_runtime_help = {
 	"cache.  The status is 0 if one takes them.",
 };
 
-static const char *answer_word(enum runtime_answer answer)
-{
-	static const char *const words[] = {
-		[RUNTIME_REFUSES] = "no",
-		[RUNTIME_TAKES] = "yes",
-		[RUNTIME_UNKNOWN] = "unknown",
-	};
+/* The last row is that of a runtime that was asked. */
+static const struct row rows[] = {
+	ROW("path", ROW_LINE | ROW_JSON, struct hip_runtime, path),
+	ROW("version", ROW_LINE | ROW_NONE, struct hip_runtime, version),
+	ROW("version", ROW_JSON, struct hip_runtime, version),
+	ROW_AS("takes_converted", ROW_LINE | ROW_JSON, struct hip_runtime, contains,
+	       ROW_ANSWER, NULL),
+	ROW_AS("asked", ROW_LINE | ROW_JSON, struct hip_runtime, asked, ROW_ANSWER, NULL),
+};
 
-	return words[answer];
-}
-
-static void print_line(const struct hip_runtime *r)
-{
-	report_text(r->path);
-	printf("\t");
-	report_text(*r->version ? r->version : "-");
-	printf("\t%s", answer_word(r->contains));
-	if (r->was_asked)
-		printf("\t%s", answer_word(r->asked));
-	putchar('\n');
-}
-
-static json_t *answer_value(enum runtime_answer answer)
-{
-	return answer == RUNTIME_UNKNOWN ? json_null()
-					 : json_boolean(answer == RUNTIME_TAKES);
-}
-
-static json_t *runtime_object(const struct hip_runtime *r)
-{
-	json_t *o = json_object();
-
-	json_object_set_new(o, "path", report_json_text(r->path));
-	json_object_set_new(o, "version", report_json_text(r->version));
-	json_object_set_new(o, "takes_converted", answer_value(r->contains));
-	if (r->was_asked)
-		json_object_set_new(o, "asked", answer_value(r->asked));
-	return o;
-}
-
-static bool print_all(const struct hip_runtimes *list, bool json)
+static void print_runtimes(const struct hip_runtimes *list, bool json)
 {
 	struct report_array array = {0};
 
 	for (size_t i = 0; i < list->count; i++) {
 		const struct hip_runtime *r = &list->items[i];
+		size_t n = KP_COUNT(rows) - !r->was_asked;
 
 		if (json)
-			report_array_add(&array, runtime_object(r));
+			report_array_add(&array, rows_object(rows, n, r));
 		else
-			print_line(r);
+			rows_line(rows, n, r, ROW_LINE, '\t');
 		if (r->why.code)
 			report_why(r->path, &r->why);
 	}
-	return !json || report_array_end(&array);
+	if (json)
+		report_array_end(&array);
 }
 
 /* How the runtime answered is more certain than what its file contains. */
@@ -114,17 +89,6 @@ static int runtimes_status(const struct hip_runtimes *list, const char *file)
 	return EXIT_FAULT;
 }
 
-static bool find_all(struct hip_runtimes *list, const char *tree, const char *file)
-{
-	if (file)
-		runtimes_add(list, file);
-	else if (tree)
-		return below_hold(tree) && runtimes_add_tree(list, tree);
-	else
-		runtimes_add_system(list);
-	return true;
-}
-
 int cmd_runtime(int argc, char **argv)
 {
 	struct options o = {.help = &cmd_runtime_help, .argc = argc, .argv = argv};
@@ -136,10 +100,17 @@ int cmd_runtime(int argc, char **argv)
 		return status;
 	if (argc - optind > 1 || (args.file && optind < argc))
 		return options_usage(o.help, "one TREE, or --hip FILE");
-	status = find_all(&list, argv[optind], args.file) ? EXIT_OK : EXIT_FAULT;
+	status = EXIT_OK;
+	if (args.file)
+		runtimes_add(&list, args.file);
+	else if (optind == argc)
+		runtimes_add_system(&list);
+	else if (!below_hold(argv[optind]) || !runtimes_add_tree(&list, argv[optind]))
+		status = EXIT_FAULT;
 	for (size_t i = 0; args.ask && i < list.count; i++)
 		runtime_ask(&list.items[i]);
-	if (!print_all(&list, args.json) || runtimes_status(&list, args.file) != EXIT_OK)
+	print_runtimes(&list, args.json);
+	if (runtimes_status(&list, args.file) != EXIT_OK)
 		status = EXIT_FAULT;
 	runtimes_fini(&list);
 	return report_finish(status);

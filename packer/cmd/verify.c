@@ -59,46 +59,15 @@ const struct command_help cmd_verify_help = {
  */
 #define ABOVE_MAX 4
 
-/* --- reporting ------------------------------------------------------------------- */
+/* --- archives -------------------------------------------------------------------- */
 
-static bool report_findings(const struct verify *v, const char *path,
-			    const struct check_findings *f)
-{
-	for (size_t i = 0; i < f->faults.kept; i++)
-		report_error(path, "%s", f->faults.items[i].text);
-	if (f->faults.counted > f->faults.kept)
-		report_error(path, "and %zu faults more",
-			     f->faults.counted - f->faults.kept);
-	for (size_t i = 0; i < f->notes.kept && !v->quiet; i++) {
-		report_text(path);
-		fputs(": note: ", stdout);
-		report_message(f->notes.items[i].text);
-		putchar('\n');
-	}
-	return f->faults.counted > 0;
-}
-
-static void print_ok(const struct kpack_archive *a)
-{
-	size_t n = kp_archive_entry_count(a);
-	uint64_t bytes = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		struct kp_entry_info info;
-
-		kp_archive_entry(a, i, &info);
-		bytes += info.size;
-	}
-	report_text(kp_archive_path(a));
-	printf(": ok, %zu entries, %" PRIu64 " bytes\n", n, bytes);
-}
-
-static void verify_one(const char *path, void *arg)
+static void verify_archive(const char *path, void *arg)
 {
 	struct verify *v = arg;
-	struct check_findings findings;
+	struct check_findings f;
 	struct kpackx_error why = {0};
 	struct kpack_archive *a = NULL;
+	uint64_t bytes = 0;
 	bool faulty;
 
 	if (below_archive_open(path, &a, &why)) {
@@ -106,12 +75,33 @@ static void verify_one(const char *path, void *arg)
 		v->faulty = true;
 		return;
 	}
-	check_archive(a, &findings);
-	faulty = report_findings(v, path, &findings);
+	check_archive(a, &f);
+	for (size_t i = 0; i < f.faults.kept; i++)
+		report_error(path, "%s", f.faults.items[i].text);
+	if (f.faults.counted > f.faults.kept)
+		report_error(path, "and %zu faults more",
+			     f.faults.counted - f.faults.kept);
+	for (size_t i = 0; i < f.notes.kept && !v->quiet; i++) {
+		report_text(path);
+		fputs(": note: ", stdout);
+		report_message(f.notes.items[i].text);
+		putchar('\n');
+	}
+	faulty = f.faults.counted > 0;
 	faulty |= !check_content(a, NULL, CHECK_TYPES, v->jobs);
-	check_fini(&findings);
-	if (!faulty && !v->quiet)
-		print_ok(a);
+	check_fini(&f);
+	if (!faulty && !v->quiet) {
+		size_t n = kp_archive_entry_count(a);
+
+		for (size_t i = 0; i < n; i++) {
+			struct kp_entry_info info;
+
+			kp_archive_entry(a, i, &info);
+			bytes += info.size;
+		}
+		report_text(path);
+		printf(": ok, %zu entries, %" PRIu64 " bytes\n", n, bytes);
+	}
 	v->faulty |= faulty;
 	kp_archive_close(a);
 }
@@ -159,14 +149,6 @@ static kpack_error_t open_tree(struct install_tree_of *of, char *real,
 	return err;
 }
 
-static void print_tree(const struct install_tree *tree, size_t faults)
-{
-	if (tree->n_databases == 0 && faults == 0)
-		report_error(NULL, "note: no file of a kernel database was found");
-	printf("%zu files, %zu of kernel databases, %zu fault%s\n", tree->files.count,
-	       tree->n_databases, faults, faults == 1 ? "" : "s");
-}
-
 static void report_left(void *arg, const char *file, const char *text)
 {
 	report_error(file, "%s", text);
@@ -196,8 +178,14 @@ static int check_tree(const struct verify *v, int n, char **paths,
 		report_error(n == 1 ? paths[0] : NULL, "there is no file to check");
 		faults++;
 	}
-	if (!err && !v->quiet)
-		print_tree(&tree, faults);
+	if (!err && !v->quiet) {
+		if (tree.n_databases == 0 && faults == 0)
+			report_error(NULL,
+				     "note: no file of a kernel database was found");
+		printf("%zu files, %zu of kernel databases, %zu fault%s\n",
+		       tree.files.count, tree.n_databases, faults,
+		       faults == 1 ? "" : "s");
+	}
 	install_tree_close(&tree);
 	free(real);
 	return err || faults ? EXIT_FAULT : EXIT_OK;
@@ -226,30 +214,27 @@ static int verify_tree(const struct verify *v, int n, char **paths)
 
 /* --- the command ------------------------------------------------------------------ */
 
-static int run_verify(struct verify *v, struct options *o)
-{
-	int status = arch_filter_read(o, v, &v->filter);
-
-	if (status >= 0)
-		return status;
-	if (optind == o->argc)
-		return options_usage(o->help, "an archive or a directory is missing");
-	if (!v->tree && (v->libraries || v->rules || v->filter.chosen.limited))
-		return options_usage(o->help, "--arch, --libraries and --library-rules "
-					      "are for --tree");
-	if (v->tree)
-		return report_finish(verify_tree(v, o->argc - optind, o->argv + optind));
-	if (!archives_paths(o->argc - optind, o->argv + optind, verify_one, v))
-		v->faulty = true;
-	return report_finish(v->faulty ? EXIT_FAULT : EXIT_OK);
-}
-
 int cmd_verify(int argc, char **argv)
 {
 	struct options o = {.help = &cmd_verify_help, .argc = argc, .argv = argv};
 	struct verify v = {.jobs = option_jobs()};
-	int status = run_verify(&v, &o);
+	int status = arch_filter_read(&o, &v, &v.filter);
 
+	if (status >= 0)
+		goto out;
+	if (optind == argc) {
+		status = options_usage(o.help, "an archive or a directory is missing");
+	} else if (!v.tree && (v.libraries || v.rules || v.filter.chosen.limited)) {
+		status = options_usage(o.help, "--arch, --libraries and --library-rules "
+					       "are for --tree");
+	} else if (v.tree) {
+		status = report_finish(verify_tree(&v, argc - optind, argv + optind));
+	} else {
+		if (!archives_paths(argc - optind, argv + optind, verify_archive, &v))
+			v.faulty = true;
+		status = report_finish(v.faulty ? EXIT_FAULT : EXIT_OK);
+	}
+out:
 	arch_filter_fini(&v.filter);
 	return status;
 }

@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: MIT */
-#include "entry_id.h"
+/*
+ * Entry IDs: KIND-ARCH-VENDOR-SYSTEM-ENVIRONMENT-TARGET, where each part of the triple but
+ * the architecture may be empty, and TARGET is a GPU's target ID, or empty for a host.
+ *
+ *	host-x86_64-unknown-linux-gnu-
+ *	hip-amdgcn-amd-amdhsa--gfx90a:xnack+
+ *	openmp-nvptx64-nvidia-cuda-unknown-sm_80
+ *
+ * Bundles have one spelling: a part that is missing is "unknown", except that AMD's HSA has
+ * no environment but its dash.  Readers take what older compilers wrote, too: without the
+ * environment, or with "unknown" on HSA.  clang always hands its tools triples whose parts are
+ * in their places, so that they are not moved here; only Debian's x86_64-linux-gnu, which
+ * people write by hand, gets the vendor that it lacks.
+ */
 #include <stdio.h>
 #include <stdlib.h>
-#include "packer/cli/xalloc.h"
+#include "core/base/alloc.h"
 #include "core/target/target.h"
+#include "offload.h"
+#include "packer/cli/exit.h"
+#include "packer/cli/report.h"
+#include "packer/cli/xalloc.h"
 
-/* Feature texts ("xnack+") that we read from a target ID; further ones are ignored. */
-#define FEATURES_MAX 16
+/* ---- parsing and spelling ---- */
 
-struct features {
-	struct kp_span processor;
-	struct kp_span item[FEATURES_MAX];
-	size_t n;
-};
-
-static size_t span_find(struct kp_span s, char c)
-{
-	const uint8_t *at = s.size ? memchr(s.data, c, s.size) : NULL;
-
-	return at ? (size_t)(at - s.data) : s.size;
-}
-
-static unsigned dashes(struct kp_span s)
+static unsigned count_dashes(struct kp_span s)
 {
 	unsigned n = 0;
 
@@ -30,204 +33,215 @@ static unsigned dashes(struct kp_span s)
 	return n;
 }
 
-/* Parse "openmp-amdgcn-amdhsa-gfx906": AMD's HSA implies the vendor. */
-static bool parse_vendorless(struct kp_span text, struct entry_id *id)
+/* Cut S at its first dash: returns what is before it, and leaves what is behind. */
+static struct kp_span cut_part(struct kp_span *s)
 {
-	struct kp_span rest;
+	const uint8_t *dash = s->size ? memchr(s->data, '-', s->size) : NULL;
+	size_t n = dash ? (size_t)(dash - s->data) : s->size;
+	struct kp_span part = kp_span_head(*s, n);
 
-	id->kind = kp_span_head(text, span_find(text, '-'));
-	if (id->kind.size == text.size)
-		return false;
-	rest = kp_span_tail(text, id->kind.size + 1);
-	if (!kp_span_starts(rest, "amdgcn-amdhsa", 13) ||
-	    (rest.size > 13 && rest.data[13] != '-'))
-		return false;
-	id->triple = (struct triple){{kp_span_str("amdgcn"),
-				      kp_span_str("amd"),
-				      kp_span_str("amdhsa"),
-				      {NULL, 0}}};
-	rest = kp_span_tail(rest, 13);
-	while (rest.size && rest.data[0] == '-')
-		rest = kp_span_tail(rest, 1);
-	id->target = rest;
-	return id->kind.size != 0 && kp_span_starts(rest, "gfx", 3);
+	*s = kp_span_tail(*s, n + (dash != NULL));
+	return part;
 }
 
 bool entry_id_parse(struct kp_span text, struct entry_id *out)
 {
 	struct kp_entry_id parts;
-	struct entry_id id = {.text = text};
+	struct kp_span rest;
 
-	if (parse_vendorless(text, &id)) {
-		*out = id;
-		return true;
-	}
-	if (!kp_entry_id_parse(text, &parts) || dashes(parts.triple) < 2)
+	if (!kp_entry_id_parse(text, &parts) || count_dashes(parts.triple) < 2)
 		return false;
-	id.kind = parts.kind;
-	id.triple = triple_split(parts.triple);
-	id.no_environment = dashes(text) == 3;
+	rest = parts.triple;
+	*out = (struct entry_id){.text = text,
+				 .kind = parts.kind,
+				 .no_environment = count_dashes(text) == 3};
+	out->arch = cut_part(&rest);
+	out->vendor = cut_part(&rest);
+	out->system = cut_part(&rest);
+	out->environment = rest;
 	/* a host has no target ID, whatever the text has in its place */
 	if (!kp_entry_id_is_host(&parts))
-		id.target = parts.target;
-	*out = id;
+		out->target = parts.target;
+	if (out->environment.size == 0 && kp_span_starts(out->vendor, "linux", 5)) {
+		out->environment = out->system;
+		out->system = out->vendor;
+		out->vendor = (struct kp_span){0};
+	}
 	return true;
 }
 
-char *entry_id_normal(const struct entry_id *id)
+char *entry_id_spell(const struct entry_id *id)
 {
-	char *triple = triple_normal(&id->triple);
-	char *out = xasprintf("%.*s-%s-%.*s", (int)id->kind.size,
-			      (const char *)id->kind.data, triple, (int)id->target.size,
-			      id->target.size ? (const char *)id->target.data : "");
+	const struct kp_span parts[] = {id->kind, id->arch, id->vendor, id->system,
+					id->environment};
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = xmemstream(&text, &size);
 
-	free(triple);
-	return out;
+	for (size_t i = 0; i < KP_COUNT(parts); i++) {
+		bool hsa = i == 4 && kp_span_starts(id->system, "amdhsa", 6);
+
+		if (hsa)
+			fputs("-", out);
+		else if (parts[i].size)
+			fprintf(out, "%.*s-", (int)parts[i].size,
+				(const char *)parts[i].data);
+		else
+			fputs("unknown-", out);
+	}
+	if (id->target.size)
+		fwrite(id->target.data, 1, id->target.size, out);
+	fclose(out);
+	return text;
 }
 
-bool entry_id_is_host(const struct entry_id *id)
+/* ---- comparing ---- */
+
+/* The usual name of an architecture that has several. */
+static struct kp_span arch_name(struct kp_span arch)
 {
-	return kp_span_is(id->kind, "host");
+	static const char *const others[][2] = {
+		{"amd64", "x86_64"}, {"arm64", "aarch64"}, {"ppc64le", "powerpc64le"}};
+
+	for (size_t i = 0; i < KP_COUNT(others); i++)
+		if (kp_span_is(arch, others[i][0]))
+			return kp_span_str(others[i][1]);
+	return arch;
 }
 
-bool entry_id_is_hip(const struct entry_id *id)
+/* PART without a version ("macosx10.15", "linux5"); nothing for "unknown". */
+static struct kp_span without_version(struct kp_span part)
+{
+	while (part.size && strchr("0123456789.", part.data[part.size - 1]))
+		part.size--;
+	return kp_span_is(part, "unknown") ? kp_span_head(part, 0) : part;
+}
+
+static bool same_part(struct kp_span a, struct kp_span b)
+{
+	return kp_span_eq(without_version(a), without_version(b));
+}
+
+static bool is_hip(const struct entry_id *id)
 {
 	return kp_span_is(id->kind, "hip") || kp_span_is(id->kind, "hipv4");
 }
 
-bool entry_id_kind_known(const struct entry_id *id)
+static bool same_kind(const struct entry_id *a, const struct entry_id *b, bool hip_openmp)
 {
-	return entry_id_is_host(id) || entry_id_is_hip(id) ||
-	       kp_span_is(id->kind, "openmp");
+	return kp_span_eq(a->kind, b->kind) || (is_hip(a) && is_hip(b)) ||
+	       (hip_openmp && ((is_hip(a) && kp_span_is(b->kind, "openmp")) ||
+			       (is_hip(b) && kp_span_is(a->kind, "openmp"))));
 }
 
-/* ---- comparison ---- */
-
-static bool kinds_compatible(const struct entry_id *a, const struct entry_id *b,
-			     bool hip_openmp)
+static bool same_triple(const struct entry_id *code, const struct entry_id *want)
 {
-	if (kp_span_eq(a->kind, b->kind) || (entry_id_is_hip(a) && entry_id_is_hip(b)))
-		return true;
-	return hip_openmp && ((entry_id_is_hip(a) && kp_span_is(b->kind, "openmp")) ||
-			      (entry_id_is_hip(b) && kp_span_is(a->kind, "openmp")));
+	return kp_span_eq(arch_name(code->arch), arch_name(want->arch)) &&
+	       same_part(code->vendor, want->vendor) &&
+	       same_part(code->system, want->system) &&
+	       (code->no_environment || same_part(code->environment, want->environment));
 }
 
-static bool triples_compatible(const struct entry_id *code, const struct entry_id *want)
-{
-	struct triple t = code->triple;
-
-	if (code->no_environment)
-		t.part[TRIPLE_ENV] = want->triple.part[TRIPLE_ENV];
-	return triple_compatible(&t, &want->triple);
-}
-
-static unsigned n_features(const struct kp_target *t)
-{
-	return (t->sramecc != KP_FEATURE_ANY) + (t->xnack != KP_FEATURE_ANY);
-}
-
-/* Compare one feature.  ENTRY_SERVES: the code leaves it open, or both state the same. */
-static enum entry_verdict compare_feature(enum kp_feature code, enum kp_feature want)
-{
-	if (code == KP_FEATURE_ANY || code == want)
-		return ENTRY_SERVES;
-	return want == KP_FEATURE_ANY ? ENTRY_FEATURE_ANY : ENTRY_FEATURE_VALUE;
-}
-
-static enum entry_verdict compare_targets(struct kp_span code, struct kp_span want)
+enum entry_match entry_id_match(const struct entry_id *code, const struct entry_id *want,
+				bool hip_openmp)
 {
 	struct kp_target c, w;
-	enum entry_verdict verdict;
 
-	if (kp_target_parse(code, &c, NULL) || kp_target_parse(want, &w, NULL) ||
-	    strcmp(c.processor, w.processor) != 0)
-		return ENTRY_OTHER_PROCESSOR;
-	if (n_features(&c) > n_features(&w))
-		return ENTRY_MORE_FEATURES;
-	verdict = compare_feature(c.sramecc, w.sramecc);
-	return verdict == ENTRY_SERVES ? compare_feature(c.xnack, w.xnack) : verdict;
+	if (!same_triple(code, want) || !same_kind(code, want, hip_openmp))
+		return ENTRY_OTHER;
+	if (kp_span_eq(code->target, want->target))
+		return kp_span_eq(code->kind, want->kind) ? ENTRY_SAME : ENTRY_SERVES;
+	return kp_target_parse(code->target, &c, NULL) == KPACK_SUCCESS &&
+			       kp_target_parse(want->target, &w, NULL) == KPACK_SUCCESS &&
+			       kp_target_compatible(&c, &w)
+		       ? ENTRY_SERVES
+		       : ENTRY_OTHER;
 }
 
-enum entry_verdict entry_id_compare(const struct entry_id *code,
-				    const struct entry_id *want, bool hip_openmp)
+bool entry_ids_conflict(const struct entry_id *a, const struct entry_id *b)
 {
-	bool triples = triples_compatible(code, want);
+	struct kp_target x, y;
 
-	if (kp_span_eq(code->kind, want->kind) && triples &&
-	    kp_span_eq(code->target, want->target))
-		return ENTRY_SAME;
-	if (!triples || !kinds_compatible(code, want, hip_openmp))
-		return ENTRY_OTHER_KIND;
-	/* if both sides have no target ID, there is nothing else to compare */
-	if (code->target.size == 0 && want->target.size == 0)
-		return ENTRY_SERVES;
-	return compare_targets(code->target, want->target);
+	return kp_span_eq(a->kind, b->kind) && same_triple(a, b) &&
+	       kp_target_parse(a->target, &x, NULL) == KPACK_SUCCESS &&
+	       kp_target_parse(b->target, &y, NULL) == KPACK_SUCCESS &&
+	       strcmp(x.processor, y.processor) == 0 &&
+	       ((x.sramecc == KP_FEATURE_ANY) != (y.sramecc == KP_FEATURE_ANY) ||
+		(x.xnack == KP_FEATURE_ANY) != (y.xnack == KP_FEATURE_ANY));
 }
 
-const char *entry_verdict_text(enum entry_verdict verdict)
-{
-	static const char *const texts[] = {
-		[ENTRY_SAME] = "Compatible: Exact match: ",
-		[ENTRY_SERVES] = "Compatible: Target IDs are compatible ",
-		[ENTRY_OTHER_KIND] = "Incompatible: Kind/Triple mismatch ",
-		[ENTRY_OTHER_PROCESSOR] = "Incompatible: Processor mismatch ",
-		[ENTRY_MORE_FEATURES] =
-			"Incompatible: CodeObject has more features than target ",
-		[ENTRY_FEATURE_ANY] =
-			"Incompatible: Value of CodeObject's non-ANY feature is not "
-			"matching with Target feature's ANY value ",
-		[ENTRY_FEATURE_VALUE] =
-			"Incompatible: Value of CodeObject's non-ANY feature is not "
-			"matching with Target feature's non-ANY value ",
-	};
+/* ---- the targets of a run ---- */
 
-	return texts[verdict];
+/* Report that the target A, or the targets A and B, cannot be. */
+static int refuse_target(const char *a, const char *b, const char *what)
+{
+	report_error(NULL, "target %s%s%s: %s", a, b ? " and " : "", b ? b : "", what);
+	return EXIT_FAULT;
 }
 
-/* ---- conflicts ---- */
-
-/* Split TARGET into processor and features, known or not; false: it is no target ID. */
-static bool split_target(struct kp_span target, struct features *out)
+/* Add the target TEXT.  Another spelling of an existing target is a duplicate, too. */
+static int add_target(struct bundler *b, const char *text)
 {
-	size_t n = span_find(target, ':');
+	struct offload_target *t = &b->targets[b->n_targets];
+	struct entry_id id;
 
-	*out = (struct features){.processor = kp_span_head(target, n)};
-	while (n < target.size && out->n < FEATURES_MAX) {
-		target = kp_span_tail(target, n + 1);
-		n = span_find(target, ':');
-		if (n == 0) /* not a feature: no sign */
-			return false;
-		out->item[out->n++] = kp_span_head(target, n - 1);
+	/* five fields, or an older form with a target ID */
+	if (!entry_id_parse(kp_span_str(text), &id) ||
+	    count_dashes(id.text) < (id.target.size ? 3 : 4))
+		return refuse_target(
+			text, NULL,
+			"not KIND-ARCH-VENDOR-SYSTEM-ENVIRONMENT[-TARGET[:FEATURE]...]");
+	if (!is_hip(&id) && !kp_span_is(id.kind, "host") &&
+	    !kp_span_is(id.kind, "openmp"))
+		return refuse_target(text, NULL, "not of host, hip, hipv4 or openmp");
+	if (is_hip(&id) && !kp_span_is(id.arch, "amdgcn") &&
+	    !kp_span_starts(id.arch, "spirv", 5))
+		return refuse_target(text, NULL, "no architecture of HIP");
+	t->name = entry_id_spell(&id);
+	b->n_targets++;
+	entry_id_parse(kp_span_str(t->name), &t->id); /* the parts of NAME, not of TEXT */
+	for (const struct offload_target *o = b->targets; o < t; o++) {
+		if (strcmp(o->name, t->name) == 0)
+			return refuse_target(t->name, NULL, "given twice");
+		if (entry_ids_conflict(&o->id, &t->id))
+			return refuse_target(o->name, t->name,
+					     "all targets for a processor, or none, must "
+					     "state a feature");
 	}
-	return out->processor.size != 0;
+	return 0;
 }
 
-static bool has_feature(const struct features *f, struct kp_span name)
+int bundler_targets_read(struct bundler *b, const struct offload_texts *texts)
 {
-	for (size_t i = 0; i < f->n; i++)
-		if (kp_span_eq(f->item[i], name))
-			return true;
-	return false;
+	bool hip_only = true;
+	size_t hosts = 0;
+
+	b->host = SIZE_MAX;
+	b->targets = xcalloc(texts->count, sizeof(*b->targets));
+	for (size_t i = 0; i < texts->count; i++) {
+		int status = add_target(b, texts->items[i]);
+
+		if (status)
+			return status;
+		if (kp_span_is(b->targets[i].id.kind, "host")) {
+			hosts++;
+			b->host = i;
+		}
+		hip_only = hip_only && is_hip(&b->targets[i].id);
+	}
+	/* HIP's device code may be bundled without a host, and anything be taken out without */
+	if (hosts > 1 || (hosts == 0 && !hip_only && !b->unbundle)) {
+		report_error(NULL, "%zu targets for the host: one is needed", hosts);
+		return EXIT_FAULT;
+	}
+	return 0;
 }
 
-bool entry_ids_akin(const struct entry_id *a, const struct entry_id *b)
+void bundler_targets_fini(struct bundler *b)
 {
-	struct features fa, fb;
-
-	return kp_span_eq(a->kind, b->kind) &&
-	       triple_compatible(&a->triple, &b->triple) &&
-	       split_target(a->target, &fa) && split_target(b->target, &fb) &&
-	       kp_span_eq(fa.processor, fb.processor);
-}
-
-bool entry_id_states_more(const struct entry_id *a, const struct entry_id *b)
-{
-	struct features fa, fb;
-
-	if (!split_target(a->target, &fa) || !split_target(b->target, &fb))
-		return false;
-	for (size_t i = 0; i < fa.n; i++)
-		if (!has_feature(&fb, fa.item[i]))
-			return true;
-	return false;
+	for (size_t i = 0; i < b->n_targets; i++)
+		free(b->targets[i].name);
+	free(b->targets);
+	b->targets = NULL;
+	b->n_targets = 0;
 }

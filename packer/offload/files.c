@@ -1,402 +1,397 @@
 /* SPDX-License-Identifier: MIT */
-#include "files.h"
+/*
+ * What clang's tools do with files: response files on the command line, inputs of any kind,
+ * and outputs that replace files or are written in place.
+ *
+ * An input that can be read twice is read where it is; what comes out of a pipe, and the members
+ * of a thin archive, are spooled first.
+ *
+ * All outputs of a run appear together, after everything has succeeded.  Until then they are
+ * files without a name, in the directory of their path; those that must remain the same file are
+ * in memory, and are copied into it at the end.  A failure before that leaves everything as it
+ * was.
+ */
+#include "offload.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "core/base/path.h"
-#include "packer/cli/tmpdir.h"
-#include "packer/cli/xalloc.h"
+#include "core/base/alloc.h"
 #include "core/base/bounds.h"
+#include "core/base/path.h"
+#include "core/format/ar_archive.h"
+#include "packer/cli/exit.h"
+#include "packer/cli/report.h"
+#include "packer/cli/xalloc.h"
+#include "packer/files/below.h"
+#include "packer/files/target.h"
 
-/* The first size of a pipe's buffer in bytes; it doubles when it is full. */
-#define STREAM_FIRST 65536
-
-static bool is_dash(const char *path)
+int offload_fail(const char *file, const struct kpackx_error *why)
 {
-	return strcmp(path, "-") == 0;
+	report_why(file, why);
+	return EXIT_FAULT;
 }
 
-/*
- * Set WHY to errno's text alone, as LLVM's tools print it; but what LLVM's tools would do
- * has words of its own.
- */
-static kpack_error_t fail_system(struct kpackx_error *why, int sys_errno)
-{
-	kpack_error_t code;
+/* ---- response files ---- */
 
-	if (sys_errno == ELOOP && geteuid() == 0) {
-		errno = sys_errno;
-		return below_fail(why, "cannot open");
+/* A link of a million objects needs less. */
+#define RESPONSE_MAX ((uint64_t)256 << 20)
+
+/* Append WORD, which W takes over; NULL only ends the list. */
+static void add_word(struct offload_words *w, char *word)
+{
+	xgrow(&w->items, w->count, &w->cap, sizeof(*w->items));
+	w->items[w->count] = word;
+	w->count += word != NULL;
+}
+
+/* Append the words of TEXT.  As in LLVM, "" alone is no word. */
+static void split_words(struct offload_words *w, const char *text)
+{
+	static const char spaces[] = " \t\r\n";
+	KP_AUTO_FREE char *word = xmalloc(strlen(text) + 1);
+
+	while (*text) {
+		char quote = 0;
+		size_t n = 0;
+
+		for (text += strspn(text, spaces); *text; text++) {
+			if (!quote && strchr(spaces, *text))
+				break;
+			if (*text == '\\' && text[1])
+				word[n++] = *++text;
+			else if (*text == quote)
+				quote = 0;
+			else if (!quote && (*text == '"' || *text == '\''))
+				quote = *text;
+			else
+				word[n++] = *text;
+		}
+		if (n)
+			add_word(w, xstrndup(word, n));
 	}
-	code = kp_fail_errno(why, sys_errno, "file");
-	if (why)
-		snprintf(why->text, sizeof(why->text), "%s", strerror(sys_errno));
-	return code;
+}
+
+kpack_error_t offload_words_read(struct offload_words *w, int argc, char **argv,
+				 struct kpackx_error *why)
+{
+	for (int i = 0; i < argc; i++) {
+		KP_AUTO_FREE uint8_t *text = NULL;
+		struct stat st;
+		size_t size;
+
+		/* "@x" without a file x is an ordinary word */
+		if (argv[i][0] != '@' ||
+		    (below_stat(argv[i] + 1, &st) < 0 && errno != ELOOP)) {
+			add_word(w, xstrdup(argv[i]));
+			continue;
+		}
+		if (below_file_load(argv[i] + 1, RESPONSE_MAX, "a response file", &text,
+				    &size, why))
+			return kp_fail_prefix(why, why->code, "%s", argv[i] + 1);
+		split_words(w, (const char *)text +
+				       (kp_span_starts((struct kp_span){text, size},
+						       "\xef\xbb\xbf", 3)
+						? 3
+						: 0));
+	}
+	add_word(w, NULL);
+	return KPACK_SUCCESS;
+}
+
+void offload_words_fini(struct offload_words *w)
+{
+	for (size_t i = 0; i < w->count; i++)
+		free(w->items[i]);
+	free(w->items);
+}
+
+/* ---- files without a name ---- */
+
+kpack_error_t offload_spool_open(struct offload_spool *s, struct kpackx_error *why)
+{
+	int fd = below_open("/tmp", O_TMPFILE | O_RDWR, 0600);
+
+	if (fd < 0)
+		fd = memfd_create("spool", MFD_CLOEXEC);
+	*s = (struct offload_spool){
+		.file = {.fd = fd, .dir_fd = -1, .shown = "temporary file"}};
+	s->sink = (struct kp_sink){.out = &s->file};
+	return fd < 0 ? kp_fail_errno(why, errno, "cannot make a temporary file")
+		      : KPACK_SUCCESS;
+}
+
+void offload_spool_fini(struct offload_spool *s)
+{
+	kp_outfile_close(&s->file);
+}
+
+struct kp_source offload_spooled(const struct offload_spool *s, uint64_t before)
+{
+	return kp_source_fd(s->file.fd, before, s->sink.size - before);
 }
 
 /* ---- inputs ---- */
 
-static kpack_error_t read_stream(struct bundler_input *in, int fd,
+/* Spool what can be read once from FROM, and take over the spool's descriptor. */
+static kpack_error_t read_stream(struct offload_input *in, int from,
 				 struct kpackx_error *why)
 {
-	uint64_t size = 0, room = 0;
-	ssize_t n = 1;
+	KP_AUTO(offload_spool) spool;
+	uint8_t buf[65536];
+	ssize_t n;
 
-	while (n != 0) {
-		if (size == room) {
-			void *grown;
-
-			room = room ? 2 * room : STREAM_FIRST;
-			grown = room > KP_OBJECT_MAX ? NULL : realloc(in->heap, room);
-			if (!grown)
-				return kp_fail_memory(why, room, "an input");
-			in->heap = grown;
-		}
-		n = read(fd, (uint8_t *)in->heap + size, (size_t)(room - size));
-		if (n < 0 && errno != EINTR)
-			return fail_system(why, errno);
-		size += n > 0 ? (uint64_t)n : 0;
+	KP_TRY(offload_spool_open(&spool, why));
+	while ((n = read(from, buf, sizeof(buf))) != 0) {
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return kp_fail_errno(why, errno, "cannot read");
+		if (spool.sink.size > KP_OBJECT_MAX)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "more than %" PRIu64 " bytes", KP_OBJECT_MAX);
+		KP_TRY(kp_sink_put(&spool.sink, buf, (size_t)n, why));
 	}
-	in->src = kp_source_memory(in->heap, (size_t)size);
+	in->src = offload_spooled(&spool, 0);
+	in->fd = spool.file.fd;
+	spool.file.fd = -1;
 	return KPACK_SUCCESS;
 }
 
 /* Open what T leads to; a pipe waits for its writer. */
-static kpack_error_t open_target(struct bundler_input *in, const struct below_target *t,
+static kpack_error_t open_target(struct offload_input *in, const struct below_target *t,
 				 struct kpackx_error *why)
 {
+	KP_AUTO_CLOSE int fd = -1;
 	struct stat st;
 
-	if (t->fd < 0)
-		return fail_system(why, ENOENT);
-	if (S_ISDIR(t->st.st_mode))
-		return fail_system(why, EISDIR);
+	if (t->fd < 0 || S_ISDIR(t->st.st_mode))
+		return kp_fail_errno(why, t->fd < 0 ? ENOENT : EISDIR, "cannot open");
 	if (!S_ISREG(t->st.st_mode) && !below_target_trusted(t))
 		return kp_fail(why, KPACK_ERROR_IO_ERROR,
 			       "is not read, because another user may have put it there");
-	do
-		in->fd = below_target_reopen(t, O_RDONLY);
-	while (in->fd < 0 && errno == EINTR);
-	if (in->fd < 0 || fstat(in->fd, &st))
-		return fail_system(why, errno);
-	in->regular = S_ISREG(st.st_mode);
-	if (!in->regular)
-		return read_stream(in, in->fd, why);
-	in->src = kp_source_fd(in->fd, 0, (uint64_t)st.st_size);
+	fd = below_target_reopen(t, O_RDONLY);
+	if (fd < 0 || fstat(fd, &st))
+		return kp_fail_errno(why, errno, "cannot open");
+	if (!S_ISREG(st.st_mode))
+		return read_stream(in, fd, why);
+	in->src = kp_source_fd(fd, 0, (uint64_t)st.st_size);
+	in->fd = fd;
+	fd = -1;
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t open_named(struct bundler_input *in, const char *path,
-				struct kpackx_error *why)
+kpack_error_t offload_input_open(struct offload_input *in, const char *path,
+				 struct kpackx_error *why)
 {
 	struct below_target t;
 	kpack_error_t err;
 
+	*in = (struct offload_input){.fd = -1};
+	if (strcmp(path, "-") == 0)
+		return read_stream(in, STDIN_FILENO, why);
 	if (below_target_open(&t, path) < 0)
-		return fail_system(why, errno);
+		return below_fail(why, "cannot open");
 	err = open_target(in, &t, why);
 	below_target_close(&t);
 	return err;
 }
 
-kpack_error_t bundler_input_open(struct bundler_input *in, const char *path,
-				 struct kpackx_error *why)
-{
-	kpack_error_t err;
-
-	*in = (struct bundler_input){.fd = -1};
-	err = is_dash(path) ? read_stream(in, STDIN_FILENO, why)
-			    : open_named(in, path, why);
-	if (err)
-		bundler_input_close(in);
-	return err;
-}
-
-void bundler_input_close(struct bundler_input *in)
+void offload_input_fini(struct offload_input *in)
 {
 	if (in->fd >= 0)
 		close(in->fd);
-	free(in->heap);
-	*in = (struct bundler_input){.fd = -1};
+	*in = (struct offload_input){.fd = -1};
 }
 
-/* Open only a regular file: NAME comes from ARCHIVE, which may name a device. */
-static kpack_error_t open_beside_archive(struct bundler_input *in, const char *archive,
-					 const char *name, struct kpackx_error *why)
+kpack_error_t offload_input_gather(struct offload_input *in, const char *path,
+				   struct kpackx_error *why)
 {
-	int dir = name[0] != '/' ? (int)(kp_path_name(archive) - archive) : 0;
-	struct stat st;
-	kpack_error_t err;
-	char *path = xasprintf("%.*s%s", dir, archive, name);
+	static const char magic[] = "!<thin>\n";
+	KP_AUTO(offload_spool) files = {.file = {.fd = -1, .dir_fd = -1}};
+	KP_AUTO(offload_spool) whole = {.file = {.fd = -1, .dir_fd = -1}};
+	KP_AUTO_FREE struct kp_ar_input *members = NULL;
+	KP_AUTO(kp_ar) ar = {0};
+	uint8_t buf[sizeof(magic) - 1];
+	struct kp_span head;
 
-	*in = (struct bundler_input){.fd = -1, .regular = true};
-	err = below_file_open(path, &in->fd, &st, why);
-	if (!err)
-		in->src = kp_source_fd(in->fd, 0, (uint64_t)st.st_size);
-	free(path);
-	return err;
-}
+	KP_TRY(kp_source_head(&in->src, 0, buf, sizeof(buf), &head, why));
+	if (!kp_span_is(head, magic))
+		return KPACK_SUCCESS;
+	KP_TRY(kp_ar_read(&in->src, &ar, why));
+	KP_TRY(offload_spool_open(&files, why));
+	KP_TRY(offload_spool_open(&whole, why));
+	members = xcalloc(ar.count, sizeof(*members));
+	/* one member is open at a time: there may be more than a process can have open */
+	for (size_t i = 0; i < ar.count; i++) {
+		const char *name = ar.items[i].name;
+		int dir = name[0] != '/' ? (int)(kp_path_name(path) - path) : 0;
+		KP_AUTO_FREE char *member = xasprintf("%.*s%s", dir, path, name);
+		KP_AUTO_CLOSE int fd = -1;
+		uint64_t before = files.sink.size;
+		struct kp_source src;
+		struct stat st;
+		/* a regular file, for the archive may be foreign */
+		kpack_error_t err = below_file_open(member, &fd, &st, why);
 
-kpack_error_t bundler_member_open(struct bundler_input *in, const struct kp_ar *ar,
-				  size_t number, const struct kp_source *src,
-				  const char *path, struct kpackx_error *why)
-{
-	const struct kp_ar_member *m = &ar->items[number];
-
-	if (ar->thin)
-		return open_beside_archive(in, path, m->name, why);
-	*in = (struct bundler_input){.fd = -1};
-	if (!kp_source_sub(src, m->offset, m->size, &in->src))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "the member passes the end");
+		if (err)
+			return kp_fail_prefix(why, err, "%s", name);
+		src = kp_source_fd(fd, 0, (uint64_t)st.st_size);
+		KP_TRY(kp_sink_copy(&files.sink, &src, why));
+		members[i].name = kp_span_str(name);
+		members[i].bytes = offload_spooled(&files, before);
+	}
+	KP_TRY(kp_ar_write(members, ar.count, &whole.sink, why));
+	offload_input_fini(in);
+	in->src = offload_spooled(&whole, 0);
+	in->fd = whole.file.fd;
+	whole.file.fd = -1;
 	return KPACK_SUCCESS;
 }
 
 /* ---- outputs ---- */
 
-struct bundler_outputs bundler_outputs_new(size_t n)
-{
-	return (struct bundler_outputs){
-		.items = xcalloc(n, sizeof(struct bundler_output))};
-}
+struct output {
+	const char *path;
+	struct below_target to; /* what PATH leads to */
+	struct kp_outfile file;
+	struct kp_sink sink; /* writes to FILE */
+	bool in_place;       /* FILE has no name; publishing copies it into PATH */
+	mode_t keep;         /* mode of the file that is replaced, or 0 */
+};
 
-/*
- * Write OUT to memory first; publishing copies it to its path when all outputs are
- * complete.
- */
-static kpack_error_t open_in_place(struct bundler_output *out, struct kpackx_error *why)
-{
-	out->in_place = true;
-	out->file = (struct kp_outfile){.fd = memfd_create("output", MFD_CLOEXEC),
-					.dir_fd = -1};
-	return out->file.fd < 0 ? fail_system(why, errno) : KPACK_SUCCESS;
-}
-
-/* Open OUT to replace the file at its path; for a symbolic link, the file it leads to. */
-static kpack_error_t open_file(struct bundler_output *out, struct kpackx_error *why)
-{
-	kpack_error_t err = below_target_outfile(&out->to, &out->file, 0666, why);
-
-	out->file.lazy = true;
-	if (err && why && why->sys_errno)
-		return fail_system(why, why->sys_errno);
-	return err;
-}
-
-/*
- * Whether the file must not be replaced by a new one: it has more names, or is not ours.
- */
+/* Whether the file of T must not be replaced by a new one. */
 static bool must_stay(const struct below_target *t)
 {
-	const struct stat *st = &t->st;
-
-	return !S_ISREG(st->st_mode) || t->is_open || st->st_nlink > 1 ||
-	       st->st_uid != geteuid() || st->st_gid != getegid();
+	return !S_ISREG(t->st.st_mode) || t->is_open || t->st.st_nlink > 1 ||
+	       t->st.st_uid != geteuid() || t->st.st_gid != getegid();
 }
 
-/*
- * Open OUT, a file that exists and that another user may have put there: root does not
- * write into it, but may replace its only name.
- */
-static kpack_error_t open_untrusted(struct bundler_output *out, struct kpackx_error *why)
+static kpack_error_t open_output(struct output *o, struct kpackx_error *why)
 {
-	if (S_ISREG(out->to.st.st_mode) && out->to.st.st_nlink == 1)
-		return open_file(out, why);
-	return kp_fail(why, KPACK_ERROR_IO_ERROR,
-		       "is not written to, because another user may have put it there");
-}
+	const struct stat *st = &o->to.st;
 
-static kpack_error_t open_existing(struct bundler_output *out, struct kpackx_error *why)
-{
-	const struct below_target *to = &out->to;
+	o->in_place = strcmp(o->path, "-") == 0;
+	if (!o->in_place && below_target_open(&o->to, o->path) < 0)
+		return below_fail(why, "cannot open");
+	if (o->to.fd >= 0) {
+		bool trusted = below_target_trusted(&o->to);
 
-	if (S_ISDIR(to->st.st_mode))
-		return fail_system(why, EISDIR);
-	if (below_target_access(to, W_OK))
-		return fail_system(why, errno);
-	out->keep = to->st.st_mode & 0777;
-	if (!below_target_trusted(to))
-		return open_untrusted(out, why);
-	/* if nothing can be created in the directory, write into the existing file */
-	return must_stay(to) || open_file(out, why) ? open_in_place(out, why)
-						    : KPACK_SUCCESS;
-}
-
-static kpack_error_t open_output(struct bundler_output *out, struct kpackx_error *why)
-{
-	if (is_dash(out->path))
-		return open_in_place(out, why);
-	if (below_target_open(&out->to, out->path) < 0)
-		return fail_system(why, errno);
+		if (S_ISDIR(st->st_mode))
+			return kp_fail_errno(why, EISDIR, "cannot be written");
+		if (below_target_access(&o->to, W_OK))
+			return kp_fail_errno(why, errno, "cannot be written");
+		/* root may replace the only name of a file, but writes into none */
+		if (!trusted && (!S_ISREG(st->st_mode) || st->st_nlink > 1))
+			return kp_fail(why, KPACK_ERROR_IO_ERROR,
+				       "is not written to, because another user may have "
+				       "put it there");
+		o->keep = st->st_mode & 0777;
+		o->in_place = trusted && must_stay(&o->to);
+	}
 	/* a link to nothing stays, and the file that it names is made */
-	return out->to.fd < 0 ? open_file(out, why) : open_existing(out, why);
-}
+	if (!o->in_place) {
+		kpack_error_t err = below_target_outfile(&o->to, &o->file, 0666, why);
 
-kpack_error_t bundler_outputs_add(struct bundler_outputs *outputs, const char *path,
-				  struct bundler_output **out, struct kpackx_error *why)
-{
-	struct bundler_output *o = &outputs->items[outputs->count++];
-
-	*o = (struct bundler_output){.path = path,
-				     .to = {.dir = -1, .fd = -1},
-				     .file = {.fd = -1, .dir_fd = -1}};
-	KP_TRY(open_output(o, why));
+		/* where nothing can be created, an existing file is written to */
+		o->in_place = err && o->to.fd >= 0 && below_target_trusted(&o->to);
+		if (err && !o->in_place)
+			return err;
+	}
+	if (o->in_place)
+		o->file = (struct kp_outfile){.fd = memfd_create("output", MFD_CLOEXEC),
+					      .dir_fd = -1};
+	if (o->file.fd < 0)
+		return kp_fail_errno(why, errno, "cannot make a temporary file");
+	o->file.lazy = true;
 	snprintf(o->file.shown, sizeof(o->file.shown), "output");
 	o->sink = (struct kp_sink){.out = &o->file};
-	*out = o;
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t write_all(int fd, const uint8_t *from, size_t len,
-			       struct kpackx_error *why)
+/* As kp_sink's write, to the descriptor *ARG, which may be of a pipe. */
+static kpack_error_t write_stream(void *arg, const void *data, size_t size,
+				  struct kpackx_error *why)
 {
-	while (len) {
-		ssize_t n = write(fd, from, len);
+	const char *at = data;
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return fail_system(why, n ? errno : EIO);
-		from += n;
-		len -= (size_t)n;
+	while (size) {
+		ssize_t n = write(*(const int *)arg, at, size);
+
+		if (n == 0 || (n < 0 && errno != EINTR))
+			return kp_fail_errno(why, n ? errno : EIO, "cannot be written");
+		at += n > 0 ? n : 0;
+		size -= n > 0 ? (size_t)n : 0;
 	}
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t copy_to(int fd, const struct bundler_output *o,
-			     struct kpackx_error *why)
+static kpack_error_t publish_output(struct output *o, struct kpackx_error *why)
 {
-	static uint8_t buf[65536];
-	size_t n;
-
-	for (uint64_t at = 0; at < o->sink.size; at += n) {
-		n = o->sink.size - at < sizeof(buf) ? (size_t)(o->sink.size - at)
-						    : sizeof(buf);
-		KP_TRY(kp_file_pread(o->file.fd, at, buf, n, why));
-		KP_TRY(write_all(fd, buf, n, why));
-	}
-	return KPACK_SUCCESS;
-}
-
-/* Whether another file has the name of T by now. */
-static bool was_exchanged(const struct below_target *t)
-{
+	const struct below_target *to = &o->to;
+	struct kp_source made = kp_source_fd(o->file.fd, 0, o->sink.size);
+	int fd = STDOUT_FILENO;
+	struct kp_sink stream = {.write = write_stream, .arg = &fd};
+	kpack_error_t err;
 	struct stat now;
 
-	return !t->is_open && (below_target_named(t, &now) < 0 ||
-			       now.st_dev != t->st.st_dev || now.st_ino != t->st.st_ino);
-}
-
-static kpack_error_t publish_in_place(struct bundler_output *o, struct kpackx_error *why)
-{
-	kpack_error_t err;
-	int fd;
-
-	if (is_dash(o->path))
-		return copy_to(STDOUT_FILENO, o, why);
-	if (was_exchanged(&o->to))
+	if (!o->in_place) {
+		/* replacing another user's file, root leaves it to that user */
+		if (to->fd >= 0 && to->st.st_uid != geteuid() &&
+		    fchown(o->file.fd, to->st.st_uid, to->st.st_gid))
+			return kp_fail_errno(why, errno, "cannot change the owner");
+		if (o->keep && fchmod(o->file.fd, o->keep))
+			return kp_fail_errno(why, errno, "cannot change the mode");
+		/*
+		 * unlink first: file systems flush a file that is renamed over another,
+		 * which takes longer than everything else
+		 */
+		if (o->keep)
+			below_target_unlink(to);
+		return kp_outfile_publish(&o->file, why);
+	}
+	if (to->fd < 0)
+		return kp_sink_copy(&stream, &made, why);
+	if (!to->is_open && (below_target_named(to, &now) < 0 ||
+			     now.st_dev != to->st.st_dev || now.st_ino != to->st.st_ino))
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "was changed meanwhile");
-	fd = below_target_reopen(&o->to, O_WRONLY | O_TRUNC);
+	fd = below_target_reopen(to, O_WRONLY | O_TRUNC);
 	if (fd < 0)
-		return fail_system(why, errno);
-	err = copy_to(fd, o, why);
+		return kp_fail_errno(why, errno, "cannot open");
+	err = kp_sink_copy(&stream, &made, why);
 	if (close(fd) && !err)
-		err = fail_system(why, errno);
+		err = kp_fail_errno(why, errno, "cannot be written");
 	return err;
 }
 
-static kpack_error_t publish_output(struct bundler_output *o, struct kpackx_error *why)
+int offload_outputs_write(const char *const *paths, size_t n, offload_write_fn *write,
+			  void *arg)
 {
-	if (o->in_place)
-		return publish_in_place(o, why);
-	/* replacing another user's file, root leaves it to that user */
-	if (o->to.fd >= 0 && o->to.st.st_uid != geteuid() &&
-	    fchown(o->file.fd, o->to.st.st_uid, o->to.st.st_gid))
-		return fail_system(why, errno);
-	if (o->keep && fchmod(o->file.fd, o->keep))
-		return fail_system(why, errno);
-	/*
-	 * unlink first: file systems flush a file that is renamed over another, which
-	 * takes longer than everything else
-	 */
-	if (o->keep)
-		below_target_unlink(&o->to);
-	return kp_outfile_publish(&o->file, why);
-}
+	struct output *outputs = xcalloc(n, sizeof(*outputs));
+	struct kpackx_error why = {0};
+	int status = 0;
 
-/*
- * Outputs in place go first: they can fail half way, and then the other outputs do not
- * appear.
- */
-kpack_error_t bundler_outputs_publish(struct bundler_outputs *outputs,
-				      const char **failed, struct kpackx_error *why)
-{
-	for (size_t i = 0; i < 2 * outputs->count; i++) {
-		struct bundler_output *o = &outputs->items[i % outputs->count];
-		kpack_error_t err;
+	for (size_t i = 0; i < n; i++)
+		outputs[i] = (struct output){.path = paths[i],
+					     .to = {.dir = -1, .fd = -1},
+					     .file = {.fd = -1, .dir_fd = -1}};
+	for (size_t i = 0; i < n && !status; i++)
+		status = open_output(&outputs[i], &why) ? offload_fail(paths[i], &why)
+							: write(arg, i, &outputs[i].sink);
+	/* those in place go first: they can fail half way, and then the others do not appear */
+	for (size_t i = 0; i < 2 * n && !status; i++) {
+		struct output *o = &outputs[i % n];
 
-		if (o->in_place != (i < outputs->count))
-			continue;
-		err = publish_output(o, why);
-		if (err) {
-			*failed = o->path;
-			return err;
-		}
+		if (o->in_place == (i < n) && publish_output(o, &why))
+			status = offload_fail(o->path, &why);
 	}
-	return KPACK_SUCCESS;
-}
-
-void bundler_outputs_close(struct bundler_outputs *outputs)
-{
-	for (size_t i = 0; i < outputs->count; i++) {
-		kp_outfile_close(&outputs->items[i].file);
-		below_target_close(&outputs->items[i].to);
+	for (size_t i = 0; i < n; i++) {
+		kp_outfile_close(&outputs[i].file);
+		below_target_close(&outputs[i].to);
 	}
-	free(outputs->items);
-	*outputs = (struct bundler_outputs){0};
-}
-
-/* ---- temporary files ---- */
-
-int bundler_nameless(void)
-{
-	int fd = below_open("/tmp", O_TMPFILE | O_RDWR, 0600);
-
-	return fd < 0 ? memfd_create("entries", MFD_CLOEXEC) : fd;
-}
-
-static kpack_error_t fill_temporary(int fd, const struct kp_source *src,
-				    struct kpackx_error *why)
-{
-	struct kp_outfile file = {.fd = fd, .dir_fd = -1, .shown = "temporary file"};
-	struct kp_sink sink = {.out = &file};
-
-	return kp_sink_copy(&sink, src, why);
-}
-
-kpack_error_t bundler_temporary(const struct kp_source *src, char **name,
-				struct kpackx_error *why)
-{
-	kpack_error_t err;
-	int fd;
-
-	*name = xasprintf("%s/clang-offload-bundler-XXXXXX.tmp", tmpdir("/tmp"));
-	fd = below_mkstemps(*name, strlen(".tmp"));
-	if (fd < 0) {
-		err = below_fail(why, "%s", *name);
-	} else {
-		err = fill_temporary(fd, src, why);
-		close(fd);
-		if (err)
-			below_unlink(*name);
-	}
-	if (err) {
-		free(*name);
-		*name = NULL;
-	}
-	return err;
+	free(outputs);
+	return status;
 }

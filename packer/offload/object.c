@@ -1,248 +1,189 @@
 /* SPDX-License-Identifier: MIT */
-#include "object.h"
+/*
+ * Entries as sections of the host's object, "__CLANG_OFFLOAD_BUNDLE__ID", added and removed
+ * with libelf, which changes a copy in a file without a name.
+ *
+ * New sections go behind all bytes, so that nothing else moves: their bytes, the names of all
+ * sections, and the section headers.  A removed section becomes SHT_NULL without bytes, so
+ * that the others keep their numbers, which symbols and relocations refer to.
+ */
+#include <gelf.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
-#include "elf_object.h"
-#include "objcopy.h"
-#include "packer/cli/xalloc.h"
+#include "core/base/alloc.h"
+#include "offload.h"
 
-#define MAGIC "__CLANG_OFFLOAD_BUNDLE__"
-
-/* ---- temporary files ---- */
-
-/* Temporary files for llvm-objcopy; scratch_fini removes them. */
-struct scratch {
-	char **names;
-	size_t n;
+struct elf_edit {
+	struct offload_spool copy;
+	Elf *elf;
+	size_t n, names; /* sections; the number of the one with their names */
+	uint8_t *added;  /* the new sections' bytes, and all names; libelf borrows them */
 };
 
-/* The name of a new temporary file with the bytes of SRC; NULL after a message. */
-static const char *scratch_add(const struct bundler *b, struct scratch *s,
-			       const struct kp_source *src)
+bool offload_is_object(const struct kp_source *src)
 {
-	struct kpackx_error why = {0};
+	uint8_t buf[sizeof(Elf32_Ehdr)];
+	struct kp_span head;
 
-	s->names = xrealloc(s->names, (s->n + 1) * sizeof(*s->names));
-	if (bundler_temporary(src, &s->names[s->n], &why)) {
-		bundler_fail(b, &why);
-		return NULL;
+	return !kp_source_head(src, 0, buf, sizeof(buf), &head, NULL) &&
+	       head.size == sizeof(buf) && kp_span_starts(head, ELFMAG, SELFMAG);
+}
+
+static kpack_error_t fail_elf(struct kpackx_error *why, const char *what)
+{
+	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "elf: %s: %s", what,
+		       elf_errmsg(-1));
+}
+
+static void elf_edit_fini(struct elf_edit *e)
+{
+	elf_end(e->elf);
+	free(e->added);
+	offload_spool_fini(&e->copy);
+}
+
+static kpack_error_t open_edit(struct elf_edit *e, const struct kp_source *object,
+			       struct kpackx_error *why)
+{
+	elf_version(EV_CURRENT);
+	KP_TRY(offload_spool_open(&e->copy, why));
+	KP_TRY(kp_sink_copy(&e->copy.sink, object, why));
+	e->elf = elf_begin(e->copy.file.fd, ELF_C_RDWR, NULL);
+	if (!e->elf || elf_getshdrnum(e->elf, &e->n) ||
+	    elf_getshdrstrndx(e->elf, &e->names))
+		return fail_elf(why, "headers");
+	/* libelf fills the file up to each section, wherever its header says that it is */
+	for (size_t i = 0; i < e->n; i++) {
+		GElf_Shdr h;
+		bool bytes;
+
+		if (!gelf_getshdr(elf_getscn(e->elf, i), &h))
+			return fail_elf(why, "section header");
+		bytes = h.sh_type != SHT_NULL && h.sh_type != SHT_NOBITS;
+		if (!kp_range_ok(object->size, h.sh_offset, bytes ? h.sh_size : 0))
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "elf: section %zu passes the end of the file", i);
 	}
-	return s->names[s->n++];
+	return KPACK_SUCCESS;
 }
 
-static void scratch_fini(struct scratch *s)
+/* Write the changes, and copy the object to SINK: the output itself may be a pipe. */
+static kpack_error_t finish_edit(struct elf_edit *e, struct kp_sink *sink,
+				 struct kpackx_error *why)
 {
-	for (size_t i = 0; i < s->n; i++) {
-		below_unlink(s->names[i]);
-		free(s->names[i]);
+	int64_t size = elf_update(e->elf, ELF_C_WRITE);
+	struct kp_source made = kp_source_fd(e->copy.file.fd, 0, (uint64_t)size);
+
+	return size < 0 ? fail_elf(why, "writing") : kp_sink_copy(sink, &made, why);
+}
+
+kpack_error_t offload_object_add(const struct kp_source *object,
+				 const struct offload_section *sections, size_t n,
+				 struct kp_sink *sink, struct kpackx_error *why)
+{
+	KP_AUTO(elf_edit) e = {0};
+	uint64_t room, end = object->size;
+	size_t size;
+	Elf_Scn *scn, *names_scn;
+	Elf_Data *data, *names;
+	GElf_Shdr h, names_h;
+	GElf_Ehdr header;
+	uint8_t *at;
+
+	KP_TRY(open_edit(&e, object, why));
+	names_scn = elf_getscn(e.elf, e.names);
+	names = elf_getdata(names_scn, NULL);
+	if (e.names == SHN_UNDEF || !names || !gelf_getshdr(names_scn, &names_h) ||
+	    !gelf_getehdr(e.elf, &header))
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "object without names of sections");
+	size = names->d_size;
+	room = size;
+	for (size_t i = 0; i < n; i++) {
+		uint64_t more = sections[i].bytes.size;
+
+		if (more > INT64_MAX - room)
+			return kp_fail_memory(why, more, "a section");
+		room += more + strlen(OFFLOAD_SECTION) + strlen(sections[i].id) + 1;
 	}
-	free(s->names);
-}
+	/* inputs can have any size: this is no failure of the program */
+	e.added = malloc((size_t)room + 1);
+	if (!e.added)
+		return kp_fail_memory(why, room, "sections");
+	at = e.added;
+	for (size_t i = 0; i < n; i++) {
+		const struct kp_source *bytes = &sections[i].bytes;
 
-/*
- * Copy the file NAME, which the program wrote, to SINK; MODE (or NULL) gets its
- * permissions.
- */
-static int take_result(const struct bundler *b, const char *name, struct kp_sink *sink,
-		       mode_t *mode)
-{
-	struct kpackx_error why = {0};
-	struct kp_source src;
-	struct stat st;
-	int fd;
-
-	if (below_file_open_nofollow(name, &fd, &st, &why))
-		return bundler_fail_file(b, name, &why);
-	src = kp_source_fd(fd, 0, (uint64_t)st.st_size);
-	if (kp_sink_copy(sink, &src, &why)) {
-		close(fd);
-		return bundler_fail(b, &why);
+		scn = elf_newscn(e.elf);
+		data = elf_newdata(scn);
+		if (!data || !gelf_getshdr(scn, &h))
+			return fail_elf(why, "another section");
+		KP_TRY(kp_source_read(bytes, 0, at, (size_t)bytes->size, why));
+		data->d_buf = at;
+		data->d_size = h.sh_size = bytes->size;
+		data->d_align = h.sh_addralign = 1;
+		h.sh_name = (GElf_Word)size;
+		h.sh_type = SHT_PROGBITS;
+		h.sh_flags = SHF_EXCLUDE;
+		h.sh_offset = end;
+		if (!gelf_update_shdr(scn, &h))
+			return fail_elf(why, "another section");
+		at += bytes->size;
+		end += bytes->size;
+		size += strlen(OFFLOAD_SECTION) + strlen(sections[i].id) + 1;
 	}
-	close(fd);
-	if (mode)
-		*mode = st.st_mode & 0777;
-	return 0;
+	/* the names, at AT, are the old ones and those of the new sections */
+	if (names->d_size)
+		memcpy(at, names->d_buf, names->d_size);
+	size = names->d_size;
+	for (size_t i = 0; i < n; i++)
+		size += 1 + (size_t)sprintf((char *)at + size, OFFLOAD_SECTION "%s",
+					    sections[i].id);
+	names->d_buf = at;
+	names->d_size = names_h.sh_size = size;
+	names_h.sh_offset = end;
+	header.e_shoff = (end + size + 7) & ~(uint64_t)7;
+	elf_flagdata(names, ELF_C_SET, ELF_F_DIRTY);
+	/* DIRTY: write all section headers, although only the table's place changed */
+	elf_flagelf(e.elf, ELF_C_SET, ELF_F_LAYOUT | ELF_F_DIRTY);
+	if (!gelf_update_shdr(names_scn, &names_h) || !gelf_update_ehdr(e.elf, &header))
+		return fail_elf(why, "section headers");
+	return finish_edit(&e, sink, why);
 }
 
-static const struct kp_source empty = {.fd = -1};
-
-static int run_objcopy(const struct bundler *b, const char *program,
-		       const struct objcopy *c)
+kpack_error_t offload_object_strip(const struct kp_source *object, struct kp_sink *sink,
+				   struct kpackx_error *why)
 {
-	return objcopy_run(program, c)
-		       ? 0
-		       : llvm_error(b->tool, "'llvm-objcopy' tool failed");
-}
+	static const GElf_Shdr none;
+	KP_AUTO(elf_edit) e = {0};
+	size_t segments;
 
-/* ---- adding sections ---- */
+	KP_TRY(open_edit(&e, object, why));
+	/* addresses tie segments to their offsets in the file */
+	if (elf_getphdrnum(e.elf, &segments) || segments)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "it has segments: sections can be removed from objects "
+			       "only");
+	for (size_t i = 1; i < e.n; i++) {
+		Elf_Scn *scn = elf_getscn(e.elf, i);
+		const char *name;
+		Elf_Data *data;
+		GElf_Shdr h;
 
-/*
- * The bytes of entry I: one NUL byte for the host, whose code is the object itself; else
- * IN.
- */
-static struct kp_source mark_or(const struct bundler *b, size_t i,
-				const struct bundler_input *in)
-{
-	static const uint8_t zero;
-
-	return i == b->host ? kp_source_memory(&zero, 1) : in->src;
-}
-
-/* Room for a name that leads to one of our descriptors. */
-enum { OPEN_NAME_SIZE = 48 };
-
-/*
- * A name by which llvm-objcopy opens the file at FD, whatever has its PATH by now.  What
- * -### prints has the path.
- */
-static const char *open_name(const struct bundler *b, const char *path, int fd,
-			     char out[OPEN_NAME_SIZE])
-{
-	snprintf(out, OPEN_NAME_SIZE, "/proc/%ld/fd/%d", (long)getpid(), fd);
-	return b->print_commands || below_access(out, F_OK) < 0 ? path : out;
-}
-
-/* A name by which another program can open input I; NULL after a message. */
-static const char *input_name(const struct bundler *b, struct scratch *s, size_t i,
-			      const struct bundler_input *in, char out[OPEN_NAME_SIZE])
-{
-	if (in->regular || (in->fd >= 0 && in->src.size == 0))
-		return open_name(b, b->inputs[i], in->fd, out);
-	return scratch_add(b, s, &in->src);
-}
-
-static int add_sections(const struct bundler *b, const struct bundler_input *inputs,
-			struct objcopy *c, struct scratch *s)
-{
-	for (size_t i = 0; i < b->n_targets; i++) {
-		struct kp_source src = mark_or(b, i, &inputs[i]);
-		char open[OPEN_NAME_SIZE];
-		const char *file = i == b->host ? scratch_add(b, s, &src)
-						: input_name(b, s, i, &inputs[i], open);
-
-		if (!file)
-			return 1;
-		objcopy_print_word(c, "--add-section=" MAGIC "%s=%s", b->targets[i].name,
-				   file);
-		objcopy_print_word(c, "--set-section-flags=" MAGIC "%s=readonly,exclude",
-				   b->targets[i].name);
+		if (!gelf_getshdr(scn, &h))
+			return fail_elf(why, "section header");
+		name = elf_strptr(e.elf, e.names, h.sh_name);
+		if (!name)
+			return fail_elf(why, "section name");
+		/* whatever its own name is, the section with the names stays */
+		if (i == e.names ||
+		    strncmp(name, OFFLOAD_SECTION, strlen(OFFLOAD_SECTION)) != 0)
+			continue;
+		data = elf_getdata(scn, NULL);
+		if (!data || !gelf_update_shdr(scn, (GElf_Shdr *)&none))
+			return fail_elf(why, "a section to remove");
+		data->d_size = 0;
+		elf_flagdata(data, ELF_C_SET, ELF_F_DIRTY);
 	}
-	return 0;
-}
-
-static int add_by_objcopy(const struct bundler *b, const char *program,
-			  const struct bundler_input *inputs, struct bundler_output *out,
-			  struct objcopy *c, struct scratch *s)
-{
-	const char *host, *result = NULL;
-	char open[OPEN_NAME_SIZE];
-	int status;
-
-	objcopy_word(c, "llvm-objcopy");
-	status = add_sections(b, inputs, c, s);
-	host = status ? NULL : input_name(b, s, b->host, &inputs[b->host], open);
-	if (host && !b->print_commands)
-		result = scratch_add(b, s, &empty);
-	if (!host || (!result && !b->print_commands))
-		return 1;
-	objcopy_word(c, "--");
-	objcopy_word(c, host);
-	objcopy_word(c, result ? result : out->path);
-	if (b->print_commands) {
-		objcopy_print_command(program, c);
-		return 0;
-	}
-	status = run_objcopy(b, program, c);
-	return status ? status : take_result(b, result, &out->sink, &out->keep);
-}
-
-static int add_ourselves(const struct bundler *b, const struct bundler_input *inputs,
-			 struct bundler_output *out)
-{
-	struct bundler_section *rows = xcalloc(b->n_targets, sizeof(*rows));
-	struct kpackx_error why = {0};
-	kpack_error_t err;
-
-	for (size_t i = 0; i < b->n_targets; i++) {
-		rows[i].bytes = mark_or(b, i, &inputs[i]);
-		rows[i].name = xasprintf(MAGIC "%s", b->targets[i].name);
-	}
-	err = bundler_elf_add(&inputs[b->host].src, rows, b->n_targets, &out->sink, &why);
-	for (size_t i = 0; i < b->n_targets; i++)
-		free(rows[i].name);
-	free(rows);
-	return err ? bundler_fail_file(b, b->inputs[b->host], &why) : 0;
-}
-
-int bundler_object_add(const struct bundler *b, const struct bundler_input *inputs,
-		       struct bundler_output *out)
-{
-	char *program = objcopy_find(b->program);
-	struct objcopy c = {0};
-	struct scratch s = {0};
-	int status;
-
-	status = program || b->print_commands
-			 ? add_by_objcopy(b, program, inputs, out, &c, &s)
-			 : add_ourselves(b, inputs, out);
-	objcopy_fini(&c);
-	scratch_fini(&s);
-	free(program);
-	return status;
-}
-
-/* ---- removing sections ---- */
-
-static int strip_by_objcopy(const struct bundler *b, const char *program,
-			    const struct kp_source *object, const char *path,
-			    struct kp_sink *sink, struct objcopy *c, struct scratch *s)
-{
-	char open[OPEN_NAME_SIZE];
-	const char *from =
-		path ? open_name(b, path, object->fd, open) : scratch_add(b, s, object);
-	const char *to = from ? scratch_add(b, s, &empty) : NULL;
-	int status;
-
-	if (!to)
-		return 1;
-	objcopy_word(c, "llvm-objcopy");
-	objcopy_word(c, "--regex");
-	objcopy_word(c, "--remove-section=" MAGIC ".*");
-	objcopy_word(c, "--");
-	objcopy_word(c, from);
-	objcopy_word(c, to);
-	if (b->print_commands) {
-		objcopy_print_command(program, c);
-		return 0;
-	}
-	status = run_objcopy(b, program, c);
-	return status ? status : take_result(b, to, sink, NULL);
-}
-
-static int strip_ourselves(const struct bundler *b, const struct kp_source *object,
-			   struct kp_sink *sink)
-{
-	struct kpackx_error why = {0};
-
-	return bundler_elf_remove(object, MAGIC, sink, &why)
-		       ? bundler_fail_file(b, b->inputs[0], &why)
-		       : 0;
-}
-
-int bundler_object_strip(const struct bundler *b, const struct kp_source *object,
-			 const char *path, struct kp_sink *sink)
-{
-	char *program = objcopy_find(b->program);
-	struct objcopy c = {0};
-	struct scratch s = {0};
-	int status;
-
-	status = program || b->print_commands
-			 ? strip_by_objcopy(b, program, object, path, sink, &c, &s)
-			 : strip_ourselves(b, object, sink);
-	objcopy_fini(&c);
-	scratch_fini(&s);
-	free(program);
-	return status;
+	return finish_edit(&e, sink, why);
 }

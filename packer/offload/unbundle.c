@@ -1,264 +1,393 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Unbundle: all entries are assigned to targets before anything is written.  In the order
- * of the file each entry goes to the target with its ID, else to the first target that
- * has no entry yet and that it serves.
+ * Unbundling and listing.
+ *
+ * A bundle's entries are assigned to targets before anything is written: in the order of the
+ * file, each goes to the target with its ID, else to the first target that has no entry yet
+ * and that it serves.
+ *
+ * An archive becomes an archive for each target, with every entry of every member that serves
+ * the target, named by the member and the entry.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "object.h"
-#include "contents.h"
+#include "core/base/alloc.h"
+#include "core/base/path.h"
+#include "core/format/ar_archive.h"
+#include "offload.h"
+#include "packer/cli/exit.h"
+#include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
 
 #define NONE SIZE_MAX
 
-struct job {
+static void warn_ignored(const char *name, const struct bundle_contents *c)
+{
+	if (c->ignored)
+		report_error(name, "warning: the last %" PRIu64 " bytes are no bundle",
+			     c->ignored);
+}
+
+static int fail_entry_id(const char *name, const char *id)
+{
+	report_error(name, "invalid entry ID: %s", id);
+	return EXIT_FAULT;
+}
+
+/* ---- a bundle ---- */
+
+struct unbundling {
 	const struct bundler *b;
-	const char *input;
-	struct bundler_input in;
-	struct bundler_contents parts;
-	size_t *taken;   /* by target: an image, or NONE */
-	size_t n_open;   /* targets that have no entry yet */
-	size_t repeated; /* entries with the ID of an earlier entry */
+	struct bundle_contents contents;
+	size_t *taken; /* by target: an image, or NONE */
+	size_t n_open; /* targets that have no entry yet */
 };
 
-/* ---- choosing ---- */
-
-/* The target that got an entry with the ID, or NONE. */
-static size_t given_to(const struct job *j, const char *id)
-{
-	for (size_t t = 0; t < j->b->n_targets; t++)
-		if (j->taken[t] != NONE &&
-		    strcmp(j->parts.list.images[j->taken[t]].id, id) == 0)
-			return t;
-	return NONE;
-}
-
 /*
- * IMAGE has the ID of *TAKEN.  From one binary bundle the last such entry is taken, as in
- * LLVM; otherwise the first.
+ * Give each entry of the bundle to a target.  An entry with the ID of one that was taken is
+ * left, and reported.
  */
-static void note_repeated(struct job *j, size_t image, size_t *taken)
+static int choose_entries(struct unbundling *u)
 {
-	const struct kp_image *images = j->parts.list.images;
-
-	j->repeated++;
-	if (j->parts.binary && images[image].container == images[*taken].container)
-		*taken = image;
-}
-
-/* The target for an entry; NONE: it serves no target that is still open. */
-static size_t target_of(const struct job *j, const struct entry_id *id)
-{
-	enum entry_verdict verdict;
-	size_t first = NONE;
-
-	for (size_t t = 0; t < j->b->n_targets; t++) {
-		if (j->taken[t] != NONE)
-			continue;
-		verdict = bundler_compare(j->b, id, &j->b->targets[t]);
-		if (verdict == ENTRY_SAME)
-			return t;
-		if (entry_serves(verdict) && first == NONE)
-			first = t;
-	}
-	return first;
-}
-
-static void offer_entry(struct job *j, size_t image, const struct entry_id *id)
-{
-	size_t t = target_of(j, id);
-
-	if (t == NONE)
-		return;
-	j->taken[t] = image;
-	j->n_open--;
-}
-
-static int choose_entries(struct job *j)
-{
-	const struct kp_containers *list = &j->parts.list;
-	struct entry_id id;
-	size_t t;
+	const struct kp_containers *list = &u->contents.list;
+	const char *input = u->b->inputs.items[0];
+	size_t n = u->b->n_targets, repeated = 0;
 
 	for (size_t i = 0; i < list->n_images; i++) {
-		if (!list->images[i].id)
+		const char *text = list->images[i].id;
+		size_t chosen = NONE, t = 0;
+		struct entry_id id;
+
+		if (!text)
 			continue;
-		t = given_to(j, list->images[i].id);
-		if (t != NONE) {
-			note_repeated(j, i, &j->taken[t]);
+		while (t < n && (u->taken[t] == NONE ||
+				 strcmp(list->images[u->taken[t]].id, text) != 0))
+			t++;
+		repeated += t < n;
+		if (t < n || u->n_open == 0)
 			continue;
+		if (!entry_id_parse(kp_span_str(text), &id))
+			return fail_entry_id(input, text);
+		for (t = 0; t < n; t++) {
+			enum entry_match match =
+				u->taken[t] != NONE
+					? ENTRY_OTHER
+					: entry_id_match(&id, &u->b->targets[t].id,
+							 u->b->hip_openmp);
+
+			if (match == ENTRY_SAME || (match && chosen == NONE))
+				chosen = t;
+			if (match == ENTRY_SAME)
+				break;
 		}
-		if (j->n_open == 0)
-			continue;
-		if (!entry_id_parse(kp_span_str(list->images[i].id), &id))
-			return llvm_error(j->b->tool,
-					  "invalid bundle id read from the bundle: '%s'",
-					  list->images[i].id);
-		offer_entry(j, i, &id);
+		if (chosen != NONE) {
+			u->taken[chosen] = i;
+			u->n_open--;
+		}
 	}
+	if (u->n_open && !u->b->allow_missing) {
+		for (size_t t = 0; t < n; t++)
+			if (u->taken[t] == NONE)
+				report_error(input, "no entry for %s",
+					     u->b->targets[t].name);
+		return EXIT_FAULT;
+	}
+	warn_ignored(input, &u->contents);
+	if (repeated)
+		report_error(input,
+			     "warning: left out %zu entries with the ID of one before",
+			     repeated);
 	return 0;
 }
 
-/* ---- what is missing ---- */
-
-/* "A", "A and B", "A, B, and C" */
-static char *enumerate_names(const char *const *names, size_t n)
+static int write_target(void *arg, size_t t, struct kp_sink *sink)
 {
-	char *text = NULL;
-	size_t size = 0;
-	FILE *f = xmemstream(&text, &size);
-
-	for (size_t i = 0; i < n; i++)
-		fprintf(f, "%s%s%s%s", i && n > 2 ? "," : "", i ? " " : "",
-			i && i + 1 == n ? "and " : "", names[i]);
-	fclose(f);
-	return text;
-}
-
-static int fail_missing(const struct job *j)
-{
-	const char **names = xcalloc(j->b->n_targets, sizeof(*names));
-	size_t n = 0;
-	char *text;
-
-	for (size_t t = 0; t < j->b->n_targets; t++)
-		if (j->taken[t] == NONE)
-			names[n++] = j->b->targets[t].name;
-	qsort(names, n, sizeof(*names), kp_order_texts);
-	text = enumerate_names(names, n);
-	llvm_error(j->b->tool, "Can't find bundles for %s", text);
-	free(text);
-	free(names);
-	return 1;
-}
-
-static void print_warnings(const struct job *j)
-{
-	if (j->parts.ignored)
-		llvm_warning(j->b->tool, "'%s': the last %llu bytes are no bundle",
-			     j->input, (unsigned long long)j->parts.ignored);
-	if (j->repeated)
-		llvm_warning(j->b->tool,
-			     "'%s': %zu more %s with the same ID as one before: the "
-			     "%s is taken",
-			     j->input, j->repeated,
-			     j->repeated == 1 ? "entry" : "entries",
-			     j->parts.binary ? "last in the first bundle that has it"
-					     : "first");
-}
-
-/* ---- writing ---- */
-
-/* Copy an input that has none of the targets: it is the host's file, decompressed. */
-static kpack_error_t copy_input(struct job *j, struct kp_sink *sink,
-				struct kpackx_error *why)
-{
-	const struct kp_containers *list = &j->parts.list;
-	struct kp_payload payload;
-	kpack_error_t err;
-
-	if (!j->parts.binary || list->count == 0)
-		return kp_sink_copy(sink, &j->parts.src, why);
-	for (size_t i = 0; i < list->count; i++) {
-		KP_TRY(kp_container_load(&j->parts.src, &list->items[i], &payload, why));
-		err = kp_sink_copy(sink, &payload.source, why);
-		kp_payload_fini(&payload);
-		if (err)
-			return err;
-	}
-	return KPACK_SUCCESS;
-}
-
-static int write_entry(struct job *j, size_t image, struct kp_sink *sink)
-{
+	struct unbundling *u = arg;
+	struct bundle_contents *c = &u->contents;
+	kpack_error_t err = KPACK_SUCCESS;
 	struct kpackx_error why = {0};
 	struct kp_source bytes;
 
-	if (bundler_contents_is_mark(&j->parts, image))
-		return bundler_object_strip(j->b, &j->parts.src,
-					    j->in.regular ? j->input : NULL, sink);
-	if (bundler_contents_open(&j->parts, image, &bytes, &why) ||
-	    kp_sink_copy(sink, &bytes, &why))
-		return bundler_fail_file(j->b, j->input, &why);
-	return 0;
-}
+	if (u->taken[t] != NONE && bundle_contents_is_mark(c, u->taken[t])) {
+		err = offload_object_strip(&c->src, sink, &why);
+	} else if (u->taken[t] != NONE) {
+		err = bundle_contents_open(c, u->taken[t], &bytes, &why);
+		if (!err)
+			err = kp_sink_copy(sink, &bytes, &why);
+	} else if (t == u->b->host && u->n_open == u->b->n_targets) {
+		/* an input with none of the targets is the host's file, decompressed */
+		if (!c->binary || c->list.count == 0)
+			err = kp_sink_copy(sink, &c->src, &why);
+		for (size_t i = 0; c->binary && i < c->list.count && !err; i++) {
+			struct kp_payload payload;
 
-static int write_target(struct job *j, size_t t, struct kp_sink *sink)
-{
-	bool nothing = j->n_open == j->b->n_targets;
-	struct kpackx_error why = {0};
-
-	if (j->taken[t] != NONE)
-		return write_entry(j, j->taken[t], sink);
-	if (nothing && t == j->b->host && copy_input(j, sink, &why))
-		return bundler_fail_file(j->b, j->input, &why);
-	return 0;
-}
-
-static int write_outputs(struct job *j, struct bundler_outputs *outputs)
-{
-	struct bundler_output *out;
-	struct kpackx_error why = {0};
-	const char *failed;
-	int status = 0;
-
-	for (size_t t = 0; t < j->b->n_targets && !status; t++) {
-		if (bundler_outputs_add(outputs, j->b->outputs[t], &out, &why))
-			return bundler_fail_file(j->b, j->b->outputs[t], &why);
-		status = write_target(j, t, &out->sink);
+			err = kp_container_load(&c->src, &c->list.items[i], &payload,
+						&why);
+			if (err)
+				break;
+			err = kp_sink_copy(sink, &payload.source, &why);
+			kp_payload_fini(&payload);
+		}
 	}
-	if (!status && bundler_outputs_publish(outputs, &failed, &why))
-		status = bundler_fail_file(j->b, failed, &why);
-	return status;
+	return err ? offload_fail(u->b->inputs.items[0], &why) : 0;
 }
 
-static int choose_and_write(struct job *j)
+static int unbundle_bundle(const struct bundler *b, const struct offload_input *in)
 {
-	struct bundler_outputs outputs;
-	int status = choose_entries(j);
-
-	if (status)
-		return status;
-	if (j->n_open && !j->b->allow_missing)
-		return fail_missing(j);
-	print_warnings(j);
-	outputs = bundler_outputs_new(j->b->n_targets);
-	status = write_outputs(j, &outputs);
-	bundler_outputs_close(&outputs);
-	return status;
-}
-
-/* ---- the job ---- */
-
-static int read_and_go_on(struct job *j)
-{
+	struct unbundling u = {.b = b, .n_open = b->n_targets};
 	struct kpackx_error why = {0};
 	int status;
 
-	if (!bundler_type_known(j->b->type))
-		return llvm_error(j->b->tool, "'%s': invalid file type specified",
-				  j->b->type);
-	if (bundler_contents_read(j->b, &j->in.src, &j->parts, &why))
-		return bundler_fail_parts(j->b, "input", j->input, &j->in.src, &why);
-	status = choose_and_write(j);
-	bundler_contents_free(&j->parts);
+	if (bundle_contents_read(b, &in->src, &u.contents, &why))
+		return offload_fail(b->inputs.items[0], &why);
+	u.taken = xmalloc(b->n_targets * sizeof(*u.taken));
+	for (size_t t = 0; t < b->n_targets; t++)
+		u.taken[t] = NONE;
+	status = choose_entries(&u);
+	if (!status)
+		status = offload_outputs_write(b->outputs.items, b->n_targets,
+					       write_target, &u);
+	free(u.taken);
+	bundle_contents_fini(&u.contents);
+	return status;
+}
+
+/* ---- archives ---- */
+
+/*
+ * Call VISIT for each member of the archive SRC with the member's contents, which are gone
+ * when it returns.  A damaged member is reported, and the rest visited.
+ */
+static int visit_members(const struct bundler *b, const struct kp_source *src,
+			 int (*visit)(void *arg, const char *name,
+				      struct bundle_contents *c),
+			 void *arg)
+{
+	struct kpackx_error why = {0};
+	KP_AUTO(kp_ar) ar = {0};
+	int status = 0;
+
+	if (kp_ar_read(src, &ar, &why))
+		return offload_fail(b->inputs.items[0], &why);
+	for (size_t i = 0; i < ar.count; i++) {
+		const struct kp_ar_member *m = &ar.items[i];
+		struct bundle_contents contents;
+		struct kp_source bytes = {.fd = -1};
+		kpack_error_t err;
+
+		if (kp_source_sub(src, m->offset, m->size, &bytes))
+			err = bundle_contents_read(b, &bytes, &contents, &why);
+		else
+			err = kp_fail(&why, KPACK_ERROR_INVALID_FORMAT, "passes the end");
+		/* an object of a kind whose sections are not read has none of ours */
+		if (err == KPACK_ERROR_NOT_IMPLEMENTED && offload_is_object(&bytes)) {
+			report_error(m->name, "warning: %s", why.text);
+		} else if (err) {
+			status = offload_fail(m->name, &why);
+		} else {
+			status |= visit(arg, m->name, &contents);
+			bundle_contents_fini(&contents);
+		}
+	}
+	return status;
+}
+
+/*
+ * The archives that are made.  Members are sorted into them in one pass over the input, which may
+ * be compressed bundles: an entry for two targets is decoded once.
+ */
+struct sorting {
+	const struct bundler *b;
+	int in; /* the descriptor of the input */
+	struct {
+		struct kp_ar_input *items;
+		size_t count, cap;
+	} * parts;
+	/* Entries that the input does not contain as they are, until they are written. */
+	struct offload_spool spool;
+};
+
+/* "func_1.o" -> "func_1-hip-amdgcn-amd-amdhsa--gfx906_xnack+func_1.bc", as clang has it */
+static char *name_member(const char *member, const struct entry_id *id)
+{
+	const char *file = kp_path_name(member), *dot = strrchr(file, '.');
+	int stem = (int)(dot ? dot - file : (ptrdiff_t)strlen(file));
+	const char *extension = dot ? dot : "";
+	char *out;
+
+	if (id->target.size && memmem(id->target.data, id->target.size, "gfx", 3))
+		extension = ".bc";
+	else if (id->target.size && memmem(id->target.data, id->target.size, "sm_", 3))
+		extension = ".cubin";
+	out = xasprintf("%.*s-%.*s%.*s%s", stem, file, (int)id->text.size,
+			(const char *)id->text.data, stem, file, extension);
+	for (char *p = out; *p; p++)
+		if (*p == ':')
+			*p = '_';
+	return out;
+}
+
+/* Set OUT to bytes of IMAGE that stay valid: those in the archive itself, or spooled ones. */
+static kpack_error_t keep_entry(struct sorting *s, struct bundle_contents *c,
+				size_t image, struct kp_source *out,
+				struct kpackx_error *why)
+{
+	uint64_t before = s->spool.sink.size;
+
+	if (bundle_contents_is_mark(c, image)) {
+		KP_TRY(offload_object_strip(&c->src, &s->spool.sink, why));
+	} else {
+		KP_TRY(bundle_contents_open(c, image, out, why));
+		/* the archive stays open: bytes in it need not be copied */
+		if (out->fd == s->in)
+			return KPACK_SUCCESS;
+		KP_TRY(kp_sink_copy(&s->spool.sink, out, why));
+	}
+	*out = offload_spooled(&s->spool, before);
+	return KPACK_SUCCESS;
+}
+
+static int sort_member(void *arg, const char *name, struct bundle_contents *c)
+{
+	struct sorting *s = arg;
+	const struct bundler *b = s->b;
+	const struct kp_image *images = c->list.images;
+	struct kpackx_error why = {0};
+
+	for (size_t i = 0; i < c->list.n_images; i++) {
+		struct kp_source bytes = {.fd = -1};
+		struct entry_id id, other;
+		bool kept = false;
+
+		if (!images[i].id)
+			continue;
+		if (!entry_id_parse(kp_span_str(images[i].id), &id))
+			return fail_entry_id(name, images[i].id);
+		for (size_t k = 0; b->check_archive && k < i; k++) {
+			if (!images[k].id ||
+			    !entry_id_parse(kp_span_str(images[k].id), &other) ||
+			    !entry_ids_conflict(&id, &other))
+				continue;
+			report_error(name, "conflicting entries %s and %s", images[k].id,
+				     images[i].id);
+			return EXIT_FAULT;
+		}
+		for (size_t t = 0; t < b->n_targets; t++) {
+			if (entry_id_match(&id, &b->targets[t].id, b->hip_openmp) ==
+			    ENTRY_OTHER)
+				continue;
+			if (!kept && keep_entry(s, c, i, &bytes, &why))
+				return offload_fail(name, &why);
+			kept = true;
+			xgrow(&s->parts[t].items, s->parts[t].count, &s->parts[t].cap,
+			      sizeof(*s->parts[t].items));
+			s->parts[t].items[s->parts[t].count++] = (struct kp_ar_input){
+				.name = kp_span_str(name_member(name, &id)),
+				.bytes = bytes};
+		}
+	}
+	return 0;
+}
+
+static int write_part(void *arg, size_t t, struct kp_sink *sink)
+{
+	const struct sorting *s = arg;
+	struct kpackx_error why = {0};
+
+	return kp_ar_write(s->parts[t].items, s->parts[t].count, sink, &why)
+		       ? offload_fail(s->b->outputs.items[t], &why)
+		       : 0;
+}
+
+static int unbundle_archive(const struct bundler *b, const struct offload_input *in)
+{
+	struct sorting s = {.b = b, .in = in->fd};
+	struct kpackx_error why = {0};
+	int status;
+
+	if (offload_spool_open(&s.spool, &why))
+		return offload_fail(NULL, &why);
+	s.parts = xcalloc(b->n_targets, sizeof(*s.parts));
+	status = visit_members(b, &in->src, sort_member, &s);
+	for (size_t t = 0; t < b->n_targets && !status && !b->allow_missing; t++) {
+		if (s.parts[t].count)
+			continue;
+		report_error(b->inputs.items[0], "no entry for %s", b->targets[t].name);
+		status = EXIT_FAULT;
+	}
+	if (!status)
+		status = offload_outputs_write(b->outputs.items, b->n_targets, write_part,
+					       &s);
+	for (size_t t = 0; t < b->n_targets; t++) {
+		for (size_t i = 0; i < s.parts[t].count; i++)
+			free((void *)s.parts[t].items[i].name.data);
+		free(s.parts[t].items);
+	}
+	free(s.parts);
+	offload_spool_fini(&s.spool);
 	return status;
 }
 
 int bundler_unbundle(const struct bundler *b)
 {
-	struct job j = {.b = b, .input = b->inputs[0], .n_open = b->n_targets};
+	const char *input = b->inputs.items[0];
 	struct kpackx_error why = {0};
+	struct offload_input in;
 	int status;
 
-	if (bundler_input_open(&j.in, j.input, &why))
-		return bundler_fail_file(b, j.input, &why);
-	j.taken = xmalloc(b->n_targets * sizeof(*j.taken));
-	for (size_t t = 0; t < b->n_targets; t++)
-		j.taken[t] = NONE;
-	status = read_and_go_on(&j);
-	free(j.taken);
-	bundler_input_close(&j.in);
+	if (offload_input_open(&in, input, &why))
+		return offload_fail(input, &why);
+	if (strcmp(b->type, "a") != 0)
+		status = unbundle_bundle(b, &in);
+	else
+		status = offload_input_gather(&in, input, &why)
+				 ? offload_fail(input, &why)
+				 : unbundle_archive(b, &in);
+	offload_input_fini(&in);
+	return status;
+}
+
+/* ---- listing ---- */
+
+/* Print the IDs as they are stored, in the order of the file. */
+static int list_contents(void *arg, const char *name, struct bundle_contents *c)
+{
+	(void)arg;
+	for (size_t i = 0; i < c->list.n_images; i++) {
+		if (!c->list.images[i].id)
+			continue;
+		report_text(c->list.images[i].id);
+		putchar('\n');
+	}
+	warn_ignored(name, c);
+	return 0;
+}
+
+int bundler_list(const struct bundler *b)
+{
+	const char *input = b->inputs.items[0];
+	struct bundle_contents contents;
+	struct kpackx_error why = {0};
+	struct offload_input in;
+	struct kp_span head;
+	uint8_t buf[8];
+	int status;
+
+	if (offload_input_open(&in, input, &why))
+		return offload_fail(input, &why);
+	if (strcmp(b->type, "a") == 0 &&
+	    !kp_source_head(&in.src, 0, buf, sizeof(buf), &head, &why) &&
+	    kp_ar_probe(head)) {
+		status = offload_input_gather(&in, input, &why)
+				 ? offload_fail(input, &why)
+				 : visit_members(b, &in.src, list_contents, NULL);
+	} else if (bundle_contents_read(b, &in.src, &contents, &why)) {
+		status = offload_fail(input, &why);
+	} else {
+		status = list_contents(NULL, input, &contents);
+		bundle_contents_fini(&contents);
+	}
+	offload_input_fini(&in);
 	return status;
 }

@@ -29,11 +29,11 @@ NUMBERS = ["7x", "0", "-1", "99999999999999999999", "1K", "1/2"]
 LISTS = ["gfx90a:foo+", "a b", "gfx90a:xnack+:xnack-", "all", "gfx942,,gfx1100", "gfx9999"]
 WORDS = ["a\nb", "a/b", "a b", os.fsdecode(b"\xff"), "../b", "x=y", "x=gfx9999"]
 ALL = {"pack", "ls", "detect", "mark convert", "offload-bundler"}
-VALUES = {"N": NUMBERS, "BYTES": NUMBERS, "SECONDS": NUMBERS, "I/N": NUMBERS, "<n>": NUMBERS, "<uint>": NUMBERS,
+VALUES = {"N": NUMBERS, "BYTES": NUMBERS, "SECONDS": NUMBERS, "I/N": NUMBERS,
           "LIST": LISTS, "ARCH": LISTS, "LIST...": LISTS}
 RIGHT = {"N": "3", "BYTES": "64K", "SECONDS": "3", "I/N": "1/2", "LIST": "gfx1100", "ARCH": "gfx1100",
          "SCHEME": "none", "NAME=ARCH,...": "x=gfx1100", "NAME=LIST": "x=gfx1100", "WHICH": "any",
-         "WHAT": "packed", "SIDE": "input", "<n>": "3", "<uint>": "3"}
+         "WHAT": "packed", "SIDE": "input"}
 # of these commands no operand is needed: they would do something, or ask the machine
 NEEDS_NONE = {"detect", "runtime", "apply", "status"}
 
@@ -50,18 +50,12 @@ class Command:
         status, self.help = run(words + ["--help"])
         assert status == 0, self.help
         self.usage = self.help.split("\n\n")[0] + "\n"
-        self.foreign = self.help.startswith("OVERVIEW")
         self.messages = []
         self.seen = {}
         self.options = list(self.rows())
 
     def rows(self):
         """(short or "", long, name of the value or "")"""
-        if self.foreign:
-            for dash, name, value in re.findall(
-                    r"^  (--?)([\w#][\w-]*)[= ]?(<\S*>)? +- ", self.help, re.M):
-                yield "", dash + name, value
-            return
         for short, name, value in re.findall(
                 r"^  (?:-(\w), |    )--([\w-]+)(?: (\S+))?(?=  |$)", self.help, re.M):
             if name != "help":
@@ -91,7 +85,7 @@ class Command:
             out.append("%s %s" % (what, self.say(words, name, arg)))
 
         def give(arg, *more):
-            return [name, arg, *more] if name == "-o" else [name + "=" + arg, *more]
+            return [name + "=" + arg, *more]
 
         out = []
         right = give(RIGHT.get(value, "x")) if value else [name]

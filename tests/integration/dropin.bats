@@ -91,8 +91,7 @@ same_bytes() { # FILE...
 setup() {
 	need_clang
 	cd "$BATS_TEST_TMPDIR"
-	# the same llvm-objcopy for both
-	PATH=$llvm:$PATH
+	PATH=$llvm:$PATH # for llvm-objcopy, which LLVM's bundler runs
 	sources
 	toolbox real.tools "$llvm"
 	toolbox ours.tools "$standins"
@@ -152,7 +151,6 @@ at_once() { # OPTION...
 	[ "$(grep -c -e ' -unbundle' ours.calls)" -ge 3 ]
 	[ "$(grep -vc -e ' -unbundle' ours.calls)" -ge 3 ]
 	called clang-offload-bundler "$(wc -l <ours.calls)"
-	same_bytes a.o b.o c.o
 	same_objects lib.so
 	both relocatable --no-offload-new-driver --offload-compress
 	same_objects lib.so
@@ -162,7 +160,6 @@ at_once() { # OPTION...
 	both relocatable --offload-new-driver
 	called llvm-offload-binary 3
 	called clang-offload-bundler 1
-	same_bytes a.o b.o c.o
 	same_objects lib.so
 }
 

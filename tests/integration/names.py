@@ -82,7 +82,7 @@ def kpack(*argv, judge=True, env=None, statuses=(0, 1), stderr=False):
     terminal(where + ", stderr", run.stderr)
     # no text of a file begins a line; after a usage fault there is the usage
     for line in run.stderr.splitlines()[:1 if run.returncode == 2 else None]:
-        if not re.match(rb'kpack( offload-\w+)?: |usage: |"|match|no-match|Incompatible|Warning|\S+\t\[CodeObject', line):
+        if not re.match(rb'kpack: |usage: |match|no-match', line):
             fault(where, "stderr: %r" % line)
     if judge:
         terminal(where, run.stdout)
@@ -456,17 +456,11 @@ def group_formats():
     kpack_json("inspect", "--json", "bundle", wanted=TEXTS)
     kpack("inspect", "--extract", "images", "bundle")
     kpack("offload-bundler", "-type=o", "-list", "-input=bundle")
-    debug = kpack("offload-bundler", "-type=o", "-unbundle", "-debug-only=CodeObjectCompatibility",
-                  "-targets=hip-amdgcn-amd-amdhsa--gfx1100", "-input=bundle", "-output=one", "-allow-missing-bundles")
+    kpack("offload-bundler", "-type=o", "-unbundle", "-targets=hip-amdgcn-amd-amdhsa--gfx1100", "-input=bundle",
+          "-output=one", "-allow-missing-bundles")
     for t in TEXTS[2::4]:
-        with open(b"i" + t, "wb") as f:
-            f.write(mkoffload.elf_object([(".text", 1, 1, b"x")]))
-        commands = kpack("offload-bundler", "-type=o", "-###", b"-targets=" + target.encode() +
-                         b",hip-amdgcn-amd-amdhsa--gfx1100", b"-input=i" + t, b"-input=bundle", b"-output=o" + t,
-                         stderr=True)
-        if shlex.quote("o" + t.decode(errors="replace")) == "o" + t.decode(errors="replace") and b'"o' + t + b'"' not in commands:
-            fault("-###", "%r" % commands)
-        kpack("offload-bundler", b"-type=" + t, b"-targets=" + t, b"-input=" + t, b"-output=o" + t)
+        kpack("offload-bundler", b"-type=" + t, b"-input=" + t, b"-output=o" + t, statuses=(2,))
+        kpack("offload-bundler", b"-type=bc", b"-targets=" + t, b"-input=" + t, b"-output=o" + t, statuses=(1, 2))
         kpack("offload-bundler", "-type=o", "-list", "-input=bundle",
               env={"OFFLOAD_BUNDLER_COMPRESSION_LEVEL": os.fsdecode(t), "COMPRESSED_BUNDLE_FORMAT_VERSION": os.fsdecode(t)})
         kpack("offload-packager", b"--image=file=" + t, b"-o", b"x" + t)

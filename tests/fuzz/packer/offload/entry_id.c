@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* Two bundle entry IDs from any text: the normal form is stable and serves itself. */
-#include "packer/offload/entry_id.h"
 #include <stdlib.h>
+#include "packer/offload/offload.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(const struct entry_id *id)
 {
-	char *once = entry_id_normal(id);
+	char *once = entry_id_spell(id);
 	struct entry_id again;
 
 	if (!once)
 		return;
 	if (entry_id_parse(kp_span_str(once), &again) &&
-	    entry_id_compare(&again, &again, false) != ENTRY_SAME)
+	    entry_id_match(&again, &again, false) != ENTRY_SAME)
 		__builtin_trap();
 	free(once);
 }
@@ -30,14 +30,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	check(&a);
 	check(&b);
-	if (entry_id_compare(&a, &a, true) != ENTRY_SAME)
+	if (entry_id_match(&a, &a, true) != ENTRY_SAME)
 		__builtin_trap();
 	/* HIP/OpenMP compatibility only adds matches */
-	if (entry_serves(entry_id_compare(&a, &b, false)) &&
-	    !entry_serves(entry_id_compare(&a, &b, true)))
+	if (entry_id_match(&a, &b, false) && !entry_id_match(&a, &b, true))
 		__builtin_trap();
-	if (entry_ids_akin(&a, &b) != entry_ids_akin(&b, &a) ||
-	    entry_id_states_more(&a, &a))
+	if (entry_ids_conflict(&a, &a) ||
+	    (!a.no_environment && !b.no_environment &&
+	     entry_ids_conflict(&a, &b) != entry_ids_conflict(&b, &a)))
 		__builtin_trap();
 	return 0;
 }
