@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Join builds of one binary for different GPUs into one that finds the code of all. */
-#ifndef PACKER_BINARY_JOIN_H
-#define PACKER_BINARY_JOIN_H
+#ifndef PACKER_TREES_JOIN_H
+#define PACKER_TREES_JOIN_H
 
 #include "core/elf/marker.h"
 
 enum join_relation {
-	JOIN_NOTHING,  /* none has code for GPUs: they are ordinary files */
+	JOIN_NOTHING,  /* none is converted: they are ordinary files */
 	JOIN_SAME,     /* converted, with the same host */
 	JOIN_DIFFERS,  /* converted; the hosts differ: one must be preferred */
 	JOIN_WRAPPERS, /* converted; wrappers or names differ: cannot be joined */
@@ -16,7 +16,7 @@ enum join_relation {
 struct join {
 	enum join_relation relation;
 	size_t other;     /* the source that does not match the chosen one */
-	char text[240];   /* the difference */
+	char text[240];   /* the first difference */
 	bool same_marker; /* the chosen one has MARKER already */
 	struct kp_marker
 		marker; /* SAME, DIFFERS: with the search paths of all, in order */

@@ -114,7 +114,7 @@ static kpack_error_t settle_binary(const struct joiner *j, const struct same *g,
 	static const char *const texts[] = {
 		[JOIN_NOTHING] = "no device code",
 		[JOIN_SAME] = NULL,
-		[JOIN_DIFFERS] = "different host code",
+		[JOIN_DIFFERS] = "different host code, which --prefer settles,",
 		[JOIN_WRAPPERS] = "device code that does not match",
 		[JOIN_KINDS] = "one with and one without device code,",
 	};

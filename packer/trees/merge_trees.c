@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Join trees into one: the trees of a split, those that several builds of one component
+ * have for one target, or both.
+ *
+ * The new tree has every path of every operand.  A path that several have is the same in
+ * all of them, or it is one of three things that are joined:
+ *
+ *	the manifest of an artifact   names the prefixes of all
+ *	archives                      become one with the entries of all
+ *	converted binaries            the chosen one, with a marker that names the archives
+ *	                              of all; their host parts must be equal (join.c)
+ *
+ * Anything else that differs is a fault, unless --prefer names an operand that has the path:
+ * that one's file is chosen.  Without that the chosen one is that of the first operand.
+ *
+ * The tree is built in a staging directory while faults are reported; from the first fault on
+ * nothing is written, and in the end nothing gets its name.
+ */
+#include "merge_trees.h"
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "core/archive/naming.h"
+#include "core/base/alloc.h"
+#include "core/base/order.h"
+#include "core/base/text.h"
+#include "join.h"
+#include "manifest.h"
+#include "tree_name.h"
+#include "packer/archives/merge_report.h"
+#include "packer/cli/exit.h"
+#include "packer/cli/xalloc.h"
+#include "packer/files/below.h"
+#include "packer/files/staging.h"
+#include "packer/files/tree_list.h"
+#include "packer/files/tree_write.h"
+#include "packer/pack/write_tree.h"
+
+/* What may be settled by the user is reported with this. */
+#define SETTLED "--prefer TREE settles which one is taken"
+
+/* A path in an operand. */
+struct merge_item {
+	char *path; /* below the operand; "": the operand itself */
+	size_t operand;
+	struct file_identity seen;
+};
+
+struct tree_merge {
+	const struct merge_trees_args *args;
+	struct merge_item *items; /* by path, then in the order of operands */
+	size_t n_items, cap;
+	unsigned *ranks; /* per operand: of --prefer; 0: not preferred */
+	struct staging staging;
+	struct tree_write tree;
+	struct merge_report report;
+	size_t files, joined, archives, faults;
+};
+
+/* The items with one path. */
+struct same_path {
+	const struct merge_item *items;
+	size_t n, chosen;
+	bool preferred;
+	char **paths; /* of the items, to open them */
+};
+
+kpack_error_t merge_trees_look(char *const *operands, size_t n, const char *out,
+			       bool *are, struct kpackx_error *why)
+{
+	*are = n > 0 && !(out && kp_archive_stem(kp_span_str(kp_path_name(out))));
+	for (size_t i = 0; i < n && *are; i++) {
+		struct dirent **names;
+		int count = below_scandir(operands[i], &names, NULL);
+
+		if (count < 0 && errno != ENOENT && errno != ENOTDIR)
+			return below_fail(why, "%s", operands[i]);
+		*are = count >= 0;
+		for (int k = 0; k < count; k++) {
+			*are &= !kp_is_archive_name(names[k]->d_name);
+			free(names[k]);
+		}
+		if (count >= 0)
+			free(names);
+	}
+	return KPACK_SUCCESS;
+}
+
+/* --- the operands ------------------------------------------------------------------ */
+
+static kpack_error_t list_operand(struct tree_merge *m, size_t number,
+				  struct kpackx_error *why)
+{
+	struct tree_list *list = tree_list_open(m->args->trees[number]);
+	kpack_error_t err = KPACK_SUCCESS;
+	struct tree_item e;
+
+	while (!err && tree_list_next(list, &e)) {
+		if (e.kind == TREE_FAULT) {
+			errno = e.error;
+			err = below_fail(why, "%s: cannot read it", e.path);
+		} else if (e.kind != TREE_DIR_END) {
+			xgrow(&m->items, m->n_items, &m->cap, sizeof(*m->items));
+			m->items[m->n_items++] =
+				(struct merge_item){.path = xstrdup(e.rest),
+						    .operand = number,
+						    .seen = file_identity_of(&e.st)};
+			m->items[m->n_items - 1].seen.guarded = e.guarded;
+		}
+	}
+	tree_list_close(list);
+	return err;
+}
+
+/* Give the operands their ranks; false: one that --prefer names is no operand. */
+static bool rank_operands(struct tree_merge *m)
+{
+	const struct merge_trees_args *args = m->args;
+
+	m->ranks = xcalloc(args->n_trees, sizeof(*m->ranks));
+	for (size_t i = args->n_prefer; i-- > 0;) {
+		bool any = false;
+
+		for (size_t k = 0; k < args->n_trees; k++)
+			if (strcmp(args->prefer[i], args->trees[k]) == 0) {
+				m->ranks[k] = (unsigned)(args->n_prefer - i);
+				any = true;
+			}
+		if (!any) {
+			report_error(NULL, "--prefer: %s: is none of the operands",
+				     args->prefer[i]);
+			return false;
+		}
+	}
+	return true;
+}
+
+static kpack_error_t list_operands(struct tree_merge *m, struct kpackx_error *why)
+{
+	const struct merge_trees_args *args = m->args;
+
+	for (size_t i = 0; i < args->n_trees; i++) {
+		struct stat tree, out;
+		kpack_error_t err;
+
+		if (below_stat(args->trees[i], &tree) == 0 &&
+		    below_stat(args->out, &out) == 0 && tree.st_dev == out.st_dev &&
+		    tree.st_ino == out.st_ino)
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "%s: is one of the trees to join", args->out);
+		err = output_check(args->trees[i], args->out, why);
+		if (err)
+			return kp_fail_prefix(why, err, "%s", args->trees[i]);
+		KP_TRY(list_operand(m, i, why));
+	}
+	kp_sort(m->items, m->n_items, KP_BY_TEXT(struct merge_item, path),
+		KP_BY_NUMBER(struct merge_item, operand));
+	return KPACK_SUCCESS;
+}
+
+/* --- one path ---------------------------------------------------------------------- */
+
+/* A difference that the user has to settle. */
+static void report_difference(struct tree_merge *m, const struct same_path *s,
+			      size_t other, const char *what)
+{
+	m->faults++;
+	report_error(s->paths[other], "differs from %s: %s", s->paths[s->chosen], what);
+}
+
+static kpack_error_t same_bytes(const char *a, const char *b, bool *same,
+				struct kpackx_error *why)
+{
+	KP_AUTO_CLOSE int x = -1;
+	KP_AUTO_CLOSE int y = -1;
+	struct kp_source s, t;
+	struct stat st;
+	kpack_error_t err = below_file_open_nofollow(a, &x, &st, why);
+
+	if (err)
+		return kp_fail_prefix(why, err, "%s", a);
+	s = kp_source_fd(x, 0, (uint64_t)st.st_size);
+	err = below_file_open_nofollow(b, &y, &st, why);
+	if (err)
+		return kp_fail_prefix(why, err, "%s", b);
+	t = kp_source_fd(y, 0, (uint64_t)st.st_size);
+	return kp_source_compare(&s, &t, same, why);
+}
+
+static kpack_error_t same_item(const struct same_path *s, size_t other, bool *same,
+			       struct kpackx_error *why)
+{
+	const char *a = s->paths[s->chosen], *b = s->paths[other];
+	mode_t mode = s->items[s->chosen].seen.mode;
+	char x[PATH_MAX], y[PATH_MAX];
+	ssize_t n, m;
+
+	*same = ((mode ^ s->items[other].seen.mode) & S_IFMT) == 0;
+	if (!*same || (!S_ISLNK(mode) && !S_ISREG(mode)))
+		return KPACK_SUCCESS; /* of pipes and devices only the type is compared */
+	if (S_ISREG(mode))
+		return same_bytes(a, b, same, why);
+	n = below_readlink(a, x, sizeof(x));
+	m = below_readlink(b, y, sizeof(y));
+	*same = n >= 0 && n == m && memcmp(x, y, (size_t)n) == 0;
+	return KPACK_SUCCESS;
+}
+
+/* Write the manifest with the prefixes of all, sorted. */
+static kpack_error_t join_manifests(const struct tree_merge *m, const struct same_path *s,
+				    struct kpackx_error *why)
+{
+	struct prefixes *all = xcalloc(s->n, sizeof(*all));
+	KP_AUTO_FREE const char **lines = NULL;
+	KP_AUTO_FREE char *text = NULL;
+	size_t n = 0, count = 0, size;
+	kpack_error_t err = KPACK_SUCCESS;
+	FILE *to;
+
+	for (size_t i = 0; i < s->n && !err; i++) {
+		err = prefixes_list(s->paths[i], &all[i], why);
+		if (err)
+			kp_fail_prefix(why, err, "%s", s->paths[i]);
+		count += all[i].count;
+	}
+	lines = xmalloc(count * sizeof(*lines));
+	for (size_t i = 0; i < s->n; i++)
+		for (size_t k = 0; k < all[i].count; k++)
+			lines[n++] = all[i].items[k].path;
+	kp_sort(lines, n, KP_AS_TEXT);
+	to = xmemstream(&text, &size);
+	for (size_t i = 0; i < n; i++)
+		if (i == 0 || strcmp(lines[i], lines[i - 1]) != 0)
+			fprintf(to, "%s\n", lines[i]);
+	fclose(to);
+	if (!err && !m->faults) {
+		KP_AUTO_FREE char *path =
+			xasprintf("%s/%s", m->tree.root, s->items->path);
+
+		err = below_file_write(path, 0666,
+				       (struct kp_span){(uint8_t *)text, size}, why);
+	}
+	for (size_t i = 0; i < s->n; i++)
+		prefixes_close(&all[i]);
+	free(all);
+	return err;
+}
+
+/*
+ * Make one archive of those at PATHS.  Every clash is reported; with other faults that
+ * archives may have, WHY says the first.
+ */
+static kpack_error_t join_archives(struct tree_merge *m, const struct same_path *s,
+				   struct kpackx_error *why)
+{
+	struct kpack_archive **archives = xcalloc(s->n, sizeof(*archives));
+	struct merge_source *sources = xcalloc(s->n, sizeof(*sources));
+	KP_AUTO_FREE char *to = xasprintf("%s/%s", m->tree.root, s->items->path);
+	char *name = strrchr(to, '/') + 1;
+	KP_AUTO_FREE char *family = NULL;
+	struct merge_plan *plan = NULL;
+	struct kp_writer *writer = NULL;
+	struct kp_span own;
+	kpack_error_t err;
+
+	for (size_t i = 0; i < s->n; i++) {
+		err = below_archive_open(s->paths[i], &archives[i], why);
+		if (err) {
+			kp_fail_prefix(why, err, "%s", s->paths[i]);
+			goto out;
+		}
+		sources[i] =
+			(struct merge_source){archives[i], m->ranks[s->items[i].operand]};
+	}
+	own = kp_archive_family(archives[s->chosen]);
+	family = xstrndup(own.size ? (const char *)own.data : "", own.size);
+	struct merge_options options = {.family = *family ? family : NULL,
+					.lazy = true,
+					.clash = merge_report_clash,
+					.faulty = merge_report_faulty,
+					.mismatch = merge_report_mismatch,
+					.arg = &m->report};
+	err = merge_plan_new(sources, s->n, &options, &plan, why);
+	if (err || m->faults)
+		goto out;
+	name[-1] = 0;
+	err = merge_plan_write(plan, to, name, &writer, why);
+	if (!err)
+		err = kp_writer_publish(writer, why);
+	m->archives++;
+out:
+	kp_writer_close(writer);
+	merge_plan_free(plan);
+	for (size_t i = 0; i < s->n; i++)
+		kp_archive_close(archives[i]);
+	free(archives);
+	free(sources);
+	return err;
+}
+
+static kpack_error_t copy_chosen(struct tree_merge *m, const struct same_path *s,
+				 struct kpackx_error *why)
+{
+	const struct merge_item *item = &s->items[s->chosen];
+	KP_AUTO_FREE char *left = NULL;
+
+	if (m->faults)
+		return KPACK_SUCCESS;
+	KP_TRY(tree_write_entry(&m->tree, item->path, s->paths[s->chosen], &item->seen,
+				&left, why));
+	if (left && !m->args->quiet)
+		report_error(s->paths[s->chosen], "note: left out: %s", left);
+	m->files += !left && !S_ISDIR(item->seen.mode);
+	return KPACK_SUCCESS;
+}
+
+/* Regular files; OTHER has other bytes than the chosen one. */
+static kpack_error_t settle_binaries(struct tree_merge *m, const struct same_path *s,
+				     size_t other, struct kpackx_error *why)
+{
+	struct join join;
+	kpack_error_t err = join_look(s->paths, s->n, s->chosen, &join, why);
+
+	if (err)
+		goto out;
+	if (join.relation == JOIN_WRAPPERS) {
+		report_difference(m, s, join.other, join.text);
+	} else if (join.relation == JOIN_NOTHING && !s->preferred) {
+		report_difference(m, s, other, SETTLED);
+	} else if (join.relation != JOIN_SAME && !s->preferred) {
+		KP_AUTO_FREE char *text = xasprintf("%s; " SETTLED, join.text);
+
+		report_difference(m, s, join.other, text);
+	}
+	if (join.relation == JOIN_NOTHING || join.relation == JOIN_KINDS ||
+	    join.same_marker) {
+		err = copy_chosen(m, s, why);
+	} else if (!m->faults) {
+		KP_AUTO_FREE char *to = xasprintf("%s/%s", m->tree.root, s->items->path);
+
+		err = join_write(s->paths[s->chosen], to, &join.marker, why);
+		if (err)
+			kp_fail_prefix(why, err, "%s", s->paths[s->chosen]);
+		m->files++;
+		m->joined++;
+	}
+out:
+	join_fini(&join);
+	return err;
+}
+
+/* OTHER is not the same as the chosen one. */
+static kpack_error_t settle_difference(struct tree_merge *m, const struct same_path *s,
+				       size_t other, struct kpackx_error *why)
+{
+	const char *path = s->items->path;
+	bool regular = true, directory = false;
+
+	for (size_t i = 0; i < s->n; i++) {
+		regular &= S_ISREG(s->items[i].seen.mode) != 0;
+		directory |= S_ISDIR(s->items[i].seen.mode) != 0;
+	}
+	if (directory) {
+		report_difference(m, s, other, "one is a directory, the other not");
+		return KPACK_SUCCESS;
+	}
+	if (regular && strcmp(path, ARTIFACT_MANIFEST) == 0) {
+		m->files++;
+		return join_manifests(m, s, why);
+	}
+	if (regular && kp_is_archive_of_tree(path)) {
+		struct kpackx_error fault = {0};
+		kpack_error_t err = join_archives(m, s, &fault);
+
+		/* what follows may have faults, too */
+		if (err)
+			report_difference(m, s, other, fault.text);
+		m->files++;
+		return KPACK_SUCCESS;
+	}
+	if (regular)
+		return settle_binaries(m, s, other, why);
+	if (!s->preferred)
+		report_difference(m, s, other, SETTLED);
+	return copy_chosen(m, s, why);
+}
+
+static kpack_error_t merge_path(struct tree_merge *m, const struct merge_item *items,
+				size_t n, struct kpackx_error *why)
+{
+	struct same_path s = {
+		.items = items, .n = n, .paths = xcalloc(n, sizeof(char *))};
+	kpack_error_t err = KPACK_SUCCESS;
+	bool same = true;
+
+	for (size_t i = 0; i < n; i++) {
+		const char *path = items[i].path;
+
+		s.paths[i] = xasprintf("%s%s%s", m->args->trees[items[i].operand],
+				       *path ? "/" : "", path);
+		if (m->ranks[items[i].operand] > m->ranks[items[s.chosen].operand])
+			s.chosen = i;
+	}
+	s.preferred = m->ranks[items[s.chosen].operand] > 0;
+	for (size_t i = 0; i < n && same && !err; i++) {
+		if (i == s.chosen)
+			continue;
+		err = same_item(&s, i, &same, why);
+		if (!err && !same)
+			err = settle_difference(m, &s, i, why);
+	}
+	if (!err && same)
+		err = copy_chosen(m, &s, why);
+	for (size_t i = 0; i < n; i++)
+		free(s.paths[i]);
+	free(s.paths);
+	return err;
+}
+
+/* --- all of it --------------------------------------------------------------------- */
+
+static void print_result(const struct tree_merge *m)
+{
+	report_text(m->args->out);
+	printf(": %zu files from %zu trees\n", m->files, m->args->n_trees);
+	if (m->joined || m->archives)
+		printf("  %zu binaries got markers that name the archives of several "
+		       "trees, "
+		       "%zu archives were joined\n",
+		       m->joined, m->archives);
+}
+
+static kpack_error_t write_tree(struct tree_merge *m, char *name,
+				struct kpackx_error *why)
+{
+	KP_AUTO_FREE char *root = NULL;
+
+	KP_TRY(staging_check(&m->staging, name, m->args->force, why));
+	root = xasprintf("%s/%s", m->staging.path, name);
+	tree_write_begin(&m->tree, root, true);
+	for (size_t i = 0, end; i < m->n_items; i = end) {
+		for (end = i + 1; end < m->n_items; end++)
+			if (strcmp(m->items[end].path, m->items[i].path) != 0)
+				break;
+		KP_TRY(merge_path(m, &m->items[i], end - i, why));
+	}
+	if (m->faults)
+		return KPACK_SUCCESS;
+	KP_TRY(tree_write_finish(&m->tree, why));
+	return staging_publish(&m->staging, (const char *const *)&name, 1, m->args->force,
+			       why);
+}
+
+int merge_trees(const struct merge_trees_args *args)
+{
+	struct tree_merge m = {.args = args,
+			       .staging.fd = -1,
+			       .report.list = args->json ? json_array() : NULL};
+	KP_AUTO_FREE char *dir = xstrdup(args->out);
+	bool known = rank_operands(&m);
+	struct kpackx_error why = {0};
+	kpack_error_t err = KPACK_SUCCESS;
+	size_t n = strlen(dir);
+	char *name;
+
+	while (n > 1 && dir[n - 1] == '/')
+		dir[--n] = 0;
+	name = strrchr(dir, '/');
+	if (name)
+		*name++ = 0;
+	else
+		name = dir;
+	if (!known)
+		goto out;
+	if (!kp_component_ok(kp_span_str(name)))
+		err = kp_fail(&why, KPACK_ERROR_INVALID_ARGUMENT,
+			      "%s: cannot be the name of a tree", args->out);
+	else
+		err = list_operands(&m, &why);
+	if (!err)
+		err = staging_open(&m.staging,
+				   name == dir ? "."
+				   : *dir      ? dir
+					       : "/",
+				   &why);
+	if (!err)
+		err = write_tree(&m, name, &why);
+	if (err)
+		report_why(NULL, &why);
+	else if (m.faults)
+		report_error(NULL, "nothing was written because of the faults above");
+	else if (!args->json && !args->quiet)
+		print_result(&m);
+	if (args->json)
+		report_json(json_pack(
+			"{s:o, s:b, s:I, s:I, s:I, s:I, s:O}", "output",
+			report_json_text(args->out), "written", !err && !m.faults,
+			"trees", (json_int_t)args->n_trees, "files", (json_int_t)m.files,
+			"joined_binaries", (json_int_t)m.joined, "joined_archives",
+			(json_int_t)m.archives, "clashes", m.report.list));
+out:
+	tree_write_end(&m.tree);
+	staging_close(&m.staging);
+	json_decref(m.report.list);
+	for (size_t i = 0; i < m.n_items; i++)
+		free(m.items[i].path);
+	free(m.items);
+	free(m.ranks);
+	return !known ? EXIT_USAGE : err || m.faults ? EXIT_FAULT : EXIT_OK;
+}
