@@ -7,11 +7,10 @@
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/command.h"
-#include "packer/trees/manifest.h"
 #include "packer/trees/split_archives.h"
 #include "packer/trees/split_report.h"
 #include "core/target/target.h"
-#include "packer/trees/tree_name.h"
+#include "packer/trees/artifact.h"
 
 /* The report at the end. */
 struct reporter {

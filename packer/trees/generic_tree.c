@@ -8,13 +8,13 @@
 #include "packer/files/below.h"
 #include "core/base/text.h"
 #include "core/target/target.h"
-#include "tree_name.h"
+#include "artifact.h"
 
 /* --- where one is ------------------------------------------------------------------ */
 
 static bool is_generic_name(const char *name)
 {
-	size_t size = tree_component_size(name);
+	size_t size = artifact_component_size(name);
 
 	return size && strcmp(name + size, "_" KP_ARCH_GENERIC) == 0;
 }
@@ -32,10 +32,10 @@ static bool has_manifest(const char *dir)
 /* Whether OTHER is the tree for a GPU of the component whose generic tree is NAME. */
 static bool is_sibling(const char *name, const char *other)
 {
-	size_t size = tree_component_size(name);
+	size_t size = artifact_component_size(name);
 
-	return tree_component_size(other) == size && strncmp(name, other, size) == 0 &&
-	       strcmp(name, other) != 0;
+	return artifact_component_size(other) == size &&
+	       strncmp(name, other, size) == 0 && strcmp(name, other) != 0;
 }
 
 static bool has_sibling(const char *dir, const char *name)

@@ -10,7 +10,7 @@
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/cli/report.h"
-#include "tree_name.h"
+#include "artifact.h"
 
 /* One stem may begin with another: "blas_test_generic" does not belong to "blas". */
 static bool is_of(const char *name, const char *stem)
@@ -18,7 +18,7 @@ static bool is_of(const char *name, const char *stem)
 	size_t n = strlen(stem);
 
 	return strncmp(name, stem, n) == 0 && name[n] == '_' && name[n + 1] &&
-	       (!strchr(name + n + 1, '_') || tree_component_size(name) == n);
+	       (!strchr(name + n + 1, '_') || artifact_component_size(name) == n);
 }
 
 static bool is_made(const char *name, const char *const *made, size_t n)

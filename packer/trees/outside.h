@@ -3,7 +3,7 @@
 #ifndef PACKER_SPLIT_OUTSIDE_H
 #define PACKER_SPLIT_OUTSIDE_H
 
-#include "manifest.h"
+#include "artifact.h"
 #include "packer/files/tree_write.h"
 
 struct outside_entry {

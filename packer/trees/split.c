@@ -114,7 +114,7 @@ static kpack_error_t open_prefixes(struct split *s, struct kpackx_error *why)
 	KP_TRY(add_tree(s, KP_ARCH_GENERIC, false, why));
 	s->items = xcalloc(s->prefixes.count, sizeof(*s->items));
 	for (size_t i = 0; i < s->prefixes.count; i++) {
-		const struct prefix *p = &s->prefixes.items[s->prefixes.sorted[i]];
+		const struct prefix *p = &s->prefixes.items[i];
 
 		if (!p->absent)
 			KP_TRY(open_prefix(s, &s->items[s->n_items++], p, why));

@@ -14,7 +14,7 @@
 #include "core/archive/naming.h"
 #include "core/target/target.h"
 #include "joined.h"
-#include "tree_name.h"
+#include "artifact.h"
 
 /* The kind of file that must exist at a path in the output trees. */
 enum expected_kind {

@@ -9,7 +9,7 @@
 #include "packer/files/below.h"
 #include "core/target/target.h"
 #include "joined.h"
-#include "tree_name.h"
+#include "artifact.h"
 
 /* Moving the files of one prefix into one output tree. */
 struct move {
