@@ -427,7 +427,7 @@ def builds(run):
     for group, some in groups.items():
         run.kpack("split", "-q", "--name", "g", "--gpu-targets", ",".join(some), tree, shards + "/" + group)
         run.kpack("merge", "-q", *(t for t in sorted(glob.glob(glob.escape(shards + "/" + group) + "/*"))
-                                   if not t.endswith("_generic")), "-o", out + "/g_" + group)
+                                   if not t.endswith(("_generic", "_amdgcnspirv"))), "-o", out + "/g_" + group)
     run.kpack("merge", "-q", *(shards + "/" + g + "/g_generic" for g in groups), "-o", out + "/g_generic")
     run.kpack("pack", "-q", "--group", "g", tree, packed)
     have = entries(packed)
