@@ -21,6 +21,7 @@
 #include "packer/archives/marker_edit.h"
 #include "packer/archives/rewrite.h"
 #include "packer/cli/xalloc.h"
+#include "packer/files/below.h"
 
 /* --- host parts -------------------------------------------------------------------- */
 
@@ -286,5 +287,51 @@ kpack_error_t join_write(const char *from, const char *to, const struct kp_marke
 		err = rewrite_publish(&r, why);
 	rewrite_close(&r);
 	binary_close(&b);
+	return err;
+}
+
+/* --- archives ---------------------------------------------------------------------- */
+
+kpack_error_t join_to_archive(char *const *paths, const unsigned *prefer, size_t n,
+			      const char *dir, const char *name,
+			      struct merge_report *report, struct kpackx_error *why)
+{
+	struct kpack_archive **archives = xcalloc(n, sizeof(*archives));
+	struct merge_source *sources = xcalloc(n, sizeof(*sources));
+	struct merge_options options = {.lazy = true,
+					.clash = merge_report_clash,
+					.faulty = merge_report_faulty,
+					.mismatch = merge_report_mismatch,
+					.arg = report};
+	KP_AUTO_FREE char *family = NULL;
+	struct merge_plan *plan = NULL;
+	struct kp_writer *writer = NULL;
+	struct kp_span own;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	for (size_t i = 0; i < n && !err; i++) {
+		err = below_archive_open(paths[i], &archives[i], why);
+		if (err)
+			kp_fail_prefix(why, err, "%s", paths[i]);
+		sources[i].archive = archives[i];
+		sources[i].prefer = prefer ? prefer[i] : 0;
+	}
+	if (err)
+		goto out;
+	own = kp_archive_family(archives[0]);
+	family = xstrndup(own.size ? (const char *)own.data : "", own.size);
+	options.family = *family ? family : NULL;
+	err = merge_plan_new(sources, n, &options, &plan, why);
+	if (!err && dir)
+		err = merge_plan_write(plan, dir, name, &writer, why);
+	if (!err && dir)
+		err = kp_writer_publish(writer, why);
+out:
+	kp_writer_close(writer);
+	merge_plan_free(plan);
+	for (size_t i = 0; i < n; i++)
+		kp_archive_close(archives[i]);
+	free(archives);
+	free(sources);
 	return err;
 }

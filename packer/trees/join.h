@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Join builds of one binary for different GPUs into one that finds the code of all. */
+/*
+ * Join what several builds, for different GPUs, have under one name: a binary into one that
+ * finds the code of all, archives into one with the entries of all.
+ */
 #ifndef PACKER_TREES_JOIN_H
 #define PACKER_TREES_JOIN_H
 
 #include "core/elf/marker.h"
+#include "packer/archives/merge_report.h"
 
 enum join_relation {
 	JOIN_NOTHING,  /* none is converted: they are ordinary files */
@@ -34,5 +38,15 @@ void join_fini(struct join *join);
 /* Write TO, a new file, from the converted FROM, with MARKER and FROM's attributes. */
 kpack_error_t join_write(const char *from, const char *to, const struct kp_marker *marker,
 			 struct kpackx_error *why);
+
+/*
+ * Plan one archive of the N archives PATHS, which gets the group of all and the family of
+ * the first.  PREFER: of each path, as in struct merge_source; NULL: all 0.  What clashes is
+ * reported to REPORT.  Unless DIR is NULL, write it there under NAME, which may be one of
+ * PATHS.  Errors of merge_plan_new and merge_plan_write.
+ */
+kpack_error_t join_to_archive(char *const *paths, const unsigned *prefer, size_t n,
+			      const char *dir, const char *name,
+			      struct merge_report *report, struct kpackx_error *why);
 
 #endif

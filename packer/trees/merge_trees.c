@@ -247,58 +247,6 @@ static kpack_error_t join_manifests(const struct tree_merge *m, const struct sam
 	return err;
 }
 
-/*
- * Make one archive of those at PATHS.  Every clash is reported; with other faults that
- * archives may have, WHY says the first.
- */
-static kpack_error_t join_archives(struct tree_merge *m, const struct same_path *s,
-				   struct kpackx_error *why)
-{
-	struct kpack_archive **archives = xcalloc(s->n, sizeof(*archives));
-	struct merge_source *sources = xcalloc(s->n, sizeof(*sources));
-	KP_AUTO_FREE char *to = xasprintf("%s/%s", m->tree.root, s->items->path);
-	char *name = strrchr(to, '/') + 1;
-	KP_AUTO_FREE char *family = NULL;
-	struct merge_plan *plan = NULL;
-	struct kp_writer *writer = NULL;
-	struct kp_span own;
-	kpack_error_t err;
-
-	for (size_t i = 0; i < s->n; i++) {
-		err = below_archive_open(s->paths[i], &archives[i], why);
-		if (err) {
-			kp_fail_prefix(why, err, "%s", s->paths[i]);
-			goto out;
-		}
-		sources[i] =
-			(struct merge_source){archives[i], m->ranks[s->items[i].operand]};
-	}
-	own = kp_archive_family(archives[s->chosen]);
-	family = xstrndup(own.size ? (const char *)own.data : "", own.size);
-	struct merge_options options = {.family = *family ? family : NULL,
-					.lazy = true,
-					.clash = merge_report_clash,
-					.faulty = merge_report_faulty,
-					.mismatch = merge_report_mismatch,
-					.arg = &m->report};
-	err = merge_plan_new(sources, s->n, &options, &plan, why);
-	if (err || m->faults)
-		goto out;
-	name[-1] = 0;
-	err = merge_plan_write(plan, to, name, &writer, why);
-	if (!err)
-		err = kp_writer_publish(writer, why);
-	m->archives++;
-out:
-	kp_writer_close(writer);
-	merge_plan_free(plan);
-	for (size_t i = 0; i < s->n; i++)
-		kp_archive_close(archives[i]);
-	free(archives);
-	free(sources);
-	return err;
-}
-
 static kpack_error_t copy_chosen(struct tree_merge *m, const struct same_path *s,
 				 struct kpackx_error *why)
 {
@@ -350,6 +298,24 @@ out:
 	return err;
 }
 
+/* Make one archive of all.  What goes wrong is a difference of theirs, and others may follow. */
+static void merge_archives(struct tree_merge *m, const struct same_path *s, size_t other)
+{
+	KP_AUTO_FREE unsigned *prefer = xcalloc(s->n, sizeof(*prefer));
+	KP_AUTO_FREE char *dir = xasprintf("%s/%s", m->tree.root, s->items->path);
+	char *name = strrchr(dir, '/');
+	struct kpackx_error fault = {0};
+
+	*name++ = 0;
+	for (size_t i = 0; i < s->n; i++)
+		prefer[i] = m->ranks[s->items[i].operand];
+	if (join_to_archive(s->paths, prefer, s->n, m->faults ? NULL : dir, name,
+			    &m->report, &fault))
+		report_difference(m, s, other, fault.text);
+	m->files++;
+	m->archives++;
+}
+
 /* OTHER is not the same as the chosen one. */
 static kpack_error_t settle_difference(struct tree_merge *m, const struct same_path *s,
 				       size_t other, struct kpackx_error *why)
@@ -370,13 +336,7 @@ static kpack_error_t settle_difference(struct tree_merge *m, const struct same_p
 		return join_manifests(m, s, why);
 	}
 	if (regular && kp_is_archive_of_tree(path)) {
-		struct kpackx_error fault = {0};
-		kpack_error_t err = join_archives(m, s, &fault);
-
-		/* what follows may have faults, too */
-		if (err)
-			report_difference(m, s, other, fault.text);
-		m->files++;
+		merge_archives(m, s, other);
 		return KPACK_SUCCESS;
 	}
 	if (regular)
@@ -486,6 +446,7 @@ int merge_trees(const struct merge_trees_args *args)
 				   &why);
 	if (!err)
 		err = write_tree(&m, name, &why);
+	merge_report_end(&m.report);
 	if (err)
 		report_why(NULL, &why);
 	else if (m.faults)

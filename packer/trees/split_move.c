@@ -9,9 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "core/base/alloc.h"
-#include "core/target/target.h"
-#include "packer/archives/merge.h"
-#include "packer/cli/report.h"
+#include "join.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "split.h"
@@ -46,69 +44,33 @@ const struct split_prefix *split_archive_home(const struct split *s,
 	return home;
 }
 
-static void report_clash(void *arg, const struct merge_clash *clash)
-{
-	(void)arg;
-	report_error(clash->second, "%.*s for %.*s: %s than in %s", (int)clash->key.size,
-		     (const char *)clash->key.data, (int)clash->arch.size,
-		     (const char *)clash->arch.data, clash->what, clash->first);
-}
-
 /*
  * Write the archive NAME of PART, of all prefixes that wrote one, to the file NAME in DIR,
  * and remove theirs.
  */
-static kpack_error_t join_archives(const struct split *s, const char *part,
+static kpack_error_t join_prefixes(const struct split *s, const char *part,
 				   const char *name, const char *dir,
 				   struct kpackx_error *why)
 {
-	struct kpack_archive **archives = xcalloc(s->n_items, sizeof(*archives));
-	struct merge_source *sources = xcalloc(s->n_items, sizeof(*sources));
 	char **paths = xcalloc(s->n_items, sizeof(*paths));
 	KP_AUTO_FREE char *to = xasprintf("%s/%s", dir, name);
-	KP_AUTO_FREE char *family = NULL;
-	struct merge_options options = {.lazy = true, .clash = report_clash};
-	struct merge_plan *plan = NULL;
-	struct kp_writer *writer = NULL;
-	struct kp_span own;
-	kpack_error_t err = KPACK_SUCCESS;
+	struct merge_report report = {0};
+	kpack_error_t err;
 	size_t n = 0;
 
-	for (size_t i = 0; i < s->n_items; i++) {
-		KP_AUTO_FREE char *relative = NULL;
+	for (size_t i = 0; i < s->n_items; i++)
+		if (wrote_archive(&s->items[i], part, name)) {
+			KP_AUTO_FREE char *path = split_archive_path(&s->items[i], name);
 
-		if (!wrote_archive(&s->items[i], part, name))
-			continue;
-		relative = split_archive_path(&s->items[i], name);
-		paths[n] = split_path(s, split_generic(s), "", relative);
-		err = below_archive_open(paths[n], &archives[n], why);
-		sources[n].archive = archives[n];
-		n++;
-		if (err) {
-			kp_fail_prefix(why, err, "%s", paths[n - 1]);
-			goto out;
+			paths[n++] = split_path(s, split_generic(s), "", path);
 		}
-	}
-	own = kp_archive_family(archives[0]);
-	family = xstrndup(own.size ? (const char *)own.data : "", own.size);
-	options.family = family;
-	err = merge_plan_new(sources, n, &options, &plan, why);
-	if (!err)
-		err = merge_plan_write(plan, dir, name, &writer, why);
-	if (!err)
-		err = kp_writer_publish(writer, why);
-	for (size_t i = 0; i < n && !err; i++)
-		if (strcmp(paths[i], to) != 0 && below_unlink(paths[i]) < 0)
-			err = below_fail(why, "%s: cannot remove", paths[i]);
-out:
-	kp_writer_close(writer);
-	merge_plan_free(plan);
+	err = join_to_archive(paths, NULL, n, dir, name, &report, why);
+	merge_report_end(&report);
 	for (size_t i = 0; i < n; i++) {
-		kp_archive_close(archives[i]);
+		if (!err && strcmp(paths[i], to) != 0 && below_unlink(paths[i]) < 0)
+			err = below_fail(why, "%s: cannot remove", paths[i]);
 		free(paths[i]);
 	}
-	free(archives);
-	free(sources);
 	free(paths);
 	return err ? kp_fail_prefix(why, err,
 				    "%s: cannot join the archives of all prefixes; "
@@ -141,7 +103,7 @@ static kpack_error_t move_archive(const struct split *s, const struct split_pref
 	if (several) {
 		KP_TRY(tree_write_parents(&tree->writer, relative, s->input, why));
 		dir = split_path(s, tree, i->prefix->path, i->packing.args.archive_dir);
-		return join_archives(s, tree->part, name, dir, why);
+		return join_prefixes(s, tree->part, name, dir, why);
 	}
 	return tree == split_generic(s) ? KPACK_SUCCESS
 					: move_file(s, tree, relative, why);
