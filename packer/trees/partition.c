@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * First everything that packing wrote is generic.  Then files of kernel databases and archives
+ * of the input go to the tree of their GPU or family, by what they say about themselves, then
+ * the archives that packing wrote, by the place of each object in the plan.  Directories are
+ * decided in between, from what is still generic in them.  At last the trees are sorted by
+ * name, and list what they get.
+ */
 #include "partition.h"
 #include <stdlib.h>
 #include "core/archive/naming.h"
@@ -7,10 +14,8 @@
 #include "core/base/path.h"
 #include "core/base/text.h"
 #include "core/target/target.h"
-#include "packer/archives/volume.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
-#include "packer/pack/inherited_archives.h"
 
 /* --- names of output trees --------------------------------------------------------- */
 
@@ -89,53 +94,46 @@ bool old_archive_is(const struct scan_entry *e)
 		(e->archive && kp_is_archive_name(strrchr(e->path, '/') + 1)));
 }
 
-/* Choose where it goes. */
-static void choose_part(const struct kpack_archive *archive,
-			const struct families *families, struct old_archive *a)
-{
-	const struct family *family =
-		a->n_arches ? families_find(families, a->arches[0]) : NULL;
-	struct kp_span own = kp_archive_family(archive);
-
-	for (size_t i = 1; i < a->n_arches; i++)
-		if (families_find(families, a->arches[i]) != family)
-			family = NULL;
-	a->family = true;
-	if (family) {
-		a->part = xstrdup(family->name);
-	} else if (own.size && kp_component_ok(own) && kp_text_ok(own) &&
-		   !memchr(own.data, ':', own.size) && !kp_processor_by_name(own) &&
-		   !(a->n_arches == 1 && kp_span_is(own, a->arches[0]))) {
-		/* it states a usable family, which is not the name of a target */
-		KP_AUTO_FREE char *name = xstrndup((const char *)own.data, own.size);
-
-		a->part = xstrdup(tree_of_code(families, name));
-	} else {
-		a->family = false;
-		a->part = xstrdup(a->n_arches == 1 ? tree_of_code(families, a->arches[0])
-						   : KP_ARCH_GENERIC);
-	}
-}
-
 kpack_error_t old_archive_open(const char *path, const struct families *families,
 			       struct old_archive *out, struct kpackx_error *why)
 {
 	struct kpack_archive *archive = NULL;
+	const struct family *family = NULL;
+	struct kp_span own;
 	size_t n;
 	kpack_error_t err;
 
-	*out = (struct old_archive){0};
+	*out = (struct old_archive){.family = true};
 	KP_TRY(below_archive_open(path, &archive, why));
 	n = kp_archive_arch_count(archive);
 	err = kp_new(&out->arches, n + 1, "architectures", why);
-	for (size_t i = 0; i < n && !err; i++) {
+	if (err)
+		goto out;
+	for (size_t i = 0; i < n; i++) {
 		char arch[KP_TARGET_TEXT_MAX];
+		const struct family *its;
 
 		kp_target_canonical(kp_span_str(kp_archive_arch(archive, i)), arch);
 		out->arches[out->n_arches++] = xstrdup(arch);
+		its = families_find(families, arch);
+		family = i == 0 || its == family ? its : NULL;
 	}
-	if (!err)
-		choose_part(archive, families, out);
+	own = kp_archive_family(archive);
+	if (family) {
+		out->part = xstrdup(family->name);
+	} else if (own.size && kp_component_ok(own) && kp_text_ok(own) &&
+		   !memchr(own.data, ':', own.size) && !kp_processor_by_name(own) &&
+		   !(n == 1 && kp_span_is(own, out->arches[0]))) {
+		/* it states a usable family, which is not the name of a target */
+		KP_AUTO_FREE char *name = xstrndup((const char *)own.data, own.size);
+
+		out->part = xstrdup(tree_of_code(families, name));
+	} else {
+		out->family = false;
+		out->part = xstrdup(n == 1 ? tree_of_code(families, out->arches[0])
+					   : KP_ARCH_GENERIC);
+	}
+out:
 	kp_archive_close(archive);
 	return err;
 }
@@ -186,13 +184,6 @@ static void add_arch(struct output_tree *tree, const char *arch)
 	tree->arches =
 		xrealloc(tree->arches, (tree->n_arches + 1) * sizeof(*tree->arches));
 	tree->arches[tree->n_arches++] = xstrdup(arch);
-}
-
-/* Whether packing wrote the entry, or copied it. */
-static bool is_there(enum fate fate)
-{
-	return fate != FATE_NOTHING && /* in place: packing leaves the archives alone */
-	       fate != FATE_LEFT_OUT && fate != FATE_NOT_WANTED && fate != FATE_PACKED;
 }
 
 /* Assign the files of kernel databases that were written. */
@@ -337,10 +328,9 @@ static bool is_generic_dir(const struct packing *p, const struct partition *out,
 
 /* --- all of it --------------------------------------------------------------------- */
 
-/* Sort the trees by name, and list what each of them gets. */
-static void finish_partition(const struct packing *p, struct partition *out)
+/* Sort the trees by name, and update the numbers in tree_of. */
+static void sort_trees(struct partition *out, size_t n_entries)
 {
-	size_t n = p->scan.n_entries;
 	char **before = xmalloc(out->count * sizeof(*before));
 	size_t *now = xmalloc(out->count * sizeof(*now));
 
@@ -350,32 +340,11 @@ static void finish_partition(const struct packing *p, struct partition *out)
 	for (size_t i = 0; i < out->count; i++)
 		now[i] = (size_t)(partition_find(out, before[i]) - out->items);
 	out->generic = now[out->generic];
-	for (size_t i = 0; i < n; i++) {
-		size_t *number = &out->tree_of[i];
-
-		if (*number == PARTITION_NONE)
-			continue;
-		*number = now[*number];
-		if (!S_ISDIR(p->scan.entries[i].mode))
-			out->items[*number].n_entries++;
-	}
+	for (size_t i = 0; i < n_entries; i++)
+		if (out->tree_of[i] != PARTITION_NONE)
+			out->tree_of[i] = now[out->tree_of[i]];
 	free(before);
 	free(now);
-	for (size_t i = 0; i < out->count; i++) {
-		struct output_tree *tree = &out->items[i];
-
-		kp_sort(tree->arches, tree->n_arches, KP_AS_TEXT);
-		kp_sort(tree->archives, tree->n_archives, KP_AS_TEXT);
-		tree->entries = xmalloc(tree->n_entries * sizeof(*tree->entries));
-		tree->n_entries = 0;
-	}
-	for (size_t i = 0; i < n; i++) {
-		struct output_tree *tree = &out->items[out->tree_of[i]];
-
-		if (out->tree_of[i] != PARTITION_NONE &&
-		    !S_ISDIR(p->scan.entries[i].mode))
-			tree->entries[tree->n_entries++] = i;
-	}
 }
 
 kpack_error_t partition_open(const struct packing *p, struct partition *out,
@@ -386,26 +355,45 @@ kpack_error_t partition_open(const struct packing *p, struct partition *out,
 
 	*out = (struct partition){.tree_of = xmalloc(n * sizeof(*out->tree_of))};
 	err = take_tree(out, KP_ARCH_GENERIC, false, &out->generic, why);
-	for (size_t i = 0; i < n; i++)
-		out->tree_of[i] = is_there(p->dispositions.items[i].fate)
-					  ? out->generic
-					  : PARTITION_NONE;
+	for (size_t i = 0; i < n; i++) {
+		enum fate fate = p->dispositions.items[i].fate;
+		bool there = fate != FATE_LEFT_OUT && fate != FATE_NOT_WANTED &&
+			     fate != FATE_PACKED &&
+			     fate != FATE_NOTHING; /* in place: archives stay */
+
+		out->tree_of[i] = there ? out->generic : PARTITION_NONE;
+	}
 	if (!err)
 		err = place_files(p, out, why);
 	if (!err)
 		err = place_old_archives(p, out, why);
-	/* a directory is decided after its subdirectories */
+	/* the scan lists a directory before its subdirectories, which must be decided first */
 	for (size_t i = n; i-- > 0 && !err;)
 		if (S_ISDIR(p->scan.entries[i].mode))
 			out->tree_of[i] =
 				is_generic_dir(p, out, i) ? out->generic : PARTITION_NONE;
 	if (!err)
 		err = place_archives(p, out, why);
-	if (err)
+	if (err) {
 		partition_close(out);
-	else
-		finish_partition(p, out);
-	return err;
+		return err;
+	}
+	sort_trees(out, n);
+	for (size_t i = 0; i < out->count; i++) {
+		struct output_tree *tree = &out->items[i];
+		size_t cap = 0;
+
+		kp_sort(tree->arches, tree->n_arches, KP_AS_TEXT);
+		kp_sort(tree->archives, tree->n_archives, KP_AS_TEXT);
+		for (size_t k = 0; k < n; k++) {
+			if (out->tree_of[k] != i || S_ISDIR(p->scan.entries[k].mode))
+				continue;
+			xgrow(&tree->entries, tree->n_entries, &cap,
+			      sizeof(*tree->entries));
+			tree->entries[tree->n_entries++] = k;
+		}
+	}
+	return KPACK_SUCCESS;
 }
 
 void partition_close(struct partition *partition)

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The run: split_run, at the end, is the story.  Nothing is in the output before the trees get
+ * their names, and the generic tree gets its name last: where it is, the others are.
+ */
 #include "split.h"
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include "core/archive/naming.h"
+#include "core/base/alloc.h"
 #include "core/base/order.h"
 #include "core/base/text.h"
 #include "core/target/target.h"
@@ -63,22 +68,6 @@ static kpack_error_t add_tree(struct split *s, const char *part, bool family,
 	tree->root = split_path(s, tree, "", "");
 	tree_write_begin(&tree->writer, tree->root, true);
 	return tree_write_directory(&tree->writer, "", s->input, NULL, why);
-}
-
-static kpack_error_t add_trees(struct split *s, struct kpackx_error *why)
-{
-	struct split_tree generic;
-
-	for (size_t i = 0; i < s->n_items; i++)
-		for (size_t k = 0; k < s->items[i].parts.count; k++)
-			KP_TRY(add_tree(s, s->items[i].parts.items[k].name,
-					s->items[i].parts.items[k].family, why));
-	/* the generic tree was added first, and becomes the last */
-	generic = s->trees[0];
-	memmove(s->trees, s->trees + 1, (s->n_trees - 1) * sizeof(*s->trees));
-	kp_sort(s->trees, s->n_trees - 1, KP_BY_TEXT(struct split_tree, part));
-	s->trees[s->n_trees - 1] = generic;
-	return KPACK_SUCCESS;
 }
 
 /* --- files outside all prefixes ---------------------------------------------------- */
@@ -173,44 +162,43 @@ static void prefix_keys(struct split_prefix *i)
 	scan_sort(scan);
 }
 
-/* The group of a prefix that is not the first one with code: see split.h. */
-static char *group_of(const struct split *s, const struct split_prefix *i)
-{
-	char *group = xasprintf("%s.%s", s->name, i->prefix->path);
-
-	for (char *c = group + strlen(s->name); *c; c++)
-		if (*c == '/')
-			*c = '.';
-	for (;;) {
-		const char *dot = strrchr(group, '.');
-		bool taken = dot[1] && dot[1 + strspn(dot + 1, "0123456789")] == '\0';
-		char *longer;
-
-		for (const struct split_prefix *k = s->items; k < i; k++)
-			taken |= strcmp(k->packing.args.group, group) == 0;
-		if (!taken)
-			return group;
-		longer = xasprintf("%sx", group);
-		free(group);
-		group = longer;
-	}
-}
-
-/* A prefix for which packing writes no archives does not use up the name of the trees. */
+/*
+ * Name the archives of each prefix: see split.h.  A prefix for which packing writes none does
+ * not use up the name of the trees.
+ */
 static kpack_error_t choose_groups(struct split *s, struct kpackx_error *why)
 {
 	bool first = true;
 
 	for (size_t i = 0; i < s->n_items; i++) {
 		const struct scan *scan = &s->items[i].packing.scan;
-		bool stores = false;
+		bool stores = false, taken;
 		char *group;
 
 		for (size_t k = 0; k < scan->n_inputs; k++)
 			stores |= scan->inputs[k]->kind == INPUT_HOST ||
 				  scan->inputs[k]->kind == INPUT_DATABASE;
-		group = s->joined || first || !stores ? xstrdup(s->name)
-						      : group_of(s, &s->items[i]);
+		taken = !s->joined && !first && stores;
+		group = taken ? xasprintf("%s.%s", s->name, s->items[i].prefix->path)
+			      : xstrdup(s->name);
+		for (char *c = group + strlen(s->name); *c; c++)
+			if (*c == '/')
+				*c = '.';
+		while (taken) {
+			/* "blas.2" would be mistaken for the second volume of "blas" */
+			const char *dot = strrchr(group, '.');
+			char *longer;
+
+			taken = dot[1] && !dot[1 + strspn(dot + 1, "0123456789")];
+			for (size_t k = 0; k < i; k++)
+				taken |= strcmp(s->items[k].packing.args.group, group) ==
+					 0;
+			if (!taken)
+				break;
+			longer = xasprintf("%sx", group);
+			free(group);
+			group = longer;
+		}
 		s->items[i].packing.args.group = group;
 		if (!kp_component_ok(kp_span_str(group)) ||
 		    !kp_text_ok(kp_span_str(group)))
@@ -271,6 +259,8 @@ static kpack_error_t check_archives(const struct split_prefix *i,
 /* Divide the generic tree, which has everything, among the trees. */
 static kpack_error_t divide(struct split *s, struct kpackx_error *why)
 {
+	struct split_tree generic;
+
 	for (size_t i = 0; i < s->n_outside; i++) {
 		struct split_outside *e = &s->outside[i];
 
@@ -278,47 +268,24 @@ static kpack_error_t divide(struct split *s, struct kpackx_error *why)
 					&e->id, &e->left, why));
 	}
 	for (size_t i = 0; i < s->n_items; i++) {
-		KP_TRY(check_archives(&s->items[i], why));
-		KP_TRY(split_drop_archives(s, &s->items[i], why));
-		KP_TRY(partition_open(&s->items[i].packing, &s->items[i].parts, why));
+		struct split_prefix *p = &s->items[i];
+
+		KP_TRY(check_archives(p, why));
+		KP_TRY(split_drop_archives(s, p, why));
+		KP_TRY(partition_open(&p->packing, &p->parts, why));
+		for (size_t k = 0; k < p->parts.count; k++)
+			KP_TRY(add_tree(s, p->parts.items[k].name,
+					p->parts.items[k].family, why));
 	}
-	KP_TRY(add_trees(s, why));
+	/* the generic tree was added first, and becomes the last */
+	generic = s->trees[0];
+	memmove(s->trees, s->trees + 1, (s->n_trees - 1) * sizeof(*s->trees));
+	kp_sort(s->trees, s->n_trees - 1, KP_BY_TEXT(struct split_tree, part));
+	s->trees[s->n_trees - 1] = generic;
 	for (size_t i = 0; i < s->n_items; i++)
 		KP_TRY(split_move(s, &s->items[i], why));
 	KP_TRY(split_finish(s, why));
 	return split_check_targets(s, why);
-}
-
-/* Report the directories "NAME_TARGET" in the output that are not of this run. */
-static void report_other_trees(const struct split *s)
-{
-	size_t n = strlen(s->name);
-	struct dirent **names;
-	int count = below_scandir(s->args->output, &names, NULL);
-
-	for (int i = 0; i < count; i++) {
-		const char *name = names[i]->d_name;
-		/* one name may begin with another: "blas_test_generic" is not of "blas" */
-		bool other = strncmp(name, s->name, n) == 0 && name[n] == '_' &&
-			     name[n + 1] &&
-			     (!strchr(name + n + 1, '_') ||
-			      artifact_component_size(name) == n);
-
-		for (size_t k = 0; k < s->n_trees; k++)
-			other &= strcmp(s->trees[k].name, name) != 0;
-		if (other) {
-			char *path = xasprintf("%s/%s", s->args->output, name);
-			struct stat st;
-
-			if (below_lstat(path, &st) == 0 && S_ISDIR(st.st_mode))
-				report_error(path,
-					     "note: is not from this run; it stays");
-			free(path);
-		}
-		free(names[i]);
-	}
-	if (count >= 0)
-		free(names);
 }
 
 static kpack_error_t publish(struct split *s, struct kpackx_error *why)
@@ -335,9 +302,41 @@ static kpack_error_t publish(struct split *s, struct kpackx_error *why)
 	return err;
 }
 
-/* Warn if the input's HIP runtime, or else this system's, refuses converted binaries. */
-static void warn_of_runtimes(const struct split *s)
+/* Report the directories "NAME_TARGET" in the output that are not of this run. */
+static void report_other_trees(const struct split *s)
 {
+	size_t n = strlen(s->name);
+	struct dirent **names = NULL;
+	int count = below_scandir(s->args->output, &names, NULL);
+
+	for (int i = 0; i < count; i++) {
+		const char *name = names[i]->d_name;
+		KP_AUTO_FREE char *path = xasprintf("%s/%s", s->args->output, name);
+		struct stat st;
+		/* one name may begin with another: "blas_test_generic" is not of "blas" */
+		bool other = strncmp(name, s->name, n) == 0 && name[n] == '_' &&
+			     name[n + 1] &&
+			     (!strchr(name + n + 1, '_') ||
+			      artifact_component_size(name) == n);
+
+		for (size_t k = 0; k < s->n_trees; k++)
+			other &= strcmp(s->trees[k].name, name) != 0;
+		if (other && below_lstat(path, &st) == 0 && S_ISDIR(st.st_mode))
+			report_error(path, "note: is not from this run; it stays");
+		free(names[i]);
+	}
+	free(names);
+}
+
+/*
+ * Warn if the input's HIP runtime, or else this system's, refuses converted binaries, and of
+ * GPUs and families for which there was nothing: they may be misspelt, or be spelled
+ * without the features that the code states.
+ */
+static void warn(const struct split *s)
+{
+	const struct families *families =
+		s->n_items ? &s->items[0].packing.args.families : NULL;
 	struct hip_runtimes list = {0};
 	bool converts = false;
 
@@ -348,18 +347,11 @@ static void warn_of_runtimes(const struct split *s)
 	if (converts)
 		runtimes_judge(&list, s->input, false);
 	runtimes_fini(&list);
-}
-
-/* The family's targets may be spelled differently: code keeps its stated features. */
-static void warn_of_empty_families(const struct split *s)
-{
-	const struct families *all =
-		s->n_items ? &s->items[0].packing.args.families : NULL;
-
-	for (size_t i = 0; all && i < all->count; i++)
-		if (!split_tree_of(s, all->items[i].name))
+	split_warn_unmatched(s);
+	for (size_t i = 0; families && i < families->count; i++)
+		if (!split_tree_of(s, families->items[i].name))
 			report_error(s->input, "warning: nothing for the family %s",
-				     all->items[i].name);
+				     families->items[i].name);
 }
 
 int split_run(struct split *s, const struct split_args *args, const char *input,
@@ -389,11 +381,8 @@ int split_run(struct split *s, const struct split_args *args, const char *input,
 	if (divide(s, &why) || publish(s, &why))
 		goto fault;
 	report_other_trees(s);
-	if (!args->quiet) {
-		warn_of_runtimes(s);
-		split_warn_unmatched(s);
-		warn_of_empty_families(s);
-	}
+	if (!args->quiet)
+		warn(s);
 	return EXIT_OK;
 fault:
 	report_why(s->input, &why);

@@ -38,7 +38,8 @@ enum {
 struct arch_output {
 	const struct families *families;
 	char *group, *file; /* owned */
-	char *place;        /* its architecture or family; owned */
+	char *place;        /* its architecture, or its family's name; owned */
+	bool family;
 	unsigned volume;
 	struct merge_source *sources;
 	size_t n_sources, last; /* the number of the source that was added last */
@@ -92,46 +93,58 @@ bool split_is_archives(const char *path)
 
 /* --- which archives there will be -------------------------------------------------- */
 
-/* The architecture or the family whose archive has the code for ARCH. */
-static const char *place_of(const struct families *families, const char *arch)
-{
-	const struct family *family = families_find(families, arch);
-
-	return family ? family->name : arch;
-}
-
+/* Whether OUT gets the entry: it is for its architecture, or for one of its family. */
 static bool is_of_output(const void *arg, size_t source,
 			 const struct kp_entry_info *entry)
 {
 	const struct arch_output *out = arg;
 	char arch[KP_TARGET_TEXT_MAX];
+	const struct family *family;
 
 	(void)source;
-	if (kp_span_is(entry->arch, out->place))
-		return true;
-	if (!out->families->count || entry->arch.size >= sizeof(arch))
-		return false;
+	if (!out->family || entry->arch.size >= sizeof(arch))
+		return !out->family && kp_span_is(entry->arch, out->place);
 	kp_target_canonical(entry->arch, arch);
-	return strcmp(place_of(out->families, arch), out->place) == 0;
+	family = families_find(out->families, arch);
+	return family && strcmp(family->name, out->place) == 0;
 }
 
-static kpack_error_t add_output(struct arch_split *s, const char *group, unsigned volume,
-				const char *place, const char *arch,
-				struct kpackx_error *why)
+/* The output for ENTRY of source number SOURCE, an archive of GROUP's volume; it may be new. */
+static kpack_error_t take_output(struct arch_split *s, size_t source,
+				 const struct kp_entry_info *entry, const char *group,
+				 unsigned volume, struct arch_output **result,
+				 struct kpackx_error *why)
 {
-	KP_AUTO_FREE char *stem = families_stem(&s->options.families, arch);
+	KP_AUTO_FREE char *stated = NULL;
+	KP_AUTO_FREE char *stem = NULL;
+	char arch[KP_TARGET_TEXT_MAX], shown[160];
+	const struct family *family = NULL;
 	struct arch_output *out;
-	char shown[160];
 
+	/* most entries are of the output that was added last */
+	for (size_t i = s->n; i-- > 0;) {
+		*result = &s->items[i];
+		if ((*result)->volume == volume && strcmp((*result)->group, group) == 0 &&
+		    is_of_output(*result, source, entry))
+			return KPACK_SUCCESS;
+	}
 	if (s->n == OUTPUTS_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "more than %d architectures", OUTPUTS_MAX);
+	stated = xstrndup((const char *)entry->arch.data, entry->arch.size);
+	if (entry->arch.size < sizeof(arch)) {
+		kp_target_canonical(entry->arch, arch);
+		family = families_find(&s->options.families, arch);
+	}
+	stem = family ? families_stem(&s->options.families, arch)
+		      : xasprintf("_%s", stated);
 	xgrow(&s->items, s->n, &s->cap, sizeof(*s->items));
-	out = &s->items[s->n++];
+	*result = out = &s->items[s->n++];
 	*out = (struct arch_output){
 		.families = &s->options.families,
+		.family = family != NULL,
+		.place = xstrdup(family ? family->name : stated),
 		.group = xstrdup(group),
-		.place = xstrdup(place),
 		.file = kp_archive_file_name(group, volume, stem),
 		.volume = volume,
 		.sources = xcalloc(s->set.count, sizeof(*out->sources)),
@@ -164,32 +177,13 @@ static kpack_error_t list_source(struct arch_split *s, size_t number,
 	if (!kp_archive_name_split(kp_path_name(kp_archive_path(a)), its, &volume, &rest))
 		volume = 1;
 	for (size_t k = 0; k < kp_archive_entry_count(a); k++) {
-		struct arch_output *out = NULL;
 		struct kp_entry_info info;
+		struct arch_output *out;
 
 		kp_archive_entry(a, k, &info);
 		if (!arch_filter_match(&s->options.filter, info.arch))
 			continue;
-		for (size_t i = s->n; i-- > 0 && !out;)
-			if (s->items[i].volume == volume &&
-			    strcmp(s->items[i].group, group) == 0 &&
-			    is_of_output(&s->items[i], number, &info))
-				out = &s->items[i];
-		if (!out) {
-			KP_AUTO_FREE char *arch =
-				xstrndup((const char *)info.arch.data, info.arch.size);
-			char canonical[KP_TARGET_TEXT_MAX];
-			const char *place = arch;
-
-			if (info.arch.size < sizeof(canonical)) {
-				kp_target_canonical(info.arch, canonical);
-				place = place_of(&s->options.families, canonical);
-				place = strcmp(place, canonical) == 0 ? arch : place;
-			}
-			KP_TRY(add_output(s, group, volume, place,
-					  place == arch ? arch : canonical, why));
-			out = &s->items[s->n - 1];
-		}
+		KP_TRY(take_output(s, number, &info, group, volume, &out, why));
 		if (out->n_sources && out->last == number)
 			continue;
 		out->last = number;
@@ -240,33 +234,27 @@ static bool is_earlier(const struct arch_output *out, const char *path)
 	return all;
 }
 
-/* Faults concern a whole source, not an output. */
-static kpack_error_t check_sources(const struct arch_split *s, struct kpackx_error *why)
+/* Plan every output, so that all clashes are reported; WHY is of the first one. */
+static kpack_error_t plan_outputs(struct arch_split *s, struct kpackx_error *why)
 {
 	const struct kpack_archive *faulty = NULL;
-	size_t kept, counted;
+	kpack_error_t err = KPACK_SUCCESS;
+	uint64_t bytes = 0;
 
+	/* faults concern a whole source, not an output */
 	for (size_t i = 0; i < s->set.count; i++) {
+		size_t kept, counted;
+
 		kp_archive_faults(s->set.items[i], &kept, &counted);
 		if (counted == 0)
 			continue;
 		faulty = s->set.items[i];
 		merge_report_faulty(NULL, faulty);
 	}
-	return faulty ? kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				"%s: has faults: not everything in it could be taken "
-				"over",
-				kp_archive_path(faulty))
-		      : KPACK_SUCCESS;
-}
-
-/* Plan every output, so that all clashes are reported; WHY is of the first one. */
-static kpack_error_t plan_outputs(struct arch_split *s, struct kpackx_error *why)
-{
-	kpack_error_t err = KPACK_SUCCESS;
-	uint64_t bytes = 0;
-
-	KP_TRY(check_sources(s, why));
+	if (faulty)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%s: has faults: not everything in it could be taken over",
+			       kp_archive_path(faulty));
 	for (size_t i = 0; i < s->n; i++) {
 		struct arch_output *out = &s->items[i];
 		KP_AUTO_FREE char *path = xasprintf("%s/%s", s->args->output, out->file);

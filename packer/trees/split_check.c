@@ -44,7 +44,7 @@ static struct expected *find(const struct checker *c, const char *path)
 	return kp_find(c->items, c->count, &probe, KP_BY_TEXT(struct expected, path));
 }
 
-/* Expect the file RELATIVE in the tree, and the directories above it. */
+/* Expect the file RELATIVE of the prefix in the tree. */
 static struct expected *expect_in(struct checker *c, const struct split_tree *tree,
 				  const char *prefix, const char *relative, mode_t mode)
 {
@@ -163,20 +163,6 @@ static kpack_error_t check_staged(struct checker *c, struct kpackx_error *why)
 
 /* --- trees of an earlier run ------------------------------------------------------- */
 
-/* Whether PATH is an archive with a name and a group as this run's have. */
-static bool is_own_archive(const struct split *s, const char *path)
-{
-	const char *name = strrchr(path, '/') + 1;
-	struct kpack_archive *a = NULL;
-	size_t n = strlen(s->name);
-	bool yes = strncmp(name, s->name, n) == 0 && kp_is_archive_name(name) &&
-		   !below_archive_open(path, &a, NULL) &&
-		   kp_span_starts(kp_archive_group(a), s->name, n);
-
-	kp_archive_close(a);
-	return yes;
-}
-
 /*
  * Whether ITEM, at whose path this run writes E, or nothing if that is NULL, can be an earlier
  * run's.  Copies are not compared, because their originals may have changed since.
@@ -185,13 +171,22 @@ static bool is_earlier(const struct split *s, const struct expected *e,
 		       const struct tree_item *item)
 {
 	mode_t type = item->st.st_mode & S_IFMT;
+	struct kpack_archive *a = NULL;
+	size_t n = strlen(s->name);
 	struct binary b;
 	bool yes;
 
 	if (type == S_IFDIR || (e && type != e->type))
 		return type == S_IFDIR && (!e || e->type == S_IFDIR);
-	if (!e || e->archive)
-		return type == S_IFREG && is_own_archive(s, item->path);
+	if (!e || e->archive) {
+		/* an archive with a name and a group as this run's have */
+		yes = type == S_IFREG && strncmp(item->name, s->name, n) == 0 &&
+		      kp_is_archive_name(item->name) &&
+		      !below_archive_open(item->path, &a, NULL) &&
+		      kp_span_starts(kp_archive_group(a), s->name, n);
+		kp_archive_close(a);
+		return yes;
+	}
 	if (!e->converted)
 		return true;
 	yes = !binary_open(item->path, &b, NULL) && b.fat.kind == KP_FATBIN_CONVERTED;
