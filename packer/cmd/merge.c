@@ -405,6 +405,16 @@ static int join_trees(const struct merge_run *m, int n, char **operands)
 		return options_usage(&cmd_merge_help,
 				     "trees are joined as they are: only --prefer, "
 				     "--force, --json and --quiet go with them");
+	for (size_t i = 0; i < m->n_prefer; i++) {
+		int k = 0;
+
+		while (k < n && strcmp(m->prefer[i], operands[k]) != 0)
+			k++;
+		if (k == n)
+			return options_usage(&cmd_merge_help,
+					     "--prefer: %s: is none of the operands",
+					     m->prefer[i]);
+	}
 	return merge_trees(&join);
 }
 

@@ -22,12 +22,12 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "artifact.h"
 #include "core/archive/naming.h"
 #include "core/base/alloc.h"
 #include "core/base/order.h"
 #include "core/base/text.h"
 #include "join.h"
-#include "artifact.h"
 #include "packer/archives/merge_report.h"
 #include "packer/cli/exit.h"
 #include "packer/cli/xalloc.h"
@@ -97,49 +97,35 @@ static kpack_error_t list_operand(struct tree_merge *m, size_t number,
 	struct tree_item e;
 
 	while (!err && tree_list_next(list, &e)) {
+		struct merge_item *item;
+
 		if (e.kind == TREE_FAULT) {
 			errno = e.error;
 			err = below_fail(why, "%s: cannot read it", e.path);
-		} else if (e.kind != TREE_DIR_END) {
-			xgrow(&m->items, m->n_items, &m->cap, sizeof(*m->items));
-			m->items[m->n_items++] =
-				(struct merge_item){.path = xstrdup(e.rest),
-						    .operand = number,
-						    .seen = file_identity_of(&e.st)};
-			m->items[m->n_items - 1].seen.guarded = e.guarded;
 		}
+		if (err || e.kind == TREE_DIR_END)
+			continue;
+		xgrow(&m->items, m->n_items, &m->cap, sizeof(*m->items));
+		item = &m->items[m->n_items++];
+		*item = (struct merge_item){.path = xstrdup(e.rest),
+					    .operand = number,
+					    .seen = file_identity_of(&e.st)};
+		item->seen.guarded = e.guarded;
 	}
 	tree_list_close(list);
 	return err;
 }
 
-/* Give the operands their ranks; false: one that --prefer names is no operand. */
-static bool rank_operands(struct tree_merge *m)
-{
-	const struct merge_trees_args *args = m->args;
-
-	m->ranks = xcalloc(args->n_trees, sizeof(*m->ranks));
-	for (size_t i = args->n_prefer; i-- > 0;) {
-		bool any = false;
-
-		for (size_t k = 0; k < args->n_trees; k++)
-			if (strcmp(args->prefer[i], args->trees[k]) == 0) {
-				m->ranks[k] = (unsigned)(args->n_prefer - i);
-				any = true;
-			}
-		if (!any) {
-			report_error(NULL, "--prefer: %s: is none of the operands",
-				     args->prefer[i]);
-			return false;
-		}
-	}
-	return true;
-}
-
+/* Rank the operands, check that they do not overlap with OUT, and list what is in them. */
 static kpack_error_t list_operands(struct tree_merge *m, struct kpackx_error *why)
 {
 	const struct merge_trees_args *args = m->args;
 
+	m->ranks = xcalloc(args->n_trees, sizeof(*m->ranks));
+	for (size_t i = args->n_prefer; i-- > 0;)
+		for (size_t k = 0; k < args->n_trees; k++)
+			if (strcmp(args->prefer[i], args->trees[k]) == 0)
+				m->ranks[k] = (unsigned)(args->n_prefer - i);
 	for (size_t i = 0; i < args->n_trees; i++) {
 		struct stat tree, out;
 		kpack_error_t err;
@@ -169,42 +155,41 @@ static void report_difference(struct tree_merge *m, const struct same_path *s,
 	report_error(s->paths[other], "differs from %s: %s", s->paths[s->chosen], what);
 }
 
-static kpack_error_t same_bytes(const char *a, const char *b, bool *same,
-				struct kpackx_error *why)
+/* Whether OTHER is the same as the chosen item; pipes and devices have only types. */
+static kpack_error_t is_same(const struct same_path *s, size_t other, bool *same,
+			     struct kpackx_error *why)
 {
-	KP_AUTO_CLOSE int x = -1;
-	KP_AUTO_CLOSE int y = -1;
-	struct kp_source s, t;
-	struct stat st;
-	kpack_error_t err = below_file_open_nofollow(a, &x, &st, why);
-
-	if (err)
-		return kp_fail_prefix(why, err, "%s", a);
-	s = kp_source_fd(x, 0, (uint64_t)st.st_size);
-	err = below_file_open_nofollow(b, &y, &st, why);
-	if (err)
-		return kp_fail_prefix(why, err, "%s", b);
-	t = kp_source_fd(y, 0, (uint64_t)st.st_size);
-	return kp_source_compare(&s, &t, same, why);
-}
-
-static kpack_error_t same_item(const struct same_path *s, size_t other, bool *same,
-			       struct kpackx_error *why)
-{
-	const char *a = s->paths[s->chosen], *b = s->paths[other];
+	const char *path[] = {s->paths[s->chosen], s->paths[other]};
 	mode_t mode = s->items[s->chosen].seen.mode;
-	char x[PATH_MAX], y[PATH_MAX];
-	ssize_t n, m;
+	struct kp_source bytes[2];
+	int fd[] = {-1, -1};
+	kpack_error_t err = KPACK_SUCCESS;
 
 	*same = ((mode ^ s->items[other].seen.mode) & S_IFMT) == 0;
-	if (!*same || (!S_ISLNK(mode) && !S_ISREG(mode)))
-		return KPACK_SUCCESS; /* of pipes and devices only the type is compared */
-	if (S_ISREG(mode))
-		return same_bytes(a, b, same, why);
-	n = below_readlink(a, x, sizeof(x));
-	m = below_readlink(b, y, sizeof(y));
-	*same = n >= 0 && n == m && memcmp(x, y, (size_t)n) == 0;
-	return KPACK_SUCCESS;
+	if (*same && S_ISLNK(mode)) {
+		char x[PATH_MAX], y[PATH_MAX];
+		ssize_t n = below_readlink(path[0], x, sizeof(x));
+		ssize_t m = below_readlink(path[1], y, sizeof(y));
+
+		*same = n >= 0 && n == m && memcmp(x, y, (size_t)n) == 0;
+	}
+	if (!*same || !S_ISREG(mode))
+		return KPACK_SUCCESS;
+	for (int i = 0; i < 2 && !err; i++) {
+		struct stat st;
+
+		err = below_file_open_nofollow(path[i], &fd[i], &st, why);
+		if (err)
+			kp_fail_prefix(why, err, "%s", path[i]);
+		else
+			bytes[i] = kp_source_fd(fd[i], 0, (uint64_t)st.st_size);
+	}
+	if (!err)
+		err = kp_source_compare(&bytes[0], &bytes[1], same, why);
+	for (int i = 0; i < 2; i++)
+		if (fd[i] >= 0)
+			close(fd[i]);
+	return err;
 }
 
 /* Write the manifest with the prefixes of all, sorted. */
@@ -298,7 +283,7 @@ out:
 	return err;
 }
 
-/* Make one archive of all.  What goes wrong is a difference of theirs, and others may follow. */
+/* Make one archive of all.  A fault of one of them is a difference, and others may follow. */
 static void merge_archives(struct tree_merge *m, const struct same_path *s, size_t other)
 {
 	KP_AUTO_FREE unsigned *prefer = xcalloc(s->n, sizeof(*prefer));
@@ -366,7 +351,7 @@ static kpack_error_t merge_path(struct tree_merge *m, const struct merge_item *i
 	for (size_t i = 0; i < n && same && !err; i++) {
 		if (i == s.chosen)
 			continue;
-		err = same_item(&s, i, &same, why);
+		err = is_same(&s, i, &same, why);
 		if (!err && !same)
 			err = settle_difference(m, &s, i, why);
 	}
@@ -380,8 +365,43 @@ static kpack_error_t merge_path(struct tree_merge *m, const struct merge_item *i
 
 /* --- all of it --------------------------------------------------------------------- */
 
-static void print_result(const struct tree_merge *m)
+/* Build the tree NAME in the staging directory, and give it its name if there is no fault. */
+static kpack_error_t write_tree(struct tree_merge *m, const char *name,
+				struct kpackx_error *why)
 {
+	KP_AUTO_FREE char *root = NULL;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	KP_TRY(staging_check(&m->staging, name, m->args->force, why));
+	root = xasprintf("%s/%s", m->staging.path, name);
+	tree_write_begin(&m->tree, root, true);
+	for (size_t i = 0, end; i < m->n_items && !err; i = end) {
+		for (end = i + 1; end < m->n_items; end++)
+			if (strcmp(m->items[end].path, m->items[i].path) != 0)
+				break;
+		err = merge_path(m, &m->items[i], end - i, why);
+	}
+	if (!err && !m->faults)
+		err = tree_write_finish(&m->tree, why);
+	if (!err && !m->faults)
+		err = staging_publish(&m->staging, &name, 1, m->args->force, why);
+	tree_write_end(&m->tree);
+	return err;
+}
+
+static void report_result(const struct tree_merge *m, bool done)
+{
+	if (!done && m->faults)
+		report_error(NULL, "nothing was written because of the faults above");
+	if (m->args->json)
+		report_json(json_pack(
+			"{s:o, s:b, s:I, s:I, s:I, s:I, s:O}", "output",
+			report_json_text(m->args->out), "written", done, "trees",
+			(json_int_t)m->args->n_trees, "files", (json_int_t)m->files,
+			"joined_binaries", (json_int_t)m->joined, "joined_archives",
+			(json_int_t)m->archives, "clashes", m->report.list));
+	if (!done || m->args->json || m->args->quiet)
+		return;
 	report_text(m->args->out);
 	printf(": %zu files from %zu trees\n", m->files, m->args->n_trees);
 	if (m->joined || m->archives)
@@ -391,82 +411,44 @@ static void print_result(const struct tree_merge *m)
 		       m->joined, m->archives);
 }
 
-static kpack_error_t write_tree(struct tree_merge *m, char *name,
-				struct kpackx_error *why)
-{
-	KP_AUTO_FREE char *root = NULL;
-
-	KP_TRY(staging_check(&m->staging, name, m->args->force, why));
-	root = xasprintf("%s/%s", m->staging.path, name);
-	tree_write_begin(&m->tree, root, true);
-	for (size_t i = 0, end; i < m->n_items; i = end) {
-		for (end = i + 1; end < m->n_items; end++)
-			if (strcmp(m->items[end].path, m->items[i].path) != 0)
-				break;
-		KP_TRY(merge_path(m, &m->items[i], end - i, why));
-	}
-	if (m->faults)
-		return KPACK_SUCCESS;
-	KP_TRY(tree_write_finish(&m->tree, why));
-	return staging_publish(&m->staging, (const char *const *)&name, 1, m->args->force,
-			       why);
-}
-
 int merge_trees(const struct merge_trees_args *args)
 {
 	struct tree_merge m = {.args = args,
 			       .staging.fd = -1,
 			       .report.list = args->json ? json_array() : NULL};
-	KP_AUTO_FREE char *dir = xstrdup(args->out);
-	bool known = rank_operands(&m);
+	/* DIR/NAME is OUT without the slashes at its end */
+	KP_AUTO_FREE char *out = xstrdup(args->out);
+	const char *dir = ".", *name = out;
 	struct kpackx_error why = {0};
-	kpack_error_t err = KPACK_SUCCESS;
-	size_t n = strlen(dir);
-	char *name;
+	kpack_error_t err;
+	size_t n = strlen(out);
 
-	while (n > 1 && dir[n - 1] == '/')
-		dir[--n] = 0;
-	name = strrchr(dir, '/');
-	if (name)
-		*name++ = 0;
-	else
-		name = dir;
-	if (!known)
-		goto out;
-	if (!kp_component_ok(kp_span_str(name)))
-		err = kp_fail(&why, KPACK_ERROR_INVALID_ARGUMENT,
-			      "%s: cannot be the name of a tree", args->out);
-	else
-		err = list_operands(&m, &why);
+	while (n > 1 && out[n - 1] == '/')
+		out[--n] = 0;
+	if (strchr(out, '/')) {
+		char *slash = strrchr(out, '/');
+
+		*slash = 0;
+		dir = slash == out ? "/" : out;
+		name = slash + 1;
+	}
+	err = kp_component_ok(kp_span_str(name))
+		      ? list_operands(&m, &why)
+		      : kp_fail(&why, KPACK_ERROR_INVALID_ARGUMENT,
+				"%s: cannot be the name of a tree", args->out);
 	if (!err)
-		err = staging_open(&m.staging,
-				   name == dir ? "."
-				   : *dir      ? dir
-					       : "/",
-				   &why);
+		err = staging_open(&m.staging, dir, &why);
 	if (!err)
 		err = write_tree(&m, name, &why);
 	merge_report_end(&m.report);
 	if (err)
 		report_why(NULL, &why);
-	else if (m.faults)
-		report_error(NULL, "nothing was written because of the faults above");
-	else if (!args->json && !args->quiet)
-		print_result(&m);
-	if (args->json)
-		report_json(json_pack(
-			"{s:o, s:b, s:I, s:I, s:I, s:I, s:O}", "output",
-			report_json_text(args->out), "written", !err && !m.faults,
-			"trees", (json_int_t)args->n_trees, "files", (json_int_t)m.files,
-			"joined_binaries", (json_int_t)m.joined, "joined_archives",
-			(json_int_t)m.archives, "clashes", m.report.list));
-out:
-	tree_write_end(&m.tree);
+	report_result(&m, !err && !m.faults);
 	staging_close(&m.staging);
 	json_decref(m.report.list);
 	for (size_t i = 0; i < m.n_items; i++)
 		free(m.items[i].path);
 	free(m.items);
 	free(m.ranks);
-	return !known ? EXIT_USAGE : err || m.faults ? EXIT_FAULT : EXIT_OK;
+	return err || m.faults ? EXIT_FAULT : EXIT_OK;
 }
