@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The format of a manifest, and the rules for names, are described in artifact.h. */
+/*
+ * The format of a manifest, and the rules for names, are described in artifact.h.  Manifests
+ * come with builds, and their paths are walked: each must stay inside the tree, so links
+ * on the way to a prefix are refused.
+ */
 #include "artifact.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -21,6 +25,7 @@ static bool is_blank(uint8_t c)
 	return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
 }
 
+/* Parse the lines of a manifest into OUT, sorted; on failure OUT is to be closed. */
 static kpack_error_t parse_lines(struct kp_span text, struct prefixes *out,
 				 struct kpackx_error *why)
 {

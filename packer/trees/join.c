@@ -41,7 +41,7 @@ static bool is_compared(const struct kp_section *s)
 	return true;
 }
 
-/* The sections to compare stay in ALL, in their order. */
+/* Read the section table; only the sections to compare stay in ALL, in their order. */
 static kpack_error_t read_host(const struct binary *b, struct kp_sections *all,
 			       struct kpackx_error *why)
 {
@@ -67,6 +67,11 @@ static void blank_range(uint8_t *bytes, uint64_t offset, size_t size, uint64_t a
 		memset(bytes + from, 0, (size_t)((end < size ? end : size) - from));
 }
 
+/*
+ * Read SIZE bytes at OFFSET of the file, and blank what leads to the device code.  A wrapper
+ * points to the device code or to the marker, and so does the relocation of its pointer:
+ * both have other addresses in each build, and after each converter.
+ */
 static kpack_error_t read_blanked(const struct binary *b, uint64_t offset, uint8_t *bytes,
 				  size_t size, struct kpackx_error *why)
 {
@@ -82,6 +87,7 @@ static kpack_error_t read_blanked(const struct binary *b, uint64_t offset, uint8
 	return KPACK_SUCCESS;
 }
 
+/* Compare sections of one size, a piece at a time; OUT's text gets the first difference. */
 static kpack_error_t compare_bytes(const struct binary *a, const struct kp_section *s,
 				   const struct binary *b, const struct kp_section *t,
 				   struct join *out, struct kpackx_error *why)
@@ -106,7 +112,10 @@ static kpack_error_t compare_bytes(const struct binary *a, const struct kp_secti
 	return KPACK_SUCCESS;
 }
 
-/* Leave the first difference of two hosts in OUT's text; none: it stays empty. */
+/*
+ * Leave the first difference of two hosts in OUT's text; none: it stays empty.  Tables are
+ * compared before bytes, because "another section" says more than a byte.
+ */
 static kpack_error_t compare_sections(const struct binary *a, const struct kp_sections *x,
 				      const struct binary *b, const struct kp_sections *y,
 				      struct join *out, struct kpackx_error *why)
@@ -211,7 +220,7 @@ static bool compare_kinds(const struct binary *list, size_t n, size_t chosen,
 	return false;
 }
 
-/* Add the search paths that TO has not. */
+/* Add the search paths that TO has not: the loader tries them in this order. */
 static void add_search_paths(struct kp_marker *to, const struct kp_marker *from)
 {
 	for (size_t i = 0; i < from->n_search_paths; i++) {

@@ -47,6 +47,7 @@ struct merge_item {
 	struct file_identity seen;
 };
 
+/* The run. */
 struct tree_merge {
 	const struct merge_trees_args *args;
 	struct merge_item *items; /* by path, then in the order of operands */
@@ -89,6 +90,7 @@ kpack_error_t merge_trees_look(char *const *operands, size_t n, const char *out,
 
 /* --- the operands ------------------------------------------------------------------ */
 
+/* List everything in operand number NUMBER, its root included. */
 static kpack_error_t list_operand(struct tree_merge *m, size_t number,
 				  struct kpackx_error *why)
 {
@@ -147,7 +149,7 @@ static kpack_error_t list_operands(struct tree_merge *m, struct kpackx_error *wh
 
 /* --- one path ---------------------------------------------------------------------- */
 
-/* A difference that the user has to settle. */
+/* Count and report a difference; from now on nothing is written. */
 static void report_difference(struct tree_merge *m, const struct same_path *s,
 			      size_t other, const char *what)
 {
@@ -192,7 +194,10 @@ static kpack_error_t is_same(const struct same_path *s, size_t other, bool *same
 	return err;
 }
 
-/* Write the manifest with the prefixes of all, sorted. */
+/*
+ * Write the manifest with the prefixes of all, sorted.  Manifests of trees that are split
+ * name only the prefixes that the tree has files of, so they usually differ.
+ */
 static kpack_error_t join_manifests(const struct tree_merge *m, const struct same_path *s,
 				    struct kpackx_error *why)
 {
@@ -232,6 +237,7 @@ static kpack_error_t join_manifests(const struct tree_merge *m, const struct sam
 	return err;
 }
 
+/* Copy the chosen file as it is, or make the directory. */
 static kpack_error_t copy_chosen(struct tree_merge *m, const struct same_path *s,
 				 struct kpackx_error *why)
 {
@@ -248,7 +254,11 @@ static kpack_error_t copy_chosen(struct tree_merge *m, const struct same_path *s
 	return KPACK_SUCCESS;
 }
 
-/* Regular files; OTHER has other bytes than the chosen one. */
+/*
+ * Regular files, of which OTHER has other bytes than the chosen one.  If all are converted,
+ * the chosen one is written with the marker of all; the difference may have been in the
+ * marker alone, or in what --prefer accepts.
+ */
 static kpack_error_t settle_binaries(struct tree_merge *m, const struct same_path *s,
 				     size_t other, struct kpackx_error *why)
 {
@@ -301,7 +311,10 @@ static void merge_archives(struct tree_merge *m, const struct same_path *s, size
 	m->archives++;
 }
 
-/* OTHER is not the same as the chosen one. */
+/*
+ * OTHER is not the same as the chosen one: join them by what they are.  A directory cannot
+ * stand for a file, whoever is preferred, because others need the files in it.
+ */
 static kpack_error_t settle_difference(struct tree_merge *m, const struct same_path *s,
 				       size_t other, struct kpackx_error *why)
 {
@@ -331,6 +344,10 @@ static kpack_error_t settle_difference(struct tree_merge *m, const struct same_p
 	return copy_chosen(m, s, why);
 }
 
+/*
+ * Decide about one path.  The first item that differs from the chosen one is settled, with
+ * all others of the path at once.
+ */
 static kpack_error_t merge_path(struct tree_merge *m, const struct merge_item *items,
 				size_t n, struct kpackx_error *why)
 {

@@ -19,7 +19,10 @@
 
 /* --- names of output trees --------------------------------------------------------- */
 
-/* AOTriton's families have the names that other splitters give their trees. */
+/*
+ * AOTriton's families have the names that TheRock's splitter gives their trees, and TheRock's
+ * packages after them.
+ */
 static const char *tree_of_family(const char *family)
 {
 	return strcmp(family, "gfx11xx") == 0   ? "gfx11"
@@ -48,7 +51,10 @@ static void base_target(const struct library_object *o, size_t i,
 	kp_target_format(&target, out);
 }
 
-/* The --family that contains all architectures of O, or their bases; or NULL. */
+/*
+ * The --family that contains all architectures of O, or their bases; or NULL.  The user names
+ * GPUs, files also state features and steppings.
+ */
 static const struct family *family_of_object(const struct families *families,
 					     const struct library_object *o)
 {
@@ -157,7 +163,7 @@ struct output_tree *partition_find(const struct partition *partition, const char
 	return NULL;
 }
 
-/* Find the output tree NAME, or add it; NUMBER is its index. */
+/* Find the output tree NAME, or add it; NUMBER is its index, until the trees are sorted. */
 static kpack_error_t take_tree(struct partition *out, const char *name, bool family,
 			       size_t *number, struct kpackx_error *why)
 {
@@ -186,7 +192,11 @@ static void add_arch(struct output_tree *tree, const char *arch)
 	tree->arches[tree->n_arches++] = xstrdup(arch);
 }
 
-/* Assign the files of kernel databases that were written. */
+/*
+ * Assign the files of kernel databases that were written: to a --family first, then to the
+ * family that their library gives them, then to the only GPU that they are for.  A file
+ * for several GPUs has to be where each of them finds it.
+ */
 static kpack_error_t place_files(const struct packing *p, struct partition *out,
 				 struct kpackx_error *why)
 {

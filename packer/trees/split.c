@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The run: split_run, at the end, is the story.  Nothing is in the output before the trees get
- * their names, and the generic tree gets its name last: where it is, the others are.
+ * The run: split_run, at the end, is the story.
+ *
+ *	open_prefixes   what the manifest says, and the staging directory
+ *	packing_scan    of each prefix: its files, code objects and databases
+ *	choose_groups   what its archives are called
+ *	pack_prefix     all of it, converted, into the generic tree, with all archives
+ *	divide          the partition of each prefix, and the moves that follow from it
+ *	publish         the check, and the names
+ *
+ * Nothing is in the output before the trees get their names, and the generic tree gets its
+ * name last: where it is, the others are.  Whatever fails before leaves nothing.
  */
 #include "split.h"
 #include <dirent.h>
@@ -42,13 +51,17 @@ char *split_path(const struct split *s, const struct split_tree *tree, const cha
 			 prefix, *relative ? "/" : "", relative);
 }
 
-char *split_archive_path(const struct split_prefix *i, const char *name)
+char *split_archive_path(const struct split_prefix *p, const char *name)
 {
-	return xasprintf("%s%s%s/%s", i->prefix->path, *i->prefix->path ? "/" : "",
-			 i->packing.args.archive_dir, name);
+	return xasprintf("%s%s%s/%s", p->path, *p->path ? "/" : "",
+			 p->packing.args.archive_dir, name);
 }
 
-/* Whether trees in the way may be replaced is known once this run's are made. */
+/*
+ * Begin the tree of PART, unless it is there.  Its root gets the attributes of the input's.
+ * A file in the way is refused now; whether a tree in the way may be replaced is known
+ * once this run's is complete (split_check).
+ */
 static kpack_error_t add_tree(struct split *s, const char *part, bool family,
 			      struct kpackx_error *why)
 {
@@ -72,6 +85,10 @@ static kpack_error_t add_tree(struct split *s, const char *part, bool family,
 
 /* --- files outside all prefixes ---------------------------------------------------- */
 
+/*
+ * List what the manifest names no prefix for, and the directories of prefixes themselves,
+ * which packing does not write.
+ */
 static kpack_error_t list_outside(struct split *s, struct kpackx_error *why)
 {
 	struct tree_list *list = tree_list_open(s->input);
@@ -105,7 +122,10 @@ static kpack_error_t list_outside(struct split *s, struct kpackx_error *why)
 
 /* --- prefixes ---------------------------------------------------------------------- */
 
-/* Open the prefixes that exist, by path, and the generic tree. */
+/*
+ * Open the prefixes that exist, by path, and the generic tree, into which they are packed.
+ * The output is made last, when the input is known to be usable.
+ */
 static kpack_error_t open_prefixes(struct split *s, struct kpackx_error *why)
 {
 	KP_TRY(output_check_beside(s->input, s->args->output, why));
@@ -118,40 +138,44 @@ static kpack_error_t open_prefixes(struct split *s, struct kpackx_error *why)
 	KP_TRY(add_tree(s, KP_ARCH_GENERIC, false, why));
 	s->items = xcalloc(s->prefixes.count, sizeof(*s->items));
 	for (size_t i = 0; i < s->prefixes.count; i++) {
-		const struct prefix *p = &s->prefixes.items[i];
-		struct split_prefix *item = &s->items[s->n_items];
+		const struct prefix *prefix = &s->prefixes.items[i];
+		struct split_prefix *p = &s->items[s->n_items];
 
-		if (p->absent) {
+		if (prefix->absent) {
 			if (!s->args->quiet)
 				report_error(s->input,
 					     "note: the prefix %s does not exist",
-					     p->path);
+					     prefix->path);
 			continue;
 		}
 		s->n_items++;
-		item->prefix = p;
-		item->input = xasprintf("%s%s%s", s->input, *p->path ? "/" : "", p->path);
-		item->output = split_path(s, split_generic(s), p->path, "");
-		KP_TRY(split_args_pack(s->args, item->input, item->output,
-				       &item->packing.args, why));
+		p->path = prefix->path;
+		p->input = xasprintf("%s%s%s", s->input, *p->path ? "/" : "", p->path);
+		p->output = split_path(s, split_generic(s), p->path, "");
+		KP_TRY(split_args_pack(s->args, p->input, p->output, &p->packing.args,
+				       why));
 		if (s->joined && *p->path)
-			item->packing.args.how.source_prefix = p->path;
+			p->packing.args.how.source_prefix = p->path;
 	}
 	return KPACK_SUCCESS;
 }
 
-/* Let the keys of I's code begin with the prefix.  A path that cannot be a key is a fault. */
-static void prefix_keys(struct split_prefix *i)
+/*
+ * Let the keys of P's code begin with the prefix, as in an artifact of TheRock's splitter.
+ * Files of databases keep theirs: their loaders open them below the root into which all
+ * prefixes are installed.  A path that cannot be a key is a fault of the scan.
+ */
+static void prefix_keys(struct split_prefix *p)
 {
-	struct scan *scan = &i->packing.scan;
+	struct scan *scan = &p->packing.scan;
 
-	for (size_t k = 0; k < scan->n_inputs && *i->prefix->path; k++) {
+	for (size_t k = 0; k < scan->n_inputs && *p->path; k++) {
 		struct input *in = scan->inputs[k];
 		char *key;
 
 		if (in->kind == INPUT_DATABASE)
 			continue;
-		key = xasprintf("%s/%s", i->prefix->path, in->key);
+		key = xasprintf("%s/%s", p->path, in->key);
 		if (!kp_path_ok(kp_span_str(key))) {
 			report_error(in->path, "its path cannot be a key");
 			scan->n_faults++;
@@ -179,7 +203,7 @@ static kpack_error_t choose_groups(struct split *s, struct kpackx_error *why)
 			stores |= scan->inputs[k]->kind == INPUT_HOST ||
 				  scan->inputs[k]->kind == INPUT_DATABASE;
 		taken = !s->joined && !first && stores;
-		group = taken ? xasprintf("%s.%s", s->name, s->items[i].prefix->path)
+		group = taken ? xasprintf("%s.%s", s->name, s->items[i].path)
 			      : xstrdup(s->name);
 		for (char *c = group + strlen(s->name); *c; c++)
 			if (*c == '/')
@@ -211,10 +235,15 @@ static kpack_error_t choose_groups(struct split *s, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* Write a prefix into the generic tree, but for the attributes of directories. */
-static int pack_prefix(struct split_prefix *i)
+/*
+ * Write a prefix into the generic tree, but for the attributes of directories, which split_finish
+ * sets when nothing moves any more.  As kpack pack of that directory, except that a binary
+ * that cannot be converted keeps its code and stays generic, and that what the others
+ * become does not depend on the GPUs that were asked for.
+ */
+static int pack_prefix(struct split_prefix *prefix)
 {
-	struct packing *p = &i->packing;
+	struct packing *p = &prefix->packing;
 	struct kpackx_error why = {0};
 
 	pack_report_notes(&p->args, &p->scan);
@@ -228,20 +257,20 @@ static int pack_prefix(struct split_prefix *i)
 	if (packing_faulty(p))
 		return EXIT_FAULT;
 	p->converter.apart = true;
-	tree_write_begin(&p->tree, i->output, true);
+	tree_write_begin(&p->tree, prefix->output, true);
 	return packing_status(packing_write_tree(p, &why), &why);
 }
 
 /* An archive of the input with the name of one that was written would be overwritten. */
-static kpack_error_t check_archives(const struct split_prefix *i,
+static kpack_error_t check_archives(const struct split_prefix *p,
 				    struct kpackx_error *why)
 {
-	size_t n = 0, skip = strlen(i->packing.args.archive_dir) + 1;
+	size_t n = 0, skip = strlen(p->packing.args.archive_dir) + 1;
 	const char *const *names =
-		i->packing.set ? archive_set_names(i->packing.set, &n) : NULL;
+		p->packing.set ? archive_set_names(p->packing.set, &n) : NULL;
 
-	for (size_t k = 0; k < i->packing.scan.n_entries; k++) {
-		const struct scan_entry *e = &i->packing.scan.entries[k];
+	for (size_t k = 0; k < p->packing.scan.n_entries; k++) {
+		const struct scan_entry *e = &p->packing.scan.entries[k];
 
 		for (size_t m = 0; m < n && e->archive; m++)
 			if (strlen(e->relative) >= skip &&
@@ -256,7 +285,11 @@ static kpack_error_t check_archives(const struct split_prefix *i,
 
 /* --- the run ----------------------------------------------------------------------- */
 
-/* Divide the generic tree, which has everything, among the trees. */
+/*
+ * Divide the generic tree, which has everything, among the trees.  All partitions are made
+ * before the first move, because archives of several prefixes may have to be joined; and
+ * archives that nobody wants are dropped before, so that no tree is made for them.
+ */
 static kpack_error_t divide(struct split *s, struct kpackx_error *why)
 {
 	struct split_tree generic;
@@ -277,7 +310,7 @@ static kpack_error_t divide(struct split *s, struct kpackx_error *why)
 			KP_TRY(add_tree(s, p->parts.items[k].name,
 					p->parts.items[k].family, why));
 	}
-	/* the generic tree was added first, and becomes the last */
+	/* the generic tree was added first, and becomes the last: names are given in this order */
 	generic = s->trees[0];
 	memmove(s->trees, s->trees + 1, (s->n_trees - 1) * sizeof(*s->trees));
 	kp_sort(s->trees, s->n_trees - 1, KP_BY_TEXT(struct split_tree, part));
@@ -288,6 +321,7 @@ static kpack_error_t divide(struct split *s, struct kpackx_error *why)
 	return split_check_targets(s, why);
 }
 
+/* Check the trees, and give them their names, all or none. */
 static kpack_error_t publish(struct split *s, struct kpackx_error *why)
 {
 	const char **names = xmalloc(s->n_trees * sizeof(*names));

@@ -74,8 +74,8 @@ kpack_error_t split_args_pack(const struct split_args *args, const char *input,
 
 /* One prefix that exists. */
 struct split_prefix {
-	const struct prefix *prefix;
-	char *input;  /* its directory */
+	const char *path; /* below the input; "": the input itself; borrowed */
+	char *input;      /* its directory */
 	char *output; /* its directory in the generic tree, in the staging directory */
 	struct packing packing;
 	struct partition parts; /* empty: not packed yet */
@@ -154,37 +154,37 @@ struct split_tree *split_generic(const struct split *s);
 /* The path of PREFIX/RELATIVE (either may be "") in the staged TREE; the caller frees it. */
 char *split_path(const struct split *s, const struct split_tree *tree, const char *prefix,
 		 const char *relative);
-/* The path of the archive NAME of I, below the root of its tree; the caller frees it. */
-char *split_archive_path(const struct split_prefix *i, const char *name);
+/* The path of the archive NAME of P, below the root of its tree; the caller frees it. */
+char *split_archive_path(const struct split_prefix *p, const char *name);
 /*
- * The prefix that holds the archive NAME of PART, which I's run wrote: I itself, or, if
+ * The prefix that holds the archive NAME of PART, which P's run wrote: P itself, or, if
  * archives are joined, the first prefix by path whose run wrote one of that name.  SEVERAL
  * (or NULL) is set to whether there are archives to join.
  */
 const struct split_prefix *split_archive_home(const struct split *s,
-					      const struct split_prefix *i,
+					      const struct split_prefix *p,
 					      const char *part, const char *name,
 					      bool *several);
-/* Whether the tree of PART gets anything from I; the generic one of a packed prefix does. */
-bool split_contributes(const struct split_prefix *i, const char *part);
+/* Whether the tree of PART gets anything from P; the generic one of a packed prefix does. */
+bool split_contributes(const struct split_prefix *p, const char *part);
 
 /*
  * Apply --gpu-targets to the archives that the prefix has already; packing has copied them.
  * Removes the copies that nobody asked for, and counts them.  An unreadable archive is reported
  * and stays in the generic tree.
  */
-kpack_error_t split_drop_archives(struct split *s, struct split_prefix *i,
+kpack_error_t split_drop_archives(struct split *s, struct split_prefix *p,
 				  struct kpackx_error *why);
 /* After packing: count the rest that was left out; ARCH_NOT_FOUND: nothing is left. */
 kpack_error_t split_check_targets(struct split *s, struct kpackx_error *why);
 void split_warn_unmatched(const struct split *s);
 
 /*
- * Move the files that I's partition assigns to other trees, and make their directories
+ * Move the files that P's partition assigns to other trees, and make their directories
  * there.  Directories that become empty are removed.  Hard links between output trees
  * become separate files, because each output tree can be installed alone.
  */
-kpack_error_t split_move(struct split *s, const struct split_prefix *i,
+kpack_error_t split_move(struct split *s, const struct split_prefix *p,
 			 struct kpackx_error *why);
 /* After everything is moved: write the manifests, and set the attributes of directories. */
 kpack_error_t split_finish(struct split *s, struct kpackx_error *why);

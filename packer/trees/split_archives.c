@@ -48,6 +48,7 @@ struct arch_output {
 	struct kp_writer *writer;
 };
 
+/* The run. */
 struct arch_split {
 	struct merge_report report;
 	const struct split_args *args;
@@ -131,6 +132,7 @@ static kpack_error_t take_output(struct arch_split *s, size_t source,
 	if (s->n == OUTPUTS_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "more than %d architectures", OUTPUTS_MAX);
+	/* without a family the archive keeps the spelling of its source */
 	stated = xstrndup((const char *)entry->arch.data, entry->arch.size);
 	if (entry->arch.size < sizeof(arch)) {
 		kp_target_canonical(entry->arch, arch);
@@ -192,6 +194,7 @@ static kpack_error_t list_source(struct arch_split *s, size_t number,
 	return KPACK_SUCCESS;
 }
 
+/* Find out, from the tables of contents alone, which archives there will be. */
 static kpack_error_t list_outputs(struct arch_split *s, struct kpackx_error *why)
 {
 	for (size_t i = 0; i < s->set.count; i++)
@@ -199,7 +202,7 @@ static kpack_error_t list_outputs(struct arch_split *s, struct kpackx_error *why
 	if (s->n == 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "no entries to take");
 	kp_sort(s->items, s->n, KP_BY_TEXT(struct arch_output, file));
-	/* group "a.2" and the second volume of group "a" have the same names */
+	/* sources of several groups: "a.2" and the second volume of "a" have the same names */
 	for (size_t i = 1; i < s->n; i++)
 		if (strcmp(s->items[i - 1].file, s->items[i].file) == 0)
 			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
@@ -234,7 +237,10 @@ static bool is_earlier(const struct arch_output *out, const char *path)
 	return all;
 }
 
-/* Plan every output, so that all clashes are reported; WHY is of the first one. */
+/*
+ * Check what is in the way, then plan every output, which decodes all entries; clashes of all
+ * are reported, and WHY is of the first one.
+ */
 static kpack_error_t plan_outputs(struct arch_split *s, struct kpackx_error *why)
 {
 	const struct kpack_archive *faulty = NULL;
@@ -329,6 +335,7 @@ static void report_written(struct arch_split *s, const struct arch_output *out)
 	putchar('\n');
 }
 
+/* Write the outputs, AT_ONCE of them at a time, and give these their names. */
 static kpack_error_t write_outputs(struct arch_split *s, struct kpackx_error *why)
 {
 	const char *dir = s->args->output;

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The command line of kpack split: its own options, and those of TheRock's script. */
+/*
+ * The command line of kpack split: its own options, and those of TheRock's split_artifacts,
+ * some of which take several words.  Everything that can be wrong about it is reported before
+ * a file is looked at; what packing needs is made of it for each prefix anew.
+ */
 #include <stdlib.h>
 #include "core/archive/naming.h"
 #include "core/base/bounds.h"
@@ -30,6 +34,7 @@ static void join_list(char **list, const char *more)
 
 /* --- options ----------------------------------------------------------------------- */
 
+/* Whether a further word belongs to --gpu-targets, or is already an operand. */
 static bool is_target(const char *word)
 {
 	struct kp_target target;
@@ -126,6 +131,7 @@ static int take_keys(const struct options *o, const struct option_help *row, voi
 	return options_usage(o->help, "--keys %s: not artifact or prefix", o->arg);
 }
 
+/* Scripts for other splitters give it; there is nothing here that it could mean. */
 static int ignore_option(const struct options *o, const struct option_help *row,
 			 void *slot)
 {
@@ -257,7 +263,10 @@ int split_args_parse(struct split_args *args, int argc, char **argv)
 
 /* --- for a run --------------------------------------------------------------------- */
 
-/* Add a target; its features are ignored, unless it is meant to the letter. */
+/*
+ * Add a target.  Unless it is meant to the letter its features are ignored, as TheRock's script
+ * does: the trees are for machines whose settings are not known.
+ */
 static kpack_error_t add_target(struct arch_filter *filter, struct kp_span text,
 				struct kpackx_error *why)
 {

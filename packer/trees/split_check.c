@@ -19,7 +19,7 @@
 struct expected {
 	char *path; /* "NAME_PART/PREFIX/FILE" */
 	mode_t type;
-	bool archive;   /* one that this run wrote */
+	bool archive; /* one that this run wrote: an earlier run's may have other bytes */
 	bool converted; /* a binary that is converted */
 	bool seen;
 };
@@ -37,6 +37,7 @@ static struct expected *expect(struct checker *c, char *path, mode_t mode)
 	return &c->items[c->count++];
 }
 
+/* What is expected at PATH, below the directory of the trees; or NULL. */
 static struct expected *find(const struct checker *c, const char *path)
 {
 	struct expected probe = {.path = (char *)path};
@@ -54,40 +55,48 @@ static struct expected *expect_in(struct checker *c, const struct split_tree *tr
 		      mode);
 }
 
-static void expect_prefix(struct checker *c, const struct split_prefix *i)
+/*
+ * Expect what the partition assigns: entries of the scan, directories of the generic tree
+ * among them, and written archives, each once where archives are joined.
+ */
+static void expect_prefix(struct checker *c, const struct split_prefix *p)
 {
-	const struct scan *scan = &i->packing.scan;
+	const struct scan *scan = &p->packing.scan;
 	const struct split_tree *generic = split_generic(c->s);
 
 	for (size_t k = 0; k < scan->n_entries; k++) {
 		const struct scan_entry *e = &scan->entries[k];
-		size_t part = i->parts.tree_of[k];
+		size_t part = p->parts.tree_of[k];
 
 		if (part == PARTITION_NONE)
 			continue;
 		/* all hard links of a converted binary are converted */
-		expect_in(c, split_tree_of(c->s, i->parts.items[part].name),
-			  i->prefix->path, e->relative, e->mode)
+		expect_in(c, split_tree_of(c->s, p->parts.items[part].name), p->path,
+			  e->relative, e->mode)
 			->converted =
-			i->packing.dispositions.items[e->first].fate == FATE_CONVERTED;
+			p->packing.dispositions.items[e->first].fate == FATE_CONVERTED;
 	}
-	for (size_t k = 0; k < i->parts.count; k++) {
-		const struct output_tree *part = &i->parts.items[k];
+	for (size_t k = 0; k < p->parts.count; k++) {
+		const struct output_tree *part = &p->parts.items[k];
 
 		for (size_t n = 0; n < part->n_archives; n++) {
 			KP_AUTO_FREE char *relative =
-				split_archive_path(i, part->archives[n]);
+				split_archive_path(p, part->archives[n]);
 
-			if (split_archive_home(c->s, i, part->name, part->archives[n],
-					       NULL) == i)
+			if (split_archive_home(c->s, p, part->name, part->archives[n],
+					       NULL) == p)
 				expect_in(c, split_tree_of(c->s, part->name), "",
 					  relative, S_IFREG)
 					->archive = true;
 		}
 	}
-	expect_in(c, generic, i->prefix->path, "", S_IFDIR);
+	expect_in(c, generic, p->path, "", S_IFDIR);
 }
 
+/*
+ * Expect everything, then all directories above it, once each.  Sorted paths have their
+ * directories in common with the one before, so few of them are listed twice.
+ */
 static void expect_all(struct checker *c)
 {
 	const struct split *s = c->s;
@@ -127,6 +136,7 @@ static void expect_all(struct checker *c)
 
 /* --- the trees of this run --------------------------------------------------------- */
 
+/* Each path in the staging directory must be expected, and each expected one be there. */
 static kpack_error_t check_staged(struct checker *c, struct kpackx_error *why)
 {
 	struct tree_list *list = tree_list_open(c->s->staging.path);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Packing has written everything into the generic tree, in the staging directory.  Now what
- * belongs to the tree of an architecture is renamed into it, and archives of several prefixes
- * that have one name are joined there.
+ * belongs to the tree of an architecture is renamed into it, which costs no copy, and archives
+ * of several prefixes that have one name are joined there.  Directories are made in the
+ * other tree as they are needed; those that nothing is left in are removed from the generic
+ * tree.  At last all directories get the attributes that they have in the input.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,10 +18,11 @@
 
 /* --- archives ---------------------------------------------------------------------- */
 
-static bool wrote_archive(const struct split_prefix *i, const char *part,
+/* Whether packing P wrote an archive NAME for the tree of PART. */
+static bool wrote_archive(const struct split_prefix *p, const char *part,
 			  const char *name)
 {
-	const struct output_tree *tree = partition_find(&i->parts, part);
+	const struct output_tree *tree = partition_find(&p->parts, part);
 
 	for (size_t k = 0; tree && k < tree->n_archives; k++)
 		if (strcmp(tree->archives[k], name) == 0)
@@ -28,14 +31,14 @@ static bool wrote_archive(const struct split_prefix *i, const char *part,
 }
 
 const struct split_prefix *split_archive_home(const struct split *s,
-					      const struct split_prefix *i,
+					      const struct split_prefix *p,
 					      const char *part, const char *name,
 					      bool *several)
 {
-	const struct split_prefix *home = s->joined ? s->items : i;
+	const struct split_prefix *home = s->joined ? s->items : p;
 	size_t n = 0;
 
-	while (home < i && !wrote_archive(home, part, name))
+	while (home < p && !wrote_archive(home, part, name))
 		home++;
 	for (size_t k = 0; k < s->n_items; k++)
 		n += wrote_archive(&s->items[k], part, name);
@@ -46,7 +49,8 @@ const struct split_prefix *split_archive_home(const struct split *s,
 
 /*
  * Write the archive NAME of PART, of all prefixes that wrote one, to the file NAME in DIR,
- * and remove theirs.
+ * and remove theirs.  Keys of code begin with the prefix and cannot clash; files of
+ * databases have the paths in their prefix, and can.
  */
 static kpack_error_t join_prefixes(const struct split *s, const char *part,
 				   const char *name, const char *dir,
@@ -79,6 +83,7 @@ static kpack_error_t join_prefixes(const struct split *s, const char *part,
 		   : KPACK_SUCCESS;
 }
 
+/* Move PATH, which is below the root of the generic tree, to the same place in TREE. */
 static kpack_error_t move_file(const struct split *s, struct split_tree *tree,
 			       const char *path, struct kpackx_error *why)
 {
@@ -90,19 +95,19 @@ static kpack_error_t move_file(const struct split *s, struct split_tree *tree,
 					     : KPACK_SUCCESS;
 }
 
-static kpack_error_t move_archive(const struct split *s, const struct split_prefix *i,
+static kpack_error_t move_archive(const struct split *s, const struct split_prefix *p,
 				  struct split_tree *tree, const char *name,
 				  struct kpackx_error *why)
 {
-	KP_AUTO_FREE char *relative = split_archive_path(i, name);
+	KP_AUTO_FREE char *relative = split_archive_path(p, name);
 	KP_AUTO_FREE char *dir = NULL;
 	bool several;
 
-	if (split_archive_home(s, i, tree->part, name, &several) != i)
+	if (split_archive_home(s, p, tree->part, name, &several) != p)
 		return KPACK_SUCCESS; /* it went into the home's archive */
 	if (several) {
 		KP_TRY(tree_write_parents(&tree->writer, relative, s->input, why));
-		dir = split_path(s, tree, i->prefix->path, i->packing.args.archive_dir);
+		dir = split_path(s, tree, p->path, p->packing.args.archive_dir);
 		return join_prefixes(s, tree->part, name, dir, why);
 	}
 	return tree == split_generic(s) ? KPACK_SUCCESS
@@ -111,18 +116,22 @@ static kpack_error_t move_archive(const struct split *s, const struct split_pref
 
 /* --- files ------------------------------------------------------------------------- */
 
-/* A hard link whose file goes to another tree is copied from the input. */
-static kpack_error_t move_entry(const struct split *s, const struct split_prefix *i,
+/*
+ * Move an entry of the scan.  A hard link whose file goes to another tree is copied from the
+ * input instead: a tree must not depend on another one, and tar or cp would break the link
+ * between them anyway.
+ */
+static kpack_error_t move_entry(const struct split *s, const struct split_prefix *p,
 				struct split_tree *tree, size_t entry,
 				struct kpackx_error *why)
 {
-	const struct scan_entry *e = &i->packing.scan.entries[entry];
-	const char *prefix = i->prefix->path;
+	const struct scan_entry *e = &p->packing.scan.entries[entry];
+	const char *prefix = p->path;
 	KP_AUTO_FREE char *path =
 		xasprintf("%s%s%s", prefix, *prefix ? "/" : "", e->relative);
 	KP_AUTO_FREE char *left = NULL;
 
-	if (i->parts.tree_of[e->first] == i->parts.tree_of[entry])
+	if (p->parts.tree_of[e->first] == p->parts.tree_of[entry])
 		return move_file(s, tree, path, why);
 	KP_TRY(tree_write_parents(&tree->writer, path, s->input, why));
 	KP_TRY(tree_write_entry(&tree->writer, path, e->path, &e->id, &left, why));
@@ -132,10 +141,10 @@ static kpack_error_t move_entry(const struct split *s, const struct split_prefix
 /* --- emptied directories ----------------------------------------------------------- */
 
 /* Remove the directory DIR of the prefix from the generic tree; MAY_STAY if it has files. */
-static kpack_error_t remove_dir(const struct split *s, const struct split_prefix *i,
+static kpack_error_t remove_dir(const struct split *s, const struct split_prefix *p,
 				const char *dir, bool may_stay, struct kpackx_error *why)
 {
-	KP_AUTO_FREE char *path = split_path(s, split_generic(s), i->prefix->path, dir);
+	KP_AUTO_FREE char *path = split_path(s, split_generic(s), p->path, dir);
 
 	if (below_rmdir(path) < 0 && errno != ENOENT && !(may_stay && errno == ENOTEMPTY))
 		return below_fail(why, "%s: cannot remove", path);
@@ -146,14 +155,15 @@ static kpack_error_t remove_dir(const struct split *s, const struct split_prefix
  * Remove the directories that are in no tree or only in others, innermost first, and those
  * that were made for archives and have none.
  */
-static kpack_error_t remove_emptied(const struct split *s, const struct split_prefix *i,
+static kpack_error_t remove_emptied(const struct split *s, const struct split_prefix *p,
 				    struct kpackx_error *why)
 {
-	const struct scan *scan = &i->packing.scan;
-	const char *archives = i->packing.args.archive_dir;
+	const struct scan *scan = &p->packing.scan;
+	const char *archives = p->packing.args.archive_dir;
 	KP_AUTO_FREE char *dir = xstrdup(archives);
 	const char *had = ""; /* the innermost directory of the input for archives */
 
+	/* a directory of archives may have some of this run, beside those that moved */
 	for (size_t k = scan->n_entries; k-- > 0;) {
 		const struct scan_entry *e = &scan->entries[k];
 		size_t n = strlen(e->relative);
@@ -162,40 +172,40 @@ static kpack_error_t remove_emptied(const struct split *s, const struct split_pr
 
 		if (leads && n > strlen(had))
 			had = e->relative;
-		if (S_ISDIR(e->mode) && i->parts.tree_of[k] == PARTITION_NONE)
-			KP_TRY(remove_dir(s, i, e->relative, leads, why));
+		if (S_ISDIR(e->mode) && p->parts.tree_of[k] == PARTITION_NONE)
+			KP_TRY(remove_dir(s, p, e->relative, leads, why));
 	}
 	while (strcmp(dir, had) != 0) {
 		char *slash = strrchr(dir, '/');
 
-		KP_TRY(remove_dir(s, i, dir, true, why));
+		KP_TRY(remove_dir(s, p, dir, true, why));
 		*(slash ? slash : dir) = 0;
 	}
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t split_move(struct split *s, const struct split_prefix *i,
+kpack_error_t split_move(struct split *s, const struct split_prefix *p,
 			 struct kpackx_error *why)
 {
-	for (size_t k = 0; k < i->parts.count; k++) {
-		const struct output_tree *part = &i->parts.items[k];
+	for (size_t k = 0; k < p->parts.count; k++) {
+		const struct output_tree *part = &p->parts.items[k];
 		struct split_tree *tree = split_tree_of(s, part->name);
 
-		for (size_t n = 0; n < part->n_entries && k != i->parts.generic; n++)
-			KP_TRY(move_entry(s, i, tree, part->entries[n], why));
+		for (size_t n = 0; n < part->n_entries && k != p->parts.generic; n++)
+			KP_TRY(move_entry(s, p, tree, part->entries[n], why));
 		for (size_t n = 0; n < part->n_archives; n++)
-			KP_TRY(move_archive(s, i, tree, part->archives[n], why));
+			KP_TRY(move_archive(s, p, tree, part->archives[n], why));
 	}
-	return remove_emptied(s, i, why);
+	return remove_emptied(s, p, why);
 }
 
 /* --- the end ----------------------------------------------------------------------- */
 
-bool split_contributes(const struct split_prefix *i, const char *part)
+bool split_contributes(const struct split_prefix *p, const char *part)
 {
-	const struct output_tree *tree = partition_find(&i->parts, part);
+	const struct output_tree *tree = partition_find(&p->parts, part);
 
-	return tree && (tree == &i->parts.items[i->parts.generic] || tree->n_entries ||
+	return tree && (tree == &p->parts.items[p->parts.generic] || tree->n_entries ||
 			tree->n_archives);
 }
 
@@ -210,7 +220,7 @@ static kpack_error_t write_manifest(const struct split *s, const struct split_tr
 
 	for (size_t i = 0; to && i < s->n_items; i++)
 		if (split_contributes(&s->items[i], tree->part))
-			fprintf(to, "%s\n", s->items[i].prefix->path);
+			fprintf(to, "%s\n", s->items[i].path);
 	failed |= to && ferror(to);
 	failed |= to && fclose(to) != 0;
 	return failed ? below_fail(why, "%s: cannot write", path) : KPACK_SUCCESS;

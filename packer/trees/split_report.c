@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The result of kpack split: a table, or JSON. */
+/*
+ * The result of kpack split: a table with a row for each tree, or JSON, with what
+ * --gpu-targets dropped.  Both are printed after the trees have got their names: sizes of
+ * archives are those of the files, everything else is known from the scan.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,35 +20,36 @@ struct sums {
 };
 
 /* Whether archive K of PART is in the prefix, and not joined with another's. */
-static bool has_archive(const struct split *s, const struct split_prefix *i,
+static bool has_archive(const struct split *s, const struct split_prefix *p,
 			const struct output_tree *part, size_t k)
 {
-	return split_archive_home(s, i, part->name, part->archives[k], NULL) == i;
+	return split_archive_home(s, p, part->name, part->archives[k], NULL) == p;
 }
 
+/* Add what TREE has of the prefix.  Hard links count as files, but their bytes only once. */
 static void add_prefix(struct sums *sums, const struct split *s,
-		       const struct split_tree *tree, const struct split_prefix *i)
+		       const struct split_tree *tree, const struct split_prefix *p)
 {
-	const struct output_tree *part = partition_find(&i->parts, tree->part);
+	const struct output_tree *part = partition_find(&p->parts, tree->part);
 
 	if (!part)
 		return;
 	sums->files += part->n_entries;
 	for (size_t k = 0; k < part->n_entries; k++) {
-		const struct scan_entry *e = &i->packing.scan.entries[part->entries[k]];
+		const struct scan_entry *e = &p->packing.scan.entries[part->entries[k]];
 		const struct disposition *o =
-			&i->packing.dispositions.items[part->entries[k]];
+			&p->packing.dispositions.items[part->entries[k]];
 
 		if (S_ISREG(e->mode) && o->fate != FATE_LINKED)
 			sums->bytes += o->fate == FATE_CONVERTED ? o->after : e->id.size;
 	}
 	for (size_t k = 0; k < part->n_archives; k++) {
-		KP_AUTO_FREE char *relative = split_archive_path(i, part->archives[k]);
+		KP_AUTO_FREE char *relative = split_archive_path(p, part->archives[k]);
 		KP_AUTO_FREE char *path =
 			xasprintf("%s/%s/%s", s->args->output, tree->name, relative);
 		struct stat st;
 
-		if (!has_archive(s, i, part, k))
+		if (!has_archive(s, p, part, k))
 			continue;
 		sums->archives++;
 		if (below_stat(path, &st) == 0)
@@ -113,6 +118,7 @@ static void add_text(json_t *list, const char *text)
 	json_array_append_new(list, report_json_text(text));
 }
 
+/* Several prefixes may have code for one architecture, which is listed once. */
 static json_t *json_tree(const struct split *s, const struct split_tree *tree)
 {
 	json_t *arches = json_array(), *archives = json_array(), *prefixes = json_array();
@@ -132,7 +138,7 @@ static json_t *json_tree(const struct split *s, const struct split_tree *tree)
 				add_text(arches, arch);
 			json_object_set_new(seen, arch, json_true());
 		}
-		add_text(prefixes, p->prefix->path);
+		add_text(prefixes, p->path);
 		for (size_t k = 0; k < part->n_archives; k++) {
 			KP_AUTO_FREE char *path =
 				split_archive_path(p, part->archives[k]);

@@ -11,6 +11,7 @@
 #include "packer/files/below.h"
 #include "split.h"
 
+/* Add to the row of ARCH, a target or the name of a family. */
 static void add_dropped(struct split *s, const char *arch, size_t objects, size_t files,
 			uint64_t bytes)
 {
@@ -29,26 +30,26 @@ static void add_dropped(struct split *s, const char *arch, size_t objects, size_
 	s->dropped[i].bytes += bytes;
 }
 
-kpack_error_t split_drop_archives(struct split *s, struct split_prefix *i,
+kpack_error_t split_drop_archives(struct split *s, struct split_prefix *p,
 				  struct kpackx_error *why)
 {
-	struct arch_filter *filter = &i->packing.args.filter;
+	struct arch_filter *filter = &p->packing.args.filter;
 	kpack_error_t err = KPACK_SUCCESS;
 
-	for (size_t k = 0; k < i->packing.scan.n_entries && !err; k++) {
-		const struct scan_entry *e = &i->packing.scan.entries[k];
+	for (size_t k = 0; k < p->packing.scan.n_entries && !err; k++) {
+		const struct scan_entry *e = &p->packing.scan.entries[k];
 		struct kpackx_error fault = {0};
 		struct old_archive a;
 		bool wanted, other = false;
 
 		if (!old_archive_is(e))
 			continue;
-		if (old_archive_open(e->path, &i->packing.args.families, &a, &fault)) {
+		if (old_archive_open(e->path, &p->packing.args.families, &a, &fault)) {
 			report_error(e->path, "warning: %s; it stays in the generic tree",
 				     fault.text);
 			continue;
 		}
-		i->n_old++;
+		p->n_old++;
 		wanted = a.n_arches == 0; /* it suits every GPU */
 		for (size_t n = 0; n < a.n_arches; n++) {
 			struct kp_span arch = kp_span_str(a.arches[n]);
@@ -57,11 +58,11 @@ kpack_error_t split_drop_archives(struct split *s, struct split_prefix *i,
 			other |= !arch_filter_has(filter, arch);
 		}
 		if (!wanted) {
-			char *copy = split_path(s, split_generic(s), i->prefix->path,
-						e->relative);
+			char *copy =
+				split_path(s, split_generic(s), p->path, e->relative);
 
-			i->n_old_dropped++;
-			disposition_set(&i->packing.dispositions.items[k],
+			p->n_old_dropped++;
+			disposition_set(&p->packing.dispositions.items[k],
 					FATE_NOT_WANTED, "not for the requested targets");
 			add_dropped(s, a.family ? a.part : a.arches[0], 0, 1, e->id.size);
 			if (below_unlink(copy) < 0)
@@ -78,9 +79,9 @@ kpack_error_t split_drop_archives(struct split *s, struct split_prefix *i,
 }
 
 /* Count the code objects of host binaries, and the files of kernel databases. */
-static void count_dropped(struct split *s, const struct split_prefix *i)
+static void count_dropped(struct split *s, const struct split_prefix *p)
 {
-	const struct scan *scan = &i->packing.scan;
+	const struct scan *scan = &p->packing.scan;
 	char target[KP_TARGET_TEXT_MAX];
 
 	for (size_t k = 0; k < scan->n_inputs; k++) {
@@ -88,7 +89,7 @@ static void count_dropped(struct split *s, const struct split_prefix *i)
 
 		for (size_t n = 0; in->kind == INPUT_HOST && n < in->n_images; n++)
 			if (in->packed[n] &&
-			    !arch_filter_has(&i->packing.args.filter,
+			    !arch_filter_has(&p->packing.args.filter,
 					     kp_span_str(in->images[n].arch)))
 				add_dropped(s, in->images[n].arch, 1, 0,
 					    in->images[n].size);
@@ -97,7 +98,7 @@ static void count_dropped(struct split *s, const struct split_prefix *i)
 		const struct library_object *o = scan->found.objects[k];
 		size_t entry = scan->file_entries[k];
 
-		if (!o || i->packing.dispositions.items[entry].fate != FATE_NOT_WANTED)
+		if (!o || p->packing.dispositions.items[entry].fate != FATE_NOT_WANTED)
 			continue;
 		library_object_target(o, 0, target);
 		add_dropped(s, *o->family ? o->family : target, 0, 1,
@@ -107,7 +108,7 @@ static void count_dropped(struct split *s, const struct split_prefix *i)
 
 kpack_error_t split_check_targets(struct split *s, struct kpackx_error *why)
 {
-	bool had = false, has = false;
+	bool had = false, has = false; /* code, before the selection and after it */
 
 	if (!s->args->targets)
 		return KPACK_SUCCESS;
@@ -130,6 +131,7 @@ kpack_error_t split_check_targets(struct split *s, struct kpackx_error *why)
 
 void split_warn_unmatched(const struct split *s)
 {
+	/* all prefixes have the same filter, but each has its own matches */
 	const struct kp_choice *all =
 		s->n_items ? &s->items[0].packing.args.filter.chosen : NULL;
 
