@@ -250,7 +250,7 @@ SCENES = {
     "split": "tree in; split -q --jobs 1 @in @out",
     "split-archives": "made merge; split -q @all.kpack @apart",
     "merge-trees": "fat in/lib/a.so gfx1100; same in/readme; split -q --name blas @in @a; fat in/lib/a.so gfx1200; "
-                   "split -q --name blas @in @b; rm in; merge -q @a/blas_generic @b/blas_generic @b/blas_gfx1200 -o @out",
+                   "split -q --name blas @in @b; rm in; merge -q @a/blas_generic @b/blas_generic @b/blas_gfx1200 -o @out/all",
     "extract": "tree in; pack -q @in @packed; mv packed/.kpack archives; rm in; rm packed; extract @archives -C @out",
     "cat": "made merge; cat -o @object @all.kpack u/sub/a.so#0 gfx1030",
     "inspect": "fat lib/a.so; inspect --extract=@objects @lib/a.so",
