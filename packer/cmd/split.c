@@ -108,23 +108,18 @@ static int split_batch(struct reporter *r)
 
 /* --- all ----------------------------------------------------------------------------- */
 
-/* Keep the directories that the user named open. */
-static bool hold_directories(const struct split_args *args)
-{
-	for (size_t i = 0; i < args->n_operands; i++)
-		if (!below_hold(args->operands[i]))
-			return false;
-	return (!args->batch || below_hold(args->batch)) &&
-	       (!args->input || below_hold(args->input)) && below_hold(args->output);
-}
-
 static int run_split(const struct split_args *args)
 {
 	struct reporter r = {.args = args, .batch = args->batch != NULL};
 	KP_AUTO_FREE char *real = NULL;
 	const char *name = args->name;
 
-	if (!hold_directories(args))
+	/* keep the directories that the user named open */
+	for (size_t i = 0; i < args->n_operands; i++)
+		if (!below_hold(args->operands[i]))
+			return EXIT_FAULT;
+	if ((args->batch && !below_hold(args->batch)) ||
+	    (args->input && !below_hold(args->input)) || !below_hold(args->output))
 		return EXIT_FAULT;
 	if (args->batch)
 		return split_batch(&r);

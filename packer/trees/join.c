@@ -4,7 +4,7 @@
  * does for all, if its marker names the archives of all.
  *
  * The host parts are the loaded sections and .comment, byte for byte, but for what depends
- * on the device code or on its conversion: the sections of is_compared, and the wrappers
+ * on the device code or on its conversion: some sections, and the wrappers
  * with the relocations of their pointers.  Addresses are not explained away.  Where
  * device code of another size moved what follows it, or where the list of GPUs went into a
  * name (clang's __hip_cuid_...), the builds differ, and the user says which one to take:
@@ -25,33 +25,28 @@
 
 /* --- host parts -------------------------------------------------------------------- */
 
-static bool is_compared(const struct kp_section *s)
-{
-	static const char *const left_out[] = {
-		KP_FATBIN_SECTION,    KP_MARKER_SECTION, KP_LAYOUT_SECTION,
-		".rocm_kpack_phdr", /* conversion's table of segments */
-		".note.gnu.build-id", ".relro_padding",
-	};
-
-	if (!(s->flags & SHF_ALLOC))
-		return strcmp(s->name, ".comment") == 0;
-	for (size_t i = 0; i < KP_COUNT(left_out); i++)
-		if (strcmp(s->name, left_out[i]) == 0)
-			return false;
-	return true;
-}
-
 /* Read the section table; only the sections to compare stay in ALL, in their order. */
 static kpack_error_t read_host(const struct binary *b, struct kp_sections *all,
 			       struct kpackx_error *why)
 {
+	static const char *const left_out[] = {
+		KP_FATBIN_SECTION,    KP_MARKER_SECTION,
+		KP_LAYOUT_SECTION,    ".rocm_kpack_phdr", /* conversion's segments */
+		".note.gnu.build-id", ".relro_padding",
+	};
 	struct kp_source src = kp_source_fd(b->fd, 0, b->size);
 	size_t n = 0;
 
 	KP_TRY(kp_sections_read(&src, all, why));
-	for (size_t i = 1; i < all->count; i++)
-		if (is_compared(&all->items[i]))
-			all->items[n++] = all->items[i];
+	for (size_t i = 1; i < all->count; i++) {
+		const struct kp_section *s = &all->items[i];
+		bool compared = s->flags & SHF_ALLOC || strcmp(s->name, ".comment") == 0;
+
+		for (size_t k = 0; k < KP_COUNT(left_out); k++)
+			compared &= strcmp(s->name, left_out[k]) != 0;
+		if (compared)
+			all->items[n++] = *s;
+	}
 	all->count = n;
 	return KPACK_SUCCESS;
 }

@@ -90,47 +90,21 @@ kpack_error_t merge_trees_look(char *const *operands, size_t n, const char *out,
 
 /* --- the operands ------------------------------------------------------------------ */
 
-/* List everything in operand number NUMBER, its root included. */
-static kpack_error_t list_operand(struct tree_merge *m, size_t number,
-				  struct kpackx_error *why)
-{
-	struct tree_list *list = tree_list_open(m->args->trees[number]);
-	kpack_error_t err = KPACK_SUCCESS;
-	struct tree_item e;
-
-	while (!err && tree_list_next(list, &e)) {
-		struct merge_item *item;
-
-		if (e.kind == TREE_FAULT) {
-			errno = e.error;
-			err = below_fail(why, "%s: cannot read it", e.path);
-		}
-		if (err || e.kind == TREE_DIR_END)
-			continue;
-		xgrow(&m->items, m->n_items, &m->cap, sizeof(*m->items));
-		item = &m->items[m->n_items++];
-		*item = (struct merge_item){.path = xstrdup(e.rest),
-					    .operand = number,
-					    .seen = file_identity_of(&e.st)};
-		item->seen.guarded = e.guarded;
-	}
-	tree_list_close(list);
-	return err;
-}
-
 /* Rank the operands, check that they do not overlap with OUT, and list what is in them. */
 static kpack_error_t list_operands(struct tree_merge *m, struct kpackx_error *why)
 {
 	const struct merge_trees_args *args = m->args;
+	kpack_error_t err = KPACK_SUCCESS;
+	struct tree_item e;
 
 	m->ranks = xcalloc(args->n_trees, sizeof(*m->ranks));
 	for (size_t i = args->n_prefer; i-- > 0;)
 		for (size_t k = 0; k < args->n_trees; k++)
 			if (strcmp(args->prefer[i], args->trees[k]) == 0)
 				m->ranks[k] = (unsigned)(args->n_prefer - i);
-	for (size_t i = 0; i < args->n_trees; i++) {
+	for (size_t i = 0; i < args->n_trees && !err; i++) {
+		struct tree_list *list;
 		struct stat tree, out;
-		kpack_error_t err;
 
 		if (below_stat(args->trees[i], &tree) == 0 &&
 		    below_stat(args->out, &out) == 0 && tree.st_dev == out.st_dev &&
@@ -140,11 +114,28 @@ static kpack_error_t list_operands(struct tree_merge *m, struct kpackx_error *wh
 		err = output_check(args->trees[i], args->out, why);
 		if (err)
 			return kp_fail_prefix(why, err, "%s", args->trees[i]);
-		KP_TRY(list_operand(m, i, why));
+		list = tree_list_open(args->trees[i]);
+		while (!err && tree_list_next(list, &e)) {
+			struct merge_item *item;
+
+			if (e.kind == TREE_FAULT) {
+				errno = e.error;
+				err = below_fail(why, "%s: cannot read it", e.path);
+			}
+			if (err || e.kind == TREE_DIR_END)
+				continue;
+			xgrow(&m->items, m->n_items, &m->cap, sizeof(*m->items));
+			item = &m->items[m->n_items++];
+			*item = (struct merge_item){.path = xstrdup(e.rest),
+						    .operand = i,
+						    .seen = file_identity_of(&e.st)};
+			item->seen.guarded = e.guarded;
+		}
+		tree_list_close(list);
 	}
 	kp_sort(m->items, m->n_items, KP_BY_TEXT(struct merge_item, path),
 		KP_BY_NUMBER(struct merge_item, operand));
-	return KPACK_SUCCESS;
+	return err;
 }
 
 /* --- one path ---------------------------------------------------------------------- */
@@ -293,24 +284,6 @@ out:
 	return err;
 }
 
-/* Make one archive of all.  A fault of one of them is a difference, and others may follow. */
-static void merge_archives(struct tree_merge *m, const struct same_path *s, size_t other)
-{
-	KP_AUTO_FREE unsigned *prefer = xcalloc(s->n, sizeof(*prefer));
-	KP_AUTO_FREE char *dir = xasprintf("%s/%s", m->tree.root, s->items->path);
-	char *name = strrchr(dir, '/');
-	struct kpackx_error fault = {0};
-
-	*name++ = 0;
-	for (size_t i = 0; i < s->n; i++)
-		prefer[i] = m->ranks[s->items[i].operand];
-	if (join_to_archive(s->paths, prefer, s->n, m->faults ? NULL : dir, name,
-			    &m->report, &fault))
-		report_difference(m, s, other, fault.text);
-	m->files++;
-	m->archives++;
-}
-
 /*
  * OTHER is not the same as the chosen one: join them by what they are.  A directory cannot
  * stand for a file, whoever is preferred, because others need the files in it.
@@ -334,7 +307,20 @@ static kpack_error_t settle_difference(struct tree_merge *m, const struct same_p
 		return join_manifests(m, s, why);
 	}
 	if (regular && kp_is_archive_of_tree(path)) {
-		merge_archives(m, s, other);
+		KP_AUTO_FREE unsigned *prefer = xcalloc(s->n, sizeof(*prefer));
+		KP_AUTO_FREE char *dir = xasprintf("%s/%s", m->tree.root, path);
+		char *name = strrchr(dir, '/');
+		struct kpackx_error fault = {0};
+
+		*name++ = 0;
+		for (size_t i = 0; i < s->n; i++)
+			prefer[i] = m->ranks[s->items[i].operand];
+		/* a fault of one of them is a difference: others may follow */
+		if (join_to_archive(s->paths, prefer, s->n, m->faults ? NULL : dir, name,
+				    &m->report, &fault))
+			report_difference(m, s, other, fault.text);
+		m->files++;
+		m->archives++;
 		return KPACK_SUCCESS;
 	}
 	if (regular)

@@ -161,44 +161,38 @@ static kpack_error_t take_output(struct arch_split *s, size_t source,
 	return KPACK_SUCCESS;
 }
 
-/* List the outputs that source number NUMBER has entries for. */
-static kpack_error_t list_source(struct arch_split *s, size_t number,
-				 struct kpackx_error *why)
-{
-	const struct kpack_archive *a = s->set.items[number];
-	struct kp_span own = kp_archive_group(a), rest;
-	KP_AUTO_FREE char *its =
-		xstrndup(own.size ? (const char *)own.data : "", own.size);
-	const char *group = s->args->name ? s->args->name : its;
-	unsigned volume;
-
-	if (!*group)
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "%s: has no group_name: one must be given",
-			       kp_archive_path(a));
-	if (!kp_archive_name_split(kp_path_name(kp_archive_path(a)), its, &volume, &rest))
-		volume = 1;
-	for (size_t k = 0; k < kp_archive_entry_count(a); k++) {
-		struct kp_entry_info info;
-		struct arch_output *out;
-
-		kp_archive_entry(a, k, &info);
-		if (!arch_filter_match(&s->options.filter, info.arch))
-			continue;
-		KP_TRY(take_output(s, number, &info, group, volume, &out, why));
-		if (out->n_sources && out->last == number)
-			continue;
-		out->last = number;
-		out->sources[out->n_sources++].archive = a;
-	}
-	return KPACK_SUCCESS;
-}
-
 /* Find out, from the tables of contents alone, which archives there will be. */
 static kpack_error_t list_outputs(struct arch_split *s, struct kpackx_error *why)
 {
-	for (size_t i = 0; i < s->set.count; i++)
-		KP_TRY(list_source(s, i, why));
+	for (size_t i = 0; i < s->set.count; i++) {
+		const struct kpack_archive *a = s->set.items[i];
+		struct kp_span own = kp_archive_group(a), rest;
+		KP_AUTO_FREE char *its =
+			xstrndup(own.size ? (const char *)own.data : "", own.size);
+		const char *group = s->args->name ? s->args->name : its;
+		unsigned volume;
+
+		if (!*group)
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "%s: has no group_name: one must be given",
+				       kp_archive_path(a));
+		if (!kp_archive_name_split(kp_path_name(kp_archive_path(a)), its, &volume,
+					   &rest))
+			volume = 1;
+		for (size_t k = 0; k < kp_archive_entry_count(a); k++) {
+			struct kp_entry_info info;
+			struct arch_output *out;
+
+			kp_archive_entry(a, k, &info);
+			if (!arch_filter_match(&s->options.filter, info.arch))
+				continue;
+			KP_TRY(take_output(s, i, &info, group, volume, &out, why));
+			if (out->n_sources && out->last == i)
+				continue;
+			out->last = i;
+			out->sources[out->n_sources++].archive = a;
+		}
+	}
 	if (s->n == 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "no entries to take");
 	kp_sort(s->items, s->n, KP_BY_TEXT(struct arch_output, file));

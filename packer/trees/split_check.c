@@ -56,54 +56,47 @@ static struct expected *expect_in(struct checker *c, const struct split_tree *tr
 }
 
 /*
- * Expect what the partition assigns: entries of the scan, directories of the generic tree
- * among them, and written archives, each once where archives are joined.
- */
-static void expect_prefix(struct checker *c, const struct split_prefix *p)
-{
-	const struct scan *scan = &p->packing.scan;
-	const struct split_tree *generic = split_generic(c->s);
-
-	for (size_t k = 0; k < scan->n_entries; k++) {
-		const struct scan_entry *e = &scan->entries[k];
-		size_t part = p->parts.tree_of[k];
-
-		if (part == PARTITION_NONE)
-			continue;
-		/* all hard links of a converted binary are converted */
-		expect_in(c, split_tree_of(c->s, p->parts.items[part].name), p->path,
-			  e->relative, e->mode)
-			->converted =
-			p->packing.dispositions.items[e->first].fate == FATE_CONVERTED;
-	}
-	for (size_t k = 0; k < p->parts.count; k++) {
-		const struct output_tree *part = &p->parts.items[k];
-
-		for (size_t n = 0; n < part->n_archives; n++) {
-			KP_AUTO_FREE char *relative =
-				split_archive_path(p, part->archives[n]);
-
-			if (split_archive_home(c->s, p, part->name, part->archives[n],
-					       NULL) == p)
-				expect_in(c, split_tree_of(c->s, part->name), "",
-					  relative, S_IFREG)
-					->archive = true;
-		}
-	}
-	expect_in(c, generic, p->path, "", S_IFDIR);
-}
-
-/*
- * Expect everything, then all directories above it, once each.  Sorted paths have their
- * directories in common with the one before, so few of them are listed twice.
+ * Expect what the partitions assign: entries of the scans, directories of the generic tree
+ * among them, and written archives, each once where archives are joined.  Then expect all
+ * directories above, once each.  Sorted paths have their directories in common with the one
+ * before, so few of them are listed twice.
  */
 static void expect_all(struct checker *c)
 {
 	const struct split *s = c->s;
 	size_t n, kept = 0;
 
-	for (size_t i = 0; i < s->n_items; i++)
-		expect_prefix(c, &s->items[i]);
+	for (size_t i = 0; i < s->n_items; i++) {
+		const struct split_prefix *p = &s->items[i];
+
+		for (size_t k = 0; k < p->packing.scan.n_entries; k++) {
+			const struct scan_entry *e = &p->packing.scan.entries[k];
+			size_t part = p->parts.tree_of[k];
+
+			if (part == PARTITION_NONE)
+				continue;
+			/* all hard links of a converted binary are converted */
+			expect_in(c, split_tree_of(s, p->parts.items[part].name), p->path,
+				  e->relative, e->mode)
+				->converted =
+				p->packing.dispositions.items[e->first].fate ==
+				FATE_CONVERTED;
+		}
+		for (size_t k = 0; k < p->parts.count; k++) {
+			const struct output_tree *part = &p->parts.items[k];
+
+			for (size_t a = 0; a < part->n_archives; a++) {
+				const char *name = part->archives[a];
+				KP_AUTO_FREE char *relative = split_archive_path(p, name);
+
+				if (split_archive_home(s, p, part->name, name, NULL) == p)
+					expect_in(c, split_tree_of(s, part->name), "",
+						  relative, S_IFREG)
+						->archive = true;
+			}
+		}
+		expect_in(c, split_generic(s), p->path, "", S_IFDIR);
+	}
 	for (size_t i = 0; i < s->n_outside; i++)
 		if (!s->outside[i].left)
 			expect_in(c, split_generic(s), "", s->outside[i].relative,

@@ -7,7 +7,6 @@
  * tree.  At last all directories get the attributes that they have in the input.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "core/base/alloc.h"
@@ -114,30 +113,6 @@ static kpack_error_t move_archive(const struct split *s, const struct split_pref
 					: move_file(s, tree, relative, why);
 }
 
-/* --- files ------------------------------------------------------------------------- */
-
-/*
- * Move an entry of the scan.  A hard link whose file goes to another tree is copied from the
- * input instead: a tree must not depend on another one, and tar or cp would break the link
- * between them anyway.
- */
-static kpack_error_t move_entry(const struct split *s, const struct split_prefix *p,
-				struct split_tree *tree, size_t entry,
-				struct kpackx_error *why)
-{
-	const struct scan_entry *e = &p->packing.scan.entries[entry];
-	const char *prefix = p->path;
-	KP_AUTO_FREE char *path =
-		xasprintf("%s%s%s", prefix, *prefix ? "/" : "", e->relative);
-	KP_AUTO_FREE char *left = NULL;
-
-	if (p->parts.tree_of[e->first] == p->parts.tree_of[entry])
-		return move_file(s, tree, path, why);
-	KP_TRY(tree_write_parents(&tree->writer, path, s->input, why));
-	KP_TRY(tree_write_entry(&tree->writer, path, e->path, &e->id, &left, why));
-	return tree_write_remove(&split_generic(s)->writer, path, why);
-}
-
 /* --- emptied directories ----------------------------------------------------------- */
 
 /* Remove the directory DIR of the prefix from the generic tree; MAY_STAY if it has files. */
@@ -191,8 +166,26 @@ kpack_error_t split_move(struct split *s, const struct split_prefix *p,
 		const struct output_tree *part = &p->parts.items[k];
 		struct split_tree *tree = split_tree_of(s, part->name);
 
-		for (size_t n = 0; n < part->n_entries && k != p->parts.generic; n++)
-			KP_TRY(move_entry(s, p, tree, part->entries[n], why));
+		for (size_t n = 0; n < part->n_entries && k != p->parts.generic; n++) {
+			const struct scan_entry *e =
+				&p->packing.scan.entries[part->entries[n]];
+			KP_AUTO_FREE char *path = xasprintf(
+				"%s%s%s", p->path, *p->path ? "/" : "", e->relative);
+			KP_AUTO_FREE char *left = NULL;
+
+			if (p->parts.tree_of[e->first] == k) {
+				KP_TRY(move_file(s, tree, path, why));
+				continue;
+			}
+			/*
+			 * A hard link whose file goes to another tree is copied from the
+			 * input instead: each tree can be installed alone.
+			 */
+			KP_TRY(tree_write_parents(&tree->writer, path, s->input, why));
+			KP_TRY(tree_write_entry(&tree->writer, path, e->path, &e->id,
+						&left, why));
+			KP_TRY(tree_write_remove(&split_generic(s)->writer, path, why));
+		}
 		for (size_t n = 0; n < part->n_archives; n++)
 			KP_TRY(move_archive(s, p, tree, part->archives[n], why));
 	}
@@ -209,32 +202,28 @@ bool split_contributes(const struct split_prefix *p, const char *part)
 			tree->n_archives);
 }
 
-/* Write the manifest of an output tree; the generic one has a copy of the input's. */
-static kpack_error_t write_manifest(const struct split *s, const struct split_tree *tree,
-				    struct kpackx_error *why)
-{
-	KP_AUTO_FREE char *path = split_path(s, tree, "", ARTIFACT_MANIFEST);
-	int fd = below_open(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
-	FILE *to = fd < 0 ? NULL : fdopen(fd, "w");
-	bool failed = !to;
-
-	for (size_t i = 0; to && i < s->n_items; i++)
-		if (split_contributes(&s->items[i], tree->part))
-			fprintf(to, "%s\n", s->items[i].path);
-	failed |= to && ferror(to);
-	failed |= to && fclose(to) != 0;
-	return failed ? below_fail(why, "%s: cannot write", path) : KPACK_SUCCESS;
-}
-
 kpack_error_t split_finish(struct split *s, struct kpackx_error *why)
 {
 	for (size_t i = 0; i < s->n_items; i++)
 		KP_TRY(tree_write_finish(&s->items[i].packing.tree, why));
 	for (size_t i = 0; i < s->n_trees; i++) {
 		struct split_tree *tree = &s->trees[i];
+		KP_AUTO_FREE char *path = split_path(s, tree, "", ARTIFACT_MANIFEST);
+		KP_AUTO_FREE char *text = NULL;
+		size_t size;
+		FILE *to;
 
-		if (s->prefixes.manifest && tree != split_generic(s))
-			KP_TRY(write_manifest(s, tree, why));
+		/* the generic tree has a copy of the input's */
+		if (s->prefixes.manifest && tree != split_generic(s)) {
+			to = xmemstream(&text, &size);
+			for (size_t k = 0; k < s->n_items; k++)
+				if (split_contributes(&s->items[k], tree->part))
+					fprintf(to, "%s\n", s->items[k].path);
+			fclose(to);
+			KP_TRY(below_file_write(path, 0666,
+						(struct kp_span){(uint8_t *)text, size},
+						why));
+		}
 		KP_TRY(tree_write_finish(&tree->writer, why));
 	}
 	return KPACK_SUCCESS;

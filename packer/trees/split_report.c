@@ -26,46 +26,44 @@ static bool has_archive(const struct split *s, const struct split_prefix *p,
 	return split_archive_home(s, p, part->name, part->archives[k], NULL) == p;
 }
 
-/* Add what TREE has of the prefix.  Hard links count as files, but their bytes only once. */
-static void add_prefix(struct sums *sums, const struct split *s,
-		       const struct split_tree *tree, const struct split_prefix *p)
-{
-	const struct output_tree *part = partition_find(&p->parts, tree->part);
-
-	if (!part)
-		return;
-	sums->files += part->n_entries;
-	for (size_t k = 0; k < part->n_entries; k++) {
-		const struct scan_entry *e = &p->packing.scan.entries[part->entries[k]];
-		const struct disposition *o =
-			&p->packing.dispositions.items[part->entries[k]];
-
-		if (S_ISREG(e->mode) && o->fate != FATE_LINKED)
-			sums->bytes += o->fate == FATE_CONVERTED ? o->after : e->id.size;
-	}
-	for (size_t k = 0; k < part->n_archives; k++) {
-		KP_AUTO_FREE char *relative = split_archive_path(p, part->archives[k]);
-		KP_AUTO_FREE char *path =
-			xasprintf("%s/%s/%s", s->args->output, tree->name, relative);
-		struct stat st;
-
-		if (!has_archive(s, p, part, k))
-			continue;
-		sums->archives++;
-		if (below_stat(path, &st) == 0)
-			sums->bytes += (uint64_t)st.st_size;
-		else
-			report_error(path, "note: its size is missing in the sums: %s",
-				     below_strerror(errno));
-	}
-}
-
+/* Sum up what TREE has.  Hard links count as files, but their bytes only once. */
 static struct sums sum_up(const struct split *s, const struct split_tree *tree)
 {
 	struct sums sums = {0};
 
-	for (size_t i = 0; i < s->n_items; i++)
-		add_prefix(&sums, s, tree, &s->items[i]);
+	for (size_t i = 0; i < s->n_items; i++) {
+		const struct split_prefix *p = &s->items[i];
+		const struct output_tree *part = partition_find(&p->parts, tree->part);
+
+		for (size_t k = 0; part && k < part->n_entries; k++) {
+			size_t entry = part->entries[k];
+			const struct scan_entry *e = &p->packing.scan.entries[entry];
+			const struct disposition *o =
+				&p->packing.dispositions.items[entry];
+
+			sums.files++;
+			if (S_ISREG(e->mode) && o->fate != FATE_LINKED)
+				sums.bytes +=
+					o->fate == FATE_CONVERTED ? o->after : e->id.size;
+		}
+		for (size_t k = 0; part && k < part->n_archives; k++) {
+			KP_AUTO_FREE char *relative =
+				split_archive_path(p, part->archives[k]);
+			KP_AUTO_FREE char *path = xasprintf("%s/%s/%s", s->args->output,
+							    tree->name, relative);
+			struct stat st;
+
+			if (!has_archive(s, p, part, k))
+				continue;
+			sums.archives++;
+			if (below_stat(path, &st) == 0)
+				sums.bytes += (uint64_t)st.st_size;
+			else
+				report_error(path,
+					     "note: its size is missing in the sums: %s",
+					     below_strerror(errno));
+		}
+	}
 	for (size_t i = 0; i < s->n_outside && tree == split_generic(s); i++) {
 		const struct split_outside *e = &s->outside[i];
 
