@@ -28,6 +28,7 @@
 #include "core/base/order.h"
 #include "core/base/text.h"
 #include "join.h"
+#include "packer/archives/content_hash.h"
 #include "packer/archives/merge_report.h"
 #include "packer/cli/exit.h"
 #include "packer/cli/xalloc.h"
@@ -366,6 +367,76 @@ static kpack_error_t merge_path(struct tree_merge *m, const struct merge_item *i
 	return err;
 }
 
+/* --- code for one key -------------------------------------------------------------- */
+
+/* An entry of an archive of the new tree. */
+struct tree_entry {
+	struct kp_span dir, key, arch; /* DIR: of the archive */
+	const struct merge_item *item;
+	struct kpack_archive *archive;
+	size_t number;
+};
+
+/*
+ * Archives of different operands that lie in one directory must not have different code for
+ * one key and GPU: which of it a program gets would depend on the order of search paths.
+ * Archives of one path were joined, which has found their clashes.
+ */
+static kpack_error_t check_code(struct tree_merge *m, struct kpackx_error *why)
+{
+	struct kpack_archive **archives = NULL;
+	struct tree_entry *entries = NULL;
+	size_t n_archives = 0, archives_cap = 0, n = 0, cap = 0;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	for (size_t i = 0; i < m->n_items; i++) {
+		const struct merge_item *item = &m->items[i];
+		KP_AUTO_FREE char *path = xasprintf("%s/%s", m->tree.root, item->path);
+		struct kpack_archive *a;
+
+		if (!kp_is_archive_of_tree(item->path) ||
+		    (i && strcmp(item->path, m->items[i - 1].path) == 0) ||
+		    below_archive_open(path, &a, NULL))
+			continue;
+		xgrow(&archives, n_archives, &archives_cap, sizeof(*archives));
+		archives[n_archives++] = a;
+		for (size_t k = 0; k < kp_archive_entry_count(a); k++) {
+			struct kp_entry_info info;
+
+			kp_archive_entry(a, k, &info);
+			xgrow(&entries, n, &cap, sizeof(*entries));
+			entries[n++] = (struct tree_entry){kp_path_directory(item->path),
+							   info.key,
+							   info.arch,
+							   item,
+							   a,
+							   k};
+		}
+	}
+	kp_sort(entries, n, KP_BY_SPAN(struct tree_entry, dir),
+		KP_BY_SPAN(struct tree_entry, key), KP_BY_SPAN(struct tree_entry, arch));
+	for (size_t i = 1; i < n && !err; i++) {
+		const struct tree_entry *a = &entries[i - 1], *b = &entries[i];
+		const struct merge_clash clash = {b->key, b->arch, a->item->path,
+						  b->item->path, "other bytes"};
+		bool same = true;
+
+		if (kp_span_eq(a->dir, b->dir) && kp_span_eq(a->key, b->key) &&
+		    kp_span_eq(a->arch, b->arch) && a->item->operand != b->item->operand)
+			err = content_hash_same(a->archive, a->number, b->archive,
+						b->number, &same, why);
+		if (same)
+			continue;
+		m->faults++;
+		merge_report_clash(&m->report, &clash);
+	}
+	for (size_t i = 0; i < n_archives; i++)
+		kp_archive_close(archives[i]);
+	free(archives);
+	free(entries);
+	return err;
+}
+
 /* --- all of it --------------------------------------------------------------------- */
 
 /* Build the tree NAME in the staging directory, and give it its name if there is no fault. */
@@ -384,6 +455,8 @@ static kpack_error_t write_tree(struct tree_merge *m, const char *name,
 				break;
 		err = merge_path(m, &m->items[i], end - i, why);
 	}
+	if (!err && !m->faults)
+		err = check_code(m, why);
 	if (!err && !m->faults)
 		err = tree_write_finish(&m->tree, why);
 	if (!err && !m->faults)
