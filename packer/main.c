@@ -36,7 +36,6 @@ static const struct command {
 	{cmd_status, &cmd_status_help},
 	{cmd_split, &cmd_split_help},
 	{cmd_merge, &cmd_merge_help},
-	{cmd_recombine, &cmd_recombine_help},
 	{cmd_split_wheel, &cmd_split_wheel_help},
 	{cmd_detect, &cmd_detect_help},
 	{cmd_report, &cmd_report_help},

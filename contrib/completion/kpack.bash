@@ -16,7 +16,6 @@ _kpack_commands=(
 	status
 	split
 	merge
-	recombine
 	split-wheel
 	detect
 	report
@@ -83,8 +82,6 @@ _kpack_options() # COMMAND
 	apply) echo --policy-dir --state-dir --topology --dry-run --mounts --no-mounts --unit --unmount --quiet --help ;;
 	status) echo --policy-dir --state-dir --topology --json --help ;;
 	detect) echo --topology --arch --family --group --package --dist --pip --apt --installed --dpkg-status --json --help ;;
-	recombine) echo --config --input-shards-dir --output-dir --component --prefer --force --json --quiet --verbose \
-		--help ;;
 	run) echo --arch --archives --verbose --help ;;
 	runtime) echo --hip --ask --json --help ;;
 	report) echo --output --title --arch --json --quiet --help ;;

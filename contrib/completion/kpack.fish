@@ -16,7 +16,6 @@ function __kpack_commands
 	echo status
 	echo split
 	echo merge
-	echo recombine
 	echo split-wheel
 	echo detect
 	echo report
@@ -84,16 +83,6 @@ complete -c kpack -n '__fish_seen_subcommand_from ls' -s l -l long -d 'Sizes and
 complete -c kpack -n '__fish_seen_subcommand_from cat' -s o -l output -r -d 'Write to a file'
 complete -c kpack -n '__fish_seen_subcommand_from extract' -s C -l directory -r -d 'Where to'
 complete -c kpack -n '__fish_seen_subcommand_from pack ls cat extract info verify inspect' -l help -d 'Show the options'
-complete -c kpack -n '__fish_seen_subcommand_from recombine' -l config -r -d 'The groups, the primary shard, what to check'
-complete -c kpack -n '__fish_seen_subcommand_from recombine' -l input-shards-dir -r -d 'A directory for each shard'
-complete -c kpack -n '__fish_seen_subcommand_from recombine' -l output-dir -r -d 'Where the trees go'
-complete -c kpack -n '__fish_seen_subcommand_from recombine' -l component -x -d 'Only this one'
-complete -c kpack -n '__fish_seen_subcommand_from recombine' -l prefer -x -d 'Shard that wins where files differ'
-complete -c kpack -n '__fish_seen_subcommand_from recombine' -s f -l force -d 'Replace existing trees'
-complete -c kpack -n '__fish_seen_subcommand_from recombine' -l json -d 'Report as JSON'
-complete -c kpack -n '__fish_seen_subcommand_from recombine' -s q -l quiet -d 'Print nothing but faults'
-complete -c kpack -n '__fish_seen_subcommand_from recombine' -s v -l verbose -d 'Also report what was decided'
-complete -c kpack -n '__fish_seen_subcommand_from recombine' -s h -l help -d 'Show the options'
 complete -c kpack -n '__fish_seen_subcommand_from prune' -l arch -x -d 'Keep only what these GPUs can load'
 complete -c kpack -n '__fish_seen_subcommand_from prune' -l arch-exact -d 'Keep only code for these very targets'
 complete -c kpack -n '__fish_seen_subcommand_from prune' -s n -l dry-run -d 'Print what would be freed'
@@ -254,7 +243,7 @@ complete -c kpack -n '__fish_seen_subcommand_from split' -l tmp-dir -r -d 'Not u
 complete -c kpack -n '__fish_seen_subcommand_from split' -l verbose -d 'Not used'
 complete -c kpack -n '__fish_seen_subcommand_from split' -l clang-offload-bundler -r -d 'Not used'
 complete -c kpack -n '__fish_seen_subcommand_from split' -s h -l help -d 'Show the options'
-complete -c kpack -n '__fish_seen_subcommand_from merge' -s o -l output -r -d 'The archive to write'
+complete -c kpack -n '__fish_seen_subcommand_from merge' -s o -l output -r -d 'The archive, or the tree, to write'
 complete -c kpack -n '__fish_seen_subcommand_from merge' -l group -x -d 'Its group'
 complete -c kpack -n '__fish_seen_subcommand_from merge' -l family -x -d 'Its family'
 complete -c kpack -n '__fish_seen_subcommand_from merge' -l prefer -r -d 'Take what clashes from this operand'

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack merge: join archives, or the parts of a run. */
+/* kpack merge: join archives, trees, or the parts of a run. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +14,7 @@
 #include "packer/archives/merge_report.h"
 #include "packer/cli/report.h"
 #include "packer/cli/scheme.h"
+#include "packer/trees/merge_trees.h"
 #include "packer/trees/shard_merge.h"
 #include "core/archive/naming.h"
 
@@ -52,7 +53,7 @@ static int take_scheme(const struct options *o, const struct option_help *row, v
 }
 
 static const struct option_help options[] = {
-	{'o', "output", "OUT", "the archive to write",
+	{'o', "output", "OUT", "the archive, or the tree, to write",
 	 OPTION_PLACE(struct merge_run, out)},
 	{0, "group", "NAME", "its group_name (default: the archives')",
 	 OPTION_PLACE(struct merge_run, options.group)},
@@ -78,8 +79,8 @@ static const struct option_help options[] = {
 
 const struct command_help cmd_merge_help = {
 	"merge",
-	"[OPTION]... ARCHIVE|DIR|PART... -o OUT",
-	"join archives, or the parts of a run",
+	"[OPTION]... ARCHIVE|DIR|TREE|PART... -o OUT",
+	"join archives, trees of a split, or the parts of a run",
 	options,
 	"Without --family it is NAME where OUT is <group>-<NAME>.kpack, else the only\n"
 	"architecture, else the group.",
@@ -384,6 +385,39 @@ static int merge_parts(const struct merge_run *m, int n, char **operands)
 	return below_hold(m->out) ? shard_merge(&join) : EXIT_FAULT;
 }
 
+static int join_trees(const struct merge_run *m, int n, char **operands)
+{
+	const struct merge_trees_args join = {
+		.trees = operands,
+		.n_trees = (size_t)n,
+		.out = m->out,
+		.prefer = m->prefer,
+		.n_prefer = m->n_prefer,
+		.force = m->force,
+		.json = m->json,
+		.quiet = m->quiet,
+	};
+
+	if (!m->out || *m->out == 0)
+		return options_usage(&cmd_merge_help, "-o OUT is needed");
+	if (m->options.group || m->given_family || m->options.skip_faulty || m->sync ||
+	    m->options.recode || m->options.level)
+		return options_usage(&cmd_merge_help,
+				     "trees are joined as they are: only --prefer, "
+				     "--force, --json and --quiet go with them");
+	for (size_t i = 0; i < m->n_prefer; i++) {
+		int k = 0;
+
+		while (k < n && strcmp(m->prefer[i], operands[k]) != 0)
+			k++;
+		if (k == n)
+			return options_usage(&cmd_merge_help,
+					     "--prefer: %s: is none of the operands",
+					     m->prefer[i]);
+	}
+	return merge_trees(&join);
+}
+
 static void free_run(struct merge_run *m)
 {
 	json_decref(m->report.list);
@@ -399,6 +433,8 @@ static void free_run(struct merge_run *m)
 
 static int run_merge(struct merge_run *m, int n, char **operands)
 {
+	struct kpackx_error why = {0};
+	bool trees;
 	int status;
 
 	for (int i = 0; i < n; i++)
@@ -406,6 +442,12 @@ static int run_merge(struct merge_run *m, int n, char **operands)
 			return EXIT_FAULT;
 	if (any_is_part(n, operands))
 		return merge_parts(m, n, operands);
+	if (merge_trees_look(operands, (size_t)n, m->out, &trees, &why)) {
+		report_why(NULL, &why);
+		return EXIT_FAULT;
+	}
+	if (trees)
+		return join_trees(m, n, operands);
 	status = check_usage(m, n);
 	return status ? status : merge_archives(m, n, operands);
 }

@@ -4,14 +4,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "packer/cli/xalloc.h"
-#include "packer/files/below.h"
-#include "packer/command.h"
-#include "packer/trees/manifest.h"
-#include "packer/trees/split_archives.h"
-#include "packer/trees/split_report.h"
+#include "core/base/alloc.h"
 #include "core/target/target.h"
-#include "packer/trees/tree_name.h"
+#include "packer/cli/report.h"
+#include "packer/cli/xalloc.h"
+#include "packer/command.h"
+#include "packer/files/below.h"
+#include "packer/trees/split.h"
 
 /* The report at the end. */
 struct reporter {
@@ -20,31 +19,20 @@ struct reporter {
 	struct report_array array;
 };
 
-static void report_split(struct reporter *r, const struct split *s)
-{
-	split_report_notes(s);
-	if (!r->args->json) {
-		split_report(s);
-		return;
-	}
-	if (r->batch)
-		report_array_add(&r->array, split_report_json(s));
-	else
-		report_json(split_report_json(s));
-}
-
 static int split_one(struct reporter *r, const char *input, const char *name)
 {
 	struct split s;
-	int status;
+	int status = split_run(&s, r->args, input, name);
 
-	if (!name) {
-		report_error(input, "%s", strerror(errno));
-		return EXIT_FAULT;
+	if (!status) {
+		split_report_notes(&s);
+		if (!r->args->json)
+			split_report(&s);
+		else if (r->batch)
+			report_array_add(&r->array, split_report_json(&s));
+		else
+			report_json(split_report_json(&s));
 	}
-	status = split_run(&s, r->args, input, name);
-	if (!status)
-		report_split(r, &s);
 	for (size_t i = 0; i < s.n_items; i++)
 		if (scan_damaged(&s.items[i].packing.scan))
 			status = EXIT_FAULT;
@@ -62,36 +50,39 @@ static int is_artifact(const struct dirent *e)
 	return e->d_name[0] != '.' && (n < m || strcmp(e->d_name + n - m, generic) != 0);
 }
 
-/* Split INPUT, which the batch lists, if it is an artifact. */
-static int split_input(struct reporter *r, const char *input, const char *name)
+/*
+ * The name of the trees of an artifact in the directory NAME: NAME without its target,
+ * "blas_lib" for "blas_lib_gfx1100".
+ */
+static char *artifact_name(const char *name)
 {
-	char *manifest = xasprintf("%s/" ARTIFACT_MANIFEST, input), *artifact;
+	static const char odd[] = "_gfx12_0"; /* the only target with an underscore */
+	size_t n = strlen(name), m = sizeof(odd) - 1;
+	const char *last = strrchr(name, '_');
+
+	if (n > m && strcmp(name + n - m, odd) == 0)
+		last = name + n - m;
+	return last && last > name ? xstrndup(name, (size_t)(last - name))
+				   : xstrdup(name);
+}
+
+/* Split the directory NAME of the batch, if it is an artifact. */
+static int split_listed(struct reporter *r, const char *name)
+{
+	KP_AUTO_FREE char *input = xasprintf("%s/%s", r->args->batch, name);
+	KP_AUTO_FREE char *manifest = xasprintf("%s/" ARTIFACT_MANIFEST, input);
+	KP_AUTO_FREE char *artifact = artifact_name(name);
 	struct kpackx_error why = {0};
 	struct stat st;
-	bool any = below_stat(manifest, &st) == 0;
-	int status;
 
-	free(manifest);
-	if (!any)
+	if (below_stat(manifest, &st) < 0)
 		return EXIT_OK;
 	/* it may be a link to its tree: its paths begin with the link's */
 	if (below_root(input, &why)) {
 		report_why(input, &why);
 		return EXIT_FAULT;
 	}
-	artifact = split_args_artifact(name);
-	status = split_one(r, input, artifact);
-	free(artifact);
-	return status;
-}
-
-static int split_listed(struct reporter *r, const char *name)
-{
-	char *input = xasprintf("%s/%s", r->args->batch, name);
-	int status = split_input(r, input, name);
-
-	free(input);
-	return status;
+	return split_one(r, input, artifact);
 }
 
 static int split_batch(struct reporter *r)
@@ -117,23 +108,18 @@ static int split_batch(struct reporter *r)
 
 /* --- all ----------------------------------------------------------------------------- */
 
-/* Keep the directories that the user named open. */
-static bool hold_directories(const struct split_args *args)
-{
-	for (size_t i = 0; i < args->n_operands; i++)
-		if (!below_hold(args->operands[i]))
-			return false;
-	return (!args->batch || below_hold(args->batch)) &&
-	       (!args->input || below_hold(args->input)) && below_hold(args->output);
-}
-
 static int run_split(const struct split_args *args)
 {
 	struct reporter r = {.args = args, .batch = args->batch != NULL};
-	char *name;
-	int status;
+	KP_AUTO_FREE char *real = NULL;
+	const char *name = args->name;
 
-	if (!hold_directories(args))
+	/* keep the directories that the user named open */
+	for (size_t i = 0; i < args->n_operands; i++)
+		if (!below_hold(args->operands[i]))
+			return EXIT_FAULT;
+	if ((args->batch && !below_hold(args->batch)) ||
+	    (args->input && !below_hold(args->input)) || !below_hold(args->output))
 		return EXIT_FAULT;
 	if (args->batch)
 		return split_batch(&r);
@@ -142,11 +128,16 @@ static int run_split(const struct split_args *args)
 	if (args->n_operands > 1)
 		return options_usage(&cmd_split_help,
 				     "one INPUT is needed, unless all are archives");
-	errno = 0;
-	name = args->name ? xstrdup(args->name) : split_args_name(args->input);
-	status = split_one(&r, args->input, name);
-	free(name);
-	return status;
+	if (!name) {
+		/* the last component of the input's real path */
+		real = below_real(args->input);
+		if (!real) {
+			report_error(args->input, "%s", strerror(errno));
+			return EXIT_FAULT;
+		}
+		name = strrchr(real, '/') + 1;
+	}
+	return split_one(&r, args->input, name);
 }
 
 int cmd_split(int argc, char **argv)

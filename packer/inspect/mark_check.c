@@ -21,7 +21,7 @@
 #include "packer/archives/built_arches.h"
 #include "packer/files/below.h"
 #include "packer/files/tree_list.h"
-#include "packer/trees/artifact_root.h"
+#include "packer/trees/artifact.h"
 #include "packer/trees/generic_tree.h"
 #include "mark.h"
 #include "mark_faults.h"

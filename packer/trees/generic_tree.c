@@ -6,46 +6,26 @@
 #include <string.h>
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
+#include "core/base/alloc.h"
 #include "core/base/text.h"
 #include "core/target/target.h"
-#include "tree_name.h"
+#include "artifact.h"
 
 /* --- where one is ------------------------------------------------------------------ */
 
-static bool is_generic_name(const char *name)
-{
-	size_t size = tree_component_size(name);
-
-	return size && strcmp(name + size, "_" KP_ARCH_GENERIC) == 0;
-}
-
-static bool has_manifest(const char *dir)
-{
-	char *path = xasprintf("%s/" ARTIFACT_MANIFEST, dir);
-	struct stat st;
-	bool has = below_lstat(path, &st) == 0 && S_ISREG(st.st_mode);
-
-	free(path);
-	return has;
-}
-
-/* Whether OTHER is the tree for a GPU of the component whose generic tree is NAME. */
-static bool is_sibling(const char *name, const char *other)
-{
-	size_t size = tree_component_size(name);
-
-	return tree_component_size(other) == size && strncmp(name, other, size) == 0 &&
-	       strcmp(name, other) != 0;
-}
-
+/* Whether DIR has a tree for a GPU of the component whose generic tree is NAME. */
 static bool has_sibling(const char *dir, const char *name)
 {
+	size_t size = artifact_component_size(name);
 	struct dirent **names = NULL;
 	int n = below_scandir(dir, &names, NULL);
 	bool has = false;
 
 	for (int i = 0; i < n; i++) {
-		has |= is_sibling(name, names[i]->d_name);
+		const char *other = names[i]->d_name;
+
+		has |= artifact_component_size(other) == size &&
+		       strncmp(name, other, size) == 0 && strcmp(name, other) != 0;
 		free(names[i]);
 	}
 	free(names);
@@ -55,37 +35,23 @@ static bool has_sibling(const char *dir, const char *name)
 /* Begin at the directory ITEM if that is a generic tree; the root may be given as ".". */
 static void begin_tree(struct generic_tree *g, const struct tree_item *item)
 {
-	char *real = item->level ? NULL : below_real(item->path);
-	char *path = xstrdup(real ? real : item->path), *parent = xstrdup(path);
+	KP_AUTO_FREE char *real = item->level ? NULL : below_real(item->path);
+	KP_AUTO_FREE char *path = xstrdup(real ? real : item->path);
+	KP_AUTO_FREE char *parent = xstrdup(path);
+	KP_AUTO_FREE char *manifest = xasprintf("%s/" ARTIFACT_MANIFEST, item->path);
 	const char *name = basename(path);
+	size_t size = artifact_component_size(name);
+	struct stat st;
 
-	if (is_generic_name(name)) {
-		g->path = xstrdup(item->path);
-		g->certain =
-			has_manifest(item->path) || has_sibling(dirname(parent), name);
-		g->converted = false;
-	}
-	free(parent);
-	free(path);
-	free(real);
+	if (!size || strcmp(name + size, "_" KP_ARCH_GENERIC) != 0)
+		return;
+	g->path = xstrdup(item->path);
+	g->certain = (below_lstat(manifest, &st) == 0 && S_ISREG(st.st_mode)) ||
+		     has_sibling(dirname(parent), name);
+	g->converted = false;
 }
 
 /* --- what is in it ----------------------------------------------------------------- */
-
-static void end_tree(struct generic_tree *g)
-{
-	bool generic = g->certain || g->converted;
-
-	for (size_t i = 0; i < g->n_fat; i++) {
-		if (generic)
-			g->fault(g->arg, g->fat[i],
-				 "device code is left in the generic tree of a split");
-		free(g->fat[i]);
-	}
-	g->n_fat = 0;
-	free(g->path);
-	g->path = NULL;
-}
 
 void generic_tree_item(struct generic_tree *g, const struct tree_item *item)
 {
@@ -93,8 +59,18 @@ void generic_tree_item(struct generic_tree *g, const struct tree_item *item)
 
 	if (item->kind == TREE_DIR && !g->path && item->level <= 1)
 		begin_tree(g, item);
-	else if (end && g->path && strcmp(g->path, item->path) == 0)
-		end_tree(g);
+	if (!end || !g->path || strcmp(g->path, item->path) != 0)
+		return;
+	/* only now it is known whether a binary of the tree is converted */
+	for (size_t i = 0; i < g->n_fat; i++) {
+		if (g->certain || g->converted)
+			g->fault(g->arg, g->fat[i],
+				 "device code is left in the generic tree of a split");
+		free(g->fat[i]);
+	}
+	g->n_fat = 0;
+	free(g->path);
+	g->path = NULL;
 }
 
 void generic_tree_binary(struct generic_tree *g, const struct binary *b)
@@ -124,28 +100,22 @@ void generic_tree_fini(struct generic_tree *g)
 	*g = (struct generic_tree){0};
 }
 
-/* --- a whole list ------------------------------------------------------------------ */
-
-static void look_at(struct generic_tree *g, const struct tree_item *item)
-{
-	struct binary b;
-
-	generic_tree_item(g, item);
-	if (!g->path || item->kind != TREE_OTHER || !S_ISREG(item->st.st_mode) ||
-	    binary_open(item->path, &b, NULL))
-		return;
-	generic_tree_binary(g, &b);
-	binary_close(&b);
-}
-
 void generic_tree_check(const char *root, generic_tree_fn *fault, void *arg)
 {
 	struct generic_tree g = {.fault = fault, .arg = arg};
 	struct tree_list *list = tree_list_open(root);
 	struct tree_item item;
 
-	while (tree_list_next(list, &item))
-		look_at(&g, &item);
+	while (tree_list_next(list, &item)) {
+		struct binary b;
+
+		generic_tree_item(&g, &item);
+		if (!g.path || item.kind != TREE_OTHER || !S_ISREG(item.st.st_mode) ||
+		    binary_open(item.path, &b, NULL))
+			continue;
+		generic_tree_binary(&g, &b);
+		binary_close(&b);
+	}
 	tree_list_close(list);
 	generic_tree_fini(&g);
 }

@@ -1,114 +1,232 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Builds of one binary for different GPUs should have the same host part: then any of them
+ * does for all, if its marker names the archives of all.
+ *
+ * The host parts are the loaded sections and .comment, byte for byte, but for what depends
+ * on the device code or on its conversion: some sections, and the wrappers
+ * with the relocations of their pointers.  Addresses are not explained away.  Where
+ * device code of another size moved what follows it, or where the list of GPUs went into a
+ * name (clang's __hip_cuid_...), the builds differ, and the user says which one to take:
+ * every wrapper still asks for the same key and index, so the code of all fits either.
+ */
 #include "join.h"
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "core/base/alloc.h"
+#include "core/base/text.h"
+#include "core/format/sections.h"
 #include "packer/archives/binary.h"
-#include "host_compare.h"
 #include "packer/archives/marker_edit.h"
 #include "packer/archives/rewrite.h"
-#include "core/base/text.h"
 #include "packer/cli/xalloc.h"
+#include "packer/files/below.h"
 
-void join_fini(struct join *join)
+/* --- host parts -------------------------------------------------------------------- */
+
+/* Read the section table; only the sections to compare stay in ALL, in their order. */
+static kpack_error_t read_host(const struct binary *b, struct kp_sections *all,
+			       struct kpackx_error *why)
 {
-	kp_marker_fini(&join->marker);
-	*join = (struct join){0};
+	static const char *const left_out[] = {
+		KP_FATBIN_SECTION,    KP_MARKER_SECTION,
+		KP_LAYOUT_SECTION,    ".rocm_kpack_phdr", /* conversion's segments */
+		".note.gnu.build-id", ".relro_padding",
+	};
+	struct kp_source src = kp_source_fd(b->fd, 0, b->size);
+	size_t n = 0;
+
+	KP_TRY(kp_sections_read(&src, all, why));
+	for (size_t i = 1; i < all->count; i++) {
+		const struct kp_section *s = &all->items[i];
+		bool compared = s->flags & SHF_ALLOC || strcmp(s->name, ".comment") == 0;
+
+		for (size_t k = 0; k < KP_COUNT(left_out); k++)
+			compared &= strcmp(s->name, left_out[k]) != 0;
+		if (compared)
+			all->items[n++] = *s;
+	}
+	all->count = n;
+	return KPACK_SUCCESS;
 }
 
-static void set_relation(struct join *out, enum join_relation relation, size_t other,
-			 const char *text)
+/* Zero what BYTES, which are SIZE bytes at OFFSET of the file, have of the range AT. */
+static void blank_range(uint8_t *bytes, uint64_t offset, size_t size, uint64_t at,
+			uint64_t n)
 {
-	out->relation = relation;
-	out->other = other;
-	snprintf(out->text, sizeof(out->text), "%s", text);
+	uint64_t from = at > offset ? at - offset : 0;
+	uint64_t end = at + n > offset ? at + n - offset : 0;
+
+	if (from < size && end > from)
+		memset(bytes + from, 0, (size_t)((end < size ? end : size) - from));
 }
 
-/* The kernel_name is part of the code's keys, so one name cannot find code of both. */
-static void compare_names(const struct binary *a, const struct binary *b, size_t other,
+/*
+ * Read SIZE bytes at OFFSET of the file, and blank what leads to the device code.  A wrapper
+ * points to the device code or to the marker, and so does the relocation of its pointer:
+ * both have other addresses in each build, and after each converter.
+ */
+static kpack_error_t read_blanked(const struct binary *b, uint64_t offset, uint8_t *bytes,
+				  size_t size, struct kpackx_error *why)
+{
+	struct kp_source src = kp_source_fd(b->fd, offset, size);
+
+	KP_TRY(kp_source_read(&src, 0, bytes, size, why));
+	for (size_t i = 0; i < b->fat.elf.n_wrappers; i++) {
+		const struct kp_elf_wrapper *w = &b->fat.elf.wrappers[i];
+
+		blank_range(bytes, offset, size, w->offset, KP_WRAPPER_SIZE);
+		blank_range(bytes, offset, size, w->reloc_offset, w->reloc_size);
+	}
+	return KPACK_SUCCESS;
+}
+
+/* Compare sections of one size, a piece at a time; OUT's text gets the first difference. */
+static kpack_error_t compare_bytes(const struct binary *a, const struct kp_section *s,
+				   const struct binary *b, const struct kp_section *t,
+				   struct join *out, struct kpackx_error *why)
+{
+	enum { PIECE = 1 << 16 };
+	KP_AUTO_FREE uint8_t *bytes = xmalloc(2 * PIECE);
+	uint64_t size = s->type == SHT_NOBITS ? 0 : s->size;
+
+	for (uint64_t at = 0; at < size; at += PIECE) {
+		size_t n = (size_t)(size - at < PIECE ? size - at : PIECE), i = 0;
+
+		KP_TRY(read_blanked(a, s->offset + at, bytes, n, why));
+		KP_TRY(read_blanked(b, t->offset + at, bytes + PIECE, n, why));
+		if (memcmp(bytes, bytes + PIECE, n) == 0)
+			continue;
+		while (bytes[i] == bytes[PIECE + i])
+			i++;
+		snprintf(out->text, sizeof(out->text),
+			 "section %s: byte %" PRIu64 " differs", s->name, at + i);
+		return KPACK_SUCCESS;
+	}
+	return KPACK_SUCCESS;
+}
+
+/*
+ * Leave the first difference of two hosts in OUT's text; none: it stays empty.  Tables are
+ * compared before bytes, because "another section" says more than a byte.
+ */
+static kpack_error_t compare_sections(const struct binary *a, const struct kp_sections *x,
+				      const struct binary *b, const struct kp_sections *y,
+				      struct join *out, struct kpackx_error *why)
+{
+	char *text = out->text, name[64], other[64];
+	size_t room = sizeof(out->text);
+
+	if (a->fat.elf.machine != b->fat.elf.machine ||
+	    a->fat.elf.type != b->fat.elf.type)
+		snprintf(text, room, "ELF: type %u for machine %u, and %u for %u",
+			 a->fat.elf.type, a->fat.elf.machine, b->fat.elf.type,
+			 b->fat.elf.machine);
+	else if ((x->stack_flags ^ y->stack_flags) & PF_X)
+		snprintf(text, room, "only one needs an executable stack");
+	for (size_t i = 0; i < x->count && i < y->count && !*text; i++) {
+		const struct kp_section *s = &x->items[i], *t = &y->items[i];
+
+		kp_text_escape(kp_span_str(s->name), name, sizeof(name));
+		kp_text_escape(kp_span_str(t->name), other, sizeof(other));
+		if (strcmp(s->name, t->name) != 0)
+			snprintf(text, room, "section %s stands where the other has %s",
+				 name, other);
+		else if (s->type != t->type || s->flags != t->flags)
+			snprintf(text, room, "section %s: its type or flags differ",
+				 name);
+		else if (s->size != t->size)
+			snprintf(text, room,
+				 "section %s: %" PRIu64 " bytes, and %" PRIu64, name,
+				 s->size, t->size);
+	}
+	if (x->count != y->count && !*text)
+		snprintf(text, room, "%zu sections, and %zu", x->count, y->count);
+	for (size_t i = 0; i < x->count && !*text; i++)
+		KP_TRY(compare_bytes(a, &x->items[i], b, &y->items[i], out, why));
+	return KPACK_SUCCESS;
+}
+
+/*
+ * Compare B, number OTHER, with A, the chosen one.  Wrappers and kernel_name find the code: if
+ * they differ, the code of one does not fit the other, whichever is taken.
+ */
+static kpack_error_t compare_hosts(const struct binary *a, const struct binary *b,
+				   size_t other, struct join *out,
+				   struct kpackx_error *why)
+{
+	size_t n = a->fat.elf.n_wrappers, m = b->fat.elf.n_wrappers;
+	struct kp_sections x = {0}, y = {0};
+	char name[90], its[90];
+	kpack_error_t err;
+
+	if (n != m || strcmp(a->marker.kernel_name, b->marker.kernel_name) != 0) {
+		out->relation = JOIN_WRAPPERS;
+		out->other = other;
+		kp_text_escape(kp_span_str(a->marker.kernel_name), name, sizeof(name));
+		kp_text_escape(kp_span_str(b->marker.kernel_name), its, sizeof(its));
+		if (n != m)
+			snprintf(out->text, sizeof(out->text), "%zu wrappers, and %zu", n,
+				 m);
+		else
+			snprintf(out->text, sizeof(out->text), "kernel_name %s, and %s",
+				 name, its);
+		return KPACK_SUCCESS;
+	}
+	if (out->relation != JOIN_SAME)
+		return KPACK_SUCCESS;
+	err = read_host(a, &x, why);
+	if (!err)
+		err = read_host(b, &y, why);
+	if (!err)
+		err = compare_sections(a, &x, b, &y, out, why);
+	if (*out->text) {
+		out->relation = JOIN_DIFFERS;
+		out->other = other;
+	}
+	kp_sections_fini(&x);
+	kp_sections_fini(&y);
+	return err;
+}
+
+/* --- joining ----------------------------------------------------------------------- */
+
+/* Whether all are converted; if not, OUT says which one differs from the chosen one. */
+static bool compare_kinds(const struct binary *list, size_t n, size_t chosen,
 			  struct join *out)
 {
-	char x[90], y[90], text[240];
+	size_t converted = 0;
 
-	if (strcmp(a->marker.kernel_name, b->marker.kernel_name) == 0)
-		return;
-	kp_text_escape(kp_span_str(a->marker.kernel_name), x, sizeof(x));
-	kp_text_escape(kp_span_str(b->marker.kernel_name), y, sizeof(y));
-	snprintf(text, sizeof(text), "kernel_name %s, and %s", x, y);
-	set_relation(out, JOIN_WRAPPERS, other, text);
+	for (size_t i = 0; i < n; i++)
+		converted += list[i].fat.kind == KP_FATBIN_CONVERTED;
+	if (converted == n)
+		return true;
+	out->relation = converted ? JOIN_KINDS : JOIN_NOTHING;
+	for (size_t i = 0; i < n && converted; i++) {
+		if ((list[i].fat.kind == KP_FATBIN_CONVERTED) ==
+		    (list[chosen].fat.kind == KP_FATBIN_CONVERTED))
+			continue;
+		out->other = i;
+		snprintf(out->text, sizeof(out->text), "one is %s, the other %s",
+			 binary_kind(&list[chosen]), binary_kind(&list[i]));
+		break;
+	}
+	return false;
 }
 
-static void add_paths(struct join *out, const struct kp_marker *from)
+/* Add the search paths that TO has not: the loader tries them in this order. */
+static void add_search_paths(struct kp_marker *to, const struct kp_marker *from)
 {
 	for (size_t i = 0; i < from->n_search_paths; i++) {
 		size_t j = 0;
 
-		while (j < out->marker.n_search_paths &&
-		       strcmp(out->marker.search_paths[j], from->search_paths[i]) != 0)
+		while (j < to->n_search_paths &&
+		       strcmp(to->search_paths[j], from->search_paths[i]) != 0)
 			j++;
-		if (j == out->marker.n_search_paths)
-			marker_add_path(&out->marker, from->search_paths[i]);
+		if (j == to->n_search_paths)
+			marker_add_path(to, from->search_paths[i]);
 	}
-}
-
-static kpack_error_t compare_one(const struct binary *chosen, const struct binary *b,
-				 size_t other, struct join *out, struct kpackx_error *why)
-{
-	struct host_verdict verdict;
-
-	KP_TRY(host_compare(chosen, b, &verdict, why));
-	if (verdict.relation == HOST_WRAPPERS)
-		set_relation(out, JOIN_WRAPPERS, other, verdict.text);
-	else
-		compare_names(chosen, b, other, out);
-	if (verdict.relation == HOST_DIFFERS && out->relation == JOIN_SAME)
-		set_relation(out, JOIN_DIFFERS, other, verdict.text);
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t join_binaries(const struct binary *list, size_t n, size_t chosen,
-				   struct join *out, struct kpackx_error *why)
-{
-	out->relation = JOIN_SAME;
-	for (size_t i = 0; i < n && out->relation != JOIN_WRAPPERS; i++)
-		if (i != chosen)
-			KP_TRY(compare_one(&list[chosen], &list[i], i, out, why));
-	marker_set_name(&out->marker, list[chosen].marker.kernel_name);
-	for (size_t i = 0; i < n; i++)
-		add_paths(out, &list[i].marker);
-	out->same_marker = kp_marker_same(&out->marker, &list[chosen].marker);
-	return KPACK_SUCCESS;
-}
-
-/* Whether all are converted; if not, OUT says why. */
-static bool compare_kinds(const struct binary *list, size_t n, size_t chosen,
-			  struct join *out)
-{
-	char text[120];
-	bool any = false;
-
-	for (size_t i = 0; i < n; i++) {
-		any |= list[i].fat.kind != KP_FATBIN_NONE;
-		if (list[i].fat.kind == KP_FATBIN_CONVERTED)
-			continue;
-		snprintf(text, sizeof(text), "one is %s, the other %s",
-			 binary_kind(&list[chosen]), binary_kind(&list[i]));
-		set_relation(out, JOIN_KINDS, i, text);
-	}
-	if (any && list[chosen].fat.kind != KP_FATBIN_CONVERTED)
-		out->other = chosen ? 0 : 1;
-	if (!any)
-		out->relation = JOIN_NOTHING;
-	return any && out->relation != JOIN_KINDS;
-}
-
-static kpack_error_t open_one(const char *path, struct binary *out,
-			      struct kpackx_error *why)
-{
-	kpack_error_t err = binary_open(path, out, why);
-
-	if (!err && out->fat.kind == KP_FATBIN_CONVERTED)
-		err = binary_read_marker(out, why);
-	return err ? kp_fail_prefix(why, err, "%s", path) : KPACK_SUCCESS;
 }
 
 kpack_error_t join_look(char *const *paths, size_t n, size_t chosen, struct join *out,
@@ -117,48 +235,107 @@ kpack_error_t join_look(char *const *paths, size_t n, size_t chosen, struct join
 	struct binary *list = xcalloc(n, sizeof(*list));
 	kpack_error_t err = KPACK_SUCCESS;
 
-	*out = (struct join){0};
+	*out = (struct join){.relation = JOIN_SAME};
 	for (size_t i = 0; i < n; i++)
 		list[i].fd = -1;
-	for (size_t i = 0; i < n && !err; i++)
-		err = open_one(paths[i], &list[i], why);
-	if (!err && compare_kinds(list, n, chosen, out))
-		err = join_binaries(list, n, chosen, out, why);
+	for (size_t i = 0; i < n; i++) {
+		err = binary_open(paths[i], &list[i], why);
+		if (!err && list[i].fat.kind == KP_FATBIN_CONVERTED)
+			err = binary_read_marker(&list[i], why);
+		if (err) {
+			kp_fail_prefix(why, err, "%s", paths[i]);
+			goto out;
+		}
+	}
+	if (!compare_kinds(list, n, chosen, out))
+		goto out;
+	for (size_t i = 0; i < n && !err && out->relation != JOIN_WRAPPERS; i++)
+		if (i != chosen)
+			err = compare_hosts(&list[chosen], &list[i], i, out, why);
+	if (err)
+		goto out;
+	marker_set_name(&out->marker, list[chosen].marker.kernel_name);
+	for (size_t i = 0; i < n; i++)
+		add_search_paths(&out->marker, &list[i].marker);
+	out->same_marker = kp_marker_same(&out->marker, &list[chosen].marker);
+out:
 	for (size_t i = 0; i < n; i++)
 		binary_close(&list[i]);
 	free(list);
 	return err;
 }
 
-static kpack_error_t write_marker(const struct binary *b, const char *to,
-				  const struct kp_marker *marker,
-				  struct kpackx_error *why)
+void join_fini(struct join *join)
 {
-	struct rewrite r;
-	uint8_t *bytes;
-	size_t size;
-	kpack_error_t err;
-
-	KP_TRY(kp_marker_write(marker, &bytes, &size, why));
-	err = rewrite_open(&r, b, to, why);
-	if (!err)
-		err = kp_convert_set(b->fd, b->size, &b->fat,
-				     (struct kp_span){bytes, size}, &r.out, why);
-	if (!err)
-		err = rewrite_publish(&r, why);
-	rewrite_close(&r);
-	free(bytes);
-	return err;
+	kp_marker_fini(&join->marker);
+	*join = (struct join){0};
 }
 
 kpack_error_t join_write(const char *from, const char *to, const struct kp_marker *marker,
 			 struct kpackx_error *why)
 {
+	KP_AUTO_FREE uint8_t *bytes = NULL;
+	struct rewrite r = {0};
 	struct binary b;
+	size_t size;
 	kpack_error_t err = binary_open(from, &b, why);
 
 	if (!err)
-		err = write_marker(&b, to, marker, why);
+		err = kp_marker_write(marker, &bytes, &size, why);
+	if (!err)
+		err = rewrite_open(&r, &b, to, why);
+	if (!err)
+		err = kp_convert_set(b.fd, b.size, &b.fat, (struct kp_span){bytes, size},
+				     &r.out, why);
+	if (!err)
+		err = rewrite_publish(&r, why);
+	rewrite_close(&r);
 	binary_close(&b);
+	return err;
+}
+
+/* --- archives ---------------------------------------------------------------------- */
+
+kpack_error_t join_to_archive(char *const *paths, const unsigned *prefer, size_t n,
+			      const char *dir, const char *name,
+			      struct merge_report *report, struct kpackx_error *why)
+{
+	struct kpack_archive **archives = xcalloc(n, sizeof(*archives));
+	struct merge_source *sources = xcalloc(n, sizeof(*sources));
+	struct merge_options options = {.lazy = true,
+					.clash = merge_report_clash,
+					.faulty = merge_report_faulty,
+					.mismatch = merge_report_mismatch,
+					.arg = report};
+	KP_AUTO_FREE char *family = NULL;
+	struct merge_plan *plan = NULL;
+	struct kp_writer *writer = NULL;
+	struct kp_span own;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	for (size_t i = 0; i < n && !err; i++) {
+		err = below_archive_open(paths[i], &archives[i], why);
+		if (err)
+			kp_fail_prefix(why, err, "%s", paths[i]);
+		sources[i].archive = archives[i];
+		sources[i].prefer = prefer ? prefer[i] : 0;
+	}
+	if (err)
+		goto out;
+	own = kp_archive_family(archives[0]);
+	family = xstrndup(own.size ? (const char *)own.data : "", own.size);
+	options.family = *family ? family : NULL;
+	err = merge_plan_new(sources, n, &options, &plan, why);
+	if (!err && dir)
+		err = merge_plan_write(plan, dir, name, &writer, why);
+	if (!err && dir)
+		err = kp_writer_publish(writer, why);
+out:
+	kp_writer_close(writer);
+	merge_plan_free(plan);
+	for (size_t i = 0; i < n; i++)
+		kp_archive_close(archives[i]);
+	free(archives);
+	free(sources);
 	return err;
 }

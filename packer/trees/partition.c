@@ -1,255 +1,424 @@
 /* SPDX-License-Identifier: MIT */
-#include "partition_internal.h"
+/*
+ * First everything that packing wrote is generic.  Then files of kernel databases and archives
+ * of the input go to the tree of their GPU or family, by what they say about themselves, then
+ * the archives that packing wrote, by the place of each object in the plan.  Directories are
+ * decided in between, from what is still generic in them.  At last the trees are sorted by
+ * name, and list what they get.
+ */
+#include "partition.h"
 #include <stdlib.h>
-#include "old_archive.h"
-#include "output_name.h"
+#include "core/archive/naming.h"
+#include "core/base/alloc.h"
+#include "core/base/order.h"
 #include "core/base/path.h"
-#include "packer/cli/xalloc.h"
+#include "core/base/text.h"
 #include "core/target/target.h"
+#include "packer/cli/xalloc.h"
+#include "packer/files/below.h"
 
-struct builder {
-	const struct packing *p;
-	struct partition *out;
-	size_t *tree_of; /* indices of items before these are sorted */
-};
+/* --- names of output trees --------------------------------------------------------- */
 
-/* --- files ------------------------------------------------------------------------- */
-
-static void add_base_arches(struct output_tree *part, const struct library_object *o)
+/*
+ * AOTriton's families have the names that TheRock's splitter gives their trees, and TheRock's
+ * packages after them.
+ */
+static const char *tree_of_family(const char *family)
 {
-	char base[KP_TARGET_TEXT_MAX];
+	return strcmp(family, "gfx11xx") == 0   ? "gfx11"
+	       : strcmp(family, "gfx120x") == 0 ? "gfx12_0"
+						: family;
+}
+
+/* The tree for code of ARCH, or of a family of that name. */
+static const char *tree_of_code(const struct families *families, const char *arch)
+{
+	const struct family *family = families_find(families, arch);
+
+	return family ? family->name : tree_of_family(arch);
+}
+
+/* Architecture I of O without features; unchanged if it is not a target ID. */
+static void base_target(const struct library_object *o, size_t i,
+			char out[KP_TARGET_TEXT_MAX])
+{
+	struct kp_target target;
+
+	library_object_target(o, i, out);
+	if (kp_target_parse(kp_span_str(out), &target, NULL))
+		return;
+	target.sramecc = target.xnack = KP_FEATURE_ANY;
+	kp_target_format(&target, out);
+}
+
+/*
+ * The --family that contains all architectures of O, or their bases; or NULL.  The user names
+ * GPUs, files also state features and steppings.
+ */
+static const struct family *family_of_object(const struct families *families,
+					     const struct library_object *o)
+{
+	const struct family *common = NULL;
 
 	for (size_t i = 0; i < o->n_arches; i++) {
-		output_name_base(o, i, base);
-		partition_add_arch(part, base);
+		char target[KP_TARGET_TEXT_MAX];
+		const struct family *family;
+
+		library_object_target(o, i, target);
+		family = families_find(families, target);
+		if (!family) {
+			base_target(o, i, target);
+			family = families_find(families, target);
+		}
+		if (!family || (common && family != common))
+			return NULL;
+		common = family;
 	}
+	return common;
 }
 
-/* Choose the output tree of a kernel database's file. */
-static kpack_error_t place_file(struct builder *b, const struct library_object *o,
-				size_t *number, struct kpackx_error *why)
+/* Whether O is for one GPU, with whatever features; OUT gets its name. */
+static bool is_for_one_gpu(const struct library_object *o, char out[KP_TARGET_TEXT_MAX])
 {
-	const struct family *family = output_name_family(&b->p->args.families, o);
-	char base[KP_TARGET_TEXT_MAX];
-	const char *name;
+	char other[KP_TARGET_TEXT_MAX];
 
-	*number = b->out->generic;
-	if (strcmp(o->arches[0], KP_ARCH_GENERIC) == 0)
-		return KPACK_SUCCESS;
-	if (family)
-		name = family->name;
-	else if (*o->family)
-		name = output_name_known(o->family);
-	else if (output_name_common(o, base))
-		name = base;
-	else
-		return KPACK_SUCCESS;
-	KP_TRY(partition_take(b->out, name, family || *o->family, number, why));
-	add_base_arches(&b->out->items[*number], o);
-	return KPACK_SUCCESS;
-}
-
-/* Choose the output tree of each file of a kernel database that was written. */
-static kpack_error_t place_files(struct builder *b, struct kpackx_error *why)
-{
-	const struct scan *scan = &b->p->scan;
-
-	for (size_t i = 0; scan->found.objects && i < scan->files.count; i++) {
-		const struct library_object *o = scan->found.objects[i];
-		size_t entry = scan->file_entries[i];
-
-		if (o && b->tree_of[entry] != PARTITION_NONE)
-			KP_TRY(place_file(b, o, &b->tree_of[entry], why));
+	base_target(o, 0, out);
+	for (size_t i = 1; i < o->n_arches; i++) {
+		base_target(o, i, other);
+		if (strcmp(out, other) != 0)
+			return false;
 	}
-	return KPACK_SUCCESS;
+	return strcmp(out, KP_ARCH_GENERIC) != 0 && !kp_generic_members(kp_span_str(out));
 }
 
-/* --- existing archives ------------------------------------------------------------- */
+/* --- archives that exist ----------------------------------------------------------- */
 
-static kpack_error_t place_old(struct builder *b, const struct old_archive *a,
+bool old_archive_is(const struct scan_entry *e)
+{
+	return S_ISREG(e->mode) && !e->leftover && !e->database &&
+	       (kp_is_archive_of_tree(e->relative) ||
+		(e->archive && kp_is_archive_name(strrchr(e->path, '/') + 1)));
+}
+
+kpack_error_t old_archive_open(const char *path, const struct families *families,
+			       struct old_archive *out, struct kpackx_error *why)
+{
+	struct kpack_archive *archive = NULL;
+	const struct family *family = NULL;
+	struct kp_span own;
+	size_t n;
+	kpack_error_t err;
+
+	*out = (struct old_archive){.family = true};
+	KP_TRY(below_archive_open(path, &archive, why));
+	n = kp_archive_arch_count(archive);
+	err = kp_new(&out->arches, n + 1, "architectures", why);
+	if (err)
+		goto out;
+	for (size_t i = 0; i < n; i++) {
+		char arch[KP_TARGET_TEXT_MAX];
+		const struct family *its;
+
+		kp_target_canonical(kp_span_str(kp_archive_arch(archive, i)), arch);
+		out->arches[out->n_arches++] = xstrdup(arch);
+		its = families_find(families, arch);
+		family = i == 0 || its == family ? its : NULL;
+	}
+	own = kp_archive_family(archive);
+	if (family) {
+		out->part = xstrdup(family->name);
+	} else if (own.size && kp_component_ok(own) && kp_text_ok(own) &&
+		   !memchr(own.data, ':', own.size) && !kp_processor_by_name(own) &&
+		   !(n == 1 && kp_span_is(own, out->arches[0]))) {
+		/* it states a usable family, which is not the name of a target */
+		KP_AUTO_FREE char *name = xstrndup((const char *)own.data, own.size);
+
+		out->part = xstrdup(tree_of_code(families, name));
+	} else {
+		out->family = false;
+		out->part = xstrdup(n == 1 ? tree_of_code(families, out->arches[0])
+					   : KP_ARCH_GENERIC);
+	}
+out:
+	kp_archive_close(archive);
+	return err;
+}
+
+void old_archive_close(struct old_archive *archive)
+{
+	for (size_t i = 0; i < archive->n_arches; i++)
+		free(archive->arches[i]);
+	free(archive->arches);
+	free(archive->part);
+	*archive = (struct old_archive){0};
+}
+
+/* --- output trees ------------------------------------------------------------------ */
+
+struct output_tree *partition_find(const struct partition *partition, const char *name)
+{
+	for (size_t i = 0; i < partition->count; i++)
+		if (strcmp(partition->items[i].name, name) == 0)
+			return &partition->items[i];
+	return NULL;
+}
+
+/* Find the output tree NAME, or add it; NUMBER is its index, until the trees are sorted. */
+static kpack_error_t take_tree(struct partition *out, const char *name, bool family,
 			       size_t *number, struct kpackx_error *why)
 {
-	if (strcmp(a->part, KP_ARCH_GENERIC) == 0)
+	struct output_tree *tree = partition_find(out, name);
+	struct kp_span s = kp_span_str(name);
+
+	*number = tree ? (size_t)(tree - out->items) : out->count;
+	if (tree)
 		return KPACK_SUCCESS;
-	KP_TRY(partition_take(b->out, a->part, a->family, number, why));
-	for (size_t i = 0; i < a->n_arches; i++)
-		partition_add_arch(&b->out->items[*number], a->arches[i]);
+	if (!kp_component_ok(s) || !kp_text_ok(s))
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "architecture %s cannot be part of a file name", name);
+	out->items = xrealloc(out->items, (out->count + 1) * sizeof(*out->items));
+	out->items[out->count++] =
+		(struct output_tree){.name = xstrdup(name), .family = family};
 	return KPACK_SUCCESS;
 }
 
-/* A file that cannot be read as an archive is an ordinary file. */
-static kpack_error_t place_archives_there(struct builder *b, struct kpackx_error *why)
+static void add_arch(struct output_tree *tree, const char *arch)
 {
-	const struct scan *scan = &b->p->scan;
+	for (size_t i = 0; i < tree->n_arches; i++)
+		if (strcmp(tree->arches[i], arch) == 0)
+			return;
+	tree->arches =
+		xrealloc(tree->arches, (tree->n_arches + 1) * sizeof(*tree->arches));
+	tree->arches[tree->n_arches++] = xstrdup(arch);
+}
 
-	for (size_t i = 0; i < scan->n_entries; i++) {
-		struct old_archive archive;
-		kpack_error_t err;
+/*
+ * Assign the files of kernel databases that were written: to a --family first, then to the
+ * family that their library gives them, then to the only GPU that they are for.  A file
+ * for several GPUs has to be where each of them finds it.
+ */
+static kpack_error_t place_files(const struct packing *p, struct partition *out,
+				 struct kpackx_error *why)
+{
+	for (size_t i = 0; p->scan.found.objects && i < p->scan.files.count; i++) {
+		const struct library_object *o = p->scan.found.objects[i];
+		size_t *number = &out->tree_of[p->scan.file_entries[i]];
+		const struct family *family;
+		char base[KP_TARGET_TEXT_MAX];
+		const char *name;
 
-		if (b->tree_of[i] != b->out->generic ||
-		    !old_archive_is(&scan->entries[i]) ||
-		    old_archive_open(scan->entries[i].path, &b->p->args.families,
-				     &archive, NULL))
+		if (!o || *number == PARTITION_NONE ||
+		    strcmp(o->arches[0], KP_ARCH_GENERIC) == 0)
 			continue;
-		err = place_old(b, &archive, &b->tree_of[i], why);
-		old_archive_close(&archive);
-		if (err)
-			return err;
+		family = family_of_object(&p->args.families, o);
+		if (family)
+			name = family->name;
+		else if (*o->family)
+			name = tree_of_family(o->family);
+		else if (is_for_one_gpu(o, base))
+			name = base;
+		else
+			continue;
+		KP_TRY(take_tree(out, name, family || *o->family, number, why));
+		for (size_t k = 0; k < o->n_arches; k++) {
+			base_target(o, k, base);
+			add_arch(&out->items[*number], base);
+		}
 	}
 	return KPACK_SUCCESS;
 }
 
-static bool is_there(const struct packing *p, size_t entry)
+/* Assign the input's archives; one that cannot be read is an ordinary file. */
+static kpack_error_t place_old_archives(const struct packing *p, struct partition *out,
+					struct kpackx_error *why)
 {
-	switch (p->dispositions.items[entry].fate) {
-	case FATE_NOTHING: /* in place: packing leaves the archives alone */
-	case FATE_LEFT_OUT:
-	case FATE_NOT_WANTED:
-	case FATE_PACKED:
-		return false;
-	default:
-		return true;
+	kpack_error_t err = KPACK_SUCCESS;
+
+	for (size_t i = 0; i < p->scan.n_entries && !err; i++) {
+		struct old_archive a;
+
+		if (out->tree_of[i] != out->generic ||
+		    !old_archive_is(&p->scan.entries[i]) ||
+		    old_archive_open(p->scan.entries[i].path, &p->args.families, &a,
+				     NULL))
+			continue;
+		if (strcmp(a.part, KP_ARCH_GENERIC) != 0)
+			err = take_tree(out, a.part, a.family, &out->tree_of[i], why);
+		for (size_t k = 0; k < a.n_arches && out->tree_of[i] != out->generic; k++)
+			add_arch(&out->items[out->tree_of[i]], a.arches[k]);
+		old_archive_close(&a);
 	}
+	return err;
 }
 
-/* --- directories ------------------------------------------------------------------- */
-
-/* True if ENTRY makes the directory that contains it generic. */
-static bool leaves_directory(const struct builder *b, size_t entry)
+/*
+ * Assign the archives that packing wrote, and list the architectures of each tree.  Each
+ * binary of the plan says in which archives, by place and volume, it has code.
+ */
+static kpack_error_t place_archives(const struct packing *p, struct partition *out,
+				    struct kpackx_error *why)
 {
-	enum fate fate = b->p->dispositions.items[entry].fate;
+	const struct families *families = &p->args.families;
+	const struct plan *plan = &p->plan;
+	const char *const *written;
+	size_t n_written = 0;
 
-	return b->tree_of[entry] == b->out->generic || fate == FATE_PACKED ||
-	       fate == FATE_LEFT_OUT;
+	written = p->set ? archive_set_names(p->set, &n_written) : NULL;
+	for (size_t i = 0; p->set && i < plan->n_binaries; i++)
+		for (size_t k = 0; k < plan->binaries[i].n_needs; k++) {
+			const char *place = plan->binaries[i].needs[k].place;
+			const char *name = tree_of_code(families, place);
+			KP_AUTO_FREE char *stem = families_stem(families, place);
+			KP_AUTO_FREE char *file = kp_archive_file_name(
+				p->args.group, plan->binaries[i].volume, stem);
+			struct output_tree *tree;
+			size_t number, n = 0;
+
+			if (!file)
+				xalloc_fail(0);
+			while (n < n_written && strcmp(written[n], file) != 0)
+				n++;
+			if (n == n_written)
+				continue;
+			KP_TRY(take_tree(out, name, name != place, &number, why));
+			tree = &out->items[number];
+			for (size_t a = 0; a < tree->n_archives; a++)
+				if (tree->archives[a] == written[n])
+					n = n_written;
+			if (n == n_written)
+				continue;
+			tree->archives =
+				xrealloc(tree->archives, (tree->n_archives + 1) *
+								 sizeof(*tree->archives));
+			tree->archives[tree->n_archives++] = written[n];
+		}
+	for (size_t i = 0; i < plan->n_names + plan->n_keys; i++) {
+		const struct plan_key *key =
+			i < plan->n_names ? NULL : &plan->keys[i - plan->n_names];
+		const struct plan_object *o = key ? &plan->objects[key->object] : NULL;
+		const char *place =
+			key ? o->input->images[o->image].arch : plan->names[i].arch;
+		struct output_tree *tree =
+			partition_find(out, tree_of_code(families, place));
+
+		if (tree && tree != &out->items[out->generic])
+			add_arch(tree, key ? key->arch : place);
+	}
+	return KPACK_SUCCESS;
 }
 
-/* A directory is generic if it is empty or contains something generic. */
-static bool is_generic_dir(const struct builder *b, size_t dir)
+/*
+ * A directory is generic if it is empty, or contains something that is generic, or would be
+ * for all GPUs, so that the generic tree does not depend on --gpu-targets: a packed file leaves
+ * its directory in the generic tree, whether its GPU is wanted or not.
+ */
+static bool is_generic_dir(const struct packing *p, const struct partition *out,
+			   size_t dir)
 {
-	const struct scan *scan = &b->p->scan;
-	size_t i = dir + 1, end = scan->n_entries;
-	bool empty = true;
+	const struct scan_entry *entries = p->scan.entries;
+	size_t n = strlen(entries[dir].relative);
+	bool packed = p->args.databases == DATABASES_PACKED, empty = true;
 
-	for (; i < end && strncmp(scan->entries[i].relative, scan->entries[dir].relative,
-				  strlen(scan->entries[dir].relative)) == 0;
+	for (size_t i = dir + 1;
+	     i < p->scan.n_entries &&
+	     strncmp(entries[i].relative, entries[dir].relative, n) == 0;
 	     i++) {
-		if (!kp_path_below(scan->entries[i].relative,
-				   scan->entries[dir].relative))
+		enum fate fate = p->dispositions.items[i].fate;
+
+		if (!kp_path_below(entries[i].relative, entries[dir].relative))
 			continue;
 		empty = false;
-		if (leaves_directory(b, i))
+		if (out->tree_of[i] == out->generic || fate == FATE_PACKED ||
+		    fate == FATE_LEFT_OUT ||
+		    (fate == FATE_NOT_WANTED && packed && !old_archive_is(&entries[i])))
 			return true;
 	}
 	return empty;
 }
 
-/* Innermost first, so that a directory is decided after its subdirectories. */
-static void place_directories(struct builder *b)
-{
-	for (size_t i = b->p->scan.n_entries; i-- > 0;)
-		if (S_ISDIR(b->p->scan.entries[i].mode) && is_generic_dir(b, i))
-			b->tree_of[i] = b->out->generic;
-}
-
 /* --- all of it --------------------------------------------------------------------- */
 
-static int by_name(const void *a, const void *b)
+/* Sort the trees by name, and update the numbers in tree_of. */
+static void sort_trees(struct partition *out, size_t n_entries)
 {
-	return strcmp(((const struct output_tree *)a)->name,
-		      ((const struct output_tree *)b)->name);
-}
-
-/* Sort the lists of each output tree. */
-static void sort_lists(struct partition *out)
-{
-	for (size_t i = 0; i < out->count; i++) {
-		struct output_tree *part = &out->items[i];
-
-		if (part->n_arches)
-			qsort(part->arches, part->n_arches, sizeof(char *),
-			      kp_order_texts);
-		if (part->n_archives)
-			qsort(part->archives, part->n_archives, sizeof(char *),
-			      kp_order_texts);
-	}
-}
-
-/* Sort the output trees by name, and update the indices in tree_of. */
-static void sort_parts(struct builder *b)
-{
-	struct partition *out = b->out;
-	const char **before = xmalloc(out->count * sizeof(*before));
-	size_t *now = xmalloc(out->count * sizeof(*now)), n = b->p->scan.n_entries;
+	char **before = xmalloc(out->count * sizeof(*before));
+	size_t *now = xmalloc(out->count * sizeof(*now));
 
 	for (size_t i = 0; i < out->count; i++)
 		before[i] = out->items[i].name;
-	qsort(out->items, out->count, sizeof(*out->items), by_name);
+	kp_sort(out->items, out->count, KP_BY_TEXT(struct output_tree, name));
 	for (size_t i = 0; i < out->count; i++)
-		now[i] = partition_find(out, before[i]);
-	for (size_t i = 0; i < n; i++)
-		if (b->tree_of[i] != PARTITION_NONE)
-			b->tree_of[i] = now[b->tree_of[i]];
+		now[i] = (size_t)(partition_find(out, before[i]) - out->items);
+	out->generic = now[out->generic];
+	for (size_t i = 0; i < n_entries; i++)
+		if (out->tree_of[i] != PARTITION_NONE)
+			out->tree_of[i] = now[out->tree_of[i]];
 	free(before);
 	free(now);
-	out->generic = partition_find(out, KP_ARCH_GENERIC);
-	sort_lists(out);
-}
-
-/* The output tree that lists ENTRY; or NULL. */
-static struct output_tree *part_with(const struct builder *b, size_t entry)
-{
-	size_t number = b->tree_of[entry];
-
-	return number == PARTITION_NONE || S_ISDIR(b->p->scan.entries[entry].mode)
-		       ? NULL
-		       : &b->out->items[number];
-}
-
-static void list_entries(struct builder *b)
-{
-	size_t n = b->p->scan.n_entries;
-	struct output_tree *part;
-
-	for (size_t i = 0; i < n; i++)
-		if ((part = part_with(b, i)))
-			part->n_entries++;
-	for (size_t i = 0; i < b->out->count; i++) {
-		part = &b->out->items[i];
-		part->entries = xmalloc(part->n_entries * sizeof(*part->entries));
-		part->n_entries = 0;
-	}
-	for (size_t i = 0; i < n; i++)
-		if ((part = part_with(b, i)))
-			part->entries[part->n_entries++] = i;
-}
-
-static kpack_error_t build_partition(struct builder *b, struct kpackx_error *why)
-{
-	const struct scan *scan = &b->p->scan;
-
-	b->tree_of = xmalloc(scan->n_entries * sizeof(*b->tree_of));
-	b->out->tree_of = b->tree_of;
-	KP_TRY(partition_take(b->out, KP_ARCH_GENERIC, false, &b->out->generic, why));
-	for (size_t i = 0; i < scan->n_entries; i++)
-		b->tree_of[i] = is_there(b->p, i) ? b->out->generic : PARTITION_NONE;
-	KP_TRY(place_files(b, why));
-	KP_TRY(place_archives_there(b, why));
-	place_directories(b);
-	KP_TRY(partition_archives(b->p, b->out, why));
-	sort_parts(b);
-	list_entries(b);
-	return KPACK_SUCCESS;
 }
 
 kpack_error_t partition_open(const struct packing *p, struct partition *out,
 			     struct kpackx_error *why)
 {
-	struct builder b = {.p = p, .out = out};
+	size_t n = p->scan.n_entries;
 	kpack_error_t err;
 
-	*out = (struct partition){0};
-	err = build_partition(&b, why);
-	if (err)
+	*out = (struct partition){.tree_of = xmalloc(n * sizeof(*out->tree_of))};
+	err = take_tree(out, KP_ARCH_GENERIC, false, &out->generic, why);
+	for (size_t i = 0; i < n; i++) {
+		enum fate fate = p->dispositions.items[i].fate;
+		bool there = fate != FATE_LEFT_OUT && fate != FATE_NOT_WANTED &&
+			     fate != FATE_PACKED &&
+			     fate != FATE_NOTHING; /* in place: archives stay */
+
+		out->tree_of[i] = there ? out->generic : PARTITION_NONE;
+	}
+	if (!err)
+		err = place_files(p, out, why);
+	if (!err)
+		err = place_old_archives(p, out, why);
+	/* the scan lists a directory before its subdirectories, which must be decided first */
+	for (size_t i = n; i-- > 0 && !err;)
+		if (S_ISDIR(p->scan.entries[i].mode))
+			out->tree_of[i] =
+				is_generic_dir(p, out, i) ? out->generic : PARTITION_NONE;
+	if (!err)
+		err = place_archives(p, out, why);
+	if (err) {
 		partition_close(out);
-	return err;
+		return err;
+	}
+	sort_trees(out, n);
+	for (size_t i = 0; i < out->count; i++) {
+		struct output_tree *tree = &out->items[i];
+		size_t cap = 0;
+
+		kp_sort(tree->arches, tree->n_arches, KP_AS_TEXT);
+		kp_sort(tree->archives, tree->n_archives, KP_AS_TEXT);
+		for (size_t k = 0; k < n; k++) {
+			if (out->tree_of[k] != i || S_ISDIR(p->scan.entries[k].mode))
+				continue;
+			xgrow(&tree->entries, tree->n_entries, &cap,
+			      sizeof(*tree->entries));
+			tree->entries[tree->n_entries++] = k;
+		}
+	}
+	return KPACK_SUCCESS;
+}
+
+void partition_close(struct partition *partition)
+{
+	for (size_t i = 0; i < partition->count; i++) {
+		struct output_tree *tree = &partition->items[i];
+
+		for (size_t k = 0; k < tree->n_arches; k++)
+			free(tree->arches[k]);
+		free(tree->arches);
+		free(tree->entries);
+		free(tree->archives);
+		free(tree->name);
+	}
+	free(partition->items);
+	free(partition->tree_of);
+	*partition = (struct partition){0};
 }

@@ -12,8 +12,8 @@
  * its architecture or family.  Anything for every GPU, several GPUs or a generic target
  * is generic.
  */
-#ifndef PACKER_SPLIT_PARTITION_H
-#define PACKER_SPLIT_PARTITION_H
+#ifndef PACKER_TREES_PARTITION_H
+#define PACKER_TREES_PARTITION_H
 
 #include "packer/pack/run.h"
 
@@ -29,8 +29,8 @@ struct output_tree {
 	/* Indices of scan entries, ascending: files, links, special files. */
 	size_t *entries;
 	size_t n_entries;
-	const char *
-		*archives; /* names in KP_ARCHIVES_DIR, sorted; borrowed from the set */
+	/* Names of written archives, sorted; borrowed from the set. */
+	const char **archives;
 	size_t n_archives;
 };
 
@@ -56,7 +56,31 @@ kpack_error_t partition_open(const struct packing *p, struct partition *out,
 			     struct kpackx_error *why);
 void partition_close(struct partition *partition);
 
-/* The index of the output tree NAME in items, or PARTITION_NONE. */
-size_t partition_find(const struct partition *partition, const char *name);
+/* What goes into the output tree NAME, or NULL. */
+struct output_tree *partition_find(const struct partition *partition, const char *name);
+
+/* An archive that the input has already. */
+struct old_archive {
+	/*
+	 * The output tree it goes to: that of the --family that contains all its
+	 * architectures, that of its own family, or that of its only architecture; else
+	 * the generic one.
+	 */
+	char *part;
+	bool family;   /* PART is the name of a family */
+	char **arches; /* canonical, in the order in which the archive lists them */
+	size_t n_arches;
+};
+
+/*
+ * Whether E looks like an archive, and is not a file of a kernel database: "*.kpack" in a
+ * directory ".kpack", at any depth, or below the archive directory of the run.
+ */
+bool old_archive_is(const struct scan_entry *e);
+
+/* Read the architectures of the archive PATH.  Errors of kp_archive_open; OUT_OF_MEMORY. */
+kpack_error_t old_archive_open(const char *path, const struct families *families,
+			       struct old_archive *out, struct kpackx_error *why);
+void old_archive_close(struct old_archive *archive);
 
 #endif

@@ -1,50 +1,84 @@
 /* SPDX-License-Identifier: MIT */
-#include "split_archives.h"
+/*
+ * kpack split of archives: one archive for each architecture, `<group>_<arch>.kpack`, or for
+ * each family of --family, `<group>-<family>.kpack`, with frames copied as they are stored.
+ * The entries of an architecture in several sources come together, in the order of the
+ * sources.  Content that several archives need goes to each of them.  A volume
+ * (`<group>.2_rdna.kpack`) gives volumes of the same number (`<group>.2_gfx1100.kpack`), so
+ * that markers that name it stay true.
+ *
+ * Everything is checked before anything is written, and no archive gets its name before
+ * all are written (if there are more than AT_ONCE: that many at a time).
+ */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <unistd.h>
-#include "packer/archives/merge_by_arch.h"
+#include "core/archive/naming.h"
+#include "core/base/alloc.h"
+#include "core/base/order.h"
+#include "core/base/path.h"
+#include "core/base/text.h"
+#include "core/target/target.h"
+#include "packer/archives/merge_report.h"
 #include "packer/archives/operands.h"
+#include "packer/cli/exit.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/files/tree_list.h"
-#include "packer/cli/exit.h"
-#include "packer/pack/inherited_archives.h"
-#include "packer/archives/merge_report.h"
-#include "core/target/target.h"
-#include "core/archive/naming.h"
+#include "split.h"
 
-struct run {
-	struct merge_report report; /* first: merge's callbacks cast ARG to it */
+enum {
+	/* Ten times all GPUs.  Each output costs a look at all entries. */
+	OUTPUTS_MAX = 1024,
+	/* Archives that wait for their names: each has two descriptors. */
+	AT_ONCE = 200,
+};
+
+/* An archive to be written. */
+struct arch_output {
+	const struct families *families;
+	char *group, *file; /* owned */
+	char *place;        /* its architecture, or its family's name; owned */
+	bool family;
+	unsigned volume;
+	struct merge_source *sources;
+	size_t n_sources, last; /* the number of the source that was added last */
+	bool again; /* an earlier run's archive is there, or any: it is replaced */
+	struct merge_plan *plan;
+	struct kp_writer *writer;
+};
+
+/* The run. */
+struct arch_split {
+	struct merge_report report;
 	const struct split_args *args;
+	struct pack_args options; /* filter and families */
 	struct archives set;
-	struct arch_filter filter;
+	struct arch_output *items; /* sorted by file name once all are known */
+	size_t n, cap;
 	json_t *written;
 };
 
-static bool is_archive(const char *path)
-{
-	struct stat st;
-	char magic[4];
-	bool yes;
-	int fd;
+/* --- operands ---------------------------------------------------------------------- */
 
-	if (below_file_open(path, &fd, &st, NULL))
-		return false;
-	yes = kp_is_archive_name(path) ||
-	      (!kp_file_pread(fd, 0, magic, sizeof(magic), NULL) &&
-	       memcmp(magic, "KPAK", sizeof(magic)) == 0);
-	close(fd);
-	return yes;
-}
-
-/* True if the directory contains only archives, as files: links would be lost. */
-static bool is_directory_of_archives(const char *path)
+bool split_is_archives(const char *path)
 {
-	struct tree_list *list = tree_list_open(path);
+	struct tree_list *list;
 	bool only = true, any = false;
 	struct tree_item e;
+	char magic[4];
+	struct stat st;
+	int fd;
 
+	if (!below_file_open(path, &fd, &st, NULL)) {
+		any = kp_is_archive_name(path) ||
+		      (!kp_file_pread(fd, 0, magic, sizeof(magic), NULL) &&
+		       memcmp(magic, "KPAK", sizeof(magic)) == 0);
+		close(fd);
+		return any;
+	}
+	/* a directory has nothing but archives, as files: links would be lost */
+	list = tree_list_open(path);
 	while (only && tree_list_next(list, &e) && e.kind != TREE_DIR_END) {
 		if (e.level == 0) {
 			only = e.kind == TREE_DIR;
@@ -58,120 +92,316 @@ static bool is_directory_of_archives(const char *path)
 	return only && any;
 }
 
-bool split_is_archives(const char *path)
+/* --- which archives there will be -------------------------------------------------- */
+
+/* Whether OUT gets the entry: it is for its architecture, or for one of its family. */
+static bool is_of_output(const void *arg, size_t source,
+			 const struct kp_entry_info *entry)
 {
-	return is_archive(path) || is_directory_of_archives(path);
+	const struct arch_output *out = arg;
+	char arch[KP_TARGET_TEXT_MAX];
+	const struct family *family;
+
+	(void)source;
+	if (!out->family || entry->arch.size >= sizeof(arch))
+		return !out->family && kp_span_is(entry->arch, out->place);
+	kp_target_canonical(entry->arch, arch);
+	family = families_find(out->families, arch);
+	return family && strcmp(family->name, out->place) == 0;
 }
 
-/* --- reporting --------------------------------------------------------------------- */
-
-static void begin_progress(void *arg, uint64_t bytes)
+/* The output for ENTRY of source number SOURCE, an archive of GROUP's volume; it may be new. */
+static kpack_error_t take_output(struct arch_split *s, size_t source,
+				 const struct kp_entry_info *entry, const char *group,
+				 unsigned volume, struct arch_output **result,
+				 struct kpackx_error *why)
 {
-	struct run *r = arg;
+	KP_AUTO_FREE char *stated = NULL;
+	KP_AUTO_FREE char *stem = NULL;
+	char arch[KP_TARGET_TEXT_MAX], shown[160];
+	const struct family *family = NULL;
+	struct arch_output *out;
 
-	progress_begin(&r->report.progress, "splitting", bytes,
-		       !r->args->quiet && !r->args->json);
-}
-
-static void report_written(void *arg, const struct written_archive *part)
-{
-	struct run *r = arg;
-
-	if (r->args->json)
-		json_array_append_new(
-			r->written,
-			json_pack("{so so so sI sI sI sI}", "archive",
-				  report_json_text(part->file), "group",
-				  report_json_text(part->group), "arch",
-				  report_json_text(part->arch), "entries",
-				  (json_int_t)part->stats.entries, "bytes",
-				  (json_int_t)part->stats.bytes, "blocks_copied",
-				  (json_int_t)part->stats.blocks_copied, "blocks_encoded",
-				  (json_int_t)part->stats.blocks_encoded));
-	if (r->args->json || r->args->quiet)
-		return;
-	report_text(part->file);
-	printf(": %" PRIu64 " entries, %" PRIu64 " bytes", part->stats.entries,
-	       part->stats.bytes);
-	if (part->stats.blocks_copied || part->stats.blocks_encoded)
-		printf("; %" PRIu64 " blocks copied, %" PRIu64 " compressed",
-		       part->stats.blocks_copied, part->stats.blocks_encoded);
-	putchar('\n');
-}
-
-/* --- the run ----------------------------------------------------------------------- */
-
-static bool takes_arch(const void *arg, struct kp_span arch)
-{
-	return arch_filter_match((struct arch_filter *)arg, arch);
-}
-
-static kpack_error_t write_parts(struct run *r, struct kpackx_error *why)
-{
-	struct merge_source *sources = xcalloc(r->set.count, sizeof(*sources));
-	const struct merge_by_arch_options options = {
-		.group = r->args->name,
-		.force = r->args->force,
-		.takes = takes_arch,
-		.takes_arg = &r->filter,
-		.clash = merge_report_clash,
-		.faulty = merge_report_faulty,
-		.progress = merge_report_progress,
-		.begin = begin_progress,
-		.written = report_written,
-		.arg = r,
+	/* most entries are of the output that was added last */
+	for (size_t i = s->n; i-- > 0;) {
+		*result = &s->items[i];
+		if ((*result)->volume == volume && strcmp((*result)->group, group) == 0 &&
+		    is_of_output(*result, source, entry))
+			return KPACK_SUCCESS;
+	}
+	if (s->n == OUTPUTS_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "more than %d architectures", OUTPUTS_MAX);
+	/* without a family the archive keeps the spelling of its source */
+	stated = xstrndup((const char *)entry->arch.data, entry->arch.size);
+	if (entry->arch.size < sizeof(arch)) {
+		kp_target_canonical(entry->arch, arch);
+		family = families_find(&s->options.families, arch);
+	}
+	stem = family ? families_stem(&s->options.families, arch)
+		      : xasprintf("_%s", stated);
+	xgrow(&s->items, s->n, &s->cap, sizeof(*s->items));
+	*result = out = &s->items[s->n++];
+	*out = (struct arch_output){
+		.families = &s->options.families,
+		.family = family != NULL,
+		.place = xstrdup(family ? family->name : stated),
+		.group = xstrdup(group),
+		.file = kp_archive_file_name(group, volume, stem),
+		.volume = volume,
+		.sources = xcalloc(s->set.count, sizeof(*out->sources)),
 	};
-	kpack_error_t err;
+	if (!out->file)
+		xalloc_fail(0);
+	if (!kp_component_ok(kp_span_str(out->file)))
+		return kp_fail(
+			why, KPACK_ERROR_INVALID_ARGUMENT,
+			"group and architecture give no file name: %s",
+			kp_text_escape(kp_span_str(out->file), shown, sizeof(shown)));
+	return KPACK_SUCCESS;
+}
 
-	for (size_t i = 0; i < r->set.count; i++)
-		sources[i].archive = r->set.items[i];
-	err = merge_by_arch(sources, r->set.count, r->args->output, &options, why);
-	progress_end(&r->report.progress);
-	merge_report_end(&r->report);
-	free(sources);
+/* Find out, from the tables of contents alone, which archives there will be. */
+static kpack_error_t list_outputs(struct arch_split *s, struct kpackx_error *why)
+{
+	for (size_t i = 0; i < s->set.count; i++) {
+		const struct kpack_archive *a = s->set.items[i];
+		struct kp_span own = kp_archive_group(a), rest;
+		KP_AUTO_FREE char *its =
+			xstrndup(own.size ? (const char *)own.data : "", own.size);
+		const char *group = s->args->name ? s->args->name : its;
+		unsigned volume;
+
+		if (!*group)
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "%s: has no group_name: one must be given",
+				       kp_archive_path(a));
+		if (!kp_archive_name_split(kp_path_name(kp_archive_path(a)), its, &volume,
+					   &rest))
+			volume = 1;
+		for (size_t k = 0; k < kp_archive_entry_count(a); k++) {
+			struct kp_entry_info info;
+			struct arch_output *out;
+
+			kp_archive_entry(a, k, &info);
+			if (!arch_filter_match(&s->options.filter, info.arch))
+				continue;
+			KP_TRY(take_output(s, i, &info, group, volume, &out, why));
+			if (out->n_sources && out->last == i)
+				continue;
+			out->last = i;
+			out->sources[out->n_sources++].archive = a;
+		}
+	}
+	if (s->n == 0)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "no entries to take");
+	kp_sort(s->items, s->n, KP_BY_TEXT(struct arch_output, file));
+	/* sources of several groups: "a.2" and the second volume of "a" have the same names */
+	for (size_t i = 1; i < s->n; i++)
+		if (strcmp(s->items[i - 1].file, s->items[i].file) == 0)
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "%s: would be an archive of group %s and one of "
+				       "group %s",
+				       s->items[i].file, s->items[i - 1].group,
+				       s->items[i].group);
+	return KPACK_SUCCESS;
+}
+
+/* --- planning ---------------------------------------------------------------------- */
+
+/* Whether all entries of the archive PATH are OUT's, as those that an earlier run wrote. */
+static bool is_earlier(const struct arch_output *out, const char *path)
+{
+	struct kpack_archive *old = NULL;
+	bool all = !below_archive_open(path, &old, NULL);
+
+	for (size_t i = 0; all && i < kp_archive_entry_count(old); i++) {
+		struct kp_entry_info info;
+		bool found = false;
+		size_t entry;
+
+		kp_archive_entry(old, i, &info);
+		for (size_t k = 0; k < out->n_sources && !found; k++)
+			found = is_of_output(out, k, &info) &&
+				kp_archive_find(out->sources[k].archive, info.key,
+						info.arch, &entry);
+		all = found;
+	}
+	kp_archive_close(old);
+	return all;
+}
+
+/*
+ * Check what is in the way, then plan every output, which decodes all entries; clashes of all
+ * are reported, and WHY is of the first one.
+ */
+static kpack_error_t plan_outputs(struct arch_split *s, struct kpackx_error *why)
+{
+	const struct kpack_archive *faulty = NULL;
+	kpack_error_t err = KPACK_SUCCESS;
+	uint64_t bytes = 0;
+
+	/* faults concern a whole source, not an output */
+	for (size_t i = 0; i < s->set.count; i++) {
+		size_t kept, counted;
+
+		kp_archive_faults(s->set.items[i], &kept, &counted);
+		if (counted == 0)
+			continue;
+		faulty = s->set.items[i];
+		merge_report_faulty(NULL, faulty);
+	}
+	if (faulty)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%s: has faults: not everything in it could be taken over",
+			       kp_archive_path(faulty));
+	for (size_t i = 0; i < s->n; i++) {
+		struct arch_output *out = &s->items[i];
+		KP_AUTO_FREE char *path = xasprintf("%s/%s", s->args->output, out->file);
+		struct stat st;
+		bool there = below_lstat(path, &st) == 0;
+
+		out->again = s->args->force || (there && is_earlier(out, path));
+		if (there && !out->again)
+			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+				       "%s: already exists, and is not from these "
+				       "archives (--force replaces it)",
+				       out->file);
+	}
+	for (size_t i = 0; i < s->n; i++) {
+		struct arch_output *out = &s->items[i];
+		const struct merge_options options = {
+			.group = out->group,
+			.family =
+				out->file[strlen(out->group)] == '-' ? out->place : NULL,
+			.keep = !out->again,
+			.takes = is_of_output,
+			.takes_arg = out,
+			.clash = merge_report_clash,
+			.progress = merge_report_progress,
+			.arg = &s->report,
+		};
+		struct kpackx_error fault = {0};
+		struct merge_stats stats;
+		kpack_error_t failed = merge_plan_new(out->sources, out->n_sources,
+						      &options, &out->plan, &fault);
+
+		if (failed && !err) {
+			*why = fault;
+			err = failed;
+		}
+		if (failed)
+			continue;
+		merge_plan_stats(out->plan, &stats);
+		bytes += stats.bytes;
+	}
+	if (!err)
+		progress_begin(&s->report.progress, "splitting", bytes,
+			       !s->args->quiet && !s->args->json);
 	return err;
 }
 
-static int write_archives(struct run *r)
-{
-	struct kpackx_error why = {0};
+/* --- writing ----------------------------------------------------------------------- */
 
-	if (split_args_filter(r->args, &r->filter, &why)) {
-		report_why(NULL, &why);
-		return EXIT_USAGE;
-	}
-	if (write_parts(r, &why)) {
-		report_why(r->args->output, &why);
-		return EXIT_FAULT;
-	}
-	if (!r->args->quiet)
-		arch_filter_unmatched(&r->filter, "entry");
-	return EXIT_OK;
+static void report_written(struct arch_split *s, const struct arch_output *out)
+{
+	struct merge_stats stats;
+
+	merge_plan_stats(out->plan, &stats);
+	if (s->args->json)
+		json_array_append_new(s->written,
+				      json_pack("{so so so sI sI sI sI}", "archive",
+						report_json_text(out->file), "group",
+						report_json_text(out->group), "arch",
+						report_json_text(out->place), "entries",
+						(json_int_t)stats.entries, "bytes",
+						(json_int_t)stats.bytes, "blocks_copied",
+						(json_int_t)stats.blocks_copied,
+						"blocks_encoded",
+						(json_int_t)stats.blocks_encoded));
+	if (s->args->json || s->args->quiet)
+		return;
+	report_text(out->file);
+	printf(": %" PRIu64 " entries, %" PRIu64 " bytes", stats.entries, stats.bytes);
+	if (stats.blocks_copied || stats.blocks_encoded)
+		printf("; %" PRIu64 " blocks copied, %" PRIu64 " compressed",
+		       stats.blocks_copied, stats.blocks_encoded);
+	putchar('\n');
 }
 
-static int print_json(struct run *r)
+/* Write the outputs, AT_ONCE of them at a time, and give these their names. */
+static kpack_error_t write_outputs(struct arch_split *s, struct kpackx_error *why)
 {
-	if (r->args->json)
-		return report_json(json_pack("{ss sO}", "output", r->args->output,
-					     "archives", r->written))
-			       ? EXIT_OK
-			       : EXIT_FAULT;
-	return EXIT_OK;
+	const char *dir = s->args->output;
+
+	KP_TRY(below_make_root(dir, 0777, why));
+	for (size_t first = 0, end; first < s->n; first = end) {
+		end = s->n - first < AT_ONCE ? s->n : first + AT_ONCE;
+		for (size_t i = first; i < end; i++) {
+			struct arch_output *out = &s->items[i];
+			kpack_error_t err = merge_plan_write(out->plan, dir, out->file,
+							     &out->writer, why);
+
+			if (err)
+				return kp_fail_prefix(why, err, "%s", out->file);
+		}
+		for (size_t i = first; i < end; i++) {
+			struct arch_output *out = &s->items[i];
+			kpack_error_t err = kp_writer_publish(out->writer, why);
+
+			if (err)
+				return kp_fail_prefix(why, err, "%s", out->file);
+			kp_writer_close(out->writer);
+			out->writer = NULL;
+			report_written(s, out);
+		}
+	}
+	return KPACK_SUCCESS;
 }
 
 int split_archives(const struct split_args *args)
 {
-	struct run r = {.args = args};
+	struct arch_split s = {.args = args, .written = json_array()};
 	char *only = (char *)args->input;
-	int n = args->n_operands ? (int)args->n_operands : 1, status;
+	struct kpackx_error why = {0};
+	int status = EXIT_FAULT;
+	kpack_error_t err;
 
-	archives_open(&r.set, n, args->n_operands ? args->operands : &only);
-	r.written = json_array();
-	status = r.set.failed ? EXIT_FAULT : write_archives(&r);
-	if (!status)
-		status = print_json(&r);
-	json_decref(r.written);
-	arch_filter_fini(&r.filter);
-	archives_close(&r.set);
+	archives_open(&s.set, args->n_operands ? (int)args->n_operands : 1,
+		      args->n_operands ? args->operands : &only);
+	if (s.set.failed)
+		goto out;
+	/* only filter and families are used; parsing has checked them */
+	err = split_args_pack(args, "", "", &s.options, &why);
+	if (!err)
+		err = list_outputs(&s, &why);
+	if (!err)
+		err = plan_outputs(&s, &why);
+	if (!err)
+		err = write_outputs(&s, &why);
+	merge_report_end(&s.report);
+	if (err) {
+		report_why(args->output, &why);
+		goto out;
+	}
+	if (!args->quiet)
+		arch_filter_unmatched(&s.options.filter, "entry");
+	if (args->json)
+		report_json(json_pack("{ss sO}", "output", args->output, "archives",
+				      s.written));
+	status = EXIT_OK;
+out:
+	for (size_t i = 0; i < s.n; i++) {
+		kp_writer_close(s.items[i].writer);
+		merge_plan_free(s.items[i].plan);
+		free(s.items[i].group);
+		free(s.items[i].place);
+		free(s.items[i].file);
+		free(s.items[i].sources);
+	}
+	free(s.items);
+	json_decref(s.written);
+	pack_args_fini(&s.options);
+	archives_close(&s.set);
 	return status;
 }

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-#include "split_args.h"
+/*
+ * The command line of kpack split: its own options, and those of TheRock's split_artifacts,
+ * some of which take several words.  Everything that can be wrong about it is reported before
+ * a file is looked at; what packing needs is made of it for each prefix anew.
+ */
 #include <stdlib.h>
-#include "packer/command.h"
 #include "core/archive/naming.h"
 #include "core/base/bounds.h"
-#include "packer/cli/xalloc.h"
-#include "packer/files/below.h"
-#include "partition.h"
-#include "packer/cli/report.h"
 #include "core/base/text.h"
 #include "core/target/target.h"
+#include "packer/cli/report.h"
+#include "packer/cli/xalloc.h"
+#include "packer/command.h"
+#include "split.h"
 
 void split_args_fini(struct split_args *args)
 {
@@ -20,8 +23,6 @@ void split_args_fini(struct split_args *args)
 	free(args->families);
 }
 
-/* --- texts ------------------------------------------------------------------------- */
-
 /* Append ",MORE" to LIST. */
 static void join_list(char **list, const char *more)
 {
@@ -31,52 +32,9 @@ static void join_list(char **list, const char *more)
 	*list = joined;
 }
 
-static int set_targets(struct split_args *args, const char *text)
-{
-	join_list(&args->targets, text);
-	return EXIT_OK;
-}
+/* --- options ----------------------------------------------------------------------- */
 
-/* A family's tree must not have the name of the generic tree or of a GPU's tree. */
-static int check_family(const char *text, const char *equals)
-{
-	struct kp_span name = {(const uint8_t *)text, (size_t)(equals - text)};
-
-	if (kp_span_is(name, KP_ARCH_GENERIC))
-		return options_usage(&cmd_split_help,
-				     "--family %s: that is the name of the generic tree",
-				     text);
-	if (kp_processor_by_name(name))
-		return options_usage(&cmd_split_help,
-				     "--family %s: that is the name of a GPU", text);
-	return EXIT_OK;
-}
-
-static int add_family(struct split_args *args, const char *text)
-{
-	const char *equals = strchr(text, '=');
-	int status;
-
-	if (!equals)
-		return options_usage(&cmd_split_help, "--family %s: not NAME=ARCH,...",
-				     text);
-	status = check_family(text, equals);
-	if (status)
-		return status;
-	args->families = xrealloc(args->families,
-				  (args->n_families + 1) * sizeof(*args->families));
-	args->families[args->n_families++] = text;
-	return EXIT_OK;
-}
-
-static int add_library(struct split_args *args, const char *text)
-{
-	join_list(&args->libraries, text);
-	return EXIT_OK;
-}
-
-/* --- several words ----------------------------------------------------------------- */
-
+/* Whether a further word belongs to --gpu-targets, or is already an operand. */
 static bool is_target(const char *word)
 {
 	struct kp_target target;
@@ -94,49 +52,60 @@ static bool is_library(const char *word)
 	return yes;
 }
 
-/* Take the words that follow an option's argument as long as IS_MORE accepts them. */
-static int take_words(struct split_args *args, const struct options *o,
-		      bool (*is_more)(const char *word),
-		      int (*take)(struct split_args *args, const char *text))
+/* As TheRock's script, take the words that follow an option's argument, too. */
+static int take_words(const struct options *o, bool (*is_more)(const char *word),
+		      char **list)
 {
-	int status = EXIT_OK;
-
-	while (!status && optind < o->argc && is_more(o->argv[optind]))
-		status = take(args, o->argv[optind++]);
-	return status;
+	join_list(list, o->arg);
+	while (optind < o->argc && is_more(o->argv[optind]))
+		join_list(list, o->argv[optind++]);
+	return EXIT_OK;
 }
-
-/* --- options ----------------------------------------------------------------------- */
 
 static int take_targets(const struct options *o, const struct option_help *row,
 			void *slot)
 {
-	int status = set_targets(slot, o->arg);
-
 	(void)row;
-	return status ? status : take_words(slot, o, is_target, set_targets);
+	return take_words(o, is_target, &((struct split_args *)slot)->targets);
+}
+
+static int take_databases_of(const struct options *o, const struct option_help *row,
+			     void *slot)
+{
+	(void)row;
+	return take_words(o, is_library, &((struct split_args *)slot)->libraries);
 }
 
 static int take_libraries(const struct options *o, const struct option_help *row,
 			  void *slot)
 {
 	(void)row;
-	return add_library(slot, o->arg);
+	join_list(&((struct split_args *)slot)->libraries, o->arg);
+	return EXIT_OK;
 }
 
-/* As TheRock's script: several words may follow. */
-static int take_databases_of(const struct options *o, const struct option_help *row,
-			     void *slot)
-{
-	(void)row;
-	add_library(slot, o->arg);
-	return take_words(slot, o, is_library, add_library);
-}
-
+/* A family's tree must not have the name of the generic tree or of a GPU's tree. */
 static int take_family(const struct options *o, const struct option_help *row, void *slot)
 {
+	struct split_args *args = slot;
+	const char *equals = strchr(o->arg, '=');
+	struct kp_span name = {(const uint8_t *)o->arg,
+			       equals ? (size_t)(equals - o->arg) : 0};
+
 	(void)row;
-	return add_family(slot, o->arg);
+	if (!equals)
+		return options_usage(o->help, "--family %s: not NAME=ARCH,...", o->arg);
+	if (kp_span_is(name, KP_ARCH_GENERIC))
+		return options_usage(o->help,
+				     "--family %s: that is the name of the generic tree",
+				     o->arg);
+	if (kp_processor_by_name(name))
+		return options_usage(o->help, "--family %s: that is the name of a GPU",
+				     o->arg);
+	args->families = xrealloc(args->families,
+				  (args->n_families + 1) * sizeof(*args->families));
+	args->families[args->n_families++] = o->arg;
+	return EXIT_OK;
 }
 
 static int take_databases(const struct options *o, const struct option_help *row,
@@ -162,6 +131,7 @@ static int take_keys(const struct options *o, const struct option_help *row, voi
 	return options_usage(o->help, "--keys %s: not artifact or prefix", o->arg);
 }
 
+/* Scripts for other splitters give it; there is nothing here that it could mean. */
 static int ignore_option(const struct options *o, const struct option_help *row,
 			 void *slot)
 {
@@ -233,7 +203,7 @@ const struct command_help cmd_split_help = {
 /*
  * The last operand is OUTPUT, unless an option set it; the operands before it are INPUT.
  */
-static int set_operands(struct split_args *args, int argc, char **argv)
+static int take_operands(struct split_args *args, int argc, char **argv)
 {
 	int first = optind, end = argc;
 
@@ -253,76 +223,50 @@ static int set_operands(struct split_args *args, int argc, char **argv)
 	return options_usage(&cmd_split_help, "INPUT and OUTPUT are needed");
 }
 
-static int check_name(const struct split_args *args)
-{
-	struct kp_span name = kp_span_str(args->name ? args->name : "x");
-
-	if (args->batch && args->name)
-		return options_usage(&cmd_split_help,
-				     "--name: each artifact of a batch has its own");
-	if (kp_component_ok(name) && kp_text_ok(name) && name.data[0] != '.')
-		return EXIT_OK;
-	return options_usage(&cmd_split_help,
-			     "the name '%s' cannot be part of a file name", args->name);
-}
-
-static int check_archive_dir(const struct split_args *args)
-{
-	if (!args->archive_dir || pack_archive_dir_ok(args->archive_dir))
-		return EXIT_OK;
-	return options_usage(&cmd_split_help,
-			     "--archive-dir %s: not a path relative to INPUT",
-			     args->archive_dir);
-}
-
-/* Report faults of families and libraries before anything is done. */
-static int check_lists(const struct split_args *args)
-{
-	struct pack_args pack = {0};
-	struct kpackx_error why = {0};
-	kpack_error_t err = split_args_pack(args, "", "", &pack, &why);
-
-	pack_args_fini(&pack);
-	if (!err)
-		return EXIT_OK;
-	if (err == KPACK_ERROR_INVALID_ARGUMENT)
-		return options_usage(&cmd_split_help, "%s", why.text);
-	report_why(NULL, &why);
-	return EXIT_FAULT;
-}
-
 int split_args_parse(struct split_args *args, int argc, char **argv)
 {
 	struct options o = {.help = &cmd_split_help, .argc = argc, .argv = argv};
+	struct kpackx_error why = {0};
+	struct pack_args pack = {0};
+	struct kp_span name;
+	kpack_error_t err;
 	int status;
 
 	*args = (struct split_args){.level = 3, .jobs = option_jobs()};
 	status = options_read(&o, args);
 	if (status >= 0)
 		return status ? status : -1;
-	status = set_operands(args, argc, argv);
-	if (!status)
-		status = check_name(args);
-	if (!status)
-		status = check_archive_dir(args);
-	return status ? status : check_lists(args);
+	status = take_operands(args, argc, argv);
+	if (status)
+		return status;
+	if (args->batch && args->name)
+		return options_usage(&cmd_split_help,
+				     "--name: each artifact of a batch has its own");
+	name = kp_span_str(args->name ? args->name : "x");
+	if (!kp_component_ok(name) || !kp_text_ok(name) || name.data[0] == '.')
+		return options_usage(&cmd_split_help,
+				     "the name '%s' cannot be part of a file name",
+				     args->name);
+	if (args->archive_dir && !pack_archive_dir_ok(args->archive_dir))
+		return options_usage(&cmd_split_help,
+				     "--archive-dir %s: not a path relative to INPUT",
+				     args->archive_dir);
+	/* faults of families, targets and libraries, before anything is done */
+	err = split_args_pack(args, "", "", &pack, &why);
+	pack_args_fini(&pack);
+	if (err == KPACK_ERROR_INVALID_ARGUMENT)
+		return options_usage(&cmd_split_help, "%s", why.text);
+	if (err)
+		report_why(NULL, &why);
+	return err ? EXIT_FAULT : EXIT_OK;
 }
 
 /* --- for a run --------------------------------------------------------------------- */
 
-static kpack_error_t pack_family(struct pack_args *out, const char *text,
-				 struct kpackx_error *why)
-{
-	const char *equals = strchr(text, '=');
-	kpack_error_t err = families_add(
-		&out->families,
-		(struct kp_span){(const uint8_t *)text, (size_t)(equals - text)},
-		equals + 1, why);
-
-	return err ? kp_fail_prefix(why, err, "--family %s", text) : KPACK_SUCCESS;
-}
-
-/* Add a target; its features are ignored, unless it is meant to the letter. */
+/*
+ * Add a target.  Unless it is meant to the letter its features are ignored, as TheRock's script
+ * does: the trees are for machines whose settings are not known.
+ */
 static kpack_error_t add_target(struct arch_filter *filter, struct kp_span text,
 				struct kpackx_error *why)
 {
@@ -339,45 +283,12 @@ static kpack_error_t add_target(struct arch_filter *filter, struct kp_span text,
 	return arch_filter_add(filter, base, why);
 }
 
-kpack_error_t split_args_filter(const struct split_args *args, struct arch_filter *filter,
-				struct kpackx_error *why)
-{
-	if (args->exact && !args->targets)
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "--arch-exact needs --gpu-targets, which is missing");
-	filter->chosen.exact = args->exact;
-	for (const char *item = args->targets, *end; item; item = *end ? end + 1 : NULL) {
-		kpack_error_t err;
-
-		end = item + strcspn(item, ",;");
-		err = add_target(
-			filter,
-			(struct kp_span){(const uint8_t *)item, (size_t)(end - item)},
-			why);
-		if (err)
-			return kp_fail_prefix(why, err, "--gpu-targets %s",
-					      args->targets);
-	}
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t pack_lists(const struct split_args *args, struct pack_args *out,
-				struct kpackx_error *why)
-{
-	kpack_error_t err;
-
-	for (size_t i = 0; i < args->n_families; i++)
-		KP_TRY(pack_family(out, args->families[i], why));
-	KP_TRY(split_args_filter(args, &out->filter, why));
-	err = library_set_open(args->libraries, args->rules, &out->libraries, why);
-	out->libraries.plain = !args->packed;
-	return err ? kp_fail_prefix(why, err, "--libraries") : KPACK_SUCCESS;
-}
-
 kpack_error_t split_args_pack(const struct split_args *args, const char *input,
 			      const char *output, struct pack_args *out,
 			      struct kpackx_error *why)
 {
+	kpack_error_t err;
+
 	pack_args_init(out);
 	out->input = input;
 	out->output = output;
@@ -390,28 +301,31 @@ kpack_error_t split_args_pack(const struct split_args *args, const char *input,
 	out->how.level = args->level;
 	out->how.jobs = args->jobs;
 	out->prefix = xstrdup("");
-	return pack_lists(args, out, why);
-}
+	for (size_t i = 0; i < args->n_families; i++) {
+		const char *text = args->families[i], *equals = strchr(text, '=');
 
-char *split_args_name(const char *input)
-{
-	char *path = below_real(input), *name = NULL;
-	const char *slash = path ? strrchr(path, '/') : NULL;
-
-	if (slash)
-		name = xstrdup(slash + 1);
-	free(path);
-	return name;
-}
-
-char *split_args_artifact(const char *name)
-{
-	static const char odd[] = "_gfx12_0"; /* the only target with an underscore */
-	size_t n = strlen(name), m = sizeof(odd) - 1;
-	const char *last = strrchr(name, '_');
-
-	if (n > m && strcmp(name + n - m, odd) == 0)
-		last = name + n - m;
-	return last && last > name ? xstrndup(name, (size_t)(last - name))
-				   : xstrdup(name);
+		err = families_add(
+			&out->families,
+			(struct kp_span){(const uint8_t *)text, (size_t)(equals - text)},
+			equals + 1, why);
+		if (err)
+			return kp_fail_prefix(why, err, "--family %s", text);
+	}
+	if (args->exact && !args->targets)
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "--arch-exact needs --gpu-targets, which is missing");
+	out->filter.chosen.exact = args->exact;
+	for (const char *item = args->targets, *end; item; item = *end ? end + 1 : NULL) {
+		end = item + strcspn(item, ",;");
+		err = add_target(
+			&out->filter,
+			(struct kp_span){(const uint8_t *)item, (size_t)(end - item)},
+			why);
+		if (err)
+			return kp_fail_prefix(why, err, "--gpu-targets %s",
+					      args->targets);
+	}
+	err = library_set_open(args->libraries, args->rules, &out->libraries, why);
+	out->libraries.plain = !args->packed;
+	return err ? kp_fail_prefix(why, err, "--libraries") : KPACK_SUCCESS;
 }

@@ -464,7 +464,7 @@ def artifact(d):
 
 @an_input
 def shards(d):
-    """Builds of one artifact for two families of GPUs, as recombine's examples have them."""
+    """Builds of one artifact for two families of GPUs."""
     for shard, arches, seed in (("rdna", ("gfx1030", "gfx1100"), "r"), ("cdna", ("gfx90a", "gfx942"), "c")):
         at = "%s/%s/" % (d, shard)
         for lib in "liba", "libb":

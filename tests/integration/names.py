@@ -477,9 +477,6 @@ def group_formats():
         kpack("detect", "--topology", "top")
         kpack("detect", "--arch", t, statuses=(2, 0))
         kpack("detect", "--arch", "gfx1100", "--group", t, statuses=(2, 0))
-        with open("config", "wb") as f:
-            f.write(b'{"primary_shard": "' + t.replace(b'"', b"").replace(b"\\", b"") + b'"}')
-        kpack("recombine", "--config", "config", "in", "out", statuses=(1, 2))
 
 
 def main():

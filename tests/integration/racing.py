@@ -163,11 +163,6 @@ class Home:
     def same(self, name):
         self.write(name, b"same")
 
-    def config(self):
-        self.write("config.json", b"""{"primary_shard": "a", "architecture_groups": {
-            "gfx110X": {"display_name": "3", "architectures": ["gfx1100"]},
-            "gfx120X": {"display_name": "4", "architectures": ["gfx1200"]}}}""")
-
     def policy(self, action):
         """Policies must be root's: only with -rooted."""
         place = os.path.join(os.path.dirname(os.path.dirname(self.path)), "work" if self.canary else "canary")
@@ -254,8 +249,8 @@ SCENES = {
     "merge": "tree in; pack -q --archives-only @in @packed; mv packed/.kpack archives; merge -q @archives -o @all.kpack",
     "split": "tree in; split -q --jobs 1 @in @out",
     "split-archives": "made merge; split -q @all.kpack @apart",
-    "recombine": "fat in/lib/a.so gfx1100; same in/readme; split -q --name blas @in @shards/a; fat in/lib/a.so gfx1200; "
-                 "split -q --name blas @in @shards/b; rm in; config; recombine -q --config @config.json @shards @out",
+    "merge-trees": "fat in/lib/a.so gfx1100; same in/readme; split -q --name blas @in @a; fat in/lib/a.so gfx1200; "
+                   "split -q --name blas @in @b; rm in; merge -q @a/blas_generic @b/blas_generic @b/blas_gfx1200 -o @out/all",
     "extract": "tree in; pack -q @in @packed; mv packed/.kpack archives; rm in; rm packed; extract @archives -C @out",
     "cat": "made merge; cat -o @object @all.kpack u/sub/a.so#0 gfx1030",
     "inspect": "fat lib/a.so; inspect --extract=@objects @lib/a.so",
@@ -284,13 +279,13 @@ SCENES = {
 
 # Commands that are run twice, the second time with these options.
 for _name, _options in {"pack": "", "merge-shards": "", "merge": " --force --sync", "split": " --force", "split-archives": " --force",
-                        "recombine": " --force", "extract": " --force", "cat": "", "inspect": " --force",
+                        "merge-trees": " --force", "extract": " --force", "cat": "", "inspect": " --force",
                         "split-wheel": " --force", "report": "", "bundler": ""}.items():
     SCENES[_name + "-again"] = "made %s; %s%s" % (_name, SCENES[_name].split("; ")[-1], _options)
 
 # Commands whose output goes into a directory that the user has.
 for _name, _directory in {"pack": "out", "shard": "part1", "merge-shards": "out", "split": "out", "split-archives": "apart",
-                          "recombine": "out", "extract": "out", "inspect": "objects", "split-wheel": "dist",
+                          "merge-trees": "out", "extract": "out", "inspect": "objects", "split-wheel": "dist",
                           "split-wheel-directory": "dist"}.items():
     SCENES[_name + "-into"] = ("; mkdir %s; " % _directory).join(SCENES[_name].rsplit("; ", 1))
 
@@ -302,7 +297,7 @@ SCENES.update(PLANTED)
 
 # Commands that leave something behind if they are killed; then they are run again.
 KILLED = ("pack-into", "pack-again", "in-place", "thin", "prune", "shard-into", "merge-shards-into", "split-into", "split-again",
-          "recombine-into", "recombine-again", "extract-into", "split-wheel-into", "mark-set")
+          "merge-trees-into", "merge-trees-again", "extract-into", "split-wheel-into", "mark-set")
 
 
 # Commands on trees of root's, in which only directories belong to the user.

@@ -53,7 +53,7 @@ install_over() { # ROOT TREE...
 	loads "0 0" root/libc.so gfx1100
 }
 
-@test "trees that are not the input, together, never get their names" {
+@test "trees without all paths of the input, or with others, never get their names" {
 	local text change preload
 	preload=$(ldd "$KPACK_BIN/kpack" | awk '$1 ~ /^lib[at]san/ { print $3 }' | tr '\n' ' ')
 	mkdir -p in/sub/empty
@@ -73,15 +73,11 @@ install_over() { # ROOT TREE...
 	|true
 	in_generic/sub/a: is missing|rm in_generic/sub/a
 	in_generic/sub/empty: is missing|rmdir in_generic/sub/empty
-	in_generic/link: links to another target|ln -sf liba.so in_generic/link
-	in_generic/sub/a: differs from|echo tex1 >in_generic/sub/a
 	in_generic/sub/a: has another file type|rm in_generic/sub/a; mkfifo in_generic/sub/a
 	in_gfx1030/more: does not come from the input|touch in_gfx1030/more
 	in_gfx1030/sub: does not come from the input|mkdir in_gfx1030/sub
-	in_generic/libb.so: is not converted|cp ../../in/libb.so in_generic/libb.so
-	in_generic/liba.so: its marker names libb.so|cp in_generic/libb.so in_generic/liba.so
-	in_gfx1100/.kpack/in_gfx1100.kpack|cp in_gfx1030/.kpack/* in_gfx1100/.kpack/in_gfx1100.kpack
 	in_gfx1100/.kpack: is missing|rm -r in_gfx1100/.kpack
+	in_gfx1100/.kpack/in_gfx1100.kpack: is missing|rm in_gfx1100/.kpack/in_gfx1100.kpack
 	END
 }
 
