@@ -61,7 +61,7 @@ static struct sums sum_up(const struct split *s, const struct split_tree *tree)
 			else
 				report_error(path,
 					     "note: its size is missing in the sums: %s",
-					     below_strerror(errno));
+					     strerror(errno));
 		}
 	}
 	for (size_t i = 0; i < s->n_outside && tree == split_generic(s); i++) {
