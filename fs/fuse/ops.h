@@ -7,7 +7,6 @@
 #include <stdatomic.h>
 #include "fs/content/content.h"
 #include "control.h"
-#include "callers.h"
 #include "fs/tree/inodes.h"
 
 /* The state that requests use: the session's user data. */
@@ -15,7 +14,6 @@ struct fs {
 	struct inodes *inodes;
 	struct content *content;
 	struct control *control;
-	struct callers *callers;   /* NULL: users do not share the mount */
 	bool always_open;          /* the kernel must send each OPEN and OPENDIR */
 	bool no_open, no_opendir;  /* the kernel sends no more after an answer ENOSYS */
 	_Atomic uint64_t requests; /* the number of requests so far */

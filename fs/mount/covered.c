@@ -144,8 +144,8 @@ static bool check_name(struct covered *c, int dir, const char *name,
 
 	if (fd < 0)
 		return true; /* removed meanwhile */
-	has = above && tree_lookup(c->edition->tree, above->index, kp_span_str(name),
-				   UINT64_MAX, &node);
+	has = above &&
+	      tree_lookup(c->edition->tree, above->index, kp_span_str(name), &node);
 	fine = check_node(c, fd, has ? &node : NULL, depth);
 	close(fd);
 	return fine;

@@ -107,7 +107,7 @@ static void preload_files(const struct mount_point *m, char *const *patterns, si
 }
 
 pid_t preload_start(const struct mount_point *m, char *const *patterns, size_t n,
-		    const int close_these[3])
+		    const int close_these[2])
 {
 	pid_t pid = fork();
 	sigset_t none;
@@ -118,7 +118,7 @@ pid_t preload_start(const struct mount_point *m, char *const *patterns, size_t n
 		return pid;
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	for (size_t i = 0; i < 3; i++)
+	for (size_t i = 0; i < 2; i++)
 		close(close_these[i]);
 	preload_files(m, patterns, n);
 	/* _exit, so that unflushed output of the parent is not written twice. */

@@ -18,6 +18,6 @@
  * -1: it failed; logged.
  */
 pid_t preload_start(const struct mount_point *m, char *const *patterns, size_t n,
-		    const int close_these[3]);
+		    const int close_these[2]);
 
 #endif

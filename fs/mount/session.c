@@ -31,7 +31,7 @@ struct session {
 	pthread_mutex_t reload_lock; /* guards `reload`: decoders use it during its end */
 	struct reload *reload;
 	struct pressure *pressure;
-	int link, groups;
+	int link;
 	bool by_place; /* mounted on an open directory */
 };
 
@@ -57,24 +57,6 @@ static void forget_origin(void *user, const struct origin *o)
 		content_forget(fs->content, o);
 }
 
-/*
- * Renew .kpackfs, which is about all archives: other users than before may read it.  This
- * takes effect before the last edition is freed, because the archives that are closed then
- * may be deleted files, for which the disk may take its time.
- */
-static void renew_control(struct session *session, struct invalidation *notices)
-{
-	const struct change dir = {.what = CHANGED_STAT, .ino = CONTROL_DIR};
-	const struct change name = {
-		.what = CHANGED_NAME, .ino = TREE_ROOT, .name = KP_CONTROL_NAME};
-
-	control_renew(session->fs.control);
-	if (session->fs.callers) {
-		invalidate_send(notices, &dir);
-		invalidate_send(notices, &name);
-	}
-}
-
 static bool show_edition(void *user, struct edition *next, size_t *names)
 {
 	struct session *session = user;
@@ -83,7 +65,8 @@ static bool show_edition(void *user, struct edition *next, size_t *names)
 	bool ok = inodes_swap(session->fs.inodes, next, invalidate_send, &notices, names);
 
 	if (ok)
-		renew_control(session, &notices);
+		control_renew(session->fs.control);
+	/* last: archives that are closed now may be deleted files, and the disk takes its time */
 	edition_unref(last);
 	return ok;
 }
@@ -143,8 +126,6 @@ static bool prepare_edition(struct session *session)
 		return false;
 	session->fs.inodes = inodes_new(first, forget_origin, &session->fs);
 	session->fs.always_open = s->always_open;
-	if (s->shared && !(session->fs.callers = callers_new(session->groups)))
-		return false;
 	return session->fs.inodes;
 }
 
@@ -502,9 +483,9 @@ static enum end mount_and_serve(struct session *session)
 	return end;
 }
 
-enum end session_serve(struct settings *s, const struct server_ends *ends)
+enum end session_serve(struct settings *s, int link)
 {
-	struct session session = {.s = s, .link = ends->link, .groups = ends->groups};
+	struct session session = {.s = s, .link = link};
 	struct fuse_lowlevel_ops chosen = ops;
 	enum end end = NO_MOUNT;
 
@@ -522,7 +503,6 @@ enum end session_serve(struct settings *s, const struct server_ends *ends)
 out:
 	reload_free(session.reload);
 	inodes_free(session.fs.inodes);
-	callers_free(session.fs.callers);
 	read_error_log_fini(&session.read_errors);
 	pthread_mutex_destroy(&session.reload_lock);
 	return end;

@@ -5,17 +5,10 @@
 
 #include "settings.h"
 
-/* The server's ends of sockets to the supervisor; closed by session_serve. */
-struct server_ends {
-	int link;
-	int groups; /* for group_query.h; -1: users do not share the mount */
-};
-
 /*
- * Serve the surveys that come over the link.  When the mount
- * works, send the supervisor a message.  Signals that ask for an end or a reload are
- * passed on to the supervisor.
+ * Serve the surveys that come over LINK, which is closed in the end.  When the mount works,
+ * the supervisor is told.  Signals that ask for an end or a reload are passed on to it.
  */
-enum end session_serve(struct settings *s, const struct server_ends *ends);
+enum end session_serve(struct settings *s, int link);
 
 #endif

@@ -39,8 +39,7 @@ static const struct {
 	{ECONNABORTED, DIED}, /* while it was asked */
 	{EACCES, "only the user who mounted it has access: it has no allow_other"},
 	{ENOTDIR, "no kpackfs is mounted here"},
-	{ENOENT, "no kpackfs is mounted here, or one whose archives this user may not "
-		 "read"},
+	{ENOENT, "no kpackfs is mounted here"},
 };
 
 static const char *explain_error(int err)

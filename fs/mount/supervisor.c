@@ -11,7 +11,6 @@
 #include "fs/base/process_link.h"
 #include "fs/base/log.h"
 #include "fs/base/mount_point.h"
-#include "caller_groups.h"
 #include "rescan.h"
 #include "sd_notify.h"
 #include "preload.h"
@@ -275,9 +274,8 @@ static void start_preload(struct supervisor *s)
 	if (p->count == 0 || s->state != SERVING)
 		return;
 	end_preload(s);
-	s->preload = preload_start(
-		&s->mounted, p->list, p->count,
-		(const int[]){s->server.link, s->mounted.connection, s->server.groups});
+	s->preload = preload_start(&s->mounted, p->list, p->count,
+				   (const int[]){s->server.link, s->mounted.connection});
 }
 
 static void begin_service(struct supervisor *s, const struct link_message *m)
@@ -505,10 +503,6 @@ static void handle_events(struct supervisor *s)
 static bool begin_supervision(struct supervisor *s)
 {
 	s->signals = open_signals();
-	if (s->server.groups >= 0 && !caller_groups_start(s->server.groups)) {
-		log_about(LOG_ERR, "thread", strerror(errno));
-		return false;
-	}
 	if (!rescan_open(&s->lookout, s->o->sources, s->o->poll) || s->signals < 0) {
 		log_about(LOG_ERR, "supervisor", strerror(errno));
 		return false;

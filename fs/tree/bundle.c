@@ -65,32 +65,30 @@ uint64_t file_content_size(const struct file_content *c)
 	return info.size;
 }
 
-static bool same_entry(struct origin_entry a, const struct kp_view *view, uint32_t file)
+static bool same_entry(struct origin_entry a, const struct kp_view *view, uint32_t file,
+		       bool shared)
 {
 	size_t entry;
+	struct kpack_archive *mine = a.origin->archive;
 	struct kpack_archive *archive = kp_view_entry(view, file, &entry);
 
-	return (a.origin->archive == archive && a.entry == entry) ||
-	       kp_view_same_content(a.origin->archive, a.entry, archive, entry);
-}
-
-static bool same_parts(const struct bundle *a, const struct kp_view *view,
-		       const struct kp_view_bundle *b)
-{
-	if (!kp_span_eq(a->header, b->header) || a->count != b->count)
-		return false;
-	for (uint32_t i = 0; i < a->count; i++)
-		if (!same_entry(a->parts[i].what, view, b->parts[i].file))
-			return false;
-	return true;
+	return (mine == archive && a.entry == entry) ||
+	       (kp_view_same_content(mine, a.entry, archive, entry) &&
+		(!shared || kp_view_same_readers(mine, archive)));
 }
 
 bool file_content_same(const struct file_content *c, const struct kp_view *view,
-		       uint32_t file)
+		       uint32_t file, bool shared)
 {
 	struct kp_view_bundle b;
 
-	if (kp_view_bundle(view, file, &b))
-		return c->bundle && same_parts(c->bundle, view, &b);
-	return !c->bundle && same_entry(c->entry, view, file);
+	if (!kp_view_bundle(view, file, &b))
+		return !c->bundle && same_entry(c->entry, view, file, shared);
+	if (!c->bundle || !kp_span_eq(c->bundle->header, b.header) ||
+	    c->bundle->count != b.count)
+		return false;
+	for (uint32_t i = 0; i < b.count; i++)
+		if (!same_entry(c->bundle->parts[i].what, view, b.parts[i].file, shared))
+			return false;
+	return true;
 }

@@ -45,8 +45,11 @@ void file_content_unref(const struct file_content *c); /* of zeros is fine */
 
 uint64_t file_content_size(const struct file_content *c);
 
-/* Whether C and FILE of VIEW have the same bytes, as far as their archives say. */
+/*
+ * Whether C and FILE of VIEW have the same bytes, as far as their archives say; if SHARED,
+ * and the same readers.
+ */
 bool file_content_same(const struct file_content *c, const struct kp_view *view,
-		       uint32_t file);
+		       uint32_t file, bool shared);
 
 #endif

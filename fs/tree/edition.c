@@ -48,8 +48,7 @@ bool holdings_add(struct holdings *h, struct origin *o)
 	return true;
 }
 
-bool holdings_refuse(struct holdings *h, const char *path, const char *text,
-		     struct readers readers)
+bool holdings_refuse(struct holdings *h, const char *path, const char *text)
 {
 	struct refused *list = grown_array(h->refused, h->n_refused, sizeof(*list));
 	struct refused *r;
@@ -60,7 +59,6 @@ bool holdings_refuse(struct holdings *h, const char *path, const char *text,
 	r = &list[h->n_refused];
 	r->path = strdup(path);
 	r->text = strdup(text);
-	r->readers = readers;
 	h->n_refused++;
 	return r->path && r->text ? true : fail_memory();
 }
@@ -80,16 +78,11 @@ void holdings_fini(struct holdings *h)
 
 /* --- building --------------------------------------------------------------------- */
 
-static bool is_newer_time(struct timespec a, struct timespec b)
-{
-	return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
-}
-
 /*
- * Attributes for directories: read bits of all archives together, the owner of the first,
- * the newest times.
+ * Attributes for directories: the owner of the first archive, the newest time, and the read
+ * bits of all archives together; if users share the mount, its names are for all of them.
  */
-static struct stat blended_look(const struct edition *e)
+static struct stat look_of_dirs(const struct edition *e)
 {
 	struct stat look = e->holdings.look;
 
@@ -103,60 +96,8 @@ static struct stat blended_look(const struct edition *e)
 			look.st_mtim = st->st_mtim;
 		look.st_mode = mode | st->st_mode;
 	}
-	return look;
-}
-
-/* The options take precedence over the archive. */
-static unsigned add_class(struct classes *c, struct readers r,
-			  const struct tree_options *o)
-{
-	r.uid = o->uid == (uid_t)-1 ? r.uid : o->uid;
-	r.gid = o->gid == (gid_t)-1 ? r.gid : o->gid;
-	r.mode &= ~o->mask;
-	return classes_add(c, r);
-}
-
-/* Sort the archives, and then those that are refused, into classes. */
-static bool find_classes(struct edition *e, const struct tree_options *o)
-{
-	const struct holdings *h = &e->holdings;
-	struct classes *c = &e->classes;
-
-	if (!classes_init(c, h->count))
-		return fail_memory();
-	for (size_t i = 0; i < h->count; i++)
-		classes_note(c, i, add_class(c, h->origins[i]->readers, o),
-			     kp_archive_stat(e->archives[i]));
-	c->count = c->known;
-	for (size_t i = 0; i < h->n_refused; i++)
-		add_class(c, h->refused[i].readers, o);
-	return true;
-}
-
-/*
- * Attributes for directories whose names differ between readers: everyone may look for
- * names, and nothing says which archives there are.
- */
-static struct stat neutral_look(const struct classes *c)
-{
-	return (struct stat){.st_uid = geteuid(),
-			     .st_gid = getegid(),
-			     .st_mode = 0444,
-			     .st_mtim = classes_public_time(c)};
-}
-
-static struct stat look_of_dirs(const struct edition *e)
-{
-	const struct readers *r = &e->classes.list[0].readers;
-	struct stat look = blended_look(e);
-
-	if (e->classes.count > 1)
-		return neutral_look(&e->classes);
-	if (e->classes.count == 1) {
-		look.st_uid = r->uid;
-		look.st_gid = r->gid;
-		look.st_mode = r->mode;
-	}
+	if (e->shared)
+		look.st_mode |= 0444;
 	return look;
 }
 
@@ -233,46 +174,25 @@ static void log_conflicts(const struct edition *e, struct logged_conflicts *warn
 			  l.more);
 }
 
-/* Make the view of the archives; SELECT are the options of the mount. */
-static bool build_view(struct edition *e, const struct kp_view_options *select)
-{
-	struct kp_view_options options = *select;
-	struct kpackx_error why = {0};
-	bool *open = calloc(e->holdings.count + 1, sizeof(*open));
-	kpack_error_t err;
-
-	if (!open)
-		return fail_memory();
-	options.classes = e->classes.values;
-	options.bundles = e->bundles;
-	options.open = open;
-	for (size_t i = 0; e->classes.of && i < e->holdings.count; i++)
-		open[i] = e->classes.list[e->classes.of[i]].readers.mode == 0444;
-	err = kp_view_new(e->archives, e->holdings.count, &options, &e->view, &why);
-	free(open);
-	return !err || report_error(&why);
-}
-
 static bool build_edition(struct edition *e, const struct edition_options *o,
 			  const struct tree_taken *taken)
 {
-	struct kp_view_options select = {.select = o->arches};
+	const struct kp_view_options select = {
+		.select = o->arches, .bundles = o->bundles, .shared = o->shared};
 	struct tree_options look = o->look;
 	struct kpackx_error why = {0};
 
 	e->bundles = o->bundles;
+	e->shared = o->shared;
 	if (!list_archives(e))
 		return false;
-	if (o->shared && !find_classes(e, &o->look))
-		return false;
-	if (!build_view(e, &select))
-		return false;
+	if (kp_view_new(e->archives, e->holdings.count, &select, &e->view, &why))
+		return report_error(&why);
 	if (o->subdir && !subdir_find(e, o->subdir, o->first, &look.root))
 		return false;
 	look.part =
 		o->subdir || (!kp_choice_is_all(o->arches) && hide_empty_toc(e->view));
 	look.look = look_of_dirs(e);
-	look.classes = o->shared ? &e->classes : NULL;
 	if (tree_new(e->view, &look, taken, &e->tree, &why))
 		return report_error(&why);
 	log_conflicts(e, o->warned);
@@ -315,25 +235,8 @@ void edition_unref(struct edition *e)
 	tree_free(e->tree);
 	kp_view_free(e->view);
 	free(e->archives);
-	classes_fini(&e->classes);
 	holdings_fini(&e->holdings);
 	free(e);
-}
-
-bool edition_differs(const struct edition *e)
-{
-	return e->classes.count > 1 || e->classes.known > e->classes.count;
-}
-
-uint64_t edition_bytes(const struct edition *e, uint64_t seen)
-{
-	uint64_t bytes = 0;
-
-	if (!e->classes.count)
-		return e->bytes;
-	for (unsigned i = 0; i < e->classes.count; i++)
-		bytes += seen >> i & 1 ? e->classes.list[i].bytes : 0;
-	return bytes;
 }
 
 struct origin_entry edition_entry(const struct edition *e, uint32_t file)

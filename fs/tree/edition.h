@@ -16,7 +16,6 @@
 struct refused {
 	char *path;
 	char *text;
-	struct readers readers; /* of the file */
 };
 
 /* The archives of an edition. */
@@ -30,17 +29,15 @@ struct holdings {
 };
 
 bool holdings_add(struct holdings *h, struct origin *o); /* takes the reference */
-bool holdings_refuse(struct holdings *h, const char *path, const char *text,
-		     struct readers readers);
+bool holdings_refuse(struct holdings *h, const char *path, const char *text);
 void holdings_fini(struct holdings *h);
 
 struct edition {
 	atomic_uint refs;
 	struct holdings holdings;
 	struct kpack_archive **archives; /* the archives of the origins, for the view */
-	struct classes classes;          /* none, unless users share the mount */
 	uint64_t bytes;                  /* sum of the archives' sizes */
-	bool bundles;                    /* as in the options */
+	bool bundles, shared;            /* as in the options */
 	struct kp_view *view;
 	struct tree *tree;
 	struct timespec made;
@@ -70,12 +67,6 @@ struct edition *edition_new(struct holdings *holdings,
 
 struct edition *edition_ref(struct edition *e);
 void edition_unref(struct edition *e); /* NULL is fine */
-
-/* True if the names in E differ between readers, or the texts about E would. */
-bool edition_differs(const struct edition *e);
-
-/* The bytes of the archives that readers of the classes SEEN may read. */
-uint64_t edition_bytes(const struct edition *e, uint64_t seen);
 
 /*
  * The archive and entry of number FILE of the edition's view, which is no bundle;

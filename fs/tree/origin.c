@@ -63,7 +63,6 @@ kpack_error_t origin_new(int fd, const char *path, struct origin **out,
 		origin_unref(o);
 		return err;
 	}
-	o->readers = readers_of(kp_archive_fd(o->archive), kp_archive_stat(o->archive));
 	kp_archive_compact(o->archive);
 	*out = o;
 	return KPACK_SUCCESS;

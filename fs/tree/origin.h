@@ -10,11 +10,9 @@
 
 #include <stdatomic.h>
 #include "core/archive/archive.h"
-#include "readers.h"
 
 struct origin {
 	struct kpack_archive *archive;
-	struct readers readers;
 	uint32_t serial; /* unique during the life of the daemon */
 	atomic_uint refs;
 	atomic_bool changed; /* see origin_intact */

@@ -12,7 +12,6 @@ struct retired_inode {
 	struct retired_inode *next; /* in its bucket */
 	uint64_t id;                /* directories: the view's ID */
 	uint64_t lookups;
-	uint64_t class;           /* files: the view's class */
 	struct stat st;           /* the inode's number is st.st_ino */
 	struct file_content file; /* files: with a reference */
 };

@@ -33,8 +33,7 @@ static bool walk_dir(struct walk *w, uint32_t dir, size_t size)
 	const struct kp_view_dir *d = kp_view_dir(w->view, dir);
 
 	for (uint32_t i = 0; i < d->count; i++)
-		if (!kp_view_repeats(w->view, dir, d->first + i) &&
-		    !walk_name(w, d->first + i, size))
+		if (!walk_name(w, d->first + i, size))
 			return false;
 	return true;
 }

@@ -10,7 +10,7 @@ typedef bool walk_visit(void *user, struct kp_span path, uint32_t name);
 
 /*
  * Call VISIT for each name of a file in T, a tree of V: directory by directory, names in
- * bytewise order, as a reader of all classes sees them.  false: VISIT returned false.
+ * bytewise order.  false: VISIT returned false.
  */
 bool walk_files(const struct kp_view *v, const struct tree *t, walk_visit *visit,
 		void *user);

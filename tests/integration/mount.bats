@@ -453,6 +453,9 @@ budgets() {
 	chmod 0600 src/good.kpack
 	run -1 nobody kpackfs "$T/src" "$T/mnt"
 	[[ $output == *"good.kpack: "*"ermission denied"* ]]
+	run -1 kpackfs -o allow_other "$T/src" "$T/mnt"
+	[[ $output == *"good.kpack: only its owner may read it"* ]]
+	chmod 0640 src/good.kpack
 	m -o allow_other "$T/src"
 	run -1 nobody cat mnt/share/y.dat
 	[[ $output == *"ermission denied"* ]]
