@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "rescan.h"
 #include <unistd.h>
-#include "core/base/path_step.h"
 #include "fs/base/clock.h"
 #include "fs/base/process_link.h"
 #include "fs/base/log.h"
@@ -85,7 +84,6 @@ bool rescan_look(struct rescan *l, bool first)
 		watch_source(l->watch, options.sources[i]);
 	ok = source_list_run(&l->survey, &options, &changed);
 	watch_end(l->watch);
-	kp_step_forget();
 	log_blind(l);
 	l->forced = false;
 	answer_asker(l, ok);
@@ -187,7 +185,6 @@ void rescan_send(struct rescan *l, int link)
 {
 	while (l->sending && send_next(l, link) == LINK_DONE)
 		l->sending = l->next++ < l->survey.count;
-	kp_step_forget();
 	if (!l->sending && l->answering)
 		l->answering = send_answer(l, link) != LINK_DONE;
 }
