@@ -13,13 +13,11 @@
 #include "fs/base/process_link.h"
 #include "fs/base/log.h"
 #include "fs/base/mount_point.h"
-#include "fs/fuse/invalidate.h"
 #include "fs/fuse/ops.h"
 #include "memory_pressure.h"
 #include "reload.h"
 #include "fs/base/sandbox.h"
 #include "session.h"
-#include "fs/fuse/xattrs.h"
 #include "core/archive/naming.h"
 #include "core/base/mountinfo.h"
 
@@ -64,8 +62,18 @@ static bool show_edition(void *user, struct edition *next, size_t *names)
 	struct edition *last = inodes_edition(session->fs.inodes);
 	bool ok = inodes_swap(session->fs.inodes, next, invalidate_send, &notices, names);
 
-	if (ok)
+	if (ok) {
+		struct change text = {.what = CHANGED_NAME, .ino = CONTROL_DIR};
+		const char *name;
+
 		control_renew(session->fs.control);
+		/* without this the kernel may keep a text for long, though its name has no
+		 * validity */
+		for (size_t i = 0; (name = control_name(i)); i++) {
+			snprintf(text.name, sizeof(text.name), "%s", name);
+			invalidate_send(&notices, &text);
+		}
+	}
 	/* last: archives that are closed now may be deleted files, and the disk takes its time */
 	edition_unref(last);
 	return ok;
@@ -176,17 +184,6 @@ static void shrink_content(void *content, unsigned percent)
 	content_shrink(content, percent);
 }
 
-/* Invalidate a name of .kpackfs: the kernel may keep it although its validity is zero. */
-static void take_back_name(void *user, const char *name)
-{
-	const struct session *session = user;
-	struct invalidation notices = {.session = session->se};
-	struct change change = {.what = CHANGED_NAME, .ino = CONTROL_DIR};
-
-	snprintf(change.name, sizeof(change.name), "%s", name);
-	invalidate_send(&notices, &change);
-}
-
 static bool start_services(struct session *session)
 {
 	const struct settings *s = session->s;
@@ -205,7 +202,6 @@ static bool start_services(struct session *session)
 		.subdir = s->subdir,
 		.inodes = fs->inodes,
 		.answer = op_read_answer,
-		.take_back = take_back_name,
 		.ask = ask_to_look,
 		.user = session,
 	};
@@ -470,8 +466,7 @@ static enum end mount_and_serve(struct session *session)
 	end = serve_mount(session);
 	keep_signals_out();
 	/*
-	 * Stop these before the session is destroyed: the checksum thread and the
-	 * decoders answer requests of the session.
+	 * Stop these before the session is destroyed: the decoders answer requests of the session.
 	 */
 	stop_reload(session);
 	control_free(session->fs.control);

@@ -14,7 +14,7 @@
 #include "fs/base/log.h"
 #include "fs/base/printable.h"
 #include "status.h"
-#include "fs/fuse/status_text.h"
+#include "fs/fuse/texts.h"
 #include "core/archive/naming.h"
 
 #define PATIENCE 5000               /* milliseconds */
