@@ -14,7 +14,6 @@
 #include "fs/mount/sd_notify.h"
 #include "fs/mount/session.h"
 #include "fs/mount/settings.h"
-#include "fs/mount/status.h"
 #include "fs/mount/supervisor.h"
 
 #define SYSTEM_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "covered.h"
+/* Files of the mount point that a mount would cover, and does not show itself. */
+#include "session.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

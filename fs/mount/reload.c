@@ -15,7 +15,7 @@
 #include "fs/base/process_link.h"
 #include "fs/base/log.h"
 #include "reload.h"
-#include "fs/tree/logged_conflicts.h"
+#include "fs/tree/edition.h"
 
 /*
  * A file that was last written to less than this many seconds ago is likely being copied.

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "covered.h"
 #include "read_error_log.h"
 #include "fs/base/daemon.h"
 #include "fs/base/process_link.h"

@@ -20,7 +20,7 @@
 #include "fs/base/path_walk.h"
 #include "fs/base/log.h"
 #include "settings.h"
-#include "fs/tree/subdir.h"
+#include "fs/tree/edition.h"
 
 /* True if the libfuse of this build can take requests over io_uring. */
 #define HAS_IO_URING (FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18))

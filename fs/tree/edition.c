@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 #include "edition.h"
 #include "fs/base/log.h"
 #include "core/base/alloc.h"
-#include "subdir.h"
-#include "logged_conflicts.h"
 #include "core/archive/naming.h"
+#include "core/base/hash.h"
+#include "core/base/span.h"
 
 /* The most conflicts of one edition that are logged, each in a line. */
 #define CONFLICTS_LOGGED 20
@@ -123,6 +124,58 @@ static bool hide_empty_toc(struct kp_view *v)
 	       kp_view_hide(v, 0, name);
 }
 
+/* --- conflicts in the log ------------------------------------------------------------- */
+
+static int by_hash(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return KP_ORDER(x, y);
+}
+
+/*
+ * Note that the new edition has the conflict TEXT, about the archive SERIAL (0: about
+ * none).  True if the last edition had it, too.
+ * Without memory it is not noted, and logged again.
+ */
+static bool conflict_was_logged(struct logged_conflicts *w, uint32_t serial,
+				const char *text)
+{
+	uint64_t hash = kp_hash64(text, strlen(text), serial);
+
+	if (!w)
+		return false;
+	if (kp_grow(&w->now, w->n_now, &w->now_cap, sizeof(*w->now)))
+		w->now[w->n_now++] = hash;
+	return w->n_before &&
+	       bsearch(&hash, w->before, w->n_before, sizeof(hash), by_hash);
+}
+
+/*
+ * End the new edition, which also has MORE conflicts without text; it becomes the last
+ * one.  Returns by how many MORE exceeds that number of the last edition.
+ */
+static size_t end_logged_conflicts(struct logged_conflicts *w, size_t more)
+{
+	size_t fresh;
+
+	if (!w)
+		return more;
+	fresh = more > w->more ? more - w->more : 0;
+	free(w->before);
+	if (w->n_now)
+		qsort(w->now, w->n_now, sizeof(*w->now), by_hash);
+	*w = (struct logged_conflicts){
+		.before = w->now, .n_before = w->n_now, .more = more};
+	return fresh;
+}
+
+void logged_conflicts_fini(struct logged_conflicts *w)
+{
+	free(w->now);
+	free(w->before);
+}
+
 struct conflict_log {
 	struct logged_conflicts *warned;
 	size_t lines; /* lines that may still be logged */
@@ -132,7 +185,7 @@ struct conflict_log {
 /* Log TEXT, about the archive O or about none (NULL), unless the last edition had it. */
 static void log_conflict(struct conflict_log *l, const struct origin *o, const char *text)
 {
-	if (logged_conflicts_of(l->warned, o ? o->serial : 0, text))
+	if (conflict_was_logged(l->warned, o ? o->serial : 0, text))
 		return;
 	if (l->lines == 0)
 		l->more++;
@@ -168,11 +221,101 @@ static void log_conflicts(const struct edition *e, struct logged_conflicts *warn
 		textless += log_refused(&l, e->holdings.origins[i]);
 	for (size_t i = 0; i < kept; i++)
 		log_conflict(&l, NULL, conflicts[i]);
-	l.more += logged_conflicts_turn(warned, textless + counted - kept);
+	l.more += end_logged_conflicts(warned, textless + counted - kept);
 	if (l.more)
 		log_print(LOG_WARNING, "and %zu more, see " KP_CONTROL_NAME "/conflicts",
 			  l.more);
 }
+
+/* --- subdir= -------------------------------------------------------------------------- */
+
+const char *subdir_clean(char *text)
+{
+	char *to = text;
+
+	if (!*text)
+		return "is empty; use . for the root without toc";
+	for (const char *from = text; *from;) {
+		size_t n = strcspn(from, "/");
+
+		if (n == 2 && memcmp(from, "..", 2) == 0)
+			return "may not have a component ..";
+		if (n && !(n == 1 && *from == '.')) {
+			if (to != text)
+				*to++ = '/';
+			memmove(to, from, n);
+			to += n;
+		}
+		from += n + (from[n] == '/');
+	}
+	*to = '\0';
+	return NULL;
+}
+
+/* FOUND: PATH exists when every architecture is shown.  false: it failed; logged. */
+static bool is_anywhere(const struct edition *e, const char *path, bool *found)
+{
+	const struct kp_view_options options = {.bundles = e->bundles};
+	struct kpackx_error why = {0};
+	struct kp_view *all;
+	uint32_t dir;
+
+	if (kp_view_new(e->archives, e->holdings.count, &options, &all, &why))
+		return report_error(&why);
+	*found = kp_view_find_dir(all, kp_span_str(path), &dir);
+	kp_view_free(all);
+	return true;
+}
+
+/*
+ * Replace *VIEW by a view without archives; *ROOT becomes its toc, which is an empty
+ * directory.
+ */
+static bool make_empty(struct kp_view **view, uint32_t *root)
+{
+	struct kpackx_error why = {0};
+	struct kp_view *empty;
+
+	if (kp_view_new(NULL, 0, NULL, &empty, &why))
+		return report_error(&why);
+	kp_view_free(*view);
+	*view = empty;
+	return kp_view_find_dir(empty, kp_span_str(KP_TOC_NAME), root);
+}
+
+/*
+ * Find the directory PATH, which is clean, in E's view.  An empty PATH is the root
+ * without toc.  A .kpackfs that an archive has in PATH is hidden, with a warning: the
+ * mount has its own.  If PATH does not exist, or only for architectures that are not
+ * shown, the view is replaced by an empty one and ROOT is an empty directory in it, with
+ * a warning.  false: MUST_BE and PATH does not exist for any architecture, or no memory;
+ * logged.
+ */
+static bool subdir_find(struct edition *e, const char *path, bool must_be, uint32_t *root)
+{
+	bool found = false;
+
+	if (!*path)
+		kp_view_hide(e->view, 0, kp_span_str(KP_TOC_NAME));
+	if (kp_view_find_dir(e->view, kp_span_str(path), root)) {
+		if (kp_view_hide(e->view, *root, kp_span_str(KP_CONTROL_NAME)))
+			log_about(LOG_WARNING, path,
+				  "its own " KP_CONTROL_NAME " is not shown");
+		return true;
+	}
+	if (!is_anywhere(e, path, &found))
+		return false;
+	if (!found && must_be) {
+		log_about(LOG_ERR, path, "subdir= is no directory of any archive");
+		return false;
+	}
+	log_about(LOG_WARNING, path,
+		  found ? "has no file for the chosen architectures"
+			: "is no directory of any archive any more");
+	return make_empty(&e->view, root);
+}
+
+/* --- editions ------------------------------------------------------------------------- */
 
 static bool build_edition(struct edition *e, const struct edition_options *o,
 			  const struct tree_taken *taken)

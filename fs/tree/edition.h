@@ -9,7 +9,7 @@
 
 #include <stdatomic.h>
 #include "arch_filter.h"
-#include "bundle.h"
+#include "origin.h"
 #include "tree.h"
 
 /* An archive that is not served, and why. */
@@ -42,6 +42,18 @@ struct edition {
 	struct tree *tree;
 	struct timespec made;
 };
+
+/*
+ * The conflicts that were logged, so that each is logged once for as long as it exists,
+ * however often the sources are scanned.
+ */
+struct logged_conflicts {
+	uint64_t *now, *before; /* hashes: of the new edition; of the last one, sorted */
+	size_t n_now, now_cap, n_before;
+	size_t more; /* conflicts of the last edition whose text is unknown */
+};
+
+void logged_conflicts_fini(struct logged_conflicts *w);
 
 /* Options of all editions of a mount; all pointers are borrowed. */
 struct edition_options {
@@ -79,5 +91,11 @@ struct origin_entry edition_entry(const struct edition *e, uint32_t file);
  * file_content_unref.  false: no memory.
  */
 bool edition_file(const struct edition *e, uint32_t file, struct file_content *out);
+
+/*
+ * Clean TEXT, a value of subdir=, in place: remove leading, trailing and repeated slashes,
+ * and "." components.  Returns NULL if it is a path inside the tree, else what is wrong.
+ */
+const char *subdir_clean(char *text);
 
 #endif
