@@ -14,7 +14,6 @@
 #include "fs/mount/sd_notify.h"
 #include "fs/mount/session.h"
 #include "fs/mount/settings.h"
-#include "fs/mount/status.h"
 #include "fs/mount/supervisor.h"
 
 #define SYSTEM_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -64,26 +63,22 @@ static enum end run_processes(struct settings *s, struct daemon *d)
 {
 	struct supervised server;
 	enum end end;
-	int link[2], groups[2] = {-1, -1};
+	int link[2];
 
 	notify_begin();
 	supervisor_block_signals();
-	if (!link_pair(link) || (s->shared && !link_pair(groups)) ||
-	    (server.pid = fork()) < 0) {
+	if (!link_pair(link) || (server.pid = fork()) < 0) {
 		log_about(LOG_ERR, "fork", strerror(errno));
 		return SYSTEM;
 	}
 	close(link[server.pid != 0]);
-	if (s->shared)
-		close(groups[server.pid != 0]);
 	if (server.pid) {
 		server.link = link[0];
-		server.groups = groups[0];
 		return supervise_server(s, &server, d);
 	}
 	if (d)
 		close(d->ready);
-	end = session_serve(s, &(struct server_ends){link[1], groups[1]});
+	end = session_serve(s, link[1]);
 	settings_free(s);
 	exit(end);
 }

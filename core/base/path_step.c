@@ -127,14 +127,6 @@ static void add_known(int fd, dev_t dev)
 	pthread_mutex_unlock(&known.lock);
 }
 
-void kp_step_forget(void)
-{
-	pthread_mutex_lock(&known.lock);
-	while (known.count > known.permanent)
-		close(known.fds[--known.count]);
-	pthread_mutex_unlock(&known.lock);
-}
-
 /* Find the device that FD is on, and nothing else: no server is asked. */
 static bool find_device(int fd, dev_t *dev)
 {

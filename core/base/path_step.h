@@ -31,12 +31,6 @@ int kp_step_lstat(int dir, const char *name, struct stat *st);
 int kp_step_within(int dir, const char *path, int flags, mode_t mode, bool *step);
 /* Open again, without O_PATH, the file that is open at FOUND with it. */
 int kp_step_reopen(int found, int flags, mode_t mode);
-/*
- * Forget which file systems are nobody else's: until then one of each is kept open, so that
- * it cannot be unmounted.  For programs that go on.
- */
-void kp_step_forget(void);
-
 /* What EREMOTE means here, for messages. */
 #define KP_STEP_REFUSED                                                                  \
 	"another user has mounted a FUSE file system there, and can let this program "   \

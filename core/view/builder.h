@@ -14,8 +14,7 @@ enum { KP_NODE_SHIFT = 29 };
 #define KP_NODE_MAX ((UINT32_C(1) << KP_NODE_SHIFT) - 1)
 
 /*
- * TEXT is the arena offset of a length byte, which the text's bytes follow.  Equal names in
- * a directory have the same offset.
+ * TEXT is the arena offset of a length byte, which the text's bytes follow.
  */
 struct kp_view_entry_name {
 	uint32_t text;
@@ -28,14 +27,12 @@ struct kp_view_composed {
 	size_t header; /* offset */
 	uint32_t header_size;
 	uint32_t first, count; /* parts */
-	uint32_t global;       /* the entry that has its class */
-	bool all;
+	uint32_t global;       /* its first entry */
 };
 
 struct kp_view {
 	struct kpack_archive **archives;
 	uint32_t *bases; /* first entry number of each archive, and the end of the last */
-	uint64_t *classes; /* of the archives; NULL: all are 0 */
 	size_t n_archives;
 
 	uint8_t *arena;
@@ -123,7 +120,8 @@ struct kp_view_builder {
 	uint32_t *ordinal_file;
 	size_t archive;
 	uint64_t archive_id;
-	bool has_twin; /* another archive has the same table of contents */
+	uint64_t readers; /* a hash of its readers, if ids depend on them */
+	bool has_twin;    /* another archive has the same table of contents */
 
 	/* the last key: most keys have several architectures */
 	const uint8_t *key;
@@ -146,9 +144,6 @@ struct kp_view_builder {
 		bool selected;
 	} selected[64];
 };
-
-/* The class of a bundle of all classes. */
-#define KP_VIEW_ALL_CLASSES UINT64_MAX
 
 /* Directories that always exist. */
 enum { KP_VIEW_ROOT = 0, KP_VIEW_TOC_DIR = 1 };

@@ -23,9 +23,6 @@
 #define HOST_ID "host-x86_64-unknown-linux-gnu-"
 #define DEVICE_PREFIX "hipv4-amdgcn-amd-amdhsa--"
 
-/* Classes with a bundle of their own; readers of further classes see these bundles. */
-#define CLASSES_MAX 64
-
 /* An object of a bundle. */
 struct object {
 	struct kp_span id; /* data NULL: it is in MADE */
@@ -35,27 +32,11 @@ struct object {
 	size_t position; /* in the order of archives */
 };
 
-/* The noted entries of one bundle, and the classes of their archives. */
-struct group {
-	const struct kp_view_code *code;
-	size_t count;
-	uint64_t classes[CLASSES_MAX]; /* of archives that not everyone may read */
-	size_t n_classes;
-	bool open; /* some archive everyone may read */
-};
-
-/* A choice of a group's entries. */
-struct choice {
-	enum { CHOOSE_ALL, CHOOSE_OPEN, CHOOSE_CLASS } what;
-	uint64_t class; /* CHOOSE_CLASS: this one, and what everyone may read */
-};
-
 /* A bundle that is being made; arrays have room for each entry of the group. */
 struct draft {
 	struct object *objects;
 	struct kp_bundle_row *rows; /* one more than objects, for the host */
 	size_t n;
-	uint32_t global; /* of the first entry that has the bundle's class */
 };
 
 /* --- entries with code -------------------------------------------------------------- */
@@ -141,45 +122,20 @@ bool kp_view_note_code(struct kp_view_builder *b, const struct kp_entry_info *in
 
 /* --- one bundle --------------------------------------------------------------------- */
 
-static bool chooses(const struct kp_view_builder *b, struct choice choice,
-		    const struct kp_view_code *code)
+static void take_objects(const struct kp_view_builder *b, const struct kp_view_code *code,
+			 size_t count, struct draft *d)
 {
-	return choice.what == CHOOSE_ALL || b->options->open[code->archive] ||
-	       (choice.what == CHOOSE_CLASS &&
-		b->v->classes[code->archive] == choice.class);
-}
-
-/* Whether the archive of CODE has the class that the bundle of CHOICE has. */
-static bool has_class(const struct kp_view_builder *b, struct choice choice,
-		      const struct kp_view_code *code)
-{
-	return choice.what != CHOOSE_CLASS ||
-	       b->v->classes[code->archive] == choice.class;
-}
-
-static void choose_objects(const struct kp_view_builder *b, const struct group *g,
-			   struct choice choice, struct draft *d)
-{
-	bool owned = false;
-
 	d->n = 0;
-	for (size_t i = 0; i < g->count; i++) {
-		const struct kp_view_code *code = &g->code[i];
-		struct kpack_archive *a = b->v->archives[code->archive];
+	for (size_t i = 0; i < count; i++) {
+		struct kpack_archive *a = b->v->archives[code[i].archive];
 		struct object *o = &d->objects[d->n];
 		struct kp_entry_info info;
 		struct kp_meta meta;
 
-		if (!chooses(b, choice, code))
-			continue;
-		if (!owned && has_class(b, choice, code)) {
-			d->global = b->v->bases[code->archive] + code->entry;
-			owned = true;
-		}
-		kp_archive_entry(a, code->entry, &info);
-		kp_archive_meta(a, code->entry, &meta);
+		kp_archive_entry(a, code[i].entry, &info);
+		kp_archive_meta(a, code[i].entry, &meta);
 		*o = (struct object){
-			.size = info.size, .file = code->file, .position = i};
+			.size = info.size, .file = code[i].file, .position = i};
 		d->n += name_object(&info, &meta, o);
 	}
 }
@@ -233,10 +189,9 @@ static bool make_room(struct kp_view_builder *b, size_t n, size_t size)
 }
 
 /* A hash of everything that decides the bytes. */
-static uint64_t identity_of(const struct kp_view *v, const struct kp_view_composed *c,
-			    uint64_t class)
+static uint64_t identity_of(const struct kp_view *v, const struct kp_view_composed *c)
 {
-	uint64_t hash = kp_hash64(v->headers + c->header, c->header_size, class);
+	uint64_t hash = kp_hash64(v->headers + c->header, c->header_size, 0);
 
 	for (uint32_t i = 0; i < c->count; i++) {
 		uint64_t id = v->files[v->parts[c->first + i].file].id;
@@ -246,14 +201,13 @@ static uint64_t identity_of(const struct kp_view *v, const struct kp_view_compos
 	return hash;
 }
 
-/* Add the bundle of D to the view's arrays, and a file for it. */
+/* Add the bundle of D, whose first entry is GLOBAL, to the view, and a file for it. */
 static bool store_bundle(struct kp_view_builder *b, const struct draft *d,
-			 struct choice choice, uint64_t size, uint32_t *file)
+			 uint32_t global, uint64_t size, uint32_t *file)
 {
 	size_t header_size = (size_t)kp_bundle_header_size(d->rows, d->n + 1);
 	struct kp_view *v = b->v;
 	struct kp_view_composed *c;
-	uint64_t class = 0;
 
 	if (!make_room(b, d->n, header_size))
 		return false;
@@ -264,19 +218,14 @@ static bool store_bundle(struct kp_view_builder *b, const struct draft *d,
 		.header_size = (uint32_t)header_size,
 		.first = (uint32_t)v->n_parts,
 		.count = (uint32_t)d->n,
-		.global = d->global,
-		.all = v->classes && choice.what == CHOOSE_ALL,
+		.global = global,
 	};
 	kp_bundle_header_write(d->rows, d->n + 1, v->headers + v->headers_size);
 	v->headers_size += header_size;
 	for (size_t i = 0; i < d->n; i++)
 		v->parts[v->n_parts++] = (struct kp_view_part){
 			.offset = d->rows[i + 1].offset, .file = d->objects[i].file};
-	if (choice.what == CHOOSE_CLASS)
-		class = choice.class;
-	else if (c->all)
-		class = KP_VIEW_ALL_CLASSES;
-	return kp_view_new_file(b, identity_of(v, c, class),
+	return kp_view_new_file(b, identity_of(v, c),
 				v->bases[v->n_archives] + v->n_bundles++, file);
 }
 
@@ -298,76 +247,35 @@ static void refuse_bundle(struct kp_view_builder *b, const struct kp_view_code *
 	free(path);
 }
 
-static bool add_bundle(struct kp_view_builder *b, const struct group *g,
-		       struct choice choice, struct draft *d)
+/* Add the bundle of COUNT entries, which have the same directory and number. */
+static bool add_bundle(struct kp_view_builder *b, const struct kp_view_code *code,
+		       size_t count)
 {
-	uint32_t text, file;
-	uint64_t size;
-	char name[32];
-
-	choose_objects(b, g, choice, d);
-	sort_objects(d);
-	if (!d->n)
-		return true;
-	snprintf(name, sizeof(name), "%u.hipfb", g->code->index);
-	if (!place_objects(d, &size)) {
-		refuse_bundle(b, g->code, name);
-		return true;
-	}
-	return store_bundle(b, d, choice, size, &file) &&
-	       kp_view_intern(b, kp_span_str(name), &text) &&
-	       kp_view_add_pending(b, g->code->dir, text, KP_VIEW_BUNDLE, file);
-}
-
-/* --- all bundles -------------------------------------------------------------------- */
-
-/* Note the class of an archive of the group. */
-static void note_class(struct group *g, uint64_t class)
-{
-	for (size_t i = 0; i < g->n_classes; i++)
-		if (g->classes[i] == class)
-			return;
-	if (g->n_classes < CLASSES_MAX)
-		g->classes[g->n_classes++] = class;
-}
-
-static void find_classes(const struct kp_view_builder *b, struct group *g)
-{
-	for (size_t i = 0; i < g->count; i++) {
-		if (b->options->open[g->code[i].archive])
-			g->open = true;
-		else
-			note_class(g, b->v->classes[g->code[i].archive]);
-	}
-}
-
-/* The bundle that more readers see comes later, because a reader sees the first. */
-static bool add_choices(struct kp_view_builder *b, struct group *g, struct draft *d)
-{
-	if (!b->v->classes)
-		return add_bundle(b, g, (struct choice){CHOOSE_ALL, 0}, d);
-	find_classes(b, g);
-	if (g->n_classes > 1 && !add_bundle(b, g, (struct choice){CHOOSE_ALL, 0}, d))
-		return false;
-	for (size_t i = 0; i < g->n_classes; i++)
-		if (!add_bundle(b, g, (struct choice){CHOOSE_CLASS, g->classes[i]}, d))
-			return false;
-	return !g->open || add_bundle(b, g, (struct choice){CHOOSE_OPEN, 0}, d);
-}
-
-static bool add_group(struct kp_view_builder *b, const struct kp_view_code *code,
-		      size_t count)
-{
-	struct group g = {.code = code, .count = count};
+	uint32_t text, file, global = b->v->bases[code->archive] + code->entry;
 	struct draft d = {.objects = malloc(count * sizeof(*d.objects)),
 			  .rows = malloc((count + 1) * sizeof(*d.rows))};
 	bool ok = (d.objects && d.rows) || kp_view_no_memory(b);
+	uint64_t size;
+	char name[32];
 
-	ok = ok && add_choices(b, &g, &d);
+	if (!ok)
+		goto out;
+	take_objects(b, code, count, &d);
+	sort_objects(&d);
+	snprintf(name, sizeof(name), "%u.hipfb", code->index);
+	if (place_objects(&d, &size))
+		ok = store_bundle(b, &d, global, size, &file) &&
+		     kp_view_intern(b, kp_span_str(name), &text) &&
+		     kp_view_add_pending(b, code->dir, text, KP_VIEW_BUNDLE, file);
+	else
+		refuse_bundle(b, code, name);
+out:
 	free(d.objects);
 	free(d.rows);
 	return ok;
 }
+
+/* --- all bundles -------------------------------------------------------------------- */
 
 /* By bundle; else in the order of noting, which is that of archives. */
 static int compare_code(const void *a, const void *b)
@@ -418,7 +326,7 @@ bool kp_view_add_bundles(struct kp_view_builder *b)
 				  b->code[end].index == first->index;
 		     end++)
 			;
-		if (!add_group(b, first, end - i))
+		if (!add_bundle(b, first, end - i))
 			return false;
 	}
 	return true;

@@ -61,10 +61,12 @@ static void identify_entry(const struct kpack_archive *a, size_t entry,
 	identify_content(a, archive_id(a), &info, &meta, out);
 }
 
-/* The class of the current archive. */
-static uint64_t archive_class(const struct kp_view_builder *b)
+bool kp_view_same_readers(const struct kpack_archive *a, const struct kpack_archive *b)
 {
-	return b->v->classes ? b->v->classes[b->archive] : 0;
+	const struct stat *x = kp_archive_stat(a), *y = kp_archive_stat(b);
+
+	return x->st_uid == y->st_uid && x->st_gid == y->st_gid &&
+	       (x->st_mode & 0444) == (y->st_mode & 0444);
 }
 
 /* True if FILE has the content WANT of the current archive. */
@@ -75,7 +77,7 @@ static bool same_content(const struct kp_view_builder *b, uint32_t file,
 	size_t entry;
 	struct kpack_archive *a = kp_view_entry(b->v, file, &entry);
 
-	if (kp_view_class(b->v, file) != archive_class(b))
+	if (!kp_view_same_readers(a, b->v->archives[b->archive]))
 		return false;
 	identify_entry(a, entry, &have);
 	return memcmp(&have, want, sizeof(have)) == 0;
@@ -125,9 +127,9 @@ static bool is_unhashed(const struct entry *e)
 	return e->content.stored == UINT64_MAX;
 }
 
-static uint64_t place_of(const struct kp_view_builder *b, const struct entry *e)
+static uint64_t place_of(const struct entry *e)
 {
-	return kp_slot_hash(&e->content, sizeof(e->content), archive_class(b));
+	return kp_slot_hash(&e->content, sizeof(e->content), 0);
 }
 
 /* Identify the content of E, and fetch the slot that find_file will read first. */
@@ -135,10 +137,10 @@ static void identify_ahead(const struct kp_view_builder *b, struct entry *e)
 {
 	identify_content(b->v->archives[b->archive], b->archive_id, &e->info, &e->meta,
 			 &e->content);
-	e->id = kp_hash64(&e->content, sizeof(e->content), archive_class(b));
+	e->id = kp_hash64(&e->content, sizeof(e->content), b->readers);
 	if (is_unhashed(e))
 		return;
-	e->place = place_of(b, e);
+	e->place = place_of(e);
 	if (b->file_set.size)
 		__builtin_prefetch(kp_slots_first(&b->file_set, e->place), 1);
 }
@@ -169,7 +171,7 @@ static bool find_file(struct kp_view_builder *b, struct entry *e, uint32_t *file
 	    !kp_slots_reserve(&b->file_set, v->bases[v->n_archives], NULL, NULL))
 		return kp_view_no_memory(b);
 	if (is_unhashed(e))
-		e->place = place_of(b, e);
+		e->place = place_of(e);
 	slot = kp_slots_first(&b->file_set, e->place);
 	for (; *slot; slot = kp_slots_next(&b->file_set, slot)) {
 		*file = *slot - 1;
@@ -464,6 +466,12 @@ bool kp_view_add_archive(struct kp_view_builder *b, size_t archive)
 	b->archive = archive;
 	b->key = NULL;
 	b->archive_id = archive_id(a);
+	if (b->options && b->options->shared) {
+		const struct stat *st = kp_archive_stat(a);
+		const uint32_t facts[] = {st->st_uid, st->st_gid, st->st_mode & 0444};
+
+		b->readers = kp_hash64(facts, sizeof(facts), 0);
+	}
 	b->dirs_left = KP_DIRS_SPARE + kp_archive_toc(a)->in_file / KP_DIRS_RATIO;
 	b->has_twin = has_twin(b);
 	memset(b->toc_names, 0, sizeof(b->toc_names)); /* of another archive */

@@ -113,35 +113,28 @@ static const char *archive_of(const struct kp_view_builder *b,
 	return kp_archive_path(kp_view_entry(b->v, kp_node_number(name->node), &entry));
 }
 
-/* Size and hash of a name's file, as its archive states them; false: no hash. */
-static bool stated_content(const struct kp_view_builder *b,
-			   const struct kp_view_entry_name *name, uint64_t *size,
-			   struct kp_meta *meta)
-{
-	struct kp_entry_info info;
-	size_t entry;
-	struct kpack_archive *a = kp_view_entry(b->v, kp_node_number(name->node), &entry);
-
-	kp_archive_entry(a, entry, &info);
-	kp_archive_meta(a, entry, meta);
-	*size = info.size;
-	return meta->has_xxh3;
-}
-
 /*
- * Whether size and hash of two files agree.  Such files are not linked, because the hash
- * alone is not enough when the bytes are stored differently or in chunks; but which of
- * the two files is shown does not matter, so they do not conflict.
+ * Whether the contents of two files agree.  Files whose archives have other readers, or
+ * that are stored differently or in chunks, are not linked, because the hash alone is not
+ * enough then; but which of the two is shown does not matter, so they do not conflict.
  */
 static bool files_agree(const struct kp_view_builder *b,
 			const struct kp_view_entry_name *x,
 			const struct kp_view_entry_name *y)
 {
+	size_t in_x, in_y;
+	struct kpack_archive *x_at = kp_view_entry(b->v, kp_node_number(x->node), &in_x);
+	struct kpack_archive *y_at = kp_view_entry(b->v, kp_node_number(y->node), &in_y);
+	struct kp_entry_info x_info, y_info;
 	struct kp_meta x_meta, y_meta;
-	uint64_t x_size, y_size;
 
-	return stated_content(b, x, &x_size, &x_meta) &&
-	       stated_content(b, y, &y_size, &y_meta) && x_size == y_size &&
+	if (kp_view_same_content(x_at, in_x, y_at, in_y))
+		return true;
+	kp_archive_entry(x_at, in_x, &x_info);
+	kp_archive_entry(y_at, in_y, &y_info);
+	kp_archive_meta(x_at, in_x, &x_meta);
+	kp_archive_meta(y_at, in_y, &y_meta);
+	return x_meta.has_xxh3 && y_meta.has_xxh3 && x_info.size == y_info.size &&
 	       memcmp(x_meta.xxh3, y_meta.xxh3, sizeof(x_meta.xxh3)) == 0;
 }
 
@@ -154,9 +147,6 @@ static void note_clash(struct kp_view_builder *b, uint32_t dir,
 	char *reason = NULL;
 	int n;
 
-	/* bundles of several classes have one name */
-	if (kp_node_kind(kept->node) == KP_VIEW_BUNDLE)
-		return;
 	/* the same content twice is not a conflict */
 	if (kept->node == lost->node ||
 	    (!is_dir && (kp_node_number(kept->node) == kp_node_number(lost->node) ||
@@ -175,45 +165,23 @@ static void note_clash(struct kp_view_builder *b, uint32_t dir,
 		free(reason);
 }
 
-/* True if a reader who sees X, a directory or a file, sees nothing of the file Y. */
-static bool hides(const struct kp_view *v, const struct kp_view_entry_name *x,
-		  const struct kp_view_entry_name *y)
-{
-	if (!v->classes)
-		return true;
-	if (kp_node_kind(x->node) == KP_VIEW_DIR || kp_node_kind(y->node) == KP_VIEW_DIR)
-		return x->node == y->node;
-	return kp_view_class(v, kp_node_number(x->node)) ==
-	       kp_view_class(v, kp_node_number(y->node));
-}
-
 /* X and Y are arena offsets: some texts are stored more than once. */
 static bool same_text(const struct kp_view *v, uint32_t x, uint32_t y)
 {
 	return x == y || kp_span_eq(kp_view_text(v, x), kp_view_text(v, y));
 }
 
-/*
- * Keep the first of equal names in directory D, or of several classes the first of each.
- */
+/* Keep the first of equal names in directory D: a directory, or the first archive's. */
 static void settle_names(struct kp_view_builder *b, uint32_t d)
 {
 	struct kp_view_dir *dir = &b->v->dirs[d];
 	struct kp_view_entry_name *n = b->v->names + dir->first;
-	uint32_t kept = 0, first = 0; /* first of the kept names that are equal */
+	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < dir->count; i++) {
-		uint32_t k;
-
-		if (kept == 0 || !same_text(b->v, n[first].text, n[i].text)) {
-			first = kept;
-		} else {
-			n[i].text = n[first].text;
-			note_clash(b, d, &n[first], &n[i]);
-		}
-		for (k = first; k < kept && !hides(b->v, &n[k], &n[i]); k++)
-			;
-		if (k == kept)
+		if (kept && same_text(b->v, n[kept - 1].text, n[i].text))
+			note_clash(b, d, &n[kept - 1], &n[i]);
+		else
 			n[kept++] = n[i];
 	}
 	dir->count = kept;

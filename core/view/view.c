@@ -31,19 +31,6 @@ static bool take_archives(struct kp_view_builder *b,
 	return true;
 }
 
-static bool copy_classes(struct kp_view_builder *b, size_t n)
-{
-	const uint64_t *classes = b->options ? b->options->classes : NULL;
-
-	if (!classes)
-		return true;
-	b->v->classes = malloc((n + 1) * sizeof(*classes));
-	if (!b->v->classes)
-		return kp_view_no_memory(b);
-	memcpy(b->v->classes, classes, n * sizeof(*classes));
-	return true;
-}
-
 /*
  * Allocate room, in huge pages, for one name and one file per entry and one directory per
  * key; the arrays grow if there are more.
@@ -71,7 +58,7 @@ static bool reserve_room(struct kp_view_builder *b)
 static bool build_view(struct kp_view_builder *b, struct kpack_archive *const *archives,
 		       size_t n)
 {
-	if (!take_archives(b, archives, n) || !copy_classes(b, n) || !reserve_room(b))
+	if (!take_archives(b, archives, n) || !reserve_room(b))
 		return false;
 	if (!kp_view_sort_ids(b) || !kp_view_make_roots(b))
 		return false;
@@ -130,7 +117,6 @@ void kp_view_free(struct kp_view *v)
 	free(v->conflict_texts);
 	free(v->archives);
 	free(v->bases);
-	free(v->classes);
 	free(v->arena);
 	free(v->dirs);
 	free(v->names);
@@ -145,17 +131,14 @@ bool kp_view_hide(struct kp_view *v, uint32_t dir, struct kp_span name)
 {
 	struct kp_view_dir *d = &v->dirs[dir];
 	struct kp_view_entry_name *at;
-	uint32_t number, end;
+	uint32_t number;
 
 	if (!kp_view_lookup(v, dir, name, &number))
 		return false;
-	for (end = number + 1; end < d->first + d->count && kp_view_repeats(v, dir, end);
-	     end++)
-		;
 	at = &v->names[number];
 	d->subdirs -= kp_node_kind(at->node) == KP_VIEW_DIR;
-	memmove(at, &v->names[end], (d->first + d->count - end) * sizeof(*at));
-	d->count -= end - number;
+	d->count--;
+	memmove(at, at + 1, (d->first + d->count - number) * sizeof(*at));
 	return true;
 }
 
@@ -187,12 +170,6 @@ struct kp_view_name kp_view_name(const struct kp_view *v, uint32_t name)
 				     kp_node_number(n->node)};
 }
 
-bool kp_view_repeats(const struct kp_view *v, uint32_t dir, uint32_t name)
-{
-	return name > v->dirs[dir].first &&
-	       v->names[name].text == v->names[name - 1].text;
-}
-
 bool kp_view_lookup(const struct kp_view *v, uint32_t dir, struct kp_span text,
 		    uint32_t *name)
 {
@@ -203,8 +180,6 @@ bool kp_view_lookup(const struct kp_view *v, uint32_t dir, struct kp_span text,
 		int c = kp_span_cmp(kp_view_text(v, v->names[mid].text), text);
 
 		if (c == 0) {
-			while (kp_view_repeats(v, dir, mid))
-				mid--;
 			*name = mid;
 			return true;
 		}
@@ -259,7 +234,6 @@ bool kp_view_bundle(const struct kp_view *v, uint32_t file, struct kp_view_bundl
 		.parts = v->parts + c->first,
 		.count = c->count,
 		.size = c->size,
-		.all = c->all,
 	};
 	return true;
 }
@@ -279,16 +253,6 @@ size_t kp_view_archive(const struct kp_view *v, uint32_t file, size_t *entry)
 	}
 	*entry = global - v->bases[low];
 	return low;
-}
-
-uint64_t kp_view_class(const struct kp_view *v, uint32_t file)
-{
-	const struct kp_view_composed *c = bundle_of(v, file);
-	size_t entry;
-
-	if (c && c->all)
-		return KP_VIEW_ALL_CLASSES;
-	return v->classes ? v->classes[kp_view_archive(v, file, &entry)] : 0;
 }
 
 const char *const *kp_view_conflicts(const struct kp_view *v, size_t *kept,

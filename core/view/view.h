@@ -15,20 +15,10 @@
  * list every name that is not shown, with the reason, except where size and xxh3 are
  * equal.
  *
- * Archives may be of different classes: a reader then sees the archives of some classes
- * only.  Conflicts are settled in each class alone, and a directory keeps a name once for
- * each class, next to each other: a directory, then files in order of archives.  A reader
- * sees the first of them that is of one of the reader's classes.  Contents of two classes
- * are never one file, because whether they are equal is only what the archives state.
- *
- * All names of equal content are one file (hard links).  The identity of a content is
- * (size, stored size, xxh3) if the entry has the hash and is one frame, else its archive
- * (hash of the table of contents, size, time) and ordinal.
- *
- * A bundle has entries of the archives that everyone may read, and of one other class of
- * archives, which is the bundle's class: the owner and mode of the bundle are those of the
- * class.  If there are several other classes, there is a bundle for each, and before these
- * bundles one of all entries, for users who may read all classes.
+ * All names of equal content are one file (hard links), if the archives have the same
+ * owner, group and read bits, because the names of a file have one mode.  The identity of a
+ * content is (size, stored size, xxh3) if the entry has the hash and is one frame, else its
+ * archive (hash of the table of contents, size, time) and ordinal.
  *
  * Immutable after kp_view_new: every call may run concurrently.
  */
@@ -43,12 +33,10 @@ struct kp_view;
 struct kp_view_options {
 	/* Show only entries whose architecture it chooses.  NULL: all. */
 	const struct kp_choice *select;
-	/* The class of each archive; NULL: all are of class 0. */
-	const uint64_t *classes;
-	/* Show bundles, too.  OPEN: whether everyone may read each archive; used if there
-	 * are classes. */
-	bool bundles;
-	const bool *open;
+	bool bundles; /* show bundles, too */
+	/* The id of a file depends on the readers of its archive, too: for a mount that
+	 * users share, where a file that gets other readers is another file. */
+	bool shared;
 };
 
 /*
@@ -56,8 +44,7 @@ struct kp_view_options {
  */
 struct kp_view_dir {
 	uint32_t parent;
-	/* Its names are [first, first + count), sorted bytewise; see above for equal
-	 * names. */
+	/* Its names are [first, first + count), sorted bytewise. */
 	uint32_t first;
 	uint32_t count;
 	uint32_t subdirs;
@@ -109,10 +96,7 @@ const struct kp_view_dir *kp_view_dir(const struct kp_view *v, uint32_t dir);
 const struct kp_view_file *kp_view_file(const struct kp_view *v, uint32_t file);
 struct kp_view_name kp_view_name(const struct kp_view *v, uint32_t name);
 
-/* True if number NAME, a name of DIR, has the same text as the name before. */
-bool kp_view_repeats(const struct kp_view *v, uint32_t dir, uint32_t name);
-
-/* The number of the first name TEXT in DIR; false: no such name. */
+/* The number of the name TEXT in DIR; false: no such name. */
 bool kp_view_lookup(const struct kp_view *v, uint32_t dir, struct kp_span text,
 		    uint32_t *name);
 
@@ -134,7 +118,6 @@ struct kp_view_bundle {
 	const struct kp_view_part *parts; /* by offset */
 	uint32_t count;                   /* at least 1 */
 	uint64_t size;
-	bool all; /* has entries of all classes */
 };
 
 /* False: FILE is no bundle.  All pointers are borrowed. */
@@ -142,17 +125,16 @@ bool kp_view_bundle(const struct kp_view *v, uint32_t file, struct kp_view_bundl
 
 /*
  * The archive that holds a file's content, or the archive's position in the view, and the
- * number of the entry in it.  For a bundle: the archive and entry of a part that has the
- * bundle's class.
+ * number of the entry in it.  For a bundle: those of its first entry.
  */
 struct kpack_archive *kp_view_entry(const struct kp_view *v, uint32_t file,
 				    size_t *entry);
 size_t kp_view_archive(const struct kp_view *v, uint32_t file, size_t *entry);
 
-/* The class of a file's archive.  That of a bundle of all classes is no archive's. */
-uint64_t kp_view_class(const struct kp_view *v, uint32_t file);
+/* Whether two archives have the same owner, group and read bits. */
+bool kp_view_same_readers(const struct kpack_archive *a, const struct kpack_archive *b);
 
-/* Whether a view identifies the two entries, of one class, as the same content. */
+/* Whether a view identifies the two entries as the same content, whoever may read it. */
 bool kp_view_same_content(struct kpack_archive *a, size_t in_a, struct kpack_archive *b,
 			  size_t in_b);
 

@@ -2,10 +2,10 @@
 #include "clock.h"
 #include <time.h>
 
-int64_t clock_ms(void)
+uint64_t clock_ns(void)
 {
-	struct timespec t;
+	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include "log.h"
 #include "core/base/text.h"
-#include "printable.h"
 
 static int shown = LOG_WARNING;
 static bool use_syslog;
@@ -27,7 +26,7 @@ void log_vprint(int priority, const char *fmt, va_list args)
 	if (priority > shown)
 		return;
 	vsnprintf(line, sizeof(line), fmt, args);
-	printable_line(line, clean, sizeof(clean));
+	kp_message_escape(kp_span_str(line), clean, sizeof(clean));
 	/* One write per line, so that lines of several threads stay whole. */
 	if (use_syslog)
 		syslog(priority, "%s", clean);

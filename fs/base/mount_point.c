@@ -13,7 +13,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "core/base/mountinfo.h"
-#include "core/base/path_walk.h"
 #include "mount_point.h"
 
 /* A place where the mount is. */
@@ -141,7 +140,7 @@ static int unmount_place(const struct place *p, int flags)
 	int dir, result = -1, error = EBUSY;
 
 	snprintf(parent, sizeof(parent), "%.*s", (int)(name - p->path), p->path);
-	dir = kp_path_open(parent, O_PATH | O_DIRECTORY);
+	dir = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return -1;
 	name = *name ? name : ".";

@@ -7,7 +7,7 @@
 #define FS_CONTENT_BUNDLE_READ_H
 
 #include "content.h"
-#include "fs/tree/bundle.h"
+#include "fs/tree/origin.h"
 
 /*
  * As content_read_to, for a bundle: the answer has the bytes of all parts between OFF and

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "counters.h"
 #include "core/archive/digest.h"
-#include "clock.h"
+#include "fs/base/clock.h"
 
 const double content_time_bounds[CONTENT_TIMES] = {
 	0.0001, 0.00025, 0.001, 0.0025, 0.01, 0.025, 0.1, 0.25, 1, 2.5, 10,
@@ -15,7 +15,7 @@ const char *const content_fault_names[CONTENT_FAULTS] = {
 
 void counters_decode(struct content_stats *s, uint64_t size, uint64_t since)
 {
-	double seconds = (double)(clock_now() - since) / 1e9;
+	double seconds = (double)(clock_ns() - since) / 1e9;
 	size_t i = 0;
 
 	while (i < CONTENT_TIMES && seconds > content_time_bounds[i])

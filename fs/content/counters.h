@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include "content.h"
 
-/* Count a decode of SIZE bytes that began at SINCE, a time of clock_now. */
+/* Count a decode of SIZE bytes that began at SINCE, a time of clock_ns. */
 void counters_decode(struct content_stats *s, uint64_t size, uint64_t since);
 
 /* Count a decode that failed with WHY; CHANGED: because its archive was written to. */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include "core/base/bounds.h"
 #include "core/base/alloc.h"
-#include "clock.h"
+#include "fs/base/clock.h"
 #include "counters.h"
 
 /* Archives that were written to. */
@@ -166,7 +166,7 @@ struct request *decoding_finish(struct decoding *m, struct piece *p, uint64_t si
 struct request *decoding_produce(struct decoding *m, struct piece *p)
 {
 	struct kpackx_error why = {0};
-	uint64_t since = clock_now();
+	uint64_t since = clock_ns();
 	kpack_error_t err = decode_piece(m, p, &why);
 
 	return decoding_finish(m, p, since, err, &why);

@@ -43,7 +43,7 @@ struct origin_entry decoding_entry(const struct piece *p);
 struct request *decoding_produce(struct decoding *m, struct piece *p);
 
 /*
- * End the decode of P, which began at SINCE (clock_now): it has its bytes, or ERR and WHY
+ * End the decode of P, which began at SINCE (clock_ns): it has its bytes, or ERR and WHY
  * say why not.  The requests that waited for it are failed, or returned: they can continue.
  */
 struct request *decoding_finish(struct decoding *m, struct piece *p, uint64_t since,

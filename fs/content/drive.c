@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "drive.h"
 #include "core/base/bounds.h"
-#include "clock.h"
+#include "fs/base/clock.h"
 #include "counters.h"
 #include "serve.h"
 
@@ -81,7 +81,7 @@ static void put_back(struct decoding *m, struct piece *p)
 static void drive_stream(struct decoding *m, struct piece *p)
 {
 	struct kpackx_error why = {0};
-	uint64_t since = clock_now();
+	uint64_t since = clock_ns();
 	kpack_error_t err = decode_whole(m, p, &why);
 
 	if (err && p->yielded)
@@ -223,7 +223,7 @@ static kpack_error_t pass_segment(struct drive *d, uint64_t number, struct piece
 				  struct kpackx_error *why)
 {
 	struct decoding *m = d->m;
-	uint64_t since = clock_now();
+	uint64_t since = clock_ns();
 	kpack_error_t err = decode_segment(d, number, p, why);
 
 	if (!err) {

@@ -2,7 +2,7 @@
 #include "pieces.h"
 #include <stdlib.h>
 #include "core/archive/block_pool.h"
-#include "clock.h"
+#include "fs/base/clock.h"
 
 #define PAGE 4096
 /* Seconds that an unused piece is kept: if all its bytes were served, and if not. */
@@ -68,11 +68,6 @@ static void list_remove(struct piece *p)
 	*(p->next ? &p->next->prev : &l->last) = p->prev;
 	p->list = NULL;
 	l->length--;
-}
-
-static time_t now(void)
-{
-	return (time_t)(clock_now() / 1000000000);
 }
 
 static void wake(struct pieces *ps, enum executor_job job)
@@ -317,7 +312,7 @@ struct piece *pieces_add_spare(struct pieces *ps, uint64_t entry, uint64_t unit,
 bool pieces_is_crowded(const struct pieces *ps, uint64_t size)
 {
 	uint64_t most = held_limit(ps), in_use = ps->held - ps->spent_bytes;
-	time_t before = now() - READ_SECONDS;
+	time_t before = clock_seconds() - READ_SECONDS;
 
 	if (round_up(size) > most)
 		return true;
@@ -354,7 +349,7 @@ bool pieces_back(struct pieces *ps, struct piece *p)
 
 void pieces_done(struct pieces *ps, struct piece *p, bool failed)
 {
-	ps->decoded = now();
+	ps->decoded = clock_seconds();
 	expect_kept(ps);
 	p->failed = failed;
 	ps->held -= p->beside;
@@ -372,7 +367,7 @@ static void rest_piece(struct pieces *ps, struct piece *p)
 	bool first = !ps->spent.first && !ps->rested.first;
 	bool spent = p->served >= p->size;
 
-	p->used = now();
+	p->used = clock_seconds();
 	list_add(spent ? &ps->spent : &ps->rested, p);
 	if (first)
 		wake(ps, JOB_TEND);
@@ -605,7 +600,7 @@ static void requeue_joined(struct pieces *ps, uint64_t entry)
 void pieces_release(struct pieces *ps, struct pass *pass)
 {
 	requeue_joined(ps, pass->entry);
-	passes_rest(&ps->passes, pass, now());
+	passes_rest(&ps->passes, pass, clock_seconds());
 	if (pass->ended || atomic_load(&pass->origin->idle))
 		drop_pass(ps, pass);
 	wake(ps, JOB_TEND);
@@ -666,10 +661,11 @@ bool pieces_tend(struct pieces *ps)
 	if (!e->stopped)
 		e->wait(e, JOB_TEND, &ps->lock, has_leftovers(ps) ? 1 : 0);
 	stopped = e->stopped;
-	expire_pieces(ps, &ps->spent, now() - SPENT_SECONDS);
-	expire_pieces(ps, &ps->rested, now() - IDLE_SECONDS);
-	expire_passes(ps, now() - PASS_SECONDS);
-	trim = ps->keeping && !ps->freeing && ps->decoded < now() - KEEP_SECONDS;
+	expire_pieces(ps, &ps->spent, clock_seconds() - SPENT_SECONDS);
+	expire_pieces(ps, &ps->rested, clock_seconds() - IDLE_SECONDS);
+	expire_passes(ps, clock_seconds() - PASS_SECONDS);
+	trim = ps->keeping && !ps->freeing &&
+	       ps->decoded < clock_seconds() - KEEP_SECONDS;
 	ps->keeping = ps->keeping && !trim;
 	pieces_leave(ps);
 	if (trim)

@@ -2,11 +2,13 @@
 /*
  * The directory .kpackfs: its files report on the mount itself.  Knows no FUSE.
  *
- * Each look-up of a file makes a snapshot that never changes, with its own inode number.
- * A snapshot is freed when the kernel has forgotten all its look-ups.  Thread-safe.
+ * The kernel may open files without asking (ops.c), so a look-up makes the text: a snapshot
+ * that never changes, with its own inode number, which is freed when the kernel has forgotten
+ * all its look-ups.  A text that depends on the edition alone is the same snapshot for all
+ * who look it up as long as one of them holds it.  Thread-safe.
  */
-#ifndef FS_CONTROL_CONTROL_H
-#define FS_CONTROL_CONTROL_H
+#ifndef FS_FUSE_CONTROL_H
+#define FS_FUSE_CONTROL_H
 
 #include <sys/stat.h>
 #include "fs/tree/arch_filter.h"
@@ -32,10 +34,7 @@ struct control_subject {
 	const char *subdir;    /* clean; NULL: the whole tree */
 	struct inodes *inodes; /* the root gives owner and read bits */
 	struct content *content;
-	content_answer *answer; /* called with the result of control_read */
-	/* Makes the kernel forget a name of the directory; called with USER.  NULL: do
-	 * not. */
-	void (*take_back)(void *user, const char *name);
+	content_answer *answer;  /* called with the result of control_read */
 	bool (*ask)(void *user); /* as for barrier_new */
 	void *user;
 };
@@ -67,10 +66,10 @@ const char *control_name(size_t position);
 bool control_stat(struct control *c, uint64_t ino, struct stat *out);
 
 /*
- * Make a snapshot of the file NAME, about the edition E, with number INO and one look-up.
+ * Find or make a snapshot of the file NAME, about the edition E, and count a look-up of it.
  * 0, ENOENT or ENOMEM.
  */
-int control_lookup(struct control *c, struct edition *e, struct kp_span name,
+int control_lookup(struct control *c, const struct edition *e, struct kp_span name,
 		   uint64_t *ino, struct stat *out);
 
 /* Count another look-up of a snapshot; false: the snapshot does not exist. */

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <sys/statvfs.h>
 #include "ops.h"
-#include "readonly.h"
 #include "fs/content/bundle_read.h"
 #include "core/archive/naming.h"
+#include "fs/base/log.h"
 
 /*
  * Seconds that the kernel may cache an answer: changes are invalidated when they happen.
@@ -71,53 +71,18 @@ static void op_init(void *user, struct fuse_conn_info *conn)
 	conn->max_background = 64;
 	conn->congestion_threshold = 48;
 	fs->no_open = !fs->always_open && conn->capable & FUSE_CAP_NO_OPEN_SUPPORT;
-	/* If users share the mount, there may come a time when they see different names;
-	 * then the kernel must not keep listings, as it does where it opens itself. */
-	fs->no_opendir = !fs->always_open && !fs->callers &&
-			 conn->capable & FUSE_CAP_NO_OPENDIR_SUPPORT;
-}
-
-/* What the user who makes a request may see. */
-
-static uint64_t classes_of_caller(fuse_req_t req, const struct edition *e)
-{
-	struct fs *fs = fuse_req_userdata(req);
-
-	if (!fs->callers)
-		return CLASSES_ALL;
-	return callers_read(fs->callers, fuse_req_ctx(req), &e->classes);
-}
-
-static bool directory_differs(const struct edition *e, struct tree_node dir)
-{
-	return dir.is_dir && tree_differs(e->tree, dir.index);
-}
-
-/* True if all users see the same names in the directory DIR. */
-static bool is_same_to_all(const struct fs *fs, const struct edition *e,
-			   const struct inode *dir)
-{
-	return !fs->callers || dir->retired ||
-	       ((dir->st.st_mode & 0444) == 0444 && !directory_differs(e, dir->node));
-}
-
-/* The texts of .kpackfs are about all archives. */
-static bool sees_all(fuse_req_t req, const struct edition *e)
-{
-	return !edition_differs(e) ||
-	       (~classes_of_caller(req, e) << (CLASSES_MAX - e->classes.known)) == 0;
+	fs->no_opendir = !fs->always_open && conn->capable & FUSE_CAP_NO_OPENDIR_SUPPORT;
 }
 
 static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 {
 	struct inodes *inodes = fs_of(req)->inodes;
 	const struct edition *e = inodes_enter(inodes);
-	uint64_t seen = classes_of_caller(req, e);
 	struct statvfs st = {
 		.f_bsize = 4096,
 		.f_frsize = 4096,
-		.f_blocks = (edition_bytes(e, seen) + 4095) / 4096,
-		.f_files = tree_seen_count(e->tree, seen),
+		.f_blocks = (e->bytes + 4095) / 4096,
+		.f_files = (fsfilcnt_t)tree_dir_count(e->tree) + tree_file_count(e->tree),
 		.f_flag = ST_RDONLY,
 		.f_namemax = NAME_BYTES,
 	};
@@ -129,31 +94,21 @@ static void op_statfs(fuse_req_t req, fuse_ino_t ino)
 
 /* Names and attributes. */
 
-/* Seconds that the kernel may keep a name of a directory.  It would keep it for all. */
-static double name_timeout(bool differs)
-{
-	return differs ? 0 : FOREVER;
-}
-
-/*
- * DIFFERS: what the name stands for differs between users.  The attributes never do:
- * an inode has the files of one class, or is a directory that is the same to all.
- */
-static struct fuse_entry_param entry_of(const struct stat *st, bool differs)
+static struct fuse_entry_param entry_of(const struct stat *st)
 {
 	return (struct fuse_entry_param){
 		.ino = st->st_ino,
 		.generation = 1,
 		.attr = *st,
 		.attr_timeout = FOREVER,
-		.entry_timeout = name_timeout(differs),
+		.entry_timeout = FOREVER,
 	};
 }
 
 /* Called between inodes_enter and inodes_leave. */
-static void reply_inode(fuse_req_t req, const struct stat *st, bool differs)
+static void reply_inode(fuse_req_t req, const struct stat *st)
 {
-	struct fuse_entry_param e = entry_of(st, differs);
+	struct fuse_entry_param e = entry_of(st);
 	struct inodes *inodes = fs_of(req)->inodes;
 
 	inodes_count(inodes, st->st_ino);
@@ -162,23 +117,18 @@ static void reply_inode(fuse_req_t req, const struct stat *st, bool differs)
 		inodes_uncount(inodes, st->st_ino);
 }
 
-static void reply_node(fuse_req_t req, const struct edition *e, struct tree_node node,
-		       bool differs)
+static void reply_node(fuse_req_t req, const struct edition *e, struct tree_node node)
 {
 	struct stat st;
 
 	tree_stat(e->tree, node, &st);
-	reply_inode(req, &st, differs);
+	reply_inode(req, &st);
 }
 
-/*
- * The name does not exist: inode 0 with a timeout makes the kernel remember that.  Where
- * names differ it remembers none, so that a name that another user sees takes the same
- * way as one that does not exist.
- */
-static void reply_negative(fuse_req_t req, bool differs)
+/* The name does not exist: inode 0 with a timeout makes the kernel remember that. */
+static void reply_negative(fuse_req_t req)
 {
-	struct fuse_entry_param e = {.entry_timeout = name_timeout(differs)};
+	const struct fuse_entry_param e = {.entry_timeout = FOREVER};
 
 	fuse_reply_entry(req, &e);
 }
@@ -187,112 +137,78 @@ static void reply_negative(fuse_req_t req, bool differs)
  * A snapshot's attributes never change, but its name stands for another at the next
  * look-up.
  */
-static void reply_control(fuse_req_t req, fuse_ino_t ino, const struct stat *st,
-			  bool differs)
+static void reply_control(fuse_req_t req, fuse_ino_t ino, const struct stat *st)
 {
-	struct fuse_entry_param e = {
-		.ino = ino,
-		.generation = 1,
-		.attr = *st,
-		.attr_timeout = FOREVER,
-		.entry_timeout = name_timeout(differs),
-	};
+	struct fuse_entry_param e = entry_of(st);
 
+	e.ino = ino;
+	e.entry_timeout = ino == CONTROL_DIR ? FOREVER : 0;
 	/* A killed caller did not get the snapshot and will not forget it. */
 	if (fuse_reply_entry(req, &e))
 		control_forget(fs_of(req)->control, ino, 1);
 }
 
-static void reply_root(fuse_req_t req)
-{
-	struct inodes *inodes = fs_of(req)->inodes;
-	const struct edition *e = inodes_enter(inodes);
-
-	reply_node(req, e, tree_root(e->tree), false);
-	inodes_leave(inodes);
-}
-
-static void lookup_text(fuse_req_t req, struct edition *e, const char *name)
-{
-	struct fs *fs = fs_of(req);
-	fuse_ino_t ino;
-	struct stat st;
-	int err = ENOENT;
-
-	if (sees_all(req, e))
-		err = control_lookup(fs->control, e, kp_span_str(name), &ino, &st);
-	if (err == ENOENT)
-		reply_negative(req, edition_differs(e));
-	else if (err)
-		fuse_reply_err(req, err);
-	else
-		reply_control(req, ino, &st, true);
-}
-
+/* NFS servers look up "." and ".." of inodes that the kernel has forgotten. */
 static void lookup_control(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
 	struct fs *fs = fs_of(req);
 	struct edition *e;
 	struct stat st;
+	fuse_ino_t ino;
+	int err;
 
 	if (strcmp(name, ".") == 0 && control_again(fs->control, parent, &st)) {
-		reply_control(req, parent, &st, true);
-	} else if (parent != CONTROL_DIR) {
+		reply_control(req, parent, &st);
+		return;
+	}
+	if (parent != CONTROL_DIR) {
 		fuse_reply_err(req,
 			       control_stat(fs->control, parent, &st) ? ENOTDIR : ESTALE);
-	} else if (strcmp(name, "..") == 0) {
-		reply_root(req);
-	} else {
-		/* The check and the text must be about the same edition. */
-		e = inodes_edition(fs->inodes);
-		lookup_text(req, e, name);
-		edition_unref(e);
+		return;
 	}
-}
+	if (strcmp(name, "..") == 0) {
+		const struct edition *now = inodes_enter(fs->inodes);
 
-/* NFS servers look up "." and ".." of inodes that the kernel has forgotten. */
-static void lookup_dir(fuse_req_t req, const struct edition *e, struct tree_node dir,
-		       const char *name)
-{
-	bool own = directory_differs(e, dir);
-	uint64_t seen = own ? classes_of_caller(req, e) : CLASSES_ALL;
-	struct tree_node found;
-
-	if (strcmp(name, "..") == 0)
-		reply_node(req, e, tree_parent(e->tree, dir.index), false);
-	else if (tree_lookup(e->tree, dir.index, kp_span_str(name), seen, &found))
-		reply_node(req, e, found, own);
+		reply_node(req, now, tree_root(now->tree));
+		inodes_leave(fs->inodes);
+		return;
+	}
+	e = inodes_edition(fs->inodes);
+	err = control_lookup(fs->control, e, kp_span_str(name), &ino, &st);
+	edition_unref(e);
+	if (err == ENOENT)
+		reply_negative(req);
+	else if (err)
+		fuse_reply_err(req, err);
 	else
-		reply_negative(req, own);
-}
-
-static void lookup_control_dir(fuse_req_t req, const struct edition *e)
-{
-	struct stat st;
-
-	if (sees_all(req, e) && control_stat(fs_of(req)->control, CONTROL_DIR, &st))
-		reply_control(req, CONTROL_DIR, &st, edition_differs(e));
-	else
-		reply_negative(req, edition_differs(e));
+		reply_control(req, ino, &st);
 }
 
 static void lookup_tree(fuse_req_t req, const struct edition *e, fuse_ino_t parent,
 			const char *name)
 {
+	struct fs *fs = fs_of(req);
+	struct tree_node found;
 	struct inode inode;
+	struct stat st;
 
-	if (parent == TREE_ROOT && strcmp(name, KP_CONTROL_NAME) == 0)
-		lookup_control_dir(req, e);
-	else if (!inodes_find(fs_of(req)->inodes, parent, &inode))
+	if (parent == TREE_ROOT && strcmp(name, KP_CONTROL_NAME) == 0 &&
+	    control_stat(fs->control, CONTROL_DIR, &st))
+		reply_control(req, CONTROL_DIR, &st);
+	else if (!inodes_find(fs->inodes, parent, &inode))
 		fuse_reply_err(req, ESTALE);
 	else if (strcmp(name, ".") == 0)
-		reply_inode(req, &inode.st, false);
+		reply_inode(req, &inode.st);
 	else if (!inode.node.is_dir)
 		fuse_reply_err(req, ENOTDIR);
 	else if (inode.retired)
 		fuse_reply_err(req, ENOENT); /* a retired directory is empty */
+	else if (strcmp(name, "..") == 0)
+		reply_node(req, e, tree_parent(e->tree, inode.node.index));
+	else if (tree_lookup(e->tree, inode.node.index, kp_span_str(name), &found))
+		reply_node(req, e, found);
 	else
-		lookup_dir(req, e, inode.node, name);
+		reply_negative(req);
 }
 
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
@@ -436,13 +352,11 @@ void op_read_answer(void *token, const void *data, size_t size,
 
 struct listing {
 	fuse_req_t req;
-	bool kept; /* the kernel keeps what it gets */
 	bool plus;
 	char *buf;
 	size_t size, used;
 	const struct edition *e;
-	uint64_t seen;            /* the classes that the caller may read */
-	uint32_t dir, first, end; /* the names that were added with a look-up */
+	uint32_t first, end; /* the names that were added with a look-up */
 };
 
 /* Add a name; false when it does not fit. */
@@ -478,69 +392,53 @@ static bool list_dots(struct listing *l, uint64_t self, uint64_t parent, off_t f
 	       (from > 1 || list_plain(l, "..", parent, S_IFDIR, 2));
 }
 
-/*
- * The node of the name INDEX in the listed directory; false: it is not listed.  *NEXT
- * becomes the number of the name after it.
- */
-static bool listed_node(const struct listing *l, uint32_t index, struct tree_node *node,
-			uint32_t *next)
+/* The node of the name INDEX of a directory; false: the name is too long to be listed. */
+static bool listed_node(const struct listing *l, uint32_t index,
+			struct kp_view_name *name, struct tree_node *node)
 {
-	return tree_seen(l->e->tree, l->dir, index, l->seen, node, next) &&
-	       kp_view_name(l->e->view, index).text.size <= NAME_BYTES;
+	*name = kp_view_name(l->e->view, index);
+	*node = tree_named(l->e->tree, name);
+	return name->text.size <= NAME_BYTES;
 }
 
-static bool list_name(struct listing *l, uint32_t index, struct tree_node node,
-		      off_t next)
+static bool list_name(struct listing *l, const struct kp_view_name *name,
+		      struct tree_node node, off_t next)
 {
-	struct kp_view_name name = kp_view_name(l->e->view, index);
 	struct fuse_entry_param e;
 	struct stat st;
 	char text[NAME_BYTES + 1];
 
-	memcpy(text, name.text.data, name.text.size);
-	text[name.text.size] = '\0';
+	memcpy(text, name->text.data, name->text.size);
+	text[name->text.size] = '\0';
 	if (!l->plus)
 		return list_plain(l, text, node.ino, node.is_dir ? S_IFDIR : S_IFREG,
 				  next);
 	tree_stat(l->e->tree, node, &st);
-	e = entry_of(&st, tree_differs(l->e->tree, l->dir));
+	e = entry_of(&st);
 	return list_add(l, text, &e, next);
 }
 
-static void list_names(struct listing *l, struct tree_node dir, uint32_t end)
+static void list_tree(struct listing *l, struct tree_node dir, off_t from)
 {
 	const struct inodes *inodes = fs_of(l->req)->inodes;
-	const uint32_t begin = kp_view_dir(l->e->view, dir.index)->first;
-	const bool disguised = directory_differs(l->e, dir);
-	struct tree_node node;
-
-	for (uint32_t next; l->end < end; l->end = next) {
-		off_t at;
-
-		if (!listed_node(l, l->end, &node, &next))
-			continue;
-		at = (off_t)inodes_encode_position(inodes, next - begin, disguised);
-		if (!list_name(l, l->end, node, at + FIRST_POSITION))
-			return;
-	}
-}
-
-static void list_tree(struct listing *l, struct tree_node node, off_t from)
-{
-	const struct kp_view_dir *dir = kp_view_dir(l->e->view, node.index);
-	uint64_t parent = tree_parent(l->e->tree, node.index).ino;
+	const struct kp_view_dir *d = kp_view_dir(l->e->view, dir.index);
 	uint64_t i = 0;
 
-	if (from > 2)
-		i = inodes_position(fs_of(l->req)->inodes, node.ino,
-				    (uint64_t)(from - FIRST_POSITION),
-				    directory_differs(l->e, node));
-	if (!list_dots(l, node.ino, parent, from))
+	if (from > FIRST_POSITION)
+		i = inodes_position(inodes, dir.ino, (uint64_t)(from - FIRST_POSITION));
+	i = i < d->count ? i : d->count;
+	l->first = l->end = d->first + (uint32_t)i;
+	if (!list_dots(l, dir.ino, tree_parent(l->e->tree, dir.index).ino, from))
 		return;
-	i = i < dir->count ? i : dir->count;
-	l->dir = node.index;
-	l->first = l->end = dir->first + (uint32_t)i;
-	list_names(l, node, dir->first + dir->count);
+	for (; l->end < d->first + d->count; l->end++) {
+		struct kp_view_name name;
+		struct tree_node node;
+		uint64_t next = inodes_encode_position(inodes, l->end + 1 - d->first);
+
+		if (listed_node(l, l->end, &name, &node) &&
+		    !list_name(l, &name, node, (off_t)next + FIRST_POSITION))
+			return;
+	}
 }
 
 /*
@@ -550,11 +448,11 @@ static void list_tree(struct listing *l, struct tree_node node, off_t from)
 static void list_count(struct listing *l, void (*count)(struct inodes *, uint64_t))
 {
 	struct inodes *inodes = fs_of(l->req)->inodes;
+	struct kp_view_name name;
 	struct tree_node node;
-	uint32_t next;
 
-	for (uint32_t i = l->first; l->plus && i < l->end; i = next)
-		if (listed_node(l, i, &node, &next))
+	for (uint32_t i = l->first; l->plus && i < l->end; i++)
+		if (listed_node(l, i, &name, &node))
 			count(inodes, node.ino);
 }
 
@@ -570,42 +468,19 @@ static void list_control(struct listing *l, off_t from)
 		i++;
 }
 
-/* Called between inodes_enter and inodes_leave.  0 or an errno. */
-static int list_inode(struct listing *l, fuse_ino_t ino, off_t from)
-{
-	struct inode inode;
-
-	if (!inodes_find(fs_of(l->req)->inodes, ino, &inode))
-		return ESTALE;
-	if (!inode.node.is_dir)
-		return ENOTDIR;
-	if (inode.retired)
-		return 0;
-	l->seen = CLASSES_ALL;
-	if (!is_same_to_all(fs_of(l->req), l->e, &inode)) {
-		/* Opened when all users saw the same names: the kernel would keep for all
-		 * what this one sees. */
-		if (l->kept)
-			return ESTALE;
-		l->seen = classes_of_caller(l->req, l->e);
-		/* The user may have opened it when its files were of another class. */
-		if (!tree_sees(l->e->tree, inode.node, l->seen))
-			return EACCES;
-	}
-	list_tree(l, inode.node, from);
-	return 0;
-}
-
-static void list_inodes(struct listing *l, fuse_ino_t ino, off_t from)
+static void list_inode(struct listing *l, fuse_ino_t ino, off_t from)
 {
 	struct inodes *inodes = fs_of(l->req)->inodes;
-	int err;
+	struct inode inode;
 
 	l->e = inodes_enter(inodes);
-	err = list_inode(l, ino, from);
-	if (err) {
-		fuse_reply_err(l->req, err);
+	if (!inodes_find(inodes, ino, &inode)) {
+		fuse_reply_err(l->req, ESTALE);
+	} else if (!inode.node.is_dir) {
+		fuse_reply_err(l->req, ENOTDIR);
 	} else {
+		if (!inode.retired)
+			list_tree(l, inode.node, from);
 		list_count(l, inodes_count);
 		if (fuse_reply_buf(l->req, l->buf, l->used))
 			list_count(l, inodes_uncount);
@@ -626,50 +501,104 @@ static void list_directory(struct listing l, fuse_ino_t ino, off_t from)
 		list_control(&l, from);
 		fuse_reply_buf(l.req, l.buf, l.used);
 	} else {
-		list_inodes(&l, ino, from);
+		list_inode(&l, ino, from);
 	}
 	free(l.buf);
 }
 
-/* True if the kernel may keep the listing of the directory INO. */
-static bool may_be_kept(struct fs *fs, fuse_ino_t ino)
-{
-	const struct edition *e = inodes_enter(fs->inodes);
-	struct inode inode;
-	bool kept = is_control(ino) || !inodes_find(fs->inodes, ino, &inode) ||
-		    is_same_to_all(fs, e, &inode);
-
-	inodes_leave(fs->inodes);
-	return kept;
-}
-
 static void op_opendir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
-	struct fs *fs = fs_of(req);
-
-	if (fs->no_opendir) {
+	(void)ino;
+	if (fs_of(req)->no_opendir) {
 		fuse_reply_err(req, ENOSYS);
 		return;
 	}
-	fi->cache_readdir = fi->keep_cache = may_be_kept(fs, ino);
-	fi->fh = fi->cache_readdir;
+	fi->cache_readdir = fi->keep_cache = 1;
 	fuse_reply_open(req, fi);
 }
 
 static void op_readdir(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 		       struct fuse_file_info *fi)
 {
-	list_directory((struct listing){.req = req, .size = size, .kept = fi->fh}, ino,
-		       off);
+	(void)fi;
+	list_directory((struct listing){.req = req, .size = size}, ino, off);
 }
 
 static void op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size, off_t off,
 			   struct fuse_file_info *fi)
 {
-	list_directory(
-		(struct listing){.req = req, .size = size, .kept = fi->fh, .plus = true},
-		ino, off);
+	(void)fi;
+	list_directory((struct listing){.req = req, .size = size, .plus = true}, ino,
+		       off);
 }
+
+/*
+ * Requests that would change the tree.  The kernel refuses them itself if the mount is `ro`,
+ * but it may have been mounted or remounted without; without a handler the answer would be
+ * ENOSYS.
+ */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+static void refuse_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
+			   struct fuse_file_info *fi)
+{
+	fuse_reply_err(req, EROFS);
+}
+
+static void refuse_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size,
+			 off_t off, struct fuse_file_info *fi)
+{
+	fuse_reply_err(req, EROFS);
+}
+
+static void refuse_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t off,
+			     off_t len, struct fuse_file_info *fi)
+{
+	fuse_reply_err(req, EROFS);
+}
+
+static void refuse_create(fuse_req_t req, fuse_ino_t parent, const char *name,
+			  mode_t mode, struct fuse_file_info *fi)
+{
+	fuse_reply_err(req, EROFS);
+}
+
+static void refuse_mknod(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
+			 dev_t device)
+{
+	fuse_reply_err(req, EROFS);
+}
+
+static void refuse_mkdir(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode)
+{
+	fuse_reply_err(req, EROFS);
+}
+
+static void refuse_symlink(fuse_req_t req, const char *target, fuse_ino_t parent,
+			   const char *name)
+{
+	fuse_reply_err(req, EROFS);
+}
+
+static void refuse_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t parent,
+			const char *name)
+{
+	fuse_reply_err(req, EROFS);
+}
+
+static void refuse_rename(fuse_req_t req, fuse_ino_t parent, const char *name,
+			  fuse_ino_t new_parent, const char *new_name, unsigned flags)
+{
+	fuse_reply_err(req, EROFS);
+}
+
+static void refuse_remove(fuse_req_t req, fuse_ino_t parent, const char *name)
+{
+	fuse_reply_err(req, EROFS);
+}
+
+#pragma GCC diagnostic pop
 
 /*
  * A request without a handler is answered with ENOSYS once, and the kernel sends no more
@@ -689,15 +618,65 @@ const struct fuse_lowlevel_ops ops = {
 	.readdirplus = op_readdirplus,
 	.statfs = op_statfs,
 
-	.setattr = readonly_setattr,
-	.write = readonly_write,
-	.fallocate = readonly_fallocate,
-	.create = readonly_create,
-	.mknod = readonly_mknod,
-	.mkdir = readonly_mkdir,
-	.symlink = readonly_symlink,
-	.link = readonly_link,
-	.rename = readonly_rename,
-	.unlink = readonly_remove,
-	.rmdir = readonly_remove,
+	.setattr = refuse_setattr,
+	.write = refuse_write,
+	.fallocate = refuse_fallocate,
+	.create = refuse_create,
+	.mknod = refuse_mknod,
+	.mkdir = refuse_mkdir,
+	.symlink = refuse_symlink,
+	.link = refuse_link,
+	.rename = refuse_rename,
+	.unlink = refuse_remove,
+	.rmdir = refuse_remove,
 };
+
+/* --- invalidation --------------------------------------------------------------------- */
+
+/*
+ * If more names change, all names are invalidated at once, if library and kernel can do
+ * that.  For fewer names it costs more, because a file that loses its last name loses its
+ * pages.
+ */
+#define NAMES_MAX 20000
+
+static bool invalidate_all(struct invalidation *n)
+{
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18)
+	if (n->names > NAMES_MAX && !n->all)
+		n->all = fuse_lowlevel_notify_increment_epoch(n->session) == 0;
+#endif
+	return n->all;
+}
+
+/*
+ * A name comes before its listing: invalidating it waits for a listing that is being
+ * read.
+ */
+static int send_change(struct invalidation *n, const struct change *c)
+{
+	switch (c->what) {
+	case CHANGED_NAME:
+		n->names++;
+		if (invalidate_all(n))
+			return 0;
+		return fuse_lowlevel_notify_inval_entry(n->session, c->ino, c->name,
+							strlen(c->name));
+	case CHANGED_NAMES:
+		return fuse_lowlevel_notify_inval_inode(n->session, c->ino, 0, 0);
+	case CHANGED_STAT:
+		/* a negative offset: attributes only, the bytes are the same */
+		return fuse_lowlevel_notify_inval_inode(n->session, c->ino, -1, 0);
+	}
+	return 0;
+}
+
+void invalidate_send(void *notices, const struct change *c)
+{
+	int err = send_change(notices, c);
+
+	/* ENOENT: the kernel does not know the name or inode. */
+	if (err && err != -ENOENT)
+		log_print(LOG_INFO, "the kernel was not notified of a change: %s",
+			  strerror(-err));
+}

@@ -1,49 +1,49 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The texts of the files of .kpackfs.  A text is made on request, and all readers share
- * it as long as one of them holds it and it is up to date.  Knows no FUSE.  Thread-safe.
- */
-#ifndef FS_CONTROL_TEXTS_H
-#define FS_CONTROL_TEXTS_H
+/* The texts of the files of .kpackfs, for control.c. */
+#ifndef FS_FUSE_TEXTS_H
+#define FS_FUSE_TEXTS_H
 
-#include "control.h"
+#include <stdio.h>
+#include "fs/content/content.h"
+#include "fs/tree/edition.h"
 
-struct texts;
-struct text;
+/* The figures, at one moment. */
+struct stats {
+	const struct edition *edition;
+	const struct kp_choice *arches; /* the GPUs whose code is shown */
+	struct content_stats content;
+	size_t retired_inodes, retired_archives;
+	uint64_t reloads;           /* editions before this one */
+	struct timespec started;    /* when the mount was made */
+	struct timespec reloaded;   /* time of the last reload; 0: never */
+	double uptime;              /* seconds, by a clock that nobody can set */
+	const char *const *sandbox; /* names of the sandbox's parts, then NULL */
+};
 
-/* The pointers in ABOUT are borrowed.  NULL: no memory. */
-struct texts *texts_new(const struct control_subject *about);
+/* The first line of the status if no archive is refused and no decode failed. */
+#define SUMMARY_GOOD "healthy"
 
-/*
- * All references to texts must have been released, and no read may begin; reads that wait
- * fail.  NULL is fine.
- */
-void texts_free(struct texts *t);
+/* A summary for people; one JSON object in one line; Prometheus' text format 0.0.4. */
+void status_text_put(FILE *f, const struct stats *s);
+void stats_put_json(FILE *f, const struct stats *s);
+void stats_put_metrics(FILE *f, const struct stats *s);
 
-/* The name of the file at POSITION; NULL after the last. */
-const char *texts_name(size_t position);
-
-/* Call it when the mount shows another edition. */
-void texts_renew(struct texts *t);
-
-/* As control_seen and control_unwatched. */
-void texts_seen(struct texts *t, bool fine);
-void texts_unwatched(struct texts *t);
-
-/*
- * The text of the file at POSITION about the edition E, with a reference; NULL: no
- * memory.
- */
-struct text *texts_get(struct texts *t, struct edition *e, size_t position);
-struct text *text_ref(struct text *text);
-void text_unref(struct text *text);
-
-size_t text_size(const struct text *text);
+/* A line for each archive: its content, or why it is refused. */
+void archives_text_put(FILE *f, const struct edition *e);
 
 /*
- * Read LEN bytes of TEXT at OFF; the range must lie in TEXT.  The subject's `answer` is
- * called with TOKEN exactly once.
+ * A line for each conflict that the view kept, each refused entry and each refused archive;
+ * and how many of the first two there are, also of those that were not kept.
  */
-void text_read(struct text *text, uint64_t off, size_t len, void *token);
+void conflicts_text_put(FILE *f, const struct edition *e);
+size_t conflicts_count(const struct edition *e);
+
+/*
+ * A line for each path of an entry that E does not show, each refused entry and each refused
+ * archive: the path below the root of the whole tree, or the archive's path, a tab, and the
+ * reason.
+ */
+void missing_text_put(FILE *f, const struct edition *e, const struct kp_choice *arches,
+		      const char *subdir);
 
 #endif

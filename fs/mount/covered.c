@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "covered.h"
+/* Files of the mount point that a mount would cover, and does not show itself. */
+#include "session.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -144,8 +145,8 @@ static bool check_name(struct covered *c, int dir, const char *name,
 
 	if (fd < 0)
 		return true; /* removed meanwhile */
-	has = above && tree_lookup(c->edition->tree, above->index, kp_span_str(name),
-				   UINT64_MAX, &node);
+	has = above &&
+	      tree_lookup(c->edition->tree, above->index, kp_span_str(name), &node);
 	fine = check_node(c, fd, has ? &node : NULL, depth);
 	close(fd);
 	return fine;

@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include "core/archive/naming.h"
 #include "core/base/path_step.h"
-#include "core/base/path_walk.h"
+#include "fs/base/path_walk.h"
 #include "inotify.h"
 
 #define NAMES_MAX 64 /* if more names of a directory matter, all names do */
@@ -245,22 +245,22 @@ static void check_remote(struct watch *w, int fd)
 
 /*
  * Watch each directory on the way to PATH for the name that the path has there.  true:
- * PATH exists, and WAY is at its end.  kp_walk_end is to be called.
+ * PATH exists, and WAY is at its end.  path_walk_end is to be called.
  */
-static bool watch_way(struct watch *w, const char *path, struct kp_walk *way)
+static bool watch_way(struct watch *w, const char *path, struct path_walk *way)
 {
-	bool fine = kp_walk_begin(way, path);
+	bool fine = path_walk_begin(way, path);
 	char name[NAME_MAX + 1];
 
-	while (fine && kp_walk_name(way, name)) {
+	while (fine && path_walk_name(way, name)) {
 		struct place *p = NULL;
 
 		if (strcmp(name, "..") != 0)
 			p = watch_dir(w, way->at,
-				      kp_walk_is_last(way) ? FILES_MASK : NAMES_MASK);
+				      path_walk_is_last(way) ? FILES_MASK : NAMES_MASK);
 		if (p)
 			add_name(p, name);
-		fine = kp_walk_step(way, name);
+		fine = path_walk_step(way, name);
 	}
 	return fine && !errno;
 }
@@ -268,7 +268,7 @@ static bool watch_way(struct watch *w, const char *path, struct kp_walk *way)
 void watch_source(struct watch *w, const char *path)
 {
 	struct place *p = NULL;
-	struct kp_walk way;
+	struct path_walk way;
 	struct stat st;
 
 	if (watch_way(w, path, &way) && fstat(way.at, &st) == 0) {
@@ -278,19 +278,19 @@ void watch_source(struct watch *w, const char *path)
 	}
 	if (p)
 		p->archives = true;
-	kp_walk_end(&way);
+	path_walk_end(&way);
 }
 
 void watch_archive(struct watch *w, const char *path)
 {
-	struct kp_walk way;
+	struct path_walk way;
 	struct stat st;
 
-	if (kp_path_stat(path, false, &st) < 0 || !S_ISLNK(st.st_mode))
+	if (lstat(path, &st) < 0 || !S_ISLNK(st.st_mode))
 		return;
 	if (watch_way(w, path, &way))
 		check_remote(w, way.at);
-	kp_walk_end(&way);
+	path_walk_end(&way);
 }
 
 void watch_end(struct watch *w)

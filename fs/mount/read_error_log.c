@@ -2,16 +2,9 @@
 #include "read_error_log.h"
 #include <inttypes.h>
 #include <signal.h>
+#include "fs/base/clock.h"
 #include "fs/base/log.h"
 #include "core/base/text.h"
-
-static time_t now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec;
-}
 
 /* The slot that holds KEY, or the free one where it belongs. */
 static uint64_t *slot_of(struct read_error_log *cs, uint64_t key)
@@ -44,7 +37,7 @@ static void log_suppressed(struct read_error_log *cs)
 static void begin_period(struct read_error_log *cs)
 {
 	log_suppressed(cs);
-	cs->since = now();
+	cs->since = clock_seconds();
 	cs->lines = 0;
 }
 
@@ -59,7 +52,7 @@ static void *log_periods(void *log)
 
 		if (!cs->more)
 			pthread_cond_wait(&cs->wanted, &cs->lock);
-		else if (now() >= end.tv_sec)
+		else if (clock_seconds() >= end.tv_sec)
 			begin_period(cs);
 		else
 			pthread_cond_timedwait(&cs->wanted, &cs->lock, &end);
@@ -90,7 +83,7 @@ static bool may_show(struct read_error_log *cs, uint64_t key)
 {
 	if (*slot_of(cs, key))
 		return false;
-	if (now() - cs->since >= cs->seconds)
+	if (clock_seconds() - cs->since >= cs->seconds)
 		begin_period(cs);
 	if (cs->lines == cs->most) {
 		if (cs->more++ == 0)
@@ -134,7 +127,7 @@ void read_error_log_init(struct read_error_log *cs, unsigned most, time_t second
 	pthread_condattr_t monotonic;
 
 	*cs = (struct read_error_log){.most = most, .seconds = seconds};
-	cs->since = now();
+	cs->since = clock_seconds();
 	pthread_mutex_init(&cs->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

@@ -9,12 +9,13 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 #include "fs/base/process_link.h"
 #include "fs/base/log.h"
 #include "reload.h"
-#include "fs/tree/logged_conflicts.h"
+#include "fs/tree/edition.h"
 
 /*
  * A file that was last written to less than this many seconds ago is likely being copied.
@@ -27,9 +28,8 @@
 /* The archive of a serial, or the reason why it is refused. */
 struct known {
 	uint32_t serial;
-	struct origin *origin;  /* NULL: refused */
-	char *path, *text;      /* refused: the path, and the reason */
-	struct readers readers; /* refused: of the file, as far as they are known */
+	struct origin *origin; /* NULL: refused */
+	char *path, *text;     /* refused: the path, and the reason */
 };
 
 struct list {
@@ -132,13 +132,12 @@ static bool keep_known(struct reload *r, struct known k)
 }
 
 static bool refuse_archive(struct reload *r, const struct link_message *m,
-			   const char *text, struct readers readers)
+			   const char *text)
 {
 	struct known k = {
 		.serial = m->serial,
 		.path = strdup(m->path),
 		.text = strdup(text),
-		.readers = readers,
 	};
 
 	return keep_known(r, k) && ((k.path && k.text) || fail_memory());
@@ -153,11 +152,30 @@ static bool is_young(const struct link_message *m)
 	       time(NULL) - st.st_mtim.tv_sec < YOUNG;
 }
 
-static struct readers readers_now(int fd)
+/*
+ * Why the archive FD is left out of a mount that users share; NULL: it is shown.  The kernel
+ * checks the mode of each file, but lets everybody see the names, and knows no access control
+ * list.  Who states uid=, gid= or umask= has decided for all archives.
+ */
+static const char *unshared_reason(const struct reload *r, int fd)
 {
+	const struct tree_options *look = &r->o.look.look;
 	struct stat st;
 
-	return fd < 0 || fstat(fd, &st) ? no_readers : readers_of(fd, &st);
+	if (!r->o.look.shared || look->uid != (uid_t)-1 || look->gid != (gid_t)-1 ||
+	    look->mask)
+		return NULL;
+	if (fstat(fd, &st))
+		return strerror(errno);
+	if (!(st.st_mode & 0044))
+		return "only its owner may read it, and users share the mount; with "
+		       "uid=, "
+		       "gid= or umask= it is shown";
+	if (fgetxattr(fd, "system.posix_acl_access", NULL, 0) >= 0 ||
+	    (errno != ENODATA && errno != EOPNOTSUPP && errno != ENOSYS))
+		return "it has an access control list, and users share the mount; with "
+		       "uid=, gid= or umask= it is shown";
+	return NULL;
 }
 
 /*
@@ -169,11 +187,17 @@ static struct origin *still_served(const struct reload *r, const struct link_mes
 	const struct known *old =
 		m->number ? find_known(&r->now, (uint32_t)m->number) : NULL;
 	struct origin *o = old ? old->origin : NULL;
+	const struct stat *was;
+	struct stat now;
 
 	if (!o || !origin_intact(o))
 		return NULL;
-	if (r->o.look.shared &&
-	    !readers_same(o->readers, readers_now(kp_archive_fd(o->archive))))
+	if (!r->o.look.shared)
+		return o;
+	was = kp_archive_stat(o->archive);
+	if (fstat(kp_archive_fd(o->archive), &now) || now.st_uid != was->st_uid ||
+	    now.st_gid != was->st_gid || now.st_mode != was->st_mode ||
+	    unshared_reason(r, kp_archive_fd(o->archive)))
 		return NULL;
 	return o;
 }
@@ -183,7 +207,7 @@ static struct origin *still_served(const struct reload *r, const struct link_mes
  * attributes are new, it stays, with the old attributes.
  */
 static bool refuse_fresh(struct reload *r, const struct link_message *m, bool young,
-			 const char *text, struct readers readers)
+			 const char *text)
 {
 	const struct link_message answer = {
 		.word = LINK_REFUSED, .serial = m->serial, .fd = -1};
@@ -195,26 +219,30 @@ static bool refuse_fresh(struct reload *r, const struct link_message *m, bool yo
 	if (served)
 		return keep_known(r, (struct known){.serial = m->serial,
 						    .origin = origin_ref(served)});
-	return refuse_archive(r, m, text, readers);
+	return refuse_archive(r, m, text);
 }
 
 static bool take_fresh(struct reload *r, const struct link_message *m)
 {
 	bool young = !r->first && is_young(m);
-	struct readers readers = readers_now(m->fd);
 	struct known k = {.serial = m->serial};
 	struct kpackx_error why = {0};
+	const char *reason;
 
 	if (m->fd < 0 || m->fd >= r->fd_end) {
 		if (m->fd >= 0)
 			close(m->fd);
 		r->wanting = r->wanting || !m->text[0];
 		return refuse_fresh(r, m, false,
-				    m->text[0] ? m->text : "too many open files",
-				    readers);
+				    m->text[0] ? m->text : "too many open files");
+	}
+	reason = unshared_reason(r, m->fd);
+	if (reason) {
+		close(m->fd);
+		return refuse_fresh(r, m, false, reason);
 	}
 	if (origin_new(m->fd, m->path, &k.origin, &why))
-		return refuse_fresh(r, m, young, why.text, readers);
+		return refuse_fresh(r, m, young, why.text);
 	return keep_known(r, k);
 }
 
@@ -229,8 +257,7 @@ static bool take_known(struct reload *r, const struct link_message *m)
 	if (old && old->origin)
 		return keep_known(r, (struct known){.serial = m->serial,
 						    .origin = origin_ref(old->origin)});
-	return refuse_archive(r, m, old ? old->text : m->text,
-			      old ? old->readers : no_readers);
+	return refuse_archive(r, m, old ? old->text : m->text);
 }
 
 static bool take_archive(struct reload *r, const struct link_message *m)
@@ -246,7 +273,7 @@ static bool list_holdings(const struct reload *r, struct holdings *h)
 		const struct known *k = &r->next.items[i];
 
 		ok = k->origin ? holdings_add(h, origin_ref(k->origin))
-			       : holdings_refuse(h, k->path, k->text, k->readers);
+			       : holdings_refuse(h, k->path, k->text);
 	}
 	return ok;
 }

@@ -7,19 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "covered.h"
 #include "read_error_log.h"
 #include "fs/base/daemon.h"
 #include "fs/base/process_link.h"
 #include "fs/base/log.h"
 #include "fs/base/mount_point.h"
-#include "fs/fuse/invalidate.h"
 #include "fs/fuse/ops.h"
 #include "memory_pressure.h"
 #include "reload.h"
 #include "fs/base/sandbox.h"
 #include "session.h"
-#include "fs/fuse/xattrs.h"
 #include "core/archive/naming.h"
 #include "core/base/mountinfo.h"
 
@@ -31,7 +28,7 @@ struct session {
 	pthread_mutex_t reload_lock; /* guards `reload`: decoders use it during its end */
 	struct reload *reload;
 	struct pressure *pressure;
-	int link, groups;
+	int link;
 	bool by_place; /* mounted on an open directory */
 };
 
@@ -57,24 +54,6 @@ static void forget_origin(void *user, const struct origin *o)
 		content_forget(fs->content, o);
 }
 
-/*
- * Renew .kpackfs, which is about all archives: other users than before may read it.  This
- * takes effect before the last edition is freed, because the archives that are closed then
- * may be deleted files, for which the disk may take its time.
- */
-static void renew_control(struct session *session, struct invalidation *notices)
-{
-	const struct change dir = {.what = CHANGED_STAT, .ino = CONTROL_DIR};
-	const struct change name = {
-		.what = CHANGED_NAME, .ino = TREE_ROOT, .name = KP_CONTROL_NAME};
-
-	control_renew(session->fs.control);
-	if (session->fs.callers) {
-		invalidate_send(notices, &dir);
-		invalidate_send(notices, &name);
-	}
-}
-
 static bool show_edition(void *user, struct edition *next, size_t *names)
 {
 	struct session *session = user;
@@ -82,8 +61,19 @@ static bool show_edition(void *user, struct edition *next, size_t *names)
 	struct edition *last = inodes_edition(session->fs.inodes);
 	bool ok = inodes_swap(session->fs.inodes, next, invalidate_send, &notices, names);
 
-	if (ok)
-		renew_control(session, &notices);
+	if (ok) {
+		struct change text = {.what = CHANGED_NAME, .ino = CONTROL_DIR};
+		const char *name;
+
+		control_renew(session->fs.control);
+		/* without this the kernel may keep a text for long, though its name has no
+		 * validity */
+		for (size_t i = 0; (name = control_name(i)); i++) {
+			snprintf(text.name, sizeof(text.name), "%s", name);
+			invalidate_send(&notices, &text);
+		}
+	}
+	/* last: archives that are closed now may be deleted files, and the disk takes its time */
 	edition_unref(last);
 	return ok;
 }
@@ -143,8 +133,6 @@ static bool prepare_edition(struct session *session)
 		return false;
 	session->fs.inodes = inodes_new(first, forget_origin, &session->fs);
 	session->fs.always_open = s->always_open;
-	if (s->shared && !(session->fs.callers = callers_new(session->groups)))
-		return false;
 	return session->fs.inodes;
 }
 
@@ -195,17 +183,6 @@ static void shrink_content(void *content, unsigned percent)
 	content_shrink(content, percent);
 }
 
-/* Invalidate a name of .kpackfs: the kernel may keep it although its validity is zero. */
-static void take_back_name(void *user, const char *name)
-{
-	const struct session *session = user;
-	struct invalidation notices = {.session = session->se};
-	struct change change = {.what = CHANGED_NAME, .ino = CONTROL_DIR};
-
-	snprintf(change.name, sizeof(change.name), "%s", name);
-	invalidate_send(&notices, &change);
-}
-
 static bool start_services(struct session *session)
 {
 	const struct settings *s = session->s;
@@ -224,7 +201,6 @@ static bool start_services(struct session *session)
 		.subdir = s->subdir,
 		.inodes = fs->inodes,
 		.answer = op_read_answer,
-		.take_back = take_back_name,
 		.ask = ask_to_look,
 		.user = session,
 	};
@@ -489,8 +465,7 @@ static enum end mount_and_serve(struct session *session)
 	end = serve_mount(session);
 	keep_signals_out();
 	/*
-	 * Stop these before the session is destroyed: the checksum thread and the
-	 * decoders answer requests of the session.
+	 * Stop these before the session is destroyed: the decoders answer requests of the session.
 	 */
 	stop_reload(session);
 	control_free(session->fs.control);
@@ -502,9 +477,9 @@ static enum end mount_and_serve(struct session *session)
 	return end;
 }
 
-enum end session_serve(struct settings *s, const struct server_ends *ends)
+enum end session_serve(struct settings *s, int link)
 {
-	struct session session = {.s = s, .link = ends->link, .groups = ends->groups};
+	struct session session = {.s = s, .link = link};
 	struct fuse_lowlevel_ops chosen = ops;
 	enum end end = NO_MOUNT;
 
@@ -522,7 +497,6 @@ enum end session_serve(struct settings *s, const struct server_ends *ends)
 out:
 	reload_free(session.reload);
 	inodes_free(session.fs.inodes);
-	callers_free(session.fs.callers);
 	read_error_log_fini(&session.read_errors);
 	pthread_mutex_destroy(&session.reload_lock);
 	return end;

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * From a command line to struct settings.
+ *
+ * One table has each option once: how it is written, its help, and what it sets.  libfuse's
+ * parser of options (fuse_opt) splits the line; for what libfuse itself is to know, the
+ * argument stays in the line.  Then the operands become absolute paths, and the mount point
+ * of root an open directory.
+ */
 #include <errno.h>
 #include <fuse_lowlevel.h>
 #include <limits.h>
@@ -9,216 +17,30 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <zstd.h>
-#include "core/base/path_step.h"
-#include "core/base/path_walk.h"
-#include "fs/base/firm_path.h"
+#include "fs/base/path_walk.h"
 #include "fs/base/log.h"
-#include "mount_args.h"
-#include "option_values.h"
 #include "settings.h"
-#include "fs/tree/subdir.h"
+#include "fs/tree/edition.h"
 
-static const char usage_text[] =
-	"Usage: kpackfs [-dfqrsv] [-o opt[,opt]...] SOURCE... MOUNTPOINT\n"
-	"       kpackfs --status MOUNTPOINT\n"
-	"Mount kpack archives - files, or the *.kpack of directories - as a read-only\n"
-	"tree.\n"
-	"\n"
-	"Options:\n"
-	"    -d                   foreground, and show every request\n"
-	"    -f                   stay in the foreground, log to stderr\n"
-	"    -h, --help           show this text\n"
-	"    -n                   ignored, for mount(8)\n"
-	"    -o OPT[,OPT]...      mount options, below\n"
-	"    -q                   log errors only\n"
-	"    -r                   same as -o ro, which is always on\n"
-	"    -s                   answer requests in one thread\n"
-	"    --status             print the status of the mount at MOUNTPOINT\n"
-	"    -v                   log more\n"
-	"    -V, --version        show versions\n"
-	"\n"
-	"Mount options:\n"
-	"    -o allow_other       let all users access the mount\n"
-	"    -o allow_root        let root access the mount\n"
-	"    -o arch=LIST         show only what these GPUs can load; auto: those of "
-	"this\n"
-	"                         machine; all: everything (default)\n"
-	"    -o arch_exact        with arch=: only code for these very target IDs\n"
-	"    -o auto_unmount      unmount when the daemon dies\n"
-	"    -o bundles           hipfb/: the code of each binary as HIP fat binaries\n"
-	"    -o cache_size=BYTES  memory for decoded bytes, with k, m or g (default "
-	"256m)\n"
-	"    -o clone_fd          a /dev/fuse descriptor for each thread\n"
-	"    -o debug             same as -d\n"
-	"    -o default_permissions  let the kernel check modes (always on)\n"
-	"    -o fsname=NAME       name in the mount table (default: the first SOURCE)\n"
-	"    -o gid=N             group of all files\n"
-	"    -o idle_timeout=TIME  unmount after TIME without use, with s, m or h\n"
-	"    -o max_threads=N     threads that answer requests (default 10)\n"
-	"    -o no_ahead          decode only what is read, nothing ahead\n"
-	"    -o no_sandbox        keep privileges that serving does not need\n"
-	"    -o nonempty          cover files that the archives do not have\n"
-	"    -o open              send every open to the daemon\n"
-	"    -o poll=TIME         scan for changed archives every TIME, with s, m or h\n"
-	"    -o preload=GLOB      read matching files in advance; may be repeated\n"
-	"    -o ro                read-only (always on)\n"
-	"    -o source=PATH       another source; may be repeated\n"
-	"    -o subdir=PATH       show only this directory of the tree\n"
-	"    -o subtype=TYPE      type in the mount table after \"fuse.\" (default "
-	"kpackfs)\n"
-	"    -o threads=N         threads that decode (default: one per processor)\n"
-	"    -o topology=DIR      where arch=auto looks for GPUs (default: sysfs)\n"
-	"    -o uid=N             owner of all files\n"
-	"    -o umask=OCTAL       permission bits to clear\n"
-	"    -o xattr             extended attributes user.kpack.*\n";
-
-enum key {
-	KEY_HELP,
-	KEY_VERSION,
-	KEY_STATUS,
-	KEY_FOREGROUND,
-	KEY_DEBUG,
-	KEY_SINGLE,
-	KEY_VERBOSE,
-	KEY_QUIET,
-	KEY_RW,
-	KEY_SOURCE,
-	KEY_ARCH,
-	KEY_ARCH_EXACT,
-	KEY_SUBDIR,
-	KEY_TOPOLOGY,
-	KEY_CACHE_SIZE,
-	KEY_THREADS,
-	KEY_MAX_THREADS,
-	KEY_UID,
-	KEY_GID,
-	KEY_UMASK,
-	KEY_NO_AHEAD,
-	KEY_NO_SANDBOX,
-	KEY_NONEMPTY,
-	KEY_OPEN,
-	KEY_XATTR,
-	KEY_BUNDLES,
-	KEY_CLONE_FD,
-	KEY_FSNAME,
-	KEY_SUBTYPE,
-	KEY_POLL,
-	KEY_IDLE_TIMEOUT,
-	KEY_PRELOAD,
-	KEY_IO_URING,
-	KEY_ALLOW_OTHER,
-	KEY_AUTO_UNMOUNT,
-};
-
-/* FUSE_OPT_KEY, without its implicit conversion. */
-#define OPTION(t, key)                                                                   \
-	{                                                                                \
-		t, (unsigned)-1, key                                                     \
-	}
 /* True if the libfuse of this build can take requests over io_uring. */
 #define HAS_IO_URING (FUSE_VERSION >= FUSE_MAKE_VERSION(3, 18))
-#define KEEP(t) OPTION(t, FUSE_OPT_KEY_KEEP)
-#define IGNORE(t) OPTION(t, FUSE_OPT_KEY_DISCARD)
 
-static const struct fuse_opt option_table[] = {
-	OPTION("-h", KEY_HELP),
-	OPTION("--help", KEY_HELP),
-	OPTION("-V", KEY_VERSION),
-	OPTION("--version", KEY_VERSION),
-	OPTION("--status", KEY_STATUS),
-	OPTION("-f", KEY_FOREGROUND),
-	OPTION("-d", KEY_DEBUG),
-	OPTION("debug", KEY_DEBUG),
-	OPTION("-s", KEY_SINGLE),
-	OPTION("-v", KEY_VERBOSE),
-	OPTION("-q", KEY_QUIET),
-	OPTION("rw", KEY_RW),
-	OPTION("source=", KEY_SOURCE),
-	OPTION("arch=", KEY_ARCH),
-	OPTION("arch_exact", KEY_ARCH_EXACT),
-	OPTION("subdir=", KEY_SUBDIR),
-	OPTION("topology=", KEY_TOPOLOGY),
-	OPTION("cache_size=", KEY_CACHE_SIZE),
-	OPTION("threads=", KEY_THREADS),
-	OPTION("max_threads=", KEY_MAX_THREADS),
-	OPTION("uid=", KEY_UID),
-	OPTION("gid=", KEY_GID),
-	OPTION("umask=", KEY_UMASK),
-	OPTION("no_ahead", KEY_NO_AHEAD),
-	OPTION("no_sandbox", KEY_NO_SANDBOX),
-	OPTION("poll=", KEY_POLL),
-	OPTION("idle_timeout=", KEY_IDLE_TIMEOUT),
-	OPTION("preload=", KEY_PRELOAD),
-	OPTION("nonempty", KEY_NONEMPTY),
-	OPTION("open", KEY_OPEN),
-	OPTION("xattr", KEY_XATTR),
-	OPTION("bundles", KEY_BUNDLES),
-	OPTION("clone_fd", KEY_CLONE_FD),
-	OPTION("fsname=", KEY_FSNAME),
-	OPTION("subtype=", KEY_SUBTYPE),
-	/* options of libfuse */
-	OPTION("allow_other", KEY_ALLOW_OTHER),
-	KEEP("allow_root"),
-	OPTION("auto_unmount", KEY_AUTO_UNMOUNT),
-	KEEP("noexec"),
-	KEEP("noatime"),
-	KEEP("nodiratime"),
-	OPTION("io_uring", KEY_IO_URING),
-	OPTION("io_uring_q_depth=", KEY_IO_URING),
-	/* always in force */
-	IGNORE("-r"),
-	IGNORE("ro"),
-	IGNORE("nosuid"),
-	IGNORE("nodev"),
-	IGNORE("exec"),
-	IGNORE("default_permissions"),
-	/* mount.fuse3 adds these two; the mount has no suid files and no devices */
-	IGNORE("suid"),
-	IGNORE("dev"),
-	/* for mount(8) and fstab, or without meaning on a read-only mount */
-	IGNORE("-n"),
-	IGNORE("defaults"),
-	IGNORE("auto"),
-	IGNORE("noauto"),
-	IGNORE("user"),
-	IGNORE("user="),
-	IGNORE("nouser"),
-	IGNORE("users"),
-	IGNORE("owner"),
-	IGNORE("group"),
-	IGNORE("nofail"),
-	IGNORE("_netdev"),
-	IGNORE("comment="),
-	IGNORE("atime"),
-	IGNORE("diratime"),
-	IGNORE("relatime"),
-	IGNORE("norelatime"),
-	IGNORE("strictatime"),
-	IGNORE("nostrictatime"),
-	IGNORE("lazytime"),
-	IGNORE("nolazytime"),
-	IGNORE("sync"),
-	IGNORE("async"),
-	IGNORE("dirsync"),
-	IGNORE("mand"),
-	IGNORE("nomand"),
-	IGNORE("silent"),
-	IGNORE("loud"),
-	IGNORE("nosymfollow"),
-	IGNORE("symfollow"),
-	FUSE_OPT_END,
-};
-
-static bool strings_add(struct strings *s, char *string)
+/* Log TEXT about OPTION.  Returns false. */
+static bool option_wrong(const char *option, const char *text)
 {
-	char **list = string ? reallocarray(s->list, s->count + 1, sizeof(*list)) : NULL;
+	log_about(LOG_ERR, option, text);
+	return false;
+}
 
-	if (!list) {
-		free(string);
+static bool strings_add(struct strings *s, const char *text)
+{
+	char **list = reallocarray(s->list, s->count + 1, sizeof(*list));
+
+	if (list)
+		s->list = list;
+	if (!list || !(list[s->count] = strdup(text)))
 		return option_wrong("options", "out of memory");
-	}
-	s->list = list;
-	list[s->count++] = string;
+	s->count++;
 	return true;
 }
 
@@ -236,11 +58,61 @@ static bool replace_string(char **string, const char *text)
 	return *string || option_wrong(text, "out of memory");
 }
 
-/* --- the meaning of each option ----------------------------------------------------- */
+/* --- values --------------------------------------------------------------------------- */
 
+/* ARG is a whole option, "NAME=VALUE". */
 static const char *value_of(const char *arg)
 {
 	return strchr(arg, '=') + 1;
+}
+
+/* The code that uses the value would take "" for a path or a name. */
+static bool has_value(const char *arg)
+{
+	return *value_of(arg) || option_wrong(arg, "has no value");
+}
+
+/* A number in BASE; of the letters in SUFFIXES each means 1024 times the one before. */
+static bool take_number(const char *arg, int base, const char *suffixes, uint64_t min,
+			uint64_t max, uint64_t *out)
+{
+	const char *text = value_of(arg), *suffix;
+	unsigned long long n;
+	unsigned shift = 0;
+	char *end;
+
+	errno = 0;
+	n = strtoull(text, &end, base);
+	if (end == text || errno || text[strspn(text, "0123456789")] != *end)
+		return option_wrong(arg, "not a number");
+	if (*end) {
+		suffix = strchr(suffixes, *end | 0x20);
+		if (!suffix || end[1])
+			return option_wrong(arg, "not a number");
+		shift = 10 * (unsigned)(suffix - suffixes + 1);
+	}
+	if (n > max >> shift || n << shift < min)
+		return option_wrong(arg, "out of range");
+	*out = n << shift;
+	return true;
+}
+
+/* A time with a unit s, m or h; seconds without a unit. */
+static bool take_seconds(const char *arg, unsigned *out)
+{
+	static const char letters[] = "smh";
+	static const unsigned seconds[] = {1, 60, 3600};
+	const char *text = value_of(arg);
+	size_t digits = strspn(text, "0123456789");
+	const char *letter = text[digits] ? strchr(letters, text[digits]) : letters;
+	unsigned long n = strtoul(text, NULL, 10);
+
+	if (!digits || !letter || (text[digits] && text[digits + 1]))
+		return option_wrong(arg, "not a time");
+	if (n > 1000000000 / seconds[letter - letters])
+		return option_wrong(arg, "out of range");
+	*out = (unsigned)n * seconds[letter - letters];
+	return true;
 }
 
 static bool take_foreground(struct settings *s, const char *arg)
@@ -263,17 +135,10 @@ static bool take_single(struct settings *s, const char *arg)
 	return true;
 }
 
-static bool take_verbose(struct settings *s, const char *arg)
+static bool take_verbosity(struct settings *s, const char *arg)
 {
-	(void)s, (void)arg;
-	log_level(LOG_INFO);
-	return true;
-}
-
-static bool take_quiet(struct settings *s, const char *arg)
-{
-	(void)s, (void)arg;
-	log_level(LOG_ERR);
+	(void)s;
+	log_level(strcmp(arg, "-q") == 0 ? LOG_ERR : LOG_INFO);
 	return true;
 }
 
@@ -300,22 +165,22 @@ static bool take_subdir(struct settings *s, const char *arg)
 
 static bool take_topology(struct settings *s, const char *arg)
 {
-	return option_has_value(arg) && replace_string(&s->topology, value_of(arg));
+	return has_value(arg) && replace_string(&s->topology, value_of(arg));
 }
 
 static bool take_cache_size(struct settings *s, const char *arg)
 {
-	return option_number(arg, 10, "kmgt", 0, UINT64_MAX / 2, &s->cache_size);
+	return take_number(arg, 10, "kmgt", 0, UINT64_MAX / 2, &s->cache_size);
 }
 
 static bool take_fsname(struct settings *s, const char *arg)
 {
-	return s->has_fsname = option_has_value(arg);
+	return s->has_fsname = has_value(arg);
 }
 
 static bool take_subtype(struct settings *s, const char *arg)
 {
-	return s->has_subtype = option_has_value(arg);
+	return s->has_subtype = has_value(arg);
 }
 
 static bool take_io_uring(struct settings *s, const char *arg)
@@ -324,69 +189,182 @@ static bool take_io_uring(struct settings *s, const char *arg)
 	return HAS_IO_URING || option_wrong(arg, "not built into this program");
 }
 
-static const struct meaning {
-	enum { OTHER, FLAG, NUMBER, SECONDS, STRINGS } kind;
-	bool (*take)(struct settings *s, const char *arg); /* OTHER */
-	size_t at; /* all other kinds: offset in struct settings */
+/* --- the table ------------------------------------------------------------------------ */
+
+enum option_kind {
+	HELP_ONLY, /* not parsed by us */
+	FLAG,      /* a bool becomes true */
+	NUMBER,    /* an unsigned number */
+	SECONDS,   /* a time, in an unsigned number */
+	STRINGS,   /* one more string */
+	CALL,      /* see `take` */
+	NOTHING,   /* no effect here */
+};
+
+static const struct option {
+	const char *name; /* "-f"; or "arch", after -o; with "=" if it has a value */
+	const char *also; /* another way to write it */
+	const char *arg;  /* the name of its value in the help */
+	const char *help; /* NULL: not in the help */
+	enum option_kind kind;
+	bool keep; /* libfuse gets it, too */
+	size_t at; /* offset in struct settings */
+	bool (*take)(struct settings *s, const char *arg);
 	int base;
 	unsigned min, max;
-} meanings[] = {
+} options[] = {
 #define AT(member) .at = offsetof(struct settings, member)
-	[KEY_HELP] = {FLAG, AT(help)},
-	[KEY_VERSION] = {FLAG, AT(version)},
-	[KEY_STATUS] = {FLAG, AT(status)},
-	[KEY_FOREGROUND] = {OTHER, take_foreground},
-	[KEY_DEBUG] = {OTHER, take_debug},
-	[KEY_SINGLE] = {OTHER, take_single},
-	[KEY_VERBOSE] = {OTHER, take_verbose},
-	[KEY_QUIET] = {OTHER, take_quiet},
-	[KEY_RW] = {OTHER, refuse_rw},
-	[KEY_SOURCE] = {STRINGS, AT(more_sources)},
-	[KEY_ARCH] = {OTHER, take_arches},
-	[KEY_ARCH_EXACT] = {FLAG, AT(arches.exact)},
-	[KEY_SUBDIR] = {OTHER, take_subdir},
-	[KEY_TOPOLOGY] = {OTHER, take_topology},
-	[KEY_CACHE_SIZE] = {OTHER, take_cache_size},
-	[KEY_THREADS] = {NUMBER, AT(threads), 10, 1, 1024},
-	[KEY_MAX_THREADS] = {NUMBER, AT(max_threads), 10, 1, 100000},
-	[KEY_UID] = {NUMBER, AT(look.uid), 10, 0, UINT32_MAX - 1},
-	[KEY_GID] = {NUMBER, AT(look.gid), 10, 0, UINT32_MAX - 1},
-	[KEY_UMASK] = {NUMBER, AT(look.mask), 8, 0, 0777},
-	[KEY_NO_AHEAD] = {FLAG, AT(no_ahead)},
-	[KEY_NO_SANDBOX] = {FLAG, AT(no_sandbox)},
-	[KEY_NONEMPTY] = {FLAG, AT(nonempty)},
-	[KEY_OPEN] = {FLAG, AT(always_open)},
-	[KEY_XATTR] = {FLAG, AT(xattr)},
-	[KEY_BUNDLES] = {FLAG, AT(bundles)},
-	[KEY_CLONE_FD] = {FLAG, AT(clone_fd)},
-	[KEY_FSNAME] = {OTHER, take_fsname},
-	[KEY_SUBTYPE] = {OTHER, take_subtype},
-	[KEY_POLL] = {SECONDS, AT(poll)},
-	[KEY_IDLE_TIMEOUT] = {SECONDS, AT(idle_timeout)},
-	[KEY_PRELOAD] = {STRINGS, AT(preload)},
-	[KEY_IO_URING] = {OTHER, take_io_uring},
-	[KEY_ALLOW_OTHER] = {FLAG, AT(shared)},
-	[KEY_AUTO_UNMOUNT] = {FLAG, AT(auto_unmount)},
+	{"-d", NULL, NULL, "foreground, and show every request", CALL,
+	 .take = take_debug},
+	{"-f", NULL, NULL, "stay in the foreground, log to stderr", CALL,
+	 .take = take_foreground},
+	{"-h", "--help", NULL, "show this text", FLAG, AT(help)},
+	{"-n", NULL, NULL, "ignored, for mount(8)", .kind = NOTHING},
+	{"-o", NULL, "OPT[,OPT]...", "mount options, below", .kind = HELP_ONLY},
+	{"-q", NULL, NULL, "log errors only", CALL, .take = take_verbosity},
+	{"-r", NULL, NULL, "same as -o ro, which is always on", .kind = NOTHING},
+	{"-s", NULL, NULL, "answer requests in one thread", CALL, .take = take_single},
+	{"--status", NULL, NULL, "print the status of the mount at MOUNTPOINT", FLAG,
+	 AT(status)},
+	{"-v", NULL, NULL, "log more", CALL, .take = take_verbosity},
+	{"-V", "--version", NULL, "show versions", FLAG, AT(version)},
+
+	{"allow_other", NULL, NULL, "let all users access the mount", FLAG, true,
+	 AT(shared)},
+	{"allow_root", NULL, NULL, "let root access the mount", .kind = NOTHING,
+	 .keep = true},
+	{"arch=", NULL, "LIST",
+	 "show only what these GPUs can load; auto: those of this\n"
+	 "machine; all: everything (default)",
+	 CALL, .take = take_arches},
+	{"arch_exact", NULL, NULL, "with arch=: only code for these very target IDs",
+	 FLAG, AT(arches.exact)},
+	{"auto_unmount", NULL, NULL, "unmount when the daemon dies", FLAG, true,
+	 AT(auto_unmount)},
+	{"bundles", NULL, NULL, "hipfb/: the code of each binary as HIP fat binaries",
+	 FLAG, AT(bundles)},
+	{"cache_size=", NULL, "BYTES",
+	 "memory for decoded bytes, with k, m or g (default 256m)", CALL,
+	 .take = take_cache_size},
+	{"clone_fd", NULL, NULL, "a /dev/fuse descriptor for each thread", FLAG,
+	 AT(clone_fd)},
+	{"debug", NULL, NULL, "same as -d", CALL, .take = take_debug},
+	{"default_permissions", NULL, NULL, "let the kernel check modes (always on)",
+	 .kind = NOTHING},
+	{"fsname=", NULL, "NAME", "name in the mount table (default: the first SOURCE)",
+	 CALL, true, .take = take_fsname},
+	{"gid=", NULL, "N", "group of all files", NUMBER, AT(look.gid), .base = 10,
+	 .max = UINT32_MAX - 1},
+	{"idle_timeout=", NULL, "TIME", "unmount after TIME without use, with s, m or h",
+	 SECONDS, AT(idle_timeout)},
+	{"max_threads=", NULL, "N", "threads that answer requests (default 10)", NUMBER,
+	 AT(max_threads), .base = 10, .min = 1, .max = 100000},
+	{"no_ahead", NULL, NULL, "decode only what is read, nothing ahead", FLAG,
+	 AT(no_ahead)},
+	{"no_sandbox", NULL, NULL, "keep privileges that serving does not need", FLAG,
+	 AT(no_sandbox)},
+	{"nonempty", NULL, NULL, "cover files that the archives do not have", FLAG,
+	 AT(nonempty)},
+	{"open", NULL, NULL, "send every open to the daemon", FLAG, AT(always_open)},
+	{"poll=", NULL, "TIME", "scan for changed archives every TIME, with s, m or h",
+	 SECONDS, AT(poll)},
+	{"preload=", NULL, "GLOB", "read matching files in advance; may be repeated",
+	 STRINGS, AT(preload)},
+	{"ro", NULL, NULL, "read-only (always on)", .kind = NOTHING},
+	{"source=", NULL, "PATH", "another source; may be repeated", STRINGS,
+	 AT(more_sources)},
+	{"subdir=", NULL, "PATH", "show only this directory of the tree", CALL,
+	 .take = take_subdir},
+	{"subtype=", NULL, "TYPE",
+	 "type in the mount table after \"fuse.\" (default kpackfs)", CALL, true,
+	 .take = take_subtype},
+	{"threads=", NULL, "N", "threads that decode (default: one per processor)",
+	 NUMBER, AT(threads), .base = 10, .min = 1, .max = 1024},
+	{"topology=", NULL, "DIR", "where arch=auto looks for GPUs (default: sysfs)",
+	 CALL, .take = take_topology},
+	{"uid=", NULL, "N", "owner of all files", NUMBER, AT(look.uid), .base = 10,
+	 .max = UINT32_MAX - 1},
+	{"umask=", NULL, "OCTAL", "permission bits to clear", NUMBER, AT(look.mask),
+	 .base = 8, .max = 0777},
+	{"xattr", NULL, NULL, "extended attributes user.kpack.*", FLAG, AT(xattr)},
+
+	{"rw", .kind = CALL, .take = refuse_rw},
+	{"io_uring", "io_uring_q_depth=", .kind = CALL, .keep = true,
+	 .take = take_io_uring},
+	{"noexec", .kind = NOTHING, .keep = true},
+	{"noatime", .kind = NOTHING, .keep = true},
+	{"nodiratime", .kind = NOTHING, .keep = true},
 #undef AT
 };
 
-static bool take_option(struct settings *s, const struct meaning *m, const char *arg)
-{
-	void *slot = (char *)s + m->at;
+/*
+ * Always in force; or from mount.fuse3, as the mount has no set-user-ID files and no devices;
+ * or for mount(8) and fstab; or without meaning on a mount that is read-only.
+ */
+static const char *const ignored[] = {
+	"nosuid",     "nodev",       "exec",          "suid",      "dev",
+	"defaults",   "auto",        "noauto",        "user",      "user=",
+	"nouser",     "users",       "owner",         "group",     "nofail",
+	"_netdev",    "comment=",    "atime",         "diratime",  "relatime",
+	"norelatime", "strictatime", "nostrictatime", "lazytime",  "nolazytime",
+	"sync",       "async",       "dirsync",       "mand",      "nomand",
+	"silent",     "loud",        "nosymfollow",   "symfollow",
+};
 
-	switch (m->kind) {
+static void print_help(void)
+{
+	char label[64];
+
+	fputs("Usage: kpackfs [-dfqrsv] [-o opt[,opt]...] SOURCE... MOUNTPOINT\n"
+	      "       kpackfs --status MOUNTPOINT\n"
+	      "Mount kpack archives - files, or the *.kpack of directories - as a "
+	      "read-only\n"
+	      "tree.\n"
+	      "\n"
+	      "Options:\n",
+	      stdout);
+	for (size_t i = 0; i < KP_COUNT(options) && options[i].help; i++) {
+		const struct option *o = &options[i];
+		const char *help = o->help, *line = strchr(help, '\n');
+		bool is_mount = *o->name != '-';
+
+		if (is_mount && i && *o[-1].name == '-')
+			fputs("\nMount options:\n", stdout);
+		snprintf(label, sizeof(label), "%s%s%s%s%s%s", is_mount ? "-o " : "",
+			 o->name, o->also ? ", " : "", o->also ? o->also : "",
+			 o->arg && !is_mount ? " " : "", o->arg ? o->arg : "");
+		if (line)
+			printf("    %-19s  %.*s\n%25s%s\n", label, (int)(line - help),
+			       help, "", line + 1);
+		else
+			printf("    %-19s  %s\n", label, help);
+	}
+}
+
+static bool take_option(struct settings *s, const struct option *o, const char *arg)
+{
+	void *slot = (char *)s + o->at;
+	uint64_t n;
+
+	switch (o->kind) {
 	case FLAG:
 		return *(bool *)slot = true;
 	case NUMBER:
-		return option_unsigned(arg, m->base, m->min, m->max, slot);
+		if (!take_number(arg, o->base, "", o->min, o->max, &n))
+			return false;
+		*(unsigned *)slot = (unsigned)n;
+		return true;
 	case SECONDS:
-		return option_seconds(arg, slot);
+		return take_seconds(arg, slot);
 	case STRINGS:
-		return option_has_value(arg) && strings_add(slot, strdup(value_of(arg)));
-	case OTHER:
+		return has_value(arg) && strings_add(slot, value_of(arg));
+	case CALL:
+		return o->take(s, arg);
+	case NOTHING:
+	case HELP_ONLY:
 		break;
 	}
-	return m->take(s, arg);
+	return true;
 }
 
 /* fuse_opt's callback: 1 keeps the argument for libfuse, 0 drops it, -1 fails. */
@@ -396,36 +374,125 @@ static int parse_option(void *data, const char *arg, int key, struct fuse_args *
 
 	(void)args;
 	if (key == FUSE_OPT_KEY_NONOPT)
-		return strings_add(&s->sources, strdup(arg)) ? 0 : -1;
-	if (key == FUSE_OPT_KEY_OPT &&
-	    (strncmp(arg, "x-", 2) == 0 || strncmp(arg, "X-", 2) == 0))
+		return strings_add(&s->sources, arg) ? 0 : -1;
+	if (key != FUSE_OPT_KEY_OPT)
+		return take_option(s, &options[key], arg) ? options[key].keep : -1;
+	if (strncmp(arg, "x-", 2) == 0 || strncmp(arg, "X-", 2) == 0)
 		return 0;
-	if (key == FUSE_OPT_KEY_OPT) {
-		option_wrong(arg, "unknown option; kpackfs --help lists them");
-		return -1;
+	option_wrong(arg, "unknown option; kpackfs --help lists them");
+	return -1;
+}
+
+/*
+ * mount(8) begins its list of options with rw, whatever the user wrote, and mount.fuse3 then
+ * adds dev,suid: make such an rw ro.  Only an rw that the user wrote is refused later.
+ */
+static void drop_default_rw(int argc, char **argv, bool helper)
+{
+	for (int i = 1; i + 1 < argc; i++) {
+		char *list = argv[i + 1];
+
+		if (strcmp(argv[i], "-o") || strncmp(list, "rw", 2))
+			continue;
+		if (helper && !list[2])
+			strcpy(list, "ro");
+		if (list[2] == ',' &&
+		    (helper || strstr(list, ",dev") || strstr(list, ",nodev")))
+			memcpy(list, "ro", 2);
 	}
-	if (!take_option(s, &meanings[key], arg))
-		return -1;
-	return key == KEY_FSNAME || key == KEY_SUBTYPE || key == KEY_IO_URING ||
-	       key == KEY_ALLOW_OTHER || key == KEY_AUTO_UNMOUNT;
 }
 
-/* Make PATH absolute; the working directory will change. */
-static char *absolute_path(const char *path)
+/*
+ * Commas separate options, so arch=LIST would end at its first comma: replace each comma that
+ * has another architecture behind it by a semicolon.
+ */
+static void join_arches(char *list)
 {
-	char *full = realpath(path, NULL);
+	for (bool inside = false;; list++) {
+		struct kp_span name = {(const uint8_t *)list, strcspn(list, ",")};
+		struct kp_target t;
 
-	if (!full)
+		if (inside &&
+		    (kp_span_is(name, "auto") || kp_span_is(name, "all") ||
+		     kp_span_is(name, KP_ARCH_GENERIC) ||
+		     (kp_target_parse(name, &t, NULL) == KPACK_SUCCESS && t.known)))
+			list[-1] = ';';
+		else
+			inside = strncmp(list, "arch=", 5) == 0;
+		list += name.size;
+		if (!*list)
+			return;
+	}
+}
+
+/* Undo what mount(8) and mount.fuse3 add, and protect what fuse_opt would split. */
+static void mend_arguments(int *argc, char **argv, bool helper)
+{
+	drop_default_rw(*argc, argv, helper);
+	for (int i = 1; i < *argc; i++) {
+		if (strcmp(argv[i], "-o") == 0 && i + 1 < *argc)
+			join_arches(argv[++i]);
+		else if (strncmp(argv[i], "-o", 2) == 0)
+			join_arches(argv[i] + 2);
+	}
+	/* -t TYPE, which mount(8) passes to helpers */
+	for (int i = 1; helper && i + 1 < *argc; i++) {
+		if (strcmp(argv[i], "-t"))
+			continue;
+		*argc -= 2;
+		memmove(&argv[i], &argv[i + 2], sizeof(*argv) * (size_t)(*argc - i + 1));
+		return;
+	}
+}
+
+/* Read all options; the operands become S's sources.  false: logged. */
+static bool read_options(struct settings *s)
+{
+	struct fuse_opt table[2 * KP_COUNT(options) + KP_COUNT(ignored) + 1];
+	struct fuse_args *args = &s->args;
+	size_t n = 0;
+
+	for (size_t i = 0; i < KP_COUNT(options); i++) {
+		if (options[i].kind == HELP_ONLY)
+			continue;
+		table[n++] = (struct fuse_opt){options[i].name, -1U, (int)i};
+		if (options[i].also)
+			table[n++] = (struct fuse_opt){options[i].also, -1U, (int)i};
+	}
+	for (size_t i = 0; i < KP_COUNT(ignored); i++)
+		table[n++] = (struct fuse_opt){ignored[i], -1U, FUSE_OPT_KEY_DISCARD};
+	table[n] = (struct fuse_opt){NULL, 0, 0};
+	if (fuse_opt_parse(args, s, table, parse_option))
+		return false;
+	/* If libfuse keeps an option, it keeps the "--" before the operands, too, and then
+	 * does not know it. */
+	if (args->argc >= 2 && strcmp(args->argv[args->argc - 1], "--") == 0) {
+		free(args->argv[--args->argc]);
+		args->argv[args->argc] = NULL;
+	}
+	return true;
+}
+
+/* --- paths ---------------------------------------------------------------------------- */
+
+/*
+ * The absolute path of a source, because the working directory will change.  Links are kept:
+ * each scan follows them again.
+ */
+static char *absolute_source(const char *path)
+{
+	char *here = path[0] == '/' ? strdup("") : getcwd(NULL, 0), *full = NULL, *to;
+	struct stat st;
+
+	if (stat(path, &st) || !here || asprintf(&full, "%s/%s", here, path) < 0) {
 		log_about(LOG_ERR, path, strerror(errno));
-	return full;
-}
-
-/* Remove "." components and repeated slashes; PATH stays the same file. */
-static void tidy_path(char *path)
-{
-	char *to = path;
-
-	for (const char *from = path; *from; from += strcspn(from, "/")) {
+		free(here);
+		return NULL;
+	}
+	free(here);
+	/* remove "." components and repeated slashes */
+	to = full;
+	for (const char *from = full; *from; from += strcspn(from, "/")) {
 		size_t n;
 
 		from += strspn(from, "/");
@@ -436,31 +503,9 @@ static void tidy_path(char *path)
 		memmove(to, from, n);
 		to += n;
 	}
-	if (to == path)
+	if (to == full)
 		*to++ = '/';
 	*to = '\0';
-}
-
-/* Why an access to a path failed. */
-static const char *reason(void)
-{
-	return errno == EREMOTE ? KP_STEP_REFUSED : strerror(errno);
-}
-
-/* The absolute path of a source.  Links are kept: each scan follows them again. */
-static char *absolute_name(const char *path)
-{
-	char *here = path[0] == '/' ? strdup("") : getcwd(NULL, 0), *full = NULL;
-	struct stat st;
-
-	if (kp_path_stat(path, true, &st) || !here ||
-	    asprintf(&full, "%s/%s", here, path) < 0) {
-		log_about(LOG_ERR, path, reason());
-		free(here);
-		return NULL;
-	}
-	free(here);
-	tidy_path(full);
 	return full;
 }
 
@@ -478,21 +523,6 @@ static bool mounts_as_root(void)
 }
 
 /*
- * fusermount3 unmounts by the path when the daemon has died.  false: another user may
- * exchange directories of the path.
- */
-static bool may_unmount_by_path(struct settings *s, const char *path, bool firm)
-{
-	if (firm)
-		settings_leave_place(s);
-	else
-		log_about(LOG_ERR, path,
-			  "auto_unmount as root needs a path in which no other user can "
-			  "exchange a directory");
-	return firm;
-}
-
-/*
  * Open the mount point and return its absolute path.  Root mounts on what is open, as
  * another user may exchange directories of the path meanwhile.
  */
@@ -500,15 +530,15 @@ static char *open_place(struct settings *s)
 {
 	char name[32], path[PATH_MAX];
 	bool firm;
-	int fd = firm_path_open(s->mountpoint, &firm);
 	ssize_t n;
+	int fd = firm_path_open(s->mountpoint, &firm);
 
 	if (fd < 0) {
 		log_about(LOG_ERR, s->mountpoint,
 			  errno == ELOOP ? "a symbolic link on the way is not followed, "
 					   "because another user may have put it there; "
 					   "name the directory that it leads to"
-					 : reason());
+					 : strerror(errno));
 		return NULL;
 	}
 	s->place = fd;
@@ -521,13 +551,19 @@ static char *open_place(struct settings *s)
 	path[n] = '\0';
 	if (!s->auto_unmount)
 		return strdup(path);
-	close(fd);
-	s->place = firm_path_open(path, &firm); /* by its absolute path */
-	if (s->place < 0) {
-		s->place = 0;
-		firm = false;
-	}
-	return may_unmount_by_path(s, path, firm) ? strdup(path) : NULL;
+	/* fusermount3 unmounts by the path when the daemon has died: nobody may have
+	 * exchanged a directory of the absolute path then */
+	settings_leave_place(s);
+	fd = firm_path_open(path, &firm);
+	if (fd >= 0)
+		close(fd);
+	if (fd >= 0 && firm)
+		return strdup(path);
+	log_about(
+		LOG_ERR, path,
+		"auto_unmount as root needs a path in which no other user can exchange a "
+		"directory");
+	return NULL;
 }
 
 static enum end take_mountpoint(struct settings *s)
@@ -538,7 +574,13 @@ static enum end take_mountpoint(struct settings *s)
 	/* mount.fuse3 may have mounted already: /dev/fd/N is then its connection. */
 	if (strncmp(s->mountpoint, "/dev/fd/", 8) == 0)
 		return OK;
-	full = mounts_as_root() ? open_place(s) : absolute_path(s->mountpoint);
+	if (mounts_as_root()) {
+		full = open_place(s);
+	} else {
+		full = realpath(s->mountpoint, NULL);
+		if (!full)
+			log_about(LOG_ERR, s->mountpoint, strerror(errno));
+	}
 	if (!full)
 		return NO_MOUNT;
 	free(s->mountpoint);
@@ -552,23 +594,32 @@ static enum end take_mountpoint(struct settings *s)
 	return OK;
 }
 
-static enum end find_paths(struct settings *s)
+/* The operands, which are in S's sources: the last is the mount point. */
+static enum end take_operands(struct settings *s)
 {
 	struct strings *p = &s->sources;
 
+	if (s->status) {
+		if (p->count != 1 || s->more_sources.count) {
+			log_print(LOG_ERR,
+				  "--status needs one mount point, and no source");
+			return USAGE;
+		}
+		/* it is not accessed here, because it may not answer */
+		s->mountpoint = p->list[--p->count];
+		return OK;
+	}
 	if (p->count == 0 || p->count + s->more_sources.count < 2) {
 		log_print(LOG_ERR, "no %s given; kpackfs --help explains",
 			  p->count ? "mount point" : "source and mount point");
 		return USAGE;
 	}
 	s->mountpoint = p->list[--p->count];
-	for (size_t i = 0; i < s->more_sources.count; i++) {
+	for (size_t i = 0; i < s->more_sources.count; i++)
 		if (!strings_add(p, s->more_sources.list[i]))
 			return SYSTEM;
-		s->more_sources.list[i] = NULL;
-	}
 	for (size_t i = 0; i < p->count; i++) {
-		char *full = absolute_name(p->list[i]);
+		char *full = absolute_source(p->list[i]);
 
 		if (!full)
 			return NO_MOUNT;
@@ -576,27 +627,6 @@ static enum end find_paths(struct settings *s)
 		p->list[i] = full;
 	}
 	return take_mountpoint(s);
-}
-
-static enum end take_paths(struct settings *s)
-{
-	enum end end = find_paths(s);
-
-	kp_step_forget(); /* the server would keep what is open */
-	return end;
-}
-
-/* For --status.  The mount point is not accessed here, because it may not answer. */
-static enum end take_mountpoint_alone(struct settings *s)
-{
-	struct strings *p = &s->sources;
-
-	if (p->count != 1 || s->more_sources.count) {
-		log_print(LOG_ERR, "--status needs one mount point, and no source");
-		return USAGE;
-	}
-	s->mountpoint = p->list[--p->count];
-	return OK;
 }
 
 static bool add_named_option(struct settings *s, const char *name, const char *value)
@@ -612,26 +642,6 @@ static bool add_named_option(struct settings *s, const char *name, const char *v
 	return ok;
 }
 
-static bool add_defaults(struct settings *s)
-{
-	return (s->has_fsname || add_named_option(s, "fsname", s->sources.list[0])) &&
-	       (s->has_subtype || add_named_option(s, "subtype", "kpackfs")) &&
-	       fuse_opt_add_arg(&s->args, "-oro,nosuid,nodev,default_permissions") == 0 &&
-	       (!s->debug || fuse_opt_add_arg(&s->args, "-odebug") == 0);
-}
-
-/*
- * Remove the "--" before the operands: if libfuse keeps an option, it keeps the "--" too,
- * and then does not know it.
- */
-static void drop_end_of_options(struct fuse_args *args)
-{
-	if (args->argc < 2 || strcmp(args->argv[args->argc - 1], "--") != 0)
-		return;
-	free(args->argv[--args->argc]);
-	args->argv[args->argc] = NULL;
-}
-
 enum end settings_parse(struct settings *s, int argc, char **argv)
 {
 	const char *slash = strrchr(argv[0], '/');
@@ -643,17 +653,14 @@ enum end settings_parse(struct settings *s, int argc, char **argv)
 	s->look.gid = (gid_t)-1;
 	s->cache_size = 256 << 20;
 	s->threads = cores > 0 && cores < 1024 ? (unsigned)cores : 1;
-	mount_args_mend(&argc, argv, s->helper);
+	mend_arguments(&argc, argv, s->helper);
 	s->args = (struct fuse_args)FUSE_ARGS_INIT(argc, argv);
-	if (fuse_opt_parse(&s->args, s, option_table, parse_option))
+	if (!read_options(s))
 		return USAGE;
-	drop_end_of_options(&s->args);
 	if (s->help || s->version)
 		return OK;
-	if (s->status)
-		return take_mountpoint_alone(s);
-	end = take_paths(s);
-	if (end != OK)
+	end = take_operands(s);
+	if (end != OK || s->status)
 		return end;
 	if (s->arches.exact && !s->arches.limited) {
 		option_wrong("arch_exact", "it needs arch=LIST, which is missing");
@@ -661,7 +668,12 @@ enum end settings_parse(struct settings *s, int argc, char **argv)
 	}
 	if (!arches_find(&s->arches, s->topology))
 		return SYSTEM;
-	return add_defaults(s) ? OK : SYSTEM;
+	if ((!s->has_fsname && !add_named_option(s, "fsname", s->sources.list[0])) ||
+	    (!s->has_subtype && !add_named_option(s, "subtype", "kpackfs")) ||
+	    fuse_opt_add_arg(&s->args, "-oro,nosuid,nodev,default_permissions") ||
+	    (s->debug && fuse_opt_add_arg(&s->args, "-odebug")))
+		return SYSTEM;
+	return OK;
 }
 
 void settings_leave_place(struct settings *s)
@@ -687,7 +699,7 @@ void settings_free(struct settings *s)
 int settings_show(const struct settings *s)
 {
 	if (s->help)
-		fputs(usage_text, stdout);
+		print_help();
 	else
 		printf("kpackfs %s\nlibfuse %s\nlibzstd %s\n", KP_VERSION,
 		       fuse_pkgversion(), ZSTD_versionString());

@@ -55,4 +55,10 @@ void settings_leave_place(struct settings *s);
 /* Print the help or the versions.  0, or 1 if writing failed. */
 int settings_show(const struct settings *s);
 
+/*
+ * Print the status text of the mount at MOUNTPOINT.  0: it is healthy; 1: it is not, or
+ * MOUNTPOINT is no mount of ours, or it does not answer; the last two are logged.
+ */
+int status_show(const char *mountpoint);
+
 #endif

@@ -6,7 +6,6 @@
 #include <unistd.h>
 #include "core/archive/find.h"
 #include "core/base/file.h"
-#include "core/base/path_walk.h"
 #include "fs/base/log.h"
 #include "sources.h"
 
@@ -94,9 +93,9 @@ static bool stat_item(struct source_list_item *item)
 {
 	struct kpackx_error why = {0};
 
-	if (item->error || kp_path_stat(item->path, true, &item->st) == 0)
+	if (item->error || stat(item->path, &item->st) == 0)
 		return true;
-	kp_path_fail(&why, "cannot look at it");
+	kp_fail_errno(&why, errno, "cannot look at it");
 	item->st = (struct stat){0};
 	item->error = strdup(why.text);
 	return item->error || fail_memory();
@@ -152,11 +151,11 @@ static kpack_error_t find_archives(const char *source, char ***paths, size_t *co
 				   struct kpackx_error *why)
 {
 	/* O_PATH: a file is not opened, as it can be a FIFO, or not readable */
-	int fd = kp_path_open(source, O_PATH);
+	int fd = open(source, O_PATH | O_CLOEXEC);
 	kpack_error_t err;
 
 	if (fd < 0)
-		return kp_path_fail(why, "cannot look at it");
+		return kp_fail_errno(why, errno, "cannot look at it");
 	err = kp_archives_find_at(fd, source, paths, count, why);
 	close(fd);
 	return err;
@@ -217,7 +216,7 @@ static void look_at_sources(struct source_list *s, const struct source_list_opti
 	struct stat st;
 
 	for (size_t i = 0; i < o->count; i++) {
-		if (kp_path_stat(o->sources[i], true, &st))
+		if (stat(o->sources[i], &st))
 			continue;
 		s->look = st;
 		return;
@@ -255,11 +254,12 @@ void source_list_refuse(struct source_list *s, uint32_t serial)
 int source_list_open(struct source_list_item *item, struct kpackx_error *why)
 {
 	/* O_NONBLOCK: a FIFO must not block before its type is known */
-	int fd = kp_path_open(item->path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	int fd = open(item->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	kpack_error_t err;
 	struct stat st;
 
-	err = fd < 0 ? kp_path_fail(why, "cannot open") : kp_file_check(fd, &st, why);
+	err = fd < 0 ? kp_fail_errno(why, errno, "cannot open")
+		     : kp_file_check(fd, &st, why);
 	if (!err) {
 		item->st = st;
 		return fd;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Option --status: prints the status of a mount of another process. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -12,9 +13,9 @@
 #include <unistd.h>
 #include "fs/base/clock.h"
 #include "fs/base/log.h"
-#include "fs/base/printable.h"
-#include "status.h"
-#include "fs/fuse/status_text.h"
+#include "core/base/text.h"
+#include "settings.h"
+#include "fs/fuse/texts.h"
 #include "core/archive/naming.h"
 
 #define PATIENCE 5000               /* milliseconds */
@@ -39,8 +40,7 @@ static const struct {
 	{ECONNABORTED, DIED}, /* while it was asked */
 	{EACCES, "only the user who mounted it has access: it has no allow_other"},
 	{ENOTDIR, "no kpackfs is mounted here"},
-	{ENOENT, "no kpackfs is mounted here, or one whose archives this user may not "
-		 "read"},
+	{ENOENT, "no kpackfs is mounted here"},
 };
 
 static const char *explain_error(int err)
@@ -76,7 +76,7 @@ static void put_line(char *line, FILE *out)
 	bool whole = line[n] == '\n';
 
 	line[n] = '\0';
-	fputs(printable_line(line, clean, sizeof(clean)), out);
+	fputs(kp_message_escape(kp_span_str(line), clean, sizeof(clean)), out);
 	if (whole)
 		fputc('\n', out);
 }

@@ -1,22 +1,366 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <fts.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "fs/base/clock.h"
 #include "fs/base/process_link.h"
 #include "fs/base/log.h"
 #include "fs/base/mount_point.h"
-#include "caller_groups.h"
-#include "rescan.h"
 #include "sd_notify.h"
-#include "preload.h"
 #include "supervisor.h"
 #include "inotify.h"
+#include "sources.h"
+
+/* --- scans of the sources: when one is due, what it finds, and sending that ------------- */
+
+struct rescan {
+	const struct strings *sources; /* absolute */
+	unsigned poll;                 /* seconds between scans; 0: scan at events */
+	struct watch *watch;
+	bool logged_blind; /* it was logged that changes may go unnoticed */
+	struct source_list survey;
+	size_t next;        /* next item of the survey to send */
+	bool sending;       /* the survey is not sent completely */
+	bool forced;        /* the scan that is due includes refused archives */
+	bool asked;         /* the server waits for the end of the scan that is due */
+	bool answering;     /* that scan is done, and the answer not sent */
+	bool fine;          /* the answer: it succeeded */
+	int64_t first, due; /* time of the first event since the last scan; of the scan */
+	int64_t next_poll;
+};
+
+/* Milliseconds. */
+#define QUIET 100      /* a scan starts after this time without events */
+#define PATIENCE 10000 /* but no later than this time after the first event */
+#define BLIND 10000    /* between scans if changes may go unnoticed */
+
+/* false: no memory, but rescan_close must be called all the same. */
+static bool rescan_open(struct rescan *l, const struct strings *sources, unsigned poll)
+{
+	*l = (struct rescan){
+		.sources = sources,
+		.poll = poll,
+		.watch = watch_new(),
+		.first = CLOCK_NEVER,
+		.due = CLOCK_NEVER,
+		.next_poll = CLOCK_NEVER,
+	};
+	return l->watch != NULL;
+}
+
+static void rescan_close(struct rescan *l)
+{
+	watch_free(l->watch);
+	source_list_free(&l->survey);
+}
+
+/* Scanning. */
+
+static void name_archive(void *user, const char *path)
+{
+	watch_archive(user, path);
+}
+
+static void log_blind(struct rescan *l)
+{
+	const char *why = watch_blind(l->watch);
+
+	if (!why || l->poll || l->logged_blind)
+		return;
+	l->logged_blind = true;
+	log_print(LOG_WARNING,
+		  "%s: the sources are looked at every %d seconds, see -o poll=SECONDS",
+		  why, BLIND / 1000);
+}
+
+static int64_t poll_interval(const struct rescan *l)
+{
+	if (l->poll)
+		return (int64_t)l->poll * 1000;
+	return watch_blind(l->watch) ? BLIND : 0;
+}
+
+/* The scan is done: a server that asked for it is to be answered behind its survey. */
+static void answer_asker(struct rescan *l, bool fine)
+{
+	if (!l->asked)
+		return;
+	l->asked = false;
+	l->answering = true;
+	l->fine = fine;
+}
+
+/* Watches first, then scans: a change in between causes another scan. */
+static bool rescan_look(struct rescan *l, bool first)
+{
+	const struct source_list_options options = {
+		.sources = l->sources->list,
+		.count = l->sources->count,
+		.first = first,
+		.forced = l->forced,
+		.hook = name_archive,
+		.user = l->watch,
+	};
+	bool changed = false, ok;
+
+	watch_begin(l->watch);
+	for (size_t i = 0; i < options.count; i++)
+		watch_source(l->watch, options.sources[i]);
+	ok = source_list_run(&l->survey, &options, &changed);
+	watch_end(l->watch);
+	log_blind(l);
+	l->forced = false;
+	answer_asker(l, ok);
+	l->first = l->due = CLOCK_NEVER;
+	l->next_poll = poll_interval(l) ? clock_ms() + poll_interval(l) : CLOCK_NEVER;
+	if (ok && (changed || options.forced || first)) {
+		l->sending = true;
+		l->next = 0;
+	}
+	return ok;
+}
+
+/*
+ * Something may have changed: make a scan due when there are no more events, or after
+ * some seconds.  FORCED: the scan includes refused archives.
+ */
+static void rescan_note(struct rescan *l, bool forced)
+{
+	int64_t now = clock_ms();
+
+	l->forced = l->forced || forced;
+	if (l->due == 0) /* somebody waits for it */
+		return;
+	if (l->first == CLOCK_NEVER)
+		l->first = now;
+	l->due = now + QUIET;
+	if (l->due > l->first + PATIENCE)
+		l->due = l->first + PATIENCE;
+}
+
+/* Make a scan due at once that includes refused archives. */
+static void rescan_force(struct rescan *l)
+{
+	l->forced = true;
+	l->due = 0;
+}
+
+/* The server asks for a scan at once, and for an answer behind all that it finds. */
+static void rescan_ask(struct rescan *l)
+{
+	l->asked = true;
+	l->due = 0;
+}
+
+/* There will be no scan any more: if the server has asked for one, tell it. */
+static void rescan_decline(struct rescan *l)
+{
+	answer_asker(l, false);
+}
+
+/* When a scan is due, as clock_ms; CLOCK_NEVER until all of the last survey is sent. */
+static int64_t rescan_due(const struct rescan *l)
+{
+	if (l->sending)
+		return CLOCK_NEVER;
+	return l->due < l->next_poll ? l->due : l->next_poll;
+}
+
+/* Sending the survey. */
+
+static enum link_result send_item(int link, struct source_list_item *item)
+{
+	struct kpackx_error why = {0};
+	struct link_message m = {
+		.word = LINK_ARCHIVE,
+		.serial = item->serial,
+		.number = item->was,
+		.fresh = item->fresh,
+		.fd = -1,
+		.path = item->path,
+		.text = item->error,
+	};
+	enum link_result r;
+
+	if (item->fresh) {
+		m.fd = source_list_open(item, &why);
+		m.text = why.text;
+	}
+	r = link_send(link, &m);
+	if (m.fd >= 0)
+		close(m.fd);
+	return r;
+}
+
+static enum link_result send_next(struct rescan *l, int link)
+{
+	struct link_message end = {
+		.word = LINK_SURVEYED,
+		.number = l->survey.count,
+		.fd = -1,
+		.st = l->survey.look,
+	};
+
+	if (l->next < l->survey.count)
+		return send_item(link, &l->survey.items[l->next]);
+	return link_send(link, &end);
+}
+
+static enum link_result send_answer(const struct rescan *l, int link)
+{
+	const struct link_message m = {.word = LINK_SEEN, .number = l->fine, .fd = -1};
+
+	return link_send(link, &m);
+}
+
+/* Send as much of the survey, and the answer, over LINK as possible without waiting. */
+static void rescan_send(struct rescan *l, int link)
+{
+	while (l->sending && send_next(l, link) == LINK_DONE)
+		l->sending = l->next++ < l->survey.count;
+	if (!l->sending && l->answering)
+		l->answering = send_answer(l, link) != LINK_DONE;
+}
+
+/* True if something is to be sent still. */
+static bool rescan_has_more(const struct rescan *l)
+{
+	return l->sending || l->answering;
+}
+
+/* --- reading files in advance, in a process of its own ---------------------------------- */
+
+#define PRELOAD_STEP (128 << 10)
+
+/* True if a pattern matches PATH; HAD marks the patterns that matched. */
+static bool is_wanted(const char *path, char *const *patterns, size_t n, bool *had)
+{
+	bool any = false;
+
+	for (size_t i = 0; i < n; i++) {
+		const char *pattern = patterns[i] + strspn(patterns[i], "/");
+
+		if (fnmatch(pattern, path, FNM_PATHNAME | FNM_PERIOD) == 0)
+			any = had[i] = true;
+	}
+	return any;
+}
+
+/* Read a file into the page cache.  The server logs failures to read. */
+static void load_file(const char *path)
+{
+	static char bytes[PRELOAD_STEP];
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	ssize_t n;
+
+	if (fd < 0)
+		return;
+	do {
+		n = read(fd, bytes, sizeof(bytes));
+	} while (n > 0 || (n < 0 && errno == EINTR));
+	close(fd);
+}
+
+static void walk_mount(const char *root, char *const *patterns, size_t n, bool *had)
+{
+	char *roots[] = {strdup(root), NULL}; /* fts wants writable strings */
+	FTS *fts = roots[0] ? fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL)
+			    : NULL;
+	size_t skip = strlen(root);
+	FTSENT *e;
+
+	while (fts && (e = fts_read(fts))) {
+		if (e->fts_info != FTS_F)
+			continue;
+		if (is_wanted(e->fts_path + skip + strspn(e->fts_path + skip, "/"),
+			      patterns, n, had))
+			load_file(e->fts_accpath);
+	}
+	if (fts)
+		fts_close(fts);
+	free(roots[0]);
+}
+
+/* Write a path to the root of M that nobody can lead elsewhere.  false: logged. */
+static bool open_mount(const struct mount_point *m, char root[32])
+{
+	int fd = open(m->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct stat st;
+
+	if (fd >= 0 && fstat(fd, &st) == 0 &&
+	    (!m->minor || st.st_dev == makedev(0, m->minor))) {
+		snprintf(root, 32, "/proc/self/fd/%d/.", fd);
+		return true;
+	}
+	log_about(LOG_WARNING, m->path, "preload: is not the mount");
+	return false;
+}
+
+static void lower_priority(void)
+{
+	const struct sched_param lowest = {0};
+
+	if (nice(19) == -1 || sched_setscheduler(0, SCHED_IDLE, &lowest))
+		log_print(LOG_INFO, "preload: cannot lower its priority");
+}
+
+static void preload_files(const struct mount_point *m, char *const *patterns, size_t n)
+{
+	bool *had = calloc(n, sizeof(*had));
+	char root[32];
+
+	lower_priority();
+	if (!had || !open_mount(m, root)) {
+		free(had);
+		return;
+	}
+	walk_mount(root, patterns, n, had);
+	for (size_t i = 0; i < n; i++)
+		if (!had[i])
+			log_about(LOG_WARNING, patterns[i], "preload: no file matches");
+	free(had);
+}
+
+/*
+ * Start a process that reads the files of the mount M whose paths match one of N patterns,
+ * as in fnmatch(3), with * and ? matching no slash.  A pattern that matches no file is
+ * logged.  The process closes CLOSE_THESE, because the other sides of these connections
+ * would not notice their end otherwise.  Returns the process's ID; it ends by itself.
+ * -1: it failed; logged.
+ */
+static pid_t preload_start(const struct mount_point *m, char *const *patterns, size_t n,
+			   const int close_these[2])
+{
+	pid_t pid = fork();
+	sigset_t none;
+
+	if (pid < 0)
+		log_about(LOG_WARNING, "preload", strerror(errno));
+	if (pid != 0)
+		return pid;
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	for (size_t i = 0; i < 2; i++)
+		close(close_these[i]);
+	preload_files(m, patterns, n);
+	/* _exit, so that unflushed output of the parent is not written twice. */
+	_exit(0);
+}
+
+/* --- the supervisor ------------------------------------------------------------------- */
 
 #define SAME 500      /* ms in which several signals to stop count as one */
 #define PLACES_MAX 64 /* the most places of one mount that are unmounted */
@@ -275,9 +619,8 @@ static void start_preload(struct supervisor *s)
 	if (p->count == 0 || s->state != SERVING)
 		return;
 	end_preload(s);
-	s->preload = preload_start(
-		&s->mounted, p->list, p->count,
-		(const int[]){s->server.link, s->mounted.connection, s->server.groups});
+	s->preload = preload_start(&s->mounted, p->list, p->count,
+				   (const int[]){s->server.link, s->mounted.connection});
 }
 
 static void begin_service(struct supervisor *s, const struct link_message *m)
@@ -505,10 +848,6 @@ static void handle_events(struct supervisor *s)
 static bool begin_supervision(struct supervisor *s)
 {
 	s->signals = open_signals();
-	if (s->server.groups >= 0 && !caller_groups_start(s->server.groups)) {
-		log_about(LOG_ERR, "thread", strerror(errno));
-		return false;
-	}
 	if (!rescan_open(&s->lookout, s->o->sources, s->o->poll) || s->signals < 0) {
 		log_about(LOG_ERR, "supervisor", strerror(errno));
 		return false;

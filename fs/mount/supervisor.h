@@ -25,8 +25,7 @@ struct supervisor_options {
 /* A server process.  Its exit status is an enum end. */
 struct supervised {
 	pid_t pid;
-	int link;   /* closed by supervise */
-	int groups; /* for group_query.h, taken by supervise; -1: none */
+	int link; /* closed by supervise */
 };
 
 /*

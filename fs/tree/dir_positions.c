@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
-#include "core/base/hash.h"
 #include "dir_positions.h"
 
 /*
@@ -43,9 +42,7 @@ struct shift *shift_new(const struct edition *from, struct tree_node a,
 						     name_text(from, old->first + i)) < 0)
 			k++;
 		s->to[i] = k;
-		/* No position is that of a name that repeats. */
-		moved = moved ||
-			(k != i && !kp_view_repeats(from->view, a.index, old->first + i));
+		moved = moved || k != i;
 	}
 	s->to[old->count] = new->count;
 	if (moved || new->count != old->count)
@@ -125,45 +122,6 @@ uint64_t dir_positions_find(const struct dir_positions *p, uint64_t dir,
 	for (; age; age--)
 		index = moved_index(p, p->edition - age, dir, index);
 	return index;
-}
-
-/* A Feistel network over the two halves of a position. */
-#define HALF_BITS 30
-#define HALF ((UINT64_C(1) << HALF_BITS) - 1)
-#define ROUNDS 4
-_Static_assert(EDITIONS << INDEX_BITS <= UINT64_C(1) << 2 * HALF_BITS, "positions fit");
-
-static uint64_t mixed_half(const struct dir_positions *p, uint64_t half, uint64_t round)
-{
-	const uint64_t facts[] = {half, round};
-
-	return kp_hash64(facts, sizeof(facts), p->secret) & HALF;
-}
-
-uint64_t dir_positions_disguise(const struct dir_positions *p, uint64_t position)
-{
-	uint64_t left = position >> HALF_BITS & HALF, right = position & HALF;
-
-	for (uint64_t round = 0; round < ROUNDS; round++) {
-		uint64_t next = left ^ mixed_half(p, right, round);
-
-		left = right;
-		right = next;
-	}
-	return left << HALF_BITS | right;
-}
-
-uint64_t dir_positions_reveal(const struct dir_positions *p, uint64_t disguised)
-{
-	uint64_t left = disguised >> HALF_BITS & HALF, right = disguised & HALF;
-
-	for (uint64_t round = ROUNDS; round-- > 0;) {
-		uint64_t last = right ^ mixed_half(p, left, round);
-
-		right = left;
-		left = last;
-	}
-	return left << HALF_BITS | right;
 }
 
 void dir_positions_fini(struct dir_positions *p)

@@ -19,7 +19,6 @@ struct dir_positions {
 	uint64_t edition;    /* number of the current edition */
 	struct shift *first; /* the latest swap first */
 	size_t count;        /* names in all shifts together */
-	uint64_t secret;     /* for dir_positions_disguise */
 };
 
 /*
@@ -46,13 +45,6 @@ uint64_t dir_positions_encode(const struct dir_positions *p, uint64_t index);
  */
 uint64_t dir_positions_find(const struct dir_positions *p, uint64_t dir,
 			    uint64_t position);
-
-/*
- * Disguise a position of this mount, so that it does not say how many names are before
- * it; and undo that.
- */
-uint64_t dir_positions_disguise(const struct dir_positions *p, uint64_t position);
-uint64_t dir_positions_reveal(const struct dir_positions *p, uint64_t disguised);
 
 void dir_positions_fini(struct dir_positions *p);
 

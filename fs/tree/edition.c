@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 #include "edition.h"
 #include "fs/base/log.h"
 #include "core/base/alloc.h"
-#include "subdir.h"
-#include "logged_conflicts.h"
 #include "core/archive/naming.h"
+#include "core/base/hash.h"
+#include "core/base/span.h"
 
 /* The most conflicts of one edition that are logged, each in a line. */
 #define CONFLICTS_LOGGED 20
@@ -48,8 +49,7 @@ bool holdings_add(struct holdings *h, struct origin *o)
 	return true;
 }
 
-bool holdings_refuse(struct holdings *h, const char *path, const char *text,
-		     struct readers readers)
+bool holdings_refuse(struct holdings *h, const char *path, const char *text)
 {
 	struct refused *list = grown_array(h->refused, h->n_refused, sizeof(*list));
 	struct refused *r;
@@ -60,7 +60,6 @@ bool holdings_refuse(struct holdings *h, const char *path, const char *text,
 	r = &list[h->n_refused];
 	r->path = strdup(path);
 	r->text = strdup(text);
-	r->readers = readers;
 	h->n_refused++;
 	return r->path && r->text ? true : fail_memory();
 }
@@ -80,16 +79,11 @@ void holdings_fini(struct holdings *h)
 
 /* --- building --------------------------------------------------------------------- */
 
-static bool is_newer_time(struct timespec a, struct timespec b)
-{
-	return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
-}
-
 /*
- * Attributes for directories: read bits of all archives together, the owner of the first,
- * the newest times.
+ * Attributes for directories: the owner of the first archive, the newest time, and the read
+ * bits of all archives together; if users share the mount, its names are for all of them.
  */
-static struct stat blended_look(const struct edition *e)
+static struct stat look_of_dirs(const struct edition *e)
 {
 	struct stat look = e->holdings.look;
 
@@ -103,60 +97,8 @@ static struct stat blended_look(const struct edition *e)
 			look.st_mtim = st->st_mtim;
 		look.st_mode = mode | st->st_mode;
 	}
-	return look;
-}
-
-/* The options take precedence over the archive. */
-static unsigned add_class(struct classes *c, struct readers r,
-			  const struct tree_options *o)
-{
-	r.uid = o->uid == (uid_t)-1 ? r.uid : o->uid;
-	r.gid = o->gid == (gid_t)-1 ? r.gid : o->gid;
-	r.mode &= ~o->mask;
-	return classes_add(c, r);
-}
-
-/* Sort the archives, and then those that are refused, into classes. */
-static bool find_classes(struct edition *e, const struct tree_options *o)
-{
-	const struct holdings *h = &e->holdings;
-	struct classes *c = &e->classes;
-
-	if (!classes_init(c, h->count))
-		return fail_memory();
-	for (size_t i = 0; i < h->count; i++)
-		classes_note(c, i, add_class(c, h->origins[i]->readers, o),
-			     kp_archive_stat(e->archives[i]));
-	c->count = c->known;
-	for (size_t i = 0; i < h->n_refused; i++)
-		add_class(c, h->refused[i].readers, o);
-	return true;
-}
-
-/*
- * Attributes for directories whose names differ between readers: everyone may look for
- * names, and nothing says which archives there are.
- */
-static struct stat neutral_look(const struct classes *c)
-{
-	return (struct stat){.st_uid = geteuid(),
-			     .st_gid = getegid(),
-			     .st_mode = 0444,
-			     .st_mtim = classes_public_time(c)};
-}
-
-static struct stat look_of_dirs(const struct edition *e)
-{
-	const struct readers *r = &e->classes.list[0].readers;
-	struct stat look = blended_look(e);
-
-	if (e->classes.count > 1)
-		return neutral_look(&e->classes);
-	if (e->classes.count == 1) {
-		look.st_uid = r->uid;
-		look.st_gid = r->gid;
-		look.st_mode = r->mode;
-	}
+	if (e->shared)
+		look.st_mode |= 0444;
 	return look;
 }
 
@@ -182,6 +124,58 @@ static bool hide_empty_toc(struct kp_view *v)
 	       kp_view_hide(v, 0, name);
 }
 
+/* --- conflicts in the log ------------------------------------------------------------- */
+
+static int by_hash(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return KP_ORDER(x, y);
+}
+
+/*
+ * Note that the new edition has the conflict TEXT, about the archive SERIAL (0: about
+ * none).  True if the last edition had it, too.
+ * Without memory it is not noted, and logged again.
+ */
+static bool conflict_was_logged(struct logged_conflicts *w, uint32_t serial,
+				const char *text)
+{
+	uint64_t hash = kp_hash64(text, strlen(text), serial);
+
+	if (!w)
+		return false;
+	if (kp_grow(&w->now, w->n_now, &w->now_cap, sizeof(*w->now)))
+		w->now[w->n_now++] = hash;
+	return w->n_before &&
+	       bsearch(&hash, w->before, w->n_before, sizeof(hash), by_hash);
+}
+
+/*
+ * End the new edition, which also has MORE conflicts without text; it becomes the last
+ * one.  Returns by how many MORE exceeds that number of the last edition.
+ */
+static size_t end_logged_conflicts(struct logged_conflicts *w, size_t more)
+{
+	size_t fresh;
+
+	if (!w)
+		return more;
+	fresh = more > w->more ? more - w->more : 0;
+	free(w->before);
+	if (w->n_now)
+		qsort(w->now, w->n_now, sizeof(*w->now), by_hash);
+	*w = (struct logged_conflicts){
+		.before = w->now, .n_before = w->n_now, .more = more};
+	return fresh;
+}
+
+void logged_conflicts_fini(struct logged_conflicts *w)
+{
+	free(w->now);
+	free(w->before);
+}
+
 struct conflict_log {
 	struct logged_conflicts *warned;
 	size_t lines; /* lines that may still be logged */
@@ -191,7 +185,7 @@ struct conflict_log {
 /* Log TEXT, about the archive O or about none (NULL), unless the last edition had it. */
 static void log_conflict(struct conflict_log *l, const struct origin *o, const char *text)
 {
-	if (logged_conflicts_of(l->warned, o ? o->serial : 0, text))
+	if (conflict_was_logged(l->warned, o ? o->serial : 0, text))
 		return;
 	if (l->lines == 0)
 		l->more++;
@@ -227,52 +221,121 @@ static void log_conflicts(const struct edition *e, struct logged_conflicts *warn
 		textless += log_refused(&l, e->holdings.origins[i]);
 	for (size_t i = 0; i < kept; i++)
 		log_conflict(&l, NULL, conflicts[i]);
-	l.more += logged_conflicts_turn(warned, textless + counted - kept);
+	l.more += end_logged_conflicts(warned, textless + counted - kept);
 	if (l.more)
 		log_print(LOG_WARNING, "and %zu more, see " KP_CONTROL_NAME "/conflicts",
 			  l.more);
 }
 
-/* Make the view of the archives; SELECT are the options of the mount. */
-static bool build_view(struct edition *e, const struct kp_view_options *select)
-{
-	struct kp_view_options options = *select;
-	struct kpackx_error why = {0};
-	bool *open = calloc(e->holdings.count + 1, sizeof(*open));
-	kpack_error_t err;
+/* --- subdir= -------------------------------------------------------------------------- */
 
-	if (!open)
-		return fail_memory();
-	options.classes = e->classes.values;
-	options.bundles = e->bundles;
-	options.open = open;
-	for (size_t i = 0; e->classes.of && i < e->holdings.count; i++)
-		open[i] = e->classes.list[e->classes.of[i]].readers.mode == 0444;
-	err = kp_view_new(e->archives, e->holdings.count, &options, &e->view, &why);
-	free(open);
-	return !err || report_error(&why);
+const char *subdir_clean(char *text)
+{
+	char *to = text;
+
+	if (!*text)
+		return "is empty; use . for the root without toc";
+	for (const char *from = text; *from;) {
+		size_t n = strcspn(from, "/");
+
+		if (n == 2 && memcmp(from, "..", 2) == 0)
+			return "may not have a component ..";
+		if (n && !(n == 1 && *from == '.')) {
+			if (to != text)
+				*to++ = '/';
+			memmove(to, from, n);
+			to += n;
+		}
+		from += n + (from[n] == '/');
+	}
+	*to = '\0';
+	return NULL;
 }
+
+/* FOUND: PATH exists when every architecture is shown.  false: it failed; logged. */
+static bool is_anywhere(const struct edition *e, const char *path, bool *found)
+{
+	const struct kp_view_options options = {.bundles = e->bundles};
+	struct kpackx_error why = {0};
+	struct kp_view *all;
+	uint32_t dir;
+
+	if (kp_view_new(e->archives, e->holdings.count, &options, &all, &why))
+		return report_error(&why);
+	*found = kp_view_find_dir(all, kp_span_str(path), &dir);
+	kp_view_free(all);
+	return true;
+}
+
+/*
+ * Replace *VIEW by a view without archives; *ROOT becomes its toc, which is an empty
+ * directory.
+ */
+static bool make_empty(struct kp_view **view, uint32_t *root)
+{
+	struct kpackx_error why = {0};
+	struct kp_view *empty;
+
+	if (kp_view_new(NULL, 0, NULL, &empty, &why))
+		return report_error(&why);
+	kp_view_free(*view);
+	*view = empty;
+	return kp_view_find_dir(empty, kp_span_str(KP_TOC_NAME), root);
+}
+
+/*
+ * Find the directory PATH, which is clean, in E's view.  An empty PATH is the root
+ * without toc.  A .kpackfs that an archive has in PATH is hidden, with a warning: the
+ * mount has its own.  If PATH does not exist, or only for architectures that are not
+ * shown, the view is replaced by an empty one and ROOT is an empty directory in it, with
+ * a warning.  false: MUST_BE and PATH does not exist for any architecture, or no memory;
+ * logged.
+ */
+static bool subdir_find(struct edition *e, const char *path, bool must_be, uint32_t *root)
+{
+	bool found = false;
+
+	if (!*path)
+		kp_view_hide(e->view, 0, kp_span_str(KP_TOC_NAME));
+	if (kp_view_find_dir(e->view, kp_span_str(path), root)) {
+		if (kp_view_hide(e->view, *root, kp_span_str(KP_CONTROL_NAME)))
+			log_about(LOG_WARNING, path,
+				  "its own " KP_CONTROL_NAME " is not shown");
+		return true;
+	}
+	if (!is_anywhere(e, path, &found))
+		return false;
+	if (!found && must_be) {
+		log_about(LOG_ERR, path, "subdir= is no directory of any archive");
+		return false;
+	}
+	log_about(LOG_WARNING, path,
+		  found ? "has no file for the chosen architectures"
+			: "is no directory of any archive any more");
+	return make_empty(&e->view, root);
+}
+
+/* --- editions ------------------------------------------------------------------------- */
 
 static bool build_edition(struct edition *e, const struct edition_options *o,
 			  const struct tree_taken *taken)
 {
-	struct kp_view_options select = {.select = o->arches};
+	const struct kp_view_options select = {
+		.select = o->arches, .bundles = o->bundles, .shared = o->shared};
 	struct tree_options look = o->look;
 	struct kpackx_error why = {0};
 
 	e->bundles = o->bundles;
+	e->shared = o->shared;
 	if (!list_archives(e))
 		return false;
-	if (o->shared && !find_classes(e, &o->look))
-		return false;
-	if (!build_view(e, &select))
-		return false;
+	if (kp_view_new(e->archives, e->holdings.count, &select, &e->view, &why))
+		return report_error(&why);
 	if (o->subdir && !subdir_find(e, o->subdir, o->first, &look.root))
 		return false;
 	look.part =
 		o->subdir || (!kp_choice_is_all(o->arches) && hide_empty_toc(e->view));
 	look.look = look_of_dirs(e);
-	look.classes = o->shared ? &e->classes : NULL;
 	if (tree_new(e->view, &look, taken, &e->tree, &why))
 		return report_error(&why);
 	log_conflicts(e, o->warned);
@@ -315,25 +378,8 @@ void edition_unref(struct edition *e)
 	tree_free(e->tree);
 	kp_view_free(e->view);
 	free(e->archives);
-	classes_fini(&e->classes);
 	holdings_fini(&e->holdings);
 	free(e);
-}
-
-bool edition_differs(const struct edition *e)
-{
-	return e->classes.count > 1 || e->classes.known > e->classes.count;
-}
-
-uint64_t edition_bytes(const struct edition *e, uint64_t seen)
-{
-	uint64_t bytes = 0;
-
-	if (!e->classes.count)
-		return e->bytes;
-	for (unsigned i = 0; i < e->classes.count; i++)
-		bytes += seen >> i & 1 ? e->classes.list[i].bytes : 0;
-	return bytes;
 }
 
 struct origin_entry edition_entry(const struct edition *e, uint32_t file)

@@ -9,14 +9,13 @@
 
 #include <stdatomic.h>
 #include "arch_filter.h"
-#include "bundle.h"
+#include "origin.h"
 #include "tree.h"
 
 /* An archive that is not served, and why. */
 struct refused {
 	char *path;
 	char *text;
-	struct readers readers; /* of the file */
 };
 
 /* The archives of an edition. */
@@ -30,21 +29,31 @@ struct holdings {
 };
 
 bool holdings_add(struct holdings *h, struct origin *o); /* takes the reference */
-bool holdings_refuse(struct holdings *h, const char *path, const char *text,
-		     struct readers readers);
+bool holdings_refuse(struct holdings *h, const char *path, const char *text);
 void holdings_fini(struct holdings *h);
 
 struct edition {
 	atomic_uint refs;
 	struct holdings holdings;
 	struct kpack_archive **archives; /* the archives of the origins, for the view */
-	struct classes classes;          /* none, unless users share the mount */
 	uint64_t bytes;                  /* sum of the archives' sizes */
-	bool bundles;                    /* as in the options */
+	bool bundles, shared;            /* as in the options */
 	struct kp_view *view;
 	struct tree *tree;
 	struct timespec made;
 };
+
+/*
+ * The conflicts that were logged, so that each is logged once for as long as it exists,
+ * however often the sources are scanned.
+ */
+struct logged_conflicts {
+	uint64_t *now, *before; /* hashes: of the new edition; of the last one, sorted */
+	size_t n_now, now_cap, n_before;
+	size_t more; /* conflicts of the last edition whose text is unknown */
+};
+
+void logged_conflicts_fini(struct logged_conflicts *w);
 
 /* Options of all editions of a mount; all pointers are borrowed. */
 struct edition_options {
@@ -71,12 +80,6 @@ struct edition *edition_new(struct holdings *holdings,
 struct edition *edition_ref(struct edition *e);
 void edition_unref(struct edition *e); /* NULL is fine */
 
-/* True if the names in E differ between readers, or the texts about E would. */
-bool edition_differs(const struct edition *e);
-
-/* The bytes of the archives that readers of the classes SEEN may read. */
-uint64_t edition_bytes(const struct edition *e, uint64_t seen);
-
 /*
  * The archive and entry of number FILE of the edition's view, which is no bundle;
  * borrowed.
@@ -88,5 +91,11 @@ struct origin_entry edition_entry(const struct edition *e, uint32_t file);
  * file_content_unref.  false: no memory.
  */
 bool edition_file(const struct edition *e, uint32_t file, struct file_content *out);
+
+/*
+ * Clean TEXT, a value of subdir=, in place: remove leading, trailing and repeated slashes,
+ * and "." components.  Returns NULL if it is a path inside the tree, else what is wrong.
+ */
+const char *subdir_clean(char *text);
 
 #endif

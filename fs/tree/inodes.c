@@ -3,11 +3,140 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include "inodes.h"
 #include "fs/base/log.h"
 #include "dir_positions.h"
-#include "retired_inodes.h"
+#include "core/base/hash.h"
+
+/* --- retired inodes ------------------------------------------------------------------- */
+
+/* An inode that the kernel still holds though no name leads to it any more. */
+struct retired_inode {
+	struct retired_inode *next; /* in its bucket */
+	uint64_t id;                /* directories: the view's ID */
+	uint64_t lookups;
+	struct stat st;           /* the inode's number is st.st_ino */
+	struct file_content file; /* files: with a reference */
+};
+
+/* A table of them, by number.  Each keeps its archives open. */
+struct retired_inodes {
+	struct retired_inode **buckets;
+	size_t size; /* a power of two, or 0 */
+	size_t count;
+	size_t archives; /* archives with retired inodes */
+};
+
+static struct retired_inode **bucket_of(const struct retired_inodes *r, uint64_t ino)
+{
+	return &r->buckets[kp_slot_hash(&ino, sizeof(ino), 0) & (r->size - 1)];
+}
+
+static struct retired_inode **place_of(const struct retired_inodes *r, uint64_t ino)
+{
+	struct retired_inode **at = bucket_of(r, ino);
+
+	while (*at && (*at)->st.st_ino != ino)
+		at = &(*at)->next;
+	return at;
+}
+
+static struct retired_inode *retired_inodes_find(const struct retired_inodes *r,
+						 uint64_t ino)
+{
+	return r->count ? *place_of(r, ino) : NULL;
+}
+
+static bool grow_table(struct retired_inodes *r)
+{
+	struct retired_inodes old = *r;
+
+	if (r->count < r->size)
+		return true;
+	r->size = old.size ? 2 * old.size : 64;
+	r->buckets = calloc(r->size, sizeof(*r->buckets));
+	if (!r->buckets) {
+		*r = old;
+		return false;
+	}
+	for (size_t i = 0; i < old.size; i++) {
+		struct retired_inode *next;
+
+		for (struct retired_inode *n = old.buckets[i]; n; n = next) {
+			struct retired_inode **at = bucket_of(r, n->st.st_ino);
+
+			next = n->next;
+			n->next = *at;
+			*at = n;
+		}
+	}
+	free(old.buckets);
+	return true;
+}
+
+static bool retired_inodes_add(struct retired_inodes *r,
+			       const struct retired_inode *inode)
+{
+	struct retired_inode *n = malloc(sizeof(*n)), **at;
+
+	if (!n || !grow_table(r)) {
+		free(n);
+		return false;
+	}
+	*n = *inode;
+	at = bucket_of(r, n->st.st_ino);
+	n->next = *at;
+	*at = n;
+	r->count++;
+	file_content_ref(&n->file);
+	if (n->file.entry.origin)
+		r->archives += n->file.entry.origin->retired++ == 0;
+	for (uint32_t i = 0; n->file.bundle && i < n->file.bundle->count; i++)
+		r->archives += n->file.bundle->parts[i].what.origin->retired++ == 0;
+	return true;
+}
+
+/* An inode of O was removed. */
+static void release_origin(struct retired_inodes *r, struct origin *o,
+			   struct holdings *last)
+{
+	if (--o->retired)
+		return;
+	r->archives--;
+	holdings_add(last, origin_ref(o));
+}
+
+static void retired_inodes_remove(struct retired_inodes *r, uint64_t ino,
+				  struct holdings *last)
+{
+	struct retired_inode **at = place_of(r, ino), *n = *at;
+
+	*at = n->next;
+	r->count--;
+	if (n->file.entry.origin)
+		release_origin(r, n->file.entry.origin, last);
+	for (uint32_t i = 0; n->file.bundle && i < n->file.bundle->count; i++)
+		release_origin(r, n->file.bundle->parts[i].what.origin, last);
+	file_content_unref(&n->file);
+	free(n);
+}
+
+static void retired_inodes_fini(struct retired_inodes *r)
+{
+	for (size_t i = 0; i < r->size; i++) {
+		struct retired_inode *next;
+
+		for (struct retired_inode *n = r->buckets[i]; n; n = next) {
+			next = n->next;
+			file_content_unref(&n->file);
+			free(n);
+		}
+	}
+	free(r->buckets);
+	*r = (struct retired_inodes){0};
+}
+
+/* --- the inodes ----------------------------------------------------------------------- */
 
 struct inodes {
 	inodes_idle *idle;
@@ -189,18 +318,13 @@ void inodes_forget(struct inodes *in, uint64_t ino, uint64_t n)
 	holdings_fini(&last);
 }
 
-uint64_t inodes_encode_position(const struct inodes *in, uint64_t index, bool disguised)
+uint64_t inodes_encode_position(const struct inodes *in, uint64_t index)
 {
-	uint64_t position = dir_positions_encode(&in->positions, index);
-
-	return disguised ? dir_positions_disguise(&in->positions, position) : position;
+	return dir_positions_encode(&in->positions, index);
 }
 
-uint64_t inodes_position(const struct inodes *in, uint64_t dir, uint64_t position,
-			 bool disguised)
+uint64_t inodes_position(const struct inodes *in, uint64_t dir, uint64_t position)
 {
-	if (disguised)
-		position = dir_positions_reveal(&in->positions, position);
 	return dir_positions_find(&in->positions, dir, position);
 }
 
@@ -214,7 +338,11 @@ void inodes_retired(struct inodes *in, size_t *inodes, size_t *archives)
 
 /* --- numbers that are taken ------------------------------------------------------- */
 
-/* True if node A of edition E is the same directory or file as NODE of VIEW. */
+/*
+ * True if node A of edition E is the same directory or file as NODE of VIEW.  If users
+ * share the mount, a file with other readers is another file: the kernel keeps pages for
+ * its readers, and that the contents are equal is only what the archives say.
+ */
 static bool same_node(const struct edition *e, struct tree_node a,
 		      const struct kp_view *view, struct tree_node node)
 {
@@ -227,31 +355,26 @@ static bool same_node(const struct edition *e, struct tree_node a,
 	if (a.is_dir)
 		return kp_view_dir(e->view, a.index)->id ==
 		       kp_view_dir(view, node.index)->id;
-	/* A file of another class is another file: the kernel keeps pages for the readers
-	 * of the class, and the contents are only said to be equal. */
-	if (kp_view_class(e->view, a.index) != kp_view_class(view, node.index))
-		return false;
 	if (!kp_view_bundle(e->view, a.index, &b)) {
 		content.entry = edition_entry(e, a.index); /* borrowed */
-		return file_content_same(&content, view, node.index);
+		return file_content_same(&content, view, node.index, e->shared);
 	}
 	if (!edition_file(e, a.index, &content))
 		return false;
-	same = file_content_same(&content, view, node.index);
+	same = file_content_same(&content, view, node.index, e->shared);
 	file_content_unref(&content);
 	return same;
 }
 
 static bool same_retired(const struct retired_inode *r, const struct kp_view *view,
-			 struct tree_node node)
+			 struct tree_node node, bool shared)
 {
 	bool is_dir = S_ISDIR(r->st.st_mode);
 
 	if (is_dir || node.is_dir)
 		return is_dir && node.is_dir &&
 		       r->id == kp_view_dir(view, node.index)->id;
-	return r->class == kp_view_class(view, node.index) &&
-	       file_content_same(&r->file, view, node.index);
+	return file_content_same(&r->file, view, node.index, shared);
 }
 
 bool inodes_taken(void *inodes, uint64_t ino, const struct kp_view *view,
@@ -268,7 +391,7 @@ bool inodes_taken(void *inodes, uint64_t ino, const struct kp_view *view,
 		return !same_node(in->now, known, view, node);
 	if (!find_retired(in, ino, &r))
 		return false;
-	taken = !same_retired(&r, view, node);
+	taken = !same_retired(&r, view, node, in->now->shared);
 	file_content_unref(&r.file);
 	return taken;
 }
@@ -292,8 +415,6 @@ static bool retire_node(struct inodes *in, const struct swap *s, struct tree_nod
 	tree_stat(s->last->tree, node, &r.st);
 	if (node.is_dir)
 		r.id = kp_view_dir(s->last->view, node.index)->id;
-	else
-		r.class = kp_view_class(s->last->view, node.index);
 	if (!node.is_dir && !edition_file(s->last, node.index, &r.file))
 		return false;
 	ok = retired_inodes_add(&in->retired, &r);
@@ -449,9 +570,6 @@ static uint64_t number_of(const struct walk *w)
 static void compare_names(struct notifier *n, struct tree_node a, struct tree_node b)
 {
 	struct walk old = walk_of(n->from, a), new = walk_of(n->to, b);
-	/* From now on the kernel must ask for each reader. */
-	bool all = tree_differs(n->to->tree, b.index) &&
-		   !tree_differs(n->from->tree, a.index);
 	size_t before = n->names;
 
 	while (old.next < old.end || new.next < new.end) {
@@ -459,7 +577,7 @@ static void compare_names(struct notifier *n, struct tree_node a, struct tree_no
 			: new.next == new.end ? -1
 					      : kp_span_cmp(old.name.text, new.name.text);
 
-		if (c || all || number_of(&old) != number_of(&new))
+		if (c || number_of(&old) != number_of(&new))
 			report_name(n, a.ino, c > 0 ? new.name.text : old.name.text);
 		if (c <= 0)
 			step_walk(&old);
@@ -615,8 +733,6 @@ struct inodes *inodes_new(struct edition *first, inodes_idle *idle, void *user)
 	in->idle = idle;
 	in->user = user;
 	in->now = first;
-	(void)!getrandom(&in->positions.secret, sizeof(in->positions.secret),
-			 GRND_NONBLOCK);
 	/* Writers first: on a busy mount there is always a reader, and a swap that waited
 	 * for a moment without readers would starve. */
 	pthread_rwlockattr_init(&attr);

@@ -57,11 +57,10 @@ void inodes_uncount(struct inodes *in, uint64_t ino);
 
 /*
  * Inside: a name's position in a directory, and the name at a position; see
- * dir_positions.h.  Positions are disguised where readers see different names.
+ * dir_positions.h.
  */
-uint64_t inodes_encode_position(const struct inodes *in, uint64_t index, bool disguised);
-uint64_t inodes_position(const struct inodes *in, uint64_t dir, uint64_t position,
-			 bool disguised);
+uint64_t inodes_encode_position(const struct inodes *in, uint64_t index);
+uint64_t inodes_position(const struct inodes *in, uint64_t dir, uint64_t position);
 
 /* Outside: the kernel forgets N look-ups of INO. */
 void inodes_forget(struct inodes *in, uint64_t ino, uint64_t n);

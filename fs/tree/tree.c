@@ -18,10 +18,6 @@ struct tree {
 	uint32_t dirs, nodes;
 	uint32_t *links; /* names of each file below the root; NULL: as in the view */
 	uint32_t shown_dirs, shown_files;
-	/* If there are several classes: those of the files below each directory, and the
-	 * number of files of each class. */
-	uint64_t *dir_classes;
-	uint32_t class_files[CLASSES_MAX];
 	struct late *late; /* sorted by node */
 	size_t n_late;
 	uint32_t *slots;
@@ -246,52 +242,6 @@ static bool count_shown(struct tree *t)
 	return true;
 }
 
-static unsigned class_of(const struct tree *t, uint32_t file)
-{
-	size_t entry;
-
-	return t->options.classes->of[kp_view_archive(t->view, file, &entry)];
-}
-
-static bool has_all_classes(const struct tree *t, uint32_t file)
-{
-	struct kp_view_bundle b;
-
-	return kp_view_bundle(t->view, file, &b) && b.all;
-}
-
-static void find_file_classes(struct tree *t, uint32_t dir)
-{
-	const struct kp_view_dir *d = kp_view_dir(t->view, dir);
-
-	for (uint32_t i = 0; i < d->count; i++) {
-		struct kp_view_name name = kp_view_name(t->view, d->first + i);
-
-		if (name.kind != KP_VIEW_DIR)
-			t->dir_classes[dir] |= UINT64_C(1) << class_of(t, name.index);
-	}
-}
-
-/* Find the classes of the files below each directory, if there are several. */
-static bool find_classes(struct tree *t)
-{
-	if (!t->options.classes || t->options.classes->count < 2)
-		return true;
-	t->dir_classes = calloc((size_t)t->dirs + 1, sizeof(*t->dir_classes));
-	if (!t->dir_classes)
-		return false;
-	for (uint32_t f = 0; f < t->nodes - t->dirs; f++)
-		t->class_files[class_of(t, f)] += !has_all_classes(t, f);
-	/* A parent has a smaller number than its children. */
-	for (uint32_t d = t->dirs; d-- > 0;) {
-		find_file_classes(t, d);
-		if (d)
-			t->dir_classes[kp_view_dir(t->view, d)->parent] |=
-				t->dir_classes[d];
-	}
-	return true;
-}
-
 kpack_error_t tree_new(const struct kp_view *view, const struct tree_options *options,
 		       const struct tree_taken *taken, struct tree **out,
 		       struct kpackx_error *why)
@@ -319,7 +269,7 @@ kpack_error_t tree_new(const struct kp_view *view, const struct tree_options *op
 	if (!t->slots)
 		goto fail;
 	memset(t->slots, 0, slot_count(t) * sizeof(*t->slots));
-	if (!number_nodes(t) || !count_shown(t) || !find_classes(t))
+	if (!number_nodes(t) || !count_shown(t))
 		goto fail;
 	t->taken = NULL;
 	*out = t;
@@ -333,7 +283,6 @@ void tree_free(struct tree *t)
 {
 	if (!t)
 		return;
-	free(t->dir_classes);
 	free(t->links);
 	free(t->late);
 	free(t->slots);
@@ -404,69 +353,17 @@ struct tree_node tree_named(const struct tree *t, const struct kp_view_name *nam
 		       name->kind == KP_VIEW_DIR ? name->index : t->dirs + name->index);
 }
 
-bool tree_differs(const struct tree *t, uint32_t dir)
-{
-	uint64_t set = t->dir_classes ? t->dir_classes[dir] : 0;
-
-	return set & (set - 1);
-}
-
-/* A directory without files is seen by all. */
-bool tree_sees(const struct tree *t, struct tree_node node, uint64_t seen)
-{
-	if (!t->dir_classes)
-		return !t->options.classes || !t->options.classes->count || seen & 1;
-	if (!node.is_dir && has_all_classes(t, node.index))
-		return seen == CLASSES_ALL;
-	if (!node.is_dir)
-		return seen >> class_of(t, node.index) & 1;
-	return !t->dir_classes[node.index] || t->dir_classes[node.index] & seen;
-}
-
-bool tree_seen(const struct tree *t, uint32_t dir, uint32_t name, uint64_t seen,
-	       struct tree_node *out, uint32_t *next)
-{
-	const struct kp_view_dir *d = kp_view_dir(t->view, dir);
-	uint32_t end = d->first + d->count, i = name;
-	bool found = false;
-
-	do {
-		struct kp_view_name n = kp_view_name(t->view, i);
-		struct tree_node node = tree_named(t, &n);
-
-		if (!found && tree_sees(t, node, seen)) {
-			*out = node;
-			found = true;
-		}
-		i++;
-	} while (i < end && kp_view_repeats(t->view, dir, i));
-	if (next)
-		*next = i;
-	return found;
-}
-
-bool tree_lookup(const struct tree *t, uint32_t dir, struct kp_span text, uint64_t seen,
+bool tree_lookup(const struct tree *t, uint32_t dir, struct kp_span text,
 		 struct tree_node *out)
 {
+	struct kp_view_name found;
 	uint32_t name;
 
-	return kp_view_lookup(t->view, dir, text, &name) &&
-	       tree_seen(t, dir, name, seen, out, NULL);
-}
-
-uint64_t tree_seen_count(const struct tree *t, uint64_t seen)
-{
-	uint64_t n = 0;
-
-	if (!t->dir_classes)
-		return tree_sees(t, tree_root(t), seen)
-			       ? (uint64_t)t->shown_dirs + t->shown_files
-			       : 0;
-	for (uint32_t d = 0; d < t->dirs; d++)
-		n += !t->dir_classes[d] || t->dir_classes[d] & seen;
-	for (unsigned i = 0; i < t->options.classes->count; i++)
-		n += seen >> i & 1 ? t->class_files[i] : 0;
-	return n;
+	if (!kp_view_lookup(t->view, dir, text, &name))
+		return false;
+	found = kp_view_name(t->view, name);
+	*out = tree_named(t, &found);
+	return true;
 }
 
 static void stat_common(const struct tree *t, const struct stat *from, struct stat *out)
@@ -480,84 +377,53 @@ static void stat_common(const struct tree *t, const struct stat *from, struct st
 	out->st_blksize = 128 << 10;
 }
 
-/* The attributes of ST, but with the readers R. */
-static struct stat read_by(struct readers r, struct stat st)
-{
-	st.st_uid = r.uid;
-	st.st_gid = r.gid;
-	st.st_mode = r.mode;
-	return st;
-}
-
-/* The attributes that the files of a directory give it. */
-static struct stat look_of(const struct tree *t, uint32_t dir)
-{
-	const struct classes *c = t->options.classes;
-	struct stat st = {0};
-	unsigned i;
-
-	if (!t->dir_classes || !t->dir_classes[dir] || tree_differs(t, dir))
-		return t->options.look;
-	i = (unsigned)__builtin_ctzll(t->dir_classes[dir]);
-	st.st_mtim = c->list[i].newest;
-	return read_by(c->list[i].readers, st);
-}
-
 static void stat_dir(const struct tree *t, uint32_t dir, struct stat *out)
 {
-	const struct stat look = look_of(t, dir);
-
-	stat_common(t, &look, out);
+	stat_common(t, &t->options.look, out);
 	/* A user who may read the archives may also search the directories. */
 	out->st_mode |= out->st_mode >> 2;
-	/* If readers see different subdirectories, none can be counted. */
-	out->st_nlink = tree_differs(t, dir) ? 1 : 2 + kp_view_dir(t->view, dir)->subdirs;
-	/* The root is found by users who may not search it. */
-	if (dir == t->options.root && t->options.classes &&
-	    (out->st_mode & 0444) != 0444) {
-		out->st_nlink = 1;
-		out->st_atim = out->st_mtim = out->st_ctim = (struct timespec){0};
-	}
+	out->st_nlink = 2 + kp_view_dir(t->view, dir)->subdirs;
 	out->st_mode = S_IFDIR | (out->st_mode & ~t->options.mask);
 }
 
 /*
- * The attributes that the archives of a bundle give it: read bits that all have, the
- * newest times, the owner of the part that has its class.
+ * A bundle has the newest time of its archives, and the owner and read bits of those that
+ * not everyone may read.  If these differ, no mode fits: then only the user who mounted may
+ * read it, and root.
  */
-static struct stat look_of_bundle(const struct tree *t, uint32_t file,
-				  const struct kp_view_bundle *b)
+static void stat_bundle(const struct tree *t, uint32_t file,
+			const struct kp_view_bundle *b, struct stat *out)
 {
 	size_t entry;
-	struct stat look = *kp_archive_stat(kp_view_entry(t->view, file, &entry));
+	const struct stat *first = kp_archive_stat(kp_view_entry(t->view, file, &entry));
+	const struct stat *limiting = NULL;
+	struct stat look = *first;
+	bool differ = false;
 
 	for (uint32_t i = 0; i < b->count; i++) {
 		const struct stat *st =
 			kp_archive_stat(kp_view_entry(t->view, b->parts[i].file, &entry));
 
-		if (st->st_mtim.tv_sec > look.st_mtim.tv_sec ||
-		    (st->st_mtim.tv_sec == look.st_mtim.tv_sec &&
-		     st->st_mtim.tv_nsec > look.st_mtim.tv_nsec))
+		if (is_newer_time(st->st_mtim, look.st_mtim))
 			look.st_mtim = st->st_mtim;
-		look.st_mode &= st->st_mode;
+		if ((st->st_mode & 0444) == 0444)
+			continue;
+		differ |=
+			limiting && (st->st_uid != limiting->st_uid ||
+				     st->st_gid != limiting->st_gid ||
+				     (st->st_mode & 0444) != (limiting->st_mode & 0444));
+		limiting = st;
 	}
-	if (t->options.classes)
-		look = read_by(t->options.classes->list[class_of(t, file)].readers, look);
-	return look;
-}
-
-static void stat_bundle(const struct tree *t, uint32_t file,
-			const struct kp_view_bundle *b, struct stat *out)
-{
-	struct stat look = look_of_bundle(t, file, b);
-
+	if (differ) {
+		look.st_uid = geteuid();
+		look.st_gid = getegid();
+		look.st_mode = 0400;
+	} else if (limiting) {
+		look.st_uid = limiting->st_uid;
+		look.st_gid = limiting->st_gid;
+		look.st_mode = limiting->st_mode;
+	}
 	stat_common(t, &look, out);
-	if (b->all) {
-		/* Only root and the user who mounted are readers of all classes. */
-		out->st_uid = geteuid();
-		out->st_gid = getegid();
-		out->st_mode = 0400;
-	}
 	out->st_mode = S_IFREG | (out->st_mode & ~t->options.mask);
 	out->st_nlink = 1;
 	out->st_size = (off_t)b->size;
@@ -571,13 +437,10 @@ static void stat_file(const struct tree *t, uint32_t file, struct stat *out)
 	struct kp_meta meta;
 	size_t entry;
 	struct kpack_archive *a = kp_view_entry(t->view, file, &entry);
-	struct stat look = *kp_archive_stat(a);
 
-	if (t->options.classes)
-		look = read_by(t->options.classes->list[class_of(t, file)].readers, look);
 	kp_archive_entry(a, entry, &info);
 	kp_archive_meta(a, entry, &meta);
-	stat_common(t, &look, out);
+	stat_common(t, kp_archive_stat(a), out);
 	/* A user who cannot read the archive cannot execute its contents either. */
 	out->st_mode |= meta.mode & (out->st_mode >> 2);
 	out->st_mode = S_IFREG | (out->st_mode & ~t->options.mask);

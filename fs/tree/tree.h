@@ -12,7 +12,6 @@
 
 #include <sys/stat.h>
 #include "core/view/view.h"
-#include "readers.h"
 
 #define TREE_ROOT 1
 /*
@@ -39,13 +38,6 @@ struct tree_options {
 	gid_t gid;        /* -1: as the archive */
 	mode_t mask;      /* bits to clear in modes */
 	struct stat look; /* owner, read bits and times of directories */
-	/*
-	 * Owners and read bits of files; NULL: as the archives, whose readers see all.
-	 * If there are several classes, a directory with files of one class only is of
-	 * this class, and the names in other directories differ between readers.
-	 * Borrowed.
-	 */
-	const struct classes *classes;
 };
 
 /*
@@ -94,27 +86,15 @@ uint32_t tree_file_count(const struct tree *t);
 /* The node of a name of the view. */
 struct tree_node tree_named(const struct tree *t, const struct kp_view_name *name);
 
-/* True if readers of different classes see different names in DIR. */
-bool tree_differs(const struct tree *t, uint32_t dir);
-
-/* True if readers of the classes SEEN see NODE, once they have a name for it. */
-bool tree_sees(const struct tree *t, struct tree_node node, uint64_t seen);
-
-/*
- * The node that readers of the classes SEEN see at number NAME, a name of DIR that does
- * not repeat; false: none.  *NEXT becomes the number of the next name that does not
- * repeat.  NEXT may be NULL.
- */
-bool tree_seen(const struct tree *t, uint32_t dir, uint32_t name, uint64_t seen,
-	       struct tree_node *out, uint32_t *next);
-
-/* The node that they see at TEXT in DIR; false: none. */
-bool tree_lookup(const struct tree *t, uint32_t dir, struct kp_span text, uint64_t seen,
+/* The node at TEXT in DIR; false: none. */
+bool tree_lookup(const struct tree *t, uint32_t dir, struct kp_span text,
 		 struct tree_node *out);
 
-/* The number of directories and files that readers of the classes SEEN see. */
-uint64_t tree_seen_count(const struct tree *t, uint64_t seen);
-
 void tree_stat(const struct tree *t, struct tree_node node, struct stat *out);
+
+static inline bool is_newer_time(struct timespec a, struct timespec b)
+{
+	return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
+}
 
 #endif

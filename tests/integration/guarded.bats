@@ -523,48 +523,6 @@ alices() { pgrep -f "^./kpackfs -o allow_other[^ ]* packed/.kpack $T/"; }
 # shellcheck disable=SC2046 # numbers
 alice_stops() { alice_mounts "$1" && kill -STOP $(alices); }
 
-@test "another user's file system that never answers, on the way to archives" {
-	as_root
-	local refused='another user has mounted a FUSE file system there' source
-	shows() { cat mnt/.kpackfs/barrier >/dev/null && grep -qF -e "$1" mnt/.kpackfs/missing; }
-	prefix own lib/a.dat
-	prefix later lib/b.dat
-	mkdir silent theirs mnt
-	ln -s "$T/later/.kpack" theirs/link
-	ln -s "$T/theirs/link/a.kpack" own/.kpack/b.kpack
-	their theirs theirs/link
-	alice_stops "$T/silent"
-	# at the start a source is refused
-	for source in silent silent/x.kpack own/../silent/lib/..; do
-		refuses "$refused" "$KPACKFS" "$source" "$T/mnt"
-	done
-	refuses "$refused" "$KPACKFS" own/.kpack "$T/silent/lib"
-	# and an archive that a link leads to is missing
-	ln -s "$T/silent/c.kpack" own/.kpack/c.kpack
-	"$KPACKFS" own/.kpack theirs/link "$T/mnt"
-	[ -e mnt/lib/a.dat ]
-	[ -e mnt/lib/b.dat ]
-	shows "$refused"
-	# later the user exchanges a link
-	ln -s "$T/silent" theirs/new
-	mv -T theirs/new theirs/link
-	shows "theirs/link	refused: cannot look at it: $refused"
-	[ -e mnt/lib/a.dat ]
-	# changes of other archives are seen
-	prefix more lib/more.dat
-	mv more/.kpack/a.kpack own/.kpack/d.kpack
-	cat mnt/.kpackfs/barrier >/dev/null
-	[ -e mnt/lib/more.dat ]
-	umount mnt
-	gone "^$KPACKFS .*$T/mnt"
-	# the directory of the mount gets covered: a signal ends the daemon
-	mkdir -p mnt/over/place
-	"$KPACKFS" own/.kpack "$T/mnt/over/place"
-	rm -r packed
-	alice_stops "$T/mnt/over"
-	pkill -TERM -o -f "^$KPACKFS .*$T/mnt"
-	gone "^$KPACKFS .*$T/mnt"
-}
 
 @test "a search path through another user's link leads nowhere, and is no missing archive" {
 	as_root

@@ -128,15 +128,13 @@ check_good() { # MOUNTPOINT
 	        at = len(data) * 2 // 3
 	        assert os.pread(f.fileno(), 5000, at) == data[at:at + 5000], path
 	        assert f.read() == data, path
-	    return os.path.getsize("mnt/.kpackfs/checksums")
+	    return os.path.getsize("mnt/.kpackfs/missing")
 	for options, sources, n in (("-o", "cache_size=5m"), ["src"], len(sizes) + 1), \
 	        (("-s", "-o", "open,threads=1"), ["src"], len(sizes) + 1), (("-o", "cache_size=2m"), ["shared"], len(sizes)):
 	    mount = Mount(*options, sources=sources)
 	    with concurrent.futures.ThreadPoolExecutor(8) as pool:
 	        assert len(set(pool.map(read, list(range(n)) * 3))) == 1
-	        sums = pool.submit(text, "mnt/.kpackfs/checksums")
 	        list(pool.map(read, reversed(range(n))))
-	    subprocess.run(["sha256sum", "--quiet", "-c"], input=sums.result().encode(), cwd="mnt", check=True)
 	    stats = mount.stats()
 	    assert stats["errors"] == 0 and stats["reads"] > 100 and stats["decodes"] > 10
 	    mount.unmount()
@@ -317,7 +315,6 @@ covers() { # FILE WHY
 	    assert have == sorted(shown), (options, have)
 	    missing = dict(line.split("\t") for line in text("mnt/.kpackfs/missing").splitlines())
 	    assert sorted(have + list(missing)) == sorted(all_files), (options, missing)
-	    assert [os.path.join(below, r["path"]) for r in rows("mnt/.kpackfs/entries.jsonl")] == have
 	    for path, reason in missing.items():
 	        arch, where = options.partition(",subdir=")[::2]
 	        if options.startswith("subdir") or (where and "gfx1030" in path or "generic" in path):
@@ -453,6 +450,9 @@ budgets() {
 	chmod 0600 src/good.kpack
 	run -1 nobody kpackfs "$T/src" "$T/mnt"
 	[[ $output == *"good.kpack: "*"ermission denied"* ]]
+	run -1 kpackfs -o allow_other "$T/src" "$T/mnt"
+	[[ $output == *"good.kpack: only its owner may read it"* ]]
+	chmod 0640 src/good.kpack
 	m -o allow_other "$T/src"
 	run -1 nobody cat mnt/share/y.dat
 	[[ $output == *"ermission denied"* ]]

@@ -74,17 +74,12 @@ some() { # a program on stdin, beside this archive
 	END
 }
 
-@test "entries.jsonl, checksums, archives: a line for each, with what the archive says" {
+@test "archives has a line for each; attributes say what the archive says of an entry" {
 	some <<-'END'
-	import hashlib, readkpack
-	os.mkdir("none")
+	import readkpack
 	mount = Mount("-o", "xattr")
 	a = readkpack.Archive("src/some.kpack")
 	a.read_all_frames()
-	known = {(k, arch): e for k, arch, e in a.entries()}
-	lines = rows("mnt/.kpackfs/entries.jsonl")
-	shown = [p for p in find() if os.path.isfile("mnt/" + p)]
-	assert [l["path"] for l in lines] == sorted(shown, key=str.encode), lines
 	assert text("mnt/.kpackfs/missing") == text("mnt/.kpackfs/conflicts") == ""
 	def plain(v):
 	    if isinstance(v, bytes):
@@ -92,32 +87,24 @@ some() { # a program on stdin, beside this archive
 	    if isinstance(v, dict):
 	        return {k: plain(x) for k, x in v.items()}
 	    return [plain(x) for x in v] if isinstance(v, list) else v
-	sums = b""
-	for l in lines:
-	    e = known[l["key"], l["arch"]]
-	    meta, data = e.get("metadata"), open("mnt/" + l["path"], "rb").read()
-	    want = {"path": l["path"], "archive": os.path.abspath("src/some.kpack"), "key": l["key"], "arch": l["arch"],
-	            "type": e["type"], "ordinal": e["ordinal"], "size": len(data), "compressed_size": a.blobs[e["ordinal"]][1],
-	            "scheme": "zstd-per-kernel", "chunk": (meta or {}).get("chunk"), "xxh3": plain((meta or {}).get("xxh3")), "metadata": plain(meta)}
-	    assert l == want and data == a.get(e), (l, want)
-	    # the path is the entry's own, not that of another with the same content
-	    assert l["path"] == (meta or {}).get("path") or l["path"].startswith("toc/" + l["key"].split("#")[0])
-	    name = l["path"].encode().replace(b"\\", b"\\\\")
-	    sums += (b"\\" if b"\\" in name else b"") + hashlib.sha256(data).hexdigest().encode() + b"  " + name + b"\n"
-	assert open("mnt/.kpackfs/checksums", "rb").read() == sums and os.path.getsize("mnt/.kpackfs/checksums") == len(sums)
 	st = os.stat("src/some.kpack")
 	assert text("mnt/.kpackfs/archives") == "%s\tzstd-per-kernel\tgeneric,gfx1030,gfx90a:xnack+\t6\t%d\t%d\t%d.%09d\n" % (
 	    os.path.abspath("src/some.kpack"), st.st_size, st.st_ino, st.st_mtime_ns // 10**9, st.st_mtime_ns % 10**9)
 	assert text("mnt/.kpackfs/version") == start("-V").split("\n")[0] + "\n"
-	# extended attributes say the same
-	shared = {l["path"] for l in lines if l["key"] == "lib/libc.so#0"}
-	for l in lines:
-	    have = {n: os.getxattr("mnt/" + l["path"], n) for n in os.listxattr("mnt/" + l["path"])}
-	    if l["path"] in shared:  # the first entry of its content is another one
-	        assert have["user.kpack.key"] == b'lib/lib"b\\.so#0', have
-	        continue
-	    assert json.loads(have.pop("user.kpack.metadata", b"null")) == l.pop("metadata")
-	    assert have == {"user.kpack." + n: str(v).encode() for n, v in l.items() if n != "path" and v is not None}
+	seen = set()
+	for path in (p for p in find() if os.path.isfile("mnt/" + p)):
+	    have = {n[11:]: os.getxattr("mnt/" + path, n).decode() for n in os.listxattr("mnt/" + path)}
+	    # the facts are those of the first entry with this content
+	    e = dict(((k, arch), e) for k, arch, e in a.entries())[have["key"], have["arch"]]
+	    meta = e.get("metadata") or {}
+	    assert a.get(e) == open("mnt/" + path, "rb").read(), path
+	    assert json.loads(have.pop("metadata", "null")) == plain(e.get("metadata"))
+	    want = {"archive": os.path.abspath("src/some.kpack"), "key": have["key"], "arch": have["arch"], "type": e["type"],
+	            "ordinal": e["ordinal"], "size": len(a.get(e)), "compressed_size": a.blobs[e["ordinal"]][1],
+	            "scheme": "zstd-per-kernel", "chunk": meta.get("chunk"), "xxh3": plain(meta.get("xxh3"))}
+	    assert have == {n: str(v) for n, v in want.items() if v is not None}, (path, have)
+	    seen.add(have["key"])
+	assert len(seen) > 3
 	f = "mnt/share/x.db"
 	for name in ("nope", "", "path"):
 	    fails(errno.ENODATA, os.getxattr, f, "user.kpack." + name)
@@ -143,7 +130,6 @@ some() { # a program on stdin, beside this archive
 	assert os.listxattr("mnt/toc/x/gfx1100.hsaco").count("user.kpack.xxh3") == 1
 	fails(errno.ENODATA, os.getxattr, "mnt/toc/x/gfx1100.hsaco", "user.kpack.metadata")
 	assert "user.kpack.metadata" not in os.listxattr("mnt/toc/x/gfx1100.hsaco")
-	assert [len(r["metadata"]["note"]) for r in rows("mnt/.kpackfs/entries.jsonl") if r["key"] == "x#0"] == [70000]
 	mount.unmount()
 	# only if the option asks for them
 	mount = Mount()
@@ -208,75 +194,24 @@ some() { # a program on stdin, beside this archive
 	END
 }
 
-@test "one content is hashed once, and nothing that nobody reads; what cannot be read has a sum that nothing has" {
-	mounts <<-'END'
-	entries = {"k%04d#0" % i: noise(5000, i) for i in range(1000)}
-	entries.update(("l%02d#0" % i, entries["k0999#0"]) for i in range(50))
-	archive("src/a.kpack", entries)
-	a = mkarchive.Archive()
-	a.add("bad#0", "gfx1100", b"bad", xxh3=bytes(16))
-	a.write("src/b.kpack")
-	mount = Mount("-o", "no_ahead")
-	size = os.path.getsize("mnt/.kpackfs/checksums")
-	assert mount.stats()["decodes"] == 0
-	with open("mnt/.kpackfs/checksums", "rb", buffering=0) as f:
-	    assert f.read(100)[64:88] == b"  toc/bad/gfx1100.hsaco\n"
-	    # at most what the kernel reads ahead
-	    few = mount.stats()["decodes"]
-	    assert 1 <= few < 900, few
-	sums = text("mnt/.kpackfs/checksums").splitlines()
-	assert mount.stats()["decodes"] <= 1001 + few and len("\n".join(sums)) + 1 == size
-	assert sums[0] == "0" * 64 + "  toc/bad/gfx1100.hsaco"
-	assert len({l[:64] for l in sums[1:]}) == 1000 and len({l[:64] for l in sums[-51:]}) == 1
-	subprocess.run(["sha256sum", "--quiet", "-c"], input="\n".join(sums[1:]).encode(), cwd="mnt", check=True)
-	mount.unmount()
-	END
-}
-
-@test "a reader of checksums can be killed, and the mount taken away; readers at once share one text" {
-	some <<-'END'
-	archive("src/a.kpack", {"a#0": noise(20000000, 1), "b#0": noise(20000000, 2), "c#0": "c"})
-	mount = Mount("-o", "cache_size=8m")
-	def reader():
-	    return subprocess.Popen(["cat", "mnt/.kpackfs/checksums"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-	one = reader()
-	# a file that is decoded by the thread that reads it, while the sums are under way
-	assert text("mnt/toc/c/gfx1100.hsaco") == "c"
-	one.kill()
-	one.wait()
-	assert text("mnt/toc/c/gfx1100.hsaco") == "c"
-	one = reader()
-	subprocess.run(["fusermount3", "-uz", "mnt"], check=True)
-	one.kill()
-	one.wait()
-	assert mount.wait() == 0
-	os.unlink("src/a.kpack")
-	mount = Mount()
-	readers = [subprocess.Popen(["cat", "mnt/.kpackfs/" + n], stdout=subprocess.PIPE) for n in ("entries.jsonl", "checksums") * 8]
-	said = [r.communicate()[0] for r in readers]
-	assert len(set(said)) == 2 and all(said) and said[0] != said[1]
-	mount.unmount()
-	END
-}
-
 @test ".kpackfs lists its files, and nothing walks into it; texts follow a reload, and an open one stays" {
 	some <<-'END'
 	import re
 	mount = Mount()
-	assert sorted(os.listdir("mnt/.kpackfs")) == "arches archives barrier checksums conflicts entries.jsonl metrics missing stats status version".split()
+	assert sorted(os.listdir("mnt/.kpackfs")) == "arches archives barrier conflicts metrics missing stats status version".split()
 	assert ".kpackfs" not in os.listdir("mnt")
 	# a program that looks first and opens then sees one file
 	for e in os.scandir("mnt/.kpackfs"):
 	    with open(e.path) as f:
 	        assert e.inode() == os.stat(e.path).st_ino == os.fstat(f.fileno()).st_ino and e.is_file()
-	subprocess.run("cp -a mnt/.kpackfs told && mkdir more && tar -cf - -C mnt/.kpackfs --exclude barrier . | tar -xf - -C more && cmp told/checksums more/checksums && cp -a mnt copy && cmp told/entries.jsonl mnt/.kpackfs/entries.jsonl", shell=True, check=True)
+	subprocess.run("cp -a mnt/.kpackfs told && mkdir more && tar -cf - -C mnt/.kpackfs --exclude barrier . | tar -xf - -C more && cmp told/archives more/archives && cp -a mnt copy && cmp told/archives mnt/.kpackfs/archives", shell=True, check=True)
 	assert not os.path.exists("copy/.kpackfs")
-	old = {n: text("mnt/.kpackfs/" + n) for n in ("entries.jsonl", "checksums")}
+	old = {n: text("mnt/.kpackfs/" + n) for n in ("archives", "arches", "stats")}
 	held = {n: open("mnt/.kpackfs/" + n) for n in old}
 	x = open("mnt/share/x.db", "rb")
 	archive("src/some.kpack", {"new#0@gfx1030": noise(300000, 9)})
 	mount.barrier()
-	assert [r["path"] for r in rows("mnt/.kpackfs/entries.jsonl")] == ["toc/new/gfx1030.hsaco"]
+	assert text("mnt/.kpackfs/archives") != old["archives"]
 	assert all(f.read() == old[n] for n, f in held.items()) and x.read() == noise(1000001, 3)
 	s = mount.stats()
 	assert (s["edition"], s["entries"], s["files"], s["retired_archives"], s["reloads"]) == (2, 1, 1, 1, 1), s
@@ -284,7 +219,7 @@ some() { # a program on stdin, beside this archive
 	assert "\nkpackfs_reloads_total 1\n" in text("mnt/.kpackfs/metrics")
 	os.unlink("src/some.kpack")
 	mount.barrier()
-	assert text("mnt/.kpackfs/entries.jsonl") == text("mnt/.kpackfs/checksums") == "" and mount.stats()["entries"] == 0
+	assert text("mnt/.kpackfs/archives") == "" and mount.stats()["entries"] == 0
 	x.close(), [f.close() for f in held.values()]
 	mount.unmount()
 	END
@@ -292,26 +227,27 @@ some() { # a program on stdin, beside this archive
 
 # The server's own memory is that without what is mapped from files.
 # bats test_tags=slow
-@test "the lines of 100,000 paths exist while they are read, and not after" {
+@test "a text of 100,000 lines is made once for all readers, and goes with its edition" {
 	mounts <<-'END'
 	a = mkarchive.Archive(scheme="none")
 	for i in range(50000):
 	    a.add("lib/k%05d#0" % i, "gfx1100", b"%02d" % (i % 100), path="share/d%02d/f%05d" % (i % 100, i), ordinal=None if i < 100 else i % 100, hash=False)
 	a.write("src/a.kpack")
-	mount = Mount("-s")
+	archive("src/b.kpack", {"b#0@gfx942": "b"})
+	mount = Mount("-s", "-o", "arch=gfx942")
 	def memory():
 	    return int(text("/proc/%d/status" % mount.server).split("RssAnon:")[1].split()[0])
 	before = memory()
-	lines = text("mnt/.kpackfs/entries.jsonl")
-	assert lines.count("\n") == 100000 and json.loads(lines.splitlines()[-1])["path"] == "toc/lib/k49999/gfx1100.hsaco"
-	assert text("mnt/.kpackfs/missing") == ""
-	# one thread hears of the end of a text before the next question
-	text("mnt/.kpackfs/version")
-	assert memory() <= before + 6000 < before + len(lines) / 1024, (before, memory())
-	sums = text("mnt/.kpackfs/checksums")
-	assert sums.count("\n") == 100000
-	text("mnt/.kpackfs/version")
-	assert memory() <= before + 16000, (before, memory())
+	held = open("mnt/.kpackfs/missing")
+	lines = held.read()
+	assert lines.count("\n") == 100000 and "architecture gfx1100 is not for arch=gfx942" in lines
+	with open("mnt/.kpackfs/missing") as again:
+	    assert os.fstat(again.fileno()).st_mtime_ns == os.fstat(held.fileno()).st_mtime_ns
+	assert memory() <= before + 1.5 * len(lines) / 1024 + 4000, (before, memory())
+	held.close()
+	os.unlink("src/a.kpack")
+	mount.barrier()
+	assert text("mnt/.kpackfs/missing") == "" and memory() <= before + 6000, (before, memory())
 	mount.unmount()
 	END
 }

@@ -238,7 +238,7 @@ for fd in 7, 8:
 	[ "$(setting NoNewPrivileges)" = 'yes ' ]
 	chown nobody src src/a.kpack
 	chmod 0700 src
-	chmod 0400 src/a.kpack
+	chmod 0440 src/a.kpack
 	setpriv --bounding-set "-all,$capabilities" --inh-caps -all --no-new-privs \
 		kpackfs -o allow_other src mnt
 	[ "$(runuser -u nobody -- cat mnt/toc/a/gfx942.hsaco)" = abc ]

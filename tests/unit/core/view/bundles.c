@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Bundles of a view: which entries they have, their headers, their classes. */
+/* Bundles of a view: which entries they have, their headers. */
 #include "tests/unit/view_builder.h"
 #include "core/base/bounds.h"
 #include <stdlib.h>
@@ -270,67 +270,4 @@ TEST(names_in_hipfb)
 	assert_true(find_name(v, "hipfb/p", &name, &dir));
 	kp_view_free(v);
 	kp_archive_close(a);
-}
-
-/* The bundles at hipfb/x/0.hipfb, in order: class, "all" or a number, and contents. */
-static const char *variants(const struct kp_view *v)
-{
-	static char out[2048];
-	uint32_t name, dir;
-
-	*out = '\0';
-	assert_true(find_name(v, "hipfb/x/0.hipfb", &name, &dir));
-	do {
-		struct kp_view_bundle b;
-		uint32_t file = kp_view_name(v, name).index;
-
-		assert_true(kp_view_bundle(v, file, &b));
-		if (b.all)
-			put(out, "all: ");
-		else
-			put(out, "%d: ", (int)kp_view_class(v, file));
-		put(out, "%s| ", parsed(v, file));
-	} while (++name < kp_view_dir(v, dir)->first + kp_view_dir(v, dir)->count &&
-		 kp_view_repeats(v, dir, name));
-	return out;
-}
-
-TEST(classes_of_readers)
-{
-	static const uint64_t classes[] = {7, 8, 9, 10};
-#define ALL HIP "gfx1030=cccc " HIP "gfx1100=cc " HIP "gfx90a=bbbb " HIP "gfx942=aaaa | "
-	static const struct {
-		size_t n; /* archives */
-		bool open[4];
-		const char *want;
-	} cases[] = {
-		{4,
-		 {true, false, false, true},
-		 "all: " ALL "8: " HIP "gfx1100=cc " HIP "gfx90a=bbbb " HIP
-		 "gfx942=aaaa | 9: " HIP "gfx1030=cccc " HIP "gfx1100=cc " HIP
-		 "gfx942=aaaa | 7: " HIP "gfx1100=cc " HIP "gfx942=aaaa | "},
-		{4, {true, true, true, true}, "7: " ALL},
-		{4,
-		 {true, true, false, true},
-		 "9: " ALL "7: " HIP "gfx1100=cc " HIP "gfx90a=bbbb " HIP
-		 "gfx942=aaaa | "},
-		/* where the first archive is not seen, the second one's code is */
-		{2,
-		 {false},
-		 "all: " HIP "gfx90a=bbbb " HIP "gfx942=aaaa | 7: " HIP
-		 "gfx942=aaaa | 8: " HIP "gfx90a=bbbb " HIP "gfx942=cccc | "},
-	};
-	struct kpack_archive *a[] = {of("x#0 gfx942 0"), of("x#0 gfx90a 1; x#0 gfx942 2"),
-				     of("x#0 gfx1030 2"), of("x#0 gfx1100 3")};
-
-	for (size_t i = 0; i < COUNT(cases); i++) {
-		struct kp_view_options options = {
-			.bundles = true, .classes = classes, .open = cases[i].open};
-		struct kp_view *v = new_view(a, cases[i].n, &options);
-
-		assert_string_equal(variants(v), cases[i].want);
-		kp_view_free(v);
-	}
-	for (size_t i = 0; i < COUNT(a); i++)
-		kp_archive_close(a[i]);
 }

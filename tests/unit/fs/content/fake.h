@@ -15,7 +15,7 @@
 #include "core/archive/decode.h"
 #include "core/archive/block_pool.h"
 #include "fs/content/buffer.h"
-#include "fs/content/clock.h"
+#include "fs/base/clock.h"
 #include "fs/content/content.h"
 
 #define KIB 1024
@@ -457,7 +457,7 @@ void buffers_trim(struct buffers *b)
 /* No time passes by itself. */
 static uint64_t nanoseconds;
 
-uint64_t clock_now(void)
+uint64_t clock_ns(void)
 {
 	return nanoseconds += 1000;
 }

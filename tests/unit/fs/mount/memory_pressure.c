@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "fs/mount/memory_pressure.h"
+#include "fs/mount/memory_pressure.c" /* its cgroups are static */
 #include "tests/unit/unit.h"
 #include <errno.h>
 #include <ftw.h>
@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "fs/mount/cgroup.h"
 
 #define MIB UINT64_C(1048576)
 

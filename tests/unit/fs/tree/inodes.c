@@ -98,8 +98,7 @@ static uint64_t look_up(const char *path)
 		size_t n = strcspn(path, "/");
 
 		if (!tree_lookup(e->tree, at.index,
-				 (struct kp_span){(const uint8_t *)path, n}, CLASSES_ALL,
-				 &at)) {
+				 (struct kp_span){(const uint8_t *)path, n}, &at)) {
 			at.ino = 0;
 			break;
 		}
@@ -224,46 +223,19 @@ TEST(listing_goes_on)
 		archive("{'b': " ENTRY(0) ", 'd': " ENTRY(1) ", 'f': " ENTRY(2) "}"),
 		NULL));
 	dir = look_up("toc");
-	at = inodes_encode_position(in, 1, false); /* before d */
+	at = inodes_encode_position(in, 1); /* before d */
 	swap(edition(false,
 		     archive("{'a': " ENTRY(0) ", 'b': " ENTRY(0) ", 'c': " ENTRY(
 			     0) ", 'd': " ENTRY(1) ", 'f': " ENTRY(2) "}"),
 		     NULL));
-	assert_int_equal(inodes_position(in, dir, at, false), 3);
-	assert_int_equal(
-		inodes_position(in, dir, inodes_encode_position(in, 4, false), false), 4);
-	assert_int_equal(inodes_position(in, dir, 3, false), 5); /* the end */
-	assert_int_equal(inodes_position(in, TREE_ROOT, 1, false), 1);
+	assert_int_equal(inodes_position(in, dir, at), 3);
+	assert_int_equal(inodes_position(in, dir, inodes_encode_position(in, 4)), 4);
+	assert_int_equal(inodes_position(in, dir, 3), 5); /* the end */
+	assert_int_equal(inodes_position(in, TREE_ROOT, 1), 1);
 	swap(edition(false, archive("{'c': " ENTRY(0) ", 'f': " ENTRY(2) "}"), NULL));
-	assert_int_equal(inodes_position(in, dir, at, false),
-			 1); /* d is gone, so f is next */
+	assert_int_equal(inodes_position(in, dir, at), 1); /* d is gone, so f is next */
 	swap(edition(false, NULL));
-	assert_int_equal(inodes_position(in, dir, at, false), 0);
-	end();
-}
-
-/* Disguised positions lead back, and do not count. */
-TEST(positions_in_disguise)
-{
-	uint64_t last = 0, dir;
-	int falls = 0;
-
-	begin(edition(true, archive("{'b': " ENTRY(0) ", 'd': " ENTRY(1) "}"), NULL));
-	dir = look_up("toc");
-	for (uint64_t i = 0; i < 1000; i++) {
-		uint64_t at = inodes_encode_position(in, i, true);
-
-		assert_int_equal(inodes_position(in, dir, at, true), i);
-		assert_true(at < UINT64_C(1) << 60);
-		falls += at < last;
-		last = at;
-	}
-	assert_in_range(falls, 300, 700);
-	last = inodes_encode_position(in, 1, true); /* before d */
-	swap(edition(false,
-		     archive("{'a': " ENTRY(0) ", 'b': " ENTRY(0) ", 'd': " ENTRY(1) "}"),
-		     NULL));
-	assert_int_equal(inodes_position(in, dir, last, true), 2);
+	assert_int_equal(inodes_position(in, dir, at), 0);
 	end();
 }
 

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+#include "path_walk.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+#include "core/base/path_step.h"
+
+#define LINKS_MAX 40 /* in one path, as the kernel's */
+
+/* A directory that is passed through, without the right to list it. */
+#define PASS (O_PATH | O_DIRECTORY | O_CLOEXEC)
+
+/* Go to FD, which is taken over; -1: false. */
+static bool go_to(struct path_walk *w, int fd)
+{
+	kp_close_keeping_errno(w->at);
+	w->at = fd;
+	return fd >= 0;
+}
+
+bool path_walk_begin(struct path_walk *w, const char *path)
+{
+	*w = (struct path_walk){
+		.at = open(*path == '/' ? "/" : ".", PASS),
+		.path = strdup(path),
+	};
+	w->rest = w->path;
+	if (w->at >= 0 && (!*path || !w->path)) {
+		errno = *path ? ENOMEM : ENOENT;
+		return false;
+	}
+	return w->at >= 0;
+}
+
+void path_walk_end(struct path_walk *w)
+{
+	go_to(w, -1);
+	free(w->path);
+	w->path = NULL;
+}
+
+bool path_walk_name(struct path_walk *w, char name[NAME_MAX + 1])
+{
+	size_t length;
+
+	errno = 0;
+	do {
+		w->rest += strspn(w->rest, "/");
+		length = strcspn(w->rest, "/");
+		if (length > NAME_MAX) {
+			errno = ENAMETOOLONG;
+			return false;
+		}
+		memcpy(name, w->rest, length);
+		name[length] = '\0';
+		w->rest += length;
+	} while (strcmp(name, ".") == 0);
+	return length > 0;
+}
+
+bool path_walk_is_last(const struct path_walk *w)
+{
+	return w->rest[strspn(w->rest, "/")] == '\0';
+}
+
+/* Links of /proc have no text that leads to what they stand for. */
+static bool is_magic_link(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
+}
+
+/* Follow the link NAME, which is open at FD: with its text, then with what is left. */
+static bool follow_link(struct path_walk *w, const char *name, int fd)
+{
+	char text[PATH_MAX], *path;
+	ssize_t size;
+
+	if (++w->links > LINKS_MAX) {
+		errno = ELOOP;
+		return false;
+	}
+	if (is_magic_link(fd))
+		return go_to(w, openat(w->at, name, O_PATH | O_CLOEXEC));
+	size = readlinkat(fd, "", text, sizeof(text) - 1);
+	if (size < 0)
+		return false;
+	text[size] = '\0';
+	if (asprintf(&path, "%s/%s", text, w->rest) < 0) {
+		errno = ENOMEM;
+		return false;
+	}
+	free(w->path);
+	w->rest = w->path = path;
+	return *text != '/' || go_to(w, open("/", PASS));
+}
+
+bool path_walk_step(struct path_walk *w, const char *name)
+{
+	/* O_DIRECTORY mounts what is mounted on demand */
+	int fd = openat(w->at, name, PASS | O_NOFOLLOW);
+	struct stat st;
+	bool followed;
+
+	if (fd >= 0)
+		return go_to(w, fd);
+	if (errno != ENOTDIR && errno != ELOOP)
+		return false;
+	fd = openat(w->at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0 && fstat(fd, &st) == 0 && !S_ISLNK(st.st_mode))
+		return go_to(w, fd);
+	followed = fd >= 0 && follow_link(w, name, fd);
+	kp_close_keeping_errno(fd);
+	return followed;
+}
+
+/* Whether only root can put something else in the place of the entry ST of DIR. */
+static bool is_firm(int dir, const struct stat *entry)
+{
+	struct stat st;
+
+	if (fstat(dir, &st) || st.st_uid != 0)
+		return false;
+	return !(st.st_mode & (S_IWGRP | S_IWOTH)) ||
+	       ((st.st_mode & S_ISVTX) && entry->st_uid == 0);
+}
+
+/* Step to NAME, which is open at FD and not followed, or follow it. */
+static bool step_firmly(struct path_walk *w, const char *name, int fd, bool *firm)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return false;
+	if (S_ISLNK(st.st_mode)) {
+		errno = ELOOP;
+		return (is_magic_link(fd) || is_firm(w->at, &st)) &&
+		       follow_link(w, name, fd);
+	}
+	*firm = *firm && is_firm(w->at, &st);
+	/* O_DIRECTORY mounts what is mounted on demand on the way */
+	return go_to(w, openat(w->at, name,
+			       O_PATH | O_NOFOLLOW | O_CLOEXEC |
+				       (path_walk_is_last(w) ? 0 : O_DIRECTORY)));
+}
+
+int firm_path_open(const char *path, bool *firm)
+{
+	struct path_walk w;
+	char name[NAME_MAX + 1];
+	bool fine = path_walk_begin(&w, path);
+	int fd;
+
+	*firm = true;
+	while (fine && path_walk_name(&w, name)) {
+		fd = openat(w.at, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		fine = fd >= 0 && step_firmly(&w, name, fd, firm);
+		kp_close_keeping_errno(fd);
+	}
+	fd = -1;
+	if (fine && !errno) {
+		fd = w.at;
+		w.at = -1;
+	}
+	path_walk_end(&w);
+	return fd;
+}
