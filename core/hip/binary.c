@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "binary.h"
 #include <stdlib.h>
-#include "core/loader/proc_maps.h"
-#include "core/loader/read_marker.h"
+#include "core/loader/process.h"
 #include "core/loader/trusted.h"
 #include "say.h"
 

@@ -6,7 +6,7 @@
 #ifndef KP_HIP_BINARY_H
 #define KP_HIP_BINARY_H
 
-#include "core/loader/candidates.h"
+#include "core/loader/lookup.h"
 #include "gpus.h"
 
 enum { BINARY_MOUNTED_MAX = 16 };

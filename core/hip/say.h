@@ -4,7 +4,7 @@
 #define KP_HIP_SAY_H
 
 #include <stdbool.h>
-#include "core/loader/line.h"
+#include "core/loader/trace.h"
 
 /*
  * KPACK_HIP_DEBUG: unset, print what cannot be found; "0", print nothing; otherwise print

@@ -3,7 +3,7 @@
 #include "core/archive/archive.h"
 #include "last_error.h"
 #include "core/base/text.h"
-#include "api_state.h"
+#include "cached_results.h"
 
 kpack_error_t kp_call_args(bool ok, struct kpackx_error *reason)
 {

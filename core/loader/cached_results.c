@@ -1,11 +1,111 @@
 /* SPDX-License-Identifier: MIT */
 #include "cached_results.h"
+
 #include <stdlib.h>
+
 #include "core/archive/archive.h"
-#include "core/base/json.h"
-#include "kernel_list.h"
+#include "core/archive/naming.h"
+#include "core/archive/toc.h"
+#include "core/base/alloc.h"
 #include "core/base/bounds.h"
-#include "api_state.h"
+#include "core/base/json.h"
+
+/* --- the keys of a binary ------------------------------------------------------------- */
+
+struct key_list {
+	struct kp_span *keys; /* NULL: no keys */
+	size_t n, cap;
+};
+
+/*
+ * Add the keys number LOW to HIGH - 1 of TOC that have an entry for the architecture number
+ * ARCH; with NUMBERED only those that are this name with a number.  false: out of memory.
+ */
+static bool add_keys(struct key_list *list, const struct kp_toc *toc, size_t low,
+		     size_t high, uint16_t arch, const struct kp_span *numbered)
+{
+	for (size_t i = low; i < high; i++) {
+		struct kp_span key = kp_toc_key(toc, i);
+		size_t at = toc->binaries[i].first, end = toc->binaries[i + 1].first;
+
+		while (at < end && toc->entries[at].arch != arch)
+			at++;
+		if (at == end ||
+		    (numbered && kp_key_split(key).binary.size != numbered->size))
+			continue;
+		if (!kp_grow(&list->keys, list->n, &list->cap, sizeof(*list->keys)))
+			return false;
+		list->keys[list->n++] = key;
+	}
+	return true;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	struct kp_span x = *(const struct kp_span *)a, y = *(const struct kp_span *)b;
+	struct kp_key kx = kp_key_split(x), ky = kp_key_split(y);
+	int c = kp_span_cmp(kx.binary, ky.binary);
+
+	if (c == 0)
+		c = KP_ORDER(kx.index, ky.index);
+	return c ? c : KP_ORDER(x.size, y.size);
+}
+
+/* Move "x#10" after "x#2": sort keys with the same beginning up to '#' by number. */
+static void order_numbers(struct kp_span *keys, size_t n)
+{
+	for (size_t i = 0, run; i < n; i += run) {
+		size_t prefix = kp_key_split(keys[i]).binary.size + 1;
+
+		run = 1;
+		if (prefix > keys[i].size)
+			continue; /* it has no number */
+		while (i + run < n && kp_span_starts(keys[i + run], keys[i].data, prefix))
+			run++;
+		qsort(keys + i, run, sizeof(*keys), by_number);
+	}
+}
+
+/*
+ * List the keys that have an entry for architecture number ARCH and are NAME itself, NAME with
+ * "#n", or below "NAME/"; with an empty NAME all keys that have such an entry.  They are sorted
+ * bytewise, but numbers by value.  These are three ranges of the table, between which other keys
+ * stand: in byte order "x-y" is between "x#0" and "x/y", and "x!" between "x" and "x#0".
+ * false: out of memory.
+ */
+static bool list_keys(const struct kp_toc *toc, struct kp_span name, uint16_t arch,
+		      struct key_list *out)
+{
+	uint8_t prefix[KP_NAME_MAX + 1];
+	struct kp_span from = {prefix, name.size + 1};
+	size_t at = kp_toc_lower_bound(toc, name);
+	bool is_key, done;
+
+	*out = (struct key_list){0};
+	if (name.size > KP_NAME_MAX) /* no key is so long */
+		return true;
+	if (name.size == 0) {
+		done = add_keys(out, toc, 0, toc->n_binaries, arch, NULL);
+	} else {
+		is_key = at < toc->n_binaries && kp_span_eq(kp_toc_key(toc, at), name);
+		done = add_keys(out, toc, at, at + is_key, arch, NULL);
+		memcpy(prefix, name.data, name.size);
+		for (const char *next = "#/"; done && *next; next++) {
+			size_t low;
+
+			prefix[name.size] = (uint8_t)*next;
+			low = kp_toc_lower_bound(toc, from);
+			prefix[name.size]++; /* behind all that begin so */
+			done = add_keys(out, toc, low, kp_toc_lower_bound(toc, from),
+					arch, *next == '#' ? &name : NULL);
+		}
+	}
+	if (done)
+		order_numbers(out->keys, out->n);
+	else
+		free(out->keys);
+	return done;
+}
 
 /* The names of one binary for one architecture, at least one. */
 struct list {
@@ -92,10 +192,10 @@ static struct list *find_list(struct list *list, const struct list *end,
 static bool make_list(const struct kp_toc *toc, struct kp_span binary, uint16_t arch,
 		      struct list **out)
 {
-	struct kp_kernel_list found = {0};
+	struct key_list found = {0};
 	struct list *list = NULL;
 
-	if (!kp_kernel_list_make(toc, binary, arch, &found))
+	if (!list_keys(toc, binary, arch, &found))
 		return false;
 	if (found.n)
 		list = calloc(1, sizeof(*list) + (found.n + 1) * sizeof(list->names[0]));
@@ -289,4 +389,45 @@ void kp_cached_results_fini(struct kp_cached_results *answers, size_t entries)
 	free(lists);
 	free(texts);
 	free(published(&answers->arches));
+}
+
+struct state {
+	struct kp_last_errors errors;
+	struct kp_cached_results answers;
+	size_t n_entries;
+};
+
+static void free_state(void *data)
+{
+	struct state *s = data;
+
+	kp_last_errors_fini(&s->errors);
+	kp_cached_results_fini(&s->answers, s->n_entries);
+	free(s);
+}
+
+kpack_error_t kp_api_attach(struct kpack_archive *a, struct kpackx_error *why)
+{
+	struct state *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return kp_fail_memory(why, sizeof(*s), "an archive");
+	s->n_entries = kp_archive_toc(a)->n_entries;
+	kp_last_errors_init(&s->errors);
+	kp_archive_attach(a, s, free_state);
+	return KPACK_SUCCESS;
+}
+
+struct kp_last_errors *kp_api_errors(const struct kpack_archive *a)
+{
+	struct state *s = kp_archive_attached(a);
+
+	return &s->errors;
+}
+
+struct kp_cached_results *kp_api_answers(const struct kpack_archive *a)
+{
+	struct state *s = kp_archive_attached(a);
+
+	return &s->answers;
 }

@@ -5,12 +5,13 @@
  * compare-and-swap; if several threads make the same answer at once, one wins and the
  * others return its answer.  No call waits.
  */
-#ifndef KP_CORE_API_CACHED_RESULTS_H
-#define KP_CORE_API_CACHED_RESULTS_H
+#ifndef KP_CORE_LOADER_CACHED_RESULTS_H
+#define KP_CORE_LOADER_CACHED_RESULTS_H
 
 #include <stdatomic.h>
-#include "core/base/errors.h"
 #include "core/archive/toc.h"
+#include "core/base/errors.h"
+#include "last_error.h"
 
 /* An answer, or NULL before the first request. */
 typedef _Atomic(void *) kp_cached;
@@ -39,5 +40,15 @@ kpack_error_t kp_cached_metadata(struct kpack_archive *a, size_t entry, const ch
 
 /* Free all answers of an archive with ENTRIES entries. */
 void kp_cached_results_fini(struct kp_cached_results *answers, size_t entries);
+
+/*
+ * Attach to A, once, what the public calls keep of an open archive: answers, and reasons of
+ * failures.  OUT_OF_MEMORY.
+ */
+kpack_error_t kp_api_attach(struct kpack_archive *a, struct kpackx_error *why);
+
+/* Any thread may add to them without a lock. */
+struct kp_last_errors *kp_api_errors(const struct kpack_archive *a);
+struct kp_cached_results *kp_api_answers(const struct kpack_archive *a);
 
 #endif

@@ -4,9 +4,8 @@
 #include <stdlib.h>
 #include "core/archive/archive.h"
 #include "core/base/bounds.h"
-#include "candidates.h"
-#include "read_marker.h"
-#include "proc_maps.h"
+#include "lookup.h"
+#include "process.h"
 #include "core/rocm_kpack/kpack.h"
 #include "trace.h"
 #include "trusted.h"

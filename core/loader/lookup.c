@@ -1,15 +1,259 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A look-up tries candidate archives in order: those of the environment, then those that the
+ * marker's search path names for each wanted target.  Each is opened when it is its turn.  For
+ * each target, best first, the archives that are open are asked; the first object that decodes is
+ * the answer.  Why every candidate failed is told at the end, and with ROCM_KPACK_DEBUG on the way.
+ */
 #include "lookup.h"
+
 #include <search.h>
 #include <stdlib.h>
+#include <string.h>
+
 #include "api_call.h"
-#include "core/base/bounds.h"
-#include "lookup_trace.h"
+#include "core/archive/find.h"
 #include "core/base/alloc.h"
+#include "core/base/bounds.h"
+#include "core/base/span.h"
+#include "core/base/text.h"
 #include "core/elf/search_path.h"
 #include "trace.h"
 #include "trusted.h"
-#include "core/archive/find.h"
+
+/* Bytes of a path or a key in an error message, which has 240 bytes in all. */
+#define KP_SHOWN_MAX 80
+
+/* Maximum number of architectures of an archive, and of a request, in a message. */
+enum { DECLARED_MAX = 8, WANTED_MAX = 4 };
+
+/*
+ * Format S for printing.  A long S is cut to its end, where names differ, if possible at
+ * the beginning of a path component.
+ */
+static char *kp_shown(const char *s, char out[KP_SHOWN_MAX])
+{
+	size_t n = strlen(s), keep = KP_SHOWN_MAX - 16;
+	const char *slash;
+
+	if (n <= keep)
+		return kp_text_escape(kp_span_str(s), out, KP_SHOWN_MAX);
+	slash = strchr(s + n - keep, '/');
+	memcpy(out, "...", 3);
+	kp_text_escape(kp_span_str(slash ? slash : s + n - keep), out + 3,
+		       KP_SHOWN_MAX - 3);
+	return out;
+}
+
+static void add_shown(struct kp_line *line, const char *s)
+{
+	char text[KP_SHOWN_MAX];
+
+	kp_line_add(line, "%s", kp_shown(s, text));
+}
+
+/* Add " gfx900 gfx906", at most MAX architectures. */
+static void add_declared(struct kp_line *line, const struct kpack_archive *a, size_t max)
+{
+	size_t n = kp_archive_arch_count(a);
+
+	for (size_t i = 0; i < n && i < max; i++) {
+		kp_line_add(line, " ");
+		kp_line_add_name(line, kp_archive_arch(a, i));
+	}
+	kp_line_add(line, "%s", n == 0 ? " nothing" : n > max ? " ..." : "");
+}
+
+/* ---- why nothing was found ---- */
+
+static void say_opened(const struct kp_lookup_file *f, struct kp_line *line)
+{
+	if (!f->held)
+		return;
+	kp_line_add(line, "; ");
+	add_shown(line, f->path);
+	kp_line_add(line, " offers");
+	add_declared(line, kp_cached_archive(f->held), DECLARED_MAX);
+}
+
+static bool is_missing(const struct kp_lookup_file *f)
+{
+	return !f->held && f->why.code == KPACK_ERROR_FILE_NOT_FOUND;
+}
+
+static void say_faulty(const struct kp_lookup_file *f, struct kp_line *line)
+{
+	if (!f->tried || f->held || is_missing(f))
+		return;
+	kp_line_add(line, "; ");
+	add_shown(line, f->path);
+	kp_line_add(line, ": %s", f->why.text);
+}
+
+static void say_missing(const struct kp_lookup_file *f, struct kp_line *line)
+{
+	if (!f->tried || !is_missing(f))
+		return;
+	kp_line_add(line, "; no file ");
+	add_shown(line, f->path);
+}
+
+/* Add the files that were tried and what they offer, the most relevant first. */
+static void say_files(const struct kp_lookup *l, struct kp_line *line)
+{
+	static void (*const parts[])(const struct kp_lookup_file *, struct kp_line *) = {
+		say_opened, say_faulty, say_missing};
+
+	for (size_t p = 0; p < KP_COUNT(parts); p++)
+		for (size_t i = 0; i < l->n_files && line->used < KP_LINE_MAX; i++)
+			parts[p](&l->files[i], line);
+}
+
+static void say_wanted(const struct kp_lookup_want *want, struct kp_line *line)
+{
+	const char *between = " ";
+
+	for (size_t i = 0; i < want->n_archs && i < WANTED_MAX; i++) {
+		if (!want->archs[i])
+			continue;
+		kp_line_add(line, "%s", between);
+		add_shown(line, want->archs[i]);
+		between = ", ";
+	}
+}
+
+/* Fail with CODE; the message lists the files, with what each offers or why it failed. */
+static kpack_error_t kp_lookup_fail(const struct kp_lookup *l,
+				    const struct kp_lookup_want *want, kpack_error_t code,
+				    struct kpackx_error *why)
+{
+	struct kp_line line = {.used = 0};
+	char key[KP_SHOWN_MAX];
+
+	kp_shown(want->key, key);
+	if (code == KPACK_ERROR_ARCHIVE_NOT_FOUND)
+		kp_line_add(&line, "no archive to look for %s in", key);
+	else if (code == KPACK_ERROR_ARCH_NOT_FOUND)
+		kp_line_add(&line, "no archive offers");
+	else
+		kp_line_add(&line, "no %s for", key);
+	if (code != KPACK_ERROR_ARCHIVE_NOT_FOUND)
+		say_wanted(want, &line);
+	say_files(l, &line);
+	return kp_fail(why, code, "%s", line.text);
+}
+
+/* ---- trace lines ---- */
+
+/* A search for a wanted target among those that an archive declares. */
+struct search {
+	const struct kpack_archive *archive;
+	bool found;
+};
+
+static bool look_for(struct kp_span target, void *arg)
+{
+	struct search *s = arg;
+
+	s->found = kp_lookup_declares(s->archive, target);
+	return !s->found;
+}
+
+static bool declares_any(const struct kpack_archive *a, const struct kp_lookup_want *want)
+{
+	struct search s = {.archive = a};
+
+	for (size_t i = 0; i < want->n_archs && !s.found; i++)
+		if (want->archs[i])
+			kp_search_targets(kp_span_str(want->archs[i]), look_for, &s);
+	return s.found;
+}
+
+/* F was tried: it was opened or not, and declares a wanted target or not. */
+static void kp_lookup_trace_tried(const struct kp_lookup *l,
+				  const struct kp_lookup_file *f,
+				  const struct kp_lookup_want *want)
+{
+	struct kp_line line;
+	const struct kpack_archive *a;
+	bool wanted;
+
+	if (!l->trace)
+		return;
+	if (!f->held) {
+		kp_trace_name(true, "passed over", f->path, f->why.text);
+		return;
+	}
+	a = kp_cached_archive(f->held);
+	wanted = declares_any(a, want);
+	line.used = 0;
+	kp_line_add(&line, wanted ? "looked into: " : "passed over: ");
+	kp_line_add_name(&line, f->path);
+	kp_line_add(&line, wanted ? ": declares" : ": not for these archs: declares");
+	add_declared(&line, a, SIZE_MAX);
+	kp_trace_line(&line);
+}
+
+/* Begin a line with "WHAT: PATH: KEY TARGET". */
+static void begin_line(struct kp_line *line, const char *what,
+		       const struct kp_lookup_file *f, const char *key,
+		       const char *target)
+{
+	line->used = 0;
+	kp_line_add(line, "%s: ", what);
+	kp_line_add_name(line, f->path);
+	kp_line_add(line, ": ");
+	kp_line_add_name(line, key);
+	kp_line_add(line, " ");
+	kp_line_add_name(line, target);
+}
+
+/* F declares TARGET, but has no entry for it; REFUSAL, unless NULL, says why. */
+static void kp_lookup_trace_lacks(const struct kp_lookup *l,
+				  const struct kp_lookup_file *f, const char *key,
+				  const char *target, const char *refusal)
+{
+	struct kp_line line;
+
+	if (!l->trace)
+		return;
+	begin_line(&line, "passed over", f, key, target);
+	if (refusal)
+		kp_line_add(&line, ": refused: %s", refusal);
+	else
+		kp_line_add(&line, ": declared, but without that key");
+	kp_trace_line(&line);
+}
+
+/* F has an entry, but it cannot be decoded. */
+static void kp_lookup_trace_damaged(const struct kp_lookup *l,
+				    const struct kp_lookup_file *f, const char *key,
+				    const char *target, const struct kpackx_error *why)
+{
+	struct kp_line line;
+
+	if (!l->trace)
+		return;
+	begin_line(&line,
+		   l->strict ? "damaged, final by ROCM_KPACK_STRICT" : "passed over", f,
+		   key, target);
+	kp_line_add(&line, ": %s: %s", kpackx_error_name(why->code), why->text);
+	kp_trace_line(&line);
+}
+
+/* The entry of F was decoded, and has SIZE bytes. */
+static void kp_lookup_trace_chosen(const struct kp_lookup *l,
+				   const struct kp_lookup_file *f, const char *key,
+				   const char *target, size_t size)
+{
+	struct kp_line line;
+
+	if (!l->trace)
+		return;
+	begin_line(&line, "chosen", f, key, target);
+	kp_line_add(&line, ": %zu bytes", size);
+	kp_trace_line(&line);
+}
 
 /* ---- files ---- */
 
@@ -283,4 +527,101 @@ kpack_error_t kp_lookup_load(struct kp_lookup *l, const struct kp_lookup_want *w
 	if (why)
 		*why = *fault;
 	return fault->code;
+}
+
+static kpack_error_t add_list(struct kp_lookup *l, const char *name,
+			      const struct kp_path_list *list, struct kpackx_error *why)
+{
+	kpack_error_t err;
+	size_t at = 0;
+	char *path;
+
+	while (!(err = kp_path_list_next(list, &at, &path, why)) && path) {
+		kp_trace_name(l->trace, name, path, NULL);
+		err = kp_lookup_add_place(l, path, why);
+		free(path);
+		if (err)
+			break;
+	}
+	return err;
+}
+
+/* A marker's search path, which is resolved for each target. */
+struct pattern {
+	struct kp_lookup *lookup;
+	struct kp_search_memo *memo;
+	const char *text;
+	const char *binary;
+	struct kpackx_error *why;
+	kpack_error_t err;
+};
+
+static bool add_target(struct kp_span target, void *arg)
+{
+	struct pattern *p = arg;
+	char *path;
+
+	p->err = kp_search_resolve(p->text, target, p->binary, p->memo, &path, p->why);
+	if (p->err == KPACK_ERROR_INVALID_ARGUMENT) {
+		/* too long for any file */
+		kp_trace_name(p->lookup->trace, "passed over", p->text, p->why->text);
+		p->err = KPACK_SUCCESS;
+	} else if (p->err == KPACK_SUCCESS) {
+		p->err = kp_lookup_add(p->lookup, path, p->why);
+	}
+	return p->err == KPACK_SUCCESS;
+}
+
+static kpack_error_t add_pattern(struct pattern *p, const struct kp_lookup_want *want)
+{
+	p->err = KPACK_SUCCESS;
+	if (!kp_search_has_arch(p->text)) {
+		add_target((struct kp_span){0}, p);
+		return p->err;
+	}
+	for (size_t i = 0; i < want->n_archs && !p->err; i++)
+		if (want->archs[i])
+			kp_search_targets(kp_span_str(want->archs[i]), add_target, p);
+	return p->err;
+}
+
+static kpack_error_t add_patterns(struct kp_lookup *l, const struct kp_marker *m,
+				  const char *binary, const struct kp_lookup_want *want,
+				  struct kpackx_error *why)
+{
+	struct kp_search_memo memo = {0};
+	kpack_error_t err = KPACK_SUCCESS;
+
+	for (size_t i = 0; i < m->n_search_paths && !err; i++) {
+		struct pattern p = {.lookup = l,
+				    .memo = &memo,
+				    .text = m->search_paths[i],
+				    .binary = binary,
+				    .why = why};
+
+		kp_trace_name(l->trace, "search path", p.text, NULL);
+		err = add_pattern(&p, want);
+	}
+	kp_search_memo_fini(&memo);
+	return err;
+}
+
+static void trace_replaced(const struct kp_lookup *l, const struct kp_marker *m)
+{
+	for (size_t i = 0; i < m->n_search_paths; i++)
+		kp_trace_name(l->trace, "search path", m->search_paths[i],
+			      "replaced by ROCM_KPACK_PATH");
+}
+
+kpack_error_t kp_candidates_add(const struct kp_environment *env,
+				const struct kp_marker *m, const char *binary,
+				const struct kp_lookup_want *want, struct kp_lookup *l,
+				struct kpackx_error *why)
+{
+	if (env->instead.size) {
+		trace_replaced(l, m);
+		return add_list(l, "ROCM_KPACK_PATH", &env->instead, why);
+	}
+	KP_TRY(add_list(l, "ROCM_KPACK_PATH_PREFIX", &env->before, why));
+	return add_patterns(l, m, binary, want, why);
 }

@@ -7,6 +7,8 @@
 #define KP_CORE_LOADER_LOOKUP_H
 
 #include "archive_cache.h"
+#include "core/elf/marker.h"
+#include "environment.h"
 
 struct kp_lookup_file {
 	char *path;
@@ -85,5 +87,14 @@ kpack_error_t kp_lookup_load(struct kp_lookup *l, const struct kp_lookup_want *w
 
 /* Give the archives back to the cache and free L; accepts a zeroed look-up. */
 void kp_lookup_fini(struct kp_lookup *l);
+
+/*
+ * Append to L the files that the environment and the marker M of the file BINARY name for
+ * the targets of WANT, in AMD's order.  Errors as for kp_lookup_add.
+ */
+kpack_error_t kp_candidates_add(const struct kp_environment *env,
+				const struct kp_marker *m, const char *binary,
+				const struct kp_lookup_want *want, struct kp_lookup *l,
+				struct kpackx_error *why);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/loader/probe_memory.h"
+#include "core/loader/process.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/loader/proc_maps.h"
+#include "core/loader/process.h"
 #include <fcntl.h>
 #include "tests/unit/unit.h"
 #include <stdio.h>

@@ -1,12 +1,99 @@
 /* SPDX-License-Identifier: MIT */
-#include "proc_maps.h"
+/*
+ * A marker is found by a pointer without a size, so its memory is read by the kernel, which says
+ * where it ends instead of a fault.  The binary that a marker is in is found in /proc/self/maps,
+ * whose lines spell some names in several ways.
+ */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "core/base/bounds.h"
 #include "core/base/mountinfo.h"
 #include "core/base/span.h"
+#include "process.h"
+
+/* No machine has smaller pages, so that a run is readable as a whole or not at all. */
+enum { RUN = 4096, RUNS = 32 };
+
+/* Return the bytes from AT to the end of its run, at most LEFT. */
+static size_t run_size(const char *at, size_t left)
+{
+	size_t n = RUN - (uintptr_t)at % RUN;
+
+	return n < left ? n : left;
+}
+
+/*
+ * Copy many runs in one call, each run as one iovec element: the kernel copies an element
+ * whole or not at all.  Returns -1 and errno on failure; EFAULT: nothing is readable.
+ */
+static ssize_t copy_direct(const char *at, void *buf, size_t size)
+{
+	struct iovec to = {buf, 0}, from[RUNS];
+	unsigned n = 0;
+
+	for (; n < RUNS && to.iov_len < size; n++) {
+		const char *start = at + to.iov_len;
+
+		from[n].iov_base = (void *)start;
+		from[n].iov_len = run_size(start, size - to.iov_len);
+		to.iov_len += from[n].iov_len;
+	}
+	return process_vm_readv(getpid(), &to, 1, from, n, 0);
+}
+
+/* Copy one run through a pipe, for sandboxes that forbid process_vm_readv. */
+static ssize_t copy_piped(const char *at, void *buf, size_t size)
+{
+	ssize_t n;
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK))
+		return -1;
+	n = write(fds[1], at, run_size(at, size));
+	if (n > 0)
+		n = read(fds[0], buf, (size_t)n);
+	close(fds[0]);
+	close(fds[1]);
+	return n;
+}
+
+static ssize_t copy_some(const char *at, void *buf, size_t size)
+{
+	ssize_t n = copy_direct(at, buf, size);
+
+	if (n >= 0 || errno == EFAULT)
+		return n;
+	return copy_piped(at, buf, size);
+}
+
+kpack_error_t kp_probe(const void *at, void *buf, size_t size, size_t *got,
+		       struct kpackx_error *why)
+{
+	const char *from = at;
+	size_t done = 0;
+
+	if (size > UINTPTR_MAX - (uintptr_t)at)
+		size = UINTPTR_MAX - (uintptr_t)at;
+	while (done < size) {
+		ssize_t n = copy_some(from + done, (char *)buf + done, size - done);
+
+		if (n < 0 && errno != EFAULT)
+			return kp_fail_errno(why, errno, "cannot read memory");
+		if (n <= 0)
+			break;
+		done += (size_t)n;
+	}
+	*got = done;
+	return KPACK_SUCCESS;
+}
 
 #define MAPS "/proc/self/maps"
 #define DELETED " (deleted)"
@@ -179,4 +266,44 @@ kpack_error_t kp_maps_find(const void *address, char **path, uint64_t *offset,
 	*path = name;
 	*offset = m.offset + (at - m.start);
 	return KPACK_SUCCESS;
+}
+
+/* Parse the marker in the readable bytes of [AT, AT + SIZE); *CUT: more may follow. */
+static kpack_error_t parse_marker(const void *at, uint8_t *buf, size_t size, bool *cut,
+				  struct kp_marker *out, struct kpackx_error *why)
+{
+	size_t got;
+
+	*cut = false;
+	KP_TRY(kp_probe(at, buf, size, &got, why));
+	if (got == 0)
+		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+			       "marker: no readable memory at %p", at);
+	*cut = got == size;
+	return kp_marker_parse((struct kp_span){buf, got}, out, why);
+}
+
+/*
+ * Its size is unknown, and reading past its end may have to wait for the disk, so at first
+ * only the usual size of markers is read.
+ */
+kpack_error_t kp_marker_read_at(const void *at, struct kp_marker *out,
+				struct kpackx_error *why)
+{
+	uint8_t few[1024], *buf;
+	struct kpackx_error reason = {0};
+	bool cut;
+	kpack_error_t err = parse_marker(at, few, sizeof(few), &cut, out, &reason);
+
+	if (err && cut) {
+		buf = malloc(KP_MARKER_MAX);
+		if (!buf)
+			return kp_fail_memory(why, KP_MARKER_MAX, "a marker");
+		err = parse_marker(at, buf, KP_MARKER_MAX, &cut, out, &reason);
+		free(buf);
+	}
+	/* here only the marker can be invalid MessagePack, so report it as metadata */
+	if (err == KPACK_ERROR_MSGPACK_PARSE_FAILED)
+		err = KPACK_ERROR_INVALID_METADATA;
+	return err ? kp_fail(why, err, "%s", reason.text) : KPACK_SUCCESS;
 }
