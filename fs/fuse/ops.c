@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <sys/statvfs.h>
 #include "ops.h"
-#include "fs/content/bundle_read.h"
 #include "core/archive/naming.h"
 #include "fs/base/log.h"
 
