@@ -26,7 +26,7 @@ struct source_list_item {
 
 struct source_list {
 	struct source_list_item *items; /* in order of precedence */
-	size_t count;
+	size_t count, cap;
 	struct stat look;     /* attributes of the first source that stat can read */
 	uint32_t last_serial; /* the last serial that was given */
 };
