@@ -2,8 +2,8 @@
 /*
  * A read, from its arrival to its answer: the choice of the pieces in which its entry is
  * decoded, and the way of the request from piece to piece.  A request that finds its bytes
- * decoded is answered at once.  Otherwise it decodes a small piece itself, and is parked at a
- * larger one, which it queues for decode.c.
+ * decoded is answered at once.  Otherwise it decodes a small piece itself, and is parked
+ * at a larger one, which it queues for decode.c.
  */
 #include "content.h"
 #include <malloc.h>

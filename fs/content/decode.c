@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Decodes pieces, and serves the requests that wait for them as their bytes come: a small
- * piece or a chunk at once, a large entry as a stream whose first bytes are given away before
- * the last are decoded, and segments by a pass, which decodes an entry in order and keeps
- * some segments around the one that is wanted.
+ * piece or a chunk at once, a large entry as a stream whose first bytes are given away
+ * before the last are decoded, and segments by a pass, which decodes an entry in order and
+ * keeps some segments around the one that is wanted.
  *
  * Before and after each decode the archive's file is looked at; nothing counts that was
  * decoded while somebody wrote to it.

@@ -1,4 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The life of a piece.  pieces_add puts it into the table, where readers find it.  It is
+ * admitted at once, which charges its memory and pins it, or waits in one of three lists:
+ * `queue` for what readers asked for, first come first served; `ahead` for what nobody
+ * asked for yet; `joined` for segments that a busy pass will reach.  When its last pin
+ * goes it rests in `spent`, if all its bytes were served, or in `rested`, and is evicted
+ * from there: to make room, the spent ones first, or when its time is over.  What is dead
+ * is freed when the lock is released, because that takes milliseconds.
+ *
+ * Memory is charged in bytes: `held` is the sum of all charged pieces, of what their
+ * decoders hold besides, and of the passes.  If nothing can be freed and nothing is in
+ * use, one piece is admitted whatever it takes: otherwise it could never be decoded.
+ */
 #include <stdlib.h>
 #include "pieces.h"
 #include "core/archive/block_pool.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two signs of pressure: the kernel reports that tasks had to wait for memory (PSI), of the
- * system or of this process's cgroup; or the cgroup, or one above it, is nearly full.
+ * Two signs of pressure: the kernel reports that tasks had to wait for memory (PSI), of
+ * the system or of this process's cgroup; or the cgroup, or one above it, is nearly full.
  */
 #include <errno.h>
 #include <fcntl.h>

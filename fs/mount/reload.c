@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A survey comes in as one message for each archive, and a last one.  An archive that is
+ * fresh is opened from the descriptor in its message; any other is known from the last
+ * survey by its serial.  Then an edition is made of all of them, and takes the place of
+ * the one that is shown; what is open of the old one lives on in retired inodes.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <malloc.h>

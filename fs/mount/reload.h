@@ -3,8 +3,8 @@
  * The server's end of the link: makes an edition of each survey that the supervisor
  * sends, and answers its questions.
  */
-#ifndef FS_SERVER_RELOAD_H
-#define FS_SERVER_RELOAD_H
+#ifndef FS_MOUNT_RELOAD_H
+#define FS_MOUNT_RELOAD_H
 
 #include "fs/fuse/ops.h"
 

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The server's life, from top to bottom: the first edition, before there is a mount; the
+ * mount; the sandbox; INIT, the first request; the threads of cache, reload and memory
+ * pressure; the loop that answers requests; and their end in the reverse order.  The
+ * functions before are what these threads call back.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The new list is made beside the last one and compared with it.  An archive keeps its
+ * serial as long as its file is the same: device, inode number, size, and both times.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

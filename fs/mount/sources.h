@@ -3,8 +3,8 @@
  * The list of the sources' archives: each scan stats them by name, and finds out which of
  * them are new or replaced.
  */
-#ifndef FS_SUPERVISOR_SOURCES_H
-#define FS_SUPERVISOR_SOURCES_H
+#ifndef FS_MOUNT_SOURCES_H
+#define FS_MOUNT_SOURCES_H
 
 #include <stdbool.h>
 #include <stddef.h>

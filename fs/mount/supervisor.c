@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The supervisor is one loop over four descriptors: signals, the link to the server, inotify,
- * and the mount table; and over some timers.
+ * The supervisor is one loop over four descriptors: signals, the link to the server,
+ * inotify, and the mount table; and over some timers.
  *
  * Its states are STARTING until the server answers requests, SERVING, and STOPPING as soon
  * as the mount is to go; it is over when the server has ended, or is left alone with files
  * that are in use.  A scan of the sources is due some time after an event, at intervals
- * where events may be missed, or at once when somebody waits for it; its result, the survey,
- * is sent to the server item by item, as fast as the server takes it.
+ * where events may be missed, or at once when somebody waits for it; its result, the
+ * survey, is sent to the server item by item, as fast as the server takes it.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * One edition is current.  A look-up counts for its node in an array by position; when
+ * editions are swapped, the counts of nodes that the new edition has, too, are carried
+ * over, and a node that it has not becomes a retired inode if the kernel knows it.  Then
+ * the two editions are compared, name by name, but only where the kernel has looked, and
+ * it is told what differs.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
