@@ -164,30 +164,6 @@ static void sort_objects(struct draft *d)
 	d->n = kept;
 }
 
-/* Fill in the rows; false: it would be too long for a file. */
-static bool place_objects(struct draft *d, uint64_t *size)
-{
-	d->rows[0] = (struct kp_bundle_row){.id = kp_span_str(HOST_ID)};
-	for (size_t i = 0; i < d->n; i++)
-		d->rows[i + 1] = (struct kp_bundle_row){.id = id_of(&d->objects[i]),
-							.size = d->objects[i].size};
-	return d->n < KP_BUNDLE_ENTRIES_MAX &&
-	       kp_bundle_place(d->rows, d->n + 1, OBJECT_ALIGN, OBJECT_GAP, size);
-}
-
-/* Room for one more bundle with N parts and a header of SIZE bytes. */
-static bool make_room(struct kp_view_builder *b, size_t n, size_t size)
-{
-	struct kp_view *v = b->v;
-
-	return (v->n_parts + n <= UINT32_MAX &&
-		kp_grow(&v->headers, v->headers_size + size, &b->headers_cap, 1) &&
-		kp_grow(&v->parts, v->n_parts + n, &b->parts_cap, sizeof(*v->parts)) &&
-		kp_grow(&v->bundles, v->n_bundles, &b->bundles_cap,
-			sizeof(*v->bundles))) ||
-	       kp_view_no_memory(b);
-}
-
 /* A hash of everything that decides the bytes. */
 static uint64_t identity_of(const struct kp_view *v, const struct kp_view_composed *c)
 {
@@ -209,8 +185,11 @@ static bool store_bundle(struct kp_view_builder *b, const struct draft *d,
 	struct kp_view *v = b->v;
 	struct kp_view_composed *c;
 
-	if (!make_room(b, d->n, header_size))
-		return false;
+	if (v->n_parts + d->n > UINT32_MAX ||
+	    !kp_grow(&v->headers, v->headers_size + header_size, &b->headers_cap, 1) ||
+	    !kp_grow(&v->parts, v->n_parts + d->n, &b->parts_cap, sizeof(*v->parts)) ||
+	    !kp_grow(&v->bundles, v->n_bundles, &b->bundles_cap, sizeof(*v->bundles)))
+		return kp_view_no_memory(b);
 	c = &v->bundles[v->n_bundles];
 	*c = (struct kp_view_composed){
 		.size = size,
@@ -263,7 +242,12 @@ static bool add_bundle(struct kp_view_builder *b, const struct kp_view_code *cod
 	take_objects(b, code, count, &d);
 	sort_objects(&d);
 	snprintf(name, sizeof(name), "%u.hipfb", code->index);
-	if (place_objects(&d, &size))
+	d.rows[0] = (struct kp_bundle_row){.id = kp_span_str(HOST_ID)};
+	for (size_t i = 0; i < d.n; i++)
+		d.rows[i + 1] = (struct kp_bundle_row){.id = id_of(&d.objects[i]),
+						       .size = d.objects[i].size};
+	if (d.n < KP_BUNDLE_ENTRIES_MAX &&
+	    kp_bundle_place(d.rows, d.n + 1, OBJECT_ALIGN, OBJECT_GAP, &size))
 		ok = store_bundle(b, &d, global, size, &file) &&
 		     kp_view_intern(b, kp_span_str(name), &text) &&
 		     kp_view_add_pending(b, code->dir, text, KP_VIEW_BUNDLE, file);
@@ -291,11 +275,13 @@ static int compare_code(const void *a, const void *b)
 	return KP_ORDER(x->entry, y->entry);
 }
 
-/* Find, or make, the directory of each noted entry's bundle. */
-static bool find_dirs(struct kp_view_builder *b)
+bool kp_view_add_bundles(struct kp_view_builder *b)
 {
 	uint32_t root;
+	size_t end;
 
+	if (!b->n_code)
+		return true;
 	b->dirs_left = UINT64_MAX; /* they are no more than below toc */
 	if (!kp_view_resolve(b, KP_VIEW_ROOT, kp_span_str(KP_BUNDLES_NAME), &root))
 		return false;
@@ -307,17 +293,6 @@ static bool find_dirs(struct kp_view_builder *b)
 		if (!kp_view_resolve(b, root, kp_key_split(info.key).binary, &code->dir))
 			return false;
 	}
-	return true;
-}
-
-bool kp_view_add_bundles(struct kp_view_builder *b)
-{
-	size_t end;
-
-	if (!b->n_code)
-		return true;
-	if (!find_dirs(b))
-		return false;
 	qsort(b->code, b->n_code, sizeof(*b->code), compare_code);
 	for (size_t i = 0; i < b->n_code; i = end) {
 		const struct kp_view_code *first = &b->code[i];

@@ -208,17 +208,6 @@ static bool file_of(struct kp_view_builder *b, struct entry *e, uint32_t *file)
 
 /* --- the names of an entry --------------------------------------------------------- */
 
-/* Add a name in a tree.  Most keys are the path there, so it is the key's last directory. */
-static bool add_name(struct kp_view_builder *b, uint32_t dir, struct kp_span text,
-		     enum kp_view_kind kind, uint32_t file)
-{
-	uint32_t offset = b->open_dirs[b->key_dir].text;
-
-	return (kp_span_eq(kp_view_text(b->v, offset), text) ||
-		kp_view_intern(b, text, &offset)) &&
-	       kp_view_add_pending(b, dir, offset, kind, file);
-}
-
 /* Split KEY, unless the previous entry had the same key. */
 static void take_key(struct kp_view_builder *b, struct kp_span key)
 {
@@ -228,13 +217,6 @@ static void take_key(struct kp_view_builder *b, struct kp_span key)
 	b->split = kp_key_split(key);
 	b->key_ok = kp_path_shape_ok(b->split.binary); /* keys are valid text */
 	b->key_dir = KP_VIEW_ROOT;
-}
-
-/* Resolve the directory of the current key, if that was not done yet. */
-static bool find_key_dir(struct kp_view_builder *b)
-{
-	return b->key_dir != KP_VIEW_ROOT ||
-	       kp_view_resolve(b, KP_VIEW_TOC_DIR, b->split.binary, &b->key_dir);
 }
 
 /* Arena offset of the file name under toc/; NO_NAME: not a valid file name. */
@@ -308,7 +290,8 @@ static bool add_toc_name(struct kp_view_builder *b, const struct kp_entry_info *
 		refuse_name(b, info->key, "architecture and type give no file name");
 		return true;
 	}
-	if (!find_key_dir(b))
+	if (b->key_dir == KP_VIEW_ROOT &&
+	    !kp_view_resolve(b, KP_VIEW_TOC_DIR, b->split.binary, &b->key_dir))
 		return false;
 	if (b->key_dir != KP_VIEW_NO_DIR)
 		return kp_view_add_pending(b, b->key_dir, text, kind, file);
@@ -322,8 +305,9 @@ static bool add_path(struct kp_view_builder *b, struct kp_span path,
 {
 	bool is_key = b->key_ok && kp_span_eq(path, b->split.binary);
 	const uint8_t *slash;
+	struct kp_span name;
+	uint32_t dir, text;
 	size_t cut;
-	uint32_t dir;
 
 	if (!(is_key || kp_path_ok(path)) || kp_path_reserved(path)) {
 		refuse_name(b, path,
@@ -339,22 +323,16 @@ static bool add_path(struct kp_view_builder *b, struct kp_span path,
 	if (!kp_view_resolve(b, KP_VIEW_ROOT,
 			     (struct kp_span){path.data, cut ? cut - 1 : 0}, &dir))
 		return false;
-	if (dir != KP_VIEW_NO_DIR)
-		return add_name(b, dir,
-				(struct kp_span){path.data + cut, path.size - cut}, kind,
-				file);
-	refuse_dirs(b, path);
-	return true;
-}
-
-/* Add a metadata.path; for an empty path the conflict names the key. */
-static bool add_own_path(struct kp_view_builder *b, const struct kp_entry_info *info,
-			 struct kp_span path, uint32_t file)
-{
-	if (path.size)
-		return add_path(b, path, KP_VIEW_PATH, file);
-	refuse_name(b, info->key, "metadata.path is empty");
-	return true;
+	if (dir == KP_VIEW_NO_DIR) {
+		refuse_dirs(b, path);
+		return true;
+	}
+	/* most keys are the path, so the name is that of the key's last directory */
+	name = (struct kp_span){path.data + cut, path.size - cut};
+	text = b->open_dirs[b->key_dir].text;
+	return (kp_span_eq(kp_view_text(b->v, text), name) ||
+		kp_view_intern(b, name, &text)) &&
+	       kp_view_add_pending(b, dir, text, kind, file);
 }
 
 static bool is_selected(struct kp_view_builder *b, struct kp_span arch)
@@ -381,8 +359,12 @@ static bool add_entry(struct kp_view_builder *b, struct entry *e)
 	if (!file_of(b, e, &file) ||
 	    !add_toc_name(b, &e->info, has_path ? KP_VIEW_TOC_ALSO : KP_VIEW_TOC, file))
 		return false;
-	if (has_path)
-		return add_own_path(b, &e->info, e->meta.path, file);
+	if (has_path && e->meta.path.size)
+		return add_path(b, e->meta.path, KP_VIEW_PATH, file);
+	if (has_path) {
+		refuse_name(b, e->info.key, "metadata.path is empty");
+		return true;
+	}
 	if (!kp_legacy_path(e->info.key, e->info.arch, legacy, sizeof(legacy), &size))
 		return kp_view_note_code(b, &e->info, &e->meta, (uint32_t)e->number,
 					 file);
@@ -393,38 +375,32 @@ static bool add_entry(struct kp_view_builder *b, struct entry *e)
 /* Entries that are read before the first of them is added: memory is slow to answer. */
 enum { AHEAD = 16 };
 
-/* Read up to AHEAD selected entries of A from number *NEXT on; returns how many. */
-static size_t read_ahead(struct kp_view_builder *b, struct kpack_archive *a, size_t *next,
-			 struct entry entries[AHEAD])
-{
-	size_t n = 0, all = kp_archive_entry_count(a);
-
-	for (; *next < all && n < AHEAD; ++*next) {
-		struct entry *e = &entries[n];
-
-		kp_archive_fetch(a, *next + AHEAD);
-		kp_archive_entry(a, *next, &e->info);
-		if (!is_selected(b, e->info.arch))
-			continue;
-		e->number = *next;
-		kp_archive_meta(a, *next, &e->meta);
-		identify_ahead(b, e);
-		n++;
-	}
-	for (size_t i = 0; i < n; i++)
-		fetch_file(b, &entries[i]);
-	return n;
-}
-
 static bool add_entries(struct kp_view_builder *b, struct kpack_archive *a)
 {
+	size_t count = kp_archive_entry_count(a);
 	struct entry entries[AHEAD];
-	size_t next = 0, n;
 
-	while ((n = read_ahead(b, a, &next, entries)) > 0)
+	for (size_t next = 0; next < count;) {
+		size_t n = 0;
+
+		for (; next < count && n < AHEAD; next++) {
+			struct entry *e = &entries[n];
+
+			kp_archive_fetch(a, next + AHEAD);
+			kp_archive_entry(a, next, &e->info);
+			if (!is_selected(b, e->info.arch))
+				continue;
+			e->number = next;
+			kp_archive_meta(a, next, &e->meta);
+			identify_ahead(b, e);
+			n++;
+		}
+		for (size_t i = 0; i < n; i++)
+			fetch_file(b, &entries[i]);
 		for (size_t i = 0; i < n; i++)
 			if (!add_entry(b, &entries[i]))
 				return false;
+	}
 	return true;
 }
 
@@ -442,8 +418,7 @@ bool kp_view_sort_ids(struct kp_view_builder *b)
 		return kp_view_no_memory(b);
 	for (size_t i = 0; i < v->n_archives; i++)
 		b->sorted_ids[i] = archive_id(v->archives[i]);
-	if (v->n_archives)
-		qsort(b->sorted_ids, v->n_archives, sizeof(*b->sorted_ids), cmp_id);
+	qsort(b->sorted_ids, v->n_archives, sizeof(*b->sorted_ids), cmp_id);
 	return true;
 }
 

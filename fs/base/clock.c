@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The clock is in a file of its own, so that the tests of the cache can link another one.
+ */
 #include "clock.h"
 #include <time.h>
 

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Every line is made in a buffer, escaped as a whole, and written by one call, so that
+ * lines of several threads stay whole and no part that comes from an archive controls a
+ * terminal.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include "log.h"

@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A path says little about a mount: another user may have exchanged its directories,
+ * something may be mounted on top, or the mount may have been moved or bound elsewhere.
+ * So each call reads the mount table and finds the entry by its device; then it opens the
+ * directory that the mount is in, compares the mount's ID there, and unmounts by a path
+ * that begins at this descriptor.  Ordinary users unmount with fusermount3, which has
+ * checks of its own.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The walk holds one descriptor, opened with O_PATH, and the text that is still to be
+ * taken.  A link replaces that text by its own and what follows.  Every component is
+ * opened with O_NOFOLLOW, so that what is looked at is what is stepped into.
+ */
 #include "path_walk.h"
 #include <errno.h>
 #include <fcntl.h>

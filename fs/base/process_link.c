@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A message is one datagram of a SOCK_SEQPACKET socket: a header, then two strings, each
+ * with its NUL, whose sizes the header states and the receiver checks.  A descriptor comes
+ * along as a control message.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Four parts, each of which works without the others, because kernels and containers lack
+ * some: no capabilities, no new privileges, Landlock, and a filter of system calls.  A
+ * part that the kernel does not have is left out with a message; one that fails otherwise
+ * ends the server.
+ */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

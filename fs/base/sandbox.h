@@ -7,8 +7,8 @@
  * It can still read open files, receive descriptors, use /dev/fuse, threads and memory,
  * and send messages to syslog.
  */
-#ifndef FS_SANDBOX_SANDBOX_H
-#define FS_SANDBOX_SANDBOX_H
+#ifndef FS_BASE_SANDBOX_H
+#define FS_BASE_SANDBOX_H
 
 #include <stdbool.h>
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Four rows are followed at a time.  Three entries in equal steps make a row; a key that
+ * fits none begins one, in place of the row that was not used for the longest time.
+ */
 #include "ahead.h"
 #include <stddef.h>
 

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Three kinds of blocks: small ones from malloc; those of a segment's size from slabs,
+ * which are huge pages cut into four; larger ones mapped, of which a few are kept when
+ * they are returned.
+ */
 #include <stdlib.h>
 #include <sys/mman.h>
 #include "buffer.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "bundle_read.h"
+/* Reads of bundles, each of whose parts is read as its entry. */
+#include "content.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A read, from its arrival to its answer: the choice of the pieces in which its entry is
+ * decoded, and the way of the request from piece to piece.  A request that finds its bytes
+ * decoded is answered at once.  Otherwise it decodes a small piece itself, and is parked
+ * at a larger one, which it queues for decode.c.
+ */
 #include "content.h"
 #include <malloc.h>
 #include <stdlib.h>
 #include "core/base/bounds.h"
 #include "core/archive/shared.h"
-#include "ahead.h"
-#include "drive.h"
-#include "serve.h"
 #include "core/base/alloc.h"
-#include "requests.h"
-#include "counters.h"
+#include "internal.h"
 
 /*
  * Bytes of a piece of an entry that is too large to be held, and stored without
@@ -50,16 +52,250 @@
 /* The most segments that a reader in order skips. */
 #define SKIPPED 8
 
-struct content {
-	struct content_options options;
-	struct decoding decoding;
+/* --- requests ------------------------------------------------------------------------- */
+
+/* The key of R's entry, unique during the life of the daemon. */
+static uint64_t request_key(const struct request *r)
+{
+	return (uint64_t)r->what.origin->serial << 32 | r->what.entry;
+}
+
+/* The number of the piece that has the next bytes of R. */
+static uint64_t request_number(const struct request *r)
+{
+	return (r->off + r->done) / r->unit;
+}
+
+/* The offset in its piece of the next byte of R. */
+static uint64_t next_start(const struct request *r)
+{
+	return (r->off + r->done) % r->unit;
+}
+
+/* How many bytes R wants there. */
+static size_t next_len(const struct request *r, const struct piece *p)
+{
+	uint64_t left = p->size - next_start(r);
+
+	return left < r->len - r->done ? (size_t)left : r->len - r->done;
+}
+
+/* Answer R with SIZE bytes at DATA, or with the error WHY, and free it. */
+static void request_end(struct request *r, const void *data, size_t size,
+			const struct kpackx_error *why)
+{
+	r->answer(r->token, data, size, why);
+	free(r->gathered);
+	origin_unref(r->what.origin);
+	if (r->parked)
+		free(r);
+}
+
+void requests_fail(struct request *list, const struct kpackx_error *why)
+{
+	struct request *next;
+
+	for (; list; list = next) {
+		next = list->next;
+		request_end(list, NULL, 0, why);
+	}
+}
+
+/* True if P, the piece with the next bytes of R, has decoded those that R wants. */
+static bool request_fits(const struct piece *p, const struct request *r)
+{
+	return p->ready >= next_start(r) + next_len(r, p);
+}
+
+/*
+ * P has the next bytes of R: pin P, and count the bytes as served.  With the lock of the
+ * pieces.
+ */
+static void request_ready(struct content *c, struct request *r, struct piece *p)
+{
+	size_t n = next_len(r, p);
+	bool last = r->done + n == r->len;
+
+	pieces_pin(&c->pieces, p);
+	p->served += n;
+	r->ready = p;
+	c->stats.bytes_served += n;
+	c->stats.reads += last;
+	c->stats.hits += last && !r->waited;
+}
+
+struct request *requests_take(struct content *c, struct piece *p)
+{
+	struct request *taken = NULL, **at = &p->parked;
+
+	while (*at) {
+		struct request *r = *at;
+
+		if (!request_fits(p, r)) {
+			at = &r->next;
+			continue;
+		}
+		*at = r->next;
+		r->next = taken;
+		request_ready(c, r, p);
+		taken = r;
+	}
+	return taken;
+}
+
+/*
+ * Give R its next bytes from P, which is pinned and has them.  true: R needs another
+ * piece next; false: R was answered and freed.
+ */
+static bool request_give(struct request *r, const struct piece *p)
+{
+	const uint8_t *from = p->buffer.data + next_start(r);
+	size_t n = next_len(r, p);
+	struct kpackx_error why = {0};
+
+	if (n == r->len) {
+		request_end(r, from, n, NULL);
+		return false;
+	}
+	if (!r->gathered)
+		r->gathered = malloc(r->len);
+	if (!r->gathered) {
+		kp_fail_memory(&why, r->len, "a read");
+		request_end(r, NULL, 0, &why);
+		return false;
+	}
+	memcpy(r->gathered + r->done, from, n);
+	r->done += n;
+	if (r->done < r->len)
+		return true;
+	request_end(r, r->gathered, r->len, NULL);
+	return false;
+}
+
+/*
+ * Let R, or a copy of it on the heap, wait for bytes of P.  With the lock.  false: no
+ * memory.
+ */
+static bool request_park(struct piece *p, struct request *r)
+{
+	if (!r->parked) {
+		struct request *heap = malloc(sizeof(*heap));
+
+		if (!heap)
+			return false;
+		*heap = *r;
+		heap->parked = true;
+		r = heap;
+	}
+	r->next = p->parked;
+	p->parked = r;
+	return true;
+}
+
+/* --- from piece to piece -------------------------------------------------------------- */
+
+/* A new piece for the next bytes of R.  NULL: no memory. */
+static struct piece *piece_for(struct content *c, const struct request *r)
+{
+	uint64_t number = request_number(r), left = r->size - number * r->unit;
+	struct piece *p = pieces_add(&c->pieces, request_key(r), r->unit, number,
+				     left < r->unit ? left : r->unit);
+
+	if (!p)
+		return NULL;
+	p->kind = r->kind;
+	p->window = r->window;
+	p->origin = origin_ref(r->what.origin);
+	return p;
+}
+
+enum claim {
+	READY,  /* r->ready has the next bytes */
+	DECODE, /* the caller must decode *out; R waits there */
+	PARKED, /* R waits for another thread */
+	NO_MEMORY,
 };
 
-void content_read(struct content *c, struct origin_entry what, uint64_t off, size_t len,
-		  void *token)
+/* Find the piece that has, or will have, the next bytes of R. */
+static enum claim claim_piece(struct content *c, struct request *r, struct piece **out)
 {
-	content_read_to(c, what, off, len, c->options.answer, token);
+	struct pieces *ps = &c->pieces;
+	struct piece *p = pieces_find(ps, request_key(r), r->unit, request_number(r));
+	bool fresh = !p || pieces_want(ps, p);
+
+	if (p && request_fits(p, r)) {
+		request_ready(c, r, p);
+		return READY;
+	}
+	r->waited = true;
+	if (!p)
+		p = piece_for(c, r);
+	if (!p)
+		return NO_MEMORY;
+	if (fresh) {
+		if (p->size <= INLINE_MAX && p->kind != PIECE_SEGMENT && r->in_parts &&
+		    pieces_admit(ps, p)) {
+			/* R can stay on the stack: no other thread sees it, and it moves
+			 * to the heap if it has to wait again. */
+			p->parked = r;
+			*out = p;
+			return DECODE;
+		}
+		pieces_queue(ps, p);
+	}
+	return request_park(p, r) ? PARKED : NO_MEMORY;
 }
+
+/* Advance R by one piece; returns the requests that can continue now. */
+static struct request *serve_request(struct content *c, struct request *r)
+{
+	struct kpackx_error why = {0};
+	struct piece *p = NULL;
+	enum claim claimed = READY;
+	bool more;
+
+	if (!r->ready) {
+		pieces_enter(&c->pieces);
+		claimed = claim_piece(c, r, &p);
+		pieces_leave(&c->pieces);
+	}
+	switch (claimed) {
+	case DECODE:
+		return decode_now(c, p);
+	case PARKED:
+		return NULL;
+	case NO_MEMORY:
+		kp_fail_memory(&why, sizeof(*p), "a read");
+		request_end(r, NULL, 0, &why);
+		return NULL;
+	case READY:
+		break;
+	}
+	p = r->ready;
+	r->ready = NULL;
+	more = request_give(r, p);
+	pieces_enter(&c->pieces);
+	pieces_unpin(&c->pieces, p);
+	pieces_leave(&c->pieces);
+	return more ? r : NULL;
+}
+
+void requests_serve(struct content *c, struct request *list)
+{
+	while (list) {
+		struct request *r = list, *more, **end = &more;
+
+		list = r->next;
+		r->next = NULL;
+		more = serve_request(c, r);
+		while (*end)
+			end = &(*end)->next;
+		*end = list;
+		list = more;
+	}
+}
+
+/* --- the pieces of an entry ----------------------------------------------------------- */
 
 /* Let R's entry be decoded in small pieces. */
 static void cut_entry(struct request *r)
@@ -96,37 +332,16 @@ static bool is_in_order(const struct pieces *ps, const struct request *r)
 	       pieces_may_begin(ps, r->window);
 }
 
-/* True if there is no room for all of R's entry, but for pieces with readers in them. */
-static bool is_crowded(const struct pieces *ps, const struct request *r)
-{
-	return r->size >= pieces_fair(ps) / LARGE_SHARE && pieces_is_crowded(ps, r->size);
-}
-
-/* Choose whether R's entry, which fits the budget, is decoded as a whole. */
-static void fit_entry(struct content *c, struct request *r)
-{
-	struct pieces *ps = &c->decoding.pieces;
-
-	pieces_enter(ps);
-	if (is_in_order(ps, r)) {
-		r->kind = PIECE_SEGMENT;
-		r->unit = SEGMENT;
-	} else if (is_crowded(ps, r)) {
-		cut_entry(r);
-	}
-	pieces_leave(ps);
-}
-
 /* True if R's first byte is in a piece of UNIT bytes that is decoded, or will be. */
 static bool is_in_piece(struct content *c, struct request *r, uint64_t unit)
 {
 	const struct piece *p;
 
-	pieces_enter(&c->decoding.pieces);
-	p = pieces_find(&c->decoding.pieces, request_key(r), unit, r->off / unit);
+	pieces_enter(&c->pieces);
+	p = pieces_find(&c->pieces, request_key(r), unit, r->off / unit);
 	if (p)
 		r->window = p->window;
-	pieces_leave(&c->decoding.pieces);
+	pieces_leave(&c->pieces);
 	return p;
 }
 
@@ -148,11 +363,12 @@ static uint64_t shared_unit(const struct kp_shared *s, const struct request *r)
 /* Choose the kind and size of the pieces in which R's entry is decoded. */
 static void shape_request(struct content *c, struct request *r, uint64_t chunk)
 {
-	const struct kp_shared *shared = kp_archive_shared(r->what.origin->archive);
+	struct kpack_archive *a = r->what.origin->archive;
+	const struct kp_shared *shared = kp_archive_shared(a);
+	struct pieces *ps = &c->pieces;
 	bool fits;
 
-	r->in_parts = r->size <= INLINE_MAX ||
-		      kp_archive_has_parts(r->what.origin->archive, r->what.entry);
+	r->in_parts = r->size <= INLINE_MAX || kp_archive_has_parts(a, r->what.entry);
 	if (r->size > SHARED_WHOLE && shared) {
 		r->kind = PIECE_PLAIN;
 		r->unit = shared_unit(shared, r);
@@ -160,8 +376,7 @@ static void shape_request(struct content *c, struct request *r, uint64_t chunk)
 	}
 	r->kind = chunk ? PIECE_CHUNK : PIECE_WHOLE;
 	r->unit = chunk ? chunk : r->size;
-	fits = (r->unit < r->size ? r->unit : r->size) <=
-	       pieces_fair(&c->decoding.pieces);
+	fits = (r->unit < r->size ? r->unit : r->size) <= pieces_fair(ps);
 	if (fits && (chunk || r->size < LARGE || is_in_piece(c, r, r->size)))
 		return;
 	if (!chunk && is_in_piece(c, r, SEGMENT)) {
@@ -169,16 +384,28 @@ static void shape_request(struct content *c, struct request *r, uint64_t chunk)
 		r->unit = SEGMENT;
 		return;
 	}
-	if (kp_decode_window(r->what.origin->archive, r->what.entry, &r->window, NULL))
+	if (kp_decode_window(a, r->what.entry, &r->window, NULL))
 		r->window = 0; /* the decoder finds out what is wrong */
+	if (!fits) {
+		cut_entry(r);
+		return;
+	}
 	/*
 	 * An entry that fits is cut only if a pass takes less than half of its memory, and no
-	 * other decode must come first.
+	 * other decode must come first: where it is read in order, or where there is room
+	 * for it only by dropping pieces with readers in them.
 	 */
-	if (!fits)
+	if (!r->in_parts || pass_cost(r->window) >= r->size / 2)
+		return;
+	pieces_enter(ps);
+	if (is_in_order(ps, r)) {
+		r->kind = PIECE_SEGMENT;
+		r->unit = SEGMENT;
+	} else if (r->size >= pieces_fair(ps) / LARGE_SHARE &&
+		   pieces_is_crowded(ps, r->size)) {
 		cut_entry(r);
-	else if (r->in_parts && pass_cost(r->window) < r->size / 2)
-		fit_entry(c, r);
+	}
+	pieces_leave(ps);
 }
 
 /*
@@ -188,7 +415,7 @@ static void shape_request(struct content *c, struct request *r, uint64_t chunk)
 static kpack_error_t check_shape(struct content *c, const struct request *r,
 				 uint64_t chunk, struct kpackx_error *why)
 {
-	uint64_t most = pieces_window(&c->decoding.pieces);
+	uint64_t most = pieces_window(&c->pieces);
 
 	if (chunk && (chunk < KP_CHUNK_MIN || chunk > KP_CHUNK_MAX))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "chunk size %llu",
@@ -196,56 +423,39 @@ static kpack_error_t check_shape(struct content *c, const struct request *r,
 	if (r->kind != PIECE_SEGMENT || r->window <= most)
 		return KPACK_SUCCESS;
 	/* The window may be garbage, if the archive was changed: report that instead. */
-	KP_TRY(decoding_check(&c->decoding, r->what.origin, why));
+	KP_TRY(content_check_intact(c, r->what.origin, why));
 	return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
 		       "frame has a window of %llu bytes, cache_size allows %llu",
 		       (unsigned long long)r->window, (unsigned long long)most);
 }
 
-static void refuse_request(struct content *c, struct request *r,
-			   const struct kpackx_error *why)
-{
-	pieces_enter(&c->decoding.pieces);
-	counters_fault(&c->decoding.stats, why, atomic_load(&r->what.origin->changed));
-	pieces_leave(&c->decoding.pieces);
-	c->options.failure(c->options.user, r->what, why);
-	r->answer(r->token, NULL, 0, why);
-}
-
-/* Whether R is in a row, and it is time to choose what is decoded ahead of it. */
-static bool find_row(struct content *c, const struct request *r, struct ahead_row *row)
-{
-	bool found;
-
-	if (!c->options.ahead || r->off % AHEAD_STEP)
-		return false;
-	pieces_enter(&c->decoding.pieces);
-	found = ahead_note(&c->decoding.ahead, request_key(r), r->off == 0, row);
-	pieces_leave(&c->decoding.pieces);
-	return found;
-}
+/* --- decoding ahead ------------------------------------------------------------------- */
 
 /*
- * Let R's entry, which ROW will come to, be decoded ahead, at most MOST bytes of it.
- * Returns the size of what can be decoded ahead.
+ * ROW will come to R's entry: let its first piece that does not exist be decoded before a
+ * request for it comes.  If it is a segment, its pass decodes those behind it, until MOST
+ * bytes of the entry are decoded.  A failure is not reported, because a request for those
+ * bytes will fail in the same way.
  */
-static uint64_t decode_entry_ahead(struct content *c, const struct ahead_row *row,
-				   struct request *r, uint64_t most)
+static void queue_ahead(struct content *c, const struct ahead_row *row, struct request *r,
+			uint64_t most)
 {
-	struct kpackx_error why = {0};
-	struct kp_entry_info info;
+	struct pieces *ps = &c->pieces;
+	uint64_t key = request_key(r);
+	struct piece *p = NULL;
 
-	kp_archive_entry(r->what.origin->archive, r->what.entry, &info);
-	if (kp_archive_decoding_facts(r->what.origin->archive, r->what.entry).chunk)
-		return 0;
-	r->size = info.size;
-	if (request_key(r) < row->claimed || r->size < AHEAD_LEAST)
-		return r->size;
-	shape_request(c, r, 0);
-	if (r->kind == PIECE_PLAIN || check_shape(c, r, 0, &why))
-		return 0;
-	requests_decode_ahead(&c->decoding, row, r, most);
-	return r->size;
+	pieces_enter(ps);
+	while (pieces_find(ps, key, r->unit, request_number(r)))
+		r->off += r->unit;
+	if (!ps->executor->stopped && r->off < r->size && r->off + r->unit <= most &&
+	    !passes_nearest(&ps->passes, key, request_number(r), true) &&
+	    ahead_claim(&c->ahead, row, key))
+		p = piece_for(c, r);
+	if (p) {
+		p->ahead = most;
+		pieces_queue_ahead(ps, p);
+	}
+	pieces_leave(ps);
 }
 
 /*
@@ -255,18 +465,38 @@ static uint64_t decode_entry_ahead(struct content *c, const struct ahead_row *ro
 static void decode_ahead(struct content *c, const struct ahead_row *row,
 			 struct origin_entry what, uint64_t left)
 {
-	size_t count = kp_archive_entry_count(what.origin->archive);
+	const struct kpack_archive *a = what.origin->archive;
+	size_t count = kp_archive_entry_count(a);
 
 	what.entry = (uint32_t)row->last;
 	for (unsigned i = 0; i < AHEAD_ENTRIES && left < AHEAD_MAX; i++) {
+		struct kpackx_error why = {0};
+		struct kp_entry_info info;
 		struct request r;
 
 		what.entry += row->step;
 		if (what.entry >= count)
 			return;
-		r = (struct request){.what = what};
-		left += decode_entry_ahead(c, row, &r, AHEAD_MAX - left);
+		if (kp_archive_decoding_facts(a, what.entry).chunk)
+			continue;
+		kp_archive_entry(a, what.entry, &info);
+		r = (struct request){.what = what, .size = info.size};
+		if (request_key(&r) >= row->claimed && r.size >= AHEAD_LEAST) {
+			shape_request(c, &r, 0);
+			if (r.kind == PIECE_PLAIN || check_shape(c, &r, 0, &why))
+				continue;
+			queue_ahead(c, row, &r, AHEAD_MAX - left);
+		}
+		left += info.size;
 	}
+}
+
+/* --- reads ---------------------------------------------------------------------------- */
+
+void content_read(struct content *c, struct origin_entry what, uint64_t off, size_t len,
+		  void *token)
+{
+	content_read_to(c, what, off, len, c->options.answer, token);
 }
 
 void content_read_to(struct content *c, struct origin_entry what, uint64_t off,
@@ -277,7 +507,7 @@ void content_read_to(struct content *c, struct origin_entry what, uint64_t off,
 	struct kp_entry_info info;
 	struct ahead_row row;
 	uint64_t chunk;
-	bool in_row;
+	bool in_row = false;
 
 	kp_archive_entry(what.origin->archive, what.entry, &info);
 	if (off >= info.size || len == 0) {
@@ -289,56 +519,70 @@ void content_read_to(struct content *c, struct origin_entry what, uint64_t off,
 	chunk = kp_archive_decoding_facts(what.origin->archive, what.entry).chunk;
 	shape_request(c, &r, chunk);
 	if (check_shape(c, &r, chunk, &why)) {
-		refuse_request(c, &r, &why);
+		pieces_enter(&c->pieces);
+		count_fault(c, &why, atomic_load(&what.origin->changed));
+		pieces_leave(&c->pieces);
+		c->options.failure(c->options.user, what, &why);
+		answer(token, NULL, 0, &why);
 		return;
 	}
-	in_row = find_row(c, &r, &row);
+	if (c->options.ahead && off % AHEAD_STEP == 0) {
+		pieces_enter(&c->pieces);
+		in_row = ahead_note(&c->ahead, request_key(&r), off == 0, &row);
+		pieces_leave(&c->pieces);
+	}
 	origin_ref(what.origin);
-	requests_serve(&c->decoding, &r);
+	requests_serve(c, &r);
 	if (in_row)
 		decode_ahead(c, &row, what, info.size - off);
 }
 
 void content_shrink(struct content *c, unsigned percent)
 {
-	pieces_shrink(&c->decoding.pieces, percent);
+	pieces_shrink(&c->pieces, percent);
 	if (percent < 100)
 		malloc_trim(0);
 }
 
 void content_stats(struct content *c, struct content_stats *out)
 {
-	pieces_enter(&c->decoding.pieces);
-	*out = c->decoding.stats;
-	out->crowded_out = c->decoding.pieces.n_crowded_out;
-	out->expired = c->decoding.pieces.n_expired;
-	out->passes = c->decoding.pieces.passes.begun;
-	out->restarts = c->decoding.pieces.passes.restarts;
-	out->held = pieces_held(&c->decoding.pieces);
-	out->held_most = c->decoding.pieces.held_most;
-	out->budget = c->decoding.pieces.budget;
-	pieces_leave(&c->decoding.pieces);
-}
-
-/* Jobs. */
-
-static bool run_job(void *arg, enum executor_job job)
-{
-	struct decoding *m = &((struct content *)arg)->decoding;
-	struct piece *p;
-
-	if (job == JOB_TEND)
-		return pieces_tend(&m->pieces);
-	if (!pieces_take(&m->pieces, &p))
-		return false;
-	if (p)
-		drive_piece(m, p);
-	return true;
+	pieces_enter(&c->pieces);
+	*out = c->stats;
+	out->crowded_out = c->pieces.n_crowded_out;
+	out->expired = c->pieces.n_expired;
+	out->passes = c->pieces.passes.begun;
+	out->restarts = c->pieces.passes.restarts;
+	out->held = pieces_held(&c->pieces);
+	out->held_most = c->pieces.held_most;
+	out->budget = c->pieces.budget;
+	pieces_leave(&c->pieces);
 }
 
 void content_forget(struct content *c, const struct origin *o)
 {
-	decoding_forget(&c->decoding, o);
+	chunk_tables_close(&c->tables, o);
+	pieces_enter(&c->pieces);
+	pieces_forget(&c->pieces, o);
+	for (size_t i = 0; i < c->n_changed; i++)
+		if (c->changed[i] == o->serial)
+			c->changed[i--] = c->changed[--c->n_changed];
+	pieces_leave(&c->pieces);
+}
+
+/* --- the content ---------------------------------------------------------------------- */
+
+static bool run_job(void *arg, enum executor_job job)
+{
+	struct content *c = arg;
+	struct piece *p;
+
+	if (job == JOB_TEND)
+		return pieces_tend(&c->pieces);
+	if (!pieces_take(&c->pieces, &p))
+		return false;
+	if (p)
+		decode_queued(c, p);
+	return true;
 }
 
 kpack_error_t content_new(const struct content_options *options, struct content **out,
@@ -356,7 +600,8 @@ kpack_error_t content_new(const struct content_options *options, struct content 
 		return kp_fail_memory(why, sizeof(*c), "decoders");
 	}
 	c->options = *options;
-	decoding_init(&c->decoding, &c->options);
+	pthread_mutex_init(&c->tables.lock, NULL);
+	pieces_init(&c->pieces, options->budget, e);
 	if (!e->start(e, run_job, c)) {
 		content_free(c);
 		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY, "cannot start threads");
@@ -368,21 +613,22 @@ kpack_error_t content_new(const struct content_options *options, struct content 
 void content_free(struct content *c)
 {
 	struct kpackx_error why = {0};
-	struct executor *e;
 
 	if (!c)
 		return;
-	e = c->options.executor;
-	e->end(e, &c->decoding.pieces.lock);
+	c->options.executor->end(c->options.executor, &c->pieces.lock);
 	kp_fail(&why, KPACK_ERROR_IO_ERROR, "unmounted");
 	/* All decodes have ended: each request that still waits is parked at a queued
 	 * piece. */
-	for (struct piece *p = c->decoding.pieces.queue.first; p; p = p->next) {
+	for (struct piece *p = c->pieces.queue.first; p; p = p->next) {
 		requests_fail(p->parked, &why);
 		origin_unref(p->origin);
 	}
-	for (struct piece *p = c->decoding.pieces.ahead.first; p; p = p->next)
+	for (struct piece *p = c->pieces.ahead.first; p; p = p->next)
 		origin_unref(p->origin);
-	decoding_fini(&c->decoding);
+	pieces_fini(&c->pieces);
+	chunk_tables_close(&c->tables, NULL);
+	pthread_mutex_destroy(&c->tables.lock);
+	free(c->changed);
 	free(c);
 }

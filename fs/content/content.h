@@ -141,4 +141,12 @@ void content_shrink(struct content *c, unsigned percent);
 
 void content_stats(struct content *c, struct content_stats *out);
 
+/*
+ * As content_read_to, for a bundle: each part is read as its entry, so that its bytes are
+ * decoded once for the bundle, the entry's own file, and all readers; the answer has the bytes of all parts between OFF and
+ * OFF + LEN, or the first error.  The caller may release its reference after the call.
+ */
+void content_read_bundle(struct content *c, const struct bundle *b, uint64_t off,
+			 size_t len, content_answer *answer, void *token);
+
 #endif

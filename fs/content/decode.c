@@ -1,196 +1,691 @@
 /* SPDX-License-Identifier: MIT */
-#include "decode.h"
+/*
+ * Decodes pieces, and serves the requests that wait for them as their bytes come: a small
+ * piece or a chunk at once, a large entry as a stream whose first bytes are given away
+ * before the last are decoded, and segments by a pass, which decodes an entry in order and
+ * keeps some segments around the one that is wanted.
+ *
+ * Before and after each decode the archive's file is looked at; nothing counts that was
+ * decoded while somebody wrote to it.
+ */
 #include <stdlib.h>
-#include "core/base/bounds.h"
+#include "core/archive/digest.h"
 #include "core/base/alloc.h"
+#include "core/base/bounds.h"
 #include "fs/base/clock.h"
-#include "counters.h"
+#include "internal.h"
 
-/* Archives that were written to. */
+/* Bytes that are decoded between two checks for requests that can be answered. */
+#define STEP (256 << 10)
 
-static bool note_changed(struct decoding *m, uint32_t serial)
-{
-	for (size_t i = 0; i < m->n_changed; i++)
-		if (m->changed[i] == serial)
-			return false;
-	if (kp_grow(&m->changed, m->n_changed, &m->cap_changed, sizeof(*m->changed)))
-		m->changed[m->n_changed++] = serial;
-	return true;
-}
+/* The most segments before and behind the target that are kept, if there is room. */
+#define KEEP_BEFORE 8
+#define KEEP_BEHIND 4
 
-static void forget_changed(struct decoding *m, uint32_t serial)
-{
-	for (size_t i = 0; i < m->n_changed; i++)
-		if (m->changed[i] == serial)
-			m->changed[i--] = m->changed[--m->n_changed];
-}
-
-kpack_error_t decoding_check(struct decoding *m, struct origin *o,
-			     struct kpackx_error *why)
-{
-	bool first;
-
-	if (origin_intact(o))
-		return KPACK_SUCCESS;
-	pieces_enter(&m->pieces);
-	first = note_changed(m, o->serial);
-	pieces_leave(&m->pieces);
-	if (first && m->options->changed)
-		m->options->changed(m->options->user, o);
-	return kp_fail(why, KPACK_ERROR_IO_ERROR, "the archive was changed in place");
-}
-
-/* Pieces. */
-
-struct origin_entry decoding_entry(const struct piece *p)
+/* The entry of P, which is not decoded yet. */
+static struct origin_entry entry_of(const struct piece *p)
 {
 	return (struct origin_entry){p->origin, (size_t)(p->entry & UINT32_MAX)};
 }
 
-static kpack_error_t decode_chunk(struct decoding *m, struct piece *p,
-				  struct kpackx_error *why)
-{
-	struct table *t;
-	kpack_error_t err;
+/* --- archives that were written to ---------------------------------------------------- */
 
-	KP_TRY(chunk_tables_get(&m->tables, decoding_entry(p), &t, why));
-	/* Core checked at open that the table agrees with the metadata and the size. */
-	err = kp_chunks_read(t->chunks, p->number, p->buffer.data, why);
-	chunk_tables_put(&m->tables, t);
-	return err;
+kpack_error_t content_check_intact(struct content *c, struct origin *o,
+				   struct kpackx_error *why)
+{
+	bool known = false;
+
+	if (origin_intact(o))
+		return KPACK_SUCCESS;
+	pieces_enter(&c->pieces);
+	for (size_t i = 0; i < c->n_changed; i++)
+		known = known || c->changed[i] == o->serial;
+	if (!known &&
+	    kp_grow(&c->changed, c->n_changed, &c->cap_changed, sizeof(*c->changed)))
+		c->changed[c->n_changed++] = o->serial;
+	pieces_leave(&c->pieces);
+	if (!known && c->options.changed)
+		c->options.changed(c->options.user, o);
+	return kp_fail(why, KPACK_ERROR_IO_ERROR, "the archive was changed in place");
 }
 
-static kpack_error_t read_plain(struct piece *p, struct origin_entry what,
-				struct kpackx_error *why)
-{
-	size_t got;
+/* --- counting ------------------------------------------------------------------------- */
 
-	return kp_archive_read_range(what.origin->archive, what.entry,
-				     p->number * p->unit, p->buffer.data, (size_t)p->size,
-				     &got, why);
+const double content_time_bounds[CONTENT_TIMES] = {
+	0.0001, 0.00025, 0.001, 0.0025, 0.01, 0.025, 0.1, 0.25, 1, 2.5, 10,
+};
+
+const char *const content_fault_names[CONTENT_FAULTS] = {
+	[CONTENT_UNREADABLE] = "read",  [CONTENT_CORRUPT] = "decode",
+	[CONTENT_MISMATCH] = "hash",    [CONTENT_CHANGED] = "changed",
+	[CONTENT_NO_MEMORY] = "memory",
+};
+
+/* Count a decode of SIZE bytes that began at SINCE, a time of clock_ns. */
+static void count_decode(struct content *c, uint64_t size, uint64_t since)
+{
+	double seconds = (double)(clock_ns() - since) / 1e9;
+	size_t i = 0;
+
+	while (i < CONTENT_TIMES && seconds > content_time_bounds[i])
+		i++;
+	c->stats.decodes++;
+	c->stats.bytes_decoded += size;
+	c->stats.decode_seconds += seconds;
+	c->stats.decode_times[i]++;
 }
 
-static kpack_error_t decode_at_once(struct decoding *m, struct origin_entry what,
-				    uint8_t *buf, struct kpackx_error *why)
+void count_fault(struct content *c, const struct kpackx_error *why, bool changed)
 {
-	struct kp_decode *d;
-	uint64_t done;
-	kpack_error_t err;
+	enum content_fault fault = CONTENT_CORRUPT;
 
-	KP_TRY(decoders_open(&m->pieces.decoders, what, KP_DECODE_FAST, UINT64_MAX, &d,
-			     why));
-	err = kp_decode_next(d, buf, UINT64_MAX, &done, why);
-	decoders_close(&m->pieces.decoders, d);
-	return err;
+	if (changed)
+		fault = CONTENT_CHANGED;
+	else if (why->code == KPACK_ERROR_IO_ERROR)
+		fault = CONTENT_UNREADABLE;
+	else if (why->code == KPACK_ERROR_OUT_OF_MEMORY)
+		fault = CONTENT_NO_MEMORY;
+	else if (kp_digest_differed(why))
+		fault = CONTENT_MISMATCH;
+	c->stats.errors++;
+	c->stats.faults[fault]++;
 }
 
-static kpack_error_t decode_bytes(struct decoding *m, struct piece *p,
-				  struct kpackx_error *why)
-{
-	struct origin_entry what = decoding_entry(p);
+/* --- the end of a decode -------------------------------------------------------------- */
 
-	if (!pieces_back(&m->pieces, p))
-		return kp_fail_memory(why, p->size, "decoded bytes");
-	if (p->kind == PIECE_CHUNK)
-		return decode_chunk(m, p, why);
-	if (p->kind == PIECE_PLAIN)
-		return read_plain(p, what, why);
-	return decode_at_once(m, what, p->buffer.data, why);
-}
-
-static kpack_error_t decode_piece(struct decoding *m, struct piece *p,
-				  struct kpackx_error *why)
-{
-	kpack_error_t err, changed;
-
-	KP_TRY(decoding_check(m, p->origin, why));
-	err = decode_bytes(m, p, why);
-	changed = decoding_check(m, p->origin, why); /* if so, that is the cause */
-	/* last: the file may have been written to meanwhile */
-	if (!err && !changed && p->kind != PIECE_WHOLE)
-		err = kp_archive_check_parts(p->origin->archive, decoding_entry(p).entry,
-					     pieces_window(&m->pieces), why);
-	return changed ? changed : err;
-}
-
-struct request *decoding_fail(struct decoding *m, struct piece *p,
-			      const struct kpackx_error *why)
+/*
+ * With the lock of the pieces: the decode of P failed with WHY.  Returns the requests that
+ * waited, for that error.
+ */
+static struct request *fail_piece(struct content *c, struct piece *p,
+				  const struct kpackx_error *why)
 {
 	struct request *failed = p->parked;
 
 	p->parked = NULL;
-	pieces_done(&m->pieces, p, true);
-	if (!m->pieces.executor->stopped && !p->ahead)
-		counters_fault(&m->stats, why, atomic_load(&p->origin->changed));
+	pieces_done(&c->pieces, p, true);
+	if (!c->pieces.executor->stopped && !p->ahead)
+		count_fault(c, why, atomic_load(&p->origin->changed));
 	return failed;
 }
 
-void decoding_report(struct decoding *m, struct origin_entry what,
-		     const struct kpackx_error *why)
+/* Report a failure, unless its cause is that everything is being stopped. */
+static void report_failure(struct content *c, struct origin_entry what,
+			   const struct kpackx_error *why)
 {
 	bool stop;
 
-	pieces_enter(&m->pieces);
-	stop = m->pieces.executor->stopped;
-	pieces_leave(&m->pieces);
+	pieces_enter(&c->pieces);
+	stop = c->pieces.executor->stopped;
+	pieces_leave(&c->pieces);
 	if (!stop)
-		m->options->failure(m->options->user, what, why);
+		c->options.failure(c->options.user, what, why);
 }
 
-struct request *decoding_finish(struct decoding *m, struct piece *p, uint64_t since,
-				kpack_error_t err, const struct kpackx_error *why)
+/*
+ * End the decode of P, which began at SINCE: it has its bytes, or ERR and WHY say why not.
+ * The requests that waited for it are failed, or returned: they can continue.
+ */
+static struct request *finish_piece(struct content *c, struct piece *p, uint64_t since,
+				    kpack_error_t err, const struct kpackx_error *why)
 {
-	struct origin_entry what = decoding_entry(p);
+	struct origin_entry what = entry_of(p);
 	struct request *failed = NULL, *woken = NULL;
 	bool ahead;
 
-	pieces_enter(&m->pieces);
+	pieces_enter(&c->pieces);
 	ahead = p->ahead;
 	if (err) {
-		failed = decoding_fail(m, p, why);
+		failed = fail_piece(c, p, why);
 	} else {
-		pieces_done(&m->pieces, p, false);
-		counters_decode(&m->stats, p->size, since);
-		woken = requests_take(&m->pieces, &m->stats, p);
+		pieces_done(&c->pieces, p, false);
+		count_decode(c, p->size, since);
+		woken = requests_take(c, p);
 	}
 	p->origin = NULL;
-	pieces_unpin(&m->pieces, p);
-	pieces_leave(&m->pieces);
+	pieces_unpin(&c->pieces, p);
+	pieces_leave(&c->pieces);
 	if (err && !ahead)
-		decoding_report(m, what, why);
+		report_failure(c, what, why);
 	requests_fail(failed, why);
 	origin_unref(what.origin);
 	return woken;
 }
 
-struct request *decoding_produce(struct decoding *m, struct piece *p)
+/* --- chunk tables --------------------------------------------------------------------- */
+
+/* The most tables that are kept open although unused. */
+#define TABLES_MAX 32
+/* The most rows, of 12 bytes, in all of these tables. */
+#define ROWS_MAX (1 << 20)
+
+/* An open chunk table, which is in use as long as it is pinned. */
+struct table {
+	struct table *next;
+	struct origin_entry what; /* with a reference */
+	unsigned pins;
+	struct kp_chunks *chunks;
+};
+
+/* Close a list of tables.  Called without the lock. */
+static void close_tables(struct table *t)
 {
+	for (struct table *next; t; t = next) {
+		next = t->next;
+		kp_chunks_close(t->chunks);
+		origin_unref(t->what.origin);
+		free(t);
+	}
+}
+
+/* Move the table at AT to the list DROPPED. */
+static void unlink_table(struct table **at, struct table **dropped)
+{
+	struct table *t = *at;
+
+	*at = t->next;
+	t->next = *dropped;
+	*dropped = t;
+}
+
+void chunk_tables_close(struct chunk_tables *ts, const struct origin *o)
+{
+	struct table *dropped = NULL;
+
+	pthread_mutex_lock(&ts->lock);
+	for (struct table **at = &ts->first; *at;) {
+		if ((!o || (*at)->what.origin == o) && !(*at)->pins)
+			unlink_table(at, &dropped);
+		else
+			at = &(*at)->next;
+	}
+	pthread_mutex_unlock(&ts->lock);
+	close_tables(dropped);
+}
+
+/* Pin the table of WHAT if it is open, and make it the first; else NULL. */
+static struct table *pin_table(struct chunk_tables *ts, struct origin_entry what)
+{
+	for (struct table **at = &ts->first; *at; at = &(*at)->next) {
+		struct table *t = *at;
+
+		if (t->what.origin != what.origin || t->what.entry != what.entry)
+			continue;
+		unlink_table(at, &ts->first);
+		t->pins++;
+		return t;
+	}
+	return NULL;
+}
+
+/*
+ * Get the table of WHAT, open until put_table.  Two threads may open the same table at once:
+ * then the second copy is closed.
+ */
+static kpack_error_t get_table(struct chunk_tables *ts, struct origin_entry what,
+			       struct table **out, struct kpackx_error *why)
+{
+	struct table *t, *dropped = NULL;
+	unsigned count = 0;
+	uint64_t rows = 0;
+	kpack_error_t err;
+
+	pthread_mutex_lock(&ts->lock);
+	*out = pin_table(ts, what);
+	pthread_mutex_unlock(&ts->lock);
+	if (*out)
+		return KPACK_SUCCESS;
+	KP_TRY(kp_new(&t, 1, "a chunk table", why));
+	err = kp_chunks_open(what.origin->archive, what.entry, &t->chunks, why);
+	if (err) {
+		free(t);
+		return err;
+	}
+	t->what = what;
+	t->pins = 1;
+	origin_ref(what.origin);
+	pthread_mutex_lock(&ts->lock);
+	*out = pin_table(ts, what);
+	if (*out) {
+		dropped = t;
+	} else {
+		*out = t;
+		t->next = ts->first;
+		ts->first = t;
+		/* close unused tables in excess of the limits */
+		for (struct table **at = &ts->first; *at;) {
+			rows += kp_chunks_count((*at)->chunks);
+			if ((++count <= TABLES_MAX && rows <= ROWS_MAX) || (*at)->pins)
+				at = &(*at)->next;
+			else
+				unlink_table(at, &dropped);
+		}
+	}
+	pthread_mutex_unlock(&ts->lock);
+	close_tables(dropped);
+	return KPACK_SUCCESS;
+}
+
+static void put_table(struct chunk_tables *ts, struct table *t)
+{
+	struct table *dropped = NULL, **at = &ts->first;
+
+	pthread_mutex_lock(&ts->lock);
+	if (--t->pins == 0 && atomic_load(&t->what.origin->idle)) {
+		while (*at != t)
+			at = &(*at)->next;
+		unlink_table(at, &dropped);
+	}
+	pthread_mutex_unlock(&ts->lock);
+	close_tables(dropped);
+}
+
+/* --- at once -------------------------------------------------------------------------- */
+
+static kpack_error_t decode_bytes(struct content *c, struct piece *p,
+				  struct kpackx_error *why)
+{
+	struct origin_entry what = entry_of(p);
+	struct kp_decode *d;
+	struct table *t;
+	uint64_t done;
+	size_t got;
+	kpack_error_t err;
+
+	if (!pieces_back(&c->pieces, p))
+		return kp_fail_memory(why, p->size, "decoded bytes");
+	if (p->kind == PIECE_CHUNK) {
+		/* Core checked at open that the table agrees with the metadata and the
+		 * size. */
+		KP_TRY(get_table(&c->tables, what, &t, why));
+		err = kp_chunks_read(t->chunks, p->number, p->buffer.data, why);
+		put_table(&c->tables, t);
+		return err;
+	}
+	if (p->kind == PIECE_PLAIN)
+		return kp_archive_read_range(what.origin->archive, what.entry,
+					     p->number * p->unit, p->buffer.data,
+					     (size_t)p->size, &got, why);
+	KP_TRY(decoders_open(&c->pieces.decoders, what, KP_DECODE_FAST, UINT64_MAX, &d,
+			     why));
+	err = kp_decode_next(d, p->buffer.data, UINT64_MAX, &done, why);
+	decoders_close(&c->pieces.decoders, d);
+	return err;
+}
+
+struct request *decode_now(struct content *c, struct piece *p)
+{
+	struct origin_entry what = entry_of(p);
 	struct kpackx_error why = {0};
 	uint64_t since = clock_ns();
-	kpack_error_t err = decode_piece(m, p, &why);
+	kpack_error_t changed, err = content_check_intact(c, p->origin, &why);
 
-	return decoding_finish(m, p, since, err, &why);
+	if (!err) {
+		err = decode_bytes(c, p, &why);
+		/* if it was written to, that is the cause */
+		changed = content_check_intact(c, p->origin, &why);
+		/* last: the file may have been written to meanwhile */
+		if (!err && !changed && p->kind != PIECE_WHOLE)
+			err = kp_archive_check_parts(what.origin->archive, what.entry,
+						     pieces_window(&c->pieces), &why);
+		if (changed)
+			err = changed;
+	}
+	return finish_piece(c, p, since, err, &why);
 }
 
-void decoding_init(struct decoding *m, const struct content_options *options)
+/* --- streams -------------------------------------------------------------------------- */
+
+/*
+ * READY bytes are decoded: if a part may be given away, wake the requests that wait for it.
+ * Fails if the decode is to end: everything is being stopped, or P was decoded ahead and
+ * something that is asked for waits for a decoder.
+ */
+static kpack_error_t publish_progress(struct content *c, struct piece *p, uint64_t ready,
+				      struct kpackx_error *why)
 {
-	*m = (struct decoding){.options = options};
-	chunk_tables_init(&m->tables);
-	pieces_init(&m->pieces, options->budget, options->executor);
+	struct request *list;
+	bool stop;
+
+	KP_TRY(content_check_intact(c, p->origin, why));
+	if (!kp_archive_has_parts(p->origin->archive, entry_of(p).entry))
+		ready = 0;
+	pieces_enter(&c->pieces);
+	p->yielded = p->ahead && c->pieces.queue.first;
+	/* No request may find bytes that are freed when P is deferred. */
+	if (p->yielded || ready)
+		p->ready = p->yielded ? 0 : ready;
+	stop = c->pieces.executor->stopped || p->yielded;
+	list = requests_take(c, p);
+	pieces_leave(&c->pieces);
+	requests_serve(c, list);
+	return stop ? kp_fail(why, KPACK_ERROR_IO_ERROR, "unmounted") : KPACK_SUCCESS;
 }
 
-void decoding_fini(struct decoding *m)
+static void decode_stream(struct content *c, struct piece *p)
 {
-	pieces_fini(&m->pieces);
-	chunk_tables_fini(&m->tables);
-	free(m->changed);
+	struct kpackx_error why = {0};
+	uint64_t since = clock_ns(), ready = 0;
+	struct kp_decode *d = NULL;
+	kpack_error_t changed, err = content_check_intact(c, p->origin, &why);
+
+	if (err)
+		goto finish;
+	if (!pieces_back(&c->pieces, p)) {
+		err = kp_fail_memory(&why, p->size, "decoded bytes");
+		goto finish;
+	}
+	err = decoders_open(&c->pieces.decoders, entry_of(p), KP_DECODE_STEPS, UINT64_MAX,
+			    &d, &why);
+	while (!err && ready < p->size) {
+		err = kp_decode_next(d, p->buffer.data, STEP, &ready, &why);
+		/* The last bytes are published when the piece is done. */
+		if (!err && ready < p->size)
+			err = publish_progress(c, p, ready, &why);
+	}
+	decoders_close(&c->pieces.decoders, d);
+	changed = content_check_intact(c, p->origin, &why); /* if so, that is the cause */
+	if (changed)
+		err = changed;
+	if (err && p->yielded) {
+		pieces_enter(&c->pieces);
+		p->yielded = false;
+		pieces_defer(&c->pieces, p, p->window);
+		pieces_leave(&c->pieces);
+		return;
+	}
+finish:
+	requests_serve(c, finish_piece(c, p, since, err, &why));
 }
 
-void decoding_forget(struct decoding *m, const struct origin *o)
+/* --- passes --------------------------------------------------------------------------- */
+
+/* A thread's run of a pass, until TARGET is decoded. */
+struct drive {
+	struct content *c;
+	struct pass *pass;
+	struct piece *target;
+	struct origin_entry what;
+	uint64_t size;  /* of the entry */
+	bool failed;    /* the pass failed behind the target */
+	uint64_t ahead; /* of the target when the drive began */
+	struct buffer scratch;
+};
+
+static size_t segment_size(const struct drive *d, uint64_t number)
 {
-	chunk_tables_forget(&m->tables, o);
-	pieces_enter(&m->pieces);
-	pieces_forget(&m->pieces, o);
-	forget_changed(m, o->serial);
-	pieces_leave(&m->pieces);
+	uint64_t left = d->size - number * SEGMENT;
+
+	return left < SEGMENT ? (size_t)left : SEGMENT;
+}
+
+static bool is_at_end(const struct drive *d)
+{
+	return d->pass->at * SEGMENT >= d->size;
+}
+
+/*
+ * True if the pass failed because of a window wider than the first frame's, and the
+ * budget allows a pass with a wider window.
+ */
+static bool wants_more(const struct drive *d)
+{
+	return d->pass && d->pass->decoder && kp_decode_too_wide(d->pass->decoder) &&
+	       d->pass->window < pieces_window(&d->c->pieces);
+}
+
+static kpack_error_t open_pass(struct drive *d, struct kpackx_error *why)
+{
+	struct pass *pass = d->pass;
+	uint64_t most;
+
+	if (!pass)
+		return kp_fail_memory(why, sizeof(*pass), "a decoder");
+	if (pass->decoder)
+		return KPACK_SUCCESS;
+	/* The pass may rest long: with no decoder of much more than it is charged for. */
+	most = pass_cost(pass->window) + pass_cost(0);
+	KP_TRY(decoders_open(&d->c->pieces.decoders, d->what, KP_DECODE_WINDOW, most,
+			     &pass->decoder, why));
+	return kp_decode_limit_window(pass->decoder, pass->window, why);
+}
+
+/* An admitted piece that keeps segment NUMBER; NULL: the segment is not kept. */
+static struct piece *keeper_piece(const struct drive *d, uint64_t number)
+{
+	struct pieces *ps = &d->c->pieces;
+	const struct piece *target = d->target;
+	struct piece *p = pieces_find(ps, target->entry, SEGMENT, number);
+
+	if (p)
+		return p == target || pieces_catch(ps, p) ? p : NULL;
+	if (number + KEEP_BEFORE < target->number)
+		return NULL;
+	p = pieces_add_spare(ps, target->entry, SEGMENT, number, segment_size(d, number));
+	if (p) {
+		p->kind = PIECE_SEGMENT;
+		p->window = target->window;
+		p->origin = origin_ref(d->what.origin);
+	}
+	return p;
+}
+
+/* Decode segment NUMBER into P, or into a scratch buffer if it is not kept (NULL). */
+static kpack_error_t decode_segment(struct drive *d, uint64_t number, struct piece *p,
+				    struct kpackx_error *why)
+{
+	struct pieces *ps = &d->c->pieces;
+	size_t size = segment_size(d, number);
+	kpack_error_t err, changed;
+	uint8_t *buf = NULL;
+	uint64_t done;
+
+	if (p && pieces_back(ps, p))
+		buf = p->buffer.data;
+	else if (!p &&
+		 (d->scratch.data || buffers_get(&ps->buffers, SEGMENT, &d->scratch)))
+		buf = d->scratch.data;
+	if (!buf)
+		return kp_fail_memory(why, size, "decoded bytes");
+	err = kp_decode_next(d->pass->decoder, buf, size, &done, why);
+	changed = content_check_intact(d->c, d->what.origin, why);
+	/* last: the file may have been written to since the pass began */
+	if (!err && !changed)
+		err = kp_archive_check_parts(d->what.origin->archive, d->what.entry,
+					     pieces_window(ps), why);
+	return changed ? changed : err;
+}
+
+/* P, which is not the target, was decoded, or failed with WHY: end its decode. */
+static void settle_segment(struct drive *d, struct piece *p, kpack_error_t err,
+			   const struct kpackx_error *why)
+{
+	struct content *c = d->c;
+	struct request *failed = NULL, *woken = NULL;
+
+	pieces_enter(&c->pieces);
+	if (err && p->parked && wants_more(d)) {
+		pieces_defer(&c->pieces, p, pieces_window(&c->pieces));
+		pieces_leave(&c->pieces);
+		return;
+	}
+	if (err && p->parked) {
+		failed = fail_piece(c, p, why);
+	} else if (err) {
+		pieces_done(&c->pieces, p, true);
+	} else {
+		pieces_done(&c->pieces, p, false);
+		woken = requests_take(c, p);
+	}
+	origin_unref(p->origin); /* the pass has another reference */
+	p->origin = NULL;
+	pieces_unpin(&c->pieces, p);
+	pieces_leave(&c->pieces);
+	if (failed)
+		report_failure(c, d->what, why);
+	requests_fail(failed, why);
+	requests_serve(c, woken);
+}
+
+/* Decode segment NUMBER, which is the pass's next, into P; NULL: it is not kept. */
+static kpack_error_t pass_segment(struct drive *d, uint64_t number, struct piece *p,
+				  struct kpackx_error *why)
+{
+	struct content *c = d->c;
+	uint64_t since = clock_ns();
+	kpack_error_t err = decode_segment(d, number, p, why);
+
+	if (!err) {
+		pieces_enter(&c->pieces);
+		count_decode(c, segment_size(d, number), since);
+		pieces_leave(&c->pieces);
+	}
+	if (p && p != d->target)
+		settle_segment(d, p, err, why);
+	return err;
+}
+
+/* Decode all segments up to the target. */
+static kpack_error_t reach_target(struct drive *d, struct kpackx_error *why)
+{
+	struct pieces *ps = &d->c->pieces;
+
+	KP_TRY(content_check_intact(d->c, d->what.origin, why));
+	KP_TRY(open_pass(d, why));
+	while (d->pass->at <= d->target->number) {
+		struct piece *p = NULL;
+		uint64_t number;
+		bool stop;
+
+		pieces_enter(ps);
+		stop = ps->executor->stopped;
+		number = d->pass->at++;
+		if (!stop)
+			p = keeper_piece(d, number);
+		pieces_leave(ps);
+		if (stop)
+			return kp_fail(why, KPACK_ERROR_IO_ERROR, "unmounted");
+		KP_TRY(pass_segment(d, number, p, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+/*
+ * Decode another segment behind the target, if it can be kept.  false: it cannot, or the
+ * decode failed, which is reported to the requests for those bytes; for the target it only
+ * ends the pass.
+ */
+static bool go_on(struct drive *d)
+{
+	struct pieces *ps = &d->c->pieces;
+	struct kpackx_error why = {0};
+	uint64_t until =
+		d->ahead ? d->ahead / SEGMENT : d->target->number + KEEP_BEHIND + 1;
+	uint64_t number;
+	struct piece *p = NULL;
+
+	if (is_at_end(d) || d->pass->at >= until)
+		return false;
+	pieces_enter(ps);
+	number = d->pass->at;
+	if (!ps->executor->stopped && (!d->ahead || pieces_are_idle(ps, SEGMENT)) &&
+	    !pieces_find(ps, d->target->entry, SEGMENT, number))
+		p = keeper_piece(d, number);
+	if (p)
+		d->pass->at++;
+	pieces_leave(ps);
+	if (p)
+		d->failed = pass_segment(d, number, p, &why) != KPACK_SUCCESS;
+	return p && !d->failed;
+}
+
+static void decode_by_pass(struct content *c, struct piece *p)
+{
+	struct drive d = {.c = c, .pass = p->pass, .target = p, .what = entry_of(p)};
+	struct pieces *ps = &c->pieces;
+	struct kpackx_error why = {0};
+	struct request *woken, *failed = NULL;
+	struct kp_entry_info info;
+	bool again, ahead;
+	kpack_error_t err;
+
+	pieces_enter(ps);
+	d.ahead = p->ahead;
+	pieces_leave(ps);
+	kp_archive_entry(d.what.origin->archive, d.what.entry, &info);
+	d.size = info.size;
+	err = reach_target(&d, &why);
+	if (!err) {
+		/* the target stays pinned while more segments are decoded */
+		pieces_enter(ps);
+		pieces_done(ps, p, false);
+		woken = requests_take(c, p);
+		pieces_leave(ps);
+		requests_serve(c, woken);
+		while (go_on(&d))
+			;
+	}
+
+	again = err && wants_more(&d);
+	pieces_enter(ps);
+	ahead = p->ahead;
+	if (d.pass)
+		d.pass->ended |= err || d.failed || is_at_end(&d);
+	if (again)
+		pieces_defer(ps, p, pieces_window(ps));
+	else if (err)
+		failed = fail_piece(c, p, &why);
+	if (d.pass)
+		pieces_release(ps, d.pass);
+	if (!again) {
+		p->origin = NULL;
+		pieces_unpin(ps, p);
+	}
+	pieces_leave(ps);
+	buffers_put(&ps->buffers, d.scratch);
+	if (err && !again && !ahead)
+		report_failure(c, d.what, &why);
+	requests_fail(failed, &why);
+	if (!again)
+		origin_unref(d.what.origin);
+}
+
+/* --- the choice ----------------------------------------------------------------------- */
+
+/* Bytes that decoding P, which is no segment, holds besides P's. */
+static uint64_t decoder_memory(const struct piece *p)
+{
+	struct origin_entry what = entry_of(p);
+	struct kp_entry_info info;
+
+	if (p->size <= INLINE_MAX || p->kind == PIECE_PLAIN)
+		return 0;
+	if (p->kind == PIECE_WHOLE)
+		return kp_decode_memory(what.origin->archive, what.entry);
+	kp_archive_entry(what.origin->archive, what.entry, &info);
+	/* the stored bytes of the chunk, which are not yet known exactly */
+	return info.stored * p->size / info.size;
+}
+
+void decode_queued(struct content *c, struct piece *p)
+{
+	uint64_t bytes;
+	bool room = true;
+
+	if (p->kind == PIECE_SEGMENT) {
+		decode_by_pass(c, p);
+		return;
+	}
+	bytes = p->beside ? 0 : decoder_memory(p);
+	if (bytes) {
+		pieces_enter(&c->pieces);
+		room = pieces_add_beside(&c->pieces, p, bytes);
+		pieces_leave(&c->pieces);
+	}
+	if (!room)
+		return; /* P waits for it */
+	if (p->kind == PIECE_WHOLE && p->size > INLINE_MAX)
+		decode_stream(c, p);
+	else
+		requests_serve(c, decode_now(c, p));
 }

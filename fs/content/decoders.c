@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Kept decoders are a stack: the one used last is used next, because its memory is most
+ * likely in the processor's cache.
+ */
 #include "decoders.h"
 
 void decoders_init(struct decoders *ds, uint64_t keep_max)

@@ -1,6 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-#include "pieces.h"
+/*
+ * The life of a piece.  pieces_add puts it into the table, where readers find it.  It is
+ * admitted at once, which charges its memory and pins it, or waits in one of three lists:
+ * `queue` for what readers asked for, first come first served; `ahead` for what nobody
+ * asked for yet; `joined` for segments that a busy pass will reach.  When its last pin
+ * goes it rests in `spent`, if all its bytes were served, or in `rested`, and is evicted
+ * from there: to make room, the spent ones first, or when its time is over.  What is dead
+ * is freed when the lock is released, because that takes milliseconds.
+ *
+ * Memory is charged in bytes: `held` is the sum of all charged pieces, of what their
+ * decoders hold besides, and of the passes.  If nothing can be freed and nothing is in
+ * use, one piece is admitted whatever it takes: otherwise it could never be decoded.
+ */
 #include <stdlib.h>
+#include "pieces.h"
 #include "core/archive/block_pool.h"
 #include "fs/base/clock.h"
 
@@ -45,6 +58,87 @@
 /* Windows of up to WINDOW_MIN bytes are always allowed: zstd's levels use no larger one,
  * except the highest levels. */
 #define WINDOW_MIN (8 << 20)
+
+/* --- passes --------------------------------------------------------------------------- */
+
+/* Bytes that a decoder holds besides its window: temporary blocks, tables. */
+#define DECODER (512 << 10)
+
+uint64_t pass_cost(uint64_t window)
+{
+	return window + DECODER;
+}
+
+struct pass *passes_nearest(const struct passes *ps, uint64_t entry, uint64_t number,
+			    bool busy)
+{
+	struct pass *best = NULL;
+
+	for (struct pass *p = ps->first; p; p = p->next)
+		if (p->entry == entry && p->busy == busy && !p->ended &&
+		    p->at <= number && (!best || p->at > best->at))
+			best = p;
+	return best;
+}
+
+bool passes_have(const struct passes *ps, uint64_t entry)
+{
+	for (const struct pass *p = ps->first; p; p = p->next)
+		if (p->entry == entry)
+			return true;
+	return false;
+}
+
+/* A new, busy pass at the start of ENTRY of O.  NULL: out of memory. */
+static struct pass *passes_add(struct passes *ps, uint64_t entry, struct origin *o,
+			       uint64_t window)
+{
+	struct pass *p = calloc(1, sizeof(*p));
+	bool again = passes_have(ps, entry);
+
+	if (!p)
+		return NULL;
+	for (unsigned i = 0; i < PASSES_DROPPED; i++)
+		again = again || ps->dropped[i] == entry;
+	ps->begun++;
+	ps->restarts += again;
+	p->entry = entry;
+	p->origin = origin_ref(o);
+	p->window = window;
+	p->busy = true;
+	p->next = ps->first;
+	ps->first = p;
+	ps->bytes += pass_cost(window);
+	return p;
+}
+
+/* The pass that has rested longest, other than EXCEPT; or NULL. */
+static struct pass *passes_oldest(const struct passes *ps, const struct pass *except)
+{
+	struct pass *oldest = NULL;
+
+	for (struct pass *p = ps->first; p; p = p->next)
+		if (!p->busy && p != except)
+			oldest = p;
+	return oldest;
+}
+
+static void unlink_pass(struct passes *ps, struct pass *pass)
+{
+	struct pass **at = &ps->first;
+
+	while (*at != pass)
+		at = &(*at)->next;
+	*at = pass->next;
+}
+
+/* Called without a lock.  DECODERS: where the pass has its decoder from. */
+static void pass_free(struct pass *pass, struct decoders *decoders)
+{
+	decoders_close(decoders, pass->decoder);
+	origin_unref(pass->origin);
+	free(pass);
+}
 
 /* Lists. */
 
@@ -223,8 +317,13 @@ static void crowd_out_piece(struct pieces *ps, struct piece *p)
 
 static void drop_pass(struct pieces *ps, struct pass *pass)
 {
+	struct passes *all = &ps->passes;
+
 	expect_kept(ps);
-	passes_remove(&ps->passes, pass);
+	unlink_pass(all, pass);
+	all->bytes -= pass_cost(pass->window);
+	if (!pass->ended)
+		all->dropped[all->n_dropped++ % PASSES_DROPPED] = pass->entry;
 	ps->held -= pass_cost(pass->window);
 	pass->next = ps->dead_passes;
 	ps->dead_passes = pass;
@@ -279,10 +378,10 @@ static void begin_piece(struct pieces *ps, struct piece *p)
 	p->pins++;
 }
 
-/* Charge P and pin it, if there is room, or if no piece is in use. */
-static bool admit_piece(struct pieces *ps, struct piece *p)
+/* Admit P if there is room, or if no piece is in use; the pass KEPT is not dropped. */
+static bool admit_piece(struct pieces *ps, struct piece *p, const struct pass *kept)
 {
-	if (!make_room(ps, piece_cost(p), held_limit(ps), NULL) && ps->active)
+	if (!make_room(ps, piece_cost(p), held_limit(ps), kept) && ps->active)
 		return false;
 	begin_piece(ps, p);
 	return true;
@@ -290,7 +389,7 @@ static bool admit_piece(struct pieces *ps, struct piece *p)
 
 bool pieces_admit(struct pieces *ps, struct piece *p)
 {
-	return !ps->starved && admit_piece(ps, p);
+	return !ps->starved && admit_piece(ps, p, NULL);
 }
 
 struct piece *pieces_add_spare(struct pieces *ps, uint64_t entry, uint64_t unit,
@@ -362,27 +461,6 @@ void pieces_done(struct pieces *ps, struct piece *p, bool failed)
 
 /* Pins. */
 
-static void rest_piece(struct pieces *ps, struct piece *p)
-{
-	bool first = !ps->spent.first && !ps->rested.first;
-	bool spent = p->served >= p->size;
-
-	p->used = clock_seconds();
-	list_add(spent ? &ps->spent : &ps->rested, p);
-	if (first)
-		wake(ps, JOB_TEND);
-	if (!spent)
-		return;
-	ps->spent_bytes += piece_cost(p);
-	while (ps->spent_bytes > SPENT_MAX && ps->spent.first != p)
-		crowd_out_piece(ps, ps->spent.first);
-}
-
-static bool is_cheap(const struct piece *p)
-{
-	return p->size <= INLINE_MAX && p->kind != PIECE_SEGMENT;
-}
-
 void pieces_pin(struct pieces *ps, struct piece *p)
 {
 	unlist_piece(ps, p);
@@ -392,15 +470,26 @@ void pieces_pin(struct pieces *ps, struct piece *p)
 
 void pieces_unpin(struct pieces *ps, struct piece *p)
 {
+	bool first = !ps->spent.first && !ps->rested.first;
+	bool spent = p->served >= p->size;
+
 	if (--p->pins)
 		return;
 	ps->active--;
-	if (p->failed)
+	if (p->failed) {
 		bury_piece(ps, p);
-	else if (p->served >= p->size && is_cheap(p))
-		evict_piece(ps, p);
-	else
-		rest_piece(ps, p);
+	} else if (spent && p->size <= INLINE_MAX && p->kind != PIECE_SEGMENT) {
+		evict_piece(ps, p); /* it is cheap to decode again */
+	} else {
+		p->used = clock_seconds();
+		list_add(spent ? &ps->spent : &ps->rested, p);
+		if (first)
+			wake(ps, JOB_TEND);
+		if (spent)
+			ps->spent_bytes += piece_cost(p);
+		while (spent && ps->spent_bytes > SPENT_MAX && ps->spent.first != p)
+			crowd_out_piece(ps, ps->spent.first);
+	}
 	if (ps->starved)
 		wake(ps, JOB_DECODE);
 }
@@ -478,25 +567,17 @@ bool pieces_add_beside(struct pieces *ps, struct piece *p, uint64_t bytes)
 	return room;
 }
 
-/*
- * Drop passes until MORE bytes fit in half of the budget, or all other passes are busy.
- */
-static void limit_passes(struct pieces *ps, uint64_t more)
-{
-	struct pass *pass;
-
-	while (ps->passes.bytes + more > ps->budget / 2 &&
-	       (pass = passes_oldest(&ps->passes, NULL)))
-		drop_pass(ps, pass);
-}
-
+/* Begin a pass for P, with at most half of the budget for all passes that are not busy. */
 static bool begin_pass(struct pieces *ps, struct piece *p)
 {
 	uint64_t most = pieces_window(ps);
 	uint64_t window = p->window < most ? p->window : most;
 	uint64_t more = pass_cost(window);
+	struct pass *pass;
 
-	limit_passes(ps, more);
+	while (ps->passes.bytes + more > ps->budget / 2 &&
+	       (pass = passes_oldest(&ps->passes, NULL)))
+		drop_pass(ps, pass);
 	if (!make_room(ps, more + piece_cost(p), ps->budget - blocks_held(ps), NULL) &&
 	    ps->active)
 		return false;
@@ -507,40 +588,32 @@ static bool begin_pass(struct pieces *ps, struct piece *p)
 	return true;
 }
 
-static bool resume_pass(struct pieces *ps, struct piece *p, struct pass *pass)
-{
-	if (!make_room(ps, piece_cost(p), held_limit(ps), pass) && ps->active)
-		return false;
-	begin_piece(ps, p);
-	pass->busy = true;
-	p->pass = pass;
-	return true;
-}
-
 enum start { STARTED, JOINED, NO_ROOM };
 
 /*
- * Give P a pass that rests before it, or let it join one that will reach it, or begin
- * one.
+ * Admit P.  A segment gets a pass that rests before it, or joins one that will reach it, or
+ * begins one.
  */
-static enum start start_segment(struct pieces *ps, struct piece *p)
+static enum start start_piece(struct pieces *ps, struct piece *p)
 {
-	struct pass *busy = passes_nearest(&ps->passes, p->entry, p->number, true);
-	struct pass *idle = passes_nearest(&ps->passes, p->entry, p->number, false);
+	struct pass *busy, *idle;
 
+	if (p->kind != PIECE_SEGMENT)
+		return admit_piece(ps, p, NULL) ? STARTED : NO_ROOM;
+	busy = passes_nearest(&ps->passes, p->entry, p->number, true);
+	idle = passes_nearest(&ps->passes, p->entry, p->number, false);
 	if (busy && (!idle || idle->at < busy->at)) {
 		list_remove(p);
 		list_add(&ps->joined, p);
 		return JOINED;
 	}
-	return (idle ? resume_pass(ps, p, idle) : begin_pass(ps, p)) ? STARTED : NO_ROOM;
-}
-
-static enum start start_piece(struct pieces *ps, struct piece *p)
-{
-	if (p->kind == PIECE_SEGMENT)
-		return start_segment(ps, p);
-	return admit_piece(ps, p) ? STARTED : NO_ROOM;
+	if (!idle)
+		return begin_pass(ps, p) ? STARTED : NO_ROOM;
+	if (!admit_piece(ps, p, idle))
+		return NO_ROOM;
+	idle->busy = true;
+	p->pass = idle;
+	return STARTED;
 }
 
 /* The first piece to be decoded ahead, or NULL; those without room are dropped. */
@@ -581,26 +654,25 @@ static struct piece *next_job(struct pieces *ps)
 	return p;
 }
 
-/*
- * Move the joined segments of ENTRY to the end of the queue: other pieces waited longer.
- */
-static void requeue_joined(struct pieces *ps, uint64_t entry)
+void pieces_release(struct pieces *ps, struct pass *pass)
 {
 	struct piece *p = ps->joined.first, *next;
 
+	/* the segments that joined it go to the end of the queue: other pieces waited
+	 * longer */
 	for (; p; p = next) {
 		next = p->next;
-		if (p->entry != entry)
+		if (p->entry != pass->entry)
 			continue;
 		list_remove(p);
 		list_add(&ps->queue, p);
 	}
-}
-
-void pieces_release(struct pieces *ps, struct pass *pass)
-{
-	requeue_joined(ps, pass->entry);
-	passes_rest(&ps->passes, pass, clock_seconds());
+	/* it rests as the most recently used */
+	unlink_pass(&ps->passes, pass);
+	pass->next = ps->passes.first;
+	ps->passes.first = pass;
+	pass->busy = false;
+	pass->used = clock_seconds();
 	if (pass->ended || atomic_load(&pass->origin->idle))
 		drop_pass(ps, pass);
 	wake(ps, JOB_TEND);
@@ -631,20 +703,6 @@ static void expire_pieces(struct pieces *ps, struct piece_list *l, time_t before
 		evict_piece(ps, l->first);
 }
 
-static void expire_passes(struct pieces *ps, time_t before)
-{
-	struct pass *pass;
-
-	while ((pass = passes_oldest(&ps->passes, NULL)) && pass->used <= before)
-		drop_pass(ps, pass);
-}
-
-static bool has_leftovers(const struct pieces *ps)
-{
-	return ps->spent.first || ps->rested.first || ps->keeping ||
-	       passes_oldest(&ps->passes, NULL);
-}
-
 /* Free what is kept for the next decode. */
 static void trim_memory(struct pieces *ps)
 {
@@ -656,14 +714,21 @@ bool pieces_tend(struct pieces *ps)
 {
 	struct executor *e = ps->executor;
 	bool trim, stopped;
+	struct pass *pass;
 
 	pieces_enter(ps);
-	if (!e->stopped)
-		e->wait(e, JOB_TEND, &ps->lock, has_leftovers(ps) ? 1 : 0);
+	if (!e->stopped) {
+		bool leftovers = ps->spent.first || ps->rested.first || ps->keeping ||
+				 passes_oldest(&ps->passes, NULL);
+
+		e->wait(e, JOB_TEND, &ps->lock, leftovers ? 1 : 0);
+	}
 	stopped = e->stopped;
 	expire_pieces(ps, &ps->spent, clock_seconds() - SPENT_SECONDS);
 	expire_pieces(ps, &ps->rested, clock_seconds() - IDLE_SECONDS);
-	expire_passes(ps, clock_seconds() - PASS_SECONDS);
+	while ((pass = passes_oldest(&ps->passes, NULL)) &&
+	       pass->used <= clock_seconds() - PASS_SECONDS)
+		drop_pass(ps, pass);
 	trim = ps->keeping && !ps->freeing &&
 	       ps->decoded < clock_seconds() - KEEP_SECONDS;
 	ps->keeping = ps->keeping && !trim;

@@ -18,8 +18,54 @@
 #include <stdint.h>
 #include <time.h>
 #include "buffer.h"
+#include "decoders.h"
 #include "executor.h"
-#include "passes.h"
+#include "fs/tree/origin.h"
+
+/*
+ * A decoder of an entry that is too large to be held decoded.  Such an entry can only be
+ * decoded from its start, so a pass over it rests where it is until bytes behind that place
+ * are wanted; bytes before that place need another pass.  A busy pass belongs to the thread
+ * that runs it.
+ */
+struct pass {
+	struct pass *next;
+	uint64_t entry;            /* serial of the origin, number of the entry */
+	struct origin *origin;     /* with a reference */
+	struct kp_decode *decoder; /* NULL: not begun */
+	uint64_t window;           /* the widest window it may use */
+	uint64_t at;               /* number of the segment it decodes next */
+	bool busy;
+	bool ended; /* of no more use: freed as soon as it is not busy */
+	time_t used;
+};
+
+/*
+ * The number of entries that are remembered because their passes were dropped early: a
+ * new pass over one of them is a restart.
+ */
+#define PASSES_DROPPED 16
+
+struct passes {
+	struct pass *first; /* most recently used first */
+	uint64_t bytes;     /* memory of all passes */
+	uint64_t begun, restarts;
+	uint64_t dropped[PASSES_DROPPED];
+	unsigned n_dropped;
+};
+
+/* Bytes of memory that a pass with WINDOW takes. */
+uint64_t pass_cost(uint64_t window);
+
+/*
+ * The pass over ENTRY, busy or resting as BUSY says, that is nearest to segment NUMBER
+ * and not behind it; or NULL.
+ */
+struct pass *passes_nearest(const struct passes *ps, uint64_t entry, uint64_t number,
+			    bool busy);
+
+/* True if ENTRY has a pass. */
+bool passes_have(const struct passes *ps, uint64_t entry);
 
 /*
  * The largest size in bytes at which the first reader decodes a piece itself, which is

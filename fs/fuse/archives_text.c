@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the mount shows, and what not: the texts of .kpackfs/archives, conflicts and missing.
- * All that comes from archives is escaped for terminals.
+ * What the mount shows, and what not: the texts of .kpackfs/archives, conflicts and
+ * missing.  All that comes from archives is escaped for terminals.
  */
 #include <stdarg.h>
 #include <stdlib.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Two groups of readers are enough: those for whom the look that is under way began late
+ * enough, and those who came since, who share the next one.
+ */
 #include "barrier.h"
 #include <errno.h>
 #include <inttypes.h>

@@ -7,8 +7,8 @@
  * Readers share looks: those that come during a look, which may be too late for it, wait for
  * one more, all for the same one.  So however many read, one look follows another at most.
  */
-#ifndef FS_CONTROL_BARRIER_H
-#define FS_CONTROL_BARRIER_H
+#ifndef FS_FUSE_BARRIER_H
+#define FS_FUSE_BARRIER_H
 
 #include "fs/content/content.h"
 

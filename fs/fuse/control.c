@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A row for each file says how its text is made.  Snapshots are in a small hash table by
+ * inode number; a request finds its snapshot there, with the lock, and needs no reference.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>

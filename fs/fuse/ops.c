@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * From a request to its reply.  Three ranges of inode numbers lead three ways: the root
+ * and numbers from TREE_FIRST on to the tree (fs/tree/inodes.h), those between to .kpackfs
+ * (control.h).  A read of a file goes on to fs/content, which replies by op_read_answer,
+ * now or later, from any thread.
+ *
+ * The kernel is allowed to keep everything for ever: names, names that do not exist,
+ * attributes, listings, pages.  It opens files and directories without asking, if it can.
+ * What changes is invalidated at the end of this file.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/statvfs.h>
 #include "ops.h"
-#include "fs/content/bundle_read.h"
 #include "core/archive/naming.h"
 #include "fs/base/log.h"
 

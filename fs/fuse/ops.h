@@ -11,6 +11,7 @@
 
 /* The state that requests use: the session's user data. */
 struct fs {
+	struct fuse_session *session;
 	struct inodes *inodes;
 	struct content *content;
 	struct control *control;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The facts that an archive states about a file, as extended attributes user.kpack.NAME.  If
- * several entries share a file, its facts are those of the first.  A bundle has its key, type
- * and size.  Directories and the files of .kpackfs have no such attributes.
+ * The facts that an archive states about a file, as extended attributes user.kpack.NAME.
+ * If several entries share a file, its facts are those of the first.  A bundle has its
+ * key, type and size.  Directories and the files of .kpackfs have no such attributes.
  */
 #include <errno.h>
 #include <inttypes.h>

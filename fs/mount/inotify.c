@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A watch is on a directory, and counts only for the names that matter there: the next
+ * component of a path, or all archives.  Each round marks the places that it names, and
+ * the end of a round removes the others.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -6,8 +6,8 @@
  * Used in rounds, because directories come and go: begin, name all paths, end; then read
  * the files.  Every change after a path was named is noticed.
  */
-#ifndef FS_SUPERVISOR_INOTIFY_H
-#define FS_SUPERVISOR_INOTIFY_H
+#ifndef FS_MOUNT_INOTIFY_H
+#define FS_MOUNT_INOTIFY_H
 
 #include <stdbool.h>
 

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Two signs of pressure: the kernel reports that tasks had to wait for memory (PSI), of
+ * the system or of this process's cgroup; or the cgroup, or one above it, is nearly full.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -25,27 +29,22 @@
 #define CGROUP_LEVELS 16
 #define CGROUP_NO_LIMIT UINT64_MAX
 
-struct cgroup_level {
-	int limits[2]; /* the hard limit; memory.high (version 2), else -1 */
-	int usage;
-	int stat;
-};
+/* The files of a level, in this order; -1: the kernel has none. */
+enum { HARD_LIMIT, HIGH_LIMIT, USAGE, STATISTICS, LEVEL_FILES };
 
 struct cgroup {
-	struct cgroup_level levels[CGROUP_LEVELS]; /* the process's own first */
+	int levels[CGROUP_LEVELS][LEVEL_FILES]; /* the process's own first */
 	unsigned count;       /* 0: no cgroup, or its files cannot be read */
 	const char *inactive; /* the name in stat of the page cache that is not in use */
 	int directory;        /* of the process's own cgroup, or -1 */
 };
 
-struct version {
+/* If both versions are mounted, version 1 manages memory if it has that controller. */
+static const struct version {
 	const char *type, *option; /* in mountinfo; option NULL: any */
 	const char *inactive;
-	const char *files[4]; /* two limits, usage, stat */
-};
-
-/* If both versions are mounted, version 1 manages memory if it has that controller. */
-static const struct version versions[] = {
+	const char *files[LEVEL_FILES];
+} versions[] = {
 	{"cgroup",
 	 "memory",
 	 "total_inactive_file",
@@ -133,57 +132,17 @@ static bool find_mount(const char *root, const struct version *v, char point[PAT
 	return found;
 }
 
-static int open_file(int directory, const char *name)
+static void close_files(const int *fds, int n)
 {
-	return name ? openat(directory, name, O_RDONLY | O_CLOEXEC) : -1;
-}
-
-static void level_close(struct cgroup_level *l)
-{
-	const int fds[] = {l->limits[0], l->limits[1], l->usage, l->stat};
-
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < n; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
 }
 
-/* Add a level.  The root cgroup has no limits, and is left out. */
-static void add_level(struct cgroup *c, const struct version *v, int directory)
-{
-	struct cgroup_level l = {
-		.limits = {open_file(directory, v->files[0]),
-			   open_file(directory, v->files[1])},
-		.usage = open_file(directory, v->files[2]),
-		.stat = open_file(directory, v->files[3]),
-	};
-
-	if (l.limits[0] >= 0 && l.usage >= 0)
-		c->levels[c->count++] = l;
-	else
-		level_close(&l);
-}
-
-/* Add all levels from PATH up to the directory that is its first LEAST bytes. */
-static void add_levels(struct cgroup *c, const struct version *v, char *path,
-		       size_t least)
-{
-	while (c->count < CGROUP_LEVELS) {
-		int directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		char *slash = strrchr(path, '/');
-
-		if (directory >= 0)
-			add_level(c, v, directory);
-		if (directory >= 0 && c->directory < 0)
-			c->directory = directory;
-		else if (directory >= 0)
-			close(directory);
-		if (!slash || (size_t)(slash - path) < least)
-			return;
-		*slash = '\0';
-	}
-}
-
-/* ROOT is put before all paths; "" except in tests. */
+/*
+ * Open the files of this process's cgroup and of those above it.  ROOT is put before all
+ * paths; "" except in tests.
+ */
 static void cgroup_open(struct cgroup *c, const char *root)
 {
 	char own[PATH_MAX], point[PATH_MAX], base[PATH_MAX], path[3 * PATH_MAX];
@@ -191,22 +150,45 @@ static void cgroup_open(struct cgroup *c, const char *root)
 	*c = (struct cgroup){.directory = -1};
 	for (int i = 0; i < 2 && c->count == 0; i++) {
 		const struct version *v = &versions[i];
+		size_t least = strlen(root);
+		char *slash;
 
 		if (!find_path(root, v, own) || !find_mount(root, v, point, base))
 			continue;
+		least += strlen(point);
 		snprintf(path, sizeof(path), "%s%s%s", root, point,
 			 path_below(own, base));
 		c->inactive = v->inactive;
-		add_levels(c, v, path, strlen(root) + strlen(point));
+		do {
+			int directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+			int *level = c->levels[c->count];
+
+			for (int f = 0; f < LEVEL_FILES; f++)
+				level[f] = directory < 0 || !v->files[f]
+						   ? -1
+						   : openat(directory, v->files[f],
+							    O_RDONLY | O_CLOEXEC);
+			/* the root cgroup has no limits */
+			if (level[HARD_LIMIT] >= 0 && level[USAGE] >= 0)
+				c->count++;
+			else
+				close_files(level, LEVEL_FILES);
+			if (c->directory < 0)
+				c->directory = directory;
+			else
+				close_files(&directory, 1);
+			slash = strrchr(path, '/');
+			if (slash)
+				*slash = '\0';
+		} while (c->count < CGROUP_LEVELS && slash &&
+			 (size_t)(slash - path) >= least);
 	}
 }
 
 static void cgroup_close(struct cgroup *c)
 {
-	for (unsigned i = 0; i < c->count; i++)
-		level_close(&c->levels[i]);
-	if (c->directory >= 0)
-		close(c->directory);
+	close_files(c->levels[0], (int)c->count * LEVEL_FILES);
+	close_files(&c->directory, 1);
 	*c = (struct cgroup){.directory = -1};
 }
 
@@ -228,29 +210,12 @@ static uint64_t read_number(int fd)
 	return end == text || value > UINT64_MAX / 4 ? CGROUP_NO_LIMIT : value;
 }
 
-static uint64_t level_limit(const struct cgroup_level *l)
+static uint64_t level_limit(const int level[LEVEL_FILES])
 {
-	uint64_t hard = read_number(l->limits[0]), high = read_number(l->limits[1]);
+	uint64_t hard = read_number(level[HARD_LIMIT]);
+	uint64_t high = read_number(level[HIGH_LIMIT]);
 
 	return high < hard ? high : hard;
-}
-
-/* Bytes of page cache that is not in use. */
-static uint64_t level_inactive(const struct cgroup_level *l, const char *name)
-{
-	char text[8192], *line = text;
-	ssize_t n = l->stat < 0 ? 0 : pread(l->stat, text, sizeof(text) - 1, 0);
-	size_t length = strlen(name);
-
-	if (n <= 0)
-		return 0;
-	text[n] = '\0';
-	while (strncmp(line, name, length) || line[length] != ' ') {
-		line = strchr(line, '\n');
-		if (!line++)
-			return 0;
-	}
-	return strtoull(line + length, NULL, 10);
 }
 
 /* The smallest limit of all levels, in bytes, or CGROUP_NO_LIMIT. */
@@ -259,7 +224,7 @@ static uint64_t cgroup_limit(const struct cgroup *c)
 	uint64_t least = CGROUP_NO_LIMIT;
 
 	for (unsigned i = 0; i < c->count; i++) {
-		uint64_t limit = level_limit(&c->levels[i]);
+		uint64_t limit = level_limit(c->levels[i]);
 
 		if (limit < least)
 			least = limit;
@@ -267,32 +232,42 @@ static uint64_t cgroup_limit(const struct cgroup *c)
 	return least;
 }
 
-/*
- * The statistics are read last, and only if needed, because they cost the kernel some
- * work.
- */
-static bool level_is_full(const struct cgroup_level *l, const char *inactive,
-			  unsigned percent)
+/* Bytes of page cache that is not in use. */
+static uint64_t inactive_bytes(const struct cgroup *c, const int level[LEVEL_FILES])
 {
-	uint64_t limit = level_limit(l), usage, most;
+	char text[8192], *line = text;
+	ssize_t n = level[STATISTICS] < 0
+			    ? 0
+			    : pread(level[STATISTICS], text, sizeof(text) - 1, 0);
+	size_t length = strlen(c->inactive);
 
-	if (limit == CGROUP_NO_LIMIT)
-		return false;
-	most = limit / 100 * percent;
-	usage = read_number(l->usage);
-	return usage != CGROUP_NO_LIMIT && usage > most &&
-	       usage - most > level_inactive(l, inactive);
+	if (n <= 0)
+		return 0;
+	text[n] = '\0';
+	while (strncmp(line, c->inactive, length) || line[length] != ' ') {
+		line = strchr(line, '\n');
+		if (!line++)
+			return 0;
+	}
+	return strtoull(line + length, NULL, 10);
 }
 
 /*
  * True if the usage of a level is above PERCENT of its limit.  Page cache that is not in
- * use does not count: the kernel drops it before it refuses memory.
+ * use does not count: the kernel drops it before it refuses memory.  The statistics are read
+ * last, and only if needed, because they cost the kernel some work.
  */
 static bool cgroup_is_full(const struct cgroup *c, unsigned percent)
 {
-	for (unsigned i = 0; i < c->count; i++)
-		if (level_is_full(&c->levels[i], c->inactive, percent))
+	for (unsigned i = 0; i < c->count; i++) {
+		uint64_t limit = level_limit(c->levels[i]);
+		uint64_t usage = read_number(c->levels[i][USAGE]);
+		uint64_t most = limit / 100 * percent;
+
+		if (limit != CGROUP_NO_LIMIT && usage != CGROUP_NO_LIMIT &&
+		    usage > most && usage - most > inactive_bytes(c, c->levels[i]))
 			return true;
+	}
 	return false;
 }
 
@@ -463,15 +438,13 @@ static void *watch_pressure(void *pressure)
 
 bool pressure_start(struct pressure *p, pressure_shrink *shrink, void *user)
 {
-	int error = 0;
+	int error;
 
 	p->shrink = shrink;
 	p->user = user;
 	p->fds[STOP].fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (p->fds[STOP].fd < 0)
-		error = errno;
-	if (!error)
-		error = pthread_create(&p->thread, NULL, watch_pressure, p);
+	error = p->fds[STOP].fd < 0 ? errno
+				    : pthread_create(&p->thread, NULL, watch_pressure, p);
 	p->started = !error;
 	if (error)
 		log_about(LOG_ERR, "memory pressure", strerror(error));

@@ -3,8 +3,8 @@
  * Detects that memory is short, in the system or in the cgroup of this process: then the
  * cache of decoded bytes has to shrink.
  */
-#ifndef FS_SERVER_MEMORY_PRESSURE_H
-#define FS_SERVER_MEMORY_PRESSURE_H
+#ifndef FS_MOUNT_MEMORY_PRESSURE_H
+#define FS_MOUNT_MEMORY_PRESSURE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Entries that were logged are remembered in a hash table of fixed size, which is emptied
+ * when it is full: then an entry may be logged once more.
+ */
 #include "read_error_log.h"
 #include <inttypes.h>
 #include <signal.h>

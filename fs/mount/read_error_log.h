@@ -7,8 +7,8 @@
  *
  * Thread-safe.
  */
-#ifndef FS_SERVER_READ_ERROR_LOG_H
-#define FS_SERVER_READ_ERROR_LOG_H
+#ifndef FS_MOUNT_READ_ERROR_LOG_H
+#define FS_MOUNT_READ_ERROR_LOG_H
 
 #include <pthread.h>
 #include <stdbool.h>

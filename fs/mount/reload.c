@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A survey comes in as one message for each archive, and a last one.  An archive that is
+ * fresh is opened from the descriptor in its message; any other is known from the last
+ * survey by its serial.  Then an edition is made of all of them, and takes the place of
+ * the one that is shown; what is open of the old one lives on in retired inodes.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <malloc.h>
@@ -15,6 +21,8 @@
 #include "fs/base/process_link.h"
 #include "fs/base/log.h"
 #include "reload.h"
+#include "core/base/alloc.h"
+#include "core/base/order.h"
 #include "fs/tree/edition.h"
 
 /*
@@ -32,13 +40,16 @@ struct known {
 	char *path, *text;     /* refused: the path, and the reason */
 };
 
+/* A survey, sorted by serial when it is complete. */
 struct list {
 	struct known *items;
-	size_t count;
+	size_t count, cap;
 };
 
 struct reload {
-	struct reload_options o;
+	int link;
+	struct edition_options look;
+	struct fs *fs;
 	pthread_t thread;
 	bool runs, first;
 	bool wanting; /* the survey that is coming in lacks descriptors */
@@ -69,65 +80,51 @@ static bool fail_memory(void)
 	return false;
 }
 
-static int fd_end(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur > INT_MAX)
-		return INT_MAX;
-	return (int)limit.rlim_cur -
-	       (limit.rlim_cur < 4 * FDS_LEFT ? (int)limit.rlim_cur / 4 : FDS_LEFT);
-}
-
-struct reload *reload_new(const struct reload_options *o)
+struct reload *reload_new(int link, const struct edition_options *look, struct fs *fs)
 {
 	struct reload *r = calloc(1, sizeof(*r));
+	struct rlimit limit;
 
 	if (!r) {
 		fail_memory();
 		return NULL;
 	}
-	r->o = *o;
+	r->link = link;
+	r->look = *look;
+	r->fs = fs;
 	r->first = true;
-	r->fd_end = fd_end();
+	r->fd_end = INT_MAX;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur <= INT_MAX)
+		r->fd_end = (int)limit.rlim_cur - (limit.rlim_cur < 4 * FDS_LEFT
+							   ? (int)limit.rlim_cur / 4
+							   : FDS_LEFT);
 	/* malloc_trim returns the unused end of the first heap only: all threads use it */
 	mallopt(M_ARENA_MAX, 1);
 	r->heap = sbrk(0);
 	return r;
 }
 
-/* Surveys. */
-
-static int by_serial(const void *a, const void *b)
-{
-	const struct known *x = a, *y = b;
-
-	return KP_ORDER(x->serial, y->serial);
-}
+/* --- surveys -------------------------------------------------------------------------- */
 
 static const struct known *find_known(const struct list *l, uint32_t serial)
 {
-	const struct known key = {.serial = serial};
+	const struct known probe = {.serial = serial};
 
-	return l->count ? bsearch(&key, l->items, l->count, sizeof(key), by_serial)
-			: NULL;
+	return kp_find(l->items, l->count, &probe, KP_BY_NUMBER(struct known, serial));
 }
 
+/* Add K to the survey that is coming in, and take over what it has. */
 static bool keep_known(struct reload *r, struct known k)
 {
 	struct list *l = &r->next;
-	struct known *items = l->items;
 
-	if ((l->count & (l->count - 1)) == 0)
-		items = reallocarray(items, l->count ? 2 * l->count : 1, sizeof(k));
-	if (!items) {
+	if (!kp_grow(&l->items, l->count, &l->cap, sizeof(*l->items))) {
 		origin_unref(k.origin);
 		free(k.path);
 		free(k.text);
 		return fail_memory();
 	}
-	l->items = items;
-	items[l->count++] = k;
+	l->items[l->count++] = k;
 	return true;
 }
 
@@ -143,15 +140,6 @@ static bool refuse_archive(struct reload *r, const struct link_message *m,
 	return keep_known(r, k) && ((k.path && k.text) || fail_memory());
 }
 
-/* True if the archive was written to just now: an unfinished copy is no fault. */
-static bool is_young(const struct link_message *m)
-{
-	struct stat st;
-
-	return m->fd >= 0 && fstat(m->fd, &st) == 0 &&
-	       time(NULL) - st.st_mtim.tv_sec < YOUNG;
-}
-
 /*
  * Why the archive FD is left out of a mount that users share; NULL: it is shown.  The kernel
  * checks the mode of each file, but lets everybody see the names, and knows no access control
@@ -159,10 +147,10 @@ static bool is_young(const struct link_message *m)
  */
 static const char *unshared_reason(const struct reload *r, int fd)
 {
-	const struct tree_options *look = &r->o.look.look;
+	const struct tree_options *look = &r->look.look;
 	struct stat st;
 
-	if (!r->o.look.shared || look->uid != (uid_t)-1 || look->gid != (gid_t)-1 ||
+	if (!r->look.shared || look->uid != (uid_t)-1 || look->gid != (gid_t)-1 ||
 	    look->mask)
 		return NULL;
 	if (fstat(fd, &st))
@@ -192,7 +180,7 @@ static struct origin *still_served(const struct reload *r, const struct link_mes
 
 	if (!o || !origin_intact(o))
 		return NULL;
-	if (!r->o.look.shared)
+	if (!r->look.shared)
 		return o;
 	was = kp_archive_stat(o->archive);
 	if (fstat(kp_archive_fd(o->archive), &now) || now.st_uid != was->st_uid ||
@@ -215,7 +203,7 @@ static bool refuse_fresh(struct reload *r, const struct link_message *m, bool yo
 
 	log_about(r->first ? LOG_ERR : young ? LOG_INFO : LOG_WARNING, m->path, text);
 	if (m->serial)
-		link_send_all(r->o.link, &answer);
+		link_send_all(r->link, &answer);
 	if (served)
 		return keep_known(r, (struct known){.serial = m->serial,
 						    .origin = origin_ref(served)});
@@ -224,10 +212,11 @@ static bool refuse_fresh(struct reload *r, const struct link_message *m, bool yo
 
 static bool take_fresh(struct reload *r, const struct link_message *m)
 {
-	bool young = !r->first && is_young(m);
 	struct known k = {.serial = m->serial};
 	struct kpackx_error why = {0};
 	const char *reason;
+	struct stat st;
+	bool young;
 
 	if (m->fd < 0 || m->fd >= r->fd_end) {
 		if (m->fd >= 0)
@@ -241,88 +230,76 @@ static bool take_fresh(struct reload *r, const struct link_message *m)
 		close(m->fd);
 		return refuse_fresh(r, m, false, reason);
 	}
+	/* an unfinished copy, which was written to just now, is no fault */
+	young = !r->first && fstat(m->fd, &st) == 0 &&
+		time(NULL) - st.st_mtim.tv_sec < YOUNG;
 	if (origin_new(m->fd, m->path, &k.origin, &why))
 		return refuse_fresh(r, m, young, why.text);
 	return keep_known(r, k);
 }
 
-/* Take over an archive as it was in the last survey. */
-static bool take_known(struct reload *r, const struct link_message *m)
+static bool take_archive(struct reload *r, const struct link_message *m)
 {
 	/* An item without a serial has its reason in each survey. */
 	const struct known *old = m->serial ? find_known(&r->now, m->serial) : NULL;
 
+	if (m->fresh)
+		return take_fresh(r, m);
 	if (m->fd >= 0)
 		close(m->fd);
+	/* it is as it was in the last survey */
 	if (old && old->origin)
 		return keep_known(r, (struct known){.serial = m->serial,
 						    .origin = origin_ref(old->origin)});
 	return refuse_archive(r, m, old ? old->text : m->text);
 }
 
-static bool take_archive(struct reload *r, const struct link_message *m)
-{
-	return m->fresh ? take_fresh(r, m) : take_known(r, m);
-}
-
-static bool list_holdings(const struct reload *r, struct holdings *h)
-{
-	bool ok = true;
-
-	for (size_t i = 0; ok && i < r->next.count; i++) {
-		const struct known *k = &r->next.items[i];
-
-		ok = k->origin ? holdings_add(h, origin_ref(k->origin))
-			       : holdings_refuse(h, k->path, k->text);
-	}
-	return ok;
-}
-
 /*
- * Return the unused memory of the heap to the system.  Where a table was that asked for
- * huge pages, the kernel would later fill what is unused with a huge page again, so that
- * wish is withdrawn: huge pages that exist stay.
+ * Building allocates and frees large blocks.  Meanwhile freed blocks are kept for reuse,
+ * because the system has to clear new ones; afterwards the unused memory of the heap goes
+ * back to the system.
  */
-static void trim_heap(struct reload *r)
+static void keep_memory(struct reload *r, bool building)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	char *begin = r->heap + (page - (uintptr_t)r->heap % page) % page, *end;
 
-	malloc_trim(0);
-	end = sbrk(0);
-	if (end > begin)
-		madvise(begin, (size_t)(end - begin), MADV_NOHUGEPAGE); /* only advice */
-}
-
-/*
- * Building allocates and frees large blocks.  Meanwhile freed blocks are kept for reuse,
- * because the system has to clear new ones.
- */
-static void keep_memory(struct reload *r, bool building)
-{
 	mallopt(M_MMAP_THRESHOLD, building ? 32 << 20 : 4 << 20);
 	mallopt(M_TRIM_THRESHOLD, building ? INT_MAX : 4 << 20);
-	if (!building)
-		trim_heap(r);
+	if (building)
+		return;
+	malloc_trim(0);
+	end = sbrk(0);
+	/* Where a table was that asked for huge pages, the kernel would later fill what is
+	 * unused with a huge page again, so that wish is withdrawn: huge pages that exist
+	 * stay.  It is only advice. */
+	if (end > begin)
+		madvise(begin, (size_t)(end - begin), MADV_NOHUGEPAGE);
 }
 
 static struct edition *make_edition(struct reload *r, const struct link_message *m)
 {
-	struct edition_options look = r->o.look;
+	const struct tree_taken taken = {inodes_taken, r->fs->inodes};
+	struct edition_options look = r->look;
 	struct holdings h = {.look = m->st};
+	bool ok = true;
 
 	look.first = r->first;
 	look.warned = &r->warned;
-	if (!list_holdings(r, &h)) {
-		holdings_fini(&h);
-		return NULL;
+	for (size_t i = 0; ok && i < r->next.count; i++) {
+		const struct known *k = &r->next.items[i];
+
+		ok = k->origin ? holdings_add(&h, origin_ref(k->origin))
+			       : holdings_refuse(&h, k->path, k->text);
 	}
-	if (r->first && h.count == 0 && h.n_refused) {
+	if (ok && r->first && h.count == 0 && h.n_refused) {
 		log_print(LOG_ERR, "none of %zu archives can be served", h.n_refused);
-		holdings_fini(&h);
-		return NULL;
+		ok = false;
 	}
-	return edition_new(&h, &look, r->first ? NULL : &r->o.taken);
+	if (ok)
+		return edition_new(&h, &look, r->first ? NULL : &taken);
+	holdings_fini(&h);
+	return NULL;
 }
 
 /* The survey that came in becomes the last one, even if its edition failed. */
@@ -331,78 +308,58 @@ static void turn_over_survey(struct reload *r)
 	list_free(&r->now);
 	r->now = r->next;
 	r->next = (struct list){0};
-	if (r->now.count)
-		qsort(r->now.items, r->now.count, sizeof(*r->now.items), by_serial);
+	kp_sort(r->now.items, r->now.count, KP_BY_NUMBER(struct known, serial));
 }
 
-/* The thread. */
+/* --- the thread ----------------------------------------------------------------------- */
 
-static void report_survey(const struct reload *r, struct edition *e, size_t names)
+/* Show NEXT from now on, taking over the caller's reference.  false: it failed; logged. */
+static bool show_edition(struct fs *fs, struct edition *next, size_t *names)
 {
-	char text[128];
-	const struct link_message m = {
-		.word = LINK_TAKEN, .number = names, .fd = -1, .text = text};
+	struct invalidation notices = {.session = fs->session};
+	struct change text = {.what = CHANGED_NAME, .ino = CONTROL_DIR};
+	struct edition *last = inodes_edition(fs->inodes);
+	bool ok = inodes_swap(fs->inodes, next, invalidate_send, &notices, names);
+	const char *name;
 
-	if (e)
-		snprintf(text, sizeof(text), "%zu archives, %u files, %zu names changed",
-			 e->holdings.count, tree_file_count(e->tree), names);
-	else
-		snprintf(text, sizeof(text),
-			 "cannot show the changed sources; the mount stays as it was");
-	link_send_all(r->o.link, &m);
-}
-
-/*
- * If descriptors were lacking, ask for one more survey, once: those that were closed
- * meanwhile may be enough.
- */
-static void retry_survey(struct reload *r)
-{
-	const struct link_message m = {.word = LINK_RESCAN, .number = 1, .fd = -1};
-
-	r->again = r->wanting && !r->again;
-	r->wanting = false;
-	if (r->again)
-		link_send_all(r->o.link, &m);
+	if (ok)
+		control_renew(fs->control);
+	/* without this the kernel may keep a text for long, though its name has no validity */
+	for (size_t i = 0; ok && (name = control_name(i)); i++) {
+		snprintf(text.name, sizeof(text.name), "%s", name);
+		invalidate_send(&notices, &text);
+	}
+	/* last: archives that are closed now may be deleted files, and the disk takes its
+	 * time */
+	edition_unref(last);
+	return ok;
 }
 
 static void take_survey(struct reload *r, const struct link_message *m)
 {
+	char text[128] = "cannot show the changed sources; the mount stays as it was";
+	struct link_message taken = {.word = LINK_TAKEN, .fd = -1, .text = text};
+	const struct link_message again = {.word = LINK_RESCAN, .number = 1, .fd = -1};
 	struct edition *e;
 	size_t names = 0;
 
 	keep_memory(r, true);
 	e = make_edition(r, m);
 	turn_over_survey(r);
-	if (e) {
-		edition_ref(e);
-		if (!r->o.show(r->o.user, e, &names)) {
-			edition_unref(e);
-			e = NULL;
-		}
+	if (e && show_edition(r->fs, edition_ref(e), &names)) {
+		snprintf(text, sizeof(text), "%zu archives, %u files, %zu names changed",
+			 e->holdings.count, tree_file_count(e->tree), names);
+		taken.number = names;
 	}
-	report_survey(r, e, names);
 	edition_unref(e);
-	retry_survey(r);
+	link_send_all(r->link, &taken);
+	/* If descriptors were lacking, ask for one more survey, once: those that were closed
+	 * meanwhile may be enough. */
+	r->again = r->wanting && !r->again;
+	r->wanting = false;
+	if (r->again)
+		link_send_all(r->link, &again);
 	keep_memory(r, false);
-}
-
-/*
- * The supervisor has looked.  If descriptors were lacking and a further survey was asked for,
- * the look is not complete: another one takes that survey.
- */
-static void end_look(struct reload *r, bool fine)
-{
-	if (!r->again || !reload_look(r))
-		r->o.seen(r->o.user, fine);
-}
-
-static void answer_ping(struct reload *r)
-{
-	const struct link_message m = {
-		.word = LINK_PONG, .number = r->o.requests(r->o.user), .fd = -1};
-
-	link_send_all(r->o.link, &m);
 }
 
 /*
@@ -411,16 +368,31 @@ static void answer_ping(struct reload *r)
  */
 static void take_message(struct reload *r, const struct link_message *m)
 {
-	if (m->word == LINK_ARCHIVE)
+	struct link_message pong = {.word = LINK_PONG, .fd = -1};
+
+	switch (m->word) {
+	case LINK_ARCHIVE:
 		take_archive(r, m);
-	else if (m->word == LINK_SURVEYED)
+		break;
+	case LINK_SURVEYED:
 		take_survey(r, m);
-	else if (m->word == LINK_SEEN)
-		end_look(r, m->number != 0);
-	else if (m->word == LINK_PING)
-		answer_ping(r);
-	else if (m->word == LINK_LEAVING)
+		break;
+	case LINK_SEEN:
+		/* If descriptors were lacking and a further survey was asked for, the look
+		 * is not complete: another one takes that survey. */
+		if (!r->again || !reload_look(r))
+			control_seen(r->fs->control, m->number != 0);
+		break;
+	case LINK_PING:
+		pong.number = atomic_load(&r->fs->requests);
+		link_send_all(r->link, &pong);
+		break;
+	case LINK_LEAVING:
 		atomic_store(&r->stopped, true);
+		break;
+	default:
+		break;
+	}
 }
 
 static void *receive_messages(void *arg)
@@ -429,13 +401,13 @@ static void *receive_messages(void *arg)
 	struct link_message m;
 	enum link_result got;
 
-	while ((got = link_receive(r->o.link, true, &r->room, &m)) != LINK_OVER)
+	while ((got = link_receive(r->link, true, &r->room, &m)) != LINK_OVER)
 		if (got == LINK_DONE)
 			take_message(r, &m);
 	if (!atomic_load(&r->stopped))
 		log_print(LOG_ERR, "the supervisor has gone: changes of the sources will "
 				   "not be noticed");
-	r->o.unwatched(r->o.user);
+	control_unwatched(r->fs->control);
 	return NULL;
 }
 
@@ -447,7 +419,7 @@ struct edition *reload_first(struct reload *r)
 
 	keep_memory(r, true);
 	do {
-		got = link_receive(r->o.link, true, &r->room, &m);
+		got = link_receive(r->link, true, &r->room, &m);
 		if (got == LINK_OVER)
 			return NULL;
 		if (got == LINK_DONE && m.word == LINK_ARCHIVE && !take_archive(r, &m))
@@ -475,10 +447,10 @@ void reload_free(struct reload *r)
 	if (!r)
 		return;
 	atomic_store(&r->stopped, true);
-	shutdown(r->o.link, SHUT_RDWR);
+	shutdown(r->link, SHUT_RDWR);
 	if (r->runs)
 		pthread_join(r->thread, NULL);
-	close(r->o.link);
+	close(r->link);
 	list_free(&r->now);
 	list_free(&r->next);
 	logged_conflicts_fini(&r->warned);
@@ -489,12 +461,12 @@ void reload_rescan(const struct reload *r)
 {
 	const struct link_message m = {.word = LINK_RESCAN, .fd = -1};
 
-	link_send(r->o.link, &m);
+	link_send(r->link, &m);
 }
 
 bool reload_look(const struct reload *r)
 {
 	const struct link_message m = {.word = LINK_LOOK, .fd = -1};
 
-	return link_send(r->o.link, &m) == LINK_DONE;
+	return link_send(r->link, &m) == LINK_DONE;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* One datagram for each message; the address is taken from the environment once. */
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  * Messages to the service manager, if it asked for them, in the protocol of sd_notify(3).
  * Without a manager these calls do nothing.
  */
-#ifndef FS_SUPERVISOR_SD_NOTIFY_H
-#define FS_SUPERVISOR_SD_NOTIFY_H
+#ifndef FS_MOUNT_SD_NOTIFY_H
+#define FS_MOUNT_SD_NOTIFY_H
 
 #include <stdbool.h>
 #include <stdint.h>

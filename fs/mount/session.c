@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The server's life, from top to bottom: the first edition, before there is a mount; the
+ * mount; the sandbox; INIT, the first request; the threads of cache, reload and memory
+ * pressure; the loop that answers requests; and their end in the reverse order.  The
+ * functions before are what these threads call back.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -23,7 +29,6 @@
 struct session {
 	struct settings *s;
 	struct fs fs;
-	struct fuse_session *se;
 	struct read_error_log read_errors;
 	pthread_mutex_t reload_lock; /* guards `reload`: decoders use it during its end */
 	struct reload *reload;
@@ -54,80 +59,20 @@ static void forget_origin(void *user, const struct origin *o)
 		content_forget(fs->content, o);
 }
 
-static bool show_edition(void *user, struct edition *next, size_t *names)
-{
-	struct session *session = user;
-	struct invalidation notices = {.session = session->se};
-	struct edition *last = inodes_edition(session->fs.inodes);
-	bool ok = inodes_swap(session->fs.inodes, next, invalidate_send, &notices, names);
-
-	if (ok) {
-		struct change text = {.what = CHANGED_NAME, .ino = CONTROL_DIR};
-		const char *name;
-
-		control_renew(session->fs.control);
-		/* without this the kernel may keep a text for long, though its name has no
-		 * validity */
-		for (size_t i = 0; (name = control_name(i)); i++) {
-			snprintf(text.name, sizeof(text.name), "%s", name);
-			invalidate_send(&notices, &text);
-		}
-	}
-	/* last: archives that are closed now may be deleted files, and the disk takes its time */
-	edition_unref(last);
-	return ok;
-}
-
-static uint64_t count_requests(void *user)
-{
-	struct session *session = user;
-
-	return atomic_load(&session->fs.requests);
-}
-
-static void look_seen(void *user, bool fine)
-{
-	struct session *session = user;
-
-	control_seen(session->fs.control, fine);
-}
-
-static void sources_unwatched(void *user)
-{
-	struct session *session = user;
-
-	control_unwatched(session->fs.control);
-}
-
-static bool is_taken(void *user, uint64_t ino, const struct kp_view *view,
-		     struct tree_node node)
-{
-	struct session *session = user;
-
-	return inodes_taken(session->fs.inodes, ino, view, node);
-}
-
 /* Do everything that comes before the mount; no thread runs yet. */
 static bool prepare_edition(struct session *session)
 {
 	const struct settings *s = session->s;
-	const struct reload_options options = {
-		.link = session->link,
-		.look = {.arches = &s->arches,
-			 .subdir = s->subdir,
-			 .look = s->look,
-			 .shared = s->shared,
-			 .bundles = s->bundles},
-		.show = show_edition,
-		.seen = look_seen,
-		.unwatched = sources_unwatched,
-		.requests = count_requests,
-		.taken = {is_taken, session},
-		.user = session,
+	const struct edition_options look = {
+		.arches = &s->arches,
+		.subdir = s->subdir,
+		.look = s->look,
+		.shared = s->shared,
+		.bundles = s->bundles,
 	};
 	struct edition *first;
 
-	session->reload = reload_new(&options);
+	session->reload = reload_new(session->link, &look, &session->fs);
 	first = session->reload ? reload_first(session->reload) : NULL;
 	if (!first)
 		return false;
@@ -230,7 +175,7 @@ static unsigned minor_of(int fd)
 
 static void report_mounted(const struct session *session)
 {
-	const int connection = fuse_session_fd(session->se);
+	const int connection = fuse_session_fd(session->fs.session);
 	const struct link_message m = {
 		.word = LINK_MOUNTED,
 		.number = minor_of(connection),
@@ -309,7 +254,7 @@ static void catch_signals(const struct session *session)
 				   .sa_flags = SA_SIGINFO};
 
 	signalled.link = session->link;
-	signalled.se = session->se;
+	signalled.se = session->fs.session;
 	sigemptyset(&action.sa_mask);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
@@ -368,7 +313,8 @@ static enum end serve_mount(struct session *session)
 	if (!session->pressure || (!s->foreground && !daemon_open(&null)))
 		return SYSTEM;
 	/* The sandbox comes first: answering INIT may start threads of the library. */
-	if (!enter_sandbox(s) || !answer_init(session->se) || !start_services(session))
+	if (!enter_sandbox(s) || !answer_init(session->fs.session) ||
+	    !start_services(session))
 		return SYSTEM;
 	catch_signals(session);
 	if (!s->foreground)
@@ -376,7 +322,8 @@ static enum end serve_mount(struct session *session)
 	report_ready(session);
 	let_signals_in();
 	/* If a signal ended the loop, that is no failure. */
-	result = s->single ? fuse_session_loop(session->se) : run_threads(session->se, s);
+	result = s->single ? fuse_session_loop(session->fs.session)
+			   : run_threads(session->fs.session, s);
 	return result >= 0 ? OK : SYSTEM;
 }
 
@@ -387,7 +334,8 @@ static bool mount_session(struct session *session)
 	char open[32];
 
 	snprintf(open, sizeof(open), "/proc/self/fd/%d", s->place);
-	return fuse_session_mount(session->se, s->place ? open : s->mountpoint) == 0;
+	return fuse_session_mount(session->fs.session, s->place ? open : s->mountpoint) ==
+	       0;
 }
 
 /*
@@ -413,7 +361,7 @@ static void forget_mount(struct fuse_session *se)
  */
 static void unmount_session(struct session *session)
 {
-	const int connection = fuse_session_fd(session->se);
+	const int connection = fuse_session_fd(session->fs.session);
 	const struct mount_point m = {.minor = minor_of(connection),
 				      .connection = connection,
 				      .path = session->s->mountpoint};
@@ -421,9 +369,9 @@ static void unmount_session(struct session *session)
 	if (session->by_place && session->s->no_sandbox)
 		mount_point_unmount(&m, true);
 	if (session->by_place)
-		forget_mount(session->se);
+		forget_mount(session->fs.session);
 	else
-		fuse_session_unmount(session->se);
+		fuse_session_unmount(session->fs.session);
 }
 
 /* Whether the mount covers nothing that it does not show, or is to do so. */
@@ -489,11 +437,12 @@ enum end session_serve(struct settings *s, int link)
 	read_error_log_init(&session.read_errors, READ_ERRORS_MAX, READ_ERRORS_SECONDS);
 	if (!prepare_edition(&session))
 		goto out;
-	session.se = fuse_session_new(&s->args, &chosen, sizeof(chosen), &session.fs);
-	if (!session.se)
+	session.fs.session =
+		fuse_session_new(&s->args, &chosen, sizeof(chosen), &session.fs);
+	if (!session.fs.session)
 		goto out;
 	end = mount_and_serve(&session);
-	fuse_session_destroy(session.se);
+	fuse_session_destroy(session.fs.session);
 out:
 	reload_free(session.reload);
 	inodes_free(session.fs.inodes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The server: mounts, drops its privileges, and answers requests until the mount ends. */
-#ifndef FS_SERVER_SESSION_H
-#define FS_SERVER_SESSION_H
+#ifndef FS_MOUNT_SESSION_H
+#define FS_MOUNT_SESSION_H
 
 #include "settings.h"
 #include "fs/tree/edition.h"

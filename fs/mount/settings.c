@@ -2,10 +2,10 @@
 /*
  * From a command line to struct settings.
  *
- * One table has each option once: how it is written, its help, and what it sets.  libfuse's
- * parser of options (fuse_opt) splits the line; for what libfuse itself is to know, the
- * argument stays in the line.  Then the operands become absolute paths, and the mount point
- * of root an open directory.
+ * One table has each option once: how it is written, its help, and what it sets.
+ * libfuse's parser of options (fuse_opt) splits the line; for what libfuse itself is to
+ * know, the argument stays in the line.  Then the operands become absolute paths, and the
+ * mount point of root an open directory.
  */
 #include <errno.h>
 #include <fuse_lowlevel.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The settings from the command line: options, sources, mount point. */
-#ifndef FS_CLI_SETTINGS_H
-#define FS_CLI_SETTINGS_H
+#ifndef FS_MOUNT_SETTINGS_H
+#define FS_MOUNT_SETTINGS_H
 
 #include <fuse_opt.h>
 #include "fs/tree/arch_filter.h"

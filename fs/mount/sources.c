@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The new list is made beside the last one and compared with it.  An archive keeps its
+ * serial as long as its file is the same: device, inode number, size, and both times.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "core/archive/find.h"
+#include "core/base/alloc.h"
 #include "core/base/file.h"
+#include "core/base/order.h"
 #include "fs/base/log.h"
 #include "sources.h"
 
@@ -34,42 +40,22 @@ static bool fail_memory(void)
 static bool add_item(struct source_list *s, char *path, const char *error,
 		     uint32_t source)
 {
-	struct source_list_item *list = s->items, *item;
+	struct source_list_item *item;
 
-	if (path && (s->count & (s->count - 1)) == 0)
-		list = reallocarray(list, s->count ? 2 * s->count : 1, sizeof(*list));
-	if (!path || !list) {
+	if (!path || !kp_grow(&s->items, s->count, &s->cap, sizeof(*s->items))) {
 		free(path);
 		return fail_memory();
 	}
-	s->items = list;
-	item = &list[s->count++];
+	item = &s->items[s->count++];
 	*item = (struct source_list_item){.path = path, .source = source};
-	if (!error)
-		return true;
-	item->error = strdup(error);
-	return item->error || fail_memory();
+	if (error)
+		item->error = strdup(error);
+	return !error || item->error || fail_memory();
 }
 
-static int compare_items(const struct source_list_item *a,
-			 const struct source_list_item *b)
+static bool same_place(const struct source_list_item *a, const struct source_list_item *b)
 {
-	if (a->source != b->source)
-		return KP_ORDER(a->source, b->source);
-	return strcmp(a->path, b->path);
-}
-
-static int compare_keys(const void *key, const void *item)
-{
-	return compare_items(key, item);
-}
-
-/* Find the item with ITEM's source and path: items are sorted by source, then by path. */
-static struct source_list_item *find_item(const struct source_list *s,
-					  const struct source_list_item *item)
-{
-	return s->count ? bsearch(item, s->items, s->count, sizeof(*item), compare_keys)
-			: NULL;
+	return a->source == b->source && strcmp(a->path, b->path) == 0;
 }
 
 static bool same_time(struct timespec a, struct timespec b)
@@ -83,60 +69,65 @@ static bool same_bytes(const struct stat *a, const struct stat *b)
 	       a->st_size == b->st_size && same_time(a->st_mtim, b->st_mtim);
 }
 
-static bool same_file(const struct stat *a, const struct stat *b)
+/*
+ * Look at ITEM, and give it the serial that it had in the list LAST, which is sorted by
+ * source and path, if the file is unchanged, or else a new one.  false: no memory.
+ */
+static bool fill_item(struct source_list *now, struct source_list_item *item,
+		      const struct source_list *last, const struct source_list_options *o)
 {
-	return same_bytes(a, b) && same_time(a->st_ctim, b->st_ctim);
-}
-
-/* Stat an item, and set its error if that fails; false: no memory. */
-static bool stat_item(struct source_list_item *item)
-{
+	const struct source_list_item *old =
+		kp_find(last->items, last->count, item,
+			KP_BY_NUMBER(struct source_list_item, source),
+			KP_BY_TEXT(struct source_list_item, path));
 	struct kpackx_error why = {0};
 
-	if (item->error || stat(item->path, &item->st) == 0)
-		return true;
-	kp_fail_errno(&why, errno, "cannot look at it");
-	item->st = (struct stat){0};
-	item->error = strdup(why.text);
-	return item->error || fail_memory();
-}
-
-/* Give ITEM the serial that it had, if the file is unchanged, or else a new one. */
-static void number_item(struct source_list *now, struct source_list_item *item,
-			const struct source_list *last, bool forced)
-{
-	const struct source_list_item *old = find_item(last, item);
-
 	if (item->error)
-		return;
-	if (old && !old->error && same_file(&old->st, &item->st) &&
-	    !(forced && old->refused)) {
+		return true;
+	if (o->hook)
+		o->hook(o->user, item->path);
+	if (stat(item->path, &item->st)) {
+		kp_fail_errno(&why, errno, "cannot look at it");
+		item->st = (struct stat){0};
+		item->error = strdup(why.text);
+		return item->error || fail_memory();
+	}
+	if (old && old->error)
+		old = NULL;
+	if (old && same_bytes(&old->st, &item->st) &&
+	    same_time(old->st.st_ctim, item->st.st_ctim) &&
+	    !(o->forced && old->refused)) {
 		item->serial = old->serial;
 		item->refused = old->refused;
 	} else {
 		item->serial = ++now->last_serial;
 		item->fresh = true;
-		if (old && !old->error && same_bytes(&old->st, &item->st))
+		if (old && same_bytes(&old->st, &item->st))
 			item->was = old->serial;
 	}
-}
-
-static bool fill_item(struct source_list *now, struct source_list_item *item,
-		      const struct source_list *last, const struct source_list_options *o)
-{
-	if (o->hook && !item->error)
-		o->hook(o->user, item->path);
-	if (!stat_item(item))
-		return false;
-	number_item(now, item, last, o->forced);
 	return true;
 }
 
-/* Add the paths that kp_archives_find returned, and take them over. */
-static bool add_paths(struct source_list *s, char **paths, size_t count, uint32_t source)
+static bool list_source(struct source_list *s, const struct source_list_options *o,
+			uint32_t source)
 {
+	const char *path = o->sources[source];
+	/* O_PATH: a file is not opened, as it can be a FIFO, or not readable */
+	KP_AUTO_CLOSE int fd = open(path, O_PATH | O_CLOEXEC);
+	struct kpackx_error why = {0};
+	char **paths = NULL;
+	size_t count = 0;
 	bool ok = true;
 
+	if (fd < 0 ? kp_fail_errno(&why, errno, "cannot look at it")
+		   : kp_archives_find_at(fd, path, &paths, &count, &why)) {
+		if (!o->first)
+			return add_item(s, strdup(path), why.text, source);
+		log_about(LOG_ERR, path, why.text);
+		return false;
+	}
+	if (count == 0 && o->first)
+		log_about(LOG_WARNING, path, "no archives (*.kpack) here");
 	for (size_t i = 0; i < count; i++) {
 		if (ok)
 			ok = add_item(s, paths[i], NULL, source);
@@ -147,52 +138,6 @@ static bool add_paths(struct source_list *s, char **paths, size_t count, uint32_
 	return ok;
 }
 
-static kpack_error_t find_archives(const char *source, char ***paths, size_t *count,
-				   struct kpackx_error *why)
-{
-	/* O_PATH: a file is not opened, as it can be a FIFO, or not readable */
-	int fd = open(source, O_PATH | O_CLOEXEC);
-	kpack_error_t err;
-
-	if (fd < 0)
-		return kp_fail_errno(why, errno, "cannot look at it");
-	err = kp_archives_find_at(fd, source, paths, count, why);
-	close(fd);
-	return err;
-}
-
-static bool list_source(struct source_list *s, const struct source_list_options *o,
-			uint32_t source)
-{
-	const char *path = o->sources[source];
-	struct kpackx_error why = {0};
-	char **paths = NULL;
-	size_t count = 0;
-
-	if (find_archives(path, &paths, &count, &why)) {
-		if (!o->first)
-			return add_item(s, strdup(path), why.text, source);
-		log_about(LOG_ERR, path, why.text);
-		return false;
-	}
-	if (count == 0 && o->first)
-		log_about(LOG_WARNING, path, "no archives (*.kpack) here");
-	return add_paths(s, paths, count, source);
-}
-
-static bool items_differ(const struct source_list_item *a,
-			 const struct source_list_item *b)
-{
-	return a->serial != b->serial || compare_items(a, b) || !a->error != !b->error ||
-	       (a->error && strcmp(a->error, b->error) != 0);
-}
-
-static bool same_look(const struct stat *a, const struct stat *b)
-{
-	return a->st_mode == b->st_mode && a->st_uid == b->st_uid &&
-	       a->st_gid == b->st_gid && same_time(a->st_mtim, b->st_mtim);
-}
-
 /*
  * True if A and B differ.  The attributes of the first source matter only without
  * archives.
@@ -201,26 +146,18 @@ static bool lists_differ(const struct source_list *a, const struct source_list *
 {
 	if (a->count != b->count)
 		return true;
-	for (size_t i = 0; i < a->count; i++)
-		if (items_differ(&a->items[i], &b->items[i]))
+	for (size_t i = 0; i < a->count; i++) {
+		const struct source_list_item *x = &a->items[i], *y = &b->items[i];
+
+		if (x->serial != y->serial || !same_place(x, y) ||
+		    !x->error != !y->error ||
+		    (x->error && strcmp(x->error, y->error) != 0))
 			return true;
-	return a->count == 0 && !same_look(&a->look, &b->look);
-}
-
-/*
- * Take the attributes of the first source that stat can read, for the directories of an
- * empty mount.  If there is no such source, the last attributes stay.
- */
-static void look_at_sources(struct source_list *s, const struct source_list_options *o)
-{
-	struct stat st;
-
-	for (size_t i = 0; i < o->count; i++) {
-		if (stat(o->sources[i], &st))
-			continue;
-		s->look = st;
-		return;
 	}
+	return a->count == 0 &&
+	       (a->look.st_mode != b->look.st_mode || a->look.st_uid != b->look.st_uid ||
+		a->look.st_gid != b->look.st_gid ||
+		!same_time(a->look.st_mtim, b->look.st_mtim));
 }
 
 bool source_list_run(struct source_list *s, const struct source_list_options *o,
@@ -228,8 +165,16 @@ bool source_list_run(struct source_list *s, const struct source_list_options *o,
 {
 	struct source_list now = {.look = s->look, .last_serial = s->last_serial};
 	bool ok = true;
+	struct stat st;
 
-	look_at_sources(&now, o);
+	/* the attributes of the first source that stat can read are for the directories of
+	 * an empty mount; if there is no such source, the last ones stay */
+	for (size_t i = 0; i < o->count; i++) {
+		if (stat(o->sources[i], &st))
+			continue;
+		now.look = st;
+		break;
+	}
 	for (uint32_t i = 0; ok && i < o->count; i++)
 		ok = list_source(&now, o, i);
 	for (size_t i = 0; ok && i < now.count; i++)

@@ -3,8 +3,8 @@
  * The list of the sources' archives: each scan stats them by name, and finds out which of
  * them are new or replaced.
  */
-#ifndef FS_SUPERVISOR_SOURCES_H
-#define FS_SUPERVISOR_SOURCES_H
+#ifndef FS_MOUNT_SOURCES_H
+#define FS_MOUNT_SOURCES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ struct source_list_item {
 
 struct source_list {
 	struct source_list_item *items; /* in order of precedence */
-	size_t count;
+	size_t count, cap;
 	struct stat look;     /* attributes of the first source that stat can read */
 	uint32_t last_serial; /* the last serial that was given */
 };

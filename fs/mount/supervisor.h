@@ -4,8 +4,8 @@
  * opens the archives for the server, which has no privileges, watches the sources, takes
  * signals, unmounts, and reports to the service manager.
  */
-#ifndef FS_SUPERVISOR_SUPERVISOR_H
-#define FS_SUPERVISOR_SUPERVISOR_H
+#ifndef FS_MOUNT_SUPERVISOR_H
+#define FS_MOUNT_SUPERVISOR_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* arch= in the words of the log: what is wrong with a list, and which GPU has no code. */
 #include <stdlib.h>
 #include "core/archive/archive.h"
 #include "arch_filter.h"

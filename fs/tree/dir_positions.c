@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A swap leaves a shift for each directory whose names moved: the new number of each old
+ * number.  A position of an old edition goes through the shifts of all swaps since.
+ */
 #include <stdlib.h>
 #include "dir_positions.h"
 

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * An edition is made of the archives that a survey found: their view (core/view), the
+ * directory that subdir= makes the root, and the inode numbers.  Conflicts that were not
+ * logged for the last edition are logged.
+ */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * One edition is current.  A look-up counts for its node in an array by position; when
+ * editions are swapped, the counts of nodes that the new edition has, too, are carried
+ * over, and a node that it has not becomes a retired inode if the kernel knows it.  Then
+ * the two editions are compared, name by name, but only where the kernel has looked, and
+ * it is told what differs.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -531,70 +538,36 @@ static void report_name(struct notifier *n, uint64_t dir, struct kp_span name)
 	n->notify(n->user, &c);
 }
 
-/* The names of a directory of one edition, one after the other, in bytewise order. */
-struct walk {
-	const struct edition *e;
-	uint32_t next, end;
-	struct kp_view_name name; /* next < end */
-};
-
-static void read_walk_name(struct walk *w)
-{
-	if (w->next < w->end)
-		w->name = kp_view_name(w->e->view, w->next);
-}
-
-static struct walk walk_of(const struct edition *e, struct tree_node dir)
-{
-	const struct kp_view_dir *d = kp_view_dir(e->view, dir.index);
-	struct walk w = {.e = e, .next = d->first, .end = d->first + d->count};
-
-	read_walk_name(&w);
-	return w;
-}
-
-static void step_walk(struct walk *w)
-{
-	w->next++;
-	read_walk_name(w);
-}
-
-static uint64_t number_of(const struct walk *w)
-{
-	return tree_named(w->e->tree, &w->name).ino;
-}
-
 /*
  * Report the names that differ between directory A of the last edition and B of the new.
+ * Both lists are in bytewise order.
  */
 static void compare_names(struct notifier *n, struct tree_node a, struct tree_node b)
 {
-	struct walk old = walk_of(n->from, a), new = walk_of(n->to, b);
+	const struct kp_view_dir *x = kp_view_dir(n->from->view, a.index);
+	const struct kp_view_dir *y = kp_view_dir(n->to->view, b.index);
 	size_t before = n->names;
 
-	while (old.next < old.end || new.next < new.end) {
-		int c = old.next == old.end   ? 1
-			: new.next == new.end ? -1
-					      : kp_span_cmp(old.name.text, new.name.text);
+	for (uint32_t i = 0, k = 0; i < x->count || k < y->count;) {
+		struct kp_view_name old = {0}, new = {0};
+		int c = 0;
 
-		if (c || number_of(&old) != number_of(&new))
-			report_name(n, a.ino, c > 0 ? new.name.text : old.name.text);
-		if (c <= 0)
-			step_walk(&old);
-		if (c >= 0)
-			step_walk(&new);
+		if (i < x->count)
+			old = kp_view_name(n->from->view, x->first + i);
+		if (k < y->count)
+			new = kp_view_name(n->to->view, y->first + k);
+		if (i == x->count || k == y->count)
+			c = i == x->count ? 1 : -1;
+		else
+			c = kp_span_cmp(old.text, new.text);
+		if (c || tree_named(n->from->tree, &old).ino !=
+				 tree_named(n->to->tree, &new).ino)
+			report_name(n, a.ino, c > 0 ? new.text : old.text);
+		i += c <= 0;
+		k += c >= 0;
 	}
 	if (n->names > before)
 		n->notify(n->user, &(struct change){.what = CHANGED_NAMES, .ino = a.ino});
-}
-
-static bool same_look(const struct stat *a, const struct stat *b)
-{
-	return a->st_mode == b->st_mode && a->st_uid == b->st_uid &&
-	       a->st_gid == b->st_gid && a->st_nlink == b->st_nlink &&
-	       a->st_size == b->st_size && a->st_blocks == b->st_blocks &&
-	       a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
-	       a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
 static void compare_node(struct notifier *n, struct tree_node a, struct tree_node b)
@@ -605,7 +578,10 @@ static void compare_node(struct notifier *n, struct tree_node a, struct tree_nod
 		compare_names(n, a, b);
 	tree_stat(n->from->tree, a, &x);
 	tree_stat(n->to->tree, b, &y);
-	if (!same_look(&x, &y))
+	if (x.st_mode != y.st_mode || x.st_uid != y.st_uid || x.st_gid != y.st_gid ||
+	    x.st_nlink != y.st_nlink || x.st_size != y.st_size ||
+	    x.st_blocks != y.st_blocks || x.st_mtim.tv_sec != y.st_mtim.tv_sec ||
+	    x.st_mtim.tv_nsec != y.st_mtim.tv_nsec)
 		n->notify(n->user, &(struct change){.what = CHANGED_STAT, .ino = a.ino});
 }
 
@@ -617,12 +593,16 @@ static void compare_node(struct notifier *n, struct tree_node a, struct tree_nod
 static void take_back_names(struct notifier *n, struct tree_node a,
 			    const atomic_uint_least64_t *lookups)
 {
+	const struct kp_view_dir *dir = kp_view_dir(n->from->view, a.index);
 	const struct tree *from = n->from->tree;
 	size_t names = n->names; /* the directory's name stands for these */
 
-	for (struct walk w = walk_of(n->from, a); w.next < w.end; step_walk(&w))
-		if (lookups[tree_position(from, tree_named(from, &w.name))])
-			report_name(n, a.ino, w.name.text);
+	for (uint32_t i = 0; i < dir->count; i++) {
+		struct kp_view_name name = kp_view_name(n->from->view, dir->first + i);
+
+		if (lookups[tree_position(from, tree_named(from, &name))])
+			report_name(n, a.ino, name.text);
+	}
 	n->names = names;
 }
 

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The file of an archive may be written to at any time.  Size and time tell, and where
+ * only the ctime is new, as after a rename, the table of contents is read again and
+ * compared.
+ */
 #include <stdlib.h>
 #include <unistd.h>
 #include "origin.h"

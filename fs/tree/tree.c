@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Nodes are the directories and files of the view, so nothing is stored for one but its
+ * slot in a hash table by number; the few that cannot have the number of their ID are in a
+ * list.
+ */
 #include <stdlib.h>
 #include <sys/random.h>
 #include <unistd.h>
