@@ -102,9 +102,10 @@ kpack_error_t offload_object_add(const struct kp_source *object,
 	for (size_t i = 0; i < n; i++) {
 		uint64_t more = sections[i].bytes.size;
 
-		if (more > INT64_MAX - room)
+		room += strlen(OFFLOAD_SECTION) + strlen(sections[i].id) + 1;
+		if (room > INT64_MAX || more > INT64_MAX - room)
 			return kp_fail_memory(why, more, "a section");
-		room += more + strlen(OFFLOAD_SECTION) + strlen(sections[i].id) + 1;
+		room += more;
 	}
 	/* inputs can have any size: this is no failure of the program */
 	e.added = malloc((size_t)room + 1);
