@@ -157,15 +157,10 @@ kpack_error_t offload_object_strip(const struct kp_source *object, struct kp_sin
 {
 	static const GElf_Shdr none;
 	KP_AUTO(elf_edit) e = {0};
-	size_t segments;
+	size_t segments, removed = 0;
 
 	KP_TRY(open_edit(&e, object, why));
-	/* addresses tie segments to their offsets in the file */
-	if (elf_getphdrnum(e.elf, &segments) || segments)
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "it has segments: sections can be removed from objects "
-			       "only");
-	for (size_t i = 1; i < e.n; i++) {
+	for (size_t i = 1; i < e.n && e.names != SHN_UNDEF; i++) {
 		Elf_Scn *scn = elf_getscn(e.elf, i);
 		const char *name;
 		Elf_Data *data;
@@ -185,6 +180,15 @@ kpack_error_t offload_object_strip(const struct kp_source *object, struct kp_sin
 			return fail_elf(why, "a section to remove");
 		data->d_size = 0;
 		elf_flagdata(data, ELF_C_SET, ELF_F_DIRTY);
+		removed++;
 	}
+	/* libelf would lay out anew what it does not change, too */
+	if (!removed)
+		return kp_sink_copy(sink, object, why);
+	/* addresses tie segments to their offsets in the file */
+	if (elf_getphdrnum(e.elf, &segments) || segments)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "it has segments: sections can be removed from objects "
+			       "only");
 	return finish_edit(&e, sink, why);
 }
