@@ -71,7 +71,7 @@ void report_number(uint64_t n)
 	do
 		digits[--at] = (char)('0' + n % 10);
 	while (n /= 10);
-	fwrite(digits + at, 1, sizeof(digits) - at, stdout);
+	fwrite_unlocked(digits + at, 1, sizeof(digits) - at, stdout);
 }
 
 /* Names in TEXT are escaped already. */
