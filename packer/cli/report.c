@@ -36,24 +36,30 @@ void report_in_place(const char *path, const char *shown)
 	in_place = shown;
 }
 
+/* TEXT, which core made on the heap; the program ends if there was no memory for it. */
+static char *made(char *text)
+{
+	if (!text)
+		xalloc_fail(0);
+	return text;
+}
+
 static void print_escaped(FILE *out, struct kp_span s)
 {
 	size_t plain = kp_text_plain(s);
-	char small[256];
-	char *text;
+	char small[256], *text;
 
 	if (plain)
 		fwrite(s.data, 1, plain, out);
 	s = kp_span_tail(s, plain);
-	if (s.size == 0)
-		return;
 	/* each byte becomes at most four bytes */
 	if (s.size < sizeof(small) / 4) {
-		fputs(kp_text_escape(s, small, sizeof(small)), out);
+		if (s.size)
+			fputs(kp_text_escape(s, small, sizeof(small)), out);
 		return;
 	}
-	text = kp_text_escape_new(s);
-	fputs(text ? text : kp_text_escape(s, small, sizeof(small)), out);
+	text = made(kp_text_escape_new(s));
+	fputs(text, out);
 	free(text);
 }
 
@@ -65,17 +71,16 @@ void report_number(uint64_t n)
 	do
 		digits[--at] = (char)('0' + n % 10);
 	while (n /= 10);
-	fwrite(digits + at, 1, sizeof(digits) - at, stdout);
+	fwrite_unlocked(digits + at, 1, sizeof(digits) - at, stdout);
 }
 
 /* Names in TEXT are escaped already. */
 static void print_message(FILE *out, const char *text)
 {
-	struct kp_span s = kp_span_str(text);
-	char small[512], *whole = kp_message_escape_new(s);
+	char *shown = made(kp_message_escape_new(kp_span_str(text)));
 
-	fputs(whole ? whole : kp_message_escape(s, small, sizeof(small)), out);
-	free(whole);
+	fputs(shown, out);
+	free(shown);
 }
 
 static void print_file(FILE *out, const char *file)
@@ -92,24 +97,19 @@ static void print_file(FILE *out, const char *file)
 
 void report_error(const char *file, const char *fmt, ...)
 {
-	char small[512], *text = NULL;
+	char *text;
 	va_list ap;
 
 	va_start(ap, fmt);
 	if (vasprintf(&text, fmt, ap) < 0)
-		text = NULL;
+		xalloc_fail(0);
 	va_end(ap);
-	if (!text) {
-		va_start(ap, fmt);
-		vsnprintf(small, sizeof(small), fmt, ap);
-		va_end(ap);
-	}
 	fflush(stdout);
 	flockfile(stderr);
 	fprintf(stderr, "%s: ", program);
 	if (file)
 		print_file(stderr, file);
-	print_message(stderr, text ? text : small);
+	print_message(stderr, text);
 	putc('\n', stderr);
 	funlockfile(stderr);
 	free(text);
@@ -128,11 +128,6 @@ void report_span(struct kp_span s)
 void report_text(const char *s)
 {
 	print_escaped(stdout, kp_span_str(s));
-}
-
-void report_text_to(FILE *out, const char *s)
-{
-	print_escaped(out, kp_span_str(s));
 }
 
 void report_message(const char *text)
@@ -177,16 +172,16 @@ static bool looks_escaped(struct kp_span s)
 
 json_t *report_json_span(struct kp_span s)
 {
-	json_t *value =
-		looks_escaped(s)
-			? NULL
-			: json_stringn(s.size ? (const char *)s.data : "", s.size);
+	json_t *value = NULL;
 	char *text;
 
+	if (!looks_escaped(s))
+		value = json_stringn(s.size ? (const char *)s.data : "", s.size);
 	if (value)
 		return value;
-	text = kp_text_escape_new(s);
-	value = text ? json_string(text) : NULL;
+	/* it would look escaped, or is not UTF-8 */
+	text = made(kp_text_escape_new(s));
+	value = json_string(text);
 	free(text);
 	return value;
 }
@@ -251,8 +246,8 @@ char *report_json_new(json_t *value, size_t flags)
 
 json_t *report_json_message(const char *text)
 {
-	char *shown = kp_message_escape_new(kp_span_str(text));
-	json_t *value = shown ? json_string(shown) : NULL;
+	char *shown = made(kp_message_escape_new(kp_span_str(text)));
+	json_t *value = json_string(shown);
 
 	free(shown);
 	return value;

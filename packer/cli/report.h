@@ -35,10 +35,9 @@ void report_error(const char *file, const char *fmt, ...)
 /* As report_error, for a failure in core. */
 void report_why(const char *file, const struct kpackx_error *why);
 
-/* Print the text on stdout or OUT, escaped. */
+/* Print the text on stdout, escaped. */
 void report_span(struct kp_span s);
 void report_text(const char *s);
-void report_text_to(FILE *out, const char *s);
 /* Print N on stdout: as printf, but fast enough for a line of each entry. */
 void report_number(uint64_t n);
 

@@ -62,15 +62,16 @@ void rows_line(const struct row *rows, size_t n, const void *item, int where,
 {
 	bool begun = false;
 
-	for (size_t i = 0; i < n; i++) {
-		if (!(rows[i].where & where))
+	/* one thread prints, and there can be a line for each of a million entries */
+	for (const struct row *r = rows; r < rows + n; r++) {
+		if (!(r->where & where))
 			continue;
 		if (begun)
-			putchar(between);
-		print_value(&rows[i], item);
+			putchar_unlocked(between);
+		print_value(r, item);
 		begun = true;
 	}
-	putchar('\n');
+	putchar_unlocked('\n');
 }
 
 void rows_list(const struct row *rows, size_t n, const void *item)

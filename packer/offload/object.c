@@ -102,9 +102,10 @@ kpack_error_t offload_object_add(const struct kp_source *object,
 	for (size_t i = 0; i < n; i++) {
 		uint64_t more = sections[i].bytes.size;
 
-		if (more > INT64_MAX - room)
+		room += strlen(OFFLOAD_SECTION) + strlen(sections[i].id) + 1;
+		if (room > INT64_MAX || more > INT64_MAX - room)
 			return kp_fail_memory(why, more, "a section");
-		room += more + strlen(OFFLOAD_SECTION) + strlen(sections[i].id) + 1;
+		room += more;
 	}
 	/* inputs can have any size: this is no failure of the program */
 	e.added = malloc((size_t)room + 1);
@@ -154,21 +155,20 @@ kpack_error_t offload_object_add(const struct kp_source *object,
 kpack_error_t offload_object_strip(const struct kp_source *object, struct kp_sink *sink,
 				   struct kpackx_error *why)
 {
-	static const GElf_Shdr none;
 	KP_AUTO(elf_edit) e = {0};
-	size_t segments;
+	size_t segments, removed = 0;
 
 	KP_TRY(open_edit(&e, object, why));
-	/* addresses tie segments to their offsets in the file */
-	if (elf_getphdrnum(e.elf, &segments) || segments)
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "it has segments: sections can be removed from objects "
-			       "only");
-	for (size_t i = 1; i < e.n; i++) {
+	/* addresses tie segments to their offsets in the file: then nothing moves */
+	if (elf_getphdrnum(e.elf, &segments))
+		return fail_elf(why, "segments");
+	if (segments)
+		elf_flagelf(e.elf, ELF_C_SET, ELF_F_LAYOUT);
+	for (size_t i = 1; i < e.n && e.names != SHN_UNDEF; i++) {
 		Elf_Scn *scn = elf_getscn(e.elf, i);
 		const char *name;
 		Elf_Data *data;
-		GElf_Shdr h;
+		GElf_Shdr h, gone;
 
 		if (!gelf_getshdr(scn, &h))
 			return fail_elf(why, "section header");
@@ -180,10 +180,15 @@ kpack_error_t offload_object_strip(const struct kp_source *object, struct kp_sin
 		    strncmp(name, OFFLOAD_SECTION, strlen(OFFLOAD_SECTION)) != 0)
 			continue;
 		data = elf_getdata(scn, NULL);
-		if (!data || !gelf_update_shdr(scn, (GElf_Shdr *)&none))
+		gone = (GElf_Shdr){.sh_offset = segments ? h.sh_offset : 0};
+		if (!data || !gelf_update_shdr(scn, &gone))
 			return fail_elf(why, "a section to remove");
 		data->d_size = 0;
 		elf_flagdata(data, ELF_C_SET, ELF_F_DIRTY);
+		removed++;
 	}
+	/* libelf would lay out anew what it does not change, too */
+	if (!removed)
+		return kp_sink_copy(sink, object, why);
 	return finish_edit(&e, sink, why);
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""The corpus of bundler_parts and entry_id: make_corpus_bundler.py [DIRECTORY]."""
+"""The corpus of bundler_contents and entry_id: make_corpus_bundler.py [DIRECTORY]."""
 import os, struct, sys, zlib
 
 X, Y, H = "hip-amdgcn-amd-amdhsa--gfx906", "hip-amdgcn-amd-amdhsa--gfx90a:xnack+", "host-x86_64-unknown-linux-gnu-"
@@ -41,7 +41,7 @@ def elf(sections):
 
 bundle = plain((H, b""), (X, b"code"), (Y, b"more code"))
 FILES = {
-    "bundler_parts": {
+    "bundler_contents": {
         "plain": bundle,
         "compressed": ccob(bundle) + b"\0" * 5 + bundle,
         "text": text("//", (X, "x"), (H, "y\n")) + text(";", (Y, "")),

@@ -115,6 +115,14 @@ same() {
 		run -1 ./program
 		cd ..
 	done
+	# a program stays one: nothing of it moves
+	cd ours
+	$ours -type=o -targets=$H,$X -input=program -input=b -output=fat
+	$ours -type=o -unbundle -targets=$H,$X -input=fat -output=1 -output=2
+	cmp 2 b
+	chmod +x fat 1
+	run -1 ./fat
+	run -1 ./1
 }
 
 @test "root writes into no file, and follows no link, that another user may have put there" {
