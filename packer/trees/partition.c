@@ -242,13 +242,35 @@ static kpack_error_t place_old_archives(const struct packing *p, struct partitio
 		    old_archive_open(p->scan.entries[i].path, &p->args.families, &a,
 				     NULL))
 			continue;
-		if (strcmp(a.part, KP_ARCH_GENERIC) != 0)
+		if (strcmp(a.part, KP_ARCH_GENERIC) != 0) {
 			err = take_tree(out, a.part, a.family, &out->tree_of[i], why);
-		for (size_t k = 0; k < a.n_arches && out->tree_of[i] != out->generic; k++)
-			add_arch(&out->items[out->tree_of[i]], a.arches[k]);
+			for (size_t k = 0; k < a.n_arches && !err; k++)
+				add_arch(&out->items[out->tree_of[i]], a.arches[k]);
+		}
 		old_archive_close(&a);
 	}
 	return err;
+}
+
+static void add_archive(struct output_tree *tree, const char *name)
+{
+	for (size_t i = 0; i < tree->n_archives; i++)
+		if (tree->archives[i] == name)
+			return;
+	tree->archives = xrealloc(tree->archives,
+				  (tree->n_archives + 1) * sizeof(*tree->archives));
+	tree->archives[tree->n_archives++] = name;
+}
+
+/* List ARCH in the tree for code of PLACE, if there is one. */
+static void list_arch(const struct packing *p, struct partition *out, const char *place,
+		      const char *arch)
+{
+	struct output_tree *tree =
+		partition_find(out, tree_of_code(&p->args.families, place));
+
+	if (tree && tree != &out->items[out->generic])
+		add_arch(tree, arch);
 }
 
 /*
@@ -260,18 +282,19 @@ static kpack_error_t place_archives(const struct packing *p, struct partition *o
 {
 	const struct families *families = &p->args.families;
 	const struct plan *plan = &p->plan;
-	const char *const *written;
 	size_t n_written = 0;
+	const char *const *written =
+		p->set ? archive_set_names(p->set, &n_written) : NULL;
 
-	written = p->set ? archive_set_names(p->set, &n_written) : NULL;
-	for (size_t i = 0; p->set && i < plan->n_binaries; i++)
-		for (size_t k = 0; k < plan->binaries[i].n_needs; k++) {
-			const char *place = plan->binaries[i].needs[k].place;
+	for (size_t i = 0; p->set && i < plan->n_binaries; i++) {
+		const struct plan_binary *b = &plan->binaries[i];
+
+		for (size_t k = 0; k < b->n_needs; k++) {
+			const char *place = b->needs[k].place;
 			const char *name = tree_of_code(families, place);
 			KP_AUTO_FREE char *stem = families_stem(families, place);
-			KP_AUTO_FREE char *file = kp_archive_file_name(
-				p->args.group, plan->binaries[i].volume, stem);
-			struct output_tree *tree;
+			KP_AUTO_FREE char *file =
+				kp_archive_file_name(p->args.group, b->volume, stem);
 			size_t number, n = 0;
 
 			if (!file)
@@ -281,28 +304,15 @@ static kpack_error_t place_archives(const struct packing *p, struct partition *o
 			if (n == n_written)
 				continue;
 			KP_TRY(take_tree(out, name, name != place, &number, why));
-			tree = &out->items[number];
-			for (size_t a = 0; a < tree->n_archives; a++)
-				if (tree->archives[a] == written[n])
-					n = n_written;
-			if (n == n_written)
-				continue;
-			tree->archives =
-				xrealloc(tree->archives, (tree->n_archives + 1) *
-								 sizeof(*tree->archives));
-			tree->archives[tree->n_archives++] = written[n];
+			add_archive(&out->items[number], written[n]);
 		}
-	for (size_t i = 0; i < plan->n_names + plan->n_keys; i++) {
-		const struct plan_key *key =
-			i < plan->n_names ? NULL : &plan->keys[i - plan->n_names];
-		const struct plan_object *o = key ? &plan->objects[key->object] : NULL;
-		const char *place =
-			key ? o->input->images[o->image].arch : plan->names[i].arch;
-		struct output_tree *tree =
-			partition_find(out, tree_of_code(families, place));
+	}
+	for (size_t i = 0; i < plan->n_names; i++)
+		list_arch(p, out, plan->names[i].arch, plan->names[i].arch);
+	for (size_t i = 0; i < plan->n_keys; i++) {
+		const struct plan_object *o = &plan->objects[plan->keys[i].object];
 
-		if (tree && tree != &out->items[out->generic])
-			add_arch(tree, key ? key->arch : place);
+		list_arch(p, out, o->input->images[o->image].arch, plan->keys[i].arch);
 	}
 	return KPACK_SUCCESS;
 }

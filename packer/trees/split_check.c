@@ -45,7 +45,7 @@ static struct expected *find(const struct checker *c, const char *path)
 	return kp_find(c->items, c->count, &probe, KP_BY_TEXT(struct expected, path));
 }
 
-/* Expect the file RELATIVE of the prefix in the tree. */
+/* Expect the file RELATIVE of the prefix in the tree.  The result is valid until the next call. */
 static struct expected *expect_in(struct checker *c, const struct split_tree *tree,
 				  const char *prefix, const char *relative, mode_t mode)
 {
@@ -61,13 +61,16 @@ static struct expected *expect_in(struct checker *c, const struct split_tree *tr
  * directories above, once each.  Sorted paths have their directories in common with the one
  * before, so few of them are listed twice.
  */
-static void expect_all(struct checker *c)
+static kpack_error_t expect_all(struct checker *c, struct kpackx_error *why)
 {
 	const struct split *s = c->s;
+	kpack_error_t err = KPACK_SUCCESS;
 	size_t n, kept = 0;
 
 	for (size_t i = 0; i < s->n_items; i++) {
 		const struct split_prefix *p = &s->items[i];
+		const struct dispositions *dispositions = &p->packing.dispositions;
+		struct expected *found;
 
 		for (size_t k = 0; k < p->packing.scan.n_entries; k++) {
 			const struct scan_entry *e = &p->packing.scan.entries[k];
@@ -75,12 +78,11 @@ static void expect_all(struct checker *c)
 
 			if (part == PARTITION_NONE)
 				continue;
+			found = expect_in(c, split_tree_of(s, p->parts.items[part].name),
+					  p->path, e->relative, e->mode);
 			/* all hard links of a converted binary are converted */
-			expect_in(c, split_tree_of(s, p->parts.items[part].name), p->path,
-				  e->relative, e->mode)
-				->converted =
-				p->packing.dispositions.items[e->first].fate ==
-				FATE_CONVERTED;
+			found->converted =
+				dispositions->items[e->first].fate == FATE_CONVERTED;
 		}
 		for (size_t k = 0; k < p->parts.count; k++) {
 			const struct output_tree *part = &p->parts.items[k];
@@ -89,10 +91,11 @@ static void expect_all(struct checker *c)
 				const char *name = part->archives[a];
 				KP_AUTO_FREE char *relative = split_archive_path(p, name);
 
-				if (split_archive_home(s, p, part->name, name, NULL) == p)
-					expect_in(c, split_tree_of(s, part->name), "",
-						  relative, S_IFREG)
-						->archive = true;
+				if (split_archive_home(s, p, part->name, name, NULL) != p)
+					continue;
+				found = expect_in(c, split_tree_of(s, part->name), "",
+						  relative, S_IFREG);
+				found->archive = true;
 			}
 		}
 		expect_in(c, split_generic(s), p->path, "", S_IFDIR);
@@ -119,12 +122,19 @@ static void expect_all(struct checker *c)
 	}
 	kp_sort(c->items, c->count, KP_BY_TEXT(struct expected, path));
 	for (size_t i = 0; i < c->count; i++) {
-		if (kept && strcmp(c->items[kept - 1].path, c->items[i].path) == 0)
-			free(c->items[i].path); /* only directories are listed twice */
-		else
-			c->items[kept++] = c->items[i];
+		struct expected *e = &c->items[i], *last = &c->items[kept ? kept - 1 : 0];
+
+		if (!kept || strcmp(last->path, e->path) != 0) {
+			c->items[kept++] = *e;
+			continue;
+		}
+		if (!S_ISDIR(last->type) || !S_ISDIR(e->type))
+			err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				      "%s: two files have this path", last->path);
+		free(e->path);
 	}
 	c->count = kept;
+	return err;
 }
 
 /* --- the trees of this run --------------------------------------------------------- */
@@ -236,10 +246,9 @@ static kpack_error_t check_earlier(const struct checker *c, const char *tree, bo
 kpack_error_t split_check(const struct split *s, bool *again, struct kpackx_error *why)
 {
 	struct checker c = {.s = s};
-	kpack_error_t err = KPACK_SUCCESS;
+	kpack_error_t err = expect_all(&c, why);
 
 	*again = s->args->force;
-	expect_all(&c);
 	for (size_t i = 0; i < s->n_trees && !s->args->force && !err; i++)
 		err = check_earlier(&c, s->trees[i].name, again, why);
 	if (!err)
