@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <zstd.h>
+#include "core/archive/naming.h"
 #include "core/base/path_step.h"
 #include "core/base/path_walk.h"
 #include "fs/base/firm_path.h"
@@ -20,6 +21,8 @@
 
 static const char usage_text[] =
 	"Usage: kpackfs [-dfqrsv] [-o opt[,opt]...] SOURCE... MOUNTPOINT\n"
+	"       kpackfs --in-place [-qv] [-o opt[,opt]...] [SOURCE...] TREE\n"
+	"       kpackfs --in-place --undo TREE\n"
 	"       kpackfs --status MOUNTPOINT\n"
 	"Mount kpack archives - files, or the *.kpack of directories - as a read-only\n"
 	"tree.\n"
@@ -28,12 +31,14 @@ static const char usage_text[] =
 	"    -d                   foreground, and show every request\n"
 	"    -f                   stay in the foreground, log to stderr\n"
 	"    -h, --help           show this text\n"
+	"    --in-place           show what was packed at its old places in TREE\n"
 	"    -n                   ignored, for mount(8)\n"
 	"    -o OPT[,OPT]...      mount options, below\n"
 	"    -q                   log errors only\n"
 	"    -r                   same as -o ro, which is always on\n"
 	"    -s                   answer requests in one thread\n"
 	"    --status             print the status of the mount at MOUNTPOINT\n"
+	"    --undo               with --in-place: unmount what is mounted in TREE\n"
 	"    -v                   log more\n"
 	"    -V, --version        show versions\n"
 	"\n"
@@ -76,6 +81,8 @@ enum key {
 	KEY_HELP,
 	KEY_VERSION,
 	KEY_STATUS,
+	KEY_IN_PLACE,
+	KEY_UNDO,
 	KEY_FOREGROUND,
 	KEY_DEBUG,
 	KEY_SINGLE,
@@ -126,6 +133,8 @@ static const struct fuse_opt option_table[] = {
 	OPTION("-V", KEY_VERSION),
 	OPTION("--version", KEY_VERSION),
 	OPTION("--status", KEY_STATUS),
+	OPTION("--in-place", KEY_IN_PLACE),
+	OPTION("--undo", KEY_UNDO),
 	OPTION("-f", KEY_FOREGROUND),
 	OPTION("-d", KEY_DEBUG),
 	OPTION("debug", KEY_DEBUG),
@@ -335,6 +344,8 @@ static const struct meaning {
 	[KEY_HELP] = {FLAG, AT(help)},
 	[KEY_VERSION] = {FLAG, AT(version)},
 	[KEY_STATUS] = {FLAG, AT(status)},
+	[KEY_IN_PLACE] = {FLAG, AT(in_place)},
+	[KEY_UNDO] = {FLAG, AT(undo)},
 	[KEY_FOREGROUND] = {OTHER, take_foreground},
 	[KEY_DEBUG] = {OTHER, take_debug},
 	[KEY_SINGLE] = {OTHER, take_single},
@@ -555,7 +566,12 @@ static enum end take_mountpoint(struct settings *s)
 static enum end find_paths(struct settings *s)
 {
 	struct strings *p = &s->sources;
+	char *own = NULL; /* the archives that packing put into the tree */
 
+	if (s->in_place && p->count == 1 && s->more_sources.count == 0 &&
+	    (asprintf(&own, "%s/" KP_ARCHIVES_DIR, p->list[0]) < 0 ||
+	     !strings_add(&s->more_sources, own)))
+		return SYSTEM;
 	if (p->count == 0 || p->count + s->more_sources.count < 2) {
 		log_print(LOG_ERR, "no %s given; kpackfs --help explains",
 			  p->count ? "mount point" : "source and mount point");
@@ -586,17 +602,22 @@ static enum end take_paths(struct settings *s)
 	return end;
 }
 
-/* For --status.  The mount point is not accessed here, because it may not answer. */
+/*
+ * For --status and --undo.  A mount point is not accessed here, because it may not answer; a
+ * tree is.
+ */
 static enum end take_mountpoint_alone(struct settings *s)
 {
 	struct strings *p = &s->sources;
 
 	if (p->count != 1 || s->more_sources.count) {
-		log_print(LOG_ERR, "--status needs one mount point, and no source");
+		log_print(LOG_ERR, "%s, and no source",
+			  s->undo ? "--undo needs one tree"
+				  : "--status needs one mount point");
 		return USAGE;
 	}
 	s->mountpoint = p->list[--p->count];
-	return OK;
+	return s->undo ? take_mountpoint(s) : OK;
 }
 
 static bool add_named_option(struct settings *s, const char *name, const char *value)
@@ -650,7 +671,15 @@ enum end settings_parse(struct settings *s, int argc, char **argv)
 	drop_end_of_options(&s->args);
 	if (s->help || s->version)
 		return OK;
-	if (s->status)
+	if (s->in_place ? s->status || s->foreground || s->helper || s->auto_unmount
+			: s->undo) {
+		log_print(LOG_ERR, s->in_place
+					   ? "--in-place makes several mounts: -d, -f, "
+					     "--status and auto_unmount are for one"
+					   : "--undo goes with --in-place only");
+		return USAGE;
+	}
+	if (s->status || s->undo)
 		return take_mountpoint_alone(s);
 	end = take_paths(s);
 	if (end != OK)
