@@ -7,7 +7,7 @@
 #include "span.h"
 
 struct keys {
-	const struct kp_key *keys;
+	const struct kp_sort_key *keys;
 	size_t count;
 };
 
@@ -36,9 +36,10 @@ static int compare_texts(const char *a, const char *b)
 	return strcmp(a, b);
 }
 
-int kp_compare_by(const void *a, const void *b, const struct kp_key *keys, size_t n_keys)
+int kp_compare_by(const void *a, const void *b, const struct kp_sort_key *keys,
+		  size_t n_keys)
 {
-	for (const struct kp_key *k = keys; k < keys + n_keys; k++) {
+	for (const struct kp_sort_key *k = keys; k < keys + n_keys; k++) {
 		const char *x = (const char *)a + k->offset,
 			   *y = (const char *)b + k->offset;
 		int order;
@@ -66,7 +67,7 @@ static int compare_items(const void *a, const void *b, void *keys)
 	return kp_compare_by(a, b, k->keys, k->count);
 }
 
-void kp_sort_by(void *array, size_t count, size_t item, const struct kp_key *keys,
+void kp_sort_by(void *array, size_t count, size_t item, const struct kp_sort_key *keys,
 		size_t n_keys)
 {
 	struct keys k = {keys, n_keys};
@@ -75,7 +76,7 @@ void kp_sort_by(void *array, size_t count, size_t item, const struct kp_key *key
 }
 
 size_t kp_lower_bound_by(const void *array, size_t count, size_t item, const void *probe,
-			 const struct kp_key *keys, size_t n_keys)
+			 const struct kp_sort_key *keys, size_t n_keys)
 {
 	size_t low = 0, high = count;
 	while (low < high) {
@@ -90,7 +91,7 @@ size_t kp_lower_bound_by(const void *array, size_t count, size_t item, const voi
 }
 
 void *kp_find_by(const void *array, size_t count, size_t item, const void *probe,
-		 const struct kp_key *keys, size_t n_keys)
+		 const struct kp_sort_key *keys, size_t n_keys)
 {
 	size_t at = kp_lower_bound_by(array, count, item, probe, keys, n_keys);
 	const char *found = (const char *)array + at * item;

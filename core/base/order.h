@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 /* What to compare of an item; made by the macros below. */
-struct kp_key {
+struct kp_sort_key {
 	uint16_t offset;
 	uint8_t kind; /* 't' a char pointer, 's' a struct kp_span, 'n' an unsigned number, 'm' memory */
 	uint8_t size;
@@ -50,8 +50,9 @@ struct kp_key {
 	}
 
 #define KP_KEYS_(...)                                                                    \
-	(const struct kp_key[]){__VA_ARGS__},                                            \
-		sizeof((const struct kp_key[]){__VA_ARGS__}) / sizeof(struct kp_key)
+	(const struct kp_sort_key[]){__VA_ARGS__},                                       \
+		sizeof((const struct kp_sort_key[]){__VA_ARGS__}) /                      \
+			sizeof(struct kp_sort_key)
 
 /* Sort COUNT items of ARRAY by keys; items with equal keys keep no order. */
 #define kp_sort(array, count, ...)                                                       \
@@ -65,13 +66,14 @@ struct kp_key {
 #define kp_find(array, count, probe, ...)                                                \
 	kp_find_by(array, count, sizeof *(array), probe, KP_KEYS_(__VA_ARGS__))
 
-void kp_sort_by(void *array, size_t count, size_t item, const struct kp_key *keys,
+void kp_sort_by(void *array, size_t count, size_t item, const struct kp_sort_key *keys,
 		size_t n_keys);
 size_t kp_lower_bound_by(const void *array, size_t count, size_t item, const void *probe,
-			 const struct kp_key *keys, size_t n_keys);
+			 const struct kp_sort_key *keys, size_t n_keys);
 void *kp_find_by(const void *array, size_t count, size_t item, const void *probe,
-		 const struct kp_key *keys, size_t n_keys);
+		 const struct kp_sort_key *keys, size_t n_keys);
 /* Below 0, 0, or above 0, as A stands before, with or behind B. */
-int kp_compare_by(const void *a, const void *b, const struct kp_key *keys, size_t n_keys);
+int kp_compare_by(const void *a, const void *b, const struct kp_sort_key *keys,
+		  size_t n_keys);
 
 #endif

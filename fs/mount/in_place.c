@@ -44,8 +44,7 @@
 #include "in_place.h"
 #include "sources.h"
 
-#define RUN_DIR "/run/kpackfs"   /* only root can write there */
-#define OVERLAY_SOURCE "kpackfs" /* of overlays, in the mount table */
+#define RUN_DIR "/run/kpackfs" /* only root can write there */
 
 static bool fail_at(const char *path, const char *why)
 {
@@ -90,15 +89,13 @@ static void mounted_list_fini(struct mounted_list *list)
 	free(list->items);
 }
 
-/* Whether M is an overlay of ours, or a mount of kpackfs by root or this user. */
+/* Whether root or this user has mounted M. */
 static bool is_ours(const struct kp_mount *m)
 {
 	uid_t user;
 
-	if (strcmp(m->type, "overlay") == 0)
-		return strcmp(m->source, OVERLAY_SOURCE) == 0;
-	return strcmp(m->type, "fuse.kpackfs") == 0 && kp_mount_fuse_user(m, &user) &&
-	       (user == 0 || user == getuid());
+	return kp_mount_is_kpackfs(m) &&
+	       (!kp_mount_fuse_user(m, &user) || user == 0 || user == getuid());
 }
 
 static bool find_mounted(const char *tree, struct mounted_list *out)
@@ -492,7 +489,7 @@ static bool make_overlay(struct in_place *p, const struct place *place, const ch
 		snprintf(options, sizeof(options),
 			 "lowerdir=/proc/self/fd/%d:/proc/self/fd/%d", place->fd, lower);
 		fine = fstatvfs(place->fd, &fs) == 0 &&
-		       mount(OVERLAY_SOURCE, kp_fd_name(place->fd, target), "overlay",
+		       mount(KP_OVERLAY_SOURCE, kp_fd_name(place->fd, target), "overlay",
 			     MS_RDONLY | (fs.f_flag & kept), options) == 0;
 		if (!fine)
 			log_about(LOG_ERR, path,
@@ -611,6 +608,7 @@ enum end in_place_undo(struct settings *s)
 	bool fine;
 
 	settings_leave_place(s); /* it would be in use */
+	kp_step_forget();
 	fine = find_mounted(s->mountpoint, &list) && unmount_list(&list, &none);
 	mounted_list_fini(&list);
 	kp_close_keeping_errno(lock);

@@ -135,23 +135,40 @@ static int print_report(const struct packing *p, bool done)
 	return status;
 }
 
+/* EXIT_LEFT: all is done but for damaged files. */
+static int run_pack(struct packing *p, int argc, char **argv)
+{
+	struct bundle_sizes sizes = {0};
+	struct shard_run shard = {0};
+	int status = pack_args_parse(&p->args, argc, argv);
+
+	/* for the report */
+	if (!p->args.quiet && !p->args.json)
+		p->args.how.sizes = &sizes;
+	if (!status)
+		status = p->args.shard.count ? shard_run(&shard, p) : packing_run(p);
+	if (!status)
+		status = print_report(p, shard.finished_before);
+	if (!status && scan_damaged(&p->scan))
+		status = EXIT_LEFT;
+	packing_close(p);
+	shard_run_fini(&shard);
+	return report_finish(status < 0 ? EXIT_OK : status);
+}
+
 int cmd_pack(int argc, char **argv)
 {
 	struct packing p = {0};
-	struct bundle_sizes sizes = {0};
-	struct shard_run shard = {0};
-	int status = pack_args_parse(&p.args, argc, argv);
+	int status = run_pack(&p, argc, argv);
 
-	/* for the report */
-	if (!p.args.quiet && !p.args.json)
-		p.args.how.sizes = &sizes;
-	if (!status)
-		status = p.args.shard.count ? shard_run(&shard, &p) : packing_run(&p);
-	if (!status)
-		status = print_report(&p, shard.finished_before);
-	if (!status && scan_damaged(&p.scan))
-		status = EXIT_FAULT;
-	packing_close(&p);
-	shard_run_fini(&shard);
-	return report_finish(status < 0 ? EXIT_OK : status);
+	return status == EXIT_LEFT ? EXIT_FAULT : status;
+}
+
+int cmd_pack_changed(int argc, char **argv, const struct scan_skip *skip)
+{
+	struct packing p = {0};
+
+	if (skip)
+		p.scan.skip = *skip;
+	return run_pack(&p, argc, argv);
 }

@@ -22,7 +22,7 @@
 
 /* --- what goes ----------------------------------------------------------------------- */
 
-bool thin_goes(struct arch_filter *filter, const char *arch)
+static bool thin_goes(struct arch_filter *filter, const char *arch)
 {
 	return arch_filter_drops(filter, kp_span_str(arch));
 }
@@ -179,7 +179,7 @@ static bool check_matched(const struct thin *t)
 
 	for (size_t i = 0; i < filter->chosen.count; i++)
 		n += filter->matched[i];
-	if (n || t->n_files == 0 || t->args.sure || !arch_filter_given(filter))
+	if (n || t->n_files == 0 || t->args.skip.known || !arch_filter_given(filter))
 		return true;
 	report_error(
 		t->args.tree,
@@ -611,8 +611,7 @@ static int write_all(struct thin *t)
 			     "nothing was removed because of the faults above");
 		return EXIT_FAULT;
 	}
-	if ((t->args.planned && t->args.planned(t->args.planned_arg, t, &why)) ||
-	    keep_databases(t, &why) || write_tree(t, &c, &why)) {
+	if (keep_databases(t, &why) || write_tree(t, &c, &why)) {
 		report_why(NULL, &why);
 		return EXIT_FAULT;
 	}

@@ -27,13 +27,8 @@ struct thin_args {
 	const char *keep;     /* the directory that gets what undoing needs; NULL: none */
 	bool dry;             /* only find out what would be freed */
 	unsigned jobs;
+	/* With it, it is no fault that no code is for the GPUs: files of earlier runs have that. */
 	struct scan_skip skip;
-	/* Code for the GPUs was found in the tree before: GPUs without code are no fault. */
-	bool sure;
-	/* Called when `files` is complete and nothing is written yet; NULL: not. */
-	kpack_error_t (*planned)(void *arg, const struct thin *t,
-				 struct kpackx_error *why);
-	void *planned_arg;
 };
 
 /* A file of which code goes, or may become smaller. */
@@ -70,8 +65,5 @@ struct thin {
  */
 int thin_run(struct thin *t);
 void thin_close(struct thin *t); /* finishes `args`, too; accepts a zeroed T */
-
-/* Whether code for ARCH goes: it is for a known GPU, and FILTER has none that loads it. */
-bool thin_goes(struct arch_filter *filter, const char *arch);
 
 #endif
