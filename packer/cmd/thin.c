@@ -230,9 +230,9 @@ static void print_debug_files(const struct thin *t)
 
 	for (size_t i = 0; i < t->n_files; i++)
 		nameless += t->files[i].n_nameless;
-	if (t->debug.n_files) {
+	if (t->n_debug_files) {
 		printf("debugging information of %zu code objects is in ",
-		       t->debug.n_files);
+		       t->n_debug_files);
 		report_text(t->args.debug_to);
 		putchar('\n');
 	}
