@@ -243,25 +243,17 @@ def words_of(line):
 def group_trees():
     tree("in")
     os.mkdir("bin")
-    for name in ("kpackfs", "mount", "mkdir"):
-        stub(name)
+    stub("kpackfs")
     packed = ("--group", "g", "--library-rules", "rules")
     for out in (b"out\n", b"o\x1b[31m\xe2\x80\xae'\n"):
         kpack("pack", *packed, "in", out)
         out += b"2\n"
         report = kpack_json("pack", "--json", *packed, "in", out, wanted=[out])
         words = words_of(report["mount"])
-        places = {w for w in words if w.startswith(os.fsencode(os.getcwd()))}
-        for i, t in enumerate(GOOD):
-            i = TEXTS.index(t)
-            place = os.fsencode(os.getcwd()) + b"/" + out + b"/%02d " % i + t
-            if not any(w.startswith(place) for w in places):
-                fault("mount line", "%r is not in it: %r" % (place, report["mount"][:200]))
+        if words != [b"kpackfs", b"--in-place", os.fsencode(os.getcwd()) + b"/" + out]:
+            fault("mount line", "%r makes %r" % (report["mount"], words))
         if os.path.exists("pwned"):
             fault("mount line", "the shell ran what a name says")
-        plain = [w for w in report["mount"].split(" && ") if "$(printf" not in w]
-        for command in plain:
-            shlex.split(command)
     kpack("pack", "--check", *packed, "in", "other")
     tree("bad", database=lambda t: True)
     kpack("pack", *packed, "bad", "other", statuses=(1,))
@@ -327,8 +319,8 @@ def group_machine():
     os.mkdir("policies")
     for i, t in enumerate(TEXTS):
         with open(b"policies/%02d" % i + t + b".conf", "wb") as f:
-            tree = b"%s/in/%02d %s" % (here, i, t.replace(b"\n", b""))
-            f.write(b"thin --arch gfx1100 %s\n" % b"".join(b"\\%c" % c for c in tree))
+            place = b"%s/in/%02d %s" % (here, i, t.replace(b"\n", b""))
+            f.write(b"thin --arch gfx1100 %s\n" % b"".join(b"\\%c" % c for c in place))
     places = ("--policy-dir", "policies", "--state-dir", "state")
     kpack("apply", "--dry-run", *places)
     kpack("apply", "--no-mounts", *places)
