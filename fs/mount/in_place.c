@@ -372,7 +372,6 @@ static bool open_archives(const struct settings *s, struct kpack_archive ***out,
 			++*n;
 	}
 	source_list_free(&list);
-	kp_step_forget();
 	return fine;
 }
 
@@ -400,6 +399,7 @@ static bool decide_places(struct in_place *p, int tree)
 		fine = fd >= 0 ? find_places(p, fd, "", root, &kept)
 			       : fail_at(p->s->mountpoint, strerror(errno));
 	}
+	kp_step_forget(); /* daemons would keep file systems of the tree in use */
 	kp_view_free(p->shown);
 	kp_view_free(p->all);
 	for (size_t i = 0; i < n; i++)
@@ -475,14 +475,17 @@ static bool make_mount(struct in_place *p, const struct place *place, int at,
 static bool make_overlay(struct in_place *p, const struct place *place, const char *path,
 			 mount_program *mount_below)
 {
-	char aside[] = RUN_DIR "/XXXXXX", target[KP_FD_NAME_SIZE], options[128];
+	char run[] = RUN_DIR "/XXXXXX", tmp[] = "/tmp/kpackfs-XXXXXX", *aside,
+	     target[KP_FD_NAME_SIZE], options[128];
 	const unsigned long kept = ST_NOSUID | ST_NODEV | ST_NOEXEC;
 	int at = -1, lower = -1;
 	struct statvfs fs;
 	bool fine = false;
 
-	if (!mkdtemp(aside))
-		return fail_at(RUN_DIR, strerror(errno));
+	/* root of a user namespace may have no place in /run */
+	aside = mkdtemp(run) ? run : mkdtemp(tmp);
+	if (!aside)
+		return fail_at(tmp, strerror(errno));
 	at = open(aside, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (make_mount(p, place, at, aside, mount_below)) {
 		lower = open(aside, O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -69,7 +69,7 @@ const struct command_help cmd_apply_help = {
 /* --- mounts -------------------------------------------------------------------------- */
 
 /* Run kpackfs, which is beside this program, with ARGV.  Returns whether it succeeded. */
-static bool run_kpackfs(char *const *argv)
+static bool run_kpackfs(const char **argv)
 {
 	char *self = below_real("/proc/self/exe"), *program;
 	posix_spawn_file_actions_t actions;
@@ -86,7 +86,8 @@ static bool run_kpackfs(char *const *argv)
 	fflush(stdout);
 	posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY,
 					 0);
-	err = posix_spawn(&child, program, &actions, NULL, argv, environ);
+	err = posix_spawn(&child, program, &actions, NULL, (char *const *)(void *)argv,
+			  environ);
 	posix_spawn_file_actions_destroy(&actions);
 	if (err)
 		report_error(program, "cannot run it: %s", strerror(err));
@@ -99,12 +100,9 @@ static bool run_kpackfs(char *const *argv)
 
 static bool unmount_tree(const char *tree)
 {
-	char name[] = "kpackfs", in_place[] = "--in-place", undo[] = "--undo",
-	     quiet[] = "-q", *path = xstrdup(tree);
-	char *const argv[] = {name, in_place, undo, quiet, path, NULL};
+	const char *argv[] = {"kpackfs", "--in-place", "--undo", "-q", tree, NULL};
 	bool done = run_kpackfs(argv);
 
-	free(path);
 	if (!done)
 		report_error(tree, "what is mounted in it cannot be unmounted");
 	return done;
@@ -113,17 +111,16 @@ static bool unmount_tree(const char *tree)
 /* Mount the archives of a packed tree, and remember in its state how many mounts that are. */
 static bool mount_tree(struct policy_tree *t)
 {
-	char name[] = "kpackfs", in_place[] = "--in-place", quiet[] = "-q", o[] = "-o",
-	     *tree = xstrdup(t->policy->tree), *arch = xasprintf("arch=%s", t->arch);
-	char *const argv[] = {name, in_place, quiet, o, arch, tree, NULL};
-	struct kpackx_error why = {0};
+	const char *tree = t->policy->tree;
+	char *arch = xasprintf("arch=%s", t->arch);
+	const char *argv[] = {"kpackfs", "--in-place", "-q", "-o", arch, tree, NULL};
 	uint64_t before = t->state.n_mounts;
-	bool done;
+	struct kpackx_error why = {0};
+	bool done = run_kpackfs(argv);
 
-	if (!(done = run_kpackfs(argv)))
-		report_error(tree, "its archives cannot be mounted");
-	free(tree);
 	free(arch);
+	if (!done)
+		report_error(tree, "its archives cannot be mounted");
 	done = policy_tree_find_mounts(t) && done;
 	/* after a failure something is missing, even if nothing was expected */
 	if (done || t->state.n_mounts == 0)
@@ -215,18 +212,24 @@ static bool is_known(const void *arg, const char *path, const struct file_identi
 	return state_knows(&t->state, path, id);
 }
 
-/* The words of C with the tree and the GPUs as they are now; words and array on the heap. */
-static char **words_now(const struct policy_tree *t, const struct policy_command *c)
+/*
+ * The words of C, with the tree and the GPUs as they are now, and with OPTION behind the first one
+ * unless it is NULL; words and array on the heap.
+ */
+static char **words_of(const struct policy_tree *t, const struct policy_command *c,
+		       const char *option)
 {
-	char **words = xcalloc(c->n_words + 1, sizeof(*words));
+	char **words = xcalloc(c->n_words + 2, sizeof(*words)), **at = words;
 
 	for (size_t i = 0; i < c->n_words; i++) {
+		if (i == 1 && option)
+			*at++ = xstrdup(option);
 		if (i == c->arch)
-			words[i] = xasprintf("%.*s%s", (int)c->arch_skip, c->words[i],
-					     t->arch);
+			*at++ = xasprintf("%.*s%s", (int)c->arch_skip, c->words[i],
+					  t->arch);
 		else
-			words[i] = xstrdup(i + 1 == c->n_words ? t->policy->tree
-							       : c->words[i]);
+			*at++ = xstrdup(i + 1 == c->n_words ? t->policy->tree
+							    : c->words[i]);
 	}
 	return words;
 }
@@ -241,7 +244,7 @@ static void words_free(char **words)
 static void print_dry_run(const struct policy_tree *t)
 {
 	for (size_t i = 0; i < t->policy->n_commands; i++) {
-		char **words = words_now(t, &t->policy->commands[i]);
+		char **words = words_of(t, &t->policy->commands[i], NULL);
 
 		fputs("  kpack", stdout);
 		for (size_t k = 0; words[k]; k++) {
@@ -259,19 +262,13 @@ static void print_dry_run(const struct policy_tree *t)
 static int run_command(const struct policy_tree *t, const struct policy_command *c)
 {
 	const struct scan_skip skip = {.known = is_known, .arg = t};
-	char **words = words_now(t, c), quiet[] = "--quiet";
-	char **argv = xcalloc(c->n_words + 2, sizeof(*argv));
-	int status = -1;
+	char **argv = words_of(t, c, "--quiet");
+	int argc = (int)c->n_words + 1, status = -1;
 	pid_t child;
 
-	argv[0] = words[0];
-	argv[1] = quiet;
-	memcpy(argv + 2, words + 1, (c->n_words - 1) * sizeof(*argv));
 	fflush(stdout);
 	child = fork();
 	if (child == 0) {
-		int argc = (int)c->n_words + 1;
-
 		prctl(PR_SET_PDEATHSIG, SIGKILL); /* whoever ends this run means it */
 		optind = 0;                       /* getopt begins anew */
 		exit((c->packs ? cmd_pack_changed
@@ -281,8 +278,7 @@ static int run_command(const struct policy_tree *t, const struct policy_command 
 		report_error(NULL, "cannot make a process: %s", strerror(errno));
 	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
 		continue;
-	words_free(words);
-	free(argv);
+	words_free(argv);
 	return child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAULT;
 }
 

@@ -222,14 +222,16 @@ places() {
 	[[ $output == *"$last: another user has mounted a FUSE file system there"* ]]
 	[ "$(mounts)" = 1 ]
 	umount "$last"
-	# one of them cannot be mounted
-	mkdir -p "$P/lib/rocfft/d"
-	touch "$P/lib/rocfft/readme"
-	mount -t tmpfs -o ro tmpfs /run/kpackfs
+	# one of them cannot be mounted: the kernel stacks overlays twice, and not more
+	mkdir -p a b one
+	touch a/readme
+	mount -t overlay overlay -o lowerdir=a:b one
+	mount -t overlay overlay -o lowerdir=one:b "$P/lib/rocfft"
 	run -1 in_place "$P"
-	[ "$(mounts)" = 0 ]
-	umount /run/kpackfs
+	[[ $output == *"$P/lib/rocfft: no overlay can be mounted here"* ]]
 	gone
+	umount "$P/lib/rocfft" one
+	[ "$(mounts)" = 0 ]
 	# an archive that cannot be read is left out
 	echo text >"$P/.kpack/damaged.kpack"
 	run -0 in_place "$P"
