@@ -217,12 +217,16 @@ static bool list_files(const struct policy_tree *t, struct state_file **out, siz
 	tree_list_close(list);
 	if (*n)
 		kp_sort(*out, *n, KP_BY_TEXT(struct state_file, path));
+	for (size_t i = 0; i < *n && !fine; i++)
+		free((*out)[i].path);
+	if (!fine)
+		free(*out);
 	return fine;
 }
 
 /*
- * A file of the state that is not there.  What was removed or packed stays known until its
- * package goes.  false: it is not known any more.
+ * The file F of the state is not there: others removed it, or WORK did.  What was removed or
+ * packed stays known until its package goes.  false: it is not known any more.
  */
 static bool settle_missing(struct policy_tree *t, struct state_file *f,
 			   enum state_kind work)
@@ -244,27 +248,33 @@ static bool settle_missing(struct policy_tree *t, struct state_file *f,
 	return true;
 }
 
-/* Let NOW, a file that is there, take over what is known of it as OLD. */
-static void settle_file(struct policy_tree *t, struct state_file *now,
+/*
+ * The file NOW is there; it was OLD before (NULL: it was not there).  A command only makes files
+ * smaller: what else came meanwhile is the work of others, and is left out of the state, so that
+ * the next run takes it for new.  false: it is left out.
+ */
+static bool settle_file(struct policy_tree *t, struct state_file *now,
 			const struct state_file *old, enum state_kind work)
 {
-	bool same = now->size == old->size && now->mtime == old->mtime &&
+	bool same = old && now->size == old->size && now->mtime == old->mtime &&
 		    now->ino == old->ino;
 
 	now->fresh = !same || old->fresh;
-	if (same || (work != STATE_SEEN && now->size <= old->size)) {
+	if (same) {
 		now->kind = old->kind;
 		now->before = old->before;
 		now->gpus = old->gpus;
+		return true;
 	}
-	if (same)
-		return;
 	t->n_new++;
-	if (work != STATE_SEEN && now->size <= old->size) {
-		now->before = old->kind == STATE_SEEN ? old->size : old->before;
-		now->kind = STATE_CHANGED;
-		now->gpus = t->state.n_gpus - 1;
-	}
+	if (work == STATE_SEEN)
+		return true;
+	if (!old || now->size > old->size)
+		return false;
+	now->kind = STATE_CHANGED;
+	now->before = old->kind == STATE_SEEN ? old->size : old->before;
+	now->gpus = t->state.n_gpus - 1;
+	return true;
 }
 
 bool policy_tree_look(struct policy_tree *t, enum state_kind work)
@@ -272,42 +282,36 @@ bool policy_tree_look(struct policy_tree *t, enum state_kind work)
 	struct state *s = &t->state;
 	struct state_file *now, *all;
 	size_t n, n_all = 0, i = 0, k = 0;
-	bool fine;
 
 	if (!policy_tree_find_mounts(t))
 		return false;
-	fine = list_files(t, &now, &n);
+	if (!list_files(t, &now, &n))
+		return false; /* what cannot be looked at is not gone */
 	if (work == STATE_SEEN)
 		t->n_new = t->n_gone = 0;
 	all = xcalloc(n + s->n_files + 1, sizeof(*all));
 	while (i < s->n_files || k < n) {
 		struct state_file *old = i < s->n_files ? &s->files[i] : NULL;
 		int order = !old ? 1 : k == n ? -1 : strcmp(old->path, now[k].path);
+		bool stays = order < 0
+				     ? settle_missing(t, old, work)
+				     : settle_file(t, &now[k], order ? NULL : old, work);
 
-		if (order < 0) {
-			if (settle_missing(t, old, work))
-				all[n_all++] = *old;
-			else
-				free(old->path);
-			i++;
-			continue;
-		}
-		if (order == 0) {
-			settle_file(t, &now[k], old, work);
+		if (stays)
+			all[n_all++] = order < 0 ? *old : now[k];
+		else
+			free(order < 0 ? old->path : now[k].path);
+		if (order == 0)
 			free(old->path);
-			i++;
-		} else {
-			now[k].fresh = true;
-			t->n_new++;
-		}
-		all[n_all++] = now[k++];
+		i += order <= 0;
+		k += order >= 0;
 	}
 	free(now);
 	free(s->files);
 	s->files = all;
 	s->n_files = n_all;
 	s->files_cap = n_all;
-	return fine;
+	return true;
 }
 
 /* --- opening ------------------------------------------------------------------------- */
