@@ -68,7 +68,11 @@ const struct command_help cmd_apply_help = {
 
 /* --- mounts -------------------------------------------------------------------------- */
 
-/* Run kpackfs, which is beside this program, with ARGV.  Returns whether it succeeded. */
+/*
+ * Run kpackfs, which is beside this program: it decides where to mount, locks, and leaves nothing
+ * half-done.  What it prints of places is dropped, its messages are not.  ARGV ends with NULL.
+ * Returns whether it succeeded.
+ */
 static bool run_kpackfs(const char **argv)
 {
 	char *self = below_real("/proc/self/exe"), *program;
@@ -477,7 +481,9 @@ static int apply_policy(const struct apply_command *a, const struct policy *p)
 	/* of two policies for one tree it is not known which one is meant */
 	if (a->mounts && p->overlaps)
 		return EXIT_FAULT;
-	if (!policy_tree_open(&t, p, &a->places))
+	/* mounting needs no look at the files, for which a machine that starts has no time */
+	if (!policy_tree_open(&t, p, &a->places) ||
+	    (!t.missing && !a->mounts && !policy_tree_look(&t, STATE_SEEN)))
 		goto out;
 	status = EXIT_OK;
 	if (t.missing) {

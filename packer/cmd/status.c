@@ -143,7 +143,8 @@ int cmd_status(int argc, char **argv)
 
 		if (list.items[i].wrong)
 			continue;
-		if (policy_tree_open(&t, &list.items[i], &c.places)) {
+		if (policy_tree_open(&t, &list.items[i], &c.places) &&
+		    (t.missing || policy_tree_look(&t, STATE_SEEN))) {
 			if (!t.missing)
 				lacking = policy_tree_lacking(&t);
 			if (!is_complete(&t, lacking))

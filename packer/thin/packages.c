@@ -37,7 +37,10 @@ struct question {
 	struct packages *out;
 };
 
-/* Whether Q asks for PATH: itself, or, with a slash behind it, a directory of the way to it. */
+/*
+ * Whether Q asks for PATH: itself, or, with a slash behind it, a directory of the way to it.  rpm
+ * lists everything, and dpkg-query also prints what a diversion or another pattern brings.
+ */
 static bool is_asked(const struct question *q, const char *path)
 {
 	char *way = xasprintf("%s/", path), *slash;
@@ -131,6 +134,7 @@ static char *pattern_of(const char *path, size_t size, const char *end)
 	return pattern;
 }
 
+/* A directory is two patterns, of which one matches all below it: one run answers for both. */
 static enum packages_answer ask_dpkg(const struct question *q, const char *program)
 {
 	char name[] = "dpkg-query", option[] = "-S";
@@ -149,7 +153,7 @@ static enum packages_answer ask_dpkg(const struct question *q, const char *progr
 				argv[k++] = pattern_of(path, size, "*");
 			argv[k++] = pattern_of(path, size - (dir && size > 1), "");
 		}
-		/* 1: nothing has a path like one of these */
+		/* 1: no package has a path like one of these, which is an answer */
 		answer = run_program(q, program, argv, 1, NULL);
 		while (k-- > 2)
 			free(argv[k]);
@@ -241,7 +245,6 @@ char *packages_names(const struct packages *p, const char *const *paths, size_t 
 	char *text = NULL;
 	FILE *f = xmemstream(&text, &size);
 
-	/* a path of several names is asked for once: its items are all names of its packages */
 	for (size_t i = 0; i < n && p->count; i++)
 		for (const struct packaged *at = find_first(p, paths[i]);
 		     at < p->items + p->count && strcmp(at->path, paths[i]) == 0 &&

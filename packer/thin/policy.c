@@ -92,6 +92,7 @@ static const char *check_command(struct policy *p, struct policy_command *c,
 				       "--dry-run, --json, --undo, --archive-dir or "
 				       "--key-prefix";
 		in_place |= strcmp(c->words[i], "--in-place") == 0;
+		/* the last one counts, as "--arch LIST" or "--arch=LIST" */
 		if (is_option(c->words[i], "--arch")) {
 			c->arch_skip = strcspn(c->words[i], "=");
 			c->arch_skip += c->words[i][c->arch_skip] == '=';
@@ -204,6 +205,7 @@ kpack_error_t policy_file_load(const char *path, uint64_t most, uint8_t **out,
 	struct stat st;
 	int fd = -1;
 
+	/* what is opened is never a link, so that nobody can exchange it after this look */
 	if (below_lstat(path, &st) == 0 && S_ISLNK(st.st_mode)) {
 		real = below_real(path);
 		if (!real)
@@ -259,7 +261,10 @@ static bool is_in_tree(const char *path, const char *tree)
 	return strcmp(tree, "/") == 0 || kp_path_within(kp_span_str(path), tree);
 }
 
-/* Two policies of one file would undo each other's work at each run. */
+/*
+ * Two policies of one file would undo each other's work at each run, and each would take what the
+ * other one did for an upgrade.
+ */
 static bool check_apart(struct policies *list, const char *dir)
 {
 	bool fine = true;
@@ -324,6 +329,7 @@ bool policies_read(const char *dir, char *const *names, size_t n, struct policie
 	int count;
 
 	*out = (struct policies){0};
+	/* packages make the directory; without it there is nothing to apply */
 	if (below_stat(dir, &st) < 0 && errno == ENOENT)
 		return keep_named(out, dir, names, n);
 	if (!below_root(dir, &why) && below_stat(dir, &st) == 0)
@@ -339,6 +345,7 @@ bool policies_read(const char *dir, char *const *names, size_t n, struct policie
 		const char *file = files[i]->d_name;
 		size_t size = strlen(file), stem = size - (sizeof(end) - 1);
 
+		/* what dpkg and editors leave beside a file has another ending */
 		if (file[0] != '.' && size >= sizeof(end) &&
 		    strcmp(file + stem, end) == 0)
 			fine &= add_policy(out, dir, xstrndup(file, stem));

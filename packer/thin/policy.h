@@ -138,15 +138,15 @@ struct policy_tree {
 };
 
 /*
- * Read the state of P's tree, find the GPUs, and look at the files and mounts.  false: it failed,
- * which was reported.  The caller finishes T in any case.
+ * Read the state of P's tree, and find the GPUs.  false: it failed, which was reported.  The
+ * caller finishes T in any case.
  */
 bool policy_tree_open(struct policy_tree *t, const struct policy *p,
 		      const struct policy_places *places);
 void policy_tree_fini(struct policy_tree *t);
 
 /*
- * Look again, at files and mounts.  What changed since the last look is the work of others
+ * Look at files and mounts.  What changed since the last look is the work of others
  * (STATE_SEEN), of kpack thin (STATE_REMOVED), or of kpack pack (STATE_PACKED).  false: as above.
  */
 bool policy_tree_look(struct policy_tree *t, enum state_kind work);

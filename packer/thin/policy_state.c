@@ -44,6 +44,7 @@ void state_fini(struct state *s)
 	*s = (struct state){0};
 }
 
+/* Many files are asked for, one by one, so that a list in order is searched. */
 bool state_knows(const struct state *s, const char *path, const struct file_identity *id)
 {
 	const struct state_file probe = {.path = (char *)path};
@@ -57,6 +58,7 @@ bool state_knows(const struct state *s, const char *path, const struct file_iden
 
 /* --- reading ------------------------------------------------------------------------- */
 
+/* Cut a number, and the blank behind it, off *AT; strtoull alone takes signs and blanks, too. */
 static bool cut_number(char **at, uint64_t *out)
 {
 	char *end;
@@ -96,6 +98,7 @@ static bool take_file(struct state *s, char *line)
 		return false;
 	f.kind = (enum state_kind)(kind - kinds);
 	f.owned = owned;
+	/* everything that is used without another look is checked: numbers of lists, sums, order */
 	kp_text_unescape(at);
 	if (!kp_path_inside(at) || f.size > INT64_MAX || f.before > INT64_MAX ||
 	    (f.kind != STATE_SEEN && (f.gpus >= s->n_gpus || f.before < f.size)) ||
@@ -129,7 +132,8 @@ static bool take_line(struct state *s, size_t number, char *line)
 		s->packed = packed;
 		return true;
 	}
-	if (number > 2 && strncmp(line, "gpus ", 5) == 0) {
+	if (number > 2 &&
+	    strncmp(line, "gpus ", 5) == 0) { /* files name lists before them */
 		const char *list = line + 5;
 
 		xgrow(&s->gpus, s->n_gpus, &s->gpus_cap, sizeof(*s->gpus));

@@ -26,6 +26,11 @@ char *policy_tree_path(const struct policy_tree *t, const char *relative)
 
 /* --- lists of GPUs ------------------------------------------------------------------- */
 
+/*
+ * Lists are texts, because the state has them as such and commands take them as such; names are
+ * written as kp_target_format does, so that they can be compared.
+ */
+
 char *gpu_list_next(const char **list)
 {
 	const char *name = *list;
@@ -153,6 +158,7 @@ bool policy_tree_find_mounts(struct policy_tree *t)
 	return fine;
 }
 
+/* What a mount covers cannot be seen, nor be changed by packages: it is as it was. */
 static bool is_covered(const struct policy_tree *t, const char *relative)
 {
 	char *path = t->n_mounts ? policy_tree_path(t, relative) : NULL;
@@ -185,7 +191,10 @@ static bool package_is_gone(const struct policy_tree *t, const char *relative)
 	return gone;
 }
 
-/* List the regular files of the tree, as seen, by path.  false: not all; reported. */
+/*
+ * List the regular files of the tree, as seen, by path.  Archives are left out: they change
+ * whenever a command packs, and kpackfs notices by itself.  false: not all; reported.
+ */
 static bool list_files(const struct policy_tree *t, struct state_file **out, size_t *n)
 {
 	struct tree_list *list = tree_list_open(t->policy->tree);
@@ -337,6 +346,7 @@ bool policy_tree_open(struct policy_tree *t, const struct policy *p,
 		return false;
 	}
 	err = state_read(t->state_path, s, &why);
+	/* a link that leads to another version of a tree now makes it another tree */
 	if (err || strcmp(s->tree, p->tree) != 0) {
 		bool none = err == KPACK_ERROR_FILE_NOT_FOUND;
 
@@ -358,7 +368,7 @@ bool policy_tree_open(struct policy_tree *t, const struct policy *p,
 	t->anew = s->n_gpus == 0 || !kp_hash_is(&s->policy, p->hash.bytes) ||
 		  !gpu_list_covers(t->arch, s->gpus[s->n_gpus - 1]) ||
 		  !gpu_list_covers(s->gpus[s->n_gpus - 1], t->arch);
-	return policy_tree_look(t, STATE_SEEN);
+	return true;
 }
 
 void policy_tree_fini(struct policy_tree *t)
@@ -398,6 +408,10 @@ uint64_t policy_tree_archives(const struct policy_tree *t, size_t *n)
 	return sum;
 }
 
+/*
+ * Which code a file lost is not known, only for which GPUs it was done: those wanted since may
+ * lack something until the file comes again with its package.
+ */
 bool policy_tree_lacks(const struct policy_tree *t, const struct state_file *f)
 {
 	return f->kind != STATE_SEEN && !gpu_list_has(t->state.gpus[f->gpus], "all") &&

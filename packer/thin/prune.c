@@ -194,6 +194,7 @@ static int open_tree(struct prune *p)
 	demand_init(&p->demand, p->args.tree);
 	walk_tree(p, &list);
 	find_own(p, &list);
+	/* another run may have written archives, for binaries that it wrote after our look */
 	changed = demand_changed(&p->demand, &error);
 	if (changed) {
 		if (error && error != ENOENT)
@@ -239,6 +240,7 @@ static enum prune_reason reason_of(struct prune *p, const struct prune_archive *
 	return reason == PRUNE_STAYS && drops ? PRUNE_OTHER_GPU : reason;
 }
 
+/* Decide for each entry of A, in order: names that follow each other are looked for once. */
 static void choose_entries(struct prune *p, struct prune_archive *a)
 {
 	struct kp_span dir = kp_path_directory(a->path);
@@ -408,6 +410,7 @@ int prune_run(struct prune *p)
 		choose_entries(p, &p->archives[i]);
 	if (!check_choice(p))
 		return EXIT_FAULT;
+	/* one after the other, each whole: a killed run leaves archives without what nothing needs */
 	for (size_t i = 0; i < p->n_archives; i++) {
 		struct prune_archive *a = &p->archives[i];
 
