@@ -212,7 +212,7 @@ struct in_place {
 	int lock;                    /* keeps other runs waiting; -1: none */
 	sigset_t signals;            /* to be restored in children */
 	struct mounted_list mounted; /* before this run */
-	/* Of all entries, which say what packing left empty; of those that are shown. */
+	/* Of all entries, which say what packing left empty; of those that are shown, perhaps the same. */
 	struct kp_view *all, *shown;
 	struct place *places;
 	size_t n_places, places_cap;
@@ -387,8 +387,11 @@ static bool decide_places(struct in_place *p, int tree)
 	int fd = -1;
 
 	fine = open_archives(p->s, &archives, &n);
-	if (fine && (kp_view_new(archives, n, NULL, &p->all, &why) ||
-		     kp_view_new(archives, n, &select, &p->shown, &why)))
+	if (fine && kp_view_new(archives, n, NULL, &p->all, &why))
+		fine = fail_why(p->s->mountpoint, &why);
+	p->shown = p->all;
+	if (fine && !kp_choice_is_all(&p->s->arches) &&
+	    kp_view_new(archives, n, &select, &p->shown, &why))
 		fine = fail_why(p->s->mountpoint, &why);
 	if (fine) { /* entries by key are no files of a tree */
 		kp_view_hide(p->all, 0, kp_span_str(KP_TOC_NAME));
@@ -400,7 +403,8 @@ static bool decide_places(struct in_place *p, int tree)
 			       : fail_at(p->s->mountpoint, strerror(errno));
 	}
 	kp_step_forget(); /* daemons would keep file systems of the tree in use */
-	kp_view_free(p->shown);
+	if (p->shown != p->all)
+		kp_view_free(p->shown);
 	kp_view_free(p->all);
 	for (size_t i = 0; i < n; i++)
 		kp_archive_close(archives[i]);
