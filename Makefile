@@ -420,7 +420,7 @@ pages3  := $(wildcard core/*.3)
 pages5  := $(wildcard core/*.5)
 pages7  := $(wildcard core/hip/*.7)
 pages8  := $(wildcard *.8)
-scripts := .ci/run contrib/install-deps contrib/distributions contrib/demo tests/run tests/run-one $(shell grep -l '^.!/bin/sh' tests/real/*) $(wildcard tests/*.sh tests/golden/*.sh contrib/mount/* contrib/dpkg/hook contrib/systemd/kpackfs-generator contrib/debian/build contrib/container/entrypoint contrib/packaging/* contrib/completion/*.bash contrib/distributed/sh*-* contrib/distributed/slurm-*)
+scripts := .ci/run contrib/install-deps contrib/distributions contrib/demo tests/run tests/run-one $(shell grep -l '^.!/bin/sh' tests/real/*) $(wildcard tests/*.sh tests/golden/*.sh contrib/dpkg/hook contrib/debian/build contrib/container/entrypoint contrib/packaging/* contrib/completion/*.bash contrib/distributed/sh*-* contrib/distributed/slurm-*)
 
 # git writes the same bytes for the same commit, and gzip -n adds no time.
 tarball := build/kpackfs-$(VERSION).tar.gz
@@ -466,15 +466,15 @@ pcdir   = $(lib)/pkgconfig
 bash_completions := $(wildcard contrib/completion/*.bash)
 zsh_completions  := $(wildcard contrib/completion/_*)
 fish_completions := $(wildcard contrib/completion/*.fish)
-# Scripts and units that put mounts where libraries look
+# Units to copy
 sharedir      = $(share)/kpackfs
-mount_scripts := $(wildcard contrib/mount/*)
 units_systemd := $(wildcard contrib/systemd/*mount)
 dpkg_hooks    := apt.conf dpkg.cfg
 # Services that are started by name
 unitdir       = $(DESTDIR)$(prefix)/lib/systemd
 service       := kpackfs@.service
-generator     := kpackfs-generator
+services      := $(service) kpackfs-in-place@.service kpackfs-policies.service
+wanted        := system/multi-user.target.wants/kpackfs-policies.service
 
 # The library goes to a prefix of its own, where programs that want AMD's do not find it; with
 # install-dropin it goes to the places of AMD's.
@@ -538,16 +538,14 @@ install: ## install the built files, the library privately: PREFIX=/usr/local LI
 	for f in $(links); do ln -sf kpack $(bashdir)/$$f || exit 1; done
 	$(if $(zsh_completions),install -m 644 $(zsh_completions) $(zshdir))
 	$(if $(fish_completions),install -m 644 $(fish_completions) $(fishdir))
-	install -d $(sharedir)/mount $(sharedir)/systemd $(sharedir)/dpkg
-	install -m 755 $(mount_scripts) $(sharedir)/mount
+	install -d $(sharedir)/systemd $(sharedir)/dpkg
 	install -m 644 $(units_systemd) $(sharedir)/systemd
-	install -d $(unitdir)/system-generators
-	$(call with_program,contrib/systemd/$(generator),$(unitdir)/system-generators/$(generator))
 	$(call with_program,contrib/dpkg/hook,$(DESTDIR)$(libexecdir)/kpackfs/dpkg-hook)
 	for f in $(dpkg_hooks); do sed 's|/usr/libexec|$(libexecdir)|g' contrib/dpkg/$$f >$(sharedir)/dpkg/$$f && \
 		chmod 644 $(sharedir)/dpkg/$$f || exit 1; done
-	install -d $(unitdir)/system $(unitdir)/user
-	install -m 644 contrib/systemd/$(service) $(unitdir)/system
+	install -d $(unitdir)/system $(unitdir)/user $(dir $(unitdir)/$(wanted))
+	install -m 644 $(addprefix contrib/systemd/,$(services)) $(unitdir)/system
+	ln -sf ../$(notdir $(wanted)) $(unitdir)/$(wanted)
 	install -m 644 contrib/systemd/user/$(service) $(unitdir)/user
 	$(call put_library,$(lib)/$(private)/include,$(lib)/$(private)/lib)
 	install -m 755 $(O)/libkpack_hip.so $(lib)/$(private)
@@ -565,16 +563,14 @@ uninstall: ## remove the installed files
 		$(addprefix $(bashdir)/,$(notdir $(bash_completions:.bash=)) $(links)) \
 		$(addprefix $(zshdir)/,$(notdir $(zsh_completions))) \
 		$(addprefix $(fishdir)/,$(notdir $(fish_completions))) $(addprefix $(pcdir)/,$(modules)) \
-		$(addprefix $(sharedir)/mount/,$(notdir $(mount_scripts))) \
 		$(addprefix $(sharedir)/systemd/,$(notdir $(units_systemd))) \
 		$(addprefix $(sharedir)/dpkg/,$(dpkg_hooks)) $(DESTDIR)$(libexecdir)/kpackfs/dpkg-hook \
-		$(unitdir)/system/$(service) $(unitdir)/user/$(service) \
-		$(unitdir)/system-generators/$(generator) \
+		$(addprefix $(unitdir)/system/,$(services)) $(unitdir)/user/$(service) $(unitdir)/$(wanted) \
 		$(call library_files,$(lib)/$(private)/include,$(lib)/$(private)/lib)
 	(cd $(lib)/$(private) && rmdir -p include/rocm_kpack lib/cmake/rocm-kpack) 2>/dev/null; \
 		rmdir $(lib)/$(private) 2>/dev/null; \
 		rmdir $(clangdir) $(dir $(clangdir)) 2>/dev/null; \
-		rmdir $(sharedir)/mount $(sharedir)/systemd $(sharedir)/dpkg $(sharedir) 2>/dev/null || :
+		rmdir $(sharedir)/systemd $(sharedir)/dpkg $(sharedir) 2>/dev/null || :
 
 dropin_files = $(call library_files,$(include),$(lib))
 dropin_dirs  = $(call library_dirs,$(include),$(lib))

@@ -11,6 +11,7 @@
 #include "fs/base/daemon.h"
 #include "fs/base/process_link.h"
 #include "fs/base/log.h"
+#include "fs/mount/in_place.h"
 #include "fs/mount/sd_notify.h"
 #include "fs/mount/session.h"
 #include "fs/mount/settings.h"
@@ -153,6 +154,9 @@ int main(int argc, char **argv)
 		code = settings_show(&s);
 	else if (s.status)
 		code = status_show(s.mountpoint);
+	else if (s.in_place)
+		code = exit_code(&s, s.undo ? in_place_undo(&s)
+					    : in_place_mount(&s, run_in_background));
 	else if (s.foreground)
 		code = exit_code(&s, run_processes(&s, NULL));
 	else

@@ -28,6 +28,15 @@ int cmd_status(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_runtime(int argc, char **argv);
+/*
+ * For kpack apply: leave files alone that SKIP knows; NULL: look at all.  Returns EXIT_LEFT if all
+ * is done but for damaged files, which were reported.
+ */
+struct scan_skip;
+enum { EXIT_LEFT = 3 };
+int cmd_thin_changed(int argc, char **argv, const struct scan_skip *skip);
+int cmd_pack_changed(int argc, char **argv, const struct scan_skip *skip);
+
 /* Replacements for clang's tools, with their options, messages and exit codes. */
 int cmd_offload_bundler(int argc, char **argv);
 int cmd_offload_packager(int argc, char **argv);

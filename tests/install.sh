@@ -215,12 +215,10 @@ t "pages are there" hold share/man/man1/kpackfs.1 share/man/man1/kpack.1 share/m
 	share/man/man1/kpack-offload-bundler.1 share/man/man1/kpack-offload-packager.1 share/man/man7/libkpack_hip.7 \
 	share/man/man8/mount.kpackfs.8 share/man/man5/kpack-format.5 share/man/man3/rocm_kpack.3
 t "completions are there" hold $bash/kpack share/zsh/site-functions/_kpack share/fish/vendor_completions.d/kpack.fish
-t "scripts, units, hooks and modules are there" hold share/kpackfs/mount/environment.sh share/kpackfs/mount/firm.sh \
-	share/kpackfs/mount/in-place share/kpackfs/mount/overlay share/kpackfs/systemd/mnt-kernels.mount \
-	share/kpackfs/systemd/mnt-kernels.automount share/kpackfs/dpkg/apt.conf share/kpackfs/dpkg/dpkg.cfg \
-	lib/systemd/system/kpackfs@.service lib/systemd/user/kpackfs@.service lib/systemd/system-generators/kpackfs-generator \
+t "units, hooks and modules are there" hold share/kpackfs/systemd/mnt-kernels.mount share/kpackfs/systemd/mnt-kernels.automount share/kpackfs/dpkg/apt.conf share/kpackfs/dpkg/dpkg.cfg \
+	lib/systemd/system/kpackfs@.service lib/systemd/user/kpackfs@.service lib/systemd/system/kpackfs-in-place@.service \
+	lib/systemd/system/multi-user.target.wants/kpackfs-policies.service \
 	libexec/kpackfs/dpkg-hook lib/pkgconfig/rocm_kpack_static.pc
-t "a script runs as installed" "$usr/share/kpackfs/mount/overlay" -h
 
 # ---- the private library ----
 
@@ -408,9 +406,8 @@ gnu_programs_run()
 	"$opt/bin/kpack" --version && "$opt/sbin/x/mount.kpackfs" --version &&
 		[ "$(readlink -f "$opt/exec/kpackfs/clang/clang-offload-bundler")" = "$opt/bin/kpack" ] &&
 		[ -s "$opt/man/man1/kpack.1" ] && [ -s "$opt/data/bash-completion/completions/kpack" ] &&
-		none "$(find "$usr" -name '*kpack*' ! -name 'kpackfs@*' ! -name kpackfs-generator ! -name theirs)" &&
-		grep -qxF 'kpack=${KPACK-/opt/k/bin/kpack}' "$opt/exec/kpackfs/dpkg-hook" &&
-		grep -qxF 'kpack=${KPACK-/opt/k/bin/kpack}' "$usr/lib/systemd/system-generators/kpackfs-generator"
+		none "$(find "$usr" -name '*kpack*' ! -name '*.service' ! -name theirs)" &&
+		grep -qxF 'kpack=${KPACK-/opt/k/bin/kpack}' "$opt/exec/kpackfs/dpkg-hook"
 }
 t "install with GNU's names of directories" gnu install
 t "uses them, and relative links" gnu_programs_run

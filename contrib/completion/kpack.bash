@@ -79,7 +79,7 @@ _kpack_options() # COMMAND
 		--help --version ;;
 	prune) echo --arch --arch-exact --dry-run --force --json --quiet --help ;;
 	thin) echo --arch --strip-debug --debug-to --keep --undo --compress --runtime --dry-run --libraries --library-rules --jobs --json --quiet --help ;;
-	apply) echo --policy-dir --state-dir --topology --dry-run --mounts --no-mounts --unit --unmount --quiet --help ;;
+	apply) echo --policy-dir --state-dir --topology --dry-run --mounts --no-mounts --unmount --quiet --help ;;
 	status) echo --policy-dir --state-dir --topology --json --help ;;
 	detect) echo --topology --arch --family --group --package --dist --pip --apt --installed --dpkg-status --json --help ;;
 	run) echo --arch --archives --verbose --help ;;

@@ -111,7 +111,6 @@ complete -c kpack -n '__fish_seen_subcommand_from apply' -s n -l dry-run -d 'Pri
 complete -c kpack -n '__fish_seen_subcommand_from apply' -l mounts -d 'Only mount'
 complete -c kpack -n '__fish_seen_subcommand_from apply' -l unmount -d 'Only unmount'
 complete -c kpack -n '__fish_seen_subcommand_from apply' -l no-mounts -d 'Mount nothing'
-complete -c kpack -n '__fish_seen_subcommand_from apply' -l unit -d 'Print the systemd unit'
 complete -c kpack -n '__fish_seen_subcommand_from apply' -s q -l quiet -d 'Only errors'
 complete -c kpack -n '__fish_seen_subcommand_from apply' -s h -l help -d 'Show the options'
 complete -c kpack -n '__fish_seen_subcommand_from status' -l policy-dir -r -d 'The policies'

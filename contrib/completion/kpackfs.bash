@@ -49,7 +49,7 @@ _kpackfs_arches=(
 _kpackfs_options() # KIND
 {
 	case $1 in
-	global) echo --help --status --version ;;
+	global) echo --help --in-place --status --undo --version ;;
 	esac
 }
 
@@ -99,7 +99,7 @@ _kpackfs()
 		COMPREPLY=("${COMPREPLY[@]/#/"$list"}")
 		COMPREPLY=("${COMPREPLY[@]#"$keep"}")
 		compopt -o nospace 2>/dev/null
-	elif [[ ${before##*[[:space:]]} == --status ]]; then
+	elif [[ ${before##*[[:space:]]} == --@(status|in-place|undo) ]]; then
 		_kpackfs_paths -d "$cur"
 	elif [[ $cur == -* ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "-d -f -n -o -q -r -s -v $(_kpackfs_options global)" -- "$cur")

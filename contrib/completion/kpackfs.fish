@@ -70,6 +70,8 @@ function __kpackfs_list
 end
 
 complete -c kpackfs -s h -l help -d 'Show the options'
+complete -c kpackfs -l in-place -d 'Show what was packed at its old places in a tree'
+complete -c kpackfs -l undo -d 'Unmount what is mounted in a tree'
 complete -c kpackfs -l status -d 'Say how a mount is'
 complete -c kpackfs -s V -l version -d 'Show versions'
 complete -c kpackfs -s f -d 'Stay in the foreground'

@@ -18,8 +18,8 @@
 set -euo pipefail
 export LC_ALL=C
 umask 022
-# shellcheck source=contrib/mount/firm.sh
-. "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/../mount/firm.sh"
+# shellcheck source=contrib/packaging/firm.sh
+. "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/firm.sh"
 
 program=${0##*/}
 

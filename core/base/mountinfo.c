@@ -59,6 +59,12 @@ bool kp_mount_fuse_user(const struct kp_mount *m, uid_t *user)
 	return true;
 }
 
+bool kp_mount_is_kpackfs(const struct kp_mount *m)
+{
+	return strcmp(m->type, "overlay") == 0 ? strcmp(m->source, KP_OVERLAY_SOURCE) == 0
+					       : strcmp(m->type, "fuse.kpackfs") == 0;
+}
+
 bool kp_mounts_open(struct kp_mounts *out)
 {
 	*out = (struct kp_mounts){.file = fopen("/proc/self/mountinfo", "re")};

@@ -30,6 +30,11 @@ bool kp_mount_parse(char *line, struct kp_mount *out);
  */
 bool kp_mount_fuse_user(const struct kp_mount *m, uid_t *user);
 
+/* The source of overlays that kpackfs mounts, in the table of mounts. */
+#define KP_OVERLAY_SOURCE "kpackfs"
+/* Whether kpackfs has mounted M: a mount of its own, or an overlay. */
+bool kp_mount_is_kpackfs(const struct kp_mount *m);
+
 /* The table while it is read. */
 struct kp_mounts {
 	FILE *file; /* NULL: closed */

@@ -167,17 +167,33 @@ static enum unmount unmount_outcome(void)
 	return errno == EBUSY ? UNMOUNT_BUSY : UNMOUNT_FAILED;
 }
 
+static enum unmount unmount_found(const struct place *p, bool lazy)
+{
+	if (unmount_place(p, lazy ? MNT_DETACH : 0) == 0)
+		return UNMOUNT_DONE;
+	if (errno == EPERM && run_fusermount(p->path, lazy))
+		return UNMOUNT_DONE;
+	return unmount_outcome();
+}
+
 enum unmount mount_point_unmount(const struct mount_point *m, bool lazy)
 {
 	struct place p;
 
-	if (!find_mount(m, &p))
-		return UNMOUNT_DONE;
-	if (unmount_place(&p, lazy ? MNT_DETACH : 0) == 0)
-		return UNMOUNT_DONE;
-	if (errno == EPERM && run_fusermount(p.path, lazy))
-		return UNMOUNT_DONE;
-	return unmount_outcome();
+	return find_mount(m, &p) ? unmount_found(&p, lazy) : UNMOUNT_DONE;
+}
+
+enum unmount mount_point_unmount_id(const char *path, long id, bool lazy)
+{
+	struct place p = {.id = id};
+	size_t n = strlen(path);
+
+	if (n >= sizeof(p.path)) {
+		errno = ENAMETOOLONG;
+		return UNMOUNT_FAILED;
+	}
+	memcpy(p.path, path, n + 1);
+	return unmount_found(&p, lazy);
 }
 
 enum unmount mount_point_expire(const struct mount_point *m)

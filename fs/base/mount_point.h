@@ -29,6 +29,9 @@ enum unmount {
 };
 enum unmount mount_point_unmount(const struct mount_point *m, bool lazy);
 
+/* Unmount the mount ID of the mount table, of any kind, which is at the absolute PATH. */
+enum unmount mount_point_unmount_id(const char *path, long id, bool lazy);
+
 /*
  * Unmount M if it was not used since the last call, else return BUSY.  FAILED with EPERM:
  * only root may do this.

@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <zstd.h>
+#include "core/archive/naming.h"
 #include "fs/base/path_walk.h"
 #include "fs/base/log.h"
 #include "settings.h"
@@ -219,6 +220,8 @@ static const struct option {
 	{"-f", NULL, NULL, "stay in the foreground, log to stderr", CALL,
 	 .take = take_foreground},
 	{"-h", "--help", NULL, "show this text", FLAG, AT(help)},
+	{"--in-place", NULL, NULL, "show what was packed at its old places in TREE", FLAG,
+	 AT(in_place)},
 	{"-n", NULL, NULL, "ignored, for mount(8)", .kind = NOTHING},
 	{"-o", NULL, "OPT[,OPT]...", "mount options, below", .kind = HELP_ONLY},
 	{"-q", NULL, NULL, "log errors only", CALL, .take = take_verbosity},
@@ -226,6 +229,8 @@ static const struct option {
 	{"-s", NULL, NULL, "answer requests in one thread", CALL, .take = take_single},
 	{"--status", NULL, NULL, "print the status of the mount at MOUNTPOINT", FLAG,
 	 AT(status)},
+	{"--undo", NULL, NULL, "with --in-place: unmount what is mounted in TREE", FLAG,
+	 AT(undo)},
 	{"-v", NULL, NULL, "log more", CALL, .take = take_verbosity},
 	{"-V", "--version", NULL, "show versions", FLAG, AT(version)},
 
@@ -316,6 +321,8 @@ static void print_help(void)
 	char label[64];
 
 	fputs("Usage: kpackfs [-dfqrsv] [-o opt[,opt]...] SOURCE... MOUNTPOINT\n"
+	      "       kpackfs --in-place [-qv] [-o opt[,opt]...] [SOURCE...] TREE\n"
+	      "       kpackfs --in-place --undo TREE\n"
 	      "       kpackfs --status MOUNTPOINT\n"
 	      "Mount kpack archives - files, or the *.kpack of directories - as a "
 	      "read-only\n"
@@ -599,15 +606,34 @@ static enum end take_operands(struct settings *s)
 {
 	struct strings *p = &s->sources;
 
-	if (s->status) {
+	if (s->in_place ? s->status || s->foreground || s->helper || s->auto_unmount
+			: s->undo) {
+		log_print(LOG_ERR, s->in_place
+					   ? "--in-place makes several mounts: -d, -f, "
+					     "--status and auto_unmount are for one"
+					   : "--undo goes with --in-place only");
+		return USAGE;
+	}
+	if (s->status || s->undo) {
 		if (p->count != 1 || s->more_sources.count) {
-			log_print(LOG_ERR,
-				  "--status needs one mount point, and no source");
+			log_print(LOG_ERR, "%s, and no source",
+				  s->undo ? "--undo needs one tree"
+					  : "--status needs one mount point");
 			return USAGE;
 		}
-		/* it is not accessed here, because it may not answer */
 		s->mountpoint = p->list[--p->count];
-		return OK;
+		/* a mount point is not accessed here, because it may not answer; a tree is */
+		return s->undo ? take_mountpoint(s) : OK;
+	}
+	if (s->in_place && p->count == 1 && s->more_sources.count == 0) {
+		/* the archives that packing put into the tree */
+		char *own = NULL;
+		bool added = asprintf(&own, "%s/" KP_ARCHIVES_DIR, p->list[0]) > 0 &&
+			     strings_add(&s->more_sources, own);
+
+		free(own);
+		if (!added)
+			return SYSTEM;
 	}
 	if (p->count == 0 || p->count + s->more_sources.count < 2) {
 		log_print(LOG_ERR, "no %s given; kpackfs --help explains",
@@ -660,7 +686,7 @@ enum end settings_parse(struct settings *s, int argc, char **argv)
 	if (s->help || s->version)
 		return OK;
 	end = take_operands(s);
-	if (end != OK || s->status)
+	if (end != OK || s->status || s->undo)
 		return end;
 	if (s->arches.exact && !s->arches.limited) {
 		option_wrong("arch_exact", "it needs arch=LIST, which is missing");

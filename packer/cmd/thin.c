@@ -3,13 +3,14 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include "packer/cli/xalloc.h"
 #include "packer/cli/report.h"
 #include "packer/command.h"
 #include "packer/files/below.h"
 #include "packer/gpu/runtimes.h"
 #include "packer/pack/write_tree.h"
-#include "packer/thin/owners.h"
+#include "packer/thin/packages.h"
 #include "packer/thin/thin.h"
 #include "packer/thin/undo.h"
 
@@ -177,11 +178,12 @@ static struct sums sum_up(const struct thin *t)
 	return s;
 }
 
-/* The packages of the changed files. */
-static void find_owners(const struct thin *t, struct owners *out)
+/* The packages of the changed files, each after a space, on the heap. */
+static char *find_packages(const struct thin *t)
 {
-	char *root = below_real(t->args.tree);
-	char **paths = xcalloc(t->n_files, sizeof(*paths));
+	char *root = below_real(t->args.tree), *names;
+	char **paths = xcalloc(t->n_files + 1, sizeof(*paths));
+	struct packages packages;
 	size_t n = 0;
 
 	for (size_t i = 0; i < t->n_files; i++) {
@@ -191,16 +193,19 @@ static void find_owners(const struct thin *t, struct owners *out)
 			paths[n++] = xasprintf("%s/%s", strcmp(root, "/") ? root : "",
 					       relative);
 	}
-	owners_find(NULL, (const char *const *)paths, n, out);
+	packages_ask(NULL, (const char *const *)paths, n, &packages);
+	names = packages_names(&packages, (const char *const *)paths, n);
+	packages_fini(&packages);
 	for (size_t i = 0; i < n; i++)
 		free(paths[i]);
 	free(paths);
 	free(root);
+	return names;
 }
 
 static void print_undo(const struct thin *t)
 {
-	struct owners owners;
+	char *names;
 
 	if (t->args.keep) {
 		fputs("to undo this: kpack thin --undo ", stdout);
@@ -210,18 +215,13 @@ static void print_undo(const struct thin *t)
 		putchar('\n');
 		return;
 	}
-	find_owners(t, &owners);
-	if (owners.count) {
-		printf("to undo this, reinstall:");
-		for (size_t i = 0; i < owners.count; i++) {
-			putchar(' ');
-			report_text(owners.names[i]);
-		}
-		putchar('\n');
-	} else {
-		puts("to undo this, reinstall what the files belong to");
-	}
-	owners_fini(&owners);
+	names = find_packages(t);
+	fputs("to undo this, reinstall", stdout);
+	if (*names)
+		putchar(':');
+	report_text(*names ? names : " what the files belong to");
+	putchar('\n');
+	free(names);
 }
 
 static void print_debug_files(const struct thin *t)
@@ -230,9 +230,9 @@ static void print_debug_files(const struct thin *t)
 
 	for (size_t i = 0; i < t->n_files; i++)
 		nameless += t->files[i].n_nameless;
-	if (t->debug.n_files) {
+	if (t->n_debug_files) {
 		printf("debugging information of %zu code objects is in ",
-		       t->debug.n_files);
+		       t->n_debug_files);
 		report_text(t->args.debug_to);
 		putchar('\n');
 	}
@@ -287,16 +287,15 @@ static void print_json(const struct thin *t)
 {
 	struct sums s = sum_up(t);
 	json_t *files = json_array(), *packages = json_array();
-	struct owners owners = {0};
+	char *names = t->args.output ? NULL : find_packages(t), *rest = NULL;
 
 	for (size_t i = 0; i < t->n_files; i++)
 		if (!t->files[i].same)
 			json_array_append_new(files, json_file(t, &t->files[i]));
-	if (!t->args.output)
-		find_owners(t, &owners);
-	for (size_t i = 0; i < owners.count; i++)
-		json_array_append_new(packages, report_json_text(owners.names[i]));
-	owners_fini(&owners);
+	for (char *name = names ? strtok_r(names, " ", &rest) : NULL; name;
+	     name = strtok_r(NULL, " ", &rest))
+		json_array_append_new(packages, report_json_text(name));
+	free(names);
 	report_json(json_pack("{so sb so sI sI so}", "tree",
 			      report_json_text(t->args.tree), "dry_run", t->args.dry,
 			      "files", files, "bytes_before", (json_int_t)s.before,
@@ -352,24 +351,39 @@ static int undo_thin(struct thin_command *c)
 	return status;
 }
 
-static int run_thin(struct thin_command *c)
+/* EXIT_LEFT: all is done but for damaged files. */
+static int run_thin(struct thin_command *c, int argc, char **argv)
 {
-	int status = thin_run(&c->thin);
+	int status = parse_command(c, argc, argv);
 
-	if (!status && c->json)
-		print_json(&c->thin);
-	else if (!status && !c->quiet)
-		print_table(&c->thin);
-	return c->thin.damaged ? EXIT_FAULT : status;
+	if (!status && c->undo) {
+		status = undo_thin(c);
+	} else if (!status) {
+		status = thin_run(&c->thin);
+		if (!status && c->json)
+			print_json(&c->thin);
+		else if (!status && !c->quiet)
+			print_table(&c->thin);
+		if (!status && c->thin.damaged)
+			status = EXIT_LEFT;
+	}
+	thin_close(&c->thin);
+	return report_finish(status < 0 ? EXIT_OK : status);
 }
 
 int cmd_thin(int argc, char **argv)
 {
 	struct thin_command c = {0};
-	int status = parse_command(&c, argc, argv);
+	int status = run_thin(&c, argc, argv);
 
-	if (!status)
-		status = c.undo ? undo_thin(&c) : run_thin(&c);
-	thin_close(&c.thin);
-	return report_finish(status < 0 ? EXIT_OK : status);
+	return status == EXIT_LEFT ? EXIT_FAULT : status;
+}
+
+int cmd_thin_changed(int argc, char **argv, const struct scan_skip *skip)
+{
+	struct thin_command c = {0};
+
+	if (skip)
+		c.thin.args.skip = *skip;
+	return run_thin(&c, argc, argv);
 }

@@ -354,7 +354,7 @@ static bool nothing_to_do(struct packing *p)
 
 	if (packing_faulty(p))
 		return true;
-	if (none_selected(p))
+	if (none_selected(p) && !p->scan.skip.known)
 		report_error(args->input, "no code object of the targets asked for");
 	else if (p->scan.n_inputs == 0 && args->mode == PACK_ARCHIVES)
 		report_error(args->input, "no device code found in %zu files",
@@ -494,44 +494,6 @@ int packing_prepare(struct packing *p)
 	return EXIT_OK;
 }
 
-/* Whether archives may be written, and every one that is there can be opened. */
-static kpack_error_t try_archives(struct packing *p, struct kpackx_error *why)
-{
-	bool writes = p->plan.n_objects || takes_away(p);
-	kpack_error_t err = KPACK_SUCCESS;
-	char **paths = NULL;
-	struct stat st;
-	size_t n = 0;
-
-	if (below_lstat(p->archives, &st) < 0) {
-		if (writes && below_access(p->args.output, W_OK) < 0)
-			return below_fail(why, "%s: cannot make the directory",
-					  p->archives);
-		return KPACK_SUCCESS;
-	}
-	KP_TRY(packing_open_set(p, p->inherit, false, why));
-	if (writes && below_access(p->archives, W_OK) < 0)
-		return below_fail(why, "%s: cannot write into it", p->archives);
-	KP_TRY(below_archives_find(p->archives, &paths, &n, why));
-	for (size_t i = 0; i < n; i++) {
-		struct kpack_archive *a = NULL;
-
-		if (!err && (err = below_archive_open(paths[i], &a, why)))
-			kp_fail_prefix(why, err, "%s", paths[i]);
-		kp_archive_close(a);
-		free(paths[i]);
-	}
-	free(paths);
-	return err;
-}
-
-int packing_check_archives(struct packing *p)
-{
-	struct kpackx_error why = {0};
-
-	return packing_status(try_archives(p, &why), &why);
-}
-
 /* --- the drivers --------------------------------------------------------------------- */
 
 /* The set stays open, and locked against other runs, while binaries are converted. */
@@ -603,8 +565,6 @@ int packing_run(struct packing *p)
 
 	if (!status)
 		status = packing_prepare(p);
-	if (!status && p->planned)
-		status = packing_status(p->planned(p->planned_arg, p, &why), &why);
 	return status ? status : packing_status(pack_by_mode(p, &why), &why);
 }
 

@@ -25,13 +25,6 @@ struct packing {
 	struct converter converter;
 	struct tree_write tree;
 	size_t faults; /* of files that cannot be packed; each was reported */
-	/*
-	 * Set by the caller: called when the dispositions are decided and nothing is written
-	 * yet; or NULL.
-	 */
-	kpack_error_t (*planned)(void *arg, const struct packing *p,
-				 struct kpackx_error *why);
-	void *planned_arg;
 	struct spill_dir spill;
 };
 
@@ -53,8 +46,6 @@ int packing_scan(struct packing *p);
  * there are faults, or nothing to do.
  */
 int packing_prepare(struct packing *p);
-/* After packing_prepare, in place: find out whether the archives refuse what would be written. */
-int packing_check_archives(struct packing *p);
 bool packing_converts(const struct packing *p); /* whether it converts a binary */
 /* Returns the exit status for ERR, after reporting it. */
 int packing_status(kpack_error_t err, const struct kpackx_error *why);

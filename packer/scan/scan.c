@@ -77,12 +77,8 @@ static void walk_tree(const char *root, struct walk *w)
 	struct scan *scan = w->scan;
 	struct tree_item item;
 
-	while (tree_list_next(list, &item)) {
+	while (tree_list_next(list, &item))
 		visit_item(w, &item);
-		if (item.kind == TREE_DIR && scan->skip.covered &&
-		    scan->skip.covered(scan->skip.arg, item.path))
-			tree_list_skip(list);
-	}
 	tree_list_close(list);
 	if (scan->n_entries)
 		qsort(scan->entries, scan->n_entries, sizeof(*scan->entries), by_path);
@@ -207,9 +203,6 @@ void scan_report_left(const struct scan *scan, bool quiet)
 		const struct scan_entry *e = &scan->entries[i];
 
 		if (!e->note || (quiet && e->left == SCAN_LEFT_AS_MEANT))
-			continue;
-		if (scan->skip.told &&
-		    scan->skip.told(scan->skip.arg, e->relative, &e->id))
 			continue;
 		if (e->left == SCAN_LEFT_DAMAGED)
 			report_error(e->path, "damaged, its device code stays in it: %s",

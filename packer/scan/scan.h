@@ -63,11 +63,7 @@ enum scan_code {
 struct scan_skip {
 	/* Whether the file at PATH, below the root, is one. */
 	bool (*known)(const void *arg, const char *path, const struct file_identity *id);
-	/* Whether what the directory PATH shows is left out; NULL: nothing is. */
-	bool (*covered)(const void *arg, const char *path);
-	/* Whether an earlier scan of the run has reported that the file is left as it is. */
-	bool (*told)(void *arg, const char *path, const struct file_identity *id);
-	void *arg;
+	const void *arg;
 };
 
 struct scan {

@@ -1,177 +1,184 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The files of /etc/kpack/policy.d.  A line is a command as one would type it behind `kpack`:
+ *
+ *	thin --arch auto --strip-debug /opt/rocm
+ *	pack --in-place --arch auto /opt/rocm
+ *
+ * Blanks separate words, "..." holds blanks together, a backslash takes the next character as it
+ * is, and what follows a word that begins with # is a comment.  The commands check their options
+ * themselves; what is checked here is what kpack apply has to know: the tree and the GPUs.
+ */
 #include "policy.h"
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "core/base/file.h"
 #include "core/base/path.h"
 #include "core/base/text.h"
-#include "core/target/choice.h"
-#include "packer/cli/xalloc.h"
 #include "packer/cli/report.h"
+#include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 
 enum { FILE_MAX = 65536 };
 
-enum key { KEY_TREE, KEY_ARCH, KEY_DO, KEY_MOUNT, KEY_STRIP, KEYS };
-
-static const struct {
-	const char *name, *values[4], *fault;
-} keys[KEYS] = {
-	[KEY_TREE] = {"tree",
-		      {0},
-		      "not an absolute path without \".\", \"..\" and \"//\""},
-	[KEY_ARCH] = {"arch", {0}, NULL},
-	[KEY_DO] = {"do", {"thin", "pack"}, "not thin or pack"},
-	[KEY_MOUNT] = {"mount",
-		       {"none", "in-place", "overlay"},
-		       "not none, in-place or overlay"},
-	[KEY_STRIP] = {"strip_debug", {"no", "yes"}, "not yes or no"},
-};
-
-const char *policy_action_name(enum policy_action action)
-{
-	return keys[KEY_DO].values[action];
-}
-
-const char *policy_mount_name(enum policy_mount mount)
-{
-	return keys[KEY_MOUNT].values[mount];
-}
-
 /* --- one file ------------------------------------------------------------------------ */
 
-/* What is wrong with a list of GPUs: a text, perhaps in REASON; NULL: nothing. */
+/* Cut the next word off *AT, in place.  NULL: there is none.  FAULT: a quote is not closed. */
+static char *cut_word(char **at, const char **fault)
+{
+	char *word = *at + strspn(*at, " \t"), *from = word, *to = word;
+	bool quoted = false, none = *word == '\0' || *word == '#';
+
+	for (; *from && !none && (quoted || !strchr(" \t", *from)); from++) {
+		if (*from == '"') {
+			quoted = !quoted;
+			continue;
+		}
+		if (*from == '\\' && from[1])
+			from++;
+		*to++ = *from;
+	}
+	*at = from + (*from && !none);
+	*to = '\0';
+	if (quoted)
+		*fault = "a quotation mark is missing";
+	return none ? NULL : word;
+}
+
+/* Whether WORD is the option NAME, also with its value behind "=". */
+static bool is_option(const char *word, const char *name)
+{
+	size_t n = strlen(name);
+
+	return strncmp(word, name, n) == 0 && (word[n] == '\0' || word[n] == '=');
+}
+
+/* What is wrong with the list of GPUs: a text, perhaps in REASON; NULL: nothing. */
 static const char *arch_fault(const char *list, struct kpackx_error *reason)
 {
 	struct kp_choice choice = {0};
 	const char *fault = NULL;
 
-	if (kp_choice_add(&choice, list, reason))
-		fault = reason->text;
-	else if (choice.all)
-		fault = "a policy is for some GPUs, not for all";
-	else if (kp_choice_check(&choice, KP_CHOICE_GPUS, reason))
+	if (kp_choice_add(&choice, list, reason) ||
+	    (!choice.all && kp_choice_check(&choice, KP_CHOICE_GPUS, reason)))
 		fault = reason->text;
 	kp_choice_fini(&choice);
 	return fault;
 }
 
-/* Take the value of a key into OUT; GIVEN has a bit for each key.  As arch_fault. */
-static const char *take_value(struct policy *out, unsigned *given, const char *key,
-			      char *value, struct kpackx_error *reason)
+/* Find the tree and the list of GPUs of the command C, which are to be those of P.  As arch_fault. */
+static const char *check_command(struct policy *p, struct policy_command *c,
+				 struct kpackx_error *reason)
 {
-	size_t n = strlen(value);
-	const char *fault = NULL;
-	int k = 0, v = 0;
+	/* what needs a person, or what `kpack apply` has no place for */
+	static const char *const refused[] = {
+		"-h",     "--help",        "-n",          "--dry-run", "--json",
+		"--undo", "--archive-dir", "--key-prefix"};
+	char *tree = c->words[c->n_words - 1];
+	size_t n = strlen(tree);
+	bool in_place = false;
+	const char *list, *fault;
 
-	while (k < KEYS && strcmp(keys[k].name, key) != 0)
-		k++;
-	if (k == KEYS)
-		return "an unknown key: tree, arch, do, mount and strip_debug are known";
-	if (*given & 1U << k)
-		return "the key is given twice";
-	*given |= 1U << k;
-	switch (k) {
-	case KEY_TREE:
-		while (n > 1 && value[n - 1] == '/')
-			value[--n] = '\0';
-		if (value[0] != '/' || (n > 1 && !kp_path_ok(kp_span_str(value + 1))))
-			return keys[k].fault;
-		out->tree = xstrdup(value);
-		return NULL;
-	case KEY_ARCH:
-		fault = arch_fault(value, reason);
-		if (!fault)
-			out->arch = xstrdup(value);
+	c->packs = strcmp(c->words[0], "pack") == 0;
+	if (!c->packs && strcmp(c->words[0], "thin") != 0)
+		return "not a command of thin or pack";
+	for (size_t i = 1; i < c->n_words; i++) {
+		for (size_t k = 0; k < KP_COUNT(refused); k++)
+			if (is_option(c->words[i], refused[k]))
+				return "it has an option that is not for policies: "
+				       "--help, "
+				       "--dry-run, --json, --undo, --archive-dir or "
+				       "--key-prefix";
+		in_place |= strcmp(c->words[i], "--in-place") == 0;
+		/* the last one counts, as "--arch LIST" or "--arch=LIST" */
+		if (is_option(c->words[i], "--arch")) {
+			c->arch_skip = strcspn(c->words[i], "=");
+			c->arch_skip += c->words[i][c->arch_skip] == '=';
+			c->arch = c->words[i][c->arch_skip - 1] == '=' ? i : i + 1;
+			if (c->arch == i + 1)
+				c->arch_skip = 0;
+		}
+	}
+	if (c->arch == 0 || c->arch + 1 >= c->n_words)
+		return "--arch LIST is missing";
+	if (c->packs && !in_place)
+		return "pack is for policies with --in-place only";
+	while (n > 1 && tree[n - 1] == '/')
+		tree[--n] = '\0';
+	if (tree[0] != '/' || (n > 1 && !kp_path_ok(kp_span_str(tree + 1))))
+		return "the tree, its last word, is not an absolute path without \".\", "
+		       "\"..\" and \"//\"";
+	list = c->words[c->arch] + c->arch_skip;
+	fault = arch_fault(list, reason);
+	if (fault)
 		return fault;
-	default:
-		while (keys[k].values[v] && strcmp(keys[k].values[v], value) != 0)
-			v++;
-		if (!keys[k].values[v])
-			return keys[k].fault;
-		if (k == KEY_DO)
-			out->action = (enum policy_action)v;
-		else if (k == KEY_MOUNT)
-			out->mount = (enum policy_mount)v;
-		else
-			out->strip_debug = v;
+	if (p->tree && (strcmp(p->tree, tree) != 0 || strcmp(p->arch, list) != 0))
+		return "the tree and the list of --arch are not those of the first "
+		       "command";
+	if (!p->tree) {
+		p->tree = xstrdup(tree);
+		p->arch = xstrdup(list);
+	}
+	return NULL;
+}
+
+/* Take a line of P; an empty one has no command.  As arch_fault. */
+static const char *take_line(struct policy *p, char *line, struct kpackx_error *reason)
+{
+	struct policy_command *c;
+	const char *fault = NULL;
+	char *word = cut_word(&line, &fault);
+
+	if (!word)
 		return NULL;
+	xgrow(&p->commands, p->n_commands, &p->commands_cap, sizeof(*p->commands));
+	c = &p->commands[p->n_commands++];
+	*c = (struct policy_command){0};
+	for (; word; word = cut_word(&line, &fault)) {
+		xgrow(&c->words, c->n_words, &c->words_cap, sizeof(*c->words));
+		c->words[c->n_words++] = xstrdup(word);
 	}
-}
-
-/* Cut blanks off both ends of TEXT. */
-static char *trim_text(char *text)
-{
-	size_t n;
-
-	text += strspn(text, " \t");
-	n = strlen(text);
-	while (n && strchr(" \t", text[n - 1]))
-		text[--n] = '\0';
-	return text;
-}
-
-static kpack_error_t take_line(struct policy *out, unsigned *given, size_t number,
-			       char *line, struct kpackx_error *why)
-{
-	char shown[256], *equals;
-	struct kpackx_error reason = {0};
-	const char *fault;
-
-	line = trim_text(line);
-	if (*line == '\0' || *line == '#')
-		return KPACK_SUCCESS;
-	equals = strchr(line, '=');
-	if (equals) {
-		char *value = trim_text(equals + 1), *key, *both;
-
-		*equals = '\0';
-		key = trim_text(line);
-		both = xasprintf("%s=%s", key, value);
-		kp_text_escape(kp_span_str(both), shown, sizeof(shown));
-		free(both);
-		fault = take_value(out, given, key, value, &reason);
-	} else {
-		kp_text_escape(kp_span_str(line), shown, sizeof(shown));
-		fault = "not KEY=VALUE";
-	}
-	return fault ? kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "line %zu: %s: %s",
-			       number, shown, fault)
-		     : KPACK_SUCCESS;
+	return fault ? fault : check_command(p, c, reason);
 }
 
 kpack_error_t policy_parse(struct kp_span text, struct policy *out,
 			   struct kpackx_error *why)
 {
-	char *copy, *rest, *line;
-	kpack_error_t err = KPACK_SUCCESS;
-	unsigned given = 0;
+	char *copy, *rest, *line, shown[256];
+	struct kpackx_error reason = {0};
+	const char *fault = NULL;
 	size_t number = 0;
 
 	if (text.size && memchr(text.data, 0, text.size))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "is no text: it has a NUL");
+	out->hash = kp_hash_of(text.data, text.size);
 	copy = rest = xstrndup((const char *)text.data, text.size);
-	while (!err && (line = strsep(&rest, "\n")))
-		err = take_line(out, &given, ++number, line, why);
+	while (!fault && (line = strsep(&rest, "\n"))) {
+		number++;
+		kp_text_escape(kp_span_str(line + strspn(line, " \t")), shown,
+			       sizeof(shown));
+		fault = take_line(out, line, &reason);
+	}
 	free(copy);
-	KP_TRY(err);
-	for (int k = KEY_TREE; k <= KEY_DO; k++)
-		if (!(given & 1U << k))
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "there is no line %s=", keys[k].name);
-	if (out->action == POLICY_THIN && out->mount != POLICY_NO_MOUNT)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "mount=%s: do=thin has nothing to mount",
-			       policy_mount_name(out->mount));
-	return KPACK_SUCCESS;
+	if (fault)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "line %zu: %s: %s",
+			       number, shown, fault);
+	return out->n_commands
+		       ? KPACK_SUCCESS
+		       : kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "there is no command");
 }
 
 void policy_fini(struct policy *p)
 {
+	for (size_t i = 0; i < p->n_commands; i++) {
+		for (size_t k = 0; k < p->commands[i].n_words; k++)
+			free(p->commands[i].words[k]);
+		free(p->commands[i].words);
+	}
+	free(p->commands);
 	free(p->name);
 	free(p->tree);
 	free(p->arch);
@@ -189,35 +196,29 @@ static kpack_error_t check_owner(const struct stat *st, struct kpackx_error *why
 		"users other than root can write it: chown it to root, chmod it go-w");
 }
 
-/* Set *REAL to what PATH leads to if it is a link, which root follows only if it is root's. */
-static kpack_error_t follow_link(const char *path, char **real, struct kpackx_error *why)
-{
-	struct stat st;
-
-	if (below_lstat(path, &st) < 0 || !S_ISLNK(st.st_mode))
-		return KPACK_SUCCESS;
-	*real = below_real(path);
-	if (!*real)
-		return below_fail(why, "cannot follow the symbolic link");
-	if (geteuid() != 0 || (st.st_uid == 0 && below_is_firm(*real)))
-		return KPACK_SUCCESS;
-	return kp_fail(
-		why, KPACK_ERROR_INVALID_ARGUMENT,
-		"a symbolic link: it and the file must be root's alone: chown both "
-		"to root, or put the file itself here");
-}
-
 kpack_error_t policy_file_load(const char *path, uint64_t most, uint8_t **out,
 			       size_t *size, struct kpackx_error *why)
 {
-	struct kp_source file;
 	char *real = NULL;
-	kpack_error_t err = follow_link(path, &real, why);
+	struct kp_source file;
+	kpack_error_t err;
 	struct stat st;
 	int fd = -1;
 
-	if (!err)
-		err = below_file_open_nofollow(real ? real : path, &fd, &st, why);
+	/* what is opened is never a link, so that nobody can exchange it after this look */
+	if (below_lstat(path, &st) == 0 && S_ISLNK(st.st_mode)) {
+		real = below_real(path);
+		if (!real)
+			return below_fail(why, "cannot follow the symbolic link");
+		if (geteuid() == 0 && (st.st_uid != 0 || !below_is_firm(real))) {
+			free(real);
+			return kp_fail(
+				why, KPACK_ERROR_INVALID_ARGUMENT,
+				"a symbolic link: it and the file must be root's alone: "
+				"chown both to root, or put the file itself here");
+		}
+	}
+	err = below_file_open_nofollow(real ? real : path, &fd, &st, why);
 	free(real);
 	KP_TRY(err);
 	file = kp_source_fd(fd, 0, (uint64_t)st.st_size);
@@ -255,11 +256,15 @@ static bool add_policy(struct policies *list, const char *dir, char *name)
 	return !p.wrong;
 }
 
-bool policy_is_in_tree(const char *path, const char *tree)
+static bool is_in_tree(const char *path, const char *tree)
 {
 	return strcmp(tree, "/") == 0 || kp_path_within(kp_span_str(path), tree);
 }
 
+/*
+ * Two policies of one file would undo each other's work at each run, and each would take what the
+ * other one did for an upgrade.
+ */
 static bool check_apart(struct policies *list, const char *dir)
 {
 	bool fine = true;
@@ -269,10 +274,10 @@ static bool check_apart(struct policies *list, const char *dir)
 			struct policy *a = &list->items[i], *b = &list->items[k];
 
 			if (a->wrong || b->wrong ||
-			    (!policy_is_in_tree(a->tree, b->tree) &&
-			     !policy_is_in_tree(b->tree, a->tree)))
+			    (!is_in_tree(a->tree, b->tree) &&
+			     !is_in_tree(b->tree, a->tree)))
 				continue;
-			if (!policy_is_in_tree(b->tree, a->tree)) {
+			if (!is_in_tree(b->tree, a->tree)) {
 				a = &list->items[k];
 				b = &list->items[i];
 			}
@@ -290,30 +295,27 @@ static bool check_apart(struct policies *list, const char *dir)
 static bool keep_named(struct policies *list, const char *dir, char *const *names,
 		       size_t n)
 {
-	bool fine = true;
+	bool *found = xcalloc(n, sizeof(*found)), fine = true;
 	size_t kept = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		size_t k = 0;
-
-		while (k < list->count && strcmp(list->items[k].name, names[i]) != 0)
-			k++;
-		if (k < list->count)
-			continue;
-		report_error(dir, "there is no %s.conf", names[i]);
-		fine = false;
-	}
 	for (size_t k = 0; k < list->count; k++) {
 		bool named = n == 0;
 
 		for (size_t i = 0; i < n; i++)
-			named |= strcmp(list->items[k].name, names[i]) == 0;
+			if (strcmp(list->items[k].name, names[i]) == 0)
+				named = found[i] = true;
 		if (named)
 			list->items[kept++] = list->items[k];
 		else
 			policy_fini(&list->items[k]);
 	}
 	list->count = kept;
+	for (size_t i = 0; i < n; i++)
+		if (!found[i]) {
+			report_error(dir, "there is no %s.conf", names[i]);
+			fine = false;
+		}
+	free(found);
 	return fine;
 }
 
@@ -321,21 +323,21 @@ bool policies_read(const char *dir, char *const *names, size_t n, struct policie
 {
 	static const char end[] = ".conf";
 	struct kpackx_error why = {0};
-	struct dirent **files;
-	kpack_error_t err;
+	struct dirent **files = NULL;
 	bool fine = true;
 	struct stat st;
-	int count = 0;
+	int count;
 
 	*out = (struct policies){0};
+	/* packages make the directory; without it there is nothing to apply */
 	if (below_stat(dir, &st) < 0 && errno == ENOENT)
 		return keep_named(out, dir, names, n);
-	err = below_root(dir, &why);
-	if (!err && below_stat(dir, &st) == 0)
-		err = check_owner(&st, &why);
-	if (!err && (count = below_scandir(dir, &files, NULL)) < 0)
-		err = below_fail(&why, "cannot list it");
-	if (err) {
+	if (!below_root(dir, &why) && below_stat(dir, &st) == 0)
+		check_owner(&st, &why);
+	count = why.code ? 0 : below_scandir(dir, &files, NULL);
+	if (count < 0)
+		below_fail(&why, "cannot list it");
+	if (why.code) {
 		report_why(dir, &why);
 		return false;
 	}
@@ -343,6 +345,7 @@ bool policies_read(const char *dir, char *const *names, size_t n, struct policie
 		const char *file = files[i]->d_name;
 		size_t size = strlen(file), stem = size - (sizeof(end) - 1);
 
+		/* what dpkg and editors leave beside a file has another ending */
 		if (file[0] != '.' && size >= sizeof(end) &&
 		    strcmp(file + stem, end) == 0)
 			fine &= add_policy(out, dir, xstrndup(file, stem));

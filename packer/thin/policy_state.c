@@ -1,284 +1,171 @@
 /* SPDX-License-Identifier: MIT */
-#include "policy_state.h"
+/*
+ * The state of a tree between runs of kpack apply: /var/lib/kpack/NAME.state, lines of text.
+ *
+ *	kpack state 3
+ *	tree PATH
+ *	policy HASH WHEN PACKED MOUNTS
+ *	gpus LIST                          the first list of GPUs is number 0
+ *	KIND SIZE MTIME INO BEFORE GPUS OWNED PATH
+ *	end HASH                           of all bytes before
+ *
+ * Files are sorted by path, bytewise; paths are escaped as kp_text_escape does.  If a state is
+ * lost or damaged, the next run looks at all files again, and does not know the earlier changes.
+ */
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include "core/base/file.h"
-#include "core/base/strbuf.h"
+#include "core/base/order.h"
 #include "core/base/text.h"
 #include "packer/cli/xalloc.h"
-#include "packer/cli/report.h"
 #include "packer/files/below.h"
+#include "policy.h"
 
-/* JSON, a NUL, the hashes of what was seen, and a hash of all that. */
+enum { STATE_MAX = 1 << 30, HEX = 2 * sizeof(struct kp_hash) };
 
-enum { VERSION = 2, HASH_SIZE = sizeof(struct kp_hash), STATE_MAX = 1 << 30 };
+static const char first_line[] = "kpack state 3";
+static const char kinds[STATE_KINDS + 1] = "scrp";
 
-static const char *const kinds[STATE_KINDS] = {"thinned", "converted", "removed",
-					       "packed"};
-
-/* --- hashes -------------------------------------------------------------------------- */
-
-static int by_bytes(const void *a, const void *b)
-{
-	return memcmp(a, b, HASH_SIZE);
-}
-
-void *state_find_hash(const struct kp_hash *hash, const void *items, size_t n,
-		      size_t size)
-{
-	return n ? bsearch(hash, items, n, size, by_bytes) : NULL;
-}
-
-void state_sort_hashes(void *items, size_t n, size_t size)
-{
-	if (n)
-		qsort(items, n, size, by_bytes);
-}
-
-/* --- lists --------------------------------------------------------------------------- */
-
-char *list_next(const char **list)
-{
-	const char *name;
-
-	if (!*list || !**list)
-		return NULL;
-	name = *list;
-	*list = strchrnul(name, ',');
-	*list += **list == ',';
-	return xstrndup(name, strcspn(name, ","));
-}
-
-bool list_has(const char *list, const char *name)
-{
-	bool has = false;
-	char *item;
-
-	while (!has && (item = list_next(&list))) {
-		has = strcmp(item, name) == 0;
-		free(item);
-	}
-	return has;
-}
-
-void list_add(char **list, const char *name)
-{
-	char *longer;
-
-	if (list_has(*list, name))
-		return;
-	longer = *list ? xasprintf("%s,%s", *list, name) : xstrdup(name);
-	free(*list);
-	*list = longer;
-}
-
-/* --- files and places ---------------------------------------------------------------- */
-
-static void fini_file(struct state_file *f)
+static void state_file_fini(struct state_file *f)
 {
 	free(f->path);
-	free(f->has);
-	free(f->lost);
-	*f = (struct state_file){0};
-}
-
-/* The number of the first file whose path is not less than PATH. */
-static size_t files_from(const struct state *s, const char *path)
-{
-	size_t low = 0, high = s->n_files;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (strcmp(s->files[middle].path, path) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-struct state_file *state_find_file(const struct state *s, const char *path)
-{
-	size_t i = files_from(s, path);
-
-	return i < s->n_files && strcmp(s->files[i].path, path) == 0 ? &s->files[i]
-								     : NULL;
-}
-
-void state_put_file(struct state *s, const struct state_file *file)
-{
-	size_t i = files_from(s, file->path);
-
-	if (i < s->n_files && strcmp(s->files[i].path, file->path) == 0) {
-		fini_file(&s->files[i]);
-	} else {
-		xgrow(&s->files, s->n_files, &s->files_cap, sizeof(*s->files));
-		memmove(&s->files[i + 1], &s->files[i],
-			(s->n_files - i) * sizeof(*s->files));
-		s->n_files++;
-	}
-	s->files[i] = *file;
-}
-
-void state_drop_files(struct state *s)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < s->n_files; i++) {
-		if (s->files[i].path)
-			s->files[kept++] = s->files[i];
-		else
-			fini_file(&s->files[i]);
-	}
-	s->n_files = kept;
-}
-
-void state_add_place(struct state *s, const char *path)
-{
-	xgrow(&s->places, s->n_places, &s->places_cap, sizeof(*s->places));
-	s->places[s->n_places++] = xstrdup(path);
-}
-
-void state_clear_places(struct state *s)
-{
-	for (size_t i = 0; i < s->n_places; i++)
-		free(s->places[i]);
-	s->n_places = 0;
 }
 
 void state_fini(struct state *s)
 {
-	state_clear_places(s);
 	for (size_t i = 0; i < s->n_files; i++)
-		fini_file(&s->files[i]);
-	free(s->places);
+		state_file_fini(&s->files[i]);
+	for (size_t i = 0; i < s->n_gpus; i++)
+		free(s->gpus[i]);
 	free(s->files);
-	free(s->seen);
-	json_decref(s->parts);
+	free(s->gpus);
 	free(s->tree);
-	free(s->arch);
 	*s = (struct state){0};
+}
+
+/* Many files are asked for, one by one, so that a list in order is searched. */
+bool state_knows(const struct state *s, const char *path, const struct file_identity *id)
+{
+	const struct state_file probe = {.path = (char *)path};
+	const struct state_file *f = kp_find(s->files, s->n_files, &probe,
+					     KP_BY_TEXT(struct state_file, path));
+
+	return f && f->ino == id->ino && f->size == id->size && !f->fresh &&
+	       f->mtime == (uint64_t)id->mtime.tv_sec * 1000000000 +
+				   (uint64_t)id->mtime.tv_nsec;
 }
 
 /* --- reading ------------------------------------------------------------------------- */
 
-/* A list of GPUs, which is printed as it is; NULL: it is empty. */
-static bool take_list(const char *text, char **out)
+/* Cut a number, and the blank behind it, off *AT; strtoull alone takes signs and blanks, too. */
+static bool cut_number(char **at, uint64_t *out)
 {
-	*out = *text ? xstrdup(text) : NULL;
-	return !text[strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789:+-,")];
-}
+	char *end;
 
-/* A path, which report_json_text may have escaped. */
-static char *take_path(const char *text)
-{
-	char *path = xstrdup(text);
-
-	kp_text_unescape(path);
-	return path;
-}
-
-static bool take_file(json_t *item, struct state *s)
-{
-	const char *kind, *path, *has, *lost;
-	json_int_t before, after, ino, mtime;
-	struct state_file f = {0};
-	int link, planned, owned, k = 0;
-	bool fine;
-
-	if (json_unpack(item, "[s s s s I I I I b b b!]", &kind, &path, &has, &lost,
-			&before, &after, &ino, &mtime, &link, &planned, &owned))
+	if (!*at || **at < '0' || **at > '9')
 		return false;
-	while (k < STATE_KINDS && strcmp(kinds[k], kind) != 0)
-		k++;
-	f = (struct state_file){.kind = (enum state_kind)k,
-				.path = take_path(path),
-				.link = link,
-				.planned = planned,
-				.owned = owned,
-				.before = (uint64_t)before,
-				.after = (uint64_t)after,
-				.ino = (uint64_t)ino,
-				.mtime = (uint64_t)mtime};
-	fine = take_list(has, &f.has) && take_list(lost, &f.lost) && k < STATE_KINDS &&
-	       after >= 0 && after <= before && kp_path_inside(f.path);
-	if (!fine)
-		fini_file(&f);
-	else
-		state_put_file(s, &f);
-	return fine;
+	*out = strtoull(*at, &end, 10);
+	*at = *end == ' ' ? end + 1 : end;
+	return *end == ' ' || *end == '\0';
 }
 
-static bool take_state(json_t *json, struct state *s)
+static bool cut_hash(char **at, struct kp_hash *out)
 {
-	const char *tree, *arch, *action;
-	int version, strip, sure, packed, forgotten, mount;
-	json_t *files, *places, *parts, *list;
-	const char *name;
-	json_int_t when;
-	bool fine;
+	for (size_t i = 0; i < sizeof(out->bytes); i++) {
+		unsigned byte;
 
-	if (json_unpack(json, "{si ss ss ss sb sI sb sb sb si so so so!}", "version",
-			&version, "tree", &tree, "arch", &arch, "do", &action, "strip",
-			&strip, "when", &when, "sure", &sure, "packed", &packed,
-			"forgotten", &forgotten, "mount", &mount, "places", &places,
-			"files", &files, "parts", &parts) ||
-	    version != VERSION)
-		return false;
-	s->tree = take_path(tree);
-	s->action = strcmp(action, policy_action_name(POLICY_PACK)) == 0 ? POLICY_PACK
-									 : POLICY_THIN;
-	s->strip = strip;
-	s->when = when;
-	s->sure = sure;
-	s->packed = packed;
-	s->forgotten = forgotten;
-	s->mount = (enum policy_mount)mount;
-	s->parts = json_incref(parts);
-	fine = take_list(arch, &s->arch) && mount >= 0 && mount <= POLICY_OVERLAY &&
-	       s->tree[0] == '/' && json_is_object(parts);
-	json_object_foreach(parts, name, list) fine &= json_is_string(list);
-	for (size_t i = 0; i < json_array_size(places) && fine; i++) {
-		const char *place = json_string_value(json_array_get(places, i));
-		char *path = take_path(place ? place : "");
-
-		fine = path[0] == '/';
-		state_add_place(s, path);
-		free(path);
+		if (strspn(*at, "0123456789abcdef") < 2 || sscanf(*at, "%2x", &byte) != 1)
+			return false;
+		out->bytes[i] = (uint8_t)byte;
+		*at += 2;
 	}
-	for (size_t i = 0; i < json_array_size(files) && fine; i++)
-		fine = take_file(json_array_get(files, i), s);
-	return fine;
+	*at += **at == ' ';
+	return true;
+}
+
+static bool take_file(struct state *s, char *line)
+{
+	const char *kind = *line ? strchr(kinds, *line) : NULL;
+	struct state_file f = {0};
+	uint64_t owned;
+	char *at = line + 2;
+
+	if (!kind || line[1] != ' ' || !cut_number(&at, &f.size) ||
+	    !cut_number(&at, &f.mtime) || !cut_number(&at, &f.ino) ||
+	    !cut_number(&at, &f.before) || !cut_number(&at, &f.gpus) ||
+	    !cut_number(&at, &owned) || owned > 1)
+		return false;
+	f.kind = (enum state_kind)(kind - kinds);
+	f.owned = owned;
+	/* everything that is used without another look is checked: numbers of lists, sums, order */
+	kp_text_unescape(at);
+	if (!kp_path_inside(at) || f.size > INT64_MAX || f.before > INT64_MAX ||
+	    (f.kind != STATE_SEEN && (f.gpus >= s->n_gpus || f.before < f.size)) ||
+	    (s->n_files && strcmp(s->files[s->n_files - 1].path, at) >= 0))
+		return false;
+	f.path = xstrdup(at);
+	xgrow(&s->files, s->n_files, &s->files_cap, sizeof(f));
+	s->files[s->n_files++] = f;
+	return true;
+}
+
+/* Take the line with NUMBER, without its newline. */
+static bool take_line(struct state *s, size_t number, char *line)
+{
+	uint64_t when, packed;
+
+	if (number == 0)
+		return strcmp(line, first_line) == 0;
+	if (number == 1 && strncmp(line, "tree /", 6) == 0) {
+		s->tree = xstrdup(line + 5);
+		kp_text_unescape(s->tree);
+		return true;
+	}
+	if (number == 2 && strncmp(line, "policy ", 7) == 0) {
+		line += 7;
+		if (!cut_hash(&line, &s->policy) || !cut_number(&line, &when) ||
+		    !cut_number(&line, &packed) || !cut_number(&line, &s->n_mounts) ||
+		    when > INT64_MAX || packed > 1)
+			return false;
+		s->when = (int64_t)when;
+		s->packed = packed;
+		return true;
+	}
+	if (number > 2 &&
+	    strncmp(line, "gpus ", 5) == 0) { /* files name lists before them */
+		const char *list = line + 5;
+
+		xgrow(&s->gpus, s->n_gpus, &s->gpus_cap, sizeof(*s->gpus));
+		s->gpus[s->n_gpus++] = xstrdup(list);
+		/* it is printed as it is */
+		return !list[strspn(list, "abcdefghijklmnopqrstuvwxyz0123456789:+-,")];
+	}
+	return number > 2 && take_file(s, line);
 }
 
 kpack_error_t state_parse(struct kp_span data, struct state *out,
 			  struct kpackx_error *why)
 {
-	const uint8_t *end = data.size ? memchr(data.data, 0, data.size) : NULL;
-	size_t rest = end ? data.size - (size_t)(end + 1 - data.data) : 0;
-	struct kp_hash sum;
-	json_t *json;
-	bool fine;
+	static const size_t end_size = sizeof("end ") - 1 + HEX + 1;
+	char *text = xstrndup((const char *)data.data, data.size), *rest, *line, *end;
+	size_t size = strlen(text), number = 0;
+	struct kp_hash stated, sum;
+	bool fine = size == data.size && size > end_size && text[size - 1] == '\n';
 
-	if (rest < HASH_SIZE || rest % HASH_SIZE)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "damaged: not a state of this version");
-	sum = kp_hash_of(data.data, data.size - HASH_SIZE);
-	if (!kp_hash_is(&sum, data.data + data.size - HASH_SIZE))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "damaged: the checksum does not match");
-	out->n_seen = rest / HASH_SIZE - 1;
-	out->seen = xmalloc(rest);
-	memcpy(out->seen, end + 1, rest - HASH_SIZE);
-	state_sort_hashes(out->seen, out->n_seen, HASH_SIZE); /* a look-up relies on it */
-	json = json_loadb((const char *)data.data, (size_t)(end - data.data), 0, NULL);
-	fine = json && take_state(json, out);
-	json_decref(json);
-	return fine ? KPACK_SUCCESS
-		    : kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			      "damaged: not as it was written");
+	end = text + size - (fine ? end_size : 0);
+	if (fine)
+		sum = kp_hash_of(text, (size_t)(end - text));
+	fine = fine && strncmp(end, "end ", 4) == 0;
+	line = end + 4;
+	fine = fine && cut_hash(&line, &stated) && kp_hash_is(&sum, stated.bytes);
+	*(fine ? end - 1 : text) = '\0';
+	for (rest = text; fine && (line = strsep(&rest, "\n")); number++)
+		fine = take_line(out, number, line);
+	free(text);
+	return fine && number > 2 ? KPACK_SUCCESS
+				  : kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+					    "damaged, or not a state of this version");
 }
 
 kpack_error_t state_read(const char *path, struct state *out, struct kpackx_error *why)
@@ -298,59 +185,64 @@ kpack_error_t state_read(const char *path, struct state *out, struct kpackx_erro
 
 /* --- writing ------------------------------------------------------------------------- */
 
-static const char *or_empty(const char *text)
+static void put_hash(FILE *f, const struct kp_hash *hash)
 {
-	return text ? text : "";
+	for (size_t i = 0; i < sizeof(hash->bytes); i++)
+		fprintf(f, "%02x", hash->bytes[i]);
 }
 
-uint8_t *state_format(const struct state *s, size_t *size)
+/* Write PATH, escaped, and end the line. */
+static void put_path(FILE *f, const char *path)
 {
-	json_t *files = json_array(), *places = json_array();
-	size_t seen = s->n_seen * HASH_SIZE;
+	struct kp_span whole = kp_span_str(path);
+	char *escaped = NULL;
+
+	if (kp_text_plain(whole) < whole.size && !(escaped = kp_text_escape_new(whole)))
+		xalloc_fail(0);
+	fputs(escaped ? escaped : path, f);
+	fputc('\n', f);
+	free(escaped);
+}
+
+char *state_format(const struct state *s, size_t *size)
+{
 	struct kp_hash sum;
-	uint8_t *data;
-	char *json;
+	char *text = NULL;
+	FILE *f = xmemstream(&text, size);
 
-	for (size_t i = 0; i < s->n_places; i++)
-		json_array_append_new(places, report_json_text(s->places[i]));
+	fprintf(f, "%s\ntree ", first_line);
+	put_path(f, s->tree);
+	fputs("policy ", f);
+	put_hash(f, &s->policy);
+	fprintf(f, " %" PRId64 " %d %" PRIu64 "\n", s->when, s->packed, s->n_mounts);
+	for (size_t i = 0; i < s->n_gpus; i++)
+		fprintf(f, "gpus %s\n", s->gpus[i]);
 	for (size_t i = 0; i < s->n_files; i++) {
-		const struct state_file *f = &s->files[i];
+		const struct state_file *e = &s->files[i];
 
-		json_array_append_new(
-			files,
-			json_pack("[s o s s I I I I b b b]", kinds[f->kind],
-				  report_json_text(f->path), or_empty(f->has),
-				  or_empty(f->lost), (json_int_t)f->before,
-				  (json_int_t)f->after, (json_int_t)f->ino,
-				  (json_int_t)f->mtime, f->link, f->planned, f->owned));
+		fprintf(f,
+			"%c %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
+			" %d ",
+			kinds[e->kind], e->size, e->mtime, e->ino, e->before, e->gpus,
+			e->owned);
+		put_path(f, e->path);
 	}
-	json = report_json_new(
-		json_pack("{si so ss ss sb sI sb sb sb si so so so}", "version", VERSION,
-			  "tree", report_json_text(or_empty(s->tree)), "arch",
-			  or_empty(s->arch), "do", policy_action_name(s->action), "strip",
-			  s->strip, "when", (json_int_t)s->when, "sure", s->sure,
-			  "packed", s->packed, "forgotten", s->forgotten, "mount",
-			  s->mount, "places", places, "files", files, "parts",
-			  s->parts ? json_incref(s->parts) : json_object()),
-		JSON_COMPACT);
-	*size = strlen(json) + 1;
-	data = xrealloc(json, *size + seen + HASH_SIZE);
-	if (seen)
-		memcpy(data + *size, s->seen, seen);
-	*size += seen;
-	sum = kp_hash_of(data, *size);
-	memcpy(data + *size, sum.bytes, HASH_SIZE);
-	*size += HASH_SIZE;
-	return data;
+	fflush(f);
+	sum = kp_hash_of(text, *size);
+	fputs("end ", f);
+	put_hash(f, &sum);
+	fputc('\n', f);
+	fclose(f);
+	return text;
 }
 
 kpack_error_t state_write(const char *path, const struct state *s,
 			  struct kpackx_error *why)
 {
 	size_t size;
-	uint8_t *data = state_format(s, &size);
-	kpack_error_t err =
-		below_file_write(path, 0644, (struct kp_span){data, size}, why);
+	char *data = state_format(s, &size);
+	kpack_error_t err = below_file_write(
+		path, 0644, (struct kp_span){(uint8_t *)data, size}, why);
 
 	free(data);
 	return err;

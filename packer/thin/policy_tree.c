@@ -1,337 +1,383 @@
 /* SPDX-License-Identifier: MIT */
-#include "policy_tree.h"
+/*
+ * A tree with a policy: what is in it now, compared with its state.  Nothing is read but
+ * directories: a file is the same if its path, size, time and inode are.  The archives of the
+ * tree, and what mounts cover, are left out.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include "core/archive/naming.h"
-#include "packer/cli/xalloc.h"
+#include "core/base/mountinfo.h"
+#include "core/base/order.h"
 #include "packer/cli/report.h"
+#include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
 #include "packer/files/tree_list.h"
+#include "policy.h"
 
-char *policy_tree_path(const struct policy_tree *t, const char *relative, size_t n)
+char *policy_tree_path(const struct policy_tree *t, const char *relative)
 {
 	const char *tree = t->policy->tree;
 
-	if (n == 0)
-		return xstrdup(tree);
-	return xasprintf("%s/%.*s", strcmp(tree, "/") ? tree : "", (int)n, relative);
+	return xasprintf("%s/%s", strcmp(tree, "/") ? tree : "", relative);
 }
 
-/* --- files that were changed --------------------------------------------------------- */
-
-enum found { FOUND, FOUND_NOTHING, FOUND_ERROR };
-
-/* Look at PATH; an error is reported.  A file behind a new link is not in the tree. */
-static enum found find_file(const char *path, struct stat *st)
-{
-	if (below_lstat(path, st) == 0)
-		return FOUND;
-	if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)
-		return FOUND_NOTHING;
-	report_error(path, "cannot look at it: %s", strerror(errno));
-	return FOUND_ERROR;
-}
+/* --- lists of GPUs ------------------------------------------------------------------- */
 
 /*
- * Whether the directory that had PATH is gone, and the one around it: a package has been
- * removed.  kpack thin itself removes directories that it empties.  FINE becomes false if
- * that cannot be seen.
+ * Lists are texts, because the state has them as such and commands take them as such; names are
+ * written as kp_target_format does, so that they can be compared.
  */
-static bool package_is_gone(const char *path, bool *fine)
+
+char *gpu_list_next(const char **list)
 {
-	char *dir = xstrdup(path);
-	bool gone = true;
+	const char *name = *list;
 
-	for (int i = 0; i < 2 && gone; i++) {
-		enum found found = FOUND;
-		char *slash = strrchr(dir, '/');
-		struct stat st;
-
-		if (slash)
-			*slash = '\0';
-		if (slash && *dir)
-			found = find_file(dir, &st);
-		gone = found == FOUND_NOTHING;
-		*fine &= found != FOUND_ERROR;
-	}
-	free(dir);
-	return gone;
+	if (!name || !*name)
+		return NULL;
+	*list = strchrnul(name, ',');
+	*list += **list == ',';
+	return xstrndup(name, strcspn(name, ","));
 }
 
-/* Whether ST is F's file as kpack left it. */
-static bool is_ours(const struct state_file *f, const struct stat *st)
+bool gpu_list_has(const char *list, const char *name)
 {
-	bool same_time = state_time(&st->st_mtim) == f->mtime;
+	size_t n = strlen(name);
 
-	if (f->planned) /* changing a file keeps its time, and makes it smaller */
-		return same_time && (uint64_t)st->st_size < f->before;
-	return same_time && (uint64_t)st->st_size == f->after && st->st_ino == f->ino;
-}
-
-/*
- * Whether F still describes the file; a plan that was carried out becomes a fact.  FINE
- * becomes false, and F stays, if the file cannot be looked at.
- */
-static bool settle_file(struct policy_tree *t, struct state_file *f, bool *fine)
-{
-	bool gone = f->kind == STATE_REMOVED || f->kind == STATE_PACKED;
-	char *path = policy_tree_path(t, f->path, strlen(f->path));
-	bool stays = true;
-	enum found found;
-	struct stat st;
-
-	t->interrupted |= f->planned;
-	/* what a mount covers cannot be seen, nor be changed by packages */
-	if (!mount_table_covers(&t->mounts, path)) {
-		found = find_file(path, &st);
-		*fine &= found != FOUND_ERROR;
-		stays = gone ? found == FOUND_NOTHING && !package_is_gone(path, fine)
-			     : found == FOUND && S_ISREG(st.st_mode) && is_ours(f, &st);
-		if (!*fine)
-			stays = true;
-		else if (stays && f->planned && !gone) {
-			f->after = (uint64_t)st.st_size;
-			f->ino = st.st_ino;
-		}
-		f->planned &= !stays || !*fine;
-	}
-	free(path);
-	return stays;
-}
-
-static bool settle_files(struct policy_tree *t)
-{
-	bool fine = true;
-
-	for (size_t i = 0; i < t->state.n_files && fine; i++) {
-		struct state_file *f = &t->state.files[i];
-
-		if (settle_file(t, f, &fine))
-			continue;
-		free(f->path);
-		f->path = NULL;
-		t->lost = true;
-	}
-	state_drop_files(&t->state);
-	return fine;
-}
-
-/* --- all files ----------------------------------------------------------------------- */
-
-/*
- * A file that is written again within one tick of the kernel's clock keeps its times.  File
- * systems without fractions of a second have ticks of up to two.
- */
-static const uint64_t tick = 20000000, long_tick = 2000000000;
-
-struct kp_hash policy_tree_hash(const char *path, const struct file_identity *id)
-{
-	struct kp_hash hash;
-	char *text = xasprintf("%ju %ju %ju %ju %u %s", (uintmax_t)id->ino,
-			       (uintmax_t)id->size, (uintmax_t)state_time(&id->mtime),
-			       (uintmax_t)state_time(&id->ctime), id->mode, path);
-
-	hash = kp_hash_of(text, strlen(text));
-	free(text);
-	return hash;
-}
-
-static bool has_seen(const struct policy_tree *t, const struct kp_hash *hash)
-{
-	return state_find_hash(hash, t->state.seen, t->state.n_seen, sizeof(*hash));
-}
-
-static void look_at_file(struct policy_tree *t, const struct tree_item *item,
-			 uint64_t start)
-{
-	const struct timespec *ctime = &item->st.st_ctim;
-	uint64_t margin = ctime->tv_nsec ? tick : long_tick;
-	struct look *look = &t->look;
-	struct file_identity id = file_identity_of(&item->st);
-	struct seen_file f = {.hash = policy_tree_hash(item->rest, &id)};
-
-	bool seen = has_seen(t, &f.hash);
-
-	f.sure = seen || state_time(ctime) + margin <= start;
-	xgrow(&look->items, look->count, &look->cap, sizeof(f));
-	look->items[look->count++] = f;
-	look->n_new += !seen;
-}
-
-/* Whether ST is of a file system that is mounted in the tree. */
-static bool is_mount(const struct policy_tree *t, const struct stat *st)
-{
-	for (size_t i = 0; i < t->mounts.count; i++)
-		if (t->mounts.items[i].device == st->st_dev)
+	for (; list && *list; list = strchrnul(list, ','), list += *list == ',')
+		if (strncmp(list, name, n) == 0 && (list[n] == ',' || !list[n]))
 			return true;
 	return false;
 }
 
-bool policy_tree_look(struct policy_tree *t)
-{
-	struct tree_list *list;
-	struct timespec now;
-	struct tree_item item;
-	bool fine = true;
-
-	free(t->look.items);
-	t->look = (struct look){0};
-	if (!mount_table_find(t->policy->tree, &t->mounts))
-		return false;
-	if (!settle_files(t))
-		return false;
-	if (t->missing)
-		return true;
-	clock_gettime(CLOCK_REALTIME, &now);
-	list = tree_list_open(t->policy->tree);
-	while (tree_list_next(list, &item)) {
-		if (item.kind == TREE_FAULT) {
-			report_error(item.path, "%s", strerror(item.error));
-			fine = false;
-		} else if (item.kind == TREE_DIR && item.level > 0 &&
-			   is_mount(t, &item.st)) {
-			tree_list_skip(list);
-		} else if (item.kind == TREE_OTHER && S_ISREG(item.st.st_mode)) {
-			look_at_file(t, &item, state_time(&now));
-		}
-	}
-	tree_list_close(list);
-	state_sort_hashes(t->look.items, t->look.count, sizeof(*t->look.items));
-	return fine;
-}
-
-/* --- opening ------------------------------------------------------------------------- */
-
-static void read_state(struct policy_tree *t)
-{
-	struct kpackx_error why = {0};
-	kpack_error_t err = state_read(t->state_path, &t->state, &why);
-	bool none = err == KPACK_ERROR_FILE_NOT_FOUND;
-
-	if (!err && strcmp(t->state.tree, t->policy->tree) == 0)
-		return;
-	if (!err)
-		report_error(
-			t->state_path,
-			"note: the state is that of another tree, and is replaced: all "
-			"files are looked at");
-	else if (!none)
-		report_error(t->state_path,
-			     "note: %s: all files are looked at again, and what was "
-			     "changed before is not known any more",
-			     why.text);
-	state_fini(&t->state);
-	t->state.tree = xstrdup(t->policy->tree);
-	t->state.forgotten = err && !none;
-}
-
-/* Add what the driver reports to the GPUs. */
-static kpack_error_t add_found(struct kp_choice *choice, const char *topology,
-			       struct kpackx_error *why)
-{
-	struct kp_gpus gpus;
-	kpack_error_t err = kp_gpus_read(topology, &gpus, why);
-
-	for (size_t i = 0; i < gpus.faults.kept; i++)
-		report_error(NULL, "%s", gpus.faults.items[i].text);
-	if (err == KPACK_ERROR_FILE_NOT_FOUND)
-		err = KPACK_SUCCESS; /* no driver: no GPU */
-	if (!err)
-		err = kp_choice_add_found(choice, &gpus, why);
-	kp_gpus_fini(&gpus);
-	return err;
-}
-
-/* The GPUs of the policy; with "auto" also those that are only missing now. */
-static kpack_error_t find_gpus(struct policy_tree *t, const char *topology,
-			       struct kpackx_error *why)
-{
-	const char *earlier = t->state.arch;
-	struct kp_choice choice = {0};
-	kpack_error_t err = kp_choice_add(&choice, t->policy->arch, why);
-	char *gpu;
-
-	if (!err && choice.find)
-		err = add_found(&choice, topology, why);
-	for (size_t i = 0; i < choice.count && !err; i++) {
-		char text[KP_TARGET_TEXT_MAX];
-
-		kp_target_format(&choice.gpus[i], text);
-		list_add(&t->arch, text);
-	}
-	while (!err && choice.find && (gpu = list_next(&earlier))) {
-		if (!list_has(t->arch, gpu))
-			list_add(&t->gone, gpu);
-		list_add(&t->arch, gpu);
-		free(gpu);
-	}
-	kp_choice_fini(&choice);
-	KP_TRY(err);
-	if (!t->arch)
-		return kp_fail(
-			why, KPACK_ERROR_ARCH_NOT_FOUND,
-			"arch=auto: no GPU in %s: name the GPUs, as in arch=gfx1100",
-			topology ? topology : KP_TOPOLOGY);
-	return arch_filter_add(&t->filter, t->arch, why);
-}
-
-/* Whether the list A has all GPUs of B. */
-static bool list_covers(const char *a, const char *b)
+bool gpu_list_covers(const char *a, const char *b)
 {
 	bool covers = true;
 	char *gpu;
 
-	while ((gpu = list_next(&b))) {
-		covers &= list_has(a, gpu);
+	while ((gpu = gpu_list_next(&b))) {
+		covers &= gpu_list_has(a, gpu);
 		free(gpu);
 	}
 	return covers;
 }
 
+/* Add NAME at the end of *LIST, unless it is there. */
+static void gpu_list_add(char **list, const char *name)
+{
+	char *longer;
+
+	if (gpu_list_has(*list, name))
+		return;
+	longer = *list ? xasprintf("%s,%s", *list, name) : xstrdup(name);
+	free(*list);
+	*list = longer;
+}
+
+/*
+ * Find the GPUs of the policy; with "auto" also those that an earlier run found: the code of a
+ * GPU that is missing now, because its driver failed or the card was taken out, stays.
+ */
+static kpack_error_t find_gpus(struct policy_tree *t, const char *topology,
+			       struct kpackx_error *why)
+{
+	const struct state *s = &t->state;
+	const char *earlier = s->n_gpus ? s->gpus[s->n_gpus - 1] : NULL;
+	struct kp_choice choice = {0};
+	struct kp_gpus gpus = {0};
+	kpack_error_t err = kp_choice_add(&choice, t->policy->arch, why);
+	char *gpu;
+
+	if (!err && choice.find) {
+		err = kp_gpus_read(topology, &gpus, why);
+		for (size_t i = 0; i < gpus.faults.kept; i++)
+			report_error(NULL, "%s", gpus.faults.items[i].text);
+		if (err == KPACK_ERROR_FILE_NOT_FOUND)
+			err = KPACK_SUCCESS; /* no driver: no GPU */
+		if (!err)
+			err = kp_choice_add_found(&choice, &gpus, why);
+		kp_gpus_fini(&gpus);
+	}
+	if (!err && choice.all)
+		gpu_list_add(&t->arch, "all");
+	for (size_t i = 0; i < choice.count && !err && !choice.all; i++) {
+		char text[KP_TARGET_TEXT_MAX];
+
+		kp_target_format(&choice.gpus[i], text);
+		gpu_list_add(&t->arch, text);
+	}
+	while (!err && choice.find && (gpu = gpu_list_next(&earlier))) {
+		if (!gpu_list_has(t->arch, gpu))
+			gpu_list_add(&t->gone, gpu);
+		gpu_list_add(&t->arch, gpu);
+		free(gpu);
+	}
+	kp_choice_fini(&choice);
+	KP_TRY(err);
+	return t->arch ? KPACK_SUCCESS
+		       : kp_fail(why, KPACK_ERROR_ARCH_NOT_FOUND,
+				 "--arch auto: no GPU in %s: name the GPUs, as in --arch "
+				 "gfx1100",
+				 topology ? topology : KP_TOPOLOGY);
+}
+
+/* --- mounts -------------------------------------------------------------------------- */
+
+static void forget_mounts(struct policy_tree *t)
+{
+	for (size_t i = 0; i < t->n_mounts; i++)
+		free(t->mounts[i]);
+	t->n_mounts = 0;
+}
+
+bool policy_tree_find_mounts(struct policy_tree *t)
+{
+	const char *tree = t->policy->tree;
+	struct kp_mounts table;
+	struct kp_mount m;
+	bool fine;
+
+	forget_mounts(t);
+	errno = 0;
+	kp_mounts_open(&table);
+	while (kp_mounts_next(&table, &m)) {
+		if (!kp_mount_is_kpackfs(&m) ||
+		    (strcmp(tree, "/") != 0 &&
+		     !kp_path_within(kp_span_str(m.path), tree)))
+			continue;
+		xgrow(&t->mounts, t->n_mounts, &t->mounts_cap, sizeof(*t->mounts));
+		t->mounts[t->n_mounts++] = xstrdup(m.path);
+	}
+	fine = table.file && feof(table.file);
+	if (!fine)
+		report_error(tree, "cannot read /proc/self/mountinfo: %s",
+			     strerror(errno));
+	kp_mounts_close(&table);
+	return fine;
+}
+
+/* What a mount covers cannot be seen, nor be changed by packages: it is as it was. */
+static bool is_covered(const struct policy_tree *t, const char *relative)
+{
+	char *path = t->n_mounts ? policy_tree_path(t, relative) : NULL;
+	bool covered = false;
+
+	for (size_t i = 0; i < t->n_mounts; i++)
+		covered |= kp_path_within(kp_span_str(path), t->mounts[i]);
+	free(path);
+	return covered;
+}
+
+/* --- files --------------------------------------------------------------------------- */
+
+/*
+ * Whether the directory that had PATH is gone, and the one around it: a package has been
+ * removed.  kpack thin itself removes directories that it empties.
+ */
+static bool package_is_gone(const struct policy_tree *t, const char *relative)
+{
+	char *dir = policy_tree_path(t, relative), *slash;
+	bool gone = true;
+	struct stat st;
+
+	for (int i = 0; i < 2 && gone && (slash = strrchr(dir, '/')) && slash != dir;
+	     i++) {
+		*slash = '\0';
+		gone = below_lstat(dir, &st) < 0 && (errno == ENOENT || errno == ENOTDIR);
+	}
+	free(dir);
+	return gone;
+}
+
+/*
+ * List the regular files of the tree, as seen, by path.  Archives are left out: they change
+ * whenever a command packs, and kpackfs notices by itself.  false: not all; reported.
+ */
+static bool list_files(const struct policy_tree *t, struct state_file **out, size_t *n)
+{
+	struct tree_list *list = tree_list_open(t->policy->tree);
+	struct tree_item item;
+	size_t cap = 0;
+	bool fine = true;
+
+	*out = NULL;
+	*n = 0;
+	while (tree_list_next(list, &item)) {
+		if (item.kind == TREE_FAULT) {
+			report_error(item.path, "%s", strerror(item.error));
+			fine = false;
+		} else if (item.kind == TREE_DIR) {
+			if ((item.level == 1 &&
+			     strcmp(item.rest, KP_ARCHIVES_DIR) == 0) ||
+			    (item.level && is_covered(t, item.rest)))
+				tree_list_skip(list);
+		} else if (item.kind == TREE_OTHER && S_ISREG(item.st.st_mode)) {
+			xgrow(out, *n, &cap, sizeof(**out));
+			(*out)[(*n)++] = (struct state_file){
+				.path = xstrdup(item.rest),
+				.size = (uint64_t)item.st.st_size,
+				.mtime = (uint64_t)item.st.st_mtim.tv_sec * 1000000000 +
+					 (uint64_t)item.st.st_mtim.tv_nsec,
+				.ino = item.st.st_ino};
+		}
+	}
+	tree_list_close(list);
+	if (*n)
+		kp_sort(*out, *n, KP_BY_TEXT(struct state_file, path));
+	for (size_t i = 0; i < *n && !fine; i++)
+		free((*out)[i].path);
+	if (!fine)
+		free(*out);
+	return fine;
+}
+
+/*
+ * The file F of the state is not there: others removed it, or WORK did.  What was removed or
+ * packed stays known until its package goes.  false: it is not known any more.
+ */
+static bool settle_missing(struct policy_tree *t, struct state_file *f,
+			   enum state_kind work)
+{
+	bool was_there = f->kind == STATE_SEEN || f->kind == STATE_CHANGED;
+
+	if (is_covered(t, f->path) ||
+	    (!was_there && (work != STATE_SEEN || !package_is_gone(t, f->path))))
+		return true;
+	t->n_gone++;
+	if (work == STATE_SEEN)
+		return false;
+	if (f->kind == STATE_SEEN)
+		f->before = f->size;
+	f->kind = work;
+	f->size = f->mtime = f->ino = 0;
+	f->gpus = t->state.n_gpus - 1;
+	f->fresh = true;
+	return true;
+}
+
+/*
+ * The file NOW is there; it was OLD before (NULL: it was not there).  A command only makes files
+ * smaller: what else came meanwhile is the work of others, and is left out of the state, so that
+ * the next run takes it for new.  false: it is left out.
+ */
+static bool settle_file(struct policy_tree *t, struct state_file *now,
+			const struct state_file *old, enum state_kind work)
+{
+	bool same = old && now->size == old->size && now->mtime == old->mtime &&
+		    now->ino == old->ino;
+
+	now->fresh = !same || old->fresh;
+	if (same) {
+		now->kind = old->kind;
+		now->before = old->before;
+		now->gpus = old->gpus;
+		return true;
+	}
+	t->n_new++;
+	if (work == STATE_SEEN)
+		return true;
+	if (!old || now->size > old->size)
+		return false;
+	now->kind = STATE_CHANGED;
+	now->before = old->kind == STATE_SEEN ? old->size : old->before;
+	now->gpus = t->state.n_gpus - 1;
+	return true;
+}
+
+bool policy_tree_look(struct policy_tree *t, enum state_kind work)
+{
+	struct state *s = &t->state;
+	struct state_file *now, *all;
+	size_t n, n_all = 0, i = 0, k = 0;
+
+	if (!policy_tree_find_mounts(t))
+		return false;
+	if (!list_files(t, &now, &n))
+		return false; /* what cannot be looked at is not gone */
+	if (work == STATE_SEEN)
+		t->n_new = t->n_gone = 0;
+	all = xcalloc(n + s->n_files + 1, sizeof(*all));
+	while (i < s->n_files || k < n) {
+		struct state_file *old = i < s->n_files ? &s->files[i] : NULL;
+		int order = !old ? 1 : k == n ? -1 : strcmp(old->path, now[k].path);
+		bool stays = order < 0
+				     ? settle_missing(t, old, work)
+				     : settle_file(t, &now[k], order ? NULL : old, work);
+
+		if (stays)
+			all[n_all++] = order < 0 ? *old : now[k];
+		else
+			free(order < 0 ? old->path : now[k].path);
+		if (order == 0)
+			free(old->path);
+		i += order <= 0;
+		k += order >= 0;
+	}
+	free(now);
+	free(s->files);
+	s->files = all;
+	s->n_files = n_all;
+	s->files_cap = n_all;
+	return true;
+}
+
+/* --- opening ------------------------------------------------------------------------- */
+
 bool policy_tree_open(struct policy_tree *t, const struct policy *p,
 		      const struct policy_places *places)
 {
 	const char *states = places->states ? places->states : STATE_DIR;
+	struct state *s = &t->state;
 	struct kpackx_error why = {0};
+	kpack_error_t err;
 	struct stat st;
 
 	*t = (struct policy_tree){.policy = p};
 	t->state_path = xasprintf("%s/%s.state", states, p->name);
 	t->missing = below_stat(p->tree, &st) < 0 && errno == ENOENT;
-	if (!t->missing && below_root(p->tree, &why)) {
-		report_error(p->name, "tree=%s: %s", p->tree, why.text);
-		return false;
-	}
 	if (t->missing) {
 		t->arch = xstrdup(p->arch);
 		return true;
 	}
-	read_state(t);
+	if (below_root(p->tree, &why)) {
+		report_error(p->name, "%s: %s", p->tree, why.text);
+		return false;
+	}
+	err = state_read(t->state_path, s, &why);
+	/* a link that leads to another version of a tree now makes it another tree */
+	if (err || strcmp(s->tree, p->tree) != 0) {
+		bool none = err == KPACK_ERROR_FILE_NOT_FOUND;
+
+		if (!none)
+			report_error(t->state_path,
+				     "note: %s: all files are looked at again%s",
+				     err ? why.text : "the state is that of another tree",
+				     err ? ", and what was changed before is not known "
+					   "any more"
+					 : "");
+		state_fini(s);
+		s->tree = xstrdup(p->tree);
+		s->forgotten = err && !none;
+	}
 	if (find_gpus(t, places->topology, &why)) {
 		report_why(p->name, &why);
 		return false;
 	}
-	t->anew = !t->state.arch || !list_covers(t->arch, t->state.arch) ||
-		  !list_covers(t->state.arch, t->arch) || t->state.action != p->action ||
-		  t->state.strip != p->strip_debug;
-	if (t->anew) {
-		t->state.n_seen = 0;
-		t->state.sure = false;
-	}
-	return mount_table_find(p->tree, &t->mounts);
+	t->anew = s->n_gpus == 0 || !kp_hash_is(&s->policy, p->hash.bytes) ||
+		  !gpu_list_covers(t->arch, s->gpus[s->n_gpus - 1]) ||
+		  !gpu_list_covers(s->gpus[s->n_gpus - 1], t->arch);
+	return true;
 }
 
 void policy_tree_fini(struct policy_tree *t)
 {
+	forget_mounts(t);
+	free(t->mounts);
 	free(t->state_path);
 	free(t->arch);
 	free(t->gone);
-	free(t->look.items);
-	free(t->told);
-	arch_filter_fini(&t->filter);
-	mount_table_fini(&t->mounts);
 	state_fini(&t->state);
 }
 
@@ -339,38 +385,13 @@ void policy_tree_fini(struct policy_tree *t)
 
 bool policy_tree_needs_work(const struct policy_tree *t)
 {
-	/* files are gone, whose entries archives may have; an overlay covers files */
-	bool lost = t->lost || (!mount_table_count(&t->mounts, true) &&
-				t->look.count - t->look.n_new < t->state.n_seen);
-
-	return t->anew || t->interrupted || t->look.n_new || (t->state.packed && lost);
-}
-
-enum policy_mount policy_tree_mount(const struct policy_tree *t)
-{
-	return t->policy->action == POLICY_THIN && policy_tree_is_packed(t)
-		       ? t->state.mount
-		       : t->policy->mount;
-}
-
-bool policy_tree_is_mounted(const struct policy_tree *t)
-{
-	bool overlay = policy_tree_mount(t) == POLICY_OVERLAY;
-
-	for (size_t i = 0; i < t->state.n_places; i++) {
-		const struct mount_now *m =
-			mount_table_get(&t->mounts, t->state.places[i]);
-
-		if (!m || m->overlay != overlay)
-			return false;
-	}
-	return t->state.n_places;
+	/* archives may have what only files needed that are gone */
+	return t->anew || t->n_new || (t->state.packed && t->n_gone);
 }
 
 uint64_t policy_tree_archives(const struct policy_tree *t, size_t *n)
 {
-	char *dir = policy_tree_path(t, KP_ARCHIVES_DIR, strlen(KP_ARCHIVES_DIR)),
-	     **paths;
+	char *dir = policy_tree_path(t, KP_ARCHIVES_DIR), **paths;
 	uint64_t sum = 0;
 	struct stat st;
 
@@ -387,104 +408,63 @@ uint64_t policy_tree_archives(const struct policy_tree *t, size_t *n)
 	return sum;
 }
 
-bool policy_tree_is_packed(const struct policy_tree *t)
+/*
+ * Which code a file lost is not known, only for which GPUs it was done: those wanted since may
+ * lack something until the file comes again with its package.
+ */
+bool policy_tree_lacks(const struct policy_tree *t, const struct state_file *f)
 {
-	size_t n = 0;
-
-	if (t->state.packed)
-		policy_tree_archives(t, &n);
-	return n;
-}
-
-bool policy_file_any(const struct policy_tree *t, const struct state_file *f)
-{
-	(void)t;
-	return f;
-}
-
-bool policy_file_packed(const struct policy_tree *t, const struct state_file *f)
-{
-	(void)t;
-	return f->kind == STATE_CONVERTED || f->kind == STATE_PACKED;
-}
-
-bool policy_tree_loads(const struct policy_tree *t, size_t gpu, const char *list)
-{
-	struct kp_target code;
-	bool loads = false;
-	char *name;
-
-	while (!loads && (name = list_next(&list))) {
-		loads = !kp_target_parse(kp_span_str(name), &code, NULL) &&
-			kp_choice_takes(&t->filter.chosen, gpu, &code);
-		free(name);
-	}
-	return loads;
-}
-
-bool policy_file_lacks(const struct policy_tree *t, const struct state_file *f)
-{
-	for (size_t i = 0; i < t->filter.chosen.count; i++)
-		if (policy_tree_loads(t, i, f->lost))
-			return true;
-	return false;
+	return f->kind != STATE_SEEN && !gpu_list_has(t->state.gpus[f->gpus], "all") &&
+	       !gpu_list_covers(t->state.gpus[f->gpus], t->arch);
 }
 
 char *policy_tree_lacking(const struct policy_tree *t)
 {
-	char *lacking = NULL;
+	char *lacking = NULL, *gpu;
 
-	for (size_t i = 0; i < t->filter.chosen.count; i++) {
-		char text[KP_TARGET_TEXT_MAX];
-		size_t k = 0;
+	for (size_t i = 0; i < t->state.n_files; i++) {
+		const struct state_file *f = &t->state.files[i];
+		const char *list = t->arch;
 
-		while (k < t->state.n_files &&
-		       !policy_tree_loads(t, i, t->state.files[k].lost))
-			k++;
-		kp_target_format(&t->filter.chosen.gpus[i], text);
-		if (k < t->state.n_files)
-			list_add(&lacking, text);
+		if (!policy_tree_lacks(t, f))
+			continue;
+		while ((gpu = gpu_list_next(&list))) {
+			if (!gpu_list_has(t->state.gpus[f->gpus], gpu))
+				gpu_list_add(&lacking, gpu);
+			free(gpu);
+		}
 	}
 	return lacking;
 }
 
-size_t policy_tree_packages(const struct policy_tree *t, policy_file_test *test,
-			    struct owners *out)
-{
-	char **paths = xcalloc(t->state.n_files + 1, sizeof(*paths));
-	size_t n = 0;
-
-	for (size_t i = 0; i < t->state.n_files; i++) {
-		const struct state_file *f = &t->state.files[i];
-
-		if (test(t, f))
-			paths[n++] = policy_tree_path(t, f->path, strlen(f->path));
-	}
-	owners_find(NULL, (const char *const *)paths, n, out);
-	for (size_t i = 0; i < n; i++)
-		free(paths[i]);
-	free(paths);
-	return n;
-}
+struct saving {
+	uint64_t ino, bytes;
+};
 
 struct policy_sums policy_tree_sums(const struct policy_tree *t)
 {
-	struct policy_sums s = {0};
-	uint64_t before = 0, after = 0;
-	size_t n;
+	const struct state *s = &t->state;
+	struct saving *savings = xcalloc(s->n_files + 1, sizeof(*savings));
+	uint64_t saved = 0, archives;
+	struct policy_sums sums = {0};
+	size_t n = 0, n_archives;
 
-	for (size_t i = 0; i < t->state.n_files; i++) {
-		const struct state_file *f = &t->state.files[i];
+	for (size_t i = 0; i < s->n_files; i++) {
+		const struct state_file *f = &s->files[i];
 
-		s.changed += f->kind == STATE_THINNED || f->kind == STATE_CONVERTED;
-		s.removed += f->kind == STATE_REMOVED;
-		s.packed += f->kind == STATE_PACKED;
-		s.fresh[f->kind] += f->fresh;
-		before += f->link ? 0 : f->before;
-		after += f->link ? 0 : f->after;
+		sums.n[f->kind]++;
+		sums.fresh[f->kind] += f->fresh;
+		if (f->kind != STATE_SEEN)
+			savings[n++] = (struct saving){f->ino, f->before - f->size};
 	}
-	if (t->state.packed)
-		after += policy_tree_archives(t, &n) - t->pruned;
-	s.saved = before > after ? before - after : 0;
-	return s;
+	/* a file with several names is freed once */
+	if (n)
+		kp_sort(savings, n, KP_BY_NUMBER(struct saving, ino));
+	for (size_t i = 0; i < n; i++)
+		if (!savings[i].ino || i == 0 || savings[i - 1].ino != savings[i].ino)
+			saved += savings[i].bytes;
+	free(savings);
+	archives = s->packed ? policy_tree_archives(t, &n_archives) : 0;
+	sums.saved = saved > archives ? saved - archives : 0;
+	return sums;
 }

@@ -4,20 +4,74 @@
  * that no wanted GPU can load, and objects that the tree no longer asks for.  Frames are
  * copied as they are stored, blocks of shared archives if all of their bytes stay.
  */
-#ifndef PACKER_PRUNE_PRUNE_H
-#define PACKER_PRUNE_PRUNE_H
+#ifndef PACKER_THIN_PRUNE_H
+#define PACKER_THIN_PRUNE_H
 
-#include "prune_demand.h"
 #include "packer/archives/arch_filter.h"
+#include "packer/archives/reachable_archives.h"
 
-struct prune_args {
-	const char *tree;
-	struct arch_filter filter; /* zeros: code for all GPUs stays */
-	bool dry;                  /* only find out what would be removed */
-	bool force;                /* even if no entry would be left */
-	/* Whether the file PATH of the tree, which its own archives have, goes; NULL: none */
-	bool (*file_goes)(const void *arg, struct kp_span path);
-	const void *file_arg;
+/* --- what a tree asks of archives: prune_demand.c ------------------------------------ */
+
+struct demand_binary; /* internal: a converted binary */
+
+/* Where the tree is mounted. */
+struct demand_mount {
+	long id;
+	dev_t dev;
+	bool mixed; /* its files may be a mount's of archives, and nothing tells which */
+};
+
+/*
+ * The objects that the markers and layouts of a tree's converted binaries name, and the paths
+ * that exist in it.
+ */
+struct demand {
+	const char *tree; /* borrowed */
+	struct demand_mount mount;
+	bool has_hosts;       /* there is a host binary, of any kind */
+	struct installed set; /* the archives that the binaries reach */
+	struct demand_binary *items;
+	size_t count, cap;
+};
+
+void demand_init(struct demand *d, const char *tree);
+void demand_fini(struct demand *d);
+
+/*
+ * Take the file PATH of the tree, if it is a converted binary; other files are a success.
+ * Errors of reading it, its marker or its layout, and of installed_reach: then it is not
+ * known which objects it asks for.
+ */
+kpack_error_t demand_add(struct demand *d, const char *path, struct kpackx_error *why);
+/* After the last file. */
+void demand_sort(struct demand *d);
+
+/*
+ * The path of a converted binary that is not the one that was taken any more, or NULL:
+ * archives that were opened later may be for the new one.  *ERROR: why it could not be looked
+ * at, or 0.
+ */
+const char *demand_changed(const struct demand *d, int *error);
+
+/* What is at a path. */
+enum demand_place {
+	PLACE_EMPTY,   /* nothing, also below mounts */
+	PLACE_FILE,    /* a regular file of the tree's own, not of a mount in it */
+	PLACE_UNCLEAR, /* anything else: a link, a mount, what cannot be looked at */
+};
+
+/*
+ * Entries of one archive, in their order: a name that follows itself is looked for once.
+ * The archive's names are relative to ROOT, or to the tree of the demand.  The other
+ * members are zeros; the caller frees PATH.
+ */
+struct demand_query {
+	const struct demand *demand;
+	const struct installed_archive *archive;
+	const char *root;
+	struct kp_span last; /* the name that was looked for last */
+	char *path;          /* where */
+	enum demand_place place;
 };
 
 /* Why an entry goes. */
@@ -27,6 +81,21 @@ enum prune_reason {
 	PRUNE_GONE,      /* its binary, or the directory of its file, does not exist */
 	PRUNE_UNASKED,   /* its binary does not ask for it, or the tree has its file */
 	PRUNE_REASONS,
+};
+
+/* Whether the tree needs an entry, for whichever GPU: STAYS, GONE or UNASKED. */
+enum prune_reason demand_of(struct demand_query *q, size_t entry);
+
+/* --- a run: prune.c ------------------------------------------------------------------ */
+
+struct prune_args {
+	const char *tree;
+	struct arch_filter filter; /* zeros: code for all GPUs stays */
+	bool dry;                  /* only find out what would be removed */
+	bool force;                /* even if no entry would be left */
+	/* Whether the file PATH of the tree, which its own archives have, goes; NULL: none */
+	bool (*file_goes)(const void *arg, struct kp_span path);
+	const void *file_arg;
 };
 
 struct prune_archive {

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-#include "prune_demand.h"
+/*
+ * What a tree asks of archives.  An entry of a binary stays if a converted binary of its name, or
+ * what may be one, asks for it; an entry that is a file of the tree stays while its directory exists
+ * and the file itself does not.  Whatever is not clear asks for everything: a mount in the tree may
+ * show the files of these very archives.
+ */
+#include "prune.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "core/archive/naming.h"
 #include "core/base/mountinfo.h"
+#include "core/base/order.h"
 #include "core/base/text.h"
 #include "packer/cli/xalloc.h"
 #include "packer/archives/binary.h"
@@ -37,7 +44,7 @@ void demand_fini(struct demand *d)
 
 /* --- binaries ------------------------------------------------------------------------ */
 
-static int by_number(const void *a, const void *b)
+static int by_index(const void *a, const void *b)
 {
 	const uint32_t *x = a, *y = b;
 
@@ -60,7 +67,7 @@ static void list_indices(const struct binary *b, struct demand_binary *out)
 		out->indices[out->n_indices++] = binary_index(b, i);
 	for (size_t i = 0; i < b->layout.n_containers; i++)
 		out->indices[out->n_indices++] = kp_layout_index(&b->layout, (uint32_t)i);
-	qsort(out->indices, out->n_indices, sizeof(*out->indices), by_number);
+	qsort(out->indices, out->n_indices, sizeof(*out->indices), by_index);
 }
 
 static kpack_error_t add_converted(struct demand *d, struct binary *b,
@@ -118,36 +125,27 @@ const char *demand_changed(const struct demand *d, int *error)
 	return NULL;
 }
 
-static int by_name(const void *a, const void *b)
-{
-	const struct demand_binary *x = a, *y = b;
-
-	return strcmp(x->name, y->name);
-}
-
 void demand_sort(struct demand *d)
 {
 	if (d->count)
-		qsort(d->items, d->count, sizeof(*d->items), by_name);
+		kp_sort(d->items, d->count, KP_BY_TEXT(struct demand_binary, name));
 }
 
 /* The first of the binaries called NAME, and their number. */
 static const struct demand_binary *find_binaries(const struct demand *d,
 						 struct kp_span name, size_t *n)
 {
-	size_t low = 0, high = d->count;
+	char *text = xstrndup((const char *)name.data, name.size);
+	const struct demand_binary probe = {.name = text};
+	size_t first = kp_lower_bound(d->items, d->count, &probe,
+				      KP_BY_TEXT(struct demand_binary, name));
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (kp_span_cmp(kp_span_str(d->items[mid].name), name) < 0)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	for (*n = 0; low + *n < d->count && kp_span_is(name, d->items[low + *n].name);)
+	/* a key with a NUL is no binary's */
+	for (*n = 0; strlen(text) == name.size && first + *n < d->count &&
+		     strcmp(d->items[first + *n].name, text) == 0;)
 		++*n;
-	return d->items + low;
+	free(text);
+	return d->items + first;
 }
 
 /* --- what the tree has --------------------------------------------------------------- */
@@ -276,51 +274,22 @@ static enum demand_place find_name(struct demand_query *q, struct kp_span name)
 
 /* --- entries ------------------------------------------------------------------------- */
 
-static bool has_index(const struct demand_binary *b, uint32_t index)
+/* Whether B, which may be what the entry INFO is for, finds it in archive A, or nowhere else. */
+static bool asks_for(const struct demand_binary *b, const struct installed_archive *a,
+		     const struct kp_entry_info *info)
 {
-	return !b->indices ||
-	       bsearch(&index, b->indices, b->n_indices, sizeof(*b->indices), by_number);
-}
-
-static bool binary_reaches(const struct demand_binary *b,
-			   const struct installed_archive *a)
-{
-	for (size_t i = 0; i < b->reach.count; i++)
-		if (b->reach.items[i].archive == a)
-			return true;
-	return false;
-}
-
-/* Whether B finds the very entry INFO in another archive. */
-static bool finds_elsewhere(const struct demand_binary *b,
-			    const struct kp_entry_info *info)
-{
+	bool elsewhere = false;
 	size_t entry;
 
 	for (size_t i = 0; i < b->reach.count; i++) {
-		const struct kpack_archive *a = b->reach.items[i].archive->archive;
+		const struct installed_archive *other = b->reach.items[i].archive;
 
-		if (a && kp_archive_find(a, info->key, info->arch, &entry))
+		if (other == a)
 			return true;
+		elsewhere |= other->archive && kp_archive_find(other->archive, info->key,
+							       info->arch, &entry);
 	}
-	return false;
-}
-
-/* Look at the N binaries LIST, one of which INFO may be for. */
-static enum demand_state ask_binaries(const struct demand_query *q,
-				      const struct demand_binary *list, size_t n,
-				      const struct kp_entry_info *info, uint32_t index)
-{
-	bool elsewhere = true;
-
-	for (size_t i = 0; i < n; i++) {
-		if (!has_index(&list[i], index))
-			continue;
-		if (binary_reaches(&list[i], q->archive))
-			return DEMAND_ASKED;
-		elsewhere &= finds_elsewhere(&list[i], info);
-	}
-	return elsewhere ? DEMAND_UNASKED : DEMAND_ASKED;
+	return !elsewhere;
 }
 
 /* "lib/x.so@openmp" -> "lib/x.so"; false: there is no "@". */
@@ -334,7 +303,7 @@ static bool cut_kind(struct kp_span *name)
 	return false;
 }
 
-static enum demand_state ask_code(struct demand_query *q,
+static enum prune_reason ask_code(struct demand_query *q,
 				  const struct kp_entry_info *info)
 {
 	struct kp_key key = kp_key_split(info->key);
@@ -345,23 +314,29 @@ static enum demand_state ask_code(struct demand_query *q,
 
 	do {
 		list = find_binaries(q->demand, name, &n);
+		for (size_t i = 0; i < n; i++)
+			if ((!list[i].indices ||
+			     bsearch(&key.index, list[i].indices, list[i].n_indices,
+				     sizeof(*list[i].indices), by_index)) &&
+			    asks_for(&list[i], q->archive, info))
+				return PRUNE_STAYS;
 		if (n)
-			return ask_binaries(q, list, n, info, key.index);
+			return PRUNE_UNASKED;
 		switch (find_name(q, name)) {
 		case PLACE_FILE: /* with its code in it, or with none */
-			return DEMAND_UNASKED;
+			return PRUNE_UNASKED;
 		case PLACE_UNCLEAR:
-			return DEMAND_ASKED;
+			return PRUNE_STAYS;
 		case PLACE_EMPTY:
 			break;
 		}
 	} while (cut_kind(&name));
 	/* keys without a number are also those of databases in older archives */
-	return numbered ? DEMAND_GONE : DEMAND_ASKED;
+	return numbered ? PRUNE_GONE : PRUNE_STAYS;
 }
 
 /* A file is in archives instead of the tree, where only its directory is. */
-static enum demand_state ask_file(struct demand_query *q, struct kp_span path)
+static enum prune_reason ask_file(struct demand_query *q, struct kp_span path)
 {
 	struct kp_span dir = path;
 	enum demand_place place;
@@ -377,16 +352,16 @@ static enum demand_state ask_file(struct demand_query *q, struct kp_span path)
 
 		dir.size--;
 		if (find_name(q, dir) == PLACE_EMPTY)
-			return DEMAND_GONE;
+			return PRUNE_GONE;
 		file = xasprintf("%s/%.*s", q->path ? q->path : "", (int)name.size,
 				 (const char *)name.data);
 	}
 	place = place_of(q->demand, file);
 	free(file);
-	return place == PLACE_FILE ? DEMAND_UNASKED : DEMAND_ASKED;
+	return place == PLACE_FILE ? PRUNE_UNASKED : PRUNE_STAYS;
 }
 
-enum demand_state demand_of(struct demand_query *q, size_t entry)
+enum prune_reason demand_of(struct demand_query *q, size_t entry)
 {
 	struct kp_entry_info info;
 	struct kp_meta meta;

@@ -1,29 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The containers of a library are a tree: the archive has members, a member is an object,
- * the object has sections, the section .hip_fatbin has bundles.
+ * Static libraries whose members are objects with device code (.hip_fatbin), which programs
+ * get when they are linked.  The containers of a library are a tree: the archive has members, a
+ * member is an object, the object has sections, the section .hip_fatbin has bundles.  Code is
+ * removed from members with one such section; the object around it is linked later, so that its
+ * symbols and relocations follow.
  */
-#include "static_library.h"
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/alloc.h"
 #include "core/elf/relocatable.h"
 #include "core/format/ar_archive.h"
 #include "packer/cli/xalloc.h"
-
-/* The section of an object, and the containers in it as a file of their own. */
-struct section {
-	size_t image;            /* of the library's containers */
-	struct kp_source object; /* that it is in */
-	uint64_t offset;         /* in the object */
-	struct kp_fatbin fat;
-	uint64_t *from; /* per container: where it begins */
-};
-
-struct work {
-	const struct static_library *library;
-	struct kp_ar ar;
-	uint64_t saved; /* when only counting */
-};
+#include "thin.h"
 
 bool static_library_is(const struct kp_fatbin *fat)
 {
@@ -91,72 +80,69 @@ bool static_library_has(const struct kp_fatbin *fat, size_t image)
 	return member != KP_NOWHERE && find_section(fat, member) == c->inside;
 }
 
-/* --- a member -------------------------------------------------------------------------- */
+/* --- a section ------------------------------------------------------------------------- */
 
-/* The containers of a section, numbered anew; their images keep their numbers. */
-static void list_containers(struct section *s, const struct kp_containers *all)
-{
-	size_t first = all->images[s->image].inside, n = 0;
+/* The section of a member, and the containers in it as those of a file of their own. */
+struct section {
+	struct kp_source object; /* that it is in */
+	uint64_t offset;         /* in the object */
+	struct kp_fatbin fat;
+	uint64_t *from; /* per container: where it begins */
+};
 
-	for (size_t i = first; i != KP_NOWHERE; i = all->items[i].next)
-		n++;
-	s->fat.containers.items = xcalloc(n, sizeof(*s->fat.containers.items));
-	s->from = xcalloc(n, sizeof(*s->from));
-	n = 0;
-	for (size_t i = first; i != KP_NOWHERE; i = all->items[i].next) {
-		s->from[n] = all->items[i].offset;
-		s->fat.containers.items[n] = all->items[i];
-		s->fat.containers.items[n++].inside = KP_NOWHERE;
-	}
-	s->fat.containers.count = n;
-	s->fat.containers.images = all->images;
-	s->fat.containers.n_images = all->n_images;
-}
-
-static kpack_error_t open_section(struct section *s, const struct work *w, size_t image,
-				  struct kpackx_error *why)
-{
-	const struct kp_fatbin *fat = w->library->fat;
-	const struct kp_image *section = &fat->containers.images[image];
-	const struct kp_image *member = &fat->containers.images[member_of(fat, image)];
-
-	*s = (struct section){.image = image, .offset = section->offset};
-	s->fat.kind = KP_FATBIN_BARE;
-	if (!kp_source_sub(&fat->source, member->offset, member->size, &s->object) ||
-	    !kp_source_sub(&s->object, section->offset, section->size, &s->fat.source))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "its device code passes its end");
-	list_containers(s, &fat->containers);
-	return KPACK_SUCCESS;
-}
-
-static void close_section(struct section *s)
+static void section_fini(struct section *s)
 {
 	free(s->fat.containers.items);
 	free(s->from);
 }
 
-/* Write the object with the CONTENTS of its section to OUT at AT. */
-static kpack_error_t put_object(const struct kp_relocatable *object,
-				const struct kp_outfile *contents, uint64_t rest,
-				struct kp_outfile *out, uint64_t at,
-				struct kpackx_error *why)
+/* Open the section that is the image IMAGE of the library FAT. */
+static kpack_error_t open_section(struct section *s, const struct kp_fatbin *fat,
+				  size_t image, struct kpackx_error *why)
 {
-	uint64_t after = at + object->size - object->after;
+	const struct kp_containers *all = &fat->containers;
+	const struct kp_image *section = &all->images[image];
+	const struct kp_image *member = &all->images[member_of(fat, image)];
+	struct kp_containers *own = &s->fat.containers;
+	size_t n = 0;
 
-	KP_TRY(kp_outfile_pwrite(out, at, object->bytes, (size_t)object->before, why));
-	KP_TRY(kp_outfile_copy(out, at + object->before, contents->fd, 0, rest, why));
-	return kp_outfile_pwrite(out, after, object->bytes + object->before,
-				 (size_t)object->after, why);
+	s->offset = section->offset;
+	s->fat.kind = KP_FATBIN_BARE;
+	if (!kp_source_sub(&fat->source, member->offset, member->size, &s->object) ||
+	    !kp_source_sub(&s->object, section->offset, section->size, &s->fat.source))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "its device code passes its end");
+	/* the containers get numbers from 0, their images keep theirs */
+	for (size_t i = section->inside; i != KP_NOWHERE; i = all->items[i].next)
+		n++;
+	own->items = xcalloc(n, sizeof(*own->items));
+	s->from = xcalloc(n, sizeof(*s->from));
+	for (size_t i = section->inside; i != KP_NOWHERE; i = all->items[i].next) {
+		s->from[own->count] = all->items[i].offset;
+		own->items[own->count] = all->items[i];
+		own->items[own->count++].inside = KP_NOWHERE;
+	}
+	own->images = all->images;
+	own->n_images = all->n_images;
+	return KPACK_SUCCESS;
 }
 
-/* As kp_ar_edit's, for a member with the section S. */
-static kpack_error_t write_section(const struct work *w, const struct section *s,
-				   struct kp_outfile *out, uint64_t at, uint64_t *size,
-				   struct kpackx_error *why)
+/* --- a library ------------------------------------------------------------------------- */
+
+struct library_edit {
+	const struct thin *thin;
+	const struct input *in;
+	const struct kp_selection *selection;
+	struct kp_ar ar;
+	uint64_t saved; /* when only counting */
+};
+
+/* Write the object of S with what is left of its section to OUT at AT; OUT NULL: only count. */
+static kpack_error_t write_object(const struct library_edit *e, const struct section *s,
+				  struct kp_outfile *out, uint64_t at, uint64_t *size,
+				  struct kpackx_error *why)
 {
-	const struct static_library *library = w->library;
-	uint64_t *to = xcalloc(s->fat.containers.count, sizeof(*to));
+	KP_AUTO_FREE uint64_t *to = xcalloc(s->fat.containers.count, sizeof(*to));
 	struct kp_outfile scratch = {.fd = -1, .dir_fd = -1};
 	struct kp_relocatable_fill fill = {.offset = s->offset,
 					   .size = s->fat.source.size,
@@ -167,105 +153,94 @@ static kpack_error_t write_section(const struct work *w, const struct section *s
 	kpack_error_t err = KPACK_SUCCESS;
 
 	if (out)
-		err = library->scratch(library->arg, &scratch, why);
+		err = thin_open_scratch(e->thin, e->in, &scratch, why);
 	if (!err)
-		err = kp_selection_write(&s->fat, library->selection,
-					 out ? &scratch : NULL, to, &fill.rest, why);
+		err = kp_selection_write(&s->fat, e->selection, out ? &scratch : NULL, to,
+					 &fill.rest, why);
 	if (!err)
 		err = kp_relocatable_refill(&s->object, &fill, &object, why);
 	if (!err && out)
-		err = put_object(&object, &scratch, fill.rest, out, at, why);
+		err = kp_outfile_pwrite(out, at, object.bytes, (size_t)object.before,
+					why);
+	if (!err && out)
+		err = kp_outfile_copy(out, at + object.before, scratch.fd, 0, fill.rest,
+				      why);
+	if (!err && out)
+		err = kp_outfile_pwrite(out, at + object.size - object.after,
+					object.bytes + object.before,
+					(size_t)object.after, why);
 	*size = object.size;
 	kp_relocatable_fini(&object);
 	kp_outfile_close(&scratch);
-	free(to);
 	return err;
 }
 
-static kpack_error_t changes_section(const struct work *w, size_t image, bool *changes,
-				     struct kpackx_error *why)
-{
-	struct section s;
-	kpack_error_t err = open_section(&s, w, image, why);
-
-	if (!err)
-		err = kp_selection_changes(&s.fat, w->library->selection, changes, why);
-	close_section(&s);
-	return err;
-}
-
+/* For kp_ar_rewrite; OUT NULL: only count. */
 static kpack_error_t write_member(void *arg, size_t member, struct kp_outfile *out,
 				  uint64_t at, uint64_t *size, bool *same,
 				  struct kpackx_error *why)
 {
-	struct work *w = arg;
-	const struct kp_fatbin *fat = w->library->fat;
+	struct library_edit *e = arg;
+	const struct kp_fatbin *fat = &e->in->fat;
 	size_t image = find_section(fat, fat->containers.items[0].first_image + member);
+	KP_AUTO(section) s = {0};
 	kpack_error_t err = KPACK_SUCCESS;
 	bool changes = false;
-	struct section s;
 
-	if (image != KP_NOWHERE)
-		err = changes_section(w, image, &changes, why);
-	*same = !changes;
-	if (!err && changes) {
-		err = open_section(&s, w, image, why);
+	if (image != KP_NOWHERE) {
+		err = open_section(&s, fat, image, why);
 		if (!err)
-			err = write_section(w, &s, out, at, size, why);
-		if (!err)
-			w->saved += s.object.size - *size -
-				    kp_ar_padding(&w->ar, member, *size);
-		close_section(&s);
+			err = kp_selection_changes(&s.fat, e->selection, &changes, why);
 	}
-	return err ? kp_fail_prefix(why, err, "member %s", w->ar.items[member].name)
-		   : KPACK_SUCCESS;
+	*same = !changes;
+	if (!err && changes)
+		err = write_object(e, &s, out, at, size, why);
+	if (err)
+		return kp_fail_prefix(why, err, "member %s", e->ar.items[member].name);
+	if (changes)
+		e->saved += s.object.size - *size - kp_ar_padding(&e->ar, member, *size);
+	return KPACK_SUCCESS;
 }
 
-/* --- the library ----------------------------------------------------------------------- */
-
-kpack_error_t static_library_changes(const struct static_library *library, bool *changes,
+kpack_error_t static_library_changes(const struct kp_fatbin *fat,
+				     const struct kp_selection *selection, bool *changes,
 				     struct kpackx_error *why)
 {
-	const struct kp_containers *list = &library->fat->containers;
-	struct work w = {.library = library};
+	const struct kp_container *library = &fat->containers.items[0];
 
 	*changes = false;
-	for (size_t i = 0; i < list->items[0].n_images && !*changes; i++) {
-		size_t image = find_section(library->fat, list->items[0].first_image + i);
+	for (size_t i = 0; i < library->n_images && !*changes; i++) {
+		size_t image = find_section(fat, library->first_image + i);
+		KP_AUTO(section) s = {0};
 
-		if (image != KP_NOWHERE)
-			KP_TRY(changes_section(&w, image, changes, why));
+		if (image == KP_NOWHERE)
+			continue;
+		KP_TRY(open_section(&s, fat, image, why));
+		KP_TRY(kp_selection_changes(&s.fat, selection, changes, why));
 	}
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t count_members(struct work *w, struct kpackx_error *why)
-{
-	for (size_t i = 0; i < w->ar.count; i++) {
-		uint64_t size;
-		bool same;
-
-		KP_TRY(write_member(w, i, NULL, 0, &size, &same, why));
-	}
-	return KPACK_SUCCESS;
-}
-
-kpack_error_t static_library_write(const struct static_library *library,
+kpack_error_t static_library_write(const struct thin *t, const struct input *in,
+				   const struct kp_selection *selection,
 				   struct kp_outfile *out, uint64_t *size,
 				   struct kpackx_error *why)
 {
-	const struct kp_source *src = &library->fat->source;
-	struct work w = {.library = library};
-	const struct kp_ar_edit edit = {write_member, &w};
-	kpack_error_t err = kp_ar_read(src, &w.ar, why);
+	const struct kp_source *src = &in->fat.source;
+	struct library_edit e = {.thin = t, .in = in, .selection = selection};
+	const struct kp_ar_edit edit = {write_member, &e};
+	kpack_error_t err = kp_ar_read(src, &e.ar, why);
+	uint64_t member_size;
+	bool same;
 
-	if (!err && w.ar.count != library->fat->containers.items[0].n_images)
+	if (!err && e.ar.count != in->fat.containers.items[0].n_images)
 		err = kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			      "an archive with damaged members");
-	if (!err)
-		err = out ? kp_ar_rewrite(src, &w.ar, &edit, out, why)
-			  : count_members(&w, why);
-	*size = src->size - w.saved;
-	kp_ar_fini(&w.ar);
+	if (!err && out)
+		err = kp_ar_rewrite(src, &e.ar, &edit, out, why);
+	for (size_t i = 0; i < e.ar.count && !err && !out; i++)
+		err = write_member(&e, i, NULL, 0, &member_size, &same, why);
+	*size = src->size - e.saved;
+	kp_ar_fini(&e.ar);
 	return err;
 }

@@ -7,33 +7,28 @@
 #ifndef PACKER_THIN_THIN_H
 #define PACKER_THIN_THIN_H
 
+#include <pthread.h>
+#include "core/restore/selection.h"
 #include "packer/archives/arch_filter.h"
 #include "packer/files/spill_dir.h"
 #include "packer/library/library.h"
 #include "packer/pack/converter.h"
-#include "debug_files.h"
-
-struct thin;
 
 struct thin_args {
 	const char *tree;
 	const char *output; /* the tree that is written; NULL: in place */
 	struct arch_filter filter;
 	struct library_set libraries;
-	bool strip;           /* code objects lose their debugging information */
-	const char *debug_to; /* the directory that gets it; NULL: none */
-	bool compress;        /* plain bundles become compressed ones */
-	bool any_runtime;     /* whether HIP runtimes read these is not asked */
-	const char *keep;     /* the directory that gets what undoing needs; NULL: none */
-	bool dry;             /* only find out what would be freed */
+	bool strip; /* code objects lose their debugging information */
+	const char
+		*debug_to; /* DIR/.build-id/XX/REST.debug gets it; NULL: nothing does */
+	bool compress;     /* plain bundles become compressed ones */
+	bool any_runtime;  /* whether HIP runtimes read these is not asked */
+	const char *keep;  /* the directory that gets what undoing needs; NULL: none */
+	bool dry;          /* only find out what would be freed */
 	unsigned jobs;
+	/* With it, it is no fault that no code is for the GPUs: files of earlier runs have that. */
 	struct scan_skip skip;
-	/* Code for the GPUs was found in the tree before: GPUs without code are no fault. */
-	bool sure;
-	/* Called when `files` is complete and nothing is written yet; NULL: not. */
-	kpack_error_t (*planned)(void *arg, const struct thin *t,
-				 struct kpackx_error *why);
-	void *planned_arg;
 };
 
 /* A file of which code goes, or may become smaller. */
@@ -61,17 +56,44 @@ struct thin {
 	struct input **rewritten; /* the files that lose some of their code */
 	size_t n_rewritten;
 	struct spill_dir spill;
-	struct debug_files debug;
+	pthread_mutex_t debug_lock;
+	size_t n_debug_files; /* with debugging information, that were written or existed */
 };
 
 /*
  * Carry out the ARGS of T, whose other members are zeroed.  Returns an exit status, after
- * reporting faults; of a run that only left damaged files alone, EXIT_OK.  T holds what was found and done until it is closed.
+ * reporting faults; of a run that only left damaged files alone, EXIT_OK.  T holds what was
+ * found and done until it is closed.
  */
 int thin_run(struct thin *t);
 void thin_close(struct thin *t); /* finishes `args`, too; accepts a zeroed T */
 
-/* Whether code for ARCH goes: it is for a known GPU, and FILTER has none that loads it. */
-bool thin_goes(struct arch_filter *filter, const char *arch);
+/* Open a nameless file on the file system of what is written for IN. */
+kpack_error_t thin_open_scratch(const struct thin *t, const struct input *in,
+				struct kp_outfile *out, struct kpackx_error *why);
+
+/* --- static libraries: static_library.c ---------------------------------------------- */
+
+/* Whether FAT, found by kp_fatbin_nest, is a static library. */
+bool static_library_is(const struct kp_fatbin *fat);
+
+/* Whether IMAGE of the library is in a member's section, from which it can be removed. */
+bool static_library_has(const struct kp_fatbin *fat, size_t image);
+
+/*
+ * Write the library IN to OUT, which is empty, with what SELECTION leaves of its images; OUT NULL:
+ * only count.  *SIZE becomes its size.  Members keep their headers and order, and the index of
+ * symbols stays right.
+ * Errors of kp_selection_write, kp_relocatable_refill and kp_ar_rewrite, which name the member.
+ */
+kpack_error_t static_library_write(const struct thin *t, const struct input *in,
+				   const struct kp_selection *selection,
+				   struct kp_outfile *out, uint64_t *size,
+				   struct kpackx_error *why);
+
+/* Whether static_library_write would change something. */
+kpack_error_t static_library_changes(const struct kp_fatbin *fat,
+				     const struct kp_selection *selection, bool *changes,
+				     struct kpackx_error *why);
 
 #endif

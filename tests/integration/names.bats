@@ -24,7 +24,7 @@ names() {
 	names trees
 }
 
-@test "trees for one GPU: what was kept, archives, policies, the unit for systemd" {
+@test "trees for one GPU: what was kept, archives, policies" {
 	names machine
 }
 

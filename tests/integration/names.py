@@ -242,25 +242,17 @@ def words_of(line):
 def group_trees():
     tree("in")
     os.mkdir("bin")
-    for name in ("kpackfs", "mount", "mkdir"):
-        stub(name)
+    stub("kpackfs")
     packed = ("--group", "g", "--library-rules", "rules")
     for out in (b"out\n", b"o\x1b[31m\xe2\x80\xae'\n"):
         kpack("pack", *packed, "in", out)
         out += b"2\n"
         report = kpack_json("pack", "--json", *packed, "in", out, wanted=[out])
         words = words_of(report["mount"])
-        places = {w for w in words if w.startswith(os.fsencode(os.getcwd()))}
-        for i, t in enumerate(GOOD):
-            i = TEXTS.index(t)
-            place = os.fsencode(os.getcwd()) + b"/" + out + b"/%02d " % i + t
-            if not any(w.startswith(place) for w in places):
-                fault("mount line", "%r is not in it: %r" % (place, report["mount"][:200]))
+        if words != [b"kpackfs", b"--in-place", os.fsencode(os.getcwd()) + b"/" + out]:
+            fault("mount line", "%r makes %r" % (report["mount"], words))
         if os.path.exists("pwned"):
             fault("mount line", "the shell ran what a name says")
-        plain = [w for w in report["mount"].split(" && ") if "$(printf" not in w]
-        for command in plain:
-            shlex.split(command)
     kpack("pack", "--check", *packed, "in", "other")
     tree("bad", database=lambda t: True)
     kpack("pack", *packed, "bad", "other", statuses=(1,))
@@ -326,23 +318,19 @@ def group_machine():
     os.mkdir("policies")
     for i, t in enumerate(TEXTS):
         with open(b"policies/%02d" % i + t + b".conf", "wb") as f:
-            f.write(b"tree=%s/in/%02d %s\narch=gfx1100\ndo=thin\nmount=%s\n" % (
-                here, i, t.replace(b"\n", b""), b"none" if i % 2 else b"in-place"))
+            place = b"%s/in/%02d %s" % (here, i, t.replace(b"\n", b""))
+            f.write(b"thin --arch gfx1100 %s\n" % b"".join(b"\\%c" % c for c in place))
     places = ("--policy-dir", "policies", "--state-dir", "state")
     kpack("apply", "--dry-run", *places)
     kpack("apply", "--no-mounts", *places)
     kpack("status", *places)
     kpack_json("status", "--json", *places)
-    for line in kpack("apply", "--unit", *places, judge=False).splitlines():
-        if not re.match(rb'$|\[\w+\]$|(Description|Documentation|Type|RemainAfterExit|KillMode)=[\w :()-]+$|'
-                        rb'RequiresMountsFor="([^"\\]|\\["\\])*"$|Exec(Start|Stop)="[^"]*" apply .*--(un)?mounts?$', line):
-            fault("apply --unit", "%r" % line)
     os.mkdir("bad")
     for t in TEXTS[2::5]:
         kpack("apply", *places, t, statuses=(0, 1, 2))
-        for key in b"tree", b"arch", b"do", b"mount", t.replace(b"\n", b""):
+        for line in b"%s", b"thin --arch %s /none", b"thin --arch gfx1100 %s", b"thin --arch gfx1100 /none %s":
             with open("bad/x.conf", "wb") as f:
-                f.write(b"tree=/none\narch=gfx1100\ndo=thin\n%s=%s\n" % (key, t))
+                f.write(line % t + b"\n")
             kpack("status", "--policy-dir", "bad", "--state-dir", "state", statuses=(0, 1, 2))
 
 

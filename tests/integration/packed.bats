@@ -11,6 +11,7 @@ teardown() {
 			while IFS= read -r m; do umount -l "$(printf %b "$m")"; done
 	done
 	gone
+	end_own_run
 	rm -rf "$T"
 }
 
@@ -19,52 +20,33 @@ bring_back() { # OUTPUT-OF-PACK
 	local line
 	line=$(tail -n 1 "$1")
 	echo "$line"
-	# where overlays lead is the machine's, and not this test's
-	(cd / && PATH=$KPACK_BIN:$PATH && eval "${line//\/run\/kpackfs/$T/run}")
+	(cd / && PATH=$KPACK_BIN:$PATH && eval "$line")
 }
 
-same_tree() { # BEFORE OUT: but for archives and what is converted
-	diff -r --no-dereference -x .kpack -x a.so "$1" "$2"
-}
-
-@test "mounts of directories, and overlays where other files are" {
+@test "names that a shell must not take apart, a prefix, and in place" {
+	own_run
 	lib=in/lib/rocblas/library
-	mkdir -p $lib/gfx942 in/share/miopen/db in/share/doc
+	mkdir -p $lib/gfx942/empty in/share/miopen/db in/share/doc
 	echo parent >$lib/TensileLibrary_lazy_gfx1100.dat
 	echo parent >$lib/gfx942/TensileLibrary_lazy_gfx942.dat
 	ln $lib/gfx942/TensileLibrary_lazy_gfx942.dat $lib/gfx942/link_gfx942.dat
 	echo 1000-13=solver:1 >in/share/miopen/db/gfx942130.db.txt
 	echo text >in/share/doc/text
-	mkfat --seed 1 in/lib/a.so
-	kpack pack in "o u't" >said
-	[ "$(grep -o 'kpackfs -o subdir' said | wc -l)" = 2 ]
+	kpack pack --key-prefix opt/rocm,1 in "o u't" >said
 	bring_back said
-	same_tree in "o u't"
+	diff -r -x .kpack in "o u't"
 	# what is mounted cannot be written
 	fails "o u't/lib/rocblas/library: is read-only (a mount?): unmount it first" in "o u't"
-	# empty directories are seen through an overlay, also with another prefix, and in place
-	mkdir $lib/gfx942/empty
-	kpack pack --key-prefix opt/rocm in out >said
-	tail -n 1 said | grep -qF 'mount -t overlay'
-	bring_back said
-	same_tree in out
-	rmdir $lib/gfx942/empty
 	cp -a in before
 	kpack pack --in-place in >said
 	bring_back said
-	same_tree before in
+	diff -r -x .kpack before in
 	fails "share/miopen/db/gfx942130.db.txt: cannot be removed from its directory, which is read-only (a mount?): Read-only" --in-place in
-	# an overlay of the whole tree
-	mkdir -p top/share
-	printf '!<arch>\n' >top/libdevice_conv_operations_gfx942.a
-	echo text >top/share/text
-	kpack pack --libraries composablekernel top out2 >said
-	bring_back said
-	diff -r -x .kpack top out2
 }
 
 # bats test_tags=single, all
 @test "every kind of tree comes back" {
+	own_run
 	for kind in rocblas-mixed hipblaslt-arch aotriton-flatzip rocfft miopen provider paper-rocblas all; do
 		echo "$kind"
 		tree "$kind"

@@ -28,8 +28,9 @@ setup() {
 	T=$(mktemp -d /tmp/kpack-policy-XXXXXX)
 	chmod 0755 "$T"
 	cd "$T"
-	export LC_ALL=C KPACKFS_RUN=$T/run
+	export LC_ALL=C
 	umask 022
+	own_run
 	mkdir policies
 	whole=$BATS_FILE_TMPDIR/tree
 	file=lib/rocblas/library/Kernels.so-000-gfx1100.hsaco
@@ -40,10 +41,15 @@ setup() {
 teardown() {
 	cd /
 	end_mounts
+	end_own_run
 	rm -rf "$T"
 }
 
-policy() { printf '%s\n' "tree=$T/tree" "${@:2}" >"policies/$1.conf"; }
+# policy NAME thin|pack [LIST]
+policy() {
+	echo "thin --arch ${3-gfx1100} $T/tree" >"policies/$1.conf"
+	[ "$2" = thin ] || echo "pack --in-place --arch ${3-gfx1100} $T/tree" >>"policies/$1.conf"
+}
 apply() { hurry apply --policy-dir policies --state-dir state "$@"; }
 status() { hurry status --policy-dir policies --state-dir state "$@"; }
 complete() { [ "$(status --json | jq '.[0].complete')" = "${1-true}" ]; }
@@ -59,8 +65,8 @@ unchanged() { [ "$(apply)" = "rocm: $T/tree: nothing changed" ]; }
 	mount -t tmpfs -o mode=0755 tmpfs upper
 	mkdir upper/files upper/work
 	mount -t overlay -o lowerdir=tree,upperdir=upper/files,workdir=upper/work overlay tree
-	policy rocm arch=gfx1100 do=thin
-	[[ $(apply) == "rocm: $T/tree: 3 files thinned, 4 removed, "*" freed" ]]
+	policy rocm thin
+	[[ $(apply) == "rocm: $T/tree: 3 files changed, 4 removed, 0 packed, "*" freed" ]]
 	ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 strace -f -qq -e trace=open,openat,openat2 -o trace \
 		"$KPACK_BIN/kpack" apply --policy-dir policies --state-dir state >said
 	run -1 grep -E '"[^"]*([abc]\.so|text|hsaco)"' <(grep -v O_PATH trace)
@@ -79,7 +85,7 @@ unchanged() { [ "$(apply)" = "rocm: $T/tree: nothing changed" ]; }
 		[[ $output == "kpack: $1"* ]]
 		[ "$(gpus tree/lib/a.so)" = 'gfx1030 gfx1100 gfx90a' ]
 	}
-	policy rocm arch=gfx1100 do=thin
+	policy rocm thin
 	chmod 0664 policies/rocm.conf
 	refused 'policies/rocm.conf: users other than root can write it: chown it to root, chmod it go-w'
 	chmod 0644 policies/rocm.conf
@@ -116,50 +122,23 @@ unchanged() { [ "$(apply)" = "rocm: $T/tree: nothing changed" ]; }
 	[[ $(apply 2>&1) == *'users other than root can write it'* ]]
 }
 
-# bats test_tags=single
-@test "a tree that only its archives kept goes with them, and directories of others stay" {
-	command -v dpkg-query >/dev/null || skip "no dpkg"
-	apply() { kpack apply --policy-dir policies --state-dir state "$@"; } # asks dpkg
-	mkdir other
-	mv tree x
-	mkdir tree
-	mv x tree/sub
-	echo mine >tree/mine
-	policy rocm arch=gfx1100 do=pack
-	sed -i 's|^tree=.*|&/sub|' policies/rocm.conf
-	apply
-	: >tree/sub/.kpack/.kpack-0123456789abcdef.tmp
-	rm -r tree/sub/{lib,share} tree/mine
-	run -0 apply
-	[ ! -e tree ]
-	[ -d other ]
-	for how in apply status; do
-		run -0 $how
-		[ "$output" = "rocm: $T/tree/sub: does not exist" ]
-	done
-	complete
-	[ -z "$(apply --unmount)$(apply --mounts)" ]
-	mkdir tree
-	cp -a "$whole" tree/sub
-	apply
-	rm -r tree/sub/lib
-	apply
-	[ "$(ls -A tree/sub)" = share ]
-}
-
-@test "packed and mounted, away for packages, packed again, mounted otherwise, thin again" {
+@test "packed and mounted, away for packages, packed again, thin again" {
 	as_root
-	policy rocm arch=gfx1100 do=pack mount=in-place
-	[[ $(apply) == *"3 files converted, 4 removed, 2 packed"* ]]
+	policy rocm pack
+	[[ $(apply) == *"3 files changed, 4 removed, 2 packed"* ]]
 	[ "$(mounts)" = 1 ]
 	same
 	[ ! -e tree/lib/rocblas/library/Kernels.so-000-gfx1030.hsaco ]
 	unchanged
 	complete
-	# -n does what a run does, which takes the mounts away
+	# no daemon keeps a lock, and nobody else can take one
+	for lock in state/lock /run/kpackfs/.lock; do
+		flock -n $lock true
+		[ "$(stat -c %a $lock)" = 600 ]
+	done
 	cp "$whole/lib/c.so" tree/lib/late.so
-	[[ $(apply -n) == *": 1 files would be converted, 0 would be removed, 0 would be packed" ]]
-	[[ $(apply) == *": 1 files converted, 0 removed, 0 packed, "* ]]
+	[[ $(apply -n) == *": 1 files are new: would run"*"kpack thin --arch gfx1100 $T/tree"* ]]
+	[[ $(apply) == *": 1 files changed, 0 removed, 0 packed, "* ]]
 	[ "$(kinds)" = '4 changed 2 packed 4 removed' ]
 	# an upgrade while a program has a file open
 	exec 7<tree/$file
@@ -170,53 +149,38 @@ unchanged() { [ "$(apply)" = "rocm: $T/tree: nothing changed" ]; }
 	[[ $(apply) == *"1 packed"* ]]
 	cmp newer tree/$file
 	exec 7<&-
-	# a tree that was packed before it got its policy is mounted
-	mkdir other
+	# after a restart; and what is not mounted is seen
 	apply --unmount
 	complete false
-	kpack apply --policy-dir policies --state-dir other --mounts
-	[ "$(mounts)" = 1 ]
-	[ -z "$(kpack apply --policy-dir policies --state-dir other 2>&1 >/dev/null)" ]
 	apply --mounts
 	complete
-	# an overlay between the files
-	policy rocm arch=gfx1100 do=pack mount=overlay
-	apply
-	grep -q "overlay $T/tree/lib overlay" /proc/self/mounts
-	run -1 grep "$T/tree/lib/rocblas/library fuse" /proc/self/mounts
-	cmp newer tree/$file
+	umount tree/lib/rocblas/library
+	complete false
+	unchanged
 	complete
+	# beside something else: an overlay
 	apply --unmount
-	[ "$(mounts)" = 0 ]
-	echo manual >tree/lib/rocblas/library/README
-	# what scripts leave that are killed before they mount, and after they unmounted
-	left=$T/run/tree${T//\//%2f}%2ftree
-	for directories in "$left/tree $left/archives" "$left"; do
-		[ ! -e "$left" ]
-		mkdir -p $directories
-		: >"$left/overlays"
-		apply
-		[ "$(cat tree/lib/rocblas/library/README)" = manual ]
-		complete
-		apply --unmount
-	done
-	# other users cannot open, and so not lock, what scripts and runs wait for
-	[ "$(stat -c %a run/.lock)" = 600 ]
-	# thin has no way back: what is mounted stays, and the packages are asked for
-	apply --mounts
-	policy rocm arch=gfx1100 do=thin
-	run -1 apply
-	[[ $output == *"kpack: rocm: do=thin: $T/tree is packed, and stays so: reinstall "* ]]
-	cmp newer tree/$file
-	policy rocm arch=gfx1100 do=pack
+	mkdir tree/lib/rocblas/library/other
 	apply
-	[ "$(mounts)" = 0 ]
+	grep -q "$T/tree/lib/rocblas/library overlay" /proc/self/mounts
+	[ -d tree/lib/rocblas/library/other ]
+	cmp newer tree/$file
+	complete
+	unchanged
+	# thin has no way back: what is mounted stays, and the packages are asked for
+	policy rocm thin
+	run -1 apply
+	[[ $output == *"kpack: rocm: $T/tree is packed, and stays so: to have it thin, reinstall "* ]]
+	cmp newer tree/$file
+	policy rocm pack
 	# the package goes
+	apply --unmount
 	rm -rf tree/lib/rocblas
 	apply
+	[ "$(mounts)" = 0 ]
 	[ "$(kinds)" = '4 changed' ]
 	run -1 grep rocblas <(kpack ls tree/.kpack)
-	policy rocm arch=gfx1100 do=thin
+	policy rocm thin
 	cp -a "$whole/." tree
 	rm tree/lib/late.so
 	apply
@@ -230,8 +194,10 @@ unchanged() { [ "$(apply)" = "rocm: $T/tree: nothing changed" ]; }
 	mv tree rocm-1
 	cp -a rocm-1 rocm-2
 	ln -s rocm-1 tree
-	policy rocm arch=gfx1100 do=pack mount=in-place
-	KPACKFS_RUN=$T/rocm-1/lib/c.so run ! apply
+	policy rocm pack
+	mount --bind /dev/null /dev/fuse
+	run -1 apply
+	umount /dev/fuse
 	[ "$(mounts)" = 0 ]
 	complete false
 	apply
@@ -240,91 +206,44 @@ unchanged() { [ "$(apply)" = "rocm: $T/tree: nothing changed" ]; }
 	[ "$(apply)" = "rocm: $T/rocm-1: nothing changed" ]
 	same
 	# the same directory by another name
-	sed "s|^tree=.*|tree=$T/rocm-1/lib|" policies/rocm.conf >policies/other.conf
+	sed "s|$T/tree|$T/rocm-1/lib|" policies/rocm.conf >policies/other.conf
 	run -1 apply
 	[[ $output == *"the trees $T/rocm-1 and $T/rocm-1/lib overlap"* ]]
 	rm policies/other.conf
 	# another version gets the name
 	ln -sfn rocm-2 tree
-	[[ $(apply) == "rocm: $T/rocm-2: 3 files converted, 4 removed, 2 packed"* ]]
+	[[ $(apply) == "rocm: $T/rocm-2: 3 files changed, 4 removed, 2 packed"* ]]
 	same
 	complete
 }
 
-@test "a run, the scripts of a killed run, and --unmount wait for one another" {
+@test "a run, a killed run's command, and --unmount wait for one another" {
 	as_root
-	# a script that a run calls waits in its first command, before it locks anything itself
-	mkdir stubs
-	mkfifo go
-	for program in "$(command -v realpath)" "$KPACK_BIN/kpackfs"; do
-		cat >"stubs/${program##*/}" <<-END
-			#!/bin/bash
-			if rmdir "$T/wait" 2>/dev/null; then
-				echo >"$T/begun"
-				read -r _ <"$T/go"
-			fi
-			exec "$program" "\$@"
-		END
-	done
-	chmod +x stubs/*
-	slow() { PATH=$T/stubs:$PATH exec "$KPACK_BIN/kpack" apply --policy-dir policies --state-dir state "$@" 3>&- 4>&-; }
-	begin() { # COMMAND...: until its script is at work
-		mkdir wait
-		rm -f begun # processes of an earlier one may still have it
-		mkfifo begun
-		"$@" >/dev/null 7>begun &
-		first=$!
-		read -r _ <begun
-	}
-	wait_for() { # COMMAND...: that waits for the script
-		rm -f err
-		mkfifo err
-		"$@" >/dev/null 2>err 3>&- 4>&- &
-		second=$!
-		exec 8<err
-		said "run/.lock: note: another process has locked it: waiting"
-		echo >go
-		wait $second
-	}
-	for mount in overlay in-place; do
-		policy rocm arch=gfx1100 do=pack mount=$mount
-		# killed while its script begins to unmount: what that unmounts comes back
-		apply
-		begin slow --unmount
-		kill -KILL $first
-		wait_for apply
-		[ "$(mounts)" -gt 0 ]
-		same
-		apply --unmount
-		[ $mount = in-place ] || continue
-		# what is mounted at the end of a run goes: packages are installed after --unmount
-		begin slow
-		wait_for apply --unmount
-		wait $first
-		[ "$(mounts)" = 0 ]
-		# a script that was called by hand
-		begin env KPACKFS="$T/stubs/kpackfs" "$KPACK_SRC/contrib/mount/$mount" tree 3>&- 4>&-
-		wait_for env KPACKFS="$KPACK_BIN/kpackfs" "$KPACK_SRC/contrib/mount/$mount" -u tree
-		wait $first
-		[ "$(mounts)" = 0 ]
-		# a daemon does not keep the lock
-		apply
-		flock -n run/.lock true
-		apply --unmount
-	done
+	mkfifo err go
+	exec 8<>err
+	policy rocm pack
+	mkdir state
+	flock state/lock cat go &
+	apply 2>err >said 8<&- &
+	said "state/lock: note: another process has locked it: waiting"
+	: >go
+	wait
+	grep -q "2 packed" said
+	same
+	flock state/lock cat go &
+	apply --unmount 2>err 8<&- &
+	said "state/lock: note: another process has locked it: waiting"
+	[ "$(mounts)" = 1 ]
+	: >go
+	wait
+	[ "$(mounts)" = 0 ]
 	exec 8<&-
-	# leftovers of a script that was killed while it looked into the archives
-	policy rocm arch=gfx1100 do=pack mount=in-place
-	mkdir run/in-place.left
-	"$KPACK_BIN/kpackfs" -o subdir=. tree/.kpack run/in-place.left
-	apply
-	[ ! -e run/in-place.left ]
 }
 
 # bats test_tags=single
 @test "hooks of dpkg and apt: mounts go and come back, and no fault fails an installation" {
 	as_root
-	policy rocm arch=gfx1100 do=pack mount=in-place
+	policy rocm pack
 	printf '#!/bin/sh\nexec "%s" "$@" --policy-dir %s/policies --state-dir %s/state\n' "$KPACK_BIN/kpack" "$T" "$T" >wrapper
 	# this machine's own policies, if it has some, have no unit here
 	mkdir stubs
@@ -344,12 +263,12 @@ unchanged() { [ "$(apply)" = "rocm: $T/tree: nothing changed" ]; }
 	# the other's mounts come back even then, and go
 	echo wrong >policies/wrong.conf
 	hook 1 post
-	[[ $output == *"wrong.conf: line 1: wrong: not KEY=VALUE"*"kpackfs: not all policies could be applied: see kpack status" ]]
+	[[ $output == *"wrong.conf: line 1: wrong: not a command of thin or pack"*"kpackfs: not all policies could be applied: see kpack status" ]]
 	hook 0 pre
 	run -1 apply --no-mounts
 	[ "$(mounts)" = 0 ]
 	run -1 apply --mounts
-	[[ $output == *"wrong.conf: line 1: wrong: not KEY=VALUE" ]]
+	[[ $output == *"wrong.conf: line 1: wrong: not a command of thin or pack" ]]
 	[ "$(mounts)" = 1 ]
 	# a fault of its own does not keep it mounted
 	cp policies/rocm.conf kept
@@ -372,30 +291,4 @@ unchanged() { [ "$(apply)" = "rocm: $T/tree: nothing changed" ]; }
 	KPACK=$T/nothing run -0 "$KPACK_SRC/contrib/dpkg/hook" post
 	[ -z "$output" ]
 	hook 0 wrong
-}
-
-# bats test_tags=single
-@test "the systemd unit has the trees that are mounted, whatever their names are" {
-	generate() {
-		rm -rf units
-		mkdir units
-		KPACK=$KPACK_BIN/kpack KPACK_POLICIES=policies "$KPACK_SRC/contrib/systemd/kpackfs-generator" units units units
-	}
-	policy thin arch=auto do=thin
-	generate
-	[ -z "$(ls units)" ]
-	policy pack arch=auto do=pack mount=overlay
-	sed -i "1s|.*|tree=$T/b 50% \"x\"|" policies/pack.conf
-	policy more arch=auto do=pack mount=in-place
-	generate
-	[ "$(readlink units/multi-user.target.wants/kpackfs-policies.service)" = ../kpackfs-policies.service ]
-	grep '^RequiresMountsFor=\|^Exec' units/kpackfs-policies.service >have
-	run_of="\"$(realpath "$KPACK_BIN/kpack")\" apply --policy-dir \"$T/policies\""
-	diff have - <<-END
-	RequiresMountsFor="$T/tree"
-	RequiresMountsFor="$T/b 50%% \\"x\\""
-	ExecStart=$run_of --mounts
-	ExecStop=$run_of --unmount
-	END
-	! command -v systemd-analyze >/dev/null || systemd-analyze verify --man=no units/kpackfs-policies.service
 }

@@ -166,7 +166,7 @@ class Home:
     def policy(self, action):
         """Policies must be root's: only with -rooted."""
         place = os.path.join(os.path.dirname(os.path.dirname(self.path)), "work" if self.canary else "canary")
-        self.write("policies/x.conf", f"tree={place}/home/in\narch=gfx1100\ndo={action}\n".encode())
+        self.write("policies/x.conf", f"{'pack --in-place' if action == 'pack' else action} --arch gfx1100 {place}/home/in\n".encode())
 
     def strip(self, name):
         subprocess.run(["strip", self / name], check=True, stderr=subprocess.DEVNULL)
@@ -275,7 +275,7 @@ SCENES = {
     "packager-extract": "made packager; offload-packager @x.bin --image=file=@two.co,triple=amdgcn-amd-amdhsa,arch=gfx1100,kind=hip",
     "verify": "made merge; verify @all.kpack @archives",
     "apply-thin": "tree in; policy thin; apply -q --policy-dir @policies --state-dir @state",
-    "apply-pack": "tree in; policy pack; apply -q --policy-dir @policies --state-dir @state"}
+    "apply-pack": "tree in; policy pack; apply -q --no-mounts --policy-dir @policies --state-dir @state"}
 
 # Commands that are run twice, the second time with these options.
 for _name, _options in {"pack": "", "merge-shards": "", "merge": " --force --sync", "split": " --force", "split-archives": " --force",

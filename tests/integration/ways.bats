@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# The ways to put a mount where libraries look for their kernels: variables, mounts in
-# place, an overlay; as scripts and as systemd units.  The threads of their mounts are those of mount.bats.
+# kpackfs --in-place: files that packing moved into archives are at their old places again, by mounts and
+# overlays; and systemd's units.  The threads of their mounts are those of mount.bats.
 
 # bats file_tags=single
 
@@ -11,10 +11,9 @@ contrib=$BATS_TEST_DIRNAME/../../contrib
 
 setup() {
 	begin_test
-	# names that scripts must quote
+	own_run
+	# names that must be quoted
 	P="$T/rocm 6,1:a'b"
-	export KPACKFS=$KPACK_BIN/kpackfs KPACKFS_RUN=$T/run
-	PATH=$contrib/mount:$PATH
 	make_prefix
 }
 
@@ -22,17 +21,15 @@ teardown() {
 	cd /
 	for _ in 1 2 3; do
 		awk -v t="$T/" 'index($2, t) == 1 { print $2 }' /proc/self/mounts | sed 's/\\/\\0/g' | tac |
-			while IFS= read -r m; do umount -l "$(printf %b "$m")"; done
+			while IFS= read -r m; do umount -l "$(printf %b "$m")" || fusermount3 -uz "$(printf %b "$m")"; done
 	done
 	gone
+	end_own_run
 	rm -rf "$T"
 }
 
 mounts() { awk -v t="$T/" 'index($2, t) == 1 { n++ } END { print n + 0 }' /proc/self/mounts; }
-
-needs_root() {
-	[ "$(id -u)" = 0 ] || skip "needs root"
-}
+in_place() { kpackfs --in-place "$@"; }
 
 # An install tree as packing leaves it, and what it was before in whole/
 make_prefix() {
@@ -71,129 +68,71 @@ make_prefix() {
 
 same_as_whole() { diff -r -x .kpack whole "$P"; }
 
-@test "variables: the values for libraries" {
-	kpackfs "$P/.kpack" "$T/mnt"
-	eval "$(environment.sh "$T/mnt")"
-	[ "$ROCBLAS_TENSILE_LIBPATH" = "$T/mnt/lib/rocblas/library" ]
-	# it looks into no directory per GPU of this one
-	[ "$HIPBLASLT_TENSILE_LIBPATH" = "$T/mnt/lib/hipblaslt/library/gfx942" ]
-	[ "$HIPBLASLT_EXT_OP_LIBRARY_PATH" = "$T/mnt/lib/hipblaslt/library/gfx942/hipblasltExtOpLibrary.dat" ]
-	[ "$ROCFFT_RTC_SYS_CACHE_PATH" = "$T/mnt/lib/rocfft/rocfft_kernel_cache.db" ]
-	[ "$MIOPEN_SYSTEM_DB_PATH" = "$T/mnt/share/miopen/db" ]
-	[ -z "${ROCSPARSELT_TENSILE_LIBPATH-}" ]
-	for path in "$ROCBLAS_TENSILE_LIBPATH" "$HIPBLASLT_TENSILE_LIBPATH" "$MIOPEN_SYSTEM_DB_PATH"; do
-		diff -r "$path" "whole/${path#"$T/mnt/"}"
+# tree PATH...: a tree and its archive; "+x" is packed, "x/" an empty directory, "x" another file
+tree() {
+	rm -rf tree
+	mkdir -p tree/.kpack
+	py "$@" <<-'END'
+	import mkarchive, os, sys
+	a = mkarchive.Archive()
+	for path in sys.argv[1:]:
+	    os.makedirs(os.path.dirname("tree/" + path.lstrip("+")), exist_ok=True)
+	    if path.startswith("+"):
+	        a.add(path[1:], "gfx942", b"packed", type="bin", path=path[1:])
+	    elif not path.endswith("/"):
+	        open("tree/" + path, "w").write("text")
+	a.write("tree/.kpack/a.kpack")
+	END
+}
+
+# places EXPECTED PATH...: "x" for a mount, "x:" for an overlay, sorted
+places() {
+	local want=$1
+	shift
+	tree "$@"
+	in_place tree >said
+	awk -v t="$T/tree" '$1 == "kpackfs" || $3 == "fuse.kpackfs" {
+		if (index($2, t) == 1) print substr($2, length(t) + 2) ($3 == "overlay" ? ":" : "") }' /proc/self/mounts |
+		sort | paste -sd ' ' >have
+	[ "$(cat have)" = "$want" ] || { echo "$*: have $(cat have), want $want"; return 1; }
+	for path; do
+		[[ $path != +* ]] || [ "$(cat "tree/${path#+}")" = packed ]
+		[[ $path == [+]* || $path == */ ]] || [ "$(cat "tree/$path")" = text ]
 	done
-	cmp "$ROCFFT_RTC_SYS_CACHE_PATH" whole/lib/rocfft/rocfft_kernel_cache.db
+	in_place --undo tree 2>said
+	[ ! -s said ]
+	! grep "$T/tree" /proc/self/mounts || false
 }
 
-@test "variables: what the user has set stays, and undo" {
-	kpackfs "$P/.kpack" "$T/mnt"
-	export ROCBLAS_TENSILE_LIBPATH=/elsewhere
-	eval "$(environment.sh "$T/mnt")"
-	[ "$ROCBLAS_TENSILE_LIBPATH" = /elsewhere ]
-	[ -n "$MIOPEN_SYSTEM_DB_PATH" ]
-	eval "$(environment.sh -u "$T/mnt")"
-	[ "$ROCBLAS_TENSILE_LIBPATH" = /elsewhere ]
-	[ -z "${MIOPEN_SYSTEM_DB_PATH-}" ]
-	[ -z "${HIPBLASLT_TENSILE_LIBPATH-}" ]
-	# each that can be set, however the mount is written, and when it is gone
-	unset ROCBLAS_TENSILE_LIBPATH
-	cp -r "$T/whole" odd
-	mkdir -p odd/lib/hipsparselt/library
-	touch odd/lib/hipsparselt/library/TensileLibrary.dat
-	environment.sh odd/ >set
-	[ "$(wc -l <set)" = 7 ]
-	eval "$(cat set)"
-	rm -r odd
-	eval "$(environment.sh -u odd)"
-	for variable in $(sed 's/.*export \([A-Z_]*\)=.*/\1/' set); do
-		[ -z "${!variable-}" ]
-	done
+@test "the places: a mount where nothing else is, an overlay where other files are, no higher than needed" {
+	must_be_root
+	places '' lib/a.so share/empty/
+	places lib/rocblas/library lib/a.so +lib/rocblas/library/x +lib/rocblas/library/gfx90a/y lib/rocblas/library/gfx90a/
+	places 'lib/hipblaslt/library lib/rocblas/library' lib/x +lib/rocblas/library/x +lib/hipblaslt/library/gfx942/y
+	# the overlay shows the library below it, but not the other tree
+	places 'lib: share/miopen/db' lib/a.so +lib/ck +lib/rocblas/library/x +share/miopen/db/a
+	places 'a: b/c:' a/x +a/y b/c/x +b/c/y
+	places 'lib/rocblas/library lib/rocfft:' lib/a.so +lib/rocblas/library/x +lib/rocfft/a lib/rocfft/1.0/helper
+	places ':' +ck b/c +b/y +d/x d/
+	# an empty directory that no archive has stays visible; a packed file without its directory is none
+	places 'l:' l/empty/ +l/x
+	places 'l' +l/m/x l/m/ +l/x
+	places 'a' a.c +a/x a/
+	tree a/x +gone/y
+	rmdir tree/gone
+	in_place tree
+	[ "$(mounts)" = 0 ]
+	# files that are in the tree, too, need no mount; entries by key and links are no places
+	tree +a/x a/x toc/lib/
+	ln -s a b
+	in_place tree
+	[ "$(mounts)" = 0 ]
 }
 
-@test "variables: a library without one is named, and why" {
-	mkdir -p odd/lib/hipblaslt/library/gfx942 odd/lib/hipblaslt/library/gfx950 \
-		odd/lib/hipsparselt/library odd/lib/rocblas/library
-	touch odd/lib/hipsparselt/library/hipsparseltExtOpLibrary.dat
-	environment.sh odd >set 2>said
-	[ "$(wc -l <set)" = 1 ]
-	grep -q "^environment.sh: .*/hipblaslt/library has several GPUs' directories" said
-	grep -q '^environment.sh: .*/hipsparselt/library has no kernels that' said
-	[ "$(wc -l <said)" = 2 ]
-}
-
-@test "variables: Debian's directories, and other prefixes" {
-	local a="odd/usr/lib/x86_64-linux-gnu" o="odd/opt/rocm 7"
-	mkdir -p $a/rocblas/5/library $a/hipblaslt/library $a/rocfft odd/usr/share/miopen/db "$o/lib64/hipsparselt/library"
-	touch $a/hipblaslt/library/TensileLibrary_lazy_gfx942.dat $a/hipblaslt/library/hipblasltExtOpLibrary.dat \
-		"$o/lib64/hipsparselt/library/TensileLibrary_lazy_gfx942.dat" $a/rocfft/rocfft_kernel_cache.db
-	eval "$(environment.sh odd)"
-	[ "$ROCBLAS_TENSILE_LIBPATH" = "$T/$a/rocblas/5/library" ]
-	[ "$HIPBLASLT_TENSILE_LIBPATH" = "$T/$a/hipblaslt/library" ]
-	[ "$HIPBLASLT_EXT_OP_LIBRARY_PATH" = "$T/$a/hipblaslt/library/hipblasltExtOpLibrary.dat" ]
-	[ "$ROCSPARSELT_TENSILE_LIBPATH" = "$T/$o/lib64/hipsparselt/library" ]
-	[ "$ROCFFT_RTC_SYS_CACHE_PATH" = "$T/$a/rocfft/rocfft_kernel_cache.db" ]
-	[ "$MIOPEN_SYSTEM_DB_PATH" = "$T/odd/usr/share/miopen/db" ]
-	# a link to the same directory is no second one; another version is
-	mkdir -p odd/torch
-	ln -s ../usr/share odd/torch/share
-	unset ROCBLAS_TENSILE_LIBPATH MIOPEN_SYSTEM_DB_PATH
-	mkdir -p $a/rocblas/4.4.1/library
-	environment.sh odd >set 2>said
-	grep -q MIOPEN_SYSTEM_DB_PATH set
-	run -1 grep ROCBLAS set
-	[ "$(cat said)" = "environment.sh: $T/$a/rocblas/4.4.1/library and $T/$a/rocblas/5/library: \
-no variable can name both: use in-place or overlay" ]
-}
-
-@test "variables: a library anywhere is known by its files" {
-	local a="odd/srv/my gpus" variable
-	mkdir -p "$a/tensors" $T/odd/srv/lite/gfx942 odd/srv/x/hipblaslt/y odd/srv/z/gfx942 odd/srv/db/miopen/db odd/toc/x
-	touch "$a/tensors/TensileLibrary_lazy_gfx942.dat" odd/toc/x/TensileLibrary_lazy_gfx942.dat \
-		odd/srv/z/gfx942/TensileLibrary_SB_SPA_gfx942.dat odd/srv/z/gfx942/extop_gfx942.co \
-		odd/srv/db/rocfft_kernel_cache.db odd/srv/db/miopen/db/gfx942.kdb
-	for sh in sh bash; do
-		$sh "$BATS_TEST_DIRNAME/../../contrib/mount/environment.sh" odd >set
-		[ "$(wc -l <set)" = 5 ]
-		eval "$(cat set)"
-		[ "$ROCBLAS_TENSILE_LIBPATH" = "$T/$a/tensors" ]
-		[ "$ROCSPARSELT_TENSILE_LIBPATH" = "$T/odd/srv/z/gfx942" ]
-		[ "$ROCFFT_RTC_SYS_CACHE_PATH" = "$T/odd/srv/db/rocfft_kernel_cache.db" ]
-		[ "$MIOPEN_SYSTEM_DB_PATH" = "$T/odd/srv/db/miopen/db" ]
-		unset ROCBLAS_TENSILE_LIBPATH ROCSPARSELT_TENSILE_LIBPATH
-	done
-	# the path names the library, or external operations show it
-	touch odd/srv/x/hipblaslt/y/TensileLibrary_lazy_gfx942.dat
-	environment.sh odd | grep -qF "HIPBLASLT_TENSILE_LIBPATH='$T/odd/srv/x/hipblaslt/y'"
-	touch odd/srv/lite/gfx942/TensileLibrary_lazy_gfx942.dat odd/srv/lite/gfx942/extop_gfx942.co
-	environment.sh odd >set 2>said
-	run -1 grep HIPBLASLT set
-	grep -qF "$T/odd/srv/lite and $T/odd/srv/x/hipblaslt/y: no variable can name both" said
-	# the mount itself
-	eval "$(environment.sh "$a/tensors")"
-	[ "$ROCBLAS_TENSILE_LIBPATH" = "$T/$a/tensors" ]
-}
-
-@test "variables: usage, and nothing there" {
-	run -1 environment.sh "$T/mnt"
-	[[ $output == "environment.sh: $T/mnt: no kernels"* ]]
-	run -1 environment.sh "$T/missing"
-	[ "${#lines[@]}" = 1 ]
-	run -2 environment.sh a b
-	run -2 environment.sh -z
-	run -0 environment.sh -h
-	# in a directory with an odd name, relative
-	cp -r whole/share "$P"
-	cd "$P"
-	cp -r "$T/whole/lib/rocblas" lib
-	eval "$(environment.sh .)"
-	[ "$ROCBLAS_TENSILE_LIBPATH" -ef "$P/lib/rocblas/library" ]
-}
-
-@test "in place: every empty directory that archives have files of" {
-	run -0 in-place "$P"
-	diff - <(echo "$output" | sort) <<-END
+@test "all comes back, for one GPU too, from other places; twice is once" {
+	must_be_root
+	in_place "$P" >said
+	diff <(sort said) - <<-END
 	$P/lib/aotriton.images
 	$P/lib/hipblaslt/library
 	$P/lib/rocblas/library
@@ -201,183 +140,174 @@ no variable can name both: use in-place or overlay" ]
 	$P/share/miopen/db
 	END
 	same_as_whole
+	nobody cat "$P/share/miopen/db/gfx942130.db.txt" >/dev/null
+	[ -z "$(in_place "$P")" ]
 	[ "$(mounts)" = 5 ]
-	in-place -u "$P"
+	# what is missing is mounted again, and what daemons left that were killed
+	umount "$P/lib/rocfft"
+	in_place "$P" >said
+	[ "$(cat said)" = "$P/lib/rocfft" ]
+	same_as_whole
+	kill -9 $(daemons)
 	gone
+	in_place "$P" >said
+	[ -s said ]
+	same_as_whole
+	in_place --undo "$P"
+	in_place --undo "$P"
 	[ "$(mounts)" = 0 ]
-	[ -z "$(ls -A "$P/lib/rocblas/library")" ]
-}
-
-@test "in place: options, commands shown, other places of archives" {
+	gone
 	mv "$P/.kpack" "$T/archives, all"
-	in-place -n -o arch=gfx1100 "$P" "$T/archives, all" >commands
-	[ "$(mounts)" = 0 ]
-	# rocFFT's database suits every GPU
-	[ "$(wc -l <commands)" = 2 ]
-	sh -e commands
-	[ "$(mounts)" = 2 ]
-	in-place -u "$P"
-	in-place -o arch=gfx1100 "$P" "$T/archives, all"
+	run -1 in_place "$P"
+	in_place -o arch=gfx1100 "$T/archives, all" "$P"
 	[ "$(ls "$P/share/miopen/db")" = gfx1100_36.db.txt ]
-	[ "$(ls "$P/lib/rocfft")" = rocfft_kernel_cache.db ]
-	[ -z "$(ls -A "$P/lib/rocblas/library")" ]
+	[ "$(mounts)" = 2 ]
 }
 
-@test "in place: files beside others are named" {
-	touch "$P/lib/rocfft/readme"
-	run -0 --separate-stderr in-place "$P"
-	[[ $stderr == *"lib/rocfft/rocfft_kernel_cache.db: stands beside other files"* ]]
-	[ "$(mounts)" = 4 ]
-	[ "$(cat "$P/share/miopen/db/gfx942130.db.txt" | wc -c)" = 3200 ]
-}
-
-@test "in place: usage and failures leave nothing mounted" {
-	run -2 in-place
-	run -2 in-place -z "$P"
-	run -2 in-place -u "$P" more
-	run -0 in-place -h
-	run -1 in-place "$T/nowhere"
-	[[ $output == "in-place: $T/nowhere: "* ]]
-	run -1 in-place "$T/mnt"
-	[[ $output == "in-place: $T/mnt/.kpack: "* ]]
-	run -1 in-place -o nonsense "$P"
-	run -1 in-place "$T/whole" "$P/.kpack"
-	[[ $output == *"no directory without files"* ]]
-	# the third of five cannot be mounted
-	cat >refuses <<-'END'
-	#!/bin/sh
-	for last; do :; done
-	case $last in */lib/rocblas/library) exit 1 ;; esac
-	exec kpackfs "$@"
-	END
-	chmod +x refuses
-	KPACKFS=$T/refuses run -1 in-place "$P"
-	[[ ${lines[-1]} == "in-place: $P/lib/rocblas/library: cannot be mounted" ]]
-	# a signal meanwhile
-	sed -i 's/exit 1/kill -TERM "$PPID"/' refuses
-	KPACKFS=$T/refuses run -1 in-place "$P"
-	[ "$(mounts)" = 0 ]
-	gone
-}
-
-@test "overlay: kernels between the files of the tree" {
-	needs_root
-	overlay "$P"
+@test "an overlay: read-only, mapped, with new archives, and gone with its daemon" {
+	must_be_root
+	mkdir -p "$P/lib/rocfft"
+	echo note >"$P/lib/rocfft/readme"
+	echo note >whole/lib/rocfft/readme
+	touch "$P/lib/rocfft/setuid" whole/lib/rocfft/setuid
+	mount --bind "$P" "$P"
+	mount -o remount,bind,nosuid "$P"
+	in_place "$P"
 	same_as_whole
-	[ "$(mounts)" = 4 ]
-	# as a library maps code, and finds names by a listing
-	[ "$(ls "$P/lib")" = "$(ls whole/lib)" ]
-	$python - "$P/lib/rocblas/library/Kernels.so-000-gfx942.hsaco" <<-'END'
+	findmnt -no OPTIONS "$P/lib/rocfft" | grep -q nosuid
+	! touch "$P/lib/rocfft/new" || false
+	nobody cmp "$P/lib/rocfft/rocfft_kernel_cache.db" whole/lib/rocfft/rocfft_kernel_cache.db
+	$python - "$P/lib/rocblas/library/Kernels.so-000-gfx942.hsaco" "$P/lib/rocfft/rocfft_kernel_cache.db" <<-'END'
 	import mmap, sys
-	with open(sys.argv[1], "rb") as f:
-	    for flags in (mmap.MAP_SHARED, mmap.MAP_PRIVATE):
-	        assert mmap.mmap(f.fileno(), 0, flags, mmap.PROT_READ)[:11] == b"lib/rocblas"
+	for path in sys.argv[1:]:
+	    with open(path, "rb") as f:
+	        assert mmap.mmap(f.fileno(), 0, mmap.MAP_SHARED, mmap.PROT_READ)[:4] == b"lib/"
 	END
-	! touch "$P/lib/new" || false
-	run -1 overlay "$P"
-	[[ $output == *"is already mounted"* ]]
-	setpriv --reuid=nobody --regid=nogroup --clear-groups \
-		cmp "$P/lib/rocfft/rocfft_kernel_cache.db" whole/lib/rocfft/rocfft_kernel_cache.db
-	overlay -u "$P"
-	[ "$(mounts)" = 0 ]
-	[ -z "$(ls -A "$P/lib/rocfft")" ]
-	[ ! -e run/* ]
-	run -1 overlay -u "$P"
-}
-
-@test "overlay: undo goes on after what stopped it" {
-	needs_root
-	overlay "$P"
-	# share goes, lib cannot
+	# in use: it goes, and what is open can be read
 	exec 7<"$P/lib/rocfft/rocfft_kernel_cache.db"
-	run -1 overlay -u "$P"
+	run -0 in_place --undo "$P"
+	[[ $output == *"/lib/rocfft: in use: unmounted all the same"* ]]
+	cmp - whole/lib/rocfft/rocfft_kernel_cache.db <&7
 	exec 7<&-
-	[ "$(mounts)" = 3 ]
-	overlay -u "$P"
-	[ "$(mounts)" = 0 ] && [ ! -e run/* ]
-	# by hand, all of it, and the daemon's death
-	overlay "$P"
-	umount "$P/share"
-	overlay -u "$P"
-	[ "$(mounts)" = 0 ] && [ ! -e run/* ]
-	overlay "$P"
-	umount "$P/share" "$P/lib" run/*/tree
-	overlay -u "$P"
-	[ ! -e run/* ]
-	overlay "$P"
-	kill -9 $(pgrep -f "^$KPACK_BIN/kpackfs .*$T/")
-	overlay -u "$P"
-	[ "$(mounts)" = 0 ] && [ ! -e run/* ]
-	printf '#!/bin/sh\nkill -TERM "$PPID"\nexec kpackfs "$@"\n' >interrupts
-	chmod +x interrupts
-	KPACKFS=$T/interrupts run -1 overlay "$P"
-	[ "$(mounts)" = 0 ] && [ ! -e run/* ]
-	overlay "$P"
-	same_as_whole
-}
-
-@test "overlay: chosen directories, options, commands shown, failures" {
-	needs_root
-	overlay -n "$P" >commands
-	[ "$(wc -l <commands)" = 5 ]
-	[ "$(mounts)" = 0 ]
-	overlay -o arch=gfx942 "$P" "$P/.kpack" share
-	[ "$(mounts)" = 3 ]
-	[ "$(ls "$P/share/miopen/db")" = gfx942130.db.txt ]
-	overlay -u "$P"
-	run -1 overlay "$P" "$P/.kpack" lib nowhere
-	[[ $output == "overlay: $P: nowhere"* ]]
-	[ "$(mounts)" = 0 ]
-	run -1 overlay -o nonsense "$P"
-	# the whole tree
-	overlay "$P" "$P/.kpack" .
-	same_as_whole
-	# kpackfs opens a new archive, but not through the overlay, which would keep it busy
-	cp "$P/.kpack/math_gfx942.kpack" "$(echo run/*/archives)/math_new.kpack"
-	cat run/*/tree/.kpackfs/barrier >/dev/null
-	grep -q math_new run/*/tree/.kpackfs/archives
-	overlay -u "$P"
-	run -2 overlay
-	run -2 overlay -u "$P" more
-	run -0 overlay -h
+	[ "$(cat "$P/lib/rocfft/readme")" = note ]
+	gone
+	umount "$P"
+	# over the archives themselves: the daemon does not hold the overlay
+	tree a/x +y
+	in_place "$T/tree"
+	[ "$(cat tree/y)" = packed ]
+	in_place --undo "$T/tree"
 	[ "$(mounts)" = 0 ]
 	gone
-	# the shown commands work
-	mkdir -p run
-	sh -e commands
-	same_as_whole
+	[ "$(ls -A /run/kpackfs)" = .lock ]
+}
+
+@test "a failure, or a signal, leaves nothing mounted that was not mounted before" {
+	must_be_root
+	in_place "$P" >said
+	last=$(tail -n 1 said)
+	in_place --undo "$P"
+	run -2 in_place
+	run -2 in_place -f "$P"
+	run -2 in_place -o auto_unmount "$P"
+	run -2 kpackfs --undo "$P"
+	run -2 in_place --undo "$P/.kpack" "$P"
+	run -1 in_place "$T/nowhere"
+	run -1 in_place "$T/mnt"
+	run -2 in_place -o nonsense "$P"
+	# another user's FUSE file system is not entered, and nothing else is mounted then
+	chmod 0777 "$last"
+	nobody "$KPACK_BIN/kpackfs" "$P/.kpack" "$last"
+	run -1 in_place "$P"
+	[[ $output == *"$last: another user has mounted a FUSE file system there"* ]]
+	[ "$(mounts)" = 1 ]
+	umount "$last"
+	# one of them cannot be mounted: the kernel stacks overlays twice, and not more
+	mkdir -p a b one
+	touch a/readme
+	mount -t overlay overlay -o lowerdir=a:b one
+	mount -t overlay overlay -o lowerdir=one:b "$P/lib/rocfft"
+	run -1 in_place "$P"
+	[[ $output == *"$P/lib/rocfft: no overlay can be mounted here"* ]]
+	gone
+	umount "$P/lib/rocfft" one
+	[ "$(mounts)" = 0 ]
+	# an archive that cannot be read is left out
+	echo text >"$P/.kpack/damaged.kpack"
+	run -0 in_place "$P"
+	[[ $output == *damaged.kpack:* ]]
+}
+
+@test "root follows no link of another user's, and mounts where it looked" {
+	must_be_root
+	mkdir -p victim/library
+	tree +lib/rocblas/library/a lib/x
+	rm -rf tree/lib/rocblas
+	ln -s "$T/victim" tree/lib/rocblas
+	chown -hR 65534:65534 tree/lib
+	in_place tree
+	[ "$(mounts)" = 0 ]
+	ln -s "$T/tree" theirs
+	chown -h 65534 theirs
+	chmod 1777 .
+	run -1 in_place "$T/theirs"
+	chmod 0755 .
+	# another user's tree is one to work on
+	rm tree/lib/rocblas
+	mkdir -p tree/lib/rocblas/library
+	chown -hR 65534:65534 tree
+	in_place tree
+	[ "$(cat tree/lib/rocblas/library/a)" = packed ]
+	in_place --undo tree
+	[ "$(mounts)" = 0 ]
+}
+
+@test "an ordinary user mounts what needs no overlay" {
+	chmod 0755 "$T"
+	mkdir -p "$P/lib/rocfft"
+	touch "$P/lib/rocfft/readme"
+	as=()
+	[ "$(id -u)" != 0 ] || { chown -R 65534:65534 "$P" && as=(nobody); }
+	run -0 --separate-stderr "${as[@]}" "$KPACK_BIN/kpackfs" --in-place "$P"
+	[ "${#lines[@]}" = 4 ]
+	[[ $stderr == *"/lib/rocfft: packed files belong beside others here: only root can show them, by an overlay" ]]
+	"${as[@]}" cmp "$P/share/miopen/db/gfx942130.db.txt" whole/share/miopen/db/gfx942130.db.txt
+	"${as[@]}" "$KPACK_BIN/kpackfs" --in-place --undo "$P"
+	[ "$(mounts)" = 0 ]
 }
 
 # unit FILE KEY
 unit() { sed -n "s/^$2=//p" "$contrib/systemd/$1"; }
 
 @test "systemd's units do what they say" {
-	needs_root
-	mv "$P" rocm
-	P=$T/rocm
+	must_be_root
+	mkdir -p opt
+	mv "$P" opt/rocm
+	P=$T/opt/rocm
 	# to this test's places, and mount(8)'s way to a program that is not installed
-	mount_unit() {
-		local what where options type
-		what=$(unit "$1" What | sed "s|^/opt|$T|")
-		where=$(unit "$1" Where | sed "s|^/opt|$T|; s|^/mnt/kernels|$T/mnt|")
-		options=$(unit "$1" Options | sed "s|/opt/|$T/|g; s|/mnt/kernels|$T/mnt|g; s/arch=auto/arch=all/")
-		type=$(unit "$1" Type | sed "s|kpackfs|$KPACK_BIN/kpackfs|")
-		mount -t "$type" "$what" "$where" -o "$options"
-	}
-	mount_unit mnt-kernels.mount
+	local unit=mnt-kernels.mount what where options type
+	what=$(unit $unit What | sed "s|^/opt|$T/opt|")
+	where=$(unit $unit Where | sed "s|^/mnt/kernels|$T/mnt|")
+	options=$(unit $unit Options | sed 's/arch=auto/arch=all/')
+	type=$(unit $unit Type | sed "s|kpackfs|$KPACK_BIN/kpackfs|")
+	mount -t "$type" "$what" "$where" -o "$options"
 	[ -e mnt/lib/rocblas/library/Kernels.so-000-gfx942.hsaco ]
-	mount_unit opt-rocm-lib-rocblas-library.mount
-	diff -r whole/lib/rocblas/library rocm/lib/rocblas/library
-	umount rocm/lib/rocblas/library
-	mount_unit opt-rocm-lib.mount
-	diff -r whole/lib rocm/lib
-	for f in "$contrib"/systemd/*.mount; do
-		where=$(unit "${f##*/}" Where)
-		[ "${f##*/}" = "$(echo "${where#/}" | tr / -).mount" ]
-	done
+	unit=kpackfs-in-place@.service
+	OPTIONS=arch=all
+	eval "$(unit $unit ExecStart | sed "s|%f|$P|")"
+	same_as_whole
+	eval "$(unit $unit ExecStop | sed "s|%f|$P|")"
+	[ "$(mounts)" = 1 ]
+	where=$(unit mnt-kernels.mount Where)
+	[ mnt-kernels.mount = "$(echo "${where#/}" | tr / -).mount" ]
 }
 
 @test "systemd takes the units" {
 	# where there is no systemd nobody can judge
-	! command -v systemd-analyze || systemd-analyze verify --man=no "$contrib"/systemd/*.mount
+	mkdir units
+	for f in "$contrib"/systemd/*.mount "$contrib"/systemd/*policies.service; do
+		sed "s|=kpack |=$KPACK_BIN/kpack |" "$f" >"units/${f##*/}"
+	done
+	sed "s|=kpackfs |=$KPACK_BIN/kpackfs |" "$contrib/systemd/kpackfs-in-place@.service" >units/kpackfs-in-place@opt.service
+	! command -v systemd-analyze || systemd-analyze verify --man=no units/*
 }

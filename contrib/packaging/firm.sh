@@ -5,7 +5,7 @@
 #
 # A path is firm if no user but root can put another file in the place of a component: each
 # component is in a directory that belongs to root and that no other user may write, or
-# that is sticky and the component belongs to root, too.  What root mounts on, unmounts or writes below such a path is what was checked.
+# that is sticky and the component belongs to root, too.  What root writes below such a path is what was checked.
 #
 # Only root is guarded, and not in a user namespace: what others do with their own power is
 # theirs.
@@ -120,44 +120,4 @@ firm_check()
 	firm_why="$firm_loose: a user other than root can put something else in its place: only root should own its \
 directory and write there"
 	return 1
-}
-
-# firm_temporary NAME: set firm_made to a new directory.  Root's is not below $TMPDIR, which
-# may be another user's.
-firm_temporary()
-{
-	if [ -z "$firm_guarded" ]; then
-		firm_made=$(mktemp -d)
-		return
-	fi
-	if ! firm_check "${KPACKFS_RUN-/run/kpackfs}"; then
-		printf '%s\n' "$firm_why" >&2
-		return 1
-	fi
-	mkdir -p -- "$firm_path" && firm_made=$(mktemp -d "$firm_path/$1.XXXXXX")
-}
-
-# firm_lock: wait until no other script, and no run of kpack apply, mounts or unmounts, and keep them
-# waiting until this script ends.  The lock is on descriptor 9, which kpack apply hands down, so that
-# there is no moment without it if kpack apply is killed.  Daemons must not have the descriptor, and
-# other users not the file, because everybody who can open it can lock it.
-# False: firm_why says why.  Where nobody is guarded, a lock that cannot be made is not needed.
-firm_lock()
-{
-	firm_check "${KPACKFS_RUN-/run/kpackfs}/.lock" || return 1
-	firm_why="$firm_path: cannot be locked"
-	# shellcheck disable=SC3013 # as above
-	if ! [ "/proc/self/fd/9" -ef "$firm_path" ]; then
-		firm_mask=$(umask)
-		{ mkdir -p -- "${firm_path%/*}" && umask 077 && exec 9>>"$firm_path"; } 2>/dev/null || {
-			umask "$firm_mask"
-			[ -z "$firm_guarded" ]
-			return
-		}
-		umask "$firm_mask"
-	fi
-	flock -w 2 9 || {
-		printf '%s\n' "$firm_path: note: another process has locked it: waiting" >&2
-		flock 9
-	}
 }
