@@ -77,8 +77,12 @@ static void walk_tree(const char *root, struct walk *w)
 	struct scan *scan = w->scan;
 	struct tree_item item;
 
-	while (tree_list_next(list, &item))
+	while (tree_list_next(list, &item)) {
 		visit_item(w, &item);
+		if (item.kind == TREE_DIR && scan->skip.covered &&
+		    scan->skip.covered(scan->skip.arg, item.path))
+			tree_list_skip(list);
+	}
 	tree_list_close(list);
 	if (scan->n_entries)
 		qsort(scan->entries, scan->n_entries, sizeof(*scan->entries), by_path);

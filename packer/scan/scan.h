@@ -63,6 +63,8 @@ enum scan_code {
 struct scan_skip {
 	/* Whether the file at PATH, below the root, is one. */
 	bool (*known)(const void *arg, const char *path, const struct file_identity *id);
+	/* Whether what the directory PATH shows is left out; NULL: nothing is. */
+	bool (*covered)(const void *arg, const char *path);
 	const void *arg;
 };
 
