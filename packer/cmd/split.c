@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* kpack split: split a tree, or archives, by architecture. */
+/*
+ * kpack split: split a tree, a batch of artifacts, or archives, by architecture.  A batch is a
+ * directory of artifacts, as TheRock's build leaves them: each is split on its own, and one
+ * that fails does not stop the others.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>

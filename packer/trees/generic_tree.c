@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A list of files passes by, item by item.  Whether the tree that it is in was split at all is
+ * known for certain from its manifest or from the trees beside it, or else only at its end,
+ * when a converted binary was seen or not; so fat binaries are kept until then.
+ */
 #include "generic_tree.h"
 #include <dirent.h>
 #include <libgen.h>
@@ -32,7 +37,10 @@ static bool has_sibling(const char *dir, const char *name)
 	return has;
 }
 
-/* Begin at the directory ITEM if that is a generic tree; the root may be given as ".". */
+/*
+ * Begin at the directory ITEM if that is a generic tree, by its name.  The root of the list may
+ * be given as ".", or through a link, and has its name in its real path.
+ */
 static void begin_tree(struct generic_tree *g, const struct tree_item *item)
 {
 	KP_AUTO_FREE char *real = item->level ? NULL : below_real(item->path);
