@@ -164,6 +164,9 @@ static bool find_name(struct missing *m, struct kp_span path, struct kp_view_nam
 }
 
 /*
+ * The view keeps one entry for each content, so what it shows at a path may be another entry
+ * with the same bytes: then nothing is missing.
+ *
  * PATH leads to FILE: write a line unless that has the same bytes as ENTRY of A, as far as
  * the archives say.
  */

@@ -150,7 +150,10 @@ static struct snapshot **find_snapshot(struct control *c, uint64_t ino)
 	return at;
 }
 
-/* The snapshot of FILE that those who look it up in E can share, or NULL. */
+/*
+ * The snapshot of FILE that those who look it up in E can share, or NULL.  There are only as
+ * many snapshots as programs have open, so a walk over all of them is enough.
+ */
 static struct snapshot *find_shared(struct control *c, size_t file,
 				    const struct edition *e)
 {
@@ -180,7 +183,7 @@ static struct snapshot *snapshot_new(struct control *c, size_t file,
 		return NULL;
 	s->file = file;
 	s->edition = e->made;
-	s->size = BARRIER_SIZE;
+	s->size = BARRIER_SIZE; /* if it has no text yet */
 	clock_gettime(CLOCK_REALTIME, &s->made);
 	if (rows[file].put) {
 		f = open_memstream(&s->text, &s->size);
@@ -195,7 +198,10 @@ static struct snapshot *snapshot_new(struct control *c, size_t file,
 	return NULL;
 }
 
-/* The attributes of the directory, or of the snapshot S. */
+/*
+ * The attributes of the directory (NULL), or of the snapshot S.  Who may read the root may
+ * read these, too.
+ */
 static void stat_snapshot(const struct control *c, const struct snapshot *s,
 			  struct stat *out)
 {
@@ -229,6 +235,7 @@ int control_lookup(struct control *c, const struct edition *e, struct kp_span na
 	if (file == KP_COUNT(rows))
 		return ENOENT;
 	shared = !rows[file].changes;
+	/* a text of many megabytes is made once, though many look it up at the same time */
 	if (shared)
 		pthread_mutex_lock(&c->making);
 	pthread_mutex_lock(&c->lock);

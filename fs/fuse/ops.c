@@ -182,6 +182,7 @@ static void lookup_control(fuse_req_t req, fuse_ino_t parent, const char *name)
 		inodes_leave(fs->inodes);
 		return;
 	}
+	/* the text may take a while: it holds its edition, and not up a swap of editions */
 	e = inodes_edition(fs->inodes);
 	err = control_lookup(fs->control, e, kp_span_str(name), &ino, &st);
 	edition_unref(e);
@@ -234,6 +235,7 @@ static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 	}
 }
 
+/* Both keep a count for each number: what the kernel has forgotten may be freed. */
 static void forget_inode(struct fs *fs, fuse_ino_t ino, uint64_t n)
 {
 	if (is_control(ino))
@@ -483,13 +485,15 @@ static void list_inode(struct listing *l, fuse_ino_t ino, off_t from)
 	struct inode inode;
 
 	l->e = inodes_enter(inodes);
+	/* the answer is sent before inodes_leave: see inodes.h */
 	if (!inodes_find(inodes, ino, &inode)) {
 		fuse_reply_err(l->req, ESTALE);
 	} else if (!inode.node.is_dir) {
 		fuse_reply_err(l->req, ENOTDIR);
 	} else {
-		if (!inode.retired)
+		if (!inode.retired) /* a retired directory is empty */
 			list_tree(l, inode.node, from);
+		/* counted first: the kernel may forget a name before the reply returns */
 		list_count(l, inodes_count);
 		if (fuse_reply_buf(l->req, l->buf, l->used))
 			list_count(l, inodes_uncount);

@@ -99,6 +99,7 @@ static struct figures gather_figures(const struct stats *s)
 	};
 }
 
+/* By memcpy, because the row knows only the offset. */
 static uint64_t figure(const struct figures *f, const struct row *row)
 {
 	uint64_t n;
@@ -294,6 +295,7 @@ static void put_bytes(FILE *f, uint64_t n)
 	double value = (double)n;
 	size_t unit = 0;
 
+	/* at 1000, not at 1024, so that no more than three digits stand before the point */
 	for (; value >= 1000 && units[unit + 1]; unit++)
 		value /= 1024;
 	if (unit == 0)

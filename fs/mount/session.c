@@ -43,12 +43,6 @@ struct session {
 #define READ_ERRORS_MAX 20
 #define READ_ERRORS_SECONDS 60
 
-static bool report_error(const struct kpackx_error *why)
-{
-	log_print(LOG_ERR, "%s", why->text);
-	return false;
-}
-
 /* Editions. */
 
 static void forget_origin(void *user, const struct origin *o)
@@ -151,11 +145,14 @@ static bool start_services(struct session *session)
 	};
 	struct kpackx_error why = {0};
 
-	if (content_new(&options, &fs->content, &why))
-		return report_error(&why);
-	about.content = fs->content;
-	if (control_new(&about, &fs->control, &why))
-		return report_error(&why);
+	if (!content_new(&options, &fs->content, &why)) {
+		about.content = fs->content;
+		control_new(&about, &fs->control, &why);
+	}
+	if (why.code) {
+		log_print(LOG_ERR, "%s", why.text);
+		return false;
+	}
 	return reload_start(session->reload) &&
 	       pressure_start(session->pressure, shrink_content, fs->content);
 }
@@ -213,16 +210,6 @@ static void report_ready(const struct session *session)
 	link_send_all(session->link, &m);
 }
 
-static bool enter_sandbox(const struct settings *s)
-{
-	const struct sandbox_options options = {
-		.clone_fd = s->clone_fd,
-		.io_uring = s->io_uring,
-	};
-
-	return s->no_sandbox || sandbox_enter(&options);
-}
-
 /* Signals. */
 
 static struct {
@@ -261,24 +248,6 @@ static void catch_signals(const struct session *session)
 	sigaction(SIGHUP, &action, NULL);
 }
 
-/* Only this thread takes signals: it waits for the end of the loop, and they wake it. */
-static void let_signals_in(void)
-{
-	sigset_t none;
-
-	sigemptyset(&none);
-	pthread_sigmask(SIG_SETMASK, &none, NULL);
-}
-
-/* The session ends already: signals have nothing to end any more. */
-static void keep_signals_out(void)
-{
-	sigset_t all;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, NULL);
-}
-
 /* Until libfuse 3.12 a loop has no limit of threads: it ends those that are idle. */
 static int run_threads(struct fuse_session *se, const struct settings *s)
 {
@@ -307,35 +276,35 @@ static int run_threads(struct fuse_session *se, const struct settings *s)
 static enum end serve_mount(struct session *session)
 {
 	const struct settings *s = session->s;
+	const struct sandbox_options sandbox = {
+		.clone_fd = s->clone_fd,
+		.io_uring = s->io_uring,
+	};
 	int null = -1, result;
+	sigset_t signals;
 
 	session->pressure = pressure_open("");
 	if (!session->pressure || (!s->foreground && !daemon_open(&null)))
 		return SYSTEM;
 	/* The sandbox comes first: answering INIT may start threads of the library. */
-	if (!enter_sandbox(s) || !answer_init(session->fs.session) ||
-	    !start_services(session))
+	if ((!s->no_sandbox && !sandbox_enter(&sandbox)) ||
+	    !answer_init(session->fs.session) || !start_services(session))
 		return SYSTEM;
 	catch_signals(session);
 	if (!s->foreground)
 		daemon_leave(null);
 	report_ready(session);
-	let_signals_in();
+	/* only this thread takes signals: it waits for the end of the loop, and they wake
+	 * it */
+	sigemptyset(&signals);
+	pthread_sigmask(SIG_SETMASK, &signals, NULL);
 	/* If a signal ended the loop, that is no failure. */
 	result = s->single ? fuse_session_loop(session->fs.session)
 			   : run_threads(session->fs.session, s);
+	/* the session ends already: signals have nothing to end any more */
+	sigfillset(&signals);
+	pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	return result >= 0 ? OK : SYSTEM;
-}
-
-/* Root mounts on what is open: another user may have exchanged the path meanwhile. */
-static bool mount_session(struct session *session)
-{
-	struct settings *s = session->s;
-	char open[32];
-
-	snprintf(open, sizeof(open), "/proc/self/fd/%d", s->place);
-	return fuse_session_mount(session->fs.session, s->place ? open : s->mountpoint) ==
-	       0;
 }
 
 /*
@@ -398,20 +367,25 @@ static bool may_cover(const struct session *session)
 
 static enum end mount_and_serve(struct session *session)
 {
+	const char *place = session->s->mountpoint;
+	char open[32];
 	enum end end;
 
 	if (!may_cover(session))
 		return NO_MOUNT;
-
+	/* root mounts on what is open: another user may have exchanged the path meanwhile */
 	session->by_place = session->s->place != 0;
-	if (!mount_session(session)) {
+	if (session->by_place) {
+		snprintf(open, sizeof(open), "/proc/self/fd/%d", session->s->place);
+		place = open;
+	}
+	if (fuse_session_mount(session->fs.session, place)) {
 		log_about(LOG_ERR, session->s->mountpoint, "cannot mount");
 		return NO_MOUNT;
 	}
 	settings_leave_place(session->s);
 	report_mounted(session);
 	end = serve_mount(session);
-	keep_signals_out();
 	/*
 	 * Stop these before the session is destroyed: the decoders answer requests of the session.
 	 */
