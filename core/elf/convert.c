@@ -33,11 +33,11 @@ kpack_error_t kp_convert_kind(const struct kp_fatbin *fat, struct kpackx_error *
 }
 
 static kpack_error_t add_sections(struct kp_edit *ed, const struct kp_convert_options *o,
-				  struct kpackx_error *why)
+				  struct kp_span recipe, struct kpackx_error *why)
 {
 	KP_TRY(kp_edit_add_section(ed, KP_MARKER_SECTION, true, o->marker, why));
-	if (o->layout.size)
-		KP_TRY(kp_edit_add_section(ed, KP_LAYOUT_SECTION, false, o->layout, why));
+	if (recipe.size)
+		KP_TRY(kp_edit_add_section(ed, KP_LAYOUT_SECTION, false, recipe, why));
 	return KPACK_SUCCESS;
 }
 
@@ -54,7 +54,7 @@ static kpack_error_t point_to_marker(struct kp_edit *ed, const struct kp_elf *el
 
 /* All steps of a conversion except writing. */
 static kpack_error_t edit_file(struct kp_edit *ed, const struct kp_fatbin *fat,
-			       const struct kp_convert_options *o,
+			       const struct kp_convert_options *o, struct kp_span recipe,
 			       struct kpackx_error *why)
 {
 	size_t section = kp_edit_find(ed, KP_FATBIN_SECTION);
@@ -68,7 +68,7 @@ static kpack_error_t edit_file(struct kp_edit *ed, const struct kp_fatbin *fat,
 	/* restoring a file can have added a table of program headers */
 	if (!ed->whole)
 		kp_edit_drop_table(ed);
-	KP_TRY(add_sections(ed, o, why));
+	KP_TRY(add_sections(ed, o, recipe, why));
 	KP_TRY(kp_edit_place(ed, why));
 	return point_to_marker(ed, &fat->elf, why);
 }
@@ -78,7 +78,8 @@ static kpack_error_t edit_file(struct kp_edit *ed, const struct kp_fatbin *fat,
  * program headers have to move, the place stays, for what is added.
  */
 static kpack_error_t open_edited(int fd, uint64_t size, const struct kp_fatbin *fat,
-				 const struct kp_convert_options *o, struct kp_edit *ed,
+				 const struct kp_convert_options *o,
+				 struct kp_span recipe, struct kp_edit *ed,
 				 struct kpackx_error *why)
 {
 	kpack_error_t err = KPACK_ERROR_NOT_IMPLEMENTED;
@@ -87,7 +88,7 @@ static kpack_error_t open_edited(int fd, uint64_t size, const struct kp_fatbin *
 	for (int whole = 0; whole < 2 && err == KPACK_ERROR_NOT_IMPLEMENTED; whole++) {
 		KP_TRY(kp_edit_open_all(fd, size, ed, why));
 		ed->whole = whole;
-		err = edit_file(ed, fat, o, why);
+		err = edit_file(ed, fat, o, recipe, why);
 		if (!err && ed->out_size > size && !o->keep_device_code)
 			err = kp_fail(
 				why, KPACK_ERROR_NOT_IMPLEMENTED,
@@ -105,11 +106,10 @@ kpack_error_t kp_convert_check(int fd, uint64_t size, const struct kp_fatbin *fa
 {
 	static const uint8_t some[1];
 	struct kp_convert_options o = {.marker = {some, 1},
-				       .layout = {some, 1},
 				       .keep_device_code = keep_device_code};
 	struct kp_edit ed;
 
-	KP_TRY(open_edited(fd, size, fat, &o, &ed, why));
+	KP_TRY(open_edited(fd, size, fat, &o, (struct kp_span){some, 1}, &ed, why));
 	kp_edit_close(&ed);
 	return KPACK_SUCCESS;
 }
@@ -140,16 +140,85 @@ static kpack_error_t write_checked(const struct kp_edit *ed, struct kp_outfile *
 	return err ? kp_fail_prefix(why, err, "the converted file is wrong") : err;
 }
 
+/* ---- the recipe ---- */
+
+/* Plan a file whose recipe has the bytes RECIPE; ARG is that of plan_with_recipe. */
+typedef kpack_error_t plan_fn(void *arg, struct kp_span recipe, struct kp_edit *ed,
+			      struct kpackx_error *why);
+
+/*
+ * Plan a file with a recipe, which says where that file has what of its input: its size can
+ * change the plan, and the plan the size.  So plan until it fits in what was planned; zeros
+ * follow it.  The caller frees *BYTES, the recipe in ED, after it.
+ */
+static kpack_error_t plan_with_recipe(const struct kp_convert_options *o, plan_fn *plan,
+				      void *arg, struct kp_edit *ed, uint8_t **bytes,
+				      struct kpackx_error *why)
+{
+	static const uint8_t some[1];
+	struct kp_span planned = {some, o->recipe ? 1 : 0}, recipe = {0};
+	struct kp_move *moves;
+	size_t n;
+	kpack_error_t err;
+
+	*bytes = NULL;
+	for (unsigned tries = 0; tries < 8; tries++) {
+		KP_TRY(plan(arg, planned, ed, why));
+		if (!o->recipe)
+			return KPACK_SUCCESS;
+		err = kp_edit_moves(ed, &moves, &n, why);
+		if (!err) {
+			err = o->recipe(o->recipe_arg, moves, n, &recipe, why);
+			free(moves);
+		}
+		if (!err && recipe.size <= planned.size && *bytes) {
+			memset(*bytes, 0, planned.size);
+			memcpy(*bytes, recipe.data, recipe.size);
+			return KPACK_SUCCESS;
+		}
+		kp_edit_close(ed);
+		free(*bytes);
+		*bytes = NULL;
+		KP_TRY(err);
+		planned.size = recipe.size + (tries ? 16 * tries : 0);
+		*bytes = malloc(planned.size);
+		if (!*bytes)
+			return kp_fail_memory(why, planned.size, "a recipe");
+		planned.data = *bytes;
+	}
+	free(*bytes);
+	*bytes = NULL;
+	return refuse_file(why, "its recipe has another size for each plan");
+}
+
+struct conversion {
+	int fd;
+	uint64_t size;
+	const struct kp_fatbin *fat;
+	const struct kp_convert_options *options;
+};
+
+static kpack_error_t plan_conversion(void *arg, struct kp_span recipe, struct kp_edit *ed,
+				     struct kpackx_error *why)
+{
+	const struct conversion *c = arg;
+
+	return open_edited(c->fd, c->size, c->fat, c->options, recipe, ed, why);
+}
+
 kpack_error_t kp_convert(int fd, uint64_t size, const struct kp_fatbin *fat,
 			 const struct kp_convert_options *options, struct kp_outfile *out,
 			 struct kpackx_error *why)
 {
+	struct conversion c = {fd, size, fat, options};
 	struct kp_edit ed;
+	uint8_t *recipe;
 	kpack_error_t err;
 
-	KP_TRY(open_edited(fd, size, fat, options, &ed, why));
+	KP_TRY(plan_with_recipe(options, plan_conversion, &c, &ed, &recipe, why));
 	err = write_checked(&ed, out, why);
 	kp_edit_close(&ed);
+	free(recipe);
 	return err;
 }
 
@@ -191,27 +260,38 @@ static kpack_error_t open_bare(int fd, uint64_t size, const struct kp_fatbin *fa
 	return KPACK_SUCCESS;
 }
 
-/* Add the section MARKER to ED, let the binary's wrappers point to it, and write OUT. */
-static kpack_error_t write_marked(struct kp_edit *ed, const struct kp_fatbin *fat,
-				  struct kp_span marker, struct kp_outfile *out,
-				  struct kpackx_error *why)
+static kpack_error_t plan_marker(void *arg, struct kp_span recipe, struct kp_edit *ed,
+				 struct kpackx_error *why)
 {
-	KP_TRY(kp_edit_add_section(ed, KP_MARKER_SECTION, true, marker, why));
-	KP_TRY(kp_edit_place(ed, why));
-	KP_TRY(point_to_marker(ed, &fat->elf, why));
-	return write_checked(ed, out, why);
+	const struct conversion *c = arg;
+	kpack_error_t err;
+
+	KP_TRY(open_bare(c->fd, c->size, c->fat, ed, why));
+	if (recipe.size && kp_edit_find(ed, KP_LAYOUT_SECTION))
+		kp_edit_drop_section(ed, kp_edit_find(ed, KP_LAYOUT_SECTION));
+	err = add_sections(ed, c->options, recipe, why);
+	if (!err)
+		err = kp_edit_place(ed, why);
+	if (!err)
+		err = point_to_marker(ed, &c->fat->elf, why);
+	if (err)
+		kp_edit_close(ed);
+	return err;
 }
 
 kpack_error_t kp_convert_set(int fd, uint64_t size, const struct kp_fatbin *fat,
-			     struct kp_span marker, struct kp_outfile *out,
-			     struct kpackx_error *why)
+			     const struct kp_convert_options *options,
+			     struct kp_outfile *out, struct kpackx_error *why)
 {
+	struct conversion c = {fd, size, fat, options};
 	struct kp_edit ed;
+	uint8_t *recipe;
 	kpack_error_t err;
 
-	KP_TRY(open_bare(fd, size, fat, &ed, why));
-	err = write_marked(&ed, fat, marker, out, why);
+	KP_TRY(plan_with_recipe(options, plan_marker, &c, &ed, &recipe, why));
+	err = write_checked(&ed, out, why);
 	kp_edit_close(&ed);
+	free(recipe);
 	return err;
 }
 
@@ -250,9 +330,11 @@ kpack_error_t kp_convert_normalise(int fd, uint64_t size, const struct kp_fatbin
 		return kp_fail_memory(why, found.marker_size, "a marker");
 	err = kp_file_pread(fd, found.marker_offset, marker, found.marker_size, why);
 	if (!err)
-		err = kp_convert_set(fd, size, fat,
-				     (struct kp_span){marker, found.marker_size}, out,
-				     why);
+		err = kp_convert_set(
+			fd, size, fat,
+			&(struct kp_convert_options){
+				.marker = {marker, (size_t)found.marker_size}},
+			out, why);
 	free(marker);
 	return err;
 }

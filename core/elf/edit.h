@@ -20,6 +20,7 @@
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/span.h"
+#include "convert.h"
 
 /* Bytes of the file that a PT_LOAD maps. */
 struct kp_edit_chunk {
@@ -100,7 +101,8 @@ struct kp_edit {
 	uint64_t old_names; /* bytes of that section that are kept */
 
 	/* set by kp_edit_open */
-	uint64_t old_table; /* input offset of the program headers */
+	uint64_t old_table;   /* input offset of the program headers */
+	uint64_t old_headers; /* input offset of the section headers */
 	size_t n_old_segments;
 	/* set by kp_edit_open_all */
 	/* Bytes that no table names, in order.  Zeros are not kept, but at the file's end. */
@@ -217,6 +219,13 @@ kpack_error_t kp_edit_place(struct kp_edit *ed, struct kpackx_error *why);
 
 /* Write the placed file to OUT, which is empty. */
 kpack_error_t kp_edit_write(const struct kp_edit *ed, struct kp_outfile *out,
+			    struct kpackx_error *why);
+
+/*
+ * List which bytes of the input the placed file will have where, ascending and without bytes in
+ * common.  The caller frees *OUT.
+ */
+kpack_error_t kp_edit_moves(const struct kp_edit *ed, struct kp_move **out, size_t *n,
 			    struct kpackx_error *why);
 
 /*

@@ -198,6 +198,7 @@ static kpack_error_t read_file(struct kp_edit *ed, struct kpackx_error *why)
 	KP_TRY(read_segments(ed, why));
 	KP_TRY(read_sections(ed, why));
 	ed->old_table = ed->h.e_phoff;
+	ed->old_headers = ed->h.e_shoff;
 	ed->n_old_segments = ed->n_segments;
 	return make_chunks(ed, why);
 }

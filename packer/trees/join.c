@@ -142,8 +142,7 @@ static kpack_error_t write_marker(const struct binary *b, const char *to,
 	KP_TRY(kp_marker_write(marker, &bytes, &size, why));
 	err = rewrite_open(&r, b, to, why);
 	if (!err)
-		err = kp_convert_set(b->fd, b->size, &b->fat,
-				     (struct kp_span){bytes, size}, &r.out, why);
+		err = binary_set_marker(b, (struct kp_span){bytes, size}, &r.out, why);
 	if (!err)
 		err = rewrite_publish(&r, why);
 	rewrite_close(&r);
