@@ -990,7 +990,7 @@ static kpack_error_t get_parts(struct parser *p)
 			l.at = l.outer;
 			l.payload_end = 0;
 		}
-		if (l.work > KP_LAYOUT_SECTION_MAX && r->has_section)
+		if (l.work > (r->has_section ? KP_LAYOUT_SECTION_MAX : r->size))
 			return fail_invalid(p, "too much to make");
 	}
 	find_section(r, UINT64_MAX);
