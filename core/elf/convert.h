@@ -108,7 +108,7 @@ kpack_error_t kp_convert_normalise(int fd, uint64_t size, const struct kp_fatbin
 
 /* The contents to put into .hip_fatbin. */
 struct kp_restore_options {
-	uint64_t size;           /* bytes; kp_restore: may be more than there were */
+	uint64_t size;           /* bytes; kp_restore: as many as there were */
 	const uint64_t *offsets; /* per wrapper: offset of its container in the section */
 	/* Write SIZE bytes to OUT at OFFSET. */
 	kpack_error_t (*write)(void *arg, struct kp_outfile *out, uint64_t offset,
@@ -118,8 +118,8 @@ struct kp_restore_options {
 
 /*
  * Undo a conversion: fill .hip_fatbin, make the wrappers HIPF and point them into it, and
- * remove the marker and the layout.  If SIZE is more than the section had and cannot grow
- * in place, the section moves after all other segments.
+ * remove the marker and the layout.  NOT_IMPLEMENTED also: something else has taken the
+ * section's addresses.
  */
 kpack_error_t kp_restore(int fd, uint64_t size, const struct kp_fatbin *fat,
 			 const struct kp_restore_options *options, struct kp_outfile *out,
