@@ -19,8 +19,8 @@
  * reason as text; INVALID_FORMAT: its tables contradict each other; IO_ERROR;
  * OUT_OF_MEMORY.
  */
-#ifndef KP_CORE_CONVERT_CONVERT_H
-#define KP_CORE_CONVERT_CONVERT_H
+#ifndef KP_CORE_ELF_CONVERT_H
+#define KP_CORE_ELF_CONVERT_H
 
 #include "host_fatbin.h"
 #include "core/base/file.h"

@@ -11,10 +11,16 @@
  * including the section names; the section headers; and bytes that no table names, which
  * keep their offset, because a program may find its data by it.
  *
- * Internal to core: convert.c and restore.c.
+ *	edit.c        opening; the tables; what a conversion added
+ *	edit_cut.c    removing bytes, and putting bytes back
+ *	edit_place.c  all places in the new file
+ *	edit_added.c  the places of the additions
+ *	edit_write.c  writing, and which bytes move where
+ *
+ * Internal to this folder: convert.c has the conversions.
  */
-#ifndef KP_CORE_CONVERT_EDIT_H
-#define KP_CORE_CONVERT_EDIT_H
+#ifndef KP_CORE_ELF_EDIT_H
+#define KP_CORE_ELF_EDIT_H
 
 #include <elf.h>
 #include "core/base/errors.h"

@@ -488,21 +488,50 @@ struct completion {
 	const struct kp_move *moves; /* by `from` */
 	size_t n;
 	uint8_t *buf;
-	struct kp_hasher *copied;
+	struct kp_move *copied; /* what is copied, in order; `to` is not used */
+	size_t n_copied, copied_cap;
 	struct kpackx_error *why;
 };
 
 static kpack_error_t add_copied(struct completion *c, uint64_t from, uint64_t size,
 				uint64_t to)
 {
-	KP_TRY(kp_recipe_add(
+	KP_TRY(kp_room(&c->copied, c->n_copied, &c->copied_cap, "a recipe", c->why));
+	c->copied[c->n_copied++] = (struct kp_move){from, size, 0};
+	return kp_recipe_add(
 		&c->r, (struct kp_part){.kind = KP_PART_COPY, .from = to, .size = size},
-		c->why));
-	for (size_t n; size; size -= n, from += n) {
-		n = size < PIECE ? (size_t)size : PIECE;
-		KP_TRY(kp_source_read(&c->file, from, c->buf, n, c->why));
-		kp_hasher_add(c->copied, c->buf, n);
+		c->why);
+}
+
+/* Hash the bytes that are copied, unless the last plan copied the same. */
+static kpack_error_t hash_copied(struct completion *c, struct kp_recipe_maker *maker)
+{
+	uint64_t ranges = kp_hash64(c->copied, c->n_copied * sizeof(*c->copied), 1);
+	struct kp_hasher *h;
+	kpack_error_t err = KPACK_SUCCESS;
+	struct kp_hash hash;
+
+	if (maker->ranges != ranges) {
+		h = kp_hasher_new();
+		if (!h)
+			return kp_fail_memory(c->why, 0, "a hash");
+		for (size_t i = 0; i < c->n_copied && !err; i++) {
+			const struct kp_move *m = &c->copied[i];
+
+			for (uint64_t k = 0, n; k < m->size && !err; k += n) {
+				n = m->size - k < PIECE ? m->size - k : PIECE;
+				err = kp_source_read(&c->file, m->from + k, c->buf, n,
+						     c->why);
+				kp_hasher_add(h, c->buf, err ? 0 : n);
+			}
+		}
+		hash = kp_hasher_value(h);
+		kp_hasher_free(h);
+		KP_TRY(err);
+		memcpy(maker->copied, hash.bytes, sizeof(maker->copied));
+		maker->ranges = ranges;
 	}
+	memcpy(c->r.copied, maker->copied, sizeof(c->r.copied));
 	return KPACK_SUCCESS;
 }
 
@@ -641,13 +670,11 @@ kpack_error_t kp_recipe_complete(void *arg, const struct kp_move *moves, size_t 
 			       .moves = moves,
 			       .n = n,
 			       .buf = malloc(PIECE),
-			       .copied = kp_hasher_new(),
 			       .why = why};
-	struct kp_hash hash;
 	uint8_t *bytes;
 	size_t size;
-	kpack_error_t err = c.buf && c.copied ? KPACK_SUCCESS
-					      : kp_fail_memory(why, PIECE, "a recipe");
+	kpack_error_t err =
+		c.buf ? KPACK_SUCCESS : kp_fail_memory(why, PIECE, "a recipe");
 
 	c.r.parts = NULL;
 	c.r.bytes = NULL;
@@ -658,11 +685,10 @@ kpack_error_t kp_recipe_complete(void *arg, const struct kp_move *moves, size_t 
 		err = load_kept(&c);
 	if (!err)
 		err = add_all(&c, maker);
-	if (!err) {
-		hash = kp_hasher_value(c.copied);
-		memcpy(c.r.copied, hash.bytes, sizeof(c.r.copied));
+	if (!err)
+		err = hash_copied(&c, maker);
+	if (!err)
 		err = kp_recipe_encode(&c.r, &bytes, &size, why);
-	}
 	if (!err) {
 		free((void *)maker->bytes.data);
 		*out = maker->bytes = (struct kp_span){bytes, size};
@@ -672,6 +698,6 @@ kpack_error_t kp_recipe_complete(void *arg, const struct kp_move *moves, size_t 
 	free(c.r.parts);
 	free(c.r.bytes);
 	free(c.buf);
-	kp_hasher_free(c.copied);
+	free(c.copied);
 	return err;
 }

@@ -49,6 +49,9 @@ struct kp_recipe_maker {
 	bool converted;
 	uint64_t size;
 	struct kp_span bytes; /* the last result; the caller frees its data */
+	/* Which bytes were copied last, and their hash: the next plan mostly copies the same. */
+	uint64_t ranges;
+	uint8_t copied[16];
 };
 
 kpack_error_t kp_recipe_complete(void *maker, const struct kp_move *moves, size_t n,
