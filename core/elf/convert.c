@@ -215,32 +215,35 @@ static kpack_error_t plan_with_recipe(const struct kp_convert_options *o, plan_f
 
 	*bytes = NULL;
 	for (unsigned tries = 0; tries < 8; tries++) {
-		KP_TRY(plan(arg, planned, ed, why));
-		if (!o->recipe)
-			return KPACK_SUCCESS;
+		err = plan(arg, planned, ed, why);
+		if (err || !o->recipe)
+			goto out;
 		err = kp_edit_moves(ed, &moves, &n, why);
 		if (!err) {
 			err = o->recipe(o->recipe_arg, moves, n, &recipe, why);
 			free(moves);
 		}
-		if (!err && recipe.size <= planned.size && *bytes) {
+		if (!err && *bytes && recipe.size <= planned.size) {
 			memset(*bytes, 0, planned.size);
 			memcpy(*bytes, recipe.data, recipe.size);
 			return KPACK_SUCCESS;
 		}
 		kp_edit_close(ed);
+		if (err)
+			goto out;
 		free(*bytes);
-		*bytes = NULL;
-		KP_TRY(err);
-		planned.size = recipe.size + (tries ? 16 * tries : 0);
-		*bytes = malloc(planned.size);
+		planned.size = recipe.size + 16 * tries;
+		planned.data = *bytes = malloc(planned.size);
 		if (!*bytes)
 			return kp_fail_memory(why, planned.size, "a recipe");
-		planned.data = *bytes;
 	}
-	free(*bytes);
-	*bytes = NULL;
-	return refuse_file(why, "its recipe has another size for each plan");
+	err = refuse_file(why, "its recipe has another size for each plan");
+out:
+	if (err) {
+		free(*bytes);
+		*bytes = NULL;
+	}
+	return err;
 }
 
 struct conversion {
