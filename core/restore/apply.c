@@ -6,6 +6,7 @@
 #include "apply.h"
 #include <inttypes.h>
 #include <stdlib.h>
+#include <zstd.h>
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "core/base/hash.h"
@@ -205,6 +206,30 @@ static kpack_error_t build_payload(struct apply *a, size_t number, struct kp_pay
 	return err;
 }
 
+/* Write the SIZE bytes of a bundle whose DIFFERENCE from PAYLOAD was kept. */
+static kpack_error_t apply_difference(struct kp_span payload, struct kp_span difference,
+				      uint8_t *out, size_t size, struct kpackx_error *why)
+{
+	ZSTD_DCtx *ctx = ZSTD_createDCtx();
+	size_t n;
+
+	if (!ctx)
+		return kp_fail_memory(why, size, "a kept container");
+	/* no window is allocated for a frame that is decoded in one call */
+	n = ZSTD_DCtx_setParameter(ctx, ZSTD_d_windowLogMax,
+				   ZSTD_dParam_getBounds(ZSTD_d_windowLogMax).upperBound);
+	if (!ZSTD_isError(n))
+		n = ZSTD_DCtx_refPrefix(ctx, payload.data, payload.size);
+	if (!ZSTD_isError(n))
+		n = ZSTD_decompressDCtx(ctx, out, size, difference.data, difference.size);
+	ZSTD_freeDCtx(ctx);
+	if (n == size)
+		return KPACK_SUCCESS;
+	return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
+		       "the kept container is damaged: %s",
+		       ZSTD_isError(n) ? ZSTD_getErrorName(n) : "it is smaller");
+}
+
 static bool is_same(const struct kp_recipe_form *f, const uint8_t *data, size_t size)
 {
 	struct kp_hash have = kp_hash_of(data, size);
@@ -229,9 +254,9 @@ static kpack_error_t unkeep(struct apply *a, const struct kp_part *p,
 						  difference, (size_t)f->kept, &fault)
 				 : kp_fail_memory(&fault, p->size, "a kept container");
 	if (!err)
-		err = kp_difference_apply(plain,
-					  (struct kp_span){difference, (size_t)f->kept},
-					  data, (size_t)p->size, &fault);
+		err = apply_difference(plain,
+				       (struct kp_span){difference, (size_t)f->kept},
+				       data, (size_t)p->size, &fault);
 	free(difference);
 	if (!err && is_same(f, data, (size_t)p->size)) {
 		*out = data;

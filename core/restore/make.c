@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include <zstd.h>
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "core/base/hash.h"
@@ -22,6 +23,9 @@ enum { PIECE = 256 << 10 };
 /* Bytes that a recipe has itself: of the device code, and with those of the rest. */
 #define CODE_MAX ((size_t)KP_LAYOUT_INLINE_MAX)
 #define FILE_MAX ((size_t)KP_LAYOUT_MAX / 4)
+
+/* A difference is compressed data, which a higher level hardly makes smaller. */
+enum { DIFFERENCE_LEVEL = 3 };
 
 /* A run of as many zeros is a part of its own; fewer are stored. */
 enum { ZEROS_MIN = 64 };
@@ -311,6 +315,46 @@ static kpack_error_t add_payload(struct maker *m, const struct kp_container *fro
 	return err;
 }
 
+/*
+ * Compute what ORIGINAL, a compressed bundle, has besides PAYLOAD: a zstd frame whose prefix is the
+ * payload.  What the bundle's compressor left as it was is in the payload, too.  To undo it no
+ * compressor is needed, so that the result is the same with every version of zstd.
+ */
+static kpack_error_t make_difference(struct kp_span payload, struct kp_span original,
+				     uint8_t **out, size_t *size,
+				     struct kpackx_error *why)
+{
+	size_t cap = ZSTD_compressBound(original.size), n = 0;
+	uint8_t *data = malloc(cap);
+	ZSTD_CCtx *ctx = ZSTD_createCCtx();
+	ZSTD_bounds bounds = ZSTD_cParam_getBounds(ZSTD_c_windowLog);
+	int window = bounds.lowerBound;
+	bool good = data && ctx;
+
+	/* the window must have all of both */
+	while (window < bounds.upperBound &&
+	       UINT64_C(1) << window < (uint64_t)payload.size + original.size)
+		window++;
+	good = good && !ZSTD_isError(ZSTD_CCtx_setParameter(ctx, ZSTD_c_compressionLevel,
+							    DIFFERENCE_LEVEL));
+	good = good && !ZSTD_isError(ZSTD_CCtx_setParameter(
+			       ctx, ZSTD_c_enableLongDistanceMatching, 1));
+	good = good &&
+	       !ZSTD_isError(ZSTD_CCtx_setParameter(ctx, ZSTD_c_windowLog, window));
+	good = good &&
+	       !ZSTD_isError(ZSTD_CCtx_refPrefix(ctx, payload.data, payload.size));
+	if (good)
+		n = ZSTD_compress2(ctx, data, cap, original.data, original.size);
+	ZSTD_freeCCtx(ctx);
+	if (!good || ZSTD_isError(n)) {
+		free(data);
+		return kp_fail_memory(why, cap, "a kept container");
+	}
+	*out = data;
+	*size = n;
+	return KPACK_SUCCESS;
+}
+
 /* Append the difference of bundle FROM from its payload, as a skippable frame. */
 static kpack_error_t keep_container(struct maker *m, const struct kp_container *from,
 				    struct kp_recipe_form *f, struct kp_payload *payload)
@@ -326,9 +370,9 @@ static kpack_error_t keep_container(struct maker *m, const struct kp_container *
 	KP_TRY(kp_source_load(&stored, UINT64_MAX, "a container", &original, m->why));
 	err = kp_payload_map(payload, &plain, m->why);
 	if (!err)
-		err = kp_difference_make(plain,
-					 (struct kp_span){original, (size_t)from->size},
-					 &difference, &size, m->why);
+		err = make_difference(plain,
+				      (struct kp_span){original, (size_t)from->size},
+				      &difference, &size, m->why);
 	free(original);
 	KP_TRY(err);
 	total = m->r.n_kept + 8 + size;

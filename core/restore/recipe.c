@@ -1,28 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The stored form of recipes, which kpack-format(5) describes: a zstd frame of one MessagePack
- * map.  Tables are columns of LEB128 numbers, because equal columns next to each other nearly
- * vanish in zstd, and a library can have thousands of objects.
+ * Parsing the stored form of recipes, which kpack-format(5) describes: a zstd frame of one
+ * MessagePack map, then the tables in its bins, then the parts.  A parsed recipe is sound: its parts
+ * add up to the original, what they refer to exists, and what they make is bounded.
  */
 #include "recipe.h"
 #include <inttypes.h>
-#include <msgpack.h>
 #include <stdlib.h>
 #include <zstd.h>
 #include "core/archive/frame_header.h"
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
-#include "core/base/hash.h"
 #include "core/base/msgpack_read.h"
-#include "core/base/order.h"
-#include "core/base/strbuf.h"
-#include "core/base/text.h"
 #include "core/format/bundle.h"
-
-#define VERSION 1
-
-/* Most bytes for which a slow level of zstd is still fast enough. */
-#define SLOW_MAX (1 << 20)
 
 /* Parts of one recipe: a bundle has two for each object, and a few more. */
 #define PARTS_MAX (4 * (size_t)KP_IMAGES_MAX)
@@ -34,6 +24,11 @@
 static const uint8_t n_operands[KP_PART_KINDS] = {
 	[KP_PART_COPY] = 2,   [KP_PART_BYTES] = 1, [KP_PART_ZEROS] = 1,
 	[KP_PART_OBJECT] = 1, [KP_PART_RANGE] = 3, [KP_PART_COMPRESSED] = 2,
+};
+
+const char *const kp_recipe_bins[KP_BINS] = {
+	"copied",   "objects",    "unknown", "hashes", "containers",
+	"wrappers", "compressed", "parts",   "bytes",
 };
 
 void kp_recipe_fini(struct kp_recipe *r)
@@ -54,106 +49,6 @@ void kp_recipe_fini(struct kp_recipe *r)
 	*r = (struct kp_recipe){0};
 }
 
-/* ---- making ---- */
-
-kpack_error_t kp_recipe_add(struct kp_recipe *r, struct kp_part part,
-			    struct kpackx_error *why)
-{
-	struct kp_part *last = r->n_parts > r->apart ? &r->parts[r->n_parts - 1] : NULL;
-
-	if (last && part.kind == last->kind &&
-	    (part.kind == KP_PART_ZEROS || part.kind == KP_PART_BYTES ||
-	     (part.kind == KP_PART_COPY && part.from == last->from + last->size) ||
-	     (part.kind == KP_PART_RANGE && part.number == last->number &&
-	      part.from == last->from + last->size))) {
-		last->size += part.size;
-		return KPACK_SUCCESS;
-	}
-	KP_TRY(kp_room(&r->parts, r->n_parts, &r->parts_cap, "a recipe", why));
-	r->parts[r->n_parts++] = part;
-	return KPACK_SUCCESS;
-}
-
-kpack_error_t kp_recipe_room(struct kp_recipe *r, size_t size, uint8_t **room,
-			     struct kpackx_error *why)
-{
-	if (!r->bytes || r->bytes_cap - r->n_bytes < size) {
-		size_t cap = 2 * r->bytes_cap + size + 4096;
-		uint8_t *bytes = realloc(r->bytes, cap);
-
-		if (!bytes)
-			return kp_fail_memory(why, cap, "a recipe");
-		r->bytes = bytes;
-		r->bytes_cap = cap;
-	}
-	*room = r->bytes + r->n_bytes;
-	r->n_bytes += size;
-	return KPACK_SUCCESS;
-}
-
-static uint64_t hash_target(const char *id, const char *arch, bool host)
-{
-	uint64_t hash = kp_slot_hash(arch, strlen(arch), host);
-
-	return id ? kp_slot_hash(id, strlen(id), hash) : hash;
-}
-
-static uint64_t hash_of_target(const void *arg, uint32_t number)
-{
-	const struct kp_recipe_target *t =
-		&((const struct kp_recipe *)arg)->targets[number];
-
-	return hash_target(t->id, t->arch, t->host);
-}
-
-/* Find the target ID, ARCH, HOST, or add it. */
-static kpack_error_t add_target(struct kp_recipe *r, const char *id, const char *arch,
-				bool host, uint32_t *number, struct kpackx_error *why)
-{
-	struct kp_recipe_target new = {NULL, NULL, host};
-	uint32_t *slot;
-
-	if (!kp_slots_grow(&r->target_slots, hash_of_target, r))
-		return kp_fail_memory(why, 0, "a recipe");
-	slot = kp_slots_first(&r->target_slots, hash_target(id, arch, host));
-	for (; *slot; slot = kp_slots_next(&r->target_slots, slot)) {
-		const struct kp_recipe_target *t = &r->targets[*slot - 1];
-
-		*number = *slot - 1;
-		if (t->host == host && strcmp(t->arch, arch) == 0 && !t->id == !id &&
-		    (!id || strcmp(t->id, id) == 0))
-			return KPACK_SUCCESS;
-	}
-	KP_TRY(kp_room(&r->targets, r->n_targets, &r->targets_cap, "a recipe", why));
-	new.arch = strdup(arch);
-	new.id = id ? strdup(id) : NULL;
-	if (!new.arch || (id && !new.id)) {
-		free(new.arch);
-		free(new.id);
-		return kp_fail_memory(why, 0, "a recipe");
-	}
-	*number = (uint32_t)r->n_targets;
-	r->targets[r->n_targets++] = new;
-	kp_slots_put(&r->target_slots, slot, *number);
-	return KPACK_SUCCESS;
-}
-
-kpack_error_t kp_recipe_add_image(struct kp_recipe *r, const char *id, const char *arch,
-				  bool host, struct kp_recipe_image **out,
-				  struct kpackx_error *why)
-{
-	uint32_t target = 0;
-
-	KP_TRY(add_target(r, id, arch, host, &target, why));
-	KP_TRY(kp_room(&r->images, r->n_images, &r->images_cap, "a recipe", why));
-	*out = &r->images[r->n_images++];
-	**out = (struct kp_recipe_image){.target = target,
-					 .id = r->targets[target].id,
-					 .arch = r->targets[target].arch,
-					 .host = host};
-	return KPACK_SUCCESS;
-}
-
 void kp_recipe_number(struct kp_recipe *r)
 {
 	uint32_t next = (uint32_t)r->n_wrappers;
@@ -172,251 +67,12 @@ uint32_t kp_recipe_index(const struct kp_recipe *r, uint32_t container)
 	return r->containers[container].index;
 }
 
-/* ---- encoding ---- */
-
-static void put_number(struct kp_compose *c, uint64_t n)
-{
-	uint8_t bytes[10];
-	size_t size = 0;
-
-	do {
-		bytes[size++] = (uint8_t)((n & 0x7f) | (n > 0x7f ? 0x80 : 0));
-		n >>= 7;
-	} while (n);
-	kp_compose_span(c, (struct kp_span){bytes, size});
-}
-
-static void put_signed(struct kp_compose *c, uint64_t d)
-{
-	put_number(c, d << 1 ^ (0 - (d >> 63)));
-}
-
-static void put_parts(struct kp_compose *c, const struct kp_recipe *r)
-{
-	uint64_t at = 0, outer = 0, shift = 0, next = 0;
-	size_t payload_end = 0;
-
-	for (size_t i = 0; i < r->n_parts; i++) {
-		const struct kp_part *p = &r->parts[i];
-		bool pads = p->kind == KP_PART_ZEROS && (at + p->size) % 4096 == 0 &&
-			    p->size < 4096;
-
-		put_number(c, pads ? KP_PART_PAD : p->kind);
-		switch (p->kind) {
-		case KP_PART_COPY:
-			put_signed(c, p->from - at - shift);
-			put_number(c, p->size);
-			shift = p->from - at;
-			break;
-		case KP_PART_OBJECT:
-		case KP_PART_RANGE:
-			put_signed(c, p->number - next);
-			next = p->number + 1;
-			if (p->kind == KP_PART_RANGE) {
-				put_number(c, p->from);
-				put_number(c, p->size);
-			}
-			break;
-		case KP_PART_COMPRESSED:
-			put_number(c, p->inside);
-			put_number(c, p->size);
-			break;
-		case KP_PART_BYTES:
-		case KP_PART_ZEROS:
-			if (!pads)
-				put_number(c, p->size);
-			break;
-		default:
-			break;
-		}
-		at += p->size;
-		if (p->kind == KP_PART_COMPRESSED) {
-			outer = at;
-			at = 0;
-			payload_end = i + 1 + p->inside;
-		}
-		if (payload_end && i + 1 == payload_end) {
-			at = outer;
-			payload_end = 0;
-		}
-	}
-}
-
-/* The bins of the map, in the order in which they are stored. */
-enum bin {
-	COPIED,
-	OBJECTS,
-	UNKNOWN,
-	HASHES,
-	CONTAINERS,
-	WRAPPERS,
-	COMPRESSED,
-	PARTS,
-	BYTES,
-	BINS
-};
-static const char *const bin_names[BINS] = {
-	"copied",   "objects",    "unknown", "hashes", "containers",
-	"wrappers", "compressed", "parts",   "bytes",
-};
-
-static void put_tables(struct kp_compose c[BINS], const struct kp_recipe *r)
-{
-	kp_compose_span(&c[COPIED], (struct kp_span){r->copied, sizeof(r->copied)});
-	for (size_t i = 0; i < r->n_images; i++)
-		put_number(&c[OBJECTS], r->images[i].target);
-	for (size_t i = 0; i < r->n_images; i++) {
-		const struct kp_recipe_image *image = &r->images[i];
-
-		put_number(&c[OBJECTS], image->size);
-		if (image->has_xxh3)
-			kp_compose_span(&c[HASHES],
-					(struct kp_span){image->xxh3, KP_RECIPE_HASH});
-		else if (!image->host && image->size)
-			put_number(&c[UNKNOWN], i);
-	}
-	for (size_t i = 0; i < r->n_containers; i++)
-		put_number(&c[CONTAINERS], r->containers[i].n_images);
-	for (size_t i = 0; i < r->n_wrappers; i++)
-		put_signed(&c[WRAPPERS],
-			   r->wrapper_container[i] -
-				   (i ? r->wrapper_container[i - 1] + UINT64_C(1) : 0));
-	for (size_t i = 0; i < r->n_forms; i++) {
-		const struct kp_recipe_form *f = &r->forms[i];
-		uint8_t hash[8];
-
-		put_number(&c[COMPRESSED], f->form.version);
-		put_number(&c[COMPRESSED], f->form.method);
-		put_number(&c[COMPRESSED], (uint64_t)f->form.level);
-		put_number(&c[COMPRESSED], f->form.long_range);
-		put_number(&c[COMPRESSED], f->kept);
-		kp_put_le64(hash, f->form.hash);
-		kp_compose_span(&c[COMPRESSED], (struct kp_span){hash, sizeof(hash)});
-		kp_compose_span(&c[COMPRESSED],
-				(struct kp_span){f->xxh3, sizeof(f->xxh3)});
-	}
-	put_parts(&c[PARTS], r);
-	kp_compose_span(&c[BYTES], (struct kp_span){r->bytes, r->n_bytes});
-}
-
-static bool pack_text(msgpack_packer *pk, const char *text)
-{
-	size_t n = strlen(text);
-
-	return !msgpack_pack_str(pk, n) && !msgpack_pack_str_body(pk, text, n);
-}
-
-static bool pack_bin(msgpack_packer *pk, const void *data, size_t size)
-{
-	return !msgpack_pack_bin(pk, size) && !msgpack_pack_bin_body(pk, data, size);
-}
-
-static bool pack_file(msgpack_packer *pk, const struct kp_recipe_file *f)
-{
-	return pack_text(pk, "file") && !msgpack_pack_array(pk, 10) &&
-	       pack_bin(pk, f->xxh3, sizeof(f->xxh3)) &&
-	       !msgpack_pack_uint64(pk, f->changed_size) &&
-	       (f->removed ? !msgpack_pack_nil(pk)
-			   : pack_bin(pk, f->changed_xxh3, sizeof(f->changed_xxh3))) &&
-	       !msgpack_pack_uint32(pk, f->mode) && !msgpack_pack_uint32(pk, f->uid) &&
-	       !msgpack_pack_uint32(pk, f->gid) &&
-	       !msgpack_pack_int64(pk, f->mtime.tv_sec) &&
-	       !msgpack_pack_int64(pk, f->mtime.tv_nsec) &&
-	       !msgpack_pack_int64(pk, f->kept.tv_sec) &&
-	       !msgpack_pack_int64(pk, f->kept.tv_nsec);
-}
-
-/* Pack the map.  Empty bins are left out. */
-static bool pack_recipe(msgpack_packer *pk, const struct kp_recipe *r,
-			const struct kp_compose bins[BINS])
-{
-	size_t n = 3 + r->has_section + r->has_file;
-	bool good;
-
-	for (size_t i = 0; i < BINS; i++) {
-		n += bins[i].size != 0;
-		if (bins[i].no_memory)
-			return false;
-	}
-	good = !msgpack_pack_map(pk, n) && pack_text(pk, "version") &&
-	       !msgpack_pack_uint64(pk, VERSION) && pack_text(pk, "size") &&
-	       !msgpack_pack_uint64(pk, r->size);
-	if (r->has_section)
-		good = good && pack_text(pk, "section") && !msgpack_pack_array(pk, 2) &&
-		       !msgpack_pack_uint64(pk, r->section_offset) &&
-		       !msgpack_pack_uint64(pk, r->section_size);
-	if (r->has_file)
-		good = good && pack_file(pk, &r->file);
-	good = good && pack_text(pk, "targets") && !msgpack_pack_array(pk, r->n_targets);
-	for (size_t i = 0; i < r->n_targets && good; i++) {
-		const struct kp_recipe_target *t = &r->targets[i];
-
-		good = !msgpack_pack_array(pk, 3) &&
-		       (t->id ? pack_text(pk, t->id) : !msgpack_pack_nil(pk)) &&
-		       pack_text(pk, t->arch) &&
-		       !(t->host ? msgpack_pack_true(pk) : msgpack_pack_false(pk));
-	}
-	for (size_t i = 0; i < BINS && good; i++)
-		if (bins[i].size)
-			good = pack_text(pk, bin_names[i]) &&
-			       pack_bin(pk, bins[i].text, bins[i].size);
-	return good;
-}
-
-kpack_error_t kp_recipe_encode(const struct kp_recipe *r, uint8_t **out, size_t *size,
-			       struct kpackx_error *why)
-{
-	struct kp_compose bins[BINS] = {0};
-	msgpack_sbuffer buf;
-	msgpack_packer pk;
-	ZSTD_CCtx *ctx = NULL;
-	size_t room, n;
-	uint8_t *data = NULL;
-	kpack_error_t err = KPACK_SUCCESS;
-
-	msgpack_sbuffer_init(&buf);
-	msgpack_packer_init(&pk, &buf, msgpack_sbuffer_write);
-	put_tables(bins, r);
-	if (!pack_recipe(&pk, r, bins)) {
-		err = kp_fail_memory(why, buf.size, "a recipe");
-		goto out;
-	}
-	if (buf.size > KP_LAYOUT_MAX) {
-		err = kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			      "recipe: %zu bytes, at most %llu", buf.size,
-			      (unsigned long long)KP_LAYOUT_MAX);
-		goto out;
-	}
-	room = ZSTD_compressBound(buf.size);
-	data = malloc(room + r->n_kept);
-	ctx = ZSTD_createCCtx();
-	if (!data || !ctx ||
-	    ZSTD_isError(n = ZSTD_CCtx_setParameter(ctx, ZSTD_c_checksumFlag, 1)) ||
-	    ZSTD_isError(n = ZSTD_CCtx_setParameter(ctx, ZSTD_c_compressionLevel,
-						    buf.size > SLOW_MAX ? 3 : 19)) ||
-	    ZSTD_isError(n = ZSTD_compress2(ctx, data, room, buf.data, buf.size))) {
-		free(data);
-		err = kp_fail_memory(why, room + r->n_kept, "a recipe");
-		goto out;
-	}
-	if (r->n_kept)
-		memcpy(data + n, r->kept, r->n_kept);
-	*out = data;
-	*size = n + r->n_kept;
-out:
-	ZSTD_freeCCtx(ctx);
-	for (size_t i = 0; i < BINS; i++)
-		kp_compose_fini(&bins[i]);
-	msgpack_sbuffer_destroy(&buf);
-	return err;
-}
-
 /* ---- parsing the map ---- */
 
 struct parser {
 	struct kp_mp c;
 	struct kp_recipe r;
-	struct kp_span bins[BINS];
+	struct kp_span bins[KP_BINS];
 	const char *name;  /* of the bin that is read */
 	struct kp_span at; /* what is left of it */
 	struct kpackx_error *why;
@@ -570,10 +226,11 @@ static kpack_error_t read_version(struct parser *p)
 	uint64_t n;
 
 	KP_TRY(read_uint(p, UINT64_MAX, &n));
-	if (n == VERSION)
+	if (n == KP_RECIPE_VERSION)
 		return KPACK_SUCCESS;
 	return kp_fail(p->why, KPACK_ERROR_UNSUPPORTED_VERSION,
-		       "recipe: version %" PRIu64 ", only %d is supported", n, VERSION);
+		       "recipe: version %" PRIu64 ", only %d is supported", n,
+		       KP_RECIPE_VERSION);
 }
 
 static kpack_error_t read_size(struct parser *p)
@@ -610,14 +267,14 @@ static kpack_error_t read_map(struct parser *p)
 			kp_mp_skip(&p->c);
 		while (i < FIELDS && !kp_span_is(key, fields[i].name))
 			i++;
-		while (b < BINS && !kp_span_is(key, bin_names[b]))
+		while (b < KP_BINS && !kp_span_is(key, kp_recipe_bins[b]))
 			b++;
-		if (i == FIELDS && b == BINS) {
+		if (i == FIELDS && b == KP_BINS) {
 			if (!kp_mp_skip(&p->c))
 				return fail_value(p, "");
 			continue;
 		}
-		p->name = i < FIELDS ? fields[i].name : bin_names[b];
+		p->name = i < FIELDS ? fields[i].name : kp_recipe_bins[b];
 		if (seen & 1u << (i < FIELDS ? i : FIELDS + b))
 			return fail_invalid(p, "for the second time");
 		seen |= 1u << (i < FIELDS ? i : FIELDS + b);
@@ -633,9 +290,9 @@ static kpack_error_t read_map(struct parser *p)
 
 /* ---- parsing its tables ---- */
 
-static void begin_bin(struct parser *p, enum bin b)
+static void begin_bin(struct parser *p, enum kp_recipe_bin b)
 {
-	p->name = bin_names[b];
+	p->name = kp_recipe_bins[b];
 	p->at = p->bins[b];
 }
 
@@ -670,14 +327,14 @@ static kpack_error_t get_bytes(struct parser *p, void *out, size_t n)
 	return KPACK_SUCCESS;
 }
 
-/* Read the objects, whose number is that of all containers, or what OBJECTS has. */
+/* Read the objects, whose number is that of all containers, or what KP_BIN_OBJECTS has. */
 static kpack_error_t get_images(struct parser *p)
 {
 	struct kp_recipe *r = &p->r;
 	uint64_t n, meant = 0;
 	size_t numbers = 0;
 
-	begin_bin(p, OBJECTS);
+	begin_bin(p, KP_BIN_OBJECTS);
 	for (size_t i = 0; i < p->at.size; i++)
 		numbers += p->at.data[i] < 0x80;
 	if (numbers % 2 || numbers / 2 > KP_IMAGES_MAX)
@@ -704,14 +361,14 @@ static kpack_error_t get_images(struct parser *p)
 		if (r->has_section && meant > KP_LAYOUT_SECTION_MAX)
 			return fail_invalid(p, "too many bytes in all");
 	}
-	begin_bin(p, UNKNOWN);
+	begin_bin(p, KP_BIN_UNKNOWN);
 	while (p->at.size) {
 		KP_TRY(get_number(p, UINT32_MAX, &n));
 		if (n >= r->n_images)
 			return fail_invalid(p, "an object that is not listed");
 		r->images[n].has_xxh3 = false;
 	}
-	begin_bin(p, HASHES);
+	begin_bin(p, KP_BIN_HASHES);
 	for (size_t i = 0; i < r->n_images; i++)
 		if (r->images[i].has_xxh3)
 			KP_TRY(get_bytes(p, r->images[i].xxh3, KP_RECIPE_HASH));
@@ -724,7 +381,7 @@ static kpack_error_t get_containers(struct parser *p)
 	size_t first = 0;
 	uint64_t n, d;
 
-	begin_bin(p, CONTAINERS);
+	begin_bin(p, KP_BIN_CONTAINERS);
 	if (p->at.size > KP_IMAGES_MAX * (size_t)2)
 		return fail_invalid(p, "too many");
 	while (p->at.size) {
@@ -744,7 +401,7 @@ static kpack_error_t get_containers(struct parser *p)
 		return fail_invalid(p, "too many");
 	if (first != r->n_images && r->has_section)
 		return fail_invalid(p, "fewer objects than there are");
-	begin_bin(p, WRAPPERS);
+	begin_bin(p, KP_BIN_WRAPPERS);
 	KP_TRY(kp_new(&r->wrapper_container, p->at.size + 1, "a recipe", p->why));
 	for (n = 0; p->at.size; n++) {
 		KP_TRY(get_signed(p, &d));
@@ -764,7 +421,7 @@ static kpack_error_t get_forms(struct parser *p, uint64_t frame,
 	struct kp_recipe *r = &p->r;
 	uint64_t version, method, level, long_range, at = frame;
 
-	begin_bin(p, COMPRESSED);
+	begin_bin(p, KP_BIN_COMPRESSED);
 	while (p->at.size) {
 		struct kp_recipe_form *f;
 		uint8_t hash[8];
@@ -806,7 +463,7 @@ struct place {
 	uint64_t at, end;   /* in the original, or in a payload, which has no end */
 	uint64_t outer;     /* in a payload: where the original goes on */
 	size_t payload_end; /* in a payload: the part behind it; 0: not in one */
-	size_t payload;     /* the part COMPRESSED */
+	size_t payload;     /* the part KP_BIN_COMPRESSED */
 	uint64_t shift; /* of COPY: offset in the changed file - offset in the original */
 	uint64_t next;  /* object */
 	uint64_t work;  /* bytes of objects and payloads that are made */
@@ -838,7 +495,7 @@ static kpack_error_t settle_part(struct parser *p, struct place *l, struct kp_pa
 	case KP_PART_BYTES:
 		part->size = operands[0];
 		part->from = r->n_bytes;
-		if (part->size > p->bins[BYTES].size - r->n_bytes)
+		if (part->size > p->bins[KP_BIN_BYTES].size - r->n_bytes)
 			return fail_invalid(p, "more bytes than there are");
 		r->n_bytes += (size_t)part->size;
 		break;
@@ -872,7 +529,7 @@ static kpack_error_t settle_part(struct parser *p, struct place *l, struct kp_pa
 		if (!image->host)
 			break;
 		image->from = r->n_bytes;
-		if (image->size > p->bins[BYTES].size - r->n_bytes)
+		if (image->size > p->bins[KP_BIN_BYTES].size - r->n_bytes)
 			return fail_invalid(p, "more bytes than there are");
 		r->n_bytes += (size_t)image->size;
 		break;
@@ -903,7 +560,7 @@ static kpack_error_t settle_part(struct parser *p, struct place *l, struct kp_pa
 		    operands[0] > PARTS_MAX)
 			return fail_invalid(p, "a compressed bundle that is not listed");
 		/* its own bytes must be about as many as its payload's */
-		if (r->forms[part->number].kept > part->size + 1024 ||
+		if (r->forms[part->number].kept > part->size + part->size / 256 + 1024 ||
 		    (r->forms[part->number].kept &&
 		     part->size / KP_ZSTD_RATIO_MAX > r->forms[part->number].kept))
 			return fail_invalid(p, "a difference of too many bytes");
@@ -945,7 +602,7 @@ static kpack_error_t get_parts(struct parser *p)
 	struct place l = {.end = r->size};
 
 	r->section_first = r->section_end = SIZE_MAX;
-	begin_bin(p, PARTS);
+	begin_bin(p, KP_BIN_PARTS);
 	while (p->at.size) {
 		uint64_t kind, operands[3] = {0};
 		struct kp_part part = {0};
@@ -1000,7 +657,7 @@ static kpack_error_t get_parts(struct parser *p)
 		return fail_invalid(p, "a container or a compressed bundle is missing");
 	if (r->has_section && !kp_range_ok(r->size, r->section_offset, r->section_size))
 		return fail_invalid(p, "the section passes the end");
-	if (r->n_bytes != p->bins[BYTES].size)
+	if (r->n_bytes != p->bins[KP_BIN_BYTES].size)
 		return fail_invalid(p, "fewer bytes than there are");
 	for (size_t i = 0; i < r->n_parts; i++) {
 		const struct kp_part *part = &r->parts[i];
@@ -1061,7 +718,7 @@ static kpack_error_t parse_all(struct parser *p, uint64_t frame,
 	struct kp_recipe *r = &p->r;
 
 	KP_TRY(read_map(p));
-	begin_bin(p, COPIED);
+	begin_bin(p, KP_BIN_COPIED);
 	if (p->at.size != sizeof(r->copied))
 		return fail_invalid(p, "a hash has 16 bytes");
 	memcpy(r->copied, p->at.data, sizeof(r->copied));
@@ -1073,7 +730,7 @@ static kpack_error_t parse_all(struct parser *p, uint64_t frame,
 	if (!r->bytes)
 		return kp_fail_memory(p->why, r->n_bytes, "a recipe");
 	if (r->n_bytes)
-		memcpy(r->bytes, p->bins[BYTES].data, r->n_bytes);
+		memcpy(r->bytes, p->bins[KP_BIN_BYTES].data, r->n_bytes);
 	r->source = *source;
 	return KPACK_SUCCESS;
 }
@@ -1109,66 +766,4 @@ kpack_error_t kp_recipe_read(const struct kp_source *source, struct kp_recipe *o
 	else
 		*out = p.r;
 	return err;
-}
-
-/* ---- differences ---- */
-
-/* A difference is compressed data, which a higher level hardly makes smaller. */
-enum { DIFFERENCE_LEVEL = 3 };
-
-kpack_error_t kp_difference_make(struct kp_span payload, struct kp_span original,
-				 uint8_t **out, size_t *size, struct kpackx_error *why)
-{
-	size_t cap = ZSTD_compressBound(original.size), n = 0;
-	uint8_t *data = malloc(cap);
-	ZSTD_CCtx *ctx = ZSTD_createCCtx();
-	ZSTD_bounds bounds = ZSTD_cParam_getBounds(ZSTD_c_windowLog);
-	int window = bounds.lowerBound;
-	bool good = data && ctx;
-
-	/* the window must have all of both */
-	while (window < bounds.upperBound &&
-	       UINT64_C(1) << window < (uint64_t)payload.size + original.size)
-		window++;
-	good = good && !ZSTD_isError(ZSTD_CCtx_setParameter(ctx, ZSTD_c_compressionLevel,
-							    DIFFERENCE_LEVEL));
-	good = good && !ZSTD_isError(ZSTD_CCtx_setParameter(
-			       ctx, ZSTD_c_enableLongDistanceMatching, 1));
-	good = good &&
-	       !ZSTD_isError(ZSTD_CCtx_setParameter(ctx, ZSTD_c_windowLog, window));
-	good = good &&
-	       !ZSTD_isError(ZSTD_CCtx_refPrefix(ctx, payload.data, payload.size));
-	if (good)
-		n = ZSTD_compress2(ctx, data, cap, original.data, original.size);
-	ZSTD_freeCCtx(ctx);
-	if (!good || ZSTD_isError(n)) {
-		free(data);
-		return kp_fail_memory(why, cap, "a kept container");
-	}
-	*out = data;
-	*size = n;
-	return KPACK_SUCCESS;
-}
-
-kpack_error_t kp_difference_apply(struct kp_span payload, struct kp_span difference,
-				  uint8_t *out, size_t size, struct kpackx_error *why)
-{
-	ZSTD_DCtx *ctx = ZSTD_createDCtx();
-	size_t n;
-
-	if (!ctx)
-		return kp_fail_memory(why, size, "a kept container");
-	/* no window is allocated for a frame that is decoded in one call */
-	n = ZSTD_DCtx_setParameter(ctx, ZSTD_d_windowLogMax,
-				   ZSTD_dParam_getBounds(ZSTD_d_windowLogMax).upperBound);
-	if (!ZSTD_isError(n))
-		n = ZSTD_DCtx_refPrefix(ctx, payload.data, payload.size);
-	if (!ZSTD_isError(n))
-		n = ZSTD_decompressDCtx(ctx, out, size, difference.data, difference.size);
-	ZSTD_freeDCtx(ctx);
-	if (n == size)
-		return KPACK_SUCCESS;
-	return kp_fail(why, KPACK_ERROR_DECOMPRESSION_FAILED,
-		       "the kept container is damaged: %s",
-		       ZSTD_isError(n) ? ZSTD_getErrorName(n) : "it is smaller");
 }

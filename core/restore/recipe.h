@@ -4,7 +4,8 @@
  * objects in archives, and of bytes that the recipe has itself.  kpack-format(5) describes the
  * stored form; a converted binary has its recipe in .rocm_kpack_layout.
  *
- *	recipe.c  the stored form: parsing and encoding
+ *	recipe.c  parsing the stored form
+ *	encode.c  making a recipe part by part, and its stored form
  *	make.c    from a fat binary that is converted
  *	apply.c   putting the original's bytes back
  */
@@ -148,7 +149,7 @@ uint32_t kp_recipe_index(const struct kp_recipe *recipe, uint32_t container);
 void kp_recipe_number(struct kp_recipe *recipe);
 
 /*
- * For those who make recipes: append a part.  What goes on where the last part ends becomes a
+ * For those who make recipes (encode.c): append a part.  What goes on where the last part ends becomes a
  * piece of that.  Only error: OUT_OF_MEMORY.
  */
 kpack_error_t kp_recipe_add(struct kp_recipe *recipe, struct kp_part part,
@@ -161,19 +162,20 @@ kpack_error_t kp_recipe_add_image(struct kp_recipe *recipe, const char *id,
 				  const char *arch, bool host,
 				  struct kp_recipe_image **out, struct kpackx_error *why);
 
-/*
- * A compressed bundle as its difference from its payload: a zstd frame whose prefix is the
- * payload.  What the bundle's compressor left as it was is in the payload, too.  To undo it no
- * compressor is needed, so that the result is the same with every version of zstd.
- * The caller frees *OUT.  Only error: OUT_OF_MEMORY.
- */
-kpack_error_t kp_difference_make(struct kp_span payload, struct kp_span original,
-				 uint8_t **out, size_t *size, struct kpackx_error *why);
-/*
- * Write the SIZE bytes of the original to OUT.
- * DECOMPRESSION_FAILED: DIFFERENCE is damaged, or another one.  OUT_OF_MEMORY.
- */
-kpack_error_t kp_difference_apply(struct kp_span payload, struct kp_span difference,
-				  uint8_t *out, size_t size, struct kpackx_error *why);
+/* The version, and the bins of the stored map, in their order, and their names. */
+#define KP_RECIPE_VERSION 1
+enum kp_recipe_bin {
+	KP_BIN_COPIED,
+	KP_BIN_OBJECTS,
+	KP_BIN_UNKNOWN,
+	KP_BIN_HASHES,
+	KP_BIN_CONTAINERS,
+	KP_BIN_WRAPPERS,
+	KP_BIN_COMPRESSED,
+	KP_BIN_PARTS,
+	KP_BIN_BYTES,
+	KP_BINS,
+};
+extern const char *const kp_recipe_bins[KP_BINS];
 
 #endif
