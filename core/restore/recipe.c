@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 #include "core/archive/frame_header.h"
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
@@ -703,7 +704,9 @@ static kpack_error_t decompress_map(const struct kp_source *source, uint64_t fra
 	}
 	*size = ZSTD_decompress(*out, (size_t)n, bytes, (size_t)frame);
 	err = KPACK_SUCCESS;
-	if (*size != n)
+	if (ZSTD_getErrorCode(*size) == ZSTD_error_memory_allocation)
+		err = kp_fail_memory(why, n, "a recipe");
+	else if (*size != n)
 		err = kp_fail(why, KPACK_ERROR_INVALID_METADATA, "recipe: %s",
 			      ZSTD_isError(*size) ? ZSTD_getErrorName(*size)
 						  : "smaller than stated");

@@ -89,8 +89,13 @@ kpack_error_t binary_set_marker(const struct binary *b, struct kp_span marker,
 	kpack_error_t err;
 
 	KP_TRY(kp_converted_find(b->fd, b->size, &b->fat, &where, why));
+	/* what is no recipe of ours, or a damaged one, stays */
 	section = kp_source_fd(b->fd, where.layout_offset, where.layout_size);
-	if (section.size && !kp_recipe_read(&section, &recipe, NULL))
+	err = section.size ? kp_recipe_read(&section, &recipe, why)
+			   : KPACK_ERROR_NOT_IMPLEMENTED;
+	if (err == KPACK_ERROR_OUT_OF_MEMORY || err == KPACK_ERROR_IO_ERROR)
+		return err;
+	if (!err)
 		options.recipe = kp_recipe_complete;
 	err = kp_convert_set(b->fd, b->size, &b->fat, &options, out, why);
 	free((void *)maker.bytes.data);
