@@ -58,8 +58,7 @@ static kpack_error_t replace_marker(const struct binary *b,
 	kpack_error_t err;
 
 	KP_TRY(kp_marker_write(marker, &bytes, &size, why));
-	err = kp_convert_set(b->fd, b->size, &b->fat, (struct kp_span){bytes, size},
-			     &r->out, why);
+	err = binary_set_marker(b, (struct kp_span){bytes, size}, &r->out, why);
 	free(bytes);
 	return err ? err : rewrite_publish(r, why);
 }

@@ -34,7 +34,7 @@ struct show {
 
 static void gather_arches(struct show *s)
 {
-	const struct kp_layout *layout = &s->b.layout;
+	const struct kp_recipe *layout = &s->b.layout;
 	size_t n = 0;
 
 	s->arches = xcalloc(layout->n_images, sizeof(*s->arches));
@@ -73,7 +73,7 @@ static void read_binary(struct show *s)
 /* Bytes of device code that the file has, or had before it was converted. */
 static uint64_t section_size(const struct binary *b)
 {
-	return b->has_layout ? b->layout.size : b->fat.source.size;
+	return b->has_layout ? b->layout.section_size : b->fat.source.size;
 }
 
 static const char *magic_name(const struct kp_elf_wrapper *w)
@@ -92,7 +92,7 @@ static void print_line(const char *name, const char *value)
 
 static void print_layout(const struct show *s)
 {
-	const struct kp_layout *layout = &s->b.layout;
+	const struct kp_recipe *layout = &s->b.layout;
 
 	printf("  %-13s  %zu containers, %zu objects for", "layout", layout->n_containers,
 	       s->n_objects);
@@ -193,7 +193,7 @@ static json_t *layout_json(const struct show *s)
 	return json_pack("{sI sI so sI}", "containers",
 			 (json_int_t)s->b.layout.n_containers, "objects",
 			 (json_int_t)s->n_objects, "arches", arches, "size",
-			 (json_int_t)s->b.layout.size);
+			 (json_int_t)s->b.layout.section_size);
 }
 
 static json_t *wrapper_json(const struct binary *b, size_t i)
