@@ -501,11 +501,13 @@ static bool make_overlay(struct in_place *p, const struct place *place, const ch
 		if (!fine)
 			log_about(LOG_ERR, path,
 				  "no overlay can be mounted here: see dmesg");
-		umount2(aside, MNT_DETACH | UMOUNT_NOFOLLOW);
 	}
 	kp_close_keeping_errno(lower);
 	kp_close_keeping_errno(at);
-	rmdir(aside);
+	/* also after a failure: the daemon may have mounted before it failed */
+	umount2(aside, MNT_DETACH | UMOUNT_NOFOLLOW);
+	if (rmdir(aside))
+		log_about(LOG_WARNING, aside, strerror(errno));
 	return fine;
 }
 
