@@ -558,10 +558,12 @@ static const char query[] =
 /* What is wrong with the row; NULL: nothing. */
 static const char *row_fault(sqlite3_stmt *row)
 {
-	size_t name = sqlite_bytes(row, KERNEL_NAME).size;
+	size_t name;
 
+	/* the type first: asking for text changes it */
 	if (sqlite3_column_type(row, KERNEL_NAME) != SQLITE_TEXT)
 		return "kernel_name: no text";
+	name = sqlite_bytes(row, KERNEL_NAME).size;
 	if (name == 0)
 		return "kernel_name: empty";
 	/* escaping may triple the name; the rest of the key is short */
