@@ -34,7 +34,7 @@ pip() {
 	local site lib
 	wheel in --arches gfx942,gfx1100,gfx9-generic
 	wheel more --arches gfx1201
-	split in/*.whl more/*.whl -o dist
+	split --prefer in/*.whl in/*.whl more/*.whl -o dist
 	mkwheel check dist/*.whl
 	$python -m venv --without-pip v
 	pip install -q --no-index --find-links dist 'torch[device-gfx942]'
