@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "ar_archive.h"
+#include "core/base/alloc.h"
+#include "core/base/order.h"
 
 #define MAGIC_SIZE 8
 #define HEADER_SIZE 60
@@ -41,38 +43,29 @@ static kpack_error_t copy_bytes(struct edited *e, uint64_t from, uint64_t size,
 
 /* --- members --------------------------------------------------------------------------- */
 
-/* Write the member's header, and the name behind it that BSD writes there. */
-static kpack_error_t put_header(struct edited *e, const struct kp_ar_member *m,
-				uint64_t size, struct kpackx_error *why)
-{
-	uint64_t name = m->offset - m->header - HEADER_SIZE;
-	char text[24];
-	int n = snprintf(text, sizeof(text), "%-10" PRIu64, size + name);
-
-	if (n != SIZE_DIGITS)
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "a member of %" PRIu64 " bytes", size);
-	KP_TRY(kp_outfile_pwrite(e->out, e->pos + SIZE_OFFSET - HEADER_SIZE - name, text,
-				 SIZE_DIGITS, why));
-	return KPACK_SUCCESS;
-}
-
 static kpack_error_t put_member(struct edited *e, const struct kp_ar_edit *edit, size_t i,
 				struct kpackx_error *why)
 {
 	const struct kp_ar_member *m = &e->ar->items[i];
-	uint64_t size = m->size;
+	uint64_t size = m->size, before = m->offset - m->header;
 	bool same = false;
+	char text[24];
 
 	e->headers[i] = e->pos;
-	KP_TRY(copy_bytes(e, m->header, m->offset - m->header, why));
+	KP_TRY(copy_bytes(e, m->header, before, why));
 	KP_TRY(edit->write(edit->arg, i, e->out, e->pos, &size, &same, why));
 	if (same) {
 		KP_TRY(copy_bytes(e, m->offset, m->size, why));
 	} else {
 		unsigned pad = kp_ar_padding(e->ar, i, size);
 
-		KP_TRY(put_header(e, m, size + pad, why));
+		/* BSD's name behind the header counts */
+		if (snprintf(text, sizeof(text), "%-10" PRIu64,
+			     size + pad + before - HEADER_SIZE) != SIZE_DIGITS)
+			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+				       "a member of %" PRIu64 " bytes", size);
+		KP_TRY(kp_outfile_pwrite(e->out, e->headers[i] + SIZE_OFFSET, text,
+					 SIZE_DIGITS, why));
 		KP_TRY(kp_outfile_pwrite(e->out, e->pos + size, "\n\n\n\n\n\n\n", pad,
 					 why));
 		e->pos += size + pad;
@@ -86,13 +79,6 @@ static kpack_error_t put_member(struct edited *e, const struct kp_ar_edit *edit,
 
 /* --- the index ------------------------------------------------------------------------- */
 
-/* Where the offsets of members are in an index. */
-struct offsets {
-	uint64_t at, n;
-	unsigned width, stride; /* bytes of an offset, and from one to the next */
-	bool big;
-};
-
 static uint64_t get_number(const uint8_t *p, unsigned width, bool big)
 {
 	uint64_t n = 0;
@@ -102,30 +88,12 @@ static uint64_t get_number(const uint8_t *p, unsigned width, bool big)
 	return n;
 }
 
-static void put_number(uint8_t *p, uint64_t n, unsigned width, bool big)
-{
-	for (unsigned i = 0; i < width; i++)
-		p[big ? width - 1 - i : i] = (uint8_t)(n >> (8 * i));
-}
-
-static bool move_offset(const struct edited *e, const struct offsets *o, uint8_t *p)
-{
-	uint64_t old = get_number(p, o->width, o->big);
-	size_t low = 0, high = e->ar->count;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (e->ar->items[mid].header < old)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (low == e->ar->count || e->ar->items[low].header != old)
-		return false;
-	put_number(p, e->headers[low], o->width, o->big);
-	return o->width == 8 || e->headers[low] <= UINT32_MAX;
-}
+/* Where the offsets of members are in an index. */
+struct offsets {
+	uint64_t at, n;
+	unsigned width, stride; /* bytes of an offset, and from one to the next */
+	bool big;
+};
 
 /* Move the offsets, in the output too. */
 static kpack_error_t move_offsets(struct edited *e, const struct offsets *o,
@@ -133,19 +101,29 @@ static kpack_error_t move_offsets(struct edited *e, const struct offsets *o,
 {
 	uint8_t bytes[4096];
 	uint64_t at = o->at;
+	size_t step;
 
-	for (uint64_t left = o->n * o->stride; left;) {
-		size_t step = left < sizeof(bytes) ? (size_t)left : sizeof(bytes);
-
+	for (uint64_t left = o->n * o->stride; left; left -= step, at += step) {
+		step = left < sizeof(bytes) ? (size_t)left : sizeof(bytes);
 		KP_TRY(kp_source_read(e->src, at, bytes, step, why));
-		for (size_t i = 0; i < step; i += o->stride)
-			if (!move_offset(e, o, bytes + i + o->stride - o->width))
+		for (size_t i = 0; i < step; i += o->stride) {
+			uint8_t *p = bytes + i + o->stride - o->width;
+			struct kp_ar_member probe = {
+				.header = get_number(p, o->width, o->big)};
+			const struct kp_ar_member *m =
+				kp_find(e->ar->items, e->ar->count, &probe,
+					KP_BY_NUMBER(struct kp_ar_member, header));
+			uint64_t to = m ? e->headers[m - e->ar->items] : 0;
+
+			if (!m || (o->width == 4 && to > UINT32_MAX))
 				return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 					       "the index has an offset where no member "
 					       "begins");
+			for (unsigned k = 0; k < o->width; k++)
+				p[o->big ? o->width - 1 - k : k] =
+					(uint8_t)(to >> (8 * k));
+		}
 		KP_TRY(kp_outfile_pwrite(e->out, at, bytes, step, why));
-		at += step;
-		left -= step;
 	}
 	return KPACK_SUCCESS;
 }
@@ -260,41 +238,31 @@ static kpack_error_t check_gap(struct edited *e, uint64_t from, uint64_t to,
 
 /* --------------------------------------------------------------------------------------- */
 
-static kpack_error_t put_all(struct edited *e, const struct kp_ar_edit *edit,
-			     struct kpackx_error *why)
-{
-	uint64_t from = 0;
-
-	for (size_t i = 0; i < e->ar->count; i++) {
-		const struct kp_ar_member *m = &e->ar->items[i];
-
-		if (m->header > from) {
-			KP_TRY(check_gap(e, from ? from : MAGIC_SIZE, m->header, why));
-			KP_TRY(copy_bytes(e, from, m->header - from, why));
-		}
-		KP_TRY(put_member(e, edit, i, why));
-		from = m->offset + m->size;
-		from += from & 1;
-	}
-	if (e->src->size > from)
-		KP_TRY(copy_bytes(e, from, e->src->size - from, why));
-	return move_index(e, why);
-}
-
 kpack_error_t kp_ar_rewrite(const struct kp_source *src, const struct kp_ar *ar,
 			    const struct kp_ar_edit *edit, struct kp_outfile *out,
 			    struct kpackx_error *why)
 {
+	KP_AUTO_FREE uint64_t *headers = NULL;
 	struct edited e = {.src = src, .ar = ar, .out = out};
-	kpack_error_t err;
+	uint64_t from = 0;
 
 	if (ar->thin)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "a thin archive: its members are other files");
-	e.headers = calloc(ar->count + 1, sizeof(*e.headers));
-	if (!e.headers)
-		return kp_fail_memory(why, ar->count * sizeof(*e.headers), "members");
-	err = put_all(&e, edit, why);
-	free(e.headers);
-	return err;
+	KP_TRY(kp_new(&headers, ar->count, "members", why));
+	e.headers = headers;
+	for (size_t i = 0; i < ar->count; i++) {
+		const struct kp_ar_member *m = &ar->items[i];
+
+		if (m->header > from) {
+			KP_TRY(check_gap(&e, from ? from : MAGIC_SIZE, m->header, why));
+			KP_TRY(copy_bytes(&e, from, m->header - from, why));
+		}
+		KP_TRY(put_member(&e, edit, i, why));
+		from = m->offset + m->size;
+		from += from & 1;
+	}
+	if (src->size > from)
+		KP_TRY(copy_bytes(&e, from, src->size - from, why));
+	return move_index(&e, why);
 }

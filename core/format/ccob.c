@@ -18,7 +18,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <unistd.h>
+#include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "core/base/spill.h"
 #include "core/archive/codec.h"
@@ -45,7 +45,7 @@ struct method;
 struct ccob {
 	const struct method *method;
 	uint64_t header_size;
-	uint64_t size; /* v1: 0 until measured */
+	uint64_t size; /* of header and data */
 	uint64_t decoded;
 };
 
@@ -234,18 +234,6 @@ static kpack_error_t zlib_begin(struct decoder *d, uint64_t decoded,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t refill_input(struct decoder *d, struct kpackx_error *why)
-{
-	uint64_t left = d->src.size - d->fetched;
-	size_t n = left < IN_SIZE ? (size_t)left : IN_SIZE;
-
-	KP_TRY(kp_source_read(&d->src, d->fetched, d->in, n, why));
-	d->fetched += n;
-	d->in_pos = 0;
-	d->in_size = n;
-	return KPACK_SUCCESS;
-}
-
 static kpack_error_t zlib_read(struct decoder *d, uint8_t *out, size_t len, size_t *got,
 			       struct kpackx_error *why)
 {
@@ -254,8 +242,15 @@ static kpack_error_t zlib_read(struct decoder *d, uint8_t *out, size_t len, size
 		size_t room = len - *got < INT32_MAX ? len - *got : INT32_MAX;
 		int code;
 
-		if (d->in_pos == d->in_size)
-			KP_TRY(refill_input(d, why));
+		if (d->in_pos == d->in_size) {
+			uint64_t left = d->src.size - d->fetched;
+
+			d->in_pos = 0;
+			d->in_size = left < IN_SIZE ? (size_t)left : IN_SIZE;
+			KP_TRY(kp_source_read(&d->src, d->fetched, d->in, d->in_size,
+					      why));
+			d->fetched += d->in_size;
+		}
 		d->zlib.next_in = d->in + d->in_pos;
 		d->zlib.avail_in = (uInt)(d->in_size - d->in_pos);
 		d->zlib.next_out = out + *got;
@@ -281,7 +276,6 @@ static void zlib_end(struct decoder *d)
 		inflateEnd(&d->zlib);
 }
 
-/* Only decoding finds the end; the decoded bytes are discarded. */
 static kpack_error_t zlib_measure(const struct kp_source *src, uint64_t decoded,
 				  uint64_t *size, struct kpackx_error *why);
 
@@ -294,6 +288,7 @@ static const struct method zlib_method = {
 	.measure = zlib_measure,
 };
 
+/* Only decoding finds the end; the decoded bytes are discarded. */
 static kpack_error_t zlib_measure(const struct kp_source *src, uint64_t decoded,
 				  uint64_t *size, struct kpackx_error *why)
 {
@@ -318,6 +313,26 @@ static kpack_error_t zlib_measure(const struct kp_source *src, uint64_t decoded,
 }
 #endif
 
+kpack_error_t kp_zlib_decode(const struct kp_source *src, uint8_t *out, size_t size,
+			     struct kpackx_error *why)
+{
+#if KP_WITH_ZLIB
+	struct decoder *d = NULL;
+	kpack_error_t err;
+
+	KP_TRY(decoder_new(&zlib_method, src, size, &d, why));
+	err = decoder_fill(d, out, size, why);
+	if (!err)
+		err = decoder_finish(d, why);
+	decoder_free(d);
+	return err;
+#else
+	(void)src, (void)out, (void)size;
+	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+		       "compressed with zlib: built without zlib");
+#endif
+}
+
 /* ---- container ---- */
 
 bool kp_ccob_form_ok(const struct kp_ccob_form *form)
@@ -333,113 +348,77 @@ static bool probe_ccob(struct kp_span head)
 	return kp_span_starts(head, "CCOB", 4);
 }
 
-static kpack_error_t find_method(unsigned number, const struct method **out,
-				 struct kpackx_error *why)
-{
-#if KP_WITH_ZLIB
-	*out = number == 0 ? &zlib_method : number == 1 ? &zstd_method : NULL;
-#else
-	*out = number == 1 ? &zstd_method : NULL;
-	if (number == 0)
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "method 0 (zlib) is not built in, only zstd");
-#endif
-	if (!*out)
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "method %u, known are 0 (zlib) and 1 (zstd)", number);
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t read_header(const struct kp_source *src, struct ccob *h,
-				 struct kpackx_error *why)
-{
-	uint8_t b[KP_CCOB_HEADER_MAX];
-	unsigned version;
-
-	KP_TRY(kp_source_read(src, 0, b, 8, why));
-	version = kp_le16(b + 4);
-	if (!kp_ccob_header_size(version))
-		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-			       "version %u, known are 1 to 3", version);
-	KP_TRY(find_method(kp_le16(b + 6), &h->method, why));
-	h->header_size = kp_ccob_header_size(version);
-	KP_TRY(kp_source_read(src, 0, b, h->header_size, why));
-	h->size = version == 1 ? 0 : version == 2 ? kp_le32(b + 8) : kp_le64(b + 8);
-	h->decoded = version == 3 ? kp_le64(b + 16) : kp_le32(b + 8 + 4 * (version - 1));
-	if (version > 1 && (h->size <= h->header_size || h->size > src->size))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "size %" PRIu64 ", the header has %" PRIu64
-			       " bytes and %" PRIu64 " exist",
-			       h->size, h->header_size, src->size);
-	return KPACK_SUCCESS;
-}
-
 /*
- * Check that COMPRESSED bytes can decode to the stated size, before allocating anything.
- */
-static kpack_error_t check_decoded(const struct ccob *h, uint64_t compressed,
-				   struct kpackx_error *why)
-{
-	if (h->decoded < KP_BUNDLE_HEADER_MIN || h->decoded > KP_CCOB_MAX)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "decoded size %" PRIu64 ", possible are %d to %" PRIu64,
-			       h->decoded, KP_BUNDLE_HEADER_MIN, KP_CCOB_MAX);
-	if (h->decoded / h->method->ratio_max > compressed)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "decoded size %" PRIu64 " cannot come out of %" PRIu64
-			       " bytes of %s",
-			       h->decoded, compressed, h->method->name);
-	return KPACK_SUCCESS;
-}
-
-/*
- * Read and check the header of the CCOB at the beginning of SRC; DATA becomes the
- * compressed part.
+ * Read the header at the beginning of SRC; DATA becomes the compressed part.  That it can
+ * decode to the stated size is checked before anything is allocated.
  */
 static kpack_error_t open_ccob(const struct kp_source *src, struct ccob *h,
 			       struct kp_source *data, struct kpackx_error *why)
 {
+	uint8_t b[KP_CCOB_HEADER_MAX];
+	unsigned version, number;
 	uint64_t compressed;
 
-	KP_TRY(read_header(src, h, why));
-	kp_source_sub(src, h->header_size, src->size - h->header_size, data);
-	KP_TRY(check_decoded(h, data->size, why));
-	if (h->size == 0) {
+	KP_TRY(kp_source_read(src, 0, b, 8, why));
+	version = kp_le16(b + 4);
+	number = kp_le16(b + 6);
+	h->header_size = kp_ccob_header_size(version);
+	if (!h->header_size)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "version %u, known are 1 to 3", version);
+	h->method = number == KP_CCOB_ZSTD ? &zstd_method : NULL;
+#if KP_WITH_ZLIB
+	if (number == KP_CCOB_ZLIB)
+		h->method = &zlib_method;
+#else
+	if (number == KP_CCOB_ZLIB)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "method 0 (zlib) is not built in, only zstd");
+#endif
+	if (!h->method)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "method %u, known are 0 (zlib) and 1 (zstd)", number);
+	KP_TRY(kp_source_read(src, 0, b, h->header_size, why));
+	h->size = version == 1   ? src->size
+		  : version == 2 ? kp_le32(b + 8)
+				 : kp_le64(b + 8);
+	h->decoded = version == 3 ? kp_le64(b + 16) : kp_le32(b + 8 + 4 * (version - 1));
+	if (h->size <= h->header_size || h->size > src->size)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "size %" PRIu64 ", the header has %" PRIu64
+			       " bytes and %" PRIu64 " exist",
+			       h->size, h->header_size, src->size);
+	compressed = h->size - h->header_size;
+	for (;;) {
+		kp_source_sub(src, h->header_size, compressed, data);
+		if (h->decoded < KP_BUNDLE_HEADER_MIN || h->decoded > KP_CCOB_MAX)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "decoded size %" PRIu64
+				       ", possible are %d to %" PRIu64,
+				       h->decoded, KP_BUNDLE_HEADER_MIN, KP_CCOB_MAX);
+		if (h->decoded / h->method->ratio_max > compressed)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "decoded size %" PRIu64
+				       " cannot come out of %" PRIu64 " bytes of %s",
+				       h->decoded, compressed, h->method->name);
+		if (version > 1)
+			return KPACK_SUCCESS;
+		/* no field states where the data of version 1 end */
 		KP_TRY(h->method->measure(data, h->decoded, &compressed, why));
 		h->size = h->header_size + compressed;
+		version = 2; /* now it is known */
 	}
-	if (!kp_source_sub(src, h->header_size, h->size - h->header_size, data))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "%s data of %" PRIu64 " bytes passes the end at %" PRIu64,
-			       h->method->name, h->size - h->header_size, src->size);
-	return check_decoded(h, data->size, why);
-}
-
-static kpack_error_t more_from_decoder(void *arg, uint8_t *buf, size_t have, size_t want,
-				       struct kpackx_error *why)
-{
-	return decoder_fill(arg, buf + have, want - have, why);
-}
-
-/* As open_ccob, for a CCOB at offset OFF. */
-static kpack_error_t measure_ccob(const struct kp_source *src, uint64_t off,
-				  struct ccob *h, struct kp_source *data,
-				  struct kpackx_error *why)
-{
-	struct kp_source rest;
-
-	if (!kp_source_sub(src, off, src->size - off, &rest))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "begins after the end");
-	return open_ccob(&rest, h, data, why);
 }
 
 kpack_error_t kp_ccob_measure(const struct kp_source *src, uint64_t off,
 			      struct kp_container *c, struct kpackx_error *why)
 {
-	struct kp_source data;
+	struct kp_source rest, data;
 	struct ccob h;
 
-	KP_TRY(measure_ccob(src, off, &h, &data, why));
+	if (!kp_source_sub(src, off, src->size - off, &rest))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "begins after the end");
+	KP_TRY(open_ccob(&rest, &h, &data, why));
 	*c = (struct kp_container){.format = &kp_format_ccob,
 				   .inside = KP_NOWHERE,
 				   .next = KP_NOWHERE,
@@ -449,17 +428,22 @@ kpack_error_t kp_ccob_measure(const struct kp_source *src, uint64_t off,
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t parse_ccob(const struct kp_source *src, uint64_t off,
-				struct kp_container *c, struct kp_containers *list,
-				struct kpackx_error *why)
+static kpack_error_t more_from_decoder(void *arg, uint8_t *buf, size_t have, size_t want,
+				       struct kpackx_error *why)
+{
+	return decoder_fill(arg, buf + have, want - have, why);
+}
+
+static kpack_error_t parse_ccob(const struct kp_source *src, struct kp_container *c,
+				struct kp_containers *list, struct kpackx_error *why)
 {
 	struct kp_source data;
-	struct decoder *d;
+	struct decoder *d = NULL;
 	kpack_error_t err;
 	struct ccob h;
 	uint64_t end;
 
-	KP_TRY(measure_ccob(src, off, &h, &data, why));
+	KP_TRY(open_ccob(src, &h, &data, why));
 	c->size = h.size;
 	c->payload_size = h.decoded;
 	KP_TRY(decoder_new(h.method, &data, h.decoded, &d, why));
@@ -468,56 +452,50 @@ static kpack_error_t parse_ccob(const struct kp_source *src, uint64_t off,
 	return err;
 }
 
-static kpack_error_t decode_to_memory(struct decoder *d, uint64_t size,
-				      struct kp_payload *out, struct kpackx_error *why)
-{
-	out->heap = malloc((size_t)size);
-	if (!out->heap)
-		return kp_fail_memory(why, size, "a decoded bundle");
-	out->source = kp_source_memory(out->heap, (size_t)size);
-	return decoder_fill(d, out->heap, (size_t)size, why);
-}
-
 static kpack_error_t decode_to_file(struct decoder *d, uint64_t size, int fd,
-				    struct kp_payload *out, struct kpackx_error *why)
+				    struct kpackx_error *why)
 {
+	KP_AUTO_FREE uint8_t *piece = malloc(SPILL_SIZE);
 	struct kp_outfile file = kp_spill_outfile(fd);
-	uint8_t *piece = malloc(SPILL_SIZE);
-	kpack_error_t err = KPACK_SUCCESS;
 	size_t n;
 
-	out->spilled = true;
-	out->source = kp_source_fd(fd, 0, size);
 	if (!piece)
 		return kp_fail_memory(why, SPILL_SIZE, "a decoded bundle");
-	for (uint64_t at = 0; at < size && !err; at += n) {
+	for (uint64_t at = 0; at < size; at += n) {
 		n = size - at < SPILL_SIZE ? (size_t)(size - at) : SPILL_SIZE;
-		err = decoder_fill(d, piece, n, why);
-		if (!err)
-			err = kp_outfile_pwrite(&file, at, piece, n, why);
+		KP_TRY(decoder_fill(d, piece, n, why));
+		KP_TRY(kp_outfile_pwrite(&file, at, piece, n, why));
 	}
-	free(piece);
-	return err;
+	return KPACK_SUCCESS;
 }
 
+/* Decode into memory, or into a file without a name if the payload is large. */
 static kpack_error_t decode_all(const struct ccob *h, const struct kp_source *data,
 				struct kp_payload *out, struct kpackx_error *why)
 {
-	struct decoder *d;
-	kpack_error_t err;
+	size_t size = (size_t)h->decoded;
 	int fd = kp_spills(h->decoded) ? kp_spill_open() : -1;
+	struct decoder *d = NULL;
+	kpack_error_t err = KPACK_SUCCESS;
 
-	err = decoder_new(h->method, data, h->decoded, &d, why);
-	if (err) {
-		if (fd >= 0)
-			close(fd);
-		return err;
+	if (fd >= 0) {
+		out->spilled = true;
+		out->source = kp_source_fd(fd, 0, size);
+	} else {
+		out->heap = malloc(size);
+		out->source = kp_source_memory(out->heap, size);
+		if (!out->heap)
+			return kp_fail_memory(why, size, "a decoded bundle");
 	}
-	err = fd >= 0 ? decode_to_file(d, h->decoded, fd, out, why)
-		      : decode_to_memory(d, h->decoded, out, why);
-	if (err == KPACK_SUCCESS)
+	err = decoder_new(h->method, data, size, &d, why);
+	if (!err)
+		err = fd >= 0 ? decode_to_file(d, size, fd, why)
+			      : decoder_fill(d, out->heap, size, why);
+	if (!err)
 		err = decoder_finish(d, why);
 	decoder_free(d);
+	if (err)
+		kp_payload_fini(out);
 	return err;
 }
 
@@ -527,35 +505,24 @@ static kpack_error_t decode_all(const struct ccob *h, const struct kp_source *da
  */
 static pthread_mutex_t spilling_decoder = PTHREAD_MUTEX_INITIALIZER;
 
-static kpack_error_t decode_in_turn(const struct ccob *h, const struct kp_source *data,
-				    struct kp_payload *out, struct kpackx_error *why)
-{
-	kpack_error_t err;
-
-	if (!kp_spills(h->decoded))
-		return decode_all(h, data, out, why);
-	pthread_mutex_lock(&spilling_decoder);
-	err = decode_all(h, data, out, why);
-	pthread_mutex_unlock(&spilling_decoder);
-	return err;
-}
-
 /* Read the whole header again: the file may have changed since it was listed. */
 static kpack_error_t load_ccob(const struct kp_source *src, const struct kp_container *c,
-			       struct kp_payload *out, struct kpackx_error *why)
+			       kp_image_fault *fault, void *arg, struct kp_payload *out,
+			       struct kpackx_error *why)
 {
-	struct kp_source whole, data;
+	struct kp_source data;
 	kpack_error_t err;
 	struct ccob h;
 
-	if (!kp_source_sub(src, c->offset, c->size, &whole))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "passes the end");
-	KP_TRY(open_ccob(&whole, &h, &data, why));
+	(void)fault, (void)arg;
+	KP_TRY(open_ccob(src, &h, &data, why));
 	if (h.size != c->size || h.decoded != c->payload_size)
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "changed while it was read");
-	err = decode_in_turn(&h, &data, out, why);
-	if (err != KPACK_SUCCESS)
-		kp_payload_fini(out);
+	if (kp_spills(h.decoded))
+		pthread_mutex_lock(&spilling_decoder);
+	err = decode_all(&h, &data, out, why);
+	if (kp_spills(h.decoded))
+		pthread_mutex_unlock(&spilling_decoder);
 	return err;
 }
 

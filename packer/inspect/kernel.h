@@ -3,7 +3,7 @@
 #ifndef PACKER_INSPECT_KERNEL_H
 #define PACKER_INSPECT_KERNEL_H
 
-#include "core/format/object.h"
+#include "core/format/format.h"
 
 extern const size_t inspect_kernel_numbers;
 

@@ -3,7 +3,7 @@
 #ifndef PACKER_OFFLOAD_PACKAGER_IMAGE_ARGUMENTS_H
 #define PACKER_OFFLOAD_PACKAGER_IMAGE_ARGUMENTS_H
 
-#include "core/format/pairs.h"
+#include "core/format/format.h"
 #include "string_map.h"
 
 /*

@@ -2,8 +2,8 @@
 #include "packager_input.h"
 #include <stdlib.h>
 #include <string.h>
-#include "core/format/bitcode_embedded.h"
-#include "core/format/nest.h"
+#include "core/format/bitcode.h"
+#include "core/format/format.h"
 #include "packer/cli/xalloc.h"
 #include "thin_archive.h"
 
