@@ -5,7 +5,6 @@
  * Source: LLVM's AMDGPU usage document (code object metadata, kernel descriptor).
  */
 #include <inttypes.h>
-#include <stdlib.h>
 #include "code_object.h"
 #include "core/base/bounds.h"
 #include "core/base/msgpack_read.h"
@@ -123,11 +122,9 @@ kpack_error_t kp_amdgpu_metadata_read(struct kp_span metadata,
 static const size_t descriptor_size[] = {64, 104};
 
 struct symbols {
-	struct kp_source src;
+	const struct kp_source *src;
 	const struct kp_sections *sections;
 	struct kp_object *out;
-	char *names; /* owned; a NUL follows its last byte */
-	uint64_t names_size;
 	uint64_t copied; /* bytes of names, so far */
 	/* Sections that usually hold the descriptors of v3 and of v2; NULL: none. */
 	const struct kp_section *usual[2];
@@ -171,10 +168,10 @@ static void take_descriptor(const uint8_t *d, bool v2, struct kp_kernel *k)
  * Append the kernel of SYMBOL, if it is one: of type OBJECT, with the size of a
  * descriptor, and a name that ends in ".kd"; or of the type of v2.
  */
-static kpack_error_t visit_symbol(struct symbols *s, const uint8_t *symbol,
-				  struct kpackx_error *why)
+static kpack_error_t visit_symbol(void *arg, const uint8_t *symbol, const char *text,
+				  uint64_t names_size, struct kpackx_error *why)
 {
-	uint32_t at = kp_le32(symbol + offsetof(Elf64_Sym, st_name));
+	struct symbols *s = arg;
 	unsigned type = ELF64_ST_TYPE(symbol[offsetof(Elf64_Sym, st_info)]);
 	uint16_t index = kp_le16(symbol + offsetof(Elf64_Sym, st_shndx));
 	uint64_t value = kp_le64(symbol + offsetof(Elf64_Sym, st_value)), offset;
@@ -185,25 +182,24 @@ static kpack_error_t visit_symbol(struct symbols *s, const uint8_t *symbol,
 	uint8_t descriptor[104];
 	struct kp_span name;
 
-	if (index == SHN_UNDEF || at >= s->names_size)
+	if (index == SHN_UNDEF || !text)
 		return KPACK_SUCCESS;
 	if (!v2 && (type != STT_OBJECT ||
 		    kp_le64(symbol + offsetof(Elf64_Sym, st_size)) != size))
 		return KPACK_SUCCESS;
-	name = kp_span_str(s->names + at);
+	name = kp_span_str(text);
 	if (!v2 && (name.size <= 3 || !kp_span_ends(name, ".kd")))
 		return KPACK_SUCCESS;
-	/* names may overlap: a small file could request all memory */
 	s->copied += name.size;
-	if (s->copied > 4 * s->names_size)
+	if (s->copied > 4 * names_size)
 		return kp_fail(
 			why, KPACK_ERROR_INVALID_FORMAT,
 			"names of kernels have more bytes than all names, %" PRIu64,
-			s->names_size);
+			names_size);
 	KP_TRY(kp_object_add_kernel(s->out, kp_span_head(name, name.size - (v2 ? 0 : 3)),
 				    &kernel, why));
 	if (!v2) {
-		kernel->symbol = strdup(s->names + at);
+		kernel->symbol = strdup(text);
 		if (!kernel->symbol)
 			return kp_fail_memory(why, name.size, "a kernel's symbol");
 	}
@@ -216,39 +212,8 @@ static kpack_error_t visit_symbol(struct symbols *s, const uint8_t *symbol,
 	    (s->sections->header.e_type == ET_REL ||
 	     !place_in(s, s->usual[v2], value, size, &offset)))
 		return KPACK_SUCCESS;
-	KP_TRY(kp_source_read(&s->src, offset, descriptor, size, why));
+	KP_TRY(kp_source_read(s->src, offset, descriptor, size, why));
 	take_descriptor(descriptor, v2, kernel);
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t walk_symbols(struct symbols *s, const struct kp_section *table,
-				  struct kpackx_error *why)
-{
-	const struct kp_section *names;
-	struct kp_window window;
-	struct kp_source text;
-	const uint8_t *p;
-
-	if (table->link >= s->sections->count)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "symbols: names in section %" PRIu32 " of %zu",
-			       table->link, s->sections->count);
-	names = &s->sections->items[table->link];
-	if (names->type != SHT_STRTAB ||
-	    !kp_source_sub(&s->src, names->offset, names->size, &text))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "symbols: section %" PRIu32 " of type %" PRIu32
-			       " and %" PRIu64 " bytes holds no names",
-			       table->link, names->type, names->size);
-	s->names_size = names->size;
-	KP_TRY(kp_source_load(&text, KP_SYMBOL_NAMES_MAX, "names of symbols",
-			      (uint8_t **)&s->names, why));
-	kp_window_init(&window, &s->src);
-	for (uint64_t i = 0; i < table->size / sizeof(Elf64_Sym); i++) {
-		KP_TRY(kp_window_get(&window, table->offset + i * sizeof(Elf64_Sym),
-				     sizeof(Elf64_Sym), &p, why));
-		KP_TRY(visit_symbol(s, p, why));
-	}
 	return KPACK_SUCCESS;
 }
 
@@ -256,18 +221,16 @@ kpack_error_t kp_amdgpu_symbols_read(const struct kp_source *src,
 				     const struct kp_sections *sections,
 				     struct kp_object *out, struct kpackx_error *why)
 {
-	struct symbols s = {.src = *src,
+	struct symbols s = {.src = src,
 			    .sections = sections,
 			    .out = out,
 			    .usual = {kp_sections_find(sections, ".rodata"),
 				      kp_sections_find(sections, ".text")}};
 	/* the symbol table that loaders use, or if there is none, that of linkers */
 	const struct kp_section *table = kp_sections_first(sections, SHT_DYNSYM);
-	kpack_error_t err;
 
 	if (!table)
 		table = kp_sections_first(sections, SHT_SYMTAB);
-	err = table ? walk_symbols(&s, table, why) : KPACK_SUCCESS;
-	free(s.names);
-	return err;
+	return table ? kp_symbols_each(src, sections, table, visit_symbol, &s, why)
+		     : KPACK_SUCCESS;
 }

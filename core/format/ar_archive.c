@@ -222,35 +222,29 @@ static kpack_error_t take_member(struct reader *r, struct header *h,
 					: add_member(r, h, without_slash(name), why);
 }
 
-static kpack_error_t read_members(struct reader *r, struct kpackx_error *why)
-{
-	struct kp_span magic = {.size = MAGIC_SIZE};
-	struct header h;
-
-	KP_TRY(kp_window_get(&r->headers, 0, MAGIC_SIZE, &magic.data, why));
-	if (!kp_ar_probe(magic))
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "not an ar archive");
-	r->ar->thin = memcmp(magic.data, "!<thin>", 7) == 0;
-	for (uint64_t pos = MAGIC_SIZE, end; pos < r->headers.src.size; pos = end) {
-		KP_TRY(read_header(r, pos, &h, why));
-		end = h.offset + (has_bytes(r, h.name) ? h.size : 0);
-		end += end & 1;
-		KP_TRY(take_member(r, &h, why));
-	}
-	return KPACK_SUCCESS;
-}
-
 kpack_error_t kp_ar_salvage(const struct kp_source *src, struct kp_ar *out,
 			    struct kpackx_error *why)
 {
 	KP_AUTO_FREE struct reader *r = NULL; /* windows are large */
+	struct kp_span magic = {.size = MAGIC_SIZE};
+	struct header h;
 
 	*out = (struct kp_ar){0};
 	KP_TRY(kp_new(&r, 1, "an archive", why));
 	r->ar = out;
 	kp_window_init(&r->headers, src);
 	kp_window_init(&r->names, src);
-	return read_members(r, why);
+	KP_TRY(kp_window_get(&r->headers, 0, MAGIC_SIZE, &magic.data, why));
+	if (!kp_ar_probe(magic))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "not an ar archive");
+	out->thin = memcmp(magic.data, "!<thin>", 7) == 0;
+	for (uint64_t pos = MAGIC_SIZE, end; pos < src->size; pos = end) {
+		KP_TRY(read_header(r, pos, &h, why));
+		end = h.offset + (has_bytes(r, h.name) ? h.size : 0);
+		end += end & 1;
+		KP_TRY(take_member(r, &h, why));
+	}
+	return KPACK_SUCCESS;
 }
 
 kpack_error_t kp_ar_read(const struct kp_source *src, struct kp_ar *out,

@@ -128,61 +128,19 @@ static kpack_error_t move_offsets(struct edited *e, const struct offsets *o,
 	return KPACK_SUCCESS;
 }
 
-/* Move the index of GNU: the number of symbols, their members' offsets, their names. */
-static kpack_error_t move_gnu(struct edited *e, uint64_t at, uint64_t size,
-			      unsigned width, struct kpackx_error *why)
-{
-	struct offsets o = {at + width, 0, width, width, true};
-	uint8_t bytes[8];
-
-	if (size < width)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "an index of %" PRIu64 " bytes", size);
-	KP_TRY(kp_source_read(e->src, at, bytes, width, why));
-	o.n = get_number(bytes, width, true);
-	if (o.n > (size - width) / width)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "an index of %" PRIu64 " symbols in %" PRIu64 " bytes",
-			       o.n, size);
-	return move_offsets(e, &o, why);
-}
-
 /*
- * Move the index of BSD and Darwin, in the objects' byte order: the bytes of the pairs, pairs
- * of a name's and a member's offset, the bytes of the names, the names.
+ * Move the index, if there is one: it is the first thing in the archive.
+ * GNU's: the number of symbols, their members' offsets, their names; all big-endian.
+ * BSD's and Darwin's, in the objects' byte order: the bytes of the pairs, pairs of a name's
+ * and a member's offset, the bytes of the names, the names.
  */
-static kpack_error_t move_bsd(struct edited *e, uint64_t at, uint64_t size,
-			      unsigned width, struct kpackx_error *why)
-{
-	uint8_t bytes[8];
-
-	for (unsigned big = 0; big < 2 && size >= 2 * width; big++) {
-		uint64_t pairs, names;
-
-		KP_TRY(kp_source_read(e->src, at, bytes, width, why));
-		pairs = get_number(bytes, width, big);
-		if (pairs > size - 2 * width || pairs % (2 * width))
-			continue;
-		KP_TRY(kp_source_read(e->src, at + width + pairs, bytes, width, why));
-		names = get_number(bytes, width, big);
-		if (names <= size - 2 * width - pairs)
-			return move_offsets(e,
-					    &(struct offsets){at + width,
-							      pairs / (2 * width), width,
-							      2 * width, big},
-					    why);
-	}
-	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-		       "an index of %" PRIu64 " bytes whose parts do not fit into it",
-		       size);
-}
-
-/* The index, if there is one, is the first thing in the archive. */
 static kpack_error_t move_index(struct edited *e, struct kpackx_error *why)
 {
 	char h[HEADER_SIZE + 1], name[NAME_MAX_BSD + 1] = "";
 	uint64_t at = MAGIC_SIZE + HEADER_SIZE, size, n = 0;
-	struct kp_span text;
+	struct kp_span text = {(const uint8_t *)h, NAME_SIZE};
+	struct offsets o = {.width = 4, .big = true};
+	uint8_t bytes[8];
 
 	if (e->ar->count == 0 || e->ar->items[0].header < at)
 		return KPACK_SUCCESS;
@@ -191,11 +149,21 @@ static kpack_error_t move_index(struct edited *e, struct kpackx_error *why)
 	size = strtoull(h + SIZE_OFFSET, NULL, 10);
 	if (strncmp(h, "//", 2) == 0)
 		return KPACK_SUCCESS;
-	if (strncmp(h, "/ ", 2) == 0)
-		return move_gnu(e, at, size, 4, why);
-	if (strncmp(h, "/SYM64/ ", 8) == 0)
-		return move_gnu(e, at, size, 8, why);
-	text = (struct kp_span){(const uint8_t *)h, NAME_SIZE};
+	if (strncmp(h, "/ ", 2) == 0 || strncmp(h, "/SYM64/ ", 8) == 0) {
+		o.width = o.stride = h[1] == ' ' ? 4 : 8;
+		o.at = at + o.width;
+		if (size < o.width)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "an index of %" PRIu64 " bytes", size);
+		KP_TRY(kp_source_read(e->src, at, bytes, o.width, why));
+		o.n = get_number(bytes, o.width, true);
+		if (o.n > (size - o.width) / o.width)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "an index of %" PRIu64 " symbols in %" PRIu64
+				       " bytes",
+				       o.n, size);
+		return move_offsets(e, &o, why);
+	}
 	if (strncmp(h, "#1/", 3) == 0) {
 		n = strtoull(h + 3, NULL, 10);
 		text.size = n < NAME_MAX_BSD ? (size_t)n : NAME_MAX_BSD;
@@ -207,8 +175,29 @@ static kpack_error_t move_index(struct edited *e, struct kpackx_error *why)
 			why, KPACK_ERROR_NOT_IMPLEMENTED,
 			"an archive whose index of symbols is not known: rewrite it "
 			"with ranlib first");
-	return move_bsd(e, at + n, size - n,
-			kp_span_starts(text, "__.SYMDEF_64", 12) ? 8 : 4, why);
+	at += n;
+	size -= n;
+	o.width = kp_span_starts(text, "__.SYMDEF_64", 12) ? 8 : 4;
+	o.stride = 2 * o.width;
+	o.at = at + o.width;
+	for (unsigned big = 0; big < 2 && size >= o.stride; big++) {
+		uint64_t pairs, names;
+
+		KP_TRY(kp_source_read(e->src, at, bytes, o.width, why));
+		pairs = get_number(bytes, o.width, big);
+		if (pairs > size - o.stride || pairs % o.stride)
+			continue;
+		KP_TRY(kp_source_read(e->src, o.at + pairs, bytes, o.width, why));
+		names = get_number(bytes, o.width, big);
+		if (names > size - o.stride - pairs)
+			continue;
+		o.n = pairs / o.stride;
+		o.big = big;
+		return move_offsets(e, &o, why);
+	}
+	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+		       "an index of %" PRIu64 " bytes whose parts do not fit into it",
+		       size);
 }
 
 /* Another index between the first one and the members, as in Windows' libraries. */

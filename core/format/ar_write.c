@@ -56,51 +56,21 @@ static kpack_error_t put_symbol(void *arg, struct kp_span name, struct kpackx_er
 	return KPACK_SUCCESS;
 }
 
-/* Append the names of the symbols that the ELF in SRC defines for others. */
-static kpack_error_t put_elf_symbols(const struct kp_source *src,
-				     const struct kp_sections *all, struct symbols *out,
-				     struct kpackx_error *why)
+/* Append the name of an ELF's symbol, if it is one that others can use. */
+static kpack_error_t visit_symbol(void *arg, const uint8_t *symbol, const char *name,
+				  uint64_t names_size, struct kpackx_error *why)
 {
-	const struct kp_section *table = kp_sections_first(all, SHT_SYMTAB);
-	KP_AUTO_FREE uint8_t *names = NULL;
-	struct kp_window rows;
-	struct kp_source text;
-	const uint8_t *p;
+	uint8_t info = symbol[offsetof(Elf64_Sym, st_info)];
 
-	if (!table)
+	if (ELF64_ST_BIND(info) == STB_LOCAL || ELF64_ST_TYPE(info) == STT_FILE ||
+	    ELF64_ST_TYPE(info) == STT_SECTION ||
+	    kp_le16(symbol + offsetof(Elf64_Sym, st_shndx)) == SHN_UNDEF)
 		return KPACK_SUCCESS;
-	if (table->link >= all->count || table->entsize != sizeof(Elf64_Sym) ||
-	    all->items[table->link].type != SHT_STRTAB ||
-	    all->items[table->link].size == 0 ||
-	    !kp_source_sub(src, all->items[table->link].offset,
-			   all->items[table->link].size, &text))
+	if (!name)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "symbols of %" PRIu64 " bytes, names in section %" PRIu32
-			       " of %zu",
-			       table->entsize, table->link, all->count);
-	KP_TRY(kp_source_load(&text, KP_INDEX_MAX, "names of symbols", &names, why));
-	kp_window_init(&rows, src);
-	/* row 0 is not a symbol */
-	for (uint64_t i = 1; i < table->size / sizeof(Elf64_Sym); i++) {
-		uint8_t info;
-		uint32_t name;
-
-		KP_TRY(kp_window_get(&rows, table->offset + i * sizeof(Elf64_Sym),
-				     sizeof(Elf64_Sym), &p, why));
-		info = p[offsetof(Elf64_Sym, st_info)];
-		name = kp_le32(p + offsetof(Elf64_Sym, st_name));
-		if (ELF64_ST_BIND(info) == STB_LOCAL || ELF64_ST_TYPE(info) == STT_FILE ||
-		    ELF64_ST_TYPE(info) == STT_SECTION ||
-		    kp_le16(p + offsetof(Elf64_Sym, st_shndx)) == SHN_UNDEF)
-			continue;
-		if (name >= text.size)
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "symbol %" PRIu64 ": its name at %" PRIu32
-				       " passes the end of the names at %" PRIu64,
-				       i, name, text.size);
-		KP_TRY(put_symbol(out, kp_span_str((char *)names + name), why));
-	}
-	return KPACK_SUCCESS;
+			       "a symbol's name passes the end of the names at %" PRIu64,
+			       names_size);
+	return put_symbol(arg, kp_span_str(name), why);
 }
 
 /*
@@ -113,6 +83,7 @@ static kpack_error_t put_symbols(const struct kp_source *src, struct symbols *ou
 	size_t count = out->count, size = out->size;
 	uint8_t bytes[20];
 	struct kp_span head;
+	const struct kp_section *table;
 	struct kp_sections sections;
 	bool bitcode;
 	kpack_error_t err;
@@ -125,8 +96,10 @@ static kpack_error_t put_symbols(const struct kp_source *src, struct symbols *ou
 		err = kp_bitcode_symbols(src, put_symbol, out, why);
 	} else {
 		err = kp_sections_read(src, &sections, why);
-		if (!err)
-			err = put_elf_symbols(src, &sections, out, why);
+		table = kp_sections_first(&sections, SHT_SYMTAB);
+		if (!err && table)
+			err = kp_symbols_each(src, &sections, table, visit_symbol, out,
+					      why);
 		kp_sections_fini(&sections);
 	}
 	out->object |= bitcode || !err;

@@ -26,9 +26,6 @@
 #include "bundle.h"
 #include "ccob.h"
 
-#ifndef KP_WITH_ZLIB
-#define KP_WITH_ZLIB 1
-#endif
 #if KP_WITH_ZLIB
 #include <zlib.h>
 #endif
@@ -39,11 +36,9 @@
 /* Decoded bytes written to a file at a time. */
 #define SPILL_SIZE ((size_t)256 << 10)
 
-struct method;
-
 /* The fields of a header. */
 struct ccob {
-	const struct method *method;
+	bool zstd; /* else zlib */
 	uint64_t header_size;
 	uint64_t size; /* of header and data */
 	uint64_t decoded;
@@ -51,10 +46,9 @@ struct ccob {
 
 /* Decodes the compressed data from the beginning, any number of bytes at a time. */
 struct decoder {
-	const struct method *method;
 	struct kp_source src;
-	uint64_t made; /* decoded bytes so far */
-	struct kp_frames *zstd;
+	uint64_t made;          /* decoded bytes so far */
+	struct kp_frames *zstd; /* NULL: zlib */
 #if KP_WITH_ZLIB
 	z_stream zlib;
 	bool zlib_live, ended; /* the stream's end was decoded */
@@ -64,24 +58,25 @@ struct decoder {
 #endif
 };
 
-struct method {
-	const char *name;
-	uint64_t ratio_max;
-	/* Begin to decode; DECODED is the size that the header states. */
-	kpack_error_t (*begin)(struct decoder *d, uint64_t decoded,
-			       struct kpackx_error *why);
-	/* Decode LEN bytes, or fewer if the data end before. */
-	kpack_error_t (*read)(struct decoder *d, uint8_t *out, size_t len, size_t *got,
-			      struct kpackx_error *why);
-	void (*end)(struct decoder *d);
-	/* Find where the data at the start of SRC end; DECODED bounds the work. */
-	kpack_error_t (*measure)(const struct kp_source *src, uint64_t decoded,
-				 uint64_t *size, struct kpackx_error *why);
-};
+static const char *method_name(bool zstd)
+{
+	return zstd ? "zstd" : "zlib";
+}
 
-/* ---- zstd ---- */
+static void decoder_free(struct decoder *d)
+{
+	if (!d)
+		return;
+	kp_frames_close(d->zstd);
+#if KP_WITH_ZLIB
+	if (d->zlib_live)
+		inflateEnd(&d->zlib);
+#endif
+	free(d);
+}
 
-static kpack_error_t zstd_begin(struct decoder *d, uint64_t decoded,
+/* Begin to decode zstd's data; DECODED is the size that the header states. */
+static kpack_error_t begin_zstd(struct decoder *d, uint64_t decoded,
 				struct kpackx_error *why)
 {
 	uint8_t buf[KP_FRAME_HEADER_MAX];
@@ -100,120 +95,8 @@ static kpack_error_t zstd_begin(struct decoder *d, uint64_t decoded,
 	return kp_frames_limit_window(d->zstd, 2 * decoded + (256 << 10), why);
 }
 
-static kpack_error_t zstd_read(struct decoder *d, uint8_t *out, size_t len, size_t *got,
-			       struct kpackx_error *why)
-{
-	uint64_t done = 0;
-	kpack_error_t err = kp_frames_decode(d->zstd, out, len, len, &done, why);
-
-	*got = (size_t)done;
-	return err;
-}
-
-static void zstd_end(struct decoder *d)
-{
-	kp_frames_close(d->zstd);
-}
-
-/* What follows in .hip_fatbin is padding or a container, and begins like no frame. */
-static kpack_error_t zstd_measure(const struct kp_source *src, uint64_t decoded,
-				  uint64_t *size, struct kpackx_error *why)
-{
-	uint8_t buf[KP_FRAME_HEADER_MAX];
-	struct kp_frame_header header;
-	struct kp_window window;
-	struct kp_span head;
-	uint64_t frame;
-
-	(void)decoded;
-	kp_window_init(&window, src);
-	*size = 0;
-	do {
-		KP_TRY(kp_frame_measure(&window, *size, &header, &frame, why));
-		if (frame > src->size - *size)
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "zstd data of %" PRIu64
-				       " bytes passes the end at %" PRIu64,
-				       frame, src->size);
-		*size += frame;
-		KP_TRY(kp_source_head(src, *size, buf, sizeof(buf), &head, why));
-	} while (kp_frame_header_read(head, &header));
-	return KPACK_SUCCESS;
-}
-
-static const struct method zstd_method = {
-	.name = "zstd",
-	.ratio_max = KP_ZSTD_RATIO_MAX,
-	.begin = zstd_begin,
-	.read = zstd_read,
-	.end = zstd_end,
-	.measure = zstd_measure,
-};
-
-/* ---- decoding ---- */
-
-static void decoder_free(struct decoder *d)
-{
-	if (!d)
-		return;
-	d->method->end(d);
-	free(d);
-}
-
-static kpack_error_t decoder_new(const struct method *method, const struct kp_source *src,
-				 uint64_t decoded, struct decoder **out,
-				 struct kpackx_error *why)
-{
-	struct decoder *d = calloc(1, sizeof(*d));
-	kpack_error_t err;
-
-	if (!d)
-		return kp_fail_memory(why, sizeof(*d), "a decoder");
-	d->method = method;
-	d->src = *src;
-	err = method->begin(d, decoded, why);
-	if (err != KPACK_SUCCESS) {
-		decoder_free(d);
-		return err;
-	}
-	*out = d;
-	return KPACK_SUCCESS;
-}
-
-/* Decode exactly LEN bytes. */
-static kpack_error_t decoder_fill(struct decoder *d, uint8_t *out, size_t len,
-				  struct kpackx_error *why)
-{
-	size_t got = 0;
-
-	KP_TRY(d->method->read(d, out, len, &got, why));
-	d->made += got;
-	if (got < len)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "%s: only %" PRIu64 " decoded bytes, the header says more",
-			       d->method->name, d->made);
-	return KPACK_SUCCESS;
-}
-
-/* Check that the data end here. */
-static kpack_error_t decoder_finish(struct decoder *d, struct kpackx_error *why)
-{
-	uint8_t extra;
-	size_t got = 0;
-
-	KP_TRY(d->method->read(d, &extra, 1, &got, why));
-	if (got)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "%s: more than the %" PRIu64
-			       " decoded bytes the header says",
-			       d->method->name, d->made);
-	return KPACK_SUCCESS;
-}
-
-/* ---- zlib ---- */
-
 #if KP_WITH_ZLIB
-static kpack_error_t zlib_fail(const struct decoder *d, int code,
+static kpack_error_t fail_zlib(const struct decoder *d, int code,
 			       struct kpackx_error *why)
 {
 	if (code == Z_MEM_ERROR)
@@ -222,23 +105,11 @@ static kpack_error_t zlib_fail(const struct decoder *d, int code,
 		       d->zlib.msg ? d->zlib.msg : zError(code));
 }
 
-static kpack_error_t zlib_begin(struct decoder *d, uint64_t decoded,
-				struct kpackx_error *why)
-{
-	int code = inflateInit(&d->zlib);
-
-	(void)decoded;
-	if (code != Z_OK)
-		return zlib_fail(d, code, why);
-	d->zlib_live = true;
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t zlib_read(struct decoder *d, uint8_t *out, size_t len, size_t *got,
+static kpack_error_t read_zlib(struct decoder *d, uint8_t *out, size_t len, size_t *got,
 			       struct kpackx_error *why)
 {
-	*got = 0;
 	while (*got < len && !d->ended) {
+		/* zlib counts in 32 bits */
 		size_t room = len - *got < INT32_MAX ? len - *got : INT32_MAX;
 		int code;
 
@@ -262,76 +133,157 @@ static kpack_error_t zlib_read(struct decoder *d, uint8_t *out, size_t len, size
 				       " decoded bytes",
 				       d->made + *got);
 		if (code != Z_OK && code != Z_STREAM_END)
-			return zlib_fail(d, code, why);
+			return fail_zlib(d, code, why);
 		d->in_pos = d->in_size - d->zlib.avail_in;
 		d->ended = code == Z_STREAM_END;
 		*got += room - d->zlib.avail_out;
 	}
 	return KPACK_SUCCESS;
 }
+#endif
 
-static void zlib_end(struct decoder *d)
+static kpack_error_t decoder_new(bool zstd, const struct kp_source *src, uint64_t decoded,
+				 struct decoder **out, struct kpackx_error *why)
 {
-	if (d->zlib_live)
-		inflateEnd(&d->zlib);
+	struct decoder *d = calloc(1, sizeof(*d));
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (!d)
+		return kp_fail_memory(why, sizeof(*d), "a decoder");
+	d->src = *src;
+	if (zstd)
+		err = begin_zstd(d, decoded, why);
+#if KP_WITH_ZLIB
+	else if (inflateInit(&d->zlib) == Z_OK)
+		d->zlib_live = true;
+	else
+		err = fail_zlib(d, Z_MEM_ERROR, why);
+#endif
+	if (err) {
+		decoder_free(d);
+		return err;
+	}
+	*out = d;
+	return KPACK_SUCCESS;
 }
 
-static kpack_error_t zlib_measure(const struct kp_source *src, uint64_t decoded,
-				  uint64_t *size, struct kpackx_error *why);
-
-static const struct method zlib_method = {
-	.name = "zlib",
-	.ratio_max = KP_ZLIB_RATIO_MAX,
-	.begin = zlib_begin,
-	.read = zlib_read,
-	.end = zlib_end,
-	.measure = zlib_measure,
-};
-
-/* Only decoding finds the end; the decoded bytes are discarded. */
-static kpack_error_t zlib_measure(const struct kp_source *src, uint64_t decoded,
-				  uint64_t *size, struct kpackx_error *why)
+/* Decode LEN bytes, or fewer if the data end before. */
+static kpack_error_t decoder_read(struct decoder *d, uint8_t *out, size_t len,
+				  size_t *got, struct kpackx_error *why)
 {
-	struct decoder *d = NULL;
-	kpack_error_t err = decoder_new(&zlib_method, src, decoded, &d, why);
-	uint8_t discard[16384];
+	uint64_t done = 0;
+
+	*got = 0;
+#if KP_WITH_ZLIB
+	if (!d->zstd) {
+		KP_TRY(read_zlib(d, out, len, got, why));
+		d->made += *got;
+		return KPACK_SUCCESS;
+	}
+#endif
+	KP_TRY(kp_frames_decode(d->zstd, out, len, len, &done, why));
+	d->made += done;
+	*got = (size_t)done;
+	return KPACK_SUCCESS;
+}
+
+/* Decode exactly LEN bytes. */
+static kpack_error_t decoder_fill(struct decoder *d, uint8_t *out, size_t len,
+				  struct kpackx_error *why)
+{
 	size_t got = 0;
 
-	while (err == KPACK_SUCCESS && !d->ended && d->made <= decoded) {
-		err = zlib_read(d, discard, sizeof(discard), &got, why);
-		d->made += got;
-	}
-	if (err == KPACK_SUCCESS && d->made != decoded)
-		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			      "zlib: %" PRIu64 " decoded bytes or more, the header says "
-			      "%" PRIu64,
-			      d->made, decoded);
-	if (err == KPACK_SUCCESS)
-		*size = d->fetched - (d->in_size - d->in_pos);
-	decoder_free(d);
-	return err;
+	KP_TRY(decoder_read(d, out, len, &got, why));
+	if (got < len)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%s: only %" PRIu64 " decoded bytes, the header says more",
+			       method_name(d->zstd), d->made);
+	return KPACK_SUCCESS;
 }
-#endif
+
+/* Check that the data end here. */
+static kpack_error_t decoder_finish(struct decoder *d, struct kpackx_error *why)
+{
+	uint64_t made = d->made;
+	uint8_t extra;
+	size_t got = 0;
+
+	KP_TRY(decoder_read(d, &extra, 1, &got, why));
+	if (got)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%s: more than the %" PRIu64
+			       " decoded bytes the header says",
+			       method_name(d->zstd), made);
+	return KPACK_SUCCESS;
+}
 
 kpack_error_t kp_zlib_decode(const struct kp_source *src, uint8_t *out, size_t size,
 			     struct kpackx_error *why)
 {
-#if KP_WITH_ZLIB
 	struct decoder *d = NULL;
 	kpack_error_t err;
 
-	KP_TRY(decoder_new(&zlib_method, src, size, &d, why));
+	if (!KP_WITH_ZLIB)
+		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "compressed with zlib: built without zlib");
+	KP_TRY(decoder_new(false, src, size, &d, why));
 	err = decoder_fill(d, out, size, why);
 	if (!err)
 		err = decoder_finish(d, why);
 	decoder_free(d);
 	return err;
-#else
-	(void)src, (void)out, (void)size;
-	return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
-		       "compressed with zlib: built without zlib");
-#endif
 }
+
+/* ---- the end of version 1 ---- */
+
+/* What follows in .hip_fatbin is padding or a container, and begins like no frame. */
+static kpack_error_t measure_zstd(const struct kp_source *src, uint64_t *size,
+				  struct kpackx_error *why)
+{
+	uint8_t buf[KP_FRAME_HEADER_MAX];
+	struct kp_frame_header header;
+	struct kp_window window;
+	struct kp_span head;
+	uint64_t frame;
+
+	kp_window_init(&window, src);
+	*size = 0;
+	do {
+		KP_TRY(kp_frame_measure(&window, *size, &header, &frame, why));
+		if (frame > src->size - *size)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "zstd data of %" PRIu64
+				       " bytes passes the end at %" PRIu64,
+				       frame, src->size);
+		*size += frame;
+		KP_TRY(kp_source_head(src, *size, buf, sizeof(buf), &head, why));
+	} while (kp_frame_header_read(head, &header));
+	return KPACK_SUCCESS;
+}
+
+#if KP_WITH_ZLIB
+/* Only decoding finds the end; the decoded bytes are discarded.  DECODED bounds the work. */
+static kpack_error_t measure_zlib(const struct kp_source *src, uint64_t decoded,
+				  uint64_t *size, struct kpackx_error *why)
+{
+	struct decoder *d = NULL;
+	kpack_error_t err = decoder_new(false, src, decoded, &d, why);
+	uint8_t discard[16384];
+	size_t got;
+
+	while (!err && !d->ended && d->made <= decoded)
+		err = decoder_read(d, discard, sizeof(discard), &got, why);
+	if (!err && d->made != decoded)
+		err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			      "zlib: %" PRIu64 " decoded bytes or more, the header says "
+			      "%" PRIu64,
+			      d->made, decoded);
+	if (!err)
+		*size = d->fetched - (d->in_size - d->in_pos);
+	decoder_free(d);
+	return err;
+}
+#endif
 
 /* ---- container ---- */
 
@@ -366,16 +318,11 @@ static kpack_error_t open_ccob(const struct kp_source *src, struct ccob *h,
 	if (!h->header_size)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "version %u, known are 1 to 3", version);
-	h->method = number == KP_CCOB_ZSTD ? &zstd_method : NULL;
-#if KP_WITH_ZLIB
-	if (number == KP_CCOB_ZLIB)
-		h->method = &zlib_method;
-#else
-	if (number == KP_CCOB_ZLIB)
+	h->zstd = number == KP_CCOB_ZSTD;
+	if (number == KP_CCOB_ZLIB && !KP_WITH_ZLIB)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "method 0 (zlib) is not built in, only zstd");
-#endif
-	if (!h->method)
+	if (number != KP_CCOB_ZLIB && !h->zstd)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "method %u, known are 0 (zlib) and 1 (zstd)", number);
 	KP_TRY(kp_source_read(src, 0, b, h->header_size, why));
@@ -396,15 +343,21 @@ static kpack_error_t open_ccob(const struct kp_source *src, struct ccob *h,
 				       "decoded size %" PRIu64
 				       ", possible are %d to %" PRIu64,
 				       h->decoded, KP_BUNDLE_HEADER_MIN, KP_CCOB_MAX);
-		if (h->decoded / h->method->ratio_max > compressed)
+		if (h->decoded / (h->zstd ? KP_ZSTD_RATIO_MAX : KP_ZLIB_RATIO_MAX) >
+		    compressed)
 			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 				       "decoded size %" PRIu64
 				       " cannot come out of %" PRIu64 " bytes of %s",
-				       h->decoded, compressed, h->method->name);
+				       h->decoded, compressed, method_name(h->zstd));
 		if (version > 1)
 			return KPACK_SUCCESS;
 		/* no field states where the data of version 1 end */
-		KP_TRY(h->method->measure(data, h->decoded, &compressed, why));
+		if (h->zstd)
+			KP_TRY(measure_zstd(data, &compressed, why));
+#if KP_WITH_ZLIB
+		else
+			KP_TRY(measure_zlib(data, h->decoded, &compressed, why));
+#endif
 		h->size = h->header_size + compressed;
 		version = 2; /* now it is known */
 	}
@@ -446,7 +399,7 @@ static kpack_error_t parse_ccob(const struct kp_source *src, struct kp_container
 	KP_TRY(open_ccob(src, &h, &data, why));
 	c->size = h.size;
 	c->payload_size = h.decoded;
-	KP_TRY(decoder_new(h.method, &data, h.decoded, &d, why));
+	KP_TRY(decoder_new(h.zstd, &data, h.decoded, &d, why));
 	err = kp_bundle_list(more_from_decoder, d, h.decoded, c, list, &end, why);
 	decoder_free(d);
 	return err;
@@ -487,7 +440,7 @@ static kpack_error_t decode_all(const struct ccob *h, const struct kp_source *da
 		if (!out->heap)
 			return kp_fail_memory(why, size, "a decoded bundle");
 	}
-	err = decoder_new(h->method, data, size, &d, why);
+	err = decoder_new(h->zstd, data, size, &d, why);
 	if (!err)
 		err = fd >= 0 ? decode_to_file(d, size, fd, why)
 			      : decoder_fill(d, out->heap, size, why);

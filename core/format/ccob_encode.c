@@ -12,9 +12,6 @@
 #include "core/archive/frame_header.h"
 #include "ccob.h"
 
-#ifndef KP_WITH_ZLIB
-#define KP_WITH_ZLIB 1
-#endif
 #if KP_WITH_ZLIB
 #include <zlib.h>
 #endif

@@ -122,42 +122,30 @@ static kpack_error_t walk_notes(const struct kp_source *src, uint64_t off, uint6
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t walk_all_notes(const struct kp_source *src,
-				    const struct kp_sections *sections,
-				    struct kp_amdgpu_notes *out, struct kpackx_error *why)
-{
-	const Elf64_Ehdr *h = &sections->header;
-	struct kp_window window;
-	uint64_t walked = 0;
-	const uint8_t *p;
-
-	for (size_t i = 0; i < sections->count; i++)
-		if (sections->items[i].type == SHT_NOTE)
-			KP_TRY(walk_notes(src, sections->items[i].offset,
-					  sections->items[i].size, &walked, out, why));
-	if (sections->count || h->e_phentsize != sizeof(Elf64_Phdr))
-		return KPACK_SUCCESS;
-	kp_window_init(&window, src);
-	for (unsigned i = 0; i < h->e_phnum; i++) {
-		KP_TRY(kp_window_get(&window, h->e_phoff + i * sizeof(Elf64_Phdr),
-				     sizeof(Elf64_Phdr), &p, why));
-		if (kp_le32(p + offsetof(Elf64_Phdr, p_type)) == PT_NOTE)
-			KP_TRY(walk_notes(src,
-					  kp_le64(p + offsetof(Elf64_Phdr, p_offset)),
-					  kp_le64(p + offsetof(Elf64_Phdr, p_filesz)),
-					  &walked, out, why));
-	}
-	return KPACK_SUCCESS;
-}
-
 kpack_error_t kp_amdgpu_notes_read(const struct kp_source *src,
 				   const struct kp_sections *sections,
 				   struct kp_amdgpu_notes *out, struct kpackx_error *why)
 {
-	kpack_error_t err;
+	const Elf64_Ehdr *h = &sections->header;
+	kpack_error_t err = KPACK_SUCCESS;
+	struct kp_window window;
+	uint64_t walked = 0;
+	const uint8_t *p;
 
 	*out = (struct kp_amdgpu_notes){0};
-	err = walk_all_notes(src, sections, out, why);
+	for (size_t i = 0; i < sections->count && !err; i++)
+		if (sections->items[i].type == SHT_NOTE)
+			err = walk_notes(src, sections->items[i].offset,
+					 sections->items[i].size, &walked, out, why);
+	kp_window_init(&window, src);
+	for (unsigned i = 0; !sections->count && i < h->e_phnum && !err; i++) {
+		err = kp_window_get(&window, h->e_phoff + i * sizeof(Elf64_Phdr),
+				    sizeof(Elf64_Phdr), &p, why);
+		if (!err && kp_le32(p + offsetof(Elf64_Phdr, p_type)) == PT_NOTE)
+			err = walk_notes(src, kp_le64(p + offsetof(Elf64_Phdr, p_offset)),
+					 kp_le64(p + offsetof(Elf64_Phdr, p_filesz)),
+					 &walked, out, why);
+	}
 	if (err)
 		kp_amdgpu_notes_fini(out);
 	return err;

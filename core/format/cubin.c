@@ -65,18 +65,18 @@ static struct kp_span section_head(struct kp_window *w, const struct cubin *cubi
 }
 
 /*
- * The contents of SECTION's first note, if its type is TYPE; nvlink appends its inputs'
- * notes.
+ * The contents of the first note in section NAME, if its type is TYPE; nvlink appends its
+ * inputs' notes.
  */
-static struct kp_span first_note(struct kp_span section, uint32_t type)
+static struct kp_span first_note(struct kp_window *w, const struct cubin *cubin,
+				 const char *name, uint32_t type)
 {
-	struct kp_span desc = {NULL, 0};
-	uint64_t name;
+	struct kp_span section = section_head(w, cubin, name), desc = {NULL, 0};
 
-	if (section.size < 12 || kp_le32(section.data + 8) != type)
-		return desc;
-	name = ((uint64_t)kp_le32(section.data) + 3) & ~UINT64_C(3);
-	kp_span_sub(section, 12 + name, kp_le32(section.data + 4), &desc);
+	if (section.size >= 12 && kp_le32(section.data + 8) == type)
+		kp_span_sub(section,
+			    12 + (((uint64_t)kp_le32(section.data) + 3) & ~UINT64_C(3)),
+			    kp_le32(section.data + 4), &desc);
 	return desc;
 }
 
@@ -113,13 +113,11 @@ static kpack_error_t open_cubin(const struct kp_source *src, struct cubin *out,
 	out->old = h->e_ident[EI_ABIVERSION] == OLD_ABI ||
 		   (h->e_ident[EI_ABIVERSION] != NEW_ABI && low >= 20 && low <= 90);
 	out->sm = out->old ? low : h->e_flags >> 8 & 0xff;
-	tools = first_note(section_head(&out->tools, out, ".note.nv.tkinfo"),
-			   NOTE_TKINFO);
+	tools = first_note(&out->tools, out, ".note.nv.tkinfo", NOTE_TKINFO);
 	out->tool = tool_string(tools, 1);
 	out->version = tool_string(tools, 2);
 	out->options = tool_string(tools, 4);
-	out->info =
-		first_note(section_head(&out->cuda, out, ".note.nv.cuinfo"), NOTE_CUINFO);
+	out->info = first_note(&out->cuda, out, ".note.nv.cuinfo", NOTE_CUINFO);
 	if (out->info.size < 6)
 		out->info.size = 0;
 	return KPACK_SUCCESS;
@@ -230,72 +228,55 @@ static kpack_error_t add_facts(const struct cubin *cubin, struct kp_pairs *facts
 	return KPACK_SUCCESS;
 }
 
-static kpack_error_t list_kernels(const struct cubin *cubin, struct kp_object *out,
-				  struct kpackx_error *why)
+/* For the walk through the symbols. */
+struct kernels {
+	bool marked;     /* st_other marks them */
+	uint64_t copied; /* bytes of names, so far */
+	struct kp_object *out;
+};
+
+static kpack_error_t visit_symbol(void *arg, const uint8_t *symbol, const char *name,
+				  uint64_t names_size, struct kpackx_error *why)
 {
-	const struct kp_sections *all = &cubin->sections;
-	const struct kp_section *symbols = kp_sections_first(all, SHT_SYMTAB);
-	bool marked = kp_sections_find(all, ".nv.info") != NULL;
-	KP_AUTO_FREE uint8_t *names = NULL;
-	struct kp_window window;
-	struct kp_source text;
-	uint64_t copied = 0;
+	uint8_t info = symbol[offsetof(Elf64_Sym, st_info)];
+	struct kernels *k = arg;
+	struct kp_kernel *kernel;
 
-	if (!symbols)
+	if (ELF64_ST_TYPE(info) != STT_FUNC ||
+	    kp_le16(symbol + offsetof(Elf64_Sym, st_shndx)) == SHN_UNDEF ||
+	    !(k->marked ? symbol[offsetof(Elf64_Sym, st_other)] & STO_ENTRY
+			: ELF64_ST_BIND(info) != STB_LOCAL))
 		return KPACK_SUCCESS;
-	if (symbols->link >= all->count || all->items[symbols->link].type != SHT_STRTAB ||
-	    !kp_source_sub(&cubin->src, all->items[symbols->link].offset,
-			   all->items[symbols->link].size, &text))
+	if (!name)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "symbols: their names are in section %u of %zu",
-			       symbols->link, all->count);
-	KP_TRY(kp_source_load(&text, KP_SYMBOL_NAMES_MAX, "names of symbols", &names,
-			      why));
-	kp_window_init(&window, &cubin->src);
-	for (uint64_t i = 0; i < symbols->size / sizeof(Elf64_Sym); i++) {
-		struct kp_kernel *kernel;
-		const uint8_t *p;
-		uint32_t name;
-		uint8_t info;
-
-		KP_TRY(kp_window_get(&window, symbols->offset + i * sizeof(Elf64_Sym),
-				     sizeof(Elf64_Sym), &p, why));
-		name = kp_le32(p);
-		info = p[offsetof(Elf64_Sym, st_info)];
-		if (ELF64_ST_TYPE(info) != STT_FUNC ||
-		    kp_le16(p + offsetof(Elf64_Sym, st_shndx)) == SHN_UNDEF ||
-		    !(marked ? p[offsetof(Elf64_Sym, st_other)] & STO_ENTRY
-			     : ELF64_ST_BIND(info) != STB_LOCAL))
-			continue;
-		if (name >= text.size || !memchr(names + name, '\0', text.size - name))
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "symbol %" PRIu64 ": its name at %u of %" PRIu64
-				       " bytes does not end",
-				       i, name, text.size);
-		/* names may overlap: a small file could request all memory */
-		copied += strlen((char *)names + name);
-		if (copied > 4 * text.size)
-			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-				       "names of kernels have more bytes than all names, "
-				       "%" PRIu64,
-				       text.size);
-		KP_TRY(kp_object_add_kernel(out, kp_span_str((char *)names + name),
-					    &kernel, why));
-	}
-	return KPACK_SUCCESS;
+			       "the name of a kernel is outside of the names, %" PRIu64
+			       " bytes",
+			       names_size);
+	k->copied += strlen(name);
+	if (k->copied > 4 * names_size)
+		return kp_fail(
+			why, KPACK_ERROR_INVALID_FORMAT,
+			"names of kernels have more bytes than all names, %" PRIu64,
+			names_size);
+	return kp_object_add_kernel(k->out, kp_span_str(name), &kernel, why);
 }
 
 static kpack_error_t describe_cubin(const struct kp_source *src, struct kp_object *out,
 				    struct kpackx_error *why)
 {
+	const struct kp_section *symbols;
+	struct kernels k = {.out = out};
 	struct cubin cubin;
 	kpack_error_t err;
 
 	KP_TRY(open_cubin(src, &cubin, why));
 	set_arch(&cubin, out->arch);
 	err = add_facts(&cubin, &out->facts, why);
-	if (!err)
-		err = list_kernels(&cubin, out, why);
+	k.marked = kp_sections_find(&cubin.sections, ".nv.info") != NULL;
+	symbols = kp_sections_first(&cubin.sections, SHT_SYMTAB);
+	if (!err && symbols)
+		err = kp_symbols_each(src, &cubin.sections, symbols, visit_symbol, &k,
+				      why);
 	kp_sections_fini(&cubin.sections);
 	return err;
 }

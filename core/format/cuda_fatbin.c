@@ -27,9 +27,6 @@
 #include "core/base/bounds.h"
 #include "format.h"
 
-#ifndef KP_WITH_LZ4
-#define KP_WITH_LZ4 1
-#endif
 #if KP_WITH_LZ4
 #include <lz4.h>
 #endif

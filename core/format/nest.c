@@ -79,25 +79,6 @@ static bool mark_damaged(void *arg, size_t number, const struct kpackx_error *wh
 	return true;
 }
 
-/* Decode container C of P, if it fits into memory with the containers around it. */
-static kpack_error_t load_container(struct nest *n, const struct place *p,
-				    const struct kp_container *c, struct kp_payload *out,
-				    struct kpackx_error *why)
-{
-	uint64_t decoded = c->format->load ? c->payload_size : 0;
-	struct decoding d = {n, c->first_image};
-
-	KP_TRY(spend_work(n, decoded, why));
-	if (decoded > KP_OBJECT_MAX - n->held)
-		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
-			       "%s at offset %" PRIu64 ": %" PRIu64
-			       " decoded bytes inside of %" PRIu64 " pass %" PRIu64,
-			       c->format->name, c->offset, decoded, n->held,
-			       KP_OBJECT_MAX);
-	return kp_container_load_most(p->src, c, n->salvage ? mark_damaged : NULL, &d,
-				      out, why);
-}
-
 /* Search each image of container NUMBER of P. */
 static kpack_error_t look_into_container(struct nest *n, const struct place *p,
 					 size_t number)
@@ -105,13 +86,22 @@ static kpack_error_t look_into_container(struct nest *n, const struct place *p,
 	/* a copy: the list is reallocated while it grows */
 	const struct kp_container c = n->list->items[number];
 	uint64_t decoded = c.format->load ? c.payload_size : 0;
+	struct decoding decoding = {n, c.first_image};
 	struct kp_payload payload;
 	struct kpackx_error fault = {0};
 	kpack_error_t err;
 
 	if (c.format->type || c.n_images == 0)
 		return KPACK_SUCCESS;
-	err = load_container(n, p, &c, &payload, &fault);
+	err = spend_work(n, decoded, &fault);
+	if (!err && decoded > KP_OBJECT_MAX - n->held)
+		err = kp_fail(&fault, KPACK_ERROR_INVALID_FORMAT,
+			      "%s at offset %" PRIu64 ": %" PRIu64
+			      " decoded bytes inside of %" PRIu64 " pass %" PRIu64,
+			      c.format->name, c.offset, decoded, n->held, KP_OBJECT_MAX);
+	if (!err)
+		err = kp_container_load_most(p->src, &c, n->salvage ? mark_damaged : NULL,
+					     &decoding, &payload, &fault);
 	if (err)
 		return report_fault(n, p, err, &fault);
 	n->held += decoded;
@@ -138,15 +128,6 @@ static kpack_error_t look_into_container(struct nest *n, const struct place *p,
 
 /* ---- along a place ---- */
 
-/* True if bytes after PREVIOUS in P must be a container. */
-static bool must_follow(const struct nest *n, const struct place *p, size_t previous)
-{
-	if (previous == KP_NOWHERE) /* a file may have any contents */
-		return p->stream && p->image != KP_NOWHERE;
-	/* installers and signatures append bytes to programs that no header mentions */
-	return !kp_format_is_host(n->list->items[previous].format);
-}
-
 /*
  * Append the container at POS; if salvaging, the readable part of a damaged one.  *DONE
  * becomes true if there is none and none is needed.
@@ -162,7 +143,13 @@ static kpack_error_t add_next(struct nest *n, const struct place *p, uint64_t po
 	*done = true;
 	KP_TRY(kp_source_head(p->src, pos, bytes, sizeof(bytes), &head, fault));
 	format = kp_format_probe(head);
-	if (!format && must_follow(n, p, previous))
+	/*
+	 * A file may have any contents, and installers and signatures append bytes to
+	 * programs that no header mentions; elsewhere containers follow containers.
+	 */
+	if (!format && (previous == KP_NOWHERE
+				? p->stream && p->image != KP_NOWHERE
+				: !kp_format_is_host(n->list->items[previous].format)))
 		return kp_fail(fault, KPACK_ERROR_INVALID_FORMAT,
 			       "offset %" PRIu64 ": no container begins there", pos);
 	/* an image that is one object does not count as a container */

@@ -144,34 +144,13 @@ static kpack_error_t read_text(struct reader *r, uint64_t off, uint64_t length,
 	return kp_source_load(&text, UINT64_MAX, "a string", out, r->why);
 }
 
-/* Read the pair whose record is at OFF.  A key ends with a NUL, and so does V1's value. */
-static kpack_error_t read_pair(struct reader *r, uint64_t off, uint64_t record_size,
-			       struct kp_pairs *pairs)
-{
-	KP_AUTO_FREE uint8_t *key = NULL, *value = NULL;
-	uint64_t at, value_at, length = 0, value_length = 0;
-	const uint8_t *p;
-
-	KP_TRY(kp_window_get(&r->tables, off, (size_t)record_size, &p, r->why));
-	at = kp_le64(p);
-	value_at = kp_le64(p + 8);
-	if (r->h.version > 1)
-		value_length = kp_le64(p + 16);
-	KP_TRY(text_length(r, at, &length));
-	KP_TRY(read_text(r, at, length, &key));
-	if (r->h.version == 1)
-		KP_TRY(text_length(r, value_at, &value_length));
-	KP_TRY(read_text(r, value_at, value_length, &value));
-	return kp_pairs_add(pairs, (struct kp_span){key, (size_t)length},
-			    (struct kp_span){value, (size_t)value_length}, r->why);
-}
-
+/* Read the COUNT pairs whose records are at OFF.  A key ends with a NUL; so does a value of v1. */
 static kpack_error_t read_pairs(struct reader *r, uint64_t off, uint64_t count,
 				struct kp_pairs *pairs)
 {
-	uint64_t size = r->h.version > 1 ? 24 : 16;
+	uint64_t record = r->h.version > 1 ? 24 : 16;
 
-	if (off > r->h.size || count > (r->h.size - off) / size)
+	if (off > r->h.size || count > (r->h.size - off) / record)
 		return kp_fail(r->why, KPACK_ERROR_INVALID_FORMAT,
 			       "%" PRIu64 " strings at %" PRIu64
 			       " do not fit into %" PRIu64 " bytes",
@@ -181,8 +160,25 @@ static kpack_error_t read_pairs(struct reader *r, uint64_t off, uint64_t count,
 			       "more strings in all than fit into %" PRIu64 " bytes",
 			       r->h.size);
 	r->records_left -= count;
-	for (uint64_t i = 0; i < count; i++)
-		KP_TRY(read_pair(r, off + i * size, size, pairs));
+	for (; count--; off += record) {
+		KP_AUTO_FREE uint8_t *key = NULL, *value = NULL;
+		uint64_t at, value_at, length = 0, value_length = 0;
+		const uint8_t *p;
+
+		KP_TRY(kp_window_get(&r->tables, off, (size_t)record, &p, r->why));
+		at = kp_le64(p);
+		value_at = kp_le64(p + 8);
+		if (r->h.version > 1)
+			value_length = kp_le64(p + 16);
+		KP_TRY(text_length(r, at, &length));
+		KP_TRY(read_text(r, at, length, &key));
+		if (r->h.version == 1)
+			KP_TRY(text_length(r, value_at, &value_length));
+		KP_TRY(read_text(r, value_at, value_length, &value));
+		KP_TRY(kp_pairs_add(pairs, (struct kp_span){key, (size_t)length},
+				    (struct kp_span){value, (size_t)value_length},
+				    r->why));
+	}
 	return KPACK_SUCCESS;
 }
 

@@ -293,3 +293,36 @@ const struct kp_section *kp_sections_first(const struct kp_sections *sections,
 			return &sections->items[i];
 	return NULL;
 }
+
+kpack_error_t kp_symbols_each(const struct kp_source *src,
+			      const struct kp_sections *sections,
+			      const struct kp_section *table, kp_symbol_fn *found,
+			      void *arg, struct kpackx_error *why)
+{
+	KP_AUTO_FREE uint8_t *names = NULL;
+	struct kp_window rows;
+	struct kp_source text;
+	const uint8_t *p;
+
+	if (table->link >= sections->count || table->entsize != sizeof(Elf64_Sym) ||
+	    sections->items[table->link].type != SHT_STRTAB ||
+	    !kp_source_sub(src, sections->items[table->link].offset,
+			   sections->items[table->link].size, &text))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "symbols of %" PRIu64 " bytes, names in section %" PRIu32
+			       " of %zu",
+			       table->entsize, table->link, sections->count);
+	KP_TRY(kp_source_load(&text, KP_SYMBOL_NAMES_MAX, "names of symbols", &names,
+			      why));
+	kp_window_init(&rows, src);
+	for (uint64_t i = 0; i < table->size / sizeof(Elf64_Sym); i++) {
+		uint32_t name;
+
+		KP_TRY(kp_window_get(&rows, table->offset + i * sizeof(Elf64_Sym),
+				     sizeof(Elf64_Sym), &p, why));
+		name = kp_le32(p + offsetof(Elf64_Sym, st_name));
+		KP_TRY(found(arg, p, name < text.size ? (char *)names + name : NULL,
+			     text.size, why));
+	}
+	return KPACK_SUCCESS;
+}
