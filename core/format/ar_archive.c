@@ -114,7 +114,7 @@ static kpack_error_t add_member(struct reader *r, const struct header *h,
 	return KPACK_SUCCESS;
 }
 
-/* Return NAME up to its first NUL byte or line feed. */
+/* Return NAME up to its first NUL byte or line feed, which end names in "//" and BSD's. */
 static struct kp_span cut_line(struct kp_span name)
 {
 	size_t n = 0;

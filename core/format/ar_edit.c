@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Changing members of an ar archive (ar_archive.c has the format).  Bytes outside members
- * are copied; in the index, which precedes the members, the offsets change.
+ * are copied, so that archives of any tool stay what they are; only the sizes of members
+ * change in their headers, and in the index, which precedes the members, the offsets.
+ * The index is changed last, in the output, when all offsets are known.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -43,6 +45,10 @@ static kpack_error_t copy_bytes(struct edited *e, uint64_t from, uint64_t size,
 
 /* --- members --------------------------------------------------------------------------- */
 
+/*
+ * Copy the member's header, let EDIT write its bytes, and put their number into the header
+ * if they are others.
+ */
 static kpack_error_t put_member(struct edited *e, const struct kp_ar_edit *edit, size_t i,
 				struct kpackx_error *why)
 {

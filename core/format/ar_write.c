@@ -112,7 +112,7 @@ static kpack_error_t put_symbols(const struct kp_source *src, struct symbols *ou
 
 /* ---- the archive ---- */
 
-/* Data of a member. */
+/* What is known of a member before the first byte is written. */
 struct row {
 	size_t defined;   /* number of its symbols */
 	size_t same_name; /* index of the first member with its name */
@@ -258,6 +258,7 @@ static void put_big(uint8_t *p, uint64_t value, unsigned width)
 		p[i] = (uint8_t)(value >> (8 * (width - 1 - i)));
 }
 
+/* A symbol's row is the offset of its member's header, so rows of one member are equal. */
 static kpack_error_t put_index(struct writer *w, struct kpackx_error *why)
 {
 	uint64_t begin, pos = w->first;
@@ -297,6 +298,7 @@ static kpack_error_t put_names(struct writer *w, struct kpackx_error *why)
 	return kp_sink_fill(w->sink, '\n', w->names_size & 1, why);
 }
 
+/* Headers say owner 0, time 0 and mode 644: the same members give the same archive. */
 static kpack_error_t put_members(struct writer *w, struct kpackx_error *why)
 {
 	char name[32];

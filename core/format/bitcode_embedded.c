@@ -116,6 +116,7 @@ static void add_value(struct reader *r, uint64_t value)
 		keep_byte(r, (uint8_t)value);
 }
 
+/* Read one value as O says. */
 static void take_scalar(struct reader *r, const struct kp_bits_operand *o)
 {
 	static const char chars[] =

@@ -69,7 +69,10 @@ static kpack_error_t header_need(struct kp_span head, uint64_t size, uint64_t *n
 	return KPACK_SUCCESS;
 }
 
-/* Fetch the header in growing steps, so that header_need runs only a few times. */
+/*
+ * Fetch the header in growing steps, so that header_need runs only a few times.  Its size
+ * is not stated: each row's ID has a length of its own.
+ */
 static kpack_error_t fetch_header(kp_bundle_more_fn *more, void *arg, uint64_t size,
 				  uint8_t **buf, uint64_t *header_size,
 				  struct kpackx_error *why)
@@ -170,6 +173,7 @@ uint64_t kp_bundle_header_size(const struct kp_bundle_row *rows, size_t n)
 	return size;
 }
 
+/* Offsets are signed in files: INT64_MAX is the largest. */
 bool kp_bundle_place(struct kp_bundle_row *rows, size_t n, uint64_t align, uint64_t gap,
 		     uint64_t *size)
 {

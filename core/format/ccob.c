@@ -44,7 +44,10 @@ struct ccob {
 	uint64_t decoded;
 };
 
-/* Decodes the compressed data from the beginning, any number of bytes at a time. */
+/*
+ * Decodes the compressed data from the beginning, any number of bytes at a time: to list a
+ * bundle only its header is decoded, and a large payload goes piece by piece to a file.
+ */
 struct decoder {
 	struct kp_source src;
 	uint64_t made;          /* decoded bytes so far */
@@ -105,6 +108,7 @@ static kpack_error_t fail_zlib(const struct decoder *d, int code,
 		       d->zlib.msg ? d->zlib.msg : zError(code));
 }
 
+/* Decode up to LEN bytes; *GOT counts them, and is less at the end of the stream. */
 static kpack_error_t read_zlib(struct decoder *d, uint8_t *out, size_t len, size_t *got,
 			       struct kpackx_error *why)
 {
@@ -336,6 +340,7 @@ static kpack_error_t open_ccob(const struct kp_source *src, struct ccob *h,
 			       " bytes and %" PRIu64 " exist",
 			       h->size, h->header_size, src->size);
 	compressed = h->size - h->header_size;
+	/* of version 1 once with all bytes that follow, and again with those that are its own */
 	for (;;) {
 		kp_source_sub(src, h->header_size, compressed, data);
 		if (h->decoded < KP_BUNDLE_HEADER_MIN || h->decoded > KP_CCOB_MAX)
@@ -387,6 +392,7 @@ static kpack_error_t more_from_decoder(void *arg, uint8_t *buf, size_t have, siz
 	return decoder_fill(arg, buf + have, want - have, why);
 }
 
+/* List the entries, whose header is at the beginning of the decoded bytes. */
 static kpack_error_t parse_ccob(const struct kp_source *src, struct kp_container *c,
 				struct kp_containers *list, struct kpackx_error *why)
 {

@@ -34,7 +34,10 @@ static bool probe_code_object(struct kp_span head)
 
 /* ---- notes ---- */
 
-/* Keep what the note of TYPE and OWNER says, unless an earlier one said it. */
+/*
+ * Keep what the note of TYPE and OWNER says, unless an earlier one said it.  Owners are
+ * "AMDGPU" since code object v3, "AMD" before, and "GNU" for the build ID.
+ */
 static kpack_error_t take_note(struct kp_amdgpu_notes *out, const char *owner,
 			       uint32_t type, const struct kp_source *contents,
 			       struct kpackx_error *why)
@@ -274,6 +277,10 @@ static kpack_error_t add_facts(const Elf64_Ehdr *h, const struct kp_amdgpu_notes
 	return KPACK_SUCCESS;
 }
 
+/*
+ * Metadata has all about kernels; only objects without it, of other compilers or stripped
+ * ones, are described by their symbols.
+ */
 static kpack_error_t describe_code_object(const struct kp_source *src,
 					  struct kp_object *out, struct kpackx_error *why)
 {

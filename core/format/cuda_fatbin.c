@@ -354,6 +354,10 @@ static kpack_error_t next_entry(struct walk *w, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
+/*
+ * An image's offset is that in the payload, which depends on whether any entry is
+ * compressed: that is known after the last one.
+ */
 static kpack_error_t parse_fatbin(const struct kp_source *src, struct kp_container *c,
 				  struct kp_containers *list, struct kpackx_error *why)
 {

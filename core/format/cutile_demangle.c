@@ -3,8 +3,12 @@
  * Reading the names of cuTile kernels (cutile.h has the grammar), from left to right
  * without going back.  The reader takes what it understands, in any order and spelling;
  * that the name is the one that cuTile gives the signature is found out by writing the
- * signature again.  Memory is allocated only for parts that were read, so that a short
- * name cannot request much; all of it is in blocks that are freed together.
+ * signature again.  So leading zeros, redundant predicates, groups out of order, kinds that
+ * the convention does not have, and too many arguments are refused in one place.
+ *
+ * What is checked here is what memory and the stack depend on: dimensions, depth, and
+ * numbers that do not fit.  Memory is allocated only for parts that were read, so that a
+ * short name cannot request much; all of it is in blocks that are freed together.
  */
 #include <stdlib.h>
 #include "core/base/alloc.h"
@@ -29,7 +33,7 @@ struct held_signature {
 
 struct demangler {
 	struct kp_span name;
-	size_t pos;
+	size_t pos; /* the cursor */
 	struct held_signature *held;
 	struct kpackx_constraint *stack; /* read, but not yet moved to the parent */
 	size_t n_stack, stack_cap;
@@ -71,6 +75,7 @@ static void *keep(struct held_signature *h, const void *bytes, size_t size)
 
 /* ---- characters and numbers ---- */
 
+/* Fail with INVALID_FORMAT; as the interface promises, the text begins with the byte. */
 #define FAULT(d, at, ...)                                                                \
 	kp_fail_prefix((d)->why,                                                         \
 		       kp_fail((d)->why, KPACK_ERROR_INVALID_FORMAT, __VA_ARGS__),       \
@@ -109,7 +114,10 @@ static unsigned digit_value(int c)
 	return c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10) : 16;
 }
 
-/* Read a number of at most MAX and at most MOST digits. */
+/*
+ * Read a number of at most MAX and at most MOST digits: escapes have so many, and what
+ * follows may be a digit too.
+ */
 static kpack_error_t read_number(struct demangler *d, unsigned base, size_t most,
 				 uint64_t max, const char *what, uint64_t *out)
 {
@@ -127,6 +135,7 @@ static kpack_error_t read_number(struct demangler *d, unsigned base, size_t most
 	return d->pos > at ? KPACK_SUCCESS : unexpected(d, what);
 }
 
+/* '_' is the minus sign.  INT64_MIN has a larger magnitude than INT64_MAX. */
 static kpack_error_t read_int64(struct demangler *d, const char *what, int64_t *out)
 {
 	bool negative = take(d, '_');
@@ -149,6 +158,7 @@ static struct kp_span read_word(struct demangler *d, bool upper)
 	return (struct kp_span){d->name.data + begin, d->pos - begin};
 }
 
+/* Names of data types are not prefixes of what may follow them: '_' or a capital. */
 static kpack_error_t read_dtype(struct demangler *d, kpackx_dtype_t *out)
 {
 	size_t at = d->pos;
@@ -164,6 +174,7 @@ static kpack_error_t read_dtype(struct demangler *d, kpackx_dtype_t *out)
 	return unexpected(d, "a data type");
 }
 
+/* A string is collected in the scratch buffer: no escape is shorter than its bytes. */
 static kpack_error_t read_string(struct demangler *d, struct kpackx_string *out)
 {
 	static const struct {
@@ -205,6 +216,7 @@ static kpack_error_t read_string(struct demangler *d, struct kpackx_string *out)
 
 /* ---- constraints ---- */
 
+/* Read the alias groups at the cursor, if any, and the 'i' that may follow them. */
 static kpack_error_t read_groups(struct demangler *d, struct kpackx_constraint *c)
 {
 	uint64_t id;
@@ -261,6 +273,10 @@ static kpack_error_t read_predicates(struct demangler *d, uint32_t ndim,
 	return KPACK_SUCCESS;
 }
 
+/*
+ * Read an array after its letter.  What follows '_' says what comes: a hexadecimal digit a
+ * mask, another small letter the extras, a capital the next parameter.
+ */
 static kpack_error_t read_array(struct demangler *d, struct kpackx_constraint *c)
 {
 	struct kpackx_axis *axes;
@@ -278,7 +294,6 @@ static kpack_error_t read_array(struct demangler *d, struct kpackx_constraint *c
 		d->pos++;
 		KP_TRY(read_predicates(d, c->ndim, axes));
 	}
-	/* the next parameter begins with a capital letter */
 	if (peek(d, 0) != '_' || peek(d, 1) < 'a')
 		return KPACK_SUCCESS;
 	d->pos++;
@@ -304,6 +319,7 @@ static kpack_error_t pop_constraints(struct demangler *d, size_t n,
 	return *out ? KPACK_SUCCESS : no_memory(d->why);
 }
 
+/* Read the part of C that PART stands for in kp_cutile_kinds. */
 static kpack_error_t read_part(struct demangler *d, char part,
 			       struct kpackx_constraint *c)
 {
@@ -367,7 +383,10 @@ static kpack_error_t read_part(struct demangler *d, char part,
 	}
 }
 
-/* Read one more constraint onto the stack. */
+/*
+ * Read one more constraint onto the stack.  A tuple's items are on it until all are there:
+ * a count that a name states allocates nothing.
+ */
 static kpack_error_t push_constraint(struct demangler *d)
 {
 	const struct kp_span rest = kp_span_tail(d->name, d->pos);
@@ -414,6 +433,7 @@ static struct kpackx_argument *add_argument(struct launch *l, const char *type,
 	return a;
 }
 
+/* Items of tuples and dataclasses are arguments of their own; constants are none. */
 static void add_arguments(struct launch *l, const struct kpackx_constraint *c)
 {
 	static const char *const extents[][2] = {
@@ -456,6 +476,7 @@ static void add_arguments(struct launch *l, const struct kpackx_constraint *c)
 	}
 }
 
+/* N is what the mangler counted, in the same order. */
 static kpack_error_t list_arguments(struct held_signature *held, size_t n,
 				    struct kpackx_error *why)
 {
@@ -497,6 +518,7 @@ bool kp_cutile_named(struct kp_span name)
 	       name.data[at + 1] >= '0' && name.data[at + 1] <= '9';
 }
 
+/* The function's name may have any bytes, even "_K", so the convention is found first. */
 static kpack_error_t read_name(struct demangler *d, struct kpackx_signature *out)
 {
 	uint64_t convention;

@@ -4,6 +4,10 @@
  * checked while it is written: what it says must be possible, and its name must be one
  * that can be read again.  The limits are checked after each constraint, which also ends
  * trees that contain themselves.
+ *
+ * All rules of the one right name are here: what is a default and left out, which groups of
+ * predicates there are and in which order, how a character is escaped.  Errors name the
+ * place on the way up: "parameter 2: item 0: dimension 1: ...".
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -56,6 +60,7 @@ struct mangler {
 	struct kpackx_error *why;
 };
 
+/* The magnitude of INT64_MIN does not fit into int64_t. */
 static void put_int64(struct mangler *m, char letter, int64_t n)
 {
 	uint64_t magnitude = n < 0 ? 0 - (uint64_t)n : (uint64_t)n;
@@ -73,6 +78,7 @@ static kpack_error_t put_dtype(struct mangler *m, kpackx_dtype_t dtype)
 
 /* ---- strings ---- */
 
+/* Python's strings may hold halves of surrogate pairs, which UTF-8 does not allow. */
 size_t kp_python_char(struct kp_span s, uint32_t *out)
 {
 	if (s.size < 3 || s.data[0] != 0xed || (s.data[1] & 0xe0) != 0xa0 ||
@@ -94,6 +100,7 @@ size_t kp_python_put(uint32_t character, uint8_t out[4])
 	return n;
 }
 
+/* Write a string in the shortest escapes, and its end. */
 static kpack_error_t put_string(struct mangler *m, struct kpackx_string s,
 				const char *what)
 {
@@ -150,6 +157,7 @@ static kpack_error_t put_integer(struct mangler *m, struct kpackx_string text)
 
 /* ---- arrays ---- */
 
+/* cuTile refuses assumptions that contradict each other when a kernel is exported. */
 static kpack_error_t check_axis(struct mangler *m, const struct kpackx_axis *a)
 {
 	if (a->reserved[0] || a->reserved[1])
@@ -200,7 +208,11 @@ static bool get_predicate(const struct kpackx_axis *a, char letter, int64_t *val
 	}
 }
 
-/* Write each predicate once with the mask of all dimensions for which it holds. */
+/*
+ * Write each predicate once with the mask of all dimensions for which it holds.  There is
+ * at most one for each letter and dimension.  Those of one mask follow it in the order of
+ * letters, so that sorting by mask and number gives the groups.
+ */
 static void put_predicates(struct mangler *m, const struct kpackx_constraint *c)
 {
 	static const char letters[] = {'s', 'i', 't', 'v', 'l'};
@@ -239,6 +251,10 @@ static void put_predicates(struct mangler *m, const struct kpackx_constraint *c)
 	}
 }
 
+/*
+ * Groups are numbered by their first use in the whole name: a number is at most that of
+ * the next new group.
+ */
 static kpack_error_t put_groups(struct mangler *m, const struct kpackx_constraint *c)
 {
 	if (c->n_alias_groups && !c->alias_groups)
@@ -259,6 +275,7 @@ static kpack_error_t put_groups(struct mangler *m, const struct kpackx_constrain
 	return KPACK_SUCCESS;
 }
 
+/* A list has an array too, whose launch arguments are in its buffer and do not count. */
 static kpack_error_t put_array(struct mangler *m, const struct kpackx_constraint *c)
 {
 	size_t begin;
@@ -302,6 +319,7 @@ static kpack_error_t put_array(struct mangler *m, const struct kpackx_constraint
 static kpack_error_t put_items(struct mangler *m, const struct kpackx_constraint *items,
 			       size_t n, const char *what);
 
+/* Write the part of C that PART stands for in kp_cutile_kinds. */
 static kpack_error_t put_part(struct mangler *m, char part,
 			      const struct kpackx_constraint *c)
 {
@@ -346,6 +364,7 @@ static kpack_error_t put_part(struct mangler *m, char part,
 	}
 }
 
+/* The limits of cuTile and of CUDA: of a symbol's name, and of a launch. */
 static kpack_error_t check_limits(struct mangler *m)
 {
 	if (m->name->no_memory)
@@ -360,7 +379,7 @@ static kpack_error_t check_limits(struct mangler *m)
 
 static kpack_error_t put_constraint(struct mangler *m, const struct kpackx_constraint *c)
 {
-	unsigned number = (unsigned)c->kind;
+	unsigned number = (unsigned)c->kind; /* a caller may have put any number there */
 	const struct kp_cutile_kind *kind = &kp_cutile_kinds[number % KP_CUTILE_KINDS];
 
 	if (number >= KP_CUTILE_KINDS || !kind->code)
@@ -378,6 +397,7 @@ static kpack_error_t put_constraint(struct mangler *m, const struct kpackx_const
 	return check_limits(m);
 }
 
+/* Only parameters, not the items of a tuple, have "_" between them. */
 static kpack_error_t put_items(struct mangler *m, const struct kpackx_constraint *items,
 			       size_t n, const char *what)
 {

@@ -16,7 +16,10 @@
 #include "core/base/bounds.h"
 #include "core/base/spill.h"
 
-/* Bytes at the beginning of a container in .hip_fatbin that suffice to recognise it. */
+/*
+ * Bytes at the beginning of a container in .hip_fatbin that suffice to recognise it: a
+ * section may have thousands of containers.
+ */
 #define HEAD_SIZE 64
 
 /* Padding is read in growing steps: most of it ends within a page. */
@@ -56,6 +59,7 @@ static char *copy_bytes(struct kp_span bytes)
 	return out;
 }
 
+/* An image has a handful of pairs: one more realloc for each costs nothing. */
 kpack_error_t kp_pairs_add(struct kp_pairs *pairs, struct kp_span name,
 			   struct kp_span value, struct kpackx_error *why)
 {
@@ -114,6 +118,7 @@ void kp_pairs_fini(struct kp_pairs *pairs)
 
 /* ---- objects ---- */
 
+/* After failures too an object has a type, that of unknown bytes. */
 void kp_object_fini(struct kp_object *object)
 {
 	for (size_t i = 0; i < object->n_kernels; i++) {
@@ -155,6 +160,10 @@ kpack_error_t kp_object_add_kernel(struct kp_object *object, struct kp_span name
 
 /* ---- images ---- */
 
+/*
+ * All lists of one source are bounded by KP_IMAGES_MAX and KP_IDS_MAX together, however
+ * many containers state them.
+ */
 kpack_error_t kp_containers_add_named(struct kp_containers *list, struct kp_container *c,
 				      struct kp_span name, uint64_t offset, uint64_t size,
 				      struct kp_image **image, struct kpackx_error *why)
@@ -229,6 +238,10 @@ static void drop_images(struct kp_containers *list, size_t first)
 
 /* ---- containers ---- */
 
+/*
+ * A parser appends images while it reads; those of a container that turns out to be damaged
+ * are removed again.  A parser that states a size of 0 would be called for ever.
+ */
 static kpack_error_t append_container(const struct kp_source *src, uint64_t off,
 				      const struct kp_format *format, kp_parse_fn *parse,
 				      size_t inside, struct kp_containers *list,
@@ -281,6 +294,7 @@ kpack_error_t kp_containers_salvage(const struct kp_source *src, uint64_t off,
 	return append_container(src, off, format, format->salvage, inside, list, why);
 }
 
+/* Gaps between containers reach from bytes to megabytes, where sections are padded. */
 kpack_error_t kp_skip_zeros(const struct kp_source *src, uint64_t *pos,
 			    struct kpackx_error *why)
 {
@@ -356,6 +370,7 @@ kpack_error_t kp_container_load(const struct kp_source *src, const struct kp_con
 	return kp_container_load_most(src, c, NULL, NULL, out, why);
 }
 
+/* The source may have become shorter since it was scanned. */
 kpack_error_t kp_container_load_most(const struct kp_source *src,
 				     const struct kp_container *c, kp_image_fault *fault,
 				     void *arg, struct kp_payload *out,
@@ -419,6 +434,7 @@ void kp_payload_fini(struct kp_payload *payload)
 	*payload = (struct kp_payload){.source = {.fd = -1}};
 }
 
+/* A spilled payload is mapped: it was spilled because memory is to stay free. */
 kpack_error_t kp_payload_map(struct kp_payload *payload, struct kp_span *out,
 			     struct kpackx_error *why)
 {

@@ -29,7 +29,10 @@ struct header {
 	uint64_t inflated; /* 0: not compressed */
 };
 
-/* Reads the tables and texts of one uncompressed or inflated binary. */
+/*
+ * Reads the tables and texts of one uncompressed or inflated binary.  There is a window for
+ * each, because keys and values are elsewhere than the records that point to them.
+ */
 struct reader {
 	struct kp_source src;
 	struct header h;
@@ -214,11 +217,14 @@ enum kp_offload_image_kind kp_offload_image_kind_by_ext(const char *ext)
 	return KP_OFFLOAD_NONE;
 }
 
+/*
+ * Our own pairs are the last, so that a stored key with one of their names is still told
+ * apart: the last pair is ours, and its name says whether there are two.
+ */
 size_t kp_offload_strings(const struct kp_image *image)
 {
 	size_t n = image->pairs.count - 1;
 
-	/* the last pair is ours; its name says whether we added two */
 	return strcmp(image->pairs.items[n].name, KP_OFFLOAD_FLAGS_NAME) == 0 ? n - 1 : n;
 }
 
@@ -236,6 +242,7 @@ const struct kp_pair *kp_offload_string(const struct kp_image *image, const char
 	return last_pair(&image->pairs, kp_offload_strings(image), name);
 }
 
+/* A kind without a name is in the pairs as its number. */
 unsigned kp_offload_image_kind(const struct kp_image *image)
 {
 	const char *text = image->pairs.items[kp_offload_strings(image)].value;
@@ -270,6 +277,7 @@ unsigned kp_offload_kind_number(const char *name)
 
 /* ---- entries ---- */
 
+/* Read the entry at AT: its image, its strings, and what LLVM's tools derive from these. */
 static kpack_error_t add_entry(struct reader *r, uint64_t at)
 {
 	uint64_t entries = r->h.count * ENTRY_SIZE, off, size;
@@ -331,7 +339,7 @@ static kpack_error_t list_images(const struct kp_source *src, struct kp_containe
 	r->c = c;
 	r->why = why;
 	KP_TRY(read_header(src, &r->h, why));
-	r->records_left = r->h.size / 16;
+	r->records_left = r->h.size / 16; /* of the smallest records */
 	r->text_left = r->h.size > KP_OFFLOAD_TEXT_MAX / KP_OFFLOAD_TEXT_RATIO
 			       ? KP_OFFLOAD_TEXT_MAX
 			       : r->h.size * KP_OFFLOAD_TEXT_RATIO;
@@ -411,6 +419,7 @@ static kpack_error_t inflate_all(const struct kp_source *src, const struct heade
 	return KPACK_SUCCESS;
 }
 
+/* Listing needs the strings, so a compressed binary is inflated here and again in load. */
 static kpack_error_t parse_offload_binary(const struct kp_source *src,
 					  struct kp_container *c,
 					  struct kp_containers *list,

@@ -13,13 +13,17 @@
 #define ENTRY_SIZE 40
 #define ALIGNMENT 8
 
-/* A key or a value, and its offset in the table of strings. */
+/*
+ * A key or a value, and its offset in the table of strings.  The table has each text once,
+ * and a text that ends another one in that: LLVM's StringTableBuilder, whose order by ends
+ * gives the same bytes.
+ */
 struct text {
 	struct kp_span bytes;
 	uint64_t offset;
 };
 
-/* A binary being laid out. */
+/* A binary being laid out: all offsets are known before the first byte is written. */
 struct layout {
 	const struct kp_offload_image *images;
 	size_t n_images;
@@ -195,6 +199,7 @@ static kpack_error_t put_body(const struct layout *l, uint64_t begin,
 
 /* ---- compressed ---- */
 
+/* The body of a compressed binary, made in memory, because its size precedes it. */
 struct buffer {
 	uint8_t *data;
 	size_t size, cap;
@@ -250,6 +255,7 @@ static kpack_error_t put_compressed(const struct layout *l,
 
 /* ---- binaries ---- */
 
+/* Write one binary with N images behind what SINK has. */
 static kpack_error_t put_binary(const struct kp_offload_image *images, size_t n,
 				const struct kp_offload_form *form, struct kp_sink *sink,
 				struct kpackx_error *why)

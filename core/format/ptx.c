@@ -12,6 +12,11 @@
 
 /* ---- tokens ---- */
 
+/*
+ * Reading by tokens, not by lines, is what tells a directive from the same text in a comment
+ * or in a string; modules of some 100 MB pass through one window.
+ */
+
 enum kind {
 	END,  /* end of the text, or a read error: see err */
 	WORD, /* a name, a number, or a word that begins with '.': "%r1", "ld.param.u64" */
@@ -108,6 +113,7 @@ static int skip_blanks(struct tokens *t)
 	}
 }
 
+/* Read the next token; of a word that is too long the beginning is kept. */
 static enum kind next_token(struct tokens *t)
 {
 	int c = skip_blanks(t);
@@ -159,6 +165,10 @@ static bool is_version(const struct tokens *t)
 
 /* ---- recognising ---- */
 
+/*
+ * Any text could begin like PTX does after a comment, so that both directives are required,
+ * as far as HEAD reaches.
+ */
 static bool probe_ptx(struct kp_span head)
 {
 	/* the first comment of NVIDIA's compiler is longer than a short head */
@@ -276,6 +286,7 @@ static kpack_error_t read_kernel(struct tokens *t, struct kp_object *out, uint64
 	return kp_object_add_kernel(out, kp_span_str(name), &kernel, why);
 }
 
+/* Directives count only outside of bodies, which may have blocks in them. */
 static kpack_error_t describe_ptx(const struct kp_source *src, struct kp_object *out,
 				  struct kpackx_error *why)
 {

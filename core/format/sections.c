@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The headers may be at any offset and of any number; each range that they state is
- * checked before it is used.
+ * checked before it is used.  A walk reads them through a window and keeps only where the
+ * ELF ends, so that kp_elf_extent, which is called for each code object of a library,
+ * allocates nothing; kp_sections_read also keeps the section headers and their names.
  */
 #include "sections.h"
 #include <inttypes.h>
@@ -11,7 +13,7 @@
 
 struct walk {
 	struct kp_window window;
-	Elf64_Ehdr header;
+	Elf64_Ehdr header; /* decoded */
 	uint64_t n_sections, n_segments;
 	uint64_t end; /* of the ELF, as far as its headers were read */
 	uint32_t stack_flags;
@@ -41,6 +43,7 @@ static kpack_error_t reach_range(struct walk *w, const char *what, uint64_t i,
 	return KPACK_SUCCESS;
 }
 
+/* Fields are little-endian, whatever this machine is. */
 #define FIELD(bits, p, type, member) kp_le##bits((p) + offsetof(type, member))
 
 static void decode_header(const uint8_t *p, Elf64_Ehdr *h)
@@ -132,6 +135,7 @@ static kpack_error_t begin_walk(struct walk *w, const struct kp_source *src,
 		if (h->e_phnum == PN_XNUM)
 			w->n_segments = FIELD(32, p, Elf64_Shdr, sh_info);
 	}
+	/* the sizes of rows are checked only of tables that exist: linkers write zeros */
 	for (int segments = 0; segments < 2; segments++) {
 		const char *what = segments ? "segment" : "section";
 		uint64_t n = segments ? w->n_segments : w->n_sections;

@@ -146,6 +146,10 @@ static kpack_error_t add_kernel(struct words *w, struct kp_object *out, uint64_t
 	return kp_object_add_kernel(out, kp_span_str((char *)text), &kernel, why);
 }
 
+/*
+ * Kernels are entry points of OpenCL's execution model; those of shaders are not listed.
+ * Bodies, which are nearly all of a module, are not read.
+ */
 static kpack_error_t describe_spirv(const struct kp_source *src, struct kp_object *out,
 				    struct kpackx_error *why)
 {

@@ -36,7 +36,7 @@
 /* What becomes of a section. */
 struct fate {
 	bool gone;
-	uint32_t type;
+	uint32_t type;  /* in the output */
 	uint32_t index; /* in the output */
 	uint64_t offset, size;
 };
@@ -68,6 +68,7 @@ static void put_le16(uint8_t *p, size_t v)
 	p[1] = (uint8_t)(v >> 8);
 }
 
+/* The first offset from POS on that is SKEW modulo ALIGN, a power of two. */
 static uint64_t align_up(uint64_t pos, uint64_t align, uint64_t skew)
 {
 	return pos + ((skew - pos) & (align - 1));
@@ -80,7 +81,10 @@ static kpack_error_t unusual(struct kpackx_error *why, size_t section, const cha
 
 /* ---- what goes ---- */
 
-/* Decide the fate of each section, and refuse what linkers do not make. */
+/*
+ * Decide the fate of each section, and refuse what linkers do not make.  Loaded sections
+ * with a name for debugging stay: their bytes are in a segment.
+ */
 static kpack_error_t choose_sections(struct strip *s, struct kpackx_error *why)
 {
 	const Elf64_Ehdr *h = &s->in.header;
@@ -163,7 +167,10 @@ static kpack_error_t read_tables(struct strip *s, struct kpackx_error *why)
 	return kp_source_read(&s->src, h->e_shoff, s->rows, rows, why);
 }
 
-/* Remove the symbols that go; their order stays, local ones first. */
+/*
+ * Remove the symbols that go; their order stays, local ones first.  A table without
+ * symbols goes, and its names.
+ */
 static kpack_error_t drop_symbols(struct strip *s, struct kpackx_error *why)
 {
 	struct fate *table = &s->fates[s->symtab];
@@ -199,7 +206,11 @@ static kpack_error_t drop_symbols(struct strip *s, struct kpackx_error *why)
 	return KPACK_SUCCESS;
 }
 
-/* Number the sections that stay; nothing that stays may refer to what goes. */
+/*
+ * Number the sections that stay; nothing that stays may refer to what goes.  Loaded symbols
+ * keep their old numbers of sections, as with LLVM: linkers put what goes behind all loaded
+ * sections.
+ */
 static kpack_error_t number_sections(struct strip *s, struct kpackx_error *why)
 {
 	s->n_out = 1;
@@ -299,7 +310,10 @@ static void shorten_segments(struct strip *s, uint64_t headers)
 	}
 }
 
-/* Patch the header of section I in place, and move it to its number. */
+/*
+ * Patch the header of section I, and move it to its number, which is not larger, so that
+ * no header is overwritten before it is read.
+ */
 static void put_row(struct strip *s, size_t i)
 {
 	const struct kp_section *in = &s->in.items[i];
@@ -326,6 +340,10 @@ static void put_row(struct strip *s, size_t i)
 	}
 }
 
+/*
+ * Decide the offsets, patch the headers and list the pieces: first all that is loaded, then
+ * the other sections, the section headers; last the ELF header, over that of the input.
+ */
 static kpack_error_t lay_out_object(struct strip *s, struct kp_stripped *out,
 				    struct kpackx_error *why)
 {

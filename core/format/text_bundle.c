@@ -36,7 +36,7 @@ const char *kp_text_bundle_comment(const char *type)
 
 /* ---- markers ---- */
 
-/* A forward search for markers. */
+/* A forward search for markers, in text of any length through one window. */
 struct search {
 	struct kp_window window;
 	char needle[MARKER_MAX]; /* the common beginning of both markers */
@@ -139,7 +139,10 @@ static kpack_error_t next_marker(struct search *s, uint64_t *pos, struct marker 
 
 /* ---- reading ---- */
 
-/* The entry being read. */
+/*
+ * The entry being read.  A start marker among its contents is text if an end marker with
+ * the entry's own ID follows, as in a bundle of bundles; else the entry has no end.
+ */
 struct entry {
 	struct marker start;
 	bool open;
@@ -314,6 +317,7 @@ static kpack_error_t check_entry(const struct kp_text_entry *entry, const char *
 	}
 }
 
+/* The line feed in front belongs to the marker: contents need not end with one. */
 static kpack_error_t write_marker(struct kp_sink *sink, const char *comment,
 				  const char *which, struct kp_span id,
 				  struct kpackx_error *why)

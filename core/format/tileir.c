@@ -74,6 +74,7 @@ static kpack_error_t get_bytes(struct tileir *m, struct cursor *c, size_t n,
 	return KPACK_SUCCESS;
 }
 
+/* Read a number; what does not fit into 64 bits is refused, also as zeros in front. */
 static kpack_error_t get_varint(struct tileir *m, struct cursor *c, uint64_t *out)
 {
 	const uint64_t begin = c->pos;
@@ -139,7 +140,10 @@ static kpack_error_t get_string(struct tileir *m, struct cursor *c, size_t max,
 
 /* ---- sections ---- */
 
-/* Read from the header to the end marker. */
+/*
+ * Read from the header to the end marker.  No field states the size of a module, so this
+ * is also how its end is found where modules follow one another.
+ */
 static kpack_error_t read_sections(struct tileir *m)
 {
 	struct cursor c = {0, m->window.src.size};
@@ -196,6 +200,10 @@ static kpack_error_t read_sections(struct tileir *m)
 	return KPACK_SUCCESS;
 }
 
+/*
+ * Find the table of strings.  Their offsets are checked when a string is read: one that
+ * nobody refers to does no harm.
+ */
 static kpack_error_t read_strings(struct tileir *m)
 {
 	struct cursor c = m->sections[STRINGS];
@@ -253,6 +261,7 @@ static kpack_error_t read_hints(struct tileir *m, struct cursor *c)
 	return KPACK_SUCCESS;
 }
 
+/* Read a function, and skip its body; a private or called one is no kernel. */
 static kpack_error_t read_function(struct tileir *m, struct cursor *c)
 {
 	KP_AUTO_FREE char *name = NULL;
@@ -331,11 +340,12 @@ static kpack_error_t describe_tileir(const struct kp_source *src, struct kp_obje
 			pos, m.size - 1);
 	KP_TRY(read_strings(&m));
 	KP_TRY(read_functions(&m));
-	if (m.many_targets)
+	if (m.many_targets) /* one module, compiled for several */
 		out->arch[0] = '\0';
 	return KPACK_SUCCESS;
 }
 
+/* The target of a damaged module is not known, but its bytes can still be extracted. */
 static kpack_error_t parse_tileir(const struct kp_source *src, struct kp_container *c,
 				  struct kp_containers *list, struct kpackx_error *why)
 {

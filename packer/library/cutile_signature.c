@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The Python text leaves out what is the default there.  It assumes cuda.tile imported as
- * ct, and the names of cuda.tile.compilation.
+ * ct, and the names of cuda.tile.compilation; pasted into a program, it makes cuTile export
+ * a kernel of the same name.  Names may come from any file: what they contain is escaped.
  */
 #include "cutile_signature.h"
 #include <inttypes.h>
@@ -26,7 +27,11 @@ static struct kp_span string_span(struct kpackx_string s)
 
 /* ---- in Python ---- */
 
-/* A float as repr() writes it, with the sign in front; of NaNs every bit counts. */
+/*
+ * A float as repr() writes it: the shortest digits that give the same number, with an
+ * exponent outside of 1e-4 to 1e16.  Of NaNs every bit counts, as another NaN is another
+ * constant in the kernel's name.
+ */
 static void put_float(struct kp_compose *out, uint64_t bits)
 {
 	const uint64_t sign = UINT64_C(1) << 63, infinity = UINT64_C(0x7ff) << 52;
@@ -70,6 +75,7 @@ static void put_float(struct kp_compose *out, uint64_t bits)
 				 digits + exponent + 1);
 }
 
+/* A string in quotes; as repr() does, what cannot be seen is escaped. */
 static void put_string(struct kp_compose *out, struct kpackx_string s)
 {
 	struct kp_span rest = string_span(s);
@@ -152,6 +158,11 @@ static bool is_implied(const struct kpackx_axis *a, enum property p, int64_t val
 	}
 }
 
+/*
+ * Write property P of the array C: nothing if no dimension states it, one number if it is
+ * the same for all that may have it, else a list.  The lower bound is always written, as
+ * it has no default.
+ */
 static void put_property(struct kp_compose *out, const struct kpackx_constraint *c,
 			 enum property p)
 {
@@ -359,6 +370,7 @@ static struct facts describe_kernel(const char *kernel)
 	return f;
 }
 
+/* Readers of archives must be able to read all metadata, so what is too much is counted. */
 void signature_facts(struct facts *f, const struct kp_object *object)
 {
 	struct facts *maps = xcalloc(object->n_kernels, sizeof(*maps));
@@ -386,7 +398,7 @@ void signature_facts(struct facts *f, const struct kp_object *object)
 	free(maps);
 }
 
-/* Convert the facts from MessagePack to JSON. */
+/* Convert the facts from MessagePack to JSON, by core's conversion. */
 static json_t *facts_to_json(const struct facts *f)
 {
 	struct facts outer = {0};
