@@ -105,20 +105,6 @@ static kpack_error_t zstd_encode(const struct kp_ccob_form *form, struct kp_span
 	return KPACK_SUCCESS;
 }
 
-/* The part of HEAD, the beginning of a frame, that ends with the first block. */
-static struct kp_span first_block(struct kp_span head)
-{
-	struct kp_frame_header h;
-	const uint8_t *block;
-	size_t end;
-
-	if (!kp_frame_header_read(head, &h) || h.skippable || head.size < h.size + 3u)
-		return head;
-	block = head.data + h.size;
-	end = h.size + 3u + ((block[0] | block[1] << 8 | block[2] << 16) >> 3);
-	return (struct kp_span){head.data, end < head.size ? end : head.size};
-}
-
 /*
  * The first block does not depend on what follows it: compress the beginning of a stream
  * that has the payload's size.  All levels take some 0.5 s, whatever the payload is.
@@ -130,13 +116,21 @@ static kpack_error_t zstd_begins(const struct kp_ccob_form *form, struct kp_span
 	uint8_t out[FIRST];
 	ZSTD_inBuffer from = {payload.data, FIRST, 0};
 	ZSTD_outBuffer to = {out, sizeof(out), 0};
-	struct kp_span want = first_block(head);
+	struct kp_frame_header h;
 	ZSTD_CCtx *ctx = NULL;
 	size_t n;
 
 	*begins = true;
 	if (payload.size < 2 * FIRST)
 		return KPACK_SUCCESS;
+	/* of the frame that HEAD begins, the part that ends with the first block */
+	if (kp_frame_header_read(head, &h) && !h.skippable && head.size >= h.size + 3u) {
+		const uint8_t *block = head.data + h.size;
+		size_t end =
+			h.size + 3u + ((block[0] | block[1] << 8 | block[2] << 16) >> 3);
+
+		head.size = end < head.size ? end : head.size;
+	}
 	KP_TRY(zstd_open(form, payload.size, &ctx, why));
 	n = ZSTD_CCtx_setPledgedSrcSize(ctx, payload.size);
 	if (!ZSTD_isError(n))
@@ -145,7 +139,7 @@ static kpack_error_t zstd_begins(const struct kp_ccob_form *form, struct kp_span
 	if (ZSTD_isError(n))
 		return kp_fail(why, KPACK_ERROR_OUT_OF_MEMORY, "zstd: %s",
 			       ZSTD_getErrorName(n));
-	*begins = to.pos >= want.size && memcmp(out, want.data, want.size) == 0;
+	*begins = to.pos >= head.size && memcmp(out, head.data, head.size) == 0;
 	return KPACK_SUCCESS;
 }
 

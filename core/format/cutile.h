@@ -58,6 +58,12 @@ struct kp_cutile_kind {
 #define KP_CUTILE_KINDS (KPACKX_CONST_DTYPE + 1)
 extern const struct kp_cutile_kind kp_cutile_kinds[KP_CUTILE_KINDS];
 
+/*
+ * What A says for the predicate LETTER of the grammar above; false: nothing, or the
+ * default, or what a constant implies.
+ */
+bool kp_cutile_predicate(const struct kpackx_axis *a, char letter, int64_t *value);
+
 /* True if cuTile can have made NAME: the last "_K" in it begins "_Kt" and a digit. */
 bool kp_cutile_named(struct kp_span name);
 

@@ -183,11 +183,7 @@ static kpack_error_t check_axis(struct mangler *m, const struct kpackx_axis *a)
 	return KPACK_SUCCESS;
 }
 
-/*
- * Get what A says for the predicate LETTER; false: nothing, or the default, or what a
- * constant implies.
- */
-static bool get_predicate(const struct kpackx_axis *a, char letter, int64_t *value)
+bool kp_cutile_predicate(const struct kpackx_axis *a, char letter, int64_t *value)
 {
 	switch (letter) {
 	case 's':
@@ -232,7 +228,7 @@ static void put_predicates(struct mangler *m, const struct kpackx_constraint *c)
 		for (unsigned i = 0; i < c->ndim; i++) {
 			size_t k = begin;
 
-			if (!get_predicate(&c->axes[i], letters[l], &value))
+			if (!kp_cutile_predicate(&c->axes[i], letters[l], &value))
 				continue;
 			while (k < count && all[k].value != value)
 				k++;

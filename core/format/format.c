@@ -63,15 +63,13 @@ static char *copy_bytes(struct kp_span bytes)
 kpack_error_t kp_pairs_add(struct kp_pairs *pairs, struct kp_span name,
 			   struct kp_span value, struct kpackx_error *why)
 {
+	struct kp_pair pair = {copy_bytes(name), copy_bytes(value), value.size};
 	struct kp_pair *grown =
 		realloc(pairs->items, (pairs->count + 1) * sizeof(*grown));
-	struct kp_pair pair;
 
-	if (!grown)
-		return kp_fail_memory(why, (pairs->count + 1) * sizeof(*grown), "pairs");
-	pairs->items = grown;
-	pair = (struct kp_pair){copy_bytes(name), copy_bytes(value), value.size};
-	if (!pair.name || !pair.value) {
+	if (grown)
+		pairs->items = grown;
+	if (!grown || !pair.name || !pair.value) {
 		free(pair.name);
 		free(pair.value);
 		return kp_fail_memory(why, name.size + value.size, "a pair");
@@ -133,23 +131,14 @@ void kp_object_fini(struct kp_object *object)
 kpack_error_t kp_object_add_kernel(struct kp_object *object, struct kp_span name,
 				   struct kp_kernel **out, struct kpackx_error *why)
 {
-	struct kp_kernel k = {
-		.vgprs = KP_NOT_STATED,
-		.agprs = KP_NOT_STATED,
-		.sgprs = KP_NOT_STATED,
-		.lds = KP_NOT_STATED,
-		.scratch = KP_NOT_STATED,
-		.kernarg = KP_NOT_STATED,
-		.wavefront = KP_NOT_STATED,
-		.threads = KP_NOT_STATED,
-	};
+	/* no number is stated */
+	struct kp_kernel k = {NULL, NULL, -1, -1, -1, -1, -1, -1, -1, -1};
 
 	if (object->n_kernels >= KP_KERNELS_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "more than %d kernels",
 			       KP_KERNELS_MAX);
-	if (!kp_grow(&object->kernels, object->n_kernels, &object->kernels_cap,
-		     sizeof(k)))
-		return kp_fail_memory(why, object->n_kernels * sizeof(k), "kernels");
+	KP_TRY(kp_room(&object->kernels, object->n_kernels, &object->kernels_cap,
+		       "kernels", why));
 	k.name = strndup((const char *)name.data, name.size);
 	if (!k.name)
 		return kp_fail_memory(why, name.size, "a kernel's name");

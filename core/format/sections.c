@@ -46,24 +46,6 @@ static kpack_error_t reach_range(struct walk *w, const char *what, uint64_t i,
 /* Fields are little-endian, whatever this machine is. */
 #define FIELD(bits, p, type, member) kp_le##bits((p) + offsetof(type, member))
 
-static void decode_header(const uint8_t *p, Elf64_Ehdr *h)
-{
-	memcpy(h->e_ident, p, EI_NIDENT);
-	h->e_type = FIELD(16, p, Elf64_Ehdr, e_type);
-	h->e_machine = FIELD(16, p, Elf64_Ehdr, e_machine);
-	h->e_version = FIELD(32, p, Elf64_Ehdr, e_version);
-	h->e_entry = FIELD(64, p, Elf64_Ehdr, e_entry);
-	h->e_phoff = FIELD(64, p, Elf64_Ehdr, e_phoff);
-	h->e_shoff = FIELD(64, p, Elf64_Ehdr, e_shoff);
-	h->e_flags = FIELD(32, p, Elf64_Ehdr, e_flags);
-	h->e_ehsize = FIELD(16, p, Elf64_Ehdr, e_ehsize);
-	h->e_phentsize = FIELD(16, p, Elf64_Ehdr, e_phentsize);
-	h->e_phnum = FIELD(16, p, Elf64_Ehdr, e_phnum);
-	h->e_shentsize = FIELD(16, p, Elf64_Ehdr, e_shentsize);
-	h->e_shnum = FIELD(16, p, Elf64_Ehdr, e_shnum);
-	h->e_shstrndx = FIELD(16, p, Elf64_Ehdr, e_shstrndx);
-}
-
 /*
  * True if the section has bytes.  Relocatable cubins have other types instead of NOBITS.
  */
@@ -122,7 +104,22 @@ static kpack_error_t begin_walk(struct walk *w, const struct kp_source *src,
 	if (!kp_elf_probe((struct kp_span){p, sizeof(Elf64_Ehdr)}, NULL))
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "not a 64-bit little-endian ELF file");
-	decode_header(p, &w->header);
+	w->header = (Elf64_Ehdr){
+		.e_type = FIELD(16, p, Elf64_Ehdr, e_type),
+		.e_machine = FIELD(16, p, Elf64_Ehdr, e_machine),
+		.e_version = FIELD(32, p, Elf64_Ehdr, e_version),
+		.e_entry = FIELD(64, p, Elf64_Ehdr, e_entry),
+		.e_phoff = FIELD(64, p, Elf64_Ehdr, e_phoff),
+		.e_shoff = FIELD(64, p, Elf64_Ehdr, e_shoff),
+		.e_flags = FIELD(32, p, Elf64_Ehdr, e_flags),
+		.e_ehsize = FIELD(16, p, Elf64_Ehdr, e_ehsize),
+		.e_phentsize = FIELD(16, p, Elf64_Ehdr, e_phentsize),
+		.e_phnum = FIELD(16, p, Elf64_Ehdr, e_phnum),
+		.e_shentsize = FIELD(16, p, Elf64_Ehdr, e_shentsize),
+		.e_shnum = FIELD(16, p, Elf64_Ehdr, e_shnum),
+		.e_shstrndx = FIELD(16, p, Elf64_Ehdr, e_shstrndx),
+	};
+	memcpy(w->header.e_ident, p, EI_NIDENT);
 	w->end = sizeof(Elf64_Ehdr);
 	w->stack_flags = PF_X;
 	w->n_sections = h->e_shoff ? h->e_shnum : 0;

@@ -280,41 +280,33 @@ const struct kp_format kp_format_text_bundle = {
 
 /* ---- writing ---- */
 
-static kpack_error_t refuse_entry(struct kp_span id, const char *text,
-				  struct kpackx_error *why)
-{
-	char shown[96];
-
-	kp_text_escape(id, shown, sizeof(shown));
-	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "entry %s: %s", shown, text);
-}
-
 /* Check that a reader would find ENTRY unchanged. */
 static kpack_error_t check_entry(const struct kp_text_entry *entry, const char *comment,
 				 struct kpackx_error *why)
 {
+	const char *fault = NULL;
+	char shown[96];
 	struct search s;
 	struct marker m;
 	uint64_t pos = 0;
-	bool found;
+	bool found = true;
 
 	if (entry->id.size > KP_ENTRY_ID_MAX)
-		return refuse_entry(entry->id, "its ID is too long", why);
-	for (size_t i = 0; i < entry->id.size; i++) {
+		fault = "its ID is too long";
+	for (size_t i = 0; i < entry->id.size && !fault; i++)
 		if (memchr("\0\r\n", entry->id.data[i], 3))
-			return refuse_entry(entry->id,
-					    "its ID has a line end or a NUL byte", why);
-	}
+			fault = "its ID has a line end or a NUL byte";
 	search_init(&s, &entry->contents, comment);
-	for (;;) {
+	while (!fault && found) {
 		KP_TRY(next_marker(&s, &pos, &m, &found, why));
-		if (!found)
-			return KPACK_SUCCESS;
 		/* a start marker is allowed: an end marker with our ID follows */
-		if (!m.start && m.line > 0)
-			return refuse_entry(entry->id,
-					    "an end marker is among its contents", why);
+		if (found && !m.start && m.line > 0)
+			fault = "an end marker is among its contents";
 	}
+	if (!fault)
+		return KPACK_SUCCESS;
+	kp_text_escape(entry->id, shown, sizeof(shown));
+	return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT, "entry %s: %s", shown, fault);
 }
 
 /* The line feed in front belongs to the marker: contents need not end with one. */

@@ -92,17 +92,6 @@ static kpack_error_t get_varint(struct tileir *m, struct cursor *c, uint64_t *ou
 	return INVALID(m, "offset %" PRIu64 ": a number of more than 64 bits", begin);
 }
 
-static kpack_error_t expect_tag(struct tileir *m, struct cursor *c, uint8_t want,
-				const char *what)
-{
-	const uint8_t *tag;
-
-	KP_TRY(get_bytes(m, c, 1, &tag));
-	return *tag == want ? KPACK_SUCCESS
-			    : INVALID(m, "offset %" PRIu64 ": attribute 0x%02x is no %s",
-				      c->pos - 1, *tag, what);
-}
-
 /* Read a number of a string, and that string, of at most MAX bytes; the caller frees it. */
 static kpack_error_t get_string(struct tileir *m, struct cursor *c, size_t max,
 				char **out)
@@ -229,7 +218,10 @@ static kpack_error_t read_hints(struct tileir *m, struct cursor *c)
 	uint64_t targets, count, ignored;
 	const uint8_t *p;
 
-	KP_TRY(expect_tag(m, c, TAG_HINTS, "hints"));
+	KP_TRY(get_bytes(m, c, 1, &p));
+	if (*p != TAG_HINTS)
+		return INVALID(m, "offset %" PRIu64 ": attribute 0x%02x is no hints",
+			       c->pos - 1, *p);
 	KP_TRY(get_varint(m, c, &targets));
 	while (targets--) {
 		KP_AUTO_FREE char *target = NULL;
@@ -240,7 +232,12 @@ static kpack_error_t read_hints(struct tileir *m, struct cursor *c)
 			m->many_targets |= arch[0] != '\0';
 			strcpy(arch, target);
 		}
-		KP_TRY(expect_tag(m, c, TAG_DICTIONARY, "dictionary"));
+		KP_TRY(get_bytes(m, c, 1, &p));
+		if (*p != TAG_DICTIONARY)
+			return INVALID(m,
+				       "offset %" PRIu64
+				       ": attribute 0x%02x is no dictionary",
+				       c->pos - 1, *p);
 		KP_TRY(get_varint(m, c, &count));
 		while (count--) {
 			KP_TRY(get_varint(m, c, &ignored)); /* its name */

@@ -117,88 +117,58 @@ static void put_name(struct kp_compose *out, struct kpackx_string s, const char 
 	free(escaped);
 }
 
-/*
- * The arguments with a value for each dimension.  IMPLIED is true if VALUE may stand for a
- * dimension without a stated one, because a constant there implies it and cuTile drops it.
- */
-enum property { LOWER_BOUND, STRIDE, SHAPE, STRIDE_DIVISOR, SHAPE_DIVISOR, PROPERTIES };
-
-static bool get_property(const struct kpackx_axis *a, enum property p, int64_t *value)
-{
-	switch (p) {
-	case LOWER_BOUND:
-		*value = a->stride_lower_bound;
-		return a->has_stride_lower_bound;
-	case STRIDE:
-		*value = a->stride_constant;
-		return a->has_stride_constant;
-	case SHAPE:
-		*value = a->shape_constant;
-		return a->has_shape_constant;
-	case STRIDE_DIVISOR:
-		*value = a->stride_divisible_by;
-		return *value > 1;
-	default:
-		*value = a->shape_divisible_by;
-		return *value > 1;
-	}
-}
-
-static bool is_implied(const struct kpackx_axis *a, enum property p, int64_t value)
-{
-	switch (p) {
-	case LOWER_BOUND:
-		return a->has_stride_constant && a->stride_constant >= value;
-	case STRIDE_DIVISOR:
-		return a->has_stride_constant && a->stride_constant % value == 0;
-	case SHAPE_DIVISOR:
-		return a->has_shape_constant && a->shape_constant % value == 0;
-	default:
-		return false;
-	}
-}
+/* The arguments that have a value for each dimension, by the letters of cutile.h. */
+static const struct property {
+	char letter;
+	const char *name, *none;
+	bool scalar; /* one value may stand for all dimensions */
+} bound = {'l', "stride_lower_bound_incl", "None", true},
+  properties[] = {
+	  {'t', "stride_constant", "None", false},
+	  {'s', "shape_constant", "None", false},
+	  {'v', "stride_divisible_by", "1", true},
+	  {'i', "shape_divisible_by", "1", true},
+};
 
 /*
  * Write property P of the array C: nothing if no dimension states it, one number if it is
- * the same for all that may have it, else a list.  The lower bound is always written, as
- * it has no default.
+ * the same for all that may have it, else a list.  Where a constant implies the number,
+ * cuTile has dropped it.  The lower bound is always written, as it has no default.
  */
 static void put_property(struct kp_compose *out, const struct kpackx_constraint *c,
-			 enum property p)
+			 const struct property *p)
 {
-	static const struct {
-		const char *name, *none;
-		bool scalar; /* one value may stand for all dimensions */
-	} properties[] = {
-		[LOWER_BOUND] = {"stride_lower_bound_incl", "None", true},
-		[STRIDE] = {"stride_constant", "None", false},
-		[SHAPE] = {"shape_constant", "None", false},
-		[STRIDE_DIVISOR] = {"stride_divisible_by", "1", true},
-		[SHAPE_DIVISOR] = {"shape_divisible_by", "1", true},
-	};
-	bool stated = false, uniform = properties[p].scalar;
+	bool stated = false, uniform = p->scalar;
 	int64_t value, first = 0;
 
 	for (uint32_t i = 0; i < c->ndim && !stated; i++)
-		stated = get_property(&c->axes[i], p, &first);
-	if (!stated && p != LOWER_BOUND)
+		stated = kp_cutile_predicate(&c->axes[i], p->letter, &first);
+	if (!stated && p->letter != 'l')
 		return;
-	kp_compose_print(out, ", %s=", properties[p].name);
-	for (uint32_t i = 0; i < c->ndim && uniform; i++)
-		uniform = get_property(&c->axes[i], p, &value)
-				  ? value == first
-				  : is_implied(&c->axes[i], p, first);
+	for (uint32_t i = 0; i < c->ndim && uniform; i++) {
+		const struct kpackx_axis *a = &c->axes[i];
+
+		if (kp_cutile_predicate(a, p->letter, &value))
+			uniform = value == first;
+		else if (p->letter == 'i')
+			uniform = a->has_shape_constant && a->shape_constant % first == 0;
+		else
+			uniform = a->has_stride_constant &&
+				  (p->letter == 'l' ? a->stride_constant >= first
+						    : a->stride_constant % first == 0);
+	}
+	kp_compose_print(out, ", %s=", p->name);
 	if (!stated) {
-		kp_compose_str(out, properties[p].none);
+		kp_compose_str(out, p->none);
 	} else if (uniform) {
 		kp_compose_print(out, "%" PRId64, first);
 	} else {
 		for (uint32_t i = 0; i < c->ndim; i++) {
 			kp_compose_str(out, i ? ", " : "[");
-			if (get_property(&c->axes[i], p, &value))
+			if (kp_cutile_predicate(&c->axes[i], p->letter, &value))
 				kp_compose_print(out, "%" PRId64, value);
 			else
-				kp_compose_str(out, properties[p].none);
+				kp_compose_str(out, p->none);
 		}
 		kp_compose_str(out, "]");
 	}
@@ -227,10 +197,10 @@ static void put_constraint(struct kp_compose *out, const struct kpackx_constrain
 				 "ArrayConstraint(ct.%s, %" PRIu32 ", index_dtype=ct.%s",
 				 kp_cutile_dtypes[c->dtype].python, c->ndim,
 				 kp_cutile_dtypes[c->index_dtype].python);
-		put_property(out, c, LOWER_BOUND);
+		put_property(out, c, &bound);
 		put_groups(out, c, "may_alias_internally");
-		for (int p = STRIDE; p < PROPERTIES; p++)
-			put_property(out, c, (enum property)p);
+		for (size_t i = 0; i < KP_COUNT(properties); i++)
+			put_property(out, c, &properties[i]);
 		if (c->base_addr_divisible_by > 1)
 			kp_compose_print(out, ", base_addr_divisible_by=%" PRId64,
 					 c->base_addr_divisible_by);
