@@ -165,6 +165,10 @@ kpack_error_t kp_containers_add_named(struct kp_containers *list, struct kp_cont
 	if (list->n_images >= KP_IMAGES_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "more than %d entries in all", KP_IMAGES_MAX);
+	if (!list->images_cap) {
+		KP_TRY(kp_new(&list->images, 1, "the list of images", why));
+		list->images_cap = 1;
+	}
 	KP_TRY(kp_room(&list->images, list->n_images, &list->images_cap,
 		       "the list of images", why));
 	if (name.data) {
@@ -247,6 +251,11 @@ static kpack_error_t append_container(const struct kp_source *src, uint64_t off,
 	if (list->count >= KP_IMAGES_MAX)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "more than %d containers in all", KP_IMAGES_MAX);
+	/* many lists have one container, and plans keep the lists of all files */
+	if (!list->cap) {
+		KP_TRY(kp_new(&list->items, 1, "the list of containers", why));
+		list->cap = 1;
+	}
 	KP_TRY(kp_room(&list->items, list->count, &list->cap, "the list of containers",
 		       why));
 	if (!kp_source_sub(src, off, src->size - off, &rest))

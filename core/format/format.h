@@ -287,14 +287,17 @@ kpack_error_t kp_nest_salvage(const struct kp_source *src, kp_nest_fault *fault,
 
 #define KP_NOT_STATED (-1)
 
-/* A kernel; numbers are KP_NOT_STATED if the object does not state them. */
+/*
+ * A kernel.  Numbers are those of AMD's code objects; KP_NOT_STATED if they do not state
+ * them, and for other objects, of which only the names are read.
+ */
 struct kp_kernel {
 	char *name;
 	char *symbol;      /* of its descriptor, "name.kd"; or NULL */
-	int64_t vgprs;     /* vector registers; CUDA: registers per thread */
+	int64_t vgprs;     /* vector registers */
 	int64_t agprs;     /* accumulation registers */
 	int64_t sgprs;     /* scalar registers */
-	int64_t lds;       /* bytes of local (CUDA: shared) memory of fixed size */
+	int64_t lds;       /* bytes of local memory of fixed size */
 	int64_t scratch;   /* bytes of private memory per thread */
 	int64_t kernarg;   /* bytes of the arguments */
 	int64_t wavefront; /* threads per wavefront */
