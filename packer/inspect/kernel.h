@@ -7,12 +7,9 @@
 
 extern const size_t inspect_kernel_numbers;
 
-/*
- * Number I of KERNEL, or KP_NOT_STATED; its label for people (AMD's or CUDA's); its JSON
- * key.
- */
+/* Number I of KERNEL, or KP_NOT_STATED; its label for people; its JSON key. */
 int64_t inspect_kernel_number(const struct kp_kernel *kernel, size_t i);
-const char *inspect_kernel_label(size_t i, bool cuda);
+const char *inspect_kernel_label(size_t i);
 const char *inspect_kernel_key(size_t i);
 
 #endif
