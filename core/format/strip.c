@@ -57,9 +57,7 @@ struct strip {
 
 bool kp_strip_probe(struct kp_span head)
 {
-	uint16_t machine;
-
-	return kp_elf_probe(head, &machine) && machine == EM_AMDGPU;
+	return kp_format_code_object.probe(head);
 }
 
 static void put_le16(uint8_t *p, size_t v)
@@ -379,7 +377,7 @@ static kpack_error_t lay_out_object(struct strip *s, struct kp_stripped *out,
 			continue;
 		pos += f->size;
 		if (pos > OFFSET_LIMIT)
-			return unusual(why, i, "passes the end");
+			return unusual(why, i, "would have an impossible offset");
 		KP_TRY(add_piece(out, piece, why));
 	}
 	pos = align_up(pos, sizeof(Elf64_Xword), 0);

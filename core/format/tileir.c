@@ -106,7 +106,6 @@ static kpack_error_t get_string(struct tileir *m, struct cursor *c, size_t max,
 		return INVALID(m, "offset %" PRIu64 ": string %" PRIu64 " of %" PRIu64,
 			       at, number, m->n_strings);
 	/* numbers come in any order, so a window would not help */
-	kp_put_le32(ends + 4, (uint32_t)m->data_size);
 	KP_TRY(kp_source_read(&m->window.src, m->offsets + 4 * number, ends,
 			      number + 1 < m->n_strings ? 8 : 4, m->why));
 	begin = kp_le32(ends);
