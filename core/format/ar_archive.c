@@ -222,8 +222,9 @@ static kpack_error_t take_member(struct reader *r, struct header *h,
 					: add_member(r, h, without_slash(name), why);
 }
 
-kpack_error_t kp_ar_salvage(const struct kp_source *src, struct kp_ar *out,
-			    struct kpackx_error *why)
+/* As kp_ar_read, but on failure OUT holds the members before the damage. */
+static kpack_error_t read_until_damage(const struct kp_source *src, struct kp_ar *out,
+				       struct kpackx_error *why)
 {
 	KP_AUTO_FREE struct reader *r = NULL; /* windows are large */
 	struct kp_span magic = {.size = MAGIC_SIZE};
@@ -250,7 +251,7 @@ kpack_error_t kp_ar_salvage(const struct kp_source *src, struct kp_ar *out,
 kpack_error_t kp_ar_read(const struct kp_source *src, struct kp_ar *out,
 			 struct kpackx_error *why)
 {
-	kpack_error_t err = kp_ar_salvage(src, out, why);
+	kpack_error_t err = read_until_damage(src, out, why);
 
 	if (err)
 		kp_ar_fini(out);
@@ -305,7 +306,7 @@ static kpack_error_t parse_archive(const struct kp_source *src, struct kp_contai
 static kpack_error_t salvage_archive(const struct kp_source *src, struct kp_container *c,
 				     struct kp_containers *list, struct kpackx_error *why)
 {
-	return list_members(src, kp_ar_salvage, c, list, why);
+	return list_members(src, read_until_damage, c, list, why);
 }
 
 const struct kp_format kp_format_archive = {

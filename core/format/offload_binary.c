@@ -199,11 +199,6 @@ static const struct {
 	[KP_OFFLOAD_SPIRV] = {"spirv", "spv"},
 };
 
-const char *kp_offload_image_kind_name(unsigned kind)
-{
-	return kind < KP_OFFLOAD_IMAGE_KINDS ? image_kinds[kind].name : NULL;
-}
-
 const char *kp_offload_image_kind_ext(unsigned kind)
 {
 	return kind < KP_OFFLOAD_IMAGE_KINDS ? image_kinds[kind].ext : "";
@@ -317,7 +312,7 @@ static kpack_error_t add_entry(struct reader *r, uint64_t at)
 	else
 		snprintf(image->kind, sizeof(image->kind), "%u", kind);
 	kind = kp_le16(e);
-	name = kp_offload_image_kind_name(kind);
+	name = kind < KP_OFFLOAD_IMAGE_KINDS ? image_kinds[kind].name : NULL;
 	KP_TRY(name ? kp_pairs_print(&image->pairs, r->why, KP_OFFLOAD_KIND_NAME, "%s",
 				     name)
 		    : kp_pairs_print(&image->pairs, r->why, KP_OFFLOAD_KIND_NAME, "%u",
