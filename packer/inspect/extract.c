@@ -5,7 +5,7 @@
 #include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "core/format/object.h"
+#include "core/format/format.h"
 #include "packed.h"
 #include "walk.h"
 #include "packer/cli/xalloc.h"

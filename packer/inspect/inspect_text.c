@@ -109,10 +109,8 @@ static void print_pairs(const struct kp_pairs *pairs, int margin, const char *be
 	putchar('\n');
 }
 
-static void print_kernel(const struct kp_object *object, const struct kp_kernel *k,
-			 int margin)
+static void print_kernel(const struct kp_kernel *k, int margin)
 {
-	bool cuda = strcmp(object->type, "hsaco") != 0;
 	const char *between = ": ";
 	char indent[64];
 
@@ -123,7 +121,7 @@ static void print_kernel(const struct kp_object *object, const struct kp_kernel 
 
 		if (value == KP_NOT_STATED)
 			continue;
-		printf("%s%s %" PRId64, between, inspect_kernel_label(i, cuda), value);
+		printf("%s%s %" PRId64, between, inspect_kernel_label(i), value);
 		between = ", ";
 	}
 	putchar('\n');
@@ -152,7 +150,7 @@ static void print_object(const struct text *t, const struct kp_image *image,
 	print_pairs(&object->facts, margin, " ");
 	for (size_t i = 0; i < object->n_kernels && lists_kernels(t, object->n_kernels);
 	     i++)
-		print_kernel(object, &object->kernels[i], margin);
+		print_kernel(&object->kernels[i], margin);
 }
 
 /* Print TEXT escaped, and pad it to WIDTH. */

@@ -2,17 +2,17 @@
 #include "kernel.h"
 
 static const struct number {
-	const char *label, *cuda, *key;
+	const char *label, *key;
 	size_t at; /* offset in struct kp_kernel */
 } numbers[] = {
-	{"VGPRs", "registers", "vgprs", offsetof(struct kp_kernel, vgprs)},
-	{"AGPRs", "AGPRs", "agprs", offsetof(struct kp_kernel, agprs)},
-	{"SGPRs", "SGPRs", "sgprs", offsetof(struct kp_kernel, sgprs)},
-	{"LDS", "shared", "lds", offsetof(struct kp_kernel, lds)},
-	{"scratch", "local", "scratch", offsetof(struct kp_kernel, scratch)},
-	{"kernarg", "parameters", "kernarg", offsetof(struct kp_kernel, kernarg)},
-	{"wavefront", "warp", "wavefront", offsetof(struct kp_kernel, wavefront)},
-	{"threads", "threads", "threads", offsetof(struct kp_kernel, threads)},
+	{"VGPRs", "vgprs", offsetof(struct kp_kernel, vgprs)},
+	{"AGPRs", "agprs", offsetof(struct kp_kernel, agprs)},
+	{"SGPRs", "sgprs", offsetof(struct kp_kernel, sgprs)},
+	{"LDS", "lds", offsetof(struct kp_kernel, lds)},
+	{"scratch", "scratch", offsetof(struct kp_kernel, scratch)},
+	{"kernarg", "kernarg", offsetof(struct kp_kernel, kernarg)},
+	{"wavefront", "wavefront", offsetof(struct kp_kernel, wavefront)},
+	{"threads", "threads", offsetof(struct kp_kernel, threads)},
 };
 
 const size_t inspect_kernel_numbers = KP_COUNT(numbers);
@@ -25,9 +25,9 @@ int64_t inspect_kernel_number(const struct kp_kernel *kernel, size_t i)
 	return value;
 }
 
-const char *inspect_kernel_label(size_t i, bool cuda)
+const char *inspect_kernel_label(size_t i)
 {
-	return cuda ? numbers[i].cuda : numbers[i].label;
+	return numbers[i].label;
 }
 
 const char *inspect_kernel_key(size_t i)

@@ -5,7 +5,7 @@
 #ifndef PACKER_INSPECT_LOOK_H
 #define PACKER_INSPECT_LOOK_H
 
-#include "core/format/object.h"
+#include "core/format/format.h"
 #include "file.h"
 #include "packed.h"
 #include "packer/cli/digest.h"
