@@ -36,8 +36,10 @@
 /* Limit of faults whose text is kept: a directory of kernels has some thousand files. */
 #define FAULTS_MAX 65536
 
-/* Limit of processors in the rows of one parent, each of which costs look-ups per placeholder. */
+/* Limits of processors in the rows of one parent, and of look-ups of the code of fallbacks, which
+ * are their product: real trees have some 20, and some 1000. */
 #define ROWS_MAX 4096
+#define CODE_MAX (1 << 20)
 
 /* Smallest size of a kernel database: MIOpen ignores smaller ones. */
 #define KDB_MIN 512
@@ -53,6 +55,7 @@ struct closure {
 	struct closure_fault *faults;
 	size_t n_faults, faults_cap;
 	size_t more_faults; /* faults whose text is not kept */
+	size_t n_code;      /* code of fallbacks that was looked for */
 };
 
 /* --- faults -------------------------------------------------------------------------- */
@@ -182,22 +185,39 @@ static const char *find_beside(const struct closure *c, const char *path,
 	return NULL;
 }
 
-static const char *const dat_endings[] = {".dat.zlib", ".dat", NULL};
+/* As find_beside; if there is none, that is a fault of OF.  ALSO is said after the first name. */
+static const char *need_beside(struct closure *c, const char *of, struct kp_span name,
+			       const char *const endings[], const char *also)
+{
+	const char *found = find_beside(c, of, name, endings);
+
+	if (!found) {
+		KP_AUTO_FREE char *wanted = beside(of, name, endings[0]);
+
+		add_missing(c, of, wanted, also);
+	}
+	return found;
+}
+
+/* Endings of a library's name, in the order of what stands beside NAME: packed, or not. */
+static const char *const *library_endings(const char *name)
+{
+	static const char *const packed[] = {".dat.zlib", ".dat", NULL};
+	static const char *const plain[] = {".dat", ".dat.zlib", NULL};
+
+	return kp_span_ends(kp_span_str(name), ".zlib") ? packed : plain;
+}
 
 /* --- Tensile's parents ----------------------------------------------------------------- */
 
-/* Any loader's name of the code STEM: of which kind its kernels are, only the child says. */
+/* Any name of a child's code STEM: of which kind its kernels are, only the child says. */
 static void need_code(struct closure *c, const char *child, struct kp_span stem)
 {
 	static const char *const endings[] = {
 		".co",           ".hsaco",        "-xnack-.co", "-xnack+.co",
 		"-xnack-.hsaco", "-xnack+.hsaco", NULL};
 
-	if (!find_beside(c, child, stem, endings)) {
-		KP_AUTO_FREE char *wanted = beside(child, stem, ".co");
-
-		add_missing(c, child, wanted, " or .hsaco");
-	}
+	need_beside(c, child, stem, endings, " or .hsaco");
 }
 
 /* Require the child that a placeholder names, and its code, unless only other GPUs do. */
@@ -223,27 +243,26 @@ static void check_placeholder(struct closure *c, const char *path,
 		wanted = is_name_wanted(c, gpus[i]);
 	if (!wanted || !is_name_wanted(c, stem))
 		return;
-	child = find_beside(c, path, stem, dat_endings);
-	if (!child) {
-		KP_AUTO_FREE char *missing = beside(
-			path, stem,
-			kp_span_ends(kp_span_str(path), ".zlib") ? ".dat.zlib" : ".dat");
-
-		add_missing(c, path, missing, "");
-		return;
-	}
-	if (!memmem(stem.data, stem.size, "fallback", 8) || arch_of_name(stem, own)) {
+	child = need_beside(c, path, stem, library_endings(path), "");
+	if (child &&
+	    (!memmem(stem.data, stem.size, "fallback", 8) || arch_of_name(stem, own)))
 		need_code(c, child, stem);
-		return;
-	}
-	for (size_t i = 0; i < n; i++) {
-		if (processor_of(gpus[i], own) && is_wanted(c, kp_span_str(own))) {
-			KP_AUTO_FREE char *code = xasprintf("%.*s_%s", (int)stem.size,
-							    (const char *)stem.data, own);
+	else if (child)
+		for (size_t i = 0; i < n && c->n_code <= CODE_MAX; i++) {
+			KP_AUTO_FREE char *code = NULL;
 
+			if (c->n_code++ == CODE_MAX)
+				add_fault(c, path,
+					  "leads to more than %d code objects; "
+					  "the rest is not checked",
+					  CODE_MAX);
+			if (!processor_of(gpus[i], own) ||
+			    !is_wanted(c, kp_span_str(own)))
+				continue;
+			code = xasprintf("%.*s_%s", (int)stem.size,
+					 (const char *)stem.data, own);
 			need_code(c, child, kp_span_str(code));
 		}
-	}
 }
 
 /*
@@ -328,26 +347,21 @@ static kpack_error_t check_parent(struct closure *c, size_t file,
 
 /* --- files that list names -------------------------------------------------------------- */
 
-/* Require each of the NAMES that PATH has, from the directory of one of PLACES. */
-static void need_names(struct closure *c, const char *path,
-		       const struct file_names *names, const char *const *places,
-		       size_t n_places)
+/* Require the file TEXT, which PATH names, from the directory of one of PLACES. */
+static void need_named(struct closure *c, const char *path, const char *text,
+		       const char *const *places, size_t n_places)
 {
-	for (size_t i = 0; i < names->count; i++) {
-		struct kp_span name = kp_span_str(names->items[i]);
-		bool there = !is_name_wanted(c, name);
-		size_t found;
+	struct kp_span name = kp_span_str(text);
+	KP_AUTO_FREE char *wanted = NULL;
+	size_t found;
 
-		for (size_t k = 0; k < n_places && !there; k++)
-			there = kernel_path_find(c->tree, places[k], name, &found);
-		if (!there) {
-			KP_AUTO_FREE char *wanted = kp_span_starts(name, "/", 1)
-							    ? xstrdup(names->items[i])
-							    : beside(path, name, "");
-
-			add_missing(c, path, wanted, "");
-		}
-	}
+	if (!is_name_wanted(c, name))
+		return;
+	for (size_t i = 0; i < n_places; i++)
+		if (kernel_path_find(c->tree, places[i], name, &found))
+			return;
+	wanted = text[0] == '/' ? xstrdup(text) : beside(path, name, "");
+	add_missing(c, path, wanted, "");
 }
 
 /*
@@ -363,17 +377,18 @@ static kpack_error_t check_yaml(struct closure *c, size_t file, struct kpackx_er
 	KP_AUTO(file_names) names = {0};
 	struct kpackx_error fault = {0};
 	kpack_error_t err = read_file_read(c->tree, file, &bytes, &fault);
-	KP_AUTO_FREE const char **places =
-		NULL; /* this file, and one of each GPU's directory */
+	KP_AUTO_FREE const char **places = NULL;
 	size_t n_places = 0, cap = 0, end;
+	char gpu[KP_TARGET_TEXT_MAX];
+	bool others = false;
 
 	if (!err)
 		err = file_names_of_yaml(read_file_span(&bytes), &names, &fault);
 	if (err)
 		return add_unreadable(c, path, err, &fault, why);
 	for (size_t i = 0; i < names.n_gpus; i++)
-		if (!is_wanted(c, kp_span_str(names.gpus[i])))
-			return KPACK_SUCCESS;
+		others |= !is_wanted(c, kp_span_str(names.gpus[i]));
+	/* the file itself, and one of each GPU's directory */
 	xgrow(&places, n_places, &cap, sizeof(*places));
 	places[n_places++] = path;
 	end = strlen(below) - strlen("gfx");
@@ -389,7 +404,9 @@ static kpack_error_t check_yaml(struct closure *c, size_t file, struct kpackx_er
 		xgrow(&places, n_places, &cap, sizeof(*places));
 		places[n_places++] = at;
 	}
-	need_names(c, path, &names, places, n_places);
+	for (size_t i = 0; i < names.count; i++)
+		if (!others || arch_of_name(kp_span_str(names.items[i]), gpu))
+			need_named(c, path, names.items[i], places, n_places);
 	return KPACK_SUCCESS;
 }
 
@@ -407,7 +424,8 @@ static kpack_error_t check_extop(struct closure *c, size_t file, struct kpackx_e
 					    &fault);
 	if (err)
 		return add_unreadable(c, path, err, &fault, why);
-	need_names(c, path, &names, &path, 1);
+	for (size_t i = 0; i < names.count; i++)
+		need_named(c, path, names.items[i], &path, 1);
 	return KPACK_SUCCESS;
 }
 
@@ -416,7 +434,8 @@ static kpack_error_t check_extop(struct closure *c, size_t file, struct kpackx_e
 /* A file for a GPU that no loader gets to without one of STEMS; "_" gets the GPU after it. */
 static void check_reached(struct closure *c, const char *path, const char *const *stems)
 {
-	static const char *const endings[] = {".dat", ".dat.zlib", ".yaml", NULL};
+	static const char *const yaml[] = {".yaml", NULL};
+	const char *const *endings = library_endings(path);
 	char gpu[KP_TARGET_TEXT_MAX];
 	struct kp_span name = kp_span_str(kp_path_name(path));
 	KP_AUTO_FREE char *first = NULL;
@@ -428,12 +447,11 @@ static void check_reached(struct closure *c, const char *path, const char *const
 			xasprintf("%s%s", *stems,
 				  kp_span_ends(kp_span_str(*stems), "_") ? gpu : "");
 
-		if (find_beside(c, path, kp_span_str(stem), endings))
+		if (find_beside(c, path, kp_span_str(stem), endings) ||
+		    find_beside(c, path, kp_span_str(stem), yaml))
 			return;
 		if (!first)
-			first = beside(path, kp_span_str(stem),
-				       kp_span_ends(name, ".zlib") ? ".dat.zlib"
-								   : ".dat");
+			first = beside(path, kp_span_str(stem), endings[0]);
 	}
 	add_fault(c, first, "is missing, but files that it must lead to exist");
 }

@@ -70,7 +70,7 @@ kpack_error_t closure_check(const struct library_found *found,
 struct file_names {
 	char **items;
 	size_t count, cap;
-	char **gpus; /* processors that a YAML file mentions anywhere, each once */
+	char **gpus; /* target IDs that a YAML file has anywhere */
 	size_t n_gpus, gpus_cap;
 };
 

@@ -17,8 +17,8 @@
 /* Limit of nested collections: each open one makes libyaml slower per token. */
 #define DEPTH_MAX 64
 
-/* Limit of remembered GPUs: AMD has made some 60. */
-#define GPUS_MAX 256
+/* Limit of remembered mentions of GPUs: AMD has made some 60. */
+#define GPUS_MAX 65536
 
 static void add_name(struct file_names *x, struct kp_span text, const char *ending)
 {
@@ -75,9 +75,6 @@ static void note_gpu(struct file_names *x, struct kp_span text)
 	if (!kp_span_starts(text, "gfx", 3) || kp_target_parse(text, &target, NULL) ||
 	    x->n_gpus == GPUS_MAX)
 		return;
-	for (size_t i = 0; i < x->n_gpus; i++)
-		if (kp_span_is(text, x->gpus[i]))
-			return;
 	xgrow(&x->gpus, x->n_gpus, &x->gpus_cap, sizeof(*x->gpus));
 	x->gpus[x->n_gpus++] = xstrndup((const char *)text.data, text.size);
 }

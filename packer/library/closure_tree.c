@@ -11,7 +11,6 @@
 #include "core/archive/naming.h"
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
-#include "core/base/msgpack_read.h"
 #include "packer/archives/content_hash.h"
 #include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
@@ -230,26 +229,14 @@ static kpack_error_t add_archives(struct install_tree *t, struct origin *from,
 static const char *library_of_entry(const struct library_set *set,
 				    const struct file_tree_item *item)
 {
-	struct kp_mp m = kp_mp_over(kp_archive_meta_raw(item->archive, item->entry));
-	struct kp_span name = {0};
-	uint32_t pairs = 0;
+	KP_AUTO(file_names) names = {0};
 
-	if (m.pos == m.end)
+	if (file_names_of_msgpack(kp_archive_meta_raw(item->archive, item->entry),
+				  "library", &names, NULL) ||
+	    names.count == 0)
 		return NULL;
-	for (kp_mp_map(&m, &pairs); pairs && !m.fault; pairs--) {
-		struct kp_span key = {0};
-
-		if (kp_mp_peek(&m) == KP_MP_STR)
-			kp_mp_str(&m, &key);
-		else
-			kp_mp_skip(&m);
-		if (kp_span_is(key, "library") && kp_mp_peek(&m) == KP_MP_STR)
-			kp_mp_str(&m, &name);
-		else
-			kp_mp_skip(&m);
-	}
 	for (size_t i = 0; i < set->count; i++)
-		if (kp_span_is(name, set->items[i]->name))
+		if (strcmp(names.items[0], set->items[i]->name) == 0)
 			return set->items[i]->name;
 	return NULL;
 }
