@@ -52,6 +52,8 @@ struct closure {
 	const struct library_found *found;
 	const struct file_tree *tree;
 	const struct kp_choice *chosen; /* the GPUs to check for */
+	size_t file;                    /* the file that is being checked */
+	const char *path;
 	struct closure_fault *faults;
 	size_t n_faults, faults_cap;
 	size_t more_faults; /* faults whose text is not kept */
@@ -89,16 +91,16 @@ static void add_missing(struct closure *c, const char *path, const char *wanted,
 }
 
 /* A file that cannot be read is a fault; only OUT_OF_MEMORY is an error. */
-static kpack_error_t add_unreadable(struct closure *c, const char *path,
-				    kpack_error_t err, const struct kpackx_error *fault,
+static kpack_error_t add_unreadable(struct closure *c, kpack_error_t err,
+				    const struct kpackx_error *fault,
 				    struct kpackx_error *why)
 {
 	const char *text = fault->text[0] ? fault->text : kpackx_error_name(err);
 
 	if (err == KPACK_ERROR_OUT_OF_MEMORY)
-		return kp_fail(why, err, "%s: %s", path, text);
+		return kp_fail(why, err, "%s: %s", c->path, text);
 	if (err)
-		add_fault(c, path, "%s", text);
+		add_fault(c, c->path, "%s", text);
 	return KPACK_SUCCESS;
 }
 
@@ -221,8 +223,7 @@ static void need_code(struct closure *c, const char *child, struct kp_span stem)
 }
 
 /* Require the child that a placeholder names, and its code, unless only other GPUs do. */
-static void check_placeholder(struct closure *c, const char *path,
-			      const struct tensile_index *index,
+static void check_placeholder(struct closure *c, const struct tensile_index *index,
 			      const struct tensile_placeholder *placeholder)
 {
 	struct kp_span stem = placeholder->value, named;
@@ -234,7 +235,7 @@ static void check_placeholder(struct closure *c, const char *path,
 	const char *child;
 
 	/* The parent's name is right, whatever its rows say: the loader goes by the name. */
-	if (processor_of(kp_span_str(kp_path_name(path)), gpu)) {
+	if (processor_of(kp_span_str(kp_path_name(c->path)), gpu)) {
 		named = kp_span_str(gpu);
 		gpus = &named;
 		n = 1;
@@ -243,7 +244,7 @@ static void check_placeholder(struct closure *c, const char *path,
 		wanted = is_name_wanted(c, gpus[i]);
 	if (!wanted || !is_name_wanted(c, stem))
 		return;
-	child = need_beside(c, path, stem, library_endings(path), "");
+	child = need_beside(c, c->path, stem, library_endings(c->path), "");
 	if (child &&
 	    (!memmem(stem.data, stem.size, "fallback", 8) || arch_of_name(stem, own)))
 		need_code(c, child, stem);
@@ -252,7 +253,7 @@ static void check_placeholder(struct closure *c, const char *path,
 			KP_AUTO_FREE char *code = NULL;
 
 			if (c->n_code++ == CODE_MAX)
-				add_fault(c, path,
+				add_fault(c, c->path,
 					  "leads to more than %d code objects; "
 					  "the rest is not checked",
 					  CODE_MAX);
@@ -270,10 +271,10 @@ static void check_placeholder(struct closure *c, const char *path,
  * beside it.  Kernels from source are in Kernels.so-000-<gpu>.hsaco.  Those in assembly are in one file
  * for each GPU, TensileLibrary_<gpu>.co, or in one file each; an old library has some of both.
  */
-static void need_merged(struct closure *c, const char *path,
-			const struct tensile_index *index, struct kp_span text)
+static void need_merged(struct closure *c, const struct tensile_index *index,
+			struct kp_span text)
 {
-	KP_AUTO_FREE char *dir = beside(path, (struct kp_span){0}, ""), *wanted = NULL;
+	KP_AUTO_FREE char *dir = beside(c->path, (struct kp_span){0}, ""), *wanted = NULL;
 	char gpu[KP_TARGET_TEXT_MAX], own[KP_TARGET_TEXT_MAX];
 	bool has_code = false, has_whole = false, others_have_whole = false;
 	unsigned kinds = 0;
@@ -304,14 +305,12 @@ static void need_merged(struct closure *c, const char *path,
 		       (has_whole || !others_have_whole || !(kinds & TENSILE_ASSEMBLY))))
 		return;
 	wanted = xasprintf("%sTensileLibrary_%s.co", dir, gpu);
-	add_missing(c, path, wanted, "");
+	add_missing(c, c->path, wanted, "");
 }
 
-static kpack_error_t check_parent(struct closure *c, size_t file,
-				  struct kpackx_error *why)
+static kpack_error_t check_parent(struct closure *c, struct kpackx_error *why)
 {
-	const char *path = c->tree->items[file].path;
-	struct kp_span name = kp_span_str(kp_path_name(path));
+	struct kp_span name = kp_span_str(kp_path_name(c->path));
 	char gpu[KP_TARGET_TEXT_MAX];
 	KP_AUTO(read_file) bytes = {0};
 	KP_AUTO(tensile_index) index = {0};
@@ -320,27 +319,27 @@ static kpack_error_t check_parent(struct closure *c, size_t file,
 
 	if (!is_name_wanted(c, name))
 		return KPACK_SUCCESS;
-	err = read_file_read(c->tree, file, &bytes, &fault);
+	err = read_file_read(c->tree, c->file, &bytes, &fault);
 	if (!err)
 		err = tensile_index_read(read_file_span(&bytes), &index, &fault);
 	if (err)
-		return add_unreadable(c, path, err, &fault, why);
+		return add_unreadable(c, err, &fault, why);
 	if (!index.has_library) {
-		add_fault(c, path, "library: missing, or no map");
+		add_fault(c, c->path, "library: missing, or no map");
 	} else if (index.n_gpus > ROWS_MAX) {
-		add_fault(c, path,
+		add_fault(c, c->path,
 			  "library: names %zu processors, at most %d are checked",
 			  index.n_gpus, ROWS_MAX);
 	} else if (index.n_placeholders) {
 		for (size_t i = 0; i < index.n_placeholders; i++)
-			check_placeholder(c, path, &index, &index.placeholders[i]);
+			check_placeholder(c, &index, &index.placeholders[i]);
 	} else if (processor_of(name, gpu)) {
-		need_merged(c, path, &index, kp_span_str(gpu));
+		need_merged(c, &index, kp_span_str(gpu));
 	} else {
 		for (size_t i = 0; i < index.n_gpus; i++)
-			need_merged(c, path, &index, index.gpus[i]);
+			need_merged(c, &index, index.gpus[i]);
 		for (size_t i = 0; i < index.n_kernels; i++)
-			need_merged(c, path, &index, index.kernels[i].gpu);
+			need_merged(c, &index, index.kernels[i].gpu);
 	}
 	return KPACK_SUCCESS;
 }
@@ -348,8 +347,8 @@ static kpack_error_t check_parent(struct closure *c, size_t file,
 /* --- files that list names -------------------------------------------------------------- */
 
 /* Require the file TEXT, which PATH names, from the directory of one of PLACES. */
-static void need_named(struct closure *c, const char *path, const char *text,
-		       const char *const *places, size_t n_places)
+static void need_named(struct closure *c, const char *text, const char *const *places,
+		       size_t n_places)
 {
 	struct kp_span name = kp_span_str(text);
 	KP_AUTO_FREE char *wanted = NULL;
@@ -360,40 +359,42 @@ static void need_named(struct closure *c, const char *path, const char *text,
 	for (size_t i = 0; i < n_places; i++)
 		if (kernel_path_find(c->tree, places[i], name, &found))
 			return;
-	wanted = text[0] == '/' ? xstrdup(text) : beside(path, name, "");
-	add_missing(c, path, wanted, "");
+	wanted = text[0] == '/' ? xstrdup(text) : beside(c->path, name, "");
+	add_missing(c, c->path, wanted, "");
 }
 
 /*
- * A name without a GPU is for all GPUs that the file mentions, which may have it in directories of
+ * Require the files that TensileLibrary.yaml or an index of external operations names.  In YAML, a name
+ * without a GPU is for all GPUs that the file mentions, which may have it in directories of
  * their own: it must be in one of them, or beside the file.  Where GPUs are mentioned that are not
  * checked for, it may be for these.
  */
-static kpack_error_t check_yaml(struct closure *c, size_t file, struct kpackx_error *why)
+static kpack_error_t check_list(struct closure *c, struct kpackx_error *why)
 {
-	const char *path = c->tree->items[file].path;
-	KP_AUTO_FREE char *below = beside(path, kp_span_str("gfx"), "");
+	bool yaml = kp_span_ends(kp_span_str(c->path), ".yaml"), others = false;
+	KP_AUTO_FREE char *below = beside(c->path, kp_span_str("gfx"), "");
+	KP_AUTO_FREE const char **places = NULL;
 	KP_AUTO(read_file) bytes = {0};
 	KP_AUTO(file_names) names = {0};
 	struct kpackx_error fault = {0};
-	kpack_error_t err = read_file_read(c->tree, file, &bytes, &fault);
-	KP_AUTO_FREE const char **places = NULL;
-	size_t n_places = 0, cap = 0, end;
+	size_t n_places = 0, cap = 0, end = strlen(below) - strlen("gfx");
 	char gpu[KP_TARGET_TEXT_MAX];
-	bool others = false;
+	kpack_error_t err = read_file_read(c->tree, c->file, &bytes, &fault);
 
-	if (!err)
+	if (!err && yaml)
 		err = file_names_of_yaml(read_file_span(&bytes), &names, &fault);
+	else if (!err)
+		err = file_names_of_msgpack(read_file_span(&bytes), "co_path", &names,
+					    &fault);
 	if (err)
-		return add_unreadable(c, path, err, &fault, why);
+		return add_unreadable(c, err, &fault, why);
 	for (size_t i = 0; i < names.n_gpus; i++)
 		others |= !is_wanted(c, kp_span_str(names.gpus[i]));
-	/* the file itself, and one of each GPU's directory */
+	/* the list itself, and for YAML one file of each GPU's directory */
 	xgrow(&places, n_places, &cap, sizeof(*places));
-	places[n_places++] = path;
-	end = strlen(below) - strlen("gfx");
-	for (size_t i = file_tree_from(c->tree, kp_span_str(below)); i < c->tree->count;
-	     i++) {
+	places[n_places++] = c->path;
+	for (size_t i = file_tree_from(c->tree, kp_span_str(below));
+	     yaml && i < c->tree->count; i++) {
 		const char *at = c->tree->items[i].path;
 		size_t dir = end + strcspn(at + end, "/");
 
@@ -406,38 +407,19 @@ static kpack_error_t check_yaml(struct closure *c, size_t file, struct kpackx_er
 	}
 	for (size_t i = 0; i < names.count; i++)
 		if (!others || arch_of_name(kp_span_str(names.items[i]), gpu))
-			need_named(c, path, names.items[i], places, n_places);
-	return KPACK_SUCCESS;
-}
-
-/* An absolute path is that of the machine that built it: its end must exist. */
-static kpack_error_t check_extop(struct closure *c, size_t file, struct kpackx_error *why)
-{
-	const char *path = c->tree->items[file].path;
-	KP_AUTO(read_file) bytes = {0};
-	KP_AUTO(file_names) names = {0};
-	struct kpackx_error fault = {0};
-	kpack_error_t err = read_file_read(c->tree, file, &bytes, &fault);
-
-	if (!err)
-		err = file_names_of_msgpack(read_file_span(&bytes), "co_path", &names,
-					    &fault);
-	if (err)
-		return add_unreadable(c, path, err, &fault, why);
-	for (size_t i = 0; i < names.count; i++)
-		need_named(c, path, names.items[i], &path, 1);
+			need_named(c, names.items[i], places, n_places);
 	return KPACK_SUCCESS;
 }
 
 /* --- Tensile's other files --------------------------------------------------------------- */
 
 /* A file for a GPU that no loader gets to without one of STEMS; "_" gets the GPU after it. */
-static void check_reached(struct closure *c, const char *path, const char *const *stems)
+static void check_reached(struct closure *c, const char *const *stems)
 {
 	static const char *const yaml[] = {".yaml", NULL};
-	const char *const *endings = library_endings(path);
+	const char *const *endings = library_endings(c->path);
 	char gpu[KP_TARGET_TEXT_MAX];
-	struct kp_span name = kp_span_str(kp_path_name(path));
+	struct kp_span name = kp_span_str(kp_path_name(c->path));
 	KP_AUTO_FREE char *first = NULL;
 
 	if (!processor_of(name, gpu) || !is_name_wanted(c, name))
@@ -447,17 +429,16 @@ static void check_reached(struct closure *c, const char *path, const char *const
 			xasprintf("%s%s", *stems,
 				  kp_span_ends(kp_span_str(*stems), "_") ? gpu : "");
 
-		if (find_beside(c, path, kp_span_str(stem), endings) ||
-		    find_beside(c, path, kp_span_str(stem), yaml))
+		if (find_beside(c, c->path, kp_span_str(stem), endings) ||
+		    find_beside(c, c->path, kp_span_str(stem), yaml))
 			return;
 		if (!first)
-			first = beside(path, kp_span_str(stem), endings[0]);
+			first = beside(c->path, kp_span_str(stem), endings[0]);
 	}
 	add_fault(c, first, "is missing, but files that it must lead to exist");
 }
 
-static kpack_error_t check_tensile(struct closure *c, size_t file,
-				   struct kpackx_error *why)
+static kpack_error_t check_tensile(struct closure *c, struct kpackx_error *why)
 {
 	/* the first has children, the others may also have all kernels of a GPU in one file */
 	static const char *const parents[] = {"TensileLibrary_lazy_", "TensileLibrary",
@@ -467,29 +448,27 @@ static kpack_error_t check_tensile(struct closure *c, size_t file,
 		"hipblasltExtOpLibrary", "hipblasltExtOpLibrary_",
 		"hipsparseltExtOpLibrary", "hipsparseltExtOpLibrary_", NULL};
 	static const char *const zlib[] = {".zlib", NULL};
-	const char *path = c->tree->items[file].path;
-	struct kp_span text = kp_span_str(kp_path_name(path));
+	struct kp_span text = kp_span_str(kp_path_name(c->path));
 	struct tensile_name name = tensile_name_split(text);
 	bool dat = kp_span_is(name.ending, "dat");
 	char gpu[KP_TARGET_TEXT_MAX];
 
-	if (dat && !name.compressed && find_beside(c, path, text, zlib))
-		add_fault(c, path, "is stale: its .dat.zlib stands beside it");
+	if (dat && !name.compressed && find_beside(c, c->path, text, zlib))
+		add_fault(c, c->path, "is stale: its .dat.zlib stands beside it");
 	else if (strcmp(name.role, "parent") == 0 && dat)
-		return check_parent(c, file, why);
-	else if (strcmp(name.role, "parent") == 0 && kp_span_is(name.ending, "yaml"))
-		return check_yaml(c, file, why);
-	else if (strcmp(name.role, "extop") == 0 && dat)
-		return check_extop(c, file, why);
+		return check_parent(c, why);
+	else if ((strcmp(name.role, "parent") == 0 && kp_span_is(name.ending, "yaml")) ||
+		 (strcmp(name.role, "extop") == 0 && dat))
+		return check_list(c, why);
 	else if (strcmp(name.role, "extop") == 0)
-		check_reached(c, path, indexes);
+		check_reached(c, indexes);
 	else if (!kp_span_starts(text, "TensileLibrary_", 15))
 		return KPACK_SUCCESS;
 	else if (dat && strcmp(name.role, "mapping") != 0)
-		check_reached(c, path, parents);
+		check_reached(c, parents);
 	else if (tensile_name_is_code(&name) &&
 		 arch_of_directory(kp_span_tail(name.stem, 15), gpu, NULL))
-		check_reached(c, path, parents + 1);
+		check_reached(c, parents + 1);
 	return KPACK_SUCCESS;
 }
 
@@ -515,23 +494,15 @@ static bool is_tensile(const struct library_found *found, size_t file)
 	return false;
 }
 
-struct kernel_table {
-	struct closure *c;
-	const char *path;
-};
-
 static void check_row(void *arg, struct kernel_path *row)
 {
-	const struct kernel_table *table = arg;
+	struct closure *c = arg;
+	char shown[KP_NAME_MAX];
 
-	if (!row->exists && is_name_wanted(table->c, row->path)) {
-		char shown[KP_NAME_MAX];
-
-		add_fault(table->c, table->path,
-			  "row %llu: kernel_path: needs %s, which is missing",
+	if (!row->exists && is_name_wanted(c, row->path))
+		add_fault(c, c->path, "row %llu: kernel_path: needs %s, which is missing",
 			  (unsigned long long)row->row,
 			  kp_text_escape(row->path, shown, sizeof(shown)));
-	}
 }
 
 /* Kernel caches are no tables of paths: they contain their kernels, and may be large. */
@@ -542,30 +513,26 @@ static bool is_kernel_table(struct kp_span name)
 	       !kp_span_starts(name, "rocfft_kernel_cache", 19);
 }
 
-static kpack_error_t check_file(struct closure *c, size_t file, struct kpackx_error *why)
+static kpack_error_t check_file(struct closure *c, struct kpackx_error *why)
 {
-	const struct library_object *object = c->found->objects[file];
-	const struct file_tree_item *item = &c->tree->items[file];
-	struct kp_span name = kp_span_str(kp_path_name(item->path));
+	const struct library_object *object = c->found->objects[c->file];
+	unsigned long long size = c->tree->items[c->file].size;
+	struct kp_span name = kp_span_str(kp_path_name(c->path));
+	struct kpackx_error fault = {0};
+	kpack_error_t err = KPACK_SUCCESS;
 
 	if (!object)
 		return KPACK_SUCCESS;
-	if (is_tensile(c->found, file))
-		return check_tensile(c, file, why);
+	if (is_tensile(c->found, c->file))
+		return check_tensile(c, why);
 	if (strcmp(object->library, "miopen") == 0 && kp_span_ends(name, ".kdb") &&
-	    item->size < KDB_MIN)
-		add_fault(c, item->path,
-			  "%llu bytes: no database of kernels has less than %d",
-			  (unsigned long long)item->size, KDB_MIN);
-	if (strcmp(object->library, "rocfft") == 0 && is_kernel_table(name)) {
-		struct kernel_table table = {c, item->path};
-		struct kpackx_error fault = {0};
-		kpack_error_t err =
-			kernel_paths_each(c->tree, file, check_row, &table, &fault);
-
-		return add_unreadable(c, item->path, err, &fault, why);
-	}
-	return KPACK_SUCCESS;
+	    size < KDB_MIN)
+		add_fault(c, c->path,
+			  "%llu bytes: no database of kernels has less than %d", size,
+			  KDB_MIN);
+	if (strcmp(object->library, "rocfft") == 0 && is_kernel_table(name))
+		err = kernel_paths_each(c->tree, c->file, check_row, c, &fault);
+	return add_unreadable(c, err, &fault, why);
 }
 
 kpack_error_t closure_check(const struct library_found *found,
@@ -575,8 +542,10 @@ kpack_error_t closure_check(const struct library_found *found,
 	struct closure c = {.found = found, .tree = found->tree, .chosen = chosen};
 	kpack_error_t err = KPACK_SUCCESS;
 
-	for (size_t i = 0; i < c.tree->count && !err; i++)
-		err = check_file(&c, i, why);
+	for (; c.file < c.tree->count && !err; c.file++) {
+		c.path = c.tree->items[c.file].path;
+		err = check_file(&c, why);
+	}
 	/* also those that were found before an error */
 	report_faults(&c, report, arg, faults);
 	return err;
