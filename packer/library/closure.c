@@ -346,7 +346,7 @@ static kpack_error_t check_parent(struct closure *c, struct kpackx_error *why)
 
 /* --- files that list names -------------------------------------------------------------- */
 
-/* Require the file TEXT, which PATH names, from the directory of one of PLACES. */
+/* Require the file TEXT, which the file that is checked names, from the directory of one of PLACES. */
 static void need_named(struct closure *c, const char *text, const char *const *places,
 		       size_t n_places)
 {
@@ -365,9 +365,9 @@ static void need_named(struct closure *c, const char *text, const char *const *p
 
 /*
  * Require the files that TensileLibrary.yaml or an index of external operations names.  In YAML, a name
- * without a GPU is for all GPUs that the file mentions, which may have it in directories of
- * their own: it must be in one of them, or beside the file.  Where GPUs are mentioned that are not
- * checked for, it may be for these.
+ * without a GPU is for all GPUs that the file mentions, which may have it in directories of their own:
+ * it must be in one of them, or beside the file.  Where GPUs are mentioned that are not checked for, it
+ * may be for these, and is not required.
  */
 static kpack_error_t check_list(struct closure *c, struct kpackx_error *why)
 {
@@ -413,7 +413,10 @@ static kpack_error_t check_list(struct closure *c, struct kpackx_error *why)
 
 /* --- Tensile's other files --------------------------------------------------------------- */
 
-/* A file for a GPU that no loader gets to without one of STEMS; "_" gets the GPU after it. */
+/*
+ * The checked file is for a GPU: no loader gets to it without a library or index beside it, one of
+ * STEMS.  The GPU's name follows those that end with "_".
+ */
 static void check_reached(struct closure *c, const char *const *stems)
 {
 	static const char *const yaml[] = {".yaml", NULL};
@@ -438,6 +441,7 @@ static void check_reached(struct closure *c, const char *const *stems)
 	add_fault(c, first, "is missing, but files that it must lead to exist");
 }
 
+/* By the role of the file's name; a stale file is not even looked into. */
 static kpack_error_t check_tensile(struct closure *c, struct kpackx_error *why)
 {
 	/* the first has children, the others may also have all kernels of a GPU in one file */
@@ -484,10 +488,10 @@ static bool is_tensile(const struct library_found *found, size_t file)
 	const struct library_object *object = found->objects[file];
 	struct kp_span rest;
 
-	for (size_t i = 0; object && i < KP_COUNT(names); i++)
+	for (size_t i = 0; i < KP_COUNT(names); i++)
 		if (strcmp(object->library, names[i]) == 0)
 			return true;
-	for (size_t i = 0; object && i < KP_COUNT(names); i++)
+	for (size_t i = 0; i < KP_COUNT(names); i++)
 		if (tensile_directory_has(found->tree, found->tree->items[file].path,
 					  names[i], &rest))
 			return true;
