@@ -68,6 +68,7 @@ static bool is_file_name(struct kp_span s)
 	return !memmem(s.data, s.size, "://", 3);
 }
 
+/* What a file mentions of GPUs tells for which it is: predicates, keys, lists of architectures. */
 static void note_gpu(struct file_names *x, struct kp_span text)
 {
 	struct kp_target target;
@@ -183,28 +184,26 @@ kpack_error_t file_names_of_yaml(struct kp_span bytes, struct file_names *out,
 
 /* --- MessagePack ---------------------------------------------------------------------- */
 
-/* Walk a value.  WANTED: if it is a string, it is a name. */
+/* Walk a value.  WANTED: if it is a string, it is a name.  Faults stay in M. */
 static void walk_value(struct kp_mp *m, const char *key, bool wanted, unsigned depth,
 		       struct file_names *out)
 {
 	enum kp_mp_type type = kp_mp_peek(m);
-	struct kp_mp_value v;
+	struct kp_mp_value v = {0};
 	struct kp_span name;
 
 	if (type == KP_MP_STR && wanted) {
+		/* what is longer can be no file's name */
 		if (kp_mp_str(m, &name) && name.size <= KP_NAME_MAX)
 			add_name(out, name, "");
-		return;
-	}
-	if (type != KP_MP_MAP && type != KP_MP_ARRAY) {
+	} else if (type != KP_MP_MAP && type != KP_MP_ARRAY) {
 		kp_mp_skip(m);
-		return;
-	}
-	if (depth == KP_MSGPACK_DEPTH_MAX) {
+	} else if (depth == KP_MSGPACK_DEPTH_MAX) {
 		kp_mp_fault(m, "nested too deeply");
-		return;
+	} else {
+		kp_mp_next(m, &v);
 	}
-	kp_mp_next(m, &v);
+	/* a map's keys need not be strings */
 	for (uint64_t i = 0; i < v.num && !m->fault; i++) {
 		wanted = false;
 		if (type == KP_MP_MAP && kp_mp_peek(m) == KP_MP_STR)

@@ -41,33 +41,30 @@ static const char *place_of(const struct file_tree_item *item)
 	return item->disk ? item->disk : kp_archive_path(item->archive);
 }
 
-static kpack_error_t hash_item(const struct file_tree_item *item, struct kp_hash *out,
-			       struct kpackx_error *why)
-{
-	kpack_error_t err =
-		item->disk ? content_hash_file(item->disk, 0, item->size, out, why)
-			   : content_hash_entry(item->archive, item->entry, out, why);
-
-	return err ? kp_fail_prefix(why, err, "%s", place_of(item)) : KPACK_SUCCESS;
-}
-
-/* Report A and B, which have the same path, if their bytes differ. */
+/* Report A and B, which have the same path, if their bytes differ: who reads which is then chance. */
 static kpack_error_t compare_items(struct install_tree *t, const struct file_tree_item *a,
 				   const struct file_tree_item *b,
 				   struct kpackx_error *why)
 {
+	const struct file_tree_item *both[] = {a, b};
 	struct kpackx_error fault = {0};
-	struct kp_hash x, y;
+	struct kp_hash hashes[2];
 	bool same = a->size == b->size;
 	kpack_error_t err = KPACK_SUCCESS;
 
-	if (same)
-		err = hash_item(a, &x, &fault);
-	if (same && !err)
-		err = hash_item(b, &y, &fault);
+	for (size_t i = 0; i < 2 && same && !err; i++) {
+		const struct file_tree_item *item = both[i];
+
+		err = item->disk ? content_hash_file(item->disk, 0, item->size,
+						     &hashes[i], &fault)
+				 : content_hash_entry(item->archive, item->entry,
+						      &hashes[i], &fault);
+		if (err)
+			err = kp_fail_prefix(&fault, err, "%s", place_of(item));
+	}
 	if (err == KPACK_ERROR_OUT_OF_MEMORY)
 		return kp_fail(why, err, "%s", fault.text);
-	if (same && !err && kp_hash_is(&x, y.bytes))
+	if (same && !err && kp_hash_is(&hashes[0], hashes[1].bytes))
 		return KPACK_SUCCESS;
 	t->n_faults++;
 	if (err)
@@ -78,7 +75,10 @@ static kpack_error_t compare_items(struct install_tree *t, const struct file_tre
 	return KPACK_SUCCESS;
 }
 
-/* Add MORE; if a path already exists, the existing file stays. */
+/*
+ * Add MORE; if a path already exists, the existing file stays.  Who packs a tree compares with what
+ * was packed before on his own: there a new file replaces it.
+ */
 static kpack_error_t join_files(struct install_tree *t, const struct install_tree_of *of,
 				struct file_tree *more, struct kpackx_error *why)
 {
@@ -95,7 +95,10 @@ static kpack_error_t join_files(struct install_tree *t, const struct install_tre
 	return KPACK_SUCCESS;
 }
 
-/* Add symbolic links to files that archives show. */
+/*
+ * Add symbolic links to files that archives show.  They lead to nothing on the disk, but do so where
+ * the archives are mounted over the tree.
+ */
 static kpack_error_t add_links(struct install_tree *t, const struct origin *from,
 			       struct kpackx_error *why)
 {
