@@ -17,7 +17,6 @@
 #include "packer/trees/generic_tree.h"
 #include "packer/cli/report.h"
 #include "core/base/text.h"
-#include "packer/library/closure_tree.h"
 
 struct verify {
 	uint64_t jobs;

@@ -1,467 +1,556 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * What the loaders of kernel databases ask for by name.  A file of the tree leads to others:
+ *
+ *   Tensile's parent           each PREFIX of a placeholder: PREFIX.dat.zlib or PREFIX.dat beside it,
+ *   (rocBLAS, hipBLASLt,       and the child's code, PREFIX.co or PREFIX.hsaco; a fallback without a GPU
+ *   hipSPARSELt)               in its name has PREFIX_<gpu> for each GPU of the parent.  A parent
+ *                              without placeholders: code beside it for each GPU of its solutions
+ *   TensileLibrary.yaml        each file that it names, beside it or in a GPU's directory there
+ *   Tensile's child or code    a parent for its GPU, or for all GPUs
+ *   extop_<gpu>.co             the index of external operations
+ *   that index                 each co_path
+ *   rocFFT's table of kernels  each kernel_path
+ *
+ * Names of code may state an xnack mode.  Other faults: a .dat beside its .dat.zlib, which no loader
+ * reads, and a .kdb that MIOpen ignores because it is too small.  Whether children hold what their
+ * parents need, or helper kernels are complete, is not looked into: a file that is there is fine.
+ */
 #include "closure.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "closure_internal.h"
-#include "core/base/path.h"
-#include "packer/files/read_file.h"
 #include "arch_name.h"
-#include "rocfft.h"
+#include "core/base/alloc.h"
 #include "core/base/bounds.h"
-#include "packer/cli/xalloc.h"
-#include "msgpack_names.h"
+#include "core/base/order.h"
+#include "core/base/path.h"
 #include "core/base/text.h"
+#include "packer/cli/xalloc.h"
+#include "packer/files/read_file.h"
+#include "rocfft.h"
+#include "tensile_directory.h"
+#include "tensile_index.h"
+#include "tensile_name.h"
 
 /* Limit of faults whose text is kept: a directory of kernels has some thousand files. */
 #define FAULTS_MAX 65536
 
+/* Limits of processors in the rows of one parent, and of look-ups of the code of fallbacks, which
+ * are their product: real trees have some 20, and some 1000. */
+#define ROWS_MAX 4096
+#define CODE_MAX (1 << 20)
+
 /* Smallest size of a kernel database: MIOpen ignores smaller ones. */
 #define KDB_MIN 512
 
+struct closure_fault {
+	char *path, *text;
+};
+
+struct closure {
+	const struct library_found *found;
+	const struct file_tree *tree;
+	const struct kp_choice *chosen; /* the GPUs to check for */
+	size_t file;                    /* the file that is being checked */
+	const char *path;
+	struct closure_fault *faults;
+	size_t n_faults, faults_cap;
+	size_t more_faults; /* faults whose text is not kept */
+	size_t n_code;      /* code of fallbacks that was looked for */
+};
+
 /* --- faults -------------------------------------------------------------------------- */
 
-static int by_path(const void *a, const void *b)
+static void __attribute__((format(printf, 3, 4)))
+add_fault(struct closure *c, const char *path, const char *fmt, ...)
 {
-	const struct closure_fault *x = a, *y = b;
-	int n = strcmp(x->path, y->path);
-
-	return n ? n : strcmp(x->text, y->text);
-}
-
-static void free_fault(struct closure_fault *fault)
-{
-	free(fault->path);
-	free(fault->text);
-}
-
-/* Take over FAULT.  A repetition of the last fault, as from repeated rows, is dropped. */
-static void keep_fault(struct closure *c, struct closure_fault *fault)
-{
-	bool again = c->n_faults && by_path(&c->faults[c->n_faults - 1], fault) == 0;
-
-	if (again || c->n_faults == FAULTS_MAX) {
-		c->more_faults += !again;
-		free_fault(fault);
-		return;
-	}
-	xgrow(&c->faults, c->n_faults, &c->faults_cap, sizeof(*fault));
-	c->faults[c->n_faults++] = *fault;
-}
-
-void closure_add(struct closure *c, const char *path, const char *fmt, ...)
-{
-	struct closure_fault fault = {xstrdup(path), NULL};
 	va_list ap;
 
+	if (c->n_faults == FAULTS_MAX) {
+		c->more_faults++;
+		return;
+	}
+	xgrow(&c->faults, c->n_faults, &c->faults_cap, sizeof(*c->faults));
 	va_start(ap, fmt);
-	if (vasprintf(&fault.text, fmt, ap) < 0)
+	if (vasprintf(&c->faults[c->n_faults].text, fmt, ap) < 0)
 		xalloc_fail(0);
 	va_end(ap);
-	keep_fault(c, &fault);
+	c->faults[c->n_faults++].path = xstrdup(path);
 }
 
-kpack_error_t closure_add_error(struct closure *c, size_t file, kpack_error_t err,
-				const struct kpackx_error *fault,
-				struct kpackx_error *why)
+static void add_missing(struct closure *c, const char *path, const char *wanted,
+			const char *also)
 {
-	const char *path = c->tree->items[file].path;
-	const char *text = fault->text[0] ? fault->text : kpackx_error_name(err);
-
-	if (err == KPACK_ERROR_OUT_OF_MEMORY)
-		return kp_fail(why, err, "%s: %s", path, text);
-	closure_add(c, path, "%s", text);
-	return KPACK_SUCCESS;
-}
-
-char *closure_escape(struct kp_span text)
-{
-	char *shown = kp_text_escape_new(text);
+	char *shown = kp_text_escape_new(kp_span_str(wanted));
 
 	if (!shown)
 		xalloc_fail(0);
-	return shown;
+	add_fault(c, path, "needs %s%s, which is missing", shown, also);
+	free(shown);
 }
 
-/* Report the faults, each once: several libraries may report the same one. */
-static void report_all(struct closure *c, closure_report *report, void *arg,
-		       size_t *faults)
+/* A file that cannot be read is a fault; only OUT_OF_MEMORY is an error. */
+static kpack_error_t add_unreadable(struct closure *c, kpack_error_t err,
+				    const struct kpackx_error *fault,
+				    struct kpackx_error *why)
 {
-	char more[64];
+	const char *text = fault->text[0] ? fault->text : kpackx_error_name(err);
 
-	if (c->n_faults)
-		qsort(c->faults, c->n_faults, sizeof(*c->faults), by_path);
+	if (err == KPACK_ERROR_OUT_OF_MEMORY)
+		return kp_fail(why, err, "%s: %s", c->path, text);
+	if (err)
+		add_fault(c, c->path, "%s", text);
+	return KPACK_SUCCESS;
+}
+
+/* Report the faults in order of paths, each once: several parents lead to the same child. */
+static void report_faults(struct closure *c, closure_report *report, void *arg,
+			  size_t *faults)
+{
+	const struct closure_fault *last = NULL;
+
+	kp_sort(c->faults, c->n_faults, KP_BY_TEXT(struct closure_fault, path),
+		KP_BY_TEXT(struct closure_fault, text));
 	for (size_t i = 0; i < c->n_faults; i++) {
-		if (i && by_path(&c->faults[i - 1], &c->faults[i]) == 0)
+		const struct closure_fault *f = &c->faults[i];
+
+		if (last && strcmp(last->path, f->path) == 0 &&
+		    strcmp(last->text, f->text) == 0)
 			continue;
-		report(arg, c->faults[i].path, c->faults[i].text);
+		report(arg, f->path, f->text);
 		++*faults;
+		last = f;
 	}
-	if (!c->more_faults)
-		return;
-	snprintf(more, sizeof(more), "and %zu faults more", c->more_faults);
-	report(arg, c->faults[c->n_faults - 1].path, more);
-	*faults += c->more_faults;
+	if (c->more_faults) {
+		char more[64];
+
+		snprintf(more, sizeof(more), "and %zu faults more", c->more_faults);
+		report(arg, last->path, more);
+		*faults += c->more_faults;
+	}
+	for (size_t i = 0; i < c->n_faults; i++) {
+		free(c->faults[i].path);
+		free(c->faults[i].text);
+	}
+	free(c->faults);
 }
 
-/* --- neighbouring files -------------------------------------------------------------- */
+/* --- names --------------------------------------------------------------------------- */
 
-char *closure_beside(const char *path, struct kp_span name, const char *ending)
+/* Whether the GPUs to check for can load code for GPU; true for what is no target ID. */
+static bool is_wanted(const struct closure *c, struct kp_span gpu)
 {
-	struct kp_span dir = kp_path_directory(path);
-	size_t n = dir.size ? dir.size + 1 : 0, end = strlen(ending);
-	char *out = xmalloc(n + name.size + end + 1);
+	struct kp_target target;
 
-	if (n) {
-		memcpy(out, path, n - 1);
-		out[n - 1] = '/';
-	}
-	if (name.size)
-		memcpy(out + n, name.data, name.size);
-	memcpy(out + n + name.size, ending, end + 1);
-	return out;
+	return kp_target_parse(gpu, &target, NULL) || kp_choice_has(c->chosen, gpu);
 }
 
-bool closure_find(const struct closure *c, const char *path, struct kp_span name,
-		  const char *ending, size_t *file)
+/* The same for the last target ID in NAME; true if there is none. */
+static bool is_name_wanted(const struct closure *c, struct kp_span name)
 {
-	char *wanted = closure_beside(path, name, ending);
-	size_t ignored;
-	bool found = !(name.size && memchr(name.data, 0, name.size)) &&
-		     file_tree_find(c->tree, kp_span_str(wanted), file ? file : &ignored);
+	char gpu[KP_TARGET_TEXT_MAX];
 
-	free(wanted);
+	return !arch_of_name(name, gpu) || is_wanted(c, kp_span_str(gpu));
+}
+
+/* The last processor in NAME, without its features; false: NAME has none. */
+static bool processor_of(struct kp_span name, char out[KP_TARGET_TEXT_MAX])
+{
+	bool found = arch_of_name(name, out);
+
+	out[found ? strcspn(out, ":") : 0] = '\0';
 	return found;
 }
 
-void closure_add_missing(struct closure *c, size_t of, const char *path,
-			 struct kp_span name, const char *ending)
+/* The path NAME+ENDING in the directory of PATH, on the heap. */
+static char *beside(const char *path, struct kp_span name, const char *ending)
 {
-	size_t dir = kp_path_directory(path).size;
-	char *wanted = closure_beside(path, name, ending);
-	char *shown = closure_escape(
-		(struct kp_span){(const uint8_t *)wanted,
-				 dir + (dir ? 1 : 0) + name.size + strlen(ending)});
+	struct kp_span dir = kp_path_directory(path);
 
-	closure_add(c, c->tree->items[of].path, "needs %s, which is missing", shown);
-	free(shown);
-	free(wanted);
+	return xasprintf("%.*s%s%.*s%s", (int)dir.size, (const char *)dir.data,
+			 dir.size ? "/" : "", (int)name.size, (const char *)name.data,
+			 ending);
 }
 
-bool closure_is_stale(const struct closure *c, size_t file)
+/* The first file NAME+ENDING in the directory of PATH, for any of ENDINGS; NULL: none. */
+static const char *find_beside(const struct closure *c, const char *path,
+			       struct kp_span name, const char *const endings[])
 {
-	const char *path = c->tree->items[file].path;
-	char *packed;
-	size_t other;
-	bool stale;
+	for (; *endings; endings++) {
+		KP_AUTO_FREE char *wanted = beside(path, name, *endings);
+		size_t file;
 
-	if (!name_ends(kp_span_str(path), ".dat"))
-		return false;
-	packed = xasprintf("%s.zlib", path);
-	stale = file_tree_find(c->tree, kp_span_str(packed), &other);
-	free(packed);
-	return stale;
+		if (file_tree_find(c->tree, kp_span_str(wanted), &file))
+			return c->tree->items[file].path;
+	}
+	return NULL;
 }
 
-/* --- GPUs ---------------------------------------------------------------------------- */
-
-bool closure_wants(const struct closure *c, const char *gpu)
+/* As find_beside; if there is none, that is a fault of OF.  ALSO is said after the first name. */
+static const char *need_beside(struct closure *c, const char *of, struct kp_span name,
+			       const char *const endings[], const char *also)
 {
-	struct kp_target code;
+	const char *found = find_beside(c, of, name, endings);
 
-	return !*gpu || kp_target_parse(kp_span_str(gpu), &code, NULL) ||
-	       kp_choice_has(c->chosen, kp_span_str(gpu));
+	if (!found) {
+		KP_AUTO_FREE char *wanted = beside(of, name, endings[0]);
+
+		add_missing(c, of, wanted, also);
+	}
+	return found;
 }
 
-bool closure_wants_name(const struct closure *c, struct kp_span name)
+/* Endings of a library's name, in the order of what stands beside NAME: packed, or not. */
+static const char *const *library_endings(const char *name)
 {
-	char gpu[KP_TARGET_TEXT_MAX];
+	static const char *const packed[] = {".dat.zlib", ".dat", NULL};
+	static const char *const plain[] = {".dat", ".dat.zlib", NULL};
 
-	return !arch_of_name(name, gpu) || closure_wants(c, gpu);
+	return kp_span_ends(kp_span_str(name), ".zlib") ? packed : plain;
 }
 
-/* --- single files -------------------------------------------------------------------- */
+/* --- Tensile's parents ----------------------------------------------------------------- */
 
-/* Find "-xnack+" or "-xnack-" before the ending of the file's name; or NULL. */
-static const char *find_mode(const char *path)
+/* Any name of a child's code STEM: of which kind its kernels are, only the child says. */
+static void need_code(struct closure *c, const char *child, struct kp_span stem)
 {
-	const char *on = strstr(path, "-xnack+."), *off = strstr(path, "-xnack-.");
-	const char *slash = strrchr(path, '/');
+	static const char *const endings[] = {
+		".co",           ".hsaco",        "-xnack-.co", "-xnack+.co",
+		"-xnack-.hsaco", "-xnack+.hsaco", NULL};
 
-	on = on ? on : off;
-	return on && (!slash || on > slash) ? on : NULL;
+	need_beside(c, child, stem, endings, " or .hsaco");
 }
 
-/* Whether the directory itself is for one mode. */
-static bool in_mode_directory(const char *path)
+/* Require the child that a placeholder names, and its code, unless only other GPUs do. */
+static void check_placeholder(struct closure *c, const struct tensile_index *index,
+			      const struct tensile_placeholder *placeholder)
 {
-	struct kp_span dir = path_last(kp_path_directory(path));
+	struct kp_span stem = placeholder->value, named;
+	char gpu[KP_TARGET_TEXT_MAX], own[KP_TARGET_TEXT_MAX];
+	const struct kp_span *gpus =
+		placeholder->n_gpus ? &index->gpus[placeholder->gpu] : index->gpus;
+	size_t n = placeholder->n_gpus ? placeholder->n_gpus : index->n_gpus;
+	bool wanted = n == 0;
+	const char *child;
 
-	return name_has(dir, "-xnack+") || name_has(dir, "-xnack-");
+	/* The parent's name is right, whatever its rows say: the loader goes by the name. */
+	if (processor_of(kp_span_str(kp_path_name(c->path)), gpu)) {
+		named = kp_span_str(gpu);
+		gpus = &named;
+		n = 1;
+	}
+	for (size_t i = 0; i < n && !wanted; i++)
+		wanted = is_name_wanted(c, gpus[i]);
+	if (!wanted || !is_name_wanted(c, stem))
+		return;
+	child = need_beside(c, c->path, stem, library_endings(c->path), "");
+	if (child &&
+	    (!memmem(stem.data, stem.size, "fallback", 8) || arch_of_name(stem, own)))
+		need_code(c, child, stem);
+	else if (child)
+		for (size_t i = 0; i < n && c->n_code <= CODE_MAX; i++) {
+			KP_AUTO_FREE char *code = NULL;
+
+			if (c->n_code++ == CODE_MAX)
+				add_fault(c, c->path,
+					  "leads to more than %d code objects; "
+					  "the rest is not checked",
+					  CODE_MAX);
+			if (!processor_of(gpus[i], own) ||
+			    !is_wanted(c, kp_span_str(own)))
+				continue;
+			code = xasprintf("%.*s_%s", (int)stem.size,
+					 (const char *)stem.data, own);
+			need_code(c, child, kp_span_str(code));
+		}
 }
 
 /*
- * Builds for gfx90a have both modes.  Builds for other GPUs may have only -xnack-, but
- * then none of their files is for -xnack+.
+ * A parent without placeholders has all solutions, and its loader takes all code for the GPU that is
+ * beside it.  Kernels from source are in Kernels.so-000-<gpu>.hsaco.  Those in assembly are in one file
+ * for each GPU, TensileLibrary_<gpu>.co, or in one file each; an old library has some of both.
  */
-static bool wants_pair(const struct closure *c, const char *path, const char *mode)
+static void need_merged(struct closure *c, const struct tensile_index *index,
+			struct kp_span text)
 {
+	KP_AUTO_FREE char *dir = beside(c->path, (struct kp_span){0}, ""), *wanted = NULL;
+	char gpu[KP_TARGET_TEXT_MAX], own[KP_TARGET_TEXT_MAX];
+	bool has_code = false, has_whole = false, others_have_whole = false;
+	unsigned kinds = 0;
+
+	if (!processor_of(text, gpu) || !is_wanted(c, kp_span_str(gpu)))
+		return;
+	for (size_t i = 0; i < index->n_kernels; i++)
+		if (!processor_of(index->kernels[i].gpu, own) || strcmp(own, gpu) == 0)
+			kinds |= index->kernels[i].kinds;
+	for (size_t i = file_tree_from(c->tree, kp_span_str(dir)); i < c->tree->count;
+	     i++) {
+		struct kp_span name = kp_span_str(c->tree->items[i].path);
+		bool assembly = kp_span_ends(name, ".co"), whole, mine;
+
+		if (!kp_span_starts(name, dir, strlen(dir)))
+			break;
+		name = kp_span_tail(name, strlen(dir));
+		if (memchr(name.data, '/', name.size) || !processor_of(name, own) ||
+		    !(assembly || kp_span_ends(name, ".hsaco")))
+			continue;
+		mine = strcmp(own, gpu) == 0;
+		whole = assembly && kp_span_starts(name, "TensileLibrary_", 15);
+		has_code |= mine && (assembly || !(kinds & TENSILE_ASSEMBLY));
+		has_whole |= mine && whole;
+		others_have_whole |= !mine && whole;
+	}
+	if (!kinds || (has_code &&
+		       (has_whole || !others_have_whole || !(kinds & TENSILE_ASSEMBLY))))
+		return;
+	wanted = xasprintf("%sTensileLibrary_%s.co", dir, gpu);
+	add_missing(c, c->path, wanted, "");
+}
+
+static kpack_error_t check_parent(struct closure *c, struct kpackx_error *why)
+{
+	struct kp_span name = kp_span_str(kp_path_name(c->path));
 	char gpu[KP_TARGET_TEXT_MAX];
-	unsigned flags;
-
-	if (mode[6] == '+' || !tensile_gpu_of_name(path_last(kp_span_str(path)), gpu) ||
-	    strcmp(gpu, "gfx90a") == 0)
-		return true;
-	flags = tensile_places_get(&c->places, kp_path_directory(path), gpu);
-	return flags & PLACE_XNACK_ON;
-}
-
-static void check_pair(struct closure *c, size_t file)
-{
-	const char *path = c->tree->items[file].path, *mode = find_mode(path);
-	char *other, *shown;
-	size_t ignored;
-
-	if (!mode || in_mode_directory(path) || !wants_pair(c, path, mode))
-		return;
-	other = xstrdup(path);
-	other[mode - path + 6] = mode[6] == '+' ? '-' : '+';
-	shown = closure_escape(kp_span_str(other));
-	if (closure_wants_name(c, path_last(kp_span_str(other))) &&
-	    !file_tree_find(c->tree, kp_span_str(other), &ignored))
-		closure_add(c, path, "needs %s, the other xnack mode, which is missing",
-			    shown);
-	free(shown);
-	free(other);
-}
-
-static void check_kdb(struct closure *c, size_t file)
-{
-	const struct file_tree_item *item = &c->tree->items[file];
-
-	if (item->size < KDB_MIN)
-		closure_add(c, item->path,
-			    "%llu bytes: no database of kernels has less than %d",
-			    (unsigned long long)item->size, KDB_MIN);
-}
-
-struct path_check {
-	struct closure *c;
-	size_t file;
-};
-
-static void check_kernel_path(void *arg, struct kernel_path *path)
-{
-	struct path_check *check = arg;
-	char *shown;
-
-	if (path->exists || !closure_wants_name(check->c, path->path))
-		return;
-	shown = closure_escape(path->path);
-	closure_add(check->c, check->c->tree->items[check->file].path,
-		    "row %llu: kernel_path: needs %s, which is missing",
-		    (unsigned long long)path->row, shown);
-	free(shown);
-}
-
-/* Kernel caches are excluded: they contain their kernels, and may be large. */
-static bool is_kernel_table(struct kp_span name)
-{
-	return (name_ends(name, ".db") || name_ends(name, ".sqlite") ||
-		name_ends(name, ".sqlite3")) &&
-	       !kp_span_starts(name, "rocfft_kernel_cache", 19);
-}
-
-static kpack_error_t check_kernel_table(struct closure *c, size_t file,
-					struct kpackx_error *why)
-{
-	struct path_check check = {c, file};
+	KP_AUTO(read_file) bytes = {0};
+	KP_AUTO(tensile_index) index = {0};
 	struct kpackx_error fault = {0};
-	kpack_error_t err =
-		kernel_paths_each(c->tree, file, check_kernel_path, &check, &fault);
+	kpack_error_t err;
 
-	return err ? closure_add_error(c, file, err, &fault, why) : KPACK_SUCCESS;
-}
-
-static bool find_dat(const struct closure *c, const char *path, const char *name)
-{
-	return closure_find(c, path, kp_span_str(name), ".dat", NULL) ||
-	       closure_find(c, path, kp_span_str(name), ".dat.zlib", NULL);
-}
-
-/* An absolute path is that of the machine that built it: only its last part is used. */
-static kpack_error_t check_extop(struct closure *c, size_t file, struct kpackx_error *why)
-{
-	const char *path = c->tree->items[file].path;
-	struct read_file bytes = {0};
-	struct msgpack_names names = {0};
-	struct kpackx_error fault = {0};
-	kpack_error_t err = read_file_read(c->tree, file, &bytes, &fault);
-
-	if (!err)
-		err = msgpack_names_read(read_file_span(&bytes), "co_path", &names,
-					 &fault);
-	if (err)
-		err = closure_add_error(c, file, err, &fault, why);
-	for (size_t i = 0; i < names.count && !err; i++) {
-		struct kp_span name = names.items[i];
-
-		if (name.size && name.data[0] == '/')
-			name = path_last(name);
-		if (name.size > KP_NAME_MAX)
-			name.size = KP_NAME_MAX;
-		if (closure_wants_name(c, name) && !closure_find(c, path, name, "", NULL))
-			closure_add_missing(c, file, path, name, "");
-	}
-	msgpack_names_fini(&names);
-	read_file_fini(&bytes);
-	return err;
-}
-
-/* hipBLASLt finds the code of external operations by an index that GPUs may share. */
-static kpack_error_t check_operations(struct closure *c, size_t file,
-				      struct kpackx_error *why)
-{
-	static const char *const starts[] = {"hipblasltExtOpLibrary",
-					     "hipsparseltExtOpLibrary"};
-	const char *path = c->tree->items[file].path;
-	char gpu[KP_TARGET_TEXT_MAX], own[KP_TARGET_TEXT_MAX + 32];
-
-	(void)why;
-	if (!tensile_gpu_of_name(path_last(kp_span_str(path)), gpu) ||
-	    !closure_wants(c, gpu))
+	if (!is_name_wanted(c, name))
 		return KPACK_SUCCESS;
-	for (size_t i = 0; i < KP_COUNT(starts); i++) {
-		snprintf(own, sizeof(own), "%s_%s", starts[i], gpu);
-		if (find_dat(c, path, starts[i]) || find_dat(c, path, own))
-			return KPACK_SUCCESS;
+	err = read_file_read(c->tree, c->file, &bytes, &fault);
+	if (!err)
+		err = tensile_index_read(read_file_span(&bytes), &index, &fault);
+	if (err)
+		return add_unreadable(c, err, &fault, why);
+	if (!index.has_library) {
+		add_fault(c, c->path, "library: missing, or no map");
+	} else if (index.n_gpus > ROWS_MAX) {
+		add_fault(c, c->path,
+			  "library: names %zu processors, at most %d are checked",
+			  index.n_gpus, ROWS_MAX);
+	} else if (index.n_placeholders) {
+		for (size_t i = 0; i < index.n_placeholders; i++)
+			check_placeholder(c, &index, &index.placeholders[i]);
+	} else if (processor_of(name, gpu)) {
+		need_merged(c, &index, kp_span_str(gpu));
+	} else {
+		for (size_t i = 0; i < index.n_gpus; i++)
+			need_merged(c, &index, index.gpus[i]);
+		for (size_t i = 0; i < index.n_kernels; i++)
+			need_merged(c, &index, index.kernels[i].gpu);
 	}
-	closure_add_missing(c, file, path, kp_span_str(starts[0]), ".dat");
+	return KPACK_SUCCESS;
+}
+
+/* --- files that list names -------------------------------------------------------------- */
+
+/* Require the file TEXT, which the file that is checked names, from the directory of one of PLACES. */
+static void need_named(struct closure *c, const char *text, const char *const *places,
+		       size_t n_places)
+{
+	struct kp_span name = kp_span_str(text);
+	KP_AUTO_FREE char *wanted = NULL;
+	size_t found;
+
+	if (!is_name_wanted(c, name))
+		return;
+	for (size_t i = 0; i < n_places; i++)
+		if (kernel_path_find(c->tree, places[i], name, &found))
+			return;
+	wanted = text[0] == '/' ? xstrdup(text) : beside(c->path, name, "");
+	add_missing(c, c->path, wanted, "");
+}
+
+/*
+ * Require the files that TensileLibrary.yaml or an index of external operations names.  In YAML, a name
+ * without a GPU is for all GPUs that the file mentions, which may have it in directories of their own:
+ * it must be in one of them, or beside the file.  Where GPUs are mentioned that are not checked for, it
+ * may be for these, and is not required.
+ */
+static kpack_error_t check_list(struct closure *c, struct kpackx_error *why)
+{
+	bool yaml = kp_span_ends(kp_span_str(c->path), ".yaml"), others = false;
+	KP_AUTO_FREE char *below = beside(c->path, kp_span_str("gfx"), "");
+	KP_AUTO_FREE const char **places = NULL;
+	KP_AUTO(read_file) bytes = {0};
+	KP_AUTO(file_names) names = {0};
+	struct kpackx_error fault = {0};
+	size_t n_places = 0, cap = 0, end = strlen(below) - strlen("gfx");
+	char gpu[KP_TARGET_TEXT_MAX];
+	kpack_error_t err = read_file_read(c->tree, c->file, &bytes, &fault);
+
+	if (!err && yaml)
+		err = file_names_of_yaml(read_file_span(&bytes), &names, &fault);
+	else if (!err)
+		err = file_names_of_msgpack(read_file_span(&bytes), "co_path", &names,
+					    &fault);
+	if (err)
+		return add_unreadable(c, err, &fault, why);
+	for (size_t i = 0; i < names.n_gpus; i++)
+		others |= !is_wanted(c, kp_span_str(names.gpus[i]));
+	/* the list itself, and for YAML one file of each GPU's directory */
+	xgrow(&places, n_places, &cap, sizeof(*places));
+	places[n_places++] = c->path;
+	for (size_t i = file_tree_from(c->tree, kp_span_str(below));
+	     yaml && i < c->tree->count; i++) {
+		const char *at = c->tree->items[i].path;
+		size_t dir = end + strcspn(at + end, "/");
+
+		if (strncmp(at, below, strlen(below)) != 0)
+			break;
+		if (!at[dir] || strncmp(at, places[n_places - 1], dir + 1) == 0)
+			continue;
+		xgrow(&places, n_places, &cap, sizeof(*places));
+		places[n_places++] = at;
+	}
+	for (size_t i = 0; i < names.count; i++)
+		if (!others || arch_of_name(kp_span_str(names.items[i]), gpu))
+			need_named(c, names.items[i], places, n_places);
+	return KPACK_SUCCESS;
+}
+
+/* --- Tensile's other files --------------------------------------------------------------- */
+
+/*
+ * The checked file is for a GPU: no loader gets to it without a library or index beside it, one of
+ * STEMS.  The GPU's name follows those that end with "_".
+ */
+static void check_reached(struct closure *c, const char *const *stems)
+{
+	static const char *const yaml[] = {".yaml", NULL};
+	const char *const *endings = library_endings(c->path);
+	char gpu[KP_TARGET_TEXT_MAX];
+	struct kp_span name = kp_span_str(kp_path_name(c->path));
+	KP_AUTO_FREE char *first = NULL;
+
+	if (!processor_of(name, gpu) || !is_name_wanted(c, name))
+		return;
+	for (; *stems; stems++) {
+		KP_AUTO_FREE char *stem =
+			xasprintf("%s%s", *stems,
+				  kp_span_ends(kp_span_str(*stems), "_") ? gpu : "");
+
+		if (find_beside(c, c->path, kp_span_str(stem), endings) ||
+		    find_beside(c, c->path, kp_span_str(stem), yaml))
+			return;
+		if (!first)
+			first = beside(c->path, kp_span_str(stem), endings[0]);
+	}
+	add_fault(c, first, "is missing, but files that it must lead to exist");
+}
+
+/* By the role of the file's name; a stale file is not even looked into. */
+static kpack_error_t check_tensile(struct closure *c, struct kpackx_error *why)
+{
+	/* the first has children, the others may also have all kernels of a GPU in one file */
+	static const char *const parents[] = {"TensileLibrary_lazy_", "TensileLibrary",
+					      "TensileLibrary_",
+					      "TensileLiteLibrary_lazy_", NULL};
+	static const char *const indexes[] = {
+		"hipblasltExtOpLibrary", "hipblasltExtOpLibrary_",
+		"hipsparseltExtOpLibrary", "hipsparseltExtOpLibrary_", NULL};
+	static const char *const zlib[] = {".zlib", NULL};
+	struct kp_span text = kp_span_str(kp_path_name(c->path));
+	struct tensile_name name = tensile_name_split(text);
+	bool dat = kp_span_is(name.ending, "dat");
+	char gpu[KP_TARGET_TEXT_MAX];
+
+	if (dat && !name.compressed && find_beside(c, c->path, text, zlib))
+		add_fault(c, c->path, "is stale: its .dat.zlib stands beside it");
+	else if (strcmp(name.role, "parent") == 0 && dat)
+		return check_parent(c, why);
+	else if ((strcmp(name.role, "parent") == 0 && kp_span_is(name.ending, "yaml")) ||
+		 (strcmp(name.role, "extop") == 0 && dat))
+		return check_list(c, why);
+	else if (strcmp(name.role, "extop") == 0)
+		check_reached(c, indexes);
+	else if (!kp_span_starts(text, "TensileLibrary_", 15))
+		return KPACK_SUCCESS;
+	else if (dat && strcmp(name.role, "mapping") != 0)
+		check_reached(c, parents);
+	else if (tensile_name_is_code(&name) &&
+		 arch_of_directory(kp_span_tail(name.stem, 15), gpu, NULL))
+		check_reached(c, parents + 1);
 	return KPACK_SUCCESS;
 }
 
 /* --- all files ----------------------------------------------------------------------- */
 
-static bool is_dat(struct kp_span name)
+/*
+ * Whether FILE is of a library that loads through Tensile.  Rules may have given it to a library of
+ * their own: then the other names of its directory tell.
+ */
+static bool is_tensile(const struct library_found *found, size_t file)
 {
-	return name_ends(name, ".dat") || name_ends(name, ".dat.zlib");
+	static const char *const names[] = {"rocblas", "hipblaslt", "hipsparselt"};
+	const struct library_object *object = found->objects[file];
+	struct kp_span rest;
+
+	for (size_t i = 0; i < KP_COUNT(names); i++)
+		if (strcmp(object->library, names[i]) == 0)
+			return true;
+	for (size_t i = 0; i < KP_COUNT(names); i++)
+		if (tensile_directory_has(found->tree, found->tree->items[file].path,
+					  names[i], &rest))
+			return true;
+	return false;
 }
 
-static bool is_parent(struct kp_span name)
+static void check_row(void *arg, struct kernel_path *row)
 {
-	char gpu[KP_TARGET_TEXT_MAX];
+	struct closure *c = arg;
+	char shown[KP_NAME_MAX];
 
-	return is_dat(name) && tensile_is_parent(name, gpu);
+	if (!row->exists && is_name_wanted(c, row->path))
+		add_fault(c, c->path, "row %llu: kernel_path: needs %s, which is missing",
+			  (unsigned long long)row->row,
+			  kp_text_escape(row->path, shown, sizeof(shown)));
 }
 
-static bool is_yaml(struct kp_span name)
+/* Kernel caches are no tables of paths: they contain their kernels, and may be large. */
+static bool is_kernel_table(struct kp_span name)
 {
-	char gpu[KP_TARGET_TEXT_MAX];
-
-	return name_ends(name, ".yaml") && tensile_is_parent(name, gpu);
+	return (kp_span_ends(name, ".db") || kp_span_ends(name, ".sqlite") ||
+		kp_span_ends(name, ".sqlite3")) &&
+	       !kp_span_starts(name, "rocfft_kernel_cache", 19);
 }
 
-static bool is_mapping(struct kp_span name)
+static kpack_error_t check_file(struct closure *c, struct kpackx_error *why)
 {
-	return is_dat(name) && name_has(name, "_Mapping.dat");
-}
+	const struct library_object *object = c->found->objects[c->file];
+	unsigned long long size = c->tree->items[c->file].size;
+	struct kp_span name = kp_span_str(kp_path_name(c->path));
+	struct kpackx_error fault = {0};
+	kpack_error_t err = KPACK_SUCCESS;
 
-static bool is_extop(struct kp_span name)
-{
-	return is_dat(name) && name_has(name, "ExtOpLibrary");
-}
-
-static bool is_operations(struct kp_span name)
-{
-	return kp_span_starts(name, "extop_", 6) && name_ends(name, ".co");
-}
-
-static bool is_child(struct kp_span name)
-{
-	return is_dat(name) && kp_span_starts(name, "TensileLibrary_", 15) &&
-	       !is_parent(name);
-}
-
-/* The code of all kernels for one GPU. */
-static bool is_merged(struct kp_span name)
-{
-	char gpu[KP_TARGET_TEXT_MAX];
-
-	return tensile_merged_gpu(name, gpu);
-}
-
-/* The checks of a file: the first one whose name matches applies. */
-static const struct {
-	bool (*fits)(struct kp_span name);
-	kpack_error_t (*check)(struct closure *c, size_t file, struct kpackx_error *why);
-} tensile_checks[] = {
-	{is_mapping, closure_mapping},     {is_extop, check_extop},
-	{is_yaml, closure_yaml},           {is_parent, closure_parent},
-	{is_child, closure_child},         {is_merged, closure_merged},
-	{is_operations, check_operations},
-};
-
-static kpack_error_t check_tensile(struct closure *c, size_t file,
-				   struct kpackx_error *why)
-{
-	const char *path = c->tree->items[file].path;
-	struct kp_span name = path_last(kp_span_str(path));
-
-	if (closure_is_stale(c, file)) {
-		closure_add(c, path, "is stale: its .dat.zlib stands beside it");
+	if (!object)
 		return KPACK_SUCCESS;
-	}
-	check_pair(c, file);
-	for (size_t i = 0; i < KP_COUNT(tensile_checks); i++)
-		if (tensile_checks[i].fits(name))
-			return tensile_checks[i].check(c, file, why);
-	return KPACK_SUCCESS;
-}
-
-static bool is_of(const struct library_object *object, const char *library)
-{
-	return object && strcmp(object->library, library) == 0;
-}
-
-static kpack_error_t check_file(struct closure *c, size_t file, struct kpackx_error *why)
-{
-	const struct library_object *object = c->found->objects[file];
-	struct kp_span name = path_last(kp_span_str(c->tree->items[file].path));
-
-	if (tensile_library_of(c->found, file))
-		return check_tensile(c, file, why);
-	if (is_of(object, "miopen") && name_ends(name, ".kdb"))
-		check_kdb(c, file);
-	if (is_of(object, "rocfft") && is_kernel_table(name))
-		return check_kernel_table(c, file, why);
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t check_files(struct closure *c, struct kpackx_error *why)
-{
-	for (size_t i = 0; i < c->tree->count; i++)
-		KP_TRY(check_file(c, i, why));
-	return KPACK_SUCCESS;
+	if (is_tensile(c->found, c->file))
+		return check_tensile(c, why);
+	if (strcmp(object->library, "miopen") == 0 && kp_span_ends(name, ".kdb") &&
+	    size < KDB_MIN)
+		add_fault(c, c->path,
+			  "%llu bytes: no database of kernels has less than %d", size,
+			  KDB_MIN);
+	if (strcmp(object->library, "rocfft") == 0 && is_kernel_table(name))
+		err = kernel_paths_each(c->tree, c->file, check_row, c, &fault);
+	return add_unreadable(c, err, &fault, why);
 }
 
 kpack_error_t closure_check(const struct library_found *found,
 			    const struct kp_choice *chosen, closure_report *report,
 			    void *arg, size_t *faults, struct kpackx_error *why)
 {
-	struct closure c = {.found = found,
-			    .tree = found->tree,
-			    .chosen = chosen,
-			    .kinds = xcalloc(found->tree->count, sizeof(*c.kinds))};
-	kpack_error_t err;
+	struct closure c = {.found = found, .tree = found->tree, .chosen = chosen};
+	kpack_error_t err = KPACK_SUCCESS;
 
-	tensile_places_read(found->tree, &c.places);
-	err = check_files(&c, why);
-	/* also report the faults that were found before an error */
-	report_all(&c, report, arg, faults);
-	for (size_t i = 0; i < c.n_faults; i++)
-		free_fault(&c.faults[i]);
-	free(c.faults);
-	free(c.kinds);
-	tensile_places_fini(&c.places);
+	for (; c.file < c.tree->count && !err; c.file++) {
+		c.path = c.tree->items[c.file].path;
+		err = check_file(&c, why);
+	}
+	/* also those that were found before an error */
+	report_faults(&c, report, arg, faults);
 	return err;
 }

@@ -1,38 +1,37 @@
 /* SPDX-License-Identifier: MIT */
-#include "closure_tree.h"
+/*
+ * One tree of plain files and entries.  The plain files of all roots come first, then the files that the
+ * archives of all roots show, then links into these; so whatever comes first at a path is what programs get.
+ */
+#include "closure.h"
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include "packer/archives/content_hash.h"
-#include "rocfft.h"
+#include "core/archive/find.h"
+#include "core/archive/naming.h"
+#include "core/base/alloc.h"
 #include "core/base/bounds.h"
+#include "packer/archives/content_hash.h"
+#include "packer/cli/report.h"
 #include "packer/cli/xalloc.h"
-#include "core/base/msgpack_read.h"
 #include "packer/files/below.h"
 #include "packer/files/plain_files.h"
-#include "packer/cli/report.h"
-#include "core/archive/naming.h"
-#include "core/archive/find.h"
+#include "rocfft.h"
 
-/* Places of archives: paths on the heap. */
-struct sources {
-	char **items;
-	size_t count, cap;
+/* What is known of a tree while it is opened. */
+struct origin {
+	const struct install_tree_of *of;
+	char **sources; /* places of archives; on the heap */
+	size_t n_sources, sources_cap;
+	struct file_tree links; /* followed when all files are known */
 };
 
 /* Take over PATH. */
-static void add_source(struct sources *s, char *path)
+static void add_source(struct origin *from, char *path)
 {
-	xgrow(&s->items, s->count, &s->cap, sizeof(*s->items));
-	s->items[s->count++] = path;
-}
-
-static void sources_fini(struct sources *s)
-{
-	while (s->count)
-		free(s->items[--s->count]);
-	free(s->items);
+	xgrow(&from->sources, from->n_sources, &from->sources_cap,
+	      sizeof(*from->sources));
+	from->sources[from->n_sources++] = path;
 }
 
 /* --- merging ------------------------------------------------------------------------- */
@@ -42,33 +41,30 @@ static const char *place_of(const struct file_tree_item *item)
 	return item->disk ? item->disk : kp_archive_path(item->archive);
 }
 
-static kpack_error_t hash_item(const struct file_tree_item *item, struct kp_hash *out,
-			       struct kpackx_error *why)
-{
-	kpack_error_t err =
-		item->disk ? content_hash_file(item->disk, 0, item->size, out, why)
-			   : content_hash_entry(item->archive, item->entry, out, why);
-
-	return err ? kp_fail_prefix(why, err, "%s", place_of(item)) : KPACK_SUCCESS;
-}
-
-/* Report A and B, which have the same path, if their bytes differ. */
+/* Report A and B, which have the same path, if their bytes differ: who reads which is then chance. */
 static kpack_error_t compare_items(struct install_tree *t, const struct file_tree_item *a,
 				   const struct file_tree_item *b,
 				   struct kpackx_error *why)
 {
+	const struct file_tree_item *both[] = {a, b};
 	struct kpackx_error fault = {0};
-	struct kp_hash x, y;
+	struct kp_hash hashes[2];
 	bool same = a->size == b->size;
 	kpack_error_t err = KPACK_SUCCESS;
 
-	if (same)
-		err = hash_item(a, &x, &fault);
-	if (same && !err)
-		err = hash_item(b, &y, &fault);
+	for (size_t i = 0; i < 2 && same && !err; i++) {
+		const struct file_tree_item *item = both[i];
+
+		err = item->disk ? content_hash_file(item->disk, 0, item->size,
+						     &hashes[i], &fault)
+				 : content_hash_entry(item->archive, item->entry,
+						      &hashes[i], &fault);
+		if (err)
+			err = kp_fail_prefix(&fault, err, "%s", place_of(item));
+	}
 	if (err == KPACK_ERROR_OUT_OF_MEMORY)
 		return kp_fail(why, err, "%s", fault.text);
-	if (same && !err && kp_hash_is(&x, y.bytes))
+	if (same && !err && kp_hash_is(&hashes[0], hashes[1].bytes))
 		return KPACK_SUCCESS;
 	t->n_faults++;
 	if (err)
@@ -79,7 +75,10 @@ static kpack_error_t compare_items(struct install_tree *t, const struct file_tre
 	return KPACK_SUCCESS;
 }
 
-/* Add MORE; if a path already exists, the existing file stays. */
+/*
+ * Add MORE; if a path already exists, the existing file stays.  Who packs a tree compares with what
+ * was packed before on his own: there a new file replaces it.
+ */
 static kpack_error_t join_files(struct install_tree *t, const struct install_tree_of *of,
 				struct file_tree *more, struct kpackx_error *why)
 {
@@ -96,260 +95,153 @@ static kpack_error_t join_files(struct install_tree *t, const struct install_tre
 	return KPACK_SUCCESS;
 }
 
-/* The origin of the files of a tree that is being opened. */
-struct origin {
-	const struct install_tree_of *of;
-	struct sources sources;
-	struct file_tree links; /* followed when all files are known */
-};
-
-static kpack_error_t add_files(struct install_tree *t, const char *root,
-			       struct origin *from, struct kpackx_error *why)
-{
-	struct plain_files plain = {.links = from->links};
-	kpack_error_t err;
-
-	plain_files_read(root, from->of->prefix, &plain);
-	t->n_faults += plain.n_faults;
-	from->links = plain.links;
-	plain.links = (struct file_tree){0};
-	for (size_t i = 0; i < plain.n_archive_dirs; i++)
-		add_source(&from->sources, xstrdup(plain.archive_dirs[i]));
-	err = join_files(t, from->of, &plain.files, why);
-	plain_files_fini(&plain);
-	return err;
-}
-
-/* Read the target of LINK, relative to its directory; false: not a link, or too long. */
-static bool read_target(const struct file_tree_item *link, char *to, size_t size)
-{
-	ssize_t n = below_readlink(link->disk, to, size);
-
-	if (n < 0 || (size_t)n >= size)
-		return false;
-	to[n] = '\0';
-	return true;
-}
-
-/* Add symbolic links to files that archives show. */
+/*
+ * Add symbolic links to files that archives show.  They lead to nothing on the disk, but do so where
+ * the archives are mounted over the tree.
+ */
 static kpack_error_t add_links(struct install_tree *t, const struct origin *from,
 			       struct kpackx_error *why)
 {
-	const struct file_tree *links = &from->links;
-	struct file_tree found = {0};
-	kpack_error_t err;
+	KP_AUTO(file_tree) found = {0};
 
-	for (size_t i = 0; i < links->count; i++) {
-		const struct file_tree_item *link = &links->items[i];
+	for (size_t i = 0; i < from->links.count; i++) {
+		const struct file_tree_item *link = &from->links.items[i];
 		struct file_tree_item item;
 		char to[PATH_MAX];
+		ssize_t n = below_readlink(link->disk, to, sizeof(to));
 		size_t file;
 
-		if (!read_target(link, to, sizeof(to)) ||
-		    !kernel_path_find(&t->files, link->path, kp_span_str(to), &file))
+		if (n < 0 || (size_t)n >= sizeof(to) ||
+		    !kernel_path_find(&t->files, link->path,
+				      (struct kp_span){(uint8_t *)to, (size_t)n}, &file))
 			continue;
 		item = t->files.items[file];
 		item.path = link->path;
 		file_tree_add(&found, &item);
 	}
-	err = join_files(t, from->of, &found, why);
-	file_tree_fini(&found);
-	return err;
+	return join_files(t, from->of, &found, why);
 }
 
-/* --- places of archives -------------------------------------------------------------- */
+/* --- roots --------------------------------------------------------------------------- */
 
-static bool has_archives(const char *dir)
+/* Add the archives of the directory DIR, which is taken over. */
+static void add_archives_of(struct origin *from, char *dir)
 {
 	struct kpackx_error ignored = {0};
 	char **paths = NULL;
 	size_t count = 0;
 
-	if (below_archives_find(dir, &paths, &count, &ignored))
-		return false;
+	if (below_archives_find(dir, &paths, &count, &ignored) || count == 0)
+		free(dir);
+	else
+		add_source(from, dir);
 	for (size_t i = 0; i < count; i++)
 		free(paths[i]);
 	free(paths);
-	return count > 0;
 }
 
 static kpack_error_t add_root(struct install_tree *t, const char *root,
 			      struct origin *from, struct kpackx_error *why)
 {
+	struct plain_files plain = {.links = from->links};
 	struct stat st;
-	char *dir;
+	kpack_error_t err;
 
 	if (below_stat(root, &st) < 0)
 		return below_fail(why, "cannot look at it");
 	if (!S_ISDIR(st.st_mode)) {
-		add_source(&from->sources, xstrdup(root));
+		add_source(from, xstrdup(root));
 		return KPACK_SUCCESS;
 	}
-	dir = xasprintf("%s/" KP_ARCHIVES_DIR, root);
-	if (has_archives(dir))
-		add_source(&from->sources, dir);
-	else
-		free(dir);
-	if (has_archives(root))
-		add_source(&from->sources, xstrdup(root));
-	return add_files(t, root, from, why);
+	add_archives_of(from, xasprintf("%s/" KP_ARCHIVES_DIR, root));
+	add_archives_of(from, xstrdup(root));
+	plain_files_read(root, from->of->prefix, &plain);
+	t->n_faults += plain.n_faults;
+	from->links = plain.links;
+	plain.links = (struct file_tree){0};
+	for (size_t i = 0; i < plain.n_archive_dirs; i++)
+		add_source(from, xstrdup(plain.archive_dirs[i]));
+	err = join_files(t, from->of, &plain.files, why);
+	plain_files_fini(&plain);
+	return err;
 }
 
 /* --- files that archives show -------------------------------------------------------- */
 
-/* A path in the view, being built. */
-struct view_path {
-	char text[KP_NAME_MAX + 1];
-	size_t size;
-};
-
-static void add_entry(const struct install_tree *t, const char *path, uint32_t file,
-		      struct file_tree *to)
-{
-	struct file_tree_item item = {.path = (char *)path};
-	struct kp_entry_info info;
-	struct kp_meta meta;
-
-	item.archive = kp_view_entry(t->view, file, &item.entry);
-	kp_archive_entry(item.archive, item.entry, &info);
-	kp_archive_meta(item.archive, item.entry, &meta);
-	item.size = info.size;
-	item.mode = (mode_t)meta.mode & 07777;
-	file_tree_add(to, &item);
-}
-
-/* Whether NAME in DIR leads to files of the tree: the TOC at the root does not. */
-static bool is_in_tree(uint32_t dir, const struct kp_view_name *name)
-{
-	if (name->kind == KP_VIEW_DIR)
-		return dir != 0 || !kp_span_is(name->text, KP_TOC_NAME);
-	return name->kind == KP_VIEW_PATH || name->kind == KP_VIEW_LEGACY;
-}
-
-static bool append_name(struct view_path *path, struct kp_span name, const char *end)
-{
-	if (path->size + name.size + 2 > sizeof(path->text))
-		return false;
-	memcpy(path->text + path->size, name.data, name.size);
-	strcpy(path->text + path->size + name.size, end);
-	path->size += name.size + strlen(end);
-	return true;
-}
-
 /*
- * Add the files of a directory of the view.  A view limits the length and depth of its
- * paths, so recursion is bounded.
+ * Add the files of a directory of the view, whose path is PATH and, below the root, a slash.  A view
+ * limits the length and depth of its paths, so recursion is bounded.  The TOC at the root is no part
+ * of the tree.
  */
-static void add_directory(const struct install_tree *t, uint32_t dir,
-			  struct view_path *path, struct file_tree *to)
+static void add_directory(const struct install_tree *t, uint32_t dir, const char *path,
+			  struct file_tree *to)
 {
 	const struct kp_view_dir *d = kp_view_dir(t->view, dir);
-	size_t before = path->size;
 
 	for (uint32_t i = d->first; i < d->first + d->count; i++) {
 		struct kp_view_name name = kp_view_name(t->view, i);
-		bool is_sub = name.kind == KP_VIEW_DIR;
+		bool is_sub = name.kind == KP_VIEW_DIR &&
+			      (dir != 0 || !kp_span_is(name.text, KP_TOC_NAME));
+		struct file_tree_item item = {0};
+		struct kp_entry_info info;
+		struct kp_meta meta;
 
-		if (!is_in_tree(dir, &name) ||
-		    !append_name(path, name.text, is_sub ? "/" : ""))
+		if (!is_sub && name.kind != KP_VIEW_PATH && name.kind != KP_VIEW_LEGACY)
 			continue;
-		if (is_sub)
-			add_directory(t, name.index, path, to);
-		else
-			add_entry(t, path->text, name.index, to);
-		path->size = before;
+		item.path = xasprintf("%s%.*s%s", path, (int)name.text.size,
+				      (const char *)name.text.data, is_sub ? "/" : "");
+		if (is_sub) {
+			add_directory(t, name.index, item.path, to);
+		} else {
+			item.archive = kp_view_entry(t->view, name.index, &item.entry);
+			kp_archive_entry(item.archive, item.entry, &info);
+			kp_archive_meta(item.archive, item.entry, &meta);
+			item.size = info.size;
+			item.mode = (mode_t)meta.mode & 07777;
+			file_tree_add(to, &item);
+		}
+		free(item.path);
 	}
-}
-
-static void report_conflicts(struct install_tree *t)
-{
-	size_t kept, counted;
-	const char *const *texts = kp_view_conflicts(t->view, &kept, &counted);
-
-	for (size_t i = 0; i < kept; i++)
-		report_error(NULL, "%s", texts[i]);
-	if (counted > kept)
-		report_error(NULL, "and %zu conflicts more", counted - kept);
-	t->n_faults += counted;
 }
 
 static kpack_error_t add_archives(struct install_tree *t, struct origin *from,
 				  struct kpackx_error *why)
 {
-	struct sources *sources = &from->sources;
-	struct view_path path = {.size = 0};
-	struct file_tree shown = {0};
-	kpack_error_t err;
+	KP_AUTO(file_tree) shown = {0};
+	size_t kept, counted;
+	const char *const *texts;
 
-	if (sources->count == 0)
+	if (from->n_sources == 0)
 		return KPACK_SUCCESS;
-	archives_open(&t->archives, (int)sources->count, sources->items);
+	archives_open(&t->archives, (int)from->n_sources, from->sources);
 	t->n_faults += t->archives.failed;
 	KP_TRY(kp_view_new(t->archives.items, t->archives.count, NULL, &t->view, why));
-	report_conflicts(t);
-	add_directory(t, 0, &path, &shown);
-	err = join_files(t, from->of, &shown, why);
-	file_tree_fini(&shown);
-	return err;
+	texts = kp_view_conflicts(t->view, &kept, &counted);
+	for (size_t i = 0; i < kept; i++)
+		report_error(NULL, "%s", texts[i]);
+	if (counted > kept)
+		report_error(NULL, "and %zu conflicts more", counted - kept);
+	t->n_faults += counted;
+	add_directory(t, 0, "", &shown);
+	return join_files(t, from->of, &shown, why);
 }
 
-/* --- owners ------------------------------------------------------------------------ */
+/* --- libraries ------------------------------------------------------------------------- */
 
-/* The text of the member NAME of an entry's metadata; empty if it has none. */
-static struct kp_span meta_text(const struct file_tree_item *item, const char *name)
+/* The library of SET that the metadata of an entry names; NULL: none. */
+static const char *library_of_entry(const struct library_set *set,
+				    const struct file_tree_item *item)
 {
-	struct kp_mp m = kp_mp_over(kp_archive_meta_raw(item->archive, item->entry));
-	struct kp_span key, text = {0};
-	uint32_t pairs = 0;
+	KP_AUTO(file_names) names = {0};
 
-	if (m.pos == m.end)
-		return text;
-	for (kp_mp_map(&m, &pairs); pairs && !m.fault; pairs--) {
-		if (kp_mp_peek(&m) != KP_MP_STR) {
-			kp_mp_skip(&m);
-			kp_mp_skip(&m);
-			continue;
-		}
-		if (!kp_mp_str(&m, &key))
-			break;
-		if (kp_span_is(key, name) && kp_mp_peek(&m) == KP_MP_STR)
-			kp_mp_str(&m, &text);
-		else
-			kp_mp_skip(&m);
-	}
-	return text;
-}
-
-static const char *known_library(const struct library_set *set, struct kp_span name)
-{
+	if (file_names_of_msgpack(kp_archive_meta_raw(item->archive, item->entry),
+				  "library", &names, NULL) ||
+	    names.count == 0)
+		return NULL;
 	for (size_t i = 0; i < set->count; i++)
-		if (kp_span_is(name, set->items[i]->name))
+		if (strcmp(names.items[0], set->items[i]->name) == 0)
 			return set->items[i]->name;
 	return NULL;
-}
-
-/*
- * Take the library from entries that name a known one; add all other files to ASKED, also
- * those that were packed with rules that are not given now.
- */
-static void trust_entries(struct install_tree *t, const struct library_set *set,
-			  struct file_tree *asked)
-{
-	for (size_t i = 0; i < t->files.count; i++) {
-		const struct file_tree_item *item = &t->files.items[i];
-		struct kp_span name =
-			item->archive ? meta_text(item, "library") : (struct kp_span){0};
-		const char *library = known_library(set, name);
-
-		if (!library) {
-			file_tree_add(asked, item);
-			continue;
-		}
-		t->found.objects[i] = xcalloc(1, sizeof(**t->found.objects));
-		t->found.objects[i]->library = library;
-		t->found.objects[i]->role = "file";
-	}
-	file_tree_sort(asked);
 }
 
 /* The files that libraries are asked about. */
@@ -366,68 +258,76 @@ static void report_fault(void *arg, size_t file, const struct kpackx_error *why)
 		report_why(q->files.items[file].path, why);
 }
 
-static kpack_error_t ask_libraries(struct install_tree *t, const struct library_set *set,
-				   struct question *q, struct kpackx_error *why)
-{
-	struct library_found found = {0};
-
-	KP_TRY(library_find_all(set, &q->files, report_fault, q, &found, &t->n_faults,
-				why));
-	for (size_t i = 0; i < q->files.count; i++) {
-		const char *path = q->files.items[i].path;
-		size_t file;
-
-		if (!found.objects[i] ||
-		    !file_tree_find(&t->files, kp_span_str(path), &file))
-			continue;
-		t->found.objects[file] = found.objects[i];
-		found.objects[i] = NULL;
-	}
-	library_found_fini(&found);
-	return KPACK_SUCCESS;
-}
-
+/*
+ * Entries that name a known library are trusted.  Libraries are asked about all other files, also
+ * those that were packed with rules that are not given now.
+ */
 static kpack_error_t find_libraries(struct install_tree *t,
 				    const struct install_tree_of *of,
 				    struct kpackx_error *why)
 {
 	struct question q = {.packing = of->packing};
+	struct library_found found = {0};
 	kpack_error_t err;
 
 	t->found = (struct library_found){&t->files,
 					  xcalloc(t->files.count, sizeof(void *))};
-	trust_entries(t, of->libraries, &q.files);
-	err = ask_libraries(t, of->libraries, &q, why);
+	for (size_t i = 0; i < t->files.count; i++) {
+		const struct file_tree_item *item = &t->files.items[i];
+		const char *library =
+			item->archive ? library_of_entry(of->libraries, item) : NULL;
+
+		if (!library) {
+			file_tree_add(&q.files, item);
+			continue;
+		}
+		t->found.objects[i] = xcalloc(1, sizeof(**t->found.objects));
+		t->found.objects[i]->library = library;
+		t->found.objects[i]->role = "file";
+	}
+	file_tree_sort(&q.files);
+	err = library_find_all(of->libraries, &q.files, report_fault, &q, &found,
+			       &t->n_faults, why);
+	for (size_t i = 0; i < q.files.count && !err; i++) {
+		size_t file;
+
+		if (found.objects[i] &&
+		    file_tree_find(&t->files, kp_span_str(q.files.items[i].path),
+				   &file)) {
+			t->found.objects[file] = found.objects[i];
+			found.objects[i] = NULL;
+		}
+	}
+	if (!err)
+		library_found_fini(&found);
 	file_tree_fini(&q.files);
 	for (size_t i = 0; i < t->files.count; i++)
 		t->n_databases += t->found.objects[i] != NULL;
 	return err;
 }
 
-static kpack_error_t fill_tree(const struct install_tree_of *of, struct origin *from,
-			       struct install_tree *out, struct kpackx_error *why)
-{
-	for (int i = 0; i < of->n_paths; i++) {
-		kpack_error_t err = add_root(out, of->paths[i], from, why);
-
-		if (err)
-			return kp_fail_prefix(why, err, "%s", of->paths[i]);
-	}
-	KP_TRY(add_archives(out, from, why));
-	KP_TRY(add_links(out, from, why));
-	return find_libraries(out, of, why);
-}
-
 kpack_error_t install_tree_open(const struct install_tree_of *of,
 				struct install_tree *out, struct kpackx_error *why)
 {
 	struct origin from = {.of = of};
-	kpack_error_t err;
+	kpack_error_t err = KPACK_SUCCESS;
 
 	*out = (struct install_tree){0};
-	err = fill_tree(of, &from, out, why);
+	for (int i = 0; i < of->n_paths && !err; i++) {
+		err = add_root(out, of->paths[i], &from, why);
+		if (err)
+			err = kp_fail_prefix(why, err, "%s", of->paths[i]);
+	}
+	if (!err)
+		err = add_archives(out, &from, why);
+	if (!err)
+		err = add_links(out, &from, why);
+	if (!err)
+		err = find_libraries(out, of, why);
 	file_tree_fini(&from.links);
-	sources_fini(&from.sources);
+	while (from.n_sources)
+		free(from.sources[--from.n_sources]);
+	free(from.sources);
 	return err;
 }
 

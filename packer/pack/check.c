@@ -3,7 +3,6 @@
 #include "packer/library/closure.h"
 #include "packer/cli/exit.h"
 #include "packer/cli/report.h"
-#include "packer/library/closure_tree.h"
 
 static void report_fault(void *arg, const char *path, const char *text)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* File names in YAML. */
-#include "packer/library/yaml_names.h"
+#include "packer/library/closure.h"
 #include <assert.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -8,12 +8,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct kpackx_error why = {0};
-	struct yaml_names names;
+	struct file_names names;
 
-	if (yaml_names_read((struct kp_span){data, size}, &names, &why))
+	if (file_names_of_yaml((struct kp_span){data, size}, &names, &why))
 		assert(why.text[0]);
 	for (size_t i = 0; i < names.count; i++)
-		assert(strlen(names.items[i].text) > 3);
-	yaml_names_fini(&names);
+		assert(strlen(names.items[i]) > 3);
+	file_names_fini(&names);
 	return 0;
 }

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The names of files in files that anybody may have written: TensileLibrary.yaml has had several
+ * forms, so any scalar that looks like the name of a file is one; an index of external operations
+ * is MessagePack whose "co_path" is at a depth that differs by version.
+ */
+#include <stdlib.h>
+#include <yaml.h>
+#include "closure.h"
+#include "core/base/bounds.h"
+#include "core/base/msgpack_read.h"
+#include "packer/cli/xalloc.h"
+
+/* Limit of a file's bytes: libyaml reads some 20 MB/s, and real files are small. */
+#define BYTES_MAX (256 << 20)
+
+/* Limit of nested collections: each open one makes libyaml slower per token. */
+#define DEPTH_MAX 64
+
+/* Limit of remembered mentions of GPUs: AMD has made some 60. */
+#define GPUS_MAX 65536
+
+static void add_name(struct file_names *x, struct kp_span text, const char *ending)
+{
+	xgrow(&x->items, x->count, &x->cap, sizeof(*x->items));
+	x->items[x->count++] =
+		xasprintf("%.*s%s", (int)text.size, (const char *)text.data, ending);
+}
+
+void file_names_fini(struct file_names *names)
+{
+	for (size_t i = 0; i < names->count; i++)
+		free(names->items[i]);
+	for (size_t i = 0; i < names->n_gpus; i++)
+		free(names->gpus[i]);
+	free(names->gpus);
+	free(names->items);
+	*names = (struct file_names){0};
+}
+
+/* --- YAML ----------------------------------------------------------------------------- */
+
+/* The scalars of the open map, if it has nothing but scalars: key, value, key, value. */
+#define FLAT_MAX 8
+
+struct yaml_reader {
+	yaml_parser_t parser;
+	size_t depth;
+	char *flat[FLAT_MAX];
+	size_t n_flat; /* FLAT_MAX + 1: the map has more scalars, or other nodes */
+	struct file_names *out;
+};
+
+/* Whether S has a file's ending, and no character that indicates a sentence, pattern or URL. */
+static bool is_file_name(struct kp_span s)
+{
+	static const char *const endings[] = {".co", ".hsaco", ".dat", ".yaml"};
+	bool known = false;
+
+	for (size_t i = 0; i < KP_COUNT(endings) && !known; i++)
+		known = kp_span_ends(s, endings[i]) && s.size > strlen(endings[i]);
+	if (!known || s.size > KP_NAME_MAX)
+		return false;
+	for (size_t i = 0; i < s.size; i++)
+		if (s.data[i] <= ' ' || strchr("*?|<>\"'", s.data[i]) ||
+		    s.data[i] == 0x7f)
+			return false;
+	return !memmem(s.data, s.size, "://", 3);
+}
+
+/* What a file mentions of GPUs tells for which it is: predicates, keys, lists of architectures. */
+static void note_gpu(struct file_names *x, struct kp_span text)
+{
+	struct kp_target target;
+
+	if (!kp_span_starts(text, "gfx", 3) || kp_target_parse(text, &target, NULL) ||
+	    x->n_gpus == GPUS_MAX)
+		return;
+	xgrow(&x->gpus, x->n_gpus, &x->gpus_cap, sizeof(*x->gpus));
+	x->gpus[x->n_gpus++] = xstrndup((const char *)text.data, text.size);
+}
+
+static void forget_flat(struct yaml_reader *r, size_t n)
+{
+	for (size_t i = 0; r->n_flat <= FLAT_MAX && i < r->n_flat; i++)
+		free(r->flat[i]);
+	r->n_flat = n;
+}
+
+static void read_scalar(struct yaml_reader *r, struct kp_span text)
+{
+	if (is_file_name(text))
+		add_name(r->out, text, "");
+	note_gpu(r->out, text);
+	if (r->n_flat < FLAT_MAX && text.size <= KP_NAME_MAX)
+		r->flat[r->n_flat++] = xstrndup((const char *)text.data, text.size);
+	else
+		forget_flat(r, FLAT_MAX + 1);
+}
+
+/* The map {type: Placeholder, value: PREFIX}, whose order may be any, names PREFIX.yaml. */
+static void end_map(struct yaml_reader *r)
+{
+	const char *value = NULL;
+	bool placeholder = false;
+
+	for (size_t i = 0; r->n_flat <= FLAT_MAX && i + 1 < r->n_flat; i += 2) {
+		if (strcmp(r->flat[i], "type") == 0)
+			placeholder = strcmp(r->flat[i + 1], "Placeholder") == 0;
+		else if (strcmp(r->flat[i], "value") == 0)
+			value = r->flat[i + 1];
+	}
+	if (placeholder && value)
+		add_name(r->out, kp_span_str(value), ".yaml");
+}
+
+static kpack_error_t read_event(struct yaml_reader *r, const yaml_event_t *e,
+				struct kpackx_error *why)
+{
+	switch (e->type) {
+	case YAML_MAPPING_START_EVENT:
+	case YAML_SEQUENCE_START_EVENT:
+		if (r->depth++ == DEPTH_MAX)
+			return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+				       "line %zu: nested deeper than %d levels",
+				       r->parser.mark.line + 1, DEPTH_MAX);
+		forget_flat(r, e->type == YAML_MAPPING_START_EVENT ? 0 : FLAT_MAX + 1);
+		break;
+	case YAML_MAPPING_END_EVENT:
+		end_map(r);
+		/* fall through */
+	case YAML_SEQUENCE_END_EVENT:
+		r->depth--;
+		forget_flat(r, FLAT_MAX + 1);
+		break;
+	case YAML_SCALAR_EVENT:
+		read_scalar(
+			r, (struct kp_span){e->data.scalar.value, e->data.scalar.length});
+		break;
+	case YAML_ALIAS_EVENT:
+		forget_flat(r, FLAT_MAX + 1);
+		break;
+	default:
+		break;
+	}
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t file_names_of_yaml(struct kp_span bytes, struct file_names *out,
+				 struct kpackx_error *why)
+{
+	struct yaml_reader r = {.out = out, .n_flat = FLAT_MAX + 1};
+	kpack_error_t err = KPACK_SUCCESS;
+	bool end = false;
+
+	*out = (struct file_names){0};
+	if (bytes.size > BYTES_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "%zu bytes: at most %d bytes of YAML are read", bytes.size,
+			       BYTES_MAX);
+	if (!yaml_parser_initialize(&r.parser))
+		xalloc_fail(0);
+	yaml_parser_set_input_string(&r.parser, bytes.data, bytes.size);
+	while (!end && !err) {
+		const yaml_parser_t *p = &r.parser;
+		yaml_event_t e;
+
+		if (yaml_parser_parse(&r.parser, &e)) {
+			end = e.type == YAML_STREAM_END_EVENT || e.type == YAML_NO_EVENT;
+			err = read_event(&r, &e, why);
+			yaml_event_delete(&e);
+		} else if (p->error == YAML_MEMORY_ERROR) {
+			err = kp_fail_memory(why, 0, "YAML");
+		} else {
+			err = kp_fail(why, KPACK_ERROR_INVALID_FORMAT, "line %zu: %s",
+				      p->problem_mark.line + 1,
+				      p->problem ? p->problem : "no YAML");
+		}
+	}
+	forget_flat(&r, 0);
+	yaml_parser_delete(&r.parser);
+	return err;
+}
+
+/* --- MessagePack ---------------------------------------------------------------------- */
+
+/* Walk a value.  WANTED: if it is a string, it is a name.  Faults stay in M. */
+static void walk_value(struct kp_mp *m, const char *key, bool wanted, unsigned depth,
+		       struct file_names *out)
+{
+	enum kp_mp_type type = kp_mp_peek(m);
+	struct kp_mp_value v = {0};
+	struct kp_span name;
+
+	if (type == KP_MP_STR && wanted) {
+		/* what is longer can be no file's name */
+		if (kp_mp_str(m, &name) && name.size <= KP_NAME_MAX)
+			add_name(out, name, "");
+	} else if (type != KP_MP_MAP && type != KP_MP_ARRAY) {
+		kp_mp_skip(m);
+	} else if (depth == KP_MSGPACK_DEPTH_MAX) {
+		kp_mp_fault(m, "nested too deeply");
+	} else {
+		kp_mp_next(m, &v);
+	}
+	/* a map's keys need not be strings */
+	for (uint64_t i = 0; i < v.num && !m->fault; i++) {
+		wanted = false;
+		if (type == KP_MP_MAP && kp_mp_peek(m) == KP_MP_STR)
+			wanted = kp_mp_str(m, &name) && kp_span_is(name, key);
+		else if (type == KP_MP_MAP)
+			kp_mp_skip(m);
+		if (!m->fault)
+			walk_value(m, key, wanted, depth + 1, out);
+	}
+}
+
+kpack_error_t file_names_of_msgpack(struct kp_span bytes, const char *key,
+				    struct file_names *out, struct kpackx_error *why)
+{
+	struct kp_mp m = kp_mp_over(bytes);
+
+	*out = (struct file_names){0};
+	if (kp_mp_peek(&m) != KP_MP_MAP)
+		kp_mp_fault(&m, "not a map");
+	else
+		walk_value(&m, key, false, 0, out);
+	return m.fault ? kp_mp_fail(&m, key, why) : KPACK_SUCCESS;
+}
