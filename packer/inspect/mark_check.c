@@ -14,8 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "missing_arches.h"
-#include "mark_losses.h"
+#include "mark_check.h"
 #include "packer/archives/arch_filter.h"
 #include "packer/cli/xalloc.h"
 #include "packer/archives/built_arches.h"
@@ -24,7 +23,6 @@
 #include "packer/trees/artifact.h"
 #include "packer/trees/generic_tree.h"
 #include "mark.h"
-#include "mark_faults.h"
 #include "packer/cli/report.h"
 #include "core/base/text.h"
 
@@ -560,7 +558,7 @@ static void check_absent(struct check *c)
 	for (size_t i = 0; i < list->count; i++) {
 		struct missing_arches_item *item = &list->items[i];
 
-		item->elsewhere = absent_begins(list, i)
+		item->elsewhere = missing_arches_begins(list, i)
 					  ? installed_has_arch(&c->set, item->arch)
 					  : item[-1].elsewhere;
 		if (item->elsewhere)
@@ -606,7 +604,8 @@ static void check_unbuilt_anywhere(struct check *c, bool by_layout)
 /* The next architecture from item I on that is installed for no binary, or the end. */
 static size_t next_absent(const struct missing_arches *list, size_t i)
 {
-	while (i < list->count && (list->items[i].elsewhere || !absent_begins(list, i)))
+	while (i < list->count &&
+	       (list->items[i].elsewhere || !missing_arches_begins(list, i)))
 		i++;
 	return i;
 }
