@@ -19,8 +19,8 @@
  * reason as text; INVALID_FORMAT: its tables contradict each other; IO_ERROR;
  * OUT_OF_MEMORY.
  */
-#ifndef KP_CORE_CONVERT_CONVERT_H
-#define KP_CORE_CONVERT_CONVERT_H
+#ifndef KP_CORE_ELF_CONVERT_H
+#define KP_CORE_ELF_CONVERT_H
 
 #include "host_fatbin.h"
 #include "core/base/file.h"
@@ -30,10 +30,24 @@
 #define KP_MARKER_SECTION ".rocm_kpack_ref"
 #define KP_LAYOUT_SECTION ".rocm_kpack_layout"
 
+/* Bytes of the file that is read which the file that is written has at offset TO. */
+struct kp_move {
+	uint64_t from, size, to;
+};
+
+/*
+ * Make the content of .rocm_kpack_layout for a planned file that will have the N MOVES, which
+ * are ascending in FROM and have no bytes in common.  Called for each plan, because the size of
+ * the result, which is borrowed until the next call, may change the plan.
+ */
+typedef kpack_error_t kp_convert_recipe_fn(void *arg, const struct kp_move *moves,
+					   size_t n, struct kp_span *out,
+					   struct kpackx_error *why);
+
 struct kp_convert_options {
-	struct kp_span marker; /* content of .rocm_kpack_ref (kp_marker_write) */
-	struct kp_span
-		layout; /* content of .rocm_kpack_layout; size 0: no such section */
+	struct kp_span marker;        /* content of .rocm_kpack_ref (kp_marker_write) */
+	kp_convert_recipe_fn *recipe; /* NULL: no section .rocm_kpack_layout */
+	void *recipe_arg;
 	bool keep_device_code; /* keep .hip_fatbin; wrappers point to the marker */
 };
 
@@ -66,10 +80,13 @@ struct kp_converted {
 kpack_error_t kp_converted_find(int fd, uint64_t size, const struct kp_fatbin *fat,
 				struct kp_converted *out, struct kpackx_error *why);
 
-/* Rewrite a converted file with another MARKER, which may have another size. */
+/*
+ * Rewrite a converted file with another marker, which may have another size; OPTIONS without
+ * `recipe` leave .rocm_kpack_layout as it is.
+ */
 kpack_error_t kp_convert_set(int fd, uint64_t size, const struct kp_fatbin *fat,
-			     struct kp_span marker, struct kp_outfile *out,
-			     struct kpackx_error *why);
+			     const struct kp_convert_options *options,
+			     struct kp_outfile *out, struct kpackx_error *why);
 
 /*
  * Whether the ELF file at FD, converted or not, is a program, which the kernel starts; and
@@ -91,7 +108,7 @@ kpack_error_t kp_convert_normalise(int fd, uint64_t size, const struct kp_fatbin
 
 /* The contents to put into .hip_fatbin. */
 struct kp_restore_options {
-	uint64_t size;           /* bytes; kp_restore: may be more than there were */
+	uint64_t size;           /* bytes; kp_restore: as many as there were */
 	const uint64_t *offsets; /* per wrapper: offset of its container in the section */
 	/* Write SIZE bytes to OUT at OFFSET. */
 	kpack_error_t (*write)(void *arg, struct kp_outfile *out, uint64_t offset,
@@ -101,8 +118,8 @@ struct kp_restore_options {
 
 /*
  * Undo a conversion: fill .hip_fatbin, make the wrappers HIPF and point them into it, and
- * remove the marker and the layout.  If SIZE is more than the section had and cannot grow
- * in place, the section moves after all other segments.
+ * remove the marker and the layout.  NOT_IMPLEMENTED also: something else has taken the
+ * section's addresses.
  */
 kpack_error_t kp_restore(int fd, uint64_t size, const struct kp_fatbin *fat,
 			 const struct kp_restore_options *options, struct kp_outfile *out,

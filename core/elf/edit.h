@@ -11,15 +11,23 @@
  * including the section names; the section headers; and bytes that no table names, which
  * keep their offset, because a program may find its data by it.
  *
- * Internal to core: convert.c and restore.c.
+ *	edit.c        opening; the tables; what a conversion added
+ *	edit_cut.c    removing bytes, and putting bytes back
+ *	edit_place.c  all places in the new file
+ *	edit_added.c  the places of the additions
+ *	edit_write.c  writing, and which bytes move where
+ *
+ * Internal to this folder: convert.c has the conversions.
  */
-#ifndef KP_CORE_CONVERT_EDIT_H
-#define KP_CORE_CONVERT_EDIT_H
+#ifndef KP_CORE_ELF_EDIT_H
+#define KP_CORE_ELF_EDIT_H
 
 #include <elf.h>
 #include "core/base/errors.h"
 #include "core/base/file.h"
 #include "core/base/span.h"
+#include "convert.h"
+#include "elf_file.h"
 
 /* Bytes of the file that a PT_LOAD maps. */
 struct kp_edit_chunk {
@@ -100,7 +108,8 @@ struct kp_edit {
 	uint64_t old_names; /* bytes of that section that are kept */
 
 	/* set by kp_edit_open */
-	uint64_t old_table; /* input offset of the program headers */
+	uint64_t old_table;   /* input offset of the program headers */
+	uint64_t old_headers; /* input offset of the section headers */
 	size_t n_old_segments;
 	/* set by kp_edit_open_all */
 	/* Bytes that no table names, in order.  Zeros are not kept, but at the file's end. */
@@ -179,16 +188,6 @@ kpack_error_t kp_edit_fill(struct kp_edit *ed, size_t section, kp_edit_fill_fn *
 /* Return the address of the next PT_LOAD after SEGMENT: the end of its free space. */
 uint64_t kp_edit_free_until(const struct kp_edit *ed, size_t segment);
 
-/* Enlarge a NOBITS section that ends its segment to SIZE bytes; false: no room. */
-bool kp_edit_widen(struct kp_edit *ed, size_t section, uint64_t size);
-
-/*
- * Move a NOBITS section to SIZE bytes of address space after all segments, in a read-only
- * segment of its own.  NOT_IMPLEMENTED: no such address space.
- */
-kpack_error_t kp_edit_move_behind(struct kp_edit *ed, size_t section, uint64_t size,
-				  struct kpackx_error *why);
-
 /*
  * Add a section; if ALLOC, it is mapped in a read-only segment of ours, or in the place of
  * the section that was cut.  NAME and BYTES must live until kp_edit_close.  NOT_IMPLEMENTED: a section NAME already exists.
@@ -220,9 +219,72 @@ kpack_error_t kp_edit_write(const struct kp_edit *ed, struct kp_outfile *out,
 			    struct kpackx_error *why);
 
 /*
+ * List which bytes of the input the placed file will have where, ascending and without bytes in
+ * common.  The caller frees *OUT.
+ */
+kpack_error_t kp_edit_moves(const struct kp_edit *ed, struct kp_move **out, size_t *n,
+			    struct kpackx_error *why);
+
+/*
  * True if the program headers are where the ELF header in memory says: programs and Linux
  * before 5.18 compute their address from it.
  */
 bool kp_edit_table_is_right(const struct kp_edit *ed);
+
+/* ---- pointers that would dangle ---- */
+
+/*
+ * NOT_IMPLEMENTED: the dynamic linker would point a word other than the wrappers of ELF
+ * into section FATBIN, or change a word in it.  Addresses that a program computes, or
+ * that are part of code with fixed addresses, are not detected.
+ */
+kpack_error_t kp_dangling_check(const struct kp_edit *ed, size_t fatbin,
+				const struct kp_elf *elf, struct kpackx_error *why);
+
+/* ---- additions: edit_added.c ---- */
+
+/*
+ * Additions to an edited ELF file: the marker, and room for the program headers, of which
+ * there may be more than before.
+ *
+ * kp_edit_place calls kp_added_plan; then kp_added_inside before each chunk, and
+ * kp_added_place when the offsets of all chunks are known; then kp_added_settle, when the
+ * offsets of all PT_LOADs are known.
+ */
+struct kp_added {
+	bool apart;     /* the program headers have a new place, in our segment */
+	bool in_gap;    /* the marker is in the place of the section that was cut */
+	size_t segment; /* index of our PT_LOAD; SIZE_MAX: none, or it is placed */
+	uint64_t marker_size, table_size;
+	uint64_t bias; /* of the ELF header: address - file offset */
+};
+
+static inline uint64_t kp_round_up(uint64_t n, uint64_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+static inline bool kp_is_mapped(const Elf64_Shdr *s)
+{
+	return (s->sh_flags & SHF_ALLOC) != 0;
+}
+
+/* Choose a place for the program headers, and add the segments and sections needed. */
+kpack_error_t kp_added_plan(struct kp_edit *ed, struct kp_added *a,
+			    struct kpackx_error *why);
+
+/*
+ * Place our segment at the addresses of the section that was cut, if SEGMENT, whose bytes
+ * come next in the file, at *CUR, follows them, and if they suffice.
+ */
+void kp_added_inside(struct kp_edit *ed, struct kp_added *a, size_t segment,
+		     uint64_t *cur);
+
+/* Place what is not placed yet, after file offset *CUR; *CUR becomes its end. */
+kpack_error_t kp_added_place(struct kp_edit *ed, struct kp_added *a, uint64_t *cur,
+			     struct kpackx_error *why);
+
+/* Set PT_PHDR. */
+void kp_added_settle(struct kp_edit *ed, const struct kp_added *a);
 
 #endif

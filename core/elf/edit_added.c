@@ -18,7 +18,7 @@
  * If the section's place stays in the file (ed->whole), the marker is in it, and so may
  * be what is not mapped; no segment is needed then.
  */
-#include "edit_added.h"
+#include "edit.h"
 #include <inttypes.h>
 #include "elf_file.h"
 #include "core/base/bounds.h"

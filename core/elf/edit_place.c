@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include "elf_file.h"
 #include "convert.h"
-#include "edit_added.h"
 #include "edit.h"
 #include "core/base/bounds.h"
 

@@ -1,15 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libelf finds the sections; we read their contents with pread, so that memory is bounded
- * whatever the headers state.
+ * Reading host ELF files: headers and sections; then the wrappers, which are in a section of their own
+ * or found by scanning; then the addresses that relocations let the wrappers' pointers have.
  */
 #include "elf_file.h"
 #include <elf.h>
+#include <gelf.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
-#include "host_internal.h"
+#include "core/base/alloc.h"
 #include "core/base/bounds.h"
+#include "core/base/elf_relr.h"
+#include "core/base/file.h"
+
+struct kp_elf_section {
+	size_t index; /* 0: the file has no such section */
+	GElf_Shdr header;
+};
+
+/* The state of reading one file. */
+struct kp_elf_reader {
+	struct kp_source src;
+	Elf *elf;
+	struct kp_elf *out;
+	bool relocatable; /* ET_REL: addresses are offsets in their section */
+	size_t names;     /* index of the section with section names */
+
+	/* .hip_fatbin of any type; .hipFatBinSegment and .rocm_kpack_ref with bytes */
+	struct kp_elf_section fatbin, segment, marker;
+
+	size_t wrappers_cap;
+	uint64_t scanned_bytes, relocs_bytes; /* so far, see account_section */
+};
+
+typedef kpack_error_t section_fn(struct kp_elf_reader *r, size_t index,
+				 const GElf_Shdr *sh, struct kpackx_error *why);
 
 static void init_libelf(void)
 {
@@ -134,7 +161,8 @@ kpack_error_t kp_elf_open(int fd, uint64_t size, struct Elf **elf, size_t *names
 
 /* ---- sections ---- */
 
-kpack_error_t kp_elf_check_section(const struct kp_elf_reader *r, const char *name,
+/* INVALID_FORMAT unless the bytes of SH are in the file and in the address space. */
+static kpack_error_t check_section(const struct kp_elf_reader *r, const char *name,
 				   const GElf_Shdr *sh, struct kpackx_error *why)
 {
 	if (!kp_range_ok(r->src.size, sh->sh_offset, sh->sh_size))
@@ -150,9 +178,13 @@ kpack_error_t kp_elf_check_section(const struct kp_elf_reader *r, const char *na
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t kp_elf_account(const struct kp_elf_reader *r, const char *name,
-			     const GElf_Shdr *sh, uint64_t *total,
-			     struct kpackx_error *why)
+/*
+ * Add the size of SH, which was checked, to *TOTAL.  INVALID_FORMAT: the total exceeds
+ * the file's size.  Otherwise many headers over the same bytes would cost unbounded time.
+ */
+static kpack_error_t account_section(const struct kp_elf_reader *r, const char *name,
+				     const GElf_Shdr *sh, uint64_t *total,
+				     struct kpackx_error *why)
 {
 	if (sh->sh_size > r->src.size - *total)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
@@ -162,7 +194,8 @@ kpack_error_t kp_elf_account(const struct kp_elf_reader *r, const char *name,
 	return KPACK_SUCCESS;
 }
 
-kpack_error_t kp_elf_each_section(struct kp_elf_reader *r, kp_elf_section_fn *fn,
+/* Call FN for every section until one fails. */
+static kpack_error_t each_section(struct kp_elf_reader *r, section_fn *fn,
 				  struct kpackx_error *why)
 {
 	Elf_Scn *scn = NULL;
@@ -204,7 +237,7 @@ static kpack_error_t take_section(struct kp_elf_reader *r, size_t index,
 			       "elf: two sections %s, %zu and %zu", name, section->index,
 			       index);
 	if (sh->sh_type != SHT_NOBITS)
-		KP_TRY(kp_elf_check_section(r, name, sh, why));
+		KP_TRY(check_section(r, name, sh, why));
 	*section = (struct kp_elf_section){index, *sh};
 	return KPACK_SUCCESS;
 }
@@ -225,6 +258,458 @@ static void describe_fatbin(struct kp_elf_reader *r)
 	out->fatbin_size = sh->sh_size;
 }
 
+/* ==== wrappers ==== */
+
+static kpack_error_t add_wrapper(struct kp_elf_reader *r, const GElf_Shdr *sh,
+				 uint64_t off, struct kp_wrapper fields,
+				 struct kpackx_error *why)
+{
+	struct kp_elf *out = r->out;
+
+	if (out->n_wrappers == KP_WRAPPERS_MAX)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "elf: more than %d wrappers, or words that look like ones",
+			       KP_WRAPPERS_MAX);
+	if (!kp_grow(&out->wrappers, out->n_wrappers, &r->wrappers_cap,
+		     sizeof(*out->wrappers)))
+		return kp_fail_memory(why, out->n_wrappers * sizeof(*out->wrappers),
+				      "wrappers");
+	out->wrappers[out->n_wrappers++] = (struct kp_elf_wrapper){
+		.fields = fields,
+		.vaddr = sh->sh_addr + off,
+		.offset = sh->sh_offset + off,
+		.source = KP_POINTER_IN_PLACE,
+		.target = fields.pointer,
+	};
+	return KPACK_SUCCESS;
+}
+
+/* ---- .hipFatBinSegment ---- */
+
+static kpack_error_t fail_word(uint64_t offset, const uint8_t *p, size_t n,
+			       struct kpackx_error *why)
+{
+	char hex[3 * 8 + 1] = "";
+
+	for (size_t i = 0; i < n; i++)
+		snprintf(hex + 3 * i, 4, " %02x", p[i]);
+	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+		       "elf: .hipFatBinSegment: no wrapper at file offset %" PRIu64 ":%s",
+		       offset, hex);
+}
+
+/* Read the wrappers, and skip zero words that a sanitizer puts between them. */
+static kpack_error_t read_segment(struct kp_elf_reader *r, struct kpackx_error *why)
+{
+	static const uint8_t zero[8];
+	const GElf_Shdr *sh = &r->segment.header;
+	struct kp_wrapper fields;
+	struct kp_window window;
+	uint64_t off = 0, left;
+	const uint8_t *p;
+
+	kp_window_init(&window, &r->src);
+	while ((left = sh->sh_size - off)) {
+		size_t n = left < KP_WRAPPER_SIZE ? (size_t)left : KP_WRAPPER_SIZE;
+		size_t word = n < 8 ? n : 8;
+
+		KP_TRY(kp_window_get(&window, sh->sh_offset + off, n, &p, why));
+		if (memcmp(p, zero, word) == 0) {
+			off += word;
+			continue;
+		}
+		if (n < KP_WRAPPER_SIZE || !kp_wrapper_decode(p, &fields))
+			return fail_word(sh->sh_offset + off, p, word, why);
+		KP_TRY(add_wrapper(r, sh, off, fields, why));
+		off += KP_WRAPPER_SIZE;
+	}
+	return KPACK_SUCCESS;
+}
+
+/* ---- other sections ---- */
+
+/* Object files have no final addresses, and debug information files have no data. */
+static bool must_scan(const struct kp_elf_reader *r)
+{
+	return !r->relocatable &&
+	       (r->out->has_fatbin || (r->fatbin.index && r->marker.index));
+}
+
+static bool can_have_wrappers(const struct kp_elf_reader *r, size_t index,
+			      const GElf_Shdr *sh)
+{
+	return index != r->fatbin.index && sh->sh_type == SHT_PROGBITS &&
+	       (sh->sh_flags & SHF_ALLOC) && !(sh->sh_flags & SHF_EXECINSTR);
+}
+
+static kpack_error_t scan_section(struct kp_elf_reader *r, size_t index,
+				  const GElf_Shdr *sh, struct kpackx_error *why)
+{
+	struct kp_wrapper fields;
+	struct kp_window window;
+	const uint8_t *p;
+
+	if (!can_have_wrappers(r, index, sh))
+		return KPACK_SUCCESS;
+	KP_TRY(check_section(r, "data", sh, why));
+	KP_TRY(account_section(r, "data", sh, &r->scanned_bytes, why));
+	kp_window_init(&window, &r->src);
+	for (uint64_t off = -sh->sh_addr & 7;
+	     kp_range_ok(sh->sh_size, off, KP_WRAPPER_SIZE); off += 8) {
+		KP_TRY(kp_window_get(&window, sh->sh_offset + off, KP_WRAPPER_SIZE, &p,
+				     why));
+		if (kp_wrapper_decode(p, &fields))
+			KP_TRY(add_wrapper(r, sh, off, fields, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+static int compare_vaddr(const void *a, const void *b)
+{
+	const struct kp_elf_wrapper *x = a, *y = b;
+
+	return KP_ORDER(x->vaddr, y->vaddr);
+}
+
+/*
+ * Fill R->out with the wrappers, or words that look like wrappers, by address; their
+ * pointers are not resolved yet.
+ */
+static kpack_error_t find_wrappers(struct kp_elf_reader *r, struct kpackx_error *why)
+{
+	struct kp_elf *out = r->out;
+
+	if (r->segment.index)
+		return read_segment(r, why);
+	if (!must_scan(r))
+		return KPACK_SUCCESS;
+	out->wrappers_scanned = true;
+	KP_TRY(each_section(r, scan_section, why));
+	if (out->n_wrappers)
+		qsort(out->wrappers, out->n_wrappers, sizeof(*out->wrappers),
+		      compare_vaddr);
+	return KPACK_SUCCESS;
+}
+
+/* ---- targets of the pointers ---- */
+
+static bool is_inside(uint64_t target, uint64_t vaddr, uint64_t size)
+{
+	return target >= vaddr && target - vaddr < size;
+}
+
+static bool is_wrapper(const struct kp_elf_reader *r, const struct kp_elf_wrapper *w)
+{
+	const struct kp_elf *out = r->out;
+	const GElf_Shdr *marker = &r->marker.header;
+
+	if (w->source == KP_POINTER_UNRESOLVED)
+		return false;
+	if (w->fields.magic == KP_WRAPPER_HIPK)
+		return r->marker.index &&
+		       is_inside(w->target, marker->sh_addr, marker->sh_size);
+	return out->has_fatbin &&
+	       is_inside(w->target, out->fatbin_vaddr, out->fatbin_size);
+}
+
+/*
+ * Drop the wrappers found by scanning whose pointer does not lead into the section that
+ * it must point to.
+ */
+static void drop_strays(struct kp_elf_reader *r)
+{
+	struct kp_elf *out = r->out;
+	uint64_t end = 0; /* of the last wrapper kept; wrappers share no bytes */
+	size_t n = 0;
+
+	for (size_t i = 0; i < out->n_wrappers; i++) {
+		const struct kp_elf_wrapper w = out->wrappers[i];
+
+		if (w.vaddr < end || !is_wrapper(r, &w))
+			continue;
+		end = w.vaddr + KP_WRAPPER_SIZE;
+		out->wrappers[n++] = w;
+	}
+	out->n_wrappers = n;
+	if (out->wrappers)
+		out->wrappers = kp_large_trim(out->wrappers, n * sizeof(*out->wrappers));
+}
+
+/* ==== where their pointers lead ==== */
+
+#ifndef EM_LOONGARCH
+#define EM_LOONGARCH 258
+#endif
+#ifndef R_LARCH_RELATIVE
+#define R_LARCH_64 2
+#define R_LARCH_RELATIVE 3
+#endif
+
+/* The value that a relocation writes. */
+enum action {
+	ACTION_OTHER,    /* a value not known at build time */
+	ACTION_RELATIVE, /* load address + addend */
+	ACTION_SYMBOL,   /* symbol + addend */
+};
+
+static const struct machine {
+	uint16_t machine;
+	uint32_t relative, absolute; /* relocation types */
+} machines[] = {
+	{EM_X86_64, R_X86_64_RELATIVE, R_X86_64_64},
+	{EM_AARCH64, R_AARCH64_RELATIVE, R_AARCH64_ABS64},
+	{EM_PPC64, R_PPC64_RELATIVE, R_PPC64_ADDR64},
+	{EM_RISCV, R_RISCV_RELATIVE, R_RISCV_64},
+	{EM_LOONGARCH, R_LARCH_RELATIVE, R_LARCH_64},
+};
+
+bool kp_elf_machine_known(uint16_t machine)
+{
+	for (size_t i = 0; i < KP_COUNT(machines); i++)
+		if (machines[i].machine == machine)
+			return true;
+	return false;
+}
+
+static enum action find_action(uint16_t machine, uint32_t type)
+{
+	for (size_t i = 0; i < KP_COUNT(machines); i++) {
+		if (machines[i].machine != machine)
+			continue;
+		return type == machines[i].relative   ? ACTION_RELATIVE
+		       : type == machines[i].absolute ? ACTION_SYMBOL
+						      : ACTION_OTHER;
+	}
+	return ACTION_OTHER;
+}
+
+/* ---- words ---- */
+
+/* The virtual address of the wrapper's pointer. */
+static uint64_t pointer_word(const struct kp_elf_wrapper *w)
+{
+	return w->vaddr + 8;
+}
+
+/* Number of the first wrapper whose pointer is at VADDR or after it. */
+static size_t first_from(const struct kp_elf *elf, uint64_t vaddr)
+{
+	size_t low = 0, high = elf->n_wrappers;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (pointer_word(&elf->wrappers[middle]) < vaddr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The wrapper whose pointer is at VADDR, or NULL. */
+static struct kp_elf_wrapper *wrapper_of(const struct kp_elf *elf, uint64_t vaddr)
+{
+	struct kp_elf_wrapper *first = elf->wrappers, *last = first + elf->n_wrappers - 1,
+			      *w;
+
+	/* most relocations are for other sections */
+	if (vaddr < pointer_word(first) || vaddr > pointer_word(last))
+		return NULL;
+	w = first + first_from(elf, vaddr);
+	return pointer_word(w) == vaddr ? w : NULL;
+}
+
+static kpack_error_t check_unrelocated(const struct kp_elf_wrapper *w,
+				       struct kpackx_error *why)
+{
+	if (w->source == KP_POINTER_IN_PLACE)
+		return KPACK_SUCCESS;
+	return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+		       "elf: two relocations of the word at 0x%" PRIx64, pointer_word(w));
+}
+
+/* ---- REL and RELA ---- */
+
+/* Read the value of a symbol; KNOWN is false if this file does not define it. */
+static kpack_error_t read_symbol(struct kp_elf_reader *r, uint32_t table, uint32_t index,
+				 uint64_t *value, bool *known, struct kpackx_error *why)
+{
+	uint8_t sym[sizeof(Elf64_Sym)];
+	uint16_t shndx;
+	GElf_Shdr sh;
+
+	*known = false;
+	if (!gelf_getshdr(elf_getscn(r->elf, table), &sh) ||
+	    (sh.sh_type != SHT_DYNSYM && sh.sh_type != SHT_SYMTAB))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "elf: relocations for section %u, which has no symbols",
+			       table);
+	KP_TRY(check_section(r, "symbols", &sh, why));
+	if (index >= sh.sh_size / sizeof(sym))
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "elf: relocation for symbol %u of %" PRIu64, index,
+			       sh.sh_size / sizeof(sym));
+	KP_TRY(kp_source_read(&r->src, sh.sh_offset + index * sizeof(sym), sym,
+			      sizeof(sym), why));
+	shndx = kp_le16(sym + offsetof(Elf64_Sym, st_shndx));
+	/*
+	 * in an object the value is an offset in its section, which must be .hip_fatbin
+	 */
+	*known = r->relocatable ? r->out->has_fatbin && shndx == r->fatbin.index
+				: shndx != SHN_UNDEF;
+	if (*known)
+		*value = kp_le64(sym + offsetof(Elf64_Sym, st_value)) +
+			 (r->relocatable ? r->out->fatbin_vaddr : 0);
+	return KPACK_SUCCESS;
+}
+
+/* Relocate W as INFO says; an unresolved pointer has target 0. */
+static kpack_error_t relocate_wrapper(struct kp_elf_reader *r, struct kp_elf_wrapper *w,
+				      uint32_t symbols, uint64_t info, uint64_t addend,
+				      struct kpackx_error *why)
+{
+	enum action action = find_action(r->out->machine, (uint32_t)ELF64_R_TYPE(info));
+	bool known = action == ACTION_RELATIVE;
+
+	w->source = KP_POINTER_UNRESOLVED;
+	w->target = 0;
+	if (action == ACTION_SYMBOL)
+		KP_TRY(read_symbol(r, symbols, (uint32_t)ELF64_R_SYM(info), &w->symbol,
+				   &known, why));
+	if (!known)
+		return KPACK_SUCCESS;
+	w->source = action == ACTION_SYMBOL ? KP_POINTER_SYMBOL : KP_POINTER_RELATIVE;
+	w->target = w->symbol + addend;
+	return KPACK_SUCCESS;
+}
+
+/*
+ * Apply the record P, at file offset AT: an Elf64_Rel, or an Elf64_Rela with an addend.
+ */
+static kpack_error_t take_reloc(struct kp_elf_reader *r, const GElf_Shdr *sh,
+				const uint8_t *p, uint64_t at, struct kpackx_error *why)
+{
+	uint64_t info = kp_le64(p + offsetof(Elf64_Rela, r_info));
+	uint64_t vaddr = kp_le64(p + offsetof(Elf64_Rela, r_offset)), addend;
+	struct kp_elf_wrapper *w;
+
+	if (r->relocatable)
+		vaddr += r->segment.header.sh_addr;
+	w = wrapper_of(r->out, vaddr);
+	/* type 0 is "no relocation" on every machine */
+	if (!w || ELF64_R_TYPE(info) == 0)
+		return KPACK_SUCCESS;
+	KP_TRY(check_unrelocated(w, why));
+	w->reloc_offset = at;
+	w->reloc_size = (unsigned)sh->sh_entsize;
+	addend = sh->sh_type == SHT_REL ? w->fields.pointer
+					: kp_le64(p + offsetof(Elf64_Rela, r_addend));
+	return relocate_wrapper(r, w, sh->sh_link, info, addend, why);
+}
+
+static kpack_error_t take_relocs(struct kp_elf_reader *r, const GElf_Shdr *sh,
+				 struct kpackx_error *why)
+{
+	size_t row = sh->sh_type == SHT_REL ? sizeof(Elf64_Rel) : sizeof(Elf64_Rela);
+	struct kp_window window;
+	const uint8_t *p;
+
+	if (sh->sh_entsize != row || sh->sh_size % row)
+		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
+			       "elf: relocations: %" PRIu64 " bytes in rows of %" PRIu64
+			       ", expected rows of %zu",
+			       sh->sh_size, sh->sh_entsize, row);
+	kp_window_init(&window, &r->src);
+	for (uint64_t off = 0; off < sh->sh_size; off += row) {
+		KP_TRY(kp_window_get(&window, sh->sh_offset + off, row, &p, why));
+		KP_TRY(take_reloc(r, sh, p, sh->sh_offset + off, why));
+	}
+	return KPACK_SUCCESS;
+}
+
+/* ---- RELR ---- */
+
+/*
+ * If bit I of BITS is set, the loader adds the load address to the word at VADDR + 8 * I.
+ */
+static kpack_error_t take_relr_bits(struct kp_elf_reader *r, uint64_t vaddr,
+				    uint64_t bits, struct kpackx_error *why)
+{
+	const struct kp_elf *out = r->out;
+
+	for (size_t i = first_from(out, vaddr); i < out->n_wrappers; i++) {
+		struct kp_elf_wrapper *w = &out->wrappers[i];
+		uint64_t distance = pointer_word(w) - vaddr;
+
+		if (distance >= UINT64_C(64) * 8)
+			break;
+		if (distance % 8 || !(bits >> (distance / 8) & 1))
+			continue;
+		KP_TRY(check_unrelocated(w, why));
+		w->source = KP_POINTER_RELR;
+	}
+	return KPACK_SUCCESS;
+}
+
+/*
+ * An even entry is the address of a word; an odd entry is a bit map of the next 63 words.
+ */
+static kpack_error_t take_relr(struct kp_elf_reader *r, const GElf_Shdr *sh,
+			       struct kpackx_error *why)
+{
+	struct kp_window window;
+	uint64_t next = 0;
+	const uint8_t *p;
+
+	kp_window_init(&window, &r->src);
+	for (uint64_t off = 0; sh->sh_size - off >= 8; off += 8) {
+		KP_TRY(kp_window_get(&window, sh->sh_offset + off, 8, &p, why));
+		uint64_t entry = kp_le64(p);
+
+		if (entry & 1) {
+			KP_TRY(take_relr_bits(r, next, entry >> 1, why));
+			next += UINT64_C(63) * 8;
+		} else {
+			KP_TRY(take_relr_bits(r, entry, 1, why));
+			next = entry + 8;
+		}
+	}
+	return KPACK_SUCCESS;
+}
+
+/* ---- sections ---- */
+
+static bool is_reloc_section(const struct kp_elf_reader *r, const GElf_Shdr *sh)
+{
+	if (sh->sh_type != SHT_REL && sh->sh_type != SHT_RELA && sh->sh_type != SHT_RELR)
+		return false;
+	/* ignore relocations that a linked file keeps but does not load (ld -q) */
+	return r->relocatable ? sh->sh_info == r->segment.index
+			      : (sh->sh_flags & SHF_ALLOC) != 0;
+}
+
+static kpack_error_t take_relocations(struct kp_elf_reader *r, size_t index,
+				      const GElf_Shdr *sh, struct kpackx_error *why)
+{
+	(void)index;
+	if (!is_reloc_section(r, sh))
+		return KPACK_SUCCESS;
+	KP_TRY(check_section(r, "relocations", sh, why));
+	KP_TRY(account_section(r, "relocations", sh, &r->relocs_bytes, why));
+	return sh->sh_type == SHT_RELR ? take_relr(r, sh, why) : take_relocs(r, sh, why);
+}
+
+/* Resolve the pointer of every wrapper that has a relocation. */
+static kpack_error_t relocate_wrappers(struct kp_elf_reader *r, struct kpackx_error *why)
+{
+	if (r->out->n_wrappers == 0)
+		return KPACK_SUCCESS;
+	return each_section(r, take_relocations, why);
+}
+
+/* ==== the whole ==== */
+
 /* ---- reading ---- */
 
 static kpack_error_t read_all(struct kp_elf_reader *r, struct kpackx_error *why)
@@ -240,12 +725,12 @@ static kpack_error_t read_all(struct kp_elf_reader *r, struct kpackx_error *why)
 	/* without section names no section can be found */
 	if (r->names == SHN_UNDEF)
 		return KPACK_SUCCESS;
-	KP_TRY(kp_elf_each_section(r, take_section, why));
+	KP_TRY(each_section(r, take_section, why));
 	describe_fatbin(r);
-	KP_TRY(kp_elf_find_wrappers(r, why));
-	KP_TRY(kp_elf_relocate(r, why));
+	KP_TRY(find_wrappers(r, why));
+	KP_TRY(relocate_wrappers(r, why));
 	if (r->out->wrappers_scanned)
-		kp_elf_drop_strays(r);
+		drop_strays(r);
 	return KPACK_SUCCESS;
 }
 

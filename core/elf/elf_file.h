@@ -4,8 +4,8 @@
  * code and the wrappers are, and the address that each wrapper points to at run time.
  * The results of libelf are checked against the file's size before they are used.
  */
-#ifndef KP_CORE_BINARY_ELF_FILE_H
-#define KP_CORE_BINARY_ELF_FILE_H
+#ifndef KP_CORE_ELF_ELF_FILE_H
+#define KP_CORE_ELF_ELF_FILE_H
 
 #include "core/base/errors.h"
 #include "marker.h"

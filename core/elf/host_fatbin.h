@@ -3,8 +3,8 @@
  * A file with device code, which is a fat host binary or a bare container: its
  * containers, and for every wrapper the container it points to.
  */
-#ifndef KP_CORE_BINARY_FATBIN_H
-#define KP_CORE_BINARY_FATBIN_H
+#ifndef KP_CORE_ELF_FATBIN_H
+#define KP_CORE_ELF_FATBIN_H
 
 #include "elf_file.h"
 #include "core/format/format.h"

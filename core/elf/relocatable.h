@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Objects that are linked later (.o, members of static libraries) with less device code. */
-#ifndef KP_CORE_CONVERT_RELOCATABLE_H
-#define KP_CORE_CONVERT_RELOCATABLE_H
+#ifndef KP_CORE_ELF_RELOCATABLE_H
+#define KP_CORE_ELF_RELOCATABLE_H
 
 #include "core/base/errors.h"
 #include "core/base/file.h"

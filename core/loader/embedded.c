@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "core/elf/convert.h"
-#include "core/restore/layout.h"
+#include "core/restore/recipe.h"
 #include "core/base/bounds.h"
 #include "core/rocm_kpack/kpack.h"
 #include "core/elf/search_path.h"
@@ -60,7 +60,7 @@ static kpack_error_t layout_code(kpack_error_t err)
 	}
 }
 
-static kpack_error_t find_described(struct request *r, const struct kp_layout *layout,
+static kpack_error_t find_described(struct request *r, const struct kp_recipe *layout,
 				    struct kpackx_error *why)
 {
 	const struct kp_containers *list = &r->fat.containers;
@@ -75,7 +75,7 @@ static kpack_error_t find_described(struct request *r, const struct kp_layout *l
 	if (r->index < layout->n_wrappers)
 		r->container = &list->items[layout->wrapper_container[r->index]];
 	for (uint32_t i = 0; i < list->count && !r->container; i++)
-		if (kp_layout_index(layout, i) == r->index)
+		if (kp_recipe_index(layout, i) == r->index)
 			r->container = &list->items[i];
 	return r->container ? KPACK_SUCCESS : no_wrapper(r, why);
 }
@@ -102,7 +102,7 @@ static kpack_error_t find_by_position(struct request *r, struct kpackx_error *wh
 
 static kpack_error_t find_kept(struct request *r, struct kpackx_error *why)
 {
-	struct kp_layout layout;
+	struct kp_recipe layout;
 	struct kp_converted found;
 	struct kp_source section;
 	kpack_error_t err;
@@ -111,11 +111,11 @@ static kpack_error_t find_kept(struct request *r, struct kpackx_error *why)
 	if (found.layout_size == 0)
 		return find_by_position(r, why);
 	section = kp_source_fd(r->fd, found.layout_offset, found.layout_size);
-	err = kp_layout_read(&section, &layout, why);
+	err = kp_recipe_read(&section, &layout, why);
 	if (err)
 		return kp_fail_prefix(why, layout_code(err), KP_LAYOUT_SECTION);
 	err = find_described(r, &layout, why);
-	kp_layout_fini(&layout);
+	kp_recipe_fini(&layout);
 	return err;
 }
 

@@ -6,7 +6,16 @@
 #include "core/base/bounds.h"
 #include "core/base/sink.h"
 #include "core/format/strip.h"
-#include "payload.h"
+#include "core/format/ccob.h"
+#include "core/format/bundle.h"
+#include "make.h"
+
+/* Where a container is written: to memory that has room for it, or to a file from OFFSET on. */
+struct dest {
+	uint8_t *memory; /* NULL: the file */
+	struct kp_outfile *file;
+	uint64_t offset;
+};
 
 /* Where compilers align the objects of bundles. */
 enum { WRAP_ALIGN = 4096 };
@@ -142,7 +151,7 @@ static void rest_fini(struct rest *rest)
 }
 
 /* Copy SIZE bytes at FROM of SRC to OFF of the sink. */
-static kpack_error_t put_copy(const struct kp_layout_sink *s, uint64_t off,
+static kpack_error_t put_copy(const struct dest *s, uint64_t off,
 			      const struct kp_source *src, uint64_t from, uint64_t size,
 			      struct kpackx_error *why)
 {
@@ -157,8 +166,8 @@ static kpack_error_t put_copy(const struct kp_layout_sink *s, uint64_t off,
 	return kp_sink_copy(&sink, &part, why);
 }
 
-static kpack_error_t put_object(const struct rest *rest, size_t row,
-				const struct kp_layout_sink *s, struct kpackx_error *why)
+static kpack_error_t put_object(const struct rest *rest, size_t row, const struct dest *s,
+				struct kpackx_error *why)
 {
 	const struct kp_image *image = &rest->images[rest->numbers[row]];
 	const struct kp_stripped *stripped = &rest->stripped[row];
@@ -178,10 +187,21 @@ static kpack_error_t put_object(const struct rest *rest, size_t row,
 }
 
 /* Write the rest of a bundle. */
-static kpack_error_t rest_write(const struct rest *rest, const struct kp_layout_sink *s,
+static kpack_error_t rest_write(const struct rest *rest, const struct dest *s,
 				struct kpackx_error *why)
 {
-	KP_TRY(kp_layout_put_header(s, rest->rows, rest->n, why));
+	size_t size = (size_t)kp_bundle_header_size(rest->rows, rest->n);
+	uint8_t *header = s->memory ? s->memory : malloc(size);
+	kpack_error_t err = KPACK_SUCCESS;
+
+	if (!header)
+		return kp_fail_memory(why, size, "a bundle header");
+	kp_bundle_header_write(rest->rows, rest->n, header);
+	if (!s->memory) {
+		err = kp_outfile_pwrite(s->file, s->offset, header, size, why);
+		free(header);
+	}
+	KP_TRY(err);
 	for (size_t i = 0; i < rest->n; i++)
 		KP_TRY(put_object(rest, i, s, why));
 	return KPACK_SUCCESS;
@@ -193,8 +213,7 @@ static kpack_error_t rest_write(const struct rest *rest, const struct kp_layout_
 static kpack_error_t encode_rest(const struct rest *rest, struct kp_ccob_form form,
 				 uint8_t **out, size_t *size, struct kpackx_error *why)
 {
-	struct kp_layout_sink s = {.memory = calloc(1, (size_t)rest->size + 1),
-				   .room = rest->size};
+	struct dest s = {.memory = calloc(1, (size_t)rest->size + 1)};
 	struct kp_span bytes = {s.memory, (size_t)rest->size};
 	kpack_error_t err;
 
@@ -216,7 +235,7 @@ static kpack_error_t encode_rest(const struct rest *rest, struct kp_ccob_form fo
 #define REQUIRED UINT64_MAX
 static kpack_error_t write_encoded(const struct rest *rest,
 				   const struct kp_ccob_form *form, uint64_t limit,
-				   const struct kp_layout_sink *s, uint64_t *size,
+				   const struct dest *s, uint64_t *size,
 				   struct kpackx_error *why)
 {
 	uint8_t *encoded = NULL;
@@ -229,7 +248,7 @@ static kpack_error_t write_encoded(const struct rest *rest,
 	if (!err && n < limit) {
 		*size = n;
 		if (s->file)
-			err = kp_layout_put(s, 0, encoded, n, why);
+			err = kp_outfile_pwrite(s->file, s->offset, encoded, n, why);
 	}
 	free(encoded);
 	return err;
@@ -237,7 +256,7 @@ static kpack_error_t write_encoded(const struct rest *rest,
 
 static kpack_error_t write_rest(const struct kp_fatbin *fat, const struct kp_container *c,
 				const struct kp_selection *selection,
-				const struct rest *rest, const struct kp_layout_sink *s,
+				const struct rest *rest, const struct dest *s,
 				uint64_t *size, struct kpackx_error *why)
 {
 	struct kp_ccob_form form;
@@ -272,9 +291,8 @@ static bool may_change(const struct kp_container *c, const struct kp_selection *
 }
 
 static kpack_error_t copy_container(const struct kp_fatbin *fat,
-				    const struct kp_container *c,
-				    const struct kp_layout_sink *s, uint64_t *size,
-				    struct kpackx_error *why)
+				    const struct kp_container *c, const struct dest *s,
+				    uint64_t *size, struct kpackx_error *why)
 {
 	*size = c->size;
 	return s->file ? put_copy(s, 0, &fat->source, c->offset, c->size, why)
@@ -285,7 +303,7 @@ static kpack_error_t copy_container(const struct kp_fatbin *fat,
 struct step {
 	const struct kp_fatbin *fat;
 	const struct kp_selection *selection;
-	const struct kp_layout_sink *s;
+	const struct dest *s;
 	uint64_t *size;
 	bool changes;
 };
@@ -419,7 +437,7 @@ kpack_error_t kp_selection_write(const struct kp_fatbin *fat,
 	const struct kp_containers *list = &fat->containers;
 	uint64_t all = 0, align, pos = 0, n = 0;
 
-	if (kp_layout_is_too_much(list))
+	if (kp_recipe_is_too_much(list))
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "device code of more than %" PRIu64 " bytes",
 			       KP_LAYOUT_SECTION_MAX);
@@ -428,7 +446,7 @@ kpack_error_t kp_selection_write(const struct kp_fatbin *fat,
 			all |= list->items[i].offset;
 	align = kp_bundle_alignment(all);
 	for (size_t i = 0; i < list->count; i++) {
-		struct kp_layout_sink s = {.file = out, .room = UINT64_MAX};
+		struct dest s = {.file = out};
 		struct step step = {
 			.fat = fat, .selection = selection, .s = &s, .size = &n};
 

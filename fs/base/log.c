@@ -4,6 +4,7 @@
  * lines of several threads stay whole and no part that comes from an archive controls a
  * terminal.
  */
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "log.h"
@@ -23,29 +24,23 @@ void log_to_syslog(void)
 	use_syslog = true;
 }
 
-void log_vprint(int priority, const char *fmt, va_list args)
+void log_print(int priority, const char *fmt, ...)
 {
 	/* enough for a path and the paths of two archives */
 	char line[8192], clean[8192];
+	va_list args;
 
 	if (priority > shown)
 		return;
+	va_start(args, fmt);
 	vsnprintf(line, sizeof(line), fmt, args);
+	va_end(args);
 	kp_message_escape(kp_span_str(line), clean, sizeof(clean));
 	/* One write per line, so that lines of several threads stay whole. */
 	if (use_syslog)
 		syslog(priority, "%s", clean);
 	else
 		fprintf(stderr, "kpackfs: %s\n", clean);
-}
-
-void log_print(int priority, const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	log_vprint(priority, fmt, args);
-	va_end(args);
 }
 
 void log_about(int priority, const char *file, const char *text)

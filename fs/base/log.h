@@ -3,7 +3,6 @@
 #ifndef FS_BASE_LOG_H
 #define FS_BASE_LOG_H
 
-#include <stdarg.h>
 #include <syslog.h>
 #include "core/base/span.h"
 
@@ -18,8 +17,6 @@ void log_to_syslog(void);
 
 /* Log one message of one line, without "\n".  Thread-safe. */
 void log_print(int priority, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void log_vprint(int priority, const char *fmt, va_list args)
-	__attribute__((format(printf, 2, 0)));
 
 /* Log "FILE: TEXT", both escaped for terminals. */
 void log_about(int priority, const char *file, const char *text);

@@ -424,7 +424,8 @@ static int mount_in_child(struct in_place *p, const struct place *place, int at,
 			  const char *name, mount_program *mount)
 {
 	struct settings *s = p->s;
-	char *covered = join_path(s->mountpoint, place->path), proc[KP_FD_NAME_SIZE];
+	char proc[KP_FD_NAME_SIZE], *tree = s->mountpoint, *part = s->subdir;
+	KP_AUTO_FREE char *covered = join_path(tree, place->path);
 	int by_fd = s->place ? fcntl(at, F_DUPFD_CLOEXEC, 3) : 0;
 
 	for (size_t i = 0; covered && place->overlay && i < s->sources.count; i++) {
@@ -434,15 +435,19 @@ static int mount_in_child(struct in_place *p, const struct place *place, int at,
 		if (strcmp(covered, "/") == 0 ||
 		    kp_path_within(kp_span_str(*source), covered))
 			fd = open(*source, O_PATH | O_CLOEXEC);
-		if (fd >= 0)
-			*source = strdup(kp_fd_name(fd, proc));
+		if (fd < 0)
+			continue;
+		free(*source);
+		*source = strdup(kp_fd_name(fd, proc));
 		if (!*source)
 			return 1;
 	}
 	settings_leave_place(s);
 	s->place = by_fd;
 	s->mountpoint = strdup(name);
-	s->subdir = join_path(s->subdir ? s->subdir : "", place->path);
+	s->subdir = join_path(part ? part : "", place->path);
+	free(tree);
+	free(part);
 	if (by_fd < 0 || !covered || !s->mountpoint || !s->subdir)
 		return 1;
 	drop_places(p, 0); /* no daemon keeps the directories of others */
@@ -500,11 +505,13 @@ static bool make_overlay(struct in_place *p, const struct place *place, const ch
 		if (!fine)
 			log_about(LOG_ERR, path,
 				  "no overlay can be mounted here: see dmesg");
-		umount2(aside, MNT_DETACH | UMOUNT_NOFOLLOW);
 	}
 	kp_close_keeping_errno(lower);
 	kp_close_keeping_errno(at);
-	rmdir(aside);
+	/* also after a failure: the daemon may have mounted before it failed */
+	umount2(aside, MNT_DETACH | UMOUNT_NOFOLLOW);
+	if (rmdir(aside))
+		log_about(LOG_WARNING, aside, strerror(errno));
 	return fine;
 }
 

@@ -63,7 +63,7 @@ struct shift *shift_joined(struct shift *s, struct shift *list)
 	return s;
 }
 
-void shifts_free(struct shift *list)
+static void shifts_free(struct shift *list)
 {
 	struct shift *next;
 

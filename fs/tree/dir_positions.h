@@ -29,7 +29,6 @@ struct shift *shift_new(const struct edition *from, struct tree_node a,
 			const struct edition *to, struct tree_node b);
 /* Put S, which may be NULL, in front of LIST. */
 struct shift *shift_joined(struct shift *s, struct shift *list);
-void shifts_free(struct shift *list);
 
 /* Make the next edition the current one.  Takes LIST, the shifts of the swap. */
 void dir_positions_advance(struct dir_positions *p, struct shift *list);

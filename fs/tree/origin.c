@@ -113,43 +113,24 @@ void bundle_add(struct bundle *b, struct origin_entry what, uint64_t offset)
 	b->parts[b->count++] = (struct bundle_part){what, offset, info.size};
 }
 
-struct bundle *bundle_ref(struct bundle *b)
-{
-	atomic_fetch_add(&b->refs, 1);
-	return b;
-}
-
-void bundle_unref(struct bundle *b)
-{
-	if (!b || atomic_fetch_sub(&b->refs, 1) > 1)
-		return;
-	for (uint32_t i = 0; i < b->count; i++)
-		origin_unref(b->parts[i].what.origin);
-	free(b);
-}
-
 void file_content_ref(const struct file_content *c)
 {
 	if (c->bundle)
-		bundle_ref(c->bundle);
+		atomic_fetch_add(&c->bundle->refs, 1);
 	else if (c->entry.origin)
 		origin_ref(c->entry.origin);
 }
 
 void file_content_unref(const struct file_content *c)
 {
-	bundle_unref(c->bundle);
+	struct bundle *b = c->bundle;
+
 	origin_unref(c->entry.origin);
-}
-
-uint64_t file_content_size(const struct file_content *c)
-{
-	struct kp_entry_info info;
-
-	if (c->bundle)
-		return c->bundle->size;
-	kp_archive_entry(c->entry.origin->archive, c->entry.entry, &info);
-	return info.size;
+	if (!b || atomic_fetch_sub(&b->refs, 1) > 1)
+		return;
+	for (uint32_t i = 0; i < b->count; i++)
+		origin_unref(b->parts[i].what.origin);
+	free(b);
 }
 
 static bool same_entry(struct origin_entry a, const struct kp_view *view, uint32_t file,

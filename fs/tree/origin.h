@@ -72,9 +72,6 @@ struct bundle *bundle_new(const struct kp_view_bundle *from);
 /* Add a part behind those that were added; takes a reference of its own. */
 void bundle_add(struct bundle *b, struct origin_entry what, uint64_t offset);
 
-struct bundle *bundle_ref(struct bundle *b);
-void bundle_unref(struct bundle *b); /* NULL is fine */
-
 /* The content of a file of the mount: an entry; or BUNDLE, if that is not NULL. */
 struct file_content {
 	struct origin_entry entry;
@@ -83,8 +80,6 @@ struct file_content {
 
 void file_content_ref(const struct file_content *c);
 void file_content_unref(const struct file_content *c); /* of zeros is fine */
-
-uint64_t file_content_size(const struct file_content *c);
 
 /*
  * Whether C and FILE of VIEW have the same bytes, as far as their archives say; if SHARED,

@@ -26,7 +26,7 @@ void binary_close(struct binary *b)
 {
 	if (b->fd < 0)
 		return;
-	kp_layout_fini(&b->layout);
+	kp_recipe_fini(&b->layout);
 	kp_marker_fini(&b->marker);
 	kp_fatbin_fini(&b->fat);
 	close(b->fd);
@@ -68,13 +68,39 @@ kpack_error_t binary_read_layout(struct binary *b, struct kpackx_error *why)
 
 	if (section.size == 0)
 		return KPACK_SUCCESS;
-	KP_TRY(kp_layout_read(&section, &b->layout, why));
+	KP_TRY(kp_recipe_read(&section, &b->layout, why));
 	b->has_layout = true;
 	if (b->layout.n_wrappers != b->fat.elf.n_wrappers)
 		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
 			       "layout: of a binary with %zu wrappers; this has %zu",
 			       b->layout.n_wrappers, b->fat.elf.n_wrappers);
 	return KPACK_SUCCESS;
+}
+
+kpack_error_t binary_set_marker(const struct binary *b, struct kp_span marker,
+				struct kp_outfile *out, struct kpackx_error *why)
+{
+	struct kp_recipe recipe = {0};
+	struct kp_recipe_maker maker = {
+		.recipe = &recipe, .fd = b->fd, .converted = true};
+	struct kp_convert_options options = {.marker = marker, .recipe_arg = &maker};
+	struct kp_converted where;
+	struct kp_source section;
+	kpack_error_t err;
+
+	KP_TRY(kp_converted_find(b->fd, b->size, &b->fat, &where, why));
+	/* what is no recipe of ours, or a damaged one, stays */
+	section = kp_source_fd(b->fd, where.layout_offset, where.layout_size);
+	err = section.size ? kp_recipe_read(&section, &recipe, why)
+			   : KPACK_ERROR_NOT_IMPLEMENTED;
+	if (err == KPACK_ERROR_OUT_OF_MEMORY || err == KPACK_ERROR_IO_ERROR)
+		return err;
+	if (!err)
+		options.recipe = kp_recipe_complete;
+	err = kp_convert_set(b->fd, b->size, &b->fat, &options, out, why);
+	free((void *)maker.bytes.data);
+	kp_recipe_fini(&recipe);
+	return err;
 }
 
 uint32_t binary_index(const struct binary *b, size_t wrapper)

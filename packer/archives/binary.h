@@ -5,7 +5,7 @@
 
 #include <sys/stat.h>
 #include "core/elf/convert.h"
-#include "core/restore/layout.h"
+#include "core/restore/make.h"
 
 struct binary {
 	const char *path; /* as given */
@@ -19,7 +19,7 @@ struct binary {
 	struct kp_marker marker;
 	/* after binary_read_layout */
 	bool has_layout;
-	struct kp_layout layout;
+	struct kp_recipe layout;
 };
 
 /* Open PATH, which is borrowed, and find out its kind.  Any kind is a success. */
@@ -37,6 +37,13 @@ kpack_error_t binary_read_marker(struct binary *b, struct kpackx_error *why);
  * INVALID_METADATA: the layout is that of another binary.
  */
 kpack_error_t binary_read_layout(struct binary *b, struct kpackx_error *why);
+
+/*
+ * Write B, which is converted, to OUT with another MARKER (kp_marker_write).  Its recipe follows
+ * what moves in the file; one that cannot be read stays as it is.  Errors of kp_convert_set.
+ */
+kpack_error_t binary_set_marker(const struct binary *b, struct kp_span marker,
+				struct kp_outfile *out, struct kpackx_error *why);
 
 /* The index that a wrapper asks for, of which the runtime uses 32 bits. */
 uint32_t binary_index(const struct binary *b, size_t wrapper);

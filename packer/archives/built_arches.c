@@ -12,7 +12,7 @@ static void add_arch(struct built_arches *a, size_t *cap, const char *arch)
 }
 
 static void add_layout(struct built_arches *a, size_t *cap,
-		       const struct kp_layout *layout)
+		       const struct kp_recipe *layout)
 {
 	for (size_t i = 0; i < layout->n_images; i++)
 		if (!layout->images[i].host)

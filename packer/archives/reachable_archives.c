@@ -394,7 +394,7 @@ kpack_error_t installed_add(struct installed *set, const char *path, struct reac
 
 /* --- objects ---------------------------------------------------------------------- */
 
-struct kp_span wanted_kind(const struct kp_layout_image *img)
+struct kp_span wanted_kind(const struct kp_recipe_image *img)
 {
 	struct kp_entry_id id;
 
@@ -432,10 +432,10 @@ static bool is_wanted(struct installed_archive *a, size_t entry,
 		return true;
 	kp_archive_meta(a->archive, entry, &meta);
 	if (meta.has_xxh3)
-		return memcmp(meta.xxh3, want->xxh3, KP_LAYOUT_HASH) == 0;
+		return memcmp(meta.xxh3, want->xxh3, KP_RECIPE_HASH) == 0;
 	/* one that cannot be decoded may be the wanted one: the caller reports it */
 	return installed_decode(a, entry, hash, NULL) ||
-	       memcmp(hash, want->xxh3, KP_LAYOUT_HASH) == 0;
+	       memcmp(hash, want->xxh3, KP_RECIPE_HASH) == 0;
 }
 
 /* Try the keys in order until one is missing; true: the wanted object was found. */

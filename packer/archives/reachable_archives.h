@@ -7,7 +7,7 @@
 #define PACKER_BINARY_REACHABLE_ARCHIVES_H
 
 #include "core/archive/archive.h"
-#include "core/restore/layout.h"
+#include "core/restore/recipe.h"
 #include "core/elf/marker.h"
 
 struct installed_decoded; /* internal: the result of decoding an ordinal */
@@ -82,12 +82,12 @@ struct wanted_object {
 	uint32_t index;
 	const char *arch;
 	struct kp_span kind;  /* kind of its bundle entry ID, or "co" */
-	const uint8_t *xxh3;  /* its first KP_LAYOUT_HASH bytes; NULL: any */
+	const uint8_t *xxh3;  /* its first KP_RECIPE_HASH bytes; NULL: any */
 	const uint64_t *size; /* NULL: any */
 };
 
 /* The kind for the key of a layout's image. */
-struct kp_span wanted_kind(const struct kp_layout_image *img);
+struct kp_span wanted_kind(const struct kp_recipe_image *img);
 
 /* The object that was found; archive NULL: no such key for that architecture. */
 struct found_object {

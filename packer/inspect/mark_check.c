@@ -184,7 +184,7 @@ static void check_object(struct subject *s, size_t wrapper,
 }
 
 static void check_image(struct subject *s, size_t wrapper,
-			const struct kp_layout_image *img)
+			const struct kp_recipe_image *img)
 {
 	struct wanted_object want = {
 		.name = s->b.marker.kernel_name,
@@ -200,7 +200,7 @@ static void check_image(struct subject *s, size_t wrapper,
 }
 
 /* The first image of CONTAINER: images are sorted by container. */
-static size_t first_image(const struct kp_layout *layout, uint32_t container)
+static size_t first_image(const struct kp_recipe *layout, uint32_t container)
 {
 	size_t low = 0, high = layout->n_images;
 
@@ -217,7 +217,7 @@ static size_t first_image(const struct kp_layout *layout, uint32_t container)
 
 static void check_by_layout(struct subject *s, size_t wrapper)
 {
-	const struct kp_layout *layout = &s->b.layout;
+	const struct kp_recipe *layout = &s->b.layout;
 	uint32_t container = layout->wrapper_container[wrapper];
 
 	for (size_t i = first_image(layout, container);

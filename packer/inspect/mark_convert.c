@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include "mark.h"
+#include "core/restore/make.h"
 #include "packer/archives/marker_edit.h"
 #include "packer/cli/report.h"
 #include "packer/gpu/runtimes.h"
@@ -47,19 +48,25 @@ static void print_done(const struct convert *c, uint64_t before, uint64_t after)
 static kpack_error_t write_converted(const struct convert *c, const struct binary *b,
 				     struct kp_outfile *out, struct kpackx_error *why)
 {
-	struct kp_convert_options o = {.keep_device_code = c->keep};
-	struct kp_layout_bytes layout = {0};
+	struct kp_recipe recipe = {0};
+	struct kp_recipe_maker maker = {.recipe = &recipe, .fd = b->fd, .size = b->size};
+	struct kp_convert_options o = {.recipe = kp_recipe_complete,
+				       .recipe_arg = &maker,
+				       .keep_device_code = c->keep};
 	uint8_t *marker = NULL;
 	size_t size = 0;
 	kpack_error_t err = kp_marker_write(&c->marker, &marker, &size, why);
 
 	if (!err)
-		err = kp_layout_make(&b->fat, NULL, NULL, true, &layout, why);
+		err = kp_recipe_describe(&b->fat, NULL, NULL,
+					 KP_RECIPE_COMPUTE |
+						 (c->keep ? KP_RECIPE_IN_FILE : 0),
+					 &recipe, why);
 	o.marker = (struct kp_span){marker, size};
-	o.layout = (struct kp_span){layout.data, layout.size};
 	if (!err)
 		err = kp_convert(b->fd, b->size, &b->fat, &o, out, why);
-	free(layout.data);
+	free((void *)maker.bytes.data);
+	kp_recipe_fini(&recipe);
 	free(marker);
 	return err;
 }

@@ -9,7 +9,7 @@
 
 struct finder {
 	const struct built_arches *arches;
-	const struct kp_layout *layout; /* NULL: none */
+	const struct kp_recipe *layout; /* NULL: none */
 	size_t *numbers; /* per image of the layout: number of its architecture */
 	struct kp_target *targets; /* per architecture; no processor: no target ID */
 	unsigned *ranks; /* per architecture: how well it fits the GPU; 0: not at all */
@@ -73,7 +73,7 @@ static void check_choice(struct finder *f, const struct wanted *w, size_t first,
 
 static void check_wanted(struct finder *f, const struct wanted *w)
 {
-	const struct kp_layout_image *images = f->layout ? f->layout->images : NULL;
+	const struct kp_recipe_image *images = f->layout ? f->layout->images : NULL;
 	size_t n = f->layout ? f->layout->n_images : 0, end;
 
 	for (size_t k = 0; k < f->arches->count; k++)

@@ -10,6 +10,7 @@
 #include "packer/archives/rewrite.h"
 #include "packer/files/spill_dir.h"
 #include "core/base/hash.h"
+#include "core/restore/apply.h"
 
 struct restore {
 	const char *file, *out;
@@ -24,10 +25,11 @@ struct restore {
 	bool *have;
 	struct missing *missing; /* sorted by architecture */
 	size_t n_missing;
+	bool fits;   /* the recipe gives the original: the file was not changed */
 	bool failed; /* the failure has been reported */
 
-	struct kp_layout_source source;
-	struct kp_layout_plan plan;
+	struct kp_recipe_source source;
+	struct kp_recipe_result result;
 };
 
 static int take_archive(const struct options *o, const struct option_help *row,
@@ -97,10 +99,10 @@ static kpack_error_t find_archives(struct restore *r, struct kpackx_error *why)
 
 static void find_object(struct restore *r, size_t i)
 {
-	const struct kp_layout_image *img = &r->b.layout.images[i];
+	const struct kp_recipe_image *img = &r->b.layout.images[i];
 	struct wanted_object want = {
 		.name = r->b.marker.kernel_name,
-		.index = kp_layout_index(&r->b.layout, img->container),
+		.index = kp_recipe_index(&r->b.layout, img->container),
 		.arch = img->arch,
 		.kind = wanted_kind(img),
 		.xxh3 = img->has_xxh3 ? img->xxh3 : NULL,
@@ -124,14 +126,15 @@ static int by_arch(const void *a, const void *b)
 
 static void find_objects(struct restore *r)
 {
-	const struct kp_layout *layout = &r->b.layout;
+	const struct kp_recipe *layout = &r->b.layout;
 	size_t n = layout->n_images;
 
 	r->found = xcalloc(n, sizeof(*r->found));
 	r->have = xcalloc(n, sizeof(*r->have));
 	r->missing = xcalloc(n, sizeof(*r->missing));
 	for (size_t i = 0; i < n; i++)
-		if (!layout->images[i].host)
+		if (layout->images[i].placed && !layout->images[i].host &&
+		    layout->images[i].size)
 			find_object(r, i);
 	if (r->n_missing)
 		qsort(r->missing, r->n_missing, sizeof(*r->missing), by_arch);
@@ -155,7 +158,7 @@ static void report_missing(const struct restore *r, const char *what)
 
 /* --- code that the layout does not list -------------------------------------------- */
 
-static bool in_layout(const struct kp_layout *layout, const char *arch)
+static bool in_layout(const struct kp_recipe *layout, const char *arch)
 {
 	for (size_t i = 0; i < layout->n_images; i++)
 		if (!layout->images[i].host && strcmp(layout->images[i].arch, arch) == 0)
@@ -224,7 +227,7 @@ static kpack_error_t read_object(void *arg, size_t image, void *buf,
 				 struct kpackx_error *why)
 {
 	const struct restore *r = arg;
-	const struct kp_layout_image *img = &r->b.layout.images[image];
+	const struct kp_recipe_image *img = &r->b.layout.images[image];
 	const struct found_object *found = &r->found[image];
 	struct buffer b = {buf, (size_t)img->size, 0};
 	struct kp_hash hash;
@@ -247,100 +250,93 @@ static kpack_error_t read_object(void *arg, size_t image, void *buf,
 static kpack_error_t write_section(void *arg, struct kp_outfile *out, uint64_t offset,
 				   struct kpackx_error *why)
 {
-	const struct restore *r = arg;
+	struct restore *r = arg;
 
-	return kp_layout_write(&r->b.layout, &r->plan, &r->source, out, offset, why);
+	return kp_recipe_restore_section(&r->b.layout, &r->source, out, offset,
+					 &r->result, why);
 }
 
-static kpack_error_t write_binary(struct restore *r, const uint64_t *offsets,
-				  struct kpackx_error *why)
+/* Put the device code into a binary that was changed: OFFSETS are those of the wrappers. */
+static kpack_error_t write_changed(struct restore *r, const uint64_t *offsets,
+				   struct kp_outfile *out, struct kpackx_error *why)
 {
 	struct kp_restore_options o = {
-		.size = r->plan.size,
+		.size = r->b.layout.section_size,
 		.offsets = offsets,
 		.write = write_section,
 		.arg = r,
 	};
-	struct rewrite rewrite;
-	kpack_error_t err;
 
-	KP_TRY(rewrite_open(&rewrite, &r->b, r->out, why));
-	err = kp_restore(r->b.fd, r->b.size, &r->b.fat, &o, &rewrite.out, why);
-	if (!err)
-		err = rewrite_publish(&rewrite, why);
-	rewrite_close(&rewrite);
-	return err;
+	return kp_restore(r->b.fd, r->b.size, &r->b.fat, &o, out, why);
 }
 
-static void print_done(const struct restore *r)
+static kpack_error_t write_binary(struct restore *r, struct kpackx_error *why)
 {
-	if (r->allow_missing)
-		report_missing(r, "; left out");
-	report_unknown(r);
-	if (r->plan.n_recompressed)
-		report_error(
-			r->file,
-			"%zu compressed bundles have the same objects as before, but "
-			"other bytes, because they were compressed by another "
-			"compressor",
-			r->plan.n_recompressed);
-	if (r->plan.n_unpacked)
-		report_error(r->file, "%zu compressed bundles are now uncompressed",
-			     r->plan.n_unpacked);
-	report_text(r->out);
-	printf(": restored%s\n", r->plan.exact ? ", its device code is bit-identical"
-				 : r->b.where.has_device_code
-					 ? ", with the device code that was left in it"
-					 : "");
-}
-
-static kpack_error_t restore_from_archives(struct restore *r, struct kpackx_error *why)
-{
-	KP_TRY(find_archives(r, why));
-	find_objects(r);
-	if (r->n_missing && !r->allow_missing) {
-		report_missing(r, "");
-		r->failed = true;
-	}
-	if (r->failed)
-		return KPACK_SUCCESS;
-	r->source = (struct kp_layout_source){r->have, read_object, r};
-	KP_TRY(kp_layout_plan(&r->b.layout, &r->source, &r->plan, why));
-	KP_TRY(write_binary(r, r->plan.wrapper_offset, why));
-	print_done(r);
-	return KPACK_SUCCESS;
-}
-
-/* Restore a binary that kept its device code: only let the wrappers lead to it again. */
-static kpack_error_t restore_kept(struct restore *r, struct kpackx_error *why)
-{
-	const struct kp_layout *layout = &r->b.layout;
+	const struct kp_recipe *layout = &r->b.layout;
 	uint64_t *offsets = xcalloc(layout->n_wrappers, sizeof(*offsets));
+	struct rewrite rewrite = {0};
 	kpack_error_t err = KPACK_SUCCESS;
 
 	for (size_t i = 0; i < layout->n_wrappers && !err; i++) {
 		uint32_t c = layout->wrapper_container[i];
 
-		if (c < r->b.fat.containers.count)
+		/* device code that was left in the file is where it is found */
+		if (!r->b.where.has_device_code)
+			offsets[i] =
+				layout->containers[c].offset - layout->section_offset;
+		else if (c < r->b.fat.containers.count)
 			offsets[i] = r->b.fat.containers.items[c].offset;
 		else
 			err = kp_fail(why, KPACK_ERROR_INVALID_METADATA,
 				      "layout: wrapper %zu: container %u of %zu", i, c,
 				      r->b.fat.containers.count);
 	}
-	r->plan.size = r->b.fat.source.size;
 	if (!err)
-		err = write_binary(r, offsets, why);
+		err = rewrite_open(&rewrite, &r->b, r->out, why);
 	if (!err)
-		print_done(r);
+		err = r->fits ? kp_recipe_restore(layout, &r->source, &rewrite.out,
+						  &r->result, why)
+			      : write_changed(r, offsets, &rewrite.out, why);
+	if (!err)
+		err = rewrite_publish(&rewrite, why);
+	rewrite_close(&rewrite);
 	free(offsets);
 	return err;
+}
+
+static void print_done(const struct restore *r)
+{
+	const struct kp_recipe_result *result = &r->result;
+	bool exact = !result->n_missing && !result->n_unknown && !result->n_recompressed;
+
+	if (r->allow_missing)
+		report_missing(r, "; left out");
+	report_unknown(r);
+	if (result->n_recompressed)
+		report_error(
+			r->file,
+			"%zu compressed bundles have the same objects as before, but "
+			"other bytes, because they were compressed by another "
+			"compressor",
+			result->n_recompressed);
+	if (!r->fits)
+		report_error(r->file,
+			     "was changed since it was converted, so that only its "
+			     "device code is restored");
+	report_text(r->out);
+	printf(": restored%s\n", !r->fits && r->b.where.has_device_code
+					 ? ", with the device code that was left in it"
+				 : !exact  ? ""
+				 : r->fits ? ", bit-identical to the original"
+					   : ", its device code is bit-identical");
 }
 
 /* --- the command ------------------------------------------------------------------ */
 
 static kpack_error_t restore_file(struct restore *r, struct kpackx_error *why)
 {
+	struct kp_source file;
+
 	KP_TRY(binary_open(r->file, &r->b, why));
 	KP_TRY(binary_read_marker(&r->b, why));
 	KP_TRY(binary_read_layout(&r->b, why));
@@ -348,8 +344,22 @@ static kpack_error_t restore_file(struct restore *r, struct kpackx_error *why)
 		return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
 			       "has no " KP_LAYOUT_SECTION
 			       ", without which it cannot be restored");
-	return r->b.where.has_device_code ? restore_kept(r, why)
-					  : restore_from_archives(r, why);
+	file = kp_source_fd(r->b.fd, 0, r->b.size);
+	KP_TRY(kp_recipe_fits(&r->b.layout, &file, &r->fits, why));
+	if (!r->b.where.has_device_code) {
+		KP_TRY(find_archives(r, why));
+		find_objects(r);
+	}
+	if (r->n_missing && !r->allow_missing) {
+		report_missing(r, "");
+		r->failed = true;
+	}
+	if (r->failed)
+		return KPACK_SUCCESS;
+	r->source = (struct kp_recipe_source){&file, r->have, read_object, r};
+	KP_TRY(write_binary(r, why));
+	print_done(r);
+	return KPACK_SUCCESS;
 }
 
 /* Put large bundles, before they are compressed, where the binary will be. */
@@ -374,7 +384,6 @@ static int run_restore(struct restore *r)
 		r->failed = true;
 	}
 	spill_dir_end(&spill);
-	kp_layout_plan_fini(&r->plan);
 	reach_fini(&r->reach);
 	installed_fini(&r->set);
 	binary_close(&r->b);

@@ -73,8 +73,7 @@ static kpack_error_t set_marker(const char *path, const struct kp_marker *change
 	if (!err)
 		err = kp_marker_write(&marker, &bytes, &size, why);
 	if (!err)
-		err = kp_convert_set(b.fd, b.size, &b.fat, (struct kp_span){bytes, size},
-				     &r.out, why);
+		err = binary_set_marker(&b, (struct kp_span){bytes, size}, &r.out, why);
 	if (!err)
 		err = rewrite_publish(&r, why);
 out:

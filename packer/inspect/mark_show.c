@@ -39,7 +39,7 @@ struct show {
  */
 static void read_binary(struct show *s)
 {
-	const struct kp_layout *layout = &s->b.layout;
+	const struct kp_recipe *layout = &s->b.layout;
 	struct kpackx_error why = {0};
 
 	if (s->b.fat.kind != KP_FATBIN_CONVERTED)
@@ -63,7 +63,7 @@ static void read_binary(struct show *s)
 /* Bytes of device code that the file has, or had before it was converted. */
 static uint64_t section_size(const struct binary *b)
 {
-	return b->has_layout ? b->layout.size : b->fat.source.size;
+	return b->has_layout ? b->layout.section_size : b->fat.source.size;
 }
 
 static const char *magic_name(const struct kp_elf_wrapper *w)
@@ -182,7 +182,7 @@ static json_t *show_json(const struct show *s)
 		layout = json_pack("{sI sI so sI}", "containers",
 				   (json_int_t)b->layout.n_containers, "objects",
 				   (json_int_t)s->n_objects, "arches", arches, "size",
-				   (json_int_t)b->layout.size);
+				   (json_int_t)b->layout.section_size);
 	}
 	return json_pack("{so ss so so sI so sI so}", "file", report_json_text(b->path),
 			 "kind", binary_kind(b), "kernel_name",

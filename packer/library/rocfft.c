@@ -662,31 +662,6 @@ static kpack_error_t check_journal(const struct library_question *q,
 	return err;
 }
 
-/* Add what a cache's rows say; NAMED is the GPU in its name, or "". */
-static kpack_error_t describe_cache(struct sqlite_file *f, const char *named,
-				    struct library_object *out, struct kpackx_error *why)
-{
-	struct cache_summary s;
-
-	KP_TRY(cache_summary_read(f, &s, why));
-	cache_summary_facts(&s, &out->facts);
-	/* rocFFT does not look for rows of other GPUs there */
-	for (size_t i = 0; *named && i < s.n_arches; i++) {
-		if (arch_agrees(named, s.arches[i].canonical))
-			continue;
-		library_warn(out,
-			     "its name says %s, but %llu of its %llu rows are for %s",
-			     named, (unsigned long long)s.arches[i].rows,
-			     (unsigned long long)s.rows, s.arches[i].text);
-		return KPACK_SUCCESS;
-	}
-	if (s.n_strange)
-		library_warn(out, "the arch of %llu of its %llu rows is no GPU: %s",
-			     (unsigned long long)s.n_strange, (unsigned long long)s.rows,
-			     s.strange);
-	return KPACK_SUCCESS;
-}
-
 /* Look at its tables.  NAMED: the cache's arch; NULL: its name is not that of a cache. */
 static kpack_error_t look_inside(const struct library_question *q, const char *named,
 				 bool *mine, struct library_object *out,
@@ -701,10 +676,9 @@ static kpack_error_t look_inside(const struct library_question *q, const char *n
 	if (named && *named)
 		library_add_arch(out, named);
 	if (!err && named)
-		err = cache_is_there(f, mine, why);
-	if (!err)
-		err = *mine ? describe_cache(f, named, out, why)
-			    : kernel_paths_are_there(f, mine, why);
+		err = kernel_cache_describe(f, named, mine, out, why);
+	if (!err && !*mine)
+		err = kernel_paths_are_there(f, mine, why);
 	sqlite_file_close(f);
 	return err;
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "arch_name.h"
 #include "core/base/alloc.h"
 #include "core/base/bounds.h"
 #include "core/base/order.h"
@@ -36,14 +37,27 @@
 
 /* --- the summary ----------------------------------------------------------------------- */
 
-kpack_error_t cache_is_there(struct sqlite_file *f, bool *is, struct kpackx_error *why)
-{
-	static const char *const columns[] = {
-		"kernel_name", "arch",      "hip_version", "generator_sum",
-		"code",        "timestamp", NULL};
+/* Limit of architectures in one cache: far more than exist. */
+#define CACHE_ARCHES_MAX 256
 
-	return sqlite_file_has(f, "cache_v1", columns, is, why);
-}
+struct cache_arch {
+	char text[KP_TARGET_TEXT_MAX]; /* as spelled in the rows */
+	char canonical[KP_TARGET_TEXT_MAX];
+	uint64_t rows;
+};
+
+/* What the rows of a cache say, without their code. */
+struct cache_summary {
+	struct cache_arch arches[CACHE_ARCHES_MAX]; /* sorted by text */
+	size_t n_arches;
+	int64_t hip_versions[8]; /* sorted */
+	size_t n_hip_versions;
+	bool more_hip_versions; /* than fit in hip_versions */
+	uint64_t rows;
+	/* Rows whose arch is no GPU's target ID, or not text; the first such arch */
+	uint64_t n_strange;
+	char strange[KP_TARGET_TEXT_MAX];
+};
 
 bool cache_arch_ok(struct kp_span text, char canonical[KP_TARGET_TEXT_MAX])
 {
@@ -103,14 +117,23 @@ static kpack_error_t add_arch(struct cache_summary *s, sqlite3_stmt *row,
 	return KPACK_SUCCESS;
 }
 
-/* Both columns are in the primary key's index, which is much smaller than the table. */
-kpack_error_t cache_summary_read(struct sqlite_file *f, struct cache_summary *out,
-				 struct kpackx_error *why)
+/*
+ * Whether there is a table with rocFFT's columns, and what its rows say.  Both columns are in the
+ * primary key's index, which is much smaller than the table.
+ */
+static kpack_error_t cache_summary_read(struct sqlite_file *f, struct cache_summary *out,
+					bool *is, struct kpackx_error *why)
 {
+	static const char *const columns[] = {
+		"kernel_name", "arch",      "hip_version", "generator_sum",
+		"code",        "timestamp", NULL};
 	KP_AUTO(sqlite_rows) rows = {0};
 	bool more;
 
 	*out = (struct cache_summary){0};
+	KP_TRY(sqlite_file_has(f, "cache_v1", columns, is, why));
+	if (!*is)
+		return KPACK_SUCCESS;
 	KP_TRY(sqlite_rows_open(f, "SELECT arch, hip_version FROM main.cache_v1", &rows,
 				why));
 	for (;;) {
@@ -125,7 +148,8 @@ kpack_error_t cache_summary_read(struct sqlite_file *f, struct cache_summary *ou
 	return KPACK_SUCCESS;
 }
 
-void cache_summary_facts(const struct cache_summary *s, struct facts *facts)
+/* Add kernel_count; if they are few, also rows (per arch) and hip_version. */
+static void cache_summary_facts(const struct cache_summary *s, struct facts *facts)
 {
 	struct facts rows = {0};
 	uint64_t versions[KP_COUNT(s->hip_versions)];
@@ -140,6 +164,32 @@ void cache_summary_facts(const struct cache_summary *s, struct facts *facts)
 		versions[i] = (uint64_t)s->hip_versions[i];
 	if (s->n_hip_versions && !s->more_hip_versions && s->hip_versions[0] >= 0)
 		facts_numbers(facts, "hip_version", versions, s->n_hip_versions);
+}
+
+kpack_error_t kernel_cache_describe(struct sqlite_file *f, const char *named, bool *is,
+				    struct library_object *out, struct kpackx_error *why)
+{
+	struct cache_summary s;
+
+	KP_TRY(cache_summary_read(f, &s, is, why));
+	if (!*is)
+		return KPACK_SUCCESS;
+	cache_summary_facts(&s, &out->facts);
+	/* rocFFT does not look for rows of other GPUs there */
+	for (size_t i = 0; *named && i < s.n_arches; i++) {
+		if (arch_agrees(named, s.arches[i].canonical))
+			continue;
+		library_warn(out,
+			     "its name says %s, but %llu of its %llu rows are for %s",
+			     named, (unsigned long long)s.arches[i].rows,
+			     (unsigned long long)s.rows, s.arches[i].text);
+		return KPACK_SUCCESS;
+	}
+	if (s.n_strange)
+		library_warn(out, "the arch of %llu of its %llu rows is no GPU: %s",
+			     (unsigned long long)s.n_strange, (unsigned long long)s.rows,
+			     s.strange);
+	return KPACK_SUCCESS;
 }
 
 /* --- paths of caches ------------------------------------------------------------------- */
@@ -250,10 +300,7 @@ static kpack_error_t cache_open(const char *disk, struct cache *c,
 	KP_TRY(below_file_open(disk, &c->fd, &c->st, why));
 	source = kp_source_fd(c->fd, 0, (uint64_t)c->st.st_size);
 	KP_TRY(sqlite_file_check_open(&source, &c->file, why));
-	KP_TRY(cache_is_there(c->file, &is_one, why));
-	if (!is_one)
-		return KPACK_SUCCESS;
-	KP_TRY(cache_summary_read(c->file, &c->summary, why));
+	KP_TRY(cache_summary_read(c->file, &c->summary, &is_one, why));
 	if (c->summary.n_strange)
 		return kp_fail(why, KPACK_ERROR_INVALID_FORMAT,
 			       "cache_v1: arch of %llu rows is no target ID: %s",
@@ -511,10 +558,12 @@ static const char query[] =
 /* What is wrong with the row; NULL: nothing. */
 static const char *row_fault(sqlite3_stmt *row)
 {
-	size_t name = sqlite_bytes(row, KERNEL_NAME).size;
+	size_t name;
 
+	/* the type first: asking for text changes it */
 	if (sqlite3_column_type(row, KERNEL_NAME) != SQLITE_TEXT)
 		return "kernel_name: no text";
+	name = sqlite_bytes(row, KERNEL_NAME).size;
 	if (name == 0)
 		return "kernel_name: empty";
 	/* escaping may triple the name; the rest of the key is short */

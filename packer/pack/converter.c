@@ -9,7 +9,7 @@
 #include "packer/files/attributes.h"
 #include "packer/files/below.h"
 #include "core/elf/convert.h"
-#include "core/restore/layout.h"
+#include "core/restore/make.h"
 #include "packer/cli/pipeline.h"
 #include "packer/files/replace.h"
 #include "marker.h"
@@ -174,24 +174,29 @@ static kpack_error_t convert_binary(const struct converter *c, size_t job, int f
 				    struct kpackx_error *why)
 {
 	struct input *in = input_of(c, job);
+	struct kp_recipe recipe;
+	struct kp_recipe_maker maker = {
+		.recipe = &recipe, .fd = fd, .size = (uint64_t)in->st.st_size};
 	struct kp_convert_options options = {.marker = marker,
+					     .recipe = kp_recipe_complete,
+					     .recipe_arg = &maker,
 					     .keep_device_code = c->keep_device_code};
-	struct kp_layout_bytes layout = {0};
 	kpack_error_t err;
 
-	err = kp_layout_make(&in->fat, (const uint8_t(*)[16])in->xxh3, in->known,
-			     (c->apart ? KP_LAYOUT_COMPUTE : 0) |
-				     (c->keep_containers ? KP_LAYOUT_KEEP : 0),
-			     &layout, why);
-	w->n_kept = layout.n_kept;
-	w->kept_size = layout.kept_size;
-	options.layout = (struct kp_span){layout.data, layout.size};
-	if (!err)
-		err = open_output(c, job, &w->out, why);
+	KP_TRY(kp_recipe_describe(&in->fat, (const uint8_t(*)[16])in->xxh3, in->known,
+				  (c->apart ? KP_RECIPE_COMPUTE : 0) |
+					  (c->keep_containers ? KP_RECIPE_KEEP : 0) |
+					  (c->keep_device_code ? KP_RECIPE_IN_FILE : 0),
+				  &recipe, why));
+	for (size_t i = 0; i < recipe.n_forms; i++)
+		w->n_kept += recipe.forms[i].kept != 0;
+	w->kept_size = recipe.n_kept;
+	err = open_output(c, job, &w->out, why);
 	if (!err)
 		err = kp_convert(fd, (uint64_t)in->st.st_size, &in->fat, &options,
 				 &w->out, why);
-	free(layout.data);
+	free((void *)maker.bytes.data);
+	kp_recipe_fini(&recipe);
 	return err;
 }
 

@@ -20,12 +20,12 @@ static bool names_group(const struct kp_marker *marker, const char *group)
 	return false;
 }
 
-static bool same_objects(const struct kp_layout *layout, const struct input *in)
+static bool same_objects(const struct kp_recipe *layout, const struct input *in)
 {
 	if (layout->n_images != in->n_images)
 		return false;
 	for (size_t i = 0; i < in->n_images; i++) {
-		const struct kp_layout_image *image = &layout->images[i];
+		const struct kp_recipe_image *image = &layout->images[i];
 
 		if (image->size != in->images[i].size)
 			return false;

@@ -13,6 +13,7 @@
 #include "core/archive/codec.h"
 #include "core/target/target.h"
 #include "core/writer/metadata.h"
+#include "core/restore/apply.h"
 #include "core/writer/writer.h"
 #include "packer/cli/xalloc.h"
 #include "packer/files/below.h"
@@ -140,15 +141,15 @@ static bool has_block(const struct blocks *list, uint64_t offset, const uint8_t 
 }
 
 /* Find BYTES in the changed file, if possible where the last part of R ends. */
-static bool find_block(const struct blocks *list, const struct recipe *r,
+static bool find_block(const struct blocks *list, const struct kp_recipe *r,
 		       const uint8_t *bytes, uint64_t *offset)
 {
-	const struct recipe_part *last = r->n_parts ? &r->parts[r->n_parts - 1] : NULL;
+	const struct kp_part *last = r->n_parts ? &r->parts[r->n_parts - 1] : NULL;
 	struct block key = {.hash = kp_hash64(bytes, BLOCK, 0)};
 	size_t low = 0, high = list->count;
 
-	*offset = last ? last->offset + last->size : 0;
-	if (list->count && (!last || last->offset != RECIPE_KEPT) &&
+	*offset = last ? last->from + last->size : 0;
+	if (list->count && (!last || last->kind == KP_PART_COPY) &&
 	    has_block(list, *offset, bytes))
 		return true;
 	while (low < high) {
@@ -174,7 +175,6 @@ struct keeping {
 	uint8_t *piece, *frame;
 	size_t used, frame_cap;
 	const char *path;
-	uint32_t n_pieces;
 };
 
 static kpack_error_t keeping_open(struct keeping *k, const char *dir, const char *name,
@@ -238,44 +238,61 @@ static kpack_error_t add_object(struct keeping *k, const char *key, const char *
 	return err;
 }
 
-static kpack_error_t flush_piece(struct keeping *k, struct kpackx_error *why)
+/* Add the piece to the archive, as the next object of R. */
+static kpack_error_t flush_piece(struct keeping *k, struct kp_recipe *r,
+				 struct kpackx_error *why)
 {
+	const struct kp_hash hash = kp_hash_of(k->piece, k->used);
+	struct kp_recipe_image *image;
 	char *key;
 	kpack_error_t err;
 
 	if (k->used == 0)
 		return KPACK_SUCCESS;
-	key = xasprintf("%s#%u", k->path, k->n_pieces++);
+	key = xasprintf("%s#%zu", k->path, r->n_images);
 	err = add_object(k, key, "bin", (struct kp_span){k->piece, k->used}, why);
 	free(key);
+	if (!err)
+		err = kp_recipe_add_image(r, NULL, KP_ARCH_GENERIC, false, &image, why);
+	if (err)
+		return err;
+	image->size = k->used;
+	image->has_xxh3 = true;
+	memcpy(image->xxh3, hash.bytes, sizeof(image->xxh3));
 	k->used = 0;
-	return err;
+	return KPACK_SUCCESS;
 }
 
 static kpack_error_t keep_bytes(struct keeping *k, struct kp_span bytes,
-				struct kpackx_error *why)
+				struct kp_recipe *r, struct kpackx_error *why)
 {
 	while (bytes.size) {
 		size_t n = PIECE - k->used < bytes.size ? PIECE - k->used : bytes.size;
 
+		KP_TRY(kp_recipe_add(r,
+				     (struct kp_part){.kind = KP_PART_RANGE,
+						      .number = (uint32_t)r->n_images,
+						      .from = k->used,
+						      .size = n},
+				     why));
 		memcpy(k->piece + k->used, bytes.data, n);
 		k->used += n;
-		bytes.data += n;
-		bytes.size -= n;
+		bytes = kp_span_tail(bytes, n);
 		if (k->used == PIECE)
-			KP_TRY(flush_piece(k, why));
+			KP_TRY(flush_piece(k, r, why));
 	}
 	return KPACK_SUCCESS;
 }
 
 /* Describe ORIGINAL in R, block by block, and keep what BLOCKS do not have. */
 static kpack_error_t keep_blocks(struct keeping *k, const struct kp_source *original,
-				 const struct blocks *blocks, struct recipe *r,
+				 const struct blocks *blocks, struct kp_recipe *r,
 				 struct kpackx_error *why)
 {
 	struct kp_window *w = xmalloc(sizeof(*w));
-	struct kp_hasher *h = kp_hasher_new();
-	kpack_error_t err = h ? KPACK_SUCCESS : kp_fail_memory(why, 0, "a hash");
+	struct kp_hasher *h = kp_hasher_new(), *copied = kp_hasher_new();
+	kpack_error_t err =
+		h && copied ? KPACK_SUCCESS : kp_fail_memory(why, 0, "a hash");
 
 	kp_window_init(w, original);
 	for (uint64_t at = 0; !err && at < original->size;) {
@@ -288,16 +305,25 @@ static kpack_error_t keep_blocks(struct keeping *k, const struct kp_source *orig
 			break;
 		kp_hasher_add(h, bytes, n);
 		if (n == BLOCK && find_block(blocks, r, bytes, &offset)) {
-			recipe_add(r, offset, n);
+			kp_hasher_add(copied, bytes, n);
+			err = kp_recipe_add(r,
+					    (struct kp_part){.kind = KP_PART_COPY,
+							     .from = offset,
+							     .size = n},
+					    why);
 		} else {
-			recipe_add(r, RECIPE_KEPT, n);
-			err = keep_bytes(k, (struct kp_span){bytes, n}, why);
+			err = keep_bytes(k, (struct kp_span){bytes, n}, r, why);
 		}
 		at += n;
 	}
 	if (!err)
-		memcpy(r->xxh3, kp_hasher_value(h).bytes, sizeof(r->xxh3));
+		err = flush_piece(k, r, why);
+	if (!err) {
+		memcpy(r->file.xxh3, kp_hasher_value(h).bytes, sizeof(r->file.xxh3));
+		memcpy(r->copied, kp_hasher_value(copied).bytes, sizeof(r->copied));
+	}
 	kp_hasher_free(h);
+	kp_hasher_free(copied);
 	free(w);
 	return err;
 }
@@ -305,33 +331,33 @@ static kpack_error_t keep_blocks(struct keeping *k, const struct kp_source *orig
 /* Add PATH, whose original is ORIGINAL, and whose other facts R has. */
 static kpack_error_t keep_file(struct keeping *k, const char *path,
 			       const struct kp_source *original,
-			       const struct kp_source *changed, struct recipe *r,
+			       const struct kp_source *changed, struct kp_recipe *r,
 			       struct kpackx_error *why)
 {
 	struct blocks blocks = {0};
 	kpack_error_t err = KPACK_SUCCESS;
-	char *text;
+	uint8_t *encoded;
+	size_t size;
 
 	if (!kp_path_ok(kp_span_str(path)) || strlen(path) > KP_NAME_MAX - 16)
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "its name cannot be a key of an archive that keeps it");
+			       "its path cannot be a key of an archive");
 	k->path = path;
-	k->n_pieces = 0;
 	k->used = 0;
 	r->size = original->size;
-	clock_gettime(CLOCK_REALTIME, &r->kept);
+	r->has_file = true;
+	clock_gettime(CLOCK_REALTIME, &r->file.kept);
 	if (changed)
 		err = read_blocks(changed, &blocks, why);
 	if (!err)
 		err = keep_blocks(k, original, &blocks, r, why);
 	if (!err)
-		err = flush_piece(k, why);
+		err = kp_recipe_encode(r, &encoded, &size, why);
 	free(blocks.items);
 	if (err)
 		return err;
-	text = recipe_write(r);
-	err = add_object(k, path, "recipe", kp_span_str(text), why);
-	free(text);
+	err = add_object(k, path, "recipe", (struct kp_span){encoded, size}, why);
+	free(encoded);
 	return err;
 }
 
@@ -353,8 +379,8 @@ static char *archive_of(const char *path, bool second)
 
 /* Read the recipe of PATH in the archive FILE; *FOUND: there is one. */
 static kpack_error_t read_earlier(const char *file, const char *path,
-				  struct kpack_archive **a, struct recipe *r, bool *found,
-				  struct kpackx_error *why)
+				  struct kpack_archive **a, struct kp_recipe *r,
+				  bool *found, struct kpackx_error *why)
 {
 	kpack_error_t err = below_archive_open(file, a, why);
 	size_t entry;
@@ -389,15 +415,15 @@ static kpack_error_t restore_earlier(const char *dir, const char *path, bool sec
 {
 	char *name = archive_of(path, second), *archive = xasprintf("%s/%s", dir, name);
 	struct kpack_archive *a = NULL;
-	struct recipe r = {0};
+	struct kp_recipe r = {0};
 	uint8_t hash[16];
 	bool found;
 	kpack_error_t err = read_earlier(archive, path, &a, &r, &found, why);
 
-	if (err || !found || r.changed_size != file->size)
+	if (err || !found || r.file.changed_size != file->size)
 		goto out;
 	err = keep_hash(file, hash, why);
-	if (err || memcmp(hash, r.changed_xxh3, sizeof(hash)) != 0)
+	if (err || memcmp(hash, r.file.changed_xxh3, sizeof(hash)) != 0)
 		goto out;
 	err = below_outfile_open_in(&o->out, dir, "original", 0600, why);
 	if (err)
@@ -407,7 +433,7 @@ static kpack_error_t restore_earlier(const char *dir, const char *path, bool sec
 	o->restored = true;
 	err = keep_restore(a, kp_span_str(path), &r, file, &o->out, why);
 out:
-	recipe_fini(&r);
+	kp_recipe_fini(&r);
 	kp_archive_close(a);
 	free(archive);
 	free(name);
@@ -434,7 +460,7 @@ kpack_error_t keep_changed(const char *dir, const char *path,
 			   struct kpackx_error *why)
 {
 	struct keeping k = {0};
-	struct recipe r = {.changed_size = changed->size};
+	struct kp_recipe r = {.file.changed_size = changed->size};
 	struct original original;
 	bool second;
 	char *archive = NULL;
@@ -442,7 +468,7 @@ kpack_error_t keep_changed(const char *dir, const char *path,
 
 	if (err)
 		goto out;
-	err = keep_hash(changed, r.changed_xxh3, why);
+	err = keep_hash(changed, r.file.changed_xxh3, why);
 	if (err)
 		goto out;
 	archive = archive_of(path, second);
@@ -454,7 +480,7 @@ kpack_error_t keep_changed(const char *dir, const char *path,
 		err = keeping_publish(&k, why);
 out:
 	keeping_fini(&k);
-	recipe_fini(&r);
+	kp_recipe_fini(&r);
 	kp_outfile_close(&original.out);
 	free(archive);
 	return err;
@@ -466,7 +492,7 @@ static kpack_error_t keep_one(struct keeping *k, const char *dir,
 			      const struct keep_file *f, struct kpackx_error *why)
 {
 	struct original original = {.out = {.fd = -1, .dir_fd = -1}};
-	struct recipe r = {.removed = true};
+	struct kp_recipe r = {.file.removed = true};
 	struct kp_source file;
 	struct stat st;
 	kpack_error_t err;
@@ -477,10 +503,10 @@ static kpack_error_t keep_one(struct keeping *k, const char *dir,
 	if (fstat(fd, &st) < 0) {
 		err = kp_fail_errno(why, errno, "cannot stat");
 	} else {
-		r.mode = st.st_mode & 07777;
-		r.uid = st.st_uid;
-		r.gid = st.st_gid;
-		r.mtime = st.st_mtim;
+		r.file.mode = st.st_mode & 07777;
+		r.file.uid = st.st_uid;
+		r.file.gid = st.st_gid;
+		r.file.mtime = st.st_mtim;
 		file = kp_source_fd(fd, 0, (uint64_t)st.st_size);
 		err = find_original(dir, f->path, &file, &original, &second, why);
 		if (!err)
@@ -488,7 +514,7 @@ static kpack_error_t keep_one(struct keeping *k, const char *dir,
 	}
 	kp_outfile_close(&original.out);
 	close(fd);
-	recipe_fini(&r);
+	kp_recipe_fini(&r);
 	return err;
 }
 
@@ -561,105 +587,69 @@ static kpack_error_t read_object(const struct kpack_archive *a, size_t entry,
 	return err;
 }
 
-kpack_error_t keep_read(const struct kpack_archive *a, size_t entry, struct recipe *out,
-			struct kpackx_error *why)
+kpack_error_t keep_read(const struct kpack_archive *a, size_t entry,
+			struct kp_recipe *out, struct kpackx_error *why)
 {
-	uint8_t *text;
-	size_t size;
+	struct kp_source stored;
+	uint8_t *bytes;
+	size_t size = 0;
 	kpack_error_t err;
 
-	KP_TRY(read_object(a, entry, &text, &size, why));
-	err = recipe_parse((struct kp_span){text, size}, out, why);
-	free(text);
-	return err;
+	KP_TRY(read_object(a, entry, &bytes, &size, why));
+	stored = kp_source_memory(bytes, size);
+	err = kp_recipe_read(&stored, out, why);
+	free(bytes);
+	if (err)
+		return err;
+	out->source = kp_source_memory(NULL, 0);
+	if (out->has_file && !out->has_section)
+		return KPACK_SUCCESS;
+	kp_recipe_fini(out);
+	return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+		       "not a recipe of kpack thin --keep");
 }
 
-/* The kept bytes of a file, in order. */
+/* The kept bytes of a file. */
 struct pieces {
 	const struct kpack_archive *a;
 	struct kp_span path;
-	uint32_t next;
-	uint8_t *bytes;
-	size_t size, at;
+	const struct kp_recipe *r;
 };
 
-static kpack_error_t next_piece(struct pieces *p, struct kpackx_error *why)
+static kpack_error_t read_piece(void *arg, size_t number, void *buf,
+				struct kpackx_error *why)
 {
-	char *key = xasprintf("%.*s#%u", (int)p->path.size, (const char *)p->path.data,
-			      p->next++);
+	const struct pieces *p = arg;
+	char *key = xasprintf("%.*s#%zu", (int)p->path.size, (const char *)p->path.data,
+			      number);
+	struct kp_entry_info info;
 	size_t entry;
-	kpack_error_t err = KPACK_SUCCESS;
+	bool there = kp_archive_find(p->a, kp_span_str(key), kp_span_str(KP_ARCH_GENERIC),
+				     &entry);
 
-	free(p->bytes);
-	p->bytes = NULL;
-	p->at = p->size = 0;
-	if (!kp_archive_find(p->a, kp_span_str(key), kp_span_str(KP_ARCH_GENERIC),
-			     &entry))
-		err = kp_fail(why, KPACK_ERROR_INVALID_METADATA,
-			      "the archive lacks kept bytes of the file");
-	if (!err)
-		err = read_object(p->a, entry, &p->bytes, &p->size, why);
 	free(key);
-	return err;
-}
-
-static kpack_error_t write_kept(struct pieces *p, uint64_t at, uint64_t size,
-				struct kp_outfile *out, struct kpackx_error *why)
-{
-	while (size) {
-		size_t n = p->size - p->at;
-
-		if (n == 0) {
-			KP_TRY(next_piece(p, why));
-			if (p->size == 0)
-				return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
-					       "kept bytes are empty");
-			continue;
-		}
-		n = n < size ? n : (size_t)size;
-		KP_TRY(kp_outfile_pwrite(out, at, p->bytes + p->at, n, why));
-		p->at += n;
-		at += n;
-		size -= n;
-	}
-	return KPACK_SUCCESS;
-}
-
-static kpack_error_t write_parts(struct pieces *p, const struct recipe *r,
-				 const struct kp_source *changed, struct kp_outfile *out,
-				 struct kpackx_error *why)
-{
-	uint64_t at = 0;
-
-	for (size_t i = 0; i < r->n_parts; at += r->parts[i++].size) {
-		const struct recipe_part *part = &r->parts[i];
-
-		if (part->offset == RECIPE_KEPT)
-			KP_TRY(write_kept(p, at, part->size, out, why));
-		else if (!changed)
-			return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
-				       "parts of a file that was removed");
-		else
-			KP_TRY(kp_outfile_copy(out, at, changed->fd,
-					       changed->offset + part->offset, part->size,
-					       why));
-	}
-	return KPACK_SUCCESS;
+	if (there)
+		kp_archive_entry(p->a, entry, &info);
+	if (!there || info.size != p->r->images[number].size)
+		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
+			       "the archive lacks kept bytes of the file");
+	return kp_archive_read(p->a, entry, buf, why);
 }
 
 kpack_error_t keep_restore(const struct kpack_archive *a, struct kp_span path,
-			   const struct recipe *r, const struct kp_source *changed,
+			   const struct kp_recipe *r, const struct kp_source *changed,
 			   struct kp_outfile *out, struct kpackx_error *why)
 {
-	struct pieces p = {.a = a, .path = path};
+	struct pieces pieces = {a, path, r};
+	const struct kp_recipe_source source = {
+		.changed = changed, .read = read_piece, .arg = &pieces};
 	struct kp_source written = kp_source_fd(out->fd, 0, r->size);
+	struct kp_recipe_result result;
 	uint8_t hash[16];
-	kpack_error_t err = write_parts(&p, r, changed, out, why);
 
-	free(p.bytes);
-	KP_TRY(err);
+	KP_TRY(kp_recipe_restore(r, &source, out, &result, why));
 	KP_TRY(keep_hash(&written, hash, why));
-	if (memcmp(hash, r->xxh3, sizeof(hash)) != 0)
+	if (memcmp(hash, r->file.xxh3, sizeof(hash)) != 0)
 		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
 			       "what is kept does not give the original");
 	return KPACK_SUCCESS;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The originals of files, in archives of a directory: for each file a recipe (recipe.h),
+ * The originals of files, in archives of a directory: for each file a recipe (core/restore/recipe.h),
  * the entry PATH of type "recipe", and the bytes that the changed file does not have, in
  * the entries PATH#0, PATH#1 ... of type "bin", all for the architecture "generic".
  */
@@ -9,8 +9,8 @@
 
 #include "core/archive/archive.h"
 #include "core/base/file.h"
+#include "core/restore/recipe.h"
 #include "packer/files/identity.h"
-#include "recipe.h"
 
 /*
  * Take the directory DIR, which exists, for what TREE loses, as its file "tree" states.
@@ -44,8 +44,8 @@ kpack_error_t keep_removed(const char *dir, const struct keep_file *files, size_
  * of reading it.
  */
 bool keep_is_recipe(const struct kpack_archive *a, size_t entry);
-kpack_error_t keep_read(const struct kpack_archive *a, size_t entry, struct recipe *out,
-			struct kpackx_error *why);
+kpack_error_t keep_read(const struct kpack_archive *a, size_t entry,
+			struct kp_recipe *out, struct kpackx_error *why);
 
 /*
  * Write the original of PATH to OUT, by the recipe R and the entries of A, from CHANGED
@@ -53,7 +53,7 @@ kpack_error_t keep_read(const struct kpack_archive *a, size_t entry, struct reci
  * INVALID_METADATA: the result is not the original.  Errors of reading and writing.
  */
 kpack_error_t keep_restore(const struct kpack_archive *a, struct kp_span path,
-			   const struct recipe *r, const struct kp_source *changed,
+			   const struct kp_recipe *r, const struct kp_source *changed,
 			   struct kp_outfile *out, struct kpackx_error *why);
 
 /* The XXH3-128 of SOURCE. */

@@ -22,7 +22,7 @@ static kpack_error_t add_recipe(struct undo *u, const struct kpack_archive *a,
 	f.path = info.key;
 	KP_TRY(keep_read(a, entry, &f.recipe, why));
 	if (!kp_path_ok(f.path)) {
-		recipe_fini(&f.recipe);
+		kp_recipe_fini(&f.recipe);
 		return kp_fail(why, KPACK_ERROR_INVALID_METADATA,
 			       "a key is not the path of a file");
 	}
@@ -47,7 +47,7 @@ static void read_archive(struct undo *u, const struct kpack_archive *a)
 static int by_path(const void *a, const void *b)
 {
 	const struct undo_file *x = a, *y = b;
-	const struct timespec *s = &x->recipe.kept, *t = &y->recipe.kept;
+	const struct timespec *s = &x->recipe.file.kept, *t = &y->recipe.file.kept;
 	int c = kp_span_cmp(x->path, y->path);
 
 	if (c)
@@ -75,7 +75,7 @@ static void drop_others(struct undo *u)
 	for (size_t i = 0; i < u->n_files; i = end) {
 		end = end_of_path(u, i);
 		for (size_t k = i + 1; k < end; k++)
-			recipe_fini(&u->files[k].recipe);
+			kp_recipe_fini(&u->files[k].recipe);
 		u->files[n++] = u->files[i];
 	}
 	u->n_files = n;
@@ -142,14 +142,15 @@ static bool is_planned(const struct undo *u, size_t entry)
 	return false;
 }
 
-static bool is_original(const struct recipe *r, uint64_t size, const uint8_t hash[16])
+static bool is_original(const struct kp_recipe *r, uint64_t size, const uint8_t hash[16])
 {
-	return size == r->size && memcmp(hash, r->xxh3, sizeof(r->xxh3)) == 0;
+	return size == r->size && memcmp(hash, r->file.xxh3, sizeof(r->file.xxh3)) == 0;
 }
 
-static bool is_changed(const struct recipe *r, const uint8_t hash[16])
+static bool is_changed(const struct kp_recipe *r, const uint8_t hash[16])
 {
-	return !r->removed && memcmp(hash, r->changed_xxh3, sizeof(r->changed_xxh3)) == 0;
+	return !r->file.removed &&
+	       memcmp(hash, r->file.changed_xxh3, sizeof(r->file.changed_xxh3)) == 0;
 }
 
 /*
@@ -175,7 +176,7 @@ static void prefer_fitting(struct undo_file *f, size_t n, uint64_t size,
 static void choose_existing(struct undo *u, struct undo_file *f, size_t n, size_t entry)
 {
 	const struct scan_entry *e = &u->scan.entries[entry];
-	const struct recipe *r = &f->recipe;
+	const struct kp_recipe *r = &f->recipe;
 	struct kpackx_error why = {0};
 	uint8_t hash[16];
 
@@ -232,8 +233,8 @@ static void choose_file(struct undo *u, struct undo_file *f, size_t n)
 		choose_existing(u, f, n, entry);
 		return;
 	}
-	reason = f->recipe.removed ? look_at_directory(u, f->path)
-				   : "it does not exist any more";
+	reason = f->recipe.file.removed ? look_at_directory(u, f->path)
+					: "it does not exist any more";
 	if (reason)
 		refuse_file(u, f, reason);
 }
@@ -276,20 +277,20 @@ static kpack_error_t restore_file(void *arg, struct input *in, int fd,
 	uint8_t hash[16];
 
 	KP_TRY(keep_hash(&changed, hash, why));
-	if (memcmp(hash, f->recipe.changed_xxh3, sizeof(hash)) != 0)
+	if (memcmp(hash, f->recipe.file.changed_xxh3, sizeof(hash)) != 0)
 		return kp_fail(why, KPACK_ERROR_IO_ERROR, "was changed meanwhile");
 	return keep_restore(f->archive, f->path, &f->recipe, &changed, out, why);
 }
 
-static kpack_error_t give_attributes(int fd, const struct recipe *r,
+static kpack_error_t give_attributes(int fd, const struct kp_recipe *r,
 				     struct kpackx_error *why)
 {
-	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, r->mtime};
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, r->file.mtime};
 
 	/* the file of an ordinary user stays that user's */
-	if (geteuid() == 0 && fchown(fd, r->uid, r->gid) < 0)
+	if (geteuid() == 0 && fchown(fd, r->file.uid, r->file.gid) < 0)
 		return kp_fail_errno(why, errno, "cannot give it its owner");
-	if (fchmod(fd, r->mode & 0777) < 0 || futimens(fd, times) < 0)
+	if (fchmod(fd, r->file.mode & 0777) < 0 || futimens(fd, times) < 0)
 		return kp_fail_errno(why, errno, "cannot give it its attributes");
 	return KPACK_SUCCESS;
 }
@@ -324,7 +325,7 @@ static kpack_error_t write_all(struct undo *u, const struct converter *c,
 {
 	KP_TRY(output_write(c, u->args.tree, NULL, why));
 	for (size_t i = 0; i < u->n_files; i++)
-		if (u->files[i].state == UNDO_RESTORED && u->files[i].recipe.removed)
+		if (u->files[i].state == UNDO_RESTORED && u->files[i].recipe.file.removed)
 			KP_TRY(make_file(u, &u->files[i], why));
 	return KPACK_SUCCESS;
 }
@@ -362,7 +363,7 @@ int undo_run(struct undo *u)
 void undo_close(struct undo *u)
 {
 	for (size_t i = 0; i < u->n_files; i++)
-		recipe_fini(&u->files[i].recipe);
+		kp_recipe_fini(&u->files[i].recipe);
 	free(u->files);
 	free(u->restored);
 	dispositions_close(&u->dispositions);

@@ -24,7 +24,7 @@ enum undo_state {
 struct undo_file {
 	const struct kpack_archive *archive;
 	struct kp_span path; /* in the tree; borrowed from the archive */
-	struct recipe recipe;
+	struct kp_recipe recipe;
 	size_t entry; /* of the scan: the first path of the file; SIZE_MAX: none */
 	enum undo_state state;
 };

@@ -285,8 +285,7 @@ kpack_error_t join_write(const char *from, const char *to, const struct kp_marke
 	if (!err)
 		err = rewrite_open(&r, &b, to, why);
 	if (!err)
-		err = kp_convert_set(b.fd, b.size, &b.fat, (struct kp_span){bytes, size},
-				     &r.out, why);
+		err = binary_set_marker(&b, (struct kp_span){bytes, size}, &r.out, why);
 	if (!err)
 		err = rewrite_publish(&r, why);
 	rewrite_close(&r);

@@ -117,20 +117,24 @@ static kpack_error_t write_again(int host, uint64_t size, const struct binary *f
 				 struct kpackx_error *why)
 {
 	struct kp_fatbin fat = {.kind = KP_FATBIN_ELF, .format = "elf"};
-	struct kp_convert_options options = {
-		.marker = marker, .keep_device_code = from->where.has_device_code};
+	struct kp_recipe recipe = {0};
+	struct kp_recipe_maker maker = {.recipe = &recipe, .fd = host, .size = size};
+	struct kp_convert_options options = {.marker = marker,
+					     .recipe = kp_recipe_complete,
+					     .recipe_arg = &maker,
+					     .keep_device_code =
+						     from->where.has_device_code};
 	struct kp_source stored = kp_source_fd(from->fd, from->where.layout_offset,
 					       from->where.layout_size);
-	uint8_t *layout = NULL;
 	kpack_error_t err;
 
 	KP_TRY(kp_elf_read(host, size, &fat.elf, why));
 	keep_wrappers(&fat.elf, &from->fat.elf);
-	err = kp_source_load(&stored, UINT64_MAX, "a layout", &layout, why);
-	options.layout = (struct kp_span){layout, (size_t)from->where.layout_size};
+	err = kp_recipe_read(&stored, &recipe, why);
 	if (!err)
 		err = kp_convert(host, size, &fat, &options, out, why);
-	free(layout);
+	free((void *)maker.bytes.data);
+	kp_recipe_fini(&recipe);
 	kp_elf_fini(&fat.elf);
 	return err;
 }

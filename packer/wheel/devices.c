@@ -92,43 +92,21 @@ bool device_wheel_suffix(const char *name, char out[WHEEL_NAME_MAX + 1])
 	return dist_name_ok(out);
 }
 
-/* Name DEVICE's distribution and its file, where marks become "_" and capitals stay. */
-static kpack_error_t name_device(const struct device_wheels *devices,
-				 struct device_wheel *device, struct kpackx_error *why)
-{
-	bool asked = device->kind == DEVICE_WHEEL_FAMILY;
-	KP_AUTO_FREE char *dist = NULL;
-	char *to = device->file;
-
-	if (device_wheel_suffix(device->name, device->suffix))
-		dist = devices->prefix && !asked
-			       ? xasprintf("%s-%s", devices->prefix, device->suffix)
-			       : xasprintf("%s%s-device-%s", asked ? "" : "amd-",
-					   devices->host, device->suffix);
-	if (!dist || !dist_name_ok(dist))
-		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
-			       "'%s' cannot be part of a distribution's name",
-			       device->name);
-	memcpy(device->dist, dist, strlen(dist) + 1);
-	for (const char *p = dist; *p; p++) {
-		bool mark = strchr("-_.", *p);
-
-		if (!mark || to == device->file || to[-1] != '_')
-			*to++ = mark ? '_' : *p;
-	}
-	*to = '\0';
-	return KPACK_SUCCESS;
-}
-
 /* --- making -------------------------------------------------------------------------- */
 
-/* Find the device wheel of KIND called NAME, or add it; there are some tens. */
+/*
+ * Find the device wheel of KIND called NAME, or add it; there are some tens.  Its distribution is
+ * named after the host and NAME, and its file after the distribution, where marks become "_"
+ * and capitals stay.
+ */
 static kpack_error_t find_device(struct device_wheels *devices,
 				 enum device_wheel_kind kind, const char *name,
 				 struct device_wheel **out, struct kpackx_error *why)
 {
+	bool asked = kind == DEVICE_WHEEL_FAMILY;
+	char suffix[WHEEL_NAME_MAX + 1], *to;
+	KP_AUTO_FREE char *dist = NULL;
 	struct device_wheel *device;
-	kpack_error_t err;
 
 	for (size_t i = 0; i < devices->count; i++) {
 		*out = devices->items[i];
@@ -138,13 +116,25 @@ static kpack_error_t find_device(struct device_wheels *devices,
 	if (strlen(name) >= sizeof(device->name))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "'%s' is too long a name", name);
+	if (device_wheel_suffix(name, suffix))
+		dist = devices->prefix && !asked
+			       ? xasprintf("%s-%s", devices->prefix, suffix)
+			       : xasprintf("%s%s-device-%s", asked ? "" : "amd-",
+					   devices->host, suffix);
+	if (!dist || !dist_name_ok(dist))
+		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
+			       "'%s' cannot be part of a distribution's name", name);
 	*out = device = xcalloc(1, sizeof(*device));
 	device->kind = kind;
 	memcpy(device->name, name, strlen(name) + 1);
-	err = name_device(devices, device, why);
-	if (err) {
-		free(device);
-		return err;
+	memcpy(device->suffix, suffix, strlen(suffix) + 1);
+	memcpy(device->dist, dist, strlen(dist) + 1);
+	to = device->file;
+	for (const char *p = dist; *p; p++) {
+		bool mark = strchr("-_.", *p);
+
+		if (!mark || to == device->file || to[-1] != '_')
+			*to++ = mark ? '_' : *p;
 	}
 	devices->items = xrealloc(devices->items,
 				  (devices->count + 1) * sizeof(struct device_wheel *));
@@ -245,21 +235,6 @@ kpack_error_t device_wheels_find(struct device_wheels *devices,
 
 /* --- needs --------------------------------------------------------------------------- */
 
-/* Whether a GPU of ARCH can also load code for OTHER. */
-static bool arch_needs(const char *arch, const char *other)
-{
-	struct kp_target gpu, code;
-
-	if (strcmp(arch, other) == 0)
-		return true;
-	if (kp_target_parse(kp_span_str(arch), &gpu, NULL) ||
-	    kp_target_parse(kp_span_str(other), &code, NULL))
-		return false;
-	return strcmp(gpu.processor, code.processor) == 0
-		       ? kp_target_compatible(&code, &gpu)
-		       : kp_target_loadable(&gpu, &code);
-}
-
 bool device_wheel_serves(const struct device_wheel *device, const char *gpu)
 {
 	struct kp_target want, code;
@@ -273,15 +248,29 @@ bool device_wheel_serves(const struct device_wheel *device, const char *gpu)
 	return false;
 }
 
-/* A database's family needs nothing: it has files, and the targets' wheels have the code. */
+/*
+ * Whether the GPUs of P can also load code of Q.  A database's family needs nothing: it has files,
+ * and the targets' wheels have the code.
+ */
 static bool device_needs(const struct device_wheel *p, const struct device_wheel *q)
 {
 	if (p == q || p->kind == DEVICE_WHEEL_GROUP)
 		return false;
 	for (size_t i = 0; i < p->n_arches; i++)
-		for (size_t k = 0; k < q->n_arches; k++)
-			if (arch_needs(p->arches[i], q->arches[k]))
+		for (size_t k = 0; k < q->n_arches; k++) {
+			const char *arch = p->arches[i], *other = q->arches[k];
+			struct kp_target gpu, code;
+
+			if (strcmp(arch, other) == 0)
 				return true;
+			if (kp_target_parse(kp_span_str(arch), &gpu, NULL) ||
+			    kp_target_parse(kp_span_str(other), &code, NULL))
+				continue;
+			if (strcmp(gpu.processor, code.processor) == 0
+				    ? kp_target_compatible(&code, &gpu)
+				    : kp_target_loadable(&gpu, &code))
+				return true;
+		}
 	return false;
 }
 

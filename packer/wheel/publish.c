@@ -42,6 +42,7 @@ static const struct {
 struct earlier {
 	const char *mark;     /* the file with the mark */
 	struct wheel_in *now; /* what this run wrote; NULL: not written yet */
+	struct wheel_in *old; /* the wheel itself, if it is one */
 	char *marked;         /* the path of the file with the mark */
 	char *strange;        /* the first path that NOW has not */
 };
@@ -49,6 +50,7 @@ struct earlier {
 static void earlier_fini(struct earlier *e)
 {
 	wheel_in_close(e->now);
+	wheel_in_close(e->old);
 	free(e->marked);
 	free(e->strange);
 }
@@ -65,44 +67,9 @@ static void note_member(struct earlier *e, const char *path)
 		e->strange = xstrdup(path);
 }
 
-/* Look at the members of the wheel OLD, and read the file with the mark. */
-static kpack_error_t look_into_file(struct earlier *e, const char *old, char **text)
-{
-	struct wheel_in *in = NULL;
-	kpack_error_t err = wheel_in_open(old, &in, NULL);
-	size_t member, size;
-
-	for (size_t i = 0; !err && i < in->count; i++)
-		if (!in->members[i].directory)
-			note_member(e, in->members[i].path);
-	if (!err && e->marked && wheel_in_find(in, e->marked, &member))
-		err = wheel_in_text(in, member, METADATA_TEXT_MAX, text, &size, NULL);
-	wheel_in_close(in);
-	return err;
-}
-
-/* As look_into_file, for an unpacked wheel. */
-static kpack_error_t look_into_directory(struct earlier *e, const char *old, char **text)
-{
-	struct tree_list *list = tree_list_open(old);
-	KP_AUTO_FREE char *path = NULL;
-	struct tree_item item;
-	size_t size;
-
-	while (tree_list_next(list, &item))
-		if (item.kind == TREE_OTHER || item.kind == TREE_FAULT)
-			note_member(e, item.rest);
-	tree_list_close(list);
-	if (!e->marked)
-		return KPACK_SUCCESS;
-	path = xasprintf("%s/%s", old, e->marked);
-	return below_file_load(path, METADATA_TEXT_MAX, "the file", (uint8_t **)text,
-			       &size, NULL);
-}
-
 /*
- * Check that OLD is what an earlier run wrote as an output of KIND, and has no member that the
- * wheel NOW, if it is not NULL, has not.
+ * Check that OLD, a wheel or a directory with an unpacked one, is what an earlier run wrote as an
+ * output of KIND, and has no member that the wheel NOW, if it is not NULL, has not.
  */
 static kpack_error_t check_earlier(const char *old, const struct stat *st,
 				   enum wheel_output_kind kind, const char *now,
@@ -110,13 +77,34 @@ static kpack_error_t check_earlier(const char *old, const struct stat *st,
 {
 	KP_AUTO(earlier) e = {.mark = marks[kind].file};
 	KP_AUTO_FREE char *text = NULL;
-	kpack_error_t err;
+	size_t member, size;
 
 	if (now)
 		KP_TRY(wheel_in_open(now, &e.now, why));
-	err = S_ISDIR(st->st_mode) ? look_into_directory(&e, old, &text)
-				   : look_into_file(&e, old, &text);
-	if (err || !text || !strstr(text, marks[kind].text))
+	if (S_ISDIR(st->st_mode)) {
+		struct tree_list *list = tree_list_open(old);
+		struct tree_item item;
+
+		while (tree_list_next(list, &item))
+			if (item.kind == TREE_OTHER || item.kind == TREE_FAULT)
+				note_member(&e, item.rest);
+		tree_list_close(list);
+		if (e.marked) {
+			KP_AUTO_FREE char *path = xasprintf("%s/%s", old, e.marked);
+
+			(void)below_file_load(path, METADATA_TEXT_MAX, "the file",
+					      (uint8_t **)&text, &size, NULL);
+		}
+	} else if (!wheel_in_open(old, &e.old, NULL)) {
+		for (size_t i = 0; i < e.old->count; i++)
+			if (!e.old->members[i].directory)
+				note_member(&e, e.old->members[i].path);
+		if (e.marked && wheel_in_find(e.old, e.marked, &member))
+			(void)wheel_in_text(e.old, member, METADATA_TEXT_MAX, &text,
+					    &size, NULL);
+	}
+	/* what cannot be read has no mark */
+	if (!text || !strstr(text, marks[kind].text))
 		return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
 			       "%s: already exists, and is no output of split-wheel; "
 			       "--force replaces it",

@@ -225,31 +225,19 @@ static kpack_error_t choose_overlay(struct wheel_source *s, struct kpackx_error 
 
 /* --- packing --------------------------------------------------------------------------- */
 
-static kpack_error_t unpack_source(struct wheel_source *s, struct kpackx_error *why)
-{
-	struct progress progress;
-	struct wheel_unpack how = {.dir = s->tree,
-				   .threads = s->args->jobs,
-				   .record = &s->record,
-				   .progress = &progress,
-				   .digests = s->digests};
-	uint64_t bytes = 0;
-	kpack_error_t err;
-
-	for (size_t i = 0; i < s->in->count; i++)
-		bytes += s->in->members[i].size;
-	progress_begin(&progress, "unpacking", bytes, !s->args->quiet && !s->args->json);
-	err = wheel_unpack(s->in, &how, why);
-	progress_end(&progress);
-	return err;
-}
-
 /* Set what packing needs, unpack, and find the overlay, which has no archives yet. */
 static kpack_error_t prepare_source(struct wheel_source *s, const char *group,
 				    struct kpackx_error *why)
 {
 	const struct wheel_split_args *args = s->args;
 	struct pack_args *out = &s->packing.args;
+	struct progress progress;
+	struct wheel_unpack how = {.threads = args->jobs,
+				   .record = &s->record,
+				   .progress = &progress,
+				   .digests = s->digests};
+	uint64_t bytes = 0;
+	kpack_error_t err;
 
 	pack_args_init(out);
 	out->mode = PACK_IN_PLACE;
@@ -269,8 +257,15 @@ static kpack_error_t prepare_source(struct wheel_source *s, const char *group,
 	/* files that stay files need not be whole */
 	out->libraries.plain = args->databases == DATABASES_IDENTIFIED;
 
-	s->tree = xasprintf("%s/tree", s->dir);
-	KP_TRY(unpack_source(s, why));
+	how.dir = s->tree = xasprintf("%s/tree", s->dir);
+	for (size_t i = 0; i < s->in->count; i++)
+		bytes += s->in->members[i].size;
+	progress_begin(&progress, "unpacking", bytes, !args->quiet && !args->json);
+	err = wheel_unpack(s->in, &how, why);
+	progress_end(&progress);
+	if (err)
+		return err;
+
 	KP_TRY(args->overlay ? check_given(s, why) : choose_overlay(s, why));
 	s->root = xasprintf("%s%s%s", s->tree, *s->overlay ? "/" : "", s->overlay);
 	for (size_t i = 0; i < s->in->count; i++) {

@@ -147,14 +147,15 @@ static kpack_error_t add_all(struct extras *list, const struct split *s,
 	struct wheel_extra *e;
 
 	KP_TRY(add_extra(list, "", "device-all", &e, why));
-	for (size_t i = 0; i < devices->count; i++)
-		for (size_t k = 0;
-		     has_extras(devices, devices->items[i]) && k < KP_COUNT(prefixes);
-		     k++) {
+	for (size_t i = 0; i < devices->count; i++) {
+		if (!has_extras(devices, devices->items[i]))
+			continue;
+		for (size_t k = 0; k < KP_COUNT(prefixes); k++) {
 			KP_TRY(add_extra(list, prefixes[k], devices->items[i]->suffix, &e,
 					 why));
 			e->device = devices->items[i];
 		}
+	}
 	for (size_t i = 0; i < list->count; i++)
 		if (is_listed(list, i, list->items[i].name))
 			return kp_fail(why, KPACK_ERROR_INVALID_ARGUMENT,
@@ -165,12 +166,14 @@ static kpack_error_t add_all(struct extras *list, const struct split *s,
 	 * for which there are only a family's files gets none.
 	 */
 	for (size_t k = 0; k < KP_COUNT(prefixes); k++)
-		for (size_t i = 0; i < devices->count; i++)
-			for (size_t a = 0; has_extras(devices, devices->items[i]) &&
-					   a < devices->items[i]->n_arches;
-			     a++)
-				KP_TRY(add_gpus(list, s, prefixes[k],
-						devices->items[i]->arches[a], why));
+		for (size_t i = 0; i < devices->count; i++) {
+			const struct device_wheel *d = devices->items[i];
+
+			if (!has_extras(devices, d))
+				continue;
+			for (size_t a = 0; a < d->n_arches; a++)
+				KP_TRY(add_gpus(list, s, prefixes[k], d->arches[a], why));
+		}
 	qsort(list->items, list->count, sizeof(*list->items), by_name);
 	return KPACK_SUCCESS;
 }
@@ -210,35 +213,35 @@ static const char *property_of(const struct wheel_extra *e)
 	return name;
 }
 
-/* Write the extra E; in the variant its GPU's property asks for the same wheels. */
-static void put_extra(FILE *f, const struct split *s, const struct wheel_extra *e,
-		      enum wheel_output_kind kind)
+/* Write that the extra E requires D, and in the variant so does the property of its GPU. */
+static void put_required(FILE *f, const struct split *s, const struct wheel_extra *e,
+			 enum wheel_output_kind kind, const struct device_wheel *d)
 {
 	const char *version = s->host->info.version;
 	const char *gpu = kind == WHEEL_OUTPUT_VARIANT ? property_of(e) : NULL;
 
-	fprintf(f, "Provides-Extra: %s\n", e->name);
-	/* the extra's own device wheel first, then those that it needs */
-	for (size_t i = 0; i < s->devices.count + (e->device != NULL); i++) {
-		const struct device_wheel *d;
+	fprintf(f, "Requires-Dist: %s == %s; extra == \"%s\"\n", d->dist, version,
+		e->name);
+	if (gpu)
+		fprintf(f,
+			"Requires-Dist: %s == %s; \"amd :: gfx_arch :: %s\" in "
+			"variant_properties\n",
+			d->dist, version, gpu);
+}
 
-		if (e->device) {
-			if (i > e->device->n_needs)
-				break;
-			d = i ? e->device->needs[i - 1] : e->device;
-		} else {
-			d = s->devices.items[i];
-			if (*e->gpu && !device_wheel_serves(d, e->gpu))
-				continue;
-		}
-		fprintf(f, "Requires-Dist: %s == %s; extra == \"%s\"\n", d->dist, version,
-			e->name);
-		if (gpu)
-			fprintf(f,
-				"Requires-Dist: %s == %s; \"amd :: gfx_arch :: %s\" in "
-				"variant_properties\n",
-				d->dist, version, gpu);
+static void put_extra(FILE *f, const struct split *s, const struct wheel_extra *e,
+		      enum wheel_output_kind kind)
+{
+	fprintf(f, "Provides-Extra: %s\n", e->name);
+	if (e->device) {
+		put_required(f, s, e, kind, e->device);
+		for (size_t i = 0; i < e->device->n_needs; i++)
+			put_required(f, s, e, kind, e->device->needs[i]);
+		return;
 	}
+	for (size_t i = 0; i < s->devices.count; i++)
+		if (!*e->gpu || device_wheel_serves(s->devices.items[i], e->gpu))
+			put_required(f, s, e, kind, s->devices.items[i]);
 }
 
 /* Make the host's METADATA with extras; it is otherwise as it was. */

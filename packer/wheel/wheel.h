@@ -57,19 +57,9 @@ bool dist_name_normal(const char *dist, char join, char out[WHEEL_NAME_MAX + 1])
 /* Spell VERSION as in a file name, "-" as "_".  False: not a version, or too long. */
 bool dist_version_escape(const char *version, char out[WHEEL_NAME_MAX + 1]);
 
-struct metadata_text;
-
 /* The tags of NAME, "python-abi-platform"; the platform changes fastest. */
 char **wheel_name_tags(const struct wheel_name *name, size_t *count);
 void wheel_tags_free(char **tags, size_t count);
-
-#define WHEEL_TAGS_FAULT 200
-/*
- * Describe in FAULT the first tag that only one of WHEEL and NAME has; "" if both have the
- * same tags, in any order and case.
- */
-void wheel_tags_compare(const struct metadata_text *wheel, const struct wheel_name *name,
-			char fault[WHEEL_TAGS_FAULT]);
 
 /* --- zip_read.c ----------------------------------------------------------------------- */
 
@@ -206,6 +196,15 @@ char *metadata_text_add(const struct metadata_text *m, const char *headers, size
 /* Copy the text with VALUE in the first header NAME, which is added if there is none. */
 char *metadata_text_set(const struct metadata_text *m, const char *name,
 			const char *value, size_t *size);
+
+#define WHEEL_TAGS_FAULT 200
+
+/*
+ * In names.c: describe in FAULT the first tag that only one of WHEEL and NAME has; "" if both
+ * have the same tags, in any order and case.
+ */
+void wheel_tags_compare(const struct metadata_text *wheel, const struct wheel_name *name,
+			char fault[WHEEL_TAGS_FAULT]);
 
 struct dist_info {
 	char *dir;                        /* "torch-2.0.dist-info" */

@@ -725,7 +725,8 @@ def wheel(run):
     path = where + "/pkg-1-py3-none-any.whl"
     mkwheel.write(path, members, "pkg-1.dist-info")
     scheme = [w for w in WAYS[run.way] if w in ("--scheme", "none", "zstd-shared")]
-    run.kpack("split-wheel", "-q", *scheme, "--databases", "packed", path, "-o", out)
+    databases = "plain" if "shared" in run.way else "packed"
+    run.kpack("split-wheel", "-q", *scheme, "--databases", databases, path, "-o", out)
     whole, found = {}, run.new()
     os.makedirs(found + "/.kpack")
     for name in sorted(os.listdir(out)):
@@ -737,7 +738,7 @@ def wheel(run):
                 if m.filename.endswith(".kpack"):
                     with open(found + "/.kpack/" + os.path.basename(m.filename), "xb") as f:
                         f.write(z.read(m))
-                elif m.file_size or "device" not in name:
+                else:
                     assert m.filename not in whole, m.filename
                     whole[m.filename] = m.external_attr >> 16 & 0o777, z.read(m)
     have = entries(found)

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Changing host binaries: a converted file must be readable, accept another marker,
- * normalise, and be restored with wrappers that point into the section again.  A file that
+ * normalise, and be restored: to the last byte by its recipe, and with other contents of the
+ * section so that its wrappers point into it again.  A file that
  * loses every other code object must have the remaining ones.
  */
 #include "core/elf/convert.h"
+#include "core/restore/apply.h"
+#include "core/restore/make.h"
 #include "core/restore/selection.h"
 #include <stdlib.h>
 #include <string.h>
@@ -102,8 +105,10 @@ static void change(int fd, uint64_t section)
 	kp_outfile_close(&out);
 	out = open_out();
 	/* there may be no room for a longer one, but nothing else can be wrong */
-	switch (kp_convert_set(fd, size_of(fd), &fat,
-			       (struct kp_span){longer, sizeof(longer)}, &out, &why)) {
+	switch (kp_convert_set(
+		fd, size_of(fd), &fat,
+		&(struct kp_convert_options){.marker = {longer, sizeof(longer)}}, &out,
+		&why)) {
 	case KPACK_SUCCESS:
 	case KPACK_ERROR_NOT_IMPLEMENTED:
 		break;
@@ -118,19 +123,80 @@ static void change(int fd, uint64_t section)
 	kp_fatbin_fini(&fat);
 }
 
+/* Give image number I of the fat file ARG. */
+static kpack_error_t give_image(void *arg, size_t i, void *buf, struct kpackx_error *why)
+{
+	const struct kp_fatbin *fat = arg;
+	const struct kp_image *image = &fat->containers.images[i];
+	struct kp_payload payload;
+	kpack_error_t err;
+
+	KP_TRY(kp_container_load(&fat->source, &fat->containers.items[image->container],
+				 &payload, why));
+	err = kp_source_read(&payload.source, image->offset, buf, (size_t)image->size,
+			     why);
+	kp_payload_fini(&payload);
+	return err;
+}
+
+/* The file at FD, converted from the one at ORIGINAL, must give that one again. */
+static void restore_all(int fd, int original, const struct kp_fatbin *fat)
+{
+	struct kp_source file = kp_source_fd(fd, 0, size_of(fd)), section, old, new;
+	struct kp_recipe_source source = {.changed = &file, .read = give_image};
+	struct kp_outfile out = open_out();
+	struct kp_recipe_result result;
+	struct kpackx_error why = {0};
+	struct kp_converted where;
+	struct kp_fatbin converted;
+	struct kp_recipe recipe;
+	bool fits;
+
+	source.arg = (void *)fat;
+	if (kp_fatbin_open(fd, file.size, &converted, &why) ||
+	    kp_converted_find(fd, file.size, &converted, &where, &why))
+		abort();
+	section = kp_source_fd(fd, where.layout_offset, where.layout_size);
+	if (kp_recipe_read(&section, &recipe, &why) ||
+	    kp_recipe_fits(&recipe, &file, &fits, &why) || !fits ||
+	    kp_recipe_restore(&recipe, &source, &out, &result, &why))
+		abort();
+	old = kp_source_fd(original, 0, size_of(original));
+	new = kp_source_fd(out.fd, 0, size_of(out.fd));
+	if (!result.n_recompressed && !kp_source_same(&old, &new))
+		abort();
+	kp_recipe_fini(&recipe);
+	kp_fatbin_fini(&converted);
+	kp_outfile_close(&out);
+}
+
 static void convert(int fd, uint64_t size, const struct kp_fatbin *fat, bool keep)
 {
+	struct kp_recipe recipe;
+	struct kp_recipe_maker maker = {.recipe = &recipe, .fd = fd, .size = size};
 	struct kp_convert_options options = {.marker = {marker, sizeof(marker)},
-					     .layout = {marker, sizeof(marker)},
+					     .recipe = kp_recipe_complete,
+					     .recipe_arg = &maker,
 					     .keep_device_code = keep};
 	struct kp_outfile out = open_out();
 	struct kpackx_error why = {0};
 
+	if (fat->kind != KP_FATBIN_ELF ||
+	    kp_recipe_describe(fat, NULL, NULL,
+			       KP_RECIPE_COMPUTE | (keep ? KP_RECIPE_IN_FILE : 0),
+			       &recipe, &why)) {
+		recipe = (struct kp_recipe){0};
+		options.recipe = NULL;
+	}
 	if (kp_convert(fd, size, fat, &options, &out, &why) == KPACK_SUCCESS) {
 		if (!keep && size_of(out.fd) > size)
 			abort();
+		if (options.recipe)
+			restore_all(out.fd, fd, fat);
 		change(out.fd, fat->elf.fatbin_size);
 	}
+	free((void *)maker.bytes.data);
+	kp_recipe_fini(&recipe);
 	kp_outfile_close(&out);
 }
 

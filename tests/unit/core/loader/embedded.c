@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include "tests/unit/unit.h"
 #include "core/elf/convert.h"
-#include "core/restore/layout.h"
+#include "core/restore/make.h"
 #include "tests/unit/link_builder.h"
 #include "core/rocm_kpack/kpack.h"
 
@@ -116,58 +116,78 @@ static int make_fat(const struct host *host)
 
 enum layout { NO_LAYOUT, LAYOUT, OTHER_LAYOUT, BAD_LAYOUT, NEWER_LAYOUT };
 
-static struct kp_layout_bytes make_layout(const struct kp_fatbin *fat, enum layout which)
+/* Give the content of a recipe that is no recipe, or that of another binary. */
+static kpack_error_t give_bytes(void *arg, const struct kp_move *moves, size_t n,
+				struct kp_span *out, struct kpackx_error *reason)
 {
-	static const char bad[] = "\x81\xa7version\x01", newer[] = "\x81\xa7version\x63";
-	struct kp_layout_bytes out = {0};
-
-	if (which == LAYOUT) {
-		assert_int_equal(kp_layout_make(fat, NULL, NULL, true, &out, &why), 0);
-	} else if (which != NO_LAYOUT) {
-		out.size = sizeof(bad) - 1;
-		out.data = malloc(out.size);
-		assert_non_null(out.data);
-		memcpy(out.data, which == BAD_LAYOUT ? bad : newer, out.size);
-	}
-	return out;
+	(void)moves, (void)n, (void)reason;
+	*out = *(struct kp_span *)arg;
+	return KPACK_SUCCESS;
 }
 
-/* The layout of a binary with one wrapper fewer. */
-static struct kp_layout_bytes layout_of_another(const struct host *host)
+static void describe(const struct kp_fatbin *fat, struct kp_recipe *out)
+{
+	assert_int_equal(
+		kp_recipe_describe(fat, NULL, NULL, KP_RECIPE_COMPUTE, out, &why),
+		KPACK_SUCCESS);
+}
+
+/* The recipe of a binary with one wrapper fewer. */
+static struct kp_span recipe_of_another(const struct host *host)
 {
 	struct host other = *host;
-	struct kp_layout_bytes out;
+	struct kp_recipe recipe;
+	struct kp_recipe_maker maker = {.recipe = &recipe};
 	struct kp_fatbin fat;
-	int fd;
+	struct kp_span out;
 
 	other.n_wrappers--;
-	fd = make_fat(&other);
-	assert_int_equal(kp_fatbin_open(fd, (uint64_t)lseek(fd, 0, SEEK_END), &fat, &why),
-			 KPACK_SUCCESS);
-	out = make_layout(&fat, LAYOUT);
+	maker.fd = make_fat(&other);
+	maker.size = (uint64_t)lseek(maker.fd, 0, SEEK_END);
+	assert_int_equal(kp_fatbin_open(maker.fd, maker.size, &fat, &why), KPACK_SUCCESS);
+	describe(&fat, &recipe);
+	assert_int_equal(kp_recipe_complete(&maker, NULL, 0, &out, &why), KPACK_SUCCESS);
+	kp_recipe_fini(&recipe);
 	kp_fatbin_fini(&fat);
-	close(fd);
+	close(maker.fd);
 	return out;
 }
 
 /* As make_fat, then converted. */
 static int make_converted(const struct host *host, enum layout which, bool keep)
 {
+	/* zstd frames of {"version": 1} and {"version": 99} */
+	static const char bad[] = "\x28\xb5\x2f\xfd\x20\x0a\x51\0\0\x81\xa7version\x01",
+			  newer[] = "\x28\xb5\x2f\xfd\x20\x0a\x51\0\0\x81\xa7version\x63";
 	int fd = make_fat(host);
 	uint64_t size = (uint64_t)lseek(fd, 0, SEEK_END);
 	struct kp_outfile out = {.fd = memfd_create("out", MFD_CLOEXEC), .dir_fd = -1};
 	struct kp_fatbin fat;
-	struct kp_layout_bytes layout;
+	struct kp_recipe recipe = {0};
+	struct kp_recipe_maker maker = {.recipe = &recipe, .fd = fd, .size = size};
+	struct kp_span other = {0}, stored = {(const uint8_t *)bad, sizeof(bad) - 1};
 	struct kp_convert_options o = {.marker = {(const uint8_t *)"marker", 6},
+				       .recipe = give_bytes,
+				       .recipe_arg = &stored,
 				       .keep_device_code = keep};
 
 	assert_int_equal(kp_fatbin_open(fd, size, &fat, &why), KPACK_SUCCESS);
-	layout = which == OTHER_LAYOUT ? layout_of_another(host)
-				       : make_layout(&fat, which);
-	o.layout = (struct kp_span){layout.data, layout.size};
+	if (which == NEWER_LAYOUT)
+		stored.data = (const uint8_t *)newer;
+	if (which == OTHER_LAYOUT)
+		stored = other = recipe_of_another(host);
+	if (which == NO_LAYOUT)
+		o.recipe = NULL;
+	if (which == LAYOUT) {
+		describe(&fat, &recipe);
+		o.recipe = kp_recipe_complete;
+		o.recipe_arg = &maker;
+	}
 	if (kp_convert(fd, size, &fat, &o, &out, &why))
 		fail_msg("%s", why.text);
-	free(layout.data);
+	free((void *)other.data);
+	free((void *)maker.bytes.data);
+	kp_recipe_fini(&recipe);
 	kp_fatbin_fini(&fat);
 	close(fd);
 	return out.fd;

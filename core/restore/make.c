@@ -1,0 +1,747 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Making the recipe of a binary that is converted, in two steps.  The device code is described
+ * once: it has the objects, is large, and compressed bundles take long.  The rest depends on
+ * where the converted file has what: kp_convert says so for each plan that it makes (struct
+ * kp_move), and asks for the recipe of that plan, whose size may change the plan.
+ */
+#include "make.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <zstd.h>
+#include "core/base/alloc.h"
+#include "core/base/bounds.h"
+#include "core/base/hash.h"
+#include "core/base/order.h"
+#include "core/format/bundle.h"
+
+/* Bytes to read at a time. */
+enum { PIECE = 256 << 10 };
+
+/* Bytes that a recipe has itself: of the device code, and with those of the rest. */
+#define CODE_MAX ((size_t)KP_LAYOUT_INLINE_MAX)
+#define FILE_MAX ((size_t)KP_LAYOUT_MAX / 4)
+
+/* A difference is compressed data, which a higher level hardly makes smaller. */
+enum { DIFFERENCE_LEVEL = 3 };
+
+/* A run of as many zeros is a part of its own; fewer are stored. */
+enum { ZEROS_MIN = 64 };
+
+bool kp_recipe_is_too_much(const struct kp_containers *list)
+{
+	uint64_t decoded = 0, meant = 0;
+
+	for (size_t i = 0; i < list->count && decoded <= KP_LAYOUT_SECTION_MAX; i++)
+		decoded += list->items[i].payload_size;
+	for (size_t i = 0; i < list->n_images && meant <= KP_LAYOUT_SECTION_MAX; i++)
+		meant += list->images[i].size;
+	return decoded > KP_LAYOUT_SECTION_MAX || meant > KP_LAYOUT_SECTION_MAX;
+}
+
+/* ---- bytes that are stored ---- */
+
+/* Add the parts for DATA: bytes, of which the recipe has at most MOST, and runs of zeros. */
+static kpack_error_t add_data(struct kp_recipe *r, struct kp_span data, size_t most,
+			      struct kpackx_error *why)
+{
+	while (data.size) {
+		size_t n = 0, zeros = 0;
+		uint8_t *room;
+
+		/* a long run of zeros, or zeros alone, which may go on in the next data */
+		for (;;) {
+			while (n + zeros < data.size && !data.data[n + zeros])
+				zeros++;
+			if (zeros >= ZEROS_MIN || n + zeros == data.size)
+				break;
+			n += zeros + 1;
+			zeros = 0;
+		}
+		if (zeros < ZEROS_MIN && n) {
+			n += zeros;
+			zeros = 0;
+		}
+		if (n > most - r->n_bytes)
+			return kp_fail(why, KPACK_ERROR_NOT_IMPLEMENTED,
+				       "%zu bytes more that are in no code object; a "
+				       "recipe keeps %zu",
+				       n, most);
+		if (n) {
+			KP_TRY(kp_recipe_room(r, n, &room, why));
+			memcpy(room, data.data, n);
+			KP_TRY(kp_recipe_add(r,
+					     (struct kp_part){.kind = KP_PART_BYTES,
+							      .from = r->n_bytes - n,
+							      .size = n},
+					     why));
+		}
+		if (zeros)
+			KP_TRY(kp_recipe_add(
+				r, (struct kp_part){.kind = KP_PART_ZEROS, .size = zeros},
+				why));
+		data = kp_span_tail(data, n + zeros);
+	}
+	return KPACK_SUCCESS;
+}
+
+/* Add the parts for [OFF, END) of SRC, as add_data; BUF has PIECE bytes. */
+static kpack_error_t add_range(struct kp_recipe *r, const struct kp_source *src,
+			       uint64_t off, uint64_t end, size_t most, uint8_t *buf,
+			       struct kpackx_error *why)
+{
+	while (off < end) {
+		size_t n = end - off < PIECE ? (size_t)(end - off) : PIECE;
+		off_t data = src->fd < 0 ? 0
+					 : lseek(src->fd, (off_t)(src->offset + off),
+						 SEEK_DATA);
+		uint64_t hole = 0;
+
+		/* a hole can be longer than anything that can be read */
+		if (data < 0 && errno == ENXIO)
+			hole = end - off;
+		else if (data > (off_t)(src->offset + off))
+			hole = (uint64_t)data - src->offset - off;
+		if (hole) {
+			hole = hole < end - off ? hole : end - off;
+			KP_TRY(kp_recipe_add(
+				r, (struct kp_part){.kind = KP_PART_ZEROS, .size = hole},
+				why));
+			off += hole;
+			continue;
+		}
+		KP_TRY(kp_source_read(src, off, buf, n, why));
+		KP_TRY(add_data(r, (struct kp_span){buf, n}, most, why));
+		off += n;
+	}
+	return KPACK_SUCCESS;
+}
+
+/* ---- the device code ---- */
+
+struct maker {
+	const struct kp_fatbin *fat;
+	const uint8_t (*xxh3)[16];
+	const bool *known;
+	unsigned how;
+	struct kp_recipe r;
+	uint8_t *buf; /* PIECE */
+	struct kp_hasher *hash;
+	struct kp_ccob_search search;
+	struct kpackx_error *why;
+};
+
+static kpack_error_t hash_range(struct maker *m, const struct kp_source *src,
+				uint64_t off, uint64_t size, uint8_t *out, size_t n_out)
+{
+	struct kp_hash hash;
+	size_t n;
+
+	kp_hasher_reset(m->hash);
+	for (; size; size -= n, off += n) {
+		n = size < PIECE ? (size_t)size : PIECE;
+		KP_TRY(kp_source_read(src, off, m->buf, n, m->why));
+		kp_hasher_add(m->hash, m->buf, n);
+	}
+	hash = kp_hasher_value(m->hash);
+	memcpy(out, hash.bytes, n_out);
+	return KPACK_SUCCESS;
+}
+
+/* List the images of container FROM, number C, whose payload is PAYLOAD. */
+static kpack_error_t list_images(struct maker *m, const struct kp_container *from,
+				 uint32_t c, const struct kp_source *payload)
+{
+	for (size_t i = from->first_image; i < from->first_image + from->n_images; i++) {
+		const struct kp_image *old = &m->fat->containers.images[i];
+		struct kp_recipe_image *image;
+
+		KP_TRY(kp_recipe_add_image(&m->r, old->id, old->arch, old->host, &image,
+					   m->why));
+		image->container = c;
+		image->size = old->size;
+		if (image->host || !image->size)
+			continue;
+		if (image->size > KP_OBJECT_MAX)
+			return kp_fail(m->why, KPACK_ERROR_NOT_IMPLEMENTED,
+				       "a code object of %" PRIu64
+				       " bytes, at most %" PRIu64,
+				       image->size, KP_OBJECT_MAX);
+		image->has_xxh3 = true;
+		if (m->xxh3 && m->known[i])
+			memcpy(image->xxh3, m->xxh3[i], sizeof(image->xxh3));
+		else if (m->how & KP_RECIPE_COMPUTE)
+			KP_TRY(hash_range(m, payload, old->offset, old->size, image->xxh3,
+					  sizeof(image->xxh3)));
+		else
+			image->has_xxh3 = false;
+	}
+	return KPACK_SUCCESS;
+}
+
+/* Where an image is in its container's payload. */
+struct spot {
+	uint64_t offset, size;
+	size_t number; /* of the recipe */
+	bool host;
+};
+
+/*
+ * Find the images of container C in its payload, in order; SPOTS has room for them.  The
+ * offsets of empty images are in the bundle's HEADER alone.  *DERIVED: from the images the same
+ * header can be made again, which is the case for all bundles that compilers write.
+ */
+static kpack_error_t find_spots(struct maker *m, const struct kp_container *from,
+				size_t c, struct kp_span header, struct spot *spots,
+				bool *derived)
+{
+	const struct kp_recipe_container *container = &m->r.containers[c];
+	size_t n = container->n_images, first = container->first_image;
+	struct kp_bundle_row *rows = NULL;
+	const uint8_t *at = header.data;
+	uint8_t *again = NULL;
+	uint64_t pos = header.size;
+	kpack_error_t err;
+
+	KP_TRY(kp_new(&rows, n + 1, "a bundle", m->why));
+	err = kp_new(&again, header.size + 1, "a bundle", m->why);
+	if (err)
+		goto out;
+	at += header.size ? KP_BUNDLE_HEADER_MIN : 0;
+	for (size_t i = 0; i < n; i++) {
+		const struct kp_image *image =
+			&m->fat->containers.images[from->first_image + i];
+		uint64_t offset = image->offset;
+
+		if (header.size && image->size == 0)
+			offset = kp_le64(at);
+		spots[i] = (struct spot){offset, image->size, first + i, image->host};
+		rows[i] = (struct kp_bundle_row){kp_span_str(image->id ? image->id : ""),
+						 offset, image->size};
+		at += header.size ? KP_BUNDLE_ROW_SIZE + rows[i].id.size : 0;
+	}
+	*derived = header.size != 0;
+	if (*derived) {
+		kp_bundle_header_write(rows, n, again);
+		*derived = memcmp(again, header.data, header.size) == 0;
+	}
+	/* an empty one before the others at its offset */
+	kp_sort(spots, n, KP_BY_NUMBER(struct spot, offset),
+		KP_BY_NUMBER(struct spot, size), KP_BY_NUMBER(struct spot, number));
+	for (size_t i = 0; i < n; i++) {
+		*derived &=
+			spots[i].offset >= pos && spots[i].offset <= from->payload_size;
+		if (spots[i].offset >= pos)
+			pos = spots[i].offset + spots[i].size;
+	}
+out:
+	free(rows);
+	free(again);
+	return err;
+}
+
+/* Add the parts of the payload: the header, images at their offsets, and what is between. */
+static kpack_error_t add_payload(struct maker *m, const struct kp_container *from,
+				 size_t c, const struct kp_source *payload)
+{
+	struct kp_recipe *r = &m->r;
+	size_t n = r->containers[c].n_images;
+	struct spot *spots = NULL;
+	uint8_t *header = NULL;
+	uint64_t pos = 0, size = 0;
+	bool derived;
+	kpack_error_t err;
+
+	if (from->format != &kp_format_code_object) {
+		size = KP_BUNDLE_HEADER_MIN;
+		for (size_t i = 0; i < n; i++)
+			size += KP_BUNDLE_ROW_SIZE +
+				strlen(r->images[r->containers[c].first_image + i].id);
+	}
+	KP_TRY(kp_new(&header, (size_t)size + 1, "a bundle", m->why));
+	err = kp_new(&spots, n + 1, "a bundle", m->why);
+	if (!err)
+		err = kp_source_read(payload, 0, header, (size_t)size, m->why);
+	if (!err)
+		err = find_spots(m, from, c, (struct kp_span){header, (size_t)size},
+				 spots, &derived);
+	if (!err && derived)
+		err = kp_recipe_add(r,
+				    (struct kp_part){.kind = KP_PART_HEADER,
+						     .number = (uint32_t)c,
+						     .size = size},
+				    m->why);
+	if (!err)
+		pos = derived ? size : 0;
+	for (size_t i = 0; i < n && !err; i++) {
+		const struct spot *s = &spots[i];
+		struct kp_part part = {.kind = KP_PART_OBJECT,
+				       .number = (uint32_t)s->number,
+				       .size = s->size};
+		uint8_t *room;
+
+		if (s->offset > from->payload_size || s->offset + s->size < pos ||
+		    (s->offset < pos && (s->host || s->offset + s->size == pos)))
+			continue; /* no bytes, or bytes that another one has, too */
+		if (s->offset > pos) {
+			err = add_range(r, payload, pos, s->offset, CODE_MAX, m->buf,
+					m->why);
+		} else if (s->offset < pos) {
+			part.kind = KP_PART_RANGE;
+			part.from = pos - s->offset;
+			part.size = s->size - part.from;
+		}
+		if (!err && s->host && s->size) {
+			err = s->size > CODE_MAX - r->n_bytes
+				      ? kp_fail(m->why, KPACK_ERROR_NOT_IMPLEMENTED,
+						"%" PRIu64 " bytes of the host", s->size)
+				      : kp_recipe_room(r, (size_t)s->size, &room, m->why);
+			if (!err)
+				err = kp_source_read(payload, s->offset, room,
+						     (size_t)s->size, m->why);
+			r->images[s->number].from = r->n_bytes - (size_t)s->size;
+		}
+		if (!err)
+			err = kp_recipe_add(r, part, m->why);
+		pos = s->offset + s->size;
+	}
+	if (!err)
+		err = add_range(r, payload, pos, from->payload_size, CODE_MAX, m->buf,
+				m->why);
+	free(spots);
+	free(header);
+	return err;
+}
+
+/*
+ * Compute what ORIGINAL, a compressed bundle, has besides PAYLOAD: a zstd frame whose prefix is the
+ * payload.  What the bundle's compressor left as it was is in the payload, too.  To undo it no
+ * compressor is needed, so that the result is the same with every version of zstd.
+ */
+static kpack_error_t make_difference(struct kp_span payload, struct kp_span original,
+				     uint8_t **out, size_t *size,
+				     struct kpackx_error *why)
+{
+	size_t cap = ZSTD_compressBound(original.size), n = 0;
+	uint8_t *data = malloc(cap);
+	ZSTD_CCtx *ctx = ZSTD_createCCtx();
+	ZSTD_bounds bounds = ZSTD_cParam_getBounds(ZSTD_c_windowLog);
+	int window = bounds.lowerBound;
+	bool good = data && ctx;
+
+	/* the window must have all of both */
+	while (window < bounds.upperBound &&
+	       UINT64_C(1) << window < (uint64_t)payload.size + original.size)
+		window++;
+	good = good && !ZSTD_isError(ZSTD_CCtx_setParameter(ctx, ZSTD_c_compressionLevel,
+							    DIFFERENCE_LEVEL));
+	good = good && !ZSTD_isError(ZSTD_CCtx_setParameter(
+			       ctx, ZSTD_c_enableLongDistanceMatching, 1));
+	good = good &&
+	       !ZSTD_isError(ZSTD_CCtx_setParameter(ctx, ZSTD_c_windowLog, window));
+	good = good &&
+	       !ZSTD_isError(ZSTD_CCtx_refPrefix(ctx, payload.data, payload.size));
+	if (good)
+		n = ZSTD_compress2(ctx, data, cap, original.data, original.size);
+	ZSTD_freeCCtx(ctx);
+	if (!good || ZSTD_isError(n)) {
+		free(data);
+		return kp_fail_memory(why, cap, "a kept container");
+	}
+	*out = data;
+	*size = n;
+	return KPACK_SUCCESS;
+}
+
+/* Append the difference of bundle FROM from its payload, as a skippable frame. */
+static kpack_error_t keep_container(struct maker *m, const struct kp_container *from,
+				    struct kp_recipe_form *f, struct kp_payload *payload)
+{
+	struct kp_source stored;
+	struct kp_span plain = {0};
+	uint8_t *original = NULL, *difference = NULL, *grown;
+	size_t size = 0, total;
+	kpack_error_t err;
+
+	if (!kp_source_sub(&m->fat->source, from->offset, from->size, &stored))
+		return kp_fail(m->why, KPACK_ERROR_INVALID_FORMAT, "passes the end");
+	KP_TRY(kp_source_load(&stored, UINT64_MAX, "a container", &original, m->why));
+	err = kp_payload_map(payload, &plain, m->why);
+	if (!err)
+		err = make_difference(plain,
+				      (struct kp_span){original, (size_t)from->size},
+				      &difference, &size, m->why);
+	free(original);
+	KP_TRY(err);
+	total = m->r.n_kept + 8 + size;
+	grown = size <= UINT32_MAX ? realloc(m->r.kept, total) : NULL;
+	if (!grown) {
+		err = size > UINT32_MAX
+			      ? kp_fail(m->why, KPACK_ERROR_NOT_IMPLEMENTED,
+					"%zu bytes are too many to be kept", size)
+			      : kp_fail_memory(m->why, total, "kept containers");
+		goto out;
+	}
+	m->r.kept = grown;
+	kp_put_le32(grown + m->r.n_kept, KP_RECIPE_SKIP_MAGIC);
+	kp_put_le32(grown + m->r.n_kept + 4, (uint32_t)size);
+	memcpy(grown + m->r.n_kept + 8, difference, size);
+	m->r.n_kept = total;
+	f->kept = size;
+out:
+	free(difference);
+	return err;
+}
+
+static kpack_error_t describe_payload(struct maker *m, const struct kp_container *from,
+				      size_t c, struct kp_payload *payload)
+{
+	struct kp_recipe *r = &m->r;
+	const struct kp_source *src = &m->fat->source;
+	struct kp_recipe_form f = {0};
+	size_t part = r->n_parts;
+
+	KP_TRY(list_images(m, from, (uint32_t)c, &payload->source));
+	r->containers[c].n_images = r->n_images - r->containers[c].first_image;
+	if (m->how & KP_RECIPE_IN_FILE)
+		return KPACK_SUCCESS;
+	if (from->format != &kp_format_ccob)
+		return add_payload(m, from, c, &payload->source);
+	/*
+	 * The level may be a guess, and restoring may be done with another zstd; the hash shows
+	 * then whether the result has the same bytes.
+	 */
+	KP_TRY(kp_ccob_form_read(src, from, &f.form, m->why));
+	KP_TRY(kp_ccob_find_level(src, from, payload, &m->search, &f.form, m->why));
+	if (m->how & KP_RECIPE_KEEP)
+		KP_TRY(keep_container(m, from, &f, payload));
+	KP_TRY(hash_range(m, src, from->offset, from->size, f.xxh3, sizeof(f.xxh3)));
+	KP_TRY(kp_room(&r->forms, r->n_forms, &r->forms_cap, "a recipe", m->why));
+	r->forms[r->n_forms++] = f;
+	KP_TRY(kp_recipe_add(r,
+			     (struct kp_part){.kind = KP_PART_COMPRESSED,
+					      .number = (uint32_t)r->n_forms - 1,
+					      .size = from->size},
+			     m->why));
+	KP_TRY(add_payload(m, from, c, &payload->source));
+	r->parts[part].inside = (uint32_t)(r->n_parts - part - 1);
+	r->apart = r->n_parts;
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t describe_container(struct maker *m, const struct kp_container *from)
+{
+	struct kp_recipe *r = &m->r;
+	struct kp_payload payload;
+	kpack_error_t err;
+
+	KP_TRY(kp_room(&r->containers, r->n_containers, &r->containers_cap, "a recipe",
+		       m->why));
+	r->containers[r->n_containers++] = (struct kp_recipe_container){
+		.first_image = r->n_images, .offset = r->section_offset + from->offset};
+	KP_TRY(kp_recipe_add(r,
+			     (struct kp_part){.kind = KP_PART_CONTAINER,
+					      .number = (uint32_t)r->n_containers - 1},
+			     m->why));
+	KP_TRY(kp_container_load(&m->fat->source, from, &payload, m->why));
+	err = describe_payload(m, from, r->n_containers - 1, &payload);
+	kp_payload_fini(&payload);
+	if (err)
+		return kp_fail_prefix(m->why, err, "%s at offset %" PRIu64,
+				      from->format->name, from->offset);
+	return KPACK_SUCCESS;
+}
+
+static kpack_error_t describe_fatbin(struct maker *m)
+{
+	const struct kp_containers *list = &m->fat->containers;
+	struct kp_recipe *r = &m->r;
+	uint64_t pos = 0;
+
+	/* kp_recipe_read has the same limits, so that it can read everything we write */
+	if (kp_recipe_is_too_much(list) || m->fat->source.size > KP_LAYOUT_SECTION_MAX)
+		return kp_fail(m->why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "device code of more than %" PRIu64 " bytes",
+			       KP_LAYOUT_SECTION_MAX);
+	if (list->count > KP_IMAGES_MAX)
+		return kp_fail(m->why, KPACK_ERROR_NOT_IMPLEMENTED,
+			       "%zu containers of at most %d", list->count,
+			       KP_IMAGES_MAX);
+	m->buf = malloc(PIECE);
+	m->hash = kp_hasher_new();
+	if (!m->buf || !m->hash)
+		return kp_fail_memory(m->why, PIECE, "a recipe");
+	r->has_section = true;
+	r->section_offset = m->fat->elf.fatbin_offset;
+	r->section_size = m->fat->source.size;
+	KP_TRY(kp_new(&r->wrapper_container, m->fat->elf.n_wrappers + 1, "wrappers",
+		      m->why));
+	for (size_t i = 0; i < m->fat->elf.n_wrappers; i++) {
+		if (m->fat->wrapper_container[i] < 0)
+			return kp_fail(m->why, KPACK_ERROR_NOT_IMPLEMENTED,
+				       "wrapper %zu leads to no container", i);
+		r->wrapper_container[i] = (uint32_t)m->fat->wrapper_container[i];
+	}
+	r->n_wrappers = m->fat->elf.n_wrappers;
+	for (size_t i = 0; i < list->count; i++) {
+		if (!(m->how & KP_RECIPE_IN_FILE))
+			KP_TRY(add_range(r, &m->fat->source, pos, list->items[i].offset,
+					 CODE_MAX, m->buf, m->why));
+		KP_TRY(describe_container(m, &list->items[i]));
+		pos = list->items[i].offset + list->items[i].size;
+	}
+	if (!(m->how & KP_RECIPE_IN_FILE))
+		KP_TRY(add_range(r, &m->fat->source, pos, m->fat->source.size, CODE_MAX,
+				 m->buf, m->why));
+	r->section_end = r->n_parts;
+	return KPACK_SUCCESS;
+}
+
+kpack_error_t kp_recipe_describe(const struct kp_fatbin *fat, const uint8_t (*xxh3)[16],
+				 const bool *known, unsigned how, struct kp_recipe *out,
+				 struct kpackx_error *why)
+{
+	struct maker m = {
+		.fat = fat,
+		.xxh3 = xxh3,
+		.known = known,
+		.how = how,
+		.search = KP_CCOB_SEARCH,
+		.why = why,
+	};
+	kpack_error_t err = describe_fatbin(&m);
+
+	kp_hasher_free(m.hash);
+	free(m.buf);
+	if (err) {
+		kp_recipe_fini(&m.r);
+		return kp_fail_prefix(why, err, "recipe");
+	}
+	*out = m.r;
+	return KPACK_SUCCESS;
+}
+
+/* ---- the whole file ---- */
+
+/* A recipe that is completed. */
+struct completion {
+	struct kp_recipe r; /* its parts and bytes; the other tables are borrowed */
+	struct kp_source file;
+	const struct kp_move *moves; /* by `from` */
+	size_t n;
+	uint8_t *buf;
+	struct kp_move *copied; /* what is copied, in order; `to` is not used */
+	size_t n_copied, copied_cap;
+	struct kpackx_error *why;
+};
+
+static kpack_error_t add_copied(struct completion *c, uint64_t from, uint64_t size,
+				uint64_t to)
+{
+	KP_TRY(kp_room(&c->copied, c->n_copied, &c->copied_cap, "a recipe", c->why));
+	c->copied[c->n_copied++] = (struct kp_move){from, size, 0};
+	return kp_recipe_add(
+		&c->r, (struct kp_part){.kind = KP_PART_COPY, .from = to, .size = size},
+		c->why);
+}
+
+/* Hash the bytes that are copied, unless the last plan copied the same. */
+static kpack_error_t hash_copied(struct completion *c, struct kp_recipe_maker *maker)
+{
+	uint64_t ranges = kp_hash64(c->copied, c->n_copied * sizeof(*c->copied), 1);
+	struct kp_hasher *h;
+	kpack_error_t err = KPACK_SUCCESS;
+	struct kp_hash hash;
+
+	if (maker->ranges != ranges) {
+		h = kp_hasher_new();
+		if (!h)
+			return kp_fail_memory(c->why, 0, "a hash");
+		for (size_t i = 0; i < c->n_copied && !err; i++) {
+			const struct kp_move *m = &c->copied[i];
+
+			for (uint64_t k = 0, n; k < m->size && !err; k += n) {
+				n = m->size - k < PIECE ? m->size - k : PIECE;
+				err = kp_source_read(&c->file, m->from + k, c->buf, n,
+						     c->why);
+				kp_hasher_add(h, c->buf, err ? 0 : n);
+			}
+		}
+		hash = kp_hasher_value(h);
+		kp_hasher_free(h);
+		KP_TRY(err);
+		memcpy(maker->copied, hash.bytes, sizeof(maker->copied));
+		maker->ranges = ranges;
+	}
+	memcpy(c->r.copied, maker->copied, sizeof(c->r.copied));
+	return KPACK_SUCCESS;
+}
+
+/* Add [FROM, END) of the file: what moves is copied, and the rest stored. */
+static kpack_error_t add_file(struct completion *c, uint64_t from, uint64_t end)
+{
+	const struct kp_move probe = {.from = from + 1};
+	size_t i = kp_lower_bound(c->moves, c->n, &probe,
+				  KP_BY_NUMBER(struct kp_move, from));
+
+	/* from the last one on that begins at FROM or before */
+	for (i -= i != 0; from < end && i < c->n; i++) {
+		const struct kp_move *m = &c->moves[i];
+		uint64_t n;
+
+		if (m->from >= end)
+			break;
+		if (m->from > from) {
+			KP_TRY(add_range(&c->r, &c->file, from, m->from, FILE_MAX, c->buf,
+					 c->why));
+			from = m->from;
+		}
+		if (m->size <= from - m->from)
+			continue;
+		n = m->size - (from - m->from);
+		n = n < end - from ? n : end - from;
+		KP_TRY(add_copied(c, from, n, m->to + (from - m->from)));
+		from += n;
+	}
+	return add_range(&c->r, &c->file, from, end, FILE_MAX, c->buf, c->why);
+}
+
+/* Add parts [FIRST, END) of OLD, with the bytes that they have. */
+static kpack_error_t add_parts(struct completion *c, const struct kp_recipe *old,
+			       size_t first, size_t end)
+{
+	for (size_t i = first; i < end; i++) {
+		const struct kp_part *p = &old->parts[i];
+		const struct kp_recipe_image *image = &old->images[p->number];
+		bool host = p->kind == KP_PART_OBJECT && image->host;
+		size_t size = p->kind == KP_PART_BYTES ? (size_t)p->size
+			      : host                   ? (size_t)image->size
+						       : 0;
+		uint8_t *room;
+
+		if (p->kind == KP_PART_COPY) {
+			KP_TRY(add_file(c, p->from, p->from + p->size));
+			continue;
+		}
+		if (size) {
+			KP_TRY(kp_recipe_room(&c->r, size, &room, c->why));
+			memcpy(room, old->bytes + (host ? image->from : p->from), size);
+		}
+		/* as it is: the number of parts in a compressed bundle stays */
+		KP_TRY(kp_room(&c->r.parts, c->r.n_parts, &c->r.parts_cap, "a recipe",
+			       c->why));
+		c->r.parts[c->r.n_parts++] = *p;
+		c->r.apart = c->r.n_parts;
+	}
+	return KPACK_SUCCESS;
+}
+
+/* The device code stays in the file: add it, with marks where containers begin. */
+static kpack_error_t add_marked(struct completion *c, const struct kp_recipe *old)
+{
+	uint64_t pos = old->section_offset;
+
+	for (size_t i = 0; i < old->n_containers; i++) {
+		KP_TRY(add_file(c, pos, old->containers[i].offset));
+		pos = old->containers[i].offset;
+		KP_TRY(kp_recipe_add(&c->r,
+				     (struct kp_part){.kind = KP_PART_CONTAINER,
+						      .number = (uint32_t)i},
+				     c->why));
+	}
+	KP_TRY(add_file(c, pos, old->section_offset + old->section_size));
+	c->r.apart = c->r.n_parts;
+	return KPACK_SUCCESS;
+}
+
+/* Whether the device code stays in the file, so that no object is needed. */
+static bool is_in_file(const struct kp_recipe *r)
+{
+	for (size_t i = r->section_first; i < r->section_end; i++)
+		if (r->parts[i].kind == KP_PART_OBJECT ||
+		    r->parts[i].kind == KP_PART_RANGE ||
+		    r->parts[i].kind == KP_PART_HEADER)
+			return false;
+	return true;
+}
+
+static kpack_error_t add_all(struct completion *c, const struct kp_recipe_maker *maker)
+{
+	const struct kp_recipe *old = maker->recipe;
+	uint64_t end = old->section_offset + old->section_size;
+
+	if (maker->converted)
+		return add_parts(c, old, 0, old->n_parts);
+	KP_TRY(add_file(c, 0, old->section_offset));
+	c->r.apart = c->r.n_parts;
+	KP_TRY(is_in_file(old) ? add_marked(c, old)
+			       : add_parts(c, old, old->section_first, old->section_end));
+	return add_file(c, end, maker->size);
+}
+
+/* Read the differences of a recipe that was read, all frames together. */
+static kpack_error_t load_kept(struct completion *c)
+{
+	struct kp_recipe *r = &c->r;
+	uint64_t first = 0, end = 0;
+	struct kp_source frames;
+
+	r->kept = NULL;
+	for (size_t i = 0; i < r->n_forms; i++) {
+		if (!r->forms[i].kept)
+			continue;
+		first = end ? first : r->forms[i].kept_offset - 8;
+		end = r->forms[i].kept_offset + r->forms[i].kept;
+	}
+	if (!end)
+		return KPACK_SUCCESS;
+	if (!kp_source_sub(&r->source, first, end - first, &frames))
+		return kp_fail(c->why, KPACK_ERROR_INVALID_METADATA,
+			       "recipe: a difference is missing");
+	r->n_kept = (size_t)frames.size;
+	return kp_source_load(&frames, UINT64_MAX, "kept containers", &r->kept, c->why);
+}
+
+kpack_error_t kp_recipe_complete(void *arg, const struct kp_move *moves, size_t n,
+				 struct kp_span *out, struct kpackx_error *why)
+{
+	struct kp_recipe_maker *maker = arg;
+	const struct kp_recipe *old = maker->recipe;
+	struct completion c = {.r = *old,
+			       .file = kp_source_fd(maker->fd, 0, INT64_MAX),
+			       .moves = moves,
+			       .n = n,
+			       .buf = malloc(PIECE),
+			       .why = why};
+	uint8_t *bytes;
+	size_t size;
+	kpack_error_t err =
+		c.buf ? KPACK_SUCCESS : kp_fail_memory(why, PIECE, "a recipe");
+
+	c.r.parts = NULL;
+	c.r.bytes = NULL;
+	c.r.n_parts = c.r.parts_cap = c.r.apart = c.r.n_bytes = c.r.bytes_cap = 0;
+	if (!maker->converted)
+		c.r.size = maker->size;
+	if (!old->n_kept && !err)
+		err = load_kept(&c);
+	if (!err)
+		err = add_all(&c, maker);
+	if (!err)
+		err = hash_copied(&c, maker);
+	if (!err)
+		err = kp_recipe_encode(&c.r, &bytes, &size, why);
+	if (!err) {
+		free((void *)maker->bytes.data);
+		*out = maker->bytes = (struct kp_span){bytes, size};
+	}
+	if (!old->n_kept)
+		free(c.r.kept);
+	free(c.r.parts);
+	free(c.r.bytes);
+	free(c.buf);
+	free(c.copied);
+	return err;
+}
