@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * dpkg's file is read line by line, a paragraph for each package.  It comes from the system,
+ * but its names are printed for command lines, so that only names as dpkg allows them pass.
+ * A package "base" has its code in packages that enhance it, "base-gfx1100"; which of them a
+ * GPU lacks follows from the fields of both.
+ */
 #include "installed.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The table of AMD's families comes first, and all spellings of a family lead to its row; then
+ * the names for a kind of GPU, which are printed for command lines, so that they are checked
+ * and spelled to need no quotes; then the families that users define.
+ */
 #include "names.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Extraction is a walk (inspect_read.h) whose threads write each leaf as a file.  A name must
+ * not depend on which thread comes first: images that are plain in the file are named before
+ * the walk, those of a compressed container by the one thread that decodes it.  Faults are
+ * kept per image and reported in the order of the file for the same reason.
+ */
 #include "extract.h"
 #include <errno.h>
 #include <pthread.h>
@@ -120,18 +126,6 @@ static void find_arch(const struct kp_containers *list, const struct kp_image *i
 	kp_object_fini(&object);
 }
 
-static bool is_chosen(struct extract *e, const struct kp_image *image, const char *arch)
-{
-	bool chosen;
-
-	pthread_mutex_lock(&e->lock);
-	chosen = arch_filter_match(&e->x->filter, kp_span_str(arch));
-	if (!chosen && image->arch[0] && !image->host)
-		chosen = arch_filter_match(&e->x->filter, kp_span_str(image->arch));
-	pthread_mutex_unlock(&e->lock);
-	return chosen;
-}
-
 /* Give IMAGE a name if it has bytes and is selected. */
 static kpack_error_t name_image(struct extract *e, size_t image,
 				const struct kp_source *src, struct kpackx_error *why)
@@ -142,6 +136,7 @@ static kpack_error_t name_image(struct extract *e, size_t image,
 	char arch[KP_TARGET_TEXT_MAX];
 	const char *type;
 	char *name;
+	bool chosen;
 
 	e->named[image] = true;
 	if (!src->size)
@@ -151,7 +146,13 @@ static kpack_error_t name_image(struct extract *e, size_t image,
 	find_arch(&e->file->list, img, src, type, arch);
 	/* count unselected images too: names do not depend on the selection */
 	name = make_name(e, image, arch, type);
-	if (is_chosen(e, img, arch))
+	pthread_mutex_lock(&e->lock);
+	chosen = arch_filter_match(&e->x->filter, kp_span_str(arch));
+	/* PTX of sm_90 is compute_90 by name, and is chosen as either */
+	if (!chosen && img->arch[0] && !img->host)
+		chosen = arch_filter_match(&e->x->filter, kp_span_str(img->arch));
+	pthread_mutex_unlock(&e->lock);
+	if (chosen)
 		e->names[image] = name;
 	else
 		free(name);
@@ -257,57 +258,49 @@ static kpack_error_t check_decoded(void *arg, size_t container,
 
 /* --- the whole file --------------------------------------------------------------- */
 
-static kpack_error_t extract_all(struct extract *e, struct kpackx_error *why)
-{
-	const struct inspect_walk walk = {.file = e->file,
-					  .arg = e,
-					  .leaf = extract_leaf,
-					  .decoded = check_decoded};
-	const struct kp_containers *list = &e->file->list;
-	kpack_error_t err;
-	size_t failed;
-
-	e->faults = xcalloc(list->n_images, sizeof(*e->faults));
-	e->names = xcalloc(list->n_images, sizeof(*e->names));
-	e->used = xcalloc(list->count, sizeof(*e->used));
-	e->named = xcalloc(list->n_images, sizeof(*e->named));
-	for (size_t i = 0; e->x->names && i < list->n_images; i++) {
-		e->names[i] = e->x->names[i] ? xstrdup(e->x->names[i]) : NULL;
-		e->named[i] = true;
-	}
-	KP_TRY(below_make_root(e->x->dir, 0777, why));
-	/*
-	 * Name the images that need no decoding, in order, before the threads take them.
-	 * The images of a container that must be decoded are named by the one thread that
-	 * decodes it.
-	 */
-	for (size_t i = 0; i < e->file->n_jobs; i++) {
-		const struct inspect_job *job = &e->file->jobs[i];
-
-		if (job->image != KP_NOWHERE && !e->named[job->image])
-			KP_TRY(name_image(e, job->image, &job->src, why));
-	}
-	err = inspect_walk_run(&walk, why);
-	failed = report_unwritten(e);
-	if (err)
-		return err;
-	arch_filter_unmatched(&e->x->filter, "image");
-	if (failed)
-		return kp_fail(why, KPACK_ERROR_IO_ERROR, "not everything was written");
-	return KPACK_SUCCESS;
-}
-
 kpack_error_t inspect_extract_run(struct inspect_extract *x, struct inspect_file *file,
 				  struct kpackx_error *why)
 {
-	struct extract e = {.x = x, .file = file, .lock = PTHREAD_MUTEX_INITIALIZER};
-	kpack_error_t err = extract_all(&e, why);
+	const struct kp_containers *list = &file->list;
+	struct extract e = {
+		.x = x,
+		.file = file,
+		.lock = PTHREAD_MUTEX_INITIALIZER,
+		.names = xcalloc(list->n_images, sizeof(*e.names)),
+		.named = xcalloc(list->n_images, sizeof(*e.named)),
+		.used = xcalloc(list->count, sizeof(*e.used)),
+		.faults = xcalloc(list->n_images, sizeof(*e.faults)),
+	};
+	const struct inspect_walk walk = {
+		.file = file, .arg = &e, .leaf = extract_leaf, .decoded = check_decoded};
+	kpack_error_t err = below_make_root(x->dir, 0777, why);
+	size_t failed;
 
-	for (size_t i = 0; i < file->list.n_images; i++) {
+	for (size_t i = 0; x->names && i < list->n_images; i++) {
+		e.names[i] = x->names[i] ? xstrdup(x->names[i]) : NULL;
+		e.named[i] = true;
+	}
+	for (size_t i = 0; i < file->n_jobs && !err; i++) {
+		const struct inspect_job *job = &file->jobs[i];
+
+		if (job->image != KP_NOWHERE && !e.named[job->image])
+			err = name_image(&e, job->image, &job->src, why);
+	}
+	if (err)
+		goto out;
+	err = inspect_walk_run(&walk, why);
+	failed = report_unwritten(&e);
+	if (err)
+		goto out;
+	arch_filter_unmatched(&x->filter, "image");
+	if (failed)
+		err = kp_fail(why, KPACK_ERROR_IO_ERROR, "not everything was written");
+out:
+	for (size_t i = 0; i < list->n_images; i++) {
 		free(e.names[i]);
 		free(e.faults[i]);
 	}
-	for (size_t i = 0; i < file->list.count; i++)
+	for (size_t i = 0; i < list->count; i++)
 		tdestroy(e.used[i], free);
 	free(e.names);
 	free(e.faults);
